@@ -1,0 +1,65 @@
+package codec
+
+import "encoding/binary"
+
+// Sizes that follow from the format. (BT-LIM-1, BT-LIM-2)
+const (
+	// MinBlob is the shortest blob in bytes: no frames, a size of 0 or 1.
+	MinBlob = 4
+	// MaxBlob is the longest blob in bytes without user bits: 32 literals and a
+	// size of 64 bits each.
+	MaxBlob = 308
+	// MaxLength is the most a length field can say, in bytes.
+	MaxLength = 1<<lengthWidth - 1
+
+	// minDeepest is the fewest bytes before the length that hold 32 frames.
+	minDeepest = (depthBits + MaxDepth*(literalHead+2) + countBits + 2 + 7) / 8
+)
+
+// BlobLen is the length in bytes of a blob whose fields take bits bits: padded
+// to a byte, with its two length bytes. (BT-BLOB-1)
+func BlobLen(bits int) int { return (bits+7)/8 + lengthBytes }
+
+// BlobAtEnd returns the blob that ends with the last byte of mem, as lws finds
+// it in memory: from the pointer past its length, backwards. What it returns is
+// part of mem. (BT-BLOB-3)
+func BlobAtEnd(mem []byte) ([]byte, error) {
+	if len(mem) < lengthBytes {
+		return nil, bitError(0, FieldLength, -1, ReasonShort,
+			"%d bytes cannot hold the %d of a length", len(mem), lengthBytes)
+	}
+	off := 8 * (len(mem) - lengthBytes)
+	n := int(binary.BigEndian.Uint16(mem[len(mem)-lengthBytes:]))
+	switch {
+	case n == 0:
+		return nil, emptyError(off)
+	case n < lengthBytes || n > len(mem):
+		e := bitError(off, FieldLength, -1, ReasonLength,
+			"says %d, expected %d to the %d bytes at hand", n, lengthBytes, len(mem))
+		e.Clause = "BT-BLOB-3"
+		return nil, e
+	}
+	return mem[len(mem)-n:], nil
+}
+
+// checkLength holds the length field to the bytes at hand. (BT-BLOB-2)
+func checkLength(blob []byte) error {
+	if len(blob) < lengthBytes {
+		return bitError(0, FieldLength, -1, ReasonShort,
+			"%d bytes cannot hold the %d of a length", len(blob), lengthBytes)
+	}
+	n := int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:]))
+	if n == len(blob) {
+		return nil
+	}
+	off := 8 * (len(blob) - lengthBytes)
+	if n == 0 {
+		return emptyError(off)
+	}
+	return bitError(off, FieldLength, -1, ReasonLength, "says %d, the blob has %d bytes", n, len(blob))
+}
+
+func emptyError(off int) *Error {
+	return bitError(off, FieldLength, -1, ReasonEmpty,
+		"says 0: lws had no room for the metadata of this allocation")
+}

@@ -1,0 +1,141 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// FieldKind names a field of a blob, by SPEC.md's words.
+type FieldKind uint8
+
+const (
+	FieldDepth     FieldKind = iota // number of frames
+	FieldKindBit                    // 0 literal, 1 delta
+	FieldBack                       // how far back the base is, less one
+	FieldSign                       // 0 add, 1 subtract
+	FieldCount                      // significant bits of a frame's value
+	FieldLiteral                    // value of a literal
+	FieldDelta                      // value of a delta
+	FieldSizeCount                  // significant bits of the size
+	FieldSize                       // bytes asked for
+	FieldUser                       // what follows the size: padding, or a user's bits
+	FieldLength                     // length of the blob in bytes
+	FieldText                       // not a bit field: a place in a line of text
+)
+
+var fieldNames = [...]string{"depth", "kind", "back", "sign", "count", "literal", "delta",
+	"size count", "size", "user bits", "length", "text"}
+
+func (k FieldKind) String() string {
+	if int(k) < len(fieldNames) {
+		return fieldNames[k]
+	}
+	return fmt.Sprintf("field(%d)", uint8(k))
+}
+
+// Nominal widths in bits; each field but user bits and length is followed by
+// one spill bit more. (BT-FIELD-1)
+const (
+	depthWidth  = 5
+	kindWidth   = 1
+	backWidth   = 3
+	signWidth   = 1
+	countWidth  = 6
+	spillWidth  = 1
+	lengthWidth = 16
+
+	depthBits   = depthWidth + spillWidth
+	countBits   = countWidth + spillWidth
+	literalHead = kindWidth + spillWidth + countBits
+	deltaHead   = kindWidth + backWidth + signWidth + 3*spillWidth + countBits
+
+	lengthBytes = lengthWidth / 8
+)
+
+// Field is one field as it stands in a blob.
+type Field struct {
+	Kind  FieldKind
+	Frame int    // frame it belongs to, -1 if none
+	Off   int    // first bit, from the start of the blob
+	Width int    // value bits, without the spill bit
+	Value uint64 // for user bits, their first 64 at the most
+	Spill bool   // the spill bit; false where a field has none
+}
+
+// End is the bit after the field, its spill bit included.
+func (f Field) End() int {
+	if f.Kind == FieldUser || f.Kind == FieldLength {
+		return f.Off + f.Width
+	}
+	return f.Off + f.Width + spillWidth
+}
+
+// windowBits is how many bits of a window are certain to be there.
+const windowBits = 57
+
+// window returns the bits of b from bit pos on, the first in the top bit: at
+// least windowBits of them, zeros after the end of b. b holds 8 bytes or more;
+// pos is at most 8*len(b).
+func window(b []byte, pos int) uint64 {
+	off := pos >> 3
+	last := len(b) - 8
+	if off <= last {
+		return binary.BigEndian.Uint64(b[off:]) << (pos & 7)
+	}
+	return binary.BigEndian.Uint64(b[last:]) << uint(8*(off-last)+pos&7)
+}
+
+// bitsAt returns n bits (0 to 64) of b from bit pos on, as window reads them.
+func bitsAt(b []byte, pos int, n uint) uint64 {
+	if n <= windowBits {
+		return window(b, pos) >> 1 >> (63 - n)
+	}
+	high := window(b, pos) >> 32
+	low := bitsAt(b, pos+32, n-32)
+	return high<<(n-32) | low
+}
+
+// padded returns b, or a copy in buf where b is too short for window.
+func padded(b []byte, buf *[8]byte) []byte {
+	if len(b) >= len(buf) {
+		return b
+	}
+	copy(buf[:], b)
+	return buf[:]
+}
+
+// bitWriter appends bits to buf, which has room for all of them and 8 bytes
+// more.
+type bitWriter struct {
+	buf  []byte
+	next int    // byte that the accumulator begins at
+	acc  uint64 // bits not yet complete bytes, from the top
+	n    uint   // how many, 0 to 7
+}
+
+// put writes the low width bits of v, 0 to windowBits; v has no bit above them.
+func (w *bitWriter) put(v uint64, width uint) {
+	w.acc |= v << (64 - w.n - width)
+	w.n += width
+	binary.BigEndian.PutUint64(w.buf[w.next:], w.acc)
+	w.next += int(w.n >> 3)
+	w.acc <<= w.n &^ 7
+	w.n &= 7
+}
+
+// putWide writes the low width bits of v, 0 to 64.
+func (w *bitWriter) putWide(v uint64, width uint) {
+	if width > windowBits {
+		w.put(v>>32, width-32)
+		v, width = v&(1<<32-1), 32
+	}
+	w.put(v, width)
+}
+
+// finish pads to a byte and returns the bytes written. (BT-BLOB-1)
+func (w *bitWriter) finish() []byte {
+	if w.n > 0 {
+		return w.buf[:w.next+1]
+	}
+	return w.buf[:w.next]
+}

@@ -1,0 +1,78 @@
+package codec
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Machine is the kind of machine an encoder runs on: its word, and what its
+// compiled code makes of a shift by less than 0 or more than 30 bits, on which
+// lws relies and which C leaves undefined. (BT-MACH-1)
+//
+//	        field of 47 bits, most significant first          spill
+//	exact   b46 … b32 │ b31 │ b30 … b0                          0
+//	wrap    b14 … b0  │  1  │ b30 … b0                          1
+//	zero     0  …  0  │  1  │ b30 … b0                          0
+//
+// The zero Machine is Exact64.
+type Machine uint8
+
+const (
+	Exact64 Machine = iota // 64-bit words, every bit kept: what the author of lws meant
+	Exact32                // 32-bit words, every bit kept
+	Wrap64                 // x86-64, AArch64, RISC-V 64
+	Wrap32                 // i386, MIPS
+	Zero64                 // s390x
+	Zero32                 // Arm, PowerPC
+)
+
+var machineNames = [...]string{"exact64", "exact32", "wrap64", "wrap32", "zero64", "zero32"}
+
+// Machines lists all six.
+func Machines() []Machine { return []Machine{Exact32, Exact64, Wrap32, Wrap64, Zero32, Zero64} }
+
+// Word is the machine's word in bits, 32 or 64.
+func (m Machine) Word() int { return 64 - 32*int(m&1) }
+
+// Lossy says whether the machine's encoder loses bits of some values. Only
+// 64-bit words have any to lose. (BT-LOSS-1)
+func (m Machine) Lossy() bool { return m == Wrap64 || m == Zero64 }
+
+func (m Machine) String() string {
+	if int(m) < len(machineNames) {
+		return machineNames[m]
+	}
+	return fmt.Sprintf("machine(%d)", uint8(m))
+}
+
+// ParseMachine reads a machine's name, such as "wrap64".
+func ParseMachine(name string) (Machine, error) {
+	for i, n := range machineNames {
+		if n == name {
+			return Machine(i), nil
+		}
+	}
+	return 0, fmt.Errorf("machine %q is none of exact32, exact64, wrap32, wrap64, zero32, zero64", name)
+}
+
+// Wire is the value that the machine's encoder puts into a field of
+// count = significant bits of v: v itself, or what is left of it. The low 31
+// bits are always v's. v must fit the machine's word. (BT-MACH-2, BT-MACH-3)
+func (m Machine) Wire(v uint64) uint64 {
+	if v>>32 == 0 || !m.Lossy() {
+		return v
+	}
+	low := v&(1<<31-1) | 1<<31 // bit 31 stands for every bit from 31 up
+	if m == Zero64 {
+		return low
+	}
+	return (low<<32 | low) & (1<<bits.Len64(v) - 1)
+}
+
+// spill is the spill bit the machine's encoder writes after a value.
+func (m Machine) spill(v uint64) uint64 {
+	if (m == Wrap64 || m == Wrap32) && v>>31 != 0 {
+		return 1
+	}
+	return 0
+}

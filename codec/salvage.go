@@ -1,0 +1,45 @@
+package codec
+
+// maxEmpty is the longest an empty stack can be before its length, in bytes.
+const maxEmpty = (depthBits + countBits + 64 + spillWidth + 7) / 8
+
+// Salvage reads what is certain of a blob whose end was cut off, as lws's own
+// dump cuts long ones. It fills s.PCs with the frames that are whole, and
+// returns the depth that the blob announces, whether s.Size was still there, and
+// why the blob as it stands is rejected; nil if it is not.
+//
+// Only a cut is salvaged. If the blob has its right length, or its bits
+// contradict themselves, then something else happened to it, no frame can be
+// trusted, and s is empty. (BT-SALV-1, BT-SALV-2)
+func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
+	if err := checkLength(blob); err == nil {
+		if err := Decode(s, blob); err != nil {
+			return 0, false, err
+		}
+		return len(s.PCs), true, nil
+	}
+	err = checkLength(blob)
+	s.reset()
+	if len(blob) == 0 || err.(*Error).Reason == ReasonEmpty && len(blob) == lengthBytes {
+		return 0, false, err
+	}
+	var short [8]byte
+	b, end := padded(blob, &short), 8*len(blob)
+	depth = int(b[0] >> (8 - depthWidth))
+	if depth == 0 {
+		if len(blob) <= maxEmpty {
+			return 0, false, err // empty or 32: nothing can be told
+		}
+		depth = MaxDepth
+	}
+	n, _ := s.readFrames(b, end, depth, 64)
+	if n < depth {
+		if fault := diagnose(b, end, depth, 64); fault.Reason != ReasonTruncated {
+			s.reset()
+			return depth, false, fault
+		}
+		s.PCs = s.PCs[:n]
+		return depth, false, err
+	}
+	return depth, s.read(b, end, depth, 64) >= 0, err
+}

@@ -1,0 +1,61 @@
+package codec
+
+// MaxDepth is the most frames a stack can have. (BT-DEPTH-1)
+const MaxDepth = 32
+
+// Stack is one allocation: who asked, and for how much.
+//
+// The zero Stack is an empty one and ready to use. Decoding into a Stack reuses
+// the array under PCs, so what is to outlive the next decoding must be copied.
+type Stack struct {
+	// PCs are return addresses, innermost frame first, at most MaxDepth.
+	PCs []uint64
+	// Size is what was asked for, in bytes.
+	Size uint64
+	// Marks says, after decoding, what can be trusted. Encoding ignores it.
+	Marks Marks
+}
+
+// Marks is what decoded values tell about their encoder; bit n of each word is
+// frame n. A value of a field wider than 32 bits came either from an exact
+// encoder, or from one that kept its low 31 bits alone. (BT-LOSS-2)
+type Marks struct {
+	// Wide: the frame's own field (its literal or its delta) has a count over 32.
+	Wide uint32
+	// Wrap: such a field repeats its low bits from bit 32 up and has bit 31 set,
+	// as a wrap64 encoder leaves it.
+	Wrap uint32
+	// Zero: such a field is 0 from bit 32 up and has bit 31 set, as a zero64
+	// encoder leaves it.
+	Zero uint32
+	// Hurt: only the frame's low 31 bits can be trusted, because its field shows
+	// Wrap or Zero, or because the frame it is a delta from is hurt.
+	Hurt uint32
+	// HurtSize: the same for Size.
+	HurtSize bool
+}
+
+// wideMarks judges a value v of a field of count bits, 33 to 64. (BT-LOSS-2)
+func wideMarks(v uint64, count uint) (wrap, zero bool) {
+	if v>>31&1 == 0 {
+		return false, false
+	}
+	high := v >> 32
+	return high == v&(1<<(count-32)-1), high == 0
+}
+
+// mark notes a frame's own wide field and passes on whether it is hurt.
+func (m *Marks) mark(frame int, v uint64, count uint) {
+	bit := uint32(1) << frame
+	m.Wide |= bit
+	wrap, zero := wideMarks(v, count)
+	if wrap {
+		m.Wrap |= bit
+	}
+	if zero {
+		m.Zero |= bit
+	}
+	if wrap || zero {
+		m.Hurt |= bit
+	}
+}

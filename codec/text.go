@@ -1,0 +1,236 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/base64"
+	"math"
+	"strconv"
+)
+
+// The lead-ins by which lines are told from other text in a log.
+const (
+	LeadIn        = "~m#" // a blob in base64 (BT-TEXT-1)
+	LeadInDecoded = "~b#" // the stack in numbers (BT-TEXT-2)
+)
+
+const decodedSize = LeadInDecoded + "size: "
+
+// AppendLine appends the ~m# line of a blob, without a line end. (BT-TEXT-1)
+func AppendLine(dst, blob []byte) []byte {
+	return base64.StdEncoding.AppendEncode(append(dst, LeadIn...), blob)
+}
+
+// ParseLine appends the blob in a ~m# line to dst and returns the extended
+// slice. The line is exactly what [AppendLine] writes: lead-in, standard
+// alphabet, padding with its bits zero, no blank and no line end anywhere. The
+// blob is not looked into. On an [*Error], dst is returned as it was.
+// (BT-TEXT-1, BT-B64-2)
+func ParseLine(dst, line []byte) ([]byte, error) {
+	if !bytes.HasPrefix(line, []byte(LeadIn)) {
+		return dst, textError(0, ReasonLeadIn, "BT-TEXT-1", "expected %s", LeadIn)
+	}
+	text := line[len(LeadIn):]
+	out, err := base64.StdEncoding.Strict().AppendDecode(dst, text)
+	// The library skips line ends, strict or not; fewer bytes come of it then.
+	if err != nil || len(out)-len(dst) != decodedLen(text) {
+		return dst, base64Fault(text, len(LeadIn))
+	}
+	return out, nil
+}
+
+// decodedLen is how many bytes padded base64 of this length and padding holds.
+func decodedLen(text []byte) int {
+	n := len(text) / 4 * 3
+	for i := len(text) - 1; i >= 0 && i >= len(text)-2 && text[i] == '='; i-- {
+		n--
+	}
+	return n
+}
+
+// base64Fault finds the place and reason that strict reading fails on; text
+// begins at byte base of the line.
+func base64Fault(text []byte, base int) *Error {
+	fault := func(off int, format string, args ...any) *Error {
+		return textError(base+off, ReasonBase64, "BT-B64-2", format, args...)
+	}
+	n := len(text)
+	for n > 0 && text[n-1] == '=' {
+		n--
+	}
+	for i, c := range text[:n] {
+		if sextet(c) < 0 || c == '-' || c == '_' {
+			return fault(i, "%q is not of the standard base64 alphabet", c)
+		}
+	}
+	switch pad := len(text) - n; {
+	case n%4 == 1:
+		return fault(n, "ends after %d characters, a single one beyond groups of 4", n)
+	case pad != (4-n%4)%4:
+		return fault(n, "%d of padding, expected %d", pad, (4-n%4)%4)
+	}
+	return fault(n-1, "%q has bits set that padding leaves unused", text[n-1])
+}
+
+// sextet is the value of a base64 character of either alphabet, or -1.
+func sextet(c byte) int {
+	switch {
+	case 'A' <= c && c <= 'Z':
+		return int(c - 'A')
+	case 'a' <= c && c <= 'z':
+		return int(c-'a') + 26
+	case '0' <= c && c <= '9':
+		return int(c-'0') + 52
+	case c == '+', c == '-':
+		return 62
+	case c == '/', c == '_':
+		return 63
+	}
+	return -1
+}
+
+// ParseLineLenient is [ParseLine] as forgiving as lws's own reader: the lead-in
+// may be missing, '-' and '_' stand for '+' and '/', padding may be missing, and
+// blanks, tabs and line ends are skipped. (BT-B64-3)
+func ParseLineLenient(dst, line []byte) ([]byte, error) {
+	base := 0
+	if bytes.HasPrefix(line, []byte(LeadIn)) {
+		base = len(LeadIn)
+	}
+	fault := func(off int, format string, args ...any) ([]byte, error) {
+		return nil, textError(off, ReasonBase64, "BT-B64-3", format, args...)
+	}
+	out := dst
+	var acc uint32 // the bits of the group so far
+	n, pad := 0, 0 // characters of the alphabet, and of padding
+	for i := base; i < len(line); i++ {
+		c := line[i]
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			continue
+		case '=':
+			pad++
+			if pad > (4-n%4)%4 {
+				_, err := fault(i, "padding that completes no group of 4")
+				return dst, err
+			}
+			continue
+		}
+		v := sextet(c)
+		if v < 0 {
+			_, err := fault(i, "%q is of neither base64 alphabet", c)
+			return dst, err
+		}
+		if pad > 0 {
+			_, err := fault(i, "%q after padding", c)
+			return dst, err
+		}
+		acc = acc<<6 | uint32(v)
+		if n++; n%4 == 0 {
+			out = append(out, byte(acc>>16), byte(acc>>8), byte(acc))
+		}
+	}
+	unused := acc & (1<<(n%4*6%8) - 1)
+	switch n % 4 {
+	case 1:
+		_, err := fault(len(line), "a single character beyond groups of 4")
+		return dst, err
+	case 2:
+		out = append(out, byte(acc>>4))
+	case 3:
+		out = append(out, byte(acc>>10), byte(acc>>2))
+	}
+	if unused != 0 {
+		_, err := fault(len(line), "the last character has bits set that padding leaves unused")
+		return dst, err
+	}
+	return out, nil
+}
+
+// AppendDecoded appends the ~b# line of a stack, without a line end: the size
+// in decimal, the addresses in hexadecimal. (BT-TEXT-2)
+func AppendDecoded(dst []byte, s *Stack) []byte {
+	dst = append(dst, decodedSize...)
+	dst = strconv.AppendUint(dst, s.Size, 10)
+	dst = append(dst, ',')
+	for _, pc := range s.PCs {
+		dst = append(dst, " 0x"...)
+		dst = strconv.AppendUint(dst, pc, 16)
+	}
+	return dst
+}
+
+// ParseDecoded reads a ~b# line into s: what [AppendDecoded] writes, and blanks
+// and a line end after it, as lws's own tool writes one. On an [*Error], s is
+// empty. (BT-TEXT-2)
+func ParseDecoded(s *Stack, line []byte) error {
+	s.reset()
+	if !bytes.HasPrefix(line, []byte(LeadInDecoded)) {
+		return textError(0, ReasonLeadIn, "BT-TEXT-2", "expected %s", LeadInDecoded)
+	}
+	pos, err := s.parseDecoded(bytes.TrimRight(line, " \t\r\n"))
+	if err != "" {
+		s.reset()
+		return textError(pos, ReasonDecodedLine, "BT-TEXT-2", "%s", err)
+	}
+	return nil
+}
+
+// parseDecoded returns where and what it expected, "" when all is well.
+func (s *Stack) parseDecoded(line []byte) (pos int, expected string) {
+	if !bytes.HasPrefix(line, []byte(decodedSize)) {
+		return len(LeadInDecoded), `expected "size: "`
+	}
+	pos = len(decodedSize)
+	var ok bool
+	if s.Size, pos, ok = parseUint(line, pos, 10); !ok {
+		return pos, "expected a size in decimal, below 2^64"
+	}
+	if pos == len(line) || line[pos] != ',' {
+		return pos, "expected ',' after the size"
+	}
+	pos++
+	for pos < len(line) {
+		if !bytes.HasPrefix(line[pos:], []byte(" 0x")) {
+			return pos, `expected " 0x" and an address`
+		}
+		if len(s.PCs) == MaxDepth {
+			return pos, "expected no more than 32 addresses"
+		}
+		var pc uint64
+		if pc, pos, ok = parseUint(line, pos+len(" 0x"), 16); !ok {
+			return pos, "expected an address in hexadecimal, below 2^64"
+		}
+		s.PCs = append(s.PCs, pc)
+	}
+	return pos, ""
+}
+
+// parseUint reads digits from line[pos:] and returns the position after them;
+// if there are none, or too many for 64 bits, that of the one amiss.
+func parseUint(line []byte, pos int, base uint64) (v uint64, end int, ok bool) {
+	start := pos
+	for ; pos < len(line); pos++ {
+		d := uint64(digit(line[pos]))
+		if d >= base {
+			break
+		}
+		if v > (math.MaxUint64-d)/base {
+			return 0, pos, false
+		}
+		v = v*base + d
+	}
+	return v, pos, pos > start
+}
+
+// digit is the value of a decimal or hexadecimal digit, or 255.
+func digit(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10
+	}
+	return 255
+}

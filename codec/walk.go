@@ -1,0 +1,121 @@
+package codec
+
+// AppendFields appends every field of a blob to dst, in order, its length the
+// last, and returns the extended slice. Fields follow each other without a gap:
+// padding or user bits, where there are any, are one field. On an [*Error], the
+// fields before the fault are there. (BT-FIELD-1)
+func AppendFields(dst []Field, blob []byte) ([]Field, error) {
+	if err := checkLength(blob); err != nil {
+		return dst, err
+	}
+	var short [8]byte
+	b := padded(blob, &short)
+	w := walker{b: b, end: 8 * (len(blob) - lengthBytes), word: 64, keep: true, fields: dst}
+	depth := int(b[0] >> (8 - depthWidth))
+	if depth == 0 {
+		depth = resolveDepth(&Stack{}, b, w.end, w.word)
+	}
+	if err := w.walk(depth); err != nil {
+		return w.fields, err
+	}
+	if w.pos < w.end {
+		n := w.end - w.pos
+		w.fields = append(w.fields, Field{Kind: FieldUser, Frame: -1, Off: w.pos, Width: n,
+			Value: bitsAt(b, w.pos, uint(min(n, 64)))})
+	}
+	return append(w.fields, Field{Kind: FieldLength, Frame: -1, Off: w.end, Width: lengthWidth,
+		Value: uint64(len(blob))}), nil
+}
+
+// diagnose names the fault that made readFrames or read give up. It takes the
+// same input, one field at a time.
+func diagnose(b []byte, end, depth int, word uint) *Error {
+	w := walker{b: b, end: end, word: word}
+	if err := w.walk(depth); err != nil {
+		return err
+	}
+	panic("codec: the fast reading rejects what the slow one accepts")
+}
+
+// walker reads a blob a field at a time.
+type walker struct {
+	b      []byte
+	pos    int // bit
+	end    int // bit of the length field
+	word   uint
+	keep   bool // append to fields
+	fields []Field
+}
+
+// walk reads depth, that many frames, and the size.
+func (w *walker) walk(depth int) *Error {
+	if _, err := w.field(FieldDepth, -1, depthWidth); err != nil {
+		return err
+	}
+	for n := range depth {
+		if err := w.frame(n); err != nil {
+			return err
+		}
+	}
+	return w.value(FieldSizeCount, FieldSize, -1)
+}
+
+// frame reads a literal or a delta. (BT-ITEM-1)
+func (w *walker) frame(n int) *Error {
+	at := w.pos
+	kind, err := w.field(FieldKindBit, n, kindWidth)
+	if err != nil {
+		return err
+	}
+	if kind == 0 {
+		return w.value(FieldCount, FieldLiteral, n)
+	}
+	if n == 0 {
+		return bitError(at, FieldKindBit, n, ReasonDeltaFirst,
+			"is 1, expected 0: frame 0 has nothing to be a delta from")
+	}
+	at = w.pos
+	back, err := w.field(FieldBack, n, backWidth)
+	if err != nil {
+		return err
+	}
+	if int(back) >= n {
+		return bitError(at, FieldBack, n, ReasonBack,
+			"is %d, for %d frames back, expected at most %d", back, back+1, n-1)
+	}
+	if _, err := w.field(FieldSign, n, signWidth); err != nil {
+		return err
+	}
+	return w.value(FieldCount, FieldDelta, n)
+}
+
+// value reads a count and a value of that many bits. (BT-COUNT-2, BT-COUNT-4)
+func (w *walker) value(countKind, valueKind FieldKind, frame int) *Error {
+	at := w.pos
+	c, err := w.field(countKind, frame, countWidth)
+	if err != nil {
+		return err
+	}
+	count := fullCount(uint(c))
+	if count > w.word {
+		return bitError(at, countKind, frame, ReasonCount,
+			"is %d, expected at most %d in words of %d bits", count, w.word, w.word)
+	}
+	_, err = w.field(valueKind, frame, int(count))
+	return err
+}
+
+// field reads width bits and a spill bit, or rejects. (BT-FIELD-1, BT-FIELD-4)
+func (w *walker) field(k FieldKind, frame, width int) (uint64, *Error) {
+	if left := w.end - w.pos; width+spillWidth > left {
+		return 0, bitError(w.pos, k, frame, ReasonTruncated,
+			"takes %d bits, %d are left before the length", width+spillWidth, left)
+	}
+	v := bitsAt(w.b, w.pos, uint(width))
+	if w.keep {
+		w.fields = append(w.fields, Field{Kind: k, Frame: frame, Off: w.pos, Width: width,
+			Value: v, Spill: bitsAt(w.b, w.pos+width, spillWidth) == 1})
+	}
+	w.pos += width + spillWidth
+	return v, nil
+}

@@ -1,0 +1,3 @@
+module github.com/lwsbt/lwsbt
+
+go 1.26
