@@ -6,9 +6,10 @@ import "encoding/binary"
 const (
 	// MinBlob is the shortest blob in bytes: no frames, a size of 0 or 1.
 	MinBlob = 4
-	// MaxBlob is the longest blob in bytes without user bits: 32 literals and a
-	// size of 64 bits each.
-	MaxBlob = 308
+	// MaxBlob is the longest blob in bytes without user bits: 2 literals of 64
+	// bits, 30 deltas of 59 (which search lws takes, though a literal would be a
+	// bit shorter), a size of 64.
+	MaxBlob = 312
 	// MaxLength is the most a length field can say, in bytes.
 	MaxLength = 1<<lengthWidth - 1
 
