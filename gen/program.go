@@ -1,0 +1,237 @@
+package gen
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// Program is a program of a model, made up and running: modules at addresses,
+// functions in them, calls between those. It allocates, over and over, as it
+// goes up and down its calls, so that one stack shares its outer frames with
+// the next, and popular paths come again and again.
+//
+// What is captured of a stack follows Pre and Post:
+//
+//	allocator's frames │ the path, innermost first │ start of the program
+//	└─Pre──┘                                                     └─Post─┘
+type Program struct {
+	Pre, Post int // frames left out at either end: SNIP_PRE and SNIP_POST (BT-CAP-2)
+
+	model   Model
+	rng     *rng
+	seed    uint64
+	modules []module
+	bodies  map[int][]site // calls of a function, made when first needed
+	inner   []uint64       // the allocator's frames, innermost first
+	outer   []uint64       // the program's start, innermost first
+	path    []site         // calls from main on
+	structs []uint64       // sizes of this program's objects
+	again   [][]site       // earlier paths, to be taken again
+	fresh   bool           // take none of them
+}
+
+// module is code at an address. Functions are numbered through all modules.
+type module struct {
+	base   uint64
+	starts []uint64 // offset of each function, and of the end
+	first  int      // number of its first function
+}
+
+// site is a call: where it returns to, and what it calls.
+type site struct {
+	pc     uint64
+	callee int
+}
+
+const (
+	page     = 4096
+	maxSites = 12  // calls of one function, at the most
+	maxAgain = 256 // paths remembered
+)
+
+// Program makes the program that seed stands for. It captures as lws does by
+// itself, with 2 frames left out inside and 1 outside.
+func (m Model) Program(seed uint64) *Program {
+	p := &Program{Pre: 2, Post: 1, model: m, seed: seed,
+		rng: newRNG(seed, m.Name), bodies: map[int][]site{}}
+	first := 0
+	for _, r := range []region{m.app, m.lib} {
+		if r.text > 0 {
+			p.modules = append(p.modules, p.load(r, first))
+			first += len(p.modules[len(p.modules)-1].starts) - 1
+		}
+	}
+	lib := len(p.modules) - 1
+	p.inner = p.wrapper(lib)
+	p.outer = append(p.startup(lib, m.start[0]), p.startup(0, m.start[1])...)
+	for range 24 {
+		p.structs = append(p.structs, uint64(8*(1+p.rng.spread(40))))
+	}
+	return p
+}
+
+// load places a module and cuts its code into functions.
+func (p *Program) load(r region, first int) module {
+	m := module{base: r.lo, first: first}
+	if pages := int((r.hi - r.lo) / page); pages > 0 {
+		m.base += page * uint64(p.rng.below(pages))
+	}
+	for at := 0; at+48 <= r.text; {
+		m.starts = append(m.starts, uint64(at))
+		at += 48 + p.rng.below(400) + p.rng.spread(2000)
+	}
+	m.starts = append(m.starts, uint64(r.text))
+	return m
+}
+
+// wrapper is the allocator: three functions close by each other.
+func (p *Program) wrapper(mod int) []uint64 {
+	m := p.modules[mod]
+	fn := p.rng.below(len(m.starts) - 4)
+	return []uint64{p.returnIn(p.rng, m, fn+2), p.returnIn(p.rng, m, fn), p.returnIn(p.rng, m, fn)}
+}
+
+// startup is what calls main: n frames one after the other.
+func (p *Program) startup(mod, n int) []uint64 {
+	var pcs []uint64
+	m := p.modules[mod]
+	fn := p.rng.below(len(m.starts) - 1 - n)
+	for i := range n {
+		pcs = append(pcs, p.returnIn(p.rng, m, fn+i))
+	}
+	return pcs
+}
+
+// returnIn is a return address in function fn of a module, as the register has it.
+func (p *Program) returnIn(r *rng, m module, fn int) uint64 {
+	start, end := m.starts[fn], m.starts[fn+1]
+	off := start + 4 + uint64(r.below(int(end-start)-4))
+	pc := m.base + off&^(p.model.step-1) | p.model.low
+	if p.model.window {
+		pc = pc&(1<<30-1) | windowBits(r)<<30
+	}
+	return pc
+}
+
+// windowBits is how far a call turned the register window: by 8 nearly always.
+func windowBits(r *rng) uint64 {
+	switch r.below(16) {
+	case 0:
+		return 1
+	case 1:
+		return 3
+	}
+	return 2
+}
+
+// moduleOf finds the module of a function.
+func (p *Program) moduleOf(fn int) int {
+	if len(p.modules) > 1 && fn >= p.modules[1].first {
+		return 1
+	}
+	return 0
+}
+
+// sites are the calls of function fn. They depend on the seed and on fn alone.
+// Most go to functions close by, few to itself; from the program some go to the
+// library, and none come back.
+func (p *Program) sites(fn int) []site {
+	if s, ok := p.bodies[fn]; ok {
+		return s
+	}
+	r := newRNG(p.seed, p.model.Name+"/function/"+strconv.Itoa(fn))
+	mod := p.moduleOf(fn)
+	m := p.modules[mod]
+	count := len(m.starts) - 1
+	var s []site
+	for range 2 + r.below(maxSites-1) {
+		far := 1 + r.spread(count-1)
+		if r.chance(50) {
+			far = count - far
+		}
+		if r.chance(3) {
+			far = 0
+		}
+		to := (fn - m.first + far) % count
+		callee := m.first + to
+		if mod == 0 && len(p.modules) > 1 && r.chance(2) {
+			lib := p.modules[1]
+			callee = lib.first + r.below(len(lib.starts)-1)
+		}
+		s = append(s, site{p.returnIn(r, m, fn-m.first), callee})
+	}
+	p.bodies[fn] = s
+	return s
+}
+
+// Next puts the program's next allocation into s, in the array it has.
+func (p *Program) Next(s *codec.Stack) {
+	if len(p.again) > 0 && !p.fresh && p.rng.chance(90) {
+		p.path = append(p.path[:0], p.again[p.rng.spread(len(p.again))]...)
+	} else {
+		p.walk()
+		if len(p.again) < maxAgain {
+			p.again = append(p.again, slices.Clone(p.path))
+		}
+	}
+
+	s.PCs = append(s.PCs[:0], p.inner[min(p.Pre, len(p.inner)):]...)
+	for _, c := range slices.Backward(p.path) {
+		s.PCs = append(s.PCs, c.pc)
+	}
+	s.PCs = append(s.PCs, p.outer...)
+	s.PCs = s.PCs[:min(len(s.PCs), codec.MaxDepth)]
+	if len(s.PCs) > p.Post {
+		s.PCs = s.PCs[:len(s.PCs)-p.Post]
+	}
+	s.Size = p.size(p.path[len(p.path)-1].pc)
+	s.Marks = codec.Marks{}
+}
+
+// walk returns from some calls, and calls others until the stack is as deep as
+// it is to be.
+func (p *Program) walk() {
+	lo, hi := p.model.depth[0], p.model.depth[1]
+	depth := lo + (p.rng.below(hi-lo+1)+p.rng.below(hi-lo+1)+p.rng.below(hi-lo+1))/3
+	if len(p.path) > 0 {
+		keep := len(p.path) - 1 - p.rng.halving(len(p.path)) - p.rng.halving(len(p.path))
+		p.path = p.path[:min(max(0, keep), depth-1)]
+	}
+	for len(p.path) < depth {
+		fn := 0
+		if n := len(p.path); n > 0 {
+			fn = p.path[n-1].callee
+		}
+		sites := p.sites(fn)
+		p.path = append(p.path, sites[p.rng.halving(len(sites))])
+	}
+}
+
+// Stacks returns the next n allocations, each with an array of its own.
+func (p *Program) Stacks(n int) []codec.Stack {
+	stacks := make([]codec.Stack, n)
+	for i := range stacks {
+		p.Next(&stacks[i])
+	}
+	return stacks
+}
+
+// size is what the call that returns to pc asks for: mostly the object that it
+// always makes, else a text, a buffer, or an array.
+func (p *Program) size(pc uint64) uint64 {
+	const odd = 0x9e3779b97f4a7c15
+	kind := pc * odd >> 56 // fixed for a call
+	switch {
+	case kind < 150:
+		return p.structs[kind%uint64(len(p.structs))]
+	case kind < 210:
+		return uint64(2 + p.rng.spread(80))
+	case kind < 235:
+		return 256 << p.rng.halving(9)
+	case kind < 250:
+		return p.structs[kind%uint64(len(p.structs))] * uint64(1+p.rng.spread(64))
+	}
+	return p.rng.width(8 + p.rng.below(15))
+}

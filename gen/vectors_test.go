@@ -1,0 +1,86 @@
+package gen
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/bits"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// hashStacks is one number for all IDs, sizes and addresses.
+func hashStacks(stacks []NamedStack) uint64 {
+	h := fnv.New64a()
+	for _, s := range stacks {
+		fmt.Fprintf(h, "%s\t%x\t%x\n", s.ID, s.Stack.Size, s.Stack.PCs)
+	}
+	return h.Sum64()
+}
+
+func TestVectorStacksStayTheSame(t *testing.T) {
+	for _, tt := range []struct {
+		word int
+		seed uint64
+		want uint64
+	}{
+		{64, 1, 0x941954a64868f443},
+		{32, 1, 0x538f73b7d4f45e7c},
+	} {
+		if got := hashStacks(VectorStacks(tt.word, tt.seed)); got != tt.want {
+			t.Errorf("VectorStacks(%d, %d) hash to %#x, want %#x: recorded vectors no longer match",
+				tt.word, tt.seed, got, tt.want)
+		}
+	}
+}
+
+func TestVectorStacksHoldWhatTheyPromise(t *testing.T) {
+	for _, word := range []int{32, 64} {
+		stacks := VectorStacks(word, 1)
+		ids := map[string]bool{}
+		var depths, widths, sizes [65]bool
+		families := map[string]int{}
+		for _, s := range stacks {
+			if ids[s.ID] {
+				t.Errorf("word %d: ID %s twice", word, s.ID)
+			}
+			ids[s.ID] = true
+			family, _, _ := strings.Cut(s.ID, "/")
+			families[family]++
+			if len(s.Stack.PCs) > codec.MaxDepth {
+				t.Errorf("word %d: %s has %d frames", word, s.ID, len(s.Stack.PCs))
+				continue
+			}
+			depths[len(s.Stack.PCs)] = true
+			sizes[bits.Len64(s.Stack.Size)] = true
+			for _, pc := range append([]uint64{s.Stack.Size}, s.Stack.PCs...) {
+				if bits.Len64(pc) > word {
+					t.Errorf("word %d: %s has %#x", word, s.ID, pc)
+				}
+			}
+			if family == "delta-width" {
+				widths[bits.Len64(s.Stack.PCs[3]-s.Stack.PCs[2])] = true
+			}
+		}
+		if len(stacks) < 240 {
+			t.Errorf("word %d: %d stacks, want at least 240", word, len(stacks))
+		}
+		for n := range codec.MaxDepth + 1 {
+			if !depths[n] {
+				t.Errorf("word %d: no stack of depth %d", word, n)
+			}
+		}
+		for n := 1; n <= word; n++ {
+			if !widths[n] || !sizes[n] {
+				t.Errorf("word %d: width %d: delta %v, size %v", word, n, widths[n], sizes[n])
+			}
+		}
+		for _, f := range []string{"tie", "base-frame-0", "back-8", "back-9", "boundary"} {
+			if families[f] == 0 {
+				t.Errorf("word %d: no stacks of family %s", word, f)
+			}
+		}
+		t.Logf("word %d: %d stacks, %v", word, len(stacks), families)
+	}
+}
