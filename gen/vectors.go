@@ -174,13 +174,18 @@ func (v *vectorStacks) depths() {
 	for _, depth := range []int{0, 1, 31, 32} {
 		v.add(fmt.Sprintf("depth/least-%02d", depth), 0, make([]uint64, depth)...)
 	}
-	for _, depth := range []int{31, 32} { // the longest blobs there are
+	for _, depth := range []int{31, 32} { // the longest blobs of search best
 		pcs := make([]uint64, depth)
 		for n := range pcs {
 			pcs[n] = bits.Reverse64(uint64(n))>>(64-v.word) | 1<<(v.word-1)
 		}
 		v.add(fmt.Sprintf("depth/most-%02d", depth), v.max, pcs...)
 	}
+	pcs := make([]uint64, codec.MaxDepth) // search lws takes deltas a bit longer than the literals
+	for n := range pcs {
+		pcs[n] = 1<<(v.word-1) + uint64(n)<<(v.word-6)
+	}
+	v.add("depth/longest-lws", v.max, pcs...)
 }
 
 // sizes adds each width of size, so that the blob ends at every bit of a byte.

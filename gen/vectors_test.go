@@ -25,8 +25,8 @@ func TestVectorStacksStayTheSame(t *testing.T) {
 		seed uint64
 		want uint64
 	}{
-		{64, 1, 0x941954a64868f443},
-		{32, 1, 0x538f73b7d4f45e7c},
+		{64, 1, 0x9b473e97fa5817d0},
+		{32, 1, 0xf1b0945a6ce0be8d},
 	} {
 		if got := hashStacks(VectorStacks(tt.word, tt.seed)); got != tt.want {
 			t.Errorf("VectorStacks(%d, %d) hash to %#x, want %#x: recorded vectors no longer match",
@@ -63,6 +63,14 @@ func TestVectorStacksHoldWhatTheyPromise(t *testing.T) {
 				widths[bits.Len64(s.Stack.PCs[3]-s.Stack.PCs[2])] = true
 			}
 		}
+		{
+			s := byID(t, stacks, "depth/longest-lws")
+			m := map[int]codec.Machine{32: codec.Exact32, 64: codec.Exact64}[word]
+			n, err := codec.BlobBits(&s, m, codec.Lws)
+			if want := map[int]int{32: 1420, 64: 2476}[word]; err != nil || n != want {
+				t.Errorf("word %d: depth/longest-lws takes %d bits (%v), want %d", word, n, err, want)
+			}
+		}
 		if len(stacks) < 240 {
 			t.Errorf("word %d: %d stacks, want at least 240", word, len(stacks))
 		}
@@ -83,4 +91,14 @@ func TestVectorStacksHoldWhatTheyPromise(t *testing.T) {
 		}
 		t.Logf("word %d: %d stacks, %v", word, len(stacks), families)
 	}
+}
+
+func byID(t *testing.T, stacks []NamedStack, id string) codec.Stack {
+	for _, s := range stacks {
+		if s.ID == id {
+			return s.Stack
+		}
+	}
+	t.Fatalf("no stack %s", id)
+	return codec.Stack{}
 }
