@@ -32,7 +32,7 @@ func ParseLine(dst, line []byte) ([]byte, error) {
 	text := line[len(LeadIn):]
 	out, err := base64.StdEncoding.Strict().AppendDecode(dst, text)
 	// The library skips line ends, strict or not; fewer bytes come of it then.
-	if err != nil || len(out)-len(dst) != decodedLen(text) {
+	if err != nil || len(text)%4 != 0 || len(out)-len(dst) != decodedLen(text) {
 		return dst, base64Fault(text, len(LeadIn))
 	}
 	return out, nil

@@ -10,20 +10,20 @@ func AppendFields(dst []Field, blob []byte) ([]Field, error) {
 	}
 	var short [8]byte
 	b := padded(blob, &short)
-	w := walker{b: b, end: 8 * (len(blob) - lengthBytes), word: 64, keep: true, fields: dst}
+	w := walker{b: b, end: 8 * (len(blob) - lengthBytes), word: 64}
 	depth := int(b[0] >> (8 - depthWidth))
 	if depth == 0 {
 		depth = resolveDepth(&Stack{}, b, w.end, w.word)
 	}
-	if err := w.walk(depth); err != nil {
-		return w.fields, err
+	if err := w.walk(depth, &dst); err != nil {
+		return dst, err
 	}
 	if w.pos < w.end {
 		n := w.end - w.pos
-		w.fields = append(w.fields, Field{Kind: FieldUser, Frame: -1, Off: w.pos, Width: n,
+		dst = append(dst, Field{Kind: FieldUser, Frame: -1, Off: w.pos, Width: n,
 			Value: bitsAt(b, w.pos, uint(min(n, 64)))})
 	}
-	return append(w.fields, Field{Kind: FieldLength, Frame: -1, Off: w.end, Width: lengthWidth,
+	return append(dst, Field{Kind: FieldLength, Frame: -1, Off: w.end, Width: lengthWidth,
 		Value: uint64(len(blob))}), nil
 }
 
@@ -31,51 +31,50 @@ func AppendFields(dst []Field, blob []byte) ([]Field, error) {
 // same input, one field at a time.
 func diagnose(b []byte, end, depth int, word uint) *Error {
 	w := walker{b: b, end: end, word: word}
-	if err := w.walk(depth); err != nil {
+	if err := w.walk(depth, nil); err != nil {
 		return err
 	}
 	panic("codec: the fast reading rejects what the slow one accepts")
 }
 
-// walker reads a blob a field at a time.
+// walker reads a blob a field at a time. Its methods append what they read to
+// *out, if out is not nil.
 type walker struct {
-	b      []byte
-	pos    int // bit
-	end    int // bit of the length field
-	word   uint
-	keep   bool // append to fields
-	fields []Field
+	b    []byte
+	pos  int // bit
+	end  int // bit of the length field
+	word uint
 }
 
 // walk reads depth, that many frames, and the size.
-func (w *walker) walk(depth int) *Error {
-	if _, err := w.field(FieldDepth, -1, depthWidth); err != nil {
+func (w *walker) walk(depth int, out *[]Field) *Error {
+	if _, err := w.field(FieldDepth, -1, depthWidth, out); err != nil {
 		return err
 	}
 	for n := range depth {
-		if err := w.frame(n); err != nil {
+		if err := w.frame(n, out); err != nil {
 			return err
 		}
 	}
-	return w.value(FieldSizeCount, FieldSize, -1)
+	return w.value(FieldSizeCount, FieldSize, -1, out)
 }
 
 // frame reads a literal or a delta. (BT-ITEM-1)
-func (w *walker) frame(n int) *Error {
+func (w *walker) frame(n int, out *[]Field) *Error {
 	at := w.pos
-	kind, err := w.field(FieldKindBit, n, kindWidth)
+	kind, err := w.field(FieldKindBit, n, kindWidth, out)
 	if err != nil {
 		return err
 	}
 	if kind == 0 {
-		return w.value(FieldCount, FieldLiteral, n)
+		return w.value(FieldCount, FieldLiteral, n, out)
 	}
 	if n == 0 {
 		return bitError(at, FieldKindBit, n, ReasonDeltaFirst,
 			"is 1, expected 0: frame 0 has nothing to be a delta from")
 	}
 	at = w.pos
-	back, err := w.field(FieldBack, n, backWidth)
+	back, err := w.field(FieldBack, n, backWidth, out)
 	if err != nil {
 		return err
 	}
@@ -83,16 +82,16 @@ func (w *walker) frame(n int) *Error {
 		return bitError(at, FieldBack, n, ReasonBack,
 			"is %d, for %d frames back, expected at most %d", back, back+1, n-1)
 	}
-	if _, err := w.field(FieldSign, n, signWidth); err != nil {
+	if _, err := w.field(FieldSign, n, signWidth, out); err != nil {
 		return err
 	}
-	return w.value(FieldCount, FieldDelta, n)
+	return w.value(FieldCount, FieldDelta, n, out)
 }
 
 // value reads a count and a value of that many bits. (BT-COUNT-2, BT-COUNT-4)
-func (w *walker) value(countKind, valueKind FieldKind, frame int) *Error {
+func (w *walker) value(countKind, valueKind FieldKind, frame int, out *[]Field) *Error {
 	at := w.pos
-	c, err := w.field(countKind, frame, countWidth)
+	c, err := w.field(countKind, frame, countWidth, out)
 	if err != nil {
 		return err
 	}
@@ -101,19 +100,19 @@ func (w *walker) value(countKind, valueKind FieldKind, frame int) *Error {
 		return bitError(at, countKind, frame, ReasonCount,
 			"is %d, expected at most %d in words of %d bits", count, w.word, w.word)
 	}
-	_, err = w.field(valueKind, frame, int(count))
+	_, err = w.field(valueKind, frame, int(count), out)
 	return err
 }
 
 // field reads width bits and a spill bit, or rejects. (BT-FIELD-1, BT-FIELD-4)
-func (w *walker) field(k FieldKind, frame, width int) (uint64, *Error) {
+func (w *walker) field(k FieldKind, frame, width int, out *[]Field) (uint64, *Error) {
 	if left := w.end - w.pos; width+spillWidth > left {
 		return 0, bitError(w.pos, k, frame, ReasonTruncated,
 			"takes %d bits, %d are left before the length", width+spillWidth, left)
 	}
 	v := bitsAt(w.b, w.pos, uint(width))
-	if w.keep {
-		w.fields = append(w.fields, Field{Kind: k, Frame: frame, Off: w.pos, Width: width,
+	if out != nil {
+		*out = append(*out, Field{Kind: k, Frame: frame, Off: w.pos, Width: width,
 			Value: v, Spill: bitsAt(w.b, w.pos+width, spillWidth) == 1})
 	}
 	w.pos += width + spillWidth

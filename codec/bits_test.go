@@ -1,0 +1,64 @@
+package codec_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// blobOf makes a blob of bits as SPEC.md draws them: a dot is a spill bit, which
+// takes the value spill; padding and length are added.
+func blobOf(t testing.TB, bits string, spill byte) []byte {
+	t.Helper()
+	var blob []byte
+	n := 0
+	for _, c := range bits {
+		if n%8 == 0 && c != ' ' {
+			blob = append(blob, 0)
+		}
+		var bit byte
+		switch c {
+		case ' ':
+			continue
+		case '0':
+		case '1':
+			bit = 1
+		case '.':
+			bit = spill
+		default:
+			t.Fatalf("bits %q: %q is none of 0, 1, dot and blank", bits, c)
+		}
+		blob[n/8] |= bit << (7 - n%8)
+		n++
+	}
+	return append(blob, byte((len(blob)+2)>>8), byte(len(blob)+2))
+}
+
+// stackOf makes a stack; pcs are innermost first.
+func stackOf(size uint64, pcs ...uint64) *codec.Stack {
+	return &codec.Stack{Size: size, PCs: pcs}
+}
+
+func wantStack(t *testing.T, got, want *codec.Stack) {
+	t.Helper()
+	if g, w := string(codec.AppendDecoded(nil, got)), string(codec.AppendDecoded(nil, want)); g != w {
+		t.Errorf("got  %s\nwant %s", g, w)
+	}
+}
+
+// wantError holds err to a reason, the place and the clause.
+func wantError(t *testing.T, err error, reason codec.Reason, off int, clause string) {
+	t.Helper()
+	e, ok := err.(*codec.Error)
+	if !ok {
+		t.Fatalf("got %v, want a rejection %s", err, reason)
+	}
+	if got, want := fmt.Sprint(e.Reason, " at ", e.Off, " ", e.Clause), fmt.Sprint(reason, " at ", off, " ", clause); got != want {
+		t.Errorf("got  %s (%v)\nwant %s", got, e, want)
+	}
+	if !strings.Contains(e.Error(), clause) || !strings.Contains(e.Error(), string(reason)) {
+		t.Errorf("%q names not both %s and %s", e, clause, reason)
+	}
+}

@@ -1,0 +1,77 @@
+package codec_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// Every cut of a blob yields a true prefix, and as many frames as are whole.
+func TestSalvageCuts(t *testing.T) {
+	blob, full := unhex(t, readmeHex), readmeStack()
+	// the bit after each frame and after the size, counted by hand from SPEC.md
+	ends := []int{6 + 33, 6 + 66, 6 + 66 + 26, 6 + 66 + 26 + 33}
+	sizeEnd := 6 + 66 + 26 + 33 + 21
+	for n := range len(blob) {
+		var s codec.Stack
+		depth, sized, err := codec.Salvage(&s, blob[:n])
+		if err == nil {
+			t.Errorf("%d bytes: no error", n)
+		}
+		whole := 0
+		for _, end := range ends {
+			if end <= 8*n {
+				whole++
+			}
+		}
+		if n == 0 {
+			wantError(t, err, codec.ReasonShort, 0, "BT-BLOB-2")
+		} else if depth != 4 {
+			t.Errorf("%d bytes: depth %d", n, depth)
+		}
+		if sized != (sizeEnd <= 8*n) || sized && s.Size != full.Size || !sized && s.Size != 0 {
+			t.Errorf("%d bytes: size %d, %v", n, s.Size, sized)
+		}
+		s.Size = 0
+		wantStack(t, &s, stackOf(0, full.PCs[:whole]...))
+	}
+	var s codec.Stack
+	if depth, sized, err := codec.Salvage(&s, blob); depth != 4 || !sized || err != nil {
+		t.Errorf("whole: %d, %v, %v", depth, sized, err)
+	}
+	wantStack(t, &s, full)
+}
+
+func TestSalvageNothing(t *testing.T) {
+	frames32 := "00000. " + strings.Repeat("0. 000001. 1. ", 32) + "000001. 1."
+	cut := func(bits string, n int) []byte { return blobOf(t, bits, 0)[:n] }
+	tests := []struct {
+		name   string
+		blob   []byte
+		reason codec.Reason
+	}{
+		{"no metadata", []byte{0, 0}, codec.ReasonEmpty},
+		{"damaged, not cut: right length, delta first", blobOf(t, "00001. 1. 000. 0. 000001. 1. 000001. 0.", 0), codec.ReasonDeltaFirst},
+		{"damaged, not cut: right length, bits run out", blobOf(t, "00011. 0. 000001. 1. 0. 111111. 1", 0), codec.ReasonTruncated},
+		{"cut, and delta first", cut("00001. 1. 000. 0. 000001. 1. 000001. 0.", 3), codec.ReasonDeltaFirst},
+		{"cut, and a base before frame 0", cut("00010. 0. 000001. 1. 1. 001. 0. 000001. 1. 000001. 0.", 4), codec.ReasonBack},
+		{"depth 0, cut to 10 bytes: empty or 32", cut(frames32, 10), codec.ReasonLength},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := readmeStack()
+			_, sized, err := codec.Salvage(s, tt.blob)
+			e, ok := err.(*codec.Error)
+			if !ok || e.Reason != tt.reason || sized || len(s.PCs) != 0 || s.Size != 0 {
+				t.Errorf("got %v, %v, %v; want nothing and %s", s, sized, err, tt.reason)
+			}
+		})
+	}
+	var s codec.Stack
+	depth, sized, err := codec.Salvage(&s, cut(frames32, 11))
+	// 88 bits: depth 6, then 7 frames of 11
+	if depth != 32 || sized || err == nil || len(s.PCs) != 7 {
+		t.Errorf("11 bytes of 32 frames: depth %d, %d frames, %v", depth, len(s.PCs), err)
+	}
+}

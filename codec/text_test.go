@@ -1,0 +1,163 @@
+package codec_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+func TestParseLine(t *testing.T) {
+	const spoilt = "BT-B64-2"
+	tests := []struct {
+		name, line string
+		want       string // bytes; "" if rejected
+		reason     codec.Reason
+		off        int
+		clause     string
+	}{
+		{"README", readmeLine, string(unhex(t, readmeHex)), "", 0, ""},
+		{"one character of padding", "~m#AAE=", "\x00\x01", "", 0, ""},
+		{"two characters of padding", "~m#AQ==", "\x01", "", 0, ""},
+		{"both last characters of the alphabet", "~m#+/+/", "\xfb\xff\xbf", "", 0, ""},
+		{"no lead-in", "AAE=", "", codec.ReasonLeadIn, 0, "BT-TEXT-1"},
+		{"the other lead-in", "~b#AAE=", "", codec.ReasonLeadIn, 0, "BT-TEXT-1"},
+		{"a blank before", " ~m#AAE=", "", codec.ReasonLeadIn, 0, "BT-TEXT-1"},
+		{"half a lead-in", "~m", "", codec.ReasonLeadIn, 0, "BT-TEXT-1"},
+		{"URL alphabet", "~m#-_-_", "", codec.ReasonBase64, 3, spoilt},
+		{"padding missing", "~m#AAE", "", codec.ReasonBase64, 6, spoilt},
+		{"half the padding", "~m#AQ=", "", codec.ReasonBase64, 5, spoilt},
+		{"padding too long", "~m#AAE==", "", codec.ReasonBase64, 6, spoilt},
+		{"padding after whole groups", "~m#AAAA====", "", codec.ReasonBase64, 7, spoilt},
+		{"padding inside", "~m#AA=A", "", codec.ReasonBase64, 5, spoilt},
+		{"one character over", "~m#AAAAA", "", codec.ReasonBase64, 8, spoilt},
+		{"unused bits set", "~m#AAF=", "", codec.ReasonBase64, 5, spoilt},
+		{"unused bits set, two of padding", "~m#AB==", "", codec.ReasonBase64, 4, spoilt},
+		{"blank inside", "~m#AA E=", "", codec.ReasonBase64, 5, spoilt},
+		{"line end after", "~m#AAE=\n", "", codec.ReasonBase64, 6, spoilt},
+		{"line ends that fill a group", "~m#AAE=\r\n\r\n", "", codec.ReasonBase64, 6, spoilt},
+		{"line end inside", "~m#AA\nE=", "", codec.ReasonBase64, 5, spoilt},
+		{"NUL", "~m#AA\x00=", "", codec.ReasonBase64, 5, spoilt},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := codec.ParseLine([]byte("before"), []byte(tt.line))
+			if tt.reason != "" {
+				wantError(t, err, tt.reason, tt.off, tt.clause)
+				if string(got) != "before" {
+					t.Errorf("%q beside the error", got)
+				}
+				return
+			}
+			if err != nil || string(got) != "before"+tt.want {
+				t.Errorf("got %x, %v; want %x", got, err, "before"+tt.want)
+			}
+			if back := codec.AppendLine(nil, []byte(tt.want)); string(back) != tt.line {
+				t.Errorf("written back as %s", back)
+			}
+		})
+	}
+}
+
+func TestParseLineLenient(t *testing.T) {
+	tests := []struct {
+		name, line, want string
+		off              int // of the fault, -1 for none
+	}{
+		{"as strict", "~m#AAE=", "\x00\x01", -1},
+		{"no lead-in", "AAE=", "\x00\x01", -1},
+		{"URL alphabet", "~m#-_+/", "\xfb\xff\xbf", -1},
+		{"padding missing", "~m#AAE", "\x00\x01", -1},
+		{"two of padding missing", "~m#AQ", "\x01", -1},
+		{"half the padding", "~m#AQ=", "\x01", -1},
+		{"blanks and line ends", " ~m# A\tA\rE\n= \r\n", "", 1}, // a blank before is not a lead-in
+		{"blanks and line ends after it", "~m# A\tA\rE\n= \r\n", "\x00\x01", -1},
+		{"nothing at all", "", "", -1},
+		{"padding alone", "~m#=", "", 3},
+		{"padding too long", "~m#AAE==", "", 7},
+		{"text after padding", "~m#AAE=A", "", 7},
+		{"one character over", "~m#AAAAA", "", 8},
+		{"unused bits set", "~m#AAF", "", 6},
+		{"unused bits set, one byte", "~m#AB", "", 5},
+		{"other character", "~m#AA.E", "", 5},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := codec.ParseLineLenient([]byte("before"), []byte(tt.line))
+			if tt.off >= 0 {
+				wantError(t, err, codec.ReasonBase64, tt.off, "BT-B64-3")
+				tt.want = ""
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != "before"+tt.want {
+				t.Errorf("got %q, want %q", got, "before"+tt.want)
+			}
+		})
+	}
+}
+
+// Every blob length up to three groups, and every last character, reads back.
+func TestLineRoundTrip(t *testing.T) {
+	for n := range 10 {
+		for b := range 256 {
+			blob := bytes.Repeat([]byte{byte(b)}, n)
+			line := codec.AppendLine(nil, blob)
+			got, err := codec.ParseLine(nil, line)
+			if err != nil || !bytes.Equal(got, blob) {
+				t.Fatalf("%x is written %s and read %x, %v", blob, line, got, err)
+			}
+			loose := strings.TrimRight(strings.NewReplacer("+", "-", "/", "_").Replace(string(line)), "=")
+			if got, err := codec.ParseLineLenient(nil, []byte(loose)); err != nil || !bytes.Equal(got, blob) {
+				t.Fatalf("%x from %s is read %x, %v", blob, loose, got, err)
+			}
+		}
+	}
+}
+
+func TestParseDecoded(t *testing.T) {
+	full := "~b#size: 1," + strings.Repeat(" 0x1", 32)
+	tests := []struct {
+		name, line string
+		want       *codec.Stack
+		reason     codec.Reason
+		off        int
+	}{
+		{"README", "~b#size: 7520, 0x406651 0x406852 0x406c1b 0x406294", readmeStack(), "", 0},
+		{"a blank after, as lws's tool leaves one", "~b#size: 7520, 0x406651 0x406852 0x406c1b 0x406294 \r\n", readmeStack(), "", 0},
+		{"empty", "~b#size: 0,", stackOf(0), "", 0},
+		{"empty, from lws's tool", "~b#size: 0, ", stackOf(0), "", 0},
+		{"largest numbers", "~b#size: 18446744073709551615, 0xffffffffffffffff", stackOf(1<<64-1, 1<<64-1), "", 0},
+		{"upper case, leading zeros", "~b#size: 007, 0x00000000000000000AB", stackOf(7, 0xab), "", 0},
+		{"32 frames", full, stackOf(1, ones(32)...), "", 0},
+		{"33 frames", full + " 0x1", nil, codec.ReasonDecodedLine, len(full)},
+		{"no lead-in", "size: 1, 0x1", nil, codec.ReasonLeadIn, 0},
+		{"the other lead-in", "~m#size: 1, 0x1", nil, codec.ReasonLeadIn, 0},
+		{"no size", "~b#0x1", nil, codec.ReasonDecodedLine, 3},
+		{"size in hexadecimal", "~b#size: 0x10, 0x1", nil, codec.ReasonDecodedLine, 10},
+		{"size missing", "~b#size: , 0x1", nil, codec.ReasonDecodedLine, 9},
+		{"size of 2^64", "~b#size: 18446744073709551616,", nil, codec.ReasonDecodedLine, 28},
+		{"comma missing", "~b#size: 1 0x1", nil, codec.ReasonDecodedLine, 10},
+		{"nothing after the size", "~b#size: 1", nil, codec.ReasonDecodedLine, 10},
+		{"two blanks", "~b#size: 1,  0x1", nil, codec.ReasonDecodedLine, 11},
+		{"no 0x", "~b#size: 1, 12", nil, codec.ReasonDecodedLine, 11},
+		{"no digits", "~b#size: 1, 0x", nil, codec.ReasonDecodedLine, 14},
+		{"address of 2^64", "~b#size: 1, 0x10000000000000000", nil, codec.ReasonDecodedLine, 30},
+		{"comma between addresses", "~b#size: 1, 0x1, 0x2", nil, codec.ReasonDecodedLine, 15},
+		{"text after", "~b#size: 1, 0x1 done", nil, codec.ReasonDecodedLine, 15},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := readmeStack()
+			err := codec.ParseDecoded(s, []byte(tt.line))
+			if tt.reason != "" {
+				wantError(t, err, tt.reason, tt.off, "BT-TEXT-2")
+				tt.want = stackOf(0)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			wantStack(t, s, tt.want)
+		})
+	}
+}
