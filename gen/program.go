@@ -32,11 +32,12 @@ type Program struct {
 	fresh   bool           // take none of them
 }
 
-// module is code at an address. Functions are numbered through all modules.
+// module is code at an address: functions, one every stride bytes, numbered
+// through all modules.
 type module struct {
-	base   uint64
-	starts []uint64 // offset of each function, and of the end
-	first  int      // number of its first function
+	base  uint64
+	first int // number of its first function
+	count int
 }
 
 // site is a call: where it returns to, and what it calls.
@@ -47,6 +48,7 @@ type site struct {
 
 const (
 	page     = 4096
+	stride   = 512 // bytes from one function to the next
 	maxSites = 12  // calls of one function, at the most
 	maxAgain = 256 // paths remembered
 )
@@ -56,11 +58,9 @@ const (
 func (m Model) Program(seed uint64) *Program {
 	p := &Program{Pre: 2, Post: 1, model: m, seed: seed,
 		rng: newRNG(seed, m.Name), bodies: map[int][]site{}}
-	first := 0
 	for _, r := range []region{m.app, m.lib} {
 		if r.text > 0 {
-			p.modules = append(p.modules, p.load(r, first))
-			first += len(p.modules[len(p.modules)-1].starts) - 1
+			p.load(r)
 		}
 	}
 	lib := len(p.modules) - 1
@@ -72,24 +72,22 @@ func (m Model) Program(seed uint64) *Program {
 	return p
 }
 
-// load places a module and cuts its code into functions.
-func (p *Program) load(r region, first int) module {
-	m := module{base: r.lo, first: first}
+// load places a module behind those that are there.
+func (p *Program) load(r region) {
+	m := module{base: r.lo, count: r.text / stride}
 	if pages := int((r.hi - r.lo) / page); pages > 0 {
 		m.base += page * uint64(p.rng.below(pages))
 	}
-	for at := 0; at+48 <= r.text; {
-		m.starts = append(m.starts, uint64(at))
-		at += 48 + p.rng.below(400) + p.rng.spread(2000)
+	if n := len(p.modules); n > 0 {
+		m.first = p.modules[n-1].first + p.modules[n-1].count
 	}
-	m.starts = append(m.starts, uint64(r.text))
-	return m
+	p.modules = append(p.modules, m)
 }
 
 // wrapper is the allocator: three functions close by each other.
 func (p *Program) wrapper(mod int) []uint64 {
 	m := p.modules[mod]
-	fn := p.rng.below(len(m.starts) - 4)
+	fn := p.rng.below(m.count - 3)
 	return []uint64{p.returnIn(p.rng, m, fn+2), p.returnIn(p.rng, m, fn), p.returnIn(p.rng, m, fn)}
 }
 
@@ -97,7 +95,7 @@ func (p *Program) wrapper(mod int) []uint64 {
 func (p *Program) startup(mod, n int) []uint64 {
 	var pcs []uint64
 	m := p.modules[mod]
-	fn := p.rng.below(len(m.starts) - 1 - n)
+	fn := p.rng.below(m.count - n)
 	for i := range n {
 		pcs = append(pcs, p.returnIn(p.rng, m, fn+i))
 	}
@@ -106,8 +104,7 @@ func (p *Program) startup(mod, n int) []uint64 {
 
 // returnIn is a return address in function fn of a module, as the register has it.
 func (p *Program) returnIn(r *rng, m module, fn int) uint64 {
-	start, end := m.starts[fn], m.starts[fn+1]
-	off := start + 4 + uint64(r.below(int(end-start)-4))
+	off := uint64(fn*stride + 4 + r.below(stride-4))
 	pc := m.base + off&^(p.model.step-1) | p.model.low
 	if p.model.window {
 		pc = pc&(1<<30-1) | windowBits(r)<<30
@@ -144,21 +141,20 @@ func (p *Program) sites(fn int) []site {
 	r := newRNG(p.seed, p.model.Name+"/function/"+strconv.Itoa(fn))
 	mod := p.moduleOf(fn)
 	m := p.modules[mod]
-	count := len(m.starts) - 1
 	var s []site
 	for range 2 + r.below(maxSites-1) {
-		far := 1 + r.spread(count-1)
+		far := 1 + r.spread(m.count-1)
 		if r.chance(50) {
-			far = count - far
+			far = m.count - far
 		}
 		if r.chance(3) {
 			far = 0
 		}
-		to := (fn - m.first + far) % count
+		to := (fn - m.first + far) % m.count
 		callee := m.first + to
 		if mod == 0 && len(p.modules) > 1 && r.chance(2) {
 			lib := p.modules[1]
-			callee = lib.first + r.below(len(lib.starts)-1)
+			callee = lib.first + r.below(lib.count)
 		}
 		s = append(s, site{p.returnIn(r, m, fn-m.first), callee})
 	}

@@ -25,8 +25,8 @@ func TestVectorStacksStayTheSame(t *testing.T) {
 		seed uint64
 		want uint64
 	}{
-		{64, 1, 0x9b473e97fa5817d0},
-		{32, 1, 0xf1b0945a6ce0be8d},
+		{64, 1, 0xfcbd133e367a1763},
+		{32, 1, 0xd92f4176a5b7933f},
 	} {
 		if got := hashStacks(VectorStacks(tt.word, tt.seed)); got != tt.want {
 			t.Errorf("VectorStacks(%d, %d) hash to %#x, want %#x: recorded vectors no longer match",
