@@ -1,0 +1,431 @@
+package codec_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/fuzz/naive"
+	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/gen/gentest"
+)
+
+// encoded is a stack, what made a blob of it, and the blob.
+type encoded struct {
+	stack   codec.Stack
+	machine codec.Machine
+	search  codec.Search
+	blob    []byte
+}
+
+func drawEncoded(t *rapid.T) encoded {
+	e := encoded{machine: gentest.Machine().Draw(t, "machine"), search: gentest.Search().Draw(t, "search")}
+	e.stack = gentest.Stack(e.machine.Word()).Draw(t, "stack")
+	var err error
+	if e.blob, err = codec.AppendBlob(nil, &e.stack, e.machine, e.search); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func decode(t *rapid.T, blob []byte, word int) codec.Stack {
+	var s codec.Stack
+	err := decodeAt(&s, blob, word)
+	if err != nil {
+		t.Fatalf("%x: %v", blob, err)
+	}
+	return s
+}
+
+func decodeAt(s *codec.Stack, blob []byte, word int) error {
+	if word == 32 {
+		return codec.Decode32(s, blob)
+	}
+	return codec.Decode(s, blob)
+}
+
+// spills is where a blob's spill bits are, by the naive codec.
+func spills(t *rapid.T, blob []byte) []int {
+	s, rejected := naive.Decode(blob, 64)
+	if rejected != nil {
+		t.Fatalf("%x: %v", blob, rejected)
+	}
+	return s.Spills
+}
+
+// Any bytes at all are answered, by every way of reading.
+func TestNoInputPanics(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data := rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(t, "data")
+		if n := len(data); n >= 2 && rapid.Bool().Draw(t, "right length") {
+			data[n-2], data[n-1] = byte(n>>8), byte(n)
+		}
+		var s codec.Stack
+		for _, read := range []func() error{
+			func() error { return codec.Decode(&s, data) },
+			func() error { return codec.Decode32(&s, data) },
+			func() error { _, err := codec.BlobAtEnd(data); return err },
+			func() error { _, err := codec.AppendFields(nil, data); return err },
+			func() error { _, err := codec.ParseLine(nil, data); return err },
+			func() error { _, err := codec.ParseLineLenient(nil, data); return err },
+			func() error { return codec.ParseDecoded(&s, data) },
+			func() error { _, _, err := codec.Salvage(&s, data); return err },
+		} {
+			err := read()
+			var e *codec.Error
+			if err != nil && (!errors.As(err, &e) || e.Error() == "" || !slices.Contains(codec.Reasons(), e.Reason)) {
+				t.Fatalf("%x: a rejection without a reason: %#v", data, err)
+			}
+		}
+	})
+}
+
+// Exact machines lose nothing; of others, the low 31 bits of every value are
+// right, and all of it where the stack is not marked as hurt. (BT-LOSS-1, BT-LOSS-3)
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawEncoded(t)
+		got := decode(t, e.blob, 64)
+		if len(got.PCs) != len(e.stack.PCs) {
+			t.Fatalf("depth %d, want %d", len(got.PCs), len(e.stack.PCs))
+		}
+		check := func(what string, got, want uint64, hurt bool) {
+			if hurt && e.machine.Lossy() {
+				got, want = got&(1<<31-1), want&(1<<31-1)
+			}
+			if got != want {
+				t.Errorf("%s: %#x, want %#x (hurt %v)", what, got, want, hurt)
+			}
+		}
+		for n := range got.PCs {
+			check(fmt.Sprint("frame ", n), got.PCs[n], e.stack.PCs[n], got.Marks.Hurt>>n&1 == 1)
+		}
+		check("size", got.Size, e.stack.Size, got.Marks.HurtSize)
+	})
+}
+
+// What an exact encoder wrote comes out of decoding and encoding again bit for
+// bit; so it does where another machine lost nothing.
+func TestCanonicalBlobsEncodeTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawEncoded(t)
+		got := decode(t, e.blob, 64)
+		if got.Marks.Hurt != 0 || got.Marks.HurtSize {
+			t.Skip("values were lost")
+		}
+		again, err := codec.AppendBlob(nil, &got, e.machine, e.search)
+		if err != nil || !bytes.Equal(again, e.blob) {
+			t.Fatalf("%x, want %x (%v)", again, e.blob, err)
+		}
+	})
+}
+
+// Search best is never longer than search lws, and no stack that it was asked
+// for comes out different.
+func TestBestIsNotLonger(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := gentest.Machine().Draw(t, "machine")
+		s := gentest.Stack(m.Word()).Draw(t, "stack")
+		best, err1 := codec.BlobBits(&s, m, codec.Best)
+		lws, err2 := codec.BlobBits(&s, m, codec.Lws)
+		if err1 != nil || err2 != nil || best > lws {
+			t.Fatalf("best %d bits (%v), lws %d (%v)", best, err1, lws, err2)
+		}
+	})
+}
+
+// No way of writing a small stack is shorter than search best's: every choice of
+// form, base, sign and direction for every frame is tried, and read back.
+func TestBestByBruteForce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := rapid.SampledFrom([]codec.Machine{codec.Exact32, codec.Exact64}).Draw(t, "machine")
+		s := gentest.Numbers(m.Word(), 5).Draw(t, "stack")
+		got, err := codec.BlobBits(&s, m, codec.Best)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := 6 + 7 + significant(s.Size) + 1
+		if want := head + shortest(t, s, nil, m.Word()); got != want {
+			t.Fatalf("%d bits, the shortest way takes %d", got, want)
+		}
+	})
+}
+
+func significant(v uint64) int { return max(1, bits.Len64(v)) }
+
+// shortest tries all forms of frame len(forms), and all of those after it, and
+// returns the fewest bits of those that read as the stack.
+func shortest(t *rapid.T, s codec.Stack, forms []string, word int) int {
+	n := len(forms)
+	if n == len(s.PCs) {
+		return readsAs(t, s, forms)
+	}
+	best := shortest(t, s, append(forms[:n:n], "0"+"0"+counted(s.PCs[n])), word)
+	for base := max(0, n-8); base < n; base++ {
+		for sign, d := range []uint64{s.PCs[n] - s.PCs[base], s.PCs[base] - s.PCs[n]} {
+			if word == 32 && d>>32 != 0 {
+				continue // it wraps, and a reader need not know the word (BT-DELTA-6)
+			}
+			form := "10" + fmt.Sprintf("%03b0%b0", n-1-base, sign) + counted(d)
+			best = min(best, shortest(t, s, append(forms[:n:n], form), word))
+		}
+	}
+	return best
+}
+
+func counted(v uint64) string {
+	value := fmt.Sprintf("%b", v)
+	return fmt.Sprintf("%06b0%s0", len(value)%64, value)
+}
+
+// readsAs holds the forms to being a stack's, and returns their bits.
+func readsAs(t *rapid.T, s codec.Stack, forms []string) int {
+	text := fmt.Sprintf("%05b0", len(s.PCs))
+	n := 0
+	for _, f := range forms {
+		text += f
+		n += len(f)
+	}
+	blob := naive.Bytes(text + counted(s.Size))
+	blob = append(blob, byte((len(blob)+2)>>8), byte(len(blob)+2))
+	if got := decode(t, blob, 64); !slices.Equal(got.PCs, s.PCs) || got.Size != s.Size {
+		t.Fatalf("%q reads as %x, want %x", forms, got.PCs, s.PCs)
+	}
+	return n
+}
+
+// The other way round: all blobs of one or two frames and short values are made,
+// and none is shorter than what search best makes of the stack that it reads as.
+func TestBestAmongAllSmallBlobs(t *testing.T) {
+	const widest = 4 // bits of a value
+	var values []string
+	for count := 1; count <= widest; count++ {
+		for v := range 1 << count {
+			values = append(values, fmt.Sprintf("%06b0%0*b0", count, count, v))
+		}
+	}
+	var second []string
+	for _, v := range values {
+		second = append(second, "00"+v, "10"+"0000"+"00"+v, "10"+"0000"+"10"+v)
+	}
+	tried := 0
+	try := func(text string) {
+		blob := naive.Bytes(text)
+		blob = append(blob, 0, byte(len(blob)+2))
+		var s codec.Stack
+		if err := codec.Decode(&s, blob); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if n, err := codec.BlobBits(&s, codec.Exact64, codec.Best); err != nil || n > len(text) {
+			t.Fatalf("%s, %d bits, reads as %x, which takes %d (%v)", text, len(text), s.PCs, n, err)
+		}
+		tried++
+	}
+	for _, first := range values {
+		for _, size := range values[:6] {
+			try("000010" + "00" + first + size)
+			for _, form := range second {
+				try("000100" + "00" + first + form + size)
+			}
+		}
+	}
+	if tried < 10000 {
+		t.Fatalf("only %d blobs were tried", tried)
+	}
+}
+
+// A blob that lost bytes at its end is rejected, with its old length and with
+// one made to fit; what is salvaged of it is the beginning of the stack.
+func TestEveryTruncation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawEncoded(t)
+		whole := decode(t, e.blob, 64)
+		for n := range e.blob {
+			cut := e.blob[:n]
+			var s codec.Stack
+			if err := codec.Decode(&s, cut); err == nil && !endsInLength(cut) {
+				t.Fatalf("%d bytes of %d are accepted: %x", n, len(e.blob), cut)
+			}
+			depth, sized, err := codec.Salvage(&s, cut)
+			if endsInLength(cut) {
+				continue // it looks whole by chance
+			}
+			if err == nil {
+				t.Fatalf("%d bytes of %d are salvaged without a word", n, len(e.blob))
+			}
+			if len(s.PCs) > len(whole.PCs) || !slices.Equal(s.PCs, whole.PCs[:len(s.PCs)]) {
+				t.Fatalf("%d bytes of %d: salvaged %x of %x", n, len(e.blob), s.PCs, whole.PCs)
+			}
+			if len(s.PCs) > 0 && depth != len(whole.PCs) || sized && s.Size != whole.Size {
+				t.Fatalf("%d bytes of %d: depth %d, size %v %d", n, len(e.blob), depth, sized, s.Size)
+			}
+			if n < 2 || len(whole.PCs)%codec.MaxDepth == 0 {
+				continue // of depth 0, other readings are possible
+			}
+			fitted := append(slices.Clone(cut[:n-2]), byte(n>>8), byte(n))
+			if err := codec.Decode(&s, fitted); err == nil {
+				t.Fatalf("%d bytes of %d with a length made to fit are accepted: %x", n, len(e.blob), fitted)
+			}
+		}
+	})
+}
+
+func endsInLength(b []byte) bool {
+	n := len(b)
+	return n >= 2 && int(b[n-2])<<8+int(b[n-1]) == n
+}
+
+// Whatever the spill bits are, the stack is the same, marks and all. (BT-FIELD-2)
+func TestSpillBitsNeverMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawEncoded(t)
+		want := decode(t, e.blob, 64)
+		other := slices.Clone(e.blob)
+		for _, bit := range spills(t, e.blob) {
+			if rapid.Bool().Draw(t, "flip") {
+				other[bit/8] ^= 0x80 >> (bit % 8)
+			}
+		}
+		got := decode(t, other, 64)
+		if !slices.Equal(got.PCs, want.PCs) || got.Size != want.Size || got.Marks != want.Marks {
+			t.Fatalf("%x reads as %v, %x as %v", e.blob, want, other, got)
+		}
+	})
+}
+
+// Read at word 32, a blob gives what it gives at 64, modulo 2^32, or a count is
+// over 32. (BT-DELTA-6, BT-COUNT-4)
+func TestWord32IsModulo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		blob := smallCounts(t)
+		wide, narrow := decode(t, blob, 64), decode(t, blob, 32)
+		for n := range wide.PCs {
+			wide.PCs[n] %= 1 << 32
+		}
+		if !slices.Equal(wide.PCs, narrow.PCs) || wide.Size != narrow.Size {
+			t.Fatalf("%x at word 32, %x at 64 modulo 2^32", narrow.PCs, wide.PCs)
+		}
+	})
+}
+
+// smallCounts is a sound blob with counts of up to 32 and deltas that wrap
+// around 2^32 and around 0.
+func smallCounts(t *rapid.T) []byte {
+	depth := rapid.IntRange(0, 31).Draw(t, "depth")
+	value := func() string {
+		count := rapid.IntRange(1, 32).Draw(t, "count")
+		v := rapid.Uint64Range(0, 1<<count-1).Draw(t, "value")
+		return fmt.Sprintf("%06b0%0*b0", count, count, v)
+	}
+	text := fmt.Sprintf("%05b0", depth)
+	for n := range depth {
+		if n == 0 || rapid.Bool().Draw(t, "literal") {
+			text += "00" + value()
+			continue
+		}
+		back := rapid.IntRange(0, min(n-1, 7)).Draw(t, "back")
+		text += fmt.Sprintf("10%03b0%d0", back, rapid.IntRange(0, 1).Draw(t, "sign")) + value()
+	}
+	blob := naive.Bytes(text + value())
+	return append(blob, byte((len(blob)+2)>>8), byte(len(blob)+2))
+}
+
+// What BlobBits predicts is what AppendBlob writes.
+func TestPredictedSize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawEncoded(t)
+		n, err := codec.BlobBits(&e.stack, e.machine, e.search)
+		if err != nil || codec.BlobLen(n) != len(e.blob) {
+			t.Fatalf("%d bits, %d bytes predicted (%v), %d written", n, codec.BlobLen(n), err, len(e.blob))
+		}
+		fields, err := codec.AppendFields(nil, e.blob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range fields {
+			if f.Kind == codec.FieldSize && f.End() != n {
+				t.Fatalf("the size ends at bit %d, predicted %d", f.End(), n)
+			}
+		}
+		if len(e.blob) > codec.MaxBlob {
+			t.Fatalf("%d bytes, the most are %d", len(e.blob), codec.MaxBlob)
+		}
+	})
+}
+
+// Both text forms come back as they were, in either reading.
+func TestTextRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		blob := rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, "blob")
+		line := codec.AppendLine([]byte("x"), blob)[1:]
+		for name, parse := range map[string]func(dst, line []byte) ([]byte, error){
+			"strict": codec.ParseLine, "lenient": codec.ParseLineLenient,
+		} {
+			if got, err := parse([]byte("dst"), line); err != nil || !bytes.Equal(got, append([]byte("dst"), blob...)) {
+				t.Fatalf("%s: %s reads as %x (%v), want %x", name, line, got, err, blob)
+			}
+		}
+		s := gentest.Stack(64).Draw(t, "stack")
+		text := codec.AppendDecoded(nil, &s)
+		var got codec.Stack
+		if err := codec.ParseDecoded(&got, text); err != nil || !slices.Equal(got.PCs, s.PCs) || got.Size != s.Size {
+			t.Fatalf("%s reads as %d %x (%v)", text, got.Size, got.PCs, err)
+		}
+	})
+}
+
+// A blob is found from its end, whatever stands before it. (BT-BLOB-3)
+func TestBlobIsFoundFromItsEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		blob := gentest.Blob().Draw(t, "blob")
+		mem := append(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "before"), blob...)
+		got, err := codec.BlobAtEnd(mem)
+		if err != nil || !bytes.Equal(got, blob) {
+			t.Fatalf("%x (%v), want %x", got, err, blob)
+		}
+	})
+}
+
+// Inputs with one fault are rejected for it, and an answer of the stack's that
+// was there before does not stay.
+func TestFaultsAreRejected(t *testing.T) {
+	for _, reason := range codec.Reasons() {
+		t.Run(string(reason), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				f := gen.NewFault(reason, rapid.Uint64().Draw(t, "seed"))
+				s := codec.Stack{PCs: []uint64{1, 2, 3}, Size: 4}
+				err := readFault(f, &s)
+				var e *codec.Error
+				if !errors.As(err, &e) || e.Reason != reason {
+					t.Fatalf("%v %x (%s): %v, want %s", f.Input, f.Bytes, f.Changed, err, reason)
+				}
+				if f.Input == gen.Blob && (len(s.PCs) != 0 || s.Size != 0) {
+					t.Fatalf("beside the rejection there is %x", s.PCs)
+				}
+			})
+		})
+	}
+}
+
+func readFault(f gen.Fault, s *codec.Stack) error {
+	blob := f.Bytes
+	var err error
+	switch f.Input {
+	case gen.Line:
+		blob, err = codec.ParseLine(nil, f.Bytes)
+	case gen.LineLenient:
+		blob, err = codec.ParseLineLenient(nil, f.Bytes)
+	case gen.Decoded:
+		return codec.ParseDecoded(s, f.Bytes)
+	}
+	if err != nil {
+		return err
+	}
+	return decodeAt(s, blob, f.Word)
+}

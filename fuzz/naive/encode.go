@@ -1,0 +1,147 @@
+package naive
+
+import (
+	"fmt"
+	"strings"
+)
+
+// encoder appends fields to bits.
+type encoder struct {
+	machine string // exact32 … zero64
+	bits    string
+}
+
+// Encode writes a stack as machine does with a search, lws or best.
+func Encode(pcs []uint64, size uint64, machine, search string) []byte {
+	e := encoder{machine: machine}
+	e.field(uint64(len(pcs)%32), 5)
+	for n, pc := range pcs {
+		base, literal := -1, true
+		if search == "lws" {
+			base, literal = searchLws(pcs, n)
+		} else {
+			base, literal = e.searchBest(pcs, n)
+		}
+		if literal {
+			e.field(0, 1)
+			e.value(pc)
+			continue
+		}
+		sign, d := e.difference(pc, pcs[base], search)
+		e.field(1, 1)
+		e.field(uint64(n-1-base), 3)
+		e.field(sign, 1)
+		e.value(d)
+	}
+	e.value(size)
+	blob := Bytes(e.bits)
+	length := len(blob) + 2
+	return append(blob, byte(length/256), byte(length%256))
+}
+
+// FieldBits is how many bits the fields of a blob of pcs take.
+func FieldBits(pcs []uint64, size uint64, machine, search string) int {
+	s, rejected := Decode(Encode(pcs, size, machine, search), 64)
+	if rejected != nil {
+		panic(rejected)
+	}
+	return s.End
+}
+
+// field writes a field that no machine makes anything special of.
+func (e *encoder) field(v uint64, width int) {
+	e.bits += fmt.Sprintf("%0*b", width, v) + "0"
+}
+
+// significant is v without leading zeros.
+func significant(v uint64) string { return fmt.Sprintf("%b", v) }
+
+// value writes count and value, as the machine has it. (BT-MACH-2 to BT-MACH-4)
+func (e *encoder) value(v uint64) {
+	bits := significant(v)
+	count := len(bits)
+	e.field(uint64(count%64), 6)
+	// bit returns bit n of v, n = 0 being the last of bits
+	bit := func(n int) byte { return bits[count-1-n] }
+	anyHigh := count >= 32 // a bit from 31 up is set, as the first always is
+	class := strings.TrimRight(e.machine, "2346")
+	var written []byte
+	for n := count - 1; n >= 0; n-- {
+		switch {
+		case class == "exact" || n < 31:
+			written = append(written, bit(n))
+		case n == 31:
+			written = append(written, '1')
+		case class == "zero":
+			written = append(written, '0')
+		case n%32 == 31:
+			written = append(written, '1')
+		default:
+			written = append(written, bit(n%32))
+		}
+	}
+	spill := "0"
+	if class == "wrap" && anyHigh {
+		spill = "1"
+	}
+	e.bits += string(written) + spill
+}
+
+// searchLws chooses as BT-SRCH-1 says.
+func searchLws(pcs []uint64, n int) (base int, literal bool) {
+	found, smallest := -1, uint64(0)
+	for i := n - 8; i < n; i++ {
+		if i < 0 {
+			continue
+		}
+		if d := distance(pcs[i], pcs[n]); found < 0 || d < smallest {
+			found, smallest = i, d
+		}
+	}
+	if found <= 0 {
+		return 0, true
+	}
+	if len(significant(smallest))+11 < len(significant(pcs[n]))+7 {
+		return found, false
+	}
+	return 0, true
+}
+
+func distance(a, b uint64) uint64 {
+	if a > b {
+		return a - b
+	}
+	return b - a
+}
+
+// searchBest chooses as BT-SRCH-2 says.
+func (e *encoder) searchBest(pcs []uint64, n int) (base int, literal bool) {
+	base, shortest := -1, uint64(0)
+	for i := max(0, n-8); i < n; i++ {
+		if _, d := e.difference(pcs[n], pcs[i], "best"); base < 0 || d < shortest {
+			base, shortest = i, d
+		}
+	}
+	if base < 0 {
+		return 0, true
+	}
+	asLiteral := 10 + len(significant(pcs[n]))
+	asDelta := 16 + len(significant(shortest))
+	if asDelta == asLiteral {
+		return base, asLiteral != 10+64
+	}
+	return base, asLiteral < asDelta
+}
+
+// difference is how to come from base to pc.
+func (e *encoder) difference(pc, base uint64, search string) (sign, d uint64) {
+	sign = 1
+	if pc > base {
+		sign = 0
+	}
+	d = distance(pc, base)
+	if around := -d; search == "best" && strings.HasSuffix(e.machine, "64") && around < d {
+		return 1 - sign, around
+	}
+	return sign, d
+}

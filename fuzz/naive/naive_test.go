@@ -1,0 +1,44 @@
+package naive
+
+import (
+	"encoding/hex"
+	"slices"
+	"testing"
+)
+
+// The README's stack, whose blob SPEC.md draws to the last bit.
+var readme = []uint64{0x406651, 0x406852, 0x406c1b, 0x406294}
+
+func TestReadmeStack(t *testing.T) {
+	const want = "205d0199442e80d0a48029e485d018a506bac00015"
+	blob := Encode(readme, 7520, "exact64", "lws")
+	if got := hex.EncodeToString(blob); got != want {
+		t.Errorf("blob %s, want %s", got, want)
+	}
+	const line = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV"
+	if got := Line(blob); got != line {
+		t.Errorf("line %s, want %s", got, line)
+	}
+	parsed, reason := ParseLine(line, false)
+	if reason != "" {
+		t.Fatal(reason)
+	}
+	s, rejected := Decode(parsed, 64)
+	if rejected != nil || !slices.Equal(s.PCs, readme) || s.Size != 7520 {
+		t.Errorf("decoded to %x, %d, %v", s.PCs, s.Size, rejected)
+	}
+}
+
+// The examples of SPEC.md clause 8.
+func TestMachines(t *testing.T) {
+	for machine, want := range map[string]uint64{
+		"wrap64": 0x567892345678, "zero64": 0x92345678, "exact64": 0x55d412345678,
+	} {
+		s, rejected := Decode(Encode([]uint64{0x55d412345678}, 1, machine, "lws"), 64)
+		if rejected != nil || len(s.PCs) != 1 || s.PCs[0] != want {
+			t.Errorf("%s: %x, %v, want %x", machine, s.PCs, rejected, want)
+		} else if hurt := machine != "exact64"; s.Hurt[0] != hurt || !s.Wide[0] {
+			t.Errorf("%s: hurt %v, wide %v", machine, s.Hurt[0], s.Wide[0])
+		}
+	}
+}

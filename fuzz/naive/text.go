@@ -1,0 +1,101 @@
+package naive
+
+import (
+	"strconv"
+	"strings"
+)
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+// Line is the text form of a blob. (BT-TEXT-1, BT-B64-1)
+func Line(blob []byte) string {
+	bits := Bits(blob)
+	for len(bits)%6 != 0 {
+		bits += "0"
+	}
+	line := "~m#"
+	for ; bits != ""; bits = bits[6:] {
+		line += alphabet[number(bits[:6]):][:1]
+	}
+	for (len(line)-3)%4 != 0 {
+		line += "="
+	}
+	return line
+}
+
+// ParseLine reads a ~m# line; reason is "" if it could. (BT-B64-2, BT-B64-3)
+func ParseLine(line string, lenient bool) (blob []byte, reason string) {
+	text, found := strings.CutPrefix(line, "~m#")
+	if !found && !lenient {
+		return nil, "lead-in"
+	}
+	if lenient {
+		text = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", "-", "+", "_", "/").Replace(text)
+	}
+	chars := strings.TrimRight(text, "=")
+	padding := len(text) - len(chars)
+	bits := ""
+	for _, c := range []byte(chars) {
+		at := strings.IndexByte(alphabet, c)
+		if at < 0 {
+			return nil, "base64"
+		}
+		bits += "000000"[len(significant(uint64(at))):] + significant(uint64(at))
+	}
+	unused := len(bits) % 8
+	switch {
+	case unused == 6, strings.Contains(bits[len(bits)-unused:], "1"):
+		return nil, "base64"
+	case !lenient && len(text)%4 != 0, padding > 2, padding > 0 && padding != (4-len(chars)%4)%4 && !lenient:
+		return nil, "base64"
+	case lenient && padding > (4-len(chars)%4)%4:
+		return nil, "base64"
+	}
+	return Bytes(bits[:len(bits)-unused]), ""
+}
+
+// Decoded is the ~b# form of a stack. (BT-TEXT-2)
+func Decoded(pcs []uint64, size uint64) string {
+	line := "~b#size: " + strconv.FormatUint(size, 10) + ","
+	for _, pc := range pcs {
+		line += " 0x" + strconv.FormatUint(pc, 16)
+	}
+	return line
+}
+
+// ParseDecoded reads a ~b# line; reason is "" if it could. (BT-TEXT-2)
+func ParseDecoded(line string) (pcs []uint64, size uint64, reason string) {
+	text, found := strings.CutPrefix(line, "~b#")
+	if !found {
+		return nil, 0, "lead-in"
+	}
+	head, rest, comma := strings.Cut(strings.TrimRight(text, " \t\r\n"), ",")
+	digits, named := strings.CutPrefix(head, "size: ")
+	size, ok := parse(digits, 10)
+	if !comma || !named || !ok {
+		return nil, 0, "decoded-line"
+	}
+	for i, word := range strings.Split(rest, " 0x") {
+		if i == 0 {
+			if word != "" {
+				return nil, 0, "decoded-line"
+			}
+			continue
+		}
+		pc, ok := parse(word, 16)
+		if !ok || i > 32 {
+			return nil, 0, "decoded-line"
+		}
+		pcs = append(pcs, pc)
+	}
+	return pcs, size, ""
+}
+
+// parse is strconv.ParseUint without signs and underscores.
+func parse(digits string, base int) (uint64, bool) {
+	if strings.ContainsAny(digits, "+-_") {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(digits, base, 64)
+	return v, err == nil
+}
