@@ -1,0 +1,27 @@
+// Package dump finds the records of libwebsockets' compressed backtraces in
+// whole logs, whatever stands around them.
+//
+//	log ─ Open, Follow ─→ bytes ─ Scanner ─→ Record, Record, …   and the text between them
+//	                                 │
+//	                                 └→ Tally: what was read, what was not, why and where
+//
+// A [Scanner] takes one pass over a log in constant memory, whatever the length
+// of its lines, and allocates nothing for a record that can be read. Every byte
+// of the log belongs either to the Text of exactly one [Record] or to the text
+// that goes to Scanner.Text, in the log's order: writing both gives the log back.
+//
+//	in, err := dump.Open(path, os.Stdin)
+//	sc := dump.NewScanner(in, in.Name)
+//	for sc.Next() {
+//		switch rec := sc.Record(); {
+//		case rec.Err == nil: // rec.Stack is what the record says
+//		case rec.Cut: // rec.Stack.PCs are the frames that are whole
+//		default: // rec.Err says why it could not be read
+//		}
+//	}
+//	err = sc.Err() // of reading the log, not of its records
+//
+// Reading is lenient as to the base64 of a record (BT-B64-3), but a record ends
+// at the first character outside both alphabets (BT-TEXT-3). Which machine wrote
+// a dump is not asked here; an [Inference] gathers that from its records.
+package dump

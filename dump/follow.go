@@ -1,0 +1,98 @@
+package dump
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// followPoll is how long a follower sleeps at the end of a file.
+const followPoll = 100 * time.Millisecond
+
+// Follow opens a log that is still being written, from its beginning, and reads
+// on as it grows, until ctx is done: then it ends with io.EOF. A file that was cut
+// short is read anew from its start; where another file has taken its name, that
+// is read on with, once the first is used up. The log must not be compressed.
+func Follow(ctx context.Context, path string) (*Input, error) {
+	if path == Stdin {
+		return nil, fmt.Errorf("%s: standard input is followed to its end anyway", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: is not a regular file, expected one to follow", path)
+	}
+	var magic [4]byte
+	if err == nil {
+		n, _ := f.ReadAt(magic[:], 0)
+		if probe := compressionOf(magic[:n]); probe != "" {
+			err = fmt.Errorf("%s: is compressed by %s, expected a plain log to follow", path, probe)
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	fol := &follower{ctx: ctx, path: path, f: f}
+	in := &Input{Name: path, Size: -1}
+	in.r = counter{fol, &in.stored}
+	in.closes = append(in.closes, func() error { return fol.f.Close() })
+	return in, nil
+}
+
+type follower struct {
+	ctx  context.Context
+	path string
+	f    *os.File
+	at   int64 // offset in f
+}
+
+func (l *follower) Read(p []byte) (int, error) {
+	for {
+		n, err := l.f.Read(p)
+		l.at += int64(n)
+		if n > 0 || err != nil && err != io.EOF {
+			return n, err
+		}
+		if err := l.turn(); err != nil {
+			return 0, err
+		}
+		select {
+		case <-l.ctx.Done():
+			return 0, io.EOF
+		case <-time.After(followPoll):
+		}
+	}
+}
+
+// turn looks at the end of the file whether the log goes on elsewhere.
+func (l *follower) turn() error {
+	here, err := l.f.Stat()
+	if err != nil {
+		return err
+	}
+	if here.Size() < l.at {
+		l.at = 0
+		_, err := l.f.Seek(0, io.SeekStart)
+		return err
+	}
+	named, err := os.Stat(l.path)
+	if err != nil || os.SameFile(here, named) {
+		return nil // moved away, and nothing in its place yet
+	}
+	if here.Size() > l.at {
+		return nil // written to since the last read
+	}
+	next, err := os.Open(l.path)
+	if err != nil {
+		return nil
+	}
+	l.f.Close()
+	l.f, l.at = next, 0
+	return nil
+}

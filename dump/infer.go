@@ -1,0 +1,147 @@
+package dump
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// spillSample is how many records are looked into for their spill bits.
+const spillSample = 1000
+
+// Inference gathers from the records of a dump which machine wrote it: the width
+// of its words, and what its shifts do. One record tells little; a dump decides.
+// (BT-LOSS-2)
+type Inference struct {
+	records int64
+	wide    int64 // values over 32 bits
+	wrap    int64 // of these, with the mark of wrap64
+	zero    int64
+	high    int64 // addresses of 32 bits, the uppermost set
+	spills  int64 // fields of 32 bits looked at
+	spilled int64 // of these, with a spill bit of 1
+	sampled int
+	fields  []codec.Field
+}
+
+// Add takes a record into account. blob is nil where there is only a stack: the
+// marks of s say nothing then.
+func (f *Inference) Add(s *codec.Stack, blob []byte) {
+	f.records++
+	m := s.Marks
+	if m.Wide != 0 && blob != nil {
+		f.wide += int64(bits.OnesCount32(m.Wide))
+		f.wrap += int64(bits.OnesCount32(m.Wrap))
+		f.zero += int64(bits.OnesCount32(m.Zero &^ m.Wrap))
+		return
+	}
+	high := false
+	for _, pc := range s.PCs {
+		if pc>>31 == 1 {
+			f.high++
+			high = true
+		}
+	}
+	if high && blob != nil && f.sampled < spillSample {
+		f.sampled++
+		f.sampleSpills(blob)
+	}
+}
+
+func (f *Inference) sampleSpills(blob []byte) {
+	f.fields, _ = codec.AppendFields(f.fields[:0], blob)
+	for _, x := range f.fields {
+		if (x.Kind == codec.FieldLiteral || x.Kind == codec.FieldDelta) && x.Width == 32 {
+			f.spills++
+			if x.Spill {
+				f.spilled++
+			}
+		}
+	}
+}
+
+// mostly is the share in 1/1000 that decides.
+const mostly = 990
+
+func share(n, of int64) int64 { return n * 1000 / max(of, 1) }
+
+// Machine is the machine that fits best, and whether the evidence leaves no other
+// word and class of shifts that decodes otherwise. Machines of 32-bit words all
+// decode alike; of an empty inference it is exact32, and not sure.
+func (f *Inference) Machine() (m codec.Machine, sure bool) {
+	exact := f.wide - f.wrap - f.zero
+	switch {
+	case f.wide > 0 && f.wrap >= max(exact, f.zero):
+		return codec.Wrap64, share(f.wrap, f.wide) >= mostly
+	case f.wide > 0 && f.zero >= exact:
+		return codec.Zero64, share(f.zero, f.wide) >= mostly
+	case f.wide > 0:
+		return codec.Exact64, share(exact, f.wide) >= mostly
+	case f.spills > 0 && share(f.spilled, f.spills) >= mostly:
+		return codec.Wrap32, true
+	case f.spills > 0:
+		return codec.Zero32, true
+	}
+	return codec.Exact32, f.high > 0
+}
+
+// Evidence says in sentences what Machine goes by.
+func (f *Inference) Evidence() []string {
+	m, sure := f.Machine()
+	switch {
+	case f.records == 0:
+		return []string{"no record to go by"}
+	case f.wide > 0:
+		return f.wideEvidence(m, sure)
+	case f.high > 0:
+		all := []string{fmt.Sprintf("%s addresses of 32 bits with the uppermost set, none wider: 32-bit words",
+			group(f.high))}
+		switch {
+		case f.spills == 0:
+		case f.spilled == f.spills:
+			all = append(all, fmt.Sprintf("the spill bit after all %s values of 32 bits looked at is 1: %v",
+				group(f.spills), m))
+		default:
+			all = append(all, fmt.Sprintf("the spill bit after %s of %s values of 32 bits looked at is 1: %v",
+				group(f.spilled), group(f.spills), m))
+		}
+		return append(all, "nothing is lost on 32-bit words")
+	}
+	return []string{
+		fmt.Sprintf("no address in %s records has more than 31 bits: 32-bit words,", group(f.records)),
+		"or a 64-bit program at low addresses; either way nothing was lost",
+	}
+}
+
+func (f *Inference) wideEvidence(m codec.Machine, sure bool) []string {
+	n, what := f.wide-f.wrap-f.zero, "show no mark of a lossy encoder"
+	switch m {
+	case codec.Wrap64:
+		n, what = f.wrap, "repeat their low bits"
+	case codec.Zero64:
+		n, what = f.zero, "are 0 above their low 32 bits"
+	}
+	count := "all"
+	if n != f.wide {
+		count = group(n)
+	}
+	all := []string{fmt.Sprintf("%s values over 32 bits, %s %s: %v", group(f.wide), count, what, m)}
+	if !sure {
+		all = append(all, "the rest do not: is this the dump of several machines?")
+	}
+	if m.Lossy() {
+		all = append(all, "only the low 31 bits of such addresses are in the dump")
+	}
+	return all
+}
+
+// group writes n with a comma between groups of three digits.
+func group(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

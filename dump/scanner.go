@@ -1,0 +1,317 @@
+package dump
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+const (
+	leadInLen = len(codec.LeadIn)
+	// bufSize is how much of the log is in memory at once: more than the longest
+	// record takes, little enough to stay in a processor's cache.
+	bufSize = 256 << 10
+	// maxBase64 is the most base64 characters that a blob can have.
+	maxBase64 = codec.MaxLength / 3 * 4
+	// maxDecoded is the longest ~b# record in bytes; 32 addresses take some 640.
+	maxDecoded = 4096
+)
+
+// Scanner reads the records of one log after another. Set its options before
+// the first Next.
+type Scanner struct {
+	// Text, if not nil, is given every byte of the log that is of no record, in
+	// order: what stands before a record, before Next returns it.
+	Text io.Writer
+	// Bare asks for lines that are base64 and nothing else, blanks around it aside,
+	// to be taken as records, too. It is for dumps whose lead-ins were stripped: a
+	// line of one long word passes for a record then, and counts as unreadable.
+	Bare bool
+	// Word32 reads blobs as known to come from a 32-bit encoder. (BT-COUNT-4)
+	Word32 bool
+
+	src   io.Reader
+	rec   Record
+	tally Tally
+	err   error
+
+	buf  []byte // buf[pos:end] is unread
+	pos  int
+	end  int
+	base int64 // offset in the log of buf[0]
+	eof  bool  // nothing comes after buf[:end]
+	last byte  // buf[end-1], or that of a buf before; '\n' before there is any
+
+	counted int   // line ends in buf[:counted] are in line
+	line    int64 // line that buf[counted] is of, from 1
+	bol     bool  // pos is at a line's beginning that was not looked at for Bare
+
+	blob [codec.MaxLength + 1]byte // under rec.Blob; decodeRun writes one byte more
+}
+
+// NewScanner returns a scanner of the log that src holds. file is what the
+// places of its records are called by.
+func NewScanner(src io.Reader, file string) *Scanner {
+	s := &Scanner{buf: make([]byte, bufSize)}
+	s.Reset(src, file)
+	return s
+}
+
+// Reset turns to another log. Options and tally stay, an error does not.
+func (s *Scanner) Reset(src io.Reader, file string) {
+	s.src, s.err, s.eof = src, nil, false
+	s.pos, s.end, s.base = 0, 0, 0
+	s.counted, s.line, s.bol, s.last = 0, 1, true, '\n'
+	s.rec.Place = Place{File: file}
+}
+
+// Record is what the last Next found.
+func (s *Scanner) Record() *Record { return &s.rec }
+
+// Err is the first error of reading the log or of writing to Text, nil at its
+// regular end. Records that were in hand before an error have been returned.
+func (s *Scanner) Err() error {
+	return s.err
+}
+
+// Tally is what was met so far, in all logs of this scanner.
+func (s *Scanner) Tally() *Tally { return &s.tally }
+
+// Next goes to the next record, readable or not. It returns false at the log's
+// end, or on an error of reading or of writing to Text.
+func (s *Scanner) Next() bool {
+	for s.src != nil {
+		if s.Bare && s.bol {
+			if s.needLine() {
+				s.fill()
+				continue
+			}
+			if s.bareRecord() {
+				s.tally.add(&s.rec)
+				return true
+			}
+		}
+		limit, lineEnds := s.end, false
+		if s.Bare {
+			limit, lineEnds = s.lineLimit()
+		}
+		at, kind := s.findLeadIn(limit)
+		s.skip(at)
+		switch {
+		case s.src == nil:
+		case kind == Blob && s.blobRecord(leadInLen), kind == Decoded && s.decodedRecord():
+			s.tally.add(&s.rec)
+			return true
+		case lineEnds && at == limit:
+			s.bol = true
+		case s.eof:
+			s.finish()
+		default:
+			s.fill()
+		}
+	}
+	return false
+}
+
+// findLeadIn looks for a lead-in in buf[pos:limit] and returns where it begins.
+// If there is none, it returns limit, or where one may begin that is not yet all
+// there; kind is Bare then.
+func (s *Scanner) findLeadIn(limit int) (at int, kind Kind) {
+	for at = s.pos; ; at++ {
+		i := bytes.IndexByte(s.buf[at:limit], '~')
+		if i < 0 {
+			return limit, Bare
+		}
+		at += i
+		if limit-at < leadInLen {
+			if s.eof || limit < s.end {
+				return limit, Bare
+			}
+			if limit-at == 2 && s.buf[at+1] != 'm' && s.buf[at+1] != 'b' {
+				return limit, Bare
+			}
+			return at, Bare
+		}
+		if s.buf[at+2] == '#' {
+			switch s.buf[at+1] {
+			case 'm':
+				return at, Blob
+			case 'b':
+				return at, Decoded
+			}
+		}
+	}
+}
+
+// blobRecord takes the record of base64 at pos, whose lead-in has head bytes. It
+// returns false when its end is not in the buffer yet.
+func (s *Scanner) blobRecord(head int) bool {
+	text := s.buf[s.pos+head : s.end]
+	n, taken, url, left, unused := decodeRun(s.blob[:], text[:min(len(text), maxBase64)])
+	if taken < len(text) && inAlphabet(text[taken]) {
+		s.begin(Blob, head+taken)
+		s.rec.Err = ErrTooLong
+		return true
+	}
+	size := taken
+	pads := 0
+	if left >= 2 {
+		pads = 4 - left
+		for size < len(text) && size < taken+pads && text[size] == '=' {
+			size++
+		}
+	}
+	if size == len(text) && size < taken+max(pads, 1) && !s.eof {
+		return false
+	}
+	kind := Blob
+	if head == 0 {
+		kind = Bare
+	}
+	s.begin(kind, head+size)
+	r := &s.rec
+	r.Blob = s.blob[:n:n]
+	r.Lenient = url || size < taken+pads
+	if left == 1 || unused != 0 {
+		_, r.Err = codec.ParseLineLenient(nil, r.Text)
+	} else {
+		r.Err = s.decode(r.Blob)
+	}
+	if r.Err != nil {
+		s.rescue(head, taken)
+	}
+	r.Depth = max(r.Depth, len(r.Stack.PCs))
+	return true
+}
+
+func (s *Scanner) decode(blob []byte) error {
+	if s.Word32 {
+		return codec.Decode32(&s.rec.Stack, blob)
+	}
+	return codec.Decode(&s.rec.Stack, blob)
+}
+
+// begin makes rec the n bytes from pos on, and goes past them.
+func (s *Scanner) begin(kind Kind, n int) {
+	s.countLines(s.pos)
+	r := &s.rec
+	r.Kind = kind
+	r.Line, r.Offset = s.line, s.base+int64(s.pos)
+	r.Text = s.buf[s.pos : s.pos+n : s.pos+n]
+	r.Blob, r.Err = nil, nil
+	r.Cut, r.CutByLws, r.Sized, r.Lenient, r.Depth = false, false, false, false, 0
+	r.Stack.PCs, r.Stack.Size, r.Stack.Marks = r.Stack.PCs[:0], 0, codec.Marks{}
+	s.pos += n
+}
+
+// decodedRecord is blobRecord for ~b#: its text is as much as has the form.
+// (BT-TEXT-2)
+func (s *Scanner) decodedRecord() bool {
+	n, whole := decodedExtent(s.buf[s.pos:min(s.end, s.pos+maxDecoded)])
+	if !whole && s.end-s.pos < maxDecoded && !s.eof {
+		return false
+	}
+	s.begin(Decoded, n)
+	r := &s.rec
+	if n == maxDecoded {
+		r.Err = ErrTooLong
+		return true
+	}
+	r.Err = codec.ParseDecoded(&r.Stack, r.Text)
+	r.Depth = len(r.Stack.PCs)
+	return true
+}
+
+// decodedExtent is how many bytes at the start of text have the form of a ~b#
+// record, and whether what follows them is there to tell.
+func decodedExtent(text []byte) (n int, whole bool) {
+	const head = codec.LeadInDecoded + "size: "
+	for n < len(head) {
+		if n == len(text) {
+			return n, false
+		}
+		if text[n] != head[n] {
+			return n, true
+		}
+		n++
+	}
+	for n < len(text) && '0' <= text[n] && text[n] <= '9' {
+		n++
+	}
+	if n == len(text) || text[n] != ',' {
+		return n, n < len(text)
+	}
+	n++
+	for {
+		const next = " 0x"
+		rest := text[n:]
+		if len(rest) < len(next) && bytes.HasPrefix([]byte(next), rest) {
+			return n, false
+		}
+		if !bytes.HasPrefix(rest, []byte(next)) {
+			return n, true
+		}
+		n += len(next)
+		for n < len(text) && isHex(text[n]) {
+			n++
+		}
+	}
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+// skip hands buf[pos:to] on as text. If that fails, the scanner ends.
+func (s *Scanner) skip(to int) {
+	if s.Text != nil && to > s.pos {
+		if _, err := s.Text.Write(s.buf[s.pos:to]); err != nil {
+			s.err, s.src = err, nil
+		}
+	}
+	s.pos = to
+}
+
+func (s *Scanner) countLines(to int) {
+	s.line += int64(bytes.Count(s.buf[s.counted:to], []byte{'\n'}))
+	s.counted = to
+}
+
+// fill reads more of the log behind buf[pos:end], which has room for any record.
+func (s *Scanner) fill() {
+	s.countLines(s.pos)
+	copy(s.buf, s.buf[s.pos:s.end])
+	s.base += int64(s.pos)
+	s.end -= s.pos
+	s.pos, s.counted = 0, 0
+	for range 100 {
+		n, err := s.src.Read(s.buf[s.end:])
+		s.end += n
+		s.tally.Bytes += int64(n)
+		if n > 0 {
+			s.last = s.buf[s.end-1]
+		}
+		if err != nil {
+			s.eof = true
+			if err != io.EOF {
+				s.err = err
+			}
+			return
+		}
+		if n > 0 {
+			return
+		}
+	}
+	s.err, s.eof = io.ErrNoProgress, true
+}
+
+// finish adds the lines of a log that has been read to its end.
+func (s *Scanner) finish() {
+	s.countLines(s.end)
+	s.tally.Lines += s.line - 1
+	if s.last != '\n' {
+		s.tally.Lines++
+	}
+	s.src = nil
+}
