@@ -1,0 +1,138 @@
+package symbol
+
+import "fmt"
+
+// Tags and attributes that name code. (DWARF 5, 7.5.3 and 7.5.4)
+const (
+	tagEnumerationType   = 0x04
+	tagArrayType         = 0x01
+	tagSubroutineType    = 0x15
+	tagCompileUnit       = 0x11
+	tagInlinedSubroutine = 0x1d
+	tagSubprogram        = 0x2e
+	tagPartialUnit       = 0x3c
+	tagSkeletonUnit      = 0x4a
+
+	attrSibling        = 0x01
+	attrName           = 0x03
+	attrStmtList       = 0x10
+	attrLowPC          = 0x11
+	attrHighPC         = 0x12
+	attrLanguage       = 0x13
+	attrCompDir        = 0x1b
+	attrAbstractOrigin = 0x31
+	attrSpecification  = 0x47
+	attrRanges         = 0x55
+	attrCallFile       = 0x58
+	attrCallLine       = 0x59
+	attrLinkageName    = 0x6e
+	attrStrOffsetsBase = 0x72
+	attrAddrBase       = 0x73
+	attrRnglistsBase   = 0x74
+	attrMIPSLinkage    = 0x2007
+	attrGNUAddrBase    = 0x2133
+)
+
+// abbrev is the shape of an entry: its tag and its attributes' forms.
+type abbrev struct {
+	tag      uint32
+	children bool
+	code     bool // names code, or may: its attributes are read
+	size     int  // of all attributes in bytes, -1 if that differs from entry to entry
+	attrs    []attrSpec
+}
+
+type attrSpec struct {
+	attr, form uint32
+	implicit   int64 // value of formImplicitConst
+}
+
+// abbrevTable holds shapes by code; codes nearly always count from 1.
+type abbrevTable struct {
+	dense []abbrev // code-1
+	rest  map[uint64]*abbrev
+}
+
+func (t *abbrevTable) get(code uint64) *abbrev {
+	if code-1 < uint64(len(t.dense)) {
+		return &t.dense[code-1]
+	}
+	return t.rest[code]
+}
+
+// abbrevKey tells tables apart whose entries have different sizes.
+type abbrevKey struct {
+	off      uint64
+	version  uint16
+	addrSize int
+	dwarf64  bool
+}
+
+// table reads the unit's abbreviations. (DWARF 5, 7.5.3)
+func (u *unit) table() (*abbrevTable, error) {
+	key := abbrevKey{u.abbrevOff, u.version, u.addrSize, u.dwarf64}
+	if t := u.d.abbrevs[key]; t != nil {
+		return t, nil
+	}
+	t := &abbrevTable{}
+	c := u.d.at(u.d.abbrev, u.abbrevOff)
+	for {
+		code := c.uleb()
+		if code == 0 || c.bad {
+			break
+		}
+		ab := u.readAbbrev(&c, true)
+		if code == uint64(len(t.dense))+1 {
+			t.dense = append(t.dense, ab)
+			continue
+		}
+		if t.rest == nil {
+			t.rest = map[uint64]*abbrev{}
+		}
+		t.rest[code] = &ab
+	}
+	if c.bad {
+		return nil, fmt.Errorf(".debug_abbrev %#x: table without an end", u.abbrevOff)
+	}
+	u.d.abbrevs[key] = t
+	return t, nil
+}
+
+// abbrevOf reads only as far as one code: enough for a root entry.
+func (u *unit) abbrevOf(code uint64) (*abbrev, error) {
+	c := u.d.at(u.d.abbrev, u.abbrevOff)
+	for !c.bad {
+		got := c.uleb()
+		if got == 0 {
+			break
+		}
+		if ab := u.readAbbrev(&c, got == code); got == code && !c.bad {
+			return &ab, nil
+		}
+	}
+	return nil, fmt.Errorf(".debug_info %#x: abbreviation %d is not in the table at %#x",
+		u.die, code, u.abbrevOff)
+}
+
+func (u *unit) readAbbrev(c *cursor, keep bool) (ab abbrev) {
+	ab.tag, ab.children = uint32(c.uleb()), c.u8() != 0
+	ab.code = ab.tag == tagSubprogram || ab.tag == tagInlinedSubroutine
+	for !c.bad {
+		a := attrSpec{attr: uint32(c.uleb()), form: uint32(c.uleb())}
+		if a.form == formImplicitConst {
+			a.implicit = c.sleb()
+		}
+		if a.attr == 0 && a.form == 0 {
+			break
+		}
+		if n := u.formSize(a.form); n < 0 {
+			ab.size = -1
+		} else if ab.size >= 0 {
+			ab.size += n
+		}
+		if keep {
+			ab.attrs = append(ab.attrs, a)
+		}
+	}
+	return ab
+}

@@ -1,0 +1,264 @@
+package symbol
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// gnuFrame is a frame as addr2line prints it.
+type gnuFrame struct{ fn, at string }
+
+// addr2line asks GNU addr2line for the frames of each address.
+func addr2line(t testing.TB, path string, pcs []uint64) [][]gnuFrame {
+	t.Helper()
+	cmd := exec.Command(tool(t, "addr2line"), "-a", "-f", "-i", "-e", path)
+	var in strings.Builder
+	for _, pc := range pcs {
+		fmt.Fprintf(&in, "%#x\n", pc)
+	}
+	cmd.Stdin, cmd.Stderr = strings.NewReader(in.String()), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parseGNU(t, string(out), len(pcs))
+}
+
+// parseGNU reads the answers to -a -f -i.
+func parseGNU(t testing.TB, out string, n int) [][]gnuFrame {
+	t.Helper()
+	var all [][]gnuFrame
+	s := bufio.NewScanner(strings.NewReader(out))
+	for s.Scan() {
+		line := s.Text()
+		if strings.HasPrefix(line, "0x") {
+			all = append(all, nil)
+			continue
+		}
+		if !s.Scan() {
+			t.Fatalf("no place follows %q", line)
+		}
+		all[len(all)-1] = append(all[len(all)-1], gnuFrame{line, s.Text()})
+	}
+	if len(all) != n {
+		t.Fatalf("answers to %d of %d addresses", len(all), n)
+	}
+	return all
+}
+
+// asGNU writes frames as addr2line does.
+func asGNU(frames []Frame) (list []gnuFrame) {
+	for _, f := range frames {
+		g := gnuFrame{fn: f.Func, at: f.File}
+		if g.fn == "" {
+			g.fn = "??"
+		}
+		switch {
+		case f.File == "":
+			g.at = "??:?"
+		case f.Line == 0:
+			g.at += ":?"
+		default:
+			g.at += ":" + strconv.Itoa(f.Line)
+			if f.Discriminator != 0 {
+				g.at += fmt.Sprintf(" (discriminator %d)", f.Discriminator)
+			}
+		}
+		list = append(list, g)
+	}
+	if list == nil {
+		list = []gnuFrame{{"??", "??:0"}}
+	}
+	return list
+}
+
+// textAddrs is addresses all over a file's code, step bytes apart.
+func textAddrs(f *File, step uint64) (pcs []uint64) {
+	for _, s := range f.text {
+		for pc := s.addr; pc < s.addr+s.size; pc += step {
+			pcs = append(pcs, pc)
+		}
+	}
+	return pcs
+}
+
+// compareGNU compares every step-th address and fails on a difference that
+// nothing explains.
+func compareGNU(t *testing.T, path string, step uint64) {
+	t.Helper()
+	f := open(t, path)
+	pcs := textAddrs(f, step)
+	if len(pcs) < 100 {
+		t.Fatalf("only %d addresses to compare", len(pcs))
+	}
+	theirs := addr2line(t, path, pcs)
+	var open []int // differences that no rule explains
+	all := make([][]gnuFrame, len(pcs))
+	lines, explained := 0, map[string]int{}
+	for i, pc := range pcs {
+		frames, err := f.Lookup(nil, pc)
+		if err != nil {
+			t.Fatalf("%#x: %v", pc, err)
+		}
+		all[i] = asGNU(frames)
+		if len(frames) > 0 && frames[0].Line > 0 {
+			lines++
+		}
+		switch why := explain(all[i], theirs[i]); why {
+		case "":
+		case unexplained:
+			open = append(open, i)
+		default:
+			explained[why]++
+		}
+	}
+	if lines < len(pcs)/20 {
+		t.Errorf("lines for %d of %d addresses: nothing was compared", lines, len(pcs))
+	}
+	if len(open) > 0 {
+		var ask []uint64
+		for _, i := range open {
+			ask = append(ask, pcs[i])
+		}
+		seen := map[string]bool{}
+		for n, llvm := range llvmSymbolizer(t, path, ask) {
+			i := open[n]
+			dropClone(all[i], llvm)
+			if sameButDetail(all[i], llvm) {
+				explained["llvm-symbolizer says what we say"]++
+				continue
+			}
+			explained[unexplained]++
+			if key := all[i][0].fn + theirs[i][0].fn; !seen[key] && len(seen) < 10 {
+				seen[key] = true
+				t.Errorf("%#x:\n  got  %v\n  want %v\n  llvm %v", pcs[i], all[i], theirs[i], llvm)
+			}
+		}
+	}
+	if explained[unexplained] > 0 {
+		t.Fail()
+	}
+	t.Logf("%d addresses, %d with lines; differences: %v", len(pcs), lines, explained)
+}
+
+const unexplained = "unexplained"
+
+// explain says why ours differs from addr2line's answer, "" if it does not. Each
+// rule is a thing that addr2line is known to do, and changes its answer only in
+// the place where it does that.
+func explain(ours, theirs []gnuFrame) string {
+	if slices.Equal(ours, theirs) {
+		return ""
+	}
+	theirs = slices.Clone(theirs)
+	var why []string
+	rule := func(name string, apply func() bool) {
+		if apply() {
+			why = append(why, name)
+		}
+	}
+	rule("repeats the innermost discriminator", func() (did bool) {
+		_, disc, _ := strings.Cut(theirs[0].at, " (")
+		for i := 1; i < len(theirs); i++ {
+			if at, d, ok := strings.Cut(theirs[i].at, " ("); ok && d == disc {
+				theirs[i].at, did = at, true
+			}
+		}
+		return did
+	})
+	rule("names a clone or cold part by its symbol", func() bool { return dropClone(ours, theirs) })
+	rule("prints a file that the symbol table leaves empty", func() bool {
+		if theirs[0].at != ":?" {
+			return false
+		}
+		theirs[0].at = "??:?"
+		return true
+	})
+	rule("names the innermost inlined call by the symbol around it", func() bool {
+		outer := ours[len(ours)-1].fn
+		base, suffix, ok := strings.Cut(theirs[0].fn, ".")
+		if len(ours) == 1 || theirs[0].fn == ours[0].fn ||
+			theirs[0].fn != outer && !(ok && base == outer && cloneSuffix.MatchString("."+suffix)) {
+			return false
+		}
+		theirs[0].fn = ours[0].fn
+		return true
+	})
+	if slices.Equal(ours, theirs) {
+		return strings.Join(why, ", ")
+	}
+	return unexplained
+}
+
+// dropClone takes off what compilers append to the symbol of a part of a function
+// or a copy of it, where the rest is the name we have.
+func dropClone(ours, theirs []gnuFrame) (did bool) {
+	for i := range min(len(ours), len(theirs)) {
+		base, suffix, ok := strings.Cut(theirs[i].fn, ".")
+		if ok && base == ours[i].fn && cloneSuffix.MatchString("."+suffix) {
+			theirs[i].fn, did = base, true
+		}
+	}
+	return did
+}
+
+var cloneSuffix = regexp.MustCompile(`^(\.(cold|part|constprop|isra|lto_priv)(\.\d+)?)+$`)
+
+// sameButDetail compares with llvm-symbolizer's answer, which has no
+// discriminators and prints ??:0 and FILE:0 where lines are not known.
+func sameButDetail(ours, llvm []gnuFrame) bool {
+	norm := func(list []gnuFrame) (out []gnuFrame) {
+		for _, g := range list {
+			g.at, _, _ = strings.Cut(g.at, " (")
+			g.at = strings.ReplaceAll(g.at, ":?", ":0")
+			out = append(out, g)
+		}
+		return out
+	}
+	return slices.Equal(norm(ours), norm(llvm))
+}
+
+// llvmSymbolizer asks the third opinion.
+func llvmSymbolizer(t testing.TB, path string, pcs []uint64) [][]gnuFrame {
+	t.Helper()
+	cmd := exec.Command(tool(t, "llvm-symbolizer"), "--output-style=GNU", "--no-demangle", "-a", "-f", "-i", "-e", path)
+	var in strings.Builder
+	for _, pc := range pcs {
+		fmt.Fprintf(&in, "%#x\n", pc)
+	}
+	cmd.Stdin, cmd.Stderr = strings.NewReader(in.String()), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parseGNU(t, string(out), len(pcs))
+}
+
+func TestAgainstAddr2line(t *testing.T) {
+	c := []string{"prog.c", "other.c"}
+	cc := []string{"prog.cc"}
+	for _, opt := range []string{"-O0", "-O2", "-Os"} {
+		for _, lang := range []struct {
+			name, cc string
+			src      []string
+		}{{"c-gcc", "gcc", c}, {"c-clang", "clang", c}, {"c++-g++", "g++", cc}, {"c++-clang", "clang++", cc}} {
+			t.Run(lang.name+opt, func(t *testing.T) {
+				compareGNU(t, buildC(t, []string{lang.cc, "-g", opt}, lang.src...), 1)
+			})
+		}
+	}
+	for _, dwarf := range []string{"-gdwarf-2", "-gdwarf-3", "-gdwarf-4", "-gdwarf-5"} {
+		t.Run("c-gcc"+dwarf, func(t *testing.T) {
+			compareGNU(t, buildC(t, []string{"gcc", "-O2", dwarf}, c...), 1)
+		})
+	}
+	t.Run("go-O2", func(t *testing.T) { compareGNU(t, buildGo(t), 61) })
+	t.Run("go-O0", func(t *testing.T) { compareGNU(t, buildGo(t, "-gcflags=all=-N -l"), 61) })
+}

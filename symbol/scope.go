@@ -1,0 +1,217 @@
+package symbol
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// scopes is the code of a unit: its functions and what was inlined into them,
+// laid out as spans that do not overlap, each with its innermost scope.
+type scopes struct {
+	list  []scope
+	spans []span // by start; each ends where the next begins
+}
+
+// scope is a function, or a call that was inlined.
+type scope struct {
+	die      uint64 // its entry, in info
+	low      uint64 // where its code begins
+	parent   int32  // scope it was inlined into, -1 for a function
+	callFile uint32 // of an inlined call
+	callLine uint32
+}
+
+type span struct {
+	start uint64
+	scope int32 // -1: no code of this unit
+}
+
+// scopeRange is a range of a scope before ranges are laid out.
+type scopeRange struct {
+	addrRange
+	scope int32
+}
+
+// innermost finds the scope of an address.
+func (s *scopes) innermost(pc uint64) int32 {
+	i := sort.Search(len(s.spans), func(i int) bool { return s.spans[i].start > pc })
+	if i == 0 {
+		return -1
+	}
+	return s.spans[i-1].scope
+}
+
+// claimed is all ranges that are some function's.
+func (s *scopes) claimed() (list []addrRange) {
+	for i, p := range s.spans {
+		if p.scope >= 0 && i+1 < len(s.spans) {
+			list = append(list, addrRange{p.start, s.spans[i+1].start})
+		}
+	}
+	return list
+}
+
+// loadScopes reads the unit's entries, once.
+func (u *unit) loadScopes() (*scopes, error) {
+	if u.scopes == nil {
+		s, ranges, err := u.readScopes()
+		u.scopeErr = err
+		s.layOut(ranges)
+		u.scopes = s
+	}
+	return u.scopes, u.scopeErr
+}
+
+// maxNesting limits how deep entries nest; real ones reach some dozens.
+const maxNesting = 1 << 12
+
+// readScopes walks all entries of the unit. On an error, what was read until
+// then is returned with it. (DWARF 5, 2.3)
+func (u *unit) readScopes() (*scopes, []scopeRange, error) {
+	s := &scopes{}
+	var ranges []scopeRange
+	t, err := u.table()
+	if err != nil {
+		return s, nil, err
+	}
+	d := u.d
+	c := d.at(d.info[:u.end], u.die)
+	nest := make([]int32, 0, 64) // scope that the entries of each level are in
+	inside := int32(-1)
+	var scratch []addrRange
+	for uint64(c.off) < u.end {
+		die := uint64(c.off)
+		code := c.uleb()
+		if code == 0 {
+			if len(nest) == 0 {
+				break
+			}
+			inside, nest = nest[len(nest)-1], nest[:len(nest)-1]
+			continue
+		}
+		ab := t.get(code)
+		if ab == nil {
+			return s, ranges, fmt.Errorf(".debug_info %#x: abbreviation %d is not in the table at %#x",
+				die, code, u.abbrevOff)
+		}
+		child := inside
+		switch {
+		case ab.code:
+			scratch = scratch[:0]
+			sc, list, err := u.readScope(&c, ab, scratch)
+			if err != nil {
+				return s, ranges, err
+			}
+			if scratch = list; len(list) > 0 {
+				sc.die, sc.parent, sc.low = die, -1, list[0].low
+				if ab.tag == tagInlinedSubroutine {
+					sc.parent = inside
+				}
+				child = int32(len(s.list))
+				s.list = append(s.list, sc)
+				for _, r := range list {
+					if d.file.sameSpan(r) {
+						ranges = append(ranges, scopeRange{r, child})
+					}
+				}
+			}
+		case ab.size >= 0:
+			c.skip(uint64(ab.size))
+		default:
+			u.skipEntry(&c, ab)
+		}
+		if c.bad {
+			return s, ranges, fmt.Errorf(".debug_info %#x: entry ends beyond its unit", die)
+		}
+		if ab.children {
+			if len(nest) == maxNesting {
+				return s, ranges, fmt.Errorf(".debug_info %#x: entries nest deeper than %d", die, maxNesting)
+			}
+			nest = append(nest, inside)
+			inside = child
+		} else if len(nest) == 0 {
+			break // a root without children
+		}
+	}
+	return s, ranges, nil
+}
+
+// skipEntry moves past an entry's attributes and, where none of its children can
+// be code, past these as well.
+func (u *unit) skipEntry(c *cursor, ab *abbrev) {
+	for _, a := range ab.attrs {
+		u.skip(c, a)
+	}
+}
+
+// readScope reads the attributes of a function or an inlined call and appends
+// its ranges to list.
+func (u *unit) readScope(c *cursor, ab *abbrev, list []addrRange) (s scope, _ []addrRange, err error) {
+	var low, high, ranges value
+	for _, a := range ab.attrs {
+		switch a.attr {
+		case attrLowPC:
+			low = u.value(c, a)
+		case attrHighPC:
+			high = u.value(c, a)
+		case attrRanges:
+			ranges = u.value(c, a)
+		case attrCallFile:
+			s.callFile = uint32(u.value(c, a).u)
+		case attrCallLine:
+			s.callLine = uint32(u.value(c, a).u)
+		default:
+			u.skip(c, a)
+		}
+	}
+	if c.bad || low.form == 0 && ranges.form == 0 {
+		return s, list, nil
+	}
+	list, err = u.appendRanges(list, low, high, ranges)
+	return s, list, err
+}
+
+// layOut turns nested ranges into spans. Scopes count in the order of entries,
+// so of equal ranges the later one is inside the earlier.
+func (s *scopes) layOut(ranges []scopeRange) {
+	slices.SortFunc(ranges, func(a, b scopeRange) int {
+		return cmp.Or(cmp.Compare(a.low, b.low), cmp.Compare(b.high, a.high), cmp.Compare(a.scope, b.scope))
+	})
+	s.spans = make([]span, 0, len(ranges)+len(ranges)/4)
+	begin := func(at uint64, scope int32) {
+		n := len(s.spans)
+		switch {
+		case n > 0 && s.spans[n-1].start == at:
+			s.spans[n-1].scope = scope
+		case n > 0 && s.spans[n-1].scope == scope:
+		default:
+			s.spans = append(s.spans, span{at, scope})
+		}
+	}
+	var open []scopeRange
+	closeUntil := func(at uint64) {
+		for len(open) > 0 && open[len(open)-1].high <= at {
+			end := open[len(open)-1].high
+			open = open[:len(open)-1]
+			outer := int32(-1)
+			if len(open) > 0 {
+				outer = open[len(open)-1].scope
+			}
+			begin(end, outer)
+		}
+	}
+	for _, r := range ranges {
+		if r.low >= r.high {
+			continue
+		}
+		closeUntil(r.low)
+		if len(open) > 0 {
+			r.high = min(r.high, open[len(open)-1].high)
+		}
+		begin(r.low, r.scope)
+		open = append(open, r)
+	}
+	closeUntil(^uint64(0))
+}
