@@ -1,0 +1,260 @@
+package fuzz
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/fuzz/naive"
+	"github.com/lwsbt/lwsbt/gen/gentest"
+)
+
+// bothWays returns data as it is, and with a length that fits, which a fuzzer
+// seldom comes upon.
+func bothWays(data []byte) [][]byte {
+	n := len(data)
+	if n < 2 || n > codec.MaxLength {
+		return [][]byte{data}
+	}
+	fitted := slices.Clone(data)
+	binary.BigEndian.PutUint16(fitted[n-2:], uint16(n))
+	return [][]byte{data, fitted}
+}
+
+// Any bytes: answered, with a sound stack or a sound rejection, whatever the
+// spill bits; fields follow each other without a gap.
+func FuzzDecode(f *testing.F) {
+	seed(f, blobSeeds(f))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, blob := range bothWays(data) {
+			checkDecode(t, blob)
+		}
+		if blob, err := codec.BlobAtEnd(data); err == nil && !bytes.HasSuffix(data, blob) {
+			t.Fatalf("%x: the blob at the end is %x", data, blob)
+		}
+	})
+}
+
+func checkDecode(t *testing.T, blob []byte) {
+	before := slices.Clone(blob)
+	var s, narrow codec.Stack
+	err := codec.Decode(&s, blob)
+	checkError(t, blob, &s, err)
+	checkError(t, blob, &narrow, codec.Decode32(&narrow, blob))
+	fields, ferr := codec.AppendFields(nil, blob)
+	if (err == nil) != (ferr == nil) {
+		t.Fatalf("%x: decoding says %v, listing its fields %v", blob, err, ferr)
+	}
+	if err == nil {
+		next := 0
+		for _, field := range fields {
+			if field.Off != next {
+				t.Fatalf("%x: %v begins at bit %d, the one before ends at %d", blob, field.Kind, field.Off, next)
+			}
+			next = field.End()
+		}
+		if next != 8*len(blob) {
+			t.Fatalf("%x: the fields end at bit %d of %d", blob, next, 8*len(blob))
+		}
+		checkSpills(t, blob, &s, fields)
+	}
+	var part codec.Stack
+	if _, _, err := codec.Salvage(&part, blob); err == nil && !equal(&part, &s) {
+		t.Fatalf("%x: salvaged %x of %x", blob, part.PCs, s.PCs)
+	}
+	if !bytes.Equal(before, blob) {
+		t.Fatalf("%x was written to", before)
+	}
+}
+
+// checkError holds a rejection to being one, with nothing beside it.
+func checkError(t *testing.T, blob []byte, s *codec.Stack, err error) {
+	if len(s.PCs) > codec.MaxDepth {
+		t.Fatalf("%x: %d frames", blob, len(s.PCs))
+	}
+	if err == nil {
+		return
+	}
+	var e *codec.Error
+	if !errors.As(err, &e) || !slices.Contains(codec.Reasons(), e.Reason) || e.Off < 0 || e.Off > 8*len(blob) {
+		t.Fatalf("%x: %#v", blob, err)
+	}
+	if len(s.PCs) != 0 || s.Size != 0 || s.Marks != (codec.Marks{}) {
+		t.Fatalf("%x: beside %v there is %+v", blob, err, s)
+	}
+}
+
+// checkSpills sets all spill bits, then clears them. (BT-FIELD-2)
+//
+// An empty stack with a byte or more of user bits is left out: what is a spill bit
+// in it is a value's in the reading with 32 frames, and setting it may be what
+// that reading lacked. (BT-DEPTH-2)
+func checkSpills(t *testing.T, blob []byte, want *codec.Stack, fields []codec.Field) {
+	if user := fields[len(fields)-2]; len(want.PCs) == 0 && user.Kind == codec.FieldUser && user.Width >= 8 {
+		return
+	}
+	other := slices.Clone(blob)
+	for _, set := range []byte{0xff, 0} {
+		for _, field := range fields {
+			if field.Kind != codec.FieldUser && field.Kind != codec.FieldLength {
+				bit := field.End() - 1
+				other[bit/8] = other[bit/8]&^(0x80>>(bit%8)) | set&(0x80>>(bit%8))
+			}
+		}
+		var s codec.Stack
+		if err := codec.Decode(&s, other); err != nil || !equal(&s, want) {
+			t.Fatalf("%x reads as %+v, with other spill bits, %x, as %+v (%v)", blob, want, other, s, err)
+		}
+	}
+}
+
+func equal(a, b *codec.Stack) bool {
+	return slices.Equal(a.PCs, b.PCs) && a.Size == b.Size && a.Marks == b.Marks
+}
+
+// Any stack, machine and search: what is written is read again, as far as the
+// machine kept it, and has the length that was predicted.
+func FuzzRoundTrip(f *testing.F) {
+	seed(f, blobSeeds(f))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var m codec.Machine
+		var how codec.Search
+		var s, got codec.Stack
+		gentest.Fill(data, &m, &how, &s)
+		gentest.FitTo(&s, m)
+		blob, err := codec.AppendBlob([]byte("before"), &s, m, how)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blob = bytes.TrimPrefix(blob, []byte("before"))
+		bits, err := codec.BlobBits(&s, m, how)
+		if err != nil || codec.BlobLen(bits) != len(blob) {
+			t.Fatalf("%d bytes predicted (%v), %d written", codec.BlobLen(bits), err, len(blob))
+		}
+		if err := codec.Decode(&got, blob); err != nil {
+			t.Fatalf("%x on %v, %v: %v", s.PCs, m, how, err)
+		}
+		for n := range s.PCs {
+			want, pc := s.PCs[n], got.PCs[n]
+			if m.Lossy() && got.Marks.Hurt>>n&1 == 1 {
+				want, pc = want&(1<<31-1), pc&(1<<31-1)
+			}
+			if pc != want {
+				t.Fatalf("%v, %v: frame %d is %#x, was %#x", m, how, n, got.PCs[n], s.PCs[n])
+			}
+		}
+		best, err := codec.BlobBits(&s, m, codec.Best)
+		if err != nil || best > bits {
+			t.Fatalf("best takes %d bits (%v), %v %d", best, err, how, bits)
+		}
+	})
+}
+
+// The fast codec and the naive one agree on everything: values, marks, reasons
+// and their places, salvage, and what any machine and search writes.
+func FuzzNaive(f *testing.F) {
+	seed(f, blobSeeds(f))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 2000 {
+			return // the naive one is slow
+		}
+		for _, blob := range bothWays(data) {
+			for _, word := range []int{32, 64} {
+				compareDecode(t, blob, word)
+			}
+			compareSalvage(t, blob)
+		}
+		var s codec.Stack
+		if codec.Decode(&s, bothWays(data)[len(bothWays(data))-1]) != nil {
+			gentest.Fill(data, &s)
+		}
+		for _, m := range codec.Machines() {
+			gentest.FitTo(&s, m) // a 32-bit machine comes first: then all others see small values
+			compareEncode(t, &s, m)
+		}
+		gentest.Fill(data, &s)
+		for _, m := range []codec.Machine{codec.Exact64, codec.Wrap64, codec.Zero64} {
+			compareEncode(t, &s, m)
+		}
+	})
+}
+
+func compareDecode(t *testing.T, blob []byte, word int) {
+	want, rejected := naive.Decode(blob, word)
+	var s codec.Stack
+	var err error
+	if word == 32 {
+		err = codec.Decode32(&s, blob)
+	} else {
+		err = codec.Decode(&s, blob)
+	}
+	if rejected != nil {
+		var e *codec.Error
+		if !errors.As(err, &e) || string(e.Reason) != rejected.Reason || e.Off != rejected.Bit {
+			t.Fatalf("%x at word %d: %v, the naive codec says %v", blob, word, err, rejected)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatalf("%x at word %d: %v, the naive codec reads %x", blob, word, err, want.PCs)
+	}
+	var wide, hurt uint32
+	for n := range want.PCs {
+		if want.Wide[n] {
+			wide |= 1 << n
+		}
+		if want.Hurt[n] {
+			hurt |= 1 << n
+		}
+	}
+	if !slices.Equal(s.PCs, want.PCs) || s.Size != want.Size || s.Marks.Wide != wide ||
+		s.Marks.Hurt != hurt || s.Marks.HurtSize != want.SizeHurt {
+		t.Fatalf("%x at word %d reads as %d %x %+v, by the naive codec as %d %x, wide %b, hurt %b, size %v",
+			blob, word, s.Size, s.PCs, s.Marks, want.Size, want.PCs, wide, hurt, want.SizeHurt)
+	}
+	if word == 64 {
+		compareFields(t, blob, want)
+	}
+}
+
+// compareFields holds the spill bits' places together.
+func compareFields(t *testing.T, blob []byte, want naive.Stack) {
+	fields, err := codec.AppendFields(nil, blob)
+	if err != nil {
+		t.Fatalf("%x: %v", blob, err)
+	}
+	var spills []int
+	for _, f := range fields {
+		if f.Kind != codec.FieldUser && f.Kind != codec.FieldLength {
+			spills = append(spills, f.End()-1)
+		}
+	}
+	if !slices.Equal(spills, want.Spills) {
+		t.Fatalf("%x: spill bits at %d, by the naive codec at %d", blob, spills, want.Spills)
+	}
+}
+
+func compareSalvage(t *testing.T, data []byte) {
+	want, depth, sized := naive.Salvage(data)
+	var s codec.Stack
+	d, z, _ := codec.Salvage(&s, data)
+	if d != depth || z != sized || !slices.Equal(s.PCs, want.PCs) || sized && s.Size != want.Size {
+		t.Fatalf("%x: salvaged %x of %d (size %v), by the naive codec %x of %d (size %v)",
+			data, s.PCs, d, z, want.PCs, depth, sized)
+	}
+}
+
+func compareEncode(t *testing.T, s *codec.Stack, m codec.Machine) {
+	for _, how := range []codec.Search{codec.Lws, codec.Best} {
+		blob, err := codec.AppendBlob(nil, s, m, how)
+		if err != nil {
+			t.Fatalf("%v, %v, %d %x: %v", m, how, s.Size, s.PCs, err)
+		}
+		if want := naive.Encode(s.PCs, s.Size, m.String(), how.String()); !bytes.Equal(blob, want) {
+			t.Fatalf("%v, %v, %d %x: %x, the naive codec writes %x", m, how, s.Size, s.PCs, blob, want)
+		}
+	}
+}

