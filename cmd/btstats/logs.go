@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/stats"
+)
+
+// reporter is one run of the command.
+type reporter struct {
+	*config
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// gathered is what was read of some logs.
+type gathered struct {
+	dump  *stats.Collector
+	infer dump.Inference
+	sc    *dump.Scanner
+	files []string
+}
+
+func (r *reporter) newGathered() *gathered {
+	g := &gathered{dump: stats.NewCollector(), sc: dump.NewScanner(nil, "")}
+	g.sc.Bare = r.bare
+	g.sc.Word32 = r.given != nil && r.given.Word() == 32
+	return g
+}
+
+// add takes the scanner's record in.
+func (g *gathered) add(rec *dump.Record) {
+	if rec.Err != nil {
+		return
+	}
+	g.dump.Add(&rec.Stack, rec.Blob, rec.Text)
+	g.infer.Add(&rec.Stack, rec.Blob)
+}
+
+// read takes in the records of a log. each, if not nil, is called after every one.
+func (r *reporter) read(g *gathered, in *dump.Input, each func() error) error {
+	progress := newProgress(in, r.stderr)
+	defer progress.done()
+	g.files = append(g.files, in.Name)
+	g.sc.Reset(progress, in.Name)
+	for g.sc.Next() {
+		rec := g.sc.Record()
+		if rec.Err != nil && r.strict {
+			progress.done()
+			return short("%v: %v", rec.Place, rec.Err)
+		}
+		g.add(rec)
+		if each != nil {
+			if err := each(); err != nil {
+				return err
+			}
+		}
+	}
+	return g.sc.Err()
+}
+
+func (r *reporter) readFile(g *gathered, path string) error {
+	in, err := dump.Open(path, r.stdin)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return r.read(g, in, nil)
+}
+
+// something fails where there was not one record.
+func (g *gathered) something(bare bool) error {
+	if g.dump.Records() > 0 {
+		return nil
+	}
+	looked := "~m# and ~b#"
+	if bare {
+		looked += ", and lines of nothing but base64"
+	}
+	t := g.sc.Tally()
+	msg := fmt.Sprintf("%s: no record to report on in %d bytes, %d lines; looked for %s",
+		strings.Join(g.files, ", "), t.Bytes, t.Lines, looked)
+	for _, f := range t.Faults() {
+		msg += fmt.Sprintf("\n  %d unreadable, %s: first at %v: %v", f.Count, f.Reason, f.Places[0], f.Errs[0])
+	}
+	if c := t.Cuts(); c.Count > 0 {
+		msg += fmt.Sprintf("\n  %d cut, first at %v", c.Count, c.Places[0])
+	}
+	return errors.New(msg)
+}
+
+// log is the tally for the report.
+func (g *gathered) log() stats.Log {
+	t := g.sc.Tally()
+	l := stats.Log{Files: g.files, Bytes: t.Bytes, Lines: t.Lines, Blobs: t.ByKind[dump.Blob],
+		Decoded: t.ByKind[dump.Decoded], Bare: t.ByKind[dump.Bare], Lenient: t.Lenient,
+		Cut: t.Cut, CutByLws: t.CutByLws}
+	for _, p := range t.Cuts().Places {
+		l.CutAt = append(l.CutAt, p.String())
+	}
+	for _, f := range t.Faults() {
+		fault := stats.Fault{Reason: string(f.Reason), Count: f.Count}
+		for _, p := range f.Places {
+			fault.First = append(fault.First, p.String())
+		}
+		l.Unreadable = append(l.Unreadable, fault)
+	}
+	return l
+}
+
+// machine is the one given, or the one inferred.
+func (g *gathered) machine(given *codec.Machine) (m codec.Machine, sure bool) {
+	if given != nil {
+		return *given, true
+	}
+	return g.infer.Machine()
+}
+
+func (r *reporter) report(g *gathered) *stats.Report {
+	m, sure := g.machine(r.given)
+	data := g.dump
+	evidence := g.infer.Evidence()
+	if r.addr != nil {
+		data, m = g.dump.Rebased(m, *r.addr)
+		evidence = append(evidence, fmt.Sprintf("addresses moved to %#x, blobs as lws would write them there", *r.addr))
+	}
+	return data.Report(stats.Options{Log: g.log(), Machine: m, Given: r.given != nil, Sure: sure,
+		Evidence: evidence, CapturedPre: r.pre, CapturedPst: r.post, Loss: r.loss / 100, Top: r.top})
+}
+
+func (r *reporter) reportLogs() error {
+	g := r.newGathered()
+	paths := r.args
+	if r.follow {
+		paths = paths[:len(paths)-1]
+	}
+	for _, path := range paths {
+		if err := r.readFile(g, path); err != nil {
+			return err
+		}
+	}
+	if r.follow {
+		if err := r.followFile(g, r.args[len(r.args)-1]); err != nil {
+			return err
+		}
+	}
+	if err := g.something(r.bare); err != nil {
+		return err
+	}
+	rep := r.report(g)
+	return r.write(r.stdout, rep, rep.Sections())
+}
+
+// followFile reads a log until interrupted, with a report each interval in which
+// records came.
+func (r *reporter) followFile(g *gathered, path string) error {
+	in, err := dump.Follow(r.ctx, path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	next := time.Now().Add(r.interval)
+	return r.read(g, in, func() error {
+		if time.Now().Before(next) {
+			return nil
+		}
+		rep := r.report(g)
+		err := r.write(r.stdout, rep, rep.Sections())
+		if err == nil && r.format != "json" {
+			_, err = io.WriteString(r.stdout, "\n")
+			err = failure(err)
+		}
+		next = time.Now().Add(r.interval)
+		return err
+	})
+}
+
+func (r *reporter) compareDumps() error {
+	var sides [2]*gathered
+	for i, path := range r.args {
+		sides[i] = r.newGathered()
+		if err := r.readFile(sides[i], path); err != nil {
+			return err
+		}
+		if err := sides[i].something(r.bare); err != nil {
+			return err
+		}
+	}
+	c := stats.Compare(sides[0].dump, sides[1].dump, r.args[0], r.args[1])
+	if err := r.write(r.stdout, c, c.Sections(r.top)); err != nil {
+		return err
+	}
+	if r.growth >= 0 && c.Growth.Bytes > r.growth {
+		return short("%s has %d bytes more than %s, over the %d allowed", c.B.Name, c.Growth.Bytes, c.A.Name, r.growth)
+	}
+	return nil
+}

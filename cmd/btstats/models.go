@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/stats"
+)
+
+// modelsReport is the JSON of a report on models.
+type modelsReport struct {
+	Version int                 `json:"version"`
+	Models  []stats.ModelReport `json:"models"`
+}
+
+func (r *reporter) reportModels() error {
+	models, err := modelsNamed(r.models)
+	if err != nil {
+		return err
+	}
+	out := modelsReport{Version: stats.ReportVersion}
+	for _, m := range models {
+		rep, err := r.reportModel(m)
+		if err != nil {
+			return err
+		}
+		out.Models = append(out.Models, stats.ModelReport{Model: m.Name, About: m.About, Report: rep})
+	}
+	return r.write(r.stdout, out, stats.ModelSections(out.Models))
+}
+
+func modelsNamed(names []string) ([]gen.Model, error) {
+	if slices.Contains(names, "all") {
+		return gen.Models(), nil
+	}
+	var models []gen.Model
+	for _, name := range names {
+		m, ok := gen.ModelByName(name)
+		if !ok {
+			var known []string
+			for _, m := range gen.Models() {
+				known = append(known, m.Name)
+			}
+			return nil, fmt.Errorf("--model %q: expected all, or some of %s", name, strings.Join(known, " "))
+		}
+		models = append(models, m)
+	}
+	return models, nil
+}
+
+// reportModel makes stacks up, encodes them as the model's machine does, and goes on
+// as if these were a log.
+func (r *reporter) reportModel(m gen.Model) (*stats.Report, error) {
+	machine := m.Machine
+	if r.given != nil {
+		machine = *r.given
+	}
+	program := m.Program(r.seed)
+	program.Pre, program.Post = r.pre, r.post
+	g := r.newGathered()
+	g.files = []string{fmt.Sprintf("%d stacks of model %s, seed %d", r.stacks, m.Name, r.seed)}
+	var s codec.Stack
+	var blob, line []byte
+	for range r.stacks {
+		program.Next(&s)
+		var err error
+		if blob, err = codec.AppendBlob(blob[:0], &s, machine, codec.Lws); err != nil {
+			return nil, fmt.Errorf("--model %s --machine %v: %w", m.Name, machine, err)
+		}
+		rec := dump.Record{Blob: blob}
+		if rec.Err = codec.Decode(&rec.Stack, blob); rec.Err != nil {
+			return nil, fmt.Errorf("model %s: %w", m.Name, rec.Err)
+		}
+		line = codec.AppendLine(line[:0], blob)
+		rec.Text = line
+		g.add(&rec)
+	}
+	if r.addr == nil {
+		r2 := *r
+		r2.config = &config{}
+		*r2.config = *r.config
+		r2.given = &machine
+		return r2.report(g), nil
+	}
+	return r.report(g), nil
+}

@@ -1,0 +1,387 @@
+package stats
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// ReportVersion is the version of the JSON form of a Report. It rises when a name or
+// meaning in it changes, not when something is added.
+const ReportVersion = 1
+
+// Report is all that is to say of a dump. Bytes are bytes; shares and ratios are
+// fractions of 1.
+type Report struct {
+	Version     int         `json:"version"`
+	Dump        Dump        `json:"dump"`
+	Compression Compression `json:"compression"`
+	Bits        []FieldBits `json:"bits"`
+	Snip        Snip        `json:"snip"`
+	Overhead    []Overhead  `json:"overhead"`
+	Memory      Memory      `json:"memory"`
+
+	word int // of the machine
+}
+
+// Log is what was met on the way to the records. The caller knows it.
+type Log struct {
+	Files      []string `json:"files"`
+	Bytes      int64    `json:"bytes"` // decompressed
+	Lines      int64    `json:"lines"`
+	Blobs      int64    `json:"blob_records"`    // ~m#
+	Decoded    int64    `json:"decoded_records"` // ~b#
+	Bare       int64    `json:"bare_records"`
+	Lenient    int64    `json:"lenient"` // of these, in base64 that strict reading rejects
+	Cut        int64    `json:"cut"`     // salvaged, in no count of the report but this
+	CutByLws   int64    `json:"cut_by_lws"`
+	CutAt      []string `json:"cut_at"`
+	Unreadable []Fault  `json:"unreadable"`
+}
+
+// Fault is a reason for which records could not be read.
+type Fault struct {
+	Reason string   `json:"reason"`
+	Count  int64    `json:"count"`
+	First  []string `json:"first"` // places
+}
+
+// Dump is the report's first part.
+type Dump struct {
+	Log
+	Records      uint64       `json:"records"`
+	UniqueStacks int          `json:"unique_stacks"`
+	MeanDepth    float64      `json:"mean_depth"`
+	Depths       []DepthCount `json:"depths"`
+	Machine      string       `json:"machine"`
+	MachineGiven bool         `json:"machine_given"` // by the user, not inferred
+	MachineSure  bool         `json:"machine_sure"`
+	Evidence     []string     `json:"evidence"`
+	Payload      uint64       `json:"payload"`  // bytes that the program asked for
+	Metadata     uint64       `json:"metadata"` // bytes in memory beside them, on the machine's word
+}
+
+// DepthCount is how many stacks have so many frames.
+type DepthCount struct {
+	Depth int    `json:"depth"`
+	Count uint64 `json:"count"`
+}
+
+// Compression is what the stacks take in several forms.
+type Compression struct {
+	Forms  []Form `json:"forms"`
+	Frames uint64 `json:"frames"`
+	// Recorded is how many of the blobs under FormLws were in the dump as they are;
+	// the rest are what lws would have made of stacks without blobs.
+	Recorded uint64 `json:"recorded"`
+	// Hurt: upper bits of addresses are gone, so forms but raw and FormLws are made from
+	// estimated ones. Differ of Compared allocations came out longer or shorter than
+	// recorded when encoded anew as lws does: the measure of that estimate.
+	Hurt     bool      `json:"hurt"`
+	Differ   uint64    `json:"differ"`
+	Compared uint64    `json:"compared"`
+	Verdicts []Verdict `json:"verdicts"`
+	// Sampled is how many bytes of the records' text gzip and zstd were tried on; they
+	// are extrapolated where that is less than all of it.
+	Sampled   uint64 `json:"sampled"`
+	TextBytes uint64 `json:"text_bytes"`
+}
+
+// Names of forms.
+const (
+	FormRaw32 = "raw, 32-bit words"
+	FormRaw64 = "raw, 64-bit words"
+	FormLws   = "lws blob"
+	FormBest  = "best search"
+	FormExact = "exact machine"
+	FormDepot = "stack depot"
+	FormText  = "dump as text"
+	FormGzip  = "dump by gzip"
+	FormZstd  = "dump by zstd"
+)
+
+// Form is one way to keep the stacks and sizes of all allocations.
+type Form struct {
+	Name      string  `json:"name"`
+	Bytes     uint64  `json:"bytes"`
+	OfRaw32   float64 `json:"of_raw32"`
+	OfRaw64   float64 `json:"of_raw64"`
+	PerFrame  float64 `json:"bits_per_frame"` // all bits, by all frames
+	Each      *Dist   `json:"each,omitempty"` // bytes an allocation, where each has its own
+	Estimated bool    `json:"estimated"`
+}
+
+// Verdict says whether lws's compression is worth it for stacks of a word.
+type Verdict struct {
+	Word     int     `json:"word"`
+	Fits     bool    `json:"fits"` // the addresses fit the word
+	Raw      uint64  `json:"raw"`
+	Lws      uint64  `json:"lws"`
+	Loses    bool    `json:"loses"`
+	BestToo  bool    `json:"best_loses"`
+	LargerBy float64 `json:"larger_by"` // of raw; negative when smaller
+	Worse    uint64  `json:"worse"`     // allocations whose blob is larger than raw
+}
+
+// FieldBits is what one kind of field takes of all blobs.
+type FieldBits struct {
+	Field    string  `json:"field"`
+	Bits     uint64  `json:"bits"`
+	Share    float64 `json:"share"`
+	PerStack float64 `json:"per_stack"`
+}
+
+// Overhead is what live allocations pay for their metadata on a target.
+// (BT-MEM-2)
+type Overhead struct {
+	Word    int     `json:"word"`
+	Blob    uint64  `json:"blob"`
+	Padding uint64  `json:"padding"`
+	Node    uint64  `json:"node"`
+	Total   uint64  `json:"total"`
+	Each    Dist    `json:"each"`
+	Share   float64 `json:"share"` // of the heap: total / (total + payload)
+	// With lws's own allocator wrapper, which adds it twice. (BT-MEM-3)
+	WrapperTotal uint64  `json:"wrapper_total"`
+	WrapperShare float64 `json:"wrapper_share"`
+}
+
+// Options is what a report depends on beside the dump.
+type Options struct {
+	Log         Log
+	Machine     codec.Machine
+	Given       bool // Machine is the user's word
+	Sure        bool
+	Evidence    []string
+	CapturedPre int // what SNIP_PRE and SNIP_POST were when the dump was made
+	CapturedPst int
+	Loss        float64 // share of call paths that a recommended snip may merge
+	Top         int
+}
+
+// Report computes everything. The collector stays as it is, and may be added to.
+func (c *Collector) Report(o Options) *Report {
+	r := c.resolve(o.Machine)
+	rep := &Report{Version: ReportVersion, word: o.Machine.Word()}
+	lens := c.lwsLens(r, o.Machine)
+	rep.Compression = c.compression(r, o.Machine, lens)
+	rep.Bits = c.fieldBits(r, o.Machine)
+	rep.Snip = c.snip(r, o)
+	for _, word := range words {
+		rep.Overhead = append(rep.Overhead, overhead(lens, c.payload, word))
+	}
+	rep.Memory = c.memory(o.Top)
+	rep.Dump = c.dump(o)
+	for _, h := range rep.Overhead {
+		if h.Word == o.Machine.Word() {
+			rep.Dump.Metadata = h.Total
+		}
+	}
+	return rep
+}
+
+func (c *Collector) dump(o Options) Dump {
+	d := Dump{Log: o.Log, Records: c.records, UniqueStacks: len(c.order), Payload: c.payload,
+		MeanDepth: ratio(c.frames, c.records), Machine: o.Machine.String(), MachineGiven: o.Given,
+		MachineSure: o.Sure || o.Given, Evidence: slices.Clone(o.Evidence), Depths: []DepthCount{}}
+	for n, times := range c.depths {
+		if times > 0 {
+			d.Depths = append(d.Depths, DepthCount{n, times})
+		}
+	}
+	if d.Evidence == nil {
+		d.Evidence = []string{}
+	}
+	if d.Files == nil {
+		d.Files = []string{}
+	}
+	if d.CutAt == nil {
+		d.CutAt = []string{}
+	}
+	if d.Unreadable == nil {
+		d.Unreadable = []Fault{}
+	}
+	return d
+}
+
+// raw is the lengths of all stacks without compression.
+func (c *Collector) raw(word int) counts {
+	var lens counts
+	for depth, times := range c.depths {
+		lens.add(rawBytes(depth, word), times)
+	}
+	return lens
+}
+
+func (c *Collector) compression(r *resolved, m codec.Machine, lws counts) Compression {
+	raw32, _ := c.raw(32).total()
+	raw64, _ := c.raw(64).total()
+	out := Compression{Frames: c.frames, Recorded: c.blobs, Hurt: r.hurt > 0, Differ: r.differ, Compared: r.of,
+		TextBytes: c.textBytes, Sampled: uint64(len(c.text))}
+	form := func(name string, total uint64, each *Dist, estimated bool) {
+		out.Forms = append(out.Forms, Form{Name: name, Bytes: total, OfRaw32: ratio(total, raw32),
+			OfRaw64: ratio(total, raw64), PerFrame: 8 * ratio(total, c.frames), Each: each, Estimated: estimated})
+	}
+	each := func(name string, lens counts, estimated bool) {
+		total, _ := lens.total()
+		d := lens.dist()
+		form(name, total, &d, estimated)
+	}
+	best := c.newLens(r, m, codec.Best)
+	each(FormRaw32, c.raw(32), false)
+	each(FormRaw64, c.raw(64), false)
+	each(FormLws, lws, c.blobs == 0)
+	each(FormBest, best, out.Hurt)
+	each(FormExact, c.newLens(r, exact(m), codec.Lws), out.Hurt)
+	form(FormDepot, c.depot(m.Word()), nil, false)
+	if c.textIsHere {
+		gz, zs := c.tryPackers()
+		form(FormText, c.textBytes, nil, false)
+		form(FormGzip, gz, nil, out.Sampled < out.TextBytes)
+		form(FormZstd, zs, nil, out.Sampled < out.TextBytes)
+	}
+	lwsTotal, _ := lws.total()
+	bestTotal, _ := best.total()
+	for i, raw := range []uint64{raw32, raw64} {
+		v := Verdict{Word: words[i], Raw: raw}
+		v.Lws, v.Fits = lwsTotal, v.Word == 64 || c.fits32()
+		v.Loses, v.BestToo = v.Lws > v.Raw, bestTotal > v.Raw
+		v.LargerBy = ratio(v.Lws, v.Raw) - 1
+		v.Worse = c.worseThanRaw(r, m, i)
+		out.Verdicts = append(out.Verdicts, v)
+	}
+	return out
+}
+
+// fits32 says whether no address needs more than 32 bits.
+func (c *Collector) fits32() bool {
+	for _, p := range c.order {
+		for n, pc := range p.pcs {
+			if pc>>32 != 0 || p.hurt>>n&1 == 1 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// worseThanRaw counts allocations whose blob, as lws writes it, is longer than their
+// raw stack of words[i] bits.
+func (c *Collector) worseThanRaw(r *resolved, m codec.Machine, i int) uint64 {
+	n := c.worse[i]
+	c.eachPlain(r, m, func(p *path, blob int, times uint64) {
+		if blob > rawBytes(len(p.pcs), words[i]) {
+			n += times
+		}
+	})
+	return n
+}
+
+// depot is what a table of distinct call paths would take: each once with its depth
+// in a word, and for each allocation an index of 4 bytes and the size in a word.
+func (c *Collector) depot(word int) uint64 {
+	w := uint64(word / 8)
+	total := c.records * (4 + w)
+	for _, p := range c.order {
+		total += w * uint64(len(p.pcs)+1)
+	}
+	return total
+}
+
+// tryPackers is what gzip and zstd make of the records' text, scaled up if that is
+// more than was kept of it.
+func (c *Collector) tryPackers() (gz, zs uint64) {
+	scale := func(n int) uint64 {
+		return uint64(math.Round(float64(n) * ratio(c.textBytes, uint64(len(c.text)))))
+	}
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	pack(z, c.text)
+	gz = scale(out.Len())
+	out.Reset()
+	s, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic("stats: zstd: " + err.Error())
+	}
+	pack(s, c.text)
+	return gz, scale(out.Len())
+}
+
+// pack writes data through a packer into memory, which does not fail.
+func pack(w io.WriteCloser, data []byte) {
+	if _, err := w.Write(data); err != nil {
+		panic("stats: packing: " + err.Error())
+	}
+	if err := w.Close(); err != nil {
+		panic("stats: packing: " + err.Error())
+	}
+}
+
+// useNames are the rows of FieldBits, in the order of a blob.
+var useNames = []struct {
+	name string
+	kind int
+}{
+	{"depth", int(codec.FieldDepth)},
+	{"kinds", int(codec.FieldKindBit)},
+	{"back references", int(codec.FieldBack)},
+	{"signs", int(codec.FieldSign)},
+	{"counts of frames", int(codec.FieldCount)},
+	{"literal values", int(codec.FieldLiteral)},
+	{"delta values", int(codec.FieldDelta)},
+	{"count of the size", int(codec.FieldSizeCount)},
+	{"size", int(codec.FieldSize)},
+	{"spill bits", useSpill},
+	{"user bits", int(codec.FieldUser)},
+	{"padding", usePadding},
+	{"length", int(codec.FieldLength)},
+}
+
+func (c *Collector) fieldBits(r *resolved, m codec.Machine) []FieldBits {
+	u := c.uses(r, m)
+	var total uint64
+	for _, n := range u {
+		total += n
+	}
+	var all []FieldBits
+	for _, row := range useNames {
+		n := u[row.kind]
+		all = append(all, FieldBits{Field: row.name, Bits: n, Share: ratio(n, total), PerStack: ratio(n, c.records)})
+	}
+	return all
+}
+
+// overhead is what blobs of these lengths take in memory. (BT-MEM-1, BT-MEM-2)
+func overhead(blobs counts, payload uint64, word int) Overhead {
+	ptr := word / 8
+	o := Overhead{Word: word}
+	var each counts
+	for n, times := range blobs {
+		padded := (n + ptr - 1) / ptr * ptr
+		o.Blob += uint64(n) * times
+		o.Padding += uint64(padded-n) * times
+		o.Node += uint64(3*ptr) * times
+		each.add(padded+3*ptr, times)
+	}
+	o.Total = o.Blob + o.Padding + o.Node
+	o.Each = each.dist()
+	o.Share = ratio(o.Total, satAdd(o.Total, payload))
+	o.WrapperTotal = 2 * o.Total
+	o.WrapperShare = ratio(o.WrapperTotal, satAdd(o.WrapperTotal, payload))
+	return o
+}
+
+// place names an address for people: of a hurt one, the low 31 bits after a mark.
+func place(id uint64, hurt bool) string {
+	if hurt {
+		return fmt.Sprintf("…%08x", id&low31)
+	}
+	return fmt.Sprintf("%#x", id)
+}

@@ -1,0 +1,258 @@
+package stats
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Sections is the report as tables.
+func (r *Report) Sections() []Section {
+	return []Section{r.dumpSection(), r.compressionSection(), r.bitsSection(), r.snipSection(),
+		r.overheadSection(), r.memorySection()}
+}
+
+func (r *Report) dumpSection() Section {
+	d := &r.Dump
+	s := Section{ID: "dump", Title: "1. Dump"}
+	main := Table{ID: "dump", Head: []string{"what", "value"}}
+	row := func(what string, value any) { main.Rows = append(main.Rows, []any{what, value}) }
+	row("log", strings.Join(d.Files, ", "))
+	if d.Bytes > 0 {
+		row("log bytes", d.Bytes)
+		row("log lines", d.Lines)
+	}
+	row("records", d.Records)
+	for _, k := range []struct {
+		what string
+		n    int64
+	}{{"of these ~b#", d.Decoded}, {"of these bare", d.Bare}, {"of these in lenient base64", d.Lenient},
+		{"cut, and left out", d.Cut}, {"of these cut by lws itself", d.CutByLws}} {
+		if k.n > 0 {
+			row(k.what, k.n)
+		}
+	}
+	unreadable := int64(0)
+	for _, f := range d.Unreadable {
+		unreadable += f.Count
+	}
+	row("unreadable", unreadable)
+	row("unique stacks", d.UniqueStacks)
+	row("mean depth", decimal(d.MeanDepth))
+	row("machine", d.Machine)
+	row("payload, bytes", d.Payload)
+	row("metadata, bytes", d.Metadata)
+	s.Tables = append(s.Tables, main)
+
+	faults := Table{ID: "unreadable", Title: "Unreadable or cut", Head: []string{"reason", "records", "first at"}}
+	for _, f := range d.Unreadable {
+		faults.Rows = append(faults.Rows, []any{f.Reason, f.Count, strings.Join(f.First, "\n")})
+	}
+	if d.Cut > 0 {
+		faults.Rows = append(faults.Rows, []any{"cut", d.Cut, strings.Join(d.CutAt, "\n")})
+	}
+	if len(faults.Rows) > 0 {
+		s.Tables = append(s.Tables, faults)
+	}
+	depths := Table{ID: "depths", Title: "Frames a stack", Head: []string{"frames", "stacks", "share", ""}}
+	for _, n := range d.Depths {
+		share := ratio(n.Count, d.Records)
+		depths.Rows = append(depths.Rows, []any{fmt.Sprint(n.Depth), n.Count, percent(share), bar(share)})
+	}
+	s.Tables = append(s.Tables, depths)
+	if d.MachineGiven {
+		s.Notes = append(s.Notes, "Machine: as given.")
+	}
+	if len(d.Evidence) > 0 {
+		s.Notes = append(s.Notes, "Evidence: "+strings.Join(d.Evidence, "; ")+".")
+	}
+	if !d.MachineSure {
+		s.Notes = append(s.Notes, "The machine is a guess; --machine sets it.")
+	}
+	return s
+}
+
+func (r *Report) compressionSection() Section {
+	c := &r.Compression
+	s := Section{ID: "compression", Title: "2. Compression"}
+	total := Table{ID: "total", Title: "Bytes in all",
+		Head: []string{"form", "bytes", "of raw 32", "of raw 64", "bits a frame"}}
+	each := Table{ID: "each", Title: "Bytes an allocation", Head: []string{"form", "mean", "p50", "p90", "p99", "max"}}
+	sampled := false
+	for _, f := range c.Forms {
+		name := f.Name
+		if f.Estimated && f.Name != FormLws {
+			name += " ~"
+		}
+		sampled = sampled || f.Name == FormGzip && f.Estimated
+		total.Rows = append(total.Rows, []any{name, f.Bytes, percent(f.OfRaw32), percent(f.OfRaw64), decimal(f.PerFrame)})
+		if d := f.Each; d != nil {
+			each.Rows = append(each.Rows, []any{name, decimal(d.Mean), d.P50, d.P90, d.P99, d.Max})
+		}
+	}
+	s.Tables = []Table{total, each}
+	for _, v := range c.Verdicts {
+		s.Notes = append(s.Notes, v.sentence(r.Dump.Records))
+	}
+	if c.Recorded == 0 {
+		s.Notes = append(s.Notes, "No blob was recorded: the lws blob is what lws would have written.")
+	} else if c.Recorded < r.Dump.Records {
+		s.Notes = append(s.Notes, fmt.Sprintf("%s of %s blobs are as recorded, the others what lws would have written.",
+			count(c.Recorded), count(r.Dump.Records)))
+	}
+	if c.Hurt {
+		note := "~ is made from estimated addresses, since the encoder dropped their upper bits. "
+		if c.Differ == 0 {
+			note += fmt.Sprintf("Encoded anew as lws does, all %s blobs come out as long as recorded, to the bit.", count(c.Compared))
+		} else {
+			note += fmt.Sprintf("Encoded anew as lws does, %s of %s blobs come out of another length than recorded.",
+				count(c.Differ), count(c.Compared))
+		}
+		s.Notes = append(s.Notes, note)
+	} else if c.Differ > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("Encoded anew as lws does, %s of %s blobs come out of another length than "+
+			"recorded: was this dump written by another encoder than lws's?", count(c.Differ), count(c.Compared)))
+	}
+	if sampled {
+		s.Notes = append(s.Notes, fmt.Sprintf("gzip and zstd are extrapolated from the first %s of %s bytes of records.",
+			count(c.Sampled), count(c.TextBytes)))
+	}
+	return s
+}
+
+func (v Verdict) sentence(records uint64) string {
+	switch {
+	case !v.Fits:
+		return fmt.Sprintf("%d-bit words: these addresses do not fit them.", v.Word)
+	case v.Loses:
+		end := "; not so with search best"
+		if v.BestToo {
+			end = ", and with search best as well"
+		}
+		return fmt.Sprintf("%d-bit words: compression LOSES%s. The blobs take %.1f%% more than raw stacks; %s of %s allocations do worse than raw.",
+			v.Word, end, 100*v.LargerBy, count(v.Worse), count(records))
+	}
+	return fmt.Sprintf("%d-bit words: compression saves %.1f%% of raw stacks; %s of %s allocations do worse than raw.",
+		v.Word, -100*v.LargerBy, count(v.Worse), count(records))
+}
+
+func (r *Report) bitsSection() Section {
+	t := Table{ID: "bits", Head: []string{"field", "bits", "share", "bits a stack", ""}}
+	for _, b := range r.Bits {
+		t.Rows = append(t.Rows, []any{b.Field, b.Bits, percent(b.Share), decimal(b.PerStack), bar(b.Share)})
+	}
+	return Section{ID: "bits", Title: "3. Where the bits go", Tables: []Table{t}}
+}
+
+func (r *Report) snipSection() Section {
+	sn := &r.Snip
+	s := Section{ID: "snip", Title: "4. SNIP_PRE and SNIP_POST"}
+	grid := func(id, title string, cell func(SnipCell) any) {
+		t := Table{ID: id, Title: title, Head: []string{""}}
+		for post := range MaxSnip + 1 {
+			t.Head = append(t.Head, fmt.Sprintf("POST %d", sn.CapturedPost+post))
+		}
+		for pre := range MaxSnip + 1 {
+			row := []any{fmt.Sprintf("PRE %d", sn.CapturedPre+pre)}
+			for post := range MaxSnip + 1 {
+				row = append(row, cell(sn.Cells[pre*(MaxSnip+1)+post]))
+			}
+			t.Rows = append(t.Rows, row)
+		}
+		s.Tables = append(s.Tables, t)
+	}
+	grid("mean", "Mean blob, bytes", func(c SnipCell) any { return decimal(c.Mean) })
+	grid("ratio", "Of raw stacks of as many frames, in the machine's word", func(c SnipCell) any { return percent(c.Ratio) })
+	grid("saved", "Bytes saved over the dump", func(c SnipCell) any { return c.Saved })
+	grid("paths", "Call paths still told apart", func(c SnipCell) any { return c.Paths })
+	a := sn.Recommend
+	s.Notes = append(s.Notes, fmt.Sprintf("Taken as captured at PRE %d, POST %d; --captured says otherwise.", sn.CapturedPre, sn.CapturedPost))
+	if sn.Full > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%s were cut off at lws's 32 frames: with more left out, as many "+
+			"frames from farther out would come in, so these cost more than the tables say.", plural(sn.Full, "stack", "stacks")))
+	}
+	advice := fmt.Sprintf("Recommended: %s.", a.Why)
+	if a.Pre+a.Post > 0 {
+		advice = fmt.Sprintf("Recommended: PRE %d, POST %d: %s. It saves %s bytes of %s and leaves %s of %s call paths told apart.",
+			sn.CapturedPre+a.Pre, sn.CapturedPost+a.Post, a.Why, text(a.Saved), count(sn.Cells[0].Bytes), text(a.Paths), text(sn.Cells[0].Paths))
+	}
+	s.Notes = append(s.Notes, advice)
+	s.Code = a.CMake
+	return s
+}
+
+func (r *Report) overheadSection() Section {
+	t := Table{ID: "overhead", Head: []string{"bytes"}}
+	rows := []struct {
+		name string
+		of   func(o Overhead) any
+	}{
+		{"blobs", func(o Overhead) any { return o.Blob }},
+		{"padding to a pointer", func(o Overhead) any { return o.Padding }},
+		{"list nodes", func(o Overhead) any { return o.Node }},
+		{"in all", func(o Overhead) any { return o.Total }},
+		{"share of the heap", func(o Overhead) any { return percent(o.Share) }},
+		{"an allocation, mean", func(o Overhead) any { return decimal(o.Each.Mean) }},
+		{"an allocation, p50", func(o Overhead) any { return o.Each.P50 }},
+		{"an allocation, p90", func(o Overhead) any { return o.Each.P90 }},
+		{"an allocation, p99", func(o Overhead) any { return o.Each.P99 }},
+		{"an allocation, max", func(o Overhead) any { return o.Each.Max }},
+		{"in all, by lws's wrapper", func(o Overhead) any { return o.WrapperTotal }},
+		{"share of the heap, by lws's wrapper", func(o Overhead) any { return percent(o.WrapperShare) }},
+	}
+	for _, o := range r.Overhead {
+		t.Head = append(t.Head, fmt.Sprintf("%d-bit target", o.Word))
+	}
+	for _, row := range rows {
+		cells := []any{row.name}
+		for _, o := range r.Overhead {
+			cells = append(cells, row.of(o))
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return Section{ID: "overhead", Title: "5. Overhead of live allocations", Tables: []Table{t}, Notes: []string{
+		"The wrapper that LWS_WITH_ALLOC_METADATA_LWS puts around lws's own allocations adds the overhead twice."}}
+}
+
+func (r *Report) memorySection() Section {
+	m := &r.Memory
+	s := Section{ID: "memory", Title: "6. Where the memory is"}
+	spots := func(id, title, what string, byBytes bool, all []Spot) {
+		t := Table{ID: id, Title: title, Head: []string{"#", "bytes", "share", "count", what}}
+		if !byBytes {
+			t.Head = []string{"#", "count", "share", "bytes", what}
+		}
+		for i, sp := range all {
+			cells := []any{fmt.Sprint(i + 1), sp.Bytes, percent(sp.Share), sp.Count, list(sp.Addresses)}
+			if !byBytes {
+				cells[1], cells[3] = cells[3], cells[1]
+			}
+			if len(sp.Addresses) == 0 {
+				cells[4] = "(no frames)"
+			}
+			t.Rows = append(t.Rows, cells)
+		}
+		s.Tables = append(s.Tables, t)
+	}
+	head := func(what, by string, of int) string {
+		if of <= m.Top {
+			return fmt.Sprintf("%s by %s", what, by)
+		}
+		return fmt.Sprintf("%s by %s, the first %d of %s", what, by, m.Top, text(of))
+	}
+	if m.Top > 0 {
+		spots("sites-by-bytes", head("Call sites", "bytes", m.Sites), "returns to", true, m.SitesByBytes)
+		spots("sites-by-count", head("Call sites", "count", m.Sites), "returns to", false, m.SitesByCount)
+		spots("paths-by-bytes", head("Call paths", "bytes", m.Paths), "call path, innermost first", true, m.PathsByBytes)
+		spots("paths-by-count", head("Call paths", "count", m.Paths), "call path, innermost first", false, m.PathsByCount)
+	}
+	sizes := Table{ID: "sizes", Title: "Allocation sizes", Head: []string{"size", "count", "share", "bytes", ""}}
+	for _, n := range m.AllocationSize {
+		share := ratio(n.Count, r.Dump.Records)
+		sizes.Rows = append(sizes.Rows, []any{fmt.Sprintf("%s-%s", count(n.From), count(n.To)), n.Count, percent(share), n.Bytes, bar(share)})
+	}
+	s.Tables = append(s.Tables, sizes)
+	if r.Compression.Hurt {
+		s.Notes = append(s.Notes, "… stands for upper bits of an address that the dump does not have.")
+	}
+	return s
+}

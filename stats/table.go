@@ -1,0 +1,110 @@
+package stats
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Section is a part of a report, for people.
+type Section struct {
+	ID     string // in CSV
+	Title  string
+	Tables []Table
+	Notes  []string // sentences
+	Code   []string // lines to copy
+}
+
+// Table is rows of cells: strings, whole numbers, or the types below. The first
+// column names the row.
+type Table struct {
+	ID    string // in CSV
+	Title string // "" if the section's says it
+	Head  []string
+	Rows  [][]any
+}
+
+type (
+	percent float64 // a share of 1
+	decimal float64 // one digit after the point
+	bar     float64 // a share of 1 as a bar; not in CSV
+	signed  int64   // with + or -
+	list    []string
+)
+
+const barWidth = 30
+
+// text is a cell as people read it.
+func text(cell any) string {
+	switch v := cell.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case int:
+		return group(strconv.Itoa(v))
+	case int64:
+		return group(strconv.FormatInt(v, 10))
+	case uint64:
+		return group(strconv.FormatUint(v, 10))
+	case signed:
+		if v > 0 {
+			return "+" + group(strconv.FormatInt(int64(v), 10))
+		}
+		return group(strconv.FormatInt(int64(v), 10))
+	case percent:
+		return fmt.Sprintf("%.1f%%", 100*float64(v))
+	case decimal:
+		return groupDecimal(fmt.Sprintf("%.1f", float64(v)))
+	case bar:
+		return strings.Repeat("#", int(float64(v)*barWidth+0.5))
+	case list:
+		return strings.Join(v, " ")
+	}
+	panic(fmt.Sprintf("stats: a cell of type %T", cell))
+}
+
+// raw is a cell as programs read it.
+func raw(cell any) string {
+	switch v := cell.(type) {
+	case percent:
+		return strconv.FormatFloat(float64(v), 'f', 6, 64)
+	case decimal:
+		return strconv.FormatFloat(float64(v), 'f', 3, 64)
+	case int, int64, uint64, signed:
+		return fmt.Sprint(v)
+	}
+	return text(cell)
+}
+
+// numeric says whether a cell is set to the right.
+func numeric(cell any) bool {
+	switch cell.(type) {
+	case int, int64, uint64, signed, percent, decimal:
+		return true
+	}
+	return false
+}
+
+// group puts a comma between groups of three digits.
+func group(s string) string {
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func groupDecimal(s string) string {
+	whole, rest, _ := strings.Cut(s, ".")
+	return group(whole) + "." + rest
+}
+
+func count(n uint64) string { return text(n) }
+
+// plural is n and what it counts.
+func plural[N int | int64 | uint64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return text(any(n)) + " " + many
+}
