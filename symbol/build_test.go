@@ -54,10 +54,11 @@ func buildC(t testing.TB, args []string, sources ...string) string {
 	return out
 }
 
-// buildGo compiles testdata/src/prog.go.
-func buildGo(t testing.TB, args ...string) string {
+// buildGo compiles testdata/src/prog.go with a GOEXPERIMENT.
+func buildGo(t testing.TB, experiment string, args ...string) string {
 	t.Helper()
 	tool(t, "go")
+	t.Setenv("GOEXPERIMENT", experiment)
 	out := filepath.Join(t.TempDir(), "prog")
 	cmd := append([]string{"go", "build", "-o", out}, args...)
 	run(t, filepath.Dir(source(t, "prog.go")), append(cmd, "prog.go")...)

@@ -215,9 +215,9 @@ func (f *File) half(b []byte) uint16 {
 
 // callSet is every address of a file that follows a call, by its offset in a page.
 type callSet struct {
-	text uint64             // bytes of code looked through
-	n    int                // return addresses there could be
-	page [pageSize][]uint64 // addresses, by their low 12 bits
+	n       int                // return addresses there could be
+	density float64            // of them, among the addresses that code can have
+	page    [pageSize][]uint64 // addresses, by their low 12 bits
 }
 
 // pageSize is the alignment of a load base that can be relied on.
@@ -237,9 +237,10 @@ func (f *File) findCalls() *callSet {
 	case elf.EM_ARM, elf.EM_RISCV, elf.EM_S390:
 		step = 2
 	}
+	places := uint64(0)
 	for _, seg := range f.text {
 		b := f.bytesAt(seg.off, seg.size)
-		s.text += uint64(len(b))
+		places += uint64(len(b)) / step
 		for end := step; end <= uint64(len(b)); end += step {
 			addr := seg.addr + end
 			code := b[max(end, longestCall)-longestCall : end]
@@ -253,5 +254,6 @@ func (f *File) findCalls() *callSet {
 			}
 		}
 	}
+	s.density = float64(s.n) / float64(max(places, 1))
 	return s
 }

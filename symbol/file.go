@@ -44,7 +44,6 @@ type File struct {
 
 	symtab func() []function
 	calls  func() *callSet
-	names  map[string]string // demangled
 }
 
 // segment is a part of the file that is loaded.
@@ -127,7 +126,7 @@ func openELF(path string) (f *File, err error) {
 	}
 	g := &File{Path: path, Machine: e.Machine, Word: 64, PIE: e.Type == elf.ET_DYN,
 		order: order(e.ByteOrder == binary.ByteOrder(binary.BigEndian)), sections: e.Sections,
-		image: image, names: map[string]string{}, close: []func(){unmap}}
+		image: image, close: []func(){unmap}}
 	if e.Class == elf.ELFCLASS32 {
 		g.Word = 32
 	}

@@ -9,6 +9,7 @@ import (
 // Frame is one call in source. What is not known is "" or 0.
 type Frame struct {
 	Func          string // linkage name
+	Name          string // the same for people; a [Resolver] fills it in
 	File          string
 	Line          int
 	Discriminator int  // tells pieces of code of one line apart

@@ -75,14 +75,9 @@ func (d *dwarf) findName(die uint64) string {
 
 // Demangle turns a linkage name of C++ or Rust into what people wrote; any other
 // name stays as it is.
-func (f *File) Demangle(name string) string {
-	if !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "?") {
+func Demangle(name string) string {
+	if !strings.HasPrefix(name, "_") {
 		return name
 	}
-	if s, ok := f.names[name]; ok {
-		return s
-	}
-	s := demangle.Filter(name)
-	f.names[name] = s
-	return s
+	return demangle.Filter(name)
 }

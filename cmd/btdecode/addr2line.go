@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"path/filepath"
+
+	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// addr2lineSink writes what GNU addr2line would for the addresses of the records,
+// one after the other.
+type addr2lineSink struct {
+	w *bufio.Writer
+	*options
+}
+
+func (a *addr2lineSink) record(_ *dump.Record, _ symbol.Repaired, places []symbol.Place) error {
+	for _, p := range places {
+		a.place(p)
+	}
+	_, err := a.w.Write(nil)
+	return err
+}
+
+func (a *addr2lineSink) place(p symbol.Place) {
+	if a.addresses {
+		width := 16
+		if p.File != nil && p.File.Word == 32 {
+			width = 8
+		}
+		fmt.Fprintf(a.w, "0x%0*x", width, p.PC)
+		if a.pretty {
+			a.w.WriteString(": ")
+		} else {
+			a.w.WriteByte('\n')
+		}
+	}
+	if len(p.Frames) == 0 {
+		if a.functions {
+			a.w.WriteString("??")
+			a.w.WriteString(a.afterName(" "))
+		}
+		a.w.WriteString("??:0\n")
+		return
+	}
+	for i, f := range p.Frames {
+		if a.functions {
+			name := f.Func
+			if a.demangle {
+				name = f.Name
+			}
+			a.w.WriteString(orUnknown(name))
+			a.w.WriteString(a.afterName(" at "))
+		}
+		file := f.File
+		if a.basenames && file != "" {
+			file = filepath.Base(file)
+		}
+		a.w.WriteString(orUnknown(file))
+		switch {
+		case f.Line == 0:
+			a.w.WriteString(":?\n")
+		case f.Discriminator != 0:
+			fmt.Fprintf(a.w, ":%d (discriminator %d)\n", f.Line, f.Discriminator)
+		default:
+			fmt.Fprintf(a.w, ":%d\n", f.Line)
+		}
+		if !a.inlines || i == len(p.Frames)-1 {
+			return
+		}
+		if a.pretty {
+			a.w.WriteString(" (inlined by) ")
+		}
+	}
+}
+
+// afterName is what stands between a function and its place.
+func (a *addr2lineSink) afterName(pretty string) string {
+	if a.pretty {
+		return pretty
+	}
+	return "\n"
+}
+
+func (a *addr2lineSink) unreadable(*dump.Record) error { return nil }
+func (a *addr2lineSink) close() error                  { return nil }

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// encodeSink writes ~b# records as ~m# lines; what is one already stays.
+type encodeSink struct {
+	w           *bufio.Writer
+	passthrough bool
+	machine     codec.Machine
+	how         codec.Search
+	blob, buf   []byte
+}
+
+func (e *encodeSink) record(rec *dump.Record, _ symbol.Repaired, _ []symbol.Place) error {
+	e.buf = append(e.buf[:0], rec.Text...)
+	if rec.Kind == dump.Decoded {
+		var err error
+		if e.blob, err = codec.AppendBlob(e.blob[:0], &rec.Stack, e.machine, e.how); err != nil {
+			return fmt.Errorf("%v: %w", rec.Place, err)
+		}
+		e.buf = codec.AppendLine(e.buf[:0], e.blob)
+	}
+	return e.end()
+}
+
+func (e *encodeSink) unreadable(rec *dump.Record) error {
+	e.buf = fmt.Appendf(append(e.buf[:0], rec.Text...), " [unreadable: %v]", rec.Err)
+	return e.end()
+}
+
+func (e *encodeSink) end() error {
+	if !e.passthrough {
+		e.buf = append(e.buf, '\n')
+	}
+	_, err := e.w.Write(e.buf)
+	return err
+}
+
+func (e *encodeSink) text(p []byte) error {
+	if !e.passthrough {
+		return nil
+	}
+	_, err := e.w.Write(p)
+	return err
+}
+
+func (e *encodeSink) close() error { return nil }
