@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/gen"
+	"github.com/spf13/pflag"
+)
+
+var benchCommand = command{"bench", "speed of lws and of the codec, in one run", bench}
+
+const benchUsage = `Usage:
+  btconform bench [flags] -- BTREF
+
+Times the codec and the real library on the same stacks, of 4, 12 and 16
+frames, in turns; shows the best of all rounds of each. BTREF is the harness
+ref-c/btref, which "make -C ref-c" builds where libwebsockets is installed.
+
+Example:
+  btconform bench -- ref-c/btref
+`
+
+// benchDepths are the depths that speed is shown for.
+var benchDepths = []int{4, 12, 16}
+
+// speed is ns per stack.
+type speed struct{ encode, decode float64 }
+
+func (a *speed) best(b speed) {
+	if a.encode == 0 || b.encode < a.encode {
+		a.encode = b.encode
+	}
+	if a.decode == 0 || b.decode < a.decode {
+		a.decode = b.decode
+	}
+}
+
+func bench(s streams, args []string) int {
+	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
+	rounds := flags.Int("rounds", 5, "turns of each")
+	seconds := flags.Float64("seconds", 0.02, "a measurement takes at least this long")
+	model := flags.String("model", "x86_64-static", "address space of the stacks")
+	if code, done := parseFlags(s, flags, args, benchUsage); done {
+		return code
+	}
+	if n := flags.ArgsLenAtDash(); n != 0 || flags.NArg() == 0 {
+		return s.usage("bench without the library to compare with, expected -- BTREF: the harness that\n" +
+			"`make -C ref-c` builds where libwebsockets (4.4.0 or later) is installed")
+	}
+	if *rounds < 1 || *seconds <= 0 {
+		return s.usage("--rounds %d --seconds %g, expected more than 0", *rounds, *seconds)
+	}
+	stacks, err := benchStacks(*model)
+	if err != nil {
+		return s.usage("%v", err)
+	}
+	lws, ours := map[int]*speed{}, map[int]*speed{}
+	for _, depth := range benchDepths {
+		lws[depth], ours[depth] = &speed{}, &speed{}
+	}
+	for range *rounds {
+		if err := benchLibrary(flags.Args(), stacks, *seconds, lws); err != nil {
+			return s.fail(err)
+		}
+		for _, depth := range benchDepths {
+			sp, err := benchCodec(stacks[depth], *seconds)
+			if err != nil {
+				return s.fail(err)
+			}
+			ours[depth].best(sp)
+		}
+	}
+	t := conformance.NewTable(s.out, 1)
+	t.Header([]string{"", "frames", "lws ns", "ours ns", "ratio"})
+	for _, what := range []string{"decode", "encode"} {
+		for _, depth := range benchDepths {
+			l, o := lws[depth].decode, ours[depth].decode
+			if what == "encode" {
+				l, o = lws[depth].encode, ours[depth].encode
+			}
+			if err := t.Append([]string{what, strconv.Itoa(depth), fmt.Sprintf("%.0f", l), fmt.Sprintf("%.1f", o),
+				fmt.Sprintf("%.1f", l/o)}); err != nil {
+				return s.fail(err)
+			}
+		}
+	}
+	if err := t.Render(); err != nil {
+		return s.fail(err)
+	}
+	return exitOK
+}
+
+// benchCount is how many stacks of each depth are timed.
+const benchCount = 64
+
+// benchStacks takes stacks of the depths to show from a made-up program.
+func benchStacks(name string) (map[int][]codec.Stack, error) {
+	m, ok := gen.ModelByName(name)
+	if !ok {
+		var names []string
+		for _, m := range gen.Models() {
+			names = append(names, m.Name)
+		}
+		return nil, fmt.Errorf("--model %s, expected one of %s", name, strings.Join(names, " "))
+	}
+	out := map[int][]codec.Stack{}
+	p := m.Program(1)
+	for range 1 << 20 {
+		full := true
+		for _, depth := range benchDepths {
+			full = full && len(out[depth]) == benchCount
+		}
+		if full {
+			return out, nil
+		}
+		var s codec.Stack
+		p.Next(&s)
+		for _, depth := range benchDepths {
+			if len(s.PCs) >= depth && len(out[depth]) < benchCount {
+				out[depth] = append(out[depth], codec.Stack{PCs: append([]uint64{}, s.PCs[:depth]...), Size: s.Size})
+			}
+		}
+	}
+	return nil, fmt.Errorf("model %s has too few stacks of %v frames", name, benchDepths)
+}
+
+// benchLibrary runs BTREF bench on all stacks and keeps the best of speeds.
+func benchLibrary(argv []string, stacks map[int][]codec.Stack, seconds float64, best map[int]*speed) error {
+	var in, out, errs bytes.Buffer
+	for _, depth := range benchDepths {
+		for i := range stacks[depth] {
+			writeStack(&in, fmt.Sprintf("bench/%d/%d", depth, i), &stacks[depth][i])
+		}
+	}
+	args := append(append([]string{}, argv[1:]...), "bench", "--seconds", strconv.FormatFloat(seconds, 'f', -1, 64))
+	cmd := exec.Command(argv[0], args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, &out, &errs
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(append([]string{argv[0]}, args...), " "), err,
+			strings.TrimSpace(errs.String()))
+	}
+	seen := map[int]bool{}
+	for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		var depth, count int
+		var sp speed
+		n, err := fmt.Sscanf(line, "depth=%d stacks=%d encode_ns=%f decode_ns=%f", &depth, &count, &sp.encode, &sp.decode)
+		if n != 4 || err != nil || best[depth] == nil || count != len(stacks[depth]) || sp.encode <= 0 || sp.decode <= 0 {
+			return fmt.Errorf("%s bench, line %d: %q, expected depth=N stacks=K encode_ns=F decode_ns=F", argv[0], i+1, line)
+		}
+		best[depth].best(sp)
+		seen[depth] = true
+	}
+	if len(seen) != len(benchDepths) {
+		return fmt.Errorf("%s bench: lines for %d depths, expected one for each of %v", argv[0], len(seen), benchDepths)
+	}
+	return nil
+}
+
+// benchCodec times the codec as steadily used: buffers and stack are reused.
+func benchCodec(stacks []codec.Stack, seconds float64) (speed, error) {
+	var blobs [][]byte
+	for i := range stacks {
+		blob, err := codec.AppendBlob(nil, &stacks[i], codec.Wrap64, codec.Lws)
+		if err != nil {
+			return speed{}, err
+		}
+		blobs = append(blobs, blob)
+	}
+	var s codec.Stack
+	var buf []byte
+	decode := perCall(len(blobs), seconds, func() {
+		for _, blob := range blobs {
+			if err := codec.Decode(&s, blob); err != nil {
+				panic(err) // what AppendBlob wrote is read
+			}
+		}
+	})
+	encode := perCall(len(stacks), seconds, func() {
+		for i := range stacks {
+			buf, _ = codec.AppendBlob(buf[:0], &stacks[i], codec.Wrap64, codec.Lws)
+		}
+	})
+	return speed{encode: encode, decode: decode}, nil
+}
+
+// perCall is the ns that one of n calls in f takes, the best of some.
+func perCall(n int, seconds float64, f func()) float64 {
+	best := 0.0
+	for round := range 8 { // the first warms up
+		from, calls := time.Now(), 0
+		var took time.Duration
+		for took.Seconds() < seconds {
+			f()
+			calls += n
+			took = time.Since(from)
+		}
+		if ns := float64(took.Nanoseconds()) / float64(calls); round > 0 && (best == 0 || ns < best) {
+			best = ns
+		}
+	}
+	return best
+}

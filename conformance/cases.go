@@ -1,0 +1,194 @@
+package conformance
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// variant is a way of putting a vector: with its spill bits as written, or
+// otherwise, which must make no difference. (BT-FIELD-2)
+type variant struct {
+	kind variantKind
+	n    int // flipped: bit; random: which of several
+}
+
+type variantKind uint8
+
+const (
+	asWritten variantKind = iota
+	allClear
+	allSet
+	flipped
+	random
+)
+
+// randomVariants is how many random settings of the spill bits each vector gets.
+const randomVariants = 4
+
+func (v variant) String() string {
+	switch v.kind {
+	case allClear:
+		return "all spill bits 0"
+	case allSet:
+		return "all spill bits 1"
+	case flipped:
+		return fmt.Sprintf("spill bit %d flipped", v.n)
+	case random:
+		return fmt.Sprintf("random spill bits %d", v.n+1)
+	}
+	return "as written"
+}
+
+// check is a vector put to one operation.
+type check struct {
+	v      *Vector
+	op     Op
+	spills []int // positions in the request's data
+}
+
+// variants lists the ways to put a check.
+func (c *check) variants() []variant {
+	all := []variant{{kind: asWritten}}
+	if len(c.spills) == 0 {
+		return all
+	}
+	all = append(all, variant{kind: allClear}, variant{kind: allSet})
+	for _, at := range c.spills {
+		all = append(all, variant{flipped, at})
+	}
+	for n := range randomVariants {
+		all = append(all, variant{random, n})
+	}
+	return all
+}
+
+// request is what the testee is asked.
+func (c *check) request(how variant, seed uint64) Request {
+	v := c.v
+	r := Request{Op: c.op, Data: v.Blob, Word: v.Word, Lenient: v.Lenient, Machine: v.Machine, Search: v.Search}
+	switch c.op {
+	case OpMline, OpBline:
+		r.Data = []byte(*v.Text)
+	case OpEncode, OpFormat:
+		r.In = v.In
+	}
+	if how.kind != asWritten {
+		r.Data = c.spill(how, seed)
+	}
+	return r
+}
+
+// spill returns the blob with other spill bits.
+func (c *check) spill(how variant, seed uint64) []byte {
+	data := append([]byte{}, c.v.Blob...)
+	var rng *rand.Rand
+	if how.kind == random {
+		h := fnv.New64a()
+		h.Write([]byte(c.v.ID))
+		rng = rand.New(rand.NewPCG(seed, h.Sum64()+uint64(how.n)))
+	}
+	for _, at := range c.spills {
+		switch how.kind {
+		case allClear:
+			setBit(data, at, 0)
+		case allSet:
+			setBit(data, at, 1)
+		case flipped:
+			if at == how.n {
+				setBit(data, at, 1-bitOf(data, at))
+			}
+		case random:
+			setBit(data, at, byte(rng.Uint32()>>31))
+		}
+	}
+	return data
+}
+
+// machineSpills returns blob with the spill bits that the vector's machine
+// writes: after values that have bit 31 set 1 on wrap machines, else 0.
+// (BT-FIELD-3, BT-MACH-2)
+func (v *Vector) machineSpills(blob []byte) []byte {
+	out := append([]byte{}, blob...)
+	wrap := v.Machine == codec.Wrap32 || v.Machine == codec.Wrap64
+	for _, p := range ReadNaively(blob, 64).Parts {
+		if !p.HasSpill() {
+			continue
+		}
+		set := byte(0)
+		if wrap && p.Value>>31&1 == 1 {
+			set = 1
+		}
+		setBit(out, p.Off+p.Width, set)
+	}
+	return out
+}
+
+// expected is the blob to expect of encoding, and whether its spill bits count.
+func (v *Vector) expected() (blob []byte, exact bool) {
+	if v.Head.AnySpill {
+		return v.Blob, false
+	}
+	return v.machineSpills(v.Blob), true
+}
+
+// judge says whether an answer is right; a warning is about what SPEC.md asks
+// with SHOULD alone.
+func (c *check) judge(a Answer) (right bool, warning string) {
+	v := c.v
+	switch c.op {
+	case OpEncode:
+		return a.Outcome == OK && c.sameBlob(a.Data), ""
+	case OpFormat:
+		return a.Outcome == OK && string(a.Data) == v.formatted(), ""
+	}
+	if a.Outcome != v.Want.Outcome {
+		return false, ""
+	}
+	if a.Outcome == Reject {
+		if a.Reason != v.Want.Reason && a.Reason != "" {
+			return true, fmt.Sprintf("rejected for %s, expected %s", a.Reason, v.Want.Reason)
+		}
+		return true, ""
+	}
+	return a.Value.Equal(v.Want.Value) && a.Depth == v.Want.Depth, ""
+}
+
+// formatted is the text to expect of format.
+func (v *Vector) formatted() string {
+	if v.In == nil && v.Line != "" {
+		return v.Line
+	}
+	return *v.Text
+}
+
+func (c *check) sameBlob(got []byte) bool {
+	want, exact := c.v.expected()
+	if !exact {
+		if len(got) != len(want) {
+			return false
+		}
+		got, want = append([]byte{}, got...), append([]byte{}, want...)
+		clearBits(got, c.spills)
+		clearBits(want, c.spills)
+	}
+	return string(got) == string(want)
+}
+
+// want describes what is expected.
+func (c *check) want() string {
+	switch c.op {
+	case OpEncode:
+		blob, exact := c.v.expected()
+		text := Answer{Outcome: OK, Data: blob}.Describe(c.op)
+		if !exact {
+			text += ", spill bits aside"
+		}
+		return text
+	case OpFormat:
+		return Answer{Outcome: OK, Data: []byte(c.v.formatted())}.Describe(c.op)
+	}
+	return c.v.Want.Describe(c.op)
+}

@@ -1,0 +1,144 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Differs is the one place in which a vector differs from its twin.
+type Differs struct {
+	// Kind is bit or byte (other bits or bytes there), insert (bytes that the
+	// twin lacks), delete (bytes that only the twin has; positions are the
+	// twin's), tail (one is the other cut short), word or reading (the same
+	// bytes, read otherwise).
+	Kind     string
+	From, To int // first and last bit or byte
+}
+
+func (d Differs) String() string {
+	switch {
+	case d.Kind == "tail" || d.Kind == "word" || d.Kind == "reading" || d.Kind == "":
+		return d.Kind
+	case d.From == d.To:
+		return fmt.Sprintf("%s %d", d.Kind, d.From)
+	case d.Kind == "bit" || d.Kind == "byte":
+		return fmt.Sprintf("%ss %d-%d", d.Kind, d.From, d.To)
+	}
+	return fmt.Sprintf("%s %d-%d", d.Kind, d.From, d.To)
+}
+
+func parseDiffers(text string) (Differs, error) {
+	bad := fmt.Errorf("differs %q, expected bit N, bits N-M, byte N, bytes N-M, insert N, insert N-M, delete N, "+
+		"delete N-M, tail, word or reading", clip(text))
+	kind, span, ok := strings.Cut(text, " ")
+	if !ok {
+		switch text {
+		case "tail", "word", "reading":
+			return Differs{Kind: text}, nil
+		}
+		return Differs{}, bad
+	}
+	from, to, isSpan := strings.Cut(span, "-")
+	if !isSpan {
+		to = from
+	}
+	d := Differs{Kind: strings.TrimSuffix(kind, "s")}
+	switch {
+	case isSpan && (kind == "bits" || kind == "bytes"):
+	case !isSpan && (kind == "bit" || kind == "byte"):
+	case kind == "insert" || kind == "delete":
+	default:
+		return Differs{}, bad
+	}
+	var err1, err2 error
+	d.From, err1 = strconv.Atoi(from)
+	d.To, err2 = strconv.Atoi(to)
+	if err1 != nil || err2 != nil || d.From < 0 || d.To < d.From || isSpan && d.From == d.To {
+		return Differs{}, bad
+	}
+	return d, nil
+}
+
+// material is what the vector puts before a testee: text, else blob.
+func (v *Vector) material() []byte {
+	if v.Text != nil {
+		return []byte(*v.Text)
+	}
+	return v.Blob
+}
+
+// checkTwin proves that a vector differs from its twin in the declared place and
+// nowhere else, that the twin is accepted, and so that this place alone makes
+// the difference.
+func (v *Vector) checkTwin(twin *Vector) error {
+	if twin.Want == nil || twin.Want.Outcome != OK {
+		return fmt.Errorf("twin %s is not an accepted vector", twin.ID)
+	}
+	if v.Want == nil || !twin.Has(v.Ops[0]) {
+		return fmt.Errorf("twin %s has not the op %s", twin.ID, v.Ops[0])
+	}
+	d := v.Differs
+	if d.Kind != "word" && v.Word != twin.Word || d.Kind != "reading" && v.Lenient != twin.Lenient {
+		return fmt.Errorf("twin %s is read otherwise, expected differs: word or reading", twin.ID)
+	}
+	a, b := v.material(), twin.material()
+	if same := bytes.Equal(a, b); same != (d.Kind == "word" || d.Kind == "reading") {
+		return fmt.Errorf("differs %v: bytes equal to the twin's: %v", d, same)
+	}
+	repaired, err := d.repair(a, b, v.Text == nil)
+	if err != nil {
+		return fmt.Errorf("differs %v: %w", d, err)
+	}
+	if !bytes.Equal(repaired, b) {
+		return fmt.Errorf("differs %v: also at bit %d", d, firstDifference(repaired, b))
+	}
+	return nil
+}
+
+// repair returns a with the place taken from b.
+func (d Differs) repair(a, b []byte, blob bool) ([]byte, error) {
+	a = bytes.Clone(a)
+	beyond := fmt.Errorf("the place is beyond the end")
+	switch d.Kind {
+	case "bit", "byte":
+		from, to := d.From, d.To+1
+		if d.Kind == "byte" {
+			from, to = 8*from, 8*to
+		}
+		if to > 8*len(a) || to > 8*len(b) {
+			return nil, beyond
+		}
+		if bitOf(a, from) == bitOf(b, from) && d.Kind == "bit" && d.From == d.To {
+			return nil, fmt.Errorf("the bit is the twin's")
+		}
+		for n := from; n < to; n++ {
+			setBit(a, n, bitOf(b, n))
+		}
+		return a, nil
+	case "insert":
+		if d.To >= len(a) {
+			return nil, beyond
+		}
+		return append(a[:d.From], a[d.To+1:]...), nil
+	case "delete":
+		if d.To >= len(b) || d.From > len(a) {
+			return nil, beyond
+		}
+		return append(append(bytes.Clone(a[:d.From]), b[d.From:d.To+1]...), a[d.From:]...), nil
+	case "tail":
+		if blob && len(a) >= 2 && len(b) >= 2 {
+			a, b = a[:len(a)-2], b[:len(b)-2] // the lengths say what each has
+			if !bytes.HasPrefix(a, b) && !bytes.HasPrefix(b, a) {
+				return nil, fmt.Errorf("neither begins with the other, differing at bit %d", firstDifference(a, b))
+			}
+			return b[:len(b)+2], nil
+		}
+		if !bytes.HasPrefix(a, b) && !bytes.HasPrefix(b, a) {
+			return nil, fmt.Errorf("neither begins with the other, differing at byte %d", firstDifference(a, b)/8)
+		}
+		return b, nil
+	}
+	return a, nil
+}

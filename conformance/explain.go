@@ -1,0 +1,334 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/lwsbt/lwsbt"
+)
+
+// Width is how many columns output for people takes at most.
+const Width = 80
+
+// explain says all about a failure: the clauses' words, what was wanted and what
+// came, the bits by field with a caret at the first difference, and the command
+// that repeats it. Lines are without line ends.
+func explain(r *Result, again Repeat, seed uint64) []string {
+	f := r.Failure
+	head := fmt.Sprintf("%s %s, %s:%d", r.ID, r.Op, r.File, r.Row)
+	lines := []string{head, "  " + f.Variant}
+	if f.Unstable {
+		lines[1] += "; asked the same again, it answered rightly"
+	}
+	if r.Wrong > 1 || r.Cases > 1 {
+		lines[1] += fmt.Sprintf("; wrong in %d of %d variants", r.Wrong, r.Cases)
+	}
+	for _, id := range r.Clauses {
+		lines = append(lines, quoteClause(id)...)
+	}
+	lines = append(lines, indent("want  ", f.Want)...)
+	lines = append(lines, indent("got   ", f.Got)...)
+	lines = append(lines, f.picture(r)...)
+	return append(lines, "  again: "+again.Command(r, seed))
+}
+
+var theSpec = func() *Spec {
+	s, err := ParseSpec(SpecFile, lwsbt.Spec)
+	if err != nil {
+		return &Spec{}
+	}
+	return s
+}()
+
+// quoteClause is a clause and its words, as SPEC.md has them.
+func quoteClause(id string) []string {
+	c := theSpec.Clause(id)
+	if c == nil {
+		return []string{"  " + id + " is not in SPEC.md"}
+	}
+	return indent("", id+": "+c.Text)
+}
+
+// indent breaks text into lines, the first after two blanks and label, the
+// others under it.
+func indent(label, text string) []string {
+	lines := wrap(text, Width-2-len(label))
+	for i := range lines {
+		if i > 0 {
+			label = strings.Repeat(" ", len(label))
+		}
+		lines[i] = "  " + label + lines[i]
+	}
+	return lines
+}
+
+// wrap breaks text after blanks and commas, and where it must, to width.
+func wrap(text string, width int) []string {
+	var lines []string
+	for len(text) > width {
+		at := strings.LastIndexAny(text[:width], " ,") + 1
+		if at < width/2 {
+			at = width
+		}
+		lines = append(lines, strings.TrimRight(text[:at], " "))
+		text = text[at:]
+	}
+	return append(lines, text)
+}
+
+// picture draws what was asked, or for encoding what was to come.
+func (f *Failure) picture(r *Result) []string {
+	v := r.vector
+	switch r.Op {
+	case OpFormat:
+		return pictureText(v.formatted(), firstDifference([]byte(v.formatted()), f.answer.Data)/8)
+	case OpMline, OpBline:
+		return pictureText(*v.Text, f.textPlace(v))
+	case OpEncode:
+		want, _ := v.expected()
+		at := -1
+		if f.answer.Outcome == OK {
+			mask := append([]byte{}, f.answer.Data...)
+			if v.Head.AnySpill && len(mask) == len(want) {
+				for _, n := range v.spillsOf(OpEncode) {
+					setBit(mask, n, bitOf(want, n))
+				}
+			}
+			at = firstDifference(want, mask)
+		}
+		return pictureBits(want, f.answer.Data, ReadNaively(want, 64), at)
+	case OpSalvage:
+		reading := readCut(f.data)
+		return pictureBits(f.data, nil, reading, f.place(reading, v))
+	case OpEnd:
+		if n := len(f.data); n >= 2 {
+			if length := 256*int(f.data[n-2]) + int(f.data[n-1]); length >= 2 && length <= n {
+				blob := f.data[n-length:]
+				reading := ReadNaively(blob, v.Word)
+				return pictureBits(blob, nil, reading, f.place(reading, v))
+			}
+		}
+	}
+	reading := ReadNaively(f.data, v.Word)
+	return pictureBits(f.data, nil, reading, f.place(reading, v))
+}
+
+// textPlace is the first byte of a text at which it differs from its twin's, or
+// at which the testee said it was wrong; -1 if neither is known.
+func (f *Failure) textPlace(v *Vector) int {
+	switch {
+	case f.answer.Outcome == Reject && f.answer.Bit >= 0:
+		return f.answer.Bit / 8
+	case v.Differs.Kind == "byte" || v.Differs.Kind == "insert" || v.Differs.Kind == "delete":
+		return v.Differs.From
+	}
+	return -1
+}
+
+// place is the bit at which the answer to a blob goes wrong, -1 if unknown: the
+// first field whose value is another, or the fault that only one side sees.
+func (f *Failure) place(r Reading, v *Vector) int {
+	a := f.answer
+	switch {
+	case v.Want.Outcome == Reject:
+		return r.At
+	case a.Outcome == Reject && a.Bit >= 0:
+		return a.Bit
+	case a.Outcome != OK:
+		return -1
+	}
+	want, got := v.Want.Value, a.Value
+	frame := -1
+	for i := range min(len(want.PCs), len(got.PCs)) {
+		if want.PCs[i] != got.PCs[i] {
+			frame = i
+			break
+		}
+	}
+	for _, p := range r.Parts {
+		switch {
+		case len(want.PCs) != len(got.PCs) && p.Name == "depth", v.Want.Depth != a.Depth && p.Name == "depth":
+			return p.Off
+		case frame >= 0 && p.Frame == frame && (p.Name == "literal" || p.Name == "delta"):
+			return p.Off
+		case frame < 0 && p.Name == "size":
+			return p.Off
+		}
+	}
+	return -1
+}
+
+// pictureText quotes text and puts a caret under byte at.
+func pictureText(text string, at int) []string {
+	const margin = "  text  "
+	var b strings.Builder
+	b.WriteByte('"')
+	column := -1
+	for i, c := range []byte(text) {
+		if i == at {
+			column = b.Len()
+		}
+		quoted, _ := json.Marshal(string(rune(c))) // a string: cannot fail
+		if c >= 0x80 {
+			quoted = fmt.Appendf(nil, `"\x%02x"`, c)
+		}
+		b.Write(quoted[1 : len(quoted)-1])
+	}
+	if at >= len(text) {
+		column = b.Len()
+	}
+	b.WriteByte('"')
+	return wrapWithCaret(margin, b.String(), "", column)
+}
+
+// wrapWithCaret breaks text to the width; below is a second row to put under it,
+// and a caret goes under column, if that is not negative.
+func wrapWithCaret(margin, text, below string, column int) []string {
+	var lines []string
+	width := Width - len(margin)
+	blank := strings.Repeat(" ", len(margin))
+	for start := 0; start < len(text); {
+		end := min(start+width, len(text))
+		if end < len(text) {
+			if i := strings.LastIndexByte(text[start:end], ' '); i > 0 {
+				end = start + i + 1
+			}
+		}
+		lines = append(lines, margin+strings.TrimRight(text[start:end], " "))
+		margin = blank
+		if start < len(below) {
+			lines = append(lines, blank[:len(blank)-5]+"got  "+strings.TrimRight(below[start:min(end, len(below))], " "))
+		}
+		if start <= column && (column < end || column == len(text) && end == len(text)) {
+			lines = append(lines, blank+strings.Repeat(" ", column-start)+"^")
+		}
+		start = end
+	}
+	return lines
+}
+
+// bitRow is the fields of one frame, or the depth, the size, the length.
+type bitRow struct {
+	label    string
+	off, end int // bits
+	parts    []Part
+}
+
+// pictureBits draws the fields around bit at, or all of them if it is negative;
+// got is another blob to draw under blob.
+func pictureBits(blob, got []byte, r Reading, at int) []string {
+	rows := bitRows(blob, r)
+	if len(rows) == 0 {
+		return nil
+	}
+	from, to := 0, min(len(rows), 7)
+	if at >= 0 {
+		for i, row := range rows {
+			if row.off <= at {
+				from, to = max(0, i-1), min(len(rows), i+2)
+			}
+		}
+	}
+	lines := []string{"  bits (spill bits: . is 0, : is 1)"}
+	if from > 0 {
+		lines = append(lines, fmt.Sprintf("  … %d bits before", rows[from].off))
+	}
+	for i, row := range rows[from:to] {
+		lines = append(lines, fmt.Sprintf("  bit %-4d  %s", row.off, row.label))
+		text, column := row.draw(blob, at)
+		last := from+i == len(rows)-1
+		if at >= row.end && last {
+			column = len(text)
+		}
+		below := ""
+		if column >= 0 && got != nil {
+			below, _ = row.draw(got, -1)
+		}
+		lines = append(lines, wrapWithCaret("            ", text, below, column)...)
+	}
+	if to < len(rows) {
+		lines = append(lines, fmt.Sprintf("  … %d bits after", 8*len(blob)-rows[to].off))
+	}
+	return lines
+}
+
+// draw writes the row's bits out of data, fields apart, and finds the column of
+// bit at; -1 if it is not in this row.
+func (row bitRow) draw(data []byte, at int) (text string, column int) {
+	column = -1
+	var b strings.Builder
+	for i, p := range row.parts {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		for n := p.Off; n < p.End(); n++ {
+			if n == at {
+				column = b.Len()
+			}
+			switch {
+			case n >= 8*len(data):
+				b.WriteByte('-')
+			case p.HasSpill() && n == p.Off+p.Width:
+				b.WriteByte(".:"[bitOf(data, n)])
+			default:
+				b.WriteByte('0' + bitOf(data, n))
+			}
+		}
+	}
+	return b.String(), column
+}
+
+func bitRows(blob []byte, r Reading) []bitRow {
+	var rows []bitRow
+	for i := 0; i < len(r.Parts); {
+		first := r.Parts[i]
+		n := i + 1
+		for n < len(r.Parts) && r.Parts[n].Frame == first.Frame && (first.Frame >= 0 || r.Parts[n].Name == "size") {
+			n++
+		}
+		parts := r.Parts[i:n]
+		rows = append(rows, bitRow{label: rowLabel(parts), off: first.Off, end: parts[len(parts)-1].End(), parts: parts})
+		i = n
+	}
+	next := 0
+	if len(rows) > 0 {
+		next = rows[len(rows)-1].end
+	}
+	if rest := 8*len(blob) - next; r.Reason != "" && rest > 0 {
+		p := Part{Name: "user", Frame: -1, Off: next, Width: min(rest, 2*(Width-12))}
+		label := "the rest: " + r.Reason
+		if r.At < next {
+			label = "the rest"
+		}
+		rows = append(rows, bitRow{label: label, off: next, end: next + p.Width, parts: []Part{p}})
+	}
+	return rows
+}
+
+// rowLabel says what a row's fields mean.
+func rowLabel(parts []Part) string {
+	last := parts[len(parts)-1]
+	at := map[string]uint64{}
+	for _, p := range parts {
+		at[p.Name] = p.Value
+	}
+	switch last.Name {
+	case "depth", "size", "length":
+		return fmt.Sprintf("%s %d", last.Name, last.Value)
+	case "literal":
+		return fmt.Sprintf("frame %d: literal %#x", last.Frame, last.Value)
+	case "delta":
+		sign := "+"
+		if at["sign"] == 1 {
+			sign = "-"
+		}
+		return fmt.Sprintf("frame %d: delta, %d back, %s %#x", last.Frame, at["back"]+1, sign, last.Value)
+	case "user":
+		if last.Width < 8 && last.Value == 0 {
+			return "padding"
+		}
+		return "user bits"
+	}
+	return fmt.Sprintf("frame %d: up to its %s", last.Frame, last.Name)
+}

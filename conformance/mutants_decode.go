@@ -1,0 +1,537 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+)
+
+// mutantReader reads fields in the way of a mutant.
+type mutantReader struct {
+	bugged
+	data []byte
+	pos  int // bit
+	end  int // bit that fields end at
+	word int
+	pcs  []uint64
+	size uint64
+}
+
+// bit is 0 past the end of data, where some bugs lead.
+func (r *mutantReader) bit(at int) uint64 {
+	if at >= 8*len(r.data) {
+		return 0
+	}
+	if r.has("bits-lsb-first") {
+		return uint64(r.data[at/8]) >> (at % 8) & 1
+	}
+	return uint64(r.data[at/8]) >> (7 - at%8) & 1
+}
+
+type fieldSort int
+
+const (
+	depthField fieldSort = iota
+	headField
+	valueField
+)
+
+// field takes width bits and what follows them. (BT-FIELD-1)
+func (r *mutantReader) field(width int, sort fieldSort) (uint64, error) {
+	spill := 1
+	if r.has("no-spill") || r.has("no-spill-after-values") && sort == valueField ||
+		r.has("no-spill-after-depth") && sort == depthField {
+		spill = 0
+	}
+	need := width + spill
+	if r.has("spill-ends-behind") {
+		need = width
+	}
+	if r.pos+need > r.end && !r.has("truncated-as-zeros") {
+		return 0, errTruncated
+	}
+	var v uint64
+	for i := range width {
+		bit := r.bit(r.pos + i)
+		if r.has("value-lsb-first") && sort == valueField {
+			v |= bit << i
+		} else {
+			v = v<<1 | bit
+		}
+	}
+	r.pos += width + spill
+	if spill == 1 && r.bit(r.pos-1) == 1 {
+		switch {
+		case r.has("spill-must-be-0"):
+			return 0, errTruncated
+		case r.has("spill-sets-bit-31") && sort == valueField:
+			v |= 1 << 31
+		}
+	}
+	return v, nil
+}
+
+// value takes a count and a value. (BT-COUNT-1 to BT-COUNT-4)
+func (r *mutantReader) value() (uint64, error) {
+	count, err := r.count()
+	if err != nil {
+		return 0, err
+	}
+	v, err := r.field(count, valueField)
+	switch {
+	case err != nil:
+		return 0, err
+	case r.has("count-must-be-least") && count > 1 && v>>(count-1) == 0:
+		return 0, errCount
+	case r.has("value-32-bits"):
+		v &= 1<<32 - 1
+	case r.has("value-signed") && v>>31&1 == 1 && r.word == 64:
+		v |= ^uint64(0) << 31
+	case r.has("lossy-repaired") && count > 32 && v>>31&1 == 1:
+		if high := v >> 32; high == 0 || high == v&(1<<(count-32)-1) {
+			v &= 1<<31 - 1
+		}
+	}
+	return v, nil
+}
+
+func (r *mutantReader) count() (int, error) {
+	c, err := r.field(6, headField)
+	if err != nil {
+		return 0, err
+	}
+	count := int(c)
+	switch {
+	case r.has("count-less-one"):
+		count++
+	case count == 0 && r.has("count-0-refused"):
+		return 0, errCount
+	case count == 0 && !r.has("count-0-is-0"):
+		count = 64
+	}
+	limit := 64
+	if r.word == 32 && !r.has("count-33-at-word-32") || r.has("count-at-most-32") {
+		limit = 32
+	}
+	if r.word == 32 && r.has("count-32-refused") {
+		limit = 31
+	}
+	if count > limit {
+		return 0, errCount
+	}
+	return count, nil
+}
+
+// frame takes a literal or a delta. (BT-ITEM-1)
+func (r *mutantReader) frame() error {
+	kind, err := r.field(1, headField)
+	if err != nil {
+		return err
+	}
+	if r.has("kind-inverted") {
+		kind = 1 - kind
+	}
+	if kind == 0 {
+		v, err := r.value()
+		r.pcs = append(r.pcs, v)
+		return err
+	}
+	if len(r.pcs) == 0 && !r.has("delta-first-from-0") {
+		return errDeltaFirst
+	}
+	return r.delta()
+}
+
+// delta takes the rest of a delta. (BT-DELTA-1 to BT-DELTA-6)
+func (r *mutantReader) delta() error {
+	widths := []int{3, 1}
+	if r.has("sign-before-back") {
+		widths = []int{1, 3}
+	}
+	first, err := r.field(widths[0], headField)
+	if err != nil {
+		return err
+	}
+	back, sign := first, first
+	var base uint64
+	if !r.has("sign-before-back") {
+		if base, err = r.base(int(back)); err != nil {
+			return err
+		}
+	}
+	second, err := r.field(widths[1], headField)
+	if err != nil {
+		return err
+	}
+	if r.has("sign-before-back") {
+		if base, err = r.base(int(second)); err != nil {
+			return err
+		}
+	} else {
+		sign = second
+	}
+	d, err := r.value()
+	if err != nil {
+		return err
+	}
+	v, err := r.sum(base, d, sign)
+	r.pcs = append(r.pcs, v)
+	return err
+}
+
+func (r *mutantReader) base(back int) (uint64, error) {
+	n := len(r.pcs)
+	at := n - 1 - back
+	switch {
+	case n == 0: // delta-first-from-0
+		return 0, nil
+	case r.has("back-off-by-one"):
+		at--
+	case r.has("back-ignored"):
+		at = n - 1
+	case r.has("back-from-frame-0"):
+		at = back
+	}
+	switch {
+	case back == 7 && r.has("back-at-most-7"), at == 0 && r.has("frame-0-no-base"), at >= n:
+		return 0, errBack
+	case at < 0 && r.has("back-clamped"):
+		return r.pcs[0], nil
+	case at < 0 && r.has("back-before-is-0"):
+		return 0, nil
+	case at < 0:
+		return 0, errBack
+	}
+	return r.pcs[at], nil
+}
+
+func (r *mutantReader) sum(base, d, sign uint64) (uint64, error) {
+	subtract := sign == 1
+	switch {
+	case r.has("sign-flipped"):
+		subtract = !subtract
+	case r.has("sign-ignored"):
+		subtract = false
+	}
+	v := base + d
+	wraps := v < base
+	if subtract {
+		v = base - d
+		wraps = d > base
+		if wraps && r.has("delta-stops-at-0") {
+			v = 0
+		}
+	}
+	narrow := r.word == 32 && !r.has("delta-wraps-at-64") || r.has("delta-wraps-at-32")
+	if r.has("delta-must-not-wrap") && (wraps || r.word == 32 && v>>32 != 0) {
+		return 0, errBack
+	}
+	if narrow {
+		v &= 1<<32 - 1
+	}
+	return v, nil
+}
+
+// read takes depth frames and the size.
+func (b bugged) read(data []byte, end, depth, word int) (r *mutantReader, err error) {
+	r = &mutantReader{bugged: b, data: data, end: end, word: word}
+	if _, err := r.field(5, depthField); err != nil {
+		return r, err
+	}
+	if r.has("size-first") {
+		if r.size, err = r.value(); err != nil {
+			return r, err
+		}
+	}
+	for range depth {
+		before := len(r.pcs)
+		if err := r.frame(); err != nil {
+			r.pcs = r.pcs[:before]
+			return r, err
+		}
+	}
+	switch {
+	case r.has("size-first"):
+	case r.has("size-missing-is-0") && r.end-r.pos < 8:
+	default:
+		if r.size, err = r.value(); err != nil {
+			return r, err
+		}
+	}
+	if r.has("size-32-bits") {
+		r.size &= 1<<32 - 1
+	}
+	left := r.end - r.pos
+	for i := range left {
+		if left < 8 && r.bit(r.pos+i) == 1 && r.has("padding-must-be-0") {
+			return r, errTruncated
+		}
+	}
+	if left >= 8 && r.has("user-bits-refused") {
+		return r, errLength
+	}
+	return r, nil
+}
+
+// decode reads a blob with its length. (BT-BLOB-1, BT-BLOB-2, BT-DEPTH-2)
+func (b bugged) decode(blob []byte, word int) (Value, error) {
+	if len(blob) < 2 {
+		if b.has("short-accepted") {
+			return Value{}, nil
+		}
+		return Value{}, errShort
+	}
+	fields, err := b.framed(blob)
+	if err != nil {
+		return Value{}, err
+	}
+	if fields == nil {
+		return Value{}, nil // no-metadata-accepted
+	}
+	end := 8 * len(fields)
+	switch {
+	case b.has("truncated-reads-length"):
+		fields, end = blob, 8*len(blob)
+	case b.has("last-byte-ignored"):
+		end = max(0, end-8)
+	}
+	r, err := b.readAnyDepth(fields, end, word)
+	if err != nil {
+		return Value{}, err
+	}
+	if b.has("frames-reversed") {
+		slices.Reverse(r.pcs)
+	}
+	return Value{r.size, r.pcs}, nil
+}
+
+// framed takes the length off.
+func (b bugged) framed(blob []byte) (fields []byte, err error) {
+	n := len(blob)
+	fields = blob[:n-2]
+	length := int(blob[n-2])<<8 + int(blob[n-1])
+	want := n
+	switch {
+	case b.has("length-in-front"):
+		fields, length = blob[2:], int(blob[0])<<8+int(blob[1])
+	case b.has("length-little-endian"):
+		length = int(blob[n-1])<<8 + int(blob[n-2])
+	case b.has("length-8-bits"):
+		length, want = length&0xff, n&0xff
+	case b.has("length-excludes-itself"):
+		want = n - 2
+	}
+	switch {
+	case length == 0 && n == 2 && b.has("no-metadata-accepted"):
+		return nil, nil
+	case b.has("length-ignored"), length == want,
+		0 < length && length < want && b.has("length-may-be-less"),
+		length > want && b.has("length-may-be-more"):
+		return fields, nil
+	case length == 0:
+		return nil, errEmpty
+	}
+	return nil, errLength
+}
+
+func (b bugged) readAnyDepth(fields []byte, end, word int) (*mutantReader, error) {
+	probe := &mutantReader{bugged: b, data: fields, end: end}
+	said, err := probe.field(5, depthField)
+	if err != nil {
+		return nil, err
+	}
+	depth := int(said)
+	switch {
+	case b.has("depth-less-one"):
+		return b.read(fields, end, depth+1, word)
+	case depth > 16 && b.has("depth-at-most-16"):
+		return nil, errCount
+	case depth > 0, b.has("depth-32-as-empty"):
+		return b.read(fields, end, depth, word)
+	case end >= 46*8 && b.has("depth-0-as-32"):
+		return b.read(fields, end, 32, word)
+	}
+	empty, notEmpty := b.read(fields, end, 0, word)
+	if notEmpty == nil && end-empty.pos < 8 {
+		return empty, nil
+	}
+	full, notFull := b.read(fields, end, 32, word)
+	switch {
+	case notFull == nil && !b.has("depth-at-most-31"):
+		return full, nil
+	case notFull == nil:
+		return nil, errCount
+	case notEmpty == nil:
+		return empty, nil
+	case end >= 46*8:
+		return nil, notFull
+	}
+	return nil, notEmpty
+}
+
+// blobAtEnd finds the blob that memory ends with. (BT-BLOB-3)
+func (b bugged) blobAtEnd(mem []byte) ([]byte, error) {
+	n := len(mem)
+	if n < 2 {
+		return nil, errShort
+	}
+	length := int(mem[n-2])<<8 + int(mem[n-1])
+	switch {
+	case b.has("end-takes-all"):
+		return mem, nil
+	case length == 0:
+		return nil, errEmpty
+	case length > n && b.has("end-underrun"):
+		return append(slices.Clone(mem[:n-2]), byte(n>>8), byte(n)), nil
+	case length == 1, length > n:
+		return nil, errLength
+	}
+	return mem[n-length:], nil
+}
+
+// salvage reads what is whole of a cut blob. (BT-SALV-1, BT-SALV-2)
+func (b bugged) salvage(data []byte) (Answer, error) {
+	v, err := b.decode(data, 64)
+	switch {
+	case err == nil:
+		return Answer{Outcome: OK, Depth: len(v.PCs), Value: Value{PCs: v.PCs}}, nil
+	case err == errLength, err == errEmpty, err == errShort, b.has("salvage-of-whole"):
+	default:
+		return Answer{}, err
+	}
+	if len(data) == 0 || len(data) == 2 && err == errEmpty {
+		return Answer{}, err
+	}
+	end := 8 * len(data)
+	if b.has("salvage-keeps-length") {
+		end = max(0, end-16)
+	}
+	depth := int(data[0] >> 3)
+	if depth == 0 {
+		if len(data) <= 10 && !b.has("salvage-depth-0-as-32") {
+			return Answer{}, err
+		}
+		depth = 32
+	}
+	r, fault := b.read(data, end, depth, 64)
+	if fault != nil && fault != errTruncated && !b.has("salvage-of-damaged") && !b.has("salvage-of-whole") {
+		return Answer{}, fault
+	}
+	switch {
+	case b.has("salvage-half-frames") && fault == errTruncated && len(r.pcs) < depth:
+		lavish := bugged{"truncated-as-zeros"}
+		if more, _ := lavish.read(data, end, len(r.pcs)+1, 64); len(more.pcs) > len(r.pcs) {
+			r.pcs = more.pcs
+		}
+	case b.has("salvage-drops-last") && len(r.pcs) > 0:
+		r.pcs = r.pcs[:len(r.pcs)-1]
+	case b.has("salvage-depth-left"):
+		depth = len(r.pcs)
+	}
+	return Answer{Outcome: OK, Depth: depth, Value: Value{PCs: r.pcs}}, nil
+}
+
+// parseLine reads a ~m# line. (BT-TEXT-1, BT-B64-2, BT-B64-3)
+func (b bugged) parseLine(line string, lenient bool) ([]byte, error) {
+	text, found := strings.CutPrefix(line, "~m#")
+	if !found && !b.has("lead-in-optional") && (!lenient || b.has("lead-in-always")) {
+		return nil, errLeadIn
+	}
+	var skip, alphabet string
+	alphabet = base64Alphabet
+	if lenient {
+		skip = " \t\r\n"
+	}
+	switch {
+	case lenient && b.has("lenient-refuses-blanks"):
+		skip = "\r\n"
+	case lenient && b.has("lenient-refuses-line-ends"):
+		skip = " \t"
+	case !lenient && b.has("strict-skips-line-ends"):
+		skip = "\r\n"
+	}
+	if lenient && !b.has("lenient-refuses-url-alphabet") || b.has("strict-takes-url-alphabet") {
+		text = strings.NewReplacer("-", "+", "_", "/").Replace(text)
+	}
+	text = strings.Map(func(c rune) rune {
+		if strings.ContainsRune(skip, c) {
+			return -1
+		}
+		return c
+	}, text)
+	if lenient && b.has("lenient-stops-at-others") {
+		if at := strings.IndexFunc(text, func(c rune) bool { return !strings.ContainsRune(alphabet+"=", c) }); at >= 0 {
+			text = text[:at]
+		}
+	}
+	chars := strings.TrimRight(text, "=")
+	pads := len(text) - len(chars)
+	if len(chars)%4 == 1 && lenient && b.has("lenient-drops-single") {
+		chars = chars[:len(chars)-1]
+	}
+	full := (4 - len(chars)%4) % 4
+	optional := lenient && !b.has("lenient-refuses-no-padding") || b.has("strict-takes-no-padding")
+	if len(chars)%4 == 1 || pads > full || pads < full && !optional {
+		return nil, errBase64
+	}
+	var bits []byte
+	for _, c := range []byte(chars) {
+		at := strings.IndexByte(alphabet, c)
+		if at < 0 {
+			return nil, errBase64
+		}
+		for i := 5; i >= 0; i-- {
+			bits = append(bits, byte(at>>i&1))
+		}
+	}
+	blob := packBits(bits[:len(bits)/8*8])
+	if slices.Contains(bits[len(bits)/8*8:], 1) && !b.has("unused-bits-ignored") {
+		return nil, errBase64
+	}
+	return blob, nil
+}
+
+const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+// parseDecoded reads a ~b# line. (BT-TEXT-2)
+func (b bugged) parseDecoded(line string) (v Value, err error) {
+	text, found := strings.CutPrefix(line, "~b#")
+	if !found {
+		return v, errLeadIn
+	}
+	if !b.has("decoded-blank-at-end") {
+		text = strings.TrimRight(text, " \t\r\n")
+	}
+	text, found = strings.CutPrefix(text, "size: ")
+	size := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
+	rest, comma := strings.CutPrefix(text[len(size):], ",")
+	ok := false
+	if v.Size, ok = b.digits(size, 10); !ok || !found || !comma && !b.has("decoded-without-comma") {
+		return Value{}, errDecoded
+	}
+	for rest != "" {
+		word, blank := strings.CutPrefix(rest, " ")
+		word, after, more := strings.Cut(word, " ")
+		rest = ""
+		if more {
+			rest = " " + after
+		}
+		number, hex := strings.CutPrefix(word, "0x")
+		pc, ok := b.digits(number, 16)
+		if !blank || !ok || !hex && !b.has("decoded-without-0x") || len(v.PCs) == 32 && !b.has("decoded-33-addresses") {
+			return Value{}, errDecoded
+		}
+		v.PCs = append(v.PCs, pc)
+	}
+	return v, nil
+}
+
+func (b bugged) digits(text string, base uint64) (v uint64, ok bool) {
+	for _, c := range strings.ToLower(text) {
+		d := uint64(strings.IndexRune("0123456789abcdef", c))
+		if d >= base || v > (1<<64-1-d)/base && !b.has("decoded-overflows") {
+			return 0, false
+		}
+		v = v*base + d
+	}
+	return v, text != ""
+}

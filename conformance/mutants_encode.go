@@ -1,0 +1,261 @@
+package conformance
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// mutantWriter writes fields in the way of a mutant.
+type mutantWriter struct {
+	bugged
+	machine codec.Machine
+	bits    []byte
+}
+
+func (w *mutantWriter) field(v uint64, width int, spill byte) {
+	for i := width - 1; i >= 0; i-- {
+		w.bits = append(w.bits, byte(v>>i&1))
+	}
+	switch {
+	case w.has("writes-no-spill"):
+	case w.has("writes-spill-1"):
+		w.bits = append(w.bits, 1)
+	default:
+		w.bits = append(w.bits, spill)
+	}
+}
+
+// value writes count and value. (BT-COUNT-1, BT-COUNT-2, BT-MACH-2 to BT-MACH-4)
+func (w *mutantWriter) value(v uint64) {
+	count := max(1, bits.Len64(v))
+	wire := w.wire(v, count)
+	switch {
+	case v == 0 && w.has("writes-count-0-for-0"):
+		w.field(0, 6, 0)
+		w.field(0, 0, 0)
+		return
+	case count == 64 && w.has("writes-count-63"):
+		count = 63
+	case w.has("writes-count-of-rest"):
+		count = max(1, bits.Len64(wire))
+	}
+	spill := byte(0)
+	if w.wraps() && v>>31 != 0 && !w.has("writes-no-wrap-spill") {
+		spill = 1
+	}
+	w.field(uint64(count%64), 6, 0)
+	w.field(wire, count, spill)
+}
+
+func (w *mutantWriter) wraps() bool {
+	return w.machine == codec.Wrap32 || w.machine == codec.Wrap64
+}
+
+// wire is what the machine writes of v.
+func (w *mutantWriter) wire(v uint64, count int) uint64 {
+	if v>>32 == 0 {
+		return v
+	}
+	low := v & (1<<31 - 1)
+	bit31 := uint64(1) << 31
+	if w.has("bit-31-kept") {
+		bit31 &= v
+	}
+	low |= bit31
+	repeated := low | low<<32&(1<<count-1)
+	switch w.machine {
+	case codec.Wrap64:
+		switch {
+		case w.has("wrap-as-exact"):
+			return v
+		case w.has("wrap-as-zero"):
+			return low
+		}
+		return repeated
+	case codec.Zero64:
+		if w.has("zero-as-wrap") {
+			return repeated
+		}
+		return low
+	}
+	if w.has("exact-32-bits") {
+		return v & (1<<32 - 1)
+	}
+	return v
+}
+
+func (b bugged) encode(in *Value, m codec.Machine, how codec.Search) []byte {
+	w := &mutantWriter{bugged: b, machine: m}
+	pcs := in.PCs
+	if len(pcs) == 32 && b.has("writes-depth-31") {
+		pcs = pcs[:31]
+	}
+	w.field(uint64(len(pcs)%32), 5, 0)
+	for n, pc := range pcs {
+		base, d, sign := w.lws(pcs, n)
+		if how == codec.Best {
+			base, d, sign = w.best(pcs, n)
+		}
+		if base < 0 {
+			w.field(0, 1, 0)
+			w.value(pc)
+			continue
+		}
+		w.field(1, 1, 0)
+		w.field(uint64(n-1-base), 3, 0)
+		w.field(sign, 1, 0)
+		w.value(d)
+	}
+	w.value(in.Size)
+	return w.finish()
+}
+
+func (w *mutantWriter) finish() []byte {
+	pad := (8 - len(w.bits)%8) % 8
+	if pad == 0 && w.has("writes-a-byte-too-much") {
+		pad = 8
+	}
+	for range pad {
+		bit := byte(0)
+		if w.has("writes-padding-ones") {
+			bit = 1
+		}
+		w.bits = append(w.bits, bit)
+	}
+	blob := packBits(w.bits)
+	length := len(blob) + 2
+	if w.has("writes-length-without-itself") {
+		length -= 2
+	}
+	if w.has("writes-length-little-endian") {
+		return append(blob, byte(length), byte(length>>8))
+	}
+	return append(blob, byte(length>>8), byte(length))
+}
+
+func plainDifference(v, base uint64) (d, sign uint64) {
+	if v > base {
+		return v - base, 0
+	}
+	return base - v, 1
+}
+
+// lws chooses as BT-SRCH-1 says; base is -1 for a literal.
+func (w *mutantWriter) lws(pcs []uint64, n int) (base int, d, sign uint64) {
+	window, first := 8, 0
+	switch {
+	case w.has("lws-7-back"):
+		window = 7
+	case w.has("lws-previous-only"):
+		window = 1
+	case w.has("lws-skips-frame-0"):
+		first = 1
+	}
+	base = -1
+	for i := max(first, n-window); i < n; i++ {
+		if e, s := plainDifference(pcs[n], pcs[i]); base < 0 || e < d || e == d && w.has("lws-last-of-equals") {
+			base, d, sign = i, e, s
+		}
+	}
+	if base < 0 || base == 0 && !w.has("lws-frame-0-as-base") {
+		return -1, 0, 0
+	}
+	if d == 0 && w.has("lws-adds-0") {
+		sign = 0
+	}
+	asDelta, asLiteral := max(1, bits.Len64(d))+11, max(1, bits.Len64(pcs[n]))+7
+	if w.has("lws-true-costs") {
+		asDelta, asLiteral = asDelta+5, asLiteral+3
+	}
+	if asDelta < asLiteral || asDelta == asLiteral && w.has("lws-delta-on-equal") {
+		return base, d, sign
+	}
+	return -1, 0, 0
+}
+
+// best chooses as BT-SRCH-2 says.
+func (w *mutantWriter) best(pcs []uint64, n int) (base int, d, sign uint64) {
+	window, first := 8, 0
+	switch {
+	case w.has("best-7-back"):
+		window = 7
+	case w.has("best-not-frame-0"):
+		first = 1
+	}
+	base = -1
+	for i := max(first, n-window); i < n; i++ {
+		e, s := w.around(pcs[n], pcs[i])
+		if base < 0 || e < d || e == d && w.has("best-nearest-of-equals") {
+			base, d, sign = i, e, s
+		}
+	}
+	if base < 0 {
+		return -1, 0, 0
+	}
+	count := max(1, bits.Len64(pcs[n]))
+	asDelta, asLiteral := 16+max(1, bits.Len64(d)), 10+count
+	onEqual := count == 64 && !w.has("best-literal-of-64") || w.has("best-delta-on-equal")
+	if asDelta < asLiteral || asDelta == asLiteral && onEqual {
+		return base, d, sign
+	}
+	return -1, 0, 0
+}
+
+// around is the smallest difference, by way of the word's end if that is shorter.
+func (w *mutantWriter) around(v, base uint64) (d, sign uint64) {
+	d, sign = plainDifference(v, base)
+	other := -d
+	switch {
+	case w.machine.Word() == 32 && !w.has("best-wraps-at-32"), w.has("best-never-wraps"):
+		return d, sign
+	case w.machine.Word() == 32:
+		other &= 1<<32 - 1
+	}
+	if other < d {
+		return other, 1 - sign
+	}
+	return d, sign
+}
+
+// line is a blob's text form. (BT-TEXT-1, BT-B64-1)
+func (b bugged) line(blob []byte) string {
+	alphabet := base64Alphabet
+	if b.has("line-url-alphabet") {
+		alphabet = strings.NewReplacer("+", "-", "/", "_").Replace(alphabet)
+	}
+	all := unpackBits(blob)
+	for len(all)%6 != 0 {
+		all = append(all, 0)
+	}
+	var out strings.Builder
+	out.WriteString("~m#")
+	for ; len(all) > 0; all = all[6:] {
+		out.WriteByte(alphabet[number(all[:6])])
+	}
+	if !b.has("line-without-padding") {
+		out.WriteString(strings.Repeat("=", (3-len(blob)%3)%3))
+	}
+	return out.String()
+}
+
+// decoded is a stack's text form. (BT-TEXT-2)
+func (b bugged) decoded(v *Value) string {
+	size, pc := "%d,", " 0x%x"
+	switch {
+	case b.has("decoded-size-hex"):
+		size = "0x%x,"
+	case b.has("decoded-upper-case"):
+		pc = " 0x%X"
+	}
+	line := "~b#size: " + fmt.Sprintf(size, v.Size)
+	for _, address := range v.PCs {
+		line += fmt.Sprintf(pc, address)
+	}
+	if b.has("decoded-ends-in-blank") {
+		line += " "
+	}
+	return line
+}

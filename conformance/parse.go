@@ -1,0 +1,476 @@
+package conformance
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+const firstLine = "btv 1"
+
+// ParseError is what is amiss with a vector file, a file of known failures, or
+// a line of BTP/1: where, and what was expected.
+type ParseError struct {
+	File string
+	Row  int // from 1
+	Msg  string
+}
+
+func (e *ParseError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Row, e.Msg) }
+
+// Parse reads a .btv file; name is its name in messages and in IDs' places.
+// Every fault is a [*ParseError]. Twins are resolved later, by [Set.Check].
+func Parse(name string, text []byte) ([]*Vector, error) {
+	p := &parser{file: name, head: &Head{}}
+	line, rest, _ := strings.Cut(string(text), "\n")
+	if line != firstLine {
+		return nil, p.fault("%q, expected %q", clip(line), firstLine)
+	}
+	return p.records(rest, 2, true)
+}
+
+// parseRecords reads records without first line and head, as SPEC.md has them;
+// row is that of the first line of text.
+func parseRecords(name, text string, row int) ([]*Vector, error) {
+	p := &parser{file: name, head: &Head{}}
+	return p.records(text, row, false)
+}
+
+type parser struct {
+	file string
+	row  int // of the line at hand
+	head *Head
+	vec  *Vector         // record at hand, nil between records
+	seen map[string]bool // keys of the record at hand
+	out  []*Vector
+}
+
+func (p *parser) fault(format string, args ...any) error {
+	return &ParseError{p.file, max(p.row, 1), fmt.Sprintf(format, args...)}
+}
+
+func (p *parser) records(text string, row int, inHead bool) ([]*Vector, error) {
+	p.seen = map[string]bool{}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		p.row = row + i
+		switch {
+		case strings.HasSuffix(line, "\r"):
+			return nil, p.fault("the line ends in a carriage return, expected a line feed alone")
+		case strings.HasPrefix(line, "#"):
+			continue
+		case strings.TrimRight(line, " ") == "":
+			if err := p.finish(); err != nil {
+				return nil, err
+			}
+			inHead = false
+			continue
+		}
+		key, value, err := p.pair(line)
+		if err != nil {
+			return nil, err
+		}
+		if p.seen[key] && key != "bits" {
+			return nil, p.fault("key %q again, expected it once", key)
+		}
+		if inHead {
+			err = p.headKey(key, value)
+		} else {
+			if p.vec == nil {
+				p.vec = &Vector{File: p.file, Row: p.row, Head: p.head}
+			}
+			err = p.key(key, value)
+		}
+		if err != nil {
+			return nil, p.fault("%v", err)
+		}
+		p.seen[key] = true
+	}
+	if err := p.finish(); err != nil {
+		return nil, err
+	}
+	return p.out, nil
+}
+
+// pair splits "key: value  # comment".
+func (p *parser) pair(line string) (key, value string, err error) {
+	key, value, ok := strings.Cut(line, ":")
+	if !ok || key == "" || strings.ContainsAny(key, " \t#") || value != "" && value[0] != ' ' {
+		return "", "", p.fault("%q, expected key: value", clip(line))
+	}
+	value = strings.TrimLeft(value, " ")
+	if key != "text" {
+		value = cutComment(value)
+	}
+	if value == "" {
+		return "", "", p.fault("%s: nothing, expected a value", key)
+	}
+	return key, value, nil
+}
+
+// cutComment drops "#…" at the start or after a blank, and blanks before it.
+func cutComment(s string) string {
+	if strings.HasPrefix(s, "#") {
+		return ""
+	}
+	if i := strings.Index(s, " #"); i >= 0 {
+		s = s[:i]
+	}
+	return strings.TrimRight(s, " ")
+}
+
+func (p *parser) headKey(key, value string) error {
+	h := p.head
+	switch key {
+	case "source":
+		h.Source = value
+	case "library":
+		h.Library = value
+	case "compiler":
+		h.Compiler = value
+	case "options":
+		h.Options = value
+	case "platform":
+		if !isID(value) {
+			return fmt.Errorf("platform %q, expected letters, digits and . _ - only", clip(value))
+		}
+		h.Platform = value
+	case "machine":
+		if _, err := codec.ParseMachine(value); err != nil {
+			return err
+		}
+		h.machine = value
+	case "spill":
+		if value != "any" {
+			return fmt.Errorf("spill %q, expected any", clip(value))
+		}
+		h.AnySpill = true
+	default:
+		return fmt.Errorf("head key %q, expected one of source library compiler options platform machine spill, "+
+			"or a blank line before the first record", clip(key))
+	}
+	return nil
+}
+
+func (p *parser) key(key, value string) (err error) {
+	v := p.vec
+	switch key {
+	case "id":
+		if !isID(value) {
+			return fmt.Errorf("id %q, expected letters, digits and . _ / - only", clip(value))
+		}
+		v.ID = value
+	case "clause":
+		v.Clauses = strings.Fields(value)
+		for _, c := range v.Clauses {
+			if !clauseID.MatchString(c) {
+				return fmt.Errorf("clause %q, expected the like of BT-FIELD-1", clip(c))
+			}
+		}
+	case "op":
+		v.Ops, err = parseOps(value)
+	case "why":
+		v.Why = value
+	case "twin":
+		v.Twin = value
+	case "differs":
+		v.Differs, err = parseDiffers(value)
+	case "machine":
+		v.Machine, err = codec.ParseMachine(value)
+		v.HasMachine = true
+	case "search":
+		v.Search, err = codec.ParseSearch(value)
+	case "word":
+		switch value {
+		case "32":
+			v.Word = 32
+		case "64":
+			v.Word = 64
+		default:
+			return fmt.Errorf("word %q, expected 32 or 64", clip(value))
+		}
+	case "reading":
+		if value != "strict" && value != "lenient" {
+			return fmt.Errorf("reading %q, expected strict or lenient", clip(value))
+		}
+		v.Lenient = value == "lenient"
+	case "in":
+		var in Value
+		in, err = parseValue(value)
+		v.In = &in
+	case "bits":
+		if v.Bits == nil {
+			v.Bits = &BitText{}
+		}
+		if err = v.Bits.add(value); err != nil {
+			return fmt.Errorf("bits: %v", err)
+		}
+	case "hex":
+		v.Blob, err = parseHex(value)
+	case "line":
+		v.Line = value
+	case "text":
+		v.Text, err = parseQuoted(value)
+	case "want":
+		var a Answer
+		a, err = parseWant(value, false)
+		v.Want = &a
+	default:
+		return p.evidence(key, value)
+	}
+	return err
+}
+
+// evidence reads want[NAME].
+func (p *parser) evidence(key, value string) error {
+	name, ok := strings.CutPrefix(key, "want[")
+	name, ok2 := strings.CutSuffix(name, "]")
+	if !ok || !ok2 || !isID(name) {
+		return fmt.Errorf("key %q, expected one of id clause op why twin differs machine search word reading in "+
+			"bits hex line text want want[NAME]", clip(key))
+	}
+	a, err := parseWant(value, true)
+	p.vec.Notes = append(p.vec.Notes, Evidence{name, a})
+	return err
+}
+
+// finish closes the record at hand, if there is one.
+func (p *parser) finish() error {
+	v := p.vec
+	if v == nil {
+		clear(p.seen)
+		return nil
+	}
+	p.vec, p.row = nil, v.Row
+	seen := p.seen
+	p.seen = map[string]bool{}
+	if v.ID == "" {
+		return p.fault("a record without id, expected id: NAME")
+	}
+	if !seen["machine"] && p.head.machine != "" {
+		v.Machine, _ = codec.ParseMachine(p.head.machine)
+		v.HasMachine = true
+	}
+	if v.Word == 0 {
+		v.Word = 64
+		if v.HasMachine {
+			v.Word = v.Machine.Word()
+		}
+	}
+	if err := v.settle(); err != nil {
+		return p.fault("%s: %v", v.ID, err)
+	}
+	if pf := p.head.Platform; pf != "" && !strings.HasPrefix(v.ID, pf+"/") {
+		v.ID = pf + "/" + v.ID
+	}
+	p.out = append(p.out, v)
+	return nil
+}
+
+func parseOps(text string) (ops []Op, err error) {
+	for _, word := range strings.Fields(text) {
+		op, err := parseOp(word)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range ops {
+			if o == op {
+				return nil, fmt.Errorf("op %s twice, expected it once", op)
+			}
+		}
+		ops = append(ops, op)
+	}
+	return ops, nil
+}
+
+func parseOp(word string) (Op, error) {
+	for _, op := range Ops() {
+		if string(op) == word {
+			return op, nil
+		}
+	}
+	return "", fmt.Errorf("op %q, expected decode encode end salvage mline bline or format", clip(word))
+}
+
+// parseHex reads bytes in lower-case hexadecimal; "-" is none.
+func parseHex(text string) ([]byte, error) {
+	if text == "-" {
+		return []byte{}, nil
+	}
+	data, err := hex.DecodeString(text)
+	if err != nil || strings.ToLower(text) != text {
+		return nil, fmt.Errorf("hex %q, expected pairs of digits 0-9 a-f, or - for no bytes", clip(text))
+	}
+	return data, nil
+}
+
+func formatHex(data []byte) string {
+	if len(data) == 0 {
+		return "-"
+	}
+	return hex.EncodeToString(data)
+}
+
+// parseQuoted reads a JSON string, after which a comment may stand.
+func parseQuoted(text string) (*string, error) {
+	bad := fmt.Errorf("text %s, expected a string in double quotes, with JSON's escapes", clip(text))
+	if text == "" || text[0] != '"' {
+		return nil, bad
+	}
+	end := 1
+	for end < len(text) && text[end] != '"' {
+		if text[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	var s string
+	if end >= len(text) || json.Unmarshal([]byte(text[:end+1]), &s) != nil {
+		return nil, bad
+	}
+	if rest := text[end+1:]; cutComment(strings.TrimLeft(rest, " ")) != "" {
+		return nil, fmt.Errorf("text: %q after the string, expected nothing", clip(rest))
+	}
+	return &s, nil
+}
+
+func isID(s string) bool {
+	for i, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case i > 0 && (c == '.' || c == '_' || c == '/' || c == '-' || c == '+'):
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// clip shortens what is quoted in messages.
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:57] + "..."
+	}
+	return s
+}
+
+// settle derives the blob from bits and holds the record's keys to each other.
+func (v *Vector) settle() error {
+	if len(v.Ops) == 0 {
+		return errors.New("no op, expected op: decode or another")
+	}
+	if v.Bits != nil {
+		blob := v.Bits.Blob()
+		if v.Blob == nil {
+			v.Blob = blob
+		} else if err := v.Bits.matches(v.Blob); err != nil {
+			return err
+		}
+	}
+	if v.Line != "" {
+		if v.Blob == nil {
+			return errors.New("line without hex or bits, expected the blob it holds")
+		}
+		if want := "~m#" + base64.StdEncoding.EncodeToString(v.Blob); v.Line != want {
+			return fmt.Errorf("line %q, expected %q for the hex", clip(v.Line), clip(want))
+		}
+	}
+	if (v.Twin == "") != (v.Differs.Kind == "") {
+		return errors.New("twin and differs, expected both or neither")
+	}
+	for _, op := range v.Ops {
+		if err := v.settleOp(op); err != nil {
+			return err
+		}
+	}
+	return v.settleLow()
+}
+
+// matches holds the bits to a blob given in hexadecimal: they are its
+// beginning, spill bits aside, and zeros fill its last byte.
+func (t *BitText) matches(blob []byte) error {
+	want := t.Blob()
+	if len(want) != len(blob) {
+		return fmt.Errorf("hex has %d bytes, expected %d for the bits", len(blob), len(want))
+	}
+	masked := append([]byte{}, blob...)
+	clearBits(masked, t.Spills)
+	if at := firstDifference(masked, want); at >= 0 {
+		return fmt.Errorf("hex differs from bits at bit %d", at)
+	}
+	return nil
+}
+
+func clearBits(data []byte, at []int) {
+	for _, n := range at {
+		setBit(data, n, 0)
+	}
+}
+
+// settleOp asks for the keys that op needs.
+func (v *Vector) settleOp(op Op) error {
+	need := func(ok bool, key string) error {
+		if ok {
+			return nil
+		}
+		return fmt.Errorf("op %s without %s, expected it", op, key)
+	}
+	var err error
+	switch op {
+	case OpDecode, OpEnd, OpSalvage:
+		err = need(v.Blob != nil, "hex or bits")
+	case OpEncode:
+		err = errors.Join(need(v.In != nil, "in"), need(v.HasMachine, "machine"), need(v.Blob != nil, "hex or bits"))
+	case OpMline, OpBline:
+		err = need(v.Text != nil, "text")
+	case OpFormat:
+		if v.In == nil {
+			err = errors.Join(need(v.Blob != nil, "in, hex or bits"), need(v.Line != "" || v.Text != nil, "line or text"))
+		} else {
+			err = need(v.Text != nil, "text")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if op == OpEncode || op == OpFormat {
+		return nil
+	}
+	if err := need(v.Want != nil, "want"); err != nil {
+		return err
+	}
+	if v.Want.Outcome == OK && op == OpSalvage && v.Want.Value.Size != 0 {
+		return errors.New("want ok of a salvage, expected part depth=N pcs=LIST")
+	}
+	return nil
+}
+
+// settleLow holds what is wanted of decoding to what was given to the encoder:
+// the low 31 bits of every value survive, on 32-bit machines all of them.
+// (BT-LOSS-1)
+func (v *Vector) settleLow() error {
+	if v.In == nil || !v.Has(OpDecode) || v.Want.Outcome != OK {
+		return nil
+	}
+	mask := uint64(1<<31 - 1)
+	if v.HasMachine && v.Machine.Word() == 32 {
+		mask = 1<<32 - 1
+	}
+	if len(v.In.PCs) != len(v.Want.Value.PCs) {
+		return fmt.Errorf("want has %d frames, expected the %d of in", len(v.Want.Value.PCs), len(v.In.PCs))
+	}
+	for i, pc := range v.In.PCs {
+		if (pc^v.Want.Value.PCs[i])&mask != 0 {
+			return fmt.Errorf("want: frame %d is %x, expected the low bits of in's %x", i, v.Want.Value.PCs[i], pc)
+		}
+	}
+	if (v.In.Size^v.Want.Value.Size)&mask != 0 {
+		return fmt.Errorf("want: size is %d, expected the low bits of in's %d", v.Want.Value.Size, v.In.Size)
+	}
+	return nil
+}

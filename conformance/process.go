@@ -1,0 +1,251 @@
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// startTime is how long a program may take until it says hello; emulators and
+// interpreters are slow to start.
+const startTime = 20 * time.Second
+
+// endTime is how long it may take to end once its input has.
+const endTime = 200 * time.Millisecond
+
+// Process starts a program that speaks BTP/1. A crash, a hang, or a line that is
+// not BTP/1 is the answer to the oldest request without one; then the program is
+// started anew and goes on with the next.
+func Process(argv []string, timeout time.Duration) Starter {
+	return func() (Testee, error) {
+		p := &process{argv: argv, timeout: timeout}
+		return p, p.start()
+	}
+}
+
+type process struct {
+	argv    []string
+	timeout time.Duration
+	hello   Hello
+	next    int // id of the next request
+
+	cmd    *exec.Cmd // nil if none is running
+	stdin  io.WriteCloser
+	lines  chan string // of its output; closed at the end
+	stop   chan struct{}
+	broken error // why lines ended, if not by end of file; valid once it is closed
+	stderr *tail
+}
+
+func (p *process) Hello() Hello { return p.hello }
+
+func (p *process) start() error {
+	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	ownGroup(cmd)
+	cmd.WaitDelay = time.Second
+	p.stderr = &tail{}
+	cmd.Stderr = p.stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("testee %s does not start: %w", p.argv[0], err)
+	}
+	p.cmd, p.stdin, p.broken = cmd, stdin, nil
+	p.lines, p.stop = make(chan string, 64), make(chan struct{})
+	go p.read(stdout, p.lines, p.stop)
+	go io.WriteString(stdin, helloRequest+"\n") // on failure no answer comes
+	hello, trouble := p.answerLine(startTime)
+	if trouble != nil {
+		p.end(0)
+		return fmt.Errorf("testee %s, asked %q: %s", p.argv[0], helloRequest, trouble.Describe(OpDecode))
+	}
+	h, err := parseHello(hello)
+	if err != nil {
+		p.end(0)
+		return fmt.Errorf("testee %s: %w", p.argv[0], err)
+	}
+	p.hello = h
+	return nil
+}
+
+// read sends the lines of a program's output until it ends, or stop is closed.
+func (p *process) read(out io.Reader, lines chan<- string, stop <-chan struct{}) {
+	defer close(lines)
+	r := bufio.NewReaderSize(out, maxLine)
+	for {
+		raw, err := r.ReadSlice('\n')
+		if err != nil {
+			if errors.Is(err, bufio.ErrBufferFull) {
+				p.broken = errors.New("a line of more than 1 MiB")
+			} else if len(raw) > 0 {
+				p.broken = fmt.Errorf("%q without a line end", clip(string(raw)))
+			}
+			return
+		}
+		select {
+		case lines <- strings.TrimRight(string(raw), "\r\n"):
+		case <-stop:
+			return
+		}
+	}
+}
+
+// answerLine waits for a line; without one, the trouble is the answer, and the
+// program is not running any more.
+func (p *process) answerLine(timeout time.Duration) (string, *Answer) {
+	select { // a timer is dear, and mostly the line is there
+	case line, ok := <-p.lines:
+		return p.orEnd(line, ok)
+	default:
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case line, ok := <-p.lines:
+		return p.orEnd(line, ok)
+	case <-timer.C:
+		p.end(0)
+		return "", &Answer{Outcome: Hang, Bit: -1, Text: fmt.Sprint("no answer in ", timeout)}
+	}
+}
+
+func (p *process) orEnd(line string, ok bool) (string, *Answer) {
+	if ok {
+		return line, nil
+	}
+	broken := p.broken
+	how := p.end(endTime)
+	if broken != nil && !strings.HasPrefix(how, "SIG") {
+		return "", &Answer{Outcome: Protocol, Bit: -1, Text: broken.Error() + ", then the end of its output"}
+	}
+	return "", &Answer{Outcome: Crash, Bit: -1, Signal: how, Text: p.stderr.line()}
+}
+
+// end lets the program end for as long as patience, then kills it, and says how
+// it went.
+func (p *process) end(patience time.Duration) string {
+	if p.cmd == nil {
+		return ""
+	}
+	p.stdin.Close()
+	close(p.stop)
+	cmd := p.cmd
+	timer := time.AfterFunc(patience, func() { killGroup(cmd) })
+	for range p.lines { // until the reader is done with the pipe, as Wait asks
+	}
+	p.cmd.Wait() // the state says it all
+	timer.Stop()
+	how := howEnded(p.cmd)
+	p.cmd = nil
+	return how
+}
+
+// howEnded is a signal's name, or EXIT- and the exit status.
+func howEnded(cmd *exec.Cmd) string {
+	if cmd.ProcessState == nil {
+		return "UNKNOWN"
+	}
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return signalName(ws.Signal())
+	}
+	return "EXIT-" + strconv.Itoa(cmd.ProcessState.ExitCode())
+}
+
+func signalName(s syscall.Signal) string {
+	names := map[syscall.Signal]string{
+		syscall.SIGABRT: "SIGABRT", syscall.SIGALRM: "SIGALRM", syscall.SIGBUS: "SIGBUS", syscall.SIGFPE: "SIGFPE",
+		syscall.SIGHUP: "SIGHUP", syscall.SIGILL: "SIGILL", syscall.SIGINT: "SIGINT", syscall.SIGKILL: "SIGKILL",
+		syscall.SIGPIPE: "SIGPIPE", syscall.SIGQUIT: "SIGQUIT", syscall.SIGSEGV: "SIGSEGV", syscall.SIGTERM: "SIGTERM",
+		syscall.SIGTRAP: "SIGTRAP",
+	}
+	if name := names[s]; name != "" {
+		return name
+	}
+	return "SIGNAL-" + strconv.Itoa(int(s))
+}
+
+func (p *process) Close() error {
+	p.end(endTime)
+	return nil
+}
+
+// Ask writes all requests ahead and reads the answers one by one.
+func (p *process) Ask(requests []Request) ([]Answer, error) {
+	answers := make([]Answer, 0, len(requests))
+	for len(answers) < len(requests) {
+		if p.cmd == nil {
+			if err := p.start(); err != nil {
+				return nil, err
+			}
+		}
+		answers = p.exchange(requests[len(answers):], answers)
+	}
+	return answers, nil
+}
+
+// exchange appends answers until all are there or the program had to be ended,
+// at least one.
+func (p *process) exchange(requests []Request, answers []Answer) []Answer {
+	var text bytes.Buffer
+	first := p.next
+	for i, r := range requests {
+		text.WriteString(r.line(strconv.Itoa(first + i)))
+		text.WriteByte('\n')
+	}
+	p.next += len(requests)
+	var writing sync.WaitGroup
+	defer writing.Wait() // ends: either all is read, or the pipe is closed
+	writing.Go(func() { p.stdin.Write(text.Bytes()) })
+
+	for i, r := range requests {
+		line, trouble := p.answerLine(p.timeout)
+		if trouble != nil {
+			return append(answers, *trouble)
+		}
+		a, err := parseAnswer(line, r.Op, strconv.Itoa(first+i))
+		if err != nil {
+			p.end(0)
+			return append(answers, Answer{Outcome: Protocol, Bit: -1, Text: fmt.Sprintf("%q: %v", clip(line), err)})
+		}
+		answers = append(answers, a)
+	}
+	return answers
+}
+
+// tail keeps the last that a program wrote to stderr.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p...)
+	if over := len(t.buf) - 2048; over > 0 {
+		t.buf = t.buf[over:]
+	}
+	return len(p), nil
+}
+
+// line is the last line that is not empty.
+func (t *tail) line() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.TrimSpace(string(t.buf))
+	return clip(text[strings.LastIndexByte(text, '\n')+1:])
+}

@@ -1,0 +1,299 @@
+package conformance
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/tw"
+)
+
+// Formats are the names that Render takes.
+func Formats() []string { return []string{"table", "json", "junit", "tap"} }
+
+// Render writes a report in one of the Formats. colour is for tables on a
+// terminal.
+func Render(w io.Writer, r *Report, format string, colour bool) error {
+	switch format {
+	case "table":
+		return renderTable(w, r, colour)
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	case "junit":
+		return renderJUnit(w, r)
+	case "tap":
+		return renderTAP(w, r)
+	}
+	return fmt.Errorf("format %q, expected %s", format, strings.Join(Formats(), ", "))
+}
+
+// Colours of a terminal, by what is said with them.
+const (
+	red    = "31"
+	yellow = "33"
+	green  = "32"
+)
+
+func paint(s, colour string, on bool) string {
+	if !on {
+		return s
+	}
+	return "\x1b[" + colour + "m" + s + "\x1b[0m"
+}
+
+// stickyWriter remembers the first error and writes nothing after it.
+type stickyWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (s *stickyWriter) Write(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.w.Write(p)
+	s.err = err
+	return n, err
+}
+
+func renderTable(out io.Writer, r *Report, colour bool) error {
+	w := &stickyWriter{w: out}
+	for i := range r.Results {
+		res := &r.Results[i]
+		if res.Status != Fail {
+			continue
+		}
+		lines := explain(res, r.Again, r.Seed)
+		fmt.Fprintf(w, "%s %s\n", paint("FAIL", red, colour), strings.Join(lines, "\n"))
+		fmt.Fprintln(w)
+	}
+	for i := range r.Results {
+		if res := &r.Results[i]; res.Warning != "" {
+			fmt.Fprintf(w, "%s %s %s: %s\n", paint("warning", yellow, colour), res.ID, res.Op, res.Warning)
+		}
+	}
+	for _, s := range r.Stale {
+		fmt.Fprintf(w, "%s %s\n", paint("STALE", red, colour), s)
+	}
+	if err := r.groups(w); err != nil {
+		return err
+	}
+	c := r.Counts
+	verdict := paint("passed", green, colour)
+	switch {
+	case r.Failed():
+		verdict = paint("FAILED", red, colour)
+	case !r.Ran():
+		verdict = paint("nothing asked", red, colour)
+	}
+	fmt.Fprintf(w, "%s: %s %s; %d vectors in %d cases, each asked twice; seed %d\n",
+		verdict, r.Name, r.Version, r.Vectors, r.Cases, r.Seed)
+	var notes []string
+	for _, n := range []struct {
+		n    int
+		what string
+	}{{c.Fail, "failed"}, {len(r.Stale), "stale entries of known failures"}, {c.Known, "failed as known"}, {c.Skip, "skipped"},
+		{c.Warnings, "with warnings"}} {
+		if n.n > 0 {
+			notes = append(notes, fmt.Sprintf("%d %s", n.n, n.what))
+		}
+	}
+	if len(notes) > 0 {
+		fmt.Fprintln(w, strings.Join(notes, ", "))
+	}
+	return w.err
+}
+
+// groups is a table of statuses by group and operation.
+func (r *Report) groups(w *stickyWriter) error {
+	type key struct {
+		group string
+		op    Op
+	}
+	var order []key
+	counts := map[key]*[5]int{}
+	for _, res := range r.Results {
+		group, _, _ := strings.Cut(res.ID, "/")
+		k := key{group, res.Op}
+		if counts[k] == nil {
+			counts[k] = &[5]int{}
+			order = append(order, k)
+		}
+		switch res.Status {
+		case Pass:
+			counts[k][0]++
+		case Fail:
+			counts[k][1]++
+		case Known:
+			counts[k][2]++
+		case Skipped:
+			counts[k][3]++
+		}
+		if res.Warning != "" {
+			counts[k][4]++
+		}
+	}
+	t := NewTable(w, 2)
+	t.Header([]string{"vectors", "op", "pass", "fail", "known", "skip", "warn"})
+	for _, k := range order {
+		row := []string{k.group, string(k.op)}
+		for _, n := range counts[k] {
+			text := ""
+			if n > 0 {
+				text = strconv.Itoa(n)
+			}
+			row = append(row, text)
+		}
+		if err := t.Append(row); err != nil {
+			return err
+		}
+	}
+	if err := t.Render(); err != nil {
+		return err
+	}
+	return w.err
+}
+
+// NewTable is a table as all commands here draw them: at most Width columns
+// wide, the first text columns to the left, the rest, numbers, to the right.
+func NewTable(w io.Writer, text int) *tablewriter.Table {
+	align := make([]tw.Align, 16)
+	for i := range align {
+		align[i] = tw.AlignRight
+		if i < text {
+			align[i] = tw.AlignLeft
+		}
+	}
+	return tablewriter.NewTable(w,
+		tablewriter.WithMaxWidth(Width),
+		tablewriter.WithHeaderAutoFormat(tw.Off),
+		tablewriter.WithHeaderAlignment(tw.AlignLeft),
+		tablewriter.WithAlignment(align),
+		tablewriter.WithRowAutoWrap(tw.WrapNormal),
+	)
+}
+
+func renderTAP(out io.Writer, r *Report) error {
+	w := &stickyWriter{w: out}
+	fmt.Fprintf(w, "TAP version 14\n1..%d\n", len(r.Results)+len(r.Stale))
+	fmt.Fprintf(w, "# %s %s, seed %d\n", r.Name, r.Version, r.Seed)
+	for i := range r.Results {
+		res := &r.Results[i]
+		name := fmt.Sprintf("%d - %s %s", i+1, res.ID, res.Op)
+		switch res.Status {
+		case Pass:
+			fmt.Fprintf(w, "ok %s\n", name)
+		case Skipped:
+			fmt.Fprintf(w, "ok %s # SKIP the testee does not do such\n", name)
+		case Known:
+			fmt.Fprintf(w, "not ok %s # TODO %s\n", name, res.Link)
+		case Fail:
+			fmt.Fprintf(w, "not ok %s\n  ---\n  message: |\n", name)
+			for _, line := range explain(res, r.Again, r.Seed) {
+				fmt.Fprintf(w, "    %s\n", line)
+			}
+			fmt.Fprintln(w, "  ...")
+		}
+		if res.Warning != "" {
+			fmt.Fprintf(w, "# warning: %s %s: %s\n", res.ID, res.Op, res.Warning)
+		}
+	}
+	for i, s := range r.Stale {
+		fmt.Fprintf(w, "not ok %d - stale: %s\n", len(r.Results)+i+1, s)
+	}
+	return w.err
+}
+
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Skipped  int          `xml:"skipped,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	File    string        `xml:"file,attr,omitempty"`
+	Line    int           `xml:"line,attr,omitempty"`
+	Failure *junitText    `xml:"failure"`
+	Skipped *junitMessage `xml:"skipped"`
+	Out     string        `xml:"system-out,omitempty"`
+}
+
+type junitText struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+type junitMessage struct {
+	Message string `xml:"message,attr"`
+}
+
+func renderJUnit(out io.Writer, r *Report) error {
+	w := &stickyWriter{w: out}
+	all := junitSuites{}
+	where := map[string]int{}
+	add := func(suite string, c junitCase) {
+		i, ok := where[suite]
+		if !ok {
+			i = len(all.Suites)
+			where[suite] = i
+			all.Suites = append(all.Suites, junitSuite{Name: suite})
+		}
+		s := &all.Suites[i]
+		s.Cases = append(s.Cases, c)
+		s.Tests++
+		all.Tests++
+		if c.Failure != nil {
+			s.Failures++
+			all.Failures++
+		}
+		if c.Skipped != nil {
+			s.Skipped++
+			all.Skipped++
+		}
+	}
+	for i := range r.Results {
+		res := &r.Results[i]
+		c := junitCase{Class: "btconform." + res.vector.Group(), Name: res.ID + " " + string(res.Op), File: res.File,
+			Line: res.Row, Out: res.Warning}
+		switch res.Status {
+		case Fail:
+			c.Failure = &junitText{"want " + res.Failure.Want + ", got " + res.Failure.Got,
+				strings.Join(explain(res, r.Again, r.Seed), "\n")}
+		case Known:
+			c.Skipped = &junitMessage{"known failure: " + res.Link}
+		case Skipped:
+			c.Skipped = &junitMessage{"the testee does not do such"}
+		}
+		add(res.vector.Group(), c)
+	}
+	for _, s := range r.Stale {
+		add("known failures", junitCase{Class: "btconform.known", Name: s, Failure: &junitText{Message: s}})
+	}
+	io.WriteString(w, xml.Header)
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return err
+	}
+	io.WriteString(w, "\n")
+	return w.err
+}

@@ -1,0 +1,102 @@
+package conformance
+
+// Status is what a result comes to.
+type Status string
+
+const (
+	Pass    Status = "pass"
+	Fail    Status = "fail"
+	Known   Status = "known" // a failure that the file of known ones expects
+	Skipped Status = "skip"  // the testee does not do such
+)
+
+// Report is what a run found.
+type Report struct {
+	Testee  Hello    `json:"-"`
+	Name    string   `json:"testee"`
+	Version string   `json:"version,omitempty"`
+	Seed    uint64   `json:"seed"`
+	Vectors int      `json:"vectors"`
+	Cases   int      `json:"cases"` // vectors times operations times variants; each asked twice
+	Counts  Counts   `json:"counts"`
+	Results []Result `json:"results"`
+	// Stale are faults of the file of known failures: entries that fit nothing,
+	// or something that passed.
+	Stale []string `json:"stale,omitempty"`
+
+	// Again is the command that repeats a run: VECTORS, and after them the
+	// testee with its flags.
+	Again Repeat `json:"-"`
+}
+
+// Counts are results by status, and those with warnings.
+type Counts struct {
+	Pass     int `json:"pass"`
+	Fail     int `json:"fail"`
+	Known    int `json:"known"`
+	Skip     int `json:"skip"`
+	Warnings int `json:"warnings"`
+}
+
+// Result is what became of a vector put to one operation.
+type Result struct {
+	ID       string   `json:"id"`
+	Op       Op       `json:"op"`
+	File     string   `json:"file"`
+	Row      int      `json:"line"`
+	Clauses  []string `json:"clauses"`
+	Status   Status   `json:"status"`
+	Outcome  Outcome  `json:"outcome"`            // what the testee did; of a failure, its first wrong answer
+	Cases    int      `json:"cases"`              // variants
+	Wrong    int      `json:"wrong,omitempty"`    // variants answered wrongly at least once
+	Outcomes []Count  `json:"wrong_by,omitempty"` // wrong answers by outcome
+	Failure  *Failure `json:"failure,omitempty"`
+	Warning  string   `json:"warning,omitempty"` // SHOULD, not MUST
+	Link     string   `json:"link,omitempty"`    // of a known failure
+
+	vector *Vector
+}
+
+// Count is how often an outcome was seen.
+type Count struct {
+	Outcome Outcome `json:"outcome"`
+	Times   int     `json:"times"`
+}
+
+// Failure is a wrong answer in full, the first of a result's.
+type Failure struct {
+	Variant  string `json:"variant"`
+	Request  string `json:"request"` // in BTP/1's words
+	Want     string `json:"want"`
+	Got      string `json:"got"`
+	Unstable bool   `json:"unstable,omitempty"` // asked again, it answered rightly
+
+	data   []byte // of the request, or the blob expected of encoding
+	answer Answer
+	random bool // whether it takes the seed to repeat it
+}
+
+// Failed says whether the run shows that the testee falls short.
+func (r *Report) Failed() bool { return r.Counts.Fail > 0 || len(r.Stale) > 0 }
+
+// Ran says whether anything was asked and answered at all.
+func (r *Report) Ran() bool { return r.Counts.Pass+r.Counts.Fail+r.Counts.Known > 0 }
+
+func (r *Report) count() {
+	r.Counts = Counts{}
+	for _, res := range r.Results {
+		switch res.Status {
+		case Pass:
+			r.Counts.Pass++
+		case Fail:
+			r.Counts.Fail++
+		case Known:
+			r.Counts.Known++
+		case Skipped:
+			r.Counts.Skip++
+		}
+		if res.Warning != "" {
+			r.Counts.Warnings++
+		}
+	}
+}

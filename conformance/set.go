@@ -1,0 +1,200 @@
+package conformance
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/lwsbt/lwsbt"
+)
+
+//go:embed vectors/*.btv
+var builtin embed.FS
+
+// BuiltinDir is where the embedded vectors stand in the repository.
+const BuiltinDir = "conformance/vectors"
+
+// SpecFile is the name that SPEC.md's examples carry as their file.
+const SpecFile = "SPEC.md"
+
+// Set is vectors from any number of files, each ID once.
+type Set struct {
+	Vectors []*Vector
+	byID    map[string]*Vector
+}
+
+// Find returns the vector with this ID, or nil.
+func (s *Set) Find(id string) *Vector { return s.byID[id] }
+
+// Add puts vectors into the set; an ID that is there already is an error.
+func (s *Set) Add(vectors ...*Vector) error {
+	if s.byID == nil {
+		s.byID = map[string]*Vector{}
+	}
+	for _, v := range vectors {
+		if old := s.byID[v.ID]; old != nil {
+			return &ParseError{v.File, v.Row, fmt.Sprintf("id %s is that of %s, expected one of its own", v.ID, old.Place())}
+		}
+		s.byID[v.ID] = v
+		s.Vectors = append(s.Vectors, v)
+	}
+	return nil
+}
+
+// Check resolves twins, once all files are there, and proves that they differ
+// where declared and nowhere else.
+func (s *Set) Check() error {
+	for _, v := range s.Vectors {
+		if v.Twin == "" {
+			continue
+		}
+		twin := s.TwinOf(v)
+		if twin == nil {
+			return &ParseError{v.File, v.Row, fmt.Sprintf("%s: twin %s, expected the id of a vector", v.ID, v.Twin)}
+		}
+		if err := v.checkTwin(twin); err != nil {
+			return &ParseError{v.File, v.Row, fmt.Sprintf("%s: %v", v.ID, err)}
+		}
+	}
+	return nil
+}
+
+// TwinOf is the vector that v names as its twin, or nil.
+func (s *Set) TwinOf(v *Vector) *Vector {
+	if pf := v.Head.Platform; pf != "" {
+		if twin := s.byID[pf+"/"+v.Twin]; twin != nil {
+			return twin
+		}
+	}
+	return s.byID[v.Twin]
+}
+
+// Select keeps the vectors whose ID matches one of the globs, in which * stands
+// for any characters; with no glob, all.
+func (s *Set) Select(globs ...string) *Set {
+	if len(globs) == 0 {
+		return s
+	}
+	out := &Set{byID: s.byID}
+	for _, v := range s.Vectors {
+		for _, g := range globs {
+			if matchGlob(g, v.ID) {
+				out.Vectors = append(out.Vectors, v)
+				break
+			}
+		}
+	}
+	return out
+}
+
+func matchGlob(glob, id string) bool {
+	parts := strings.Split(glob, "*")
+	for i, part := range parts {
+		parts[i] = regexp.QuoteMeta(part)
+	}
+	ok, _ := regexp.MatchString("^"+strings.Join(parts, ".*")+"$", id)
+	return ok
+}
+
+// Builtin is the vectors by hand and the examples of SPEC.md.
+func Builtin() (*Set, error) {
+	set := &Set{}
+	names, err := fs.Glob(builtin, "vectors/*.btv")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		text, err := builtin.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		vectors, err := Parse(filepath.ToSlash("conformance/"+name), text)
+		if err != nil {
+			return nil, err
+		}
+		if err := set.Add(vectors...); err != nil {
+			return nil, err
+		}
+	}
+	spec, err := ParseSpec(SpecFile, lwsbt.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := set.Add(spec.Examples...); err != nil {
+		return nil, err
+	}
+	return set, set.Check()
+}
+
+// Load reads files, and the .btv files of directories and of all below them;
+// "-" is stdin.
+func Load(paths []string, stdin io.Reader) (*Set, error) {
+	set := &Set{}
+	for _, path := range paths {
+		files, err := vectorFiles(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			if err := set.load(file, stdin); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return set, set.Check()
+}
+
+func (s *Set) load(file string, stdin io.Reader) error {
+	var text []byte
+	var err error
+	name := file
+	if file == "-" {
+		name = "stdin"
+		text, err = io.ReadAll(stdin)
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return err
+	}
+	vectors, err := Parse(name, text)
+	if err != nil {
+		return err
+	}
+	if len(vectors) == 0 {
+		return &ParseError{name, 1, "no vectors in the file, expected at least one"}
+	}
+	return s.Add(vectors...)
+}
+
+func vectorFiles(path string) ([]string, error) {
+	if path == "-" {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	var files []string
+	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(p, ".btv") {
+			files = append(files, p)
+		}
+		return err
+	})
+	if err == nil && len(files) == 0 {
+		err = errors.New(path + ": no .btv files, expected some in it or below")
+	}
+	sort.Strings(files)
+	return files, err
+}

@@ -1,0 +1,100 @@
+package conformance
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	clauseID    = regexp.MustCompile(`^BT-[A-Z][A-Z0-9]*-[1-9][0-9]*$`)
+	clauseStart = regexp.MustCompile(`^\*\*(BT-[A-Z][A-Z0-9]*-[1-9][0-9]*)\*\*(?: |$)`)
+	notByVector = regexp.MustCompile(`\(not by vector: [^)]+\)`)
+	wordMust    = regexp.MustCompile(`\bMUST\b`)
+)
+
+// Clause is a numbered rule of SPEC.md.
+type Clause struct {
+	ID   string
+	Text string // its words in one line, without the ID
+	Row  int    // line of SPEC.md
+}
+
+// NeedsVectors says whether the clause has a MUST that vectors can show.
+func (c Clause) NeedsVectors() bool {
+	return wordMust.MatchString(c.Text) && !notByVector.MatchString(c.Text)
+}
+
+// Spec is a specification: its clauses and its examples, which are vectors.
+type Spec struct {
+	Clauses  []Clause
+	Examples []*Vector
+	byID     map[string]int
+}
+
+// Clause returns the clause with this ID, or nil.
+func (s *Spec) Clause(id string) *Clause {
+	if i, ok := s.byID[id]; ok {
+		return &s.Clauses[i]
+	}
+	return nil
+}
+
+// ParseSpec reads SPEC.md. A clause starts a paragraph with its ID in bold; its
+// words go on to the next clause or heading. Fenced blocks are `btv`, examples
+// that are executed, or `text`, drawings; any other is an error.
+func ParseSpec(name, text string) (*Spec, error) {
+	s := &Spec{byID: map[string]int{}}
+	fault := func(row int, format string, args ...any) error {
+		return &ParseError{name, row, fmt.Sprintf(format, args...)}
+	}
+	lines := strings.Split(text, "\n")
+	current := -1 // clause that words belong to
+	for i := 0; i < len(lines); i++ {
+		line, row := lines[i], i+1
+		if info, ok := strings.CutPrefix(line, "```"); ok {
+			if info != "btv" && info != "text" {
+				return nil, fault(row, "a fenced block of %q, expected btv or text", info)
+			}
+			end := i + 1
+			for end < len(lines) && lines[end] != "```" {
+				end++
+			}
+			if end == len(lines) {
+				return nil, fault(row, "a fenced block without its end, expected ```")
+			}
+			if info == "btv" {
+				examples, err := parseRecords(name, strings.Join(lines[i+1:end], "\n"), row+1)
+				if err != nil {
+					return nil, err
+				}
+				if len(examples) == 0 {
+					return nil, fault(row, "an example without records, expected at least one")
+				}
+				s.Examples = append(s.Examples, examples...)
+			}
+			i = end
+			continue
+		}
+		if m := clauseStart.FindStringSubmatch(line); m != nil {
+			if _, ok := s.byID[m[1]]; ok {
+				return nil, fault(row, "clause %s again, expected it once", m[1])
+			}
+			current = len(s.Clauses)
+			s.byID[m[1]] = current
+			s.Clauses = append(s.Clauses, Clause{ID: m[1], Row: row})
+			line = strings.TrimPrefix(line, m[0])
+		}
+		if strings.HasPrefix(line, "#") {
+			current = -1
+		}
+		if words := strings.TrimSpace(line); current >= 0 && words != "" && words[0] != '|' {
+			c := &s.Clauses[current]
+			c.Text = strings.TrimPrefix(c.Text+" "+words, " ")
+		}
+	}
+	if len(s.Clauses) == 0 {
+		return nil, fault(1, "no clauses, expected paragraphs that begin with **BT-…**")
+	}
+	return s, nil
+}

@@ -1,0 +1,90 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// AppendBTV appends a .btv file with this head and these vectors to dst. Parsed
+// again, it yields the same vectors; IDs lose the head's platform.
+func AppendBTV(dst []byte, h *Head, vectors []*Vector) []byte {
+	b := bytes.NewBuffer(dst)
+	fmt.Fprintln(b, firstLine)
+	put := func(key, value string) {
+		if value != "" {
+			fmt.Fprintf(b, "%s: %s\n", key, value)
+		}
+	}
+	put("source", h.Source)
+	put("library", h.Library)
+	put("compiler", h.Compiler)
+	put("options", h.Options)
+	put("platform", h.Platform)
+	put("machine", h.machine)
+	if h.AnySpill {
+		put("spill", "any")
+	}
+	for _, v := range vectors {
+		b.WriteByte('\n')
+		v.write(put)
+	}
+	return b.Bytes()
+}
+
+func (v *Vector) write(put func(key, value string)) {
+	h := v.Head
+	put("id", strings.TrimPrefix(v.ID, h.Platform+"/"))
+	put("clause", strings.Join(v.Clauses, " "))
+	ops := make([]string, len(v.Ops))
+	for i, op := range v.Ops {
+		ops[i] = string(op)
+	}
+	put("op", strings.Join(ops, " "))
+	put("why", v.Why)
+	put("twin", v.Twin)
+	put("differs", v.Differs.String())
+	word := 64
+	if v.HasMachine {
+		word = v.Machine.Word()
+		if v.Machine.String() != h.machine {
+			put("machine", v.Machine.String())
+		}
+	}
+	if v.Search != 0 {
+		put("search", v.Search.String())
+	}
+	if v.Word != word {
+		put("word", fmt.Sprint(v.Word))
+	}
+	if v.Lenient {
+		put("reading", "lenient")
+	}
+	if v.In != nil {
+		put("in", v.In.String())
+	}
+	if v.Bits != nil {
+		for _, line := range v.Bits.Lines {
+			put("bits", line)
+		}
+	}
+	if v.Blob != nil && (v.Bits == nil || !bytes.Equal(v.Blob, v.Bits.Blob())) {
+		put("hex", formatHex(v.Blob))
+	}
+	put("line", v.Line)
+	if v.Text != nil {
+		quoted, _ := json.Marshal(*v.Text) // a string: cannot fail
+		put("text", string(quoted))
+	}
+	op := v.Ops[0]
+	if v.Want != nil {
+		if op == OpEncode || op == OpFormat {
+			op = OpDecode
+		}
+		put("want", v.Want.wantText(op))
+	}
+	for _, e := range v.Notes {
+		put("want["+e.Name+"]", e.wantText(op))
+	}
+}
