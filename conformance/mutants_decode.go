@@ -85,7 +85,7 @@ func (r *mutantReader) value() (uint64, error) {
 	case r.has("value-32-bits"):
 		v &= 1<<32 - 1
 	case r.has("value-signed") && v>>31&1 == 1 && r.word == 64:
-		v |= ^uint64(0) << 31
+		v |= 1<<64 - 1<<31
 	case r.has("lossy-repaired") && count > 32 && v>>31&1 == 1:
 		if high := v >> 32; high == 0 || high == v&(1<<(count-32)-1) {
 			v &= 1<<31 - 1
