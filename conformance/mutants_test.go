@@ -1,0 +1,60 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+)
+
+func handVectors(t *testing.T) *Set {
+	t.Helper()
+	set, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Vectors) == 0 {
+		t.Fatal("no vectors")
+	}
+	return set
+}
+
+// What mutants are made of has itself no bug: else that is what vectors find.
+func TestMutantWithoutBugPasses(t *testing.T) {
+	report, err := Run(handVectors(t), Mutant{}.Start, Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range report.Results {
+		if r.Status != Pass {
+			t.Errorf("%s, %s: %s: %+v", r.ID, r.Op, r.Status, r.Failure)
+		}
+	}
+}
+
+// The vectors by hand kill every mutant.
+func TestVectorsKillMutants(t *testing.T) {
+	killed, err := KillMutants(handVectors(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	decoders, encoders := 0, 0
+	for _, k := range killed {
+		if names[k.Name] || k.Bug == "" {
+			t.Errorf("%s: twice, or without a description", k.Name)
+		}
+		names[k.Name] = true
+		if k.Encoder {
+			encoders++
+		} else {
+			decoders++
+		}
+		if len(k.By) == 0 {
+			t.Errorf("%s survives: %s", k.Name, k.Bug)
+			continue
+		}
+		t.Logf("%-30s killed by %d: %s", k.Name, len(k.By), strings.Join(k.By[:min(3, len(k.By))], " "))
+	}
+	if decoders < 30 || encoders < 15 {
+		t.Errorf("%d decoders and %d encoders, want at least 30 and 15", decoders, encoders)
+	}
+}
