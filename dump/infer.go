@@ -19,6 +19,7 @@ type Inference struct {
 	wide    int64 // values over 32 bits
 	wrap    int64 // of these, with the mark of wrap64
 	zero    int64
+	big     int64 // addresses over 32 bits in records without a blob
 	high    int64 // addresses of 32 bits, the uppermost set
 	spills  int64 // fields of 32 bits looked at
 	spilled int64 // of these, with a spill bit of 1
@@ -39,7 +40,10 @@ func (f *Inference) Add(s *codec.Stack, blob []byte) {
 	}
 	high := false
 	for _, pc := range s.PCs {
-		if pc>>31 == 1 {
+		switch {
+		case pc>>32 != 0:
+			f.big++
+		case pc>>31 == 1:
 			f.high++
 			high = true
 		}
@@ -79,6 +83,8 @@ func (f *Inference) Machine() (m codec.Machine, sure bool) {
 		return codec.Zero64, share(f.zero, f.wide) >= mostly
 	case f.wide > 0:
 		return codec.Exact64, share(exact, f.wide) >= mostly
+	case f.big > 0:
+		return codec.Exact64, false
 	case f.spills > 0 && share(f.spilled, f.spills) >= mostly:
 		return codec.Wrap32, true
 	case f.spills > 0:
@@ -95,6 +101,9 @@ func (f *Inference) Evidence() []string {
 		return []string{"no record to go by"}
 	case f.wide > 0:
 		return f.wideEvidence(m, sure)
+	case f.big > 0:
+		return []string{fmt.Sprintf("%s addresses over 32 bits, none of them in a blob: 64-bit words; "+
+			"what shifts do there cannot be told", group(f.big))}
 	case f.high > 0:
 		all := []string{fmt.Sprintf("%s addresses of 32 bits with the uppermost set, none wider: 32-bit words",
 			group(f.high))}
@@ -109,10 +118,8 @@ func (f *Inference) Evidence() []string {
 		}
 		return append(all, "nothing is lost on 32-bit words")
 	}
-	return []string{
-		fmt.Sprintf("no address in %s records has more than 31 bits: 32-bit words,", group(f.records)),
-		"or a 64-bit program at low addresses; either way nothing was lost",
-	}
+	return []string{fmt.Sprintf("no address in %s records has more than 31 bits: 32-bit words, "+
+		"or a 64-bit program at low addresses, with nothing lost either way", group(f.records))}
 }
 
 func (f *Inference) wideEvidence(m codec.Machine, sure bool) []string {

@@ -129,7 +129,7 @@ func (s *Scanner) findLeadIn(limit int) (at int, kind Kind) {
 				return limit, Bare
 			}
 			if limit-at == 2 && s.buf[at+1] != 'm' && s.buf[at+1] != 'b' {
-				return limit, Bare
+				continue // the second of them may be a '~', too
 			}
 			return at, Bare
 		}

@@ -118,6 +118,7 @@ var logs = []struct {
 	{name: "one character glued to a full group", want: []event{ok, text("X\n")}},
 	{name: "minus glued to a full group", want: []event{ok, text("-freed\n")}},
 	{name: "tildes", want: []event{text("~~~m~#~b ~m"), ok, text("~")}},
+	{name: "tildes before a lead-in", want: []event{text("~"), ok, text("~~"), two, text("~m~b~"), ok, text("\n")}},
 	{name: "lead-in twice", want: []event{rec("~m#", "reject short"), ok}},
 	{name: "lead-in in prose", want: []event{text("grep '"), rec("~m#", "reject short"), text("' log\n")}},
 	{name: "lead-in at the end", want: []event{text("x"), rec("~m#", "reject short")}},

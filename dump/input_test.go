@@ -1,0 +1,198 @@
+package dump_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/lwsbt/lwsbt/dump"
+)
+
+func gzipped(t *testing.T, data []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func zstded(t *testing.T, data []byte) []byte {
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.EncodeAll(data, nil)
+}
+
+// A log is the same log however it is stored and whatever its file is called.
+func TestInput(t *testing.T) {
+	log := []byte(strings.Repeat("x "+readme+"\n", 5000))
+	twice := append(gzipped(t, log[:40000]), gzipped(t, log[40000:])...)
+	for _, c := range []struct {
+		name, compression string
+		data, want        []byte
+	}{
+		{"plain.log", "", log, log},
+		{"a gzip.log", "gzip", gzipped(t, log), log},
+		{"two gzips after each other", "gzip", twice, log},
+		{"a zstd.gz", "zstd", zstded(t, log), log},
+		{"empty", "", nil, nil},
+		{"one byte", "", []byte{0x1f}, []byte{0x1f}},
+		{"three bytes", "", []byte{0x28, 0xb5, 0x2f}, []byte{0x28, 0xb5, 0x2f}},
+		{"empty gzip", "gzip", gzipped(t, nil), nil},
+	} {
+		path := filepath.Join(t.TempDir(), c.name)
+		if err := os.WriteFile(path, c.data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file, err := dump.Open(path, nil)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		stdin, err := dump.Open(dump.Stdin, bytes.NewReader(c.data))
+		if err != nil {
+			t.Errorf("%s from stdin: %v", c.name, err)
+			continue
+		}
+		if file.Size != int64(len(c.data)) || stdin.Size != -1 || file.Name != path || stdin.Name != "<stdin>" {
+			t.Errorf("%s: sizes %d and %d, names %q and %q", c.name, file.Size, stdin.Size, file.Name, stdin.Name)
+		}
+		for _, in := range []*dump.Input{file, stdin} {
+			got, err := io.ReadAll(in)
+			if err != nil || !bytes.Equal(got, c.want) || in.Compression != c.compression || in.Stored() != int64(len(c.data)) {
+				t.Errorf("%s as %s: %d bytes, compression %q, %d stored, error %v",
+					c.name, in.Name, len(got), in.Compression, in.Stored(), err)
+			}
+			if err := in.Close(); err != nil {
+				t.Errorf("%s as %s: closing: %v", c.name, in.Name, err)
+			}
+		}
+	}
+}
+
+// What was in a damaged log before the damage is read, and then there is an error.
+func TestDamagedInput(t *testing.T) {
+	log := []byte(strings.Repeat("x "+readme+"\n", 50000))
+	for name, data := range map[string][]byte{
+		"gzip: ": gzipped(t, log)[:3000],
+		"zstd: ": zstded(t, log)[:150],
+	} {
+		in, err := dump.NewInput(bytes.NewReader(data), "cut.log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc := dump.NewScanner(in, in.Name)
+		for sc.Next() {
+		}
+		if err := sc.Err(); err == nil || !strings.HasPrefix(err.Error(), "cut.log: "+name) {
+			t.Errorf("%s cut: error %v", name, err)
+		}
+		if name == "gzip: " && sc.Tally().Read < 1000 {
+			t.Errorf("%s cut: %d records read before the cut", name, sc.Tally().Read)
+		}
+	}
+	if _, err := dump.NewInput(strings.NewReader("\x1f\x8bnot gzip at all"), "bad.log"); err == nil {
+		t.Error("a gzip header that is none: no error")
+	}
+	for _, path := range []string{t.TempDir(), filepath.Join(t.TempDir(), "missing")} {
+		if _, err := dump.Open(path, nil); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: error %v", path, err)
+		}
+	}
+}
+
+// A follower sees what is written while it reads, a file cut short, and one that has
+// taken the name.
+func TestFollow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	write := func(flag int, text string) {
+		f, err := os.OpenFile(path, os.O_WRONLY|flag, 0o600)
+		if err == nil {
+			_, err = f.WriteString(text)
+		}
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(os.O_CREATE, "first "+readme[:9])
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	in, err := dump.Follow(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	found := make(chan string)
+	go func() {
+		defer close(found)
+		sc := dump.NewScanner(in, in.Name)
+		for sc.Next() {
+			found <- says(sc.Record())
+		}
+		if err := sc.Err(); err != nil {
+			found <- err.Error()
+		}
+	}()
+	expect := func(what, want string) {
+		t.Helper()
+		select {
+		case got := <-found:
+			if got != want {
+				t.Fatalf("%s: got %q, want %q", what, got, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s: nothing came", what)
+		}
+	}
+	select {
+	case got := <-found:
+		t.Fatalf("half a record was taken for one: %q", got)
+	case <-time.After(250 * time.Millisecond):
+	}
+	write(os.O_APPEND, readme[9:]+"\n")
+	expect("the other half", readmeSays)
+	write(os.O_TRUNC, twoPads+"\n")
+	expect("cut short and written anew", "size=9 pcs=10")
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	write(os.O_CREATE, readme+"\n")
+	expect("another file by this name", readmeSays)
+	write(os.O_APPEND, readme[:20])
+	time.Sleep(300 * time.Millisecond)
+	cancel()
+	expect("what stood there at the end", "cut 2 of 4 pcs=406651,406852")
+	if got, more := <-found; more {
+		t.Errorf("after the end: %q", got)
+	}
+}
+
+func TestFollowRefuses(t *testing.T) {
+	dir := t.TempDir()
+	packed := filepath.Join(dir, "packed")
+	if err := os.WriteFile(packed, gzipped(t, []byte(readme)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, packed, dump.Stdin, filepath.Join(dir, "missing")} {
+		if in, err := dump.Follow(context.Background(), path); err == nil {
+			in.Close()
+			t.Errorf("%s: no error", path)
+		}
+	}
+}
