@@ -13,7 +13,7 @@ var mutants = []Mutant{
 	{Name: "lenient-refuses-blanks", Bug: "lenient reading refuses blanks and tabs"},
 	{Name: "lenient-refuses-line-ends", Bug: "lenient reading refuses CR and LF"},
 	{Name: "lenient-refuses-no-padding", Bug: "lenient reading wants padding"},
-	{Name: "lenient-stops-at-others", Bug: "lenient reading ends at a character that is not base64, as lws's does"},
+	{Name: "lenient-stops-at-others", Bug: "lenient reading ends at a character of no alphabet"},
 	{Name: "lenient-drops-single", Bug: "lenient reading drops a single character left over"},
 	{Name: "decoded-blank-at-end", Bug: "a blank at the end of a ~b# line is refused"},
 	{Name: "decoded-33-addresses", Bug: "a ~b# line may have more than 32 addresses"},

@@ -35,6 +35,8 @@ func commands() []command {
 	return []command{
 		listCommand,
 		coverageCommand,
+		mutantsCommand,
+		matrixCommand,
 		serveCommand,
 		stacksCommand,
 		benchCommand,

@@ -1,0 +1,233 @@
+package conformance
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"hash/fnv"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/gen"
+)
+
+// MatrixEncoder is what one encoder made of many stacks.
+type MatrixEncoder struct {
+	Name  string
+	Word  int
+	Blobs []MatrixBlob
+}
+
+// MatrixBlob is one of them.
+type MatrixBlob struct {
+	ID   string
+	In   Value // what was to be encoded
+	Blob []byte
+}
+
+// hash tells whether a recording was made from the same blobs.
+func (e *MatrixEncoder) hash() string {
+	h := fnv.New64a()
+	for _, b := range e.Blobs {
+		fmt.Fprintf(h, "%s %x\n", b.In, b.Blob)
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// ownEncoders are rows of the matrix beside the recorded ones: what new encoders
+// SHOULD write (BT-MACH-4), and our searches.
+var ownEncoders = []struct {
+	name    string
+	machine codec.Machine
+	search  codec.Search
+}{
+	{"ours-exact64-lws", codec.Exact64, codec.Lws},
+	{"ours-exact64-best", codec.Exact64, codec.Best},
+	{"ours-wrap64-best", codec.Wrap64, codec.Best},
+	{"ours-exact32-lws", codec.Exact32, codec.Lws},
+	{"ours-exact32-best", codec.Exact32, codec.Best},
+}
+
+// MatrixEncoders are the encoders that set has recordings of, a file each, and
+// our own on the stacks of [gen.VectorStacks].
+func MatrixEncoders(set *Set) ([]MatrixEncoder, error) {
+	var all []MatrixEncoder
+	for _, v := range set.Vectors {
+		if v.In == nil || v.Blob == nil || v.Head.Platform == "" {
+			continue
+		}
+		name := strings.TrimSuffix(path.Base(v.File), ".btv")
+		if len(all) == 0 || all[len(all)-1].Name != name {
+			all = append(all, MatrixEncoder{Name: name, Word: v.Machine.Word()})
+		}
+		e := &all[len(all)-1]
+		id := strings.TrimPrefix(v.ID, v.Head.Platform+"/")
+		e.Blobs = append(e.Blobs, MatrixBlob{id, *v.In, v.Blob})
+	}
+	for _, own := range ownEncoders {
+		e := MatrixEncoder{Name: own.name, Word: own.machine.Word()}
+		for _, s := range gen.VectorStacks(e.Word, 1) {
+			blob, err := codec.AppendBlob(nil, &s.Stack, own.machine, own.search)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", own.name, s.ID, err)
+			}
+			e.Blobs = append(e.Blobs, MatrixBlob{s.ID, Value{s.Stack.Size, s.Stack.PCs}, blob})
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// MatrixCell is how one decoder read one encoder's blobs.
+type MatrixCell struct {
+	Encoder string
+	Hash    string // of the blobs
+	Exact   int    // all values came out as they had gone in
+	Low     int    // of values over 31 bits only the low 31 did
+	Wrong   int    // other values, or another depth
+	Reject  int
+	Crash   int // or a hang
+	Failed  []string
+}
+
+// maxFailed is how many IDs a cell keeps of blobs that were not read.
+const maxFailed = 3
+
+// Fails is how many blobs the decoder could not read.
+func (c *MatrixCell) Fails() int { return c.Wrong + c.Reject + c.Crash }
+
+// add counts an answer to a blob.
+func (c *MatrixCell) add(b *MatrixBlob, a Answer) {
+	switch {
+	case a.Outcome == OK && a.Value.Equal(b.In):
+		c.Exact++
+		return
+	case a.Outcome == OK && lowEqual(a.Value, b.In):
+		c.Low++
+		return
+	case a.Outcome == OK:
+		c.Wrong++
+	case a.Outcome == Reject:
+		c.Reject++
+	default:
+		c.Crash++
+	}
+	if len(c.Failed) < maxFailed {
+		c.Failed = append(c.Failed, b.ID)
+	}
+}
+
+// lowEqual says whether the low 31 bits of all values are the same: what every
+// machine keeps. (BT-LOSS-1)
+func lowEqual(a, b Value) bool {
+	low := func(x, y uint64) bool { return (x^y)&(1<<31-1) == 0 }
+	return low(a.Size, b.Size) && slices.EqualFunc(a.PCs, b.PCs, low)
+}
+
+// MatrixDecoder is a column: a decoder, and how it read each encoder.
+type MatrixDecoder struct {
+	Name  string
+	About string // name, version and machines that the testee gave
+	Cells []MatrixCell
+}
+
+// ReadMatrix has a testee read what all encoders wrote.
+func ReadMatrix(name string, encoders []MatrixEncoder, start Starter) (*MatrixDecoder, error) {
+	t, err := start()
+	if err != nil {
+		return nil, err
+	}
+	hello := t.Hello()
+	d := &MatrixDecoder{Name: name, About: hello.Name + " " + hello.Version}
+	word := 64
+	if len(hello.Machines) == 1 {
+		word = hello.Machines[0].Word()
+		d.About += " " + hello.Machines[0].String()
+	}
+	for i := range encoders {
+		e := &encoders[i]
+		requests := make([]Request, len(e.Blobs))
+		for n := range e.Blobs {
+			requests[n] = Request{Op: OpDecode, Data: e.Blobs[n].Blob, Word: word}
+		}
+		cell := MatrixCell{Encoder: e.Name, Hash: e.hash()}
+		for from := 0; from < len(requests); from += batch {
+			answers, err := t.Ask(requests[from:min(from+batch, len(requests))])
+			if err != nil {
+				return nil, err
+			}
+			for n, a := range answers {
+				cell.add(&e.Blobs[from+n], a)
+			}
+		}
+		d.Cells = append(d.Cells, cell)
+	}
+	return d, t.Close()
+}
+
+//go:embed matrix/*.tsv
+var recordedMatrix embed.FS
+
+// RecordedMatrix are the decoders that were recorded.
+func RecordedMatrix() ([]*MatrixDecoder, error) {
+	files, err := recordedMatrix.ReadDir("matrix")
+	if err != nil {
+		return nil, err
+	}
+	var all []*MatrixDecoder
+	for _, f := range files {
+		text, err := recordedMatrix.ReadFile("matrix/" + f.Name())
+		if err != nil {
+			return nil, err
+		}
+		d, err := parseMatrix("conformance/matrix/"+f.Name(), text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+const matrixHead = "encoder\tblobs' hash\texact\tlow 31\twrong\treject\tcrash\tfailed, for example"
+
+// AppendMatrix appends a recording: a line that says who was asked, then a line
+// an encoder, with tabs between.
+func AppendMatrix(dst []byte, d *MatrixDecoder) []byte {
+	dst = fmt.Appendf(dst, "decoder\t%s\t%s\n%s\n", d.Name, d.About, matrixHead)
+	for _, c := range d.Cells {
+		dst = fmt.Appendf(dst, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", c.Encoder, c.Hash, c.Exact, c.Low, c.Wrong,
+			c.Reject, c.Crash, strings.Join(c.Failed, " "))
+	}
+	return dst
+}
+
+func parseMatrix(file string, text []byte) (*MatrixDecoder, error) {
+	lines := bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+	head := strings.Split(string(lines[0]), "\t")
+	if len(head) != 3 || head[0] != "decoder" {
+		return nil, &ParseError{file, 1, "expected decoder, a name, and what it is, with tabs between"}
+	}
+	if len(lines) < 2 || string(lines[1]) != matrixHead {
+		return nil, &ParseError{file, 2, fmt.Sprintf("expected %q", matrixHead)}
+	}
+	d := &MatrixDecoder{Name: head[1], About: head[2]}
+	for i, line := range lines[2:] {
+		words := strings.Split(string(line), "\t")
+		if len(words) != 8 {
+			return nil, &ParseError{file, i + 3, fmt.Sprintf("%d columns, expected 8", len(words))}
+		}
+		c := MatrixCell{Encoder: words[0], Hash: words[1], Failed: strings.Fields(words[7])}
+		for n, field := range []*int{&c.Exact, &c.Low, &c.Wrong, &c.Reject, &c.Crash} {
+			var err error
+			if *field, err = strconv.Atoi(words[n+2]); err != nil {
+				return nil, &ParseError{file, i + 3, fmt.Sprintf("column %d is %q, expected a number", n+3, words[n+2])}
+			}
+		}
+		d.Cells = append(d.Cells, c)
+	}
+	return d, nil
+}

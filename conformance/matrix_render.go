@@ -1,0 +1,120 @@
+package conformance
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Cell finds how the decoder read an encoder's blobs; stale says that it was
+// recorded from other ones. It is nil if there is no recording.
+func (d *MatrixDecoder) Cell(e *MatrixEncoder) (c *MatrixCell, stale bool) {
+	for i := range d.Cells {
+		if d.Cells[i].Encoder == e.Name {
+			return &d.Cells[i], d.Cells[i].Hash != e.hash()
+		}
+	}
+	return nil, false
+}
+
+// cellText is what a table says of it.
+func cellText(c *MatrixCell, stale bool) string {
+	switch {
+	case c == nil:
+		return "?"
+	case stale:
+		return "old"
+	case c.Fails() > 0:
+		return strconv.Itoa(c.Fails())
+	case c.Low > 0:
+		return "~"
+	}
+	return "ok"
+}
+
+// column is decoders of which the table says the same.
+type column struct {
+	names []string
+	texts []string // a row each
+}
+
+// RenderMatrix draws the matrix: encoders down, decoders across, those that come
+// to the same in one column. It returns how many cells are without a
+// recording or have an old one.
+func RenderMatrix(w io.Writer, encoders []MatrixEncoder, decoders []*MatrixDecoder, colour bool) (gaps int, err error) {
+	var columns []column
+	for _, d := range decoders {
+		c := column{names: []string{d.Name}}
+		for i := range encoders {
+			cell, stale := d.Cell(&encoders[i])
+			c.texts = append(c.texts, cellText(cell, stale))
+			if cell == nil || stale {
+				gaps++
+			}
+		}
+		same := slices.IndexFunc(columns, func(o column) bool { return slices.Equal(o.texts, c.texts) })
+		if same >= 0 {
+			columns[same].names = append(columns[same].names, d.Name)
+		} else {
+			columns = append(columns, c)
+		}
+	}
+	out := &stickyWriter{w: w}
+	t := NewTable(out, 1)
+	header := []string{"encoder", "blobs"}
+	for i := range columns {
+		header = append(header, letter(i))
+	}
+	t.Header(header)
+	for n := range encoders {
+		e := &encoders[n]
+		row := []string{e.Name, strconv.Itoa(len(e.Blobs))}
+		for _, c := range columns {
+			text := c.texts[n]
+			switch {
+			case text == "ok":
+				text = paint(text, green, colour)
+			case text != "~":
+				text = paint(text, red, colour)
+			}
+			row = append(row, text)
+		}
+		if err := t.Append(row); err != nil {
+			return gaps, err
+		}
+	}
+	if err := t.Render(); err != nil {
+		return gaps, err
+	}
+	fmt.Fprintln(out, "ok: all blobs read as they were meant; ~: of values over 31 bits the low 31;")
+	fmt.Fprintln(out, "a number: so many blobs not read. Decoders, alike in a column:")
+	for i, c := range columns {
+		fmt.Fprintf(out, "  %s  %s\n", letter(i), wrapNames(c.names, 5))
+	}
+	return gaps, out.err
+}
+
+func letter(i int) string { return string(rune('A' + i)) }
+
+// wrapNames puts names on lines of up to Width, those after the first indented.
+func wrapNames(names []string, indent int) string {
+	var b strings.Builder
+	n := indent
+	for i, name := range names {
+		if i > 0 {
+			b.WriteString(",")
+			n++
+			if n+1+len(name) >= Width {
+				b.WriteString("\n" + strings.Repeat(" ", indent-1))
+				n = indent - 1
+			}
+			b.WriteString(" ")
+			n++
+		}
+		b.WriteString(name)
+		n += len(name)
+	}
+	return b.String()
+}
