@@ -39,7 +39,7 @@ func everyNth(n int, all [][]byte) [][]byte {
 func vectorFiles(t testing.TB) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	for _, dir := range []string{"../conformance/vectors"} { // TEMP
+	for _, dir := range []string{"../conformance/vectors", "../ref-c/vectors"} {
 		names, err := filepath.Glob(filepath.Join(dir, "*.btv"))
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: no .btv files (%v)", dir, err)
@@ -76,7 +76,7 @@ func vectorBlobs(t testing.TB) [][]byte {
 		}
 	}
 	if len(blobs) == 0 {
-		//TEMP t.Fatal("no hex: line in any vector")
+		t.Fatal("no hex: line in any vector")
 	}
 	return blobs
 }

@@ -1,0 +1,109 @@
+package fuzz
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/corpus"
+)
+
+// Any text as a .btv file: vectors, or an error that names a line of it. Vectors
+// are the same after writing and reading again.
+func FuzzBTV(f *testing.F) {
+	seed(f, btvSeeds(f))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		vectors, err := conformance.Parse("x.btv", text)
+		if err != nil {
+			var e *conformance.ParseError
+			if !errors.As(err, &e) || e.Row < 1 || e.Row > bytes.Count(text, []byte("\n"))+1 || e.Msg == "" {
+				t.Fatalf("%q: an error without its place: %#v", text, err)
+			}
+			return
+		}
+		if len(vectors) == 0 {
+			return
+		}
+		once := conformance.AppendBTV(nil, vectors[0].Head, vectors)
+		again, err := conformance.Parse("again.btv", once)
+		if err != nil {
+			t.Fatalf("%q was written as %q: %v", text, once, err)
+		}
+		if twice := conformance.AppendBTV(nil, again[0].Head, again); !bytes.Equal(once, twice) {
+			t.Fatalf("%q was written as %q, then as %q", text, once, twice)
+		}
+	})
+}
+
+// btvSeeds are vector files, cut down to their heads and a few records.
+func btvSeeds(t testing.TB) [][]byte {
+	var seeds [][]byte
+	for _, text := range vectorFiles(t) {
+		records := strings.Split(string(text), "\n\n")
+		for i := 1; i < len(records) && i < 400; i += 1 + len(records)/8 {
+			seeds = append(seeds, []byte(records[0]+"\n\n"+records[i]+"\n"))
+		}
+	}
+	return seeds
+}
+
+// Any lines of BTP/1: each is answered by a line, until one is an error that
+// names it.
+func FuzzBTP(f *testing.F) {
+	seed(f, btpSeeds())
+	f.Fuzz(func(t *testing.T, in []byte) {
+		testee, err := conformance.Codec()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		err = conformance.Serve(testee, bytes.NewReader(in), &out)
+		if out.Len() > 0 && !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
+			t.Fatalf("%q: an answer without its line end: %q", in, out.Bytes())
+		}
+		asked := strings.Split(string(in), "\n")
+		if asked[len(asked)-1] == "" {
+			asked = asked[:len(asked)-1]
+		}
+		if quit := slices.Index(asked, "quit"); quit >= 0 {
+			asked = asked[:quit]
+		}
+		answered := strings.Count(out.String(), "\n")
+		var e *conformance.ParseError
+		switch {
+		case err == nil:
+			if answered != len(asked) {
+				t.Fatalf("%q: %d lines, %d answers: %q", in, len(asked), answered, out.String())
+			}
+		case !errors.As(err, &e) || e.Row != answered+1 || e.Row > len(asked):
+			t.Fatalf("%q: %d answers, then %#v", in, answered, err)
+		}
+		for i, answer := range strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n") {
+			verb, _, _ := strings.Cut(answer, " ")
+			if answered > 0 && !slices.Contains([]string{"hello", "ok", "reject", "blob", "text", "part", "skip"}, verb) {
+				t.Fatalf("%q is answered by %q", asked[i], answer)
+			}
+		}
+	})
+}
+
+func btpSeeds() [][]byte {
+	seeds := [][]byte{
+		[]byte("hello btp=1\nquit\n"),
+		[]byte("encode 9 machine=wrap64 search=lws size=7520 pcs=406651,406852\n"),
+		[]byte("encode 9 machine=exact32 size=0 pcs=-\n"),
+		[]byte("end 3 ffff00100004 word=64\nsalvage 4 205d0199442e\n"),
+		[]byte("mline 1 7e6d23494630426d555175674e436b67436e6b686441597051613677414156 reading=strict\n"),
+		[]byte("mline 1 4946 reading=lenient word=32\nbline 2 7e6223\n"),
+		[]byte("format 1 size=5 pcs=1\nformat 2 blob=00100004\n"),
+		[]byte("decode\n"), []byte("sing 4\n"), []byte("hello btp=2\n"),
+	}
+	for _, b := range corpus.Blobs() {
+		r := conformance.Request{Op: conformance.OpDecode, Data: b.Blob, Word: 64}
+		seeds = append(seeds, []byte(strings.Replace(r.Describe(), " ", " 7 ", 1)+"\n"))
+	}
+	return seeds
+}
