@@ -1,5 +1,7 @@
 package codec
 
+import "encoding/binary"
+
 // Decode reads a blob, its length included, into s: every value as the bits say
 // it, modulo 2^64. Use it wherever the encoder's word is not known; what a
 // 32-bit encoder wrote is right as it is, or modulo 2^32.
@@ -16,9 +18,11 @@ func Decode32(s *Stack, blob []byte) error {
 }
 
 func decode(s *Stack, blob []byte, word uint) error {
-	if err := checkLength(blob); err != nil {
-		s.reset()
-		return err
+	if len(blob) < MinBlob || int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:])) != len(blob) {
+		if err := checkLength(blob); err != nil {
+			s.reset()
+			return err
+		}
 	}
 	var short [8]byte
 	b := padded(blob, &short)
@@ -27,7 +31,7 @@ func decode(s *Stack, blob []byte, word uint) error {
 	if depth == 0 {
 		depth = resolveDepth(s, b, end, word)
 	}
-	if s.read(b, end, depth, word) < 0 {
+	if _, pos := s.read(b, end, depth, word); pos < 0 {
 		s.reset()
 		return diagnose(b, end, depth, word)
 	}
@@ -37,11 +41,11 @@ func decode(s *Stack, blob []byte, word uint) error {
 // resolveDepth tells an empty stack from one of 32 frames, both written as
 // depth 0, by what follows. It uses s as scratch. (BT-DEPTH-2)
 func resolveDepth(s *Stack, b []byte, end int, word uint) int {
-	pos := s.read(b, end, 0, word)
+	_, pos := s.read(b, end, 0, word)
 	if pos >= 0 && end-pos < 8 {
 		return 0
 	}
-	if s.read(b, end, MaxDepth, word) >= 0 {
+	if _, pos := s.read(b, end, MaxDepth, word); pos >= 0 {
 		return MaxDepth
 	}
 	if pos >= 0 || end < 8*minDeepest {
@@ -57,76 +61,89 @@ func (s *Stack) reset() {
 // fullCount is the count that 6 bits mean: 0 stands for 64. (BT-COUNT-2)
 func fullCount(c uint) uint { return (c-1)&63 + 1 }
 
-// read decodes depth frames and the size from b, whose bits end at end. It
-// returns the bit after the size, or -1 if anything was amiss; it leaves to
-// diagnose to say what.
-func (s *Stack) read(b []byte, end, depth int, word uint) int {
-	n, pos := s.readFrames(b, end, depth, word)
-	if n < depth {
-		return -1
-	}
-	w := window(b, pos)
-	count := fullCount(uint(w >> (64 - countWidth)))
-	v := w << countBits >> (64 - count)
-	if countBits+count > windowBits {
-		v = bitsAt(b, pos+countBits, count)
-	}
-	pos += int(countBits + count + spillWidth)
-	if pos > end || count > word {
-		return -1
-	}
-	s.Size = v
-	if count > 32 {
-		wrap, zero := wideMarks(v, count)
-		s.Marks.HurtSize = wrap || zero
-	}
-	return pos
-}
-
-// readFrames decodes up to depth frames and returns how many were whole and
-// sound, and the bit after the last of them.
+// read decodes depth frames and the size from b, whose bits end at end, at least
+// 16 bits before the end of b. It returns how many frames were whole and sound,
+// and the bit after the size, or -1 if anything was amiss; it leaves to diagnose
+// to say what.
 //
-// A frame is read from one window where its value ends in it (values up to 48
-// bits in literals, 42 in deltas), else from two. Kinds follow no pattern that a
-// processor could learn, so literal and delta take the same path: a literal is
-// added to a base of 0.
-func (s *Stack) readFrames(b []byte, end, depth int, word uint) (n, pos int) {
+// Each value is read from one window, as far as it ends in it. What takes the
+// time is the way from one frame's place to the next, which leads through its
+// count; so that is kept short, and all else happens beside it.
+func (s *Stack) read(b []byte, end, depth int, word uint) (n, pos int) {
 	if cap(s.PCs) < MaxDepth {
 		s.PCs = make([]uint64, 0, MaxDepth)
 	}
 	s.PCs = s.PCs[:depth]
+	s.Marks = Marks{}
+	hurt := uint32(0) // Marks.Hurt, kept at hand
 	pcs := (*[MaxDepth]uint64)(s.PCs[:MaxDepth])
 	mask := ^uint64(0) >> (64 - word)
-	s.Marks = Marks{}
+	last := len(b) - 8
 	pos = depthBits
-	for n = 0; n < depth; n++ {
-		w := window(b, pos)
-		delta := uint(w >> 63)    // 1 for a delta, 0 for a literal
-		back := int(w >> 59 & 7)  // frames back, less one; means nothing in a literal
-		isDelta := -uint64(delta) // all ones for a delta
-		neg := -(w >> 57 & 1) & isDelta
-		head := literalHead + (deltaHead-literalHead)*delta
-		count := fullCount(uint(w>>(56-(deltaHead-literalHead)*delta)) & 63)
-
-		var v uint64
-		if head+count <= windowBits {
-			v = w << head >> (64 - count)
-		} else {
-			v = bitsAt(b, pos+int(head), count)
+	for ; n < depth; n++ {
+		off := min(pos>>3, last)
+		w := binary.BigEndian.Uint64(b[off:]) << (uint(pos-8*off) & 63)
+		if w>>63 == 0 { // literal
+			v := w << literalHead
+			count := uint(w >> (64 - literalHead + spillWidth) & 63)
+			if count-1 < windowBits-literalHead {
+				v >>= (64 - count) & 63
+			} else {
+				count = fullCount(count)
+				v = bitsAt(b, pos+literalHead, count)
+			}
+			pos += int(literalHead + count + spillWidth)
+			if pos > end || count > word {
+				break
+			}
+			if count > 32 {
+				hurt |= s.Marks.mark(n, v, count)
+			}
+			pcs[n&(MaxDepth-1)] = v
+			continue
 		}
-		next := pos + int(head+count+spillWidth)
-
-		noBase := delta &^ (uint(back-n) >> 63) // delta, and back >= n
-		if noBase != 0 || next > end || count > word {
+		v := w << deltaHead
+		count := uint(w >> (64 - deltaHead + spillWidth) & 63)
+		if count-1 < windowBits-deltaHead {
+			v >>= (64 - count) & 63
+		} else {
+			count = fullCount(count)
+			v = bitsAt(b, pos+deltaHead, count)
+		}
+		pos += int(deltaHead + count + spillWidth)
+		base := n - 1 - int(w>>(64-backEnd)&(maxBack-1))
+		if pos > end || count > word || base < 0 {
 			break
 		}
-		pos = next
-		base := (n - 1 - back) & (MaxDepth - 1)
-		if count > 32 {
-			s.Marks.mark(n, v, count)
+		if hurt != 0 {
+			hurt |= hurt >> (base & (MaxDepth - 1)) & 1 << (n & (MaxDepth - 1))
 		}
-		s.Marks.Hurt |= (s.Marks.Hurt >> base & uint32(delta)) << n
-		pcs[n] = (pcs[base]&isDelta + (v ^ neg) - neg) & mask
+		if count > 32 {
+			hurt |= s.Marks.mark(n, v, count)
+		}
+		subtract := -(w >> (64 - signEnd) & 1) // all ones if so
+		pcs[n&(MaxDepth-1)] = (pcs[base&(MaxDepth-1)] + (v ^ subtract) - subtract) & mask
 	}
+	s.Marks.Hurt = hurt
+	if n < depth {
+		return n, -1
+	}
+
+	off := min(pos>>3, last)
+	w := binary.BigEndian.Uint64(b[off:]) << (uint(pos-8*off) & 63)
+	count := fullCount(uint(w >> (64 - countWidth)))
+	size := w << countBits >> ((64 - count) & 63)
+	if countBits+count > windowBits {
+		size = bitsAt(b, pos+countBits, count)
+	}
+	pos += int(countBits + count + spillWidth)
+	if pos > end || count > word {
+		return n, -1
+	}
+	if count > 32 {
+		wrap, zero := wideMarks(size, count)
+		s.Marks.HurtSize = wrap || zero
+	}
+	s.Size = size
 	return n, pos
 }

@@ -51,35 +51,43 @@ func AppendBlob(dst []byte, s *Stack, m Machine, how Search) ([]byte, error) {
 	dst = slices.Grow(dst, MaxBlob+8)
 	w := bitWriter{buf: dst[start : start+MaxBlob+8]}
 	w.put(uint64(len(s.PCs)&(MaxDepth-1))<<spillWidth, depthBits) // 32 is written 0 (BT-DEPTH-2)
-	for n, pc := range s.PCs {
-		c := choose(s.PCs, n, m, how)
-		if c.back == 0 {
-			w.value(0, kindWidth+spillWidth, pc, m)
-			continue
-		}
-		// kind, back and sign with their spill bits
-		head := uint64(1)<<7 | uint64(c.back-1)<<3 | c.sign<<1
-		w.value(head, deltaHead-countBits, c.delta, m)
+	search := newSearch(s.PCs, m, how)
+	for n := range s.PCs {
+		w.form(search.choose(n), m)
 	}
-	w.value(0, 0, s.Size, m)
+	w.form(sizeForm(s.Size), m)
 	end := start + len(w.finish())
 	n := end - start + lengthBytes
 	return append(dst[:end], byte(n>>8), byte(n)), nil
 }
 
-// value writes headBits bits of head, then count and value of v. (BT-COUNT-1)
-func (w *bitWriter) value(head uint64, headBits uint, v uint64, m Machine) {
-	count := significant(v)
-	head = head<<countBits | uint64(count&63)<<spillWidth
-	headBits += countBits
-	wire := m.Wire(v)
-	if headBits+count+spillWidth <= windowBits {
-		w.put((head<<count|wire)<<spillWidth|m.spill(v), headBits+count+spillWidth)
+// form is how a frame or the size is written.
+type form struct {
+	head     uint64 // what stands before the count: kind, back and sign with their spill bits
+	headBits uint   // how many bits that is
+	count    uint
+	value    uint64
+}
+
+// bits is how many bits the form takes.
+func (f form) bits() int { return int(f.headBits + countBits + f.count + spillWidth) }
+
+func sizeForm(size uint64) form { return form{count: significant(size), value: size} }
+
+// form writes f as machine m does. (BT-COUNT-1, BT-COUNT-2)
+func (w *bitWriter) form(f form, m Machine) {
+	wire, spill := f.value, uint64(0)
+	if m != Exact64 && m != Exact32 {
+		wire, spill = m.lose(f.value, f.count)
+	}
+	head := f.head<<countBits | uint64(f.count&63)<<spillWidth
+	if n := uint(f.bits()); n <= windowBits {
+		w.put((head<<(f.count&63)|wire)<<spillWidth|spill, n)
 		return
 	}
-	w.put(head, headBits)
-	w.putWide(wire, count)
-	w.put(m.spill(v), spillWidth)
+	w.put(head, f.headBits+countBits)
+	w.putWide(wire, f.count)
+	w.put(spill, spillWidth)
 }
 
 // BlobBits is how many bits the fields of s take, before padding and length;
@@ -88,13 +96,10 @@ func BlobBits(s *Stack, m Machine, how Search) (int, error) {
 	if err := s.fits(m); err != nil {
 		return 0, err
 	}
-	n := depthBits + countBits + int(significant(s.Size)) + spillWidth
-	for i, pc := range s.PCs {
-		if c := choose(s.PCs, i, m, how); c.back == 0 {
-			n += literalHead + int(significant(pc)) + spillWidth
-		} else {
-			n += deltaHead + int(significant(c.delta)) + spillWidth
-		}
+	n := depthBits + sizeForm(s.Size).bits()
+	search := newSearch(s.PCs, m, how)
+	for i := range s.PCs {
+		n += search.choose(i).bits()
 	}
 	return n, nil
 }
@@ -125,78 +130,29 @@ func (s *Stack) fits(m Machine) error {
 // zero. (BT-COUNT-1)
 func significant(v uint64) uint { return uint(bits.Len64(v | 1)) }
 
-// choice is how a frame is written: as a literal if back is 0, else as a delta
-// from the frame that many before it.
-type choice struct {
-	back  int
-	sign  uint64 // 0 add, 1 subtract
-	delta uint64
-}
-
-// maxBack is how far back a base can be. (BT-DELTA-2)
-const maxBack = 1 << backWidth
-
-func choose(pcs []uint64, n int, m Machine, how Search) choice {
-	if how == Best {
-		return chooseBest(pcs, n, m)
+// choose decides how frame n is written: as a literal, or as a delta from the
+// nearest of the 8 frames before it.
+//
+// Search lws takes a base of index 0 for "none found", and counts two spill bits
+// too few when it weighs a delta against a literal (BT-SRCH-1). Search best
+// weighs their lengths, and of equal ones takes the literal, unless its count of
+// 64 is one that lws misreads (BT-SRCH-2).
+//
+// As in decoding, both forms take the same path: which it will be follows no
+// pattern that a processor could learn.
+func (s *search) choose(n int) form {
+	v := s.pcs[n]
+	back, delta := s.base(n)
+	asLiteral, asDelta := int(significant(v)), int(significant(delta))
+	gain := asLiteral - asDelta - s.handicap + asLiteral>>6&s.misread
+	// all ones for a delta
+	isDelta := -(uint64(-gain) >> 63 & (uint64(back-s.limit-n) >> 63))
+	sign := (v - s.pcs[n-back] - 1) >> 63 // 1 unless above the base
+	head := uint64(1)<<7 | uint64(back-1)<<3 | sign<<1
+	return form{
+		head:     head & isDelta,
+		headBits: literalHead - countBits + (deltaHead-literalHead)&uint(isDelta),
+		count:    uint(asLiteral ^ (asLiteral^asDelta)&int(isDelta)),
+		value:    v ^ (v^delta)&isDelta,
 	}
-	return chooseLws(pcs, n)
-}
-
-// chooseLws takes of the 8 frames before n, from the farthest on, the first
-// with the smallest difference; but lws then takes index 0 for "none found",
-// and counts two spill bits too few when it compares with a literal. (BT-SRCH-1)
-func chooseLws(pcs []uint64, n int) choice {
-	hit, delta, sign := nearest(pcs, n)
-	if hit <= 0 || significant(delta)+11 >= significant(pcs[n])+7 {
-		return choice{}
-	}
-	return choice{back: n - hit, sign: sign, delta: delta}
-}
-
-// nearest finds the base with the smallest difference, the farthest of several;
-// -1 if there is none. An equal base counts as subtracted.
-func nearest(pcs []uint64, n int) (hit int, delta, sign uint64) {
-	v := pcs[n]
-	hit, delta = -1, ^uint64(0)
-	first := max(0, n-maxBack)
-	for i, base := range pcs[first:n] {
-		d, borrow := bits.Sub64(v, base, 0)
-		d = (d ^ -borrow) + borrow // |v - base|
-		if d < delta {
-			delta, hit = d, first+i
-		}
-	}
-	if hit >= 0 && v <= pcs[hit] {
-		sign = 1
-	}
-	return hit, delta, sign
-}
-
-// chooseBest weighs a literal against the smallest delta from any of the 8
-// frames before n; on 64-bit machines one that wraps around 2^64 will do. Equal
-// lengths make a literal, unless its count of 64 is one that lws misreads.
-// (BT-SRCH-2)
-func chooseBest(pcs []uint64, n int, m Machine) choice {
-	v := pcs[n]
-	c := choice{delta: ^uint64(0)}
-	for back := min(n, maxBack); back > 0; back-- {
-		base := pcs[n-back]
-		d, sign := v-base, uint64(0)
-		if v <= base {
-			d, sign = base-v, 1
-		}
-		if m.Word() == 64 && -d < d {
-			d, sign = -d, 1-sign
-		}
-		if d < c.delta {
-			c = choice{back: back, sign: sign, delta: d}
-		}
-	}
-	count := significant(v)
-	literal, delta := literalHead+count, deltaHead+significant(c.delta)
-	if c.back == 0 || literal < delta || literal == delta && count != 64 {
-		return choice{}
-	}
-	return c
 }

@@ -47,7 +47,9 @@ const (
 	depthBits   = depthWidth + spillWidth
 	countBits   = countWidth + spillWidth
 	literalHead = kindWidth + spillWidth + countBits
-	deltaHead   = kindWidth + backWidth + signWidth + 3*spillWidth + countBits
+	backEnd     = kindWidth + spillWidth + backWidth
+	signEnd     = backEnd + spillWidth + signWidth
+	deltaHead   = signEnd + spillWidth + countBits
 
 	lengthBytes = lengthWidth / 8
 )
@@ -115,11 +117,12 @@ type bitWriter struct {
 
 // put writes the low width bits of v, 0 to windowBits; v has no bit above them.
 func (w *bitWriter) put(v uint64, width uint) {
-	w.acc |= v << (64 - w.n - width)
+	w.acc |= v << ((64 - w.n - width) & 63)
 	w.n += width
 	binary.BigEndian.PutUint64(w.buf[w.next:], w.acc)
-	w.next += int(w.n >> 3)
-	w.acc <<= w.n &^ 7
+	bytes := w.n >> 3
+	w.next += int(bytes)
+	w.acc = w.acc << (4 * bytes & 63) << (4 * bytes & 63) // up to 64
 	w.n &= 7
 }
 

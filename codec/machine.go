@@ -2,7 +2,6 @@ package codec
 
 import (
 	"fmt"
-	"math/bits"
 )
 
 // Machine is the kind of machine an encoder runs on: its word, and what its
@@ -59,20 +58,22 @@ func ParseMachine(name string) (Machine, error) {
 // count = significant bits of v: v itself, or what is left of it. The low 31
 // bits are always v's. v must fit the machine's word. (BT-MACH-2, BT-MACH-3)
 func (m Machine) Wire(v uint64) uint64 {
-	if v>>32 == 0 || !m.Lossy() {
+	if !m.Lossy() {
 		return v
 	}
-	low := v&(1<<31-1) | 1<<31 // bit 31 stands for every bit from 31 up
-	if m == Zero64 {
-		return low
-	}
-	return (low<<32 | low) & (1<<bits.Len64(v) - 1)
+	wire, _ := m.lose(v, significant(v))
+	return wire
 }
 
-// spill is the spill bit the machine's encoder writes after a value.
-func (m Machine) spill(v uint64) uint64 {
-	if (m == Wrap64 || m == Wrap32) && v>>31 != 0 {
-		return 1
+// lose is what a wrap or zero encoder writes of v, of count bits, and the spill
+// bit after it. Bit 31 stands for every bit from 31 up.
+func (m Machine) lose(v uint64, count uint) (wire, spill uint64) {
+	high := v >> 31
+	any := (high | -high) >> 63
+	low := v&(1<<31-1) | any<<31
+	if m == Zero64 || m == Zero32 {
+		return low, 0
 	}
-	return 0
+	unused := (64 - count) & 63
+	return (low<<32 | low) << unused >> unused, any
 }

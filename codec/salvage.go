@@ -1,7 +1,10 @@
 package codec
 
-// maxEmpty is the longest an empty stack can be before its length, in bytes.
-const maxEmpty = (depthBits + countBits + 64 + spillWidth + 7) / 8
+import "bytes"
+
+// maxEmpty is the longest cut of an empty stack, in bytes: its bits, and one byte
+// of its length.
+const maxEmpty = (depthBits+countBits+64+spillWidth+7)/8 + 1
 
 // Salvage reads what is certain of a blob whose end was cut off, as lws's own
 // dump cuts long ones. It fills s.PCs with the frames that are whole, and
@@ -23,8 +26,8 @@ func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 	if len(blob) == 0 || err.(*Error).Reason == ReasonEmpty && len(blob) == lengthBytes {
 		return 0, false, err
 	}
-	var short [8]byte
-	b, end := padded(blob, &short), 8*len(blob)
+	// The length's place, and room for a window.
+	b, end := append(bytes.Clone(blob), make([]byte, 8)...), 8*len(blob)
 	depth = int(b[0] >> (8 - depthWidth))
 	if depth == 0 {
 		if len(blob) <= maxEmpty {
@@ -32,7 +35,7 @@ func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 		}
 		depth = MaxDepth
 	}
-	n, _ := s.readFrames(b, end, depth, 64)
+	n, pos := s.read(b, end, depth, 64)
 	if n < depth {
 		if fault := diagnose(b, end, depth, 64); fault.Reason != ReasonTruncated {
 			s.reset()
@@ -41,5 +44,5 @@ func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 		s.PCs = s.PCs[:n]
 		return depth, false, err
 	}
-	return depth, s.read(b, end, depth, 64) >= 0, err
+	return depth, pos >= 0, err
 }

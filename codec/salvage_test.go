@@ -56,7 +56,7 @@ func TestSalvageNothing(t *testing.T) {
 		{"damaged, not cut: right length, bits run out", blobOf(t, "00011. 0. 000001. 1. 0. 111111. 1", 0), codec.ReasonTruncated},
 		{"cut, and delta first", cut("00001. 1. 000. 0. 000001. 1. 000001. 0.", 3), codec.ReasonDeltaFirst},
 		{"cut, and a base before frame 0", cut("00010. 0. 000001. 1. 1. 001. 0. 000001. 1. 000001. 0.", 4), codec.ReasonBack},
-		{"depth 0, cut to 10 bytes: empty or 32", cut(frames32, 10), codec.ReasonLength},
+		{"depth 0, cut to 11 bytes: empty or 32", cut(frames32, 11), codec.ReasonLength},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,9 +69,9 @@ func TestSalvageNothing(t *testing.T) {
 		})
 	}
 	var s codec.Stack
-	depth, sized, err := codec.Salvage(&s, cut(frames32, 11))
-	// 88 bits: depth 6, then 7 frames of 11
-	if depth != 32 || sized || err == nil || len(s.PCs) != 7 {
-		t.Errorf("11 bytes of 32 frames: depth %d, %d frames, %v", depth, len(s.PCs), err)
+	depth, sized, err := codec.Salvage(&s, cut(frames32, 12))
+	// 96 bits: depth 6, then 8 frames of 11
+	if depth != 32 || sized || err == nil || len(s.PCs) != 8 {
+		t.Errorf("12 bytes of 32 frames: depth %d, %d frames, %v", depth, len(s.PCs), err)
 	}
 }

@@ -41,14 +41,15 @@ func wideMarks(v uint64, count uint) (wrap, zero bool) {
 		return false, false
 	}
 	high := v >> 32
-	return high == v&(1<<(count-32)-1), high == 0
+	return high == v&(1<<((count-32)&63)-1), high == 0
 }
 
-// mark notes a frame's own wide field and passes on whether it is hurt.
-func (m *Marks) mark(frame int, v uint64, count uint) {
-	bit := uint32(1) << frame
-	m.Wide |= bit
+// mark notes a frame's own wide field; it returns the frame's bit if that is
+// hurt, else 0.
+func (m *Marks) mark(frame int, v uint64, count uint) uint32 {
 	wrap, zero := wideMarks(v, count)
+	bit := uint32(1) << (frame & (MaxDepth - 1))
+	m.Wide |= bit
 	if wrap {
 		m.Wrap |= bit
 	}
@@ -56,6 +57,7 @@ func (m *Marks) mark(frame int, v uint64, count uint) {
 		m.Zero |= bit
 	}
 	if wrap || zero {
-		m.Hurt |= bit
+		return bit
 	}
+	return 0
 }

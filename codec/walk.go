@@ -27,7 +27,7 @@ func AppendFields(dst []Field, blob []byte) ([]Field, error) {
 		Value: uint64(len(blob))}), nil
 }
 
-// diagnose names the fault that made readFrames or read give up. It takes the
+// diagnose names the fault that made read give up. It takes the
 // same input, one field at a time.
 func diagnose(b []byte, end, depth int, word uint) *Error {
 	w := walker{b: b, end: end, word: word}
