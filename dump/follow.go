@@ -38,8 +38,8 @@ func Follow(ctx context.Context, path string) (*Input, error) {
 		f.Close()
 		return nil, err
 	}
-	fol := &follower{ctx: ctx, path: path, f: f}
 	in := &Input{Name: path, Size: -1}
+	fol := &follower{ctx: ctx, path: path, f: f, in: in}
 	in.r = counter{fol, &in.stored}
 	in.closes = append(in.closes, func() error { return fol.f.Close() })
 	return in, nil
@@ -49,6 +49,7 @@ type follower struct {
 	ctx  context.Context
 	path string
 	f    *os.File
+	in   *Input
 	at   int64 // offset in f
 }
 
@@ -61,6 +62,11 @@ func (l *follower) Read(p []byte) (int, error) {
 		}
 		if err := l.turn(); err != nil {
 			return 0, err
+		}
+		if l.in.Idle != nil {
+			if err := l.in.Idle(); err != nil {
+				return 0, err
+			}
 		}
 		select {
 		case <-l.ctx.Done():

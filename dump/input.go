@@ -28,6 +28,9 @@ type Input struct {
 	Size int64
 	// Compression is "gzip", "zstd", or "", told by the content.
 	Compression string
+	// Idle, if not nil, is called by Read of a followed log, again and again while it
+	// waits for more; an error ends the log with that error.
+	Idle func() error
 
 	r      io.Reader
 	stored atomic.Int64
@@ -79,13 +82,13 @@ func NewInput(r io.Reader, name string) (*Input, error) {
 	case "gzip":
 		z, err := gzip.NewReader(bufio.NewReaderSize(all, 64<<10))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %s%w", name, in.compressed(), err)
 		}
 		in.r, in.closes = z, append(in.closes, z.Close)
 	case "zstd":
 		z, err := zstd.NewReader(all, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %s%w", name, in.compressed(), err)
 		}
 		in.r, in.closes = z, append(in.closes, func() error { z.Close(); return nil })
 	default:

@@ -104,15 +104,15 @@ func (c *Comparison) Sections(top int) []Section {
 	if c.A.Paths > 0 && c.New == c.B.Paths && c.Gone == c.A.Paths {
 		s.Notes = append(s.Notes, "Not one call path is in both: were these programs loaded at different addresses, or built anew?")
 	}
-	byBytes := Table{ID: "by-bytes", Title: c.heading("bytes", top), Head: []string{"bytes", "was", "count", "was", "call path, innermost first"}}
-	for _, g := range c.Paths[:min(top, len(c.Paths))] {
-		byBytes.Rows = append(byBytes.Rows, g.row())
+	byBytes := Table{ID: "by-bytes", Title: c.heading("bytes", top), Head: []string{"#", "growth", "bytes in A", "count", "count in A", "call path, innermost first"}}
+	for i, g := range c.Paths[:min(top, len(c.Paths))] {
+		byBytes.Rows = append(byBytes.Rows, g.row(i+1))
 	}
 	byCount := Table{ID: "by-count", Title: c.heading("count", top), Head: byBytes.Head}
 	paths := slices.Clone(c.Paths)
 	slices.SortStableFunc(paths, func(x, y PathGrowth) int { return cmp.Compare(y.Growth.Count, x.Growth.Count) })
-	for _, g := range paths[:min(top, len(paths))] {
-		byCount.Rows = append(byCount.Rows, g.row())
+	for i, g := range paths[:min(top, len(paths))] {
+		byCount.Rows = append(byCount.Rows, g.row(i+1))
 	}
 	if len(byBytes.Rows) > 0 {
 		s.Tables = append(s.Tables, byBytes, byCount)
@@ -127,10 +127,10 @@ func (c *Comparison) heading(by string, top int) string {
 	return fmt.Sprintf("Call paths by growth in %s, the first %d of %s", by, top, text(len(c.Paths)))
 }
 
-func (g *PathGrowth) row() []any {
-	cells := []any{signed(g.Growth.Bytes), g.BytesA, signed(g.Growth.Count), g.CountA, list(g.Addresses)}
+func (g *PathGrowth) row(rank int) []any {
+	cells := []any{fmt.Sprint(rank), signed(g.Growth.Bytes), g.BytesA, signed(g.Growth.Count), g.CountA, list(g.Addresses)}
 	if len(g.Addresses) == 0 {
-		cells[4] = "(no frames)"
+		cells[5] = "(no frames)"
 	}
 	return cells
 }

@@ -133,8 +133,9 @@ func (c *Collector) newLens(r *resolved, m codec.Machine, how codec.Search) coun
 // Rebased is the dump as the same program would have left it at another load
 // address: its regions, which are runs of addresses with no gap over 256 MiB, laid one
 // after another from addr on, each at a multiple of 1 MiB, the lowest address's page of
-// 4 KiB first. All blobs are then as lws would write them. The machine is m, or the
-// wider one where the addresses ask for that.
+// 4 KiB first. Regions of which the upper bits are unknown come last, by their low ones.
+// All blobs are then as lws would write them. The machine is m, or the wider one where
+// the addresses ask for that.
 func (c *Collector) Rebased(m codec.Machine, addr uint64) (*Collector, codec.Machine) {
 	r := c.resolve(m)
 	moved := rebase(r.pcs, addr)

@@ -168,11 +168,12 @@ func (r *reporter) followFile(g *gathered, path string) error {
 		return err
 	}
 	defer in.Close()
-	next := time.Now().Add(r.interval)
-	return r.read(g, in, func() error {
-		if time.Now().Before(next) {
+	next, reported := time.Now().Add(r.interval), uint64(0)
+	due := func() error {
+		if time.Now().Before(next) || g.dump.Records() == reported {
 			return nil
 		}
+		reported = g.dump.Records()
 		rep := r.report(g)
 		err := r.write(r.stdout, rep, rep.Sections())
 		if err == nil && r.format != "json" {
@@ -181,7 +182,9 @@ func (r *reporter) followFile(g *gathered, path string) error {
 		}
 		next = time.Now().Add(r.interval)
 		return err
-	})
+	}
+	in.Idle = due
+	return r.read(g, in, due)
 }
 
 func (r *reporter) compareDumps() error {

@@ -1,0 +1,355 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/lwsbt/lwsbt/dump"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const (
+	serial  = "../../corpus/serial.log"
+	perl    = "../../corpus/captures/perl.log.gz"
+	cc1     = "../../corpus/captures/cc1.log.gz"
+	i386sql = "../../corpus/captures/i386sql.log.gz"
+	record  = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV"
+)
+
+// The layout of every form of output. That the numbers in it are right is shown in
+// package stats.
+func TestGolden(t *testing.T) {
+	for name, args := range map[string][]string{
+		"serial.txt":   {"--top", "3", serial},
+		"serial.md":    {"--top", "3", "--format", "markdown", serial},
+		"serial.csv":   {"--top", "3", "--format", "csv", serial},
+		"serial.json":  {"--top", "3", "--format", "json", serial},
+		"perl.txt":     {"--top", "3", perl},
+		"cc1.txt":      {"--top", "3", cc1},
+		"git00.txt":    {"--top", "3", "--captured", "0,0", "../../corpus/captures/git00.log.gz"},
+		"i386sql.txt":  {"--top", "3", "--allow-merge", "5", i386sql},
+		"rebased.txt":  {"--top", "1", "--rebase", "0x08000000", i386sql},
+		"models.txt":   {"--top", "1", "--stacks", "1000", "--model", "cortex-m,x86_64-pie"},
+		"compare.txt":  {"compare", "--top", "3", perl, perl},
+		"compare2.txt": {"compare", "--top", "3", perl, cc1},
+		"compare.csv":  {"compare", "--top", "3", "--format", "csv", perl, cc1},
+		"help.txt":     {"--help"},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(args, nil, &out, &errs); code != 0 || errs.Len() > 0 {
+			t.Errorf("%s: exit %d: %s", name, code, errs.String())
+			continue
+		}
+		path := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(path, out.Bytes(), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(out.Bytes(), want) {
+			t.Errorf("%s differs: %s\n(go test ./cmd/btstats -run Golden -update writes it anew)", name, firstDifference(out.Bytes(), want))
+		}
+		if strings.HasSuffix(name, ".csv") {
+			uniqueRows(t, name, want)
+		}
+		if !utf8.Valid(want) {
+			t.Errorf("%s is not UTF-8", name)
+		}
+		for i, line := range strings.Split(string(want), "\n") {
+			if strings.HasSuffix(name, ".txt") && utf8.RuneCountInString(line) > 80 {
+				t.Errorf("%s:%d has %d columns", name, i+1, utf8.RuneCountInString(line))
+			}
+		}
+	}
+}
+
+// uniqueRows: section, table, row and column name one value.
+func uniqueRows(t *testing.T, name string, data []byte) {
+	all, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	if err != nil || len(all) < 20 {
+		t.Errorf("%s: %d rows, %v", name, len(all), err)
+	}
+	seen := map[string]bool{}
+	for _, r := range all {
+		key := strings.Join(r[:4], "/")
+		if seen[key] {
+			t.Errorf("%s: %s stands there twice", name, key)
+		}
+		seen[key] = true
+	}
+}
+
+func firstDifference(got, want []byte) string {
+	g, w := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return fmt.Sprintf("line %d:\n got %s\nwant %s", i+1, g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
+}
+
+func TestExitCodes(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := file("good", "boot\n"+record+"\n")
+	more := file("more", record+"\n"+record+"\n")
+	bad := file("bad", record+"\nx ~m#CgAAAAU=\n"+record+"\n")
+	cut := file("cut", record+"\n"+record[:20]+"\n")
+	for _, c := range []struct {
+		args   string
+		stdin  string
+		code   int
+		stderr string // all of these, blank line between
+	}{
+		{"GOOD", "", 0, ""},
+		{"BAD", "", 0, ""},
+		{"--strict GOOD", "", 0, ""},
+		{"--strict BAD", "", 1, "bad:2 (offset 34): bit 6, kind of frame 0"},
+		{"--strict CUT", "", 1, "cut:2 (offset 32)"},
+		{"--strict -", "~m#!", 1, "<stdin>:1 (offset 0)"},
+		{"-", record, 0, ""},
+		{"GOOD - BAD", record, 0, ""},
+		{"-", "", 2, "<stdin>: no record to report on in 0 bytes, 0 lines; looked for ~m# and ~b#"},
+		{"--bare -", "x y\n", 2, "looked for ~m# and ~b#, and lines of nothing but base64"},
+		{"--bare -", record[3:], 0, ""},
+		{"-", record[3:], 2, "no record"},
+		{"-", "~m#CgAAAAU= ~m#AAA= ~m#AAA=\n~m#IF0BmUQugNCkgCnk", 2,
+			"2 unreadable, empty: first at <stdin>:1 (offset 12)\n1 unreadable, delta-first: first at <stdin>:1 (offset 0)\n1 cut, first at <stdin>:2"},
+		{"GOOD " + filepath.Join(dir, "missing"), "", 2, "missing: no such file"},
+		{dir, "", 2, "is a directory"},
+		{"-", "\x1f\x8bxx", 2, "<stdin>: gzip"},
+		{"", "", 2, "expected a FILE"},
+		{"--format xml GOOD", "", 2, `--format "xml": expected table, markdown, csv or json`},
+		{"--machine z80 GOOD", "", 2, `--machine: machine "z80" is none of exact32`},
+		{"--machine exact32 GOOD", "", 0, ""},
+		{"--rebase there GOOD", "", 2, `--rebase "there": expected an address`},
+		{"--captured 2 GOOD", "", 2, `--captured "2": expected SNIP_PRE,SNIP_POST`},
+		{"--captured 2,-1 GOOD", "", 2, `--captured "2,-1"`},
+		{"--allow-merge 101 GOOD", "", 2, "--allow-merge 101"},
+		{"--top -1 GOOD", "", 2, "--top -1"},
+		{"--nonsense GOOD", "", 2, "unknown flag: --nonsense"},
+		{"--model vax", "", 2, `--model "vax": expected all, or some of cortex-m`},
+		{"--model cortex-m GOOD", "", 2, "takes no FILE"},
+		{"--model x86_64-pie --machine exact32", "", 2, "expected at most 32 bits on exact32"},
+		{"--model cortex-m --stacks 0", "", 2, "--stacks 0"},
+		{"--follow -", "", 2, "standard input"},
+		{"--follow --interval 0 GOOD", "", 2, "--interval 0s"},
+		{"--fail-on-growth 5 GOOD", "", 2, "is for btstats compare"},
+		{"compare GOOD", "", 2, "got 1 arguments, expected two dumps"},
+		{"compare GOOD MORE", "", 0, ""},
+		{"compare --fail-on-growth 7520 GOOD MORE", "", 0, ""},
+		{"compare --fail-on-growth 7519 GOOD MORE", "", 1, "has 7520 bytes more than"},
+		{"compare --fail-on-growth 0 MORE GOOD", "", 0, ""},
+		{"compare --fail-on-growth -3 MORE GOOD", "", 2, "--fail-on-growth -3"},
+		{"compare --strict GOOD BAD", "", 1, "bad:2"},
+		{"compare --follow GOOD BAD", "", 2, "takes no --model, --follow"},
+		{"compare GOOD -", "nothing", 2, "<stdin>: no record"},
+	} {
+		args := strings.Fields(strings.NewReplacer("GOOD", good, "BAD", bad, "MORE", more, "CUT", cut).Replace(c.args))
+		var out, errs bytes.Buffer
+		code := run(args, strings.NewReader(c.stdin), &out, &errs)
+		if code != c.code {
+			t.Errorf("%s: exit %d, want %d: %s", c.args, code, c.code, errs.String())
+		}
+		if c.stderr == "" && errs.Len() > 0 || c.code == 2 && out.Len() > 0 {
+			t.Errorf("%s: wrote %q and %q", c.args, out.String(), errs.String())
+		}
+		for part := range strings.SplitSeq(c.stderr, "\n") {
+			if !strings.Contains(errs.String(), part) {
+				t.Errorf("%s: stderr is %q, want %q in it", c.args, errs.String(), part)
+			}
+		}
+	}
+}
+
+func csvValue(t *testing.T, data []byte, section, table, row, column string) string {
+	t.Helper()
+	all, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := ""
+	for _, r := range all {
+		if r[0] == section && r[1] == table && r[2] == row && r[3] == column {
+			if found != "" {
+				t.Errorf("%s/%s/%s/%s stands there twice", section, table, row, column)
+			}
+			found = r[4]
+		}
+	}
+	if found == "" {
+		t.Errorf("no %s/%s/%s/%s", section, table, row, column)
+	}
+	return found
+}
+
+// A machine that is given is believed, here against the evidence.
+func TestGivenMachine(t *testing.T) {
+	for _, c := range []struct{ machine, best string }{{"", "wrap64"}, {"exact64", "exact64"}} {
+		args := []string{"--format", "csv", perl}
+		if c.machine != "" {
+			args = append(args, "--machine", c.machine)
+		}
+		var out, errs bytes.Buffer
+		if code := run(args, nil, &out, &errs); code != 0 {
+			t.Fatal(errs.String())
+		}
+		if got := csvValue(t, out.Bytes(), "dump", "dump", "machine", "value"); got != c.best {
+			t.Errorf("--machine %q: %s", c.machine, got)
+		}
+	}
+}
+
+// Files, compressed or not, and standard input add up.
+func TestSeveralLogs(t *testing.T) {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	io.WriteString(z, "x "+record+" "+record+"\n")
+	z.Close()
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, zipped.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := run([]string{"--format", "csv", path, "-", path}, strings.NewReader(record), &out, &errs); code != 0 {
+		t.Fatal(errs.String())
+	}
+	for row, want := range map[string]string{"records": "5", "log bytes": fmt.Sprint(2*(2+31+1+31+1) + 31), "log lines": "3",
+		"payload, bytes": "37600", "unique stacks": "1", "metadata, bytes": fmt.Sprint(5 * 36)} {
+		if got := csvValue(t, out.Bytes(), "dump", "dump", row, "value"); got != want {
+			t.Errorf("%s: %s, want %s", row, got, want)
+		}
+	}
+}
+
+// safeBuffer can be read while it is written to.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestFollow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte(record+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs safeBuffer
+	code := make(chan int)
+	go func() {
+		code <- run([]string{"--follow", "--interval", "10ms", "--format", "csv", path}, nil, &out, &errs)
+	}()
+	wait := func(records int) {
+		t.Helper()
+		want := fmt.Sprintf("dump,dump,records,value,%d\n", records)
+		for range 1000 {
+			if strings.Contains(out.String(), want) {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Fatalf("no report on %d records: %s%s", records, out.String(), errs.String())
+	}
+	wait(1)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	io.WriteString(f, record+"\nx"+record+"\n")
+	wait(3)
+	io.WriteString(f, record) // no line end: only the end of reading makes it a record
+	time.Sleep(300 * time.Millisecond)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case c := <-code:
+		if c != 0 {
+			t.Errorf("exit %d: %s", c, errs.String())
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("did not end when interrupted")
+	}
+	wait(4)
+}
+
+func TestProgress(t *testing.T) {
+	in, err := dump.Open("-", strings.NewReader(strings.Repeat("x", 1000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var terminal, none bytes.Buffer
+	p := newProgress(in, &none)
+	if io.Copy(io.Discard, p); none.Len() > 0 || p.bytes != 1000 {
+		t.Errorf("not on a terminal, after %d bytes: %q", p.bytes, none.String())
+	}
+	p.out, p.bytes = &terminal, 500e6
+	p.show(p.start.Add(900 * time.Millisecond))
+	p.done()
+	if terminal.Len() > 0 {
+		t.Errorf("within the first second: %q", terminal.String())
+	}
+	p.show(p.start.Add(2000 * time.Millisecond))
+	p.show(p.start.Add(2001 * time.Millisecond)) // too soon after
+	in.Size = 4000
+	p.show(p.start.Add(2500 * time.Millisecond))
+	p.done()
+	const clear = "\r\x1b[K"
+	if want := clear + "<stdin>: 500 MB, 250 MB/s" + clear + "<stdin>: 25%, 500 MB, 200 MB/s" + clear; terminal.String() != want {
+		t.Errorf("got %q, want %q", terminal.String(), want)
+	}
+}
+
+type brokenPipe struct{ err error }
+
+func (b brokenPipe) Write([]byte) (int, error) { return 0, b.err }
+
+func TestWriting(t *testing.T) {
+	var errs bytes.Buffer
+	for _, format := range []string{"table", "markdown", "csv", "json"} {
+		if code := run([]string{"--format", format, serial}, nil, brokenPipe{syscall.EPIPE}, &errs); code != 0 || errs.Len() > 0 {
+			t.Errorf("%s into a closed pipe: exit %d: %s", format, code, errs.String())
+		}
+		if code := run([]string{"--format", format, serial}, nil, brokenPipe{syscall.ENOSPC}, &errs); code != 3 || errs.Len() == 0 {
+			t.Errorf("%s onto a full disk: exit %d: %s", format, code, errs.String())
+		}
+		errs.Reset()
+	}
+}
