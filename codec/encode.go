@@ -52,41 +52,41 @@ func AppendBlob(dst []byte, s *Stack, m Machine, how Search) ([]byte, error) {
 	w := bitWriter{buf: dst[start : start+MaxBlob+8]}
 	w.put(uint64(len(s.PCs)&(MaxDepth-1))<<spillWidth, depthBits) // 32 is written 0 (BT-DEPTH-2)
 	search := newSearch(s.PCs, m, how)
-	for n := range s.PCs {
-		w.form(search.choose(n), m)
+	for n, pc := range s.PCs {
+		back, delta := search.choose(n)
+		if back == 0 {
+			w.value(0, literalHead-countBits, pc, m)
+			continue
+		}
+		sign := uint64(0)
+		if pc-s.PCs[n-back] != delta || delta == 0 {
+			sign = 1
+		}
+		// kind, back and sign with their spill bits
+		w.value(1<<7|uint64(back-1)<<3|sign<<1, deltaHead-countBits, delta, m)
 	}
-	w.form(sizeForm(s.Size), m)
+	w.value(0, 0, s.Size, m)
 	end := start + len(w.finish())
 	n := end - start + lengthBytes
 	return append(dst[:end], byte(n>>8), byte(n)), nil
 }
 
-// form is how a frame or the size is written.
-type form struct {
-	head     uint64 // what stands before the count: kind, back and sign with their spill bits
-	headBits uint   // how many bits that is
-	count    uint
-	value    uint64
-}
-
-// bits is how many bits the form takes.
-func (f form) bits() int { return int(f.headBits + countBits + f.count + spillWidth) }
-
-func sizeForm(size uint64) form { return form{count: significant(size), value: size} }
-
-// form writes f as machine m does. (BT-COUNT-1, BT-COUNT-2)
-func (w *bitWriter) form(f form, m Machine) {
-	wire, spill := f.value, uint64(0)
-	if m != Exact64 && m != Exact32 {
-		wire, spill = m.lose(f.value, f.count)
+// value writes headBits bits of head, then count and value of v, as m does.
+// (BT-COUNT-1, BT-COUNT-2)
+func (w *bitWriter) value(head uint64, headBits uint, v uint64, m Machine) {
+	count := significant(v)
+	wire, spill := v, uint64(0)
+	if v>>31 != 0 {
+		wire, spill = m.lose(v, count)
 	}
-	head := f.head<<countBits | uint64(f.count&63)<<spillWidth
-	if n := uint(f.bits()); n <= windowBits {
-		w.put((head<<(f.count&63)|wire)<<spillWidth|spill, n)
+	head = head<<countBits | uint64(count&63)<<spillWidth
+	headBits += countBits
+	if n := headBits + count + spillWidth; n <= windowBits {
+		w.put((head<<(count&63)|wire)<<spillWidth|spill, n)
 		return
 	}
-	w.put(head, f.headBits+countBits)
-	w.putWide(wire, f.count)
+	w.put(head, headBits)
+	w.putWide(wire, count)
 	w.put(spill, spillWidth)
 }
 
@@ -96,10 +96,14 @@ func BlobBits(s *Stack, m Machine, how Search) (int, error) {
 	if err := s.fits(m); err != nil {
 		return 0, err
 	}
-	n := depthBits + sizeForm(s.Size).bits()
+	n := depthBits + countBits + int(significant(s.Size)) + spillWidth
 	search := newSearch(s.PCs, m, how)
-	for i := range s.PCs {
-		n += search.choose(i).bits()
+	for i, pc := range s.PCs {
+		if back, delta := search.choose(i); back != 0 {
+			n += deltaHead + int(significant(delta)) + spillWidth
+		} else {
+			n += literalHead + int(significant(pc)) + spillWidth
+		}
 	}
 	return n, nil
 }
@@ -129,30 +133,3 @@ func (s *Stack) fits(m Machine) error {
 // significant is the count of v: its bits from the highest set one down, 1 for
 // zero. (BT-COUNT-1)
 func significant(v uint64) uint { return uint(bits.Len64(v | 1)) }
-
-// choose decides how frame n is written: as a literal, or as a delta from the
-// nearest of the 8 frames before it.
-//
-// Search lws takes a base of index 0 for "none found", and counts two spill bits
-// too few when it weighs a delta against a literal (BT-SRCH-1). Search best
-// weighs their lengths, and of equal ones takes the literal, unless its count of
-// 64 is one that lws misreads (BT-SRCH-2).
-//
-// As in decoding, both forms take the same path: which it will be follows no
-// pattern that a processor could learn.
-func (s *search) choose(n int) form {
-	v := s.pcs[n]
-	back, delta := s.base(n)
-	asLiteral, asDelta := int(significant(v)), int(significant(delta))
-	gain := asLiteral - asDelta - s.handicap + asLiteral>>6&s.misread
-	// all ones for a delta
-	isDelta := -(uint64(-gain) >> 63 & (uint64(back-s.limit-n) >> 63))
-	sign := (v - s.pcs[n-back] - 1) >> 63 // 1 unless above the base
-	head := uint64(1)<<7 | uint64(back-1)<<3 | sign<<1
-	return form{
-		head:     head & isDelta,
-		headBits: literalHead - countBits + (deltaHead-literalHead)&uint(isDelta),
-		count:    uint(asLiteral ^ (asLiteral^asDelta)&int(isDelta)),
-		value:    v ^ (v^delta)&isDelta,
-	}
-}

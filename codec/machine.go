@@ -58,22 +58,23 @@ func ParseMachine(name string) (Machine, error) {
 // count = significant bits of v: v itself, or what is left of it. The low 31
 // bits are always v's. v must fit the machine's word. (BT-MACH-2, BT-MACH-3)
 func (m Machine) Wire(v uint64) uint64 {
-	if !m.Lossy() {
+	if v>>31 == 0 {
 		return v
 	}
 	wire, _ := m.lose(v, significant(v))
 	return wire
 }
 
-// lose is what a wrap or zero encoder writes of v, of count bits, and the spill
-// bit after it. Bit 31 stands for every bit from 31 up.
+// lose is what m's encoder writes of a v of count bits, 32 or more, and the
+// spill bit after it. (BT-MACH-2 to BT-MACH-4)
 func (m Machine) lose(v uint64, count uint) (wire, spill uint64) {
-	high := v >> 31
-	any := (high | -high) >> 63
-	low := v&(1<<31-1) | any<<31
-	if m == Zero64 || m == Zero32 {
+	low := v&(1<<31-1) | 1<<31 // bit 31 stands for every bit from 31 up
+	switch m {
+	case Exact32, Exact64:
+		return v, 0
+	case Zero32, Zero64:
 		return low, 0
 	}
 	unused := (64 - count) & 63
-	return (low<<32 | low) << unused >> unused, any
+	return (low<<32 | low) << unused >> unused, 1
 }

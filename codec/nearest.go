@@ -8,26 +8,42 @@ const maxBack = 1 << backWidth
 // search finds bases in one stack.
 type search struct {
 	pcs   []uint64
+	how   Search
 	wraps bool // differences are modulo 2^64
 	apart bool // some addresses are so far apart that nearest cannot tell
-
-	handicap int // bits by which a delta must be shorter than a literal, less one
-	misread  int // 1 to count a literal of 64 bits as one longer
-	limit    int // a base is fewer than n + limit frames back
 }
 
 func newSearch(pcs []uint64, m Machine, how Search) search {
-	s := search{pcs: pcs, handicap: 11 - 7}
-	if how == Best {
-		s.wraps = m.Word() == 64
-		s.handicap, s.misread, s.limit = deltaHead-literalHead, 1, 1
-	}
+	s := search{pcs: pcs, how: how, wraps: how == Best && m.Word() == 64}
 	var differ uint64
 	for _, pc := range pcs {
 		differ |= pc ^ pcs[0]
 	}
 	s.apart = differ>>nearBits != 0
 	return s
+}
+
+// choose decides how frame n is written: as a delta from the frame that many
+// before it, or, if back is 0, as a literal.
+//
+// Search lws takes a base of index 0 for "none found", and counts two spill bits
+// too few when it weighs a delta against a literal (BT-SRCH-1). Search best
+// weighs their lengths, and of equal ones takes the literal, unless its count of
+// 64 is one that lws misreads (BT-SRCH-2).
+func (s *search) choose(n int) (back int, delta uint64) {
+	if n == 0 {
+		return 0, 0
+	}
+	back, delta = s.base(n)
+	asLiteral, asDelta := significant(s.pcs[n]), significant(delta)
+	if s.how == Lws {
+		if back == n || asDelta+11 >= asLiteral+7 {
+			return 0, 0
+		}
+	} else if more := int(asDelta+deltaHead) - int(asLiteral+literalHead); more > 0 || more == 0 && asLiteral != 64 {
+		return 0, 0
+	}
+	return back, delta
 }
 
 // nearBits is how many bits nearest has for a difference.
