@@ -388,7 +388,22 @@ func (v *Vector) settle() error {
 			return err
 		}
 	}
+	if err := v.settleSpills(); err != nil {
+		return err
+	}
 	return v.settleLow()
+}
+
+// settleSpills holds the spill bits of an encoder's blob to its machine, unless
+// the head leaves them to the compiler. Those of bits are written by dots alone.
+func (v *Vector) settleSpills() error {
+	if !v.Has(OpEncode) || v.Head.AnySpill || v.Bits != nil && string(v.Blob) == string(v.Bits.Blob()) {
+		return nil
+	}
+	if at := firstDifference(v.Blob, v.machineSpills(v.Blob)); at >= 0 {
+		return fmt.Errorf("hex has the spill bit %d otherwise than %v, expected it so, or spill: any in the head", at, v.Machine)
+	}
+	return nil
 }
 
 // matches holds the bits to a blob given in hexadecimal: they are its

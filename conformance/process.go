@@ -82,6 +82,8 @@ func (p *process) start() error {
 	return nil
 }
 
+var errFlood = errors.New("a line of more than 1 MiB")
+
 // read sends the lines of a program's output until it ends, or stop is closed.
 func (p *process) read(out io.Reader, lines chan<- string, stop <-chan struct{}) {
 	defer close(lines)
@@ -90,7 +92,7 @@ func (p *process) read(out io.Reader, lines chan<- string, stop <-chan struct{})
 		raw, err := r.ReadSlice('\n')
 		if err != nil {
 			if errors.Is(err, bufio.ErrBufferFull) {
-				p.broken = errors.New("a line of more than 1 MiB")
+				p.broken = errFlood
 			} else if len(raw) > 0 {
 				p.broken = fmt.Errorf("%q without a line end", clip(string(raw)))
 			}
@@ -128,6 +130,10 @@ func (p *process) orEnd(line string, ok bool) (string, *Answer) {
 		return line, nil
 	}
 	broken := p.broken
+	if errors.Is(broken, errFlood) {
+		p.end(0)
+		return "", &Answer{Outcome: Protocol, Bit: -1, Text: broken.Error()}
+	}
 	how := p.end(endTime)
 	if broken != nil && !strings.HasPrefix(how, "SIG") {
 		return "", &Answer{Outcome: Protocol, Bit: -1, Text: broken.Error() + ", then the end of its output"}

@@ -1,0 +1,158 @@
+package conformance
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// What one side writes the other reads, for every operation.
+func TestRequestLines(t *testing.T) {
+	v := &Value{7520, []uint64{0x406651, 0}}
+	for _, c := range []struct {
+		r    Request
+		line string
+	}{
+		{Request{Op: OpDecode, Data: []byte{0, 0x10, 0, 4}, Word: 64}, "decode 7 00100004 word=64"},
+		{Request{Op: OpDecode, Data: []byte{}, Word: 32}, "decode 7 - word=32"},
+		{Request{Op: OpEnd, Data: []byte{0xff}, Word: 32}, "end 7 ff word=32"},
+		{Request{Op: OpSalvage, Data: []byte{0xff}, Word: 64}, "salvage 7 ff"},
+		{Request{Op: OpMline, Data: []byte("~m#"), Word: 64}, "mline 7 7e6d23 reading=strict word=64"},
+		{Request{Op: OpMline, Data: []byte("~m#"), Word: 32, Lenient: true}, "mline 7 7e6d23 reading=lenient word=32"},
+		{Request{Op: OpBline, Data: []byte{}, Word: 64}, "bline 7 -"},
+		{Request{Op: OpEncode, In: v, Word: 64, Machine: codec.Wrap32, Search: codec.Best}, "encode 7 machine=wrap32 search=best size=7520 pcs=406651,0"},
+		{Request{Op: OpFormat, In: &Value{}, Word: 64}, "format 7 size=0 pcs=-"},
+		{Request{Op: OpFormat, Data: []byte{0, 4}, Word: 64}, "format 7 blob=0004"},
+	} {
+		if got := c.r.line("7"); got != c.line {
+			t.Errorf("%+v: line %q, want %q", c.r, got, c.line)
+		}
+		id, got, known, err := parseRequest(c.line)
+		if id != "7" || !known || err != nil || got.line("7") != c.line || got.Op != c.r.Op || got.Word != c.r.Word {
+			t.Errorf("%q: id %q, known %v, %+v, %v", c.line, id, known, got, err)
+		}
+	}
+}
+
+func TestRequestErrors(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"", `"", expected OP ID`},
+		{"decode", `"decode", expected OP ID`},
+		{"decode  00", `"decode  00", expected OP ID`},
+		{"decode 1", "decode: nothing, expected bytes in hex"},
+		{"decode 1 0", `decode: hex "0"`},
+		{"decode 1 00 word=16", `decode: "word=16", expected word=32`},
+		{"decode 1 00 reading=strict", `decode: "reading=strict"`},
+		{"decode 1 00 ", `decode: ""`},
+		{"salvage 1 00 word=64", `salvage: "word=64"`},
+		{"mline 1 00 reading=loose", `mline: "reading=loose"`},
+		{"encode 1 size=0 pcs=-", "encode: too few words"},
+		{"encode 1 search=lws size=0 pcs=-", "encode: no machine"},
+		{"encode 1 machine=vax size=0 pcs=-", `encode: machine "vax"`},
+		{"encode 1 machine=wrap64 search=odd size=0 pcs=-", `encode: search "odd"`},
+		{"encode 1 machine=wrap64 speed=9 size=0 pcs=-", `encode: "speed=9"`},
+		{"encode 1 machine=wrap64 size=0 pcs=", `encode: pcs: ""`},
+		{"format 1 text", `format: "text", expected blob=HEX`},
+		{"format 1 blob=x", `format: hex "x"`},
+		{"format 1 size=0 pcs=- more", `format: pcs: "- more"`},
+	} {
+		_, _, _, err := parseRequest(c.line)
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q: got %v, want %s", c.line, err, c.want)
+		}
+	}
+}
+
+func TestAnswerLines(t *testing.T) {
+	for _, c := range []struct {
+		op   Op
+		line string
+	}{
+		{OpDecode, "ok 7 size=1 pcs=a,b"},
+		{OpEnd, "ok 7 size=1 pcs=-"},
+		{OpEncode, "blob 7 00100004"},
+		{OpFormat, "text 7 -"},
+		{OpSalvage, "part 7 depth=4 pcs=1"},
+		{OpDecode, "reject 7 back bit=6 because of this"},
+		{OpDecode, "reject 7 anything"},
+		{OpDecode, "skip 7 unsupported"},
+	} {
+		a, err := parseAnswer(c.line, c.op, "7")
+		if err != nil || a.line(c.op, "7") != c.line {
+			t.Errorf("%q: %+v is %q, %v", c.line, a, a.line(c.op, "7"), err)
+		}
+	}
+	for _, c := range []struct {
+		op         Op
+		line, want string
+	}{
+		{OpDecode, "", "expected ok 7"},
+		{OpDecode, "ok", `id "", expected 7`},
+		{OpDecode, "ok 8 size=1 pcs=-", `id "8", expected 7`},
+		{OpDecode, "OK 7 size=1 pcs=-", "expected ok 7"},
+		{OpDecode, "ok 7  size=1 pcs=-", `" size=1 pcs=-", expected size=N`},
+		{OpDecode, "ok 7 size=1 pcs=-,", "pcs: "},
+		{OpDecode, "ok 7 size=-1 pcs=-", "size: "},
+		{OpDecode, "part 7 depth=1 pcs=-", "part, expected ok"},
+		{OpEncode, "ok 7 size=1 pcs=-", "ok, expected blob"},
+		{OpEncode, "blob 7 0", `hex "0"`},
+		{OpSalvage, "part 7 depth=40 pcs=-", `"part depth=40 pcs=-", expected part`},
+		{OpDecode, "reject 7", "no reason"},
+		{OpDecode, "reject 7 back bit=x", `bit="x"`},
+	} {
+		_, err := parseAnswer(c.line, c.op, "7")
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q: got %v, want %s", c.line, err, c.want)
+		}
+	}
+}
+
+func TestServe(t *testing.T) {
+	testee, _ := Codec()
+	var out bytes.Buffer
+	err := Serve(testee, strings.NewReader("hello btp=1\ndecode 7 00100004 word=64\ndivine 8 00\ndecode 9 0a00\n"+
+		"format a blob=00100004\nbline b 7e\nquit\ndecode never 00\n"), &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	for i, want := range []string{"hello btp=1 name=lwsbt-go version=", "ok 7 size=0 pcs=-", "skip 8 unsupported", "reject 9 length bit=0 ",
+		"text a 7e6d23414241414241" + "3d3d", "reject b lead-in bit=0 ", ""} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) || want == "" && lines[i] != "" {
+			t.Fatalf("line %d of %q, want %q", i+1, lines, want)
+		}
+	}
+	if len(lines) != 7 {
+		t.Errorf("%d lines, want 6: %q", len(lines)-1, lines)
+	}
+	for _, c := range []struct{ in, want string }{
+		{"hello btp=1\nhello btp=2\n", "stdin:2: hello btp=2, expected hello btp=1"},
+		{"decode 1 0x00\n", `stdin:1: decode: hex "0x00"`},
+		{"\n", `stdin:1: "", expected OP ID`},
+		{strings.Repeat("x", 2<<20), "stdin:1: a line of more than 1 MiB"},
+	} {
+		if err := Serve(testee, strings.NewReader(c.in), &out); err == nil || err.Error() != c.want && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
+	}
+}
+
+// A wrong way to say hello is told from a right one.
+func TestHello(t *testing.T) {
+	h, err := parseHello("hello btp=1 name=a version=2 ops=decode,encode machines=wrap64,zero32")
+	if err != nil || h.Name != "a" || h.Version != "2" || len(h.Ops) != 2 || len(h.Machines) != 2 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if !h.Offers(Request{Op: OpEncode, Machine: codec.Zero32}) || h.Offers(Request{Op: OpEncode, Machine: codec.Zero64}) ||
+		h.Offers(Request{Op: OpEnd}) {
+		t.Error("offers are wrong")
+	}
+	for _, line := range []string{"", "hello", "hello btp=2 ops=decode", "hello btp=1", "hello btp=1 name=x", "hello btp=1 ops=",
+		"hello btp=1 ops=decode machines=vax", "hello btp=1 ops=decode colour=red"} {
+		if h, err := parseHello(line); err == nil {
+			t.Errorf("%q: accepted as %+v", line, h)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package conformance
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// testeeVar makes the test binary a testee that misbehaves in the way it says.
+const testeeVar = "BTCONFORM_TEST_TESTEE"
+
+func TestMain(m *testing.M) {
+	if how := os.Getenv(testeeVar); how != "" {
+		misbehave(how)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// misbehave is a testee that decodes as it should, but for a blob of two bytes,
+// "0002", which sets it off.
+func misbehave(how string) {
+	codec, _ := Codec()
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		line := in.Text()
+		trigger := strings.Contains(line, " 0002 ")
+		switch {
+		case strings.HasPrefix(line, "hello"):
+			switch how {
+			case "no hello":
+				return
+			case "late hello":
+				time.Sleep(300 * time.Millisecond)
+			case "wrong hello":
+				fmt.Println("hi there")
+				continue
+			case "hello of another op":
+				fmt.Println("hello btp=1 name=x ops=divine")
+				continue
+			}
+			fmt.Println("hello btp=1 name=" + strings.ReplaceAll(how, " ", "-") + " version=1 ops=decode")
+			continue
+		case !trigger:
+			if how == "slow" {
+				time.Sleep(20 * time.Millisecond)
+			}
+		case how == "segfault":
+			fmt.Fprintln(os.Stderr, "about to fall")
+			killSelf("SEGV")
+		case how == "abort":
+			killSelf("ABRT")
+		case how == "exit":
+			os.Exit(3)
+		case how == "early end":
+			os.Exit(0)
+		case how == "closes its output":
+			os.Stdout.Close()
+			time.Sleep(10 * time.Second)
+		case how == "hang":
+			time.Sleep(10 * time.Second)
+		case how == "garbage":
+			fmt.Println("segmentation fault?")
+			continue
+		case how == "wrong id":
+			fmt.Println("ok 9999 size=0 pcs=-")
+			continue
+		case how == "half a line":
+			fmt.Print("ok ")
+			return
+		case how == "endless line":
+			for range 3000 {
+				fmt.Print(strings.Repeat("x", 1000))
+			}
+			return
+		case how == "answers twice":
+			answer, _ := serveLine(codec, line)
+			fmt.Println(answer)
+			fmt.Println(answer)
+			continue
+		case how == "wrong verb":
+			fmt.Println("blob " + strings.Fields(line)[1] + " 00")
+			continue
+		case how == "bad value":
+			fmt.Println("ok " + strings.Fields(line)[1] + " size=0x10 pcs=-")
+			continue
+		case how == "skips":
+			fmt.Println("skip " + strings.Fields(line)[1] + " not today")
+			continue
+		case how == "wrong every other time":
+			flipFlop = !flipFlop
+			if flipFlop {
+				fmt.Println("ok " + strings.Fields(line)[1] + " size=7 pcs=-")
+				continue
+			}
+		}
+		answer, err := serveLine(codec, line)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		fmt.Println(answer)
+	}
+}
+
+var flipFlop bool

@@ -1,0 +1,172 @@
+package conformance
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// killSelf ends this process by a signal. Go's runtime takes signals for itself,
+// so another program, which does not, takes this one's place first.
+func killSelf(name string) {
+	syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + name + " $$"}, os.Environ())
+}
+
+// testees starts this test binary as a testee that misbehaves.
+func testees(t *testing.T, how string, timeout time.Duration) Starter {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Process([]string{"/usr/bin/env", testeeVar + "=" + how, "GORACE=atexit_sleep_ms=0", self}, timeout)
+}
+
+// A testee that fails on one blob gets that blob held against it, under the
+// right name, and is asked all others.
+func TestMisbehaviour(t *testing.T) {
+	set := parseSet(t, "id: before\nclause: BT-BLOB-2\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n\n"+
+		"id: trigger\nclause: BT-FIELD-4\nop: decode\nhex: 0002\nwant: reject truncated\n\n"+
+		"id: after\nclause: BT-BLOB-2\nop: decode\nhex: 00100005\nwant: reject length\n")
+	const short = 1500 * time.Millisecond
+	for _, c := range []struct {
+		how     string
+		outcome Outcome
+		got     string // how Failure.Got begins
+	}{
+		{"segfault", Crash, "crash SIGSEGV"},
+		{"abort", Crash, "crash SIGABRT"},
+		{"exit", Crash, "crash EXIT-3"},
+		{"early end", Crash, "crash EXIT-0"},
+		{"closes its output", Crash, "crash SIGKILL"},
+		{"hang", Hang, "hang"},
+		{"garbage", Protocol, `protocol "segmentation fault?": expected ok `},
+		{"wrong id", Protocol, `protocol "ok 9999 size=0 pcs=-": id "9999", expected `},
+		{"half a line", Protocol, `protocol "ok " without a line end`},
+		{"endless line", Protocol, "protocol a line of more than 1 MiB"},
+		{"answers twice", Protocol, `protocol "reject`},
+		{"wrong verb", Protocol, `protocol "blob `},
+		{"bad value", Protocol, `protocol "ok `},
+		{"skips", Skip, ""},
+		{"wrong every other time", OK, "ok size=7 pcs=-"},
+		{"slow", Reject, ""},
+		{"late hello", Reject, ""},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			t.Parallel()
+			report, err := Run(set, testees(t, c.how, short), Options{Seed: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(report.Results) != 3 {
+				t.Fatalf("%d results, want 3", len(report.Results))
+			}
+			for i, r := range report.Results {
+				want := Pass
+				if i == 1 && c.outcome == Skip {
+					want = Skipped
+				} else if i == 1 && c.got != "" {
+					want = Fail
+				} else if c.how == "answers twice" && r.Status == Fail && r.Outcome == Protocol {
+					continue // the answer too many stands before that of the next
+				}
+				if i == 1 && c.how == "answers twice" && r.Status == Pass {
+					continue
+				}
+				if r.Status != want {
+					t.Errorf("%s: %s (%+v), want %s", r.ID, r.Status, r.Failure, want)
+					continue
+				}
+				if i != 1 || want != Fail {
+					continue
+				}
+				if r.Outcome != c.outcome || !strings.HasPrefix(r.Failure.Got, c.got) {
+					t.Errorf("%s: %s, got %q; want %s, %q", r.ID, r.Outcome, r.Failure.Got, c.outcome, c.got)
+				}
+				if unstable := c.how == "wrong every other time"; r.Failure.Unstable != unstable {
+					t.Errorf("unstable %v, want %v", r.Failure.Unstable, unstable)
+				}
+			}
+			if c.how == "answers twice" && !report.Failed() {
+				t.Error("passed, want a protocol error")
+			}
+			if c.how == "segfault" && !strings.Contains(report.Results[1].Failure.Got, "about to fall") {
+				t.Errorf("got %q, want its last words", report.Results[1].Failure.Got)
+			}
+		})
+	}
+}
+
+// A testee that does not come up is no result, but an error.
+func TestTesteeDoesNotStart(t *testing.T) {
+	set := parseSet(t, "id: a\nclause: BT-BLOB-2\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n")
+	for _, c := range []struct{ how, want string }{
+		{"no hello", `asked "hello btp=1": crash EXIT-0`},
+		{"wrong hello", `"hi there", expected hello btp=1 name=`},
+		{"hello of another op", `hello: op "divine", expected decode`},
+	} {
+		_, err := Run(set, testees(t, c.how, time.Second), Options{})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", c.how, err, c.want)
+		}
+	}
+	_, err := Run(set, Process([]string{"/no/such/program"}, time.Second), Options{})
+	if err == nil || !strings.Contains(err.Error(), "testee /no/such/program does not start") {
+		t.Errorf("got %v, want that it does not start", err)
+	}
+}
+
+// The stock tool's way of being asked, on tools that behave like it in part.
+func TestLwsTool(t *testing.T) {
+	set := parseSet(t, "id: accept\nclause: BT-BLOB-2\nop: decode\nhex: 205d0199442e80d0a48029e485d018a506bac00015\n"+
+		"want: ok size=7520 pcs=406651,406852,406c1b,406294\n\n"+
+		"id: reject\nclause: BT-BLOB-2\nop: decode\nhex: 00100005\nwant: reject length\n")
+	for _, c := range []struct {
+		name, script string
+		accept       string // Got of the first vector; "" if it is to pass
+		reject       string
+	}{
+		{"right", `grep -q IF0B && echo 'a log line' && echo '~b#size: 7520, 0x406651 0x406852 0x406c1b 0x406294 '`, "", ""},
+		{"says nothing", `exit 1`, "reject (no reason given)", ""},
+		{"always the same", `echo '~b#size: 7520, 0x406651 0x406852 0x406c1b 0x406294'`, "", "ok size=7520 pcs=406651,406852,406c1b,406294"},
+		{"falls", `kill -SEGV $$`, "crash SIGSEGV", "crash SIGSEGV"},
+		{"hangs", `sleep 10`, "hang", "hang"},
+		{"writes another form", `echo '~b#size: seven'`, `protocol "~b#size: seven", expected ~b#size`, `protocol "~b#size: seven", expected ~b#size`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			start := LwsTool([]string{"/bin/sh", "-c", c.script}, 64, 300*time.Millisecond)
+			report, err := Run(set, start, Options{Written: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range []string{c.accept, c.reject} {
+				r := report.Results[i]
+				switch {
+				case want == "" && r.Status != Pass:
+					t.Errorf("%s: %s (%+v), want pass", r.ID, r.Status, r.Failure)
+				case want != "" && (r.Status != Fail || !strings.HasPrefix(r.Failure.Got, want)):
+					t.Errorf("%s: %s (%+v), want %q", r.ID, r.Status, r.Failure, want)
+				}
+			}
+		})
+	}
+}
+
+func parseSet(t *testing.T, records string) *Set {
+	t.Helper()
+	vectors, err := Parse("test.btv", []byte("btv 1\n\n"+records))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &Set{}
+	if err := set.Add(vectors...); err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}

@@ -1,0 +1,56 @@
+package conformance
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// recorded is where the vectors stand that the real library wrote.
+const recorded = "../ref-c/vectors"
+
+// The codec reads and writes what the real library wrote on every machine.
+func TestRecordedVectors(t *testing.T) {
+	set, err := Load([]string{recorded}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Run(set, Codec, Options{Seed: 11, Workers: 2, StrictReasons: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines, builds := map[string]bool{}, map[string]int{}
+	for _, v := range set.Vectors {
+		machines[v.Head.machine] = true
+		builds[filepath.Base(v.File)]++
+	}
+	if len(machines) < 4 {
+		t.Errorf("recorded on %d machines %v, want at least 4", len(machines), machines)
+	}
+	full := 0
+	for _, n := range builds {
+		if n >= 200 {
+			full++
+		}
+	}
+	if full < 12 {
+		t.Errorf("%d builds with 200 vectors or more, want at least 12", full)
+	}
+	for i, r := range report.Results {
+		if r.Status != Pass {
+			t.Errorf("%s %s: %s (%+v)", r.ID, r.Op, r.Status, report.Results[i].Failure)
+		}
+	}
+}
+
+// The naive reader reads the same from them.
+func TestNaiveReaderReadsRecordedVectors(t *testing.T) {
+	set, err := Load([]string{recorded}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range set.Vectors {
+		if r := ReadNaively(v.Blob, v.Word); r.Reason != "" || !r.Value.Equal(v.Want.Value) {
+			t.Errorf("%s: %v %q, want %v", v.ID, r.Value, r.Reason, v.Want.Value)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func builtinSet(t *testing.T) *Set {
+	t.Helper()
+	set, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// byHand are the vectors in conformance/vectors.
+func byHand(t *testing.T) []*Vector {
+	var hand []*Vector
+	for _, v := range builtinSet(t).Vectors {
+		if v.File != SpecFile {
+			hand = append(hand, v)
+		}
+	}
+	if len(hand) < 150 {
+		t.Fatalf("%d vectors by hand, want at least 150", len(hand))
+	}
+	return hand
+}
+
+// Every vector that must be rejected stands beside one that must be accepted and
+// differs from it in one declared place: repaired there, it is that vector. So
+// nothing but this place is wrong with it. (Set.Check proves the difference.)
+func TestRejectsHaveTwins(t *testing.T) {
+	set := builtinSet(t)
+	rejects := 0
+	for _, v := range byHand(t) {
+		if !v.Rejects() {
+			if v.Twin != "" {
+				t.Errorf("%s: accepted, yet has a twin", v.ID)
+			}
+			continue
+		}
+		rejects++
+		twin := set.TwinOf(v)
+		if twin == nil {
+			t.Errorf("%s: rejected, without a twin", v.ID)
+			continue
+		}
+		if err := v.checkTwin(twin); err != nil {
+			t.Errorf("%s: %v", v.ID, err)
+		}
+	}
+	if rejects < 50 {
+		t.Errorf("%d rejected vectors, want at least 50", rejects)
+	}
+}
+
+// A rejected vector names the one clause that it breaks, first, and that clause
+// is the one that its reason stands for.
+func TestRejectsBreakTheClauseOfTheirReason(t *testing.T) {
+	clauses := map[string][]string{
+		"lead-in":      {"BT-TEXT-1", "BT-TEXT-2"},
+		"base64":       {"BT-B64-2", "BT-B64-3"},
+		"decoded-line": {"BT-TEXT-2"},
+		"short":        {"BT-BLOB-2", "BT-BLOB-3"},
+		"empty":        {"BT-BLOB-4"},
+		"length":       {"BT-BLOB-2", "BT-BLOB-3", "BT-SALV-2"},
+		"truncated":    {"BT-FIELD-4", "BT-SALV-2"},
+		"delta-first":  {"BT-DELTA-4", "BT-DEPTH-2", "BT-SALV-2"},
+		"back":         {"BT-DELTA-5", "BT-SALV-2"},
+		"count":        {"BT-COUNT-4", "BT-DEPTH-2"},
+	}
+	for _, v := range byHand(t) {
+		if v.Rejects() && !slices.Contains(clauses[v.Want.Reason], v.Clauses[0]) {
+			t.Errorf("%s: rejected for %s under %s, want one of %v first", v.ID, v.Want.Reason, v.Clauses[0],
+				clauses[v.Want.Reason])
+		}
+	}
+}
+
+// Clauses that can be broken have a vector that breaks them, beside accepted
+// ones.
+func TestClausesHaveBothKinds(t *testing.T) {
+	accepted, rejected := map[string]int{}, map[string]int{}
+	for _, v := range byHand(t) {
+		for _, c := range v.Clauses {
+			if v.Rejects() {
+				rejected[c]++
+			} else {
+				accepted[c]++
+			}
+		}
+	}
+	musts := 0
+	for _, c := range theSpec.Clauses {
+		if !c.NeedsVectors() {
+			continue
+		}
+		musts++
+		// BT-REJ-1 is about rejecting alone, BT-BLOB-4 and BT-DELTA-4 of what no
+		// accepted blob has: their accepted vectors are the twins.
+		onlyRejects := []string{"BT-REJ-1", "BT-BLOB-4", "BT-FIELD-4"}
+		if accepted[c.ID] == 0 && !slices.Contains(onlyRejects, c.ID) {
+			t.Errorf("%s has a MUST and no accepted vector by hand", c.ID)
+		}
+	}
+	if musts < 30 {
+		t.Errorf("%d clauses with a MUST in SPEC.md, want at least 30", musts)
+	}
+	for _, c := range []string{"BT-TEXT-1", "BT-TEXT-2", "BT-B64-2", "BT-B64-3", "BT-BLOB-2", "BT-BLOB-3", "BT-BLOB-4",
+		"BT-FIELD-4", "BT-COUNT-4", "BT-DELTA-4", "BT-DELTA-5", "BT-DEPTH-2", "BT-REJ-1", "BT-SALV-2"} {
+		if rejected[c] == 0 {
+			t.Errorf("%s can be broken, and no vector by hand does", c)
+		}
+	}
+}
+
+// The dots of bits stand where the naive reader finds spill bits, up to the
+// fault of those that are rejected.
+func TestBitsAreFields(t *testing.T) {
+	n := 0
+	for _, v := range builtinSet(t).Vectors {
+		if v.Bits == nil || !v.Has(OpDecode) {
+			continue
+		}
+		n++
+		r := ReadNaively(v.Blob, v.Word)
+		spills := v.Bits.Spills
+		if r.Reason == "" && strings.HasPrefix(v.ID, "user/") || v.ID == "spec/user-bits" {
+			spills = spills[:min(len(spills), len(r.Spills()))] // user fields may be written with theirs
+		}
+		if r.Reason != "" {
+			spills = spills[:min(len(spills), len(r.Spills()))]
+		}
+		if !slices.Equal(spills, r.Spills()) {
+			t.Errorf("%s: dots at bits %v, want %v", v.ID, spills, r.Spills())
+		}
+	}
+	if n < 100 {
+		t.Errorf("%d vectors with bits, want at least 100", n)
+	}
+}
+
+// The naive reader, written from SPEC.md on its own, comes to what was written
+// by hand.
+func TestNaiveReaderAgrees(t *testing.T) {
+	n := 0
+	for _, v := range builtinSet(t).Vectors {
+		if !v.Has(OpDecode) {
+			continue
+		}
+		n++
+		r := ReadNaively(v.Blob, v.Word)
+		if v.Rejects() {
+			if r.Reason != v.Want.Reason {
+				t.Errorf("%s: %q, want %q", v.ID, r.Reason, v.Want.Reason)
+			}
+		} else if r.Reason != "" || !r.Value.Equal(v.Want.Value) {
+			t.Errorf("%s: %v %q, want %v", v.ID, r.Value, r.Reason, v.Want.Value)
+		}
+	}
+	if n < 200 {
+		t.Errorf("%d vectors to decode, want at least 200", n)
+	}
+}
+
+// The codec passes what is built in, reasons and all.
+func TestCodecPasses(t *testing.T) {
+	set := builtinSet(t)
+	report, err := Run(set, Codec, Options{Seed: 1, Workers: 2, StrictReasons: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Counts.Pass < len(set.Vectors) || report.Counts.Skip > 0 {
+		t.Errorf("%+v of %d vectors", report.Counts, len(set.Vectors))
+	}
+	for i, r := range report.Results {
+		if r.Status == Fail {
+			t.Error(strings.Join(explain(&report.Results[i], Repeat{}, 1), "\n"))
+		}
+	}
+	if report.Cases < 5*len(set.Vectors) {
+		t.Errorf("%d cases of %d vectors, want more variants", report.Cases, len(set.Vectors))
+	}
+}
+
+func TestCoverage(t *testing.T) {
+	set := builtinSet(t)
+	c, err := Cover(theSpec, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range c.Faults {
+		t.Error(fault)
+	}
+}
+
+// Each kind of gap is noticed.
+func TestCoverageFaults(t *testing.T) {
+	const clause = "**BT-LIT-1** A literal MUST be.\n\n"
+	example := func(text string) string { return "```btv\n" + text + "```\n" }
+	good := "id: a\nclause: BT-LIT-1\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n"
+	for _, c := range []struct{ name, spec, want string }{
+		{"clause without vector", clause + "**BT-LIT-2** It\nMUST, too.\n" + example(good), "SPEC.md:3: BT-LIT-2 has a MUST and no vector"},
+		{"no clause named", clause + example(strings.Replace(good, "clause: BT-LIT-1\n", "", 1)), "SPEC.md:4: a names no clause"},
+		{"unknown clause", clause + example(strings.Replace(good, "LIT-1", "LIT-9", 1)), "SPEC.md:4: a names clause BT-LIT-9"},
+		{"wrong example", clause + example(strings.Replace(good, "size=0", "size=1", 1)), "SPEC.md:4: example a decode is not executed with success"},
+		{"no examples", clause, "SPEC.md has no examples"},
+		{"no reason", clause + example(good), "no vector is to be rejected for lead-in"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec, err := ParseSpec("SPEC.md", c.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cover, err := Cover(spec, &Set{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(cover.Faults, func(f string) bool { return strings.HasPrefix(f, c.want) }) {
+				t.Errorf("faults %q, want %q", cover.Faults, c.want)
+			}
+		})
+	}
+	for _, c := range []struct{ name, spec, want string }{
+		{"other fence", clause + "```go\nx\n```\n", `SPEC.md:3: a fenced block of "go", expected btv or text`},
+		{"plain fence", clause + "```\nx\n```\n", `SPEC.md:3: a fenced block of "", expected btv or text`},
+		{"no end", clause + "```btv\nid: a\n", "SPEC.md:3: a fenced block without its end"},
+		{"bad example", clause + example("id: a\nhue: red\n"), `SPEC.md:5: key "hue"`},
+		{"empty example", clause + example("# nothing\n"), "SPEC.md:3: an example without records"},
+		{"clause twice", clause + clause, "SPEC.md:3: clause BT-LIT-1 again"},
+		{"no clauses", "# Title\n", "SPEC.md:1: no clauses"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := ParseSpec("SPEC.md", c.spec); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+	spec, err := ParseSpec("SPEC.md", "**BT-LIT-1** A\nliteral MUST.\n\nMore words.\n\n## Next\nNot this.\n\n"+
+		"**BT-LIT-2** It MUST (not by vector: none can).\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := spec.Clause("BT-LIT-1").Text; got != "A literal MUST. More words." {
+		t.Errorf("clause text %q", got)
+	}
+	if !spec.Clause("BT-LIT-1").NeedsVectors() || spec.Clause("BT-LIT-2").NeedsVectors() {
+		t.Error("which clauses need vectors is wrong")
+	}
+}
