@@ -36,9 +36,9 @@ func everyNth(n int, all [][]byte) [][]byte {
 }
 
 // vectorFiles are the .btv files by hand and recorded.
-func vectorFiles(t testing.TB) map[string][]byte {
+func vectorFiles(t testing.TB) [][]byte {
 	t.Helper()
-	files := map[string][]byte{}
+	var files [][]byte
 	for _, dir := range []string{"../conformance/vectors", "../ref-c/vectors"} {
 		names, err := filepath.Glob(filepath.Join(dir, "*.btv"))
 		if err != nil || len(names) == 0 {
@@ -49,7 +49,7 @@ func vectorFiles(t testing.TB) map[string][]byte {
 			if err != nil {
 				t.Fatal(err)
 			}
-			files[name] = b
+			files = append(files, b)
 		}
 	}
 	return files
