@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// recorded is where the vectors stand that the real library wrote.
-const recorded = "../ref-c/vectors"
+// recordedDir is where the vectors stand that the real library wrote.
+const recordedDir = "../ref-c/vectors"
 
 // The codec reads and writes what the real library wrote on every machine.
 func TestRecordedVectors(t *testing.T) {
-	set, err := Load([]string{recorded}, nil)
+	set, err := Load([]string{recordedDir}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestRecordedVectors(t *testing.T) {
 
 // The naive reader reads the same from them.
 func TestNaiveReaderReadsRecordedVectors(t *testing.T) {
-	set, err := Load([]string{recorded}, nil)
+	set, err := Load([]string{recordedDir}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
