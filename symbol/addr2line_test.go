@@ -16,9 +16,9 @@ import (
 type gnuFrame struct{ fn, at string }
 
 // addr2line asks GNU addr2line for the frames of each address.
-func addr2line(t testing.TB, path string, pcs []uint64) [][]gnuFrame {
+func addr2line(t testing.TB, program, path string, pcs []uint64) [][]gnuFrame {
 	t.Helper()
-	cmd := exec.Command(tool(t, "addr2line"), "-a", "-f", "-i", "-e", path)
+	cmd := exec.Command(program, "-a", "-f", "-i", "-e", path)
 	var in strings.Builder
 	for _, pc := range pcs {
 		fmt.Fprintf(&in, "%#x\n", pc)
@@ -93,12 +93,17 @@ func textAddrs(f *File, step uint64) (pcs []uint64) {
 // nothing explains.
 func compareGNU(t *testing.T, path string, step uint64) {
 	t.Helper()
+	compareWith(t, tool(t, "addr2line"), path, step)
+}
+
+func compareWith(t *testing.T, program, path string, step uint64) {
+	t.Helper()
 	f := open(t, path)
 	pcs := textAddrs(f, step)
 	if len(pcs) < 100 {
 		t.Fatalf("only %d addresses to compare", len(pcs))
 	}
-	theirs := addr2line(t, path, pcs)
+	theirs := addr2line(t, program, path, pcs)
 	var open []int // differences that no rule explains
 	all := make([][]gnuFrame, len(pcs))
 	lines, explained := 0, map[string]int{}

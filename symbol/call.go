@@ -173,11 +173,12 @@ func callPPC(f *File, addr uint64, b []byte, _ bool) bool {
 	if n < 4 {
 		return false
 	}
-	isCall := func(w uint32) bool {
-		op := w >> 26
-		return w&1 == 1 && (op == 18 || op == 16 || op == 19 && (w>>1&0x3ff == 16 || w>>1&0x3ff == 528))
+	w := f.word(b[n-4:])
+	if w == 0x429f0005 { // how code asks where it is: bcl to the next instruction
+		return false
 	}
-	return isCall(f.word(b[n-4:]))
+	op := w >> 26
+	return w&1 == 1 && (op == 18 || op == 16 || op == 19 && (w>>1&0x3ff == 16 || w>>1&0x3ff == 528))
 }
 
 // callS390 knows BRASL, BRAS, BASR and BAS to register 14.

@@ -142,12 +142,27 @@ func openELF(path string) (f *File, err error) {
 			g.BuildID = g.buildID(g.bytesAt(p.Off, p.Filesz))
 		}
 	}
+	g.textSections()
 	for _, s := range e.Sections {
 		if s.Type == elf.SHT_NOTE && g.BuildID == "" {
 			g.BuildID = g.buildID(g.bytesAt(s.Offset, s.Size))
 		}
 	}
 	return g, nil
+}
+
+// textSections narrows the executable parts to sections, where there are any: a
+// segment often holds more than code.
+func (f *File) textSections() {
+	var list []segment
+	for _, s := range f.sections {
+		if s.Type == elf.SHT_PROGBITS && s.Flags&elf.SHF_EXECINSTR != 0 && s.Flags&elf.SHF_ALLOC != 0 {
+			list = append(list, segment{addr: s.Addr, off: s.Offset, size: s.FileSize, end: s.Addr + s.Size})
+		}
+	}
+	if len(list) > 0 {
+		f.text = list
+	}
 }
 
 // bytesAt is a part of the file, nil if the file is shorter.
@@ -518,10 +533,5 @@ func (f *File) symbolOf(addr uint64) string {
 // together says whether two addresses are in one section or, where a file has no
 // sections, in one segment.
 func (f *File) together(a, b uint64) bool {
-	for _, s := range f.sections {
-		if s.Flags&elf.SHF_EXECINSTR != 0 && s.Addr <= a && a-s.Addr < s.Size {
-			return b-s.Addr < s.Size
-		}
-	}
 	return slices.ContainsFunc(f.text, func(s segment) bool { return s.holds(a) && s.holds(b) })
 }

@@ -1,0 +1,193 @@
+package symbol
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// trueStacks builds testdata/src/stacks.c and its library, runs it, and returns
+// both files, where each was loaded, and the stacks it printed.
+func trueStacks(t testing.TB, cc, emulator, opt string) (app, lib *File, appBase, libBase uint64, stacks [][]uint64) {
+	t.Helper()
+	tool(t, cc)
+	dir := t.TempDir()
+	src := source(t, "stacks.c")
+	flags := []string{cc, "-g", opt, "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"}
+	with := func(args ...string) []string { return append(append([]string{}, flags...), args...) }
+	run(t, dir, with("-DLIB", "-DNAME(x)=lib_##x", "-fPIC", "-shared", "-o", "libstacks.so", src)...)
+	run(t, dir, with("-DNAME(x)=app_##x", "-fPIE", "-pie", "-o", "app", src, "-L.", "-lstacks", "-Wl,-rpath,"+dir)...)
+	cmd := []string{filepath.Join(dir, "app")}
+	if emulator != "" {
+		prefix := "/usr/" + strings.TrimSuffix(cc, "-gcc")
+		if _, err := os.Stat(prefix); err != nil {
+			t.Skipf("no C library for %s in %s", cc, prefix)
+		}
+		cmd = append([]string{tool(t, emulator), "-L", prefix}, cmd...)
+	}
+	lines := bufio.NewScanner(strings.NewReader(run(t, dir, cmd...)))
+	var mainAt, enterAt uint64
+	if !lines.Scan() {
+		t.Fatal("the program printed nothing")
+	}
+	if _, err := fmt.Sscanf(lines.Text(), "%x %x", &mainAt, &enterAt); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+		var pcs []uint64
+		for f := range strings.FieldsSeq(lines.Text()) {
+			var pc uint64
+			if _, err := fmt.Sscanf(f, "%x", &pc); err != nil {
+				t.Fatal(err)
+			}
+			pcs = append(pcs, pc)
+		}
+		stacks = append(stacks, pcs)
+	}
+	app, lib = open(t, filepath.Join(dir, "app")), open(t, filepath.Join(dir, "libstacks.so"))
+	return app, lib, mainAt - symbolAddr(t, app, "main"), enterAt - symbolAddr(t, lib, "enter"), stacks
+}
+
+func symbolAddr(t testing.TB, f *File, name string) uint64 {
+	t.Helper()
+	for _, s := range f.symtab() {
+		if s.name == name {
+			return s.addr
+		}
+	}
+	t.Fatalf("%s has no symbol %s", f.Path, name)
+	return 0
+}
+
+var baseTargets = []struct{ name, cc, emulator, opt string }{
+	{"x86-64-gcc-O2", "gcc", "", "-O2"},
+	{"x86-64-gcc-Os", "gcc", "", "-Os"},
+	{"x86-64-clang-O2", "clang", "", "-O2"},
+	{"aarch64-gcc-O2", "aarch64-linux-gnu-gcc", "qemu-aarch64", "-O2"},
+	{"aarch64-gcc-O0", "aarch64-linux-gnu-gcc", "qemu-aarch64", "-O0"},
+}
+
+// By the ELF files alone: each program's and library's base is found, and of the
+// addresses that an encoder hurt, each is given back as the file's own, or said
+// to be lost; none is wrong.
+func TestBaseByELFAlone(t *testing.T) {
+	for _, c := range baseTargets {
+		t.Run(c.name, func(t *testing.T) {
+			app, lib, appBase, libBase, stacks := trueStacks(t, c.cc, c.emulator, c.opt)
+			truth := map[*File]uint64{app: appBase, lib: libBase}
+			if appBase>>31 == 0 || libBase>>31 == 0 {
+				// An emulator may load low; it is the low 31 bits that count, so
+				// put both where a real kernel would.
+				const high = 0x55_1234 << 28
+				for _, pcs := range stacks {
+					for i := range pcs {
+						pcs[i] += high
+					}
+				}
+				truth = map[*File]uint64{app: appBase + high, lib: libBase + high}
+			}
+			var p Process
+			p.given = []*loaded{{Given: Given{Path: app.Path}, file: app}, {Given: Given{Path: lib.Path}, file: lib}}
+			seen := map[Seen]bool{}
+			var all []Seen
+			for _, pcs := range stacks {
+				s, _ := lossy(t, codec.Wrap64, pcs)
+				for i, pc := range s.PCs {
+					if k := (Seen{pc, s.Marks.Hurt>>i&1 == 1}); !seen[k] {
+						seen[k] = true
+						all = append(all, k)
+					}
+				}
+			}
+			bases := FindBase(p.Files(), all)
+			for _, b := range bases {
+				t.Logf("%v; chance 10^%.0f", b, b.Chance)
+				if want := truth[b.File] & lowMask; b.Low != want {
+					t.Errorf("%s: base %#x, want %#x", b.File.Path, b.Low, want)
+				}
+				if b.Whole {
+					t.Errorf("%s: upper bits of the base cannot be known", b.File.Path)
+				}
+			}
+			if len(bases) != 2 {
+				t.Fatalf("%d bases, want 2", len(bases))
+			}
+			p.SetBases(bases)
+			right, lost := 0, 0
+			for _, pcs := range stacks {
+				s, blob := lossy(t, codec.Wrap64, pcs)
+				out := p.Repair(s, blob)
+				for i, place := range p.Places(nil, s, out) {
+					if place.State == Lost {
+						lost++
+						if app.Loaded(pcs[i]-truth[app]) || lib.Loaded(pcs[i]-truth[lib]) {
+							t.Errorf("%#x is in a file and lost", pcs[i])
+						}
+						continue
+					}
+					if place.State != Inferred || place.Own != pcs[i]-truth[place.File] {
+						t.Fatalf("%#x: %v %#x of %s, wrong", pcs[i], place.State, place.Own, place.Module)
+					}
+					right++
+				}
+			}
+			t.Logf("%d frames right, %d lost (the C library's)", right, lost)
+			if right < 1000 {
+				t.Errorf("only %d frames were inferred", right)
+			}
+		})
+	}
+}
+
+// A dump of another program gives no base; nor do a few addresses.
+func TestNoBaseIsInvented(t *testing.T) {
+	app, lib, _, _, stacks := trueStacks(t, "gcc", "", "-O2")
+	var mine []Seen
+	for _, pcs := range stacks {
+		for _, pc := range pcs {
+			mine = append(mine, Seen{pc, true})
+		}
+	}
+	other := open(t, buildC(t, []string{"g++", "-O2", "-pie", "-fPIE"}, "prog.cc"))
+	if b := FindBase([]*File{other}, mine); len(b) > 0 {
+		t.Errorf("a base for a program that did not run: %v", b)
+	}
+	for n := range 4 {
+		if b := FindBase([]*File{app, lib}, distinct(mine)[:n]); len(b) > 0 {
+			t.Errorf("a base from %d addresses: %v", n, b)
+		}
+	}
+	// Addresses that are nowhere near: shifted by a byte, none follows a call.
+	for i := range mine {
+		mine[i].PC++
+	}
+	if b := FindBase([]*File{app, lib}, mine); len(b) > 0 {
+		t.Errorf("a base from addresses that follow no call: %v", b)
+	}
+}
+
+// An unhurt dump of a position-independent program tells the whole base.
+func TestWholeBase(t *testing.T) {
+	app, lib, appBase, libBase, stacks := trueStacks(t, "gcc", "", "-O2")
+	var all []Seen
+	for _, pcs := range stacks {
+		for _, pc := range pcs {
+			all = append(all, Seen{pc, false})
+		}
+	}
+	found := FindBase([]*File{app, lib}, all)
+	if len(found) != 2 {
+		t.Fatalf("%d bases, want 2", len(found))
+	}
+	for _, b := range found {
+		want := map[*File]uint64{app: appBase, lib: libBase}[b.File]
+		if !b.Whole || b.Full != want {
+			t.Errorf("%s: base %#x, whole %v, want %#x", b.File.Path, b.Full, b.Whole, want)
+		}
+	}
+}

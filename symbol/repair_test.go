@@ -1,0 +1,126 @@
+package symbol
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// executable is executable mappings of the given ranges.
+func executable(ranges ...uint64) *Space {
+	var list []Mapping
+	for i := 0; i < len(ranges); i += 2 {
+		list = append(list, Mapping{Start: ranges[i], End: ranges[i+1], Exec: true, Module: &Module{Name: fmt.Sprint("m", i/2)}})
+	}
+	return newSpace(1, list)
+}
+
+// lossy encodes a stack as machine m does, and decodes it again.
+func lossy(t testing.TB, m codec.Machine, pcs []uint64) (*codec.Stack, []byte) {
+	t.Helper()
+	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: 48}, m, codec.Lws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s codec.Stack
+	if err := codec.Decode(&s, blob); err != nil {
+		t.Fatal(err)
+	}
+	return &s, blob
+}
+
+func TestRepair(t *testing.T) {
+	const (
+		app  = 0x5610_d13a_7000
+		libc = 0x7f6d_9771_2000
+		twin = 0x7f2c_5140_0000 // shares low 31 bits with what is in app
+	)
+	for _, c := range []struct {
+		name    string
+		space   *Space
+		pcs     []uint64
+		several uint32 // frames that stay lost because several addresses fit
+		lost    uint32
+	}{
+		{"one module each", executable(app, app+0x195000, libc, libc+0x156000),
+			[]uint64{libc + 0x24a, app + 0x26930, app + 0x13be, libc + 0x305}, 0, 0},
+		{"addresses below 2^31 are not hurt", executable(0x631000, 0x19f5000, libc, libc+0x1000),
+			[]uint64{libc + 0xf79, 0x19dbc8c, 0x777247}, 0, 0},
+		{"same low bits, told apart by the count of bits", executable(app, app+0x1000, app&lowMask|1<<40, app&lowMask|1<<40+0x1000),
+			[]uint64{app + 0x123}, 0, 0},
+		{"same low bits, nothing to tell them apart", executable(app, app+0x1000, app+1<<31, app+1<<31+0x1000),
+			[]uint64{app + 0x123}, 1, 1},
+		{"told apart by a neighbour close by", executable(app, app+0x1000, app+1<<31, app+1<<31+0x800),
+			[]uint64{libc, app + 0x123, app + 0xabc}, 0, 1},
+		{"told apart by a neighbour far off", executable(app, app+0x1000, app-1<<45, app-1<<45+0x1000, libc, libc+0x1000),
+			[]uint64{app + 0x200, libc + 0x10, libc + 0x18}, 0, 0},
+		{"in no mapping", executable(app, app+0x1000), []uint64{libc + 0x24a, app + 0x30}, 0, 1},
+		{"over the end of the 31-bit window", executable(0x7f00_7fff_f000, 0x7f00_8000_1000), []uint64{0x7f00_8000_0010, 0x7f00_7fff_f010}, 0, 0},
+		{"the mapping is not executable", newSpace(1, []Mapping{{Start: app, End: app + 0x1000}}), []uint64{app + 8}, 0, 1},
+	} {
+		for _, m := range []codec.Machine{codec.Wrap64, codec.Zero64} {
+			s, blob := lossy(t, m, c.pcs)
+			raw := slices.Clone(s.PCs)
+			var r Repairer
+			got := r.Repair(s, blob, c.space)
+			if got.Several != c.several || got.Lost != c.lost {
+				t.Errorf("%s, %v: lost %b, several %b, want %b, %b", c.name, m, got.Lost, got.Several, c.lost, c.several)
+			}
+			for i, pc := range s.PCs {
+				switch {
+				case got.Lost>>i&1 == 1 && pc != raw[i]:
+					t.Errorf("%s, %v: lost frame %d became %#x", c.name, m, i, pc)
+				case got.Lost>>i&1 == 0 && pc != c.pcs[i]:
+					t.Errorf("%s, %v: frame %d is %#x, want %#x", c.name, m, i, pc, c.pcs[i])
+				}
+			}
+		}
+	}
+}
+
+// Whatever the map: what is said to be inferred is the truth, and nothing that
+// is said to be neither inferred nor lost is wrong.
+func TestRepairInventsNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 2026))
+	var inferred, lost, exact int
+	for range 20_000 {
+		var ranges []uint64
+		n := 1 + rng.IntN(12)
+		for range n {
+			// Modules crowd in a few windows, so that low bits often collide.
+			start := uint64(1+rng.IntN(3))<<(44+rng.IntN(3)) | uint64(rng.IntN(4))<<31 | uint64(rng.IntN(8))<<20
+			ranges = append(ranges, start, start+uint64(1+rng.IntN(64))<<14)
+		}
+		ranges = append(ranges, 0x400000, 0x480000)
+		space := executable(ranges...)
+		var pcs []uint64
+		for range 1 + rng.IntN(12) {
+			m := space.Mappings[rng.IntN(len(space.Mappings))]
+			pcs = append(pcs, m.Start+rng.Uint64N(m.End-m.Start))
+		}
+		s, blob := lossy(t, []codec.Machine{codec.Wrap64, codec.Zero64}[rng.IntN(2)], pcs)
+		var r Repairer
+		got := r.Repair(s, blob, space)
+		for i := range pcs {
+			switch {
+			case got.Lost>>i&1 == 1:
+				lost++
+				continue
+			case got.Inferred>>i&1 == 1:
+				inferred++
+			default:
+				exact++
+			}
+			if s.PCs[i] != pcs[i] {
+				t.Fatalf("frame %d of %#x is %#x, and not marked as lost\n%+v", i, pcs, s.PCs[i], space.Mappings)
+			}
+		}
+	}
+	t.Logf("%d inferred, %d lost, %d exact", inferred, lost, exact)
+	if inferred < 10_000 || lost < 100 || exact < 1_000 {
+		t.Error("one of the three hardly ever happened")
+	}
+}
