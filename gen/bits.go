@@ -22,11 +22,6 @@ func (b bitString) append(v uint64, width int) bitString {
 	return b
 }
 
-// field adds a field with a spill bit of 0. (BT-FIELD-1)
-func (b bitString) field(v uint64, width int) bitString {
-	return append(b.append(v, width), 0)
-}
-
 // set overwrites width bits from bit off on.
 func (b bitString) set(off, width int, v uint64) {
 	for i := range width {
