@@ -407,7 +407,11 @@ func (b bugged) salvage(data []byte) (Answer, error) {
 	}
 	depth := int(data[0] >> 3)
 	if depth == 0 {
-		if len(data) <= 10 && !b.has("salvage-depth-0-as-32") {
+		undecided := 11
+		if b.has("salvage-depth-0-of-11") {
+			undecided = 10
+		}
+		if len(data) <= undecided && !b.has("salvage-depth-0-as-32") {
 			return Answer{}, err
 		}
 		depth = 32

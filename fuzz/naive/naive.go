@@ -207,7 +207,7 @@ func Salvage(data []byte) (s Stack, depth int, sized bool) {
 	}
 	depth = int(number(bits[:5]))
 	if depth == 0 {
-		if len(data) <= 10 {
+		if len(data) <= 11 {
 			return Stack{}, 0, false
 		}
 		depth = 32
