@@ -14,7 +14,7 @@ const Width = 80
 // explain says all about a failure: the clauses' words, what was wanted and what
 // came, the bits by field with a caret at the first difference, and the command
 // that repeats it. Lines are without line ends.
-func explain(r *Result, again Repeat, seed uint64) []string {
+func explain(r *Result) []string {
 	f := r.Failure
 	head := fmt.Sprintf("%s %s, %s:%d", r.ID, r.Op, r.File, r.Row)
 	lines := []string{head, "  " + f.Variant}
@@ -30,7 +30,7 @@ func explain(r *Result, again Repeat, seed uint64) []string {
 	lines = append(lines, indent("want  ", f.Want)...)
 	lines = append(lines, indent("got   ", f.Got)...)
 	lines = append(lines, f.picture(r)...)
-	return append(lines, "  again: "+again.Command(r, seed))
+	return append(lines, "  again: "+f.Again)
 }
 
 var theSpec = func() *Spec {

@@ -70,7 +70,7 @@ func renderTable(out io.Writer, r *Report, colour bool) error {
 		if res.Status != Fail {
 			continue
 		}
-		lines := explain(res, r.Again, r.Seed)
+		lines := explain(res)
 		fmt.Fprintf(w, "%s %s\n", paint("FAIL", red, colour), strings.Join(lines, "\n"))
 		fmt.Fprintln(w)
 	}
@@ -106,7 +106,7 @@ func renderTable(out io.Writer, r *Report, colour bool) error {
 		}
 	}
 	if len(notes) > 0 {
-		fmt.Fprintln(w, strings.Join(notes, ", "))
+		fmt.Fprintln(w, strings.Join(wrap(strings.Join(notes, ", "), Width), "\n"))
 	}
 	return w.err
 }
@@ -196,7 +196,7 @@ func renderTAP(out io.Writer, r *Report) error {
 			fmt.Fprintf(w, "not ok %s # TODO %s\n", name, res.Link)
 		case Fail:
 			fmt.Fprintf(w, "not ok %s\n  ---\n  message: |\n", name)
-			for _, line := range explain(res, r.Again, r.Seed) {
+			for _, line := range explain(res) {
 				fmt.Fprintf(w, "    %s\n", line)
 			}
 			fmt.Fprintln(w, "  ...")
@@ -239,7 +239,7 @@ type junitCase struct {
 
 type junitText struct {
 	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
+	Text    string `xml:",cdata"`
 }
 
 type junitMessage struct {
@@ -277,7 +277,7 @@ func renderJUnit(out io.Writer, r *Report) error {
 		switch res.Status {
 		case Fail:
 			c.Failure = &junitText{"want " + res.Failure.Want + ", got " + res.Failure.Got,
-				strings.Join(explain(res, r.Again, r.Seed), "\n")}
+				strings.Join(explain(res), "\n")}
 		case Known:
 			c.Skipped = &junitMessage{"known failure: " + res.Link}
 		case Skipped:

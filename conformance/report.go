@@ -23,10 +23,6 @@ type Report struct {
 	// Stale are faults of the file of known failures: entries that fit nothing,
 	// or something that passed.
 	Stale []string `json:"stale,omitempty"`
-
-	// Again is the command that repeats a run: VECTORS, and after them the
-	// testee with its flags.
-	Again Repeat `json:"-"`
 }
 
 // Counts are results by status, and those with warnings.
@@ -70,6 +66,7 @@ type Failure struct {
 	Want     string `json:"want"`
 	Got      string `json:"got"`
 	Unstable bool   `json:"unstable,omitempty"` // asked again, it answered rightly
+	Again    string `json:"again"`              // the command that repeats it
 
 	data   []byte // of the request, or the blob expected of encoding
 	answer Answer

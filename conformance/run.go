@@ -55,7 +55,7 @@ func Run(set *Set, start Starter, o Options) (*Report, error) {
 		return nil, err
 	}
 	report := &Report{Testee: hello, Name: hello.Name, Version: hello.Version, Seed: o.Seed,
-		Vectors: len(set.Vectors), Cases: len(r.cases), Again: o.Again, Results: r.results()}
+		Vectors: len(set.Vectors), Cases: len(r.cases), Results: r.results()}
 	if o.Known != nil {
 		report.Stale = o.Known.apply(report.Results, o.Partial)
 	}
@@ -218,6 +218,11 @@ func (r *run) results() []Result {
 			}
 			return 1
 		})
+	}
+	for i := range results {
+		if f := results[i].Failure; f != nil {
+			f.Again = r.Again.Command(&results[i], r.Seed)
+		}
 	}
 	for i, c := range r.cases {
 		res, t := &results[c.check], &r.tallies[c.check]

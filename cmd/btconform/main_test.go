@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// mainVar makes the test binary the command.
+const mainVar = "BTCONFORM_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainVar) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// self is a command line that runs this command.
+func self(t *testing.T, args ...string) []string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{"/usr/bin/env", mainVar + "=1", exe}, args...)
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const (
+	good    = "btv 1\n\nid: good\nclause: BT-BLOB-2\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n"
+	wrong   = "btv 1\n\nid: wrong\nclause: BT-BLOB-2\nop: decode\nhex: 00100004\nwant: ok size=1 pcs=-\n"
+	reason  = "btv 1\n\nid: reason\nclause: BT-BLOB-2\nop: decode\nhex: 00100005\nwant: reject short\n"
+	broken  = "btv 1\n\nid: broken\nclause: BT-BLOB-2\nop: decode\nhex: 001\nwant: reject length\n"
+	salvage = "btv 1\n\nid: salvage\nclause: BT-SALV-1\nop: salvage\nhex: 205d0199442e80d0\nwant: part depth=4 pcs=406651\n"
+)
+
+// Every way to call it: exit code, what goes where.
+func TestRun(t *testing.T) {
+	files := map[string]string{}
+	for name, text := range map[string]string{"good.btv": good, "wrong.btv": wrong, "reason.btv": reason, "broken.btv": broken,
+		"salvage.btv": salvage, "known.txt": "wrong ok https://example.org/1\n", "stale.txt": "good crash https://example.org/1\n",
+		"bad-known.txt": "wrong\n", "empty.btv": "btv 1\n",
+		"spec.md": "**BT-LIT-1** It MUST.\n"} {
+		files[name] = write(t, name, text)
+	}
+	emptyDir := t.TempDir()
+	for _, c := range []struct {
+		name   string
+		args   string // @name is a file
+		stdin  string
+		code   int
+		stdout string // is contained
+		stderr string
+	}{
+		{"built in", "", "", exitOK, "passed: lwsbt-go", ""},
+		{"good", "@good.btv", "", exitOK, "passed: lwsbt-go", ""},
+		{"stdin", "-", good, exitOK, "passed", ""},
+		{"two files", "@good.btv @salvage.btv", "", exitOK, "2 vectors", ""},
+		{"same file twice", "@good.btv @good.btv", "", exitUsage, "", "good.btv:3: id good is that of"},
+		{"seed", "--seed 77 @good.btv", "", exitOK, "seed 77", ""},
+		{"wrong", "@wrong.btv", "", exitShort, "again: btconform --run wrong ", ""},
+		{"known", "--known @known.txt @wrong.btv", "", exitOK, "1 failed as known", ""},
+		{"stale", "--known @stale.txt @good.btv", "", exitShort, "STALE ", ""},
+		{"bad known", "--known @bad-known.txt @good.btv", "", exitUsage, "", "bad-known.txt:1: "},
+		{"no known", "--known /no/such @good.btv", "", exitUsage, "", "/no/such"},
+		{"reason", "@reason.btv", "", exitOK, "rejected for length, expected short", ""},
+		{"strict reason", "--strict-reasons @reason.btv", "", exitShort, "FAIL reason", ""},
+		{"broken", "@broken.btv", "", exitUsage, "", `broken.btv:6: hex "001", expected`},
+		{"empty", "@empty.btv", "", exitUsage, "", "empty.btv:1: no vectors in the file"},
+		{"empty directory", emptyDir, "", exitUsage, "", "no .btv files"},
+		{"no file", "/no/such.btv", "", exitUsage, "", "/no/such.btv"},
+		{"no match", "--run nothing* @good.btv", "", exitUsage, "", "no vector's ID fits --run nothing*"},
+		{"run", "--run goo* @good.btv @wrong.btv", "", exitOK, "1 vectors", ""},
+		{"unknown flag", "--colour red", "", exitUsage, "", "unknown flag: --colour"},
+		{"format", "--format yaml", "", exitUsage, "", "--format yaml, expected one of table, json, junit, tap"},
+		{"jobs", "-j 0", "", exitUsage, "", "--jobs 0, expected at least 1"},
+		{"style", "--exec-style make -- x", "", exitUsage, "", "--exec-style make, expected btp, lws or lws32"},
+		{"style alone", "--exec-style lws", "", exitUsage, "", "--exec-style lws without a testee"},
+		{"nothing after dashes", "@good.btv --", "", exitUsage, "", "nothing after --"},
+		{"no testee", "@good.btv -- /no/such/testee", "", exitSelf, "", "testee /no/such/testee does not start"},
+		{"testee without hello", "@good.btv -- true", "", exitSelf, "", `testee true, asked "hello btp=1": crash EXIT-0`},
+		{"no lws tool", "--exec-style lws @good.btv -- /no/such/tool", "", exitSelf, "", "testee /no/such/tool does not start"},
+		{"tap", "--format tap @wrong.btv", "", exitShort, "not ok 1 - wrong decode", ""},
+		{"junit", "--format junit @wrong.btv", "", exitShort, `<testsuites tests="1" failures="1"`, ""},
+		{"help", "help", "", exitOK, "Usage:", ""},
+		{"--help", "--help", "", exitOK, "--exec-style", ""},
+		{"list", "list @good.btv", "", exitOK, "good\tdecode\tBT-BLOB-2\t", ""},
+		{"list --help", "list --help", "", exitOK, "Usage:", ""},
+		{"list nothing", "list --run x @good.btv", "", exitUsage, "", "no vector's ID fits --run x"},
+		{"coverage", "coverage", "", exitOK, "clauses with a MUST have vectors", ""},
+		{"coverage of little", "coverage @good.btv", "", exitShort, "MUST", "BT-FIELD-3 has a MUST and no vector"},
+		{"coverage of another spec", "coverage --spec @spec.md @good.btv", "", exitShort, "", "good names clause BT-BLOB-2, which SPEC.md lacks"},
+		{"coverage of no spec", "coverage --spec /no/such", "", exitUsage, "", "/no/such"},
+		{"serve", "serve", "hello btp=1\ndecode 1 00100004 word=64\nquit\n", exitOK, "ok 1 size=0 pcs=-\n", ""},
+		{"serve nonsense", "serve", "hello btp=1\ndecode 1 xyz\n", exitUsage, "hello btp=1", `serve: stdin:2: decode: hex "xyz"`},
+		{"serve argument", "serve now", "", exitUsage, "", "serve now, expected no argument"},
+		{"stacks", "stacks --word 32", "", exitOK, "depth/00\t", ""},
+		{"stacks word", "stacks --word 16", "", exitUsage, "", "--word 16, expected 32 or 64"},
+		{"bench", "bench", "", exitUsage, "", "bench without the library"},
+		{"bench no program", "bench -- /no/such/btref", "", exitSelf, "", "/no/such/btref"},
+		{"bench other program", "bench -- echo", "", exitSelf, "", `line 1: "bench --seconds 0.02", expected depth=N`},
+		{"bench model", "bench --model pdp11 -- echo", "", exitUsage, "", "--model pdp11, expected one of "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var args []string
+			for _, word := range strings.Fields(c.args) {
+				if name, ok := strings.CutPrefix(word, "@"); ok {
+					word = files[name]
+				}
+				args = append(args, word)
+			}
+			var stdout, stderr bytes.Buffer
+			code := run(args, strings.NewReader(c.stdin), &stdout, &stderr)
+			if code != c.code {
+				t.Errorf("exit %d, want %d", code, c.code)
+			}
+			if !strings.Contains(stdout.String(), c.stdout) {
+				t.Errorf("stdout\n%s\nwant %q", stdout.String(), c.stdout)
+			}
+			if !strings.Contains(stderr.String(), c.stderr) || c.stderr == "" && stderr.Len() > 0 {
+				t.Errorf("stderr %q, want %q", stderr.String(), c.stderr)
+			}
+			if c.code == exitUsage && c.name != "serve nonsense" && stdout.Len() > 0 {
+				t.Errorf("stdout %q beside a fault of usage", stdout.String())
+			}
+		})
+	}
+}
+
+// Help fits a terminal.
+func TestHelpWidth(t *testing.T) {
+	args := [][]string{{"help"}, {"--help"}}
+	for _, c := range commands() {
+		args = append(args, []string{c.name, "--help"})
+	}
+	for _, a := range args {
+		var stdout, stderr bytes.Buffer
+		if code := run(a, strings.NewReader(""), &stdout, &stderr); code != exitOK {
+			t.Errorf("%v: exit %d, %s", a, code, stderr.String())
+		}
+		if !strings.Contains(stdout.String(), "Usage:") {
+			t.Errorf("%v: no usage in %q", a, stdout.String())
+		}
+		for _, line := range strings.Split(stdout.String(), "\n") {
+			if utf8.RuneCountInString(line) > 80 {
+				t.Errorf("%v: over 80 columns: %s", a, line)
+			}
+		}
+	}
+}
+
+// Our own serve, as any testee, passes all that is built in.
+func TestServeAsTestee(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	args := append([]string{"--format", "json", "--strict-reasons", "--"}, self(t, "serve")...)
+	if code := run(args, nil, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit %d: %s%s", code, stdout.String(), stderr.String())
+	}
+	var report struct {
+		Testee string
+		Counts struct{ Pass, Fail, Skip, Warnings int }
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Testee != "lwsbt-go" || report.Counts.Pass < 500 || report.Counts.Fail+report.Counts.Skip+report.Counts.Warnings > 0 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// The command that a failure shows repeats it.
+func TestAgain(t *testing.T) {
+	file := write(t, "it's wrong.btv", wrong)
+	var stdout, stderr bytes.Buffer
+	args := append([]string{"--as-written", file, "--"}, self(t, "serve")...)
+	if code := run(args, nil, &stdout, &stderr); code != exitShort {
+		t.Fatalf("exit %d: %s", code, stderr.String())
+	}
+	_, line, ok := strings.Cut(stdout.String(), "  again: btconform ")
+	if !ok {
+		t.Fatalf("no command in\n%s", stdout.String())
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", mainVar+"=1 '"+exe+"' "+line)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exitShort || !strings.Contains(string(out), "FAIL wrong decode") {
+		t.Errorf("%s: %v\n%s", line, err, out)
+	}
+}
+
+// A reader that stops early is no failure and no noise.
+func TestClosedPipe(t *testing.T) {
+	for _, args := range []string{"list", "stacks", "coverage", "help", "--format json"} {
+		line := strings.Join(self(t), " ") + " " + args + " | head -c 1"
+		cmd := exec.Command("/bin/sh", "-c", line)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if err := cmd.Run(); err != nil || stderr.Len() > 0 || stdout.Len() != 1 {
+			t.Errorf("%s: %v, %d bytes, stderr %q", args, err, stdout.Len(), stderr.String())
+		}
+	}
+}
+
+// stacks is what recorded vectors hang on: the same every time, and readable by
+// the harness.
+func TestStacks(t *testing.T) {
+	outputs := map[string]string{}
+	for _, args := range []string{"--word 32", "--word 64", "--word 64 --seed 2"} {
+		var first string
+		for i := range 2 {
+			var stdout, stderr bytes.Buffer
+			if code := run(append([]string{"stacks"}, strings.Fields(args)...), nil, &stdout, &stderr); code != exitOK {
+				t.Fatalf("%s: exit %d, %s", args, code, stderr.String())
+			}
+			if i == 1 && stdout.String() != first {
+				t.Errorf("%s: another output the second time", args)
+			}
+			first = stdout.String()
+		}
+		lines := strings.Split(strings.TrimSpace(first), "\n")
+		if len(lines) < 200 {
+			t.Errorf("%s: %d stacks, want at least 200", args, len(lines))
+		}
+		for _, line := range lines {
+			if strings.Count(line, "\t") != 2 || strings.HasSuffix(line, "\t") {
+				t.Errorf("%s: line %q", args, line)
+			}
+		}
+		outputs[args] = first
+	}
+	if outputs["--word 64"] == outputs["--word 64 --seed 2"] || outputs["--word 64"] == outputs["--word 32"] {
+		t.Error("seed or word change nothing")
+	}
+}
+
+// bench reads what the harness prints and sets both side by side.
+func TestBench(t *testing.T) {
+	script := write(t, "btref", "awk -F'\t' '{n[split($3, pcs, \" \")]++} END {for (d in n) "+
+		"print \"depth=\" d \" stacks=\" n[d] \" encode_ns=50000.5 decode_ns=90000.5\"}'\n")
+	var stdout, stderr bytes.Buffer
+	if code := run([]string{"bench", "--rounds", "1", "--seconds", "0.001", "--", "/bin/sh", script}, nil, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr.String())
+	}
+	for _, want := range []string{"decode", "encode", "90000", "50000", "ratio", " 16 "} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("no %q in\n%s", want, stdout.String())
+		}
+	}
+}

@@ -1,0 +1,324 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// faulty is a testee that is the codec but for some vectors, each of which it
+// gets wrong in a way of its own.
+type faulty struct{ t *testing.T }
+
+func (faulty) Hello() Hello {
+	return Hello{Name: "faulty", Version: "1", Ops: []Op{OpDecode, OpEncode, OpMline, OpBline, OpFormat, OpSalvage, OpEnd},
+		Machines: []codec.Machine{codec.Wrap64, codec.Exact64}}
+}
+
+func (faulty) Close() error { return nil }
+
+func (f faulty) Ask(requests []Request) ([]Answer, error) {
+	set := builtinSet(f.t)
+	is := func(r Request, id string) bool {
+		v := set.Find(id)
+		if v == nil {
+			f.t.Fatalf("no vector %s", id)
+		}
+		if r.Op == OpEncode || r.Op == OpFormat {
+			return v.In != nil && r.In != nil && r.In.Equal(*v.In) && r.Machine == v.Machine
+		}
+		return bytes.Equal(r.Data, v.material())
+	}
+	var answers []Answer
+	for _, r := range requests {
+		a := askCodec(&r)
+		switch {
+		case r.Op == OpDecode && is(r, "delta/back-3"):
+			a.Value.PCs = append([]uint64{}, a.Value.PCs...)
+			a.Value.PCs[8] = 0x45
+		case r.Op == OpDecode && is(r, "delta/first"):
+			a = Answer{Outcome: OK, Value: Value{1, []uint64{2}}}
+		case r.Op == OpDecode && is(r, "delta/wraps-up-64"):
+			a = Answer{Outcome: Crash, Signal: "SIGSEGV", Bit: -1, Text: "stack smashed"}
+		case r.Op == OpDecode && is(r, "delta/wraps-down-64"):
+			a = Answer{Outcome: Hang, Bit: -1, Text: "no answer in 2s"}
+		case r.Op == OpDecode && is(r, "blob/one-byte"):
+			a.Reason = "length"
+		case r.Op == OpDecode && is(r, "depth/02"):
+			a = Answer{Outcome: Protocol, Bit: -1, Text: `"ok": id "", expected 9`}
+		case r.Op == OpEncode && is(r, "machine/wrap64-bit-31"):
+			a.Data = bytes.Clone(a.Data)
+			setBit(a.Data, 47, 0) // the spill bit of the first literal
+		case r.Op == OpMline && is(r, "text/strict-blank"):
+			a = Answer{Outcome: OK, Value: set.Find("text/line").Want.Value}
+		case r.Op == OpFormat && is(r, "decoded/one-frame"):
+			a.Data = append(bytes.Clone(a.Data), ' ')
+		case r.Op == OpSalvage:
+			a = Answer{Outcome: Skip, Text: "unsupported", Bit: -1}
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
+
+func goldenReport(t *testing.T) *Report {
+	t.Helper()
+	set := builtinSet(t).Select("delta/back-3", "delta/first", "delta/wraps-*-64", "blob/one-byte", "depth/01",
+		"depth/02", "machine/wrap64-bit-31", "machine/zero64-bit-31", "text/strict-blank", "decoded/one-frame",
+		"salvage/readme-12-bytes", "end/exact")
+	known, err := ParseKnown("known.txt", []byte("delta/wraps-up* crash https://example.org/1\nend/* reject https://example.org/2\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Run(set, func() (Testee, error) { return faulty{t}, nil }, Options{Seed: 42, Known: known,
+		Again: Repeat{Flags: []string{"--strict-reasons"}, Vectors: []string{"./my vectors"}, Testee: []string{"./decoder", "--fast"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// What a run looks like, in each format: failures with their bits, caret,
+// clause and command; warnings, known failures, stale entries, skips.
+func TestRenderGolden(t *testing.T) {
+	report := goldenReport(t)
+	if report.Counts.Fail < 7 || report.Counts.Known != 1 || report.Counts.Skip < 2 || report.Counts.Warnings != 1 || len(report.Stale) != 1 {
+		t.Fatalf("counts %+v, stale %v", report.Counts, report.Stale)
+	}
+	for _, format := range Formats() {
+		t.Run(format, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := Render(&out, report, format, false); err != nil {
+				t.Fatal(err)
+			}
+			got := withoutClauseWords(t, out.String(), format)
+			name := filepath.Join("testdata", "report."+format)
+			if *update {
+				if err := os.WriteFile(name, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("output is not that of %s (go test -run Golden -update writes it anew):\n%s", name, got)
+			}
+		})
+	}
+}
+
+// withoutClauseWords puts "…" for the words of clauses, so that an edit of
+// SPEC.md does not change golden files. All formats but JSON have them.
+func withoutClauseWords(t *testing.T, out, format string) string {
+	t.Helper()
+	found := 0
+	for _, c := range theSpec.Clauses {
+		words := strings.Join(quoteClause(c.ID), "\n")
+		if format == "tap" {
+			words = strings.ReplaceAll(words, "\n", "\n    ")
+		}
+		found += strings.Count(out, words)
+		out = strings.ReplaceAll(out, words, "  "+c.ID+": …")
+	}
+	if found < 7 && format != "json" {
+		t.Errorf("the words of %d clauses are there, want at least 7", found)
+	}
+	return out
+}
+
+// Output for people fits the width; only the command to copy may be longer.
+func TestRenderWidth(t *testing.T) {
+	var out bytes.Buffer
+	if err := Render(&out, goldenReport(t), "table", false); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	if len(lines) < 100 {
+		t.Fatalf("%d lines, want more", len(lines))
+	}
+	for i, line := range lines {
+		if utf8.RuneCountInString(line) > Width && !strings.HasPrefix(line, "  again: ") {
+			t.Errorf("line %d has %d columns: %s", i+1, utf8.RuneCountInString(line), line)
+		}
+	}
+}
+
+// The caret stands under the very bit or character.
+func TestCarets(t *testing.T) {
+	var out bytes.Buffer
+	report := goldenReport(t)
+	if err := Render(&out, report, "table", false); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	under := map[string]string{} // ID and op: what stands above the caret and to its right
+	id := ""
+	for i, line := range lines {
+		if rest, ok := strings.CutPrefix(line, "FAIL "); ok {
+			id, _, _ = strings.Cut(rest, ",")
+		}
+		if at := strings.IndexByte(line, '^'); at >= 0 && strings.TrimSpace(line) == "^" {
+			above := lines[i-1]
+			if strings.HasPrefix(strings.TrimLeft(above, " "), "got ") {
+				above = lines[i-2]
+			}
+			under[id] = above[at:min(len(above), at+8)]
+		}
+	}
+	for id, want := range map[string]string{
+		"delta/back-3 decode":          "101.",     // the delta
+		"delta/first decode":           "1.",       // the kind of frame 0
+		"machine/wrap64-bit-31 encode": ":",        // a spill bit
+		"text/strict-blank mline":      " nNCkgCn", // the blank
+		"decoded/one-frame format":     `"`,        // behind the last character
+	} {
+		if id == "text/strict-blank mline" {
+			v := builtinSet(t).Find("text/strict-blank")
+			at := strings.IndexByte(*v.Text, ' ')
+			want = (*v.Text)[at : at+8]
+		}
+		if under[id] != want {
+			t.Errorf("%s: caret under %q, want %q", id, under[id], want)
+		}
+	}
+}
+
+// Machines can read what is made for them.
+func TestFormatsAreWellFormed(t *testing.T) {
+	report := goldenReport(t)
+	var out bytes.Buffer
+	if err := Render(&out, report, "json", false); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Counts  Counts
+		Results []struct {
+			ID, Status, Outcome string
+			Failure             *Failure
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Counts != report.Counts || len(got.Results) != len(report.Results) {
+		t.Errorf("JSON: %v, %+v", err, got.Counts)
+	}
+	out.Reset()
+	if err := Render(&out, report, "junit", false); err != nil {
+		t.Fatal(err)
+	}
+	var suites junitSuites
+	if err := xml.Unmarshal(out.Bytes(), &suites); err != nil || suites.Failures != report.Counts.Fail+len(report.Stale) ||
+		suites.Tests != len(report.Results)+len(report.Stale) {
+		t.Errorf("JUnit: %v, %d tests, %d failures", err, suites.Tests, suites.Failures)
+	}
+	out.Reset()
+	if err := Render(&out, report, "tap", false); err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^(not )?ok (\d+) - `).FindAllStringSubmatch(out.String(), -1)
+	plan := regexp.MustCompile(`(?m)^1\.\.(\d+)$`).FindStringSubmatch(out.String())
+	if plan == nil || len(lines) != len(report.Results)+len(report.Stale) || lines[len(lines)-1][2] != plan[1] {
+		t.Errorf("TAP: plan %v, %d lines", plan, len(lines))
+	}
+	if err := Render(io.Discard, report, "yaml", false); err == nil || !strings.Contains(err.Error(), "expected table, json, junit, tap") {
+		t.Errorf("format yaml: %v", err)
+	}
+}
+
+// A reader who stops reading is told of by the error that stopped it.
+func TestRenderToClosedPipe(t *testing.T) {
+	report := goldenReport(t)
+	for _, format := range Formats() {
+		r, w := io.Pipe()
+		r.Close()
+		if err := Render(w, report, format, false); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("%s: %v, want a closed pipe", format, err)
+		}
+	}
+}
+
+// The same seed asks the same, another one in another order.
+func TestSeeds(t *testing.T) {
+	asked := func(seed uint64) string {
+		var log bytes.Buffer
+		set := builtinSet(t).Select("delta/back-*")
+		if _, err := Run(set, func() (Testee, error) { return &logged{log: &log}, nil }, Options{Seed: seed}); err != nil {
+			t.Fatal(err)
+		}
+		return log.String()
+	}
+	one := asked(1)
+	if one != asked(1) {
+		t.Error("seed 1 asks otherwise the second time")
+	}
+	if one == asked(2) {
+		t.Error("seed 2 asks what seed 1 asks, in the same order")
+	}
+	times := map[string]int{}
+	for _, line := range strings.Split(strings.TrimSpace(one), "\n") {
+		times[line]++
+	}
+	for line, n := range times {
+		if n < 2 {
+			t.Errorf("%s: asked %d times, want each case twice", line, n)
+		}
+	}
+}
+
+type logged struct {
+	codecTestee
+	log *bytes.Buffer
+}
+
+func (l *logged) Ask(requests []Request) ([]Answer, error) {
+	for _, r := range requests {
+		l.log.WriteString(r.Describe() + "\n")
+	}
+	return l.codecTestee.Ask(requests)
+}
+
+// Spill bits are set, cleared, flipped one by one and by chance; nothing else
+// changes.
+func TestVariants(t *testing.T) {
+	v := builtinSet(t).Find("field/spill-bits-clear")
+	c := &check{v: v, op: OpDecode, spills: v.spillsOf(OpDecode)}
+	// depth; kind, count and value of each of three literals; kind, back, sign,
+	// count and value of a delta; count and value of the size
+	if want := 1 + 3*3 + 5 + 2; len(c.spills) != want {
+		t.Fatalf("%d spill bits, want %d", len(c.spills), want)
+	}
+	seen := map[string]int{}
+	for _, how := range c.variants() {
+		data := c.request(how, 9).Data
+		masked := bytes.Clone(data)
+		set := 0
+		for _, at := range c.spills {
+			set += int(bitOf(data, at))
+		}
+		clearBits(masked, c.spills)
+		if !bytes.Equal(masked, v.Blob) {
+			t.Errorf("%v: other bits than spill bits changed, at %d", how, firstDifference(masked, v.Blob))
+		}
+		want := map[variantKind]int{asWritten: 0, allClear: 0, allSet: len(c.spills), flipped: 1}
+		if n, ok := want[how.kind]; ok && set != n {
+			t.Errorf("%v: %d spill bits set, want %d", how, set, n)
+		}
+		seen[how.String()]++
+	}
+	if len(seen) != 3+len(c.spills)+randomVariants {
+		t.Errorf("%d variants: %v", len(seen), seen)
+	}
+}
