@@ -90,7 +90,7 @@ var mutants = []Mutant{
 	{Name: "salvage-of-damaged", Bug: "the frames before a contradiction are handed out"},
 	{Name: "salvage-of-whole", Bug: "frames of a blob that is damaged, not cut, are handed out"},
 	{Name: "salvage-depth-0-as-32", Bug: "a short cut blob of depth 0 has 32 frames"},
-	{Name: "salvage-depth-0-of-11", Bug: "11 bytes of depth 0 are taken for 32 frames, though an empty stack may have as many"},
+	{Name: "salvage-depth-0-of-11", Bug: "11 bytes of depth 0 are taken for 32 frames"},
 	{Name: "salvage-depth-left", Bug: "the depth given is the number of whole frames"},
 	{Name: "salvage-keeps-length", Bug: "the last two bytes of a cut blob are taken for its length"},
 
