@@ -10,15 +10,15 @@ import (
 type textWriter interface{ text(p []byte) error }
 
 // markupTap reads the symbolizer markup in the text between records and passes
-// the text on. It looks at whole lines, so it keeps the last one until its end,
-// up to a length that no line of markup has.
+// the text on. An element stands in one line; it counts from its end on.
 type markupTap struct {
 	timeline *symbol.Timeline
 	next     textWriter
 	failed   func(error)
-	line     []byte
+	begun    []byte // from a '{' on, what may become an element
 }
 
+// maxMarkup is more than any element has, in bytes.
 const maxMarkup = 8 << 10
 
 func (t *markupTap) Write(p []byte) (int, error) {
@@ -32,43 +32,34 @@ func (t *markupTap) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// endOfLog ends the last line.
-func (t *markupTap) endOfLog() {
-	t.element(t.line)
-	t.line = t.line[:0]
-}
+// endOfLog drops what was begun.
+func (t *markupTap) endOfLog() { t.begun = t.begun[:0] }
 
-func (t *markupTap) element(line []byte) {
-	if err := t.timeline.Markup(line); err != nil {
-		t.failed(err)
-	}
-}
-
-// feed looks for lines with markup. Most text has none: a search for '{' in what
-// came is all it costs.
+// feed looks for elements. Most text has none: a search for '{' is all it costs.
 func (t *markupTap) feed(p []byte) {
 	for len(p) > 0 {
-		if len(t.line) == 0 {
+		if len(t.begun) == 0 {
 			i := bytes.IndexByte(p, '{')
 			if i < 0 {
 				return
 			}
 			p = p[i:]
 		}
-		end := bytes.IndexByte(p, '\n')
+		end := bytes.IndexAny(p, "}\n")
 		if end < 0 {
-			if len(t.line)+len(p) <= maxMarkup {
-				t.line = append(t.line, p...)
-			} else {
-				t.line = t.line[:0]
-			}
-			return
+			end = len(p) - 1
 		}
-		if len(t.line) == 0 {
-			t.element(p[:end])
-		} else {
-			t.line = append(t.line, p[:end]...)
-			t.endOfLog()
+		switch last := p[end]; {
+		case last == '\n', len(t.begun)+end >= maxMarkup:
+			t.begun = t.begun[:0]
+		default:
+			t.begun = append(t.begun, p[:end+1]...)
+			if bytes.HasSuffix(t.begun, []byte("}}}")) {
+				if err := t.timeline.Markup(t.begun); err != nil {
+					t.failed(err)
+				}
+				t.begun = t.begun[:0]
+			}
 		}
 		p = p[end+1:]
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/dump"
@@ -27,10 +28,12 @@ type textSink struct {
 	color       palette
 	buf         []byte
 	below       []byte // frames to write once the log's line has ended
+	rendered    map[symbol.Place]string
 }
 
 func newTextSink(w *bufio.Writer, o *options, stdout io.Writer) *textSink {
-	t := &textSink{w: w, passthrough: o.passthrough, basenames: o.basenames, hide: hider(o.foldRE)}
+	t := &textSink{w: w, passthrough: o.passthrough, basenames: o.basenames, hide: hider(o.foldRE),
+		rendered: map[symbol.Place]string{}}
 	if o.color == "always" || o.color == "auto" && o.output == "" && isTerminal(stdout) {
 		t.color = colors
 	}
@@ -103,50 +106,69 @@ func appendSet(b []byte, set uint32) []byte {
 // appendFrames writes a line a frame, those inlined into one place together.
 func (t *textSink) appendFrames(b []byte, places []symbol.Place) []byte {
 	for i, p := range places {
-		mark := byte(' ')
-		switch p.State {
-		case symbol.Inferred:
-			mark = '~'
-		case symbol.Lost:
-			mark = '!'
+		text, ok := t.rendered[p]
+		if !ok {
+			text = t.render(p)
+			if p.State != symbol.Lost { // each of these is a place of its own
+				t.rendered[p] = text
+			}
 		}
-		if len(p.Frames) == 0 {
-			b = fmt.Appendf(b, "  %2d %c%#x %s\n", i, mark, p.PC, where(p))
+		if text == "" {
 			continue
 		}
-		shown := false
-		for _, f := range p.Frames {
-			if t.hide(f.Name) {
-				continue
-			}
-			if !shown {
-				b = fmt.Appendf(b, "  %2d %c%#x ", i, mark, p.PC)
-			} else {
-				b = append(b, "       "...)
-			}
-			shown = true
-			b = append(b, t.color.fn...)
-			b = append(b, orUnknown(f.Name)...)
-			b = append(b, t.color.off...)
-			if f.File != "" {
-				b = append(b, " at "...)
-				b = append(b, t.color.file...)
-				b = append(b, t.file(f.File)...)
-				if f.Line > 0 {
-					b = append(b, ':')
-					b = strconv.AppendInt(b, int64(f.Line), 10)
-				}
-				b = append(b, t.color.off...)
-			} else if p.Module != "" {
-				b = fmt.Appendf(b, " in %s", filepath.Base(p.Module))
-			}
-			if f.Inlined {
-				b = append(b, " (inlined)"...)
-			}
-			b = append(b, '\n')
+		if b = append(b, "  "...); i < 10 {
+			b = append(b, ' ')
 		}
+		b = strconv.AppendInt(b, int64(i), 10)
+		b = append(b, text...)
 	}
 	return b
+}
+
+// render writes a place's lines, but for the frame's number; nothing if all of
+// them are hidden.
+func (t *textSink) render(p symbol.Place) string {
+	mark := ' '
+	switch p.State {
+	case symbol.Inferred:
+		mark = '~'
+	case symbol.Lost:
+		mark = '!'
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, " %c%#x ", mark, p.PC)
+	if len(p.Frames) == 0 {
+		b.WriteString(where(p) + "\n")
+		return b.String()
+	}
+	shown := 0
+	for _, f := range p.Frames {
+		if t.hide(f.Name) {
+			continue
+		}
+		if shown++; shown > 1 {
+			b.WriteString("       ")
+		}
+		b.WriteString(t.color.fn + orUnknown(f.Name) + t.color.off)
+		switch {
+		case f.File != "":
+			b.WriteString(" at " + t.color.file + t.file(f.File))
+			if f.Line > 0 {
+				fmt.Fprintf(&b, ":%d", f.Line)
+			}
+			b.WriteString(t.color.off)
+		case p.Module != "":
+			b.WriteString(" in " + filepath.Base(p.Module))
+		}
+		if f.Inlined {
+			b.WriteString(" (inlined)")
+		}
+		b.WriteByte('\n')
+	}
+	if shown == 0 {
+		return ""
+	}
+	return b.String()
 }
 
 func (t *textSink) file(name string) string {
