@@ -6,7 +6,7 @@ set -u
 : "${CC:=cc}" "${LWS_PREFIX:=}" "${PKG_CONFIG:=pkg-config}"
 
 need="btref needs an installed libwebsockets, 4.4.0 or later, built with the cmake option
--DLWS_WITH_COMPRESSED_BACKTRACES=ON (it is off by default; distributions' packages lack it).
+-DLWS_WITH_COMPRESSED_BACKTRACES=ON, which is off by default.
 It is looked for with pkg-config libwebsockets, or, when LWS_PREFIX is set, in the directory
 that cmake was given as CMAKE_INSTALL_PREFIX (LWS_PREFIX/include/libwebsockets.h,
 LWS_PREFIX/lib/libwebsockets.a or .so):  make LWS_PREFIX=/opt/lws"

@@ -29,7 +29,7 @@ enum { EXIT_OK = 0, EXIT_SHORT = 1, EXIT_USAGE = 2, EXIT_SELF = 3 };
 
 enum {
 	WORD = (int)sizeof(uintptr_t) * 8,	/* bits */
-	MAX_BLOB = 512	/* bytes; the worst case, 32 literals of 64 bits, needs 308 */
+	MAX_BLOB = 512	/* bytes; the longest that the library writes has 312 */
 };
 
 /* What the build told us about itself; the Makefile sets both. */
@@ -168,7 +168,7 @@ struct erratum {
 	int (*show)(void);
 };
 extern const struct erratum errata_write[], errata_read[], errata_memory[],
-			    errata_tool[];	/* each ends with number 0 */
+			    errata_capture[], errata_tool[];	/* each ends with number 0 */
 extern const char *errata_tool_path;	/* --tool PATH, or NULL */
 
 #endif

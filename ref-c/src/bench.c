@@ -140,6 +140,15 @@ mode_bench(int argc, char **argv)
 	}
 
 	lws_set_log_level(0, NULL);
+	for (i = k = 0; i < n; i++) {
+		lws_backtrace_info_t si;
+
+		k += lws_alloc_metadata_parse(&si, x[i].blob + x[i].len) || si.sp != x[i].s.depth;
+	}
+	if (k)
+		fprintf(stderr, "btref bench: the library fails to decode %lu of the %lu blobs that it "
+			"wrote; its time for them is that of failing\n", (unsigned long)k,
+			(unsigned long)n);
 	qsort(x, n, sizeof(*x), by_depth);
 	for (i = 0; i < n; i = k) {
 		double enc, dec, slice = seconds / 2 / (ROUNDS + 1);

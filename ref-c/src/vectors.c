@@ -156,7 +156,7 @@ mode_vectors(int argc, char **argv)
 	bool spill_any = false;
 	struct machine m;
 	struct stack s;
-	int n, got, rc = 0;
+	int n, got = 0, rc = 0;
 
 	for (n = 0; n < argc; n++)
 		if (!strcmp(argv[n], "--source") && n + 1 < argc)

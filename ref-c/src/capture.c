@@ -170,7 +170,7 @@ show_backtraces(const char *shape)
 	for (pre = 0; pre < PRES; pre++)
 		for (post = 0; post < POSTS; post++) {
 			const lws_backtrace_info_t *si = &seen.si[pre][post];
-			char how[32];
+			char how[48];
 
 			snprintf(how, sizeof(how), "pre-%d-post-%d", pre, post);
 			stack_from(&s, si, shape, how);

@@ -140,7 +140,7 @@ depth_spill(void)
 	back2 = parse_in_child(&p2, &o2, many.bytes, make_end(&many));
 
 	did("a stack of one frame, 0x406651, was decoded whose depth is followed by a spill bit "
-	    "of 1, as clang and gcc -O3 write them; then the same with 40 literals after it.");
+	    "of 1, as clang writes it; then the same with 40 literals after it.");
 	expected("one frame and the size 16; and with bits after the size, one frame too. No "
 		 "result beyond st[31].");
 	saw("%s. With 40 literals: %s%s.", back1 ? parsed_text(&p1, t1, sizeof(t1)) :

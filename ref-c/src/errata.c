@@ -189,7 +189,7 @@ static const struct erratum *
 find(int number)
 {
 	static const struct erratum *const tables[] = {
-		errata_write, errata_read, errata_memory, errata_tool,
+		errata_write, errata_read, errata_memory, errata_capture, errata_tool,
 	};
 	size_t t;
 	const struct erratum *e;
