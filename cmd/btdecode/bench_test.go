@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"debug/elf"
+)
+
+// BenchmarkText decodes a log of real records, from memory, without symbols:
+// bytes of log a second, on one core.
+func BenchmarkText(b *testing.B) {
+	for _, name := range []string{"git00", "perl", "i386sql"} {
+		log := capture(b, name, 32<<20)
+		for _, args := range [][]string{nil, {"--passthrough"}, {"--maps", capturePath(name + ".maps")}} {
+			b.Run(strings.TrimSpace(name+" "+strings.TrimPrefix(strings.Join(args, "="), "--")), func(b *testing.B) {
+				b.SetBytes(int64(len(log)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if code := run(append([]string{"-q"}, args...), bytes.NewReader(log), io.Discard, io.Discard); code != 0 {
+						b.Fatal("exit code", code)
+					}
+				}
+			})
+		}
+	}
+}
+
+func capturePath(name string) string { return filepath.Join("..", "..", "corpus", "captures", name) }
+
+// capture is a capture repeated until it has size bytes.
+func capture(b *testing.B, name string, size int) []byte {
+	b.Helper()
+	f, err := os.Open(capturePath(name + ".log.gz"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	one, err := io.ReadAll(z)
+	if err != nil || len(one) == 0 {
+		b.Fatal("empty capture", err)
+	}
+	return bytes.Repeat(one, size/len(one)+1)
+}
+
+// BenchmarkBeside resolves 10,000 addresses of a large program, with functions,
+// lines and inlined calls, as GNU addr2line and llvm-symbolizer do: seconds and
+// peak memory of each process. The program is the Go compiler, built for this.
+func BenchmarkBeside(b *testing.B) {
+	dir := b.TempDir()
+	build := func(out, experiment string, args ...string) string {
+		cmd := exec.Command("go", append(append([]string{"build", "-o", out}, args...))...)
+		cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOEXPERIMENT="+experiment)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v: %v\n%s", cmd.Args, err, text)
+		}
+		return out
+	}
+	// addr2line 2.40 reads no lines from the DWARF 5 that Go writes.
+	big := build(filepath.Join(dir, "big"), "nodwarf5", "-ldflags=-compressdwarf=false", "cmd/compile")
+	ours := build(filepath.Join(dir, "btdecode"), "", ".")
+	e, err := elf.Open(big)
+	if err != nil {
+		b.Fatal(err)
+	}
+	text := e.Section(".text")
+	e.Close()
+	rng := rand.New(rand.NewPCG(1, 1))
+	var plain, records strings.Builder
+	for range 10_000 {
+		pc := text.Addr + rng.Uint64N(text.Size)
+		fmt.Fprintf(&plain, "%#x\n", pc)
+		fmt.Fprintf(&records, "~b#size: 1, %#x\n", pc)
+	}
+	for _, c := range []struct {
+		name, in string
+		args     []string
+	}{
+		{"btdecode", records.String(), []string{ours, "-q", "--adjust", "none", "-F", "addr2line", "-a", "-f", "-i", "-e", big}},
+		{"llvm-symbolizer", plain.String(), []string{"llvm-symbolizer", "--output-style=GNU", "--no-demangle", "-a", "-f", "-i", "-e", big}},
+		{"addr2line", plain.String(), []string{"addr2line", "-a", "-f", "-i", "-e", big}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			if _, err := exec.LookPath(c.args[0]); err != nil {
+				b.Skip(c.args[0] + " is not installed")
+			}
+			var peak int64
+			for b.Loop() {
+				cmd := exec.Command(c.args[0], c.args[1:]...)
+				var out bytes.Buffer
+				cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(c.in), &out, os.Stderr
+				if err := cmd.Run(); err != nil {
+					b.Fatal(err)
+				}
+				if n := strings.Count(out.String(), "0x"); n < 10_000 {
+					b.Fatalf("%d answers", n)
+				}
+				peak = max(peak, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+			}
+			b.ReportMetric(float64(peak)/1024, "peak-MiB")
+		})
+	}
+}
