@@ -17,6 +17,19 @@ const (
 	clangLine = "~m#JF0BmUQugNCkhSnkhdAYpQa6wAAV"
 )
 
+// What clang's lws wrote reads as the same stack.
+func TestDecodeSpillOfClang(t *testing.T) {
+	blob, err := codec.ParseLine(nil, []byte(clangLine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s codec.Stack
+	if err := codec.Decode(&s, blob); err != nil {
+		t.Fatal(err)
+	}
+	wantStack(t, &s, readmeStack())
+}
+
 func readmeStack() *codec.Stack { return stackOf(7520, 0x406651, 0x406852, 0x406c1b, 0x406294) }
 
 func unhex(t testing.TB, s string) []byte {
@@ -160,21 +173,25 @@ func TestDecodeRejects(t *testing.T) {
 	}
 }
 
-// Of a depth of 0 that reads neither way, the length decides which fault counts.
+// Of a depth of 0 that reads neither way, the bytes before the length decide
+// which fault counts. (BT-DEPTH-2)
 func TestDecodeDepth0Fault(t *testing.T) {
-	// no size of 64 bits fits 45 bytes read as empty; 46 bytes could be 32 frames
-	frames := "00000. 1. 111. 1. 111111. " // read as empty: count 62, whole; as 32 frames: a delta first
-	for _, n := range []int{45, 46} {
-		bits := frames + strings.Repeat("1", n*8-21)
-		err := codec.Decode(new(codec.Stack), blobOf(t, bits, 1))
-		if err != nil {
-			t.Fatalf("%d bytes: as an empty stack with user bits it reads: %v", n, err)
-		}
+	// As an empty stack: a count of 64 whose value is cut short.
+	short := blobOf(t, "00000. 000000. 1111", 0)
+	wantError(t, codec.Decode(new(codec.Stack), short), codec.ReasonTruncated, 13, "BT-FIELD-4")
+
+	// At word 32, as an empty stack: a count of 62. As 32 frames: frame 0 is a delta.
+	for bytes, reason := range map[int]codec.Reason{45: codec.ReasonCount, 46: codec.ReasonDeltaFirst} {
+		bits := "00000. 111110. " + strings.Repeat("1", bytes*8-13)
+		wantError(t, codec.Decode32(new(codec.Stack), blobOf(t, bits, 0)), reason, 6,
+			map[codec.Reason]string{codec.ReasonCount: "BT-COUNT-4", codec.ReasonDeltaFirst: "BT-DELTA-4"}[reason])
 	}
+
+	// 31 of 32 frames, and a count that is whole as an empty stack's: empty.
 	var s codec.Stack
 	cut := blobOf(t, "00000. "+strings.Repeat("0. 000001. 1. ", 31)+"0. 000000. 1111", 0)
 	if err := codec.Decode(&s, cut); err != nil || len(s.PCs) != 0 {
-		t.Fatalf("31 of 32 frames also read as an empty stack, got %v, %d frames", err, len(s.PCs))
+		t.Errorf("31 of 32 frames also read as an empty stack, got %v, %d frames", err, len(s.PCs))
 	}
 }
 
