@@ -47,6 +47,7 @@ type Process struct {
 	repairer Repairer
 	cache    map[string]repairedStack
 	cacheID  int
+	lost     map[uint64]*Spot
 	based    [codec.MaxDepth]int // 1 + base that a frame was inferred by; 0: none
 }
 
@@ -146,7 +147,7 @@ func (p *Process) Places(dst []Place, s *codec.Stack, out Repaired) []Place {
 		bit := uint32(1) << i
 		switch {
 		case out.Lost&bit != 0:
-			dst = append(dst, Place{&Spot{PC: pc, CallAt: pc}, Lost})
+			dst = append(dst, Place{p.lostSpot(pc), Lost})
 		case out.Inferred&bit != 0 && space == nil && p.based[i] > 0:
 			dst = append(dst, Place{p.AtBase(p.based[i]-1, pc), Inferred})
 		case out.Inferred&bit != 0:
@@ -156,4 +157,17 @@ func (p *Process) Places(dst []Place, s *codec.Stack, out Repaired) []Place {
 		}
 	}
 	return dst
+}
+
+// lostSpot is the one spot of an address of which nothing can be said.
+func (p *Process) lostSpot(pc uint64) *Spot {
+	s := p.lost[pc]
+	if s == nil {
+		if p.lost == nil {
+			p.lost = map[uint64]*Spot{}
+		}
+		s = &Spot{PC: pc, CallAt: pc}
+		p.lost[pc] = s
+	}
+	return s
 }

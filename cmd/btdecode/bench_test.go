@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"debug/elf"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"debug/elf"
 )
 
 // BenchmarkText decodes a log of real records, from memory, without symbols:
@@ -25,15 +24,29 @@ func BenchmarkText(b *testing.B) {
 			b.Run(strings.TrimSpace(name+" "+strings.TrimPrefix(strings.Join(args, "="), "--")), func(b *testing.B) {
 				b.SetBytes(int64(len(log)))
 				b.ReportAllocs()
+				before := cpuSeconds(b)
 				for b.Loop() {
-					if code := run(append([]string{"-q"}, args...), bytes.NewReader(log), io.Discard, io.Discard); code != 0 {
+					if code := run(append(args, "-q"), bytes.NewReader(log), io.Discard, io.Discard); code != 0 {
 						b.Fatal("exit code", code)
 					}
 				}
+				b.ReportMetric(float64(b.N*len(log))/1e6/(cpuSeconds(b)-before), "MB/cpu-s")
 			})
 		}
 	}
 }
+
+// cpuSeconds is what this process has used of its processors: unlike the time on
+// the wall, it does not depend on what else the machine does.
+func cpuSeconds(b *testing.B) float64 {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		b.Fatal(err)
+	}
+	return seconds(r.Utime) + seconds(r.Stime)
+}
+
+func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
 func capturePath(name string) string { return filepath.Join("..", "..", "corpus", "captures", name) }
 
@@ -62,7 +75,7 @@ func capture(b *testing.B, name string, size int) []byte {
 func BenchmarkBeside(b *testing.B) {
 	dir := b.TempDir()
 	build := func(out, experiment string, args ...string) string {
-		cmd := exec.Command("go", append(append([]string{"build", "-o", out}, args...))...)
+		cmd := exec.Command("go", append([]string{"build", "-o", out}, args...)...)
 		cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOEXPERIMENT="+experiment)
 		if text, err := cmd.CombinedOutput(); err != nil {
 			b.Fatalf("%v: %v\n%s", cmd.Args, err, text)
@@ -98,6 +111,7 @@ func BenchmarkBeside(b *testing.B) {
 				b.Skip(c.args[0] + " is not installed")
 			}
 			var peak int64
+			var cpu float64
 			for b.Loop() {
 				cmd := exec.Command(c.args[0], c.args[1:]...)
 				var out bytes.Buffer
@@ -108,8 +122,11 @@ func BenchmarkBeside(b *testing.B) {
 				if n := strings.Count(out.String(), "0x"); n < 10_000 {
 					b.Fatalf("%d answers", n)
 				}
-				peak = max(peak, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+				used := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+				peak = max(peak, used.Maxrss)
+				cpu += seconds(used.Utime) + seconds(used.Stime)
 			}
+			b.ReportMetric(cpu/float64(b.N), "cpu-s")
 			b.ReportMetric(float64(peak)/1024, "peak-MiB")
 		})
 	}

@@ -85,7 +85,7 @@ func (d *decoder) run(stdout io.Writer) (code int, err error) {
 	}
 	w := bufio.NewWriterSize(out, 64<<10)
 	d.sink = d.newSink(w, stdout)
-	if err = d.readAll(w); err == nil {
+	if err = d.readAll(w); err == nil && d.found > 0 {
 		err = d.sink.close()
 	}
 	if e := w.Flush(); err == nil {

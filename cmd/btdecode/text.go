@@ -109,9 +109,7 @@ func (t *textSink) appendFrames(b []byte, places []symbol.Place) []byte {
 		text, ok := t.rendered[p]
 		if !ok {
 			text = t.render(p)
-			if p.State != symbol.Lost { // each of these is a place of its own
-				t.rendered[p] = text
-			}
+			t.rendered[p] = text
 		}
 		if text == "" {
 			continue

@@ -1,0 +1,129 @@
+package symbol
+
+import (
+	"debug/elf"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Whatever is wrong with a file, it is an error or a hole in what is known: no
+// panic, not even one that was caught, and no endless reading.
+func TestMalformedFiles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2026))
+	for _, dwarf := range []string{"-gdwarf-2", "-gdwarf-4", "-gdwarf-5"} {
+		whole := buildC(t, []string{"gcc", "-O2", dwarf}, "prog.c", "other.c")
+		good, err := os.ReadFile(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := elf.Open(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Close()
+		var places []addrRange // headers, debug sections, symbols
+		places = append(places, addrRange{0, 64}, addrRange{uint64(len(good)) - 40*64, uint64(len(good))})
+		for _, s := range e.Sections {
+			if strings.HasPrefix(s.Name, ".debug_") || strings.Contains(s.Name, "sym") || s.Type == elf.SHT_NOTE {
+				places = append(places, addrRange{s.Offset, s.Offset + s.FileSize})
+			}
+		}
+		pcs := textAddrs(open(t, whole), 7)
+		path := filepath.Join(t.TempDir(), "bad")
+		refused, failed, fine := 0, 0, 0
+		start := time.Now()
+		for n := range 1500 {
+			bad := append([]byte(nil), good...)
+			if n%10 == 0 {
+				bad = bad[:rng.IntN(len(bad))]
+			} else {
+				for range 1 + rng.IntN(4) {
+					p := places[rng.IntN(len(places))]
+					at := p.low + rng.Uint64N(p.high-p.low)
+					switch rng.IntN(3) {
+					case 0:
+						bad[at] ^= 1 << rng.IntN(8)
+					case 1:
+						bad[at] = byte(rng.Uint32())
+					default:
+						for i := at; i < min(at+8, p.high); i++ {
+							bad[i] = []byte{0, 0xff, 0x7f, 0x80}[rng.IntN(4)]
+						}
+					}
+				}
+			}
+			if err := os.WriteFile(path, bad, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			f, err := Open(path, nil)
+			check := func(what string, err error) {
+				if err != nil && strings.Contains(err.Error(), "runtime error") {
+					t.Fatalf("%s, mutation %d: %s: a panic was caught: %v", dwarf, n, what, err)
+				}
+			}
+			check("open", err)
+			if err != nil {
+				refused++
+				continue
+			}
+			bad = nil
+			errs := 0
+			for _, pc := range pcs {
+				_, err := f.Lookup(nil, pc)
+				check("lookup", err)
+				if err != nil {
+					errs++
+				}
+				f.FollowsCall(pc)
+			}
+			if strings.Contains(f.Why(), "runtime error") {
+				t.Fatalf("%s, mutation %d: a panic was caught: %s", dwarf, n, f.Why())
+			}
+			f.calls()
+			f.Close()
+			if errs > 0 || f.Why() != "" {
+				failed++
+			} else {
+				fine++
+			}
+		}
+		t.Logf("%s: %d refused, %d with errors, %d without, in %v", dwarf, refused, failed, fine, time.Since(start))
+		if refused == 0 || failed == 0 || fine == 0 {
+			t.Error("one of the three never happened")
+		}
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	object := filepath.Join(dir, "object.o")
+	tool(t, "gcc")
+	run(t, dir, "gcc", "-c", "-o", object, source(t, "other.c"))
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none"):    "no such file",
+		write("empty", ""):            "not a file with something in it",
+		dir:                           "not a file with something in it",
+		write("text", "hello, world"): `starts with "hell"`,
+		write("short", "\x7fELF"):     "malformed ELF",
+		object:                        "relocatable object",
+	} {
+		f, err := Open(path, nil)
+		if err == nil {
+			f.Close()
+			t.Errorf("%s: no error", path)
+		} else if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %q, want one that names the file and has %q", path, err, want)
+		}
+	}
+}
