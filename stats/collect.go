@@ -2,8 +2,8 @@ package stats
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
 )
@@ -41,6 +41,8 @@ func (u *usage) addTimes(v *usage, times uint64) {
 
 // path is a call path: its addresses as recorded, and what was allocated there.
 type path struct {
+	n     int   // place among all paths
+	next  *path // another whose addresses have the same hash
 	pcs   []uint64
 	hurt  uint32  // frames of which the low 31 bits alone are true
 	width []uint8 // bits of each frame's literal, or of the one it is a delta from; nil before a blob was seen
@@ -65,9 +67,8 @@ type sized struct {
 
 // Collector gathers a dump. The zero Collector is not ready; see [NewCollector].
 type Collector struct {
-	paths map[string]*path
-	order []*path // as they came
-	key   []byte
+	paths map[uint64]*path // by hash of addresses
+	order []*path          // as they came
 
 	records  uint64
 	blobs    uint64 // of records, those recorded as blobs
@@ -90,7 +91,7 @@ type Collector struct {
 type sizeClass struct{ count, bytes uint64 }
 
 // NewCollector returns an empty collector.
-func NewCollector() *Collector { return &Collector{paths: map[string]*path{}} }
+func NewCollector() *Collector { return &Collector{paths: map[uint64]*path{}} }
 
 // Records is how many allocations were added.
 func (c *Collector) Records() uint64 { return c.records }
@@ -99,7 +100,7 @@ func (c *Collector) Records() uint64 { return c.records }
 // (nil if it was not), and its text in the log (nil if it has none). All stay the
 // caller's.
 func (c *Collector) Add(s *codec.Stack, blob, text []byte) {
-	p := c.path(s)
+	p := c.path(s.PCs, s.Marks.Hurt)
 	n := significant(s.Size)
 	p.count++
 	p.bytes = satAdd(p.bytes, s.Size)
@@ -157,23 +158,29 @@ func (c *Collector) fieldsOf(blob []byte) []codec.Field {
 
 func significant(v uint64) int { return bits.Len64(v | 1) }
 
-// path finds the entry of a stack's addresses, or makes it.
-func (c *Collector) path(s *codec.Stack) *path {
-	c.key = appendKey(c.key[:0], s.PCs)
-	p := c.paths[string(c.key)]
-	if p == nil {
-		p = &path{pcs: append([]uint64(nil), s.PCs...), hurt: s.Marks.Hurt}
-		c.paths[string(c.key)] = p
-		c.order = append(c.order, p)
+// path finds the entry of a call path, or makes it.
+func (c *Collector) path(pcs []uint64, hurt uint32) *path {
+	h := hashOf(pcs)
+	first := c.paths[h]
+	for p := first; p != nil; p = p.next {
+		if slices.Equal(p.pcs, pcs) {
+			return p
+		}
 	}
+	p := &path{n: len(c.order), next: first, pcs: slices.Clone(pcs), hurt: hurt}
+	c.paths[h] = p
+	c.order = append(c.order, p)
 	return p
 }
 
-func appendKey(key []byte, pcs []uint64) []byte {
+// hashOf spreads call paths; which are the same is for others to tell.
+func hashOf(pcs []uint64) uint64 {
+	h := uint64(len(pcs)) + 0x9e3779b97f4a7c15
 	for _, pc := range pcs {
-		key = binary.LittleEndian.AppendUint64(key, pc)
+		hi, lo := bits.Mul64(h^pc, 0xd6e8feb86659fd93)
+		h = hi ^ lo
 	}
-	return key
+	return h
 }
 
 func (p *path) sizeOf(n int) *sized {

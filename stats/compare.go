@@ -2,6 +2,7 @@ package stats
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -41,6 +42,8 @@ type PathGrowth struct {
 	CountA    uint64   `json:"count_a"`
 	CountB    uint64   `json:"count_b"`
 	Growth    Growth   `json:"growth"`
+
+	path *path
 }
 
 func (c *Collector) side(name string) Side {
@@ -52,16 +55,18 @@ func Compare(a, b *Collector, nameA, nameB string) *Comparison {
 	out := &Comparison{Version: ReportVersion, A: a.side(nameA), B: b.side(nameB), Paths: []PathGrowth{}}
 	out.Growth = Growth{int64(b.payload - a.payload), int64(b.records - a.records)}
 	all := map[string]*PathGrowth{}
+	var key []byte
 	of := func(p *path) *PathGrowth {
-		ids := make([]uint64, len(p.pcs))
-		for n := range ids {
-			ids[n] = p.id(n)
+		key = key[:0]
+		for n := range p.pcs {
+			key = binary.LittleEndian.AppendUint64(key, p.id(n))
 		}
-		key := string(appendKey(nil, ids))
-		if all[key] == nil {
-			all[key] = &PathGrowth{Addresses: p.addresses()}
+		g := all[string(key)]
+		if g == nil {
+			g = &PathGrowth{path: p}
+			all[string(key)] = g
 		}
-		return all[key]
+		return g
 	}
 	for _, p := range a.order {
 		g := of(p)
@@ -82,6 +87,7 @@ func Compare(a, b *Collector, nameA, nameB string) *Comparison {
 		if g.CountB == 0 {
 			out.Gone++
 		}
+		g.Addresses = g.path.addresses()
 		out.Paths = append(out.Paths, *g)
 	}
 	slices.SortFunc(out.Paths, func(x, y PathGrowth) int {

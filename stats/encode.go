@@ -47,24 +47,29 @@ func frameBits(pcs []uint64, m codec.Machine, how codec.Search) int {
 // blobBytes is the length of the blob of a stack whose frames take frameBits.
 func blobBytes(frameBits int, s sized) int { return codec.BlobLen(frameBits + sizeBits(s.bits)) }
 
-// plainUses is what the bits of an allocation at pcs are for if it is encoded as
-// lws does, size and length included.
-func plainUses(pcs []uint64, bits int, m codec.Machine) usage {
-	s := codec.Stack{PCs: pcs, Size: 1 << (bits - 1)}
-	m = fitting(pcs, m)
-	if bits > 32 {
+// encoder encodes anew, with what it needs kept from one time to the next.
+type encoder struct {
+	machine codec.Machine
+	blob    []byte
+	fields  []codec.Field
+}
+
+// uses is what the bits of an allocation at pcs are for if it is encoded as lws does,
+// size and length included.
+func (e *encoder) uses(pcs []uint64, sizeBits int) (u usage) {
+	s := codec.Stack{PCs: pcs, Size: 1 << (sizeBits - 1)}
+	m := fitting(pcs, e.machine)
+	if sizeBits > 32 {
 		m = wider(m)
 	}
-	blob, err := codec.AppendBlob(nil, &s, m, codec.Lws)
-	if err != nil {
-		panic("stats: " + err.Error())
+	var err error
+	if e.blob, err = codec.AppendBlob(e.blob[:0], &s, m, codec.Lws); err == nil {
+		e.fields, err = codec.AppendFields(e.fields[:0], e.blob)
 	}
-	fields, err := codec.AppendFields(nil, blob)
 	if err != nil {
-		panic("stats: " + err.Error())
+		panic("stats: " + err.Error()) // at most MaxDepth frames, and they fit
 	}
-	var u usage
-	for _, f := range fields {
+	for _, f := range e.fields {
 		u.add(f)
 	}
 	return u
@@ -73,6 +78,7 @@ func plainUses(pcs []uint64, bits int, m codec.Machine) usage {
 // uses is what the bits of the whole dump are for.
 func (c *Collector) uses(r *resolved, m codec.Machine) usage {
 	all := c.odd
+	anew := encoder{machine: m}
 	c.eachSize(func(p *path, s sized) {
 		if s.regular > 0 {
 			u := p.uses
@@ -86,7 +92,7 @@ func (c *Collector) uses(r *resolved, m codec.Machine) usage {
 			all.addTimes(&u, s.regular)
 		}
 		if plain := s.count - s.blobs; plain > 0 {
-			u := plainUses(r.pcs[p], s.bits, m)
+			u := anew.uses(r.pcs[p.n], s.bits)
 			all.addTimes(&u, plain)
 		}
 	})
@@ -111,7 +117,7 @@ func (c *Collector) eachPlain(r *resolved, m codec.Machine, do func(p *path, blo
 				continue
 			}
 			if bits == 0 {
-				bits = frameBits(r.pcs[p], m, codec.Lws)
+				bits = frameBits(r.pcs[p.n], m, codec.Lws)
 			}
 			do(p, blobBytes(bits, s), s.count-s.blobs)
 		}
@@ -122,7 +128,7 @@ func (c *Collector) eachPlain(r *resolved, m codec.Machine, do func(p *path, blo
 func (c *Collector) newLens(r *resolved, m codec.Machine, how codec.Search) counts {
 	var lens counts
 	for _, p := range c.order {
-		bits := frameBits(r.pcs[p], m, how)
+		bits := frameBits(r.pcs[p.n], m, how)
 		for _, s := range p.sizes {
 			lens.add(blobBytes(bits, s), s.count)
 		}
@@ -143,15 +149,8 @@ func (c *Collector) Rebased(m codec.Machine, addr uint64) (*Collector, codec.Mac
 	out.records, out.payload, out.frames = c.records, c.payload, c.frames
 	out.depths, out.size = slices.Clone(c.depths), c.size
 	for _, p := range c.order {
-		pcs := moved[p]
-		m = fitting(pcs, m)
-		key := string(appendKey(nil, pcs))
-		q := out.paths[key]
-		if q == nil {
-			q = &path{pcs: pcs}
-			out.paths[key] = q
-			out.order = append(out.order, q)
-		}
+		m = fitting(moved[p.n], m)
+		q := out.path(moved[p.n], 0)
 		q.count += p.count
 		q.bytes = satAdd(q.bytes, p.bytes)
 		for _, s := range p.sizes {
@@ -167,7 +166,7 @@ const (
 	page        = 4 << 10
 )
 
-func rebase(all map[*path][]uint64, addr uint64) map[*path][]uint64 {
+func rebase(all [][]uint64, addr uint64) [][]uint64 {
 	var sorted []uint64
 	for _, pcs := range all {
 		sorted = append(sorted, pcs...)
@@ -183,13 +182,13 @@ func rebase(all map[*path][]uint64, addr uint64) map[*path][]uint64 {
 		to[pc] = pc + shift
 		next = (pc + shift + regionAlign) &^ (regionAlign - 1)
 	}
-	moved := make(map[*path][]uint64, len(all))
-	for p, pcs := range all {
+	moved := make([][]uint64, len(all))
+	for i, pcs := range all {
 		own := make([]uint64, len(pcs))
 		for n, pc := range pcs {
 			own[n] = to[pc]
 		}
-		moved[p] = own
+		moved[i] = own
 	}
 	return moved
 }

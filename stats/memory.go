@@ -3,7 +3,6 @@ package stats
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // Memory is where the memory is that the dump's allocations asked for.
@@ -43,25 +42,50 @@ func (p *path) addresses() []string {
 	return all
 }
 
+// spender is a call site or a call path before its addresses are written out.
+type spender struct {
+	path         *path
+	frames       int // of path: 1 for a site, or 0 if it has none
+	count, bytes uint64
+}
+
+func (s *spender) compareAddresses(o *spender) int {
+	for n := range min(s.frames, o.frames) {
+		if c := cmp.Compare(s.path.id(n), o.path.id(n)); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(s.frames, o.frames)
+}
+
 func (c *Collector) memory(top int) Memory {
 	m := Memory{Top: top, Paths: len(c.order)}
-	sites := map[string]*Spot{}
-	var siteList, pathList []*Spot
-	for _, p := range c.order {
-		addresses := p.addresses()
-		pathList = append(pathList, &Spot{Addresses: addresses, Count: p.count, Bytes: p.bytes})
-		first := addresses[:min(1, len(addresses))]
-		key := strings.Join(first, "")
-		if sites[key] == nil {
-			sites[key] = &Spot{Addresses: first}
-			siteList = append(siteList, sites[key])
-		}
-		sites[key].Count += p.count
-		sites[key].Bytes = satAdd(sites[key].Bytes, p.bytes)
+	type site struct {
+		id   uint64
+		none bool
 	}
-	m.Sites = len(siteList)
-	m.SitesByBytes, m.SitesByCount = c.rank(siteList, top)
-	m.PathsByBytes, m.PathsByCount = c.rank(pathList, top)
+	at := map[site]int{}
+	var sites []spender
+	paths := make([]spender, 0, len(c.order))
+	for _, p := range c.order {
+		paths = append(paths, spender{p, len(p.pcs), p.count, p.bytes})
+		s := spender{path: p, frames: min(1, len(p.pcs))}
+		key := site{none: true}
+		if s.frames == 1 {
+			key = site{id: p.id(0)}
+		}
+		i, ok := at[key]
+		if !ok {
+			i = len(sites)
+			at[key] = i
+			sites = append(sites, s)
+		}
+		sites[i].count += p.count
+		sites[i].bytes = satAdd(sites[i].bytes, p.bytes)
+	}
+	m.Sites = len(sites)
+	m.SitesByBytes, m.SitesByCount = c.rank(sites, top)
+	m.PathsByBytes, m.PathsByCount = c.rank(paths, top)
 	m.AllocationSize = []SizeCount{}
 	for n, s := range c.size {
 		if s.count == 0 {
@@ -78,24 +102,39 @@ func (c *Collector) memory(top int) Memory {
 
 // rank is the top spots by bytes and by count. Ties are in the order of addresses, so
 // that the same dump gives the same report whatever its order.
-func (c *Collector) rank(all []*Spot, top int) (byBytes, byCount []Spot) {
-	take := func(share func(s *Spot) float64, by func(s *Spot) (uint64, uint64)) []Spot {
-		slices.SortFunc(all, func(a, b *Spot) int {
+func (c *Collector) rank(all []spender, top int) (byBytes, byCount []Spot) {
+	byBytes = leaders(all, top, func(s *spender) (uint64, uint64) { return s.bytes, s.count })
+	for i := range byBytes {
+		byBytes[i].Share = ratio(byBytes[i].Bytes, c.payload)
+	}
+	byCount = leaders(all, top, func(s *spender) (uint64, uint64) { return s.count, s.bytes })
+	for i := range byCount {
+		byCount[i].Share = ratio(byCount[i].Count, c.records)
+	}
+	return byBytes, byCount
+}
+
+// leaders is the first top of all by the two numbers that by gives, the larger first.
+// It sorts no more than a few of them at once.
+func leaders(all []spender, top int, by func(s *spender) (uint64, uint64)) []Spot {
+	var first []*spender
+	cut := func() {
+		slices.SortFunc(first, func(a, b *spender) int {
 			a1, a2 := by(a)
 			b1, b2 := by(b)
-			return cmp.Or(cmp.Compare(b1, a1), cmp.Compare(b2, a2), slices.Compare(a.Addresses, b.Addresses))
+			return cmp.Or(cmp.Compare(b1, a1), cmp.Compare(b2, a2), a.compareAddresses(b))
 		})
-		out := []Spot{}
-		for _, s := range all[:min(top, len(all))] {
-			s := *s
-			s.Share = share(&s)
-			out = append(out, s)
-		}
-		return out
+		first = first[:min(top, len(first))]
 	}
-	byBytes = take(func(s *Spot) float64 { return ratio(s.Bytes, c.payload) },
-		func(s *Spot) (uint64, uint64) { return s.Bytes, s.Count })
-	byCount = take(func(s *Spot) float64 { return ratio(s.Count, c.records) },
-		func(s *Spot) (uint64, uint64) { return s.Count, s.Bytes })
-	return byBytes, byCount
+	for i := range all {
+		if first = append(first, &all[i]); len(first) >= 2*top+1000 {
+			cut()
+		}
+	}
+	cut()
+	out := []Spot{}
+	for _, s := range first {
+		out = append(out, Spot{Addresses: s.path.addresses()[:s.frames], Count: s.count, Bytes: s.bytes})
+	}
+	return out
 }

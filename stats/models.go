@@ -33,9 +33,7 @@ func ModelSections(all []ModelReport) []Section {
 			"The stacks are made up: a real program's may be other."}}}
 	for _, m := range all {
 		for _, s := range m.Report.Sections() {
-			if len(all) > 1 {
-				s.ID, s.Title = m.Model+"/"+s.ID, m.Model+": "+s.Title
-			}
+			s.ID, s.Title = m.Model+"/"+s.ID, m.Model+": "+s.Title
 			sections = append(sections, s)
 		}
 	}

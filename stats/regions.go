@@ -33,11 +33,11 @@ var gaps = []uint32{1 << 26, 1 << 28, 1 << 24, 1 << 22, 1 << 20, 1 << 30}
 // resolved is a dump with an address for each frame: what was recorded, or for
 // hurt ones what stands for it.
 type resolved struct {
-	pcs    map[*path][]uint64
-	hurt   uint64 // frames of distinct call paths that are hurt
-	gap    uint32 // limit that was taken; 0 if nothing is hurt
-	differ uint64 // allocations whose blob, encoded anew, has another number of bits than recorded
-	of     uint64 // allocations that were compared
+	pcs    [][]uint64 // by path.n
+	hurt   uint64     // frames of distinct call paths that are hurt
+	gap    uint32     // limit that was taken; 0 if nothing is hurt
+	differ uint64     // allocations whose blob, encoded anew, has another number of bits than recorded
+	of     uint64     // allocations that were compared
 }
 
 // id of a frame: the address, or of a hurt one what is known of it. Those of
@@ -51,7 +51,7 @@ func (p *path) id(frame int) uint64 {
 
 // resolve finds an address for every frame, as machine m would have recorded it.
 func (c *Collector) resolve(m codec.Machine) *resolved {
-	r := &resolved{pcs: make(map[*path][]uint64, len(c.order))}
+	r := &resolved{pcs: make([][]uint64, len(c.order))}
 	spots := map[spot]struct{}{}
 	if m.Lossy() {
 		for _, p := range c.order {
@@ -65,7 +65,7 @@ func (c *Collector) resolve(m codec.Machine) *resolved {
 	}
 	if len(spots) == 0 {
 		for _, p := range c.order {
-			r.pcs[p] = p.pcs
+			r.pcs[p.n] = p.pcs
 		}
 		r.differ, r.of = c.compare(r.pcs, m)
 		return r
@@ -101,7 +101,7 @@ func (p *path) spot(frame int) (s spot, ok bool) {
 
 // place gives every spot an address and returns the paths with these. Spots are
 // sorted.
-func (c *Collector) place(spots []spot, gap uint32) map[*path][]uint64 {
+func (c *Collector) place(spots []spot, gap uint32) [][]uint64 {
 	at := make(map[spot]uint64, len(spots))
 	for len(spots) > 0 {
 		n := 1
@@ -111,7 +111,7 @@ func (c *Collector) place(spots []spot, gap uint32) map[*path][]uint64 {
 		placeWidth(at, spots[:n], gap)
 		spots = spots[n:]
 	}
-	pcs := make(map[*path][]uint64, len(c.order))
+	pcs := make([][]uint64, len(c.order))
 	for _, p := range c.order {
 		own := p.pcs
 		if p.hurt != 0 && p.width != nil {
@@ -122,7 +122,7 @@ func (c *Collector) place(spots []spot, gap uint32) map[*path][]uint64 {
 				}
 			}
 		}
-		pcs[p] = own
+		pcs[p.n] = own
 	}
 	return pcs
 }
@@ -167,7 +167,7 @@ func lastRegion(spots []spot, gap uint32) int {
 
 // compare encodes regular blobs anew and counts allocations for which that takes
 // another number of bits than was recorded.
-func (c *Collector) compare(pcs map[*path][]uint64, m codec.Machine) (differ, of uint64) {
+func (c *Collector) compare(pcs [][]uint64, m codec.Machine) (differ, of uint64) {
 	for _, p := range c.order {
 		if p.prefix == nil {
 			continue
@@ -177,7 +177,7 @@ func (c *Collector) compare(pcs map[*path][]uint64, m codec.Machine) (differ, of
 			n += s.blobs
 		}
 		of += n
-		if frameBits(pcs[p], m, codec.Lws) != p.prefixBits {
+		if frameBits(pcs[p.n], m, codec.Lws) != p.prefixBits {
 			differ += n
 		}
 	}

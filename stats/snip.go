@@ -2,6 +2,7 @@ package stats
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
 )
@@ -68,17 +69,16 @@ func (c *Collector) snip(r *resolved, o Options) Snip {
 			out.Full += times
 		}
 	}
-	var key []byte
+	told := make(map[uint64]int32, len(c.order))
 	for pre := range MaxSnip + 1 {
 		for post := range MaxSnip + 1 {
 			cell := SnipCell{Pre: pre, Post: post, SetPre: o.CapturedPre + pre, SetPost: o.CapturedPst + post}
-			told := make(map[string]struct{}, len(c.order))
 			var raw uint64
+			clear(told)
 			for _, p := range c.order {
-				pcs := snipped(r.pcs[p], pre, post)
-				key = appendKey(key[:0], pcs)
-				if _, ok := told[string(key)]; !ok {
-					told[string(key)] = struct{}{}
+				pcs := snipped(r.pcs[p.n], pre, post)
+				if r.isNew(told, p.n, pcs, pre, post) {
+					cell.Paths++
 				}
 				bits := frameBits(pcs, o.Machine, codec.Lws)
 				for _, s := range p.sizes {
@@ -87,7 +87,6 @@ func (c *Collector) snip(r *resolved, o Options) Snip {
 				raw += uint64(rawBytes(len(pcs), o.Machine.Word())) * p.count
 			}
 			cell.Mean, cell.Ratio = ratio(cell.Bytes, c.records), ratio(cell.Bytes, raw)
-			cell.Paths = len(told)
 			out.Cells = append(out.Cells, cell)
 		}
 	}
@@ -99,6 +98,22 @@ func (c *Collector) snip(r *resolved, o Options) Snip {
 	}
 	out.Recommend = advise(out.Cells, o.Loss)
 	return out
+}
+
+// isNew says whether no path before has the same addresses after the snip as path n,
+// which has pcs. told is the paths so far that had not, by hash; those that share one
+// stand at the numbers after it.
+func (r *resolved) isNew(told map[uint64]int32, n int, pcs []uint64, pre, post int) bool {
+	for h := hashOf(pcs); ; h++ {
+		first, taken := told[h]
+		if !taken {
+			told[h] = int32(n)
+			return true
+		}
+		if slices.Equal(snipped(r.pcs[first], pre, post), pcs) {
+			return false
+		}
+	}
 }
 
 // advise takes, of the cells that merge no more than the share loss of the call

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -54,6 +55,7 @@ type config struct {
 	captured string
 	loss     float64
 	top      int
+	sections []string
 	bare     bool
 	strict   bool
 	follow   bool
@@ -82,6 +84,7 @@ func (c *config) define() {
 	f.Float64Var(&c.loss, "allow-merge", 0, "recommend snips that merge up to this\nmany `percent` of the call paths")
 	f.StringVar(&c.rebase, "rebase", "", "report on the dump as it would be with\nthe program loaded at `address`")
 	f.IntVar(&c.top, "top", 10, "call sites and call paths to list")
+	f.StringSliceVar(&c.sections, "section", nil, "parts to print, of dump compression bits\nsnip overhead memory, and with --model\nmodels (default: all)")
 	f.BoolVar(&c.bare, "bare", false, "take lines that are base64 and nothing\nelse as records, too")
 	f.BoolVar(&c.strict, "strict", false, "stop with status 1 at the first record\nthat cannot be read")
 	f.BoolVarP(&c.follow, "follow", "f", false, "read on as the last FILE grows, with a\nreport each interval, until interrupted")
@@ -134,7 +137,28 @@ func (c *config) parse(args []string) error {
 	if c.top < 0 {
 		return fmt.Errorf("--top %d: expected 0 or more", c.top)
 	}
+	for _, name := range c.sections {
+		if !slices.Contains(sectionNames, name) {
+			return fmt.Errorf("--section %q: expected some of %s", name, strings.Join(sectionNames, " "))
+		}
+	}
+	if len(c.sections) > 0 && c.format == "json" {
+		return errors.New("--section: is not for --format json, which is one object")
+	}
 	return c.parseMode()
+}
+
+var sectionNames = []string{"models", "dump", "compression", "bits", "snip", "overhead", "memory"}
+
+// wanted is the sections that --section names.
+func (c *config) wanted(all []stats.Section) []stats.Section {
+	if len(c.sections) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(s stats.Section) bool {
+		_, part, ok := strings.Cut(s.ID, "/") // of a model
+		return !slices.Contains(c.sections, s.ID) && !(ok && slices.Contains(c.sections, part))
+	})
 }
 
 // parseMode checks what only some ways of calling take.
@@ -143,8 +167,8 @@ func (c *config) parseMode() error {
 	switch {
 	case c.compare && len(c.args) != 2:
 		return fmt.Errorf("compare: got %d arguments, expected two dumps, A and B", len(c.args))
-	case c.compare && (len(c.models) > 0 || c.follow || c.rebase != ""):
-		return errors.New("compare: takes no --model, --follow or --rebase")
+	case c.compare && (len(c.models) > 0 || c.follow || c.rebase != "" || len(c.sections) > 0):
+		return errors.New("compare: takes no --model, --follow, --rebase or --section")
 	case !c.compare && changed("fail-on-growth"):
 		return errors.New("--fail-on-growth: is for btstats compare A B")
 	case changed("fail-on-growth") && c.growth < 0:
@@ -227,6 +251,7 @@ func exit(stderr io.Writer, err error) int {
 
 // write renders data as the flags say: as JSON itself, else as sections.
 func (c *config) write(w io.Writer, data any, sections []stats.Section) error {
+	sections = c.wanted(sections)
 	switch c.format {
 	case "json":
 		out, err := json.MarshalIndent(data, "", "  ")

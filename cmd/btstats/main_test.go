@@ -145,6 +145,9 @@ func TestExitCodes(t *testing.T) {
 		{"-", "\x1f\x8bxx", 2, "<stdin>: gzip"},
 		{"", "", 2, "expected a FILE"},
 		{"--format xml GOOD", "", 2, `--format "xml": expected table, markdown, csv or json`},
+		{"--section all GOOD", "", 2, `--section "all": expected some of models dump compression`},
+		{"--section dump --format json GOOD", "", 2, "is not for --format json"},
+		{"--section dump,bits GOOD", "", 0, ""},
 		{"--machine z80 GOOD", "", 2, `--machine: machine "z80" is none of exact32`},
 		{"--machine exact32 GOOD", "", 0, ""},
 		{"--rebase there GOOD", "", 2, `--rebase "there": expected an address`},
@@ -167,6 +170,7 @@ func TestExitCodes(t *testing.T) {
 		{"compare --fail-on-growth 0 MORE GOOD", "", 0, ""},
 		{"compare --fail-on-growth -3 MORE GOOD", "", 2, "--fail-on-growth -3"},
 		{"compare --strict GOOD BAD", "", 1, "bad:2"},
+		{"compare --section dump GOOD BAD", "", 2, "--section"},
 		{"compare --follow GOOD BAD", "", 2, "takes no --model, --follow"},
 		{"compare GOOD -", "nothing", 2, "<stdin>: no record"},
 	} {

@@ -151,6 +151,7 @@ func TestSchema(t *testing.T) {
 			t.Errorf("%q: %v", args, err)
 		}
 		broken := 0
+		shorten(v)
 		mutate(v, func(what string) {
 			broken++
 			if s.check(s, "$", v) == nil {
@@ -160,6 +161,20 @@ func TestSchema(t *testing.T) {
 		if broken < 20 {
 			t.Errorf("%q: only %d ways to break it", args, broken)
 		}
+	}
+}
+
+// shorten leaves two items in every array.
+func shorten(v any) {
+	members, _ := v.(map[string]any)
+	for name, member := range members {
+		if items, ok := member.([]any); ok {
+			members[name] = items[:min(2, len(items))]
+			for _, item := range items {
+				shorten(item)
+			}
+		}
+		shorten(member)
 	}
 }
 
