@@ -31,7 +31,7 @@ type lwsTool struct {
 }
 
 func (t *lwsTool) Hello() Hello {
-	return Hello{Name: t.argv[0], Version: "unknown", Ops: []Op{OpDecode, OpMline}}
+	return Hello{Name: t.argv[0], Version: "unknown", Ops: []Op{OpDecode, OpMline}, word32: t.word == 32}
 }
 
 func (t *lwsTool) Close() error { return nil }

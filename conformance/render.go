@@ -13,7 +13,7 @@ import (
 )
 
 // Formats are the names that Render takes.
-func Formats() []string { return []string{"table", "json", "junit", "tap"} }
+func Formats() []string { return []string{"table", "clauses", "json", "junit", "tap"} }
 
 // Render writes a report in one of the Formats. colour is for tables on a
 // terminal.
@@ -21,6 +21,8 @@ func Render(w io.Writer, r *Report, format string, colour bool) error {
 	switch format {
 	case "table":
 		return renderTable(w, r, colour)
+	case "clauses":
+		return renderClauses(w, r)
 	case "json":
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)

@@ -105,10 +105,7 @@ func newRun(set *Set, hello Hello, o Options) *run {
 	r := &run{Options: o}
 	for _, v := range set.Vectors {
 		for _, op := range v.Ops {
-			c := check{v: v, op: op}
-			if op != OpMline && op != OpBline && op != OpFormat {
-				c.spills = v.spillsOf(op)
-			}
+			c := newCheck(v, op, hello)
 			i := int32(len(r.checks))
 			r.checks = append(r.checks, c)
 			if !hello.Offers(c.request(variant{}, 0)) {

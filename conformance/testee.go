@@ -13,6 +13,18 @@ type Hello struct {
 	Name, Version string
 	Ops           []Op
 	Machines      []codec.Machine // that it encodes as
+	word32        bool            // it reads at word 32 alone
+}
+
+// only32 says whether the testee is one of 32-bit words alone: all that it
+// encodes as are, or it is known to be.
+func (h Hello) only32() bool {
+	for _, m := range h.Machines {
+		if m.Word() == 64 {
+			return false
+		}
+	}
+	return h.word32 || len(h.Machines) > 0
 }
 
 // Offers says whether the testee does what is asked.

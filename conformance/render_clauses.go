@@ -1,0 +1,73 @@
+package conformance
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// renderClauses writes what became of each clause's vectors, in one table: how
+// many were answered rightly, and by what a testee went wrong. Vectors of several
+// clauses count for each.
+func renderClauses(out io.Writer, r *Report) error {
+	w := &stickyWriter{w: out}
+	const columns = 7
+	counts := map[string]*[columns]int{}
+	tally := func(id string, res *Result) {
+		if counts[id] == nil {
+			counts[id] = &[columns]int{}
+		}
+		n := counts[id]
+		switch {
+		case res.Status == Pass:
+			n[0]++
+		case res.Status == Skipped:
+			n[6]++
+		case res.Outcome == Crash:
+			n[4]++
+		case res.Outcome == Hang || res.Outcome == Protocol:
+			n[5]++
+		case res.Outcome == Reject:
+			n[2]++
+		case res.vector.Rejects():
+			n[3]++
+		default:
+			n[1]++
+		}
+	}
+	const all = "all"
+	for i := range r.Results {
+		res := &r.Results[i]
+		tally(all, res)
+		for _, id := range res.Clauses {
+			tally(id, res)
+		}
+	}
+	t := NewTable(w, 1)
+	t.Header([]string{"clause", "right", "wrong", "refuses", "accepts", "crash", "hang", "skip"})
+	ids := make([]string, 0, len(counts))
+	for _, c := range theSpec.Clauses {
+		ids = append(ids, c.ID)
+	}
+	for _, id := range append(ids, all) {
+		if counts[id] == nil {
+			continue
+		}
+		row := []string{id}
+		for _, n := range counts[id] {
+			text := ""
+			if n > 0 {
+				text = strconv.Itoa(n)
+			}
+			row = append(row, text)
+		}
+		if err := t.Append(row); err != nil {
+			return err
+		}
+	}
+	if err := t.Render(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s %s; %d vectors, seed %d\n", r.Name, r.Version, r.Vectors, r.Seed)
+	return w.err
+}
