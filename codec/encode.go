@@ -53,17 +53,13 @@ func AppendBlob(dst []byte, s *Stack, m Machine, how Search) ([]byte, error) {
 	w.put(uint64(len(s.PCs)&(MaxDepth-1))<<spillWidth, depthBits) // 32 is written 0 (BT-DEPTH-2)
 	search := newSearch(s.PCs, m, how)
 	for n, pc := range s.PCs {
-		back, delta := search.choose(n)
-		if back == 0 {
-			w.value(0, literalHead-countBits, pc, m)
-			continue
+		head, headBits := uint64(0), uint(literalHead-countBits)
+		if back, delta := search.choose(n); back != 0 {
+			// kind, back and sign with their spill bits; what is not above its base is subtracted
+			head, headBits = 1<<7|uint64(back-1)<<3|(pc-s.PCs[n-back]-1)>>63<<1, deltaHead-countBits
+			pc = delta
 		}
-		sign := uint64(0)
-		if pc-s.PCs[n-back] != delta || delta == 0 {
-			sign = 1
-		}
-		// kind, back and sign with their spill bits
-		w.value(1<<7|uint64(back-1)<<3|sign<<1, deltaHead-countBits, delta, m)
+		w.value(head, headBits, pc, m)
 	}
 	w.value(0, 0, s.Size, m)
 	end := start + len(w.finish())
@@ -75,12 +71,13 @@ func AppendBlob(dst []byte, s *Stack, m Machine, how Search) ([]byte, error) {
 // (BT-COUNT-1, BT-COUNT-2)
 func (w *bitWriter) value(head uint64, headBits uint, v uint64, m Machine) {
 	count := significant(v)
-	wire, spill := v, uint64(0)
-	if v>>31 != 0 {
-		wire, spill = m.lose(v, count)
-	}
 	head = head<<countBits | uint64(count&63)<<spillWidth
 	headBits += countBits
+	if v>>31 == 0 {
+		w.put((head<<(count&63)|v)<<spillWidth, headBits+count+spillWidth)
+		return
+	}
+	wire, spill := m.lose(v, count)
 	if n := headBits + count + spillWidth; n <= windowBits {
 		w.put((head<<(count&63)|wire)<<spillWidth|spill, n)
 		return
