@@ -20,10 +20,10 @@ func TestDocs(t *testing.T) {
 	blocks := strings.Split(string(data), "```")
 	ran := 0
 	for i := 1; i < len(blocks); i += 2 {
-		command, want, ok := strings.Cut(blocks[i], "\n")
-		command, want, _ = strings.Cut(want, "\n")
+		body, console := strings.CutPrefix(blocks[i], "console\n")
+		command, want, _ := strings.Cut(body, "\n")
 		args, ours := strings.CutPrefix(command, "$ btstats ")
-		if !ok || !strings.HasPrefix(blocks[i], "console\n") || !ours {
+		if !console || !ours {
 			continue
 		}
 		ran++
