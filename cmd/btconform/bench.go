@@ -44,8 +44,8 @@ func (a *speed) best(b speed) {
 
 func bench(s streams, args []string) int {
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
-	rounds := flags.Int("rounds", 5, "turns of each")
-	seconds := flags.Float64("seconds", 0.02, "a measurement takes at least this long")
+	rounds := flags.Int("rounds", 12, "turns of each")
+	seconds := flags.Float64("seconds", 0.002, "a measurement takes at least this long")
 	model := flags.String("model", "x86_64-static", "address space of the stacks")
 	if code, done := parseFlags(s, flags, args, benchUsage); done {
 		return code

@@ -113,7 +113,7 @@ func TestRun(t *testing.T) {
 		{"stacks word", "stacks --word 16", "", exitUsage, "", "--word 16, expected 32 or 64"},
 		{"bench", "bench", "", exitUsage, "", "bench without the library"},
 		{"bench no program", "bench -- /no/such/btref", "", exitSelf, "", "/no/such/btref"},
-		{"bench other program", "bench -- echo", "", exitSelf, "", `line 1: "bench --seconds 0.02", expected depth=N`},
+		{"bench other program", "bench -- echo", "", exitSelf, "", `line 1: "bench --seconds 0.002", expected depth=N`},
 		{"bench model", "bench --model pdp11 -- echo", "", exitUsage, "", "--model pdp11, expected one of "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
