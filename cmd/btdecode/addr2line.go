@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"path/filepath"
 
 	"github.com/lwsbt/lwsbt/dump"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -54,11 +53,7 @@ func (a *addr2lineSink) place(p symbol.Place) {
 			a.w.WriteString(orUnknown(name))
 			a.w.WriteString(a.afterName(" at "))
 		}
-		file := f.File
-		if a.basenames && file != "" {
-			file = filepath.Base(file)
-		}
-		a.w.WriteString(orUnknown(file))
+		a.w.WriteString(orUnknown(a.file(f.File)))
 		switch {
 		case f.Line == 0:
 			a.w.WriteString(":?\n")

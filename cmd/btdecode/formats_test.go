@@ -205,7 +205,7 @@ func TestTop(t *testing.T) {
 	log := line(t, codec.Exact32, 100, 0x1000, 0x3000, 0x9000) + "\n" +
 		line(t, codec.Exact32, 50, 0x1000, 0x3000, 0x9000) + "\n" +
 		line(t, codec.Exact32, 7, 0x2000, 0x3000, 0x3000, 0x9000) + "\n"
-	out, _, code := command(log, "--top")
+	out, _, code := command(log, "--top", "20")
 	want := `157 bytes in 3 allocations, 2 call stacks, 4 call sites
   FLAT BYTES            COUNT    CUM BYTES            COUNT  CALL SITE
          150  95.5%         2          150  95.5%         2  0x1000

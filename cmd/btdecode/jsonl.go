@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"regexp"
 	"strconv"
 
 	"github.com/lwsbt/lwsbt/dump"
@@ -14,12 +13,13 @@ import (
 type jsonSink struct {
 	enc  *json.Encoder
 	hide func(fn string) bool
+	file func(path string) string
 }
 
-func newJSONSink(w *bufio.Writer, fold *regexp.Regexp) *jsonSink {
+func newJSONSink(w *bufio.Writer, o *options) *jsonSink {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	return &jsonSink{enc: enc, hide: hider(fold)}
+	return &jsonSink{enc: enc, hide: hider(o.foldRE), file: o.file}
 }
 
 // jsonRecord is a record; addresses are strings, for they have up to 64 bits.
@@ -75,7 +75,7 @@ func (j *jsonSink) record(rec *dump.Record, fixed symbol.Repaired, places []symb
 				if j.hide(s.Name) {
 					continue
 				}
-				src := jsonSource{Function: s.Name, File: s.File, Line: s.Line, Inlined: s.Inlined}
+				src := jsonSource{Function: s.Name, File: j.file(s.File), Line: s.Line, Inlined: s.Inlined}
 				if s.Func != s.Name {
 					src.Linkage = s.Func
 				}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -67,21 +68,21 @@ type options struct {
 	how        codec.Search
 }
 
-// parse reads the command line; flag.ErrHelp-like errors come back as they are.
-func parse(args []string, stderr io.Writer) (*options, error) {
+// parse reads the command line; help goes to stdout.
+func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{}
 	f := pflag.NewFlagSet("btdecode", pflag.ContinueOnError)
-	f.SetOutput(stderr)
+	f.SetOutput(io.Discard)
 	f.SortFlags = false
 	f.Usage = func() {}
 	f.StringArrayVarP(&o.exes, "exe", "e", nil, "ELF `FILE`, or FILE@0xBASE where it was loaded (repeatable)")
-	f.StringArrayVarP(&o.maps, "maps", "m", nil, "snapshot of /proc/PID/maps, or FILE@LINE from\nthat line of the log on (repeatable)")
+	f.StringArrayVarP(&o.maps, "maps", "m", nil, "snapshot `FILE` of /proc/PID/maps, or FILE@LINE from\nthat line of the log on (repeatable)")
 	f.StringArrayVar(&o.sysroots, "sysroot", nil, "look for modules below `DIR`, not / (repeatable)")
 	f.StringArrayVar(&o.debugDirs, "debug-dir", symbol.DebugDirs(), "debug files by build-id or path below `DIR`")
 	f.StringVarP(&o.section, "section", "j", "", "addresses are relative to section `NAME`")
-	f.StringVar(&o.adjust, "adjust", "auto", "look up the call: auto, all, or none")
-	f.StringVar(&o.machine, "machine", "", "what wrote the log, such as wrap64 or zero32")
-	f.StringVarP(&o.format, "format", "F", "text", "text, addr2line, jsonl, folded, pprof,\nspeedscope")
+	f.StringVar(&o.adjust, "adjust", "auto", "look up the call, for `WHICH` addresses:\nauto, all, or none")
+	f.StringVar(&o.machine, "machine", "", "`NAME` of what wrote the log, such as wrap64")
+	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text, addr2line, jsonl, folded, pprof,\nspeedscope")
 	f.BoolVarP(&o.addresses, "addresses", "a", false, "addr2line: show addresses")
 	f.BoolVarP(&o.functions, "functions", "f", false, "addr2line: show functions")
 	f.BoolVarP(&o.pretty, "pretty-print", "p", false, "addr2line: a line for each location")
@@ -89,24 +90,23 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.BoolVarP(&o.demangle, "demangle", "C", false, "addr2line: names as in the source")
 	f.BoolVarP(&o.basenames, "basenames", "s", false, "strip directories from file names")
 	f.IntVar(&o.top, "top", 0, "print the `N` call sites with the most bytes")
-	f.Lookup("top").NoOptDefVal = "20"
 	f.StringVar(&o.fold, "fold", "", "hide functions that match `REGEX`")
-	f.StringVar(&o.weight, "weight", "bytes", "folded: count bytes, or allocations: count")
+	f.StringVar(&o.weight, "weight", "bytes", "folded: `WHAT` to add up, bytes or count")
 	f.BoolVar(&o.passthrough, "passthrough", false, "keep all other text, decode in place")
 	f.BoolVar(&o.encode, "encode", false, "turn ~b# lines into ~m# lines")
-	f.StringVar(&o.search, "search", "lws", "--encode: as lws does, or best")
+	f.StringVar(&o.search, "search", "lws", "--encode: `HOW`, as lws does, or best")
 	f.BoolVar(&o.bare, "bare", false, "take lines of bare base64 as records, too")
 	f.BoolVar(&o.follow, "follow", false, "read on as the log grows")
 	f.BoolVar(&o.strict, "strict", false, "exit 1 if a record could not be read")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no notes on stderr")
-	f.StringVar(&o.color, "color", "auto", "auto, always, or never")
+	f.StringVar(&o.color, "color", "auto", "`WHEN`: auto, always, or never")
 	f.StringVarP(&o.output, "output", "o", "", "write to `FILE`")
 	f.BoolVarP(&o.help, "help", "h", false, "show this")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
 	if o.help {
-		fmt.Fprint(stderr, usage, f.FlagUsagesWrapped(80))
+		fmt.Fprint(stdout, usage, f.FlagUsagesWrapped(80))
 		return o, nil
 	}
 	o.args = f.Args()
@@ -167,6 +167,14 @@ func (o *options) aggregates() bool {
 
 // symbols says whether addresses are looked up.
 func (o *options) symbols() bool { return len(o.exes)+len(o.maps) > 0 }
+
+// file is how a source file is called in output.
+func (o *options) file(path string) string {
+	if o.basenames && path != "" {
+		return filepath.Base(path)
+	}
+	return path
+}
 
 // isLine says whether an argument is a record and not the name of a log.
 func isLine(arg string) bool {

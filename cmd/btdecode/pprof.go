@@ -88,7 +88,7 @@ func (p *pprofSink) function(name string, f symbol.Frame) *profile.Function {
 	key := functionKey{name, f.Func, f.File}
 	fn := p.functions[key]
 	if fn == nil {
-		fn = &profile.Function{ID: uint64(len(p.prof.Function) + 1), Name: name, SystemName: f.Func, Filename: f.File}
+		fn = &profile.Function{ID: uint64(len(p.prof.Function) + 1), Name: name, SystemName: f.Func, Filename: p.file(f.File)}
 		p.functions[key] = fn
 		p.prof.Function = append(p.prof.Function, fn)
 	}

@@ -24,7 +24,7 @@ const (
 
 // run is the command; it returns its exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
+	o, err := parse(args, stdout)
 	if err != nil {
 		fmt.Fprintf(stderr, "btdecode: %v\nTry 'btdecode --help'.\n", err)
 		return exitUsage
@@ -161,19 +161,19 @@ func (d *decoder) create(stdout io.Writer) (w io.Writer, done func() error, err 
 
 func (d *decoder) newSink(w *bufio.Writer, stdout io.Writer) sink {
 	if d.top > 0 {
-		return &topSink{stacks: newStacks(d.foldRE, d.symbols()), w: w, n: d.top, stderr: d.stderr}
+		return &topSink{stacks: newStacks(d.options), w: w, n: d.top, stderr: d.stderr}
 	}
 	switch d.format {
 	case "addr2line":
 		return &addr2lineSink{w: w, options: d.options}
 	case "jsonl":
-		return newJSONSink(w, d.foldRE)
+		return newJSONSink(w, d.options)
 	case "folded":
-		return &foldedSink{stacks: newStacks(d.foldRE, d.symbols()), w: w, count: d.weight == "count"}
+		return &foldedSink{stacks: newStacks(d.options), w: w, count: d.weight == "count"}
 	case "pprof":
-		return &pprofSink{stacks: newStacks(d.foldRE, d.symbols()), w: w, process: &d.process}
+		return &pprofSink{stacks: newStacks(d.options), w: w, process: &d.process}
 	case "speedscope":
-		return &speedscopeSink{stacks: newStacks(d.foldRE, d.symbols()), w: w}
+		return &speedscopeSink{stacks: newStacks(d.options), w: w}
 	}
 	if d.encode {
 		return &encodeSink{w: w, passthrough: d.passthrough, machine: d.mach, how: d.how}

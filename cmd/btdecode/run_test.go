@@ -114,7 +114,7 @@ func TestText(t *testing.T) {
 }
 
 func TestHelpFits(t *testing.T) {
-	_, help, code := command("", "--help")
+	help, _, code := command("", "--help")
 	if code != 0 || !strings.Contains(help, "btdecode -e app.elf device.log") {
 		t.Fatalf("exit code %d, help %q", code, help)
 	}

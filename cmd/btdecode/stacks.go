@@ -27,13 +27,13 @@ func hider(fold *regexp.Regexp) func(fn string) bool {
 
 // stacks adds up records with the same call stack.
 type stacks struct {
-	hide    func(fn string) bool
-	symbols bool
-	byKey   map[string]*stack
-	list    []*stack // in the order of the log
-	noSize  int64    // cut records that lost their size
-	spots   map[spotID]*symbol.Spot
-	key     []byte
+	hide   func(fn string) bool
+	file   func(path string) string
+	byKey  map[string]*stack
+	list   []*stack // in the order of the log
+	noSize int64    // cut records that lost their size
+	spots  map[spotID]*symbol.Spot
+	key    []byte
 }
 
 // stack is a distinct call stack and what it holds.
@@ -49,8 +49,8 @@ type spotID struct {
 	state symbol.State
 }
 
-func newStacks(fold *regexp.Regexp, symbols bool) *stacks {
-	return &stacks{hide: hider(fold), symbols: symbols, byKey: map[string]*stack{}, spots: map[spotID]*symbol.Spot{}}
+func newStacks(o *options) *stacks {
+	return &stacks{hide: hider(o.foldRE), file: o.file, byKey: map[string]*stack{}, spots: map[spotID]*symbol.Spot{}}
 }
 
 func (s *stacks) record(rec *dump.Record, fixed symbol.Repaired, places []symbol.Place) error {
@@ -111,7 +111,7 @@ func (s *stacks) sites(st *stack) (list []site) {
 			if fn == "" {
 				fn = address(p)
 			}
-			list = append(list, site{fn: fn, file: f.File, line: f.Line})
+			list = append(list, site{fn: fn, file: s.file(f.File), line: f.Line})
 		}
 	}
 	return list

@@ -23,7 +23,7 @@ import (
 type textSink struct {
 	w           *bufio.Writer
 	passthrough bool
-	basenames   bool
+	file        func(path string) string
 	hide        func(fn string) bool
 	color       palette
 	buf         []byte
@@ -32,7 +32,7 @@ type textSink struct {
 }
 
 func newTextSink(w *bufio.Writer, o *options, stdout io.Writer) *textSink {
-	t := &textSink{w: w, passthrough: o.passthrough, basenames: o.basenames, hide: hider(o.foldRE),
+	t := &textSink{w: w, passthrough: o.passthrough, file: o.file, hide: hider(o.foldRE),
 		rendered: map[symbol.Place]string{}}
 	if o.color == "always" || o.color == "auto" && o.output == "" && isTerminal(stdout) {
 		t.color = colors
@@ -167,13 +167,6 @@ func (t *textSink) render(p symbol.Place) string {
 		return ""
 	}
 	return b.String()
-}
-
-func (t *textSink) file(name string) string {
-	if t.basenames {
-		return filepath.Base(name)
-	}
-	return name
 }
 
 // where is what can be said of an address without symbols.
