@@ -214,9 +214,8 @@ func dropClone(ours, theirs []gnuFrame) (did bool) {
 
 // isClone says whether symbol is name and a clone's suffix.
 func isClone(symbol, name string) bool {
-	name = strings.ReplaceAll(name, "·", ".") // as Go's linker does
-	suffix, ok := strings.CutPrefix(symbol, name)
-	return ok && cloneSuffix.MatchString(suffix)
+	suffix, ok := strings.CutPrefix(symbol, strings.ReplaceAll(name, "·", ".")) // as Go's linker does
+	return ok && symbol != name && cloneSuffix.MatchString(suffix)
 }
 
 // bareFile is what addr2line prints of a symbol's file.
