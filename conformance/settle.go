@@ -1,0 +1,138 @@
+package conformance
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+)
+
+// settle derives the blob from bits and holds the record's keys to each other.
+func (v *Vector) settle() error {
+	if len(v.Ops) == 0 {
+		return errors.New("no op, expected op: decode or another")
+	}
+	if v.Bits != nil {
+		blob := v.Bits.Blob()
+		if v.Blob == nil {
+			v.Blob = blob
+		} else if err := v.Bits.matches(v.Blob); err != nil {
+			return err
+		}
+	}
+	if v.Line != "" {
+		if v.Blob == nil {
+			return errors.New("line without hex or bits, expected the blob it holds")
+		}
+		if want := "~m#" + base64.StdEncoding.EncodeToString(v.Blob); v.Line != want {
+			return fmt.Errorf("line %q, expected %q for the hex", clip(v.Line), clip(want))
+		}
+	}
+	if (v.Twin == "") != (v.Differs.Kind == "") {
+		return errors.New("twin and differs, expected both or neither")
+	}
+	for _, op := range v.Ops {
+		if err := v.settleOp(op); err != nil {
+			return err
+		}
+	}
+	if err := v.settleSpills(); err != nil {
+		return err
+	}
+	return v.settleLow()
+}
+
+// settleSpills holds the spill bits of an encoder's blob to its machine, unless
+// the head leaves them to the compiler. Those of bits are written by dots alone.
+func (v *Vector) settleSpills() error {
+	if !v.Has(OpEncode) || v.Head.AnySpill || v.Bits != nil && string(v.Blob) == string(v.Bits.Blob()) {
+		return nil
+	}
+	if at := firstDifference(v.Blob, v.machineSpills(v.Blob)); at >= 0 {
+		return fmt.Errorf("hex has the spill bit %d otherwise than %v, expected it so, or spill: any in the head", at, v.Machine)
+	}
+	return nil
+}
+
+// matches holds the bits to a blob given in hexadecimal: they are its
+// beginning, spill bits aside, and zeros fill its last byte.
+func (t *BitText) matches(blob []byte) error {
+	want := t.Blob()
+	if len(want) != len(blob) {
+		return fmt.Errorf("hex has %d bytes, expected %d for the bits", len(blob), len(want))
+	}
+	masked := append([]byte{}, blob...)
+	clearBits(masked, t.Spills)
+	if at := firstDifference(masked, want); at >= 0 {
+		return fmt.Errorf("hex differs from bits at bit %d", at)
+	}
+	return nil
+}
+
+func clearBits(data []byte, at []int) {
+	for _, n := range at {
+		setBit(data, n, 0)
+	}
+}
+
+// settleOp asks for the keys that op needs.
+func (v *Vector) settleOp(op Op) error {
+	need := func(ok bool, key string) error {
+		if ok {
+			return nil
+		}
+		return fmt.Errorf("op %s without %s, expected it", op, key)
+	}
+	var err error
+	switch op {
+	case OpDecode, OpEnd, OpSalvage:
+		err = need(v.Blob != nil, "hex or bits")
+	case OpEncode:
+		err = errors.Join(need(v.In != nil, "in"), need(v.HasMachine, "machine"), need(v.Blob != nil, "hex or bits"))
+	case OpMline, OpBline:
+		err = need(v.Text != nil, "text")
+	case OpFormat:
+		if v.In == nil {
+			err = errors.Join(need(v.Blob != nil, "in, hex or bits"), need(v.Line != "" || v.Text != nil, "line or text"))
+		} else {
+			err = need(v.Text != nil, "text")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if op == OpEncode || op == OpFormat {
+		return nil
+	}
+	if err := need(v.Want != nil, "want"); err != nil {
+		return err
+	}
+	if v.Want.Outcome == OK && op == OpSalvage && v.Want.Value.Size != 0 {
+		return errors.New("want ok of a salvage, expected part depth=N pcs=LIST")
+	}
+	return nil
+}
+
+// settleLow holds what is wanted of decoding to what was given to the encoder:
+// the low 31 bits of every value survive, on 32-bit machines all of them.
+// (BT-LOSS-1)
+func (v *Vector) settleLow() error {
+	if v.In == nil || !v.Has(OpDecode) || v.Want.Outcome != OK {
+		return nil
+	}
+	mask := uint64(1<<31 - 1)
+	if v.HasMachine && v.Machine.Word() == 32 {
+		mask = 1<<32 - 1
+	}
+	if len(v.In.PCs) != len(v.Want.Value.PCs) {
+		return fmt.Errorf("want has %d frames, expected the %d of in", len(v.Want.Value.PCs), len(v.In.PCs))
+	}
+	for i, pc := range v.In.PCs {
+		if (pc^v.Want.Value.PCs[i])&mask != 0 {
+			return fmt.Errorf("want: frame %d is %x, expected the low bits of in's %x", i, v.Want.Value.PCs[i], pc)
+		}
+	}
+	if (v.In.Size^v.Want.Value.Size)&mask != 0 {
+		return fmt.Errorf("want: size is %d, expected the low bits of in's %d", v.Want.Value.Size, v.In.Size)
+	}
+	return nil
+}
