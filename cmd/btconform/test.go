@@ -29,8 +29,8 @@ type testOptions struct {
 func testFlags(o *testOptions) *pflag.FlagSet {
 	f := pflag.NewFlagSet("btconform", pflag.ContinueOnError)
 	f.SortFlags = false
-	f.StringArrayVar(&o.run, "run", nil, "only vectors whose ID fits `GLOB`; * is any characters")
-	f.StringVar(&o.format, "format", "table", "output `FORMAT`: "+strings.Join(conformance.Formats(), ", ")+"\n(clauses: what became of each, in one table)")
+	f.StringArrayVar(&o.run, "run", nil, "vectors whose ID fits `GLOB` (* is any text)")
+	f.StringVar(&o.format, "format", "table", strings.Join(conformance.Formats(), ", ")+"\n(clauses: what became of each, as a table)")
 	f.StringVar(&o.known, "known", "", "`FILE` of failures to expect: GLOB[:OP] OUTCOME LINK")
 	f.StringVar(&o.style, "exec-style", "btp", "how TESTEE is run: btp, or lws (lws32), the\n"+
 		"stock tool: a process per ~m# line, ~b# back")
