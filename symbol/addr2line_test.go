@@ -271,6 +271,9 @@ func TestAgainstAddr2line(t *testing.T) {
 			compareGNU(t, buildC(t, []string{"gcc", "-O2", dwarf}, c...), 1)
 		})
 	}
+	if testing.Short() {
+		return // Go programs take long to build
+	}
 	// addr2line 2.40 finds no lines in the DWARF 5 that Go writes; there
 	// llvm-symbolizer is asked alone.
 	for _, exp := range []string{"nodwarf5", "dwarf5"} {

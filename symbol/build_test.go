@@ -1,6 +1,7 @@
 package symbol
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,7 +62,16 @@ func buildGo(t testing.TB, experiment string, args ...string) string {
 	t.Setenv("GOEXPERIMENT", experiment)
 	out := filepath.Join(t.TempDir(), "prog")
 	cmd := append([]string{"go", "build", "-o", out}, args...)
-	run(t, filepath.Dir(source(t, "prog.go")), append(cmd, "prog.go")...)
+	build := exec.Command(cmd[0], append(cmd[1:], "prog.go")...)
+	build.Dir = filepath.Dir(source(t, "prog.go"))
+	build.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
+	text, err := build.CombinedOutput()
+	if bytes.Contains(text, []byte("unknown GOEXPERIMENT")) {
+		t.Skipf("go does not know GOEXPERIMENT=%s any more", experiment)
+	}
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", build.Args, err, text)
+	}
 	return out
 }
 

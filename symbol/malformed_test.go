@@ -36,7 +36,11 @@ func TestMalformedFiles(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bad")
 		refused, failed, fine := 0, 0, 0
 		start := time.Now()
-		for n := range 1500 {
+		mutations := 600
+		if testing.Short() {
+			mutations = 150
+		}
+		for n := range mutations {
 			bad := append([]byte(nil), good...)
 			if n%10 == 0 {
 				bad = bad[:rng.IntN(len(bad))]
