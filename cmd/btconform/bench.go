@@ -97,8 +97,9 @@ func bench(s streams, args []string) int {
 	return exitOK
 }
 
-// benchCount is how many stacks of each depth are timed.
-const benchCount = 64
+// benchCount is how many stacks of each depth are timed: more than a processor's
+// branch prediction learns by heart, as it would not learn a log.
+const benchCount = 1000
 
 // benchStacks takes stacks of the depths to show from a made-up program.
 func benchStacks(name string) (map[int][]codec.Stack, error) {
