@@ -52,11 +52,16 @@ var ownEncoders = []struct {
 }
 
 // MatrixEncoders are the encoders that set has recordings of, a file each, and
-// our own on the stacks of [gen.VectorStacks].
+// our own, all on the stacks of [gen.VectorStacks]. Captures of live stacks are
+// left out: they are other stacks for each build.
 func MatrixEncoders(set *Set) ([]MatrixEncoder, error) {
 	var all []MatrixEncoder
 	for _, v := range set.Vectors {
 		if v.In == nil || v.Blob == nil || v.Head.Platform == "" {
+			continue
+		}
+		id := strings.TrimPrefix(v.ID, v.Head.Platform+"/")
+		if strings.HasPrefix(id, "capture/") {
 			continue
 		}
 		name := strings.TrimSuffix(path.Base(v.File), ".btv")
@@ -64,7 +69,6 @@ func MatrixEncoders(set *Set) ([]MatrixEncoder, error) {
 			all = append(all, MatrixEncoder{Name: name, Word: v.Machine.Word()})
 		}
 		e := &all[len(all)-1]
-		id := strings.TrimPrefix(v.ID, v.Head.Platform+"/")
 		e.Blobs = append(e.Blobs, MatrixBlob{id, *v.In, v.Blob})
 	}
 	for _, own := range ownEncoders {
