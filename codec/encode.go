@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -51,39 +52,61 @@ func AppendBlob(dst []byte, s *Stack, m Machine, how Search) ([]byte, error) {
 	dst = slices.Grow(dst, MaxBlob+8)
 	w := bitWriter{buf: dst[start : start+MaxBlob+8]}
 	w.put(uint64(len(s.PCs)&(MaxDepth-1))<<spillWidth, depthBits) // 32 is written 0 (BT-DEPTH-2)
-	search := newSearch(s.PCs, m, how)
-	for n, pc := range s.PCs {
-		head, headBits := uint64(0), uint(literalHead-countBits)
-		if back, delta := search.choose(n); back != 0 {
-			// kind, back and sign with their spill bits; what is not above its base is subtracted
-			head, headBits = 1<<7|uint64(back-1)<<3|(pc-s.PCs[n-back]-1)>>63<<1, deltaHead-countBits
-			pc = delta
-		}
-		w.value(head, headBits, pc, m)
-	}
+	w.frames(s.PCs, m, how)
 	w.value(0, 0, s.Size, m)
 	end := start + len(w.finish())
 	n := end - start + lengthBytes
 	return append(dst[:end], byte(n>>8), byte(n)), nil
 }
 
+// frames writes all frames. The writer's parts are kept in variables of its own,
+// so that they stay in registers.
+func (w *bitWriter) frames(pcs []uint64, m Machine, how Search) {
+	search := newSearch(pcs, m, how)
+	buf, next, acc, used := (*[MaxBlob + 8]byte)(w.buf), w.next, w.acc, w.n
+	for n, v := range pcs {
+		head, width := uint64(0), uint(literalHead-countBits)
+		if back, delta := search.choose(n); back != 0 {
+			// kind, back and sign with their spill bits; what is not above its base is below it
+			head, width = 1<<7|uint64(back-1)<<3|(v-pcs[(n-back)&(MaxDepth-1)]-1)>>63<<1, deltaHead-countBits
+			v = delta
+		}
+		count := significant(v)
+		spill := uint64(0)
+		if v>>31 != 0 {
+			v, spill = m.lose(v, count)
+		}
+		head = head<<countBits | uint64(count&63)<<spillWidth
+		width += countBits + count + spillWidth
+		if width > windowBits {
+			*w = bitWriter{w.buf, next, acc, used}
+			w.put(head, width-count-spillWidth)
+			w.putWide(v, count)
+			w.put(spill, spillWidth)
+			next, acc, used = w.next, w.acc, w.n
+			continue
+		}
+		acc |= ((head<<(count&63)|v)<<spillWidth | spill) << ((64 - used - width) & 63)
+		used += width
+		binary.BigEndian.PutUint64(buf[next:], acc)
+		next += int(used >> 3)
+		half := used >> 3 * 4
+		acc = acc << (half & 63) << (half & 63)
+		used &= 7
+	}
+	w.next, w.acc, w.n = next, acc, used
+}
+
 // value writes headBits bits of head, then count and value of v, as m does.
 // (BT-COUNT-1, BT-COUNT-2)
 func (w *bitWriter) value(head uint64, headBits uint, v uint64, m Machine) {
 	count := significant(v)
-	head = head<<countBits | uint64(count&63)<<spillWidth
-	headBits += countBits
-	if v>>31 == 0 {
-		w.put((head<<(count&63)|v)<<spillWidth, headBits+count+spillWidth)
-		return
+	spill := uint64(0)
+	if v>>31 != 0 {
+		v, spill = m.lose(v, count)
 	}
-	wire, spill := m.lose(v, count)
-	if n := headBits + count + spillWidth; n <= windowBits {
-		w.put((head<<(count&63)|wire)<<spillWidth|spill, n)
-		return
-	}
-	w.put(head, headBits)
-	w.putWide(wire, count)
+	w.put(head<<countBits|uint64(count&63)<<spillWidth, headBits+countBits)
+	w.putWide(v, count)
 	w.put(spill, spillWidth)
 }
 
