@@ -31,6 +31,7 @@ type File struct {
 	PIE     bool // may be loaded anywhere: ET_DYN
 
 	order    order
+	object   bool      // not linked: ET_REL, as are the files that dwz makes
 	text     []segment // executable
 	loads    []segment // all that is loaded
 	sections []*elf.Section
@@ -64,6 +65,10 @@ func Open(path string, debugDirs []string) (f *File, err error) {
 	f, err = openELF(path)
 	if err != nil {
 		return nil, err
+	}
+	if f.object {
+		f.Close()
+		return nil, fmt.Errorf("%s: a relocatable object, expected a linked program or library", path)
 	}
 	f.debugDirs = debugDirs
 	f.symtab = sync.OnceValue(f.readSymbols)
@@ -121,10 +126,7 @@ func openELF(path string) (f *File, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: malformed ELF: %w", path, err)
 	}
-	if e.Type == elf.ET_REL {
-		return nil, fmt.Errorf("%s: a relocatable object, expected a linked program or library", path)
-	}
-	g := &File{Path: path, Machine: e.Machine, Word: 64, PIE: e.Type == elf.ET_DYN,
+	g := &File{Path: path, Machine: e.Machine, Word: 64, PIE: e.Type == elf.ET_DYN, object: e.Type == elf.ET_REL,
 		order: order(e.ByteOrder == binary.ByteOrder(binary.BigEndian)), sections: e.Sections,
 		image: image, close: []func(){unmap}}
 	if e.Class == elf.ELFCLASS32 {

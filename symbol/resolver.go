@@ -140,10 +140,18 @@ func (r *Resolver) Floating() (list []*File) {
 	return list
 }
 
-// SetBases says where files are loaded, as FindBase found it.
-func (r *Resolver) SetBases(bases []Base) { r.bases = bases }
+// SetBases says where floating files are loaded, as FindBase found it. Where the
+// other given files are is known without.
+func (r *Resolver) SetBases(found []Base) {
+	r.bases = slices.Clone(found)
+	for _, l := range r.given {
+		if l.Based || !l.file.PIE {
+			r.bases = append(r.bases, Base{File: l.file, Low: l.Base & lowMask, Full: l.Base, Whole: true})
+		}
+	}
+}
 
-// Bases is what SetBases was told.
+// Bases is where files are loaded, those that were found first.
 func (r *Resolver) Bases() []Base { return r.bases }
 
 // At resolves an address in a space; space is nil where there is no map. The

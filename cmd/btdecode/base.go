@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/lwsbt/lwsbt/dump"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -32,6 +34,13 @@ func (d *decoder) findBases() error {
 		list = append(list, s)
 	}
 	r := &d.process.Resolver
-	r.SetBases(symbol.FindBase(r.Floating(), list))
+	found := symbol.FindBase(r.Floating(), list)
+	r.SetBases(found)
+	for _, f := range r.Floating() {
+		if !slices.ContainsFunc(found, func(b symbol.Base) bool { return b.File == f }) {
+			d.note("%s: no load base stands out from the %d addresses of the log; give --maps, or -e %s@0xBASE",
+				f.Path, len(list), f.Path)
+		}
+	}
 	return nil
 }

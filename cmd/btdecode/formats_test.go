@@ -306,3 +306,44 @@ func TestLostBitsFromAPipe(t *testing.T) {
 		t.Errorf("only %d frames compared", same)
 	}
 }
+
+// Told the base, nothing is to be found: a single record is enough.
+func TestLostBitsWithToldBase(t *testing.T) {
+	exe, log := heaplog(t)
+	var s codec.Stack
+	for l := range strings.Lines(log) {
+		if strings.HasPrefix(l, "~b#") {
+			if err := codec.ParseDecoded(&s, []byte(l)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	rec := line(t, codec.Wrap64, s.Size, s.PCs...)
+	out, errs, _ := command(rec, "-e", exe)
+	if !strings.Contains(out, "[lost: 0-6]") || !strings.Contains(errs, "no load base stands out from the 7 addresses") {
+		t.Errorf("%s%s: a base from one record", out, errs)
+	}
+	// Where main's frame is tells the base: the log of many records finds it.
+	_, errs, _ = command(log, "-e", exe)
+	m := regexp.MustCompile(`load base (0x[0-9a-f]+)`).FindStringSubmatch(errs)
+	if m == nil {
+		t.Fatalf("no load base in %q", errs)
+	}
+	out, errs, _ = command(rec, "-e", exe+"@"+m[1])
+	want := string(codec.AppendDecoded(nil, &s))
+	first, _, _ := strings.Cut(out, "\n")
+	got, mark, _ := strings.Cut(first, " [inferred: 0-3,6] [lost: 4-5]")
+	// The two frames of the C library stay as they were read.
+	g, w := strings.Fields(got), strings.Fields(want)
+	if mark != "" || len(g) != len(w) {
+		t.Fatalf("%q, %s", first, errs)
+	}
+	for i := range g {
+		if lost := i == 6 || i == 7; (g[i] == w[i]) == lost {
+			t.Errorf("word %d: %s, truth %s, lost %v", i, g[i], w[i], lost)
+		}
+	}
+	if !strings.Contains(out, "main at ") {
+		t.Errorf("no main in\n%s", out)
+	}
+}

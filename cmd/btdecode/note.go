@@ -44,6 +44,9 @@ func (d *decoder) notes(t *dump.Tally) {
 		d.note("%d sizes over 4 GiB kept only their low 31 bits", c.HurtSizes)
 	}
 	for _, b := range d.process.Bases() {
+		if b.Votes == 0 {
+			continue // told, not found
+		}
 		where := fmt.Sprintf("load base ends in %#x, its upper bits are not known; addresses are the file's own", b.Low)
 		if b.Whole {
 			where = fmt.Sprintf("load base %#x", b.Full)
@@ -58,12 +61,7 @@ func (d *decoder) notes(t *dump.Tally) {
 // hint is what would give lost addresses back.
 func (d *decoder) hint() string {
 	c := &d.process.Counts
-	switch {
-	case c.Inferred > 0 || c.Lost() == 0:
-		return ""
-	case len(d.process.Floating()) > 0 && len(d.process.Bases()) == 0:
-		return "; no load base stands out from these addresses, --maps would tell it"
-	case !d.symbols():
+	if c.Inferred == 0 && c.Lost() > 0 && !d.symbols() {
 		return "; give --maps, or -e with the ELF file"
 	}
 	return ""

@@ -137,6 +137,7 @@ func (d *decoder) open() (err error) {
 	if d.sources, err = d.findSources(); err != nil {
 		return err
 	}
+	r.SetBases(nil)
 	if len(d.maps) == 0 && len(r.Floating()) > 0 && d.section == "" {
 		if d.follow {
 			d.note("--follow: load bases cannot be found in a log without an end; give --maps or -e FILE@0xBASE")
