@@ -1,0 +1,113 @@
+package codec_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/gen"
+)
+
+// benchStacks makes stacks of exactly depth frames, more than a processor's
+// branch prediction learns by heart.
+func benchStacks(b *testing.B, depth int) []codec.Stack {
+	b.Helper()
+	m, ok := gen.ModelByName("x86_64-pie")
+	if !ok {
+		b.Fatal("no such model")
+	}
+	p := m.Program(1)
+	stacks := make([]codec.Stack, 0, 1000)
+	for len(stacks) < cap(stacks) {
+		var s codec.Stack
+		if p.Next(&s); len(s.PCs) >= depth {
+			stacks = append(stacks, codec.Stack{PCs: s.PCs[:depth:depth], Size: s.Size})
+		}
+	}
+	return stacks
+}
+
+// bench times step on the blobs of stacks of each depth, in bytes of blob.
+func bench(b *testing.B, step func(b *testing.B, stacks []codec.Stack, blobs [][]byte) func(i int)) {
+	for _, depth := range []int{4, 12, 16} {
+		b.Run(fmt.Sprintf("frames=%d", depth), func(b *testing.B) {
+			stacks := benchStacks(b, depth)
+			var blobs [][]byte
+			total := 0
+			for i := range stacks {
+				blob, err := codec.AppendBlob(nil, &stacks[i], codec.Wrap64, codec.Lws)
+				if err != nil {
+					b.Fatal(err)
+				}
+				blobs = append(blobs, blob)
+				total += len(blob)
+			}
+			do := step(b, stacks, blobs)
+			b.SetBytes(int64(total / len(blobs)))
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				do(i)
+				if i++; i == len(blobs) {
+					i = 0
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	bench(b, func(b *testing.B, _ []codec.Stack, blobs [][]byte) func(int) {
+		var s codec.Stack
+		return func(i int) {
+			if err := codec.Decode(&s, blobs[i]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func benchEncode(b *testing.B, how codec.Search) {
+	bench(b, func(b *testing.B, stacks []codec.Stack, _ [][]byte) func(int) {
+		var dst []byte
+		return func(i int) {
+			var err error
+			if dst, err = codec.AppendBlob(dst[:0], &stacks[i], codec.Wrap64, how); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkEncodeLws(b *testing.B)  { benchEncode(b, codec.Lws) }
+func BenchmarkEncodeBest(b *testing.B) { benchEncode(b, codec.Best) }
+
+func BenchmarkParseLine(b *testing.B) {
+	bench(b, func(b *testing.B, _ []codec.Stack, blobs [][]byte) func(int) {
+		var lines [][]byte
+		for _, blob := range blobs {
+			lines = append(lines, codec.AppendLine(nil, blob))
+		}
+		var dst []byte
+		return func(i int) {
+			var err error
+			if dst, err = codec.ParseLine(dst[:0], lines[i]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkAppendLine(b *testing.B) {
+	bench(b, func(_ *testing.B, _ []codec.Stack, blobs [][]byte) func(int) {
+		var dst []byte
+		return func(i int) { dst = codec.AppendLine(dst[:0], blobs[i]) }
+	})
+}
+
+func BenchmarkAppendDecoded(b *testing.B) {
+	bench(b, func(_ *testing.B, stacks []codec.Stack, _ [][]byte) func(int) {
+		var dst []byte
+		return func(i int) { dst = codec.AppendDecoded(dst[:0], &stacks[i]) }
+	})
+}
