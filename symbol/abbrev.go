@@ -4,9 +4,6 @@ import "fmt"
 
 // Tags and attributes that name code. (DWARF 5, 7.5.3 and 7.5.4)
 const (
-	tagEnumerationType   = 0x04
-	tagArrayType         = 0x01
-	tagSubroutineType    = 0x15
 	tagCompileUnit       = 0x11
 	tagInlinedSubroutine = 0x1d
 	tagSubprogram        = 0x2e

@@ -19,7 +19,6 @@ type lineTable struct {
 
 	rows []lineRow
 	seqs []sequence // by low
-	rise bool       // no sequence reaches into the next
 }
 
 type lineFile struct {
@@ -30,6 +29,7 @@ type lineFile struct {
 // sequence is rows of growing address that describe one piece of code.
 type sequence struct {
 	low, high   uint64
+	reach       uint64 // highest high up to here, to know when to stop looking back
 	first, rows int32
 }
 
@@ -45,7 +45,7 @@ type lineRow struct {
 // address the last counts.
 func (t *lineTable) find(pc uint64) *lineRow {
 	i := sort.Search(len(t.seqs), func(i int) bool { return t.seqs[i].low > pc }) - 1
-	for ; i >= 0; i-- {
+	for ; i >= 0 && t.seqs[i].reach > pc; i-- {
 		if s := &t.seqs[i]; pc < s.high {
 			rows := t.rows[s.first : s.first+s.rows]
 			off := uint32(pc - s.low)
@@ -53,9 +53,6 @@ func (t *lineTable) find(pc uint64) *lineRow {
 			if n > 0 {
 				return &rows[n-1]
 			}
-		}
-		if t.rise {
-			break
 		}
 	}
 	return nil
@@ -83,9 +80,10 @@ func (u *unit) readLines() (*lineTable, error) {
 	err := p.run()
 	t := p.table
 	slices.SortStableFunc(t.seqs, func(a, b sequence) int { return cmp.Compare(a.low, b.low) })
-	t.rise = true
-	for i := 1; i < len(t.seqs); i++ {
-		t.rise = t.rise && t.seqs[i-1].high <= t.seqs[i].low
+	reach := uint64(0)
+	for i := range t.seqs {
+		reach = max(reach, t.seqs[i].high)
+		t.seqs[i].reach = reach
 	}
 	t.rows = slices.Clip(t.rows)
 	if err != nil && len(t.seqs) == 0 {

@@ -138,8 +138,7 @@ func (u *unit) readScopes() (*scopes, []scopeRange, error) {
 	return s, ranges, nil
 }
 
-// skipEntry moves past an entry's attributes and, where none of its children can
-// be code, past these as well.
+// skipEntry moves past an entry's attributes.
 func (u *unit) skipEntry(c *cursor, ab *abbrev) {
 	for _, a := range ab.attrs {
 		u.skip(c, a)
