@@ -139,6 +139,29 @@ func TestPprofDetail(t *testing.T) {
 	}
 }
 
+// The program is the first mapping, whatever allocated first.
+func TestPprofOfMaps(t *testing.T) {
+	out, errs, code := command("", "-F", "pprof", "--sysroot", "none", "--maps", capturePath("git00.maps"), capturePath("git00.log.gz"))
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	p, err := profile.ParseData([]byte(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := p.Mapping[0]
+	if m.File != "/usr/bin/git" || m.Start != 0x5556485af000 || m.Limit != 0x55564883d000 || m.Offset != 0x1e000 {
+		t.Errorf("first mapping %+v, want git's code", m)
+	}
+	n := int64(0)
+	for _, s := range p.Sample {
+		n += s.Value[0]
+	}
+	if n != 2000 {
+		t.Errorf("%d allocations, want the 2,000 of the excerpt", n)
+	}
+}
+
 func TestFolded(t *testing.T) {
 	exe, log := heaplog(t)
 	conn, entries, names, values := heaplogTruth()

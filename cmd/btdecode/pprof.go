@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"cmp"
+	"slices"
 
 	"github.com/google/pprof/profile"
 
@@ -50,6 +52,11 @@ func (p *pprofSink) close() error {
 			}
 		}
 		p.prof.Sample = append(p.prof.Sample, s)
+	}
+	// Readers take the first mapping for the program: the lowest, in a process.
+	slices.SortStableFunc(p.prof.Mapping, func(a, b *profile.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+	for i, m := range p.prof.Mapping {
+		m.ID = uint64(i + 1)
 	}
 	if err := p.prof.CheckValid(); err != nil {
 		return err
