@@ -3,7 +3,9 @@ package codec
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 )
 
@@ -153,10 +155,32 @@ func AppendDecoded(dst []byte, s *Stack) []byte {
 	dst = strconv.AppendUint(dst, s.Size, 10)
 	dst = append(dst, ',')
 	for _, pc := range s.PCs {
-		dst = append(dst, " 0x"...)
-		dst = strconv.AppendUint(dst, pc, 16)
+		dst = appendAddress(dst, pc)
 	}
 	return dst
+}
+
+// appendAddress appends " 0x" and pc in hexadecimal. Addresses are most of a ~b#
+// line, so all 16 digits are made at once, and leading zeros left out.
+func appendAddress(dst []byte, pc uint64) []byte {
+	const prefix = " 0x"
+	var text [len(prefix) + 16]byte
+	digits := (bits.Len64(pc|1) + 3) / 4
+	from := 16 - digits // leading zeros; the prefix stands just before the digits
+	binary.BigEndian.PutUint64(text[len(prefix):], hexDigits(uint32(pc>>32)))
+	binary.BigEndian.PutUint64(text[len(prefix)+8:], hexDigits(uint32(pc)))
+	copy(text[from:], prefix)
+	return append(dst, text[from:]...)
+}
+
+// hexDigits is the 8 hexadecimal digits of v in ASCII, the first in the top byte.
+func hexDigits(v uint32) uint64 {
+	x := uint64(v)
+	x = (x<<16 | x) & 0x0000ffff0000ffff // a nibble to each byte, by halves
+	x = (x<<8 | x) & 0x00ff00ff00ff00ff
+	x = (x<<4 | x) & 0x0f0f0f0f0f0f0f0f
+	letters := (x + 0x0606060606060606) >> 4 & 0x0101010101010101 // 1 where a nibble is over 9
+	return x + 0x3030303030303030 + letters*('a'-'0'-10)
 }
 
 // ParseDecoded reads a ~b# line into s: what [AppendDecoded] writes, and blanks

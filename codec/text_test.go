@@ -2,6 +2,7 @@ package codec_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -159,5 +160,20 @@ func TestParseDecoded(t *testing.T) {
 			}
 			wantStack(t, s, tt.want)
 		})
+	}
+}
+
+// Addresses of every length, and every digit in every place.
+func TestAppendDecodedDigits(t *testing.T) {
+	for length := range 17 {
+		for digit := range uint64(16) {
+			pc := digit << (4 * max(0, length-1))
+			for _, pc := range []uint64{pc, pc | 1, 0xfedcba9876543210 >> (4 * (16 - length)), pc ^ 0x123456789abcdef} {
+				got := codec.AppendDecoded(nil, stackOf(1, pc))
+				if want := fmt.Sprintf("~b#size: 1, %#x", pc); string(got) != want {
+					t.Fatalf("got %s, want %s", got, want)
+				}
+			}
+		}
 	}
 }
