@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 )
 
@@ -161,16 +162,18 @@ func AppendDecoded(dst []byte, s *Stack) []byte {
 }
 
 // appendAddress appends " 0x" and pc in hexadecimal. Addresses are most of a ~b#
-// line, so all 16 digits are made at once, and leading zeros left out.
+// line, so 16 digits are made at once, and those behind pc's own cut off.
 func appendAddress(dst []byte, pc uint64) []byte {
 	const prefix = " 0x"
-	var text [len(prefix) + 16]byte
 	digits := (bits.Len64(pc|1) + 3) / 4
-	from := 16 - digits // leading zeros; the prefix stands just before the digits
-	binary.BigEndian.PutUint64(text[len(prefix):], hexDigits(uint32(pc>>32)))
-	binary.BigEndian.PutUint64(text[len(prefix)+8:], hexDigits(uint32(pc)))
-	copy(text[from:], prefix)
-	return append(dst, text[from:]...)
+	start, end := len(dst), len(dst)+len(prefix)+16
+	dst = slices.Grow(dst, end-start)[:end]
+	text := dst[start:end]
+	first := pc << (64 - 4*digits) // pc's first digit on top
+	copy(text, prefix)
+	binary.BigEndian.PutUint64(text[len(prefix):], hexDigits(uint32(first>>32)))
+	binary.BigEndian.PutUint64(text[len(prefix)+8:], hexDigits(uint32(first)))
+	return dst[:start+len(prefix)+digits]
 }
 
 // hexDigits is the 8 hexadecimal digits of v in ASCII, the first in the top byte.
