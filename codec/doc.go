@@ -25,4 +25,5 @@
 //	                    1+1   │  3+1  │  1+1  │  6+1  │ count+1
 //
 // Every field carries one bit more than its width, its spill bit (BT-FIELD-1).
+// A stack alone ([AppendBare], [DecodeBare]) ends before the size.
 package codec

@@ -48,6 +48,14 @@ type walker struct {
 
 // walk reads depth, that many frames, and the size.
 func (w *walker) walk(depth int, out *[]Field) *Error {
+	if err := w.frames(depth, out); err != nil {
+		return err
+	}
+	return w.value(FieldSizeCount, FieldSize, -1, out)
+}
+
+// frames reads depth, and that many frames.
+func (w *walker) frames(depth int, out *[]Field) *Error {
 	if _, err := w.field(FieldDepth, -1, depthWidth, out); err != nil {
 		return err
 	}
@@ -56,7 +64,7 @@ func (w *walker) walk(depth int, out *[]Field) *Error {
 			return err
 		}
 	}
-	return w.value(FieldSizeCount, FieldSize, -1, out)
+	return nil
 }
 
 // frame reads a literal or a delta. (BT-ITEM-1)

@@ -1,0 +1,54 @@
+package codec
+
+import "bytes"
+
+// AppendBare appends the bits of a stack alone, depth and frames without size
+// and length, as lws_backtrace_compress_backtrace() writes them, padded to a
+// byte with zeros. It returns the extended slice and how many bits the stack
+// takes, and fails as [AppendBlob] does; Size is not looked at. (BT-BARE-1)
+func AppendBare(dst []byte, s *Stack, m Machine, how Search) (out []byte, bits int, err error) {
+	bare := Stack{PCs: s.PCs} // a size of 0 takes least
+	out, err = AppendBlob(dst, &bare, m, how)
+	if err != nil {
+		return dst, 0, err
+	}
+	bits, err = BlobBits(&bare, m, how)
+	if err != nil {
+		return dst, 0, err
+	}
+	bits -= sizeZeroBits
+	out = out[:len(dst)+(bits+7)/8]
+	if used := bits % 8; used != 0 {
+		out[len(out)-1] &= 0xff << (8 - used) // what the size had of the last byte
+	}
+	return out, bits, nil
+}
+
+// sizeZeroBits is what a size of 0 takes.
+const sizeZeroBits = countBits + 1 + spillWidth
+
+// DecodeBare reads a stack alone from the beginning of b into s, with a size of
+// 0, and returns how many bits it takes; what follows it is the caller's. A depth
+// written 0 is 32 if b holds 32 frames, else 0. On an [*Error], s is empty.
+// (BT-BARE-1, BT-BARE-2)
+func DecodeBare(s *Stack, b []byte) (bits int, err error) {
+	s.reset()
+	end := 8 * len(b)
+	// Room for a window, and for a size of 64 bits that is not looked at.
+	room := append(bytes.Clone(b), make([]byte, 24)...)
+	depth := int(room[0] >> (8 - depthWidth))
+	w := walker{b: room, end: end, word: 64}
+	fault := w.frames(depth, nil)
+	if depth == 0 && fault == nil {
+		deepest := walker{b: room, end: end, word: 64}
+		if deepest.frames(MaxDepth, nil) == nil {
+			w, depth = deepest, MaxDepth
+		}
+	}
+	if fault != nil {
+		return 0, fault
+	}
+	s.read(room, 8*len(room)-lengthWidth, depth, 64)
+	s.Size, s.Marks.HurtSize = 0, false
+	return w.pos, nil
+}
