@@ -3,7 +3,6 @@ package conformance
 import (
 	"fmt"
 	"io"
-	"strconv"
 )
 
 // Coverage says which clauses of SPEC.md have vectors.
@@ -112,13 +111,7 @@ func (c *Coverage) Render(out io.Writer) error {
 			}
 		}
 		row := []string{clause.ID, kind}
-		for _, n := range []int{clause.Accepts, clause.Rejects, clause.Examples} {
-			text := ""
-			if n > 0 {
-				text = strconv.Itoa(n)
-			}
-			row = append(row, text)
-		}
+		row = appendCounts(row, clause.Accepts, clause.Rejects, clause.Examples)
 		if err := t.Append(row); err != nil {
 			return err
 		}

@@ -146,13 +146,7 @@ func (r *Report) groups(w *stickyWriter) error {
 	t.Header([]string{"vectors", "op", "pass", "fail", "known", "skip", "warn"})
 	for _, k := range order {
 		row := []string{k.group, string(k.op)}
-		for _, n := range counts[k] {
-			text := ""
-			if n > 0 {
-				text = strconv.Itoa(n)
-			}
-			row = append(row, text)
-		}
+		row = appendCounts(row, counts[k][:]...)
 		if err := t.Append(row); err != nil {
 			return err
 		}
@@ -161,6 +155,18 @@ func (r *Report) groups(w *stickyWriter) error {
 		return err
 	}
 	return w.err
+}
+
+// appendCounts appends a cell for each number to a table's row, empty for 0.
+func appendCounts(row []string, numbers ...int) []string {
+	for _, n := range numbers {
+		text := ""
+		if n > 0 {
+			text = strconv.Itoa(n)
+		}
+		row = append(row, text)
+	}
+	return row
 }
 
 // NewTable is a table as all commands here draw them: at most Width columns

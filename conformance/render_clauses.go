@@ -3,7 +3,6 @@ package conformance
 import (
 	"fmt"
 	"io"
-	"strconv"
 )
 
 // renderClauses writes what became of each clause's vectors, in one table: how
@@ -54,13 +53,7 @@ func renderClauses(out io.Writer, r *Report) error {
 			continue
 		}
 		row := []string{id}
-		for _, n := range counts[id] {
-			text := ""
-			if n > 0 {
-				text = strconv.Itoa(n)
-			}
-			row = append(row, text)
-		}
+		row = appendCounts(row, counts[id][:]...)
 		if err := t.Append(row); err != nil {
 			return err
 		}
