@@ -76,6 +76,7 @@ func TestNoInputPanics(t *testing.T) {
 			func() error { _, err := codec.ParseLineLenient(nil, data); return err },
 			func() error { return codec.ParseDecoded(&s, data) },
 			func() error { _, _, err := codec.Salvage(&s, data); return err },
+			func() error { _, err := codec.DecodeBare(&s, data); return err },
 		} {
 			err := read()
 			var e *codec.Error
@@ -428,4 +429,21 @@ func readFault(f gen.Fault, s *codec.Stack) error {
 		return err
 	}
 	return decodeAt(s, blob, f.Word)
+}
+
+// A stack alone comes back from among other bytes, as its blob does. (BT-BARE-1)
+func TestBareRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawEncoded(t)
+		bare, bits, err := codec.AppendBare(nil, &e.stack, e.machine, e.search)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s codec.Stack
+		want := decode(t, e.blob, 64)
+		got, err := codec.DecodeBare(&s, bare)
+		if err != nil || got != bits || !slices.Equal(s.PCs, want.PCs) || s.Size != 0 {
+			t.Fatalf("%x: %d bits, %x, %v; want %d bits, %x", bare, got, s.PCs, err, bits, want.PCs)
+		}
+	})
 }
