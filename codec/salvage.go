@@ -15,13 +15,12 @@ const maxEmpty = (depthBits+countBits+64+spillWidth+7)/8 + 1
 // contradict themselves, then something else happened to it, no frame can be
 // trusted, and s is empty. (BT-SALV-1, BT-SALV-2)
 func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
-	if err := checkLength(blob); err == nil {
+	if err = checkLength(blob); err == nil {
 		if err := Decode(s, blob); err != nil {
 			return 0, false, err
 		}
 		return len(s.PCs), true, nil
 	}
-	err = checkLength(blob)
 	s.reset()
 	if len(blob) == 0 || err.(*Error).Reason == ReasonEmpty && len(blob) == lengthBytes {
 		return 0, false, err
