@@ -5,38 +5,76 @@ import "math/bits"
 // maxBack is how far back a base can be. (BT-DELTA-2)
 const maxBack = 1 << backWidth
 
-// search chooses the form of each frame of one stack.
-type search struct {
-	pcs   []uint64
-	how   Search
-	wraps bool // differences are modulo 2^64
-	apart bool // some addresses are too far apart for rank
+// forms is what the values of a blob are written as: those of its frames, then
+// its size.
+//
+// To choose them is most of what encoding costs. It is done by computing alone: a
+// branch that depends on addresses is one that a processor guesses wrong.
+type forms struct {
+	value [MaxDepth + 1]uint64 // a literal, a delta, or the size
+	lead  [MaxDepth + 1]uint8  // what stands before the count: kind, back, sign and their spill bits
+	width [MaxDepth + 1]uint8  // of lead, in bits
+	base  [MaxDepth]uint8      // index of the frame nearest to each
 }
 
-func newSearch(pcs []uint64, m Machine, how Search) search {
-	s := search{pcs: pcs, how: how, wraps: how == Best && m.Word() == 64}
-	var differ uint64
-	for _, pc := range pcs {
-		differ |= pc ^ pcs[0]
-	}
-	s.apart = differ>>(64-backWidth) != 0
-	return s
-}
-
-// choose decides how frame n is written: as a delta from the frame that many
-// before it, or, if back is 0, as a literal.
+// choose sets f for the frames of s, at most MaxDepth, and its size.
 //
 // Search lws takes a base of index 0 for "none found", and counts two spill bits
-// too few when it weighs a delta against a literal (BT-SRCH-1). Search best
-// weighs their lengths, and of equal ones takes the literal, unless its count of
-// 64 is one that lws misreads (BT-SRCH-2).
-//
-// To find the nearest of up to 8 bases is most of what encoding costs, so it is
-// done without a branch that a processor would have to guess.
-func (s *search) choose(n int) (back int, delta uint64) {
-	v := s.pcs[n]
-	if n >= maxBack && !s.apart {
-		b := (*[maxBack]uint64)(s.pcs[n-maxBack:])
+// too few when it weighs a delta against a literal (BT-SRCH-1). Search best weighs
+// their lengths, and of equal ones takes the literal, unless its count of 64 is
+// one that lws misreads (BT-SRCH-2).
+func (f *forms) choose(s *Stack, m Machine, how Search) {
+	pcs := s.PCs
+	f.value[len(pcs)], f.width[len(pcs)] = s.Size, 0
+	if len(pcs) == 0 {
+		return
+	}
+	f.nearest(pcs, how == Best && m.Word() == 64)
+	f.value[0], f.width[0] = pcs[0], literalLead
+	for n := 1; n < len(pcs); n++ {
+		i := n & (MaxDepth - 1)
+		v, base := pcs[n], int(f.base[i])
+		d := v - pcs[base] - 1
+		below := uint64(int64(d) >> 63) // all ones if the frame is not above its base, else 0
+		delta := (d ^ below) + 1 + below
+		// The literal without the bits that the delta must have less, and the first
+		// frame that can be a base.
+		literal, first := v>>4, 1
+		if how != Lws {
+			literal, first = v>>(deltaLead-literalLead-v>>63), 0
+		}
+		// Of two numbers, the first has fewer significant bits if it is less than
+		// what the second has beside it.
+		_, wins := bits.Sub64(delta|1, literal&^(delta|1), 0)
+		wins &^= uint64(base-first) >> 63
+		f.value[i] = v ^ (v^delta)&-wins
+		f.lead[i] = uint8((1<<7 | uint64(n-1-base)<<3 | below&(1<<1)) & -wins)
+		f.width[i] = uint8(literalLead + (deltaLead-literalLead)&-wins)
+	}
+}
+
+// nearest sets the base of each frame but the first: of equally near ones, the
+// farthest back. If modular, differences are modulo 2^64.
+func (f *forms) nearest(pcs []uint64, modular bool) {
+	scaled := &f.value // the addresses, with place for an index below each
+	var differ uint64
+	for n, pc := range pcs {
+		differ |= pc ^ pcs[0]
+		scaled[n&(MaxDepth-1)] = pc * maxBack
+	}
+	if differ>>(64-backWidth) != 0 {
+		f.nearestApart(pcs, modular)
+		return
+	}
+	for n := 1; n < len(pcs) && n < maxBack; n++ {
+		v, best := scaled[n], ^uint64(0)
+		for i, base := range scaled[:n] {
+			best = min(best, rank(v, base, uint64(i)))
+		}
+		f.base[n] = uint8(best % maxBack)
+	}
+	for n := maxBack; n < len(pcs); n++ {
+		v, b := scaled[n&(MaxDepth-1)], (*[maxBack]uint64)(scaled[n-maxBack:])
 		best := min(rank(v, b[0], 0), rank(v, b[1], 1))
 		best = min(best, rank(v, b[2], 2))
 		best = min(best, rank(v, b[3], 3))
@@ -44,51 +82,36 @@ func (s *search) choose(n int) (back int, delta uint64) {
 		best = min(best, rank(v, b[5], 5))
 		best = min(best, rank(v, b[6], 6))
 		best = min(best, rank(v, b[7], 7))
-		back, delta = maxBack-int(best%maxBack), best/maxBack
-	} else if n == 0 {
-		return 0, 0
-	} else if s.apart {
-		back, delta = s.nearest(n)
-	} else {
-		best := ^uint64(0)
-		for i, base := range s.pcs[:n] {
-			less, borrow := bits.Sub64(rank(v, base, uint64(i)), best, 0)
-			best += less & -borrow // the smaller of the two
-		}
-		back, delta = n-int(best%maxBack), best/maxBack
+		f.base[n&(MaxDepth-1)] = uint8(uint64(n) - maxBack + best%maxBack)
 	}
-	asLiteral, asDelta := significant(v), significant(delta)
-	if s.how == Lws {
-		if back == n || asDelta+11 >= asLiteral+7 {
-			return 0, 0
-		}
-	} else if more := int(asDelta+deltaHead) - int(asLiteral+literalHead); more > 0 || more == 0 && asLiteral != 64 {
-		return 0, 0
-	}
-	return back, delta
 }
 
-// rank puts the difference of v and base before the base's index i, so that the
-// smallest of all ranks is that of the nearest base, and of equal ones the
-// farthest back. It has room for a difference below 2^61.
+// rank puts the difference of v and base, both times maxBack, above the base's
+// index i: the smallest of all ranks is that of the nearest base, and of equal
+// ones of the farthest back.
 func rank(v, base, i uint64) uint64 {
-	d, borrow := bits.Sub64(v, base, 0)
-	return ((d^-borrow)+borrow)*maxBack + i // |v - base|, then i
+	d, below := bits.Sub64(v, base, 0)
+	return (d ^ -below) + below + i // |v - base| + i
 }
 
-// nearest finds the nearest base for any addresses, where rank cannot.
-func (s *search) nearest(n int) (back int, delta uint64) {
-	v := s.pcs[n]
-	delta = ^uint64(0)
-	for b := min(n, maxBack); b > 0; b-- {
-		base := s.pcs[n-b]
-		d := max(v, base) - min(v, base)
-		if s.wraps {
-			d = min(d, -d)
+// nearestApart is nearest for addresses too far apart for rank.
+func (f *forms) nearestApart(pcs []uint64, modular bool) {
+	for n := 1; n < len(pcs); n++ {
+		from := max(n-maxBack, 0)
+		best, at := ^uint64(0), uint64(from)
+		for i, base := range pcs[from:n] {
+			d, below := bits.Sub64(pcs[n], base, 0)
+			if modular {
+				below = d >> 63
+			}
+			d = (d ^ -below) + below
+			_, less := bits.Sub64(d, best, 0)
+			best ^= (best ^ d) & -less
+			at ^= (at ^ uint64(from+i)) & -less
 		}
-		if d < delta || back == 0 {
-			back, delta = b, d
+		if best>>63 != 0 && !modular {
+			at = 0 // no search takes a delta of 64 bits, and search lws none from frame 0
 		}
+		f.base[n&(MaxDepth-1)] = uint8(at)
 	}
-	return back, delta
 }

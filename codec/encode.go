@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -49,65 +48,33 @@ func AppendBlob(dst []byte, s *Stack, m Machine, how Search) ([]byte, error) {
 		return dst, err
 	}
 	start := len(dst)
-	dst = slices.Grow(dst, MaxBlob+8)
-	w := bitWriter{buf: dst[start : start+MaxBlob+8]}
-	w.put(uint64(len(s.PCs)&(MaxDepth-1))<<spillWidth, depthBits) // 32 is written 0 (BT-DEPTH-2)
-	w.frames(s.PCs, m, how)
-	w.value(0, 0, s.Size, m)
-	end := start + len(w.finish())
+	dst = slices.Grow(dst, len(buffer{}))
+	bits := write((*buffer)(dst[start:start+len(buffer{})]), s, m, how)
+	end := start + (bits+7)/8
 	n := end - start + lengthBytes
 	return append(dst[:end], byte(n>>8), byte(n)), nil
 }
 
-// frames writes all frames. The writer's parts are kept in variables of its own,
-// so that they stay in registers.
-func (w *bitWriter) frames(pcs []uint64, m Machine, how Search) {
-	search := newSearch(pcs, m, how)
-	buf, next, acc, used := (*[MaxBlob + 8]byte)(w.buf), w.next, w.acc, w.n
-	for n, v := range pcs {
-		head, width := uint64(0), uint(literalHead-countBits)
-		if back, delta := search.choose(n); back != 0 {
-			// kind, back and sign with their spill bits; what is not above its base is below it
-			head, width = 1<<7|uint64(back-1)<<3|(v-pcs[(n-back)&(MaxDepth-1)]-1)>>63<<1, deltaHead-countBits
-			v = delta
-		}
+// write writes the fields of s to buf, and zeros up to the next byte. It returns
+// how many bits the fields take. (BT-DEPTH-1 to BT-SIZE-1)
+func write(buf *buffer, s *Stack, m Machine, how Search) int {
+	var f forms
+	f.choose(s, m, how)
+	lose := m.loss()
+	w := bitWriter{acc: uint64(len(s.PCs)&(MaxDepth-1)) << spillWidth, n: depthBits} // 32 is written 0 (BT-DEPTH-2)
+	for n := range len(s.PCs) + 1 {
+		v, head := f.value[n], uint64(f.lead[n])
 		count := significant(v)
-		spill := uint64(0)
-		if v>>31 != 0 {
-			v, spill = m.lose(v, count)
-		}
+		width := uint(f.width[n]) + countBits + count + spillWidth
+		v, spill := lose.wire(v, count)
 		head = head<<countBits | uint64(count&63)<<spillWidth
-		width += countBits + count + spillWidth
 		if width > windowBits {
-			*w = bitWriter{w.buf, next, acc, used}
-			w.put(head, width-count-spillWidth)
-			w.putWide(v, count)
-			w.put(spill, spillWidth)
-			next, acc, used = w.next, w.acc, w.n
-			continue
+			w = w.put(buf, head<<((count-32)&63)|v>>32, width-32-spillWidth)
+			head, v, width = 0, v&(1<<32-1), 32+spillWidth
 		}
-		acc |= ((head<<(count&63)|v)<<spillWidth | spill) << ((64 - used - width) & 63)
-		used += width
-		binary.BigEndian.PutUint64(buf[next:], acc)
-		next += int(used >> 3)
-		half := used >> 3 * 4
-		acc = acc << (half & 63) << (half & 63)
-		used &= 7
+		w = w.put(buf, (head<<(count&63)|v)<<spillWidth|spill, width)
 	}
-	w.next, w.acc, w.n = next, acc, used
-}
-
-// value writes headBits bits of head, then count and value of v, as m does.
-// (BT-COUNT-1, BT-COUNT-2)
-func (w *bitWriter) value(head uint64, headBits uint, v uint64, m Machine) {
-	count := significant(v)
-	spill := uint64(0)
-	if v>>31 != 0 {
-		v, spill = m.lose(v, count)
-	}
-	w.put(head<<countBits|uint64(count&63)<<spillWidth, headBits+countBits)
-	w.putWide(v, count)
-	w.put(spill, spillWidth)
+	return w.bits()
 }
 
 // BlobBits is how many bits the fields of s take, before padding and length;
@@ -116,14 +83,11 @@ func BlobBits(s *Stack, m Machine, how Search) (int, error) {
 	if err := s.fits(m); err != nil {
 		return 0, err
 	}
-	n := depthBits + countBits + int(significant(s.Size)) + spillWidth
-	search := newSearch(s.PCs, m, how)
-	for i, pc := range s.PCs {
-		if back, delta := search.choose(i); back != 0 {
-			n += deltaHead + int(significant(delta)) + spillWidth
-		} else {
-			n += literalHead + int(significant(pc)) + spillWidth
-		}
+	var f forms
+	f.choose(s, m, how)
+	n := depthBits
+	for i, v := range f.value[:len(s.PCs)+1] {
+		n += int(f.width[i]) + countBits + int(significant(v)) + spillWidth
 	}
 	return n, nil
 }

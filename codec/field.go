@@ -46,10 +46,12 @@ const (
 
 	depthBits   = depthWidth + spillWidth
 	countBits   = countWidth + spillWidth
-	literalHead = kindWidth + spillWidth + countBits
 	backEnd     = kindWidth + spillWidth + backWidth
 	signEnd     = backEnd + spillWidth + signWidth
-	deltaHead   = signEnd + spillWidth + countBits
+	literalLead = kindWidth + spillWidth // before the count
+	deltaLead   = signEnd + spillWidth
+	literalHead = literalLead + countBits // before the value
+	deltaHead   = deltaLead + countBits
 
 	lengthBytes = lengthWidth / 8
 )
@@ -106,39 +108,23 @@ func padded(b []byte, buf *[8]byte) []byte {
 	return buf[:]
 }
 
-// bitWriter appends bits to buf, which has room for all of them and 8 bytes
-// more.
+// buffer is what a bitWriter writes to: MaxBlob bytes and 8 more, and of a length
+// that lets an index be masked, not checked.
+type buffer [512 + 8]byte
+
+// bitWriter appends bits to a buffer.
 type bitWriter struct {
-	buf  []byte
-	next int    // byte that the accumulator begins at
-	acc  uint64 // bits not yet complete bytes, from the top
-	n    uint   // how many, 0 to 7
+	next uint   // byte that acc's bits go to
+	acc  uint64 // the bits not yet in complete bytes are its lowest
+	n    uint   // how many those are, 0 to 7
 }
 
-// put writes the low width bits of v, 0 to windowBits; v has no bit above them.
-func (w *bitWriter) put(v uint64, width uint) {
-	w.acc |= v << ((64 - w.n - width) & 63)
-	w.n += width
-	binary.BigEndian.PutUint64(w.buf[w.next:], w.acc)
-	bytes := w.n >> 3
-	w.next += int(bytes)
-	w.acc = w.acc << (4 * bytes & 63) << (4 * bytes & 63) // up to 64
-	w.n &= 7
+// put writes the low width bits of v, 1 to windowBits; v has no bit above them.
+func (w bitWriter) put(buf *buffer, v uint64, width uint) bitWriter {
+	acc, n := w.acc<<(width&63)|v, w.n+width
+	binary.BigEndian.PutUint64(buf[w.next&511:], acc<<((64-n)&63))
+	return bitWriter{w.next + n>>3, acc, n & 7}
 }
 
-// putWide writes the low width bits of v, 0 to 64.
-func (w *bitWriter) putWide(v uint64, width uint) {
-	if width > windowBits {
-		w.put(v>>32, width-32)
-		v, width = v&(1<<32-1), 32
-	}
-	w.put(v, width)
-}
-
-// finish pads to a byte and returns the bytes written. (BT-BLOB-1)
-func (w *bitWriter) finish() []byte {
-	if w.n > 0 {
-		return w.buf[:w.next+1]
-	}
-	return w.buf[:w.next]
-}
+// bits is how many were written.
+func (w bitWriter) bits() int { return int(8*w.next + w.n) }

@@ -58,23 +58,33 @@ func ParseMachine(name string) (Machine, error) {
 // count = significant bits of v: v itself, or what is left of it. The low 31
 // bits are always v's. v must fit the machine's word. (BT-MACH-2, BT-MACH-3)
 func (m Machine) Wire(v uint64) uint64 {
-	if v>>31 == 0 {
-		return v
-	}
-	wire, _ := m.lose(v, significant(v))
+	l := m.loss()
+	wire, _ := l.wire(v, significant(v))
 	return wire
 }
 
-// lose is what m's encoder writes of a v of count bits, 32 or more, and the
-// spill bit after it. (BT-MACH-2 to BT-MACH-4)
-func (m Machine) lose(v uint64, count uint) (wire, spill uint64) {
-	low := v&(1<<31-1) | 1<<31 // bit 31 stands for every bit from 31 up
+// loss is what a machine does to values of 32 bits and more.
+type loss struct {
+	keep   uint64 // the bits of a value that it keeps
+	over   uint64 // 1 if bit 31 stands for every bit from 31 up, and is all there is of them
+	repeat uint64 // what the low 32 bits are multiplied by to fill the rest
+	spill  uint64 // the spill bit after such a value
+}
+
+func (m Machine) loss() loss {
 	switch m {
 	case Exact32, Exact64:
-		return v, 0
+		return loss{keep: ^uint64(0), repeat: 1}
 	case Zero32, Zero64:
-		return low, 0
+		return loss{keep: 1<<31 - 1, over: 1, repeat: 1}
 	}
+	return loss{keep: 1<<31 - 1, over: 1, repeat: 1<<32 | 1, spill: 1}
+}
+
+// wire is what is written of a v of count bits, and the spill bit after it.
+// There is no branch in it, for the encoder's sake. (BT-MACH-2 to BT-MACH-4)
+func (l loss) wire(v uint64, count uint) (wire, spill uint64) {
+	over := (v>>31 + (1<<33 - 1)) >> 33 // 1 if a bit from 31 up is set
 	unused := (64 - count) & 63
-	return (low<<32 | low) << unused >> unused, 1
+	return (v&l.keep | over&l.over<<31) * l.repeat << unused >> unused, over & l.spill
 }
