@@ -1,7 +1,5 @@
 package codec
 
-import "bytes"
-
 // AppendBare appends the bits of a stack alone, depth and frames without size
 // and length, as lws_backtrace_compress_backtrace() writes them, padded to a
 // byte with zeros. It returns the extended slice and how many bits the stack
@@ -34,21 +32,19 @@ const sizeZeroBits = countBits + 1 + spillWidth
 func DecodeBare(s *Stack, b []byte) (bits int, err error) {
 	s.reset()
 	end := 8 * len(b)
-	// Room for a window, and for a size of 64 bits that is not looked at.
-	room := append(bytes.Clone(b), make([]byte, 24)...)
-	depth := int(room[0] >> (8 - depthWidth))
-	w := walker{b: room, end: end, word: 64}
-	fault := w.frames(depth, nil)
-	if depth == 0 && fault == nil {
-		deepest := walker{b: room, end: end, word: 64}
+	var short [8]byte
+	b = padded(b, &short)
+	depth := int(b[0] >> (8 - depthWidth))
+	w := walker{b: b, end: end, word: 64}
+	if fault := w.frames(depth, nil); fault != nil {
+		return 0, fault
+	}
+	if depth == 0 {
+		deepest := walker{b: b, end: end, word: 64}
 		if deepest.frames(MaxDepth, nil) == nil {
 			w, depth = deepest, MaxDepth
 		}
 	}
-	if fault != nil {
-		return 0, fault
-	}
-	s.read(room, 8*len(room)-lengthWidth, depth, 64)
-	s.Size, s.Marks.HurtSize = 0, false
+	s.frames(b, depth)
 	return w.pos, nil
 }

@@ -31,7 +31,7 @@ func decode(s *Stack, blob []byte, word uint) error {
 	if depth == 0 {
 		depth = resolveDepth(s, b, end, word)
 	}
-	if _, pos := s.read(b, end, depth, word); pos < 0 {
+	if s.read(b, end, depth, word) < 0 {
 		s.reset()
 		return diagnose(b, end, depth, word)
 	}
@@ -41,11 +41,11 @@ func decode(s *Stack, blob []byte, word uint) error {
 // resolveDepth tells an empty stack from one of 32 frames, both written as
 // depth 0, by what follows. It uses s as scratch. (BT-DEPTH-2)
 func resolveDepth(s *Stack, b []byte, end int, word uint) int {
-	_, pos := s.read(b, end, 0, word)
+	pos := s.read(b, end, 0, word)
 	if pos >= 0 && end-pos < 8 {
 		return 0
 	}
-	if _, pos := s.read(b, end, MaxDepth, word); pos >= 0 {
+	if s.read(b, end, MaxDepth, word) >= 0 {
 		return MaxDepth
 	}
 	if pos >= 0 || end < 8*minDeepest {
@@ -61,26 +61,57 @@ func (s *Stack) reset() {
 // fullCount is the count that 6 bits mean: 0 stands for 64. (BT-COUNT-2)
 func fullCount(c uint) uint { return (c-1)&63 + 1 }
 
-// read decodes depth frames and the size from b, whose bits end at end, at least
-// 16 bits before the end of b. It returns how many frames were whole and sound,
-// and the bit after the size, or -1 if anything was amiss; it leaves to diagnose
-// to say what.
+// read decodes depth frames and the size from b, whose bits end at end. It returns
+// the bit after the size, or -1 if anything was amiss; it leaves to diagnose to
+// say what.
+func (s *Stack) read(b []byte, end, depth int, word uint) (pos int) {
+	pos = s.frames(b, depth)
+	if pos < 0 || pos > end {
+		return -1
+	}
+	w := window(b, pos)
+	count := fullCount(uint(w >> (64 - countWidth)))
+	if s.Size = w << countBits >> ((64 - count) & 63); countBits+count > windowBits {
+		s.Size = bitsAt(b, pos+countBits, count)
+	}
+	pos += int(countBits + count + spillWidth)
+	if pos > end {
+		return -1
+	}
+	if count > 32 {
+		wrap, zero := wideMarks(s.Size, count)
+		s.Marks.HurtSize = wrap || zero
+	}
+	if word == 32 {
+		if count > 32 || s.Marks.Wide != 0 {
+			return -1
+		}
+		for n := range s.PCs {
+			s.PCs[n] &= 1<<32 - 1
+		}
+	}
+	return pos
+}
+
+// frames decodes depth frames from b, which holds 8 bytes or more. It returns the
+// bit after them, or -1 if one has no base. It does not know where the bits end:
+// the caller holds what is returned to that, and if it is beyond, s is worth
+// nothing.
 //
-// Each value is read from one window, as far as it ends in it. What takes the
-// time is the way from one frame's place to the next, which leads through its
-// count; so that is kept short, and all else happens beside it.
-func (s *Stack) read(b []byte, end, depth int, word uint) (n, pos int) {
+// What takes the time is the way from one frame's place to the next, which leads
+// through its count. So that is kept short, all else happens beside it, and what
+// can be checked afterwards is.
+func (s *Stack) frames(b []byte, depth int) (pos int) {
 	if cap(s.PCs) < MaxDepth {
 		s.PCs = make([]uint64, 0, MaxDepth)
 	}
 	s.PCs = s.PCs[:depth]
 	s.Marks = Marks{}
-	hurt := uint32(0) // Marks.Hurt, kept at hand
 	pcs := (*[MaxDepth]uint64)(s.PCs[:MaxDepth])
-	mask := ^uint64(0) >> (64 - word)
+	hurt := uint32(0) // Marks.Hurt, kept at hand
 	last := len(b) - 8
 	pos = depthBits
-	for ; n < depth; n++ {
+	for n := 0; n < depth; n++ {
 		off := min(pos>>3, last)
 		w := binary.BigEndian.Uint64(b[off:]) << (uint(pos-8*off) & 63)
 		if w>>63 == 0 { // literal
@@ -90,12 +121,9 @@ func (s *Stack) read(b []byte, end, depth int, word uint) (n, pos int) {
 				v >>= (64 - count) & 63
 			} else {
 				count = fullCount(count)
-				v = bitsAt(b, pos+literalHead, count)
+				v = v>>((96-count)&63)<<32 | window(b, pos+int(literalHead+count)-32)>>32
 			}
 			pos += int(literalHead + count + spillWidth)
-			if pos > end || count > word {
-				break
-			}
 			if count > 32 {
 				hurt |= s.Marks.mark(n, v, count)
 			}
@@ -108,42 +136,20 @@ func (s *Stack) read(b []byte, end, depth int, word uint) (n, pos int) {
 			v >>= (64 - count) & 63
 		} else {
 			count = fullCount(count)
-			v = bitsAt(b, pos+deltaHead, count)
+			v = v>>((96-count)&63)<<32 | window(b, pos+int(deltaHead+count)-32)>>32
 		}
 		pos += int(deltaHead + count + spillWidth)
 		base := n - 1 - int(w>>(64-backEnd)&(maxBack-1))
-		if pos > end || count > word || base < 0 {
-			break
+		if base < 0 {
+			return -1
 		}
-		if hurt != 0 {
-			hurt |= hurt >> (base & (MaxDepth - 1)) & 1 << (n & (MaxDepth - 1))
-		}
+		hurt |= hurt >> (base & (MaxDepth - 1)) & 1 << (n & (MaxDepth - 1))
 		if count > 32 {
 			hurt |= s.Marks.mark(n, v, count)
 		}
 		subtract := -(w >> (64 - signEnd) & 1) // all ones if so
-		pcs[n&(MaxDepth-1)] = (pcs[base&(MaxDepth-1)] + (v ^ subtract) - subtract) & mask
+		pcs[n&(MaxDepth-1)] = pcs[base&(MaxDepth-1)] + (v ^ subtract) - subtract
 	}
 	s.Marks.Hurt = hurt
-	if n < depth {
-		return n, -1
-	}
-
-	off := min(pos>>3, last)
-	w := binary.BigEndian.Uint64(b[off:]) << (uint(pos-8*off) & 63)
-	count := fullCount(uint(w >> (64 - countWidth)))
-	size := w << countBits >> ((64 - count) & 63)
-	if countBits+count > windowBits {
-		size = bitsAt(b, pos+countBits, count)
-	}
-	pos += int(countBits + count + spillWidth)
-	if pos > end || count > word {
-		return n, -1
-	}
-	if count > 32 {
-		wrap, zero := wideMarks(size, count)
-		s.Marks.HurtSize = wrap || zero
-	}
-	s.Size = size
-	return n, pos
+	return pos
 }

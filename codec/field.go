@@ -78,8 +78,7 @@ func (f Field) End() int {
 const windowBits = 57
 
 // window returns the bits of b from bit pos on, the first in the top bit: at
-// least windowBits of them, zeros after the end of b. b holds 8 bytes or more;
-// pos is at most 8*len(b).
+// least windowBits of them, zeros after the end of b. b holds 8 bytes or more.
 func window(b []byte, pos int) uint64 {
 	off := pos >> 3
 	last := len(b) - 8

@@ -34,14 +34,27 @@ func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 		}
 		depth = MaxDepth
 	}
-	n, pos := s.read(b, end, depth, 64)
-	if n < depth {
-		if fault := diagnose(b, end, depth, 64); fault.Reason != ReasonTruncated {
-			s.reset()
-			return depth, false, fault
-		}
-		s.PCs = s.PCs[:n]
-		return depth, false, err
+	if s.read(b, end, depth, 64) >= 0 {
+		return depth, true, err
 	}
-	return depth, pos >= 0, err
+	fault := diagnose(b, end, depth, 64)
+	if fault.Reason != ReasonTruncated {
+		s.reset()
+		return depth, false, fault
+	}
+	if fault.Frame >= 0 {
+		s.keep(fault.Frame)
+	}
+	s.Size, s.Marks.HurtSize = 0, false
+	return depth, false, err
+}
+
+// keep forgets all frames of s but the first n.
+func (s *Stack) keep(n int) {
+	s.PCs = s.PCs[:n]
+	kept := uint32(1)<<n - 1
+	s.Marks.Wide &= kept
+	s.Marks.Wrap &= kept
+	s.Marks.Zero &= kept
+	s.Marks.Hurt &= kept
 }
