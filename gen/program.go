@@ -231,3 +231,17 @@ func (p *Program) size(pc uint64) uint64 {
 	}
 	return p.rng.width(8 + p.rng.below(15))
 }
+
+// Scatter puts a stack of depth frames into s, in the array it has, that no
+// program would have: each address anywhere in the code of the program's modules.
+// Such stacks do not repeat, and no bit of where an address lies in its module can
+// be guessed.
+func (p *Program) Scatter(s *codec.Stack, depth int) {
+	s.PCs = s.PCs[:0]
+	for range depth {
+		m := p.modules[p.rng.below(len(p.modules))]
+		s.PCs = append(s.PCs, p.returnIn(p.rng, m, p.rng.below(m.count)))
+	}
+	s.Size = p.structs[p.rng.below(len(p.structs))]
+	s.Marks = codec.Marks{}
+}

@@ -23,6 +23,11 @@ Times the codec and the real library on the same stacks, of 4, 12 and 16
 frames, in turns; shows the best of all rounds of each. BTREF is the harness
 ref-c/btref, which "make -C ref-c" builds where libwebsockets is installed.
 
+The library goes bit by bit, and is the faster the better the processor guesses
+the next one. So there are two kinds of stacks: of addresses at random in a
+program's code, where nothing can be guessed, and of a program that allocates at
+the same places over and over, where most can.
+
 Example:
   btconform bench -- ref-c/btref
 `
@@ -46,7 +51,7 @@ func bench(s streams, args []string) int {
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	rounds := flags.Int("rounds", 12, "turns of each")
 	seconds := flags.Float64("seconds", 0.002, "a measurement takes at least this long")
-	model := flags.String("model", "x86_64-static", "address space of the stacks")
+	model := flags.String("model", "x86_64-pie", "address space of the stacks")
 	if code, done := parseFlags(s, flags, args, benchUsage); done {
 		return code
 	}
@@ -57,37 +62,30 @@ func bench(s streams, args []string) int {
 	if *rounds < 1 || *seconds <= 0 {
 		return s.usage("--rounds %d --seconds %g, expected more than 0", *rounds, *seconds)
 	}
-	stacks, err := benchStacks(*model)
+	sets, err := benchSets(*model)
 	if err != nil {
 		return s.usage("%v", err)
 	}
-	lws, ours := map[int]*speed{}, map[int]*speed{}
-	for _, depth := range benchDepths {
-		lws[depth], ours[depth] = &speed{}, &speed{}
-	}
 	for range *rounds {
-		if err := benchLibrary(flags.Args(), stacks, *seconds, lws); err != nil {
-			return s.fail(err)
-		}
-		for _, depth := range benchDepths {
-			sp, err := benchCodec(stacks[depth], *seconds)
-			if err != nil {
+		for _, set := range sets {
+			if err := set.measure(flags.Args(), *seconds); err != nil {
 				return s.fail(err)
 			}
-			ours[depth].best(sp)
 		}
 	}
-	t := conformance.NewTable(s.out, 1)
-	t.Header([]string{"", "frames", "lws ns", "ours ns", "ratio"})
+	t := conformance.NewTable(s.out, 2)
+	t.Header([]string{"", "addresses", "frames", "lws ns", "ours ns", "ratio"})
 	for _, what := range []string{"decode", "encode"} {
-		for _, depth := range benchDepths {
-			l, o := lws[depth].decode, ours[depth].decode
-			if what == "encode" {
-				l, o = lws[depth].encode, ours[depth].encode
-			}
-			if err := t.Append([]string{what, strconv.Itoa(depth), fmt.Sprintf("%.0f", l), fmt.Sprintf("%.1f", o),
-				fmt.Sprintf("%.1f", l/o)}); err != nil {
-				return s.fail(err)
+		for _, set := range sets {
+			for _, depth := range benchDepths {
+				l, o := set.lws[depth].decode, set.ours[depth].decode
+				if what == "encode" {
+					l, o = set.lws[depth].encode, set.ours[depth].encode
+				}
+				if err := t.Append([]string{what, set.name, strconv.Itoa(depth), fmt.Sprintf("%.0f", l),
+					fmt.Sprintf("%.1f", o), fmt.Sprintf("%.1f", l/o)}); err != nil {
+					return s.fail(err)
+				}
 			}
 		}
 	}
@@ -97,12 +95,18 @@ func bench(s streams, args []string) int {
 	return exitOK
 }
 
-// benchCount is how many stacks of each depth are timed: more than a processor's
-// branch prediction learns by heart, as it would not learn a log.
+// benchSet is stacks of one kind by depth, and how long they took at best.
+type benchSet struct {
+	name      string
+	stacks    map[int][]codec.Stack
+	lws, ours map[int]*speed
+}
+
+// benchCount is how many stacks of each kind and depth are timed.
 const benchCount = 1000
 
-// benchStacks takes stacks of the depths to show from a made-up program.
-func benchStacks(name string) (map[int][]codec.Stack, error) {
+// benchSets makes stacks of the depths to show, of a model's two kinds.
+func benchSets(name string) ([]benchSet, error) {
 	m, ok := gen.ModelByName(name)
 	if !ok {
 		var names []string
@@ -111,25 +115,51 @@ func benchStacks(name string) (map[int][]codec.Stack, error) {
 		}
 		return nil, fmt.Errorf("--model %s, expected one of %s", name, strings.Join(names, " "))
 	}
-	out := map[int][]codec.Stack{}
-	p := m.Program(1)
-	for range 1 << 20 {
-		full := true
+	sets := []benchSet{{name: "random"}, {name: "program"}}
+	for i := range sets {
+		sets[i].stacks = map[int][]codec.Stack{}
+		sets[i].lws, sets[i].ours = map[int]*speed{}, map[int]*speed{}
 		for _, depth := range benchDepths {
-			full = full && len(out[depth]) == benchCount
-		}
-		if full {
-			return out, nil
-		}
-		var s codec.Stack
-		p.Next(&s)
-		for _, depth := range benchDepths {
-			if len(s.PCs) >= depth && len(out[depth]) < benchCount {
-				out[depth] = append(out[depth], codec.Stack{PCs: append([]uint64{}, s.PCs[:depth]...), Size: s.Size})
-			}
+			sets[i].lws[depth], sets[i].ours[depth] = &speed{}, &speed{}
 		}
 	}
-	return nil, fmt.Errorf("model %s has too few stacks of %v frames", name, benchDepths)
+	random, program := m.Program(1), m.Program(1)
+	for _, depth := range benchDepths {
+		for range benchCount {
+			var s codec.Stack
+			random.Scatter(&s, depth)
+			sets[0].stacks[depth] = append(sets[0].stacks[depth], s)
+		}
+		for range 1 << 20 {
+			var s codec.Stack
+			if program.Next(&s); len(s.PCs) >= depth {
+				s.PCs = s.PCs[:depth]
+				sets[1].stacks[depth] = append(sets[1].stacks[depth], s)
+			}
+			if len(sets[1].stacks[depth]) == benchCount {
+				break
+			}
+		}
+		if len(sets[1].stacks[depth]) < benchCount {
+			return nil, fmt.Errorf("--model %s, expected one with stacks of %d frames", name, depth)
+		}
+	}
+	return sets, nil
+}
+
+// measure times a set once more by either.
+func (s *benchSet) measure(btref []string, seconds float64) error {
+	if err := benchLibrary(btref, s.stacks, seconds, s.lws); err != nil {
+		return err
+	}
+	for _, depth := range benchDepths {
+		sp, err := benchCodec(s.stacks[depth], seconds)
+		if err != nil {
+			return err
+		}
+		s.ours[depth].best(sp)
+	}
+	return nil
 }
 
 // benchLibrary runs BTREF bench on all stacks and keeps the best of speeds.
