@@ -5,36 +5,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/lwsbt/lwsbt/cmd/cmdtest"
 	"github.com/lwsbt/lwsbt/codec"
 )
-
-// locked is a buffer that may be read while it is written.
-type locked struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *locked) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // Records come out while the log grows, and an interrupt ends it well.
 func TestFollow(t *testing.T) {
 	path := tempFile(t, "grows.log", "boot "+readmeLine+"\n")
-	var out, errs locked
+	var out, errs cmdtest.Buffer
 	done := make(chan int)
 	go func() { done <- run([]string{"--follow", path}, nil, &out, &errs) }()
 	wait := func(n int) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/lwsbt/lwsbt/cmd/cmdtest"
 	"github.com/lwsbt/lwsbt/dump"
 )
 
@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(out.Bytes(), want) {
-			t.Errorf("%s differs: %s\n(go test ./cmd/btstats -run Golden -update writes it anew)", name, firstDifference(out.Bytes(), want))
+			t.Errorf("%s differs: %s\n(go test ./cmd/btstats -run Golden -update writes it anew)", name, cmdtest.FirstDifference(out.String(), string(want)))
 		}
 		if strings.HasSuffix(name, ".csv") {
 			uniqueRows(t, name, want)
@@ -95,16 +95,6 @@ func uniqueRows(t *testing.T, name string, data []byte) {
 		}
 		seen[key] = true
 	}
-}
-
-func firstDifference(got, want []byte) string {
-	g, w := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
-	for i := range min(len(g), len(w)) {
-		if g[i] != w[i] {
-			return fmt.Sprintf("line %d:\n got %s\nwant %s", i+1, g[i], w[i])
-		}
-	}
-	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
 }
 
 func TestExitCodes(t *testing.T) {
@@ -251,30 +241,12 @@ func TestSeveralLogs(t *testing.T) {
 	}
 }
 
-// safeBuffer can be read while it is written to.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 func TestFollow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, []byte(record+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out, errs safeBuffer
+	var out, errs cmdtest.Buffer
 	code := make(chan int)
 	go func() {
 		code <- run([]string{"--follow", "--interval", "10ms", "--format", "csv", path}, nil, &out, &errs)
