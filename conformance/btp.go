@@ -14,8 +14,8 @@ import (
 
 const helloRequest = "hello btp=1"
 
-// line is the request in BTP/1, without a line end.
-func (r Request) line(id string) string {
+// Line is the request in BTP/1, without its line end.
+func (r Request) Line(id string) string {
 	head := string(r.Op) + " " + id + " "
 	switch r.Op {
 	case OpEncode:
@@ -138,8 +138,8 @@ func (r *Request) parseData(args []string) error {
 	return nil
 }
 
-// line is the answer to a request for op.
-func (a Answer) line(op Op, id string) string {
+// Line is the answer to a request for op with this id, without its line end.
+func (a Answer) Line(op Op, id string) string {
 	switch a.Outcome {
 	case OK:
 		switch op {
@@ -164,8 +164,9 @@ func (a Answer) line(op Op, id string) string {
 	return strings.TrimRight("skip "+id+" "+a.Text, " ")
 }
 
-// parseAnswer reads what a testee answered to the request with this id.
-func parseAnswer(line string, op Op, id string) (a Answer, err error) {
+// ParseAnswer reads the line, without its end, that a testee answered to the
+// request for op with this id. An error says what was expected.
+func ParseAnswer(line string, op Op, id string) (a Answer, err error) {
 	a.Bit = -1
 	verb, rest, _ := strings.Cut(line, " ")
 	got, rest, _ := strings.Cut(rest, " ")
@@ -223,8 +224,8 @@ func (a *Answer) parseReject(rest string) error {
 	return nil
 }
 
-// line is the answer to hello.
-func (h Hello) line() string {
+// Line is the answer to hello, without its line end.
+func (h Hello) Line() string {
 	words := []string{"hello", "btp=1", "name=" + h.Name, "version=" + h.Version}
 	ops := make([]string, len(h.Ops))
 	for i, op := range h.Ops {
@@ -241,7 +242,8 @@ func (h Hello) line() string {
 	return strings.Join(words, " ")
 }
 
-func parseHello(line string) (h Hello, err error) {
+// ParseHello reads the line that a testee answered to hello.
+func ParseHello(line string) (h Hello, err error) {
 	words := strings.Fields(line)
 	if len(words) < 2 || words[0] != "hello" || words[1] != "btp=1" {
 		return h, fmt.Errorf("%q, expected hello btp=1 name=… version=… ops=…", clip(line))

@@ -26,11 +26,11 @@ func TestRequestLines(t *testing.T) {
 		{Request{Op: OpFormat, In: &Value{}, Word: 64}, "format 7 size=0 pcs=-"},
 		{Request{Op: OpFormat, Data: []byte{0, 4}, Word: 64}, "format 7 blob=0004"},
 	} {
-		if got := c.r.line("7"); got != c.line {
+		if got := c.r.Line("7"); got != c.line {
 			t.Errorf("%+v: line %q, want %q", c.r, got, c.line)
 		}
 		id, got, known, err := parseRequest(c.line)
-		if id != "7" || !known || err != nil || got.line("7") != c.line || got.Op != c.r.Op || got.Word != c.r.Word {
+		if id != "7" || !known || err != nil || got.Line("7") != c.line || got.Op != c.r.Op || got.Word != c.r.Word {
 			t.Errorf("%q: id %q, known %v, %+v, %v", c.line, id, known, got, err)
 		}
 	}
@@ -79,9 +79,9 @@ func TestAnswerLines(t *testing.T) {
 		{OpDecode, "reject 7 anything"},
 		{OpDecode, "skip 7 unsupported"},
 	} {
-		a, err := parseAnswer(c.line, c.op, "7")
-		if err != nil || a.line(c.op, "7") != c.line {
-			t.Errorf("%q: %+v is %q, %v", c.line, a, a.line(c.op, "7"), err)
+		a, err := ParseAnswer(c.line, c.op, "7")
+		if err != nil || a.Line(c.op, "7") != c.line {
+			t.Errorf("%q: %+v is %q, %v", c.line, a, a.Line(c.op, "7"), err)
 		}
 	}
 	for _, c := range []struct {
@@ -102,7 +102,7 @@ func TestAnswerLines(t *testing.T) {
 		{OpDecode, "reject 7", "no reason"},
 		{OpDecode, "reject 7 back bit=x", `bit="x"`},
 	} {
-		_, err := parseAnswer(c.line, c.op, "7")
+		_, err := ParseAnswer(c.line, c.op, "7")
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%q: got %v, want %s", c.line, err, c.want)
 		}
@@ -141,7 +141,7 @@ func TestServe(t *testing.T) {
 
 // A wrong way to say hello is told from a right one.
 func TestHello(t *testing.T) {
-	h, err := parseHello("hello btp=1 name=a version=2 ops=decode,encode machines=wrap64,zero32")
+	h, err := ParseHello("hello btp=1 name=a version=2 ops=decode,encode machines=wrap64,zero32")
 	if err != nil || h.Name != "a" || h.Version != "2" || len(h.Ops) != 2 || len(h.Machines) != 2 {
 		t.Fatalf("%+v, %v", h, err)
 	}
@@ -151,7 +151,7 @@ func TestHello(t *testing.T) {
 	}
 	for _, line := range []string{"", "hello", "hello btp=2 ops=decode", "hello btp=1", "hello btp=1 name=x", "hello btp=1 ops=",
 		"hello btp=1 ops=decode machines=vax", "hello btp=1 ops=decode colour=red"} {
-		if h, err := parseHello(line); err == nil {
+		if h, err := ParseHello(line); err == nil {
 			t.Errorf("%q: accepted as %+v", line, h)
 		}
 	}

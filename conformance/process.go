@@ -73,7 +73,7 @@ func (p *process) start() error {
 		p.end(0)
 		return fmt.Errorf("testee %s, asked %q: %s", p.argv[0], helloRequest, trouble.Describe(OpDecode))
 	}
-	h, err := parseHello(hello)
+	h, err := ParseHello(hello)
 	if err != nil {
 		p.end(0)
 		return fmt.Errorf("testee %s: %w", p.argv[0], err)
@@ -209,7 +209,7 @@ func (p *process) exchange(requests []Request, answers []Answer) []Answer {
 	var text bytes.Buffer
 	first := p.next
 	for i, r := range requests {
-		text.WriteString(r.line(strconv.Itoa(first + i)))
+		text.WriteString(r.Line(strconv.Itoa(first + i)))
 		text.WriteByte('\n')
 	}
 	p.next += len(requests)
@@ -222,7 +222,7 @@ func (p *process) exchange(requests []Request, answers []Answer) []Answer {
 		if trouble != nil {
 			return append(answers, *trouble)
 		}
-		a, err := parseAnswer(line, r.Op, strconv.Itoa(first+i))
+		a, err := ParseAnswer(line, r.Op, strconv.Itoa(first+i))
 		if err != nil {
 			p.end(0)
 			return append(answers, Answer{Outcome: Protocol, Bit: -1, Text: fmt.Sprintf("%q: %v", clip(line), err)})

@@ -47,7 +47,7 @@ func Serve(t Testee, in io.Reader, out io.Writer) error {
 
 func serveLine(t Testee, line string) (string, error) {
 	if line == helloRequest {
-		return t.Hello().line(), nil
+		return t.Hello().Line(), nil
 	}
 	if strings.HasPrefix(line, "hello") {
 		return "", errors.New(clip(line) + ", expected " + helloRequest)
@@ -63,5 +63,5 @@ func serveLine(t Testee, line string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return answers[0].line(r.Op, id), nil
+	return answers[0].Line(r.Op, id), nil
 }

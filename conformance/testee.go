@@ -162,4 +162,4 @@ func salvageAnswer(s *codec.Stack, data []byte) Answer {
 }
 
 // Describe says the request in BTP/1's words, without an id.
-func (r Request) Describe() string { return strings.Replace(r.line("ID"), " ID ", " ", 1) }
+func (r Request) Describe() string { return strings.Replace(r.Line("ID"), " ID ", " ", 1) }

@@ -107,3 +107,51 @@ func btpSeeds() [][]byte {
 	}
 	return seeds
 }
+
+// Any line as a testee's answer: an answer that comes out of writing and reading
+// the same, or an error.
+func FuzzAnswer(f *testing.F) {
+	seed(f, answerSeeds())
+	f.Fuzz(func(t *testing.T, in []byte) {
+		line := string(in)
+		if h, err := conformance.ParseHello(line); err == nil {
+			again, err := conformance.ParseHello(h.Line())
+			if err != nil || again.Line() != h.Line() {
+				t.Fatalf("%q was written as %q, then as %q: %v", line, h.Line(), again.Line(), err)
+			}
+		} else if err.Error() == "" {
+			t.Fatalf("%q: an error without words", line)
+		}
+		for _, op := range []conformance.Op{conformance.OpDecode, conformance.OpEncode, conformance.OpFormat, conformance.OpSalvage} {
+			a, err := conformance.ParseAnswer(line, op, "7")
+			switch {
+			case err != nil && err.Error() == "":
+				t.Fatalf("%q: an error without words", line)
+			case err != nil:
+				continue
+			case a.Outcome != conformance.OK && a.Outcome != conformance.Reject && a.Outcome != conformance.Skip:
+				t.Fatalf("%q to %s is a %s", line, op, a.Outcome)
+			case a.Outcome == conformance.Reject && a.Reason == "":
+				t.Fatalf("%q: a rejection without a reason", line)
+			}
+			once := a.Line(op, "7")
+			again, err := conformance.ParseAnswer(once, op, "7")
+			if err != nil || again.Line(op, "7") != once || again.Outcome != a.Outcome || !again.Value.Equal(a.Value) {
+				t.Fatalf("%q to %s was written as %q, then as %q: %v", line, op, once, again.Line(op, "7"), err)
+			}
+		}
+	})
+}
+
+func answerSeeds() [][]byte {
+	var seeds [][]byte
+	for _, line := range []string{
+		"hello btp=1 name=a version=2 ops=decode,encode machines=wrap64,zero32", "hello btp=1 ops=salvage",
+		"ok 7 size=1 pcs=a,b", "ok 7 size=18446744073709551615 pcs=-", "ok 8 size=1 pcs=-", "ok 7  size=1 pcs=-",
+		"blob 7 00100004", "blob 7 0", "text 7 -", "text 7 7e6d23", "part 7 depth=4 pcs=1", "part 7 depth=40 pcs=-",
+		"reject 7 back bit=6 because of this", "reject 7 anything", "reject 7 back bit=-1", "reject 7", "skip 7 unsupported", "skip 7",
+	} {
+		seeds = append(seeds, []byte(line))
+	}
+	return seeds
+}
