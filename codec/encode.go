@@ -40,23 +40,28 @@ func ParseSearch(name string) (Search, error) {
 }
 
 // AppendBlob appends the blob of s, as machine m would write it, to dst and
-// returns the extended slice. It fails if s has more than MaxDepth frames, or a
-// value that m's word cannot hold, and then returns dst as it was.
+// returns the extended slice. It allocates only if dst has room for less than
+// MaxBlob bytes. It fails if s has more than MaxDepth frames, or a value that m's
+// word cannot hold, and then returns dst as it was.
 // (BT-BLOB-1, BT-FIELD-3, BT-SRCH-1, BT-SRCH-2)
 func AppendBlob(dst []byte, s *Stack, m Machine, how Search) ([]byte, error) {
 	if err := s.fits(m); err != nil {
 		return dst, err
 	}
 	start := len(dst)
-	dst = slices.Grow(dst, len(buffer{}))
-	bits := write((*buffer)(dst[start:start+len(buffer{})]), s, m, how)
-	end := start + (bits+7)/8
-	n := end - start + lengthBytes
-	return append(dst[:end], byte(n>>8), byte(n)), nil
+	if room := cap(dst) - start; room >= MaxBlob && room < len(buffer{}) {
+		var buf buffer // the caller's is large enough, but not for the writer
+		dst = append(dst, buf[:write(&buf, s, m, how)]...)
+	} else {
+		dst = slices.Grow(dst, len(buffer{}))
+		dst = dst[:start+write((*buffer)(dst[start:start+len(buffer{})]), s, m, how)]
+	}
+	n := len(dst) - start + lengthBytes
+	return append(dst, byte(n>>8), byte(n)), nil
 }
 
 // write writes the fields of s to buf, and zeros up to the next byte. It returns
-// how many bits the fields take. (BT-DEPTH-1 to BT-SIZE-1)
+// how many bytes those are. (BT-DEPTH-1 to BT-SIZE-1)
 func write(buf *buffer, s *Stack, m Machine, how Search) int {
 	var f forms
 	f.choose(s, m, how)
@@ -74,7 +79,7 @@ func write(buf *buffer, s *Stack, m Machine, how Search) int {
 		}
 		w = w.put(buf, (head<<(count&63)|v)<<spillWidth|spill, width)
 	}
-	return w.bits()
+	return w.bytes()
 }
 
 // BlobBits is how many bits the fields of s take, before padding and length;

@@ -71,15 +71,17 @@ func TestAppendBlob(t *testing.T) {
 	}
 }
 
+// climb is a stack of which each address is 5 bits nearer to the next than to 0.
+func climb(base, step uint64) []uint64 {
+	pcs := make([]uint64, codec.MaxDepth)
+	for n := range pcs {
+		pcs[n] = base + uint64(n)*step
+	}
+	return pcs
+}
+
 // The longest stacks there are, by word and search. (BT-LIM-2)
 func TestLongest(t *testing.T) {
-	climb := func(base, step uint64) []uint64 { // each 5 bits nearer to the next than to 0
-		pcs := make([]uint64, codec.MaxDepth)
-		for n := range pcs {
-			pcs[n] = base + uint64(n)*step
-		}
-		return pcs
-	}
 	tests := []struct {
 		machine codec.Machine
 		search  codec.Search
@@ -160,5 +162,27 @@ func TestNames(t *testing.T) {
 	}
 	if _, err := codec.ParseSearch("worst"); err == nil {
 		t.Error("worst is taken for a search")
+	}
+}
+
+// A slice with room for MaxBlob is filled where it is, and nothing before it is
+// touched.
+func TestAppendBlobInPlace(t *testing.T) {
+	longest := stackOf(1<<64-1, climb(1<<63, 1<<58+1)...) // MaxBlob
+	for _, s := range []*codec.Stack{stackOf(0), stackOf(7520, 0x406651), longest} {
+		want, err := codec.AppendBlob(nil, s, codec.Wrap64, codec.Lws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, room := range []int{codec.MaxBlob, codec.MaxBlob + 100, 2 * codec.MaxBlob} {
+			dst := append(make([]byte, 0, 3+room), "abc"...)
+			var got []byte
+			if n := testing.AllocsPerRun(10, func() { got, err = codec.AppendBlob(dst, s, codec.Wrap64, codec.Lws) }); n != 0 {
+				t.Errorf("%d frames, room for %d bytes: %v allocations", len(s.PCs), room, n)
+			}
+			if err != nil || !bytes.Equal(got[3:], want) || string(dst) != "abc" || &got[0] != &dst[0] {
+				t.Errorf("%d frames, room for %d bytes: %x %v, want %x", len(s.PCs), room, got, err, want)
+			}
+		}
 	}
 }

@@ -125,5 +125,5 @@ func (w bitWriter) put(buf *buffer, v uint64, width uint) bitWriter {
 	return bitWriter{w.next + n>>3, acc, n & 7}
 }
 
-// bits is how many were written.
-func (w bitWriter) bits() int { return int(8*w.next + w.n) }
+// bytes is how many were written, the last one padded. (BT-BLOB-1)
+func (w bitWriter) bytes() int { return int(w.next + (w.n+7)>>3) }
