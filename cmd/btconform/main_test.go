@@ -260,7 +260,7 @@ func TestBench(t *testing.T) {
 	if code := run([]string{"bench", "--rounds", "1", "--seconds", "0.001", "--", "/bin/sh", script}, nil, &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
-	for _, want := range []string{"decode", "encode", "90000", "50000", "ratio", " 16 "} {
+	for _, want := range []string{"decode", "encode", "random", "program", "90000", "50000", "ratio", " 16 "} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("no %q in\n%s", want, stdout.String())
 		}
