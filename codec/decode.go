@@ -141,6 +141,7 @@ func (s *Stack) frames(b []byte, depth int) (pos int) {
 		pos += int(deltaHead + count + spillWidth)
 		base := n - 1 - int(w>>(64-backEnd)&(maxBack-1))
 		if base < 0 {
+			s.Marks.Hurt = hurt // of the frames before it, for Salvage
 			return -1
 		}
 		hurt |= hurt >> (base & (MaxDepth - 1)) & 1 << (n & (MaxDepth - 1))

@@ -266,6 +266,9 @@ func TestEveryTruncation(t *testing.T) {
 			if len(s.PCs) > 0 && depth != len(whole.PCs) || sized && s.Size != whole.Size {
 				t.Fatalf("%d bytes of %d: depth %d, size %v %d", n, len(e.blob), depth, sized, s.Size)
 			}
+			if want := marksOf(&whole, len(s.PCs), sized); s.Marks != want {
+				t.Fatalf("%d bytes of %d: marks %+v, of the whole %+v", n, len(e.blob), s.Marks, want)
+			}
 			if n < 2 || len(whole.PCs)%codec.MaxDepth == 0 {
 				continue // of depth 0, other readings are possible
 			}
@@ -275,6 +278,13 @@ func TestEveryTruncation(t *testing.T) {
 			}
 		}
 	})
+}
+
+// marksOf is what the first frames of a stack show, and, if sized, its size.
+func marksOf(s *codec.Stack, frames int, sized bool) codec.Marks {
+	first := uint32(1)<<frames - 1
+	return codec.Marks{Wide: s.Marks.Wide & first, Wrap: s.Marks.Wrap & first, Zero: s.Marks.Zero & first,
+		Hurt: s.Marks.Hurt & first, HurtSize: s.Marks.HurtSize && sized}
 }
 
 func endsInLength(b []byte) bool {

@@ -75,3 +75,20 @@ func TestSalvageNothing(t *testing.T) {
 		t.Errorf("12 bytes of 32 frames: depth %d, %d frames, %v", depth, len(s.PCs), err)
 	}
 }
+
+// What a cut leaves of a frame does not change what those before it show.
+func TestSalvageKeepsMarks(t *testing.T) {
+	// a literal that lost its upper bits, and a delta cut in its back, which so far
+	// leads before frame 0
+	hurt := "101" + "1" + strings.Repeat("0", 28) + "101"
+	cut := blobOf(t, "00011. 0. 100011. "+hurt+". 1. 111.", 0)[:7]
+	var s codec.Stack
+	depth, sized, err := codec.Salvage(&s, cut)
+	if depth != 3 || sized || err == nil {
+		t.Errorf("depth %d, size %v, %v", depth, sized, err)
+	}
+	wantStack(t, &s, stackOf(0, 0x580000005))
+	if want := (codec.Marks{Wide: 1, Wrap: 1, Hurt: 1}); s.Marks != want {
+		t.Errorf("marks %+v, want %+v", s.Marks, want)
+	}
+}
