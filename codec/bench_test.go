@@ -8,9 +8,10 @@ import (
 	"github.com/lwsbt/lwsbt/gen"
 )
 
-// benchStacks makes stacks of exactly depth frames, more than a processor's
-// branch prediction learns by heart.
-func benchStacks(b *testing.B, depth int) []codec.Stack {
+// benchStacks makes stacks of exactly depth frames: of a program that allocates
+// at the same places over and over, or of addresses at random in its code, which
+// no branch prediction can learn.
+func benchStacks(b *testing.B, kind string, depth int) []codec.Stack {
 	b.Helper()
 	m, ok := gen.ModelByName("x86_64-pie")
 	if !ok {
@@ -20,39 +21,49 @@ func benchStacks(b *testing.B, depth int) []codec.Stack {
 	stacks := make([]codec.Stack, 0, 1000)
 	for len(stacks) < cap(stacks) {
 		var s codec.Stack
-		if p.Next(&s); len(s.PCs) >= depth {
+		if kind == "random" {
+			p.Scatter(&s, depth)
+		} else {
+			p.Next(&s)
+		}
+		if len(s.PCs) >= depth {
 			stacks = append(stacks, codec.Stack{PCs: s.PCs[:depth:depth], Size: s.Size})
 		}
 	}
 	return stacks
 }
 
-// bench times step on the blobs of stacks of each depth, in bytes of blob.
+// bench times step on the blobs of stacks of each kind and depth, in bytes of blob.
 func bench(b *testing.B, step func(b *testing.B, stacks []codec.Stack, blobs [][]byte) func(i int)) {
-	for _, depth := range []int{4, 12, 16} {
-		b.Run(fmt.Sprintf("frames=%d", depth), func(b *testing.B) {
-			stacks := benchStacks(b, depth)
-			var blobs [][]byte
-			total := 0
-			for i := range stacks {
-				blob, err := codec.AppendBlob(nil, &stacks[i], codec.Wrap64, codec.Lws)
-				if err != nil {
-					b.Fatal(err)
-				}
-				blobs = append(blobs, blob)
-				total += len(blob)
-			}
-			do := step(b, stacks, blobs)
-			b.SetBytes(int64(total / len(blobs)))
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				do(i)
-				if i++; i == len(blobs) {
-					i = 0
-				}
-			}
-		})
+	for _, kind := range []string{"random", "program"} {
+		for _, depth := range []int{4, 12, 16} {
+			b.Run(fmt.Sprintf("%s/frames=%d", kind, depth), func(b *testing.B) {
+				benchStep(b, benchStacks(b, kind, depth), step)
+			})
+		}
+	}
+}
+
+func benchStep(b *testing.B, stacks []codec.Stack, step func(b *testing.B, stacks []codec.Stack, blobs [][]byte) func(i int)) {
+	var blobs [][]byte
+	total := 0
+	for i := range stacks {
+		blob, err := codec.AppendBlob(nil, &stacks[i], codec.Wrap64, codec.Lws)
+		if err != nil {
+			b.Fatal(err)
+		}
+		blobs = append(blobs, blob)
+		total += len(blob)
+	}
+	do := step(b, stacks, blobs)
+	b.SetBytes(int64(total / len(blobs)))
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		do(i)
+		if i++; i == len(blobs) {
+			i = 0
+		}
 	}
 }
 
