@@ -53,6 +53,7 @@ func TestTargetsHaveSeeds(t *testing.T) {
 func TestTestCodeStaysInTests(t *testing.T) {
 	forTests := []string{
 		"github.com/lwsbt/lwsbt/fuzz/naive", "github.com/lwsbt/lwsbt/corpus", "github.com/lwsbt/lwsbt/gen/gentest",
+		"github.com/lwsbt/lwsbt/cmd/cmdtest",
 		"pgregory.net/rapid", "github.com/google/gofuzz",
 	}
 	files := 0
