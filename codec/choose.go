@@ -37,8 +37,8 @@ func (f *forms) choose(s *Stack, m Machine, how Search) {
 		d := v - pcs[base] - 1
 		below := uint64(int64(d) >> 63) // all ones if the frame is not above its base, else 0
 		delta := (d ^ below) + 1 + below
-		// The literal without the bits that the delta must have less, and the first
-		// frame that can be a base.
+		// The literal without the bits that the delta must save, 4 as search lws
+		// reckons, and the first frame that can be a base.
 		literal, first := v>>4, 1
 		if how != Lws {
 			literal, first = v>>(deltaLead-literalLead-v>>63), 0

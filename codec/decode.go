@@ -94,9 +94,9 @@ func (s *Stack) read(b []byte, end, depth int, word uint) (pos int) {
 }
 
 // frames decodes depth frames from b, which holds 8 bytes or more. It returns the
-// bit after them, or -1 if one has no base. It does not know where the bits end:
-// the caller holds what is returned to that, and if it is beyond, s is worth
-// nothing.
+// bit after them, or -1 if one has no base, where it stops. It does not know where
+// the bits end: the caller holds what is returned to that. Of frames with a fault,
+// those before it are right, marks and all.
 //
 // What takes the time is the way from one frame's place to the next, which leads
 // through its count. So that is kept short, all else happens beside it, and what
@@ -141,8 +141,8 @@ func (s *Stack) frames(b []byte, depth int) (pos int) {
 		pos += int(deltaHead + count + spillWidth)
 		base := n - 1 - int(w>>(64-backEnd)&(maxBack-1))
 		if base < 0 {
-			s.Marks.Hurt = hurt // of the frames before it, for Salvage
-			return -1
+			pos = -1
+			break
 		}
 		hurt |= hurt >> (base & (MaxDepth - 1)) & 1 << (n & (MaxDepth - 1))
 		if count > 32 {

@@ -58,8 +58,7 @@ func ParseMachine(name string) (Machine, error) {
 // count = significant bits of v: v itself, or what is left of it. The low 31
 // bits are always v's. v must fit the machine's word. (BT-MACH-2, BT-MACH-3)
 func (m Machine) Wire(v uint64) uint64 {
-	l := m.loss()
-	wire, _ := l.wire(v, significant(v))
+	wire, _ := m.loss().wire(v, significant(v))
 	return wire
 }
 

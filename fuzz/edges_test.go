@@ -16,15 +16,16 @@ var edges = []uint64{0, 1, 1<<31 - 1, 1 << 32, 1<<61 - 1, 1 << 61, 1<<63 - 1, 1 
 func TestEdgesAreWrittenAsNaively(t *testing.T) {
 	n := len(edges)
 	s := codec.Stack{PCs: make([]uint64, 5), Size: 1}
-	for i := range n * n * n * n {
-		for f, k := 1, i; f < 5; f, k = f+1, k/n {
-			s.PCs[f] = edges[k%n]
-		}
-		s.PCs[0] = []uint64{0, 1 << 40}[i%2]
-		compareEncode(t, &s, codec.Exact64)
-		if i%7 == 0 { // what is chosen does not depend on the machine's losses
-			compareEncode(t, &s, codec.Wrap64)
-			compareEncode(t, &s, codec.Zero64)
+	for _, s.PCs[0] = range []uint64{0, 1 << 40} {
+		for i := range n * n * n * n {
+			for f, k := 1, i; f < 5; f, k = f+1, k/n {
+				s.PCs[f] = edges[k%n]
+			}
+			compareEncode(t, &s, codec.Exact64)
+			if i%7 == 0 { // what is chosen does not depend on the machine's losses
+				compareEncode(t, &s, codec.Wrap64)
+				compareEncode(t, &s, codec.Zero64)
+			}
 		}
 	}
 }
@@ -42,8 +43,8 @@ func TestDeltaOrLiteralAsNaively(t *testing.T) {
 	}
 }
 
-// So is what is chosen around the eighth base, the farthest that a frame can have: the nearest
-// of all frames stands before it, at it or behind it.
+// So is what is chosen around the eighth base, the farthest that a frame can have:
+// the nearest of all frames stands before it, at it or behind it.
 func TestFarthestBaseIsFoundAsNaively(t *testing.T) {
 	for depth := 2; depth <= codec.MaxDepth; depth++ {
 		for near := range depth - 1 {
