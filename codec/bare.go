@@ -4,13 +4,13 @@ package codec
 // and length, as lws_backtrace_compress_backtrace() writes them, padded to a
 // byte with zeros. It returns the extended slice and how many bits the stack
 // takes, and fails as [AppendBlob] does; Size is not looked at. (BT-BARE-1)
-func AppendBare(dst []byte, s *Stack, m Machine, how Search) (out []byte, bits int, err error) {
+func AppendBare(dst []byte, s *Stack, m Machine, search Search) (out []byte, bits int, err error) {
 	bare := Stack{PCs: s.PCs} // a size of 0 takes least
-	out, err = AppendBlob(dst, &bare, m, how)
+	out, err = AppendBlob(dst, &bare, m, search)
 	if err != nil {
 		return dst, 0, err
 	}
-	bits, err = BlobBits(&bare, m, how)
+	bits, err = BlobBits(&bare, m, search)
 	if err != nil {
 		return dst, 0, err
 	}
@@ -30,7 +30,7 @@ const sizeZeroBits = countBits + 1 + spillWidth
 // written 0 is 32 if b holds 32 frames, else 0. On an [*Error], s is empty.
 // (BT-BARE-1, BT-BARE-2)
 func DecodeBare(s *Stack, b []byte) (bits int, err error) {
-	s.reset()
+	s.Reset()
 	end := 8 * len(b)
 	var short [8]byte
 	b = padded(b, &short)

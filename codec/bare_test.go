@@ -32,7 +32,7 @@ func TestBare(t *testing.T) {
 			want := bitsOf(t, tt.bits)
 			n := strings.Count(tt.bits, "0") + strings.Count(tt.bits, "1") + strings.Count(tt.bits, ".")
 			stack := stackOf(1<<40, tt.pcs...) // the size must not matter
-			got, bits, err := codec.AppendBare([]byte("before"), stack, codec.Exact64, codec.Lws)
+			got, bits, err := codec.AppendBare([]byte("before"), stack, codec.MachineExact64, codec.SearchLws)
 			if err != nil || bits != n || !bytes.Equal(got, append([]byte("before"), want...)) {
 				t.Errorf("got %x, %d bits, %v\nwant %x, %d bits", got, bits, err, want, n)
 			}
@@ -68,7 +68,7 @@ func TestBareRejects(t *testing.T) {
 			t.Errorf("%s: %d bits and %v beside the error", tt.name, bits, s)
 		}
 	}
-	if out, _, err := codec.AppendBare([]byte("before"), stackOf(0, ones(33)...), codec.Exact64, codec.Lws); err == nil || string(out) != "before" {
+	if out, _, err := codec.AppendBare([]byte("before"), stackOf(0, ones(33)...), codec.MachineExact64, codec.SearchLws); err == nil || string(out) != "before" {
 		t.Errorf("33 frames: %q, %v", out, err)
 	}
 }
@@ -77,11 +77,11 @@ func TestBareRejects(t *testing.T) {
 func TestBareBeginsTheBlob(t *testing.T) {
 	for _, m := range codec.Machines() {
 		s := stackOf(7, 0x7f6d979b, 0x5610d13c, 0x5610d13a, 0x9771324a)
-		blob, err := codec.AppendBlob(nil, s, m, codec.Best)
+		blob, err := codec.AppendBlob(nil, s, m, codec.SearchBest)
 		if err != nil {
 			t.Fatal(err)
 		}
-		bare, bits, err := codec.AppendBare(nil, s, m, codec.Best)
+		bare, bits, err := codec.AppendBare(nil, s, m, codec.SearchBest)
 		if err != nil || !bytes.Equal(bare[:bits/8], blob[:bits/8]) {
 			t.Errorf("%v: %x is not how %x begins (%v)", m, bare, blob, err)
 		}

@@ -48,7 +48,7 @@ func benchStep(b *testing.B, stacks []codec.Stack, step func(b *testing.B, stack
 	var blobs [][]byte
 	total := 0
 	for i := range stacks {
-		blob, err := codec.AppendBlob(nil, &stacks[i], codec.Wrap64, codec.Lws)
+		blob, err := codec.AppendBlob(nil, &stacks[i], codec.MachineWrap64, codec.SearchLws)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -83,15 +83,15 @@ func benchEncode(b *testing.B, how codec.Search) {
 		var dst []byte
 		return func(i int) {
 			var err error
-			if dst, err = codec.AppendBlob(dst[:0], &stacks[i], codec.Wrap64, how); err != nil {
+			if dst, err = codec.AppendBlob(dst[:0], &stacks[i], codec.MachineWrap64, how); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 }
 
-func BenchmarkEncodeLws(b *testing.B)  { benchEncode(b, codec.Lws) }
-func BenchmarkEncodeBest(b *testing.B) { benchEncode(b, codec.Best) }
+func BenchmarkEncodeLws(b *testing.B)  { benchEncode(b, codec.SearchLws) }
+func BenchmarkEncodeBest(b *testing.B) { benchEncode(b, codec.SearchBest) }
 
 func BenchmarkParseLine(b *testing.B) {
 	bench(b, func(b *testing.B, _ []codec.Stack, blobs [][]byte) func(int) {

@@ -36,14 +36,14 @@ func BlobAtEnd(mem []byte) ([]byte, error) {
 		return nil, emptyError(off)
 	case n < lengthBytes || n > len(mem):
 		e := bitError(off, FieldLength, -1, ReasonLength,
-			"says %d, expected %d to the %d bytes at hand", n, lengthBytes, len(mem))
+			"says %d, expected %d to the %d bytes available", n, lengthBytes, len(mem))
 		e.Clause = "BT-BLOB-3"
 		return nil, e
 	}
 	return mem[len(mem)-n:], nil
 }
 
-// checkLength holds the length field to the bytes at hand. (BT-BLOB-2)
+// checkLength compares the length field with the number of bytes available. (BT-BLOB-2)
 func checkLength(blob []byte) error {
 	if len(blob) < lengthBytes {
 		return bitError(0, FieldLength, -1, ReasonShort,

@@ -5,12 +5,12 @@ import "math/bits"
 // maxBack is how far back a base can be. (BT-DELTA-2)
 const maxBack = 1 << backWidth
 
-// forms is what the values of a blob are written as: those of its frames, then
+// encoding holds how the values of a blob are written: those of its frames, then
 // its size.
 //
 // To choose them is most of what encoding costs. It is done by computing alone: a
 // branch that depends on addresses is one that a processor guesses wrong.
-type forms struct {
+type encoding struct {
 	value [MaxDepth + 1]uint64 // a literal, a delta, or the size
 	lead  [MaxDepth + 1]uint8  // what stands before the count: kind, back, sign and their spill bits
 	width [MaxDepth + 1]uint8  // of lead, in bits
@@ -23,13 +23,13 @@ type forms struct {
 // too few when it weighs a delta against a literal (BT-SRCH-1). Search best weighs
 // their lengths, and of equal ones takes the literal, unless its count of 64 is
 // one that lws misreads (BT-SRCH-2).
-func (f *forms) choose(s *Stack, m Machine, how Search) {
+func (f *encoding) choose(s *Stack, m Machine, search Search) {
 	pcs := s.PCs
 	f.value[len(pcs)], f.width[len(pcs)] = s.Size, 0
 	if len(pcs) == 0 {
 		return
 	}
-	f.nearest(pcs, how == Best && m.Word() == 64)
+	f.nearest(pcs, search == SearchBest && m.Word() == 64)
 	f.value[0], f.width[0] = pcs[0], literalLead
 	for n := 1; n < len(pcs); n++ {
 		i := n & (MaxDepth - 1)
@@ -40,7 +40,7 @@ func (f *forms) choose(s *Stack, m Machine, how Search) {
 		// The literal without the bits that the delta must save, 4 as search lws
 		// reckons, and the first frame that can be a base.
 		literal, first := v>>4, 1
-		if how != Lws {
+		if search != SearchLws {
 			literal, first = v>>(deltaLead-literalLead-v>>63), 0
 		}
 		// Of two numbers, the first has fewer significant bits if it is less than
@@ -55,7 +55,7 @@ func (f *forms) choose(s *Stack, m Machine, how Search) {
 
 // nearest sets the base of each frame but the first: of equally near ones, the
 // farthest back. If modular, differences are modulo 2^64.
-func (f *forms) nearest(pcs []uint64, modular bool) {
+func (f *encoding) nearest(pcs []uint64, modular bool) {
 	scaled := &f.value // the addresses, with place for an index below each
 	var differ uint64
 	for n, pc := range pcs {
@@ -95,7 +95,7 @@ func rank(v, base, i uint64) uint64 {
 }
 
 // nearestApart is nearest for addresses too far apart for rank.
-func (f *forms) nearestApart(pcs []uint64, modular bool) {
+func (f *encoding) nearestApart(pcs []uint64, modular bool) {
 	for n := 1; n < len(pcs); n++ {
 		from := max(n-maxBack, 0)
 		best, at := ^uint64(0), uint64(from)

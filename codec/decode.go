@@ -2,25 +2,29 @@ package codec
 
 import "encoding/binary"
 
-// Decode reads a blob, its length included, into s: every value as the bits say
-// it, modulo 2^64. Use it wherever the encoder's word is not known; what a
-// 32-bit encoder wrote is right as it is, or modulo 2^32.
+// Decode reads a blob, its length included, into s. Values are modulo 2^64. Use
+// it wherever the encoder's word is not known: what a 32-bit encoder wrote comes
+// out as it was, or equal modulo 2^32.
 //
-// On an [*Error], s is empty. (BT-BLOB-2 to BT-USER-1)
+// On an [*Error], s is empty. (BT-BLOB-2, BT-DEPTH-1, BT-DEPTH-2, BT-SIZE-1)
 func Decode(s *Stack, blob []byte) error {
-	return decode(s, blob, 64)
+	return DecodeWord(s, blob, 64)
 }
 
-// Decode32 is Decode for blobs known to come from a 32-bit encoder: values are
-// modulo 2^32, and a count over 32 is rejected. (BT-COUNT-4, BT-DELTA-6)
-func Decode32(s *Stack, blob []byte) error {
-	return decode(s, blob, 32)
+// DecodeWord is [Decode] for a known word of the encoder, 32 or 64 bits; it
+// panics if word is neither. With a word of 32 bits, values are modulo 2^32 and a
+// count over 32 is rejected. (BT-COUNT-4, BT-DELTA-6)
+func DecodeWord(s *Stack, blob []byte, word int) error {
+	if word != 32 && word != 64 {
+		panic("codec: DecodeWord: the word must be 32 or 64 bits")
+	}
+	return decode(s, blob, uint(word))
 }
 
 func decode(s *Stack, blob []byte, word uint) error {
 	if len(blob) < MinBlob || int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:])) != len(blob) {
 		if err := checkLength(blob); err != nil {
-			s.reset()
+			s.Reset()
 			return err
 		}
 	}
@@ -32,7 +36,7 @@ func decode(s *Stack, blob []byte, word uint) error {
 		depth = resolveDepth(s, b, end, word)
 	}
 	if s.read(b, end, depth, word) < 0 {
-		s.reset()
+		s.Reset()
 		return diagnose(b, end, depth, word)
 	}
 	return nil
@@ -54,7 +58,7 @@ func resolveDepth(s *Stack, b []byte, end int, word uint) int {
 	return MaxDepth
 }
 
-func (s *Stack) reset() {
+func (s *Stack) Reset() {
 	s.PCs, s.Size, s.Marks = s.PCs[:0], 0, Marks{}
 }
 
@@ -80,7 +84,7 @@ func (s *Stack) read(b []byte, end, depth int, word uint) (pos int) {
 	}
 	if count > 32 {
 		wrap, zero := wideMarks(s.Size, count)
-		s.Marks.HurtSize = wrap || zero
+		s.Marks.LossySize = wrap || zero
 	}
 	if word == 32 {
 		if count > 32 || s.Marks.Wide != 0 {
@@ -108,7 +112,7 @@ func (s *Stack) frames(b []byte, depth int) (pos int) {
 	s.PCs = s.PCs[:depth]
 	s.Marks = Marks{}
 	pcs := (*[MaxDepth]uint64)(s.PCs[:MaxDepth])
-	hurt := uint32(0) // Marks.Hurt, kept at hand
+	lossy := uint32(0) // Marks.Lossy, in a register
 	last := len(b) - 8
 	pos = depthBits
 	for n := 0; n < depth; n++ {
@@ -125,7 +129,7 @@ func (s *Stack) frames(b []byte, depth int) (pos int) {
 			}
 			pos += int(literalHead + count + spillWidth)
 			if count > 32 {
-				hurt |= s.Marks.mark(n, v, count)
+				lossy |= s.Marks.mark(n, v, count)
 			}
 			pcs[n&(MaxDepth-1)] = v
 			continue
@@ -144,13 +148,13 @@ func (s *Stack) frames(b []byte, depth int) (pos int) {
 			pos = -1
 			break
 		}
-		hurt |= hurt >> (base & (MaxDepth - 1)) & 1 << (n & (MaxDepth - 1))
+		lossy |= lossy >> (base & (MaxDepth - 1)) & 1 << (n & (MaxDepth - 1))
 		if count > 32 {
-			hurt |= s.Marks.mark(n, v, count)
+			lossy |= s.Marks.mark(n, v, count)
 		}
 		subtract := -(w >> (64 - signEnd) & 1) // all ones if so
 		pcs[n&(MaxDepth-1)] = pcs[base&(MaxDepth-1)] + (v ^ subtract) - subtract
 	}
-	s.Marks.Hurt = hurt
+	s.Marks.Lossy = lossy
 	return pos
 }

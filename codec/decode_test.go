@@ -119,24 +119,24 @@ func TestDecodeBack(t *testing.T) {
 	}
 }
 
-func TestDecode32(t *testing.T) {
+func TestDecodeWord32(t *testing.T) {
 	var s codec.Stack
 	wraps := blobOf(t, "00010. 0. 000001. 1. 1. 000. 1. 000010. 10. 000001. 1.", 0)
-	if err := codec.Decode32(&s, wraps); err != nil {
+	if err := codec.DecodeWord(&s, wraps, 32); err != nil {
 		t.Fatal(err)
 	}
 	wantStack(t, &s, stackOf(1, 1, 1<<32-1))
 
 	ok := blobOf(t, oneLiteral("100000", "1"+strings.Repeat("0", 31)), 1)
-	if err := codec.Decode32(&s, ok); err != nil {
+	if err := codec.DecodeWord(&s, ok, 32); err != nil {
 		t.Fatal(err)
 	}
 	wantStack(t, &s, stackOf(1, 1<<31))
 
 	wide := blobOf(t, oneLiteral("100001", "1"+strings.Repeat("0", 32)), 0)
-	wantError(t, codec.Decode32(&s, wide), codec.ReasonCount, 8, "BT-COUNT-4")
+	wantError(t, codec.DecodeWord(&s, wide, 32), codec.ReasonCount, 8, "BT-COUNT-4")
 	wide = blobOf(t, "00000. 100001. 1"+strings.Repeat("0", 32)+".", 0)
-	wantError(t, codec.Decode32(&s, wide), codec.ReasonCount, 6, "BT-COUNT-4")
+	wantError(t, codec.DecodeWord(&s, wide, 32), codec.ReasonCount, 6, "BT-COUNT-4")
 }
 
 func TestDecodeRejects(t *testing.T) {
@@ -183,7 +183,7 @@ func TestDecodeDepth0Fault(t *testing.T) {
 	// At word 32, as an empty stack: a count of 62. As 32 frames: frame 0 is a delta.
 	for bytes, reason := range map[int]codec.Reason{45: codec.ReasonCount, 46: codec.ReasonDeltaFirst} {
 		bits := "00000. 111110. " + strings.Repeat("1", bytes*8-13)
-		wantError(t, codec.Decode32(new(codec.Stack), blobOf(t, bits, 0)), reason, 6,
+		wantError(t, codec.DecodeWord(new(codec.Stack), blobOf(t, bits, 0), 32), reason, 6,
 			map[codec.Reason]string{codec.ReasonCount: "BT-COUNT-4", codec.ReasonDeltaFirst: "BT-DELTA-4"}[reason])
 	}
 
@@ -224,12 +224,12 @@ func TestMarks(t *testing.T) {
 		want    codec.Marks
 	}{
 		// frame 1 is a delta from 0 in search best, so hurt but not wide; 3 and 4 are short
-		{codec.Exact64, codec.Marks{Wide: 0b00101}},
-		{codec.Wrap64, codec.Marks{Wide: 0b00101, Wrap: 0b00101, Zero: 0b00100, Hurt: 0b00111}},
-		{codec.Zero64, codec.Marks{Wide: 0b00101, Wrap: 0b00100, Zero: 0b00101, Hurt: 0b00111}},
+		{codec.MachineExact64, codec.Marks{Wide: 0b00101}},
+		{codec.MachineWrap64, codec.Marks{Wide: 0b00101, Wrap: 0b00101, Zero: 0b00100, Lossy: 0b00111}},
+		{codec.MachineZero64, codec.Marks{Wide: 0b00101, Wrap: 0b00100, Zero: 0b00101, Lossy: 0b00111}},
 	}
 	for _, tt := range tests {
-		blob, err := codec.AppendBlob(nil, stackOf(16, pie...), tt.machine, codec.Best)
+		blob, err := codec.AppendBlob(nil, stackOf(16, pie...), tt.machine, codec.SearchBest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		out, err1 = codec.ParseLine(out[:0], line)
 		text = codec.AppendDecoded(text[:0], &s)
 		err2 = codec.ParseDecoded(&s, text)
-		out, err3 = codec.AppendBlob(out[:0], &s, codec.Wrap64, codec.Lws)
+		out, err3 = codec.AppendBlob(out[:0], &s, codec.MachineWrap64, codec.SearchLws)
 		text = codec.AppendLine(text[:0], out)
 		if err1 != nil || err2 != nil || err3 != nil || string(text) != readmeLine {
 			t.Fatal(err1, err2, err3, string(text))

@@ -11,18 +11,18 @@ import (
 type Search uint8
 
 const (
-	// Lws chooses as lws does, bit for bit. (BT-SRCH-1)
-	Lws Search = iota
-	// Best makes the smallest blob that every decoder of the format reads as
+	// SearchLws chooses as lws does, bit for bit. (BT-SRCH-1)
+	SearchLws Search = iota
+	// SearchBest makes the smallest blob that every decoder of the format reads as
 	// the same stack. (BT-SRCH-2)
-	Best
+	SearchBest
 )
 
 func (h Search) String() string {
 	switch h {
-	case Lws:
+	case SearchLws:
 		return "lws"
-	case Best:
+	case SearchBest:
 		return "best"
 	}
 	return fmt.Sprintf("search(%d)", uint8(h))
@@ -32,29 +32,29 @@ func (h Search) String() string {
 func ParseSearch(name string) (Search, error) {
 	switch name {
 	case "lws":
-		return Lws, nil
+		return SearchLws, nil
 	case "best":
-		return Best, nil
+		return SearchBest, nil
 	}
 	return 0, fmt.Errorf("search %q is neither lws nor best", name)
 }
 
 // AppendBlob appends the blob of s, as machine m would write it, to dst and
-// returns the extended slice. It allocates only if dst has room for less than
-// MaxBlob bytes. It fails if s has more than MaxDepth frames, or a value that m's
+// returns the extended slice. It allocates only if dst has a spare capacity of less
+// than MaxBlob bytes. It fails if s has more than MaxDepth frames, or a value that m's
 // word cannot hold, and then returns dst as it was.
 // (BT-BLOB-1, BT-FIELD-3, BT-SRCH-1, BT-SRCH-2)
-func AppendBlob(dst []byte, s *Stack, m Machine, how Search) ([]byte, error) {
+func AppendBlob(dst []byte, s *Stack, m Machine, search Search) ([]byte, error) {
 	if err := s.fits(m); err != nil {
 		return dst, err
 	}
 	start := len(dst)
-	if room := cap(dst) - start; room >= MaxBlob && room < len(buffer{}) {
+	if avail := cap(dst) - start; avail >= MaxBlob && avail < len(buffer{}) {
 		var buf buffer // the caller's is large enough, but not for the writer
-		dst = append(dst, buf[:write(&buf, s, m, how)]...)
+		dst = append(dst, buf[:write(&buf, s, m, search)]...)
 	} else {
 		dst = slices.Grow(dst, len(buffer{}))
-		dst = dst[:start+write((*buffer)(dst[start:start+len(buffer{})]), s, m, how)]
+		dst = dst[:start+write((*buffer)(dst[start:start+len(buffer{})]), s, m, search)]
 	}
 	n := len(dst) - start + lengthBytes
 	return append(dst, byte(n>>8), byte(n)), nil
@@ -62,9 +62,9 @@ func AppendBlob(dst []byte, s *Stack, m Machine, how Search) ([]byte, error) {
 
 // write writes the fields of s to buf, and zeros up to the next byte. It returns
 // how many bytes those are. (BT-DEPTH-1 to BT-SIZE-1)
-func write(buf *buffer, s *Stack, m Machine, how Search) int {
-	var f forms
-	f.choose(s, m, how)
+func write(buf *buffer, s *Stack, m Machine, search Search) int {
+	var f encoding
+	f.choose(s, m, search)
 	lose := m.loss()
 	w := bitWriter{acc: uint64(len(s.PCs)&(MaxDepth-1)) << spillWidth, n: depthBits} // 32 is written 0 (BT-DEPTH-2)
 	for n := range len(s.PCs) + 1 {
@@ -84,12 +84,12 @@ func write(buf *buffer, s *Stack, m Machine, how Search) int {
 
 // BlobBits is how many bits the fields of s take, before padding and length;
 // see [BlobLen] for bytes. It fails as [AppendBlob] does.
-func BlobBits(s *Stack, m Machine, how Search) (int, error) {
+func BlobBits(s *Stack, m Machine, search Search) (int, error) {
 	if err := s.fits(m); err != nil {
 		return 0, err
 	}
-	var f forms
-	f.choose(s, m, how)
+	var f encoding
+	f.choose(s, m, search)
 	n := depthBits
 	for i, v := range f.value[:len(s.PCs)+1] {
 		n += int(f.width[i]) + countBits + int(significant(v)) + spillWidth

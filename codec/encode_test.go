@@ -16,41 +16,41 @@ func TestAppendBlob(t *testing.T) {
 		stack   *codec.Stack
 		bits    string // dots as 0; * after a field as 1
 	}{
-		{"size 0 takes one bit", codec.Exact64, codec.Lws, stackOf(0), "00000. 000001. 0."},
-		{"README, lws", codec.Wrap64, codec.Lws, readmeStack(),
+		{"size 0 takes one bit", codec.MachineExact64, codec.SearchLws, stackOf(0), "00000. 000001. 0."},
+		{"README, lws", codec.MachineWrap64, codec.SearchLws, readmeStack(),
 			"00100. 0. 010111. 10000000110011001010001. 0. 010111. 10000000110100001010010." +
 				"1. 000. 0. 001010. 1111001001. 0. 010111. 10000000110001010010100. 001101. 1110101100000."},
-		{"README, best: frame 0 is a base", codec.Wrap64, codec.Best, readmeStack(),
+		{"README, best: frame 0 is a base", codec.MachineWrap64, codec.SearchBest, readmeStack(),
 			"00100. 0. 010111. 10000000110011001010001. 1. 000. 0. 001010. 1000000001." +
 				"1. 000. 0. 001010. 1111001001. 1. 010. 1. 001010. 1110111101. 001101. 1110101100000."},
-		{"an equal base is subtracted, the farthest wins", codec.Exact64, codec.Lws, stackOf(1, 5, 0x1000, 0x1000, 0x1000),
+		{"an equal base is subtracted, the farthest wins", codec.MachineExact64, codec.SearchLws, stackOf(1, 5, 0x1000, 0x1000, 0x1000),
 			"00100. 0. 000011. 101. 0. 001101. 1000000000000. 1. 000. 1. 000001. 0. 1. 001. 1. 000001. 0. 000001. 1."},
-		{"nearest is frame 0: lws writes a literal", codec.Exact64, codec.Lws, stackOf(1, 0x1000, 0x800, 0x1001),
+		{"nearest is frame 0: lws writes a literal", codec.MachineExact64, codec.SearchLws, stackOf(1, 0x1000, 0x800, 0x1001),
 			"00011. 0. 001101. 1000000000000. 0. 001100. 100000000000. 0. 001101. 1000000000001. 000001. 1."},
-		{"the delta lws takes is a bit too long", codec.Exact64, codec.Lws, stackOf(1, 0, 0x800, 0x880),
+		{"the delta lws takes is a bit too long", codec.MachineExact64, codec.SearchLws, stackOf(1, 0, 0x800, 0x880),
 			"00011. 0. 000001. 0. 0. 001100. 100000000000. 0. 001100. 100010000000. 000001. 1."},
-		{"literal and delta equally long: literal", codec.Exact64, codec.Best, stackOf(1, 0x100, 0x101+0x20),
+		{"literal and delta equally long: literal", codec.MachineExact64, codec.SearchBest, stackOf(1, 0x100, 0x101+0x20),
 			"00010. 0. 001001. 100000000. 0. 001001. 100100001. 000001. 1."},
-		{"best goes around 2^64", codec.Exact64, codec.Best, stackOf(1, ff-1, 1),
+		{"best goes around 2^64", codec.MachineExact64, codec.SearchBest, stackOf(1, ff-1, 1),
 			"00010. 0. 000000. 1111111111111111111111111111111111111111111111111111111111111110." +
 				"0. 000001. 1. 000001. 1."},
-		{"best goes around 2^64 when it pays", codec.Exact64, codec.Best, stackOf(1, 2, ff-1),
+		{"best goes around 2^64 when it pays", codec.MachineExact64, codec.SearchBest, stackOf(1, 2, ff-1),
 			"00010. 0. 000010. 10. 1. 000. 1. 000011. 100. 000001. 1."},
-		{"best does not go around 2^32", codec.Exact32, codec.Best, stackOf(1, 2, 0xfffffffe),
+		{"best does not go around 2^32", codec.MachineExact32, codec.SearchBest, stackOf(1, 2, 0xfffffffe),
 			"00010. 0. 000010. 10. 0. 100000. 11111111111111111111111111111110. 000001. 1."},
-		{"wrap64 loses all but 31 bits", codec.Wrap64, codec.Lws, stackOf(1, 0x55d412345678),
+		{"wrap64 loses all but 31 bits", codec.MachineWrap64, codec.SearchLws, stackOf(1, 0x55d412345678),
 			"00001. 0. 101111. 101011001111000 1 0010010001101000101011001111000* 000001. 1."},
-		{"zero64 too", codec.Zero64, codec.Lws, stackOf(1, 0x55d412345678),
+		{"zero64 too", codec.MachineZero64, codec.SearchLws, stackOf(1, 0x55d412345678),
 			"00001. 0. 101111. 000000000000000 1 0010010001101000101011001111000. 000001. 1."},
-		{"exact64 does not", codec.Exact64, codec.Lws, stackOf(1, 0x55d412345678),
+		{"exact64 does not", codec.MachineExact64, codec.SearchLws, stackOf(1, 0x55d412345678),
 			"00001. 0. 101111. 101010111010100 0 0010010001101000101011001111000. 000001. 1."},
-		{"wrap32 writes bit 31 into the spill bit", codec.Wrap32, codec.Lws, stackOf(1, 0x80000001),
+		{"wrap32 writes bit 31 into the spill bit", codec.MachineWrap32, codec.SearchLws, stackOf(1, 0x80000001),
 			"00001. 0. 100000. 10000000000000000000000000000001* 000001. 1."},
-		{"zero32 does not", codec.Zero32, codec.Lws, stackOf(1, 0x80000001),
+		{"zero32 does not", codec.MachineZero32, codec.SearchLws, stackOf(1, 0x80000001),
 			"00001. 0. 100000. 10000000000000000000000000000001. 000001. 1."},
-		{"wrap64, 33 bits", codec.Wrap64, codec.Lws, stackOf(1, 0x100000000),
+		{"wrap64, 33 bits", codec.MachineWrap64, codec.SearchLws, stackOf(1, 0x100000000),
 			"00001. 0. 100001. 0 1 0000000000000000000000000000000* 000001. 1."},
-		{"wrap64, 64 bits: bit 63 is as bit 31", codec.Wrap64, codec.Lws, stackOf(1, 0x8000000000000000),
+		{"wrap64, 64 bits: bit 63 is as bit 31", codec.MachineWrap64, codec.SearchLws, stackOf(1, 0x8000000000000000),
 			"00001. 0. 000000. 1 0000000000000000000000000000000 1 0000000000000000000000000000000* 000001. 1."},
 	}
 	for _, tt := range tests {
@@ -90,10 +90,10 @@ func TestLongest(t *testing.T) {
 		bytes   int
 		line    int
 	}{
-		{codec.Exact32, codec.Best, stackOf(1<<32-1, climb(1<<31, 1<<26)...), 1390, 176, 239},
-		{codec.Exact32, codec.Lws, stackOf(1<<32-1, climb(1<<31, 1<<26)...), 1420, 180, 243},
-		{codec.Wrap64, codec.Best, stackOf(1<<64-1, climb(1<<63, 1<<58+1)...), 2446, 308, 415},
-		{codec.Wrap64, codec.Lws, stackOf(1<<64-1, climb(1<<63, 1<<58+1)...), 2476, 312, 419},
+		{codec.MachineExact32, codec.SearchBest, stackOf(1<<32-1, climb(1<<31, 1<<26)...), 1390, 176, 239},
+		{codec.MachineExact32, codec.SearchLws, stackOf(1<<32-1, climb(1<<31, 1<<26)...), 1420, 180, 243},
+		{codec.MachineWrap64, codec.SearchBest, stackOf(1<<64-1, climb(1<<63, 1<<58+1)...), 2446, 308, 415},
+		{codec.MachineWrap64, codec.SearchLws, stackOf(1<<64-1, climb(1<<63, 1<<58+1)...), 2476, 312, 419},
 	}
 	for _, tt := range tests {
 		bits, err := codec.BlobBits(tt.stack, tt.machine, tt.search)
@@ -122,18 +122,18 @@ func TestAppendBlobRefuses(t *testing.T) {
 		machine codec.Machine
 		want    string
 	}{
-		"33 frames": {stackOf(1, ones(33)...), codec.Exact64,
+		"33 frames": {stackOf(1, ones(33)...), codec.MachineExact64,
 			"a stack of 33 frames, expected at most 32 [BT-DEPTH-1]"},
-		"33 bits on a 32-bit machine": {stackOf(1, 1, 1<<32), codec.Wrap32,
+		"33 bits on a 32-bit machine": {stackOf(1, 1, 1<<32), codec.MachineWrap32,
 			"frame 1 is 0x100000000, expected at most 32 bits on wrap32 [BT-MACH-1]"},
-		"a size of 33 bits": {stackOf(1 << 32), codec.Zero32,
+		"a size of 33 bits": {stackOf(1 << 32), codec.MachineZero32,
 			"size is 4294967296, expected at most 32 bits on zero32 [BT-MACH-1]"},
 	} {
-		out, err := codec.AppendBlob([]byte("before"), tt.stack, tt.machine, codec.Lws)
+		out, err := codec.AppendBlob([]byte("before"), tt.stack, tt.machine, codec.SearchLws)
 		if err == nil || err.Error() != tt.want || string(out) != "before" {
 			t.Errorf("%s: got %q, %v; want %q", name, out, err, tt.want)
 		}
-		if _, err := codec.BlobBits(tt.stack, tt.machine, codec.Best); err == nil || err.Error() != tt.want {
+		if _, err := codec.BlobBits(tt.stack, tt.machine, codec.SearchBest); err == nil || err.Error() != tt.want {
 			t.Errorf("%s: BlobBits: got %v, want %q", name, err, tt.want)
 		}
 	}
@@ -170,14 +170,14 @@ func TestNames(t *testing.T) {
 func TestAppendBlobInPlace(t *testing.T) {
 	longest := stackOf(1<<64-1, climb(1<<63, 1<<58+1)...) // MaxBlob
 	for _, s := range []*codec.Stack{stackOf(0), stackOf(7520, 0x406651), longest} {
-		want, err := codec.AppendBlob(nil, s, codec.Wrap64, codec.Lws)
+		want, err := codec.AppendBlob(nil, s, codec.MachineWrap64, codec.SearchLws)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, room := range []int{codec.MaxBlob, codec.MaxBlob + 100, 2 * codec.MaxBlob} {
 			dst := append(make([]byte, 0, 3+room), "abc"...)
 			var got []byte
-			if n := testing.AllocsPerRun(10, func() { got, err = codec.AppendBlob(dst, s, codec.Wrap64, codec.Lws) }); n != 0 {
+			if n := testing.AllocsPerRun(10, func() { got, err = codec.AppendBlob(dst, s, codec.MachineWrap64, codec.SearchLws) }); n != 0 {
 				t.Errorf("%d frames, room for %d bytes: %v allocations", len(s.PCs), room, n)
 			}
 			if err != nil || !bytes.Equal(got[3:], want) || string(dst) != "abc" || &got[0] != &dst[0] {

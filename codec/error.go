@@ -11,7 +11,7 @@ const (
 	ReasonDecodedLine Reason = "decoded-line" // a ~b# line whose text is not of the form
 	ReasonShort       Reason = "short"        // fewer bytes than a length field takes
 	ReasonEmpty       Reason = "empty"        // length 0: lws had no room for the metadata
-	ReasonLength      Reason = "length"       // the length field contradicts the bytes at hand
+	ReasonLength      Reason = "length"       // the length field contradicts the number of bytes
 	ReasonTruncated   Reason = "truncated"    // a field reaches into the length field
 	ReasonDeltaFirst  Reason = "delta-first"  // frame 0 is a delta
 	ReasonBack        Reason = "back"         // a delta whose base lies before frame 0

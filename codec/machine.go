@@ -17,25 +17,27 @@ import (
 type Machine uint8
 
 const (
-	Exact64 Machine = iota // 64-bit words, every bit kept: what the author of lws meant
-	Exact32                // 32-bit words, every bit kept
-	Wrap64                 // x86-64, AArch64, RISC-V 64
-	Wrap32                 // i386, MIPS
-	Zero64                 // s390x
-	Zero32                 // Arm, PowerPC
+	MachineExact64 Machine = iota // 64-bit words, every bit kept: what the author of lws meant
+	MachineExact32                // 32-bit words, every bit kept
+	MachineWrap64                 // x86-64, AArch64, RISC-V 64
+	MachineWrap32                 // i386, MIPS
+	MachineZero64                 // s390x
+	MachineZero32                 // Arm, PowerPC
 )
 
 var machineNames = [...]string{"exact64", "exact32", "wrap64", "wrap32", "zero64", "zero32"}
 
 // Machines lists all six.
-func Machines() []Machine { return []Machine{Exact32, Exact64, Wrap32, Wrap64, Zero32, Zero64} }
+func Machines() []Machine {
+	return []Machine{MachineExact32, MachineExact64, MachineWrap32, MachineWrap64, MachineZero32, MachineZero64}
+}
 
 // Word is the machine's word in bits, 32 or 64.
 func (m Machine) Word() int { return 64 - 32*int(m&1) }
 
 // Lossy says whether the machine's encoder loses bits of some values. Only
 // 64-bit words have any to lose. (BT-LOSS-1)
-func (m Machine) Lossy() bool { return m == Wrap64 || m == Zero64 }
+func (m Machine) Lossy() bool { return m == MachineWrap64 || m == MachineZero64 }
 
 func (m Machine) String() string {
 	if int(m) < len(machineNames) {
@@ -72,9 +74,9 @@ type loss struct {
 
 func (m Machine) loss() loss {
 	switch m {
-	case Exact32, Exact64:
+	case MachineExact32, MachineExact64:
 		return loss{keep: ^uint64(0), repeat: 1}
-	case Zero32, Zero64:
+	case MachineZero32, MachineZero64:
 		return loss{keep: 1<<31 - 1, over: 1, repeat: 1}
 	}
 	return loss{keep: 1<<31 - 1, over: 1, repeat: 1<<32 | 1, spill: 1}

@@ -36,18 +36,11 @@ func drawEncoded(t *rapid.T) encoded {
 
 func decode(t *rapid.T, blob []byte, word int) codec.Stack {
 	var s codec.Stack
-	err := decodeAt(&s, blob, word)
+	err := codec.DecodeWord(&s, blob, word)
 	if err != nil {
 		t.Fatalf("%x: %v", blob, err)
 	}
 	return s
-}
-
-func decodeAt(s *codec.Stack, blob []byte, word int) error {
-	if word == 32 {
-		return codec.Decode32(s, blob)
-	}
-	return codec.Decode(s, blob)
 }
 
 // spills is where a blob's spill bits are, by the naive codec.
@@ -69,7 +62,7 @@ func TestNoInputPanics(t *testing.T) {
 		var s codec.Stack
 		for _, read := range []func() error{
 			func() error { return codec.Decode(&s, data) },
-			func() error { return codec.Decode32(&s, data) },
+			func() error { return codec.DecodeWord(&s, data, 32) },
 			func() error { _, err := codec.BlobAtEnd(data); return err },
 			func() error { _, err := codec.AppendFields(nil, data); return err },
 			func() error { _, err := codec.ParseLine(nil, data); return err },
@@ -105,9 +98,9 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 		for n := range got.PCs {
-			check(fmt.Sprint("frame ", n), got.PCs[n], e.stack.PCs[n], got.Marks.Hurt>>n&1 == 1)
+			check(fmt.Sprint("frame ", n), got.PCs[n], e.stack.PCs[n], got.Marks.Lossy>>n&1 == 1)
 		}
-		check("size", got.Size, e.stack.Size, got.Marks.HurtSize)
+		check("size", got.Size, e.stack.Size, got.Marks.LossySize)
 	})
 }
 
@@ -117,7 +110,7 @@ func TestCanonicalBlobsEncodeTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEncoded(t)
 		got := decode(t, e.blob, 64)
-		if got.Marks.Hurt != 0 || got.Marks.HurtSize {
+		if got.Marks.Lossy != 0 || got.Marks.LossySize {
 			t.Skip("values were lost")
 		}
 		again, err := codec.AppendBlob(nil, &got, e.machine, e.search)
@@ -133,8 +126,8 @@ func TestBestIsNotLonger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := gentest.Machine().Draw(t, "machine")
 		s := gentest.Stack(m.Word()).Draw(t, "stack")
-		best, err1 := codec.BlobBits(&s, m, codec.Best)
-		lws, err2 := codec.BlobBits(&s, m, codec.Lws)
+		best, err1 := codec.BlobBits(&s, m, codec.SearchBest)
+		lws, err2 := codec.BlobBits(&s, m, codec.SearchLws)
 		if err1 != nil || err2 != nil || best > lws {
 			t.Fatalf("best %d bits (%v), lws %d (%v)", best, err1, lws, err2)
 		}
@@ -145,9 +138,9 @@ func TestBestIsNotLonger(t *testing.T) {
 // form, base, sign and direction for every frame is tried, and read back.
 func TestBestByBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := rapid.SampledFrom([]codec.Machine{codec.Exact32, codec.Exact64}).Draw(t, "machine")
+		m := rapid.SampledFrom([]codec.Machine{codec.MachineExact32, codec.MachineExact64}).Draw(t, "machine")
 		s := gentest.Numbers(m.Word(), 5).Draw(t, "stack")
-		got, err := codec.BlobBits(&s, m, codec.Best)
+		got, err := codec.BlobBits(&s, m, codec.SearchBest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +216,7 @@ func TestBestAmongAllSmallBlobs(t *testing.T) {
 		if err := codec.Decode(&s, blob); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if n, err := codec.BlobBits(&s, codec.Exact64, codec.Best); err != nil || n > len(text) {
+		if n, err := codec.BlobBits(&s, codec.MachineExact64, codec.SearchBest); err != nil || n > len(text) {
 			t.Fatalf("%s, %d bits, reads as %x, which takes %d (%v)", text, len(text), s.PCs, n, err)
 		}
 		tried++
@@ -284,7 +277,7 @@ func TestEveryTruncation(t *testing.T) {
 func marksOf(s *codec.Stack, frames int, sized bool) codec.Marks {
 	first := uint32(1)<<frames - 1
 	return codec.Marks{Wide: s.Marks.Wide & first, Wrap: s.Marks.Wrap & first, Zero: s.Marks.Zero & first,
-		Hurt: s.Marks.Hurt & first, HurtSize: s.Marks.HurtSize && sized}
+		Lossy: s.Marks.Lossy & first, LossySize: s.Marks.LossySize && sized}
 }
 
 func endsInLength(b []byte) bool {
@@ -438,7 +431,7 @@ func readFault(f gen.Fault, s *codec.Stack) error {
 	if err != nil {
 		return err
 	}
-	return decodeAt(s, blob, f.Word)
+	return codec.DecodeWord(s, blob, f.Word)
 }
 
 // A stack alone comes back from among other bytes, as its blob does. (BT-BARE-1)

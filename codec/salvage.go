@@ -21,7 +21,7 @@ func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 		}
 		return len(s.PCs), true, nil
 	}
-	s.reset()
+	s.Reset()
 	if len(blob) == 0 || err.(*Error).Reason == ReasonEmpty && len(blob) == lengthBytes {
 		return 0, false, err
 	}
@@ -39,13 +39,13 @@ func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 	}
 	fault := diagnose(b, end, depth, 64)
 	if fault.Reason != ReasonTruncated {
-		s.reset()
+		s.Reset()
 		return depth, false, fault
 	}
 	if fault.Frame >= 0 {
 		s.keep(fault.Frame)
 	}
-	s.Size, s.Marks.HurtSize = 0, false
+	s.Size, s.Marks.LossySize = 0, false
 	return depth, false, err
 }
 
@@ -56,5 +56,5 @@ func (s *Stack) keep(n int) {
 	s.Marks.Wide &= kept
 	s.Marks.Wrap &= kept
 	s.Marks.Zero &= kept
-	s.Marks.Hurt &= kept
+	s.Marks.Lossy &= kept
 }

@@ -88,7 +88,7 @@ func TestSalvageKeepsMarks(t *testing.T) {
 		t.Errorf("depth %d, size %v, %v", depth, sized, err)
 	}
 	wantStack(t, &s, stackOf(0, 0x580000005))
-	if want := (codec.Marks{Wide: 1, Wrap: 1, Hurt: 1}); s.Marks != want {
+	if want := (codec.Marks{Wide: 1, Wrap: 1, Lossy: 1}); s.Marks != want {
 		t.Errorf("marks %+v, want %+v", s.Marks, want)
 	}
 }

@@ -28,11 +28,11 @@ type Marks struct {
 	// Zero: such a field is 0 from bit 32 up and has bit 31 set, as a zero64
 	// encoder leaves it.
 	Zero uint32
-	// Hurt: only the frame's low 31 bits can be trusted, because its field shows
-	// Wrap or Zero, or because the frame it is a delta from is hurt.
-	Hurt uint32
-	// HurtSize: the same for Size.
-	HurtSize bool
+	// Lossy: only the frame's low 31 bits can be trusted, because its field shows
+	// Wrap or Zero, or because the frame it is a delta from is lossy.
+	Lossy uint32
+	// LossySize: the same for Size.
+	LossySize bool
 }
 
 // wideMarks judges a value v of a field of count bits, 33 to 64. (BT-LOSS-2)
@@ -44,8 +44,8 @@ func wideMarks(v uint64, count uint) (wrap, zero bool) {
 	return high == v&(1<<((count-32)&63)-1), high == 0
 }
 
-// mark notes a frame's own wide field; it returns the frame's bit if that is
-// hurt, else 0.
+// mark notes a frame's own wide field. It returns the frame's bit if the field is
+// lossy, else 0.
 func (m *Marks) mark(frame int, v uint64, count uint) uint32 {
 	wrap, zero := wideMarks(v, count)
 	bit := uint32(1) << (frame & (MaxDepth - 1))

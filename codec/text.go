@@ -190,13 +190,13 @@ func hexDigits(v uint32) uint64 {
 // and a line end after it, as lws's own tool writes one. On an [*Error], s is
 // empty. (BT-TEXT-2)
 func ParseDecoded(s *Stack, line []byte) error {
-	s.reset()
+	s.Reset()
 	if !bytes.HasPrefix(line, []byte(LeadInDecoded)) {
 		return textError(0, ReasonLeadIn, "BT-TEXT-2", "expected %s", LeadInDecoded)
 	}
 	pos, err := s.parseDecoded(bytes.TrimRight(line, " \t\r\n"))
 	if err != "" {
-		s.reset()
+		s.Reset()
 		return textError(pos, ReasonDecodedLine, "BT-TEXT-2", "%s", err)
 	}
 	return nil

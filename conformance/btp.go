@@ -52,7 +52,7 @@ func parseRequest(line string) (id string, r Request, ok bool, err error) {
 	if err != nil {
 		return words[1], r, false, nil
 	}
-	r = Request{Op: op, Word: 64, Machine: codec.Exact64}
+	r = Request{Op: op, Word: 64, Machine: codec.MachineExact64}
 	args := words[2:]
 	switch op {
 	case OpEncode:

@@ -22,7 +22,7 @@ func TestRequestLines(t *testing.T) {
 		{Request{Op: OpMline, Data: []byte("~m#"), Word: 64}, "mline 7 7e6d23 reading=strict word=64"},
 		{Request{Op: OpMline, Data: []byte("~m#"), Word: 32, Lenient: true}, "mline 7 7e6d23 reading=lenient word=32"},
 		{Request{Op: OpBline, Data: []byte{}, Word: 64}, "bline 7 -"},
-		{Request{Op: OpEncode, In: v, Word: 64, Machine: codec.Wrap32, Search: codec.Best}, "encode 7 machine=wrap32 search=best size=7520 pcs=406651,0"},
+		{Request{Op: OpEncode, In: v, Word: 64, Machine: codec.MachineWrap32, Search: codec.SearchBest}, "encode 7 machine=wrap32 search=best size=7520 pcs=406651,0"},
 		{Request{Op: OpFormat, In: &Value{}, Word: 64}, "format 7 size=0 pcs=-"},
 		{Request{Op: OpFormat, Data: []byte{0, 4}, Word: 64}, "format 7 blob=0004"},
 	} {
@@ -145,7 +145,7 @@ func TestHello(t *testing.T) {
 	if err != nil || h.Name != "a" || h.Version != "2" || len(h.Ops) != 2 || len(h.Machines) != 2 {
 		t.Fatalf("%+v, %v", h, err)
 	}
-	if !h.Offers(Request{Op: OpEncode, Machine: codec.Zero32}) || h.Offers(Request{Op: OpEncode, Machine: codec.Zero64}) ||
+	if !h.Offers(Request{Op: OpEncode, Machine: codec.MachineZero32}) || h.Offers(Request{Op: OpEncode, Machine: codec.MachineZero64}) ||
 		h.Offers(Request{Op: OpEnd}) {
 		t.Error("offers are wrong")
 	}

@@ -161,7 +161,7 @@ func (c *check) spill(how variant, seed uint64) []byte {
 // (BT-FIELD-3, BT-MACH-2)
 func (v *Vector) machineSpills(blob []byte) []byte {
 	out := append([]byte{}, blob...)
-	wrap := v.Machine == codec.Wrap32 || v.Machine == codec.Wrap64
+	wrap := v.Machine == codec.MachineWrap32 || v.Machine == codec.MachineWrap64
 	for _, p := range ReadNaively(blob, 64).Parts {
 		if !p.HasSpill() {
 			continue

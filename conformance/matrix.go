@@ -44,11 +44,11 @@ var ownEncoders = []struct {
 	machine codec.Machine
 	search  codec.Search
 }{
-	{"ours-exact64-lws", codec.Exact64, codec.Lws},
-	{"ours-exact64-best", codec.Exact64, codec.Best},
-	{"ours-wrap64-best", codec.Wrap64, codec.Best},
-	{"ours-exact32-lws", codec.Exact32, codec.Lws},
-	{"ours-exact32-best", codec.Exact32, codec.Best},
+	{"ours-exact64-lws", codec.MachineExact64, codec.SearchLws},
+	{"ours-exact64-best", codec.MachineExact64, codec.SearchBest},
+	{"ours-wrap64-best", codec.MachineWrap64, codec.SearchBest},
+	{"ours-exact32-lws", codec.MachineExact32, codec.SearchLws},
+	{"ours-exact32-best", codec.MachineExact32, codec.SearchBest},
 }
 
 // MatrixEncoders are the encoders that set has recordings of, a file each, and

@@ -51,7 +51,7 @@ func (w *mutantWriter) value(v uint64) {
 }
 
 func (w *mutantWriter) wraps() bool {
-	return w.machine == codec.Wrap32 || w.machine == codec.Wrap64
+	return w.machine == codec.MachineWrap32 || w.machine == codec.MachineWrap64
 }
 
 // wire is what the machine writes of v.
@@ -67,7 +67,7 @@ func (w *mutantWriter) wire(v uint64, count int) uint64 {
 	low |= bit31
 	repeated := low | low<<32&(1<<count-1)
 	switch w.machine {
-	case codec.Wrap64:
+	case codec.MachineWrap64:
 		switch {
 		case w.has("wrap-as-exact"):
 			return v
@@ -75,7 +75,7 @@ func (w *mutantWriter) wire(v uint64, count int) uint64 {
 			return low
 		}
 		return repeated
-	case codec.Zero64:
+	case codec.MachineZero64:
 		if w.has("zero-as-wrap") {
 			return repeated
 		}
@@ -96,7 +96,7 @@ func (b bugged) encode(in *Value, m codec.Machine, how codec.Search) []byte {
 	w.field(uint64(len(pcs)%32), 5, 0)
 	for n, pc := range pcs {
 		base, d, sign := w.lws(pcs, n)
-		if how == codec.Best {
+		if how == codec.SearchBest {
 			base, d, sign = w.best(pcs, n)
 		}
 		if base < 0 {

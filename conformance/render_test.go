@@ -25,7 +25,7 @@ type faulty struct{ t *testing.T }
 
 func (faulty) Hello() Hello {
 	return Hello{Name: "faulty", Version: "1", Ops: []Op{OpDecode, OpEncode, OpMline, OpBline, OpFormat, OpSalvage, OpEnd},
-		Machines: []codec.Machine{codec.Wrap64, codec.Exact64}}
+		Machines: []codec.Machine{codec.MachineWrap64, codec.MachineExact64}}
 }
 
 func (faulty) Close() error { return nil }

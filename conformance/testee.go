@@ -84,11 +84,11 @@ func askCodec(r *Request) (a Answer) {
 	var s codec.Stack
 	switch r.Op {
 	case OpDecode:
-		return valueAnswer(&s, decodeBlob(&s, r.Data, r.Word))
+		return valueAnswer(&s, codec.DecodeWord(&s, r.Data, r.Word))
 	case OpEnd:
 		blob, err := codec.BlobAtEnd(r.Data)
 		if err == nil {
-			err = decodeBlob(&s, blob, r.Word)
+			err = codec.DecodeWord(&s, blob, r.Word)
 		}
 		return valueAnswer(&s, err)
 	case OpMline:
@@ -98,7 +98,7 @@ func askCodec(r *Request) (a Answer) {
 		}
 		blob, err := parse(nil, r.Data)
 		if err == nil {
-			err = decodeBlob(&s, blob, r.Word)
+			err = codec.DecodeWord(&s, blob, r.Word)
 		}
 		return valueAnswer(&s, err)
 	case OpBline:
@@ -120,13 +120,6 @@ func askCodec(r *Request) (a Answer) {
 		return Answer{Outcome: OK, Data: codec.AppendDecoded(nil, &s)}
 	}
 	return Answer{Outcome: Skip, Text: "unsupported"}
-}
-
-func decodeBlob(s *codec.Stack, blob []byte, word int) error {
-	if word == 32 {
-		return codec.Decode32(s, blob)
-	}
-	return codec.Decode(s, blob)
 }
 
 func valueAnswer(s *codec.Stack, err error) Answer {

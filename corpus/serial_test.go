@@ -31,7 +31,7 @@ func (l *serial) below(n int) int { return int(l.rng.Uint64() % uint64(n)) }
 func (l *serial) record(state string, keep int) {
 	var s codec.Stack
 	l.heap.Next(&s)
-	blob, err := codec.AppendBlob(nil, &s, codec.Wrap32, codec.Lws)
+	blob, err := codec.AppendBlob(nil, &s, codec.MachineWrap32, codec.SearchLws)
 	if err != nil {
 		panic(err)
 	}

@@ -56,7 +56,7 @@ func madeUp(prefix string, minDepth, maxDepth int) []byte {
 		for range minDepth + rnd.IntN(maxDepth-minDepth) {
 			s.PCs = append(s.PCs, pool[rnd.IntN(len(pool))])
 		}
-		blob, err := codec.AppendBlob(nil, &s, codec.Wrap64, codec.Lws)
+		blob, err := codec.AppendBlob(nil, &s, codec.MachineWrap64, codec.SearchLws)
 		if err != nil {
 			panic(err)
 		}

@@ -78,19 +78,19 @@ func (f *Inference) Machine() (m codec.Machine, sure bool) {
 	exact := f.wide - f.wrap - f.zero
 	switch {
 	case f.wide > 0 && f.wrap >= max(exact, f.zero):
-		return codec.Wrap64, share(f.wrap, f.wide) >= mostly
+		return codec.MachineWrap64, share(f.wrap, f.wide) >= mostly
 	case f.wide > 0 && f.zero >= exact:
-		return codec.Zero64, share(f.zero, f.wide) >= mostly
+		return codec.MachineZero64, share(f.zero, f.wide) >= mostly
 	case f.wide > 0:
-		return codec.Exact64, share(exact, f.wide) >= mostly
+		return codec.MachineExact64, share(exact, f.wide) >= mostly
 	case f.big > 0:
-		return codec.Exact64, false
+		return codec.MachineExact64, false
 	case f.spills > 0 && share(f.spilled, f.spills) >= mostly:
-		return codec.Wrap32, true
+		return codec.MachineWrap32, true
 	case f.spills > 0:
-		return codec.Zero32, true
+		return codec.MachineZero32, true
 	}
-	return codec.Exact32, f.high > 0
+	return codec.MachineExact32, f.high > 0
 }
 
 // Evidence says in sentences what Machine goes by.
@@ -125,9 +125,9 @@ func (f *Inference) Evidence() []string {
 func (f *Inference) wideEvidence(m codec.Machine, sure bool) []string {
 	n, what := f.wide-f.wrap-f.zero, "show no mark of a lossy encoder"
 	switch m {
-	case codec.Wrap64:
+	case codec.MachineWrap64:
 		n, what = f.wrap, "repeat their low bits"
-	case codec.Zero64:
+	case codec.MachineZero64:
 		n, what = f.zero, "are 0 above their low 32 bits"
 	}
 	count := "all"

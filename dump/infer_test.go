@@ -34,22 +34,22 @@ func TestInference(t *testing.T) {
 		sure     bool
 		evidence string
 	}{
-		{"wrap64, position-independent", pie, []codec.Machine{codec.Wrap64}, false, codec.Wrap64, true, "all repeat their low bits: wrap64"},
-		{"zero64, position-independent", pie, []codec.Machine{codec.Zero64}, false, codec.Zero64, true, "all are 0 above their low 32 bits: zero64"},
-		{"exact64, position-independent", pie, []codec.Machine{codec.Exact64}, false, codec.Exact64, true, "show no mark of a lossy encoder: exact64"},
-		{"wrap64, kernel", kernel, []codec.Machine{codec.Wrap64}, false, codec.Wrap64, true, "wrap64"},
-		{"exact64, kernel", kernel, []codec.Machine{codec.Exact64}, false, codec.Exact64, true, "exact64"},
-		{"two machines in one dump", pie, []codec.Machine{codec.Wrap64, codec.Wrap64, codec.Exact64}, false, codec.Wrap64, false, "several machines?"},
-		{"wrap32, high", high32, []codec.Machine{codec.Wrap32}, false, codec.Wrap32, true, "is 1: wrap32"},
-		{"zero32, high", high32, []codec.Machine{codec.Zero32}, false, codec.Zero32, true, "0 of"},
-		{"32 bits, low", low, []codec.Machine{codec.Wrap32}, false, codec.Exact32, false, "no address in 300 records has more than 31 bits"},
-		{"64 bits, low", low, []codec.Machine{codec.Wrap64}, false, codec.Exact32, false, "or a 64-bit program at low addresses"},
-		{"decoded lines, wide", pie, []codec.Machine{codec.Exact64}, true, codec.Exact64, false, "none of them in a blob"},
-		{"decoded lines, high", high32, []codec.Machine{codec.Exact64}, true, codec.Exact32, true, "32-bit words"},
+		{"wrap64, position-independent", pie, []codec.Machine{codec.MachineWrap64}, false, codec.MachineWrap64, true, "all repeat their low bits: wrap64"},
+		{"zero64, position-independent", pie, []codec.Machine{codec.MachineZero64}, false, codec.MachineZero64, true, "all are 0 above their low 32 bits: zero64"},
+		{"exact64, position-independent", pie, []codec.Machine{codec.MachineExact64}, false, codec.MachineExact64, true, "show no mark of a lossy encoder: exact64"},
+		{"wrap64, kernel", kernel, []codec.Machine{codec.MachineWrap64}, false, codec.MachineWrap64, true, "wrap64"},
+		{"exact64, kernel", kernel, []codec.Machine{codec.MachineExact64}, false, codec.MachineExact64, true, "exact64"},
+		{"two machines in one dump", pie, []codec.Machine{codec.MachineWrap64, codec.MachineWrap64, codec.MachineExact64}, false, codec.MachineWrap64, false, "several machines?"},
+		{"wrap32, high", high32, []codec.Machine{codec.MachineWrap32}, false, codec.MachineWrap32, true, "is 1: wrap32"},
+		{"zero32, high", high32, []codec.Machine{codec.MachineZero32}, false, codec.MachineZero32, true, "0 of"},
+		{"32 bits, low", low, []codec.Machine{codec.MachineWrap32}, false, codec.MachineExact32, false, "no address in 300 records has more than 31 bits"},
+		{"64 bits, low", low, []codec.Machine{codec.MachineWrap64}, false, codec.MachineExact32, false, "or a 64-bit program at low addresses"},
+		{"decoded lines, wide", pie, []codec.Machine{codec.MachineExact64}, true, codec.MachineExact64, false, "none of them in a blob"},
+		{"decoded lines, high", high32, []codec.Machine{codec.MachineExact64}, true, codec.MachineExact32, true, "32-bit words"},
 	} {
 		var infer dump.Inference
 		for i, s := range stacksAt(c.base, 300) {
-			blob, err := codec.AppendBlob(nil, &s, c.by[i%len(c.by)], codec.Lws)
+			blob, err := codec.AppendBlob(nil, &s, c.by[i%len(c.by)], codec.SearchLws)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestInference(t *testing.T) {
 		}
 	}
 	var none dump.Inference
-	if m, sure := none.Machine(); sure || m != codec.Exact32 || !slices.Equal(none.Evidence(), []string{"no record to go by"}) {
+	if m, sure := none.Machine(); sure || m != codec.MachineExact32 || !slices.Equal(none.Evidence(), []string{"no record to go by"}) {
 		t.Errorf("nothing: got %v, sure %v, %q", m, sure, none.Evidence())
 	}
 }

@@ -187,7 +187,7 @@ func (s *Scanner) blobRecord(head int) bool {
 
 func (s *Scanner) decode(blob []byte) error {
 	if s.Word32 {
-		return codec.Decode32(&s.rec.Stack, blob)
+		return codec.DecodeWord(&s.rec.Stack, blob, 32)
 	}
 	return codec.Decode(&s.rec.Stack, blob)
 }

@@ -38,7 +38,7 @@ func deepStack() codec.Stack {
 }
 
 func lineOf(s codec.Stack) string {
-	blob, err := codec.AppendBlob(nil, &s, codec.Exact64, codec.Lws)
+	blob, err := codec.AppendBlob(nil, &s, codec.MachineExact64, codec.SearchLws)
 	if err != nil {
 		panic(err)
 	}

@@ -49,7 +49,7 @@ func checkDecode(t *testing.T, blob []byte) {
 	var s, narrow codec.Stack
 	err := codec.Decode(&s, blob)
 	checkError(t, blob, &s, err)
-	checkError(t, blob, &narrow, codec.Decode32(&narrow, blob))
+	checkError(t, blob, &narrow, codec.DecodeWord(&narrow, blob, 32))
 	fields, ferr := codec.AppendFields(nil, blob)
 	if (err == nil) != (ferr == nil) {
 		t.Fatalf("%x: decoding says %v, listing its fields %v", blob, err, ferr)
@@ -145,14 +145,14 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		for n := range s.PCs {
 			want, pc := s.PCs[n], got.PCs[n]
-			if m.Lossy() && got.Marks.Hurt>>n&1 == 1 {
+			if m.Lossy() && got.Marks.Lossy>>n&1 == 1 {
 				want, pc = want&(1<<31-1), pc&(1<<31-1)
 			}
 			if pc != want {
 				t.Fatalf("%v, %v: frame %d is %#x, was %#x", m, how, n, got.PCs[n], s.PCs[n])
 			}
 		}
-		best, err := codec.BlobBits(&s, m, codec.Best)
+		best, err := codec.BlobBits(&s, m, codec.SearchBest)
 		if err != nil || best > bits {
 			t.Fatalf("best takes %d bits (%v), %v %d", best, err, how, bits)
 		}
@@ -182,7 +182,7 @@ func FuzzNaive(f *testing.F) {
 			compareEncode(t, &s, m)
 		}
 		gentest.Fill(data, &s)
-		for _, m := range []codec.Machine{codec.Exact64, codec.Wrap64, codec.Zero64} {
+		for _, m := range []codec.Machine{codec.MachineExact64, codec.MachineWrap64, codec.MachineZero64} {
 			compareEncode(t, &s, m)
 		}
 	})
@@ -191,12 +191,7 @@ func FuzzNaive(f *testing.F) {
 func compareDecode(t *testing.T, blob []byte, word int) {
 	want, rejected := naive.Decode(blob, word)
 	var s codec.Stack
-	var err error
-	if word == 32 {
-		err = codec.Decode32(&s, blob)
-	} else {
-		err = codec.Decode(&s, blob)
-	}
+	err := codec.DecodeWord(&s, blob, word)
 	if rejected != nil {
 		var e *codec.Error
 		if !errors.As(err, &e) || string(e.Reason) != rejected.Reason || e.Off != rejected.Bit {
@@ -227,8 +222,8 @@ func sameStack(s *codec.Stack, want *naive.Stack) bool {
 		}
 	}
 	m := s.Marks
-	return slices.Equal(s.PCs, want.PCs) && s.Size == want.Size && m.Wide == wide && m.Hurt == hurt &&
-		m.HurtSize == want.SizeHurt && (m.Wrap|m.Zero)&^(m.Wide&m.Hurt) == 0
+	return slices.Equal(s.PCs, want.PCs) && s.Size == want.Size && m.Wide == wide && m.Lossy == hurt &&
+		m.LossySize == want.SizeHurt && (m.Wrap|m.Zero)&^(m.Wide&m.Lossy) == 0
 }
 
 // compareFields holds the spill bits' places together.
@@ -262,7 +257,7 @@ func compareSalvage(t *testing.T, data []byte) {
 }
 
 func compareEncode(t *testing.T, s *codec.Stack, m codec.Machine) {
-	for _, how := range []codec.Search{codec.Lws, codec.Best} {
+	for _, how := range []codec.Search{codec.SearchLws, codec.SearchBest} {
 		blob, err := codec.AppendBlob(nil, s, m, how)
 		if err != nil {
 			t.Fatalf("%v, %v, %d %x: %v", m, how, s.Size, s.PCs, err)

@@ -21,10 +21,10 @@ func TestEdgesAreWrittenAsNaively(t *testing.T) {
 			for f, k := 1, i; f < 5; f, k = f+1, k/n {
 				s.PCs[f] = edges[k%n]
 			}
-			compareEncode(t, &s, codec.Exact64)
+			compareEncode(t, &s, codec.MachineExact64)
 			if i%7 == 0 { // what is chosen does not depend on the machine's losses
-				compareEncode(t, &s, codec.Wrap64)
-				compareEncode(t, &s, codec.Zero64)
+				compareEncode(t, &s, codec.MachineWrap64)
+				compareEncode(t, &s, codec.MachineZero64)
 			}
 		}
 	}
@@ -37,7 +37,7 @@ func TestDeltaOrLiteralAsNaively(t *testing.T) {
 		for delta := 1; delta < literal; delta++ {
 			v, d := uint64(1)<<(literal-1), uint64(1)<<(delta-1)
 			for _, pcs := range [][]uint64{{0, v - d, v}, {0, v, v, v - d}, {v - d, v}, {1 << 63, v + d, v}} {
-				compareEncode(t, &codec.Stack{PCs: pcs}, codec.Exact64)
+				compareEncode(t, &codec.Stack{PCs: pcs}, codec.MachineExact64)
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func TestFarthestBaseIsFoundAsNaively(t *testing.T) {
 					s.PCs[f] = uint64(f%16) * apart
 				}
 				s.PCs[depth-1] = s.PCs[near] + 5
-				for _, m := range []codec.Machine{codec.Exact64, codec.Wrap64} {
+				for _, m := range []codec.Machine{codec.MachineExact64, codec.MachineWrap64} {
 					compareEncode(t, &s, m)
 				}
 			}

@@ -83,10 +83,7 @@ func FuzzLws(f *testing.F) {
 func (l *lws) classOf(t testing.TB, blob []byte) (class string, bad bool) {
 	word := l.machine.Word()
 	var s codec.Stack
-	err := codec.Decode(&s, blob)
-	if word == 32 {
-		err = codec.Decode32(&s, blob)
-	}
+	err := codec.DecodeWord(&s, blob, word)
 	a := l.ask(t, conformance.Request{Op: conformance.OpDecode, Data: blob, Word: word})
 	theirs := string(a.Outcome)
 	if a.Outcome == conformance.Crash {
@@ -138,12 +135,12 @@ func oddities(t testing.TB, blob []byte, word int) string {
 }
 
 func (l *lws) compareEncode(t testing.TB, s *codec.Stack) {
-	want, err := codec.AppendBlob(nil, s, l.machine, codec.Lws)
+	want, err := codec.AppendBlob(nil, s, l.machine, codec.SearchLws)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := &conformance.Value{Size: s.Size, PCs: s.PCs}
-	a := l.ask(t, conformance.Request{Op: conformance.OpEncode, Machine: l.machine, Search: codec.Lws, In: in})
+	a := l.ask(t, conformance.Request{Op: conformance.OpEncode, Machine: l.machine, Search: codec.SearchLws, In: in})
 	if a.Outcome != conformance.OK {
 		t.Fatalf("%v: lws: %s", in, a.Describe(conformance.OpEncode))
 	}

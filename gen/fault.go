@@ -83,7 +83,7 @@ func (f *faulter) stack() {
 
 func (f *faulter) encode() {
 	var err error
-	if f.origin, err = codec.AppendBlob(nil, &f.s, codec.Exact64, codec.Best); err != nil {
+	if f.origin, err = codec.AppendBlob(nil, &f.s, codec.MachineExact64, codec.SearchBest); err != nil {
 		panic("gen: " + err.Error())
 	}
 }
@@ -262,9 +262,9 @@ func (f *faulter) count() {
 		f.s.PCs[n] &= 1<<32 - 1
 	}
 	f.s.Size &= 1<<32 - 1
-	m := codec.Exact32
+	m := codec.MachineExact32
 	var err error
-	if f.origin, err = codec.AppendBlob(nil, &f.s, m, codec.Best); err != nil {
+	if f.origin, err = codec.AppendBlob(nil, &f.s, m, codec.SearchBest); err != nil {
 		panic("gen: " + err.Error())
 	}
 	f.f.Word = 32

@@ -11,15 +11,11 @@ import (
 // read reads b the way f says.
 func (f Fault) read(b []byte) error {
 	var s codec.Stack
-	decode := codec.Decode
-	if f.Word == 32 {
-		decode = codec.Decode32
-	}
 	var blob []byte
 	var err error
 	switch f.Input {
 	case Blob:
-		return decode(&s, b)
+		return codec.DecodeWord(&s, b, f.Word)
 	case Line:
 		blob, err = codec.ParseLine(nil, b)
 	case LineLenient:
@@ -30,7 +26,7 @@ func (f Fault) read(b []byte) error {
 	if err != nil {
 		return err
 	}
-	return decode(&s, blob)
+	return codec.DecodeWord(&s, blob, f.Word)
 }
 
 // Each fault is rejected for its reason, and what it was made from is accepted.

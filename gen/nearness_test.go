@@ -42,7 +42,7 @@ func (s *shape) add(pcs []uint64, size uint64, m codec.Machine) {
 		s.near[bits.Len64(nearest)]++
 	}
 	st := codec.Stack{PCs: pcs, Size: size}
-	b, err := codec.BlobBits(&st, m, codec.Lws)
+	b, err := codec.BlobBits(&st, m, codec.SearchLws)
 	if err != nil {
 		panic(err)
 	}
@@ -128,7 +128,7 @@ func nearness() (table string, faults []string) {
 	b.WriteString("\n| capture | capture | depths in common | near widths in common | size widths in common |\n")
 	b.WriteString("| --- | --- | --- | --- | --- |\n")
 	for _, p := range [][2]string{{"perl", "git00"}, {"perl", "cc1"}, {"git00", "cc1"}} {
-		x, y := ofCapture(p[0], codec.Wrap64), ofCapture(p[1], codec.Wrap64)
+		x, y := ofCapture(p[0], codec.MachineWrap64), ofCapture(p[1], codec.MachineWrap64)
 		fmt.Fprintf(&b, "| %s | %s | %.0f %% | %.0f %% | %.0f %% |\n", p[0], p[1], 100*overlap(x.depth[:], y.depth[:]),
 			100*overlap(x.near[:], y.near[:]), 100*overlap(x.size[:], y.size[:]))
 	}

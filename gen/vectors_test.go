@@ -65,8 +65,8 @@ func TestVectorStacksHoldWhatTheyPromise(t *testing.T) {
 		}
 		{
 			s := byID(t, stacks, "depth/longest-lws")
-			m := map[int]codec.Machine{32: codec.Exact32, 64: codec.Exact64}[word]
-			n, err := codec.BlobBits(&s, m, codec.Lws)
+			m := map[int]codec.Machine{32: codec.MachineExact32, 64: codec.MachineExact64}[word]
+			n, err := codec.BlobBits(&s, m, codec.SearchLws)
 			if want := map[int]int{32: 1420, 64: 2476}[word]; err != nil || n != want {
 				t.Errorf("word %d: depth/longest-lws takes %d bits (%v), want %d", word, n, err, want)
 			}

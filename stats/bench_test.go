@@ -22,7 +22,7 @@ func BenchmarkReport(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Report(options(codec.Exact32))
+		c.Report(options(codec.MachineExact32))
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/paths, "ns/path")
 }
@@ -31,7 +31,7 @@ func BenchmarkReport(b *testing.B) {
 func BenchmarkAdd(b *testing.B) {
 	c := stats.NewCollector()
 	s := codec.Stack{Size: 7520, PCs: []uint64{0x406651, 0x406852, 0x406c1b, 0x406294, 0x406300, 0x409999, 0x401234, 0x402222}}
-	blob, err := codec.AppendBlob(nil, &s, codec.Exact32, codec.Lws)
+	blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, codec.SearchLws)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func (c *Collector) Records() uint64 { return c.records }
 // (nil if it was not), and its text in the log (nil if it has none). All stay the
 // caller's.
 func (c *Collector) Add(s *codec.Stack, blob, text []byte) {
-	p := c.path(s.PCs, s.Marks.Hurt)
+	p := c.path(s.PCs, s.Marks.Lossy)
 	n := significant(s.Size)
 	p.count++
 	p.bytes = satAdd(p.bytes, s.Size)

@@ -9,12 +9,12 @@ import (
 // wider is the machine of 64-bit words that shifts as m does.
 func wider(m codec.Machine) codec.Machine {
 	switch m {
-	case codec.Exact32:
-		return codec.Exact64
-	case codec.Wrap32:
-		return codec.Wrap64
-	case codec.Zero32:
-		return codec.Zero64
+	case codec.MachineExact32:
+		return codec.MachineExact64
+	case codec.MachineWrap32:
+		return codec.MachineWrap64
+	case codec.MachineZero32:
+		return codec.MachineZero64
 	}
 	return m
 }
@@ -22,9 +22,9 @@ func wider(m codec.Machine) codec.Machine {
 // exact is the machine of m's word that keeps every bit.
 func exact(m codec.Machine) codec.Machine {
 	if m.Word() == 32 {
-		return codec.Exact32
+		return codec.MachineExact32
 	}
-	return codec.Exact64
+	return codec.MachineExact64
 }
 
 // fitting is m, or where pcs need more than its word, the wider machine.
@@ -63,7 +63,7 @@ func (e *encoder) uses(pcs []uint64, sizeBits int) (u usage) {
 		m = wider(m)
 	}
 	var err error
-	if e.blob, err = codec.AppendBlob(e.blob[:0], &s, m, codec.Lws); err == nil {
+	if e.blob, err = codec.AppendBlob(e.blob[:0], &s, m, codec.SearchLws); err == nil {
 		e.fields, err = codec.AppendFields(e.fields[:0], e.blob)
 	}
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Collector) eachPlain(r *resolved, m codec.Machine, do func(p *path, blo
 				continue
 			}
 			if bits == 0 {
-				bits = frameBits(r.pcs[p.n], m, codec.Lws)
+				bits = frameBits(r.pcs[p.n], m, codec.SearchLws)
 			}
 			do(p, blobBytes(bits, s), s.count-s.blobs)
 		}

@@ -177,7 +177,7 @@ func (c *Collector) compare(pcs [][]uint64, m codec.Machine) (differ, of uint64)
 			n += s.blobs
 		}
 		of += n
-		if frameBits(pcs[p.n], m, codec.Lws) != p.prefixBits {
+		if frameBits(pcs[p.n], m, codec.SearchLws) != p.prefixBits {
 			differ += n
 		}
 	}

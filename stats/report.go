@@ -234,12 +234,12 @@ func (c *Collector) compression(r *resolved, m codec.Machine, lws counts) Compre
 		d := lens.dist()
 		form(name, total, &d, estimated)
 	}
-	best := c.newLens(r, m, codec.Best)
+	best := c.newLens(r, m, codec.SearchBest)
 	each(FormRaw32, c.raw(32), false)
 	each(FormRaw64, c.raw(64), false)
 	each(FormLws, lws, c.blobs == 0)
 	each(FormBest, best, out.Hurt)
-	each(FormExact, c.newLens(r, exact(m), codec.Lws), out.Hurt)
+	each(FormExact, c.newLens(r, exact(m), codec.SearchLws), out.Hurt)
 	form(FormDepot, c.depot(m.Word()), nil, false)
 	if c.textIsHere {
 		gz, zs := c.tryPackers()

@@ -80,7 +80,7 @@ func (c *Collector) snip(r *resolved, o Options) Snip {
 				if r.isNew(told, p.n, pcs, pre, post) {
 					cell.Paths++
 				}
-				bits := frameBits(pcs, o.Machine, codec.Lws)
+				bits := frameBits(pcs, o.Machine, codec.SearchLws)
 				for _, s := range p.sizes {
 					cell.Bytes += uint64(blobBytes(bits, s)) * s.count
 				}

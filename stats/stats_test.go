@@ -16,7 +16,7 @@ import (
 
 // machines are what the captures' encoders ran on, by corpus/README.md.
 var machines = map[string]codec.Machine{
-	"perl": codec.Wrap64, "cc1": codec.Wrap64, "git00": codec.Wrap64, "i386sql": codec.Wrap32,
+	"perl": codec.MachineWrap64, "cc1": codec.MachineWrap64, "git00": codec.MachineWrap64, "i386sql": codec.MachineWrap32,
 }
 
 // collect reads a capture's lines.
@@ -276,7 +276,7 @@ func (c check) overhead() {
 func (c check) memory() {
 	m := c.r.Memory
 	known := func(pc uint64) string { // as the report names it
-		if c.m == codec.Wrap64 && pc>>32 != 0 && !strings.HasSuffix(c.name, "decoded") {
+		if c.m == codec.MachineWrap64 && pc>>32 != 0 && !strings.HasSuffix(c.name, "decoded") {
 			return fmt.Sprintf("…%08x", pc&(1<<31-1))
 		}
 		return fmt.Sprintf("%#x", pc)
@@ -353,7 +353,7 @@ func TestRebased(t *testing.T) {
 			moved, top := move(truth, addr)
 			c, _ := collect(t, name)
 			rebased, m := c.Rebased(machines[name], addr)
-			if want := map[bool]codec.Machine{true: codec.Wrap64, false: machines[name]}[top>>32 != 0]; m != want {
+			if want := map[bool]codec.Machine{true: codec.MachineWrap64, false: machines[name]}[top>>32 != 0]; m != want {
 				t.Errorf("%s at %#x: machine %v, want %v", name, addr, m, want)
 			}
 			k := check{t, fmt.Sprintf("%s at %#x decoded", name, addr), rebased.Report(options(m)), moved, m}
@@ -415,14 +415,14 @@ func TestOddBlobs(t *testing.T) {
 	// The same stack twice, by lws and by search best, which base frame 1 on frame 0;
 	// lws does not.
 	stack := codec.Stack{Size: 5, PCs: []uint64{0x55d412345678, 0x55d412345679}}
-	for _, how := range []codec.Search{codec.Lws, codec.Best} {
-		blob, err := codec.AppendBlob(nil, &stack, codec.Exact64, how)
+	for _, how := range []codec.Search{codec.SearchLws, codec.SearchBest} {
+		blob, err := codec.AppendBlob(nil, &stack, codec.MachineExact64, how)
 		if err != nil {
 			t.Fatal(err)
 		}
 		add(blob)
 	}
-	r := c.Report(options(codec.Exact64))
+	r := c.Report(options(codec.MachineExact64))
 	got := map[string]uint64{}
 	var bits uint64
 	for _, b := range r.Bits {
@@ -456,13 +456,13 @@ func TestAnotherEncoder(t *testing.T) {
 	c := stats.NewCollector()
 	for n := range uint64(10) {
 		s := codec.Stack{PCs: []uint64{0x406651 + n, 0x406652 + n}, Size: 1}
-		blob, err := codec.AppendBlob(nil, &s, codec.Exact32, codec.Best)
+		blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, codec.SearchBest)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Add(&s, blob, nil)
 	}
-	r := c.Report(options(codec.Exact32))
+	r := c.Report(options(codec.MachineExact32))
 	if r.Compression.Differ != 10 {
 		t.Errorf("%d of 10 differ", r.Compression.Differ)
 	}
@@ -491,7 +491,7 @@ func TestRecommend(t *testing.T) {
 	for _, pcs := range stacks {
 		c.Add(&codec.Stack{PCs: pcs, Size: 16}, nil, nil)
 	}
-	o := options(codec.Exact32)
+	o := options(codec.MachineExact32)
 	for _, k := range []struct {
 		loss              float64
 		pre, post, merged int

@@ -96,9 +96,9 @@ func TestBaseByELFAlone(t *testing.T) {
 			seen := map[Seen]bool{}
 			var all []Seen
 			for _, pcs := range stacks {
-				s, _ := lossy(t, codec.Wrap64, pcs)
+				s, _ := lossy(t, codec.MachineWrap64, pcs)
 				for i, pc := range s.PCs {
-					if k := (Seen{pc, s.Marks.Hurt>>i&1 == 1}); !seen[k] {
+					if k := (Seen{pc, s.Marks.Lossy>>i&1 == 1}); !seen[k] {
 						seen[k] = true
 						all = append(all, k)
 					}
@@ -120,7 +120,7 @@ func TestBaseByELFAlone(t *testing.T) {
 			p.SetBases(bases)
 			right, lost := 0, 0
 			for _, pcs := range stacks {
-				s, blob := lossy(t, codec.Wrap64, pcs)
+				s, blob := lossy(t, codec.MachineWrap64, pcs)
 				out := p.Repair(s, blob)
 				for i, place := range p.Places(nil, s, out) {
 					if place.State == Lost {

@@ -153,7 +153,7 @@ func TestBaseOfCaptures(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, pc := range s.PCs {
-				all = append(all, Seen{pc, s.Marks.Hurt>>i&1 == 1})
+				all = append(all, Seen{pc, s.Marks.Lossy>>i&1 == 1})
 			}
 			stacks, blobs = append(stacks, s), append(blobs, blob)
 		}

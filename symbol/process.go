@@ -67,10 +67,10 @@ func (p *Process) Repair(s *codec.Stack, blob []byte) (out Repaired) {
 	if p.Whole {
 		return Repaired{}
 	}
-	if s.Marks.HurtSize {
+	if s.Marks.LossySize {
 		p.Counts.HurtSizes++
 	}
-	hurt := s.Marks.Hurt
+	hurt := s.Marks.Lossy
 	if hurt == 0 {
 		return Repaired{}
 	}
@@ -112,7 +112,7 @@ func (p *Process) repairByBase(s *codec.Stack) (out Repaired) {
 	p.based = [codec.MaxDepth]int{}
 	for i, pc := range s.PCs {
 		bit := uint32(1) << i
-		if s.Marks.Hurt&bit == 0 {
+		if s.Marks.Lossy&bit == 0 {
 			continue
 		}
 		found, at, own := 0, 0, uint64(0)

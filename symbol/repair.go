@@ -46,11 +46,11 @@ type candidate struct {
 // with the same low 31 bits, the same count of bits, and in accord with the
 // frames it is a delta from or that are deltas from it.
 func (r *Repairer) Repair(s *codec.Stack, blob []byte, space *Space) Repaired {
-	if s.Marks.Hurt == 0 {
+	if s.Marks.Lossy == 0 {
 		return Repaired{}
 	}
 	if !r.read(s, blob) {
-		return Repaired{Lost: s.Marks.Hurt}
+		return Repaired{Lost: s.Marks.Lossy}
 	}
 	n := len(s.PCs)
 	for i := range n {
@@ -100,7 +100,7 @@ func (r *Repairer) read(s *codec.Stack, blob []byte) bool {
 		fr := &r.frames[f.Frame]
 		switch f.Kind {
 		case codec.FieldKindBit:
-			*fr = repairFrame{base: -1, cands: fr.cands[:0], hurt: s.Marks.Hurt>>f.Frame&1 != 0}
+			*fr = repairFrame{base: -1, cands: fr.cands[:0], hurt: s.Marks.Lossy>>f.Frame&1 != 0}
 		case codec.FieldBack:
 			fr.base = f.Frame - 1 - int(f.Value)
 		case codec.FieldSign:
@@ -156,7 +156,7 @@ func (r *Repairer) propose(i int, read uint64, space *Space) {
 // wrote says whether some encoder writes v into the frame's field as it stands.
 func (f *repairFrame) wrote(v uint64) bool {
 	return significant(v) == f.count &&
-		(codec.Wrap64.Wire(v) == f.value || codec.Zero64.Wire(v) == f.value || v == f.value)
+		(codec.MachineWrap64.Wire(v) == f.value || codec.MachineZero64.Wire(v) == f.value || v == f.value)
 }
 
 // pruneParent strikes the candidates of a frame's base that none of the frame's

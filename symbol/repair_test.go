@@ -21,7 +21,7 @@ func executable(ranges ...uint64) *Space {
 // lossy encodes a stack as machine m does, and decodes it again.
 func lossy(t testing.TB, m codec.Machine, pcs []uint64) (*codec.Stack, []byte) {
 	t.Helper()
-	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: 48}, m, codec.Lws)
+	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: 48}, m, codec.SearchLws)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestRepair(t *testing.T) {
 		{"over the end of the 31-bit window", executable(0x7f00_7fff_f000, 0x7f00_8000_1000), []uint64{0x7f00_8000_0010, 0x7f00_7fff_f010}, 0, 0},
 		{"the mapping is not executable", newSpace(1, []Mapping{{Start: app, End: app + 0x1000}}), []uint64{app + 8}, 0, 1},
 	} {
-		for _, m := range []codec.Machine{codec.Wrap64, codec.Zero64} {
+		for _, m := range []codec.Machine{codec.MachineWrap64, codec.MachineZero64} {
 			s, blob := lossy(t, m, c.pcs)
 			raw := slices.Clone(s.PCs)
 			var r Repairer
@@ -101,7 +101,7 @@ func TestRepairInventsNothing(t *testing.T) {
 			m := space.Mappings[rng.IntN(len(space.Mappings))]
 			pcs = append(pcs, m.Start+rng.Uint64N(m.End-m.Start))
 		}
-		s, blob := lossy(t, []codec.Machine{codec.Wrap64, codec.Zero64}[rng.IntN(2)], pcs)
+		s, blob := lossy(t, []codec.Machine{codec.MachineWrap64, codec.MachineZero64}[rng.IntN(2)], pcs)
 		var r Repairer
 		got := r.Repair(s, blob, space)
 		for i := range pcs {

@@ -207,7 +207,7 @@ func TestBuildIDOfModules(t *testing.T) {
 		low, high := f.Span()
 		p.Map(Mapping{Start: 0x5500_0000_0000 + low, End: 0x5500_0000_0000 + high, Exec: true, Own: true, Offset: low,
 			Module: &Module{Name: "prog", BuildID: c.id}})
-		s, blob := lossy(t, codec.Wrap64, []uint64{0x5500_0000_0000 + at})
+		s, blob := lossy(t, codec.MachineWrap64, []uint64{0x5500_0000_0000 + at})
 		places := p.Places(nil, s, p.Repair(s, blob))
 		got := ""
 		if len(places[0].Frames) > 0 {

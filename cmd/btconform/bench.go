@@ -198,7 +198,7 @@ func benchLibrary(argv []string, stacks map[int][]codec.Stack, seconds float64, 
 func benchCodec(stacks []codec.Stack, seconds float64) (speed, error) {
 	var blobs [][]byte
 	for i := range stacks {
-		blob, err := codec.AppendBlob(nil, &stacks[i], codec.Wrap64, codec.Lws)
+		blob, err := codec.AppendBlob(nil, &stacks[i], codec.MachineWrap64, codec.SearchLws)
 		if err != nil {
 			return speed{}, err
 		}
@@ -215,7 +215,7 @@ func benchCodec(stacks []codec.Stack, seconds float64) (speed, error) {
 	})
 	encode := perCall(len(stacks), seconds, func() {
 		for i := range stacks {
-			buf, _ = codec.AppendBlob(buf[:0], &stacks[i], codec.Wrap64, codec.Lws)
+			buf, _ = codec.AppendBlob(buf[:0], &stacks[i], codec.MachineWrap64, codec.SearchLws)
 		}
 	})
 	return speed{encode: encode, decode: decode}, nil

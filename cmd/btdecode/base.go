@@ -19,7 +19,7 @@ func (d *decoder) findBases() error {
 			return nil
 		}
 		for i, pc := range rec.Stack.PCs {
-			hurt := rec.Stack.Marks.Hurt>>i&1 != 0 && !d.process.Whole
+			hurt := rec.Stack.Marks.Lossy>>i&1 != 0 && !d.process.Whole
 			seen[symbol.Seen{PC: pc, Hurt: hurt}] = true
 		}
 		return nil

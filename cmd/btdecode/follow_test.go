@@ -86,7 +86,7 @@ func TestSection(t *testing.T) {
 		// heap_alloc's frame is some way into .text; find it by its symbol.
 		var found bool
 		for off := uint64(1); off < 0x600 && !found; off++ {
-			rec := line(t, codec.Exact64, 1, off)
+			rec := line(t, codec.MachineExact64, 1, off)
 			out, errs, code := command(rec, "-q", "-e", exe, "-j", c.section, "--adjust", "none", "-F", "addr2line", "-f", "-s")
 			if code != c.code || !strings.Contains(errs, c.says) {
 				t.Fatalf("-j %s: exit code %d, %q", c.section, code, errs)

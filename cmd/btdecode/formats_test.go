@@ -225,9 +225,9 @@ func TestSpeedscope(t *testing.T) {
 
 func TestTop(t *testing.T) {
 	// Two sites share a caller; one recurs.
-	log := line(t, codec.Exact32, 100, 0x1000, 0x3000, 0x9000) + "\n" +
-		line(t, codec.Exact32, 50, 0x1000, 0x3000, 0x9000) + "\n" +
-		line(t, codec.Exact32, 7, 0x2000, 0x3000, 0x3000, 0x9000) + "\n"
+	log := line(t, codec.MachineExact32, 100, 0x1000, 0x3000, 0x9000) + "\n" +
+		line(t, codec.MachineExact32, 50, 0x1000, 0x3000, 0x9000) + "\n" +
+		line(t, codec.MachineExact32, 7, 0x2000, 0x3000, 0x3000, 0x9000) + "\n"
 	out, _, code := command(log, "--top", "20")
 	want := `157 bytes in 3 allocations, 2 call stacks, 4 call sites
   FLAT BYTES            COUNT    CUM BYTES            COUNT  CALL SITE
@@ -279,7 +279,7 @@ func TestJSONL(t *testing.T) {
 		t.Errorf("%d bytes in all, want %d", total, conn+entries+names+values)
 	}
 	// Where nothing is looked up, states still tell what can be trusted.
-	out, _, _ = command(line(t, codec.Wrap64, 8, wide...), "-q", "-F", "jsonl")
+	out, _, _ = command(line(t, codec.MachineWrap64, 8, wide...), "-q", "-F", "jsonl")
 	r = jsonRecord{}
 	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Frames) != 2 || r.Frames[0].State != "lost" || r.Frames[1].State != "exact" {
 		t.Errorf("%v: %s, want frame 0 lost and frame 1 exact", err, out)
@@ -296,7 +296,7 @@ func TestLostBitsFromAPipe(t *testing.T) {
 			if err := codec.ParseDecoded(&s, []byte(l)); err != nil {
 				t.Fatal(err)
 			}
-			lossy.WriteString(line(t, codec.Wrap64, s.Size, s.PCs...) + "\n")
+			lossy.WriteString(line(t, codec.MachineWrap64, s.Size, s.PCs...) + "\n")
 		}
 	}
 	want, _, _ := command(onlyEncoded(log), "-q", "-e", exe, "-F", "jsonl")
@@ -341,7 +341,7 @@ func TestLostBitsWithToldBase(t *testing.T) {
 			}
 		}
 	}
-	rec := line(t, codec.Wrap64, s.Size, s.PCs...)
+	rec := line(t, codec.MachineWrap64, s.Size, s.PCs...)
 	out, errs, _ := command(rec, "-e", exe)
 	if !strings.Contains(out, "[lost: 0-6]") || !strings.Contains(errs, "no load base stands out from the 7 addresses") {
 		t.Errorf("%s%s: a base from one record", out, errs)

@@ -56,7 +56,7 @@ type jsonSource struct {
 func hex(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }
 
 func (j *jsonSink) record(rec *dump.Record, fixed symbol.Repaired, places []symbol.Place) error {
-	out := jsonRecord{File: rec.File, Line: rec.Line, Offset: rec.Offset, SizeLost: rec.Stack.Marks.HurtSize}
+	out := jsonRecord{File: rec.File, Line: rec.Line, Offset: rec.Offset, SizeLost: rec.Stack.Marks.LossySize}
 	if !rec.Cut || rec.Sized {
 		out.Size = &rec.Stack.Size
 	}

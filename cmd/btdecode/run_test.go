@@ -28,7 +28,7 @@ func command(stdin string, args ...string) (stdout, stderr string, code int) {
 // line encodes a stack as a machine does.
 func line(t testing.TB, m codec.Machine, size uint64, pcs ...uint64) string {
 	t.Helper()
-	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, m, codec.Lws)
+	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, m, codec.SearchLws)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ var wide = []uint64{0x7f2b1234567c, 0x406651}
 const wideDecoded = "~b#size: 8, 0x567c9234567c 0x406651"
 
 func TestText(t *testing.T) {
-	lossy := line(t, codec.Wrap64, 8, wide...)
+	lossy := line(t, codec.MachineWrap64, 8, wide...)
 	maps := tempFile(t, "app.maps", "7f2b12340000-7f2b12350000 r-xp 00001000 0:0 1 /nowhere/libx.so\n400000-500000 r-xp 0 0:0 2 /nowhere/app\n")
 	for _, c := range []struct {
 		name, stdin string
@@ -131,7 +131,7 @@ func TestCutRecord(t *testing.T) {
 	for i := range pcs {
 		pcs[i] = 0x400000 + uint64(i*i*7919)
 	}
-	whole := line(t, codec.Exact64, 96, pcs...)
+	whole := line(t, codec.MachineExact64, 96, pcs...)
 	out, errs, code := command(whole[:80]+" \n"+whole+"\n", "--strict")
 	lines := strings.Split(out, "\n")
 	if code != 1 || len(lines) != 3 {
@@ -202,7 +202,7 @@ func tail(s string, i int) string { return s[min(i, len(s)):min(i+60, len(s))] }
 // Each record is resolved with the modules that were loaded when it was logged.
 func TestModulesOverTime(t *testing.T) {
 	const x = 0x7f0000201234
-	rec := line(t, codec.Wrap64, 16, x)
+	rec := line(t, codec.MachineWrap64, 16, x)
 	log := "{{{reset}}}\n{{{module:1:B:elf:bb}}}{{{mmap:0x7f0000200000:0x10000:load:1:rx:0x40000}}}\n" +
 		"t0 " + rec + "\n" +
 		"{{{reset}}}\n{{{module:0:A:elf:aa}}}{{{mmap:0x7e0000300000:0x10000:load:0:rx:0}}}\n" +

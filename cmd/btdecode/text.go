@@ -49,7 +49,7 @@ func (t *textSink) record(rec *dump.Record, fixed symbol.Repaired, places []symb
 		}
 		b = append(b, ']')
 	}
-	if fixed.Inferred|fixed.Lost != 0 || rec.Stack.Marks.Hurt != 0 && places == nil {
+	if fixed.Inferred|fixed.Lost != 0 || rec.Stack.Marks.Lossy != 0 && places == nil {
 		b = t.appendMarks(b, rec, fixed)
 	}
 	if len(places) > 0 {
@@ -79,7 +79,7 @@ func (t *textSink) appendMarks(b []byte, rec *dump.Record, fixed symbol.Repaired
 			b = append(b, ']')
 		}
 	}
-	if rec.Stack.Marks.HurtSize {
+	if rec.Stack.Marks.LossySize {
 		b = append(b, " [lost: size]"...)
 	}
 	return b

@@ -68,7 +68,7 @@ func (r *reporter) reportModel(m gen.Model) (*stats.Report, error) {
 	for range r.stacks {
 		program.Next(&s)
 		var err error
-		if blob, err = codec.AppendBlob(blob[:0], &s, machine, codec.Lws); err != nil {
+		if blob, err = codec.AppendBlob(blob[:0], &s, machine, codec.SearchLws); err != nil {
 			return nil, fmt.Errorf("--model %s --machine %v: %w", m.Name, machine, err)
 		}
 		rec := dump.Record{Blob: blob}

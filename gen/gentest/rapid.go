@@ -16,7 +16,7 @@ func Machine() *rapid.Generator[codec.Machine] {
 
 // Search is any of the two.
 func Search() *rapid.Generator[codec.Search] {
-	return rapid.SampledFrom([]codec.Search{codec.Lws, codec.Best})
+	return rapid.SampledFrom([]codec.Search{codec.SearchLws, codec.SearchBest})
 }
 
 // Value is a number of a word of 32 or 64 bits, of any width alike, and often
