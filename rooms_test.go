@@ -29,6 +29,7 @@ var rooms = map[string]struct{ rooms, libraries string }{
 	"fuzz":          {rooms: "codec dump gen gen/gentest conformance corpus fuzz/naive"},
 	"fuzz/naive":    {},
 	"ref-c":         {},
+	"internal/cli":  {libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
 	"cmd/cmdtest":   {},
 	"cmd/btconform": {rooms: ". codec gen conformance", libraries: "github.com/spf13/pflag github.com/olekukonko/tablewriter"},
 	"cmd/btstats":   {rooms: "codec dump gen stats", libraries: "github.com/spf13/pflag github.com/mattn/go-isatty"},

@@ -1,0 +1,100 @@
+// Package cli is what the commands share beside their work: exit codes, the help
+// layout, terminals, colours, and output files.
+//
+//	root := cli.Root(&cobra.Command{Use: "btfoo [flags] FILE...", …})
+//	os.Exit(cli.Run(root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+//
+// A command's RunE returns an error; [Run] prints it and turns it into an exit
+// code. What could not be written exits with Failed whatever the command made of
+// it, and a pipe that was closed by its reader ends the command quietly.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// output remembers the first error of writing.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+// Run executes a root command with these arguments and streams and returns its
+// exit code. RunE reads cmd.InOrStdin and writes to cmd.OutOrStdout and
+// cmd.ErrOrStderr.
+func Run(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	// A write to a closed pipe is an error, not the end of the process: temporary
+	// files are still to be removed.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+	out := &output{w: stdout}
+	root.SetArgs(args)
+	if args == nil {
+		root.SetArgs([]string{})
+	}
+	root.SetIn(stdin)
+	root.SetOut(out)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(context.Background())
+	if out.err != nil {
+		if ClosedPipe(out.err) {
+			return OK
+		}
+		if err == nil || errors.Is(err, out.err) || Code(err) == OK {
+			err = &Error{Failed, fmt.Errorf("cannot write: %w", out.err)}
+		}
+	}
+	code := Code(err)
+	var e *Error
+	if code == OK || errors.As(err, &e) && e.Err == nil {
+		return code
+	}
+	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), Message(err))
+	var u *usageError
+	if errors.As(err, &u) {
+		fmt.Fprintf(stderr, "Try '%s --help'.\n", cmd.CommandPath())
+	}
+	return code
+}
+
+// usageError is an error in the command line itself.
+type usageError struct{ error }
+
+func (u *usageError) Unwrap() error { return u.error }
+
+// BadArgs marks err as an error in the command line: it exits with Usage, and the
+// message points to --help.
+func BadArgs(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &usageError{err}
+}
+
+// BadArgsf is BadArgs of a formatted error.
+func BadArgsf(format string, args ...any) error { return BadArgs(fmt.Errorf(format, args...)) }
+
+// Interruptible returns a context that is done at the first interrupt (Ctrl-C), TERM
+// or HUP; a second one ends the process as usual.
+func Interruptible(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
+	ctx, stop = signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}

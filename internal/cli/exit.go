@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// Exit codes, the same for every command.
+const (
+	OK     = 0 // as expected
+	Short  = 1 // the data falls short: a vector failed, a bad line under --strict, a threshold passed
+	Usage  = 2 // usage, unreadable input, nothing to do
+	Failed = 3 // something outside failed: a testee, the harness, an output that cannot be written
+)
+
+// Error is an error that knows its exit code. Any other error exits with Usage.
+type Error struct {
+	Code int
+	Err  error // nil: the command has said everything, only the code matters
+}
+
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Shortf returns an error that exits with Short.
+func Shortf(format string, args ...any) error { return &Error{Short, fmt.Errorf(format, args...)} }
+
+// Usagef returns an error that exits with Usage.
+func Usagef(format string, args ...any) error { return &Error{Usage, fmt.Errorf(format, args...)} }
+
+// Failedf returns an error that exits with Failed.
+func Failedf(format string, args ...any) error { return &Error{Failed, fmt.Errorf(format, args...)} }
+
+// Exit returns an error that exits with code and prints nothing; nil for OK.
+func Exit(code int) error {
+	if code == OK {
+		return nil
+	}
+	return &Error{Code: code}
+}
+
+// Code returns the exit code of a command that returned err.
+func Code(err error) int {
+	var e *Error
+	switch {
+	case err == nil, ClosedPipe(err):
+		return OK
+	case errors.As(err, &e):
+		return e.Code
+	}
+	return Usage
+}
+
+// ClosedPipe reports whether err is that the reader of an output has gone, which
+// is nobody's fault.
+func ClosedPipe(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
+}
+
+var parseNumber = regexp.MustCompile(`strconv\.Parse(\w+): parsing ("(?:[^"\\]|\\.)*"): (.*)$`)
+
+// Message returns what err says to a user: without the name of a system call in
+// front of a path, or of a function of Go in front of a number, and with control
+// characters escaped.
+func Message(err error) string {
+	s := err.Error()
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		s = strings.Replace(s, p.Error(), p.Path+": "+p.Err.Error(), 1)
+	}
+	if m := parseNumber.FindStringSubmatch(s); m != nil {
+		want := "expected a whole number"
+		switch {
+		case strings.Contains(m[3], "out of range"):
+			want = "the number is out of range"
+		case m[1] == "Float":
+			want = "expected a number"
+		case m[1] == "Bool":
+			want = "expected true or false"
+		}
+		s = strings.Replace(s, m[0], want, 1)
+	}
+	return Printable(s)
+}
+
+// Printable returns s with control characters and other unprintable ones escaped
+// as Go escapes them, so that it cannot move a cursor or end a line.
+func Printable(s string) string {
+	clean := true
+	for i := 0; i < len(s) && clean; i++ {
+		clean = ' ' <= s[i] && s[i] < 0x7f
+	}
+	if clean {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == '\uFFFD' && s[i] != 0xEF:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case r < ' ' || r == 0x7f || !printable(r):
+			q := fmt.Sprintf("%+q", r)
+			b.WriteString(q[1 : len(q)-1])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

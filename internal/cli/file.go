@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+)
+
+// OutputFile is a file being written under a temporary name beside its target,
+// which it replaces when it is whole. A target that is no regular file, such as a
+// device or a pipe, is written to directly.
+type OutputFile struct {
+	f      *os.File
+	temp   string // "" if written directly
+	target string
+	done   bool
+}
+
+// Stdio is the path that means standard input or output.
+const Stdio = "-"
+
+// CreateOutput begins the output file path. It refuses a target that is one of
+// the files that are read, under whatever name or link.
+func CreateOutput(path string, inputs []string) (*OutputFile, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if l, err := os.Readlink(path); err == nil {
+			return nil, Failedf("%s: is a link to %s, which is not there", path, l)
+		}
+		info = nil
+	case err != nil:
+		return nil, &Error{Failed, err}
+	case info.IsDir():
+		return nil, Usagef("%s: is a directory, expected a file to write", path)
+	}
+	for _, in := range inputs {
+		read, err := os.Stat(in)
+		if info != nil && err == nil && read.Mode().IsRegular() && os.SameFile(info, read) {
+			return nil, Usagef("%s: is the same file as the input %s; it would be lost", path, in)
+		}
+	}
+	if info != nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, &Error{Failed, err}
+		}
+		return &OutputFile{f: f, target: path}, nil
+	}
+	target := path
+	if info != nil { // replace what a link points to, not the link
+		if target, err = filepath.EvalSymlinks(path); err != nil {
+			return nil, &Error{Failed, err}
+		}
+	}
+	perm := fs.FileMode(0o666) // less the umask
+	if info != nil {
+		perm = info.Mode().Perm()
+	}
+	for range 100 {
+		temp := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%08x.tmp", filepath.Base(target), rand.Uint32()))
+		f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			var p *fs.PathError
+			if errors.As(err, &p) {
+				p.Path = path
+			}
+			return nil, &Error{Failed, err}
+		}
+		if info != nil {
+			f.Chmod(perm) // the umask may have taken some of it
+		}
+		return &OutputFile{f: f, temp: temp, target: target}, nil
+	}
+	return nil, Failedf("%s: cannot find a temporary name beside it", path)
+}
+
+// Write writes to the file; an error exits with Failed.
+func (o *OutputFile) Write(p []byte) (int, error) {
+	n, err := o.f.Write(p)
+	if err != nil && !ClosedPipe(err) {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			path.Path = o.target
+		}
+		err = &Error{Failed, err}
+	}
+	return n, err
+}
+
+// Commit closes the file and puts it in its place.
+func (o *OutputFile) Commit() error {
+	o.done = true
+	if err := o.f.Close(); err != nil {
+		o.remove()
+		return &Error{Failed, err}
+	}
+	if o.temp == "" {
+		return nil
+	}
+	if err := os.Rename(o.temp, o.target); err != nil {
+		o.remove()
+		return &Error{Failed, err}
+	}
+	return nil
+}
+
+// Abort closes the file and removes it, unless Commit came first; the target is
+// what it was. It is for defer.
+func (o *OutputFile) Abort() {
+	if !o.done {
+		o.done = true
+		o.f.Close()
+		o.remove()
+	}
+}
+
+func (o *OutputFile) remove() {
+	if o.temp != "" {
+		os.Remove(o.temp)
+	}
+}
+
+// WriteOutput has write fill the output path, "" or "-" for stdout. A file
+// appears only if write returns nil; see [CreateOutput].
+func WriteOutput(path string, inputs []string, stdout io.Writer, write func(io.Writer) error) error {
+	if path == "" || path == Stdio {
+		return write(stdout)
+	}
+	o, err := CreateOutput(path, inputs)
+	if err != nil {
+		return err
+	}
+	defer o.Abort()
+	if err := write(o); err != nil {
+		return err
+	}
+	return o.Commit()
+}

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// groupAnnotation is the annotation of a flag that names its group in help.
+const groupAnnotation = "lwsbt_group"
+
+// exitCodes is what help says unless a command has its own words.
+const exitCodes = `0 as expected, 1 the data falls short, 2 usage, unreadable input or
+nothing to do, 3 something outside failed, such as an output.`
+
+// exitAnnotation is the annotation of a command that says what its codes mean.
+const exitAnnotation = "lwsbt_exit"
+
+// Root prepares the root command of a program and, when it runs, all its
+// subcommands: one help layout, --version, errors left to [Run], suggestions for
+// mistyped commands and flags, and completion for bash, zsh, fish and PowerShell.
+//
+// Help is Long (or Short), the usage line, Example, commands, flags by group,
+// and exit codes. It fits 80 columns if Long and Example do.
+func Root(root *cobra.Command) *cobra.Command {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SuggestionsMinimumDistance = 2
+	root.Version = Version()
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { writeHelp(c.OutOrStdout(), c) })
+	root.SetUsageFunc(func(c *cobra.Command) error { writeHelp(c.OutOrStderr(), c); return nil })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return BadArgs(explainFlag(c, err)) })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Flags().BoolP("help", "h", false, "show this help")
+	root.Flags().Bool("version", false, "show the version")
+	return root
+}
+
+// ExitCodes gives a command's help its own words on exit codes.
+func ExitCodes(c *cobra.Command, text string) {
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations[exitAnnotation] = text
+}
+
+// AddFlags adds flags to a command as a group of their own in help.
+func AddFlags(c *cobra.Command, group string, flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Annotations == nil {
+			f.Annotations = map[string][]string{}
+		}
+		f.Annotations[groupAnnotation] = []string{group}
+	})
+	c.Flags().SortFlags = false
+	c.Flags().AddFlagSet(flags)
+}
+
+func writeHelp(w io.Writer, c *cobra.Command) {
+	about := c.Long
+	if about == "" {
+		about = c.Short
+	}
+	fmt.Fprintf(w, "%s\n\nUsage:\n", strings.TrimSpace(about))
+	if c.Runnable() {
+		fmt.Fprintf(w, "  %s\n", c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "  %s COMMAND ...\n", c.CommandPath())
+	}
+	if c.Example != "" {
+		fmt.Fprintf(w, "\nExamples:\n  %s\n", strings.ReplaceAll(strings.TrimSpace(dedent(c.Example)), "\n", "\n  "))
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\nCommands (%s COMMAND --help says more):\n", c.CommandPath())
+		for _, s := range c.Commands() {
+			if s.IsAvailableCommand() {
+				fmt.Fprintf(w, "  %-*s  %s\n", c.NamePadding(), s.Name(), s.Short)
+			}
+		}
+	}
+	writeFlags(w, c)
+	codes := exitCodes
+	for p := c; p != nil; p = p.Parent() {
+		if own := p.Annotations[exitAnnotation]; own != "" {
+			codes = own
+			break
+		}
+	}
+	fmt.Fprintf(w, "\nExit codes:\n  %s\n", strings.ReplaceAll(strings.TrimSpace(codes), "\n", "\n  "))
+}
+
+// writeFlags writes the flags by group, in the order in which groups were added.
+func writeFlags(w io.Writer, c *cobra.Command) {
+	groups := map[string]*pflag.FlagSet{}
+	var order []string
+	add := func(f *pflag.Flag) {
+		name := "Flags"
+		if g := f.Annotations[groupAnnotation]; len(g) > 0 {
+			name = g[0]
+		}
+		if groups[name] == nil {
+			groups[name] = pflag.NewFlagSet(name, pflag.ContinueOnError)
+			groups[name].SortFlags = false
+			order = append(order, name)
+		}
+		groups[name].AddFlag(f)
+	}
+	c.LocalFlags().SortFlags, c.InheritedFlags().SortFlags = false, false
+	c.LocalFlags().VisitAll(add)
+	c.InheritedFlags().VisitAll(add)
+	if i := slices.Index(order, "Flags"); i >= 0 && len(order) > 1 { // --help and its like last
+		order = append(slices.Delete(order, i, i+1), "Flags")
+	}
+	for _, name := range order {
+		if groups[name].HasAvailableFlags() {
+			fmt.Fprintf(w, "\n%s:\n%s", name, groups[name].FlagUsagesWrapped(DefaultWidth))
+		}
+	}
+}
+
+// dedent removes the indentation that all lines share.
+func dedent(s string) string {
+	lines := strings.Split(strings.Trim(s, "\n"), "\n")
+	indent := -1
+	for _, l := range lines {
+		if n := len(l) - len(strings.TrimLeft(l, " \t")); strings.TrimSpace(l) != "" && (indent < 0 || n < indent) {
+			indent = n
+		}
+	}
+	for i, l := range lines {
+		lines[i] = l[min(max(indent, 0), len(l)):]
+	}
+	return strings.Join(lines, "\n")
+}
+
+var (
+	unknownFlag = regexp.MustCompile(`^unknown flag: --(\S+)$`)
+	badValue    = regexp.MustCompile(`^invalid argument ("(?:[^"\\]|\\.)*") for "(?:-\w, )?(--[^"]+)" flag: (.*)$`)
+)
+
+// explainFlag puts an error of the flag library into words for users.
+func explainFlag(c *cobra.Command, err error) error {
+	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
+		best, distance := "", 3
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			d := editDistance(m[1], f.Name)
+			if len(m[1]) >= 3 && strings.HasPrefix(f.Name, m[1]) {
+				d = min(d, 1)
+			}
+			if d < distance && !f.Hidden {
+				best, distance = f.Name, d
+			}
+		})
+		if best != "" {
+			return fmt.Errorf("%w; did you mean --%s?", err, best)
+		}
+		return err
+	}
+	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
+		why := m[3]
+		if strings.HasPrefix(why, "time: ") {
+			why = "expected a time such as 5s or 100ms"
+		}
+		return fmt.Errorf("%s %s: %s", m[2], m[1], why)
+	}
+	return err
+}
+
+// Suggest returns " (did you mean NAME?)" if arg is nearly the name of a
+// subcommand of c, and "" if it is not.
+func Suggest(c *cobra.Command, arg string) string {
+	if list := c.SuggestionsFor(arg); len(list) > 0 {
+		return fmt.Sprintf(" (did you mean %q?)", c.CommandPath()+" "+list[0])
+	}
+	return ""
+}
+
+// editDistance is how many characters are to be inserted, removed or replaced to
+// make b of a.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diagonal = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Version returns the version that the program was built from: of its module, and
+// where that is not known, of the revision.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "(devel)"
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				v += " " + s.Value[:min(12, len(s.Value))]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				v += "+dirty"
+			}
+		}
+	}
+	return v + " " + info.GoVersion
+}

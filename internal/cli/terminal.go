@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"unicode"
+
+	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
+)
+
+// printable is unicode.IsPrint without what turns the direction of text.
+func printable(r rune) bool {
+	return unicode.IsPrint(r) && !unicode.Is(unicode.Bidi_Control, r)
+}
+
+// IsTerminal reports whether a stream (what Run hands out, too) is a terminal.
+func IsTerminal(stream any) bool {
+	f := file(stream)
+	return f != nil && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
+}
+
+// file returns the file under a stream, nil if there is none.
+func file(stream any) *os.File {
+	if o, ok := stream.(*output); ok {
+		stream = o.w
+	}
+	f, _ := stream.(*os.File)
+	return f
+}
+
+// DefaultWidth is the columns of text that goes to no terminal.
+const DefaultWidth = 80
+
+// Width returns the columns of the terminal that w is, or else of $COLUMNS or 80.
+func Width(w io.Writer) int {
+	if f := file(w); f != nil && IsTerminal(w) {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n >= 20 {
+			return n
+		}
+	}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= 20 {
+		return n
+	}
+	return DefaultWidth
+}
+
+// Color reports whether w is coloured under --color when: auto, always or never.
+// Auto is a terminal, unless NO_COLOR is set or TERM is dumb.
+func Color(when string, w io.Writer) bool {
+	switch when {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && IsTerminal(w)
+}
