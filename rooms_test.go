@@ -17,21 +17,31 @@ const module = "github.com/lwsbt/lwsbt"
 // libraries. Bytes flow one way, from a log line to a report; a room that is not
 // here, or an import that is not, is a change of the design.
 var rooms = map[string]struct{ rooms, libraries string }{
-	".":             {},
-	"codec":         {},
-	"dump":          {rooms: "codec", libraries: "github.com/klauspost/compress"},
-	"symbol":        {rooms: "codec", libraries: "github.com/ianlancetaylor/demangle golang.org/x/arch"},
-	"stats":         {rooms: "codec", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
-	"gen":           {rooms: "codec", libraries: "github.com/google/gofuzz"},
-	"gen/gentest":   {rooms: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
-	"conformance":   {rooms: ". codec gen", libraries: "github.com/olekukonko/tablewriter"},
-	"corpus":        {},
-	"fuzz":          {rooms: "codec dump gen gen/gentest conformance corpus fuzz/naive"},
-	"fuzz/naive":    {},
-	"ref-c":         {},
-	"internal/cli":  {libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
-	"cmd/cmdtest":   {},
-	"cmd/btconform": {rooms: ". codec gen conformance", libraries: "github.com/spf13/pflag github.com/olekukonko/tablewriter"},
+	".":           {},
+	"codec":       {},
+	"dump":        {rooms: "codec", libraries: "github.com/klauspost/compress"},
+	"symbol":      {rooms: "codec", libraries: "github.com/ianlancetaylor/demangle golang.org/x/arch"},
+	"stats":       {rooms: "codec", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
+	"gen":         {rooms: "codec internal/bitstring", libraries: "github.com/google/gofuzz"},
+	"gen/gentest": {rooms: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
+
+	"conformance":         {rooms: ". codec conformance/vectors internal/bitstring internal/naive"},
+	"conformance/vectors": {},
+	"conformance/mutant":  {rooms: "codec conformance internal/bitstring"},
+	"conformance/interop": {rooms: "codec gen conformance"},
+	"conformance/render": {rooms: "conformance conformance/interop internal/bitstring internal/naive",
+		libraries: "github.com/olekukonko/tablewriter"},
+
+	"corpus": {},
+	"fuzz":   {rooms: "codec dump gen gen/gentest conformance corpus"},
+	"ref-c":  {},
+
+	"internal/bitstring": {},
+	"internal/naive":     {rooms: "internal/bitstring"},
+	"internal/cmdtest":   {},
+	"internal/cli":       {libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
+
+	"cmd/btconform": {rooms: ". codec gen conformance conformance/interop conformance/mutant conformance/render", libraries: "github.com/spf13/pflag github.com/olekukonko/tablewriter"},
 	"cmd/btstats":   {rooms: "codec dump gen stats", libraries: "github.com/spf13/pflag github.com/mattn/go-isatty"},
 	"cmd/btdecode":  {rooms: "codec dump symbol", libraries: "github.com/spf13/pflag github.com/google/pprof github.com/mattn/go-isatty"},
 }

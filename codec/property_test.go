@@ -11,9 +11,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/fuzz/naive"
 	"github.com/lwsbt/lwsbt/gen"
 	"github.com/lwsbt/lwsbt/gen/gentest"
+	"github.com/lwsbt/lwsbt/internal/bitstring"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // encoded is a stack, what made a blob of it, and the blob.
@@ -49,7 +50,7 @@ func spills(t *rapid.T, blob []byte) []int {
 	if rejected != nil {
 		t.Fatalf("%x: %v", blob, rejected)
 	}
-	return s.Spills
+	return s.Spills()
 }
 
 // Any bytes at all are answered, by every way of reading.
@@ -186,7 +187,7 @@ func readsAs(t *rapid.T, s codec.Stack, forms []string) int {
 		text += f
 		n += len(f)
 	}
-	blob := naive.Bytes(text + counted(s.Size))
+	blob := bitstring.Parse(text + counted(s.Size))
 	blob = append(blob, byte((len(blob)+2)>>8), byte(len(blob)+2))
 	if got := decode(t, blob, 64); !slices.Equal(got.PCs, s.PCs) || got.Size != s.Size {
 		t.Fatalf("%q reads as %x, want %x", forms, got.PCs, s.PCs)
@@ -210,7 +211,7 @@ func TestBestAmongAllSmallBlobs(t *testing.T) {
 	}
 	tried := 0
 	try := func(text string) {
-		blob := naive.Bytes(text)
+		blob := bitstring.Parse(text)
 		blob = append(blob, 0, byte(len(blob)+2))
 		var s codec.Stack
 		if err := codec.Decode(&s, blob); err != nil {
@@ -336,7 +337,7 @@ func smallCounts(t *rapid.T) []byte {
 		back := rapid.IntRange(0, min(n-1, 7)).Draw(t, "back")
 		text += fmt.Sprintf("10%03b0%d0", back, rapid.IntRange(0, 1).Draw(t, "sign")) + value()
 	}
-	blob := naive.Bytes(text + value())
+	blob := bitstring.Parse(text + value())
 	return append(blob, byte((len(blob)+2)>>8), byte(len(blob)+2))
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/bitstring"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // variant is a way of putting a vector: with its spill bits as written, or
@@ -60,7 +62,7 @@ func newCheck(v *Vector, op Op, hello Hello) check {
 		c.word = 32
 	}
 	if op != OpMline && op != OpBline && op != OpFormat {
-		c.spills = v.spillsOf(op)
+		c.spills = v.Spills(op)
 	}
 	return c
 }
@@ -94,8 +96,11 @@ func (v *Vector) sameAt32(op Op) bool {
 	default:
 		return false
 	}
-	r := ReadNaively(blob, 32)
-	return r.Reason == v.Want.Reason && (r.Reason != "" || r.Value.Equal(v.Want.Value))
+	s, rejected := naive.Decode(blob, 32)
+	if rejected != nil {
+		return rejected.Reason == v.Want.Reason
+	}
+	return !v.Rejects() && v.Want.Value.Equal(Value{s.Size, s.PCs})
 }
 
 // variants lists the ways to put a check.
@@ -142,15 +147,15 @@ func (c *check) spill(how variant, seed uint64) []byte {
 	for _, at := range c.spills {
 		switch how.kind {
 		case allClear:
-			setBit(data, at, 0)
+			bitstring.SetBit(data, at, 0)
 		case allSet:
-			setBit(data, at, 1)
+			bitstring.SetBit(data, at, 1)
 		case flipped:
 			if at == how.n {
-				setBit(data, at, 1-bitOf(data, at))
+				bitstring.SetBit(data, at, 1-bitstring.Bit(data, at))
 			}
 		case random:
-			setBit(data, at, byte(rng.Uint32()>>31))
+			bitstring.SetBit(data, at, byte(rng.Uint32()>>31))
 		}
 	}
 	return data
@@ -162,7 +167,8 @@ func (c *check) spill(how variant, seed uint64) []byte {
 func (v *Vector) machineSpills(blob []byte) []byte {
 	out := append([]byte{}, blob...)
 	wrap := v.Machine == codec.MachineWrap32 || v.Machine == codec.MachineWrap64
-	for _, p := range ReadNaively(blob, 64).Parts {
+	s, _ := naive.Decode(blob, 64)
+	for _, p := range s.Fields {
 		if !p.HasSpill() {
 			continue
 		}
@@ -170,13 +176,13 @@ func (v *Vector) machineSpills(blob []byte) []byte {
 		if wrap && p.Value>>31&1 == 1 {
 			set = 1
 		}
-		setBit(out, p.Off+p.Width, set)
+		bitstring.SetBit(out, p.Off+p.Width, set)
 	}
 	return out
 }
 
-// expected is the blob to expect of encoding, and whether its spill bits count.
-func (v *Vector) expected() (blob []byte, exact bool) {
+// Expected returns the blob to expect of encoding, and whether its spill bits count.
+func (v *Vector) Expected() (blob []byte, exact bool) {
 	if v.Head.AnySpill {
 		return v.Blob, false
 	}
@@ -191,7 +197,7 @@ func (c *check) judge(a Answer) (right bool, warning string) {
 	case OpEncode:
 		return a.Outcome == OK && c.sameBlob(a.Data), ""
 	case OpFormat:
-		return a.Outcome == OK && string(a.Data) == v.formatted(), ""
+		return a.Outcome == OK && string(a.Data) == v.Formatted(), ""
 	}
 	if a.Outcome != v.Want.Outcome {
 		return false, ""
@@ -205,8 +211,8 @@ func (c *check) judge(a Answer) (right bool, warning string) {
 	return a.Value.Equal(v.Want.Value) && a.Depth == v.Want.Depth, ""
 }
 
-// formatted is the text to expect of format.
-func (v *Vector) formatted() string {
+// Formatted returns the text to expect of format.
+func (v *Vector) Formatted() string {
 	if v.In == nil && v.Line != "" {
 		return v.Line
 	}
@@ -214,14 +220,14 @@ func (v *Vector) formatted() string {
 }
 
 func (c *check) sameBlob(got []byte) bool {
-	want, exact := c.v.expected()
+	want, exact := c.v.Expected()
 	if !exact {
 		if len(got) != len(want) {
 			return false
 		}
 		got, want = append([]byte{}, got...), append([]byte{}, want...)
-		clearBits(got, c.spills)
-		clearBits(want, c.spills)
+		bitstring.Clear(got, c.spills)
+		bitstring.Clear(want, c.spills)
 	}
 	return string(got) == string(want)
 }
@@ -230,14 +236,14 @@ func (c *check) sameBlob(got []byte) bool {
 func (c *check) want() string {
 	switch c.op {
 	case OpEncode:
-		blob, exact := c.v.expected()
+		blob, exact := c.v.Expected()
 		text := Answer{Outcome: OK, Data: blob}.Describe(c.op)
 		if !exact {
 			text += ", spill bits aside"
 		}
 		return text
 	case OpFormat:
-		return Answer{Outcome: OK, Data: []byte(c.v.formatted())}.Describe(c.op)
+		return Answer{Outcome: OK, Data: []byte(c.v.Formatted())}.Describe(c.op)
 	}
 	return c.v.Want.Describe(c.op)
 }

@@ -1,9 +1,6 @@
 package conformance
 
-import (
-	"fmt"
-	"io"
-)
+import "fmt"
 
 // Coverage says which clauses of SPEC.md have vectors.
 type Coverage struct {
@@ -91,34 +88,4 @@ func (c *Coverage) execute(examples []*Vector, fault func(string, ...any)) error
 		}
 	}
 	return nil
-}
-
-// Render writes a table of clauses.
-func (c *Coverage) Render(out io.Writer) error {
-	w := &stickyWriter{w: out}
-	t := NewTable(w, 2)
-	t.Header([]string{"clause", "", "accept", "reject", "in SPEC.md"})
-	must, shown := 0, 0
-	for _, clause := range c.Clauses {
-		kind := ""
-		if clause.NeedsVectors() {
-			kind = "MUST"
-			must++
-			if clause.Accepts+clause.Rejects > 0 {
-				shown++
-			} else {
-				kind = "MUST, no vector"
-			}
-		}
-		row := []string{clause.ID, kind}
-		row = appendCounts(row, clause.Accepts, clause.Rejects, clause.Examples)
-		if err := t.Append(row); err != nil {
-			return err
-		}
-	}
-	if err := t.Render(); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "%d of %d clauses with a MUST have vectors\n", shown, must)
-	return w.err
 }

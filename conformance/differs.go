@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
 // Differs is the one place in which a vector differs from its twin.
@@ -61,8 +63,8 @@ func parseDiffers(text string) (Differs, error) {
 	return d, nil
 }
 
-// material is what the vector puts before a testee: text, else blob.
-func (v *Vector) material() []byte {
+// Input returns what the vector puts before a testee: text, else blob.
+func (v *Vector) Input() []byte {
 	if v.Text != nil {
 		return []byte(*v.Text)
 	}
@@ -83,7 +85,7 @@ func (v *Vector) checkTwin(twin *Vector) error {
 	if d.Kind != "word" && v.Word != twin.Word || d.Kind != "reading" && v.Lenient != twin.Lenient {
 		return fmt.Errorf("twin %s is read otherwise, expected differs: word or reading", twin.ID)
 	}
-	a, b := v.material(), twin.material()
+	a, b := v.Input(), twin.Input()
 	if same := bytes.Equal(a, b); same != (d.Kind == "word" || d.Kind == "reading") {
 		return fmt.Errorf("differs %v: bytes equal to the twin's: %v", d, same)
 	}
@@ -92,7 +94,7 @@ func (v *Vector) checkTwin(twin *Vector) error {
 		return fmt.Errorf("differs %v: %w", d, err)
 	}
 	if !bytes.Equal(repaired, b) {
-		return fmt.Errorf("differs %v: also at bit %d", d, firstDifference(repaired, b))
+		return fmt.Errorf("differs %v: also at bit %d", d, bitstring.FirstDifference(repaired, b))
 	}
 	return nil
 }
@@ -110,11 +112,11 @@ func (d Differs) repair(a, b []byte, blob bool) ([]byte, error) {
 		if to > 8*len(a) || to > 8*len(b) {
 			return nil, beyond
 		}
-		if bitOf(a, from) == bitOf(b, from) && d.Kind == "bit" && d.From == d.To {
+		if bitstring.Bit(a, from) == bitstring.Bit(b, from) && d.Kind == "bit" && d.From == d.To {
 			return nil, fmt.Errorf("the bit is the twin's")
 		}
 		for n := from; n < to; n++ {
-			setBit(a, n, bitOf(b, n))
+			bitstring.SetBit(a, n, bitstring.Bit(b, n))
 		}
 		return a, nil
 	case "insert":
@@ -131,12 +133,12 @@ func (d Differs) repair(a, b []byte, blob bool) ([]byte, error) {
 		if blob && len(a) >= 2 && len(b) >= 2 {
 			a, b = a[:len(a)-2], b[:len(b)-2] // the lengths say what each has
 			if !bytes.HasPrefix(a, b) && !bytes.HasPrefix(b, a) {
-				return nil, fmt.Errorf("neither begins with the other, differing at bit %d", firstDifference(a, b))
+				return nil, fmt.Errorf("neither begins with the other, differing at bit %d", bitstring.FirstDifference(a, b))
 			}
 			return b[:len(b)+2], nil
 		}
 		if !bytes.HasPrefix(a, b) && !bytes.HasPrefix(b, a) {
-			return nil, fmt.Errorf("neither begins with the other, differing at byte %d", firstDifference(a, b)/8)
+			return nil, fmt.Errorf("neither begins with the other, differing at byte %d", bitstring.FirstDifference(a, b)/8)
 		}
 		return b, nil
 	}

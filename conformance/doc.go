@@ -11,5 +11,5 @@
 //
 // Nothing here trusts the codec to test the codec: where fields begin and which
 // bits are spill bits comes from a vector's bits, or from a reader of its own
-// that takes one bit at a time (naive.go).
+// that takes one bit at a time (internal/naive).
 package conformance

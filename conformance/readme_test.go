@@ -44,9 +44,6 @@ func TestReadmeIsComplete(t *testing.T) {
 	for _, m := range codec.Machines() {
 		words = append(words, "`"+m.String()+"`")
 	}
-	for _, f := range Formats() {
-		words = append(words, "`"+f+"`")
-	}
 	for _, kind := range []string{"bit N", "bits N-M", "byte N", "bytes N-M", "insert N", "insert N-M", "delete N", "delete N-M",
 		"tail", "word", "reading"} {
 		if _, err := parseDiffers(strings.NewReplacer("N", "1", "M", "2").Replace(kind)); err != nil {
@@ -83,25 +80,4 @@ func TestReadmeExamples(t *testing.T) {
 	if k, err := ParseKnown("README.md", []byte(known)); err != nil || len(k.entries) != 1 {
 		t.Errorf("known failures: %v in %q", err, known)
 	}
-}
-
-// The failure it shows is one, but for the words of the clause.
-func TestReadmeFailure(t *testing.T) {
-	report := goldenReport(t)
-	text := regexp.MustCompile(`(?m)^    `).ReplaceAllString(readme(t), "")
-	_, shown, _ := strings.Cut(text, "FAIL delta/back-3 ")
-	shown, _, _ = strings.Cut(shown, "  again:")
-	for i, r := range report.Results {
-		if r.ID != "delta/back-3" {
-			continue
-		}
-		lines := strings.Join(explain(&report.Results[i]), "\n")
-		for _, line := range strings.Split(strings.TrimSpace(shown), "\n")[2:] {
-			if !strings.Contains(lines, strings.TrimSuffix(line, " …")) {
-				t.Errorf("README.md shows %q, which is not in\n%s", line, lines)
-			}
-		}
-		return
-	}
-	t.Error("no such failure")
 }

@@ -50,7 +50,7 @@ type Result struct {
 	Warning  string   `json:"warning,omitempty"` // SHOULD, not MUST
 	Link     string   `json:"link,omitempty"`    // of a known failure
 
-	vector *Vector
+	Vector *Vector `json:"-"`
 }
 
 // Count is how often an outcome was seen.
@@ -68,9 +68,9 @@ type Failure struct {
 	Unstable bool   `json:"unstable,omitempty"` // asked again, it answered rightly
 	Again    string `json:"again"`              // the command that repeats it
 
-	data   []byte // of the request, or the blob expected of encoding
-	answer Answer
-	random bool // whether it takes the seed to repeat it
+	Data   []byte `json:"-"` // of the request, or the blob expected of encoding
+	Answer Answer `json:"-"`
+	random bool   // whether it takes the seed to repeat it
 }
 
 // Failed says whether the run shows that the testee falls short.

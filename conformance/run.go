@@ -19,8 +19,8 @@ type Options struct {
 	Again         Repeat
 }
 
-// batch is how many requests are written ahead of their answers.
-const batch = 64
+// Batch is how many requests are written ahead of their answers.
+const Batch = 64
 
 // hangLimit is how often a testee may hang on one vector before it is asked no
 // more of it: each costs a timeout.
@@ -38,7 +38,7 @@ func Run(set *Set, start Starter, o Options) (*Report, error) {
 	r := newRun(set, hello, o)
 
 	testees := []Testee{first}
-	for len(testees) < o.Workers && len(testees)*batch < len(r.order) {
+	for len(testees) < o.Workers && len(testees)*Batch < len(r.order) {
 		t, err := start()
 		if err != nil {
 			return nil, errors.Join(err, closeAll(testees))
@@ -136,13 +136,13 @@ func (r *run) work(t Testee) error {
 	var which []int32
 	var requests []Request
 	for {
-		from := int(r.next.Add(batch)) - batch
+		from := int(r.next.Add(Batch)) - Batch
 		if from >= len(r.order) {
 			return nil
 		}
 		which, requests = which[:0], requests[:0]
 		r.mu.Lock()
-		for _, i := range r.order[from:min(from+batch, len(r.order))] {
+		for _, i := range r.order[from:min(from+Batch, len(r.order))] {
 			if c := r.cases[i]; r.tallies[c.check].hangs < hangLimit {
 				which = append(which, i)
 				requests = append(requests, r.checks[c.check].request(c.how, r.Seed))
@@ -190,7 +190,7 @@ func (r *run) take(which []int32, requests []Request, answers []Answer) {
 		if t.failure == nil || int(i) < t.at {
 			t.at = int(i)
 			t.failure = &Failure{Variant: c.how.String(), Request: requests[n].Describe(), Want: chk.want(),
-				Got: a.Describe(chk.op), data: requests[n].Data, answer: a, random: c.how.kind == random}
+				Got: a.Describe(chk.op), Data: requests[n].Data, Answer: a, random: c.how.kind == random}
 		}
 	}
 }
@@ -202,7 +202,7 @@ func (r *run) results() []Result {
 		t := &r.tallies[i]
 		v := c.v
 		results[i] = Result{ID: v.ID, Op: c.op, File: v.File, Row: v.Row, Clauses: v.Clauses, Status: Skipped,
-			Outcome: Skip, Warning: t.warning, Failure: t.failure, vector: v}
+			Outcome: Skip, Warning: t.warning, Failure: t.failure, Vector: v}
 		for outcome, times := range t.wrong {
 			results[i].Outcomes = append(results[i].Outcomes, Count{outcome, times})
 		}
@@ -226,7 +226,7 @@ func (r *run) results() []Result {
 		res.Cases++
 		switch {
 		case c.wrong > 0:
-			res.Status, res.Outcome = Fail, t.failure.answer.Outcome
+			res.Status, res.Outcome = Fail, t.failure.Answer.Outcome
 			res.Wrong++
 			if t.at == i {
 				t.failure.Unstable = c.right > 0

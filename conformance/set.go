@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +12,8 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt"
+	"github.com/lwsbt/lwsbt/conformance/vectors"
 )
-
-//go:embed vectors/*.btv
-var builtin embed.FS
 
 // BuiltinDir is where the embedded vectors stand in the repository.
 const BuiltinDir = "conformance/vectors"
@@ -103,23 +100,23 @@ func matchGlob(glob, id string) bool {
 	return ok
 }
 
-// Builtin is the vectors by hand and the examples of SPEC.md.
+// Builtin returns the vectors by hand and the examples of SPEC.md.
 func Builtin() (*Set, error) {
 	set := &Set{}
-	names, err := fs.Glob(builtin, "vectors/*.btv")
+	names, err := fs.Glob(vectors.FS, "*.btv")
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		text, err := builtin.ReadFile(name)
+		text, err := vectors.FS.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		vectors, err := Parse(filepath.ToSlash("conformance/"+name), text)
+		parsed, err := Parse(BuiltinDir+"/"+name, text)
 		if err != nil {
 			return nil, err
 		}
-		if err := set.Add(vectors...); err != nil {
+		if err := set.Add(parsed...); err != nil {
 			return nil, err
 		}
 	}

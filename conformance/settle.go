@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+
+	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
 // settle derives the blob from bits and holds the record's keys to each other.
@@ -47,7 +49,7 @@ func (v *Vector) settleSpills() error {
 	if !v.Has(OpEncode) || v.Head.AnySpill || v.Bits != nil && string(v.Blob) == string(v.Bits.Blob()) {
 		return nil
 	}
-	if at := firstDifference(v.Blob, v.machineSpills(v.Blob)); at >= 0 {
+	if at := bitstring.FirstDifference(v.Blob, v.machineSpills(v.Blob)); at >= 0 {
 		return fmt.Errorf("hex has the spill bit %d otherwise than %v, expected it so, or spill: any in the head", at, v.Machine)
 	}
 	return nil
@@ -61,17 +63,11 @@ func (t *BitText) matches(blob []byte) error {
 		return fmt.Errorf("hex has %d bytes, expected %d for the bits", len(blob), len(want))
 	}
 	masked := append([]byte{}, blob...)
-	clearBits(masked, t.Spills)
-	if at := firstDifference(masked, want); at >= 0 {
+	bitstring.Clear(masked, t.Spills)
+	if at := bitstring.FirstDifference(masked, want); at >= 0 {
 		return fmt.Errorf("hex differs from bits at bit %d", at)
 	}
 	return nil
-}
-
-func clearBits(data []byte, at []int) {
-	for _, n := range at {
-		setBit(data, n, 0)
-	}
 }
 
 // settleOp asks for the keys that op needs.

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
+
+	"github.com/lwsbt/lwsbt"
 )
 
 var (
@@ -98,3 +101,12 @@ func ParseSpec(name, text string) (*Spec, error) {
 	}
 	return s, nil
 }
+
+// BuiltinSpec returns this module's SPEC.md, which parses: a test holds it to that.
+var BuiltinSpec = sync.OnceValue(func() *Spec {
+	s, err := ParseSpec(SpecFile, lwsbt.Spec)
+	if err != nil {
+		return &Spec{}
+	}
+	return s
+})

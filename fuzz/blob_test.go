@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/fuzz/naive"
 	"github.com/lwsbt/lwsbt/gen/gentest"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // bothWays returns data as it is, and with a length that fits, which a fuzzer
@@ -212,18 +212,18 @@ func compareDecode(t *testing.T, blob []byte, word int) {
 
 // sameStack says whether both codecs read the same values and marks.
 func sameStack(s *codec.Stack, want *naive.Stack) bool {
-	var wide, hurt uint32
+	var wide, lossy uint32
 	for n := range want.PCs {
 		if want.Wide[n] {
 			wide |= 1 << n
 		}
-		if want.Hurt[n] {
-			hurt |= 1 << n
+		if want.Lossy[n] {
+			lossy |= 1 << n
 		}
 	}
 	m := s.Marks
-	return slices.Equal(s.PCs, want.PCs) && s.Size == want.Size && m.Wide == wide && m.Lossy == hurt &&
-		m.LossySize == want.SizeHurt && (m.Wrap|m.Zero)&^(m.Wide&m.Lossy) == 0
+	return slices.Equal(s.PCs, want.PCs) && s.Size == want.Size && m.Wide == wide && m.Lossy == lossy &&
+		m.LossySize == want.SizeLossy && (m.Wrap|m.Zero)&^(m.Wide&m.Lossy) == 0
 }
 
 // compareFields holds the spill bits' places together.
@@ -238,8 +238,8 @@ func compareFields(t *testing.T, blob []byte, want naive.Stack) {
 			spills = append(spills, f.End()-1)
 		}
 	}
-	if !slices.Equal(spills, want.Spills) {
-		t.Fatalf("%x: spill bits at %d, by the naive codec at %d", blob, spills, want.Spills)
+	if !slices.Equal(spills, want.Spills()) {
+		t.Fatalf("%x: spill bits at %d, by the naive codec at %d", blob, spills, want.Spills())
 	}
 }
 
@@ -248,7 +248,7 @@ func compareSalvage(t *testing.T, data []byte) {
 	var s codec.Stack
 	d, z, _ := codec.Salvage(&s, data)
 	if !sized {
-		want.Size, want.SizeHurt = 0, false
+		want.Size, want.SizeLossy = 0, false
 	}
 	if d != depth || z != sized || !sameStack(&s, &want) {
 		t.Fatalf("%x: salvaged %d %x %+v of %d (size %v), by the naive codec %+v of %d (size %v)",

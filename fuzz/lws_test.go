@@ -14,8 +14,8 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/fuzz/naive"
 	"github.com/lwsbt/lwsbt/gen/gentest"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // lws is the real library behind BTP/1.
@@ -146,7 +146,7 @@ func (l *lws) compareEncode(t testing.TB, s *codec.Stack) {
 	}
 	ours, no := naive.Decode(want, 64)
 	theirs, no2 := naive.Decode(a.Data, 64)
-	if no != nil || no2 != nil || ours.Digest != theirs.Digest || len(a.Data) != len(want) {
+	if no != nil || no2 != nil || ours.Digest() != theirs.Digest() || len(a.Data) != len(want) {
 		t.Fatalf("%v: we write %x, lws %x", in, want, a.Data)
 	}
 }

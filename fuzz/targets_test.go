@@ -52,8 +52,8 @@ func TestTargetsHaveSeeds(t *testing.T) {
 // generators and their libraries.
 func TestTestCodeStaysInTests(t *testing.T) {
 	forTests := []string{
-		"github.com/lwsbt/lwsbt/fuzz/naive", "github.com/lwsbt/lwsbt/corpus", "github.com/lwsbt/lwsbt/gen/gentest",
-		"github.com/lwsbt/lwsbt/cmd/cmdtest",
+		"github.com/lwsbt/lwsbt/corpus", "github.com/lwsbt/lwsbt/gen/gentest",
+		"github.com/lwsbt/lwsbt/internal/cmdtest",
 		"pgregory.net/rapid", "github.com/google/gofuzz",
 	}
 	files := 0

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/fuzz/naive"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // Any line, read in all three ways, as the naive codec reads it; what was

@@ -1,40 +1,25 @@
 package gen
 
-import "github.com/lwsbt/lwsbt/codec"
+import (
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/bitstring"
+)
 
 // bitString is bits to be moved about, a byte each, 0 or 1.
 type bitString []byte
 
 // unpack returns the bits of a blob before its length.
-func unpack(blob []byte) bitString {
-	var b bitString
-	for _, c := range blob[:len(blob)-2] {
-		b = b.append(uint64(c), 8)
-	}
-	return b
-}
+func unpack(blob []byte) bitString { return bitstring.Unpack(blob[:len(blob)-2]) }
 
 // append adds the low width bits of v.
-func (b bitString) append(v uint64, width int) bitString {
-	for i := width - 1; i >= 0; i-- {
-		b = append(b, byte(v>>i&1))
-	}
-	return b
-}
+func (b bitString) append(v uint64, width int) bitString { return bitstring.Append(b, v, width) }
 
 // set overwrites width bits from bit off on.
-func (b bitString) set(off, width int, v uint64) {
-	for i := range width {
-		b[off+i] = byte(v >> (width - 1 - i) & 1)
-	}
-}
+func (b bitString) set(off, width int, v uint64) { bitstring.Put(b, off, width, v) }
 
 // pack pads to a byte and adds the length. (BT-BLOB-1)
 func (b bitString) pack() []byte {
-	blob := make([]byte, (len(b)+7)/8, (len(b)+7)/8+2)
-	for i, bit := range b {
-		blob[i/8] |= bit << (7 - i%8)
-	}
+	blob := bitstring.Pack(b)
 	n := len(blob) + 2
 	return append(blob, byte(n>>8), byte(n))
 }

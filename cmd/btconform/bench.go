@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/conformance/render"
 	"github.com/lwsbt/lwsbt/gen"
 	"github.com/spf13/pflag"
 )
@@ -73,7 +73,7 @@ func bench(s streams, args []string) int {
 			}
 		}
 	}
-	t := conformance.NewTable(s.out, 2)
+	t := render.NewTable(s.out, 2)
 	t.Header([]string{"", "addresses", "frames", "lws ns", "ours ns", "ratio"})
 	for _, what := range []string{"decode", "encode"} {
 		for _, set := range sets {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwsbt/lwsbt"
 	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/conformance/render"
 	"github.com/spf13/pflag"
 )
 
@@ -46,7 +47,7 @@ func coverage(s streams, args []string) int {
 	if err != nil {
 		return s.fail(err)
 	}
-	if err := c.Render(s.out); err != nil {
+	if err := render.Coverage(s.out, c); err != nil {
 		return s.fail(err)
 	}
 	for _, fault := range c.Faults {

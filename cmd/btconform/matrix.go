@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/conformance/interop"
+	"github.com/lwsbt/lwsbt/conformance/render"
 	"github.com/spf13/pflag"
 )
 
@@ -20,11 +22,12 @@ decoders that were recorded before, red where one fails. Exit code 1 if ours
 does, or if a recording is missing or old.
 
 With --record, TESTEE reads everything, and its recording is printed, to be put
-into conformance/matrix/NAME.tsv. PREFIX/btref is built by ref-c/Makefile.
+into conformance/interop/recorded/NAME.tsv. PREFIX/btref is built by
+ref-c/Makefile.
 
 Example:
   btconform matrix --record s390x-gcc12-O2 ./ref-c/vectors \
-    -- qemu-s390x ./btref serve > conformance/matrix/s390x-gcc12-O2.tsv
+    -- qemu-s390x ./btref serve > s390x-gcc12-O2.tsv
 `
 
 func matrix(s streams, args []string) int {
@@ -48,14 +51,14 @@ func matrix(s streams, args []string) int {
 	if err != nil {
 		return s.usage("%v", err)
 	}
-	encoders, err := conformance.MatrixEncoders(set)
+	encoders, err := interop.MatrixEncoders(set)
 	if err != nil {
 		return s.fail(err)
 	}
 	if *record != "" {
-		d, err := conformance.ReadMatrix(*record, encoders, conformance.Process(testee, *timeout))
+		d, err := interop.ReadMatrix(*record, encoders, conformance.Process(testee, *timeout))
 		if err == nil {
-			_, err = s.out.Write(conformance.AppendMatrix(nil, d))
+			_, err = s.out.Write(interop.AppendMatrix(nil, d))
 		}
 		if err != nil {
 			return s.fail(err)
@@ -65,17 +68,17 @@ func matrix(s streams, args []string) int {
 	return showMatrix(s, encoders)
 }
 
-func showMatrix(s streams, encoders []conformance.MatrixEncoder) int {
-	ours, err := conformance.ReadMatrix("ours", encoders, conformance.Codec)
+func showMatrix(s streams, encoders []interop.MatrixEncoder) int {
+	ours, err := interop.ReadMatrix("ours", encoders, conformance.Codec)
 	if err != nil {
 		return s.fail(err)
 	}
-	decoders, err := conformance.RecordedMatrix()
+	decoders, err := interop.RecordedMatrix()
 	if err != nil {
 		return s.fail(err)
 	}
-	decoders = append([]*conformance.MatrixDecoder{ours}, decoders...)
-	gaps, err := conformance.RenderMatrix(s.out, encoders, decoders, wantsColour(s.out))
+	decoders = append([]*interop.MatrixDecoder{ours}, decoders...)
+	gaps, err := render.Matrix(s.out, encoders, decoders, wantsColour(s.out))
 	if err != nil {
 		return s.fail(err)
 	}

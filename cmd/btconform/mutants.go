@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/conformance/mutant"
 	"github.com/spf13/pflag"
 )
 
@@ -32,7 +32,7 @@ func mutants(s streams, args []string) int {
 	if err != nil {
 		return s.usage("%v", err)
 	}
-	killed, err := conformance.KillMutants(set)
+	killed, err := mutant.Kill(set)
 	if err != nil {
 		return s.fail(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/conformance/render"
 	"github.com/spf13/pflag"
 )
 
@@ -30,7 +31,7 @@ func testFlags(o *testOptions) *pflag.FlagSet {
 	f := pflag.NewFlagSet("btconform", pflag.ContinueOnError)
 	f.SortFlags = false
 	f.StringArrayVar(&o.run, "run", nil, "vectors whose ID fits `GLOB` (* is any text)")
-	f.StringVar(&o.format, "format", "table", strings.Join(conformance.Formats(), ", ")+"\n(clauses: what became of each, as a table)")
+	f.StringVar(&o.format, "format", "table", strings.Join(render.Formats(), ", ")+"\n(clauses: what became of each, as a table)")
 	f.StringVar(&o.known, "known", "", "`FILE` of failures to expect: GLOB[:OP] OUTCOME LINK")
 	f.StringVar(&o.style, "exec-style", "btp", "how TESTEE is run: btp, or lws (lws32), the\n"+
 		"stock tool: a process per ~m# line, ~b# back")
@@ -59,8 +60,8 @@ func test(s streams, args []string) int {
 			return s.usage("nothing after --, expected the testee's program")
 		}
 	}
-	if !slices.Contains(conformance.Formats(), o.format) {
-		return s.usage("--format %s, expected one of %s", o.format, strings.Join(conformance.Formats(), ", "))
+	if !slices.Contains(render.Formats(), o.format) {
+		return s.usage("--format %s, expected one of %s", o.format, strings.Join(render.Formats(), ", "))
 	}
 	if o.jobs < 1 {
 		return s.usage("--jobs %d, expected at least 1", o.jobs)
@@ -94,7 +95,7 @@ func test(s streams, args []string) int {
 	if err != nil {
 		return s.fail(err)
 	}
-	if err := conformance.Render(s.out, report, o.format, wantsColour(s.out)); err != nil {
+	if err := render.Report(s.out, report, o.format, wantsColour(s.out)); err != nil {
 		return s.fail(err)
 	}
 	switch {

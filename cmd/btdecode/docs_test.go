@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/cmd/cmdtest"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 var update = flag.Bool("update", false, "write what the documents' commands print into them")

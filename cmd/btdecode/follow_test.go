@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/cmd/cmdtest"
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // Records come out while the log grows, and an interrupt ends it well.

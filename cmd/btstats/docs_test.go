@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/cmd/cmdtest"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // docs/btstats.md prints what btstats prints.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/lwsbt/lwsbt/cmd/cmdtest"
 	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

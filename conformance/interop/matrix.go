@@ -1,4 +1,6 @@
-package conformance
+// Package interop has the encoder × decoder matrix: how the decoder of each build
+// of lws, and ours, reads what each encoder wrote.
+package interop
 
 import (
 	"bytes"
@@ -11,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/conformance"
 	"github.com/lwsbt/lwsbt/gen"
 )
 
@@ -24,12 +27,12 @@ type MatrixEncoder struct {
 // MatrixBlob is one of them.
 type MatrixBlob struct {
 	ID   string
-	In   Value // what was to be encoded
+	In   conformance.Value // what was to be encoded
 	Blob []byte
 }
 
-// hash tells whether a recording was made from the same blobs.
-func (e *MatrixEncoder) hash() string {
+// Hash tells whether a recording was made from the same blobs.
+func (e *MatrixEncoder) Hash() string {
 	h := fnv.New64a()
 	for _, b := range e.Blobs {
 		fmt.Fprintf(h, "%s %x\n", b.In, b.Blob)
@@ -54,7 +57,7 @@ var ownEncoders = []struct {
 // MatrixEncoders are the encoders that set has recordings of, a file each, and
 // our own, all on the stacks of [gen.VectorStacks]. Captures of live stacks are
 // left out: they are other stacks for each build.
-func MatrixEncoders(set *Set) ([]MatrixEncoder, error) {
+func MatrixEncoders(set *conformance.Set) ([]MatrixEncoder, error) {
 	var all []MatrixEncoder
 	for _, v := range set.Vectors {
 		if v.In == nil || v.Blob == nil || v.Head.Platform == "" {
@@ -78,7 +81,7 @@ func MatrixEncoders(set *Set) ([]MatrixEncoder, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", own.name, s.ID, err)
 			}
-			e.Blobs = append(e.Blobs, MatrixBlob{s.ID, Value{s.Stack.Size, s.Stack.PCs}, blob})
+			e.Blobs = append(e.Blobs, MatrixBlob{s.ID, conformance.Value{Size: s.Stack.Size, PCs: s.Stack.PCs}, blob})
 		}
 		all = append(all, e)
 	}
@@ -104,17 +107,17 @@ const maxFailed = 3
 func (c *MatrixCell) Fails() int { return c.Wrong + c.Reject + c.Crash }
 
 // add counts an answer to a blob.
-func (c *MatrixCell) add(b *MatrixBlob, a Answer) {
+func (c *MatrixCell) add(b *MatrixBlob, a conformance.Answer) {
 	switch {
-	case a.Outcome == OK && a.Value.Equal(b.In):
+	case a.Outcome == conformance.OK && a.Value.Equal(b.In):
 		c.Exact++
 		return
-	case a.Outcome == OK && lowEqual(a.Value, b.In):
+	case a.Outcome == conformance.OK && lowEqual(a.Value, b.In):
 		c.Low++
 		return
-	case a.Outcome == OK:
+	case a.Outcome == conformance.OK:
 		c.Wrong++
-	case a.Outcome == Reject:
+	case a.Outcome == conformance.Reject:
 		c.Reject++
 	default:
 		c.Crash++
@@ -126,7 +129,7 @@ func (c *MatrixCell) add(b *MatrixBlob, a Answer) {
 
 // lowEqual says whether the low 31 bits of all values are the same: what every
 // machine keeps. (BT-LOSS-1)
-func lowEqual(a, b Value) bool {
+func lowEqual(a, b conformance.Value) bool {
 	low := func(x, y uint64) bool { return (x^y)&(1<<31-1) == 0 }
 	return low(a.Size, b.Size) && slices.EqualFunc(a.PCs, b.PCs, low)
 }
@@ -138,8 +141,19 @@ type MatrixDecoder struct {
 	Cells []MatrixCell
 }
 
+// Cell finds how the decoder read an encoder's blobs; stale says that it was
+// recorded from other ones. It is nil if there is no recording.
+func (d *MatrixDecoder) Cell(e *MatrixEncoder) (c *MatrixCell, stale bool) {
+	for i := range d.Cells {
+		if d.Cells[i].Encoder == e.Name {
+			return &d.Cells[i], d.Cells[i].Hash != e.Hash()
+		}
+	}
+	return nil, false
+}
+
 // ReadMatrix has a testee read what all encoders wrote.
-func ReadMatrix(name string, encoders []MatrixEncoder, start Starter) (*MatrixDecoder, error) {
+func ReadMatrix(name string, encoders []MatrixEncoder, start conformance.Starter) (*MatrixDecoder, error) {
 	t, err := start()
 	if err != nil {
 		return nil, err
@@ -153,13 +167,13 @@ func ReadMatrix(name string, encoders []MatrixEncoder, start Starter) (*MatrixDe
 	}
 	for i := range encoders {
 		e := &encoders[i]
-		requests := make([]Request, len(e.Blobs))
+		requests := make([]conformance.Request, len(e.Blobs))
 		for n := range e.Blobs {
-			requests[n] = Request{Op: OpDecode, Data: e.Blobs[n].Blob, Word: word}
+			requests[n] = conformance.Request{Op: conformance.OpDecode, Data: e.Blobs[n].Blob, Word: word}
 		}
-		cell := MatrixCell{Encoder: e.Name, Hash: e.hash()}
-		for from := 0; from < len(requests); from += batch {
-			answers, err := t.Ask(requests[from:min(from+batch, len(requests))])
+		cell := MatrixCell{Encoder: e.Name, Hash: e.Hash()}
+		for from := 0; from < len(requests); from += conformance.Batch {
+			answers, err := t.Ask(requests[from:min(from+conformance.Batch, len(requests))])
 			if err != nil {
 				return nil, err
 			}
@@ -172,22 +186,22 @@ func ReadMatrix(name string, encoders []MatrixEncoder, start Starter) (*MatrixDe
 	return d, t.Close()
 }
 
-//go:embed matrix/*.tsv
+//go:embed recorded/*.tsv
 var recordedMatrix embed.FS
 
 // RecordedMatrix are the decoders that were recorded.
 func RecordedMatrix() ([]*MatrixDecoder, error) {
-	files, err := recordedMatrix.ReadDir("matrix")
+	files, err := recordedMatrix.ReadDir("recorded")
 	if err != nil {
 		return nil, err
 	}
 	var all []*MatrixDecoder
 	for _, f := range files {
-		text, err := recordedMatrix.ReadFile("matrix/" + f.Name())
+		text, err := recordedMatrix.ReadFile("recorded/" + f.Name())
 		if err != nil {
 			return nil, err
 		}
-		d, err := parseMatrix("conformance/matrix/"+f.Name(), text)
+		d, err := parseMatrix("conformance/interop/recorded/"+f.Name(), text)
 		if err != nil {
 			return nil, err
 		}
@@ -213,22 +227,22 @@ func parseMatrix(file string, text []byte) (*MatrixDecoder, error) {
 	lines := bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
 	head := strings.Split(string(lines[0]), "\t")
 	if len(head) != 3 || head[0] != "decoder" {
-		return nil, &ParseError{file, 1, "expected decoder, a name, and what it is, with tabs between"}
+		return nil, &conformance.ParseError{File: file, Row: 1, Msg: "expected decoder, a name, and what it is, with tabs between"}
 	}
 	if len(lines) < 2 || string(lines[1]) != matrixHead {
-		return nil, &ParseError{file, 2, fmt.Sprintf("expected %q", matrixHead)}
+		return nil, &conformance.ParseError{File: file, Row: 2, Msg: fmt.Sprintf("expected %q", matrixHead)}
 	}
 	d := &MatrixDecoder{Name: head[1], About: head[2]}
 	for i, line := range lines[2:] {
 		words := strings.Split(string(line), "\t")
 		if len(words) != 8 {
-			return nil, &ParseError{file, i + 3, fmt.Sprintf("%d columns, expected 8", len(words))}
+			return nil, &conformance.ParseError{File: file, Row: i + 3, Msg: fmt.Sprintf("%d columns, expected 8", len(words))}
 		}
 		c := MatrixCell{Encoder: words[0], Hash: words[1], Failed: strings.Fields(words[7])}
 		for n, field := range []*int{&c.Exact, &c.Low, &c.Wrong, &c.Reject, &c.Crash} {
 			var err error
 			if *field, err = strconv.Atoi(words[n+2]); err != nil {
-				return nil, &ParseError{file, i + 3, fmt.Sprintf("column %d is %q, expected a number", n+3, words[n+2])}
+				return nil, &conformance.ParseError{File: file, Row: i + 3, Msg: fmt.Sprintf("column %d is %q, expected a number", n+3, words[n+2])}
 			}
 		}
 		d.Cells = append(d.Cells, c)

@@ -3,6 +3,8 @@ package naive
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
 // encoder appends fields to bits.
@@ -34,7 +36,7 @@ func Encode(pcs []uint64, size uint64, machine, search string) []byte {
 		e.value(d)
 	}
 	e.value(size)
-	blob := Bytes(e.bits)
+	blob := bitstring.Parse(e.bits)
 	length := len(blob) + 2
 	return append(blob, byte(length/256), byte(length%256))
 }
@@ -45,7 +47,7 @@ func FieldBits(pcs []uint64, size uint64, machine, search string) int {
 	if rejected != nil {
 		panic(rejected)
 	}
-	return s.End
+	return s.FieldBits()
 }
 
 // field writes a field that no machine makes anything special of.

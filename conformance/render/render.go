@@ -1,4 +1,7 @@
-package conformance
+// Package render writes what package conformance and those below it found: for
+// people, as tables and failures with their bits; for machines, as JSON, JUnit and
+// TAP.
+package render
 
 import (
 	"encoding/json"
@@ -8,16 +11,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lwsbt/lwsbt/conformance"
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// Formats are the names that Render takes.
+// Formats returns the names that Report takes.
 func Formats() []string { return []string{"table", "clauses", "json", "junit", "tap"} }
 
-// Render writes a report in one of the Formats. colour is for tables on a
+// Report writes a report in one of the Formats. colour is for tables on a
 // terminal.
-func Render(w io.Writer, r *Report, format string, colour bool) error {
+func Report(w io.Writer, r *conformance.Report, format string, colour bool) error {
 	switch format {
 	case "table":
 		return renderTable(w, r, colour)
@@ -65,14 +69,14 @@ func (s *stickyWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func renderTable(out io.Writer, r *Report, colour bool) error {
+func renderTable(out io.Writer, r *conformance.Report, colour bool) error {
 	w := &stickyWriter{w: out}
 	for i := range r.Results {
 		res := &r.Results[i]
-		if res.Status != Fail {
+		if res.Status != conformance.Fail {
 			continue
 		}
-		lines := explain(res)
+		lines := Explain(res)
 		fmt.Fprintf(w, "%s %s\n", paint("FAIL", red, colour), strings.Join(lines, "\n"))
 		fmt.Fprintln(w)
 	}
@@ -84,7 +88,7 @@ func renderTable(out io.Writer, r *Report, colour bool) error {
 	for _, s := range r.Stale {
 		fmt.Fprintf(w, "%s %s\n", paint("STALE", red, colour), s)
 	}
-	if err := r.groups(w); err != nil {
+	if err := groups(w, r); err != nil {
 		return err
 	}
 	c := r.Counts
@@ -114,10 +118,10 @@ func renderTable(out io.Writer, r *Report, colour bool) error {
 }
 
 // groups is a table of statuses by group and operation.
-func (r *Report) groups(w *stickyWriter) error {
+func groups(w *stickyWriter, r *conformance.Report) error {
 	type key struct {
 		group string
-		op    Op
+		op    conformance.Op
 	}
 	var order []key
 	counts := map[key]*[5]int{}
@@ -129,13 +133,13 @@ func (r *Report) groups(w *stickyWriter) error {
 			order = append(order, k)
 		}
 		switch res.Status {
-		case Pass:
+		case conformance.Pass:
 			counts[k][0]++
-		case Fail:
+		case conformance.Fail:
 			counts[k][1]++
-		case Known:
+		case conformance.Known:
 			counts[k][2]++
-		case Skipped:
+		case conformance.Skipped:
 			counts[k][3]++
 		}
 		if res.Warning != "" {
@@ -188,7 +192,7 @@ func NewTable(w io.Writer, text int) *tablewriter.Table {
 	)
 }
 
-func renderTAP(out io.Writer, r *Report) error {
+func renderTAP(out io.Writer, r *conformance.Report) error {
 	w := &stickyWriter{w: out}
 	fmt.Fprintf(w, "TAP version 14\n1..%d\n", len(r.Results)+len(r.Stale))
 	fmt.Fprintf(w, "# %s %s, seed %d\n", r.Name, r.Version, r.Seed)
@@ -196,15 +200,15 @@ func renderTAP(out io.Writer, r *Report) error {
 		res := &r.Results[i]
 		name := fmt.Sprintf("%d - %s %s", i+1, res.ID, res.Op)
 		switch res.Status {
-		case Pass:
+		case conformance.Pass:
 			fmt.Fprintf(w, "ok %s\n", name)
-		case Skipped:
+		case conformance.Skipped:
 			fmt.Fprintf(w, "ok %s # SKIP the testee does not do such\n", name)
-		case Known:
+		case conformance.Known:
 			fmt.Fprintf(w, "not ok %s # TODO %s\n", name, res.Link)
-		case Fail:
+		case conformance.Fail:
 			fmt.Fprintf(w, "not ok %s\n  ---\n  message: |\n", name)
-			for _, line := range explain(res) {
+			for _, line := range Explain(res) {
 				fmt.Fprintf(w, "    %s\n", line)
 			}
 			fmt.Fprintln(w, "  ...")
@@ -254,7 +258,7 @@ type junitMessage struct {
 	Message string `xml:"message,attr"`
 }
 
-func renderJUnit(out io.Writer, r *Report) error {
+func renderJUnit(out io.Writer, r *conformance.Report) error {
 	w := &stickyWriter{w: out}
 	all := junitSuites{}
 	where := map[string]int{}
@@ -280,18 +284,18 @@ func renderJUnit(out io.Writer, r *Report) error {
 	}
 	for i := range r.Results {
 		res := &r.Results[i]
-		c := junitCase{Class: "btconform." + res.vector.Group(), Name: res.ID + " " + string(res.Op), File: res.File,
+		c := junitCase{Class: "btconform." + res.Vector.Group(), Name: res.ID + " " + string(res.Op), File: res.File,
 			Line: res.Row, Out: res.Warning}
 		switch res.Status {
-		case Fail:
+		case conformance.Fail:
 			c.Failure = &junitText{"want " + res.Failure.Want + ", got " + res.Failure.Got,
-				strings.Join(explain(res), "\n")}
-		case Known:
+				strings.Join(Explain(res), "\n")}
+		case conformance.Known:
 			c.Skipped = &junitMessage{"known failure: " + res.Link}
-		case Skipped:
+		case conformance.Skipped:
 			c.Skipped = &junitMessage{"the testee does not do such"}
 		}
-		add(res.vector.Group(), c)
+		add(res.Vector.Group(), c)
 	}
 	for _, s := range r.Stale {
 		add("known failures", junitCase{Class: "btconform.known", Name: s, Failure: &junitText{Message: s}})

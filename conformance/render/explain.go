@@ -1,20 +1,22 @@
-package conformance
+package render
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
 
-	"github.com/lwsbt/lwsbt"
+	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/internal/bitstring"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // Width is how many columns output for people takes at most.
 const Width = 80
 
-// explain says all about a failure: the clauses' words, what was wanted and what
+// Explain returns all about a failure: the clauses' words, what was wanted and what
 // came, the bits by field with a caret at the first difference, and the command
 // that repeats it. Lines are without line ends.
-func explain(r *Result) []string {
+func Explain(r *conformance.Result) []string {
 	f := r.Failure
 	head := fmt.Sprintf("%s %s, %s:%d", r.ID, r.Op, r.File, r.Row)
 	lines := []string{head, "  " + f.Variant}
@@ -29,21 +31,13 @@ func explain(r *Result) []string {
 	}
 	lines = append(lines, indent("want  ", f.Want)...)
 	lines = append(lines, indent("got   ", f.Got)...)
-	lines = append(lines, f.picture(r)...)
+	lines = append(lines, picture(f, r)...)
 	return append(lines, "  again: "+f.Again)
 }
 
-var theSpec = func() *Spec {
-	s, err := ParseSpec(SpecFile, lwsbt.Spec)
-	if err != nil {
-		return &Spec{}
-	}
-	return s
-}()
-
 // quoteClause is a clause and its words, as SPEC.md has them.
 func quoteClause(id string) []string {
-	c := theSpec.Clause(id)
+	c := conformance.BuiltinSpec().Clause(id)
 	if c == nil {
 		return []string{"  " + id + " is not in SPEC.md"}
 	}
@@ -77,49 +71,69 @@ func wrap(text string, width int) []string {
 	return append(lines, text)
 }
 
+// reading is a blob's fields as the naive codec finds them, and where it fails.
+type reading struct {
+	naive.Stack
+	Reason string // "" if accepted
+	At     int    // rejected: bit that the offending field begins at
+}
+
+func decode(blob []byte, word int) reading { return readingOf(naive.Decode(blob, word)) }
+
+// cut is the reading of a blob cut at its end.
+func cut(data []byte) reading { return readingOf(naive.Cut(data)) }
+
+func readingOf(s naive.Stack, rejected *naive.Rejection) reading {
+	r := reading{Stack: s}
+	if rejected != nil {
+		r.Reason, r.At = rejected.Reason, rejected.Bit
+	}
+	return r
+}
+
 // picture draws what was asked, or for encoding what was to come.
-func (f *Failure) picture(r *Result) []string {
-	v := r.vector
+func picture(f *conformance.Failure, r *conformance.Result) []string {
+	v := r.Vector
 	switch r.Op {
-	case OpFormat:
-		return pictureText(v.formatted(), firstDifference([]byte(v.formatted()), f.answer.Data)/8)
-	case OpMline, OpBline:
-		return pictureText(*v.Text, f.textPlace(v))
-	case OpEncode:
-		want, _ := v.expected()
+	case conformance.OpFormat:
+		return pictureText(v.Formatted(), bitstring.FirstDifference([]byte(v.Formatted()), f.Answer.Data)/8)
+	case conformance.OpMline, conformance.OpBline:
+		return pictureText(*v.Text, textPlace(f, v))
+	case conformance.OpEncode:
+		want, _ := v.Expected()
 		at := -1
-		if f.answer.Outcome == OK {
-			mask := append([]byte{}, f.answer.Data...)
+		if f.Answer.Outcome == conformance.OK {
+			mask := append([]byte{}, f.Answer.Data...)
 			if v.Head.AnySpill && len(mask) == len(want) {
-				for _, n := range v.spillsOf(OpEncode) {
-					setBit(mask, n, bitOf(want, n))
+				for _, n := range v.Spills(conformance.OpEncode) {
+					bitstring.SetBit(mask, n, bitstring.Bit(want, n))
 				}
 			}
-			at = firstDifference(want, mask)
+			at = bitstring.FirstDifference(want, mask)
 		}
-		return pictureBits(want, f.answer.Data, ReadNaively(want, 64), at)
-	case OpSalvage:
-		reading := readCut(f.data)
-		return pictureBits(f.data, nil, reading, f.place(reading, v))
-	case OpEnd:
-		if n := len(f.data); n >= 2 {
-			if length := 256*int(f.data[n-2]) + int(f.data[n-1]); length >= 2 && length <= n {
-				blob := f.data[n-length:]
-				reading := ReadNaively(blob, v.Word)
-				return pictureBits(blob, nil, reading, f.place(reading, v))
+		return pictureBits(want, f.Answer.Data, decode(want, 64), at)
+	case conformance.OpSalvage:
+		reading := cut(f.Data)
+		return pictureBits(f.Data, nil, reading, place(f, reading, v))
+	case conformance.OpEnd:
+		if n := len(f.Data); n >= 2 {
+			if length := 256*int(f.Data[n-2]) + int(f.Data[n-1]); length >= 2 && length <= n {
+				blob := f.Data[n-length:]
+				reading := decode(blob, v.Word)
+				return pictureBits(blob, nil, reading, place(f, reading, v))
 			}
 		}
 	}
-	reading := ReadNaively(f.data, v.Word)
-	return pictureBits(f.data, nil, reading, f.place(reading, v))
+	reading := decode(f.Data, v.Word)
+	return pictureBits(f.Data, nil, reading, place(f, reading, v))
 }
 
 // textPlace is the first byte of a text at which it differs from its twin's, or
 // at which the testee said it was wrong; -1 if neither is known.
-func (f *Failure) textPlace(v *Vector) int {
+func textPlace(f *conformance.Failure, v *conformance.Vector) int {
 	switch {
-	case f.answer.Outcome == Reject && f.answer.Bit >= 0:
-		return f.answer.Bit / 8
+	case f.Answer.Outcome == conformance.Reject && f.Answer.Bit >= 0:
+		return f.Answer.Bit / 8
 	case v.Differs.Kind == "byte" || v.Differs.Kind == "insert" || v.Differs.Kind == "delete":
 		return v.Differs.From
 	}
@@ -128,14 +142,14 @@ func (f *Failure) textPlace(v *Vector) int {
 
 // place is the bit at which the answer to a blob goes wrong, -1 if unknown: the
 // first field whose value is another, or the fault that only one side sees.
-func (f *Failure) place(r Reading, v *Vector) int {
-	a := f.answer
+func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
+	a := f.Answer
 	switch {
-	case v.Want.Outcome == Reject:
+	case v.Want.Outcome == conformance.Reject:
 		return r.At
-	case a.Outcome == Reject && a.Bit >= 0:
+	case a.Outcome == conformance.Reject && a.Bit >= 0:
 		return a.Bit
-	case a.Outcome != OK:
+	case a.Outcome != conformance.OK:
 		return -1
 	}
 	want, got := v.Want.Value, a.Value
@@ -146,7 +160,7 @@ func (f *Failure) place(r Reading, v *Vector) int {
 			break
 		}
 	}
-	for _, p := range r.Parts {
+	for _, p := range r.Fields {
 		switch {
 		case len(want.PCs) != len(got.PCs) && p.Name == "depth", v.Want.Depth != a.Depth && p.Name == "depth":
 			return p.Off
@@ -212,12 +226,12 @@ func wrapWithCaret(margin, text, below string, column int) []string {
 type bitRow struct {
 	label    string
 	off, end int // bits
-	parts    []Part
+	parts    []naive.Field
 }
 
 // pictureBits draws the fields around bit at, or all of them if it is negative;
 // got is another blob to draw under blob.
-func pictureBits(blob, got []byte, r Reading, at int) []string {
+func pictureBits(blob, got []byte, r reading, at int) []string {
 	rows := bitRows(blob, r)
 	if len(rows) == 0 {
 		return nil
@@ -270,24 +284,24 @@ func (row bitRow) draw(data []byte, at int) (text string, column int) {
 			case n >= 8*len(data):
 				b.WriteByte('-')
 			case p.HasSpill() && n == p.Off+p.Width:
-				b.WriteByte(".:"[bitOf(data, n)])
+				b.WriteByte(".:"[bitstring.Bit(data, n)])
 			default:
-				b.WriteByte('0' + bitOf(data, n))
+				b.WriteByte('0' + bitstring.Bit(data, n))
 			}
 		}
 	}
 	return b.String(), column
 }
 
-func bitRows(blob []byte, r Reading) []bitRow {
+func bitRows(blob []byte, r reading) []bitRow {
 	var rows []bitRow
-	for i := 0; i < len(r.Parts); {
-		first := r.Parts[i]
+	for i := 0; i < len(r.Fields); {
+		first := r.Fields[i]
 		n := i + 1
-		for n < len(r.Parts) && r.Parts[n].Frame == first.Frame && (first.Frame >= 0 || r.Parts[n].Name == "size") {
+		for n < len(r.Fields) && r.Fields[n].Frame == first.Frame && (first.Frame >= 0 || r.Fields[n].Name == "size") {
 			n++
 		}
-		parts := r.Parts[i:n]
+		parts := r.Fields[i:n]
 		rows = append(rows, bitRow{label: rowLabel(parts), off: first.Off, end: parts[len(parts)-1].End(), parts: parts})
 		i = n
 	}
@@ -296,18 +310,18 @@ func bitRows(blob []byte, r Reading) []bitRow {
 		next = rows[len(rows)-1].end
 	}
 	if rest := 8*len(blob) - next; r.Reason != "" && rest > 0 {
-		p := Part{Name: "user", Frame: -1, Off: next, Width: min(rest, 2*(Width-12))}
+		p := naive.Field{Name: "user", Frame: -1, Off: next, Width: min(rest, 2*(Width-12))}
 		label := "the rest: " + r.Reason
 		if r.At < next {
 			label = "the rest"
 		}
-		rows = append(rows, bitRow{label: label, off: next, end: next + p.Width, parts: []Part{p}})
+		rows = append(rows, bitRow{label: label, off: next, end: next + p.Width, parts: []naive.Field{p}})
 	}
 	return rows
 }
 
 // rowLabel says what a row's fields mean.
-func rowLabel(parts []Part) string {
+func rowLabel(parts []naive.Field) string {
 	last := parts[len(parts)-1]
 	at := map[string]uint64{}
 	for _, p := range parts {

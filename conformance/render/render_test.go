@@ -1,4 +1,4 @@
-package conformance
+package render
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -23,68 +25,82 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // gets wrong in a way of its own.
 type faulty struct{ t *testing.T }
 
-func (faulty) Hello() Hello {
-	return Hello{Name: "faulty", Version: "1", Ops: []Op{OpDecode, OpEncode, OpMline, OpBline, OpFormat, OpSalvage, OpEnd},
+func (faulty) Hello() conformance.Hello {
+	return conformance.Hello{Name: "faulty", Version: "1", Ops: []conformance.Op{conformance.OpDecode, conformance.OpEncode, conformance.OpMline, conformance.OpBline, conformance.OpFormat, conformance.OpSalvage, conformance.OpEnd},
 		Machines: []codec.Machine{codec.MachineWrap64, codec.MachineExact64}}
 }
 
 func (faulty) Close() error { return nil }
 
-func (f faulty) Ask(requests []Request) ([]Answer, error) {
+func (f faulty) Ask(requests []conformance.Request) ([]conformance.Answer, error) {
 	set := builtinSet(f.t)
-	is := func(r Request, id string) bool {
+	is := func(r conformance.Request, id string) bool {
 		v := set.Find(id)
 		if v == nil {
 			f.t.Fatalf("no vector %s", id)
 		}
-		if r.Op == OpEncode || r.Op == OpFormat {
+		if r.Op == conformance.OpEncode || r.Op == conformance.OpFormat {
 			return v.In != nil && r.In != nil && r.In.Equal(*v.In) && r.Machine == v.Machine
 		}
-		return bytes.Equal(r.Data, v.material())
+		return bytes.Equal(r.Data, v.Input())
 	}
-	var answers []Answer
-	for _, r := range requests {
-		a := askCodec(&r)
+	codec, _ := conformance.Codec()
+	right, err := codec.Ask(requests)
+	if err != nil {
+		return nil, err
+	}
+	var answers []conformance.Answer
+	for n, r := range requests {
+		a := right[n]
 		switch {
-		case r.Op == OpDecode && is(r, "delta/back-3"):
+		case r.Op == conformance.OpDecode && is(r, "delta/back-3"):
 			a.Value.PCs = append([]uint64{}, a.Value.PCs...)
 			a.Value.PCs[8] = 0x45
-		case r.Op == OpDecode && is(r, "delta/first"):
-			a = Answer{Outcome: OK, Value: Value{1, []uint64{2}}}
-		case r.Op == OpDecode && is(r, "delta/wraps-up-64"):
-			a = Answer{Outcome: Crash, Signal: "SIGSEGV", Bit: -1, Text: "stack smashed"}
-		case r.Op == OpDecode && is(r, "delta/wraps-down-64"):
-			a = Answer{Outcome: Hang, Bit: -1, Text: "no answer in 2s"}
-		case r.Op == OpDecode && is(r, "blob/one-byte"):
+		case r.Op == conformance.OpDecode && is(r, "delta/first"):
+			a = conformance.Answer{Outcome: conformance.OK, Value: conformance.Value{Size: 1, PCs: []uint64{2}}}
+		case r.Op == conformance.OpDecode && is(r, "delta/wraps-up-64"):
+			a = conformance.Answer{Outcome: conformance.Crash, Signal: "SIGSEGV", Bit: -1, Text: "stack smashed"}
+		case r.Op == conformance.OpDecode && is(r, "delta/wraps-down-64"):
+			a = conformance.Answer{Outcome: conformance.Hang, Bit: -1, Text: "no answer in 2s"}
+		case r.Op == conformance.OpDecode && is(r, "blob/one-byte"):
 			a.Reason = "length"
-		case r.Op == OpDecode && is(r, "depth/02"):
-			a = Answer{Outcome: Protocol, Bit: -1, Text: `"ok": id "", expected 9`}
-		case r.Op == OpEncode && is(r, "machine/wrap64-bit-31"):
+		case r.Op == conformance.OpDecode && is(r, "depth/02"):
+			a = conformance.Answer{Outcome: conformance.Protocol, Bit: -1, Text: `"ok": id "", expected 9`}
+		case r.Op == conformance.OpEncode && is(r, "machine/wrap64-bit-31"):
 			a.Data = bytes.Clone(a.Data)
-			setBit(a.Data, 47, 0) // the spill bit of the first literal
-		case r.Op == OpMline && is(r, "text/strict-blank"):
-			a = Answer{Outcome: OK, Value: set.Find("text/line").Want.Value}
-		case r.Op == OpFormat && is(r, "decoded/one-frame"):
+			bitstring.SetBit(a.Data, 47, 0) // the spill bit of the first literal
+		case r.Op == conformance.OpMline && is(r, "text/strict-blank"):
+			a = conformance.Answer{Outcome: conformance.OK, Value: set.Find("text/line").Want.Value}
+		case r.Op == conformance.OpFormat && is(r, "decoded/one-frame"):
 			a.Data = append(bytes.Clone(a.Data), ' ')
-		case r.Op == OpSalvage:
-			a = Answer{Outcome: Skip, Text: "unsupported", Bit: -1}
+		case r.Op == conformance.OpSalvage:
+			a = conformance.Answer{Outcome: conformance.Skip, Text: "unsupported", Bit: -1}
 		}
 		answers = append(answers, a)
 	}
 	return answers, nil
 }
 
-func goldenReport(t *testing.T) *Report {
+func builtinSet(t *testing.T) *conformance.Set {
+	t.Helper()
+	set, err := conformance.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func goldenReport(t *testing.T) *conformance.Report {
 	t.Helper()
 	set := builtinSet(t).Select("delta/back-3", "delta/first", "delta/wraps-*-64", "blob/one-byte", "depth/01",
 		"depth/02", "machine/wrap64-bit-31", "machine/zero64-bit-31", "text/strict-blank", "decoded/one-frame",
 		"salvage/readme-12-bytes", "end/exact")
-	known, err := ParseKnown("known.txt", []byte("delta/wraps-up* crash https://example.org/1\nend/* reject https://example.org/2\n"))
+	known, err := conformance.ParseKnown("known.txt", []byte("delta/wraps-up* crash https://example.org/1\nend/* reject https://example.org/2\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := Run(set, func() (Testee, error) { return faulty{t}, nil }, Options{Seed: 42, Known: known,
-		Again: Repeat{Flags: []string{"--strict-reasons"}, Vectors: []string{"./my vectors"}, Testee: []string{"./decoder", "--fast"}}})
+	report, err := conformance.Run(set, func() (conformance.Testee, error) { return faulty{t}, nil }, conformance.Options{Seed: 42, Known: known,
+		Again: conformance.Repeat{Flags: []string{"--strict-reasons"}, Vectors: []string{"./my vectors"}, Testee: []string{"./decoder", "--fast"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +109,7 @@ func goldenReport(t *testing.T) *Report {
 
 // What a run looks like, in each format: failures with their bits, caret,
 // clause and command; warnings, known failures, stale entries, skips.
-func TestRenderGolden(t *testing.T) {
+func TestGolden(t *testing.T) {
 	report := goldenReport(t)
 	if report.Counts.Fail < 7 || report.Counts.Known != 1 || report.Counts.Skip < 2 || report.Counts.Warnings != 1 || len(report.Stale) != 1 {
 		t.Fatalf("counts %+v, stale %v", report.Counts, report.Stale)
@@ -101,7 +117,7 @@ func TestRenderGolden(t *testing.T) {
 	for _, format := range Formats() {
 		t.Run(format, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := Render(&out, report, format, false); err != nil {
+			if err := Report(&out, report, format, false); err != nil {
 				t.Fatal(err)
 			}
 			got := withoutClauseWords(t, out.String(), format)
@@ -127,7 +143,7 @@ func TestRenderGolden(t *testing.T) {
 func withoutClauseWords(t *testing.T, out, format string) string {
 	t.Helper()
 	found := 0
-	for _, c := range theSpec.Clauses {
+	for _, c := range conformance.BuiltinSpec().Clauses {
 		words := strings.Join(quoteClause(c.ID), "\n")
 		if format == "tap" {
 			words = strings.ReplaceAll(words, "\n", "\n    ")
@@ -144,7 +160,7 @@ func withoutClauseWords(t *testing.T, out, format string) string {
 // Output for people fits the width; only the command to copy may be longer.
 func TestRenderWidth(t *testing.T) {
 	var out bytes.Buffer
-	if err := Render(&out, goldenReport(t), "table", false); err != nil {
+	if err := Report(&out, goldenReport(t), "table", false); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
@@ -162,7 +178,7 @@ func TestRenderWidth(t *testing.T) {
 func TestCarets(t *testing.T) {
 	var out bytes.Buffer
 	report := goldenReport(t)
-	if err := Render(&out, report, "table", false); err != nil {
+	if err := Report(&out, report, "table", false); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
@@ -202,21 +218,21 @@ func TestCarets(t *testing.T) {
 func TestFormatsAreWellFormed(t *testing.T) {
 	report := goldenReport(t)
 	var out bytes.Buffer
-	if err := Render(&out, report, "json", false); err != nil {
+	if err := Report(&out, report, "json", false); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
-		Counts  Counts
+		Counts  conformance.Counts
 		Results []struct {
 			ID, Status, Outcome string
-			Failure             *Failure
+			Failure             *conformance.Failure
 		}
 	}
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Counts != report.Counts || len(got.Results) != len(report.Results) {
 		t.Errorf("JSON: %v, %+v", err, got.Counts)
 	}
 	out.Reset()
-	if err := Render(&out, report, "junit", false); err != nil {
+	if err := Report(&out, report, "junit", false); err != nil {
 		t.Fatal(err)
 	}
 	var suites junitSuites
@@ -225,7 +241,7 @@ func TestFormatsAreWellFormed(t *testing.T) {
 		t.Errorf("JUnit: %v, %d tests, %d failures", err, suites.Tests, suites.Failures)
 	}
 	out.Reset()
-	if err := Render(&out, report, "tap", false); err != nil {
+	if err := Report(&out, report, "tap", false); err != nil {
 		t.Fatal(err)
 	}
 	lines := regexp.MustCompile(`(?m)^(not )?ok (\d+) - `).FindAllStringSubmatch(out.String(), -1)
@@ -233,7 +249,7 @@ func TestFormatsAreWellFormed(t *testing.T) {
 	if plan == nil || len(lines) != len(report.Results)+len(report.Stale) || lines[len(lines)-1][2] != plan[1] {
 		t.Errorf("TAP: plan %v, %d lines", plan, len(lines))
 	}
-	if err := Render(io.Discard, report, "yaml", false); err == nil || !strings.Contains(err.Error(), "expected table, clauses, json, junit, tap") {
+	if err := Report(io.Discard, report, "yaml", false); err == nil || !strings.Contains(err.Error(), "expected table, clauses, json, junit, tap") {
 		t.Errorf("format yaml: %v", err)
 	}
 }
@@ -244,81 +260,8 @@ func TestRenderToClosedPipe(t *testing.T) {
 	for _, format := range Formats() {
 		r, w := io.Pipe()
 		r.Close()
-		if err := Render(w, report, format, false); !errors.Is(err, io.ErrClosedPipe) {
+		if err := Report(w, report, format, false); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("%s: %v, want a closed pipe", format, err)
 		}
-	}
-}
-
-// The same seed asks the same, another one in another order.
-func TestSeeds(t *testing.T) {
-	asked := func(seed uint64) string {
-		var log bytes.Buffer
-		set := builtinSet(t).Select("delta/back-*")
-		if _, err := Run(set, func() (Testee, error) { return &logged{log: &log}, nil }, Options{Seed: seed}); err != nil {
-			t.Fatal(err)
-		}
-		return log.String()
-	}
-	one := asked(1)
-	if one != asked(1) {
-		t.Error("seed 1 asks otherwise the second time")
-	}
-	if one == asked(2) {
-		t.Error("seed 2 asks what seed 1 asks, in the same order")
-	}
-	times := map[string]int{}
-	for _, line := range strings.Split(strings.TrimSpace(one), "\n") {
-		times[line]++
-	}
-	for line, n := range times {
-		if n < 2 {
-			t.Errorf("%s: asked %d times, want each case twice", line, n)
-		}
-	}
-}
-
-type logged struct {
-	codecTestee
-	log *bytes.Buffer
-}
-
-func (l *logged) Ask(requests []Request) ([]Answer, error) {
-	for _, r := range requests {
-		l.log.WriteString(r.Describe() + "\n")
-	}
-	return l.codecTestee.Ask(requests)
-}
-
-// Spill bits are set, cleared, flipped one by one and by chance; nothing else
-// changes.
-func TestVariants(t *testing.T) {
-	v := builtinSet(t).Find("field/spill-bits-clear")
-	c := newCheck(v, OpDecode, Hello{})
-	// depth; kind, count and value of each of three literals; kind, back, sign,
-	// count and value of a delta; count and value of the size
-	if want := 1 + 3*3 + 5 + 2; len(c.spills) != want {
-		t.Fatalf("%d spill bits, want %d", len(c.spills), want)
-	}
-	seen := map[string]int{}
-	for _, how := range c.variants() {
-		data := c.request(how, 9).Data
-		masked := bytes.Clone(data)
-		set := 0
-		for _, at := range c.spills {
-			set += int(bitOf(data, at))
-		}
-		clearBits(masked, c.spills)
-		if !bytes.Equal(masked, v.Blob) {
-			t.Errorf("%v: other bits than spill bits changed, at %d", how, firstDifference(masked, v.Blob))
-		}
-		want := map[variantKind]int{asWritten: 0, allClear: 0, allSet: len(c.spills), flipped: 1}
-		if n, ok := want[how.kind]; ok && set != n {
-			t.Errorf("%v: %d spill bits set, want %d", how, set, n)
-		}
-		seen[how.String()]++
-	}
-	if len(seen) != 3+len(c.spills)+randomVariants {
-		t.Errorf("%d variants: %v", len(seen), seen)
 	}
 }

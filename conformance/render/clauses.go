@@ -1,34 +1,36 @@
-package conformance
+package render
 
 import (
 	"fmt"
 	"io"
+
+	"github.com/lwsbt/lwsbt/conformance"
 )
 
 // renderClauses writes what became of each clause's vectors, in one table: how
 // many were answered rightly, and by what a testee went wrong. Vectors of several
 // clauses count for each.
-func renderClauses(out io.Writer, r *Report) error {
+func renderClauses(out io.Writer, r *conformance.Report) error {
 	w := &stickyWriter{w: out}
 	const columns = 7
 	counts := map[string]*[columns]int{}
-	tally := func(id string, res *Result) {
+	tally := func(id string, res *conformance.Result) {
 		if counts[id] == nil {
 			counts[id] = &[columns]int{}
 		}
 		n := counts[id]
 		switch {
-		case res.Status == Pass:
+		case res.Status == conformance.Pass:
 			n[0]++
-		case res.Status == Skipped:
+		case res.Status == conformance.Skipped:
 			n[6]++
-		case res.Outcome == Crash:
+		case res.Outcome == conformance.Crash:
 			n[4]++
-		case res.Outcome == Hang || res.Outcome == Protocol:
+		case res.Outcome == conformance.Hang || res.Outcome == conformance.Protocol:
 			n[5]++
-		case res.Outcome == Reject:
+		case res.Outcome == conformance.Reject:
 			n[2]++
-		case res.vector.Rejects():
+		case res.Vector.Rejects():
 			n[3]++
 		default:
 			n[1]++
@@ -45,7 +47,7 @@ func renderClauses(out io.Writer, r *Report) error {
 	t := NewTable(w, 1)
 	t.Header([]string{"clause", "right", "wrong", "refuses", "accepts", "crash", "hang", "skip"})
 	ids := make([]string, 0, len(counts))
-	for _, c := range theSpec.Clauses {
+	for _, c := range conformance.BuiltinSpec().Clauses {
 		ids = append(ids, c.ID)
 	}
 	for _, id := range append(ids, all) {

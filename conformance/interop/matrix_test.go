@@ -1,14 +1,16 @@
-package conformance
+package interop
 
 import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/conformance"
 )
 
 func matrixEncoders(t *testing.T) []MatrixEncoder {
 	t.Helper()
-	set, err := Load([]string{"../ref-c/vectors"}, nil)
+	set, err := conformance.Load([]string{"../../ref-c/vectors"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func TestMatrixIsFresh(t *testing.T) {
 // compilers differ.
 func TestMatrixSaysWhoReadsWhom(t *testing.T) {
 	encoders := matrixEncoders(t)
-	ours, err := ReadMatrix("ours", encoders, Codec)
+	ours, err := ReadMatrix("ours", encoders, conformance.Codec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,41 +100,5 @@ func TestParseMatrixNamesThePlace(t *testing.T) {
 		if _, err := parseMatrix("m.tsv", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
-	}
-}
-
-// Decoders that read alike share a column; what has no recording is a gap.
-func TestRenderMatrix(t *testing.T) {
-	encoders := []MatrixEncoder{{Name: "e", Blobs: make([]MatrixBlob, 3)}, {Name: "f"}}
-	cell := func(e int, c MatrixCell) MatrixCell {
-		c.Encoder, c.Hash = encoders[e].Name, encoders[e].hash()
-		return c
-	}
-	decoders := []*MatrixDecoder{
-		{Name: "a", Cells: []MatrixCell{cell(0, MatrixCell{Exact: 3}), cell(1, MatrixCell{})}},
-		{Name: "b", Cells: []MatrixCell{cell(0, MatrixCell{Exact: 1, Wrong: 1, Crash: 1}), {Encoder: "f", Hash: "0"}}},
-		{Name: "c", Cells: []MatrixCell{cell(0, MatrixCell{Exact: 2, Low: 1})}},
-		{Name: "d", Cells: []MatrixCell{cell(0, MatrixCell{Exact: 3}), cell(1, MatrixCell{})}},
-	}
-	var out bytes.Buffer
-	gaps, err := RenderMatrix(&out, encoders, decoders, false)
-	if err != nil || gaps != 2 {
-		t.Errorf("%d gaps (%v), want 2", gaps, err)
-	}
-	const want = `
-┌─────────┬───────┬────┬─────┬───┐
-│ encoder │ blobs │  A │   B │ C │
-├─────────┼───────┼────┼─────┼───┤
-│ e       │     3 │ ok │   2 │ ~ │
-│ f       │     0 │ ok │ old │ ? │
-└─────────┴───────┴────┴─────┴───┘
-ok: all blobs read as they were meant; ~: of values over 31 bits the low 31;
-a number: so many blobs not read. Decoders, alike in a column:
-  A  a, d
-  B  b
-  C  c
-`
-	if got := "\n" + out.String(); got != want {
-		t.Errorf("got %s\nwant %s", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package conformance
+package mutant
 
 // mutants are in the order of SPEC.md's clauses.
 var mutants = []Mutant{

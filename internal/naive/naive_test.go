@@ -37,8 +37,8 @@ func TestMachines(t *testing.T) {
 		s, rejected := Decode(Encode([]uint64{0x55d412345678}, 1, machine, "lws"), 64)
 		if rejected != nil || len(s.PCs) != 1 || s.PCs[0] != want {
 			t.Errorf("%s: %x, %v, want %x", machine, s.PCs, rejected, want)
-		} else if hurt := machine != "exact64"; s.Hurt[0] != hurt || !s.Wide[0] {
-			t.Errorf("%s: hurt %v, wide %v", machine, s.Hurt[0], s.Wide[0])
+		} else if lossy := machine != "exact64"; s.Lossy[0] != lossy || !s.Wide[0] {
+			t.Errorf("%s: lossy %v, wide %v", machine, s.Lossy[0], s.Wide[0])
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package conformance
+package mutant
 
 import (
 	"fmt"
@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
 // mutantWriter writes fields in the way of a mutant.
 type mutantWriter struct {
-	bugged
+	impl
 	machine codec.Machine
 	bits    []byte
 }
@@ -87,8 +89,8 @@ func (w *mutantWriter) wire(v uint64, count int) uint64 {
 	return v
 }
 
-func (b bugged) encode(in *Value, m codec.Machine, how codec.Search) []byte {
-	w := &mutantWriter{bugged: b, machine: m}
+func (b impl) encode(in *conformance.Value, m codec.Machine, how codec.Search) []byte {
+	w := &mutantWriter{impl: b, machine: m}
 	pcs := in.PCs
 	if len(pcs) == 32 && b.has("writes-depth-31") {
 		pcs = pcs[:31]
@@ -125,7 +127,7 @@ func (w *mutantWriter) finish() []byte {
 		}
 		w.bits = append(w.bits, bit)
 	}
-	blob := packBits(w.bits)
+	blob := bitstring.Pack(w.bits)
 	length := len(blob) + 2
 	if w.has("writes-length-without-itself") {
 		length -= 2
@@ -221,19 +223,19 @@ func (w *mutantWriter) around(v, base uint64) (d, sign uint64) {
 }
 
 // line is a blob's text form. (BT-TEXT-1, BT-B64-1)
-func (b bugged) line(blob []byte) string {
+func (b impl) line(blob []byte) string {
 	alphabet := base64Alphabet
 	if b.has("line-url-alphabet") {
 		alphabet = strings.NewReplacer("+", "-", "/", "_").Replace(alphabet)
 	}
-	all := unpackBits(blob)
+	all := bitstring.Unpack(blob)
 	for len(all)%6 != 0 {
 		all = append(all, 0)
 	}
 	var out strings.Builder
 	out.WriteString("~m#")
 	for ; len(all) > 0; all = all[6:] {
-		out.WriteByte(alphabet[number(all[:6])])
+		out.WriteByte(alphabet[bitstring.Number(all[:6])])
 	}
 	if !b.has("line-without-padding") {
 		out.WriteString(strings.Repeat("=", (3-len(blob)%3)%3))
@@ -242,7 +244,7 @@ func (b bugged) line(blob []byte) string {
 }
 
 // decoded is a stack's text form. (BT-TEXT-2)
-func (b bugged) decoded(v *Value) string {
+func (b impl) decoded(v *conformance.Value) string {
 	size, pc := "%d,", " 0x%x"
 	switch {
 	case b.has("decoded-size-hex"):

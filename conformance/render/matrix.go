@@ -1,4 +1,4 @@
-package conformance
+package render
 
 import (
 	"fmt"
@@ -6,21 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/conformance/interop"
 )
 
-// Cell finds how the decoder read an encoder's blobs; stale says that it was
-// recorded from other ones. It is nil if there is no recording.
-func (d *MatrixDecoder) Cell(e *MatrixEncoder) (c *MatrixCell, stale bool) {
-	for i := range d.Cells {
-		if d.Cells[i].Encoder == e.Name {
-			return &d.Cells[i], d.Cells[i].Hash != e.hash()
-		}
-	}
-	return nil, false
-}
-
 // cellText is what a table says of it.
-func cellText(c *MatrixCell, stale bool) string {
+func cellText(c *interop.MatrixCell, stale bool) string {
 	switch {
 	case c == nil:
 		return "?"
@@ -40,10 +31,10 @@ type column struct {
 	texts []string // a row each
 }
 
-// RenderMatrix draws the matrix: encoders down, decoders across, those that come
+// Matrix draws the matrix: encoders down, decoders across, those that come
 // to the same in one column. It returns how many cells are without a
 // recording or have an old one.
-func RenderMatrix(w io.Writer, encoders []MatrixEncoder, decoders []*MatrixDecoder, colour bool) (gaps int, err error) {
+func Matrix(w io.Writer, encoders []interop.MatrixEncoder, decoders []*interop.MatrixDecoder, colour bool) (gaps int, err error) {
 	var columns []column
 	for _, d := range decoders {
 		c := column{names: []string{d.Name}}

@@ -3,19 +3,21 @@ package naive
 import (
 	"strconv"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 // Line is the text form of a blob. (BT-TEXT-1, BT-B64-1)
 func Line(blob []byte) string {
-	bits := Bits(blob)
+	bits := bitstring.Unpack(blob)
 	for len(bits)%6 != 0 {
-		bits += "0"
+		bits = append(bits, 0)
 	}
 	line := "~m#"
-	for ; bits != ""; bits = bits[6:] {
-		line += alphabet[number(bits[:6]):][:1]
+	for ; len(bits) > 0; bits = bits[6:] {
+		line += alphabet[bitstring.Number(bits[:6]):][:1]
 	}
 	for (len(line)-3)%4 != 0 {
 		line += "="
@@ -51,7 +53,7 @@ func ParseLine(line string, lenient bool) (blob []byte, reason string) {
 	case lenient && padding > (4-len(chars)%4)%4:
 		return nil, "base64"
 	}
-	return Bytes(bits[:len(bits)-unused]), ""
+	return bitstring.Parse(bits[:len(bits)-unused]), ""
 }
 
 // Decoded is the ~b# form of a stack. (BT-TEXT-2)

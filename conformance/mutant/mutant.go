@@ -1,10 +1,13 @@
-package conformance
+// Package mutant has implementations of SPEC.md with exactly one bug each, to test
+// the vectors with: one that passes them all shows that a vector is missing.
+package mutant
 
 import (
 	"errors"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/conformance"
 )
 
 // Mutant is an implementation of SPEC.md with exactly one bug, of the kind that
@@ -15,11 +18,11 @@ type Mutant struct {
 	Encoder bool   // it is wrong in writing; else in reading
 }
 
-// Mutants lists all, decoders first.
-func Mutants() []Mutant { return slices.Clone(mutants) }
+// All lists all, decoders first.
+func All() []Mutant { return slices.Clone(mutants) }
 
 // Start makes a testee of the mutant. The zero Mutant has no bug.
-func (m Mutant) Start() (Testee, error) { return bugged{m.Name}, nil }
+func (m Mutant) Start() (conformance.Testee, error) { return impl{m.Name}, nil }
 
 // Killed is what vectors made of a mutant.
 type Killed struct {
@@ -27,17 +30,17 @@ type Killed struct {
 	By []string // IDs of the vectors that failed, in the set's order; none if it survived
 }
 
-// KillMutants puts the vectors of set to every mutant, as they are written.
-func KillMutants(set *Set) ([]Killed, error) {
+// Kill puts the vectors of set to every mutant, as they are written.
+func Kill(set *conformance.Set) ([]Killed, error) {
 	all := make([]Killed, 0, len(mutants))
 	for _, m := range mutants {
-		report, err := Run(set, m.Start, Options{Written: true})
+		report, err := conformance.Run(set, m.Start, conformance.Options{Written: true})
 		if err != nil {
 			return nil, err
 		}
 		k := Killed{Mutant: m}
 		for _, r := range report.Results {
-			if r.Status == Fail && !slices.Contains(k.By, r.ID) {
+			if r.Status == conformance.Fail && !slices.Contains(k.By, r.ID) {
 				k.By = append(k.By, r.ID)
 			}
 		}
@@ -46,59 +49,59 @@ func KillMutants(set *Set) ([]Killed, error) {
 	return all, nil
 }
 
-// bugged answers with the bug of that name, none if it is empty.
+// impl answers with the bug of that name, none if it is empty.
 //
 // It is a codec of its own, a bit at a time, so that a mistake in the real one
 // is not in all mutants, too.
-type bugged struct{ bug string }
+type impl struct{ bug string }
 
-func (b bugged) has(bug string) bool { return b.bug == bug }
+func (b impl) has(bug string) bool { return b.bug == bug }
 
-func (b bugged) Hello() Hello {
-	return Hello{Name: "mutant " + b.bug, Ops: Ops(), Machines: codec.Machines()}
+func (b impl) Hello() conformance.Hello {
+	return conformance.Hello{Name: "mutant " + b.bug, Ops: conformance.Ops(), Machines: codec.Machines()}
 }
 
-func (b bugged) Close() error { return nil }
+func (b impl) Close() error { return nil }
 
-func (b bugged) Ask(requests []Request) ([]Answer, error) {
-	answers := make([]Answer, len(requests))
+func (b impl) Ask(requests []conformance.Request) ([]conformance.Answer, error) {
+	answers := make([]conformance.Answer, len(requests))
 	for i := range requests {
 		var err error
 		if answers[i], err = b.answer(&requests[i]); err != nil {
-			answers[i] = Answer{Outcome: Reject, Bit: -1, Reason: err.Error()}
+			answers[i] = conformance.Answer{Outcome: conformance.Reject, Bit: -1, Reason: err.Error()}
 		}
 	}
 	return answers, nil
 }
 
-func (b bugged) answer(r *Request) (Answer, error) {
+func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 	blob := r.Data
 	switch r.Op {
-	case OpEncode:
-		return Answer{Outcome: OK, Data: b.encode(r.In, r.Machine, r.Search)}, nil
-	case OpFormat:
+	case conformance.OpEncode:
+		return conformance.Answer{Outcome: conformance.OK, Data: b.encode(r.In, r.Machine, r.Search)}, nil
+	case conformance.OpFormat:
 		if r.In == nil {
-			return Answer{Outcome: OK, Data: []byte(b.line(r.Data))}, nil
+			return conformance.Answer{Outcome: conformance.OK, Data: []byte(b.line(r.Data))}, nil
 		}
-		return Answer{Outcome: OK, Data: []byte(b.decoded(r.In))}, nil
-	case OpBline:
+		return conformance.Answer{Outcome: conformance.OK, Data: []byte(b.decoded(r.In))}, nil
+	case conformance.OpBline:
 		v, err := b.parseDecoded(string(r.Data))
-		return Answer{Outcome: OK, Value: v}, err
-	case OpSalvage:
+		return conformance.Answer{Outcome: conformance.OK, Value: v}, err
+	case conformance.OpSalvage:
 		return b.salvage(r.Data)
-	case OpEnd:
+	case conformance.OpEnd:
 		var err error
 		if blob, err = b.blobAtEnd(r.Data); err != nil {
-			return Answer{}, err
+			return conformance.Answer{}, err
 		}
-	case OpMline:
+	case conformance.OpMline:
 		var err error
 		if blob, err = b.parseLine(string(r.Data), r.Lenient); err != nil {
-			return Answer{}, err
+			return conformance.Answer{}, err
 		}
 	}
 	v, err := b.decode(blob, r.Word)
-	return Answer{Outcome: OK, Value: v}, err
+	return conformance.Answer{Outcome: conformance.OK, Value: v}, err
 }
 
 // Rejections of mutants.

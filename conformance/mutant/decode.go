@@ -1,13 +1,16 @@
-package conformance
+package mutant
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
 // mutantReader reads fields in the way of a mutant.
 type mutantReader struct {
-	bugged
+	impl
 	data []byte
 	pos  int // bit
 	end  int // bit that fields end at
@@ -232,8 +235,8 @@ func (r *mutantReader) sum(base, d, sign uint64) (uint64, error) {
 }
 
 // read takes depth frames and the size.
-func (b bugged) read(data []byte, end, depth, word int) (r *mutantReader, err error) {
-	r = &mutantReader{bugged: b, data: data, end: end, word: word}
+func (b impl) read(data []byte, end, depth, word int) (r *mutantReader, err error) {
+	r = &mutantReader{impl: b, data: data, end: end, word: word}
 	if _, err := r.field(5, depthField); err != nil {
 		return r, err
 	}
@@ -273,19 +276,19 @@ func (b bugged) read(data []byte, end, depth, word int) (r *mutantReader, err er
 }
 
 // decode reads a blob with its length. (BT-BLOB-1, BT-BLOB-2, BT-DEPTH-2)
-func (b bugged) decode(blob []byte, word int) (Value, error) {
+func (b impl) decode(blob []byte, word int) (conformance.Value, error) {
 	if len(blob) < 2 {
 		if b.has("short-accepted") {
-			return Value{}, nil
+			return conformance.Value{}, nil
 		}
-		return Value{}, errShort
+		return conformance.Value{}, errShort
 	}
 	fields, err := b.framed(blob)
 	if err != nil {
-		return Value{}, err
+		return conformance.Value{}, err
 	}
 	if fields == nil {
-		return Value{}, nil // no-metadata-accepted
+		return conformance.Value{}, nil // no-metadata-accepted
 	}
 	end := 8 * len(fields)
 	switch {
@@ -296,16 +299,16 @@ func (b bugged) decode(blob []byte, word int) (Value, error) {
 	}
 	r, err := b.readAnyDepth(fields, end, word)
 	if err != nil {
-		return Value{}, err
+		return conformance.Value{}, err
 	}
 	if b.has("frames-reversed") {
 		slices.Reverse(r.pcs)
 	}
-	return Value{r.size, r.pcs}, nil
+	return conformance.Value{Size: r.size, PCs: r.pcs}, nil
 }
 
 // framed takes the length off.
-func (b bugged) framed(blob []byte) (fields []byte, err error) {
+func (b impl) framed(blob []byte) (fields []byte, err error) {
 	n := len(blob)
 	fields = blob[:n-2]
 	length := int(blob[n-2])<<8 + int(blob[n-1])
@@ -333,8 +336,8 @@ func (b bugged) framed(blob []byte) (fields []byte, err error) {
 	return nil, errLength
 }
 
-func (b bugged) readAnyDepth(fields []byte, end, word int) (*mutantReader, error) {
-	probe := &mutantReader{bugged: b, data: fields, end: end}
+func (b impl) readAnyDepth(fields []byte, end, word int) (*mutantReader, error) {
+	probe := &mutantReader{impl: b, data: fields, end: end}
 	said, err := probe.field(5, depthField)
 	if err != nil {
 		return nil, err
@@ -369,7 +372,7 @@ func (b bugged) readAnyDepth(fields []byte, end, word int) (*mutantReader, error
 }
 
 // blobAtEnd finds the blob that memory ends with. (BT-BLOB-3)
-func (b bugged) blobAtEnd(mem []byte) ([]byte, error) {
+func (b impl) blobAtEnd(mem []byte) ([]byte, error) {
 	n := len(mem)
 	if n < 2 {
 		return nil, errShort
@@ -389,17 +392,17 @@ func (b bugged) blobAtEnd(mem []byte) ([]byte, error) {
 }
 
 // salvage reads what is whole of a cut blob. (BT-SALV-1, BT-SALV-2)
-func (b bugged) salvage(data []byte) (Answer, error) {
+func (b impl) salvage(data []byte) (conformance.Answer, error) {
 	v, err := b.decode(data, 64)
 	switch {
 	case err == nil:
-		return Answer{Outcome: OK, Depth: len(v.PCs), Value: Value{PCs: v.PCs}}, nil
+		return conformance.Answer{Outcome: conformance.OK, Depth: len(v.PCs), Value: conformance.Value{PCs: v.PCs}}, nil
 	case err == errLength, err == errEmpty, err == errShort, b.has("salvage-of-whole"):
 	default:
-		return Answer{}, err
+		return conformance.Answer{}, err
 	}
 	if len(data) == 0 || len(data) == 2 && err == errEmpty {
-		return Answer{}, err
+		return conformance.Answer{}, err
 	}
 	end := 8 * len(data)
 	if b.has("salvage-keeps-length") {
@@ -412,17 +415,17 @@ func (b bugged) salvage(data []byte) (Answer, error) {
 			undecided = 10
 		}
 		if len(data) <= undecided && !b.has("salvage-depth-0-as-32") {
-			return Answer{}, err
+			return conformance.Answer{}, err
 		}
 		depth = 32
 	}
 	r, fault := b.read(data, end, depth, 64)
 	if fault != nil && fault != errTruncated && !b.has("salvage-of-damaged") && !b.has("salvage-of-whole") {
-		return Answer{}, fault
+		return conformance.Answer{}, fault
 	}
 	switch {
 	case b.has("salvage-half-frames") && fault == errTruncated && len(r.pcs) < depth:
-		lavish := bugged{"truncated-as-zeros"}
+		lavish := impl{"truncated-as-zeros"}
 		if more, _ := lavish.read(data, end, len(r.pcs)+1, 64); len(more.pcs) > len(r.pcs) {
 			r.pcs = more.pcs
 		}
@@ -431,11 +434,11 @@ func (b bugged) salvage(data []byte) (Answer, error) {
 	case b.has("salvage-depth-left"):
 		depth = len(r.pcs)
 	}
-	return Answer{Outcome: OK, Depth: depth, Value: Value{PCs: r.pcs}}, nil
+	return conformance.Answer{Outcome: conformance.OK, Depth: depth, Value: conformance.Value{PCs: r.pcs}}, nil
 }
 
 // parseLine reads a ~m# line. (BT-TEXT-1, BT-B64-2, BT-B64-3)
-func (b bugged) parseLine(line string, lenient bool) ([]byte, error) {
+func (b impl) parseLine(line string, lenient bool) ([]byte, error) {
 	text, found := strings.CutPrefix(line, "~m#")
 	if !found && !b.has("lead-in-optional") && (!lenient || b.has("lead-in-always")) {
 		return nil, errLeadIn
@@ -487,7 +490,7 @@ func (b bugged) parseLine(line string, lenient bool) ([]byte, error) {
 			bits = append(bits, byte(at>>i&1))
 		}
 	}
-	blob := packBits(bits[:len(bits)/8*8])
+	blob := bitstring.Pack(bits[:len(bits)/8*8])
 	if slices.Contains(bits[len(bits)/8*8:], 1) && !b.has("unused-bits-ignored") {
 		return nil, errBase64
 	}
@@ -497,7 +500,7 @@ func (b bugged) parseLine(line string, lenient bool) ([]byte, error) {
 const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 // parseDecoded reads a ~b# line. (BT-TEXT-2)
-func (b bugged) parseDecoded(line string) (v Value, err error) {
+func (b impl) parseDecoded(line string) (v conformance.Value, err error) {
 	text, found := strings.CutPrefix(line, "~b#")
 	if !found {
 		return v, errLeadIn
@@ -510,7 +513,7 @@ func (b bugged) parseDecoded(line string) (v Value, err error) {
 	rest, comma := strings.CutPrefix(text[len(size):], ",")
 	ok := false
 	if v.Size, ok = b.digits(size, 10); !ok || !found || !comma && !b.has("decoded-without-comma") {
-		return Value{}, errDecoded
+		return conformance.Value{}, errDecoded
 	}
 	for rest != "" {
 		word, blank := strings.CutPrefix(rest, " ")
@@ -522,14 +525,14 @@ func (b bugged) parseDecoded(line string) (v Value, err error) {
 		number, hex := strings.CutPrefix(word, "0x")
 		pc, ok := b.digits(number, 16)
 		if !blank || !ok || !hex && !b.has("decoded-without-0x") || len(v.PCs) == 32 && !b.has("decoded-33-addresses") {
-			return Value{}, errDecoded
+			return conformance.Value{}, errDecoded
 		}
 		v.PCs = append(v.PCs, pc)
 	}
 	return v, nil
 }
 
-func (b bugged) digits(text string, base uint64) (v uint64, ok bool) {
+func (b impl) digits(text string, base uint64) (v uint64, ok bool) {
 	for _, c := range strings.ToLower(text) {
 		d := uint64(strings.IndexRune("0123456789abcdef", c))
 		if d >= base || v > (1<<64-1-d)/base && !b.has("decoded-overflows") {

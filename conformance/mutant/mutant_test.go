@@ -1,13 +1,15 @@
-package conformance
+package mutant
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/conformance"
 )
 
-func handVectors(t *testing.T) *Set {
+func handVectors(t *testing.T) *conformance.Set {
 	t.Helper()
-	set, err := Builtin()
+	set, err := conformance.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,20 +21,20 @@ func handVectors(t *testing.T) *Set {
 
 // What mutants are made of has itself no bug: else that is what vectors find.
 func TestMutantWithoutBugPasses(t *testing.T) {
-	report, err := Run(handVectors(t), Mutant{}.Start, Options{Seed: 1})
+	report, err := conformance.Run(handVectors(t), Mutant{}.Start, conformance.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range report.Results {
-		if r.Status != Pass {
+		if r.Status != conformance.Pass {
 			t.Errorf("%s, %s: %s: %+v", r.ID, r.Op, r.Status, r.Failure)
 		}
 	}
 }
 
 // The vectors by hand kill every mutant.
-func TestVectorsKillMutants(t *testing.T) {
-	killed, err := KillMutants(handVectors(t))
+func TestVectorsKill(t *testing.T) {
+	killed, err := Kill(handVectors(t))
 	if err != nil {
 		t.Fatal(err)
 	}

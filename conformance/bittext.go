@@ -1,0 +1,44 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lwsbt/lwsbt/internal/bitstring"
+)
+
+// BitText is a blob written out in `bits:` lines: fields that end in a spill
+// bit, and after the last of them padding or user bits.
+type BitText struct {
+	Bits   []byte // 0 or 1 each; spill bits 0
+	Spills []int  // positions of spill bits
+	Lines  []string
+}
+
+// add reads one more line: 0, 1, '.' for a spill bit, blanks anywhere.
+func (t *BitText) add(line string) error {
+	for i, c := range []byte(line) {
+		switch c {
+		case ' ':
+		case '0', '1':
+			t.Bits = append(t.Bits, c-'0')
+		case '.':
+			if n := len(t.Bits); n == 0 || len(t.Spills) > 0 && t.Spills[len(t.Spills)-1] == n-1 {
+				return errors.New("a spill bit '.' without a field before it, expected 0 or 1 first")
+			}
+			t.Spills = append(t.Spills, len(t.Bits))
+			t.Bits = append(t.Bits, 0)
+		default:
+			return fmt.Errorf("%q at character %d, expected 0, 1, '.' or a blank", c, i+1)
+		}
+	}
+	t.Lines = append(t.Lines, line)
+	return nil
+}
+
+// Blob returns the bits, padded, and their length.
+func (t *BitText) Blob() []byte {
+	blob := bitstring.Pack(t.Bits)
+	n := len(blob) + 2
+	return append(blob, byte(n>>8), byte(n))
+}

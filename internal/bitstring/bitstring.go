@@ -1,0 +1,96 @@
+// Package bitstring has what tests and tools need to look at single bits: bytes
+// written out as bits, a byte each, and single bits of bytes. Bit 0 is the most
+// significant bit of the first byte, as in SPEC.md.
+//
+// It is for code that has to be plainly right; the codec has its own, fast one.
+package bitstring
+
+// Unpack returns the bits of data, a byte of 0 or 1 each.
+func Unpack(data []byte) []byte {
+	bits := make([]byte, 0, 8*len(data))
+	for _, b := range data {
+		bits = Append(bits, uint64(b), 8)
+	}
+	return bits
+}
+
+// Pack returns the bytes of bits, with zero bits up to the end of the last byte.
+func Pack(bits []byte) []byte {
+	out := make([]byte, (len(bits)+7)/8)
+	for i, bit := range bits {
+		out[i/8] |= bit << (7 - i%8)
+	}
+	return out
+}
+
+// Parse returns the bytes of a text of the characters 0 and 1, with zero bits up to
+// the end of the last byte. It panics at any other character.
+func Parse(text string) []byte {
+	bits := make([]byte, len(text))
+	for i, c := range []byte(text) {
+		if c != '0' && c != '1' {
+			panic("bitstring: a character that is not 0 or 1 in " + text)
+		}
+		bits[i] = c - '0'
+	}
+	return Pack(bits)
+}
+
+// Append appends the low width bits of v, the most significant first.
+func Append(bits []byte, v uint64, width int) []byte {
+	for i := width - 1; i >= 0; i-- {
+		bits = append(bits, byte(v>>i&1))
+	}
+	return bits
+}
+
+// Put overwrites width bits of bits from bit off on with the low bits of v.
+func Put(bits []byte, off, width int, v uint64) {
+	for i := range width {
+		bits[off+i] = byte(v >> (width - 1 - i) & 1)
+	}
+}
+
+// Number returns bits as a number, the first the highest; of more than 64 bits,
+// the last 64.
+func Number(bits []byte) uint64 {
+	var v uint64
+	for _, bit := range bits {
+		v = 2*v + uint64(bit)
+	}
+	return v
+}
+
+// Bit returns bit n of data.
+func Bit(data []byte, n int) byte { return data[n/8] >> (7 - n%8) & 1 }
+
+// SetBit makes bit n of data v, 0 or 1.
+func SetBit(data []byte, n int, v byte) {
+	data[n/8] = data[n/8]&^(1<<(7-n%8)) | v<<(7-n%8)
+}
+
+// Clear makes the bits of data at these positions 0.
+func Clear(data []byte, at []int) {
+	for _, n := range at {
+		SetBit(data, n, 0)
+	}
+}
+
+// FirstDifference returns the first bit in which a and b differ, or -1; where one
+// is the other's beginning, the bit after its end.
+func FirstDifference(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			for bit := 8 * i; ; bit++ {
+				if Bit(a, bit) != Bit(b, bit) {
+					return bit
+				}
+			}
+		}
+	}
+	if len(a) != len(b) {
+		return 8 * n
+	}
+	return -1
+}

@@ -1,0 +1,286 @@
+// Package naive is a second codec, written from SPEC.md to be plainly right: it
+// takes one bit at a time. The reference codec is tested against it, and tools that
+// judge others find fields by it. It is slow, and shares nothing with package codec.
+package naive
+
+import (
+	"fmt"
+
+	"github.com/lwsbt/lwsbt/internal/bitstring"
+)
+
+// Field is one field of a blob.
+type Field struct {
+	Name  string // depth kind back sign count literal delta size user length
+	Frame int    // -1 if it belongs to none
+	Off   int    // bits from the blob's start
+	Width int    // bits, without the spill bit
+	Value uint64 // the low 64 bits
+}
+
+// HasSpill reports whether a spill bit follows the field. (BT-FIELD-1)
+func (f Field) HasSpill() bool { return f.Name != "user" && f.Name != "length" }
+
+// End returns the bit after the field and its spill bit.
+func (f Field) End() int {
+	if f.HasSpill() {
+		return f.Off + f.Width + 1
+	}
+	return f.Off + f.Width
+}
+
+// Stack is what a blob holds, and what can be told of it.
+type Stack struct {
+	Depth     int // frames announced
+	PCs       []uint64
+	Size      uint64
+	Wide      []bool // the frame's own count is over 32
+	Lossy     []bool // only the frame's low 31 bits are right (BT-LOSS-3)
+	SizeLossy bool
+	Fields    []Field
+}
+
+// Spills returns the positions of the spill bits.
+func (s *Stack) Spills() []int {
+	var at []int
+	for _, f := range s.Fields {
+		if f.HasSpill() {
+			at = append(at, f.Off+f.Width)
+		}
+	}
+	return at
+}
+
+// FieldBits returns how many bits the fields up to the size take.
+func (s *Stack) FieldBits() int {
+	n := 0
+	for _, f := range s.Fields {
+		if f.HasSpill() {
+			n = f.End()
+		}
+	}
+	return n
+}
+
+// Digest returns the fields' values without their spill bits: equal for two blobs
+// that differ in spill bits alone.
+func (s *Stack) Digest() string {
+	text := ""
+	for _, f := range s.Fields {
+		text += fmt.Sprintf("%d:%x ", f.Width, f.Value)
+	}
+	return text
+}
+
+// Rejection is why there is no stack.
+type Rejection struct {
+	Reason string
+	Bit    int // where the field begins that is at fault
+}
+
+func (r *Rejection) Error() string { return fmt.Sprintf("%s at bit %d", r.Reason, r.Bit) }
+
+// Decode reads a blob, knowing nothing of the encoder's word if word is 64. Beside
+// a rejection, the stack holds what came before the fault. (BT-BLOB-1, BT-BLOB-2,
+// BT-BLOB-4, BT-DEPTH-2)
+func Decode(blob []byte, word int) (Stack, *Rejection) {
+	if len(blob) < 2 {
+		return Stack{}, &Rejection{"short", 0}
+	}
+	end := 8 * (len(blob) - 2)
+	length := 256*int(blob[len(blob)-2]) + int(blob[len(blob)-1])
+	switch {
+	case length == 0:
+		return Stack{}, &Rejection{"empty", end}
+	case length != len(blob):
+		return Stack{}, &Rejection{"length", end}
+	}
+	bits := bitstring.Unpack(blob)
+	s, rejected := readAnyDepth(bits[:end], word)
+	if rejected != nil {
+		return s, rejected
+	}
+	if next := s.FieldBits(); next < end {
+		s.Fields = append(s.Fields, Field{Name: "user", Frame: -1, Off: next, Width: end - next,
+			Value: bitstring.Number(bits[next:end])})
+	}
+	s.Fields = append(s.Fields, Field{Name: "length", Frame: -1, Off: end, Width: 16, Value: uint64(length)})
+	return s, nil
+}
+
+// readAnyDepth distinguishes an empty stack from one of 32 frames. (BT-DEPTH-2)
+func readAnyDepth(bits []byte, word int) (Stack, *Rejection) {
+	if len(bits) < 6 || bitstring.Number(bits[:5]) != 0 {
+		return read(bits, -1, word)
+	}
+	empty, notEmpty := read(bits, 0, word)
+	full, notFull := read(bits, 32, word)
+	switch { // the order of BT-DEPTH-2
+	case notEmpty == nil && len(bits)-empty.FieldBits() < 8:
+		return empty, nil
+	case notFull == nil:
+		return full, nil
+	case notEmpty == nil:
+		return empty, nil
+	case len(bits) >= 8*46:
+		return full, notFull
+	}
+	return empty, notEmpty
+}
+
+// Salvage reads what is certain of a blob that was cut at its end: the depth
+// announced, and whether the size was there. (BT-SALV-1, BT-SALV-2)
+func Salvage(data []byte) (s Stack, depth int, sized bool) {
+	switch s, rejected := Decode(data, 64); {
+	case rejected == nil:
+		return s, len(s.PCs), true
+	case rejected.Reason == "length", rejected.Reason == "empty", rejected.Reason == "short":
+	default:
+		return Stack{}, 0, false // it has its right length: damaged, not cut
+	}
+	if len(data) == 0 || len(data) == 2 && data[0] == 0 && data[1] == 0 {
+		return Stack{}, 0, false
+	}
+	depth = int(data[0] >> 3)
+	if depth == 0 {
+		if len(data) <= 11 {
+			return Stack{}, 0, false
+		}
+		depth = 32
+	}
+	s, cut := read(bitstring.Unpack(data), depth, 64)
+	if cut == nil {
+		return s, depth, true
+	}
+	if cut.Reason != "truncated" {
+		return Stack{}, depth, false
+	}
+	return s, depth, false
+}
+
+// Cut reads the fields that are there of a blob cut at its end; a rejection with
+// the reason truncated then is the cut.
+func Cut(data []byte) (Stack, *Rejection) {
+	depth := -1
+	if len(data) > 0 && data[0]>>3 == 0 {
+		depth = 32
+	}
+	return read(bitstring.Unpack(data), depth, 64)
+}
+
+// reader takes fields from the front of bits.
+type reader struct {
+	bits []byte
+	pos  int
+	word int
+	Stack
+}
+
+// read reads fields with depth frames, or with as many as the depth field says if
+// depth is -1.
+func read(bits []byte, depth, word int) (Stack, *Rejection) {
+	r := &reader{bits: bits, word: word}
+	rejected := r.stack(depth)
+	return r.Stack, rejected
+}
+
+func (r *reader) stack(depth int) *Rejection {
+	said, rejected := r.field("depth", -1, 5)
+	if rejected != nil {
+		return rejected
+	}
+	if depth < 0 {
+		depth = int(said)
+	}
+	r.Depth = depth
+	for n := range depth {
+		if rejected := r.frame(n); rejected != nil {
+			return rejected
+		}
+	}
+	r.Size, _, r.SizeLossy, rejected = r.value("size", -1)
+	return rejected
+}
+
+// frame reads a literal or a delta. (BT-ITEM-1, BT-LIT-1, BT-DELTA-1 to BT-DELTA-6)
+func (r *reader) frame(n int) *Rejection {
+	at := r.pos
+	kind, rejected := r.field("kind", n, 1)
+	switch {
+	case rejected != nil:
+		return rejected
+	case kind == 0:
+		v, wide, lossy, rejected := r.value("literal", n)
+		r.add(v, wide, lossy, rejected)
+		return rejected
+	case n == 0:
+		return &Rejection{"delta-first", at}
+	}
+	at = r.pos
+	back, rejected := r.field("back", n, 3)
+	if rejected != nil {
+		return rejected
+	}
+	base := n - 1 - int(back)
+	if base < 0 {
+		return &Rejection{"back", at}
+	}
+	sign, rejected := r.field("sign", n, 1)
+	if rejected != nil {
+		return rejected
+	}
+	v, wide, lossy, rejected := r.value("delta", n)
+	if sign == 1 {
+		v = -v
+	}
+	v += r.PCs[base]
+	if r.word == 32 {
+		v %= 1 << 32
+	}
+	r.add(v, wide, lossy || r.Lossy[base], rejected)
+	return rejected
+}
+
+func (r *reader) add(pc uint64, wide, lossy bool, rejected *Rejection) {
+	if rejected == nil {
+		r.PCs = append(r.PCs, pc)
+		r.Wide = append(r.Wide, wide)
+		r.Lossy = append(r.Lossy, lossy)
+	}
+}
+
+// value takes a count and as many bits, and judges what wrote them. (BT-COUNT-2,
+// BT-COUNT-4, BT-LOSS-2)
+func (r *reader) value(name string, frame int) (v uint64, wide, lossy bool, rejected *Rejection) {
+	at := r.pos
+	c, rejected := r.field("count", frame, 6)
+	if rejected != nil {
+		return 0, false, false, rejected
+	}
+	count := int(c)
+	if count == 0 {
+		count = 64
+	}
+	if count > r.word {
+		return 0, false, false, &Rejection{"count", at}
+	}
+	v, rejected = r.field(name, frame, count)
+	if rejected != nil || count <= 32 {
+		return v, false, false, rejected
+	}
+	high, low := v>>32, v%(1<<32)
+	zero := high == 0
+	wrap := high == low%(1<<(count-32)) // the upper bits repeat the lowest
+	return v, true, low>>31 == 1 && (zero || wrap), nil
+}
+
+// field takes width bits and the spill bit behind them. (BT-FIELD-1, BT-FIELD-4)
+func (r *reader) field(name string, frame, width int) (uint64, *Rejection) {
+	if r.pos+width+1 > len(r.bits) {
+		return 0, &Rejection{"truncated", r.pos}
+	}
+	v := bitstring.Number(r.bits[r.pos : r.pos+width])
+	r.Fields = append(r.Fields, Field{Name: name, Frame: frame, Off: r.pos, Width: width, Value: v})
+	r.pos += width + 1
+	return v, nil
+}
