@@ -1,0 +1,560 @@
+/*
+ * lwsbt.h: compressed backtraces for firmware
+ *
+ * Takes the call stack of each heap allocation, compresses it to some 20 to 60
+ * bytes, keeps it in front of the allocated memory and writes all of them out
+ * as lines of text, on request: the format of libwebsockets (lws), as SPEC.md
+ * has it. Clauses in brackets, [BT-...], are SPEC.md's.
+ *
+ * C99. Nothing here allocates or recurses, and nothing is static but what the
+ * program itself declares. Link what is needed: each part is a file of src/.
+ *
+ *   part            file of src/    calls
+ *   encoder         encode.c        lwsbt_encode, lwsbt_put...
+ *   lines, written  line.c          lwsbt_line..., lwsbt_head...
+ *   decoder         decode.c        lwsbt_decode..., lwsbt_user
+ *   lines, read     parse.c         lwsbt_parse...
+ *   heap            heap.c          lwsbt_heap..., lwsbt_meta...
+ *   dumps           dump.c          lwsbt_walk, lwsbt_dump
+ *   events          event.c         lwsbt_line_event
+ *   capture         capture_*.c     lwsbt_capture_...
+ *
+ * Unless it says otherwise, a function may be called from several threads at a
+ * time, and from interrupts, as it touches nothing but its arguments.
+ */
+#ifndef LWSBT_H
+#define LWSBT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LWSBT_VERSION "0.1"
+
+/* ------------------------------------------------------------------ limits */
+
+/*
+ * lwsbt_word holds an address or a size: uintptr_t, unless the build sets
+ * LWSBT_WORD_BITS to 32 or 64 to encode and decode for another machine. The
+ * heap and the capture functions want uintptr_t. Library and program must be
+ * compiled with the same value.
+ */
+#ifdef LWSBT_WORD_BITS
+#if LWSBT_WORD_BITS == 64
+typedef uint64_t lwsbt_word;
+#elif LWSBT_WORD_BITS == 32
+typedef uint32_t lwsbt_word;
+#else
+#error "LWSBT_WORD_BITS is neither 32 nor 64"
+#endif
+#else
+typedef uintptr_t lwsbt_word;
+#if UINTPTR_MAX > 0xffffffff
+#define LWSBT_WORD_BITS 64
+#else
+#define LWSBT_WORD_BITS 32
+#endif
+#endif
+
+/* The most frames that a blob can hold. [BT-DEPTH-1] */
+#define LWSBT_DEPTH_MAX 32
+
+/*
+ * The most frames that the heap takes of a call stack, 1 to 31: fewer make a
+ * smaller struct lwsbt_stack. Not 32, which a blob writes as it writes 0.
+ */
+#ifndef LWSBT_HEAP_DEPTH
+#define LWSBT_HEAP_DEPTH 31
+#endif
+
+/*
+ * The longest blob, in bytes, by either search and without user fields
+ * [BT-LIM-2], and what a user field adds to it at most.
+ */
+#if LWSBT_WORD_BITS == 64
+#define LWSBT_BLOB_MAX 312
+#else
+#define LWSBT_BLOB_MAX 180
+#endif
+#define LWSBT_BLOB_MIN 4	/* [BT-LIM-1] */
+#define LWSBT_LENGTH_MAX 65535	/* the most a blob's length can say, in bytes */
+#define LWSBT_USER_MAX 10	/* bytes, rounded up */
+
+/* Characters of the ~m# line of a blob of n bytes, without a NUL. [BT-TEXT-1] */
+#define LWSBT_LINE_LEN(n) (3 + ((n) + 2) / 3 * 4)
+
+/* A call stack and the size of the allocation that it made. */
+struct lwsbt_stack {
+	lwsbt_word size;		/* bytes asked for */
+	uint16_t end;			/* of a decoded blob: see lwsbt_decode */
+	uint8_t depth;			/* frames in pc, 0 to 32 */
+	lwsbt_word pc[LWSBT_DEPTH_MAX];	/* return addresses, the innermost first */
+};
+
+/* ----------------------------------------------------------------- results */
+
+/* Why input is rejected. [BT-REJ-1] */
+enum lwsbt_result {
+	LWSBT_OK = 0,
+	LWSBT_LEAD_IN,		/* a line without its lead-in */
+	LWSBT_BASE64,		/* not base64, in the reading asked for */
+	LWSBT_DECODED_LINE,	/* a ~b# line of another form */
+	LWSBT_SHORT,		/* fewer than 2 bytes */
+	LWSBT_LENGTH,		/* the length contradicts the bytes available */
+	LWSBT_EMPTY,		/* length 0: the writer had no room for metadata */
+	LWSBT_TRUNCATED,	/* a field reaches into the length */
+	LWSBT_DELTA_FIRST,	/* frame 0 is a delta */
+	LWSBT_BACK,		/* the base of a delta lies before frame 0 */
+	LWSBT_COUNT,		/* a value of more bits than the word has */
+	LWSBT_EVENT,		/* a ~e# record without event or address */
+	LWSBT_SPACE		/* the caller's buffer is too small */
+};
+
+/* lwsbt_reason returns SPEC.md's name of a result, such as "delta-first"; "ok"
+ * of LWSBT_OK. */
+const char *lwsbt_reason(enum lwsbt_result result);
+
+/* ----------------------------------------------------------------- encoder */
+
+/* How to encode; or them together. */
+enum {
+	LWSBT_SEARCH_BEST = 0,	/* the shortest blob [BT-SRCH-2] */
+	LWSBT_SEARCH_LWS = 1,	/* bit for bit what lws chooses [BT-SRCH-1] */
+	LWSBT_WRAP64 = 2	/* write values of over 31 bits as lws does on x86-64,
+				 * lossy: for readers that are stock lws. Of 32-bit
+				 * words, nothing is lost and this is ignored
+				 * [BT-MACH-2] */
+};
+
+/* Tags of the user fields that the recordings of this project use. [BT-USER] */
+enum lwsbt_tag {
+	LWSBT_TAG_END = 0,
+	LWSBT_TAG_ADDRESS = 1,	/* of the block, as the program sees it */
+	LWSBT_TAG_TIME = 2,	/* microseconds since boot */
+	LWSBT_TAG_THREAD = 3,
+	LWSBT_TAG_SEQUENCE = 4,	/* number of the allocation since boot */
+	LWSBT_TAG_EVENT = 5,	/* enum lwsbt_event_kind */
+	LWSBT_TAG_OLD = 6	/* old address of a moved block */
+};
+
+/*
+ * lwsbt_encode writes the blob of s to buf, which has cap bytes, and returns its
+ * length in bytes. If that is over cap, the blob did not fit, and what is in buf
+ * is of no use: nothing beyond buf[cap - 1] is ever written. So a first call with
+ * cap 0 (and buf NULL) measures. No blob without user fields is longer than
+ * LWSBT_BLOB_MAX.
+ *
+ * s->depth must be 0 to 32. [BT-BLOB-1, BT-SRCH-1, BT-SRCH-2, BT-MACH-4]
+ */
+size_t lwsbt_encode(void *buf, size_t cap, const struct lwsbt_stack *s, unsigned how);
+
+/*
+ * A writer puts bit fields into a buffer: for blobs with user fields, and for
+ * stacks within a program's own data. Set it up by lwsbt_writer_init; the
+ * members are the library's.
+ */
+struct lwsbt_writer {
+	uint8_t *buf;
+	size_t cap;
+	size_t len;	/* complete bytes, counted on beyond cap */
+	uint32_t acc;	/* the n bits not yet in complete bytes, lowest */
+	unsigned n;	/* 0 to 7 */
+};
+
+void lwsbt_writer_init(struct lwsbt_writer *w, void *buf, size_t cap);
+
+/* lwsbt_put writes the lowest width bits (0 to 64) of v, and nothing else: no
+ * spill bit. */
+void lwsbt_put(struct lwsbt_writer *w, uint64_t v, unsigned width);
+
+/* lwsbt_put_stack writes depth and frames, without size and length. [BT-BARE-1] */
+void lwsbt_put_stack(struct lwsbt_writer *w, const struct lwsbt_stack *s, unsigned how);
+
+/* lwsbt_put_value writes a count and a value, such as the size after a stack.
+ * [BT-SIZE-1] */
+void lwsbt_put_value(struct lwsbt_writer *w, lwsbt_word v, unsigned how);
+
+/* lwsbt_put_user writes a user field: tag (1 to 15), count and value. They stand
+ * after the size; a 0 tag, which padding reads as, ends them. */
+void lwsbt_put_user(struct lwsbt_writer *w, unsigned tag, uint64_t v);
+
+/* lwsbt_bits returns how many bits were written so far. */
+size_t lwsbt_bits(const struct lwsbt_writer *w);
+
+/* lwsbt_finish pads to a byte, writes the length, and returns it, as lwsbt_encode
+ * does. It returns 0 if the blob is longer than LWSBT_LENGTH_MAX. [BT-BLOB-1] */
+size_t lwsbt_finish(struct lwsbt_writer *w);
+
+/* ----------------------------------------------------------------- decoder */
+
+/*
+ * lwsbt_decode reads the len bytes of a blob, its length included, into s.
+ * s->end is then the number of bits read: user fields begin there. On any other
+ * result than LWSBT_OK, s->depth and s->size are 0, and s->end is the bit of the
+ * field at fault.
+ *
+ * word is that of the encoder's machine, 32 or 64: at 32, sums are modulo 2^32
+ * and a count over 32 is rejected. Where lwsbt_word has 32 bits, only that can
+ * be read: word is then taken for 32. [BT-BLOB-2, BT-DEPTH-2, BT-DELTA-6, BT-COUNT-4]
+ */
+enum lwsbt_result lwsbt_decode(struct lwsbt_stack *s, const void *blob, size_t len,
+	unsigned word);
+
+/* lwsbt_decode_at_end reads the blob that ends before past, of which no more than
+ * max bytes may be read. *blob is set to its first byte and *len to its length in
+ * bytes; either may be NULL. [BT-BLOB-3] */
+enum lwsbt_result lwsbt_decode_at_end(struct lwsbt_stack *s, const void *past, size_t max,
+	unsigned word, const uint8_t **blob, size_t *len);
+
+/* lwsbt_decode_bare reads a stack without size from the len bytes at p. s->end is
+ * the number of bits it takes. [BT-BARE-1, BT-BARE-2] */
+enum lwsbt_result lwsbt_decode_bare(struct lwsbt_stack *s, const void *p, size_t len,
+	unsigned word);
+
+/* lwsbt_salvage reads what is certain of a blob whose end was cut off: the frames
+ * that are whole. *announced is the depth that it once had, *sized whether s->size
+ * is known. The result is LWSBT_OK if there was something to salvage. [BT-SALV-1,
+ * BT-SALV-2] */
+enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len,
+	unsigned *announced, int *sized);
+
+/* lwsbt_user reads the user field at bit *pos of a blob, s->end at first, and
+ * moves *pos behind it. *tag is LWSBT_TAG_END after the last. */
+enum lwsbt_result lwsbt_user(const void *blob, size_t len, size_t *pos, unsigned *tag,
+	uint64_t *value);
+
+/* ------------------------------------------------------------------- lines */
+
+/* Where lines go: put is called with pieces of text, of 1 to some 24 characters,
+ * not NUL-terminated. A line ends with "\n". */
+typedef void (*lwsbt_put_fn)(void *arg, const char *text, size_t len);
+
+struct lwsbt_out {
+	lwsbt_put_fn put;
+	void *arg;
+};
+
+/* A base64 writer, for lines made of several pieces. The members are the
+ * library's. [BT-B64-1] */
+struct lwsbt_base64 {
+	const struct lwsbt_out *out;
+	uint32_t acc;
+	unsigned n;	/* bytes in acc, 0 to 2 */
+};
+
+void lwsbt_base64_begin(struct lwsbt_base64 *b, const struct lwsbt_out *out);
+void lwsbt_base64_put(struct lwsbt_base64 *b, const void *p, size_t len);
+void lwsbt_base64_end(struct lwsbt_base64 *b);	/* pads */
+
+/* lwsbt_line writes the ~m# line of a blob. [BT-TEXT-1] */
+void lwsbt_line(const struct lwsbt_out *out, const void *blob, size_t len);
+
+/* lwsbt_line_decoded writes the ~b# line of a stack. [BT-TEXT-2] */
+void lwsbt_line_decoded(const struct lwsbt_out *out, const struct lwsbt_stack *s);
+
+/* lwsbt_line_text is the put function that fills a struct lwsbt_text: text[0] to
+ * text[len - 1], cut at cap; len counts on. */
+struct lwsbt_text {
+	char *text;
+	size_t cap, len;
+};
+void lwsbt_line_text(void *arg, const char *text, size_t len);
+
+/*
+ * The ~h# lines of a recording. A member that is unknown is written as
+ * LWSBT_NONE, or NULL, and left out of the line.
+ */
+#define LWSBT_NONE UINT64_MAX
+
+/* "~h#boot prog=NAME w=32": addresses, times and numbers begin anew. epoch is the
+ * Unix time in microseconds at t=0. */
+void lwsbt_head_boot(const struct lwsbt_out *out, const char *prog, uint64_t pid,
+	uint64_t epoch);
+
+struct lwsbt_head {
+	uint32_t number;	/* of the dump, counting up within a boot */
+	uint64_t time;		/* microseconds since boot, or LWSBT_NONE */
+	uint64_t records;	/* ~m# records to expect, or written; or LWSBT_NONE */
+	uint64_t bytes;		/* sum of their sizes, or LWSBT_NONE */
+	int user;		/* the ~m# records have user fields */
+	const char *why;	/* exit, signal, interval, peak, request, image; or NULL */
+};
+void lwsbt_head_begin(const struct lwsbt_out *out, const struct lwsbt_head *h);
+void lwsbt_head_end(const struct lwsbt_out *out, const struct lwsbt_head *h);
+void lwsbt_head_lost(const struct lwsbt_out *out, uint64_t events);
+
+/* lwsbt_head_map writes "~h#map t=USEC": the module lines that follow are the
+ * whole map as of then. */
+void lwsbt_head_map(const struct lwsbt_out *out, uint64_t time);
+
+/* ------------------------------------------------------------------ events */
+
+enum lwsbt_event_kind {
+	LWSBT_ALLOCATED = 0,
+	LWSBT_FREED = 1,
+	LWSBT_MOVED = 2		/* realloc; also where the address stayed */
+};
+
+struct lwsbt_event {
+	enum lwsbt_event_kind kind;
+	uint64_t address;	/* of the block, as the program sees it */
+	uint64_t old;		/* of a moved block */
+	uint64_t time;		/* or LWSBT_NONE, as are the next two */
+	uint64_t thread;
+	uint64_t sequence;
+};
+
+/* lwsbt_encode_event writes the blob of s with the user fields of e, as
+ * lwsbt_encode does; the longest has LWSBT_EVENT_MAX bytes. Of s, no more than 31
+ * frames are taken. */
+#define LWSBT_EVENT_MAX (LWSBT_BLOB_MAX + 6 * LWSBT_USER_MAX)
+size_t lwsbt_encode_event(void *buf, size_t cap, const struct lwsbt_stack *s,
+	const struct lwsbt_event *e, unsigned how);
+
+/* lwsbt_line_event writes the ~e# line of a blob that lwsbt_encode_event made. */
+void lwsbt_line_event(const struct lwsbt_out *out, const void *blob, size_t len);
+
+/* ------------------------------------------------------------- lines, read */
+
+/* lwsbt_parse_line reads the len characters of a ~m# line, without a line end,
+ * into buf: *n bytes. Reading strictly, the line is what lwsbt_line writes; if
+ * lenient, what lws reads. [BT-B64-2, BT-B64-3] */
+enum lwsbt_result lwsbt_parse_line(void *buf, size_t cap, size_t *n, const char *line,
+	size_t len, int lenient);
+
+/* lwsbt_parse_decoded reads a ~b# line; blanks and a line end may follow. On any
+ * other result than LWSBT_OK, s is empty. [BT-TEXT-2] */
+enum lwsbt_result lwsbt_parse_decoded(struct lwsbt_stack *s, const char *line, size_t len);
+
+/* ----------------------------------------------------------------- capture */
+
+/*
+ * A table of the program's functions, sorted by address, for backends that look
+ * at code: made from the ELF file by a tool of tools/, and optional.
+ */
+struct lwsbt_functions {
+	const uint32_t *start;	/* first address of each function, less base */
+	size_t count;
+	uintptr_t base;
+	uintptr_t end;		/* past the last function */
+};
+
+/* What a capture function may read. */
+struct lwsbt_capture_ctx {
+	uintptr_t lo, hi;	/* the stack: lo <= address < hi; both 0 if unknown */
+	uintptr_t code_lo, code_hi; /* the program's code; both 0 if unknown */
+	const struct lwsbt_functions *functions; /* or NULL */
+};
+
+/*
+ * A capture function stores return addresses of the calling thread's stack to
+ * pcs, the innermost first, at most max, leaving out the first skip. It returns
+ * how many. With a skip of 0, pcs[0] is in the function that called the capture
+ * function: the address to which it returns.
+ *
+ * It reads no stack outside ctx->lo to ctx->hi, and no code outside code_lo to
+ * code_hi, where these are known; it ends where it cannot go on, and never
+ * faults on a corrupted stack within these limits. Addresses have their mode
+ * bits cleared (bit 0 of Thumb). It allocates nothing, unless its description
+ * says so. ctx may be NULL: then nothing is known.
+ */
+typedef size_t (*lwsbt_capture_fn)(uintptr_t *pcs, size_t max, size_t skip,
+	const struct lwsbt_capture_ctx *ctx);
+
+/* By what, in one line each; docs/capture.md says which to take. */
+size_t lwsbt_capture_unwind(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *); /* the compiler's unwinder */
+size_t lwsbt_capture_fp(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* frame pointers */
+size_t lwsbt_capture_mips(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* prologues */
+size_t lwsbt_capture_thumb(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* prologues */
+size_t lwsbt_capture_arm(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* prologues */
+size_t lwsbt_capture_scan(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* addresses after a call */
+size_t lwsbt_capture_riscv(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* prologues */
+size_t lwsbt_capture_aarch64(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *); /* prologues */
+size_t lwsbt_capture_ppc(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* back chain */
+size_t lwsbt_capture_s390x(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* back chain */
+
+/* -------------------------------------------------------------------- heap */
+
+/*
+ * The metadata of an allocation stands before the memory that the program gets,
+ * where lws has it [BT-MEM-1]:
+ *
+ *   true start                        what the program gets
+ *   | blob                | length  | list node  | size bytes
+ *                                   ^ struct lwsbt_node, 3 pointers
+ *
+ * To align the program's memory for any type, the bits before the length are
+ * padded with a user field list that is ended, and then with ones.
+ */
+struct lwsbt_node {		/* as lws_dll2_t */
+	struct lwsbt_node *prev, *next;
+	struct lwsbt_heap *owner;
+};
+
+/* What is wrong with metadata. */
+enum lwsbt_damage {
+	LWSBT_DAMAGED_LINK = 1,	/* prev or next of a node, or its owner */
+	LWSBT_DAMAGED_BLOB	/* length or bits before a node */
+};
+
+/*
+ * What the heap is told about its platform. Every member may be NULL, or 0. arg
+ * is handed to all.
+ */
+struct lwsbt_port {
+	void *arg;
+
+	/* Mutual exclusion of threads; held for the time of some list operations, never
+	 * during capture, callbacks or output. */
+	void (*lock)(void *arg);
+	void (*unlock)(void *arg);
+
+	/* The byte of the calling thread, 0 at first, that says it is inside this
+	 * library. NULL: one for all threads, and an allocation that finds another
+	 * one inside capture has no metadata. */
+	unsigned char *(*guard)(void *arg);
+
+	/* Reports whether this is an interrupt. Its allocations have no metadata. */
+	int (*in_interrupt)(void *arg);
+
+	/* Sets ctx->lo and ctx->hi to the limits of the calling thread's stack. */
+	void (*stack)(void *arg, struct lwsbt_capture_ctx *ctx);
+
+	uint64_t (*time)(void *arg);	/* microseconds since boot */
+	uint64_t (*thread)(void *arg);	/* id of the calling thread */
+
+	/* After an allocation, free or realloc, outside the lock. s is the stack and
+	 * size of it: of a free the size alone. May allocate; what it allocates has no
+	 * metadata. e->time, thread and sequence are LWSBT_NONE unless the heap keeps them. */
+	void (*event)(void *arg, const struct lwsbt_event *e, const struct lwsbt_stack *s);
+
+	/* Damaged metadata was found at node. It is not touched any more. */
+	void (*damaged)(void *arg, enum lwsbt_damage what, const struct lwsbt_node *node);
+};
+
+/* Flags of a heap: what to keep with each allocation, as user fields. */
+enum {
+	LWSBT_KEEP_SEQUENCE = 1,
+	LWSBT_KEEP_THREAD = 2,
+	LWSBT_KEEP_TIME = 4
+};
+
+/*
+ * A heap. The first three members are those of lws_dll2_owner_t. Set up the next
+ * group before the first allocation; read the last one whenever you like, it
+ * is written under the lock.
+ */
+struct lwsbt_heap {
+	struct lwsbt_node *tail, *head;
+	uint32_t count;			/* allocations with metadata */
+
+	uint8_t how;			/* LWSBT_SEARCH_..., LWSBT_WRAP64 */
+	uint8_t keep;			/* LWSBT_KEEP_... */
+	uint8_t skip;			/* innermost frames to leave out, beyond the library's own */
+	uint8_t post;			/* outermost frames to leave out */
+	lwsbt_capture_fn capture;	/* NULL: the caller alone */
+	struct lwsbt_capture_ctx ctx;
+	const struct lwsbt_port *port;	/* or NULL */
+
+	size_t bytes, peak;		/* asked for by live allocations; the most so far */
+	uint32_t peak_count;		/* live allocations when bytes was at peak */
+	uint32_t sequence;		/* allocations with metadata so far */
+	uint32_t untracked;		/* allocations without: too large, or no memory for it */
+	uint32_t interrupts;		/* allocations without: from interrupts */
+	uint32_t reentered;		/* allocations without: from within capture or a callback */
+	uint32_t damaged;		/* nodes found damaged, each time */
+
+	uintptr_t lo, hi;		/* all nodes so far are here: the library's */
+	struct lwsbt_walk *walks;	/* the library's */
+	unsigned char guard;		/* the library's */
+};
+
+/*
+ * lwsbt_meta_gen captures the call stack into s, and returns how many bytes the
+ * metadata of an allocation of size bytes takes: to be allocated in addition, at
+ * an alignment of align (a power of 2, up to 16384; 0 is that of malloc). It
+ * returns 0, and counts why, when the allocation has to do without: then allocate
+ * size bytes as if there were no such thing. caller is the address to which the
+ * allocation function returns, or NULL.
+ */
+size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const void *caller,
+	struct lwsbt_stack *s);
+
+/* lwsbt_meta_adjust writes the metadata to true_start, where adj + size bytes were
+ * allocated, lists it, and returns the program's pointer, true_start + adj. */
+void *lwsbt_meta_adjust(struct lwsbt_heap *h, void *true_start, size_t adj,
+	const struct lwsbt_stack *s);
+
+/* lwsbt_meta_trim takes the metadata of p, which the program frees, off the list,
+ * and returns the true start. Of memory without metadata that is p. It returns
+ * NULL where the metadata is damaged: it was reported; leave the memory alone. */
+void *lwsbt_meta_trim(struct lwsbt_heap *h, void *p);
+
+/* lwsbt_meta_parse reads the metadata of p, which the program has. It returns
+ * LWSBT_EMPTY if there is none. Its owner must not free p meanwhile. */
+enum lwsbt_result lwsbt_meta_parse(const struct lwsbt_heap *h, struct lwsbt_stack *s,
+	const void *p);
+
+/*
+ * The allocator below a heap, for the whole job. allocate must align for any
+ * type; allocate_aligned and resize may be NULL: alignments over malloc's then
+ * fail, and resizing copies.
+ */
+struct lwsbt_allocator {
+	void *(*allocate)(size_t size);
+	void *(*allocate_aligned)(size_t align, size_t size);
+	void *(*resize)(void *p, size_t size);
+	void (*release)(void *p);
+};
+
+/* As malloc, memalign, calloc, realloc and free. Where there is no memory for the
+ * metadata, the allocation is tried without. caller as in lwsbt_meta_gen;
+ * __builtin_return_address(0) in the function that the program calls. */
+void *lwsbt_heap_malloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t size,
+	const void *caller);
+void *lwsbt_heap_memalign(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t align,
+	size_t size, const void *caller);
+void *lwsbt_heap_calloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t n,
+	size_t size, const void *caller);
+void *lwsbt_heap_realloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p,
+	size_t size, const void *caller);
+void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p);
+
+/* ------------------------------------------------------------------- dumps */
+
+/* A walk through the live allocations, the oldest first. Others may allocate and
+ * free meanwhile; what is allocated after the beginning is left out. */
+struct lwsbt_walk {
+	struct lwsbt_walk *more;	/* the members are the library's */
+	struct lwsbt_node *next, *last;
+	uint32_t left;
+};
+
+void lwsbt_walk_begin(struct lwsbt_heap *h, struct lwsbt_walk *w);
+
+/* lwsbt_walk_next copies the next blob to buf, of cap bytes, with the bits that
+ * align memory left out; at LWSBT_BLOB_MAX + 3 * LWSBT_USER_MAX, all fit. It
+ * returns its length, 0 after the last. *p is set to the program's pointer. A
+ * blob that is too long for buf or damaged is reported and left out; a damaged
+ * link ends the walk. */
+size_t lwsbt_walk_next(struct lwsbt_heap *h, struct lwsbt_walk *w, void *buf, size_t cap,
+	struct lwsbt_stack *s, void **p);
+
+/* lwsbt_walk_end must follow, once, every lwsbt_walk_begin. */
+void lwsbt_walk_end(struct lwsbt_heap *h, struct lwsbt_walk *w);
+
+/* lwsbt_dump writes a dump: ~h#begin, a ~m# line for each live allocation, ~h#end.
+ * with is LWSBT_KEEP_ADDRESS or 0; if the heap keeps anything, or addresses are
+ * asked for, the records have user fields. */
+#define LWSBT_KEEP_ADDRESS 8
+void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
+	const char *why, unsigned with);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
