@@ -10,6 +10,9 @@ const (
 	// bits, 30 deltas of 59 (which search lws takes, though a literal would be a
 	// bit shorter), a size of 64.
 	MaxBlob = 312
+	// MaxBlobUser is the longest blob in bytes with the user fields of a [User]:
+	// six of 77 bits more. (BT-UF-1)
+	MaxBlobUser = 370
 	// MaxLength is the most a length field can say, in bytes.
 	MaxLength = 1<<lengthWidth - 1
 

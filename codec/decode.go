@@ -15,17 +15,23 @@ func Decode(s *Stack, blob []byte) error {
 // panics if word is neither. With a word of 32 bits, values are modulo 2^32 and a
 // count over 32 is rejected. (BT-COUNT-4, BT-DELTA-6)
 func DecodeWord(s *Stack, blob []byte, word int) error {
-	if word != 32 && word != 64 {
-		panic("codec: DecodeWord: the word must be 32 or 64 bits")
-	}
-	return decode(s, blob, uint(word))
+	_, err := decode(s, blob, checkWord(word))
+	return err
 }
 
-func decode(s *Stack, blob []byte, word uint) error {
+func checkWord(word int) uint {
+	if word != 32 && word != 64 {
+		panic("codec: the word must be 32 or 64 bits")
+	}
+	return uint(word)
+}
+
+// decode returns the bit after the size.
+func decode(s *Stack, blob []byte, word uint) (pos int, err error) {
 	if len(blob) < MinBlob || int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:])) != len(blob) {
 		if err := checkLength(blob); err != nil {
 			s.Reset()
-			return err
+			return 0, err
 		}
 	}
 	var short [8]byte
@@ -35,11 +41,16 @@ func decode(s *Stack, blob []byte, word uint) error {
 	if depth == 0 {
 		depth = resolveDepth(s, b, end, word)
 	}
-	if s.read(b, end, depth, word) < 0 {
+	return s.readOrReject(b, end, depth, word)
+}
+
+// readOrReject is read with the fault as an error; s is empty then.
+func (s *Stack) readOrReject(b []byte, end, depth int, word uint) (pos int, err error) {
+	if pos = s.read(b, end, depth, word); pos < 0 {
 		s.Reset()
-		return diagnose(b, end, depth, word)
+		return 0, diagnose(b, end, depth, word)
 	}
-	return nil
+	return pos, nil
 }
 
 // resolveDepth tells an empty stack from one of 32 frames, both written as

@@ -3,7 +3,6 @@ package codec
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 )
 
 // Search is how an encoder chooses between a literal and a delta, and which
@@ -45,24 +44,13 @@ func ParseSearch(name string) (Search, error) {
 // word cannot hold, and then returns dst as it was.
 // (BT-BLOB-1, BT-FIELD-3, BT-SRCH-1, BT-SRCH-2)
 func AppendBlob(dst []byte, s *Stack, m Machine, search Search) ([]byte, error) {
-	if err := s.fits(m); err != nil {
-		return dst, err
-	}
-	start := len(dst)
-	if avail := cap(dst) - start; avail >= MaxBlob && avail < len(buffer{}) {
-		var buf buffer // the caller's is large enough, but not for the writer
-		dst = append(dst, buf[:write(&buf, s, m, search)]...)
-	} else {
-		dst = slices.Grow(dst, len(buffer{}))
-		dst = dst[:start+write((*buffer)(dst[start:start+len(buffer{})]), s, m, search)]
-	}
-	n := len(dst) - start + lengthBytes
-	return append(dst, byte(n>>8), byte(n)), nil
+	return AppendBlobUser(dst, s, nil, m, search)
 }
 
-// write writes the fields of s to buf, and zeros up to the next byte. It returns
-// how many bytes those are. (BT-DEPTH-1 to BT-SIZE-1)
-func write(buf *buffer, s *Stack, m Machine, search Search) int {
+// write writes the fields of s and, if u is not nil, its user fields to buf, and
+// zeros up to the next byte. It returns how many bytes those are.
+// (BT-DEPTH-1, BT-ITEM-1, BT-COUNT-1, BT-COUNT-2, BT-LIT-1, BT-DELTA-1, BT-SIZE-1)
+func write(buf *buffer, s *Stack, u *User, m Machine, search Search) int {
 	var f encoding
 	f.choose(s, m, search)
 	lose := m.loss()
@@ -78,6 +66,9 @@ func write(buf *buffer, s *Stack, m Machine, search Search) int {
 			head, v, width = 0, v&(1<<32-1), 32+spillWidth
 		}
 		w = w.put(buf, (head<<(count&63)|v)<<spillWidth|spill, width)
+	}
+	if u != nil {
+		w = u.write(buf, w)
 	}
 	return w.bytes()
 }

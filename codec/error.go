@@ -16,13 +16,20 @@ const (
 	ReasonDeltaFirst  Reason = "delta-first"  // frame 0 is a delta
 	ReasonBack        Reason = "back"         // a delta whose base lies before frame 0
 	ReasonCount       Reason = "count"        // a count over 32 in a blob read at word 32
+	ReasonEvent       Reason = "event"        // an event without its kind or its address
+	ReasonHeaderLine  Reason = "header-line"  // a ~h# line whose text is not of the form
 )
 
-// Reasons lists every reason a rejection can have, in SPEC.md's order. (BT-REJ-1)
+// Reasons lists every reason that a record can be rejected for, in the order of
+// SPEC.md. (BT-REJ-1)
 func Reasons() []Reason {
 	return []Reason{ReasonLeadIn, ReasonBase64, ReasonDecodedLine, ReasonShort, ReasonEmpty,
 		ReasonLength, ReasonTruncated, ReasonDeltaFirst, ReasonBack, ReasonCount}
 }
+
+// RecordingReasons lists the reasons that only lines of recordings can have.
+// (BT-EVT-3, BT-HEAD-1)
+func RecordingReasons() []Reason { return []Reason{ReasonEvent, ReasonHeaderLine} }
 
 // Error is the one error of decoding and parsing. Beside it no value is valid,
 // but for [Salvage].
@@ -72,6 +79,10 @@ func clauseOf(r Reason) string {
 		return "BT-DELTA-5"
 	case ReasonCount:
 		return "BT-COUNT-4"
+	case ReasonEvent:
+		return "BT-EVT-3"
+	case ReasonHeaderLine:
+		return "BT-HEAD-1"
 	}
 	panic("codec: unknown reason " + string(r))
 }

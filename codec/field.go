@@ -43,6 +43,7 @@ const (
 	countWidth  = 6
 	spillWidth  = 1
 	lengthWidth = 16
+	tagWidth    = 4 // of a user field (BT-UF-1)
 
 	depthBits   = depthWidth + spillWidth
 	countBits   = countWidth + spillWidth
@@ -52,6 +53,8 @@ const (
 	deltaLead   = signEnd + spillWidth
 	literalHead = literalLead + countBits // before the value
 	deltaHead   = deltaLead + countBits
+
+	tagBits = tagWidth + spillWidth
 
 	lengthBytes = lengthWidth / 8
 )
@@ -107,7 +110,7 @@ func padded(b []byte, buf *[8]byte) []byte {
 	return buf[:]
 }
 
-// buffer is what a bitWriter writes to: MaxBlob bytes and 8 more, and of a length
+// buffer is what a bitWriter writes to: MaxBlobUser bytes and 8 more, and of a length
 // that lets an index be masked, not checked.
 type buffer [512 + 8]byte
 

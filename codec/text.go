@@ -14,6 +14,8 @@ import (
 const (
 	LeadIn        = "~m#" // a blob in base64 (BT-TEXT-1)
 	LeadInDecoded = "~b#" // the stack in numbers (BT-TEXT-2)
+	LeadInEvent   = "~e#" // an allocation event in base64 (BT-EVT-1)
+	LeadInHeader  = "~h#" // a header of a recording (BT-HEAD-1)
 )
 
 const decodedSize = LeadInDecoded + "size: "
@@ -29,14 +31,19 @@ func AppendLine(dst, blob []byte) []byte {
 // blob is not looked into. On an [*Error], dst is returned as it was.
 // (BT-TEXT-1, BT-B64-2)
 func ParseLine(dst, line []byte) ([]byte, error) {
-	if !bytes.HasPrefix(line, []byte(LeadIn)) {
-		return dst, textError(0, ReasonLeadIn, "BT-TEXT-1", "expected %s", LeadIn)
+	return parseLine(dst, line, LeadIn, "BT-TEXT-1")
+}
+
+// parseLine reads a lead-in, which clause demands, and base64 behind it.
+func parseLine(dst, line []byte, leadIn, clause string) ([]byte, error) {
+	if !bytes.HasPrefix(line, []byte(leadIn)) {
+		return dst, textError(0, ReasonLeadIn, clause, "expected %s", leadIn)
 	}
-	text := line[len(LeadIn):]
+	text := line[len(leadIn):]
 	out, err := base64.StdEncoding.Strict().AppendDecode(dst, text)
 	// The library skips line ends, strict or not; fewer bytes come of it then.
 	if err != nil || len(text)%4 != 0 || len(out)-len(dst) != decodedLen(text) {
-		return dst, base64Fault(text, len(LeadIn))
+		return dst, base64Fault(text, len(leadIn))
 	}
 	return out, nil
 }

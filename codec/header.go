@@ -1,0 +1,182 @@
+package codec
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// Verbs of headers. A reader skips headers with others. (BT-HEAD-2)
+const (
+	VerbBoot  = "boot"  // a device or program starts: time and numbers begin anew
+	VerbMap   = "map"   // the module lines that follow are the whole map
+	VerbBegin = "begin" // opens a dump
+	VerbEnd   = "end"   // closes it
+	VerbLost  = "lost"  // the recorder dropped events here
+)
+
+// Header is a ~h# line: a mark in a recording. (BT-HEAD-1)
+//
+//	~h#begin 3 t=81250000 n=84 b=61234
+type Header struct {
+	Verb   string
+	Number uint32 // of the dump that VerbBegin opens or VerbEnd closes (BT-HEAD-3)
+	Keys   []HeaderKey
+}
+
+// HeaderKey is one key of a header with its value, which is decoded: it may hold
+// any byte.
+type HeaderKey struct{ Key, Value string }
+
+// Get returns the value of the first key of that name, and whether there is one.
+func (h *Header) Get(key string) (value string, ok bool) {
+	for _, k := range h.Keys {
+		if k.Key == key {
+			return k.Value, true
+		}
+	}
+	return "", false
+}
+
+// Uint returns a value that is a number. [ParseHeader] has checked that the keys
+// which SPEC.md defines as numbers are numbers; of another, ok is false if it is
+// none below 2^64 in decimal. (BT-HEAD-2)
+func (h *Header) Uint(key string) (v uint64, ok bool) {
+	text, ok := h.Get(key)
+	if !ok {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(text, 10, 64)
+	return v, err == nil && text[0] != '+'
+}
+
+// numbered reports whether a verb is followed by a number. (BT-HEAD-3)
+func numbered(verb string) bool { return verb == VerbBegin || verb == VerbEnd }
+
+// isNumber reports whether a key's value is a number. (BT-HEAD-2)
+func isNumber(key string) bool {
+	switch key {
+	case "t", "n", "b", "u", "w", "pid", "epoch":
+		return true
+	}
+	return false
+}
+
+// AppendHeader appends the ~h# line of h, without a line end. It panics if the
+// verb or a key is not one or more lower-case letters. (BT-HEAD-1)
+func AppendHeader(dst []byte, h *Header) []byte {
+	word := func(s string) string {
+		if s == "" || wordEnd([]byte(s), 0) != len(s) {
+			panic("codec: AppendHeader: " + strconv.Quote(s) + " is not a word of lower-case letters")
+		}
+		return s
+	}
+	dst = append(dst, LeadInHeader...)
+	dst = append(dst, word(h.Verb)...)
+	if numbered(h.Verb) {
+		dst = strconv.AppendUint(append(dst, ' '), uint64(h.Number), 10)
+	}
+	for _, k := range h.Keys {
+		dst = append(dst, ' ')
+		dst = append(dst, word(k.Key)...)
+		dst = append(dst, '=')
+		for _, c := range []byte(k.Value) {
+			if plain(c) {
+				dst = append(dst, c)
+			} else {
+				const digits = "0123456789ABCDEF"
+				dst = append(dst, '%', digits[c>>4], digits[c&15])
+			}
+		}
+	}
+	return dst
+}
+
+// plain reports whether a byte of a value stands for itself.
+func plain(c byte) bool { return '!' <= c && c <= '~' && c != '%' }
+
+// wordEnd returns the end of the lower-case letters that begin at pos.
+func wordEnd(line []byte, pos int) int {
+	for pos < len(line) && 'a' <= line[pos] && line[pos] <= 'z' {
+		pos++
+	}
+	return pos
+}
+
+// ParseHeader reads a ~h# line into h: verb, number and keys, separated by one
+// space each, with spaces, tabs and a line end after them. Verbs and keys that
+// SPEC.md does not know are read, too. It keeps nothing of line. On an [*Error],
+// h is empty. (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
+func ParseHeader(h *Header, line []byte) error {
+	*h = Header{Keys: h.Keys[:0]}
+	if !bytes.HasPrefix(line, []byte(LeadInHeader)) {
+		return textError(0, ReasonLeadIn, "BT-HEAD-1", "expected %s", LeadInHeader)
+	}
+	pos, expected := h.parse(bytes.TrimRight(line, " \t\r\n"))
+	if expected != "" {
+		*h = Header{Keys: h.Keys[:0]}
+		return textError(pos, ReasonHeaderLine, "BT-HEAD-1", "%s", expected)
+	}
+	return nil
+}
+
+// parse returns where and what it expected, "" when all is well.
+func (h *Header) parse(line []byte) (pos int, expected string) {
+	pos = min(len(LeadInHeader), len(line))
+	end := wordEnd(line, pos)
+	if end == pos {
+		return pos, "expected a verb in lower-case letters"
+	}
+	h.Verb, pos = string(line[pos:end]), end
+	if numbered(h.Verb) {
+		if pos == len(line) || line[pos] != ' ' {
+			return pos, "expected a space and the number of the dump"
+		}
+		v, end, ok := parseUint(line, pos+1, 10)
+		if !ok || v > math.MaxUint32 {
+			return pos + 1, "expected the number of the dump in decimal, below 2^32"
+		}
+		h.Number, pos = uint32(v), end
+	}
+	for pos < len(line) {
+		if line[pos] != ' ' {
+			return pos, "expected a space and a key"
+		}
+		start := pos + 1
+		end := wordEnd(line, start)
+		if end == start || end == len(line) || line[end] != '=' {
+			return start, "expected a key in lower-case letters, '=' and its value"
+		}
+		k := HeaderKey{Key: string(line[start:end])}
+		if k.Value, pos, expected = headerValue(line, end+1); expected != "" {
+			return pos, expected
+		}
+		if isNumber(k.Key) {
+			if _, n, ok := parseUint([]byte(k.Value), 0, 10); !ok || n != len(k.Value) {
+				return end + 1, "expected a number in decimal, below 2^64"
+			}
+		}
+		h.Keys = append(h.Keys, k)
+	}
+	return pos, ""
+}
+
+// headerValue reads a value up to a space or the end of the line.
+func headerValue(line []byte, pos int) (value string, end int, expected string) {
+	var out []byte
+	for ; pos < len(line) && line[pos] != ' '; pos++ {
+		c := line[pos]
+		switch {
+		case plain(c):
+			out = append(out, c)
+		case c == '%' && pos+2 < len(line) && digit(line[pos+1]) < 16 && digit(line[pos+2]) < 16:
+			out = append(out, digit(line[pos+1])<<4|digit(line[pos+2]))
+			pos += 2
+		case c == '%':
+			return "", pos, "expected two hexadecimal digits after '%'"
+		default:
+			return "", pos, "expected printable ASCII without spaces, other bytes as %XX"
+		}
+	}
+	return string(out), pos, ""
+}

@@ -1,0 +1,155 @@
+package codec
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Tag names a user field. (BT-UF-3)
+type Tag uint8
+
+const (
+	TagAddress    Tag = 1 // address of the block, as the program sees it
+	TagTime       Tag = 2 // microseconds since the boot
+	TagThread     Tag = 3 // thread or task
+	TagSequence   Tag = 4 // number of the allocation since the boot
+	TagEvent      Tag = 5 // EventAllocated, EventFreed or EventMoved
+	TagOldAddress Tag = 6 // address that a moved block had before
+
+	tagEnd   Tag = 0 // ends the list, and so does padding (BT-UF-2)
+	tagsUsed     = 7
+)
+
+// Values of TagEvent. (BT-EVT-3)
+const (
+	EventAllocated = 0
+	EventFreed     = 1
+	EventMoved     = 2 // by realloc
+)
+
+var tagNames = [tagsUsed]string{"end", "address", "time", "thread", "sequence", "event", "old address"}
+
+func (t Tag) String() string {
+	if t < tagsUsed {
+		return tagNames[t]
+	}
+	return fmt.Sprintf("tag(%d)", uint8(t))
+}
+
+// User holds the user fields of a blob: what a recording notes of an allocation
+// beside its stack and size. The zero User has none. (BT-UF-1)
+//
+//	┌────────┬─────────┬─────────┬───
+//	│ tag    │ count   │ value   │ next tag …, 0 or the end of the bits
+//	│  4+1   │  6+1    │ count+1 │
+//	└────────┴─────────┴─────────┴───
+type User struct {
+	present uint16 // bit n: the field of tag n
+	values  [tagsUsed]uint64
+}
+
+// Set sets the field of a tag. It panics if t is none of the tags above.
+func (u *User) Set(t Tag, v uint64) {
+	if t == tagEnd || t >= tagsUsed {
+		panic("codec: User.Set: unknown tag")
+	}
+	u.present |= 1 << t
+	u.values[t] = v
+}
+
+// Get returns the value of a tag, and whether the field is there.
+func (u *User) Get(t Tag) (v uint64, ok bool) {
+	if t >= tagsUsed || u.present>>t&1 == 0 {
+		return 0, false
+	}
+	return u.values[t], true
+}
+
+// Reset removes all fields.
+func (u *User) Reset() { *u = User{} }
+
+// write writes the fields in the order of their tags. The end is left to padding:
+// 4 zero bits or more, or fewer than a tag takes. (BT-UF-1, BT-UF-2)
+func (u *User) write(buf *buffer, w bitWriter) bitWriter {
+	for t := tagEnd + 1; t < tagsUsed; t++ {
+		v, ok := u.Get(t)
+		if !ok {
+			continue
+		}
+		count := significant(v)
+		w = w.put(buf, uint64(t)<<(spillWidth+countBits)|uint64(count&63)<<spillWidth, tagBits+countBits)
+		if count > 32 {
+			w = w.put(buf, v>>32, count-32)
+			v, count = v&(1<<32-1), 32
+		}
+		w = w.put(buf, v<<spillWidth, count+spillWidth)
+	}
+	return w
+}
+
+// read reads the fields that begin at bit pos of b and end at bit end or before.
+// Of a tag given twice the first counts, and tags not known are skipped. On an
+// error, u is empty. (BT-UF-2, BT-UF-3)
+func (u *User) read(b []byte, pos, end int) error {
+	u.Reset()
+	for end-pos >= tagBits {
+		t := Tag(bitsAt(b, pos, tagWidth))
+		if t == tagEnd {
+			return nil
+		}
+		at := pos + tagBits
+		need := countBits + 1 + spillWidth
+		var count uint
+		if end-at >= need {
+			count = fullCount(uint(bitsAt(b, at, countWidth)))
+			need = int(countBits + count + spillWidth)
+		}
+		if end-at < need {
+			u.Reset()
+			e := bitError(pos, FieldUser, -1, ReasonTruncated, "user field %d takes %d bits or more, %d are left before the length",
+				t, tagBits+need, end-pos)
+			e.Clause = "BT-UF-2"
+			return e
+		}
+		if t < tagsUsed && u.present>>t&1 == 0 {
+			u.Set(t, bitsAt(b, at+countBits, count))
+		}
+		pos = at + need
+	}
+	return nil
+}
+
+// AppendBlobUser is [AppendBlob] with the user fields of u behind the size; u may
+// be nil. Their values are written as they are, whatever the machine. It allocates
+// only if dst has a spare capacity of less than MaxBlobUser bytes. (BT-UF-1)
+func AppendBlobUser(dst []byte, s *Stack, u *User, m Machine, search Search) ([]byte, error) {
+	if err := s.fits(m); err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	if avail := cap(dst) - start; avail >= MaxBlob && avail < len(buffer{}) {
+		var buf buffer // the caller's is large enough, but not for the writer
+		dst = append(dst, buf[:write(&buf, s, u, m, search)]...)
+	} else {
+		dst = slices.Grow(dst, len(buffer{}))
+		dst = dst[:start+write((*buffer)(dst[start:start+len(buffer{})]), s, u, m, search)]
+	}
+	n := len(dst) - start + lengthBytes
+	return append(dst, byte(n>>8), byte(n)), nil
+}
+
+// DecodeUser is [DecodeWord] for a blob whose user bits are known to be user
+// fields, as those of a dump opened with u=1 are; it reads them into u. On an
+// [*Error], s and u are empty. (BT-UF-1, BT-UF-2)
+func DecodeUser(s *Stack, u *User, blob []byte, word int) error {
+	u.Reset()
+	pos, err := decode(s, blob, checkWord(word))
+	if err == nil {
+		var short [8]byte
+		err = u.read(padded(blob, &short), pos, 8*(len(blob)-lengthBytes))
+	}
+	if err != nil {
+		s.Reset()
+	}
+	return err
+}

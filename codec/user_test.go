@@ -1,0 +1,349 @@
+package codec_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/gen/gentest"
+)
+
+var tags = []codec.Tag{codec.TagAddress, codec.TagTime, codec.TagThread, codec.TagSequence, codec.TagEvent, codec.TagOldAddress}
+
+// user makes user fields of tags and values in turns.
+func user(pairs ...uint64) *codec.User {
+	u := new(codec.User)
+	for i := 0; i < len(pairs); i += 2 {
+		u.Set(codec.Tag(pairs[i]), pairs[i+1])
+	}
+	return u
+}
+
+var userTests = []struct {
+	name, bits string // behind an empty stack of size 1
+	want       *codec.User
+	written    bool // the bits are those that the encoder writes
+}{
+	{"none", "", user(), true},
+	{"address 0x2000", "0001. 001110. 10000000000000.", user(1, 0x2000), true},
+	{"value 0 has one bit", "0011. 000001. 0.", user(3, 0), true},
+	{"value of 64 bits has count 0", "0010. 000000. 1" + strings.Repeat("0", 63) + ".", user(2, 1<<63), true},
+	{"value of 33 bits", "0010. 100001. 1" + strings.Repeat("0", 31) + "1.", user(2, 1<<32|1), true},
+	{"two, in the order of tags", "0001. 000001. 1.  0101. 000010. 10.", user(1, 1, 5, 2), true},
+	{"two, in another order", "0101. 000010. 10.  0001. 000001. 1.", user(1, 1, 5, 2), false},
+	{"a tag twice: the first counts", "0001. 000001. 1.  0001. 000010. 10.", user(1, 1), false},
+	{"an unknown tag is skipped", "1111. 000011. 111.  0001. 000001. 1.", user(1, 1), false},
+	{"what follows tag 0 is not read", "0001. 000001. 1.  0000.  0101. 000010. 10.", user(1, 1), false},
+	{"spill bits are ignored", "00011 0000011 11", user(1, 1), false},
+}
+
+func TestUserFields(t *testing.T) {
+	for _, tt := range userTests {
+		t.Run(tt.name, func(t *testing.T) {
+			blob := blobOf(t, "00000. 000001. 1. "+tt.bits, 0)
+			var s codec.Stack
+			u := user(4, 99) // must not remain
+			if err := codec.DecodeUser(&s, u, blob, 64); err != nil {
+				t.Fatal(err)
+			}
+			wantStack(t, &s, stackOf(1))
+			if *u != *tt.want {
+				t.Errorf("got %v, want %v", u, tt.want)
+			}
+			if !tt.written {
+				return
+			}
+			got, err := codec.AppendBlobUser(nil, stackOf(1), tt.want, codec.MachineWrap64, codec.SearchLws)
+			if err != nil || !bytes.Equal(got, blob) {
+				t.Errorf("encoded %x, %v; want %x", got, err, blob)
+			}
+		})
+	}
+}
+
+func TestUserFieldsRejected(t *testing.T) {
+	for _, tt := range []struct {
+		name, bits string
+		off        int
+	}{
+		{"no count after a tag", "0001. 00", 15},
+		{"no value after a count", "0001. 000111. 1", 15},
+		{"the second is cut", "0001. 000001. 1.  0010. 011111. 1", 29},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var s codec.Stack
+			u := user(1, 1)
+			err := codec.DecodeUser(&s, u, blobOf(t, "00000. 000001. 1. "+tt.bits, 0), 64)
+			wantError(t, err, codec.ReasonTruncated, tt.off, "BT-UF-2")
+			if *u != (codec.User{}) || len(s.PCs) != 0 || s.Size != 0 {
+				t.Errorf("values beside a rejection: %v, %v", u, s)
+			}
+		})
+	}
+}
+
+func drawUser(t *rapid.T) *codec.User {
+	u := new(codec.User)
+	for _, tag := range tags {
+		if rapid.Bool().Draw(t, tag.String()) {
+			u.Set(tag, rapid.Uint64().Draw(t, "value")>>rapid.IntRange(0, 63).Draw(t, "shift"))
+		}
+	}
+	return u
+}
+
+// What the encoder writes is read as it was, and does not disturb a reader that
+// knows nothing of user fields.
+func TestUserFieldsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, search := gentest.Machine().Draw(t, "machine"), gentest.Search().Draw(t, "search")
+		stack := gentest.Stack(m.Word()).Draw(t, "stack")
+		u := drawUser(t)
+		blob, err := codec.AppendBlobUser(nil, &stack, u, m, search)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(blob) > codec.MaxBlobUser {
+			t.Fatalf("%d bytes, expected at most %d", len(blob), codec.MaxBlobUser)
+		}
+		var s codec.Stack
+		var got codec.User
+		if len(stack.PCs) == 0 && len(blob) >= 48 {
+			return // may read as 32 frames (BT-DEPTH-2)
+		}
+		if err := codec.DecodeUser(&s, &got, blob, m.Word()); err != nil {
+			t.Fatalf("%x: %v", blob, err)
+		}
+		if got != *u {
+			t.Fatalf("%x: got %v, want %v", blob, got, *u)
+		}
+		plain, err := codec.AppendBlob(nil, &stack, m, search)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var without, with codec.Stack
+		if err := errors.Join(codec.DecodeWord(&without, plain, m.Word()), codec.DecodeWord(&with, blob, m.Word())); err != nil {
+			t.Fatal(err)
+		}
+		if with.Size != without.Size || len(with.PCs) != len(without.PCs) {
+			t.Fatalf("user fields changed the stack: %v, %v", with, without)
+		}
+	})
+}
+
+func TestEvent(t *testing.T) {
+	u := user(1, 0x20001000, 2, 1234567, 5, codec.EventFreed)
+	blob, err := codec.AppendBlobUser(nil, stackOf(0), u, codec.MachineExact64, codec.SearchLws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := codec.AppendEventLine(nil, blob)
+	back, err := codec.ParseEventLine(nil, line)
+	if err != nil || !bytes.Equal(back, blob) {
+		t.Fatalf("%s: %x, %v", line, back, err)
+	}
+	var s codec.Stack
+	var got codec.User
+	if err := codec.DecodeEvent(&s, &got, back, 32); err != nil || got != *u || len(s.PCs) != 0 {
+		t.Errorf("%v %v %v", s, got, err)
+	}
+	_, err = codec.ParseEventLine(nil, []byte("~m#"+string(line[3:])))
+	wantError(t, err, codec.ReasonLeadIn, 0, "BT-EVT-1")
+}
+
+// In an event a depth of 0 is an empty stack, whatever follows.
+func TestEventDepthZero(t *testing.T) {
+	deep := blobOf(t, "00000. "+strings.Repeat("0. 000001. 1. ", 32)+"000001. 1.", 0)
+	var s codec.Stack
+	if err := codec.Decode(&s, deep); err != nil || len(s.PCs) != 32 {
+		t.Fatalf("as a record: %v, %v", s, err)
+	}
+	var u codec.User
+	// As an event: no frames, a size of 64 bits, and user fields, of which the sixth
+	// has tag 5 at bit 309 and is cut.
+	wantError(t, codec.DecodeEvent(&s, &u, deep, 64), codec.ReasonTruncated, 309, "BT-UF-2")
+
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawUser(t)
+		want.Set(codec.TagEvent, codec.EventFreed)
+		want.Set(codec.TagAddress, rapid.Uint64().Draw(t, "address"))
+		size := rapid.Uint64().Draw(t, "size")
+		blob, err := codec.AppendBlobUser(nil, stackOf(size), want, codec.MachineExact64, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s codec.Stack
+		var u codec.User
+		if err := codec.DecodeEvent(&s, &u, blob, 64); err != nil || len(s.PCs) != 0 || s.Size != size || u != *want {
+			t.Fatalf("%x: %v %v %v, want %v", blob, s, u, err, want)
+		}
+	})
+}
+
+func TestEventRejected(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		blob   []byte
+		reason codec.Reason
+		off    int
+		clause string
+	}{
+		{"no user fields", blobOf(t, "00000. 000001. 1.", 0), codec.ReasonEvent, 15, "BT-EVT-3"},
+		{"no address", blobOf(t, "00000. 000001. 1. 0101. 000001. 1.", 0), codec.ReasonEvent, 15, "BT-EVT-3"},
+		{"no event", blobOf(t, "00000. 000001. 1. 0001. 000001. 1.", 0), codec.ReasonEvent, 15, "BT-EVT-3"},
+		{"no length", nil, codec.ReasonShort, 0, "BT-BLOB-2"},
+		{"no metadata", []byte{0, 0}, codec.ReasonEmpty, 0, "BT-BLOB-4"},
+		{"a frame is cut", blobOf(t, "00001. 0. 000011. 1", 0), codec.ReasonTruncated, 15, "BT-FIELD-4"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, u := readmeStack(), user(1, 1)
+			wantError(t, codec.DecodeEvent(s, u, tt.blob, 64), tt.reason, tt.off, tt.clause)
+			if *u != (codec.User{}) || len(s.PCs) != 0 {
+				t.Errorf("values beside a rejection: %v, %v", u, s)
+			}
+		})
+	}
+}
+
+var headerTests = []struct {
+	line string
+	want codec.Header
+}{
+	{"~h#boot", codec.Header{Verb: "boot"}},
+	{"~h#boot prog=fw w=32", codec.Header{Verb: "boot", Keys: []codec.HeaderKey{{"prog", "fw"}, {"w", "32"}}}},
+	{"~h#boot prog=my%20fw%25%0A", codec.Header{Verb: "boot", Keys: []codec.HeaderKey{{"prog", "my fw%\n"}}}},
+	{"~h#begin 3 t=81250000 n=84 b=61234", codec.Header{Verb: "begin", Number: 3,
+		Keys: []codec.HeaderKey{{"t", "81250000"}, {"n", "84"}, {"b", "61234"}}}},
+	{"~h#end 4294967295", codec.Header{Verb: "end", Number: math.MaxUint32}},
+	{"~h#future key=", codec.Header{Verb: "future", Keys: []codec.HeaderKey{{"key", ""}}}},
+	{"~h#lost n=18446744073709551615", codec.Header{Verb: "lost", Keys: []codec.HeaderKey{{"n", "18446744073709551615"}}}},
+}
+
+func TestHeader(t *testing.T) {
+	for _, tt := range headerTests {
+		for _, end := range []string{"", "\r\n", " \t"} {
+			var h codec.Header
+			if err := codec.ParseHeader(&h, []byte(tt.line+end)); err != nil {
+				t.Errorf("%q: %v", tt.line+end, err)
+				continue
+			}
+			if h.Verb != tt.want.Verb || h.Number != tt.want.Number || len(h.Keys) != len(tt.want.Keys) {
+				t.Errorf("%q: %+v", tt.line, h)
+				continue
+			}
+			for i, k := range h.Keys {
+				if k != tt.want.Keys[i] {
+					t.Errorf("%q: key %d is %q, want %q", tt.line, i, k, tt.want.Keys[i])
+				}
+			}
+		}
+		if got := string(codec.AppendHeader(nil, &tt.want)); got != tt.line {
+			t.Errorf("written %q, want %q", got, tt.line)
+		}
+	}
+	h := headerTests[3].want
+	if n, ok := h.Uint("n"); n != 84 || !ok {
+		t.Errorf("n is %d, %v", n, ok)
+	}
+	if _, ok := h.Uint("why"); ok {
+		t.Error("a key that is not there has a value")
+	}
+}
+
+func TestHeaderRejected(t *testing.T) {
+	for _, tt := range []struct {
+		line   string
+		reason codec.Reason
+		off    int
+	}{
+		{"~m#boot", codec.ReasonLeadIn, 0},
+		{"~h#", codec.ReasonHeaderLine, 3},
+		{"~h#Boot", codec.ReasonHeaderLine, 3},
+		{"~h#begin", codec.ReasonHeaderLine, 8},
+		{"~h#begin x", codec.ReasonHeaderLine, 9},
+		{"~h#begin 4294967296", codec.ReasonHeaderLine, 9},
+		{"~h#begin 1  n=2", codec.ReasonHeaderLine, 11},
+		{"~h#begin 1 n", codec.ReasonHeaderLine, 11},
+		{"~h#begin 1 n=", codec.ReasonHeaderLine, 13},
+		{"~h#begin 1 n=2x", codec.ReasonHeaderLine, 13},
+		{"~h#begin 1 n=18446744073709551616", codec.ReasonHeaderLine, 13},
+		{"~h#begin 1,n=2", codec.ReasonHeaderLine, 10},
+		{"~h#boot prog=%2", codec.ReasonHeaderLine, 13},
+		{"~h#boot prog=a\x01", codec.ReasonHeaderLine, 14},
+	} {
+		h := headerTests[3].want
+		err := codec.ParseHeader(&h, []byte(tt.line))
+		wantError(t, err, tt.reason, tt.off, "BT-HEAD-1")
+		if h.Verb != "" || len(h.Keys) != 0 {
+			t.Errorf("%q: a value beside a rejection: %+v", tt.line, h)
+		}
+	}
+}
+
+func TestHeaderRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := codec.Header{Verb: rapid.SampledFrom([]string{"boot", "map", "begin", "end", "lost", "x"}).Draw(t, "verb")}
+		if h.Verb == codec.VerbBegin || h.Verb == codec.VerbEnd {
+			h.Number = rapid.Uint32().Draw(t, "number")
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "keys") {
+			h.Keys = append(h.Keys, codec.HeaderKey{Key: rapid.StringMatching("[a-z]{2}").Draw(t, "key"),
+				Value: string(rapid.SliceOf(rapid.Byte()).Draw(t, "value"))})
+		}
+		line := codec.AppendHeader(nil, &h)
+		var got codec.Header
+		if err := codec.ParseHeader(&got, line); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if again := codec.AppendHeader(nil, &got); !bytes.Equal(again, line) || got.Number != h.Number {
+			t.Fatalf("%q became %q", line, again)
+		}
+	})
+}
+
+// The user fields and events of any bytes are read or rejected, and nothing panics.
+func TestNoRecordingPanics(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data := rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(t, "data")
+		if n := len(data); n >= 2 && rapid.Bool().Draw(t, "right length") {
+			data[n-2], data[n-1] = byte(n>>8), byte(n)
+		}
+		var s codec.Stack
+		var u codec.User
+		var h codec.Header
+		for name, err := range map[string]error{
+			"user":   codec.DecodeUser(&s, &u, data, 64),
+			"event":  codec.DecodeEvent(&s, &u, data, 32),
+			"header": codec.ParseHeader(&h, append([]byte("~h#"), data...)),
+		} {
+			var e *codec.Error
+			if err != nil && !errors.As(err, &e) {
+				t.Errorf("%s: %v is no *codec.Error", name, err)
+			}
+		}
+	})
+}
+
+func TestEventsDoNotAllocate(t *testing.T) {
+	dst := make([]byte, 0, 600)
+	s, u := readmeStack(), user(1, 0x20001000, 2, 1<<40, 3, 7, 5, 0)
+	got, back := readmeStack(), user()
+	blob := make([]byte, 0, 600)
+	if n := testing.AllocsPerRun(100, func() {
+		b, err := codec.AppendBlobUser(blob[:0], s, u, codec.MachineExact64, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dst = codec.AppendEventLine(dst[:0], b)
+		if err := codec.DecodeEvent(got, back, b, 64); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
