@@ -21,6 +21,7 @@ var rooms = map[string]struct{ rooms, libraries string }{
 	"codec":       {},
 	"dump":        {rooms: "codec", libraries: "github.com/klauspost/compress"},
 	"symbol":      {rooms: "codec", libraries: "github.com/ianlancetaylor/demangle golang.org/x/arch"},
+	"image":       {rooms: "codec symbol", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
 	"stats":       {rooms: "codec", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
 	"gen":         {rooms: "codec internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest": {rooms: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},

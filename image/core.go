@@ -1,0 +1,134 @@
+package image
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// AddFile adds a file that says itself where its bytes are: a core file of Linux
+// or of gdb, what qemu's dump-guest-memory writes, Intel HEX or Motorola
+// S-records; any of them packed with gzip, zstd or xz.
+func (m *Image) AddFile(path string) error {
+	s, err := openSource(path, m)
+	if err != nil {
+		return err
+	}
+	switch b := bytes.TrimLeft(s.data[:min(len(s.data), 256)], " \t\r\n"); {
+	case bytes.HasPrefix(b, []byte(elf.ELFMAG)):
+		return m.addCore(s)
+	case len(b) > 0 && b[0] == ':':
+		return m.addHex(s)
+	case len(b) > 1 && b[0] == 'S' && b[1] >= '0' && b[1] <= '9':
+		return m.addSRec(s)
+	case bytes.HasPrefix(b, []byte("KDUMP   ")), bytes.HasPrefix(b, []byte("makedumpfile")):
+		return fmt.Errorf("%s: a kdump file, expected ELF: dump-guest-memory without -z, -l, -s", path)
+	}
+	return fmt.Errorf("%s: not a core file, Intel HEX or S-records; raw memory needs its address: 0xADDR=%s", path, path)
+}
+
+// AddRAM adds raw memory, unpacked if it is packed, at an address.
+func (m *Image) AddRAM(addr uint64, path string) error {
+	s, err := openSource(path, m)
+	if err != nil {
+		return err
+	}
+	m.add(Segment{Addr: addr, Data: s.data, Write: true, src: s})
+	return nil
+}
+
+func (m *Image) addCore(s *source) error {
+	h, err := readHeader(s.data, s.name, &m.notes)
+	if err != nil {
+		return err
+	}
+	if h.kind != elf.ET_CORE {
+		return fmt.Errorf("%s: ELF of type %v, expected a core file; executables are given with -e", s.name, h.kind)
+	}
+	if err := m.agree(s.name, h); err != nil {
+		return err
+	}
+	for _, p := range h.progs {
+		if p.kind == elf.PT_NOTE {
+			m.readNotes(s, part(s.data, p.off, p.filesz))
+		}
+	}
+	m.Guest = m.Guest || physical(h)
+	loads, have, want := 0, uint64(0), uint64(0)
+	for _, p := range h.progs {
+		if p.kind != elf.PT_LOAD {
+			continue
+		}
+		loads++
+		addr := p.vaddr
+		if m.Guest {
+			addr = p.paddr
+		}
+		data := part(s.data, p.off, min(p.filesz, p.memsz))
+		have, want = have+uint64(len(data)), want+min(p.filesz, p.memsz)
+		if want < p.filesz { // sizes that cannot be: no sum of them either
+			want = ^uint64(0)
+		}
+		write, exec := p.flags&elf.PF_W != 0, p.flags&elf.PF_X != 0
+		if m.Guest {
+			write, exec = true, false // a guest's headers do not tell
+		}
+		m.add(Segment{Addr: addr, Data: data, Write: write, Exec: exec, src: s, off: int64(p.off & (1<<62 - 1))})
+		m.addMap(Map{Start: addr, End: addr + p.memsz, Write: write, Exec: exec})
+	}
+	if loads == 0 {
+		return fmt.Errorf("%s: a core file without memory (no PT_LOAD)", s.name)
+	}
+	if have < want {
+		m.notes.add("%s: cut: %d of %d bytes of memory are there", s.name, have, want)
+	}
+	m.joinMaps()
+	return nil
+}
+
+// physical reports whether program headers are of a guest's physical memory: qemu
+// leaves virtual addresses 0 unless it was told to follow page tables.
+func physical(h *header) bool {
+	zero := 0
+	for _, p := range h.progs {
+		if p.kind == elf.PT_LOAD && p.vaddr == 0 && p.paddr != 0 {
+			zero++
+		} else if p.kind == elf.PT_LOAD && p.vaddr != 0 {
+			return false
+		}
+	}
+	return zero > 0
+}
+
+func (m *Image) addMap(r Map) {
+	if r.Start < r.End && len(m.Maps) < maxPieces {
+		m.Maps = append(m.Maps, r)
+	}
+}
+
+// joinMaps gives each map the file that the notes name for it.
+func (m *Image) joinMaps() {
+	byStart := func(a, b Map) int { return cmp.Compare(a.Start, b.Start) }
+	slices.SortStableFunc(m.Maps, byStart)
+	slices.SortStableFunc(m.files, byStart)
+	for i := range m.Maps {
+		r := &m.Maps[i]
+		at := sort.Search(len(m.files), func(i int) bool { return m.files[i].Start > r.Start }) - 1
+		if at >= 0 && r.Start < m.files[at].End {
+			f := m.files[at]
+			r.File, r.Offset = f.File, f.Offset+r.Start-f.Start
+		}
+	}
+}
+
+// MapAt returns the map that holds an address, nil if there is none.
+func (m *Image) MapAt(addr uint64) *Map {
+	i := sort.Search(len(m.Maps), func(i int) bool { return m.Maps[i].Start > addr }) - 1
+	if i >= 0 && addr < m.Maps[i].End {
+		return &m.Maps[i]
+	}
+	return nil
+}

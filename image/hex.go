@@ -1,0 +1,193 @@
+package image
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+)
+
+// maxUntext bounds the bytes that a file of records may have.
+const maxUntext = 1 << 30
+
+// records gathers the data of a file of lines, joined where they touch.
+type records struct {
+	m     *Image
+	name  string
+	addr  uint64 // of data
+	data  []byte
+	total int
+	bad   int // lines that were not believed
+}
+
+func (r *records) put(addr uint64, b []byte) error {
+	if r.total += len(b); r.total > maxUntext {
+		return fmt.Errorf("%s: more than %d bytes", r.name, maxUntext)
+	}
+	if addr != r.addr+uint64(len(r.data)) {
+		r.flush()
+		r.addr = addr
+	}
+	r.data = append(r.data, b...)
+	return nil
+}
+
+func (r *records) flush() {
+	r.m.add(Segment{Addr: r.addr, Data: r.data, Write: true})
+	r.data = nil
+}
+
+// reject notes a line that was not believed.
+func (r *records) reject(line int, format string, args ...any) {
+	r.bad++
+	r.m.notes.add("%s:%d: %s: line left out", r.name, line, fmt.Sprintf(format, args...))
+}
+
+func (r *records) end(ended bool, mark string) error {
+	r.flush()
+	if r.total == 0 {
+		return fmt.Errorf("%s: no line with data", r.name)
+	}
+	if !ended {
+		r.m.notes.add("%s: cut: no %s", r.name, mark)
+	}
+	return nil
+}
+
+// addHex reads Intel HEX: `:`, then length, address (16 bits), type, data and a
+// checksum, all in hexadecimal.
+func (m *Image) addHex(s *source) error {
+	r := records{m: m, name: s.name}
+	base, ended, wrap := uint64(0), false, false // wrap: at 64 KB, as segments do
+	var buf [256 + 5]byte
+	for n, line := range numbered(s.data) {
+		if len(line) == 0 || ended {
+			continue
+		}
+		if line[0] != ':' || len(line) < 11 || len(line) > 1+2*len(buf) {
+			r.reject(n, "not an Intel HEX record")
+			continue
+		}
+		k, err := hex.Decode(buf[:], line[1:])
+		if err != nil {
+			r.reject(n, "%v", err)
+			continue
+		}
+		b := buf[:k]
+		if want := int(b[0]) + 5; want != k {
+			r.reject(n, "%d bytes, expected %d", k, want)
+			continue
+		}
+		sum := byte(0)
+		for _, c := range b {
+			sum += c
+		}
+		if sum != 0 {
+			r.reject(n, "checksum 0x%02x, expected 0x%02x", b[k-1], b[k-1]-sum)
+			continue
+		}
+		at, data := uint64(b[1])<<8|uint64(b[2]), b[4:k-1]
+		switch b[3] {
+		case 0:
+			if over := int(at) + len(data) - 1<<16; wrap && over > 0 {
+				if err = r.put(base+at, data[:len(data)-over]); err == nil {
+					err = r.put(base, data[len(data)-over:])
+				}
+			} else {
+				err = r.put((base+at)&(1<<32-1), data)
+			}
+		case 1:
+			ended = true
+		case 2, 4:
+			if len(data) != 2 {
+				r.reject(n, "%d bytes of address, expected 2", len(data))
+				break
+			}
+			base = uint64(data[0])<<8 | uint64(data[1])
+			if wrap = b[3] == 2; wrap {
+				base <<= 4
+			} else {
+				base <<= 16
+			}
+		case 3, 5: // where the program starts
+		default:
+			r.reject(n, "record type %d", b[3])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.end(ended, "end-of-file record")
+}
+
+// addSRec reads Motorola S-records: `S`, type, then count, address, data and a
+// checksum in hexadecimal.
+func (m *Image) addSRec(s *source) error {
+	r := records{m: m, name: s.name}
+	ended := false
+	var buf [256]byte
+	for n, line := range numbered(s.data) {
+		if len(line) == 0 || ended {
+			continue
+		}
+		if line[0] != 'S' || len(line) < 4 || len(line) > 2+2*len(buf) {
+			r.reject(n, "not an S-record")
+			continue
+		}
+		k, err := hex.Decode(buf[:], line[2:])
+		if err != nil {
+			r.reject(n, "%v", err)
+			continue
+		}
+		b := buf[:k]
+		if int(b[0])+1 != k {
+			r.reject(n, "%d bytes, expected %d", k, int(b[0])+1)
+			continue
+		}
+		sum := byte(0)
+		for _, c := range b {
+			sum += c
+		}
+		if sum != 0xff {
+			r.reject(n, "checksum 0x%02x, expected 0x%02x", b[k-1], b[k-1]+^sum)
+			continue
+		}
+		width := 0 // of the address, in bytes
+		switch line[1] {
+		case '1', '2', '3':
+			width = int(line[1]-'0') + 1
+		case '7', '8', '9':
+			ended = true
+			continue
+		case '0', '5', '6': // header, counts of records
+			continue
+		default:
+			r.reject(n, "record type S%c", line[1])
+			continue
+		}
+		if k < 1+width+1 {
+			r.reject(n, "no address of %d bytes", width)
+			continue
+		}
+		addr := uint64(0)
+		for _, c := range b[1 : 1+width] {
+			addr = addr<<8 | uint64(c)
+		}
+		if err := r.put(addr, b[1+width:k-1]); err != nil {
+			return err
+		}
+	}
+	return r.end(ended, "S7, S8 or S9 record")
+}
+
+// numbered yields lines with their numbers, without line ends and blanks around.
+func numbered(b []byte) func(yield func(int, []byte) bool) {
+	return func(yield func(int, []byte) bool) {
+		for n := 1; len(b) > 0; n++ {
+			var line []byte
+			line, b, _ = bytes.Cut(b, []byte{'\n'})
+			if !yield(n, bytes.TrimSpace(line)) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package image
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/therootcompany/xz"
+)
+
+// source is a file whose bytes are in memory, as the operating system maps it.
+type source struct {
+	name  string
+	data  []byte
+	file  *os.File // nil where the file cannot tell where its holes are
+	unmap func()
+}
+
+func (s *source) close() {
+	if s.unmap != nil {
+		s.unmap()
+	}
+	if s.file != nil {
+		s.file.Close()
+	}
+}
+
+// MaxUnpacked is how many bytes a compressed file may have, unpacked.
+const MaxUnpacked = 64 << 30
+
+// maxWindow bounds the memory that unpacking takes, in bytes.
+const maxWindow = 128 << 20
+
+// openSource maps a file. A compressed one is unpacked, into a file without a
+// name that only this process can open: an image may hold secrets.
+func openSource(path string, m *Image) (*source, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a file", path)
+	}
+	if err == nil && info.Size() == 0 {
+		err = fmt.Errorf("%s: empty", path)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	unpack := unpacker(file)
+	if unpack != nil {
+		packed := file
+		file, err = spool(path, packed, unpack, m)
+		packed.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	s, err := mapSource(path, file)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	m.sources = append(m.sources, s)
+	return s, nil
+}
+
+// unpacker returns how to unpack a file, by its first bytes; nil if it is not
+// compressed.
+func unpacker(file *os.File) func(io.Reader) (io.Reader, error) {
+	var magic [6]byte
+	n, _ := file.ReadAt(magic[:], 0)
+	switch b := magic[:n]; {
+	case bytes.HasPrefix(b, []byte("\x1f\x8b\x08")):
+		return func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+	case bytes.HasPrefix(b, []byte("\x28\xb5\x2f\xfd")),
+		len(b) >= 4 && b[0]&0xf0 == 0x50 && bytes.Equal(b[1:4], []byte("\x2a\x4d\x18")): // a frame to skip
+		return func(r io.Reader) (io.Reader, error) {
+			return zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1))
+		}
+	case bytes.HasPrefix(b, []byte("\xfd7zXZ\x00")):
+		return func(r io.Reader) (io.Reader, error) { return xz.NewReader(r, maxWindow) }
+	}
+	return nil
+}
+
+// spool unpacks a file into one without a name. Blocks of zeros become holes.
+func spool(path string, packed io.Reader, unpack func(io.Reader) (io.Reader, error), m *Image) (*os.File, error) {
+	r, err := unpack(bufio.NewReaderSize(packed, 1<<16))
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot unpack: %w", path, err)
+	}
+	if c, ok := r.(*zstd.Decoder); ok {
+		defer c.Close()
+	}
+	file, err := os.CreateTemp("", "btcore-")
+	if err != nil {
+		return nil, err
+	}
+	os.Remove(file.Name()) // where that is not possible, mapSource's unmap tries again
+	size := int64(0)
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := io.ReadFull(r, buf)
+		if size+int64(n) > MaxUnpacked {
+			file.Close()
+			return nil, fmt.Errorf("%s: more than %d bytes unpacked", path, int64(MaxUnpacked))
+		}
+		if !allZero(buf[:n]) {
+			if _, err := file.WriteAt(buf[:n], size); err != nil {
+				file.Close()
+				return nil, fmt.Errorf("%s: cannot unpack: %w", path, err)
+			}
+		}
+		size += int64(n)
+		if err == io.EOF || err == io.ErrUnexpectedEOF && n < len(buf) && readsEnd(r) {
+			break
+		}
+		if err != nil {
+			if size == 0 {
+				file.Close()
+				return nil, fmt.Errorf("%s: cannot unpack: %w", path, err)
+			}
+			m.notes.add("%s: cannot unpack past byte %d: %v", path, size, err)
+			break
+		}
+	}
+	if size == 0 {
+		file.Close()
+		return nil, fmt.Errorf("%s: empty", path)
+	}
+	if err := file.Truncate(size); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("%s: cannot unpack: %w", path, err)
+	}
+	return file, nil
+}
+
+// readsEnd distinguishes the end of what was packed from packed data that are cut,
+// which unpackers report by the same error.
+func readsEnd(r io.Reader) bool {
+	_, err := r.Read(make([]byte, 1))
+	return errors.Is(err, io.EOF)
+}
+
+func allZero(b []byte) bool {
+	for len(b) >= 8 {
+		if b[0]|b[1]|b[2]|b[3]|b[4]|b[5]|b[6]|b[7] != 0 {
+			return false
+		}
+		b = b[8:]
+	}
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,28 @@
+//go:build !unix
+
+package image
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxWhole is the largest file, in bytes, that is read where none can be mapped.
+const maxWhole = 1 << 30
+
+// mapSource reads an open file, which it then owns.
+func mapSource(path string, file *os.File) (*source, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxWhole {
+		return nil, fmt.Errorf("%s: %d bytes, at most %d can be read on this system", path, info.Size(), maxWhole)
+	}
+	data := make([]byte, info.Size())
+	if _, err := io.ReadFull(io.NewSectionReader(file, 0, info.Size()), data); err != nil {
+		return nil, err
+	}
+	return &source{name: path, data: data, file: nil}, nil
+}
