@@ -1,0 +1,109 @@
+package lwsbt
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/lwsbt/lwsbt"
+
+// layout lists the packages of this module and what each may import, tests apart:
+// other packages of the module, and libraries. Bytes flow one way, from a log line
+// to a report. A package or an import that is not listed changes the design.
+var layout = map[string]struct{ packages, libraries string }{
+	".":           {},
+	"codec":       {},
+	"dump":        {packages: "codec", libraries: "github.com/klauspost/compress"},
+	"symbol":      {packages: "codec", libraries: "github.com/ianlancetaylor/demangle golang.org/x/arch"},
+	"image":       {packages: "codec symbol", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
+	"stats":       {packages: "codec", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
+	"gen":         {packages: "codec internal/bitstring", libraries: "github.com/google/gofuzz"},
+	"gen/gentest": {packages: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
+
+	"conformance":         {packages: ". codec conformance/vectors internal/bitstring internal/naive"},
+	"conformance/vectors": {},
+	"conformance/mutant":  {packages: "codec conformance internal/bitstring"},
+	"conformance/interop": {packages: "codec gen conformance"},
+	"conformance/render": {packages: "conformance conformance/interop internal/bitstring internal/naive",
+		libraries: "github.com/olekukonko/tablewriter"},
+
+	"corpus": {},
+	"fuzz":   {packages: "codec dump gen gen/gentest conformance corpus"},
+	"ref-c":  {},
+
+	"internal/bitstring": {},
+	"internal/naive":     {packages: "internal/bitstring"},
+	"internal/cmdtest":   {},
+	"internal/cli":       {libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
+
+	"cmd/btconform": {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render", libraries: "github.com/spf13/pflag github.com/olekukonko/tablewriter"},
+	"cmd/btstats":   {packages: "codec dump gen stats", libraries: "github.com/spf13/pflag github.com/mattn/go-isatty"},
+	"cmd/btdecode":  {packages: "codec dump symbol", libraries: "github.com/spf13/pflag github.com/google/pprof github.com/mattn/go-isatty"},
+}
+
+func TestImportsFollowTheLayout(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == "testdata" || d.Name() != "." && strings.HasPrefix(d.Name(), ".")) {
+			return errOrSkip(err)
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		seen[dir] = true
+		may, known := layout[dir]
+		if !known {
+			t.Errorf("%s: %s is not a package of the layout", path, dir)
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if !allowed(name, strings.Fields(may.packages), strings.Fields(may.libraries)) {
+				t.Errorf("%s imports %s, which %s may not", path, name, dir)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"codec", "dump", "symbol", "stats", "gen", "conformance"} {
+		if !seen[dir] {
+			t.Errorf("no Go file in %s", dir)
+		}
+	}
+}
+
+func errOrSkip(err error) error {
+	if err != nil {
+		return err
+	}
+	return filepath.SkipDir
+}
+
+func allowed(name string, packages, libraries []string) bool {
+	if name == module {
+		return slices.Contains(packages, ".")
+	}
+	if dir, ok := strings.CutPrefix(name, module+"/"); ok {
+		return slices.Contains(packages, dir)
+	}
+	if first, _, _ := strings.Cut(name, "/"); !strings.Contains(first, ".") {
+		return true // the standard library
+	}
+	return slices.ContainsFunc(libraries, func(l string) bool { return name == l || strings.HasPrefix(name, l+"/") })
+}
