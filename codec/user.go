@@ -153,3 +153,30 @@ func DecodeUser(s *Stack, u *User, blob []byte, word int) error {
 	}
 	return err
 }
+
+// AppendUser appends a copy of blob to dst in which the user fields of u stand
+// behind the size, in place of what stood there, and returns the extended slice.
+// Up to the size the bits stay what they are, those that a lossy encoder and its
+// compiler left included. On an [*Error], dst is returned as it was. (BT-UF-1)
+func AppendUser(dst, blob []byte, u *User) ([]byte, error) {
+	var s Stack
+	pos, err := decode(&s, blob, 64)
+	if err != nil {
+		return dst, err
+	}
+	var (
+		short [8]byte
+		b     = padded(blob, &short)
+		buf   buffer
+		w     bitWriter
+	)
+	const step = 32
+	for at := 0; at < pos; at += step {
+		n := uint(min(step, pos-at))
+		w = w.put(&buf, bitsAt(b, at, n), n)
+	}
+	n := u.write(&buf, w).bytes()
+	dst = append(dst, buf[:n]...)
+	n += lengthBytes
+	return append(dst, byte(n>>8), byte(n)), nil
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -345,5 +346,68 @@ func TestEventsDoNotAllocate(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestAppendUser gives blobs of every machine user fields in place of those that
+// they have: stack, marks and bits up to the size must stay.
+func TestAppendUser(t *testing.T) {
+	var want, got codec.User
+	want.Set(codec.TagAddress, 0xffffffff81234568)
+	want.Set(codec.TagSequence, 0)
+	var old codec.User
+	old.Set(codec.TagThread, 12345)
+	pcs := make([]uint64, codec.MaxDepth)
+	for i := range pcs {
+		pcs[i] = 0x55d412345678 + uint64(i*i*977)
+	}
+	for _, m := range codec.Machines() {
+		for _, depth := range []int{0, 1, 2, 9, 31, 32} {
+			s := codec.Stack{PCs: slices.Clone(pcs[:depth]), Size: 7520}
+			if m.Word() == 32 {
+				for i := range s.PCs {
+					s.PCs[i] &= 1<<32 - 1
+				}
+			}
+			plain, err := codec.AppendBlob(nil, &s, m, codec.SearchLws)
+			if err != nil {
+				t.Fatal(err)
+			}
+			had, err := codec.AppendBlobUser(nil, &s, &old, m, codec.SearchLws)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, blob := range [][]byte{plain, had} {
+				out, err := codec.AppendUser([]byte("x"), blob, &want)
+				if err != nil {
+					t.Fatalf("%v, depth %d: %v", m, depth, err)
+				}
+				out = out[1:]
+				var before, after codec.Stack
+				if err := codec.DecodeUser(&after, &got, out, 64); err != nil {
+					t.Fatalf("%v, depth %d: %v", m, depth, err)
+				}
+				if err := codec.Decode(&before, blob); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(before.PCs, after.PCs) || before.Size != after.Size || before.Marks != after.Marks || got != want {
+					t.Errorf("%v, depth %d: %v %v, want %v %v", m, depth, after, got, before, want)
+				}
+				a, err := codec.AppendFields(nil, blob)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := codec.AppendFields(nil, out)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(a[:len(b)-2], b[:len(b)-2]) {
+					t.Errorf("%v, depth %d: fields before the user's differ", m, depth)
+				}
+			}
+		}
+	}
+	if out, err := codec.AppendUser([]byte("x"), []byte{0, 0}, &want); err == nil || string(out) != "x" {
+		t.Errorf("%q, %v", out, err)
 	}
 }
