@@ -13,6 +13,7 @@ type header struct {
 	order   binary.ByteOrder
 	machine elf.Machine
 	kind    elf.Type
+	entry   uint64
 	progs   []prog
 }
 
@@ -51,7 +52,7 @@ func readHeader(data []byte, name string, notes *notes) (*header, error) {
 	c := &cursor{b: data, off: elf.EI_NIDENT, word: h.word, order: h.order}
 	h.kind, h.machine = elf.Type(c.u16()), elf.Machine(c.u16())
 	c.u32() // version
-	c.ptr() // entry
+	h.entry = c.ptr()
 	phoff, shoff := c.ptr(), c.ptr()
 	c.u32() // flags
 	c.u16() // size of this header

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/image"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// input is what all subcommands read: an image and the ELF files of its program.
+type input struct {
+	core    string // "" where there is only RAM
+	ram     []string
+	elf     []string
+	sysroot string
+
+	image.Image
+	files []elfFile
+	notes []string
+}
+
+// elfFile is an ELF file of the program, and where it was loaded.
+type elfFile struct {
+	path    string
+	bias    uint64
+	loaded  bool // bias is known
+	buildID string
+	own     bool // named by the user
+}
+
+func (in *input) addFlags(c *cobra.Command) {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringArrayVarP(&in.elf, "elf", "e", nil, "ELF `FILE` of the program, FILE@0xBASE if it was loaded\nelsewhere than it says and the image does not tell")
+	f.StringArrayVar(&in.ram, "ram", nil, "raw memory: `0xADDR=FILE`; Intel HEX or S-records: FILE")
+	f.StringVar(&in.sysroot, "sysroot", "", "look for files that a core file names under `DIR`")
+	cli.AddFlags(c, "Input", f)
+}
+
+// load reads the image that the arguments and flags name.
+func (in *input) load(args []string) error {
+	if len(args) > 1 {
+		return cli.BadArgsf("%d core files, expected one", len(args))
+	}
+	if len(args) == 0 && len(in.ram) == 0 {
+		return cli.BadArgsf("no image: expected a core file, or --ram")
+	}
+	for _, a := range args {
+		in.core = a
+		if err := in.AddFile(a); err != nil {
+			return err
+		}
+	}
+	for _, r := range in.ram {
+		if err := in.addRAM(r); err != nil {
+			return err
+		}
+	}
+	for _, e := range in.elf {
+		if err := in.addELF(e); err != nil {
+			return err
+		}
+	}
+	in.addModules()
+	return nil
+}
+
+// addRAM adds what --ram names.
+func (in *input) addRAM(arg string) error {
+	at, path, ok := strings.Cut(arg, "=")
+	if !ok {
+		return in.AddFile(arg)
+	}
+	addr, err := strconv.ParseUint(at, 0, 64)
+	if err != nil {
+		return cli.BadArgsf("--ram %q: expected 0xADDR=FILE", arg)
+	}
+	return in.AddRAM(addr, path)
+}
+
+// addELF adds what -e names. Where it was loaded, the core file tells, if it names
+// a file with this build-id or of this name.
+func (in *input) addELF(arg string) error {
+	f := elfFile{path: arg, own: true}
+	if i := strings.LastIndex(arg, "@0x"); i > 0 {
+		base, err := strconv.ParseUint(arg[i+1:], 0, 64)
+		if err != nil {
+			return cli.BadArgsf("-e %q: expected FILE@0xBASE", arg)
+		}
+		f.path, f.bias, f.loaded = arg[:i], base, true
+	}
+	if err := in.Describe(f.path); err != nil {
+		return err
+	}
+	about, err := image.ReadELF(f.path)
+	if err != nil {
+		return err
+	}
+	f.buildID = about.BuildID
+	if f.loaded { // given is the address of its first segment
+		f.bias -= about.Low
+	}
+	for _, m := range in.Modules() {
+		same := about.BuildID != "" && about.BuildID == m.BuildID
+		if !f.loaded && (same || m.BuildID == "" && filepath.Base(m.Path) == filepath.Base(f.path)) {
+			f.bias, f.loaded = m.Bias, true
+		}
+		if !same && m.BuildID != "" && about.BuildID != "" && filepath.Base(m.Path) == filepath.Base(f.path) {
+			in.note("%s is not the %s that ran: build-id %s, in the image %s", f.path, m.Path, about.BuildID, m.BuildID)
+		}
+	}
+	if entry := in.Auxv[9]; !f.loaded && about.PIE && entry != 0 { // AT_ENTRY
+		if bias := entry - about.Entry; bias&0xfff == 0 {
+			f.bias, f.loaded = bias, true
+		}
+	}
+	if !f.loaded && !about.PIE {
+		f.loaded = true // where it says itself
+	}
+	in.files = append(in.files, f)
+	if !f.loaded {
+		in.note("%s may have been loaded anywhere, and the image does not tell: -e %s@0xBASE", f.path, f.path)
+		return nil
+	}
+	return in.AddELF(f.path, f.bias)
+}
+
+// addModules adds the files that the core file names, if they are here and have
+// the build-id that the image has: a core file does not choose what is opened
+// for anything else.
+func (in *input) addModules() {
+	for _, m := range in.Modules() {
+		if m.BuildID == "" || !filepath.IsAbs(m.Path) {
+			continue
+		}
+		known := false
+		for _, f := range in.files {
+			known = known || f.buildID == m.BuildID
+		}
+		if known {
+			continue
+		}
+		path := filepath.Join(in.sysroot, m.Path)
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		about, err := image.ReadELF(path)
+		if err != nil || about.BuildID != m.BuildID {
+			continue
+		}
+		if err := in.AddELF(path, m.Bias); err != nil {
+			in.note("%v", err)
+			continue
+		}
+		in.files = append(in.files, elfFile{path: path, bias: m.Bias, loaded: true, buildID: m.BuildID})
+	}
+}
+
+func (in *input) note(format string, args ...any) {
+	in.notes = append(in.notes, fmt.Sprintf(format, args...))
+}
+
+// warnings returns what was not believed or not found, in printable characters.
+func (in *input) warnings() []string {
+	var list []string
+	for _, n := range append(in.Notes(), in.notes...) {
+		list = append(list, cli.Printable(n))
+	}
+	return list
+}

@@ -1,0 +1,36 @@
+// Btcore reads heap and call stacks out of a core file or the RAM of a device.
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+func main() { os.Exit(cli.Run(command(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// command returns the root command.
+func command() *cobra.Command {
+	root := cli.Root(&cobra.Command{
+		Use:   "btcore",
+		Short: "Btcore reads heap and call stacks out of a core file or RAM image.",
+		Long: `
+Btcore reads what is left of a program that died: a core file of Linux, of gdb
+or of qemu's dump-guest-memory, or the RAM of a device. It finds the heap of
+libwebsockets or of lwsbt's device library in it, with the call stack of each
+block, and prints it as a recording that btheap reads; or what of it was
+overwritten, and what nothing points to any more.
+
+An image holds whatever the program held, keys and passwords too. Nothing of
+it is printed but what was asked for.`,
+		Example: `
+btcore heap core -e app.elf | btheap top         where the memory is
+btcore heap --leaks core -e app.elf              what nothing points to
+btcore heap --damage --ram 0x20000000=ram.bin -e fw.elf`,
+		Args: cobra.NoArgs,
+	})
+	root.AddCommand(heapCommand())
+	return root
+}
