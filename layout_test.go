@@ -23,6 +23,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"symbol":      {packages: "codec", libraries: "github.com/ianlancetaylor/demangle golang.org/x/arch"},
 	"image":       {packages: "codec symbol", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
 	"stats":       {packages: "codec", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
+	"profile":     {libraries: "github.com/google/pprof"},
 	"gen":         {packages: "codec internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest": {packages: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
