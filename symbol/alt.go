@@ -3,6 +3,7 @@ package symbol
 import (
 	"encoding/hex"
 	"fmt"
+	"os"
 	"path/filepath"
 )
 
@@ -16,24 +17,23 @@ func (d *dwarf) openAlt() error {
 	id := hex.EncodeToString(link[len(name)+1:])
 	path := string(name)
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(d.file.name), path)
+		path = filepath.Join(filepath.Dir(d.file.Path), path)
 	}
-	g, err := openELF(d.file.tree, path)
-	for _, dir := range DebugDirs() {
-		if err != nil && len(id) > 2 {
-			if h, e := openELF(d.file.tree, buildIDPath(dir, id)); e == nil {
-				g, err = h, nil
+	if _, err := os.Stat(path); err != nil && len(id) > 2 {
+		for _, dir := range DebugDirs() {
+			if _, err := os.Stat(buildIDPath(dir, id)); err == nil {
+				path = buildIDPath(dir, id)
 			}
 		}
 	}
-	if err == nil && g.BuildID != id {
-		g.Close()
-		err = fmt.Errorf("build-id %s, expected %s", orNone(g.BuildID), id)
-	}
+	g, err := openELF(path)
 	if err != nil {
-		return fmt.Errorf("shared debug information %s: %w", d.file.tree.path(path), err)
+		return fmt.Errorf("shared debug information: %w", err)
 	}
-	path = g.Path
+	if g.BuildID != id {
+		g.Close()
+		return fmt.Errorf("shared debug information %s: build-id %s, expected %s", path, g.BuildID, id)
+	}
 	alt := &dwarf{order: g.order, file: g, abbrevs: map[abbrevKey]*abbrevTable{}, names: map[uint64]*string{}}
 	for name, to := range map[string]*[]byte{".debug_info": &alt.info, ".debug_abbrev": &alt.abbrev,
 		".debug_str": &alt.str} {

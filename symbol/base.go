@@ -7,57 +7,57 @@ import (
 	"slices"
 )
 
-// ReturnAddr is a return address of a dump. If Lossy, only its low 31 bits are
-// known.
-type ReturnAddr struct {
-	PC    uint64
-	Lossy bool
+// Seen is a return address of a dump. If Hurt, only its low 31 bits are known.
+type Seen struct {
+	PC   uint64
+	Hurt bool
 }
 
-// Base is where a file was loaded, as far as the return addresses of a dump tell.
+// Base is where a file was loaded, as far as a dump's return addresses tell.
 type Base struct {
 	File *File
-	// Bias is the difference of an address in memory and in the file: all of it
-	// if Exact, else modulo 2^31, because no address of the file was intact.
-	Bias  uint64
-	Exact bool
+	// Low is the difference of an address in memory and in the file, modulo 2^31.
+	Low uint64
+	// Full is the whole difference, if Whole: some address was not hurt.
+	Full  uint64
+	Whole bool
 
-	Votes    int // addresses that follow a call at this base
-	InCode   int // addresses that are in the file's code at this base
-	RunnerUp int // votes for the next best base
-	// LogP is the logarithm to base 10 of how likely any wrong base at all gets
+	Votes int // addresses that follow a call at this base
+	Of    int // addresses that fall into the file's code at this base
+	Next  int // votes for the next best base
+	// Chance is the logarithm to base 10 of how likely any wrong base at all gets
 	// so many votes.
-	LogP float64
+	Chance float64
 }
 
 func (b Base) String() string {
 	return fmt.Sprintf("%s: %d of the %d addresses in its code follow a call, %d at the next best base",
-		b.File.Path, b.Votes, b.InCode, b.RunnerUp)
+		b.File.Path, b.Votes, b.Of, b.Next)
 }
 
 // What a base must show before it is believed.
 const (
-	maxLogP    = -6.0 // no more than one wrong base in a million dumps
+	maxChance  = -6.0 // no more than one wrong base in a million dumps
 	minShare   = 0.9  // of addresses in the code that follow a call
 	basesBits  = 31 - 12
 	basesCount = 1 << basesBits
 )
 
-// InferBases infers where files were loaded from the return addresses of a dump
+// FindBase finds where files were loaded from the return addresses of a dump
 // alone. A base keeps the offset in a page, and return addresses follow calls:
-// so each address votes for the bases at which it would. There is one base for
-// each file; the file whose base is the surest takes its addresses first. Files
-// without a sound base are not in the result.
+// so each address votes for the bases at which it would. One base for each file;
+// the file whose base is the surest takes its addresses first. Files without a
+// sound base are not in the result.
 //
-// Addresses of one dump that are equal count once.
-func InferBases(files []*File, seen []ReturnAddr) []Base {
+// Two addresses of one dump that are equal count once.
+func FindBase(files []*File, seen []Seen) []Base {
 	seen = distinct(seen)
 	var found []Base
 	left := slices.Clone(files)
 	for len(left) > 0 && len(seen) > 0 {
 		best, at := Base{}, -1
 		for i, f := range left {
-			if b, ok := f.vote(seen); ok && (at < 0 || b.LogP < best.LogP) {
+			if b, ok := f.vote(seen); ok && (at < 0 || b.Chance < best.Chance) {
 				best, at = b, i
 			}
 		}
@@ -71,41 +71,34 @@ func InferBases(files []*File, seen []ReturnAddr) []Base {
 	return found
 }
 
-// distinct keeps one of the addresses with the same low bits, an intact one if
+// distinct keeps one of the addresses with the same low bits, an unhurt one if
 // there is one.
-func distinct(seen []ReturnAddr) []ReturnAddr {
+func distinct(seen []Seen) []Seen {
 	seen = slices.Clone(seen)
-	slices.SortFunc(seen, func(a, b ReturnAddr) int {
-		if c := cmp.Compare(a.PC&low31Mask, b.PC&low31Mask); c != 0 {
+	slices.SortFunc(seen, func(a, b Seen) int {
+		if c := cmp.Compare(a.PC&lowMask, b.PC&lowMask); c != 0 {
 			return c
 		}
 		switch {
-		case a.Lossy == b.Lossy:
+		case a.Hurt == b.Hurt:
 			return cmp.Compare(a.PC, b.PC)
-		case b.Lossy:
+		case b.Hurt:
 			return -1
 		}
 		return 1
 	})
-	return slices.CompactFunc(seen, func(a, b ReturnAddr) bool { return a.PC&low31Mask == b.PC&low31Mask })
-}
-
-// AddrsForBase returns how many distinct return addresses in the file's code,
-// about, it takes to infer its base.
-func (f *File) AddrsForBase() int {
-	density := min(max(f.calls().density, 1e-9), 0.99)
-	return int(math.Ceil((maxLogP - basesBits*math.Log10(2)) / math.Log10(density)))
+	return slices.CompactFunc(seen, func(a, b Seen) bool { return a.PC&lowMask == b.PC&lowMask })
 }
 
 // vote lets each address vote and returns the base with the most, if it is sound.
-func (f *File) vote(seen []ReturnAddr) (Base, bool) {
+func (f *File) vote(seen []Seen) (Base, bool) {
 	calls := f.calls()
 	if calls.n == 0 {
 		return Base{}, false
 	}
 	votes := make([]int32, basesCount)
 	for _, s := range seen {
-		pc := f.arch.Strip(s.PC)
+		pc := f.codeAddr(s.PC)
 		for _, v := range calls.page[pc%pageSize] {
 			votes[(pc-v)>>12&(basesCount-1)]++
 		}
@@ -121,21 +114,21 @@ func (f *File) vote(seen []ReturnAddr) (Base, bool) {
 			next = int(n)
 		}
 	}
-	b := Base{File: f, Bias: uint64(best) << 12, Votes: int(votes[best]), RunnerUp: next}
+	b := Base{File: f, Low: uint64(best) << 12, Votes: int(votes[best]), Next: next}
 	for _, s := range seen {
-		if f.textAt(b.Bias, s.PC) {
-			b.InCode++
+		if f.textAt(b.Low, s.PC) {
+			b.Of++
 		}
 	}
-	b.LogP = logTail(b.InCode, b.Votes, calls.density) + basesBits*math.Log10(2)
-	return b, b.LogP <= maxLogP && float64(b.Votes) >= minShare*float64(b.InCode) && b.Votes >= 2*next
+	b.Chance = tail(b.Of, b.Votes, calls.density) + basesBits*math.Log10(2)
+	return b, b.Chance <= maxChance && float64(b.Votes) >= minShare*float64(b.Of) && b.Votes >= 2*next
 }
 
 // own is the file's own address for an address in memory at a base, modulo 2^31
 // both, and whether that lies in its code.
 func (f *File) own(base, pc uint64) (uint64, bool) {
 	for _, s := range f.text {
-		if off := (pc - base - s.addr) & low31Mask; off < s.end-s.addr {
+		if off := (pc - base - s.addr) & lowMask; off < s.end-s.addr {
 			return s.addr + off, true
 		}
 	}
@@ -149,41 +142,40 @@ func (f *File) textAt(base, pc uint64) bool {
 
 // complete finds the upper bits of the base, if any address has them, and
 // returns the addresses that are not the file's.
-func (b *Base) complete(seen []ReturnAddr) []ReturnAddr {
+func (b *Base) complete(seen []Seen) []Seen {
 	full := map[uint64]int{}
-	rest := slices.DeleteFunc(slices.Clone(seen), func(s ReturnAddr) bool {
-		own, ok := b.File.own(b.Bias, s.PC)
+	rest := slices.DeleteFunc(slices.Clone(seen), func(s Seen) bool {
+		own, ok := b.File.own(b.Low, s.PC)
 		if !ok || !b.File.FollowsCall(own) {
 			return false
 		}
-		if !s.Lossy {
+		if !s.Hurt {
 			full[s.PC-own]++
 		}
 		return true
 	})
 	if len(full) == 1 {
 		for base := range full {
-			b.Bias, b.Exact = base, true
+			b.Full, b.Whole = base, true
 		}
 	}
 	return rest
 }
 
-// ObjAddr returns the file's own address for a return address of the dump, and
-// whether it can be one: it is in the file's code and, unless the base and the
-// address are exact, follows a call there.
-func (b *Base) ObjAddr(s ReturnAddr) (uint64, bool) {
-	if !s.Lossy && b.Exact {
-		own := s.PC - b.Bias
+// Own is the file's own address for a return address of the dump. It says no
+// where the address is not in the file's code, or follows no call there.
+func (b *Base) Own(s Seen) (uint64, bool) {
+	if !s.Hurt && b.Whole {
+		own := s.PC - b.Full
 		return own, b.File.Text(own)
 	}
-	own, ok := b.File.own(b.Bias&low31Mask, s.PC)
+	own, ok := b.File.own(b.Low, s.PC)
 	return own, ok && b.File.FollowsCall(own)
 }
 
-// logTail returns the logarithm to base 10 of the probability that of n trials at least
+// tail is the logarithm to base 10 of the probability that of n trials at least
 // k succeed, each with probability p.
-func logTail(n, k int, p float64) float64 {
+func tail(n, k int, p float64) float64 {
 	if k <= 0 || k > n {
 		return 0
 	}

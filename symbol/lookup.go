@@ -12,7 +12,7 @@ type Frame struct {
 	Name          string // the same for people; a [Resolver] fills it in
 	File          string
 	Line          int
-	Discriminator int  // distinguishes pieces of code of one line
+	Discriminator int  // tells pieces of code of one line apart
 	Inlined       bool // into the frame that follows
 }
 
@@ -21,9 +21,10 @@ type Frame struct {
 // neither a function nor a line is known. The error says what of the file could
 // not be read; frames may be found all the same.
 func (f *File) Lookup(dst []Frame, pc uint64) (frames []Frame, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer guard(f.Path, &err)
 	frames = dst
-	defer f.faulted(debug.SetPanicOnFault(true), &err)
-	pc = f.arch.Strip(pc)
+	pc = f.codeAddr(pc)
 	if f.dwarf != nil {
 		if frames, err = f.dwarf.lookup(dst, pc); err != nil {
 			err = fmt.Errorf("%s: %w", f.DebugPath(), err)
@@ -32,14 +33,14 @@ func (f *File) Lookup(dst []Frame, pc uint64) (frames []Frame, err error) {
 	if len(frames) > len(dst) && frames[len(frames)-1].Func != "" {
 		return frames, err
 	}
-	name, file, ok := f.symbolAt(pc)
+	s, ok := f.symbolAt(pc)
 	if !ok {
 		return frames, err
 	}
 	if len(frames) == len(dst) {
-		return append(frames, Frame{Func: name, File: file}), err
+		return append(frames, Frame{Func: s.name, File: s.file}), err
 	}
-	frames[len(frames)-1].Func = name
+	frames[len(frames)-1].Func = s.name
 	return frames, err
 }
 

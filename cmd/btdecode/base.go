@@ -13,34 +13,33 @@ func (d *decoder) findBases() error {
 	if err := d.spool(); err != nil {
 		return err
 	}
-	seen := map[symbol.ReturnAddr]bool{}
+	seen := map[symbol.Seen]bool{}
 	err := d.scan(nil, func(rec *dump.Record) error {
 		if rec.Err != nil && !rec.Cut {
 			return nil
 		}
 		for i, pc := range rec.Stack.PCs {
-			lossy := rec.Stack.Marks.Lossy>>i&1 != 0 && !d.process.Lossless
-			seen[symbol.ReturnAddr{PC: pc, Lossy: lossy}] = true
+			hurt := rec.Stack.Marks.Lossy>>i&1 != 0 && !d.process.Whole
+			seen[symbol.Seen{PC: pc, Hurt: hurt}] = true
 		}
 		return nil
 	})
-	told := d.process.Maps.Space() != nil
-	d.scanner, d.markup = nil, 0
-	d.process.Maps.Reset()
+	told := d.process.Space() != nil
+	d.scanner, d.process.Timeline, d.markup = nil, symbol.Timeline{}, 0
 	if err != nil || told {
 		return err
 	}
-	var list []symbol.ReturnAddr
+	var list []symbol.Seen
 	for s := range seen {
 		list = append(list, s)
 	}
-	r := &d.process.Files
-	found := symbol.InferBases(r.FilesWithoutBase(), list)
+	r := &d.process.Resolver
+	found := symbol.FindBase(r.Floating(), list)
 	r.SetBases(found)
-	for _, f := range r.FilesWithoutBase() {
+	for _, f := range r.Floating() {
 		if !slices.ContainsFunc(found, func(b symbol.Base) bool { return b.File == f }) {
-			d.note("%s: cannot infer the load base: %d addresses, about %d in its code needed; give --maps, or -e %s@0xADDR",
-				f.Path, len(list), f.AddrsForBase(), f.Path)
+			d.note("%s: no load base stands out from the %d addresses of the log; give --maps, or -e %s@0xBASE",
+				f.Path, len(list), f.Path)
 		}
 	}
 	return nil

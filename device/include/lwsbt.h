@@ -89,8 +89,8 @@ typedef uintptr_t lwsbt_word;
 /* A call stack and the size of the allocation that it made. */
 struct lwsbt_stack {
 	lwsbt_word size;		/* bytes asked for */
-	uint16_t end;			/* of a decoded blob: see lwsbt_decode */
-	uint8_t depth;			/* frames in pc, 0 to 32 */
+	uint32_t end;			/* bits of a decoded blob: see lwsbt_decode */
+	uint32_t depth;			/* frames in pc, 0 to 32 */
 	lwsbt_word pc[LWSBT_DEPTH_MAX];	/* return addresses, the innermost first */
 };
 
@@ -325,8 +325,9 @@ void lwsbt_line_event(const struct lwsbt_out *out, const void *blob, size_t len)
 enum lwsbt_result lwsbt_parse_line(void *buf, size_t cap, size_t *n, const char *line,
 	size_t len, int lenient);
 
-/* lwsbt_parse_decoded reads a ~b# line; blanks and a line end may follow. On any
- * other result than LWSBT_OK, s is empty. [BT-TEXT-2] */
+/* lwsbt_parse_decoded reads a ~b# line; spaces and a line end may follow. On any
+ * other result than LWSBT_OK, s is empty; LWSBT_COUNT says that a number does not
+ * fit a word of 32 bits. [BT-TEXT-2] */
 enum lwsbt_result lwsbt_parse_decoded(struct lwsbt_stack *s, const char *line, size_t len);
 
 /* ----------------------------------------------------------------- capture */

@@ -1,0 +1,101 @@
+package device
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// full reports whether the slow suites run, too.
+func full() bool { return os.Getenv("LWSBT_FULL") == "1" }
+
+// A build is a compiler with options, and what runs its programs.
+type build struct {
+	name    string
+	cc      string
+	run     string // an emulator, or ""
+	cflags  string
+	ldflags string
+	word    string // LWSBT_WORD_BITS, or "" for the machine's own
+	light   bool   // runs without LWSBT_FULL
+}
+
+const sanitizers = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
+
+// builds is every machine and compiler that the library is held to SPEC.md on.
+var builds = []build{
+	{name: "x86_64", cc: "gcc", cflags: "-O2", light: true},
+	{name: "x86_64-small", cc: "gcc", cflags: "-Os"},
+	{name: "x86_64-O0", cc: "gcc", cflags: "-O0"},
+	{name: "x86_64-O3", cc: "gcc", cflags: "-O3"},
+	{name: "x86_64-word32", cc: "gcc", cflags: "-O2", word: "32", light: true},
+	{name: "x86_64-clang", cc: "clang", cflags: "-O2"},
+	{name: "x86_64-clang-small", cc: "clang", cflags: "-Os"},
+	{name: "x86_64-asan", cc: "gcc", cflags: sanitizers},
+	{name: "x86_64-small-asan", cc: "gcc", cflags: sanitizers + " -DLWSBT_SMALL"},
+	{name: "x86_64-word32-asan", cc: "gcc", cflags: sanitizers, word: "32"},
+	{name: "x86_64-clang-ubsan", cc: "clang",
+		cflags: "-O1 -g -fsanitize=undefined,implicit-conversion,local-bounds -fno-sanitize-recover=all"},
+	{name: "i686", cc: "i686-linux-gnu-gcc", cflags: "-O2", ldflags: "-static"},
+	{name: "i686-word64", cc: "i686-linux-gnu-gcc", cflags: "-O2", ldflags: "-static", word: "64"},
+	{name: "arm", cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-O2 -marm", ldflags: "-static"},
+	{name: "arm-word64", cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-O2 -marm", ldflags: "-static", word: "64"},
+	{name: "thumb", cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-Os -mthumb", ldflags: "-static"},
+	{name: "thumb-word64", cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-Os -mthumb", ldflags: "-static", word: "64"},
+	{name: "aarch64", cc: "aarch64-linux-gnu-gcc", run: "qemu-aarch64", cflags: "-O2", ldflags: "-static"},
+	{name: "riscv64", cc: "riscv64-linux-gnu-gcc", run: "qemu-riscv64", cflags: "-O2", ldflags: "-static"},
+	{name: "mips", cc: "mips-linux-gnu-gcc", run: "qemu-mips", cflags: "-O2", ldflags: "-static"},
+	{name: "mips-word64", cc: "mips-linux-gnu-gcc", run: "qemu-mips", cflags: "-O2", ldflags: "-static", word: "64"},
+	{name: "mipsel", cc: "mipsel-linux-gnu-gcc", run: "qemu-mipsel", cflags: "-O2", ldflags: "-static"},
+	{name: "ppc", cc: "powerpc-linux-gnu-gcc", run: "qemu-ppc", cflags: "-O2", ldflags: "-static"},
+	{name: "ppc-word64", cc: "powerpc-linux-gnu-gcc", run: "qemu-ppc", cflags: "-O2", ldflags: "-static", word: "64"},
+	{name: "s390x", cc: "s390x-linux-gnu-gcc", run: "qemu-s390x", cflags: "-O2", ldflags: "-static"},
+}
+
+// make builds a target of Makefile, and returns the program's path. It skips the
+// test if something to build or run it with is missing.
+func (b build) make(t *testing.T, target string) string {
+	t.Helper()
+	need(t, "make", b.cc)
+	if b.run != "" {
+		need(t, b.run)
+	}
+	dir := t.TempDir()
+	args := []string{"-s", target, "CC=" + b.cc, "CFLAGS=" + b.cflags, "LDFLAGS=" + b.ldflags,
+		"OUT=" + dir, "WORD=" + b.word}
+	if out, err := exec.Command("make", args...).CombinedOutput(); err != nil {
+		t.Fatalf("make %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return filepath.Join(dir, target)
+}
+
+// argv returns the command that runs program.
+func (b build) argv(program string, args ...string) []string {
+	argv := append([]string{program}, args...)
+	if b.run != "" {
+		argv = append([]string{b.run}, argv...)
+	}
+	return argv
+}
+
+// need skips the test unless all programs are installed.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("%s is not installed", p)
+		}
+	}
+}
+
+// each runs a test for every build, or for those that are light.
+func each(t *testing.T, test func(t *testing.T, b build)) {
+	for _, b := range builds {
+		if !full() && !b.light {
+			continue
+		}
+		t.Run(b.name, func(t *testing.T) { test(t, b) })
+	}
+}

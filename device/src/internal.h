@@ -1,0 +1,108 @@
+/*
+ * What the library's own files share. Not for programs.
+ */
+#ifndef LWSBT_INTERNAL_H
+#define LWSBT_INTERNAL_H
+
+#include "lwsbt.h"
+
+/*
+ * The code is written twice where it pays: for speed, on 64-bit words, with 8
+ * bytes at a time and without branches on addresses; else for size. LWSBT_SMALL
+ * chooses the second everywhere.
+ */
+#if LWSBT_WORD_BITS == 64 && !defined(__OPTIMIZE_SIZE__) && !defined(LWSBT_SMALL)
+#define LWSBT_FAST 1
+#else
+#define LWSBT_FAST 0
+#endif
+
+/*
+ * Widths in bits; each field but the length is followed by a spill bit more.
+ * [BT-FIELD-1]
+ *
+ *                0   1   2   3   4   5   6   7   8   9  10  11  12  13  14
+ *   depth      | d4  d3  d2  d1  d0 | s |
+ *   literal    | 0 | s | c5  c4  c3  c2  c1  c0 | s | value ... | s |
+ *   delta      | 1 | s | b2  b1  b0 | s | + | s | c5 ... c0 | s | value ... | s |
+ *   size       | c5  c4  c3  c2  c1  c0 | s | value ... | s |
+ *   user field | t3  t2  t1  t0 | s | c5 ... c0 | s | value ... | s |
+ */
+enum {
+	DEPTH_WIDTH = 5,
+	COUNT_WIDTH = 6,
+	TAG_WIDTH = 4,
+	SPILL = 1,
+	DEPTH_BITS = DEPTH_WIDTH + SPILL,
+	COUNT_BITS = COUNT_WIDTH + SPILL,
+	TAG_BITS = TAG_WIDTH + SPILL,
+	LITERAL_LEAD = 2,		/* kind, before the count */
+	DELTA_LEAD = 8,			/* kind, back and sign */
+	LENGTH_BYTES = 2,
+	BACK_MAX = 8			/* [BT-DELTA-2] */
+};
+
+/*
+ * How a frame is written, as the 8 bits before its count: 0 for a literal, of which
+ * the first 2 are written, else those of a delta.
+ */
+#define FORM_DELTA 0x80u
+#define FORM_BACK(form) ((form) >> 3 & 7u)	/* less 1 */
+#define FORM_SIGN(form) ((form) >> 1 & 1u)
+
+/* lwsbt_choose sets form[n] for each of depth frames, and returns the bits that the
+ * depth field and they take. */
+size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form);
+
+/* lwsbt_put_forms writes depth and frames as lwsbt_choose chose. */
+void lwsbt_put_forms(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth,
+	unsigned how, const uint8_t *form);
+
+/* lwsbt_significant returns the count of v. [BT-COUNT-1] */
+static inline unsigned lwsbt_significant(lwsbt_word v)
+{
+#if !defined(__GNUC__)
+	unsigned n = 1;
+
+	while (v >>= 1)
+		n++;
+	return n;
+#elif LWSBT_WORD_BITS == 64
+	return 64u - (unsigned)__builtin_clzll(v | 1);
+#else
+	return 32u - (unsigned)__builtin_clz(v | 1);
+#endif
+}
+
+/* lwsbt_full_count returns the count that 6 bits mean: 0 stands for 64.
+ * [BT-COUNT-2] */
+static inline unsigned lwsbt_full_count(unsigned c) { return ((c - 1) & 63) + 1; }
+
+static inline uint64_t lwsbt_load64(const uint8_t *p)
+{
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	uint64_t v;
+
+	__builtin_memcpy(&v, p, sizeof v);
+	return __builtin_bswap64(v);
+#else
+	uint64_t v = 0;
+
+	for (unsigned i = 0; i < 8; i++)
+		v = v << 8 | p[i];
+	return v;
+#endif
+}
+
+static inline void lwsbt_store64(uint8_t *p, uint64_t v)
+{
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	v = __builtin_bswap64(v);
+	__builtin_memcpy(p, &v, sizeof v);
+#else
+	for (unsigned i = 8; i-- > 0; v >>= 8)
+		p[i] = (uint8_t)v;
+#endif
+}
+
+#endif
