@@ -20,9 +20,11 @@ var layout = map[string]struct{ packages, libraries string }{
 	".":           {},
 	"codec":       {},
 	"dump":        {packages: "codec", libraries: "github.com/klauspost/compress"},
-	"symbol":      {packages: "codec", libraries: "github.com/ianlancetaylor/demangle golang.org/x/arch"},
-	"image":       {packages: "codec symbol", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
+	"symbol":      {packages: "codec symbol/arch internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
+	"symbol/arch": {},
+	"image":       {packages: "codec symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
 	"stats":       {packages: "codec", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
+	"profile":     {libraries: "github.com/google/pprof"},
 	"gen":         {packages: "codec internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest": {packages: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
@@ -39,6 +41,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"ref-c":  {},
 
 	"internal/bitstring": {},
+	"internal/printable": {},
 	"internal/naive":     {packages: "internal/bitstring"},
 	"internal/cmdtest":   {},
 	"internal/cli":       {libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},

@@ -167,7 +167,7 @@ func compareWith(t *testing.T, program, path string, step uint64) {
 
 const unexplained = "unexplained"
 
-// explain says why ours differs from addr2line's answer, "" if it does not. Each
+// explain returns why ours differs from addr2line's answer, "" if it does not. Each
 // rule is a thing that addr2line is known to do, and changes its answer only in
 // the place where it does that.
 func explain(ours, theirs []gnuFrame, aliases map[string]uint64) string {
@@ -245,7 +245,7 @@ func dropClone(ours, theirs []gnuFrame) (did bool) {
 	return did
 }
 
-// isClone says whether symbol is name and a clone's suffix.
+// isClone reports whether symbol is name and a clone's suffix.
 func isClone(symbol, name string) bool {
 	suffix, ok := strings.CutPrefix(symbol, strings.ReplaceAll(name, "·", ".")) // as Go's linker does
 	return ok && symbol != name && cloneSuffix.MatchString(suffix)
@@ -258,8 +258,10 @@ var bareFile = regexp.MustCompile(`^[^/]*:\?$`)
 // one address included.
 func (f *File) aliases() map[string]uint64 {
 	m := map[string]uint64{}
-	for _, s := range f.readTable(elf.SHT_SYMTAB) {
-		m[s.name] = s.addr
+	t := &symbolTable{}
+	f.readTable(t, elf.SHT_SYMTAB)
+	for _, s := range t.functions {
+		m[t.text(s.name)] = s.addr
 	}
 	return m
 }

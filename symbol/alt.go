@@ -3,7 +3,6 @@ package symbol
 import (
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 )
 
@@ -17,23 +16,24 @@ func (d *dwarf) openAlt() error {
 	id := hex.EncodeToString(link[len(name)+1:])
 	path := string(name)
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(d.file.Path), path)
+		path = filepath.Join(filepath.Dir(d.file.name), path)
 	}
-	if _, err := os.Stat(path); err != nil && len(id) > 2 {
-		for _, dir := range DebugDirs() {
-			if _, err := os.Stat(buildIDPath(dir, id)); err == nil {
-				path = buildIDPath(dir, id)
+	g, err := openELF(d.file.tree, path)
+	for _, dir := range DebugDirs() {
+		if err != nil && len(id) > 2 {
+			if h, e := openELF(d.file.tree, buildIDPath(dir, id)); e == nil {
+				g, err = h, nil
 			}
 		}
 	}
-	g, err := openELF(path)
-	if err != nil {
-		return fmt.Errorf("shared debug information: %w", err)
-	}
-	if g.BuildID != id {
+	if err == nil && g.BuildID != id {
 		g.Close()
-		return fmt.Errorf("shared debug information %s: build-id %s, expected %s", path, g.BuildID, id)
+		err = fmt.Errorf("build-id %s, expected %s", orNone(g.BuildID), id)
 	}
+	if err != nil {
+		return fmt.Errorf("shared debug information %s: %w", d.file.tree.path(path), err)
+	}
+	path = g.Path
 	alt := &dwarf{order: g.order, file: g, abbrevs: map[abbrevKey]*abbrevTable{}, names: map[uint64]*string{}}
 	for name, to := range map[string]*[]byte{".debug_info": &alt.info, ".debug_abbrev": &alt.abbrev,
 		".debug_str": &alt.str} {

@@ -7,57 +7,57 @@ import (
 	"slices"
 )
 
-// Seen is a return address of a dump. If Hurt, only its low 31 bits are known.
-type Seen struct {
-	PC   uint64
-	Hurt bool
+// ReturnAddr is a return address of a dump. If Lossy, only its low 31 bits are
+// known.
+type ReturnAddr struct {
+	PC    uint64
+	Lossy bool
 }
 
-// Base is where a file was loaded, as far as a dump's return addresses tell.
+// Base is where a file was loaded, as far as the return addresses of a dump tell.
 type Base struct {
 	File *File
-	// Low is the difference of an address in memory and in the file, modulo 2^31.
-	Low uint64
-	// Full is the whole difference, if Whole: some address was not hurt.
-	Full  uint64
-	Whole bool
+	// Bias is the difference of an address in memory and in the file: all of it
+	// if Exact, else modulo 2^31, because no address of the file was intact.
+	Bias  uint64
+	Exact bool
 
-	Votes int // addresses that follow a call at this base
-	Of    int // addresses that fall into the file's code at this base
-	Next  int // votes for the next best base
-	// Chance is the logarithm to base 10 of how likely any wrong base at all gets
+	Votes    int // addresses that follow a call at this base
+	InCode   int // addresses that are in the file's code at this base
+	RunnerUp int // votes for the next best base
+	// LogP is the logarithm to base 10 of how likely any wrong base at all gets
 	// so many votes.
-	Chance float64
+	LogP float64
 }
 
 func (b Base) String() string {
 	return fmt.Sprintf("%s: %d of the %d addresses in its code follow a call, %d at the next best base",
-		b.File.Path, b.Votes, b.Of, b.Next)
+		b.File.Path, b.Votes, b.InCode, b.RunnerUp)
 }
 
 // What a base must show before it is believed.
 const (
-	maxChance  = -6.0 // no more than one wrong base in a million dumps
+	maxLogP    = -6.0 // no more than one wrong base in a million dumps
 	minShare   = 0.9  // of addresses in the code that follow a call
 	basesBits  = 31 - 12
 	basesCount = 1 << basesBits
 )
 
-// FindBase finds where files were loaded from the return addresses of a dump
+// InferBases infers where files were loaded from the return addresses of a dump
 // alone. A base keeps the offset in a page, and return addresses follow calls:
-// so each address votes for the bases at which it would. One base for each file;
-// the file whose base is the surest takes its addresses first. Files without a
-// sound base are not in the result.
+// so each address votes for the bases at which it would. There is one base for
+// each file; the file whose base is the surest takes its addresses first. Files
+// without a sound base are not in the result.
 //
-// Two addresses of one dump that are equal count once.
-func FindBase(files []*File, seen []Seen) []Base {
+// Addresses of one dump that are equal count once.
+func InferBases(files []*File, seen []ReturnAddr) []Base {
 	seen = distinct(seen)
 	var found []Base
 	left := slices.Clone(files)
 	for len(left) > 0 && len(seen) > 0 {
 		best, at := Base{}, -1
 		for i, f := range left {
-			if b, ok := f.vote(seen); ok && (at < 0 || b.Chance < best.Chance) {
+			if b, ok := f.vote(seen); ok && (at < 0 || b.LogP < best.LogP) {
 				best, at = b, i
 			}
 		}
@@ -71,34 +71,41 @@ func FindBase(files []*File, seen []Seen) []Base {
 	return found
 }
 
-// distinct keeps one of the addresses with the same low bits, an unhurt one if
+// distinct keeps one of the addresses with the same low bits, an intact one if
 // there is one.
-func distinct(seen []Seen) []Seen {
+func distinct(seen []ReturnAddr) []ReturnAddr {
 	seen = slices.Clone(seen)
-	slices.SortFunc(seen, func(a, b Seen) int {
-		if c := cmp.Compare(a.PC&lowMask, b.PC&lowMask); c != 0 {
+	slices.SortFunc(seen, func(a, b ReturnAddr) int {
+		if c := cmp.Compare(a.PC&low31Mask, b.PC&low31Mask); c != 0 {
 			return c
 		}
 		switch {
-		case a.Hurt == b.Hurt:
+		case a.Lossy == b.Lossy:
 			return cmp.Compare(a.PC, b.PC)
-		case b.Hurt:
+		case b.Lossy:
 			return -1
 		}
 		return 1
 	})
-	return slices.CompactFunc(seen, func(a, b Seen) bool { return a.PC&lowMask == b.PC&lowMask })
+	return slices.CompactFunc(seen, func(a, b ReturnAddr) bool { return a.PC&low31Mask == b.PC&low31Mask })
+}
+
+// AddrsForBase returns how many distinct return addresses in the file's code,
+// about, it takes to infer its base.
+func (f *File) AddrsForBase() int {
+	density := min(max(f.calls().density, 1e-9), 0.99)
+	return int(math.Ceil((maxLogP - basesBits*math.Log10(2)) / math.Log10(density)))
 }
 
 // vote lets each address vote and returns the base with the most, if it is sound.
-func (f *File) vote(seen []Seen) (Base, bool) {
+func (f *File) vote(seen []ReturnAddr) (Base, bool) {
 	calls := f.calls()
 	if calls.n == 0 {
 		return Base{}, false
 	}
 	votes := make([]int32, basesCount)
 	for _, s := range seen {
-		pc := f.codeAddr(s.PC)
+		pc := f.arch.Strip(s.PC)
 		for _, v := range calls.page[pc%pageSize] {
 			votes[(pc-v)>>12&(basesCount-1)]++
 		}
@@ -114,21 +121,21 @@ func (f *File) vote(seen []Seen) (Base, bool) {
 			next = int(n)
 		}
 	}
-	b := Base{File: f, Low: uint64(best) << 12, Votes: int(votes[best]), Next: next}
+	b := Base{File: f, Bias: uint64(best) << 12, Votes: int(votes[best]), RunnerUp: next}
 	for _, s := range seen {
-		if f.textAt(b.Low, s.PC) {
-			b.Of++
+		if f.textAt(b.Bias, s.PC) {
+			b.InCode++
 		}
 	}
-	b.Chance = tail(b.Of, b.Votes, calls.density) + basesBits*math.Log10(2)
-	return b, b.Chance <= maxChance && float64(b.Votes) >= minShare*float64(b.Of) && b.Votes >= 2*next
+	b.LogP = logTail(b.InCode, b.Votes, calls.density) + basesBits*math.Log10(2)
+	return b, b.LogP <= maxLogP && float64(b.Votes) >= minShare*float64(b.InCode) && b.Votes >= 2*next
 }
 
 // own is the file's own address for an address in memory at a base, modulo 2^31
 // both, and whether that lies in its code.
 func (f *File) own(base, pc uint64) (uint64, bool) {
 	for _, s := range f.text {
-		if off := (pc - base - s.addr) & lowMask; off < s.end-s.addr {
+		if off := (pc - base - s.addr) & low31Mask; off < s.end-s.addr {
 			return s.addr + off, true
 		}
 	}
@@ -142,40 +149,41 @@ func (f *File) textAt(base, pc uint64) bool {
 
 // complete finds the upper bits of the base, if any address has them, and
 // returns the addresses that are not the file's.
-func (b *Base) complete(seen []Seen) []Seen {
+func (b *Base) complete(seen []ReturnAddr) []ReturnAddr {
 	full := map[uint64]int{}
-	rest := slices.DeleteFunc(slices.Clone(seen), func(s Seen) bool {
-		own, ok := b.File.own(b.Low, s.PC)
+	rest := slices.DeleteFunc(slices.Clone(seen), func(s ReturnAddr) bool {
+		own, ok := b.File.own(b.Bias, s.PC)
 		if !ok || !b.File.FollowsCall(own) {
 			return false
 		}
-		if !s.Hurt {
+		if !s.Lossy {
 			full[s.PC-own]++
 		}
 		return true
 	})
 	if len(full) == 1 {
 		for base := range full {
-			b.Full, b.Whole = base, true
+			b.Bias, b.Exact = base, true
 		}
 	}
 	return rest
 }
 
-// Own is the file's own address for a return address of the dump. It says no
-// where the address is not in the file's code, or follows no call there.
-func (b *Base) Own(s Seen) (uint64, bool) {
-	if !s.Hurt && b.Whole {
-		own := s.PC - b.Full
+// ObjAddr returns the file's own address for a return address of the dump, and
+// whether it can be one: it is in the file's code and, unless the base and the
+// address are exact, follows a call there.
+func (b *Base) ObjAddr(s ReturnAddr) (uint64, bool) {
+	if !s.Lossy && b.Exact {
+		own := s.PC - b.Bias
 		return own, b.File.Text(own)
 	}
-	own, ok := b.File.own(b.Low, s.PC)
+	own, ok := b.File.own(b.Bias&low31Mask, s.PC)
 	return own, ok && b.File.FollowsCall(own)
 }
 
-// tail is the logarithm to base 10 of the probability that of n trials at least
+// logTail returns the logarithm to base 10 of the probability that of n trials at least
 // k succeed, each with probability p.
-func tail(n, k int, p float64) float64 {
+func logTail(n, k int, p float64) float64 {
 	if k <= 0 || k > n {
 		return 0
 	}

@@ -55,9 +55,9 @@ func trueStacks(t testing.TB, cc, emulator, opt string) (app, lib *File, appBase
 
 func symbolAddr(t testing.TB, f *File, name string) uint64 {
 	t.Helper()
-	for _, s := range f.symtab() {
-		if s.name == name {
-			return s.addr
+	for _, s := range f.Functions() {
+		if s.Name == name {
+			return s.Addr
 		}
 	}
 	t.Fatalf("%s has no symbol %s", f.Path, name)
@@ -73,7 +73,7 @@ var baseTargets = []struct{ name, cc, emulator, opt string }{
 }
 
 // By the ELF files alone: each program's and library's base is found, and of the
-// addresses that an encoder hurt, each is given back as the file's own, or said
+// addresses that a lossy encoder wrote, each is recovered as the file's own, or said
 // to be lost; none is wrong.
 func TestBaseByELFAlone(t *testing.T) {
 	for _, c := range baseTargets {
@@ -92,37 +92,37 @@ func TestBaseByELFAlone(t *testing.T) {
 				truth = map[*File]uint64{app: appBase + high, lib: libBase + high}
 			}
 			var p Process
-			p.given = []*loaded{{Given: Given{Path: app.Path}, file: app}, {Given: Given{Path: lib.Path}, file: lib}}
-			seen := map[Seen]bool{}
-			var all []Seen
+			p.Files.added = []*object{{FileSpec: FileSpec{Path: app.Path}, file: app}, {FileSpec: FileSpec{Path: lib.Path}, file: lib}}
+			seen := map[ReturnAddr]bool{}
+			var all []ReturnAddr
 			for _, pcs := range stacks {
 				s, _ := lossy(t, codec.MachineWrap64, pcs)
 				for i, pc := range s.PCs {
-					if k := (Seen{pc, s.Marks.Lossy>>i&1 == 1}); !seen[k] {
+					if k := (ReturnAddr{pc, s.Marks.Lossy>>i&1 == 1}); !seen[k] {
 						seen[k] = true
 						all = append(all, k)
 					}
 				}
 			}
-			bases := FindBase(p.Files(), all)
+			bases := InferBases(p.Files.Files(), all)
 			for _, b := range bases {
-				t.Logf("%v; chance 10^%.0f", b, b.Chance)
-				if want := truth[b.File] & lowMask; b.Low != want {
-					t.Errorf("%s: base %#x, want %#x", b.File.Path, b.Low, want)
+				t.Logf("%v; chance 10^%.0f", b, b.LogP)
+				if want := truth[b.File] & low31Mask; b.Bias != want {
+					t.Errorf("%s: base %#x, want %#x", b.File.Path, b.Bias, want)
 				}
-				if b.Whole {
+				if b.Exact {
 					t.Errorf("%s: upper bits of the base cannot be known", b.File.Path)
 				}
 			}
 			if len(bases) != 2 {
 				t.Fatalf("%d bases, want 2", len(bases))
 			}
-			p.SetBases(bases)
+			p.Files.SetBases(bases)
 			right, lost := 0, 0
 			for _, pcs := range stacks {
 				s, blob := lossy(t, codec.MachineWrap64, pcs)
-				out := p.Repair(s, blob)
-				for i, place := range p.Places(nil, s, out) {
+				places, _ := p.Resolve(nil, s, blob)
+				for i, place := range places {
 					if place.State == Lost {
 						lost++
 						if app.Loaded(pcs[i]-truth[app]) || lib.Loaded(pcs[i]-truth[lib]) {
@@ -130,8 +130,8 @@ func TestBaseByELFAlone(t *testing.T) {
 						}
 						continue
 					}
-					if place.State != Inferred || place.Own != pcs[i]-truth[place.File] {
-						t.Fatalf("%#x: %v %#x of %s, wrong", pcs[i], place.State, place.Own, place.Module)
+					if place.State != Inferred || place.ObjAddr != pcs[i]-truth[place.File] {
+						t.Fatalf("%#x: %v %#x of %s, wrong", pcs[i], place.State, place.ObjAddr, place.Module)
 					}
 					right++
 				}
@@ -147,18 +147,18 @@ func TestBaseByELFAlone(t *testing.T) {
 // A dump of another program gives no base; nor do a few addresses.
 func TestNoBaseIsInvented(t *testing.T) {
 	app, lib, _, _, stacks := trueStacks(t, "gcc", "", "-O2")
-	var mine []Seen
+	var mine []ReturnAddr
 	for _, pcs := range stacks {
 		for _, pc := range pcs {
-			mine = append(mine, Seen{pc, true})
+			mine = append(mine, ReturnAddr{pc, true})
 		}
 	}
 	other := open(t, buildC(t, []string{"g++", "-O2", "-pie", "-fPIE"}, "prog.cc"))
-	if b := FindBase([]*File{other}, mine); len(b) > 0 {
+	if b := InferBases([]*File{other}, mine); len(b) > 0 {
 		t.Errorf("a base for a program that did not run: %v", b)
 	}
 	for n := range 4 {
-		if b := FindBase([]*File{app, lib}, distinct(mine)[:n]); len(b) > 0 {
+		if b := InferBases([]*File{app, lib}, distinct(mine)[:n]); len(b) > 0 {
 			t.Errorf("a base from %d addresses: %v", n, b)
 		}
 	}
@@ -166,28 +166,28 @@ func TestNoBaseIsInvented(t *testing.T) {
 	for i := range mine {
 		mine[i].PC++
 	}
-	if b := FindBase([]*File{app, lib}, mine); len(b) > 0 {
+	if b := InferBases([]*File{app, lib}, mine); len(b) > 0 {
 		t.Errorf("a base from addresses that follow no call: %v", b)
 	}
 }
 
-// An unhurt dump of a position-independent program tells the whole base.
-func TestWholeBase(t *testing.T) {
+// An intact dump of a position-independent program tells the exact base.
+func TestExactBase(t *testing.T) {
 	app, lib, appBase, libBase, stacks := trueStacks(t, "gcc", "", "-O2")
-	var all []Seen
+	var all []ReturnAddr
 	for _, pcs := range stacks {
 		for _, pc := range pcs {
-			all = append(all, Seen{pc, false})
+			all = append(all, ReturnAddr{pc, false})
 		}
 	}
-	found := FindBase([]*File{app, lib}, all)
+	found := InferBases([]*File{app, lib}, all)
 	if len(found) != 2 {
 		t.Fatalf("%d bases, want 2", len(found))
 	}
 	for _, b := range found {
 		want := map[*File]uint64{app: appBase, lib: libBase}[b.File]
-		if !b.Whole || b.Full != want {
-			t.Errorf("%s: base %#x, whole %v, want %#x", b.File.Path, b.Full, b.Whole, want)
+		if !b.Exact || b.Bias != want {
+			t.Errorf("%s: base %#x, exact %v, want %#x", b.File.Path, b.Bias, b.Exact, want)
 		}
 	}
 }

@@ -84,13 +84,13 @@ func captureDirs() []string {
 }
 
 // Every frame of the captures, and none of them wrong, with the map.
-func TestRepairCaptures(t *testing.T) {
+func TestRecoverCaptures(t *testing.T) {
 	for _, dir := range captureDirs() {
 		for _, name := range []string{"perl", "cc1", "git00"} {
 			c := readCapture(t, dir, name)
-			var r Repairer
+			var r Recoverer
 			var s codec.Stack
-			frames, hurt, right, unmarked := 0, 0, 0, 0
+			frames, lossy, right, unmarked := 0, 0, 0, 0
 			for i, line := range c.lines {
 				blob, err := codec.ParseLine(nil, []byte(line))
 				if err == nil {
@@ -99,11 +99,11 @@ func TestRepairCaptures(t *testing.T) {
 				if err != nil || len(s.PCs) != len(c.truth[i]) {
 					t.Fatalf("%s line %d: %d frames, want %d; %v", name, i+1, len(s.PCs), len(c.truth[i]), err)
 				}
-				out := r.Repair(&s, blob, c.space)
+				out := r.Recover(&s, blob, c.space)
 				for n, want := range c.truth[i] {
 					frames++
 					if out.Inferred>>n&1 == 1 {
-						hurt++
+						lossy++
 					}
 					switch {
 					case s.PCs[n] == want && out.Lost>>n&1 == 0:
@@ -113,9 +113,9 @@ func TestRepairCaptures(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%s/%s: %d frames, %d repaired, %d right, %d wrong and not marked", dir, name, frames, hurt, right, unmarked)
-			if right != frames || unmarked != 0 || hurt == 0 {
-				t.Errorf("%s: %d of %d frames right, %d wrong and not marked, %d repaired", name, right, frames, unmarked, hurt)
+			t.Logf("%s/%s: %d frames, %d recovered, %d right, %d wrong and not marked", dir, name, frames, lossy, right, unmarked)
+			if right != frames || unmarked != 0 || lossy == 0 {
+				t.Errorf("%s: %d of %d frames right, %d wrong and not marked, %d recovered", name, right, frames, unmarked, lossy)
 			}
 		}
 	}
@@ -133,17 +133,17 @@ func TestBaseOfCaptures(t *testing.T) {
 		var p Process
 		truth := map[*File]uint64{}
 		opened := map[string]bool{}
-		for _, m := range c.space.Mappings {
+		for _, m := range c.space.Mappings() {
 			if m.Module == nil || opened[m.Module.Name] || m.Offset != 0 || !strings.HasPrefix(m.Module.Name, "/usr/") {
 				continue
 			}
 			if f, err := Open(m.Module.Name, nil); err == nil && f.PIE {
 				opened[m.Module.Name] = true
-				p.given = append(p.given, &loaded{Given: Given{Path: f.Path}, file: f})
+				p.Files.added = append(p.Files.added, &object{FileSpec: FileSpec{Path: f.Path}, file: f})
 				truth[f] = m.Start
 			}
 		}
-		var all []Seen
+		var all []ReturnAddr
 		var stacks []codec.Stack
 		var blobs [][]byte
 		for _, line := range c.lines {
@@ -153,22 +153,22 @@ func TestBaseOfCaptures(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, pc := range s.PCs {
-				all = append(all, Seen{pc, s.Marks.Lossy>>i&1 == 1})
+				all = append(all, ReturnAddr{pc, s.Marks.Lossy>>i&1 == 1})
 			}
 			stacks, blobs = append(stacks, s), append(blobs, blob)
 		}
-		p.SetBases(FindBase(p.Files(), all))
-		for _, b := range p.Bases() {
-			t.Logf("%s: %v; chance 10^%.0f", name, b, b.Chance)
+		p.Files.SetBases(InferBases(p.Files.Files(), all))
+		for _, b := range p.Files.Bases() {
+			t.Logf("%s: %v; chance 10^%.0f", name, b, b.LogP)
 		}
 		right, wrong, lost := 0, 0, 0
 		for i := range stacks {
-			out := p.Repair(&stacks[i], blobs[i])
-			for n, place := range p.Places(nil, &stacks[i], out) {
+			places, _ := p.Resolve(nil, &stacks[i], blobs[i])
+			for n, place := range places {
 				switch {
 				case place.State == Lost:
 					lost++
-				case place.State == Inferred && place.Own != c.truth[i][n]-truth[place.File],
+				case place.State == Inferred && place.ObjAddr != c.truth[i][n]-truth[place.File],
 					place.State == Exact && place.PC != c.truth[i][n]:
 					wrong++
 				default:

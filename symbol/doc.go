@@ -6,7 +6,7 @@
 // Three things are to be known about an address before it names a line, and each
 // has its type. Where it was: a [Space] is the modules of a process at one
 // moment, a [Timeline] the moments of a log. What it was before the encoder lost
-// its upper bits: [Repair] with a map, [FindBase] with nothing but the ELF.
+// its upper bits: [Repair] with a map, [InferBases] with nothing but the ELF.
 // What stands there: a [File].
 //
 // Addresses in backtraces are return addresses. A [File] looks up exactly what

@@ -55,7 +55,6 @@ type unit struct {
 
 // readDwarf reads what there is of debug information in f; nil if there is none.
 func readDwarf(f *File) (d *dwarf, err error) {
-	defer guard(f.Path, &err)
 	d = &dwarf{order: f.order, file: f, abbrevs: map[abbrevKey]*abbrevTable{},
 		tables: map[uint64]*lineTable{}, names: map[uint64]*string{}}
 	for _, s := range []struct {
@@ -153,7 +152,7 @@ func (d *dwarf) readRoots() error {
 			return err
 		}
 		for _, r := range list {
-			if d.file.sameSpan(r) {
+			if d.file.isLoaded(r) {
 				d.index = append(d.index, unitRange{low: r.low, high: r.high, unit: u})
 			}
 		}
@@ -167,9 +166,9 @@ func (d *dwarf) readRoots() error {
 	return nil
 }
 
-// sameSpan says whether a range lies in loaded parts; what linkers drop they
+// isLoaded says whether a range lies in loaded parts; what linkers drop they
 // leave at 0, or at some other place that is not.
-func (f *File) sameSpan(r addrRange) bool {
+func (f *File) isLoaded(r addrRange) bool {
 	if r.low >= r.high {
 		return false
 	}

@@ -146,9 +146,9 @@ func (p *lineProgram) readHeader(u *unit) error {
 	hu := *u // forms of the header have the table's own offset size
 	hu.dwarf64 = dwarf64
 	if p.version >= 5 {
-		p.readEntries(&hu, &c)
+		p.readEntriesV5(&hu, &c)
 	} else {
-		p.readOldEntries(&c, d)
+		p.readEntriesV4(&c, d)
 	}
 	if c.bad || program > len(c.b) {
 		return errors.New("header ends beyond its table")
@@ -161,9 +161,9 @@ func (p *lineProgram) readHeader(u *unit) error {
 // inLine marks a string that stands in .debug_line itself.
 const inLine = 0xffff
 
-// readOldEntries reads the directories and files of versions 2 to 4; file 0 is
+// readEntriesV4 reads the directories and files of versions 2 to 4; file 0 is
 // the unit itself.
-func (p *lineProgram) readOldEntries(c *cursor, d *dwarf) {
+func (p *lineProgram) readEntriesV4(c *cursor, d *dwarf) {
 	t := p.table
 	t.dirs, t.files = []value{{}}, []lineFile{{name: t.u.name}}
 	here := func() (value, bool) {
@@ -187,7 +187,7 @@ const (
 	contentDir  = 2
 )
 
-func (p *lineProgram) readEntries(u *unit, c *cursor) {
+func (p *lineProgram) readEntriesV5(u *unit, c *cursor) {
 	t := p.table
 	p.readTable(u, c, func(name value, _ uint64) { t.dirs = append(t.dirs, name) })
 	p.readTable(u, c, func(name value, dir uint64) {
@@ -347,7 +347,7 @@ func (p *lineProgram) row() {
 func (p *lineProgram) endSequence() {
 	t := p.table
 	r := addrRange{p.low, p.addr}
-	if len(t.rows) == p.start || !t.u.d.file.sameSpan(r) {
+	if len(t.rows) == p.start || !t.u.d.file.isLoaded(r) {
 		t.rows = t.rows[:p.start]
 		return
 	}

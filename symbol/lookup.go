@@ -12,7 +12,7 @@ type Frame struct {
 	Name          string // the same for people; a [Resolver] fills it in
 	File          string
 	Line          int
-	Discriminator int  // tells pieces of code of one line apart
+	Discriminator int  // distinguishes pieces of code of one line
 	Inlined       bool // into the frame that follows
 }
 
@@ -21,10 +21,9 @@ type Frame struct {
 // neither a function nor a line is known. The error says what of the file could
 // not be read; frames may be found all the same.
 func (f *File) Lookup(dst []Frame, pc uint64) (frames []Frame, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer guard(f.Path, &err)
 	frames = dst
-	pc = f.codeAddr(pc)
+	defer f.faulted(debug.SetPanicOnFault(true), &err)
+	pc = f.arch.Strip(pc)
 	if f.dwarf != nil {
 		if frames, err = f.dwarf.lookup(dst, pc); err != nil {
 			err = fmt.Errorf("%s: %w", f.DebugPath(), err)
@@ -33,14 +32,14 @@ func (f *File) Lookup(dst []Frame, pc uint64) (frames []Frame, err error) {
 	if len(frames) > len(dst) && frames[len(frames)-1].Func != "" {
 		return frames, err
 	}
-	s, ok := f.symbolAt(pc)
+	name, file, ok := f.symbolAt(pc)
 	if !ok {
 		return frames, err
 	}
 	if len(frames) == len(dst) {
-		return append(frames, Frame{Func: s.name, File: s.file}), err
+		return append(frames, Frame{Func: name, File: file}), err
 	}
-	frames[len(frames)-1].Func = s.name
+	frames[len(frames)-1].Func = name
 	return frames, err
 }
 

@@ -116,8 +116,8 @@ func TestOpenErrors(t *testing.T) {
 	run(t, dir, "gcc", "-c", "-o", object, source(t, "other.c"))
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none"):    "no such file",
-		write("empty", ""):            "not a file with something in it",
-		dir:                           "not a file with something in it",
+		write("empty", ""):            "an empty file",
+		dir:                           "not a regular file",
 		write("text", "hello, world"): `starts with "hell"`,
 		write("short", "\x7fELF"):     "malformed ELF",
 		object:                        "relocatable object",

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // Markup applies what a line of a log says in LLVM's symbolizer markup:
 // {{{reset}}}, {{{module:ID:NAME:elf:BUILDID}}} and
-// {{{mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE}}}. Other elements are none of its
-// business. The error is of the first element that was not understood; it and
-// what is wrong with it change nothing.
+// {{{mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE}}}. Other elements are skipped.
+// The error is of the first element that was not understood; such an element
+// changes nothing.
 func (t *Timeline) Markup(line []byte) (err error) {
 	for {
 		i := bytes.Index(line, []byte("{{{"))
@@ -24,7 +26,7 @@ func (t *Timeline) Markup(line []byte) (err error) {
 			return err
 		}
 		if e := t.element(string(line[:end])); e != nil && err == nil {
-			err = fmt.Errorf("{{{%s}}}: %w", line[:end], e)
+			err = fmt.Errorf("{{{%s}}}: %w", printable.Text(string(line[:end])), e)
 		}
 		line = line[end+3:]
 	}
@@ -51,12 +53,22 @@ func (t *Timeline) module(f []string) error {
 	if err != nil {
 		return fmt.Errorf("module %q: expected a number", f[1])
 	}
+	if !isHex(f[4]) {
+		return fmt.Errorf("build-id %q: expected hexadecimal digits", f[4])
+	}
+	if len(t.modules) >= maxMapped {
+		return errTooMany
+	}
 	if t.modules == nil {
 		t.modules = map[uint64]*Module{}
 	}
-	t.modules[id] = &Module{Name: f[2], BuildID: strings.ToLower(f[4])}
-	t.told = true
+	t.modules[id] = &Module{Name: f[2], BuildID: strings.ToLower(f[4]), Logged: true}
 	return nil
+}
+
+// isHex reports whether s is made of hexadecimal digits, or empty.
+func isHex(s string) bool {
+	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
 func (t *Timeline) mmap(f []string) error {
@@ -77,7 +89,54 @@ func (t *Timeline) mmap(f []string) error {
 	if n[0]+n[1] < n[0] {
 		return fmt.Errorf("%#x bytes from %#x pass the end of memory", n[1], n[0])
 	}
-	t.Map(Mapping{Start: n[0], End: n[0] + n[1], Exec: strings.Contains(f[5], "x"), Module: module,
-		Offset: n[3], Own: true})
-	return nil
+	return t.Map(Mapping{Start: n[0], End: n[0] + n[1], Exec: strings.Contains(f[5], "x"), Module: module,
+		Offset: n[3], Relative: true})
 }
+
+// MarkupWriter applies the symbolizer markup in the text of a log that is written
+// to it. An element stands in one line and counts from its end on; it may come in
+// several writes.
+type MarkupWriter struct {
+	Timeline *Timeline
+	Bad      func(error) // called for each element that was not understood; may be nil
+
+	begun []byte // from a '{' on, what may become an element
+}
+
+// maxMarkup is more than any element has, in bytes.
+const maxMarkup = 8 << 10
+
+// Write reads p; it takes all of it and never fails.
+func (w *MarkupWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		if len(w.begun) == 0 { // most text has no element: this search is all it costs
+			i := bytes.IndexByte(p, '{')
+			if i < 0 {
+				break
+			}
+			p = p[i:]
+		}
+		end := bytes.IndexAny(p, "}\n")
+		if end < 0 {
+			end = len(p) - 1
+		}
+		switch last := p[end]; {
+		case last == '\n', len(w.begun)+end >= maxMarkup:
+			w.begun = w.begun[:0]
+		default:
+			w.begun = append(w.begun, p[:end+1]...)
+			if bytes.HasSuffix(w.begun, []byte("}}}")) {
+				if err := w.Timeline.Markup(w.begun); err != nil && w.Bad != nil {
+					w.Bad(err)
+				}
+				w.begun = w.begun[:0]
+			}
+		}
+		p = p[end+1:]
+	}
+	return n, nil
+}
+
+// Reset forgets an element that was begun, as at the end of a log.
+func (w *MarkupWriter) Reset() { w.begun = w.begun[:0] }

@@ -4,170 +4,163 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// State says how far an address of a record can be trusted.
-type State uint8
-
-const (
-	Exact    State = iota // as it was read
-	Inferred              // bits that the encoder dropped were given back
-	Lost                  // only its low 31 bits are known
-)
-
-func (s State) String() string { return [...]string{"exact", "inferred", "lost"}[s] }
-
-// Place is one address of a record: the address, how far it is known, and what
-// stands there.
-type Place struct {
-	*Spot
-	State State
-}
-
 // Counts is what a process met, in addresses of records.
 type Counts struct {
-	Addresses int64
-	Hurt      int64 // of which the encoder kept the low 31 bits alone
-	Inferred  int64 // of Hurt: given back
-	Several   int64 // of Hurt: not given back, because several addresses fit
-	HurtSizes int64 // records whose size is over 32 bits and hurt
+	Addresses  int64
+	Lossy      int64 // of which the encoder kept the low 31 bits alone
+	Inferred   int64 // of Lossy: recovered
+	Ambiguous  int64 // of Lossy: not recovered, because several addresses fit
+	LossySizes int64 // records whose size is over 32 bits and lossy
 }
 
-// Lost is how many addresses remain hurt.
-func (c *Counts) Lost() int64 { return c.Hurt - c.Inferred }
+// Lost is how many addresses were not recovered.
+func (c *Counts) Lost() int64 { return c.Lossy - c.Inferred }
 
-// Process is one process that records come from: what is loaded in it, at the
-// time of the record at hand, and the files.
+// Process is one process that records come from: what is loaded in it at the time
+// of the next record, and the files. The zero value knows neither.
+//
+// A Process is for one goroutine at a time.
 type Process struct {
-	Timeline
-	Resolver
+	Maps   Timeline
+	Files  Resolver
 	Counts Counts
-	// Whole says that addresses with the marks of a lossy encoder are not hurt,
-	// because the encoder is known to keep every bit.
-	Whole bool
 
-	repairer Repairer
-	cache    map[string]repairedStack
-	cacheID  int
-	lost     map[uint64]*Spot
-	based    [codec.MaxDepth]int // 1 + base that a frame was inferred by; 0: none
+	// Lossless: addresses with the marks of a lossy encoder are exact, because
+	// the encoder is known to keep every bit.
+	Lossless bool
+
+	recoverer Recoverer
+	cache     map[string]recoveredStack // by blob
+	cacheID   int                       // space it is for
 }
 
-// repairedStack is what became of a blob; equal blobs are common.
-type repairedStack struct {
+// recoveredStack is what became of a blob; equal blobs are common.
+type recoveredStack struct {
 	pcs []uint64
-	out Repaired
+	out Recovery
 }
 
-// maxCached is how many blobs are remembered.
-const maxCached = 1 << 15
+// maxRecovered is how many blobs are remembered.
+const maxRecovered = 1 << 14
 
-// Repair gives s, decoded from blob, its lost bits back, as far as the space of
-// this moment or the bases found allow; blob is nil where there is none.
-func (p *Process) Repair(s *codec.Stack, blob []byte) (out Repaired) {
+// Reset forgets what was loaded where: the next record is of a new process, or of
+// the same device started again. Files and Counts stay.
+func (p *Process) Reset() {
+	p.Maps.Reset()
+	p.Files.SetBases(nil)
+	p.cache = nil
+}
+
+// Close closes all files.
+func (p *Process) Close() { p.Files.Close() }
+
+// Resolve recovers the lost bits of the addresses of s, in place, and appends what
+// is known of each to dst. blob is what s was decoded from, nil if there is none.
+// Recovery says what became of each address.
+//
+// What Resolve appends must not be changed. A Location stands for its address only
+// while the maps and bases stay what they are, and another for the same address
+// may follow: compare their fields, not the pointers.
+func (p *Process) Resolve(dst []FrameAddr, s *codec.Stack, blob []byte) ([]FrameAddr, Recovery) {
+	out := p.Recover(s, blob)
+	space := p.Maps.Space()
+	for i, pc := range s.PCs {
+		f := FrameAddr{State: out.State(i)}
+		switch {
+		case f.State == Lost:
+			f.Location = lostLocation(pc, out.Ambiguous>>i&1 != 0)
+		case f.State == Inferred && out.base[i] > 0:
+			f.Location = p.Files.locateInFile(int(out.base[i])-1, pc)
+		default:
+			f.Location = p.Files.Locate(space, pc)
+		}
+		dst = append(dst, f)
+	}
+	return dst, out
+}
+
+// Recover does the first half of [Process.Resolve], for those who want addresses
+// alone.
+func (p *Process) Recover(s *codec.Stack, blob []byte) (out Recovery) {
 	p.Counts.Addresses += int64(len(s.PCs))
-	if p.Whole {
-		return Repaired{}
+	if p.Lossless {
+		return Recovery{}
 	}
 	if s.Marks.LossySize {
-		p.Counts.HurtSizes++
+		p.Counts.LossySizes++
 	}
-	hurt := s.Marks.Lossy
-	if hurt == 0 {
-		return Repaired{}
+	lossy := s.Marks.Lossy
+	if lossy == 0 {
+		return Recovery{}
 	}
-	if space := p.Space(); space != nil {
-		out = p.repairByMap(s, blob, space)
+	if space := p.Maps.Space(); space != nil {
+		out = p.recoverByMap(s, blob, space)
 	} else {
-		out = p.repairByBase(s)
+		out = p.recoverByBase(s)
 	}
-	for ; hurt != 0; hurt &= hurt - 1 {
-		p.Counts.Hurt++
-		switch bit := hurt & -hurt; {
+	for ; lossy != 0; lossy &= lossy - 1 {
+		p.Counts.Lossy++
+		switch bit := lossy & -lossy; {
 		case out.Inferred&bit != 0:
 			p.Counts.Inferred++
-		case out.Several&bit != 0:
-			p.Counts.Several++
+		case out.Ambiguous&bit != 0:
+			p.Counts.Ambiguous++
 		}
 	}
 	return out
 }
 
-func (p *Process) repairByMap(s *codec.Stack, blob []byte, space *Space) Repaired {
-	if p.cacheID != space.ID || p.cache == nil || len(p.cache) >= maxCached {
-		p.cacheID, p.cache = space.ID, map[string]repairedStack{}
-		p.repairer.Plausible = p.Plausible
+func (p *Process) recoverByMap(s *codec.Stack, blob []byte, space *Space) Recovery {
+	if p.cacheID != space.ID || p.cache == nil || len(p.cache) >= maxRecovered {
+		p.cacheID, p.cache = space.ID, map[string]recoveredStack{}
+		p.recoverer.Plausible = p.Files.plausible
 	}
 	if known, ok := p.cache[string(blob)]; ok && len(known.pcs) == len(s.PCs) {
 		copy(s.PCs, known.pcs)
 		return known.out
 	}
-	out := p.repairer.Repair(s, blob, space)
-	p.cache[string(blob)] = repairedStack{append([]uint64(nil), s.PCs...), out}
+	out := p.recoverer.Recover(s, blob, space)
+	p.cache[string(blob)] = recoveredStack{append([]uint64(nil), s.PCs...), out}
 	return out
 }
 
-// repairByBase infers what a hurt address is in the one file whose base makes it
-// a return address. Its address in memory is known if the base is whole; else it
+// recoverByBase infers a lossy address in the one file whose base makes it a
+// return address. Its address in memory is known if the base is exact; else it
 // becomes the file's own address.
-func (p *Process) repairByBase(s *codec.Stack) (out Repaired) {
-	p.based = [codec.MaxDepth]int{}
+func (p *Process) recoverByBase(s *codec.Stack) (out Recovery) {
 	for i, pc := range s.PCs {
 		bit := uint32(1) << i
 		if s.Marks.Lossy&bit == 0 {
 			continue
 		}
-		found, at, own := 0, 0, uint64(0)
-		for b := range p.bases {
-			if o, ok := p.bases[b].Own(Seen{PC: pc, Hurt: true}); ok {
-				found, at, own = found+1, b, o
+		found, at, addr := 0, 0, uint64(0)
+		for b := range p.Files.bases {
+			if o, ok := p.Files.bases[b].ObjAddr(ReturnAddr{PC: pc, Lossy: true}); ok {
+				found, at, addr = found+1, b, o
 			}
 		}
 		switch {
 		case found != 1:
 			out.Lost |= bit
 			if found > 1 {
-				out.Several |= bit
+				out.Ambiguous |= bit
 			}
 			continue
-		case p.bases[at].Whole:
-			own += p.bases[at].Full
+		case p.Files.bases[at].Exact:
+			addr += p.Files.bases[at].Bias
 		default:
-			p.based[i] = at + 1
+			out.base[i] = uint16(at + 1)
 		}
-		s.PCs[i] = own
+		s.PCs[i] = addr
 		out.Inferred |= bit
 	}
 	return out
 }
 
-// Places resolves the addresses of s, which Repair had last, and appends them to
-// dst. What is lost is not looked up.
-func (p *Process) Places(dst []Place, s *codec.Stack, out Repaired) []Place {
-	space := p.Space()
-	for i, pc := range s.PCs {
-		bit := uint32(1) << i
-		switch {
-		case out.Lost&bit != 0:
-			dst = append(dst, Place{p.lostSpot(pc), Lost})
-		case out.Inferred&bit != 0 && space == nil && p.based[i] > 0:
-			dst = append(dst, Place{p.AtBase(p.based[i]-1, pc), Inferred})
-		case out.Inferred&bit != 0:
-			dst = append(dst, Place{p.At(space, pc), Inferred})
-		default:
-			dst = append(dst, Place{p.At(space, pc), Exact})
-		}
+func lostLocation(pc uint64, ambiguous bool) *Location {
+	l := &Location{PC: pc, LookupPC: pc, Reason: reasonLost}
+	if ambiguous {
+		l.Reason = reasonAmbiguous
 	}
-	return dst
-}
-
-// lostSpot is the one spot of an address of which nothing can be said.
-func (p *Process) lostSpot(pc uint64) *Spot {
-	s := p.lost[pc]
-	if s == nil {
-		if p.lost == nil {
-			p.lost = map[uint64]*Spot{}
-		}
-		s = &Spot{PC: pc, CallAt: pc}
-		p.lost[pc] = s
-	}
-	return s
+	return l
 }

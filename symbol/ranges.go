@@ -12,9 +12,9 @@ func (u *unit) pcRanges(low, high, ranges value) ([]addrRange, error) {
 func (u *unit) appendRanges(dst []addrRange, low, high, ranges value) ([]addrRange, error) {
 	if ranges.form != 0 {
 		if u.version >= 5 {
-			return u.rangeList(dst, ranges)
+			return u.readRnglists(dst, ranges)
 		}
-		return u.oldRangeList(dst, ranges.u)
+		return u.readRanges(dst, ranges.u)
 	}
 	if low.form == 0 || high.form == 0 {
 		return dst, nil
@@ -26,8 +26,8 @@ func (u *unit) appendRanges(dst []addrRange, low, high, ranges value) ([]addrRan
 	return append(dst, r), nil
 }
 
-// oldRangeList reads .debug_ranges: pairs, relative to a base. (DWARF 4, 2.17.3)
-func (u *unit) oldRangeList(dst []addrRange, off uint64) ([]addrRange, error) {
+// readRanges reads .debug_ranges: pairs, relative to a base. (DWARF 4, 2.17.3)
+func (u *unit) readRanges(dst []addrRange, off uint64) ([]addrRange, error) {
 	c := u.d.at(u.d.ranges, off)
 	base := u.low
 	baseMark := ^uint64(0) >> (64 - 8*u.addrSize)
@@ -58,8 +58,8 @@ const (
 	rleStartLength  = 7
 )
 
-// rangeList reads .debug_rnglists. (DWARF 5, 2.17.3)
-func (u *unit) rangeList(dst []addrRange, v value) ([]addrRange, error) {
+// readRnglists reads .debug_rnglists. (DWARF 5, 2.17.3)
+func (u *unit) readRnglists(dst []addrRange, v value) ([]addrRange, error) {
 	off := v.u
 	if v.form == formRnglistx {
 		if v.u > uint64(len(u.d.rnglists)) {

@@ -1,253 +1,355 @@
 package symbol
 
 import (
-	"cmp"
 	"debug/elf"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// Resolver turns addresses of a process into places in source. It opens files
-// when an address first needs them and resolves each address once.
+// Resolver finds functions and lines for the addresses of a process. It opens
+// files when an address first needs them.
+//
+// Names of functions, files and modules that it returns are safe to print: what
+// could control a terminal or begin a line is escaped.
 type Resolver struct {
-	DebugDirs []string
+	DebugDirs []string // where separate debug files are looked for
 	Sysroots  []string // where the paths of modules are looked for, first to last
 	Adjust    Adjust
 
-	given   []*loaded
-	modules map[moduleKey]*loaded
-	spots   map[spotKey]*Spot
-	frames  []Frame
+	// Word and Machine are what wrote the log, 0 if not known. Files for anything
+	// else are refused. The first file added sets Machine.
+	Word    int // bits of an address
+	Machine elf.Machine
+
+	added   []*object
+	modules map[Module]*object
+	opened  []*object // for modules
 	bases   []Base
-	notes   []string
-	names   map[string]string // demangled
+
+	locations map[locationKey]*Location
+	frames    map[frameKey]foundFrames
+	scratch   []Frame
+	names     map[string]string // demangled
+	notes     []string
 }
 
-type moduleKey struct{ name, id string }
+// object is a file in use, or why there is none.
+type object struct {
+	FileSpec
+	file *File
+	err  error
 
-// loaded is a file in use, or why there is none.
-type loaded struct {
-	Given
-	file  *File
-	err   error
-	stats struct{ seen, afterCall int } // distinct return addresses in its code
+	seen, afterCall int // distinct return addresses in its code
 }
 
-type spotKey struct {
+type locationKey struct {
 	space int
 	pc    uint64
-	base  int // 1 + index of the base that the address belongs to; 0: as it is
+	base  int // 1 + index of the base that the address belongs to; 0: an address in memory
 }
 
-// Spot is what is known of an address.
-type Spot struct {
-	PC uint64
-	// Module is the file the address is in, as the process or the user calls it,
-	// "" if that is not known, and Own the module's own address (or the offset in
-	// its file, if the file is not at hand).
-	Module  string
-	Own     uint64
-	BuildID string
-	File    *File
-	// CallAt is the address in memory that was looked up.
-	CallAt uint64
-	// Mapping is the mapping it is in, nil without a map.
-	Mapping *Mapping
-	// Frames is what was found, innermost first; empty if nothing was.
-	Frames []Frame
+// frameKey is an address of a file.
+type frameKey struct {
+	object *object
+	addr   uint64
 }
 
-// Give adds an ELF file by name.
-func (r *Resolver) Give(g Given) error {
-	f, err := Open(g.Path, r.DebugDirs)
+type foundFrames struct {
+	lookup uint64 // the file's address that was looked up
+	frames []Frame
+	reason string
+}
+
+// maxCached is how many addresses are remembered; each costs some 300 bytes.
+const maxCached = 1 << 17
+
+// AddFile adds an ELF file that the user names.
+func (r *Resolver) AddFile(spec FileSpec) error {
+	f, err := Open(spec.Path, r.DebugDirs)
 	if err != nil {
 		return err
 	}
-	r.given = append(r.given, &loaded{Given: g, file: f})
+	if err := r.accepts(f); err != nil {
+		f.Close()
+		return err
+	}
+	if r.Machine == elf.EM_NONE {
+		r.Machine = f.Machine
+	}
+	if !r.pair(f, spec) {
+		r.added = append(r.added, &object{FileSpec: spec, file: f})
+	}
+	if f.note != "" {
+		r.note("%s: %s", f.Path, f.note)
+	}
+	r.forget()
 	return nil
 }
 
-// Files lists what was given, in order.
+// pair attaches a debug file to the program it belongs to, where both were added.
+func (r *Resolver) pair(f *File, spec FileSpec) bool {
+	for _, o := range r.added {
+		switch {
+		case o.file.noCode == f.noCode || !(debugCandidate{}).fits(o.file, f):
+		case f.noCode && o.file.dwarf == nil && o.file.attach(f) == nil:
+			return true
+		case o.file.noCode && f.dwarf == nil && f.attach(o.file) == nil:
+			f.note = ""
+			if spec.Load == LoadAsLinked {
+				spec.Load, spec.Addr = o.Load, o.Addr
+			}
+			o.FileSpec, o.file = spec, f
+			return true
+		}
+	}
+	return false
+}
+
+// accepts returns an error for a file that cannot be of the process.
+func (r *Resolver) accepts(f *File) error {
+	switch {
+	case r.Word != 0 && f.Word != r.Word:
+		return fmt.Errorf("%s: %s, but the log is of a %d-bit machine", f.Path, f.kind(), r.Word)
+	case r.Machine != elf.EM_NONE && f.Machine != r.Machine:
+		return fmt.Errorf("%s: %s, but the log is of %s", f.Path, f.kind(), r.machine())
+	}
+	return nil
+}
+
+// machine names what wrote the log, by the file that says so if one does.
+func (r *Resolver) machine() string {
+	if len(r.added) > 0 {
+		f := r.added[0].file
+		return fmt.Sprintf("%s (%s)", f.kind(), f.Path)
+	}
+	return machineName(r.Machine)
+}
+
+// Files returns what was added, in order.
 func (r *Resolver) Files() (list []*File) {
-	for _, l := range r.given {
-		list = append(list, l.file)
+	for _, o := range r.added {
+		list = append(list, o.file)
 	}
 	return list
 }
 
-// Floating lists the given files that may have been loaded anywhere.
-func (r *Resolver) Floating() (list []*File) {
-	for _, l := range r.given {
-		if l.file.PIE && !l.Based {
-			list = append(list, l.file)
+// FilesWithoutBase returns the files added that may have been loaded anywhere,
+// whether or not a base was inferred for them since.
+func (r *Resolver) FilesWithoutBase() (list []*File) {
+	for _, o := range r.added {
+		if _, known := o.bias(o.file); !known {
+			list = append(list, o.file)
 		}
 	}
 	return list
 }
 
-// SetBases says where floating files are loaded, as FindBase found it. Where the
-// other given files are is known without.
+// SetBases says where files without a base are loaded, as [InferBases] found it.
+// Where the other files are is known without.
 func (r *Resolver) SetBases(found []Base) {
 	r.bases = slices.Clone(found)
-	for _, l := range r.given {
-		if l.Based || !l.file.PIE {
-			r.bases = append(r.bases, Base{File: l.file, Low: l.Base & lowMask, Full: l.Base, Whole: true})
+	for _, o := range r.added {
+		if bias, known := o.bias(o.file); known {
+			r.bases = append(r.bases, Base{File: o.file, Bias: bias, Exact: true})
 		}
 	}
+	r.forget()
 }
 
-// Bases is where files are loaded, those that were found first.
+// Bases returns where files are loaded, those that were inferred first.
 func (r *Resolver) Bases() []Base { return r.bases }
 
-// At resolves an address in a space; space is nil where there is no map. The
-// result is the same every time and must not be changed.
-func (r *Resolver) At(space *Space, pc uint64) *Spot {
-	key := spotKey{pc: pc}
+// forget drops what was remembered of addresses.
+func (r *Resolver) forget() { r.locations = nil }
+
+// Locate resolves an address in a space; space is nil where there is no map. The
+// Location must not be changed.
+func (r *Resolver) Locate(space *Space, pc uint64) *Location {
+	key := locationKey{pc: pc}
 	if space != nil {
 		key.space = space.ID
 	}
-	if s := r.spots[key]; s != nil {
-		return s
+	if l := r.locations[key]; l != nil {
+		return l
 	}
-	s := r.locate(space, pc)
-	r.keep(key, s)
-	return s
-}
-
-// AtBase resolves the own address of a file whose base was found: index base in
-// Bases.
-func (r *Resolver) AtBase(base int, own uint64) *Spot {
-	key := spotKey{pc: own, base: base + 1}
-	if s := r.spots[key]; s != nil {
-		return s
-	}
-	b := &r.bases[base]
-	s := &Spot{PC: own, Module: b.File.Path, Own: own, File: b.File, BuildID: b.File.BuildID}
-	for _, l := range r.given {
-		if l.file == b.File {
-			r.look(s, l)
-		}
-	}
-	r.keep(key, s)
-	return s
-}
-
-func (r *Resolver) keep(key spotKey, s *Spot) {
-	if r.spots == nil {
-		r.spots = map[spotKey]*Spot{}
-	}
-	r.spots[key] = s
-}
-
-// locate finds the module of an address, and in it the frames.
-func (r *Resolver) locate(space *Space, pc uint64) *Spot {
-	s := &Spot{PC: pc, CallAt: pc}
+	l := &Location{PC: pc, LookupPC: pc}
 	if space == nil {
-		if l, own, ok := r.givenAt(pc); ok {
-			s.Module, s.Own, s.File, s.BuildID = l.Path, own, l.file, l.file.BuildID
-			r.look(s, l)
-		}
-		return s
+		r.locateAdded(l)
+	} else {
+		r.locateMapped(l, space)
 	}
-	m := space.Find(pc)
-	if m == nil || m.Module == nil {
-		return s
-	}
-	s.Mapping, s.Module, s.BuildID = m, m.Module.Name, m.Module.BuildID
-	s.Own, s.CallAt = pc-m.Start+m.Offset, pc-1
-	l := r.module(m.Module)
-	if l.err != nil {
-		return s
-	}
-	s.File = l.file
-	if s.BuildID == "" {
-		s.BuildID = l.file.BuildID
-	}
-	if !m.Own {
-		own, ok := l.file.AddrOfOffset(m.Offset)
-		if !ok {
-			r.note("%s: no segment of it holds file offset %#x, where it was mapped: another build?",
-				l.Path, m.Offset)
-			return s
-		}
-		s.Own = pc - m.Start + own
-	}
-	r.look(s, l)
-	return s
+	l.Module = printable.Text(l.Module)
+	r.remember(key, l)
+	return l
 }
 
-// givenAt finds the given file that an address belongs to when there is no map.
-func (r *Resolver) givenAt(pc uint64) (*loaded, uint64, bool) {
+// locateInFile resolves an address of the file itself whose base, with this index
+// in Bases, is not known exactly.
+func (r *Resolver) locateInFile(base int, addr uint64) *Location {
+	key := locationKey{pc: addr, base: base + 1}
+	if l := r.locations[key]; l != nil {
+		return l
+	}
+	l := &Location{PC: addr, LookupPC: addr, ObjAddr: addr}
+	if o := r.objectOf(r.bases[base].File); o != nil {
+		r.lookup(l, o)
+	}
+	r.remember(key, l)
+	return l
+}
+
+func (r *Resolver) remember(key locationKey, l *Location) {
+	if r.locations == nil || len(r.locations) >= maxCached {
+		r.locations = map[locationKey]*Location{}
+	}
+	r.locations[key] = l
+}
+
+func (r *Resolver) objectOf(f *File) *object {
+	for _, o := range r.added {
+		if o.file == f {
+			return o
+		}
+	}
+	return nil
+}
+
+// locateAdded finds the file that an address belongs to when there is no map.
+func (r *Resolver) locateAdded(l *Location) {
+	if len(r.added) == 0 {
+		l.Reason = reasonNothing
+		return
+	}
 	for i := range r.bases {
 		b := &r.bases[i]
-		if own, ok := b.Own(Seen{PC: pc}); ok && b.Whole {
-			for _, l := range r.given {
-				if l.file == b.File {
-					return l, own, true
-				}
-			}
+		if addr, ok := b.ObjAddr(ReturnAddr{PC: l.PC}); ok && b.Exact {
+			l.ObjAddr = addr
+			r.lookup(l, r.objectOf(b.File))
+			return
 		}
 	}
-	for _, l := range r.given {
-		own := pc - l.Base
-		if l.file.Word == 32 {
-			own = uint64(uint32(own))
-		}
-		if own = l.file.windowed(own); l.file.Loaded(own) || l.file.Loaded(own-1) {
-			return l, own, true
+	l.Reason = reasonNoFile
+	for _, o := range r.added {
+		bias, known := o.bias(o.file)
+		switch addr, fits := o.file.objAddr(l.PC, bias); {
+		case !fits:
+			l.Reason = fmt.Sprintf("over 32 bits, but %s is %s", o.file.Path, o.file.kind())
+			r.note("%s: %s, but addresses of the log have over 32 bits", o.file.Path, o.file.kind())
+		case o.file.Loaded(addr) || o.file.Loaded(addr-1):
+			l.ObjAddr = addr
+			r.lookup(l, o)
+			return
+		case !known && l.Reason == reasonNoFile && !slices.ContainsFunc(r.bases, func(b Base) bool { return b.File == o.file }):
+			l.Reason = fmt.Sprintf("the load base of %s is not known", o.file.Path)
 		}
 	}
-	return nil, 0, false
 }
 
-// windowed gives an Xtensa return address its top bits back: the processor keeps
-// the size of the caller's register window there.
-func (f *File) windowed(addr uint64) uint64 {
-	if f.Machine != elf.EM_XTENSA || f.Loaded(addr) {
-		return addr
+// locateMapped finds the module of an address in a map.
+func (r *Resolver) locateMapped(l *Location, space *Space) {
+	m := space.Find(l.PC)
+	switch {
+	case m == nil:
+		l.Reason = reasonUnmapped
+		return
+	case m.Module == nil:
+		l.Reason = reasonAnonymous
+		return
 	}
-	for top := range uint64(4) {
-		if a := addr&0x3fffffff | top<<30; f.Text(a) {
-			return a
+	l.Mapping, l.Module, l.BuildID = m, m.Module.Name, m.Module.BuildID
+	l.ObjAddr, l.LookupPC = l.PC-m.Start+m.Offset, l.PC-1
+	o := r.module(m.Module)
+	if o.err != nil {
+		l.Reason = o.err.Error()
+		return
+	}
+	if l.BuildID == "" {
+		l.BuildID = o.file.BuildID
+	}
+	if !m.Relative {
+		first, ok := o.file.AddrOfOffset(m.Offset)
+		if !ok {
+			l.File = o.file
+			l.Reason = fmt.Sprintf("%s: no segment of it holds file offset %#x, where it was mapped: the file does not match the map",
+				o.file.Path, m.Offset)
+			r.note("%s", l.Reason)
+			return
 		}
+		l.ObjAddr = l.PC - m.Start + first
 	}
-	return addr
+	r.lookup(l, o)
 }
 
-// look finds the frames of an own address.
-func (r *Resolver) look(s *Spot, l *loaded) {
-	f := l.file
-	at := f.CallAt(s.Own)
-	follows := f.FollowsCall(s.Own)
-	if f.Text(s.Own) && f.CanTellCalls() {
-		l.stats.seen++
+// lookup finds the frames of l.ObjAddr in a file.
+func (r *Resolver) lookup(l *Location, o *object) {
+	f := o.file
+	l.File = f
+	if l.Module == "" {
+		l.Module, l.BuildID = o.Path, f.BuildID
+	}
+	key := frameKey{o, l.ObjAddr}
+	found, ok := r.frames[key]
+	if !ok {
+		found = r.find(o, l.ObjAddr)
+		if r.frames == nil || len(r.frames) >= maxCached {
+			r.frames, r.names = map[frameKey]foundFrames{}, map[string]string{}
+		}
+		r.frames[key] = found
+	}
+	l.LookupPC = l.PC - (l.ObjAddr - found.lookup)
+	l.Frames, l.Reason = found.frames, found.reason
+}
+
+// find looks an address of a file up.
+func (r *Resolver) find(o *object, addr uint64) (found foundFrames) {
+	f := o.file
+	follows := f.FollowsCall(addr)
+	if f.Text(addr) && f.CanTellCalls() {
+		o.seen++
 		if follows {
-			l.stats.afterCall++
+			o.afterCall++
 		}
 	}
-	if r.Adjust == AdjustNone || r.Adjust == AdjustAuto && !follows {
-		at = s.Own
+	found.lookup = addr
+	if r.Adjust == AdjustAll || r.Adjust == AdjustAuto && follows {
+		found.lookup = f.CallAddr(addr)
 	}
-	s.CallAt = s.PC - (s.Own - at)
 	var err error
-	r.frames, err = f.Lookup(r.frames[:0], at)
+	r.scratch, err = f.Lookup(r.scratch[:0], found.lookup)
 	if err != nil {
 		r.note("%v", err)
 	}
-	s.Frames = slices.Clone(r.frames)
-	for i := range s.Frames {
-		s.Frames[i].Name = r.readable(s.Frames[i].Func)
+	found.frames = slices.Clone(r.scratch)
+	lines := false
+	for i := range found.frames {
+		fr := &found.frames[i]
+		lines = lines || fr.Line > 0
+		fr.Name = printable.Text(r.demangled(fr.Func))
+		fr.Func, fr.File = printable.Text(fr.Func), printable.Text(fr.File)
 	}
-	if w := f.Why(); w != "" {
-		r.note("%s: %s", f.Path, w)
+	switch why := f.Why(); {
+	case len(found.frames) > 0 && lines:
+		return found
+	case err != nil:
+		found.reason = err.Error()
+	case why != "":
+		found.reason = why
+	case len(found.frames) > 0:
+		found.reason = reasonNoLines
+	default:
+		found.reason = reasonNoSymbol
 	}
+	if why := f.Why(); why != "" {
+		r.note("%s: %s", f.Path, why)
+	}
+	return found
 }
 
-// readable demangles a name, once.
-func (r *Resolver) readable(name string) string {
+// demangled demangles a name, once.
+func (r *Resolver) demangled(name string) string {
 	if !strings.HasPrefix(name, "_") {
 		return name
 	}
@@ -262,147 +364,32 @@ func (r *Resolver) readable(name string) string {
 	return s
 }
 
-// module opens the file of a module, once: a given one that has its build-id or
-// its name, else the one at its path below a sysroot.
-func (r *Resolver) module(m *Module) *loaded {
-	key := moduleKey{m.Name, m.BuildID}
-	if l := r.modules[key]; l != nil {
-		return l
-	}
-	l := r.find(m)
-	if r.modules == nil {
-		r.modules = map[moduleKey]*loaded{}
-	}
-	r.modules[key] = l
-	if l.err != nil && !strings.HasPrefix(m.Name, "[") {
-		r.note("%v", l.err)
-	}
-	return l
-}
-
-func (r *Resolver) find(m *Module) *loaded {
-	base := filepath.Base(m.Name)
-	var other error // a file of the right name and the wrong build
-	fits := func(f *File) bool {
-		if m.BuildID == "" || f.BuildID == "" || f.BuildID == m.BuildID {
-			return true
-		}
-		if other == nil {
-			other = fmt.Errorf("%s: build-id %s, but what was loaded had %s", f.Path, f.BuildID, m.BuildID)
-		}
-		return false
-	}
-	if m.BuildID != "" {
-		for _, l := range r.given {
-			if l.file.BuildID == m.BuildID {
-				return l
-			}
-		}
-	}
-	for _, l := range r.given {
-		if filepath.Base(l.Path) == base && fits(l.file) {
-			return l
-		}
-	}
-	if strings.HasPrefix(m.Name, "[") { // [vdso], [heap]
-		return &loaded{err: fmt.Errorf("%s is not a file", m.Name)}
-	}
-	var paths []string
-	for _, root := range r.Sysroots {
-		paths = append(paths, filepath.Join(root, m.Name), filepath.Join(root, base))
-	}
-	if len(r.Sysroots) == 0 && filepath.IsAbs(m.Name) {
-		paths = append(paths, m.Name)
-	}
-	if len(m.BuildID) > 2 {
-		for _, d := range r.DebugDirs {
-			paths = append(paths, buildIDPath(d, m.BuildID))
-		}
-	}
-	var failed error
-	for _, p := range paths {
-		if _, err := os.Stat(p); err != nil {
-			continue
-		}
-		f, err := Open(p, r.DebugDirs)
-		if err != nil {
-			failed = err
-			continue
-		}
-		if fits(f) {
-			return &loaded{Given: Given{Path: p}, file: f}
-		}
-		f.Close()
-	}
-	return &loaded{err: cmp.Or(other, failed, fmt.Errorf("%s: no such file", m.Name))}
-}
-
-// Plausible says whether an address can be a return address, as far as the file
-// it is in is at hand: it is for [Repairer].
-func (r *Resolver) Plausible(space *Space, addr uint64) bool {
+// plausible reports whether an address can be a return address, as far as the
+// file it is in is available: it is for [Recoverer].
+func (r *Resolver) plausible(space *Space, addr uint64) bool {
 	m := space.Find(addr)
 	if m == nil || m.Module == nil {
 		return false
 	}
-	l := r.module(m.Module)
-	if l.err != nil {
+	o := r.module(m.Module)
+	if o.err != nil {
 		return true
 	}
 	own := addr - m.Start + m.Offset
-	if !m.Own {
-		first, ok := l.file.AddrOfOffset(m.Offset)
+	if !m.Relative {
+		first, ok := o.file.AddrOfOffset(m.Offset)
 		if !ok {
 			return true
 		}
 		own = addr - m.Start + first
 	}
-	return l.file.FollowsCall(own)
-}
-
-// note keeps what the user should hear, each thing once.
-func (r *Resolver) note(format string, args ...any) {
-	s := fmt.Sprintf(format, args...)
-	if !slices.Contains(r.notes, s) && len(r.notes) < 50 {
-		r.notes = append(r.notes, s)
-	}
-}
-
-// minCalls is how many addresses say anything about whether a file is the right
-// one, and wrongShare the share of them after calls below which it is not.
-const (
-	minCalls   = 5
-	wrongShare = 0.7
-)
-
-// Notes is why places are missing, and which files look wrong, each thing once.
-func (r *Resolver) Notes() []string {
-	notes := slices.Clone(r.notes)
-	all := slices.Clone(r.given)
-	for _, l := range r.modules {
-		if l.file != nil && !slices.Contains(all, l) {
-			all = append(all, l)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *loaded) int { return cmp.Compare(a.Path, b.Path) })
-	for _, l := range all {
-		if s := l.stats; s.seen >= minCalls && float64(s.afterCall) < wrongShare*float64(s.seen) {
-			notes = append(notes, fmt.Sprintf(
-				"%s: only %d of %d addresses in its code follow a call: is this the build that ran?",
-				l.Path, s.afterCall, s.seen))
-		}
-	}
-	return notes
+	return o.file.FollowsCall(own)
 }
 
 // Close closes all files.
 func (r *Resolver) Close() {
-	for _, l := range r.given {
-		l.file.Close()
+	for _, o := range slices.Concat(r.added, r.opened) {
+		o.file.Close()
 	}
-	for _, l := range r.modules {
-		if l.file != nil {
-			l.file.Close()
-		}
-	}
-	r.given, r.modules, r.spots = nil, nil, nil
+	r.added, r.opened, r.modules, r.locations, r.frames = nil, nil, nil, nil, nil
 }

@@ -56,13 +56,13 @@ func tinyELF(t testing.TB, machine elf.Machine, text uint32, code []byte, fn str
 func TestXtensaWindows(t *testing.T) {
 	code := []byte{0x36, 0x41, 0x00, 0xa5, 0x01, 0x00, 0x1d, 0xf0} // entry; call8; retw.n
 	var r Resolver
-	if err := r.Give(Given{Path: tinyELF(t, elf.EM_XTENSA, 0x400d1000, code, "app_main")}); err != nil {
+	if err := r.AddFile(FileSpec{Path: tinyELF(t, elf.EM_XTENSA, 0x400d1000, code, "app_main")}); err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	for _, pc := range []uint64{0x400d1006, 0x800d1006, 0xc00d1006, 0x000d1006} {
-		s := r.At(nil, pc)
-		if len(s.Frames) != 1 || s.Frames[0].Func != "app_main" || s.Own != 0x400d1006 || s.CallAt != pc-1 {
+		s := r.Locate(nil, pc)
+		if len(s.Frames) != 1 || s.Frames[0].Func != "app_main" || s.ObjAddr != 0x400d1006 || s.LookupPC != pc-1 {
 			t.Errorf("%#x: %+v, want app_main at 0x400d1006", pc, s)
 		}
 	}
@@ -70,7 +70,7 @@ func TestXtensaWindows(t *testing.T) {
 	if !f.FollowsCall(0x400d1006) || f.FollowsCall(0x400d1003) || f.FollowsCall(0x400d1008) {
 		t.Error("the call8 at 0x400d1003 is not what is found")
 	}
-	if s := r.At(nil, 0x3ffb0000); s.Module != "" || len(s.Frames) != 0 {
+	if s := r.Locate(nil, 0x3ffb0000); s.Module != "" || len(s.Frames) != 0 {
 		t.Errorf("data at 0x3ffb0000: %+v", s)
 	}
 }
@@ -79,15 +79,15 @@ func TestXtensaWindows(t *testing.T) {
 func TestThumb(t *testing.T) {
 	path := buildC(t, []string{"arm-linux-gnueabihf-gcc", "-mthumb", "-O1", "-g", "-no-pie"}, "prog.c", "other.c")
 	var r Resolver
-	if err := r.Give(Given{Path: path}); err != nil {
+	if err := r.AddFile(FileSpec{Path: path}); err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	f := r.Files()[0]
 	var in, out uint64
-	for _, s := range f.symtab() {
-		if s.name == "sum" {
-			in, out = s.addr, s.addr+s.size
+	for _, s := range f.Functions() {
+		if s.Name == "sum" {
+			in, out = s.Addr, s.Addr+s.Size
 		}
 	}
 	n := 0
@@ -96,7 +96,7 @@ func TestThumb(t *testing.T) {
 			continue
 		}
 		n++
-		s := r.At(nil, pc|1)
+		s := r.Locate(nil, pc|1)
 		want, _ := f.Lookup(nil, pc-2)
 		if len(want) == 0 || len(s.Frames) != len(want) || s.Frames[0].Func != want[0].Func || s.Frames[0].Line != want[0].Line {
 			t.Errorf("%#x: %+v, want %+v", pc|1, s.Frames, want)
@@ -143,31 +143,31 @@ func TestAdjust(t *testing.T) {
 	after, _ := f.Lookup(nil, dropRet)
 	for adjust, want := range map[Adjust]int{AdjustAuto: before[0].Line, AdjustAll: before[0].Line, AdjustNone: after[0].Line} {
 		r := Resolver{Adjust: adjust}
-		if err := r.Give(Given{Path: path}); err != nil {
+		if err := r.AddFile(FileSpec{Path: path}); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.At(nil, dropRet).Frames[0].Line; got != want {
+		if got := r.Locate(nil, dropRet).Frames[0].Line; got != want {
 			t.Errorf("adjust %d: line %d, want %d", adjust, got, want)
 		}
 		// The start of a function follows no call, as where a signal came in.
 		start := symbolAddr(t, f, "sum")
-		got := r.At(nil, start)
-		if want := start - map[Adjust]uint64{AdjustAll: 1}[adjust]; got.CallAt != want {
-			t.Errorf("adjust %d: %#x is looked up for %#x, want %#x", adjust, got.CallAt, start, want)
+		got := r.Locate(nil, start)
+		if want := start - map[Adjust]uint64{AdjustAll: 1}[adjust]; got.LookupPC != want {
+			t.Errorf("adjust %d: %#x is looked up for %#x, want %#x", adjust, got.LookupPC, start, want)
 		}
 		r.Close()
 	}
 }
 
-// Several files, each at its base; and a file that is not the one that ran.
+// Ambiguous files, each at its base; and a file that is not the one that ran.
 func TestGivenFiles(t *testing.T) {
 	a := tinyELF(t, elf.EM_386, 0x1000, bytes.Repeat([]byte{0xff, 0xd0}, 40), "first")  // call *%eax, over and over
 	b := tinyELF(t, elf.EM_386, 0x1000, bytes.Repeat([]byte{0x90, 0x90}, 40), "second") // nop
 	var r Resolver
-	for _, arg := range []string{a, b + "@0x40000000"} {
-		g, err := ParseGiven(arg)
+	for _, arg := range []string{a, b + "@+0x40000000"} {
+		g, err := ParseFileSpec(arg)
 		if err == nil {
-			err = r.Give(g)
+			err = r.AddFile(g)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -175,10 +175,10 @@ func TestGivenFiles(t *testing.T) {
 	}
 	defer r.Close()
 	for i := range uint64(8) {
-		if s := r.At(nil, 0x1002+2*i); len(s.Frames) != 1 || s.Frames[0].Func != "first" {
+		if s := r.Locate(nil, 0x1002+2*i); len(s.Frames) != 1 || s.Frames[0].Func != "first" {
 			t.Errorf("%+v, want first", s)
 		}
-		if s := r.At(nil, 0x40001002+2*i); len(s.Frames) != 1 || s.Frames[0].Func != "second" || s.Own != 0x1002+2*i {
+		if s := r.Locate(nil, 0x40001002+2*i); len(s.Frames) != 1 || s.Frames[0].Func != "second" || s.ObjAddr != 0x1002+2*i {
 			t.Errorf("%+v, want second", s)
 		}
 	}
@@ -186,7 +186,7 @@ func TestGivenFiles(t *testing.T) {
 	if !strings.Contains(notes, b+": only 0 of 8 addresses in its code follow a call") || strings.Contains(notes, a+": only") {
 		t.Errorf("notes %q, want one on %s alone", notes, b)
 	}
-	if _, err := ParseGiven("app@there"); err == nil || !strings.Contains(err.Error(), "expected PATH@0xBASE") {
+	if _, err := ParseFileSpec("app@there"); err == nil || !strings.Contains(err.Error(), "expected PATH@0xADDR") {
 		t.Errorf("app@there: %v", err)
 	}
 }
@@ -201,14 +201,14 @@ func TestBuildIDOfModules(t *testing.T) {
 		{strings.Repeat("ab", 20), "", "build-id " + f.BuildID + ", but what was loaded had abab"},
 	} {
 		var p Process
-		if err := p.Give(Given{Path: path}); err != nil {
+		if err := p.Files.AddFile(FileSpec{Path: path}); err != nil {
 			t.Fatal(err)
 		}
 		low, high := f.Span()
-		p.Map(Mapping{Start: 0x5500_0000_0000 + low, End: 0x5500_0000_0000 + high, Exec: true, Own: true, Offset: low,
+		p.Maps.Map(Mapping{Start: 0x5500_0000_0000 + low, End: 0x5500_0000_0000 + high, Exec: true, Relative: true, Offset: low,
 			Module: &Module{Name: "prog", BuildID: c.id}})
 		s, blob := lossy(t, codec.MachineWrap64, []uint64{0x5500_0000_0000 + at})
-		places := p.Places(nil, s, p.Repair(s, blob))
+		places, _ := p.Resolve(nil, s, blob)
 		got := ""
 		if len(places[0].Frames) > 0 {
 			got = places[0].Frames[0].Func
@@ -216,10 +216,10 @@ func TestBuildIDOfModules(t *testing.T) {
 		if got != c.want || places[0].State != Inferred {
 			t.Errorf("build-id %s: %q, %v, want %q", c.id, got, places[0].State, c.want)
 		}
-		if notes := strings.Join(p.Notes(), "\n"); c.note != "" && !strings.Contains(notes, c.note) {
+		if notes := strings.Join(p.Files.Notes(), "\n"); c.note != "" && !strings.Contains(notes, c.note) {
 			t.Errorf("build-id %s: notes %q, want one with %q", c.id, notes, c.note)
 		}
-		p.Resolver.Close()
+		p.Close()
 	}
 }
 
@@ -244,11 +244,11 @@ func TestDemangle(t *testing.T) {
 // Notes come once, however often a thing is met.
 func TestNotesOnce(t *testing.T) {
 	var p Process
-	p.Set([]Mapping{{Start: 0x1000, End: 0x2000, Exec: true, Module: &Module{Name: "/no/such.so"}}})
+	p.Maps.Set([]Mapping{{Start: 0x1000, End: 0x2000, Exec: true, Module: &Module{Name: "/no/such.so"}}})
 	for pc := uint64(0x1000); pc < 0x1800; pc++ {
-		p.At(p.Space(), pc)
+		p.Files.Locate(p.Maps.Space(), pc)
 	}
-	if notes := p.Notes(); !slices.Equal(notes, []string{"/no/such.so: no such file"}) {
+	if notes := p.Files.Notes(); !slices.Equal(notes, []string{"/no/such.so: no such file (looked for /no/such.so)"}) {
 		t.Errorf("%q", notes)
 	}
 }

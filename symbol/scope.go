@@ -112,7 +112,7 @@ func (u *unit) readScopes() (*scopes, []scopeRange, error) {
 				child = int32(len(s.list))
 				s.list = append(s.list, sc)
 				for _, r := range list {
-					if d.file.sameSpan(r) {
+					if d.file.isLoaded(r) {
 						ranges = append(ranges, scopeRange{r, child})
 					}
 				}

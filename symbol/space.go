@@ -1,236 +1,225 @@
 package symbol
 
 import (
-	"bufio"
 	"cmp"
-	"errors"
-	"fmt"
-	"io"
-	"math/bits"
+	"container/heap"
 	"slices"
 	"sort"
-	"strconv"
-	"strings"
+	"sync"
 )
 
 // Module is a file that a process loaded.
 type Module struct {
 	Name    string // path, or what the log calls it
-	BuildID string // hexadecimal, "" if not known
+	BuildID string // hexadecimal in lower case, "" if not known
+
+	// Logged modules were named by a log and not by the user: only a file with
+	// the module's build-id is used for one, unless it is below a sysroot.
+	Logged bool
 }
 
-// Mapping is a piece of a module in memory, [Start, End).
+// Mapping is a part of a module in memory, [Start, End).
 type Mapping struct {
 	Start, End uint64
 	Exec       bool
 	Module     *Module // nil: memory without a file
-	// Offset is where Start is in the module's file; or, if Own, which of the
-	// module's own addresses it is.
-	Offset uint64
-	Own    bool
+	// Offset is the offset in the module's file of what is at Start; or its
+	// address in the module, if Relative.
+	Offset   uint64
+	Relative bool
 }
 
-// Space is what was where in a process at one moment. It does not change.
+// Space is what was where in the memory of a process at one moment. It does not
+// change.
 type Space struct {
-	// ID tells spaces of one [Timeline] apart; it grows with time.
-	ID       int
-	Mappings []Mapping // by Start, none overlaps
+	// ID distinguishes the spaces of one [Timeline]; it grows with time.
+	ID int
 
-	folded []fold
+	base   *spaceBase
+	recent []Mapping // mapped since base, later ones cover earlier ones
 }
 
-// fold is an executable mapping as far as the low 31 bits tell.
-type fold struct {
-	low, high uint64 // high may pass 2^31, and then goes on at 0
-	reach     uint64 // highest high up to here
-	start     uint64
+// spaceBase is mappings that do not overlap, shared by the spaces that begin
+// with them.
+type spaceBase struct {
+	list []Mapping // by Start
+
+	once  sync.Once
+	low31 []low31Range
+	reach []uint64 // of each node of an implicit tree over low31: the highest end below it
 }
 
-// lowMask is the bits of a value that every encoder keeps. (BT-LOSS-1)
-const lowMask = 1<<31 - 1
+// low31Range is the low 31 bits of the addresses of an executable mapping.
+type low31Range struct {
+	low, end uint64 // end may pass 2^31, and then goes on at 0
+	mapping  int32
+}
+
+// low31Mask has the bits of a value that every encoder keeps. (BT-LOSS-1)
+const low31Mask = 1<<31 - 1
 
 // Find returns the mapping that holds an address, nil if there is none.
 func (s *Space) Find(addr uint64) *Mapping {
-	i := sort.Search(len(s.Mappings), func(i int) bool { return s.Mappings[i].End > addr })
-	if i < len(s.Mappings) && s.Mappings[i].Start <= addr {
-		return &s.Mappings[i]
+	for i := len(s.recent) - 1; i >= 0; i-- {
+		if m := &s.recent[i]; m.Start <= addr && addr < m.End {
+			return m
+		}
+	}
+	list := s.base.list
+	i := sort.Search(len(list), func(i int) bool { return list[i].End > addr })
+	if i < len(list) && list[i].Start <= addr {
+		return &list[i]
 	}
 	return nil
 }
 
-// Exec says whether an address is executable.
+// Exec reports whether an address is executable.
 func (s *Space) Exec(addr uint64) bool {
 	m := s.Find(addr)
 	return m != nil && m.Exec
 }
 
-// newSpace sorts mappings; where they overlap, the later one in the list counts,
-// as mmap does it.
+// Mappings returns all mappings, by address; none overlaps another.
+func (s *Space) Mappings() []Mapping {
+	if len(s.recent) == 0 {
+		return slices.Clone(s.base.list)
+	}
+	return disjoint(slices.Concat(s.base.list, s.recent))
+}
+
+// newSpace returns a space of mappings, of which later ones cover earlier ones as
+// mmap does it.
 func newSpace(id int, list []Mapping) *Space {
-	s := &Space{ID: id}
-	for _, m := range list {
+	return &Space{ID: id, base: &spaceBase{list: disjoint(list)}}
+}
+
+// disjoint returns mappings by address, of which none overlaps another; where
+// they did, the later one in list counts.
+func disjoint(list []Mapping) []Mapping {
+	order := make([]int, 0, len(list)) // of what is left to begin, by Start
+	edges := make([]uint64, 0, 2*len(list))
+	for i, m := range list {
 		if m.Start < m.End {
-			s.place(m)
+			order = append(order, i)
+			edges = append(edges, m.Start, m.End)
 		}
 	}
-	for _, m := range s.Mappings {
-		// What is wider than the window is every address of it.
-		if m.Exec {
-			low := m.Start & lowMask
-			s.folded = append(s.folded, fold{low: low, high: low + m.End - m.Start, start: m.Start})
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(list[a].Start, list[b].Start) })
+	slices.Sort(edges)
+	edges = slices.Compact(edges)
+	out := make([]Mapping, 0, len(order))
+	var active latest
+	last := -1 // index of the mapping that out ends with
+	for e := 0; e+1 < len(edges); e++ {
+		at, next := edges[e], edges[e+1]
+		for len(order) > 0 && list[order[0]].Start <= at {
+			heap.Push(&active, order[0])
+			order = order[1:]
 		}
+		for len(active) > 0 && list[active[0]].End <= at {
+			heap.Pop(&active)
+		}
+		if len(active) == 0 {
+			last = -1
+			continue
+		}
+		if active[0] == last {
+			out[len(out)-1].End = next
+			continue
+		}
+		last = active[0]
+		m := list[last]
+		m.Offset += at - m.Start
+		m.Start, m.End = at, next
+		out = append(out, m)
 	}
-	slices.SortFunc(s.folded, func(a, b fold) int { return cmp.Compare(a.low, b.low) })
-	reach := uint64(0)
-	for i := range s.folded {
-		reach = max(reach, s.folded[i].high)
-		s.folded[i].reach = reach
-	}
-	return s
+	return slices.Clip(out)
 }
 
-// place puts a mapping into the sorted list and cuts away what it covers.
-func (s *Space) place(m Mapping) {
-	from := sort.Search(len(s.Mappings), func(i int) bool { return s.Mappings[i].End > m.Start })
-	to := from
-	var left, right []Mapping
-	for ; to < len(s.Mappings) && s.Mappings[to].Start < m.End; to++ {
-		old := s.Mappings[to]
-		if old.Start < m.Start {
-			l := old
-			l.End = m.Start
-			left = append(left, l)
-		}
-		if old.End > m.End {
-			r := old
-			r.Offset += m.End - r.Start
-			r.Start = m.End
-			right = append(right, r)
-		}
-	}
-	s.Mappings = slices.Replace(s.Mappings, from, to, append(append(left, m), right...)...)
-}
+// latest is a heap of indices, the highest first.
+type latest []int
 
-// withLow appends every executable address that has the low 31 bits of low.
-func (s *Space) withLow(dst []uint64, low uint64) []uint64 {
-	low &= lowMask
-	for _, at := range [2]uint64{low, low + lowMask + 1} { // in a window, or past its end
-		i := sort.Search(len(s.folded), func(i int) bool { return s.folded[i].low > at }) - 1
-		for ; i >= 0 && s.folded[i].reach > at; i-- {
-			for f, off := &s.folded[i], at-s.folded[i].low; off < f.high-f.low; off += lowMask + 1 {
-				if len(dst) == maxCandidates {
-					return dst
-				}
-				if a := f.start + off; !slices.Contains(dst, a) {
-					dst = append(dst, a)
-				}
-			}
-		}
-	}
-	return dst
+func (l latest) Len() int           { return len(l) }
+func (l latest) Less(i, j int) bool { return l[i] > l[j] }
+func (l latest) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *latest) Push(x any)        { *l = append(*l, x.(int)) }
+func (l *latest) Pop() any {
+	n := len(*l) - 1
+	x := (*l)[n]
+	*l = (*l)[:n]
+	return x
 }
 
 // maxCandidates is the most addresses that are weighed for one.
 const maxCandidates = 64
 
-// Timeline is the spaces of a process, one after the other, as a log or files
-// tell of them.
-type Timeline struct {
-	list    []Mapping
-	modules map[uint64]*Module
-	space   *Space // nil: list changed since
-	id      int
-	told    bool
-}
-
-// Space is what is where now; nil if nothing was ever told.
-func (t *Timeline) Space() *Space {
-	if !t.told {
-		return nil
-	}
-	if t.space == nil {
-		t.id++
-		t.space = newSpace(t.id, t.list)
-	}
-	return t.space
-}
-
-// Reset forgets all mappings: a process begins, or everything is told anew.
-func (t *Timeline) Reset() {
-	t.list, t.modules, t.space, t.told = nil, nil, nil, true
-}
-
-// Map adds a mapping; it replaces what was there.
-func (t *Timeline) Map(m Mapping) {
-	if len(t.list) > 1<<12 { // what was replaced time and again
-		t.list = slices.Clone(newSpace(0, t.list).Mappings)
-	}
-	t.list, t.space, t.told = append(t.list, m), nil, true
-}
-
-// Set replaces everything by a snapshot.
-func (t *Timeline) Set(list []Mapping) {
-	t.Reset()
-	t.list = slices.Clone(list)
-}
-
-// ReadMaps reads a snapshot of /proc/PID/maps. name is what errors call it.
-func ReadMaps(r io.Reader, name string) ([]Mapping, error) {
-	var list []Mapping
-	modules := map[string]*Module{}
-	s := bufio.NewScanner(r)
-	s.Buffer(nil, 1<<20)
-	for n := 1; s.Scan(); n++ {
-		line := strings.TrimSpace(s.Text())
-		if line == "" {
-			continue
+// appendMatches appends every executable address that has the low 31 bits of
+// low, and reports whether these are all: it stops after maxCandidates mappings.
+func (s *Space) appendMatches(dst []uint64, low uint64) (_ []uint64, all bool) {
+	low &= low31Mask
+	left := maxCandidates // mappings and addresses that may still be looked at
+	add := func(m *Mapping) bool {
+		for a := m.Start + (low-m.Start)&low31Mask; a >= m.Start && a < m.End; a += low31Mask + 1 {
+			if left--; left < 0 {
+				return false
+			}
+			if holder := s.Find(a); holder == m && !slices.Contains(dst, a) {
+				dst = append(dst, a)
+			}
 		}
-		m, err := parseMapsLine(line, modules)
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+		return true
+	}
+	for i := range s.recent {
+		if m := &s.recent[i]; m.Exec && !add(m) {
+			return dst, false
 		}
-		list = append(list, m)
 	}
-	if err := s.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	b := s.base
+	b.once.Do(b.index)
+	for _, at := range [2]uint64{low, low + low31Mask + 1} { // in a window, or past its end
+		if !b.stab(1, 0, len(b.low31), at, func(r low31Range) bool { return add(&b.list[r.mapping]) }) {
+			return dst, false
+		}
 	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%s: no mappings, expected lines as in /proc/PID/maps", name)
-	}
-	return list, nil
+	return dst, true
 }
 
-// parseMapsLine reads "START-END PERM OFFSET DEV INODE PATH".
-func parseMapsLine(line string, modules map[string]*Module) (m Mapping, err error) {
-	field := func() (s string) {
-		s, line, _ = strings.Cut(strings.TrimLeft(line, " \t"), " ")
-		return s
+// index sorts the executable mappings by their low 31 bits.
+func (b *spaceBase) index() {
+	for i, m := range b.list {
+		if m.Exec {
+			low := m.Start & low31Mask
+			b.low31 = append(b.low31, low31Range{low: low, end: low + m.End - m.Start, mapping: int32(i)})
+		}
 	}
-	from, to, ok := strings.Cut(field(), "-")
-	perm, offset := field(), field()
-	m.Start, err = strconv.ParseUint(from, 16, 64)
-	if err == nil {
-		m.End, err = strconv.ParseUint(to, 16, 64)
-	}
-	if err == nil {
-		m.Offset, err = strconv.ParseUint(offset, 16, 64)
-	}
-	if !ok || err != nil || len(perm) != 4 || m.End < m.Start {
-		return m, errors.New("expected START-END PERM OFFSET DEV INODE PATH, as in /proc/PID/maps")
-	}
-	field()
-	field()
-	m.Exec = perm[2] == 'x'
-	path := strings.TrimSpace(line)
-	if path == "" {
-		return m, nil
-	}
-	if modules[path] == nil {
-		modules[path] = &Module{Name: strings.TrimSuffix(path, " (deleted)")}
-	}
-	m.Module = modules[path]
-	return m, nil
+	slices.SortFunc(b.low31, func(a, b low31Range) int { return cmp.Compare(a.low, b.low) })
+	b.reach = make([]uint64, 4*len(b.low31))
+	b.build(1, 0, len(b.low31))
 }
 
-// significant is the number of bits a field of v has. (BT-COUNT-1)
-func significant(v uint64) int { return bits.Len64(v | 1) }
+// build fills in reach for node, which stands for low31[from:to].
+func (b *spaceBase) build(node, from, to int) uint64 {
+	switch to - from {
+	case 0:
+		return 0
+	case 1:
+		b.reach[node] = b.low31[from].end
+	default:
+		mid := (from + to) / 2
+		b.reach[node] = max(b.build(2*node, from, mid), b.build(2*node+1, mid, to))
+	}
+	return b.reach[node]
+}
+
+// stab calls each for the ranges that hold at, until it returns false, and
+// reports whether it never did.
+func (b *spaceBase) stab(node, from, to int, at uint64, each func(low31Range) bool) bool {
+	if from >= to || b.reach[node] <= at || b.low31[from].low > at {
+		return true
+	}
+	if to-from == 1 {
+		return each(b.low31[from])
+	}
+	mid := (from + to) / 2
+	return b.stab(2*node, from, mid, at, each) && b.stab(2*node+1, mid, to, at, each)
+}

@@ -3,34 +3,54 @@ package symbol
 import (
 	"cmp"
 	"debug/elf"
+	"runtime/debug"
 	"slices"
 	"sort"
-	"strings"
 )
 
-// function is a symbol with code, from the symbol table.
-type function struct {
-	addr, size uint64
-	name, file string // file of a local one, "" if not known
-	global     bool
-	dynamic    bool // from a table that leaves out most functions
+// symbolTable is the functions of a symbol table.
+type symbolTable struct {
+	functions []function // by address, one for each; of several the one to name it by
+	strings   []byte
+	sets      []setMark // by address; empty if it does not say
+	dynamic   bool      // a table that leaves out most functions
 }
 
-// readSymbols lists the functions of the symbol table, sorted by address; of
-// several at one address the first is the one to name it by.
-func (f *File) readSymbols() (list []function) {
-	defer func() {
-		if recover() != nil {
-			list = nil
-		}
-	}()
-	for _, table := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
-		if list = f.readTable(table); len(list) > 0 {
+// function is a symbol with code.
+type function struct {
+	addr, size uint64
+	name, file uint32 // in the string table; file of a local one, 0 if not known
+	global     bool
+}
+
+// setMark says in which instruction set code is from an address on.
+type setMark struct {
+	addr  uint64
+	thumb bool
+}
+
+// maxName is the longest name that is kept, in bytes. The longest known of C++
+// programs have some 10,000; the rest of a longer one is cut off.
+const maxName = 1 << 15
+
+// text returns a string of the table.
+func (t *symbolTable) text(off uint32) string { return cutName(stringAt(t.strings, uint64(off))) }
+
+func cutName(b []byte) string { return string(b[:min(len(b), maxName)]) }
+
+// readSymbols reads the symbol table, or where it was stripped that of the
+// dynamic linker.
+func (f *File) readSymbols() (t *symbolTable) {
+	t = &symbolTable{}
+	defer f.faulted(debug.SetPanicOnFault(true), nil)
+	for _, kind := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
+		t.dynamic = kind == elf.SHT_DYNSYM
+		if f.readTable(t, kind); len(t.functions) > 0 {
 			break
 		}
 	}
-	sort.SliceStable(list, func(i, j int) bool {
-		a, b := &list[i], &list[j]
+	sort.SliceStable(t.functions, func(i, j int) bool {
+		a, b := &t.functions[i], &t.functions[j]
 		switch {
 		case a.addr != b.addr:
 			return a.addr < b.addr
@@ -39,36 +59,60 @@ func (f *File) readSymbols() (list []function) {
 		}
 		return a.global && !b.global
 	})
-	return slices.CompactFunc(list, func(a, b function) bool { return a.addr == b.addr })
+	t.functions = slices.CompactFunc(t.functions, func(a, b function) bool { return a.addr == b.addr })
+	slices.SortStableFunc(t.sets, func(a, b setMark) int { return cmp.Compare(a.addr, b.addr) })
+	return t
 }
 
-func (f *File) readTable(kind elf.SectionType) (list []function) {
-	for _, s := range f.sections {
-		if s.Type != kind || int(s.Link) >= len(f.sections) {
+// readTable reads the one section of this kind.
+func (f *File) readTable(t *symbolTable, kind elf.SectionType) {
+	i := slices.IndexFunc(f.sections, func(s *elf.Section) bool { return s.Type == kind })
+	if i < 0 || int(f.sections[i].Link) >= len(f.sections) {
+		return
+	}
+	s := f.sections[i]
+	names := f.sections[s.Link]
+	t.strings = f.bytesAt(names.Offset, names.FileSize)
+	symbols := f.bytesAt(s.Offset, s.FileSize)
+	c, file := f.order.at(symbols, 0), uint32(0)
+	var marks, odd []setMark // by $t and $a, and by functions
+	for c.off < len(symbols) {
+		sym := f.symbol(&c)
+		if c.bad {
+			break
+		}
+		kind := elf.ST_TYPE(sym.info)
+		if kind == elf.STT_FILE {
+			file = sym.name
+		}
+		if !f.isCode(&sym) {
 			continue
 		}
-		names := f.sections[s.Link]
-		strs, symbols := f.bytesAt(names.Offset, names.FileSize), f.bytesAt(s.Offset, s.FileSize)
-		c, file := f.order.at(symbols, 0), ""
-		for c.off < len(symbols) {
-			sym := f.symbol(&c)
-			if c.bad {
-				break
-			}
-			if elf.ST_TYPE(sym.info) == elf.STT_FILE {
-				file = string(stringAt(strs, uint64(sym.name)))
-			}
-			if name, ok := f.isFunction(&sym, strs); ok {
-				fn := function{addr: sym.addr, size: sym.size, name: name, file: file,
-					dynamic: kind == elf.SHT_DYNSYM}
-				if elf.ST_BIND(sym.info) != elf.STB_LOCAL {
-					fn.file, fn.global = "", true
+		if name := stringAt(t.strings, uint64(sym.name)); kind == elf.STT_NOTYPE && len(name) > 1 && name[0] == '$' {
+			if len(name) == 2 || name[2] == '.' { // $a, $t, $d and $x mark kinds of code
+				if name[1] == 't' || name[1] == 'a' {
+					marks = append(marks, setMark{sym.addr, name[1] == 't'})
 				}
-				list = append(list, fn)
 			}
+			continue
+		} else if len(name) == 0 || len(name) > 1 && name[0] == '.' && name[1] == 'L' {
+			continue
+		}
+		if kind != elf.STT_NOTYPE {
+			odd = append(odd, setMark{f.arch.Strip(sym.addr), sym.addr&f.arch.TagBits != 0})
+			sym.addr = f.arch.Strip(sym.addr)
+		}
+		fn := function{addr: sym.addr, size: sym.size, name: sym.name, file: file}
+		if elf.ST_BIND(sym.info) != elf.STB_LOCAL {
+			fn.file, fn.global = 0, true
+		}
+		t.functions = append(t.functions, fn)
+	}
+	if f.arch.TagBits != 0 {
+		if t.sets = marks; len(marks) == 0 {
+			t.sets = odd
 		}
 	}
-	return list
 }
 
 // rawSymbol is an entry of a symbol table.
@@ -95,66 +139,77 @@ func (f *File) symbol(c *cursor) (s rawSymbol) {
 	return s
 }
 
-// isFunction says whether the symbol names code, takes the Thumb or MIPS16 bit
-// from its address, and returns its name.
-func (f *File) isFunction(s *rawSymbol, strs []byte) (string, bool) {
+// isCode reports whether the symbol may name code.
+func (f *File) isCode(s *rawSymbol) bool {
 	kind := elf.ST_TYPE(s.info)
-	const ifunc = 10
-	if kind != elf.STT_FUNC && kind != elf.STT_NOTYPE && kind != ifunc ||
+	if kind != elf.STT_FUNC && kind != elf.STT_NOTYPE && kind != elf.STT_GNU_IFUNC ||
 		s.section == uint16(elf.SHN_UNDEF) || s.section >= uint16(elf.SHN_LORESERVE) {
-		return "", false
+		return false
 	}
-	if kind != elf.STT_NOTYPE {
-		s.addr = f.codeAddr(s.addr)
-	}
-	if int(s.section) < len(f.sections) && f.sections[s.section].Flags&elf.SHF_EXECINSTR == 0 {
-		return "", false
-	}
-	name := string(stringAt(strs, uint64(s.name)))
-	if name == "" || name[0] == '$' && kind == elf.STT_NOTYPE || strings.HasPrefix(name, ".L") {
-		return "", false // $a, $t, $d and $x mark kinds of code
-	}
-	return name, true
+	return int(s.section) >= len(f.sections) || f.sections[s.section].Flags&elf.SHF_EXECINSTR != 0
 }
 
-// codeAddr takes off the bit that says in which instruction set the code at an
-// address is: Thumb, MIPS16, microMIPS.
-func (f *File) codeAddr(addr uint64) uint64 {
-	if f.Machine == elf.EM_ARM || f.Machine == elf.EM_MIPS {
-		return addr &^ 1
+// thumbAt reports whether the code at an address is Thumb; known is false where
+// the symbol table does not tell.
+func (f *File) thumbAt(addr uint64) (thumb, known bool) {
+	sets := f.symtab().sets
+	i := sort.Search(len(sets), func(i int) bool { return sets[i].addr > addr }) - 1
+	if i < 0 {
+		return false, false
 	}
-	return addr
+	return sets[i].thumb, true
 }
 
 // symbolAt finds the function that the symbol table has for an address: one that
 // covers it, else the last before it.
-func (f *File) symbolAt(addr uint64) (function, bool) {
-	list := f.symtab()
+func (f *File) symbolAt(addr uint64) (name, file string, ok bool) {
+	t := f.symtab()
+	list := t.functions
 	last := sort.Search(len(list), func(i int) bool { return list[i].addr > addr }) - 1
 	for i := last; i >= 0 && i > last-16; i-- {
-		if s := list[i]; s.size > addr-s.addr {
-			return s, true
+		if s := &list[i]; s.size > addr-s.addr {
+			return t.text(s.name), t.text(s.file), true
 		}
 	}
-	if last < 0 || list[last].dynamic && list[last].size != 0 || !f.together(list[last].addr, addr) {
-		return function{}, false
+	if last < 0 || t.dynamic && list[last].size != 0 || !f.sameSection(list[last].addr, addr) {
+		return "", "", false
 	}
-	return list[last], true
+	return t.text(list[last].name), t.text(list[last].file), true
 }
 
 // symbolOf is the name of the function that begins at an address, "" if the
 // symbol table has none.
 func (f *File) symbolOf(addr uint64) string {
-	list := f.symtab()
-	i, ok := slices.BinarySearchFunc(list, addr, func(s function, a uint64) int { return cmp.Compare(s.addr, a) })
+	t := f.symtab()
+	i, ok := slices.BinarySearchFunc(t.functions, addr, func(s function, a uint64) int { return cmp.Compare(s.addr, a) })
 	if !ok {
 		return ""
 	}
-	return list[i].name
+	return t.text(t.functions[i].name)
 }
 
-// together says whether two addresses are in one section or, where a file has no
-// sections, in one segment.
-func (f *File) together(a, b uint64) bool {
+// sameSection reports whether two addresses are in one section or, where a file
+// has no sections, in one segment.
+func (f *File) sameSection(a, b uint64) bool {
 	return slices.ContainsFunc(f.text, func(s segment) bool { return s.holds(a) && s.holds(b) })
+}
+
+// Function is a function of the symbol table.
+type Function struct {
+	Name       string // linkage name, as the file has it
+	Addr, Size uint64 // in bytes; Size is 0 where the table does not say
+	Thumb      bool
+}
+
+// Functions returns the functions of the symbol table by address, one for each
+// address.
+func (f *File) Functions() []Function {
+	defer f.faulted(debug.SetPanicOnFault(true), nil)
+	t := f.symtab()
+	list := make([]Function, len(t.functions))
+	for i, s := range t.functions {
+		thumb, _ := f.thumbAt(s.addr)
+		list[i] = Function{Name: t.text(s.name), Addr: s.addr, Size: s.size, Thumb: thumb && f.Machine == elf.EM_ARM}
+	}
+	return list
 }

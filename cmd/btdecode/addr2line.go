@@ -15,7 +15,7 @@ type addr2lineSink struct {
 	*options
 }
 
-func (a *addr2lineSink) record(_ *dump.Record, _ symbol.Repaired, places []symbol.Place) error {
+func (a *addr2lineSink) record(_ *dump.Record, _ symbol.Recovery, places []symbol.FrameAddr) error {
 	for _, p := range places {
 		a.place(p)
 	}
@@ -23,7 +23,7 @@ func (a *addr2lineSink) record(_ *dump.Record, _ symbol.Repaired, places []symbo
 	return err
 }
 
-func (a *addr2lineSink) place(p symbol.Place) {
+func (a *addr2lineSink) place(p symbol.FrameAddr) {
 	if a.addresses {
 		width := 16
 		if p.File != nil && p.File.Word == 32 {

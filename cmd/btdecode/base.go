@@ -13,33 +13,34 @@ func (d *decoder) findBases() error {
 	if err := d.spool(); err != nil {
 		return err
 	}
-	seen := map[symbol.Seen]bool{}
+	seen := map[symbol.ReturnAddr]bool{}
 	err := d.scan(nil, func(rec *dump.Record) error {
 		if rec.Err != nil && !rec.Cut {
 			return nil
 		}
 		for i, pc := range rec.Stack.PCs {
-			hurt := rec.Stack.Marks.Lossy>>i&1 != 0 && !d.process.Whole
-			seen[symbol.Seen{PC: pc, Hurt: hurt}] = true
+			lossy := rec.Stack.Marks.Lossy>>i&1 != 0 && !d.process.Lossless
+			seen[symbol.ReturnAddr{PC: pc, Lossy: lossy}] = true
 		}
 		return nil
 	})
-	told := d.process.Space() != nil
-	d.scanner, d.process.Timeline, d.markup = nil, symbol.Timeline{}, 0
+	told := d.process.Maps.Space() != nil
+	d.scanner, d.markup = nil, 0
+	d.process.Maps.Reset()
 	if err != nil || told {
 		return err
 	}
-	var list []symbol.Seen
+	var list []symbol.ReturnAddr
 	for s := range seen {
 		list = append(list, s)
 	}
-	r := &d.process.Resolver
-	found := symbol.FindBase(r.Floating(), list)
+	r := &d.process.Files
+	found := symbol.InferBases(r.FilesWithoutBase(), list)
 	r.SetBases(found)
-	for _, f := range r.Floating() {
+	for _, f := range r.FilesWithoutBase() {
 		if !slices.ContainsFunc(found, func(b symbol.Base) bool { return b.File == f }) {
-			d.note("%s: no load base stands out from the %d addresses of the log; give --maps, or -e %s@0xBASE",
-				f.Path, len(list), f.Path)
+			d.note("%s: cannot infer the load base: %d addresses, about %d in its code needed; give --maps, or -e %s@0xADDR",
+				f.Path, len(list), f.AddrsForBase(), f.Path)
 		}
 	}
 	return nil

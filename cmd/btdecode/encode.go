@@ -18,7 +18,7 @@ type encodeSink struct {
 	blob, buf   []byte
 }
 
-func (e *encodeSink) record(rec *dump.Record, _ symbol.Repaired, _ []symbol.Place) error {
+func (e *encodeSink) record(rec *dump.Record, _ symbol.Recovery, _ []symbol.FrameAddr) error {
 	e.buf = append(e.buf[:0], rec.Text...)
 	if rec.Kind == dump.Decoded {
 		var err error

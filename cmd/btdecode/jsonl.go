@@ -55,7 +55,7 @@ type jsonSource struct {
 
 func hex(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }
 
-func (j *jsonSink) record(rec *dump.Record, fixed symbol.Repaired, places []symbol.Place) error {
+func (j *jsonSink) record(rec *dump.Record, fixed symbol.Recovery, places []symbol.FrameAddr) error {
 	out := jsonRecord{File: rec.File, Line: rec.Line, Offset: rec.Offset, SizeLost: rec.Stack.Marks.LossySize}
 	if !rec.Cut || rec.Sized {
 		out.Size = &rec.Stack.Size
@@ -64,12 +64,12 @@ func (j *jsonSink) record(rec *dump.Record, fixed symbol.Repaired, places []symb
 		out.CutFrom, out.Error, out.Reason = rec.Depth, rec.Err.Error(), string(rec.Reason())
 	}
 	for i, pc := range rec.Stack.PCs {
-		f := jsonFrame{PC: hex(pc), State: stateOf(rec, fixed, i).String()}
+		f := jsonFrame{PC: hex(pc), State: fixed.State(i).String()}
 		if places != nil {
 			p := places[i]
 			f.Module, f.BuildID = p.Module, p.BuildID
 			if p.Module != "" {
-				f.Own = hex(p.Own)
+				f.Own = hex(p.ObjAddr)
 			}
 			for _, s := range p.Frames {
 				if j.hide(s.Name) {
@@ -88,17 +88,6 @@ func (j *jsonSink) record(rec *dump.Record, fixed symbol.Repaired, places []symb
 		out.Frames = append(out.Frames, f)
 	}
 	return j.enc.Encode(out)
-}
-
-// stateOf is how far frame i of a record is known.
-func stateOf(rec *dump.Record, fixed symbol.Repaired, i int) symbol.State {
-	switch {
-	case fixed.Inferred>>i&1 != 0:
-		return symbol.Inferred
-	case fixed.Lost>>i&1 != 0:
-		return symbol.Lost
-	}
-	return symbol.Exact
 }
 
 func (j *jsonSink) unreadable(rec *dump.Record) error {

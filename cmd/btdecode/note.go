@@ -21,7 +21,7 @@ func (d *decoder) badMarkup(err error) {
 }
 
 // notes says what of the log could not be read, what became of addresses that
-// were hurt, and what is missing of symbols.
+// are lossy, and what is missing of symbols.
 func (d *decoder) notes(t *dump.Tally) {
 	for _, f := range t.Faults() {
 		d.note("%d records unreadable (%s), the first at %v: %v", f.Count, f.Reason, f.Places[0], f.Errs[0])
@@ -33,27 +33,27 @@ func (d *decoder) notes(t *dump.Tally) {
 		d.note("markup: %d elements in all were not understood", d.markup)
 	}
 	c := &d.process.Counts
-	if c.Hurt > 0 {
+	if c.Lossy > 0 {
 		d.note("%d of %d addresses kept only their low 31 bits in the encoder: %d given back, %d lost%s",
-			c.Hurt, c.Addresses, c.Inferred, c.Lost(), d.hint())
+			c.Lossy, c.Addresses, c.Inferred, c.Lost(), d.hint())
 	}
-	if c.Several > 0 {
-		d.note("%d of these because several addresses fit", c.Several)
+	if c.Ambiguous > 0 {
+		d.note("%d of these because several addresses fit", c.Ambiguous)
 	}
-	if c.HurtSizes > 0 {
-		d.note("%d sizes over 4 GiB kept only their low 31 bits", c.HurtSizes)
+	if c.LossySizes > 0 {
+		d.note("%d sizes over 4 GiB kept only their low 31 bits", c.LossySizes)
 	}
-	for _, b := range d.process.Bases() {
+	for _, b := range d.process.Files.Bases() {
 		if b.Votes == 0 {
 			continue // told, not found
 		}
-		where := fmt.Sprintf("load base ends in %#x, its upper bits are not known; addresses are the file's own", b.Low)
-		if b.Whole {
-			where = fmt.Sprintf("load base %#x", b.Full)
+		where := fmt.Sprintf("load base ends in %#x, its upper bits are not known; addresses are the file's own", b.Bias)
+		if b.Exact {
+			where = fmt.Sprintf("load base %#x", b.Bias)
 		}
 		d.note("%v: %s", b, where)
 	}
-	for _, n := range d.process.Notes() {
+	for _, n := range d.process.Files.Notes() {
 		d.note("%s", n)
 	}
 }

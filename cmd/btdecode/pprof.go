@@ -29,7 +29,7 @@ type mappingKey struct {
 }
 
 type locationKey struct {
-	spot *symbol.Spot
+	spot *symbol.Location
 }
 
 type functionKey struct{ name, linkage, file string }
@@ -65,12 +65,12 @@ func (p *pprofSink) close() error {
 }
 
 // location is an address's location, nil if all of it is hidden.
-func (p *pprofSink) location(at symbol.Place) *profile.Location {
-	key := locationKey{at.Spot}
+func (p *pprofSink) location(at symbol.FrameAddr) *profile.Location {
+	key := locationKey{at.Location}
 	if l, ok := p.locations[key]; ok {
 		return l
 	}
-	l := &profile.Location{Address: at.CallAt, Mapping: p.mapping(at.Spot)}
+	l := &profile.Location{Address: at.LookupPC, Mapping: p.mapping(at.Location)}
 	for _, f := range at.Frames {
 		if p.hide(f.Name) {
 			continue
@@ -104,7 +104,7 @@ func (p *pprofSink) function(name string, f symbol.Frame) *profile.Function {
 
 // mapping is the mapping an address is in: one of the map's, or the whole file
 // where there is no map.
-func (p *pprofSink) mapping(s *symbol.Spot) *profile.Mapping {
+func (p *pprofSink) mapping(s *symbol.Location) *profile.Mapping {
 	if s.Module == "" {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (p *pprofSink) mapping(s *symbol.Spot) *profile.Mapping {
 		m.Start, m.Limit, m.Offset = s.Mapping.Start, s.Mapping.End, s.Mapping.Offset
 	case s.File != nil:
 		low, high := s.File.Span()
-		m.Start, m.Limit = low+s.PC-s.Own, high+s.PC-s.Own
+		m.Start, m.Limit = low+s.PC-s.ObjAddr, high+s.PC-s.ObjAddr
 	}
 	key := mappingKey{m.Start, m.File}
 	known := p.mappings[key]

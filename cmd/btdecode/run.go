@@ -33,7 +33,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	d := &decoder{options: o, stdin: stdin, stderr: stderr, cleanup: func() {}}
-	defer d.process.Resolver.Close()
+	defer d.process.Close()
 	defer func() { d.cleanup() }()
 	code, err := d.run(stdout)
 	switch {
@@ -59,7 +59,7 @@ type decoder struct {
 	cleanup func()
 	scanner *dump.Scanner
 	sink    sink
-	places  []symbol.Place
+	places  []symbol.FrameAddr
 	found   int64 // records
 	markup  int   // lines that were not understood
 }
@@ -68,7 +68,7 @@ type decoder struct {
 type sink interface {
 	// record is given each record that could be read, at least in part. Places
 	// are nil where nothing is looked up.
-	record(rec *dump.Record, fixed symbol.Repaired, places []symbol.Place) error
+	record(rec *dump.Record, fixed symbol.Recovery, places []symbol.FrameAddr) error
 	// unreadable is given the others.
 	unreadable(rec *dump.Record) error
 	// close writes what is left.
@@ -114,15 +114,15 @@ func (d *decoder) run(stdout io.Writer) (code int, err error) {
 
 // open opens what the flags name, and finds load bases where they are asked for.
 func (d *decoder) open() (err error) {
-	r := &d.process.Resolver
+	r := &d.process.Files
 	r.DebugDirs, r.Sysroots, r.Adjust = d.debugDirs, d.sysroots, d.adjustment
-	d.process.Whole = d.machSet && !d.mach.Lossy()
+	d.process.Lossless = d.machSet && !d.mach.Lossy()
 	for _, e := range d.exes {
-		g, err := symbol.ParseGiven(e)
+		g, err := symbol.ParseFileSpec(e)
 		if err != nil {
 			return fmt.Errorf("-e %w", err)
 		}
-		if err := r.Give(g); err != nil {
+		if err := r.AddFile(g); err != nil {
 			return fmt.Errorf("-e %w", err)
 		}
 	}
@@ -138,7 +138,7 @@ func (d *decoder) open() (err error) {
 		return err
 	}
 	r.SetBases(nil)
-	if len(d.maps) == 0 && len(r.Floating()) > 0 && d.section == "" {
+	if len(d.maps) == 0 && len(r.FilesWithoutBase()) > 0 && d.section == "" {
 		if d.follow {
 			d.note("--follow: load bases cannot be found in a log without an end; give --maps or -e FILE@0xBASE")
 			return nil
@@ -203,7 +203,7 @@ func (d *decoder) one(rec *dump.Record) error {
 		return d.sink.unreadable(rec)
 	}
 	for len(d.maps) > 0 && d.maps[0].from <= rec.Line {
-		d.process.Set(d.maps[0].list)
+		d.process.Maps.Set(d.maps[0].list)
 		d.maps = d.maps[1:]
 	}
 	s := &rec.Stack
@@ -212,11 +212,11 @@ func (d *decoder) one(rec *dump.Record) error {
 			s.PCs[i] += d.offset
 		}
 	}
-	fixed := d.process.Repair(s, rec.Blob)
-	if !d.symbols() && d.process.Space() == nil {
-		return d.sink.record(rec, fixed, nil)
+	if !d.symbols() && d.process.Maps.Space() == nil {
+		return d.sink.record(rec, d.process.Recover(s, rec.Blob), nil)
 	}
-	d.places = d.process.Places(d.places[:0], s, fixed)
+	var fixed symbol.Recovery
+	d.places, fixed = d.process.Resolve(d.places[:0], s, rec.Blob)
 	return d.sink.record(rec, fixed, d.places)
 }
 
@@ -224,11 +224,11 @@ func (d *decoder) one(rec *dump.Record) error {
 // the sink; records to each.
 func (d *decoder) scan(to any, each func(*dump.Record) error) error {
 	text, _ := to.(textWriter)
-	tap := &markupTap{timeline: &d.process.Timeline, next: text, failed: d.badMarkup}
+	tap := &symbol.MarkupWriter{Timeline: &d.process.Maps, Bad: d.badMarkup}
 	if d.scanner == nil {
 		d.scanner = dump.NewScanner(nil, "")
 	}
-	d.scanner.Text, d.scanner.Bare = tap, d.bare
+	d.scanner.Text, d.scanner.Bare = &textTap{text, tap}, d.bare
 	d.scanner.Word32 = d.machSet && d.mach.Word() == 32
 	for i := range d.sources {
 		in, err := d.sources[i].open()
@@ -245,7 +245,7 @@ func (d *decoder) scan(to any, each func(*dump.Record) error) error {
 			err = d.scanner.Err()
 		}
 		in.Close()
-		tap.endOfLog()
+		tap.Reset()
 		if err != nil {
 			return err
 		}
@@ -257,4 +257,23 @@ func (d *decoder) scan(to any, each func(*dump.Record) error) error {
 func interrupted() context.Context {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	return ctx
+}
+
+// textWriter is a sink that wants the text between records.
+type textWriter interface{ text(p []byte) error }
+
+// textTap passes the text between records on to a sink that wants it, and to what
+// reads its markup.
+type textTap struct {
+	sink   textWriter // may be nil
+	markup *symbol.MarkupWriter
+}
+
+func (t *textTap) Write(p []byte) (int, error) {
+	if t.sink != nil {
+		if err := t.sink.text(p); err != nil {
+			return 0, err
+		}
+	}
+	return t.markup.Write(p)
 }

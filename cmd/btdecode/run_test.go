@@ -87,7 +87,7 @@ func TestText(t *testing.T) {
 		{name: "nothing readable", stdin: "~m#AAA=\n", code: 2, want: "~m#AAA= [unreadable: bit 0, length: says 0: lws had no room for the metadata of this allocation [empty, BT-BLOB-4]]\n",
 			says: "none of 1 records could be read"},
 		{name: "no such file", args: []string{"/no/such.log"}, code: 2, says: "/no/such.log"},
-		{name: "no such ELF file", args: []string{"-e", "/no/app"}, stdin: readmeLine, code: 2, says: "-e open /no/app: no such file"},
+		{name: "no such ELF file", args: []string{"-e", "/no/app"}, stdin: readmeLine, code: 2, says: "-e /no/app: no such file"},
 		{name: "not an ELF file", args: []string{"-e", maps}, stdin: readmeLine, code: 2, says: `starts with "7f2b", expected "\x7fELF"`},
 		{name: "bad map", args: []string{"--maps", tempFile(t, "bad", "x\n")}, stdin: readmeLine, code: 2, says: "bad:1: expected START-END"},
 		{name: "bad format", args: []string{"--format", "xml"}, code: 2, says: `--format "xml", expected text, addr2line, jsonl`},

@@ -32,13 +32,13 @@ type stacks struct {
 	byKey  map[string]*stack
 	list   []*stack // in the order of the log
 	noSize int64    // cut records that lost their size
-	spots  map[spotID]*symbol.Spot
+	spots  map[spotID]*symbol.Location
 	key    []byte
 }
 
 // stack is a distinct call stack and what it holds.
 type stack struct {
-	places []symbol.Place // innermost first
+	places []symbol.FrameAddr // innermost first
 	bytes  int64
 	count  int64
 }
@@ -50,20 +50,20 @@ type spotID struct {
 }
 
 func newStacks(o *options) *stacks {
-	return &stacks{hide: hider(o.foldRE), file: o.file, byKey: map[string]*stack{}, spots: map[spotID]*symbol.Spot{}}
+	return &stacks{hide: hider(o.foldRE), file: o.file, byKey: map[string]*stack{}, spots: map[spotID]*symbol.Location{}}
 }
 
-func (s *stacks) record(rec *dump.Record, fixed symbol.Repaired, places []symbol.Place) error {
+func (s *stacks) record(rec *dump.Record, fixed symbol.Recovery, places []symbol.FrameAddr) error {
 	if rec.Cut && !rec.Sized {
 		s.noSize++
 	}
 	if places == nil {
 		for i, pc := range rec.Stack.PCs {
-			id := spotID{pc, stateOf(rec, fixed, i)}
+			id := spotID{pc, fixed.State(i)}
 			if s.spots[id] == nil {
-				s.spots[id] = &symbol.Spot{PC: pc, CallAt: pc}
+				s.spots[id] = &symbol.Location{PC: pc, LookupPC: pc}
 			}
-			places = append(places, symbol.Place{Spot: s.spots[id], State: id.state})
+			places = append(places, symbol.FrameAddr{Location: s.spots[id], State: id.state})
 		}
 	}
 	s.key = s.key[:0]
@@ -71,12 +71,12 @@ func (s *stacks) record(rec *dump.Record, fixed symbol.Repaired, places []symbol
 		s.key = append(binary.LittleEndian.AppendUint64(s.key, p.PC), byte(p.State))
 		if p.File != nil { // files may share own addresses, and spaces addresses
 			s.key = append(s.key, p.Module...)
-			s.key = binary.LittleEndian.AppendUint64(s.key, p.Own)
+			s.key = binary.LittleEndian.AppendUint64(s.key, p.ObjAddr)
 		}
 	}
 	st := s.byKey[string(s.key)]
 	if st == nil {
-		st = &stack{places: append([]symbol.Place(nil), places...)}
+		st = &stack{places: append([]symbol.FrameAddr(nil), places...)}
 		s.byKey[string(s.key)] = st
 		s.list = append(s.list, st)
 	}
@@ -118,12 +118,12 @@ func (s *stacks) sites(st *stack) (list []site) {
 }
 
 // address names a place by its address, as well as that is known.
-func address(p symbol.Place) string {
+func address(p symbol.FrameAddr) string {
 	switch {
 	case p.State == symbol.Lost:
 		return "?" + strings.TrimPrefix(hex(p.PC&(1<<31-1)), "0x")
 	case p.Module != "":
-		return p.Module[strings.LastIndex(p.Module, "/")+1:] + "+" + hex(p.Own)
+		return p.Module[strings.LastIndex(p.Module, "/")+1:] + "+" + hex(p.ObjAddr)
 	}
 	return hex(p.PC)
 }

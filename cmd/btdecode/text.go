@@ -28,19 +28,19 @@ type textSink struct {
 	color       palette
 	buf         []byte
 	below       []byte // frames to write once the log's line has ended
-	rendered    map[symbol.Place]string
+	rendered    map[symbol.FrameAddr]string
 }
 
 func newTextSink(w *bufio.Writer, o *options, stdout io.Writer) *textSink {
 	t := &textSink{w: w, passthrough: o.passthrough, file: o.file, hide: hider(o.foldRE),
-		rendered: map[symbol.Place]string{}}
+		rendered: map[symbol.FrameAddr]string{}}
 	if o.color == "always" || o.color == "auto" && o.output == "" && isTerminal(stdout) {
 		t.color = colors
 	}
 	return t
 }
 
-func (t *textSink) record(rec *dump.Record, fixed symbol.Repaired, places []symbol.Place) error {
+func (t *textSink) record(rec *dump.Record, fixed symbol.Recovery, places []symbol.FrameAddr) error {
 	b := codec.AppendDecoded(t.buf[:0], &rec.Stack)
 	if rec.Cut {
 		b = fmt.Appendf(b, " [cut: %d of %d frames", len(rec.Stack.PCs), rec.Depth)
@@ -66,7 +66,7 @@ func (t *textSink) record(rec *dump.Record, fixed symbol.Repaired, places []symb
 }
 
 // appendMarks says which frames are not what the record said, or only in part.
-func (t *textSink) appendMarks(b []byte, rec *dump.Record, fixed symbol.Repaired) []byte {
+func (t *textSink) appendMarks(b []byte, rec *dump.Record, fixed symbol.Recovery) []byte {
 	for _, m := range []struct {
 		word string
 		set  uint32
@@ -104,7 +104,7 @@ func appendSet(b []byte, set uint32) []byte {
 }
 
 // appendFrames writes a line a frame, those inlined into one place together.
-func (t *textSink) appendFrames(b []byte, places []symbol.Place) []byte {
+func (t *textSink) appendFrames(b []byte, places []symbol.FrameAddr) []byte {
 	for i, p := range places {
 		text, ok := t.rendered[p]
 		if !ok {
@@ -125,7 +125,7 @@ func (t *textSink) appendFrames(b []byte, places []symbol.Place) []byte {
 
 // render writes a place's lines, but for the frame's number; nothing if all of
 // them are hidden.
-func (t *textSink) render(p symbol.Place) string {
+func (t *textSink) render(p symbol.FrameAddr) string {
 	mark := ' '
 	switch p.State {
 	case symbol.Inferred:
@@ -170,12 +170,12 @@ func (t *textSink) render(p symbol.Place) string {
 }
 
 // where is what can be said of an address without symbols.
-func where(p symbol.Place) string {
+func where(p symbol.FrameAddr) string {
 	switch {
 	case p.State == symbol.Lost:
 		return "?? (only the low 31 bits are known)"
 	case p.Module != "":
-		return fmt.Sprintf("?? in %s+%#x", filepath.Base(p.Module), p.Own)
+		return fmt.Sprintf("?? in %s+%#x", filepath.Base(p.Module), p.ObjAddr)
 	}
 	return "??"
 }

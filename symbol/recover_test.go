@@ -32,7 +32,7 @@ func lossy(t testing.TB, m codec.Machine, pcs []uint64) (*codec.Stack, []byte) {
 	return &s, blob
 }
 
-func TestRepair(t *testing.T) {
+func TestRecover(t *testing.T) {
 	const (
 		app  = 0x5610_d13a_7000
 		libc = 0x7f6d_9771_2000
@@ -47,9 +47,9 @@ func TestRepair(t *testing.T) {
 	}{
 		{"one module each", executable(app, app+0x195000, libc, libc+0x156000),
 			[]uint64{libc + 0x24a, app + 0x26930, app + 0x13be, libc + 0x305}, 0, 0},
-		{"addresses below 2^31 are not hurt", executable(0x631000, 0x19f5000, libc, libc+0x1000),
+		{"addresses below 2^31 are not lossy", executable(0x631000, 0x19f5000, libc, libc+0x1000),
 			[]uint64{libc + 0xf79, 0x19dbc8c, 0x777247}, 0, 0},
-		{"same low bits, told apart by the count of bits", executable(app, app+0x1000, app&lowMask|1<<40, app&lowMask|1<<40+0x1000),
+		{"same low bits, told apart by the count of bits", executable(app, app+0x1000, app&low31Mask|1<<40, app&low31Mask|1<<40+0x1000),
 			[]uint64{app + 0x123}, 0, 0},
 		{"same low bits, nothing to tell them apart", executable(app, app+0x1000, app+1<<31, app+1<<31+0x1000),
 			[]uint64{app + 0x123}, 1, 1},
@@ -64,10 +64,10 @@ func TestRepair(t *testing.T) {
 		for _, m := range []codec.Machine{codec.MachineWrap64, codec.MachineZero64} {
 			s, blob := lossy(t, m, c.pcs)
 			raw := slices.Clone(s.PCs)
-			var r Repairer
-			got := r.Repair(s, blob, c.space)
-			if got.Several != c.several || got.Lost != c.lost {
-				t.Errorf("%s, %v: lost %b, several %b, want %b, %b", c.name, m, got.Lost, got.Several, c.lost, c.several)
+			var r Recoverer
+			got := r.Recover(s, blob, c.space)
+			if got.Ambiguous != c.several || got.Lost != c.lost {
+				t.Errorf("%s, %v: lost %b, several %b, want %b, %b", c.name, m, got.Lost, got.Ambiguous, c.lost, c.several)
 			}
 			for i, pc := range s.PCs {
 				switch {
@@ -83,7 +83,7 @@ func TestRepair(t *testing.T) {
 
 // Whatever the map: what is said to be inferred is the truth, and nothing that
 // is said to be neither inferred nor lost is wrong.
-func TestRepairInventsNothing(t *testing.T) {
+func TestRecoveryInventsNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 2026))
 	var inferred, lost, exact int
 	for range 20_000 {
@@ -96,14 +96,15 @@ func TestRepairInventsNothing(t *testing.T) {
 		}
 		ranges = append(ranges, 0x400000, 0x480000)
 		space := executable(ranges...)
+		mappings := space.Mappings()
 		var pcs []uint64
 		for range 1 + rng.IntN(12) {
-			m := space.Mappings[rng.IntN(len(space.Mappings))]
+			m := mappings[rng.IntN(len(mappings))]
 			pcs = append(pcs, m.Start+rng.Uint64N(m.End-m.Start))
 		}
 		s, blob := lossy(t, []codec.Machine{codec.MachineWrap64, codec.MachineZero64}[rng.IntN(2)], pcs)
-		var r Repairer
-		got := r.Repair(s, blob, space)
+		var r Recoverer
+		got := r.Recover(s, blob, space)
 		for i := range pcs {
 			switch {
 			case got.Lost>>i&1 == 1:
@@ -115,7 +116,7 @@ func TestRepairInventsNothing(t *testing.T) {
 				exact++
 			}
 			if s.PCs[i] != pcs[i] {
-				t.Fatalf("frame %d of %#x is %#x, and not marked as lost\n%+v", i, pcs, s.PCs[i], space.Mappings)
+				t.Fatalf("frame %d of %#x is %#x, and not marked as lost\n%+v", i, pcs, s.PCs[i], mappings)
 			}
 		}
 	}

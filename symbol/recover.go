@@ -1,38 +1,55 @@
 package symbol
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Repaired says, bit n for frame n, what became of frames of which an encoder
-// kept the low 31 bits alone. What is in neither was never hurt.
-type Repaired struct {
-	Inferred uint32 // given back: the only address that fits
-	Lost     uint32 // as it was read: no address fits, or several
-	Several  uint32 // of Lost: several
+// Recovery says, bit n for frame n, what became of frames of which an encoder
+// kept the low 31 bits alone. What is in neither Inferred nor Lost is exact.
+type Recovery struct {
+	Inferred  uint32 // recovered: the only address that fits
+	Lost      uint32 // as it was read: no address fits, or several
+	Ambiguous uint32 // of Lost: several
+
+	// base is 1 + the index of the base that an inferred frame is relative to, 0
+	// where the frame's address is one in memory.
+	base [codec.MaxDepth]uint16
 }
 
-// Repairer gives back the bits that lossy encoders dropped. It keeps memory
+// State returns how far the address of a frame is known.
+func (r *Recovery) State(frame int) State {
+	switch {
+	case r.Inferred>>frame&1 != 0:
+		return Inferred
+	case r.Lost>>frame&1 != 0:
+		return Lost
+	}
+	return Exact
+}
+
+// Recoverer recovers the bits that lossy encoders dropped. It keeps memory
 // between records; the zero value is ready.
-type Repairer struct {
-	// Plausible, if not nil, weighs candidates where there are several: whether
-	// code in front of a return address can be a call.
+type Recoverer struct {
+	// Plausible, if not nil, decides where several addresses fit: it reports
+	// whether the code in front of one can be a call.
 	Plausible func(s *Space, addr uint64) bool
 
 	fields []codec.Field
-	frames [codec.MaxDepth]repairFrame
+	frames [codec.MaxDepth]recoverFrame
 }
 
-// repairFrame is what a record says of a frame, and which addresses fit.
-type repairFrame struct {
+// recoverFrame is what a record says of a frame, and which addresses fit.
+type recoverFrame struct {
 	value uint64 // of its literal or delta
 	count int    // of bits of it
 	base  int    // frame it is a delta from, -1: a literal
 	sub   bool
 	cands []candidate
-	hurt  bool
+	lossy bool
+	open  bool // there may be more candidates than cands
 }
 
 type candidate struct {
@@ -41,16 +58,16 @@ type candidate struct {
 	dead bool
 }
 
-// Repair replaces each hurt address of s, which was decoded from blob, by the
+// Recover replaces each lossy address of s, which was decoded from blob, by the
 // one address that is executable in space and would have been written like this:
 // with the same low 31 bits, the same count of bits, and in accord with the
 // frames it is a delta from or that are deltas from it.
-func (r *Repairer) Repair(s *codec.Stack, blob []byte, space *Space) Repaired {
+func (r *Recoverer) Recover(s *codec.Stack, blob []byte, space *Space) Recovery {
 	if s.Marks.Lossy == 0 {
-		return Repaired{}
+		return Recovery{}
 	}
 	if !r.read(s, blob) {
-		return Repaired{Lost: s.Marks.Lossy}
+		return Recovery{Lost: s.Marks.Lossy}
 	}
 	n := len(s.PCs)
 	for i := range n {
@@ -64,32 +81,32 @@ func (r *Repairer) Repair(s *codec.Stack, blob []byte, space *Space) Repaired {
 	for i := range n {
 		r.pruneOrphans(i)
 	}
-	var out Repaired
+	var out Recovery
 	for i := range n {
 		f := &r.frames[i]
-		if !f.hurt {
+		if !f.lossy {
 			continue
 		}
 		alive := f.alive()
 		if len(alive) > 1 && r.Plausible != nil {
 			alive = slices.DeleteFunc(alive, func(a uint64) bool { return !r.Plausible(space, a) })
 		}
-		switch len(alive) {
-		case 1:
+		switch {
+		case len(alive) == 1 && !f.open:
 			s.PCs[i] = alive[0]
 			out.Inferred |= 1 << i
-		case 0:
+		case len(alive) == 0 && !f.open:
 			out.Lost |= 1 << i
 		default:
 			out.Lost |= 1 << i
-			out.Several |= 1 << i
+			out.Ambiguous |= 1 << i
 		}
 	}
 	return out
 }
 
 // read takes each frame's field from the blob.
-func (r *Repairer) read(s *codec.Stack, blob []byte) bool {
+func (r *Recoverer) read(s *codec.Stack, blob []byte) bool {
 	var err error
 	r.fields, err = codec.AppendFields(r.fields[:0], blob)
 	seen := 0
@@ -100,7 +117,7 @@ func (r *Repairer) read(s *codec.Stack, blob []byte) bool {
 		fr := &r.frames[f.Frame]
 		switch f.Kind {
 		case codec.FieldKindBit:
-			*fr = repairFrame{base: -1, cands: fr.cands[:0], hurt: s.Marks.Lossy>>f.Frame&1 != 0}
+			*fr = recoverFrame{base: -1, cands: fr.cands[:0], lossy: s.Marks.Lossy>>f.Frame&1 != 0}
 		case codec.FieldBack:
 			fr.base = f.Frame - 1 - int(f.Value)
 		case codec.FieldSign:
@@ -115,55 +132,63 @@ func (r *Repairer) read(s *codec.Stack, blob []byte) bool {
 }
 
 // propose lists the addresses that a frame can be.
-func (r *Repairer) propose(i int, read uint64, space *Space) {
+func (r *Recoverer) propose(i int, read uint64, space *Space) {
 	f := &r.frames[i]
-	if !f.hurt {
+	if !f.lossy {
 		f.cands = append(f.cands, candidate{addr: read, base: -1})
 		return
 	}
 	var buf [maxCandidates]uint64
+	matches, all := space.appendMatches(buf[:0], read)
 	if f.base < 0 || len(r.frames[f.base].cands) == 0 {
-		for _, a := range space.withLow(buf[:0], read) {
+		f.open = !all
+		for _, a := range matches {
 			if f.base >= 0 || f.wrote(a) {
 				f.cands = append(f.cands, candidate{addr: a, base: -1})
 			}
 		}
 		return
 	}
+	f.open = r.frames[f.base].open
 	for b, base := range r.frames[f.base].cands {
 		if f.count <= 32 { // the delta is exact
 			a := base.addr + f.value
 			if f.sub {
 				a = base.addr - f.value
 			}
-			if space.Exec(a) && len(f.cands) < maxCandidates {
+			if space.Exec(a) {
 				f.cands = append(f.cands, candidate{addr: a, base: b})
 			}
 			continue
 		}
-		for _, a := range space.withLow(buf[:0], read) {
+		f.open = f.open || !all
+		for _, a := range matches {
 			d := a - base.addr
 			if f.sub {
 				d = -d
 			}
-			if f.wrote(d) && len(f.cands) < maxCandidates {
+			switch {
+			case !f.wrote(d):
+			case len(f.cands) == maxCandidates:
+				f.open = true
+			default:
 				f.cands = append(f.cands, candidate{addr: a, base: b})
 			}
 		}
 	}
 }
 
-// wrote says whether some encoder writes v into the frame's field as it stands.
-func (f *repairFrame) wrote(v uint64) bool {
+// wrote reports whether some encoder writes v into the frame's field as it stands.
+func (f *recoverFrame) wrote(v uint64) bool {
 	return significant(v) == f.count &&
 		(codec.MachineWrap64.Wire(v) == f.value || codec.MachineZero64.Wire(v) == f.value || v == f.value)
 }
 
 // pruneParent strikes the candidates of a frame's base that none of the frame's
 // own agrees with; a frame without candidates says nothing.
-func (r *Repairer) pruneParent(i int) {
+func (r *Recoverer) pruneParent(i int) {
 	f := &r.frames[i]
-	if f.base < 0 {
+	if f.base < 0 || f.open {
 		return
 	}
 	var needed uint64
@@ -183,7 +208,7 @@ func (r *Repairer) pruneParent(i int) {
 	}
 }
 
-func (r *Repairer) pruneOrphans(i int) {
+func (r *Recoverer) pruneOrphans(i int) {
 	f := &r.frames[i]
 	for c := range f.cands {
 		if b := f.cands[c].base; b >= 0 && r.frames[f.base].cands[b].dead {
@@ -193,7 +218,7 @@ func (r *Repairer) pruneOrphans(i int) {
 }
 
 // alive lists the distinct addresses that are left.
-func (f *repairFrame) alive() (list []uint64) {
+func (f *recoverFrame) alive() (list []uint64) {
 	for _, c := range f.cands {
 		if !c.dead && !slices.Contains(list, c.addr) {
 			list = append(list, c.addr)
@@ -201,3 +226,6 @@ func (f *repairFrame) alive() (list []uint64) {
 	}
 	return list
 }
+
+// significant returns the number of bits a field of v has. (BT-COUNT-1)
+func significant(v uint64) int { return bits.Len64(v | 1) }

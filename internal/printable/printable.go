@@ -1,0 +1,52 @@
+// Package printable makes text that comes from strangers safe to print: names
+// out of ELF files, and pieces of logs in messages.
+package printable
+
+import (
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text returns s with everything escaped, as in a Go string literal, that could
+// begin a new line, control a terminal or change the direction of the text after
+// it: control and format characters, unusual spaces, bytes that are not UTF-8.
+// What is printable, a space and a backslash included, stays as it is.
+func Text(s string) string {
+	n := prefix(s)
+	if n == len(s) {
+		return s
+	}
+	return string(append(append(make([]byte, 0, len(s)+16), s[:n]...), escape(s[n:])...))
+}
+
+// prefix is how many bytes of s need no escape.
+func prefix(s string) int {
+	for i := 0; i < len(s); {
+		if c := s[i]; c >= ' ' && c < 0x7f {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 || !unicode.IsPrint(r) {
+			return i
+		}
+		i += size
+	}
+	return len(s)
+}
+
+func escape(s string) (b []byte) {
+	for len(s) > 0 {
+		n := prefix(s)
+		b = append(b, s[:n]...)
+		if s = s[n:]; s == "" {
+			break
+		}
+		_, size := utf8.DecodeRuneInString(s)
+		q := strconv.Quote(s[:size])
+		b = append(b, q[1:len(q)-1]...)
+		s = s[size:]
+	}
+	return b
+}

@@ -1,0 +1,113 @@
+package profile
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// ExportOptions is what exporters are told beside the dump.
+type ExportOptions struct {
+	Weight  Weight // of formats that have one weight: folded
+	Program string // what wrote the file, and what it is of
+	Command string
+}
+
+// exporter writes a dump; notes is what the format could not hold.
+type exporter func(w *bufio.Writer, n *Names, d *Dump, o ExportOptions) (notes []string, err error)
+
+// exporters by the name of their format.
+var exporters = map[string]exporter{
+	"pprof": writePprof, "folded": writeFolded, "speedscope": writeSpeedscope, "dhat": writeDHAT,
+	"heaptrack": writeHeaptrack, "jsonl": writeJSONL, "csv": writeCSV,
+}
+
+// Formats lists the formats that Export writes.
+func Formats() []string {
+	return []string{"pprof", "folded", "speedscope", "dhat", "heaptrack", "jsonl", "csv"}
+}
+
+// Binary reports whether a format is not for a terminal.
+func Binary(format string) bool { return format == "pprof" }
+
+// Export writes a dump in a format of Formats. The notes say what the format
+// cannot hold and how it was written instead.
+func (n *Names) Export(w io.Writer, format string, d *Dump, o ExportOptions) (notes []string, err error) {
+	e := exporters[format]
+	if e == nil {
+		return nil, fmt.Errorf("format %q, expected %s", format, strings.Join(Formats(), ", "))
+	}
+	b := bufio.NewWriterSize(w, 64<<10)
+	if notes, err = e(b, n, d, o); err != nil {
+		return notes, err
+	}
+	return notes, b.Flush()
+}
+
+// safeInteger is the largest integer that readers in JavaScript hold exactly.
+const safeInteger = 1<<53 - 1
+
+// inexact says that sums are over what JavaScript holds; nil if they are not.
+func inexact(d *Dump, format string) []string {
+	if max(d.Total.Bytes, d.Total.Count) <= safeInteger {
+		return nil
+	}
+	return []string{format + ": sums over 2^53-1 are rounded by readers of the format"}
+}
+
+// locationStacks calls yield with each call path that the view shows and its
+// locations, innermost first. It stops at the first error.
+func (n *Names) locationStacks(d *Dump, yield func(path []LocationID, v Value) error) error {
+	var path []LocationID
+	var stack []SiteID
+	for id, v := range d.Values() {
+		var shown bool
+		if stack, shown = n.AppendStack(stack[:0], id); !shown {
+			continue
+		}
+		path = n.prof.AppendPath(path[:0], id)
+		if err := yield(path, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stacks merges the call paths of a dump that look alike in the view, in the order
+// in which they were met.
+func (n *Names) stacks(d *Dump) *stackSums {
+	s := &stackSums{}
+	var stack []SiteID
+	var key []LocationID
+	for id, v := range d.Values() {
+		var shown bool
+		if stack, shown = n.AppendStack(stack[:0], id); !shown {
+			continue
+		}
+		key = key[:0]
+		for _, site := range slices.Backward(stack) {
+			key = append(key, LocationID(site))
+		}
+		s.paths.encode(key)
+		row, hash, slot, found := s.paths.find()
+		if !found {
+			row = s.paths.add(hash, slot)
+			s.sums.push(Value{})
+		}
+		n.saturate(s.sums.at(int(row)).Add(v))
+	}
+	return s
+}
+
+// stackSums is distinct stacks of sites and what they hold.
+type stackSums struct {
+	paths paths
+	sums  array[Value]
+}
+
+// append appends the sites of stack i, outermost first.
+func (s *stackSums) append(dst []LocationID, i int) []LocationID {
+	return s.paths.append(dst, PathID(i))
+}

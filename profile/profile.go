@@ -1,0 +1,245 @@
+package profile
+
+import (
+	"iter"
+	"slices"
+)
+
+// Limits of a profile unless others are set. At both limits, with symbols or
+// without, a profile takes under 2.5 GB.
+const (
+	DefaultMaxPaths     = 10_000_000
+	DefaultMaxLocations = 40_000_000
+)
+
+// Profile is allocations by call path, in one dump or in several that share the
+// numbers of their paths. The zero Profile is empty and ready to use.
+type Profile struct {
+	Dumps []*Dump
+	// MaxPaths is how many distinct call paths are kept, 0 for DefaultMaxPaths. The
+	// records of any more are added up as one path, [Other].
+	MaxPaths int
+	// MaxLocations does the same for distinct addresses.
+	MaxLocations int
+	// OtherRecords is how many records are in that path.
+	OtherRecords uint64
+	// Saturated reports that a sum reached the largest value, 2^64-1.
+	Saturated bool
+
+	locations locations
+	paths     paths
+	other     PathID
+	hasOther  bool
+	open      *Dump
+}
+
+// Other is the name of the one frame of call paths that were not kept apart.
+const Other = "(other call paths)"
+
+// otherTag is the tag of the location behind Other; no caller's tag is so large.
+const otherTag = 1<<32 - 1
+
+// Dump is the live allocations at one moment.
+type Dump struct {
+	Name   string // what reports call it: "dump 3", or the name of a file
+	Boot   int    // which boot of the log it is of, from 1
+	Number int64  // as a ~h# line numbers it, else counted, from 1
+	File   string // where it begins
+	Line   int64
+	Time   uint64 // microseconds since the boot, if Timed
+	Timed  bool
+
+	// Announced is what a ~h# line said to expect, if HasAnnounced*.
+	AnnouncedRecords, AnnouncedBytes       uint64
+	HasAnnouncedRecords, HasAnnouncedBytes bool
+	// Cut reports that the dump was opened by a ~h# line and never closed.
+	Cut bool
+
+	Records int64 // that were added
+	NoSize  int64 // of these, cut before their size: they count 0 bytes
+	Total   Value
+
+	dense  array[Value] // by PathID
+	sparse []pathValue  // instead, once ended, if fewer than half are not zero
+}
+
+type pathValue struct {
+	path PathID
+	Value
+}
+
+// Begin begins another dump, to which Add adds, and ends the one before.
+func (p *Profile) Begin(d Dump) *Dump {
+	p.End()
+	p.open = &d
+	p.Dumps = append(p.Dumps, p.open)
+	return p.open
+}
+
+// End ends the open dump, if there is one.
+func (p *Profile) End() {
+	d := p.open
+	p.open = nil
+	if d == nil || d.dense.n == 0 {
+		return
+	}
+	n := 0
+	for _, c := range d.dense.chunks {
+		for i := range c {
+			if !c[i].IsZero() {
+				n++
+			}
+		}
+	}
+	if n >= d.dense.n/2 {
+		return
+	}
+	d.sparse = make([]pathValue, 0, n)
+	for id, v := range d.Values() {
+		d.sparse = append(d.sparse, pathValue{id, v})
+	}
+	d.dense = array[Value]{}
+}
+
+// Location returns the number of a return address. A tag, below 2^32-1, keeps equal
+// addresses apart that are not the same place: of another boot or map. If fresh, the
+// address is new, and Describe may say what stands there.
+func (p *Profile) Location(addr uint64, tag uint32) (id LocationID, fresh bool) {
+	return p.locations.intern(addr, tag)
+}
+
+// Describe says what stands at a location.
+func (p *Profile) Describe(id LocationID, l *Location) {
+	d := &p.locations.detail
+	if int(id) >= len(*d) {
+		*d = append(*d, make([]*Location, int(id)+1-len(*d))...)
+	}
+	(*d)[id] = l
+}
+
+// LocationAt returns what is known of a location: at least its address.
+func (p *Profile) LocationAt(id LocationID) *Location {
+	if l := p.described(id); l != nil {
+		return l
+	}
+	addr := *p.locations.addr.at(int(id))
+	return &Location{Addr: addr, Call: addr}
+}
+
+// described is what Describe was given, nil if nothing.
+func (p *Profile) described(id LocationID) *Location {
+	if int(id) < len(p.locations.detail) {
+		return p.locations.detail[id]
+	}
+	return nil
+}
+
+// Path returns the number of a call path, innermost frame first. Past the limits
+// it is the path [Other]; more reports that.
+func (p *Profile) Path(frames []LocationID) (id PathID, more bool) {
+	p.paths.encode(frames)
+	id, hash, slot, found := p.paths.find()
+	switch {
+	case found:
+		return id, false
+	case p.paths.start.n < limit(p.MaxPaths, DefaultMaxPaths):
+		return p.paths.add(hash, slot), false
+	}
+	return p.OtherPath(), true
+}
+
+// OtherPath returns the call path [Other].
+func (p *Profile) OtherPath() PathID {
+	if !p.hasOther {
+		l, _ := p.locations.intern(0, otherTag)
+		p.Describe(l, &Location{Frames: []Frame{{Func: Other}}})
+		p.paths.encode([]LocationID{l})
+		_, hash, slot, _ := p.paths.find()
+		p.other, p.hasOther = p.paths.add(hash, slot), true
+	}
+	return p.other
+}
+
+// Room reports whether n more distinct addresses may be asked for by Location. If
+// not, use OtherPath for call paths that have a new one.
+func (p *Profile) Room(n int) bool {
+	return p.locations.addr.n+n <= limit(p.MaxLocations, DefaultMaxLocations)
+}
+
+func limit(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// Add adds to a call path in the open dump; there must be one.
+func (p *Profile) Add(id PathID, v Value) {
+	d := p.open
+	for d.dense.n <= int(id) {
+		d.dense.push(Value{})
+	}
+	if d.dense.at(int(id)).Add(v) {
+		p.Saturated = true
+	}
+	if d.Total.Add(v) {
+		p.Saturated = true
+	}
+	d.Records++
+	if p.hasOther && id == p.other {
+		p.OtherRecords++
+	}
+}
+
+// Paths returns how many call paths there are.
+func (p *Profile) Paths() int { return p.paths.start.n }
+
+// Locations returns how many locations there are.
+func (p *Profile) Locations() int { return p.locations.addr.n }
+
+// AppendPath appends the locations of a call path, innermost first.
+func (p *Profile) AppendPath(dst []LocationID, id PathID) []LocationID {
+	return p.paths.append(dst, id)
+}
+
+// Values returns the call paths that hold something, by number.
+func (d *Dump) Values() iter.Seq2[PathID, Value] {
+	return func(yield func(PathID, Value) bool) {
+		for _, v := range d.sparse {
+			if !yield(v.path, v.Value) {
+				return
+			}
+		}
+		for i, c := range d.dense.chunks {
+			for j, v := range c {
+				if !v.IsZero() && !yield(PathID(i*chunk+j), v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Value returns what a call path holds in the dump.
+func (d *Dump) Value(id PathID) Value {
+	if d.sparse != nil {
+		i, ok := slices.BinarySearchFunc(d.sparse, id, func(v pathValue, id PathID) int { return int(v.path) - int(id) })
+		if ok {
+			return d.sparse[i].Value
+		}
+		return Value{}
+	}
+	if int(id) < d.dense.n {
+		return *d.dense.at(int(id))
+	}
+	return Value{}
+}
+
+// Stacks returns how many distinct call paths hold something in the dump.
+func (d *Dump) Stacks() int {
+	n := 0
+	for range d.Values() {
+		n++
+	}
+	return n
+}

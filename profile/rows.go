@@ -1,0 +1,75 @@
+package profile
+
+import (
+	"bufio"
+	"encoding/csv"
+	"strconv"
+	"strings"
+)
+
+// jsonStack is a call path of jsonl output.
+type jsonStack struct {
+	Dump   string      `json:"dump,omitempty"`
+	Bytes  uint64      `json:"bytes"`
+	Count  uint64      `json:"count"`
+	Frames []jsonFrame `json:"frames"` // innermost first
+}
+
+type jsonFrame struct {
+	Function string `json:"function,omitempty"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Module   string `json:"module,omitempty"`
+}
+
+// writeJSONL writes an object per call path.
+func writeJSONL(w *bufio.Writer, n *Names, d *Dump, _ ExportOptions) ([]string, error) {
+	s := n.stacks(d)
+	var stack []LocationID
+	for i := range s.sums.n {
+		v := *s.sums.at(i)
+		stack = s.append(stack[:0], i)
+		row := jsonStack{d.Name, v.Bytes, v.Count, []jsonFrame{}}
+		for _, f := range n.stackSites(stack) {
+			row.Frames = append(row.Frames, jsonFrame{f.Func, f.File, f.Line, f.Module})
+		}
+		writeJSON(w, row)
+		if err := w.WriteByte('\n'); err != nil {
+			return nil, err
+		}
+	}
+	return inexact(d, "jsonl"), nil
+}
+
+// writeCSV writes a row per call path: what it holds, its innermost frame, and all
+// of it, innermost first.
+func writeCSV(w *bufio.Writer, n *Names, d *Dump, _ ExportOptions) ([]string, error) {
+	s := n.stacks(d)
+	c := csv.NewWriter(w)
+	c.Write([]string{"dump", "bytes", "count", "function", "file", "line", "stack"})
+	var stack []LocationID
+	var names []string
+	for i := range s.sums.n {
+		v := *s.sums.at(i)
+		stack = s.append(stack[:0], i)
+		sites := n.stackSites(stack)
+		names = names[:0]
+		for _, f := range sites {
+			names = append(names, foldedName.Replace(f.String()))
+		}
+		first := Site{}
+		if len(sites) > 0 {
+			first = sites[0]
+		}
+		line := ""
+		if first.Line > 0 {
+			line = strconv.Itoa(first.Line)
+		}
+		if err := c.Write([]string{d.Name, strconv.FormatUint(v.Bytes, 10), strconv.FormatUint(v.Count, 10),
+			or(first.Func, first.Module), first.File, line, strings.Join(names, ";")}); err != nil {
+			return nil, err
+		}
+	}
+	c.Flush()
+	return nil, c.Error()
+}

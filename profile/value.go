@@ -1,0 +1,79 @@
+package profile
+
+import "math"
+
+// Value is what call paths hold: bytes asked for, and allocations.
+type Value struct {
+	Bytes uint64
+	Count uint64
+}
+
+// Add adds o. A sum over 64 bits becomes the largest value, and Add reports it.
+func (v *Value) Add(o Value) (saturated bool) {
+	v.Bytes += o.Bytes
+	if v.Bytes < o.Bytes {
+		v.Bytes, saturated = math.MaxUint64, true
+	}
+	v.Count += o.Count
+	if v.Count < o.Count {
+		v.Count, saturated = math.MaxUint64, true
+	}
+	return saturated
+}
+
+// IsZero reports whether v holds nothing.
+func (v Value) IsZero() bool { return v == Value{} }
+
+// Delta is a difference of two unsigned values, which int64 cannot hold.
+type Delta struct {
+	Negative  bool
+	Magnitude uint64
+}
+
+// Sub returns after less before.
+func Sub(after, before uint64) Delta {
+	if after < before {
+		return Delta{true, before - after}
+	}
+	return Delta{false, after - before}
+}
+
+// Float returns d rounded to a float64.
+func (d Delta) Float() float64 {
+	if d.Negative {
+		return -float64(d.Magnitude)
+	}
+	return float64(d.Magnitude)
+}
+
+// Compare returns how d and o order: -1, 0 or 1.
+func (d Delta) Compare(o Delta) int {
+	switch {
+	case d == o || d.Magnitude == 0 && o.Magnitude == 0:
+		return 0
+	case d.Magnitude == 0:
+		d.Negative = !o.Negative
+	}
+	if d.Negative != o.Negative && o.Magnitude != 0 {
+		if d.Negative {
+			return -1
+		}
+		return 1
+	}
+	if less := d.Magnitude < o.Magnitude; less != d.Negative {
+		return -1
+	}
+	return 1
+}
+
+// Over reports whether d is a growth of more than limit.
+func (d Delta) Over(limit uint64) bool { return !d.Negative && d.Magnitude > limit }
+
+// clamp returns v as int64 for formats that have no more, and reports whether it
+// does not fit.
+func clamp(v uint64) (int64, bool) {
+	if v > math.MaxInt64 {
+		return math.MaxInt64, true
+	}
+	return int64(v), false
+}

@@ -1,0 +1,111 @@
+// Package arch holds what has to be known of a machine to get from a return
+// address to the call it belongs to: how calls look, and which address is theirs.
+//
+//	       call              delay slot (MIPS)
+//	... | 0c 10 00 40      | 00 00 00 00      | 8f bc 00 10 ...
+//	    ^ CallAddr                            ^ return address, with TagBits
+package arch
+
+import (
+	"debug/elf"
+	"encoding/binary"
+)
+
+// Arch is a kind of machine. [Of] returns the one of an ELF machine.
+type Arch struct {
+	Machine elf.Machine
+	Name    string // as people write it
+	// Step is what addresses of instructions are a multiple of, in bytes.
+	Step uint64
+	// DelaySlot is how many bytes after a call run before it is done: a return
+	// address is behind them.
+	DelaySlot uint64
+	// TagBits are bits of a return address that say in which instruction set the
+	// code is (Thumb, MIPS16, microMIPS) and are not part of the address.
+	TagBits uint64
+
+	isCall func(*Code) bool
+}
+
+// MaxCall is the most bytes in front of a return address that its call takes, with
+// its delay slot: an x86-64 indirect call has up to 8, one of MIPS 4 and 4 more.
+const MaxCall = 8
+
+var table = []Arch{
+	{Machine: elf.EM_X86_64, Name: "x86-64", Step: 1, isCall: callX86},
+	{Machine: elf.EM_386, Name: "x86", Step: 1, isCall: callX86},
+	{Machine: elf.EM_AARCH64, Name: "AArch64", Step: 4, isCall: callAArch64},
+	{Machine: elf.EM_ARM, Name: "Arm", Step: 2, TagBits: 1, isCall: callARM},
+	{Machine: elf.EM_RISCV, Name: "RISC-V", Step: 2, isCall: callRISCV},
+	{Machine: elf.EM_MIPS, Name: "MIPS", Step: 4, DelaySlot: 4, TagBits: 1, isCall: callMIPS},
+	{Machine: elf.EM_PPC, Name: "PowerPC", Step: 4, isCall: callPPC},
+	{Machine: elf.EM_PPC64, Name: "PowerPC", Step: 4, isCall: callPPC},
+	{Machine: elf.EM_S390, Name: "S/390", Step: 2, isCall: callS390},
+	{Machine: elf.EM_XTENSA, Name: "Xtensa", Step: 1, isCall: callXtensa},
+}
+
+// Of returns the Arch of an ELF machine. One that is not in the table has no name,
+// a Step of 1, and calls that are not recognised.
+func Of(machine elf.Machine) *Arch {
+	for i := range table {
+		if table[i].Machine == machine {
+			return &table[i]
+		}
+	}
+	return &Arch{Machine: machine, Step: 1}
+}
+
+// Code is the code in front of an address.
+type Code struct {
+	Bytes []byte // that end at Addr; the last MaxCall are enough
+	Addr  uint64 // without TagBits
+	Word  int    // bits of an address
+	Big   bool   // byte order
+	Thumb bool   // the code is Thumb
+	// Text reports whether an address is executable. A call elsewhere is none, but
+	// data that looks like one; nil takes all for executable.
+	Text func(addr uint64) bool
+}
+
+// RecognisesCalls reports whether FollowsCall can tell a call.
+func (a *Arch) RecognisesCalls() bool { return a.isCall != nil }
+
+// FollowsCall reports whether the instruction that ends at c.Addr is a call, or
+// the delay slot of one, as in front of every return address. Where calls are not
+// recognised, it is true.
+func (a *Arch) FollowsCall(c *Code) bool { return a.isCall == nil || a.isCall(c) }
+
+// Strip returns an address without its TagBits.
+func (a *Arch) Strip(addr uint64) uint64 { return addr &^ a.TagBits }
+
+// CallAddr returns an address inside the instruction that ret is the return
+// address of: what to look up to name the call and not the line after it.
+func (a *Arch) CallAddr(ret uint64) uint64 {
+	tagged := ret&a.TagBits != 0 // a short instruction set: its delay slots have 2 bytes or 4
+	ret = a.Strip(ret)
+	if back := 2 * a.DelaySlot; back > 0 && !tagged && ret%a.Step == 0 && ret >= back {
+		return ret - back
+	}
+	return max(ret, 1) - 1
+}
+
+func (c *Code) text(addr uint64) bool {
+	if c.Word == 32 {
+		addr = uint64(uint32(addr))
+	}
+	return c.Text == nil || c.Text(addr)
+}
+
+func (c *Code) word(b []byte) uint32 {
+	if c.Big {
+		return binary.BigEndian.Uint32(b)
+	}
+	return binary.LittleEndian.Uint32(b)
+}
+
+func (c *Code) half(b []byte) uint16 {
+	if c.Big {
+		return binary.BigEndian.Uint16(b)
+	}
+	return binary.LittleEndian.Uint16(b)
+}

@@ -1,0 +1,90 @@
+package symbol
+
+import (
+	"debug/elf"
+	"runtime/debug"
+
+	"github.com/lwsbt/lwsbt/symbol/arch"
+)
+
+// CallAddr returns an address inside the call that an address of the file is the
+// return address of: what to look up to name the call and not the line after it.
+func (f *File) CallAddr(ret uint64) uint64 { return f.arch.CallAddr(ret) }
+
+// CanTellCalls reports whether calls are recognised in the file's kind of code,
+// and the code is in the file.
+func (f *File) CanTellCalls() bool { return f.arch.RecognisesCalls() && !f.noCode }
+
+// FollowsCall reports whether the instruction that ends at addr is a call, as in
+// front of every return address. Where that cannot be told, it is true.
+func (f *File) FollowsCall(addr uint64) (follows bool) {
+	if !f.CanTellCalls() {
+		return true
+	}
+	defer f.faulted(debug.SetPanicOnFault(true), nil)
+	thumb, arm := f.instructionSets(addr)
+	c := arch.Code{Addr: f.arch.Strip(addr), Word: f.Word, Big: bool(f.order), Text: f.textFunc}
+	c.Bytes = f.Code(c.Addr, arch.MaxCall)
+	if thumb {
+		c.Thumb = true
+		if f.arch.FollowsCall(&c) {
+			return true
+		}
+		c.Thumb = false
+	}
+	return arm && f.arch.FollowsCall(&c)
+}
+
+// instructionSets reports in which instruction sets the code that ends at addr
+// may be: Thumb, and the machine's other.
+func (f *File) instructionSets(addr uint64) (thumb, arm bool) {
+	if f.Machine != elf.EM_ARM {
+		return false, true
+	}
+	if addr&f.arch.TagBits != 0 {
+		return true, false
+	}
+	thumb, known := f.thumbAt(addr - 1)
+	return thumb || !known, !thumb || !known
+}
+
+// callSet is every address of a file that follows a call, by its offset in a page.
+type callSet struct {
+	n       int                // return addresses there could be
+	density float64            // of them, among the addresses that code can have
+	page    [pageSize][]uint64 // addresses, by their low 12 bits
+}
+
+// pageSize is the alignment of a load base that can be relied on.
+const pageSize = 1 << 12
+
+// findCalls looks through all code for calls.
+func (f *File) findCalls() (s *callSet) {
+	s = &callSet{}
+	if !f.CanTellCalls() || f.image == nil {
+		return s
+	}
+	defer f.faulted(debug.SetPanicOnFault(true), nil)
+	places, step := uint64(0), f.arch.Step
+	c := arch.Code{Word: f.Word, Big: bool(f.order), Text: f.textFunc}
+	for _, seg := range f.text {
+		b := f.bytesAt(seg.off, seg.size)
+		places += uint64(len(b)) / step
+		for end := step; end <= uint64(len(b)); end += step {
+			c.Addr, c.Bytes = seg.addr+end, b[max(end, arch.MaxCall)-arch.MaxCall:end]
+			thumb, arm := f.instructionSets(c.Addr)
+			c.Thumb = thumb
+			hit := f.arch.FollowsCall(&c)
+			if !hit && thumb && arm {
+				c.Thumb = false
+				hit = f.arch.FollowsCall(&c)
+			}
+			if hit {
+				s.n++
+				s.page[c.Addr%pageSize] = append(s.page[c.Addr%pageSize], c.Addr)
+			}
+		}
+	}
+	s.density = float64(s.n) / float64(max(places, 1))
+	return s
+}

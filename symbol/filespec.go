@@ -1,0 +1,88 @@
+package symbol
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Adjust says at which address a return address is looked up.
+type Adjust uint8
+
+const (
+	// AdjustAuto looks at the call, but where the code is known to have none in
+	// front of the address, as in a signal handler's caller, at the address.
+	AdjustAuto Adjust = iota
+	AdjustAll
+	AdjustNone
+)
+
+// ParseAdjust reads "auto", "all" or "none".
+func ParseAdjust(name string) (Adjust, error) {
+	i := slices.Index([]string{"auto", "all", "none"}, name)
+	if i < 0 {
+		return 0, fmt.Errorf("%q, expected auto, all or none", name)
+	}
+	return Adjust(i), nil
+}
+
+// FileSpec is an ELF file that the user names, and where it is loaded.
+type FileSpec struct {
+	Path string
+	Load Load
+	Addr uint64 // what Load says
+}
+
+// Load says what is known of the place a file is loaded at.
+type Load uint8
+
+const (
+	LoadAsLinked Load = iota // at its own addresses; if position-independent, anywhere
+	LoadAt                   // Addr is the address of its first segment
+	LoadBias                 // Addr is the difference of addresses in memory and its own
+)
+
+// ParseFileSpec reads PATH, PATH@ADDR or PATH@+BIAS. Numbers are decimal, or
+// hexadecimal with 0x, and may have underscores between digits.
+func ParseFileSpec(s string) (FileSpec, error) {
+	i := strings.LastIndex(s, "@")
+	if i < 0 {
+		return FileSpec{Path: s}, nil
+	}
+	f := FileSpec{Path: s[:i], Load: LoadAt}
+	digits, isBias := strings.CutPrefix(s[i+1:], "+")
+	if isBias {
+		f.Load = LoadBias
+	}
+	n, err := strconv.ParseUint(digits, 0, 64)
+	switch {
+	case err == nil && f.Path != "":
+		f.Addr = n
+		return f, nil
+	case errors.Is(err, strconv.ErrRange):
+		return f, fmt.Errorf("%s: %s does not fit 64 bits", s, digits)
+	}
+	if _, err := os.Lstat(s); err == nil {
+		return FileSpec{Path: s}, nil // a name with an @
+	}
+	return f, fmt.Errorf("%s: %q, expected PATH@0xADDR, the address of its first segment, or PATH@+0xBIAS", s, s[i+1:])
+}
+
+// bias returns the difference of addresses in memory and in f, and whether the
+// FileSpec says it.
+func (s FileSpec) bias(f *File) (bias uint64, known bool) {
+	switch s.Load {
+	case LoadBias:
+		return s.Addr, true
+	case LoadAt:
+		low, _ := f.Span()
+		if page := low &^ (pageSize - 1); s.Addr%pageSize == 0 && low != page {
+			low = page // as memory maps show it
+		}
+		return s.Addr - low, true
+	}
+	return 0, !f.PIE
+}

@@ -1,0 +1,199 @@
+package symbol
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/internal/printable"
+)
+
+// What a log may have of this machine: modules that are remembered, and files.
+const (
+	maxModules = 1 << 14
+	maxOpened  = 1 << 10
+)
+
+// module opens the file of a module, once.
+func (r *Resolver) module(m *Module) *object {
+	if o := r.modules[*m]; o != nil {
+		return o
+	}
+	o := r.findModule(m)
+	if r.modules == nil || len(r.modules) >= maxModules {
+		r.modules = map[Module]*object{}
+	}
+	r.modules[*m] = o
+	if o.err != nil && !strings.HasPrefix(m.Name, "[") {
+		r.note("%v", o.err)
+	}
+	return o
+}
+
+// place is where the file of a module may be.
+type place struct {
+	tree
+	name   string
+	exact  bool // only with the module's build-id
+	silent bool // by build-id alone: that it is not there says nothing
+}
+
+// findModule finds the file of a module: one that was added and has its build-id
+// or its name, else the one at its path below a sysroot. A file that nobody but
+// the log names must have the build-id that the log says.
+func (r *Resolver) findModule(m *Module) *object {
+	name := printable.Text(m.Name)
+	var wrong error // why a file of the right name is not used
+	fits := func(f *File, exact bool) bool {
+		err := r.accepts(f)
+		switch {
+		case err != nil:
+		case m.BuildID == f.BuildID && m.BuildID != "", !exact && (m.BuildID == "" || f.BuildID == ""):
+			return true
+		default:
+			err = fmt.Errorf("%s: build-id %s, but what was loaded had %s", f.Path, orNone(f.BuildID), orNone(m.BuildID))
+		}
+		if wrong == nil {
+			wrong = err
+		}
+		return false
+	}
+	if m.BuildID != "" {
+		for _, o := range r.added {
+			if o.file.BuildID == m.BuildID {
+				return o
+			}
+		}
+	}
+	for _, o := range r.added {
+		if filepath.Base(o.Path) == filepath.Base(m.Name) && fits(o.file, false) {
+			return o
+		}
+	}
+	if strings.HasPrefix(m.Name, "[") { // [vdso], [heap]
+		return &object{err: fmt.Errorf("%s is not a file", name)}
+	}
+	places, foreign := r.places(m)
+	var looked []string
+	for _, p := range places {
+		o, err := r.openModule(p, func(f *File) bool { return fits(f, p.exact) })
+		switch {
+		case err == nil:
+			return o
+		case errors.Is(err, errNotIt):
+		case !p.silent:
+			looked = append(looked, printable.Text(p.path(p.name)))
+			if !errors.Is(err, fs.ErrNotExist) && !p.exact && wrong == nil {
+				wrong = err
+			}
+		}
+	}
+	switch {
+	case wrong != nil:
+	case foreign:
+		wrong = fmt.Errorf("%s: not looked for on this machine, since the log is of %s: give --sysroot, or -e", name, r.machine())
+	case len(looked) > 0:
+		wrong = fmt.Errorf("%s: no such file (looked for %s)", name, strings.Join(looked, ", "))
+	case m.Logged && m.BuildID == "":
+		wrong = fmt.Errorf("%s: the log says no build-id, so only -e or --sysroot can tell which file it is", name)
+	default:
+		wrong = fmt.Errorf("%s: no such file: give -e, or --sysroot", name)
+	}
+	return &object{err: wrong}
+}
+
+// places lists where the file of a module may be; foreign reports that this
+// machine is not among them because the log is of another.
+func (r *Resolver) places(m *Module) (list []place, foreign bool) {
+	for _, root := range r.Sysroots {
+		list = append(list, place{tree: tree{root}, name: m.Name}, place{tree: tree{root}, name: filepath.Base(m.Name)})
+	}
+	if len(r.Sysroots) == 0 && filepath.IsAbs(m.Name) && (!m.Logged || m.BuildID != "") {
+		if foreign = r.Machine != elf.EM_NONE && r.Machine != hostMachine(); !foreign {
+			list = append(list, place{name: m.Name, exact: m.Logged})
+		}
+	}
+	if len(m.BuildID) > 2 && isHex(m.BuildID) {
+		for _, d := range r.DebugDirs {
+			list = append(list, place{name: buildIDPath(d, m.BuildID), exact: true, silent: true})
+		}
+	}
+	return list, foreign
+}
+
+// errNotIt is the error of a file that does not fit a module.
+var errNotIt = errors.New("another file")
+
+// openModule opens a file for modules if fits says so of its headers; one that
+// has several names, once.
+func (r *Resolver) openModule(p place, fits func(*File) bool) (*object, error) {
+	file, err := p.tree.open(p.name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range r.opened {
+		if os.SameFile(o.file.info, info) {
+			if !fits(o.file) {
+				return nil, errNotIt
+			}
+			return o, nil
+		}
+	}
+	if len(r.opened) >= maxOpened {
+		return nil, fmt.Errorf("%s: not opened: %d files are", p.path(p.name), len(r.opened))
+	}
+	f, err := openFile(p.tree, p.name, r.DebugDirs, func(f *File) error {
+		if !fits(f) {
+			return errNotIt
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	o := &object{FileSpec: FileSpec{Path: f.Path}, file: f}
+	r.opened = append(r.opened, o)
+	return o, nil
+}
+
+func orNone(id string) string {
+	if id == "" {
+		return "none"
+	}
+	return id
+}
+
+// hostMachine returns what this program runs on.
+func hostMachine() elf.Machine {
+	switch runtime.GOARCH {
+	case "amd64":
+		return elf.EM_X86_64
+	case "386":
+		return elf.EM_386
+	case "arm64":
+		return elf.EM_AARCH64
+	case "arm":
+		return elf.EM_ARM
+	case "riscv64":
+		return elf.EM_RISCV
+	case "s390x":
+		return elf.EM_S390
+	case "ppc64", "ppc64le":
+		return elf.EM_PPC64
+	case "mips", "mipsle", "mips64", "mips64le":
+		return elf.EM_MIPS
+	case "loong64":
+		return elf.EM_LOONGARCH
+	}
+	return elf.EM_NONE
+}

@@ -1,0 +1,109 @@
+package symbol
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// tree is where files are opened: the whole machine, or below a sysroot. What a
+// log or a file names is opened below a sysroot only by way of it, and only if it
+// is a regular file.
+type tree struct{ sysroot string } // "": the whole machine
+
+var errNotRegular = errors.New("not a regular file")
+
+// open opens a regular file. Below a sysroot, links are followed as a program
+// there would follow them: never out of it.
+func (t tree) open(name string) (*os.File, error) {
+	var stat func(string) (fs.FileInfo, error)
+	var open func(string, int, fs.FileMode) (*os.File, error)
+	if t.sysroot == "" {
+		stat, open = os.Stat, os.OpenFile
+	} else {
+		root, err := os.OpenRoot(t.sysroot)
+		if err != nil {
+			return nil, err
+		}
+		defer root.Close()
+		if name, err = followLinks(root, name); err != nil {
+			return nil, err
+		}
+		stat, open = root.Stat, root.OpenFile
+	}
+	// Opening a device can have effects, so look first; and look again at what was
+	// opened, for it may be another by then.
+	info, err := stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: t.path(name), Err: errNotRegular}
+	}
+	if err != nil {
+		return nil, err
+	}
+	file, err := open(name, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: t.path(name), Err: errNotRegular}
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// path returns the name of a file of the tree on this machine.
+func (t tree) path(name string) string {
+	if t.sysroot == "" {
+		return name
+	}
+	return filepath.Join(t.sysroot, filepath.Join("/", filepath.FromSlash(name)))
+}
+
+// maxLinks is how many symbolic links a name may lead through, as in Linux.
+const maxLinks = 40
+
+// followLinks returns a name below root that has no symbolic link in it. As in a
+// process whose root it is, "/" in a link is root and ".." there goes nowhere.
+func followLinks(root *os.Root, name string) (string, error) {
+	rest := strings.Split(filepath.ToSlash(name), "/")
+	at, links := ".", 0
+	for len(rest) > 0 {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, part)
+		info, err := root.Lstat(next)
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", fmt.Errorf("%s: more than %d symbolic links", name, maxLinks)
+		}
+		target, err := root.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		target = filepath.ToSlash(target)
+		if strings.HasPrefix(target, "/") {
+			at = "."
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return at, nil
+}
