@@ -32,7 +32,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"conformance/vectors": {},
 	"conformance/mutant":  {packages: "codec conformance internal/bitstring"},
 	"conformance/interop": {packages: "codec gen conformance"},
-	"conformance/render": {packages: "conformance conformance/interop internal/bitstring internal/naive",
+	"conformance/render": {packages: "conformance conformance/interop internal/bitstring internal/cli internal/naive",
 		libraries: "github.com/olekukonko/tablewriter"},
 
 	"corpus": {},
@@ -46,7 +46,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/cmdtest":   {},
 	"internal/cli":       {libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
 
-	"cmd/btconform": {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render", libraries: "github.com/spf13/pflag github.com/olekukonko/tablewriter"},
+	"cmd/btconform": {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btcore":    {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
 	"cmd/btstats":   {packages: "codec dump gen stats", libraries: "github.com/spf13/pflag github.com/mattn/go-isatty"},
 	"cmd/btdecode":  {packages: "codec dump symbol", libraries: "github.com/spf13/pflag github.com/google/pprof github.com/mattn/go-isatty"},

@@ -31,7 +31,7 @@ type Answer struct {
 	Text    string // any further words: of a rejection, a skip, a broken line
 }
 
-// Describe says the answer to op in the words of `want:`.
+// Describe returns the answer to op in the words of `want:`.
 func (a Answer) Describe(op Op) string {
 	switch a.Outcome {
 	case OK:
@@ -54,14 +54,28 @@ func (a Answer) Describe(op Op) string {
 		}
 		return out
 	case Crash:
-		return strings.TrimRight("crash "+a.Signal+" "+a.Text, " ")
+		how := "crash " + a.Signal
+		if code, ok := strings.CutPrefix(a.Signal, "EXIT-"); ok {
+			how = "crash: ended with exit code " + code + " before it answered"
+		}
+		if a.Text != "" {
+			how += ": " + a.Text
+		}
+		return how
+	case Hang:
+		return strings.TrimSuffix("hang: "+a.Text, ": ")
 	case Skip, Protocol:
 		return strings.TrimRight(string(a.Outcome)+" "+a.Text, " ")
 	}
 	return string(a.Outcome)
 }
 
-// same says whether two answers to one request are one answer.
+// Trouble reports whether a testee crashed, hung or broke the protocol.
+func (a Answer) Trouble() bool {
+	return a.Outcome == Crash || a.Outcome == Hang || a.Outcome == Protocol
+}
+
+// same reports whether two answers to one request are one answer.
 func (a Answer) same(b Answer) bool {
 	return a.Outcome == b.Outcome && a.Value.Equal(b.Value) && a.Depth == b.Depth &&
 		string(a.Data) == string(b.Data) && a.Reason == b.Reason && a.Signal == b.Signal
@@ -108,8 +122,13 @@ func parseWant(text string, evidence bool) (Answer, error) {
 
 // wantText is what parseWant reads.
 func (a Answer) wantText(op Op) string {
-	if a.Outcome == Reject {
+	switch a.Outcome {
+	case Reject:
 		return "reject " + a.Reason
+	case Crash:
+		return "crash " + a.Signal
+	case Hang, Skip:
+		return string(a.Outcome)
 	}
 	return a.Describe(op)
 }

@@ -110,7 +110,7 @@ func TestAnswerLines(t *testing.T) {
 }
 
 func TestServe(t *testing.T) {
-	testee, _ := Codec()
+	testee, _ := Codec(t.Context())
 	var out bytes.Buffer
 	err := Serve(testee, strings.NewReader("hello btp=1\ndecode 7 00100004 word=64\ndivine 8 00\ndecode 9 0a00\n"+
 		"format a blob=00100004\nbline b 7e\nquit\ndecode never 00\n"), &out)

@@ -1,6 +1,9 @@
 package conformance
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Coverage says which clauses of SPEC.md have vectors.
 type Coverage struct {
@@ -78,7 +81,7 @@ func (c *Coverage) execute(examples []*Vector, fault func(string, ...any)) error
 	if err := set.Add(examples...); err != nil {
 		return err
 	}
-	report, err := Run(set, Codec, Options{})
+	report, err := Run(context.Background(), set, Codec, Options{})
 	if err != nil {
 		return err
 	}

@@ -69,6 +69,19 @@ func (e *knownEntry) fits(r *Result) bool {
 	return (e.op == "" || e.op == r.Op) && matchGlob(e.glob, r.ID)
 }
 
+// expects reports whether an entry allows this outcome; none does of a nil file.
+func (k *KnownFile) expects(id string, op Op, outcome Outcome) bool {
+	if k == nil {
+		return false
+	}
+	for i := range k.entries {
+		if e := &k.entries[i]; e.outcome == outcome && e.fits(&Result{ID: id, Op: op}) {
+			return true
+		}
+	}
+	return false
+}
+
 // apply marks failures whose every wrong outcome is expected, and returns what
 // is amiss with the file. If the results are partial, entries for what was not
 // asked are left alone.

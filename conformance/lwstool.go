@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -16,15 +17,16 @@ import (
 // record, the ~m# line on its stdin, the ~b# line on its stdout. word is that of
 // the machine the tool runs on. It knows no reasons, and reads leniently.
 func LwsTool(argv []string, word int, timeout time.Duration) Starter {
-	return func() (Testee, error) {
+	return func(ctx context.Context) (Testee, error) {
 		if _, err := exec.LookPath(argv[0]); err != nil {
 			return nil, fmt.Errorf("testee %s does not start: %w", argv[0], err)
 		}
-		return &lwsTool{argv, word, timeout}, nil
+		return &lwsTool{ctx, argv, word, timeout}, nil
 	}
 }
 
 type lwsTool struct {
+	ctx     context.Context
 	argv    []string
 	word    int
 	timeout time.Duration
@@ -37,13 +39,16 @@ func (t *lwsTool) Hello() Hello {
 func (t *lwsTool) Close() error { return nil }
 
 func (t *lwsTool) Ask(requests []Request) ([]Answer, error) {
-	answers := make([]Answer, len(requests))
-	for i, r := range requests {
+	var answers []Answer
+	for _, r := range requests {
 		a, err := t.ask(r)
 		if err != nil {
 			return nil, err
 		}
-		answers[i] = a
+		answers = append(answers, a)
+		if a.Trouble() {
+			break
+		}
 	}
 	return answers, nil
 }
@@ -58,28 +63,22 @@ func (t *lwsTool) ask(r Request) (Answer, error) {
 	default:
 		line = "~m#" + base64.StdEncoding.EncodeToString(r.Data)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), t.timeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, t.argv[0], t.argv[1:]...)
-	ownGroup(cmd)
-	cmd.Cancel = func() error { killGroup(cmd); return nil }
-	cmd.WaitDelay = time.Second
-	var stdout bytes.Buffer
-	stderr := &tail{}
-	cmd.Stdin = strings.NewReader(line + "\n")
-	cmd.Stdout, cmd.Stderr = &stdout, stderr
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return Answer{Outcome: Hang, Bit: -1, Text: fmt.Sprint("no end in ", t.timeout)}, nil
-	}
+	out, said, err := RunLimited(t.ctx, t.argv, strings.NewReader(line+"\n"), t.timeout)
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	switch {
+	case errors.Is(err, errNoEnd):
+		return Answer{Outcome: Hang, Bit: -1, Text: err.Error()}, nil
+	case errors.Is(err, errMuch):
+		return Answer{Outcome: Protocol, Bit: -1, Text: err.Error() + " for one record"}, nil
+	case err != nil && !errors.As(err, &exit):
 		return Answer{}, fmt.Errorf("testee %s: %w", t.argv[0], err)
 	}
-	if how := howEnded(cmd); strings.HasPrefix(how, "SIG") {
-		return Answer{Outcome: Crash, Bit: -1, Signal: how, Text: stderr.line()}, nil
+	if exit != nil {
+		if how := howEnded(exit.ProcessState); strings.HasPrefix(how, "SIG") {
+			return Answer{Outcome: Crash, Bit: -1, Signal: how, Text: said}, nil
+		}
 	}
-	return toolAnswer(stdout.String()), nil
+	return toolAnswer(out), nil
 }
 
 var decodedForm = regexp.MustCompile(`^~b#size: ([0-9]+),((?: 0x[0-9a-fA-F]+)*)[ \t\r]*$`)
@@ -105,4 +104,59 @@ func toolAnswer(out string) Answer {
 		return Answer{Outcome: OK, Value: v}
 	}
 	return Answer{Outcome: Reject, Bit: -1}
+}
+
+// limited keeps up to most bytes of what is written to it, and calls full once
+// there are more. (It embeds no bytes.Buffer, whose ReadFrom would have no limit.)
+type limited struct {
+	b    bytes.Buffer
+	most int
+	over bool
+	full func()
+}
+
+func (l *limited) String() string { return l.b.String() }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if room := l.most - l.b.Len(); len(p) > room {
+		if !l.over {
+			l.over = true
+			l.full()
+		}
+		l.b.Write(p[:room])
+		return len(p), nil
+	}
+	return l.b.Write(p)
+}
+
+var (
+	errMuch  = errors.New("more than 1 MiB of output")
+	errNoEnd = errors.New("no end")
+)
+
+// RunLimited runs a program on in and returns its output, of which there may be 1
+// MiB, and the last that it wrote to stderr. It and what it started in its process
+// group are killed at the limit, when it writes more, and when ctx is done.
+func RunLimited(ctx context.Context, argv []string, in io.Reader, limit time.Duration) (stdout, stderr string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	out := &limited{most: maxLine, full: cancel}
+	errs := &tail{}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	ownGroup(cmd)
+	cmd.Cancel = func() error { killGroup(cmd); return nil }
+	cmd.WaitDelay = time.Second
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
+	if err = cmd.Run(); errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it ended; what it left behind holds its output
+	}
+	switch {
+	case out.over:
+		err = errMuch
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("%w in %v", errNoEnd, limit)
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	}
+	return out.String(), errs.line(), err
 }

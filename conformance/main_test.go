@@ -2,8 +2,10 @@ package conformance
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +25,7 @@ func TestMain(m *testing.M) {
 // misbehave is a testee that decodes as it should, but for a blob of two bytes,
 // "0002", which sets it off.
 func misbehave(how string) {
-	codec, _ := Codec()
+	codec, _ := Codec(context.Background())
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		line := in.Text()
@@ -60,6 +62,16 @@ func misbehave(how string) {
 		case how == "closes its output":
 			os.Stdout.Close()
 			time.Sleep(10 * time.Second)
+		case how == "leaves a child behind": // in a session of its own, with this output
+			cmd := exec.Command("setsid", "sleep", "3")
+			cmd.Stdout = os.Stdout
+			cmd.Start()
+			os.Exit(0)
+		case how == "flushes at the end only":
+			for in.Scan() {
+			}
+			fmt.Println("ok")
+			return
 		case how == "hang":
 			time.Sleep(10 * time.Second)
 		case how == "garbage":

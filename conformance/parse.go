@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,9 @@ func Parse(name string, text []byte) ([]*Vector, error) {
 	p := &parser{file: name, head: &Head{}}
 	line, rest, _ := strings.Cut(string(text), "\n")
 	if line != firstLine {
+		if bytes.IndexByte(text[:min(len(text), 512)], 0) >= 0 {
+			return nil, p.fault("not a text file, expected one that begins with %q (a program to test goes after --)", firstLine)
+		}
 		return nil, p.fault("%q, expected %q", clip(line), firstLine)
 	}
 	return p.records(rest, 2, true)

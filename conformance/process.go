@@ -3,9 +3,11 @@ package conformance
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -23,15 +25,17 @@ const endTime = 200 * time.Millisecond
 
 // Process starts a program that speaks BTP/1. A crash, a hang, or a line that is
 // not BTP/1 is the answer to the oldest request without one; then the program is
-// started anew and goes on with the next.
+// started anew and goes on with the next. When ctx is done, the program and what it
+// started in its process group are killed.
 func Process(argv []string, timeout time.Duration) Starter {
-	return func() (Testee, error) {
-		p := &process{argv: argv, timeout: timeout}
+	return func(ctx context.Context) (Testee, error) {
+		p := &process{ctx: ctx, argv: argv, timeout: timeout}
 		return p, p.start()
 	}
 }
 
 type process struct {
+	ctx     context.Context
 	argv    []string
 	timeout time.Duration
 	hello   Hello
@@ -39,6 +43,7 @@ type process struct {
 
 	cmd    *exec.Cmd // nil if none is running
 	stdin  io.WriteCloser
+	stdout io.ReadCloser
 	lines  chan string // of its output; closed at the end
 	stop   chan struct{}
 	broken error // why lines ended, if not by end of file; valid once it is closed
@@ -48,8 +53,9 @@ type process struct {
 func (p *process) Hello() Hello { return p.hello }
 
 func (p *process) start() error {
-	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd := exec.CommandContext(p.ctx, p.argv[0], p.argv[1:]...)
 	ownGroup(cmd)
+	cmd.Cancel = func() error { killGroup(cmd); return nil }
 	cmd.WaitDelay = time.Second
 	p.stderr = &tail{}
 	cmd.Stderr = p.stderr
@@ -64,10 +70,10 @@ func (p *process) start() error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("testee %s does not start: %w", p.argv[0], err)
 	}
-	p.cmd, p.stdin, p.broken = cmd, stdin, nil
+	p.cmd, p.stdin, p.stdout, p.broken = cmd, stdin, stdout, nil
 	p.lines, p.stop = make(chan string, 64), make(chan struct{})
 	go p.read(stdout, p.lines, p.stop)
-	go io.WriteString(stdin, helloRequest+"\n") // on failure no answer comes
+	go io.WriteString(stdin, helloRequest+"\n") // where that fails, no answer comes
 	hello, trouble := p.answerLine(startTime)
 	if trouble != nil {
 		p.end(0)
@@ -120,8 +126,25 @@ func (p *process) answerLine(timeout time.Duration) (string, *Answer) {
 	case line, ok := <-p.lines:
 		return p.orEnd(line, ok)
 	case <-timer.C:
+		text := fmt.Sprint("no answer in ", timeout)
+		if p.flushesAtEnd() {
+			text += ", but one when its input was closed: it does not flush its output after each line"
+		}
 		p.end(0)
-		return "", &Answer{Outcome: Hang, Bit: -1, Text: fmt.Sprint("no answer in ", timeout)}
+		return "", &Answer{Outcome: Hang, Bit: -1, Text: text}
+	}
+}
+
+// flushesAtEnd closes the program's input and reports whether a line comes of it.
+func (p *process) flushesAtEnd() bool {
+	p.stdin.Close()
+	timer := time.NewTimer(min(endTime, p.timeout))
+	defer timer.Stop()
+	select {
+	case _, ok := <-p.lines:
+		return ok
+	case <-timer.C:
+		return false
 	}
 }
 
@@ -141,34 +164,38 @@ func (p *process) orEnd(line string, ok bool) (string, *Answer) {
 	return "", &Answer{Outcome: Crash, Bit: -1, Signal: how, Text: p.stderr.line()}
 }
 
-// end lets the program end for as long as patience, then kills it, and says how
-// it went.
+// end lets the program end for as long as patience, then kills it, and returns how
+// it ended. It returns in any case: a process that the program started and that
+// left its process group may hold the output open, which is then closed here.
 func (p *process) end(patience time.Duration) string {
 	if p.cmd == nil {
 		return ""
 	}
 	p.stdin.Close()
 	close(p.stop)
-	cmd := p.cmd
-	timer := time.AfterFunc(patience, func() { killGroup(cmd) })
+	cmd, stdout := p.cmd, p.stdout
+	timer := time.AfterFunc(patience, func() {
+		killGroup(cmd)
+		stdout.Close()
+	})
 	for range p.lines { // until the reader is done with the pipe, as Wait asks
 	}
 	p.cmd.Wait() // the state says it all
 	timer.Stop()
-	how := howEnded(p.cmd)
+	how := howEnded(p.cmd.ProcessState)
 	p.cmd = nil
 	return how
 }
 
 // howEnded is a signal's name, or EXIT- and the exit status.
-func howEnded(cmd *exec.Cmd) string {
-	if cmd.ProcessState == nil {
+func howEnded(state *os.ProcessState) string {
+	if state == nil {
 		return "UNKNOWN"
 	}
-	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return signalName(ws.Signal())
 	}
-	return "EXIT-" + strconv.Itoa(cmd.ProcessState.ExitCode())
+	return "EXIT-" + strconv.Itoa(state.ExitCode())
 }
 
 func signalName(s syscall.Signal) string {
@@ -189,23 +216,14 @@ func (p *process) Close() error {
 	return nil
 }
 
-// Ask writes all requests ahead and reads the answers one by one.
+// Ask writes all requests ahead and reads the answers one by one, until all are
+// there or the program had to be ended: at least one.
 func (p *process) Ask(requests []Request) ([]Answer, error) {
-	answers := make([]Answer, 0, len(requests))
-	for len(answers) < len(requests) {
-		if p.cmd == nil {
-			if err := p.start(); err != nil {
-				return nil, err
-			}
+	if p.cmd == nil {
+		if err := p.start(); err != nil {
+			return nil, err
 		}
-		answers = p.exchange(requests[len(answers):], answers)
 	}
-	return answers, nil
-}
-
-// exchange appends answers until all are there or the program had to be ended,
-// at least one.
-func (p *process) exchange(requests []Request, answers []Answer) []Answer {
 	var text bytes.Buffer
 	first := p.next
 	for i, r := range requests {
@@ -213,23 +231,35 @@ func (p *process) exchange(requests []Request, answers []Answer) []Answer {
 		text.WriteByte('\n')
 	}
 	p.next += len(requests)
-	var writing sync.WaitGroup
-	defer writing.Wait() // ends: either all is read, or the pipe is closed
-	writing.Go(func() { p.stdin.Write(text.Bytes()) })
+	stdin, written := p.stdin, make(chan struct{})
+	go func() {
+		stdin.Write(text.Bytes())
+		close(written)
+	}()
+	defer func() { <-written }() // all is read, or the pipe is closed
 
+	answers := make([]Answer, 0, len(requests))
 	for i, r := range requests {
 		line, trouble := p.answerLine(p.timeout)
 		if trouble != nil {
-			return append(answers, *trouble)
+			return append(answers, *trouble), nil
 		}
 		a, err := ParseAnswer(line, r.Op, strconv.Itoa(first+i))
 		if err != nil {
 			p.end(0)
-			return append(answers, Answer{Outcome: Protocol, Bit: -1, Text: fmt.Sprintf("%q: %v", clip(line), err)})
+			return append(answers, Answer{Outcome: Protocol, Bit: -1, Text: fmt.Sprintf("%q: %v", clip(line), err)}), nil
 		}
 		answers = append(answers, a)
 	}
-	return answers
+	timer := time.NewTimer(p.timeout)
+	defer timer.Stop()
+	select {
+	case <-written:
+	case <-timer.C: // all is answered, and yet not all was read
+		p.end(0)
+		answers[len(answers)-1] = Answer{Outcome: Protocol, Bit: -1, Text: "an answer before the request was read"}
+	}
+	return answers, nil
 }
 
 // tail keeps the last that a program wrote to stderr.

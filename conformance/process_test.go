@@ -30,7 +30,7 @@ func TestMisbehaviour(t *testing.T) {
 	set := parseSet(t, "id: before\nclause: BT-BLOB-2\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n\n"+
 		"id: trigger\nclause: BT-FIELD-4\nop: decode\nhex: 0002\nwant: reject truncated\n\n"+
 		"id: after\nclause: BT-BLOB-2\nop: decode\nhex: 00100005\nwant: reject length\n")
-	const short = 1500 * time.Millisecond
+	const short = 700 * time.Millisecond
 	for _, c := range []struct {
 		how     string
 		outcome Outcome
@@ -38,9 +38,11 @@ func TestMisbehaviour(t *testing.T) {
 	}{
 		{"segfault", Crash, "crash SIGSEGV"},
 		{"abort", Crash, "crash SIGABRT"},
-		{"exit", Crash, "crash EXIT-3"},
-		{"early end", Crash, "crash EXIT-0"},
+		{"exit", Crash, "crash: ended with exit code 3"},
+		{"early end", Crash, "crash: ended with exit code 0 before it answered"},
 		{"closes its output", Crash, "crash SIGKILL"},
+		{"leaves a child behind", Hang, "hang: no answer in "},
+		{"flushes at the end only", Hang, "hang: no answer in 700ms, but one when its input was closed: it does not flush"},
 		{"hang", Hang, "hang"},
 		{"garbage", Protocol, `protocol "segmentation fault?": expected ok `},
 		{"wrong id", Protocol, `protocol "ok 9999 size=0 pcs=-": id "9999", expected `},
@@ -56,7 +58,7 @@ func TestMisbehaviour(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
-			report, err := Run(set, testees(t, c.how, short), Options{Seed: 3})
+			report, err := Run(t.Context(), set, testees(t, c.how, short), Options{Seed: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,16 +105,16 @@ func TestMisbehaviour(t *testing.T) {
 func TestTesteeDoesNotStart(t *testing.T) {
 	set := parseSet(t, "id: a\nclause: BT-BLOB-2\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n")
 	for _, c := range []struct{ how, want string }{
-		{"no hello", `asked "hello btp=1": crash EXIT-0`},
+		{"no hello", `asked "hello btp=1": crash: ended with exit code 0`},
 		{"wrong hello", `"hi there", expected hello btp=1 name=`},
 		{"hello of another op", `hello: op "divine", expected decode`},
 	} {
-		_, err := Run(set, testees(t, c.how, time.Second), Options{})
+		_, err := Run(t.Context(), set, testees(t, c.how, time.Second), Options{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", c.how, err, c.want)
 		}
 	}
-	_, err := Run(set, Process([]string{"/no/such/program"}, time.Second), Options{})
+	_, err := Run(t.Context(), set, Process([]string{"/no/such/program"}, time.Second), Options{})
 	if err == nil || !strings.Contains(err.Error(), "testee /no/such/program does not start") {
 		t.Errorf("got %v, want that it does not start", err)
 	}
@@ -138,7 +140,7 @@ func TestLwsTool(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			start := LwsTool([]string{"/bin/sh", "-c", c.script}, 64, 300*time.Millisecond)
-			report, err := Run(set, start, Options{Written: true})
+			report, err := Run(t.Context(), set, start, Options{Written: true})
 			if err != nil {
 				t.Fatal(err)
 			}

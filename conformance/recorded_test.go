@@ -16,7 +16,7 @@ func TestRecordedVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := Run(set, Codec, Options{Seed: 11, Workers: 2, StrictReasons: true})
+	report, err := Run(t.Context(), set, Codec, Options{Seed: 11, Workers: 2, StrictReasons: true})
 	if err != nil {
 		t.Fatal(err)
 	}

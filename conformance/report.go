@@ -6,8 +6,9 @@ type Status string
 const (
 	Pass    Status = "pass"
 	Fail    Status = "fail"
-	Known   Status = "known" // a failure that the file of known ones expects
-	Skipped Status = "skip"  // the testee does not do such
+	Known   Status = "known"   // a failure that the file of known ones expects
+	Skipped Status = "skip"    // the testee does not do such
+	Unasked Status = "unasked" // the run was stopped before
 )
 
 // Report is what a run found.
@@ -17,12 +18,16 @@ type Report struct {
 	Version string   `json:"version,omitempty"`
 	Seed    uint64   `json:"seed"`
 	Vectors int      `json:"vectors"`
-	Cases   int      `json:"cases"` // vectors times operations times variants; each asked twice
+	Cases   int      `json:"cases"` // vectors times operations times variants; each asked twice, unless it shows trouble
 	Counts  Counts   `json:"counts"`
 	Results []Result `json:"results"`
 	// Stale are faults of the file of known failures: entries that fit nothing,
 	// or something that passed.
 	Stale []string `json:"stale,omitempty"`
+	// Stopped is why not everything was asked; "" if it was.
+	Stopped string `json:"stopped,omitempty"`
+	// Clusters name the clauses that explain most failures.
+	Clusters []Cluster `json:"clusters,omitempty"`
 }
 
 // Counts are results by status, and those with warnings.
@@ -31,6 +36,7 @@ type Counts struct {
 	Fail     int `json:"fail"`
 	Known    int `json:"known"`
 	Skip     int `json:"skip"`
+	Unasked  int `json:"unasked,omitempty"`
 	Warnings int `json:"warnings"`
 }
 
@@ -73,10 +79,10 @@ type Failure struct {
 	random bool   // whether it takes the seed to repeat it
 }
 
-// Failed says whether the run shows that the testee falls short.
-func (r *Report) Failed() bool { return r.Counts.Fail > 0 || len(r.Stale) > 0 }
+// Failed reports whether the run shows that the testee falls short.
+func (r *Report) Failed() bool { return r.Counts.Fail > 0 || len(r.Stale) > 0 || r.Stopped != "" }
 
-// Ran says whether anything was asked and answered at all.
+// Ran reports whether anything was asked and answered at all.
 func (r *Report) Ran() bool { return r.Counts.Pass+r.Counts.Fail+r.Counts.Known > 0 }
 
 func (r *Report) count() {
@@ -91,6 +97,8 @@ func (r *Report) count() {
 			r.Counts.Known++
 		case Skipped:
 			r.Counts.Skip++
+		case Unasked:
+			r.Counts.Unasked++
 		}
 		if res.Warning != "" {
 			r.Counts.Warnings++

@@ -1,11 +1,12 @@
 package conformance
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // Options are how to run.
@@ -17,69 +18,97 @@ type Options struct {
 	Known         *KnownFile
 	Partial       bool // the set is a selection; see KnownFile
 	Again         Repeat
+
+	// Failed, if not nil, is called with each failure that Known does not expect, as
+	// soon as it is there; the result may still change. Calls do not overlap.
+	Failed func(*Result)
+	// Progress, if not nil, is called after each batch of answers. Calls do not
+	// overlap.
+	Progress func(asked, total, failed int)
 }
 
 // Batch is how many requests are written ahead of their answers.
 const Batch = 64
 
-// hangLimit is how often a testee may hang on one vector before it is asked no
-// more of it: each costs a timeout.
-const hangLimit = 3
+// A run stops when a testee has crashed, hung or broken the protocol so many times
+// in a row, or has hung so often: each hang costs the timeout.
+const (
+	troubleInARow = 10
+	hangLimit     = 25
+)
 
-// Run puts every vector to the testee, each case twice, in shuffled order.
-// An error says that the testee or the runner failed, not that an answer was
-// wrong.
-func Run(set *Set, start Starter, o Options) (*Report, error) {
-	first, err := start()
+// Run puts every vector to the testee, each case twice: first all vectors as they
+// are written, simple ones first, then in shuffled order once more and with other
+// spill bits. What crashes, hangs or breaks the protocol is not asked again.
+//
+// An error says that the testee or the runner failed, or that ctx is done, not that
+// an answer was wrong.
+func Run(ctx context.Context, set *Set, start Starter, o Options) (*Report, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first, err := start(ctx)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(context.Cause(ctx), err)
 	}
-	hello := first.Hello()
-	r := newRun(set, hello, o)
-
-	testees := []Testee{first}
-	for len(testees) < o.Workers && len(testees)*Batch < len(r.order) {
-		t, err := start()
+	r := newRun(set, first.Hello(), o)
+	workers := []*worker{{testee: first}}
+	for len(workers) < o.Workers && len(workers)*Batch < r.total {
+		t, err := start(ctx)
 		if err != nil {
-			return nil, errors.Join(err, closeAll(testees))
+			return nil, errors.Join(err, closeAll(workers))
 		}
-		testees = append(testees, t)
+		workers = append(workers, &worker{testee: t})
 	}
-	var workers sync.WaitGroup
-	errs := make([]error, len(testees))
-	for i, t := range testees {
-		workers.Go(func() { errs[i] = r.work(t) })
+	for _, order := range r.passes() {
+		r.order, r.next = order, 0
+		var all sync.WaitGroup
+		for _, w := range workers {
+			all.Go(func() { w.err = r.work(ctx, w) })
+		}
+		all.Wait()
+		for _, w := range workers {
+			err = errors.Join(err, w.err)
+		}
+		if err != nil {
+			return nil, errors.Join(context.Cause(ctx), err, closeAll(workers))
+		}
 	}
-	workers.Wait()
-	if err := errors.Join(append(errs, closeAll(testees))...); err != nil {
+	if err := closeAll(workers); err != nil {
 		return nil, err
 	}
-	report := &Report{Testee: hello, Name: hello.Name, Version: hello.Version, Seed: o.Seed,
-		Vectors: len(set.Vectors), Cases: len(r.cases), Results: r.results()}
-	if o.Known != nil {
-		report.Stale = o.Known.apply(report.Results, o.Partial)
-	}
-	report.count()
-	return report, nil
+	return r.report(first.Hello()), nil
 }
 
-func closeAll(testees []Testee) error {
+// worker asks one instance of the testee.
+type worker struct {
+	testee  Testee
+	trouble int // crashes, hangs and breaches of the protocol in a row
+	err     error
+}
+
+func closeAll(workers []*worker) error {
 	var errs []error
-	for _, t := range testees {
-		errs = append(errs, t.Close())
+	for _, w := range workers {
+		errs = append(errs, w.testee.Close())
 	}
 	return errors.Join(errs...)
 }
 
 type run struct {
 	Options
-	checks []check
-	cases  []oneCase
-	order  []int32 // indexes of cases, each twice
-	next   atomic.Int64
+	vectors int
+	checks  []check
+	cases   []oneCase
+	total   int // questions
 
 	mu      sync.Mutex
 	tallies []tally // of checks
+	order   []int32 // indexes of cases to ask in this pass
+	next    int
+	asked   int
+	failed  int
+	hangs   int
+	stopped string // why no more is asked; "" if nothing stopped it
 }
 
 // oneCase is a check with one setting of spill bits.
@@ -96,14 +125,14 @@ type tally struct {
 	wrong   map[Outcome]int
 	warning string
 	failure *Failure
-	at      int // case of failure
-	hangs   int
-	right   Answer // a right one
+	at      int  // case of failure
+	trouble bool // it crashed, hung or broke the protocol
+	right   Answer
 }
 
 func newRun(set *Set, hello Hello, o Options) *run {
-	r := &run{Options: o}
-	for _, v := range set.Vectors {
+	r := &run{Options: o, vectors: len(set.Vectors)}
+	for _, v := range simpleFirst(set.Vectors) {
 		for _, op := range v.Ops {
 			c := newCheck(v, op, hello)
 			i := int32(len(r.checks))
@@ -121,108 +150,225 @@ func newRun(set *Set, hello Hello, o Options) *run {
 		}
 	}
 	r.tallies = make([]tally, len(r.checks))
-	for range 2 {
-		for i := range r.cases {
-			r.order = append(r.order, int32(i))
-		}
-	}
-	rng := rand.New(rand.NewPCG(o.Seed, 1))
-	rng.Shuffle(len(r.order), func(i, j int) { r.order[i], r.order[j] = r.order[j], r.order[i] })
+	r.total = 2 * len(r.cases)
 	return r
 }
 
-// work asks t until nothing is left to ask.
-func (r *run) work(t Testee) error {
-	var which []int32
-	var requests []Request
+// simple are groups of vectors that others build on, in that order.
+var simple = []string{"depth", "literal", "size", "count", "field", "blob", "delta", "back"}
+
+// simpleFirst sorts vectors: simple groups, then all others as they come.
+func simpleFirst(vectors []*Vector) []*Vector {
+	rank := func(v *Vector) int {
+		if i := slices.Index(simple, v.Group()); i >= 0 {
+			return i
+		}
+		return len(simple)
+	}
+	vectors = slices.Clone(vectors)
+	slices.SortStableFunc(vectors, func(a, b *Vector) int { return rank(a) - rank(b) })
+	return vectors
+}
+
+// passes lists the cases to ask, in order: first each vector as it is written, then
+// everything else, and what was written once more.
+func (r *run) passes() [2][]int32 {
+	var passes [2][]int32
+	for i, c := range r.cases {
+		if c.how.kind == asWritten {
+			passes[0] = append(passes[0], int32(i))
+		} else {
+			passes[1] = append(passes[1], int32(i))
+		}
+		passes[1] = append(passes[1], int32(i))
+	}
+	rng := rand.New(rand.NewPCG(r.Seed, 1))
+	rng.Shuffle(len(passes[1]), func(i, j int) { passes[1][i], passes[1][j] = passes[1][j], passes[1][i] })
+	return passes
+}
+
+// work asks until nothing is left to ask.
+func (r *run) work(ctx context.Context, w *worker) error {
 	for {
-		from := int(r.next.Add(Batch)) - Batch
-		if from >= len(r.order) {
+		r.mu.Lock()
+		which := r.order[r.next:min(r.next+Batch, len(r.order))]
+		r.next += len(which)
+		r.mu.Unlock()
+		if len(which) == 0 {
 			return nil
 		}
-		which, requests = which[:0], requests[:0]
-		r.mu.Lock()
-		for _, i := range r.order[from:min(from+Batch, len(r.order))] {
-			if c := r.cases[i]; r.tallies[c.check].hangs < hangLimit {
-				which = append(which, i)
-				requests = append(requests, r.checks[c.check].request(c.how, r.Seed))
+		for len(which) > 0 {
+			if err := context.Cause(ctx); err != nil {
+				return err
 			}
+			var requests []Request
+			if which, requests = r.worthAsking(which); len(which) == 0 {
+				break
+			}
+			answers, err := w.testee.Ask(requests)
+			if cause := context.Cause(ctx); cause != nil {
+				return cause // and not what became of a testee that was killed
+			}
+			if err == nil && len(answers) == 0 {
+				err = errors.New("testee: no answer and no error")
+			}
+			if err != nil {
+				r.mu.Lock()
+				r.next = len(r.order) // nobody need go on
+				r.mu.Unlock()
+				return err
+			}
+			r.take(w, which[:len(answers)], requests, answers)
+			which = which[len(answers):]
 		}
-		r.mu.Unlock()
-		answers, err := t.Ask(requests)
-		if err != nil {
-			r.next.Store(int64(len(r.order))) // nobody need go on
-			return err
-		}
-		r.take(which, requests, answers)
 	}
 }
 
+// worthAsking leaves out the cases of checks that showed trouble, and all once the
+// run is stopped.
+func (r *run) worthAsking(which []int32) ([]int32, []Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var kept []int32
+	var requests []Request
+	for _, i := range which {
+		c := &r.cases[i]
+		if r.stopped == "" && !r.tallies[c.check].trouble {
+			kept = append(kept, i)
+			requests = append(requests, r.checks[c.check].request(c.how, r.Seed))
+		} else {
+			r.asked++
+		}
+	}
+	return kept, requests
+}
+
 // take judges answers and tallies them.
-func (r *run) take(which []int32, requests []Request, answers []Answer) {
+func (r *run) take(w *worker, which []int32, requests []Request, answers []Answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for n, i := range which {
-		c, a := &r.cases[i], answers[n]
-		chk, t := &r.checks[c.check], &r.tallies[c.check]
-		if a.Outcome == Skip {
-			c.skipped++
-			continue
-		}
-		right, warning := chk.judge(a)
-		if warning != "" {
-			t.warning = warning
-			right = !r.StrictReasons
-		}
-		if right {
-			c.right++
-			t.right = a
-			continue
-		}
-		c.wrong++
-		if a.Outcome == Hang {
-			t.hangs++
-		}
-		if t.wrong == nil {
-			t.wrong = map[Outcome]int{}
-		}
-		t.wrong[a.Outcome]++
-		if t.failure == nil || int(i) < t.at {
-			t.at = int(i)
-			t.failure = &Failure{Variant: c.how.String(), Request: requests[n].Describe(), Want: chk.want(),
-				Got: a.Describe(chk.op), Data: requests[n].Data, Answer: a, random: c.how.kind == random}
+		r.asked++
+		r.judge(w, i, requests[n], answers[n])
+	}
+	if r.Progress != nil {
+		r.Progress(r.asked, r.total, r.failed)
+	}
+}
+
+func (r *run) judge(w *worker, i int32, q Request, a Answer) {
+	c := &r.cases[i]
+	chk, t := &r.checks[c.check], &r.tallies[c.check]
+	if !a.Trouble() {
+		w.trouble = 0
+	}
+	if a.Outcome == Skip {
+		c.skipped++
+		return
+	}
+	right, warning := chk.judge(a)
+	if warning != "" {
+		t.warning = warning
+		right = !r.StrictReasons
+	}
+	if right {
+		c.right++
+		t.right = a
+		return
+	}
+	c.wrong++
+	if t.wrong == nil {
+		t.wrong = map[Outcome]int{}
+	}
+	t.wrong[a.Outcome]++
+	first := t.failure == nil
+	if first || int(i) < t.at {
+		t.at = int(i)
+		t.failure = &Failure{Variant: c.how.String(), Request: q.Describe(), Want: chk.want(),
+			Got: a.Describe(chk.op), Data: q.Data, Answer: a, random: c.how.kind == random}
+	}
+	expected := r.Known.expects(chk.v.ID, chk.op, a.Outcome)
+	if first && !expected {
+		r.failed++
+		if r.Failed != nil {
+			res := r.result(int(c.check))
+			res.Status, res.Outcome = Fail, a.Outcome
+			r.Failed(&res)
 		}
 	}
+	if a.Trouble() {
+		t.trouble = true
+		r.countTrouble(w, a, expected)
+	}
+}
+
+// countTrouble stops the run when a testee is not worth asking any more.
+func (r *run) countTrouble(w *worker, a Answer, expected bool) {
+	if expected {
+		return
+	}
+	w.trouble++
+	if a.Outcome == Hang {
+		r.hangs++
+	}
+	switch {
+	case r.stopped != "":
+	case w.trouble == troubleInARow:
+		r.stopped = fmt.Sprintf("%d answers in a row were a crash, a hang or not BTP/1, the last one: %s",
+			troubleInARow, a.Describe(OpDecode))
+	case r.hangs == hangLimit:
+		r.stopped = fmt.Sprintf("the testee hung %d times", hangLimit)
+	}
+}
+
+// result returns what is known of a check, its status not yet decided.
+func (r *run) result(i int) Result {
+	c, t := &r.checks[i], &r.tallies[i]
+	v := c.v
+	res := Result{ID: v.ID, Op: c.op, File: v.File, Row: v.Row, Clauses: v.Clauses, Status: Skipped,
+		Outcome: Skip, Warning: t.warning, Failure: t.failure, Vector: v}
+	for outcome, times := range t.wrong {
+		res.Outcomes = append(res.Outcomes, Count{outcome, times})
+	}
+	slices.SortFunc(res.Outcomes, func(a, b Count) int {
+		if a.Times != b.Times {
+			return b.Times - a.Times
+		}
+		if a.Outcome < b.Outcome {
+			return -1
+		}
+		return 1
+	})
+	if t.failure != nil {
+		t.failure.Again = r.Again.Command(&res, r.Seed)
+	}
+	return res
+}
+
+func (r *run) report(hello Hello) *Report {
+	report := &Report{Testee: hello, Name: hello.Name, Version: hello.Version, Seed: r.Seed,
+		Vectors: r.vectors, Cases: len(r.cases), Results: r.results(), Stopped: r.stopped}
+	if r.Known != nil {
+		report.Stale = r.Known.apply(report.Results, r.Partial || r.stopped != "")
+	}
+	report.count()
+	report.Clusters = clusters(report.Results)
+	return report
 }
 
 // results makes a Result of every check.
 func (r *run) results() []Result {
 	results := make([]Result, len(r.checks))
-	for i, c := range r.checks {
-		t := &r.tallies[i]
-		v := c.v
-		results[i] = Result{ID: v.ID, Op: c.op, File: v.File, Row: v.Row, Clauses: v.Clauses, Status: Skipped,
-			Outcome: Skip, Warning: t.warning, Failure: t.failure, Vector: v}
-		for outcome, times := range t.wrong {
-			results[i].Outcomes = append(results[i].Outcomes, Count{outcome, times})
-		}
-		slices.SortFunc(results[i].Outcomes, func(a, b Count) int {
-			if a.Times != b.Times {
-				return b.Times - a.Times
-			}
-			if a.Outcome < b.Outcome {
-				return -1
-			}
-			return 1
-		})
-	}
-	for i := range results {
-		if f := results[i].Failure; f != nil {
-			f.Again = r.Again.Command(&results[i], r.Seed)
-		}
+	offered := make([]bool, len(r.checks))
+	for i := range r.checks {
+		results[i] = r.result(i)
 	}
 	for i, c := range r.cases {
 		res, t := &results[c.check], &r.tallies[c.check]
+		offered[c.check] = true
+		if c.right+c.wrong+c.skipped == 0 {
+			continue // not asked, because the check had shown trouble, or the run was stopped
+		}
 		res.Cases++
 		switch {
 		case c.wrong > 0:
@@ -233,6 +379,11 @@ func (r *run) results() []Result {
 			}
 		case c.right > 0 && res.Status == Skipped:
 			res.Status, res.Outcome = Pass, t.right.Outcome
+		}
+	}
+	for i := range results {
+		if offered[i] && results[i].Cases == 0 {
+			results[i].Status, results[i].Outcome = Unasked, ""
 		}
 	}
 	return results

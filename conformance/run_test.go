@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ func TestSeeds(t *testing.T) {
 	asked := func(seed uint64) string {
 		var log bytes.Buffer
 		set := builtinSet(t).Select("delta/back-*")
-		if _, err := Run(set, func() (Testee, error) { return &logged{log: &log}, nil }, Options{Seed: seed}); err != nil {
+		if _, err := Run(t.Context(), set, func(context.Context) (Testee, error) { return &logged{log: &log}, nil }, Options{Seed: seed}); err != nil {
 			t.Fatal(err)
 		}
 		return log.String()

@@ -130,8 +130,8 @@ func Builtin() (*Set, error) {
 	return set, set.Check()
 }
 
-// Load reads files, and the .btv files of directories and of all below them;
-// "-" is stdin.
+// Load reads .btv files, the examples of .md files, and the .btv files of
+// directories and of all below them; "-" is stdin.
 func Load(paths []string, stdin io.Reader) (*Set, error) {
 	set := &Set{}
 	for _, path := range paths {
@@ -161,7 +161,15 @@ func (s *Set) load(file string, stdin io.Reader) error {
 	if err != nil {
 		return err
 	}
-	vectors, err := Parse(name, text)
+	var vectors []*Vector
+	if strings.HasSuffix(name, ".md") {
+		var spec *Spec
+		if spec, err = ParseSpec(name, string(text)); err == nil {
+			vectors = spec.Examples
+		}
+	} else {
+		vectors, err = Parse(name, text)
+	}
 	if err != nil {
 		return err
 	}

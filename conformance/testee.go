@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,17 +48,35 @@ type Request struct {
 // Testee answers questions.
 type Testee interface {
 	Hello() Hello
-	// Ask answers requests, one Answer each. An error says that the testee could
-	// not be asked at all, as when its program does not start again.
+	// Ask answers requests in their order, one Answer each: all of them, or, where
+	// one crashes, hangs or breaks the protocol, those up to it. An error says that
+	// the testee could not be asked at all, as when its program does not start again.
 	Ask(requests []Request) ([]Answer, error)
 	Close() error
 }
 
-// Starter makes another instance of the same testee, for another worker.
-type Starter func() (Testee, error)
+// Starter makes another instance of the same testee, for another worker. When ctx
+// is done, the instance ends.
+type Starter func(ctx context.Context) (Testee, error)
 
-// Codec is the testee within this process: the codec of this module.
-func Codec() (Testee, error) { return codecTestee{}, nil }
+// AskAll asks again until all requests are answered.
+func AskAll(t Testee, requests []Request) ([]Answer, error) {
+	answers := make([]Answer, 0, len(requests))
+	for len(answers) < len(requests) {
+		more, err := t.Ask(requests[len(answers):])
+		if err != nil {
+			return nil, err
+		}
+		if len(more) == 0 {
+			return nil, errors.New("testee: no answer and no error")
+		}
+		answers = append(answers, more...)
+	}
+	return answers, nil
+}
+
+// Codec starts the testee within this process: the codec of this module.
+func Codec(context.Context) (Testee, error) { return codecTestee{}, nil }
 
 type codecTestee struct{}
 

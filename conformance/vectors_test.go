@@ -171,7 +171,7 @@ func TestNaiveReaderAgrees(t *testing.T) {
 // The codec passes what is built in, reasons and all.
 func TestCodecPasses(t *testing.T) {
 	set := builtinSet(t)
-	report, err := Run(set, Codec, Options{Seed: 1, Workers: 2, StrictReasons: true})
+	report, err := Run(t.Context(), set, Codec, Options{Seed: 1, Workers: 2, StrictReasons: true})
 	if err != nil {
 		t.Fatal(err)
 	}

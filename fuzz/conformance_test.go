@@ -55,7 +55,7 @@ func btvSeeds(t testing.TB) [][]byte {
 func FuzzBTP(f *testing.F) {
 	seed(f, btpSeeds())
 	f.Fuzz(func(t *testing.T, in []byte) {
-		testee, err := conformance.Codec()
+		testee, err := conformance.Codec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -27,7 +28,7 @@ type lws struct {
 // btref is started once for a process; a fuzzer has one process a worker.
 var btref = sync.OnceValues(func() (*lws, error) {
 	start := conformance.Process([]string{os.Getenv("LWSBT_BTREF"), "serve"}, 2*time.Second)
-	testee, err := start()
+	testee, err := start(context.Background())
 	if err != nil {
 		return nil, err
 	}

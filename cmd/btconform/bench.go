@@ -2,35 +2,47 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/conformance"
 	"github.com/lwsbt/lwsbt/conformance/render"
 	"github.com/lwsbt/lwsbt/gen"
-	"github.com/spf13/pflag"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/spf13/cobra"
 )
 
-var benchCommand = command{"bench", "speed of lws and of the codec, in one run", bench}
-
-const benchUsage = `Usage:
-  btconform bench [flags] -- BTREF
-
-Times the codec and the real library on the same stacks, of 4, 12 and 16
-frames, in turns; shows the best of all rounds of each. BTREF is the harness
+func newBench() *cobra.Command {
+	o := benchOptions{}
+	c := &cobra.Command{
+		Use:   "bench [flags] -- BTREF",
+		Short: "time lws and the codec in one run",
+		Long: `Bench times the codec and the real library on the same stacks, of 4, 12 and 16
+frames, in turns; it shows the best of all rounds of each. BTREF is the harness
 ref-c/btref, which "make -C ref-c" builds where libwebsockets is installed.
 
 The library goes bit by bit, and is the faster the better the processor guesses
-the next one. So there are two kinds of stacks: of addresses at random in a
+the next one. So there are two kinds of stacks: of random addresses in a
 program's code, where nothing can be guessed, and of a program that allocates at
-the same places over and over, where most can.
+the same places over and over, where most can.`,
+		Example: "btconform bench -- ref-c/btref",
+		RunE:    o.bench,
+	}
+	c.Flags().IntVar(&o.rounds, "rounds", 12, "turns of each")
+	c.Flags().Float64Var(&o.seconds, "seconds", 0.002, "a measurement takes at least this long")
+	c.Flags().StringVar(&o.model, "model", "x86_64-pie", "address space of the stacks")
+	return c
+}
 
-Example:
-  btconform bench -- ref-c/btref
-`
+type benchOptions struct {
+	rounds  int
+	seconds float64
+	model   string
+}
 
 // benchDepths are the depths that speed is shown for.
 var benchDepths = []int{4, 12, 16}
@@ -47,33 +59,28 @@ func (a *speed) best(b speed) {
 	}
 }
 
-func bench(s streams, args []string) int {
-	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
-	rounds := flags.Int("rounds", 12, "turns of each")
-	seconds := flags.Float64("seconds", 0.002, "a measurement takes at least this long")
-	model := flags.String("model", "x86_64-pie", "address space of the stacks")
-	if code, done := parseFlags(s, flags, args, benchUsage); done {
-		return code
-	}
-	if n := flags.ArgsLenAtDash(); n != 0 || flags.NArg() == 0 {
-		return s.usage("bench without the library to compare with, expected -- BTREF: the harness that\n" +
+func (o *benchOptions) bench(c *cobra.Command, args []string) error {
+	if n := c.ArgsLenAtDash(); n != 0 || len(args) == 0 {
+		return cli.BadArgsf("bench without the library to compare with, expected -- BTREF: the harness that\n" +
 			"`make -C ref-c` builds where libwebsockets (4.4.0 or later) is installed")
 	}
-	if *rounds < 1 || *seconds <= 0 {
-		return s.usage("--rounds %d --seconds %g, expected more than 0", *rounds, *seconds)
+	if o.rounds < 1 || !(o.seconds > 0 && o.seconds <= 60) {
+		return cli.BadArgsf("--rounds %d --seconds %g, expected more than 0 and at most 60 seconds", o.rounds, o.seconds)
 	}
-	sets, err := benchSets(*model)
+	sets, err := benchSets(o.model)
 	if err != nil {
-		return s.usage("%v", err)
+		return cli.BadArgs(err)
 	}
-	for range *rounds {
+	ctx, stop := cli.Interruptible(c.Context())
+	defer stop()
+	for range o.rounds {
 		for _, set := range sets {
-			if err := set.measure(flags.Args(), *seconds); err != nil {
-				return s.fail(err)
+			if err := set.measure(ctx, args, o.seconds); err != nil {
+				return failed(err)
 			}
 		}
 	}
-	t := render.NewTable(s.out, 2)
+	t := render.NewTable(c.OutOrStdout(), 2)
 	t.Header([]string{"", "addresses", "frames", "lws ns", "ours ns", "ratio"})
 	for _, what := range []string{"decode", "encode"} {
 		for _, set := range sets {
@@ -84,15 +91,15 @@ func bench(s streams, args []string) int {
 				}
 				if err := t.Append([]string{what, set.name, strconv.Itoa(depth), fmt.Sprintf("%.0f", l),
 					fmt.Sprintf("%.1f", o), fmt.Sprintf("%.1f", l/o)}); err != nil {
-					return s.fail(err)
+					return failed(err)
 				}
 			}
 		}
 	}
 	if err := t.Render(); err != nil {
-		return s.fail(err)
+		return failed(err)
 	}
-	return exitOK
+	return nil
 }
 
 // benchSet is stacks of one kind by depth, and how long they took at best.
@@ -101,6 +108,9 @@ type benchSet struct {
 	stacks    map[int][]codec.Stack
 	lws, ours map[int]*speed
 }
+
+// benchLimit is how long the library may take beside its measurements.
+const benchLimit = 30 * time.Second
 
 // benchCount is how many stacks of each kind and depth are timed.
 const benchCount = 1000
@@ -148,8 +158,8 @@ func benchSets(name string) ([]benchSet, error) {
 }
 
 // measure times a set once more by either.
-func (s *benchSet) measure(btref []string, seconds float64) error {
-	if err := benchLibrary(btref, s.stacks, seconds, s.lws); err != nil {
+func (s *benchSet) measure(ctx context.Context, btref []string, seconds float64) error {
+	if err := benchLibrary(ctx, btref, s.stacks, seconds, s.lws); err != nil {
 		return err
 	}
 	for _, depth := range benchDepths {
@@ -163,22 +173,22 @@ func (s *benchSet) measure(btref []string, seconds float64) error {
 }
 
 // benchLibrary runs BTREF bench on all stacks and keeps the best of speeds.
-func benchLibrary(argv []string, stacks map[int][]codec.Stack, seconds float64, best map[int]*speed) error {
-	var in, out, errs bytes.Buffer
+func benchLibrary(ctx context.Context, argv []string, stacks map[int][]codec.Stack, seconds float64, best map[int]*speed) error {
+	var in bytes.Buffer
 	for _, depth := range benchDepths {
 		for i := range stacks[depth] {
 			writeStack(&in, fmt.Sprintf("bench/%d/%d", depth, i), &stacks[depth][i])
 		}
 	}
 	args := append(append([]string{}, argv[1:]...), "bench", "--seconds", strconv.FormatFloat(seconds, 'f', -1, 64))
-	cmd := exec.Command(argv[0], args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, &out, &errs
-	if err := cmd.Run(); err != nil {
+	limit := benchLimit + time.Duration(float64(len(stacks))*4*seconds*float64(time.Second))
+	out, errs, err := conformance.RunLimited(ctx, append(argv[:1:1], args...), &in, limit)
+	if err != nil {
 		return fmt.Errorf("%s: %w: %s", strings.Join(append([]string{argv[0]}, args...), " "), err,
-			strings.TrimSpace(errs.String()))
+			strings.TrimSpace(errs))
 	}
 	seen := map[int]bool{}
-	for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+	for i, line := range strings.Split(strings.TrimSpace(out), "\n") {
 		var depth, count int
 		var sp speed
 		n, err := fmt.Sscanf(line, "depth=%d stacks=%d encode_ns=%f decode_ns=%f", &depth, &count, &sp.encode, &sp.decode)

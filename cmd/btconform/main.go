@@ -1,135 +1,72 @@
-// Btconform holds implementations of compressed backtraces to SPEC.md.
+// Btconform tests encoders and decoders of compressed backtraces against SPEC.md.
 package main
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"os"
-	"syscall"
 
-	"github.com/spf13/pflag"
-)
-
-// Exit codes, as everywhere in this module.
-const (
-	exitOK    = 0
-	exitShort = 1 // a vector failed, coverage has a gap
-	exitUsage = 2 // usage, unreadable input, nothing to do
-	exitSelf  = 3 // the testee or this program failed
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/spf13/cobra"
 )
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// command is what the first argument can be; each has a file of its own.
-type command struct {
-	name  string
-	about string // one line for help
-	run   func(s streams, args []string) int
-}
-
-// commands in the order that help lists them.
-func commands() []command {
-	return []command{
-		listCommand,
-		coverageCommand,
-		mutantsCommand,
-		matrixCommand,
-		serveCommand,
-		stacksCommand,
-		benchCommand,
-		{"help", "this text", func(s streams, args []string) int { return help(s) }},
-	}
-}
-
-// streams are what a command reads from and writes to.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	s := streams{stdin, stdout, stderr}
+	return cli.Run(newRoot(), args, stdin, stdout, stderr)
+}
+
+const about = `Btconform tests encoders and decoders of libwebsockets' compressed backtraces
+against SPEC.md: any program that speaks BTP/1, in any language.
+
+VECTORS are .btv files, directories of them, .md files with examples, or - for
+stdin; without any, the vectors built in. Without TESTEE, the codec of this
+module is tested.`
+
+const examples = `
+btconform                              the codec, on the vectors built in
+btconform ./ref-c/vectors              on what the real library wrote
+btconform SPEC.md                      on the examples of a specification
+btconform -- ./decoder --fast          your program
+btconform --run 'delta/*' -- ./decoder
+btconform --format junit -- ./decoder > report.xml
+btconform --exec-style lws -- lws-api-test-backtrace --stdin /dev/stdin`
+
+const exitCodes = `0 as expected, 1 something failed, 2 usage, unreadable input or nothing to
+do, 3 the testee cannot be run or the output cannot be written.`
+
+func newRoot() *cobra.Command {
+	var o testOptions
+	root := cli.Root(&cobra.Command{
+		Use:     "btconform [flags] [VECTORS...] [-- TESTEE args...]",
+		Long:    about,
+		Example: examples,
+		Args:    cobra.ArbitraryArgs,
+		RunE:    func(c *cobra.Command, args []string) error { return o.test(c, args) },
+	})
+	root.DisableFlagsInUseLine = true
+	cli.ExitCodes(root, exitCodes)
+	cli.AddFlags(root, "Testing", o.flags())
+	root.AddCommand(newList(), newCoverage(), newMutants(), newMatrix(), newServe(), newStacks(), newBench())
+	for _, c := range root.Commands() {
+		c.DisableFlagsInUseLine = true
+	}
+	return root
+}
+
+// testeeOf splits arguments at --.
+func testeeOf(c *cobra.Command, args []string) (paths, testee []string, dash bool) {
+	if n := c.ArgsLenAtDash(); n >= 0 {
+		return args[:n], args[n:], true
+	}
+	return args, nil, false
+}
+
+// noArgs refuses arguments.
+func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		for _, c := range commands() {
-			if c.name == args[0] {
-				return c.run(s, args[1:])
-			}
-		}
+		return cli.BadArgsf("%s %s, expected no argument", c.Name(), args[0])
 	}
-	return test(s, args)
+	return nil
 }
-
-func help(s streams) int {
-	fmt.Fprint(s.out, helpText)
-	fmt.Fprintln(s.out, "\nCommands (btconform COMMAND --help says more):")
-	for _, c := range commands() {
-		fmt.Fprintf(s.out, "  %-9s %s\n", c.name, c.about)
-	}
-	fmt.Fprint(s.out, "\nFlags:\n", testFlags(&testOptions{}).FlagUsagesWrapped(80))
-	return exitOK
-}
-
-// parseFlags reads args; done says that there is nothing left to do, and code
-// is how to exit then. Help is usage and the flags.
-func parseFlags(s streams, flags *pflag.FlagSet, args []string, usage string) (code int, done bool) {
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {}
-	err := flags.Parse(args)
-	if errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprint(s.out, usage)
-		if flags.HasFlags() {
-			fmt.Fprint(s.out, "\nFlags:\n", flags.FlagUsagesWrapped(80))
-		}
-		return exitOK, true
-	}
-	if err != nil {
-		return s.usage("%v; see btconform help", err), true
-	}
-	return exitOK, false
-}
-
-// usage says what is wrong with the arguments or the input.
-func (s streams) usage(format string, args ...any) int {
-	fmt.Fprintf(s.err, "btconform: "+format+"\n", args...)
-	return exitUsage
-}
-
-// fail says that the testee or this program failed.
-func (s streams) fail(err error) int {
-	if closedPipe(err) {
-		return exitOK
-	}
-	fmt.Fprintf(s.err, "btconform: %v\n", err)
-	return exitSelf
-}
-
-// closedPipe says whether whoever read our output stopped reading, which is
-// nobody's fault.
-func closedPipe(err error) bool {
-	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
-}
-
-const helpText = `btconform holds implementations of libwebsockets' compressed backtraces to
-SPEC.md: any program that speaks BTP/1, in any language.
-
-Usage:
-  btconform [flags] [VECTORS...] [-- TESTEE args...]
-  btconform COMMAND ...
-
-VECTORS are .btv files, directories of them, or - for stdin; without any, the
-vectors built in. Without TESTEE, the codec of this module is tested.
-
-Examples:
-  btconform                              the codec, on the vectors built in
-  btconform ./ref-c/vectors              on what the real library wrote
-  btconform -- ./decoder --fast          your program
-  btconform --run 'delta/*' -- ./decoder
-  btconform --format junit -- ./decoder > report.xml
-  btconform --exec-style lws -- lws-api-test-backtrace --stdin /dev/stdin
-
-Exit code: 0 all as expected, 1 something failed, 2 usage or nothing to do,
-3 the testee cannot be run.
-`

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 // mainVar makes the test binary the command.
@@ -54,7 +56,7 @@ func TestRun(t *testing.T) {
 	for name, text := range map[string]string{"good.btv": good, "wrong.btv": wrong, "reason.btv": reason, "broken.btv": broken,
 		"salvage.btv": salvage, "known.txt": "wrong ok https://example.org/1\n", "stale.txt": "good crash https://example.org/1\n",
 		"bad-known.txt": "wrong\n", "empty.btv": "btv 1\n",
-		"spec.md": "**BT-LIT-1** It MUST.\n"} {
+		"spec.md": "**BT-LIT-1** It MUST.\n", "examples.md": "**BT-BLOB-2** It MUST.\n\n```btv\n" + strings.SplitN(good, "\n\n", 2)[1] + "```\n"} {
 		files[name] = write(t, name, text)
 	}
 	emptyDir := t.TempDir()
@@ -66,55 +68,64 @@ func TestRun(t *testing.T) {
 		stdout string // is contained
 		stderr string
 	}{
-		{"built in", "", "", exitOK, "passed: lwsbt-go", ""},
-		{"good", "@good.btv", "", exitOK, "passed: lwsbt-go", ""},
-		{"stdin", "-", good, exitOK, "passed", ""},
-		{"two files", "@good.btv @salvage.btv", "", exitOK, "2 vectors", ""},
-		{"same file twice", "@good.btv @good.btv", "", exitUsage, "", "good.btv:3: id good is that of"},
-		{"seed", "--seed 77 @good.btv", "", exitOK, "seed 77", ""},
-		{"wrong", "@wrong.btv", "", exitShort, "again: btconform --run wrong ", ""},
-		{"known", "--known @known.txt @wrong.btv", "", exitOK, "1 failed as known", ""},
-		{"stale", "--known @stale.txt @good.btv", "", exitShort, "STALE ", ""},
-		{"bad known", "--known @bad-known.txt @good.btv", "", exitUsage, "", "bad-known.txt:1: "},
-		{"no known", "--known /no/such @good.btv", "", exitUsage, "", "/no/such"},
-		{"reason", "@reason.btv", "", exitOK, "rejected for length, expected short", ""},
-		{"strict reason", "--strict-reasons @reason.btv", "", exitShort, "FAIL reason", ""},
-		{"broken", "@broken.btv", "", exitUsage, "", `broken.btv:6: hex "001", expected`},
-		{"empty", "@empty.btv", "", exitUsage, "", "empty.btv:1: no vectors in the file"},
-		{"empty directory", emptyDir, "", exitUsage, "", "no .btv files"},
-		{"no file", "/no/such.btv", "", exitUsage, "", "/no/such.btv"},
-		{"no match", "--run nothing* @good.btv", "", exitUsage, "", "no vector's ID fits --run nothing*"},
-		{"run", "--run goo* @good.btv @wrong.btv", "", exitOK, "1 vectors", ""},
-		{"unknown flag", "--colour red", "", exitUsage, "", "unknown flag: --colour"},
-		{"format", "--format yaml", "", exitUsage, "", "--format yaml, expected one of table, clauses, json, junit, tap"},
-		{"jobs", "-j 0", "", exitUsage, "", "--jobs 0, expected at least 1"},
-		{"style", "--exec-style make -- x", "", exitUsage, "", "--exec-style make, expected btp, lws or lws32"},
-		{"style alone", "--exec-style lws", "", exitUsage, "", "--exec-style lws without a testee"},
-		{"nothing after dashes", "@good.btv --", "", exitUsage, "", "nothing after --"},
-		{"no testee", "@good.btv -- /no/such/testee", "", exitSelf, "", "testee /no/such/testee does not start"},
-		{"testee without hello", "@good.btv -- true", "", exitSelf, "", `testee true, asked "hello btp=1": crash EXIT-0`},
-		{"no lws tool", "--exec-style lws @good.btv -- /no/such/tool", "", exitSelf, "", "testee /no/such/tool does not start"},
-		{"clauses", "--format clauses @wrong.btv", "", exitShort, "BT-BLOB-2", ""},
-		{"tap", "--format tap @wrong.btv", "", exitShort, "not ok 1 - wrong decode", ""},
-		{"junit", "--format junit @wrong.btv", "", exitShort, `<testsuites tests="1" failures="1"`, ""},
-		{"help", "help", "", exitOK, "Usage:", ""},
-		{"--help", "--help", "", exitOK, "--exec-style", ""},
-		{"list", "list @good.btv", "", exitOK, "good\tdecode\tBT-BLOB-2\t", ""},
-		{"list --help", "list --help", "", exitOK, "Usage:", ""},
-		{"list nothing", "list --run x @good.btv", "", exitUsage, "", "no vector's ID fits --run x"},
-		{"coverage", "coverage", "", exitOK, "clauses with a MUST have vectors", ""},
-		{"coverage of little", "coverage @good.btv", "", exitShort, "MUST", "BT-FIELD-3 has a MUST and no vector"},
-		{"coverage of another spec", "coverage --spec @spec.md @good.btv", "", exitShort, "", "good names clause BT-BLOB-2, which SPEC.md lacks"},
-		{"coverage of no spec", "coverage --spec /no/such", "", exitUsage, "", "/no/such"},
-		{"serve", "serve", "hello btp=1\ndecode 1 00100004 word=64\nquit\n", exitOK, "ok 1 size=0 pcs=-\n", ""},
-		{"serve nonsense", "serve", "hello btp=1\ndecode 1 xyz\n", exitUsage, "hello btp=1", `serve: stdin:2: decode: hex "xyz"`},
-		{"serve argument", "serve now", "", exitUsage, "", "serve now, expected no argument"},
-		{"stacks", "stacks --word 32", "", exitOK, "depth/00\t", ""},
-		{"stacks word", "stacks --word 16", "", exitUsage, "", "--word 16, expected 32 or 64"},
-		{"bench", "bench", "", exitUsage, "", "bench without the library"},
-		{"bench no program", "bench -- /no/such/btref", "", exitSelf, "", "/no/such/btref"},
-		{"bench other program", "bench -- echo", "", exitSelf, "", `line 1: "bench --seconds 0.002", expected depth=N`},
-		{"bench model", "bench --model pdp11 -- echo", "", exitUsage, "", "--model pdp11, expected one of "},
+		{"built in", "", "", cli.OK, "passed: lwsbt-go", ""},
+		{"good", "@good.btv", "", cli.OK, "passed: lwsbt-go", ""},
+		{"stdin", "-", good, cli.OK, "passed", ""},
+		{"two files", "@good.btv @salvage.btv", "", cli.OK, "2 vectors", ""},
+		{"same file twice", "@good.btv @good.btv", "", cli.Usage, "", "good.btv:3: id good is that of"},
+		{"seed", "--seed 77 @good.btv", "", cli.OK, "seed 77", ""},
+		{"wrong", "@wrong.btv", "", cli.Short, "again: btconform --run wrong ", ""},
+		{"known", "--known @known.txt @wrong.btv", "", cli.OK, "1 failed as known", ""},
+		{"stale", "--known @stale.txt @good.btv", "", cli.Short, "STALE ", ""},
+		{"bad known", "--known @bad-known.txt @good.btv", "", cli.Usage, "", "bad-known.txt:1: "},
+		{"no known", "--known /no/such @good.btv", "", cli.Usage, "", "/no/such"},
+		{"reason", "@reason.btv", "", cli.OK, "rejected for length, expected short", ""},
+		{"strict reason", "--strict-reasons @reason.btv", "", cli.Short, "FAIL reason", ""},
+		{"broken", "@broken.btv", "", cli.Usage, "", `broken.btv:6: hex "001", expected`},
+		{"empty", "@empty.btv", "", cli.Usage, "", "empty.btv:1: no vectors in the file"},
+		{"empty directory", emptyDir, "", cli.Usage, "", "no .btv files"},
+		{"no file", "/no/such.btv", "", cli.Usage, "", "/no/such.btv"},
+		{"no match", "--run nothing* @good.btv", "", cli.Usage, "", "no vector's ID fits --run nothing*"},
+		{"run", "--run goo* @good.btv @wrong.btv", "", cli.OK, "1 vectors", ""},
+		{"unknown flag", "--colour red", "", cli.Usage, "", "unknown flag: --colour"},
+		{"format", "--format yaml", "", cli.Usage, "", "--format yaml, expected one of table, clauses, json, junit, tap"},
+		{"jobs", "-j 0", "", cli.Usage, "", "--jobs 0, expected at least 1"},
+		{"style", "--exec-style make -- x", "", cli.Usage, "", "--exec-style make, expected btp, lws or lws32"},
+		{"style alone", "--exec-style lws", "", cli.Usage, "", "--exec-style lws without a testee"},
+		{"nothing after dashes", "@good.btv --", "", cli.Usage, "", "nothing after --"},
+		{"no testee", "@good.btv -- /no/such/testee", "", cli.Failed, "", "testee /no/such/testee does not start"},
+		{"testee without hello", "@good.btv -- true", "", cli.Failed, "", `testee true, asked "hello btp=1": crash: ended with exit code 0 before`},
+		{"specification", "@examples.md", "", cli.OK, "1 vectors", ""},
+		{"no time", "--timeout 0s -- true", "", cli.Usage, "", "--timeout 0s, expected more than 0"},
+		{"program for vectors", "/bin/sh", "", cli.Usage, "", `/bin/sh:1: not a text file, expected one that begins with "btv 1" (a program to test goes after --)`},
+		{"mistyped command", "lsit", "", cli.Usage, "", `lsit: no such file or directory (did you mean "btconform list"?)`},
+		{"mistyped flag", "--fromat json", "", cli.Usage, "", "did you mean --format?"},
+		{"version", "--version", "", cli.OK, "btconform ", ""},
+		{"flood of a tool", "--exec-style lws @good.btv -- yes", "", cli.Short, "more than 1 MiB of output for one record", ""},
+		{"bench flood", "bench -- sh -c yes", "", cli.Failed, "", "more than 1 MiB of output"},
+		{"completion", "completion bash", "", cli.OK, "__start_btconform", ""},
+		{"no lws tool", "--exec-style lws @good.btv -- /no/such/tool", "", cli.Failed, "", "testee /no/such/tool does not start"},
+		{"clauses", "--format clauses @wrong.btv", "", cli.Short, "BT-BLOB-2", ""},
+		{"tap", "--format tap @wrong.btv", "", cli.Short, "not ok 1 - wrong decode", ""},
+		{"junit", "--format junit @wrong.btv", "", cli.Short, `<testsuites tests="1" failures="1"`, ""},
+		{"help", "help", "", cli.OK, "Usage:", ""},
+		{"--help", "--help", "", cli.OK, "--exec-style", ""},
+		{"list", "list @good.btv", "", cli.OK, "good\tdecode\tBT-BLOB-2\t", ""},
+		{"list --help", "list --help", "", cli.OK, "Usage:", ""},
+		{"list nothing", "list --run x @good.btv", "", cli.Usage, "", "no vector's ID fits --run x"},
+		{"coverage", "coverage", "", cli.OK, "clauses with a MUST have vectors", ""},
+		{"coverage of little", "coverage @good.btv", "", cli.Short, "MUST", "BT-FIELD-3 has a MUST and no vector"},
+		{"coverage of another spec", "coverage --spec @spec.md @good.btv", "", cli.Short, "", "good names clause BT-BLOB-2, which SPEC.md lacks"},
+		{"coverage of no spec", "coverage --spec /no/such", "", cli.Usage, "", "/no/such"},
+		{"serve", "serve", "hello btp=1\ndecode 1 00100004 word=64\nquit\n", cli.OK, "ok 1 size=0 pcs=-\n", ""},
+		{"serve nonsense", "serve", "hello btp=1\ndecode 1 xyz\n", cli.Usage, "hello btp=1", `serve: stdin:2: decode: hex "xyz"`},
+		{"serve argument", "serve now", "", cli.Usage, "", "serve now, expected no argument"},
+		{"stacks", "stacks --word 32", "", cli.OK, "depth/00\t", ""},
+		{"stacks word", "stacks --word 16", "", cli.Usage, "", "--word 16, expected 32 or 64"},
+		{"bench", "bench", "", cli.Usage, "", "bench without the library"},
+		{"bench no program", "bench -- /no/such/btref", "", cli.Failed, "", "/no/such/btref"},
+		{"bench other program", "bench -- echo", "", cli.Failed, "", `line 1: "bench --seconds 0.002", expected depth=N`},
+		{"bench model", "bench --model pdp11 -- echo", "", cli.Usage, "", "--model pdp11, expected one of "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var args []string
@@ -135,7 +146,7 @@ func TestRun(t *testing.T) {
 			if !strings.Contains(stderr.String(), c.stderr) || c.stderr == "" && stderr.Len() > 0 {
 				t.Errorf("stderr %q, want %q", stderr.String(), c.stderr)
 			}
-			if c.code == exitUsage && c.name != "serve nonsense" && stdout.Len() > 0 {
+			if c.code == cli.Usage && c.name != "serve nonsense" && stdout.Len() > 0 {
 				t.Errorf("stdout %q beside a fault of usage", stdout.String())
 			}
 		})
@@ -145,12 +156,15 @@ func TestRun(t *testing.T) {
 // Help fits a terminal.
 func TestHelpWidth(t *testing.T) {
 	args := [][]string{{"help"}, {"--help"}}
-	for _, c := range commands() {
-		args = append(args, []string{c.name, "--help"})
+	for _, c := range newRoot().Commands() {
+		args = append(args, []string{c.Name(), "--help"})
+	}
+	if len(args) < 9 {
+		t.Errorf("%d helps, want that of each command", len(args))
 	}
 	for _, a := range args {
 		var stdout, stderr bytes.Buffer
-		if code := run(a, strings.NewReader(""), &stdout, &stderr); code != exitOK {
+		if code := run(a, strings.NewReader(""), &stdout, &stderr); code != cli.OK {
 			t.Errorf("%v: exit %d, %s", a, code, stderr.String())
 		}
 		if !strings.Contains(stdout.String(), "Usage:") {
@@ -168,7 +182,7 @@ func TestHelpWidth(t *testing.T) {
 func TestServeAsTestee(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	args := append([]string{"--format", "json", "--strict-reasons", "--"}, self(t, "serve")...)
-	if code := run(args, nil, &stdout, &stderr); code != exitOK {
+	if code := run(args, nil, &stdout, &stderr); code != cli.OK {
 		t.Fatalf("exit %d: %s%s", code, stdout.String(), stderr.String())
 	}
 	var report struct {
@@ -188,7 +202,7 @@ func TestAgain(t *testing.T) {
 	file := write(t, "it's wrong.btv", wrong)
 	var stdout, stderr bytes.Buffer
 	args := append([]string{"--as-written", file, "--"}, self(t, "serve")...)
-	if code := run(args, nil, &stdout, &stderr); code != exitShort {
+	if code := run(args, nil, &stdout, &stderr); code != cli.Short {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
 	_, line, ok := strings.Cut(stdout.String(), "  again: btconform ")
@@ -202,7 +216,7 @@ func TestAgain(t *testing.T) {
 	}
 	cmd := exec.Command("/bin/sh", "-c", mainVar+"=1 '"+exe+"' "+line)
 	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != exitShort || !strings.Contains(string(out), "FAIL wrong decode") {
+	if cmd.ProcessState.ExitCode() != cli.Short || !strings.Contains(string(out), "FAIL wrong decode") {
 		t.Errorf("%s: %v\n%s", line, err, out)
 	}
 }
@@ -228,7 +242,7 @@ func TestStacks(t *testing.T) {
 		var first string
 		for i := range 2 {
 			var stdout, stderr bytes.Buffer
-			if code := run(append([]string{"stacks"}, strings.Fields(args)...), nil, &stdout, &stderr); code != exitOK {
+			if code := run(append([]string{"stacks"}, strings.Fields(args)...), nil, &stdout, &stderr); code != cli.OK {
 				t.Fatalf("%s: exit %d, %s", args, code, stderr.String())
 			}
 			if i == 1 && stdout.String() != first {
@@ -257,7 +271,7 @@ func TestBench(t *testing.T) {
 	script := write(t, "btref", "awk -F'\t' '{n[split($3, pcs, \" \")]++} END {for (d in n) "+
 		"print \"depth=\" d \" stacks=\" n[d] \" encode_ns=50000.5 decode_ns=90000.5\"}'\n")
 	var stdout, stderr bytes.Buffer
-	if code := run([]string{"bench", "--rounds", "1", "--seconds", "0.001", "--", "/bin/sh", script}, nil, &stdout, &stderr); code != exitOK {
+	if code := run([]string{"bench", "--rounds", "1", "--seconds", "0.001", "--", "/bin/sh", script}, nil, &stdout, &stderr); code != cli.OK {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
 	for _, want := range []string{"decode", "encode", "random", "program", "90000", "50000", "ratio", " 16 "} {

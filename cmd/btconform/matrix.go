@@ -1,97 +1,103 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/lwsbt/lwsbt/conformance"
 	"github.com/lwsbt/lwsbt/conformance/interop"
 	"github.com/lwsbt/lwsbt/conformance/render"
-	"github.com/spf13/pflag"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/spf13/cobra"
 )
 
-var matrixCommand = command{"matrix", "who reads what whom wrote", matrix}
-
-const matrixUsage = `Usage:
-  btconform matrix [VECTORS...]
-  btconform matrix --record NAME VECTORS... -- TESTEE args...
-
-Shows encoders by decoders: each file of recorded VECTORS (./ref-c/vectors
-unless given) and our own searches, read by the codec of this module and by the
-decoders that were recorded before, red where one fails. Exit code 1 if ours
+func newMatrix() *cobra.Command {
+	var record string
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:   "matrix [--record NAME] [VECTORS...] [-- TESTEE args...]",
+		Short: "show the encoder × decoder matrix",
+		Long: `Matrix shows encoders by decoders: each file of recorded VECTORS (unless given,
+./ref-c/vectors) and our own searches, read by the codec of this module and by
+the decoders that were recorded before, red where one fails. Exit code 1 if ours
 does, or if a recording is missing or old.
 
 With --record, TESTEE reads everything, and its recording is printed, to be put
-into conformance/interop/recorded/NAME.tsv. PREFIX/btref is built by
-ref-c/Makefile.
+into conformance/interop/recorded/NAME.tsv. TESTEE is btref, built by
+ref-c/Makefile.`,
+		Example: `
+btconform matrix
+btconform matrix --record s390x-gcc12-O2 ./ref-c/vectors \
+  -- qemu-s390x ./btref serve > s390x-gcc12-O2.tsv`,
+		RunE: func(c *cobra.Command, args []string) error { return matrix(c, args, record, timeout) },
+	}
+	c.Flags().StringVar(&record, "record", "", "print how TESTEE reads it all, as decoder `NAME`")
+	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long TESTEE may take to answer")
+	return c
+}
 
-Example:
-  btconform matrix --record s390x-gcc12-O2 ./ref-c/vectors \
-    -- qemu-s390x ./btref serve > s390x-gcc12-O2.tsv
-`
-
-func matrix(s streams, args []string) int {
-	flags := pflag.NewFlagSet("matrix", pflag.ContinueOnError)
-	record := flags.String("record", "", "print how TESTEE reads it all, as decoder `NAME`")
-	timeout := flags.Duration("timeout", 5*time.Second, "how long TESTEE may take to answer")
-	if code, done := parseFlags(s, flags, args, matrixUsage); done {
-		return code
-	}
-	paths, testee := flags.Args(), []string(nil)
-	if dash := flags.ArgsLenAtDash(); dash >= 0 {
-		paths, testee = paths[:dash], paths[dash:]
-	}
-	if (*record == "") != (len(testee) == 0) {
-		return s.usage("expected both --record NAME and -- TESTEE, or neither")
-	}
-	if len(paths) == 0 {
+func matrix(c *cobra.Command, args []string, record string, timeout time.Duration) error {
+	paths, testee, _ := testeeOf(c, args)
+	switch {
+	case (record == "") != (len(testee) == 0):
+		return cli.BadArgsf("expected both --record NAME and -- TESTEE, or neither")
+	case timeout <= 0:
+		return cli.BadArgsf("--timeout %v, expected more than 0", timeout)
+	case len(paths) == 0:
 		paths = []string{"./ref-c/vectors"}
 	}
-	set, err := conformance.Load(paths, s.in)
+	set, err := loadVectors(c, paths)
 	if err != nil {
-		return s.usage("%v", err)
+		return err
 	}
 	encoders, err := interop.MatrixEncoders(set)
 	if err != nil {
-		return s.fail(err)
+		return failed(err)
 	}
-	if *record != "" {
-		d, err := interop.ReadMatrix(*record, encoders, conformance.Process(testee, *timeout))
-		if err == nil {
-			_, err = s.out.Write(interop.AppendMatrix(nil, d))
-		}
-		if err != nil {
-			return s.fail(err)
-		}
-		return exitOK
+	ctx, stop := cli.Interruptible(c.Context())
+	defer stop()
+	if record == "" {
+		return showMatrix(ctx, c, encoders)
 	}
-	return showMatrix(s, encoders)
+	d, err := interop.ReadMatrix(ctx, record, encoders, conformance.Process(testee, timeout))
+	if err == nil {
+		_, err = c.OutOrStdout().Write(interop.AppendMatrix(nil, d))
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return nil
 }
 
-func showMatrix(s streams, encoders []interop.MatrixEncoder) int {
-	ours, err := interop.ReadMatrix("ours", encoders, conformance.Codec)
+func showMatrix(ctx context.Context, c *cobra.Command, encoders []interop.MatrixEncoder) error {
+	ours, err := interop.ReadMatrix(ctx, "ours", encoders, conformance.Codec)
 	if err != nil {
-		return s.fail(err)
+		return failed(err)
 	}
 	decoders, err := interop.RecordedMatrix()
 	if err != nil {
-		return s.fail(err)
+		return failed(err)
 	}
 	decoders = append([]*interop.MatrixDecoder{ours}, decoders...)
-	gaps, err := render.Matrix(s.out, encoders, decoders, wantsColour(s.out))
+	out := c.OutOrStdout()
+	gaps, err := render.Matrix(out, encoders, decoders, cli.Color("auto", out))
 	if err != nil {
-		return s.fail(err)
+		return failed(err)
 	}
-	code := exitOK
-	for _, c := range ours.Cells {
-		if c.Fails() > 0 {
-			fmt.Fprintf(s.err, "btconform: ours does not read %d of %s, such as %v\n", c.Fails(), c.Encoder, c.Failed)
-			code = exitShort
+	short := false
+	for _, cell := range ours.Cells {
+		if cell.Fails() > 0 {
+			fmt.Fprintf(c.ErrOrStderr(), "btconform: ours does not read %d of %s, such as %v\n", cell.Fails(), cell.Encoder, cell.Failed)
+			short = true
 		}
 	}
 	if gaps > 0 {
-		fmt.Fprintf(s.err, "btconform: %d cells have no recording, or one of other blobs; see btconform matrix --help\n", gaps)
-		code = exitShort
+		fmt.Fprintf(c.ErrOrStderr(), "btconform: %d cells have no recording, or one of other blobs; see btconform matrix --help\n", gaps)
+		short = true
 	}
-	return code
+	if short {
+		return cli.Exit(cli.Short)
+	}
+	return nil
 }

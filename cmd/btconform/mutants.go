@@ -6,37 +6,37 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/conformance/mutant"
-	"github.com/spf13/pflag"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/spf13/cobra"
 )
 
-var mutantsCommand = command{"mutants", "codecs with one bug each, and the vectors that tell", mutants}
-
-const mutantsUsage = `Usage:
-  btconform mutants [--all] [VECTORS...]
-
-Puts the vectors to decoders and encoders that have exactly one bug each, and
-prints for each the vectors that failed. One that no vector tells from a right
-one survives: then a vector is missing. Exit code 1 if any does.
-
-Example:
-  btconform mutants | grep -A1 spill
-`
-
-func mutants(s streams, args []string) int {
-	flags := pflag.NewFlagSet("mutants", pflag.ContinueOnError)
-	all := flags.Bool("all", false, "all vectors that failed, not as many as fit a line")
-	if code, done := parseFlags(s, flags, args, mutantsUsage); done {
-		return code
+func newMutants() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "mutants [--all] [VECTORS...]",
+		Short: "test the vectors on codecs with one bug each",
+		Long: `Mutants puts the vectors to decoders and encoders that have exactly one bug
+each, and prints for each the vectors that failed. A mutant that passes them all
+survives: then a vector is missing. Exit code 1 if any survives.`,
+		Example: "btconform mutants | grep -A1 spill",
+		RunE:    func(c *cobra.Command, args []string) error { return mutants(c, args, all) },
 	}
-	set, err := loadVectors(flags.Args(), s.in)
+	c.Flags().BoolVar(&all, "all", false, "all vectors that failed, not as many as fit a line")
+	return c
+}
+
+func mutants(c *cobra.Command, args []string, all bool) error {
+	set, err := loadVectors(c, args)
 	if err != nil {
-		return s.usage("%v", err)
+		return err
 	}
-	killed, err := mutant.Kill(set)
+	ctx, stop := cli.Interruptible(c.Context())
+	defer stop()
+	killed, err := mutant.Kill(ctx, set)
 	if err != nil {
-		return s.fail(err)
+		return failed(err)
 	}
-	w := bufio.NewWriter(s.out)
+	w := bufio.NewWriter(c.OutOrStdout())
 	decoders, survivors := 0, 0
 	for _, k := range killed {
 		if !k.Encoder {
@@ -45,20 +45,20 @@ func mutants(s streams, args []string) int {
 		fmt.Fprintf(w, "%s: %s\n", k.Name, k.Bug)
 		if len(k.By) == 0 {
 			survivors++
-			fmt.Fprintln(w, "    SURVIVES: no vector tells it from a right one")
+			fmt.Fprintln(w, "    SURVIVES: it passes all vectors")
 			continue
 		}
-		fmt.Fprintf(w, "    %s\n", listed(fmt.Sprintf("killed by %d:", len(k.By)), k.By, *all))
+		fmt.Fprintf(w, "    %s\n", listed(fmt.Sprintf("killed by %d:", len(k.By)), k.By, all))
 	}
 	fmt.Fprintf(w, "%d decoders and %d encoders, %d of them survive %d vectors\n",
 		decoders, len(killed)-decoders, survivors, len(set.Vectors))
 	if err := w.Flush(); err != nil {
-		return s.fail(err)
+		return failed(err)
 	}
 	if survivors > 0 {
-		return exitShort
+		return cli.Exit(cli.Short)
 	}
-	return exitOK
+	return nil
 }
 
 // listed is head and as many IDs as fit a line of 76 characters, or all.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 func runArgs(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -16,7 +18,7 @@ func runArgs(t *testing.T, args ...string) (code int, stdout, stderr string) {
 
 func TestMutants(t *testing.T) {
 	code, out, errs := runArgs(t, "mutants")
-	if code != exitOK || errs != "" {
+	if code != cli.OK || errs != "" {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
 	for _, want := range []string{
@@ -42,7 +44,7 @@ func TestMutantsSurvive(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, _ := runArgs(t, "mutants", file)
-	if code != exitShort || !strings.Contains(out, "sign-flipped: 0 subtracts, 1 adds\n    SURVIVES") ||
+	if code != cli.Short || !strings.Contains(out, "sign-flipped: 0 subtracts, 1 adds\n    SURVIVES") ||
 		!strings.Contains(out, "length-excludes-itself: ") || !strings.Contains(out, "killed by 1: a/b") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
@@ -50,7 +52,7 @@ func TestMutantsSurvive(t *testing.T) {
 
 func TestMatrix(t *testing.T) {
 	code, out, errs := runArgs(t, "matrix", "../../ref-c/vectors")
-	if code != exitOK || errs != "" {
+	if code != cli.OK || errs != "" {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
 	if !strings.Contains(out, "x86_64-clang14-O2") || !strings.Contains(out, "  A  ours\n") {
@@ -64,8 +66,8 @@ func TestMatrixUsage(t *testing.T) {
 		{"matrix", "../../ref-c/vectors", "--", "true"},
 		{"matrix", "no-such-directory"},
 	} {
-		if code, _, errs := runArgs(t, args...); code != exitUsage || errs == "" {
-			t.Errorf("%q: exit %d, %q; want %d and why", args, code, errs, exitUsage)
+		if code, _, errs := runArgs(t, args...); code != cli.Usage || errs == "" {
+			t.Errorf("%q: exit %d, %q; want %d and why", args, code, errs, cli.Usage)
 		}
 	}
 }

@@ -7,42 +7,34 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/gen"
-	"github.com/spf13/pflag"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/spf13/cobra"
 )
 
-var stacksCommand = command{"stacks", "stacks to record vectors from", stacks}
-
-const stacksUsage = `Usage:
-  btconform stacks --word 32|64 [--seed N]
-
-Prints the stacks that ref-c/vectors are recorded from, a line each:
-ID, size and addresses in hex (- for none), separated by tabs.
-
-Example:
-  btconform stacks --word 64 | ref-c/btref vectors > x86_64.btv
-`
-
-func stacks(s streams, args []string) int {
-	flags := pflag.NewFlagSet("stacks", pflag.ContinueOnError)
-	word := flags.Int("word", 64, "`BITS` of an address, 32 or 64")
-	seed := flags.Uint64("seed", 1, "another `N` changes numbers, not IDs")
-	if code, done := parseFlags(s, flags, args, stacksUsage); done {
-		return code
+func newStacks() *cobra.Command {
+	var word int
+	var seed uint64
+	c := &cobra.Command{
+		Use:   "stacks --word 32|64 [--seed N]",
+		Short: "print the stacks to record vectors from",
+		Long: `Stacks prints the stacks that ref-c/vectors are recorded from, a line each:
+ID, size and addresses in hex (- for none), separated by tabs.`,
+		Example: "btconform stacks --word 64 | ref-c/btref vectors > x86_64.btv",
+		Args:    noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if word != 32 && word != 64 {
+				return cli.BadArgsf("--word %d, expected 32 or 64", word)
+			}
+			w := bufio.NewWriter(c.OutOrStdout())
+			for _, n := range gen.VectorStacks(word, seed) {
+				writeStack(w, n.ID, &n.Stack)
+			}
+			return w.Flush()
+		},
 	}
-	if flags.NArg() > 0 {
-		return s.usage("stacks %s, expected no argument", flags.Arg(0))
-	}
-	if *word != 32 && *word != 64 {
-		return s.usage("--word %d, expected 32 or 64", *word)
-	}
-	w := bufio.NewWriter(s.out)
-	for _, n := range gen.VectorStacks(*word, *seed) {
-		writeStack(w, n.ID, &n.Stack)
-	}
-	if err := w.Flush(); err != nil {
-		return s.fail(err)
-	}
-	return exitOK
+	c.Flags().IntVar(&word, "word", 64, "`BITS` of an address, 32 or 64")
+	c.Flags().Uint64Var(&seed, "seed", 1, "another `N` changes numbers, not IDs")
+	return c
 }
 
 // writeStack writes a line of the form that btref reads.

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -12,6 +15,8 @@ import (
 
 	"github.com/lwsbt/lwsbt/conformance"
 	"github.com/lwsbt/lwsbt/conformance/render"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -27,15 +32,14 @@ type testOptions struct {
 	strict  bool
 }
 
-func testFlags(o *testOptions) *pflag.FlagSet {
+func (o *testOptions) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("btconform", pflag.ContinueOnError)
-	f.SortFlags = false
 	f.StringArrayVar(&o.run, "run", nil, "vectors whose ID fits `GLOB` (* is any text)")
 	f.StringVar(&o.format, "format", "table", strings.Join(render.Formats(), ", ")+"\n(clauses: what became of each, as a table)")
 	f.StringVar(&o.known, "known", "", "`FILE` of failures to expect: GLOB[:OP] OUTCOME LINK")
 	f.StringVar(&o.style, "exec-style", "btp", "how TESTEE is run: btp, or lws (lws32), the\n"+
 		"stock tool: a process per ~m# line, ~b# back")
-	f.Uint64Var(&o.seed, "seed", 0, "order and random spill bits (default: by chance)")
+	f.Uint64Var(&o.seed, "seed", 0, "order and random spill bits (default: random)")
 	f.IntVarP(&o.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "testees at a time")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "no answer for so long is a hang")
 	f.BoolVar(&o.written, "as-written", false, "do not vary spill bits")
@@ -44,75 +48,105 @@ func testFlags(o *testOptions) *pflag.FlagSet {
 }
 
 // test runs vectors on a testee.
-func test(s streams, args []string) int {
-	var o testOptions
-	flags := testFlags(&o)
-	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
-		return help(s)
-	}
-	if code, done := parseFlags(s, flags, args, helpText); done {
-		return code
-	}
-	paths, testee := flags.Args(), []string(nil)
-	if n := flags.ArgsLenAtDash(); n >= 0 {
-		paths, testee = paths[:n], paths[n:]
-		if len(testee) == 0 {
-			return s.usage("nothing after --, expected the testee's program")
-		}
-	}
-	if !slices.Contains(render.Formats(), o.format) {
-		return s.usage("--format %s, expected one of %s", o.format, strings.Join(render.Formats(), ", "))
-	}
-	if o.jobs < 1 {
-		return s.usage("--jobs %d, expected at least 1", o.jobs)
+func (o *testOptions) test(c *cobra.Command, args []string) error {
+	paths, testee, dash := testeeOf(c, args)
+	switch {
+	case dash && len(testee) == 0:
+		return cli.BadArgsf("nothing after --, expected the testee's program")
+	case !slices.Contains(render.Formats(), o.format):
+		return cli.BadArgsf("--format %s, expected one of %s", o.format, strings.Join(render.Formats(), ", "))
+	case o.jobs < 1:
+		return cli.BadArgsf("--jobs %d, expected at least 1", o.jobs)
+	case o.timeout <= 0:
+		return cli.BadArgsf("--timeout %v, expected more than 0", o.timeout)
 	}
 	start, err := o.starter(testee)
 	if err != nil {
-		return s.usage("%v", err)
+		return cli.BadArgs(err)
 	}
-	set, err := loadVectors(paths, s.in)
+	set, err := loadVectors(c, paths)
 	if err != nil {
-		return s.usage("%v", err)
+		return err
 	}
 	if set = set.Select(o.run...); len(set.Vectors) == 0 {
-		return s.usage("no vector's ID fits --run %s; btconform list shows them", strings.Join(o.run, " --run "))
+		return cli.Usagef("no vector's ID fits --run %s; btconform list shows them", strings.Join(o.run, " --run "))
 	}
 	options := conformance.Options{Seed: o.seed, Workers: o.jobs, Written: o.written, StrictReasons: o.strict,
 		Partial: len(o.run) > 0, Again: o.repeat(paths, testee)}
-	if !flags.Changed("seed") {
+	if !c.Flags().Changed("seed") {
 		options.Seed = uint64(rand.Uint32())
 	}
 	if o.known != "" {
 		text, err := os.ReadFile(o.known)
 		if err != nil {
-			return s.usage("%v", err)
+			return err
 		}
 		if options.Known, err = conformance.ParseKnown(o.known, text); err != nil {
-			return s.usage("%v", err)
+			return err
 		}
 	}
-	report, err := conformance.Run(set, start, options)
-	if err != nil {
-		return s.fail(err)
-	}
-	if err := render.Report(s.out, report, o.format, wantsColour(s.out)); err != nil {
-		return s.fail(err)
-	}
-	switch {
-	case report.Failed():
-		return exitShort
-	case !report.Ran():
-		return s.usage("the testee answered none of %d vectors: it offers none of their operations, or skipped them all",
-			report.Vectors)
-	}
-	return exitOK
+	return o.runAndRender(c, set, start, options)
 }
 
-func loadVectors(paths []string, stdin io.Reader) (*conformance.Set, error) {
+func (o *testOptions) runAndRender(c *cobra.Command, set *conformance.Set, start conformance.Starter, options conformance.Options) error {
+	out := c.OutOrStdout()
+	colour := cli.Color("auto", out)
+	p := newProgress(c.ErrOrStderr())
+	options.Progress = p.show
+	var lost error // of output
+	if o.format == "table" {
+		options.Failed = func(r *conformance.Result) {
+			p.clear()
+			lost = errors.Join(lost, render.Failure(out, r, colour))
+		}
+	}
+	ctx, stop := cli.Interruptible(c.Context())
+	defer stop()
+	report, err := conformance.Run(ctx, set, start, options)
+	p.clear()
+	if err != nil {
+		return failed(err)
+	}
+	if lost != nil {
+		return failed(lost)
+	}
+	if o.format == "table" {
+		err = render.Summary(out, report, colour)
+	} else {
+		err = render.Report(out, report, o.format, colour)
+	}
+	switch {
+	case err != nil:
+		return failed(err)
+	case report.Failed():
+		return cli.Exit(cli.Short)
+	case !report.Ran():
+		return cli.Usagef("the testee answered none of %d vectors: it offers none of their operations, or skipped them all",
+			report.Vectors)
+	}
+	return nil
+}
+
+// failed is an error of the testee or the output.
+func failed(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return cli.Failedf("interrupted")
+	}
+	return cli.Failedf("%w", err)
+}
+
+func loadVectors(c *cobra.Command, paths []string) (*conformance.Set, error) {
 	if len(paths) == 0 {
 		return conformance.Builtin()
 	}
-	return conformance.Load(paths, stdin)
+	set, err := conformance.Load(paths, c.InOrStdin())
+	var missing *fs.PathError
+	if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) {
+		if hint := cli.Suggest(c.Root(), missing.Path); hint != "" {
+			return nil, fmt.Errorf("%w%s", err, hint)
+		}
+	}
+	return set, err
 }
 
 func (o *testOptions) starter(testee []string) (conformance.Starter, error) {
@@ -146,12 +180,32 @@ func (o *testOptions) repeat(paths, testee []string) conformance.Repeat {
 	return conformance.Repeat{Flags: flags, Vectors: paths, Testee: testee}
 }
 
-// wantsColour says whether w is a terminal whose user has not said NO_COLOR.
-func wantsColour(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
+// progress is a line on a terminal that says how far a run is.
+type progress struct {
+	w     io.Writer // nil if it is no terminal
+	last  time.Time
+	shown bool
+}
+
+func newProgress(w io.Writer) *progress {
+	p := &progress{last: time.Now()}
+	if cli.IsTerminal(w) {
+		p.w = w
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return p
+}
+
+func (p *progress) show(asked, total, failed int) {
+	if p.w == nil || time.Since(p.last) < 200*time.Millisecond {
+		return
+	}
+	p.last, p.shown = time.Now(), true
+	fmt.Fprintf(p.w, "\r\x1b[K%d of %d questions asked, %d failures", asked, total, failed)
+}
+
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
 }

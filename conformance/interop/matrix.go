@@ -4,6 +4,7 @@ package interop
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"fmt"
 	"hash/fnv"
@@ -153,8 +154,8 @@ func (d *MatrixDecoder) Cell(e *MatrixEncoder) (c *MatrixCell, stale bool) {
 }
 
 // ReadMatrix has a testee read what all encoders wrote.
-func ReadMatrix(name string, encoders []MatrixEncoder, start conformance.Starter) (*MatrixDecoder, error) {
-	t, err := start()
+func ReadMatrix(ctx context.Context, name string, encoders []MatrixEncoder, start conformance.Starter) (*MatrixDecoder, error) {
+	t, err := start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func ReadMatrix(name string, encoders []MatrixEncoder, start conformance.Starter
 		}
 		cell := MatrixCell{Encoder: e.Name, Hash: e.Hash()}
 		for from := 0; from < len(requests); from += conformance.Batch {
-			answers, err := t.Ask(requests[from:min(from+conformance.Batch, len(requests))])
+			answers, err := conformance.AskAll(t, requests[from:min(from+conformance.Batch, len(requests))])
 			if err != nil {
 				return nil, err
 			}

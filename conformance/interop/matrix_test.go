@@ -55,7 +55,7 @@ func TestMatrixIsFresh(t *testing.T) {
 // compilers differ.
 func TestMatrixSaysWhoReadsWhom(t *testing.T) {
 	encoders := matrixEncoders(t)
-	ours, err := ReadMatrix("ours", encoders, conformance.Codec)
+	ours, err := ReadMatrix(t.Context(), "ours", encoders, conformance.Codec)
 	if err != nil {
 		t.Fatal(err)
 	}

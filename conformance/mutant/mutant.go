@@ -3,6 +3,7 @@
 package mutant
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -22,7 +23,7 @@ type Mutant struct {
 func All() []Mutant { return slices.Clone(mutants) }
 
 // Start makes a testee of the mutant. The zero Mutant has no bug.
-func (m Mutant) Start() (conformance.Testee, error) { return impl{m.Name}, nil }
+func (m Mutant) Start(context.Context) (conformance.Testee, error) { return impl{m.Name}, nil }
 
 // Killed is what vectors made of a mutant.
 type Killed struct {
@@ -31,10 +32,10 @@ type Killed struct {
 }
 
 // Kill puts the vectors of set to every mutant, as they are written.
-func Kill(set *conformance.Set) ([]Killed, error) {
+func Kill(ctx context.Context, set *conformance.Set) ([]Killed, error) {
 	all := make([]Killed, 0, len(mutants))
 	for _, m := range mutants {
-		report, err := conformance.Run(set, m.Start, conformance.Options{Written: true})
+		report, err := conformance.Run(ctx, set, m.Start, conformance.Options{Written: true})
 		if err != nil {
 			return nil, err
 		}

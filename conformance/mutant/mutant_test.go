@@ -21,7 +21,7 @@ func handVectors(t *testing.T) *conformance.Set {
 
 // What mutants are made of has itself no bug: else that is what vectors find.
 func TestMutantWithoutBugPasses(t *testing.T) {
-	report, err := conformance.Run(handVectors(t), Mutant{}.Start, conformance.Options{Seed: 1})
+	report, err := conformance.Run(t.Context(), handVectors(t), Mutant{}.Start, conformance.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestMutantWithoutBugPasses(t *testing.T) {
 
 // The vectors by hand kill every mutant.
 func TestVectorsKill(t *testing.T) {
-	killed, err := Kill(handVectors(t))
+	killed, err := Kill(t.Context(), handVectors(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 // renderClauses writes what became of each clause's vectors, in one table: how
@@ -22,7 +23,7 @@ func renderClauses(out io.Writer, r *conformance.Report) error {
 		switch {
 		case res.Status == conformance.Pass:
 			n[0]++
-		case res.Status == conformance.Skipped:
+		case res.Status == conformance.Skipped || res.Status == conformance.Unasked:
 			n[6]++
 		case res.Outcome == conformance.Crash:
 			n[4]++
@@ -63,6 +64,6 @@ func renderClauses(out io.Writer, r *conformance.Report) error {
 	if err := t.Render(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s %s; %d vectors, seed %d\n", r.Name, r.Version, r.Vectors, r.Seed)
+	fmt.Fprintf(w, "%s %s; %d vectors, seed %d\n", cli.Printable(r.Name), cli.Printable(r.Version), r.Vectors, r.Seed)
 	return w.err
 }

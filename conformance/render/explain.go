@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/conformance"
 	"github.com/lwsbt/lwsbt/internal/bitstring"
+	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
@@ -29,8 +30,8 @@ func Explain(r *conformance.Result) []string {
 	for _, id := range r.Clauses {
 		lines = append(lines, quoteClause(id)...)
 	}
-	lines = append(lines, indent("want  ", f.Want)...)
-	lines = append(lines, indent("got   ", f.Got)...)
+	lines = append(lines, indent("want  ", cli.Printable(f.Want))...)
+	lines = append(lines, indent("got   ", cli.Printable(f.Got))...)
 	lines = append(lines, picture(f, r)...)
 	return append(lines, "  again: "+f.Again)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/tw"
 )
@@ -70,19 +71,28 @@ func (s *stickyWriter) Write(p []byte) (int, error) {
 }
 
 func renderTable(out io.Writer, r *conformance.Report, colour bool) error {
+	for i := range r.Results {
+		if res := &r.Results[i]; res.Status == conformance.Fail {
+			if err := Failure(out, res, colour); err != nil {
+				return err
+			}
+		}
+	}
+	return Summary(out, r, colour)
+}
+
+// Failure writes a failure of a table, as [Explain] has it.
+func Failure(w io.Writer, res *conformance.Result, colour bool) error {
+	_, err := fmt.Fprintf(w, "%s %s\n\n", paint("FAIL", red, colour), strings.Join(Explain(res), "\n"))
+	return err
+}
+
+// Summary writes what stands in a table after the failures.
+func Summary(out io.Writer, r *conformance.Report, colour bool) error {
 	w := &stickyWriter{w: out}
 	for i := range r.Results {
-		res := &r.Results[i]
-		if res.Status != conformance.Fail {
-			continue
-		}
-		lines := Explain(res)
-		fmt.Fprintf(w, "%s %s\n", paint("FAIL", red, colour), strings.Join(lines, "\n"))
-		fmt.Fprintln(w)
-	}
-	for i := range r.Results {
 		if res := &r.Results[i]; res.Warning != "" {
-			fmt.Fprintf(w, "%s %s %s: %s\n", paint("warning", yellow, colour), res.ID, res.Op, res.Warning)
+			fmt.Fprintf(w, "%s %s %s: %s\n", paint("warning", yellow, colour), res.ID, res.Op, cli.Printable(res.Warning))
 		}
 	}
 	for _, s := range r.Stale {
@@ -100,12 +110,12 @@ func renderTable(out io.Writer, r *conformance.Report, colour bool) error {
 		verdict = paint("nothing asked", red, colour)
 	}
 	fmt.Fprintf(w, "%s: %s %s; %d vectors in %d cases, each asked twice; seed %d\n",
-		verdict, r.Name, r.Version, r.Vectors, r.Cases, r.Seed)
+		verdict, cli.Printable(r.Name), cli.Printable(r.Version), r.Vectors, r.Cases, r.Seed)
 	var notes []string
 	for _, n := range []struct {
 		n    int
 		what string
-	}{{c.Fail, "failed"}, {len(r.Stale), "stale entries of known failures"}, {c.Known, "failed as known"}, {c.Skip, "skipped"},
+	}{{c.Fail, "failed"}, {len(r.Stale), "stale entries of known failures"}, {c.Known, "failed as known"}, {c.Skip, "skipped"}, {c.Unasked, "not asked"},
 		{c.Warnings, "with warnings"}} {
 		if n.n > 0 {
 			notes = append(notes, fmt.Sprintf("%d %s", n.n, n.what))
@@ -114,7 +124,26 @@ func renderTable(out io.Writer, r *conformance.Report, colour bool) error {
 	if len(notes) > 0 {
 		fmt.Fprintln(w, strings.Join(wrap(strings.Join(notes, ", "), Width), "\n"))
 	}
+	if text := clusterText(r); text != "" {
+		fmt.Fprintln(w, strings.Join(wrap(text, Width), "\n"))
+	}
+	if r.Stopped != "" {
+		fmt.Fprintf(w, "%s\n", paint(strings.Join(wrap("stopped: "+cli.Printable(r.Stopped), Width), "\n"), red, colour))
+	}
 	return w.err
+}
+
+// clusterText is the line that says what most failures have in common.
+func clusterText(r *conformance.Report) string {
+	text := ""
+	for i, c := range r.Clusters {
+		if i == 0 {
+			text = fmt.Sprintf("%d failures, %d of them need %s", r.Counts.Fail, c.Failed, c.Clause)
+			continue
+		}
+		text += fmt.Sprintf(", %d more %s", c.Failed, c.Clause)
+	}
+	return text
 }
 
 // groups is a table of statuses by group and operation.
@@ -195,7 +224,7 @@ func NewTable(w io.Writer, text int) *tablewriter.Table {
 func renderTAP(out io.Writer, r *conformance.Report) error {
 	w := &stickyWriter{w: out}
 	fmt.Fprintf(w, "TAP version 14\n1..%d\n", len(r.Results)+len(r.Stale))
-	fmt.Fprintf(w, "# %s %s, seed %d\n", r.Name, r.Version, r.Seed)
+	fmt.Fprintf(w, "# %s %s, seed %d\n", cli.Printable(r.Name), cli.Printable(r.Version), r.Seed)
 	for i := range r.Results {
 		res := &r.Results[i]
 		name := fmt.Sprintf("%d - %s %s", i+1, res.ID, res.Op)
@@ -203,7 +232,9 @@ func renderTAP(out io.Writer, r *conformance.Report) error {
 		case conformance.Pass:
 			fmt.Fprintf(w, "ok %s\n", name)
 		case conformance.Skipped:
-			fmt.Fprintf(w, "ok %s # SKIP the testee does not do such\n", name)
+			fmt.Fprintf(w, "ok %s # SKIP the testee does not offer it\n", name)
+		case conformance.Unasked:
+			fmt.Fprintf(w, "not ok %s # SKIP not asked: the run stopped\n", name)
 		case conformance.Known:
 			fmt.Fprintf(w, "not ok %s # TODO %s\n", name, res.Link)
 		case conformance.Fail:
@@ -214,8 +245,11 @@ func renderTAP(out io.Writer, r *conformance.Report) error {
 			fmt.Fprintln(w, "  ...")
 		}
 		if res.Warning != "" {
-			fmt.Fprintf(w, "# warning: %s %s: %s\n", res.ID, res.Op, res.Warning)
+			fmt.Fprintf(w, "# warning: %s %s: %s\n", res.ID, res.Op, cli.Printable(res.Warning))
 		}
+	}
+	if r.Stopped != "" {
+		fmt.Fprintf(w, "# stopped: %s\n", cli.Printable(r.Stopped))
 	}
 	for i, s := range r.Stale {
 		fmt.Fprintf(w, "not ok %d - stale: %s\n", len(r.Results)+i+1, s)
@@ -285,15 +319,17 @@ func renderJUnit(out io.Writer, r *conformance.Report) error {
 	for i := range r.Results {
 		res := &r.Results[i]
 		c := junitCase{Class: "btconform." + res.Vector.Group(), Name: res.ID + " " + string(res.Op), File: res.File,
-			Line: res.Row, Out: res.Warning}
+			Line: res.Row, Out: cli.Printable(res.Warning)}
 		switch res.Status {
 		case conformance.Fail:
-			c.Failure = &junitText{"want " + res.Failure.Want + ", got " + res.Failure.Got,
+			c.Failure = &junitText{cli.Printable("want " + res.Failure.Want + ", got " + res.Failure.Got),
 				strings.Join(Explain(res), "\n")}
 		case conformance.Known:
 			c.Skipped = &junitMessage{"known failure: " + res.Link}
 		case conformance.Skipped:
-			c.Skipped = &junitMessage{"the testee does not do such"}
+			c.Skipped = &junitMessage{"the testee does not offer it"}
+		case conformance.Unasked:
+			c.Skipped = &junitMessage{"not asked: the run stopped"}
 		}
 		add(res.Vector.Group(), c)
 	}

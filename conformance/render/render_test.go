@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -44,7 +45,7 @@ func (f faulty) Ask(requests []conformance.Request) ([]conformance.Answer, error
 		}
 		return bytes.Equal(r.Data, v.Input())
 	}
-	codec, _ := conformance.Codec()
+	codec, _ := conformance.Codec(f.t.Context())
 	right, err := codec.Ask(requests)
 	if err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func goldenReport(t *testing.T) *conformance.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := conformance.Run(set, func() (conformance.Testee, error) { return faulty{t}, nil }, conformance.Options{Seed: 42, Known: known,
+	report, err := conformance.Run(t.Context(), set, func(context.Context) (conformance.Testee, error) { return faulty{t}, nil }, conformance.Options{Seed: 42, Known: known,
 		Again: conformance.Repeat{Flags: []string{"--strict-reasons"}, Vectors: []string{"./my vectors"}, Testee: []string{"./decoder", "--fast"}}})
 	if err != nil {
 		t.Fatal(err)

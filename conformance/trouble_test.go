@@ -1,0 +1,195 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// script is a testee in a shell: it says hello, then runs body, with the line asked
+// in $line and its id in $2.
+func script(body string, timeout time.Duration) Starter {
+	return Process([]string{"/bin/sh", "-c", "read line; echo 'hello btp=1 name=sh version=1 ops=decode'\n" + body}, timeout)
+}
+
+// answered is a loop that answers each request so.
+func answered(answer string) string {
+	return "while read line; do set -- $line; " + answer + "; done"
+}
+
+// plainSet is n vectors of empty stacks with sizes 0 and 1.
+func plainSet(t *testing.T, n int) *Set {
+	t.Helper()
+	records := ""
+	for i := range n {
+		hex := []string{"00100004", "00140004"}[i%2]
+		records += fmt.Sprintf("id: v%d\nclause: BT-SIZE-1\nop: decode\nhex: %s\nwant: ok size=%d pcs=-\n\n", i, hex, i%2)
+	}
+	return parseSet(t, records)
+}
+
+// A testee that is badly broken is found out soon, and the report says how.
+func TestRunStopsWhenATesteeIsBroken(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		stopped    string
+		failures   int // reported as they happened
+		most       time.Duration
+	}{
+		{"writes 0x", answered("echo ok $2 size=0x0 pcs=-"), "10 answers in a row were a crash, a hang or not BTP/1, " +
+			`the last one: protocol "ok`, 10, 5 * time.Second},
+		{"ends at each", "read line; exit 1", "10 answers in a row were a crash, a hang or not BTP/1, the last one: " +
+			"crash: ended with exit code 1", 10, 5 * time.Second},
+		{"silent", answered("true"), "10 answers in a row were a crash, a hang or not BTP/1, the last one: hang: no answer in 60ms", 10, 5 * time.Second},
+		{"ends at every third", "read line; set -- $line; echo ok $2 size=0 pcs=-; read line; set -- $line; echo ok $2 size=1 pcs=-; " +
+			"read line; exit 1", "", 40, 10 * time.Second},
+		{"hangs at every other", "read line; set -- $line; echo ok $2 size=0 pcs=-; sleep 10", "the testee hung 25 times", 25, 10 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			told := 0
+			begin := time.Now()
+			report, err := Run(t.Context(), plainSet(t, 120), script(c.body, 60*time.Millisecond),
+				Options{Failed: func(*Result) { told++ }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(report.Stopped, c.stopped) || (report.Stopped == "") != (c.stopped == "") {
+				t.Errorf("stopped: %q, want %q", report.Stopped, c.stopped)
+			}
+			if told < c.failures || report.Counts.Fail < c.failures || !report.Failed() {
+				t.Errorf("%d failures told, %d counted, want %d or more", told, report.Counts.Fail, c.failures)
+			}
+			if (report.Counts.Unasked > 0) != (c.stopped != "") {
+				t.Errorf("%d results not asked, stopped %q", report.Counts.Unasked, report.Stopped)
+			}
+			if took := time.Since(begin); took > c.most {
+				t.Errorf("it took %v, want at most %v", took, c.most)
+			}
+		})
+	}
+}
+
+// What is expected by a file of known failures does not stop a run.
+func TestKnownTroubleDoesNotStop(t *testing.T) {
+	known, err := ParseKnown("known.txt", []byte("* crash https://example.org/1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Run(t.Context(), plainSet(t, 15), script("read line; exit 1", time.Second), Options{Known: known})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Stopped != "" || report.Counts.Known != 15 {
+		t.Errorf("%+v, stopped %q", report.Counts, report.Stopped)
+	}
+}
+
+// A testee that writes answers without reading is caught, and does not hold the run.
+func TestAnswersWithoutReading(t *testing.T) {
+	const body = "i=0; while [ $i -lt 200 ]; do echo ok $i size=0 pcs=-; i=$((i+1)); done; sleep 20"
+	// Requests that are more than a pipe holds.
+	records := ""
+	blob := strings.Repeat("00", 40000)
+	for i := range 64 {
+		records += fmt.Sprintf("id: v%d\nclause: BT-USER-1\nop: decode\nhex: 0010%s9c44\nwant: ok size=0 pcs=-\n\n", i, blob)
+	}
+	begin := time.Now()
+	report, err := Run(t.Context(), parseSet(t, records), script(body, 300*time.Millisecond), Options{Written: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, r := range report.Results {
+		found = found || r.Failure != nil && strings.Contains(r.Failure.Got, "an answer before the request was read")
+	}
+	if !found || time.Since(begin) > 15*time.Second {
+		t.Errorf("%+v after %v, want a breach of the protocol", report.Counts, time.Since(begin))
+	}
+}
+
+// When the context ends, the testee is gone and Run returns, whatever it waits for.
+func TestRunEndsWithItsContext(t *testing.T) {
+	pidFile := t.TempDir() + "/pid"
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for range 500 {
+			if text, _ := os.ReadFile(pidFile); len(text) > 0 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		cancel()
+	}()
+	begin := time.Now()
+	_, err := Run(ctx, plainSet(t, 3), script("echo $$ > "+pidFile+"; sleep 60", time.Minute), Options{})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want a cancelled context", err)
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := os.FindProcess(pid); err == nil && alive(p) {
+		t.Errorf("process %d is still there", pid)
+	}
+}
+
+// The clause that nearly all failures need is named.
+func TestClusters(t *testing.T) {
+	set := builtinSet(t).Select("depth/*", "literal/*", "delta/*", "blob/*", "truncated/*")
+	wrong := func(context.Context) (Testee, error) { return noSpill{}, nil }
+	report, err := Run(t.Context(), set, wrong, Options{Written: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Clusters) == 0 || report.Clusters[0].Clause != "BT-FIELD-1" || 10*report.Clusters[0].Failed < 6*report.Counts.Fail {
+		t.Errorf("%d failures, clusters %+v; want most of them under BT-FIELD-1", report.Counts.Fail, report.Clusters)
+	}
+	report, err = Run(t.Context(), set, Codec, Options{Written: true})
+	if err != nil || len(report.Clusters) != 0 {
+		t.Errorf("%v, clusters %+v of what passes", err, report.Clusters)
+	}
+}
+
+// noSpill reads fields at their nominal widths: the README taken at its word.
+type noSpill struct{}
+
+func (noSpill) Hello() Hello { return Hello{Name: "no-spill", Ops: []Op{OpDecode}} }
+func (noSpill) Close() error { return nil }
+
+func (noSpill) Ask(requests []Request) ([]Answer, error) {
+	answers := make([]Answer, len(requests))
+	for i, r := range requests {
+		answers[i] = Answer{Outcome: OK, Bit: -1, Value: Value{Size: uint64(len(r.Data)), PCs: []uint64{1}}}
+		if n := len(r.Data); n < 2 || int(r.Data[n-2])<<8+int(r.Data[n-1]) != n {
+			answers[i] = Answer{Outcome: Reject, Bit: -1, Reason: "length"}
+		}
+	}
+	return answers, nil
+}
+
+// Vectors that others build on come first.
+func TestSimpleFirst(t *testing.T) {
+	var groups []string
+	for _, v := range simpleFirst(builtinSet(t).Vectors) {
+		if len(groups) == 0 || groups[len(groups)-1] != v.Group() {
+			groups = append(groups, v.Group())
+		}
+	}
+	if got := strings.Join(groups[:len(simple)], " "); got != strings.Join(simple, " ") {
+		t.Errorf("groups %s, want %v first", got, simple)
+	}
+}
