@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	}
 	each(t, func(t *testing.T, b build) {
 		program := b.make(t, "testee")
-		report, err := conformance.Run(set, conformance.Process(b.argv(program), 20*time.Second),
+		report, err := conformance.Run(t.Context(), set, conformance.Process(b.argv(program), 20*time.Second),
 			conformance.Options{Seed: 7, Workers: 1, StrictReasons: true})
 		if err != nil {
 			t.Fatal(err)
@@ -51,12 +51,12 @@ func narrow(cc string) bool {
 // same reason.
 func TestSameAsGoCodec(t *testing.T) {
 	each(t, func(t *testing.T, b build) {
-		testee, err := conformance.Process(b.argv(b.make(t, "testee")), 20*time.Second)()
+		testee, err := conformance.Process(b.argv(b.make(t, "testee")), 20*time.Second)(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer testee.Close()
-		codecs, err := conformance.Codec()
+		codecs, err := conformance.Codec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
