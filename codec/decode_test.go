@@ -325,3 +325,31 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		t.Errorf("a round through lines and blobs allocates %v times", n)
 	}
 }
+
+// A blob that has 32 frames at word 64 and none at word 32: fields and frames agree
+// in either reading.
+func TestFieldsAtBothWords(t *testing.T) {
+	blob, err := codec.ParseLine(nil, []byte("~m#AL39VVVUAABe/qqqqgIigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoiHQAAHE="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word, depth := range map[int]int{32: 0, 64: 32} {
+		var s codec.Stack
+		if err := codec.DecodeWord(&s, blob, word); err != nil || len(s.PCs) != depth {
+			t.Errorf("word %d: %d frames, %v; want %d", word, len(s.PCs), err, depth)
+		}
+		fields, err := codec.AppendFieldsWord(nil, blob, word)
+		if err != nil {
+			t.Errorf("word %d: %v", word, err)
+		}
+		frames := 0
+		for _, f := range fields {
+			if f.Kind == codec.FieldKindBit {
+				frames++
+			}
+		}
+		if frames != depth {
+			t.Errorf("word %d: fields of %d frames, want %d", word, frames, depth)
+		}
+	}
+}

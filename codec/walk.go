@@ -5,12 +5,18 @@ package codec
 // padding or user bits, where there are any, are one field. On an [*Error], the
 // fields before the fault are there. (BT-FIELD-1)
 func AppendFields(dst []Field, blob []byte) ([]Field, error) {
+	return AppendFieldsWord(dst, blob, 64)
+}
+
+// AppendFieldsWord is [AppendFields] of a blob as [DecodeWord] reads it at a word of
+// 32 or 64 bits. The word can decide what a depth of 0 means. (BT-DEPTH-2)
+func AppendFieldsWord(dst []Field, blob []byte, word int) ([]Field, error) {
 	if err := checkLength(blob); err != nil {
 		return dst, err
 	}
 	var short [8]byte
 	b := padded(blob, &short)
-	w := walker{b: b, end: 8 * (len(blob) - lengthBytes), word: 64}
+	w := walker{b: b, end: 8 * (len(blob) - lengthBytes), word: checkWord(word)}
 	depth := int(b[0] >> (8 - depthWidth))
 	if depth == 0 {
 		depth = resolveDepth(&Stack{}, b, w.end, w.word)
