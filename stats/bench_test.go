@@ -11,7 +11,7 @@ import (
 // BenchmarkReport is the worst case: no call path comes twice.
 func BenchmarkReport(b *testing.B) {
 	const paths = 50_000
-	c := stats.NewCollector()
+	c := stats.NewCollector(64)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for range paths {
 		s := codec.Stack{Size: rnd.Uint64N(5000)}
@@ -29,7 +29,7 @@ func BenchmarkReport(b *testing.B) {
 
 // BenchmarkAdd is the usual case: a call path that is known.
 func BenchmarkAdd(b *testing.B) {
-	c := stats.NewCollector()
+	c := stats.NewCollector(64)
 	s := codec.Stack{Size: 7520, PCs: []uint64{0x406651, 0x406852, 0x406c1b, 0x406294, 0x406300, 0x409999, 0x401234, 0x402222}}
 	blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, codec.SearchLws)
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package stats computes what a dump of compressed backtraces costs, what it
-// could cost, and where the memory is that its records tell of.
+// Package stats computes what a dump of compressed backtraces costs, and what it
+// could cost.
 //
 //	stacks and blobs ─→ Collector ─ Report ─→ Report (data) ─ Tables ─→ text, markdown, CSV
 //	                                             └→ JSON
 //
-// A [Collector] keeps each distinct call path once, with the number of
-// allocations of each width of size, so its memory follows the program's call
-// paths and not the length of its log. Everything in a [Report] is computed from
+// A [Collector] keeps each distinct call path once, as bits, with the number of
+// allocations of each width of size. Its memory follows the program's call paths and
+// not the length of its log: some 150 bytes for each of 12 frames. Everything in a [Report] is computed from
 // that, exactly; only two kinds of number are estimates, and say so: those that need
 // the upper bits of addresses which a lossy encoder dropped (see regions.go), and
 // gzip and zstd of dumps longer than the sample they are tried on.

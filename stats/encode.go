@@ -6,7 +6,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// wider is the machine of 64-bit words that shifts as m does.
+// wider returns the machine of 64-bit words that shifts as m does.
 func wider(m codec.Machine) codec.Machine {
 	switch m {
 	case codec.MachineExact32:
@@ -19,7 +19,7 @@ func wider(m codec.Machine) codec.Machine {
 	return m
 }
 
-// exact is the machine of m's word that keeps every bit.
+// exact returns the machine of m's word that keeps every bit.
 func exact(m codec.Machine) codec.Machine {
 	if m.Word() == 32 {
 		return codec.MachineExact32
@@ -27,7 +27,7 @@ func exact(m codec.Machine) codec.Machine {
 	return codec.MachineExact64
 }
 
-// fitting is m, or where pcs need more than its word, the wider machine.
+// fitting returns m, or where pcs need more than its word, the wider machine.
 func fitting(pcs []uint64, m codec.Machine) codec.Machine {
 	if m.Word() == 32 && slices.ContainsFunc(pcs, func(pc uint64) bool { return pc>>32 != 0 }) {
 		return wider(m)
@@ -35,128 +35,185 @@ func fitting(pcs []uint64, m codec.Machine) codec.Machine {
 	return m
 }
 
-// frameBits is how many bits of a blob stand before its size: depth and frames.
-func frameBits(pcs []uint64, m codec.Machine, how codec.Search) int {
-	n, err := codec.BlobBits(&codec.Stack{PCs: pcs}, fitting(pcs, m), how)
+// frameBits returns how many bits of a blob stand before its size: depth and frames.
+func frameBits(pcs []uint64, m codec.Machine, search codec.Search) int {
+	n, err := codec.BlobBits(&codec.Stack{PCs: pcs}, fitting(pcs, m), search)
 	if err != nil {
 		panic("stats: " + err.Error()) // at most MaxDepth frames, and they fit
 	}
 	return n - sizeBits(1)
 }
 
-// blobBytes is the length of the blob of a stack whose frames take frameBits.
-func blobBytes(frameBits int, s sized) int { return codec.BlobLen(frameBits + sizeBits(s.bits)) }
-
-// encoder encodes anew, with what it needs kept from one time to the next.
-type encoder struct {
-	machine codec.Machine
-	blob    []byte
-	fields  []codec.Field
+// blobBytes returns the length of the blob of a stack whose frames take frameBits.
+func blobBytes(frameBits int, s *sizeClass) int {
+	return codec.BlobLen(frameBits + sizeBits(int(s.bits)))
 }
 
-// uses is what the bits of an allocation at pcs are for if it is encoded as lws does,
-// size and length included.
-func (e *encoder) uses(pcs []uint64, sizeBits int) (u usage) {
-	s := codec.Stack{PCs: pcs, Size: 1 << (sizeBits - 1)}
-	m := fitting(pcs, e.machine)
-	if sizeBits > 32 {
-		m = wider(m)
+// view is a dump as one machine wrote it: with an address for each frame, the one
+// recorded, or for a lossy one an address that stands for it (see regions.go).
+type view struct {
+	*Collector
+	machine codec.Machine
+
+	at    map[spot]uint64 // addresses that stand for lossy ones; nil if none is lossy
+	lossy uint64          // frames of distinct call paths that are lossy
+
+	differ   uint64 // allocations whose blob, encoded again, has another number of bits than recorded
+	compared uint64 // allocations that were compared
+
+	stack codec.Stack   // scratch of pcs
+	other codec.Stack   // scratch of paths that are compared with it
+	blob  []byte        // scratch
+	all   []codec.Field // scratch
+}
+
+// eachPath calls do with every path, in the order they came, and its addresses, which
+// are valid during the call.
+func (v *view) eachPath(do func(p *path, pcs []uint64)) {
+	for n := range v.paths.len() {
+		p := v.paths.path(n)
+		do(p, v.pcs(&v.stack, p))
 	}
-	var err error
-	if e.blob, err = codec.AppendBlob(e.blob[:0], &s, m, codec.SearchLws); err == nil {
-		e.fields, err = codec.AppendFields(e.fields[:0], e.blob)
+}
+
+// pcs returns the addresses of a path, decoded into s.
+func (v *view) pcs(s *codec.Stack, p *path) []uint64 {
+	v.paths.decode(s, p)
+	if v.at != nil && p.lossy != 0 && p.recorded {
+		v.eachSpot(p, s.PCs, func(frame int, sp spot) { s.PCs[frame] = v.at[sp] })
 	}
-	if err != nil {
-		panic("stats: " + err.Error()) // at most MaxDepth frames, and they fit
-	}
-	for _, f := range e.fields {
+	return s.PCs
+}
+
+// recordedUses returns what the bits before the size are for in a regular blob of p.
+func (v *view) recordedUses(p *path) (u usage) {
+	for _, f := range v.keptFields(p) {
+		if f.Kind == codec.FieldSizeCount {
+			break
+		}
 		u.add(f)
 	}
 	return u
 }
 
-// uses is what the bits of the whole dump are for.
-func (c *Collector) uses(r *resolved, m codec.Machine) usage {
-	all := c.odd
-	anew := encoder{machine: m}
-	c.eachSize(func(p *path, s sized) {
-		if s.regular > 0 {
-			u := p.uses
-			u[codec.FieldSizeCount] += 6
-			u[codec.FieldSize] += uint64(s.bits)
-			u[useSpill] += 2
-			u[codec.FieldLength] += 16
-			if rest := (p.prefixBits + sizeBits(s.bits)) % 8; rest > 0 {
-				u[usePadding] += uint64(8 - rest)
+// keptFields returns the fields of the bits that are kept of a path.
+func (v *view) keptFields(p *path) []codec.Field {
+	var err error
+	if v.all, err = codec.AppendFieldsWord(v.all[:0], v.paths.bitsOf(p), int(p.word)); err != nil {
+		panic("stats: a path that was kept: " + err.Error())
+	}
+	return v.all
+}
+
+// encodedUses returns what the bits of an allocation at pcs are for if it is encoded
+// as lws does, size and length included.
+func (v *view) encodedUses(pcs []uint64, sizeBits uint8) (u usage) {
+	s := codec.Stack{PCs: pcs, Size: 1 << (sizeBits - 1)}
+	m := fitting(pcs, v.machine)
+	if sizeBits > 32 {
+		m = wider(m)
+	}
+	var err error
+	if v.blob, err = codec.AppendBlob(v.blob[:0], &s, m, codec.SearchLws); err == nil {
+		v.all, err = codec.AppendFieldsWord(v.all[:0], v.blob, m.Word())
+	}
+	if err != nil {
+		panic("stats: " + err.Error()) // at most MaxDepth frames, and they fit
+	}
+	for _, f := range v.all {
+		u.add(f)
+	}
+	return u
+}
+
+// uses returns what the bits of the whole dump are for.
+func (v *view) uses() usage {
+	all := v.irregular
+	v.eachPath(func(p *path, pcs []uint64) {
+		var recorded usage
+		if p.recorded {
+			recorded = v.recordedUses(p)
+		}
+		v.paths.eachSize(p, func(s *sizeClass) {
+			if s.regular > 0 {
+				u := recorded
+				u[codec.FieldSizeCount] += 6
+				u[codec.FieldSize] += uint64(s.bits)
+				u[useSpill] += 2
+				u[codec.FieldLength] += 16
+				if rest := (int(p.end) + sizeBits(int(s.bits))) % 8; rest > 0 {
+					u[usePadding] += uint64(8 - rest)
+				}
+				all.addTimes(&u, s.regular)
 			}
-			all.addTimes(&u, s.regular)
-		}
-		if plain := s.count - s.blobs; plain > 0 {
-			u := anew.uses(r.pcs[p.n], s.bits)
-			all.addTimes(&u, plain)
-		}
+			if plain := s.count - s.blobs; plain > 0 {
+				u := v.encodedUses(pcs, s.bits)
+				all.addTimes(&u, plain)
+			}
+		})
 	})
 	return all
 }
 
-// lwsLens is the lengths of all blobs as lws writes them: those recorded, and for
-// allocations recorded without, those they would have.
-func (c *Collector) lwsLens(r *resolved, m codec.Machine) counts {
-	lens := slices.Clone(c.lens)
-	c.eachPlain(r, m, func(_ *path, blob int, times uint64) { lens.add(blob, times) })
-	return lens
-}
-
-// eachPlain goes through the allocations that were recorded without a blob, with the
-// length of the one that lws would write.
-func (c *Collector) eachPlain(r *resolved, m codec.Machine, do func(p *path, blob int, times uint64)) {
-	for _, p := range c.order {
+// lwsLens returns the lengths of all blobs as lws writes them: those recorded, and for
+// allocations recorded without, those they would have. worse is how many of them are
+// longer than the raw stack of each word.
+func (v *view) lwsLens() (lens counts, worse [2]uint64) {
+	lens, worse = slices.Clone(v.lens), v.worse
+	v.eachPath(func(p *path, pcs []uint64) {
 		bits := 0
-		for _, s := range p.sizes {
-			if s.count == s.blobs {
-				continue
+		v.paths.eachSize(p, func(s *sizeClass) {
+			plain := s.count - s.blobs
+			if plain == 0 {
+				return
 			}
 			if bits == 0 {
-				bits = frameBits(r.pcs[p.n], m, codec.SearchLws)
+				bits = frameBits(pcs, v.machine, codec.SearchLws)
 			}
-			do(p, blobBytes(bits, s), s.count-s.blobs)
-		}
-	}
+			blob := blobBytes(bits, s)
+			lens.add(blob, plain)
+			for i, word := range words {
+				if blob > rawBytes(len(pcs), word) {
+					worse[i] += plain
+				}
+			}
+		})
+	})
+	return lens, worse
 }
 
-// newLens is the lengths of all blobs if machine m encoded them by search how.
-func (c *Collector) newLens(r *resolved, m codec.Machine, how codec.Search) counts {
+// newLens returns the lengths of all blobs if machine m encoded them by that search.
+func (v *view) newLens(m codec.Machine, search codec.Search) counts {
 	var lens counts
-	for _, p := range c.order {
-		bits := frameBits(r.pcs[p.n], m, how)
-		for _, s := range p.sizes {
-			lens.add(blobBytes(bits, s), s.count)
-		}
-	}
+	v.eachPath(func(p *path, pcs []uint64) {
+		bits := frameBits(pcs, m, search)
+		v.paths.eachSize(p, func(s *sizeClass) { lens.add(blobBytes(bits, s), s.count) })
+	})
 	return lens
 }
 
-// Rebased is the dump as the same program would have left it at another load
+// Rebased returns the dump as the same program would have left it at another load
 // address: its regions, which are runs of addresses with no gap over 256 MiB, laid one
 // after another from addr on, each at a multiple of 1 MiB, the lowest address's page of
 // 4 KiB first. Regions of which the upper bits are unknown come last, by their low ones.
 // All blobs are then as lws would write them. The machine is m, or the wider one where
 // the addresses ask for that.
 func (c *Collector) Rebased(m codec.Machine, addr uint64) (*Collector, codec.Machine) {
-	r := c.resolve(m)
-	moved := rebase(r.pcs, addr)
-	out := NewCollector()
-	out.records, out.payload, out.frames = c.records, c.payload, c.frames
-	out.depths, out.size = slices.Clone(c.depths), c.size
-	for _, p := range c.order {
-		m = fitting(moved[p.n], m)
-		q := out.path(moved[p.n], 0)
-		q.count += p.count
-		q.bytes = satAdd(q.bytes, p.bytes)
-		for _, s := range p.sizes {
-			q.sizeOf(s.bits).count += s.count
+	v := c.view(m)
+	to := v.rebase(addr)
+	out := NewCollector(64)
+	out.records, out.frames, out.depths = c.records, c.frames, slices.Clone(c.depths)
+	out.payload, out.payloadOver = c.payload, c.payloadOver
+	var moved codec.Stack
+	v.eachPath(func(p *path, pcs []uint64) {
+		moved.Reset()
+		for _, pc := range pcs {
+			moved.PCs = append(moved.PCs, to[pc])
 		}
-	}
+		m = fitting(moved.PCs, m)
+		q, _ := out.findPath(&moved, nil, 0)
+		c.paths.eachSize(p, func(s *sizeClass) { out.paths.sizeOf(q, int(s.bits)).count += s.count })
+	})
 	return out, m
 }
 
@@ -166,13 +223,22 @@ const (
 	page        = 4 << 10
 )
 
-func rebase(all [][]uint64, addr uint64) [][]uint64 {
+// rebase returns where each address of the dump is if its regions follow each other
+// from addr on.
+func (v *view) rebase(addr uint64) map[uint64]uint64 {
 	var sorted []uint64
-	for _, pcs := range all {
-		sorted = append(sorted, pcs...)
+	limit := 1 << 16
+	sortAll := func() {
+		slices.Sort(sorted)
+		sorted = slices.Compact(sorted)
+		limit = max(limit, 2*len(sorted))
 	}
-	slices.Sort(sorted)
-	sorted = slices.Compact(sorted)
+	v.eachPath(func(_ *path, pcs []uint64) {
+		if sorted = append(sorted, pcs...); len(sorted) > limit {
+			sortAll()
+		}
+	})
+	sortAll()
 	to := make(map[uint64]uint64, len(sorted))
 	var shift, next uint64 = 0, addr
 	for i, pc := range sorted {
@@ -182,13 +248,5 @@ func rebase(all [][]uint64, addr uint64) [][]uint64 {
 		to[pc] = pc + shift
 		next = (pc + shift + regionAlign) &^ (regionAlign - 1)
 	}
-	moved := make([][]uint64, len(all))
-	for i, pcs := range all {
-		own := make([]uint64, len(pcs))
-		for n, pc := range pcs {
-			own[n] = to[pc]
-		}
-		moved[i] = own
-	}
-	return moved
+	return to
 }

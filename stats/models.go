@@ -1,6 +1,6 @@
 package stats
 
-// ModelReport is a report on stacks that were made up for an address space.
+// ModelReport is a report on synthetic stacks of an address space.
 type ModelReport struct {
 	Model  string  `json:"model"`
 	About  string  `json:"about"`
@@ -29,8 +29,8 @@ func ModelSections(all []ModelReport) []Section {
 			decimal(best.Each.Mean), percent(ratio(best.Bytes, raw.Bytes))})
 	}
 	sections := []Section{{ID: "models", Title: "Compression by address space", Tables: []Table{t}, Notes: []string{
-		"Means of bytes an allocation; raw is the addresses and the size, in the machine's words. " +
-			"The stacks are made up: a real program's may be other."}}}
+		"Mean bytes per allocation; raw is the addresses and the size, in the machine's words. " +
+			"The stacks are synthetic: those of a real program may differ."}}}
 	for _, m := range all {
 		for _, s := range m.Report.Sections() {
 			s.ID, s.Title = m.Model+"/"+s.ID, m.Model+": "+s.Title

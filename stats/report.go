@@ -15,7 +15,7 @@ import (
 
 // ReportVersion is the version of the JSON form of a Report. It rises when a name or
 // meaning in it changes, not when something is added.
-const ReportVersion = 1
+const ReportVersion = 2
 
 // Report is all that is to say of a dump. Bytes are bytes; shares and ratios are
 // fractions of 1.
@@ -26,7 +26,6 @@ type Report struct {
 	Bits        []FieldBits `json:"bits"`
 	Snip        Snip        `json:"snip"`
 	Overhead    []Overhead  `json:"overhead"`
-	Memory      Memory      `json:"memory"`
 
 	word int // of the machine
 }
@@ -56,16 +55,17 @@ type Fault struct {
 // Dump is the report's first part.
 type Dump struct {
 	Log
-	Records      uint64       `json:"records"`
-	UniqueStacks int          `json:"unique_stacks"`
-	MeanDepth    float64      `json:"mean_depth"`
-	Depths       []DepthCount `json:"depths"`
-	Machine      string       `json:"machine"`
-	MachineGiven bool         `json:"machine_given"` // by the user, not inferred
-	MachineSure  bool         `json:"machine_sure"`
-	Evidence     []string     `json:"evidence"`
-	Payload      uint64       `json:"payload"`  // bytes that the program asked for
-	Metadata     uint64       `json:"metadata"` // bytes in memory beside them, on the machine's word
+	Records       uint64       `json:"records"`
+	DistinctPaths int          `json:"distinct_paths"`
+	MeanDepth     float64      `json:"mean_depth"`
+	Depths        []DepthCount `json:"depths"`
+	Machine       string       `json:"machine"`
+	MachineGiven  bool         `json:"machine_given"` // by the user, not inferred
+	MachineSure   bool         `json:"machine_sure"`
+	Evidence      []string     `json:"evidence"`
+	Payload       uint64       `json:"payload"`          // bytes that the program asked for
+	PayloadOver   bool         `json:"payload_overflow"` // the sum is over 2^64-1, which Payload says
+	Metadata      uint64       `json:"metadata"`         // bytes in memory beside them, on the machine's word
 }
 
 // DepthCount is how many stacks have so many frames.
@@ -81,10 +81,10 @@ type Compression struct {
 	// Recorded is how many of the blobs under FormLws were in the dump as they are;
 	// the rest are what lws would have made of stacks without blobs.
 	Recorded uint64 `json:"recorded"`
-	// Hurt: upper bits of addresses are gone, so forms but raw and FormLws are made from
+	// Lossy: upper bits of addresses are gone, so forms but raw and FormLws are made from
 	// estimated ones. Differ of Compared allocations came out longer or shorter than
-	// recorded when encoded anew as lws does: the measure of that estimate.
-	Hurt     bool      `json:"hurt"`
+	// recorded when encoded again as lws does: the measure of that estimate.
+	Lossy    bool      `json:"lossy"`
 	Differ   uint64    `json:"differ"`
 	Compared uint64    `json:"compared"`
 	Verdicts []Verdict `json:"verdicts"`
@@ -114,7 +114,7 @@ type Form struct {
 	OfRaw32   float64 `json:"of_raw32"`
 	OfRaw64   float64 `json:"of_raw64"`
 	PerFrame  float64 `json:"bits_per_frame"` // all bits, by all frames
-	Each      *Dist   `json:"each,omitempty"` // bytes an allocation, where each has its own
+	Each      *Dist   `json:"each,omitempty"` // bytes per allocation, where each has its own
 	Estimated bool    `json:"estimated"`
 }
 
@@ -155,30 +155,34 @@ type Overhead struct {
 
 // Options is what a report depends on beside the dump.
 type Options struct {
-	Log         Log
-	Machine     codec.Machine
-	Given       bool // Machine is the user's word
-	Sure        bool
-	Evidence    []string
-	CapturedPre int // what SNIP_PRE and SNIP_POST were when the dump was made
-	CapturedPst int
-	Loss        float64 // share of call paths that a recommended snip may merge
-	Top         int
+	Log          Log
+	Machine      codec.Machine
+	Given        bool // Machine is the user's word
+	Sure         bool
+	Evidence     []string
+	CapturedPre  int // what SNIP_PRE and SNIP_POST were when the dump was made
+	CapturedPost int
+
+	// Name, if not nil, returns the function that a return address is in, "" if that
+	// is not known. Hidden, if not nil, reports whether that function is one that the
+	// advice on SNIP_PRE and SNIP_POST may leave out. Neither is called with an address
+	// that lost its upper bits unless it was recorded so.
+	Name   func(pc uint64) string
+	Hidden func(pc uint64) bool
 }
 
 // Report computes everything. The collector stays as it is, and may be added to.
 func (c *Collector) Report(o Options) *Report {
-	r := c.resolve(o.Machine)
+	v := c.view(o.Machine)
 	rep := &Report{Version: ReportVersion, word: o.Machine.Word()}
-	lens := c.lwsLens(r, o.Machine)
-	rep.Compression = c.compression(r, o.Machine, lens)
-	rep.Bits = c.fieldBits(r, o.Machine)
-	rep.Snip = c.snip(r, o)
+	lens, worse := v.lwsLens()
+	rep.Compression = v.compression(lens, worse)
+	rep.Bits = v.fieldBits()
+	rep.Snip = v.snip(&o)
 	for _, word := range words {
 		rep.Overhead = append(rep.Overhead, overhead(lens, c.payload, word))
 	}
-	rep.Memory = c.memory(o.Top)
-	rep.Dump = c.dump(o)
+	rep.Dump = c.dump(&o)
 	for _, h := range rep.Overhead {
 		if h.Word == o.Machine.Word() {
 			rep.Dump.Metadata = h.Total
@@ -187,10 +191,10 @@ func (c *Collector) Report(o Options) *Report {
 	return rep
 }
 
-func (c *Collector) dump(o Options) Dump {
-	d := Dump{Log: o.Log, Records: c.records, UniqueStacks: len(c.order), Payload: c.payload,
+func (c *Collector) dump(o *Options) Dump {
+	d := Dump{Log: o.Log, Records: c.records, DistinctPaths: c.paths.len(), Payload: c.payload,
 		MeanDepth: ratio(c.frames, c.records), Machine: o.Machine.String(), MachineGiven: o.Given,
-		MachineSure: o.Sure || o.Given, Evidence: slices.Clone(o.Evidence), Depths: []DepthCount{}}
+		MachineSure: o.Sure || o.Given, PayloadOver: c.payloadOver, Evidence: slices.Clone(o.Evidence), Depths: []DepthCount{}}
 	for n, times := range c.depths {
 		if times > 0 {
 			d.Depths = append(d.Depths, DepthCount{n, times})
@@ -220,107 +224,84 @@ func (c *Collector) raw(word int) counts {
 	return lens
 }
 
-func (c *Collector) compression(r *resolved, m codec.Machine, lws counts) Compression {
-	raw32, _ := c.raw(32).total()
-	raw64, _ := c.raw(64).total()
-	out := Compression{Frames: c.frames, Recorded: c.blobs, Hurt: r.hurt > 0, Differ: r.differ, Compared: r.of,
-		TextBytes: c.textBytes, Sampled: uint64(len(c.text))}
+func (v *view) compression(lws counts, worse [2]uint64) Compression {
+	raw32, _ := v.raw(32).total()
+	raw64, _ := v.raw(64).total()
+	out := Compression{Frames: v.frames, Recorded: v.blobs, Lossy: v.lossy > 0, Differ: v.differ, Compared: v.compared,
+		TextBytes: v.textBytes, Sampled: uint64(len(v.text))}
 	form := func(name string, total uint64, each *Dist, estimated bool) {
 		out.Forms = append(out.Forms, Form{Name: name, Bytes: total, OfRaw32: ratio(total, raw32),
-			OfRaw64: ratio(total, raw64), PerFrame: 8 * ratio(total, c.frames), Each: each, Estimated: estimated})
+			OfRaw64: ratio(total, raw64), PerFrame: 8 * ratio(total, v.frames), Each: each, Estimated: estimated})
 	}
 	each := func(name string, lens counts, estimated bool) {
 		total, _ := lens.total()
 		d := lens.dist()
 		form(name, total, &d, estimated)
 	}
-	best := c.newLens(r, m, codec.SearchBest)
-	each(FormRaw32, c.raw(32), false)
-	each(FormRaw64, c.raw(64), false)
-	each(FormLws, lws, c.blobs == 0)
-	each(FormBest, best, out.Hurt)
-	each(FormExact, c.newLens(r, exact(m), codec.SearchLws), out.Hurt)
-	form(FormDepot, c.depot(m.Word()), nil, false)
-	if c.textIsHere {
-		gz, zs := c.tryPackers()
-		form(FormText, c.textBytes, nil, false)
+	best := v.newLens(v.machine, codec.SearchBest)
+	each(FormRaw32, v.raw(32), false)
+	each(FormRaw64, v.raw(64), false)
+	each(FormLws, lws, v.blobs == 0)
+	each(FormBest, best, out.Lossy)
+	each(FormExact, v.newLens(exact(v.machine), codec.SearchLws), out.Lossy)
+	depot, fits32 := v.depot()
+	form(FormDepot, depot, nil, false)
+	if v.hasText {
+		gz, zs := v.compressedText()
+		form(FormText, v.textBytes, nil, false)
 		form(FormGzip, gz, nil, out.Sampled < out.TextBytes)
 		form(FormZstd, zs, nil, out.Sampled < out.TextBytes)
 	}
 	lwsTotal, _ := lws.total()
 	bestTotal, _ := best.total()
 	for i, raw := range []uint64{raw32, raw64} {
-		v := Verdict{Word: words[i], Raw: raw}
-		v.Lws, v.Fits = lwsTotal, v.Word == 64 || c.fits32()
-		v.Loses, v.BestToo = v.Lws > v.Raw, bestTotal > v.Raw
-		v.LargerBy = ratio(v.Lws, v.Raw) - 1
-		v.Worse = c.worseThanRaw(r, m, i)
-		out.Verdicts = append(out.Verdicts, v)
+		d := Verdict{Word: words[i], Raw: raw, Worse: worse[i]}
+		d.Lws, d.Fits = lwsTotal, d.Word == 64 || fits32
+		d.Loses, d.BestToo = d.Lws > d.Raw, bestTotal > d.Raw
+		d.LargerBy = ratio(d.Lws, d.Raw) - 1
+		out.Verdicts = append(out.Verdicts, d)
 	}
 	return out
 }
 
-// fits32 says whether no address needs more than 32 bits.
-func (c *Collector) fits32() bool {
-	for _, p := range c.order {
-		for n, pc := range p.pcs {
-			if pc>>32 != 0 || p.hurt>>n&1 == 1 {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// worseThanRaw counts allocations whose blob, as lws writes it, is longer than their
-// raw stack of words[i] bits.
-func (c *Collector) worseThanRaw(r *resolved, m codec.Machine, i int) uint64 {
-	n := c.worse[i]
-	c.eachPlain(r, m, func(p *path, blob int, times uint64) {
-		if blob > rawBytes(len(p.pcs), words[i]) {
-			n += times
-		}
+// depot returns what a table of distinct call paths would take: each once with its
+// depth in a word, and for each allocation an index of 4 bytes and the size in a word.
+// fits32 reports whether no address needs more than 32 bits.
+func (v *view) depot() (total uint64, fits32 bool) {
+	w := uint64(v.machine.Word() / 8)
+	total, fits32 = v.records*(4+w), true
+	v.eachPath(func(p *path, pcs []uint64) {
+		total += w * uint64(len(pcs)+1)
+		fits32 = fits32 && p.lossy == 0 && fitting(pcs, codec.MachineExact32) == codec.MachineExact32
 	})
-	return n
+	return total, fits32
 }
 
-// depot is what a table of distinct call paths would take: each once with its depth
-// in a word, and for each allocation an index of 4 bytes and the size in a word.
-func (c *Collector) depot(word int) uint64 {
-	w := uint64(word / 8)
-	total := c.records * (4 + w)
-	for _, p := range c.order {
-		total += w * uint64(len(p.pcs)+1)
-	}
-	return total
-}
-
-// tryPackers is what gzip and zstd make of the records' text, scaled up if that is
-// more than was kept of it.
-func (c *Collector) tryPackers() (gz, zs uint64) {
+// compressedText returns what gzip and zstd make of the records' text, scaled up if
+// that is more than was kept of it.
+func (c *Collector) compressedText() (gz, zs uint64) {
 	scale := func(n int) uint64 {
 		return uint64(math.Round(float64(n) * ratio(c.textBytes, uint64(len(c.text)))))
 	}
 	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	pack(z, c.text)
+	compress(gzip.NewWriter(&out), c.text)
 	gz = scale(out.Len())
 	out.Reset()
 	s, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		panic("stats: zstd: " + err.Error())
 	}
-	pack(s, c.text)
+	compress(s, c.text)
 	return gz, scale(out.Len())
 }
 
-// pack writes data through a packer into memory, which does not fail.
-func pack(w io.WriteCloser, data []byte) {
+// compress writes data through a compressor into memory, which does not fail.
+func compress(w io.WriteCloser, data []byte) {
 	if _, err := w.Write(data); err != nil {
-		panic("stats: packing: " + err.Error())
+		panic("stats: compressing: " + err.Error())
 	}
 	if err := w.Close(); err != nil {
-		panic("stats: packing: " + err.Error())
+		panic("stats: compressing: " + err.Error())
 	}
 }
 
@@ -344,8 +325,8 @@ var useNames = []struct {
 	{"length", int(codec.FieldLength)},
 }
 
-func (c *Collector) fieldBits(r *resolved, m codec.Machine) []FieldBits {
-	u := c.uses(r, m)
+func (v *view) fieldBits() []FieldBits {
+	u := v.uses()
 	var total uint64
 	for _, n := range u {
 		total += n
@@ -353,7 +334,7 @@ func (c *Collector) fieldBits(r *resolved, m codec.Machine) []FieldBits {
 	var all []FieldBits
 	for _, row := range useNames {
 		n := u[row.kind]
-		all = append(all, FieldBits{Field: row.name, Bits: n, Share: ratio(n, total), PerStack: ratio(n, c.records)})
+		all = append(all, FieldBits{Field: row.name, Bits: n, Share: ratio(n, total), PerStack: ratio(n, v.records)})
 	}
 	return all
 }
@@ -378,9 +359,9 @@ func overhead(blobs counts, payload uint64, word int) Overhead {
 	return o
 }
 
-// place names an address for people: of a hurt one, the low 31 bits after a mark.
-func place(id uint64, hurt bool) string {
-	if hurt {
+// place returns an address for people: of a lossy one, the low 31 bits after a mark.
+func place(id uint64, lossy bool) string {
+	if lossy {
 		return fmt.Sprintf("…%08x", id&low31)
 	}
 	return fmt.Sprintf("%#x", id)

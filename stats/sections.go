@@ -8,7 +8,7 @@ import (
 // Sections is the report as tables.
 func (r *Report) Sections() []Section {
 	return []Section{r.dumpSection(), r.compressionSection(), r.bitsSection(), r.snipSection(),
-		r.overheadSection(), r.memorySection()}
+		r.overheadSection()}
 }
 
 func (r *Report) dumpSection() Section {
@@ -36,10 +36,10 @@ func (r *Report) dumpSection() Section {
 		unreadable += f.Count
 	}
 	row("unreadable", unreadable)
-	row("unique stacks", d.UniqueStacks)
+	row("distinct call paths", d.DistinctPaths)
 	row("mean depth", decimal(d.MeanDepth))
 	row("machine", d.Machine)
-	row("payload, bytes", d.Payload)
+	row("payload, bytes", saturated(d.Payload, d.PayloadOver))
 	row("metadata, bytes", d.Metadata)
 	s.Tables = append(s.Tables, main)
 
@@ -53,7 +53,7 @@ func (r *Report) dumpSection() Section {
 	if len(faults.Rows) > 0 {
 		s.Tables = append(s.Tables, faults)
 	}
-	depths := Table{ID: "depths", Title: "Frames a stack", Head: []string{"frames", "stacks", "share", ""}}
+	depths := Table{ID: "depths", Title: "Frames per stack", Head: []string{"frames", "stacks", "share", ""}}
 	for _, n := range d.Depths {
 		share := ratio(n.Count, d.Records)
 		depths.Rows = append(depths.Rows, []any{fmt.Sprint(n.Depth), n.Count, percent(share), bar(share)})
@@ -74,9 +74,9 @@ func (r *Report) dumpSection() Section {
 func (r *Report) compressionSection() Section {
 	c := &r.Compression
 	s := Section{ID: "compression", Title: "2. Compression"}
-	total := Table{ID: "total", Title: "Bytes in all",
-		Head: []string{"form", "bytes", "of raw 32", "of raw 64", "bits a frame"}}
-	each := Table{ID: "each", Title: "Bytes an allocation", Head: []string{"form", "mean", "p50", "p90", "p99", "max"}}
+	total := Table{ID: "total", Title: "Total bytes",
+		Head: []string{"form", "bytes", "of raw 32", "of raw 64", "bits per frame"}}
+	each := Table{ID: "each", Title: "Bytes per allocation", Head: []string{"form", "mean", "p50", "p90", "p99", "max"}}
 	sampled := false
 	for _, f := range c.Forms {
 		name := f.Name
@@ -99,17 +99,17 @@ func (r *Report) compressionSection() Section {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s of %s blobs are as recorded, the others what lws would have written.",
 			count(c.Recorded), count(r.Dump.Records)))
 	}
-	if c.Hurt {
+	if c.Lossy {
 		note := "~ is made from estimated addresses, since the encoder dropped their upper bits. "
 		if c.Differ == 0 {
-			note += fmt.Sprintf("Encoded anew as lws does, all %s blobs come out as long as recorded, to the bit.", count(c.Compared))
+			note += fmt.Sprintf("Encoded again as lws does, all %s blobs come out as long as recorded, to the bit.", count(c.Compared))
 		} else {
-			note += fmt.Sprintf("Encoded anew as lws does, %s of %s blobs come out of another length than recorded.",
+			note += fmt.Sprintf("Encoded again as lws does, %s of %s blobs come out of another length than recorded.",
 				count(c.Differ), count(c.Compared))
 		}
 		s.Notes = append(s.Notes, note)
 	} else if c.Differ > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("Encoded anew as lws does, %s of %s blobs come out of another length than "+
+		s.Notes = append(s.Notes, fmt.Sprintf("Encoded again as lws does, %s of %s blobs come out of another length than "+
 			"recorded: was this dump written by another encoder than lws's?", count(c.Differ), count(c.Compared)))
 	}
 	if sampled {
@@ -136,7 +136,7 @@ func (v Verdict) sentence(records uint64) string {
 }
 
 func (r *Report) bitsSection() Section {
-	t := Table{ID: "bits", Head: []string{"field", "bits", "share", "bits a stack", ""}}
+	t := Table{ID: "bits", Head: []string{"field", "bits", "share", "bits per stack", ""}}
 	for _, b := range r.Bits {
 		t.Rows = append(t.Rows, []any{b.Field, b.Bits, percent(b.Share), decimal(b.PerStack), bar(b.Share)})
 	}
@@ -163,19 +163,28 @@ func (r *Report) snipSection() Section {
 	grid("mean", "Mean blob, bytes", func(c SnipCell) any { return decimal(c.Mean) })
 	grid("ratio", "Of raw stacks of as many frames, in the machine's word", func(c SnipCell) any { return percent(c.Ratio) })
 	grid("saved", "Bytes saved over the dump", func(c SnipCell) any { return c.Saved })
-	grid("paths", "Call paths still told apart", func(c SnipCell) any { return c.Paths })
+	grid("paths", "Distinct call paths", func(c SnipCell) any { return c.Paths })
 	a := sn.Recommend
 	s.Notes = append(s.Notes, fmt.Sprintf("Taken as captured at PRE %d, POST %d; --captured says otherwise.", sn.CapturedPre, sn.CapturedPost))
 	if sn.Full > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s were cut off at lws's 32 frames: with more left out, as many "+
 			"frames from farther out would come in, so these cost more than the tables say.", plural(sn.Full, "stack", "stacks")))
 	}
-	advice := fmt.Sprintf("Recommended: %s.", a.Why)
-	if a.Pre+a.Post > 0 {
-		advice = fmt.Sprintf("Recommended: PRE %d, POST %d: %s. It saves %s bytes of %s and leaves %s of %s call paths told apart.",
-			sn.CapturedPre+a.Pre, sn.CapturedPost+a.Post, a.Why, text(a.Saved), count(sn.Cells[0].Bytes), text(a.Paths), text(sn.Cells[0].Paths))
+	if a.Pre+a.Post == 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("Recommended: %s.", a.Why))
+	} else {
+		merged := "No two call paths become the same"
+		if a.Merged > 0 {
+			merged = fmt.Sprintf("%s of %s call paths become the same as another", text(a.Merged), text(sn.Cells[0].Paths))
+		}
+		s.Notes = append(s.Notes, fmt.Sprintf("Recommended: PRE %d, POST %d: %s. It saves %s bytes of %s. %s.",
+			sn.CapturedPre+a.Pre, sn.CapturedPost+a.Post, a.Why, text(a.Saved), count(sn.Cells[0].Bytes), merged))
+		t := Table{ID: "dropped", Title: "Frames that PRE and POST as recommended leave out", Head: []string{"end", "level", "stacks", "frame", "why"}}
+		for _, f := range a.Frames {
+			t.Rows = append(t.Rows, []any{f.End, fmt.Sprint(f.Level), f.Stacks, strings.TrimSpace(f.Name + " " + f.Address), f.Why})
+		}
+		s.Tables = append(s.Tables, t)
 	}
-	s.Notes = append(s.Notes, advice)
 	s.Code = a.CMake
 	return s
 }
@@ -189,14 +198,14 @@ func (r *Report) overheadSection() Section {
 		{"blobs", func(o Overhead) any { return o.Blob }},
 		{"padding to a pointer", func(o Overhead) any { return o.Padding }},
 		{"list nodes", func(o Overhead) any { return o.Node }},
-		{"in all", func(o Overhead) any { return o.Total }},
+		{"total", func(o Overhead) any { return o.Total }},
 		{"share of the heap", func(o Overhead) any { return percent(o.Share) }},
-		{"an allocation, mean", func(o Overhead) any { return decimal(o.Each.Mean) }},
-		{"an allocation, p50", func(o Overhead) any { return o.Each.P50 }},
-		{"an allocation, p90", func(o Overhead) any { return o.Each.P90 }},
-		{"an allocation, p99", func(o Overhead) any { return o.Each.P99 }},
-		{"an allocation, max", func(o Overhead) any { return o.Each.Max }},
-		{"in all, by lws's wrapper", func(o Overhead) any { return o.WrapperTotal }},
+		{"per allocation, mean", func(o Overhead) any { return decimal(o.Each.Mean) }},
+		{"per allocation, p50", func(o Overhead) any { return o.Each.P50 }},
+		{"per allocation, p90", func(o Overhead) any { return o.Each.P90 }},
+		{"per allocation, p99", func(o Overhead) any { return o.Each.P99 }},
+		{"per allocation, max", func(o Overhead) any { return o.Each.Max }},
+		{"total, by lws's wrapper", func(o Overhead) any { return o.WrapperTotal }},
 		{"share of the heap, by lws's wrapper", func(o Overhead) any { return percent(o.WrapperShare) }},
 	}
 	for _, o := range r.Overhead {
@@ -213,46 +222,10 @@ func (r *Report) overheadSection() Section {
 		"The wrapper that LWS_WITH_ALLOC_METADATA_LWS puts around lws's own allocations adds the overhead twice."}}
 }
 
-func (r *Report) memorySection() Section {
-	m := &r.Memory
-	s := Section{ID: "memory", Title: "6. Where the memory is"}
-	spots := func(id, title, what string, byBytes bool, all []Spot) {
-		t := Table{ID: id, Title: title, Head: []string{"#", "bytes", "share", "count", what}}
-		if !byBytes {
-			t.Head = []string{"#", "count", "share", "bytes", what}
-		}
-		for i, sp := range all {
-			cells := []any{fmt.Sprint(i + 1), sp.Bytes, percent(sp.Share), sp.Count, list(sp.Addresses)}
-			if !byBytes {
-				cells[1], cells[3] = cells[3], cells[1]
-			}
-			if len(sp.Addresses) == 0 {
-				cells[4] = "(no frames)"
-			}
-			t.Rows = append(t.Rows, cells)
-		}
-		s.Tables = append(s.Tables, t)
+// saturated is a sum, with a mark if it is over the most that a number holds.
+func saturated(n uint64, over bool) any {
+	if over {
+		return count(n) + " or more"
 	}
-	head := func(what, by string, of int) string {
-		if of <= m.Top {
-			return fmt.Sprintf("%s by %s", what, by)
-		}
-		return fmt.Sprintf("%s by %s, the first %d of %s", what, by, m.Top, text(of))
-	}
-	if m.Top > 0 {
-		spots("sites-by-bytes", head("Call sites", "bytes", m.Sites), "returns to", true, m.SitesByBytes)
-		spots("sites-by-count", head("Call sites", "count", m.Sites), "returns to", false, m.SitesByCount)
-		spots("paths-by-bytes", head("Call paths", "bytes", m.Paths), "call path, innermost first", true, m.PathsByBytes)
-		spots("paths-by-count", head("Call paths", "count", m.Paths), "call path, innermost first", false, m.PathsByCount)
-	}
-	sizes := Table{ID: "sizes", Title: "Allocation sizes", Head: []string{"size", "count", "share", "bytes", ""}}
-	for _, n := range m.AllocationSize {
-		share := ratio(n.Count, r.Dump.Records)
-		sizes.Rows = append(sizes.Rows, []any{fmt.Sprintf("%s-%s", count(n.From), count(n.To)), n.Count, percent(share), n.Bytes, bar(share)})
-	}
-	s.Tables = append(s.Tables, sizes)
-	if r.Compression.Hurt {
-		s.Notes = append(s.Notes, "… stands for upper bits of an address that the dump does not have.")
-	}
-	return s
+	return n
 }

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +23,7 @@ var machines = map[string]codec.Machine{
 
 // collect reads a capture's lines.
 func collect(t testing.TB, name string) (*stats.Collector, []string) {
-	c := stats.NewCollector()
+	c := stats.NewCollector(64)
 	lines := strings.Split(strings.TrimSpace(string(corpus.Capture(name))), "\n")
 	var s codec.Stack
 	for _, line := range lines {
@@ -39,7 +41,7 @@ func collect(t testing.TB, name string) (*stats.Collector, []string) {
 
 // collectDecoded takes the truth as a dump of ~b# lines would tell it.
 func collectDecoded(all []corpus.Allocation) *stats.Collector {
-	c := stats.NewCollector()
+	c := stats.NewCollector(64)
 	for _, a := range all {
 		c.Add(&codec.Stack{PCs: a.PCs, Size: a.Size}, nil, nil)
 	}
@@ -47,7 +49,7 @@ func collectDecoded(all []corpus.Allocation) *stats.Collector {
 }
 
 func options(m codec.Machine) stats.Options {
-	return stats.Options{Machine: m, CapturedPre: 2, CapturedPst: 1, Top: 5}
+	return stats.Options{Machine: m, CapturedPre: 2, CapturedPost: 1}
 }
 
 // Each number of the report on a capture, counted again from the capture's truth.
@@ -95,7 +97,6 @@ func (c check) all() {
 	c.bits()
 	c.snip()
 	c.overhead()
-	c.memory()
 }
 
 func (c check) lens(of func(corpus.Allocation) int) (all []int) {
@@ -121,7 +122,7 @@ func (c check) dump() {
 		depths[len(a.PCs)]++
 	}
 	c.same("records", d.Records, len(c.truth))
-	c.same("unique stacks", d.UniqueStacks, len(unique))
+	c.same("distinct call paths", d.DistinctPaths, len(unique))
 	c.same("mean depth", d.MeanDepth, float64(frames)/float64(len(c.truth)))
 	c.same("payload", d.Payload, c.payload())
 	c.same("number of depths", len(d.Depths), len(depths))
@@ -207,7 +208,6 @@ func (c check) bits() {
 
 func (c check) snip() {
 	var first uint64
-	var best stats.SnipCell
 	for i, cell := range c.r.Snip.Cells {
 		pre, post := i/5, i%5
 		paths := map[string]bool{}
@@ -218,7 +218,7 @@ func (c check) snip() {
 		})
 		raw := c.lens(func(a corpus.Allocation) int { return c.m.Word() / 8 * (len(kept(a.PCs, pre, post)) + 1) })
 		if i == 0 {
-			first, best = sum(lens), cell
+			first = sum(lens)
 		}
 		what := fmt.Sprintf("snip %d %d: ", pre, post)
 		c.same(what+"pair", []int{cell.Pre, cell.Post, cell.SetPre, cell.SetPost}, []int{pre, post, 2 + pre, 1 + post})
@@ -227,16 +227,14 @@ func (c check) snip() {
 		c.same(what+"saved", cell.Saved, int64(first)-int64(sum(lens)))
 		c.same(what+"ratio", cell.Ratio, float64(sum(lens))/float64(sum(raw)))
 		c.same(what+"paths", cell.Paths, len(paths))
-		c.same(what+"merged", cell.Merged, c.r.Dump.UniqueStacks-len(paths))
-		if len(paths) == c.r.Dump.UniqueStacks && cell.Saved > best.Saved {
-			best = cell
-		}
+		c.same(what+"merged", cell.Merged, c.r.Dump.DistinctPaths-len(paths))
 	}
 	c.same("cells", len(c.r.Snip.Cells), 25)
+	pre, post := c.advised()
 	a := c.r.Snip.Recommend
-	c.same("recommended", []int{a.Pre, a.Post, int(a.Saved), a.Merged}, []int{best.Pre, best.Post, int(best.Saved), 0})
-	c.same("cmake", a.CMake, []string{fmt.Sprint("-DLWS_COMPRESSED_BACKTRACES_SNIP_PRE=", 2+best.Pre),
-		fmt.Sprint("-DLWS_COMPRESSED_BACKTRACES_SNIP_POST=", 1+best.Post)})
+	c.same("recommended", []int{a.Pre, a.Post}, []int{pre, post})
+	c.same("cmake", a.CMake, []string{fmt.Sprint("-DLWS_COMPRESSED_BACKTRACES_SNIP_PRE=", 2+pre),
+		fmt.Sprint("-DLWS_COMPRESSED_BACKTRACES_SNIP_POST=", 1+post)})
 	full := 0
 	for _, a := range c.truth {
 		if len(a.PCs) >= 31 {
@@ -273,77 +271,6 @@ func (c check) overhead() {
 	c.same("overheads", len(c.r.Overhead), 2)
 }
 
-func (c check) memory() {
-	m := c.r.Memory
-	known := func(pc uint64) string { // as the report names it
-		if c.m == codec.MachineWrap64 && pc>>32 != 0 && !strings.HasSuffix(c.name, "decoded") {
-			return fmt.Sprintf("…%08x", pc&(1<<31-1))
-		}
-		return fmt.Sprintf("%#x", pc)
-	}
-	sites, paths := map[string]*stats.Spot{}, map[string]*stats.Spot{}
-	count := func(in map[string]*stats.Spot, pcs []uint64, size uint64) {
-		var names []string
-		for _, pc := range pcs {
-			names = append(names, known(pc))
-		}
-		key := strings.Join(names, " ")
-		if in[key] == nil {
-			in[key] = &stats.Spot{Addresses: names}
-		}
-		in[key].Bytes += size
-		in[key].Count++
-	}
-	sizes := map[int]stats.SizeCount{}
-	for _, a := range c.truth {
-		count(paths, a.PCs, a.Size)
-		count(sites, a.PCs[:1], a.Size)
-		n := sizes[significant(a.Size)]
-		n.Count++
-		n.Bytes += a.Size
-		sizes[significant(a.Size)] = n
-	}
-	c.same("sites", m.Sites, len(sites))
-	c.same("paths", m.Paths, len(paths))
-	for _, l := range []struct {
-		what    string
-		got     []stats.Spot
-		want    map[string]*stats.Spot
-		byBytes bool
-	}{{"sites by bytes", m.SitesByBytes, sites, true}, {"sites by count", m.SitesByCount, sites, false},
-		{"paths by bytes", m.PathsByBytes, paths, true}, {"paths by count", m.PathsByCount, paths, false}} {
-		var ranks []uint64
-		for _, s := range l.want {
-			ranks = append(ranks, map[bool]uint64{true: s.Bytes, false: s.Count}[l.byBytes])
-		}
-		slices.SortFunc(ranks, func(a, b uint64) int { return cmp.Compare(b, a) })
-		c.same("length of "+l.what, len(l.got), min(5, len(ranks)))
-		for i, s := range l.got {
-			want := l.want[strings.Join(s.Addresses, " ")]
-			if want == nil {
-				c.Errorf("%s: %s: %v is none", c.name, l.what, s.Addresses)
-				continue
-			}
-			c.same(l.what+" bytes", s.Bytes, want.Bytes)
-			c.same(l.what+" count", s.Count, want.Count)
-			rank, share := s.Count, float64(s.Count)/float64(len(c.truth))
-			if l.byBytes {
-				rank, share = s.Bytes, float64(s.Bytes)/float64(c.payload())
-			}
-			c.same(fmt.Sprint(l.what, ", rank ", i+1), rank, ranks[i])
-			c.same(l.what+" share", s.Share, share)
-		}
-	}
-	c.same("sizes", len(m.AllocationSize), len(sizes))
-	for _, got := range m.AllocationSize {
-		want := sizes[significant(got.From)]
-		c.same(fmt.Sprint("sizes from ", got.From), []uint64{got.Count, got.Bytes}, []uint64{want.Count, want.Bytes})
-		if significant(got.From) != significant(got.To) || significant(got.To+1) == significant(got.To) {
-			c.Errorf("%s: sizes from %d to %d", c.name, got.From, got.To)
-		}
-	}
-}
-
 // At another load address, the regions of a dump lie one after another: those of
 // which all is known first, the others in the order of their low 31 bits.
 func TestRebased(t *testing.T) {
@@ -360,7 +287,6 @@ func TestRebased(t *testing.T) {
 			k.dump()
 			k.bits()
 			k.overhead()
-			k.memory()
 		}
 	}
 }
@@ -403,7 +329,7 @@ func move(truth []corpus.Allocation, addr uint64) (out []corpus.Allocation, top 
 
 // Blobs that lws would not have written: each bit is still counted once.
 func TestOddBlobs(t *testing.T) {
-	c := stats.NewCollector()
+	c := stats.NewCollector(64)
 	var s codec.Stack
 	add := func(blob []byte) {
 		if err := codec.Decode(&s, blob); err != nil {
@@ -446,14 +372,14 @@ func TestOddBlobs(t *testing.T) {
 			t.Errorf("%d bytes in blobs, %d bits in fields", f.Bytes, bits)
 		}
 	}
-	if r.Dump.UniqueStacks != 2 || r.Compression.Differ != 0 {
-		t.Errorf("%d unique stacks, %d differ", r.Dump.UniqueStacks, r.Compression.Differ)
+	if r.Dump.DistinctPaths != 2 || r.Compression.Differ != 0 {
+		t.Errorf("%d unique stacks, %d differ", r.Dump.DistinctPaths, r.Compression.Differ)
 	}
 }
 
 // A dump that another encoder wrote is noticed.
 func TestAnotherEncoder(t *testing.T) {
-	c := stats.NewCollector()
+	c := stats.NewCollector(64)
 	for n := range uint64(10) {
 		s := codec.Stack{PCs: []uint64{0x406651 + n, 0x406652 + n}, Size: 1}
 		blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, codec.SearchBest)
@@ -475,70 +401,158 @@ func TestAnotherEncoder(t *testing.T) {
 	}
 }
 
-// The allowed loss picks among pairs: by hand, on five stacks.
-func TestRecommend(t *testing.T) {
-	stacks := [][]uint64{
-		{0x401001, 0x402000, 0x403000, 0x404000},
-		{0x401002, 0x402000, 0x403000, 0x404000},
-		{0x401003, 0x402000, 0x403000, 0x404000},
-		{0x401001, 0x402000, 0x403000, 0x404001},
-		{0x401001, 0x402001, 0x403000, 0x404000},
+// advised counts the frames at both ends that every stack shares, as far as 4 frames of
+// each remain; threads are told apart in TestAdvice alone.
+func (c check) advised() (pre, post int) {
+	shallowest, full := 99, false
+	for _, a := range c.truth {
+		shallowest = min(shallowest, len(a.PCs))
+		full = full || len(a.PCs) >= 31
 	}
-	// One frame less outside merges the first and the fourth, two less no more than
-	// that, three less the fifth with them. One less inside merges the first three, two or
-	// three less all but the fourth. Four less outside is more than can be: nothing is.
-	c := stats.NewCollector()
-	for _, pcs := range stacks {
-		c.Add(&codec.Stack{PCs: pcs, Size: 16}, nil, nil)
+	shared := func(n int, at func(pcs []uint64) uint64) bool {
+		for _, a := range c.truth {
+			if n >= len(a.PCs) || at(a.PCs) != at(c.truth[0].PCs) {
+				return false
+			}
+		}
+		return true
 	}
-	o := options(codec.MachineExact32)
-	for _, k := range []struct {
-		loss              float64
-		pre, post, merged int
+	for pre < 4 && pre < shallowest-4 && shared(pre, func(pcs []uint64) uint64 { return pcs[pre] }) {
+		pre++
+	}
+	for post < 4 && pre+post < shallowest-4 && !full && shared(post, func(pcs []uint64) uint64 { return pcs[len(pcs)-1-post] }) {
+		post++
+	}
+	return pre, post
+}
+
+// Stacks by hand: what is the same at an end goes, what tells stacks apart stays, and
+// four frames always do.
+func TestAdvice(t *testing.T) {
+	const alloc, start, main, thread, loop = 0x400010, 0x400020, 0x400030, 0x400040, 0x400050
+	app := func(n uint64) []uint64 { return []uint64{0x401000 + n, 0x402000 + n, 0x403000 + n, 0x404000 + n} }
+	stack := func(n uint64, inner []uint64, outer ...uint64) []uint64 {
+		return slices.Concat(inner, app(n), outer)
+	}
+	several := func(n int, inner []uint64, outer ...uint64) (all [][]uint64) {
+		for i := range n {
+			all = append(all, stack(uint64(i*8), inner, outer...))
+		}
+		return all
+	}
+	malloc := []uint64{alloc}
+	full := make([]uint64, 32)
+	for i := range full {
+		full[i] = 0x405000 + uint64(i)
+	}
+	full[0] = alloc
+	hide := func(pc uint64) bool { return pc >= 0x401000 && pc < 0x402000 }
+	for _, tt := range []struct {
+		name      string
+		stacks    [][]uint64
+		hidden    func(pc uint64) bool
+		pre, post int
+		frames    string // "level address" of each, by end
 	}{
-		{0, 0, 0, 0},
-		{0.2, 0, 2, 1},
-		{0.4, 0, 3, 2},
-		{0.6, 0, 3, 2}, // nothing that merges three leaves less than one frame
-		{0.8, 4, 0, 4}, // nothing is left
-		{1, 4, 0, 4},
+		{"nothing in common", several(3, nil), nil, 0, 0, ""},
+		{"the allocator, and what starts the program", several(3, malloc, main, start), nil, 1, 2,
+			"innermost 0 0x400010, outermost 0 0x400020, outermost 1 0x400030"},
+		{"four frames remain", [][]uint64{stack(0, malloc, start), append([]uint64{alloc}, app(8)...), {alloc, 1, 2, 3}}, nil, 0, 0, ""},
+		{"one of two common frames can go", [][]uint64{stack(0, malloc, start), {alloc, 1, 2, 3, start}}, nil, 1, 0, "innermost 0 0x400010"},
+		{"two threads", append(several(8, malloc, main, start), several(8, malloc, loop, thread)...), nil, 1, 2,
+			"innermost 0 0x400010, outermost 0 0x400020, outermost 0 0x400040, outermost 1 0x400030, outermost 1 0x400050"},
+		{"too few stacks to call them threads", append(several(3, nil, main, start), several(2, nil, loop, thread)...), nil, 0, 0, ""},
+		{"a full stack has lost its outermost frames", append(several(3, malloc, start), full), nil, 1, 0, "innermost 0 0x400010"},
+		{"hidden by name", several(3, nil, 0x1, 0x2), hide, 1, 1, "innermost 0 , outermost 0 0x2"},
 	} {
-		o.Loss = k.loss
-		a := c.Report(o).Snip.Recommend
-		if a.Pre != k.pre || a.Post != k.post || a.Merged != k.merged || a.Paths != 5-k.merged {
-			t.Errorf("loss %v: got %+v, want PRE+%d POST+%d, %d merged", k.loss, a, k.pre, k.post, k.merged)
+		t.Run(tt.name, func(t *testing.T) {
+			c := stats.NewCollector(64)
+			for _, pcs := range tt.stacks {
+				c.Add(&codec.Stack{PCs: pcs, Size: 16}, nil, nil)
+			}
+			o := options(codec.MachineExact32)
+			o.Hidden = tt.hidden
+			a := c.Report(o).Snip.Recommend
+			var frames []string
+			for _, f := range a.Frames {
+				frames = append(frames, fmt.Sprintf("%s %d %s", f.End, f.Level, f.Address))
+			}
+			if got := strings.Join(frames, ", "); a.Pre != tt.pre || a.Post != tt.post || got != tt.frames {
+				t.Errorf("PRE+%d POST+%d, %s; want PRE+%d POST+%d, %s", a.Pre, a.Post, got, tt.pre, tt.post, tt.frames)
+			}
+		})
+	}
+}
+
+// A record that has 32 frames at one word and none at the other.
+func TestBothReadingsOfDepthZero(t *testing.T) {
+	blob, err := codec.ParseLine(nil, []byte("~m#AL39VVVUAABe/qqqqgIigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoiHQAAHE="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word, depth := range map[int]float64{32: 0, 64: 32} {
+		for _, m := range codec.Machines() {
+			c := stats.NewCollector(word)
+			var s codec.Stack
+			if err := codec.DecodeWord(&s, blob, word); err != nil {
+				t.Fatal(err)
+			}
+			c.Add(&s, blob, nil)
+			if r := c.Report(options(m)); r.Dump.MeanDepth != depth {
+				t.Errorf("word %d, machine %v: mean depth %v, want %v", word, m, r.Dump.MeanDepth, depth)
+			}
 		}
 	}
 }
 
-func TestCompare(t *testing.T) {
-	a, b := stats.NewCollector(), stats.NewCollector()
-	add := func(c *stats.Collector, n int, size uint64, pcs ...uint64) {
-		for range n {
-			c.Add(&codec.Stack{PCs: pcs, Size: size}, nil, nil)
+// Two sizes of 2^63 are more than a sum can hold: the report says so.
+func TestPayloadOverflow(t *testing.T) {
+	c := stats.NewCollector(64)
+	for n := range uint64(2) {
+		if r := c.Report(options(codec.MachineExact64)); r.Dump.PayloadOver {
+			t.Errorf("after %d sizes of 2^63: overflow", n)
 		}
+		c.Add(&codec.Stack{PCs: []uint64{1}, Size: 1 << 63}, nil, nil)
 	}
-	add(a, 3, 100, 0x10, 0x20) // stays
-	add(b, 3, 100, 0x10, 0x20)
-	add(a, 2, 50, 0x11, 0x20) // grows by 10 and 500 bytes
-	add(b, 12, 50, 0x11, 0x20)
-	add(a, 1, 7000, 0x12) // gone
-	add(b, 40, 1, 0x13)   // new, many and small
-	add(a, 5, 10, 0x14)   // fewer, larger
-	add(b, 1, 90, 0x14)
-	got := stats.Compare(a, b, "A", "B")
-	want := "{500 10} {40 40} {40 -4} {-7000 -1} "
-	order := ""
-	for _, p := range got.Paths {
-		order += fmt.Sprint(p.Growth) + " "
+	r := c.Report(options(codec.MachineExact64))
+	if !r.Dump.PayloadOver || r.Dump.Payload != math.MaxUint64 {
+		t.Errorf("payload %d, overflow %v", r.Dump.Payload, r.Dump.PayloadOver)
 	}
-	if order != want || got.Growth != (stats.Growth{Bytes: 500 + 40 + 40 - 7000, Count: 45}) || got.New != 1 || got.Gone != 1 {
-		t.Errorf("got %s%+v, new %d, gone %d\nwant %s", order, got.Growth, got.New, got.Gone, want)
+	var out bytes.Buffer
+	if err := stats.WriteText(&out, r.Sections()); err != nil {
+		t.Fatal(err)
 	}
-	// Lossy dumps of one program are compared by what is known of their addresses: a
-	// capture has not grown over itself, and half of it has shrunk.
-	perl, _ := collect(t, "perl")
-	if same := stats.Compare(perl, perl, "A", "B"); len(same.Paths) != 0 || same.Growth != (stats.Growth{}) {
-		t.Errorf("perl grew over itself: %+v", same)
+	if !strings.Contains(out.String(), "18,446,744,073,709,551,615 or more") {
+		t.Errorf("the report does not say so:\n%s", out.String())
 	}
+}
+
+// Memory for each distinct call path of 12 frames, as the documentation states it.
+func TestMemoryPerPath(t *testing.T) {
+	const paths, limit = 20_000, 250
+	rnd := rand.New(rand.NewPCG(1, 1))
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	c := stats.NewCollector(64)
+	s := codec.Stack{PCs: make([]uint64, 12)}
+	var blob []byte
+	for range paths {
+		for n := range s.PCs {
+			s.PCs[n] = 0x55d412000000 + rnd.Uint64N(1<<22)
+		}
+		s.Size = rnd.Uint64N(5000)
+		var err error
+		if blob, err = codec.AppendBlob(blob[:0], &s, codec.MachineExact64, codec.SearchLws); err != nil {
+			t.Fatal(err)
+		}
+		c.Add(&s, blob, nil)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	per := float64(after.HeapAlloc-before.HeapAlloc) / paths
+	if c.Records() != paths || per > limit {
+		t.Errorf("%.0f bytes per call path, expected at most %d", per, limit)
+	}
+	t.Logf("%.0f bytes per call path", per)
 }

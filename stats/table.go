@@ -28,8 +28,6 @@ type (
 	percent float64 // a share of 1
 	decimal float64 // one digit after the point
 	bar     float64 // a share of 1 as a bar; not in CSV
-	signed  int64   // with + or -
-	list    []string
 )
 
 const barWidth = 30
@@ -47,19 +45,12 @@ func text(cell any) string {
 		return group(strconv.FormatInt(v, 10))
 	case uint64:
 		return group(strconv.FormatUint(v, 10))
-	case signed:
-		if v > 0 {
-			return "+" + group(strconv.FormatInt(int64(v), 10))
-		}
-		return group(strconv.FormatInt(int64(v), 10))
 	case percent:
 		return fmt.Sprintf("%.1f%%", 100*float64(v))
 	case decimal:
 		return groupDecimal(fmt.Sprintf("%.1f", float64(v)))
 	case bar:
 		return strings.Repeat("#", int(float64(v)*barWidth+0.5))
-	case list:
-		return strings.Join(v, " ")
 	}
 	panic(fmt.Sprintf("stats: a cell of type %T", cell))
 }
@@ -71,16 +62,16 @@ func raw(cell any) string {
 		return strconv.FormatFloat(float64(v), 'f', 6, 64)
 	case decimal:
 		return strconv.FormatFloat(float64(v), 'f', 3, 64)
-	case int, int64, uint64, signed:
+	case int, int64, uint64:
 		return fmt.Sprint(v)
 	}
 	return text(cell)
 }
 
-// numeric says whether a cell is set to the right.
+// numeric reports whether a cell is set to the right.
 func numeric(cell any) bool {
 	switch cell.(type) {
-	case int, int64, uint64, signed, percent, decimal:
+	case int, int64, uint64, percent, decimal:
 		return true
 	}
 	return false

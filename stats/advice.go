@@ -1,0 +1,174 @@
+package stats
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// Threads are told apart by their outermost frame, if there are at most maxThreads of
+// them and each has minThreadPaths call paths or more: else outermost frames say
+// nothing of threads, as where a walk of the stack ended early.
+const (
+	maxThreads     = 16
+	minThreadPaths = 8
+)
+
+// ends is what stacks have in common at their two ends.
+type ends struct {
+	paths  int
+	stacks uint64
+	depth  int // of the shallowest stack
+	full   bool
+	inner  [MaxSnip]common
+	outer  [MaxSnip]common
+}
+
+// common is one level of stacks, counted from an end.
+type common struct {
+	pc     uint64
+	lossy  bool
+	same   bool // every stack has pc there
+	hidden bool // every stack has a hidden function, or pc, there
+}
+
+// add adds a path that count allocations have.
+func (e *ends) add(pcs []uint64, lossy uint32, count uint64, hidden func(pc uint64) bool) {
+	first := e.paths == 0
+	e.paths++
+	e.stacks += count
+	if first || len(pcs) < e.depth {
+		e.depth = len(pcs)
+	}
+	e.full = e.full || len(pcs) == codec.MaxDepth
+	for n := range min(MaxSnip, len(pcs)) {
+		last := len(pcs) - 1 - n
+		e.inner[n].add(first, pcs[n], lossy>>n&1 == 1, hidden)
+		e.outer[n].add(first, pcs[last], lossy>>last&1 == 1, hidden)
+	}
+}
+
+func (c *common) add(first bool, pc uint64, lossy bool, hidden func(pc uint64) bool) {
+	if first {
+		*c = common{pc: pc, lossy: lossy, same: true, hidden: hidden != nil && hidden(pc)}
+		return
+	}
+	if c.same && c.pc == pc {
+		return // what was found for pc holds
+	}
+	c.same = false
+	c.hidden = c.hidden && hidden != nil && hidden(pc)
+}
+
+// removable returns how many levels of an end all stacks can do without.
+func (e *ends) removable(levels *[MaxSnip]common) int {
+	n := 0
+	for n < min(MaxSnip, e.depth) && (levels[n].same || levels[n].hidden) {
+		n++
+	}
+	return n
+}
+
+// advise returns the settings that leave out the frames which tell nothing: those that
+// are the same in every stack, or at the outer end in every stack of a thread, or that
+// are all hidden by name. At least MinFrames frames of every stack remain.
+func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
+	var all ends
+	threads := map[uint64]*ends{}
+	v.eachPath(func(p *path, pcs []uint64) {
+		var count uint64
+		v.paths.eachSize(p, func(s *sizeClass) { count += s.count })
+		all.add(pcs, p.lossy, count, o.Hidden)
+		if len(pcs) == 0 || len(threads) > maxThreads {
+			return
+		}
+		root := pcs[len(pcs)-1]
+		if threads[root] == nil {
+			threads[root] = &ends{}
+		}
+		threads[root].add(pcs, p.lossy, count, o.Hidden)
+	})
+	spare := max(all.depth-MinFrames, 0)
+	pre := min(all.removable(&all.inner), spare)
+	outer := []*ends{&all}
+	post := all.removable(&all.outer)
+	if n := commonOfThreads(threads); n > post {
+		post, outer = n, outer[:0]
+		for _, e := range threads {
+			outer = append(outer, e)
+		}
+	}
+	if full > 0 {
+		post = 0 // the outermost frames of a full stack are not its program's
+	}
+	post = min(post, spare-pre)
+	best := cells[pre*(MaxSnip+1)+post]
+	if best.Saved <= 0 {
+		pre, post, best = 0, 0, cells[0]
+	}
+	a := SnipAdvice{Pre: pre, Post: post, Saved: best.Saved, Paths: best.Paths, Merged: best.Merged, Frames: []SnipFrame{},
+		CMake: []string{
+			fmt.Sprintf("-DLWS_COMPRESSED_BACKTRACES_SNIP_PRE=%d", best.SetPre),
+			fmt.Sprintf("-DLWS_COMPRESSED_BACKTRACES_SNIP_POST=%d", best.SetPost),
+		}}
+	for n := range pre {
+		a.Frames = append(a.Frames, all.inner[n].frame("innermost", n, "in every stack", all.stacks, o))
+	}
+	for n := range post {
+		for _, e := range outer {
+			where := "in every stack"
+			if len(outer) > 1 {
+				where += " of its thread"
+			}
+			a.Frames = append(a.Frames, e.outer[n].frame("outermost", n, where, e.stacks, o))
+		}
+	}
+	slices.SortStableFunc(a.Frames, func(x, y SnipFrame) int { // threads come in any order
+		return cmp.Or(cmp.Compare(x.End, y.End), cmp.Compare(x.Level, y.Level), cmp.Compare(x.Address, y.Address))
+	})
+	a.Why = whyAdvised(pre+post, all, spare)
+	return a
+}
+
+// commonOfThreads returns how many outermost frames every thread's stacks have in
+// common, 0 if threads cannot be told apart.
+func commonOfThreads(threads map[uint64]*ends) int {
+	if len(threads) < 2 || len(threads) > maxThreads {
+		return 0
+	}
+	n := MaxSnip
+	for _, e := range threads {
+		if e.paths < minThreadPaths || e.full {
+			return 0
+		}
+		n = min(n, e.removable(&e.outer))
+	}
+	return n
+}
+
+// frame describes a level for the report.
+func (c common) frame(end string, level int, where string, stacks uint64, o *Options) SnipFrame {
+	f := SnipFrame{End: end, Level: level, Stacks: stacks, Why: "the same " + where}
+	if !c.same {
+		f.Why = "hidden " + where
+		return f
+	}
+	f.Address = place(c.pc, c.lossy)
+	if o.Name != nil {
+		f.Name = o.Name(c.pc)
+	}
+	return f
+}
+
+func whyAdvised(dropped int, all ends, spare int) string {
+	switch {
+	case dropped > 0:
+		return fmt.Sprintf("these frames tell nothing apart, and at least %d frames of every stack remain", MinFrames)
+	case spare == 0:
+		return fmt.Sprintf("keep what is set: the shallowest stack has %s, and at least %d should remain",
+			plural(all.depth, "frame", "frames"), MinFrames)
+	}
+	return "keep what is set: no frame at either end is the same in every stack"
+}
