@@ -35,7 +35,7 @@ type common struct {
 }
 
 // add adds a path that count allocations have.
-func (e *ends) add(pcs []uint64, lossy uint32, count uint64, hidden func(pc uint64) bool) {
+func (e *ends) add(pcs []uint64, lossy uint32, count uint64, hidden func(pc uint64, lossy bool) bool) {
 	first := e.paths == 0
 	e.paths++
 	e.stacks += count
@@ -50,16 +50,16 @@ func (e *ends) add(pcs []uint64, lossy uint32, count uint64, hidden func(pc uint
 	}
 }
 
-func (c *common) add(first bool, pc uint64, lossy bool, hidden func(pc uint64) bool) {
+func (c *common) add(first bool, pc uint64, lossy bool, hidden func(pc uint64, lossy bool) bool) {
 	if first {
-		*c = common{pc: pc, lossy: lossy, same: true, hidden: hidden != nil && hidden(pc)}
+		*c = common{pc: pc, lossy: lossy, same: true, hidden: hidden != nil && hidden(pc, lossy)}
 		return
 	}
 	if c.same && c.pc == pc {
 		return // what was found for pc holds
 	}
 	c.same = false
-	c.hidden = c.hidden && hidden != nil && hidden(pc)
+	c.hidden = c.hidden && hidden != nil && hidden(pc, lossy)
 }
 
 // removable returns how many levels of an end all stacks can do without.
@@ -157,7 +157,7 @@ func (c common) frame(end string, level int, where string, stacks uint64, o *Opt
 	}
 	f.Address = place(c.pc, c.lossy)
 	if o.Name != nil {
-		f.Name = o.Name(c.pc)
+		f.Name = o.Name(c.pc, c.lossy)
 	}
 	return f
 }

@@ -82,6 +82,19 @@ func (c *Collector) Add(s *codec.Stack, blob, text []byte) {
 	}
 }
 
+// EachAddress calls do with every address of every distinct call path, as recorded. If
+// lossy, only its low 31 bits are known.
+func (c *Collector) EachAddress(do func(pc uint64, lossy bool)) {
+	var s codec.Stack
+	for n := range c.paths.len() {
+		p := c.paths.path(n)
+		c.paths.decode(&s, p)
+		for i, pc := range s.PCs {
+			do(pc, p.lossy>>i&1 == 1)
+		}
+	}
+}
+
 // findPath returns the path of s, which it adds if it is new. regular reports whether
 // blob is the path's own bits, a size of that many bits, padding and length, and
 // nothing else.

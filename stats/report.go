@@ -165,10 +165,10 @@ type Options struct {
 
 	// Name, if not nil, returns the function that a return address is in, "" if that
 	// is not known. Hidden, if not nil, reports whether that function is one that the
-	// advice on SNIP_PRE and SNIP_POST may leave out. Neither is called with an address
-	// that lost its upper bits unless it was recorded so.
-	Name   func(pc uint64) string
-	Hidden func(pc uint64) bool
+	// advice on SNIP_PRE and SNIP_POST may leave out. If lossy, only the
+	// low 31 bits of pc are known.
+	Name   func(pc uint64, lossy bool) string
+	Hidden func(pc uint64, lossy bool) bool
 }
 
 // Report computes everything. The collector stays as it is, and may be added to.

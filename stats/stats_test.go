@@ -446,11 +446,11 @@ func TestAdvice(t *testing.T) {
 		full[i] = 0x405000 + uint64(i)
 	}
 	full[0] = alloc
-	hide := func(pc uint64) bool { return pc >= 0x401000 && pc < 0x402000 }
+	hide := func(pc uint64, _ bool) bool { return pc >= 0x401000 && pc < 0x402000 }
 	for _, tt := range []struct {
 		name      string
 		stacks    [][]uint64
-		hidden    func(pc uint64) bool
+		hidden    func(pc uint64, lossy bool) bool
 		pre, post int
 		frames    string // "level address" of each, by end
 	}{

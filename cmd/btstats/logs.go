@@ -31,9 +31,13 @@ type gathered struct {
 }
 
 func (r *reporter) newGathered() *gathered {
-	g := &gathered{dump: stats.NewCollector(), sc: dump.NewScanner(nil, "")}
+	word := 64
+	if r.given != nil {
+		word = r.given.Word()
+	}
+	g := &gathered{dump: stats.NewCollector(word), sc: dump.NewScanner(nil, "")}
 	g.sc.Bare = r.bare
-	g.sc.Word32 = r.given != nil && r.given.Word() == 32
+	g.sc.Word32 = word == 32
 	return g
 }
 
@@ -56,7 +60,7 @@ func (r *reporter) read(g *gathered, in *dump.Input, each func() error) error {
 		rec := g.sc.Record()
 		if rec.Err != nil && r.strict {
 			progress.done()
-			return short("%v: %v", rec.Place, rec.Err)
+			return cli.Shortf("%v: %v", rec.Place, rec.Err)
 		}
 		g.add(rec)
 		if each != nil {
@@ -125,7 +129,7 @@ func (g *gathered) machine(given *codec.Machine) (m codec.Machine, sure bool) {
 	return g.infer.Machine()
 }
 
-func (r *reporter) report(g *gathered) *stats.Report {
+func (r *reporter) report(g *gathered) (*stats.Report, error) {
 	m, sure := g.machine(r.given)
 	data := g.dump
 	evidence := g.infer.Evidence()
@@ -133,8 +137,23 @@ func (r *reporter) report(g *gathered) *stats.Report {
 		data, m = g.dump.Rebased(m, *r.addr)
 		evidence = append(evidence, fmt.Sprintf("addresses moved to %#x, blobs as lws would write them there", *r.addr))
 	}
-	return data.Report(stats.Options{Log: g.log(), Machine: m, Given: r.given != nil, Sure: sure,
-		Evidence: evidence, CapturedPre: r.pre, CapturedPst: r.post, Loss: r.loss / 100, Top: r.top})
+	o := stats.Options{Log: g.log(), Machine: m, Given: r.given != nil, Sure: sure,
+		Evidence: evidence, CapturedPre: r.pre, CapturedPost: r.post}
+	if r.names.given() && r.addr == nil {
+		n, err := r.names.open(g.dump)
+		if err != nil {
+			return nil, err
+		}
+		defer n.close()
+		o.Name = n.name
+		if re := r.names.hidden; re != nil {
+			o.Hidden = func(pc uint64, lossy bool) bool {
+				name := n.name(pc, lossy)
+				return name != "" && re.MatchString(name)
+			}
+		}
+	}
+	return data.Report(o), nil
 }
 
 func (r *reporter) reportLogs() error {
@@ -156,7 +175,10 @@ func (r *reporter) reportLogs() error {
 	if err := g.something(r.bare); err != nil {
 		return err
 	}
-	rep := r.report(g)
+	rep, err := r.report(g)
+	if err != nil {
+		return err
+	}
 	return r.write(r.stdout, rep, rep.Sections())
 }
 
@@ -174,36 +196,16 @@ func (r *reporter) followFile(g *gathered, path string) error {
 			return nil
 		}
 		reported = g.dump.Records()
-		rep := r.report(g)
-		err := r.write(r.stdout, rep, rep.Sections())
+		rep, err := r.report(g)
+		if err == nil {
+			err = r.write(r.stdout, rep, rep.Sections())
+		}
 		if err == nil && r.format != "json" {
 			_, err = io.WriteString(r.stdout, "\n")
-			err = failure(err)
 		}
 		next = time.Now().Add(r.interval)
 		return err
 	}
 	in.Idle = due
 	return r.read(g, in, due)
-}
-
-func (r *reporter) compareDumps() error {
-	var sides [2]*gathered
-	for i, path := range r.args {
-		sides[i] = r.newGathered()
-		if err := r.readFile(sides[i], path); err != nil {
-			return err
-		}
-		if err := sides[i].something(r.bare); err != nil {
-			return err
-		}
-	}
-	c := stats.Compare(sides[0].dump, sides[1].dump, r.args[0], r.args[1])
-	if err := r.write(r.stdout, c, c.Sections(r.top)); err != nil {
-		return err
-	}
-	if r.growth >= 0 && c.Growth.Bytes > r.growth {
-		return short("%s has %d bytes more than %s, over the %d allowed", c.B.Name, c.Growth.Bytes, c.A.Name, r.growth)
-	}
-	return nil
 }

@@ -52,8 +52,8 @@ func modelsNamed(names []string) ([]gen.Model, error) {
 	return models, nil
 }
 
-// reportModel makes stacks up, encodes them as the model's machine does, and goes on
-// as if these were a log.
+// reportModel encodes synthetic stacks as the model's machine does, and reports on them
+// as if they were a log.
 func (r *reporter) reportModel(m gen.Model) (*stats.Report, error) {
 	machine := m.Machine
 	if r.given != nil {
@@ -84,7 +84,7 @@ func (r *reporter) reportModel(m gen.Model) (*stats.Report, error) {
 		r2.config = &config{}
 		*r2.config = *r.config
 		r2.given = &machine
-		return r2.report(g), nil
+		return r2.report(g)
 	}
-	return r.report(g), nil
+	return r.report(g)
 }

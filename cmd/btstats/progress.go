@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"github.com/mattn/go-isatty"
-
 	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 // progress tells of reading a log that takes long, if standard error is a terminal.
@@ -28,7 +26,7 @@ const (
 
 func newProgress(in *dump.Input, stderr io.Writer) *progress {
 	p := &progress{in: in, start: time.Now()}
-	if f, ok := stderr.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+	if cli.IsTerminal(stderr) {
 		p.out = stderr
 	}
 	return p
@@ -53,7 +51,7 @@ func (p *progress) show(now time.Time) {
 		done = fmt.Sprintf(" %d%%,", 100*p.in.Stored()/p.in.Size)
 	}
 	mb := float64(p.bytes) / 1e6
-	fmt.Fprintf(p.out, "\r\x1b[K%.40s:%s %.0f MB, %.0f MB/s", p.in.Name, done, mb, mb/now.Sub(p.start).Seconds())
+	fmt.Fprintf(p.out, "\r\x1b[K%.40s:%s %.0f MB, %.0f MB/s", cli.Printable(p.in.Name), done, mb, mb/now.Sub(p.start).Seconds())
 }
 
 func (p *progress) done() {
