@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/stats"
 )
 
@@ -22,12 +23,14 @@ type reporter struct {
 	stderr io.Writer
 }
 
-// gathered is what was read of some logs.
+// gathered is what was read of logs.
 type gathered struct {
 	dump  *stats.Collector
 	infer dump.Inference
 	sc    *dump.Scanner
 	files []string
+
+	broken []string // logs that could not be read to their end, and why
 }
 
 func (r *reporter) newGathered() *gathered {
@@ -41,7 +44,7 @@ func (r *reporter) newGathered() *gathered {
 	return g
 }
 
-// add takes the scanner's record in.
+// add adds the record of the scanner.
 func (g *gathered) add(rec *dump.Record) {
 	if rec.Err != nil {
 		return
@@ -50,7 +53,7 @@ func (g *gathered) add(rec *dump.Record) {
 	g.infer.Add(&rec.Stack, rec.Blob)
 }
 
-// read takes in the records of a log. each, if not nil, is called after every one.
+// read adds the records of a log. each, if not nil, is called after every one.
 func (r *reporter) read(g *gathered, in *dump.Input, each func() error) error {
 	progress := newProgress(in, r.stderr)
 	defer progress.done()
@@ -72,16 +75,24 @@ func (r *reporter) read(g *gathered, in *dump.Input, each func() error) error {
 	return g.sc.Err()
 }
 
+// readFile reads a log. What was read before an error counts: the error is kept for the
+// end of the report.
 func (r *reporter) readFile(g *gathered, path string) error {
 	in, err := dump.Open(path, r.stdin)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	return r.read(g, in, nil)
+	before := g.dump.Records()
+	err = r.read(g, in, nil)
+	if n := g.dump.Records() - before; err != nil && n > 0 && cli.Code(err) != cli.Short {
+		g.broken = append(g.broken, fmt.Sprintf("%v (%d records before it are in the report)", err, n))
+		return nil
+	}
+	return err
 }
 
-// something fails where there was not one record.
+// something returns an error if there was not one record.
 func (g *gathered) something(bare bool) error {
 	if g.dump.Records() > 0 {
 		return nil
@@ -179,7 +190,13 @@ func (r *reporter) reportLogs() error {
 	if err != nil {
 		return err
 	}
-	return r.write(r.stdout, rep, rep.Sections())
+	if err := r.write(r.stdout, rep, rep.Sections()); err != nil {
+		return err
+	}
+	if len(g.broken) > 0 {
+		return cli.Shortf("not read to the end: %s", strings.Join(g.broken, "; "))
+	}
+	return nil
 }
 
 // followFile reads a log until interrupted, with a report each interval in which

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	stdgzip "compress/gzip"
 	"encoding/csv"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/dump"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -34,20 +38,17 @@ const (
 // package stats.
 func TestGolden(t *testing.T) {
 	for name, args := range map[string][]string{
-		"serial.txt":   {"--top", "3", serial},
-		"serial.md":    {"--top", "3", "--format", "markdown", serial},
-		"serial.csv":   {"--top", "3", "--format", "csv", serial},
-		"serial.json":  {"--top", "3", "--format", "json", serial},
-		"perl.txt":     {"--top", "3", perl},
-		"cc1.txt":      {"--top", "3", cc1},
-		"git00.txt":    {"--top", "3", "--captured", "0,0", "../../corpus/captures/git00.log.gz"},
-		"i386sql.txt":  {"--top", "3", "--allow-merge", "5", i386sql},
-		"rebased.txt":  {"--top", "1", "--rebase", "0x08000000", i386sql},
-		"models.txt":   {"--top", "1", "--stacks", "1000", "--model", "cortex-m,x86_64-pie"},
-		"compare.txt":  {"compare", "--top", "3", perl, perl},
-		"compare2.txt": {"compare", "--top", "3", perl, cc1},
-		"compare.csv":  {"compare", "--top", "3", "--format", "csv", perl, cc1},
-		"help.txt":     {"--help"},
+		"serial.txt":  {serial},
+		"serial.md":   {"--format", "markdown", serial},
+		"serial.csv":  {"--format", "csv", serial},
+		"serial.json": {"--format", "json", serial},
+		"perl.txt":    {perl},
+		"cc1.txt":     {cc1},
+		"git00.txt":   {"--captured", "0,0", "../../corpus/captures/git00.log.gz"},
+		"i386sql.txt": {i386sql},
+		"rebased.txt": {"--rebase", "0x08000000", i386sql},
+		"models.txt":  {"--stacks", "1000", "--model", "cortex-m,x86_64-pie"},
+		"help.txt":    {"--help"},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(args, nil, &out, &errs); code != 0 || errs.Len() > 0 {
@@ -114,7 +115,7 @@ func TestExitCodes(t *testing.T) {
 		args   string
 		stdin  string
 		code   int
-		stderr string // all of these, blank line between
+		stderr string // all of these, a line end between
 	}{
 		{"GOOD", "", 0, ""},
 		{"BAD", "", 0, ""},
@@ -143,8 +144,6 @@ func TestExitCodes(t *testing.T) {
 		{"--rebase there GOOD", "", 2, `--rebase "there": expected an address`},
 		{"--captured 2 GOOD", "", 2, `--captured "2": expected SNIP_PRE,SNIP_POST`},
 		{"--captured 2,-1 GOOD", "", 2, `--captured "2,-1"`},
-		{"--allow-merge 101 GOOD", "", 2, "--allow-merge 101"},
-		{"--top -1 GOOD", "", 2, "--top -1"},
 		{"--nonsense GOOD", "", 2, "unknown flag: --nonsense"},
 		{"--model vax", "", 2, `--model "vax": expected all, or some of cortex-m`},
 		{"--model cortex-m GOOD", "", 2, "takes no FILE"},
@@ -152,17 +151,14 @@ func TestExitCodes(t *testing.T) {
 		{"--model cortex-m --stacks 0", "", 2, "--stacks 0"},
 		{"--follow -", "", 2, "standard input"},
 		{"--follow --interval 0 GOOD", "", 2, "--interval 0s"},
-		{"--fail-on-growth 5 GOOD", "", 2, "is for btstats compare"},
-		{"compare GOOD", "", 2, "got 1 arguments, expected two dumps"},
-		{"compare GOOD MORE", "", 0, ""},
-		{"compare --fail-on-growth 7520 GOOD MORE", "", 0, ""},
-		{"compare --fail-on-growth 7519 GOOD MORE", "", 1, "has 7520 bytes more than"},
-		{"compare --fail-on-growth 0 MORE GOOD", "", 0, ""},
-		{"compare --fail-on-growth -3 MORE GOOD", "", 2, "--fail-on-growth -3"},
-		{"compare --strict GOOD BAD", "", 1, "bad:2"},
-		{"compare --section dump GOOD BAD", "", 2, "--section"},
-		{"compare --follow GOOD BAD", "", 2, "takes no --model, --follow"},
-		{"compare GOOD -", "nothing", 2, "<stdin>: no record"},
+		{"compare GOOD MORE", "", 2, "has become btheap diff A B"},
+		{"--section memory GOOD", "", 2, "is btheap top FILE now"},
+		{"--hide lws GOOD", "", 2, "--hide: needs the names of functions"},
+		{"--debug-dir . GOOD", "", 2, "--debug-dir: needs an ELF file"},
+		{"--exe nosuch.elf --hide ( GOOD", "", 2, "--hide \"(\": error parsing regexp"},
+		{"--exe nosuch.elf GOOD", "", 2, "nosuch.elf: no such file"},
+		{"--interval 1s GOOD", "", 2, "--interval: is for --follow"},
+		{"--seed 2 GOOD", "", 2, "--seed: is for --model"},
 	} {
 		args := strings.Fields(strings.NewReplacer("GOOD", good, "BAD", bad, "MORE", more, "CUT", cut).Replace(c.args))
 		var out, errs bytes.Buffer
@@ -234,7 +230,7 @@ func TestSeveralLogs(t *testing.T) {
 		t.Fatal(errs.String())
 	}
 	for row, want := range map[string]string{"records": "5", "log bytes": fmt.Sprint(2*(2+31+1+31+1) + 31), "log lines": "3",
-		"payload, bytes": "37600", "unique stacks": "1", "metadata, bytes": fmt.Sprint(5 * 36)} {
+		"payload, bytes": "37600", "distinct call paths": "1", "metadata, bytes": fmt.Sprint(5 * 36)} {
 		if got := csvValue(t, out.Bytes(), "dump", "dump", row, "value"); got != want {
 			t.Errorf("%s: %s, want %s", row, got, want)
 		}
@@ -327,5 +323,80 @@ func TestWriting(t *testing.T) {
 			t.Errorf("%s onto a full disk: exit %d: %s", format, code, errs.String())
 		}
 		errs.Reset()
+	}
+}
+
+// A log that ends in the middle of its compressed data: what was read is reported, the
+// rest is said, and the exit code is 1.
+func TestTruncatedLog(t *testing.T) {
+	whole, err := os.ReadFile(perl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "cut.log.gz")
+	if err := os.WriteFile(path, whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := run([]string{"--format", "csv", path}, nil, &out, &errs); code != 1 {
+		t.Errorf("exit %d, want 1: %s", code, errs.String())
+	}
+	z, err := stdgzip.NewReader(bytes.NewReader(whole[:len(whole)/2]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	n := bytes.Count(text, []byte("\n"))
+	if err == nil || n < 50 || n > 1900 {
+		t.Fatalf("%d lines of 2,000, %v", n, err)
+	}
+	if got := csvValue(t, out.Bytes(), "dump", "dump", "records", "value"); got != strconv.Itoa(n) {
+		t.Errorf("%s records, compress/gzip reads %d lines", got, n)
+	}
+	if want := fmt.Sprintf("(%d records before it are in the report)", n); !strings.Contains(errs.String(), want) || !strings.Contains(errs.String(), "cut.log.gz") {
+		t.Errorf("stderr is %q, want %q in it", errs.String(), want)
+	}
+}
+
+// 32 frames at word 64 and none at word 32: what the command says follows --machine,
+// and it does not panic.
+func TestRecordWithTwoReadings(t *testing.T) {
+	const line = "~m#AL39VVVUAABe/qqqqgIigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoiHQAAHE="
+	for _, m := range codec.Machines() {
+		var out, errs bytes.Buffer
+		if code := run([]string{"--format", "csv", "--machine", m.String(), "-"}, strings.NewReader(line), &out, &errs); code != 0 {
+			t.Errorf("%v: exit %d: %s", m, code, errs.String())
+			continue
+		}
+		want := map[int]string{32: "0.000", 64: "32.000"}[m.Word()]
+		if got := csvValue(t, out.Bytes(), "dump", "dump", "mean depth", "value"); got != want {
+			t.Errorf("%v: mean depth %s, want %s", m, got, want)
+		}
+	}
+}
+
+// The frames that the advice leaves out have names: here of a program that dumps its
+// own allocations.
+func TestNamesOfDroppedFrames(t *testing.T) {
+	dir := t.TempDir()
+	exe, log := filepath.Join(dir, "heaplog"), filepath.Join(dir, "heap.log")
+	if out, err := exec.Command("cc", "-g", "-O2", "-o", exe, "../../examples/heaplog/heaplog.c").CombinedOutput(); err != nil {
+		t.Skipf("no C compiler: %v %s", err, out)
+	}
+	text, err := exec.Command(exe).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(log, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := run([]string{"--captured", "0,0", "--section", "snip", "-e", exe, log}, nil, &out, &errs); code != 0 {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	for _, want := range []string{"heap_alloc 0x", "_start 0x"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
 	}
 }
