@@ -1,0 +1,247 @@
+/*
+ * The parts of the preloaded library, liblwsbt.so, which records the heap of a
+ * Linux program. docs/btrecord.md says what it does.
+ *
+ *   hooks.c     malloc, free and the others, as the program calls them
+ *   walk.c      call stacks, by rules kept for each return address
+ *   cfi.c       such a rule, from the .eh_frame of a module
+ *   stacks.c    each distinct call stack once, with its bits encoded
+ *   blocks.c    the live allocations, by address
+ *   modules.c   what is loaded, and when that changes
+ *   output.c    lines into the recording's file
+ *   dump.c      dumps and events
+ *   process.c   start, fork, exec, signals, exit
+ *
+ * Locks are taken in this order: modules, shards of blocks, output. None is held
+ * during a call into the C library that could lock: dl_iterate_phdr or malloc
+ * (but see hooks.c on realloc).
+ */
+#ifndef LWSBT_PRELOAD_H
+#define LWSBT_PRELOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lwsbt.h"
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define EXPORT __attribute__((visibility("default")))
+
+#define FRAMES 31 /* the most that an event has [BT-EVT] */
+
+/* ---------------------------------------------------------------- locks */
+
+typedef int lock_t;
+
+void lock_slow(lock_t *l);
+
+static inline bool lock_try(lock_t *l)
+{
+	return __atomic_exchange_n(l, 1, __ATOMIC_ACQUIRE) == 0;
+}
+
+static inline void lock(lock_t *l)
+{
+	if (UNLIKELY(!lock_try(l)))
+		lock_slow(l);
+}
+
+static inline void unlock(lock_t *l)
+{
+	__atomic_store_n(l, 0, __ATOMIC_RELEASE);
+}
+
+/* ---------------------------------------------------------------- threads */
+
+/* What is kept of a thread. In static TLS: no call, and no allocation. */
+struct thread {
+	bool busy;		/* inside the library: record nothing */
+	uint8_t count;		/* of allocations, to look at modules now and then */
+	uint32_t tid;
+	uintptr_t lo, hi;	/* of its stack; 0: not yet known */
+	uint64_t missed;	/* events of signal handlers while busy */
+};
+
+extern __thread struct thread self __attribute__((tls_model("initial-exec")));
+
+/* ---------------------------------------------------------------- walk.c */
+
+/* The registers of a function's caller, at its return from the call. */
+struct regs {
+	uintptr_t pc, sp, fp;
+};
+
+/* Whether this machine's stacks are walked here; others go by the unwinder. */
+#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__riscv)
+#define WALKS 1
+#endif
+
+/* CALLER fills a struct regs in the function that the program called. It wants
+ * that function compiled with a frame pointer. */
+#if defined(__riscv)
+#define SAVED_FP (((uintptr_t *)__builtin_frame_address(0))[-2])
+#elif defined(WALKS)
+#define SAVED_FP (((uintptr_t *)__builtin_frame_address(0))[0])
+#else
+#define SAVED_FP 0
+#endif
+#define CALLER ((struct regs){(uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)), \
+	(uintptr_t)__builtin_dwarf_cfa(), SAVED_FP})
+
+size_t walk(uintptr_t pcs[FRAMES], const struct regs *from);
+void walk_init(void);
+void walk_forget(void);		/* modules are gone: so are their rules */
+void walk_report(void);		/* of LWSBT_CHECK, at the end */
+
+extern unsigned walk_check;	/* every so many stacks, ask the unwinder as well */
+
+/* ---------------------------------------------------------------- cfi.c */
+
+/* How to leave a frame: where its CFA is, and from there what its caller had. */
+enum rule_kind { RULE_NONE, RULE_END, RULE_SP, RULE_FP, RULE_AT_FP, RULE_SIGNAL, RULE_OTHER };
+
+struct rule {
+	enum rule_kind kind;
+	int32_t cfa;	/* bytes, from the register or what it points to */
+	int16_t ra, fp;	/* words, from the CFA; 0: still in the register */
+};
+#define FP_AT_FP INT16_MIN /* as fp: where the register points */
+
+/* cfi_rule reads the rule at pc from the table of a module. */
+struct rule cfi_rule(uintptr_t pc, uintptr_t eh_frame_hdr);
+
+/* ---------------------------------------------------------------- stacks.c */
+
+typedef uint32_t stack_id; /* 0: not known */
+
+struct stack {
+	uint64_t hash;
+	uint32_t epoch;		/* of modules: see there */
+	uint8_t depth;
+	uint8_t rest;		/* 0 to 5 bits that fill no character, in restbits */
+	uint8_t restbits;
+	bool encoded;
+	uint16_t chars;		/* of text */
+	char *text;		/* base64 of depth and frames, as far as characters are whole */
+	uintptr_t pcs[];
+};
+
+stack_id stack_intern(const uintptr_t *pcs, size_t depth);
+const struct stack *stack_get(stack_id id);
+const struct stack *stack_encoded(stack_id id); /* under the output lock */
+void stacks_lock(void);
+void stacks_unlock(void);
+
+/* memory that stays: never given back. NULL if there is none */
+void *keep(size_t bytes);
+void *pages(size_t bytes); /* by mmap; NULL if there are none */
+void pages_free(void *p, size_t bytes);
+
+/* ---------------------------------------------------------------- blocks.c */
+
+struct block {
+	uintptr_t addr;
+#if UINTPTR_MAX > 0xffffffff
+	uint64_t stack : 24, size : 40;
+#else
+	uint32_t stack, size;
+#endif
+};
+
+struct totals {
+	uint64_t allocations, frees, allocated; /* allocated: bytes, ever */
+	uint64_t live, bytes;
+};
+
+bool blocks_init(void);
+bool blocks_add(uintptr_t addr, size_t size, stack_id stack);
+/* blocks_take removes the block at addr, and reports whether there was one. */
+bool blocks_take(uintptr_t addr, struct block *b);
+void blocks_back(const struct block *b); /* undoes blocks_take */
+void blocks_lock(void);
+bool blocks_try_lock(void);
+void blocks_unlock(void);
+/* The following want blocks_lock. */
+void blocks_each(void (*f)(const struct block *, void *), void *arg);
+void blocks_totals(struct totals *t);
+void blocks_clear(void);
+
+extern uint64_t blocks_peak;	/* bytes */
+extern int64_t blocks_live;	/* bytes */
+
+/* ---------------------------------------------------------------- modules.c */
+
+extern bool modules_stale;	/* something may have changed: look */
+extern uint32_t modules_epoch;	/* counts unloads: before and after one, an address
+				 * may be of different modules */
+extern uintptr_t loader_lo, loader_hi; /* the dynamic linker's code */
+
+void modules_init(void);
+void modules_check(void);
+void modules_write(void);			/* the whole map; under the output lock */
+/* modules_table finds the .eh_frame_hdr for pc, 0 if its module has none, and
+ * reports whether it is of a module at all. */
+bool modules_table(uintptr_t pc, uintptr_t *table);
+/* modules_moved reports whether pc, of an epoch before, is not of the module that
+ * is there now. */
+bool modules_moved(uintptr_t pc, uint32_t epoch);
+void modules_write_epoch(uint32_t epoch);	/* under the output lock */
+bool modules_try_lock(void);
+void modules_lock(void);
+void modules_unlock(void);
+
+/* ---------------------------------------------------------------- output.c */
+
+extern bool on;		/* recording */
+extern lock_t out_lock;
+extern const char *out_why; /* why recording ended early, or NULL */
+
+bool out_open(const char *path, bool children);
+void out_close(void);		/* writes what there is */
+void out_drop(void);		/* in the child of a fork */
+char *out_line(size_t max);	/* room for a line; NULL: not recording */
+void out_commit(char *end);	/* the line ends here */
+void out_flush(void);
+void say(const char *text, const char *detail); /* to standard error */
+uint64_t now(void);		/* microseconds since the recording began */
+uint64_t now_coarse(void);
+uint64_t clock_begin(void);	/* begins anew; returns Unix time in microseconds */
+
+/* Characters without printf, which could allocate. */
+char *put_text(char *p, const char *text);
+char *put_dec(char *p, uint64_t v);
+char *put_hex(char *p, uint64_t v);
+
+/* ---------------------------------------------------------------- dump.c */
+
+extern bool with_events;
+extern uint64_t dump_every;	/* microseconds, or 0 */
+extern bool dump_at_peak;
+extern int dump_wanted;		/* by a signal that came at the wrong moment */
+
+void record_init(void);
+void record_boot(void);
+void record_alloc(void *p, size_t size, const struct regs *from);
+/* record_free of a block that the program frees: call before it is free. */
+void record_free(void *p);
+/* record_move of a block that realloc has to move: real carries it out. */
+void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(void *, size_t));
+void due(void);			/* dumps that are due */
+bool dump(const char *why, bool wait); /* reports whether it could, if not to wait */
+void write_totals(void);	/* under both locks */
+
+/* ---------------------------------------------------------------- process.c */
+
+void process_init(void);
+void finish(const char *why);
+extern pid_t owner;		/* the process that records */
+
+/* ---------------------------------------------------------------- hooks.c */
+
+void hooks_init(void);
+bool hooks_mine(void); /* reports whether the program's malloc is ours */
+
+#endif
