@@ -49,6 +49,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"cmd/btconform": {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btcore":    {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
 	"cmd/btstats":   {packages: "codec dump gen stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btrecord":  {packages: "codec device internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btdecode":  {packages: "codec dump symbol", libraries: "github.com/spf13/pflag github.com/google/pprof github.com/mattn/go-isatty"},
 }
 

@@ -5,7 +5,8 @@ package device
 
 import "embed"
 
-// Sources holds include/lwsbt.h and src/.
+// Sources holds include/lwsbt.h, src/, and preload/, the library that btrecord
+// preloads.
 //
-//go:embed include/*.h src/*.c src/*.h
+//go:embed include/*.h src/*.c src/*.h preload/*.c preload/*.h
 var Sources embed.FS

@@ -127,7 +127,8 @@ static void failed(const char *what, int e)
 		e == EFBIG ? "file size limit reached" : e == EMFILE ? "too many open files" :
 		e == ENOENT ? "no such file or directory" : e == EACCES ? "permission denied" :
 		e == EPERM ? "operation not permitted" : e == EDQUOT ? "disk quota exceeded" :
-		e == EROFS ? "read-only file system" : "error ");
+		e == EROFS ? "read-only file system" :
+		e == ENXIO ? "nobody reads it" : "error ");
 	if (p[-1] == ' ')
 		p = put_dec(p, (uint64_t)e);
 	p = put_text(p, "; recording ends, the program goes on: ");
@@ -196,9 +197,9 @@ static long first_pid(int f)
 
 /*
  * out_open opens the recording. One file is one process's; a program that this
- * process executes goes on in it. %p in the path is the process; without it, a file
- * that is another process's is left alone: then, with children, ".PID" is appended,
- * and without, this process is not recorded.
+ * process executes goes on in it. %p in the path is the process, %% is %. A file
+ * that is another process's is left alone: with children, ".PID" is appended to the
+ * path, and without, this process is not recorded.
  */
 bool out_open(const char *name, bool children)
 {
@@ -209,19 +210,27 @@ bool out_open(const char *name, bool children)
 		if (name[0] == '%' && name[1] == 'p') {
 			p = put_dec(p, (uint64_t)getpid());
 			name++;
-		} else
+		} else {
 			*p++ = *name;
+			if (name[0] == '%' && name[1] == '%')
+				name++;
+		}
 	*p = 0;
 	for (int tries = 0; tries < 2; tries++) {
-		fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
-		if (fd < 0 && errno == ENXIO)
-			fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		/* Of a pipe, not the end for reading as well: it would never be closed. And
+		 * one that nobody reads must not stop the program. */
+		if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+			fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		else
+			fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
 		if (fd < 0 || fstat(fd, &st) < 0) {
 			int e = errno;
 			failed("cannot open the recording", e);
 			return false;
 		}
 		regular = S_ISREG(st.st_mode);
+		if (!regular)
+			fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 		long pid = regular ? first_pid(fd) : -1;
 		if (pid == -1 || pid == getpid())
 			break;

@@ -30,7 +30,7 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define EXPORT __attribute__((visibility("default")))
 
-#define FRAMES 31 /* the most that an event has [BT-EVT] */
+#define FRAMES 31 /* the most that an event has [BT-EVT-2] */
 
 /* ---------------------------------------------------------------- locks */
 
@@ -62,7 +62,6 @@ struct thread {
 	uint8_t count;		/* of allocations, to look at modules now and then */
 	uint32_t tid;
 	uintptr_t lo, hi;	/* of its stack; 0: not yet known */
-	uint64_t missed;	/* events of signal handlers while busy */
 };
 
 extern __thread struct thread self __attribute__((tls_model("initial-exec")));
@@ -167,7 +166,6 @@ void blocks_unlock(void);
 /* The following want blocks_lock. */
 void blocks_each(void (*f)(const struct block *, void *), void *arg);
 void blocks_totals(struct totals *t);
-void blocks_clear(void);
 
 extern uint64_t blocks_peak;	/* bytes */
 extern int64_t blocks_live;	/* bytes */
@@ -188,7 +186,7 @@ bool modules_table(uintptr_t pc, uintptr_t *table);
 /* modules_moved reports whether pc, of an epoch before, is not of the module that
  * is there now. */
 bool modules_moved(uintptr_t pc, uint32_t epoch);
-void modules_write_epoch(uint32_t epoch);	/* under the output lock */
+void modules_write_epoch(uint32_t epoch);	/* the map as it was then */
 bool modules_try_lock(void);
 void modules_lock(void);
 void modules_unlock(void);
@@ -197,7 +195,6 @@ void modules_unlock(void);
 
 extern bool on;		/* recording */
 extern lock_t out_lock;
-extern const char *out_why; /* why recording ended early, or NULL */
 
 bool out_open(const char *path, bool children);
 void out_close(void);		/* writes what there is */

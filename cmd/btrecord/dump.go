@@ -1,0 +1,153 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+func dumpCommand() *cobra.Command {
+	var wait time.Duration
+	c := &cobra.Command{
+		Use:   "dump [flags] PID...",
+		Short: "have a recorded program write a dump now",
+		Long: `
+Dump has programs that run under btrecord, or with the library preloaded, write a
+dump of their live allocations, by a signal.`,
+		Example: `
+btrecord dump 1234`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cli.BadArgsf("expected the PID of a program")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, arg := range args {
+				pid, err := strconv.Atoi(arg)
+				if err != nil || pid <= 0 {
+					return cli.BadArgsf("%q: expected the PID of a program", arg)
+				}
+				text, err := requestDump(pid, wait)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s\n", cli.Printable(text))
+			}
+			return nil
+		},
+	}
+	c.Flags().DurationVar(&wait, "wait", 10*time.Second, "wait `TIME` for it to be written")
+	return c
+}
+
+// requestDump has a process write a dump, and says where it is.
+func requestDump(pid int, wait time.Duration) (string, error) {
+	proc := fmt.Sprintf("/proc/%d/", pid)
+	maps, err := os.ReadFile(proc + "maps")
+	if err != nil {
+		return "", cli.Usagef("process %d: %w", pid, err)
+	}
+	if !bytes.Contains(maps, []byte("liblwsbt")) {
+		return "", cli.Usagef("process %d is not recorded: it does not have %s loaded", pid, libraryName)
+	}
+	number := syscall.SIGUSR1
+	environ, err := os.ReadFile(proc + "environ")
+	if err != nil {
+		return "", cli.Usagef("process %d: %w", pid, err)
+	}
+	for v := range strings.SplitSeq(string(environ), "\x00") {
+		if s, ok := strings.CutPrefix(v, "LWSBT_SIGNAL="); ok {
+			if n, err := strconv.Atoi(s); err == nil {
+				number = syscall.Signal(n)
+			}
+		}
+	}
+	if !caught(proc, number) {
+		return "", cli.Usagef("process %d does not wait for signal %d (%v): it would end it; see --signal", pid, int(number), number)
+	}
+	path := recordingOf(proc)
+	var from int64
+	if info, err := os.Stat(path); err == nil {
+		from = info.Size()
+	}
+	if err := syscall.Kill(pid, number); err != nil {
+		return "", cli.Failedf("process %d: %w", pid, err)
+	}
+	if path == "" {
+		return fmt.Sprintf("process %d was asked for a dump", pid), nil
+	}
+	for until := time.Now().Add(wait); ; time.Sleep(10 * time.Millisecond) {
+		if h := dumpSince(path, from); h != nil {
+			n, _ := h.Uint("n")
+			b, _ := h.Uint("b")
+			return fmt.Sprintf("%s: dump %d, %d allocations, %d bytes", path, h.Number, n, b), nil
+		}
+		if time.Now().After(until) {
+			return "", cli.Failedf("process %d wrote no dump within %v", pid, wait)
+		}
+	}
+}
+
+// caught reports whether a process has a handler for a signal.
+func caught(proc string, s syscall.Signal) bool {
+	status, err := os.ReadFile(proc + "status")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(status), "SigCgt:")
+	word, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	mask, err := strconv.ParseUint(word, 16, 64)
+	return err == nil && mask>>(s-1)&1 == 1
+}
+
+// recordingOf returns the path of the recording that a process has open.
+func recordingOf(proc string) string {
+	entries, _ := os.ReadDir(proc + "fd")
+	for _, e := range entries {
+		path, err := os.Readlink(proc + "fd/" + e.Name())
+		if err != nil || !strings.HasPrefix(path, "/") {
+			continue
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		info, err := f.Stat()
+		first := make([]byte, 8)
+		if err == nil && info.Mode().IsRegular() {
+			f.ReadAt(first, 0)
+		}
+		f.Close()
+		if string(first) == codec.LeadInHeader+"boot " {
+			return path
+		}
+	}
+	return ""
+}
+
+// dumpSince returns the end of the first dump after an offset, nil if there is none yet.
+func dumpSince(path string, from int64) *codec.Header {
+	text, err := os.ReadFile(path)
+	if err != nil || int64(len(text)) < from {
+		return nil
+	}
+	_, rest, ok := bytes.Cut(text[from:], []byte(codec.LeadInHeader+codec.VerbEnd+" "))
+	line, _, whole := bytes.Cut(rest, []byte("\n"))
+	h := new(codec.Header)
+	if !ok || !whole || codec.ParseHeader(h, append([]byte(codec.LeadInHeader+codec.VerbEnd+" "), line...)) != nil {
+		return nil
+	}
+	return h
+}

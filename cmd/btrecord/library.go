@@ -1,0 +1,175 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/device"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// libraryName is the file that is preloaded.
+const libraryName = "liblwsbt.so"
+
+// cflags build the library. The stack walk wants its frame pointers and its
+// unwind tables; threads' data must be where no call is needed to reach it.
+var cflags = strings.Fields("-std=gnu99 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec " +
+	"-fno-omit-frame-pointer -fasynchronous-unwind-tables -Wall -Wextra")
+
+// ldflags keep the library from loading another one for the unwinder.
+var ldflags = strings.Fields("-static-libgcc -Wl,-z,now -ldl -lpthread")
+
+// codecSources are the files of src/ that it needs.
+var codecSources = []string{"encode.c", "choose.c", "head.c", "line.c"}
+
+func libraryCommand() *cobra.Command {
+	var cc, output, sources string
+	var extra []string
+	c := &cobra.Command{
+		Use:   "library [flags]",
+		Short: "build the library for a machine, such as a router",
+		Long: `
+Library builds the preloaded library by a C compiler, for the machine and C
+library (glibc or musl) of that. On the target it needs nothing else:
+
+  LWSBT_OUT=/tmp/app.%p.rec LD_PRELOAD=/tmp/liblwsbt.so app
+
+%p is the process. LWSBT_EVENTS=1, LWSBT_AT_PEAK=1, LWSBT_CHILDREN=1,
+LWSBT_INTERVAL=SECONDS and LWSBT_SIGNAL=N do what btrecord's flags do.`,
+		Example: `
+btrecord library --cc mips-linux-gnu-gcc -o liblwsbt.so
+btrecord library --cc 'musl-gcc -Os' -o liblwsbt.so
+btrecord library --sources DIR            the sources only`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if sources != "" {
+				return writeSources(sources)
+			}
+			if err := build(cc, extra, output); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.ErrOrStderr(), "btrecord: built %s\n", output)
+			return nil
+		},
+	}
+	c.Flags().StringVar(&cc, "cc", "cc", "C compiler `CC`, with options if any")
+	c.Flags().StringArrayVar(&extra, "cflag", nil, "further `OPTION` for it (repeatable)")
+	c.Flags().StringVarP(&output, "output", "o", libraryName, "write to `FILE`")
+	c.Flags().StringVar(&sources, "sources", "", "write the sources to `DIR`, build nothing")
+	return c
+}
+
+// writeSources writes the library's sources below a directory.
+func writeSources(dir string) error {
+	return fs.WalkDir(device.Sources, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, filepath.FromSlash(path))
+		if d.IsDir() {
+			if err := os.MkdirAll(to, 0o755); err != nil {
+				return &cli.Error{Code: cli.Failed, Err: err}
+			}
+			return nil
+		}
+		text, err := device.Sources.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(to, text, 0o644)
+		}
+		if err != nil {
+			return &cli.Error{Code: cli.Failed, Err: err}
+		}
+		return nil
+	})
+}
+
+// build compiles the library to output. cc may have options behind it.
+func build(cc string, extra []string, output string) error {
+	command := strings.Fields(cc)
+	if len(command) == 0 {
+		return cli.BadArgsf("expected a C compiler")
+	}
+	dir, err := os.MkdirTemp("", "lwsbt")
+	if err != nil {
+		return &cli.Error{Code: cli.Failed, Err: err}
+	}
+	defer os.RemoveAll(dir)
+	if err := writeSources(dir); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "preload", "*.c"))
+	if err != nil {
+		return err
+	}
+	for _, f := range codecSources {
+		files = append(files, filepath.Join(dir, "src", f))
+	}
+	// Written beside its place and renamed: a library in use must not change.
+	temp := fmt.Sprintf("%s.%d.tmp", output, os.Getpid())
+	defer os.Remove(temp)
+	args := slices.Concat(command[1:], cflags, extra,
+		[]string{"-I" + filepath.Join(dir, "include"), "-I" + filepath.Join(dir, "preload"), "-o", temp}, files, ldflags)
+	var said bytes.Buffer
+	run := exec.Command(command[0], args...)
+	run.Stdout, run.Stderr = &said, &said
+	if err := run.Run(); err != nil {
+		text := strings.TrimSpace(strings.ReplaceAll(said.String(), dir+string(filepath.Separator), ""))
+		if text != "" {
+			text = "\n" + text
+		}
+		return cli.Failedf("cannot build the library by %s: %w%s", cc, err, text)
+	}
+	if err := os.Rename(temp, output); err != nil {
+		return &cli.Error{Code: cli.Failed, Err: err}
+	}
+	return nil
+}
+
+// cachedLibrary returns the library built by cc, from the user's cache if it was
+// built before from the same sources by the same compiler.
+func cachedLibrary(cc string) (string, error) {
+	hash := sha256.New()
+	fmt.Fprintln(hash, cc, cflags, ldflags)
+	command := strings.Fields(cc)
+	version, err := exec.Command(command[0], "--version").Output()
+	if err != nil {
+		return "", cli.Failedf("no C compiler to build the library: %s: %w (see --cc, and btrecord library)", cc, err)
+	}
+	hash.Write(version)
+	err = fs.WalkDir(device.Sources, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := device.Sources.ReadFile(path)
+		fmt.Fprintln(hash, path, len(text))
+		hash.Write(text)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = filepath.Join(os.TempDir(), fmt.Sprintf("lwsbt-%d", os.Getuid()))
+	}
+	dir := filepath.Join(cache, "lwsbt", fmt.Sprintf("%x", hash.Sum(nil)[:8]))
+	path := filepath.Join(dir, libraryName)
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", &cli.Error{Code: cli.Failed, Err: err}
+	}
+	return path, build(cc, nil, path)
+}
