@@ -19,7 +19,7 @@ const module = "github.com/lwsbt/lwsbt"
 var layout = map[string]struct{ packages, libraries string }{
 	".":           {},
 	"codec":       {},
-	"dump":        {packages: "codec", libraries: "github.com/klauspost/compress"},
+	"dump":        {packages: "codec", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"symbol":      {packages: "codec symbol/arch internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
 	"symbol/arch": {},
 	"image":       {packages: "codec symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},

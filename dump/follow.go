@@ -8,8 +8,14 @@ import (
 	"time"
 )
 
-// followPoll is how long a follower sleeps at the end of a file.
-const followPoll = 100 * time.Millisecond
+const (
+	// followPoll is how long a follower sleeps at the end of a file.
+	followPoll = 20 * time.Millisecond
+	// followTurns is how many times it looks at a file that was renamed, each a poll
+	// after the other, before it turns to the one that took its name: a writer has the
+	// old one open for a while.
+	followTurns = 3
+)
 
 // Follow opens a log that is still being written, from its beginning, and reads
 // on as it grows, until ctx is done: then it ends with io.EOF. A file that was cut
@@ -51,6 +57,7 @@ type follower struct {
 	f    *os.File
 	in   *Input
 	at   int64 // offset in f
+	left int   // looks at f that found nothing since another file took its name
 }
 
 func (l *follower) Read(p []byte) (int, error) {
@@ -58,6 +65,7 @@ func (l *follower) Read(p []byte) (int, error) {
 		n, err := l.f.Read(p)
 		l.at += int64(n)
 		if n > 0 || err != nil && err != io.EOF {
+			l.left = 0
 			return n, err
 		}
 		if err := l.turn(); err != nil {
@@ -91,14 +99,14 @@ func (l *follower) turn() error {
 	if err != nil || os.SameFile(here, named) {
 		return nil // moved away, and nothing in its place yet
 	}
-	if here.Size() > l.at {
-		return nil // written to since the last read
+	if l.left++; here.Size() > l.at || l.left < followTurns {
+		return nil // written to since the last read, or it may be yet
 	}
 	next, err := os.Open(l.path)
 	if err != nil {
 		return nil
 	}
 	l.f.Close()
-	l.f, l.at = next, 0
+	l.f, l.at, l.left = next, 0, 0
 	return nil
 }

@@ -3,6 +3,7 @@ package dump
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,24 +11,30 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/therootcompany/xz"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 )
 
 // Stdin is the path that means standard input.
 const Stdin = "-"
 
-var (
-	gzipMagic = []byte{0x1f, 0x8b}
-	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+// Limits of what decompression may take, in bytes.
+const (
+	maxZstdWindow = 128 << 20
+	maxXZDict     = 128 << 20
 )
 
-// Input is a log opened for reading, decompressed if it is compressed.
+// Input is a log opened for reading: decompressed if it is compressed, as UTF-8 if
+// it is UTF-16.
 type Input struct {
 	Name string
-	// Size is the length of the file as it is stored, -1 where there is none to
-	// know.
+	// Size is the length of the file as it is stored, -1 if it is not known.
 	Size int64
-	// Compression is "gzip", "zstd", or "", told by the content.
+	// Compression is "gzip", "zstd", "xz", or "", told by the content.
 	Compression string
+	// Encoding is "UTF-16LE" or "UTF-16BE", told by a byte order mark, or "".
+	Encoding string
 	// Idle, if not nil, is called by Read of a followed log, again and again while it
 	// waits for more; an error ends the log with that error.
 	Idle func() error
@@ -35,6 +42,38 @@ type Input struct {
 	r      io.Reader
 	stored atomic.Int64
 	closes []func() error
+}
+
+// ReadError is an error of reading a log: what came before it could be read.
+type ReadError struct {
+	Name        string
+	Compression string // "" if the log is not compressed
+	Stored      int64  // bytes of the file, as it is stored, that were taken
+	Err         error
+}
+
+func (e *ReadError) Error() string {
+	compression := ""
+	if e.Compression != "" {
+		compression = e.Compression + ": "
+	}
+	return fmt.Sprintf("%s: %s%v", e.Name, compression, reason(e.Err))
+}
+
+// Unwrap returns the error that reading met.
+func (e *ReadError) Unwrap() error { return e.Err }
+
+// reason is an error in words for users.
+func reason(err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the data ends early: the file is cut off")
+	case errors.Is(err, gzip.ErrHeader):
+		return errors.New("what follows is not gzip: the file has other data behind it")
+	case errors.Is(err, gzip.ErrChecksum):
+		return errors.New("the checksum is wrong: the file is damaged")
+	}
+	return err
 }
 
 // Open opens a log; path "-" is stdin.
@@ -66,62 +105,130 @@ func Open(path string, stdin io.Reader) (*Input, error) {
 	return in, nil
 }
 
-// NewInput looks into the first bytes of r for gzip or zstd and reads through
-// that.
+// NewInput looks into the first bytes of r for compression and encoding, and reads
+// through that. It waits for no more bytes than it takes to tell.
 func NewInput(r io.Reader, name string) (*Input, error) {
 	in := &Input{Name: name, Size: -1}
-	counted := counter{r, &in.stored}
-	magic := make([]byte, len(zstdMagic))
-	n, err := io.ReadFull(counted, magic)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	compression, all, err := sniff(counter{r, &in.stored}, compressions)
+	if err != nil {
+		return nil, &ReadError{Name: name, Err: err}
 	}
-	all := io.MultiReader(bytes.NewReader(magic[:n]), counted)
-	in.Compression = compressionOf(magic[:n])
-	switch in.Compression {
+	in.Compression, in.r = compression, all
+	switch compression {
 	case "gzip":
 		z, err := gzip.NewReader(bufio.NewReaderSize(all, 64<<10))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s%w", name, in.compressed(), err)
+			return nil, in.failed(err)
 		}
 		in.r, in.closes = z, append(in.closes, z.Close)
 	case "zstd":
-		z, err := zstd.NewReader(all, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
+		z, err := zstd.NewReader(all, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s%w", name, in.compressed(), err)
+			return nil, in.failed(err)
 		}
 		in.r, in.closes = z, append(in.closes, func() error { z.Close(); return nil })
-	default:
-		in.r = all
+	case "xz":
+		z, err := xz.NewReader(bufio.NewReaderSize(all, 64<<10), maxXZDict)
+		if err != nil {
+			return nil, in.failed(err)
+		}
+		in.r = z
+	}
+	encoding, all, err := sniff(in.r, encodings)
+	if err != nil {
+		all = io.MultiReader(all, failing{err}) // what could be decompressed counts
+	}
+	in.Encoding, in.r = encoding, all
+	switch encoding {
+	case "UTF-16LE":
+		in.r = transform.NewReader(all, unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder())
+	case "UTF-16BE":
+		in.r = transform.NewReader(all, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
 	}
 	return in, nil
 }
 
-// compressionOf names what begins with magic; "" if nothing known does.
-func compressionOf(magic []byte) string {
-	switch {
-	case bytes.HasPrefix(magic, gzipMagic):
-		return "gzip"
-	case bytes.HasPrefix(magic, zstdMagic):
-		return "zstd"
+// failing is a reader at which an error waits.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// magic is how a format begins: bytes, and of the first which bits count.
+type magic struct {
+	name  string
+	bytes []byte
+	mask  byte // of bytes[0]
+}
+
+var compressions = []magic{
+	{"gzip", []byte{0x1f, 0x8b}, 0xff},
+	{"zstd", []byte{0x28, 0xb5, 0x2f, 0xfd}, 0xff},
+	{"zstd", []byte{0x50, 0x2a, 0x4d, 0x18}, 0xf0}, // a skippable frame
+	{"xz", []byte{0xfd, '7', 'z', 'X', 'Z', 0}, 0xff},
+}
+
+var encodings = []magic{
+	{"UTF-16LE", []byte{0xff, 0xfe}, 0xff},
+	{"UTF-16BE", []byte{0xfe, 0xff}, 0xff},
+}
+
+// begins reports whether data begins like m, as far as it goes.
+func (m *magic) begins(data []byte) bool {
+	n := min(len(data), len(m.bytes))
+	return n == 0 || data[0]&m.mask == m.bytes[0]&m.mask && bytes.Equal(data[1:n], m.bytes[1:n])
+}
+
+// sniff reads until it is known which of the formats r has, "" for none. The
+// reader it returns begins where r did.
+func sniff(r io.Reader, formats []magic) (format string, all io.Reader, err error) {
+	var head []byte
+	for range 100 {
+		possible := false
+		for i := range formats {
+			if m := &formats[i]; m.begins(head) {
+				if len(head) >= len(m.bytes) {
+					return m.name, io.MultiReader(bytes.NewReader(head), r), nil
+				}
+				possible = true
+			}
+		}
+		if !possible {
+			return "", io.MultiReader(bytes.NewReader(head), r), nil
+		}
+		var next [8]byte
+		n, err := r.Read(next[:])
+		head = append(head, next[:n]...)
+		if err == io.EOF {
+			return "", bytes.NewReader(head), nil
+		}
+		if err != nil {
+			return "", bytes.NewReader(head), err
+		}
+	}
+	return "", bytes.NewReader(head), io.ErrNoProgress
+}
+
+// compressionOf names what begins with head; "" if nothing known does.
+func compressionOf(head []byte) string {
+	for i := range compressions {
+		if m := &compressions[i]; len(head) >= len(m.bytes) && m.begins(head) {
+			return m.name
+		}
 	}
 	return ""
 }
 
-// Read reads the decompressed log. Errors other than io.EOF name it.
+// Read reads the log. An error other than io.EOF is a [*ReadError].
 func (in *Input) Read(p []byte) (int, error) {
 	n, err := in.r.Read(p)
 	if err != nil && err != io.EOF {
-		err = fmt.Errorf("%s: %s%w", in.Name, in.compressed(), err)
+		err = in.failed(err)
 	}
 	return n, err
 }
 
-func (in *Input) compressed() string {
-	if in.Compression == "" {
-		return ""
-	}
-	return in.Compression + ": "
+func (in *Input) failed(err error) error {
+	return &ReadError{in.Name, in.Compression, in.stored.Load(), err}
 }
 
 // Stored is how many bytes of Size have been read. It may be called while

@@ -3,9 +3,12 @@ package dump_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -193,6 +196,93 @@ func TestFollowRefuses(t *testing.T) {
 		if in, err := dump.Follow(context.Background(), path); err == nil {
 			in.Close()
 			t.Errorf("%s: no error", path)
+		}
+	}
+}
+
+// piped runs a program on data.
+func piped(t *testing.T, data []byte, program ...string) []byte {
+	t.Helper()
+	if _, err := exec.LookPath(program[0]); err != nil {
+		t.Skip(program[0] + " is not installed")
+	}
+	cmd := exec.Command(program[0], program[1:]...)
+	cmd.Stdin = bytes.NewReader(data)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Files of programs that write these formats, damaged and not: what they hold up to
+// the damage is read, and the damage is said.
+func TestFormatsOfPrograms(t *testing.T) {
+	log := []byte(strings.Repeat("x "+readme+"\n", 5000))
+	utf16 := func(name string) []byte { return piped(t, log, "iconv", "-f", "UTF-8", "-t", name) }
+	skippable := append([]byte{0x5e, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c'}, piped(t, log, "zstd")...)
+	gz := piped(t, log, "gzip")
+	flipped := bytes.Clone(gz)
+	flipped[len(flipped)-6]++ // of the CRC
+	for _, c := range []struct {
+		name, compression, encoding string
+		data                        []byte
+		most                        int // bytes that may be missing at the end
+		says                        string
+	}{
+		{"xz", "xz", "", piped(t, log, "xz"), 0, ""},
+		{"zstd behind a skippable frame", "zstd", "", skippable, 0, ""},
+		{"UTF-16LE", "", "UTF-16LE", append([]byte{0xff, 0xfe}, utf16("UTF-16LE")...), 0, ""},
+		{"UTF-16BE", "", "UTF-16BE", append([]byte{0xfe, 0xff}, utf16("UTF-16BE")...), 0, ""},
+		{"UTF-16 in gzip", "gzip", "UTF-16LE", piped(t, append([]byte{0xff, 0xfe}, utf16("UTF-16LE")...), "gzip"), 0, ""},
+		{"gzip cut", "gzip", "", gz[:len(gz)*2/3], len(log), "the data ends early"},
+		{"gzip with a bad checksum", "gzip", "", flipped, 0, "checksum is wrong"},
+		{"gzip and zeros", "gzip", "", append(bytes.Clone(gz), make([]byte, 100)...), 0, "not gzip"},
+		{"zstd cut", "zstd", "", skippable[:len(skippable)-7], len(log), "the data ends early"},
+	} {
+		in, err := dump.NewInput(bytes.NewReader(c.data), "x")
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		got, err := io.ReadAll(in)
+		if !bytes.HasPrefix(log, got) || len(log)-len(got) > c.most || in.Compression != c.compression || in.Encoding != c.encoding {
+			t.Errorf("%s: %d bytes of %d, compression %q, encoding %q", c.name, len(got), len(log), in.Compression, in.Encoding)
+		}
+		var read *dump.ReadError
+		if (c.says == "") != (err == nil) || err != nil && (!errors.As(err, &read) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: error %v, want %q", c.name, err, c.says)
+		}
+		if c.name == "gzip cut" && len(got) < len(log)/2 {
+			t.Errorf("%s: only %d bytes", c.name, len(got))
+		}
+	}
+}
+
+// A first line that is short is there at once: no format is waited for.
+func TestInputDoesNotWait(t *testing.T) {
+	r, w := io.Pipe()
+	go w.Write([]byte("a\n"))
+	in, err := dump.NewInput(r, "pipe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 10)
+	if n, err := in.Read(b); n == 0 || err != nil || b[0] != 'a' {
+		t.Errorf("%q, %v", b[:n], err)
+	}
+}
+
+func TestOnly(t *testing.T) {
+	long := strings.Repeat("y", 300_000)
+	log := "dev1: a\ndev2: b\r\n\ndev1: " + long + "\nx " + long + "dev1:\ndev1: end"
+	for drop, want := range map[bool]string{
+		true:  "dev1: a\ndev1: " + long + "\ndev1: end",
+		false: "dev1: a\n\n\ndev1: " + long + "\n\ndev1: end",
+	} {
+		got, err := io.ReadAll(dump.Only(strings.NewReader(log), regexp.MustCompile("^dev1:"), drop))
+		if err != nil || string(got) != want {
+			t.Errorf("drop %v: %.60q (%d bytes), want %d bytes; %v", drop, got, len(got), len(want), err)
 		}
 	}
 }

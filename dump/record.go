@@ -17,9 +17,13 @@ const (
 	Blob    Kind = iota // ~m#, then the blob in base64
 	Decoded             // ~b#, then size and addresses in numbers
 	Bare                // a line that is the base64 of a blob and nothing else; only on request
+	Event               // ~e#, then the blob of an allocation event; only in recordings
+	Header              // ~h#, a mark in a recording; only in recordings
+
+	kinds = iota
 )
 
-var kindNames = [...]string{"~m#", "~b#", "bare"}
+var kindNames = [...]string{"~m#", "~b#", "bare", "~e#", "~h#"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -51,6 +55,11 @@ type Record struct {
 	// Stack is the allocation. Of a Cut record, PCs are the frames that are whole,
 	// and Size is right if Sized. Of one that could not be read, it is empty.
 	Stack codec.Stack
+	// User is the user fields of an Event, and of a Blob in a dump whose header says
+	// that there are some.
+	User codec.User
+	// Header is the mark of a Header, which has no stack.
+	Header codec.Header
 	// Err is why the record is rejected, nil if it is not: a *[codec.Error], or
 	// [ErrTooLong].
 	Err error
@@ -101,13 +110,13 @@ type Fault struct {
 
 // Tally counts what a scanner met. Read + Cut + Unreadable are all its records.
 type Tally struct {
-	Bytes      int64 // of log, decompressed, records included
-	Lines      int64 // line ends, and one more if the last line has none
-	Read       int64 // records that say what they should
-	ByKind     [3]int64
-	Lenient    int64 // of Read: in base64 that strict reading rejects
-	Cut        int64 // records cut at their end, with frames that could be saved
-	CutByLws   int64 // of Cut: by lws itself
+	Bytes      int64        // of log, decompressed, records included
+	Lines      int64        // line ends, and one more if the last line has none
+	Read       int64        // records that say what they should
+	ByKind     [kinds]int64 // of Read; headers are not in Read
+	Lenient    int64        // of Read: in base64 that strict reading rejects
+	Cut        int64        // records cut at their end, with frames that could be saved
+	CutByLws   int64        // of Cut: by lws itself
 	Unreadable int64
 	faults     map[codec.Reason]*Fault
 	cuts       Fault
@@ -136,6 +145,8 @@ func (f *Fault) add(r *Record) {
 
 func (t *Tally) add(r *Record) {
 	switch {
+	case r.Err == nil && r.Kind == Header:
+		t.ByKind[Header]++
 	case r.Err == nil:
 		t.Read++
 		t.ByKind[r.Kind]++

@@ -28,10 +28,14 @@ type Scanner struct {
 	// to be taken as records, too. It is for dumps whose lead-ins were stripped: a
 	// line of one long word passes for a record then, and counts as unreadable.
 	Bare bool
+	// Recordings asks for ~h# and ~e# lines to be records, too. Otherwise they are
+	// text, as they are to any reader of libwebsockets' own lines.
+	Recordings bool
 	// Word32 reads blobs as known to come from a 32-bit encoder. (BT-COUNT-4)
 	Word32 bool
 
 	src   io.Reader
+	user  bool // blobs have user fields: a header said so
 	rec   Record
 	tally Tally
 	err   error
@@ -60,7 +64,7 @@ func NewScanner(src io.Reader, file string) *Scanner {
 
 // Reset turns to another log. Options and tally stay, an error does not.
 func (s *Scanner) Reset(src io.Reader, file string) {
-	s.src, s.err, s.eof = src, nil, false
+	s.src, s.err, s.eof, s.user = src, nil, false, false
 	s.pos, s.end, s.base = 0, 0, 0
 	s.counted, s.line, s.bol, s.last = 0, 1, true, '\n'
 	s.rec.Place = Place{File: file}
@@ -100,7 +104,8 @@ func (s *Scanner) Next() bool {
 		s.skip(at)
 		switch {
 		case s.src == nil:
-		case kind == Blob && s.blobRecord(leadInLen), kind == Decoded && s.decodedRecord():
+		case kind == Blob && s.blobRecord(leadInLen), kind == Decoded && s.decodedRecord(),
+			kind == Event && s.blobRecord(leadInLen), kind == Header && s.headerRecord():
 			s.tally.add(&s.rec)
 			return true
 		case lineEnds && at == limit:
@@ -128,7 +133,7 @@ func (s *Scanner) findLeadIn(limit int) (at int, kind Kind) {
 			if s.eof || limit < s.end {
 				return limit, Bare
 			}
-			if limit-at == 2 && s.buf[at+1] != 'm' && s.buf[at+1] != 'b' {
+			if limit-at == 2 && !s.isLeadIn(s.buf[at+1]) {
 				continue // the second of them may be a '~', too
 			}
 			return at, Bare
@@ -139,9 +144,22 @@ func (s *Scanner) findLeadIn(limit int) (at int, kind Kind) {
 				return at, Blob
 			case 'b':
 				return at, Decoded
+			case 'e':
+				if s.Recordings {
+					return at, Event
+				}
+			case 'h':
+				if s.Recordings {
+					return at, Header
+				}
 			}
 		}
 	}
+}
+
+// isLeadIn reports whether c is the letter of a lead-in that is looked for.
+func (s *Scanner) isLeadIn(c byte) bool {
+	return c == 'm' || c == 'b' || s.Recordings && (c == 'e' || c == 'h')
 }
 
 // blobRecord takes the record of base64 at pos, whose lead-in has head bytes. It
@@ -166,30 +184,52 @@ func (s *Scanner) blobRecord(head int) bool {
 		return false
 	}
 	kind := Blob
-	if head == 0 {
+	switch {
+	case head == 0:
 		kind = Bare
+	case s.buf[s.pos+1] == 'e':
+		kind = Event
 	}
 	s.begin(kind, head+size)
 	r := &s.rec
 	r.Blob = s.blob[:n:n]
 	r.Lenient = url || size < taken+pads
 	if left == 1 || unused != 0 {
-		_, r.Err = codec.ParseLineLenient(nil, r.Text)
+		_, r.Err = codec.ParseLineLenient(nil, asBlob(kind, r.Text))
 	} else {
 		r.Err = s.decode(r.Blob)
 	}
-	if r.Err != nil {
+	if r.Err != nil && kind != Event {
 		s.rescue(head, taken)
 	}
 	r.Depth = max(r.Depth, len(r.Stack.PCs))
 	return true
 }
 
-func (s *Scanner) decode(blob []byte) error {
-	if s.Word32 {
-		return codec.DecodeWord(&s.rec.Stack, blob, 32)
+// asBlob gives the text of a record without the lead-in of an event.
+func asBlob(kind Kind, text []byte) []byte {
+	if kind == Event {
+		return text[leadInLen:]
 	}
-	return codec.Decode(&s.rec.Stack, blob)
+	return text
+}
+
+func (s *Scanner) decode(blob []byte) error {
+	if s.rec.Kind == Event {
+		return codec.DecodeEvent(&s.rec.Stack, &s.rec.User, blob, s.word())
+	}
+	if s.user {
+		return codec.DecodeUser(&s.rec.Stack, &s.rec.User, blob, s.word())
+	}
+	return codec.DecodeWord(&s.rec.Stack, blob, s.word())
+}
+
+// word is how many bits the encoder's words have: 64 where that is not known.
+func (s *Scanner) word() int {
+	if s.Word32 {
+		return 32
+	}
+	return 64
 }
 
 // begin makes rec the n bytes from pos on, and goes past them.
@@ -201,8 +241,44 @@ func (s *Scanner) begin(kind Kind, n int) {
 	r.Text = s.buf[s.pos : s.pos+n : s.pos+n]
 	r.Blob, r.Err = nil, nil
 	r.Cut, r.CutByLws, r.Sized, r.Lenient, r.Depth = false, false, false, false, 0
-	r.Stack.PCs, r.Stack.Size, r.Stack.Marks = r.Stack.PCs[:0], 0, codec.Marks{}
+	r.Stack.Reset()
+	if s.Recordings {
+		r.User.Reset()
+	}
 	s.pos += n
+}
+
+// maxHeader is the longest ~h# line in bytes.
+const maxHeader = 4096
+
+// headerRecord is blobRecord for ~h#: its text goes to the end of the line, or to
+// the first character that none has. (BT-HEAD-1)
+func (s *Scanner) headerRecord() bool {
+	text := s.buf[s.pos:min(s.end, s.pos+maxHeader)]
+	n := leadInLen
+	for n < len(text) && ' ' <= text[n] && text[n] <= '~' {
+		n++
+	}
+	if n == len(text) && n < maxHeader && !s.eof {
+		return false
+	}
+	s.begin(Header, n)
+	r := &s.rec
+	if n == maxHeader {
+		r.Err = ErrTooLong
+		return true
+	}
+	if r.Err = codec.ParseHeader(&r.Header, r.Text); r.Err != nil {
+		return true
+	}
+	switch r.Header.Verb {
+	case codec.VerbBegin:
+		u, _ := r.Header.Uint("u")
+		s.user = u == 1
+	case codec.VerbEnd, codec.VerbBoot:
+		s.user = false
+	}
+	return true
 }
 
 // decodedRecord is blobRecord for ~b#: its text is as much as has the form.

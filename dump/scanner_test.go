@@ -283,7 +283,7 @@ func TestTally(t *testing.T) {
 	if got.Bytes != int64(len(log)+2+len(readme)+1+4) || got.Lines != 12+4 {
 		t.Errorf("%d bytes, %d lines", got.Bytes, got.Lines)
 	}
-	if got.Read != 4 || got.ByKind != [3]int64{3, 1, 0} || got.Lenient != 1 || got.Cut != 1 || got.CutByLws != 0 || got.Unreadable != 8 {
+	if got.Read != 4 || got.ByKind != [...]int64{3, 1, 0, 0, 0} || got.Lenient != 1 || got.Cut != 1 || got.CutByLws != 0 || got.Unreadable != 8 {
 		t.Errorf("tally %+v", *got)
 	}
 	var faults []string
@@ -371,3 +371,62 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 type stuck struct{}
 
 func (stuck) Read([]byte) (int, error) { return 0, nil }
+
+// Marks and events of a recording are records where they are asked for, and text
+// where they are not.
+func TestRecordings(t *testing.T) {
+	event := &codec.User{}
+	event.Set(codec.TagEvent, codec.EventAllocated)
+	event.Set(codec.TagAddress, 0x3ffb1000)
+	event.Set(codec.TagTime, 99)
+	blob, err := codec.AppendBlobUser(nil, &codec.Stack{Size: 8, PCs: []uint64{0x400d1234}}, event, codec.MachineExact32, codec.SearchLws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := &codec.User{}
+	live.Set(codec.TagAddress, 0x3ffb2000)
+	withUser, err := codec.AppendBlobUser(nil, &codec.Stack{Size: 5, PCs: []uint64{0x400d1234}}, live, codec.MachineExact32, codec.SearchLws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := []string{
+		"I (12) ", "~h#boot prog=a%20b w=32", "\n", string(codec.AppendEventLine(nil, blob)), "\r\n\x1b[0m", "~h#begin 3 u=1", "\x1b[0m\n",
+		string(codec.AppendLine(nil, withUser)), "\n", "~h#end 3", "\n", readme, "\n~h", "~e#AAA", "\n", "~h#begin x", "\n", "~h#boot",
+	}
+	log := strings.Join(parts, "")
+	for _, wrap := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader} {
+		sc := dump.NewScanner(wrap(strings.NewReader(log)), "log")
+		var text strings.Builder
+		sc.Text, sc.Recordings = &text, true
+		var got []string
+		for sc.Next() {
+			r := sc.Record()
+			text.Write(r.Text)
+			at, _ := r.User.Get(codec.TagAddress)
+			what := fmt.Sprintf("%v %s%d %d %#x", r.Kind, r.Header.Verb, r.Header.Number, r.Stack.Size, at)
+			if r.Kind != dump.Header {
+				what = fmt.Sprintf("%v %d %#x", r.Kind, r.Stack.Size, at)
+			}
+			if r.Err != nil {
+				what = fmt.Sprintf("%v %s", r.Kind, r.Reason())
+			}
+			got = append(got, what)
+		}
+		want := []string{"~h# boot0 0 0x0", "~e# 8 0x3ffb1000", "~h# begin3 0 0x0", "~m# 5 0x3ffb2000", "~h# end3 0 0x0", "~m# 7520 0x0",
+			"~e# empty", "~h# header-line", "~h# boot0 0 0x0"}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") || text.String() != log {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if tally := sc.Tally(); tally.Read != 3 || tally.ByKind[dump.Header] != 4 || tally.Unreadable != 2 {
+			t.Errorf("tally %+v", tally)
+		}
+	}
+	sc := dump.NewScanner(strings.NewReader(log), "log")
+	n := 0
+	for sc.Next() {
+		n++
+	}
+	if n != 2 {
+		t.Errorf("%d records where recordings are not asked for, want the two ~m#", n)
+	}
+}

@@ -1,0 +1,215 @@
+package dump_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/dump"
+)
+
+// sequence runs over a log and returns its dumps, and how many records each has.
+func sequence(t testing.TB, log string, split *regexp.Regexp) (*dump.Sequence, []int) {
+	t.Helper()
+	q := &dump.Sequence{Split: split}
+	sc := dump.NewScanner(strings.NewReader(log), "log")
+	sc.Text, sc.Recordings = texts{q}, true
+	var counts []int
+	held := 0
+	for sc.Next() {
+		r := sc.Record()
+		if r.Err != nil && !r.Cut || r.Kind == dump.Event {
+			continue
+		}
+		if r.Kind == dump.Header {
+			q.Header(r)
+		} else {
+			switch q.Record(r) {
+			case dump.Hold:
+				held++
+				continue
+			case dump.Split:
+				for len(counts) < len(q.Dumps) {
+					counts = append(counts, 0)
+				}
+			}
+			counts[len(q.Dumps)-1] += 1 + held
+			held = 0
+		}
+		for len(counts) < len(q.Dumps) {
+			counts = append(counts, 0)
+		}
+	}
+	if held > 0 {
+		counts[len(counts)-1] += held
+	}
+	if err := sc.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return q, counts
+}
+
+type texts struct{ q *dump.Sequence }
+
+func (w texts) Write(p []byte) (int, error) { w.q.Text(p); return len(p), nil }
+
+// records returns lines of n distinct records, numbered from first on.
+func records(t testing.TB, first, n int) []string {
+	var list []string
+	for i := first; i < first+n; i++ {
+		blob, err := codec.AppendBlob(nil, &codec.Stack{Size: uint64(8 + i%40), PCs: []uint64{0x400000 + uint64(i)*12, 0x410000}}, codec.MachineExact32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, string(codec.AppendLine(nil, blob)))
+	}
+	return list
+}
+
+func TestSequence(t *testing.T) {
+	r := records(t, 0, 20)
+	lines := func(parts ...string) string { return strings.Join(parts, "\n") + "\n" }
+	a, b := strings.Join(r[:5], "\n"), strings.Join(r[5:10], "\n")
+	for _, c := range []struct {
+		name, log string
+		split     string
+		counts    string
+		starts    string // boot/number/start
+	}{
+		{"one dump", lines("boot", a, "text", b), "", "[10]", "1/1/log"},
+		{"marked", lines("~h#begin 3 t=5 n=5", a, "~h#end 3 n=5", "~h#begin 4 n=5", b, "~h#end 4"), "", "[5 5]", "1/3/~h#begin 1/4/~h#begin"},
+		{"marked and empty", lines("~h#begin 1 n=0", "~h#end 1", "~h#begin 2", a), "", "[0 5]", "1/1/~h#begin 1/2/~h#begin"},
+		{"records outside the marks", lines("~h#begin 1", a, "~h#end 1", b), "", "[5 5]", "1/1/~h#begin 1/1/outside ~h# marks"},
+		{"boots", lines("~h#boot prog=x", "~h#begin 1", a, "~h#end 1", "~h#boot", "~h#begin 1", b, "~h#end 1"), "", "[5 5]", "1/1/~h#begin 2/1/~h#begin"},
+		{"a map is no boot", lines("~h#boot", "~h#map t=1", "{{{reset}}}", "{{{module:0:a:elf:00}}}", a, "~h#map t=9", "{{{reset}}}", b), "", "[10]", "1/1/boot"},
+		{"resets", lines("{{{reset}}}", a, "{{{reset}}}{{{module:0:a:elf:00}}}", b), "", "[5 5]", "1/1/boot 2/1/boot"},
+		{"banners", lines("ets Jul 29 2019 12:21:46", "", "rst:0x1 (POWERON_RESET),boot:0x13", a, "rst:0x3 (SW_RESET)", "*** Booting Zephyr OS build v3", b), "", "[5 5]", "1/1/boot 2/1/boot"},
+		{"split", lines("== heap", a, "other", b, "== heap", b), "^== heap", "[10 5]", "1/1/--split 1/2/--split"},
+		{"split in the record's line", lines("first "+a, b, "first "+b), "^first", "[10 5]", "1/1/--split 1/2/--split"},
+		{"the same again", lines(a, b, "idle", a, b, "idle", "idle", a, b), "", "[10 10 10]", "1/1/log 1/2/repeated beginning 1/3/repeated beginning"},
+		{"grown and shrunk", lines(a, b, "x", strings.Join(append(append([]string{}, r[1:10]...), r[12]), "\n"), "x", strings.Join(r[1:10], "\n"), r[12], r[13]), "", "[10 10 11]",
+			"1/1/log 1/2/repeated beginning 1/3/repeated beginning"},
+		{"small dumps", lines(r[0], r[1], r[2], "x", r[0], r[1], r[2], r[3], "x", r[0], r[1], r[2]), "", "[3 4 3]", "1/1/log 1/2/repeated beginning 1/3/repeated beginning"},
+		{"one allocation over and over", strings.Repeat(r[0]+"\ntext\n", 50), "", "[50]", "1/1/log"},
+		{"a loop of three, text between all", strings.Repeat(r[0]+"\ntext\n"+r[1]+"\ntext\n"+r[2]+"\ntext\n", 12), "", "[36]", "1/1/log"},
+		{"a beginning that goes on otherwise", lines(a, b, "x", r[0], r[1], r[12], r[13], r[14], r[15]), "", "[16]", "1/1/log"},
+		{"cut in what looks like a beginning", lines(a, b, "x", r[0], r[1]), "", "[12]", "1/1/log"},
+	} {
+		var split *regexp.Regexp
+		if c.split != "" {
+			split = regexp.MustCompile(c.split)
+		}
+		q, counts := sequence(t, c.log, split)
+		var starts []string
+		for _, d := range q.Dumps {
+			starts = append(starts, fmt.Sprintf("%d/%d/%v", d.Boot, d.Number, d.Start))
+		}
+		if fmt.Sprint(counts) != c.counts || strings.Join(starts, " ") != c.starts {
+			t.Errorf("%s: %v %v, want %v %v", c.name, counts, starts, c.counts, c.starts)
+		}
+	}
+	q, _ := sequence(t, lines("~h#begin 7 t=81 n=84 b=6 u=0", a, "~h#end 7 n=5 b=60"), nil)
+	d := q.Dumps[0]
+	if d.Number != 7 || !d.Timed || d.Time != 81 || *d.Begin != (dump.Announce{84, 6, true, true}) || *d.End != (dump.Announce{5, 60, true, true}) || d.Line != 1 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// On random logs of one dump or several without marks: how often the heuristic
+// finds all dumps and no others.
+func TestHeuristicMeasured(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	type tally struct{ right, wrong, undecided, total int }
+	results := map[string]*tally{}
+	for i := range 400 {
+		dumps := 1 + rng.IntN(6)
+		churn := []float64{0, 0.02, 0.1}[rng.IntN(3)]
+		interleaved := rng.IntN(4) == 0
+		live := records(t, 1000*i, 12+rng.IntN(80))
+		next := 1000*i + 500
+		var b strings.Builder
+		for range dumps {
+			for range 1 + rng.IntN(12) {
+				b.WriteString("I (1234) wifi: state\n")
+			}
+			for _, r := range live {
+				b.WriteString("[  1.5] " + r + "\n")
+				if interleaved && rng.IntN(6) == 0 {
+					b.WriteString("I (1234) wifi: beacon\n")
+				}
+			}
+			kept := live[:0:0]
+			for _, r := range live { // what was allocated early stays; of the rest some goes
+				if rng.Float64() >= churn {
+					kept = append(kept, r)
+				}
+			}
+			live = append(kept, records(t, next, rng.IntN(10))...)
+			next += 20
+		}
+		q, _ := sequence(t, b.String(), nil)
+		name := "several dumps"
+		if dumps == 1 {
+			name = "one dump"
+		}
+		if interleaved {
+			name += ", other text in them"
+		}
+		r := results[name]
+		if r == nil {
+			r = &tally{}
+			results[name] = r
+		}
+		r.total++
+		switch {
+		case len(q.Dumps) == dumps:
+			r.right++
+		case q.Undecided() != "":
+			r.undecided++
+		default:
+			r.wrong++
+		}
+	}
+	for name, r := range results {
+		t.Logf("%s: %d logs, %d right, %d wrong, %d undecided", name, r.total, r.right, r.wrong, r.undecided)
+		if r.total < 10 || r.right*10 < r.total*9 {
+			t.Errorf("%s: of %d logs only %d right", name, r.total, r.right)
+		}
+	}
+}
+
+// The captures are one dump each, of real programs; so is each of lws's own.
+func TestHeuristicOnCaptures(t *testing.T) {
+	for _, name := range []string{"captures/perl.log.gz", "captures/cc1.log.gz", "captures/git00.log.gz", "captures/i386sql.log.gz",
+		"captures/lws-dump-nopie.log", "captures/lws-dump-pie.log"} {
+		in, err := dump.Open("../corpus/"+name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, err := io.ReadAll(in)
+		in.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q, counts := sequence(t, string(log), nil); len(q.Dumps) != 1 || q.Undecided() != "" {
+			t.Errorf("%s: %d dumps of %v records; %s", name, len(q.Dumps), counts, q.Undecided())
+		}
+		// The same dump four times, with text between, is four.
+		four := strings.Repeat(string(log)+"idle\nidle\n", 4)
+		if q, counts := sequence(t, four, nil); len(q.Dumps) != 4 && q.Undecided() == "" {
+			t.Errorf("%s, four times: %d dumps of %v records", name, len(q.Dumps), counts)
+		}
+	}
+	serial, err := os.ReadFile("../corpus/serial.log") // two boots and a crash, as its README says
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q, counts := sequence(t, string(serial), nil); len(q.Dumps) != 2 || q.Dumps[1].Boot != 2 {
+		t.Errorf("serial.log: %d dumps of %v records, want two boots", len(q.Dumps), counts)
+	}
+}
