@@ -164,3 +164,29 @@ func allZero(b []byte) bool {
 	}
 	return true
 }
+
+// extents yields the parts of a segment that are not holes of its file, with
+// their offsets in it. Holes read as zeros.
+func (s *Segment) extents() func(yield func(int, []byte) bool) {
+	return func(yield func(int, []byte) bool) {
+		if s.src == nil || s.src.file == nil || len(s.Data) < 1<<20 {
+			yield(0, s.Data)
+			return
+		}
+		for off := 0; off < len(s.Data); {
+			from, to, ok := nextData(s.src.file, s.off+int64(off))
+			if !ok {
+				return
+			}
+			start := max(off, int(from-s.off))
+			end := int(min(to-s.off, int64(len(s.Data))))
+			if start >= end {
+				return
+			}
+			if !yield(start, s.Data[start:end]) {
+				return
+			}
+			off = end
+		}
+	}
+}

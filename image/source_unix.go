@@ -5,6 +5,7 @@ package image
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 )
 
@@ -23,4 +24,31 @@ func mapSource(path string, file *os.File) (*source, error) {
 		return nil, fmt.Errorf("%s: cannot map: %w", path, err)
 	}
 	return &source{name: path, data: data, file: file, unmap: func() { syscall.Munmap(data) }}, nil
+}
+
+// whence returns the values of lseek that find data and holes: those of macOS are
+// the other way around.
+func whence() (data, hole int) {
+	if runtime.GOOS == "darwin" {
+		return 4, 3
+	}
+	return 3, 4
+}
+
+// nextData returns the first range of a file from off on that is not a hole; false
+// if there is none. Where the system cannot tell, the file has no holes.
+func nextData(file *os.File, off int64) (from, to int64, ok bool) {
+	seekData, seekHole := whence()
+	from, err := syscall.Seek(int(file.Fd()), off, seekData)
+	if err == syscall.ENXIO {
+		return 0, 0, false
+	}
+	if err != nil {
+		return off, 1<<63 - 1, true
+	}
+	to, err = syscall.Seek(int(file.Fd()), from, seekHole)
+	if err != nil || to <= from {
+		to = 1<<63 - 1
+	}
+	return from, to, true
 }

@@ -1,0 +1,220 @@
+package image
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// maxOwners bounds the lists that carving follows.
+const maxOwners = 64
+
+// scan calls visit for every address of writable memory where a node may stand:
+// aligned, with a length before it, and pointers that look like some.
+func (f *finder) scan(visit func(n node)) {
+	segs := f.m.Segments()
+	if len(segs) == 0 {
+		return
+	}
+	low, high := segs[0].Addr, segs[len(segs)-1].Addr+uint64(len(segs[len(segs)-1].Data))-1
+	size, order := int(f.ptr), f.m.Order
+	for i := range segs {
+		s := &segs[i]
+		if s.ELF || !s.Write {
+			continue
+		}
+		for off, b := range s.extents() {
+			// The first aligned address with two bytes before it.
+			at := int(-(s.Addr + uint64(off)) & (f.ptr - 1))
+			for at < 2 {
+				at += size
+			}
+			for ; at+3*size <= len(b); at += size {
+				if b[at-1]|b[at-2] == 0 { // no length: most of memory ends here
+					continue
+				}
+				owner := uintOf(b[at+2*size:][:size], order)
+				if owner < low || owner > high || owner&(f.ptr-1) != 0 {
+					continue
+				}
+				n := node{s.Addr + uint64(off+at), uintOf(b[at:][:size], order), uintOf(b[at+size:][:size], order), owner, true}
+				if (n.prev|n.next)&(f.ptr-1) != 0 || n.prev != 0 && (n.prev < low || n.prev > high) ||
+					n.next != 0 && (n.next < low || n.next > high) {
+					continue
+				}
+				if int(binary.BigEndian.Uint16(b[at-2:])) < codec.MinBlob {
+					continue
+				}
+				visit(n)
+			}
+		}
+	}
+}
+
+// carveOwners finds owners by their blocks: nodes whose neighbours point back and
+// name the same owner, and in front of which a blob decodes. The owner of most
+// blocks comes first.
+func (f *finder) carveOwners() []Owner {
+	count := map[uint64]int{}
+	f.scan(func(n node) {
+		if (count[n.owner] > 0 || len(count) < 1<<16) && f.linked(&n) && f.decodes(n.addr) && f.calls(f.scratch.PCs) {
+			count[n.owner]++
+		}
+	})
+	addrs := slices.Sorted(maps.Keys(count))
+	slices.SortStableFunc(addrs, func(a, b uint64) int { return cmp.Compare(count[b], count[a]) })
+	var list []Owner
+	for _, addr := range addrs {
+		o, ok := f.readOwner(addr)
+		if !ok {
+			continue
+		}
+		// Other lists of the same library have nodes, too, but hardly ever what
+		// decodes before them.
+		if total := f.length(o); count[addr]*5 < total*4 || total == 0 && count[addr] < 3 {
+			continue
+		}
+		if len(list) == maxOwners {
+			f.h.notes.add("more than %d lists: the others are left out", maxOwners)
+			break
+		}
+		o.Carved = true
+		list = append(list, o)
+	}
+	return list
+}
+
+// length counts the nodes of a list from its head on, as far as links are sound.
+func (f *finder) length(o Owner) int {
+	total, prev := 0, uint64(0)
+	for at := o.Head; at != 0 && total < MaxBlocks; total++ {
+		n, ok := f.readNode(at)
+		if !ok || n.prev != prev || n.owner != o.Addr {
+			break
+		}
+		prev, at = at, n.next
+	}
+	return total
+}
+
+// linked reports whether the neighbours of a node point back to it and have the
+// same owner; of a node alone, whether its owner has it at both ends.
+func (f *finder) linked(n *node) bool {
+	if n.prev == 0 && n.next == 0 {
+		o, ok := f.readOwner(n.owner)
+		return ok && o.Head == n.addr && o.Tail == n.addr && o.Count == 1
+	}
+	if n.prev != 0 {
+		if p, ok := f.readNode(n.prev); !ok || p.next != n.addr || p.owner != n.owner {
+			return false
+		}
+	}
+	if n.next != 0 {
+		if x, ok := f.readNode(n.next); !ok || x.prev != n.addr || x.owner != n.owner {
+			return false
+		}
+	}
+	return true
+}
+
+// calls reports whether addresses may be return addresses: not most of those whose
+// code is known follow no call.
+func (f *finder) calls(pcs []uint64) bool {
+	if f.follows == nil {
+		return true
+	}
+	known, wrong := 0, 0
+	for _, pc := range pcs {
+		if k, ok := f.follows(pc); k {
+			known++
+			if !ok {
+				wrong++
+			}
+		}
+	}
+	return wrong == 0 || wrong <= known/2
+}
+
+// countCalls counts the addresses of a blob whose code is known, and those of them
+// that follow no call. Addresses of which bits were lost are not asked for.
+func (f *finder) countCalls(blob []byte) (known, wrong int) {
+	if codec.DecodeWord(&f.scratch, blob, f.m.Word) != nil {
+		return 0, 0
+	}
+	for i, pc := range f.scratch.PCs {
+		if f.scratch.Marks.Lossy>>i&1 != 0 {
+			continue
+		}
+		if k, ok := f.follows(pc); k {
+			known++
+			if !ok {
+				wrong++
+			}
+		}
+	}
+	return known, wrong
+}
+
+// carveRest finds blocks of the list that no intact chain of links leads to: their
+// owner is the list's, their blob decodes, and a neighbour agrees, be it a block,
+// or one that was overwritten and to which another link leads.
+func (f *finder) carveRest() {
+	found := map[uint64]*node{}
+	f.scan(func(n node) {
+		if n.owner == f.o.Addr && f.nodes[n.addr] == nil && len(found) < MaxBlocks && f.decodes(n.addr) {
+			found[n.addr] = &n
+		}
+	})
+	if len(found) == 0 {
+		return
+	}
+	addrs := slices.Sorted(maps.Keys(found))
+	loose := map[link]bool{} // where a chain ends
+	for changed := true; changed; {
+		changed = false
+		clear(loose)
+		for _, l := range f.broken {
+			loose[link{l.from, 0, l.back}] = true
+		}
+		for _, addr := range addrs {
+			n := found[addr]
+			if f.nodes[addr] != nil || !(f.agrees(n, found, loose, true) || f.agrees(n, found, loose, false)) {
+				continue
+			}
+			f.believe(*n)
+			f.walk()
+			changed = f.nodes[addr] != nil
+			if !changed {
+				return // full
+			}
+		}
+	}
+	left := 0
+	for _, addr := range addrs {
+		if f.nodes[addr] == nil {
+			left++
+		}
+	}
+	if left > 0 {
+		f.h.notes.add("%d places look like blocks of the list at %#x, but no other block points to them: not believed", left, f.o.Addr)
+	}
+}
+
+// agrees reports whether the neighbour of a carved node on one side agrees that it
+// is one.
+func (f *finder) agrees(n *node, found map[uint64]*node, loose map[link]bool, back bool) bool {
+	at := n.toward(back)
+	if at == 0 {
+		return f.end(back) == n.addr
+	}
+	if o := f.nodes[at]; o != nil { // a block whose own link is lost
+		return o.toward(!back) == n.addr || loose[link{at, 0, !back}]
+	}
+	if o := found[at]; o != nil && o.toward(!back) == n.addr {
+		return true
+	}
+	return f.claims[at] // it was overwritten, and another link leads there
+}

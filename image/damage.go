@@ -1,0 +1,246 @@
+package image
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// Parts says which parts of metadata were overwritten.
+type Parts uint8
+
+const (
+	DamagedBlob  Parts = 1 << iota // the compressed stack or its length
+	DamagedLink                    // a link of a node that is one otherwise
+	DamagedNode                    // the whole node
+	DamagedCalls                   // the stack decodes, but to addresses that are none
+	DamagedSize                    // the size decodes, but reaches into the next block
+)
+
+// Damage is metadata of a block that was overwritten.
+type Damage struct {
+	Addr  uint64 // what the program got
+	Parts Parts
+	What  []string // one for each finding: what stands there, and what was expected
+	// Suspect is the index of the block that ends before the damage, -1 if none
+	// does: a write past its end looks like this. If it is the damaged block
+	// itself, its blob is intact and its node is not: a write before its start.
+	Suspect int
+	// Gap is how many bytes lie between the end of the suspect's memory and the
+	// node of the damaged block.
+	Gap uint64
+
+	node, owner uint64
+}
+
+func (d *Damage) say(part Parts, format string, args ...any) {
+	d.Parts |= part
+	if text := fmt.Sprintf(format, args...); len(d.What) < 8 && !slices.Contains(d.What, text) {
+		d.What = append(d.What, text)
+	}
+}
+
+// damage returns the damage of a node of the list at hand, a new one if there was
+// none so far.
+func (f *finder) damage(node uint64) *Damage {
+	d := f.damages[node]
+	if d == nil {
+		d = &Damage{Addr: node + 3*f.ptr, node: node, owner: f.o.Addr, Suspect: -1}
+		f.damages[node] = d
+	}
+	return d
+}
+
+// explain makes damage of broken links: of each, either the pointer was
+// overwritten, or what it points to.
+func (f *finder) explain() {
+	byPrev, byNext := map[uint64]uint64{}, map[uint64]uint64{} // what a node says → the node
+	for _, n := range f.nodes {
+		byPrev[n.prev], byNext[n.next] = n.addr, n.addr
+	}
+	claimed := map[uint64]int{}
+	for _, l := range f.broken {
+		claimed[l.to]++
+	}
+	slices.SortFunc(f.broken, func(a, b link) int { return cmp.Compare(a.from, b.from) })
+	for _, l := range f.broken {
+		neighbours := byPrev // who says that l.from is its prev
+		if l.back {
+			neighbours = byNext
+		}
+		claimant, contradicted := neighbours[l.from]
+		target := f.nodes[l.to]
+		switch {
+		case l.from == 0:
+			f.ownerLink(l)
+		case contradicted && claimant != l.to:
+			f.damage(l.from).say(DamagedLink, "%s is %#x, the block at %#x expects itself there", l.field(), l.to, claimant+3*f.ptr)
+		case l.to == 0:
+			f.damage(l.from).say(DamagedLink, "%s is 0, but the list goes on", l.field())
+		case target != nil && f.pointedTo(l, target):
+			f.damage(l.from).say(DamagedLink, "%s is %#x, which belongs to another place in the list", l.field(), l.to)
+		case target != nil:
+			f.damage(l.to).say(DamagedLink, "%s is %#x, expected %#x", link{l.to, 0, !l.back}.field(), target.toward(!l.back), l.from)
+		case f.m.Find(l.to) == nil || l.to%f.ptr != 0:
+			f.unreadable(l, claimed[l.to] > 1)
+		default:
+			f.lostNode(l)
+		}
+	}
+	for _, n := range f.nodes {
+		if n.owner != f.o.Addr {
+			f.damage(n.addr).say(DamagedLink, "owner is %#x, expected %#x", n.owner, f.o.Addr)
+		}
+	}
+}
+
+// pointedTo reports whether the node that a broken link leads to has a neighbour
+// of its own on that side.
+func (f *finder) pointedTo(l link, target *node) bool {
+	back := target.toward(!l.back)
+	if back == 0 {
+		return f.end(!l.back) == target.addr
+	}
+	n := f.nodes[back]
+	return n != nil && n.toward(l.back) == target.addr
+}
+
+func (f *finder) ownerLink(l link) {
+	switch {
+	case l.to == 0:
+	case f.nodes[l.to] == nil && f.m.Find(l.to) != nil && l.to%f.ptr == 0:
+		f.lostNode(l)
+	default:
+		f.h.notes.add("the owner at %#x: %s is %#x, which is no such block", f.o.Addr, l.field(), l.to)
+	}
+}
+
+// unreadable explains a link to memory that is not in the image.
+func (f *finder) unreadable(l link, twice bool) {
+	if l.to%f.ptr == 0 && (twice || f.mayBeCut(l.to)) {
+		f.h.notes.add("%s of the block at %#x leads to %#x, which is not in the image: it is cut",
+			l.field(), l.from+3*f.ptr, l.to)
+		return
+	}
+	f.damage(l.from).say(DamagedLink, "%s is %#x, which is no address of a block", l.field(), l.to)
+}
+
+// nearRAM is how far from what there is of a RAM the rest of it may be, in bytes.
+const nearRAM = 16 << 20
+
+// mayBeCut reports whether an address was the program's, though it is not in the
+// image.
+func (f *finder) mayBeCut(addr uint64) bool {
+	if len(f.m.Maps) > 0 {
+		r := f.m.MapAt(addr)
+		return r != nil && r.Write
+	}
+	for _, s := range f.m.Segments() {
+		if !s.ELF && (addr-s.Addr < uint64(len(s.Data))+nearRAM || s.Addr-addr < nearRAM) {
+			return true
+		}
+	}
+	return false
+}
+
+// lostNode explains a link to memory that is no node.
+func (f *finder) lostNode(l link) {
+	n, _ := f.readNode(l.to)
+	d := f.damage(l.to)
+	if n.owner != f.o.Addr {
+		d.say(DamagedNode, "owner is %#x, expected %#x", n.owner, f.o.Addr)
+	}
+	if got := n.toward(!l.back); got != l.from {
+		d.say(DamagedNode, "%s is %#x, expected %#x", link{l.to, 0, !l.back}.field(), got, l.from)
+	}
+	if d.Parts == 0 {
+		d.say(DamagedNode, "%s is %#x, which does not point back", link{l.to, 0, l.back}.field(), n.toward(l.back))
+	}
+}
+
+// checkSizes finds sizes that reach into the metadata of the next block.
+func (f *finder) checkSizes() {
+	order := f.h.sorted()
+	for i, at := range order {
+		b := &f.h.Blocks[at]
+		if b.Blob == nil {
+			continue
+		}
+		limit := ^uint64(0)
+		if i+1 < len(order) {
+			limit = f.start(&f.h.Blocks[order[i+1]])
+		}
+		if end := b.Addr + b.Size; end < b.Addr || end > limit {
+			f.o = &f.h.Owners[b.Owner]
+			if f.damages[b.Addr-3*f.ptr] != nil || end < b.Addr || f.damages[f.h.Blocks[order[i+1]].Addr-3*f.ptr] == nil {
+				f.damage(b.Addr-3*f.ptr).say(DamagedSize, "size %d reaches into the block at %#x", b.Size, limit)
+			}
+		}
+	}
+}
+
+// start returns where the metadata of a block begins, as far as that is known.
+func (f *finder) start(b *Block) uint64 {
+	return b.Addr - 3*f.ptr - max(uint64(len(b.Blob)), 2)
+}
+
+// checkCalls finds stacks whose addresses follow no call, where the code is known.
+// A single one may be a signal handler's caller.
+func (f *finder) checkCalls() {
+	if f.follows == nil {
+		return
+	}
+	for i := range f.h.Blocks {
+		b := &f.h.Blocks[i]
+		if b.Blob == nil {
+			continue
+		}
+		if known, wrong := f.countCalls(b.Blob); wrong >= 2 && wrong > known/2 {
+			f.o = &f.h.Owners[b.Owner]
+			f.damage(b.Addr-3*f.ptr).say(DamagedCalls, "%d of %d addresses of the stack follow no call", wrong, known)
+		}
+	}
+}
+
+// Limits of the search for a suspect: how far before a damaged node a block may
+// end, in bytes, and how many blocks are looked at.
+const (
+	suspectReach = 64 << 10
+	suspectSteps = 256
+)
+
+// suspect names, for each damage, the block whose overflow it looks like.
+func (f *finder) suspect() {
+	h := f.h
+	for _, d := range f.damages {
+		h.Damage = append(h.Damage, *d)
+	}
+	slices.SortFunc(h.Damage, func(a, b Damage) int { return cmp.Compare(a.node, b.node) })
+	order := h.sorted()
+	for i := range h.Blocks {
+		h.Blocks[i].Damaged = f.damages[h.Blocks[i].Addr-3*f.ptr] != nil
+	}
+	for i := range h.Damage {
+		d := &h.Damage[i]
+		at := sort.Search(len(order), func(i int) bool { return h.Blocks[order[i]].Addr >= d.Addr })
+		if at < len(order) && d.Parts&(DamagedBlob|DamagedCalls|DamagedSize) == 0 {
+			if b := &h.Blocks[order[at]]; b.Addr == d.Addr && b.Blob != nil {
+				d.Suspect = int(order[at])
+				continue
+			}
+		}
+		here := f.m.Find(d.node)
+		for last := max(0, at-suspectSteps); at > last; {
+			at--
+			b := &h.Blocks[order[at]]
+			if b.Blob == nil || b.Damaged {
+				continue
+			}
+			if gap := d.node - b.Addr - min(b.Size, d.node-b.Addr); gap <= suspectReach && f.m.Find(b.Addr) == here {
+				d.Suspect, d.Gap = int(order[at]), gap
+			}
+			break
+		}
+	}
+}

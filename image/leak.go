@@ -1,0 +1,348 @@
+package image
+
+import (
+	"cmp"
+	"debug/elf"
+	"slices"
+	"sort"
+)
+
+// Reach says how a block can be reached.
+type Reach uint8
+
+const (
+	// Leaked: nothing points to the block, or only leaked blocks do.
+	Leaked Reach = iota
+	// Uncertain: only heap memory that is in no block points to it. That was freed,
+	// or belongs to another allocator.
+	Uncertain
+	// Reachable: a register, a stack, data or bss points to it, or a reachable block.
+	Reachable
+)
+
+// Leaks says which blocks of a heap can still be reached.
+type Leaks struct {
+	Reach []Reach // of each block of the heap
+	// Groups are the leaked blocks that no other leaked ones point to, by call
+	// stack, the most bytes first.
+	Groups []LeakGroup
+	// Roots is how many bytes of registers, stacks and data were searched.
+	Roots uint64
+	notes notes
+}
+
+// LeakGroup is leaked blocks of the same call stack, or cycles of blocks of the
+// same call stacks.
+type LeakGroup struct {
+	// Stacks are indexes of blocks with the call stacks of the group, one each.
+	Stacks []int
+	// Direct are the blocks; if Cycle, they point to each other in a circle.
+	Direct []int
+	Cycle  bool
+	// Indirect are leaked blocks that only these lead to.
+	Indirect []int
+	Bytes    uint64 // of both
+}
+
+// Notes returns what the analysis left out.
+func (l *Leaks) Notes() []string { return l.notes.list() }
+
+// Count returns how many blocks, and bytes, can be reached like this.
+func (l *Leaks) Count(h *Heap, r Reach) (blocks int, bytes uint64) {
+	for i, x := range l.Reach {
+		if x == r {
+			blocks++
+			bytes = addSize(bytes, h.Blocks[i].Size)
+		}
+	}
+	return blocks, bytes
+}
+
+// span is memory, [start, end).
+type span struct{ start, end uint64 }
+
+// FindLeaks finds blocks that nothing points to. Aligned words count as pointers if
+// they hold an address inside a block, its first byte or any other. data is where
+// the program's files have data and bss.
+func (m *Image) FindLeaks(h *Heap, data []Map) *Leaks {
+	l := &Leaks{Reach: make([]Reach, len(h.Blocks))}
+	g := newGraph(m, h)
+	roots, heap := m.rootSpans(h, data, l)
+	mark := func(r Reach) func(int) {
+		return func(i int) {
+			if l.Reach[i] < r {
+				l.Reach[i] = r
+				g.work = append(g.work, int32(i))
+			}
+		}
+	}
+	reach := mark(Reachable)
+	for _, t := range m.Threads {
+		for _, v := range t.Values {
+			if i, ok := g.find(v); ok {
+				reach(i)
+			}
+		}
+		l.Roots += uint64(len(t.Values) * m.PointerSize())
+	}
+	for _, s := range roots {
+		l.Roots += s.end - s.start
+		g.pointers(s, reach)
+	}
+	for i := range h.Blocks { // what has no size may be anything: its pointers count
+		if h.Blocks[i].Blob == nil {
+			reach(i)
+		}
+	}
+	g.spread(reach)
+	for _, s := range heap {
+		g.pointers(s, mark(Uncertain))
+	}
+	g.spread(mark(Uncertain))
+	g.group(l)
+	if len(m.Threads) == 0 {
+		l.notes.add("no registers: all memory outside of the heap counts as stack")
+	}
+	return l
+}
+
+// graph finds the blocks that memory points to.
+type graph struct {
+	m     *Image
+	h     *Heap
+	addr  []uint64 // of blocks, ascending
+	end   []uint64
+	index []int32 // of Heap.Blocks
+	work  []int32
+}
+
+// maxUnsized is how many bytes of a block whose size is unknown are searched.
+const maxUnsized = 64 << 10
+
+func newGraph(m *Image, h *Heap) *graph {
+	g := &graph{m: m, h: h, index: h.sorted()}
+	ptr := uint64(m.PointerSize())
+	for i, at := range g.index {
+		b := &h.Blocks[at]
+		end := addSize(b.Addr, max(b.Size, 1))
+		if b.Blob == nil {
+			end = addSize(b.Addr, maxUnsized)
+		}
+		if i+1 < len(g.index) {
+			next := &h.Blocks[g.index[i+1]]
+			end = min(end, max(b.Addr+1, next.Addr-3*ptr-max(uint64(len(next.Blob)), 2)))
+		}
+		g.addr, g.end = append(g.addr, b.Addr), append(g.end, end)
+	}
+	return g
+}
+
+// find returns the block that holds an address.
+func (g *graph) find(v uint64) (int, bool) {
+	if len(g.addr) == 0 || v < g.addr[0] || v >= g.end[len(g.end)-1] {
+		return 0, false
+	}
+	i := sort.Search(len(g.addr), func(i int) bool { return g.addr[i] > v }) - 1
+	if v < g.end[i] {
+		return int(g.index[i]), true
+	}
+	return 0, false
+}
+
+// pointers calls visit for each block that an aligned word of a span points to.
+func (g *graph) pointers(s span, visit func(int)) {
+	if len(g.addr) == 0 {
+		return
+	}
+	size, order := g.m.PointerSize(), g.m.ByteOrder()
+	low, high := g.addr[0], g.end[len(g.end)-1]
+	segs := g.m.Segments()
+	for i := sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= s.start }); i < len(segs) && segs[i].Addr < s.end; i++ {
+		seg := &segs[i]
+		if seg.ELF {
+			continue
+		}
+		from := max(s.start, seg.Addr) - seg.Addr
+		to := min(s.end-seg.Addr, uint64(len(seg.Data)))
+		part := Segment{Addr: seg.Addr + from, Data: seg.Data[from:to], src: seg.src, off: seg.off + int64(from)}
+		for off, b := range part.extents() {
+			at := int(-(part.Addr + uint64(off)) & uint64(size-1))
+			for ; at+size <= len(b); at += size {
+				v := uintOf(b[at:][:size], order)
+				if v < low || v >= high {
+					continue
+				}
+				if i, ok := g.find(v); ok {
+					visit(i)
+				}
+			}
+		}
+	}
+}
+
+// content returns the memory of a block, by its index in Heap.Blocks.
+func (g *graph) content(block int) span {
+	addr := g.h.Blocks[block].Addr
+	i := sort.Search(len(g.addr), func(i int) bool { return g.addr[i] >= addr })
+	return span{addr, g.end[i]}
+}
+
+// spread follows the pointers of blocks that were marked.
+func (g *graph) spread(mark func(int)) {
+	for len(g.work) > 0 {
+		at := g.work[len(g.work)-1]
+		g.work = g.work[:len(g.work)-1]
+		g.pointers(g.content(int(at)), mark)
+	}
+}
+
+// redZone is how many bytes below its stack pointer a function may use.
+func redZone(machine elf.Machine) uint64 {
+	switch machine {
+	case elf.EM_X86_64:
+		return 128
+	case elf.EM_PPC64:
+		return 512
+	}
+	return 0
+}
+
+// threadBlock is how many bytes on either side of a thread pointer are the
+// thread's own variables.
+const threadBlock = 4096
+
+// rootSpans divides the memory that the program could write: what counts as
+// stacks, data and bss, and heap memory that is in no block. What is below a
+// stack pointer is neither.
+func (m *Image) rootSpans(h *Heap, data []Map, l *Leaks) (roots, heap []span) {
+	var known []span // data and bss of files
+	for _, r := range append(slices.Clone(data), m.Maps...) {
+		if r.File != "" && r.Write {
+			known = append(known, span{r.Start, r.End})
+		}
+	}
+	if m.Machine == elf.EM_X86_64 {
+		for _, t := range m.Threads { // fs_base
+			if tp := t.Values[21]; tp > threadBlock && tp+threadBlock > tp {
+				known = append(known, span{tp - threadBlock, tp + threadBlock})
+			}
+		}
+	}
+	known = normal(known)
+	used := m.blockSpans(h)
+	var stacks []uint64
+	for _, t := range m.Threads {
+		stacks = append(stacks, t.SP)
+	}
+	slices.Sort(stacks)
+	var arenas, dead []span
+	for _, a := range m.areas() {
+		blocks := overlap([]span{a}, used)
+		var arena span
+		if len(blocks) > 0 {
+			arena = span{blocks[0].start, blocks[len(blocks)-1].end}
+			if len(m.Maps) > 0 && !m.Guest {
+				arena = a // a map of its own, all of it the allocator's
+			}
+			arenas = append(arenas, arena)
+		}
+		if i, _ := slices.BinarySearch(stacks, a.start); i < len(stacks) && stacks[i] < a.end {
+			low := stacks[i] - min(stacks[i], redZone(m.Machine))
+			// Below the stack, down to where something else is.
+			from := a.start
+			for _, s := range append(overlap([]span{a}, known), blocks...) {
+				if s.end <= low {
+					from = max(from, s.end)
+				}
+			}
+			dead = append(dead, span{from, max(from, low)})
+		}
+	}
+	// Data of a file is a root even where blocks stand in it, and its map is one.
+	inData := overlap(arenas, known)
+	arenas = subtract(normal(arenas), normal(inData))
+	for _, s := range inData { // but between two blocks is heap
+		if b := overlap([]span{s}, used); len(b) > 0 {
+			arenas = append(arenas, span{b[0].start, b[len(b)-1].end})
+		}
+	}
+	arenas = normal(arenas)
+	all := subtract(normal(m.areas()), used)
+	heap = subtract(overlap(all, arenas), normal(dead))
+	roots = subtract(subtract(all, arenas), normal(dead))
+	return roots, heap
+}
+
+// areas returns the memory that the program could write, by map where there are
+// maps. The very last byte of the address space is left out.
+func (m *Image) areas() (list []span) {
+	for _, r := range m.Maps {
+		if r.Write {
+			list = append(list, span{r.Start, r.End})
+		}
+	}
+	for _, s := range m.Segments() {
+		if s.Write && !s.ELF && m.MapAt(s.Addr) == nil {
+			list = append(list, span{s.Addr, max(s.End(), s.End()-1)})
+		}
+	}
+	return list
+}
+
+// blockSpans returns the memory of blocks with their metadata.
+func (m *Image) blockSpans(h *Heap) []span {
+	g := newGraph(m, h)
+	ptr := uint64(m.PointerSize())
+	list := make([]span, 0, len(g.addr))
+	for i, addr := range g.addr {
+		list = append(list, span{addr - 3*ptr - max(uint64(len(h.Blocks[g.index[i]].Blob)), 2), g.end[i]})
+	}
+	return normal(list)
+}
+
+// normal sorts spans and joins those that touch.
+func normal(list []span) []span {
+	list = slices.DeleteFunc(slices.Clone(list), func(s span) bool { return s.start >= s.end })
+	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	out := list[:0]
+	for _, s := range list {
+		if n := len(out); n > 0 && s.start <= out[n-1].end {
+			out[n-1].end = max(out[n-1].end, s.end)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// subtract returns what of a is not in b; both are normal.
+func subtract(a, b []span) (out []span) {
+	i := 0
+	for _, s := range a {
+		for i > 0 && b[i-1].end > s.start {
+			i--
+		}
+		for ; i < len(b) && b[i].end <= s.start; i++ {
+		}
+		for j := i; j < len(b) && b[j].start < s.end; j++ {
+			if b[j].start > s.start {
+				out = append(out, span{s.start, b[j].start})
+			}
+			s.start = max(s.start, b[j].end)
+		}
+		if s.start < s.end {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// overlap returns what of a is in b, by the spans of both; b is normal.
+func overlap(a, b []span) (out []span) {
+	for _, s := range a {
+		for i := sort.Search(len(b), func(i int) bool { return b[i].end > s.start }); i < len(b) && b[i].start < s.end; i++ {
+			out = append(out, span{max(s.start, b[i].start), min(s.end, b[i].end)})
+		}
+	}
+	return out
+}
