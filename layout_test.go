@@ -20,8 +20,11 @@ var layout = map[string]struct{ packages, libraries string }{
 	".":           {},
 	"codec":       {},
 	"dump":        {packages: "codec", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
-	"symbol":      {packages: "codec symbol/arch internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
+	"symbol":      {packages: "codec symbol/arch symbol/internal/dwarf internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
 	"symbol/arch": {},
+
+	"symbol/internal/dwarf": {},
+
 	"image":       {packages: "codec symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
 	"stats":       {packages: "codec", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
 	"profile":     {libraries: "github.com/google/pprof"},

@@ -347,7 +347,7 @@ func TestAgainstAddr2line(t *testing.T) {
 		// What both have in common goes into a third file.
 		run(t, dir, append([]string{dwz, "-m", filepath.Join(dir, "common.debug"), "-M", "common.debug"}, progs...)...)
 		for _, p := range progs {
-			if f := open(t, p); f.dwarf == nil || f.dwarf.alt == nil {
+			if f := open(t, p); f.debug == nil || f.debug.Alt == nil {
 				t.Fatalf("%s shares nothing: %s", p, f.Why())
 			}
 			compareGNU(t, p, 5)

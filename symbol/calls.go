@@ -23,7 +23,7 @@ func (f *File) FollowsCall(addr uint64) (follows bool) {
 	}
 	defer f.faulted(debug.SetPanicOnFault(true), nil)
 	thumb, arm := f.instructionSets(addr)
-	c := arch.Code{Addr: f.arch.Strip(addr), Word: f.Word, Big: bool(f.order), Text: f.textFunc}
+	c := arch.Code{Addr: f.arch.Strip(addr), Word: f.Word, Big: f.bigEndian(), Text: f.textFunc}
 	c.Bytes = f.Code(c.Addr, arch.MaxCall)
 	if thumb {
 		c.Thumb = true
@@ -66,9 +66,13 @@ func (f *File) findCalls() (s *callSet) {
 	}
 	defer f.faulted(debug.SetPanicOnFault(true), nil)
 	places, step := uint64(0), f.arch.Step
-	c := arch.Code{Word: f.Word, Big: bool(f.order), Text: f.textFunc}
+	scanned, limit := uint64(0), 4*uint64(len(f.image)) // sections may share bytes
+	c := arch.Code{Word: f.Word, Big: f.bigEndian(), Text: f.textFunc}
 	for _, seg := range f.text {
 		b := f.bytesAt(seg.off, seg.size)
+		if scanned += uint64(len(b)); scanned > limit {
+			break
+		}
 		places += uint64(len(b)) / step
 		for end := step; end <= uint64(len(b)); end += step {
 			c.Addr, c.Bytes = seg.addr+end, b[max(end, arch.MaxCall)-arch.MaxCall:end]

@@ -16,9 +16,9 @@ import (
 // openDebug finds debug information, in the file or beside it.
 func (f *File) openDebug() (err error) {
 	defer f.faulted(debug.SetPanicOnFault(true), &err)
-	d, err := readDwarf(f)
+	d, err := f.readDebug()
 	if d != nil || err != nil {
-		f.dwarf = d
+		f.debug = d
 		return err
 	}
 	candidates := f.debugCandidates()
@@ -56,17 +56,17 @@ func (f *File) openDebug() (err error) {
 // attach takes the debug information of g, which holds that of f, and from then
 // on closes g with f. It fails if there is none.
 func (f *File) attach(g *File) error {
-	d := g.dwarf
+	d := g.debug
 	if d == nil {
 		var err error
-		if d, err = readDwarf(g); err != nil {
+		if d, err = g.readDebug(); err != nil {
 			return err
 		}
 	}
 	if d == nil {
 		return fmt.Errorf("%s: no debug information in it either", g.Path)
 	}
-	f.dwarf, f.debugPath, f.why = d, g.Path, ""
+	f.debug, f.debugPath, f.why = d, g.Path, ""
 	f.close = append(f.close, g.Close)
 	if len(f.symtab().functions) == 0 || len(g.symtab().functions) > len(f.symtab().functions) {
 		f.symtab = g.symtab
@@ -154,8 +154,7 @@ func (f *File) debugCandidates() (list []debugCandidate) {
 	link, err := f.section(".gnu_debuglink")
 	name := string(stringAt(link, 0))
 	if sum := (len(name) + 4) &^ 3; err == nil && name != "" && len(link) >= sum+4 {
-		c := f.order.at(link, uint64(sum))
-		crc := c.u32()
+		crc := f.order.Uint32(link[sum:])
 		add(filepath.Base(name), &crc)
 	}
 	if own := filepath.Base(f.name) + ".debug"; own != name {

@@ -2,20 +2,20 @@ package symbol
 
 import (
 	"bytes"
-	"compress/zlib"
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"runtime/debug"
-	"strings"
+	"slices"
 	"sync"
 
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/symbol/arch"
+	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
 // notELF is the error of a file that is none; it holds the file's first bytes,
@@ -47,31 +47,31 @@ func openELF(t tree, name string) (f *File, err error) {
 	if err != nil {
 		return fail(err)
 	}
-	f = &File{Path: printable.Text(path), tree: t, name: name, info: info, image: image, close: []func(){release}}
-	defer func() {
-		if err != nil {
-			release()
-		}
-	}()
-	defer f.faulted(debug.SetPanicOnFault(true), &err)
-	if err := f.readHeaders(); err != nil {
+	f = &File{Path: printable.Text(path), tree: t, name: name, info: info, image: image,
+		budget: dwarf.NewBudget(int64(len(image))), close: []func(){release}}
+	if err = f.readHeaders(); err != nil {
 		release()
 		return fail(err)
 	}
 	return f, nil
 }
 
+// maxSegments is the most loaded segments that a file may have; programs have
+// fewer than a dozen.
+const maxSegments = 1 << 10
+
 // readHeaders reads the ELF header, segments and sections.
-func (f *File) readHeaders() error {
+func (f *File) readHeaders() (err error) {
+	defer f.faulted(debug.SetPanicOnFault(true), &err)
 	if !bytes.HasPrefix(f.image, []byte(elf.ELFMAG)) {
 		return notELF(bytes.Clone(f.image[:min(4, len(f.image))]))
 	}
-	e, err := parseELF(f.image)
+	e, err := f.parseELF()
 	if err != nil {
 		return fmt.Errorf("malformed ELF: %w", err)
 	}
 	f.Machine, f.Word, f.PIE, f.object = e.Machine, 64, e.Type == elf.ET_DYN, e.Type == elf.ET_REL
-	f.arch, f.order, f.sections = arch.Of(e.Machine), order(e.Data == elf.ELFDATA2MSB), e.Sections
+	f.arch, f.order, f.sections = arch.Of(e.Machine), e.ByteOrder, e.Sections
 	if e.Class == elf.ELFCLASS32 {
 		f.Word = 32
 	}
@@ -87,7 +87,12 @@ func (f *File) readHeaders() error {
 			f.BuildID = f.buildID(f.bytesAt(p.Off, p.Filesz))
 		}
 	}
+	if len(f.loads) > maxSegments {
+		return fmt.Errorf("malformed ELF: %d loaded segments, expected at most %d", len(f.loads), maxSegments)
+	}
 	f.textSections()
+	f.loadedSpans, f.textSpans = newSpans(f.loads), newSpans(f.text)
+	slices.SortStableFunc(f.text, func(a, b segment) int { return cmp.Compare(a.addr, b.addr) })
 	for _, s := range e.Sections {
 		if s.Type == elf.SHT_NOTE && f.BuildID == "" {
 			f.BuildID = f.buildID(f.bytesAt(s.Offset, s.Size))
@@ -99,18 +104,86 @@ func (f *File) readHeaders() error {
 	return nil
 }
 
-// parseELF reads headers by the standard library, which may panic on bad ones.
-func parseELF(image []byte) (e *elf.File, err error) {
+// parseELF reads headers by the standard library, once it is sure that these do
+// not stand for more memory than the file may take.
+func (f *File) parseELF() (e *elf.File, err error) {
+	if n := sectionNames(f.image); !f.budget.Alloc(n) {
+		return nil, fmt.Errorf("the names of its sections have %d bytes", n)
+	}
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case interface{ Addr() uintptr }:
+		case interface{ Addr() uintptr }: // a fault, for File.faulted
 			panic(r)
 		default:
 			err = fmt.Errorf("debug/elf: %v", r)
 		}
 	}()
-	return elf.NewFile(bytes.NewReader(image))
+	return elf.NewFile(bytes.NewReader(f.image))
+}
+
+// sectionNames returns how many bytes the names of all sections have: many
+// sections can have one long name.
+func sectionNames(image []byte) (total int64) {
+	if len(image) < 64 {
+		return 0
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if elf.Data(image[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		order = binary.BigEndian
+	}
+	wide := elf.Class(image[elf.EI_CLASS]) == elf.ELFCLASS64
+	table, size, number, names := uint64(order.Uint32(image[32:])), uint64(order.Uint16(image[46:])),
+		uint64(order.Uint16(image[48:])), uint64(order.Uint16(image[50:]))
+	if wide {
+		table, size, number, names = order.Uint64(image[40:]), uint64(order.Uint16(image[58:])),
+			uint64(order.Uint16(image[60:])), uint64(order.Uint16(image[62:]))
+	}
+	// field returns a field of a section header, by its offset in either class.
+	field := func(section, narrow, at uint64) (v uint64, ok bool) {
+		entry := uint64(40)
+		if wide {
+			entry = 64
+		}
+		off := table + section*size
+		if table > uint64(len(image)) || section > uint64(len(image)) || off > uint64(len(image)) || uint64(len(image))-off < entry {
+			return 0, false
+		}
+		if wide && at != 0 && at != 40 { // all but name and link have 8 bytes
+			return order.Uint64(image[off+at:]), true
+		} else if wide {
+			return uint64(order.Uint32(image[off+at:])), true
+		}
+		return uint64(order.Uint32(image[off+narrow:])), true
+	}
+	if number == 0 { // more than fit the header: section 0 has the number
+		number, _ = field(0, 20, 32)
+	}
+	if names == uint64(elf.SHN_XINDEX) {
+		names, _ = field(0, 24, 40)
+	}
+	start, ok := field(names, 16, 24)
+	if !ok || start > uint64(len(image)) {
+		return 0
+	}
+	for i := range number {
+		name, ok := field(i, 0, 0)
+		if !ok {
+			break
+		}
+		if name < uint64(len(image))-start {
+			s := image[start+name:]
+			n := bytes.IndexByte(s[:min(len(s), 1<<20)], 0)
+			if n < 0 {
+				n = min(len(s), 1<<20)
+			}
+			total += int64(n) + 300 // and what else is kept of a section
+		}
+		if total > dwarf.FloorBytes+dwarf.BytesPerByte*int64(len(image)) {
+			break
+		}
+	}
+	return total
 }
 
 // textSections narrows the executable parts to sections, where there are any: a
@@ -139,7 +212,7 @@ func (f *File) textSections() {
 	}
 }
 
-// bytesAt is a part of the file, nil if the file is shorter.
+// bytesAt returns a part of the file, nil if the file is shorter.
 func (f *File) bytesAt(off, n uint64) []byte {
 	if off > uint64(len(f.image)) || n > uint64(len(f.image))-off {
 		return nil
@@ -150,68 +223,56 @@ func (f *File) bytesAt(off, n uint64) []byte {
 // buildID finds the GNU build-id among notes.
 func (f *File) buildID(notes []byte) string {
 	const gnuBuildID = 3
-	c := f.order.at(notes, 0)
-	for len(c.b)-c.off >= 12 {
-		nameSize, descSize, kind := c.u32(), c.u32(), c.u32()
-		name := c.take(int(nameSize))
-		c.skip(-uint64(nameSize) & 3)
-		desc := c.take(int(descSize))
-		c.skip(-uint64(descSize) & 3)
-		if len(desc) == 0 {
-			continue
+	for len(notes) >= 12 {
+		name, desc, kind := uint64(f.order.Uint32(notes)), uint64(f.order.Uint32(notes[4:])), f.order.Uint32(notes[8:])
+		notes = notes[12:]
+		at := (name + 3) &^ 3
+		end := at + (desc+3)&^3
+		if at+desc > uint64(len(notes)) {
+			return ""
 		}
-		if kind == gnuBuildID && string(name) == "GNU\x00" {
-			return hex.EncodeToString(desc)
+		if kind == gnuBuildID && string(notes[:name]) == "GNU\x00" && desc > 0 && desc <= maxBuildID {
+			return hex.EncodeToString(notes[at : at+desc])
 		}
+		notes = notes[min(end, uint64(len(notes))):]
 	}
 	return ""
 }
 
-// section returns a section's bytes, inflated, nil if there is none or it holds
-// none, as in a file whose debug information was split off.
-func (f *File) section(name string) ([]byte, error) {
-	for _, s := range f.sections {
-		if s.Type == elf.SHT_NOBITS {
+// maxBuildID is the longest build-id that is taken for one, in bytes; linkers
+// write 8 to 20, or 32.
+const maxBuildID = 64
+
+// spans are address ranges that do not overlap, by address.
+type spans []struct{ low, high uint64 }
+
+// newSpans merges the ranges of segments.
+func newSpans(list []segment) (out spans) {
+	for _, s := range list {
+		if s.addr < s.end {
+			out = append(out, struct{ low, high uint64 }{s.addr, s.end})
+		}
+	}
+	slices.SortFunc(out, func(a, b struct{ low, high uint64 }) int { return cmp.Compare(a.low, b.low) })
+	n := 0
+	for _, s := range out {
+		if n > 0 && s.low <= out[n-1].high {
+			out[n-1].high = max(out[n-1].high, s.high)
 			continue
 		}
-		switch {
-		case s.Name == name && s.Flags&elf.SHF_COMPRESSED == 0:
-			b := f.bytesAt(s.Offset, s.FileSize)
-			if b == nil && s.FileSize != 0 {
-				return nil, fmt.Errorf("section %s: ends at %d, the file has %d bytes", name,
-					s.Offset+s.FileSize, len(f.image))
-			}
-			return b, nil
-		case s.Name == name:
-			b, err := s.Data()
-			if err != nil {
-				return nil, fmt.Errorf("section %s: %w", name, err)
-			}
-			return b, nil
-		case strings.HasPrefix(name, ".debug_") && s.Name == ".z"+name[1:]:
-			b, err := inflateZdebug(f.bytesAt(s.Offset, s.FileSize))
-			if err != nil {
-				return nil, fmt.Errorf("section %s: %w", s.Name, err)
-			}
-			return b, nil
-		}
+		out[n] = s
+		n++
 	}
-	return nil, nil
+	return out[:n]
 }
 
-// inflateZdebug reads a .zdebug section: "ZLIB", its size as 8 bytes, a zlib stream.
-func inflateZdebug(b []byte) ([]byte, error) {
-	if len(b) < 12 || string(b[:4]) != "ZLIB" {
-		return nil, errors.New(`expected "ZLIB" and a size`)
-	}
-	r, err := zlib.NewReader(bytes.NewReader(b[12:]))
-	if err != nil {
-		return nil, err
-	}
-	size := binary.BigEndian.Uint64(b[4:])
-	out, err := io.ReadAll(io.LimitReader(r, int64(min(size, 1<<40))))
-	if err == nil && uint64(len(out)) != size {
-		err = fmt.Errorf("%d bytes, expected %d", len(out), size)
-	}
-	return out, err
+// holds reports whether [low, high) lies in one of the spans.
+func (s spans) holds(low, high uint64) bool {
+	i, _ := slices.BinarySearchFunc(s, low, func(e struct{ low, high uint64 }, a uint64) int {
+		if e.high <= a {
+			return -1
+		}
+		return 1
+	})
+	return i < len(s) && s[i].low <= low && high <= s[i].high
 }

@@ -1,7 +1,9 @@
 package symbol
 
 import (
+	"cmp"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/symbol/arch"
+	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
 // File is an ELF file and what its debug information knows of its addresses,
@@ -23,21 +26,24 @@ type File struct {
 	Word    int  // bits of an address
 	PIE     bool // may be loaded anywhere: ET_DYN
 
-	tree     tree
-	name     string // in tree
-	info     fs.FileInfo
-	arch     *arch.Arch
-	order    order
-	object   bool      // not linked: ET_REL, as are the files that dwz makes
-	noCode   bool      // code was not kept in the file: it has debug information alone
-	text     []segment // executable
-	loads    []segment // all that is loaded
-	sections []*elf.Section
-	image    []byte // the whole file
+	tree                   tree
+	name                   string // in tree
+	info                   fs.FileInfo
+	arch                   *arch.Arch
+	order                  binary.ByteOrder
+	object                 bool      // not linked: ET_REL, as are the files that dwz makes
+	noCode                 bool      // code was not kept in the file: it has debug information alone
+	text                   []segment // executable, by address
+	loads                  []segment // all that is loaded
+	textSpans, loadedSpans spans
+	sections               []*elf.Section
+	image                  []byte // the whole file
 
 	debugDirs []string
-	debugPath string // separate debug file in use, "" if none
-	dwarf     *dwarf // nil if there is none
+	debugPath string      // separate debug file in use, "" if none
+	debug     *dwarf.Data // nil if there is none
+	found     []dwarf.Frame
+	budget    *dwarf.Budget
 	why       string // why there are no lines, or no function names
 	note      string // what else is wrong with it
 	close     []func()
@@ -91,7 +97,7 @@ func openFile(t tree, name string, debugDirs []string, accept func(*File) error)
 	if err := f.openDebug(); err != nil {
 		f.why = printable.Text(err.Error())
 	}
-	if f.noCode && f.dwarf != nil {
+	if f.noCode && f.debug != nil {
 		g, looked := f.openCode()
 		if g != nil {
 			return g, nil
@@ -109,7 +115,7 @@ func (f *File) Close() {
 	for _, c := range f.close {
 		c()
 	}
-	f.close, f.dwarf, f.image = nil, nil, nil
+	f.close, f.debug, f.image = nil, nil, nil
 }
 
 // Why returns why lines or even function names are missing, "" if they are not.
@@ -125,6 +131,8 @@ func (f *File) DebugPath() string {
 
 // kind describes the file: "32-bit Arm".
 func (f *File) kind() string { return fmt.Sprintf("%d-bit %s", f.Word, machineName(f.Machine)) }
+
+func (f *File) bigEndian() bool { return f.order == binary.ByteOrder(binary.BigEndian) }
 
 func machineName(m elf.Machine) string {
 	if name := arch.Of(m).Name; name != "" {
@@ -145,44 +153,30 @@ func (f *File) faulted(old bool, err *error) {
 	if fault, ok := r.(interface{ Addr() uintptr }); !ok || fault.Addr() == 0 {
 		panic(r)
 	}
-	f.why, f.noCode, f.dwarf = "became shorter while it was in use", true, nil
+	f.why, f.noCode, f.debug = "became shorter while it was in use", true, nil
 	f.symtab = func() *symbolTable { return &symbolTable{} }
 	if err != nil {
 		*err = fmt.Errorf("%s: %s", f.Path, f.why)
 	}
 }
 
-// SectionAddr returns the address of a section by its name.
-func (f *File) SectionAddr(name string) (uint64, error) {
-	for _, s := range f.sections {
-		if s.Name == name {
-			return s.Addr, nil
-		}
-	}
-	return 0, fmt.Errorf("%s: no section %s", f.Path, name)
-}
-
 // Text reports whether addr lies in an executable part of the file.
-func (f *File) Text(addr uint64) bool { return inSegments(f.text, addr) }
+func (f *File) Text(addr uint64) bool { return f.textSpans.holds(addr, addr) }
 
 // Loaded reports whether addr lies in any loaded part of the file.
-func (f *File) Loaded(addr uint64) bool { return inSegments(f.loads, addr) }
-
-func inSegments(list []segment, addr uint64) bool {
-	return slices.ContainsFunc(list, func(s segment) bool { return s.holds(addr) })
-}
+func (f *File) Loaded(addr uint64) bool { return f.loadedSpans.holds(addr, addr) }
 
 // Code returns the executable bytes of the file up to address end, at most n. They
 // are a part of the file's image: use them before the next call, and do not keep
 // or change them.
 func (f *File) Code(end uint64, n int) []byte {
-	for _, s := range f.text {
-		if s.addr < end && end <= s.addr+s.size {
-			back := min(end-s.addr, uint64(n))
-			return f.bytesAt(s.off+(end-s.addr)-back, back)
-		}
+	i, _ := slices.BinarySearchFunc(f.text, end, func(s segment, end uint64) int { return cmp.Compare(s.addr, end) })
+	if i--; i < 0 || end > f.text[i].addr+f.text[i].size {
+		return nil
 	}
-	return nil
+	s := &f.text[i]
+	back := min(end-s.addr, uint64(n))
+	return f.bytesAt(s.off+(end-s.addr)-back, back)
 }
 
 // objAddr returns the file's own address for one in memory, and false if the

@@ -1,9 +1,11 @@
 package symbol
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
+
+	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
 // Frame is one call in source. What is not known is "" or 0.
@@ -24,10 +26,8 @@ func (f *File) Lookup(dst []Frame, pc uint64) (frames []Frame, err error) {
 	frames = dst
 	defer f.faulted(debug.SetPanicOnFault(true), &err)
 	pc = f.arch.Strip(pc)
-	if f.dwarf != nil {
-		if frames, err = f.dwarf.lookup(dst, pc); err != nil {
-			err = fmt.Errorf("%s: %w", f.DebugPath(), err)
-		}
+	if f.debug != nil {
+		frames, err = f.lookupDebug(dst, pc)
 	}
 	if len(frames) > len(dst) && frames[len(frames)-1].Func != "" {
 		return frames, err
@@ -43,55 +43,19 @@ func (f *File) Lookup(dst []Frame, pc uint64) (frames []Frame, err error) {
 	return frames, err
 }
 
-func (d *dwarf) lookup(dst []Frame, pc uint64) ([]Frame, error) {
-	u := d.unitFor(pc)
-	if u == nil {
-		return dst, nil
+// lookupDebug finds what the debug information has. If that turns out to take too
+// much memory or time, it is given up for good.
+func (f *File) lookupDebug(dst []Frame, pc uint64) ([]Frame, error) {
+	var err error
+	f.found, err = f.debug.Lookup(f.found[:0], pc)
+	for _, g := range f.found {
+		dst = append(dst, Frame{Func: g.Func, File: g.File, Line: g.Line, Discriminator: g.Discriminator, Inlined: g.Inlined})
 	}
-	lines, err := u.lineTable()
-	at := Frame{}
-	var row *lineRow
-	if lines != nil {
-		if row = lines.find(pc); row != nil {
-			at.File, at.Line, at.Discriminator = lines.path(row.file), int(row.line), int(row.disc)
-		}
+	if errors.Is(err, dwarf.ErrBudget) {
+		f.debug, f.why = nil, err.Error()+"; functions are named from the symbol table, without lines"
 	}
-	sc, err2 := u.loadScopes()
-	if err == nil {
-		err = err2
-	}
-	n := sc.innermost(pc)
-	if n < 0 {
-		if row != nil {
-			dst = append(dst, at)
-		}
-		return dst, err
-	}
-	for n >= 0 {
-		s := &sc.list[n]
-		at.Func, at.Inlined = d.nameOf(s.die), s.parent >= 0
-		if s.parent < 0 && u.isCPlusPlus() {
-			at.Func = d.symbolName(at.Func, s.low)
-		}
-		dst = append(dst, at)
-		at = Frame{Line: int(s.callLine)}
-		if lines != nil {
-			at.File = lines.path(s.callFile)
-		}
-		n = s.parent
+	if err != nil {
+		err = fmt.Errorf("%s: %w", f.DebugPath(), err)
 	}
 	return dst, err
-}
-
-// symbolName is the symbol at a function's start, for functions of C++ that have
-// no linkage name because only their own unit sees them: "disc" says less than
-// shapes::(anonymous namespace)::disc::disc(double).
-func (d *dwarf) symbolName(name string, start uint64) string {
-	if strings.HasPrefix(name, "_Z") {
-		return name
-	}
-	if s := d.file.symbolOf(start); strings.HasPrefix(s, "_Z") {
-		return s
-	}
-	return name
 }

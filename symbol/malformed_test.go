@@ -10,6 +10,8 @@ import (
 	"time"
 )
 
+type fileRange struct{ low, high uint64 }
+
 // Whatever is wrong with a file, it is an error or a hole in what is known: no
 // panic, not even one that was caught, and no endless reading.
 func TestMalformedFiles(t *testing.T) {
@@ -25,11 +27,11 @@ func TestMalformedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Close()
-		var places []addrRange // headers, debug sections, symbols
-		places = append(places, addrRange{0, 64}, addrRange{uint64(len(good)) - 40*64, uint64(len(good))})
+		var places []fileRange // headers, debug sections, symbols
+		places = append(places, fileRange{0, 64}, fileRange{uint64(len(good)) - 40*64, uint64(len(good))})
 		for _, s := range e.Sections {
 			if strings.HasPrefix(s.Name, ".debug_") || strings.Contains(s.Name, "sym") || s.Type == elf.SHT_NOTE {
-				places = append(places, addrRange{s.Offset, s.Offset + s.FileSize})
+				places = append(places, fileRange{s.Offset, s.Offset + s.FileSize})
 			}
 		}
 		pcs := textAddrs(open(t, whole), 7)

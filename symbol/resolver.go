@@ -94,9 +94,9 @@ func (r *Resolver) pair(f *File, spec FileSpec) bool {
 	for _, o := range r.added {
 		switch {
 		case o.file.noCode == f.noCode || !(debugCandidate{}).fits(o.file, f):
-		case f.noCode && o.file.dwarf == nil && o.file.attach(f) == nil:
+		case f.noCode && o.file.debug == nil && o.file.attach(f) == nil:
 			return true
-		case o.file.noCode && f.dwarf == nil && f.attach(o.file) == nil:
+		case o.file.noCode && f.debug == nil && f.attach(o.file) == nil:
 			f.note = ""
 			if spec.Load == LoadAsLinked {
 				spec.Load, spec.Addr = o.Load, o.Addr

@@ -74,13 +74,10 @@ func (f *File) readTable(t *symbolTable, kind elf.SectionType) {
 	names := f.sections[s.Link]
 	t.strings = f.bytesAt(names.Offset, names.FileSize)
 	symbols := f.bytesAt(s.Offset, s.FileSize)
-	c, file := f.order.at(symbols, 0), uint32(0)
+	size, file := f.symbolBytes(), uint32(0)
 	var marks, odd []setMark // by $t and $a, and by functions
-	for c.off < len(symbols) {
-		sym := f.symbol(&c)
-		if c.bad {
-			break
-		}
+	for ; len(symbols) >= size; symbols = symbols[size:] {
+		sym := f.symbol(symbols)
 		kind := elf.ST_TYPE(sym.info)
 		if kind == elf.STT_FILE {
 			file = sym.name
@@ -123,20 +120,21 @@ type rawSymbol struct {
 	addr, size uint64
 }
 
-func (f *File) symbol(c *cursor) (s rawSymbol) {
-	s.name = c.u32()
+func (f *File) symbolBytes() int {
 	if f.Word == 32 {
-		s.addr, s.size = uint64(c.u32()), uint64(c.u32())
-		s.info = c.u8()
-		c.skip(1)
-		s.section = c.u16()
-		return s
+		return elf.Sym32Size
 	}
-	s.info = c.u8()
-	c.skip(1)
-	s.section = c.u16()
-	s.addr, s.size = c.u64(), c.u64()
-	return s
+	return elf.Sym64Size
+}
+
+// symbol reads an entry of symbolBytes bytes.
+func (f *File) symbol(b []byte) rawSymbol {
+	o := f.order
+	if f.Word == 32 {
+		return rawSymbol{name: o.Uint32(b), addr: uint64(o.Uint32(b[4:])), size: uint64(o.Uint32(b[8:])),
+			info: b[12], section: o.Uint16(b[14:])}
+	}
+	return rawSymbol{name: o.Uint32(b), info: b[4], section: o.Uint16(b[6:]), addr: o.Uint64(b[8:]), size: o.Uint64(b[16:])}
 }
 
 // isCode reports whether the symbol may name code.

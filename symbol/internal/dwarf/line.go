@@ -1,4 +1,4 @@
-package symbol
+package dwarf
 
 import (
 	"cmp"
@@ -45,7 +45,7 @@ type lineRow struct {
 // address the last counts.
 func (t *lineTable) find(pc uint64) *lineRow {
 	i := sort.Search(len(t.seqs), func(i int) bool { return t.seqs[i].low > pc }) - 1
-	for ; i >= 0 && t.seqs[i].reach > pc; i-- {
+	for ; i >= 0 && t.seqs[i].reach > pc && t.u.d.Budget.Step(1); i-- {
 		if s := &t.seqs[i]; pc < s.high {
 			rows := t.rows[s.first : s.first+s.rows]
 			off := uint32(pc - s.low)
@@ -79,6 +79,9 @@ func (u *unit) readLines() (*lineTable, error) {
 	}
 	err := p.run()
 	t := p.table
+	if u.d.Budget.exceeded() {
+		return nil, ErrBudget
+	}
 	slices.SortStableFunc(t.seqs, func(a, b sequence) int { return cmp.Compare(a.low, b.low) })
 	reach := uint64(0)
 	for i := range t.seqs {
@@ -117,7 +120,7 @@ type lineProgram struct {
 // readHeader reads everything before the program. (DWARF 5, 6.2.4)
 func (p *lineProgram) readHeader(u *unit) error {
 	d := u.d
-	c := d.at(d.line, u.lineOff)
+	c := d.at(d.Line, u.lineOff)
 	n, dwarf64 := c.length()
 	if c.bad || n > uint64(len(c.b)-c.off) {
 		return fmt.Errorf("table of %d bytes ends beyond its section", n)
@@ -158,15 +161,25 @@ func (p *lineProgram) readHeader(u *unit) error {
 	return nil
 }
 
+// Bytes of memory for parts of a table, as slices grow.
+const (
+	entryBytes    = 48 // a directory or a file
+	rowBytes      = 32
+	sequenceBytes = 64
+)
+
 // inLine marks a string that stands in .debug_line itself.
 const inLine = 0xffff
 
 // readEntriesV4 reads the directories and files of versions 2 to 4; file 0 is
 // the unit itself.
-func (p *lineProgram) readEntriesV4(c *cursor, d *dwarf) {
+func (p *lineProgram) readEntriesV4(c *cursor, d *Data) {
 	t := p.table
 	t.dirs, t.files = []value{{}}, []lineFile{{name: t.u.name}}
 	here := func() (value, bool) {
+		if !d.Budget.Step(1) || !d.Budget.Alloc(entryBytes) {
+			return value{}, false
+		}
 		v := value{form: inLine, u: uint64(c.off)}
 		s := c.str()
 		return v, len(s) > 0 && !c.bad
@@ -203,6 +216,9 @@ func (p *lineProgram) readTable(u *unit, c *cursor, add func(name value, dir uin
 	}
 	n := c.uleb()
 	for ; n > 0 && !c.bad; n-- {
+		if !u.d.Budget.Step(kinds) || !u.d.Budget.Alloc(entryBytes) {
+			return
+		}
 		var name value
 		var dir uint64
 		before := c.off
@@ -245,7 +261,11 @@ func (p *lineProgram) reset() {
 // run executes the program.
 func (p *lineProgram) run() error {
 	p.reset()
+	budget := p.table.u.d.Budget
 	for p.off < len(p.b) {
+		if !budget.Step(1) {
+			return ErrBudget
+		}
 		op := p.u8()
 		if op >= p.opcodeBase {
 			if p.lineRange == 0 {
@@ -340,6 +360,10 @@ func (p *lineProgram) row() {
 		}
 		p.sorted = p.sorted && t.rows[n-1].off < r.off
 	}
+	if !t.u.d.Budget.Alloc(rowBytes) {
+		p.bad = true
+		return
+	}
 	t.rows = append(t.rows, r)
 }
 
@@ -347,13 +371,17 @@ func (p *lineProgram) row() {
 func (p *lineProgram) endSequence() {
 	t := p.table
 	r := addrRange{p.low, p.addr}
-	if len(t.rows) == p.start || !t.u.d.file.isLoaded(r) {
+	if len(t.rows) == p.start || !t.u.d.loaded(r) {
 		t.rows = t.rows[:p.start]
 		return
 	}
 	rows := t.rows[p.start:]
 	if !p.sorted {
 		slices.SortStableFunc(rows, func(a, b lineRow) int { return cmp.Compare(a.off, b.off) })
+	}
+	if !t.u.d.Budget.Alloc(sequenceBytes) {
+		p.bad = true
+		return
 	}
 	t.seqs = append(t.seqs, sequence{low: r.low, high: r.high, first: int32(p.start), rows: int32(len(rows))})
 }
@@ -365,6 +393,7 @@ func (t *lineTable) path(file uint32) string {
 		return p
 	}
 	p := t.findPath(file)
+	t.u.d.Budget.Alloc(int64(len(p)) + entryBytes)
 	t.paths[file] = p
 	return p
 }
@@ -392,7 +421,7 @@ func (t *lineTable) findPath(file uint32) string {
 
 func (t *lineTable) text(v value) string {
 	if v.form == inLine {
-		return string(stringAt(t.u.d.line, v.u))
+		return string(stringAt(t.u.d.Line, v.u))
 	}
 	return string(t.u.text(v))
 }

@@ -1,4 +1,4 @@
-package symbol
+package dwarf
 
 // Forms of attribute values. (DWARF 5, 7.5.6)
 const (
@@ -156,24 +156,24 @@ func (u *unit) text(v value) []byte {
 	d := u.d
 	switch v.form {
 	case formString:
-		return stringAt(d.info, v.u)
+		return stringAt(d.Info, v.u)
 	case formStrp:
-		return stringAt(d.str, v.u)
+		return stringAt(d.Str, v.u)
 	case formLineStrp:
-		return stringAt(d.lineStr, v.u)
+		return stringAt(d.LineStr, v.u)
 	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
-		if v.u > uint64(len(d.strOffs)) {
+		if v.u > uint64(len(d.StrOffsets)) {
 			return nil
 		}
-		c := d.at(d.strOffs, u.strBase+v.u*uint64(u.offsetSize()))
+		c := d.at(d.StrOffsets, u.strBase+v.u*uint64(u.offsetSize()))
 		off := c.offset(u.dwarf64)
 		if c.bad {
 			return nil
 		}
-		return stringAt(d.str, off)
+		return stringAt(d.Str, off)
 	case formStrpSup, formGNUStrpAlt:
-		if d.alt != nil {
-			return stringAt(d.alt.str, v.u)
+		if d.Alt != nil {
+			return stringAt(d.Alt.Str, v.u)
 		}
 	}
 	return nil
@@ -183,16 +183,16 @@ func (u *unit) text(v value) []byte {
 func (u *unit) address(v value) uint64 {
 	switch v.form {
 	case formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex:
-		if v.u > uint64(len(u.d.addrs)) {
+		if v.u > uint64(len(u.d.Addr)) {
 			return 0
 		}
-		c := u.d.at(u.d.addrs, u.addrBase+v.u*uint64(u.addrSize))
+		c := u.d.at(u.d.Addr, u.addrBase+v.u*uint64(u.addrSize))
 		return c.uint(u.addrSize)
 	}
 	return v.u
 }
 
-// isAddress says whether a high PC is an address and not a length.
+// isAddress reports whether a high PC is an address and not a length.
 func (v value) isAddress() bool {
 	switch v.form {
 	case formAddr, formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex:

@@ -1,4 +1,4 @@
-package symbol
+package dwarf
 
 import "fmt"
 
@@ -44,6 +44,12 @@ type attrSpec struct {
 	implicit   int64 // value of formImplicitConst
 }
 
+// Bytes of memory for an abbrev and for an attribute of it, as slices grow.
+const (
+	abbrevBytes = 96
+	attrBytes   = 32
+)
+
 // abbrevTable holds shapes by code; codes nearly always count from 1.
 type abbrevTable struct {
 	dense []abbrev // code-1
@@ -57,7 +63,7 @@ func (t *abbrevTable) get(code uint64) *abbrev {
 	return t.rest[code]
 }
 
-// abbrevKey tells tables apart whose entries have different sizes.
+// abbrevKey distinguishes tables whose entries have different sizes.
 type abbrevKey struct {
 	off      uint64
 	version  uint16
@@ -72,13 +78,16 @@ func (u *unit) table() (*abbrevTable, error) {
 		return t, nil
 	}
 	t := &abbrevTable{}
-	c := u.d.at(u.d.abbrev, u.abbrevOff)
+	c := u.d.at(u.d.Abbrev, u.abbrevOff)
 	for {
 		code := c.uleb()
 		if code == 0 || c.bad {
 			break
 		}
 		ab := u.readAbbrev(&c, true)
+		if !u.d.Budget.Alloc(int64(abbrevBytes + attrBytes*len(ab.attrs))) {
+			return nil, ErrBudget
+		}
 		if code == uint64(len(t.dense))+1 {
 			t.dense = append(t.dense, ab)
 			continue
@@ -87,6 +96,9 @@ func (u *unit) table() (*abbrevTable, error) {
 			t.rest = map[uint64]*abbrev{}
 		}
 		t.rest[code] = &ab
+	}
+	if u.d.Budget.exceeded() {
+		return nil, ErrBudget
 	}
 	if c.bad {
 		return nil, fmt.Errorf(".debug_abbrev %#x: table without an end", u.abbrevOff)
@@ -97,8 +109,8 @@ func (u *unit) table() (*abbrevTable, error) {
 
 // abbrevOf reads only as far as one code: enough for a root entry.
 func (u *unit) abbrevOf(code uint64) (*abbrev, error) {
-	c := u.d.at(u.d.abbrev, u.abbrevOff)
-	for !c.bad {
+	c := u.d.at(u.d.Abbrev, u.abbrevOff)
+	for !c.bad && u.d.Budget.Step(1) {
 		got := c.uleb()
 		if got == 0 {
 			break
@@ -107,6 +119,9 @@ func (u *unit) abbrevOf(code uint64) (*abbrev, error) {
 			return &ab, nil
 		}
 	}
+	if u.d.Budget.exceeded() {
+		return nil, ErrBudget
+	}
 	return nil, fmt.Errorf(".debug_info %#x: abbreviation %d is not in the table at %#x",
 		u.die, code, u.abbrevOff)
 }
@@ -114,7 +129,7 @@ func (u *unit) abbrevOf(code uint64) (*abbrev, error) {
 func (u *unit) readAbbrev(c *cursor, keep bool) (ab abbrev) {
 	ab.tag, ab.children = uint32(c.uleb()), c.u8() != 0
 	ab.code = ab.tag == tagSubprogram || ab.tag == tagInlinedSubroutine
-	for !c.bad {
+	for !c.bad && u.d.Budget.Step(1) {
 		a := attrSpec{attr: uint32(c.uleb()), form: uint32(c.uleb())}
 		if a.form == formImplicitConst {
 			a.implicit = c.sleb()

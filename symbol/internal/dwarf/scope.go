@@ -1,4 +1,4 @@
-package symbol
+package dwarf
 
 import (
 	"cmp"
@@ -64,6 +64,9 @@ func (u *unit) loadScopes() (*scopes, error) {
 	return u.scopes, u.scopeErr
 }
 
+// scopeBytes is the memory for a scope, as slices grow.
+const scopeBytes = 64
+
 // maxNesting limits how deep entries nest; real ones reach some dozens.
 const maxNesting = 1 << 12
 
@@ -77,11 +80,14 @@ func (u *unit) readScopes() (*scopes, []scopeRange, error) {
 		return s, nil, err
 	}
 	d := u.d
-	c := d.at(d.info[:u.end], u.die)
+	c := d.at(d.Info[:u.end], u.die)
 	nest := make([]int32, 0, 64) // scope that the entries of each level are in
 	inside := int32(-1)
 	var scratch []addrRange
 	for uint64(c.off) < u.end {
+		if !d.Budget.Step(1) {
+			return s, ranges, ErrBudget
+		}
 		die := uint64(c.off)
 		code := c.uleb()
 		if code == 0 {
@@ -109,10 +115,13 @@ func (u *unit) readScopes() (*scopes, []scopeRange, error) {
 				if ab.tag == tagInlinedSubroutine {
 					sc.parent = inside
 				}
+				if !d.Budget.Alloc(int64(scopeBytes + 2*rangeBytes*len(list))) {
+					return s, ranges, ErrBudget
+				}
 				child = int32(len(s.list))
 				s.list = append(s.list, sc)
 				for _, r := range list {
-					if d.file.isLoaded(r) {
+					if d.loaded(r) {
 						ranges = append(ranges, scopeRange{r, child})
 					}
 				}
@@ -140,6 +149,7 @@ func (u *unit) readScopes() (*scopes, []scopeRange, error) {
 
 // skipEntry moves past an entry's attributes.
 func (u *unit) skipEntry(c *cursor, ab *abbrev) {
+	u.d.Budget.Step(len(ab.attrs))
 	for _, a := range ab.attrs {
 		u.skip(c, a)
 	}
@@ -149,6 +159,7 @@ func (u *unit) skipEntry(c *cursor, ab *abbrev) {
 // its ranges to list.
 func (u *unit) readScope(c *cursor, ab *abbrev, list []addrRange) (s scope, _ []addrRange, err error) {
 	var low, high, ranges value
+	u.d.Budget.Step(len(ab.attrs))
 	for _, a := range ab.attrs {
 		switch a.attr {
 		case attrLowPC:

@@ -1,10 +1,4 @@
-package symbol
-
-import (
-	"strings"
-
-	"github.com/ianlancetaylor/demangle"
-)
+package dwarf
 
 // maxHops is how many entries a name is followed through: from an inlined call
 // to its function, from a definition to its declaration.
@@ -12,18 +6,22 @@ const maxHops = 16
 
 // nameOf is the name of the function at an offset of info: its linkage name, or
 // its plain one; "" if it has none.
-func (d *dwarf) nameOf(die uint64) string {
+func (d *Data) nameOf(die uint64) string {
 	if s := d.names[die]; s != nil {
 		return *s
 	}
 	s := d.findName(die)
+	d.Budget.Alloc(int64(len(s)) + entryBytes)
 	d.names[die] = &s
 	return s
 }
 
-func (d *dwarf) findName(die uint64) string {
+func (d *Data) findName(die uint64) string {
 	plain := ""
 	for range maxHops {
+		if !d.Budget.Step(1) {
+			break
+		}
 		u := d.unitAt(die)
 		if u == nil {
 			break
@@ -32,7 +30,7 @@ func (d *dwarf) findName(die uint64) string {
 		if err != nil {
 			break
 		}
-		c := d.at(d.info[:u.end], die)
+		c := d.at(d.Info[:u.end], die)
 		ab := t.get(c.uleb())
 		if ab == nil {
 			break
@@ -58,8 +56,8 @@ func (d *dwarf) findName(die uint64) string {
 			break
 		}
 		if next.form == formGNURefAlt || next.form == formRefSup4 || next.form == formRefSup8 {
-			if d.alt != nil {
-				if s := d.alt.nameOf(next.u); s != "" {
+			if d.Alt != nil {
+				if s := d.Alt.nameOf(next.u); s != "" {
 					return s
 				}
 			}
@@ -71,13 +69,4 @@ func (d *dwarf) findName(die uint64) string {
 		die = next.u
 	}
 	return plain
-}
-
-// Demangle turns a linkage name of C++ or Rust into what people wrote; any other
-// name stays as it is.
-func Demangle(name string) string {
-	if !strings.HasPrefix(name, "_") {
-		return name
-	}
-	return demangle.Filter(name)
 }

@@ -1,4 +1,4 @@
-package symbol
+package dwarf
 
 import (
 	"bytes"
@@ -183,14 +183,23 @@ func (c *cursor) str() []byte {
 	return c.b[start : c.off-1]
 }
 
-// stringAt is the zero-terminated string at an offset of a string section.
+// maxString is the longest string that is read, in bytes: the longest names of
+// C++ programs have some 10,000. The rest of a longer one is cut off.
+const maxString = 1 << 15
+
+// stringAt returns the zero-terminated string at an offset of a section, nil if
+// there is none.
 func stringAt(b []byte, off uint64) []byte {
 	if off >= uint64(len(b)) {
 		return nil
 	}
 	b = b[off:]
+	b = b[:min(len(b), maxString)]
 	if n := bytes.IndexByte(b, 0); n >= 0 {
 		return b[:n]
+	}
+	if len(b) == maxString {
+		return b
 	}
 	return nil
 }

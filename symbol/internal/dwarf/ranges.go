@@ -1,14 +1,14 @@
-package symbol
+package dwarf
 
 import "fmt"
 
 type addrRange struct{ low, high uint64 }
 
-// pcRanges is the addresses of an entry: its DW_AT_ranges, or low and high PC.
-func (u *unit) pcRanges(low, high, ranges value) ([]addrRange, error) {
-	return u.appendRanges(nil, low, high, ranges)
-}
+// rangeBytes is the memory for a range, as slices grow.
+const rangeBytes = 48
 
+// appendRanges appends the addresses of an entry: its DW_AT_ranges, or low and
+// high PC.
 func (u *unit) appendRanges(dst []addrRange, low, high, ranges value) ([]addrRange, error) {
 	if ranges.form != 0 {
 		if u.version >= 5 {
@@ -28,10 +28,13 @@ func (u *unit) appendRanges(dst []addrRange, low, high, ranges value) ([]addrRan
 
 // readRanges reads .debug_ranges: pairs, relative to a base. (DWARF 4, 2.17.3)
 func (u *unit) readRanges(dst []addrRange, off uint64) ([]addrRange, error) {
-	c := u.d.at(u.d.ranges, off)
+	c := u.d.at(u.d.Ranges, off)
 	base := u.low
 	baseMark := ^uint64(0) >> (64 - 8*u.addrSize)
 	for {
+		if !u.d.Budget.Step(1) {
+			return dst, ErrBudget
+		}
 		low, high := c.uint(u.addrSize), c.uint(u.addrSize)
 		switch {
 		case c.bad:
@@ -41,6 +44,9 @@ func (u *unit) readRanges(dst []addrRange, off uint64) ([]addrRange, error) {
 		case low == baseMark:
 			base = high
 		case low < high:
+			if !u.d.Budget.Alloc(rangeBytes) {
+				return dst, ErrBudget
+			}
 			dst = append(dst, addrRange{base + low, base + high})
 		}
 	}
@@ -62,19 +68,22 @@ const (
 func (u *unit) readRnglists(dst []addrRange, v value) ([]addrRange, error) {
 	off := v.u
 	if v.form == formRnglistx {
-		if v.u > uint64(len(u.d.rnglists)) {
+		if v.u > uint64(len(u.d.RngLists)) {
 			return dst, fmt.Errorf(".debug_rnglists: index %d beyond its end", v.u)
 		}
-		c := u.d.at(u.d.rnglists, u.rngBase+v.u*uint64(u.offsetSize()))
+		c := u.d.at(u.d.RngLists, u.rngBase+v.u*uint64(u.offsetSize()))
 		off = u.rngBase + c.offset(u.dwarf64)
 		if c.bad {
 			return dst, fmt.Errorf(".debug_rnglists: index %d beyond its end", v.u)
 		}
 	}
-	c := u.d.at(u.d.rnglists, off)
+	c := u.d.at(u.d.RngLists, off)
 	base := u.low
 	addrx := func() uint64 { return u.address(value{form: formAddrx, u: c.uleb()}) }
 	for {
+		if !u.d.Budget.Step(1) {
+			return dst, ErrBudget
+		}
 		kind := c.u8()
 		var r addrRange
 		switch kind {
@@ -106,6 +115,9 @@ func (u *unit) readRnglists(dst []addrRange, v value) ([]addrRange, error) {
 			return dst, fmt.Errorf(".debug_rnglists %#x: entry of kind %d, expected 0 to 7", c.off-1, kind)
 		}
 		if r.low < r.high {
+			if !u.d.Budget.Alloc(rangeBytes) {
+				return dst, ErrBudget
+			}
 			dst = append(dst, r)
 		}
 	}

@@ -1,0 +1,95 @@
+package symbol
+
+import (
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+
+	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
+)
+
+// readDebug reads what there is of debug information in f itself; nil if there is
+// none.
+func (f *File) readDebug() (*dwarf.Data, error) {
+	var s dwarf.Sections
+	for _, p := range []struct {
+		name string
+		to   *[]byte
+	}{
+		{".debug_info", &s.Info}, {".debug_abbrev", &s.Abbrev}, {".debug_line", &s.Line},
+		{".debug_str", &s.Str}, {".debug_line_str", &s.LineStr}, {".debug_ranges", &s.Ranges},
+		{".debug_rnglists", &s.RngLists}, {".debug_addr", &s.Addr},
+		{".debug_str_offsets", &s.StrOffsets},
+	} {
+		var err error
+		if *p.to, err = f.section(p.name); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}
+	if len(s.Info) == 0 || len(s.Abbrev) == 0 {
+		return nil, nil
+	}
+	alt, err := f.openAlt()
+	if err == nil {
+		o := f.debugOptions()
+		o.Alt = alt
+		var d *dwarf.Data
+		if d, err = dwarf.New(s, o); err == nil {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", f.Path, err)
+}
+
+func (f *File) debugOptions() dwarf.Options {
+	return dwarf.Options{BigEndian: f.bigEndian(), Symbol: f.symbolOf, Budget: f.budget,
+		Loaded: func(low, high uint64) bool { return len(f.loads) == 0 || f.loadedSpans.holds(low, high) }}
+}
+
+// openAlt opens the file into which dwz moved what several debug files share; nil
+// if there is none.
+func (f *File) openAlt() (*dwarf.Data, error) {
+	link, err := f.section(".gnu_debugaltlink")
+	name := stringAt(link, 0)
+	if err != nil || len(name) == 0 || len(name) >= len(link) {
+		return nil, err
+	}
+	id := hex.EncodeToString(link[len(name)+1:])
+	path := string(name)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(f.name), path)
+	}
+	g, err := openELF(f.tree, path)
+	for _, dir := range DebugDirs() {
+		if err != nil && len(id) > 2 {
+			if h, e := openELF(f.tree, buildIDPath(dir, id)); e == nil {
+				g, err = h, nil
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shared debug information: %w", err)
+	}
+	alt, err := g.readAlt(id)
+	if err != nil {
+		g.Close()
+		return nil, fmt.Errorf("shared debug information %s: %w", g.Path, err)
+	}
+	f.close = append(f.close, g.Close)
+	return alt, nil
+}
+
+// readAlt reads a file that others share, if it is the one of the build-id.
+func (f *File) readAlt(id string) (*dwarf.Data, error) {
+	if f.BuildID != id {
+		return nil, fmt.Errorf("build-id %s, expected %s", orNone(f.BuildID), id)
+	}
+	var s dwarf.Sections
+	var err error
+	for name, to := range map[string]*[]byte{".debug_info": &s.Info, ".debug_abbrev": &s.Abbrev, ".debug_str": &s.Str} {
+		if *to, err = f.section(name); err != nil {
+			return nil, err
+		}
+	}
+	return dwarf.NewAlt(s, f.debugOptions())
+}

@@ -1,0 +1,311 @@
+// Package dwarf finds functions, lines and inlined calls for addresses in DWARF
+// debug information of versions 2 to 5.
+package dwarf
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// Sections are the contents of a file's sections; those it does not have are nil.
+type Sections struct {
+	Info, Abbrev, Line, Str, LineStr   []byte
+	Ranges, RngLists, Addr, StrOffsets []byte
+}
+
+// Options are what else has to be known of a file.
+type Options struct {
+	BigEndian bool
+	// Loaded reports whether [low, high) lies in loaded parts of the file. What
+	// linkers drop they leave at 0, or at some other place that is not loaded.
+	Loaded func(low, high uint64) bool
+	// Symbol returns the symbol of the function that begins at addr, "" if there
+	// is none.
+	Symbol func(addr uint64) string
+	// Alt is what dwz shared between files, nil if nothing.
+	Alt    *Data
+	Budget *Budget
+}
+
+// Data is the debug information of a file. At first only unit headers and root
+// entries are read; a unit's scopes and lines when an address first needs them.
+type Data struct {
+	order
+	Sections
+	Options
+
+	units   []*unit    // by offset in Info
+	index   []unitSpan // by start
+	abbrevs map[abbrevKey]*abbrevTable
+	tables  map[uint64]*lineTable // by offset in Line
+	names   map[uint64]*string    // by offset of the entry in Info
+}
+
+// unitSpan says which unit the addresses from start up to the next span belong to.
+type unitSpan struct {
+	start uint64
+	unit  *unit // nil: none
+}
+
+// unit is one compilation unit of Info.
+type unit struct {
+	d         *Data
+	off, end  uint64 // of the unit in Info
+	die       uint64 // of its root entry
+	version   uint16
+	addrSize  int
+	dwarf64   bool
+	abbrevOff uint64
+
+	name, dir          value
+	low                uint64
+	lineOff            uint64
+	hasLines           bool
+	strBase, addrBase  uint64
+	rngBase            uint64
+	language           uint64
+	scopes             *scopes // nil until needed
+	lines              *lineTable
+	linesErr, scopeErr error
+}
+
+// New reads unit headers and root entries. The error says which of them is
+// malformed, or that reading takes too much.
+func New(s Sections, o Options) (*Data, error) {
+	d, err := NewAlt(s, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.readRoots(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// NewAlt reads unit headers alone: enough for names that other files refer to.
+func NewAlt(s Sections, o Options) (*Data, error) {
+	d := &Data{order: order(o.BigEndian), Sections: s, Options: o, abbrevs: map[abbrevKey]*abbrevTable{},
+		tables: map[uint64]*lineTable{}, names: map[uint64]*string{}}
+	return d, d.readUnits()
+}
+
+// Kinds of units, DW_UT_*. (DWARF 5, 7.5.1)
+const (
+	unitCompile      = 1
+	unitType         = 2
+	unitPartial      = 3
+	unitSkeleton     = 4
+	unitSplitCompile = 5
+	unitSplitType    = 6
+)
+
+const unitBytes = 256 // of memory for a unit
+
+// readUnits reads the header of every unit. (DWARF 5, 7.5.1)
+func (d *Data) readUnits() error {
+	for off := uint64(0); off < uint64(len(d.Info)); {
+		c := d.at(d.Info, off)
+		n, dwarf64 := c.length()
+		u := &unit{d: d, off: off, end: uint64(c.off) + n, dwarf64: dwarf64}
+		if c.bad || u.end > uint64(len(d.Info)) || u.end <= off {
+			return fmt.Errorf(".debug_info %#x: unit of %d bytes, %d are there", off, n, len(d.Info)-c.off)
+		}
+		u.version = c.u16()
+		if u.version < 2 || u.version > 5 {
+			return fmt.Errorf(".debug_info %#x: DWARF version %d, expected 2 to 5", off, u.version)
+		}
+		kind := uint8(unitCompile)
+		if u.version >= 5 {
+			kind, u.addrSize = c.u8(), int(c.u8())
+			u.abbrevOff = c.offset(dwarf64)
+		} else {
+			u.abbrevOff, u.addrSize = c.offset(dwarf64), int(c.u8())
+		}
+		switch kind {
+		case unitType, unitSplitType:
+			c.skip(8)
+			c.offset(dwarf64)
+		case unitSkeleton, unitSplitCompile:
+			c.skip(8)
+		}
+		if u.addrSize != 2 && u.addrSize != 4 && u.addrSize != 8 {
+			return fmt.Errorf(".debug_info %#x: addresses of %d bytes, expected 2, 4 or 8", off, u.addrSize)
+		}
+		u.die = uint64(c.off)
+		if u.die > u.end {
+			return fmt.Errorf(".debug_info %#x: unit of %d bytes is too short for its header", off, n)
+		}
+		if !d.Budget.Alloc(unitBytes) || !d.Budget.Step(10) {
+			return ErrBudget
+		}
+		d.units = append(d.units, u)
+		off = u.end
+	}
+	return nil
+}
+
+// unitAt returns the unit that holds an offset of Info.
+func (d *Data) unitAt(off uint64) *unit {
+	i := sort.Search(len(d.units), func(i int) bool { return d.units[i].end > off })
+	if i < len(d.units) && d.units[i].die <= off {
+		return d.units[i]
+	}
+	return nil
+}
+
+// unitRange is a range of addresses that a unit claims.
+type unitRange struct {
+	addrRange
+	unit *unit
+}
+
+// readRoots reads each unit's root entry and indexes the addresses it claims.
+func (d *Data) readRoots() error {
+	var claims []unitRange
+	for _, u := range d.units {
+		list, err := u.readRoot()
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			if d.loaded(r) {
+				claims = append(claims, unitRange{r, u})
+			}
+		}
+	}
+	d.index = layOutUnits(claims)
+	return nil
+}
+
+func (d *Data) loaded(r addrRange) bool { return r.low < r.high && d.Loaded(r.low, r.high) }
+
+// layOutUnits turns ranges that may overlap into spans; of several units that
+// claim an address, the one with the narrowest range has it.
+func layOutUnits(claims []unitRange) (index []unitSpan) {
+	slices.SortStableFunc(claims, func(a, b unitRange) int { return cmp.Compare(a.low, b.low) })
+	edges := make([]uint64, 0, 2*len(claims))
+	for _, c := range claims {
+		edges = append(edges, c.low, c.high)
+	}
+	slices.Sort(edges)
+	var open narrowest
+	for _, at := range slices.Compact(edges) {
+		for len(claims) > 0 && claims[0].low <= at {
+			heap.Push(&open, claims[0])
+			claims = claims[1:]
+		}
+		for len(open) > 0 && open[0].high <= at {
+			heap.Pop(&open)
+		}
+		var u *unit
+		if len(open) > 0 {
+			u = open[0].unit
+		}
+		if n := len(index); n == 0 || index[n-1].unit != u {
+			index = append(index, unitSpan{at, u})
+		}
+	}
+	return slices.Clip(index)
+}
+
+// narrowest is a heap of ranges, the narrowest first.
+type narrowest []unitRange
+
+func (h narrowest) Len() int           { return len(h) }
+func (h narrowest) Less(i, j int) bool { return h[i].high-h[i].low < h[j].high-h[j].low }
+func (h narrowest) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *narrowest) Push(x any)        { *h = append(*h, x.(unitRange)) }
+func (h *narrowest) Pop() any {
+	n := len(*h) - 1
+	x := (*h)[n]
+	*h = (*h)[:n]
+	return x
+}
+
+// readRoot reads the attributes of a unit's root and returns its ranges.
+func (u *unit) readRoot() ([]addrRange, error) {
+	d := u.d
+	c := d.at(d.Info[:u.end], u.die)
+	code := c.uleb()
+	if code == 0 {
+		return nil, nil
+	}
+	ab, err := u.abbrevOf(code)
+	if err != nil {
+		return nil, err
+	}
+	if ab.tag != tagCompileUnit && ab.tag != tagPartialUnit && ab.tag != tagSkeletonUnit {
+		return nil, nil
+	}
+	if u.version >= 5 { // unless a base is given, the first table
+		u.strBase, u.addrBase, u.rngBase = 8, 8, 12
+		if u.dwarf64 {
+			u.strBase, u.addrBase, u.rngBase = 16, 16, 20
+		}
+	}
+	var low, high, ranges value
+	for _, a := range ab.attrs {
+		switch v := u.value(&c, a); a.attr {
+		case attrName:
+			u.name = v
+		case attrCompDir:
+			u.dir = v
+		case attrStmtList:
+			u.lineOff, u.hasLines = v.u, true
+		case attrLowPC:
+			low = v
+		case attrHighPC:
+			high = v
+		case attrRanges:
+			ranges = v
+		case attrLanguage:
+			u.language = v.u
+		case attrStrOffsetsBase:
+			u.strBase = v.u
+		case attrAddrBase, attrGNUAddrBase:
+			u.addrBase = v.u
+		case attrRnglistsBase:
+			u.rngBase = v.u
+		}
+	}
+	if c.bad {
+		return nil, fmt.Errorf(".debug_info %#x: root entry ends beyond its unit", u.die)
+	}
+	if low.form != 0 {
+		u.low = u.address(low)
+	}
+	list, err := u.appendRanges(nil, low, high, ranges)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 && ab.children && ab.tag == tagCompileUnit {
+		// It does not say; its functions do.
+		s, err := u.loadScopes()
+		if err != nil {
+			return nil, err
+		}
+		list = s.claimed()
+	}
+	return list, nil
+}
+
+// unitFor finds the unit that claims an address.
+func (d *Data) unitFor(pc uint64) *unit {
+	i := sort.Search(len(d.index), func(i int) bool { return d.index[i].start > pc })
+	if i == 0 {
+		return nil
+	}
+	return d.index[i-1].unit
+}
+
+// isCPlusPlus reports whether the unit is C++, by DW_LANG_*. (DWARF 5, 7.12)
+func (u *unit) isCPlusPlus() bool {
+	switch u.language {
+	case 0x04, 0x1a, 0x21, 0x2b, 0x3a:
+		return true
+	}
+	return false
+}

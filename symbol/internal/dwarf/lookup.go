@@ -1,0 +1,83 @@
+package dwarf
+
+import "strings"
+
+// Frame is one call in source. What is not known is "" or 0.
+type Frame struct {
+	Func          string // linkage name
+	File          string
+	Line          int
+	Discriminator int  // distinguishes pieces of code of one line
+	Inlined       bool // into the frame that follows
+}
+
+// Lookup appends the frames at an address to dst, the innermost first. The error
+// says what could not be read; frames may be found all the same. After ErrBudget
+// nothing more will be found.
+func (d *Data) Lookup(dst []Frame, pc uint64) ([]Frame, error) {
+	if d.Budget.exceeded() {
+		return dst, ErrBudget
+	}
+	before := d.Budget.steps
+	d.Budget.steps += stepsPerLookup
+	n := len(dst)
+	dst, err := d.lookup(dst, pc)
+	if d.Budget.exceeded() { // what was found may lack its end
+		return dst[:n], ErrBudget
+	}
+	d.Budget.steps = min(before, d.Budget.steps)
+	return dst, err
+}
+
+func (d *Data) lookup(dst []Frame, pc uint64) ([]Frame, error) {
+	u := d.unitFor(pc)
+	if u == nil {
+		return dst, nil
+	}
+	lines, err := u.lineTable()
+	at := Frame{}
+	var row *lineRow
+	if lines != nil {
+		if row = lines.find(pc); row != nil {
+			at.File, at.Line, at.Discriminator = lines.path(row.file), int(row.line), int(row.disc)
+		}
+	}
+	sc, err2 := u.loadScopes()
+	if err == nil {
+		err = err2
+	}
+	n := sc.innermost(pc)
+	if n < 0 {
+		if row != nil {
+			dst = append(dst, at)
+		}
+		return dst, err
+	}
+	for n >= 0 {
+		s := &sc.list[n]
+		at.Func, at.Inlined = d.nameOf(s.die), s.parent >= 0
+		if s.parent < 0 && u.isCPlusPlus() {
+			at.Func = d.symbolName(at.Func, s.low)
+		}
+		dst = append(dst, at)
+		at = Frame{Line: int(s.callLine)}
+		if lines != nil {
+			at.File = lines.path(s.callFile)
+		}
+		n = s.parent
+	}
+	return dst, err
+}
+
+// symbolName is the symbol at a function's start, for functions of C++ that have
+// no linkage name because only their own unit sees them: "disc" says less than
+// shapes::(anonymous namespace)::disc::disc(double).
+func (d *Data) symbolName(name string, start uint64) string {
+	if strings.HasPrefix(name, "_Z") {
+		return name
+	}
+	if s := d.Symbol(start); strings.HasPrefix(s, "_Z") {
+		return s
+	}
+	return name
+}
