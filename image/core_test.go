@@ -51,11 +51,11 @@ func testdata(t testing.TB, name string) string {
 }
 
 // gdbCore runs a program up to a function and has gdb write its core file.
-func gdbCore(t testing.TB, exe, function string, more ...string) (path, out string) {
+func gdbCore(t testing.TB, exe, function, arguments string, more ...string) (path, out string) {
 	t.Helper()
 	dir := filepath.Dir(exe)
 	path = filepath.Join(dir, "gdb.core")
-	args := []string{"-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break " + function, "-ex", "run",
+	args := []string{"-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break " + function, "-ex", "run " + arguments,
 		"-ex", "generate-core-file " + path}
 	for _, m := range more {
 		args = append(args, "-ex", m)
@@ -87,7 +87,7 @@ func TestGDBCore(t *testing.T) {
 				args = append(args, "-static")
 			}
 			run(t, dir, arch.cc, args...)
-			core, out := gdbCore(t, exe, "stop", "info registers", "print/x (long)&marker", "print/x (long)p", "print/x (long)&constant")
+			core, out := gdbCore(t, exe, "stop", "", "info registers", "print/x (long)&marker", "print/x (long)p", "print/x (long)&constant")
 
 			var m Image
 			defer m.Close()
@@ -170,19 +170,20 @@ var guests = []struct{ triple, qemu string }{
 	{"aarch64-linux-gnu", "qemu-aarch64"},
 }
 
-// guestCore compiles a program, has it die under qemu and returns both files.
-func guestCore(t testing.TB, triple, qemu string, args ...string) (core, exe string) {
+// guestCore compiles a program, has it die under qemu and returns its core file.
+func guestCore(t testing.TB, triple, qemu, arguments string, cc ...string) (core, exe string) {
 	t.Helper()
 	need(t, triple+"-gcc", qemu, "sh")
 	dir := t.TempDir()
 	exe = filepath.Join(dir, "guest")
-	run(t, dir, triple+"-gcc", append([]string{"-static", "-o", exe}, args...)...)
-	// The shell that raises the limit gets qemu's own end, too; both are ignored.
-	out, _ := exec.Command("sh", "-c", fmt.Sprintf("cd %s && ulimit -c unlimited && %s ./guest", dir, qemu)).CombinedOutput()
+	run(t, dir, triple+"-gcc", append([]string{"-static", "-o", exe}, cc...)...)
+	// What the shell makes of the end of qemu is of no interest, the file is.
+	out, _ := exec.Command("sh", "-c", fmt.Sprintf("cd %s && ulimit -c unlimited && %s ./guest %s", dir, qemu, arguments)).CombinedOutput()
 	list, _ := filepath.Glob(filepath.Join(dir, "qemu_guest*.core"))
 	if len(list) != 1 {
 		t.Skipf("%s writes no core file here: %s", qemu, out)
 	}
+	os.Remove(filepath.Join(dir, "core")) // qemu's own, which is large
 	return list[0], exe
 }
 
@@ -191,7 +192,7 @@ func guestCore(t testing.TB, triple, qemu string, args ...string) (core, exe str
 func TestGuestCore(t *testing.T) {
 	for _, g := range guests {
 		t.Run(g.triple, func(t *testing.T) {
-			core, exe := guestCore(t, g.triple, g.qemu, "-g", "-O1", testdata(t, "stop.c"))
+			core, exe := guestCore(t, g.triple, g.qemu, "", "-g", "-O1", testdata(t, "stop.c"))
 			var m Image
 			defer m.Close()
 			if err := m.AddFile(core); err != nil {

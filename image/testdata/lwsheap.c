@@ -1,0 +1,138 @@
+/*
+ * A program on the real libwebsockets whose heap is read from outside. It prints
+ * what is live, by its own account and by the library's, and then dies.
+ *
+ *   live ADDRESS SIZE LABEL     a block that is reachable, or that is not
+ *   ~m#...                      the library's own dump
+ *
+ * Labels: kept; leak for those that nothing points to, ring and hung for those of
+ * a ring.
+ */
+#include <libwebsockets.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* of the library, which declares it for event loops alone */
+void *lws_realloc(void *ptr, size_t size, const char *reason);
+#define lws_malloc(size, reason) lws_realloc(NULL, size, reason)
+#define lws_free(p) lws_realloc(p, 0, "free")
+
+struct item {
+	struct item *next, *other;
+	char text[24];
+};
+
+static struct item *kept;	/* in bss */
+static struct item *initial = (struct item *)1;	/* in data */
+static void *volatile interior;
+
+#define NOINLINE __attribute__((noinline))
+
+static NOINLINE struct item *make(size_t size)
+{
+	struct item *i = lws_malloc(size, "item");
+
+	memset(i, 0, size);
+	__asm__ volatile("" : : "r"(i) : "memory");
+	return i;
+}
+
+/* The list of what is live: pairs of a masked address and a size, so that it is
+ * no pointer itself. */
+static struct { uintptr_t masked, size; const char *label; } truth[4096];
+static int truths;
+#define MASK ((uintptr_t)0x5a5a5a5a5a5a5a5aull)
+
+static NOINLINE struct item *note(struct item *i, size_t size, const char *label)
+{
+	truth[truths].masked = (uintptr_t)i ^ MASK;
+	truth[truths].size = size;
+	truth[truths++].label = label;
+	return i;
+}
+
+static NOINLINE void keep_some(int n)
+{
+	int k;
+
+	for (k = 0; k < n; k++) {
+		size_t size = sizeof(struct item) + (size_t)(k * 7 % 300);
+		struct item *i = note(make(size), size, "kept");
+
+		i->next = kept;
+		kept = i;
+		if (k % 5 == 0) {
+			void *gone = lws_malloc(size, "gone");
+
+			memset(gone, 0x11, size);
+			lws_free(gone);
+		}
+	}
+}
+
+static NOINLINE void leak_some(int n)
+{
+	int k;
+
+	for (k = 0; k < n; k++)
+		note(make(200 + (size_t)k), 200 + (size_t)k, "leak");
+}
+
+static NOINLINE void leak_ring(void)
+{
+	struct item *a = note(make(sizeof *a), sizeof *a, "ring");
+	struct item *b = note(make(sizeof *b), sizeof *b, "ring");
+	struct item *c = note(make(sizeof *c), sizeof *c, "ring");
+
+	a->next = b;
+	b->next = c;
+	c->next = a;
+	b->other = note(make(77), 77, "hung");
+}
+
+/* Overwrites what calls left on the stack. */
+static NOINLINE void wipe(void)
+{
+	volatile char area[8192];
+	size_t i;
+
+	for (i = 0; i < sizeof area; i++)
+		area[i] = 0;
+}
+
+NOINLINE void stop(int die)
+{
+	if (die)
+		abort();
+	__asm__ volatile("" : : : "memory");
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+	int overflow = !!strstr(mode, "overflow"), die = !!strstr(mode, "die");
+	struct item *on_stack;
+	int k;
+
+	keep_some(100);
+	initial = note(make(64), 64, "kept");
+	interior = (char *)note(make(500), 500, "kept") + 250;
+	leak_some(7);
+	leak_ring();
+	on_stack = note(make(48), 48, "kept");
+	wipe();
+	if (overflow)
+		memset((char *)initial, 0x41, 64 + 160); /* over the metadata behind it */
+	for (k = 0; k < truths; k++)
+		printf("live %lx %lu %s\n", (unsigned long)(truth[k].masked ^ MASK),
+		       (unsigned long)truth[k].size, truth[k].label);
+	if (!overflow)
+		_lws_alloc_metadata_dump_lws(lws_alloc_metadata_dump_stdout, NULL);
+	fflush(stdout);
+	wipe();
+	stop(die);
+	__asm__ volatile("" : : "r"(on_stack) : "memory");
+	return on_stack->text[0];
+}
