@@ -26,6 +26,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"symbol/internal/dwarf": {},
 
 	"image":       {packages: "codec symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
+	"report":      {packages: "profile internal/printable"},
 	"stats":       {packages: "codec", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
 	"profile":     {libraries: "github.com/google/pprof"},
 	"gen":         {packages: "codec internal/bitstring", libraries: "github.com/google/gofuzz"},
