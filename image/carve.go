@@ -60,7 +60,7 @@ func (f *finder) scan(visit func(n node)) {
 func (f *finder) carveOwners() []Owner {
 	count := map[uint64]int{}
 	f.scan(func(n node) {
-		if (count[n.owner] > 0 || len(count) < 1<<16) && f.linked(&n) && f.decodes(n.addr) && f.calls(f.scratch.PCs) {
+		if (count[n.owner] > 0 || len(count) < 1<<16) && f.linked(&n) && f.decodes(n.addr) && f.plausible(&f.scratch) {
 			count[n.owner]++
 		}
 	})
@@ -120,32 +120,21 @@ func (f *finder) linked(n *node) bool {
 	return true
 }
 
-// calls reports whether addresses may be return addresses: not most of those whose
-// code is known follow no call.
-func (f *finder) calls(pcs []uint64) bool {
-	if f.follows == nil {
-		return true
-	}
-	known, wrong := 0, 0
-	for _, pc := range pcs {
-		if k, ok := f.follows(pc); k {
-			known++
-			if !ok {
-				wrong++
-			}
-		}
-	}
+// plausible reports whether the addresses of a stack may be return addresses: not
+// most of those whose code is known follow no call.
+func (f *finder) plausible(s *codec.Stack) bool {
+	known, wrong := f.countCalls(s)
 	return wrong == 0 || wrong <= known/2
 }
 
-// countCalls counts the addresses of a blob whose code is known, and those of them
+// countCalls counts the addresses of a stack whose code is known, and those of them
 // that follow no call. Addresses of which bits were lost are not asked for.
-func (f *finder) countCalls(blob []byte) (known, wrong int) {
-	if codec.DecodeWord(&f.scratch, blob, f.m.Word) != nil {
+func (f *finder) countCalls(s *codec.Stack) (known, wrong int) {
+	if f.follows == nil {
 		return 0, 0
 	}
-	for i, pc := range f.scratch.PCs {
-		if f.scratch.Marks.Lossy>>i&1 != 0 {
+	for i, pc := range s.PCs {
+		if s.Marks.Lossy>>i&1 != 0 {
 			continue
 		}
 		if k, ok := f.follows(pc); k {

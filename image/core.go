@@ -109,11 +109,19 @@ func (m *Image) addMap(r Map) {
 	}
 }
 
-// joinMaps gives each map the file that the notes name for it.
+// joinMaps gives each map the file that the notes name for it, and adds those that
+// the core file has left out.
 func (m *Image) joinMaps() {
 	byStart := func(a, b Map) int { return cmp.Compare(a.Start, b.Start) }
 	slices.SortStableFunc(m.Maps, byStart)
 	slices.SortStableFunc(m.files, byStart)
+	var absent []Map
+	for _, f := range m.files {
+		if m.MapAt(f.Start) == nil {
+			f.absent = true
+			absent = append(absent, f)
+		}
+	}
 	for i := range m.Maps {
 		r := &m.Maps[i]
 		at := sort.Search(len(m.files), func(i int) bool { return m.files[i].Start > r.Start }) - 1
@@ -122,6 +130,8 @@ func (m *Image) joinMaps() {
 			r.File, r.Offset = f.File, f.Offset+r.Start-f.Start
 		}
 	}
+	m.Maps = append(m.Maps, absent...)
+	slices.SortStableFunc(m.Maps, byStart)
 }
 
 // MapAt returns the map that holds an address, nil if there is none.

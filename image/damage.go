@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/lwsbt/lwsbt/codec"
 )
 
 // Parts says which parts of metadata were overwritten.
@@ -75,13 +77,13 @@ func (f *finder) explain() {
 		case l.from == 0:
 			f.ownerLink(l)
 		case contradicted && claimant != l.to:
-			f.damage(l.from).say(DamagedLink, "%s is %#x, the block at %#x expects itself there", l.field(), l.to, claimant+3*f.ptr)
+			f.damage(l.from).say(DamagedLink, "%s is %s, the block at %#x expects itself there", l.field(), f.value(l.to), claimant+3*f.ptr)
 		case l.to == 0:
 			f.damage(l.from).say(DamagedLink, "%s is 0, but the list goes on", l.field())
 		case target != nil && f.pointedTo(l, target):
 			f.damage(l.from).say(DamagedLink, "%s is %#x, which belongs to another place in the list", l.field(), l.to)
 		case target != nil:
-			f.damage(l.to).say(DamagedLink, "%s is %#x, expected %#x", link{l.to, 0, !l.back}.field(), target.toward(!l.back), l.from)
+			f.damage(l.to).say(DamagedLink, "%s is %s, expected %s", link{l.to, 0, !l.back}.field(), f.value(target.toward(!l.back)), f.value(l.from))
 		case f.m.Find(l.to) == nil || l.to%f.ptr != 0:
 			f.unreadable(l, claimed[l.to] > 1)
 		default:
@@ -90,9 +92,18 @@ func (f *finder) explain() {
 	}
 	for _, n := range f.nodes {
 		if n.owner != f.o.Addr {
-			f.damage(n.addr).say(DamagedLink, "owner is %#x, expected %#x", n.owner, f.o.Addr)
+			f.damage(n.addr).say(DamagedLink, "owner is %s, expected %#x", f.value(n.owner), f.o.Addr)
 		}
 	}
+}
+
+// value shows a pointer that may have been overwritten. What is no address of the
+// program may be part of a password: it is not shown.
+func (f *finder) value(v uint64) string {
+	if v == 0 || f.m.Find(v) != nil || f.m.MapAt(v) != nil {
+		return fmt.Sprintf("%#x", v)
+	}
+	return "no address"
 }
 
 // pointedTo reports whether the node that a broken link leads to has a neighbour
@@ -112,7 +123,7 @@ func (f *finder) ownerLink(l link) {
 	case f.nodes[l.to] == nil && f.m.Find(l.to) != nil && l.to%f.ptr == 0:
 		f.lostNode(l)
 	default:
-		f.h.notes.add("the owner at %#x: %s is %#x, which is no such block", f.o.Addr, l.field(), l.to)
+		f.h.notes.add("the owner at %#x: %s is %s, expected a block", f.o.Addr, l.field(), f.value(l.to))
 	}
 }
 
@@ -123,7 +134,7 @@ func (f *finder) unreadable(l link, twice bool) {
 			l.field(), l.from+3*f.ptr, l.to)
 		return
 	}
-	f.damage(l.from).say(DamagedLink, "%s is %#x, which is no address of a block", l.field(), l.to)
+	f.damage(l.from).say(DamagedLink, "%s is %s", l.field(), f.value(l.to))
 }
 
 // nearRAM is how far from what there is of a RAM the rest of it may be, in bytes.
@@ -149,13 +160,13 @@ func (f *finder) lostNode(l link) {
 	n, _ := f.readNode(l.to)
 	d := f.damage(l.to)
 	if n.owner != f.o.Addr {
-		d.say(DamagedNode, "owner is %#x, expected %#x", n.owner, f.o.Addr)
+		d.say(DamagedNode, "owner is %s, expected %#x", f.value(n.owner), f.o.Addr)
 	}
 	if got := n.toward(!l.back); got != l.from {
-		d.say(DamagedNode, "%s is %#x, expected %#x", link{l.to, 0, !l.back}.field(), got, l.from)
+		d.say(DamagedNode, "%s is %s, expected %s", link{l.to, 0, !l.back}.field(), f.value(got), f.value(l.from))
 	}
 	if d.Parts == 0 {
-		d.say(DamagedNode, "%s is %#x, which does not point back", link{l.to, 0, l.back}.field(), n.toward(l.back))
+		d.say(DamagedNode, "%s is %s, which does not point back", link{l.to, 0, l.back}.field(), f.value(n.toward(l.back)))
 	}
 }
 
@@ -196,7 +207,10 @@ func (f *finder) checkCalls() {
 		if b.Blob == nil {
 			continue
 		}
-		if known, wrong := f.countCalls(b.Blob); wrong >= 2 && wrong > known/2 {
+		if codec.DecodeWord(&f.scratch, b.Blob, f.m.Word) != nil {
+			continue
+		}
+		if known, wrong := f.countCalls(&f.scratch); wrong >= 2 && wrong > known/2 {
 			f.o = &f.h.Owners[b.Owner]
 			f.damage(b.Addr-3*f.ptr).say(DamagedCalls, "%d of %d addresses of the stack follow no call", wrong, known)
 		}

@@ -49,6 +49,8 @@ type Map struct {
 	Write, Exec bool
 	File        string // path, "" if not known
 	Offset      uint64 // of Start in File, in bytes
+
+	absent bool // from a list of files, which does not tell Write and Exec
 }
 
 // Segment is memory whose bytes are known. No segment overlaps another; they are

@@ -73,6 +73,14 @@ func (m *Image) readModule(d *Module) bool {
 				d.Bias, d.Known = m.wrap(r.Start-p.vaddr), true
 			}
 		}
+		for i := range d.Maps {
+			x := &d.Maps[i]
+			for _, p := range h.progs {
+				if x.absent && p.kind == elf.PT_LOAD && x.Offset >= p.off&^0xfff && x.Offset < p.off+p.filesz {
+					x.Exec = p.flags&elf.PF_X != 0
+				}
+			}
+		}
 		d.BuildID = buildID(data, h)
 		return true
 	}

@@ -1,28 +1,313 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/image"
+	"github.com/lwsbt/lwsbt/internal/cli"
 )
+
+// knownOwners are the variables that hold the list: of lws's alloc.c, and of the
+// allocator that device/ wraps.
+var knownOwners = []string{"active", "lwsbt_heap"}
+
+// heapOptions are the flags of btcore heap.
+type heapOptions struct {
+	owner  []string
+	carve  bool
+	leaks  bool
+	damage bool
+	only   string
+	bytes  []string
+	output string
+}
 
 // heapCommand returns btcore heap.
 func heapCommand() *cobra.Command {
 	var in input
+	var o heapOptions
 	c := &cobra.Command{
 		Use:   "heap [flags] [CORE]",
 		Short: "the heap as a recording, damaged blocks, leaks",
+		Long: `
+Heap finds the allocations of libwebsockets, or of lwsbt's device library, in an
+image, and prints them as a recording: ~h#boot, the modules, and a dump of ~m#
+lines with the address of each block, for btheap and btdecode.
+
+The list of blocks is found by the variable that holds it, if an ELF file with
+symbols is known; else by what stands in memory. With --damage it prints what was
+overwritten, and by whom it looks; with --leaks the blocks that no register, no
+stack, no data and no reachable block points to.`,
+		Example: `
+btcore heap core -e app.elf > heap.rec           the heap, for btheap
+btcore heap --leaks core -e app.elf              what is leaked
+btcore heap --only leaked core -e app.elf | btheap top
+btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM`,
 		RunE: func(c *cobra.Command, args []string) error {
 			defer in.Close()
 			if err := in.load(args); err != nil {
 				return err
 			}
-			for _, w := range in.warnings() {
-				fmt.Fprintf(c.ErrOrStderr(), "btcore: %s\n", w)
-			}
-			return nil
+			return o.run(c, &in)
 		},
 	}
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringArrayVar(&o.owner, "owner", nil, "the list is in variable `NAME`, or at 0xADDR")
+	f.BoolVar(&o.carve, "carve", false, "look for blocks in all memory, whatever variables say")
+	f.BoolVar(&o.damage, "damage", false, "print what was overwritten, and by whom it looks")
+	f.BoolVar(&o.leaks, "leaks", false, "print what is leaked, by call stack")
+	f.StringVar(&o.only, "only", "", "record only `KIND`: reachable, leaked, uncertain, damaged")
+	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
+	f.StringVarP(&o.output, "output", "o", "-", "write to `FILE`")
 	in.addFlags(c)
+	cli.AddFlags(c, "Heap", f)
+	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or something of it is missing,
+2 usage, unreadable input or no heap in it, 3 something outside failed.`)
 	return c
+}
+
+// check refuses flags that exclude each other.
+func (o *heapOptions) check() error {
+	kinds := []string{"", "reachable", "leaked", "uncertain", "damaged"}
+	switch {
+	case !slices.Contains(kinds, o.only):
+		return cli.BadArgsf("--only %q: expected %s", o.only, strings.Join(kinds[1:], ", "))
+	case o.carve && len(o.owner) > 0:
+		return cli.BadArgsf("--carve and --owner: expected one of them")
+	case o.only != "" && (o.leaks || o.damage || len(o.bytes) > 0):
+		return cli.BadArgsf("--only is for recordings: not with --leaks, --damage or --bytes")
+	case len(o.bytes) > 0 && (o.leaks || o.damage):
+		return cli.BadArgsf("--bytes: not with --leaks or --damage")
+	}
+	return nil
+}
+
+func (o *heapOptions) run(c *cobra.Command, in *input) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	search, err := o.search(in)
+	if err != nil {
+		return err
+	}
+	var done func()
+	search.FollowsCall, done = in.followsCall()
+	defer done()
+	h, err := in.FindHeap(search)
+	if err != nil {
+		o.warn(c, in, nil)
+		if errors.Is(err, image.ErrNoHeap) {
+			return cli.Usagef("no list of blocks with compressed backtraces in this image%s", in.hint())
+		}
+		return err
+	}
+	inputs := append([]string{in.core}, in.ram...)
+	err = cli.WriteOutput(o.output, inputs, c.OutOrStdout(), func(w io.Writer) error { return o.write(w, in, h) })
+	o.warn(c, in, h)
+	if err != nil {
+		return err
+	}
+	if len(h.Damage) > 0 || len(h.Notes()) > 0 || len(in.Notes()) > 0 {
+		return cli.Exit(cli.Short)
+	}
+	return nil
+}
+
+// hint says what might help where nothing was found.
+func (in *input) hint() string {
+	if len(in.files) == 0 {
+		return "; -e FILE names the program, --owner its list"
+	}
+	return "; --owner names the list"
+}
+
+// search makes the candidates for the list of what the user says and of the
+// symbols of the files.
+func (o *heapOptions) search(in *input) (s image.Search, err error) {
+	if o.carve {
+		return s, nil
+	}
+	names := knownOwners
+	if len(o.owner) > 0 {
+		s.Strict = true
+		names = nil
+		for _, a := range o.owner {
+			if addr, err := strconv.ParseUint(a, 0, 64); err == nil {
+				s.Owners = append(s.Owners, image.Symbol{Addr: addr})
+			} else {
+				names = append(names, a)
+			}
+		}
+	}
+	for _, f := range in.files {
+		if len(names) == 0 || !f.loaded {
+			continue
+		}
+		list, err := in.Variables(f.path, f.bias, names...)
+		if err != nil && f.own && len(o.owner) == 0 {
+			in.note("%v: the list is looked for in memory", err)
+		}
+		s.Owners = append(s.Owners, list...)
+	}
+	for _, n := range names {
+		if s.Strict && !slices.ContainsFunc(s.Owners, func(x image.Symbol) bool { return x.Name == n }) {
+			return s, cli.Usagef("--owner %s: no variable of this name%s", n, in.hint())
+		}
+	}
+	return s, nil
+}
+
+// write writes what was asked for.
+func (o *heapOptions) write(w io.Writer, in *input, h *image.Heap) error {
+	switch {
+	case len(o.bytes) > 0:
+		return writeBytes(w, in, h, o.bytes)
+	case o.leaks || o.damage:
+		names, err := in.symbols()
+		if err != nil {
+			return err
+		}
+		defer names.Close()
+		r := report{w: w, in: in, h: h, names: names}
+		if o.damage {
+			r.damage()
+		}
+		if o.leaks {
+			if o.damage {
+				fmt.Fprintln(w)
+			}
+			r.leaks(in.FindLeaks(h, in.data()))
+		}
+		return nil
+	}
+	return in.WriteRecording(w, h, o.keep(in, h))
+}
+
+// keep returns what --only keeps; nil for everything.
+func (o *heapOptions) keep(in *input, h *image.Heap) func(int) bool {
+	kinds := map[string]image.Reach{"reachable": image.Reachable, "leaked": image.Leaked, "uncertain": image.Uncertain}
+	if o.only == "damaged" {
+		return func(i int) bool { return h.Blocks[i].Damaged }
+	}
+	kind, ok := kinds[o.only]
+	if !ok {
+		return nil
+	}
+	l := in.FindLeaks(h, in.data())
+	for _, n := range l.Notes() {
+		in.note("%s", n)
+	}
+	return func(i int) bool { return l.Reach[i] == kind }
+}
+
+// data returns where the program's files have data and bss.
+func (in *input) data() (list []image.Map) {
+	for _, f := range in.files {
+		if f.loaded {
+			more, err := in.WritableRanges(f.path, f.bias)
+			if err != nil {
+				in.note("%v", err)
+			}
+			list = append(list, more...)
+		}
+	}
+	return list
+}
+
+// warn writes notes, and what was found, to standard error.
+func (o *heapOptions) warn(c *cobra.Command, in *input, h *image.Heap) {
+	w := c.ErrOrStderr()
+	say := func(text string) { fmt.Fprintf(w, "btcore: %s\n", cli.Printable(text)) }
+	for _, t := range append(in.Notes(), in.notes...) {
+		say(t)
+	}
+	if h == nil {
+		return
+	}
+	for _, t := range h.Notes() {
+		say(t)
+	}
+	for _, x := range h.Owners {
+		by := "found by its blocks"
+		if !x.Carved {
+			by = "found by address"
+			if x.Name != "" {
+				by = "variable " + x.Name
+			}
+		}
+		say(fmt.Sprintf("%s in the list at %#x (%s)", plural(x.Blocks, "block"), x.Addr, by))
+	}
+	if len(h.Damage) > 0 && !o.damage {
+		say(plural(len(h.Damage), "damaged block") + ": --damage says more")
+	}
+}
+
+// plural returns a count with its noun.
+func plural[N int | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return group(uint64(n)) + " " + noun + "s"
+}
+
+// group writes a number with its thousands separated.
+func group(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// writeBytes prints blocks in hexadecimal, on request.
+func writeBytes(w io.Writer, in *input, h *image.Heap, addrs []string) error {
+	for _, a := range addrs {
+		addr, err := strconv.ParseUint(a, 0, 64)
+		if err != nil {
+			return cli.BadArgsf("--bytes %q: expected 0xADDR", a)
+		}
+		i := slices.IndexFunc(h.Blocks, func(b image.Block) bool { return b.Addr <= addr && (addr-b.Addr < b.Size || addr == b.Addr) })
+		if i < 0 {
+			return cli.Usagef("--bytes %s: in no block", a)
+		}
+		b := h.Blocks[i]
+		if b.Blob == nil {
+			return cli.Usagef("--bytes %s: the size of the block at %#x was overwritten", a, b.Addr)
+		}
+		fmt.Fprintf(w, "%#x, %s\n", b.Addr, plural(b.Size, "byte"))
+		if err := hexDump(w, in, b.Addr, b.Size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hexDump prints memory, 16 bytes a line, as far as the image has it.
+func hexDump(w io.Writer, in *input, addr, size uint64) error {
+	for off := uint64(0); off < size; off += 16 {
+		var line [16]byte
+		n := in.Read(line[:min(16, size-off)], addr+off)
+		text := make([]byte, n)
+		for i, c := range line[:n] {
+			if text[i] = c; c < ' ' || c > '~' {
+				text[i] = '.'
+			}
+		}
+		if _, err := fmt.Fprintf(w, "%0*x  %-47s  %s\n", in.Word/4, addr+off, fmt.Sprintf("% x", line[:n]), text); err != nil {
+			return err
+		}
+		if n < 16 && off+uint64(n) < size {
+			fmt.Fprintf(w, "%s of %s are not in the image\n", plural(size-off-uint64(n), "byte"), group(size))
+			break
+		}
+	}
+	return nil
 }

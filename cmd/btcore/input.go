@@ -37,7 +37,7 @@ type elfFile struct {
 
 func (in *input) addFlags(c *cobra.Command) {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringArrayVarP(&in.elf, "elf", "e", nil, "ELF `FILE` of the program, FILE@0xBASE if it was loaded\nelsewhere than it says and the image does not tell")
+	f.StringArrayVarP(&in.elf, "elf", "e", nil, "ELF `FILE` of the program; FILE@0xADDR: loaded there")
 	f.StringArrayVar(&in.ram, "ram", nil, "raw memory: `0xADDR=FILE`; Intel HEX or S-records: FILE")
 	f.StringVar(&in.sysroot, "sysroot", "", "look for files that a core file names under `DIR`")
 	cli.AddFlags(c, "Input", f)

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/image"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// report prints what is damaged and what is leaked.
+type report struct {
+	w     io.Writer
+	in    *input
+	h     *image.Heap
+	names *symbols
+}
+
+// damage prints each damaged block: what is wrong, and who is suspected.
+func (r *report) damage() {
+	if len(r.h.Damage) == 0 {
+		fmt.Fprintf(r.w, "No damage: the metadata of %s are intact.\n", plural(len(r.h.Blocks), "block"))
+		return
+	}
+	fmt.Fprintf(r.w, "%s of %s.\n", plural(len(r.h.Damage), "damaged block"), group(uint64(len(r.h.Blocks))))
+	for i := range r.h.Damage {
+		r.damaged(&r.h.Damage[i])
+	}
+}
+
+func (r *report) damaged(d *image.Damage) {
+	fmt.Fprintf(r.w, "\nThe metadata of the block at %#x were overwritten:\n", d.Addr)
+	for _, what := range d.What {
+		fmt.Fprintf(r.w, "  - %s\n", cli.Printable(what))
+	}
+	var own *image.Block
+	for i := range r.h.Blocks {
+		if r.h.Blocks[i].Addr == d.Addr {
+			own = &r.h.Blocks[i]
+		}
+	}
+	readable := own != nil && own.Blob != nil && d.Parts&(image.DamagedCalls|image.DamagedBlob) == 0
+	switch {
+	case d.Suspect >= 0 && &r.h.Blocks[d.Suspect] == own:
+		fmt.Fprintf(r.w, "  What stands before the links is intact, so they were not overwritten from\n"+
+			"  below: it looks like a write before the start of the block itself, of\n  %s, allocated by\n", plural(own.Size, "byte"))
+		r.names.print(r.w, own.Blob, r.in.Word)
+		return
+	case d.Suspect >= 0:
+		s := &r.h.Blocks[d.Suspect]
+		fmt.Fprintf(r.w, "  It looks like a write past the end of the block before it: %s at\n  %#x, ending %s before these links, allocated by\n",
+			plural(s.Size, "byte"), s.Addr, plural(d.Gap, "byte"))
+		r.names.print(r.w, s.Blob, r.in.Word)
+	default:
+		fmt.Fprintf(r.w, "  No block stands before it whose overflow this could be.\n")
+	}
+	if readable {
+		fmt.Fprintf(r.w, "  The block itself, of %s, was allocated by\n", plural(own.Size, "byte"))
+		r.names.print(r.w, own.Blob, r.in.Word)
+	}
+}
+
+// maxAddrs is how many addresses of a group are printed.
+const maxAddrs = 4
+
+// leaks prints the leaked blocks by call stack.
+func (r *report) leaks(l *image.Leaks) {
+	n, bytes := l.Count(r.h, image.Leaked)
+	reachable, kept := l.Count(r.h, image.Reachable)
+	unsure, unsureBytes := l.Count(r.h, image.Uncertain)
+	fmt.Fprintf(r.w, "%s leaked, %s, by %s.\n", plural(n, "block"), plural(bytes, "byte"), plural(len(l.Groups), "call stack"))
+	fmt.Fprintf(r.w, "%s reachable, %s.\n", plural(reachable, "block"), plural(kept, "byte"))
+	if unsure > 0 {
+		fmt.Fprintf(r.w, "%s uncertain, %s: only heap memory that is in no block points to them.\n",
+			plural(unsure, "block"), plural(unsureBytes, "byte"))
+	}
+	for _, t := range l.Notes() {
+		fmt.Fprintf(r.w, "(%s)\n", cli.Printable(t))
+	}
+	for i := range l.Groups {
+		r.leakGroup(&l.Groups[i])
+	}
+}
+
+func (r *report) leakGroup(g *image.LeakGroup) {
+	what := plural(len(g.Direct), "block")
+	if g.Cycle {
+		what += " that point to each other"
+		if len(g.Direct) == 1 {
+			what = "1 block that points to itself"
+		}
+	}
+	if n := len(g.Indirect); n > 0 {
+		what += fmt.Sprintf(", and %s more behind them", group(uint64(n)))
+	}
+	fmt.Fprintf(r.w, "\n%s in %s: %s\n", plural(g.Bytes, "byte"), what, r.addrs(g.Direct))
+	for i, b := range g.Stacks {
+		if i == maxAddrs {
+			fmt.Fprintf(r.w, "  and by %s more\n", plural(len(g.Stacks)-i, "call stack"))
+			break
+		}
+		if i > 0 {
+			fmt.Fprintln(r.w, "  and by")
+		}
+		r.names.print(r.w, r.h.Blocks[b].Blob, r.in.Word)
+	}
+}
+
+func (r *report) addrs(blocks []int) string {
+	var list []string
+	for i, b := range blocks {
+		if i == maxAddrs {
+			list = append(list, "…")
+			break
+		}
+		list = append(list, fmt.Sprintf("%#x", r.h.Blocks[b].Addr))
+	}
+	return strings.Join(list, " ")
+}
