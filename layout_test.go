@@ -25,6 +25,9 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"symbol/internal/dwarf": {},
 
+	"image/unwind":       {packages: "symbol symbol/arch", libraries: "golang.org/x/arch"},
+	"image/unwind/truth": {packages: "image/unwind"},
+
 	"image":       {packages: "codec symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
 	"report":      {packages: "profile internal/printable"},
 	"stats":       {packages: "codec", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},

@@ -1,0 +1,286 @@
+package unwind
+
+// inst is what one machine instruction does, as far as it matters to the stack.
+type inst struct {
+	size   int
+	ops    []op
+	flow   flow
+	cond   bool   // may also go on behind it
+	target uint64 // of a jump or call, if known
+	known  bool   // target is
+	reg    int    // register with the target, of flowIndirect and flowReturn
+	pops   int64  // bytes that a return takes off the stack besides the address
+	delay  bool   // the next instruction is done before the jump
+	// condOps: where the instruction goes on behind it, it did nothing.
+	condOps bool
+	it      int // the next it instructions are conditional
+}
+
+func (in *inst) add(o op)            { in.ops = append(in.ops, o) }
+func (in *inst) clear(r int)         { in.add(op{kind: opClear, dst: r}) }
+func (in *inst) set(r int, v uint64) { in.add(op{kind: opConst, dst: r, imm: int64(v)}) }
+func (in *inst) move(d, s int)       { in.add(op{kind: opAdd, dst: d, src: s}) }
+func (in *inst) addImm(d, s int, imm int64) {
+	in.add(op{kind: opAdd, dst: d, src: s, imm: imm})
+}
+func (in *inst) load(d, base int, off int64, size int) {
+	in.add(op{kind: opLoad, dst: d, src: base, imm: off, size: size})
+}
+func (in *inst) store(s, base int, off int64, size int) {
+	in.add(op{kind: opStore, dst: s, src: base, imm: off, size: size})
+}
+func (in *inst) jump(target uint64, cond bool) {
+	in.flow, in.target, in.known, in.cond = flowJump, target, true, cond
+}
+func (in *inst) call(target uint64) { in.flow, in.target, in.known = flowCall, target, true }
+func (in *inst) callReg()           { in.flow, in.known = flowCall, false }
+func (in *inst) indirect(r int)     { in.flow, in.reg = flowIndirect, r }
+func (in *inst) ret(r int)          { in.flow, in.reg = flowReturn, r }
+
+type flow uint8
+
+const (
+	flowNext flow = iota
+	flowJump
+	flowCall
+	flowIndirect // a jump through reg: a table, a tail call
+	flowReturn   // to the address in reg; -1: to the address on the stack
+	flowStop     // does not go on: a trap
+	flowSyscall  // does not go on if it is an exit
+)
+
+type opKind uint8
+
+const (
+	opClear  opKind = iota // dst: unknown
+	opConst                // dst = imm
+	opAdd                  // dst = src + imm
+	opAddReg               // dst = src + src2
+	opSubReg               // dst = src - src2
+	opAnd                  // dst = src & imm
+	opOr                   // dst = src | imm
+	opLoad                 // dst = size bytes at src + imm
+	opStore                // size bytes at src + imm = dst
+)
+
+type op struct {
+	kind      opKind
+	dst       int
+	src, src2 int
+	imm       int64
+	size      int
+}
+
+// noReg is the register of values that are not followed.
+const noReg = -1
+
+// tempReg is a register for values within one instruction.
+const tempReg = maxReg - 1
+
+// value is what a register holds, as a distance from something.
+type value struct {
+	base int // 0: unknown; baseConst: the number off; else the value at entry of register base-baseReg, plus off
+	off  uint64
+}
+
+const (
+	baseConst  = 1
+	baseReg    = 2
+	baseReturn = baseReg + maxReg // the return address that a call put on the stack
+)
+
+// cell is a value that was stored, at base + off.
+type cell struct {
+	at   value
+	size int
+	v    value
+}
+
+// state is what is known at one instruction of a path.
+type state struct {
+	regs  [maxReg]value
+	cells []cell // the last one written counts; shared between paths, only appended to
+}
+
+// maxCells bounds what one path remembers of the stack.
+const maxCells = 512
+
+func (s *state) get(r int) value {
+	if r < 0 || r >= maxReg {
+		return value{}
+	}
+	return s.regs[r]
+}
+
+func (s *state) put(r int, v value) {
+	if r >= 0 && r < maxReg {
+		s.regs[r] = v
+	}
+}
+
+// lookup returns what was stored at an address, and whether anything was.
+func (s *state) lookup(at value, size int) (value, bool) {
+	for i := len(s.cells) - 1; i >= 0; i-- {
+		c := &s.cells[i]
+		if c.at.base != at.base {
+			continue
+		}
+		if c.at.off == at.off && c.size == size {
+			return c.v, true
+		}
+		if int64(c.at.off-at.off) < int64(size) && int64(at.off-c.at.off) < int64(c.size) {
+			return value{}, true // overlaps
+		}
+	}
+	return value{}, false
+}
+
+// machine runs instructions on states. Values at entry are either all symbolic,
+// to learn where a function puts them, or real ones.
+type machineRun struct {
+	w    *walker
+	word uint64
+}
+
+func (m *machineRun) mask(v value) value {
+	v.off = m.w.arch.mask(v.off)
+	return v
+}
+
+// apply does the operations of one instruction.
+func (m *machineRun) apply(s *state, in *inst) {
+	for i := range in.ops {
+		o := &in.ops[i]
+		switch o.kind {
+		case opClear:
+			s.put(o.dst, value{})
+		case opConst:
+			s.put(o.dst, m.mask(value{baseConst, uint64(o.imm)}))
+		case opAdd:
+			v := s.get(o.src)
+			if v.base != 0 {
+				v.off += uint64(o.imm)
+			}
+			s.put(o.dst, m.mask(v))
+		case opAddReg, opSubReg:
+			a, b := s.get(o.src), s.get(o.src2)
+			if o.kind == opAddReg && a.base == baseConst {
+				a, b = b, a
+			}
+			switch {
+			case a.base == 0 || b.base != baseConst:
+				a = value{}
+			case o.kind == opSubReg:
+				a.off -= b.off
+			default:
+				a.off += b.off
+			}
+			s.put(o.dst, m.mask(a))
+		case opAnd:
+			s.put(o.dst, m.and(s.get(o.src), uint64(o.imm)))
+		case opOr:
+			v := s.get(o.src)
+			if v.base == baseConst {
+				v.off |= uint64(o.imm)
+			} else {
+				v = value{}
+			}
+			s.put(o.dst, m.mask(v))
+		case opLoad:
+			s.put(o.dst, m.read(s, m.at(s, o), o.size))
+		case opStore:
+			at := m.at(s, o)
+			if at.base == 0 {
+				continue
+			}
+			if len(s.cells) < maxCells {
+				v := s.get(o.dst)
+				s.cells = append(s.cells[:len(s.cells):len(s.cells)], cell{at, o.size, v})
+			}
+		}
+	}
+}
+
+func (m *machineRun) at(s *state, o *op) value {
+	at := s.get(o.src)
+	if at.base == 0 {
+		return at
+	}
+	at.off += uint64(o.imm)
+	return m.mask(at)
+}
+
+// and aligns. An entry stack pointer is only known to a word.
+func (m *machineRun) and(v value, bits uint64) value {
+	switch {
+	case v.base == baseConst:
+		v.off &= bits
+		return m.mask(v)
+	case v.base == baseReg+m.w.arch.sp && int64(bits) >= -int64(m.word) && int64(bits) < 0:
+		return v
+	}
+	return value{}
+}
+
+// read returns what memory holds.
+func (m *machineRun) read(s *state, at value, size int) value {
+	if at.base == 0 {
+		return value{}
+	}
+	if v, ok := s.lookup(at, size); ok {
+		return v
+	}
+	if at.base == baseConst && m.w.onStack(at.off) {
+		if v, ok := m.w.number(at.off, size); ok {
+			return value{baseConst, v}
+		}
+	}
+	a := m.w.arch
+	if at.base == baseConst && size == 4 { // a literal among the code
+		if b := m.w.memoryCode(at.off, 4); len(b) == 4 && m.w.module(at.off) != nil {
+			return value{baseConst, uint64(a.order.Uint32(b))}
+		}
+	}
+	if a.ra < 0 && at == (value{baseReg + a.sp, 0}) && size == int(m.word) {
+		return value{baseReturn, 0}
+	}
+	return value{}
+}
+
+// afterCall forgets what a called function may change.
+func (m *machineRun) afterCall(s *state, in *inst) {
+	a := m.w.arch
+	sp := s.regs[a.sp]
+	var saved [maxReg]value
+	for _, r := range a.saved {
+		saved[r] = s.regs[r]
+	}
+	s.regs = saved
+	s.regs[a.sp] = sp
+}
+
+// exits reports whether a system call ends the thread or the process, or returns
+// from a signal handler.
+func (m *machineRun) exits(s *state) bool {
+	a := m.w.arch
+	v := s.get(a.sysReg)
+	if v.base != baseConst {
+		return false
+	}
+	for _, n := range a.exits {
+		if v.off == n {
+			return true
+		}
+	}
+	return false
+}
+
+// inIT makes in conditional if it is one of the next n instructions after an IT of
+// Thumb code, and returns how many remain.
+func (w *walker) inIT(in *inst, n int) int {
+	if n > 0 {
+		in.conditional()
+		return n - 1
+	}
+	return in.it
+}

@@ -1,0 +1,261 @@
+package unwind
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"slices"
+	"sort"
+
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Object is an ELF file whose code a thread may be in. It is for one goroutine
+// at a time.
+type Object struct {
+	Path    string
+	Machine elf.Machine
+	Class   elf.Class
+	arch    *arch
+	entry   uint64
+	file    *os.File
+	loads   []load
+	text    []span
+	plt     []span // stubs that jump elsewhere
+	eh      *frameTable
+	debug   *frameTable
+	exidx   section
+	starts  []uint64 // of functions, sorted
+	thumbs  map[uint64]bool
+	symbols bool // starts has the symbol table's functions
+	called  bool // starts has the targets of calls
+	pages   map[uint64][]byte
+	calls   *symbol.File
+}
+
+type load struct{ addr, off, size, end uint64 }
+
+type span struct{ low, high uint64 }
+
+func (s span) holds(a uint64) bool { return s.low <= a && a < s.high }
+
+type section struct {
+	addr uint64
+	data []byte
+}
+
+// maxSection bounds the bytes of a section that is read whole.
+const maxSection = 1 << 30
+
+// Open reads the ELF file at path.
+func Open(path string) (o *Object, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: malformed ELF: %v", path, r)
+		}
+		if err != nil {
+			f.Close()
+			o = nil
+		}
+	}()
+	e, err := elf.NewFile(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	a := archOf(e.Machine, e.Class, e.ByteOrder)
+	if a == nil {
+		return nil, fmt.Errorf("%s: machine %v, expected one of x86-64, i386, Arm, AArch64, MIPS, PowerPC, RISC-V, s390x", path, e.Machine)
+	}
+	o = &Object{Path: path, Machine: e.Machine, Class: e.Class, arch: a, entry: e.Entry, file: f,
+		pages: map[uint64][]byte{}, thumbs: map[uint64]bool{}}
+	return o, o.read(e)
+}
+
+// Close closes the file.
+func (o *Object) Close() error {
+	if o.calls != nil {
+		o.calls.Close()
+	}
+	return o.file.Close()
+}
+
+// read takes from the ELF file what unwinding needs.
+func (o *Object) read(e *elf.File) error {
+	for _, p := range e.Progs {
+		if p.Type == elf.PT_LOAD && p.Filesz > 0 {
+			o.loads = append(o.loads, load{p.Vaddr, p.Off, p.Filesz, p.Vaddr + p.Memsz})
+			if p.Flags&elf.PF_X != 0 {
+				o.text = append(o.text, span{p.Vaddr, p.Vaddr + p.Filesz})
+			}
+		}
+		const ptARMExidx = 0x70000001
+		if p.Type == ptARMExidx && o.Machine == elf.EM_ARM && p.Filesz < maxSection && len(e.Sections) == 0 {
+			b := make([]byte, 0)
+			if b = o.bytes(p.Vaddr, int(p.Filesz)); b != nil {
+				o.exidx = section{p.Vaddr, b}
+			}
+		}
+	}
+	var text []span
+	for _, s := range e.Sections {
+		if s.Type == elf.SHT_NOBITS || s.Size == 0 || s.Size > maxSection {
+			continue
+		}
+		code := s.Flags&elf.SHF_EXECINSTR != 0 && s.Flags&elf.SHF_ALLOC != 0
+		if code {
+			text = append(text, span{s.Addr, s.Addr + s.Size})
+		}
+		const shtARMExidx = 0x70000001
+		switch {
+		case len(s.Name) >= 4 && s.Name[:4] == ".plt" || s.Name == ".iplt" || s.Name == ".MIPS.stubs":
+			o.plt = append(o.plt, span{s.Addr, s.Addr + s.Size})
+		case s.Name == ".eh_frame":
+			if b, err := s.Data(); err == nil {
+				o.eh = readFrames(b, s.Addr, true, o.arch.order, int(o.arch.word))
+			}
+		case s.Name == ".debug_frame" || s.Name == ".zdebug_frame":
+			if b, err := s.Data(); err == nil {
+				o.debug = readFrames(b, 0, false, o.arch.order, int(o.arch.word))
+			}
+		case s.Type == shtARMExidx && o.Machine == elf.EM_ARM:
+			if b, err := s.Data(); err == nil {
+				o.exidx = section{s.Addr, b}
+			}
+		}
+	}
+	if text != nil {
+		o.text = text
+	}
+	o.readSymbols(e)
+	if f, err := symbol.Open(o.Path, nil); err == nil {
+		o.calls = f
+	}
+	return nil
+}
+
+// readSymbols lists where functions begin.
+func (o *Object) readSymbols(e *elf.File) {
+	list, _ := e.Symbols()
+	dynamic, _ := e.DynamicSymbols()
+	o.symbols = len(list) > 0
+	for _, s := range append(list, dynamic...) {
+		kind := elf.ST_TYPE(s.Info)
+		if kind != elf.STT_FUNC && kind != 10 || s.Section == elf.SHN_UNDEF || !o.inText(o.arch.addr(s.Value)) {
+			continue
+		}
+		if o.arch.tag != 0 && s.Value&1 != 0 {
+			o.thumbs[o.arch.addr(s.Value)] = true
+		}
+		o.starts = append(o.starts, o.arch.addr(s.Value))
+	}
+	if o.entry != 0 && o.inText(o.arch.addr(o.entry)) {
+		o.starts = append(o.starts, o.arch.addr(o.entry))
+	}
+	slices.Sort(o.starts)
+	o.starts = slices.Compact(o.starts)
+}
+
+func (o *Object) inText(addr uint64) bool {
+	return slices.ContainsFunc(o.text, func(s span) bool { return s.holds(addr) })
+}
+
+func (o *Object) inPLT(addr uint64) bool {
+	return slices.ContainsFunc(o.plt, func(s span) bool { return s.holds(addr) })
+}
+
+// span returns the lowest and the end of the highest address that is loaded.
+func (o *Object) span() (s span) {
+	s.low = ^uint64(0)
+	for _, l := range o.loads {
+		s.low, s.high = min(s.low, l.addr), max(s.high, l.end)
+	}
+	return s
+}
+
+// startOf returns the start of the function that covers addr, and the next one's.
+func (o *Object) startOf(addr uint64) (start, end uint64, ok bool) {
+	i := sort.Search(len(o.starts), func(i int) bool { return o.starts[i] > addr })
+	if i == 0 {
+		return 0, 0, false
+	}
+	start, end = o.starts[i-1], ^uint64(0)
+	if i < len(o.starts) {
+		end = o.starts[i]
+	}
+	for _, t := range o.text {
+		if t.holds(addr) {
+			return start, min(end, t.high), t.holds(start)
+		}
+	}
+	return 0, 0, false
+}
+
+// isStart reports whether a function begins at addr.
+func (o *Object) isStart(addr uint64) bool {
+	_, ok := slices.BinarySearch(o.starts, addr)
+	return ok
+}
+
+const (
+	pageSize = 4096
+	maxPages = 4096 // of one file kept in memory
+)
+
+// page returns the file's bytes of the 4 KB of memory at addr, as far as they
+// are in one segment; off is where they begin.
+func (o *Object) page(addr uint64) (b []byte, off uint64) {
+	at := addr &^ (pageSize - 1)
+	if b, ok := o.pages[at]; ok {
+		return b, at
+	}
+	b = make([]byte, pageSize)
+	have := false
+	for _, l := range o.loads {
+		low, high := max(l.addr, at), min(l.addr+l.size, at+pageSize)
+		if low >= high {
+			continue
+		}
+		if n, _ := o.file.ReadAt(b[low-at:high-at], int64(l.off+low-l.addr)); n == int(high-low) {
+			have = true
+		}
+	}
+	if !have {
+		b = nil
+	}
+	if len(o.pages) >= maxPages {
+		clear(o.pages)
+	}
+	o.pages[at] = b
+	return b, at
+}
+
+// bytes returns n bytes of the file at a loaded address, nil if they are not there.
+func (o *Object) bytes(addr uint64, n int) []byte {
+	if n < 0 || n > maxSection {
+		return nil
+	}
+	var out []byte
+	for n > 0 {
+		b, at := o.page(addr)
+		if b == nil || !o.inFile(addr) {
+			return nil
+		}
+		part := b[addr-at:]
+		part = part[:min(len(part), n)]
+		if out == nil && len(part) == n {
+			return part
+		}
+		out = append(out, part...)
+		addr += uint64(len(part))
+		n -= len(part)
+	}
+	return out
+}
+
+func (o *Object) inFile(addr uint64) bool {
+	return slices.ContainsFunc(o.loads, func(l load) bool { return l.addr <= addr && addr-l.addr < l.size })
+}

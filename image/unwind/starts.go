@@ -1,0 +1,120 @@
+package unwind
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"slices"
+)
+
+// maxText bounds the bytes of code that are looked through for calls.
+const maxText = 128 << 20
+
+// findStarts adds the targets of calls to the functions that are known, in a file
+// without a symbol table.
+func (o *Object) findStarts() {
+	if o.called || o.symbols {
+		return
+	}
+	o.called = true
+	for _, t := range o.text {
+		if t.high-t.low > maxText || o.inPLT(t.low) {
+			continue
+		}
+		b := o.bytes(t.low, int(t.high-t.low))
+		switch o.Machine {
+		case elf.EM_X86_64, elf.EM_386:
+			o.callsX86(b, t.low)
+		default:
+			o.callsIn(b, t.low)
+		}
+	}
+	slices.Sort(o.starts)
+	o.starts = slices.Compact(o.starts)
+}
+
+// callsX86 takes every E8 for a call if it goes to code: other bytes E8 seldom do.
+func (o *Object) callsX86(b []byte, addr uint64) {
+	for i := 0; i+5 <= len(b); i++ {
+		if b[i] != 0xe8 {
+			continue
+		}
+		rel := int32(binary.LittleEndian.Uint32(b[i+1:]))
+		to := o.arch.mask(addr + uint64(i) + 5 + uint64(int64(rel)))
+		if rel != 0 && o.inText(to) && !o.inPLT(to) {
+			o.starts = append(o.starts, to)
+		}
+	}
+}
+
+// callsIn decodes all instructions.
+func (o *Object) callsIn(b []byte, addr uint64) {
+	if o.arch.decode == nil {
+		return
+	}
+	var in inst
+	step := int(o.arch.step)
+	for i := 0; i+step <= len(b); i += step {
+		for mode := range o.arch.tag + 1 {
+			if mode == 0 && i&3 != 0 && o.Machine == elf.EM_ARM {
+				continue
+			}
+			in = inst{ops: in.ops[:0]}
+			if !o.arch.decode(o.arch, b[i:min(len(b), i+maxCode)], addr+uint64(i)|mode, &in) || in.flow != flowCall || !in.known {
+				continue
+			}
+			to := o.arch.addr(in.target)
+			if o.inText(to) && !o.inPLT(to) && in.target != addr+uint64(i+in.size) {
+				o.starts = append(o.starts, to)
+			}
+		}
+	}
+}
+
+// callTarget returns the function that the call before ra calls, if the
+// instruction names it.
+func (w *walker) callTarget(ra uint64) (uint64, bool) {
+	a := w.arch
+	m := w.module(a.addr(ra) - 1)
+	if m == nil {
+		return 0, false
+	}
+	thumb := a.machine == elf.EM_ARM && ra&1 != 0
+	pc := a.addr(ra) - m.Bias
+	back := []uint64{4}
+	switch a.machine {
+	case elf.EM_X86_64, elf.EM_386:
+		back = []uint64{5}
+		if b := m.code(pc - 5); len(b) == 0 || b[0] != 0xe8 {
+			return 0, false
+		}
+	case elf.EM_MIPS:
+		back = []uint64{8}
+	case elf.EM_RISCV:
+		if to, ok := w.farCall(m, pc); ok {
+			return to, true
+		}
+		back = []uint64{4, 2}
+	case elf.EM_S390:
+		return 0, false
+	}
+	for _, n := range back {
+		in, ok := w.decode(m, pc-n, thumb)
+		if ok && in.flow == flowCall && (in.size == int(n) || in.delay) {
+			return in.target, in.known
+		}
+	}
+	return 0, false
+}
+
+// farCall returns the target of AUIPC and JALR, as RISC-V calls from afar.
+func (w *walker) farCall(m *Module, pc uint64) (uint64, bool) {
+	b := m.code(pc - 8)
+	if len(b) < 8 {
+		return 0, false
+	}
+	hi, lo := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	if hi&0x7f != 0x17 || lo&0x707f != 0x67 || hi>>7&31 != lo>>15&31 || lo>>7&31 != 1 {
+		return 0, false
+	}
+	return w.arch.mask(pc - 8 + m.Bias + uint64(int64(int32(hi&0xfffff000))) + uint64(int64(int32(lo)>>20))), true
+}

@@ -1,0 +1,183 @@
+package truth
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/lwsbt/lwsbt/image/unwind"
+)
+
+//go:embed truth.py
+var script string
+
+// Sample is one stop of a program: what an image would hold, and gdb's backtrace.
+type Sample struct {
+	PC     uint64            `json:"pc"`
+	Thumb  bool              `json:"thumb"`
+	Regs   map[string]uint64 `json:"regs"` // by DWARF number
+	SP     uint64            `json:"sp"`
+	Stack  []byte            `json:"stack"` // from SP on
+	Extra  [][2]any          `json:"extra"` // code that is in no file
+	Frames [][2]any          `json:"frames"`
+	Maps   string            `json:"maps"`
+}
+
+// Truth returns the addresses of gdb's frames, up to main if it knows where that is.
+func (s *Sample) Truth() (list []uint64, main bool) {
+	for _, f := range s.Frames {
+		list = append(list, uint64(number(f[0])))
+		if f[1] == "main" {
+			return list, true
+		}
+	}
+	return list, false
+}
+
+func number(v any) uint64 {
+	n, _ := strconv.ParseUint(fmt.Sprint(v), 10, 64)
+	return n
+}
+
+// Read reads the stack; it is the Memory of an Unwinder.
+func (s *Sample) Read(b []byte, addr uint64) int {
+	if addr >= s.SP && addr-s.SP < uint64(len(s.Stack)) {
+		return copy(b, s.Stack[addr-s.SP:])
+	}
+	for _, e := range s.Extra {
+		at, code := number(e[0]), decoded(e[1])
+		if addr >= at && addr-at < uint64(len(code)) {
+			return copy(b, code[addr-at:])
+		}
+	}
+	return 0
+}
+
+// Registers returns the registers for an Unwinder.
+func (s *Sample) Registers() unwind.Regs {
+	var r unwind.Regs
+	for n, v := range s.Regs {
+		i, _ := strconv.Atoi(n)
+		r.Set(i, v)
+	}
+	r.PC = s.PC
+	if s.Thumb {
+		r.PC |= 1
+	}
+	return r
+}
+
+// Options are of one series of stops.
+type Options struct {
+	Dir     string
+	Samples int
+	Seconds int
+	Seed    int
+	Args    []string // of the program
+	Moments bool     // at random moments, natively; else at random instructions
+	Moment  float64  // longest time between two, in seconds
+}
+
+// Stops runs a program under gdb and returns what it was when it was stopped.
+func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
+	py, out := o.Dir+"/truth.py", fmt.Sprintf("%s/samples.%d", o.Dir, time.Now().UnixNano())
+	if err := os.WriteFile(py, []byte(script), 0o644); err != nil {
+		return nil, err
+	}
+	defer os.Remove(out)
+	regs, _ := json.Marshal(m.Regs)
+	word := "4"
+	if m.Class == 2 {
+		word = "8"
+	}
+	mode := "break"
+	if o.Moments {
+		mode = "signal"
+	}
+	env := append(os.Environ(), "TRUTH_OUT="+out, "TRUTH_SAMPLES="+strconv.Itoa(o.Samples), "TRUTH_REGS="+string(regs),
+		"TRUTH_SP="+m.SP, "TRUTH_WORD="+word, "TRUTH_MODE="+mode, "TRUTH_SEED="+strconv.Itoa(o.Seed),
+		"TRUTH_SECONDS="+strconv.Itoa(max(o.Seconds, 30)))
+	if o.Moment > 0 {
+		env = append(env, fmt.Sprintf("TRUTH_MOMENT=%g", o.Moment))
+	}
+	if !o.Moments {
+		r, err := ranges(path)
+		if err != nil {
+			return nil, err
+		}
+		text, _ := json.Marshal(r)
+		env = append(env, "TRUTH_RANGES="+string(text))
+	}
+	if m.Machine == 40 {
+		env = append(env, "TRUTH_FLAGS=cpsr")
+	}
+	if m.Qemu != "" {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		q := exec.Command(m.Qemu, "-g", strconv.Itoa(port), path)
+		if err := q.Start(); err != nil {
+			return nil, err
+		}
+		defer func() { q.Process.Kill(); q.Wait() }()
+		env = append(env, "TRUTH_PORT="+strconv.Itoa(port))
+	}
+	args := append([]string{"-q", "-nx", "-batch", "-x", py, "--args", path}, o.Args...)
+	// Of places that are never reached gdb would wait for ever: what it wrote counts.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(max(o.Seconds, 30)+5)*time.Second)
+	defer cancel()
+	gdb := exec.CommandContext(ctx, debugger(), args...)
+	gdb.WaitDelay = time.Second
+	gdb.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	gdb.Cancel = func() error { return syscall.Kill(-gdb.Process.Pid, syscall.SIGKILL) }
+	gdb.Env = env
+	text, err := gdb.CombinedOutput()
+	samples, rerr := readSamples(out)
+	if len(samples) == 0 {
+		return nil, fmt.Errorf("gdb gave no samples: %v, %v: %.2000s", err, rerr, text)
+	}
+	return samples, nil
+}
+
+func debugger() string {
+	if p, err := exec.LookPath("gdb-multiarch"); err == nil {
+		return p
+	}
+	return "gdb"
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+func readSamples(path string) (list []Sample, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, 16<<20)
+	for sc.Scan() {
+		var s Sample
+		if json.Unmarshal(sc.Bytes(), &s) != nil {
+			break // gdb was stopped in the middle of it
+		}
+		list = append(list, s)
+	}
+	return list, sc.Err()
+}

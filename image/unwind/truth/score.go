@@ -1,0 +1,108 @@
+package truth
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"github.com/lwsbt/lwsbt/image/unwind"
+)
+
+// UnmarshalJSON keeps addresses exact: numbers as text.
+func (s *Sample) UnmarshalJSON(b []byte) error {
+	type plain Sample
+	var raw struct {
+		plain
+		Extra  [][2]json.RawMessage `json:"extra"`
+		Frames [][2]json.RawMessage `json:"frames"`
+	}
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	*s = Sample(raw.plain)
+	text := func(m json.RawMessage) string {
+		var t string
+		if json.Unmarshal(m, &t) == nil {
+			return t
+		}
+		return string(m)
+	}
+	for _, e := range raw.Extra {
+		s.Extra = append(s.Extra, [2]any{text(e[0]), text(e[1])})
+	}
+	for _, e := range raw.Frames {
+		s.Frames = append(s.Frames, [2]any{text(e[0]), text(e[1])})
+	}
+	return nil
+}
+
+func decoded(v any) []byte {
+	b, _ := base64.StdEncoding.DecodeString(fmt.Sprint(v))
+	return b
+}
+
+// Score counts frames, but for each sample's first, which is given.
+type Score struct {
+	Samples int
+	Want    int // frames of gdb's backtraces
+	Found   int // of them found, in order
+	False   int // found that gdb has not
+	Frames  int // found
+	How     [8]int
+	Wrong   [8]int // false ones, by how they were found
+}
+
+// Recall is the part of the frames that were found, Wrongs that of false ones among
+// those found.
+func (s *Score) Recall() float64 { return float64(s.Found) / float64(max(s.Want, 1)) }
+func (s *Score) Wrongs() float64 { return float64(s.False) / float64(max(s.Frames, 1)) }
+
+func (s *Score) String() string {
+	return fmt.Sprintf("%d stops, %d of %d frames (%.1f %%), %d false of %d (%.2f %%), how %v, wrong %v",
+		s.Samples, s.Found, s.Want, s.Recall()*100, s.False, s.Frames, s.Wrongs()*100, s.How, s.Wrong)
+}
+
+// Add compares one backtrace.
+func (s *Score) Add(truth []uint64, toMain bool, frames []unwind.Frame, tag uint64) (perfect bool) {
+	want := truth[1:]
+	var got []uint64
+	if len(frames) > 1 {
+		for _, f := range frames[1:] {
+			got = append(got, f.PC&^tag)
+		}
+	}
+	if toMain && len(want) > 0 { // main's callers are not part of it
+		for i, pc := range got {
+			if pc == want[len(want)-1] {
+				got = got[:i+1]
+				break
+			}
+		}
+	}
+	if toMain && len(want) == 0 {
+		got = nil
+	}
+	s.Samples++
+	s.Want += len(want)
+	s.Frames += len(got)
+	found, k := 0, 0
+	for i, pc := range got {
+		how := frames[i+1].How
+		s.How[how]++
+		hit := false
+		for j := k; j < len(want); j++ {
+			if want[j] == pc {
+				hit, k = true, j+1
+				break
+			}
+		}
+		if hit {
+			found++
+		} else {
+			s.False++
+			s.Wrong[how]++
+		}
+	}
+	s.Found += found
+	return found == len(want) && found == len(got)
+}

@@ -1,0 +1,168 @@
+# Run by gdb: stops a program at random instructions and writes, for each stop,
+# the registers, the stack and gdb's own backtrace as a line of JSON.
+import base64, json, os, random, subprocess, time
+
+out = open(os.environ["TRUTH_OUT"], "w")
+want = int(os.environ["TRUTH_SAMPLES"])
+random.seed(int(os.environ.get("TRUTH_SEED", "1")))
+names = json.loads(os.environ["TRUTH_REGS"])  # DWARF number -> gdb's name
+sp_name = os.environ["TRUTH_SP"]
+mode = os.environ["TRUTH_MODE"]  # "break": at random instructions; "signal": at random moments
+
+for c in ["pagination off", "confirm off", "backtrace past-main on", "height 0",
+          "disable-randomization on", "debuginfod enabled off", "breakpoint pending off", "breakpoint always-inserted on"]:
+    try:
+        gdb.execute("set " + c)
+    except gdb.error:
+        pass
+inf = gdb.selected_inferior()
+
+
+def number(name):
+    return int(gdb.parse_and_eval("$" + name).cast(gdb.lookup_type("unsigned long long"))) & mask
+
+
+def read(addr, n):
+    try:
+        return bytes(inf.read_memory(addr, n))
+    except gdb.error:
+        return b""
+
+
+def memory(sp):
+    data = b""
+    while len(data) < 1 << 20:
+        n = 4096 - (sp + len(data)) % 4096
+        b = read(sp + len(data), n)
+        if not b:
+            break
+        data += b
+    return data
+
+
+def sample():
+    regs = {}
+    for n, name in names.items():
+        try:
+            regs[n] = number(name)
+        except (gdb.error, ValueError):
+            pass
+    frames, extra = [], []
+    f = gdb.newest_frame()
+    try:
+        while f is not None and len(frames) < 300:
+            if f.type() == gdb.SIGTRAMP_FRAME:
+                extra.append([f.pc() & mask, base64.b64encode(read(f.pc() & mask, 16)).decode()])
+            if f.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
+                frames.append([f.pc() & mask, f.name() or "?"])
+            f = f.older()
+    except gdb.error as e:
+        pass
+    sp = number(sp_name)
+    line = {"pc": number("pc"), "regs": regs, "sp": sp, "stack": base64.b64encode(memory(sp)).decode(),
+            "extra": extra, "frames": frames}
+    if "cpsr" in os.environ.get("TRUTH_FLAGS", ""):
+        line["thumb"] = bool(number("cpsr") & 0x20)
+    if mode == "signal":
+        line["maps"] = maps()
+    out.write(json.dumps(line) + "\n")
+    out.flush()
+
+
+def maps():
+    with open("/proc/%d/maps" % inf.pid) as f:
+        return f.read()
+
+
+def instructions():
+    arch = gdb.newest_frame().architecture()
+    for low, high in json.loads(os.environ["TRUTH_RANGES"]):
+        try:
+            for i in arch.disassemble(low, high - 1):
+                yield i["addr"]
+        except (gdb.error, gdb.MemoryError):
+            pass
+
+
+def by_breaks():
+    places = list(instructions())
+    random.shuffle(places)
+    gdb.write("%d places\n" % len(places))
+    pending, taken, rounds = {}, 0, 0
+    deadline = time.time() + int(os.environ.get("TRUTH_SECONDS", "60"))
+    while taken < want and time.time() < deadline:
+        while len(pending) < 150 and places:
+            a = places.pop()
+            try:
+                b = gdb.Breakpoint("*%d" % a, internal=True)
+                b.ignore_count = random.choice([0, 0, 0, 1, 2])
+                b.silent = True
+                pending[b.number] = (b, a)
+            except (gdb.error, RuntimeError):
+                pass
+        if not pending:
+            break
+        gdb.execute("continue", to_string=True)
+        pc = number("pc")
+        hit = [n for n, (b, a) in pending.items() if a == pc]
+        if not hit and rounds > 50:
+            break
+        rounds = 0 if hit else rounds + 1
+        for n in hit:
+            pending.pop(n)[0].delete()
+        if hit:
+            sample()
+            taken += 1
+
+
+def by_moments():
+    """SIGURG, which programs ignore, at a random moment; runs the program again when it ends."""
+    gdb.execute("handle SIGURG stop noprint nopass", to_string=True)
+    limit = float(os.environ.get("TRUTH_MOMENT", "0.05"))
+    taken, runs = 0, 0
+    deadline = time.time() + int(os.environ.get("TRUTH_SECONDS", "120"))
+    gdb.execute("starti > /dev/null 2>&1 < /dev/null", to_string=True)
+    while taken < want and time.time() < deadline and runs < 100:
+        if not inf.pid:
+            gdb.execute("starti > /dev/null 2>&1 < /dev/null", to_string=True)
+            runs += 1
+        pause = random.random() * limit
+        kill = subprocess.Popen(["/bin/sh", "-c", "sleep %.4f; kill -URG %d 2>/dev/null" % (pause, inf.pid)])
+        try:
+            gdb.execute("continue", to_string=True)
+        except gdb.error:
+            pass
+        kill.wait()
+        if inf.pid and inf.threads():
+            sample()
+            taken += 1
+
+
+if os.environ.get("TRUTH_PORT"):
+    for _ in range(50):
+        try:
+            gdb.execute("target remote localhost:" + os.environ["TRUTH_PORT"], to_string=True)
+            break
+        except gdb.error:
+            time.sleep(0.1)
+    gdb.execute("break main", to_string=True)
+    gdb.execute("continue", to_string=True)
+    gdb.execute("delete", to_string=True)
+elif mode == "break":
+    gdb.execute("break main", to_string=True)
+    gdb.execute("run > /dev/null 2>&1 < /dev/null", to_string=True)
+    gdb.execute("delete", to_string=True)
+mask = (1 << 64) - 1 if os.environ["TRUTH_WORD"] == "8" else (1 << 32) - 1
+for s in ["SIGUSR1", "SIGSEGV", "SIGPIPE", "SIGCHLD", "SIGALRM"]:
+    if s == "SIGUSR1":
+        gdb.execute("handle %s nostop noprint pass" % s, to_string=True)
+if mode == "break":
+    by_breaks()
+else:
+    by_moments()
+out.close()
+try:
+    gdb.execute("kill", to_string=True)
+except gdb.error:
+    pass
+gdb.execute("quit")

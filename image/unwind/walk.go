@@ -1,0 +1,502 @@
+package unwind
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"slices"
+)
+
+const elfMIPS = elf.EM_MIPS
+
+// How is the way a frame was found.
+type How uint8
+
+const (
+	HowRegisters    How = iota // the thread's registers
+	HowSignal                  // registers that the kernel saved for a signal handler
+	HowCFI                     // .debug_frame or .eh_frame
+	HowExidx                   // .ARM.exidx
+	HowPrologue                // code from the function's start
+	HowEpilogue                // code up to a return
+	HowFramePointer            // the frame pointer that the function sets
+	HowScan                    // a word of the stack that follows a call: a guess
+)
+
+var howNames = [...]string{"registers", "signal", "cfi", "exidx", "prologue", "epilogue", "frame-pointer", "scan"}
+
+func (h How) String() string {
+	if int(h) < len(howNames) {
+		return howNames[h]
+	}
+	return "?"
+}
+
+// Frame is one function on the stack.
+type Frame struct {
+	PC     uint64 // the next instruction; of all but the first a return address
+	SP     uint64
+	How    How
+	Signal bool    // interrupted by a signal: PC is no return address
+	Module *Module // nil if no module holds PC
+}
+
+// Lookup returns the address by which to name the frame: inside the call, not
+// behind it.
+func (f *Frame) Lookup() uint64 {
+	pc := f.PC
+	if f.Module != nil {
+		pc = f.Module.Object.arch.addr(pc)
+	}
+	if f.How == HowRegisters || f.Signal || pc == 0 {
+		return pc
+	}
+	return pc - 1
+}
+
+// Module is an object at the place where it is loaded.
+type Module struct {
+	*Object
+	Bias uint64 // address in memory minus address in the file
+}
+
+func (m *Module) holds(pc uint64) bool { return m.inText(pc - m.Bias) }
+
+// Memory reads the image: it fills b from addr on and returns how many bytes of
+// it, from the first on, are known.
+type Memory interface {
+	Read(b []byte, addr uint64) int
+}
+
+// Unwinder walks the stacks of one image. It is for one goroutine at a time.
+type Unwinder struct {
+	Memory  Memory
+	Modules []*Module
+	// NoTables leaves unwind tables unused, NoScan the scan for return addresses.
+	NoTables, NoScan bool
+	// MaxFrames bounds a stack, 0: 1024.
+	MaxFrames int
+	pops      map[uint64]int64
+}
+
+// walker is the walk of one stack.
+type walker struct {
+	*Unwinder
+	arch  *arch
+	low   uint64 // of the stack: below it nothing is read
+	thumb bool
+	inst  inst
+
+	trampolines bool // frames is filled in
+	frames      []sigframe
+}
+
+// maxStack bounds the bytes of one stack.
+const maxStack = 64 << 20
+
+// Walk returns the frames of the thread with the given registers, the innermost
+// first; the first is regs itself.
+func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteOrder, regs Regs) []Frame {
+	a := archOf(machine, class, order)
+	if a == nil {
+		return nil
+	}
+	if u.pops == nil {
+		u.pops = map[uint64]int64{}
+	}
+	w := &walker{Unwinder: u, arch: a}
+	w.low, _ = regs.Get(a.sp)
+	limit := u.MaxFrames
+	if limit <= 0 {
+		limit = 1024
+	}
+	sp, _ := regs.Get(a.sp)
+	frames := []Frame{{PC: regs.PC, SP: sp, How: HowRegisters, Module: w.module(a.addr(regs.PC))}}
+	cur := frames[0]
+	for len(frames) < limit {
+		next, how, ok := w.step(&cur, &regs)
+		if !ok || next.PC == 0 {
+			break
+		}
+		sp, _ := next.Get(a.sp)
+		if sp < cur.SP && how != HowSignal || sp == cur.SP && next.PC == cur.PC ||
+			sp == cur.SP && len(frames) > 2 && frames[len(frames)-2].SP == sp {
+			break
+		}
+		if how == HowSignal { // cur is the trampoline: the kernel's registers replace what led to it
+			w.low = min(w.low, sp)
+		}
+		cur = Frame{PC: next.PC, SP: sp, How: how, Signal: how == HowSignal, Module: w.module(a.addr(next.PC))}
+		if cur.Module == nil && !w.isTrampoline(next.PC) {
+			break
+		}
+		if a.ra >= 0 && how != HowSignal {
+			next.Forget(a.ra) // the call changed it
+		}
+		frames = append(frames, cur)
+		regs = next
+	}
+	return frames
+}
+
+// step finds the caller of cur.
+func (w *walker) step(cur *Frame, regs *Regs) (Regs, How, bool) {
+	a := w.arch
+	if out, ok := w.stepSignal(a.addr(cur.PC), cur.SP); ok {
+		return out, HowSignal, true
+	}
+	m := cur.Module
+	if m == nil {
+		return w.lost(cur, regs)
+	}
+	w.thumb = a.machine == elf.EM_ARM && cur.PC&1 != 0
+	pc := a.addr(cur.PC) - m.Bias
+	look := pc
+	if cur.How != HowRegisters && !cur.Signal && look > 0 {
+		look--
+	}
+	if !w.NoTables {
+		if out, how, done, ok := w.stepTables(m, look, regs); done {
+			return out, how, false
+		} else if ok {
+			return out, how, true
+		}
+	}
+	if start, _, ok := m.startOf(look); ok && m.entry != 0 && start == a.addr(m.entry) && look-start < 256 {
+		return Regs{}, 0, false
+	}
+	if out, how, ok := w.stepCode(m, cur, pc, look, regs); ok {
+		return out, how, true
+	}
+	if out, ok := w.stepFramePointer(m, pc, regs); ok {
+		return out, HowFramePointer, true
+	}
+	if w.NoScan {
+		return Regs{}, 0, false
+	}
+	out, ok := w.scan(m, look, regs)
+	return out, HowScan, ok
+}
+
+// stepTables tries the unwind tables.
+func (w *walker) stepTables(m *Module, look uint64, regs *Regs) (out Regs, how How, done, ok bool) {
+	for _, t := range []*frameTable{m.debug, m.eh} {
+		if f := t.find(look); f != nil {
+			at := look
+			if p := w.arch.addr(regs.PC) - m.Bias; f.cie.signal {
+				at = p
+			}
+			out, done, ok := w.stepCFI(f, regs, 0, at)
+			if ok {
+				return out, HowCFI, done, !done
+			}
+		}
+	}
+	if m.exidx.data != nil {
+		out, done, ok := w.stepExidx(m, look, regs)
+		if ok && (done || w.follows(out.PC) || w.isTrampoline(out.PC)) {
+			return out, HowExidx, done, !done
+		}
+	}
+	return out, 0, false, false
+}
+
+// verdict says how well a return address fits.
+type verdict int
+
+const (
+	unfit  verdict = iota
+	weak           // follows a call of another function: fits if that one jumped here
+	fits           // follows a call of something
+	strong         // follows a call of this very function
+)
+
+// judge reports how well ra fits as return address of the function at start.
+func (w *walker) judge(m *Module, start uint64, known bool, ra uint64) verdict {
+	if !w.follows(ra) {
+		if w.isTrampoline(ra) {
+			return fits
+		}
+		return unfit
+	}
+	target, ok := w.callTarget(ra)
+	switch {
+	case !ok:
+		return fits
+	case known && w.arch.addr(target) == start+m.Bias:
+		return strong
+	}
+	if t := w.module(w.arch.addr(target)); t != nil && t.inPLT(w.arch.addr(target)-t.Bias) {
+		return fits
+	}
+	if !known {
+		return fits
+	}
+	return weak
+}
+
+// stepCode finds the caller by reading the function's code.
+func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (Regs, How, bool) {
+	m.findStarts()
+	a := w.arch
+	start, end, known := m.startOf(look)
+	var byStart Regs
+	startVerdict := unfit
+	if known {
+		if s, guessed, ok := w.prologue(m, start, end, pc); ok {
+			if out, ok := w.callerOf(s, regs); ok {
+				byStart = out
+				startVerdict = w.judge(m, start, known, out.PC)
+				if startVerdict == strong {
+					return out, HowPrologue, true
+				}
+				if out.PC == 0 && m.symbols {
+					return out, HowPrologue, true // the outermost frame of a thread
+				}
+				if guessed && !m.symbols {
+					startVerdict = min(startVerdict, weak)
+				}
+			}
+		}
+	}
+	var best Regs
+	bestVerdict := unfit
+	agreed, tries := false, 0
+	w.epilogue(m, pc, regs, func(out Regs) bool {
+		v := w.judge(m, start, known, out.PC)
+		sp, _ := out.Get(a.sp)
+		if sp < cur.SP {
+			return false
+		}
+		if v > bestVerdict {
+			best, bestVerdict = out, v
+		}
+		sp2, _ := byStart.Get(a.sp)
+		agreed = agreed || startVerdict > unfit && sp == sp2 && out.PC == byStart.PC
+		tries++
+		return v >= fits || agreed || tries >= 8
+	})
+	switch {
+	case agreed:
+		merge(&byStart, &best)
+		return byStart, HowPrologue, true
+	case bestVerdict == strong:
+		return best, HowEpilogue, true
+	case startVerdict >= bestVerdict && startVerdict > unfit:
+		return byStart, HowPrologue, true
+	case m.symbols && startVerdict > unfit:
+		return byStart, HowPrologue, true
+	case bestVerdict > unfit:
+		return best, HowEpilogue, true
+	}
+	return Regs{}, 0, false
+}
+
+// merge adds to r what only s knows.
+func merge(r, s *Regs) {
+	for n := range maxReg {
+		if _, ok := r.Get(n); !ok {
+			if v, ok := s.Get(n); ok {
+				r.Set(n, v)
+			}
+		}
+	}
+}
+
+// follows reports whether the instruction before ra is a call.
+func (w *walker) follows(ra uint64) bool {
+	m := w.module(w.arch.addr(ra) - 1)
+	if m == nil || w.arch.addr(ra) == 0 || m.calls == nil {
+		return false
+	}
+	return m.calls.FollowsCall(ra - m.Bias)
+}
+
+func (w *walker) module(pc uint64) *Module {
+	for _, m := range w.Modules {
+		if m.holds(pc) {
+			return m
+		}
+	}
+	return nil
+}
+
+// onStack reports whether addr may be on the thread's stack.
+func (w *walker) onStack(addr uint64) bool {
+	return addr >= w.low && addr-w.low < maxStack
+}
+
+// number reads an unsigned number of 1, 2, 4 or 8 bytes.
+func (w *walker) number(addr uint64, size int) (uint64, bool) {
+	var b [8]byte
+	if size != 1 && size != 2 && size != 4 && size != 8 || w.Memory.Read(b[:size], addr) != size {
+		return 0, false
+	}
+	o := w.arch.order
+	switch size {
+	case 1:
+		return uint64(b[0]), true
+	case 2:
+		return uint64(o.Uint16(b[:])), true
+	case 4:
+		return uint64(o.Uint32(b[:])), true
+	}
+	return o.Uint64(b[:]), true
+}
+
+// word reads an address.
+func (w *walker) word(addr uint64) (uint64, bool) { return w.number(addr, int(w.arch.word)) }
+
+// wordAt reads an address from the stack.
+func (w *walker) wordAt(addr uint64) (uint64, bool) {
+	if !w.onStack(addr) {
+		return 0, false
+	}
+	return w.word(addr)
+}
+
+// decode reads the instruction at pc, an address of the file.
+func (w *walker) decode(m *Module, pc uint64, thumb bool) (*inst, bool) {
+	code := m.code(pc)
+	if len(code) == 0 {
+		return nil, false
+	}
+	w.inst = inst{ops: w.inst.ops[:0]}
+	at := pc + m.Bias
+	if thumb {
+		at |= 1
+	}
+	ok := w.arch.decode(w.arch, code, at, &w.inst)
+	return &w.inst, ok && w.inst.size > 0
+}
+
+// maxCode is the longest instruction in bytes.
+const maxCode = 16
+
+// code returns what there is of the file's code at pc, up to 16 bytes.
+func (o *Object) code(pc uint64) []byte {
+	if !o.inText(pc) {
+		return nil
+	}
+	b, at := o.page(pc)
+	if b == nil {
+		return nil
+	}
+	b = b[pc-at:]
+	if len(b) < maxCode {
+		if next, _ := o.page(pc + maxCode); next != nil {
+			b = append(slices.Clip(b), next[:maxCode]...)
+		}
+	}
+	return b[:min(len(b), maxCode)]
+}
+
+// stepFramePointer follows the frame pointer if the code around pc sets one.
+func (w *walker) stepFramePointer(m *Module, pc uint64, regs *Regs) (out Regs, ok bool) {
+	a := w.arch
+	if a.ra >= 0 || !m.setsFramePointer(pc) {
+		return out, false
+	}
+	fp, ok := regs.Get(a.fp)
+	sp, _ := regs.Get(a.sp)
+	if !ok || fp < sp || fp%a.word != 0 {
+		return out, false
+	}
+	old, ok1 := w.wordAt(fp)
+	ra, ok2 := w.wordAt(fp + a.word)
+	if !ok1 || !ok2 || !w.follows(ra) {
+		return out, false
+	}
+	out.Set(a.fp, old)
+	out.Set(a.sp, fp+2*a.word)
+	out.PC = ra
+	return out, true
+}
+
+// setsFramePointer reports whether code at most 64 KB before pc pushes the frame
+// pointer and sets it to the stack pointer.
+func (o *Object) setsFramePointer(pc uint64) bool {
+	push := []byte{0x55, 0x48, 0x89, 0xe5}
+	if o.arch.word == 4 {
+		push = []byte{0x55, 0x89, 0xe5}
+	}
+	start, _, ok := o.startOf(pc)
+	if !ok || pc-start > 1<<16 {
+		start = pc - min(pc, 1<<16)
+	}
+	b := o.bytes(start, int(pc-start))
+	for i := len(b) - len(push); i >= 0; i-- {
+		if string(b[i:i+len(push)]) == string(push) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxScan is how many words of the stack are looked through for one frame.
+const maxScan = 512
+
+// scan looks for a return address on the stack: the first word that follows a call
+// of this function, else the first that follows one of something unknown.
+func (w *walker) scan(m *Module, look uint64, regs *Regs) (out Regs, ok bool) {
+	a := w.arch
+	sp, known := regs.Get(a.sp)
+	if !known {
+		return out, false
+	}
+	start, _, knownStart := uint64(0), uint64(0), false
+	if m != nil {
+		start, _, knownStart = m.startOf(look)
+	}
+	best := unfit
+	for i := range uint64(maxScan) {
+		at := a.mask(sp + i*a.word)
+		v, have := w.wordAt(at)
+		if !have {
+			break
+		}
+		if w.module(a.addr(v)) == nil || !w.follows(v) {
+			continue
+		}
+		verdict := fits
+		if m != nil {
+			verdict = w.judge(m, start, knownStart, v)
+		}
+		if verdict > best {
+			best = verdict
+			out = Regs{PC: v}
+			out.Set(a.sp, at+a.word)
+		}
+		if best == strong {
+			break
+		}
+	}
+	return out, best >= fits
+}
+
+// lost tries to go on from code that no module holds, as a jump to nowhere leaves
+// it: the return address is where a call just put it.
+func (w *walker) lost(cur *Frame, regs *Regs) (Regs, How, bool) {
+	a := w.arch
+	if cur.How != HowRegisters && !cur.Signal {
+		return Regs{}, 0, false
+	}
+	out := *regs
+	if a.ra >= 0 {
+		ra, ok := regs.Get(a.ra)
+		if !ok || !w.follows(ra) {
+			return Regs{}, 0, false
+		}
+		out.PC = a.codePtr(ra)
+		return out, HowPrologue, true
+	}
+	if ra, ok := w.wordAt(cur.SP); ok && w.follows(ra) {
+		out.PC = ra
+		out.Set(a.sp, cur.SP+a.word)
+		return out, HowPrologue, true
+	}
+	if w.NoScan {
+		return Regs{}, 0, false
+	}
+	out, ok := w.scan(nil, 0, regs)
+	return out, HowScan, ok
+}
