@@ -25,7 +25,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"symbol/internal/dwarf": {},
 
-	"image/unwind":       {packages: "symbol symbol/arch", libraries: "golang.org/x/arch"},
+	"image/unwind":       {packages: "symbol/arch", libraries: "golang.org/x/arch"},
 	"image/unwind/truth": {packages: "image/unwind"},
 
 	"image":       {packages: "codec symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},

@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // decodeAArch64 knows what saves, restores and moves, and which register all
 // other instructions write.
-func decodeAArch64(a *arch, code []byte, pc uint64, in *inst) bool {
+func decodeAArch64(a *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 4 || pc&3 != 0 {
 		return false
 	}

@@ -9,7 +9,7 @@ const (
 )
 
 // decodeARM decodes ARM code, or Thumb code if bit 0 of pc is set.
-func decodeARM(a *arch, code []byte, pc uint64, in *inst) bool {
+func decodeARM(a *machine, code []byte, pc uint64, in *inst) bool {
 	if pc&1 != 0 {
 		return decodeThumb(a, code, pc&^1, in)
 	}
@@ -49,7 +49,7 @@ func (in *inst) conditional() {
 }
 
 // armAlways decodes an instruction of ARM code but for its condition.
-func armAlways(a *arch, w uint32, pc uint64, in *inst) {
+func armAlways(a *machine, w uint32, pc uint64, in *inst) {
 	rn, rd := int(w>>16&15), int(w>>12&15)
 	switch w >> 25 & 7 {
 	case 0, 1:

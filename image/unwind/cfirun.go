@@ -30,7 +30,7 @@ type row struct {
 const maxRows = 64
 
 // rulesAt runs the entry's instructions up to addr; false if they make no sense.
-func (f *fde) rulesAt(addr uint64, a *arch) (*row, bool) {
+func (f *fde) rulesAt(addr uint64, a *machine) (*row, bool) {
 	initial := &row{}
 	if !runCFA(f.cie.code, f, initial, nil, ^uint64(0), a) {
 		return nil, false
@@ -43,7 +43,7 @@ func (f *fde) rulesAt(addr uint64, a *arch) (*row, bool) {
 }
 
 // runCFA runs call frame instructions until one moves past addr.
-func runCFA(code []byte, f *fde, r, initial *row, addr uint64, a *arch) bool {
+func runCFA(code []byte, f *fde, r, initial *row, addr uint64, a *machine) bool {
 	var stack []row
 	c := cursor{b: code, order: a.order}
 	loc := f.low
@@ -245,7 +245,7 @@ func (w *walker) stepCFI(f *fde, regs *Regs, bias, addr uint64) (out Regs, done,
 }
 
 // isSaved reports whether functions preserve register n.
-func (a *arch) isSaved(n int) bool {
+func (a *machine) isSaved(n int) bool {
 	for _, s := range a.saved {
 		if s == n {
 			return true
@@ -255,7 +255,7 @@ func (a *arch) isSaved(n int) bool {
 }
 
 // codePtr returns a return address without the bits that sign it.
-func (a *arch) codePtr(v uint64) uint64 {
+func (a *machine) codePtr(v uint64) uint64 {
 	switch a.name {
 	case "aarch64":
 		if v>>55&1 == 0 {

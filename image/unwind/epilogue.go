@@ -28,7 +28,7 @@ const (
 // the fewest calls comes first.
 func (w *walker) epilogue(m *Module, pc uint64, regs *Regs, try func(Regs) bool) {
 	a := w.arch
-	run := machineRun{w: w, word: a.word}
+	run := runner{w: w, word: a.word}
 	s := &state{}
 	for r := range s.regs {
 		if v, ok := regs.Get(r); ok {
@@ -135,7 +135,7 @@ func (w *walker) epilogue(m *Module, pc uint64, regs *Regs, try func(Regs) bool)
 }
 
 // returned returns the registers behind a return.
-func (w *walker) returned(run *machineRun, s *state, reg int, pops int64) (out Regs, ok bool) {
+func (w *walker) returned(run *runner, s *state, reg int, pops int64) (out Regs, ok bool) {
 	a := w.arch
 	sp := s.get(a.sp)
 	if sp.base != baseConst {

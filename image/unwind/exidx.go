@@ -3,24 +3,20 @@ package unwind
 import "sort"
 
 // stepExidx finds the caller's registers by the tables of the Arm exception
-// handling ABI (EHABI). done: they say that the function cannot be left.
-func (w *walker) stepExidx(m *Module, look uint64, regs *Regs) (out Regs, done, ok bool) {
-	code, entryAt, found := m.exidxEntry(look)
-	if !found {
-		return out, false, false
-	}
-	_ = entryAt
+// handling ABI (EHABI). EXIDX_CANTUNWIND is no end of the stack: linkers write it
+// for all code that was compiled without tables.
+func (w *walker) stepExidx(m *Module, look uint64, regs *Regs) (out Regs, ok bool) {
+	code := m.exidxEntry(look)
 	if code == nil {
-		return out, true, true // EXIDX_CANTUNWIND
+		return out, false
 	}
 	return w.runEHABI(code, regs)
 }
 
 const cantUnwind = 1
 
-// exidxEntry returns the unwind instructions for an address: nil for none with
-// found set where the function cannot be left.
-func (o *Object) exidxEntry(addr uint64) (code []byte, at uint64, found bool) {
+// exidxEntry returns the unwind instructions for an address, nil if there are none.
+func (o *Object) exidxEntry(addr uint64) []byte {
 	b, order := o.exidx.data, o.arch.order
 	n := len(b) / 8
 	start := func(i int) uint64 {
@@ -28,21 +24,20 @@ func (o *Object) exidxEntry(addr uint64) (code []byte, at uint64, found bool) {
 	}
 	i := sort.Search(n, func(i int) bool { return start(i) > addr }) - 1
 	if i < 0 || !o.inText(addr) {
-		return nil, 0, false
+		return nil
 	}
 	word := order.Uint32(b[i*8+4:])
 	switch {
 	case word == cantUnwind:
-		return nil, 0, true
+		return nil
 	case word>>31 == 1:
 		if word>>24 != 0x80 {
-			return nil, 0, false
+			return nil
 		}
-		return []byte{byte(word >> 16), byte(word >> 8), byte(word)}, 0, true
+		return []byte{byte(word >> 16), byte(word >> 8), byte(word)}
 	}
 	table := o.arch.mask(o.exidx.addr + uint64(i)*8 + 4 + uint64(signed(int64(word), 31)))
-	code = o.extab(table)
-	return code, table, code != nil
+	return o.extab(table)
 }
 
 // extab returns the unwind instructions of an entry in .ARM.extab.
@@ -80,10 +75,10 @@ func (o *Object) extab(addr uint64) []byte {
 }
 
 // runEHABI runs unwind instructions: they say what the epilogue would do.
-func (w *walker) runEHABI(code []byte, regs *Regs) (out Regs, done, ok bool) {
+func (w *walker) runEHABI(code []byte, regs *Regs) (out Regs, ok bool) {
 	vsp, ok := regs.Get(armSP)
 	if !ok {
-		return out, false, false
+		return out, false
 	}
 	out = *regs
 	pcSet := false
@@ -130,7 +125,7 @@ func (w *walker) runEHABI(code []byte, regs *Regs) (out Regs, done, ok bool) {
 		case b < 0x90:
 			mask := uint32(b&15)<<8 | arg()
 			if mask == 0 {
-				return out, true, true // refuse to unwind
+				return out, false // refuse to unwind
 			}
 			good = pop(mask, 4)
 		case b < 0xa0:
@@ -139,7 +134,7 @@ func (w *walker) runEHABI(code []byte, regs *Regs) (out Regs, done, ok bool) {
 				v, known = out.Get(r)
 			}
 			if !known || b == 0x9d || b == 0x9f {
-				return out, false, false
+				return out, false
 			}
 			vsp = v
 		case b < 0xb0:
@@ -177,19 +172,19 @@ func (w *walker) runEHABI(code []byte, regs *Regs) (out Regs, done, ok bool) {
 			vsp += uint64(b&7+1) * 8
 		case b >= 0xc0 && b < 0xc8: // iWMMXt
 			arg()
-			return out, false, false
+			return out, false
 		default:
-			return out, false, false
+			return out, false
 		}
 		vsp = w.arch.mask(vsp)
 		if !good {
-			return out, false, false
+			return out, false
 		}
 	}
 	if !pcSet {
 		v, known := out.Get(armLR)
 		if !known {
-			return out, false, false
+			return out, false
 		}
 		out.PC = v
 	}
@@ -197,5 +192,5 @@ func (w *walker) runEHABI(code []byte, regs *Regs) (out Regs, done, ok bool) {
 		out.Forget(r)
 	}
 	out.Set(armSP, vsp)
-	return out, false, true
+	return out, true
 }

@@ -135,20 +135,20 @@ func (s *state) lookup(at value, size int) (value, bool) {
 	return value{}, false
 }
 
-// machine runs instructions on states. Values at entry are either all symbolic,
+// runner runs instructions on states. Values at entry are either all symbolic,
 // to learn where a function puts them, or real ones.
-type machineRun struct {
+type runner struct {
 	w    *walker
 	word uint64
 }
 
-func (m *machineRun) mask(v value) value {
+func (m *runner) mask(v value) value {
 	v.off = m.w.arch.mask(v.off)
 	return v
 }
 
 // apply does the operations of one instruction.
-func (m *machineRun) apply(s *state, in *inst) {
+func (m *runner) apply(s *state, in *inst) {
 	for i := range in.ops {
 		o := &in.ops[i]
 		switch o.kind {
@@ -201,7 +201,7 @@ func (m *machineRun) apply(s *state, in *inst) {
 	}
 }
 
-func (m *machineRun) at(s *state, o *op) value {
+func (m *runner) at(s *state, o *op) value {
 	at := s.get(o.src)
 	if at.base == 0 {
 		return at
@@ -211,7 +211,7 @@ func (m *machineRun) at(s *state, o *op) value {
 }
 
 // and aligns. An entry stack pointer is only known to a word.
-func (m *machineRun) and(v value, bits uint64) value {
+func (m *runner) and(v value, bits uint64) value {
 	switch {
 	case v.base == baseConst:
 		v.off &= bits
@@ -223,7 +223,7 @@ func (m *machineRun) and(v value, bits uint64) value {
 }
 
 // read returns what memory holds.
-func (m *machineRun) read(s *state, at value, size int) value {
+func (m *runner) read(s *state, at value, size int) value {
 	if at.base == 0 {
 		return value{}
 	}
@@ -248,7 +248,7 @@ func (m *machineRun) read(s *state, at value, size int) value {
 }
 
 // afterCall forgets what a called function may change.
-func (m *machineRun) afterCall(s *state, in *inst) {
+func (m *runner) afterCall(s *state, in *inst) {
 	a := m.w.arch
 	sp := s.regs[a.sp]
 	var saved [maxReg]value
@@ -261,7 +261,7 @@ func (m *machineRun) afterCall(s *state, in *inst) {
 
 // exits reports whether a system call ends the thread or the process, or returns
 // from a signal handler.
-func (m *machineRun) exits(s *state) bool {
+func (m *runner) exits(s *state) bool {
 	a := m.w.arch
 	v := s.get(a.sysReg)
 	if v.base != baseConst {

@@ -2,7 +2,7 @@ package unwind
 
 // decodeMIPS knows MIPS I to MIPS64 release 2 and release 6; MIPS16 and microMIPS
 // are not read.
-func decodeMIPS(a *arch, code []byte, pc uint64, in *inst) bool {
+func decodeMIPS(a *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 4 || pc&3 != 0 {
 		return false
 	}
@@ -102,7 +102,7 @@ func mipsClear(in *inst, r int) {
 
 func mipsAdd(in *inst, rt, rs int, imm int64) { rvAdd(in, rt, rs, imm) }
 
-func mipsLoad(a *arch, in *inst, rt, rs int, off int64, size int) {
+func mipsLoad(a *machine, in *inst, rt, rs int, off int64, size int) {
 	switch {
 	case rt == 0:
 	case size == int(a.word):

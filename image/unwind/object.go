@@ -6,8 +6,6 @@ import (
 	"os"
 	"slices"
 	"sort"
-
-	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // Object is an ELF file whose code a thread may be in. It is for one goroutine
@@ -16,7 +14,7 @@ type Object struct {
 	Path    string
 	Machine elf.Machine
 	Class   elf.Class
-	arch    *arch
+	arch    *machine
 	entry   uint64
 	file    *os.File
 	loads   []load
@@ -30,7 +28,6 @@ type Object struct {
 	symbols bool // starts has the symbol table's functions
 	called  bool // starts has the targets of calls
 	pages   map[uint64][]byte
-	calls   *symbol.File
 }
 
 type load struct{ addr, off, size, end uint64 }
@@ -77,9 +74,6 @@ func Open(path string) (o *Object, err error) {
 
 // Close closes the file.
 func (o *Object) Close() error {
-	if o.calls != nil {
-		o.calls.Close()
-	}
 	return o.file.Close()
 }
 
@@ -131,9 +125,6 @@ func (o *Object) read(e *elf.File) error {
 		o.text = text
 	}
 	o.readSymbols(e)
-	if f, err := symbol.Open(o.Path, nil); err == nil {
-		o.calls = f
-	}
 	return nil
 }
 

@@ -7,7 +7,7 @@ const (
 )
 
 // decodePPC knows 32-bit PowerPC.
-func decodePPC(a *arch, code []byte, pc uint64, in *inst) bool {
+func decodePPC(a *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 4 || pc&3 != 0 {
 		return false
 	}
@@ -133,7 +133,7 @@ func ppcUpdate(in *inst, update bool, rt, ra int, imm int64, store bool) {
 }
 
 // ppcExtended decodes opcode 31.
-func ppcExtended(a *arch, w uint32, rt, ra, rb int, in *inst) {
+func ppcExtended(a *machine, w uint32, rt, ra, rb int, in *inst) {
 	switch w >> 1 & 0x3ff {
 	case 444: // OR
 		if rt == rb {

@@ -21,7 +21,7 @@ func (s *state) fork() *state {
 // has done by then with the values at entry. guessed: it was not reached along
 // known branches, but stands behind a jump whose targets are not known.
 func (w *walker) prologue(m *Module, start, end, pc uint64) (at *state, guessed, ok bool) {
-	run := machineRun{w: w, word: w.arch.word}
+	run := runner{w: w, word: w.arch.word}
 	first := &state{}
 	for r := range first.regs {
 		first.regs[r] = value{baseReg + r, 0}
@@ -133,7 +133,7 @@ func (w *walker) prologue(m *Module, start, end, pc uint64) (at *state, guessed,
 }
 
 // call does to s what a called function does.
-func (w *walker) call(run *machineRun, s *state, m *Module, target uint64, known bool, _ int64) {
+func (w *walker) call(run *runner, s *state, m *Module, target uint64, known bool, _ int64) {
 	run.afterCall(s, nil)
 	if w.arch.name == "i386" && known {
 		if n := w.calleePops(m, target); n > 0 {

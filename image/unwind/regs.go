@@ -3,6 +3,8 @@ package unwind
 import (
 	"debug/elf"
 	"encoding/binary"
+
+	"github.com/lwsbt/lwsbt/symbol/arch"
 )
 
 // maxReg is one past the highest register number kept. Numbers are DWARF's for
@@ -40,10 +42,11 @@ func (r *Regs) Forget(n int) {
 	}
 }
 
-// arch is what unwinding knows of a machine. Register numbers are DWARF's.
-type arch struct {
+// machine is what unwinding knows of a machine. Register numbers are DWARF's.
+type machine struct {
 	name     string
 	machine  elf.Machine
+	calls    *arch.Arch
 	word     uint64 // bytes of an address
 	order    binary.ByteOrder
 	code     binary.ByteOrder // byte order of instructions
@@ -56,7 +59,7 @@ type arch struct {
 	names    []string
 	sysReg   int      // with the number of a system call
 	exits    []uint64 // numbers of those that do not return
-	decode   func(a *arch, code []byte, pc uint64, in *inst) bool
+	decode   func(a *machine, code []byte, pc uint64, in *inst) bool
 }
 
 func seq(from, to int) (list []int) {
@@ -67,8 +70,8 @@ func seq(from, to int) (list []int) {
 }
 
 // archOf returns the description of a machine, nil for one that is not known.
-func archOf(m elf.Machine, class elf.Class, order binary.ByteOrder) *arch {
-	a := &arch{machine: m, word: 8, order: order, code: order, fp: -1, ra: -1}
+func archOf(m elf.Machine, class elf.Class, order binary.ByteOrder) *machine {
+	a := &machine{machine: m, calls: arch.Of(m), word: 8, order: order, code: order, fp: -1, ra: -1}
 	if class == elf.ELFCLASS32 {
 		a.word = 4
 	}
@@ -149,7 +152,7 @@ func itoa(i int) string {
 }
 
 // mask returns v cut to the machine's addresses.
-func (a *arch) mask(v uint64) uint64 {
+func (a *machine) mask(v uint64) uint64 {
 	if a.word == 4 {
 		return v & 0xffffffff
 	}
@@ -157,4 +160,4 @@ func (a *arch) mask(v uint64) uint64 {
 }
 
 // addr returns a code address without the bits that are not part of it.
-func (a *arch) addr(pc uint64) uint64 { return pc &^ a.tag }
+func (a *machine) addr(pc uint64) uint64 { return pc &^ a.tag }

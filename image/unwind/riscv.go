@@ -3,7 +3,7 @@ package unwind
 import "encoding/binary"
 
 // decodeRISCV knows RV32 and RV64 with the C extension.
-func decodeRISCV(a *arch, code []byte, pc uint64, in *inst) bool {
+func decodeRISCV(a *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 2 {
 		return false
 	}
@@ -117,14 +117,14 @@ func rvAddReg(in *inst, kind opKind, rd, rs1, rs2 int) {
 }
 
 // rvStored is the register whose value a store of size bytes keeps whole.
-func rvStored(a *arch, rs, size int) int {
+func rvStored(a *machine, rs, size int) int {
 	if size != int(a.word) {
 		return noReg
 	}
 	return rs
 }
 
-func rvLoad(a *arch, in *inst, rd, rs int, off int64, size int, f3 uint32) {
+func rvLoad(a *machine, in *inst, rd, rs int, off int64, size int, f3 uint32) {
 	switch {
 	case rd == 0:
 	case size == int(a.word) && f3 < 4:
@@ -170,7 +170,7 @@ func bits(v uint32, from, n, to int) int64 { return int64(v>>from&(1<<n-1)) << t
 func signed(v int64, n int) int64 { return v << (64 - n) >> (64 - n) }
 
 // decodeRVC decodes a compressed instruction.
-func decodeRVC(a *arch, h uint32, pc uint64, in *inst) bool {
+func decodeRVC(a *machine, h uint32, pc uint64, in *inst) bool {
 	rd, rs2 := int(h>>7&31), int(h>>2&31)
 	rdp, rs2p := int(h>>7&7)+8, int(h>>2&7)+8
 	w := int(a.word)

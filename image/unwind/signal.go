@@ -47,7 +47,7 @@ func with(m map[int]uint64, pairs ...uint64) map[int]uint64 {
 }
 
 // words returns 32-bit instructions in the machine's byte order.
-func (a *arch) words(list ...uint32) (code [][]byte) {
+func (a *machine) words(list ...uint32) (code [][]byte) {
 	for _, v := range list {
 		b := make([]byte, 4)
 		a.code.PutUint32(b, v)
@@ -57,7 +57,7 @@ func (a *arch) words(list ...uint32) (code [][]byte) {
 }
 
 // sigframes returns the signal frames of Linux on a machine.
-func (a *arch) sigframes() []sigframe {
+func (a *machine) sigframes() []sigframe {
 	switch a.machine {
 	case elf.EM_X86_64: // struct rt_sigframe, behind the return address: ucontext
 		return []sigframe{{code: [][]byte{{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0}, {0x0f, 0x05}},

@@ -3,7 +3,7 @@ package unwind
 import mathbits "math/bits"
 
 // decodeThumb knows Thumb and Thumb-2.
-func decodeThumb(a *arch, code []byte, pc uint64, in *inst) bool {
+func decodeThumb(a *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 2 {
 		return false
 	}
@@ -174,7 +174,7 @@ func thumbMisc(h uint32, pc uint64, in *inst) {
 }
 
 // thumbWide decodes instructions of 32 bits.
-func thumbWide(a *arch, h, l uint32, pc uint64, in *inst) {
+func thumbWide(a *machine, h, l uint32, pc uint64, in *inst) {
 	rn, rd, rt := int(h&15), int(l>>8&15), int(l>>12&15)
 	switch {
 	case h>>9 == 0x74 && h>>6&1 == 0: // LDM, STM
@@ -266,7 +266,7 @@ func thumbShifted(h, l uint32, rn, rd int, in *inst) {
 }
 
 // thumbBranch decodes branches, calls and what shares their space.
-func thumbBranch(a *arch, h, l uint32, pc uint64, in *inst) {
+func thumbBranch(a *machine, h, l uint32, pc uint64, in *inst) {
 	s := int64(h >> 10 & 1)
 	j1, j2 := int64(l>>13&1), int64(l>>11&1)
 	if l>>14&1 == 0 && l>>12&1 == 0 { // conditional, hints

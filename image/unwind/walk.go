@@ -4,6 +4,8 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"slices"
+
+	"github.com/lwsbt/lwsbt/symbol/arch"
 )
 
 const elfMIPS = elf.EM_MIPS
@@ -81,7 +83,7 @@ type Unwinder struct {
 // walker is the walk of one stack.
 type walker struct {
 	*Unwinder
-	arch  *arch
+	arch  *machine
 	low   uint64 // of the stack: below it nothing is read
 	thumb bool
 	inst  inst
@@ -192,9 +194,8 @@ func (w *walker) stepTables(m *Module, look uint64, regs *Regs) (out Regs, how H
 		}
 	}
 	if m.exidx.data != nil {
-		out, done, ok := w.stepExidx(m, look, regs)
-		if ok && (done || w.follows(out.PC) || w.isTrampoline(out.PC)) {
-			return out, HowExidx, done, !done
+		if out, ok := w.stepExidx(m, look, regs); ok && (w.follows(out.PC) || w.isTrampoline(out.PC)) {
+			return out, HowExidx, false, true
 		}
 	}
 	return out, 0, false, false
@@ -304,11 +305,29 @@ func merge(r, s *Regs) {
 
 // follows reports whether the instruction before ra is a call.
 func (w *walker) follows(ra uint64) bool {
-	m := w.module(w.arch.addr(ra) - 1)
-	if m == nil || w.arch.addr(ra) == 0 || m.calls == nil {
+	a := w.arch
+	pc := a.addr(ra)
+	if pc == 0 || pc != a.mask(pc) || a.machine == elf.EM_MIPS && ra&3 != 0 {
 		return false
 	}
-	return m.calls.FollowsCall(ra - m.Bias)
+	m := w.module(pc - 1)
+	if m == nil {
+		return false
+	}
+	c := arch.Code{Bytes: m.before(pc-m.Bias, arch.MaxCall), Addr: pc - m.Bias, Word: int(a.word) * 8,
+		Big: a.order == binary.BigEndian, Thumb: a.machine == elf.EM_ARM && ra&1 != 0, Text: m.inText}
+	return len(c.Bytes) > 0 && a.calls.FollowsCall(&c)
+}
+
+// before returns up to n bytes of code that end at pc.
+func (o *Object) before(pc uint64, n uint64) []byte {
+	for _, t := range o.text {
+		if t.low < pc && pc <= t.high {
+			n = min(n, pc-t.low)
+			return o.bytes(pc-n, int(n))
+		}
+	}
+	return nil
 }
 
 func (w *walker) module(pc uint64) *Module {

@@ -12,7 +12,7 @@ var (
 
 // gprX86 returns the DWARF number and the size in bytes of a general register,
 // noReg for another one.
-func gprX86(a *arch, r x86asm.Reg) (n, size int) {
+func gprX86(a *machine, r x86asm.Reg) (n, size int) {
 	switch {
 	case r >= x86asm.AL && r <= x86asm.BL:
 		n, size = int(r-x86asm.AL), 1
@@ -41,7 +41,7 @@ func gprX86(a *arch, r x86asm.Reg) (n, size int) {
 // x86 is an instruction being taken apart.
 type x86 struct {
 	*inst
-	a    *arch
+	a    *machine
 	x    x86asm.Inst
 	next uint64
 	w    int // bytes of a push
@@ -49,7 +49,7 @@ type x86 struct {
 
 // decodeX86 knows what changes registers; what it does not know clears its first
 // operand.
-func decodeX86(a *arch, code []byte, pc uint64, in *inst) bool {
+func decodeX86(a *machine, code []byte, pc uint64, in *inst) bool {
 	x, err := x86asm.Decode(code, int(a.word)*8)
 	if err != nil {
 		return false
