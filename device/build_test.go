@@ -34,7 +34,7 @@ var builds = []build{
 	{name: "x86_64-clang", cc: "clang", cflags: "-O2"},
 	{name: "x86_64-clang-small", cc: "clang", cflags: "-Os"},
 	{name: "x86_64-asan", cc: "gcc", cflags: sanitizers},
-	{name: "x86_64-small-asan", cc: "gcc", cflags: sanitizers + " -DLWSBT_SMALL"},
+	{name: "x86_64-small-asan", cc: "gcc", cflags: sanitizers + " -DLWSBT_SMALL", light: true},
 	{name: "x86_64-word32-asan", cc: "gcc", cflags: sanitizers, word: "32"},
 	{name: "x86_64-clang-ubsan", cc: "clang",
 		cflags: "-O1 -g -fsanitize=undefined,implicit-conversion,local-bounds -fno-sanitize-recover=all"},

@@ -10,13 +10,15 @@
  * program itself declares. Link what is needed: each part is a file of src/.
  *
  *   part            file of src/    calls
- *   encoder         encode.c        lwsbt_encode, lwsbt_put...
+ *   encoder         encode.c        lwsbt_encode, lwsbt_put...; wants choose.c
  *   lines, written  line.c          lwsbt_line..., lwsbt_head...
  *   decoder         decode.c        lwsbt_decode..., lwsbt_user
  *   lines, read     parse.c         lwsbt_parse...
- *   heap            heap.c          lwsbt_heap..., lwsbt_meta...
- *   dumps           dump.c          lwsbt_walk, lwsbt_dump
- *   events          event.c         lwsbt_line_event
+ *   headers         head.c          lwsbt_head...
+ *   heap            heap.c          lwsbt_meta_gen, _adjust, _trim
+ *                   alloc.c         lwsbt_heap_malloc...
+ *   dumps           dump.c          lwsbt_walk..., lwsbt_dump, lwsbt_meta_parse
+ *   events          event.c         lwsbt_encode_event
  *   capture         capture_*.c     lwsbt_capture_...
  *
  * Unless it says otherwise, a function may be called from several threads at a
@@ -384,16 +386,25 @@ size_t lwsbt_capture_s390x(uintptr_t *, size_t, size_t, const struct lwsbt_captu
  * where lws has it [BT-MEM-1]:
  *
  *   true start                        what the program gets
- *   | blob                | length  | list node  | size bytes
+ *   | bits and padding     | length | list node  | size bytes ...
  *                                   ^ struct lwsbt_node, 3 pointers
  *
- * To align the program's memory for any type, the bits before the length are
- * padded with a user field list that is ended, and then with ones.
+ * So that the program's memory is aligned for any type, the bits end with an empty
+ * list of user fields, and then ones up to the length.
  */
 struct lwsbt_node {		/* as lws_dll2_t */
 	struct lwsbt_node *prev, *next;
 	struct lwsbt_heap *owner;
 };
+
+/* What allocations are aligned to, in bytes: to what malloc aligns. */
+#ifndef LWSBT_ALIGN
+#if defined(__i386__) || defined(__powerpc__)
+#define LWSBT_ALIGN 16
+#else
+#define LWSBT_ALIGN (2 * sizeof(void *))
+#endif
+#endif
 
 /* What is wrong with metadata. */
 enum lwsbt_damage {
@@ -402,8 +413,8 @@ enum lwsbt_damage {
 };
 
 /*
- * What the heap is told about its platform. Every member may be NULL, or 0. arg
- * is handed to all.
+ * What the heap is told about its platform. Every member may be NULL. arg is
+ * handed to all.
  */
 struct lwsbt_port {
 	void *arg;
@@ -413,12 +424,13 @@ struct lwsbt_port {
 	void (*lock)(void *arg);
 	void (*unlock)(void *arg);
 
-	/* The byte of the calling thread, 0 at first, that says it is inside this
-	 * library. NULL: one for all threads, and an allocation that finds another
-	 * one inside capture has no metadata. */
+	/* Returns the byte of the calling thread, 0 at first, that says it is inside
+	 * this library. NULL: there is one for all threads, and an allocation that
+	 * finds another one inside capture has no metadata. */
 	unsigned char *(*guard)(void *arg);
 
-	/* Reports whether this is an interrupt. Its allocations have no metadata. */
+	/* Reports whether this is an interrupt. What it allocates has no metadata, and
+	 * it cannot free what has. */
 	int (*in_interrupt)(void *arg);
 
 	/* Sets ctx->lo and ctx->hi to the limits of the calling thread's stack. */
@@ -427,93 +439,108 @@ struct lwsbt_port {
 	uint64_t (*time)(void *arg);	/* microseconds since boot */
 	uint64_t (*thread)(void *arg);	/* id of the calling thread */
 
-	/* After an allocation, free or realloc, outside the lock. s is the stack and
-	 * size of it: of a free the size alone. May allocate; what it allocates has no
-	 * metadata. e->time, thread and sequence are LWSBT_NONE unless the heap keeps them. */
+	/* After an allocation, free or realloc, outside the lock. s is its stack and
+	 * size: of a free the size alone. Members of e that the heap does not keep are
+	 * LWSBT_NONE. May allocate; what it allocates has no metadata. */
 	void (*event)(void *arg, const struct lwsbt_event *e, const struct lwsbt_stack *s);
 
-	/* Damaged metadata was found at node. It is not touched any more. */
+	/* Damaged metadata was found at node, which is not touched any more. Outside
+	 * the lock. */
 	void (*damaged)(void *arg, enum lwsbt_damage what, const struct lwsbt_node *node);
 };
 
-/* Flags of a heap: what to keep with each allocation, as user fields. */
+/* Flags of a heap. The first three: what to keep with each allocation, as user
+ * fields. */
 enum {
 	LWSBT_KEEP_SEQUENCE = 1,
 	LWSBT_KEEP_THREAD = 2,
-	LWSBT_KEEP_TIME = 4
+	LWSBT_KEEP_TIME = 4,
+	LWSBT_KEEP_ADDRESS = 8,	/* of lwsbt_dump: it need not be kept, it is known */
+	/* Look through the list before freed memory is taken for one without metadata:
+	 * so that a node whose owner was overwritten is noticed. Slow where such frees
+	 * are many. */
+	LWSBT_CHECK_UNTRACKED = 16
 };
 
 /*
  * A heap. The first three members are those of lws_dll2_owner_t. Set up the next
- * group before the first allocation; read the last one whenever you like, it
- * is written under the lock.
+ * group before the first allocation; read the one after whenever you like: it is
+ * written under the lock.
  */
 struct lwsbt_heap {
 	struct lwsbt_node *tail, *head;
 	uint32_t count;			/* allocations with metadata */
 
 	uint8_t how;			/* LWSBT_SEARCH_..., LWSBT_WRAP64 */
-	uint8_t keep;			/* LWSBT_KEEP_... */
-	uint8_t skip;			/* innermost frames to leave out, beyond the library's own */
-	uint8_t post;			/* outermost frames to leave out */
+	uint8_t flags;			/* LWSBT_KEEP_..., LWSBT_CHECK_... */
+	uint8_t skip;			/* innermost frames to leave out, beyond the allocator's own */
+	uint8_t post;			/* outermost frames to leave out, if there are more */
 	lwsbt_capture_fn capture;	/* NULL: the caller alone */
 	struct lwsbt_capture_ctx ctx;
 	const struct lwsbt_port *port;	/* or NULL */
 
 	size_t bytes, peak;		/* asked for by live allocations; the most so far */
-	uint32_t peak_count;		/* live allocations when bytes was at peak */
-	uint32_t sequence;		/* allocations with metadata so far */
+	uint32_t peak_count;		/* live allocations when bytes was at its peak */
+	uint32_t sequence;		/* allocations and reallocations with metadata so far */
 	uint32_t untracked;		/* allocations without: too large, or no memory for it */
-	uint32_t interrupts;		/* allocations without: from interrupts */
-	uint32_t reentered;		/* allocations without: from within capture or a callback */
-	uint32_t damaged;		/* nodes found damaged, each time */
+	uint32_t interrupts;		/* allocations without, and frees refused: in interrupts */
+	uint32_t reentered;		/* allocations without: inside capture or a callback */
+	uint32_t damaged;		/* damage found, each time */
 
-	uintptr_t lo, hi;		/* all nodes so far are here: the library's */
+	uintptr_t lo, hi;		/* all metadata so far was here: the library's */
 	struct lwsbt_walk *walks;	/* the library's */
 	unsigned char guard;		/* the library's */
 };
 
+/* The metadata of an allocation to be. */
+struct lwsbt_meta {
+	struct lwsbt_stack stack;
+	uint64_t time, thread;		/* if kept */
+	uint32_t sequence;		/* if kept */
+	uint16_t len;			/* of the blob, bytes; the members are the library's */
+	uint8_t form[LWSBT_HEAP_DEPTH];
+};
+
 /*
- * lwsbt_meta_gen captures the call stack into s, and returns how many bytes the
+ * lwsbt_meta_gen captures the call stack into m, and returns how many bytes the
  * metadata of an allocation of size bytes takes: to be allocated in addition, at
- * an alignment of align (a power of 2, up to 16384; 0 is that of malloc). It
- * returns 0, and counts why, when the allocation has to do without: then allocate
- * size bytes as if there were no such thing. caller is the address to which the
- * allocation function returns, or NULL.
+ * an alignment of align (a power of 2, at most 32768; 0 is malloc's). It returns
+ * 0, and counts why, when the allocation has to do without: then allocate size
+ * bytes as if there were no such thing. caller is the address to which the
+ * allocation function returns, or NULL: frames further in are left out.
  */
 size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const void *caller,
-	struct lwsbt_stack *s);
+	struct lwsbt_meta *m);
 
-/* lwsbt_meta_adjust writes the metadata to true_start, where adj + size bytes were
- * allocated, lists it, and returns the program's pointer, true_start + adj. */
-void *lwsbt_meta_adjust(struct lwsbt_heap *h, void *true_start, size_t adj,
-	const struct lwsbt_stack *s);
+/* lwsbt_meta_adjust writes the metadata to true_start, where as many bytes as
+ * lwsbt_meta_gen returned, and size, were allocated. It lists it, and returns the
+ * program's pointer. */
+void *lwsbt_meta_adjust(struct lwsbt_heap *h, void *true_start, const struct lwsbt_meta *m);
 
 /* lwsbt_meta_trim takes the metadata of p, which the program frees, off the list,
  * and returns the true start. Of memory without metadata that is p. It returns
- * NULL where the metadata is damaged: it was reported; leave the memory alone. */
+ * NULL where the metadata is damaged, which was reported, or this is an interrupt:
+ * leave the memory alone. */
 void *lwsbt_meta_trim(struct lwsbt_heap *h, void *p);
 
-/* lwsbt_meta_parse reads the metadata of p, which the program has. It returns
- * LWSBT_EMPTY if there is none. Its owner must not free p meanwhile. */
-enum lwsbt_result lwsbt_meta_parse(const struct lwsbt_heap *h, struct lwsbt_stack *s,
-	const void *p);
+/* lwsbt_meta_parse reads the metadata of p, a live allocation. It returns
+ * LWSBT_EMPTY if there is none, LWSBT_LENGTH if its links are damaged. */
+enum lwsbt_result lwsbt_meta_parse(struct lwsbt_heap *h, struct lwsbt_stack *s, const void *p);
 
-/*
- * The allocator below a heap, for the whole job. allocate must align for any
- * type; allocate_aligned and resize may be NULL: alignments over malloc's then
- * fail, and resizing copies.
- */
+/* The allocator below a heap. */
 struct lwsbt_allocator {
-	void *(*allocate)(size_t size);
-	void *(*allocate_aligned)(size_t align, size_t size);
-	void *(*resize)(void *p, size_t size);
-	void (*release)(void *p);
+	void *(*allocate)(size_t size);		/* as malloc */
+	void *(*resize)(void *p, size_t size);	/* as realloc */
+	void (*release)(void *p);		/* as free */
+	void *(*aligned)(size_t align, size_t size); /* as memalign; NULL if there is none */
 };
 
-/* As malloc, memalign, calloc, realloc and free. Where there is no memory for the
- * metadata, the allocation is tried without. caller as in lwsbt_meta_gen;
- * __builtin_return_address(0) in the function that the program calls. */
+/*
+ * lwsbt_heap_... are malloc, memalign, calloc, realloc and free of a heap. Where
+ * there is no memory for metadata, they allocate without. caller is as in
+ * lwsbt_meta_gen: __builtin_return_address(0) in the function that the program
+ * calls.
+ */
 void *lwsbt_heap_malloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t size,
 	const void *caller);
 void *lwsbt_heap_memalign(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t align,
@@ -526,33 +553,36 @@ void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void
 
 /* ------------------------------------------------------------------- dumps */
 
+/* The longest record of a heap: a blob and what is kept, and the address. */
+#define LWSBT_RECORD_MAX (LWSBT_BLOB_MAX + 4 * LWSBT_USER_MAX)
+
 /* A walk through the live allocations, the oldest first. Others may allocate and
  * free meanwhile; what is allocated after the beginning is left out. */
 struct lwsbt_walk {
-	struct lwsbt_walk *more;	/* the members are the library's */
+	struct lwsbt_walk *more;	/* these are the library's */
 	struct lwsbt_node *next, *last;
 	uint32_t left;
+	void *p;			/* of a record: the program's pointer */
+	lwsbt_word size;		/* and the bytes that it asked for */
 };
 
 void lwsbt_walk_begin(struct lwsbt_heap *h, struct lwsbt_walk *w);
 
-/* lwsbt_walk_next copies the next blob to buf, of cap bytes, with the bits that
- * align memory left out; at LWSBT_BLOB_MAX + 3 * LWSBT_USER_MAX, all fit. It
- * returns its length, 0 after the last. *p is set to the program's pointer. A
- * blob that is too long for buf or damaged is reported and left out; a damaged
- * link ends the walk. */
+/* lwsbt_walk_next writes the next record, a blob, to buf and returns its length; 0
+ * after the last. flags is LWSBT_KEEP_ADDRESS, to add the address to its user
+ * fields, or 0. A blob that is damaged, or longer than cap, is reported and left
+ * out; a damaged link ends the walk. At a cap of LWSBT_RECORD_MAX all fit. */
 size_t lwsbt_walk_next(struct lwsbt_heap *h, struct lwsbt_walk *w, void *buf, size_t cap,
-	struct lwsbt_stack *s, void **p);
+	unsigned flags);
 
 /* lwsbt_walk_end must follow, once, every lwsbt_walk_begin. */
 void lwsbt_walk_end(struct lwsbt_heap *h, struct lwsbt_walk *w);
 
 /* lwsbt_dump writes a dump: ~h#begin, a ~m# line for each live allocation, ~h#end.
- * with is LWSBT_KEEP_ADDRESS or 0; if the heap keeps anything, or addresses are
- * asked for, the records have user fields. */
-#define LWSBT_KEEP_ADDRESS 8
+ * flags as in lwsbt_walk_next. The records have user fields, as ~h#begin then
+ * says, if addresses are asked for or the heap keeps anything. */
 void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
-	const char *why, unsigned with);
+	const char *why, unsigned flags);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,96 @@
+/*
+ * malloc and its kin, with metadata.
+ */
+#include <string.h>
+
+#include "heap.h"
+
+/* without counts an allocation that has no metadata for want of memory. */
+static void without(struct lwsbt_heap *h)
+{
+	lwsbt_lock(h);
+	h->untracked++;
+	lwsbt_unlock(h);
+}
+
+void *lwsbt_heap_memalign(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t align,
+	size_t size, const void *caller)
+{
+	struct lwsbt_meta m;
+	size_t adj = lwsbt_meta_gen(h, size, align, caller, &m);
+	void *p;
+
+	if (adj) {
+		p = align > LWSBT_ALIGN ? a->aligned ? a->aligned(align, adj + size) : NULL :
+			a->allocate(adj + size);
+		if (p)
+			return lwsbt_meta_adjust(h, p, &m);
+	}
+	p = align > LWSBT_ALIGN ? a->aligned ? a->aligned(align, size) : NULL : a->allocate(size);
+	if (p && adj)
+		without(h);
+	return p;
+}
+
+void *lwsbt_heap_malloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t size,
+	const void *caller)
+{
+	return lwsbt_heap_memalign(h, a, 0, size, caller);
+}
+
+void *lwsbt_heap_calloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t n,
+	size_t size, const void *caller)
+{
+	void *p;
+
+	if (size && n > SIZE_MAX / size)
+		return NULL;
+	p = lwsbt_heap_memalign(h, a, 0, n * size, caller);
+	if (p)
+		memset(p, 0, n * size);
+	return p;
+}
+
+void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p)
+{
+	p = lwsbt_meta_trim(h, p);
+	if (p)
+		a->release(p);
+}
+
+void *lwsbt_heap_realloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p,
+	size_t size, const void *caller)
+{
+	struct lwsbt_meta m;
+	struct lwsbt_found f;
+	size_t old, total;
+	uint8_t *start, *moved;
+	void *q;
+
+	if (!p)
+		return lwsbt_heap_malloc(h, a, size, caller);
+	if (size == 0) {
+		lwsbt_heap_free(h, a, p);
+		return NULL;
+	}
+	lwsbt_meta_gen(h, size, 0, caller, &m); /* an empty stack, if it was refused */
+	start = lwsbt_unlink(h, p, &f);
+	if (!start)
+		return NULL;
+	if (f.len == 0)
+		return a->resize(start, size);
+	/* The program's memory stays where it is relative to the true start, unless the
+	 * metadata is longer than before. */
+	old = lwsbt_overhead(&f);
+	total = lwsbt_measure(h, &m, 0, old);
+	moved = total ? a->resize(start, total + size) : NULL;
+	if (!moved) {
+		lwsbt_link(h, lwsbt_node_of(p), f.blob, f.size);
+		return NULL;
+	}
+	if (total != old)
+		memmove(moved + total, moved + old, f.size < size ? f.size : size);
+	q = lwsbt_write(h, moved, &m);
+	lwsbt_tell(h, LWSBT_MOVED, q, p, &m, 0);
+	return q;
+}

@@ -1,0 +1,375 @@
+/*
+ * Heap metadata: made, put before an allocation, taken off.
+ */
+#include <string.h>
+
+#include "heap.h"
+
+int lwsbt_enter(struct lwsbt_heap *h)
+{
+	unsigned char *guard = h->port && h->port->guard ? h->port->guard(h->port->arg) : &h->guard;
+
+	lwsbt_lock(h);
+	if (*guard) {
+		h->reentered++;
+		return 0;
+	}
+	*guard = 1;
+	return 1;
+}
+
+void lwsbt_leave(struct lwsbt_heap *h)
+{
+	if (h->port && h->port->guard) {
+		*h->port->guard(h->port->arg) = 0;
+		return;
+	}
+	lwsbt_lock(h);
+	h->guard = 0;
+	lwsbt_unlock(h);
+}
+
+/* keeps writes the user fields that the heap keeps. */
+static void put_kept(struct lwsbt_writer *w, const struct lwsbt_heap *h, const struct lwsbt_meta *m)
+{
+	if (h->flags & LWSBT_KEEP_SEQUENCE)
+		lwsbt_put_user(w, LWSBT_TAG_SEQUENCE, m->sequence);
+	if (h->flags & LWSBT_KEEP_THREAD)
+		lwsbt_put_user(w, LWSBT_TAG_THREAD, m->thread);
+	if (h->flags & LWSBT_KEEP_TIME)
+		lwsbt_put_user(w, LWSBT_TAG_TIME, m->time);
+}
+
+size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t align, size_t least)
+{
+	struct lwsbt_stack *s = &m->stack;
+	struct lwsbt_writer w;
+	size_t bits, total;
+
+	lwsbt_writer_init(&w, NULL, 0);
+	put_kept(&w, h, m);
+	bits = lwsbt_bits(&w) + lwsbt_choose(s->pc, s->depth, h->how, m->form) +
+		COUNT_BITS + lwsbt_significant(s->size) + SPILL;
+	if (align < LWSBT_ALIGN)
+		align = LWSBT_ALIGN;
+	total = sizeof(struct lwsbt_node) + (bits + 7) / 8 + LENGTH_BYTES;
+	if (total < least)
+		total = least;
+	total = (total + align - 1) & ~(align - 1);
+	if (align > 32768 || total - sizeof(struct lwsbt_node) > LWSBT_LENGTH_MAX ||
+	    s->size > PTRDIFF_MAX - total ||
+	    (LWSBT_WORD_BITS == 64 && (h->how & LWSBT_WRAP64) && s->size >> 31 != 0))
+		return 0;
+	m->len = (uint16_t)(total - sizeof(struct lwsbt_node));
+	return total;
+}
+
+/* capture fills in s->pc: the caller and what is beyond it. */
+static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller)
+{
+	struct lwsbt_capture_ctx ctx = h->ctx;
+	size_t n = 0, drop;
+
+#if defined(__arm__)
+	caller &= ~(uintptr_t)1; /* the mode bit, which capture functions clear */
+#endif
+	if (h->port && h->port->stack)
+		h->port->stack(h->port->arg, &ctx);
+	if (h->capture) /* without lwsbt_meta_gen */
+		n = h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &ctx);
+	/* The allocator's own functions, however many the compiler left. */
+	for (drop = 0; drop < n && drop < 6 && s->pc[drop] != caller; drop++)
+		;
+	if (drop == n || drop == 6)
+		drop = 0;
+	drop += h->skip;
+	if (drop > n)
+		drop = n;
+	n -= drop;
+	memmove(s->pc, s->pc + drop, n * sizeof *s->pc);
+	if (n > h->post)
+		n -= h->post;
+	if (n == 0 && caller)
+		s->pc[n++] = caller;
+	s->depth = (uint32_t)n;
+}
+
+#if defined(__GNUC__)
+__attribute__((noinline))
+#endif
+size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const void *caller,
+	struct lwsbt_meta *m)
+{
+	size_t adj;
+	int entered;
+
+	m->stack.depth = 0;
+	m->stack.size = size;
+	m->sequence = 0;
+	m->time = m->thread = 0;
+	if (h->port && h->port->in_interrupt && h->port->in_interrupt(h->port->arg)) {
+		h->interrupts++;
+		return 0;
+	}
+	entered = lwsbt_enter(h);
+	if (entered)
+		m->sequence = h->sequence++;
+	lwsbt_unlock(h);
+	if (!entered)
+		return 0;
+	if ((h->flags & LWSBT_KEEP_THREAD) && h->port && h->port->thread)
+		m->thread = h->port->thread(h->port->arg);
+	if ((h->flags & LWSBT_KEEP_TIME) && h->port && h->port->time)
+		m->time = h->port->time(h->port->arg);
+	capture(h, &m->stack, (uintptr_t)caller);
+	lwsbt_leave(h);
+	adj = lwsbt_measure(h, m, align, 0);
+	if (adj == 0) {
+		lwsbt_lock(h);
+		h->untracked++;
+		lwsbt_unlock(h);
+	}
+	return adj;
+}
+
+void lwsbt_link(struct lwsbt_heap *h, struct lwsbt_node *n, const void *start, size_t size)
+{
+	lwsbt_lock(h);
+	if (h->hi == 0 || (uintptr_t)start < h->lo)
+		h->lo = (uintptr_t)start;
+	if ((uintptr_t)n > h->hi)
+		h->hi = (uintptr_t)n;
+	n->prev = h->tail;
+	n->next = NULL;
+	n->owner = h;
+	if (h->tail)
+		h->tail->next = n;
+	else
+		h->head = n;
+	h->tail = n;
+	h->count++;
+	h->bytes += size;
+	if (h->bytes > h->peak) {
+		h->peak = h->bytes;
+		h->peak_count = h->count;
+	}
+	lwsbt_unlock(h);
+}
+
+void *lwsbt_write(struct lwsbt_heap *h, void *true_start, const struct lwsbt_meta *m)
+{
+	uint8_t *start = true_start;
+	struct lwsbt_node *n = (struct lwsbt_node *)(void *)(start + m->len);
+	size_t room = (size_t)m->len - LENGTH_BYTES;
+	struct lwsbt_writer w;
+
+	lwsbt_writer_init(&w, start, room);
+	lwsbt_put_forms(&w, m->stack.pc, m->stack.depth, h->how, m->form);
+	lwsbt_put_value(&w, m->stack.size, h->how);
+	put_kept(&w, h, m);
+	/* End the user fields. Ones after them let no reader take an empty stack for one
+	 * of 32 frames [BT-DEPTH-2]. */
+	if (8 * room - lwsbt_bits(&w) >= TAG_BITS)
+		lwsbt_put(&w, 0, TAG_BITS);
+	lwsbt_put(&w, 0, (0 - w.n) & 7);
+	memset(start + w.len, 0xff, room - w.len);
+	start[room] = (uint8_t)(m->len >> 8);
+	start[room + 1] = (uint8_t)m->len;
+	lwsbt_link(h, n, start, m->stack.size);
+	return lwsbt_program_pointer(n);
+}
+
+void lwsbt_tell(struct lwsbt_heap *h, enum lwsbt_event_kind kind, const void *p, const void *old,
+	const struct lwsbt_meta *m, size_t size)
+{
+	struct lwsbt_event e = { kind, (uintptr_t)p, (uintptr_t)old, LWSBT_NONE, LWSBT_NONE, LWSBT_NONE };
+	int entered;
+
+	if (!h->port || !h->port->event)
+		return;
+	entered = lwsbt_enter(h);
+	lwsbt_unlock(h);
+	if (!entered)
+		return;
+	if (m) {
+		if (h->flags & LWSBT_KEEP_SEQUENCE)
+			e.sequence = m->sequence;
+		if (h->flags & LWSBT_KEEP_THREAD)
+			e.thread = m->thread;
+		if (h->flags & LWSBT_KEEP_TIME)
+			e.time = m->time;
+		h->port->event(h->port->arg, &e, &m->stack);
+	} else {
+		struct lwsbt_stack empty;
+
+		empty.depth = 0;
+		empty.size = size;
+		h->port->event(h->port->arg, &e, &empty);
+	}
+	lwsbt_leave(h);
+}
+
+void *lwsbt_meta_adjust(struct lwsbt_heap *h, void *true_start, const struct lwsbt_meta *m)
+{
+	void *p = lwsbt_write(h, true_start, m);
+
+	lwsbt_tell(h, LWSBT_ALLOCATED, p, NULL, m, 0);
+	return p;
+}
+
+static int plausible(const struct lwsbt_heap *h, const struct lwsbt_node *n)
+{
+	uintptr_t at = (uintptr_t)n;
+
+	return at % sizeof(void *) == 0 && at >= h->lo && at <= h->hi;
+}
+
+int lwsbt_linked(const struct lwsbt_heap *h, const struct lwsbt_node *n)
+{
+	return plausible(h, n) && n->owner == h &&
+		(n->prev ? plausible(h, n->prev) && n->prev->next == n : h->head == n) &&
+		(n->next ? plausible(h, n->next) && n->next->prev == n : h->tail == n);
+}
+
+/* some returns width bits from bit pos on, at most 16, within the bytes from p to
+ * end; zeros beyond. */
+static unsigned some(const uint8_t *p, const uint8_t *end, size_t pos, unsigned width)
+{
+	uint32_t v = 0;
+
+	p += pos >> 3;
+	for (unsigned i = 0; i < 3; i++)
+		v = v << 8 | (p < end ? *p++ : 0u);
+	return v >> (24 - width - (pos & 7)) & ((1u << width) - 1);
+}
+
+int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, struct lwsbt_found *f)
+{
+	const uint8_t *p = (const uint8_t *)n, *end = p - LENGTH_BYTES;
+	unsigned depth, head, count;
+	size_t pos = DEPTH_BITS;
+
+	f->size = 0;
+	f->bits = 0;
+	f->len = (size_t)end[0] << 8 | end[1];
+	if (f->len == 0)
+		f->len = LENGTH_BYTES; /* lws had no room [BT-BLOB-4] */
+	f->blob = (uint8_t *)(uintptr_t)(p - f->len);
+	if (f->len == LENGTH_BYTES && end[1] == 0)
+		return 1;
+	if (f->len < LWSBT_BLOB_MIN || f->len > (uintptr_t)n - h->lo)
+		return 0;
+	p = f->blob;
+	depth = p[0] >> 3;
+	for (unsigned i = 0; i < depth; i++) {
+		head = some(p, end, pos, LITERAL_LEAD + COUNT_BITS);
+		pos += LITERAL_LEAD;
+		if (head >> 8) {
+			if (i == 0 || (head >> 4 & 7) >= i)
+				return 0;
+			pos += DELTA_LEAD - LITERAL_LEAD;
+			head = some(p, end, pos, COUNT_BITS);
+		}
+		count = lwsbt_full_count(head >> SPILL & 63);
+		if (count > LWSBT_WORD_BITS)
+			return 0;
+		pos += COUNT_BITS + count + SPILL;
+		if (pos > 8 * (f->len - LENGTH_BYTES))
+			return 0;
+	}
+	count = lwsbt_full_count(some(p, end, pos, COUNT_WIDTH));
+	pos += COUNT_BITS;
+	f->bits = pos + count + SPILL;
+	if (count > LWSBT_WORD_BITS || f->bits > 8 * (f->len - LENGTH_BYTES))
+		return 0;
+	for (; count > 8; count -= 8, pos += 8)
+		f->size = f->size << 8 | some(p, end, pos, 8);
+	f->size = f->size << count | some(p, end, pos, count);
+	return 1;
+}
+
+void lwsbt_report(struct lwsbt_heap *h, enum lwsbt_damage what, const struct lwsbt_node *n)
+{
+	lwsbt_lock(h);
+	h->damaged++;
+	lwsbt_unlock(h);
+	if (h->port && h->port->damaged)
+		h->port->damaged(h->port->arg, what, n);
+}
+
+/* listed reports whether the list leads to n. */
+static int listed(const struct lwsbt_heap *h, const struct lwsbt_node *n)
+{
+	const struct lwsbt_node *at = h->head;
+	uint32_t left = h->count;
+
+	while (at && at != n && left-- > 0) /* n, being damaged, is not linked to either side */
+		at = at->owner == h && plausible(h, at->next) ? at->next : NULL;
+	return at == n;
+}
+
+/* detach takes n out of the list. */
+static void detach(struct lwsbt_heap *h, struct lwsbt_node *n, const struct lwsbt_found *f)
+{
+	for (struct lwsbt_walk *w = h->walks; w; w = w->more) {
+		if (w->next == n)
+			w->next = w->last == n ? NULL : n->next;
+		if (w->last == n)
+			w->last = n->prev;
+	}
+	*(n->prev ? &n->prev->next : &h->head) = n->next;
+	*(n->next ? &n->next->prev : &h->tail) = n->prev;
+	n->owner = NULL;
+	h->count--;
+	h->bytes -= f->size;
+}
+
+void *lwsbt_unlink(struct lwsbt_heap *h, void *p, struct lwsbt_found *f)
+{
+	struct lwsbt_node *n = lwsbt_node_of(p);
+	enum lwsbt_damage damage = (enum lwsbt_damage)0;
+
+	f->len = 0;
+	f->size = 0;
+	if (h->port && h->port->in_interrupt && h->port->in_interrupt(h->port->arg)) {
+		if (!plausible(h, n) || n->owner != h)
+			return p;
+		h->interrupts++;
+		return NULL;
+	}
+	lwsbt_lock(h);
+	if (!plausible(h, n) || n->owner != h) {
+		if (!(h->flags & LWSBT_CHECK_UNTRACKED) || !listed(h, n)) {
+			lwsbt_unlock(h);
+			return p;
+		}
+		damage = LWSBT_DAMAGED_LINK;
+	} else if (!lwsbt_linked(h, n)) {
+		damage = LWSBT_DAMAGED_LINK;
+	} else {
+		if (!lwsbt_find_blob(h, n, f)) {
+			damage = LWSBT_DAMAGED_BLOB;
+			f->size = 0;
+		}
+		detach(h, n, f);
+	}
+	lwsbt_unlock(h);
+	if (damage) {
+		lwsbt_report(h, damage, n);
+		return NULL;
+	}
+	return (uint8_t *)p - lwsbt_overhead(f);
+}
+
+void *lwsbt_meta_trim(struct lwsbt_heap *h, void *p)
+{
+	struct lwsbt_found f;
+	void *start;
+
+	if (!p)
+		return NULL;
+	start = lwsbt_unlink(h, p, &f);
+	if (f.len && start)
+		lwsbt_tell(h, LWSBT_FREED, p, NULL, NULL, f.size);
+	return start;
+}
