@@ -88,24 +88,24 @@ func BlobBits(s *Stack, m Machine, search Search) (int, error) {
 	return n, nil
 }
 
-// fits says whether machine m could hold s.
+// fits returns why machine m refuses s, nil if it does not. (BT-REJ-2, BT-MACH-1)
 func (s *Stack) fits(m Machine) error {
 	if int(m) >= len(machineNames) {
 		panic("codec: " + m.String() + " is not a machine")
 	}
 	if len(s.PCs) > MaxDepth {
-		return fmt.Errorf("a stack of %d frames, expected at most %d [BT-DEPTH-1]", len(s.PCs), MaxDepth)
+		return bitError(-1, FieldDepth, -1, ReasonFrames, "is %d, expected at most %d frames", len(s.PCs), MaxDepth)
 	}
 	if m.Word() == 64 {
 		return nil
 	}
 	for n, pc := range s.PCs {
 		if pc>>32 != 0 {
-			return fmt.Errorf("frame %d is %#x, expected at most 32 bits on %v [BT-MACH-1]", n, pc, m)
+			return bitError(-1, FieldLiteral, n, ReasonWord, "is %#x, expected at most 32 bits on %v", pc, m)
 		}
 	}
 	if s.Size>>32 != 0 {
-		return fmt.Errorf("size is %d, expected at most 32 bits on %v [BT-MACH-1]", s.Size, m)
+		return bitError(-1, FieldSize, -1, ReasonWord, "is %d, expected at most 32 bits on %v", s.Size, m)
 	}
 	return nil
 }

@@ -123,11 +123,11 @@ func TestAppendBlobRefuses(t *testing.T) {
 		want    string
 	}{
 		"33 frames": {stackOf(1, ones(33)...), codec.MachineExact64,
-			"a stack of 33 frames, expected at most 32 [BT-DEPTH-1]"},
+			"depth is 33, expected at most 32 frames [frames, BT-REJ-2]"},
 		"33 bits on a 32-bit machine": {stackOf(1, 1, 1<<32), codec.MachineWrap32,
-			"frame 1 is 0x100000000, expected at most 32 bits on wrap32 [BT-MACH-1]"},
+			"literal of frame 1 is 0x100000000, expected at most 32 bits on wrap32 [word, BT-REJ-2]"},
 		"a size of 33 bits": {stackOf(1 << 32), codec.MachineZero32,
-			"size is 4294967296, expected at most 32 bits on zero32 [BT-MACH-1]"},
+			"size is 4294967296, expected at most 32 bits on zero32 [word, BT-REJ-2]"},
 	} {
 		out, err := codec.AppendBlob([]byte("before"), tt.stack, tt.machine, codec.SearchLws)
 		if err == nil || err.Error() != tt.want || string(out) != "before" {

@@ -18,6 +18,9 @@ const (
 	ReasonCount       Reason = "count"        // a count over 32 in a blob read at word 32
 	ReasonEvent       Reason = "event"        // an event without its kind or its address
 	ReasonHeaderLine  Reason = "header-line"  // a ~h# line whose text is not of the form
+
+	ReasonFrames Reason = "frames" // an encoder refuses more than MaxDepth frames
+	ReasonWord   Reason = "word"   // an encoder refuses a value that its machine's word cannot hold
 )
 
 // Reasons lists every reason that a record can be rejected for, in the order of
@@ -31,12 +34,15 @@ func Reasons() []Reason {
 // (BT-EVT-3, BT-HEAD-1)
 func RecordingReasons() []Reason { return []Reason{ReasonEvent, ReasonHeaderLine} }
 
-// Error is the one error of decoding and parsing. Beside it no value is valid,
+// RefusalReasons lists the reasons for which an encoder refuses a stack. (BT-REJ-2)
+func RefusalReasons() []Reason { return []Reason{ReasonFrames, ReasonWord} }
+
+// Error is the one error of decoding, parsing and encoding. Beside it no value is valid,
 // but for [Salvage].
 type Error struct {
 	// Off is where the offending field or character begins: in bits from the
 	// start of the blob, or in bytes from the start of the line when Field is
-	// FieldText.
+	// FieldText; -1 of a refusal to encode.
 	Off    int
 	Field  FieldKind
 	Frame  int    // frame the field belongs to, -1 if none
@@ -54,6 +60,9 @@ func (e *Error) Error() string {
 	field := e.Field.String()
 	if e.Frame >= 0 {
 		field = fmt.Sprintf("%s of frame %d", field, e.Frame)
+	}
+	if e.Off < 0 {
+		return fmt.Sprintf("%s %s [%s, %s]", field, e.detail, e.Reason, e.Clause)
 	}
 	return fmt.Sprintf("%s %d, %s: %s [%s, %s]", unit, e.Off, field, e.detail, e.Reason, e.Clause)
 }
@@ -83,6 +92,8 @@ func clauseOf(r Reason) string {
 		return "BT-EVT-3"
 	case ReasonHeaderLine:
 		return "BT-HEAD-1"
+	case ReasonFrames, ReasonWord:
+		return "BT-REJ-2"
 	}
 	panic("codec: unknown reason " + string(r))
 }

@@ -2,10 +2,6 @@ package codec
 
 import "bytes"
 
-// maxEmpty is the longest cut of an empty stack, in bytes: its bits, and one byte
-// of its length.
-const maxEmpty = (depthBits+countBits+64+spillWidth+7)/8 + 1
-
 // Salvage reads what is certain of a blob whose end was cut off, as lws's own
 // dump cuts long ones. It fills s.PCs with the frames that are whole, and
 // returns the depth that the blob announces, whether s.Size was still there, and
@@ -13,7 +9,8 @@ const maxEmpty = (depthBits+countBits+64+spillWidth+7)/8 + 1
 //
 // Only a cut is salvaged. If the blob has its right length, or its bits
 // contradict themselves, then something else happened to it, no frame can be
-// trusted, and s is empty. (BT-SALV-1, BT-SALV-2)
+// trusted, and s is empty. So it is of a depth written 0, which may be 32 frames or
+// an empty stack with user bits. (BT-SALV-1, BT-SALV-2)
 func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 	if err = checkLength(blob); err == nil {
 		if err := Decode(s, blob); err != nil {
@@ -22,18 +19,12 @@ func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 		return len(s.PCs), true, nil
 	}
 	s.Reset()
-	if len(blob) == 0 || err.(*Error).Reason == ReasonEmpty && len(blob) == lengthBytes {
+	if len(blob) == 0 || blob[0]>>(8-depthWidth) == 0 {
 		return 0, false, err
 	}
 	// The length's place, and room for a window.
 	b, end := append(bytes.Clone(blob), make([]byte, 8)...), 8*len(blob)
 	depth = int(b[0] >> (8 - depthWidth))
-	if depth == 0 {
-		if len(blob) <= maxEmpty {
-			return 0, false, err // empty or 32: nothing can be told
-		}
-		depth = MaxDepth
-	}
 	if s.read(b, end, depth, 64) >= 0 {
 		return depth, true, err
 	}

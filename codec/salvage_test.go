@@ -57,6 +57,8 @@ func TestSalvageNothing(t *testing.T) {
 		{"cut, and delta first", cut("00001. 1. 000. 0. 000001. 1. 000001. 0.", 3), codec.ReasonDeltaFirst},
 		{"cut, and a base before frame 0", cut("00010. 0. 000001. 1. 1. 001. 0. 000001. 1. 000001. 0.", 4), codec.ReasonBack},
 		{"depth 0, cut to 11 bytes: empty or 32", cut(frames32, 11), codec.ReasonLength},
+		{"depth 0, cut to 40 bytes: empty with user bits or 32", cut(frames32, 40), codec.ReasonLength},
+		{"empty with 120 user bits, cut to 15 bytes", cut("00000. 000001. 0. "+strings.Repeat("0", 120), 15), codec.ReasonEmpty},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -67,12 +69,6 @@ func TestSalvageNothing(t *testing.T) {
 				t.Errorf("got %v, %v, %v; want nothing and %s", s, sized, err, tt.reason)
 			}
 		})
-	}
-	var s codec.Stack
-	depth, sized, err := codec.Salvage(&s, cut(frames32, 12))
-	// 96 bits: depth 6, then 8 frames of 11
-	if depth != 32 || sized || err == nil || len(s.PCs) != 8 {
-		t.Errorf("12 bytes of 32 frames: depth %d, %d frames, %v", depth, len(s.PCs), err)
 	}
 }
 

@@ -3,6 +3,7 @@ package conformance
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,7 +25,10 @@ type Answer struct {
 	Outcome Outcome
 	Value   Value  // decode, end, mline, bline; of salvage the frames
 	Depth   int    // salvage: frames that the blob announces
+	Sized   bool   // salvage: the size is whole
 	Data    []byte // encode, format
+	Bits    int    // bare-encode: how many bits of Data count
+	Words   string // bare, marks, scan, hline: the answer behind its verb
 	Reason  string // of a rejection; "" if none was given
 	Bit     int    // of a rejection: where; -1 if not said
 	Signal  string // of a crash: SIGSEGV, or EXIT-3 where it ended by itself
@@ -35,13 +39,17 @@ type Answer struct {
 func (a Answer) Describe(op Op) string {
 	switch a.Outcome {
 	case OK:
-		switch op {
-		case OpEncode:
-			return "blob " + hex.EncodeToString(a.Data)
-		case OpFormat:
+		switch k := kinds[op]; {
+		case op == OpFormat:
 			return "text " + strconv.Quote(string(a.Data))
-		case OpSalvage:
-			return fmt.Sprintf("part depth=%d pcs=%s", a.Depth, formatPCs(a.Value.PCs))
+		case op == OpBareEncode:
+			return fmt.Sprintf("bits %d %s", a.Bits, formatHex(a.Data))
+		case op.encodes():
+			return "blob " + hex.EncodeToString(a.Data)
+		case op == OpSalvage:
+			return "part " + a.part()
+		case k.words:
+			return k.answer + " " + a.Words
 		}
 		return "ok " + a.Value.String()
 	case Reject:
@@ -77,8 +85,8 @@ func (a Answer) Trouble() bool {
 
 // same reports whether two answers to one request are one answer.
 func (a Answer) same(b Answer) bool {
-	return a.Outcome == b.Outcome && a.Value.Equal(b.Value) && a.Depth == b.Depth &&
-		string(a.Data) == string(b.Data) && a.Reason == b.Reason && a.Signal == b.Signal
+	return a.Outcome == b.Outcome && a.Value.Equal(b.Value) && a.Depth == b.Depth && a.Sized == b.Sized &&
+		a.Words == b.Words && string(a.Data) == string(b.Data) && a.Bits == b.Bits && a.Reason == b.Reason && a.Signal == b.Signal
 }
 
 // parseWant reads the value of `want:`; evidence may also say that an
@@ -92,19 +100,12 @@ func parseWant(text string, evidence bool) (Answer, error) {
 		a.Value, err = parseValue(rest)
 		return a, err
 	case word == "part":
-		a.Outcome = OK
-		depth, pcs, _ := strings.Cut(rest, " ")
-		depth, okDepth := strings.CutPrefix(depth, "depth=")
-		pcs, okPCs := strings.CutPrefix(pcs, "pcs=")
-		n, err := strconv.Atoi(depth)
-		if !okDepth || !okPCs || err != nil || n < 0 || n > 32 {
-			return a, fmt.Errorf("%q, expected part depth=0..32 pcs=LIST", text)
-		}
-		a.Depth = n
-		a.Value.PCs, err = parsePCs(pcs)
-		return a, err
+		return a, a.parsePart(rest)
+	case word == "bare" || word == "marks" || word == "found" || word == "head":
+		a.Outcome, a.Words = OK, rest
+		return a, nil
 	case word == "reject":
-		if !isReason(rest) {
+		if !slices.Contains(reasons(), rest) {
 			return a, fmt.Errorf("reason %q, expected one of %s", rest, strings.Join(reasons(), " "))
 		}
 		a.Reason = rest
@@ -117,7 +118,42 @@ func parseWant(text string, evidence bool) (Answer, error) {
 	case evidence:
 		return a, fmt.Errorf("%q, expected ok, reject REASON, part, crash SIGNAL, hang or skip", text)
 	}
-	return a, fmt.Errorf("%q, expected ok size=N pcs=LIST, reject REASON or part depth=N pcs=LIST", text)
+	return a, fmt.Errorf("%q, expected ok size=N pcs=LIST, reject REASON, part depth=N size=N pcs=LIST, or bare, marks, "+
+		"found or head and words", clip(text))
+}
+
+// part is a salvaged stack in words.
+func (a Answer) part() string {
+	size := "-"
+	if a.Sized {
+		size = strconv.FormatUint(a.Value.Size, 10)
+	}
+	return fmt.Sprintf("depth=%d size=%s pcs=%s", a.Depth, size, formatPCs(a.Value.PCs))
+}
+
+// parsePart reads "depth=N size=N pcs=LIST", where size is - if it was cut.
+func (a *Answer) parsePart(text string) (err error) {
+	a.Outcome = OK
+	words := strings.Split(text, " ")
+	bad := fmt.Errorf("%q, expected part depth=0..32 size=N pcs=LIST, - for a size that is cut", clip(text))
+	if len(words) != 3 {
+		return bad
+	}
+	depth, okDepth := strings.CutPrefix(words[0], "depth=")
+	size, okSize := strings.CutPrefix(words[1], "size=")
+	pcs, okPCs := strings.CutPrefix(words[2], "pcs=")
+	n, err := strconv.Atoi(depth)
+	if !okDepth || !okSize || !okPCs || err != nil || n < 0 || n > 32 {
+		return bad
+	}
+	a.Depth = n
+	if a.Sized = size != "-"; a.Sized {
+		if a.Value.Size, err = parseSize(size); err != nil {
+			return err
+		}
+	}
+	a.Value.PCs, err = parsePCs(pcs)
+	return err
 }
 
 // wantText is what parseWant reads.

@@ -3,6 +3,7 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,18 +18,21 @@ const helloRequest = "hello btp=1"
 // Line is the request in BTP/1, without its line end.
 func (r Request) Line(id string) string {
 	head := string(r.Op) + " " + id + " "
-	switch r.Op {
-	case OpEncode:
+	switch {
+	case r.Op.encodes():
 		return head + "machine=" + r.Machine.String() + " search=" + r.Search.String() + " " + r.In.String()
-	case OpFormat:
-		if r.In != nil {
-			return head + r.In.String()
-		}
+	case r.Op == OpFormat && r.In != nil:
+		return head + r.In.String()
+	case r.Op == OpFormat && r.Words != "":
+		return head + "head " + r.Words
+	case r.Op == OpFormat && r.Event:
+		return head + "event=" + formatHex(r.Data)
+	case r.Op == OpFormat:
 		return head + "blob=" + formatHex(r.Data)
 	}
 	out := head + formatHex(r.Data)
 	switch r.Op {
-	case OpDecode, OpEnd:
+	case OpDecode, OpEnd, OpUser, OpEline:
 		out += " word=" + strconv.Itoa(r.Word)
 	case OpMline:
 		if r.Lenient {
@@ -55,7 +59,7 @@ func parseRequest(line string) (id string, r Request, ok bool, err error) {
 	r = Request{Op: op, Word: 64, Machine: codec.MachineExact64}
 	args := words[2:]
 	switch op {
-	case OpEncode:
+	case OpEncode, OpUserEncode, OpBareEncode:
 		err = r.parseEncode(args)
 	case OpFormat:
 		err = r.parseFormat(args)
@@ -69,10 +73,11 @@ func parseRequest(line string) (id string, r Request, ok bool, err error) {
 }
 
 func (r *Request) parseEncode(args []string) error {
-	if len(args) < 3 {
-		return errors.New("too few words, expected machine=M [search=S] size=N pcs=LIST")
+	at := slices.IndexFunc(args, func(w string) bool { return strings.HasPrefix(w, "size=") })
+	if at < 0 {
+		return errors.New("no size, expected machine=M [search=S] size=N pcs=LIST")
 	}
-	options, value := args[:len(args)-2], args[len(args)-2:]
+	options, value := args[:at], args[at:]
 	machine := false
 	for _, word := range options {
 		key, text, _ := strings.Cut(word, "=")
@@ -99,10 +104,17 @@ func (r *Request) parseEncode(args []string) error {
 }
 
 func (r *Request) parseFormat(args []string) error {
+	if len(args) > 1 && args[0] == "head" {
+		r.Words = strings.Join(args[1:], " ")
+		return nil
+	}
 	if len(args) == 1 {
 		text, ok := strings.CutPrefix(args[0], "blob=")
 		if !ok {
-			return fmt.Errorf("%q, expected blob=HEX or size=N pcs=LIST", clip(args[0]))
+			text, r.Event = strings.CutPrefix(args[0], "event=")
+		}
+		if !ok && !r.Event {
+			return fmt.Errorf("%q, expected blob=HEX, event=HEX, head and words, or size=N pcs=LIST", clip(args[0]))
 		}
 		var err error
 		r.Data, err = parseHex(text)
@@ -123,9 +135,9 @@ func (r *Request) parseData(args []string) error {
 	}
 	for _, word := range args[1:] {
 		switch {
-		case word == "word=32" && r.Op != OpSalvage && r.Op != OpBline:
+		case word == "word=32" && hasWord(r.Op):
 			r.Word = 32
-		case word == "word=64" && r.Op != OpSalvage && r.Op != OpBline:
+		case word == "word=64" && hasWord(r.Op):
 			r.Word = 64
 		case word == "reading=strict" && r.Op == OpMline:
 			r.Lenient = false
@@ -138,19 +150,31 @@ func (r *Request) parseData(args []string) error {
 	return nil
 }
 
+// hasWord reports whether requests for op say what the word is.
+func hasWord(op Op) bool {
+	switch op {
+	case OpDecode, OpEnd, OpMline, OpUser, OpEline:
+		return true
+	}
+	return false
+}
+
 // Line is the answer to a request for op with this id, without its line end.
 func (a Answer) Line(op Op, id string) string {
 	switch a.Outcome {
 	case OK:
-		switch op {
-		case OpEncode:
-			return "blob " + id + " " + formatHex(a.Data)
-		case OpFormat:
-			return "text " + id + " " + formatHex(a.Data)
-		case OpSalvage:
-			return fmt.Sprintf("part %s depth=%d pcs=%s", id, a.Depth, formatPCs(a.Value.PCs))
+		verb := kinds[op].answer + " " + id + " "
+		switch {
+		case op == OpBareEncode:
+			return verb + strconv.Itoa(a.Bits) + " " + formatHex(a.Data)
+		case op.encodes() || op == OpFormat:
+			return verb + formatHex(a.Data)
+		case op == OpSalvage:
+			return verb + a.part()
+		case kinds[op].words:
+			return verb + a.Words
 		}
-		return "ok " + id + " " + a.Value.String()
+		return verb + a.Value.String()
 	case Reject:
 		out := "reject " + id + " " + a.Reason
 		if a.Bit >= 0 {
@@ -170,12 +194,9 @@ func ParseAnswer(line string, op Op, id string) (a Answer, err error) {
 	a.Bit = -1
 	verb, rest, _ := strings.Cut(line, " ")
 	got, rest, _ := strings.Cut(rest, " ")
-	want := map[Op]string{OpEncode: "blob", OpFormat: "text", OpSalvage: "part"}[op]
-	if want == "" {
-		want = "ok"
-	}
+	want := kinds[op].answer
 	switch verb {
-	case "ok", "reject", "blob", "text", "part", "skip":
+	case "ok", "reject", "blob", "text", "part", "bits", "bare", "marks", "found", "head", "skip":
 	default:
 		return a, fmt.Errorf("expected %s %s …, reject %s REASON or skip %s", want, id, id, id)
 	}
@@ -194,11 +215,19 @@ func ParseAnswer(line string, op Op, id string) (a Answer, err error) {
 		return a, fmt.Errorf("%s, expected %s, reject or skip to %s", verb, want, op)
 	}
 	a.Outcome = OK
-	switch want {
-	case "ok":
+	switch {
+	case want == "ok":
 		a.Value, err = parseValue(rest)
-	case "part":
-		a, err = parseWant("part "+rest, false)
+	case want == "part":
+		err = a.parsePart(rest)
+	case want == "bits":
+		n, data, _ := strings.Cut(rest, " ")
+		if a.Bits, err = strconv.Atoi(n); err != nil || a.Bits < 0 {
+			return a, fmt.Errorf("%q, expected the number of bits and bytes in hex", clip(rest))
+		}
+		a.Data, err = parseHex(data)
+	case kinds[op].words:
+		a.Words = rest
 	default:
 		a.Data, err = parseHex(rest)
 	}
@@ -239,6 +268,13 @@ func (h Hello) Line() string {
 	if len(machines) > 0 {
 		words = append(words, "machines="+strings.Join(machines, ","))
 	}
+	searches := make([]string, len(h.Searches))
+	for i, s := range h.Searches {
+		searches[i] = s.String()
+	}
+	if len(searches) > 0 {
+		words = append(words, "searches="+strings.Join(searches, ","))
+	}
 	return strings.Join(words, " ")
 }
 
@@ -271,8 +307,16 @@ func ParseHello(line string) (h Hello, err error) {
 				}
 				h.Machines = append(h.Machines, m)
 			}
+		case "searches":
+			for _, name := range strings.Split(text, ",") {
+				s, err := codec.ParseSearch(name)
+				if err != nil {
+					return h, fmt.Errorf("hello: %w", err)
+				}
+				h.Searches = append(h.Searches, s)
+			}
 		default:
-			return h, fmt.Errorf("hello: %q, expected name= version= ops= or machines=", clip(word))
+			return h, fmt.Errorf("hello: %q, expected name= version= ops= machines= or searches=", clip(word))
 		}
 	}
 	if len(h.Ops) == 0 {

@@ -10,7 +10,7 @@ import (
 
 // What one side writes the other reads, for every operation.
 func TestRequestLines(t *testing.T) {
-	v := &Value{7520, []uint64{0x406651, 0}}
+	v := &Value{Size: 7520, PCs: []uint64{0x406651, 0}}
 	for _, c := range []struct {
 		r    Request
 		line string
@@ -25,6 +25,16 @@ func TestRequestLines(t *testing.T) {
 		{Request{Op: OpEncode, In: v, Word: 64, Machine: codec.MachineWrap32, Search: codec.SearchBest}, "encode 7 machine=wrap32 search=best size=7520 pcs=406651,0"},
 		{Request{Op: OpFormat, In: &Value{}, Word: 64}, "format 7 size=0 pcs=-"},
 		{Request{Op: OpFormat, Data: []byte{0, 4}, Word: 64}, "format 7 blob=0004"},
+		{Request{Op: OpFormat, Data: []byte{0, 4}, Event: true, Word: 64}, "format 7 event=0004"},
+		{Request{Op: OpFormat, Words: "begin 3 t=5", Word: 64}, "format 7 head begin 3 t=5"},
+		{Request{Op: OpBare, Data: []byte{0}, Word: 64}, "bare 7 00"},
+		{Request{Op: OpMarks, Data: []byte{0, 0x10, 0, 4}, Word: 64}, "marks 7 00100004"},
+		{Request{Op: OpScan, Data: []byte("~"), Word: 64}, "scan 7 7e"},
+		{Request{Op: OpHline, Data: []byte("~"), Word: 64}, "hline 7 7e"},
+		{Request{Op: OpUser, Data: []byte{0}, Word: 32}, "user 7 00 word=32"},
+		{Request{Op: OpEline, Data: []byte{0}, Word: 64}, "eline 7 00 word=64"},
+		{Request{Op: OpUserEncode, In: &Value{User: []UserField{{1, 16}}}, Word: 64}, "user-encode 7 machine=exact64 search=lws size=0 pcs=- user=1:10"},
+		{Request{Op: OpBareEncode, In: &Value{}, Word: 64}, "bare-encode 7 machine=exact64 search=lws size=0 pcs=-"},
 	} {
 		if got := c.r.Line("7"); got != c.line {
 			t.Errorf("%+v: line %q, want %q", c.r, got, c.line)
@@ -48,7 +58,7 @@ func TestRequestErrors(t *testing.T) {
 		{"decode 1 00 ", `decode: ""`},
 		{"salvage 1 00 word=64", `salvage: "word=64"`},
 		{"mline 1 00 reading=loose", `mline: "reading=loose"`},
-		{"encode 1 size=0 pcs=-", "encode: too few words"},
+		{"encode 1 size=0 pcs=-", "encode: no machine"},
 		{"encode 1 search=lws size=0 pcs=-", "encode: no machine"},
 		{"encode 1 machine=vax size=0 pcs=-", `encode: machine "vax"`},
 		{"encode 1 machine=wrap64 search=odd size=0 pcs=-", `encode: search "odd"`},
@@ -56,7 +66,7 @@ func TestRequestErrors(t *testing.T) {
 		{"encode 1 machine=wrap64 size=0 pcs=", `encode: pcs: ""`},
 		{"format 1 text", `format: "text", expected blob=HEX`},
 		{"format 1 blob=x", `format: hex "x"`},
-		{"format 1 size=0 pcs=- more", `format: pcs: "- more"`},
+		{"format 1 size=0 pcs=- more", `format: "size=0 pcs=- more", expected size=N`},
 	} {
 		_, _, _, err := parseRequest(c.line)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -74,7 +84,14 @@ func TestAnswerLines(t *testing.T) {
 		{OpEnd, "ok 7 size=1 pcs=-"},
 		{OpEncode, "blob 7 00100004"},
 		{OpFormat, "text 7 -"},
-		{OpSalvage, "part 7 depth=4 pcs=1"},
+		{OpSalvage, "part 7 depth=4 size=- pcs=1"},
+		{OpSalvage, "part 7 depth=1 size=5 pcs=1"},
+		{OpUser, "ok 7 size=1 pcs=- user=1:10,5:0"},
+		{OpBareEncode, "bits 7 6 00"},
+		{OpBare, "bare 7 bits=6 pcs=-"},
+		{OpMarks, "marks 7 wide=- wrap=- zero=- lossy=-"},
+		{OpScan, "found 7 m@0+11"},
+		{OpHline, "head 7 boot - w=32"},
 		{OpDecode, "reject 7 back bit=6 because of this"},
 		{OpDecode, "reject 7 anything"},
 		{OpDecode, "skip 7 unsupported"},
@@ -98,7 +115,7 @@ func TestAnswerLines(t *testing.T) {
 		{OpDecode, "part 7 depth=1 pcs=-", "part, expected ok"},
 		{OpEncode, "ok 7 size=1 pcs=-", "ok, expected blob"},
 		{OpEncode, "blob 7 0", `hex "0"`},
-		{OpSalvage, "part 7 depth=40 pcs=-", `"part depth=40 pcs=-", expected part`},
+		{OpSalvage, "part 7 depth=40 pcs=-", `"depth=40 pcs=-", expected part`},
 		{OpDecode, "reject 7", "no reason"},
 		{OpDecode, "reject 7 back bit=x", `bit="x"`},
 	} {
@@ -119,7 +136,7 @@ func TestServe(t *testing.T) {
 	}
 	lines := strings.Split(out.String(), "\n")
 	for i, want := range []string{"hello btp=1 name=lwsbt-go version=", "ok 7 size=0 pcs=-", "skip 8 unsupported", "reject 9 length bit=0 ",
-		"text a 7e6d23414241414241" + "3d3d", "reject b lead-in bit=0 ", ""} {
+		"text a 7e6d23414241414241" + "3d3d", "reject b lead-in ", ""} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) || want == "" && lines[i] != "" {
 			t.Fatalf("line %d of %q, want %q", i+1, lines, want)
 		}

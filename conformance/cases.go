@@ -61,7 +61,7 @@ func newCheck(v *Vector, op Op, hello Hello) check {
 	if v.Word == 64 && hello.only32() && v.sameAt32(op) {
 		c.word = 32
 	}
-	if op != OpMline && op != OpBline && op != OpFormat {
+	if !kinds[op].text && op != OpFormat {
 		c.spills = v.Spills(op)
 	}
 	return c
@@ -100,7 +100,7 @@ func (v *Vector) sameAt32(op Op) bool {
 	if rejected != nil {
 		return rejected.Reason == v.Want.Reason
 	}
-	return !v.Rejects() && v.Want.Value.Equal(Value{s.Size, s.PCs})
+	return !v.Rejects() && v.Want.Value.Equal(Value{Size: s.Size, PCs: s.PCs})
 }
 
 // variants lists the ways to put a check.
@@ -123,11 +123,21 @@ func (c *check) variants() []variant {
 func (c *check) request(how variant, seed uint64) Request {
 	v := c.v
 	r := Request{Op: c.op, Data: v.Blob, Word: c.word, Lenient: v.Lenient, Machine: v.Machine, Search: v.Search}
-	switch c.op {
-	case OpMline, OpBline:
+	switch {
+	case kinds[c.op].text:
 		r.Data = []byte(*v.Text)
-	case OpEncode, OpFormat:
+	case c.op.encodes():
 		r.In = v.In
+	case c.op == OpFormat:
+		r.In = v.In
+		if v.Text != nil {
+			r.Event = v.In == nil && strings.HasPrefix(*v.Text, "~e#")
+			if v.In == nil && strings.HasPrefix(*v.Text, "~h#") {
+				r.Words = v.Want.Words
+			}
+		}
+	case c.op == OpBare && v.Bits != nil:
+		r.Data = bitstring.Pack(v.Bits.Bits)
 	}
 	if how.kind != asWritten {
 		r.Data = c.spill(how, seed)
@@ -137,7 +147,7 @@ func (c *check) request(how variant, seed uint64) Request {
 
 // spill returns the blob with other spill bits.
 func (c *check) spill(how variant, seed uint64) []byte {
-	data := append([]byte{}, c.v.Blob...)
+	data := append([]byte{}, c.request(variant{}, 0).Data...)
 	var rng *rand.Rand
 	if how.kind == random {
 		h := fnv.New64a()
@@ -193,10 +203,13 @@ func (v *Vector) Expected() (blob []byte, exact bool) {
 // with SHOULD alone.
 func (c *check) judge(a Answer) (right bool, warning string) {
 	v := c.v
-	switch c.op {
-	case OpEncode:
+	switch {
+	case c.op.encodes() && v.Rejects():
+	case c.op == OpBareEncode:
+		return a.Outcome == OK && a.Bits == len(v.Bits.Bits) && string(a.Data) == string(bitstring.Pack(v.Bits.Bits)), ""
+	case c.op.encodes():
 		return a.Outcome == OK && c.sameBlob(a.Data), ""
-	case OpFormat:
+	case c.op == OpFormat:
 		return a.Outcome == OK && string(a.Data) == v.Formatted(), ""
 	}
 	if a.Outcome != v.Want.Outcome {
@@ -206,9 +219,26 @@ func (c *check) judge(a Answer) (right bool, warning string) {
 		if a.Reason != v.Want.Reason && a.Reason != "" {
 			return true, fmt.Sprintf("rejected for %s, expected %s", a.Reason, v.Want.Reason)
 		}
+		if at, ok := c.place(); ok && a.Reason != "" && a.Bit >= 0 && a.Bit != at {
+			return true, fmt.Sprintf("rejected at bit %d, expected bit %d", a.Bit, at)
+		}
 		return true, ""
 	}
-	return a.Value.Equal(v.Want.Value) && a.Depth == v.Want.Depth, ""
+	w := v.Want
+	return a.Value.Equal(w.Value) && a.Depth == w.Depth && a.Sized == w.Sized && a.Words == w.Words, ""
+}
+
+// place is the bit of the blob at which a rejection is to be reported, as the naive
+// reader finds it; ok is false where that is not defined.
+func (c *check) place() (bit int, ok bool) {
+	if c.op != OpDecode || c.v.Want.Reason == "short" {
+		return 0, false
+	}
+	_, rejected := naive.Decode(c.v.Blob, c.word)
+	if rejected == nil || rejected.Reason != c.v.Want.Reason {
+		return 0, false
+	}
+	return rejected.Bit, true
 }
 
 // Formatted returns the text to expect of format.
@@ -234,15 +264,18 @@ func (c *check) sameBlob(got []byte) bool {
 
 // want describes what is expected.
 func (c *check) want() string {
-	switch c.op {
-	case OpEncode:
+	switch {
+	case c.op.encodes() && c.v.Rejects():
+	case c.op == OpBareEncode:
+		return Answer{Outcome: OK, Bits: len(c.v.Bits.Bits), Data: bitstring.Pack(c.v.Bits.Bits)}.Describe(c.op)
+	case c.op.encodes():
 		blob, exact := c.v.Expected()
 		text := Answer{Outcome: OK, Data: blob}.Describe(c.op)
 		if !exact {
 			text += ", spill bits aside"
 		}
 		return text
-	case OpFormat:
+	case c.op == OpFormat:
 		return Answer{Outcome: OK, Data: []byte(c.v.Formatted())}.Describe(c.op)
 	}
 	return c.v.Want.Describe(c.op)

@@ -14,14 +14,15 @@ type Differs struct {
 	// Kind is bit or byte (other bits or bytes there), insert (bytes that the
 	// twin lacks), delete (bytes that only the twin has; positions are the
 	// twin's), tail (one is the other cut short), word or reading (the same
-	// bytes, read otherwise).
+	// bytes, read otherwise), or in (what is encoded has a frame more, or another
+	// value in one place).
 	Kind     string
 	From, To int // first and last bit or byte
 }
 
 func (d Differs) String() string {
 	switch {
-	case d.Kind == "tail" || d.Kind == "word" || d.Kind == "reading" || d.Kind == "":
+	case d.Kind == "tail" || d.Kind == "word" || d.Kind == "reading" || d.Kind == "in" || d.Kind == "":
 		return d.Kind
 	case d.From == d.To:
 		return fmt.Sprintf("%s %d", d.Kind, d.From)
@@ -33,11 +34,11 @@ func (d Differs) String() string {
 
 func parseDiffers(text string) (Differs, error) {
 	bad := fmt.Errorf("differs %q, expected bit N, bits N-M, byte N, bytes N-M, insert N, insert N-M, delete N, "+
-		"delete N-M, tail, word or reading", clip(text))
+		"delete N-M, tail, word, reading or in", clip(text))
 	kind, span, ok := strings.Cut(text, " ")
 	if !ok {
 		switch text {
-		case "tail", "word", "reading":
+		case "tail", "word", "reading", "in":
 			return Differs{Kind: text}, nil
 		}
 		return Differs{}, bad
@@ -75,6 +76,9 @@ func (v *Vector) Input() []byte {
 // nowhere else, that the twin is accepted, and so that this place alone makes
 // the difference.
 func (v *Vector) checkTwin(twin *Vector) error {
+	if v.Differs.Kind == "in" {
+		return v.checkTwinIn(twin)
+	}
 	if twin.Want == nil || twin.Want.Outcome != OK {
 		return fmt.Errorf("twin %s is not an accepted vector", twin.ID)
 	}
@@ -95,6 +99,28 @@ func (v *Vector) checkTwin(twin *Vector) error {
 	}
 	if !bytes.Equal(repaired, b) {
 		return fmt.Errorf("differs %v: also at bit %d", d, bitstring.FirstDifference(repaired, b))
+	}
+	return nil
+}
+
+// checkTwinIn proves that v is to encode what its twin is, but for one more frame or
+// one other value. Of a value that a frame more has, nothing is said.
+func (v *Vector) checkTwinIn(twin *Vector) error {
+	if v.In == nil || twin.In == nil || twin.Blob == nil || v.Machine != twin.Machine || v.Search != twin.Search {
+		return fmt.Errorf("twin %s is not to encode on the same machine", twin.ID)
+	}
+	a, b := v.In, twin.In
+	n, others := min(len(a.PCs), len(b.PCs)), 0
+	for i := range n {
+		if a.PCs[i] != b.PCs[i] {
+			others++
+		}
+	}
+	if a.Size != b.Size {
+		others++
+	}
+	if others += len(a.PCs) + len(b.PCs) - 2*n; others != 1 {
+		return fmt.Errorf("differs in: %d values are others than the twin's, expected one", others)
 	}
 	return nil
 }

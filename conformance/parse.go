@@ -296,7 +296,11 @@ func parseOp(word string) (Op, error) {
 			return op, nil
 		}
 	}
-	return "", fmt.Errorf("op %q, expected decode encode end salvage mline bline or format", clip(word))
+	names := make([]string, 0, len(kinds))
+	for _, op := range Ops() {
+		names = append(names, string(op))
+	}
+	return "", fmt.Errorf("op %q, expected one of %s", clip(word), strings.Join(names, " "))
 }
 
 // parseHex reads bytes in lower-case hexadecimal; "-" is none.

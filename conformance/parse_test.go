@@ -96,7 +96,7 @@ func TestParseErrors(t *testing.T) {
 		{"want crash", record("want: crash SIGSEGV\n"), `x.btv:5: "crash SIGSEGV", expected ok`},
 		{"want reason", record("want: reject nonsense\n"), `x.btv:5: reason "nonsense", expected one of lead-in`},
 		{"want no reason", record("want: reject\n"), `x.btv:5: reason ""`},
-		{"want part", record("want: part depth=33 pcs=-\n"), `x.btv:5: "part depth=33 pcs=-", expected part`},
+		{"want part", record("want: part depth=33 pcs=-\n"), `x.btv:5: "depth=33 pcs=-", expected part`},
 		{"evidence", record("want[x]: boom\n"), `x.btv:5: "boom", expected ok, reject`},
 		{"evidence name", record("want[]: hang\n"), `x.btv:5: key "want[]"`},
 		{"differs", record("differs: somewhere\n"), `x.btv:5: differs "somewhere"`},

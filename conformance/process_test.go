@@ -107,7 +107,7 @@ func TestTesteeDoesNotStart(t *testing.T) {
 	for _, c := range []struct{ how, want string }{
 		{"no hello", `asked "hello btp=1": crash: ended with exit code 0`},
 		{"wrong hello", `"hi there", expected hello btp=1 name=`},
-		{"hello of another op", `hello: op "divine", expected decode`},
+		{"hello of another op", `hello: op "divine", expected one of decode`},
 	} {
 		_, err := Run(t.Context(), set, testees(t, c.how, time.Second), Options{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {

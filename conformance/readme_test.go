@@ -45,7 +45,7 @@ func TestReadmeIsComplete(t *testing.T) {
 		words = append(words, "`"+m.String()+"`")
 	}
 	for _, kind := range []string{"bit N", "bits N-M", "byte N", "bytes N-M", "insert N", "insert N-M", "delete N", "delete N-M",
-		"tail", "word", "reading"} {
+		"tail", "word", "reading", "in"} {
 		if _, err := parseDiffers(strings.NewReplacer("N", "1", "M", "2").Replace(kind)); err != nil {
 			t.Error(err)
 		}

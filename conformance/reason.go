@@ -2,20 +2,14 @@ package conformance
 
 import "github.com/lwsbt/lwsbt/codec"
 
-// reasons are the names a rejection can have. (BT-REJ-1)
+// reasons are the names that a rejection or a refusal can have. (BT-REJ-1,
+// BT-REJ-2)
 func reasons() []string {
 	var names []string
-	for _, r := range codec.Reasons() {
-		names = append(names, string(r))
-	}
-	return names
-}
-
-func isReason(name string) bool {
-	for _, r := range codec.Reasons() {
-		if string(r) == name {
-			return true
+	for _, list := range [][]codec.Reason{codec.Reasons(), codec.RecordingReasons(), codec.RefusalReasons()} {
+		for _, r := range list {
+			names = append(names, string(r))
 		}
 	}
-	return false
+	return names
 }

@@ -51,7 +51,7 @@ func TestNaiveReaderReadsRecordedVectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range set.Vectors {
-		if r, rejected := naive.Decode(v.Blob, v.Word); rejected != nil || !v.Want.Value.Equal(Value{r.Size, r.PCs}) {
+		if r, rejected := naive.Decode(v.Blob, v.Word); rejected != nil || !v.Want.Value.Equal(Value{Size: r.Size, PCs: r.PCs}) {
 			t.Errorf("%s: %d %x %v, want %v", v.ID, r.Size, r.PCs, rejected, v.Want.Value)
 		}
 	}

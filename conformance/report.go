@@ -26,7 +26,8 @@ type Report struct {
 	Stale []string `json:"stale,omitempty"`
 	// Stopped is why not everything was asked; "" if it was.
 	Stopped string `json:"stopped,omitempty"`
-	// Clusters name the clauses that explain most failures.
+	// Clusters name the clauses that explain most failures, once FindClusters was
+	// called.
 	Clusters []Cluster `json:"clusters,omitempty"`
 }
 
@@ -78,6 +79,9 @@ type Failure struct {
 	Answer Answer `json:"-"`
 	random bool   // whether it takes the seed to repeat it
 }
+
+// FindClusters sets Clusters.
+func (r *Report) FindClusters() { r.Clusters = clusters(r.Results) }
 
 // Failed reports whether the run shows that the testee falls short.
 func (r *Report) Failed() bool { return r.Counts.Fail > 0 || len(r.Stale) > 0 || r.Stopped != "" }

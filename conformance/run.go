@@ -141,7 +141,7 @@ func newRun(set *Set, hello Hello, o Options) *run {
 				continue
 			}
 			variants := c.variants()
-			if o.Written || op == OpEncode {
+			if o.Written || op.encodes() {
 				variants = variants[:1]
 			}
 			for _, how := range variants {
@@ -352,7 +352,6 @@ func (r *run) report(hello Hello) *Report {
 		report.Stale = r.Known.apply(report.Results, r.Partial || r.stopped != "")
 	}
 	report.count()
-	report.Clusters = clusters(report.Results)
 	return report
 }
 

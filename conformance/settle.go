@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
@@ -46,7 +48,7 @@ func (v *Vector) settle() error {
 // settleSpills holds the spill bits of an encoder's blob to its machine, unless
 // the head leaves them to the compiler. Those of bits are written by dots alone.
 func (v *Vector) settleSpills() error {
-	if !v.Has(OpEncode) || v.Head.AnySpill || v.Bits != nil && string(v.Blob) == string(v.Bits.Blob()) {
+	if !v.Has(OpEncode) && !v.Has(OpUserEncode) || v.Rejects() || v.Head.AnySpill || v.Bits != nil && string(v.Blob) == string(v.Bits.Blob()) {
 		return nil
 	}
 	if at := bitstring.FirstDifference(v.Blob, v.machineSpills(v.Blob)); at >= 0 {
@@ -79,15 +81,24 @@ func (v *Vector) settleOp(op Op) error {
 		return fmt.Errorf("op %s without %s, expected it", op, key)
 	}
 	var err error
-	switch op {
-	case OpDecode, OpEnd, OpSalvage:
-		err = need(v.Blob != nil, "hex or bits")
-	case OpEncode:
-		err = errors.Join(need(v.In != nil, "in"), need(v.HasMachine, "machine"), need(v.Blob != nil, "hex or bits"))
-	case OpMline, OpBline:
+	switch {
+	case op.encodes():
+		err = errors.Join(need(v.In != nil, "in"), need(v.HasMachine, "machine"))
+		if !v.Rejects() {
+			err = errors.Join(err, need(v.Blob != nil, "hex or bits"))
+		}
+		if op == OpBareEncode && !v.Rejects() {
+			err = errors.Join(err, need(v.Bits != nil, "bits"), need(v.Machine == codec.MachineExact32 || v.Machine == codec.MachineExact64,
+				"an exact machine"))
+		}
+	case kinds[op].text:
 		err = need(v.Text != nil, "text")
-	case OpFormat:
-		if v.In == nil {
+	case op != OpFormat:
+		err = need(v.Blob != nil, "hex or bits")
+	default:
+		if v.Text != nil && strings.HasPrefix(*v.Text, "~h#") {
+			err = need(v.Want != nil && v.Want.Words != "", "want head")
+		} else if v.In == nil {
 			err = errors.Join(need(v.Blob != nil, "in, hex or bits"), need(v.Line != "" || v.Text != nil, "line or text"))
 		} else {
 			err = need(v.Text != nil, "text")
@@ -96,23 +107,17 @@ func (v *Vector) settleOp(op Op) error {
 	if err != nil {
 		return err
 	}
-	if op == OpEncode || op == OpFormat {
+	if op.encodes() || op == OpFormat {
 		return nil
 	}
-	if err := need(v.Want != nil, "want"); err != nil {
-		return err
-	}
-	if v.Want.Outcome == OK && op == OpSalvage && v.Want.Value.Size != 0 {
-		return errors.New("want ok of a salvage, expected part depth=N pcs=LIST")
-	}
-	return nil
+	return need(v.Want != nil, "want")
 }
 
 // settleLow holds what is wanted of decoding to what was given to the encoder:
 // the low 31 bits of every value survive, on 32-bit machines all of them.
 // (BT-LOSS-1)
 func (v *Vector) settleLow() error {
-	if v.In == nil || !v.Has(OpDecode) || v.Want.Outcome != OK {
+	if v.In == nil || !v.Has(OpDecode) && !v.Has(OpUser) || v.Want.Outcome != OK {
 		return nil
 	}
 	mask := uint64(1<<31 - 1)

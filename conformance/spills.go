@@ -12,6 +12,8 @@ func (v *Vector) Spills(op Op) []int {
 	switch {
 	case v.Blob == nil:
 		return nil
+	case (op == OpBare || op == OpUser || op == OpMarks) && v.Bits == nil:
+		return nil
 	case op == OpEnd:
 		n := len(v.Blob)
 		if n < 2 {

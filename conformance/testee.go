@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ type Hello struct {
 	Name, Version string
 	Ops           []Op
 	Machines      []codec.Machine // that it encodes as
+	Searches      []codec.Search  // that it encodes with; none given is all
 	word32        bool            // it reads at word 32 alone
 }
 
@@ -31,16 +31,28 @@ func (h Hello) only32() bool {
 
 // Offers says whether the testee does what is asked.
 func (h Hello) Offers(r Request) bool {
-	return slices.Contains(h.Ops, r.Op) && (r.Op != OpEncode || slices.Contains(h.Machines, r.Machine))
+	switch {
+	case !slices.Contains(h.Ops, r.Op):
+		return false
+	case r.Op.encodes():
+		return slices.Contains(h.Machines, r.Machine) && (len(h.Searches) == 0 || slices.Contains(h.Searches, r.Search))
+	case r.Op == OpFormat && r.Words != "":
+		return slices.Contains(h.Ops, OpHline)
+	case r.Op == OpFormat && r.Event:
+		return slices.Contains(h.Ops, OpEline)
+	}
+	return true
 }
 
 // Request is one question.
 type Request struct {
 	Op      Op
-	Data    []byte // blob, memory or text; of format a blob, if In is nil
+	Data    []byte // blob, memory, bits or text; of format a blob, if In is nil
 	Word    int    // of decode, end and mline: 32 or 64
 	Lenient bool   // of mline
-	In      *Value // of encode and format
+	In      *Value // of encoding and format
+	Event   bool   // of format: Data is the blob of an event
+	Words   string // of format: a header
 	Machine codec.Machine
 	Search  codec.Search
 }
@@ -75,104 +87,5 @@ func AskAll(t Testee, requests []Request) ([]Answer, error) {
 	return answers, nil
 }
 
-// Codec starts the testee within this process: the codec of this module.
-func Codec(context.Context) (Testee, error) { return codecTestee{}, nil }
-
-type codecTestee struct{}
-
-func (codecTestee) Hello() Hello {
-	return Hello{Name: "lwsbt-go", Version: version(), Ops: Ops(), Machines: codec.Machines()}
-}
-
-func (codecTestee) Close() error { return nil }
-
-func (codecTestee) Ask(requests []Request) ([]Answer, error) {
-	answers := make([]Answer, len(requests))
-	for i := range requests {
-		answers[i] = askCodec(&requests[i])
-	}
-	return answers, nil
-}
-
-// askCodec takes a panic for what it is.
-func askCodec(r *Request) (a Answer) {
-	defer func() {
-		if p := recover(); p != nil {
-			a = Answer{Outcome: Crash, Signal: "PANIC", Text: fmt.Sprint(p), Bit: -1}
-		}
-	}()
-	var s codec.Stack
-	switch r.Op {
-	case OpDecode:
-		return valueAnswer(&s, codec.DecodeWord(&s, r.Data, r.Word))
-	case OpEnd:
-		blob, err := codec.BlobAtEnd(r.Data)
-		if err == nil {
-			err = codec.DecodeWord(&s, blob, r.Word)
-		}
-		return valueAnswer(&s, err)
-	case OpMline:
-		parse := codec.ParseLine
-		if r.Lenient {
-			parse = codec.ParseLineLenient
-		}
-		blob, err := parse(nil, r.Data)
-		if err == nil {
-			err = codec.DecodeWord(&s, blob, r.Word)
-		}
-		return valueAnswer(&s, err)
-	case OpBline:
-		return valueAnswer(&s, codec.ParseDecoded(&s, r.Data))
-	case OpSalvage:
-		return salvageAnswer(&s, r.Data)
-	case OpEncode:
-		s.PCs, s.Size = r.In.PCs, r.In.Size
-		blob, err := codec.AppendBlob(nil, &s, r.Machine, r.Search)
-		if err != nil {
-			return Answer{Outcome: Skip, Text: err.Error()}
-		}
-		return Answer{Outcome: OK, Data: blob}
-	case OpFormat:
-		if r.In == nil {
-			return Answer{Outcome: OK, Data: codec.AppendLine(nil, r.Data)}
-		}
-		s.PCs, s.Size = r.In.PCs, r.In.Size
-		return Answer{Outcome: OK, Data: codec.AppendDecoded(nil, &s)}
-	}
-	return Answer{Outcome: Skip, Text: "unsupported"}
-}
-
-func valueAnswer(s *codec.Stack, err error) Answer {
-	if err != nil {
-		return rejectAnswer(err)
-	}
-	return Answer{Outcome: OK, Value: Value{s.Size, s.PCs}}
-}
-
-func rejectAnswer(err error) Answer {
-	e, ok := err.(*codec.Error)
-	if !ok {
-		return Answer{Outcome: Reject, Bit: -1, Text: err.Error()}
-	}
-	off := e.Off
-	if e.Field == codec.FieldText {
-		off *= 8
-	}
-	return Answer{Outcome: Reject, Reason: string(e.Reason), Bit: off, Text: err.Error()}
-}
-
-// salvageAnswer tells a blob that was cut, of which the whole frames stand,
-// from one of which nothing can be said. (BT-SALV-1, BT-SALV-2)
-func salvageAnswer(s *codec.Stack, data []byte) Answer {
-	depth, _, err := codec.Salvage(s, data)
-	if e, ok := err.(*codec.Error); ok {
-		cut := e.Reason == codec.ReasonLength || e.Reason == codec.ReasonEmpty || e.Reason == codec.ReasonShort
-		if !cut || depth == 0 {
-			return rejectAnswer(err)
-		}
-	}
-	return Answer{Outcome: OK, Depth: depth, Value: Value{PCs: s.PCs}}
-}
-
-// Describe says the request in BTP/1's words, without an id.
+// Describe returns the request in BTP/1's words, without an id.
 func (r Request) Describe() string { return strings.Replace(r.Line("ID"), " ID ", " ", 1) }

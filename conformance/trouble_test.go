@@ -155,11 +155,12 @@ func TestClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	report.FindClusters()
 	if len(report.Clusters) == 0 || report.Clusters[0].Clause != "BT-FIELD-1" || 10*report.Clusters[0].Failed < 6*report.Counts.Fail {
 		t.Errorf("%d failures, clusters %+v; want most of them under BT-FIELD-1", report.Counts.Fail, report.Clusters)
 	}
 	report, err = Run(t.Context(), set, Codec, Options{Written: true})
-	if err != nil || len(report.Clusters) != 0 {
+	if report.FindClusters(); err != nil || len(report.Clusters) != 0 {
 		t.Errorf("%v, clusters %+v of what passes", err, report.Clusters)
 	}
 }

@@ -19,26 +19,92 @@ const (
 	OpSalvage Op = "salvage" // blob cut at its end, to the frames that are whole
 	OpMline   Op = "mline"   // ~m# text to stack
 	OpBline   Op = "bline"   // ~b# text to stack
-	OpFormat  Op = "format"  // stack to ~b# text, or blob to ~m# text
+	OpFormat  Op = "format"  // stack to ~b# text, blob to ~m# or ~e# text, header to ~h# text
+
+	OpBare       Op = "bare"        // bits of a stack alone, to frames
+	OpBareEncode Op = "bare-encode" // frames to such bits
+	OpMarks      Op = "marks"       // blob to the marks of its values
+	OpScan       Op = "scan"        // text to the places of records in it
+
+	OpUser       Op = "user"        // blob to stack and user fields
+	OpUserEncode Op = "user-encode" // stack and user fields to blob
+	OpEline      Op = "eline"       // ~e# text to stack and user fields
+	OpHline      Op = "hline"       // ~h# text to a header
 )
 
 // Ops lists all operations.
 func Ops() []Op {
-	return []Op{OpDecode, OpEncode, OpEnd, OpSalvage, OpMline, OpBline, OpFormat}
+	return []Op{OpDecode, OpEncode, OpEnd, OpSalvage, OpMline, OpBline, OpFormat, OpBare, OpBareEncode, OpMarks,
+		OpScan, OpUser, OpUserEncode, OpEline, OpHline}
 }
+
+// kind is what an operation takes and gives.
+type kind struct {
+	text   bool   // it is given text, else bytes
+	answer string // verb of BTP/1's answer
+	words  bool   // the answer is kept as words
+}
+
+// kinds are those of the operations that are given data; encoding and format take
+// values.
+var kinds = map[Op]kind{
+	OpDecode: {answer: "ok"}, OpEnd: {answer: "ok"}, OpSalvage: {answer: "part"}, OpUser: {answer: "ok"},
+	OpMline: {answer: "ok", text: true}, OpBline: {answer: "ok", text: true}, OpEline: {answer: "ok", text: true},
+	OpBare: {answer: "bare", words: true}, OpMarks: {answer: "marks", words: true},
+	OpScan: {answer: "found", text: true, words: true}, OpHline: {answer: "head", text: true, words: true},
+	OpEncode: {answer: "blob"}, OpUserEncode: {answer: "blob"}, OpBareEncode: {answer: "bits"}, OpFormat: {answer: "text"},
+}
+
+// encodes reports whether an operation is given a stack and a machine.
+func (op Op) encodes() bool { return op == OpEncode || op == OpUserEncode || op == OpBareEncode }
 
 // Value is a stack as the wire formats of this package write it.
 type Value struct {
 	Size uint64
 	PCs  []uint64 // innermost first
+	User []UserField
+}
+
+// UserField is one of Part II's fields behind the size.
+type UserField struct {
+	Tag   uint8
+	Value uint64
 }
 
 func (v Value) String() string {
-	return "size=" + strconv.FormatUint(v.Size, 10) + " pcs=" + formatPCs(v.PCs)
+	text := "size=" + strconv.FormatUint(v.Size, 10) + " pcs=" + formatPCs(v.PCs)
+	for i, f := range v.User {
+		text += []string{",", " user="}[b2i(i == 0)] + fmt.Sprintf("%d:%x", f.Tag, f.Value)
+	}
+	return text
 }
 
-// Equal says whether both are the same stack.
-func (v Value) Equal(w Value) bool { return v.Size == w.Size && slices.Equal(v.PCs, w.PCs) }
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Equal reports whether both are the same stack, with the same user fields.
+func (v Value) Equal(w Value) bool {
+	return v.Size == w.Size && slices.Equal(v.PCs, w.PCs) && slices.Equal(v.User, w.User)
+}
+
+// parseUser reads TAG:HEX,TAG:HEX.
+func parseUser(text string) ([]UserField, error) {
+	var fields []UserField
+	for _, word := range strings.Split(text, ",") {
+		tag, value, ok := strings.Cut(word, ":")
+		t, err := strconv.ParseUint(tag, 10, 4)
+		v, err2 := strconv.ParseUint(value, 16, 64)
+		if !ok || err != nil || err2 != nil || t == 0 || fmt.Sprintf("%d:%x", t, v) != word {
+			return nil, fmt.Errorf("user: %q, expected TAG:VALUE, decimal and hex", clip(word))
+		}
+		fields = append(fields, UserField{uint8(t), v})
+	}
+	return fields, nil
+}
 
 // formatPCs writes addresses in hexadecimal with commas between; "-" for none.
 func formatPCs(pcs []uint64) string {
@@ -79,13 +145,23 @@ func parseSize(text string) (uint64, error) {
 	return n, nil
 }
 
-// parseValue reads "size=N pcs=LIST".
+// parseValue reads "size=N pcs=LIST", and " user=LIST" behind it.
 func parseValue(text string) (v Value, err error) {
 	size, pcs, ok := strings.Cut(text, " ")
+	pcs, user, hasUser := strings.Cut(pcs, " ")
+	if hasUser {
+		list, ok := strings.CutPrefix(user, "user=")
+		if !ok {
+			return Value{}, fmt.Errorf("%q, expected size=N pcs=LIST and perhaps user=LIST", clip(text))
+		}
+		if v.User, err = parseUser(list); err != nil {
+			return Value{}, err
+		}
+	}
 	size, okSize := strings.CutPrefix(size, "size=")
 	pcs, okPCs := strings.CutPrefix(pcs, "pcs=")
 	if !ok || !okSize || !okPCs {
-		return Value{}, fmt.Errorf("%q, expected size=N pcs=LIST", text)
+		return Value{}, fmt.Errorf("%q, expected size=N pcs=LIST", clip(text))
 	}
 	if v.Size, err = parseSize(size); err != nil {
 		return Value{}, err

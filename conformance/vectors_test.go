@@ -63,16 +63,20 @@ func TestRejectsHaveTwins(t *testing.T) {
 // is the one that its reason stands for.
 func TestRejectsBreakTheClauseOfTheirReason(t *testing.T) {
 	clauses := map[string][]string{
-		"lead-in":      {"BT-TEXT-1", "BT-TEXT-2"},
+		"lead-in":      {"BT-TEXT-1", "BT-TEXT-2", "BT-EVT-1", "BT-HEAD-1"},
 		"base64":       {"BT-B64-2", "BT-B64-3"},
 		"decoded-line": {"BT-TEXT-2"},
-		"short":        {"BT-BLOB-2", "BT-BLOB-3"},
-		"empty":        {"BT-BLOB-4"},
+		"short":        {"BT-BLOB-2", "BT-BLOB-3", "BT-SALV-2"},
+		"empty":        {"BT-BLOB-4", "BT-SALV-2"},
 		"length":       {"BT-BLOB-2", "BT-BLOB-3", "BT-SALV-2"},
-		"truncated":    {"BT-FIELD-4", "BT-SALV-2"},
+		"truncated":    {"BT-FIELD-4", "BT-SALV-2", "BT-UF-2"},
 		"delta-first":  {"BT-DELTA-4", "BT-DEPTH-2", "BT-SALV-2"},
 		"back":         {"BT-DELTA-5", "BT-SALV-2"},
 		"count":        {"BT-COUNT-4", "BT-DEPTH-2"},
+		"event":        {"BT-EVT-3"},
+		"header-line":  {"BT-HEAD-1", "BT-HEAD-2", "BT-HEAD-3"},
+		"frames":       {"BT-REJ-2"},
+		"word":         {"BT-MACH-1"},
 	}
 	for _, v := range byHand(t) {
 		if v.Rejects() && !slices.Contains(clauses[v.Want.Reason], v.Clauses[0]) {
@@ -103,7 +107,7 @@ func TestClausesHaveBothKinds(t *testing.T) {
 		musts++
 		// BT-REJ-1 is about rejecting alone, BT-BLOB-4 and BT-DELTA-4 of what no
 		// accepted blob has: their accepted vectors are the twins.
-		onlyRejects := []string{"BT-REJ-1", "BT-BLOB-4", "BT-FIELD-4"}
+		onlyRejects := []string{"BT-REJ-1", "BT-BLOB-4", "BT-FIELD-4", "BT-SALV-2"}
 		if accepted[c.ID] == 0 && !slices.Contains(onlyRejects, c.ID) {
 			t.Errorf("%s has a MUST and no accepted vector by hand", c.ID)
 		}
@@ -159,7 +163,7 @@ func TestNaiveReaderAgrees(t *testing.T) {
 			if rejected == nil || rejected.Reason != v.Want.Reason {
 				t.Errorf("%s: %v, want %q", v.ID, rejected, v.Want.Reason)
 			}
-		} else if rejected != nil || !v.Want.Value.Equal(Value{r.Size, r.PCs}) {
+		} else if rejected != nil || !v.Want.Value.Equal(Value{Size: r.Size, PCs: r.PCs}) {
 			t.Errorf("%s: %d %x %v, want %v", v.ID, r.Size, r.PCs, rejected, v.Want.Value)
 		}
 	}

@@ -79,7 +79,7 @@ func (v *Vector) write(put func(key, value string)) {
 	}
 	op := v.Ops[0]
 	if v.Want != nil {
-		if op == OpEncode || op == OpFormat {
+		if op.encodes() || op == OpFormat {
 			op = OpDecode
 		}
 		put("want", v.Want.wantText(op))

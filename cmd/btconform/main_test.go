@@ -47,7 +47,7 @@ const (
 	wrong   = "btv 1\n\nid: wrong\nclause: BT-BLOB-2\nop: decode\nhex: 00100004\nwant: ok size=1 pcs=-\n"
 	reason  = "btv 1\n\nid: reason\nclause: BT-BLOB-2\nop: decode\nhex: 00100005\nwant: reject short\n"
 	broken  = "btv 1\n\nid: broken\nclause: BT-BLOB-2\nop: decode\nhex: 001\nwant: reject length\n"
-	salvage = "btv 1\n\nid: salvage\nclause: BT-SALV-1\nop: salvage\nhex: 205d0199442e80d0\nwant: part depth=4 pcs=406651\n"
+	salvage = "btv 1\n\nid: salvage\nclause: BT-SALV-1\nop: salvage\nhex: 205d0199442e80d0\nwant: part depth=4 size=- pcs=406651\n"
 )
 
 // Every way to call it: exit code, what goes where.

@@ -110,6 +110,7 @@ func (o *testOptions) runAndRender(c *cobra.Command, set *conformance.Set, start
 	if lost != nil {
 		return failed(lost)
 	}
+	report.FindClusters()
 	if o.format == "table" {
 		err = render.Summary(out, report, colour)
 	} else {

@@ -396,12 +396,12 @@ func (b impl) salvage(data []byte) (conformance.Answer, error) {
 	v, err := b.decode(data, 64)
 	switch {
 	case err == nil:
-		return conformance.Answer{Outcome: conformance.OK, Depth: len(v.PCs), Value: conformance.Value{PCs: v.PCs}}, nil
+		return conformance.Answer{Outcome: conformance.OK, Depth: len(v.PCs), Sized: true, Value: v}, nil
 	case err == errLength, err == errEmpty, err == errShort, b.has("salvage-of-whole"):
 	default:
 		return conformance.Answer{}, err
 	}
-	if len(data) == 0 || len(data) == 2 && err == errEmpty {
+	if len(data) == 0 {
 		return conformance.Answer{}, err
 	}
 	end := 8 * len(data)
@@ -410,11 +410,7 @@ func (b impl) salvage(data []byte) (conformance.Answer, error) {
 	}
 	depth := int(data[0] >> 3)
 	if depth == 0 {
-		undecided := 11
-		if b.has("salvage-depth-0-of-11") {
-			undecided = 10
-		}
-		if len(data) <= undecided && !b.has("salvage-depth-0-as-32") {
+		if !b.has("salvage-depth-0-as-32") && !(len(data) > 11 && b.has("salvage-depth-0-over-11")) {
 			return conformance.Answer{}, err
 		}
 		depth = 32
@@ -434,7 +430,11 @@ func (b impl) salvage(data []byte) (conformance.Answer, error) {
 	case b.has("salvage-depth-left"):
 		depth = len(r.pcs)
 	}
-	return conformance.Answer{Outcome: conformance.OK, Depth: depth, Value: conformance.Value{PCs: r.pcs}}, nil
+	a := conformance.Answer{Outcome: conformance.OK, Depth: depth, Value: conformance.Value{PCs: r.pcs}}
+	if a.Sized = fault == nil && !b.has("salvage-without-size"); a.Sized {
+		a.Value.Size = r.size
+	}
+	return a, nil
 }
 
 // parseLine reads a ~m# line. (BT-TEXT-1, BT-B64-2, BT-B64-3)

@@ -89,6 +89,27 @@ func (w *mutantWriter) wire(v uint64, count int) uint64 {
 	return v
 }
 
+// refusal is why a stack is not encoded. (BT-REJ-2)
+func (b impl) refusal(in *conformance.Value, m codec.Machine) error {
+	if len(in.PCs) > 32 && !b.has("writes-33-frames") {
+		return errFrames
+	}
+	if m.Word() == 64 || b.has("writes-33-bits") {
+		return nil
+	}
+	all := in.Size
+	if b.has("writes-33-bits-of-size") {
+		all = 0
+	}
+	for _, pc := range in.PCs {
+		all |= pc
+	}
+	if all>>32 != 0 {
+		return errWord
+	}
+	return nil
+}
+
 func (b impl) encode(in *conformance.Value, m codec.Machine, how codec.Search) []byte {
 	w := &mutantWriter{impl: b, machine: m}
 	pcs := in.PCs
@@ -158,7 +179,11 @@ func (w *mutantWriter) lws(pcs []uint64, n int) (base int, d, sign uint64) {
 	}
 	base = -1
 	for i := max(first, n-window); i < n; i++ {
-		if e, s := plainDifference(pcs[n], pcs[i]); base < 0 || e < d || e == d && w.has("lws-last-of-equals") {
+		e, s := plainDifference(pcs[n], pcs[i])
+		if w.has("lws-modular") {
+			e, s = w.around(pcs[n], pcs[i])
+		}
+		if base < 0 || e < d || e == d && w.has("lws-last-of-equals") {
 			base, d, sign = i, e, s
 		}
 	}

@@ -85,12 +85,13 @@ var mutants = []Mutant{
 	{Name: "padding-must-be-0", Bug: "padding that is not zero is refused"},
 	{Name: "user-bits-refused", Bug: "8 bits or more after the size are refused"},
 	// salvage
-	{Name: "salvage-half-frames", Bug: "a frame that was cut is handed out with zeros for what is missing"},
-	{Name: "salvage-drops-last", Bug: "the last whole frame is not handed out"},
-	{Name: "salvage-of-damaged", Bug: "the frames before a contradiction are handed out"},
-	{Name: "salvage-of-whole", Bug: "frames of a blob that is damaged, not cut, are handed out"},
+	{Name: "salvage-half-frames", Bug: "a frame that was cut is returned with zeros for what is missing"},
+	{Name: "salvage-drops-last", Bug: "the last whole frame is not returned"},
+	{Name: "salvage-of-damaged", Bug: "the frames before a contradiction are returned"},
+	{Name: "salvage-of-whole", Bug: "frames of a blob that is damaged, not cut, are returned"},
 	{Name: "salvage-depth-0-as-32", Bug: "a short cut blob of depth 0 has 32 frames"},
-	{Name: "salvage-depth-0-of-11", Bug: "11 bytes of depth 0 are taken for 32 frames"},
+	{Name: "salvage-depth-0-over-11", Bug: "a cut blob of depth 0 and more than 11 bytes has 32 frames"},
+	{Name: "salvage-without-size", Bug: "a size that is whole is not returned"},
 	{Name: "salvage-depth-left", Bug: "the depth given is the number of whole frames"},
 	{Name: "salvage-keeps-length", Bug: "the last two bytes of a cut blob are taken for its length"},
 
@@ -134,4 +135,8 @@ var mutants = []Mutant{
 	{Name: "best-literal-of-64", Bug: "search best takes a literal with a count of 64 at equal lengths", Encoder: true},
 	{Name: "best-never-wraps", Bug: "search best does not go around 2^64", Encoder: true},
 	{Name: "best-wraps-at-32", Bug: "search best goes around 2^32 on 32-bit machines", Encoder: true},
+	{Name: "lws-modular", Bug: "search lws takes differences modulo 2^64", Encoder: true},
+	{Name: "writes-33-frames", Bug: "a stack of 33 frames is written", Encoder: true},
+	{Name: "writes-33-bits", Bug: "an address of 33 bits is written on a 32-bit machine", Encoder: true},
+	{Name: "writes-33-bits-of-size", Bug: "a size of 33 bits is written on a 32-bit machine", Encoder: true},
 }

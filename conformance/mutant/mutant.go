@@ -59,7 +59,14 @@ type impl struct{ bug string }
 func (b impl) has(bug string) bool { return b.bug == bug }
 
 func (b impl) Hello() conformance.Hello {
-	return conformance.Hello{Name: "mutant " + b.bug, Ops: conformance.Ops(), Machines: codec.Machines()}
+	return conformance.Hello{Name: "mutant " + b.bug, Ops: ops(), Machines: codec.Machines()}
+}
+
+// ops are the operations that mutants have: those of SPEC.md's Part I on blobs and
+// lines.
+func ops() []conformance.Op {
+	return []conformance.Op{conformance.OpDecode, conformance.OpEncode, conformance.OpEnd, conformance.OpSalvage,
+		conformance.OpMline, conformance.OpBline, conformance.OpFormat}
 }
 
 func (b impl) Close() error { return nil }
@@ -79,6 +86,9 @@ func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 	blob := r.Data
 	switch r.Op {
 	case conformance.OpEncode:
+		if err := b.refusal(r.In, r.Machine); err != nil {
+			return conformance.Answer{}, err
+		}
 		return conformance.Answer{Outcome: conformance.OK, Data: b.encode(r.In, r.Machine, r.Search)}, nil
 	case conformance.OpFormat:
 		if r.In == nil {
@@ -117,4 +127,6 @@ var (
 	errDeltaFirst = errors.New(string(codec.ReasonDeltaFirst))
 	errBack       = errors.New(string(codec.ReasonBack))
 	errCount      = errors.New(string(codec.ReasonCount))
+	errFrames     = errors.New(string(codec.ReasonFrames))
+	errWord       = errors.New(string(codec.ReasonWord))
 )

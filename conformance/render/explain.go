@@ -98,9 +98,14 @@ func picture(f *conformance.Failure, r *conformance.Result) []string {
 	switch r.Op {
 	case conformance.OpFormat:
 		return pictureText(v.Formatted(), bitstring.FirstDifference([]byte(v.Formatted()), f.Answer.Data)/8)
-	case conformance.OpMline, conformance.OpBline:
+	case conformance.OpMline, conformance.OpBline, conformance.OpEline, conformance.OpHline, conformance.OpScan:
 		return pictureText(*v.Text, textPlace(f, v))
-	case conformance.OpEncode:
+	case conformance.OpBare, conformance.OpBareEncode:
+		return nil
+	case conformance.OpEncode, conformance.OpUserEncode:
+		if v.Rejects() {
+			return nil
+		}
 		want, _ := v.Expected()
 		at := -1
 		if f.Answer.Outcome == conformance.OK {

@@ -228,9 +228,6 @@ enum lwsbt_result lwsbt_decode_bare(struct lwsbt_stack *s, const void *p, size_t
 	return e == LWSBT_OK ? e : empty(s, e);
 }
 
-/* The longest cut of an empty stack: its bits, and one byte of its length. */
-#define EMPTY_MAX ((DEPTH_BITS + COUNT_BITS + 64 + SPILL + 7) / 8 + 1)
-
 enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len,
 	unsigned *announced, int *sized)
 {
@@ -247,14 +244,9 @@ enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len
 		return e;
 	}
 	empty(s, e);
-	if (len == 0 || (e == LWSBT_EMPTY && len == LENGTH_BYTES))
-		return e;
+	if (len == 0 || r.p[0] >> 3 == 0)
+		return e; /* empty, with user bits, or 32 frames: nothing is certain */
 	*announced = r.p[0] >> 3;
-	if (*announced == 0) {
-		if (len <= EMPTY_MAX)
-			return e; /* empty or 32 frames: nothing is certain */
-		*announced = LWSBT_DEPTH_MAX;
-	}
 	e = walk(&r, s, *announced);
 	if (e == LWSBT_OK)
 		*sized = 1;

@@ -116,9 +116,16 @@ static void encode(const char *id, const char *request)
 	size_t len;
 	uint8_t *blob;
 
-	if (!machine || !search || bits > 64 || bits > LWSBT_WORD_BITS ||
-	    (bits > 32 && !strncmp(machine, "exact32 ", 8))) {
-		printf("reject %s value\n", id);
+	if (!machine || !search) {
+		printf("skip %s without machine or search\n", id);
+		return;
+	}
+	if (bits > 64) {
+		printf("reject %s frames\n", id);
+		return;
+	}
+	if (bits > LWSBT_WORD_BITS || (bits > 32 && !strncmp(machine, "exact32 ", 8))) {
+		printf("reject %s word\n", id);
 		return;
 	}
 	if (!strncmp(search, "lws", 3))
@@ -194,7 +201,11 @@ static void answer(const char *op, const char *id, const char *request, const ui
 			put_reject(id, e, NULL);
 			return;
 		}
-		printf("part %s depth=%u", id, depth);
+		printf("part %s depth=%u size=", id, depth);
+		if (sized)
+			printf("%llu", (unsigned long long)s.size);
+		else
+			putchar('-');
 		put_pcs(&s);
 	} else if (!strcmp(op, "bline")) {
 		e = lwsbt_parse_decoded(&s, (const char *)p, len);

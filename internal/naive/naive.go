@@ -138,16 +138,10 @@ func Salvage(data []byte) (s Stack, depth int, sized bool) {
 	default:
 		return Stack{}, 0, false // it has its right length: damaged, not cut
 	}
-	if len(data) == 0 || len(data) == 2 && data[0] == 0 && data[1] == 0 {
-		return Stack{}, 0, false
+	if len(data) == 0 || data[0]>>3 == 0 {
+		return Stack{}, 0, false // of 32 frames, or empty with user bits
 	}
 	depth = int(data[0] >> 3)
-	if depth == 0 {
-		if len(data) <= 11 {
-			return Stack{}, 0, false
-		}
-		depth = 32
-	}
 	s, cut := read(bitstring.Unpack(data), depth, 64)
 	if cut == nil {
 		return s, depth, true
@@ -161,11 +155,7 @@ func Salvage(data []byte) (s Stack, depth int, sized bool) {
 // Cut reads the fields that are there of a blob cut at its end; a rejection with
 // the reason truncated then is the cut.
 func Cut(data []byte) (Stack, *Rejection) {
-	depth := -1
-	if len(data) > 0 && data[0]>>3 == 0 {
-		depth = 32
-	}
-	return read(bitstring.Unpack(data), depth, 64)
+	return read(bitstring.Unpack(data), -1, 64)
 }
 
 // reader takes fields from the front of bits.
