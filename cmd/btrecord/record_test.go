@@ -38,7 +38,7 @@ func buildLibrary(t testing.TB, cc string, extra ...string) string {
 	if _, err := exec.LookPath(strings.Fields(cc)[0]); err != nil {
 		t.Skipf("%s is not installed", cc)
 	}
-	path := filepath.Join(shared, strings.NewReplacer("/", "_", " ", "_").Replace(cc+strings.Join(extra, ""))+".so")
+	path := filepath.Join(shared, "liblwsbt-"+strings.NewReplacer("/", "_", " ", "_").Replace(cc+strings.Join(extra, ""))+".so")
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}

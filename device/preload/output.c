@@ -25,10 +25,12 @@ lock_t out_lock;
 static char buffer[BUFFER];
 static size_t used;
 static int fd = -1;
+static bool is_open;
 static char path[4096];
 static dev_t dev;
 static ino_t ino;
 static bool regular;
+static bool scarce; /* descriptors are: open the file for each write only */
 static uint64_t limit = UINT64_MAX; /* bytes, of RLIMIT_FSIZE */
 static uint64_t at;		    /* bytes in the file, of ours */
 static struct timespec begun;
@@ -128,7 +130,7 @@ static void failed(const char *what, int e)
 		e == ENOENT ? "no such file or directory" : e == EACCES ? "permission denied" :
 		e == EPERM ? "operation not permitted" : e == EDQUOT ? "disk quota exceeded" :
 		e == EROFS ? "read-only file system" :
-		e == ENXIO ? "nobody reads it" : "error ");
+		e == ENXIO ? "nobody reads it" : e == EBADF ? "it was closed" : "error ");
 	if (p[-1] == ' ')
 		p = put_dec(p, (uint64_t)e);
 	p = put_text(p, "; recording ends, the program goes on: ");
@@ -164,8 +166,10 @@ static int away(int f)
 	struct rlimit r;
 	int want = 1000;
 
-	if (!getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur != RLIM_INFINITY && r.rlim_cur < 1064)
+	if (!getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur != RLIM_INFINITY && r.rlim_cur < 1064) {
 		want = (int)r.rlim_cur - 4;
+		scarce = regular && r.rlim_cur < 32;
+	}
 	for (; want > 2; want /= 2) {
 		int g = fcntl(f, F_DUPFD_CLOEXEC, want);
 		if (g >= 0) {
@@ -247,6 +251,7 @@ bool out_open(const char *name, bool children)
 	if (fd < 0)
 		return false;
 	fd = away(fd);
+	is_open = true;
 	mark_process();
 	dev = st.st_dev;
 	ino = st.st_ino;
@@ -265,6 +270,7 @@ static bool ours(void)
 
 	if (fstat(fd, &st) == 0 && st.st_dev == dev && st.st_ino == ino)
 		return true;
+	errno = EBADF;
 	if (!regular)
 		return false;
 	int f = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOCTTY);
@@ -272,6 +278,7 @@ static bool ours(void)
 		return false;
 	if (fstat(f, &st) < 0 || st.st_dev != dev || st.st_ino != ino) {
 		close(f);
+		errno = ENOENT;
 		return false;
 	}
 	fd = away(f);
@@ -292,7 +299,8 @@ static ssize_t write_quiet(const char *p, size_t n)
 	pthread_sigmask(SIG_BLOCK, &pipe, &old);
 	ssize_t k = syscall(SYS_write, fd, p, n);
 	int e = errno;
-	if (k < 0 && e == EPIPE && !sigismember(&pending, SIGPIPE))
+	/* The signal comes with a short write as well. */
+	if (k != (ssize_t)n && !sigismember(&pending, SIGPIPE))
 		while (sigtimedwait(&pipe, NULL, &none) < 0 && errno == EINTR)
 			;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -307,15 +315,15 @@ void out_flush(void)
 	int e = errno;
 
 	used = 0;
-	if (fd < 0 || !n)
+	if (!is_open || !n)
 		return;
 	if (forked()) { /* not by fork(), which tells us */
 		on = false;
 		return;
 	}
 	if (!ours()) {
-		failed("the recording was closed by the program", EBADF);
-		fd = -1;
+		failed("cannot write", errno);
+		is_open = false;
 		errno = e;
 		return;
 	}
@@ -347,12 +355,16 @@ void out_flush(void)
 				(void)!ftruncate(fd, (off_t)at);
 			failed("cannot write", why);
 			close(fd);
-			fd = -1;
+			is_open = false;
 			break;
 		}
 		p += k;
 		n -= (size_t)k;
 		at += (uint64_t)k;
+	}
+	if (scarce && is_open) {
+		close(fd);
+		fd = -1;
 	}
 	errno = e;
 }
@@ -377,16 +389,16 @@ void out_commit(char *end)
 void out_close(void)
 {
 	out_flush();
-	if (fd >= 0 && ours())
+	if (is_open && fd >= 0 && ours())
 		close(fd);
-	fd = -1;
+	is_open = false;
 }
 
 void out_drop(void)
 {
 	used = 0;
-	if (fd >= 0 && ours())
+	if (is_open && fd >= 0 && ours())
 		close(fd);
-	fd = -1;
+	is_open = false;
 	on = false;
 }

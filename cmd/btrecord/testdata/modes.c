@@ -1,0 +1,196 @@
+/* Programs that are hard to record: the first argument says which. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *keep[1 << 20];
+
+/* churn allocates n blocks of 100 bytes and frees all but every 16th. */
+__attribute__((noinline)) static void churn(int n)
+{
+	for (int i = 0; i < n; i++) {
+		void *p = malloc(100);
+		if (i % 16)
+			free(p);
+		else
+			keep[i / 16] = p;
+	}
+}
+
+static void handler(int sig)
+{
+	(void)sig;
+	free(malloc(77)); /* not allowed; programs do it */
+}
+
+static void *stress(void *arg)
+{
+	size_t n = *(size_t *)arg;
+	unsigned x = (unsigned)(size_t)pthread_self() | 1;
+	void *own[64] = {0};
+
+	while (n--) {
+		x = x * 1664525u + 1013904223u;
+		unsigned k = x >> 26;
+		if (x >> 16 & 1)
+			own[k] = realloc(own[k], 1 + (x >> 8 & 255));
+		else {
+			free(own[k]);
+			own[k] = malloc(1 + (x >> 8 & 255));
+		}
+	}
+	for (int k = 0; k < 64; k++)
+		free(own[k]);
+	return NULL;
+}
+
+static int deny(int nr, int how)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, (unsigned)how),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog p = {4, f};
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+	size_t n = argc > 2 ? strtoul(argv[2], NULL, 10) : 20000;
+
+	if (!strcmp(mode, "churn")) {
+		churn((int)n);
+	} else if (!strcmp(mode, "seccomp-write")) {
+		churn(1000);
+		if (deny(SYS_write, SECCOMP_RET_ERRNO | EPERM))
+			return 9;
+		churn((int)n);
+		_exit(0); /* nothing can be printed */
+	} else if (!strcmp(mode, "seccomp-mmap")) {
+		if (deny(SYS_mmap, SECCOMP_RET_ERRNO | EPERM))
+			return 9;
+		churn((int)n);
+	} else if (!strcmp(mode, "close")) {
+		churn(1000);
+		for (int i = 3; i < 70000; i++)
+			close(i);
+		churn((int)n);
+	} else if (!strcmp(mode, "reuse")) { /* its file on our descriptor's number */
+		for (int i = 3; i < 70000; i++)
+			close(i);
+		int f = open(argv[3], O_RDWR | O_CREAT, 0600);
+		for (int i = 4; i < 1100; i++)
+			dup2(f, i);
+		churn((int)n);
+	} else if (!strcmp(mode, "descriptor")) { /* the last one that there is */
+		if (open("/dev/null", O_RDONLY) < 0)
+			return 9;
+		churn((int)n);
+	} else if (!strcmp(mode, "descriptor-later")) {
+		churn((int)n);
+		int f = open("/dev/null", O_RDONLY);
+		if (f != 3)
+			return 9;
+		close(f);
+	} else if (!strcmp(mode, "fork")) {
+		churn(1600);
+		pid_t pid = fork();
+		if (!pid) {
+			churn(3200);
+			exit(0);
+		}
+		waitpid(pid, NULL, 0);
+		printf("%d\n", (int)pid);
+	} else if (!strcmp(mode, "rawfork")) {
+		churn((int)n);
+		pid_t pid = (pid_t)syscall(SYS_fork);
+		churn((int)n);
+		if (!pid)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+	} else if (!strcmp(mode, "vfork")) {
+		churn(1600);
+		pid_t pid = vfork();
+		if (!pid) {
+			execl("/bin/true", "true", (char *)NULL);
+			_exit(1);
+		}
+		waitpid(pid, NULL, 0);
+		churn(1600);
+	} else if (!strcmp(mode, "exec")) {
+		churn(1600);
+		execl(argv[0], argv[0], "churn", "3200", (char *)NULL);
+	} else if (!strcmp(mode, "execfails")) {
+		churn(1600);
+		execl("/nonexistent", "x", (char *)NULL);
+		churn(1600);
+	} else if (!strcmp(mode, "_exit")) {
+		churn((int)n);
+		_exit(0);
+	} else if (!strcmp(mode, "quick_exit")) {
+		churn((int)n);
+		quick_exit(0);
+	} else if (!strcmp(mode, "crash")) {
+		churn((int)n);
+		raise(SIGSEGV);
+	} else if (!strcmp(mode, "kill")) {
+		churn((int)n);
+		raise(SIGKILL);
+	} else if (!strcmp(mode, "abort")) {
+		churn((int)n);
+		abort();
+	} else if (!strcmp(mode, "wait")) {
+		churn((int)n);
+		printf("ready\n");
+		fflush(stdout);
+		(void)!read(0, keep + 1000000, 1);
+	} else if (!strcmp(mode, "signals")) {
+		struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART};
+		sigaction(SIGALRM, &a, NULL);
+		timer_t t;
+		struct itimerspec every = {{0, 5000000}, {0, 5000000}};
+		timer_create(CLOCK_MONOTONIC, &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1}, &t);
+		timer_settime(t, 0, &every, NULL);
+		for (int i = 0; i < 20; i++)
+			churn((int)n);
+		timer_delete(t);
+	} else if (!strcmp(mode, "threads")) {
+		pthread_t t[24];
+		for (int i = 0; i < 24; i++)
+			if (pthread_create(&t[i], NULL, stress, &n))
+				return 9;
+		for (int i = 0; i < 24; i++)
+			pthread_join(t[i], NULL);
+	} else if (!strcmp(mode, "peak")) {
+		for (int i = 0; i < 1000; i++)
+			keep[i] = malloc(1000);
+		for (int i = 0; i < 990; i++)
+			free(keep[i]);
+		for (int i = 0; i < 500; i++)
+			keep[i] = malloc(1000);
+	} else if (!strcmp(mode, "slow")) {
+		for (int i = 0; i < 40; i++) {
+			keep[i] = malloc(1000);
+			usleep(10000);
+		}
+	} else
+		return 8;
+	printf("done\n");
+	return 0;
+}
