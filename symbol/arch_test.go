@@ -35,6 +35,7 @@ func TestCallsAgainstObjdump(t *testing.T) {
 	insn := regexp.MustCompile(`^\s*([0-9a-f]+):\t([0-9a-f ]+?)\s*\t(\S+)\s*(.*)$`)
 	for _, c := range crosses {
 		t.Run(c.target+strings.Join(c.flags, ""), func(t *testing.T) {
+			t.Parallel()
 			args := append([]string{c.target + "-gcc", "-O2", "-g"}, c.flags...)
 			path := buildC(t, args, "prog.c", "other.c")
 			f := open(t, path)
@@ -110,6 +111,7 @@ func TestCallsAgainstObjdump(t *testing.T) {
 func TestArchitecturesAgainstAddr2line(t *testing.T) {
 	for _, c := range crosses {
 		t.Run(c.target+strings.Join(c.flags, ""), func(t *testing.T) {
+			t.Parallel()
 			args := append([]string{c.target + "-gcc", "-O2", "-g"}, c.flags...)
 			path := buildC(t, args, "prog.c", "other.c")
 			compareWith(t, tool(t, c.target+"-addr2line"), path, 2)

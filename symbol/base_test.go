@@ -16,12 +16,16 @@ import (
 func trueStacks(t testing.TB, cc, emulator, opt string) (app, lib *File, appBase, libBase uint64, stacks [][]uint64) {
 	t.Helper()
 	tool(t, cc)
-	dir := t.TempDir()
 	src := source(t, "stacks.c")
 	flags := []string{cc, "-g", opt, "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"}
 	with := func(args ...string) []string { return append(append([]string{}, flags...), args...) }
-	run(t, dir, with("-DLIB", "-DNAME(x)=lib_##x", "-fPIC", "-shared", "-o", "libstacks.so", src)...)
-	run(t, dir, with("-DNAME(x)=app_##x", "-fPIE", "-pie", "-o", "app", src, "-L.", "-lstacks", "-Wl,-rpath,"+dir)...)
+	dir := onceBuilt(t, "stacks "+cc+opt, func(dir string) (string, error) {
+		_, err := runIn(dir, with("-DLIB", "-DNAME(x)=lib_##x", "-fPIC", "-shared", "-o", "libstacks.so", src)...)
+		if err == nil {
+			_, err = runIn(dir, with("-DNAME(x)=app_##x", "-fPIE", "-pie", "-o", "app", src, "-L.", "-lstacks", "-Wl,-rpath,"+dir)...)
+		}
+		return dir, err
+	})
 	cmd := []string{filepath.Join(dir, "app")}
 	if emulator != "" {
 		prefix := "/usr/" + strings.TrimSuffix(cc, "-gcc")
@@ -78,6 +82,7 @@ var baseTargets = []struct{ name, cc, emulator, opt string }{
 func TestBaseByELFAlone(t *testing.T) {
 	for _, c := range baseTargets {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			app, lib, appBase, libBase, stacks := trueStacks(t, c.cc, c.emulator, c.opt)
 			truth := map[*File]uint64{app: appBase, lib: libBase}
 			if appBase>>31 == 0 || libBase>>31 == 0 {
@@ -146,6 +151,7 @@ func TestBaseByELFAlone(t *testing.T) {
 
 // A dump of another program gives no base; nor do a few addresses.
 func TestNoBaseIsInvented(t *testing.T) {
+	t.Parallel()
 	app, lib, _, _, stacks := trueStacks(t, "gcc", "", "-O2")
 	var mine []ReturnAddr
 	for _, pcs := range stacks {
@@ -153,7 +159,7 @@ func TestNoBaseIsInvented(t *testing.T) {
 			mine = append(mine, ReturnAddr{pc, true})
 		}
 	}
-	other := open(t, buildC(t, []string{"g++", "-O2", "-pie", "-fPIE"}, "prog.cc"))
+	other := open(t, buildC(t, strings.Fields("g++ -g -O2"), "prog.cc"))
 	if b := InferBases([]*File{other}, mine); len(b) > 0 {
 		t.Errorf("a base for a program that did not run: %v", b)
 	}
@@ -173,6 +179,7 @@ func TestNoBaseIsInvented(t *testing.T) {
 
 // An intact dump of a position-independent program tells the exact base.
 func TestExactBase(t *testing.T) {
+	t.Parallel()
 	app, lib, appBase, libBase, stacks := trueStacks(t, "gcc", "", "-O2")
 	var all []ReturnAddr
 	for _, pcs := range stacks {

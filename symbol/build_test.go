@@ -2,12 +2,63 @@ package symbol
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
+
+// full is set where everything is to be tried: LWSBT_FULL=1. Without it, each kind
+// of thing is tried once, on fewer addresses; together that takes some ten seconds.
+var full = os.Getenv("LWSBT_FULL") == "1"
+
+// built is what was compiled for some test; others use it, too.
+var built struct {
+	sync.Mutex
+	dir   string
+	paths map[string]func() (string, error)
+}
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "symbol-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	built.dir, built.paths = dir, map[string]func() (string, error){}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// onceBuilt returns what build made in a directory of its own, the first time that
+// key was asked for.
+func onceBuilt(t testing.TB, key string, build func(dir string) (string, error)) string {
+	t.Helper()
+	built.Lock()
+	get := built.paths[key]
+	if get == nil {
+		dir := filepath.Join(built.dir, strconv.Itoa(len(built.paths)))
+		get = sync.OnceValues(func() (string, error) {
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				return "", err
+			}
+			return build(dir)
+		})
+		built.paths[key] = get
+	}
+	built.Unlock()
+	path, err := get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // source is the absolute path of a program in testdata/src.
 func source(t testing.TB, name string) string {
@@ -32,39 +83,49 @@ func tool(t testing.TB, name string) string {
 // run runs a program in dir and returns what it printed.
 func run(t testing.TB, dir string, args ...string) string {
 	t.Helper()
+	out, err := runIn(dir, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func runIn(dir string, args ...string) (string, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "GOFLAGS=", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
+	return string(out), err
 }
 
-// buildC compiles sources with a compiler and options and returns the program.
+// buildC compiles sources with a compiler and options and returns the program,
+// which must not be changed.
 func buildC(t testing.TB, args []string, sources ...string) string {
 	t.Helper()
 	tool(t, args[0])
-	out := filepath.Join(t.TempDir(), "prog")
-	cmd := append(append([]string{}, args...), "-o", out)
+	cmd := slices.Clone(args)
 	for _, s := range sources {
 		cmd = append(cmd, source(t, s))
 	}
-	run(t, t.TempDir(), cmd...)
-	return out
+	return onceBuilt(t, strings.Join(cmd, "\x00"), func(dir string) (string, error) {
+		out := filepath.Join(dir, "prog")
+		_, err := runIn(dir, append(cmd, "-o", out)...)
+		return out, err
+	})
 }
 
 // buildGo compiles testdata/src/prog.go with a GOEXPERIMENT.
 func buildGo(t testing.TB, experiment string, args ...string) string {
 	t.Helper()
 	tool(t, "go")
-	t.Setenv("GOEXPERIMENT", experiment)
 	out := filepath.Join(t.TempDir(), "prog")
 	cmd := append([]string{"go", "build", "-o", out}, args...)
 	build := exec.Command(cmd[0], append(cmd[1:], "prog.go")...)
 	build.Dir = filepath.Dir(source(t, "prog.go"))
-	build.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOEXPERIMENT="+experiment)
 	text, err := build.CombinedOutput()
 	if bytes.Contains(text, []byte("unknown GOEXPERIMENT")) {
 		t.Skipf("go does not know GOEXPERIMENT=%s any more", experiment)

@@ -15,92 +15,98 @@ type fileRange struct{ low, high uint64 }
 // Whatever is wrong with a file, it is an error or a hole in what is known: no
 // panic, not even one that was caught, and no endless reading.
 func TestMalformedFiles(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2026))
-	for _, dwarf := range []string{"-gdwarf-2", "-gdwarf-4", "-gdwarf-5"} {
-		whole := buildC(t, []string{"gcc", "-O2", dwarf}, "prog.c", "other.c")
-		good, err := os.ReadFile(whole)
-		if err != nil {
-			t.Fatal(err)
+	for i, dwarf := range []string{"-gdwarf-2", "-gdwarf-4", "-gdwarf-5"} {
+		t.Run(dwarf, func(t *testing.T) {
+			t.Parallel()
+			testMalformed(t, dwarf, rand.New(rand.NewPCG(1, uint64(2026+i))))
+		})
+	}
+}
+
+func testMalformed(t *testing.T, dwarf string, rng *rand.Rand) {
+	whole := buildC(t, []string{"gcc", "-O2", dwarf}, "prog.c", "other.c")
+	good, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := elf.Open(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+	var places []fileRange // headers, debug sections, symbols
+	places = append(places, fileRange{0, 64}, fileRange{uint64(len(good)) - 40*64, uint64(len(good))})
+	for _, s := range e.Sections {
+		if strings.HasPrefix(s.Name, ".debug_") || strings.Contains(s.Name, "sym") || s.Type == elf.SHT_NOTE {
+			places = append(places, fileRange{s.Offset, s.Offset + s.FileSize})
 		}
-		e, err := elf.Open(whole)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.Close()
-		var places []fileRange // headers, debug sections, symbols
-		places = append(places, fileRange{0, 64}, fileRange{uint64(len(good)) - 40*64, uint64(len(good))})
-		for _, s := range e.Sections {
-			if strings.HasPrefix(s.Name, ".debug_") || strings.Contains(s.Name, "sym") || s.Type == elf.SHT_NOTE {
-				places = append(places, fileRange{s.Offset, s.Offset + s.FileSize})
-			}
-		}
-		pcs := textAddrs(open(t, whole), 7)
-		path := filepath.Join(t.TempDir(), "bad")
-		refused, failed, fine := 0, 0, 0
-		start := time.Now()
-		mutations := 600
-		if testing.Short() {
-			mutations = 150
-		}
-		for n := range mutations {
-			bad := append([]byte(nil), good...)
-			if n%10 == 0 {
-				bad = bad[:rng.IntN(len(bad))]
-			} else {
-				for range 1 + rng.IntN(4) {
-					p := places[rng.IntN(len(places))]
-					at := p.low + rng.Uint64N(p.high-p.low)
-					switch rng.IntN(3) {
-					case 0:
-						bad[at] ^= 1 << rng.IntN(8)
-					case 1:
-						bad[at] = byte(rng.Uint32())
-					default:
-						for i := at; i < min(at+8, p.high); i++ {
-							bad[i] = []byte{0, 0xff, 0x7f, 0x80}[rng.IntN(4)]
-						}
+	}
+	pcs := textAddrs(open(t, whole), 7)
+	path := filepath.Join(t.TempDir(), "bad")
+	refused, failed, fine := 0, 0, 0
+	start := time.Now()
+	mutations := 150
+	if full {
+		mutations = 600
+	}
+	for n := range mutations {
+		bad := append([]byte(nil), good...)
+		if n%10 == 0 {
+			bad = bad[:rng.IntN(len(bad))]
+		} else {
+			for range 1 + rng.IntN(4) {
+				p := places[rng.IntN(len(places))]
+				at := p.low + rng.Uint64N(p.high-p.low)
+				switch rng.IntN(3) {
+				case 0:
+					bad[at] ^= 1 << rng.IntN(8)
+				case 1:
+					bad[at] = byte(rng.Uint32())
+				default:
+					for i := at; i < min(at+8, p.high); i++ {
+						bad[i] = []byte{0, 0xff, 0x7f, 0x80}[rng.IntN(4)]
 					}
 				}
 			}
-			if err := os.WriteFile(path, bad, 0o644); err != nil {
-				t.Fatal(err)
+		}
+		if err := os.WriteFile(path, bad, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(path, nil)
+		check := func(what string, err error) {
+			if err != nil && strings.Contains(err.Error(), "runtime error") {
+				t.Fatalf("%s, mutation %d: %s: a panic was caught: %v", dwarf, n, what, err)
 			}
-			f, err := Open(path, nil)
-			check := func(what string, err error) {
-				if err != nil && strings.Contains(err.Error(), "runtime error") {
-					t.Fatalf("%s, mutation %d: %s: a panic was caught: %v", dwarf, n, what, err)
-				}
-			}
-			check("open", err)
+		}
+		check("open", err)
+		if err != nil {
+			refused++
+			continue
+		}
+		bad = nil
+		errs := 0
+		for _, pc := range pcs {
+			_, err := f.Lookup(nil, pc)
+			check("lookup", err)
 			if err != nil {
-				refused++
-				continue
+				errs++
 			}
-			bad = nil
-			errs := 0
-			for _, pc := range pcs {
-				_, err := f.Lookup(nil, pc)
-				check("lookup", err)
-				if err != nil {
-					errs++
-				}
-				f.FollowsCall(pc)
-			}
-			if strings.Contains(f.Why(), "runtime error") {
-				t.Fatalf("%s, mutation %d: a panic was caught: %s", dwarf, n, f.Why())
-			}
-			f.calls()
-			f.Close()
-			if errs > 0 || f.Why() != "" {
-				failed++
-			} else {
-				fine++
-			}
+			f.FollowsCall(pc)
 		}
-		t.Logf("%s: %d refused, %d with errors, %d without, in %v", dwarf, refused, failed, fine, time.Since(start))
-		if refused == 0 || failed == 0 || fine == 0 {
-			t.Error("one of the three never happened")
+		if strings.Contains(f.Why(), "runtime error") {
+			t.Fatalf("%s, mutation %d: a panic was caught: %s", dwarf, n, f.Why())
 		}
+		f.calls()
+		f.Close()
+		if errs > 0 || f.Why() != "" {
+			failed++
+		} else {
+			fine++
+		}
+	}
+	t.Logf("%s: %d refused, %d with errors, %d without, in %v", dwarf, refused, failed, fine, time.Since(start))
+	if refused == 0 || failed == 0 || fine == 0 {
+		t.Error("one of the three never happened")
 	}
 }
 
