@@ -32,6 +32,15 @@ func lossy(t testing.TB, m codec.Machine, pcs []uint64) (*codec.Stack, []byte) {
 	return &s, blob
 }
 
+// aliases is n executable mappings with the same low 31 bits, from start on.
+func aliases(start uint64, n int) *Space {
+	var ranges []uint64
+	for i := range uint64(n) {
+		ranges = append(ranges, start+i<<31, start+i<<31+0x1000)
+	}
+	return executable(ranges...)
+}
+
 func TestRecover(t *testing.T) {
 	const (
 		app  = 0x5610_d13a_7000
@@ -59,6 +68,7 @@ func TestRecover(t *testing.T) {
 			[]uint64{app + 0x200, libc + 0x10, libc + 0x18}, 0, 0},
 		{"in no mapping", executable(app, app+0x1000), []uint64{libc + 0x24a, app + 0x30}, 0, 1},
 		{"over the end of the 31-bit window", executable(0x7f00_7fff_f000, 0x7f00_8000_1000), []uint64{0x7f00_8000_0010, 0x7f00_7fff_f010}, 0, 0},
+		{"more mappings with the same low bits than are weighed", aliases(app, 100), []uint64{app + 0x10}, 1, 1},
 		{"the mapping is not executable", newSpace(1, []Mapping{{Start: app, End: app + 0x1000}}), []uint64{app + 8}, 0, 1},
 	} {
 		for _, m := range []codec.Machine{codec.MachineWrap64, codec.MachineZero64} {

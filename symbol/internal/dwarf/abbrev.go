@@ -115,7 +115,9 @@ func (u *unit) abbrevOf(code uint64) (*abbrev, error) {
 		if got == 0 {
 			break
 		}
-		if ab := u.readAbbrev(&c, got == code); got == code && !c.bad {
+		if got != code {
+			u.readAbbrev(&c, false)
+		} else if ab := u.readAbbrev(&c, true); !c.bad {
 			return &ab, nil
 		}
 	}

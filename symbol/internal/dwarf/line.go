@@ -88,7 +88,7 @@ func (u *unit) readLines() (*lineTable, error) {
 		reach = max(reach, t.seqs[i].high)
 		t.seqs[i].reach = reach
 	}
-	t.rows = slices.Clip(t.rows)
+	t.rows = slices.Clone(t.rows)
 	if err != nil && len(t.seqs) == 0 {
 		return nil, fmt.Errorf(".debug_line %#x: %w", u.lineOff, err)
 	}
@@ -363,6 +363,9 @@ func (p *lineProgram) row() {
 	if !t.u.d.Budget.Alloc(rowBytes) {
 		p.bad = true
 		return
+	}
+	if len(t.rows) == cap(t.rows) {
+		t.rows = slices.Grow(t.rows, max(64, len(t.rows)))
 	}
 	t.rows = append(t.rows, r)
 }
