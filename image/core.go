@@ -17,6 +17,11 @@ func (m *Image) AddFile(path string) error {
 	if err != nil {
 		return err
 	}
+	return m.addSource(s)
+}
+
+func (m *Image) addSource(s *source) error {
+	path := s.name
 	switch b := bytes.TrimLeft(s.data[:min(len(s.data), 256)], " \t\r\n"); {
 	case bytes.HasPrefix(b, []byte(elf.ELFMAG)):
 		return m.addCore(s)

@@ -185,7 +185,7 @@ func (f *finder) checkSizes() {
 		if end := b.Addr + b.Size; end < b.Addr || end > limit {
 			f.o = &f.h.Owners[b.Owner]
 			if f.damages[b.Addr-3*f.ptr] != nil || end < b.Addr || f.damages[f.h.Blocks[order[i+1]].Addr-3*f.ptr] == nil {
-				f.damage(b.Addr-3*f.ptr).say(DamagedSize, "size %d reaches into the block at %#x", b.Size, limit)
+				f.damage(b.Addr-3*f.ptr).say(DamagedSize, "size reaches into the next block, at %#x", limit)
 			}
 		}
 	}
