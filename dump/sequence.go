@@ -29,6 +29,7 @@ func (s Start) String() string { return startNames[s] }
 type Dump struct {
 	Place            // of its mark, or its first record
 	Start  Start     //
+	Log    int       // how many logs came before the one it is in
 	Boot   int       // from 1
 	Number int64     // by its mark, else counted in its boot, from 1
 	Time   uint64    // microseconds since the boot, if Timed
@@ -67,6 +68,7 @@ type Sequence struct {
 	// of other text, since marks were last seen.
 	Runs int
 
+	log     int
 	boot    int
 	numbers int64  // dumps of this boot so far
 	next    *Dump  // begins with the next record
@@ -81,6 +83,7 @@ type Sequence struct {
 	first   beginning // of the dump before
 	current beginning // of this one
 	held    []uint64
+	heldAt  Place // of the first that is held
 	matched int
 	missed  int
 	at      int // in first.hashes
@@ -105,6 +108,7 @@ const (
 // NewLog says that another log begins: its records are of another boot.
 func (q *Sequence) NewLog() {
 	q.line = q.line[:0]
+	q.log++
 	q.newBoot(Place{}, StartLog)
 }
 
@@ -162,6 +166,7 @@ func (q *Sequence) begin(d Dump) {
 		d.Number = q.numbers
 	}
 	q.next = nil
+	d.Log = q.log
 	q.Dumps = append(q.Dumps, d)
 	q.first, q.current = q.current, beginning{}
 	q.held, q.matched, q.missed, q.at = q.held[:0], 0, 0, 0
@@ -334,8 +339,8 @@ func (q *Sequence) compare(r *Record, between int64) Verdict {
 			ref.add(h)
 			return Same
 		}
-		q.held, q.matched, q.missed, q.at = append(q.held, h), 1, at, at+1
-		return q.decide(r, n)
+		q.held, q.matched, q.missed, q.at, q.heldAt = append(q.held, h), 1, at, at+1, r.Place
+		return q.decide(n)
 	}
 	known := h == q.held[len(q.held)-1] // the same again says nothing
 	q.held = append(q.held, h)
@@ -344,11 +349,11 @@ func (q *Sequence) compare(r *Record, between int64) Verdict {
 	} else if !known {
 		q.missed++
 	}
-	return q.decide(r, n)
+	return q.decide(n)
 }
 
 // decide ends the comparison once it is clear how it goes.
-func (q *Sequence) decide(r *Record, n int) Verdict {
+func (q *Sequence) decide(n int) Verdict {
 	switch {
 	case q.missed > n/4 || len(q.held) > 4*beginningMost:
 		q.held = q.held[:0]
@@ -357,7 +362,7 @@ func (q *Sequence) decide(r *Record, n int) Verdict {
 		return Hold
 	}
 	held := append([]uint64(nil), q.held...)
-	q.begin(Dump{Place: r.Place, Start: StartRepeated, Boot: q.boot})
+	q.begin(Dump{Place: q.heldAt, Start: StartRepeated, Boot: q.boot})
 	for _, h := range held {
 		q.current.add(h)
 	}

@@ -243,3 +243,24 @@ func (d *Dump) Stacks() int {
 	}
 	return n
 }
+
+// Sum returns dumps of the profile added up as one, which is not one of its Dumps.
+func (p *Profile) Sum(dumps []*Dump) *Dump {
+	if len(dumps) == 1 {
+		return dumps[0]
+	}
+	sum := &Dump{Name: dumps[0].Name + " to " + dumps[len(dumps)-1].Name, File: dumps[0].File, Line: dumps[0].Line}
+	for _, d := range dumps {
+		for id, v := range d.Values() {
+			for sum.dense.n <= int(id) {
+				sum.dense.push(Value{})
+			}
+			if sum.dense.at(int(id)).Add(v) || sum.Total.Add(v) {
+				p.Saturated = true
+			}
+		}
+		sum.Records += d.Records
+		sum.NoSize += d.NoSize
+	}
+	return sum
+}

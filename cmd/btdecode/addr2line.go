@@ -15,15 +15,15 @@ type addr2lineSink struct {
 	*options
 }
 
-func (a *addr2lineSink) record(_ *dump.Record, _ symbol.Recovery, places []symbol.FrameAddr) error {
-	for _, p := range places {
-		a.place(p)
+func (a *addr2lineSink) record(_ *dump.Record, _ symbol.Recovery, addrs []symbol.FrameAddr) error {
+	for i := range addrs {
+		a.addr(&addrs[i])
 	}
 	_, err := a.w.Write(nil)
 	return err
 }
 
-func (a *addr2lineSink) place(p symbol.FrameAddr) {
+func (a *addr2lineSink) addr(p *symbol.FrameAddr) {
 	if a.addresses {
 		width := 16
 		if p.File != nil && p.File.Word == 32 {

@@ -14,7 +14,7 @@ type encodeSink struct {
 	w           *bufio.Writer
 	passthrough bool
 	machine     codec.Machine
-	how         codec.Search
+	search      codec.Search
 	blob, buf   []byte
 }
 
@@ -22,7 +22,7 @@ func (e *encodeSink) record(rec *dump.Record, _ symbol.Recovery, _ []symbol.Fram
 	e.buf = append(e.buf[:0], rec.Text...)
 	if rec.Kind == dump.Decoded {
 		var err error
-		if e.blob, err = codec.AppendBlob(e.blob[:0], &rec.Stack, e.machine, e.how); err != nil {
+		if e.blob, err = codec.AppendBlob(e.blob[:0], &rec.Stack, e.machine, e.search); err != nil {
 			return fmt.Errorf("%v: %w", rec.Place, err)
 		}
 		e.buf = codec.AppendLine(e.buf[:0], e.blob)

@@ -70,7 +70,7 @@ func TestOutputFile(t *testing.T) {
 	if b, err := os.ReadFile(path); err != nil || string(b) != readmeDecoded+"\n" {
 		t.Errorf("%q, %v", b, err)
 	}
-	if _, errs, code := command(readmeLine, "-o", filepath.Join(path, "in-a-file")); code != 2 || !strings.Contains(errs, "out.txt/in-a-file") {
+	if _, errs, code := command(readmeLine, "-o", filepath.Join(path, "in-a-file")); code != 3 || !strings.Contains(errs, "out.txt/in-a-file") {
 		t.Errorf("exit code %d, %q", code, errs)
 	}
 }

@@ -36,6 +36,22 @@ func onlyEncoded(log string) string {
 	return b.String()
 }
 
+// jsonRecord is what the tests read of an object of --format jsonl.
+type jsonRecord struct {
+	File   string
+	Line   int64
+	Offset int64
+	Size   *uint64
+	Frames []struct {
+		PC, State, Module, Own string
+		Source                 []struct {
+			Function, File string
+			Line           int
+		}
+	}
+	Error, Reason, Text string
+}
+
 const foldExample = "^(heap_alloc|copy)$"
 
 // pprof's own tool reads the profile and says what the example's source says.
@@ -46,7 +62,7 @@ func TestPprof(t *testing.T) {
 	}
 	exe, log := heaplog(t)
 	out := filepath.Join(t.TempDir(), "heap.pb.gz")
-	text, errs, code := command(onlyEncoded(log), "-e", exe, "-F", "pprof", "-o", out, "--fold", foldExample)
+	text, errs, code := command(onlyEncoded(log), "-e", exe, "-F", "pprof", "-o", out, "--hide", foldExample)
 	if code != 0 || text != "" {
 		t.Fatalf("exit code %d, %s%s", code, text, errs)
 	}
@@ -71,7 +87,7 @@ func TestPprof(t *testing.T) {
 		t.Errorf("want inuse_space and %d bytes in all:\n%s", total, got)
 	}
 	if strings.Contains(got, "heap_alloc") {
-		t.Errorf("--fold left heap_alloc:\n%s", got)
+		t.Errorf("--hide left heap_alloc:\n%s", got)
 	}
 	got = top("-sample_index=inuse_objects")
 	if !regexp.MustCompile(`(?m)^\s*36\s.*parse_line`).MatchString(got) || !strings.Contains(got, "of 66 total") {
@@ -166,7 +182,7 @@ func TestFolded(t *testing.T) {
 	exe, log := heaplog(t)
 	conn, entries, names, values := heaplogTruth()
 	for weight, want := range map[string][2]int64{"bytes": {conn, entries + names + values}, "count": {30, 36}} {
-		out, _, code := command(onlyEncoded(log), "-q", "-e", exe, "-F", "folded", "--weight", weight, "--fold", foldExample)
+		out, _, code := command(onlyEncoded(log), "-q", "-e", exe, "-F", "folded", "--weight", weight, "--hide", foldExample)
 		var got [2]int64
 		for l := range strings.Lines(out) {
 			l = strings.TrimSpace(l)
@@ -192,7 +208,21 @@ func TestFolded(t *testing.T) {
 func TestSpeedscope(t *testing.T) {
 	exe, log := heaplog(t)
 	out, _, _ := command(onlyEncoded(log), "-q", "-e", exe, "-F", "speedscope")
-	var f speedscopeFile
+	var f struct {
+		Schema string `json:"$schema"`
+		Shared struct {
+			Frames []struct {
+				Name, File string
+				Line       int
+			}
+		}
+		Profiles []struct {
+			Type, Name string
+			End        int64 `json:"endValue"`
+			Samples    [][]int
+			Weights    []int64
+		}
+	}
 	if err := json.Unmarshal([]byte(out), &f); err != nil {
 		t.Fatal(err)
 	}
@@ -229,17 +259,19 @@ func TestTop(t *testing.T) {
 		line(t, codec.MachineExact32, 50, 0x1000, 0x3000, 0x9000) + "\n" +
 		line(t, codec.MachineExact32, 7, 0x2000, 0x3000, 0x3000, 0x9000) + "\n"
 	out, _, code := command(log, "--top", "20")
-	want := `157 bytes in 3 allocations, 2 call stacks, 4 call sites
-  FLAT BYTES            COUNT    CUM BYTES            COUNT  CALL SITE
-         150  95.5%         2          150  95.5%         2  0x1000
-           7   4.5%         1            7   4.5%         1  0x2000
-           0   0.0%         0          157 100.0%         3  0x3000
-           0   0.0%         0          157 100.0%         3  0x9000
+	want := `157 bytes in 3 allocations, 2 call paths, 4 call sites
+
+Flat bytes     %  Count  Cum bytes      %  Count  Call site
+-------------------------------------------------------------
+       150  95.5      2        150   95.5      2  0x1000
+         7   4.5      1          7    4.5      1  0x2000
+         0   0.0      0        157  100.0      3  0x3000
+         0   0.0      0        157  100.0      3  0x9000
 `
 	if code != 0 || out != want {
 		t.Errorf("exit code %d, got\n%swant\n%s", code, out, want)
 	}
-	if out, _, _ = command(log, "--top=1"); strings.Count(out, "\n") != 3 || !strings.Contains(out, "0x1000") {
+	if out, _, _ = command(log, "--top=1"); strings.Count(out, "\n") != 5 || !strings.Contains(out, "0x1000") {
 		t.Errorf("--top=1:\n%s", out)
 	}
 }

@@ -6,274 +6,201 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/lwsbt/lwsbt/codec"
+	"github.com/spf13/cobra"
+
 	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/logs"
+	"github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/internal/table"
+	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// Exit codes.
-const (
-	exitOK    = 0
-	exitData  = 1 // a record could not be read, under --strict
-	exitUsage = 2 // usage, unreadable input, or nothing to do
-)
-
-// run is the command; it returns its exit code.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	o, err := parse(args, stdout)
-	if err != nil {
-		fmt.Fprintf(stderr, "btdecode: %v\nTry 'btdecode --help'.\n", err)
-		return exitUsage
-	}
-	if o.help {
-		return exitOK
-	}
-	d := &decoder{options: o, stdin: stdin, stderr: stderr, cleanup: func() {}}
-	defer d.process.Close()
-	defer func() { d.cleanup() }()
-	code, err := d.run(stdout)
-	switch {
-	case errors.Is(err, syscall.EPIPE):
-		return exitOK
-	case err != nil:
-		fmt.Fprintf(stderr, "btdecode: %v\n", err)
-		return exitUsage
-	}
-	return code
-}
-
-// decoder is one run of the command.
-type decoder struct {
-	*options
-	stdin   io.Reader
-	stderr  io.Writer
-	process symbol.Process
-	maps    []snapshot
-	offset  uint64 // of the section that -j names
-
-	sources []source
-	cleanup func()
-	scanner *dump.Scanner
-	sink    sink
-	places  []symbol.FrameAddr
-	found   int64 // records
-	markup  int   // lines that were not understood
-}
-
 // sink is what an output format is made of.
 type sink interface {
-	// record is given each record that could be read, at least in part. Places
-	// are nil where nothing is looked up.
-	record(rec *dump.Record, fixed symbol.Recovery, places []symbol.FrameAddr) error
+	// record is given each record that could be read, at least in part. Addrs are
+	// nil where nothing is looked up.
+	record(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error
 	// unreadable is given the others.
 	unreadable(rec *dump.Record) error
 	// close writes what is left.
 	close() error
 }
 
-func (d *decoder) run(stdout io.Writer) (code int, err error) {
-	if err := d.open(); err != nil {
-		return 0, err
+// textWriter is a sink that wants the text between records.
+type textWriter interface{ text(p []byte) error }
+
+// decode is one run of the command.
+func decode(c *cobra.Command, o *options) error {
+	ctx, stop := cli.Interruptible(context.Background())
+	defer stop()
+	note := func(format string, args ...any) {
+		fmt.Fprintf(c.ErrOrStderr(), "btdecode: %s\n", printable.Text(fmt.Sprintf(format, args...)))
 	}
-	out, done, err := d.create(stdout)
+	if o.passthrough {
+		o.DropOnly()
+	}
+	if o.format == "pprof" && o.output == "" && cli.IsTerminal(c.OutOrStdout()) {
+		return cli.BadArgsf("--format pprof is binary: give -o FILE, or a pipe")
+	}
+	if !o.Quiet && o.fold != "" {
+		note("--fold is now --hide; the old name goes with the next release")
+	}
+	r, err := logs.Open(ctx, &o.Flags, o.args, c.InOrStdin(), note)
 	if err != nil {
-		return 0, err
+		return err
+	}
+	defer r.Close()
+	var outcome error
+	err = cli.WriteOutput(o.output, o.Inputs(o.args), c.OutOrStdout(), func(w io.Writer) error {
+		if o.addsUp() {
+			outcome, err = o.report(r, w, c.OutOrStdout())
+		} else {
+			outcome, err = o.stream(r, w, c.OutOrStdout())
+		}
+		if err == nil && outcome != nil && cli.Code(outcome) != cli.Short {
+			return outcome // nothing to write
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return outcome
+}
+
+// stream writes record by record.
+func (o *options) stream(r *logs.Reader, out, stdout io.Writer) (outcome, err error) {
+	if o.Flags.Dump != "" {
+		if err := r.Select(); err != nil {
+			return nil, err
+		}
 	}
 	w := bufio.NewWriterSize(out, 64<<10)
-	d.sink = d.newSink(w, stdout)
-	if err = d.readAll(w); err == nil && d.found > 0 {
-		err = d.sink.close()
+	s := o.newSink(w, r, stdout)
+	h := logs.Handler{Flush: w.Flush, Unreadable: s.unreadable}
+	h.Record = func(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error {
+		if !o.filter.keeps(addrs) {
+			return nil
+		}
+		return s.record(rec, recovery, addrs)
+	}
+	h.Event = h.Record
+	if t, ok := s.(textWriter); ok {
+		h.Text = t.text
+		h.Header = func(rec *dump.Record) error { return t.text(rec.Text) }
+	}
+	if err = r.Each(h); err == nil && r.Found() > 0 {
+		err = s.close()
 	}
 	if e := w.Flush(); err == nil {
 		err = e
 	}
-	if e := done(); err == nil {
-		err = e
-	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	t := d.scanner.Tally()
-	if !d.quiet {
-		d.notes(t)
-	}
+	r.Notes()
+	o.noteFilter(r, o.filter.matched.hide, o.filter.matched.show, o.filter.matched.ignore, o.filter.matched.focus)
+	return r.Outcome(), nil
+}
+
+// newSink returns the sink of --format.
+func (o *options) newSink(w *bufio.Writer, r *logs.Reader, stdout io.Writer) sink {
 	switch {
-	case d.found == 0:
-		return 0, fmt.Errorf("no records in %d bytes: looked for %s and %s", t.Bytes, codec.LeadIn, codec.LeadInDecoded)
-	case t.Read+t.Cut == 0:
-		return 0, fmt.Errorf("none of %d records could be read", d.found)
-	case d.strict && t.Unreadable+t.Cut > 0:
-		return exitData, nil
+	case o.format == "addr2line":
+		return &addr2lineSink{w: w, options: o}
+	case o.format == "jsonl":
+		return newJSONSink(w, o)
+	case o.encode:
+		m, _ := o.CodecMachine()
+		return &encodeSink{w: w, passthrough: o.passthrough, machine: m, search: o.search}
 	}
-	return exitOK, nil
+	t := newTextSink(w, o, stdout)
+	if o.passthrough && o.Named() {
+		t.process = &r.Process
+	}
+	return t
 }
 
-// open opens what the flags name, and finds load bases where they are asked for.
-func (d *decoder) open() (err error) {
-	r := &d.process.Files
-	r.DebugDirs, r.Sysroots, r.Adjust = d.debugDirs, d.sysroots, d.adjustment
-	d.process.Lossless = d.machSet && !d.mach.Lossy()
-	for _, e := range d.exes {
-		g, err := symbol.ParseFileSpec(e)
-		if err != nil {
-			return fmt.Errorf("-e %w", err)
-		}
-		if err := r.AddFile(g); err != nil {
-			return fmt.Errorf("-e %w", err)
+// noteFilter says which expressions matched nothing.
+func (o *options) noteFilter(r *logs.Reader, hide, show, ignore, focus bool) {
+	for _, f := range []struct {
+		flag, text string
+		matched    bool
+	}{{"--hide", o.hide, hide}, {"--show", o.show, show}, {"--ignore", o.ignore, ignore}, {"--focus", o.focus, focus}} {
+		if f.text != "" && !f.matched && r.Found() > 0 {
+			r.Note("%s %s: matches no frame", f.flag, f.text)
 		}
 	}
-	if d.section != "" {
-		if d.offset, err = r.Files()[0].SectionAddr(d.section); err != nil {
-			return fmt.Errorf("-j: %w", err)
-		}
-	}
-	if d.maps, err = d.readSnapshots(); err != nil {
-		return err
-	}
-	if d.sources, err = d.findSources(); err != nil {
-		return err
-	}
-	r.SetBases(nil)
-	if len(d.maps) == 0 && len(r.FilesWithoutBase()) > 0 && d.section == "" {
-		if d.follow {
-			d.note("--follow: load bases cannot be found in a log without an end; give --maps or -e FILE@0xBASE")
-			return nil
-		}
-		return d.findBases()
-	}
-	return nil
 }
 
-// create opens the output; done closes it.
-func (d *decoder) create(stdout io.Writer) (w io.Writer, done func() error, err error) {
-	if d.output == "" || d.output == "-" {
-		return stdout, func() error { return nil }, nil
-	}
-	f, err := os.Create(d.output)
+// report adds everything up and writes it.
+func (o *options) report(r *logs.Reader, out, stdout io.Writer) (outcome, err error) {
+	p, err := r.Profile(o.maxPaths)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return f, f.Close, nil
-}
-
-func (d *decoder) newSink(w *bufio.Writer, stdout io.Writer) sink {
-	if d.top > 0 {
-		return &topSink{stacks: newStacks(d.options), w: w, n: d.top, stderr: d.stderr}
-	}
-	switch d.format {
-	case "addr2line":
-		return &addr2lineSink{w: w, options: d.options}
-	case "jsonl":
-		return newJSONSink(w, d.options)
-	case "folded":
-		return &foldedSink{stacks: newStacks(d.options), w: w, count: d.weight == "count"}
-	case "pprof":
-		return &pprofSink{stacks: newStacks(d.options), w: w, process: &d.process}
-	case "speedscope":
-		return &speedscopeSink{stacks: newStacks(d.options), w: w}
-	}
-	if d.encode {
-		return &encodeSink{w: w, passthrough: d.passthrough, machine: d.mach, how: d.how}
-	}
-	return newTextSink(w, d.options, stdout)
-}
-
-// readAll reads all sources.
-func (d *decoder) readAll(w *bufio.Writer) error {
-	flush := func() error { return nil }
-	if d.follow {
-		flush = w.Flush
-	}
-	return d.scan(d.sink, func(rec *dump.Record) error {
-		if err := d.one(rec); err != nil {
-			return err
+	outcome = r.Outcome()
+	r.Notes()
+	if len(p.Dumps) == 0 || outcome != nil && cli.Code(outcome) != cli.Short {
+		if outcome == nil {
+			outcome = errors.New("no dump")
 		}
-		return flush()
-	})
-}
-
-// one hands one record to the sink.
-func (d *decoder) one(rec *dump.Record) error {
-	d.found++
-	if rec.Err != nil && !rec.Cut {
-		return d.sink.unreadable(rec)
+		return outcome, nil
 	}
-	for len(d.maps) > 0 && d.maps[0].from <= rec.Line {
-		d.process.Maps.Set(d.maps[0].list)
-		d.maps = d.maps[1:]
+	from, to, err := o.Selected().Of(len(p.Dumps))
+	if err != nil {
+		return nil, err
 	}
-	s := &rec.Stack
-	if d.offset != 0 {
-		for i := range s.PCs {
-			s.PCs[i] += d.offset
+	if len(p.Dumps) > 1 && o.Flags.Dump == "" {
+		r.Note("the log has %d dumps; this is the last one: --dump N, A..B or all says otherwise, btheap growth compares them", len(p.Dumps))
+	}
+	d := p.Dumps[from]
+	if to-from > 1 {
+		d = p.Sum(p.Dumps[from:to])
+	}
+	r.NoteDumps(p, p.Dumps[from:to])
+	v := &profile.View{Hide: o.filter.hide, Show: o.filter.show, Ignore: o.filter.ignore, Focus: o.filter.focus,
+		Basenames: o.basenames, FullNames: o.fullNames}
+	n := v.Names(p)
+	if o.top > 0 {
+		err = writeTop(out, stdout, n.Top(d, profile.TopOptions{N: o.top}), o.output != "")
+	} else {
+		weight := profile.Bytes
+		if o.weight == "count" {
+			weight = profile.Count
+		}
+		var notes []string
+		notes, err = n.Export(out, o.format, d, profile.ExportOptions{Weight: weight, Program: "btdecode"})
+		for _, text := range notes {
+			r.Note("%s", text)
 		}
 	}
-	if !d.symbols() && d.process.Maps.Space() == nil {
-		return d.sink.record(rec, d.process.Recover(s, rec.Blob), nil)
+	if err != nil {
+		return nil, err
 	}
-	var fixed symbol.Recovery
-	d.places, fixed = d.process.Resolve(d.places[:0], s, rec.Blob)
-	return d.sink.record(rec, fixed, d.places)
+	m := n.Matched
+	o.noteFilter(r, m.Hide, m.Show, m.Ignore, m.Focus)
+	return outcome, nil
 }
 
-// scan runs over all sources: text goes to the timeline and, if it wants it, to
-// the sink; records to each.
-func (d *decoder) scan(to any, each func(*dump.Record) error) error {
-	text, _ := to.(textWriter)
-	tap := &symbol.MarkupWriter{Timeline: &d.process.Maps, Bad: d.badMarkup}
-	if d.scanner == nil {
-		d.scanner = dump.NewScanner(nil, "")
+// writeTop prints the call sites that hold the most.
+func writeTop(w, stdout io.Writer, t *profile.TopReport, toFile bool) error {
+	fmt.Fprintf(w, "%s bytes in %s, %s, %s\n\n", cli.Number(t.Total.Bytes), cli.Count(t.Total.Count, "allocation"),
+		cli.Count(t.Stacks, "call path"), cli.Count(t.Sites, "call site"))
+	tb := table.Table{Head: []string{"Flat bytes", "%", "Count", "Cum bytes", "%", "Count", "Call site"},
+		Right: []bool{true, true, true, true, true, true}}
+	if !toFile && cli.IsTerminal(stdout) {
+		tb.Width = cli.Width(stdout)
 	}
-	d.scanner.Text, d.scanner.Bare = &textTap{text, tap}, d.bare
-	d.scanner.Word32 = d.machSet && d.mach.Word() == 32
-	for i := range d.sources {
-		in, err := d.sources[i].open()
-		if err != nil {
-			return err
-		}
-		d.scanner.Reset(in, in.Name)
-		for d.scanner.Next() {
-			if err = each(d.scanner.Record()); err != nil {
-				break
-			}
-		}
-		if err == nil {
-			err = d.scanner.Err()
-		}
-		in.Close()
-		tap.Reset()
-		if err != nil {
-			return err
-		}
+	for _, a := range t.Rows {
+		tb.Rows = append(tb.Rows, []string{
+			cli.Number(a.Flat.Bytes), percent(a.Flat.Bytes, t.Total.Bytes), cli.Number(a.Flat.Count),
+			cli.Number(a.Cum.Bytes), percent(a.Cum.Bytes, t.Total.Bytes), cli.Number(a.Cum.Count), a.Site.String()})
 	}
-	return nil
+	return tb.Write(w)
 }
 
-// interrupted is done when the user ends --follow.
-func interrupted() context.Context {
-	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	return ctx
-}
-
-// textWriter is a sink that wants the text between records.
-type textWriter interface{ text(p []byte) error }
-
-// textTap passes the text between records on to a sink that wants it, and to what
-// reads its markup.
-type textTap struct {
-	sink   textWriter // may be nil
-	markup *symbol.MarkupWriter
-}
-
-func (t *textTap) Write(p []byte) (int, error) {
-	if t.sink != nil {
-		if err := t.sink.text(p); err != nil {
-			return 0, err
-		}
-	}
-	return t.markup.Write(p)
-}
+func percent(part, all uint64) string { return fmt.Sprintf("%.1f", profile.Share(part, all)) }

@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/fatih/color"
+
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -24,24 +26,30 @@ type textSink struct {
 	w           *bufio.Writer
 	passthrough bool
 	file        func(path string) string
-	hide        func(fn string) bool
+	filter      *filter
 	color       palette
 	buf         []byte
 	below       []byte // frames to write once the log's line has ended
 	rendered    map[symbol.FrameAddr]string
+
+	process *symbol.Process // names the addresses of panics; nil: they stay as they are
+	line    []byte          // of text, not ended yet
+	pcs     []uint64
 }
 
 func newTextSink(w *bufio.Writer, o *options, stdout io.Writer) *textSink {
-	t := &textSink{w: w, passthrough: o.passthrough, file: o.file, hide: hider(o.foldRE),
-		rendered: map[symbol.FrameAddr]string{}}
-	if o.color == "always" || o.color == "auto" && o.output == "" && isTerminal(stdout) {
-		t.color = colors
+	t := &textSink{w: w, passthrough: o.passthrough, file: o.file, filter: &o.filter, rendered: map[symbol.FrameAddr]string{}}
+	if o.color == "always" || o.output == "" && cli.Color(o.color, stdout) {
+		t.color = newPalette()
 	}
 	return t
 }
 
-func (t *textSink) record(rec *dump.Record, fixed symbol.Recovery, places []symbol.FrameAddr) error {
+func (t *textSink) record(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error {
 	b := codec.AppendDecoded(t.buf[:0], &rec.Stack)
+	if rec.Kind == dump.Event {
+		b = appendEvent(b, &rec.User)
+	}
 	if rec.Cut {
 		b = fmt.Appendf(b, " [cut: %d of %d frames", len(rec.Stack.PCs), rec.Depth)
 		if !rec.Sized {
@@ -49,11 +57,11 @@ func (t *textSink) record(rec *dump.Record, fixed symbol.Recovery, places []symb
 		}
 		b = append(b, ']')
 	}
-	if fixed.Inferred|fixed.Lost != 0 || rec.Stack.Marks.Lossy != 0 && places == nil {
-		b = t.appendMarks(b, rec, fixed)
+	if recovery.Inferred|recovery.Lost != 0 {
+		b = t.appendMarks(b, rec, recovery)
 	}
-	if len(places) > 0 {
-		t.below = t.appendFrames(t.below, places)
+	if len(addrs) > 0 {
+		t.below = t.appendFrames(t.below, addrs)
 	}
 	if !t.passthrough {
 		b = append(b, '\n')
@@ -66,11 +74,11 @@ func (t *textSink) record(rec *dump.Record, fixed symbol.Recovery, places []symb
 }
 
 // appendMarks says which frames are not what the record said, or only in part.
-func (t *textSink) appendMarks(b []byte, rec *dump.Record, fixed symbol.Recovery) []byte {
+func (t *textSink) appendMarks(b []byte, rec *dump.Record, recovery symbol.Recovery) []byte {
 	for _, m := range []struct {
 		word string
 		set  uint32
-	}{{"inferred", fixed.Inferred}, {"lost", fixed.Lost}} {
+	}{{"inferred", recovery.Inferred}, {"lost", recovery.Lost}} {
 		if m.set != 0 {
 			b = append(b, " ["...)
 			b = append(b, m.word...)
@@ -104,12 +112,15 @@ func appendSet(b []byte, set uint32) []byte {
 }
 
 // appendFrames writes a line a frame, those inlined into one place together.
-func (t *textSink) appendFrames(b []byte, places []symbol.FrameAddr) []byte {
-	for i, p := range places {
-		text, ok := t.rendered[p]
+func (t *textSink) appendFrames(b []byte, addrs []symbol.FrameAddr) []byte {
+	for i, a := range addrs {
+		text, ok := t.rendered[a]
 		if !ok {
-			text = t.render(p)
-			t.rendered[p] = text
+			if len(t.rendered) >= maxRendered {
+				clear(t.rendered)
+			}
+			text = t.render(&a)
+			t.rendered[a] = text
 		}
 		if text == "" {
 			continue
@@ -123,40 +134,44 @@ func (t *textSink) appendFrames(b []byte, places []symbol.FrameAddr) []byte {
 	return b
 }
 
-// render writes a place's lines, but for the frame's number; nothing if all of
-// them are hidden.
-func (t *textSink) render(p symbol.FrameAddr) string {
+// render writes the lines of an address, but for the frame's number; nothing if all
+// of them are hidden.
+func (t *textSink) render(a *symbol.FrameAddr) string {
 	mark := ' '
-	switch p.State {
+	switch a.State {
 	case symbol.Inferred:
 		mark = '~'
 	case symbol.Lost:
 		mark = '!'
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, " %c%#x ", mark, p.PC)
-	if len(p.Frames) == 0 {
-		b.WriteString(where(p) + "\n")
+	fmt.Fprintf(&b, " %c%#x ", mark, a.PC)
+	if len(a.Frames) == 0 {
+		if t.filter.any() && t.filter.hidden(&symbol.Frame{Name: hex(a.PC)}, a.Module) {
+			return ""
+		}
+		b.WriteString(where(a) + "\n")
 		return b.String()
 	}
 	shown := 0
-	for _, f := range p.Frames {
-		if t.hide(f.Name) {
+	for i := range a.Frames {
+		f := &a.Frames[i]
+		if t.filter.hidden(f, a.Module) {
 			continue
 		}
 		if shown++; shown > 1 {
 			b.WriteString("       ")
 		}
-		b.WriteString(t.color.fn + orUnknown(f.Name) + t.color.off)
+		b.WriteString(painted(t.color.fn, orUnknown(f.Name)))
 		switch {
 		case f.File != "":
-			b.WriteString(" at " + t.color.file + t.file(f.File))
+			at := t.file(f.File)
 			if f.Line > 0 {
-				fmt.Fprintf(&b, ":%d", f.Line)
+				at = fmt.Sprintf("%s:%d", at, f.Line)
 			}
-			b.WriteString(t.color.off)
-		case p.Module != "":
-			b.WriteString(" in " + filepath.Base(p.Module))
+			b.WriteString(" at " + painted(t.color.file, at))
+		case a.Module != "":
+			b.WriteString(" in " + filepath.Base(a.Module))
 		}
 		if f.Inlined {
 			b.WriteString(" (inlined)")
@@ -169,15 +184,16 @@ func (t *textSink) render(p symbol.FrameAddr) string {
 	return b.String()
 }
 
-// where is what can be said of an address without symbols.
-func where(p symbol.FrameAddr) string {
-	switch {
-	case p.State == symbol.Lost:
-		return "?? (only the low 31 bits are known)"
-	case p.Module != "":
-		return fmt.Sprintf("?? in %s+%#x", filepath.Base(p.Module), p.ObjAddr)
+// where is what can be said of an address without symbols, and why there are none.
+func where(a *symbol.FrameAddr) string {
+	s := "??"
+	if a.Module != "" {
+		s = fmt.Sprintf("?? in %s+%#x", filepath.Base(a.Module), a.ObjAddr)
 	}
-	return "??"
+	if a.Reason != "" && (a.Module == "" || a.File != nil) { // a missing file is a note, once
+		s += " (" + a.Reason + ")"
+	}
+	return s
 }
 
 func orUnknown(s string) string {
@@ -197,19 +213,30 @@ func (t *textSink) unreadable(rec *dump.Record) error {
 	return err
 }
 
-// text passes the log's other text on. Frames stand below the line that their
-// record is in.
+// text passes the log's other text on, at once. Frames stand below the line that
+// their record is in, or the address of a panic.
 func (t *textSink) text(p []byte) error {
 	if !t.passthrough {
 		return nil
 	}
-	if len(t.below) > 0 {
+	for len(p) > 0 && (len(t.below) > 0 || t.process != nil) {
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
-			_, err := t.w.Write(p)
-			return err
+			if t.process != nil && len(t.line) <= maxPanic {
+				t.line = append(t.line, p[:min(len(p), maxPanic+1)]...)
+			}
+			break
 		}
-		t.w.Write(p[:end+1])
+		line := p[:end+1]
+		t.w.Write(line)
+		if t.process != nil {
+			if len(t.line) > 0 {
+				t.line = append(t.line, line[:min(len(line), maxPanic+1)]...)
+				line = t.line
+			}
+			t.below = t.appendPanic(t.below, line)
+			t.line = t.line[:0]
+		}
 		t.w.Write(t.below)
 		t.below, p = t.below[:0], p[end+1:]
 	}
@@ -218,6 +245,9 @@ func (t *textSink) text(p []byte) error {
 }
 
 func (t *textSink) close() error {
+	if len(t.line) > 0 {
+		t.below = t.appendPanic(t.below, t.line)
+	}
 	if len(t.below) == 0 {
 		return nil
 	}
@@ -226,17 +256,38 @@ func (t *textSink) close() error {
 	return err
 }
 
-// palette is the colours of a terminal; the zero one has none.
-type palette struct{ fn, file, off string }
-
-var colors = palette{fn: "\x1b[32m", file: "\x1b[36m", off: "\x1b[0m"}
-
-// isTerminal says whether w is a terminal that wants colours.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
+// appendEvent says what an event is, in brackets behind the record.
+func appendEvent(b []byte, u *codec.User) []byte {
+	b = append(append(b, " ["...), eventName(u)...)
+	for _, f := range []struct {
+		tag    codec.Tag
+		before string
+		hex    bool
+	}{{codec.TagAddress, " ", true}, {codec.TagOldAddress, " from ", true}, {codec.TagTime, " t=", false}, {codec.TagThread, " thread=", false}} {
+		if v, ok := u.Get(f.tag); ok && f.hex {
+			b = appendHex(append(b, f.before...), v)
+		} else if ok {
+			b = strconv.AppendUint(append(b, f.before...), v, 10)
+		}
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return append(b, ']')
+}
+
+// palette is the colours of a terminal; the zero one has none.
+type palette struct{ fn, file func(string) string }
+
+func newPalette() palette {
+	paint := func(c *color.Color) func(string) string {
+		c.EnableColor()
+		return func(s string) string { return c.Sprint(s) }
+	}
+	return palette{fn: paint(color.New(color.FgGreen)), file: paint(color.New(color.FgCyan))}
+}
+
+// painted is s in a colour, if there is one.
+func painted(paint func(string) string, s string) string {
+	if paint == nil {
+		return s
+	}
+	return paint(s)
 }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Backtraces as firmware prints them in a panic: the words before the addresses,
+// and each address. ESP-IDF has "Backtrace: 0xPC:0xSP 0xPC:0xSP", NuttX "backtrace|
+// 0: 0xPC 0xPC" and "[CPU0] backtrace: 0xPC", Zephyr "#0 : ra: 0xPC", "0: fp: 0x… ra:
+// 0xPC" and "Faulting instruction address (r15/pc): 0xPC", ESP32's registers "PC : 0xPC".
+var (
+	listed    = regexp.MustCompile(`(?i)\bbacktrace\s*[:|]`)
+	numbered  = regexp.MustCompile(`(?:^|[\s:])(?:#\d+|\d+:)\s*:?\s*(?:fp:\s*0x[0-9a-fA-F]+\s*)?(?:[rR][aA]:?\s*|[pP][cC]:?\s*)?(?:\[?)(0x[0-9a-fA-F]{5,16})\b`)
+	faulting  = regexp.MustCompile(`(?i)(?:faulting instruction address[^:]*:|\b(?:PC|LR|RA|MEPC|EPC1)\s*:)\s*(0x[0-9a-f]{5,16})\b`)
+	addresses = regexp.MustCompile(`(0x[0-9a-fA-F]{5,16})(?::0x[0-9a-fA-F]+)?`)
+)
+
+// maxPanic is the longest line that is looked at, in bytes.
+const maxPanic = 4096
+
+// panicAddrs returns the code addresses in a line of a panic, nil in other lines.
+func panicAddrs(dst []uint64, line []byte) []uint64 {
+	if len(line) > maxPanic || !bytes.Contains(line, []byte("0x")) {
+		return dst
+	}
+	add := func(m [][][]byte) {
+		for _, a := range m {
+			if v, err := strconv.ParseUint(string(a[1][2:]), 16, 64); err == nil {
+				dst = append(dst, v)
+			}
+		}
+	}
+	if at := listed.FindIndex(line); at != nil {
+		add(addresses.FindAllSubmatch(line[at[1]:], 128))
+		return dst
+	}
+	if m := numbered.FindAllSubmatch(line, 4); m != nil {
+		add(m)
+		return dst
+	}
+	add(faulting.FindAllSubmatch(line, 4))
+	return dst
+}
+
+// appendPanic appends the frames of the addresses in a line of a panic.
+func (t *textSink) appendPanic(b, line []byte) []byte {
+	t.pcs = panicAddrs(t.pcs[:0], line)
+	if len(t.pcs) == 0 {
+		return b
+	}
+	var found []symbol.FrameAddr
+	any := false
+	space := t.process.Maps.Space()
+	for _, pc := range t.pcs {
+		l := t.process.Files.Locate(space, pc)
+		found = append(found, symbol.FrameAddr{Location: l})
+		any = any || len(l.Frames) > 0
+	}
+	if !any { // a line that looks like a backtrace and is none
+		return b
+	}
+	return t.appendFrames(b, found)
+}

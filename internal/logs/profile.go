@@ -1,0 +1,232 @@
+package logs
+
+import (
+	"fmt"
+
+	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Profile adds up the records of all logs by dump and call path.
+func (r *Reader) Profile(maxPaths int) (*profile.Profile, error) {
+	b := &builder{r: r, prof: &profile.Profile{MaxPaths: maxPaths}, modules: map[moduleKey]*profile.Module{}, numbers: map[fileKey]uint32{}}
+	err := r.Each(Handler{Sequence: true, Record: b.record, Event: b.event, Header: b.header})
+	b.release()
+	b.finish()
+	return b.prof, err
+}
+
+// builder makes a profile of records.
+type builder struct {
+	r       *Reader
+	prof    *profile.Profile
+	begun   int // dumps of the sequence that were begun in prof
+	current *profile.Dump
+	held    []held
+	modules map[moduleKey]*profile.Module
+	numbers map[fileKey]uint32 // of files, for tags
+	path    []profile.LocationID
+}
+
+// held is a record that waits for its dump.
+type held struct {
+	path   profile.PathID
+	value  profile.Value
+	noSize bool
+}
+
+// fileKey is a file whose addresses mean the same in every boot.
+type fileKey struct{ module, buildID string }
+
+type moduleKey struct {
+	fileKey
+	start uint64
+}
+
+// Tags keep apart addresses that are equal: the state in the low two bits, above
+// them 0 for addresses in memory or the number of a file.
+const tagState = 2
+
+func (b *builder) record(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error {
+	h := held{path: b.pathOf(rec, &recovery, addrs), value: profile.Value{Bytes: rec.Stack.Size, Count: 1}, noSize: rec.Cut && !rec.Sized}
+	switch b.r.verdict {
+	case dump.Hold:
+		b.held = append(b.held, h)
+		return nil
+	case dump.Split:
+		b.begin()
+	}
+	b.release()
+	b.add(h)
+	return nil
+}
+
+// header begins dumps at once, for one may have no records.
+func (b *builder) header(*dump.Record) error {
+	if len(b.r.sequence.Dumps) > b.begun {
+		b.release()
+		b.begin()
+	}
+	return nil
+}
+
+func (b *builder) event(*dump.Record, symbol.Recovery, []symbol.FrameAddr) error { return nil }
+
+// begin begins the dumps that the sequence has found.
+func (b *builder) begin() {
+	for ; b.begun < len(b.r.sequence.Dumps); b.begun++ {
+		d := &b.r.sequence.Dumps[b.begun]
+		b.current = b.prof.Begin(profile.Dump{Boot: d.Boot, Number: d.Number, File: d.File, Line: d.Line, Time: d.Time, Timed: d.Timed})
+	}
+}
+
+// release adds the records that were held to the current dump.
+func (b *builder) release() {
+	for _, h := range b.held {
+		b.add(h)
+	}
+	b.held = b.held[:0]
+}
+
+func (b *builder) add(h held) {
+	if b.current == nil {
+		b.begin()
+	}
+	b.prof.Add(h.path, h.value)
+	if h.noSize {
+		b.current.NoSize++
+	}
+}
+
+// finish names the dumps, and notes what headers announced.
+func (b *builder) finish() {
+	b.prof.End()
+	for i, d := range b.prof.Dumps {
+		from := &b.r.sequence.Dumps[i]
+		d.Name = fmt.Sprintf("dump %d", i+1)
+		if len(b.prof.Dumps) == 1 {
+			d.Name = d.File
+		}
+		d.Cut = from.Start == dump.StartMarked && from.End == nil
+		for _, a := range []*dump.Announce{from.Begin, from.End} {
+			if a == nil {
+				continue
+			}
+			if a.HasRecords {
+				d.AnnouncedRecords, d.HasAnnouncedRecords = a.Records, true
+			}
+			if a.HasBytes {
+				d.AnnouncedBytes, d.HasAnnouncedBytes = a.Bytes, true
+			}
+		}
+	}
+}
+
+// pathOf returns the call path of a record.
+func (b *builder) pathOf(rec *dump.Record, recovery *symbol.Recovery, addrs []symbol.FrameAddr) profile.PathID {
+	b.path = b.path[:0]
+	if !b.prof.Room(len(rec.Stack.PCs)) {
+		return b.prof.OtherPath()
+	}
+	if addrs == nil {
+		for i, pc := range rec.Stack.PCs {
+			state := recovery.State(i)
+			id, fresh := b.prof.Location(pc, uint32(state))
+			if fresh && state != symbol.Exact {
+				b.prof.Describe(id, &profile.Location{Addr: pc, Call: pc, State: profile.State(state)})
+			}
+			b.path = append(b.path, id)
+		}
+	} else {
+		for i := range addrs {
+			b.path = append(b.path, b.location(&addrs[i]))
+		}
+	}
+	id, _ := b.prof.Path(b.path)
+	return id
+}
+
+// location returns the location of an address that was looked up. In a file, it is
+// known by its address there, which is the same in every boot.
+func (b *builder) location(a *symbol.FrameAddr) profile.LocationID {
+	addr, tag := a.PC, uint32(a.State)
+	if a.Module != "" {
+		key := fileKey{a.Module, a.BuildID}
+		n := b.numbers[key]
+		if n == 0 {
+			n = uint32(len(b.numbers) + 1)
+			b.numbers[key] = n
+		}
+		addr, tag = a.ObjAddr, tag|n<<tagState
+	}
+	id, fresh := b.prof.Location(addr, tag)
+	if !fresh {
+		return id
+	}
+	l := &profile.Location{Addr: a.PC, Call: a.LookupPC, State: profile.State(a.State), ObjAddr: a.ObjAddr, Module: b.module(a)}
+	for _, f := range a.Frames {
+		l.Frames = append(l.Frames, profile.Frame{Func: f.Name, Linkage: f.Func, File: f.File, Line: f.Line, Inlined: f.Inlined})
+	}
+	if a.State != symbol.Exact || l.Module != nil || len(l.Frames) > 0 {
+		b.prof.Describe(id, l)
+	}
+	return id
+}
+
+// module returns the module an address is in: a mapping of the map, or the whole
+// file where there is no map.
+func (b *builder) module(a *symbol.FrameAddr) *profile.Module {
+	if a.Module == "" {
+		return nil
+	}
+	m := profile.Module{Path: a.Module, BuildID: a.BuildID}
+	switch {
+	case a.Mapping != nil:
+		m.Start, m.Limit, m.Offset = a.Mapping.Start, a.Mapping.End, a.Mapping.Offset
+	case a.File != nil:
+		low, high := a.File.Span()
+		m.Start, m.Limit = low+a.PC-a.ObjAddr, high+a.PC-a.ObjAddr
+	}
+	m.Object = a.ObjAddr - (a.PC - m.Start)
+	key := moduleKey{fileKey{a.Module, a.BuildID}, m.Start}
+	known := b.modules[key]
+	if known == nil {
+		known = &m
+		b.modules[key] = known
+	}
+	if len(a.Frames) > 0 {
+		known.HasFuncs = true
+		known.HasFiles = known.HasFiles || a.Frames[0].File != ""
+		known.HasLines = known.HasLines || a.Frames[0].Line > 0
+		known.HasInlineInfo = known.HasInlineInfo || len(a.Frames) > 1
+	}
+	return known
+}
+
+// NoteDumps says of dumps what is missing of them, and how many there are.
+func (r *Reader) NoteDumps(p *profile.Profile, shown []*profile.Dump) {
+	for _, d := range shown {
+		switch {
+		case d.HasAnnouncedRecords && uint64(d.Records) != d.AnnouncedRecords:
+			r.Note("%s (line %d): %s of %s records: lines were lost", d.Name, d.Line, cli.Number(d.Records), cli.Number(d.AnnouncedRecords))
+		case d.HasAnnouncedBytes && d.Total.Bytes != d.AnnouncedBytes && !p.Saturated:
+			r.Note("%s (line %d): %s of %s bytes: lines were lost or changed", d.Name, d.Line, cli.Number(d.Total.Bytes), cli.Number(d.AnnouncedBytes))
+		case d.Cut:
+			r.Note("%s (line %d): has no ~h#end: it was cut", d.Name, d.Line)
+		}
+		if d.NoSize > 0 {
+			r.Note("%s: %s cut before the size, which count 0 bytes", d.Name, cli.Count(d.NoSize, "record"))
+		}
+	}
+	if text := r.sequence.Undecided(); text != "" {
+		r.Note("%s", text)
+	}
+	if p.Saturated {
+		r.Note("sums reached 2^64-1 and stay there")
+	}
+	if p.OtherRecords > 0 {
+		r.Note("%s of call paths past the limit are together as %q; --max-paths sets it", cli.Count(p.OtherRecords, "record"), profile.Other)
+	}
+}
