@@ -1,0 +1,540 @@
+#!/usr/bin/env python3
+"""A codec of compressed backtraces behind BTP/1, in Python.
+
+It is written from SPEC.md, and offers every operation that ../README.md lists. Run it as
+
+    btconform -- python3 conformance/example/testee.py
+"""
+
+import re
+import sys
+
+LEAST_32_FRAMES = 46  # bytes that 32 frames and a size take at least (BT-DEPTH-2)
+
+
+class Reject(Exception):
+    """A rejection or a refusal: its reason, and the bit at fault if there is one."""
+
+    def __init__(self, reason, bit=None):
+        super().__init__(reason)
+        self.reason, self.bit = reason, bit
+
+
+class Stack:
+    def __init__(self, pcs=(), size=0, user=()):
+        self.pcs, self.size, self.user = list(pcs), size, list(user)
+        self.counts = []  # of each frame's own value
+        self.values = []  # and that value
+        self.bases = []  # index of each frame's base, None of a literal
+        self.size_count = 0
+
+
+# -- Bits (BT-FIELD-1 to BT-FIELD-4)
+
+
+class Reader:
+    def __init__(self, data, end=None):
+        self.data, self.pos = data, 0
+        self.end = 8 * len(data) if end is None else end
+        self.number = int.from_bytes(data, "big")
+
+    def bits(self, at, width):
+        return self.number >> (8 * len(self.data) - at - width) & ((1 << width) - 1)
+
+    def field(self, width):
+        """Returns a field's value, and passes over its spill bit."""
+        if self.pos + width + 1 > self.end:
+            raise Reject("truncated", self.pos)
+        value = self.bits(self.pos, width)
+        self.pos += width + 1
+        return value
+
+    def counted(self, word):
+        """Returns a value and its count. (BT-COUNT-2, BT-COUNT-4)"""
+        at = self.pos
+        count = self.field(6) or 64
+        if count > word:
+            raise Reject("count", at)
+        return self.field(count), count
+
+
+class Writer:
+    def __init__(self, machine="exact64"):
+        self.text, self.machine = "", machine
+
+    def field(self, value, width, spill="0"):
+        self.text += format(value, "0%db" % width) + spill
+
+    def counted(self, value, machine=None):
+        """Writes count and value as the machine leaves it. (BT-MACH-2 to BT-MACH-4)"""
+        machine = machine or self.machine
+        count = significant(value)
+        spill = "0"
+        if not machine.startswith("exact") and value >> 31:
+            wire = value & 0x7FFFFFFF | 1 << 31
+            if machine.startswith("wrap"):
+                spill = "1"
+                wire |= wire << 32
+            value = wire & ((1 << count) - 1)
+        self.field(count % 64, 6)
+        self.field(value, count, spill)
+
+    def bytes(self):
+        text = self.text + "0" * (-len(self.text) % 8)
+        return bytes(int(text[i : i + 8], 2) for i in range(0, len(text), 8))
+
+    def blob(self):
+        data = self.bytes()
+        return data + (len(data) + 2).to_bytes(2, "big")
+
+
+def significant(value):
+    return max(1, value.bit_length())  # BT-COUNT-1
+
+
+# -- Reading blobs
+
+
+def read_frames(r, depth, word):
+    """Reads depth frames behind the depth field. (section 6)"""
+    s = Stack()
+    for n in range(depth):
+        at = r.pos
+        base = None
+        if r.field(1) == 0:
+            value, count = r.counted(word)
+            pc = value
+        else:
+            if n == 0:
+                raise Cut("delta-first", at, s)
+            at = r.pos
+            base = n - 1 - r.field(3)
+            if base < 0:
+                raise Cut("back", at, s)
+            sign = r.field(1)
+            value, count = r.counted(word)
+            pc = s.pcs[base] - value if sign else s.pcs[base] + value
+        s.pcs.append(pc % (1 << word))
+        s.counts.append(count)
+        s.values.append(value)
+        s.bases.append(base)
+    return s
+
+
+class Cut(Reject):
+    """A rejection that knows the frames before it."""
+
+    def __init__(self, reason, bit, stack):
+        super().__init__(reason, bit)
+        self.stack = stack
+
+
+def check_length(blob):
+    if len(blob) < 2:
+        raise Reject("short", 0)
+    length = int.from_bytes(blob[-2:], "big")
+    if length == 0:
+        raise Reject("empty", 8 * len(blob) - 16)
+    if length != len(blob):
+        raise Reject("length", 8 * len(blob) - 16)
+
+
+def read_as(data, end, depth, word):
+    """Reads a stack and its size with this depth, or the one written if depth is None."""
+    r = Reader(data, end)
+    said = r.field(5)
+    s = read_frames(r, said if depth is None else depth, word)
+    s.size, s.size_count = r.counted(word)
+    return s, r
+
+
+def decode(blob, word, event=False):
+    """Returns the stack and a reader at the bit after the size."""
+    check_length(blob)
+    end = 8 * len(blob) - 16
+    r = Reader(blob, end)
+    if r.field(5) != 0 or event:  # BT-EVT-2
+        return read_as(blob, end, None, word)
+    try:
+        return read_as(blob, end, 32, word)  # BT-DEPTH-2
+    except Reject as not_32:
+        try:
+            return read_as(blob, end, 0, word)
+        except Reject:
+            if end >= 8 * LEAST_32_FRAMES:
+                raise not_32
+            raise
+
+
+def at_end(memory):
+    """Finds the blob that memory ends with. (BT-BLOB-3)"""
+    if len(memory) < 2:
+        raise Reject("short")
+    length = int.from_bytes(memory[-2:], "big")
+    if length == 0:
+        raise Reject("empty")
+    if length == 1 or length > len(memory):
+        raise Reject("length")
+    return memory[-length:]
+
+
+def decode_bare(data):
+    """Reads depth and frames alone. (BT-BARE-1, BT-BARE-2)"""
+    r = Reader(data)
+    depth = r.field(5)
+    if depth == 0:
+        after = r.pos
+        try:
+            return read_frames(r, 32, 64), r.pos
+        except Reject:
+            return Stack(), after
+    return read_frames(r, depth, 64), r.pos
+
+
+def salvage(data):
+    """Returns depth, size or None, and frames. (BT-SALV-1, BT-SALV-2)"""
+    try:
+        s, _ = decode(data, 64)
+        return len(s.pcs), s.size, s.pcs
+    except Reject as e:
+        if e.reason not in ("short", "empty", "length"):
+            raise
+        if not data or data[0] >> 3 == 0:
+            raise
+    r = Reader(data)
+    depth = r.field(5)
+    pcs = []
+    for n in range(depth):  # as many as are whole
+        at = Reader(data)
+        at.field(5)
+        try:
+            pcs = read_frames(at, n + 1, 64).pcs
+        except Reject as e:
+            if e.reason != "truncated":
+                raise
+            return depth, None, pcs
+    try:
+        s, _ = read_as(data, 8 * len(data), None, 64)
+        return depth, s.size, pcs
+    except Reject:
+        return depth, None, pcs
+
+
+def read_user(r):
+    """Reads user fields, by tag. (BT-UF-1 to BT-UF-3)"""
+    fields = {}
+    while r.end - r.pos >= 5:
+        at = r.pos
+        tag = r.field(4)
+        if tag == 0:
+            break
+        try:
+            value, _ = r.counted(64)
+        except Reject:
+            raise Reject("truncated", at)
+        if tag <= 6:
+            fields.setdefault(tag, value)
+    return fields
+
+
+def marks(s):
+    """What values show of their encoder. (BT-LOSS-2, BT-LOSS-3)"""
+
+    def of(value, count):
+        if count <= 32:
+            return False, False, False
+        high, bit31 = value >> 32, value >> 31 & 1
+        repeats = high == value & ((1 << (count - 32)) - 1)
+        return True, bool(bit31 and repeats), bool(bit31 and high == 0)
+
+    lists = {"wide": [], "wrap": [], "zero": [], "lossy": []}
+    for n, (value, count, base) in enumerate(zip(s.values, s.counts, s.bases)):
+        wide, wrap, zero = of(value, count)
+        for name, holds in (("wide", wide), ("wrap", wrap), ("zero", zero)):
+            if holds:
+                lists[name].append(n)
+        if wrap or zero or base in lists["lossy"]:
+            lists["lossy"].append(n)
+    _, wrap, zero = of(s.size, s.size_count)
+    if wrap or zero:
+        lists["lossy"].append("size")
+    return " ".join("%s=%s" % (name, ",".join(map(str, found)) or "-") for name, found in lists.items())
+
+
+# -- Writing blobs (section 9)
+
+
+def choose(pcs, n, machine, search):
+    """Returns base, difference and sign for frame n; base is None for a literal."""
+    best = None
+    for i in range(max(0, n - 8), n):
+        d = abs(pcs[n] - pcs[i])
+        sign = 0 if pcs[n] > pcs[i] else 1
+        if search == "best" and machine.endswith("64") and (1 << 64) - d < d:
+            d, sign = (1 << 64) - d, 1 - sign
+        if best is None or d < best[1]:
+            best = i, d, sign
+    literal = None, 0, 0
+    if best is None:
+        return literal
+    counts = significant(best[1]), significant(pcs[n])
+    if search == "lws":  # BT-SRCH-1
+        return best if best[0] != 0 and counts[0] + 11 < counts[1] + 7 else literal
+    delta, plain = 16 + counts[0], 10 + counts[1]  # BT-SRCH-2
+    return best if delta < plain or delta == plain and counts[1] == 64 else literal
+
+
+def write_frames(w, s, search):
+    if len(s.pcs) > 32:
+        raise Reject("frames")  # BT-REJ-2
+    if w.machine.endswith("32") and max(s.pcs + [s.size]) >> 32:
+        raise Reject("word")
+    w.field(len(s.pcs) % 32, 5)
+    for n, pc in enumerate(s.pcs):
+        base, d, sign = choose(s.pcs, n, w.machine, search)
+        if base is None:
+            w.field(0, 1)
+            w.counted(pc)
+        else:
+            w.field(1, 1)
+            w.field(n - 1 - base, 3)
+            w.field(sign, 1)
+            w.counted(d)
+
+
+def encode(s, machine, search):
+    w = Writer(machine)
+    write_frames(w, s, search)
+    w.counted(s.size)
+    for tag, value in sorted(s.user):
+        w.field(tag, 4)
+        w.counted(value, "exact64")
+    return w.blob()
+
+
+# -- Text (section 2)
+
+STANDARD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+def to_base64(data):
+    text = "".join(format(b, "08b") for b in data)
+    text += "0" * (-len(text) % 6)
+    out = "".join(STANDARD[int(text[i : i + 6], 2)] for i in range(0, len(text), 6))
+    return out + "=" * (-len(out) % 4)
+
+
+def from_base64(text, lenient):
+    if lenient:
+        text = text.translate(str.maketrans("-_", "+/", " \t\r\n"))
+    chars = text.rstrip("=")
+    pads, full = len(text) - len(chars), -len(chars) % 4
+    if any(c not in STANDARD for c in chars) or len(chars) % 4 == 1:
+        raise Reject("base64")
+    if pads > full or pads < full and not lenient:
+        raise Reject("base64")
+    bits = "".join(format(STANDARD.index(c), "06b") for c in chars)
+    whole = len(bits) // 8 * 8
+    if "1" in bits[whole:]:
+        raise Reject("base64")
+    return bytes(int(bits[i : i + 8], 2) for i in range(0, whole, 8))
+
+
+def parse_line(text, lead_in, lenient=False):
+    if text.startswith(lead_in):
+        text = text[len(lead_in) :]
+    elif not lenient:
+        raise Reject("lead-in")
+    return from_base64(text, lenient)
+
+
+def number(digits, base, limit=1 << 64):
+    """Returns a number below the limit, None if it is not; digits may be many."""
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > 20:
+        return None
+    value = int(digits, base)
+    return value if value < limit else None
+
+
+DECODED = re.compile(r"~b#size: ([0-9]+),((?: 0x[0-9a-fA-F]+)*)[ \t\r\n]*", re.ASCII)
+
+
+def parse_decoded(text):
+    if not text.startswith("~b#"):
+        raise Reject("lead-in")
+    m = DECODED.fullmatch(text)
+    if not m:
+        raise Reject("decoded-line")
+    size = number(m.group(1), 10)
+    pcs = [number(word[2:], 16) for word in m.group(2).split()]
+    if size is None or None in pcs or len(pcs) > 32:
+        raise Reject("decoded-line")
+    return Stack(pcs, size)
+
+
+def format_decoded(s):
+    return "~b#size: %d,%s" % (s.size, "".join(" 0x%x" % pc for pc in s.pcs))
+
+
+def scan(text):
+    """Lists the records in a text. (BT-TEXT-3)"""
+    found, at = [], 0
+    while True:
+        m = re.compile(r"~[mbeh]#").search(text, at)
+        if not m:
+            return " ".join(found) or "-"
+        start, kind = m.start(), text[m.start() + 1]
+        if kind in "me":
+            run = re.compile(r"[A-Za-z0-9+/_-]*").match(text, m.end()).end()
+            left = (run - m.end()) % 4
+            end = run
+            while left >= 2 and end < len(text) and text[end] == "=" and end - run < 4 - left:
+                end += 1
+        elif kind == "b":
+            form = r"~b#(s(i(z(e(:( ([0-9]+(,( 0x[0-9a-fA-F]+)*)?)?)?)?)?)?)?)?"
+            end = re.compile(form).match(text, start).end()
+        else:
+            end = re.compile(r"[^\r\n]*").match(text, start).end()
+        found.append("%s@%d+%d" % (kind, start, end - start))
+        at = max(end, m.end())
+
+
+# -- Headers (section 16)
+
+NUMBERS = ("t", "n", "b", "u", "w", "pid", "epoch")
+NUMBERED = ("begin", "end")
+
+
+def parse_header(text):
+    if not text.startswith("~h#"):
+        raise Reject("lead-in")
+    bad = Reject("header-line")
+    words = text[3:].rstrip(" \t\r\n").split(" ")
+    verb, rest = words[0], words[1:]
+    if not re.fullmatch(r"[a-z]+", verb):
+        raise bad
+    dump = "-"
+    if verb in NUMBERED:
+        if not rest or not re.fullmatch(r"[0-9]+", rest[0]) or number(rest[0], 10, 1 << 32) is None:
+            raise bad
+        dump, rest = str(number(rest[0], 10)), rest[1:]
+    keys = []
+    for word in rest:
+        m = re.fullmatch(r"([a-z]+)=((?:[!-$&-~]|%[0-9a-fA-F]{2})*)", word)
+        if not m:
+            raise bad
+        name, value = m.groups()
+        plain = re.sub(r"%(..)", lambda e: chr(int(e.group(1), 16)), value)
+        if name in NUMBERS and (not re.fullmatch(r"[0-9]+", plain, re.ASCII) or number(plain, 10) is None):
+            raise bad
+        keys.append("%s=%s" % (name, "".join(c if "!" <= c <= "~" and c != "%" else "%%%02X" % ord(c) for c in plain)))
+    return " ".join([verb, dump] + keys)
+
+
+def format_header(words):
+    verb, dump, *keys = words
+    return "~h#" + " ".join([verb] + ([] if dump == "-" else [dump]) + keys)
+
+
+# -- BTP/1 (README.md)
+
+
+def hex_of(data):
+    return data.hex() or "-"
+
+
+def list_of(pcs):
+    return ",".join("%x" % pc for pc in pcs) or "-"
+
+
+def stack_of(s):
+    out = "size=%d pcs=%s" % (s.size, list_of(s.pcs))
+    if s.user:
+        out += " user=" + ",".join("%d:%x" % field for field in sorted(s.user))
+    return out
+
+
+def parse_stack(options):
+    pcs = [] if options["pcs"] == "-" else [int(pc, 16) for pc in options["pcs"].split(",")]
+    fields = [f.split(":") for f in options.get("user", "").split(",") if f]
+    user = [(int(tag), int(value, 16)) for tag, value in fields]
+    return Stack(pcs, int(options["size"]), user)
+
+
+def answer(op, words):
+    """Returns verb and rest of the answer."""
+    options = dict(w.split("=", 1) for w in words if "=" in w)
+    if op == "format":
+        if words[0] == "head":
+            text = format_header(words[1:])
+        elif "blob" in options or "event" in options:
+            data = options.get("blob", options.get("event"))
+            text = ("~m#" if "blob" in options else "~e#") + to_base64(b"" if data == "-" else bytes.fromhex(data))
+        else:
+            text = format_decoded(parse_stack(options))
+        return "text", hex_of(text.encode())
+    if op in ("encode", "user-encode"):
+        return "blob", hex_of(encode(parse_stack(options), options["machine"], options["search"]))
+    if op == "bare-encode":
+        w = Writer(options["machine"])
+        write_frames(w, parse_stack(options), options["search"])
+        return "bits", "%d %s" % (len(w.text), hex_of(w.bytes()))
+
+    data = b"" if words[0] == "-" else bytes.fromhex(words[0])
+    text = data.decode("latin-1")
+    word = int(options.get("word", 64))
+    if op == "decode":
+        return "ok", stack_of(decode(data, word)[0])
+    if op == "end":
+        return "ok", stack_of(decode(at_end(data), word)[0])
+    if op == "mline":
+        return "ok", stack_of(decode(parse_line(text, "~m#", options["reading"] == "lenient"), word)[0])
+    if op == "bline":
+        return "ok", stack_of(parse_decoded(text))
+    if op == "salvage":
+        depth, size, pcs = salvage(data)
+        return "part", "depth=%d size=%s pcs=%s" % (depth, "-" if size is None else size, list_of(pcs))
+    if op == "bare":
+        s, bits = decode_bare(data)
+        return "bare", "bits=%d pcs=%s" % (bits, list_of(s.pcs))
+    if op == "marks":
+        return "marks", marks(decode(data, 64)[0])
+    if op == "scan":
+        return "found", scan(text)
+    if op in ("user", "eline"):
+        blob = parse_line(text, "~e#") if op == "eline" else data
+        s, r = decode(blob, word, event=op == "eline")
+        fields = read_user(r)
+        if op == "eline" and not (1 in fields and 5 in fields):
+            raise Reject("event")  # BT-EVT-3
+        s.user = list(fields.items())
+        return "ok", stack_of(s)
+    if op == "hline":
+        return "head", parse_header(text)
+    return None
+
+
+OPS = ("decode encode end salvage mline bline format bare bare-encode marks scan user user-encode eline hline").split()
+
+
+def main():
+    for line in sys.stdin:
+        words = line.rstrip("\n").split(" ")
+        if words[0] == "hello":
+            print("hello btp=1 name=example.py version=1 ops=" + ",".join(OPS) +
+                  " machines=exact32,exact64,wrap32,wrap64,zero32,zero64 searches=lws,best", flush=True)
+            continue
+        if words[0] == "quit":
+            return
+        op, ident, rest = words[0], words[1], words[2:]
+        try:
+            found = answer(op, rest)
+            print("%s %s %s" % (found[0], ident, found[1]) if found else "skip %s unsupported" % ident, flush=True)
+        except Reject as e:
+            bit = "" if e.bit is None or op not in ("decode", "marks", "user") else " bit=%d" % e.bit
+            print("reject %s %s%s" % (ident, e.reason, bit), flush=True)
+
+
+if __name__ == "__main__":
+    main()

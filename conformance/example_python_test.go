@@ -1,0 +1,54 @@
+package conformance
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// The example in Python passes everything: all operations, for the right reasons,
+// on the vectors built in and on what the real library wrote.
+func TestExampleInPython(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3: the example testee in Python is not run")
+	}
+	start := Process([]string{python, "example/testee.py"}, 20*time.Second)
+	report, err := Run(t.Context(), builtinSet(t), start, Options{Seed: 5, Workers: 2, Written: !full(), StrictReasons: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := map[Op]int{}
+	for _, r := range report.Results {
+		if r.Status != Pass {
+			t.Errorf("%s %s: %s (%+v)", r.ID, r.Op, r.Status, r.Failure)
+		}
+		ops[r.Op]++
+	}
+	for _, op := range Ops() {
+		if ops[op] == 0 {
+			t.Errorf("%s was not asked", op)
+		}
+	}
+	globs := []string{"x86_64-gcc12-O2/*", "s390x-gcc12-O2/*", "armhf-gcc12-O2/*"}
+	if full() {
+		globs = nil
+	}
+	recorded, err := Load([]string{recordedDir}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := recorded.Select(globs...)
+	if len(set.Vectors) < 900 {
+		t.Fatalf("%d recorded vectors, want at least 900", len(set.Vectors))
+	}
+	report, err = Run(t.Context(), set, start, Options{Seed: 5, Workers: 2, Written: true, StrictReasons: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range report.Results {
+		if r.Status != Pass {
+			t.Errorf("%s %s: %s (%+v)", r.ID, r.Op, r.Status, r.Failure)
+		}
+	}
+}
