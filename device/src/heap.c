@@ -64,6 +64,9 @@ size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t al
 	return total;
 }
 
+/* The most frames of allocation functions that are looked through for the caller. */
+#define OWN_MAX 6
+
 /* capture fills in s->pc: the caller and what is beyond it. */
 static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller)
 {
@@ -78,9 +81,9 @@ static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t calle
 	if (h->capture) /* without lwsbt_meta_gen */
 		n = h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &ctx);
 	/* The allocator's own functions, however many the compiler left. */
-	for (drop = 0; drop < n && drop < 6 && s->pc[drop] != caller; drop++)
+	for (drop = 0; drop < n && drop < OWN_MAX && s->pc[drop] != caller; drop++)
 		;
-	if (drop == n || drop == 6)
+	if (drop == n || drop == OWN_MAX || caller == 0)
 		drop = 0;
 	drop += h->skip;
 	if (drop > n)

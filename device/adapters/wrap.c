@@ -1,0 +1,116 @@
+/*
+ * malloc and its kin by the linker's --wrap, for any C library: newlib, picolibc,
+ * glibc, musl. Compile this with the program, and link with
+ *
+ *   -Wl,--wrap=malloc,--wrap=free,--wrap=calloc,--wrap=realloc
+ *   -Wl,--wrap=memalign,--wrap=aligned_alloc,--wrap=posix_memalign
+ *
+ * What the C library allocates for itself, as in strdup, is wrapped where it is
+ * linked statically and its strdup calls malloc; where not, its memory has no
+ * metadata, and may be freed all the same.
+ *
+ *   -DLWSBT_WRAP_ALIGNED=memalign              with the second line: the function of
+ *                                              the C library that the two others
+ *                                              call. For musl it is aligned_alloc
+ *   -DLWSBT_WRAP_CAPTURE=lwsbt_capture_thumb   the capture function; else the
+ *                                              caller alone is kept
+ *   -DLWSBT_WRAP_PORT=board_port               a const struct lwsbt_port of yours
+ *   -DLWSBT_WRAP_FLAGS=LWSBT_KEEP_SEQUENCE     flags of the heap
+ *   -DLWSBT_WRAP_POST=1                        outermost frames to leave out
+ */
+#include <errno.h>
+
+#include "lwsbt.h"
+
+#ifndef LWSBT_WRAP_CAPTURE
+#define LWSBT_WRAP_CAPTURE NULL
+#endif
+#ifndef LWSBT_WRAP_FLAGS
+#define LWSBT_WRAP_FLAGS 0
+#endif
+#ifndef LWSBT_WRAP_POST
+#define LWSBT_WRAP_POST 0
+#endif
+#ifdef LWSBT_WRAP_PORT
+extern const struct lwsbt_port LWSBT_WRAP_PORT;
+#endif
+
+/* The heap: for lwsbt_dump, and to change before main. It needs no set-up, as
+ * allocations come before any code of the program can run. */
+struct lwsbt_heap lwsbt_wrapped = {
+	.flags = LWSBT_WRAP_FLAGS,
+	.post = LWSBT_WRAP_POST,
+	.capture = LWSBT_WRAP_CAPTURE,
+#ifdef LWSBT_WRAP_PORT
+	.port = &LWSBT_WRAP_PORT,
+#endif
+};
+
+void *__real_malloc(size_t size);
+void *__real_realloc(void *p, size_t size);
+void __real_free(void *p);
+#ifdef LWSBT_WRAP_ALIGNED
+#define REAL_NAME(name) __real_##name
+#define REAL(name) REAL_NAME(name)
+void *REAL(LWSBT_WRAP_ALIGNED)(size_t align, size_t size);
+#endif
+
+static const struct lwsbt_allocator real = {
+	.allocate = __real_malloc,
+	.resize = __real_realloc,
+	.release = __real_free,
+#ifdef LWSBT_WRAP_ALIGNED
+	.aligned = REAL(LWSBT_WRAP_ALIGNED),
+#endif
+};
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+void __wrap_free(void *p);
+void *__wrap_memalign(size_t align, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size);
+int __wrap_posix_memalign(void **p, size_t align, size_t size);
+
+#define CALLER __builtin_return_address(0)
+
+void *__wrap_malloc(size_t size) { return lwsbt_heap_malloc(&lwsbt_wrapped, &real, size, CALLER); }
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return lwsbt_heap_calloc(&lwsbt_wrapped, &real, n, size, CALLER);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return lwsbt_heap_realloc(&lwsbt_wrapped, &real, p, size, CALLER);
+}
+
+void __wrap_free(void *p) { lwsbt_heap_free(&lwsbt_wrapped, &real, p); }
+
+#ifdef LWSBT_WRAP_ALIGNED
+
+void *__wrap_memalign(size_t align, size_t size)
+{
+	return lwsbt_heap_memalign(&lwsbt_wrapped, &real, align, size, CALLER);
+}
+
+void *__wrap_aligned_alloc(size_t align, size_t size)
+{
+	return lwsbt_heap_memalign(&lwsbt_wrapped, &real, align, size, CALLER);
+}
+
+int __wrap_posix_memalign(void **p, size_t align, size_t size)
+{
+	void *q;
+
+	if (align % sizeof(void *) != 0 || align == 0 || (align & (align - 1)) != 0)
+		return EINVAL;
+	q = lwsbt_heap_memalign(&lwsbt_wrapped, &real, align, size, CALLER);
+	if (!q)
+		return ENOMEM;
+	*p = q;
+	return 0;
+}
+
+#endif
