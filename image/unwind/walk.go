@@ -156,6 +156,12 @@ func (w *walker) step(cur *Frame, regs *Regs) (Regs, How, bool) {
 	if cur.How != HowRegisters && !cur.Signal && look > 0 {
 		look--
 	}
+	if !w.NoTables && m.exidx.data != nil && (cur.How == HowRegisters || cur.Signal) && m.debug.find(look) == nil {
+		// EHABI's tables hold at calls only; this frame is stopped anywhere.
+		if out, how, sure := w.stepCode(m, cur, pc, look, regs); sure >= fits {
+			return out, how, true
+		}
+	}
 	if !w.NoTables {
 		if out, how, done, ok := w.stepTables(m, look, regs); done {
 			return out, how, false
@@ -166,7 +172,7 @@ func (w *walker) step(cur *Frame, regs *Regs) (Regs, How, bool) {
 	if start, _, ok := m.startOf(look); ok && m.entry != 0 && start == a.addr(m.entry) && look-start < 256 {
 		return Regs{}, 0, false
 	}
-	if out, how, ok := w.stepCode(m, cur, pc, look, regs); ok {
+	if out, how, sure := w.stepCode(m, cur, pc, look, regs); sure > unfit {
 		return out, how, true
 	}
 	if out, ok := w.stepFramePointer(m, pc, regs); ok {
@@ -235,8 +241,8 @@ func (w *walker) judge(m *Module, start uint64, known bool, ra uint64) verdict {
 	return weak
 }
 
-// stepCode finds the caller by reading the function's code.
-func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (Regs, How, bool) {
+// stepCode finds the caller by reading the function's code, and how sure that is.
+func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (Regs, How, verdict) {
 	m.findStarts()
 	a := w.arch
 	start, end, known := m.startOf(look)
@@ -248,10 +254,10 @@ func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (R
 				byStart = out
 				startVerdict = w.judge(m, start, known, out.PC)
 				if startVerdict == strong {
-					return out, HowPrologue, true
+					return out, HowPrologue, strong
 				}
 				if out.PC == 0 && m.symbols {
-					return out, HowPrologue, true // the outermost frame of a thread
+					return out, HowPrologue, strong // the outermost frame of a thread
 				}
 				if guessed && !m.symbols {
 					startVerdict = min(startVerdict, weak)
@@ -279,17 +285,17 @@ func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (R
 	switch {
 	case agreed:
 		merge(&byStart, &best)
-		return byStart, HowPrologue, true
+		return byStart, HowPrologue, max(startVerdict, fits)
 	case bestVerdict == strong:
-		return best, HowEpilogue, true
+		return best, HowEpilogue, strong
 	case startVerdict >= bestVerdict && startVerdict > unfit:
-		return byStart, HowPrologue, true
+		return byStart, HowPrologue, startVerdict
 	case m.symbols && startVerdict > unfit:
-		return byStart, HowPrologue, true
+		return byStart, HowPrologue, startVerdict
 	case bestVerdict > unfit:
-		return best, HowEpilogue, true
+		return best, HowEpilogue, bestVerdict
 	}
-	return Regs{}, 0, false
+	return Regs{}, 0, unfit
 }
 
 // merge adds to r what only s knows.

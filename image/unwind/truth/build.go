@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"bytes"
 	"debug/elf"
 	_ "embed"
 	"fmt"
@@ -101,16 +102,12 @@ type Build struct {
 	Tables   string // without debug information, with unwind tables if it was compiled so
 }
 
-// Compile builds the program for a machine, in dir.
-func (m *Machine) Compile(dir, opt string, tables bool) (b Build, err error) {
-	name := m.Name + opt
-	flags := []string{opt, "-g", "-static", "-fomit-frame-pointer", "-w"}
-	if tables {
-		name += "-tables"
-		flags = append(flags, "-fasynchronous-unwind-tables")
-	} else {
-		flags = append(flags, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
-	}
+// Compile builds the program for a machine, in dir, without frame pointers. It is an
+// error if unwind tables change the code: then one build would not do for both.
+func (m *Machine) Compile(dir, opt string) (b Build, err error) {
+	flags := append([]string{opt, "-g", "-fomit-frame-pointer", "-w"}, m.Flags...)
+	with := append(flags[:len(flags):len(flags)], "-fasynchronous-unwind-tables")
+	without := append(flags[:len(flags):len(flags)], "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
 	prog, gen := filepath.Join(dir, "prog.c"), filepath.Join(dir, "gen.c")
 	if err = os.WriteFile(prog, []byte(program), 0o644); err != nil {
 		return b, err
@@ -118,11 +115,28 @@ func (m *Machine) Compile(dir, opt string, tables bool) (b Build, err error) {
 	if err = os.WriteFile(gen, []byte(Synthetic(1, 120)), 0o644); err != nil {
 		return b, err
 	}
-	at := func(kind string) string { return filepath.Join(dir, name+"."+kind) }
+	at := func(kind string) string { return filepath.Join(dir, m.Name+opt+"."+kind) }
+	cc := func(args []string, more ...string) error {
+		if out, err := exec.Command(m.CC, append(args[:len(args):len(args)], more...)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %v: %.500s", m.CC, err, out)
+		}
+		return nil
+	}
 	b = Build{at("full"), at("stripped"), at("symbols"), at("tables")}
-	args := append(append(flags, m.Flags...), "-o", b.Full, prog, gen)
-	if out, err := exec.Command(m.CC, args...).CombinedOutput(); err != nil {
-		return b, fmt.Errorf("%s: %v: %s", m.CC, err, out)
+	var code [2][]byte
+	for i, args := range [][]string{without, with} {
+		if err := cc(args, "-c", "-o", at("o"), gen); err != nil {
+			return b, err
+		}
+		if code[i], err = text(at("o")); err != nil {
+			return b, err
+		}
+	}
+	if !bytes.Equal(code[0], code[1]) {
+		return b, fmt.Errorf("%s %s: unwind tables change the code", m.Name, opt)
+	}
+	if err := cc(with, "-static", "-o", b.Full, prog, gen); err != nil {
+		return b, err
 	}
 	gone := []string{"--remove-section", ".eh_frame", "--remove-section", ".eh_frame_hdr", "--remove-section", ".ARM.exidx",
 		"--remove-section", ".ARM.extab", "--strip-debug", "--remove-section", ".debug_frame"}
@@ -136,6 +150,20 @@ func (m *Machine) Compile(dir, opt string, tables bool) (b Build, err error) {
 		}
 	}
 	return b, nil
+}
+
+// text returns the code of an object file.
+func text(path string) ([]byte, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s := f.Section(".text")
+	if s == nil {
+		return nil, fmt.Errorf("%s: no .text", path)
+	}
+	return s.Data()
 }
 
 // ranges returns where the program's own functions are, and those of the C library

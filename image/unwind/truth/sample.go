@@ -83,6 +83,7 @@ type Options struct {
 	Seed    int
 	Args    []string // of the program
 	Moments bool     // at random moments, natively; else at random instructions
+	Keep    string   // file for the samples, "" to leave none
 	Moment  float64  // longest time between two, in seconds
 }
 
@@ -142,6 +143,9 @@ func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 	gdb.Env = env
 	text, err := gdb.CombinedOutput()
 	samples, rerr := readSamples(out)
+	if o.Keep != "" && len(samples) > 0 {
+		os.Rename(out, o.Keep)
+	}
 	if len(samples) == 0 {
 		return nil, fmt.Errorf("gdb gave no samples: %v, %v: %.2000s", err, rerr, text)
 	}

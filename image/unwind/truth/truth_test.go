@@ -1,8 +1,11 @@
 package truth
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,30 +57,118 @@ func score(t testing.TB, m *Machine, path string, samples []Sample, tables bool)
 	return s
 }
 
-func TestTry(t *testing.T) {
-	name := os.Getenv("TRUTH_TRY")
-	if name == "" {
-		t.Skip("TRUTH_TRY=machine,-O2")
-	}
-	for _, n := range strings.Split(name, " ") {
-		mn, opt, _ := strings.Cut(n, ",")
-		for _, m := range Machines() {
-			if m.Name != mn {
-				continue
-			}
-			dir := "/tmp/st/" + m.Name + opt
-			os.MkdirAll(dir, 0o755)
-			b, err := m.Compile(dir, opt, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			samples, err := m.Stops(b.Full, Options{Dir: dir, Samples: 300, Seconds: 40, Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("%s symbols:  %v", n, score(t, &m, b.Symbols, samples, false))
-			t.Logf("%s stripped: %v", n, score(t, &m, b.Stripped, samples, false))
-			t.Logf("%s debug:    %v", n, score(t, &m, b.Full, samples, true))
+// full reports whether the long form of a test was asked for.
+func full() bool { return os.Getenv("LWSBT_FULL") != "" }
+
+// need skips a test for which a program is missing.
+func need(t testing.TB, names ...string) {
+	t.Helper()
+	for _, n := range names {
+		if n == "" {
+			continue
+		}
+		if _, err := exec.LookPath(n); err != nil {
+			t.Skipf("%s is not installed", n)
 		}
 	}
+}
+
+// stops returns samples of a program for a machine. With LWSBT_TRUTH_DIR they are
+// kept there for the next run.
+func stops(t testing.TB, m *Machine, opt string, n, seconds int) (Build, []Sample) {
+	t.Helper()
+	need(t, m.CC, m.Strip, m.Qemu, debugger())
+	dir, keep := t.TempDir(), ""
+	if d := os.Getenv("LWSBT_TRUTH_DIR"); d != "" {
+		dir = filepath.Join(d, m.Name+opt)
+		keep = filepath.Join(dir, "samples")
+		os.MkdirAll(dir, 0o755)
+	}
+	b, err := m.Compile(dir, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := readSamples(keep); err == nil && len(list) > 0 {
+		return b, list
+	}
+	list, err := m.Stops(b.Full, Options{Dir: dir, Samples: n, Seconds: seconds, Seed: 1, Keep: keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, list
+}
+
+var levels = []string{"-O0", "-O1", "-O2", "-Os", "-O3"}
+
+var update = flag.Bool("update", false, "write the tables of docs/stacks.md")
+
+// TestMachines holds unwinding to what docs/stacks.md says of it. With LWSBT_FULL=1
+// on every machine and optimisation level, else on x86-64 at -O2.
+func TestMachines(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| machine | level | stops | frames | tables | false | symbols | false | stripped | false |\n")
+	b.WriteString("| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |\n")
+	for _, m := range Machines() {
+		for _, opt := range levels {
+			if !full() && (m.Name != "x86-64" || opt != "-O2") || !strings.Contains(m.Name+opt, os.Getenv("LWSBT_TRUTH_ONLY")) {
+				continue
+			}
+			t.Run(m.Name+opt, func(t *testing.T) {
+				n, seconds := 40, 20
+				if full() {
+					n, seconds = 200, 45
+				}
+				files, samples := stops(t, &m, opt, n, seconds)
+				tables := score(t, &m, files.Tables, samples, true)
+				symbols := score(t, &m, files.Symbols, samples, false)
+				stripped := score(t, &m, files.Stripped, samples, false)
+				t.Logf("tables:   %v", tables)
+				t.Logf("symbols:  %v", symbols)
+				t.Logf("stripped: %v", stripped)
+				fmt.Fprintf(&b, "| %s | %s | %d | %d |", m.Name, opt, tables.Samples, tables.Want)
+				for _, s := range []*Score{tables, symbols, stripped} {
+					fmt.Fprintf(&b, " %.1f %% | %.1f %% |", s.Recall()*100, s.Wrongs()*100)
+				}
+				b.WriteString("\n")
+				if tables.Want < n {
+					t.Fatalf("%d frames of %d stops: too few to say anything", tables.Want, tables.Samples)
+				}
+				least := 0.95
+				if !m.RISC {
+					least = 0.90
+				}
+				check(t, "tables", tables, 0.99, 0.01)
+				check(t, "symbols", symbols, least, 0.01)
+				check(t, "stripped", stripped, least, 0.01)
+			})
+		}
+	}
+	if *update {
+		if err := replaceTable("../../../docs/stacks.md", "machines", b.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func check(t *testing.T, name string, s *Score, recall, wrong float64) {
+	t.Helper()
+	if s.Recall() < recall || s.Wrongs() > wrong {
+		t.Errorf("%s: recall %.1f %%, false %.2f %%; want at least %.0f %%, at most %.0f %%",
+			name, s.Recall()*100, s.Wrongs()*100, recall*100, wrong*100)
+	}
+}
+
+// replaceTable puts text between two comments of a document.
+func replaceTable(path, name, text string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->\n"
+	before, rest, ok := strings.Cut(string(b), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return fmt.Errorf("%s: no %s", path, begin)
+	}
+	return os.WriteFile(path, []byte(before+begin+text+end+after), 0o644)
 }
