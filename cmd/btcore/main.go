@@ -28,9 +28,10 @@ it is printed but what was asked for.`,
 		Example: `
 btcore heap core -e app.elf | btheap top         where the memory is
 btcore heap --leaks core -e app.elf              what nothing points to
-btcore heap --damage --ram 0x20000000=ram.bin -e fw.elf`,
+btcore heap --damage --ram 0x20000000=ram.bin -e fw.elf
+btcore stacks core -e app.elf                    the call stacks`,
 		Args: cobra.NoArgs,
 	})
-	root.AddCommand(heapCommand())
+	root.AddCommand(heapCommand(), stacksCommand())
 	return root
 }

@@ -2,7 +2,9 @@ package unwind
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sort"
@@ -14,9 +16,11 @@ type Object struct {
 	Path    string
 	Machine elf.Machine
 	Class   elf.Class
+	Order   binary.ByteOrder
 	arch    *machine
 	entry   uint64
-	file    *os.File
+	file    io.ReaderAt
+	closer  io.Closer
 	loads   []load
 	text    []span
 	plt     []span // stubs that jump elsewhere
@@ -24,9 +28,8 @@ type Object struct {
 	debug   *frameTable
 	exidx   section
 	starts  []uint64 // of functions, sorted
-	thumbs  map[uint64]bool
-	symbols bool // starts has the symbol table's functions
-	called  bool // starts has the targets of calls
+	symbols bool     // starts has the symbol table's functions
+	called  bool     // starts has the targets of calls
 	pages   map[uint64][]byte
 }
 
@@ -45,40 +48,61 @@ type section struct {
 const maxSection = 1 << 30
 
 // Open reads the ELF file at path.
-func Open(path string) (o *Object, err error) {
+func Open(path string) (*Object, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, fmt.Errorf("%s: expected a regular file", path)
+	}
+	o, err := NewObject(f, path)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	o.closer = f
+	return o, nil
+}
+
+// NewObject reads an ELF file from r, which must remain usable. name is what errors
+// call it.
+func NewObject(r io.ReaderAt, name string) (o *Object, err error) {
 	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%s: malformed ELF: %v", path, r)
-		}
-		if err != nil {
-			f.Close()
-			o = nil
+		if r := recover(); r != nil { // of debug/elf
+			o, err = nil, fmt.Errorf("%s: malformed ELF: %v", name, r)
 		}
 	}()
-	e, err := elf.NewFile(f)
+	e, err := elf.NewFile(r)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	a := archOf(e.Machine, e.Class, e.ByteOrder)
 	if a == nil {
-		return nil, fmt.Errorf("%s: machine %v, expected one of x86-64, i386, Arm, AArch64, MIPS, PowerPC, RISC-V, s390x", path, e.Machine)
+		return nil, fmt.Errorf("%s: machine %v, expected x86-64, i386, Arm, AArch64, MIPS, PowerPC, RISC-V or S/390", name, e.Machine)
 	}
-	o = &Object{Path: path, Machine: e.Machine, Class: e.Class, arch: a, entry: e.Entry, file: f,
-		pages: map[uint64][]byte{}, thumbs: map[uint64]bool{}}
-	return o, o.read(e)
+	o = &Object{Path: name, Machine: e.Machine, Class: e.Class, Order: e.ByteOrder, arch: a, entry: e.Entry, file: r,
+		pages: map[uint64][]byte{}}
+	// A library's entry is no bottom of a stack; the kernel's vdso has one that
+	// is called.
+	if name, err := e.DynString(elf.DT_SONAME); err == nil && len(name) > 0 {
+		o.entry = 0
+	}
+	o.read(e)
+	return o, nil
 }
 
 // Close closes the file.
 func (o *Object) Close() error {
-	return o.file.Close()
+	if o.closer == nil {
+		return nil
+	}
+	return o.closer.Close()
 }
 
 // read takes from the ELF file what unwinding needs.
-func (o *Object) read(e *elf.File) error {
+func (o *Object) read(e *elf.File) {
 	for _, p := range e.Progs {
 		if p.Type == elf.PT_LOAD && p.Filesz > 0 {
 			o.loads = append(o.loads, load{p.Vaddr, p.Off, p.Filesz, p.Vaddr + p.Memsz})
@@ -125,7 +149,6 @@ func (o *Object) read(e *elf.File) error {
 		o.text = text
 	}
 	o.readSymbols(e)
-	return nil
 }
 
 // readSymbols lists where functions begin.
@@ -137,9 +160,6 @@ func (o *Object) readSymbols(e *elf.File) {
 		kind := elf.ST_TYPE(s.Info)
 		if kind != elf.STT_FUNC && kind != 10 || s.Section == elf.SHN_UNDEF || !o.inText(o.arch.addr(s.Value)) {
 			continue
-		}
-		if o.arch.tag != 0 && s.Value&1 != 0 {
-			o.thumbs[o.arch.addr(s.Value)] = true
 		}
 		o.starts = append(o.starts, o.arch.addr(s.Value))
 	}
@@ -249,4 +269,13 @@ func (o *Object) bytes(addr uint64, n int) []byte {
 
 func (o *Object) inFile(addr uint64) bool {
 	return slices.ContainsFunc(o.loads, func(l load) bool { return l.addr <= addr && addr-l.addr < l.size })
+}
+
+// Low returns the lowest address that the file loads, 0 if it loads nothing.
+func (o *Object) Low() uint64 {
+	s := o.span()
+	if s.low > s.high {
+		return 0
+	}
+	return s.low
 }

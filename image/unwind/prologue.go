@@ -19,8 +19,9 @@ func (s *state) fork() *state {
 
 // prologue follows the code from the function's start to pc and returns what it
 // has done by then with the values at entry. guessed: it was not reached along
-// known branches, but stands behind a jump whose targets are not known.
-func (w *walker) prologue(m *Module, start, end, pc uint64) (at *state, guessed, ok bool) {
+// known branches, but stands behind a jump whose targets are not known. part is
+// code of the function that stands elsewhere, empty for none.
+func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *state, guessed, ok bool) {
 	run := runner{w: w, word: w.arch.word}
 	first := &state{}
 	for r := range first.regs {
@@ -57,7 +58,7 @@ func (w *walker) prologue(m *Module, start, end, pc uint64) (at *state, guessed,
 		todo = todo[:len(todo)-1]
 		at, s := b.pc, b.state
 		it := 0
-		for at >= start && at < end || at == pc {
+		for at >= start && at < end || part.holds(at) || at == pc {
 			if at == pc {
 				return s, guessed, true
 			}
@@ -106,7 +107,7 @@ func (w *walker) prologue(m *Module, start, end, pc uint64) (at *state, guessed,
 			}
 			switch jump {
 			case flowJump:
-				if known && target >= start && target < end && !seen[target] {
+				if known && (target >= start && target < end || part.holds(target)) && !seen[target] {
 					next := s
 					if cond {
 						next = s.fork()

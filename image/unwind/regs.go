@@ -3,6 +3,8 @@ package unwind
 import (
 	"debug/elf"
 	"encoding/binary"
+	"slices"
+	"strings"
 
 	"github.com/lwsbt/lwsbt/symbol/arch"
 )
@@ -161,3 +163,54 @@ func (a *machine) mask(v uint64) uint64 {
 
 // addr returns a code address without the bits that are not part of it.
 func (a *machine) addr(pc uint64) uint64 { return pc &^ a.tag }
+
+// RegisterNumber returns the DWARF number of a register by the name that gdb or
+// qemu gives it; pc reports that it is the program counter.
+func RegisterNumber(m elf.Machine, class elf.Class, name string) (n int, pc, ok bool) {
+	a := archOf(m, class, binary.LittleEndian)
+	if a == nil {
+		return 0, false, false
+	}
+	name = strings.ToLower(name)
+	if short, long, two := strings.Cut(name, "/"); two { // x1/ra
+		if n, pc, ok = RegisterNumber(m, class, short); ok {
+			return n, pc, ok
+		}
+		name = long
+	}
+	switch name {
+	case "pc", "rip", "eip", "nip", "epc":
+		return 0, true, true
+	case "sp", "rsp", "esp":
+		return a.sp, false, true
+	case "lr", "ra":
+		return a.ra, false, a.ra >= 0
+	}
+	for i, list := range [][]string{a.names, abiNames[m]} {
+		if n := slices.Index(list, name); n >= 0 && (i == 0 || list[n] != "") {
+			return n, m == elf.EM_ARM && n == 15, true
+		}
+	}
+	if len(name) == 3 && name[1] == '0' { // R01
+		return RegisterNumber(m, class, name[:1]+name[2:])
+	}
+	switch {
+	case m == elf.EM_ARM && name == "r15":
+		return 0, true, true
+	case m == elf.EM_ARM && (name == "r13" || name == "r14"):
+		return int(name[2]-'0') + 10, false, true
+	case m == elf.EM_PPC && name == "ctr":
+		return ppcCTR, false, true
+	case name == "fp":
+		return a.fp, false, a.fp >= 0
+	}
+	return 0, false, false
+}
+
+// abiNames are the names of registers in the order of DWARF's numbers that are not
+// those of the machine's manual.
+var abiNames = map[elf.Machine][]string{
+	elf.EM_MIPS:  strings.Fields("zero at v0 v1 a0 a1 a2 a3 t0 t1 t2 t3 t4 t5 t6 t7 s0 s1 s2 s3 s4 s5 s6 s7 t8 t9 k0 k1 gp sp s8 ra"),
+	elf.EM_RISCV: strings.Fields("zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"),
+	elf.EM_ARM:   strings.Fields("a1 a2 a3 a4 v1 v2 v3 v4 v5 sb sl fp ip sp lr"),
+}

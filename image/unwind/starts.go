@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"slices"
@@ -48,6 +49,19 @@ func (o *Object) callsX86(b []byte, addr uint64) {
 
 // callsIn decodes all instructions.
 func (o *Object) callsIn(b []byte, addr uint64) {
+	o.eachInst(b, addr, func(at uint64, in *inst) {
+		if in.flow != flowCall || !in.known {
+			return
+		}
+		to := o.arch.addr(in.target)
+		if o.inText(to) && !o.inPLT(to) && to != at+uint64(in.size) {
+			o.starts = append(o.starts, to)
+		}
+	})
+}
+
+// eachInst calls f for what may be an instruction at each address. It is reused.
+func (o *Object) eachInst(b []byte, addr uint64, f func(at uint64, in *inst)) {
 	if o.arch.decode == nil {
 		return
 	}
@@ -59,15 +73,58 @@ func (o *Object) callsIn(b []byte, addr uint64) {
 				continue
 			}
 			in = inst{ops: in.ops[:0]}
-			if !o.arch.decode(o.arch, b[i:min(len(b), i+maxCode)], addr+uint64(i)|mode, &in) || in.flow != flowCall || !in.known {
-				continue
-			}
-			to := o.arch.addr(in.target)
-			if o.inText(to) && !o.inPLT(to) && in.target != addr+uint64(i+in.size) {
-				o.starts = append(o.starts, to)
+			if o.arch.decode(o.arch, b[i:min(len(b), i+maxCode)], addr+uint64(i)|mode, &in) {
+				f(addr+uint64(i), &in)
 			}
 		}
 	}
+}
+
+// jump is a direct jump.
+type jump struct{ from, to uint64 }
+
+// jumpsTo returns the last n places from low to high that a jump leads to, each
+// with the first jump to it, the last place first.
+func (o *Object) jumpsTo(low, high uint64, n int) []jump {
+	found := map[uint64]uint64{}
+	add := func(from, to uint64) {
+		if _, ok := found[to]; !ok && low <= to && to <= high && (from < low || from > high) {
+			found[to] = from
+		}
+	}
+	for _, t := range o.text {
+		if t.high-t.low > maxText || o.inPLT(t.low) {
+			continue
+		}
+		b := o.bytes(t.low, int(t.high-t.low))
+		if o.Machine == elf.EM_X86_64 || o.Machine == elf.EM_386 {
+			for i := 0; i+6 <= len(b); i++ {
+				at := 0
+				switch {
+				case b[i] == 0xe9:
+					at = i + 1
+				case b[i] == 0x0f && b[i+1]>>4 == 8:
+					at = i + 2
+				default:
+					continue
+				}
+				rel := int32(binary.LittleEndian.Uint32(b[at:]))
+				add(t.low+uint64(i), o.arch.mask(t.low+uint64(at)+4+uint64(int64(rel))))
+			}
+			continue
+		}
+		o.eachInst(b, t.low, func(at uint64, in *inst) {
+			if in.flow == flowJump && in.known {
+				add(at, o.arch.addr(in.target))
+			}
+		})
+	}
+	var list []jump
+	for to, from := range found {
+		list = append(list, jump{from, to})
+	}
+	slices.SortFunc(list, func(a, b jump) int { return cmp.Compare(b.to, a.to) })
+	return list[:min(n, len(list))]
 }
 
 // callTarget returns the function that the call before ra calls, if the

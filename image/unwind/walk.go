@@ -249,7 +249,7 @@ func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (R
 	var byStart Regs
 	startVerdict := unfit
 	if known {
-		if s, guessed, ok := w.prologue(m, start, end, pc); ok {
+		if s, guessed, ok := w.prologue(m, start, end, pc, span{}); ok {
 			if out, ok := w.callerOf(s, regs); ok {
 				byStart = out
 				startVerdict = w.judge(m, start, known, out.PC)
@@ -283,11 +283,25 @@ func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (R
 		return v >= fits || agreed || tries >= 8
 	})
 	switch {
-	case agreed:
+	case agreed && (startVerdict == strong || bestVerdict == strong):
 		merge(&byStart, &best)
 		return byStart, HowPrologue, max(startVerdict, fits)
 	case bestVerdict == strong:
 		return best, HowEpilogue, strong
+	}
+	if out, ok := w.stepEarlier(m, start, end, pc, known, regs); ok {
+		return out, HowPrologue, strong
+	}
+	// Nothing names the function that we are in. What is seldom run may stand
+	// apart from it, and what stands behind a call that does not return is of
+	// another function.
+	if out, v := w.stepPart(m, pc, look, regs); v == strong || bestVerdict == unfit && startVerdict == unfit {
+		return out, HowPrologue, v
+	}
+	switch {
+	case agreed:
+		merge(&byStart, &best)
+		return byStart, HowPrologue, max(startVerdict, fits)
 	case startVerdict >= bestVerdict && startVerdict > unfit:
 		return byStart, HowPrologue, startVerdict
 	case m.symbols && startVerdict > unfit:
@@ -296,6 +310,52 @@ func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (R
 		return best, HowEpilogue, bestVerdict
 	}
 	return Regs{}, 0, unfit
+}
+
+// stepEarlier tries the functions that begin before start, which may be none: a byte
+// that looks like a call names it.
+func (w *walker) stepEarlier(m *Module, start, end, pc uint64, known bool, regs *Regs) (out Regs, ok bool) {
+	for n := 0; known && !m.symbols && n < 4 && start > 0; n++ {
+		if start, _, known = m.startOf(start - 1); !known {
+			break
+		}
+		s, guessed, ok := w.prologue(m, start, end, pc, span{})
+		if !ok || guessed {
+			continue
+		}
+		if out, ok := w.callerOf(s, regs); ok && w.judge(m, start, true, out.PC) == strong {
+			return out, true
+		}
+	}
+	return out, false
+}
+
+// maxPart is how far before an address the part of a function that it is in may
+// begin, in bytes; maxParts how many are tried.
+const (
+	maxPart  = 4096
+	maxParts = 16
+)
+
+// stepPart finds the caller where compilers moved what is seldom run out of the
+// function, as calls that do not return: by the jump that leads to it.
+func (w *walker) stepPart(m *Module, pc, look uint64, regs *Regs) (Regs, verdict) {
+	for _, j := range m.jumpsTo(look-min(look, maxPart), look, maxParts) {
+		start, end, ok := m.startOf(j.from)
+		if !ok || start <= look && look < end && !m.symbols {
+			continue
+		}
+		s, guessed, ok := w.prologue(m, start, end, pc, span{j.to, look + 1})
+		if !ok || guessed {
+			continue
+		}
+		if out, ok := w.callerOf(s, regs); ok {
+			if v := w.judge(m, start, true, out.PC); v > weak {
+				return out, v
+			}
+		}
+	}
+	return Regs{}, unfit
 }
 
 // merge adds to r what only s knows.

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/image"
+	"github.com/lwsbt/lwsbt/image/unwind"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// stacksOptions are the flags of btcore stacks.
+type stacksOptions struct {
+	regs     string
+	thread   int
+	noTables bool
+	noScan   bool
+	max      int
+	output   string
+}
+
+// stacksCommand returns btcore stacks.
+func stacksCommand() *cobra.Command {
+	var in input
+	var o stacksOptions
+	c := &cobra.Command{
+		Use:   "stacks [flags] [CORE]",
+		Short: "the call stack of each thread",
+		Long: `
+Stacks prints the call stack of each thread of a core file, or of one whose
+registers are in a file, for the RAM of a device. Unwind tables are used where
+the program has them; else its code is read: what a function did to the stack so
+far, and what it would do up to its return. Each frame says how it was found;
+one by "scan" is a guess, a word of the stack that follows a call.`,
+		Example: `
+btcore stacks core -e app.elf
+btcore stacks --ram 0x20000000=ram.bin --regs regs.txt -e fw.elf
+                                     regs.txt: "info registers" of gdb or qemu`,
+		RunE: func(c *cobra.Command, args []string) error {
+			defer in.Close()
+			if err := in.load(args); err != nil {
+				return err
+			}
+			return o.run(c, &in)
+		},
+	}
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&o.regs, "regs", "", "registers of the thread from `FILE`, as gdb or qemu print them")
+	f.IntVar(&o.thread, "thread", 0, "only the thread with this `ID`")
+	f.BoolVar(&o.noTables, "no-tables", false, "leave unwind tables unused")
+	f.BoolVar(&o.noScan, "no-scan", false, "do not guess: end where nothing else is found")
+	f.IntVar(&o.max, "max-frames", 256, "print at most `N` frames of a thread")
+	f.StringVarP(&o.output, "output", "o", "-", "write to `FILE`")
+	in.addFlags(c)
+	cli.AddFlags(c, "Stacks", f)
+	cli.ExitCodes(c, `0 as expected, 1 a file is missing or a stack ends in a guess,
+2 usage, unreadable input or no thread in it, 3 something outside failed.`)
+	return c
+}
+
+// stackThread is a thread to be unwound.
+type stackThread struct {
+	title string
+	regs  unwind.Regs
+}
+
+func (o *stacksOptions) run(c *cobra.Command, in *input) error {
+	if o.max < 1 {
+		return cli.BadArgsf("--max-frames %d: expected at least 1", o.max)
+	}
+	threads, err := o.threads(in)
+	if err != nil {
+		return err
+	}
+	p := stackPrinter{in: in, files: map[*unwind.Module]*symbol.File{}}
+	defer p.close()
+	p.load()
+	p.u.NoTables, p.u.NoScan, p.u.MaxFrames = o.noTables, o.noScan, o.max
+	inputs := append([]string{in.core, o.regs}, in.ram...)
+	err = cli.WriteOutput(o.output, inputs, c.OutOrStdout(), func(w io.Writer) error {
+		for i, t := range threads {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			if err := p.print(w, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, n := range in.warnings() {
+		fmt.Fprintf(c.ErrOrStderr(), "btcore: %s\n", n)
+	}
+	if err == nil && (p.guessed || len(in.notes) > 0 || len(in.Notes()) > 0) {
+		return cli.Exit(cli.Short)
+	}
+	return err
+}
+
+// class returns the ELF class of the image.
+func (in *input) class() elf.Class {
+	if in.Word == 64 {
+		return elf.ELFCLASS64
+	}
+	return elf.ELFCLASS32
+}
+
+// threads returns the threads that were asked for.
+func (o *stacksOptions) threads(in *input) ([]stackThread, error) {
+	if o.regs != "" {
+		f, err := os.Open(o.regs)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		if in.Machine == elf.EM_NONE {
+			return nil, cli.Usagef("the machine is not known: name the program by -e")
+		}
+		regs, err := unwind.ReadRegs(f, in.Machine, in.class())
+		if err != nil {
+			return nil, cli.Usagef("%s: %v", o.regs, err)
+		}
+		return []stackThread{{title: "thread of " + cli.Printable(o.regs), regs: regs}}, nil
+	}
+	var list []stackThread
+	for i := range in.Threads {
+		t := &in.Threads[i]
+		if o.thread != 0 && t.ID != o.thread {
+			continue
+		}
+		s := stackThread{title: fmt.Sprintf("thread %d", t.ID), regs: threadRegs(&in.Image, t)}
+		if t.Signal != 0 {
+			s.title += fmt.Sprintf(", signal %d", t.Signal)
+		}
+		list = append(list, s)
+	}
+	switch {
+	case len(list) > 0:
+		return list, nil
+	case o.thread != 0 && len(in.Threads) > 0:
+		return nil, cli.Usagef("--thread %d: not among the image's %d threads", o.thread, len(in.Threads))
+	}
+	return nil, cli.Usagef("no registers in this image; --regs FILE gives those of a thread")
+}
+
+// threadRegs returns a thread's registers for unwinding.
+func threadRegs(m *image.Image, t *image.Thread) unwind.Regs {
+	r := unwind.Regs{PC: t.PC}
+	for n, v := range t.Regs {
+		r.Set(n, v)
+	}
+	if m.Machine == elf.EM_ARM && len(t.Values) > 16 && t.Values[16]&0x20 != 0 { // CPSR.T
+		r.PC |= 1
+	}
+	return r
+}
+
+// stackPrinter unwinds threads and prints them.
+type stackPrinter struct {
+	in      *input
+	u       unwind.Unwinder
+	files   map[*unwind.Module]*symbol.File
+	guessed bool
+}
+
+// vdsoSize bounds the kernel's object in a process.
+const vdsoSize = 64 << 10
+
+// load opens the files that threads may be in, and the kernel's own object, which
+// is only in memory.
+func (p *stackPrinter) load() {
+	p.u.Memory = p.in
+	for _, f := range p.in.files {
+		if !f.loaded {
+			continue
+		}
+		o, err := unwind.Open(f.path)
+		if err != nil {
+			p.in.note("%v", err)
+			continue
+		}
+		m := &unwind.Module{Object: o, Bias: f.bias}
+		p.u.Modules = append(p.u.Modules, m)
+		if s, err := symbol.Open(f.path, symbol.DebugDirs()); err == nil {
+			p.files[m] = s
+		}
+	}
+	const atSysinfoEHDR = 33
+	if at := p.in.Auxv[atSysinfoEHDR]; at != 0 {
+		b := make([]byte, vdsoSize)
+		b = b[:p.in.Read(b, at)]
+		if o, err := unwind.NewObject(bytes.NewReader(b), "[vdso]"); err == nil && o.Machine == p.in.Machine {
+			p.u.Modules = append(p.u.Modules, &unwind.Module{Object: o, Bias: at - o.Low()})
+		}
+	}
+}
+
+func (p *stackPrinter) close() {
+	for _, m := range p.u.Modules {
+		m.Close()
+	}
+	for _, f := range p.files {
+		f.Close()
+	}
+}
+
+// print prints the stack of a thread.
+func (p *stackPrinter) print(w io.Writer, t stackThread) error {
+	in := p.in
+	if _, err := fmt.Fprintln(w, t.title); err != nil {
+		return err
+	}
+	frames := p.u.Walk(in.Machine, in.class(), in.ByteOrder(), t.regs)
+	for i := range frames {
+		f := &frames[i]
+		how := f.How.String()
+		if f.How == unwind.HowScan {
+			how += "?"
+			p.guessed = true
+		}
+		name, place := p.name(f)
+		pc := fmt.Sprintf("0x%0*x", in.PointerSize()*3/2, f.PC)
+		for j := range name {
+			if j > 0 {
+				pc = fmt.Sprintf("%*s", len(pc), "inlined")
+				how = ""
+			}
+			if _, err := fmt.Fprintf(w, "  %s  %-13s %s%s\n", pc, how, name[j], place[j]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// name returns the functions and lines of a frame, the innermost first.
+func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
+	if f.Module == nil {
+		return []string{p.where(f.PC)}, []string{""}
+	}
+	pc := f.Lookup() - f.Module.Bias
+	if p.in.Word == 32 {
+		pc = uint64(uint32(pc))
+	}
+	if s := p.files[f.Module]; s != nil {
+		list, _ := s.Lookup(nil, pc)
+		for _, x := range list {
+			name, place := cli.Printable(symbol.Demangle(x.Func)), ""
+			if name == "" {
+				name = "??"
+			}
+			if x.File != "" && x.Line > 0 {
+				place = fmt.Sprintf("  %s:%d", cli.Printable(x.File), x.Line)
+			}
+			names, places = append(names, name), append(places, place)
+		}
+	}
+	if names == nil {
+		return []string{fmt.Sprintf("?? (in %s+%#x)", cli.Printable(f.Module.Path), pc)}, []string{""}
+	}
+	return names, places
+}
+
+// where names an address that is in no file that was read.
+func (p *stackPrinter) where(pc uint64) string {
+	if m := p.in.MapAt(pc); m != nil && m.File != "" {
+		return fmt.Sprintf("?? (in %s, which was not read)", cli.Printable(m.File))
+	}
+	return "?? (in no file)"
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// stacksProgram crashes in a signal handler, below a callback of the C library.
+const stacksProgram = `
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+volatile int zero, sink;
+__attribute__((noinline)) void boom(int n) { char b[100]; memset(b, n, sizeof b); sink = b[n]; if (n > 2) abort(); sink = n; }
+__attribute__((noinline)) void handler(int sig) { boom(sig); sink++; }
+__attribute__((noinline)) int compare(const void *a, const void *b) { if (*(int *)b == 7) raise(SIGUSR1); return *(int *)a - *(int *)b; }
+__attribute__((noinline)) int deep(int n) { int v[] = {3, 7, 1, n}; if (n > 0) { int r = deep(n - 1); return r + sink; } qsort(v, 4, 4, compare); return v[0] + sink; }
+int main(void) { signal(SIGUSR1, handler); return deep(5) + zero; }
+`
+
+func tool(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func btcore(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if got := cli.Run(command(), args, strings.NewReader(""), &stdout, &stderr); got != code {
+		t.Fatalf("btcore %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, code, stdout.String(), stderr.String())
+	}
+	return stdout.String()
+}
+
+var gdbFrame = regexp.MustCompile(`(?m)^#\d+\s+(?:0x([0-9a-f]+) in )?(\S+) \(`)
+
+// ourFrames returns the addresses and functions that btcore stacks prints.
+func ourFrames(out string) (pcs []uint64, names []string) {
+	for _, m := range regexp.MustCompile(`(?m)^  0x([0-9a-f]+)  \S+\s+(\S+)`).FindAllStringSubmatch(out, -1) {
+		var pc uint64
+		fmt.Sscanf(m[1], "%x", &pc)
+		pcs, names = append(pcs, pc), append(names, m[2])
+	}
+	return pcs, names
+}
+
+func TestStacksOfACore(t *testing.T) {
+	dir := t.TempDir()
+	src, exe, bare, core := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "bare"), filepath.Join(dir, "core")
+	if err := os.WriteFile(src, []byte(stacksProgram), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"-O2", "-static"}, {"-O2", "-no-pie", "-static", "-m32"}} {
+		cc := "gcc"
+		if flags[len(flags)-1] == "-m32" {
+			cc, flags = "i686-linux-gnu-gcc", flags[:len(flags)-1]
+		}
+		t.Run(cc+strings.Join(flags, ""), func(t *testing.T) {
+			tool(t, cc, append(flags, "-g", "-fomit-frame-pointer", "-o", exe, src)...)
+			out := tool(t, "gdb", "-q", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "handle SIGUSR1 nostop noprint pass",
+				"-ex", "run", "-ex", "generate-core-file "+core, "-ex", "bt -past-main", exe)
+			var want []string
+			for _, m := range gdbFrame.FindAllStringSubmatch(out, -1) {
+				if want = append(want, m[2]); m[2] == "main" {
+					break
+				}
+			}
+			if len(want) < 12 {
+				t.Fatalf("gdb has %d frames, expected more:\n%s", len(want), out)
+			}
+			text := btcore(t, 0, "stacks", core, "-e", exe)
+			pcs, names := ourFrames(text)
+			var named []string // gdb calls the trampoline <signal handler called>
+			for _, n := range names {
+				if !strings.Contains(n, "restore") && n != "??" {
+					named = append(named, n)
+				}
+			}
+			var functions []string
+			for _, n := range want {
+				if !strings.HasPrefix(n, "<") && n != "??" {
+					functions = append(functions, n)
+				}
+			}
+			got := strings.Join(named, " ")
+			for _, f := range []string{"boom handler", "compare", "deep deep deep deep deep deep main"} {
+				if !strings.Contains(strings.Join(functions, " "), f) || !strings.Contains(got, f) {
+					t.Errorf("expected %q in both:\ngdb:  %s\nours: %s\n%s", f, strings.Join(functions, " "), got, text)
+				}
+			}
+			tool(t, "objcopy", "--strip-all", "--remove-section", ".eh_frame", "--remove-section", ".eh_frame_hdr", exe, bare)
+			other, _ := ourFrames(btcore(t, 0, "stacks", core, "-e", bare))
+			if fmt.Sprint(other) != fmt.Sprint(pcs) {
+				t.Errorf("without tables and symbols:\n%x\nwith them:\n%x", other, pcs)
+			}
+		})
+	}
+}
+
+func TestStacksUsage(t *testing.T) {
+	dir := t.TempDir()
+	ram, regs := filepath.Join(dir, "ram.bin"), filepath.Join(dir, "regs")
+	os.WriteFile(ram, make([]byte, 64), 0o644)
+	os.WriteFile(regs, []byte("pc 0x100\n"), 0o644)
+	btcore(t, 2, "stacks")
+	btcore(t, 2, "stacks", "--ram", "0x1000="+ram)
+	btcore(t, 2, "stacks", "--ram", "0x1000="+ram, "--regs", regs)
+	btcore(t, 2, "stacks", "--ram", "0x1000="+ram, "--max-frames", "0")
+}
