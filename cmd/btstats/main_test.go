@@ -268,7 +268,11 @@ func TestFollow(t *testing.T) {
 	wait(3)
 	io.WriteString(f, record) // no line end: only the end of reading makes it a record
 	time.Sleep(300 * time.Millisecond)
-	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Signal(os.Interrupt)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -1,0 +1,137 @@
+package cmdtest
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Command runs a command on arguments and standard input and returns its exit code.
+type Command func(args []string, stdin io.Reader, stdout, stderr io.Writer) int
+
+// Fuzz fuzzes a whole command: the input comes from the fuzzer, and bit n of a number
+// says whether the arguments flags[n] are given. "-" is added as the input.
+//
+// Whatever it is given, a command ends within 20 seconds with one of the four exit
+// codes, says why it failed, prints no control characters but tabs and line ends to
+// where a terminal may be, says and prints the same again in a second run, and what it
+// calls JSON, XML or CSV parses. check, if not nil, looks at what is particular to the
+// command.
+func Fuzz(f *testing.F, run Command, flags [][]string, check func(t *testing.T, args []string, input []byte, code int, out string)) {
+	if len(flags) > 32 {
+		f.Fatal("cmdtest: at most 32 flags")
+	}
+	f.Fuzz(func(t *testing.T, picked uint32, input []byte) {
+		var args []string
+		for n, flag := range flags {
+			if picked>>n&1 == 1 {
+				args = append(args, flag...)
+			}
+		}
+		args = append(args, "-")
+		type result struct {
+			code      int
+			out, errs string
+		}
+		once := func() result {
+			var out, errs bytes.Buffer
+			code := run(args, bytes.NewReader(input), &out, &errs)
+			return result{code, out.String(), errs.String()}
+		}
+		start := time.Now()
+		r := once()
+		if d := time.Since(start); d > 20*time.Second {
+			t.Errorf("%q: took %v", args, d)
+		}
+		if r.code < 0 || r.code > 3 {
+			t.Errorf("%q: exit code %d", args, r.code)
+		}
+		if r.code != 0 && strings.TrimSpace(r.errs) == "" {
+			t.Errorf("%q: exit code %d without a word", args, r.code)
+		}
+		if strings.ContainsFunc(r.errs, control) {
+			t.Errorf("%q: control characters on stderr: %q", args, r.errs)
+		}
+		if again := once(); again != r {
+			t.Errorf("%q: a second run differs:\n%+v\n%+v", args, r, again)
+		}
+		if r.code < 2 {
+			if err := parses(formatOf(args), r.out); err != nil {
+				t.Errorf("%q: %v in %q", args, err, r.out)
+			}
+		}
+		if check != nil {
+			check(t, args, input, r.code, r.out)
+		}
+	})
+}
+
+func control(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0
+}
+
+// formatOf returns the last --format among args.
+func formatOf(args []string) string {
+	for n, a := range slices.Backward(args) {
+		if a == "--format" && n+1 < len(args) {
+			return args[n+1]
+		}
+	}
+	return ""
+}
+
+// parses reports what is wrong with text that is said to be of a format; of one that is
+// not known here, nothing.
+func parses(format, text string) error {
+	switch format {
+	case "json", "jsonl", "speedscope", "dhat":
+		d := json.NewDecoder(strings.NewReader(text))
+		for {
+			var v any
+			if err := d.Decode(&v); err != nil {
+				return ended(err)
+			}
+		}
+	case "junit":
+		d := xml.NewDecoder(strings.NewReader(text))
+		for {
+			if _, err := d.Token(); err != nil {
+				return ended(err)
+			}
+		}
+	case "csv":
+		_, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+		return err
+	}
+	return nil
+}
+
+func ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// Seed adds a file as a seed for [Fuzz], with no flags and with all, one at a time.
+func Seed(f *testing.F, flags int, paths ...string) {
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		data = data[:min(len(data), 8<<10)]
+		f.Add(uint32(0), data)
+		for n := range flags {
+			f.Add(uint32(1)<<n, data)
+		}
+	}
+}
