@@ -73,7 +73,8 @@ func (s *Stack) Reset() {
 	s.PCs, s.Size, s.Marks = s.PCs[:0], 0, Marks{}
 }
 
-// fullCount is the count that 6 bits mean: 0 stands for 64. (BT-COUNT-2)
+// fullCount is the count that 6 bits mean: 0 stands for 64. A count may be larger than
+// its value needs. (BT-COUNT-2, BT-COUNT-3)
 func fullCount(c uint) uint { return (c-1)&63 + 1 }
 
 // read decodes depth frames and the size from b, whose bits end at end. It returns
@@ -129,7 +130,7 @@ func (s *Stack) frames(b []byte, depth int) (pos int) {
 	for n := 0; n < depth; n++ {
 		off := min(pos>>3, last)
 		w := binary.BigEndian.Uint64(b[off:]) << (uint(pos-8*off) & 63)
-		if w>>63 == 0 { // literal
+		if w>>63 == 0 { // literal; the spill bits are masked out (BT-FIELD-2)
 			v := w << literalHead
 			count := uint(w >> (64 - literalHead + spillWidth) & 63)
 			if count-1 < windowBits-literalHead {
@@ -159,11 +160,11 @@ func (s *Stack) frames(b []byte, depth int) (pos int) {
 			pos = -1
 			break
 		}
-		lossy |= lossy >> (base & (MaxDepth - 1)) & 1 << (n & (MaxDepth - 1))
+		lossy |= lossy >> (base & (MaxDepth - 1)) & 1 << (n & (MaxDepth - 1)) // as its base (BT-LOSS-3)
 		if count > 32 {
 			lossy |= s.Marks.mark(n, v, count)
 		}
-		subtract := -(w >> (64 - signEnd) & 1) // all ones if so
+		subtract := -(w >> (64 - signEnd) & 1) // all ones if so (BT-DELTA-3)
 		pcs[n&(MaxDepth-1)] = pcs[base&(MaxDepth-1)] + (v ^ subtract) - subtract
 	}
 	s.Marks.Lossy = lossy

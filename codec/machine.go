@@ -83,7 +83,8 @@ func (m Machine) loss() loss {
 }
 
 // wire is what is written of a v of count bits, and the spill bit after it.
-// There is no branch in it, for the encoder's sake. (BT-MACH-2 to BT-MACH-4)
+// There is no branch in it, for the encoder's sake. (BT-MACH-2, BT-MACH-3,
+// BT-MACH-4)
 func (l loss) wire(v uint64, count uint) (wire, spill uint64) {
 	over := (v>>31 + (1<<33 - 1)) >> 33 // 1 if a bit from 31 up is set
 	unused := (64 - count) & 63

@@ -20,7 +20,8 @@ const (
 
 const decodedSize = LeadInDecoded + "size: "
 
-// AppendLine appends the ~m# line of a blob, without a line end. (BT-TEXT-1)
+// AppendLine appends the ~m# line of a blob, without a line end. (BT-TEXT-1,
+// BT-B64-1)
 func AppendLine(dst, blob []byte) []byte {
 	return base64.StdEncoding.AppendEncode(append(dst, LeadIn...), blob)
 }

@@ -24,7 +24,7 @@ func AppendFieldsWord(dst []Field, blob []byte, word int) ([]Field, error) {
 	if err := w.walk(depth, &dst); err != nil {
 		return dst, err
 	}
-	if w.pos < w.end {
+	if w.pos < w.end { // padding, or a program's own bits (BT-USER-1)
 		n := w.end - w.pos
 		dst = append(dst, Field{Kind: FieldUser, Frame: -1, Off: w.pos, Width: n,
 			Value: bitsAt(b, w.pos, uint(min(n, 64)))})

@@ -8,14 +8,14 @@ import (
 )
 
 // lws prints a blob's base64 from a buffer of this many characters, and of a
-// longer one the first so many and up to three of rubbish.
+// longer one the first so many and up to three of rubbish. (BT-LIM-3)
 const (
 	lwsLine    = 184
 	lwsRubbish = 3
 )
 
 // rescue makes of a record that was rejected what can be made of it. Its base64
-// has run characters after the lead-in of head bytes, without padding.
+// has run characters after the lead-in of head bytes, without padding. (BT-SALV-3)
 func (s *Scanner) rescue(head, run int) {
 	r := &s.rec
 	switch r.Reason() {

@@ -58,6 +58,7 @@ const (
 // none of these, by records that begin as those of the dump before did.
 //
 // Feed it all text and records in order. It keeps a few hashes, no records.
+// (BT-HEAD-4)
 type Sequence struct {
 	// Split, if not nil, matches lines that begin a dump; it may match a line with
 	// records in, which begin it then.

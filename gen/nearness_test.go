@@ -106,7 +106,7 @@ func ofModel(m gen.Model, pre, post, stacks int) (s *shape, paths int) {
 // nearness is the table, and an error for each model that is too far off.
 func nearness() (table string, faults []string) {
 	var b strings.Builder
-	b.WriteString("| capture | model | depth, mean | bits a frame | call paths of 2,000 | depths in common | near widths in common | size widths in common |\n")
+	b.WriteString("| capture | model | depth, mean | bits per frame | call paths of 2,000 | depths in common | near widths in common | size widths in common |\n")
 	b.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, p := range pairs {
 		m, _ := gen.ModelByName(p.model)
@@ -119,7 +119,7 @@ func nearness() (table string, faults []string) {
 			float64(c.frames)/float64(c.stacks), float64(g.frames)/float64(g.stacks),
 			perFrame(c), perFrame(g), len(c.paths), paths, 100*depth, 100*near, 100*size)
 		if ratio := perFrame(g) / perFrame(c); ratio < 0.85 || ratio > 1.15 {
-			faults = append(faults, fmt.Sprintf("%s: bits a frame off by a factor of %.2f", p.capture, ratio))
+			faults = append(faults, fmt.Sprintf("%s: bits per frame off by a factor of %.2f", p.capture, ratio))
 		}
 		if near < 0.5 {
 			faults = append(faults, fmt.Sprintf("%s: only %.0f %% of near widths in common", p.capture, 100*near))

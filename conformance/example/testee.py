@@ -29,7 +29,7 @@ class Stack:
         self.size_count = 0
 
 
-# -- Bits (BT-FIELD-1 to BT-FIELD-4)
+# -- Bits (BT-FIELD-1, BT-FIELD-2, BT-FIELD-3, BT-FIELD-4)
 
 
 class Reader:
@@ -66,7 +66,7 @@ class Writer:
         self.text += format(value, "0%db" % width) + spill
 
     def counted(self, value, machine=None):
-        """Writes count and value as the machine leaves it. (BT-MACH-2 to BT-MACH-4)"""
+        """Writes count and value as the machine leaves it. (BT-MACH-2, BT-MACH-3, BT-MACH-4)"""
         machine = machine or self.machine
         count = significant(value)
         spill = "0"
@@ -221,7 +221,7 @@ def salvage(data):
 
 
 def read_user(r):
-    """Reads user fields, by tag. (BT-UF-1 to BT-UF-3)"""
+    """Reads user fields, by tag. (BT-UF-1, BT-UF-2, BT-UF-3)"""
     fields = {}
     while r.end - r.pos >= 5:
         at = r.pos

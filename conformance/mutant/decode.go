@@ -73,7 +73,7 @@ func (r *mutantReader) field(width int, sort fieldSort) (uint64, error) {
 	return v, nil
 }
 
-// value takes a count and a value. (BT-COUNT-1 to BT-COUNT-4)
+// value takes a count and a value. (BT-COUNT-1, BT-COUNT-2, BT-COUNT-3, BT-COUNT-4)
 func (r *mutantReader) value() (uint64, error) {
 	count, err := r.count()
 	if err != nil {
@@ -144,7 +144,7 @@ func (r *mutantReader) frame() error {
 	return r.delta()
 }
 
-// delta takes the rest of a delta. (BT-DELTA-1 to BT-DELTA-6)
+// delta takes the rest of a delta. (BT-DELTA-1, BT-DELTA-2, BT-DELTA-3, BT-DELTA-4, BT-DELTA-5, BT-DELTA-6)
 func (r *mutantReader) delta() error {
 	widths := []int{3, 1}
 	if r.has("sign-before-back") {

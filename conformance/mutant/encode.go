@@ -30,7 +30,7 @@ func (w *mutantWriter) field(v uint64, width int, spill byte) {
 	}
 }
 
-// value writes count and value. (BT-COUNT-1, BT-COUNT-2, BT-MACH-2 to BT-MACH-4)
+// value writes count and value. (BT-COUNT-1, BT-COUNT-2, BT-MACH-2, BT-MACH-3, BT-MACH-4)
 func (w *mutantWriter) value(v uint64) {
 	count := max(1, bits.Len64(v))
 	wire := w.wire(v, count)

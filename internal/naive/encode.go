@@ -58,7 +58,8 @@ func (e *encoder) field(v uint64, width int) {
 // significant is v without leading zeros.
 func significant(v uint64) string { return fmt.Sprintf("%b", v) }
 
-// value writes count and value, as the machine has it. (BT-MACH-2 to BT-MACH-4)
+// value writes count and value, as the machine has it. (BT-MACH-2, BT-MACH-3,
+// BT-MACH-4)
 func (e *encoder) value(v uint64) {
 	bits := significant(v)
 	count := len(bits)

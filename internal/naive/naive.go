@@ -192,7 +192,8 @@ func (r *reader) stack(depth int) *Rejection {
 	return rejected
 }
 
-// frame reads a literal or a delta. (BT-ITEM-1, BT-LIT-1, BT-DELTA-1 to BT-DELTA-6)
+// frame reads a literal or a delta. (BT-ITEM-1, BT-LIT-1, BT-DELTA-1, BT-DELTA-2, BT-DELTA-3, BT-DELTA-4,
+// BT-DELTA-5, BT-DELTA-6)
 func (r *reader) frame(n int) *Rejection {
 	at := r.pos
 	kind, rejected := r.field("kind", n, 1)

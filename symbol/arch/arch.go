@@ -21,7 +21,7 @@ type Arch struct {
 	// address is behind them.
 	DelaySlot uint64
 	// TagBits are bits of a return address that say in which instruction set the
-	// code is (Thumb, MIPS16, microMIPS) and are not part of the address.
+	// code is (Thumb, MIPS16, microMIPS) and are not part of the address. (BT-CAP-4)
 	TagBits uint64
 
 	isCall func(*Code) bool
@@ -79,7 +79,7 @@ func (a *Arch) FollowsCall(c *Code) bool { return a.isCall == nil || a.isCall(c)
 func (a *Arch) Strip(addr uint64) uint64 { return addr &^ a.TagBits }
 
 // CallAddr returns an address inside the instruction that ret is the return
-// address of: what to look up to name the call and not the line after it.
+// address of: what to look up to name the call and not the line after it. (BT-CAP-3)
 func (a *Arch) CallAddr(ret uint64) uint64 {
 	tagged := ret&a.TagBits != 0 // a short instruction set: its delay slots have 2 bytes or 4
 	ret = a.Strip(ret)

@@ -1,0 +1,114 @@
+package lwsbt
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// notInCode are clauses that no code carries out, and why.
+var notInCode = map[string]string{
+	"BT-LOSS-4": "it describes what lws's own decoder prints; ref-c reproduces it as erratum 13",
+}
+
+var (
+	anyClause   = regexp.MustCompile(`\bBT-[A-Z0-9]+-[1-9][0-9]*\b`)
+	clauseHead  = regexp.MustCompile(`(?m)^\*\*(BT-[A-Z0-9]+-[1-9][0-9]*)\*\*`)
+	clauseRange = regexp.MustCompile(`BT-[A-Z0-9]+-[0-9]+ *(?:to|–|-|\.\.\.?) *(?:BT-[A-Z0-9]+-)?[0-9]+\b`)
+)
+
+// sources calls f with each file of code, tests or not.
+func sources(t *testing.T, f func(path, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || len(d.Name()) > 1 && strings.HasPrefix(d.Name(), ".")) {
+			return filepath.SkipDir
+		}
+		if !slices.Contains([]string{".go", ".c", ".h", ".py"}, filepath.Ext(path)) || d.IsDir() {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		f(filepath.ToSlash(path), string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every clause of SPEC.md is named where code carries it out: in a comment of the
+// product's Go code, outside of what tests implementations. Code names no clause
+// that SPEC.md lacks, and no range of clauses.
+func TestClausesAreNamedInCode(t *testing.T) {
+	clauses := map[string]bool{}
+	for _, m := range clauseHead.FindAllStringSubmatch(Spec, -1) {
+		clauses[m[1]] = true
+	}
+	if len(clauses) < 55 {
+		t.Fatalf("%d clauses in SPEC.md, want at least 55", len(clauses))
+	}
+	named := map[string]bool{}
+	sources(t, func(path, text string) {
+		if path == "spec_test.go" {
+			return
+		}
+		for i, line := range strings.Split(text, "\n") {
+			if m := clauseRange.FindString(line); m != "" {
+				t.Errorf("%s:%d: the range %q, expected each clause by its name", path, i+1, m)
+			}
+		}
+		testing := strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "conformance/") || strings.HasPrefix(path, "internal/naive/")
+		for _, id := range anyClause.FindAllString(text, -1) {
+			if !clauses[id] && !testing {
+				t.Errorf("%s: names %s, which SPEC.md lacks", path, id)
+			}
+			if strings.HasSuffix(path, ".go") && !testing {
+				named[id] = true
+			}
+		}
+	})
+	for id := range clauses {
+		why, listed := notInCode[id]
+		switch {
+		case !named[id] && !listed:
+			t.Errorf("%s: no code names it, and it is not listed with a reason why", id)
+		case named[id] && listed:
+			t.Errorf("%s: listed as in no code (%s), but code names it", id, why)
+		}
+	}
+	for id := range notInCode {
+		if !clauses[id] {
+			t.Errorf("%s is listed, but not in SPEC.md", id)
+		}
+	}
+}
+
+// The contents of SPEC.md list its sections, and links lead to headings.
+func TestSpecContents(t *testing.T) {
+	_, contents, _ := strings.Cut(Spec, "## Contents\n")
+	contents, body, _ := strings.Cut(contents, "\n## 1. ")
+	anchor := func(heading string) string {
+		heading = strings.ToLower(heading)
+		heading = regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(heading, "")
+		return strings.ReplaceAll(heading, " ", "-")
+	}
+	listed := regexp.MustCompile(`\]\(#([^)]+)\)`).FindAllStringSubmatch(contents, -1)
+	var want []string
+	for _, m := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch("## 1. "+body, -1) {
+		want = append(want, anchor(m[1]))
+	}
+	var got []string
+	for _, m := range listed {
+		got = append(got, m[1])
+	}
+	if len(want) < 20 || !slices.Equal(got, want) {
+		t.Errorf("contents link to\n%s\nheadings are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
