@@ -192,6 +192,7 @@ func guestCore(t testing.TB, triple, qemu, arguments string, cc ...string) (core
 func TestGuestCore(t *testing.T) {
 	for _, g := range guests {
 		t.Run(g.triple, func(t *testing.T) {
+			slow(t, g.triple)
 			core, exe := guestCore(t, g.triple, g.qemu, "", "-g", "-O1", testdata(t, "stop.c"))
 			var m Image
 			defer m.Close()

@@ -1,0 +1,261 @@
+package image
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// lwsBuilds are builds of the real library, by their names in ref-c/builds.txt.
+// They are looked for in LWS_PREFIXES; the first also in LWS_PREFIX.
+var lwsBuilds = []struct{ name, triple, qemu string }{
+	{"x86_64-gcc12-O2", "", ""},
+	{"i686-gcc12-O2", "i686-linux-gnu", ""},
+	{"mips-gcc12-O2", "mips-linux-gnu", "qemu-mips"},
+	{"mipsel-gcc12-O2", "mipsel-linux-gnu", "qemu-mipsel"},
+	{"ppc-gcc12-O2", "powerpc-linux-gnu", "qemu-ppc"},
+	{"s390x-gcc12-O2", "s390x-linux-gnu", "qemu-s390x"},
+	{"armhf-gcc12-O2", "arm-linux-gnueabihf", "qemu-arm"},
+	{"aarch64-gcc12-O2", "aarch64-linux-gnu", "qemu-aarch64"},
+}
+
+// lwsPrefix returns where a build of the library is installed, or skips the test.
+func lwsPrefix(t *testing.T, build string) string {
+	t.Helper()
+	var places []string
+	if p := os.Getenv("LWS_PREFIXES"); p != "" {
+		places = append(places, filepath.Join(p, build))
+	}
+	if p := os.Getenv("LWS_PREFIX"); p != "" && build == lwsBuilds[0].name {
+		places = append(places, p)
+	}
+	for _, p := range places {
+		config, err := os.ReadFile(filepath.Join(p, "include", "lws_config.h"))
+		if err == nil && bytes.Contains(config, []byte("#define LWS_WITH_ALLOC_METADATA_LWS")) {
+			return p
+		}
+	}
+	t.Skip("no libwebsockets with LWS_WITH_ALLOC_METADATA_LWS: set LWS_PREFIX, or LWS_PREFIXES for several machines")
+	return ""
+}
+
+// dead is a program that died, and what it said of itself before.
+type dead struct {
+	core, exe string
+	truth     []liveBlock
+	lines     []string // ~m#
+}
+
+type liveBlock struct {
+	addr, size uint64
+	label      string
+}
+
+// lwsCore has a program on the real library die.
+func lwsCore(t *testing.T, build int, mode string) dead {
+	b := lwsBuilds[build]
+	prefix := lwsPrefix(t, b.name)
+	return die(t, b.triple, b.qemu, mode, "-isystem", filepath.Join(prefix, "include"), testdata(t, "heap.c"),
+		filepath.Join(prefix, "lib", "libwebsockets.a"))
+}
+
+// deviceCore has a program on device/ die.
+func deviceCore(t *testing.T, build int, mode string) dead {
+	b := lwsBuilds[build]
+	cc := []string{"-DON_DEVICE", "-fexceptions", "-I", testdata(t, "../../device/include"), testdata(t, "heap.c")}
+	for _, name := range strings.Fields("choose encode decode line head event parse heap alloc dump") {
+		cc = append(cc, testdata(t, "../../device/src/"+name+".c"))
+	}
+	return die(t, b.triple, b.qemu, mode, cc...)
+}
+
+// die compiles a program, has it die and reads what it printed.
+func die(t *testing.T, triple, qemu, mode string, cc ...string) (d dead) {
+	cc = append([]string{"-g", "-O2", "-w"}, cc...)
+	if qemu != "" {
+		d.core, d.exe = guestCore(t, triple, qemu, mode+",die > out.txt", cc...)
+	} else {
+		need(t, "gdb")
+		dir := t.TempDir()
+		d.exe = filepath.Join(dir, "heap")
+		args, gcc := append(cc, "-o", d.exe), "gcc"
+		if triple != "" {
+			gcc, args = triple+"-gcc", append(args, "-static")
+		}
+		need(t, gcc)
+		run(t, dir, gcc, args...)
+		d.core, _ = gdbCore(t, d.exe, "stop", mode+" > out.txt")
+	}
+	out, err := os.ReadFile(filepath.Join(filepath.Dir(d.exe), "out.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(out), "\n") {
+		var l liveBlock
+		if n, _ := fmt.Sscanf(line, "live %x %d %s", &l.addr, &l.size, &l.label); n == 3 {
+			d.truth = append(d.truth, l)
+		}
+		if strings.HasPrefix(line, codec.LeadIn) {
+			d.lines = append(d.lines, strings.TrimSpace(line))
+		}
+	}
+	if len(d.truth) < 100 {
+		t.Fatalf("the program printed %d blocks: %s", len(d.truth), out)
+	}
+	return d
+}
+
+// open reads the core file and returns where its program's data are.
+func (d *dead) open(t *testing.T) (m *Image, owners []Symbol, data []Map) {
+	m = &Image{}
+	t.Cleanup(m.Close)
+	if err := m.AddFile(d.core); err != nil {
+		t.Fatal(err)
+	}
+	bias := uint64(0)
+	for _, x := range m.Modules() {
+		if x.Path == d.exe {
+			bias = x.Bias
+		}
+	}
+	owners, err := m.Variables(d.exe, bias, "active", "lwsbt_heap")
+	if err != nil || len(owners) == 0 {
+		t.Fatalf("owners %v, %v", owners, err)
+	}
+	data, err = m.WritableRanges(d.exe, bias)
+	if err != nil || len(data) == 0 {
+		t.Fatalf("data %v, %v", data, err)
+	}
+	return m, owners, data
+}
+
+// TestLwsHeap reads the heap of the real library: the same blocks in the same
+// order as its own dump has them, bit for bit.
+func TestLwsHeap(t *testing.T) {
+	for i, b := range lwsBuilds {
+		t.Run(b.name, func(t *testing.T) {
+			slow(t, b.triple)
+			d := lwsCore(t, i, "plain")
+			d.check(t, func(h *Heap, i int) bool { return string(codec.AppendLine(nil, h.Blocks[i].Blob)) == d.lines[i] })
+		})
+	}
+}
+
+// TestDeviceHeap reads the heap of device/: its own dump has the same blocks, with
+// addresses and sequence numbers, without the bits that align memory.
+func TestDeviceHeap(t *testing.T) {
+	for i, b := range lwsBuilds {
+		t.Run(b.name, func(t *testing.T) {
+			slow(t, b.triple)
+			d := deviceCore(t, i, "plain")
+			d.check(t, func(h *Heap, i int) bool {
+				line, ok := h.AppendLine(nil, i)
+				got, gotUser := fields(t, string(line))
+				want, wantUser := fields(t, d.lines[i])
+				_, numbered := gotUser.Get(codec.TagSequence)
+				return ok && h.User && numbered && gotUser == wantUser && got.Size == want.Size && slices.Equal(got.PCs, want.PCs)
+			})
+		})
+	}
+}
+
+// fields decodes a ~m# line with user fields.
+func fields(t *testing.T, line string) (s codec.Stack, u codec.User) {
+	blob, err := codec.ParseLine(nil, []byte(line))
+	if err == nil {
+		err = codec.DecodeUser(&s, &u, blob, 64)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return s, u
+}
+
+// slow skips what need not run each time: one machine of either byte order does.
+func slow(t *testing.T, triple string) {
+	if triple != "" && triple != "mips-linux-gnu" && os.Getenv("LWSBT_FULL") == "" {
+		t.Skip("LWSBT_FULL is not set")
+	}
+}
+
+// check reads the core file and compares it with what the program said: blocks
+// at their addresses and of their sizes, and those that were planted as leaks,
+// and no other, leaked. same compares a block with its line in the library's dump.
+func (d *dead) check(t *testing.T, same func(h *Heap, i int) bool) {
+	m, owners, data := d.open(t)
+	for _, search := range []Search{{Owners: owners}, {}} {
+		h, err := m.FindHeap(search)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(h.Blocks) != len(d.lines) || len(h.Blocks) != len(d.truth) {
+			t.Fatalf("%d blocks, the library dumps %d, the program has %d", len(h.Blocks), len(d.lines), len(d.truth))
+		}
+		if len(h.Damage) > 0 || len(h.Notes()) > 0 {
+			t.Errorf("damage %+v, notes %q", h.Damage, h.Notes())
+		}
+		for i := range h.Blocks {
+			b := &h.Blocks[i]
+			if !same(h, i) {
+				t.Fatalf("block %d: %x, the library writes %s", i, b.Blob, d.lines[i])
+			}
+			if b.Addr != d.truth[i].addr || b.Size != d.truth[i].size {
+				t.Fatalf("block %d: %#x, size %d, the program has %+v", i, b.Addr, b.Size, d.truth[i])
+			}
+		}
+		l := m.FindLeaks(h, data)
+		var planted, missed, invented, uncertain int
+		for i, x := range d.truth {
+			leak := x.label != "kept"
+			if leak {
+				planted++
+			}
+			switch r := l.Reach[i]; {
+			case leak && r == Reachable:
+				missed++
+				t.Errorf("missed: %s at %#x, size %d", x.label, x.addr, x.size)
+			case !leak && r == Leaked:
+				invented++
+				t.Errorf("invented: %s at %#x, size %d", x.label, x.addr, x.size)
+			case r == Uncertain:
+				uncertain++
+			}
+		}
+		t.Logf("%d blocks, %d leaks planted, %d missed, %d invented, %d uncertain", len(d.truth), planted, missed, invented, uncertain)
+		var sizes [][2]int
+		for _, g := range l.Groups {
+			sizes = append(sizes, [2]int{len(g.Direct), len(g.Indirect)})
+		}
+		if want := [][2]int{{7, 0}, {3, 1}}; uncertain == 0 && !slices.Equal(sizes, want) {
+			t.Errorf("groups of %v, want %v", sizes, want)
+		}
+	}
+}
+
+// TestLwsOverflow has the program write past the end of a block into the next one.
+func TestLwsOverflow(t *testing.T) {
+	for i, b := range lwsBuilds[:2] {
+		t.Run(b.name, func(t *testing.T) {
+			slow(t, b.triple)
+			d := lwsCore(t, i, "overflow")
+			m, owners, _ := d.open(t)
+			h, err := m.FindHeap(Search{Owners: owners})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(h.Blocks) != len(d.truth) {
+				t.Errorf("%d blocks, the program has %d", len(h.Blocks), len(d.truth))
+			}
+			guilty := slices.IndexFunc(d.truth, func(l liveBlock) bool { return l.size == 64 && l.label == "kept" })
+			if len(h.Damage) != 1 || h.Damage[0].Suspect < 0 || h.Blocks[h.Damage[0].Suspect].Addr != d.truth[guilty].addr {
+				t.Fatalf("damage %+v, want the block at %#x suspected", h.Damage, d.truth[guilty].addr)
+			}
+		})
+	}
+}
