@@ -57,6 +57,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"cmd/btconform": {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btcore":    {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
+	"cmd/btheap":    {packages: "codec dump profile report internal/cli internal/logs internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof"},
 	"cmd/btstats":   {packages: "codec dump gen stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btrecord":  {packages: "codec device internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btdecode":  {packages: "codec dump symbol profile internal/cli internal/logs internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/driver"
+	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/report"
+)
+
+func exportCommand() *cobra.Command {
+	s := &session{}
+	format := ""
+	c := s.command(&cobra.Command{
+		Use: "export [flags] [FILE...]", Short: "the profile for other programs",
+		Long: `export writes the profile for other programs: pprof, folded (flamegraph.pl),
+speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
+		Example: "btheap export -F pprof -o heap.pb.gz -e app.elf device.log\nbtheap export -F folded -e app.elf device.log | flamegraph.pl > heap.svg",
+	}, heap.ByLine, func(args []string) ([]string, error) {
+		switch {
+		case format == "":
+			return nil, fmt.Errorf("expected --format: %s", strings.Join(heap.Formats(), ", "))
+		case !contains(heap.Formats(), format):
+			return nil, fmt.Errorf("--format %q, expected %s", format, strings.Join(heap.Formats(), ", "))
+		case heap.Binary(format) && s.output == "" && cli.IsTerminal(s.c.OutOrStdout()):
+			return nil, fmt.Errorf("--format %s is binary: give -o FILE, or a pipe", format)
+		}
+		return args, nil
+	}, func(w io.Writer) error {
+		d, err := s.one()
+		if err != nil {
+			return err
+		}
+		notes, err := s.names.Export(w, format, d, heap.ExportOptions{Weight: s.w, Program: "btheap"})
+		for _, n := range notes {
+			s.note("%s", n)
+		}
+		return err
+	})
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVarP(&format, "format", "F", "", "`NAME`: pprof, folded, speedscope, dhat, heaptrack,\njsonl, csv")
+	cli.AddFlags(c, "Export", f)
+	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(heap.Formats(), cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func contains(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
+
+func htmlCommand() *cobra.Command {
+	s := &session{}
+	name := ""
+	c := s.command(&cobra.Command{
+		Use: "html [flags] [FILE...]", Short: "a page that one can send",
+		Long: `html writes one HTML file that needs no network: flame graph, table, dumps over
+time, their differences and their growth.`,
+		Example: "btheap html -e app.elf -o heap.html device.log",
+	}, heap.ByFunction, nil, func(w io.Writer) error {
+		list, err := s.selected(true)
+		if err != nil {
+			return err
+		}
+		o := report.Options{Title: name, Subtitle: title(list[0])}
+		if len(list) > 1 {
+			o.Subtitle = joined(list)
+		}
+		for _, d := range list {
+			if d.HasAnnouncedRecords && uint64(d.Records) != d.AnnouncedRecords {
+				o.Notes = append(o.Notes, fmt.Sprintf("%s: %s of %s records", d.Name, cli.Number(d.Records), cli.Number(d.AnnouncedRecords)))
+			}
+		}
+		return report.Write(w, s.names.Table(list), o)
+	})
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&name, "title", "", "`TEXT` above the page")
+	cli.AddFlags(c, "Page", f)
+	return c
+}
+
+func webCommand() *cobra.Command {
+	s := &session{}
+	port := 0
+	noBrowser := false
+	c := s.command(&cobra.Command{
+		Use: "web [flags] [FILE...]", Short: "pprof's pages on the profile, in a browser",
+		Long:    "web serves pprof's own pages on the profile, on this machine alone, until\ninterrupted.",
+		Example: "btheap web -e app.elf device.log",
+	}, heap.ByLine, func(args []string) ([]string, error) {
+		if port < 0 || port > 65535 {
+			return nil, fmt.Errorf("--port %d, expected 1 to 65535, or 0 for any", port)
+		}
+		if s.output != "" {
+			return nil, fmt.Errorf("-o has no effect here: web writes no file")
+		}
+		return args, nil
+	}, func(w io.Writer) error {
+		d, err := s.one()
+		if err != nil {
+			return err
+		}
+		var data bytes.Buffer
+		if _, err := s.names.Export(&data, "pprof", d, heap.ExportOptions{}); err != nil {
+			return err
+		}
+		prof, err := profile.Parse(&data)
+		if err != nil {
+			return cli.Failedf("%w", err)
+		}
+		s.stopReading() // from here on, Ctrl-C ends the process
+		return serve(prof, title(d), port, noBrowser)
+	})
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.IntVar(&port, "port", 0, "listen on port `N`, 0 for any")
+	f.BoolVar(&noBrowser, "no-browser", false, "do not start a browser")
+	cli.AddFlags(c, "Web", f)
+	return c
+}
+
+// serve runs pprof's web interface on the loopback interface.
+func serve(prof *profile.Profile, name string, port int, noBrowser bool) error {
+	if port == 0 { // pprof wants a number
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return cli.Failedf("%w", err)
+		}
+		port = l.Addr().(*net.TCPAddr).Port
+		l.Close()
+	}
+	args := []string{fmt.Sprintf("-http=127.0.0.1:%d", port), "-symbolize=none"}
+	if noBrowser {
+		args = append(args, "-no_browser")
+	}
+	if len(prof.Mapping) == 0 { // the page is called by the first mapping's file
+		prof.Mapping = []*profile.Mapping{{ID: 1, File: name}}
+	}
+	err := driver.PProf(&driver.Options{
+		Flagset: newPprofFlags(append(args, name)),
+		Fetch:   fixed{prof},
+	})
+	if err != nil {
+		return cli.Failedf("%w", err)
+	}
+	return nil
+}
+
+// fixed is a fetcher of one profile, whatever is asked for.
+type fixed struct{ prof *profile.Profile }
+
+// Fetch names no source: of one, pprof would save a copy under the user's home.
+func (f fixed) Fetch(string, time.Duration, time.Duration) (*profile.Profile, string, error) {
+	return f.prof, "", nil
+}

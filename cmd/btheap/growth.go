@@ -1,0 +1,259 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+	heap "github.com/lwsbt/lwsbt/profile"
+)
+
+// threshold is the value of --fail-on-growth.
+type threshold struct {
+	bytes   uint64
+	perDump bool
+	given   bool
+}
+
+// parseThreshold reads BYTES or BYTES/dump.
+func parseThreshold(s string, perDump bool) (threshold, error) {
+	if s == "" {
+		return threshold{}, nil
+	}
+	number, unit, slash := strings.Cut(s, "/")
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || slash && (unit != "dump" || !perDump) {
+		want := "BYTES"
+		if perDump {
+			want = "BYTES or BYTES/dump"
+		}
+		return threshold{}, fmt.Errorf("--fail-on-growth %q, expected %s", s, want)
+	}
+	return threshold{n, slash, true}, nil
+}
+
+// signed writes a difference with its sign.
+func signed(d heap.Delta) string {
+	switch {
+	case d.Magnitude == 0:
+		return "0"
+	case d.Negative:
+		return "-" + cli.Number(d.Magnitude)
+	}
+	return "+" + cli.Number(d.Magnitude)
+}
+
+// stack writes the frames of a call path below its sums.
+func stack(w io.Writer, sites []heap.Site) {
+	for _, f := range sites {
+		fmt.Fprintf(w, "    %s\n", f)
+	}
+	if len(sites) == 0 {
+		fmt.Fprintln(w, "    (no frames)")
+	}
+}
+
+func diffCommand() *cobra.Command {
+	s := &session{}
+	rows, fail := 0, ""
+	var limit threshold
+	c := s.command(&cobra.Command{
+		Use: "diff [flags] A B | LOG", Short: "what changed between two dumps",
+		Long: `diff compares the last dump of A with the last of B, or the first and the last
+dump of one LOG (of --dump A..B). What grew comes first, what shrank last.`,
+		Example: "btheap diff -e app.elf before.log after.log\nbtheap diff --dump 2..5 -e app.elf device.log",
+	}, heap.ByFunction, func(args []string) (files []string, err error) {
+		limit, err = parseThreshold(fail, false)
+		switch {
+		case err != nil:
+			return nil, err
+		case rows < 0:
+			return nil, fmt.Errorf("-n %d, expected a number of call paths", rows)
+		case len(args) > 2:
+			return nil, fmt.Errorf("%d files, expected two, or one with several dumps", len(args))
+		}
+		return args, nil
+	}, func(w io.Writer) error {
+		pair, err := s.pair()
+		if err != nil {
+			return err
+		}
+		t := s.names.Table(pair)
+		before, after := t.Total[0], t.Total[1]
+		total := heap.Sub(after.Bytes, before.Bytes)
+		fmt.Fprintf(w, "%s\n%s → %s bytes (%s), %s → %s allocations (%s)\n", joined(pair),
+			cli.Number(before.Bytes), cli.Number(after.Bytes), signed(total),
+			cli.Number(before.Count), cli.Number(after.Count), signed(heap.Sub(after.Count, before.Count)))
+		changes := t.Diff(0, 1, s.w)
+		shown := ends(changes, rows)
+		for _, c := range shown {
+			word := ""
+			switch {
+			case c.New():
+				word = ", new"
+			case c.Gone():
+				word = ", gone"
+			}
+			fmt.Fprintf(w, "\n%s bytes, %s allocations: %s → %s bytes%s\n", signed(c.Delta(heap.Bytes)), signed(c.Delta(heap.Count)),
+				cli.Number(c.Before.Bytes), cli.Number(c.After.Bytes), word)
+			stack(w, c.Stack)
+		}
+		if more := len(changes) - len(shown); more > 0 {
+			fmt.Fprintf(w, "\n%s more: -n 0 lists all\n", cli.Count(more, "call path"))
+		}
+		if limit.given && total.Over(limit.bytes) {
+			s.outcome = cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(total.Magnitude), cli.Number(limit.bytes))
+		}
+		return nil
+	})
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.IntVarP(&rows, "rows", "n", 20, "how many call paths, 0 for all: `N`")
+	f.StringVar(&fail, "fail-on-growth", "", "exit 1 if there are over `BYTES` more")
+	cli.AddFlags(c, "Diff", f)
+	return c
+}
+
+// ends keeps n of the changes: the largest gains and losses.
+func ends(list []heap.Change, n int) []heap.Change {
+	if n == 0 || len(list) <= n {
+		return list
+	}
+	gains := min(n-n/4, len(list))
+	return append(append([]heap.Change(nil), list[:gains]...), list[len(list)-(n-gains):]...)
+}
+
+// pair returns the two dumps to compare.
+func (s *session) pair() ([]*heap.Dump, error) {
+	if len(s.files) == 2 {
+		var last [2]*heap.Dump
+		for _, d := range s.prof.Dumps {
+			for i, f := range s.files {
+				if d.File == f {
+					last[i] = d
+				}
+			}
+		}
+		for i, d := range last {
+			if d == nil {
+				return nil, fmt.Errorf("%s: no dump", s.files[i])
+			}
+		}
+		if s.Flags.Dump != "" {
+			return nil, cli.BadArgsf("--dump is for one log: of two, the last dumps are compared")
+		}
+		if s.files[0] == s.files[1] {
+			return nil, cli.BadArgsf("%s: compared with itself", s.files[0])
+		}
+		return last[:], nil
+	}
+	list, err := s.selected(true)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) < 2 {
+		return nil, fmt.Errorf("%s has one dump, expected two: --split REGEX says where dumps begin", title(list[0]))
+	}
+	return []*heap.Dump{list[0], list[len(list)-1]}, nil
+}
+
+func growthCommand() *cobra.Command {
+	s := &session{}
+	rows, fail, every := 0, "", false
+	var limit threshold
+	c := s.command(&cobra.Command{
+		Use: "growth [flags] [FILE...]", Short: "what grows from dump to dump",
+		Long: `growth lists the call paths that grow over all dumps of the logs: first those
+that grew in every dump, the steepest first. The slope is of the straight line
+that fits best (least squares).`,
+		Example: "btheap growth -e app.elf device.log\nbtheap growth --fail-on-growth 1024/dump -e app.elf monday.log tuesday.log",
+	}, heap.ByFunction, func(args []string) (files []string, err error) {
+		limit, err = parseThreshold(fail, true)
+		if err == nil && rows < 0 {
+			err = fmt.Errorf("-n %d, expected a number of call paths", rows)
+		}
+		return args, err
+	}, func(w io.Writer) error {
+		list, err := s.selected(true)
+		if err != nil {
+			return err
+		}
+		if len(list) < 2 {
+			return fmt.Errorf("%s has one dump, expected two or more: --split REGEX says where dumps begin", title(list[0]))
+		}
+		t := s.names.Table(list)
+		total := t.TotalGrowth(s.w)
+		unit := "bytes"
+		if s.w == heap.Count {
+			unit = "allocations"
+		}
+		fmt.Fprintf(w, "%s: %s\n", cli.Count(len(list), "dump"), joined(list))
+		fmt.Fprintf(w, "total %s %s per dump  %s  %s → %s bytes, %s → %s allocations\n", slope(total.Slope), unit, heap.Sparkline(total.Points, s.w, 24),
+			cli.Number(total.First().Bytes), cli.Number(total.Last().Bytes), cli.Number(total.First().Count), cli.Number(total.Last().Count))
+		grown := t.Growth(s.w)
+		n := 0
+		for i := range grown {
+			g := &grown[i]
+			if every && !g.Every {
+				break
+			}
+			if n++; rows > 0 && n > rows {
+				continue
+			}
+			word := ""
+			if g.Every {
+				word = ", in every dump"
+			}
+			fmt.Fprintf(w, "\n%s %s per dump  %s  %s → %s bytes, %s → %s allocations%s\n", slope(g.Slope), unit, heap.Sparkline(g.Points, s.w, 24),
+				cli.Number(g.First().Bytes), cli.Number(g.Last().Bytes), cli.Number(g.First().Count), cli.Number(g.Last().Count), word)
+			stack(w, g.Stack)
+		}
+		switch {
+		case n == 0:
+			fmt.Fprintln(w, "\nno call path grows")
+		case rows > 0 && n > rows:
+			fmt.Fprintf(w, "\n%s more: -n 0 lists all\n", cli.Count(n-rows, "call path"))
+		}
+		s.outcome = limit.check(t, s.outcome)
+		return nil
+	})
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.IntVarP(&rows, "rows", "n", 10, "how many call paths, 0 for all: `N`")
+	f.BoolVar(&every, "every", false, "only those that grew in every dump")
+	f.StringVar(&fail, "fail-on-growth", "", "exit 1 if the total grows by over `BYTES` from the\nfirst dump to the last, or BYTES/dump on average")
+	cli.AddFlags(c, "Growth", f)
+	return c
+}
+
+// slope writes a growth per dump.
+func slope(v float64) string {
+	s := strconv.FormatFloat(math.Abs(v), 'f', 1, 64)
+	whole, fraction, _ := strings.Cut(s, ".")
+	if n, err := strconv.ParseUint(whole, 10, 64); err == nil {
+		whole = cli.Number(n)
+	}
+	sign := "+"
+	if v < 0 {
+		sign = "-"
+	}
+	return sign + strings.TrimSuffix(whole+"."+fraction, ".0")
+}
+
+// check returns how the command ends: with an error if the total grows too much.
+func (l threshold) check(t *heap.Table, otherwise error) error {
+	first, last := t.Total[0], t.Total[len(t.Total)-1]
+	d := heap.Sub(last.Bytes, first.Bytes)
+	switch {
+	case !l.given:
+	case l.perDump && t.TotalGrowth(heap.Bytes).Slope > float64(l.bytes):
+		return cli.Shortf("grows by %s bytes per dump, more than %s (--fail-on-growth)", slope(t.TotalGrowth(heap.Bytes).Slope), cli.Number(l.bytes))
+	case !l.perDump && d.Over(l.bytes):
+		return cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(d.Magnitude), cli.Number(l.bytes))
+	}
+	return otherwise
+}

@@ -1,0 +1,47 @@
+// Command btheap says where the memory is: from logs with heap dumps to call sites,
+// call trees, differences, growth, exports and a page that one can send.
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+const about = `btheap says where the memory is. It reads logs with heap dumps of libwebsockets
+(~m# lines) and recordings, plain or compressed, and heap profiles of pprof;
+'-' or nothing is stdin.`
+
+const examples = `
+btheap top -e app.elf device.log         who holds how much
+btheap growth -e app.elf device.log      what grows from dump to dump
+btheap html -e app.elf -o heap.html device.log
+btheap diff before.log after.log         what changed`
+
+const exitCodes = `0 reported, 1 a log is damaged or too much growth (--fail-on-growth), 2 usage,
+unreadable input or no record, 3 the output cannot be written.`
+
+// newCommand returns the root command.
+func newCommand() *cobra.Command {
+	root := cli.Root(&cobra.Command{Use: "btheap COMMAND [flags] [FILE...]", Long: about, Example: examples,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cli.BadArgsf("expected a command, such as btheap top")
+			}
+			return cli.BadArgsf("%q is no command%s", args[0], cli.Suggest(c, args[0]))
+		},
+		RunE: func(*cobra.Command, []string) error { return nil }})
+	cli.ExitCodes(root, exitCodes)
+	root.AddCommand(topCommand(), treeCommand(), peekCommand(), diffCommand(), growthCommand(), dumpsCommand(),
+		eventsCommand(), htmlCommand(), webCommand(), exportCommand())
+	return root
+}
+
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return cli.Run(newCommand(), args, stdin, stdout, stderr)
+}

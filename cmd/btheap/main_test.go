@@ -1,0 +1,291 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// command runs btheap and returns what it wrote and its exit code.
+func command(stdin string, args ...string) (stdout, stderr string, code int) {
+	var out, errs bytes.Buffer
+	code = run(args, strings.NewReader(stdin), &out, &errs)
+	return out.String(), errs.String(), code
+}
+
+// record is an allocation of the fixtures.
+func record(t testing.TB, size uint64, pcs ...uint64) string {
+	t.Helper()
+	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, codec.MachineExact32, codec.SearchLws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(codec.AppendLine(nil, blob)) + "\n"
+}
+
+// leaking is a log of four dumps of a firmware: 12 settings that stay, a cache that
+// comes and goes, and connections, of which 3 more are there in each dump.
+func leaking(t testing.TB, marks bool) string {
+	t.Helper()
+	var b strings.Builder
+	for d := range 4 {
+		fmt.Fprintf(&b, "I (%d) wifi: state: run\nI (%d) heap: live\n", d*1000, d*1000+1)
+		if marks {
+			fmt.Fprintf(&b, "~h#begin %d t=%d n=%d\n", d, d*1000000, 12+1+5+3*d)
+		}
+		for i := range 12 {
+			b.WriteString(record(t, uint64(20+i), 0x401110, 0x401300, 0x401900))
+		}
+		b.WriteString(record(t, uint64(100+50*(d%2)), 0x401250, 0x401510, 0x401900))
+		for range 5 + 3*d {
+			b.WriteString(record(t, 4096, 0x401200, 0x401500, 0x401900))
+		}
+		if marks {
+			fmt.Fprintf(&b, "~h#end %d\n", d)
+		}
+	}
+	return b.String()
+}
+
+const settings = 12*20 + 66 // 20 + 21 + … + 31
+
+func logFile(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestReports(t *testing.T) {
+	log := logFile(t, "fw.log", leaking(t, false))
+	marked := logFile(t, "marked.log", leaking(t, true))
+	one := logFile(t, "one.log", strings.SplitAfterN(leaking(t, false), "I (1000)", 2)[0])
+	total := func(d int) int { return settings + 100 + 50*(d%2) + 4096*(5+3*d) }
+	lost := logFile(t, "lost.log", strings.Replace(leaking(t, true), record(t, 31, 0x401110, 0x401300, 0x401900), "", 1))
+	comma := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says []string // in order, on stdout
+		errs string
+	}{
+		{"top of the last dump", []string{"top", log}, 0, []string{"dump 4: " + comma(total(3)) + " bytes in 27 allocations", "57,344", "0x401200"}, "4 dumps, of which this is the last"},
+		{"top of one dump", []string{"top", "--dump", "2", log}, 0, []string{"dump 2: " + comma(total(1)) + " bytes in 21 allocations"}, ""},
+		{"top of all", []string{"top", "--dump", "all", "-n", "1", log}, 0, []string{"dump 1 to dump 4: " + fmt.Sprintf("%d,%03d", (total(0)+total(1)+total(2)+total(3))/1000, (total(0)+total(1)+total(2)+total(3))%1000), "155,648", "call sites more: -n 0 lists all"}, ""},
+		{"top by count", []string{"top", "--weight", "count", "-n", "1", "--dump", "1", log}, 0, []string{"12  ", "0x401110"}, ""},
+		{"no such dump", []string{"top", "--dump", "9", log}, 2, nil, "--dump 9: the log has 4"},
+		{"dumps", []string{"dumps", marked}, 0, []string{"Dump  Boot  Mark", "1     1     0     0.000  18 of 18", "4     1     3     3.000  27 of 27"}, ""},
+		{"a lost line", []string{"top", "--dump", "1", lost}, 0, []string{"dump 1"}, "17 of 18 records: lines were lost"},
+		{"tree", []string{"tree", "--dump", "1", log}, 0, []string{"0x401900", "  0x401500", "    0x401200", "  0x401300", "    0x401110"}, ""},
+		{"tree, collapsed", []string{"tree", "--dump", "1", "--depth", "1", log}, 0, []string{"0x401900 (+6 call sites)"}, ""},
+		{"tree of callers", []string{"tree", "--callers", "--dump", "1", "--depth", "1", "--min", "50", log}, 0, []string{"0x401200 (+2 call sites)", "(2 call sites below 50 %)"}, ""},
+		{"peek", []string{"peek", "401500", "--dump", "1", log}, 0, []string{"called by 0x401900", "0x401500", "calls 0x401200"}, ""},
+		{"peek at nothing", []string{"peek", "nosuch", log}, 2, nil, "no function matches nosuch"},
+		{"growth", []string{"growth", log}, 0, []string{"4 dumps", "+12,298 bytes per dump", "+12,288 bytes per dump  ▁▃▅█  20,480 → 57,344 bytes, 5 → 14 allocations, in every dump", "    0x401200\n    0x401500\n    0x401900\n", "+10 bytes per dump", "0x401250"}, ""},
+		{"growth in every dump", []string{"growth", "--every", "-n", "0", log}, 0, []string{"in every dump"}, ""},
+		{"growth within bounds", []string{"growth", "--fail-on-growth", "12299/dump", log}, 0, []string{"per dump"}, ""},
+		{"growth past bounds", []string{"growth", "--fail-on-growth", "12297/dump", log}, 1, []string{"per dump"}, "grows by +12,298 bytes per dump, more than 12,297"},
+		{"growth past all bounds", []string{"growth", "--fail-on-growth", "36913", log}, 1, nil, "grew by 36,914 bytes"},
+		{"growth of one dump", []string{"growth", one}, 2, nil, "has one dump, expected two or more"},
+		{"diff in a log", []string{"diff", log}, 0, []string{comma(total(0)) + " → " + comma(total(3)) + " bytes (+36,914), 18 → 27 allocations (+9)", "+36,864 bytes, +9 allocations: 20,480 → 57,344 bytes", "0x401200"}, ""},
+		{"diff of two dumps", []string{"diff", "--dump", "2..3", log}, 0, []string{"+12,288 bytes", "-50 bytes, 0 allocations: 150 → 100 bytes"}, ""},
+		{"diff of logs", []string{"diff", one, log}, 0, []string{"(+36,914)", "+36,864 bytes"}, ""},
+		{"diff, the other way", []string{"diff", log, one}, 0, []string{"(-36,914)", "-36,864 bytes, -9 allocations"}, ""},
+		{"diff past bounds", []string{"diff", "--fail-on-growth", "36913", one, log}, 1, nil, "grew by 36,914 bytes"},
+		{"diff of three", []string{"diff", one, log, one}, 2, nil, "3 files, expected two"},
+		{"split", []string{"dumps", "--split", "heap: live", log}, 0, []string{"   4     1     4"}, ""},
+		{"only", []string{"top", "--only", "^x"}, 2, nil, "no records"},
+		{"no such command", []string{"tpo"}, 2, nil, `"tpo" is no command (did you mean "btheap top"?)`},
+		{"no command", nil, 2, nil, "expected a command"},
+		{"a mistyped flag", []string{"top", "--dmup", "1", log}, 2, nil, "did you mean --dump?"},
+		{"bad granularity", []string{"top", "--by", "colour", log}, 2, nil, `--by "colour", expected line, function`},
+		{"nothing hidden", []string{"top", "--hide", "nosuch", log}, 0, []string{"0x401200"}, "--hide nosuch: matches no frame"},
+		{"no such log", []string{"top", "/no/such.log"}, 2, nil, "/no/such.log: no such file"},
+		{"export without a format", []string{"export", log}, 2, nil, "expected --format: pprof, folded"},
+	} {
+		out, errs, code := command("", c.args...)
+		if code != c.code || !strings.Contains(errs, c.errs) {
+			t.Errorf("%s: exit code %d, want %d; stderr %q, want %q", c.name, code, c.code, errs, c.errs)
+		}
+		rest := out
+		for _, want := range c.says {
+			i := strings.Index(rest, want)
+			if i < 0 {
+				t.Errorf("%s: no %q, or not in order, in\n%s", c.name, want, out)
+				break
+			}
+			rest = rest[i+len(want):]
+		}
+	}
+}
+
+func TestHelpFits(t *testing.T) {
+	for _, c := range append([]string{""}, "top", "tree", "peek", "diff", "growth", "dumps", "events", "html", "web", "export") {
+		args := []string{"--help"}
+		if c != "" {
+			args = []string{c, "--help"}
+		}
+		help, _, code := command("", args...)
+		if code != 0 || !strings.Contains(help, "Exit codes:") || !strings.Contains(help, "Examples:") {
+			t.Errorf("%s: exit code %d, %q", c, code, help)
+		}
+		for l := range strings.Lines(help) {
+			if n := len([]rune(strings.TrimRight(l, "\n"))); n > 80 {
+				t.Errorf("%s: %d columns: %s", c, n, l)
+			}
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if out, _, code := command("", "completion", shell); code != 0 || !strings.Contains(out, "btheap") {
+			t.Errorf("completion %s: exit code %d", shell, code)
+		}
+	}
+}
+
+// What is exported is what the log says, and pprof files are read back.
+func TestExportAndBack(t *testing.T) {
+	log := logFile(t, "fw.log", leaking(t, false))
+	pb := filepath.Join(t.TempDir(), "heap.pb.gz")
+	if _, errs, code := command("", "export", "-F", "pprof", "-o", pb, log); code != 0 {
+		t.Fatalf("exit code %d, %s", code, errs)
+	}
+	data, err := os.ReadFile(pb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.ParseData(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := int64(0)
+	for _, s := range p.Sample {
+		sum += s.Value[1]
+	}
+	if want := int64(settings + 150 + 4096*14); sum != want {
+		t.Errorf("%d bytes, want %d", sum, want)
+	}
+	ours, _, _ := command("", "top", "-q", "--dump", "last", log)
+	back, errs, code := command("", "top", pb)
+	if code != 0 || strings.SplitN(ours, "\n", 2)[1] != strings.SplitN(back, "\n", 2)[1] {
+		t.Errorf("read back, exit code %d, %s:\n%s\nwant\n%s", code, errs, back, ours)
+	}
+	if out, errs, code := command("", "diff", pb, log); code != 2 || !strings.Contains(errs, "cannot be read together") {
+		t.Errorf("a profile and a log: exit code %d, %s%s", code, out, errs)
+	}
+	rows, _, _ := command("", "export", "-q", "-F", "csv", log)
+	if list, err := csv.NewReader(strings.NewReader(rows)).ReadAll(); err != nil || len(list) != 4 {
+		t.Errorf("csv: %v, %d rows, want 3 and a heading", err, len(list))
+	}
+	objects, _, _ := command("", "export", "-q", "-F", "jsonl", log)
+	for l := range strings.Lines(objects) {
+		if !json.Valid([]byte(l)) {
+			t.Errorf("not JSON: %s", l)
+		}
+	}
+	page, _, code := command("", "html", "-q", log)
+	if code != 0 || !strings.HasPrefix(page, "<!") || !strings.Contains(page, "0x401200") {
+		t.Errorf("html: exit code %d, %.100s", code, page)
+	}
+}
+
+// An output is never an input, and appears only if it is whole.
+func TestOutput(t *testing.T) {
+	log := logFile(t, "fw.log", leaking(t, false))
+	before, _ := os.ReadFile(log)
+	if _, errs, code := command("", "html", "-o", log, log); code != 2 || !strings.Contains(errs, "same file as the input") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	if after, _ := os.ReadFile(log); !bytes.Equal(before, after) {
+		t.Error("the log was overwritten")
+	}
+	keep := logFile(t, "keep.html", "as it was")
+	if _, _, code := command("nothing here\n", "html", "-o", keep); code != 2 {
+		t.Errorf("exit code %d", code)
+	}
+	if b, _ := os.ReadFile(keep); string(b) != "as it was" {
+		t.Errorf("a log without records left %q", b)
+	}
+}
+
+// Boots of a position-independent program each have their own load base.
+func TestBaseOfEachBoot(t *testing.T) {
+	cc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("gcc is not installed")
+	}
+	exe := filepath.Join(t.TempDir(), "heaplog")
+	if out, err := exec.Command(cc, "-std=c11", "-g", "-O2", "-pie", "-fPIE", "-o", exe, "../../examples/heaplog/heaplog.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var log strings.Builder
+	for range 3 { // three runs, each with another load base
+		out, err := exec.Command(exe).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.WriteString("*** Booting the example ***\n" + string(out))
+	}
+	path := logFile(t, "boots.log", log.String())
+	out, errs, code := command("", "dumps", "-e", exe, path)
+	if code != 0 || strings.Count(out, "\n") != 5 {
+		t.Fatalf("exit code %d, %s%s", code, out, errs)
+	}
+	for _, d := range []string{"1", "2", "3"} {
+		out, errs, code := command("", "top", "-q", "-s", "-e", exe, "--by", "function", "--dump", d, path)
+		if code != 0 || !regexp.MustCompile(`(?m)^ *0 +0\.0 +0 +122,880 +[0-9.]+ +30 +connection$`).MatchString(out) {
+			t.Errorf("dump %s: exit code %d, connection not found: %s%s", d, code, out, errs)
+		}
+	}
+}
+
+// pprof's pages, on the loopback interface alone.
+func TestWeb(t *testing.T) {
+	log := logFile(t, "fw.log", leaking(t, false))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	var out, errs cmdtest.Buffer
+	go run([]string{"web", "--no-browser", "--port", fmt.Sprint(port), log}, nil, &out, &errs)
+	url := fmt.Sprintf("http://127.0.0.1:%d/top", port)
+	for range 100 {
+		time.Sleep(50 * time.Millisecond)
+		r, err := http.Get(url)
+		if err != nil {
+			continue
+		}
+		page, _ := io.ReadAll(r.Body)
+		r.Body.Close()
+		if r.StatusCode != http.StatusOK || !strings.Contains(string(page), "<title>fw.log, dump 4 inuse_space") || !strings.Contains(string(page), "57344") {
+			t.Errorf("%s: %s, %.300s", url, r.Status, page)
+		}
+		if _, err := os.Stat(filepath.Join(home, "pprof")); err == nil {
+			t.Error("pprof left a copy under the home directory")
+		}
+		return
+	}
+	t.Errorf("no answer at %s; %s", url, errs.String())
+}

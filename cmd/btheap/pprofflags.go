@@ -1,0 +1,34 @@
+package main
+
+import "flag"
+
+// pprofFlags is the flag set that pprof's driver asks for, with fixed arguments: the
+// user's own are btheap's.
+type pprofFlags struct {
+	*flag.FlagSet
+	args  []string
+	usage string
+}
+
+func newPprofFlags(args []string) *pprofFlags {
+	return &pprofFlags{FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError), args: args}
+}
+
+// StringList is a flag that may be given several times.
+func (f *pprofFlags) StringList(name, def, usage string) *[]*string {
+	list := &[]*string{}
+	f.FlagSet.Func(name, usage, func(s string) error { *list = append(*list, &s); return nil })
+	return list
+}
+
+func (f *pprofFlags) ExtraUsage() string         { return f.usage }
+func (f *pprofFlags) AddExtraUsage(usage string) { f.usage += usage }
+
+// Parse parses the fixed arguments and returns those that are no flags.
+func (f *pprofFlags) Parse(usage func()) []string {
+	f.FlagSet.Usage = usage
+	if err := f.FlagSet.Parse(f.args); err != nil {
+		return nil
+	}
+	return f.FlagSet.Args()
+}

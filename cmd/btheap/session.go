@@ -1,0 +1,324 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+
+	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/logs"
+	"github.com/lwsbt/lwsbt/internal/printable"
+	heap "github.com/lwsbt/lwsbt/profile"
+)
+
+// session is what all subcommands share: flags, and what they read.
+type session struct {
+	logs.Flags
+	view     heap.View
+	by       string
+	weight   string
+	hide     string
+	show     string
+	ignore   string
+	focus    string
+	maxPaths int
+	output   string
+
+	w       heap.Weight
+	c       *cobra.Command
+	args    []string
+	files   []string // logs and profiles, without other arguments
+	stop    context.CancelFunc
+	reader  *logs.Reader // nil if profiles were read
+	prof    *heap.Profile
+	names   *heap.Names
+	outcome error // how the command ends if it reports what it read
+}
+
+// add adds the flags that all subcommands have.
+func (s *session) add(c *cobra.Command) {
+	s.AddSymbols(c)
+	s.AddInput(c)
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&s.by, "by", "", "one call site per `WHAT`: line, function, file,\nmodule or address")
+	f.StringVar(&s.hide, "hide", "", "leave out frames that match `REGEX`")
+	f.StringVar(&s.show, "show", "", "leave out frames that do not match `REGEX`")
+	f.StringVar(&s.ignore, "ignore", "", "leave out call paths with a frame that matches\n`REGEX`")
+	f.StringVar(&s.focus, "focus", "", "leave out call paths with no frame that matches\n`REGEX`")
+	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
+	f.BoolVar(&s.view.FullNames, "full-names", false, "C++ names with their arguments")
+	f.IntVar(&s.maxPaths, "max-paths", 0, "keep `N` call paths apart (default 10 million)")
+	cli.AddFlags(c, "Frames", f)
+	f = pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`, bytes or count")
+	f.StringVarP(&s.output, "output", "o", "", "write to `FILE`")
+	cli.AddFlags(c, "Output", f)
+	c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(heap.Granularities(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// check reads the values of the flags; byDefault is what --by is by default.
+func (s *session) check(byDefault heap.Granularity) (err error) {
+	if err := s.Flags.Check(s.files); err != nil {
+		return err
+	}
+	s.view.By = byDefault
+	if s.by != "" {
+		if s.view.By, err = heap.ParseGranularity(s.by); err != nil {
+			return cli.BadArgsf("--by %w", err)
+		}
+	}
+	for _, r := range []struct {
+		flag, text string
+		to         **regexp.Regexp
+	}{{"--hide", s.hide, &s.view.Hide}, {"--show", s.show, &s.view.Show}, {"--ignore", s.ignore, &s.view.Ignore}, {"--focus", s.focus, &s.view.Focus}} {
+		if r.text == "" {
+			continue
+		}
+		if *r.to, err = regexp.Compile(r.text); err != nil {
+			return cli.BadArgsf("%s: %w", r.flag, err)
+		}
+	}
+	switch {
+	case s.weight == "count":
+		s.w = heap.Count
+	case s.weight != "bytes":
+		return cli.BadArgsf("--weight %q, expected bytes or count", s.weight)
+	}
+	if s.maxPaths < 0 {
+		return cli.BadArgsf("--max-paths %d, expected a number of call paths", s.maxPaths)
+	}
+	return nil
+}
+
+// note says something on stderr.
+func (s *session) note(format string, args ...any) {
+	if !s.Quiet {
+		fmt.Fprintf(s.c.ErrOrStderr(), "btheap: %s\n", printable.Text(fmt.Sprintf(format, args...)))
+	}
+}
+
+// command makes a subcommand: its RunE reads all input and then calls report with
+// what to write to.
+func (s *session) command(c *cobra.Command, by heap.Granularity, split func(args []string) ([]string, error), report func(w io.Writer) error) *cobra.Command {
+	s.c = c
+	s.add(c)
+	if c.Args == nil {
+		c.Args = cobra.ArbitraryArgs
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		s.c, s.args, s.files = c, args, args
+		if split != nil {
+			files, err := split(args)
+			if err != nil {
+				return cli.BadArgs(err)
+			}
+			s.files = files
+		}
+		if err := s.check(by); err != nil {
+			return err
+		}
+		defer s.close()
+		err := cli.WriteOutput(s.output, s.Inputs(s.files), c.OutOrStdout(), func(w io.Writer) error {
+			if err := s.read(); err != nil {
+				return err
+			}
+			b := bufio.NewWriterSize(w, 64<<10)
+			if err := report(b); err != nil {
+				return err
+			}
+			s.noteView()
+			return b.Flush()
+		})
+		if err != nil {
+			return err
+		}
+		return s.outcome
+	}
+	return c
+}
+
+func (s *session) close() {
+	if s.reader != nil {
+		s.reader.Close()
+	}
+	s.stopReading()
+}
+
+// stopReading gives interrupts back their usual meaning.
+func (s *session) stopReading() {
+	if s.stop != nil {
+		s.stop()
+	}
+}
+
+// read reads all input into s.prof.
+func (s *session) read() error {
+	profiles, err := s.profiles()
+	if err != nil {
+		return err
+	}
+	if profiles == nil {
+		var ctx context.Context
+		ctx, s.stop = cli.Interruptible(context.Background())
+		if s.reader, err = logs.Open(ctx, &s.Flags, s.files, s.c.InOrStdin(), s.note); err != nil {
+			return err
+		}
+		if s.prof, err = s.reader.Profile(s.maxPaths); err != nil {
+			return err
+		}
+		s.outcome = s.reader.Outcome()
+		s.reader.Notes()
+		if s.outcome != nil && cli.Code(s.outcome) != cli.Short {
+			return s.outcome
+		}
+	} else {
+		s.prof = &heap.Profile{MaxPaths: s.maxPaths}
+		for i, p := range profiles {
+			if _, err := s.prof.AddPprof(p, s.files[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if len(s.prof.Dumps) == 0 {
+		return fmt.Errorf("no dump")
+	}
+	s.names = s.view.Names(s.prof)
+	return nil
+}
+
+// profiles reads the arguments as profiles of pprof, nil if they are logs.
+func (s *session) profiles() ([]*profile.Profile, error) {
+	var list []*profile.Profile
+	for i, path := range s.files {
+		p := readProfile(path)
+		if p == nil && len(list) > 0 || p != nil && len(list) < i {
+			return nil, fmt.Errorf("%s: logs and profiles of pprof cannot be read together", path)
+		}
+		if p != nil {
+			list = append(list, p)
+		}
+	}
+	if list == nil {
+		return nil, nil
+	}
+	if s.Named() {
+		return nil, cli.BadArgsf("profiles of pprof have their symbols: -e and --maps have no effect")
+	}
+	return list, nil
+}
+
+// maxProfile is how large a profile of pprof may be, in bytes, as it is stored.
+const maxProfile = 1 << 30
+
+// readProfile reads a file as a profile of pprof, nil if it is none. Such a file
+// begins with field 1 of a message, once it is decompressed.
+func readProfile(path string) *profile.Profile {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxProfile {
+		return nil
+	}
+	in, err := dump.Open(path, nil)
+	if err != nil {
+		return nil
+	}
+	var head [64]byte
+	n, _ := io.ReadFull(in, head[:])
+	in.Close()
+	if n < 8 || head[0] != 0x0a || bytes.Contains(head[:n], []byte("~m#")) {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	p, err := profile.ParseData(data)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// selected returns the dumps of --dump; all says that all are meant unless it is
+// given.
+func (s *session) selected(all bool) ([]*heap.Dump, error) {
+	sel := s.Selected()
+	if all && s.Flags.Dump == "" {
+		sel = logs.Selection{All: true}
+	}
+	from, to, err := sel.Of(len(s.prof.Dumps))
+	if err != nil {
+		return nil, err
+	}
+	list := s.prof.Dumps[from:to]
+	if s.reader != nil {
+		s.reader.NoteDumps(s.prof, list)
+	}
+	return list, nil
+}
+
+// one returns the dump to report on: the last, or those of --dump together.
+func (s *session) one() (*heap.Dump, error) {
+	list, err := s.selected(false)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(s.prof.Dumps); n > 1 && s.Flags.Dump == "" {
+		s.note("%d dumps, of which this is the last; --dump N, A..B or all takes others, btheap growth compares them", n)
+	}
+	return s.prof.Sum(list), nil
+}
+
+// noteView says which expressions matched nothing.
+func (s *session) noteView() {
+	m := s.names.Matched
+	for _, f := range []struct {
+		flag, text string
+		matched    bool
+	}{{"--hide", s.hide, m.Hide}, {"--show", s.show, m.Show}, {"--ignore", s.ignore, m.Ignore}, {"--focus", s.focus, m.Focus}} {
+		if f.text != "" && !f.matched {
+			s.note("%s %s: matches no frame", f.flag, f.text)
+		}
+	}
+	if s.prof.Saturated && s.reader == nil {
+		s.note("sums reached 2^64-1 and stay there")
+	}
+}
+
+// width is how wide text may be: the terminal, or 80 columns, or as wide as it is
+// in a file.
+func (s *session) width() int {
+	out := s.c.OutOrStdout()
+	if s.output == "" && cli.IsTerminal(out) {
+		return cli.Width(out)
+	}
+	return 0
+}
+
+// title is what a report is of.
+func title(d *heap.Dump) string {
+	s := d.Name
+	if d.File != "" && d.File != d.Name {
+		s = d.File + ", " + s
+	}
+	return s
+}
+
+// joined are the names of dumps that are compared.
+func joined(list []*heap.Dump) string {
+	return fmt.Sprintf("%s to %s", title(list[0]), title(list[len(list)-1]))
+}
+
+// has reports whether a flag was given.
+func (s *session) has(flags ...string) bool {
+	return slices.ContainsFunc(flags, func(f string) bool { return s.c.Flags().Changed(f) })
+}
