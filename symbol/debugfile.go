@@ -55,10 +55,10 @@ func (f *File) openDebug() (err error) {
 
 // attach takes the debug information of g, which holds that of f, and from then
 // on closes g with f. It fails if there is none.
-func (f *File) attach(g *File) error {
+func (f *File) attach(g *File) (err error) {
+	defer f.faulted(debug.SetPanicOnFault(true), &err)
 	d := g.debug
 	if d == nil {
-		var err error
 		if d, err = g.readDebug(); err != nil {
 			return err
 		}

@@ -1,0 +1,169 @@
+package symbol
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/printable"
+)
+
+// checkFile does all that can be done with a file, twice, and wants the same both
+// times, nothing that could control a terminal, and no caught panic.
+func checkFile(t *testing.T, data []byte) {
+	path := filepath.Join(t.TempDir(), "fuzzed")
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	all := func() string {
+		var b strings.Builder
+		var p Process
+		defer p.Close()
+		if err := p.Files.AddFile(FileSpec{Path: path}); err != nil {
+			return err.Error()
+		}
+		p.Files.SetBases(nil)
+		f := p.Files.Files()[0]
+		fmt.Fprintln(&b, f.BuildID, f.Why(), f.Word, f.Machine, f.calls().n)
+		low, high := f.Span()
+		addrs := []uint64{0, low, high, ^uint64(0), codeAddr, codeAddr + 5}
+		for i := range uint64(16) {
+			addrs = append(addrs, low+(high-low)/16*i)
+		}
+		for _, pc := range addrs {
+			l := p.Files.Locate(nil, pc)
+			fmt.Fprintln(&b, l.PC, l.Module == path, l.Frames, l.Reason, f.FollowsCall(pc))
+			if (len(l.Frames) == 0) == (l.Reason == "") && len(l.Frames) == 0 {
+				t.Errorf("%#x: nothing, and no reason", pc)
+			}
+		}
+		for _, fn := range f.Functions() {
+			fmt.Fprint(&b, fn.Addr, fn.Size)
+		}
+		for _, n := range p.Files.Notes() {
+			fmt.Fprintln(&b, n)
+		}
+		return b.String()
+	}
+	first := all()
+	if again := all(); again != first {
+		t.Errorf("the second time\n%s\nafter\n%s", again, first)
+	}
+	if strings.Contains(first, "runtime error") {
+		t.Errorf("a panic was caught: %s", first)
+	}
+	for l := range strings.Lines(first) {
+		if l = strings.TrimSuffix(l, "\n"); printable.Text(l) != l {
+			t.Errorf("not safe to print: %q", l)
+		}
+	}
+}
+
+// Any bytes as a file.
+func FuzzELF(f *testing.F) {
+	for _, h := range hostile {
+		if data := h.build(); len(data) < 8<<10 {
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 0 {
+			checkFile(t, data)
+		}
+	})
+}
+
+// Any bytes as the sections that debug information is in.
+func FuzzDWARF(f *testing.F) {
+	line := lines4(setCodeAddr, 0x21, 0x80, endSequence)
+	f.Add(abbrevs, unit4(0, unitRoot, 2, "f", uint64(codeAddr), uint64(codeSize), 0), line, []byte{}, []byte("s\x00"), []byte{})
+	f.Add(abbrevs, unit4(0, unitRoot, 3, uint32(0), 0), line, asm(uint64(codeAddr), uint64(codeAddr+9), uint64(0), uint64(0)), []byte{}, []byte{})
+	five := asm(1, 0x11, 1, 0x03, 0x25, 0x11, 0x1b, 0x12, 0x0b, 0x10, 0x17, 0x55, 0x23, 0, 0,
+		2, 0x2e, 1, 0x6e, 0x0e, 0x55, 0x23, 0x31, 0x13, 0, 0, 3, 0x1d, 0, 0x31, 0x16, 0x58, 0x0b, 0x59, 0x0b, 0x11, 0x1b, 0x12, 0x06, 0, 0, 0)
+	unit5 := asm(uint16(5), 1, 8, uint32(0), 1, 0, 0, 0x80, uint32(0), 0, 2, uint32(0), 0, uint32(12), 3, 12, 1, 1, 0, uint32(8), 0, 0)
+	line5 := asm(1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 1, 1, 8, 1, "dir", 2, 1, 8, 2, 0x0b, 1, "f.c", 0)
+	line5 = asm(uint16(5), 8, 0, uint32(len(line5)), line5, setCodeAddr, 0x21, endSequence)
+	f.Add(five, asm(uint32(len(unit5)), unit5), asm(uint32(len(line5)), line5), asm(uint32(20), uint16(5), 8, 0, uint32(1), uint32(4), 7, uint64(codeAddr), 64, 0),
+		[]byte("_Z1fv\x00s\x00"), asm(uint32(12), uint16(5), 8, 0, uint64(codeAddr)))
+	f.Fuzz(func(t *testing.T, abbrev, info, line, ranges, str, addrs []byte) {
+		checkFile(t, makeELF(debugSection(".debug_abbrev", abbrev), debugSection(".debug_info", info), debugSection(".debug_line", line),
+			debugSection(".debug_ranges", ranges), debugSection(".debug_rnglists", ranges), debugSection(".debug_str", str),
+			debugSection(".debug_line_str", str), debugSection(".debug_addr", addrs), debugSection(".debug_str_offsets", addrs)))
+	})
+}
+
+// Any text as a memory map: what is read can be used.
+func FuzzMaps(f *testing.F) {
+	f.Add("1000-2000 r-xp 00000000 fe:00 1 /a b\n2000-3000 r--p 0 0:0 0\n")
+	f.Add("1800-2800 r-xp 00000000 fe:00 1 /a (deleted)\n1000-2000 rw-p 10 0:0 0 [heap]\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := ReadMaps(strings.NewReader(text), "fuzzed")
+		if err != nil {
+			if s := err.Error(); printable.Text(s) != s {
+				t.Errorf("not safe to print: %q", s)
+			}
+			return
+		}
+		var tl Timeline
+		tl.Set(list)
+		checkSpace(t, tl.Space(), list)
+	})
+}
+
+// checkSpace looks both ends of each mapping up, beside a list.
+func checkSpace(t *testing.T, s *Space, list []Mapping) {
+	for _, of := range list[:min(len(list), 50)] {
+		for _, addr := range []uint64{of.Start - 1, of.Start, of.End - 1, of.End} {
+			var want *Module
+			for _, m := range slices.Backward(list) {
+				if m.Start <= addr && addr < m.End {
+					want = m.Module
+					break
+				}
+			}
+			var got *Module
+			if m := s.Find(addr); m != nil {
+				got = m.Module
+			}
+			if got != want {
+				t.Fatalf("%#x is in %+v, want %+v", addr, got, want)
+			}
+			s.appendMatches(nil, addr)
+		}
+	}
+}
+
+// Any text as a log with markup, in one write and in pieces.
+func FuzzMarkup(f *testing.F) {
+	f.Add([]byte("{{{reset}}}\n{{{module:0:a:elf:aa}}}{{{mmap:0x1000:0x1000:load:0:rx:0}}} x\n"), 3)
+	f.Add([]byte("{{{module:1:../../etc/x\x1b[m:elf:zz}}}\n{{{mmap:0xfffffffffffff000:0x1000:load:0:rx:0}}}"), 1)
+	f.Fuzz(func(t *testing.T, log []byte, size int) {
+		size = 1 + (size%100+100)%100
+		var whole, pieces Timeline
+		a, b := MarkupWriter{Timeline: &whole, Bad: func(err error) {
+			if s := err.Error(); printable.Text(s) != s {
+				t.Errorf("not safe to print: %q", s)
+			}
+		}}, MarkupWriter{Timeline: &pieces}
+		a.Write(log)
+		for part := range slices.Chunk(log, size) {
+			b.Write(part)
+		}
+		x, y := whole.Space(), pieces.Space()
+		if (x == nil) != (y == nil) || x != nil && !slices.EqualFunc(x.Mappings(), y.Mappings(), func(a, b Mapping) bool {
+			return a.Start == b.Start && a.End == b.End && *a.Module == *b.Module
+		}) {
+			t.Errorf("in pieces of %d: %+v, want %+v", size, y, x)
+		}
+		var p Process
+		defer p.Close()
+		p.Maps = whole
+		for _, m := range bytes.Fields(log) {
+			p.Files.Locate(p.Maps.Space(), uint64(len(m)))
+		}
+	})
+}

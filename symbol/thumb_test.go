@@ -1,0 +1,110 @@
+package symbol
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// firmwareSource is n functions that call one another, by name, by pointer and
+// inlined, a call a line. Their return values are used, so that calls stay calls.
+func firmwareSource(n int) string {
+	var b strings.Builder
+	b.WriteString("typedef int fn(int);\nint volatile v;\nfn *volatile p;\nvoid _start(void);\n")
+	for i := range n {
+		fmt.Fprintf(&b, "__attribute__((noinline)) int f%d(int);\n", i)
+	}
+	for i := range n {
+		a, c := (i*7+1)%n, (i*13+5)%n
+		fmt.Fprintf(&b, "static inline int g%d(int x)\n{\n\tx += f%d(x);\n\tif (x > v)\n\t\tx ^= p(x);\n\treturn x;\n}\n", i, a)
+		fmt.Fprintf(&b, "int f%d(int x)\n{\n\tint s = v;\n\ts += f%d(x + 1);\n\tif (s & %d)\n\t\ts -= p(s);\n\ts += g%d(s);\n\tv = s;\n\treturn s * f%d(x - s)\n\t\t+ 1;\n}\n",
+			i, c, 1+i%7, i, a)
+	}
+	b.WriteString("void _start(void)\n{\n\tp = f0;\n\tfor (;;)\n\t\tv = f1(v);\n}\n")
+	return b.String()
+}
+
+// Return addresses of a Thumb firmware, with bit 0 set as the processor has it and
+// without as gcc's unwinder gives them, against addr2line at the call.
+func TestThumbFirmwareAgainstAddr2line(t *testing.T) {
+	t.Parallel()
+	gcc := tool(t, "arm-none-eabi-gcc")
+	objdump, gnu := tool(t, "arm-none-eabi-objdump"), tool(t, "arm-none-eabi-addr2line")
+	path := onceBuilt(t, "firmware", func(dir string) (string, error) {
+		out := filepath.Join(dir, "fw.elf")
+		if err := os.WriteFile(filepath.Join(dir, "fw.c"), []byte(firmwareSource(900)), 0o644); err != nil {
+			return "", err
+		}
+		_, err := runIn(dir, gcc, "-g", "-O1", "-finline-functions", "-mcpu=cortex-m3", "-mthumb", "-ffreestanding", "-nostdlib", "-o", out, "fw.c")
+		return out, err
+	})
+	call := regexp.MustCompile(`(?m)^\s*([0-9a-f]+):\t([0-9a-f]{4}(?: [0-9a-f]{4})?)\s+\t(?:bl|blx)(?:\.\w)?\s`)
+	var rets, calls []uint64
+	for _, m := range call.FindAllStringSubmatch(run(t, t.TempDir(), objdump, "-d", path), -1) {
+		var at uint64
+		fmt.Sscanf(m[1], "%x", &at)
+		calls = append(calls, at)
+		rets = append(rets, at+uint64(len(strings.Fields(m[2])))*2)
+	}
+	if len(rets) < 4000 {
+		t.Fatalf("%d calls, want 4,000", len(rets))
+	}
+	want := addr2line(t, gnu, path, calls)
+	for _, c := range []struct {
+		name string
+		bit0 uint64
+	}{{"bit 0 set", 1}, {"bit 0 cleared", 0}} {
+		var r Resolver
+		if err := r.AddFile(FileSpec{Path: path}); err != nil {
+			t.Fatal(err)
+		}
+		r.SetBases(nil)
+		inlined, differ := 0, 0
+		for i, ret := range rets {
+			l := r.Locate(nil, ret|c.bit0)
+			got := asGNU(l.Frames)
+			if len(got) > 1 {
+				inlined++
+			}
+			if explain(got, want[i], nil) == unexplained || !slices.EqualFunc(got, want[i], func(a, b gnuFrame) bool { return strings.Split(a.at, " (")[0] == strings.Split(b.at, " (")[0] }) {
+				if differ++; differ < 5 {
+					t.Errorf("%s: %#x: %v, want %v", c.name, ret, got, want[i])
+				}
+			}
+		}
+		t.Logf("%s: %d return addresses, %d in inlined calls, %d differ", c.name, len(rets), inlined, differ)
+		if differ > 0 || inlined < 500 {
+			t.Errorf("%s: %d of %d differ, %d inlined", c.name, differ, len(rets), inlined)
+		}
+		for _, n := range r.Notes() {
+			t.Errorf("%s: %s", c.name, n)
+		}
+		r.Close()
+	}
+	// In the middle of code the address before is no call; a stripped file does not
+	// say which code is Thumb, and calls are still recognised.
+	stripped := filepath.Join(t.TempDir(), "stripped.elf")
+	run(t, t.TempDir(), tool(t, "arm-none-eabi-objcopy"), "--strip-all", path, stripped)
+	for _, p := range []string{path, stripped} {
+		f := open(t, p)
+		yes := 0
+		for _, ret := range rets {
+			if f.FollowsCall(ret) && f.FollowsCall(ret|1) {
+				yes++
+			}
+		}
+		no := 0
+		for _, at := range calls {
+			if !slices.Contains(rets, at) && f.FollowsCall(at) {
+				no++
+			}
+		}
+		if yes != len(rets) || no > len(calls)/50 {
+			t.Errorf("%s: %d of %d return addresses follow a call, and %d others", filepath.Base(p), yes, len(rets), no)
+		}
+	}
+}
