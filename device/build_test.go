@@ -54,6 +54,28 @@ var builds = []build{
 	{name: "s390x", cc: "s390x-linux-gnu-gcc", run: "qemu-s390x", cflags: "-O2", ldflags: "-static"},
 }
 
+// need skips the test unless all programs are installed. It also reads the sources,
+// so that go test does not take its cached result for that of changed ones.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, pattern := range []string{"*/*.h", "*/*.c", "Makefile", "../examples/wrap/*.c"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no %s: %v", pattern, err)
+		}
+		for _, f := range files {
+			if _, err := os.ReadFile(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("%s is not installed", p)
+		}
+	}
+}
+
 // make builds a target of Makefile, and returns the program's path. It skips the
 // test if something to build or run it with is missing.
 func (b build) make(t *testing.T, target string) string {
@@ -78,16 +100,6 @@ func (b build) argv(program string, args ...string) []string {
 		argv = append([]string{b.run}, argv...)
 	}
 	return argv
-}
-
-// need skips the test unless all programs are installed.
-func need(t *testing.T, programs ...string) {
-	t.Helper()
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("%s is not installed", p)
-		}
-	}
 }
 
 // each runs a test for every build, or for those that are light.

@@ -3,6 +3,12 @@
  */
 #include "internal.h"
 
+#if defined(__GNUC__) && LWSBT_FAST
+#define ALWAYS_INLINE __attribute__((always_inline)) static inline
+#else
+#define ALWAYS_INLINE static inline
+#endif
+
 #define TOP (LWSBT_WORD_BITS - 1)
 
 /*
@@ -52,7 +58,7 @@ static inline uint64_t rank(uint64_t v, uint64_t base, uint64_t i)
 
 /* nearest returns the index of the frame nearest to frame n >= 1, of addresses
  * whose top 3 bits are the same. scaled are all, times BACK_MAX. */
-static inline unsigned nearest(const uint64_t *scaled, unsigned n)
+ALWAYS_INLINE unsigned nearest(const uint64_t *scaled, unsigned n)
 {
 	uint64_t v = scaled[n], best;
 	const uint64_t *b;
@@ -92,7 +98,8 @@ static unsigned nearest_apart(const lwsbt_word *pc, unsigned n, int modular)
 	return at;
 }
 
-size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form)
+ALWAYS_INLINE size_t choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form,
+	int measured)
 {
 	/* modulo 2^32 is not for encoders, as decoders need not know the word [BT-DELTA-6] */
 	int modular = LWSBT_WORD_BITS == 64 && !(how & LWSBT_SEARCH_LWS);
@@ -124,8 +131,24 @@ size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t 
 			v ^= (v ^ d) & (0 - (lwsbt_word)(f >> 7));
 		}
 		form[n] = (uint8_t)f;
-		bits += LITERAL_LEAD + ((DELTA_LEAD - LITERAL_LEAD) & (0u - (f >> 7))) +
-			COUNT_BITS + lwsbt_significant(v) + SPILL;
+		if (measured)
+			bits += LITERAL_LEAD + ((DELTA_LEAD - LITERAL_LEAD) & (0u - (f >> 7))) +
+				COUNT_BITS + lwsbt_significant(v) + SPILL;
 	}
 	return bits;
 }
+
+size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form)
+{
+	return choose(pc, depth, how, form, 1);
+}
+
+#if LWSBT_FAST
+void lwsbt_choose_only(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form)
+{
+	if (how & LWSBT_SEARCH_LWS) /* code of its own for each search, without branches on it */
+		choose(pc, depth, LWSBT_SEARCH_LWS, form, 0);
+	else
+		choose(pc, depth, LWSBT_SEARCH_BEST, form, 0);
+}
+#endif

@@ -201,7 +201,7 @@ void lwsbt_put_stack(struct lwsbt_writer *w, const struct lwsbt_stack *s, unsign
 {
 	uint8_t form[LWSBT_DEPTH_MAX];
 
-	lwsbt_choose(s->pc, s->depth, how, form);
+	lwsbt_choose_only(s->pc, s->depth, how, form);
 	lwsbt_put_forms(w, s->pc, s->depth, how, form);
 }
 

@@ -14,7 +14,7 @@ size_t lwsbt_encode_event(void *buf, size_t cap, const struct lwsbt_stack *s,
 	/* a depth written 0 is an empty stack in ~e#, never 32 frames */
 	if (depth == LWSBT_DEPTH_MAX)
 		depth--;
-	lwsbt_choose(s->pc, depth, how, form);
+	lwsbt_choose_only(s->pc, depth, how, form);
 	lwsbt_put_forms(&w, s->pc, depth, how, form);
 	lwsbt_put_value(&w, s->size, how);
 	lwsbt_put_user(&w, LWSBT_TAG_EVENT, (uint64_t)e->kind);

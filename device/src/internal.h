@@ -54,6 +54,13 @@ enum {
  * depth field and they take. */
 size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form);
 
+/* lwsbt_choose_only does not count bits. */
+#if LWSBT_FAST
+void lwsbt_choose_only(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form);
+#else
+#define lwsbt_choose_only (void)lwsbt_choose
+#endif
+
 /* lwsbt_put_forms writes depth and frames as lwsbt_choose chose. */
 void lwsbt_put_forms(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth,
 	unsigned how, const uint8_t *form);
