@@ -138,7 +138,7 @@ func (o *options) noteFilter(r *logs.Reader, hide, show, ignore, focus bool) {
 
 // report adds everything up and writes it.
 func (o *options) report(r *logs.Reader, out, stdout io.Writer) (outcome, err error) {
-	p, err := r.Profile(o.maxPaths)
+	p, err := r.Profile(o.maxPaths, nil)
 	if err != nil {
 		return nil, err
 	}

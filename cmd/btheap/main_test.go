@@ -289,3 +289,55 @@ func TestWeb(t *testing.T) {
 	}
 	t.Errorf("no answer at %s; %s", url, errs.String())
 }
+
+// A recording of events: what was live when, temporary blocks, and bad frees.
+func TestEvents(t *testing.T) {
+	var b strings.Builder
+	event := func(kind, addr, time, size uint64, pcs ...uint64) {
+		u := &codec.User{}
+		u.Set(codec.TagEvent, kind)
+		u.Set(codec.TagAddress, addr)
+		u.Set(codec.TagTime, time)
+		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, u, codec.MachineExact32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(codec.AppendEventLine(nil, blob), '\n'))
+	}
+	b.WriteString("~h#boot prog=x w=32\n")
+	event(codec.EventAllocated, 0x1000, 1_000_000, 500, 0x401100, 0x401900)
+	event(codec.EventAllocated, 0x2000, 2_000_000, 7000, 0x401200, 0x401900)
+	event(codec.EventFreed, 0x2000, 3_000_000, 0)
+	event(codec.EventFreed, 0x2000, 3_500_000, 0)
+	event(codec.EventFreed, 0x9000, 3_600_000, 0)
+	event(codec.EventAllocated, 0x3000, 4_000_000, 300, 0x401100, 0x401900)
+	log := logFile(t, "x.rec", b.String())
+	out, errs, code := command("", "events", log)
+	want := `6 events in 3.000 s: 3 allocations, 3 frees, 0 moves
+peak 7,500 bytes in 2 blocks at 2.000 s; 800 bytes in 2 blocks at the end
+allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
+2 frees of what is not allocated: 1 freed before, 1 unknown; the first at ` + log + `:5`
+	if code != 0 || !strings.HasPrefix(out, want) {
+		t.Fatalf("exit code %d, %s\n%s\nwant\n%s", code, errs, out, want)
+	}
+	for _, want := range []string{"live at the peak, at 2.000 s", "7,000      1      7,000      1          1          1.000  0x401200", "500      1        800      2          0              -  0x401100"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	for at, bytes := range map[string]string{"peak": "7,500", "end": "800", "2.5s": "7,500", "3.9s": "500", "1s": "500"} {
+		if out, errs, code := command("", "top", "--at", at, log); code != 0 || !strings.Contains(out, ": "+bytes+" bytes in") {
+			t.Errorf("--at %s: exit code %d, %s%s", at, code, out, errs)
+		}
+	}
+	if out, _, _ := command("", "top", log); !strings.Contains(out, "live at the end: 800 bytes") {
+		t.Errorf("top of events alone:\n%s", out)
+	}
+	plain := logFile(t, "plain.log", leaking(t, false))
+	if _, errs, code := command("", "events", plain); code != 2 || !strings.Contains(errs, "no events") {
+		t.Errorf("events of a log: exit code %d, %s", code, errs)
+	}
+	if _, errs, code := command("", "top", "--at", "peak", plain); code != 2 || !strings.Contains(errs, "no events") {
+		t.Errorf("--at of a log: exit code %d, %s", code, errs)
+	}
+}

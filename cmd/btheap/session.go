@@ -33,7 +33,9 @@ type session struct {
 	focus    string
 	maxPaths int
 	output   string
+	at       string
 
+	moment  *logs.At // of --at, nil if it is not given
 	w       heap.Weight
 	c       *cobra.Command
 	args    []string
@@ -57,6 +59,7 @@ func (s *session) add(c *cobra.Command) {
 	f.StringVar(&s.focus, "focus", "", "leave out call paths with no frame that matches\n`REGEX`")
 	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
 	f.BoolVar(&s.view.FullNames, "full-names", false, "C++ names with their arguments")
+	f.StringVar(&s.at, "at", "", "of a recording with events: what is live at `WHEN`,\npeak, end, or a time such as 2.5s")
 	f.IntVar(&s.maxPaths, "max-paths", 0, "keep `N` call paths apart (default 10 million)")
 	cli.AddFlags(c, "Frames", f)
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -93,6 +96,13 @@ func (s *session) check(byDefault heap.Granularity) (err error) {
 		s.w = heap.Count
 	case s.weight != "bytes":
 		return cli.BadArgsf("--weight %q, expected bytes or count", s.weight)
+	}
+	if s.at != "" {
+		at, err := logs.ParseAt(s.at)
+		if err != nil {
+			return cli.BadArgsf("--at %w", err)
+		}
+		s.moment = &at
 	}
 	if s.maxPaths < 0 {
 		return cli.BadArgsf("--max-paths %d, expected a number of call paths", s.maxPaths)
@@ -173,7 +183,7 @@ func (s *session) read() error {
 		if s.reader, err = logs.Open(ctx, &s.Flags, s.files, s.c.InOrStdin(), s.note); err != nil {
 			return err
 		}
-		if s.prof, err = s.reader.Profile(s.maxPaths); err != nil {
+		if s.prof, err = s.reader.Profile(s.maxPaths, s.moment); err != nil {
 			return err
 		}
 		s.outcome = s.reader.Outcome()

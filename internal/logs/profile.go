@@ -2,21 +2,79 @@ package logs
 
 import (
 	"fmt"
+	"time"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/dump"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// Profile adds up the records of all logs by dump and call path.
-func (r *Reader) Profile(maxPaths int) (*profile.Profile, error) {
+// At is a moment of a recording with events.
+type At struct {
+	Peak, End bool
+	Time      uint64 // in microseconds, if neither
+}
+
+// ParseAt reads "peak", "end", or a time such as "2.5s"; "" is the end.
+func ParseAt(s string) (At, error) {
+	switch s {
+	case "", "end":
+		return At{End: true}, nil
+	case "peak":
+		return At{Peak: true}, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return At{}, fmt.Errorf("%q, expected peak, end, or a time such as 2.5s", s)
+	}
+	return At{Time: uint64(d.Microseconds())}, nil
+}
+
+// Of returns what was live at the moment.
+func (a At) Of(e *profile.Events) *profile.Dump {
+	switch {
+	case a.Peak:
+		return e.AtPeak()
+	case a.End:
+		return e.AtEnd()
+	}
+	return e.At()
+}
+
+// Profile adds up the records of all logs by dump and call path. Of a recording
+// with events, the replay is in Events afterwards; if it has no dumps, or a moment
+// is given, the profile has one: what was live then.
+func (r *Reader) Profile(maxPaths int, at *At) (*profile.Profile, error) {
 	b := &builder{r: r, prof: &profile.Profile{MaxPaths: maxPaths}, modules: map[moduleKey]*profile.Module{}, numbers: map[fileKey]uint32{}}
+	b.events = b.prof.NewEvents()
+	if at != nil && !at.Peak && !at.End {
+		b.events.WatchAt(at.Time)
+	}
 	err := r.Each(Handler{Sequence: true, Record: b.record, Event: b.event, Header: b.header})
 	b.release()
 	b.finish()
+	if b.events.Seen() > 0 {
+		r.events, r.badFrees = b.events, b.badFrees
+		if at != nil || len(b.prof.Dumps) == 0 {
+			moment := At{End: true}
+			if at != nil {
+				moment = *at
+			}
+			b.prof.Dumps = []*profile.Dump{moment.Of(b.events)}
+		}
+	} else if at != nil && err == nil && r.found > 0 {
+		err = cli.Usagef("--at: the log has no events (~e# lines)")
+	}
 	return b.prof, err
 }
+
+// Events returns the replay of a recording's events, nil if there were none.
+func (r *Reader) Events() *profile.Events { return r.events }
+
+// BadFrees returns where the first frees were that freed nothing.
+func (r *Reader) BadFrees() []dump.Place { return r.badFrees }
 
 // builder makes a profile of records.
 type builder struct {
@@ -28,6 +86,10 @@ type builder struct {
 	modules map[moduleKey]*profile.Module
 	numbers map[fileKey]uint32 // of files, for tags
 	path    []profile.LocationID
+
+	events   *profile.Events
+	badFrees []dump.Place // the first few
+	time     uint64       // of the last event
 }
 
 // held is a record that waits for its dump.
@@ -64,7 +126,14 @@ func (b *builder) record(rec *dump.Record, recovery symbol.Recovery, addrs []sym
 }
 
 // header begins dumps at once, for one may have no records.
-func (b *builder) header(*dump.Record) error {
+func (b *builder) header(rec *dump.Record) error {
+	switch rec.Header.Verb {
+	case codec.VerbBoot:
+		b.events.Boot()
+	case codec.VerbLost:
+		n, _ := rec.Header.Uint("n")
+		b.r.lostEvents += n
+	}
 	if len(b.r.sequence.Dumps) > b.begun {
 		b.release()
 		b.begin()
@@ -72,7 +141,32 @@ func (b *builder) header(*dump.Record) error {
 	return nil
 }
 
-func (b *builder) event(*dump.Record, symbol.Recovery, []symbol.FrameAddr) error { return nil }
+// event replays an allocation event. One that is not known is skipped. (BT-EVT-3)
+func (b *builder) event(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error {
+	u := &rec.User
+	kind, _ := u.Get(codec.TagEvent)
+	addr, _ := u.Get(codec.TagAddress)
+	time, ok := u.Get(codec.TagTime)
+	if !ok {
+		time = b.time // as late as the event before
+	}
+	b.time = time
+	thread, _ := u.Get(codec.TagThread)
+	ok = true
+	switch kind {
+	case codec.EventAllocated:
+		b.events.Alloc(b.pathOf(rec, &recovery, addrs), addr, rec.Stack.Size, time, thread)
+	case codec.EventFreed:
+		ok = b.events.Free(addr, time, thread)
+	case codec.EventMoved:
+		old, _ := u.Get(codec.TagOldAddress)
+		ok = b.events.Move(b.pathOf(rec, &recovery, addrs), old, addr, rec.Stack.Size, time, thread)
+	}
+	if !ok && len(b.badFrees) < dump.MaxPlaces {
+		b.badFrees = append(b.badFrees, rec.Place)
+	}
+	return nil
+}
 
 // begin begins the dumps that the sequence has found.
 func (b *builder) begin() {
@@ -219,6 +313,9 @@ func (r *Reader) NoteDumps(p *profile.Profile, shown []*profile.Dump) {
 		if d.NoSize > 0 {
 			r.Note("%s: %s cut before the size, which count 0 bytes", d.Name, cli.Count(d.NoSize, "record"))
 		}
+	}
+	if r.lostEvents > 0 {
+		r.Note("the recorder dropped %s: sums are too low or too high", cli.Count(r.lostEvents, "event"))
 	}
 	if text := r.sequence.Undecided(); text != "" {
 		r.Note("%s", text)

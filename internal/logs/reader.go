@@ -9,6 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/dump"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -42,7 +43,11 @@ type Reader struct {
 	scanned  int   // logs before the current one
 	found    int64 // records
 	damaged  []error
-	addrs    []symbol.FrameAddr
+
+	events     *profile.Events
+	badFrees   []dump.Place
+	lostEvents uint64
+	addrs      []symbol.FrameAddr
 }
 
 // Handler is what a pass over the records calls, in the order of the log. Any of
