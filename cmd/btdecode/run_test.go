@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +36,19 @@ func line(t testing.TB, m codec.Machine, size uint64, pcs ...uint64) string {
 		t.Fatal(err)
 	}
 	return string(codec.AppendLine(nil, blob))
+}
+
+func gzipOf(t testing.TB, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := io.WriteString(z, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 func tempFile(t testing.TB, name, text string) string {
@@ -227,12 +242,16 @@ func TestModulesOverTime(t *testing.T) {
 	}
 }
 
+// scratch is the directories to remove after all tests.
+var scratch []string
+
 // built is the example and its log, made once for all tests.
 var built = sync.OnceValues(func() (paths [2]string, err error) {
 	dir, err := os.MkdirTemp("", "heaplog")
 	if err != nil {
 		return paths, err
 	}
+	scratch = append(scratch, dir)
 	exe := filepath.Join(dir, "heaplog")
 	src := filepath.Join("..", "..", "examples", "heaplog", "heaplog.c")
 	if out, err := exec.Command("gcc", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-g", "-O2", "-o", exe, src).CombinedOutput(); err != nil {
@@ -244,8 +263,8 @@ var built = sync.OnceValues(func() (paths [2]string, err error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if paths, err := built(); err == nil {
-		os.RemoveAll(filepath.Dir(paths[0]))
+	for _, dir := range scratch {
+		os.RemoveAll(dir)
 	}
 	os.Exit(code)
 }

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// binary is the command, built once for the tests that need a process.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "btdecode")
+	if err != nil {
+		return "", err
+	}
+	scratch = append(scratch, dir)
+	path := filepath.Join(dir, "btdecode")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%v\n%s", err, out)
+	}
+	return path, nil
+})
+
+func program(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("go is not installed")
+	}
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// within waits for text in a buffer and returns how long that took.
+func within(t *testing.T, b *cmdtest.Buffer, text string, since time.Time) time.Duration {
+	t.Helper()
+	for time.Since(since) < 5*time.Second {
+		if strings.Contains(b.String(), text) {
+			return time.Since(since)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("%q never came; got %q", text, b.String())
+	return 0
+}
+
+// limit is how late a line may be. The median of ten is held to it, since the
+// machine that tests run on may be busy.
+const limit = 100 * time.Millisecond
+
+// Records, and the lines of a panic, come out of a pipe as they come in; an
+// interrupt ends with the summary.
+func TestLivePipe(t *testing.T) {
+	exe, log := heaplog(t)
+	path := program(t)
+	first := ""
+	for l := range strings.Lines(log) {
+		if strings.HasPrefix(l, "~b#") {
+			first = l
+			break
+		}
+	}
+	pc := strings.Fields(first)[4] // a frame of the program
+	for _, c := range []struct {
+		name string
+		args []string
+		head string // what is there at the beginning
+	}{
+		{"plain", []string{"--passthrough"}, ""},
+		{"with symbols, the base inferred from what is there", []string{"--passthrough", "-e", exe}, onlyEncoded(log)},
+	} {
+		cmd := exec.Command(path, c.args...)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, errs cmdtest.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(in, c.head)
+		start := time.Now()
+		io.WriteString(in, "first line\n")
+		within(t, &out, "first line\n", start)
+		late := 0
+		for i := range 10 {
+			start := time.Now()
+			fmt.Fprintf(in, "line %d %s\n", i, readmeLine)
+			if within(t, &out, fmt.Sprintf("line %d %s\n", i, readmeDecoded), start) > limit {
+				late++
+			}
+		}
+		if late > 5 {
+			t.Errorf("%s: %d of 10 lines came after more than %v", c.name, late, limit)
+		}
+		if c.head != "" {
+			io.WriteString(in, "Backtrace: "+pc+":0x3ffb1234\n")
+			within(t, &out, "Backtrace: "+pc+":0x3ffb1234\n   0  "+pc+" ", time.Now())
+			if !strings.Contains(out.String()[strings.Index(out.String(), "Backtrace:"):], "heaplog.c:") {
+				t.Errorf("%s: no line for the panic: %s", c.name, errs.String())
+			}
+		}
+		io.WriteString(in, "~m#AAA=\n")
+		within(t, &out, "[unreadable", time.Now())
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- cmd.Wait() }()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("%s: %v; %s", c.name, err, errs.String())
+			}
+		case <-time.After(5 * time.Second):
+			cmd.Process.Kill()
+			t.Fatalf("%s: an interrupt does not end it", c.name)
+		}
+		if !strings.Contains(errs.String(), "1 record unreadable") {
+			t.Errorf("%s: no summary: %q", c.name, errs.String())
+		}
+	}
+}
+
+// An interrupt of what adds up prints the sums so far.
+func TestInterruptedTop(t *testing.T) {
+	path := program(t)
+	cmd := exec.Command(path, "--top", "3")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs cmdtest.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(in, strings.Repeat(readmeLine+"\n", 3))
+	time.Sleep(300 * time.Millisecond)
+	cmd.Process.Signal(os.Interrupt)
+	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "22,560 bytes in 3 allocations") {
+		t.Errorf("%v, %q, %q", err, out.String(), errs.String())
+	}
+}
+
+// A reader that goes away, and an interrupt, leave no temporary file.
+func TestNothingIsLeft(t *testing.T) {
+	exe, log := heaplog(t)
+	path := program(t)
+	dir, target := t.TempDir(), filepath.Join(t.TempDir(), "out")
+	t.Setenv("TMPDIR", dir)
+	run := func(script string) {
+		t.Helper()
+		cmd := exec.Command("sh", "-c", script)
+		cmd.Stdin = strings.NewReader(strings.Repeat(onlyEncoded(log), 500))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v %s", script, err, out)
+		}
+		for _, d := range []string{dir, filepath.Dir(target)} {
+			if left, _ := os.ReadDir(d); len(left) > 0 {
+				t.Errorf("%s leaves %v", script, left)
+				os.Remove(filepath.Join(d, left[0].Name()))
+			}
+		}
+	}
+	run(path + " -q -e " + exe + " | head -1 >/dev/null")
+	run("(cat; sleep 1) | timeout -s INT 0.5 " + path + " -q -e " + exe + " >/dev/null; true")
+	run("(cat; sleep 1) | timeout -s INT 0.5 " + path + " -q --top 1 -o /dev/null; true")
+}
+
+// A serial port, here the other end of a pseudo terminal.
+func TestSerial(t *testing.T) {
+	socat, err := exec.LookPath("socat")
+	if err != nil {
+		t.Skip("socat is not installed")
+	}
+	dev := filepath.Join(t.TempDir(), "tty")
+	cmd := exec.Command(socat, "pty,raw,echo=0,link="+dev, "-")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	for range 100 {
+		if _, err := os.Stat(dev); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	var out, errs cmdtest.Buffer
+	bt := exec.Command(program(t), "--passthrough", "--serial", dev+":115200")
+	bt.Stdout, bt.Stderr = &out, &errs
+	if err := bt.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	start := time.Now()
+	io.WriteString(in, "boot "+readmeLine+"\r\n")
+	within(t, &out, "boot "+readmeDecoded+"\r\n", start)
+	bt.Process.Signal(os.Interrupt)
+	if err := bt.Wait(); err != nil {
+		t.Errorf("%v; %s", err, errs.String())
+	}
+	if _, errs, code := command("", "--serial", "/no/such/port"); code != 2 || !strings.Contains(errs, "--serial /no/such/port") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
+// Lines of panics, as the three systems print them, and lines that are none.
+func TestPanicAddrs(t *testing.T) {
+	for line, want := range map[string]string{
+		"Backtrace: 0x400d1234:0x3ffb1230 0x400d5678:0x3ffb1250 |<-CORRUPTED": "[400d1234 400d5678]",
+		"[    1.5] sched_dumpstack: backtrace| 0: 0x08001234 0x08005678":      "[8001234 8005678]",
+		"[CPU0] dump_stack: backtrace: 0x0800123c":                            "[800123c]",
+		"E:      #0 : ra: 0x80001234":                                         "[80001234]",
+		"[00:00:01.000] <err> os:      0: fp: 0x80003f40   ra: 0x800012a4 ":   "[800012a4]",
+		"#3  0x0000555555555155 in main ()":                                   "[555555555155]",
+		"E: Faulting instruction address (r15/pc): 0x00001a2c":                "[1a2c]",
+		"PC      : 0x400d1234  PS      : 0x00060030":                          "[400d1234]",
+		"MEPC    : 0x420070e6  RA      : 0x420070da  SP      : 0x3fc8f4f0":    "[420070e6 420070da]",
+		"I (12) heap: at 0x3ffb0000 len 0x00030000":                           "[]",
+		"wifi: 0x400d1234":                   "[]",
+		"no address at all, backtrace: none": "[]",
+	} {
+		if got := fmt.Sprintf("%x", panicAddrs(nil, []byte(line))); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// A log that is cut off counts as far as it was read, and that is said.
+func TestDamagedLog(t *testing.T) {
+	z := gzipOf(t, strings.Repeat("x "+readmeLine+"\n", 20_000))
+	cut := filepath.Join(t.TempDir(), "cut.log.gz")
+	if err := os.WriteFile(cut, z[:len(z)/2], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{cut}, {"--top", "3", cut}, {"-F", "folded", cut}, {"-F", "jsonl", cut}} {
+		out, errs, code := command("", args...)
+		if code != 1 || len(out) == 0 || !strings.Contains(errs, "cut.log.gz: gzip: the data ends early") || !strings.Contains(errs, "records before that") {
+			t.Errorf("%v: exit code %d, %d bytes, %s", args, code, len(out), errs)
+		}
+	}
+}
+
+// Sums that no 64-bit number holds stay at the largest, and that is said.
+func TestLargeSums(t *testing.T) {
+	log := strings.Repeat("~b#size: 4611686018427387904, 0x1000\n", 2)
+	if out, errs, code := command(log, "--top", "1"); code != 0 || !strings.Contains(out, "9,223,372,036,854,775,808 bytes in 2") || errs != "" {
+		t.Errorf("two sizes of 2^62: exit code %d, %s%s", code, out, errs)
+	}
+	if _, errs, _ := command(log, "-F", "pprof"); !strings.Contains(errs, "2^63-1, the most the format holds") {
+		t.Errorf("pprof: %s", errs)
+	}
+	log += "~b#size: 18446744073709551615, 0x1000\n"
+	if out, errs, _ := command(log, "--top", "1"); !strings.Contains(out, "18,446,744,073,709,551,615 bytes") || !strings.Contains(errs, "sums reached 2^64-1") {
+		t.Errorf("and 2^64-1: %s%s", out, errs)
+	}
+}
+
+// Flags that would change nothing are refused.
+func TestFlagsWithoutEffect(t *testing.T) {
+	for _, args := range [][]string{
+		{"-a"}, {"-F", "jsonl", "-C"}, {"--weight", "count"}, {"--search", "best"}, {"--encode", "--hide", "x"},
+		{"--full-names"}, {"-F", "folded", "--color", "always"}, {"--passthrough", "--dump", "1"}, {"--top", "3", "-F", "folded"},
+		{"--follow", "--serial", "/dev/x"}, {"--top", "1k"}, {"--dump", "3..1"},
+	} {
+		if out, errs, code := command(readmeLine, args...); code != 2 || out != "" || !strings.Contains(errs, "Try 'btdecode --help'") {
+			t.Errorf("%v: exit code %d, %q, %q", args, code, out, errs)
+		}
+	}
+}
+
+// --dump for output record by record.
+func TestDumpOfText(t *testing.T) {
+	log := "~h#begin 1\n" + readmeLine + "\n~h#end 1\n~h#begin 2\n" + line(t, codec.MachineExact32, 16, 0x1234) + "\n" + line(t, codec.MachineExact32, 17, 0x1234) + "\n~h#end 2\n"
+	for dump, want := range map[string]int{"1": 1, "2": 2, "last": 2, "all": 3, "1..2": 3} {
+		if out, errs, code := command(log, "--dump", dump); code != 0 || strings.Count(out, "~b#") != want {
+			t.Errorf("--dump %s: exit code %d, %s%s, want %d records", dump, code, out, errs, want)
+		}
+	}
+	if out, errs, _ := command(log, "--top", "1"); !strings.Contains(out, "33 bytes in 2 allocations") || !strings.Contains(errs, "2 dumps; this is the last") {
+		t.Errorf("--top: %s%s", out, errs)
+	}
+}
