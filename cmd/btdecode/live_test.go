@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,30 +14,14 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// binary is the command, built once for the tests that need a process.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "btdecode")
-	if err != nil {
-		return "", err
-	}
-	scratch = append(scratch, dir)
-	path := filepath.Join(dir, "btdecode")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%v\n%s", err, out)
-	}
-	return path, nil
-})
+// asCommand has this test binary be the command: see TestMain.
+const asCommand = "LWSBT_TEST_AS_BTDECODE"
 
-func program(t *testing.T) string {
-	t.Helper()
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("go is not installed")
-	}
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+// process returns the command as a process that is not started.
+func process(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	return cmd
 }
 
 // within waits for text in a buffer and returns how long that took.
@@ -62,7 +45,6 @@ const limit = 100 * time.Millisecond
 // interrupt ends with the summary.
 func TestLivePipe(t *testing.T) {
 	exe, log := heaplog(t)
-	path := program(t)
 	first := ""
 	for l := range strings.Lines(log) {
 		if strings.HasPrefix(l, "~b#") {
@@ -79,7 +61,7 @@ func TestLivePipe(t *testing.T) {
 		{"plain", []string{"--passthrough"}, ""},
 		{"with symbols, the base inferred from what is there", []string{"--passthrough", "-e", exe}, onlyEncoded(log)},
 	} {
-		cmd := exec.Command(path, c.args...)
+		cmd := process(c.args...)
 		in, err := cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -135,8 +117,7 @@ func TestLivePipe(t *testing.T) {
 
 // An interrupt of what adds up prints the sums so far.
 func TestInterruptedTop(t *testing.T) {
-	path := program(t)
-	cmd := exec.Command(path, "--top", "3")
+	cmd := process("--top", "3")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -157,9 +138,10 @@ func TestInterruptedTop(t *testing.T) {
 // A reader that goes away, and an interrupt, leave no temporary file.
 func TestNothingIsLeft(t *testing.T) {
 	exe, log := heaplog(t)
-	path := program(t)
 	dir, target := t.TempDir(), filepath.Join(t.TempDir(), "out")
 	t.Setenv("TMPDIR", dir)
+	t.Setenv(asCommand, "1")
+	path := os.Args[0]
 	run := func(script string) {
 		t.Helper()
 		cmd := exec.Command("sh", "-c", script)
@@ -202,7 +184,7 @@ func TestSerial(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	var out, errs cmdtest.Buffer
-	bt := exec.Command(program(t), "--passthrough", "--serial", dev+":115200")
+	bt := process("--passthrough", "--serial", dev+":115200")
 	bt.Stdout, bt.Stderr = &out, &errs
 	if err := bt.Start(); err != nil {
 		t.Fatal(err)

@@ -262,6 +262,9 @@ var built = sync.OnceValues(func() (paths [2]string, err error) {
 })
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	code := m.Run()
 	for _, dir := range scratch {
 		os.RemoveAll(dir)
