@@ -111,6 +111,12 @@ func (b impl) refusal(in *conformance.Value, m codec.Machine) error {
 }
 
 func (b impl) encode(in *conformance.Value, m codec.Machine, how codec.Search) []byte {
+	w := &mutantWriter{impl: b, machine: m, bits: b.fields(in, m, how)}
+	return w.finish()
+}
+
+// fields returns the bits of a stack up to its size.
+func (b impl) fields(in *conformance.Value, m codec.Machine, how codec.Search) []byte {
 	w := &mutantWriter{impl: b, machine: m}
 	pcs := in.PCs
 	if len(pcs) == 32 && b.has("writes-depth-31") {
@@ -133,7 +139,7 @@ func (b impl) encode(in *conformance.Value, m codec.Machine, how codec.Search) [
 		w.value(d)
 	}
 	w.value(in.Size)
-	return w.finish()
+	return w.bits
 }
 
 func (w *mutantWriter) finish() []byte {

@@ -59,14 +59,7 @@ type impl struct{ bug string }
 func (b impl) has(bug string) bool { return b.bug == bug }
 
 func (b impl) Hello() conformance.Hello {
-	return conformance.Hello{Name: "mutant " + b.bug, Ops: ops(), Machines: codec.Machines()}
-}
-
-// ops are the operations that mutants have: those of SPEC.md's Part I on blobs and
-// lines.
-func ops() []conformance.Op {
-	return []conformance.Op{conformance.OpDecode, conformance.OpEncode, conformance.OpEnd, conformance.OpSalvage,
-		conformance.OpMline, conformance.OpBline, conformance.OpFormat}
+	return conformance.Hello{Name: "mutant " + b.bug, Ops: conformance.Ops(), Machines: codec.Machines()}
 }
 
 func (b impl) Close() error { return nil }
@@ -84,13 +77,43 @@ func (b impl) Ask(requests []conformance.Request) ([]conformance.Answer, error) 
 
 func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 	blob := r.Data
-	switch r.Op {
-	case conformance.OpEncode:
+	if r.Op == conformance.OpEncode || r.Op == conformance.OpUserEncode || r.Op == conformance.OpBareEncode {
 		if err := b.refusal(r.In, r.Machine); err != nil {
 			return conformance.Answer{}, err
 		}
+	}
+	switch r.Op {
+	case conformance.OpBare:
+		return b.bare(r.Data)
+	case conformance.OpBareEncode:
+		return b.bareEncode(r.In, r.Machine, r.Search), nil
+	case conformance.OpMarks:
+		return b.marks(r.Data)
+	case conformance.OpScan:
+		return b.scan(string(r.Data)), nil
+	case conformance.OpUser:
+		v, err := b.user(r.Data, r.Word, false)
+		return conformance.Answer{Outcome: conformance.OK, Value: v}, err
+	case conformance.OpEline:
+		v, err := b.eline(string(r.Data), r.Word)
+		return conformance.Answer{Outcome: conformance.OK, Value: v}, err
+	case conformance.OpUserEncode:
+		return conformance.Answer{Outcome: conformance.OK, Data: b.userEncode(r.In, r.Machine, r.Search)}, nil
+	case conformance.OpHline:
+		return b.hline(string(r.Data))
+	case conformance.OpEncode:
 		return conformance.Answer{Outcome: conformance.OK, Data: b.encode(r.In, r.Machine, r.Search)}, nil
 	case conformance.OpFormat:
+		switch {
+		case r.Words != "":
+			return conformance.Answer{Outcome: conformance.OK, Data: []byte(b.header(r.Words))}, nil
+		case r.Event:
+			lead := "~e#"
+			if b.has("event-writes-m") {
+				lead = "~m#"
+			}
+			return conformance.Answer{Outcome: conformance.OK, Data: []byte(lead + b.line(r.Data)[3:])}, nil
+		}
 		if r.In == nil {
 			return conformance.Answer{Outcome: conformance.OK, Data: []byte(b.line(r.Data))}, nil
 		}
