@@ -221,11 +221,9 @@ func (m *Image) rootSpans(h *Heap, data []Map, l *Leaks) (roots, heap []span) {
 			known = append(known, span{r.Start, r.End})
 		}
 	}
-	if m.Machine == elf.EM_X86_64 {
-		for _, t := range m.Threads { // fs_base
-			if tp := t.Values[21]; tp > threadBlock && tp+threadBlock > tp {
-				known = append(known, span{tp - threadBlock, tp + threadBlock})
-			}
+	for _, t := range m.Threads {
+		if t.TLS > threadBlock && t.TLS+threadBlock > t.TLS {
+			known = append(known, span{t.TLS - threadBlock, t.TLS + threadBlock})
 		}
 	}
 	known = normal(known)

@@ -11,6 +11,7 @@ type Thread struct {
 	ID     int // of the kernel, as gdb's LWP
 	Signal int // that stopped it, 0 if none
 	PC, SP uint64
+	TLS    uint64 // the thread pointer, 0 if not known
 	// Regs are the registers by their DWARF numbers, those of the ABI of the
 	// machine; PC and SP are among them where they have one.
 	Regs map[int]uint64
@@ -90,9 +91,23 @@ func readThread(machine elf.Machine, word int, order binary.ByteOrder, desc []by
 		t.Values = append(t.Values, uintOf(desc[regs+i*size:][:size], order))
 	}
 	t.PC, t.SP = t.Values[l.pc], t.Values[l.sp]
+	if machine == elf.EM_X86_64 {
+		t.TLS = t.Values[21] // fs_base
+	}
 	t.Regs = make(map[int]uint64, len(l.dwarf))
 	for reg, i := range l.dwarf {
 		t.Regs[reg] = t.Values[i]
 	}
 	return t, nil
+}
+
+// StackPointer returns the DWARF number of a machine's stack pointer.
+func StackPointer(machine elf.Machine, word int) (reg int, ok bool) {
+	l, ok := layoutOf(machine, word)
+	for reg, i := range l.dwarf {
+		if i == l.sp {
+			return reg, true
+		}
+	}
+	return 0, ok
 }

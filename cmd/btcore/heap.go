@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/image"
+	"github.com/lwsbt/lwsbt/image/unwind"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -27,6 +29,7 @@ type heapOptions struct {
 	damage bool
 	only   string
 	bytes  []string
+	regs   string
 	output string
 }
 
@@ -66,6 +69,7 @@ btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM`,
 	f.BoolVar(&o.leaks, "leaks", false, "print what is leaked, by call stack")
 	f.StringVar(&o.only, "only", "", "record only `KIND`: reachable, leaked, uncertain, damaged")
 	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
+	f.StringVar(&o.regs, "regs", "", "registers from `FILE`, for --leaks of RAM: of gdb or qemu")
 	f.StringVarP(&o.output, "output", "o", "-", "write to `FILE`")
 	in.addFlags(c)
 	cli.AddFlags(c, "Heap", f)
@@ -94,6 +98,9 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if err := in.addRegs(o.regs); err != nil {
+		return err
+	}
 	search, err := o.search(in)
 	if err != nil {
 		return err
@@ -109,7 +116,7 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 		}
 		return err
 	}
-	inputs := append([]string{in.core}, in.ram...)
+	inputs := append([]string{in.core, o.regs}, in.ram...)
 	err = cli.WriteOutput(o.output, inputs, c.OutOrStdout(), func(w io.Writer) error { return o.write(w, in, h) })
 	o.warn(c, in, h)
 	if err != nil {
@@ -120,6 +127,38 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	}
 	return nil
 }
+
+// addRegs adds a thread whose registers are in a file.
+func (in *input) addRegs(path string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sp, ok := image.StackPointer(in.Machine, in.Word)
+	if !ok {
+		return cli.Usagef("--regs: the machine is not known: name the program by -e")
+	}
+	regs, err := unwind.ReadRegs(f, in.Machine, in.class())
+	if err != nil {
+		return cli.Usagef("%s: %v", path, err)
+	}
+	t := image.Thread{PC: regs.PC}
+	t.SP, _ = regs.Get(sp)
+	for n := range maxDWARF {
+		if v, ok := regs.Get(n); ok {
+			t.Values = append(t.Values, v)
+		}
+	}
+	in.Threads = append(in.Threads, t)
+	return nil
+}
+
+// maxDWARF is above the DWARF number of every register that can hold an address.
+const maxDWARF = 128
 
 // hint says what might help where nothing was found.
 func (in *input) hint() string {

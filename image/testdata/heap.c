@@ -46,7 +46,7 @@ static size_t capture(uintptr_t *pcs, size_t max, size_t skip, const struct lwsb
 }
 
 static struct lwsbt_heap lwsbt_heap = { .capture = capture, .flags = LWSBT_KEEP_SEQUENCE };
-static const struct lwsbt_allocator allocator = { malloc, NULL, realloc, free };
+static const struct lwsbt_allocator allocator = { .allocate = malloc, .resize = realloc, .release = free };
 
 static void put(void *arg, const char *text, size_t len)
 {

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// firmwares are the machines on which testdata/firmware runs and dies.
+var firmwares = []struct {
+	name, cc, qemu, machine, ram string
+	flags                        []string
+}{
+	{"cortex-m3", "arm-none-eabi-gcc", "qemu-system-arm", "mps2-an385", "0x20000000",
+		[]string{"-mcpu=cortex-m3", "-mthumb", "-funwind-tables", "--specs=nosys.specs"}},
+	{"riscv32", "riscv64-unknown-elf-gcc", "qemu-system-riscv32", "virt", "0x80040000",
+		[]string{"-march=rv32imac", "-mabi=ilp32", "-fno-omit-frame-pointer", "--specs=picolibc.specs"}},
+}
+
+// dieFirmware compiles the firmware of a machine, runs it until it halts and takes
+// RAM and registers by qemu's monitor: fw.elf, ram.bin and regs.txt in dir.
+func dieFirmware(t *testing.T, i int, dir string) {
+	t.Helper()
+	f := firmwares[i]
+	for _, name := range []string{f.cc, f.qemu} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("%s is not installed", name)
+		}
+	}
+	src, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(src, "cmd/btcore/testdata/firmware")
+	args := append([]string{"-g", "-Os", "-Wall", "-ffunction-sections", "-nostartfiles", "-ffile-prefix-map=" + own + "=/firmware",
+		"-ffile-prefix-map=" + filepath.Join(src, "device") + "=/device",
+		"-I", filepath.Join(src, "device/include"), "-T", filepath.Join(own, f.name+".ld"), "-Wl,--gc-sections,--no-warnings",
+		"-o", filepath.Join(dir, "fw.elf"), filepath.Join(own, "firmware.c"), filepath.Join(own, "start.c")}, f.flags...)
+	for _, name := range strings.Fields("choose encode decode line head event parse heap alloc dump") {
+		args = append(args, filepath.Join(src, "device/src", name+".c"))
+	}
+	if out, err := exec.Command(f.cc, args...).CombinedOutput(); err != nil {
+		if bytes.Contains(out, []byte("specs")) {
+			t.Skipf("no C library for %s: %s", f.cc, out)
+		}
+		t.Fatalf("%s: %v\n%s", f.cc, err, out)
+	}
+	uart := filepath.Join(dir, "uart.txt")
+	qemu := exec.Command(f.qemu, "-M", f.machine, "-nographic", "-serial", "file:uart.txt", "-monitor", "unix:mon,server=on,wait=on",
+		"-bios", "none", "-kernel", "fw.elf")
+	if i == 0 {
+		qemu.Args = append(qemu.Args[:len(qemu.Args)-4], "-kernel", "fw.elf")
+	}
+	qemu.Dir = dir
+	if err := qemu.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer qemu.Wait()
+	defer qemu.Process.Kill()
+	t.Chdir(dir) // the name of a socket is short
+	var mon net.Conn
+	wait(t, "qemu's monitor", func() bool { mon, err = net.Dial("unix", "mon"); return err == nil })
+	defer mon.Close()
+	mon.SetDeadline(time.Now().Add(30 * time.Second))
+	ask := func(command string) string {
+		if command != "" {
+			fmt.Fprintf(mon, "%s\n", command)
+		}
+		var out []byte
+		for !bytes.HasSuffix(out, []byte("\n(qemu) ")) && !bytes.HasSuffix(out, []byte("\r\n(qemu) ")) {
+			var b [4096]byte
+			n, err := mon.Read(b[:])
+			if err != nil {
+				t.Fatalf("qemu's monitor: %v after %q", err, out)
+			}
+			out = append(out, b[:n]...)
+		}
+		return string(out)
+	}
+	ask("")
+	wait(t, "the firmware's end", func() bool { b, _ := os.ReadFile(uart); return bytes.Contains(b, []byte("halted")) })
+	ask("stop")
+	regs := ask("info registers")
+	ask(fmt.Sprintf("pmemsave %s 0x10000 ram.bin", f.ram))
+	if err := os.WriteFile(filepath.Join(dir, "regs.txt"), []byte(regs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wait waits until a condition holds.
+func wait(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if done() {
+			return
+		}
+	}
+	t.Fatalf("%s: waited in vain", what)
+}
+
+// execute runs the command.
+func execute(args ...string) (code int, out, errs string) {
+	var o, e bytes.Buffer
+	code = cli.Run(command(), args, strings.NewReader(""), &o, &e)
+	return code, o.String(), e.String()
+}
+
+// TestFirmware: RAM of firmware that leaked 4 headers and wrote past the end of a
+// name. Both are named, and nothing else is.
+func TestFirmware(t *testing.T) {
+	for i, f := range firmwares {
+		t.Run(f.name, func(t *testing.T) {
+			dir := t.TempDir()
+			dieFirmware(t, i, dir)
+			ram := []string{"--ram", f.ram + "=ram.bin", "-e", "fw.elf"}
+			for _, more := range [][]string{nil, {"--regs", "regs.txt"}, {"--carve"}} {
+				args := append(append([]string{"heap", "--damage", "--leaks"}, ram...), more...)
+				code, out, errs := execute(args...)
+				if code != cli.Short {
+					t.Fatalf("%v: exit code %d: %s", args, code, errs)
+				}
+				for _, want := range []string{
+					"1 damaged block of 11.", "a write past the end of the block before it: 16 bytes at", "  set_name  /firmware/firmware.c:",
+					"4 blocks leaked, 80 bytes, by 1 call stack.", "80 bytes in 4 blocks:", "  parse_header  /firmware/firmware.c:",
+					"  handle_request  /firmware/firmware.c:", "  main  /firmware/firmware.c:",
+				} {
+					if !strings.Contains(out, want) {
+						t.Errorf("%v: no %q in\n%s", args, want, out)
+					}
+				}
+				// What was overwritten and by what is the firmware's own business.
+				if strings.Contains(out+errs, "wardrobe") || strings.Contains(out+errs, "0x62646c6f") {
+					t.Errorf("%v: contents of memory are printed:\n%s", args, out)
+				}
+			}
+			code, out, errs := execute(append([]string{"heap", "--only", "leaked"}, ram...)...)
+			if n := strings.Count(out, "\n~m#"); n != 4 || code != cli.Short {
+				t.Errorf("--only leaked: exit code %d, %d records\n%s%s", code, n, out, errs)
+			}
+		})
+	}
+}
+
+// docs/btcore.md explains a dead firmware. Addresses, distances and what the library
+// looks like inside are those of one compiler and one day: they are not compared.
+func TestDocs(t *testing.T) {
+	document, err := filepath.Abs("../../docs/btcore.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dieFirmware(t, 0, t.TempDir())
+	data, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	library := regexp.MustCompile(`(?m)(^.*  /device/.*\n)+`)
+	numbers := regexp.MustCompile(`0x[0-9a-f]+|\d+ bytes before these|~m#\S+|length \d+`)
+	blank := func(s string) string { return numbers.ReplaceAllString(library.ReplaceAllString(s, "#\n"), "#") }
+	copied := "btcore.md"
+	if err := os.WriteFile(copied, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		copied = document
+	}
+	wanted := wantedBlocks(string(data))
+	cmdtest.Docs(t, copied, "btcore", 4, *update, func(args string) (string, error) {
+		code, out, errs := execute(strings.Fields(args)...)
+		if code > cli.Short {
+			return "", fmt.Errorf("exit code %d: %s", code, errs)
+		}
+		if want := wanted[args]; !*update && blank(out) == blank(want) {
+			return want, nil
+		}
+		return out, nil
+	})
+}
+
+// wantedBlocks returns what a document says that commands print.
+func wantedBlocks(document string) map[string]string {
+	list := map[string]string{}
+	for i, b := range strings.Split(document, "```") {
+		if body, ok := strings.CutPrefix(b, "console\n$ btcore "); ok && i%2 == 1 {
+			args, want, _ := strings.Cut(body, "\n")
+			list[args] = want
+		}
+	}
+	return list
+}
