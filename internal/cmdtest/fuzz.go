@@ -30,48 +30,65 @@ func Fuzz(f *testing.F, run Command, flags [][]string, check func(t *testing.T, 
 		f.Fatal("cmdtest: at most 32 flags")
 	}
 	f.Fuzz(func(t *testing.T, picked uint32, input []byte) {
-		var args []string
-		for n, flag := range flags {
-			if picked>>n&1 == 1 {
-				args = append(args, flag...)
-			}
-		}
-		args = append(args, "-")
-		type result struct {
-			code      int
-			out, errs string
-		}
-		once := func() result {
-			var out, errs bytes.Buffer
-			code := run(args, bytes.NewReader(input), &out, &errs)
-			return result{code, out.String(), errs.String()}
-		}
-		start := time.Now()
-		r := once()
-		if d := time.Since(start); d > 20*time.Second {
-			t.Errorf("%q: took %v", args, d)
-		}
-		if r.code < 0 || r.code > 3 {
-			t.Errorf("%q: exit code %d", args, r.code)
-		}
-		if r.code != 0 && strings.TrimSpace(r.errs) == "" {
-			t.Errorf("%q: exit code %d without a word", args, r.code)
-		}
-		if strings.ContainsFunc(r.errs, control) {
-			t.Errorf("%q: control characters on stderr: %q", args, r.errs)
-		}
-		if again := once(); again != r {
-			t.Errorf("%q: a second run differs:\n%+v\n%+v", args, r, again)
-		}
-		if r.code < 2 {
-			if err := parses(formatOf(args), r.out); err != nil {
-				t.Errorf("%q: %v in %q", args, err, r.out)
-			}
-		}
+		args := append(pick(flags, picked), "-")
+		code, out := try(t, run, args, input)
 		if check != nil {
-			check(t, args, input, r.code, r.out)
+			check(t, args, input, code, out)
 		}
 	})
+}
+
+// FuzzSub is [Fuzz] for a command with subcommands, one of which a number picks.
+func FuzzSub(f *testing.F, run Command, subcommands, flags [][]string) {
+	f.Fuzz(func(t *testing.T, sub uint8, picked uint32, input []byte) {
+		args := append(slices.Clone(subcommands[int(sub)%len(subcommands)]), pick(flags, picked)...)
+		try(t, run, append(args, "-"), input)
+	})
+}
+
+func pick(flags [][]string, picked uint32) (args []string) {
+	for n, flag := range flags {
+		if picked>>n&1 == 1 {
+			args = append(args, flag...)
+		}
+	}
+	return args
+}
+
+// try runs a command twice and checks what Fuzz promises.
+func try(t *testing.T, run Command, args []string, input []byte) (code int, out string) {
+	type result struct {
+		code      int
+		out, errs string
+	}
+	once := func() result {
+		var out, errs bytes.Buffer
+		code := run(args, bytes.NewReader(input), &out, &errs)
+		return result{code, out.String(), errs.String()}
+	}
+	start := time.Now()
+	r := once()
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("%q: took %v", args, d)
+	}
+	if r.code < 0 || r.code > 3 {
+		t.Errorf("%q: exit code %d", args, r.code)
+	}
+	if r.code != 0 && strings.TrimSpace(r.errs) == "" {
+		t.Errorf("%q: exit code %d, and no message", args, r.code)
+	}
+	if strings.ContainsFunc(r.errs, control) {
+		t.Errorf("%q: control characters on stderr: %q", args, r.errs)
+	}
+	if again := once(); again != r {
+		t.Errorf("%q: a second run differs:\n%+v\n%+v", args, r, again)
+	}
+	if r.code < 2 {
+		if err := parses(formatOf(args), r.out); err != nil {
+			t.Errorf("%q: %v in %q", args, err, r.out)
+		}
+	}
+	return r.code, r.out
 }
 
 func control(r rune) bool {
