@@ -1,0 +1,168 @@
+/*
+ * capture_mips.c: walks the stack of MIPS code, o32 and n64, of either byte order,
+ * by reading prologues. Callers that are MIPS16 or microMIPS code, whose return
+ * addresses are odd, are recorded, and end the walk.
+ */
+#include "capture_code.h"
+
+#if defined(__mips__)
+
+#define STEP 4u
+#define MODE 1u
+#define REGISTERS 32u
+#define DELAY 1
+#include "capture_prologue.h"
+
+enum { SP = 29, FP = 30, RA = 31 };
+
+/*
+ *  31    26 25 21 20 16 15            0
+ * |   op   | rs  | rt  |   immediate   |
+ *                      | rd  |  |funct |   if op is 0
+ *                       15 11     5   0
+ */
+static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t end,
+	struct prologue *p)
+{
+	uint32_t w = code32(at);
+	unsigned rs = field(w, 21, 5), rt = field(w, 16, 5), rd = field(w, 11, 5);
+	intptr_t imm = extend(w, 16);
+
+	(void)ctx;
+	(void)end;
+	switch (w >> 26) {
+	case 0:
+		switch (field(w, 0, 6)) {
+		case 8: case 9:				/* jr, jalr */
+			p->has |= FLOW;
+			break;
+		case 0x21: case 0x2d: case 0x25:	/* addu, daddu, or: move has rt 0 */
+			if (rd == FP && rs == SP && rt == 0)
+				set_fp(p, 0);
+			else if (rd == SP && rs == SP)
+				add_reg(p, rt, 1);
+			else if (rd == SP)
+				p->has |= DYNAMIC;
+			break;
+		case 0x23: case 0x2f:			/* subu, dsubu */
+			if (rd == SP && rs == SP)
+				add_reg(p, rt, -1);
+			else if (rd == SP)
+				p->has |= DYNAMIC;
+			break;
+		}
+		break;
+	case 0x01: case 0x02: case 0x03:		/* bltz and others, j, jal */
+	case 0x04: case 0x05: case 0x06: case 0x07:	/* beq, bne, blez, bgtz */
+	case 0x14: case 0x15: case 0x16: case 0x17:	/* the same, likely */
+	case 0x1d:					/* jalx */
+		p->has |= FLOW;
+		break;
+	case 0x11:					/* bc1f, bc1t */
+		if (rs == 8)
+			p->has |= FLOW;
+		break;
+	case 0x09: case 0x19:				/* addiu, daddiu */
+		if (rt == SP && rs == SP) {
+			if (imm < 0)
+				p->sp += imm;
+		} else if (rt == SP) {
+			p->has |= DYNAMIC;
+		} else if (rt == FP && rs == SP) {
+			set_fp(p, imm);
+		} else if (rs == 0) {
+			load_const(p, rt, imm);
+		} else if (rs == rt && has_const(p, rt)) {
+			p->value[rt] += imm;
+		}
+		break;
+	case 0x0d:					/* ori */
+		if (rs == 0)
+			load_const(p, rt, imm & 0xffff);
+		else if (rs == rt && has_const(p, rt))
+			p->value[rt] |= imm & 0xffff;
+		break;
+	case 0x0f:					/* lui */
+		load_const(p, rt, (intptr_t)(int32_t)(w << 16));
+		break;
+	case 0x2b: case 0x3f:				/* sw, sd */
+		/* A 32-bit register is saved by sw, a 64-bit one by sd. */
+		if (rs == SP && (w >> 26 == 0x3f) == (WORD == 8)) {
+			if (rt == RA)
+				save_ra(p, imm);
+			else if (rt == FP)
+				save_fp(p, imm);
+		}
+		break;
+	}
+	return 4;
+}
+
+static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	(void)ctx;
+	return code32(at) >> 16 == (WORD == 8 ? 0xffbf : 0xafbf);
+}
+
+/*
+ * The stack pointer is lowered before, perhaps in several steps, by addiu or
+ * daddiu; other instructions may stand between, branches among them, but no jump.
+ */
+static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	uintptr_t back, first = at;
+	uint32_t w;
+
+	for (back = 4; back <= 160 && in_code(ctx, at - back, 4); back += 4) {
+		w = code32(at - back);
+		if (w >> 16 == (WORD == 8 ? 0x67bd : 0x27bd) && (w & 0x8000))
+			first = at - back;
+		else if (w >> 26 == 2 || w >> 26 == 3 || w >> 16 == 0x1000 || w >> 16 == 0x0411 ||
+			 (w >> 26 == 0 && (field(w, 0, 6) == 8 || field(w, 0, 6) == 9)))
+			break;		/* j, jal, b, bal, jr, jalr */
+	}
+	return first;
+}
+
+/* Reports whether pc is the address after a call by MIPS16 or microMIPS code. */
+static int after_other_call(const struct lwsbt_capture_ctx *ctx, uintptr_t pc)
+{
+	uint32_t h;
+
+	if (pc - ctx->code_lo < 8 || !in_code(ctx, pc - 8, 8))
+		return 0;
+	h = code16(pc - 2);
+	if ((h & 0xf8ff) == 0xe8c0)			/* MIPS16: jalrc */
+		return 1;
+	h = code16(pc - 4);
+	if ((h & 0xf8ff) == 0xe840)			/* MIPS16: jalr, delay slot */
+		return 1;
+	if ((h & 0xffe0) == 0x45c0 || (h & 0xffe0) == 0x45e0)	/* microMIPS: jalr16, jalrs16 */
+		return 1;
+	if ((code16(pc - 6) & 0xf800) == 0x1800)	/* MIPS16: jal, jalx */
+		return 1;
+	if ((code16(pc - 6) & 0xfc00) == 0x7400)	/* microMIPS: jals */
+		return 1;
+	h = code16(pc - 8) & 0xfc00;
+	return h == 0xf400 || h == 0xf000 ||		/* microMIPS: jal, jalx */
+		(code16(pc - 6) & 0xefff) == 0x0f3c;	/* jalr, jalr.hb */
+}
+
+static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
+{
+	if (ra & 1)
+		return after_other_call(ctx, ra - 1) ? OTHER_MODE : NOT_RETURN;
+	return after_call(ctx, ra) ? RETURN : NOT_RETURN;
+}
+
+NOINLINE size_t lwsbt_capture_mips(uintptr_t *pcs, size_t max, size_t skip,
+	const struct lwsbt_capture_ctx *ctx)
+{
+	struct frame f;
+
+	/* ra among what this changes, so that it is saved */
+	__asm__ volatile("move %0, $29\n\tmove %1, $30" : "=&r"(f.sp), "=r"(f.fp) : : "$31", "memory");
+	return walk(pcs, max, skip, ctx, &f, (uintptr_t)lwsbt_capture_mips);
+}
+
+#endif

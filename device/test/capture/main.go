@@ -1,0 +1,180 @@
+// Capture measures the capture backends of device/ against programs whose call
+// stacks are known, because each function notes that it is entered; see README
+// of docs/capture.md.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+const usage = `usage: go run ./device/test/capture [flags]
+
+Builds generated programs for each machine, compiler and level of optimization,
+runs them, and compares what each backend captures with what was there.
+
+  -write FILE     replace the table between its marks in FILE
+  -backend NAMES  only these, comma-separated; -machine, -compiler, -level as well
+  -seeds N        programs of each kind (default 2)
+  -seed N         the first seed (default 1)
+  -j N            jobs at a time (default 2)
+  -v              print where each backend fell short
+  -keep DIR       leave the last program's files in DIR
+
+exit status: 0 all targets met, 1 one is not, 2 wrong usage, 3 a tool failed
+`
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+type options struct {
+	write, backend, machine, compiler, level, keep, dir string
+	extra                                               string
+	seeds, seed, jobs                                   int
+	verbose                                             bool
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	var o options
+	flags := flag.NewFlagSet("capture", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.write, "write", "", "")
+	flags.StringVar(&o.backend, "backend", "", "")
+	flags.StringVar(&o.machine, "machine", "", "")
+	flags.StringVar(&o.compiler, "compiler", "", "")
+	flags.StringVar(&o.level, "level", "", "")
+	flags.StringVar(&o.extra, "flags", "", "")
+	flags.StringVar(&o.keep, "keep", "", "")
+	flags.StringVar(&o.dir, "dir", "device", "")
+	flags.IntVar(&o.seeds, "seeds", 2, "")
+	flags.IntVar(&o.seed, "seed", 1, "")
+	flags.IntVar(&o.jobs, "j", 2, "")
+	flags.BoolVar(&o.verbose, "v", false, "")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
+		if err == flag.ErrHelp {
+			fmt.Fprint(stdout, usage)
+			return 0
+		}
+		fmt.Fprint(stderr, usage)
+		return 2
+	}
+	if o.keep != "" {
+		o.jobs = 1
+	}
+	table, err := measure(o, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "capture: %v\n", err)
+		return 3
+	}
+	if len(table.rows) == 0 {
+		fmt.Fprintln(stderr, "capture: nothing to measure: no such backend or machine, or no compiler for it")
+		return 2
+	}
+	if o.write != "" {
+		if err := table.replace(o.write); err != nil {
+			fmt.Fprintf(stderr, "capture: %v\n", err)
+			return 3
+		}
+	} else {
+		fmt.Fprint(stdout, table.markdown())
+	}
+	if short := table.short(); len(short) > 0 {
+		fmt.Fprintf(stderr, "capture: %d cells short of their target:\n\t%s\n", len(short), strings.Join(short, "\n\t"))
+		return 1
+	}
+	return 0
+}
+
+func chosen(list, name string) bool {
+	return list == "" || slices.Contains(strings.Split(list, ","), name)
+}
+
+// measure runs all jobs that are chosen and can be run here.
+func measure(o options, stderr io.Writer) (*table, error) {
+	t := &table{}
+	dir, err := filepath.Abs(o.dir)
+	if err != nil {
+		return nil, err
+	}
+	type task struct {
+		job  job
+		cell *count
+	}
+	var tasks []task
+	skipped := map[string]bool{}
+	for _, b := range backends {
+		for _, name := range b.machines {
+			i := slices.IndexFunc(machines, func(m machine) bool { return m.name == name })
+			m := machines[i]
+			for _, compiler := range []string{"gcc", "clang"} {
+				if !chosen(o.backend, b.name) || !chosen(o.machine, m.name) || !chosen(o.compiler, compiler) {
+					continue
+				}
+				if tool := m.missing(compiler == "clang"); tool != "" {
+					if !skipped[tool] {
+						fmt.Fprintf(stderr, "capture: %s is not installed: skipped\n", tool)
+					}
+					skipped[tool] = true
+					continue
+				}
+				r := &row{backend: b, machine: m.name, compiler: compiler}
+				t.rows = append(t.rows, r)
+				for _, level := range levels {
+					cell := &count{}
+					r.cells = append(r.cells, cell)
+					if !chosen(o.level, level) {
+						continue
+					}
+					for s := range o.seeds {
+						p := program{seed: uint64(o.seed + s), n: 40, runs: 60, ids: s%2 == 1}
+						j := job{machine: m, backend: b, clang: compiler == "clang", level: level, program: p, dir: dir, flags: f(o.extra)}
+						if s%3 == 0 {
+							j.flags = append(j.flags, "-ffunction-sections", "-fstack-protector")
+						}
+						if m.bare { // no library for it
+							j.flags = append(j.flags, "-fno-stack-protector")
+						}
+						tasks = append(tasks, task{j, cell})
+					}
+				}
+			}
+		}
+	}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	var failed error
+	queue := make(chan task)
+	for range o.jobs {
+		group.Go(func() {
+			for k := range queue {
+				c, err := k.job.run(o.keep)
+				mu.Lock()
+				if err != nil && failed == nil {
+					failed = err
+				}
+				if o.verbose && (err != nil || c.fatal != "" || c.worst != "" || c.skips > 0) {
+					fmt.Fprintf(stderr, "%v: recall %.2f false %.2f skips %d\n\t%s\n\ttrue    %s\n", k.job, c.recall(), c.falsity(), c.skips, c.fatal, c.worst)
+				}
+				k.cell.add(c)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, k := range tasks {
+		mu.Lock()
+		stop := failed != nil
+		mu.Unlock()
+		if stop {
+			break
+		}
+		queue <- k
+	}
+	close(queue)
+	group.Wait()
+	return t, failed
+}
