@@ -44,6 +44,11 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"corpus": {},
 	"device": {},
+
+	"device/test/capture":    {packages: "device/tools/functions"},
+	"device/tools/functable": {packages: "device/tools/functions"},
+	"device/tools/functions": {},
+
 	"fuzz":   {packages: "codec dump gen gen/gentest conformance corpus"},
 	"ref-c":  {},
 

@@ -345,6 +345,10 @@ struct lwsbt_functions {
 	uintptr_t end;		/* past the last function */
 };
 
+/* The table that tools/functable -patch writes into the linked program: room for it
+ * is in capture_functions.c. Empty until then. */
+extern const struct lwsbt_functions lwsbt_functions;
+
 /* What a capture function may read. */
 struct lwsbt_capture_ctx {
 	uintptr_t lo, hi;	/* the stack: lo <= address < hi; both 0 if unknown */

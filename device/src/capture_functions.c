@@ -11,7 +11,6 @@
 #endif
 
 extern const uint32_t lwsbt_function_starts[LWSBT_FUNCTIONS_MAX];
-extern const struct lwsbt_functions lwsbt_functions;
 
 const uint32_t lwsbt_function_starts[LWSBT_FUNCTIONS_MAX] = {0};
 const struct lwsbt_functions lwsbt_functions = {lwsbt_function_starts, 0, 0, 0};

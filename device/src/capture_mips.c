@@ -105,23 +105,24 @@ static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 }
 
 /*
- * The stack pointer is lowered before, perhaps in several steps, by addiu or
- * daddiu; other instructions may stand between, branches among them, but no jump.
+ * The stack pointer is lowered before, by addiu or daddiu, perhaps in several
+ * steps, and after a branch; constants may be loaded before that. So the beginning
+ * is taken to be after the nearest jump and its delay slot.
  */
 static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
-	uintptr_t back, first = at;
+	uintptr_t back;
 	uint32_t w;
 
 	for (back = 4; back <= 160 && in_code(ctx, at - back, 4); back += 4) {
 		w = code32(at - back);
-		if (w >> 16 == (WORD == 8 ? 0x67bd : 0x27bd) && (w & 0x8000))
-			first = at - back;
-		else if (w >> 26 == 2 || w >> 26 == 3 || w >> 16 == 0x1000 || w >> 16 == 0x0411 ||
-			 (w >> 26 == 0 && (field(w, 0, 6) == 8 || field(w, 0, 6) == 9)))
-			break;		/* j, jal, b, bal, jr, jalr */
+		if (w >> 26 == 2 || w >> 26 == 3 || w >> 16 == 0x1000 || w >> 16 == 0x0411 ||
+		    (w >> 26 == 0 && (field(w, 0, 6) == 8 || field(w, 0, 6) == 9))) {
+			back -= back > 4 ? 4 : 0;	/* j, jal, b, bal, jr, jalr */
+			break;
+		}
 	}
-	return first;
+	return at - back + 4;
 }
 
 /* Reports whether pc is the address after a call by MIPS16 or microMIPS code. */

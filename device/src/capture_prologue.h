@@ -165,6 +165,9 @@ static int caller(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_
 	at = read_prologue(ctx, start, f->pc, &p);
 	if (!(p.has & HAS_RA))
 		return 0;
+	/* Lowered by what is not known, and no frame pointer */
+	if ((p.has & (DYNAMIC | SETS_FP)) == DYNAMIC)
+		return 0;
 	entry = f->sp - (uintptr_t)p.sp;
 	if (p.has & SETS_FP) {
 		other = f->fp - (uintptr_t)p.frame;

@@ -25,6 +25,7 @@ runs them, and compares what each backend captures with what was there.
   -seed N         the first seed (default 1)
   -j N            jobs at a time (default 2)
   -v              print where each backend fell short
+  -flags FLAGS    more flags for the compilers
   -keep DIR       leave the last program's files in DIR
 
 exit status: 0 all targets met, 1 one is not, 2 wrong usage, 3 a tool failed
@@ -132,13 +133,14 @@ func measure(o options, stderr io.Writer) (*table, error) {
 					}
 					for s := range o.seeds {
 						p := program{seed: uint64(o.seed + s), n: 40, runs: 60, ids: s%2 == 1}
-						j := job{machine: m, backend: b, clang: compiler == "clang", level: level, program: p, dir: dir, flags: f(o.extra)}
+						j := job{machine: m, backend: b, clang: compiler == "clang", level: level, program: p, dir: dir}
 						if s%3 == 0 {
 							j.flags = append(j.flags, "-ffunction-sections", "-fstack-protector")
 						}
 						if m.bare { // no library for it
 							j.flags = append(j.flags, "-fno-stack-protector")
 						}
+						j.flags = append(j.flags, f(o.extra)...)
 						tasks = append(tasks, task{j, cell})
 					}
 				}

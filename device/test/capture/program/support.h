@@ -27,7 +27,6 @@ void sys_exit(int code) __attribute__((noreturn));
 #endif
 
 extern char __executable_start[], etext[];
-extern const struct lwsbt_functions lwsbt_functions;
 
 struct three {
 	int a[3];

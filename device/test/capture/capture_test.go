@@ -1,0 +1,165 @@
+package main
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/device/tools/functions"
+)
+
+// light is what is measured by default: one program per backend, with the first
+// compiler that is there. With LWSBT_FULL=1 all levels and both compilers are.
+func TestBackends(t *testing.T) {
+	full := os.Getenv("LWSBT_FULL") != ""
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, b := range backends {
+		for n, name := range b.machines {
+			m := machines[slices.IndexFunc(machines, func(m machine) bool { return m.name == name })]
+			for _, clang := range []bool{false, true} {
+				for i, level := range levels {
+					if !full && (clang || n > 0 || i != 1+k%4) {
+						continue
+					}
+					j := job{machine: m, backend: b, clang: clang, level: level, program: program{seed: uint64(90 + k), n: 40, runs: 30, ids: i%2 == 1}, dir: dir}
+					t.Run(j.String(), func(t *testing.T) {
+						if tool := m.missing(clang); tool != "" {
+							t.Skipf("%s is not installed", tool)
+						}
+						if full {
+							t.Parallel()
+						}
+						c, err := j.run("")
+						if err != nil {
+							t.Fatal(err)
+						}
+						if c.fatal != "" {
+							t.Fatal(c.fatal)
+						}
+						if !b.trusts && c.corrupted == 0 {
+							t.Error("no corrupted stack was captured")
+						}
+						if !b.report && (c.recall() < b.recall || c.falsity() > b.wrong) || c.skips > 0 {
+							t.Errorf("%.2f %% found, %.2f %% false, %d wrong by skip: want %g, %g, 0\n\ttrue    %s", c.recall(), c.falsity(), c.skips, b.recall, b.wrong, c.worst)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// A backend that is wrong must be found wrong: here, frames that are missing,
+// doubled, out of order or invented.
+func TestCompareFindsFaults(t *testing.T) {
+	symbols := &symbolTable{symbols: []elf.Symbol{
+		{Name: "f_1", Value: 0x100, Size: 0x10}, {Name: "f_2.part.0", Value: 0x200, Size: 0x10},
+		{Name: "other", Value: 0x300, Size: 0x10}, {Name: "main", Value: 0x400, Size: 0x10},
+	}}
+	truth := []frame{{0x104, "f_1"}, {0, "f_2"}, {0x404, "main"}}
+	for _, tt := range []struct {
+		name         string
+		got          []uint64
+		found, wrong int
+	}{
+		{"all", []uint64{0x104, 0x208, 0x404}, 3, 0},
+		{"beyond main", []uint64{0x104, 0x208, 0x404, 0x308}, 3, 0},
+		{"one missing", []uint64{0x104, 0x404}, 2, 0},
+		{"the rest missing", []uint64{0x104}, 1, 0},
+		{"an invented one", []uint64{0x104, 0x304, 0x208, 0x404}, 3, 1},
+		{"an invented one after the last", []uint64{0x104, 0x304}, 1, 1},
+		{"another address of the function", []uint64{0x108, 0x208, 0x404}, 2, 1},
+		{"another function", []uint64{0x104, 0x304, 0x404}, 2, 1},
+		{"twice", []uint64{0x104, 0x104, 0x208, 0x404}, 3, 1},
+		{"out of order", []uint64{0x208, 0x104, 0x404}, 2, 1},
+		{"nothing", nil, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var c count
+			c.compare(truth, tt.got, symbols)
+			if c.expected != 3 || c.found != tt.found || c.wrong != tt.wrong {
+				t.Errorf("expected %d, found %d, wrong %d: want 3, %d, %d", c.expected, c.found, c.wrong, tt.found, tt.wrong)
+			}
+		})
+	}
+}
+
+// A function that ended in a call is on the stack if the one it called returns to it.
+func TestPresent(t *testing.T) {
+	symbols := &symbolTable{symbols: []elf.Symbol{
+		{Name: "f_1", Value: 0x100, Size: 0x10}, {Name: "f_2", Value: 0x200, Size: 0x10}, {Name: "f_3", Value: 0x300, Size: 0x10},
+	}}
+	stack := []entered{{"f_3", 0x204, false}, {"f_2", 0x104, true}, {"f_1", 0, false}}
+	frames, err := present(stack, symbols)
+	if want := []frame{{0, "f_3"}, {0x204, "f_2"}, {0x104, "f_1"}}; err != nil || !slices.Equal(frames, want) {
+		t.Errorf("called: %v, %v, want %v", frames, err, want)
+	}
+	stack[0].ra = 0x104
+	frames, err = present(stack, symbols)
+	if want := []frame{{0, "f_3"}, {0x104, "f_1"}}; err != nil || !slices.Equal(frames, want) {
+		t.Errorf("gone: %v, %v, want %v", frames, err, want)
+	}
+	stack[0].ra = 0x304
+	if frames, err = present(stack, symbols); err == nil {
+		t.Errorf("a return address in a function that was not entered: %v, want an error", frames)
+	}
+}
+
+// The table agrees with what nm lists, which reads the same file by other code.
+func TestTableAgainstNm(t *testing.T) {
+	for _, tool := range []string{"gcc", "nm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	dir := t.TempDir()
+	exe := filepath.Join(dir, "a")
+	src := filepath.Join(dir, "a.c")
+	if err := os.WriteFile(src, []byte(`int three(int a) { return a * 3; } int main(void) { return three(1); }`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-o", exe, "-no-pie", "-I../../include", src, "../../src/capture_functions.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	table, err := functions.Patch(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("nm", exe).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := nmFunctions(string(out))
+	for _, name := range []string{"main", "three"} {
+		if !slices.Contains(table.Start, uint32(want[name]-table.Base)) {
+			t.Errorf("%s at 0x%x is not in the table: %x from 0x%x", name, want[name], table.Start, table.Base)
+		}
+	}
+	if !slices.IsSorted(table.Start) || table.Start[0] != 0 {
+		t.Errorf("starts %x: want them sorted, from 0", table.Start)
+	}
+	again, err := functions.Patch(exe)
+	if err != nil || !slices.Equal(again.Start, table.Start) {
+		t.Errorf("patched once more: %v, %v", again, err)
+	}
+}
+
+func nmFunctions(out string) map[string]uint64 {
+	found := map[string]uint64{}
+	for line := range strings.Lines(out) {
+		var at uint64
+		var kind, name string
+		if n, _ := fmt.Sscanf(line, "%x %s %s", &at, &kind, &name); n == 3 && strings.EqualFold(kind, "t") {
+			found[name] = at
+		}
+	}
+	return found
+}
