@@ -219,7 +219,7 @@ UNUSED static int after_call(const struct lwsbt_capture_ctx *ctx, uintptr_t pc)
 		modrm = code8(pc - n + 1);
 		length = 2;
 		if (modrm < 0xc0 && (modrm & 7) == 4)
-			length += 1 + (modrm < 0x40 && n > 2 && (code8(pc - n + 2) & 7) == 5 ? 4 : 0);
+			length += modrm < 0x40 && n > 2 && (code8(pc - n + 2) & 7) == 5 ? 5u : 1u;
 		if (modrm >= 0x40 && modrm < 0x80)
 			length += 1;
 		else if ((modrm >= 0x80 && modrm < 0xc0) || (modrm < 0x40 && (modrm & 7) == 5))
