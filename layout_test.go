@@ -49,8 +49,8 @@ var layout = map[string]struct{ packages, libraries string }{
 	"device/tools/functable": {packages: "device/tools/functions"},
 	"device/tools/functions": {},
 
-	"fuzz":   {packages: "codec dump gen gen/gentest conformance corpus"},
-	"ref-c":  {},
+	"fuzz":  {packages: "codec dump gen gen/gentest conformance corpus"},
+	"ref-c": {},
 
 	"internal/bitstring": {},
 	"internal/printable": {},

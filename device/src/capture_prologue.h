@@ -143,15 +143,16 @@ static uintptr_t read_prologue(const struct lwsbt_capture_ctx *ctx, uintptr_t st
  * moves_sp reports whether the function whose prologue ended at address at gives
  * its stack pointer other than constant values: alloca and arrays of variable
  * length do. Asked only where frame pointer and stack pointer disagree.
+ * What p says of sp is no longer true after it.
  */
 static int moves_sp(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t end,
-	struct prologue p)
+	struct prologue *p)
 {
 	if (ctx->code_hi < end)
 		end = ctx->code_hi;
-	while (at < end && !(p.has & DYNAMIC) && !saves_ra(ctx, at))
-		at += decode(ctx, at, end, &p);
-	return (p.has & DYNAMIC) != 0;
+	while (at < end && !(p->has & DYNAMIC) && !saves_ra(ctx, at))
+		at += decode(ctx, at, end, p);
+	return (p->has & DYNAMIC) != 0;
 }
 
 /* caller replaces f by its caller, as the prologue that begins at start has it. */
@@ -160,9 +161,11 @@ static int caller(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_
 {
 	struct prologue p;
 	uintptr_t at, entry, other, ra, fp = f->fp;
+	unsigned has;
 	int kind;
 
 	at = read_prologue(ctx, start, f->pc, &p);
+	has = p.has;
 	if (!(p.has & HAS_RA))
 		return 0;
 	/* Lowered by what is not known, and no frame pointer */
@@ -172,7 +175,7 @@ static int caller(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_
 	if (p.has & SETS_FP) {
 		other = f->fp - (uintptr_t)p.frame;
 		if (other != entry && other > f->sp && other <= ctx->hi &&
-		    moves_sp(ctx, at, end, p))
+		    moves_sp(ctx, at, end, &p))
 			entry = other;
 	}
 	/* Every function that calls has a frame: so the walk ends. */
@@ -185,7 +188,7 @@ static int caller(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_
 	kind = returns_to(ctx, ra);
 	if (kind == NOT_RETURN)
 		return 0;
-	if ((p.has & HAS_FP) && !stack_word(ctx, entry + (uintptr_t)p.fp, &fp))
+	if ((has & HAS_FP) && !stack_word(ctx, entry + (uintptr_t)p.fp, &fp))
 		return 0;
 	f->pc = ra & ~(uintptr_t)MODE;
 	f->sp = entry;

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -70,7 +71,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	table, err := measure(o, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "capture: %v\n", err)
-		return 3
+		if o.write != "" || table == nil {
+			return 3
+		}
 	}
 	if len(table.rows) == 0 {
 		fmt.Fprintln(stderr, "capture: nothing to measure: no such backend or machine, or no compiler for it")
@@ -149,15 +152,15 @@ func measure(o options, stderr io.Writer) (*table, error) {
 	}
 	var mu sync.Mutex
 	var group sync.WaitGroup
-	var failed error
+	var failures []error
 	queue := make(chan task)
 	for range o.jobs {
 		group.Go(func() {
 			for k := range queue {
 				c, err := k.job.run(o.keep)
 				mu.Lock()
-				if err != nil && failed == nil {
-					failed = err
+				if err != nil { // not measured; the others are
+					failures = append(failures, err)
 				}
 				if o.verbose && (err != nil || c.fatal != "" || c.worst != "" || c.skips > 0) {
 					fmt.Fprintf(stderr, "%v: recall %.2f false %.2f skips %d\n\t%s\n\ttrue    %s\n", k.job, c.recall(), c.falsity(), c.skips, c.fatal, c.worst)
@@ -168,15 +171,9 @@ func measure(o options, stderr io.Writer) (*table, error) {
 		})
 	}
 	for _, k := range tasks {
-		mu.Lock()
-		stop := failed != nil
-		mu.Unlock()
-		if stop {
-			break
-		}
 		queue <- k
 	}
 	close(queue)
 	group.Wait()
-	return t, failed
+	return t, errors.Join(failures...)
 }

@@ -168,7 +168,7 @@ func (j job) build(dir, exe string) error {
 		args := slices.Concat(compiler[1:], flags, sources, link, []string{"-o", exe})
 		return j.tool(dir, compiler[0], append(args, j.libgcc()...))
 	}
-	args := slices.Concat(j.machine.clang[1:], flags, []string{"-c"}, sources)
+	args := slices.Concat(j.machine.clang[1:], flags, []string{"-ffreestanding", "-c"}, sources)
 	if err := j.tool(dir, j.machine.clang[0], args); err != nil {
 		return err
 	}

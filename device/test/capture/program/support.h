@@ -17,7 +17,9 @@ void sys_exit(int code) __attribute__((noreturn));
 #define write sys_write
 #define exit_now sys_exit
 #else
-#include <unistd.h>
+/* not <unistd.h>, which clang has not for all machines */
+long write(int fd, const void *p, size_t n);
+void _exit(int code) __attribute__((noreturn));
 #define exit_now _exit
 #endif
 

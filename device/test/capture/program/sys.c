@@ -29,6 +29,19 @@ void *memcpy(void *to, const void *from, size_t n)
 }
 
 #if defined(__thumb__) || defined(__arm__)
+void __aeabi_memcpy4(void *to, const void *from, size_t n);
+void __aeabi_memcpy(void *to, const void *from, size_t n);
+
+void __aeabi_memcpy4(void *to, const void *from, size_t n)
+{
+	memcpy(to, from, n);
+}
+
+void __aeabi_memcpy(void *to, const void *from, size_t n)
+{
+	memcpy(to, from, n);
+}
+
 #define WRITE 4
 #define EXIT 1
 static long call3(long number, long a, long b, long c)
@@ -41,7 +54,7 @@ static long call3(long number, long a, long b, long c)
 		: "+r"(r0) : "r"(number), "r"(r1), "r"(r2) : "memory");
 	return r0;
 }
-__asm__(".globl _start\n.type _start, %function\n.thumb_func\n_start:\n\tmov r0, #0\n\tmov lr, r0\n\tbl main\n");
+__asm__(".syntax unified\n.globl _start\n.type _start, %function\n.thumb_func\n_start:\n\tmovs r0, #0\n\tmov lr, r0\n\tbl main\n");
 #elif defined(__riscv)
 #define WRITE 64
 #define EXIT 93
