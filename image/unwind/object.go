@@ -30,6 +30,8 @@ type Object struct {
 	starts  []uint64 // of functions, sorted
 	symbols bool     // starts has the symbol table's functions
 	called  bool     // starts has the targets of calls
+	jumps   []jump   // sorted by target
+	jumped  bool     // jumps is filled in
 	pages   map[uint64][]byte
 }
 

@@ -223,13 +223,15 @@ func (w *walker) callerOf(s *state, regs *Regs) (out Regs, ok bool) {
 		}
 	}
 	initial := func(r int) (uint64, bool) {
-		if s.get(r) == (value{baseReg + r, 0}) {
-			if v, ok := regs.Get(r); ok {
+		// Memory first: the register may have been left alone on the path that was
+		// followed, and changed on the one that was taken.
+		if where, ok := at[r]; ok && where >= sp {
+			if v, ok := w.wordAt(where); ok {
 				return v, true
 			}
 		}
-		if where, ok := at[r]; ok {
-			if v, ok := w.wordAt(where); ok {
+		if s.get(r) == (value{baseReg + r, 0}) {
+			if v, ok := regs.Get(r); ok {
 				return v, true
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"slices"
+	"sort"
 )
 
 // maxText bounds the bytes of code that are looked through for calls.
@@ -83,13 +84,31 @@ func (o *Object) eachInst(b []byte, addr uint64, f func(at uint64, in *inst)) {
 // jump is a direct jump.
 type jump struct{ from, to uint64 }
 
-// jumpsTo returns the last n places from low to high that a jump leads to, each
-// with the first jump to it, the last place first.
-func (o *Object) jumpsTo(low, high uint64, n int) []jump {
-	found := map[uint64]uint64{}
+// jumpsTo returns the last n places from low to high that a jump from elsewhere
+// leads to, each with one such jump, the last place first.
+func (o *Object) jumpsTo(low, high uint64, n int) (list []jump) {
+	if !o.jumped {
+		o.jumped = true
+		o.jumps = o.findJumps()
+	}
+	i := sort.Search(len(o.jumps), func(i int) bool { return o.jumps[i].to > high })
+	for i--; i >= 0 && o.jumps[i].to >= low && len(list) < n; i-- {
+		j := o.jumps[i]
+		if (j.from < low || j.from > high) && (len(list) == 0 || list[len(list)-1].to != j.to) {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// maxJumps bounds the jumps of a file that are kept.
+const maxJumps = 1 << 22
+
+// findJumps lists the direct jumps to other code, by where they lead to.
+func (o *Object) findJumps() (list []jump) {
 	add := func(from, to uint64) {
-		if _, ok := found[to]; !ok && low <= to && to <= high && (from < low || from > high) {
-			found[to] = from
+		if len(list) < maxJumps && (to < from-min(from, 64) || to > from+64) && o.inText(to) {
+			list = append(list, jump{from, to})
 		}
 	}
 	for _, t := range o.text {
@@ -119,12 +138,8 @@ func (o *Object) jumpsTo(low, high uint64, n int) []jump {
 			}
 		})
 	}
-	var list []jump
-	for to, from := range found {
-		list = append(list, jump{from, to})
-	}
-	slices.SortFunc(list, func(a, b jump) int { return cmp.Compare(b.to, a.to) })
-	return list[:min(n, len(list))]
+	slices.SortFunc(list, func(a, b jump) int { return cmp.Compare(a.to, b.to) })
+	return list
 }
 
 // callTarget returns the function that the call before ra calls, if the

@@ -396,8 +396,11 @@ func (o *Object) before(pc uint64, n uint64) []byte {
 	return nil
 }
 
-func (w *walker) module(pc uint64) *Module {
-	for _, m := range w.Modules {
+// Holds reports whether code of a module is at pc.
+func (u *Unwinder) Holds(pc uint64) bool { return u.module(pc) != nil }
+
+func (u *Unwinder) module(pc uint64) *Module {
+	for _, m := range u.Modules {
 		if m.holds(pc) {
 			return m
 		}

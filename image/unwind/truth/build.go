@@ -102,6 +102,12 @@ type Build struct {
 	Tables   string // without debug information, with unwind tables if it was compiled so
 }
 
+// files returns the paths of the program's forms.
+func (m *Machine) files(dir, opt string) Build {
+	at := func(kind string) string { return filepath.Join(dir, m.Name+opt+"."+kind) }
+	return Build{at("full"), at("stripped"), at("symbols"), at("tables")}
+}
+
 // Compile builds the program for a machine, in dir, without frame pointers. It is an
 // error if unwind tables change the code: then one build would not do for both.
 func (m *Machine) Compile(dir, opt string) (b Build, err error) {
@@ -115,20 +121,20 @@ func (m *Machine) Compile(dir, opt string) (b Build, err error) {
 	if err = os.WriteFile(gen, []byte(Synthetic(1, 120)), 0o644); err != nil {
 		return b, err
 	}
-	at := func(kind string) string { return filepath.Join(dir, m.Name+opt+"."+kind) }
 	cc := func(args []string, more ...string) error {
 		if out, err := exec.Command(m.CC, append(args[:len(args):len(args)], more...)...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %v: %.500s", m.CC, err, out)
 		}
 		return nil
 	}
-	b = Build{at("full"), at("stripped"), at("symbols"), at("tables")}
+	b = m.files(dir, opt)
+	object := filepath.Join(dir, m.Name+opt+".o")
 	var code [2][]byte
 	for i, args := range [][]string{without, with} {
-		if err := cc(args, "-c", "-o", at("o"), gen); err != nil {
+		if err := cc(args, "-c", "-o", object, gen); err != nil {
 			return b, err
 		}
-		if code[i], err = text(at("o")); err != nil {
+		if code[i], err = text(object); err != nil {
 			return b, err
 		}
 	}

@@ -28,6 +28,7 @@ type Sample struct {
 	Stack  []byte            `json:"stack"` // from SP on
 	Extra  [][2]any          `json:"extra"` // code that is in no file
 	Frames [][2]any          `json:"frames"`
+	VDSO   []any             `json:"vdso"` // its address and bytes, if there is one
 	Maps   string            `json:"maps"`
 }
 
@@ -81,6 +82,7 @@ type Options struct {
 	Samples int
 	Seconds int
 	Seed    int
+	Libs    string   // LD_LIBRARY_PATH of the program
 	Args    []string // of the program
 	Moments bool     // at random moments, natively; else at random instructions
 	Keep    string   // file for the samples, "" to leave none
@@ -106,6 +108,9 @@ func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 	env := append(os.Environ(), "TRUTH_OUT="+out, "TRUTH_SAMPLES="+strconv.Itoa(o.Samples), "TRUTH_REGS="+string(regs),
 		"TRUTH_SP="+m.SP, "TRUTH_WORD="+word, "TRUTH_MODE="+mode, "TRUTH_SEED="+strconv.Itoa(o.Seed),
 		"TRUTH_SECONDS="+strconv.Itoa(max(o.Seconds, 30)))
+	if o.Libs != "" {
+		env = append(env, "TRUTH_LIBS="+o.Libs)
+	}
 	if o.Moment > 0 {
 		env = append(env, fmt.Sprintf("TRUTH_MOMENT=%g", o.Moment))
 	}

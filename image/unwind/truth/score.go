@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ func (s *Sample) UnmarshalJSON(b []byte) error {
 		plain
 		Extra  [][2]json.RawMessage `json:"extra"`
 		Frames [][2]json.RawMessage `json:"frames"`
+		VDSO   []json.RawMessage    `json:"vdso"`
 	}
 	if err := json.Unmarshal(b, &raw); err != nil {
 		return err
@@ -33,7 +35,22 @@ func (s *Sample) UnmarshalJSON(b []byte) error {
 	for _, e := range raw.Frames {
 		s.Frames = append(s.Frames, [2]any{text(e[0]), text(e[1])})
 	}
+	for _, e := range raw.VDSO {
+		s.VDSO = append(s.VDSO, text(e))
+	}
 	return nil
+}
+
+// Kernel returns the vdso as a module, nil if there is none.
+func (s *Sample) Kernel() *unwind.Module {
+	if len(s.VDSO) != 2 {
+		return nil
+	}
+	o, err := unwind.NewObject(bytes.NewReader(decoded(s.VDSO[1])), "[vdso]")
+	if err != nil {
+		return nil
+	}
+	return &unwind.Module{Object: o, Bias: number(s.VDSO[0]) - o.Low()}
 }
 
 func decoded(v any) []byte {

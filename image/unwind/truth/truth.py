@@ -15,6 +15,8 @@ for c in ["pagination off", "confirm off", "backtrace past-main on", "height 0",
         gdb.execute("set " + c)
     except gdb.error:
         pass
+if os.environ.get("TRUTH_LIBS"):
+    gdb.execute("set environment LD_LIBRARY_PATH " + os.environ["TRUTH_LIBS"])
 inf = gdb.selected_inferior()
 
 
@@ -63,8 +65,14 @@ def sample():
             "extra": extra, "frames": frames}
     if "cpsr" in os.environ.get("TRUTH_FLAGS", ""):
         line["thumb"] = bool(number("cpsr") & 0x20)
-    if mode == "signal":
-        line["maps"] = maps()
+    if not os.environ.get("TRUTH_PORT"):
+        text = maps()
+        if mode == "signal":
+            line["maps"] = text
+        for m in text.splitlines():
+            if m.endswith("[vdso]"):
+                low, high = [int(x, 16) for x in m.split()[0].split("-")]
+                line["vdso"] = [low, base64.b64encode(read(low, high - low)).decode()]
     out.write(json.dumps(line) + "\n")
     out.flush()
 
@@ -117,23 +125,23 @@ def by_breaks():
 
 def by_moments():
     """SIGURG, which programs ignore, at a random moment; runs the program again when it ends."""
-    gdb.execute("handle SIGURG stop noprint nopass", to_string=True)
+    gdb.execute("handle SIGURG stop print nopass", to_string=True)
     limit = float(os.environ.get("TRUTH_MOMENT", "0.05"))
     taken, runs = 0, 0
     deadline = time.time() + int(os.environ.get("TRUTH_SECONDS", "120"))
-    gdb.execute("starti > /dev/null 2>&1 < /dev/null", to_string=True)
     while taken < want and time.time() < deadline and runs < 100:
-        if not inf.pid:
+        fresh = not inf.pid
+        if fresh:  # up to where the program itself runs
             gdb.execute("starti > /dev/null 2>&1 < /dev/null", to_string=True)
             runs += 1
-        pause = random.random() * limit
+        pause = 0.3 if fresh else random.random() * limit
         kill = subprocess.Popen(["/bin/sh", "-c", "sleep %.4f; kill -URG %d 2>/dev/null" % (pause, inf.pid)])
         try:
             gdb.execute("continue", to_string=True)
         except gdb.error:
             pass
         kill.wait()
-        if inf.pid and inf.threads():
+        if inf.pid and inf.threads() and not fresh:
             sample()
             taken += 1
 

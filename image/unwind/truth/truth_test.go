@@ -24,37 +24,45 @@ func score(t testing.TB, m *Machine, path string, samples []Sample, tables bool)
 	if m.Machine == 40 {
 		tag = 1
 	}
-	shown := 0
+	shown, modules := 0, []*unwind.Module{{Object: o}}
 	for i := range samples {
 		x := &samples[i]
 		truth, toMain := x.Truth()
 		if !toMain {
 			continue // gdb lost its way
 		}
-		u := &unwind.Unwinder{Memory: x, Modules: []*unwind.Module{{Object: o}}, NoTables: !tables}
+		if k := x.Kernel(); k != nil {
+			modules = append(modules[:1], k)
+		}
+		u := &unwind.Unwinder{Memory: x, Modules: modules, NoTables: !tables}
 		frames := u.Walk(m.Machine, m.Class, m.Order, x.Registers())
 		if !s.Add(truth, toMain, frames, tag) && os.Getenv("TRUTH_SHOW") != "" && shown < 12 {
 			shown++
-			var b strings.Builder
-			for j := range max(len(truth), len(frames)) {
-				if j < len(truth) {
-					fmt.Fprintf(&b, "  %#10x %-16s", truth[j], x.Frames[j][1])
-				} else {
-					fmt.Fprintf(&b, "  %27s", "")
-				}
-				if j < len(frames) {
-					mark := ""
-					if j >= len(truth) || frames[j].PC&^tag != truth[j] {
-						mark = " <--"
-					}
-					fmt.Fprintf(&b, "  %#10x %#x %v%s", frames[j].PC, frames[j].SP, frames[j].How, mark)
-				}
-				b.WriteString("\n")
-			}
-			t.Logf("%s\n%s", path, b.String())
+			t.Logf("%s\n%s", path, compared(x, truth, frames, tag))
 		}
 	}
 	return s
+}
+
+// compared prints two backtraces side by side.
+func compared(x *Sample, truth []uint64, frames []unwind.Frame, tag uint64) string {
+	var b strings.Builder
+	for j := range max(len(truth), len(frames)) {
+		if j < len(truth) {
+			fmt.Fprintf(&b, "  %#10x %-16s", truth[j], x.Frames[j][1])
+		} else {
+			fmt.Fprintf(&b, "  %27s", "")
+		}
+		if j < len(frames) {
+			mark := ""
+			if j >= len(truth) || frames[j].PC&^tag != truth[j] {
+				mark = " <--"
+			}
+			fmt.Fprintf(&b, "  %#10x %#x %v%s", frames[j].PC, frames[j].SP, frames[j].How, mark)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }
 
 // full reports whether the long form of a test was asked for.
@@ -84,12 +92,12 @@ func stops(t testing.TB, m *Machine, opt string, n, seconds int) (Build, []Sampl
 		keep = filepath.Join(dir, "samples")
 		os.MkdirAll(dir, 0o755)
 	}
+	if list, err := readSamples(keep); err == nil && len(list) > 0 {
+		return m.files(dir, opt), list
+	}
 	b, err := m.Compile(dir, opt)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if list, err := readSamples(keep); err == nil && len(list) > 0 {
-		return b, list
 	}
 	list, err := m.Stops(b.Full, Options{Dir: dir, Samples: n, Seconds: seconds, Seed: 1, Keep: keep})
 	if err != nil {
