@@ -241,6 +241,24 @@ func (w *walker) judge(m *Module, start uint64, known bool, ra uint64) verdict {
 	return weak
 }
 
+// believe is judge for a caller found in the code. A return address that is still in
+// its register may be left there by a call that has returned.
+func (w *walker) believe(m *Module, cur *Frame, start uint64, known bool, look uint64, out *Regs) verdict {
+	v := w.judge(m, start, known, out.PC)
+	sp, _ := out.Get(w.arch.sp)
+	if w.arch.ra < 0 || sp != cur.SP || v == strong || !known {
+		return v
+	}
+	if _, direct := w.callTarget(out.PC); direct && v == weak {
+		return unfit
+	}
+	ra := w.arch.addr(out.PC) - m.Bias
+	if s, _, ok := m.startOf(ra - 1); ok && s == start && m.inText(ra-1) {
+		return unfit
+	}
+	return v
+}
+
 // stepCode finds the caller by reading the function's code, and how sure that is.
 func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (Regs, How, verdict) {
 	m.findStarts()
@@ -252,7 +270,7 @@ func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (R
 		if s, guessed, ok := w.prologue(m, start, end, pc, span{}); ok {
 			if out, ok := w.callerOf(s, regs); ok {
 				byStart = out
-				startVerdict = w.judge(m, start, known, out.PC)
+				startVerdict = w.believe(m, cur, start, known, look, &out)
 				if startVerdict == strong {
 					return out, HowPrologue, strong
 				}
@@ -269,7 +287,7 @@ func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (R
 	bestVerdict := unfit
 	agreed, tries := false, 0
 	w.epilogue(m, pc, regs, func(out Regs) bool {
-		v := w.judge(m, start, known, out.PC)
+		v := w.believe(m, cur, start, known, look, &out)
 		sp, _ := out.Get(a.sp)
 		if sp < cur.SP {
 			return false

@@ -145,17 +145,39 @@ func (m *Machine) Compile(dir, opt string) (b Build, err error) {
 		return b, err
 	}
 	gone := []string{"--remove-section", ".eh_frame", "--remove-section", ".eh_frame_hdr", "--remove-section", ".ARM.exidx",
-		"--remove-section", ".ARM.extab", "--strip-debug", "--remove-section", ".debug_frame"}
+		"--remove-section", ".ARM.extab"}
 	for _, c := range [][]string{
 		append(append([]string{"--strip-all"}, gone...), b.Full, b.Stripped),
-		append(append([]string{}, gone...), b.Full, b.Symbols),
+		append(append([]string{"--strip-debug"}, gone...), b.Full, b.Symbols),
 		{"--strip-all", b.Full, b.Tables},
 	} {
 		if out, err := exec.Command(m.Strip, c...).CombinedOutput(); err != nil {
 			return b, fmt.Errorf("%s %s: %v: %s", m.Strip, strings.Join(c, " "), err, out)
 		}
 	}
-	return b, nil
+	return b, b.check()
+}
+
+// check holds the files to what they are to be without.
+func (b *Build) check() error {
+	for _, path := range []string{b.Stripped, b.Symbols, b.Tables} {
+		f, err := elf.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		list, _ := f.Symbols()
+		if (len(list) > 0) != (path == b.Symbols) {
+			return fmt.Errorf("%s: %d symbols", path, len(list))
+		}
+		for _, s := range f.Sections {
+			unwinds := s.Name == ".eh_frame" || s.Name == ".ARM.exidx" || s.Name == ".debug_frame"
+			if unwinds && (path != b.Tables || s.Name == ".debug_frame") {
+				return fmt.Errorf("%s: has %s", path, s.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // text returns the code of an object file.

@@ -99,11 +99,11 @@ def by_breaks():
     pending, taken, rounds = {}, 0, 0
     deadline = time.time() + int(os.environ.get("TRUTH_SECONDS", "60"))
     while taken < want and time.time() < deadline:
-        while len(pending) < 150 and places:
+        while len(pending) < 60 and places:
             a = places.pop()
             try:
                 b = gdb.Breakpoint("*%d" % a, internal=True)
-                b.ignore_count = random.choice([0, 0, 0, 1, 2])
+                b.ignore_count = random.choice([0, 0, 0, 0, 1])
                 b.silent = True
                 pending[b.number] = (b, a)
             except (gdb.error, RuntimeError):

@@ -124,7 +124,7 @@ func TestMachines(t *testing.T) {
 			t.Run(m.Name+opt, func(t *testing.T) {
 				n, seconds := 40, 20
 				if full() {
-					n, seconds = 200, 45
+					n, seconds = 150, 28
 				}
 				files, samples := stops(t, &m, opt, n, seconds)
 				tables := score(t, &m, files.Tables, samples, true)
