@@ -31,9 +31,11 @@ type Options struct {
 const Batch = 64
 
 // A run stops when a testee has crashed, hung or broken the protocol so many times
-// in a row, or has hung so often: each hang costs the timeout.
+// in a row or altogether, or has hung so often: each costs a start of the testee,
+// and a hang the timeout as well.
 const (
 	troubleInARow = 10
+	troubleLimit  = 100
 	hangLimit     = 25
 )
 
@@ -108,6 +110,7 @@ type run struct {
 	asked   int
 	failed  int
 	hangs   int
+	trouble int    // crashes, hangs and breaches of the protocol
 	stopped string // why no more is asked; "" if nothing stopped it
 }
 
@@ -308,6 +311,7 @@ func (r *run) countTrouble(w *worker, a Answer, expected bool) {
 		return
 	}
 	w.trouble++
+	r.trouble++
 	if a.Outcome == Hang {
 		r.hangs++
 	}
@@ -316,6 +320,8 @@ func (r *run) countTrouble(w *worker, a Answer, expected bool) {
 	case w.trouble == troubleInARow:
 		r.stopped = fmt.Sprintf("%d answers in a row were a crash, a hang or not BTP/1, the last one: %s",
 			troubleInARow, a.Describe(OpDecode))
+	case r.trouble == troubleLimit:
+		r.stopped = fmt.Sprintf("the testee crashed, hung or broke the protocol %d times", troubleLimit)
 	case r.hangs == hangLimit:
 		r.stopped = fmt.Sprintf("the testee hung %d times", hangLimit)
 	}

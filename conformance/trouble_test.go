@@ -47,14 +47,14 @@ func TestRunStopsWhenATesteeIsBroken(t *testing.T) {
 			"crash: ended with exit code 1", 10, 5 * time.Second},
 		{"silent", answered("true"), "10 answers in a row were a crash, a hang or not BTP/1, the last one: hang: no answer in 60ms", 10, 5 * time.Second},
 		{"ends at every third", "read line; set -- $line; echo ok $2 size=0 pcs=-; read line; set -- $line; echo ok $2 size=1 pcs=-; " +
-			"read line; exit 1", "", 40, 10 * time.Second},
+			"read line; exit 1", "the testee crashed, hung or broke the protocol 100 times", 40, 20 * time.Second},
 		{"hangs at every other", "read line; set -- $line; echo ok $2 size=0 pcs=-; sleep 10", "the testee hung 25 times", 25, 10 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			told := 0
 			begin := time.Now()
-			report, err := Run(t.Context(), plainSet(t, 120), script(c.body, 60*time.Millisecond),
+			report, err := Run(t.Context(), plainSet(t, 320), script(c.body, 60*time.Millisecond),
 				Options{Failed: func(*Result) { told++ }})
 			if err != nil {
 				t.Fatal(err)
