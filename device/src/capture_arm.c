@@ -93,8 +93,9 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 	} else if ((w & 0x0c00f000) == 0x0000d000 && (w & 0x0e000090) != 0x00000090 &&
 		   field(w, 23, 2) != 2) {
 		p->has |= DYNAMIC;				/* other arithmetic into sp */
-	} else if ((w & 0xffeff000) == 0xe1a0d000 || (w & 0x0fe0f000) == 0x03c0d000) {
-		p->has |= DYNAMIC;				/* mov sp, Rm; bic sp, Rn, # */
+	} else if ((w & 0xffeff000) == 0xe1a0d000 || (w & 0x0fe0f000) == 0x03c0d000 ||
+		   (w & 0xffe0f07f) == 0xe7c0d01f) {
+		p->has |= DYNAMIC;		/* mov sp, Rm; bic sp, Rn, #; bfc sp, # */
 	} else if ((w & 0xfff00000) == 0xe3000000) {		/* movw */
 		load_const(p, rd, (intptr_t)(rn << 12 | (w & 0xfff)));
 	} else if ((w & 0xfff00000) == 0xe3400000) {		/* movt */

@@ -13,7 +13,7 @@
 #define DELAY 1
 #include "capture_prologue.h"
 
-enum { SP = 29, FP = 30, RA = 31 };
+enum { AT = 1, SP = 29, FP = 30, RA = 31 };
 
 /*
  *  31    26 25 21 20 16 15            0
@@ -43,6 +43,8 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 				add_reg(p, rt, 1);
 			else if (rd == SP)
 				p->has |= DYNAMIC;
+			else if (rs == SP && has_const(p, rt))	/* a far place in the frame */
+				load_const(p, rd, p->sp + p->value[rt]);
 			break;
 		case 0x23: case 0x2f:			/* subu, dsubu */
 			if (rd == SP && rs == SP)
@@ -86,13 +88,18 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 		load_const(p, rt, (intptr_t)(int32_t)(w << 16));
 		break;
 	case 0x2b: case 0x3f:				/* sw, sd */
-		/* A 32-bit register is saved by sw, a 64-bit one by sd. */
-		if (rs == SP && (w >> 26 == 0x3f) == (WORD == 8)) {
-			if (rt == RA)
-				save_ra(p, imm);
-			else if (rt == FP)
-				save_fp(p, imm);
-		}
+		/* A 32-bit register is saved by sw, a 64-bit one by sd; beyond 32 KiB from
+		 * sp, by way of at. */
+		if ((w >> 26 == 0x3f) != (WORD == 8))
+			break;
+		if (rs == AT && has_const(p, AT))
+			imm += p->value[AT] - p->sp;
+		else if (rs != SP)
+			break;
+		if (rt == RA)
+			save_ra(p, imm);
+		else if (rt == FP)
+			save_fp(p, imm);
 		break;
 	}
 	return 4;
@@ -100,8 +107,10 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 
 static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
+	uint32_t h = code32(at) >> 16;
+
 	(void)ctx;
-	return code32(at) >> 16 == (WORD == 8 ? 0xffbf : 0xafbf);
+	return h == (WORD == 8 ? 0xffbf : 0xafbf) || h == (WORD == 8 ? 0xfc3f : 0xac3f);
 }
 
 /*

@@ -1,0 +1,143 @@
+/*
+ * app.c: a small program that leaks. It opens and closes sessions; one that
+ * fails is closed without its buffer. The heap is dumped to the UART from time to
+ * time: see which call path grows by
+ *
+ *   qemu-system-arm -M mps2-an385 -nographic -semihosting -kernel build/mps2.elf |
+ *       btdecode --passthrough -e build/mps2.elf
+ */
+#include "board.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lwsbt.h"
+
+extern struct lwsbt_heap lwsbt_wrapped;	/* of device/adapters/wrap.c */
+
+#define NOINLINE __attribute__((noinline))
+#define DUMPS 4
+
+/* ---------------------------------------------------------------- the leak */
+
+struct session {
+	struct session *next;
+	unsigned number;
+	char *buffer;
+};
+
+static struct session *sessions;
+
+NOINLINE static char *buffer_new(unsigned number)
+{
+	char *b = malloc(200 + number % 3);
+
+	if (b)
+		memset(b, (int)number, 200);
+	return b;
+}
+
+NOINLINE static struct session *session_open(unsigned number)
+{
+	struct session *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->number = number;
+	s->buffer = buffer_new(number);
+	s->next = sessions;
+	sessions = s;
+	return s;
+}
+
+NOINLINE static void session_close(struct session *s, int failed)
+{
+	sessions = s->next;
+	if (!failed)		/* the leak */
+		free(s->buffer);
+	free(s);
+}
+
+/* Recursive, as parsers are: a node for each level. */
+struct node {
+	struct node *child;
+	int value;
+};
+
+NOINLINE static struct node *parse(int depth)
+{
+	struct node *n = malloc(sizeof *n);
+
+	if (!n)
+		return NULL;
+	n->value = depth;
+	n->child = depth > 0 ? parse(depth - 1) : NULL;
+	return n;
+}
+
+NOINLINE static void node_free(struct node *n)
+{
+	struct node *child;
+
+	for (; n; n = child) {
+		child = n->child;
+		free(n);
+	}
+}
+
+NOINLINE static void net_poll(unsigned tick)
+{
+	struct session *s = session_open(tick);
+
+	node_free(parse((int)(tick % 5)));
+	if (s)
+		session_close(s, tick % 4 == 3);
+}
+
+NOINLINE static void sensor_poll(unsigned tick)
+{
+	static char *last;
+
+	free(last);
+	last = malloc(16 + tick % 8);
+}
+
+/* -------------------------------------------------------------------- dumps */
+
+static void put(void *arg, const char *text, size_t len)
+{
+	(void)arg;
+	board_put(text, len);
+}
+
+static void print(const char *text)
+{
+	board_put(text, strlen(text));
+}
+
+static const struct lwsbt_out uart = {put, NULL};
+
+int main(void)
+{
+	unsigned tick;
+	uint32_t dump = 0;
+
+	lwsbt_wrapped.ctx.lo = (uintptr_t)board_stack_lo;
+	lwsbt_wrapped.ctx.hi = (uintptr_t)board_stack_hi;
+	lwsbt_wrapped.ctx.code_lo = (uintptr_t)board_code_lo;
+	lwsbt_wrapped.ctx.code_hi = (uintptr_t)board_code_hi;
+	if (lwsbt_functions.count > 0)
+		lwsbt_wrapped.ctx.functions = &lwsbt_functions;
+	print("firmware: started\n");
+	lwsbt_head_boot(&uart, "firmware", LWSBT_NONE, LWSBT_NONE);
+	for (tick = 0; dump < DUMPS; tick++) {
+		net_poll(tick);
+		sensor_poll(tick);
+		if (tick % 16 == 15) {
+			print("firmware: 16 sessions later\n");
+			lwsbt_dump(&lwsbt_wrapped, &uart, dump++, "interval", 0);
+		}
+	}
+	print("firmware: ends\n");
+	board_exit();
+}
