@@ -143,14 +143,16 @@ static uintptr_t read_prologue(const struct lwsbt_capture_ctx *ctx, uintptr_t st
  * moves_sp reports whether the function whose prologue ended at address at gives
  * its stack pointer other than constant values: alloca and arrays of variable
  * length do. Asked only where frame pointer and stack pointer disagree.
+ * It is still the same function up to pc, and from there on up to end, or, where end
+ * is not known, to the next that saves a return address.
  * What p says of sp is no longer true after it.
  */
-static int moves_sp(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t end,
-	struct prologue *p)
+static int moves_sp(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t pc,
+	uintptr_t end, struct prologue *p)
 {
 	if (ctx->code_hi < end)
 		end = ctx->code_hi;
-	while (at < end && !(p->has & DYNAMIC) && !saves_ra(ctx, at))
+	while (at < end && !(p->has & DYNAMIC) && (at < pc || !saves_ra(ctx, at)))
 		at += decode(ctx, at, end, p);
 	return (p->has & DYNAMIC) != 0;
 }
@@ -175,7 +177,7 @@ static int caller(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_
 	if (p.has & SETS_FP) {
 		other = f->fp - (uintptr_t)p.frame;
 		if (other != entry && other > f->sp && other <= ctx->hi &&
-		    moves_sp(ctx, at, end, &p))
+		    moves_sp(ctx, at, f->pc, end, &p))
 			entry = other;
 	}
 	/* Every function that calls has a frame: so the walk ends. */
