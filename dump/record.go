@@ -75,6 +75,8 @@ type Record struct {
 	// Depth is how many frames the record announces; of a Cut record, more than
 	// there are.
 	Depth int
+	// Memo, if not zero, is the same number for records of the same text.
+	Memo uint64
 	// Lenient says that the base64 has the URL alphabet or lacks its padding.
 	Lenient bool
 }

@@ -35,6 +35,7 @@ type Scanner struct {
 	Word32 bool
 
 	src   io.Reader
+	memo  *memo
 	user  bool // blobs have user fields: a header said so
 	rec   Record
 	tally Tally
@@ -165,6 +166,14 @@ func (s *Scanner) isLeadIn(c byte) bool {
 // blobRecord takes the record of base64 at pos, whose lead-in has head bytes. It
 // returns false when its end is not in the buffer yet.
 func (s *Scanner) blobRecord(head int) bool {
+	if s.memo != nil && !s.user && head > 0 && s.buf[s.pos+1] == 'm' {
+		return s.memoRecord()
+	}
+	return s.newRecord(head)
+}
+
+// newRecord is blobRecord for a record that was not met before.
+func (s *Scanner) newRecord(head int) bool {
 	text := s.buf[s.pos+head : s.end]
 	n, taken, url, left, unused := decodeRun(s.blob[:], text[:min(len(text), maxBase64)])
 	if taken < len(text) && inAlphabet(text[taken]) {
@@ -239,7 +248,7 @@ func (s *Scanner) begin(kind Kind, n int) {
 	r.Kind = kind
 	r.Line, r.Offset = s.line, s.base+int64(s.pos)
 	r.Text = s.buf[s.pos : s.pos+n : s.pos+n]
-	r.Blob, r.Err = nil, nil
+	r.Blob, r.Err, r.Memo = nil, nil, 0
 	r.Cut, r.CutByLws, r.Sized, r.Lenient, r.Depth = false, false, false, false, 0
 	r.Stack.Reset()
 	if s.Recordings {

@@ -198,6 +198,9 @@ var resetElement = []byte("{{{reset}}}")
 
 // Text takes text between records. Most text has nothing to look for.
 func (q *Sequence) Text(p []byte) {
+	if len(p) == 1 && len(q.line) == 0 && p[0] == '\n' {
+		return
+	}
 	for len(p) > 0 {
 		end := bytes.IndexByte(p, '\n')
 		part := p
@@ -325,6 +328,9 @@ func (b *beginning) place(h uint64, from int) int {
 // compare looks whether records begin again as those of the dump did. Some may be
 // missing, which were freed since, and some new: a quarter of them.
 func (q *Sequence) compare(r *Record, between int64) Verdict {
+	if between == 0 && q.current.done && len(q.held) == 0 {
+		return Same // dumps begin after other text
+	}
 	h := q.hash(r.Text)
 	ref := &q.current // a dump is compared with the one before: the current one
 	if between > 0 && len(q.held) == 0 {

@@ -64,10 +64,15 @@ func (x *index) grow(hash func(i uint32) uint64) {
 // locations interns return addresses. A tag distinguishes equal addresses that
 // mean different things: of another boot, another map, or other trust.
 type locations struct {
-	addr   array[uint64]
-	tag    array[uint32]
+	keys   array[addrKey]
 	detail []*Location // by number, as far as any is known
 	index  index
+}
+
+// addrKey is an address and its tag.
+type addrKey struct {
+	addr uint64
+	tag  uint32
 }
 
 func hashAddr(addr uint64, tag uint32) uint64 {
@@ -78,19 +83,18 @@ func hashAddr(addr uint64, tag uint32) uint64 {
 // intern returns the number of an address, and whether it is new.
 func (l *locations) intern(addr uint64, tag uint32) (id LocationID, fresh bool) {
 	if l.index.full() {
-		l.index.grow(func(i uint32) uint64 { return hashAddr(*l.addr.at(int(i)), *l.tag.at(int(i))) })
+		l.index.grow(func(i uint32) uint64 { k := l.keys.at(int(i)); return hashAddr(k.addr, k.tag) })
 	}
 	mask := uint64(len(l.index.slots) - 1)
 	h := hashAddr(addr, tag) & mask
 	for ; l.index.slots[h] != 0; h = (h + 1) & mask {
 		i := int(l.index.slots[h] - 1)
-		if *l.addr.at(i) == addr && *l.tag.at(i) == tag {
+		if k := l.keys.at(i); k.addr == addr && k.tag == tag {
 			return LocationID(i), false
 		}
 	}
-	id = LocationID(l.addr.n)
-	l.addr.push(addr)
-	l.tag.push(tag)
+	id = LocationID(l.keys.n)
+	l.keys.push(addrKey{addr, tag})
 	l.index.slots[h] = uint32(id) + 1
 	l.index.used++
 	return id, true

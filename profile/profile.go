@@ -122,7 +122,7 @@ func (p *Profile) LocationAt(id LocationID) *Location {
 	if l := p.described(id); l != nil {
 		return l
 	}
-	addr := *p.locations.addr.at(int(id))
+	addr := p.locations.keys.at(int(id)).addr
 	return &Location{Addr: addr, Call: addr}
 }
 
@@ -163,7 +163,7 @@ func (p *Profile) OtherPath() PathID {
 // Room reports whether n more distinct addresses may be asked for by Location. If
 // not, use OtherPath for call paths that have a new one.
 func (p *Profile) Room(n int) bool {
-	return p.locations.addr.n+n <= limit(p.MaxLocations, DefaultMaxLocations)
+	return p.locations.keys.n+n <= limit(p.MaxLocations, DefaultMaxLocations)
 }
 
 func limit(n, otherwise int) int {
@@ -195,7 +195,7 @@ func (p *Profile) Add(id PathID, v Value) {
 func (p *Profile) Paths() int { return p.paths.start.n }
 
 // Locations returns how many locations there are.
-func (p *Profile) Locations() int { return p.locations.addr.n }
+func (p *Profile) Locations() int { return p.locations.keys.n }
 
 // AppendPath appends the locations of a call path, innermost first.
 func (p *Profile) AppendPath(dst []LocationID, id PathID) []LocationID {

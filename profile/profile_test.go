@@ -243,7 +243,7 @@ func TestAgainstMaps(t *testing.T) {
 			key := ""
 			ids = p.AppendPath(ids[:0], id)
 			for _, l := range ids {
-				key += fmt.Sprint(*p.locations.addr.at(int(l)), "/", *p.locations.tag.at(int(l)), " ")
+				key += fmt.Sprint(p.locations.keys.at(int(l)).addr, "/", p.locations.keys.at(int(l)).tag, " ")
 			}
 			got[key] = v
 		}

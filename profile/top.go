@@ -79,15 +79,22 @@ func (n *Names) Top(d *Dump, o TopOptions) *TopReport {
 	if keep <= 0 {
 		keep = sums.n
 	}
+	first, second := o.key()
+	var floor Row // rows below it cannot be among the first
 	for i := range sums.n {
 		t := sums.at(i)
 		if t.cum.IsZero() {
 			continue
 		}
 		r.Sites++
+		row := Row{Flat: t.flat, Cum: t.cum}
+		if a, b := first(&row), first(&floor); a < b || a == b && second(&row) < second(&floor) {
+			continue
+		}
 		r.Rows = append(r.Rows, Row{Flat: t.flat, Cum: t.cum, Site: Site{Line: i}}) // named below
 		if len(r.Rows) >= 2*keep+1000 {
 			r.Rows = n.best(r.Rows, o, keep)
+			floor = r.Rows[keep-1]
 		}
 	}
 	r.Rows = n.best(r.Rows, o, keep)
@@ -97,14 +104,21 @@ func (n *Names) Top(d *Dump, o TopOptions) *TopReport {
 	return r
 }
 
+// key returns what rows are ordered by: first, and second where that is equal.
+func (o *TopOptions) key() (first, second func(*Row) uint64) {
+	flat := func(r *Row) uint64 { return o.Weight.Of(r.Flat) }
+	cum := func(r *Row) uint64 { return o.Weight.Of(r.Cum) }
+	if o.Cum {
+		return cum, flat
+	}
+	return flat, cum
+}
+
 // best keeps the first rows in order; Line is a SiteID still.
 func (n *Names) best(rows []Row, o TopOptions, keep int) []Row {
+	first, second := o.key()
 	slices.SortFunc(rows, func(a, b Row) int {
-		flat, cum := cmp.Compare(o.Weight.Of(b.Flat), o.Weight.Of(a.Flat)), cmp.Compare(o.Weight.Of(b.Cum), o.Weight.Of(a.Cum))
-		if o.Cum {
-			flat, cum = cum, flat
-		}
-		if c := cmp.Or(flat, cum); c != 0 {
+		if c := cmp.Or(cmp.Compare(first(&b), first(&a)), cmp.Compare(second(&b), second(&a))); c != 0 {
 			return c
 		}
 		x, y := n.Site(SiteID(a.Line)), n.Site(SiteID(b.Line))

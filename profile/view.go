@@ -191,6 +191,11 @@ func (n *Names) location(id LocationID) seen {
 // look finds the sites of a location.
 func (n *Names) look(id LocationID) (s seen) {
 	s.flags = isKnown
+	v := n.view
+	if n.prof.described(id) == nil && v.Focus == nil && v.Ignore == nil && v.Hide == nil && v.Show == nil && v.By != ByFile && v.By != ByModule {
+		s.site = uint32(n.address(id))
+		return s
+	}
 	l := n.prof.LocationAt(id)
 	frames := n.frames(l)
 	var list []SiteID
@@ -250,6 +255,13 @@ func (n *Names) match(re *regexp.Regexp, f *Frame, l *Location) bool {
 		l.Module != nil && re.MatchString(l.Module.Path))
 }
 
+// address is the number of a site that is an address alone: its name is made when
+// it is asked for.
+func (n *Names) address(id LocationID) SiteID {
+	n.sites.push(siteRef{n: uint32(id)})
+	return SiteID(n.sites.n - 1)
+}
+
 // site is the number of a frame's site.
 func (n *Names) site(f *Frame, l *Location, id LocationID) SiteID {
 	var s Site
@@ -275,8 +287,7 @@ func (n *Names) site(f *Frame, l *Location, id LocationID) SiteID {
 		}
 	}
 	if len(l.Frames) == 0 && n.view.By != ByFile && n.view.By != ByModule && n.prof.described(id) == nil {
-		n.sites.push(siteRef{n: uint32(id)}) // an address alone: its name is made when asked for
-		return SiteID(n.sites.n - 1)
+		return n.address(id)
 	}
 	if known, ok := n.bySit[s]; ok {
 		return known

@@ -79,6 +79,7 @@ func (r *Reader) turnToBoot() {
 		r.boot = b
 		if bases, ok := r.bases[b]; ok && len(r.bases) > 1 {
 			r.Process.Files.SetBases(bases)
+			r.epoch++
 		}
 	}
 }
@@ -96,5 +97,6 @@ func (r *Reader) inferAgain(rec *dump.Record) {
 	r.retry = 2 * len(r.seen)
 	if found := r.infer(r.seen, false); len(found) > 0 {
 		r.Process.Files.SetBases(found)
+		r.epoch++
 	}
 }

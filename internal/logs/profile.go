@@ -52,7 +52,7 @@ func (r *Reader) Profile(maxPaths int, at *At) (*profile.Profile, error) {
 	if at != nil && !at.Peak && !at.End {
 		b.events.WatchAt(at.Time)
 	}
-	err := r.Each(Handler{Sequence: true, Record: b.record, Event: b.event, Header: b.header})
+	err := r.Each(Handler{Sequence: true, Record: b.record, Known: b.again, Event: b.event, Header: b.header})
 	b.release()
 	b.finish()
 	if b.events.Seen() > 0 {
@@ -86,6 +86,8 @@ type builder struct {
 	modules map[moduleKey]*profile.Module
 	numbers map[fileKey]uint32 // of files, for tags
 	path    []profile.LocationID
+	known   []known // by dump.MemoSlot
+	before  symbol.Counts
 
 	events   *profile.Events
 	badFrees []dump.Place // the first few
@@ -111,18 +113,63 @@ type moduleKey struct {
 // them 0 for addresses in memory or the number of a file.
 const tagState = 2
 
+// known is the call path of a record that is remembered.
+type known struct {
+	memo   uint64
+	epoch  int
+	space  *symbol.Space
+	path   profile.PathID
+	counts symbol.Counts // what looking it up counted
+}
+
+// again adds a record that came before, if its call path is the same now.
+func (b *builder) again(rec *dump.Record) bool {
+	if b.known == nil {
+		b.known = make([]known, dump.MemoSlots)
+	}
+	c := &b.r.Process.Counts
+	k := &b.known[dump.MemoSlot(rec.Memo)]
+	if k.memo != rec.Memo || k.epoch != b.r.epoch || k.space != b.r.Process.Maps.Space() {
+		b.before = *c
+		return false
+	}
+	c.Addresses += k.counts.Addresses
+	c.Lossy += k.counts.Lossy
+	c.Inferred += k.counts.Inferred
+	c.Ambiguous += k.counts.Ambiguous
+	c.LossySizes += k.counts.LossySizes
+	b.place(held{path: k.path, value: profile.Value{Bytes: rec.Stack.Size, Count: 1}})
+	return true
+}
+
+// remember keeps the call path of a record that again was asked for.
+func (b *builder) remember(rec *dump.Record, path profile.PathID) {
+	c, was := b.r.Process.Counts, &b.before
+	b.known[dump.MemoSlot(rec.Memo)] = known{rec.Memo, b.r.epoch, b.r.Process.Maps.Space(), path, symbol.Counts{
+		Addresses: c.Addresses - was.Addresses, Lossy: c.Lossy - was.Lossy, Inferred: c.Inferred - was.Inferred,
+		Ambiguous: c.Ambiguous - was.Ambiguous, LossySizes: c.LossySizes - was.LossySizes}}
+}
+
 func (b *builder) record(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error {
-	h := held{path: b.pathOf(rec, &recovery, addrs), value: profile.Value{Bytes: rec.Stack.Size, Count: 1}, noSize: rec.Cut && !rec.Sized}
+	path := b.pathOf(rec, &recovery, addrs)
+	if rec.Memo != 0 {
+		b.remember(rec, path)
+	}
+	b.place(held{path: path, value: profile.Value{Bytes: rec.Stack.Size, Count: 1}, noSize: rec.Cut && !rec.Sized})
+	return nil
+}
+
+// place adds a record to its dump, once that is known.
+func (b *builder) place(h held) {
 	switch b.r.verdict {
 	case dump.Hold:
 		b.held = append(b.held, h)
-		return nil
+		return
 	case dump.Split:
 		b.begin()
 	}
 	b.release()
 	b.add(h)
-	return nil
 }
 
 // header begins dumps at once, for one may have no records.

@@ -36,6 +36,7 @@ type Reader struct {
 	badMaps  int
 	bases    map[int][]symbol.Base // by boot, as far as inferred
 	boot     int
+	epoch    int  // counts changes of bases
 	partial  bool // bases were inferred from what there was of a live log
 	final    bool // the pass over the records is the last one
 	retry    int  // distinct addresses at which bases are inferred again
@@ -58,6 +59,9 @@ type Handler struct {
 	// Record is given each record with a stack that could be read, at least in part.
 	// Addrs are nil where nothing is looked up.
 	Record func(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error
+	// Known, if it returns true, has dealt with a record that came before: Record is
+	// not called for it. Record.Memo says which it is.
+	Known func(rec *dump.Record) bool
 	// Event is given allocation events.
 	Event func(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error
 	// Header is given marks of recordings.
@@ -169,6 +173,9 @@ func (r *Reader) pass(h Handler) error {
 	sc := r.scanner
 	sc.Text, sc.Bare, sc.Recordings = &text{r, h.Text}, r.flags.Bare, true
 	sc.Word32 = r.flags.machSet && r.flags.mach.Word() == 32
+	if h.Known != nil {
+		sc.Remember()
+	}
 	for i := range r.sources {
 		if r.ctx.Err() != nil {
 			break
@@ -271,6 +278,9 @@ func (r *Reader) record(rec *dump.Record, h Handler) error {
 	}
 	if r.partial {
 		r.inferAgain(rec)
+	}
+	if rec.Memo != 0 && h.Known != nil && h.Known(rec) {
+		return nil
 	}
 	if !r.Symbols() {
 		return each(rec, r.Process.Recover(&rec.Stack, rec.Blob), nil)
