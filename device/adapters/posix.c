@@ -40,10 +40,10 @@ static uint64_t now(void *arg)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static uint64_t thread(void *arg)
+static uintptr_t thread(void *arg)
 {
 	(void)arg;
-	return (uint64_t)(uintptr_t)pthread_self();
+	return (uintptr_t)pthread_self();
 }
 
 const struct lwsbt_port lwsbt_posix_port = {

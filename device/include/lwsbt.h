@@ -441,7 +441,7 @@ struct lwsbt_port {
 	void (*stack)(void *arg, struct lwsbt_capture_ctx *ctx);
 
 	uint64_t (*time)(void *arg);	/* microseconds since boot */
-	uint64_t (*thread)(void *arg);	/* id of the calling thread */
+	uintptr_t (*thread)(void *arg);	/* id of the calling thread */
 
 	/* After an allocation, free or realloc, outside the lock. s is its stack and
 	 * size: of a free the size alone. Members of e that the heap does not keep are
@@ -467,13 +467,14 @@ enum {
 };
 
 /*
- * A heap. The first three members are those of lws_dll2_owner_t. Set up the next
+ * A heap. The first four members are those of lws_dll2_owner_t (of lws 4, three). Set up the next
  * group before the first allocation; read the one after whenever you like: it is
  * written under the lock.
  */
 struct lwsbt_heap {
 	struct lwsbt_node *tail, *head;
 	uint32_t count;			/* allocations with metadata */
+	uint32_t generation;		/* of lws 5: changes of the list */
 
 	uint8_t how;			/* LWSBT_SEARCH_..., LWSBT_WRAP64 */
 	uint8_t flags;			/* LWSBT_KEEP_..., LWSBT_CHECK_... */
@@ -499,8 +500,9 @@ struct lwsbt_heap {
 /* The metadata of an allocation to be. */
 struct lwsbt_meta {
 	struct lwsbt_stack stack;
-	uint64_t time, thread;		/* if kept */
-	uint32_t sequence;		/* if kept */
+	uintptr_t thread;		/* these if kept */
+	uint64_t time;
+	uint32_t sequence;
 	uint16_t len;			/* of the blob, bytes; the members are the library's */
 	uint8_t form[LWSBT_HEAP_DEPTH];
 };

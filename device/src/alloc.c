@@ -58,8 +58,9 @@ void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void
 		a->release(p);
 }
 
-void *lwsbt_heap_realloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p,
-	size_t size, const void *caller)
+/* resize is lwsbt_heap_realloc of a block that is there, and stays. */
+static LWSBT_NOINLINE void *resize(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p, size_t size,
+	const void *caller)
 {
 	struct lwsbt_meta m;
 	struct lwsbt_found f;
@@ -67,12 +68,6 @@ void *lwsbt_heap_realloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, 
 	uint8_t *start, *moved;
 	void *q;
 
-	if (!p)
-		return lwsbt_heap_malloc(h, a, size, caller);
-	if (size == 0) {
-		lwsbt_heap_free(h, a, p);
-		return NULL;
-	}
 	lwsbt_meta_gen(h, size, 0, caller, &m); /* an empty stack, if it was refused */
 	start = lwsbt_unlink(h, p, &f);
 	if (!start)
@@ -91,6 +86,17 @@ void *lwsbt_heap_realloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, 
 	if (total != old)
 		memmove(moved + total, moved + old, f.size < size ? f.size : size);
 	q = lwsbt_write(h, moved, &m);
-	lwsbt_tell(h, LWSBT_MOVED, q, p, &m, 0);
+	lwsbt_tell(h, LWSBT_MOVED, q, p, &m);
 	return q;
+}
+
+void *lwsbt_heap_realloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p,
+	size_t size, const void *caller)
+{
+	if (!p)
+		return lwsbt_heap_malloc(h, a, size, caller);
+	if (size)
+		return resize(h, a, p, size, caller);
+	lwsbt_heap_free(h, a, p);
+	return NULL;
 }

@@ -1,22 +1,85 @@
 /*
  * The choice between literals and deltas, which is most of what encoding costs.
+ *
+ * Search lws takes a base of index 0 for "none found", and counts two spill bits too
+ * few when it weighs a delta against a literal. Search best takes the literal of two
+ * that are equally long, unless its count of 64 is one that lws misreads. Of equally
+ * near bases, both take the farthest. [BT-SRCH-1, BT-SRCH-2]
  */
 #include "internal.h"
 
-#if defined(__GNUC__) && LWSBT_FAST
+#define TOP (LWSBT_WORD_BITS - 1)
+
+/*
+ * nearest_apart returns the place in pc of the frame nearest to frame n >= 1, and its
+ * difference in *distance. If modular, differences are modulo 2^64.
+ */
+static inline const lwsbt_word *nearest_apart(const lwsbt_word *pc, unsigned n, int modular,
+	lwsbt_word *distance)
+{
+	const lwsbt_word *base = pc + (n > BACK_MAX ? n - BACK_MAX : 0), *end = pc + n, *past = base + 1;
+	lwsbt_word v = pc[n], best = (lwsbt_word)~(lwsbt_word)0;
+
+	do {
+		lwsbt_word b = *base++, d = v - b;
+
+		if (modular ? d >> TOP != 0 : v < b)
+			d = 0 - d;
+		if (d < best) {
+			best = d;
+			past = base;
+		}
+	} while (base != end);
+	*distance = best;
+	return past - 1;
+}
+
+#if !LWSBT_FAST
+
+size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form)
+{
+	/* modulo 2^32 is not for encoders, as decoders need not know the word [BT-DELTA-6] */
+	int lws = how & LWSBT_SEARCH_LWS, modular = LWSBT_WORD_BITS == 64 && !lws;
+	size_t bits = DEPTH_BITS;
+
+	for (unsigned n = 0; n < depth; n++) {
+		unsigned count = lwsbt_significant(pc[n]), f = 0;
+
+		bits += LITERAL_LEAD + COUNT_BITS + SPILL;
+		if (n > 0) {
+			lwsbt_word d;
+			const lwsbt_word *base = nearest_apart(pc, n, modular, &d);
+			unsigned delta = lwsbt_significant(d) + DELTA_LEAD - LITERAL_LEAD;
+
+			/* what lws counts is 2 less than it is */
+			if (lws ? base != pc && delta < count + 2 : delta < count + (count == 64)) {
+				/* of two equal addresses, lws subtracts */
+				unsigned below = modular ? d == 0 || pc[n] - *base != d : pc[n] <= *base;
+
+				f = FORM_DELTA | (unsigned)(pc + n - 1 - base) << 3 | below << 1;
+				count = delta;
+			}
+		}
+		form[n] = (uint8_t)f;
+		bits += count;
+	}
+	return bits;
+}
+
+#else
+
+#if defined(__GNUC__)
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
 #else
 #define ALWAYS_INLINE static inline
 #endif
 
-#define TOP (LWSBT_WORD_BITS - 1)
-
 /*
- * form_of weighs a literal v against a delta from the base, back frames before
- * it, and returns what to write. Search lws takes a base of index 0 for "none
- * found", and counts two spill bits too few. Search best takes the literal of
- * two that are equally long, unless its count of 64 is one that lws misreads.
- * [BT-SRCH-1, BT-SRCH-2]
+ * Here, to choose is to compute alone: a branch that depends on addresses is one that
+ * a processor guesses wrong.
+ *
+ * form_of weighs a literal v against a delta from the base, back frames before it,
+ * and returns what to write.
  */
 static inline unsigned form_of(lwsbt_word v, lwsbt_word delta, unsigned below, unsigned base,
 	unsigned back, unsigned how)
@@ -29,17 +92,13 @@ static inline unsigned form_of(lwsbt_word v, lwsbt_word delta, unsigned below, u
 	 * than what the second has beside it. */
 	if (how & LWSBT_SEARCH_LWS)
 		literal = v >> 4;
-	else if (LWSBT_WORD_BITS == 64)
-		literal = v >> (DELTA_LEAD - LITERAL_LEAD - (unsigned)(v >> TOP));
 	else
-		literal = v >> (DELTA_LEAD - LITERAL_LEAD);
+		literal = v >> (DELTA_LEAD - LITERAL_LEAD - (unsigned)(v >> TOP));
 	delta |= 1;
 	wins = (literal & ~delta) > delta;
 	wins &= base >= (how & LWSBT_SEARCH_LWS);
 	return (FORM_DELTA | back << 3 | below << 1) & (0u - wins);
 }
-
-#if LWSBT_FAST
 
 /* min returns the smaller of two, without a branch. */
 static inline uint64_t min(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -75,54 +134,24 @@ ALWAYS_INLINE unsigned nearest(const uint64_t *scaled, unsigned n)
 	return n - BACK_MAX + (unsigned)best % BACK_MAX;
 }
 
-#endif
-
-/*
- * nearest_apart returns the index of the frame nearest to frame n >= 1, of any
- * addresses. If modular, differences are modulo 2^64.
- */
-static unsigned nearest_apart(const lwsbt_word *pc, unsigned n, int modular)
-{
-	unsigned i = n > BACK_MAX ? n - BACK_MAX : 0, at = i;
-	lwsbt_word v = pc[n], best = (lwsbt_word)~(lwsbt_word)0, d;
-
-	for (; i < n; i++) {
-		d = v - pc[i];
-		if (modular ? d >> TOP != 0 : v < pc[i])
-			d = 0 - d;
-		if (d < best) {
-			best = d;
-			at = i;
-		}
-	}
-	return at;
-}
-
 ALWAYS_INLINE size_t choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form,
 	int measured)
 {
-	/* modulo 2^32 is not for encoders, as decoders need not know the word [BT-DELTA-6] */
-	int modular = LWSBT_WORD_BITS == 64 && !(how & LWSBT_SEARCH_LWS);
+	int modular = !(how & LWSBT_SEARCH_LWS);
 	size_t bits = DEPTH_BITS;
 	unsigned n;
-#if LWSBT_FAST
 	uint64_t scaled[LWSBT_DEPTH_MAX], differ = 0;
 
 	for (n = 0; n < depth; n++) {
 		differ |= pc[n] ^ pc[0];
 		scaled[n] = pc[n] * BACK_MAX;
 	}
-#endif
 	for (n = 0; n < depth; n++) {
 		lwsbt_word v = pc[n], d;
 		unsigned below, base, f = 0;
 
 		if (n > 0) {
-#if LWSBT_FAST
-			base = differ >> 61 == 0 ? nearest(scaled, n) : nearest_apart(pc, n, modular);
-#else
-			base = nearest_apart(pc, n, modular);
-#endif
+			base = differ >> 61 == 0 ? nearest(scaled, n) : (unsigned)(nearest_apart(pc, n, modular, &d) - pc);
 			d = v - pc[base];
 			/* of two equal addresses, lws subtracts */
 			below = modular ? d == 0 || d >> TOP != 0 : v <= pc[base];
@@ -143,7 +172,6 @@ size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t 
 	return choose(pc, depth, how, form, 1);
 }
 
-#if LWSBT_FAST
 void lwsbt_choose_only(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form)
 {
 	if (how & LWSBT_SEARCH_LWS) /* code of its own for each search, without branches on it */
@@ -151,4 +179,5 @@ void lwsbt_choose_only(const lwsbt_word *pc, unsigned depth, unsigned how, uint8
 	else
 		choose(pc, depth, LWSBT_SEARCH_BEST, form, 0);
 }
+
 #endif

@@ -50,16 +50,13 @@ void lwsbt_walk_end(struct lwsbt_heap *h, struct lwsbt_walk *w)
 
 /*
  * record writes the blob of n, without what aligns memory, and with its address if
- * flags say so. It returns 0 if it does not fit. What it reads of the user fields
- * that the heap keeps is where they end.
+ * flags say so. It returns 0 if it does not fit.
  */
-static size_t record(const struct lwsbt_heap *h, struct lwsbt_node *n, const struct lwsbt_found *f,
-	uint8_t *buf, size_t cap, unsigned flags)
+static size_t record(struct lwsbt_node *n, const struct lwsbt_found *f, uint8_t *buf, size_t cap,
+	unsigned flags)
 {
 	struct lwsbt_writer w;
 	size_t end = f->bits, bytes, len;
-	unsigned tag;
-	uint64_t v;
 
 	if (f->bits == 0) { /* lws had no room, and says no more [BT-BLOB-4] */
 		if (cap < LENGTH_BYTES)
@@ -67,11 +64,6 @@ static size_t record(const struct lwsbt_heap *h, struct lwsbt_node *n, const str
 		buf[0] = buf[1] = 0;
 		return LENGTH_BYTES;
 	}
-	if (h->flags & KEEP)
-		do
-			if (lwsbt_user(f->blob, f->len, &end, &tag, &v) != LWSBT_OK)
-				return 0;
-		while (tag != LWSBT_TAG_END);
 	bytes = end / 8;
 	if (bytes > cap)
 		return 0;
@@ -80,7 +72,7 @@ static size_t record(const struct lwsbt_heap *h, struct lwsbt_node *n, const str
 	w.len = bytes;
 	if (end % 8)
 		lwsbt_put(&w, (unsigned)f->blob[bytes] >> (8 - end % 8), (unsigned)(end % 8));
-	if (flags & LWSBT_KEEP_ADDRESS)
+	if (flags & KEEP_ADDRESS)
 		lwsbt_put_user(&w, LWSBT_TAG_ADDRESS, (uintptr_t)lwsbt_program_pointer(n));
 	len = lwsbt_finish(&w);
 	return len <= cap ? len : 0;
@@ -108,7 +100,7 @@ size_t lwsbt_walk_next(struct lwsbt_heap *h, struct lwsbt_walk *w, void *buf, si
 		} else {
 			w->next = n == w->last ? NULL : n->next;
 			if (lwsbt_find_blob(h, n, &f))
-				len = record(h, n, &f, buf, cap, flags);
+				len = record(n, &f, buf, cap, flags);
 			if (len == 0)
 				damage = LWSBT_DAMAGED_BLOB;
 		}
@@ -128,7 +120,7 @@ void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t numb
 	uint8_t buf[LWSBT_RECORD_MAX];
 	struct lwsbt_walk w;
 	struct lwsbt_head head = { number, LWSBT_NONE, LWSBT_NONE, LWSBT_NONE,
-		(flags & LWSBT_KEEP_ADDRESS) || (h->flags & KEEP), why };
+		(flags & KEEP_ADDRESS) || (h->flags & KEEP), why };
 	size_t len;
 
 	if (h->port && h->port->time)

@@ -86,24 +86,54 @@ static inline void put_field(struct bits *b, unsigned lead, unsigned lead_width,
 
 #else
 
-/* put writes the lowest width bits of v, 0 to 32. */
+/* put writes the lowest width bits of v, 0 to 25; v has no bit above them. */
 static void put(struct bits *b, uint32_t v, unsigned width)
 {
-	while (width) {
-		unsigned k = 8 - b->n;
+	uint32_t acc = b->acc << width | v;
+	unsigned n = b->n + width;
+	size_t len = b->len;
 
-		if (k > width)
-			k = width;
-		width -= k;
-		b->acc = b->acc << k | (v >> width & ((1u << k) - 1));
-		b->n = (b->n + k) & 7;
-		if (b->n == 0) {
-			if (b->len < b->cap)
-				b->buf[b->len] = (uint8_t)b->acc;
-			b->len++;
-		}
+	for (; n >= 8; len++) {
+		n -= 8;
+		if (len < b->cap)
+			b->buf[len] = (uint8_t)(acc >> n);
 	}
+	b->len = len;
+	b->acc = acc;
+	b->n = n;
 }
+
+#if LWSBT_WORD_BITS == 32
+
+/* put_field writes the lowest lead_width bits of lead, then the count of v, and v. It
+ * moves the field behind the bits not yet written, in two words whose top is the
+ * first bit, as this is done for each frame. */
+static void put_field(struct bits *b, unsigned lead, unsigned lead_width, lwsbt_word v,
+	unsigned how)
+{
+	unsigned count = lwsbt_significant(v), n = b->n;
+	uint32_t high, low;
+	size_t len = b->len;
+
+	(void)how;
+	lead = lead << COUNT_BITS | (count & 63) << SPILL;
+	lead_width += COUNT_BITS + n; /* 9 to 22 */
+	v <<= 32 - count;
+	high = ((b->acc & ((1u << n) - 1)) << (lead_width - n) | lead) << (32 - lead_width) | v >> lead_width;
+	low = v << (32 - lead_width);
+	for (n = lead_width + count + SPILL; n >= 8; n -= 8) {
+		if (len < b->cap)
+			b->buf[len] = (uint8_t)(high >> 24);
+		len++;
+		high = high << 8 | low >> 24;
+		low <<= 8;
+	}
+	b->len = len;
+	b->acc = high >> (31 - n) >> 1;
+	b->n = n;
+}
+
+#else
 
 /* put_field writes the lowest lead_width bits of lead, then the count of v, and v as
  * how says. */
@@ -113,23 +143,22 @@ static void put_field(struct bits *b, unsigned lead, unsigned lead_width, lwsbt_
 	unsigned count = lwsbt_significant(v), spill = 0;
 
 	put(b, lead << COUNT_BITS | (count & 63) << SPILL, lead_width + COUNT_BITS);
-#if LWSBT_WORD_BITS == 64
 	if (how & LWSBT_WRAP64) {
 		/* Bit 31 stands for all from 31 up, and those from 32 up are the lowest
 		 * again. [BT-MACH-2] */
 		spill = v >> 31 != 0;
 		v = ((v & 0x7fffffff) | (uint64_t)spill << 31) * 0x100000001;
 	}
-	if (count > 32) {
-		put(b, (uint32_t)(v >> 32), count - 32);
-		count = 32;
+	while (count > 16) {
+		unsigned k = count % 16 ? count % 16 : 16;
+
+		count -= k;
+		put(b, (uint32_t)(v >> count) & ((1u << k) - 1), k);
 	}
-#else
-	(void)how;
-#endif
-	put(b, (uint32_t)v, count);
-	put(b, spill, SPILL);
+	put(b, ((uint32_t)v & ((1u << count) - 1)) << SPILL | spill, count + SPILL);
 }
+
+#endif
 
 #endif
 
@@ -148,12 +177,12 @@ void lwsbt_put(struct lwsbt_writer *w, uint64_t v, unsigned width)
 {
 	OPEN(b, w);
 
-	if (width > 32) {
-		put(b, (uint32_t)(v >> 32) & (0xffffffffu >> (64 - width)), width - 32);
-		width = 32;
+	while (width > 0) {
+		unsigned k = width > 16 ? 16 : width;
+
+		width -= k;
+		put(b, (uint32_t)(v >> width) & ((1u << k) - 1), k);
 	}
-	if (width > 0)
-		put(b, (uint32_t)v & (0xffffffffu >> (32 - width)), width);
 	CLOSE(b, w);
 }
 
@@ -167,10 +196,9 @@ void lwsbt_put_value(struct lwsbt_writer *w, lwsbt_word v, unsigned how)
 
 void lwsbt_put_user(struct lwsbt_writer *w, unsigned tag, uint64_t v)
 {
-	unsigned count = 1;
+	uint32_t high = (uint32_t)(v >> 32), low = (uint32_t)v;
+	unsigned count = high ? 32 + lwsbt_significant(high) : lwsbt_significant(low);
 
-	while (count < 64 && v >> count != 0)
-		count++;
 	lwsbt_put(w, (tag << SPILL) << COUNT_BITS | (count & 63) << SPILL, TAG_BITS + COUNT_BITS);
 	lwsbt_put(w, v, count);
 	lwsbt_put(w, 0, SPILL);
@@ -203,6 +231,19 @@ void lwsbt_put_stack(struct lwsbt_writer *w, const struct lwsbt_stack *s, unsign
 
 	lwsbt_choose_only(s->pc, s->depth, how, form);
 	lwsbt_put_forms(w, s->pc, s->depth, how, form);
+}
+
+void lwsbt_fill(struct lwsbt_writer *w, size_t len)
+{
+	OPEN(b, w);
+
+	if (8 * (len - b->len) >= b->n + TAG_BITS)
+		put(b, 0, TAG_BITS);
+	if (b->n)
+		put(b, 0, 8 - b->n);
+	while (b->len < len)
+		b->buf[b->len++] = 0xff;
+	CLOSE(b, w);
 }
 
 size_t lwsbt_finish(struct lwsbt_writer *w)

@@ -1,8 +1,6 @@
 /*
  * Heap metadata: made, put before an allocation, taken off.
  */
-#include <string.h>
-
 #include "heap.h"
 
 int lwsbt_enter(struct lwsbt_heap *h)
@@ -29,26 +27,54 @@ void lwsbt_leave(struct lwsbt_heap *h)
 	lwsbt_unlock(h);
 }
 
-/* keeps writes the user fields that the heap keeps. */
+/* kept returns what the heap keeps under the i-th tag, as put_kept has them, in *v; 0 if
+ * it keeps none. */
+static unsigned kept(const struct lwsbt_heap *h, const struct lwsbt_meta *m, unsigned i, uint64_t *v)
+{
+	static const uint8_t tags[] = { LWSBT_TAG_SEQUENCE, LWSBT_TAG_THREAD, LWSBT_TAG_TIME };
+
+	if (!(h->flags & KEEP & 1u << i))
+		return 0;
+	*v = i == 0 ? m->sequence : i == 1 ? m->thread : m->time;
+	return tags[i];
+}
+
+/* put_kept writes the user fields that the heap keeps. */
 static void put_kept(struct lwsbt_writer *w, const struct lwsbt_heap *h, const struct lwsbt_meta *m)
 {
-	if (h->flags & LWSBT_KEEP_SEQUENCE)
-		lwsbt_put_user(w, LWSBT_TAG_SEQUENCE, m->sequence);
-	if (h->flags & LWSBT_KEEP_THREAD)
-		lwsbt_put_user(w, LWSBT_TAG_THREAD, m->thread);
-	if (h->flags & LWSBT_KEEP_TIME)
-		lwsbt_put_user(w, LWSBT_TAG_TIME, m->time);
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t v;
+		unsigned tag = kept(h, m, i, &v);
+
+		if (tag)
+			lwsbt_put_user(w, tag, v);
+	}
+}
+
+/* kept_bits returns how many bits put_kept writes. */
+static size_t kept_bits(const struct lwsbt_heap *h, const struct lwsbt_meta *m)
+{
+	size_t bits = 0;
+
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t v;
+
+		if (kept(h, m, i, &v)) {
+			uint32_t high = (uint32_t)(v >> 32);
+
+			bits += TAG_BITS + COUNT_BITS + SPILL +
+				(high ? 32 + lwsbt_significant(high) : lwsbt_significant((uint32_t)v));
+		}
+	}
+	return bits;
 }
 
 size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t align, size_t least)
 {
 	struct lwsbt_stack *s = &m->stack;
-	struct lwsbt_writer w;
 	size_t bits, total;
 
-	lwsbt_writer_init(&w, NULL, 0);
-	put_kept(&w, h, m);
-	bits = lwsbt_bits(&w) + lwsbt_choose(s->pc, s->depth, h->how, m->form) +
+	bits = (KEEP ? kept_bits(h, m) : 0) + lwsbt_choose(s->pc, s->depth, h->how, m->form) +
 		COUNT_BITS + lwsbt_significant(s->size) + SPILL;
 	if (align < LWSBT_ALIGN)
 		align = LWSBT_ALIGN;
@@ -89,7 +115,8 @@ static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t calle
 	if (drop > n)
 		drop = n;
 	n -= drop;
-	memmove(s->pc, s->pc + drop, n * sizeof *s->pc);
+	for (size_t i = 0; drop > 0 && i < n; i++)
+		s->pc[i] = s->pc[i + drop];
 	if (n > h->post)
 		n -= h->post;
 	if (n == 0 && caller)
@@ -97,10 +124,7 @@ static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t calle
 	s->depth = (uint32_t)n;
 }
 
-#if defined(__GNUC__)
-__attribute__((noinline))
-#endif
-size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const void *caller,
+LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const void *caller,
 	struct lwsbt_meta *m)
 {
 	size_t adj;
@@ -109,7 +133,8 @@ size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const voi
 	m->stack.depth = 0;
 	m->stack.size = size;
 	m->sequence = 0;
-	m->time = m->thread = 0;
+	m->time = 0;
+	m->thread = 0;
 	if (h->port && h->port->in_interrupt && h->port->in_interrupt(h->port->arg)) {
 		h->interrupts++;
 		return 0;
@@ -120,9 +145,9 @@ size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const voi
 	lwsbt_unlock(h);
 	if (!entered)
 		return 0;
-	if ((h->flags & LWSBT_KEEP_THREAD) && h->port && h->port->thread)
+	if ((h->flags & KEEP & LWSBT_KEEP_THREAD) && h->port && h->port->thread)
 		m->thread = h->port->thread(h->port->arg);
-	if ((h->flags & LWSBT_KEEP_TIME) && h->port && h->port->time)
+	if ((h->flags & KEEP & LWSBT_KEEP_TIME) && h->port && h->port->time)
 		m->time = h->port->time(h->port->arg);
 	capture(h, &m->stack, (uintptr_t)caller);
 	lwsbt_leave(h);
@@ -151,6 +176,7 @@ void lwsbt_link(struct lwsbt_heap *h, struct lwsbt_node *n, const void *start, s
 		h->head = n;
 	h->tail = n;
 	h->count++;
+	h->generation++;
 	h->bytes += size;
 	if (h->bytes > h->peak) {
 		h->peak = h->bytes;
@@ -169,54 +195,63 @@ void *lwsbt_write(struct lwsbt_heap *h, void *true_start, const struct lwsbt_met
 	lwsbt_writer_init(&w, start, room);
 	lwsbt_put_forms(&w, m->stack.pc, m->stack.depth, h->how, m->form);
 	lwsbt_put_value(&w, m->stack.size, h->how);
-	put_kept(&w, h, m);
-	/* End the user fields. Ones after them let no reader take an empty stack for one
-	 * of 32 frames [BT-DEPTH-2]. */
-	if (8 * room - lwsbt_bits(&w) >= TAG_BITS)
-		lwsbt_put(&w, 0, TAG_BITS);
-	lwsbt_put(&w, 0, (0 - w.n) & 7);
-	memset(start + w.len, 0xff, room - w.len);
+	if (KEEP)
+		put_kept(&w, h, m);
+	lwsbt_fill(&w, room);
 	start[room] = (uint8_t)(m->len >> 8);
 	start[room + 1] = (uint8_t)m->len;
 	lwsbt_link(h, n, start, m->stack.size);
 	return lwsbt_program_pointer(n);
 }
 
-void lwsbt_tell(struct lwsbt_heap *h, enum lwsbt_event_kind kind, const void *p, const void *old,
-	const struct lwsbt_meta *m, size_t size)
-{
-	struct lwsbt_event e = { kind, (uintptr_t)p, (uintptr_t)old, LWSBT_NONE, LWSBT_NONE, LWSBT_NONE };
-	int entered;
+#ifndef LWSBT_TINY
 
-	if (!h->port || !h->port->event)
-		return;
-	entered = lwsbt_enter(h);
+static void tell(struct lwsbt_heap *h, const struct lwsbt_event *e, const struct lwsbt_stack *s)
+{
+	int entered = lwsbt_enter(h);
+
 	lwsbt_unlock(h);
 	if (!entered)
 		return;
-	if (m) {
-		if (h->flags & LWSBT_KEEP_SEQUENCE)
-			e.sequence = m->sequence;
-		if (h->flags & LWSBT_KEEP_THREAD)
-			e.thread = m->thread;
-		if (h->flags & LWSBT_KEEP_TIME)
-			e.time = m->time;
-		h->port->event(h->port->arg, &e, &m->stack);
-	} else {
-		struct lwsbt_stack empty;
-
-		empty.depth = 0;
-		empty.size = size;
-		h->port->event(h->port->arg, &e, &empty);
-	}
+	h->port->event(h->port->arg, e, s);
 	lwsbt_leave(h);
 }
+
+void lwsbt_tell(struct lwsbt_heap *h, enum lwsbt_event_kind kind, const void *p, const void *old,
+	const struct lwsbt_meta *m)
+{
+	struct lwsbt_event e = { kind, (uintptr_t)p, (uintptr_t)old, LWSBT_NONE, LWSBT_NONE, LWSBT_NONE };
+
+	if (!h->port || !h->port->event)
+		return;
+	if (h->flags & LWSBT_KEEP_SEQUENCE)
+		e.sequence = m->sequence;
+	if (h->flags & LWSBT_KEEP_THREAD)
+		e.thread = m->thread;
+	if (h->flags & LWSBT_KEEP_TIME)
+		e.time = m->time;
+	tell(h, &e, &m->stack);
+}
+
+/* tell_freed is lwsbt_tell for a free, apart for the sake of others' stack. */
+static LWSBT_NOINLINE void tell_freed(struct lwsbt_heap *h, const void *p, lwsbt_word size)
+{
+	struct lwsbt_event e = { LWSBT_FREED, (uintptr_t)p, 0, LWSBT_NONE, LWSBT_NONE, LWSBT_NONE };
+	struct lwsbt_stack s;
+
+	s.depth = 0;
+	s.size = size;
+	s.end = 0;
+	tell(h, &e, &s);
+}
+
+#endif
 
 void *lwsbt_meta_adjust(struct lwsbt_heap *h, void *true_start, const struct lwsbt_meta *m)
 {
 	void *p = lwsbt_write(h, true_start, m);
 
-	lwsbt_tell(h, LWSBT_ALLOCATED, p, NULL, m, 0);
+	lwsbt_tell(h, LWSBT_ALLOCATED, p, NULL, m);
 	return p;
 }
 
@@ -288,6 +323,15 @@ int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, stru
 	for (; count > 8; count -= 8, pos += 8)
 		f->size = f->size << 8 | some(p, end, pos, 8);
 	f->size = f->size << count | some(p, end, pos, count);
+	while (h->flags & KEEP) {
+		head = some(p, end, f->bits, TAG_BITS + COUNT_BITS);
+		if (head >> (COUNT_BITS + SPILL) == LWSBT_TAG_END)
+			break;
+		pos = f->bits + TAG_BITS + COUNT_BITS + lwsbt_full_count(head >> SPILL & 63) + SPILL;
+		if (pos > 8 * (f->len - LENGTH_BYTES))
+			return 0;
+		f->bits = pos;
+	}
 	return 1;
 }
 
@@ -324,6 +368,7 @@ static void detach(struct lwsbt_heap *h, struct lwsbt_node *n, const struct lwsb
 	*(n->next ? &n->next->prev : &h->tail) = n->prev;
 	n->owner = NULL;
 	h->count--;
+	h->generation++;
 	h->bytes -= f->size;
 }
 
@@ -372,7 +417,9 @@ void *lwsbt_meta_trim(struct lwsbt_heap *h, void *p)
 	if (!p)
 		return NULL;
 	start = lwsbt_unlink(h, p, &f);
-	if (f.len && start)
-		lwsbt_tell(h, LWSBT_FREED, p, NULL, NULL, f.size);
+#ifndef LWSBT_TINY
+	if (f.len && start && h->port && h->port->event)
+		tell_freed(h, p, f.size);
+#endif
 	return start;
 }

@@ -9,14 +9,25 @@
 /* The heap's words are the machine's. */
 typedef char lwsbt_word_is_uintptr[sizeof(lwsbt_word) == sizeof(uintptr_t) ? 1 : -1];
 
+/*
+ * LWSBT_TINY leaves out what a small device can do without: user fields (what a heap
+ * keeps, and addresses in dumps) and events. Flags and members for them are then
+ * ignored.
+ */
+#ifdef LWSBT_TINY
+#define KEEP 0u
+#define KEEP_ADDRESS 0u
+#else
 /* All that a heap keeps as user fields. */
-#define KEEP (LWSBT_KEEP_SEQUENCE | LWSBT_KEEP_THREAD | LWSBT_KEEP_TIME)
+#define KEEP ((unsigned)(LWSBT_KEEP_SEQUENCE | LWSBT_KEEP_THREAD | LWSBT_KEEP_TIME))
+#define KEEP_ADDRESS ((unsigned)LWSBT_KEEP_ADDRESS)
+#endif
 
 /* What there is to know of the metadata before a node. */
 struct lwsbt_found {
 	uint8_t *blob;
 	size_t len;		/* bytes, 2 of a blob whose length says 0 */
-	size_t bits;		/* read: depth, frames and size */
+	size_t bits;		/* depth, frames, size, and the user fields that the heap keeps */
 	lwsbt_word size;
 };
 
@@ -80,8 +91,12 @@ void lwsbt_link(struct lwsbt_heap *h, struct lwsbt_node *n, const void *start, s
 /* lwsbt_write writes the metadata and lists it; lwsbt_meta_adjust without its event. */
 void *lwsbt_write(struct lwsbt_heap *h, void *true_start, const struct lwsbt_meta *m);
 
-/* lwsbt_tell calls the port's event function, if there is one. m may be NULL. */
+/* lwsbt_tell calls the port's event function, if there is one. */
+#ifdef LWSBT_TINY
+#define lwsbt_tell(h, kind, p, old, m) (void)0
+#else
 void lwsbt_tell(struct lwsbt_heap *h, enum lwsbt_event_kind kind, const void *p, const void *old,
-	const struct lwsbt_meta *m, size_t size);
+	const struct lwsbt_meta *m);
+#endif
 
 #endif

@@ -50,6 +50,12 @@ enum {
 #define FORM_BACK(form) ((form) >> 3 & 7u)	/* less 1 */
 #define FORM_SIGN(form) ((form) >> 1 & 1u)
 
+#if defined(__GNUC__)
+#define LWSBT_NOINLINE __attribute__((noinline))
+#else
+#define LWSBT_NOINLINE
+#endif
+
 /* lwsbt_choose sets form[n] for each of depth frames, and returns the bits that the
  * depth field and they take. */
 size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form);
@@ -64,6 +70,10 @@ void lwsbt_choose_only(const lwsbt_word *pc, unsigned depth, unsigned how, uint8
 /* lwsbt_put_forms writes depth and frames as lwsbt_choose chose. */
 void lwsbt_put_forms(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth,
 	unsigned how, const uint8_t *form);
+
+/* lwsbt_fill fills up a blob to len bytes: an end of user fields, and then ones, so that no
+ * reader takes an empty stack for one of 32 frames. [BT-DEPTH-2] */
+void lwsbt_fill(struct lwsbt_writer *w, size_t len);
 
 /* lwsbt_significant returns the count of v. [BT-COUNT-1] */
 static inline unsigned lwsbt_significant(lwsbt_word v)

@@ -136,7 +136,7 @@ static void lock(void *arg) { (void)arg; CHECK(!locked); locked = 1; }
 static void unlock(void *arg) { (void)arg; CHECK(locked); locked = 0; }
 static int interrupt(void *arg) { (void)arg; return in_interrupt; }
 static uint64_t clock_now(void *arg) { (void)arg; return ticks += 1000003; }
-static uint64_t thread(void *arg) { (void)arg; return 7; }
+static uintptr_t thread(void *arg) { (void)arg; return 7; }
 
 static void damaged(void *arg, enum lwsbt_damage what, const struct lwsbt_node *node)
 {

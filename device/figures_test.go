@@ -1,0 +1,191 @@
+package device
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const cortexM3 = "-std=c99 -Os -mthumb -mcpu=cortex-m3 -ffunction-sections -fdata-sections -Iinclude"
+
+var libraryParts = []string{"choose", "encode", "line", "head", "decode", "heap", "alloc", "dump"}
+
+// Bytes of .text and read-only data at -Os on a Cortex-M3, with what is not called left
+// out, and without the C library:
+//
+//	go test ./device -run Size -v
+func TestSize(t *testing.T) {
+	const cc = "arm-none-eabi-gcc"
+	need(t, cc, "arm-none-eabi-size")
+	dir := t.TempDir()
+	compiled := map[string]bool{}
+	const calls = "lwsbt_heap_malloc lwsbt_heap_free lwsbt_heap_calloc lwsbt_heap_realloc lwsbt_dump"
+	for _, f := range []struct {
+		what, options, symbols string
+		most                   int
+	}{
+		{"encoder and ~m# lines", "", "lwsbt_encode lwsbt_line", 900},
+		{"encoder, ~m# and ~b# lines", "", "lwsbt_encode lwsbt_line lwsbt_line_decoded", 1100},
+		{"decoder", "", "lwsbt_decode", 1000},
+		{"heap and dumps, LWSBT_TINY", "-DLWSBT_TINY", calls, 4000},
+		{"heap and dumps", "", calls, 4800},
+	} {
+		args := strings.Fields("-nostdlib -Wl,--gc-sections,--unresolved-symbols=ignore-all -o " + dir + "/elf")
+		for _, s := range strings.Fields(f.symbols) {
+			args = append(args, "-Wl,-u,"+s, "-Wl,-e,"+s)
+		}
+		for _, part := range libraryParts {
+			object := filepath.Join(dir, part+f.options+".o")
+			args = append(args, object)
+			if compiled[object] {
+				continue
+			}
+			compiled[object] = true
+			compile := append(strings.Fields(cortexM3+" "+f.options), "-c", "src/"+part+".c", "-o", object)
+			if out, err := exec.Command(cc, compile...).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", part, err, out)
+			}
+		}
+		if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		out, err := exec.Command("arm-none-eabi-size", dir+"/elf").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(string(out), "\n")
+		size, err := strconv.Atoi(strings.Fields(lines[1])[0])
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		t.Logf("%-28s %5d bytes", f.what, size)
+		if size > f.most || size < 400 {
+			t.Errorf("%s: %d bytes, want at most %d", f.what, size, f.most)
+		}
+	}
+}
+
+// Bytes of stack on a Cortex-M3: of no function more than 400, and of each call with
+// all that it calls in the library, without capture, locks and the allocator below:
+//
+//	go test ./device -run Stack -v
+func TestStackUsage(t *testing.T) {
+	const cc = "arm-none-eabi-gcc"
+	need(t, cc)
+	dir := t.TempDir()
+	usage, calls := map[string]int{}, map[string][]string{}
+	for _, part := range libraryParts {
+		compile := append(strings.Fields(cortexM3+" -fcallgraph-info=su"), "-c", "src/"+part+".c", "-o", filepath.Join(dir, part+".o"))
+		if out, err := exec.Command(cc, compile...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", part, err, out)
+		}
+		readCallGraph(t, filepath.Join(dir, part+".ci"), usage, calls)
+	}
+	if len(usage) < 40 {
+		t.Fatalf("%d functions, want all", len(usage))
+	}
+	for f, bytes := range usage {
+		if bytes > 400 {
+			t.Errorf("%s takes %d bytes of stack, want at most 400", f, bytes)
+		}
+	}
+	var deepest func(f string, above []string) (int, []string)
+	deepest = func(f string, above []string) (int, []string) {
+		for _, a := range above {
+			if a == f {
+				t.Fatalf("recursion: %s", append(above, f))
+			}
+		}
+		most, path := 0, []string(nil)
+		for _, g := range calls[f] {
+			if n, p := deepest(g, append(above, f)); n > most {
+				most, path = n, p
+			}
+		}
+		return usage[f] + most, append([]string{fmt.Sprintf("%s %d", f, usage[f])}, path...)
+	}
+	for _, f := range []struct {
+		name string
+		most int
+	}{{"lwsbt_encode", 200}, {"lwsbt_line", 100}, {"lwsbt_decode", 250}, {"lwsbt_heap_malloc", 410},
+		{"lwsbt_heap_calloc", 420}, {"lwsbt_heap_realloc", 420}, {"lwsbt_heap_free", 300}, {"lwsbt_dump", 480}} {
+		n, path := deepest(f.name, nil)
+		t.Logf("%-18s %4d bytes: %s", f.name, n, strings.Join(path, ", "))
+		if n > f.most || n < 8 {
+			t.Errorf("%s takes %d bytes of stack, want at most %d", f.name, n, f.most)
+		}
+	}
+}
+
+var (
+	graphNode = regexp.MustCompile(`^node: \{ title: "([^"]+)" label: "[^"]*?(\d+) bytes`)
+	graphEdge = regexp.MustCompile(`^edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"`)
+)
+
+func readCallGraph(t *testing.T, name string, usage map[string]int, calls map[string][]string) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// a static function's name has its file's before it, and a colon
+	base := func(s string) string { return s[strings.LastIndexByte(s, ':')+1:] }
+	for in := bufio.NewScanner(f); in.Scan(); {
+		if m := graphNode.FindStringSubmatch(in.Text()); m != nil {
+			n, err := strconv.Atoi(m[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			usage[base(m[1])] = max(usage[base(m[1])], n)
+		} else if m := graphEdge.FindStringSubmatch(in.Text()); m != nil {
+			calls[base(m[1])] = append(calls[base(m[1])], base(m[2]))
+		}
+	}
+}
+
+// Instructions of an allocation of 12 frames on a Cortex-M3, counted by qemu:
+//
+//	go test ./device -run Instructions -v
+//
+// OTHER names an archive or object files to compare with, that have a function
+// void *another_allocate(size_t size, void *(*below)(size_t)).
+func TestInstructions(t *testing.T) {
+	need(t, "arm-none-eabi-gcc", "qemu-system-arm")
+	elf := filepath.Join(t.TempDir(), "instructions.elf")
+	args := strings.Fields("-std=gnu99 -Os -mthumb -mcpu=cortex-m3 -funwind-tables -ffunction-sections -Iinclude" +
+		" -nostartfiles --specs=nosys.specs -T test/cortexm3/board.ld test/cortexm3/instructions.c -o " + elf)
+	for _, part := range libraryParts {
+		args = append(args, "src/"+part+".c")
+	}
+	if other := os.Getenv("OTHER"); other != "" {
+		args = append(append(args, "-DOTHER"), strings.Fields(other)...)
+	}
+	if backend := os.Getenv("BACKEND"); backend != "" {
+		args = append(args, "-DBACKEND=lwsbt_capture_"+backend, "src/capture_"+backend+".c")
+		if _, err := os.Stat("src/capture_functions.c"); err == nil {
+			args = append(args, "src/capture_functions.c")
+		}
+	}
+	if out, err := exec.Command("arm-none-eabi-gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := exec.Command("qemu-system-arm", strings.Fields("-M mps2-an385 -icount shift=0 -semihosting -nographic -monitor none -serial none -kernel "+elf)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("qemu-system-arm: %v\n%s", err, out)
+	}
+	t.Logf("\n%s", out)
+	var n, frames int
+	if _, err := fmt.Sscanf(string(out), "ours, frames given: %d instructions, %d frames", &n, &frames); err != nil || frames != 12 {
+		t.Fatalf("%d frames: %v", frames, err)
+	}
+	if n < 500 || n > 3500 {
+		t.Errorf("%d instructions without capture, want at most 3500", n)
+	}
+}
