@@ -75,6 +75,85 @@ func deviceCore(t *testing.T, build int, mode string) dead {
 	return die(t, b.triple, b.qemu, mode, cc...)
 }
 
+// graphCore has testdata/graph.c die, on the real library or on device/.
+func graphCore(t *testing.T, build int, onDevice bool, seed, count int) dead {
+	b := lwsBuilds[build]
+	args := fmt.Sprintf("%d %d", seed, count)
+	if b.qemu != "" {
+		args += " "
+	}
+	cc := []string{testdata(t, "graph.c"), "-pthread"}
+	if onDevice {
+		cc = append(cc, "-DON_DEVICE", "-fexceptions", "-I", testdata(t, "../../device/include"))
+		for _, name := range strings.Fields("choose encode decode line head event parse heap alloc dump") {
+			cc = append(cc, testdata(t, "../../device/src/"+name+".c"))
+		}
+	} else {
+		prefix := lwsPrefix(t, b.name)
+		cc = append(cc, "-isystem", filepath.Join(prefix, "include"), filepath.Join(prefix, "lib", "libwebsockets.a"))
+	}
+	return die(t, b.triple, b.qemu, args, cc...)
+}
+
+// TestLeaksOfPrograms: programs whose blocks point to each other at random, with
+// roots wherever a program has some. All leaks are found, none is invented.
+func TestLeaksOfPrograms(t *testing.T) {
+	seeds := 1
+	if os.Getenv("LWSBT_FULL") != "" {
+		seeds = 3
+	}
+	for i, b := range lwsBuilds {
+		for _, heap := range []string{"lws", "device"} {
+			t.Run(b.name+"-"+heap, func(t *testing.T) {
+				slow(t, b.triple)
+				var planted, found, undecided, foreign, sure, blocks int
+				for seed := range seeds {
+					d := graphCore(t, i, heap == "device", seed+1, 1500)
+					m, owners, data := d.open(t)
+					h, err := m.FindHeap(Search{Owners: owners})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(h.Blocks) != len(d.truth) || len(h.Notes()) > 0 {
+						t.Fatalf("%d blocks, the program has %d; notes %q", len(h.Blocks), len(d.truth), h.Notes())
+					}
+					l := m.FindLeaks(h, data)
+					for i, x := range d.truth {
+						r := l.Reach[i]
+						blocks++
+						switch {
+						case x.label == "leak" && r == Leaked:
+							planted, found = planted+1, found+1
+						case x.label == "leak" && r == Reachable:
+							planted++
+							t.Errorf("seed %d: missed: %#x, size %d", seed, x.addr, x.size)
+						case x.label == "leak":
+							planted, undecided = planted+1, undecided+1
+						case r == Leaked:
+							t.Errorf("seed %d: invented: %s at %#x, size %d", seed, x.label, x.addr, x.size)
+						case x.label == "kept" && r == Uncertain:
+							undecided++
+						case x.label == "foreign":
+							foreign++
+							if r == Uncertain {
+								sure++
+							}
+						}
+					}
+				}
+				t.Logf("%d blocks, %d leaked, of which %d found; %d undecided; %d of %d of another allocator uncertain",
+					blocks, planted, found, undecided, sure, foreign)
+				if undecided > blocks/100 {
+					t.Errorf("%d of %d undecided", undecided, blocks)
+				}
+				if planted < 100*seeds || planted > blocks-100*seeds {
+					t.Errorf("%d of %d leaked: that tells nothing", planted, blocks)
+				}
+			})
+		}
+	}
+}
+
 // die compiles a program, has it die and reads what it printed.
 func die(t *testing.T, triple, qemu, mode string, cc ...string) (d dead) {
 	cc = append([]string{"-g", "-O2", "-w"}, cc...)

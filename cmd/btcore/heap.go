@@ -41,14 +41,14 @@ func heapCommand() *cobra.Command {
 		Use:   "heap [flags] [CORE]",
 		Short: "the heap as a recording, damaged blocks, leaks",
 		Long: `
-Heap finds the allocations of libwebsockets, or of lwsbt's device library, in an
-image, and prints them as a recording: ~h#boot, the modules, and a dump of ~m#
-lines with the address of each block, for btheap and btdecode.
+Heap finds the allocations of libwebsockets, or of lwsbt's device library, in
+an image, and prints them as a recording: ~h#boot, the modules, and a dump of
+~m# lines with the address of each block, for btheap and btdecode.
 
 The list of blocks is found by the variable that holds it, if an ELF file with
-symbols is known; else by what stands in memory. With --damage it prints what was
-overwritten, and by whom it looks; with --leaks the blocks that no register, no
-stack, no data and no reachable block points to.`,
+symbols is known; else by what stands in memory. With --damage it prints what
+was overwritten, and by whom it looks; with --leaks the blocks that no
+register, no stack, no data and no reachable block points to.`,
 		Example: `
 btcore heap core -e app.elf > heap.rec           the heap, for btheap
 btcore heap --leaks core -e app.elf              what is leaked
