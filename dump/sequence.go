@@ -71,15 +71,18 @@ type Sequence struct {
 
 	log     int
 	boot    int
-	numbers int64  // dumps of this boot so far
-	next    *Dump  // begins with the next record
-	marked  bool   // this boot has ~h#begin lines
-	open    bool   // between ~h#begin and ~h#end
-	remap   bool   // a ~h#map was seen: the next {{{reset}}} is its
-	line    []byte // of text, not ended yet
-	last    int64  // line of the last record
-	run     int    // records that stand together
-	gap     int64  // lines before the run
+	numbers int64          // dumps of this boot so far
+	next    *Dump          // begins with the next record
+	marked  bool           // this boot has ~h#begin lines
+	open    bool           // between ~h#begin and ~h#end
+	remap   bool           // a ~h#map was seen: the next {{{reset}}} is its
+	line    []byte         // of text, not ended yet
+	last    int64          // line of the last record
+	run     int            // records that stand together
+	gap     int64          // lines before the run
+	ends    map[uint64]int // how often runs ended with the same records, by their hash
+	recent  [runRecords][]byte
+	recents int // records of the run in recent, and more
 	seed    maphash.Seed
 	first   beginning // of the dump before
 	current beginning // of this one
@@ -269,7 +272,35 @@ func (q *Sequence) Record(r *Record) Verdict {
 	if q.marked || q.Split != nil {
 		return Same
 	}
+	if between > 0 {
+		q.endRun()
+	}
+	at := q.recents % runRecords
+	q.recent[at] = append(q.recent[at][:0], r.Text...)
+	q.recents++
 	return q.compare(r, between)
+}
+
+// maxEnds is how many ends of runs are remembered.
+const maxEnds = 4096
+
+// endRun counts how often 8 records stood last, in that order, before other text: a
+// list that is printed newest first ends as it did before.
+func (q *Sequence) endRun() {
+	if q.recents >= runRecords && len(q.ends) < maxEnds {
+		var h maphash.Hash
+		q.hash(nil) // makes the seed
+		h.SetSeed(q.seed)
+		for i := range runRecords {
+			h.Write(q.recent[(q.recents+i)%runRecords])
+			h.WriteByte('\n')
+		}
+		if q.ends == nil {
+			q.ends = map[uint64]int{}
+		}
+		q.ends[h.Sum64()]++
+	}
+	q.recents = 0
 }
 
 func (q *Sequence) hash(text []byte) uint64 {
@@ -377,11 +408,24 @@ func (q *Sequence) decide(n int) Verdict {
 }
 
 // Undecided says what else the log may be, if there is only one dump of a boot and
-// nothing tells for sure; "" if there is nothing to say.
+// nothing tells for sure; "" if there is nothing to say. It is for the end of the log.
 func (q *Sequence) Undecided() string {
-	if len(q.Dumps) == 1 && q.Dumps[0].Start == StartLog && q.Runs > 1 {
-		return fmt.Sprintf("looks like %d dumps: records stand together %d times with other text between; --split REGEX says where they begin",
-			q.Runs, q.Runs)
+	if len(q.Dumps) != 1 || q.Dumps[0].Start == StartMarked || q.Dumps[0].Start == StartSplit {
+		return ""
 	}
-	return ""
+	q.endRun()
+	same := 0
+	for _, n := range q.ends {
+		same = max(same, n)
+	}
+	why := ""
+	switch {
+	case same > 1:
+		why = fmt.Sprintf("%d dumps: the same records stood last before other text that often", same)
+	case q.Runs > 1:
+		why = fmt.Sprintf("%d dumps: records stand together that often, with other text between", q.Runs)
+	default:
+		return ""
+	}
+	return "looks like " + why + "; --split REGEX says where they begin, until then they are added up"
 }

@@ -113,6 +113,16 @@ func TestSequence(t *testing.T) {
 			t.Errorf("%s: %v %v, want %v %v", c.name, counts, starts, c.counts, c.starts)
 		}
 	}
+	newestFirst := ""
+	for n := 10; n <= 16; n += 2 {
+		newestFirst += "dump\n"
+		for i := n - 1; i >= 0; i-- {
+			newestFirst += r[i] + "\n"
+		}
+	}
+	if q, _ := sequence(t, newestFirst, nil); len(q.Dumps) != 1 || !strings.Contains(q.Undecided(), "looks like 4 dumps") {
+		t.Errorf("newest first: %d dumps, %q", len(q.Dumps), q.Undecided())
+	}
 	q, _ := sequence(t, lines("~h#begin 7 t=81 n=84 b=6 u=0", a, "~h#end 7 n=5 b=60"), nil)
 	d := q.Dumps[0]
 	if d.Number != 7 || !d.Timed || d.Time != 81 || *d.Begin != (dump.Announce{84, 6, true, true}) || *d.End != (dump.Announce{5, 60, true, true}) || d.Line != 1 {

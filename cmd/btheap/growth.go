@@ -193,8 +193,8 @@ that fits best (least squares).`,
 			unit = "allocations"
 		}
 		fmt.Fprintf(w, "%s: %s\n", cli.Count(len(list), "dump"), joined(list))
-		fmt.Fprintf(w, "total %s %s per dump  %s  %s → %s bytes, %s → %s allocations\n", slope(total.Slope), unit, heap.Sparkline(total.Points, s.w, 24),
-			cli.Number(total.First().Bytes), cli.Number(total.Last().Bytes), cli.Number(total.First().Count), cli.Number(total.Last().Count))
+		fmt.Fprint(w, "\ntotal ")
+		s.growthLines(w, &total, unit, "")
 		grown := t.Growth(s.w)
 		n := 0
 		for i := range grown {
@@ -209,8 +209,8 @@ that fits best (least squares).`,
 			if g.Every {
 				word = ", in every dump"
 			}
-			fmt.Fprintf(w, "\n%s %s per dump  %s  %s → %s bytes, %s → %s allocations%s\n", slope(g.Slope), unit, heap.Sparkline(g.Points, s.w, 24),
-				cli.Number(g.First().Bytes), cli.Number(g.Last().Bytes), cli.Number(g.First().Count), cli.Number(g.Last().Count), word)
+			fmt.Fprintln(w)
+			s.growthLines(w, g, unit, word)
 			stack(w, g.Stack)
 		}
 		switch {
@@ -228,6 +228,13 @@ that fits best (least squares).`,
 	f.StringVar(&fail, "fail-on-growth", "", "exit 1 if the total grows by over `BYTES` from the\nfirst dump to the last, or BYTES/dump on average")
 	cli.AddFlags(c, "Growth", f)
 	return c
+}
+
+// growthLines writes what grew, in two lines.
+func (s *session) growthLines(w io.Writer, g *heap.Growth, unit, word string) {
+	first, last := g.First(), g.Last()
+	fmt.Fprintf(w, "%s %s per dump%s  %s\n", slope(g.Slope), unit, word, heap.Sparkline(g.Points, s.w, 24))
+	fmt.Fprintf(w, "  %s → %s bytes, %s → %s allocations\n", cli.Number(first.Bytes), cli.Number(last.Bytes), cli.Number(first.Count), cli.Number(last.Count))
 }
 
 // slope writes a growth per dump.

@@ -100,7 +100,7 @@ func TestReports(t *testing.T) {
 		{"tree of callers", []string{"tree", "--callers", "--dump", "1", "--depth", "1", "--min", "50", log}, 0, []string{"0x401200 (+2 call sites)", "(2 call sites below 50 %)"}, ""},
 		{"peek", []string{"peek", "401500", "--dump", "1", log}, 0, []string{"called by 0x401900", "0x401500", "calls 0x401200"}, ""},
 		{"peek at nothing", []string{"peek", "nosuch", log}, 2, nil, "no function matches nosuch"},
-		{"growth", []string{"growth", log}, 0, []string{"4 dumps", "+12,298 bytes per dump", "+12,288 bytes per dump  ▁▃▅█  20,480 → 57,344 bytes, 5 → 14 allocations, in every dump", "    0x401200\n    0x401500\n    0x401900\n", "+10 bytes per dump", "0x401250"}, ""},
+		{"growth", []string{"growth", log}, 0, []string{"4 dumps", "total +12,298 bytes per dump", "+12,288 bytes per dump, in every dump  ▁▃▅█\n  20,480 → 57,344 bytes, 5 → 14 allocations\n", "    0x401200\n    0x401500\n    0x401900\n", "+10 bytes per dump", "0x401250"}, ""},
 		{"growth in every dump", []string{"growth", "--every", "-n", "0", log}, 0, []string{"in every dump"}, ""},
 		{"growth within bounds", []string{"growth", "--fail-on-growth", "12299/dump", log}, 0, []string{"per dump"}, ""},
 		{"growth past bounds", []string{"growth", "--fail-on-growth", "12297/dump", log}, 1, []string{"per dump"}, "grows by +12,298 bytes per dump, more than 12,297"},

@@ -206,12 +206,17 @@ __attribute__((noinline)) static int serve(int requests)
 	return open;
 }
 
+/* heaplog [-b] [ROUNDS]: -b also decodes what it writes; a dump after each round. */
 int main(int argc, char **argv)
 {
 	int decoded = argc > 1 && !strcmp(argv[1], "-b");
+	int rounds = argc > 1 + decoded ? atoi(argv[1 + decoded]) : 1;
 	struct entry *config = read_config();
-	int open = serve(40);
-	printf("[     -] started: %s, %d connections open\n", config->name, open);
-	heap_dump(decoded);
+	int open = 0;
+	for (int round = 0; round < rounds; round++) {
+		open += serve(40);
+		printf("[     -] started: %s, %d connections open\n", config->name, open);
+		heap_dump(decoded);
+	}
 	return 0;
 }
