@@ -16,9 +16,11 @@ const (
 	TagEvent      Tag = 5 // EventAllocated, EventFreed or EventMoved
 	TagOldAddress Tag = 6 // address that a moved block had before
 
-	tagEnd   Tag = 0 // ends the list, and so does padding (BT-UF-2)
-	tagsUsed     = 7
+	tagEnd Tag = 0 // ends the list, and so does padding (BT-UF-2)
 )
+
+// tagsUsed is one more than the largest tag above.
+const tagsUsed = 7
 
 // Values of TagEvent. (BT-EVT-3)
 const (
