@@ -20,12 +20,12 @@ const (
 	minDeepest = (depthBits + MaxDepth*(literalHead+2) + countBits + 2 + 7) / 8
 )
 
-// BlobLen is the length in bytes of a blob whose fields take bits bits: padded
+// BlobLen returns the length in bytes of a blob whose fields take bits bits: padded
 // to a byte, with its two length bytes. (BT-BLOB-1)
 func BlobLen(bits int) int { return (bits+7)/8 + lengthBytes }
 
 // BlobAtEnd returns the blob that ends with the last byte of mem, as lws finds
-// it in memory: from the pointer past its length, backwards. What it returns is
+// it in memory: from the pointer past its length, backwards. The result is
 // part of mem. (BT-BLOB-3)
 func BlobAtEnd(mem []byte) ([]byte, error) {
 	if len(mem) < lengthBytes {

@@ -27,7 +27,7 @@ func (h Search) String() string {
 	return fmt.Sprintf("search(%d)", uint8(h))
 }
 
-// ParseSearch reads a search's name, "lws" or "best".
+// ParseSearch returns the search of that name, "lws" or "best".
 func ParseSearch(name string) (Search, error) {
 	switch name {
 	case "lws":
@@ -73,7 +73,7 @@ func write(buf *buffer, s *Stack, u *User, m Machine, search Search) int {
 	return w.bytes()
 }
 
-// BlobBits is how many bits the fields of s take, before padding and length;
+// BlobBits returns how many bits the fields of s take, before padding and length;
 // see [BlobLen] for bytes. It fails as [AppendBlob] does.
 func BlobBits(s *Stack, m Machine, search Search) (int, error) {
 	if err := s.fits(m); err != nil {
@@ -110,6 +110,6 @@ func (s *Stack) fits(m Machine) error {
 	return nil
 }
 
-// significant is the count of v: its bits from the highest set one down, 1 for
+// significant returns the count of v: its bits from the highest set one down, 1 for
 // zero. (BT-COUNT-1)
 func significant(v uint64) uint { return uint(bits.Len64(v | 1)) }

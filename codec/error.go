@@ -51,7 +51,8 @@ type Error struct {
 	detail string // what was expected and what was there
 }
 
-// Error says place, field, what was expected, reason and clause in one line.
+// Error returns the place, the field, what was expected, the reason and the clause in
+// one line.
 func (e *Error) Error() string {
 	unit := "bit"
 	if e.Field == FieldText {
@@ -67,7 +68,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %d, %s: %s [%s, %s]", unit, e.Off, field, e.detail, e.Reason, e.Clause)
 }
 
-// clauseOf is the clause each reason enforces, unless the place says otherwise.
+// clauseOf returns the clause that each reason enforces, unless the place has another.
 func clauseOf(r Reason) string {
 	switch r {
 	case ReasonLeadIn:

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// FieldKind names a field of a blob, by SPEC.md's words.
+// FieldKind names a field of a blob, in the words of SPEC.md.
 type FieldKind uint8
 
 const (
@@ -69,7 +69,7 @@ type Field struct {
 	Spill bool   // the spill bit; false where a field has none
 }
 
-// End is the bit after the field, its spill bit included.
+// End returns the bit after the field, its spill bit included.
 func (f Field) End() int {
 	if f.Kind == FieldUser || f.Kind == FieldLength {
 		return f.Off + f.Width
@@ -77,7 +77,7 @@ func (f Field) End() int {
 	return f.Off + f.Width + spillWidth
 }
 
-// windowBits is how many bits of a window are certain to be there.
+// windowBits is how many bits a window has at least.
 const windowBits = 57
 
 // window returns the bits of b from bit pos on, the first in the top bit: at
@@ -128,5 +128,5 @@ func (w bitWriter) put(buf *buffer, v uint64, width uint) bitWriter {
 	return bitWriter{w.next + n>>3, acc, n & 7}
 }
 
-// bytes is how many were written, the last one padded. (BT-BLOB-1)
+// bytes returns how many bytes were written, the last one padded. (BT-BLOB-1)
 func (w bitWriter) bytes() int { return int(w.next + (w.n+7)>>3) }

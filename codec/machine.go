@@ -27,15 +27,15 @@ const (
 
 var machineNames = [...]string{"exact64", "exact32", "wrap64", "wrap32", "zero64", "zero32"}
 
-// Machines lists all six.
+// Machines returns all six.
 func Machines() []Machine {
 	return []Machine{MachineExact32, MachineExact64, MachineWrap32, MachineWrap64, MachineZero32, MachineZero64}
 }
 
-// Word is the machine's word in bits, 32 or 64.
+// Word returns the machine's word in bits, 32 or 64.
 func (m Machine) Word() int { return 64 - 32*int(m&1) }
 
-// Lossy says whether the machine's encoder loses bits of some values. Only
+// Lossy reports whether the machine's encoder loses bits of some values. Only
 // 64-bit words have any to lose. (BT-LOSS-1)
 func (m Machine) Lossy() bool { return m == MachineWrap64 || m == MachineZero64 }
 
@@ -46,7 +46,7 @@ func (m Machine) String() string {
 	return fmt.Sprintf("machine(%d)", uint8(m))
 }
 
-// ParseMachine reads a machine's name, such as "wrap64".
+// ParseMachine returns the machine of that name, such as "wrap64".
 func ParseMachine(name string) (Machine, error) {
 	for i, n := range machineNames {
 		if n == name {
@@ -56,8 +56,8 @@ func ParseMachine(name string) (Machine, error) {
 	return 0, fmt.Errorf("machine %q is none of exact32, exact64, wrap32, wrap64, zero32, zero64", name)
 }
 
-// Wire is the value that the machine's encoder puts into a field of
-// count = significant bits of v: v itself, or what is left of it. The low 31
+// Wire returns the value that the machine's encoder writes for v in a field of as many
+// bits as v has: v itself, or what is left of it. The low 31
 // bits are always v's. v must fit the machine's word. (BT-MACH-2, BT-MACH-3)
 func (m Machine) Wire(v uint64) uint64 {
 	wire, _ := m.loss().wire(v, significant(v))

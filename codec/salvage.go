@@ -22,7 +22,7 @@ func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 	if len(blob) == 0 || blob[0]>>(8-depthWidth) == 0 {
 		return 0, false, err
 	}
-	// The length's place, and room for a window.
+	// The length's place, and space for a window.
 	b, end := append(bytes.Clone(blob), make([]byte, 8)...), 8*len(blob)
 	depth = int(b[0] >> (8 - depthWidth))
 	if s.read(b, end, depth, 64) >= 0 {

@@ -3,20 +3,20 @@ package codec
 // MaxDepth is the most frames a stack can have. (BT-DEPTH-1)
 const MaxDepth = 32
 
-// Stack is one allocation: who asked, and for how much.
+// Stack is one allocation: its call stack and its size.
 //
 // The zero Stack is an empty one and ready to use. Decoding into a Stack reuses
-// the array under PCs, so what is to outlive the next decoding must be copied.
+// the array under PCs, so copy what must outlive the next decoding.
 type Stack struct {
 	// PCs are return addresses, innermost frame first, at most MaxDepth.
 	PCs []uint64
-	// Size is what was asked for, in bytes.
+	// Size is how many bytes were asked for.
 	Size uint64
-	// Marks says, after decoding, what can be trusted. Encoding ignores it.
+	// Marks tells, after decoding, which values can be trusted. Encoding ignores it.
 	Marks Marks
 }
 
-// Marks is what decoded values tell about their encoder; bit n of each word is
+// Marks tells what decoded values show of their encoder; bit n of each word is for
 // frame n. A value of a field wider than 32 bits came either from an exact
 // encoder, or from one that kept its low 31 bits alone. (BT-LOSS-2)
 type Marks struct {
@@ -35,7 +35,7 @@ type Marks struct {
 	LossySize bool
 }
 
-// wideMarks judges a value v of a field of count bits, 33 to 64. (BT-LOSS-2)
+// wideMarks reports which marks a value v has of a field of count bits, 33 to 64. (BT-LOSS-2)
 func wideMarks(v uint64, count uint) (wrap, zero bool) {
 	if v>>31&1 == 0 {
 		return false, false

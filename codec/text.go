@@ -28,8 +28,8 @@ func AppendLine(dst, blob []byte) []byte {
 
 // ParseLine appends the blob in a ~m# line to dst and returns the extended
 // slice. The line is exactly what [AppendLine] writes: lead-in, standard
-// alphabet, padding with its bits zero, no blank and no line end anywhere. The
-// blob is not looked into. On an [*Error], dst is returned as it was.
+// alphabet, padding with its bits zero, no space and no line end anywhere. The
+// blob is not decoded. On an [*Error], dst is returned as it was.
 // (BT-TEXT-1, BT-B64-2)
 func ParseLine(dst, line []byte) ([]byte, error) {
 	return parseLine(dst, line, LeadIn, "BT-TEXT-1")
@@ -49,7 +49,7 @@ func parseLine(dst, line []byte, leadIn, clause string) ([]byte, error) {
 	return out, nil
 }
 
-// decodedLen is how many bytes padded base64 of this length and padding holds.
+// decodedLen returns how many bytes padded base64 of this length holds.
 func decodedLen(text []byte) int {
 	n := len(text) / 4 * 3
 	for i := len(text) - 1; i >= 0 && i >= len(text)-2 && text[i] == '='; i-- {
@@ -77,12 +77,12 @@ func base64Fault(text []byte, base int) *Error {
 	case n%4 == 1:
 		return fault(n, "ends after %d characters, a single one beyond groups of 4", n)
 	case pad != (4-n%4)%4:
-		return fault(n, "%d of padding, expected %d", pad, (4-n%4)%4)
+		return fault(n, "%d padding characters, expected %d", pad, (4-n%4)%4)
 	}
 	return fault(n-1, "%q has bits set that padding leaves unused", text[n-1])
 }
 
-// sextet is the value of a base64 character of either alphabet, or -1.
+// sextet returns the value of a base64 character of either alphabet, or -1.
 func sextet(c byte) int {
 	switch {
 	case 'A' <= c && c <= 'Z':
@@ -101,7 +101,7 @@ func sextet(c byte) int {
 
 // ParseLineLenient is [ParseLine] as forgiving as lws's own reader: the lead-in
 // may be missing, '-' and '_' stand for '+' and '/', padding may be missing, and
-// blanks, tabs and line ends are skipped. (BT-B64-3)
+// spaces, tabs and line ends are skipped. (BT-B64-3)
 func ParseLineLenient(dst, line []byte) ([]byte, error) {
 	base := 0
 	if bytes.HasPrefix(line, []byte(LeadIn)) {
@@ -184,7 +184,7 @@ func appendAddress(dst []byte, pc uint64) []byte {
 	return dst[:start+len(prefix)+digits]
 }
 
-// hexDigits is the 8 hexadecimal digits of v in ASCII, the first in the top byte.
+// hexDigits returns the 8 hexadecimal digits of v in ASCII, the first in the top byte.
 func hexDigits(v uint32) uint64 {
 	x := uint64(v)
 	x = (x<<16 | x) & 0x0000ffff0000ffff // a nibble to each byte, by halves
@@ -194,7 +194,7 @@ func hexDigits(v uint32) uint64 {
 	return x + 0x3030303030303030 + letters*('a'-'0'-10)
 }
 
-// ParseDecoded reads a ~b# line into s: what [AppendDecoded] writes, and blanks
+// ParseDecoded reads a ~b# line into s: what [AppendDecoded] writes, with spaces
 // and a line end after it, as lws's own tool writes one. On an [*Error], s is
 // empty. (BT-TEXT-2)
 func ParseDecoded(s *Stack, line []byte) error {
@@ -257,7 +257,7 @@ func parseUint(line []byte, pos int, base uint64) (v uint64, end int, ok bool) {
 	return v, pos, pos > start
 }
 
-// digit is the value of a decimal or hexadecimal digit, or 255.
+// digit returns the value of a decimal or hexadecimal digit, or 255.
 func digit(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':
