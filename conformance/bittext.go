@@ -15,7 +15,7 @@ type BitText struct {
 	Lines  []string
 }
 
-// add reads one more line: 0, 1, '.' for a spill bit, blanks anywhere.
+// add reads one more line: 0, 1, '.' for a spill bit, spaces anywhere.
 func (t *BitText) add(line string) error {
 	for i, c := range []byte(line) {
 		switch c {
@@ -29,7 +29,7 @@ func (t *BitText) add(line string) error {
 			t.Spills = append(t.Spills, len(t.Bits))
 			t.Bits = append(t.Bits, 0)
 		default:
-			return fmt.Errorf("%q at character %d, expected 0, 1, '.' or a blank", c, i+1)
+			return fmt.Errorf("%q at character %d, expected 0, 1, '.' or a space", c, i+1)
 		}
 	}
 	t.Lines = append(t.Lines, line)

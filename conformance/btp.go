@@ -11,7 +11,7 @@ import (
 )
 
 // BTP/1, the protocol between the runner and a testee: lines of words with one
-// blank between. README.md has all of it.
+// space between. README.md has all of it.
 
 const helloRequest = "hello btp=1"
 

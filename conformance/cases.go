@@ -67,7 +67,7 @@ func newCheck(v *Vector, op Op, hello Hello) check {
 	return c
 }
 
-// sameAt32 says whether a reader at word 32 has to give the same answer to a
+// sameAt32 reports whether a reader at word 32 has to give the same answer to a
 // vector of word 64.
 func (v *Vector) sameAt32(op Op) bool {
 	blob := v.Blob
@@ -199,7 +199,7 @@ func (v *Vector) Expected() (blob []byte, exact bool) {
 	return v.machineSpills(v.Blob), true
 }
 
-// judge says whether an answer is right; a warning is about what SPEC.md asks
+// judge reports whether an answer is right; a warning is about what SPEC.md asks
 // with SHOULD alone.
 func (c *check) judge(a Answer) (right bool, warning string) {
 	v := c.v

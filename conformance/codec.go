@@ -72,8 +72,10 @@ func codecRead(r *Request) (a Answer, err error) {
 	var u codec.User
 	blob := r.Data
 	switch r.Op {
-	case OpDecode, OpMarks:
+	case OpDecode:
 		err = codec.DecodeWord(&s, blob, r.Word)
+	case OpMarks:
+		err = codec.Decode(&s, blob)
 	case OpEnd:
 		if blob, err = codec.BlobAtEnd(r.Data); err == nil {
 			err = codec.DecodeWord(&s, blob, r.Word)

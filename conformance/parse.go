@@ -45,10 +45,10 @@ func parseRecords(name, text string, row int) ([]*Vector, error) {
 
 type parser struct {
 	file string
-	row  int // of the line at hand
+	row  int // of the current line
 	head *Head
-	vec  *Vector         // record at hand, nil between records
-	seen map[string]bool // keys of the record at hand
+	vec  *Vector         // current record, nil between records
+	seen map[string]bool // keys of the current record
 	out  []*Vector
 }
 
@@ -115,7 +115,7 @@ func (p *parser) pair(line string) (key, value string, err error) {
 	return key, value, nil
 }
 
-// cutComment drops "#…" at the start or after a blank, and blanks before it.
+// cutComment drops "#…" at the start or after a space, and spaces before it.
 func cutComment(s string) string {
 	if strings.HasPrefix(s, "#") {
 		return ""
@@ -241,7 +241,7 @@ func (p *parser) evidence(key, value string) error {
 	return err
 }
 
-// finish closes the record at hand, if there is one.
+// finish closes the current record, if there is one.
 func (p *parser) finish() error {
 	v := p.vec
 	if v == nil {
@@ -264,7 +264,7 @@ func (p *parser) finish() error {
 			v.Word = v.Machine.Word()
 		}
 	}
-	if err := v.settle(); err != nil {
+	if err := v.validate(); err != nil {
 		return p.fault("%s: %v", v.ID, err)
 	}
 	if pf := p.head.Platform; pf != "" && !strings.HasPrefix(v.ID, pf+"/") {

@@ -49,7 +49,7 @@ func (l *logged) Ask(requests []Request) ([]Answer, error) {
 	return l.codecTestee.Ask(requests)
 }
 
-// Spill bits are set, cleared, flipped one by one and by chance; nothing else
+// Spill bits are set, cleared, flipped one by one and at random; nothing else
 // changes.
 func TestVariants(t *testing.T) {
 	v := builtinSet(t).Find("field/spill-bits-clear")

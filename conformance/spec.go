@@ -23,7 +23,7 @@ type Clause struct {
 	Row  int    // line of SPEC.md
 }
 
-// NeedsVectors says whether the clause has a MUST that vectors can show.
+// NeedsVectors reports whether the clause has a MUST that vectors can show.
 func (c Clause) NeedsVectors() bool {
 	return wordMust.MatchString(c.Text) && !notByVector.MatchString(c.Text)
 }

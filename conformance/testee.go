@@ -18,7 +18,7 @@ type Hello struct {
 	word32        bool            // it reads at word 32 alone
 }
 
-// only32 says whether the testee is one of 32-bit words alone: all that it
+// only32 reports whether the testee is one of 32-bit words alone: all that it
 // encodes as are, or it is known to be.
 func (h Hello) only32() bool {
 	for _, m := range h.Machines {
@@ -29,7 +29,7 @@ func (h Hello) only32() bool {
 	return h.word32 || len(h.Machines) > 0
 }
 
-// Offers says whether the testee does what is asked.
+// Offers reports whether the testee does what is asked.
 func (h Hello) Offers(r Request) bool {
 	switch {
 	case !slices.Contains(h.Ops, r.Op):

@@ -214,13 +214,13 @@ type Vector struct {
 	Row  int // line of File that the record begins at
 }
 
-// Has says whether op is among the vector's operations.
+// Has reports whether op is among the vector's operations.
 func (v *Vector) Has(op Op) bool { return slices.Contains(v.Ops, op) }
 
 // Place is file and line.
 func (v *Vector) Place() string { return v.File + ":" + strconv.Itoa(v.Row) }
 
-// Rejects says whether the vector is to be rejected.
+// Rejects reports whether the vector is to be rejected.
 func (v *Vector) Rejects() bool { return v.Want != nil && v.Want.Outcome == Reject }
 
 // Group is the first part of the ID.

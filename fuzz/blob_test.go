@@ -210,7 +210,7 @@ func compareDecode(t *testing.T, blob []byte, word int) {
 	}
 }
 
-// sameStack says whether both codecs read the same values and marks.
+// sameStack reports whether both codecs read the same values and marks.
 func sameStack(s *codec.Stack, want *naive.Stack) bool {
 	var wide, lossy uint32
 	for n := range want.PCs {

@@ -47,7 +47,7 @@ func scan(t interface{ Fatalf(string, ...any) }, in io.Reader, bare bool) (recor
 	return records, append(log, text.Bytes()...), s.Tally()
 }
 
-// Any log: read to its end, every byte of it handed out once and in order, the
+// Any log: read to its end, every byte of it returned once and in order, the
 // same whether it comes at once or byte by byte; what is read without an error
 // is what its text says.
 func FuzzDump(f *testing.F) {

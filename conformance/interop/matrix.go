@@ -128,7 +128,7 @@ func (c *MatrixCell) add(b *MatrixBlob, a conformance.Answer) {
 	}
 }
 
-// lowEqual says whether the low 31 bits of all values are the same: what every
+// lowEqual reports whether the low 31 bits of all values are the same: what every
 // machine keeps. (BT-LOSS-1)
 func lowEqual(a, b conformance.Value) bool {
 	low := func(x, y uint64) bool { return (x^y)&(1<<31-1) == 0 }

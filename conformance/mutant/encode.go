@@ -110,13 +110,13 @@ func (b impl) refusal(in *conformance.Value, m codec.Machine) error {
 	return nil
 }
 
-func (b impl) encode(in *conformance.Value, m codec.Machine, how codec.Search) []byte {
-	w := &mutantWriter{impl: b, machine: m, bits: b.fields(in, m, how)}
+func (b impl) encode(in *conformance.Value, m codec.Machine, search codec.Search) []byte {
+	w := &mutantWriter{impl: b, machine: m, bits: b.fields(in, m, search)}
 	return w.finish()
 }
 
 // fields returns the bits of a stack up to its size.
-func (b impl) fields(in *conformance.Value, m codec.Machine, how codec.Search) []byte {
+func (b impl) fields(in *conformance.Value, m codec.Machine, search codec.Search) []byte {
 	w := &mutantWriter{impl: b, machine: m}
 	pcs := in.PCs
 	if len(pcs) == 32 && b.has("writes-depth-31") {
@@ -125,7 +125,7 @@ func (b impl) fields(in *conformance.Value, m codec.Machine, how codec.Search) [
 	w.field(uint64(len(pcs)%32), 5, 0)
 	for n, pc := range pcs {
 		base, d, sign := w.lws(pcs, n)
-		if how == codec.SearchBest {
+		if search == codec.SearchBest {
 			base, d, sign = w.best(pcs, n)
 		}
 		if base < 0 {

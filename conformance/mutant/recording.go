@@ -77,6 +77,9 @@ func (b impl) marks(blob []byte) (conformance.Answer, error) {
 		}
 		return true, wrap, zero
 	}
+	if _, err := b.decode(blob, 64); err != nil {
+		return conformance.Answer{}, err
+	}
 	r, counts, bases, values, err := b.valuesOf(blob)
 	if err != nil {
 		return conformance.Answer{}, err
@@ -197,7 +200,7 @@ func (b impl) scan(text string) conformance.Answer {
 
 // user reads a blob with user fields. (BT-UF-1, BT-UF-2, BT-UF-3, BT-EVT-2, BT-EVT-3)
 func (b impl) user(blob []byte, word int, event bool) (conformance.Value, error) {
-	if _, err := b.decode(blob, word); err != nil && !event {
+	if _, err := b.decode(blob, word); err != nil && (!event || len(blob) < 2) {
 		return conformance.Value{}, err
 	}
 	fields, err := b.framed(blob)
@@ -206,7 +209,11 @@ func (b impl) user(blob []byte, word int, event bool) (conformance.Value, error)
 	}
 	var r *mutantReader
 	if event && !b.has("event-depth-0-as-32") {
-		r, err = b.read(fields, 8*len(fields), int(fields[0]>>3), word)
+		depth := 0
+		if len(fields) > 0 {
+			depth = int(fields[0] >> 3)
+		}
+		r, err = b.read(fields, 8*len(fields), depth, word)
 	} else {
 		r, err = b.readAnyDepth(fields, 8*len(fields), word)
 	}
@@ -304,8 +311,8 @@ func (b impl) eline(text string, word int) (conformance.Value, error) {
 }
 
 // userEncode writes a blob with user fields. (BT-UF-1)
-func (b impl) userEncode(in *conformance.Value, m codec.Machine, how codec.Search) []byte {
-	w := &mutantWriter{impl: b, machine: m, bits: b.fields(in, m, how)}
+func (b impl) userEncode(in *conformance.Value, m codec.Machine, search codec.Search) []byte {
+	w := &mutantWriter{impl: b, machine: m, bits: b.fields(in, m, search)}
 	if !b.has("user-writes-as-machine") {
 		w.machine = codec.MachineExact64
 	}
@@ -320,10 +327,10 @@ func (b impl) userEncode(in *conformance.Value, m codec.Machine, how codec.Searc
 }
 
 // bareEncode writes depth and frames alone. (BT-BARE-1)
-func (b impl) bareEncode(in *conformance.Value, m codec.Machine, how codec.Search) conformance.Answer {
+func (b impl) bareEncode(in *conformance.Value, m codec.Machine, search codec.Search) conformance.Answer {
 	size := &mutantWriter{impl: b, machine: m}
 	size.value(in.Size)
-	bits := b.fields(in, m, how)
+	bits := b.fields(in, m, search)
 	if !b.has("bare-writes-size") {
 		bits = bits[:len(bits)-len(size.bits)]
 	}

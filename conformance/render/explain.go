@@ -32,7 +32,7 @@ func Explain(r *conformance.Result) []string {
 	}
 	lines = append(lines, indent("want  ", cli.Printable(f.Want))...)
 	lines = append(lines, indent("got   ", cli.Printable(f.Got))...)
-	lines = append(lines, picture(f, r)...)
+	lines = append(lines, draw(f, r)...)
 	return append(lines, "  again: "+f.Again)
 }
 
@@ -45,7 +45,7 @@ func quoteClause(id string) []string {
 	return indent("", id+": "+c.Text)
 }
 
-// indent breaks text into lines, the first after two blanks and label, the
+// indent breaks text into lines, the first after two spaces and label, the
 // others under it.
 func indent(label, text string) []string {
 	lines := wrap(text, Width-2-len(label))
@@ -58,7 +58,7 @@ func indent(label, text string) []string {
 	return lines
 }
 
-// wrap breaks text after blanks and commas, and where it must, to width.
+// wrap breaks text after spaces and commas, and where it must, to width.
 func wrap(text string, width int) []string {
 	var lines []string
 	for len(text) > width {
@@ -92,14 +92,14 @@ func readingOf(s naive.Stack, rejected *naive.Rejection) reading {
 	return r
 }
 
-// picture draws what was asked, or for encoding what was to come.
-func picture(f *conformance.Failure, r *conformance.Result) []string {
+// draw draws what was asked, or for encoding what was to come.
+func draw(f *conformance.Failure, r *conformance.Result) []string {
 	v := r.Vector
 	switch r.Op {
 	case conformance.OpFormat:
-		return pictureText(v.Formatted(), bitstring.FirstDifference([]byte(v.Formatted()), f.Answer.Data)/8)
+		return drawText(v.Formatted(), bitstring.FirstDifference([]byte(v.Formatted()), f.Answer.Data)/8)
 	case conformance.OpMline, conformance.OpBline, conformance.OpEline, conformance.OpHline, conformance.OpScan:
-		return pictureText(*v.Text, textPlace(f, v))
+		return drawText(*v.Text, textPlace(f, v))
 	case conformance.OpBare, conformance.OpBareEncode:
 		return nil
 	case conformance.OpEncode, conformance.OpUserEncode:
@@ -117,21 +117,21 @@ func picture(f *conformance.Failure, r *conformance.Result) []string {
 			}
 			at = bitstring.FirstDifference(want, mask)
 		}
-		return pictureBits(want, f.Answer.Data, decode(want, 64), at)
+		return drawBits(want, f.Answer.Data, decode(want, 64), at)
 	case conformance.OpSalvage:
 		reading := cut(f.Data)
-		return pictureBits(f.Data, nil, reading, place(f, reading, v))
+		return drawBits(f.Data, nil, reading, place(f, reading, v))
 	case conformance.OpEnd:
 		if n := len(f.Data); n >= 2 {
 			if length := 256*int(f.Data[n-2]) + int(f.Data[n-1]); length >= 2 && length <= n {
 				blob := f.Data[n-length:]
 				reading := decode(blob, v.Word)
-				return pictureBits(blob, nil, reading, place(f, reading, v))
+				return drawBits(blob, nil, reading, place(f, reading, v))
 			}
 		}
 	}
 	reading := decode(f.Data, v.Word)
-	return pictureBits(f.Data, nil, reading, place(f, reading, v))
+	return drawBits(f.Data, nil, reading, place(f, reading, v))
 }
 
 // textPlace is the first byte of a text at which it differs from its twin's, or
@@ -179,8 +179,8 @@ func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
 	return -1
 }
 
-// pictureText quotes text and puts a caret under byte at.
-func pictureText(text string, at int) []string {
+// drawText quotes text and puts a caret under byte at.
+func drawText(text string, at int) []string {
 	const margin = "  text  "
 	var b strings.Builder
 	b.WriteByte('"')
@@ -235,9 +235,9 @@ type bitRow struct {
 	parts    []naive.Field
 }
 
-// pictureBits draws the fields around bit at, or all of them if it is negative;
+// drawBits draws the fields around bit at, or all of them if it is negative;
 // got is another blob to draw under blob.
-func pictureBits(blob, got []byte, r reading, at int) []string {
+func drawBits(blob, got []byte, r reading, at int) []string {
 	rows := bitRows(blob, r)
 	if len(rows) == 0 {
 		return nil

@@ -4,12 +4,15 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/lwsbt/lwsbt/conformance"
 	"github.com/lwsbt/lwsbt/internal/cli"
@@ -29,16 +32,37 @@ func Report(w io.Writer, r *conformance.Report, format string, colour bool) erro
 	case "clauses":
 		return renderClauses(w, r)
 	case "json":
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+		return renderJSON(w, r)
 	case "junit":
 		return renderJUnit(w, r)
 	case "tap":
 		return renderTAP(w, r)
 	}
 	return fmt.Errorf("format %q, expected %s", format, strings.Join(Formats(), ", "))
+}
+
+// renderJSON writes a report as JSON, in which characters that a terminal would act
+// on are escaped.
+func renderJSON(w io.Writer, r *conformance.Report) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(r); err != nil {
+		return err
+	}
+	var safe strings.Builder
+	for _, c := range b.String() {
+		if c == '\n' || unicode.IsPrint(c) && !unicode.Is(unicode.Bidi_Control, c) {
+			safe.WriteRune(c)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{c}) {
+			fmt.Fprintf(&safe, `\u%04x`, unit)
+		}
+	}
+	_, err := io.WriteString(w, safe.String())
+	return err
 }
 
 // Colours of a terminal, by what is said with them.

@@ -201,7 +201,7 @@ func TestCarets(t *testing.T) {
 		"delta/back-3 decode":          "101.",     // the delta
 		"delta/first decode":           "1.",       // the kind of frame 0
 		"machine/wrap64-bit-31 encode": ":",        // a spill bit
-		"text/strict-blank mline":      " nNCkgCn", // the blank
+		"text/strict-blank mline":      " nNCkgCn", // the space
 		"decoded/one-frame format":     `"`,        // behind the last character
 	} {
 		if id == "text/strict-blank mline" {

@@ -36,7 +36,7 @@ func Value(word int) *rapid.Generator[uint64] {
 	})
 }
 
-// Stack is any stack of a word: of made-up numbers, or of a model.
+// Stack is any stack of a word: of synthetic numbers, or of a model.
 func Stack(word int) *rapid.Generator[codec.Stack] {
 	return rapid.OneOf(Numbers(word, codec.MaxDepth), Modelled(word))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// settle derives the blob from bits and holds the record's keys to each other.
-func (v *Vector) settle() error {
+// validate derives the blob from bits and holds the record's keys to each other.
+func (v *Vector) validate() error {
 	if len(v.Ops) == 0 {
 		return errors.New("no op, expected op: decode or another")
 	}
@@ -35,19 +35,19 @@ func (v *Vector) settle() error {
 		return errors.New("twin and differs, expected both or neither")
 	}
 	for _, op := range v.Ops {
-		if err := v.settleOp(op); err != nil {
+		if err := v.validateOp(op); err != nil {
 			return err
 		}
 	}
-	if err := v.settleSpills(); err != nil {
+	if err := v.validateSpills(); err != nil {
 		return err
 	}
-	return v.settleLow()
+	return v.validateLow()
 }
 
-// settleSpills holds the spill bits of an encoder's blob to its machine, unless
+// validateSpills holds the spill bits of an encoder's blob to its machine, unless
 // the head leaves them to the compiler. Those of bits are written by dots alone.
-func (v *Vector) settleSpills() error {
+func (v *Vector) validateSpills() error {
 	if !v.Has(OpEncode) && !v.Has(OpUserEncode) || v.Rejects() || v.Head.AnySpill || v.Bits != nil && string(v.Blob) == string(v.Bits.Blob()) {
 		return nil
 	}
@@ -72,8 +72,8 @@ func (t *BitText) matches(blob []byte) error {
 	return nil
 }
 
-// settleOp asks for the keys that op needs.
-func (v *Vector) settleOp(op Op) error {
+// validateOp asks for the keys that op needs.
+func (v *Vector) validateOp(op Op) error {
 	need := func(ok bool, key string) error {
 		if ok {
 			return nil
@@ -113,10 +113,10 @@ func (v *Vector) settleOp(op Op) error {
 	return need(v.Want != nil, "want")
 }
 
-// settleLow holds what is wanted of decoding to what was given to the encoder:
+// validateLow holds what is wanted of decoding to what was given to the encoder:
 // the low 31 bits of every value survive, on 32-bit machines all of them.
 // (BT-LOSS-1)
-func (v *Vector) settleLow() error {
+func (v *Vector) validateLow() error {
 	if v.In == nil || !v.Has(OpDecode) && !v.Has(OpUser) || v.Want.Outcome != OK {
 		return nil
 	}

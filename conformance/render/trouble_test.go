@@ -1,0 +1,86 @@
+package render
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/conformance"
+)
+
+// hostile answers everything with text that is to move a cursor, forge lines and
+// break XML.
+type hostile struct{}
+
+const nasty = "\x1b[2J\x00\u009b31m\nok 1 - forged ]]> <&> \xff \u202e"
+
+func (hostile) Hello() conformance.Hello {
+	return conformance.Hello{Name: "evil" + nasty, Version: nasty, Ops: []conformance.Op{conformance.OpDecode, conformance.OpFormat}}
+}
+
+func (hostile) Close() error { return nil }
+
+func (hostile) Ask(requests []conformance.Request) ([]conformance.Answer, error) {
+	answers := make([]conformance.Answer, len(requests))
+	for i, r := range requests {
+		switch {
+		case r.Op == conformance.OpFormat:
+			answers[i] = conformance.Answer{Outcome: conformance.OK, Data: []byte(nasty), Bit: -1}
+		case len(r.Data) < 2:
+			answers[i] = conformance.Answer{Outcome: conformance.Reject, Reason: nasty, Text: nasty, Bit: -1}
+		case i%3 == 1:
+			answers[i] = conformance.Answer{Outcome: conformance.Protocol, Text: nasty, Bit: -1}
+		default:
+			answers[i] = conformance.Answer{Outcome: conformance.Crash, Signal: "SIGSEGV", Text: nasty, Bit: -1}
+		}
+	}
+	return answers, nil
+}
+
+// What a testee writes reaches no report unescaped, and JUnit stays XML.
+func TestHostileText(t *testing.T) {
+	set := builtinSet(t).Select("depth/0*", "delta/first*", "decoded/one-frame", "blob/one-byte", "blob/no-bytes")
+	start := func(context.Context) (conformance.Testee, error) { return hostile{}, nil }
+	report, err := conformance.Run(t.Context(), set, start, conformance.Options{Written: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Counts.Fail < 5 || report.Counts.Warnings == 0 {
+		t.Fatalf("%+v, want failures and warnings to look at", report.Counts)
+	}
+	for _, format := range Formats() {
+		var out bytes.Buffer
+		if err := Report(&out, report, format, false); err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(out.String(), "\n") {
+			if at := strings.IndexFunc(line, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u202e' }); at >= 0 {
+				t.Errorf("%s, line %d has a control character: %q", format, i+1, line)
+				break
+			}
+			if strings.HasPrefix(line, "ok 1 - forged") {
+				t.Errorf("%s, line %d was forged", format, i+1)
+			}
+		}
+		switch format {
+		case "junit":
+			d := xml.NewDecoder(&out)
+			for {
+				if _, err := d.Token(); err == io.EOF {
+					break
+				} else if err != nil {
+					t.Errorf("JUnit is not XML: %v", err)
+					break
+				}
+			}
+		case "json":
+			if !json.Valid(out.Bytes()) {
+				t.Error("JSON is not JSON")
+			}
+		}
+	}
+}
