@@ -103,6 +103,7 @@ func (f *File) vote(seen []ReturnAddr) (Base, bool) {
 	if calls.n == 0 {
 		return Base{}, false
 	}
+	seen = calls.sample(seen)
 	votes := make([]int32, basesCount)
 	for _, s := range seen {
 		pc := f.arch.Strip(s.PC)
@@ -129,6 +130,26 @@ func (f *File) vote(seen []ReturnAddr) (Base, bool) {
 	}
 	b.LogP = logTail(b.InCode, b.Votes, calls.density) + basesBits*math.Log10(2)
 	return b, b.LogP <= maxLogP && float64(b.Votes) >= minShare*float64(b.InCode) && b.Votes >= 2*next
+}
+
+// maxVotes is about the most votes that are cast for a file.
+const maxVotes = 1 << 30
+
+// sample returns all addresses, or evenly spread ones if their votes were too many.
+func (c *callSet) sample(seen []ReturnAddr) []ReturnAddr {
+	longest := 0
+	for _, list := range c.page {
+		longest = max(longest, len(list))
+	}
+	step := 1 + int(int64(len(seen))*int64(longest)/maxVotes)
+	if step == 1 {
+		return seen
+	}
+	var some []ReturnAddr
+	for i := 0; i < len(seen); i += step {
+		some = append(some, seen[i])
+	}
+	return some
 }
 
 // own is the file's own address for an address in memory at a base, modulo 2^31

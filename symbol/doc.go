@@ -27,7 +27,7 @@
 // file with the very build-id that the log says is used, nothing is shown of any
 // other, and none of this machine if the log is of another. Only regular files are
 // opened. A process may have 65,536 mappings. The caches of a [Resolver] hold at
-// most 131,072 addresses, some 40 MB, whatever the length of the log.
+// most 131,072 addresses, some 60 MB, whatever the length of the log.
 //
 // Names are safe to print: see internal/printable.
 //

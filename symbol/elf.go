@@ -56,8 +56,8 @@ func openELF(t tree, name string) (f *File, err error) {
 	return f, nil
 }
 
-// maxSegments is the most loaded segments that a file may have; programs have
-// fewer than a dozen.
+// maxSegments is the most loaded segments that a file may have, and the most
+// executable sections that are told from their segments; programs have a dozen.
 const maxSegments = 1 << 10
 
 // readHeaders reads the ELF header, segments and sections.
@@ -207,7 +207,7 @@ func (f *File) textSections() {
 		}
 		list = append(list, g)
 	}
-	if len(list) > 0 {
+	if len(list) > 0 && len(list) <= maxSegments {
 		f.text, f.noCode = list, !kept
 	}
 }

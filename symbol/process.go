@@ -13,7 +13,7 @@ type Counts struct {
 	LossySizes int64 // records whose size is over 32 bits and lossy
 }
 
-// Lost is how many addresses were not recovered.
+// Lost returns how many addresses were not recovered.
 func (c *Counts) Lost() int64 { return c.Lossy - c.Inferred }
 
 // Process is one process that records come from: what is loaded in it at the time

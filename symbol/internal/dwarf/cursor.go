@@ -122,7 +122,7 @@ func (c *cursor) offset(dwarf64 bool) uint64 {
 	return uint64(c.u32())
 }
 
-// length reads an initial length and says whether 64-bit DWARF follows.
+// length reads an initial length and reports whether 64-bit DWARF follows.
 func (c *cursor) length() (n uint64, dwarf64 bool) {
 	n = uint64(c.u32())
 	if n == 0xffffffff {

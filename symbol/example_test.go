@@ -1,0 +1,46 @@
+package symbol_test
+
+import (
+	"fmt"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// A log tells what is loaded, and an encoder that loses bits wrote two addresses:
+// one in the library, and one that is nowhere.
+func ExampleProcess_Resolve() {
+	var p symbol.Process
+	defer p.Close()
+	err := p.Maps.Markup([]byte("{{{reset}}}{{{module:0:libx.so:elf:c0ffee}}}{{{mmap:0x7f0000200000:0x10000:load:0:rx:0x1000}}}"))
+	if err != nil {
+		fmt.Println(err)
+	}
+	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x7f0000204321, 0x7e0012345678}, Size: 8},
+		codec.MachineWrap64, codec.SearchLws)
+	if err != nil {
+		fmt.Println(err)
+	}
+	var s codec.Stack
+	if err := codec.Decode(&s, blob); err != nil {
+		fmt.Println(err)
+	}
+	addrs, _ := p.Resolve(nil, &s, blob)
+	for _, a := range addrs {
+		fmt.Printf("%v: %#x in %q at %#x: %s\n", a.State, a.PC, a.Module, a.ObjAddr, a.Reason)
+	}
+	// Output:
+	// inferred: 0x7f0000204321 in "libx.so" at 0x5321: libx.so: no such file: give -e, or --sysroot
+	// lost: 0x567892345678 in "" at 0x0: only the low 31 bits are known
+}
+
+func ExampleParseFileSpec() {
+	for _, arg := range []string{"app.elf", "rom.elf@0x4000_0000", "app@+0x5555_5555_4000"} {
+		spec, err := symbol.ParseFileSpec(arg)
+		fmt.Printf("%s %d %#x %v\n", spec.Path, spec.Load, spec.Addr, err)
+	}
+	// Output:
+	// app.elf 0 0x0 <nil>
+	// rom.elf 1 0x40000000 <nil>
+	// app 2 0x555555554000 <nil>
+}
