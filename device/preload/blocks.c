@@ -28,8 +28,7 @@ struct shard {
 
 static struct shard shards[SHARDS];
 
-uint64_t blocks_peak;
-int64_t blocks_live;
+uintptr_t blocks_peak, blocks_live;
 
 /* Addresses are multiples of 8 at least. The upper bits of the product are well
  * mixed: the highest choose the shard, those below the place. */
@@ -88,7 +87,7 @@ static bool put(struct shard *s, uint64_t h, const struct block *b)
 		at = (at + 1) & mask;
 	if (UNLIKELY(s->table[at].addr)) { /* its free was not seen */
 		s->totals.bytes -= s->table[at].size;
-		__atomic_sub_fetch(&blocks_live, (int64_t)s->table[at].size, __ATOMIC_RELAXED);
+		__atomic_sub_fetch(&blocks_live, (size_t)s->table[at].size, __ATOMIC_RELAXED);
 		s->totals.live--;
 		s->count--;
 	}
@@ -116,13 +115,13 @@ static void gone(struct shard *s, uint64_t at)
 	s->count--;
 }
 
-static void alive(int64_t more)
+static void alive(size_t more)
 {
-	int64_t live = __atomic_add_fetch(&blocks_live, more, __ATOMIC_RELAXED);
-	uint64_t peak = __atomic_load_n(&blocks_peak, __ATOMIC_RELAXED);
+	uintptr_t live = __atomic_add_fetch(&blocks_live, more, __ATOMIC_RELAXED);
+	uintptr_t peak = __atomic_load_n(&blocks_peak, __ATOMIC_RELAXED);
 
-	while (live > (int64_t)peak &&
-	       !__atomic_compare_exchange_n(&blocks_peak, &peak, (uint64_t)live, true,
+	while (live > peak &&
+	       !__atomic_compare_exchange_n(&blocks_peak, &peak, live, true,
 		       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
@@ -143,7 +142,7 @@ bool blocks_add(uintptr_t addr, size_t size, stack_id stack)
 	s->totals.allocated += b.size;
 	unlock(&s->lock);
 	if (ok)
-		alive((int64_t)b.size);
+		alive((size_t)b.size);
 	return ok;
 }
 
@@ -167,7 +166,7 @@ bool blocks_take(uintptr_t addr, struct block *b)
 	s->totals.live--;
 	s->totals.bytes -= b->size;
 	unlock(&s->lock);
-	__atomic_sub_fetch(&blocks_live, (int64_t)b->size, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&blocks_live, (size_t)b->size, __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -181,7 +180,7 @@ void blocks_back(const struct block *b)
 	s->totals.frees--;
 	unlock(&s->lock);
 	if (ok)
-		alive((int64_t)b->size);
+		alive((size_t)b->size);
 }
 
 void blocks_lock(void)

@@ -8,13 +8,13 @@
 #include "preload.h"
 
 bool with_events;
-uint64_t dump_every;
+unsigned long dump_every;
 bool dump_at_peak;
 int dump_wanted;
 
 static uint32_t dumps;		/* so far, in this boot */
-static uint64_t dump_next;	/* microseconds */
-static uint64_t peak_dumped;	/* bytes at the last dump at the peak */
+static unsigned long dump_next; /* milliseconds */
+static uintptr_t peak_dumped;	/* bytes at the last dump at the peak */
 static char pairs[4096][2];	/* of 12 bits, in base64 */
 
 void record_init(void)
@@ -314,7 +314,8 @@ void due(void)
 	    __atomic_exchange_n(&dump_wanted, 0, __ATOMIC_ACQUIRE))
 		dump("signal", true);
 	if (UNLIKELY(dump_every)) {
-		uint64_t t = now_coarse(), next = __atomic_load_n(&dump_next, __ATOMIC_RELAXED);
+		unsigned long t = (unsigned long)(now_coarse() / 1000);
+		unsigned long next = __atomic_load_n(&dump_next, __ATOMIC_RELAXED);
 		if (!next)
 			__atomic_compare_exchange_n(&dump_next, &next, dump_every, false,
 				__ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -329,8 +330,8 @@ void due(void)
  * higher than the last one by 1 % and ends. */
 static void at_peak(void)
 {
-	uint64_t live = (uint64_t)__atomic_load_n(&blocks_live, __ATOMIC_RELAXED);
-	uint64_t last = __atomic_load_n(&peak_dumped, __ATOMIC_RELAXED);
+	uintptr_t live = __atomic_load_n(&blocks_live, __ATOMIC_RELAXED);
+	uintptr_t last = __atomic_load_n(&peak_dumped, __ATOMIC_RELAXED);
 
 	if (live < __atomic_load_n(&blocks_peak, __ATOMIC_RELAXED) || live <= last + last / 100 + 4096)
 		return;

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -128,7 +129,12 @@ static int list_one(struct dl_phdr_info *info, size_t size, void *arg)
 		count(info, size, &r->counters);
 	}
 	if (!*name && first) {
-		ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+		/* Started by its loader's name, the loader is what was executed. */
+		ssize_t n = 0;
+		if (getauxval(AT_BASE))
+			n = readlink("/proc/self/exe", path, sizeof path - 1);
+		else if (realpath(program_invocation_name, path))
+			n = (ssize_t)strlen(path);
 		path[n > 0 ? n : 0] = 0;
 		name = path;
 	}

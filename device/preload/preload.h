@@ -74,7 +74,7 @@ struct regs {
 };
 
 /* Whether this machine's stacks are walked here; others go by the unwinder. */
-#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__riscv)
+#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
 #define WALKS 1
 #endif
 
@@ -167,8 +167,8 @@ void blocks_unlock(void);
 void blocks_each(void (*f)(const struct block *, void *), void *arg);
 void blocks_totals(struct totals *t);
 
-extern uint64_t blocks_peak;	/* bytes */
-extern int64_t blocks_live;	/* bytes */
+/* Bytes; words, since not every machine has atomic operations on more. */
+extern uintptr_t blocks_peak, blocks_live;
 
 /* ---------------------------------------------------------------- modules.c */
 
@@ -215,7 +215,7 @@ char *put_hex(char *p, uint64_t v);
 /* ---------------------------------------------------------------- dump.c */
 
 extern bool with_events;
-extern uint64_t dump_every;	/* microseconds, or 0 */
+extern unsigned long dump_every; /* milliseconds, or 0 */
 extern bool dump_at_peak;
 extern int dump_wanted;		/* by a signal that came at the wrong moment */
 

@@ -16,7 +16,7 @@
 pid_t owner;
 static bool children;
 static int dump_signal;
-static bool finished;
+static int finished;
 
 /* number reads a decimal number of up to 9 digits, with up to 6 places after a
  * point, in millionths. */
@@ -65,7 +65,7 @@ void finish(const char *why)
 	self.busy = true;
 	if (!strcmp(why, "exec")) /* it may fail, and the program go on */
 		dump(why, true);
-	else if (!__atomic_exchange_n(&finished, true, __ATOMIC_ACQ_REL)) {
+	else if (!__atomic_exchange_n(&finished, 1, __ATOMIC_ACQ_REL)) {
 		dump(why, true);
 		walk_report();
 		if (!hooks_mine())
@@ -150,7 +150,7 @@ void process_init(void)
 	with_events = (s = getenv("LWSBT_EVENTS")) && *s == '1';
 	dump_at_peak = (s = getenv("LWSBT_AT_PEAK")) && *s == '1';
 	if ((s = getenv("LWSBT_INTERVAL")))
-		dump_every = millionths(s);
+		dump_every = (unsigned long)((millionths(s) + 999) / 1000);
 	if ((s = getenv("LWSBT_CHECK")))
 		walk_check = (unsigned)(millionths(s) / 1000000);
 	dump_signal = (s = getenv("LWSBT_SIGNAL")) ? (int)(millionths(s) / 1000000) : SIGUSR1;

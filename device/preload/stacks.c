@@ -58,11 +58,22 @@ void *keep(size_t bytes)
 #define BLOCK_BITS 12
 #define IDS (1u << 24)
 
-/* An index of half the hash and the id: places are chosen by the other half. */
+/* An index by the lower half of the hash. An entry is a word: the id, 24 bits, and
+ * above it as much of the upper half as fits. 0: free. */
 struct index {
 	uint32_t bits;
-	uint64_t entry[]; /* hash >> 32 << 32 | id; 0: free. The id alone tells */
+	uintptr_t entry[];
 };
+
+static inline uintptr_t entry_of(uint64_t hash, stack_id id)
+{
+	return (uintptr_t)(sizeof(uintptr_t) > 4 ? hash >> 32 << 32 : hash >> 32 << 24) | id;
+}
+
+static inline stack_id id_of(uintptr_t entry)
+{
+	return entry & (IDS - 1);
+}
 
 static struct index *find;
 static struct stack **list[IDS >> BLOCK_BITS];
@@ -89,13 +100,13 @@ static stack_id look(struct index *x, uint64_t hash, const uintptr_t *pcs, size_
 	uint64_t mask = ((uint64_t)1 << x->bits) - 1, at = hash & mask;
 
 	for (;; at = (at + 1) & mask) {
-		uint64_t e = __atomic_load_n(&x->entry[at], __ATOMIC_ACQUIRE);
+		uintptr_t e = __atomic_load_n(&x->entry[at], __ATOMIC_ACQUIRE);
 		if (!e) {
 			*free = at;
 			return 0;
 		}
-		stack_id id = (uint32_t)e;
-		if (e >> 32 == hash >> 32 &&
+		stack_id id = id_of(e);
+		if (e == entry_of(hash, id) &&
 		    same(list[id >> BLOCK_BITS][id & ((1u << BLOCK_BITS) - 1)], hash, pcs, depth, epoch))
 			return id;
 	}
@@ -115,7 +126,7 @@ static struct index *grown(struct index *old)
 	for (uint64_t i = 0; old && i < (uint64_t)1 << old->bits; i++) {
 		if (!old->entry[i])
 			continue;
-		stack_id id = (uint32_t)old->entry[i];
+		stack_id id = id_of(old->entry[i]);
 		uint64_t at = stack_get(id)->hash & mask;
 		while (x->entry[at])
 			at = (at + 1) & mask;
@@ -153,7 +164,7 @@ static stack_id add(uint64_t hash, const uintptr_t *pcs, size_t depth, uint32_t 
 	(*block)[ids & ((1u << BLOCK_BITS) - 1)] = s;
 	id = ids;
 	__atomic_store_n(&ids, ids + 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&find->entry[at], hash >> 32 << 32 | id, __ATOMIC_RELEASE);
+	__atomic_store_n(&find->entry[at], entry_of(hash, id), __ATOMIC_RELEASE);
 out:
 	unlock(&add_lock);
 	return id;

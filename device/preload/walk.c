@@ -20,7 +20,53 @@ __thread struct thread self;
 #define WORD sizeof(uintptr_t)
 
 unsigned walk_check;
-static uint64_t checked, differed, asked; /* asked: stacks that the unwinder made */
+static unsigned long checked, differed, asked; /* asked: stacks that the unwinder made */
+
+/* ---------------------------------------------------------------- the unwinder */
+
+/* unwind asks the compiler's unwinder for the stack from the frame that returns
+ * to from->pc. */
+/* musl-gcc takes the unwinder of glibc's gcc, which wants what only glibc has; where
+ * stacks are walked here, it can be done without. */
+#if defined(__GLIBC__) || !defined(WALKS)
+#define UNWINDS 1
+
+struct unwound {
+	uintptr_t *pcs, from;
+	size_t n;
+};
+
+static _Unwind_Reason_Code unwound(struct _Unwind_Context *c, void *arg)
+{
+	struct unwound *u = arg;
+	uintptr_t pc = (uintptr_t)_Unwind_GetIP(c);
+
+	if (!pc || u->n == FRAMES)
+		return _URC_END_OF_STACK;
+	if (u->n || pc == u->from)
+		u->pcs[u->n++] = pc;
+	return _URC_NO_REASON;
+}
+
+static size_t unwind(uintptr_t pcs[FRAMES], uintptr_t pc)
+{
+	struct unwound u = {pcs, pc, 0};
+
+	_Unwind_Backtrace(unwound, &u);
+	return u.n;
+}
+
+#else
+
+static size_t unwind(uintptr_t pcs[FRAMES], uintptr_t pc)
+{
+	(void)pcs, (void)pc;
+	return 0;
+}
+
+#endif
+
+#ifdef WALKS
 
 /* ---------------------------------------------------------------- the stack */
 
@@ -70,37 +116,6 @@ static bool readable(uintptr_t page)
 	errno = e;
 	return ok;
 }
-
-/* ---------------------------------------------------------------- the unwinder */
-
-/* unwind asks the compiler's unwinder for the stack from the frame that returns
- * to from->pc. */
-struct unwound {
-	uintptr_t *pcs, from;
-	size_t n;
-};
-
-static _Unwind_Reason_Code unwound(struct _Unwind_Context *c, void *arg)
-{
-	struct unwound *u = arg;
-	uintptr_t pc = (uintptr_t)_Unwind_GetIP(c);
-
-	if (!pc || u->n == FRAMES)
-		return _URC_END_OF_STACK;
-	if (u->n || pc == u->from)
-		u->pcs[u->n++] = pc;
-	return _URC_NO_REASON;
-}
-
-static size_t unwind(uintptr_t pcs[FRAMES], uintptr_t pc)
-{
-	struct unwound u = {pcs, pc, 0};
-
-	_Unwind_Backtrace(unwound, &u);
-	return u.n;
-}
-
-#ifdef WALKS
 
 /* ---------------------------------------------------------------- the rules kept */
 
@@ -298,6 +313,7 @@ static size_t walk_rules(uintptr_t pcs[FRAMES], const struct regs *from, bool *o
 	return n;
 }
 
+#ifdef UNWINDS
 static void compare(const uintptr_t *pcs, size_t n, uintptr_t pc)
 {
 	uintptr_t want[FRAMES];
@@ -316,6 +332,7 @@ static void compare(const uintptr_t *pcs, size_t n, uintptr_t pc)
 		say("stack differs: ", line);
 	}
 }
+#endif
 
 size_t walk(uintptr_t pcs[FRAMES], const struct regs *from)
 {
@@ -330,11 +347,11 @@ size_t walk(uintptr_t pcs[FRAMES], const struct regs *from)
 		if (m)
 			n = m;
 	}
-	if (UNLIKELY(walk_check) && __atomic_load_n(&checked, __ATOMIC_RELAXED) < UINT64_MAX) {
-		static unsigned since;
-		if (__atomic_add_fetch(&since, 1, __ATOMIC_RELAXED) % walk_check == 0)
-			compare(pcs, n, from->pc);
-	}
+#ifdef UNWINDS
+	static unsigned since;
+	if (UNLIKELY(walk_check) && __atomic_add_fetch(&since, 1, __ATOMIC_RELAXED) % walk_check == 0)
+		compare(pcs, n, from->pc);
+#endif
 	return n;
 }
 

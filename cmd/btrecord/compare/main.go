@@ -1,0 +1,127 @@
+//go:build linux
+
+// Compare holds btrecord against heaptrack, valgrind's DHAT and gperftools' heap
+// profiler on programs of the system, and prints the tables of docs/btrecord.md.
+//
+//	go run ./cmd/btrecord/compare totals
+//	go run ./cmd/btrecord/compare cost
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	if len(os.Args) != 2 || os.Args[1] != "totals" && os.Args[1] != "cost" {
+		fmt.Fprintln(os.Stderr, "usage: compare totals|cost")
+		os.Exit(2)
+	}
+	dir, err := os.MkdirTemp("", "compare")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		b := bench{dir: dir}
+		if err = b.prepare(); err == nil && os.Args[1] == "totals" {
+			err = b.totals()
+		} else if err == nil {
+			err = b.cost()
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.RemoveAll(dir)
+		os.Exit(3)
+	}
+}
+
+// bench is a directory with the library and input files.
+type bench struct {
+	dir, library, heaptrack string
+}
+
+// A program is one to record, with its arguments.
+type program struct {
+	name string
+	args []string
+}
+
+func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *bench) prepare() error {
+	b.library = b.path("liblwsbt.so")
+	for _, p := range []string{"/usr/lib/heaptrack/libheaptrack_preload.so", "/usr/lib/x86_64-linux-gnu/heaptrack/libheaptrack_preload.so"} {
+		if _, err := os.Stat(p); err == nil {
+			b.heaptrack = p
+		}
+	}
+	if b.heaptrack == "" {
+		return fmt.Errorf("heaptrack is not installed")
+	}
+	for name, text := range map[string]string{
+		"churn.pl":  "my @a; for my $i (1..150000) { my %h=(a=>\"x$i\",b=>[1,2,3]); push @a,\\%h if $i%10==0; }\n",
+		"keep.pl":   "my @a; push @a, [\"x$_\"] for 1..300000;\n",
+		"script.pl": "my %h; for my $i (1..20000) { my %r=(a=>\"x$i\",b=>[1,2,3]); push @{$h{$i%100}},\\%r if $i%10==0; }\n",
+		"script.py": "import json,collections\nd=collections.defaultdict(list)\nfor i in range(20000):\n    d[i%100].append(json.loads(json.dumps({'a':i,'b':[str(i)]*3})))\n",
+		"script.sql": "create table t(a integer primary key, b text, c real);\nwith recursive n(i) as (select 1 union all select i+1 from n where i<20000) insert into t select i, 'row '||i, i*1.5 from n;\n" +
+			"create index ti on t(b);\nselect count(*), sum(c) from t where b like '%7%' group by a%10 order by 2;\n",
+		"script.cc": "#include <map>\n#include <memory>\n#include <string>\n#include <vector>\nint main(){std::map<std::string,std::shared_ptr<std::vector<int>>> m;\n" +
+			"for(int i=0;i<40000;i++){auto v=std::make_shared<std::vector<int>>();for(int k=0;k<20;k++)v->push_back(k);m[\"a long key, not within the string \"+std::to_string(i%5000)]=v;}\n" +
+			"auto *leak=new std::map<std::string,std::shared_ptr<std::vector<int>>>(m);return leak->size()==5000?0:1;}\n",
+		"script.c": "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n" + strings.Repeat("static int fN(int a){int s=0;for(int i=0;i<a;i++){s+=i*a;if(s&1)s^=a;}return s;}\n", 1) + "int main(int c,char**v){return printf(\"%d\\n\",fN(c));}\n",
+	} {
+		if err := os.WriteFile(b.path(name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	big := strings.Repeat("some text to compress, with numbers 0123456789\n", 200000)
+	if err := os.WriteFile(b.path("text"), []byte(big), 0o644); err != nil {
+		return err
+	}
+	for _, line := range [][]string{
+		{"go", "run", "./cmd/btrecord", "library", "-o", b.library},
+		{"g++", "-O2", "-g", "-o", b.path("cpp"), b.path("script.cc")},
+		{"gcc", "-E", "-o", b.path("script.i"), b.path("script.c")},
+		{"git", "init", "-q", b.path("git")},
+		{"cp", "-r", "cmd", "codec", b.path("git")},
+		{"git", "-C", b.path("git"), "add", "."},
+		{"git", "-C", b.path("git"), "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "all"},
+	} {
+		if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", strings.Join(line, " "), err, out)
+		}
+	}
+	return nil
+}
+
+func (b *bench) programs() []program {
+	cc1, _ := exec.Command("gcc", "-print-prog-name=cc1").Output()
+	return []program{
+		{"perl", []string{"perl", b.path("script.pl")}},
+		{"git log -p", []string{"git", "-C", b.path("git"), "--no-pager", "log", "-p", "--stat"}},
+		{"cc1 -O2", []string{strings.TrimSpace(string(cc1)), "-quiet", "-O2", b.path("script.i"), "-o", "/dev/null"}},
+		{"sqlite3", []string{"sqlite3", "-init", b.path("script.sql"), ":memory:", ".quit"}},
+		{"python3", []string{"python3", "-X", "utf8", b.path("script.py")}},
+		{"a C++ program", []string{b.path("cpp")}},
+		{"zstd -T2", []string{"zstd", "-q", "-T2", "-f", b.path("text"), "-o", b.path("text.zst")}},
+	}
+}
+
+// run runs a program with an environment that is the same but for extra, and
+// returns what it wrote to standard error, its CPU time in seconds, and its
+// largest resident set in KB.
+func (b *bench) run(args []string, extra ...string) (stderr string, cpu float64, rss int64, err error) {
+	c := exec.Command(args[0], args[1:]...)
+	c.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "PERL_HASH_SEED=0", "PYTHONHASHSEED=0", "LC_ALL=C.UTF-8"}, extra...)
+	var e strings.Builder
+	c.Stderr = &e
+	if err := c.Run(); err != nil {
+		return "", 0, 0, fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, e.String())
+	}
+	u := c.ProcessState.SysUsage().(*syscall.Rusage)
+	cpu = (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
+	return e.String(), cpu, u.Maxrss, nil
+}
