@@ -104,7 +104,7 @@ func (b *bench) programs() []program {
 		{"git log -p", []string{"git", "-C", b.path("git"), "--no-pager", "log", "-p", "--stat"}},
 		{"cc1 -O2", []string{strings.TrimSpace(string(cc1)), "-quiet", "-O2", b.path("script.i"), "-o", "/dev/null"}},
 		{"sqlite3", []string{"sqlite3", "-init", b.path("script.sql"), ":memory:", ".quit"}},
-		{"python3", []string{"python3", "-X", "utf8", b.path("script.py")}},
+		{"python3", []string{"/usr/bin/python3", "-X", "utf8", b.path("script.py")}},
 		{"a C++ program", []string{b.path("cpp")}},
 		{"zstd -T2", []string{"zstd", "-q", "-T2", "-f", b.path("text"), "-o", b.path("text.zst")}},
 	}
