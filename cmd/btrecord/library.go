@@ -25,13 +25,15 @@ const libraryName = "liblwsbt.so"
 // cflags build the library. The stack walk wants its frame pointers and its
 // unwind tables; threads' data must be where no call is needed to reach it.
 var cflags = strings.Fields("-std=gnu99 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec " +
-	"-fno-omit-frame-pointer -fasynchronous-unwind-tables -Wall -Wextra")
+	"-fno-omit-frame-pointer -fasynchronous-unwind-tables -DLWSBT_IN_CODE=lwsbt_in_code -Wall -Wextra")
 
 // ldflags keep the library from loading another one for the unwinder.
-var ldflags = strings.Fields("-static-libgcc -Wl,-z,now -ldl -lpthread")
+var ldflags = strings.Fields("-static-libgcc -Wl,-z,now -Wl,--eh-frame-hdr -ldl -lpthread")
 
-// codecSources are the files of src/ that it needs.
-var codecSources = []string{"encode.c", "choose.c", "head.c", "line.c"}
+// codecSources are the files of src/ that it needs; the backends of other machines
+// are empty.
+var codecSources = []string{"encode.c", "choose.c", "head.c", "line.c",
+	"capture_mips.c", "capture_arm.c", "capture_thumb.c", "capture_functions.c"}
 
 func libraryCommand() *cobra.Command {
 	var cc, output, sources string
@@ -125,10 +127,12 @@ func build(cc string, extra []string, output string) error {
 	run.Stdout, run.Stderr = &said, &said
 	if err := run.Run(); err != nil {
 		text := strings.TrimSpace(strings.ReplaceAll(said.String(), dir+string(filepath.Separator), ""))
-		if text != "" {
-			text = "\n" + text
+		for line := range strings.Lines(text) { // the first error, of maybe many lines
+			if strings.Contains(line, "error") {
+				return cli.Failedf("cannot build the library by %s: %s", cc, strings.TrimSpace(line))
+			}
 		}
-		return cli.Failedf("cannot build the library by %s: %w%s", cc, err, text)
+		return cli.Failedf("cannot build the library by %s: %w", cc, err)
 	}
 	if err := os.Rename(temp, output); err != nil {
 		return &cli.Error{Code: cli.Failed, Err: err}

@@ -117,6 +117,11 @@ static void gone(struct shard *s, uint64_t at)
 
 static void alive(size_t more)
 {
+	if (LIKELY(SINGLE)) {
+		if ((blocks_live += more) > blocks_peak)
+			blocks_peak = blocks_live;
+		return;
+	}
 	uintptr_t live = __atomic_add_fetch(&blocks_live, more, __ATOMIC_RELAXED);
 	uintptr_t peak = __atomic_load_n(&blocks_peak, __ATOMIC_RELAXED);
 
@@ -166,7 +171,10 @@ bool blocks_take(uintptr_t addr, struct block *b)
 	s->totals.live--;
 	s->totals.bytes -= b->size;
 	unlock(&s->lock);
-	__atomic_sub_fetch(&blocks_live, (size_t)b->size, __ATOMIC_RELAXED);
+	if (LIKELY(SINGLE))
+		blocks_live -= b->size;
+	else
+		__atomic_sub_fetch(&blocks_live, (size_t)b->size, __ATOMIC_RELAXED);
 	return true;
 }
 

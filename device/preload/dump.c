@@ -69,8 +69,15 @@ static inline void put_value(struct tail *t, uint64_t v)
 	put_bits(t, (v & 0xffffffff) << 1, 33);
 }
 
+/* put_user adds a user field. */
 static inline void put_user(struct tail *t, unsigned tag, uint64_t v)
 {
+	unsigned count = v ? 64 - (unsigned)__builtin_clzll(v) : 1;
+
+	if (LIKELY(count <= 35)) {
+		put_bits(t, (((uint64_t)tag << 7 | count) << 1 << count | v) << 1, count + 13);
+		return;
+	}
 	put_bits(t, tag << 1, 5);
 	put_value(t, v);
 }
@@ -128,8 +135,16 @@ static void event_locked(unsigned kind, uintptr_t addr, uintptr_t old, size_t si
 		return;
 	begin(&t, p, "~e#", stack);
 	put_value(&t, size);
-	put_user(&t, LWSBT_TAG_EVENT, kind);
-	put_user(&t, LWSBT_TAG_ADDRESS, addr);
+	/* The kind has 1 bit, or 2; with it go tag and count of an address of 47 bits,
+	 * which those of most programs are. */
+	if (LIKELY(kind < 2 && (uint64_t)addr >> 46 == 1)) {
+		put_bits(&t, (LWSBT_TAG_EVENT << 10 | 1 << 3 | kind << 1) << 12 |
+			LWSBT_TAG_ADDRESS << 8 | 47 << 1, 26);
+		put_bits(&t, (uint64_t)addr << 1, 48);
+	} else {
+		put_user(&t, LWSBT_TAG_EVENT, kind);
+		put_user(&t, LWSBT_TAG_ADDRESS, addr);
+	}
 	if (kind == LWSBT_MOVED)
 		put_user(&t, LWSBT_TAG_OLD, old);
 	put_user(&t, LWSBT_TAG_TIME, now());

@@ -375,6 +375,32 @@ bool modules_table(uintptr_t pc, uintptr_t *table)
 	return m;
 }
 
+/* lwsbt_in_code is asked by the backends that read code: see capture_code.h. */
+int lwsbt_in_code(uintptr_t at, uintptr_t n)
+{
+	static __thread struct {
+		uintptr_t lo, size;
+		uint32_t epoch;
+	} last __attribute__((tls_model("initial-exec")));
+
+	if (last.size && last.epoch == modules_epoch && at - last.lo < last.size &&
+	    last.size - (at - last.lo) >= n)
+		return 1;
+	modules_lock();
+	const struct module *m = at_epoch(at, modules_epoch);
+	int found = 0;
+	for (unsigned i = 0; m && i < m->segments && !found; i++)
+		if (m->segment[i].flags & PF_X && at - m->segment[i].lo < m->segment[i].size &&
+		    m->segment[i].size - (at - m->segment[i].lo) >= n) {
+			last.lo = m->segment[i].lo;
+			last.size = m->segment[i].size;
+			last.epoch = modules_epoch;
+			found = 1;
+		}
+	modules_unlock();
+	return found;
+}
+
 bool modules_moved(uintptr_t pc, uint32_t epoch)
 {
 	return at_epoch(pc, epoch) != at_epoch(pc, modules_epoch);

@@ -104,7 +104,61 @@ static uint64_t since(clockid_t clock)
 	return us < 0 ? 0 : (uint64_t)us;
 }
 
-uint64_t now(void) { return since(CLOCK_MONOTONIC); }
+/*
+ * The clock is asked twice per block, which takes 30 ns each. Where the processor
+ * counts at a constant rate, that is read instead, and set by the clock at each
+ * write to the file. Called under the output lock, as now is.
+ */
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+
+static uint64_t ticks, ticks_time, ticks_rate; /* rate: microseconds per tick, times 2^32 */
+
+static void set_clock(void)
+{
+	uint64_t t = __rdtsc(), us = since(CLOCK_MONOTONIC);
+	static int constant = -1;
+	unsigned a, b, c, d = 0;
+
+	if (constant < 0)
+		constant = __get_cpuid(0x80000007, &a, &b, &c, &d) && d >> 8 & 1;
+	if (!constant)
+		return;
+	if (!ticks) {
+		ticks = t;
+		ticks_time = us;
+	} else if (us - ticks_time >= 20000 && t > ticks) {
+		ticks_rate = (uint64_t)(((unsigned __int128)(us - ticks_time) << 32) / (t - ticks));
+		ticks = t;
+		ticks_time = us;
+	}
+}
+
+static uint64_t read_clock(void)
+{
+	/* What lies far from the last setting is asked for. */
+	uint64_t t = __rdtsc() - ticks;
+
+	if (!ticks_rate || t >> 33)
+		return since(CLOCK_MONOTONIC);
+	return ticks_time + (t * ticks_rate >> 32);
+}
+#else
+static void set_clock(void) {}
+static uint64_t read_clock(void) { return since(CLOCK_MONOTONIC); }
+#endif
+
+uint64_t now(void)
+{
+	static uint64_t last;
+	uint64_t t = read_clock();
+
+	if (t < last && last - t < 1000000) /* set back a little: time goes on only */
+		t = last;
+	return last = t;
+}
+
 uint64_t now_coarse(void) { return since(CLOCK_MONOTONIC_COARSE); }
 
 uint64_t clock_begin(void)
@@ -317,6 +371,7 @@ void out_flush(void)
 	used = 0;
 	if (!is_open || !n)
 		return;
+	set_clock();
 	if (forked()) { /* not by fork(), which tells us */
 		on = false;
 		return;

@@ -38,8 +38,22 @@ typedef int lock_t;
 
 void lock_slow(lock_t *l);
 
+/* Whether there is one thread only: then no operation need be atomic. (A signal
+ * handler that comes in between finds and leaves things as they were.) */
+#if defined(__GLIBC__)
+extern char __libc_single_threaded __attribute__((weak));
+#define SINGLE (&__libc_single_threaded && __libc_single_threaded)
+#else
+#define SINGLE false
+#endif
+
 static inline bool lock_try(lock_t *l)
 {
+	if (LIKELY(SINGLE)) {
+		bool free = !*(volatile lock_t *)l;
+		*(volatile lock_t *)l = 1;
+		return free;
+	}
 	return __atomic_exchange_n(l, 1, __ATOMIC_ACQUIRE) == 0;
 }
 
@@ -78,6 +92,15 @@ struct regs {
 #define WALKS 1
 #endif
 
+/* And by what where programs have no tables for it. */
+#if defined(__mips__)
+#define PROLOGUES lwsbt_capture_mips
+#elif defined(__thumb__)
+#define PROLOGUES lwsbt_capture_thumb
+#elif defined(__arm__)
+#define PROLOGUES lwsbt_capture_arm
+#endif
+
 /* CALLER fills a struct regs in the function that the program called. It wants
  * that function compiled with a frame pointer. */
 #if defined(__riscv)
@@ -87,7 +110,13 @@ struct regs {
 #else
 #define SAVED_FP 0
 #endif
-#define CALLER ((struct regs){(uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)), \
+#if defined(__arm__) || defined(__mips__)
+#define MODE_BIT 1 /* Thumb, MIPS16: cleared, as the unwinder does */
+#else
+#define MODE_BIT 0
+#endif
+#define CALLER ((struct regs){ \
+	(uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)) & ~(uintptr_t)MODE_BIT, \
 	(uintptr_t)__builtin_dwarf_cfa(), SAVED_FP})
 
 size_t walk(uintptr_t pcs[FRAMES], const struct regs *from);

@@ -66,9 +66,8 @@ static size_t unwind(uintptr_t pcs[FRAMES], uintptr_t pc)
 
 #endif
 
-#ifdef WALKS
-
 /* ---------------------------------------------------------------- the stack */
+#if defined(WALKS) || defined(PROLOGUES)
 
 #if defined(__GLIBC__)
 extern void *__libc_stack_end __attribute__((weak));
@@ -104,6 +103,48 @@ static void limits(void)
 	}
 	errno = e;
 }
+
+#endif
+
+/* ---------------------------------------------------------------- prologues */
+#ifdef PROLOGUES
+
+/* prologues reads the stack by the code of its functions: of machines whose
+ * programs often have no tables. It sees our own frames as well. */
+static size_t prologues(uintptr_t pcs[FRAMES], uintptr_t pc)
+{
+	uintptr_t all[FRAMES + 12];
+	struct lwsbt_capture_ctx ctx = {.code_lo = 4096, .code_hi = UINTPTR_MAX};
+	size_t n, at = 0, k = 0;
+
+	if (!self.hi)
+		limits();
+	ctx.lo = ((uintptr_t)all & ~(uintptr_t)15) - 4096; /* the backend's frame */
+	ctx.hi = self.hi;
+	if (self.hi <= ctx.lo)
+		return 0;
+	n = PROLOGUES(all, FRAMES + 12, 0, &ctx);
+	while (at < n && all[at] != pc)
+		at++;
+	while (at < n && k < FRAMES)
+		pcs[k++] = all[at++];
+	return k;
+}
+
+/* longer takes the stack by prologues if it goes further than the n frames that
+ * there are: where tables are missing, these end. */
+static void longer(uintptr_t pcs[FRAMES], size_t *n, uintptr_t pc)
+{
+	uintptr_t more[FRAMES];
+	size_t m = *n < FRAMES ? prologues(more, pc) : 0;
+
+	if (m > *n)
+		memcpy(pcs, more, (*n = m) * sizeof *pcs);
+}
+
+#endif
+
+#ifdef WALKS
 
 /* readable reports whether the page at an address is there: of stacks that the
  * program made itself no limit is known. */
@@ -347,6 +388,9 @@ size_t walk(uintptr_t pcs[FRAMES], const struct regs *from)
 		if (m)
 			n = m;
 	}
+#ifdef PROLOGUES
+	longer(pcs, &n, from->pc);
+#endif
 #ifdef UNWINDS
 	static unsigned since;
 	if (UNLIKELY(walk_check) && __atomic_add_fetch(&since, 1, __ATOMIC_RELAXED) % walk_check == 0)
@@ -362,10 +406,14 @@ void walk_forget(void) {}
 
 size_t walk(uintptr_t pcs[FRAMES], const struct regs *from)
 {
-	asked++;
 	size_t n = unwind(pcs, from->pc);
+
+	__atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);
 	if (!n)
 		pcs[n++] = from->pc;
+#ifdef PROLOGUES
+	longer(pcs, &n, from->pc);
+#endif
 	return n;
 }
 

@@ -29,11 +29,17 @@ UNUSED static int stack_word(const struct lwsbt_capture_ctx *ctx, uintptr_t at, 
 	return 1;
 }
 
-/* Reports whether the n bytes at address at are code that may be read. */
+/* Reports whether the n bytes at address at are code that may be read. A program of
+ * several modules names a function of its own for it. */
+#ifdef LWSBT_IN_CODE
+int LWSBT_IN_CODE(uintptr_t at, uintptr_t n);
+#define in_code(ctx, at, n) ((void)(ctx), LWSBT_IN_CODE(at, n))
+#else
 INLINE int in_code(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t n)
 {
 	return at >= ctx->code_lo && at < ctx->code_hi && ctx->code_hi - at >= n;
 }
+#endif
 
 INLINE uint32_t code16(uintptr_t at)
 {
