@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -47,8 +49,6 @@ func cpuSeconds(b *testing.B) float64 {
 }
 
 func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-
-func capturePath(name string) string { return filepath.Join("..", "..", "corpus", "captures", name) }
 
 // capture is a capture repeated until it has size bytes.
 func capture(b *testing.B, name string, size int) []byte {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -14,9 +16,6 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
-
-// asCommand has this test binary be the command: see TestMain.
-const asCommand = "LWSBT_TEST_AS_BTDECODE"
 
 // process returns the command as a process that is not started.
 func process(args ...string) *exec.Cmd {

@@ -51,6 +51,8 @@ func gzipOf(t testing.TB, text string) []byte {
 	return b.Bytes()
 }
 
+func capturePath(name string) string { return filepath.Join("..", "..", "corpus", "captures", name) }
+
 func tempFile(t testing.TB, name, text string) string {
 	t.Helper()
 	p := filepath.Join(t.TempDir(), name)
@@ -260,6 +262,9 @@ var built = sync.OnceValues(func() (paths [2]string, err error) {
 	out, err := exec.Command(exe, "-b").Output()
 	return [2]string{exe, string(out)}, err
 })
+
+// asCommand has this test binary be the command: see TestMain.
+const asCommand = "LWSBT_TEST_AS_BTDECODE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {

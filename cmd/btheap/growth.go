@@ -186,6 +186,9 @@ that fits best (least squares).`,
 		if len(list) < 2 {
 			return fmt.Errorf("%s has one dump, expected two or more: --split REGEX says where dumps begin", title(list[0]))
 		}
+		if boots := bootsOf(list); boots > 1 {
+			s.note("the dumps are of %d boots; --dump A..B compares those of one, btheap dumps lists them", boots)
+		}
 		t := s.names.Table(list)
 		total := t.TotalGrowth(s.w)
 		unit := "bytes"
@@ -228,6 +231,18 @@ that fits best (least squares).`,
 	f.StringVar(&fail, "fail-on-growth", "", "exit 1 if the total grows by over `BYTES` from the\nfirst dump to the last, or BYTES/dump on average")
 	cli.AddFlags(c, "Growth", f)
 	return c
+}
+
+// bootsOf counts the boots that dumps are of, if they are of one log.
+func bootsOf(list []*heap.Dump) int {
+	boots := map[int]bool{}
+	for _, d := range list {
+		if d.File != list[0].File {
+			return 1 // of several logs, which were given one by one
+		}
+		boots[d.Boot] = true
+	}
+	return len(boots)
 }
 
 // growthLines writes what grew, in two lines.

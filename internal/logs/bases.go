@@ -51,8 +51,15 @@ func (r *Reader) inferBases() error {
 	return nil
 }
 
+// maxGathered is how many distinct addresses of a boot are gathered: more tell no
+// more about its load bases.
+const maxGathered = 1 << 20
+
 // gather adds the addresses of a record.
 func (r *Reader) gather(to map[symbol.ReturnAddr]bool, rec *dump.Record) {
+	if len(to) >= maxGathered {
+		return
+	}
 	lossless := r.flags.machSet && !r.flags.mach.Lossy()
 	for i, pc := range rec.Stack.PCs {
 		to[symbol.ReturnAddr{PC: pc, Lossy: rec.Stack.Marks.Lossy>>i&1 != 0 && !lossless}] = true
