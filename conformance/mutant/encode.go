@@ -1,9 +1,7 @@
 package mutant
 
 import (
-	"fmt"
 	"math/bits"
-	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/conformance"
@@ -251,44 +249,4 @@ func (w *mutantWriter) around(v, base uint64) (d, sign uint64) {
 		return other, 1 - sign
 	}
 	return d, sign
-}
-
-// line is a blob's text form. (BT-TEXT-1, BT-B64-1)
-func (b impl) line(blob []byte) string {
-	alphabet := base64Alphabet
-	if b.has("line-url-alphabet") {
-		alphabet = strings.NewReplacer("+", "-", "/", "_").Replace(alphabet)
-	}
-	all := bitstring.Unpack(blob)
-	for len(all)%6 != 0 {
-		all = append(all, 0)
-	}
-	var out strings.Builder
-	out.WriteString("~m#")
-	for ; len(all) > 0; all = all[6:] {
-		out.WriteByte(alphabet[bitstring.Number(all[:6])])
-	}
-	if !b.has("line-without-padding") {
-		out.WriteString(strings.Repeat("=", (3-len(blob)%3)%3))
-	}
-	return out.String()
-}
-
-// decoded is a stack's text form. (BT-TEXT-2)
-func (b impl) decoded(v *conformance.Value) string {
-	size, pc := "%d,", " 0x%x"
-	switch {
-	case b.has("decoded-size-hex"):
-		size = "0x%x,"
-	case b.has("decoded-upper-case"):
-		pc = " 0x%X"
-	}
-	line := "~b#size: " + fmt.Sprintf(size, v.Size)
-	for _, address := range v.PCs {
-		line += fmt.Sprintf(pc, address)
-	}
-	if b.has("decoded-ends-in-blank") {
-		line += " "
-	}
-	return line
 }

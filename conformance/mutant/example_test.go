@@ -1,0 +1,29 @@
+package mutant_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/conformance/mutant"
+)
+
+// Which vectors kill a decoder that subtracts where it is to add.
+func ExampleMutant_Start() {
+	set, err := conformance.Builtin()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range mutant.All() {
+		if m.Name != "sign-flipped" {
+			continue
+		}
+		report, err := conformance.Run(context.Background(), set.Select("delta/back-0"), m.Start, conformance.Options{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s (%s): %v\n", m.Name, m.Bug, report.Failed())
+	}
+	// Output: sign-flipped (0 subtracts, 1 adds): true
+}
