@@ -15,8 +15,7 @@ enum lwsbt_result lwsbt_meta_parse(struct lwsbt_heap *h, struct lwsbt_stack *s, 
 	s->size = 0;
 	s->end = 0;
 	lwsbt_lock(h);
-	if ((uintptr_t)n % sizeof(void *) == 0 && (uintptr_t)n >= h->lo && (uintptr_t)n <= h->hi &&
-	    n->owner == h) {
+	if (lwsbt_readable(h, n) && n->owner == h) {
 		e = LWSBT_LENGTH;
 		if (lwsbt_linked(h, n) && lwsbt_find_blob(h, n, &f))
 			e = lwsbt_decode(s, f.blob, f.len, LWSBT_WORD_BITS);

@@ -355,6 +355,19 @@ static int listed(const struct lwsbt_heap *h, const struct lwsbt_node *n)
 	return at == n;
 }
 
+int lwsbt_readable(const struct lwsbt_heap *h, const struct lwsbt_node *n)
+{
+	if (!plausible(h, n))
+		return 0;
+	/* Where there are pages, the one before a block at the beginning of a page may not be
+	 * there, if the allocator below has no headers: then the list must lead to n. */
+#if defined(__unix__) || defined(__APPLE__)
+	if ((uintptr_t)(n + 1) % 4096 < sizeof *n && !listed(h, n))
+		return 0;
+#endif
+	return 1;
+}
+
 /* detach takes n out of the list. */
 static void detach(struct lwsbt_heap *h, struct lwsbt_node *n, const struct lwsbt_found *f)
 {
@@ -380,13 +393,13 @@ void *lwsbt_unlink(struct lwsbt_heap *h, void *p, struct lwsbt_found *f)
 	f->len = 0;
 	f->size = 0;
 	if (h->port && h->port->in_interrupt && h->port->in_interrupt(h->port->arg)) {
-		if (!plausible(h, n) || n->owner != h)
+		if (!lwsbt_readable(h, n) || n->owner != h)
 			return p;
 		h->interrupts++;
 		return NULL;
 	}
 	lwsbt_lock(h);
-	if (!plausible(h, n) || n->owner != h) {
+	if (!lwsbt_readable(h, n) || n->owner != h) {
 		if (!(h->flags & LWSBT_CHECK_UNTRACKED) || !listed(h, n)) {
 			lwsbt_unlock(h);
 			return p;

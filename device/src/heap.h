@@ -57,6 +57,10 @@ static inline void lwsbt_unlock(struct lwsbt_heap *h)
 int lwsbt_enter(struct lwsbt_heap *h);
 void lwsbt_leave(struct lwsbt_heap *h); /* without the lock */
 
+/* lwsbt_readable reports whether n may be read: whether it is where metadata was at
+ * some time. Under the lock. */
+int lwsbt_readable(const struct lwsbt_heap *h, const struct lwsbt_node *n);
+
 /* lwsbt_linked reports whether n is in the list, as far as its neighbours say. It
  * follows no pointer out of the heap's bounds. Under the lock. */
 int lwsbt_linked(const struct lwsbt_heap *h, const struct lwsbt_node *n);
