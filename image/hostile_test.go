@@ -116,7 +116,7 @@ func everything(data []byte) int {
 			continue
 		}
 		blocks = max(blocks, len(h.Blocks))
-		m.FindLeaks(h, m.Maps)
+		m.FindLeaks(h, Roots{Data: m.Maps})
 		m.WriteRecording(io.Discard, h, nil)
 		h.Notes()
 	}
@@ -264,7 +264,7 @@ func TestSparse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := m.FindLeaks(h, nil)
+	l := m.FindLeaks(h, Roots{})
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("took %v", took)
 	}

@@ -61,13 +61,23 @@ func (l *Leaks) Count(h *Heap, r Reach) (blocks int, bytes uint64) {
 // span is memory, [start, end).
 type span struct{ start, end uint64 }
 
+// Roots says where a program has memory of known purpose.
+type Roots struct {
+	Data []Map // data and bss of its files
+	// Allocator is data of an allocator, whose lists of free memory are no roots.
+	Allocator []Symbol
+}
+
+// AllocatorData are variables of C libraries that lead to free memory: those of
+// glibc and of newlib.
+var AllocatorData = []string{"main_arena", "__malloc_av_"}
+
 // FindLeaks finds blocks that nothing points to. Aligned words count as pointers if
-// they hold an address inside a block, its first byte or any other. data is where
-// the program's files have data and bss.
-func (m *Image) FindLeaks(h *Heap, data []Map) *Leaks {
+// they hold an address inside a block, its first byte or any other.
+func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 	l := &Leaks{Reach: make([]Reach, len(h.Blocks))}
 	g := newGraph(m, h)
-	roots, heap := m.rootSpans(h, data, l)
+	roots, heap := m.rootSpans(g.used, from)
 	mark := func(r Reach) func(int) {
 		return func(i int) {
 			if l.Reach[i] < r {
@@ -114,6 +124,7 @@ type graph struct {
 	end   []uint64
 	index []int32 // of Heap.Blocks
 	work  []int32
+	used  []span // blocks with their metadata
 }
 
 // maxUnsized is how many bytes of a block whose size is unknown are searched.
@@ -133,7 +144,9 @@ func newGraph(m *Image, h *Heap) *graph {
 			end = min(end, max(b.Addr+1, next.Addr-3*ptr-max(uint64(len(next.Blob)), 2)))
 		}
 		g.addr, g.end = append(g.addr, b.Addr), append(g.end, end)
+		g.used = append(g.used, span{b.Addr - 3*ptr - max(uint64(len(b.Blob)), 2), end})
 	}
+	g.used = normal(g.used)
 	return g
 }
 
@@ -172,12 +185,54 @@ func (g *graph) pointers(s span, visit func(int)) {
 				if v < low || v >= high {
 					continue
 				}
-				if i, ok := g.find(v); ok {
+				if i, ok := g.find(v); ok && !g.isFreeList(part.Addr+uint64(off+at), v, i) {
 					visit(i)
 				}
 			}
 		}
 	}
+}
+
+// isFreeList reports whether the word v at an address is a link of an allocator's
+// list of free memory, though it hits a block. glibc and newlib link the headers of
+// free chunks,
+//
+//	│ … block, its last word │ size of free chunk │ next │ previous │ … │ size again │
+//	  ↑ the header begins here
+//
+// which overlap the last word of the block before; glibc also links small chunks of
+// the same size by next ^ address>>12, which may hit anything.
+func (g *graph) isFreeList(at, v uint64, block int) bool {
+	ptr := uint64(g.m.PointerSize())
+	if v&(2*ptr-1) == 0 && v != g.h.Blocks[block].Addr && g.content(block).end-v <= ptr {
+		size, ok := g.chunk(v + 2*ptr)
+		again, there := g.m.Pointer(v + size)
+		return ok && there && again == size
+	}
+	if next := v ^ at>>12; at&(2*ptr-1) == 0 && next != v {
+		size, ok := g.chunk(at)
+		other, same := g.chunk(next)
+		return ok && same && size == other
+	}
+	return false
+}
+
+// chunk returns the size that an allocator's header gives to the memory at an
+// address, which must be in no block.
+func (g *graph) chunk(addr uint64) (size uint64, ok bool) {
+	ptr := uint64(g.m.PointerSize())
+	if addr&(2*ptr-1) != 0 || g.inUse(addr) {
+		return 0, false
+	}
+	size, ok = g.m.Pointer(addr - ptr)
+	size &^= 7 // flags
+	return size, ok && size >= 4*ptr && size&(2*ptr-1) == 0 && !g.inUse(addr+size-2*ptr-1)
+}
+
+// inUse reports whether an address is in a block or its metadata.
+func (g *graph) inUse(addr uint64) bool {
+	i := sort.Search(len(g.used), func(i int) bool { return g.used[i].end > addr })
+	return i < len(g.used) && g.used[i].start <= addr
 }
 
 // content returns the memory of a block, by its index in Heap.Blocks.
@@ -214,9 +269,9 @@ const threadBlock = 4096
 // rootSpans divides the memory that the program could write: what counts as
 // stacks, data and bss, and heap memory that is in no block. What is below a
 // stack pointer is neither.
-func (m *Image) rootSpans(h *Heap, data []Map, l *Leaks) (roots, heap []span) {
+func (m *Image) rootSpans(used []span, from Roots) (roots, heap []span) {
 	var known []span // data and bss of files
-	for _, r := range append(slices.Clone(data), m.Maps...) {
+	for _, r := range append(slices.Clone(from.Data), m.Maps...) {
 		if r.File != "" && r.Write {
 			known = append(known, span{r.Start, r.End})
 		}
@@ -227,7 +282,6 @@ func (m *Image) rootSpans(h *Heap, data []Map, l *Leaks) (roots, heap []span) {
 		}
 	}
 	known = normal(known)
-	used := m.blockSpans(h)
 	var stacks []uint64
 	for _, t := range m.Threads {
 		stacks = append(stacks, t.SP)
@@ -265,7 +319,10 @@ func (m *Image) rootSpans(h *Heap, data []Map, l *Leaks) (roots, heap []span) {
 		}
 	}
 	arenas = normal(arenas)
-	all := subtract(normal(m.areas()), used)
+	for _, a := range from.Allocator {
+		used = append(slices.Clip(used), span{a.Addr, addSize(a.Addr, a.Size)})
+	}
+	all := subtract(normal(m.areas()), normal(used))
 	heap = subtract(overlap(all, arenas), normal(dead))
 	roots = subtract(subtract(all, arenas), normal(dead))
 	return roots, heap
@@ -285,17 +342,6 @@ func (m *Image) areas() (list []span) {
 		}
 	}
 	return list
-}
-
-// blockSpans returns the memory of blocks with their metadata.
-func (m *Image) blockSpans(h *Heap) []span {
-	g := newGraph(m, h)
-	ptr := uint64(m.PointerSize())
-	list := make([]span, 0, len(g.addr))
-	for i, addr := range g.addr {
-		list = append(list, span{addr - 3*ptr - max(uint64(len(h.Blocks[g.index[i]].Blob)), 2), g.end[i]})
-	}
-	return normal(list)
 }
 
 // normal sorts spans and joins those that touch.

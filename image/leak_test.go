@@ -83,7 +83,7 @@ func TestLeaksOfGraphs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := m.FindLeaks(h, nil)
+			l := m.FindLeaks(h, Roots{})
 			var got []int
 			for i, r := range l.Reach {
 				if r != Reachable {
@@ -150,7 +150,7 @@ func TestLeakGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := m.FindLeaks(h, nil)
+	l := m.FindLeaks(h, Roots{})
 	type group struct {
 		direct, indirect, stacks int
 		cycle                    bool
@@ -189,7 +189,7 @@ func TestUncertain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := m.FindLeaks(h, nil)
+	l := m.FindLeaks(h, Roots{})
 	if want := []Reach{Reachable, Reachable, Uncertain}; !slices.Equal(l.Reach, want) {
 		t.Errorf("%v, want %v", l.Reach, want)
 	}

@@ -109,7 +109,7 @@ func TestLeaksOfPrograms(t *testing.T) {
 				var planted, found, undecided, foreign, sure, blocks int
 				for seed := range seeds {
 					d := graphCore(t, i, heap == "device", seed+1, 1500)
-					m, owners, data := d.open(t)
+					m, owners, from := d.open(t)
 					h, err := m.FindHeap(Search{Owners: owners})
 					if err != nil {
 						t.Fatal(err)
@@ -117,7 +117,7 @@ func TestLeaksOfPrograms(t *testing.T) {
 					if len(h.Blocks) != len(d.truth) || len(h.Notes()) > 0 {
 						t.Fatalf("%d blocks, the program has %d; notes %q", len(h.Blocks), len(d.truth), h.Notes())
 					}
-					l := m.FindLeaks(h, data)
+					l := m.FindLeaks(h, from)
 					for i, x := range d.truth {
 						r := l.Reach[i]
 						blocks++
@@ -191,7 +191,7 @@ func die(t *testing.T, triple, qemu, mode string, cc ...string) (d dead) {
 }
 
 // open reads the core file and returns where its program's data are.
-func (d *dead) open(t *testing.T) (m *Image, owners []Symbol, data []Map) {
+func (d *dead) open(t *testing.T) (m *Image, owners []Symbol, from Roots) {
 	m = &Image{}
 	t.Cleanup(m.Close)
 	if err := m.AddFile(d.core); err != nil {
@@ -207,11 +207,14 @@ func (d *dead) open(t *testing.T) (m *Image, owners []Symbol, data []Map) {
 	if err != nil || len(owners) == 0 {
 		t.Fatalf("owners %v, %v", owners, err)
 	}
-	data, err = m.WritableRanges(d.exe, bias)
-	if err != nil || len(data) == 0 {
-		t.Fatalf("data %v, %v", data, err)
+	from.Data, err = m.WritableRanges(d.exe, bias)
+	if err != nil || len(from.Data) == 0 {
+		t.Fatalf("data %v, %v", from.Data, err)
 	}
-	return m, owners, data
+	if from.Allocator, err = m.Variables(d.exe, bias, AllocatorData...); err != nil {
+		t.Fatal(err)
+	}
+	return m, owners, from
 }
 
 // TestLwsHeap reads the heap of the real library: the same blocks in the same
@@ -267,7 +270,7 @@ func slow(t *testing.T, triple string) {
 // at their addresses and of their sizes, and those that were planted as leaks,
 // and no other, leaked. same compares a block with its line in the library's dump.
 func (d *dead) check(t *testing.T, same func(h *Heap, i int) bool) {
-	m, owners, data := d.open(t)
+	m, owners, from := d.open(t)
 	for _, search := range []Search{{Owners: owners}, {}} {
 		h, err := m.FindHeap(search)
 		if err != nil {
@@ -288,7 +291,7 @@ func (d *dead) check(t *testing.T, same func(h *Heap, i int) bool) {
 				t.Fatalf("block %d: %#x, size %d, the program has %+v", i, b.Addr, b.Size, d.truth[i])
 			}
 		}
-		l := m.FindLeaks(h, data)
+		l := m.FindLeaks(h, from)
 		var planted, missed, invented, uncertain int
 		for i, x := range d.truth {
 			leak := x.label != "kept"

@@ -15,8 +15,9 @@ type Thread struct {
 	// Regs are the registers by their DWARF numbers, those of the ABI of the
 	// machine; PC and SP are among them where they have one.
 	Regs map[int]uint64
-	// Values is every register of the note as it stands there, the program
-	// counter, flags and segments among them: what may point into the heap.
+	// Values is every register of the note, the program counter, flags and
+	// segments among them: what may point into the heap. The thread pointer of
+	// PowerPC is without its bias.
 	Values []uint64
 }
 
@@ -70,6 +71,10 @@ func layoutOf(machine elf.Machine, word int) (layout, bool) {
 	return layout{}, false
 }
 
+// powerBias is how far the thread pointer of PowerPC is past the start of the
+// thread's variables, in bytes.
+const powerBias = 0x7000
+
 // readThread reads an elf_prstatus: a header that depends on the word, then the
 // registers.
 func readThread(machine elf.Machine, word int, order binary.ByteOrder, desc []byte) (t Thread, err error) {
@@ -91,12 +96,29 @@ func readThread(machine elf.Machine, word int, order binary.ByteOrder, desc []by
 		t.Values = append(t.Values, uintOf(desc[regs+i*size:][:size], order))
 	}
 	t.PC, t.SP = t.Values[l.pc], t.Values[l.sp]
-	if machine == elf.EM_X86_64 {
+	switch {
+	case machine == elf.EM_X86_64:
 		t.TLS = t.Values[21] // fs_base
+	case machine == elf.EM_RISCV:
+		t.TLS = t.Values[4]
+	case machine == elf.EM_PPC:
+		t.TLS = t.Values[2] - powerBias
+	case machine == elf.EM_PPC64:
+		t.TLS = t.Values[13] - powerBias
+	case machine == elf.EM_S390: // access registers 0 and 1, behind the others
+		if acrs := desc[regs+l.count*size:]; len(acrs) >= 8 {
+			t.TLS = uint64(order.Uint32(acrs))<<32 | uint64(order.Uint32(acrs[4:]))
+		}
 	}
 	t.Regs = make(map[int]uint64, len(l.dwarf))
 	for reg, i := range l.dwarf {
 		t.Regs[reg] = t.Values[i]
+	}
+	switch machine { // as it stands it would point past what it is of, to anything
+	case elf.EM_PPC:
+		t.Values[2] = t.TLS
+	case elf.EM_PPC64:
+		t.Values[13] = t.TLS
 	}
 	return t, nil
 }

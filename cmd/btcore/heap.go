@@ -223,7 +223,7 @@ func (o *heapOptions) write(w io.Writer, in *input, h *image.Heap) error {
 			if o.damage {
 				fmt.Fprintln(w)
 			}
-			r.leaks(in.FindLeaks(h, in.data()))
+			r.leaks(in.FindLeaks(h, in.roots()))
 		}
 		return nil
 	}
@@ -240,25 +240,28 @@ func (o *heapOptions) keep(in *input, h *image.Heap) func(int) bool {
 	if !ok {
 		return nil
 	}
-	l := in.FindLeaks(h, in.data())
+	l := in.FindLeaks(h, in.roots())
 	for _, n := range l.Notes() {
 		in.note("%s", n)
 	}
 	return func(i int) bool { return l.Reach[i] == kind }
 }
 
-// data returns where the program's files have data and bss.
-func (in *input) data() (list []image.Map) {
+// roots returns where the program's files have data and bss, and their allocator's.
+func (in *input) roots() (r image.Roots) {
 	for _, f := range in.files {
-		if f.loaded {
-			more, err := in.WritableRanges(f.path, f.bias)
-			if err != nil {
-				in.note("%v", err)
-			}
-			list = append(list, more...)
+		if !f.loaded {
+			continue
 		}
+		more, err := in.WritableRanges(f.path, f.bias)
+		if err != nil {
+			in.note("%v", err)
+		}
+		r.Data = append(r.Data, more...)
+		list, _ := in.Variables(f.path, f.bias, image.AllocatorData...) // a file may have none
+		r.Allocator = append(r.Allocator, list...)
 	}
-	return list
+	return r
 }
 
 // warn writes notes, and what was found, to standard error.

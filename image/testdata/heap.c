@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
 	int overflow = !!strstr(mode, "overflow"), die = !!strstr(mode, "die");
-	struct item *on_stack;
+	struct item *volatile on_stack;
 
 	keep_some(100);
 	initial = note(make(64), 64, "kept");
@@ -110,6 +110,6 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	wipe();
 	stop(die);
-	__asm__ volatile("" : : "r"(on_stack) : "memory");
+	
 	return on_stack->text[0];
 }
