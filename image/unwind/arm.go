@@ -6,6 +6,9 @@ const (
 	armSP = 13
 	armLR = 14
 	armPC = 15
+	// armPSP is where the process stack pointer of a Cortex-M is kept: DWARF has it
+	// as 92 in AADWARF32.
+	armPSP = 92
 )
 
 // decodeARM decodes ARM code, or Thumb code if bit 0 of pc is set.

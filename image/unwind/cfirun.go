@@ -30,22 +30,22 @@ type row struct {
 const maxRows = 64
 
 // rulesAt runs the entry's instructions up to addr; false if they make no sense.
-func (f *fde) rulesAt(addr uint64, a *machine) (*row, bool) {
+func (f *fde) rulesAt(addr uint64, w *walker) (*row, bool) {
 	initial := &row{}
-	if !runCFA(f.cie.code, f, initial, nil, ^uint64(0), a) {
+	if !runCFA(f.cie.code, f, initial, nil, ^uint64(0), w) {
 		return nil, false
 	}
 	r := *initial
-	if !runCFA(f.code, f, &r, initial, addr, a) {
+	if !runCFA(f.code, f, &r, initial, addr, w) {
 		return nil, false
 	}
 	return &r, true
 }
 
 // runCFA runs call frame instructions until one moves past addr.
-func runCFA(code []byte, f *fde, r, initial *row, addr uint64, a *machine) bool {
+func runCFA(code []byte, f *fde, r, initial *row, addr uint64, w *walker) bool {
 	var stack []row
-	c := cursor{b: code, order: a.order}
+	c := cursor{b: code, order: w.arch.order}
 	loc := f.low
 	set := func(reg uint64, to rule) {
 		if reg < maxReg {
@@ -54,6 +54,9 @@ func runCFA(code []byte, f *fde, r, initial *row, addr uint64, a *machine) bool 
 	}
 	factored := func(v uint64) int64 { return int64(v) * f.cie.dataAlign }
 	for c.off < len(c.b) {
+		if !w.spend(1) {
+			return false
+		}
 		op := c.u8()
 		low := uint64(op & 0x3f)
 		switch op >> 6 {
@@ -100,7 +103,7 @@ func runCFA(code []byte, f *fde, r, initial *row, addr uint64, a *machine) bool 
 			reg := c.uleb()
 			set(reg, rule{kind: ruleRegister, reg: int(min(c.uleb(), maxReg))})
 		case 0x0a: // remember_state
-			if len(stack) >= maxRows {
+			if len(stack) >= maxRows || !w.spend(100) {
 				return false
 			}
 			stack = append(stack, *r)
@@ -168,7 +171,7 @@ func restore(r, initial *row, reg uint64) {
 // stepCFI finds the caller's registers by call frame information. done: the
 // tables say that there is no caller.
 func (w *walker) stepCFI(f *fde, regs *Regs, bias, addr uint64) (out Regs, done, ok bool) {
-	r, ok := f.rulesAt(addr-bias, w.arch)
+	r, ok := f.rulesAt(addr-bias, w)
 	if !ok {
 		return out, false, false
 	}

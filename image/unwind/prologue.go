@@ -65,7 +65,7 @@ func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *stat
 			if seen[at] {
 				break
 			}
-			if steps++; steps > maxSteps {
+			if steps++; steps > maxSteps || !w.spend(1) {
 				return nil, guessed, false
 			}
 			seen[at] = true

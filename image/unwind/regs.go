@@ -199,6 +199,8 @@ func RegisterNumber(m elf.Machine, class elf.Class, name string) (n int, pc, ok 
 		return 0, true, true
 	case m == elf.EM_ARM && (name == "r13" || name == "r14"):
 		return int(name[2]-'0') + 10, false, true
+	case m == elf.EM_ARM && name == "psp":
+		return armPSP, false, true
 	case m == elf.EM_PPC && name == "ctr":
 		return ppcCTR, false, true
 	case name == "fp":

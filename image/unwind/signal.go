@@ -160,12 +160,61 @@ func (w *walker) trampolineAt(pc uint64) *sigframe {
 	return nil
 }
 
-func (w *walker) isTrampoline(pc uint64) bool { return w.trampolineAt(pc) != nil }
+func (w *walker) isTrampoline(pc uint64) bool { return w.excReturn(pc) || w.trampolineAt(pc) != nil }
+
+// excReturn reports whether pc is EXC_RETURN: what a Cortex-M has as return address
+// of an exception handler.
+func (w *walker) excReturn(pc uint64) bool {
+	return w.arch.machine == elf.EM_ARM && pc&0xffffff81 == 0xffffff81
+}
+
+// stepException returns the registers that a Cortex-M put on the stack at an
+// exception: r0 to r3, r12, lr, pc, xPSR, behind them those of floating point. The
+// others are as they were. The stack of threads (PSP) is only known where it is
+// this one.
+//
+//	EXC_RETURN   1111 1111 1111 1111 1111 1111 1 ... F ... S . 1
+//	                                     F: 0 with floating point, S: 1 on PSP
+func (w *walker) stepException(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
+	if pc&4 != 0 {
+		psp, known := regs.Get(armPSP)
+		if !known {
+			return out, false
+		}
+		sp = psp
+	}
+	out = *regs
+	for i, r := range []int{0, 1, 2, 3, 12, armLR} {
+		v, ok := w.word(sp + uint64(i)*4)
+		if !ok {
+			return out, false
+		}
+		out.Set(r, v)
+	}
+	at, ok1 := w.word(sp + 24)
+	xpsr, ok2 := w.word(sp + 28)
+	if !ok1 || !ok2 || xpsr&(1<<24) == 0 { // not Thumb: no Cortex-M did this
+		return out, false
+	}
+	sp += 32
+	if pc&0x10 == 0 {
+		sp += 72
+	}
+	if xpsr&(1<<9) != 0 {
+		sp += 4
+	}
+	out.PC = at | 1
+	out.Set(armSP, w.arch.mask(sp))
+	return out, true
+}
 
 // stepSignal returns the registers of what a signal interrupted, if pc is in the
 // trampoline that its handler returns to.
-func (w *walker) stepSignal(pc, sp uint64) (out Regs, ok bool) {
+func (w *walker) stepSignal(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	a := w.arch
+	if w.excReturn(pc | 1) {
+		return w.stepException(pc, sp, regs)
+	}
 	f := w.trampolineAt(pc)
 	if f == nil { // at its second instruction?
 		for _, back := range []uint64{2, 4, 7, 5, 1, 6} {

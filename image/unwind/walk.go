@@ -85,11 +85,22 @@ type walker struct {
 	*Unwinder
 	arch  *machine
 	low   uint64 // of the stack: below it nothing is read
+	left  int    // instructions that may still be followed
 	thumb bool
 	inst  inst
 
 	trampolines bool // frames is filled in
 	frames      []sigframe
+}
+
+// maxWalk bounds the instructions, of the machine and of call frame information,
+// that are followed for one stack.
+const maxWalk = 8 << 20
+
+// spend takes n from what is left of maxWalk, and reports whether it was there.
+func (w *walker) spend(n int) bool {
+	w.left -= n
+	return w.left >= 0
 }
 
 // maxStack bounds the bytes of one stack.
@@ -105,7 +116,7 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 	if u.pops == nil {
 		u.pops = map[uint64]int64{}
 	}
-	w := &walker{Unwinder: u, arch: a}
+	w := &walker{Unwinder: u, arch: a, left: maxWalk}
 	w.low, _ = regs.Get(a.sp)
 	limit := u.MaxFrames
 	if limit <= 0 {
@@ -143,7 +154,7 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 // step finds the caller of cur.
 func (w *walker) step(cur *Frame, regs *Regs) (Regs, How, bool) {
 	a := w.arch
-	if out, ok := w.stepSignal(a.addr(cur.PC), cur.SP); ok {
+	if out, ok := w.stepSignal(a.addr(cur.PC), cur.SP, regs); ok {
 		return out, HowSignal, true
 	}
 	m := cur.Module
@@ -463,7 +474,7 @@ func (w *walker) wordAt(addr uint64) (uint64, bool) {
 // decode reads the instruction at pc, an address of the file.
 func (w *walker) decode(m *Module, pc uint64, thumb bool) (*inst, bool) {
 	code := m.code(pc)
-	if len(code) == 0 {
+	if len(code) == 0 || w.arch.decode == nil {
 		return nil, false
 	}
 	w.inst = inst{ops: w.inst.ops[:0]}

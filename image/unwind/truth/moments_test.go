@@ -134,7 +134,7 @@ func TestMoments(t *testing.T) {
 			t.Run(p.name+"-"+m.Name, func(t *testing.T) {
 				o := Options{Dir: dir, Samples: 200, Seconds: 150, Moments: true, Moment: 0.03, Seed: i}
 				if !full() {
-					o.Samples, o.Seconds = 20, 20
+					o.Samples, o.Seconds = 12, 15
 				}
 				if root != "" {
 					o.Libs = root + "/lib/i386-linux-gnu:" + root + "/usr/lib/i386-linux-gnu"

@@ -107,7 +107,7 @@ func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 	}
 	env := append(os.Environ(), "TRUTH_OUT="+out, "TRUTH_SAMPLES="+strconv.Itoa(o.Samples), "TRUTH_REGS="+string(regs),
 		"TRUTH_SP="+m.SP, "TRUTH_WORD="+word, "TRUTH_MODE="+mode, "TRUTH_SEED="+strconv.Itoa(o.Seed),
-		"TRUTH_SECONDS="+strconv.Itoa(max(o.Seconds, 30)))
+		"TRUTH_SECONDS="+strconv.Itoa(max(o.Seconds, 10)))
 	if o.Libs != "" {
 		env = append(env, "TRUTH_LIBS="+o.Libs)
 	}
@@ -139,7 +139,7 @@ func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 	}
 	args := append([]string{"-q", "-nx", "-batch", "-x", py, "--args", path}, o.Args...)
 	// Of places that are never reached gdb would wait for ever: what it wrote counts.
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(max(o.Seconds, 30)+5)*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(max(o.Seconds, 10)+5)*time.Second)
 	defer cancel()
 	gdb := exec.CommandContext(ctx, debugger(), args...)
 	gdb.WaitDelay = time.Second

@@ -126,13 +126,14 @@ def by_breaks():
 def by_moments():
     """SIGURG, which programs ignore, at a random moment; runs the program again when it ends."""
     gdb.execute("handle SIGURG stop print nopass", to_string=True)
+    gdb.execute("set args " + gdb.parameter("args") + " > /dev/null 2>&1 < /dev/null")
     limit = float(os.environ.get("TRUTH_MOMENT", "0.05"))
     taken, runs = 0, 0
     deadline = time.time() + int(os.environ.get("TRUTH_SECONDS", "120"))
     while taken < want and time.time() < deadline and runs < 100:
         fresh = not inf.pid
         if fresh:  # up to where the program itself runs
-            gdb.execute("starti > /dev/null 2>&1 < /dev/null", to_string=True)
+            gdb.execute("starti", to_string=True)
             runs += 1
         pause = 0.3 if fresh else random.random() * limit
         kill = subprocess.Popen(["/bin/sh", "-c", "sleep %.4f; kill -URG %d 2>/dev/null" % (pause, inf.pid)])

@@ -122,7 +122,7 @@ func TestMachines(t *testing.T) {
 				continue
 			}
 			t.Run(m.Name+opt, func(t *testing.T) {
-				n, seconds := 40, 20
+				n, seconds := 25, 15
 				if full() {
 					n, seconds = 150, 28
 				}
