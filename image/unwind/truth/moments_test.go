@@ -22,7 +22,7 @@ var moments = []struct {
 	args []string
 }{
 	{"perl", []string{"-e", `my %h; for (1..3e6) { $h{$_ % 997} .= chr(65 + $_ % 26); $h{$_ % 997} =~ s/A.*B/x/; @l = sort { $a <=> $b } map { $_ * 7 % 31 } 1..20 }`}},
-	{"python3", []string{"-c", "import re,json\nfor i in range(10**6):\n  json.loads(json.dumps({'a':[i,str(i)]*9})); re.sub('[0-9]+',lambda m:m.group()+'x','a1b22c333'*9); sorted(range(50),key=lambda x:-x)"}},
+	{"python3", []string{"-c", "[(json.loads(json.dumps({'a': [i, str(i)] * 9})), re.sub('[0-9]+', lambda m: m.group() + 'x', 'a1b22c333' * 9), sorted(range(50), key=lambda x: -x)) for re, json in [(__import__('re'), __import__('json'))] for i in range(10**6)]"}},
 	{"bash", []string{"-c", `for ((i = 0; i < 1000000; i++)); do x=${i//1/22}; y=$((i * 3)); [[ $x == *2* ]] && z+=a; z=${z: -9}; done`}},
 	{"xz", []string{"-9", "-c", "-T1", "{file}"}},
 	{"bzip2", []string{"-9", "-c", "{file}"}},
@@ -132,7 +132,7 @@ func TestMoments(t *testing.T) {
 				continue
 			}
 			t.Run(p.name+"-"+m.Name, func(t *testing.T) {
-				o := Options{Dir: dir, Samples: 200, Seconds: 150, Moments: true, Moment: 0.03, Seed: i}
+				o := Options{Dir: dir, Samples: 200, Seconds: 75, Moments: true, Moment: 0.03, Seed: i}
 				if !full() {
 					o.Samples, o.Seconds = 12, 15
 				}
@@ -146,6 +146,9 @@ func TestMoments(t *testing.T) {
 					o.Keep = filepath.Join(d, p.name+"-"+m.Name+".moments")
 				}
 				samples, err := readSamples(o.Keep)
+				if (err != nil || len(samples) == 0) && kept() {
+					t.Skip("not among the kept samples")
+				}
 				if err != nil || len(samples) == 0 {
 					if samples, err = m.Stops(path, o); err != nil {
 						t.Fatal(err)
@@ -174,7 +177,7 @@ func TestMoments(t *testing.T) {
 				}
 				t.Logf("%v", s)
 				fmt.Fprintf(&table, "| %s | %s | %d | %d | %.1f %% | %.1f %% |\n", p.name, m.Name, s.Samples, s.Want, s.Recall()*100, s.Wrongs()*100)
-				if s.Want < len(samples) || len(samples) < o.Samples/2 {
+				if s.Want < len(samples) || len(samples) < o.Samples/5 {
 					t.Errorf("%d stops, %d frames: too few", len(samples), s.Want)
 				}
 				total[k].Samples += s.Samples

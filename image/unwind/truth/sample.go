@@ -146,13 +146,13 @@ func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 	gdb.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	gdb.Cancel = func() error { return syscall.Kill(-gdb.Process.Pid, syscall.SIGKILL) }
 	gdb.Env = env
-	text, err := gdb.CombinedOutput()
+	said, err := gdb.CombinedOutput()
 	samples, rerr := readSamples(out)
 	if o.Keep != "" && len(samples) > 0 {
 		os.Rename(out, o.Keep)
 	}
 	if len(samples) == 0 {
-		return nil, fmt.Errorf("gdb gave no samples: %v, %v: %.2000s", err, rerr, text)
+		return nil, fmt.Errorf("gdb gave no samples: %v, %v: %.2000s", err, rerr, said)
 	}
 	return samples, nil
 }

@@ -1,6 +1,6 @@
 # Run by gdb: stops a program at random instructions and writes, for each stop,
 # the registers, the stack and gdb's own backtrace as a line of JSON.
-import base64, json, os, random, subprocess, time
+import base64, json, os, random, shlex, subprocess, time
 
 out = open(os.environ["TRUTH_OUT"], "w")
 want = int(os.environ["TRUTH_SAMPLES"])
@@ -126,7 +126,7 @@ def by_breaks():
 def by_moments():
     """SIGURG, which programs ignore, at a random moment; runs the program again when it ends."""
     gdb.execute("handle SIGURG stop print nopass", to_string=True)
-    gdb.execute("set args " + gdb.parameter("args") + " > /dev/null 2>&1 < /dev/null")
+    gdb.execute("set args " + " ".join(shlex.quote(a) for a in json.loads(os.environ["TRUTH_ARGS"])) + " > /dev/null 2>&1 < /dev/null")
     limit = float(os.environ.get("TRUTH_MOMENT", "0.05"))
     taken, runs = 0, 0
     deadline = time.time() + int(os.environ.get("TRUTH_SECONDS", "120"))

@@ -68,6 +68,9 @@ func compared(x *Sample, truth []uint64, frames []unwind.Frame, tag uint64) stri
 // full reports whether the long form of a test was asked for.
 func full() bool { return os.Getenv("LWSBT_FULL") != "" }
 
+// kept reports whether only samples that are in LWSBT_TRUTH_DIR are to be scored.
+func kept() bool { return os.Getenv("LWSBT_TRUTH_KEPT") != "" }
+
 // need skips a test for which a program is missing.
 func need(t testing.TB, names ...string) {
 	t.Helper()
@@ -94,6 +97,9 @@ func stops(t testing.TB, m *Machine, opt string, n, seconds int) (Build, []Sampl
 	}
 	if list, err := readSamples(keep); err == nil && len(list) > 0 {
 		return m.files(dir, opt), list
+	}
+	if kept() {
+		t.Skip("not among the kept samples")
 	}
 	b, err := m.Compile(dir, opt)
 	if err != nil {
