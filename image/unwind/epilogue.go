@@ -43,7 +43,7 @@ func (w *walker) epilogue(m *Module, pc uint64, regs *Regs, try func(Regs) bool)
 		at, s, cost := b.pc, b.state, b.cost
 		thumb, it := w.thumb, 0
 		for !seen[at] {
-			if steps++; steps > maxSteps/4 || len(todo) > 4096 || !w.spend(1) {
+			if steps++; steps > maxSteps || len(todo) > 4096 || !w.spend(1) {
 				return
 			}
 			seen[at] = true

@@ -130,7 +130,7 @@ func TestMachines(t *testing.T) {
 			t.Run(m.Name+opt, func(t *testing.T) {
 				n, seconds := 25, 15
 				if full() {
-					n, seconds = 150, 28
+					n, seconds = 200, 28
 				}
 				files, samples := stops(t, &m, opt, n, seconds)
 				tables := score(t, &m, files.Tables, samples, true)
@@ -144,7 +144,7 @@ func TestMachines(t *testing.T) {
 					fmt.Fprintf(&b, " %.1f %% | %.1f %% |", s.Recall()*100, s.Wrongs()*100)
 				}
 				b.WriteString("\n")
-				if tables.Want < n {
+				if tables.Want < min(60, n) {
 					t.Fatalf("%d frames of %d stops: too few to say anything", tables.Want, tables.Samples)
 				}
 				least := 0.95
