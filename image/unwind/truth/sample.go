@@ -137,11 +137,15 @@ func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 		defer func() { q.Process.Kill(); q.Wait() }()
 		env = append(env, "TRUTH_PORT="+strconv.Itoa(port))
 	}
-	args := append([]string{"-q", "-nx", "-batch", "-x", py, "--args", path}, o.Args...)
+	words, err := json.Marshal(o.Args)
+	if err != nil {
+		return nil, err
+	}
+	env = append(env, "TRUTH_ARGS="+string(words))
 	// Of places that are never reached gdb would wait for ever: what it wrote counts.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(max(o.Seconds, 10)+5)*time.Second)
 	defer cancel()
-	gdb := exec.CommandContext(ctx, debugger(), args...)
+	gdb := exec.CommandContext(ctx, debugger(), "-q", "-nx", "-batch", "-x", py, path)
 	gdb.WaitDelay = time.Second
 	gdb.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	gdb.Cancel = func() error { return syscall.Kill(-gdb.Process.Pid, syscall.SIGKILL) }
