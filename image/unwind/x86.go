@@ -97,6 +97,9 @@ func (d *x86) control() bool {
 		d.ret(-1)
 		if imm, ok := d.x.Args[0].(x86asm.Imm); ok {
 			d.pops = int64(imm) & 0xffff
+			if d.w == 8 || d.pops%4 != 0 || d.pops > 1024 { // no compiler's: this is no code
+				d.flow = flowStop
+			}
 		}
 	case x86asm.CALL:
 		if to, ok := d.jumpTarget(); ok {

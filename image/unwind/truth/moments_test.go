@@ -155,10 +155,14 @@ func TestMoments(t *testing.T) {
 					}
 				}
 				s := &Score{}
-				shown := 0
+				shown, cut := 0, 0
 				for i := range samples {
 					x := &samples[i]
 					truth, toMain := x.Truth()
+					if !bottom(x) {
+						cut++ // gdb lost its way: there is no truth
+						continue
+					}
 					u := &unwind.Unwinder{Memory: x, Modules: b.modules(t, x.Maps), NoTables: true}
 					if kernel := x.Kernel(); kernel != nil {
 						u.Modules = append(u.Modules, kernel)
@@ -175,9 +179,9 @@ func TestMoments(t *testing.T) {
 						t.Logf("\n%s", compared(x, truth, frames, 0))
 					}
 				}
-				t.Logf("%v", s)
+				t.Logf("%v; %d stops left out", s, cut)
 				fmt.Fprintf(&table, "| %s | %s | %d | %d | %.1f %% | %.1f %% |\n", p.name, m.Name, s.Samples, s.Want, s.Recall()*100, s.Wrongs()*100)
-				if s.Want < len(samples) || len(samples) < o.Samples/5 {
+				if s.Samples < len(samples)*3/4 || len(samples) < o.Samples/5 {
 					t.Errorf("%d stops, %d frames: too few", len(samples), s.Want)
 				}
 				total[k].Samples += s.Samples
@@ -197,6 +201,17 @@ func TestMoments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// bottom reports whether gdb got to where a stack begins.
+func bottom(x *Sample) bool {
+	for _, f := range x.Frames {
+		switch f[1] {
+		case "main", "_start", "start_thread", "clone", "clone3", "__clone", "__clone3":
+			return true
+		}
+	}
+	return false
 }
 
 // findProgram returns where a program of the distribution is.
