@@ -39,7 +39,16 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir("../..")
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	out, _, code := command("", "growth", "-q", "-s", "-e", "heaplog", "--split", "connections open", "--hide", "^(heap_alloc|_start|0x.*)$", "heap.log")
+	if code != 0 || !strings.Contains(string(readme), "heap.log\n"+out+"```") {
+		t.Errorf("README.md does not show what btheap growth prints, exit code %d:\n%s", code, out)
+	}
+	t.Chdir(filepath.Join(here, "../.."))
 	cmdtest.Docs(t, "docs/btheap.md", "btheap", 3, *update, func(args string) (string, error) {
 		var list []string
 		for _, w := range word.FindAllString(args, -1) {
