@@ -69,9 +69,7 @@ func Run(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.
 		if ClosedPipe(out.err) {
 			return OK
 		}
-		if err == nil || errors.Is(err, out.err) || Code(err) == OK {
-			err = &Error{Failed, fmt.Errorf("cannot write: %w", out.err)}
-		}
+		err = &Error{Failed, fmt.Errorf("cannot write: %w", out.err)}
 	}
 	code := Code(err)
 	var e *Error

@@ -67,7 +67,11 @@ func TestCannotWrite(t *testing.T) {
 	full := failing{&os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}}
 	careless := func(c *cobra.Command, _ []string) error { fmt.Fprintln(c.OutOrStdout(), "data"); return nil }
 	careful := func(c *cobra.Command, _ []string) error { _, err := fmt.Fprintln(c.OutOrStdout(), "data"); return err }
-	for name, run := range map[string]func(*cobra.Command, []string) error{"careless": careless, "careful": careful} {
+	late := func(c *cobra.Command, _ []string) error { // an error of its own, from a later write
+		fmt.Fprintln(c.OutOrStdout(), "data")
+		return &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+	}
+	for name, run := range map[string]func(*cobra.Command, []string) error{"careless": careless, "careful": careful, "late": late} {
 		var errs bytes.Buffer
 		if code := Run(program(run), nil, nil, full, &errs); code != Failed || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%s: exit code %d, stderr %q", name, code, errs.String())
