@@ -211,7 +211,7 @@ func TestAgainstMaps(t *testing.T) {
 	for dump := range 5 {
 		p.Begin(Dump{})
 		sums := map[string]Value{}
-		for range 20_000 {
+		for range 6_000 {
 			var ids []LocationID
 			key := ""
 			for range rng.IntN(32) {
