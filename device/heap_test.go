@@ -67,7 +67,10 @@ func TestWarnings(t *testing.T) {
 	for _, cc := range []string{"gcc", "clang"} {
 		t.Run(cc, func(t *testing.T) {
 			need(t, cc)
-			options := []string{"-O2", "-Os -DLWSBT_TINY"}
+			options := []string{"-O2"}
+			if full() {
+				options = append(options, "-Os -DLWSBT_TINY")
+			}
 			if full() && cc == "gcc" {
 				options = append(options, "-O2 -fanalyzer", "-Os -fanalyzer -DLWSBT_SMALL")
 			}

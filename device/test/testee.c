@@ -107,7 +107,8 @@ static int get_stack(const char *request, struct lwsbt_stack *s)
 	return all >> 32 ? 64 : 32;
 }
 
-static void encode(const char *id, const char *request)
+/* encode answers encode, user-encode and bare-encode. */
+static void encode(const char *op, const char *id, const char *request)
 {
 	const char *machine = find(request, "machine="), *search = find(request, "search=");
 	struct lwsbt_stack s;
@@ -132,6 +133,38 @@ static void encode(const char *id, const char *request)
 		how |= LWSBT_SEARCH_LWS;
 	if (!strncmp(machine, "wrap64 ", 7))
 		how |= LWSBT_WRAP64;
+	if (!strcmp(op, "bare-encode")) {
+		uint8_t bare[LWSBT_BLOB_MAX] = { 0 };
+		struct lwsbt_writer w;
+		size_t n;
+
+		lwsbt_writer_init(&w, bare, sizeof bare);
+		lwsbt_put_stack(&w, &s, how);
+		n = lwsbt_bits(&w);
+		lwsbt_put(&w, 0, (8 - n % 8) % 8);
+		printf("bits %s %lu ", id, (unsigned long)n);
+		put_hex(bare, (n + 7) / 8);
+		return;
+	}
+	if (!strcmp(op, "user-encode")) {
+		uint8_t bytes[LWSBT_BLOB_MAX + 16 * LWSBT_USER_MAX];
+		const char *user = find(request, "user=");
+		struct lwsbt_writer w;
+
+		lwsbt_writer_init(&w, bytes, sizeof bytes);
+		lwsbt_put_stack(&w, &s, how);
+		lwsbt_put_value(&w, s.size, how);
+		while (user && *user >= '0' && *user <= '9') {
+			char *end;
+			unsigned long tag = strtoul(user, &end, 10);
+
+			lwsbt_put_user(&w, (unsigned)tag, strtoull(end + 1, &end, 16));
+			user = *end == ',' ? end + 1 : NULL;
+		}
+		printf("blob %s ", id);
+		put_hex(bytes, lwsbt_finish(&w));
+		return;
+	}
 	len = lwsbt_encode(NULL, 0, &s, how);
 	blob = need(malloc(len));
 	if (lwsbt_encode(blob, len, &s, how) != len) {
@@ -207,6 +240,44 @@ static void answer(const char *op, const char *id, const char *request, const ui
 		else
 			putchar('-');
 		put_pcs(&s);
+	} else if (!strcmp(op, "bare")) {
+		e = lwsbt_decode_bare(&s, p, len, LWSBT_WORD_BITS);
+		if (e == LWSBT_COUNT) {
+			printf("skip %s words of %d bits\n", id, LWSBT_WORD_BITS);
+			return;
+		}
+		if (e != LWSBT_OK) {
+			put_reject(id, e, NULL);
+			return;
+		}
+		printf("bare %s bits=%lu", id, (unsigned long)s.end);
+		put_pcs(&s);
+	} else if (!strcmp(op, "user")) {
+		uint64_t v, values[16] = { 0 };
+		unsigned tag = 1, given = 0;
+		size_t pos;
+
+		e = lwsbt_decode(&s, p, len, word);
+		pos = s.end;
+		while (e == LWSBT_OK && tag != LWSBT_TAG_END) {
+			e = lwsbt_user(p, len, &pos, &tag, &v);
+			if (e == LWSBT_OK && !(given & 1u << tag))
+				values[tag] = v; /* of a tag that is given twice, the first counts */
+			given |= 1u << tag;
+		}
+		if (e != LWSBT_OK) {
+			put_reject(id, e, NULL);
+			return;
+		}
+		printf("ok %s size=%llu pcs=%s", id, (unsigned long long)s.size, s.depth ? "" : "-");
+		for (unsigned n = 0; n < s.depth; n++)
+			printf("%s%llx", n ? "," : "", (unsigned long long)s.pc[n]);
+		for (unsigned n = 1, first = 1; n <= LWSBT_TAG_OLD; n++) /* others are skipped */
+			if (given & 1u << n) {
+				printf("%s%u:%llx", first ? " user=" : ",", n, (unsigned long long)values[n]);
+				first = 0;
+			}
+		putchar('\n');
 	} else if (!strcmp(op, "bline")) {
 		e = lwsbt_parse_decoded(&s, (const char *)p, len);
 		if (e == LWSBT_COUNT) {
@@ -237,7 +308,7 @@ static void answer(const char *op, const char *id, const char *request, const ui
 int main(void)
 {
 	static char line[4 * LWSBT_LENGTH_MAX];
-	static const char *const ops[] = { "decode", "end", "salvage", "mline", "bline" };
+	static const char *const ops[] = { "decode", "end", "salvage", "mline", "bline", "bare", "user" };
 
 	while (fgets(line, sizeof line, stdin) && strcmp(line, "quit\n")) {
 		char op[16], id[256], *hex;
@@ -247,7 +318,7 @@ int main(void)
 
 		if (!strncmp(line, "hello ", 6)) {
 			puts("hello btp=1 name=lwsbt-device version=" LWSBT_VERSION
-				" ops=decode,end,salvage,mline,bline,encode,format machines=" MACHINES);
+				" ops=decode,end,salvage,mline,bline,bare,user,encode,bare-encode,user-encode,format machines=" MACHINES);
 			fflush(stdout);
 			continue;
 		}
@@ -260,8 +331,8 @@ int main(void)
 			p = unhex(hex, &len);
 			answer(op, id, hex, p, len);
 			free(p);
-		} else if (!strcmp(op, "encode")) {
-			encode(id, hex);
+		} else if (!strcmp(op, "encode") || !strcmp(op, "user-encode") || !strcmp(op, "bare-encode")) {
+			encode(op, id, hex);
 		} else if (!strcmp(op, "format")) {
 			format(id, hex);
 		} else {
