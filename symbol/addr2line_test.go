@@ -320,7 +320,7 @@ var variants = []struct {
 	{true, "g++ -g -O2", "prog.cc", 1},
 	{false, "g++ -g -Os", "prog.cc", 1},
 	{false, "clang++ -g -O0", "prog.cc", 1},
-	{true, "clang++ -g -O2", "prog.cc", 1},
+	{false, "clang++ -g -O2", "prog.cc", 1},
 	{false, "clang++ -g -Os", "prog.cc", 1},
 	{true, "gcc -O2 -gdwarf-2", "prog.c other.c", 1},
 	{true, "gcc -O2 -gdwarf-3", "prog.c other.c", 1},

@@ -10,21 +10,25 @@ import (
 	"testing"
 )
 
-// firmwareSource is n functions that call one another, by name, by pointer and
-// inlined, a call a line. Their return values are used, so that calls stay calls.
-func firmwareSource(n int) string {
+// firmwareSource is functions from to to of n that call one another, by name, by
+// pointer and inlined, a call a line. Their return values are used, so that calls
+// stay calls.
+func firmwareSource(n, from, to int) string {
 	var b strings.Builder
-	b.WriteString("typedef int fn(int);\nint volatile v;\nfn *volatile p;\nvoid _start(void);\n")
+	b.WriteString("typedef int fn(int);\nextern int volatile v;\nextern fn *volatile p;\nvoid _start(void);\n")
 	for i := range n {
 		fmt.Fprintf(&b, "__attribute__((noinline)) int f%d(int);\n", i)
 	}
-	for i := range n {
+	for i := from; i < to; i++ {
 		a, c := (i*7+1)%n, (i*13+5)%n
 		fmt.Fprintf(&b, "static inline int g%d(int x)\n{\n\tx += f%d(x);\n\tif (x > v)\n\t\tx ^= p(x);\n\treturn x;\n}\n", i, a)
 		fmt.Fprintf(&b, "int f%d(int x)\n{\n\tint s = v;\n\ts += f%d(x + 1);\n\tif (s & %d)\n\t\ts -= p(s);\n\ts += g%d(s);\n\tv = s;\n\treturn s * f%d(x - s)\n\t\t+ 1;\n}\n",
 			i, c, 1+i%7, i, a)
 	}
-	b.WriteString("void _start(void)\n{\n\tp = f0;\n\tfor (;;)\n\t\tv = f1(v);\n}\n")
+	if from > 0 {
+		return b.String()
+	}
+	b.WriteString("int volatile v;\nfn *volatile p;\nvoid _start(void)\n{\n\tp = f0;\n\tfor (;;)\n\t\tv = f1(v);\n}\n")
 	return b.String()
 }
 
@@ -36,10 +40,16 @@ func TestThumbFirmwareAgainstAddr2line(t *testing.T) {
 	objdump, gnu := tool(t, "arm-none-eabi-objdump"), tool(t, "arm-none-eabi-addr2line")
 	path := onceBuilt(t, "firmware", func(dir string) (string, error) {
 		out := filepath.Join(dir, "fw.elf")
-		if err := os.WriteFile(filepath.Join(dir, "fw.c"), []byte(firmwareSource(900)), 0o644); err != nil {
-			return "", err
+		const functions, perUnit = 900, 150 // addr2line is slow where units are large
+		args := []string{gcc, "-g", "-O1", "-finline-functions", "-mcpu=cortex-m3", "-mthumb", "-ffreestanding", "-nostdlib", "-o", out}
+		for i := 0; i < functions; i += perUnit {
+			name := fmt.Sprintf("fw%d.c", i)
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(firmwareSource(functions, i, i+perUnit)), 0o644); err != nil {
+				return "", err
+			}
+			args = append(args, name)
 		}
-		_, err := runIn(dir, gcc, "-g", "-O1", "-finline-functions", "-mcpu=cortex-m3", "-mthumb", "-ffreestanding", "-nostdlib", "-o", out, "fw.c")
+		_, err := runIn(dir, args...)
 		return out, err
 	})
 	call := regexp.MustCompile(`(?m)^\s*([0-9a-f]+):\t([0-9a-f]{4}(?: [0-9a-f]{4})?)\s+\t(?:bl|blx)(?:\.\w)?\s`)
