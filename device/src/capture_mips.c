@@ -28,8 +28,16 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 	unsigned rs = field(w, 21, 5), rt = field(w, 16, 5), rd = field(w, 11, 5);
 	intptr_t imm = extend(w, 16);
 
+	int known = has_const(p, rs), known_rt = has_const(p, rt);
+
 	(void)ctx;
 	(void)end;
+	/* What an instruction writes is no longer known: rd, or rt of immediates and loads. */
+	if (w >> 26 == 0)
+		p->known &= ~((uint32_t)1 << rd);
+	else if ((w >> 26 >= 0x08 && w >> 26 <= 0x0f) || w >> 26 == 0x18 || w >> 26 == 0x19 ||
+		 (w >> 26 >= 0x20 && w >> 26 <= 0x27) || w >> 26 == 0x37)
+		p->known &= ~((uint32_t)1 << rt);
 	switch (w >> 26) {
 	case 0:
 		switch (field(w, 0, 6)) {
@@ -43,8 +51,12 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 				add_reg(p, rt, 1);
 			else if (rd == SP)
 				p->has |= DYNAMIC;
-			else if (rs == SP && has_const(p, rt))	/* a far place in the frame */
+			else if (rs == SP && known_rt)	/* a far place in the frame */
 				load_const(p, rd, p->sp + p->value[rt]);
+			break;
+		case 0x24:				/* and: aligned */
+			if (rd == SP)
+				p->has |= DYNAMIC;
 			break;
 		case 0x23: case 0x2f:			/* subu, dsubu */
 			if (rd == SP && rs == SP)
@@ -74,15 +86,15 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 			set_fp(p, imm);
 		} else if (rs == 0) {
 			load_const(p, rt, imm);
-		} else if (rs == rt && has_const(p, rt)) {
-			p->value[rt] += imm;
+		} else if (known) {
+			load_const(p, rt, p->value[rs] + imm);
 		}
 		break;
 	case 0x0d:					/* ori */
 		if (rs == 0)
 			load_const(p, rt, imm & 0xffff);
-		else if (rs == rt && has_const(p, rt))
-			p->value[rt] |= imm & 0xffff;
+		else if (known)
+			load_const(p, rt, p->value[rs] | (imm & 0xffff));
 		break;
 	case 0x0f:					/* lui */
 		load_const(p, rt, (intptr_t)(int32_t)(w << 16));
@@ -109,8 +121,11 @@ static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uint32_t h = code32(at) >> 16;
 
-	(void)ctx;
-	return h == (WORD == 8 ? 0xffbf : 0xafbf) || h == (WORD == 8 ? 0xfc3f : 0xac3f);
+	if (h == (WORD == 8 ? 0xffbf : 0xafbf))
+		return 1;
+	/* by way of at, which addu at, sp, at has just set */
+	return h == (WORD == 8 ? 0xfc3f : 0xac3f) && in_code(ctx, at - 4, 4) &&
+		(code32(at - 4) & 0xfffffff3) == 0x03a10821;
 }
 
 /*
