@@ -113,6 +113,8 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 	return 4;
 }
 
+#ifndef LWSBT_CAPTURE_TABLE_ONLY
+
 static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uint32_t w = code32(at);
@@ -140,6 +142,8 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	}
 	return first;
 }
+
+#endif
 
 static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
 {

@@ -117,6 +117,8 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 	return 4;
 }
 
+#ifndef LWSBT_CAPTURE_TABLE_ONLY
+
 static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uint32_t h = code32(at) >> 16;
@@ -148,6 +150,8 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	}
 	return at - back + 4;
 }
+
+#endif
 
 /* Reports whether pc is the address after a call by MIPS16 or microMIPS code. */
 static int after_other_call(const struct lwsbt_capture_ctx *ctx, uintptr_t pc)

@@ -17,6 +17,9 @@
  * nearest instruction before the return address that saves a return address is
  * taken for a part of its prologue.
  *
+ * With LWSBT_CAPTURE_TABLE_ONLY there always is a table, and what is needed without
+ * is left out: some 300 bytes of Thumb code.
+ *
  * A backend says how instructions are read. Before it includes this header, it
  * includes capture_code.h and defines:
  *
@@ -60,8 +63,12 @@ enum { NOT_RETURN, RETURN, OTHER_MODE };
 /* decode reads nothing at or after end but constants, and these within ctx. */
 static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t end,
 	struct prologue *p);
+#ifdef LWSBT_CAPTURE_TABLE_ONLY
+#define saves_ra(ctx, at) 0
+#else
 static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at);
 static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at);
+#endif
 static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra);
 
 /* How far a search for a prologue goes, in bytes of code, and how many
@@ -224,7 +231,9 @@ static uintptr_t look_up(const struct lwsbt_functions *t, uintptr_t at, uintptr_
 static int up(const struct lwsbt_capture_ctx *ctx, struct frame *f)
 {
 	uintptr_t at, end, start;
+#ifndef LWSBT_CAPTURE_TABLE_ONLY
 	unsigned tries = 0;
+#endif
 
 	if (f->kind != RETURN)
 		return 0;
@@ -234,6 +243,7 @@ static int up(const struct lwsbt_capture_ctx *ctx, struct frame *f)
 		start = look_up(ctx->functions, at, &end);
 		return start != 0 && start >= ctx->code_lo && caller(ctx, f, start, end);
 	}
+#ifndef LWSBT_CAPTURE_TABLE_ONLY
 	end = at - ctx->code_lo < FAR ? ctx->code_lo : at - FAR;
 	while (tries < TRIES && at - end >= STEP) {
 		at -= STEP;
@@ -243,6 +253,7 @@ static int up(const struct lwsbt_capture_ctx *ctx, struct frame *f)
 			return 1;
 		tries++;
 	}
+#endif
 	return 0;
 }
 

@@ -215,6 +215,8 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 	return n;
 }
 
+#ifndef LWSBT_CAPTURE_TABLE_ONLY
+
 static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uint32_t h = code16(at);
@@ -254,6 +256,8 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	}
 	return at;
 }
+
+#endif
 
 static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
 {

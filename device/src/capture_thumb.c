@@ -14,185 +14,170 @@
 
 enum { FP = 7, LR = 14 };	/* r7 is the frame pointer of Thumb code */
 
-static unsigned ones(uint32_t v)
-{
-	unsigned n = 0;
+/* What the instructions of a prologue do, and what their constant is. */
+enum {
+	NOTHING, BRANCHES, PUSHES, STORES, LOWERS, LOWERS_BY, RAISES_BY, MAKES_FP, MOVES_SP,
+	LOADS, LOADS_TOP, FROM_CODE
+};
+enum { NONE, WORDS7, WORDS8, WORDS, BYTES8, MODIFIED, IMM12, IMM16 };
 
-	for (; v != 0; v &= v - 1)
-		n++;
-	return n;
+/*
+ * The instructions that matter, by their first halfword: (halfword & mask) == bits.
+ * The first that matches counts.
+ */
+static const struct form {
+	uint16_t mask, bits;
+	uint8_t does, constant;
+} forms[] = {
+	{0xfe00, 0xb400, PUSHES, NONE},		/* push; bit 8: and lr */
+	{0xff80, 0xb080, LOWERS, WORDS7},	/* sub sp, #imm7 * 4 */
+	{0xf800, 0x4800, FROM_CODE, WORDS8},	/* ldr Rt, [pc, #imm8 * 4] */
+	{0xff00, 0x4700, BRANCHES, NONE},	/* bx, blx */
+	{0xf500, 0xb100, BRANCHES, NONE},	/* cbz, cbnz */
+	{0xff00, 0xbd00, BRANCHES, NONE},	/* pop, and pc */
+	{0xf000, 0xd000, BRANCHES, NONE},	/* b<c>, svc */
+	{0xf800, 0xe000, BRANCHES, NONE},	/* b */
+	{0xff00, 0xaf00, MAKES_FP, WORDS8},	/* add r7, sp, #imm8 * 4 */
+	{0xffff, 0x466f, MAKES_FP, NONE},	/* mov r7, sp */
+	{0xff87, 0x4685, MOVES_SP, NONE},	/* mov sp, Rm */
+	{0xff87, 0x4485, RAISES_BY, NONE},	/* add sp, Rm */
+	{0, 0, NOTHING, NONE},
+	{0xffff, 0xe92d, PUSHES, NONE},		/* stmdb sp!, {...} */
+	{0xffbf, 0xed2d, LOWERS, WORDS},	/* vpush: counted in words, also of doubles */
+	{0xffff, 0xf84d, STORES, BYTES8},	/* str Rt, [sp, #-imm8]! */
+	{0xfbff, 0xf1ad, LOWERS, MODIFIED},	/* sub.w sp, sp, #const */
+	{0xfbff, 0xf2ad, LOWERS, IMM12},	/* subw sp, sp, #imm12 */
+	{0xfbff, 0xf10d, MAKES_FP, MODIFIED},	/* add.w r7, sp, #const */
+	{0xfbff, 0xf20d, MAKES_FP, IMM12},	/* addw r7, sp, #imm12 */
+	{0xffff, 0xebad, LOWERS_BY, NONE},	/* sub sp, sp, Rm */
+	{0xffff, 0xeb0d, RAISES_BY, NONE},	/* add sp, sp, Rm */
+	{0xfbef, 0xf04f, LOADS, MODIFIED},	/* mov.w Rd, #const */
+	{0xfbf0, 0xf240, LOADS, IMM16},		/* movw */
+	{0xfbf0, 0xf2c0, LOADS_TOP, IMM16},	/* movt */
+	{0xffff, 0xf8df, FROM_CODE, NONE},	/* ldr Rt, [pc, #imm12] */
+	{0xfff0, 0xe8d0, BRANCHES, NONE},	/* tbb, tbh */
+	{0, 0, NOTHING, NONE}
+};
+#define WIDE 13		/* the first form of two halfwords */
+
+/* The constant of an instruction; a modified one that repeats a byte is in no
+ * prologue. */
+static uint32_t constant(unsigned kind, uint32_t h, uint32_t h2)
+{
+	uint32_t v = field(h, 10, 1) << 11 | field(h2, 12, 3) << 8 | (h2 & 0xff), r = v >> 7;
+
+	switch (kind) {
+	case WORDS7:
+		return 4 * (h & 0x7f);
+	case WORDS8:
+		return 4 * (h & 0xff);
+	case WORDS:
+		return 4 * (h2 & 0xff);
+	case BYTES8:
+		return h2 & 0xff;
+	case IMM12:
+		return v;
+	case IMM16:
+		return v | (h & 15) << 12;
+	case MODIFIED:
+		if (r < 8)
+			return v & 0xff;
+		v = (v & 0xff) | 0x80;
+		return v >> r | v << (32 - r);
+	}
+	return 0;
 }
 
-/* The constant of i:imm3:imm8 in the halves of a 32-bit instruction. No prologue
- * has the patterns that repeat a byte. */
-static intptr_t modified(uint32_t h, uint32_t h2)
-{
-	uint32_t v = field(h2, 0, 8), r = field(h, 10, 1) << 4 | field(h2, 12, 3) << 1 | v >> 7;
-
-	if (r < 8)
-		return (intptr_t)v;
-	v |= 0x80;
-	return (intptr_t)(v >> r | v << (32 - r));
-}
-
-/* push of the registers in list, of which lr is bit 14 */
+/* push of the registers in list, of which lr is bit 14: the highest comes to the
+ * highest address */
 static void push(struct prologue *p, uint32_t list)
 {
-	p->sp -= 4 * (intptr_t)ones(list);
-	if (list & 1u << FP)
-		save_fp(p, 4 * (intptr_t)ones(list & ((1u << FP) - 1)));
-	if (list & 1u << LR)
-		save_ra(p, 4 * (intptr_t)ones(list & ((1u << LR) - 1)));
-}
+	unsigned reg;
 
-static void store(struct prologue *p, uint32_t reg, intptr_t off)
-{
-	if (reg == LR)
-		save_ra(p, off);
-	if (reg == FP)
-		save_fp(p, off);
-}
-
-static void literal(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uint32_t off,
-	uint32_t reg, struct prologue *p)
-{
-	at = ((at + 4) & ~(uintptr_t)3) + off;
-	if (in_code(ctx, at, 4))
-		load_const(p, reg, (intptr_t)code32(at));
-}
-
-static void decode16(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uint32_t h,
-	struct prologue *p)
-{
-	switch (h >> 8) {
-	case 0xb4:			/* push */
-	case 0xb5:			/* push, and lr */
-		push(p, (h & 0xff) | (h & 0x100) << 6);
-		return;
-	case 0xb0:			/* sub sp, sp, #imm7 * 4 */
-		if (h & 0x80)
-			p->sp -= 4 * (intptr_t)(h & 0x7f);
-		return;
-	case 0xaf:			/* add r7, sp, #imm8 * 4 */
-		set_fp(p, 4 * (intptr_t)(h & 0xff));
-		return;
-	case 0x44:			/* add sp, Rm */
-		if ((h & 0x87) == 0x85)
-			add_reg(p, field(h, 3, 4), 1);
-		return;
-	case 0x46:			/* mov r7, sp; mov sp, Rm */
-		if (h == 0x466f)
-			set_fp(p, 0);
-		else if ((h & 0x87) == 0x85)
-			p->has |= DYNAMIC;
-		return;
-	case 0x47:			/* bx, blx */
-	case 0xb1: case 0xb3: case 0xb9: case 0xbb: /* cbz, cbnz */
-	case 0xbd:			/* pop, and pc */
-		p->has |= FLOW;
-		return;
+	for (reg = LR; list != 0; list &= ~((uint32_t)1 << reg--)) {
+		if (!(list >> reg & 1))
+			continue;
+		p->sp -= 4;
+		if (reg == LR)
+			save_ra(p, 0);
+		if (reg == FP)
+			save_fp(p, 0);
 	}
-	if (h >> 11 == 0x9)		/* ldr Rt, [pc, #imm8 * 4] */
-		literal(ctx, at, 4 * (h & 0xff), field(h, 8, 3), p);
-	else if (h >> 12 == 0xd || h >> 11 == 0x1c) /* b<c>, svc, b */
-		p->has |= FLOW;
-}
-
-static void decode32(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uint32_t h, uint32_t h2,
-	struct prologue *p)
-{
-	uint32_t rd = field(h2, 8, 4), imm12;
-
-	if (h >> 11 == 0x1e && (h2 & 0x8000)) {	/* branches; not msr, mrs and hints */
-		if ((h2 & 0x5000) != 0 || (h & 0x380) != 0x380)
-			p->has |= FLOW;
-		return;
-	}
-	imm12 = field(h, 10, 1) << 11 | field(h2, 12, 3) << 8 | (h2 & 0xff);
-	switch (h >> 11 == 0x1e ? h & 0xfbff : h) {	/* less i, bit 10 */
-	case 0xe92d:			/* stmdb sp!, {...} */
-		push(p, h2);
-		return;
-	case 0xe8bd:			/* ldmia sp!, {..., pc} */
-		if (h2 & 0x8000)
-			p->has |= FLOW;
-		return;
-	case 0xe8d0: case 0xe8d1: case 0xe8d2: case 0xe8d3: /* tbb, tbh */
-	case 0xe8df:
-		p->has |= FLOW;
-		return;
-	case 0xf84d:			/* str Rt, [sp, #-imm8]! */
-		if ((h2 & 0xf00) == 0xd00) {
-			p->sp -= (intptr_t)(h2 & 0xff);
-			store(p, h2 >> 12, 0);
-		}
-		return;
-	case 0xf8cd:			/* str Rt, [sp, #imm12] */
-		store(p, h2 >> 12, (intptr_t)(h2 & 0xfff));
-		return;
-	case 0xe96d:			/* strd Rt, Rt2, [sp, #-imm8 * 4]! */
-		p->sp -= 4 * (intptr_t)(h2 & 0xff);
-		store(p, h2 >> 12, 0);
-		store(p, rd, 4);
-		return;
-	case 0xe9cd:			/* strd Rt, Rt2, [sp, #imm8 * 4] */
-		store(p, h2 >> 12, 4 * (intptr_t)(h2 & 0xff));
-		store(p, rd, 4 * (intptr_t)(h2 & 0xff) + 4);
-		return;
-	case 0xf8df:			/* ldr Rt, [pc, #imm12] */
-		literal(ctx, at, h2 & 0xfff, h2 >> 12, p);
-		return;
-	case 0xebad:			/* sub sp, sp, Rm */
-	case 0xeb0d:			/* add sp, sp, Rm */
-		if (rd == 13)
-			add_reg(p, (h2 & 0xf0f0) ? REGISTERS : h2 & 15, h == 0xebad ? -1 : 1);
-		return;
-	case 0xf1ad:			/* sub.w sp, sp, #const */
-		if (rd == 13)
-			p->sp -= modified(h, h2);
-		return;
-	case 0xf2ad:			/* subw sp, sp, #imm12 */
-		if (rd == 13)
-			p->sp -= (intptr_t)imm12;
-		return;
-	case 0xf10d:			/* add.w r7, sp, #const */
-		if (rd == FP)
-			set_fp(p, modified(h, h2));
-		return;
-	case 0xf20d:			/* addw r7, sp, #imm12 */
-		if (rd == FP)
-			set_fp(p, (intptr_t)imm12);
-		return;
-	case 0xf04f:			/* mov.w Rd, #const */
-		load_const(p, rd, modified(h, h2));
-		return;
-	}
-	if ((h & 0xffbf) == 0xed2d) {	/* vpush: imm8 counts words, also of doubles */
-		p->sp -= 4 * (intptr_t)(h2 & 0xff);
-		return;
-	}
-	imm12 |= (h & 15) << 12;
-	if ((h & 0xfbf0) == 0xf240)	/* movw */
-		load_const(p, rd, (intptr_t)imm12);
-	else if ((h & 0xfbf0) == 0xf2c0 && has_const(p, rd)) /* movt */
-		p->value[rd] = (p->value[rd] & 0xffff) | (intptr_t)(imm12 << 16);
-	else if ((h2 & 0xff80) == 0x0d00 && (h & 0xffe0) == 0xeba0)
-		p->has |= DYNAMIC;	/* sub sp, Rn, Rm */
 }
 
 static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t end,
 	struct prologue *p)
 {
-	uint32_t h = code16(at);
+	const struct form *f = forms;
+	uint32_t h = code16(at), h2 = 0, v;
+	unsigned rd = field(h, 8, 3), rm = field(h, 3, 4), n = 2;
 
-	if (h < 0xe800) {
-		decode16(ctx, at, h, p);
-		return 2;
+	/* Most are none of these: mov, add, cmp; stores, loads, add Rd, sp */
+	if (h < 0x4400 || (h >= 0x5000 && h < 0xaf00))
+		return n;
+	if (h >= 0xe800) {
+		n = 4;
+		f += WIDE;
+		if (end - at < 4)
+			return n;
+		h2 = code16(at + 2);
+		if (h >> 11 == 0x1e && (h2 & 0x8000)) {
+			/* branches; not msr, mrs and hints */
+			if ((h2 & 0x5000) != 0 || (h & 0x380) != 0x380)
+				p->has |= FLOW;
+			return n;
+		}
+		rd = field(h2, 8, 4);
+		rm = h2 & 0xf0f0 ? REGISTERS : h2 & 15;
 	}
-	if (end - at >= 4)
-		decode32(ctx, at, h, code16(at + 2), p);
-	return 4;
+	while ((h & f->mask) != f->bits)
+		f++;
+	v = f->constant == NONE ? 0 : constant(f->constant, h, h2);
+	switch (f->does) {
+	case BRANCHES:
+		p->has |= FLOW;
+		break;
+	case PUSHES:
+		push(p, n == 4 ? h2 & 0x7fff : (h & 0xff) | (h & 0x100) << 6);
+		break;
+	case STORES:
+		if ((h2 & 0xf00) == 0xd00) {	/* pre-indexed, down */
+			p->sp -= (intptr_t)v - 4;
+			push(p, (uint32_t)1 << (h2 >> 12) & 0x7fff);
+		}
+		break;
+	case LOWERS:
+		if (n == 2 || rd == 13 || f->constant == WORDS)
+			p->sp -= (intptr_t)v;
+		break;
+	case LOWERS_BY:
+	case RAISES_BY:
+		if (n == 2 || rd == 13)
+			add_reg(p, rm, f->does == LOWERS_BY ? -1 : 1);
+		break;
+	case MAKES_FP:
+		if (n == 2 || rd == FP)
+			set_fp(p, (intptr_t)v);
+		break;
+	case MOVES_SP:
+		p->has |= DYNAMIC;
+		break;
+	case LOADS:
+		load_const(p, rd, (intptr_t)v);
+		break;
+	case LOADS_TOP:
+		p->value[rd] = (intptr_t)(((uint32_t)p->value[rd] & 0xffff) | v << 16);
+		break;
+	case FROM_CODE:
+		at = ((at + 4) & ~(uintptr_t)3) + (n == 4 ? h2 & 0xfff : v);
+		if (in_code(ctx, at, 4))
+			load_const(p, n == 4 ? h2 >> 12 : rd, (intptr_t)code32(at));
+		break;
+	}
+	return n;
 }
+
+#ifndef LWSBT_CAPTURE_TABLE_ONLY
 
 /*
  * second reports whether the halfword at address at, 0xb5xx, is the second of an
@@ -243,6 +228,8 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	}
 	return first;
 }
+
+#endif
 
 static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
 {

@@ -22,7 +22,7 @@ runs them, and compares what each backend captures with what was there.
 
   -write FILE     replace the table between its marks in FILE
   -backend NAMES  only these, comma-separated; -machine, -compiler, -level as well
-  -seeds N        programs of each kind (default 2)
+  -seeds N        programs of each cell (default 1)
   -seed N         the first seed (default 1)
   -j N            jobs at a time (default 2)
   -v              print where each backend fell short
@@ -53,7 +53,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.extra, "flags", "", "")
 	flags.StringVar(&o.keep, "keep", "", "")
 	flags.StringVar(&o.dir, "dir", "device", "")
-	flags.IntVar(&o.seeds, "seeds", 2, "")
+	flags.IntVar(&o.seeds, "seeds", 1, "")
 	flags.IntVar(&o.seed, "seed", 1, "")
 	flags.IntVar(&o.jobs, "j", 2, "")
 	flags.BoolVar(&o.verbose, "v", false, "")
@@ -128,16 +128,16 @@ func measure(o options, stderr io.Writer) (*table, error) {
 				}
 				r := &row{backend: b, machine: m.name, compiler: compiler}
 				t.rows = append(t.rows, r)
-				for _, level := range levels {
+				for n, level := range levels {
 					cell := &count{}
 					r.cells = append(r.cells, cell)
 					if !chosen(o.level, level) {
 						continue
 					}
 					for s := range o.seeds {
-						p := program{seed: uint64(o.seed + s), n: 40, runs: 60, ids: s%2 == 1}
+						p := program{seed: uint64(o.seed + s), n: 40, runs: 60, ids: (s+n)%2 == 1}
 						j := job{machine: m, backend: b, clang: compiler == "clang", level: level, program: p, dir: dir}
-						if s%3 == 0 {
+						if (s+n)%3 == 0 {
 							j.flags = append(j.flags, "-ffunction-sections", "-fstack-protector")
 						}
 						if m.bare { // no library for it
