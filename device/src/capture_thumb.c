@@ -29,36 +29,38 @@ static const struct form {
 	uint16_t mask, bits;
 	uint8_t does, constant;
 } forms[] = {
-	{0xfe00, 0xb400, PUSHES, NONE},		/* push; bit 8: and lr */
-	{0xff80, 0xb080, LOWERS, WORDS7},	/* sub sp, #imm7 * 4 */
 	{0xf800, 0x4800, FROM_CODE, WORDS8},	/* ldr Rt, [pc, #imm8 * 4] */
-	{0xff00, 0x4700, BRANCHES, NONE},	/* bx, blx */
-	{0xf500, 0xb100, BRANCHES, NONE},	/* cbz, cbnz */
-	{0xff00, 0xbd00, BRANCHES, NONE},	/* pop, and pc */
-	{0xf000, 0xd000, BRANCHES, NONE},	/* b<c>, svc */
-	{0xf800, 0xe000, BRANCHES, NONE},	/* b */
-	{0xff00, 0xaf00, MAKES_FP, WORDS8},	/* add r7, sp, #imm8 * 4 */
 	{0xffff, 0x466f, MAKES_FP, NONE},	/* mov r7, sp */
 	{0xff87, 0x4685, MOVES_SP, NONE},	/* mov sp, Rm */
+	{0xff00, 0x4600, NOTHING, NONE},	/* other mov */
+	{0xfe00, 0xb400, PUSHES, NONE},		/* push; bit 8: and lr */
+	{0xff80, 0xb080, LOWERS, WORDS7},	/* sub sp, #imm7 * 4 */
+	{0xf500, 0xb100, BRANCHES, NONE},	/* cbz, cbnz */
+	{0xf000, 0xd000, BRANCHES, NONE},	/* b<c>, svc */
+	{0xf800, 0xe000, BRANCHES, NONE},	/* b */
+	{0xff00, 0xbd00, BRANCHES, NONE},	/* pop, and pc */
+	{0xff00, 0x4700, BRANCHES, NONE},	/* bx, blx */
+	{0xff00, 0xaf00, MAKES_FP, WORDS8},	/* add r7, sp, #imm8 * 4 */
 	{0xff87, 0x4485, RAISES_BY, NONE},	/* add sp, Rm */
 	{0, 0, NOTHING, NONE},
 	{0xffff, 0xe92d, PUSHES, NONE},		/* stmdb sp!, {...} */
-	{0xffbf, 0xed2d, LOWERS, WORDS},	/* vpush: counted in words, also of doubles */
 	{0xffff, 0xf84d, STORES, BYTES8},	/* str Rt, [sp, #-imm8]! */
+	{0xffff, 0xf8df, FROM_CODE, NONE},	/* ldr Rt, [pc, #imm12] */
+	{0xff00, 0xf800, NOTHING, NONE},	/* other loads and stores */
 	{0xfbff, 0xf1ad, LOWERS, MODIFIED},	/* sub.w sp, sp, #const */
 	{0xfbff, 0xf2ad, LOWERS, IMM12},	/* subw sp, sp, #imm12 */
 	{0xfbff, 0xf10d, MAKES_FP, MODIFIED},	/* add.w r7, sp, #const */
 	{0xfbff, 0xf20d, MAKES_FP, IMM12},	/* addw r7, sp, #imm12 */
-	{0xffff, 0xebad, LOWERS_BY, NONE},	/* sub sp, sp, Rm */
-	{0xffff, 0xeb0d, RAISES_BY, NONE},	/* add sp, sp, Rm */
 	{0xfbef, 0xf04f, LOADS, MODIFIED},	/* mov.w Rd, #const */
 	{0xfbf0, 0xf240, LOADS, IMM16},		/* movw */
 	{0xfbf0, 0xf2c0, LOADS_TOP, IMM16},	/* movt */
-	{0xffff, 0xf8df, FROM_CODE, NONE},	/* ldr Rt, [pc, #imm12] */
+	{0xffbf, 0xed2d, LOWERS, WORDS},	/* vpush: counted in words, also of doubles */
+	{0xffff, 0xebad, LOWERS_BY, NONE},	/* sub sp, sp, Rm */
+	{0xffff, 0xeb0d, RAISES_BY, NONE},	/* add sp, sp, Rm */
 	{0xfff0, 0xe8d0, BRANCHES, NONE},	/* tbb, tbh */
 	{0, 0, NOTHING, NONE}
 };
-#define WIDE 13		/* the first form of two halfwords */
+#define WIDE 14		/* the first form of two halfwords */
 
 /* The constant of an instruction; a modified one that repeats a byte is in no
  * prologue. */
