@@ -30,3 +30,28 @@ func TestReadersReports(t *testing.T) {
 		})
 	}
 }
+
+// A caller in another mode is recorded, and ends the walk. Not microMIPS, for lack
+// of an emulated processor that has it and floating point, as the C library wants.
+func TestOtherModes(t *testing.T) {
+	for _, mode := range []string{"mips16"} {
+		for _, level := range []string{"-O0", "-O2"} {
+			t.Run(mode+level, func(t *testing.T) {
+				for _, tool := range []string{"mips-linux-gnu-gcc", "qemu-mips"} {
+					if _, err := exec.LookPath(tool); err != nil {
+						t.Skipf("%s is not installed", tool)
+					}
+				}
+				exe := filepath.Join(t.TempDir(), "modes")
+				args := strings.Fields(level + " -static -fno-pic -mno-abicalls -mips32r2 -I../../include program/modes.c ../../src/capture_mips.c -o " + exe + " -DOTHER=" + mode)
+				if out, err := exec.Command("mips-linux-gnu-gcc", args...).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				out, err := exec.Command("qemu-mips", exe).CombinedOutput()
+				if want := "3 frames, the last in other, of an odd function: 1\n"; err != nil || string(out) != want {
+					t.Errorf("%v, got %q, want %q", err, out, want)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,138 @@
+// Package firmware runs the example of examples/firmware on the boards of QEMU.
+package firmware
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A board of the example.
+type board struct {
+	name  string
+	tools []string
+	qemu  string
+}
+
+var boards = []board{
+	{"mps2", []string{"arm-none-eabi-gcc", "qemu-system-arm"}, "qemu-system-arm -M mps2-an385 -nographic -semihosting -kernel"},
+	{"virt", []string{"riscv64-unknown-elf-gcc", "qemu-system-riscv32"}, "qemu-system-riscv32 -M virt -bios none -nographic -kernel"},
+}
+
+func build(t *testing.T, tools []string, target, dir string) string {
+	t.Helper()
+	for _, tool := range append(tools, "make") {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	if out, err := exec.Command("make", "-C", "../../../examples/firmware", target, "OUT="+dir).CombinedOutput(); err != nil {
+		if bytes.Contains(out, []byte("picolibc.specs")) && bytes.Contains(out, []byte("No such file")) {
+			t.Skip("picolibc is not installed")
+		}
+		if bytes.Contains(out, []byte("nano.specs")) && bytes.Contains(out, []byte("No such file")) {
+			t.Skip("newlib is not installed")
+		}
+		t.Fatalf("make %s: %v\n%s", target, err, out)
+	}
+	return filepath.Join(dir, target+".elf")
+}
+
+func emulate(t *testing.T, command, elf string) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	args := append(strings.Fields(command), elf)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// The firmware's UART, through btdecode, shows the call path of the leak: one more
+// block in each dump for every fourth of the 16 sessions before it, and no other
+// path that grows.
+func TestFirmwareLeak(t *testing.T) {
+	btdecode := filepath.Join(t.TempDir(), "btdecode")
+	if out, err := exec.Command("go", "build", "-o", btdecode, "github.com/lwsbt/lwsbt/cmd/btdecode").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, b := range boards {
+		t.Run(b.name, func(t *testing.T) {
+			elf := build(t, b.tools, b.name, t.TempDir())
+			uart := emulate(t, b.qemu, elf)
+			cmd := exec.Command(btdecode, "--passthrough", "-e", elf)
+			cmd.Stdin = bytes.NewReader(uart)
+			cmd.Stderr = os.Stderr
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Contains(out, []byte("firmware: ends")) {
+				t.Fatalf("the firmware did not end:\n%s", out)
+			}
+			want := ""
+			for dump := range 4 {
+				want += fmt.Sprintf("%d leaked, 1 sensor, 0 others; ", 4*(dump+1))
+			}
+			if got := paths(string(out)); got != want {
+				t.Errorf("dumps: %s\nwant:  %s\n%s", got, want, out)
+			}
+		})
+	}
+}
+
+// paths counts the records of each dump by their call path.
+func paths(out string) string {
+	var b strings.Builder
+	for _, dump := range strings.Split(out, "~h#begin ")[1:] {
+		dump, _, _ = strings.Cut(dump, "~h#end")
+		var leaked, sensor, others int
+		for _, record := range strings.Split(dump, "~b#")[1:] {
+			var names []string
+			for line := range strings.Lines(record) {
+				// "   1  0x800001d8 session_open at app.c:47"
+				if f := strings.Fields(line); len(f) > 2 && strings.HasPrefix(f[1], "0x") && f[0] != "size:" {
+					names = append(names, f[2])
+				}
+			}
+			switch path := strings.Join(names, " "); {
+			case strings.HasPrefix(path, "buffer_new session_open net_poll main"):
+				leaked++
+			case strings.HasPrefix(path, "sensor_poll main"):
+				sensor++
+			default:
+				others++
+			}
+		}
+		fmt.Fprintf(&b, "%d leaked, %d sensor, %d others; ", leaked, sensor, others)
+	}
+	return b.String()
+}
+
+// An allocation of 12 frames on the Cortex-M3, counted by -icount:
+//
+//	go test ./device/test/firmware -run Instructions -v
+func TestInstructions(t *testing.T) {
+	elf := build(t, boards[0].tools, "mps2-measure", t.TempDir())
+	out := string(emulate(t, "qemu-system-arm -M mps2-an385 -nographic -semihosting -icount shift=0 -kernel", elf))
+	t.Logf("\n%s", out)
+	var frames, plain, traced, n, capture int
+	if _, err := fmt.Sscanf(out, "frames %d\nmalloc and free %d\nwith metadata %d\ninstructions per allocation %d\nof these, capture %d\n", &frames, &plain, &traced, &n, &capture); err != nil {
+		t.Fatalf("%v in %q", err, out)
+	}
+	if frames != 12 {
+		t.Errorf("%d frames, want 12", frames)
+	}
+	if capture > 9000 {
+		t.Errorf("capture takes %d instructions, want at most 9000", capture)
+	}
+}
