@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,9 @@ import (
 func TestReadersReports(t *testing.T) {
 	for _, m := range []struct{ gcc, qemu string }{{"mips-linux-gnu-gcc", "qemu-mips"}, {"mipsel-linux-gnu-gcc", "qemu-mipsel"}} {
 		t.Run(m.qemu, func(t *testing.T) {
+			if m.qemu == "qemu-mips" && os.Getenv("LWSBT_FULL") == "" {
+				t.Skip("LWSBT_FULL is not set")
+			}
 			for _, tool := range []string{m.gcc, m.qemu} {
 				if _, err := exec.LookPath(tool); err != nil {
 					t.Skipf("%s is not installed", tool)
@@ -37,6 +41,9 @@ func TestOtherModes(t *testing.T) {
 	for _, mode := range []string{"mips16"} {
 		for _, level := range []string{"-O0", "-O2"} {
 			t.Run(mode+level, func(t *testing.T) {
+				if level == "-O0" && os.Getenv("LWSBT_FULL") == "" {
+					t.Skip("LWSBT_FULL is not set")
+				}
 				for _, tool := range []string{"mips-linux-gnu-gcc", "qemu-mips"} {
 					if _, err := exec.LookPath(tool); err != nil {
 						t.Skipf("%s is not installed", tool)

@@ -67,6 +67,9 @@ func TestFirmwareLeak(t *testing.T) {
 	}
 	for _, b := range boards {
 		t.Run(b.name, func(t *testing.T) {
+			if b.name != "mps2" && os.Getenv("LWSBT_FULL") == "" {
+				t.Skip("LWSBT_FULL is not set")
+			}
 			elf := build(t, b.tools, b.name, t.TempDir())
 			uart := emulate(t, b.qemu, elf)
 			cmd := exec.Command(btdecode, "--passthrough", "-e", elf)
@@ -120,8 +123,11 @@ func paths(out string) string {
 
 // An allocation of 12 frames on the Cortex-M3, counted by -icount:
 //
-//	go test ./device/test/firmware -run Instructions -v
+//	LWSBT_FULL=1 go test ./device/test/firmware -run Instructions -v
 func TestInstructions(t *testing.T) {
+	if os.Getenv("LWSBT_FULL") == "" {
+		t.Skip("LWSBT_FULL is not set")
+	}
 	elf := build(t, boards[0].tools, "mps2-measure", t.TempDir())
 	out := string(emulate(t, "qemu-system-arm -M mps2-an385 -nographic -semihosting -icount shift=0 -kernel", elf))
 	t.Logf("\n%s", out)
