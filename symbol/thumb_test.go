@@ -63,15 +63,6 @@ func TestThumbFirmwareAgainstAddr2line(t *testing.T) {
 	if len(rets) < 4000 {
 		t.Fatalf("%d calls, want 4,000", len(rets))
 	}
-	if !full { // a fifth of them: addr2line takes its time
-		some := func(list []uint64) (out []uint64) {
-			for i := 0; i < len(list); i += 5 {
-				out = append(out, list[i])
-			}
-			return out
-		}
-		rets, calls = some(rets), some(calls)
-	}
 	want := addr2line(t, gnu, path, calls)
 	for _, c := range []struct {
 		name string
@@ -96,7 +87,7 @@ func TestThumbFirmwareAgainstAddr2line(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d return addresses, %d in inlined calls, %d differ", c.name, len(rets), inlined, differ)
-		if differ > 0 || inlined < len(rets)/5 {
+		if differ > 0 || inlined < 500 {
 			t.Errorf("%s: %d of %d differ, %d inlined", c.name, differ, len(rets), inlined)
 		}
 		for _, n := range r.Notes() {
