@@ -137,13 +137,13 @@ func newData(t *profile.Table, o *Options) *data {
 }
 
 func newDump(from *profile.Dump, index int, total profile.Value) dump {
-	out := dump{Name: printable.Text(from.Name), Label: fmt.Sprint(from.Number), Bytes: total.Bytes, Count: total.Count,
+	out := dump{Name: printable.Text(from.Name), Label: fmt.Sprint(index + 1), Bytes: total.Bytes, Count: total.Count,
 		Warning: warning(from), Values: []uint64{}}
 	if out.Name == "" {
 		out.Name = fmt.Sprintf("dump %d", index+1)
 	}
 	if from.Timed && from.Time <= math.MaxInt64/1000 {
-		out.Time = (time.Duration(from.Time) * time.Microsecond).String()
+		out.Time = (time.Duration(from.Time) * time.Microsecond).Round(time.Millisecond).String()
 	}
 	return out
 }
