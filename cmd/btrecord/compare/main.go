@@ -63,7 +63,7 @@ func (b *bench) prepare() error {
 	}
 	for name, text := range map[string]string{
 		"churn.pl":  "my @a; for my $i (1..150000) { my %h=(a=>\"x$i\",b=>[1,2,3]); push @a,\\%h if $i%10==0; }\n",
-		"keep.pl":   "my @a; push @a, [\"x$_\"] for 1..300000;\n",
+		"keep.pl":   "my @a; push @a, \"a string of its own $_\" for 1..300000;\n",
 		"script.pl": "my %h; for my $i (1..20000) { my %r=(a=>\"x$i\",b=>[1,2,3]); push @{$h{$i%100}},\\%r if $i%10==0; }\n",
 		"script.py": "import json,collections\nd=collections.defaultdict(list)\nfor i in range(20000):\n    d[i%100].append(json.loads(json.dumps({'a':i,'b':[str(i)]*3})))\n",
 		"script.sql": "create table t(a integer primary key, b text, c real);\nwith recursive n(i) as (select 1 union all select i+1 from n where i<20000) insert into t select i, 'row '||i, i*1.5 from n;\n" +

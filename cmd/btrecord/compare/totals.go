@@ -212,7 +212,7 @@ func (b *bench) byHeaptrack(p program) (*sums, error) {
 	s := &sums{leaks: map[string]int64{}, bytes: -1}
 	for _, kind := range []string{"allocations", "peak", "leaked"} {
 		file := b.path("folded")
-		c := exec.Command("heaptrack_print", "-f", out, "-p0", "-a0", "-T0", "-l0", "-F", file, "--flamegraph-cost-type", kind)
+		c := exec.Command("heaptrack_print", "--disable-builtin-suppressions", "-f", out, "-p0", "-a0", "-T0", "-l0", "-F", file, "--flamegraph-cost-type", kind)
 		if text, err := c.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("heaptrack_print: %w\n%s", err, text)
 		}
