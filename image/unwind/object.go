@@ -281,3 +281,10 @@ func (o *Object) Low() uint64 {
 	}
 	return s.low
 }
+
+// AtEntry reports whether pc, an address of the file, is in the code that the program
+// starts with: the bottom of a stack.
+func (o *Object) AtEntry(pc uint64) bool {
+	entry := o.arch.addr(o.entry)
+	return entry != 0 && pc >= entry && pc-entry < 64
+}
