@@ -161,6 +161,11 @@ func (f *finder) carveRest() {
 		return
 	}
 	addrs := slices.Sorted(maps.Keys(found))
+	f.pointing = make(map[link]bool, 2*len(f.nodes))
+	for _, n := range f.nodes {
+		f.points(n)
+	}
+	defer func() { f.pointing = nil }()
 	loose := map[link]bool{} // where a chain ends
 	for changed := true; changed; {
 		changed = false
@@ -200,10 +205,12 @@ func (f *finder) agrees(n *node, found map[uint64]*node, loose map[link]bool, ba
 		return f.end(back) == n.addr
 	}
 	if o := f.nodes[at]; o != nil { // a block whose own link is lost
-		return o.toward(!back) == n.addr || loose[link{at, 0, !back}]
+		return o.toward(!back) == n.addr || loose[link{at, 0, !back}] && !f.pointing[link{0, at, back}]
 	}
 	if o := found[at]; o != nil && o.toward(!back) == n.addr {
 		return true
 	}
-	return f.claims[at] // it was overwritten, and another link leads there
+	// It was overwritten, a link leads there from its other side, and none from this
+	// one: memory may be in an image twice, by mirrors.
+	return f.claims[at] && !f.pointing[link{0, at, back}]
 }

@@ -69,7 +69,7 @@ func (m *Image) addCore(s *source) error {
 		}
 		loads++
 		addr := p.vaddr
-		if m.Guest {
+		if m.Guest && addr == 0 {
 			addr = p.paddr
 		}
 		data := part(s.data, p.off, min(p.filesz, p.memsz))
@@ -95,17 +95,17 @@ func (m *Image) addCore(s *source) error {
 }
 
 // physical reports whether program headers are of a guest's physical memory: qemu
-// leaves virtual addresses 0 unless it was told to follow page tables.
+// says nothing there of what may be done with it.
 func physical(h *header) bool {
-	zero := 0
+	loads := 0
 	for _, p := range h.progs {
-		if p.kind == elf.PT_LOAD && p.vaddr == 0 && p.paddr != 0 {
-			zero++
-		} else if p.kind == elf.PT_LOAD && p.vaddr != 0 {
-			return false
+		if p.kind == elf.PT_LOAD {
+			if loads++; p.flags != 0 {
+				return false
+			}
 		}
 	}
-	return zero > 0
+	return loads > 0
 }
 
 func (m *Image) addMap(r Map) {

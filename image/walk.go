@@ -35,6 +35,9 @@ type finder struct {
 	queue  []link
 	claims map[uint64]bool // targets of broken links
 	full   bool            // MaxBlocks was reached
+	// pointing has the links of all nodes, without their origin, while blocks are
+	// carved.
+	pointing map[link]bool
 
 	damages map[uint64]*Damage // of all lists, by node
 	scratch codec.Stack
@@ -203,7 +206,15 @@ func (f *finder) believe(n node) {
 		return
 	}
 	f.nodes[n.addr] = &n
+	if f.pointing != nil {
+		f.points(&n)
+	}
 	f.queue = append(f.queue, link{n.addr, n.next, false}, link{n.addr, n.prev, true})
+}
+
+func (f *finder) points(n *node) {
+	f.pointing[link{0, n.next, false}] = true
+	f.pointing[link{0, n.prev, true}] = true
 }
 
 // toward returns a node's neighbour: prev if back.

@@ -92,6 +92,9 @@ func dieFirmware(t *testing.T, i int, dir string) {
 	ask("stop")
 	regs := ask("info registers")
 	ask(fmt.Sprintf("pmemsave %s 0x10000 ram.bin", f.ram))
+	if i == 0 {
+		ask("dump-guest-memory guest.core")
+	}
 	if err := os.WriteFile(filepath.Join(dir, "regs.txt"), []byte(regs), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +144,12 @@ func TestFirmware(t *testing.T) {
 				// What was overwritten and by what is the firmware's own business.
 				if strings.Contains(out+errs, "wardrobe") || strings.Contains(out+errs, "0x62646c6f") {
 					t.Errorf("%v: contents of memory are printed:\n%s", args, out)
+				}
+			}
+			if i == 0 { // registers and all memory in one file
+				code, out, errs := execute("heap", "guest.core", "--carve", "--leaks", "-e", "fw.elf")
+				if code != cli.Short || !strings.Contains(out, "4 blocks leaked, 80 bytes") || !strings.Contains(out, "7 blocks reachable") {
+					t.Errorf("dump-guest-memory: exit code %d\n%s%s", code, out, errs)
 				}
 			}
 			code, out, errs := execute(append([]string{"heap", "--only", "leaked"}, ram...)...)
