@@ -177,7 +177,9 @@ func TestDocs(t *testing.T) {
 	reset := regexp.MustCompile(`(?m)^  0xffffffff .*\n`)
 	library := regexp.MustCompile(`(?m)(^.*  /device/.*\n)+`)
 	numbers := regexp.MustCompile(`0x[0-9a-f]+|\d+ bytes before these|~m#\S+|length \d+`)
-	blank := func(s string) string { return numbers.ReplaceAllString(library.ReplaceAllString(reset.ReplaceAllString(s, ""), "#\n"), "#") }
+	blank := func(s string) string {
+		return numbers.ReplaceAllString(library.ReplaceAllString(reset.ReplaceAllString(s, ""), "#\n"), "#")
+	}
 	copied := "btcore.md"
 	if err := os.WriteFile(copied, data, 0o600); err != nil {
 		t.Fatal(err)
