@@ -150,8 +150,9 @@ func serve(prof *profile.Profile, name string, port int, noBrowser bool) error {
 		prof.Mapping = []*profile.Mapping{{ID: 1, File: name}}
 	}
 	err := driver.PProf(&driver.Options{
-		Flagset: newPprofFlags(append(args, name)),
-		Fetch:   fixed{prof},
+		Flagset:    newPprofFlags(append(args, name)),
+		Fetch:      fixed{prof},
+		HTTPServer: serveLocal,
 	})
 	if err != nil {
 		return cli.Failedf("%w", err)

@@ -257,6 +257,21 @@ func TestBaseOfEachBoot(t *testing.T) {
 	}
 }
 
+// Identical stacks are one, those that hold the most first; numbers by hand.
+func TestStacks(t *testing.T) {
+	log := record(t, 100, 0x1000, 0x2000) + record(t, 30, 0x1001, 0x2000) + record(t, 100, 0x1000, 0x2000)
+	out, errs, code := command(log, "top", "--stacks", "-n", "1", "-q", "-")
+	want := "<stdin>: 230 bytes in 3 allocations, 2 call stacks\n\n" +
+		"Bytes     %  Count  Call stack, innermost frame first\n" +
+		"-----------------------------------------------------\n" +
+		"  200  87.0      2  0x1000\n" +
+		"                    0x2000\n" +
+		"1 call stack more: -n 0 lists all\n"
+	if code != 0 || out != want {
+		t.Errorf("exit code %d, %s\n%s\nwant\n%s", code, errs, out, want)
+	}
+}
+
 // pprof's pages, on the loopback interface alone.
 func TestWeb(t *testing.T) {
 	log := logFile(t, "fw.log", leaking(t, false))
@@ -279,7 +294,7 @@ func TestWeb(t *testing.T) {
 		}
 		page, _ := io.ReadAll(r.Body)
 		r.Body.Close()
-		if r.StatusCode != http.StatusOK || !strings.Contains(string(page), "<title>fw.log, dump 4 inuse_space") || !strings.Contains(string(page), "57344") {
+		if r.StatusCode != http.StatusOK || !strings.Contains(string(page), "<title>fw.log, dump 4 inuse_space") || !strings.Contains(string(page), "makeTopTable( 57800 ,") {
 			t.Errorf("%s: %s, %.300s", url, r.Status, page)
 		}
 		if _, err := os.Stat(filepath.Join(home, "pprof")); err == nil {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,10 +20,12 @@ import (
 func topCommand() *cobra.Command {
 	s := &session{}
 	var o heap.TopOptions
+	stacks := false
 	c := s.command(&cobra.Command{
 		Use: "top [flags] [FILE...]", Short: "the call sites that hold the most",
 		Long: `top lists the call sites that hold the most: flat, by the innermost frame that
-is shown, and cumulative, by any frame.`,
+is shown, and cumulative, by any frame. With --stacks it lists whole call
+stacks, identical ones as one.`,
 		Example: "btheap top -e app.elf device.log\nbtheap top --by module --cum --maps app.maps device.log",
 	}, heap.ByLine, nil, func(w io.Writer) error {
 		d, err := s.one()
@@ -29,13 +33,54 @@ is shown, and cumulative, by any frame.`,
 			return err
 		}
 		o.Weight = s.w
+		if stacks {
+			return s.writeStacks(w, d, o.N)
+		}
 		return s.writeTop(w, d, o)
 	})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&o.N, "rows", "n", 20, "how many call sites, 0 for all: `N`")
 	f.BoolVar(&o.Cum, "cum", false, "order by the cumulative sum")
+	f.BoolVar(&stacks, "stacks", false, "list call stacks")
 	cli.AddFlags(c, "Top", f)
+	c.MarkFlagsMutuallyExclusive("cum", "stacks")
 	return c
+}
+
+// writeStacks writes the call stacks of a dump that hold the most: all if n is 0.
+func (s *session) writeStacks(w io.Writer, d *heap.Dump, n int) error {
+	t := s.names.Table([]*heap.Dump{d})
+	slices.SortStableFunc(t.Rows, func(a, b heap.TableRow) int {
+		x, y := a.Values[0], b.Values[0]
+		return cmp.Or(cmp.Compare(s.w.Of(y), s.w.Of(x)), cmp.Compare((1-s.w).Of(y), (1-s.w).Of(x)))
+	})
+	total := t.Total[0]
+	fmt.Fprintf(w, "%s: %s bytes in %s, %s\n\n", title(d), cli.Number(total.Bytes), cli.Count(total.Count, "allocation"),
+		cli.Count(len(t.Rows), "call stack"))
+	tb := table.Table{Head: []string{"Bytes", "%", "Count", "Call stack, innermost frame first"}, Right: []bool{true, true, true}, Width: s.width()}
+	shown := t.Rows
+	if n > 0 {
+		shown = shown[:min(n, len(shown))]
+	}
+	for i := range shown {
+		v := shown[i].Values[0]
+		cells := []string{cli.Number(v.Bytes), percent(s.w.Of(v), s.w.Of(total)), cli.Number(v.Count)}
+		names := t.Names(&shown[i])
+		if len(names) == 0 {
+			names = []heap.Site{{Func: "(no frames)"}}
+		}
+		for _, site := range names {
+			tb.Rows = append(tb.Rows, append(slices.Clone(cells), site.String()))
+			clear(cells)
+		}
+	}
+	if err := tb.Write(w); err != nil {
+		return err
+	}
+	if more := len(t.Rows) - len(shown); more > 0 {
+		fmt.Fprintf(w, "%s more: -n 0 lists all\n", cli.Count(more, "call stack"))
+	}
+	return nil
 }
 
 // writeTop writes the call sites of a dump.

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/driver"
+)
+
+// serveLocal serves pprof's pages. They have no access control, so only requests to
+// this machine by a loopback name are answered: a page elsewhere could otherwise reach
+// the server by a name of its own that resolves to the loopback address.
+func serveLocal(args *driver.HTTPServerArgs) error {
+	l, err := net.Listen("tcp", args.Hostport)
+	if err != nil {
+		return err
+	}
+	pages := http.NewServeMux()
+	for path, h := range args.Handlers {
+		if path == "/" {
+			path = "/{$}"
+		}
+		pages.Handle(path, h)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/ui/", http.StripPrefix("/ui", pages)) // where pprof's links lead
+	mux.Handle("/", pages)
+	server := &http.Server{Handler: onlyLocal(mux), ReadHeaderTimeout: 10 * time.Second}
+	return server.Serve(l)
+}
+
+// onlyLocal answers requests whose Host is a loopback name or address, and refuses all
+// others.
+func onlyLocal(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		host = strings.Trim(host, "[]")
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "expected a request to localhost", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

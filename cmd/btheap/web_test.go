@@ -1,0 +1,24 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// Only a loopback name is answered, whatever the port.
+func TestOnlyLocal(t *testing.T) {
+	h := onlyLocal(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	for host, want := range map[string]int{
+		"localhost:8080": 200, "localhost": 200, "127.0.0.1:1": 200, "127.9.9.9": 200, "[::1]:8080": 200, "[::1]": 200,
+		"attacker.example:8080": 403, "localhost.attacker.example": 403, "192.168.1.2:8080": 403, "0.0.0.0:8080": 403, "": 403,
+	} {
+		r := httptest.NewRequest("GET", "http://localhost/", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("Host %q: status %d, want %d", host, w.Code, want)
+		}
+	}
+}
