@@ -263,7 +263,7 @@ func TestStacks(t *testing.T) {
 	out, errs, code := command(log, "top", "--stacks", "-n", "1", "-q", "-")
 	want := "<stdin>: 230 bytes in 3 allocations, 2 call stacks\n\n" +
 		"Bytes     %  Count  Call stack, innermost frame first\n" +
-		"-----------------------------------------------------\n" +
+		"-------------------------------------------------------\n" +
 		"  200  87.0      2  0x1000\n" +
 		"                    0x2000\n" +
 		"1 call stack more: -n 0 lists all\n"
