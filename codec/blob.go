@@ -13,7 +13,7 @@ const (
 	// MaxBlobUser is the longest blob in bytes with the user fields of a [User]:
 	// six of 77 bits more. (BT-UF-1)
 	MaxBlobUser = 370
-	// MaxLength is the most a length field can say, in bytes.
+	// MaxLength is the largest value of a length field, in bytes.
 	MaxLength = 1<<lengthWidth - 1
 
 	// minDeepest is the fewest bytes before the length that hold 32 frames.

@@ -69,6 +69,7 @@ func resolveDepth(s *Stack, b []byte, end int, word uint) int {
 	return MaxDepth
 }
 
+// Reset makes s empty; it keeps the array under PCs.
 func (s *Stack) Reset() {
 	s.PCs, s.Size, s.Marks = s.PCs[:0], 0, Marks{}
 }

@@ -37,8 +37,8 @@ func RecordingReasons() []Reason { return []Reason{ReasonEvent, ReasonHeaderLine
 // RefusalReasons lists the reasons for which an encoder refuses a stack. (BT-REJ-2)
 func RefusalReasons() []Reason { return []Reason{ReasonFrames, ReasonWord} }
 
-// Error is the one error of decoding, parsing and encoding. Beside it no value is valid,
-// but for [Salvage].
+// Error is the only error type of decoding, parsing and encoding. Values returned with
+// it are not valid, except those of [Salvage].
 type Error struct {
 	// Off is where the offending field or character begins: in bits from the
 	// start of the blob, or in bytes from the start of the line when Field is

@@ -2,15 +2,15 @@ package codec
 
 import "bytes"
 
-// Salvage reads what is certain of a blob whose end was cut off, as lws's own
+// Salvage decodes what can be trusted of a blob whose end was cut off, as lws's own
 // dump cuts long ones. It fills s.PCs with the frames that are whole, and
 // returns the depth that the blob announces, whether s.Size was still there, and
 // why the blob as it stands is rejected; nil if it is not.
 //
-// Only a cut is salvaged. If the blob has its right length, or its bits
-// contradict themselves, then something else happened to it, no frame can be
-// trusted, and s is empty. So it is of a depth written 0, which may be 32 frames or
-// an empty stack with user bits. (BT-SALV-1, BT-SALV-2)
+// Only a cut is salvaged. If the blob has its right length and is rejected, or its
+// bits contradict themselves, then something else happened to it, no frame can be
+// trusted, and s is empty. s is also empty if a cut blob has a depth written 0, which
+// may mean 32 frames, or an empty stack with user bits. (BT-SALV-1, BT-SALV-2)
 func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 	if err = checkLength(blob); err == nil {
 		if err := Decode(s, blob); err != nil {

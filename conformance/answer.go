@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Outcome is what became of a question.
+// Outcome is the kind of an answer.
 type Outcome string
 
 const (
@@ -16,11 +16,11 @@ const (
 	Reject   Outcome = "reject"   // the input was refused
 	Crash    Outcome = "crash"    // the testee ended before it answered
 	Hang     Outcome = "hang"     // no answer in time
-	Skip     Outcome = "skip"     // the testee does not do such
-	Protocol Outcome = "protocol" // what it said is not BTP/1
+	Skip     Outcome = "skip"     // the testee does not support the request
+	Protocol Outcome = "protocol" // the answer is not BTP/1
 )
 
-// Answer is what a testee made of a request, or what a vector wants.
+// Answer is a testee's answer to a request, or the answer that a vector expects.
 type Answer struct {
 	Outcome Outcome
 	Value   Value  // decode, end, mline, bline; of salvage the frames

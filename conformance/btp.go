@@ -15,7 +15,7 @@ import (
 
 const helloRequest = "hello btp=1"
 
-// Line is the request in BTP/1, without its line end.
+// Line returns the request in BTP/1, without its line end.
 func (r Request) Line(id string) string {
 	head := string(r.Op) + " " + id + " "
 	switch {
@@ -159,7 +159,7 @@ func hasWord(op Op) bool {
 	return false
 }
 
-// Line is the answer to a request for op with this id, without its line end.
+// Line returns the answer to a request for op with this id, without its line end.
 func (a Answer) Line(op Op, id string) string {
 	switch a.Outcome {
 	case OK:
@@ -253,7 +253,7 @@ func (a *Answer) parseReject(rest string) error {
 	return nil
 }
 
-// Line is the answer to hello, without its line end.
+// Line returns the answer to hello, without its line end.
 func (h Hello) Line() string {
 	words := []string{"hello", "btp=1", "name=" + h.Name, "version=" + h.Version}
 	ops := make([]string, len(h.Ops))

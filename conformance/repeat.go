@@ -13,7 +13,7 @@ type Repeat struct {
 	Testee  []string // program and arguments; none for the codec itself
 }
 
-// Command is the line that puts this one result's vector again.
+// Command returns the shell command that runs the vector of r alone.
 func (p Repeat) Command(r *Result, seed uint64) string {
 	words := []string{"btconform", "--run", quote(r.ID)}
 	if r.Failure != nil && r.Failure.random {

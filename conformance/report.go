@@ -1,17 +1,17 @@
 package conformance
 
-// Status is what a result comes to.
+// Status sums up a result.
 type Status string
 
 const (
 	Pass    Status = "pass"
 	Fail    Status = "fail"
 	Known   Status = "known"   // a failure that the file of known ones expects
-	Skipped Status = "skip"    // the testee does not do such
+	Skipped Status = "skip"    // the testee does not support the request
 	Unasked Status = "unasked" // the run was stopped before
 )
 
-// Report is what a run found.
+// Report holds the results of a run.
 type Report struct {
 	Testee  Hello    `json:"-"`
 	Name    string   `json:"testee"`
@@ -41,7 +41,7 @@ type Counts struct {
 	Warnings int `json:"warnings"`
 }
 
-// Result is what became of a vector put to one operation.
+// Result is the result of one operation on a vector.
 type Result struct {
 	ID       string   `json:"id"`
 	Op       Op       `json:"op"`

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Options are how to run.
+// Options are the options of [Run].
 type Options struct {
 	Seed          uint64
 	Workers       int  // instances of the testee at a time; 0 is 1

@@ -63,7 +63,7 @@ func (s *Set) Check() error {
 	return nil
 }
 
-// TwinOf is the vector that v names as its twin, or nil.
+// TwinOf returns the vector that v names as its twin, or nil.
 func (s *Set) TwinOf(v *Vector) *Vector {
 	if pf := v.Head.Platform; pf != "" {
 		if twin := s.byID[pf+"/"+v.Twin]; twin != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Hello is what a testee says of itself.
+// Hello is a testee's description of itself.
 type Hello struct {
 	Name, Version string
 	Ops           []Op
@@ -44,7 +44,7 @@ func (h Hello) Offers(r Request) bool {
 	return true
 }
 
-// Request is one question.
+// Request is one request to a testee.
 type Request struct {
 	Op      Op
 	Data    []byte // blob, memory, bits or text; of format a blob, if In is nil

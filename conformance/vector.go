@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Op is what is asked of a testee; the names are those of BTP/1 and `op:`.
+// Op is an operation of a testee; the names are those of BTP/1 and `op:`.
 type Op string
 
 const (
@@ -170,7 +170,7 @@ func parseValue(text string) (v Value, err error) {
 	return v, err
 }
 
-// Head is what holds for a whole file.
+// Head holds the keys that apply to a whole file.
 type Head struct {
 	Source, Library, Compiler, Options, Platform string
 	// AnySpill: the spill bits of recorded blobs are whatever the encoder's
@@ -217,13 +217,13 @@ type Vector struct {
 // Has reports whether op is among the vector's operations.
 func (v *Vector) Has(op Op) bool { return slices.Contains(v.Ops, op) }
 
-// Place is file and line.
+// Place returns the vector's file and line, as "FILE:LINE".
 func (v *Vector) Place() string { return v.File + ":" + strconv.Itoa(v.Row) }
 
 // Rejects reports whether the vector is to be rejected.
 func (v *Vector) Rejects() bool { return v.Want != nil && v.Want.Outcome == Reject }
 
-// Group is the first part of the ID.
+// Group returns the part of the ID before its first slash.
 func (v *Vector) Group() string {
 	group, _, _ := strings.Cut(v.ID, "/")
 	return group

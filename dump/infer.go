@@ -71,9 +71,9 @@ const mostly = 990
 
 func share(n, of int64) int64 { return n * 1000 / max(of, 1) }
 
-// Machine is the machine that fits best, and whether the evidence leaves no other
+// Machine returns the machine that fits best, and whether the evidence leaves no other
 // word and class of shifts that decodes otherwise. Machines of 32-bit words all
-// decode alike; of an empty inference it is exact32, and not sure.
+// decode alike; an empty inference returns exact32, not sure.
 func (f *Inference) Machine() (m codec.Machine, sure bool) {
 	exact := f.wide - f.wrap - f.zero
 	switch {
@@ -93,7 +93,7 @@ func (f *Inference) Machine() (m codec.Machine, sure bool) {
 	return codec.MachineExact32, f.high > 0
 }
 
-// Evidence says in sentences what Machine goes by.
+// Evidence returns, in sentences, what Machine is based on.
 func (f *Inference) Evidence() []string {
 	m, sure := f.Machine()
 	switch {

@@ -231,7 +231,7 @@ func (in *Input) failed(err error) error {
 	return &ReadError{in.Name, in.Compression, in.stored.Load(), err}
 }
 
-// Stored is how many bytes of Size have been read. It may be called while
+// Stored returns how many bytes of Size have been read. It may be called while
 // another goroutine reads.
 func (in *Input) Stored() int64 { return in.stored.Load() }
 

@@ -37,8 +37,8 @@ type memoEntry struct {
 	number  uint64 // 0: free
 }
 
-// Remember has the scanner keep records that come again, in up to some 8 MB, so that
-// they are not decoded anew; Record.Memo tells them.
+// Remember makes the scanner keep repeated records, in up to some 8 MB, so that they
+// are not decoded again. Record.Memo identifies them.
 func (s *Scanner) Remember() {
 	s.memo = &memo{seed: maphash.MakeSeed(), entries: make([]memoEntry, memoSize), once: make([]uint32, memoFilter)}
 }
@@ -81,9 +81,9 @@ func (s *Scanner) memoRecord() bool {
 	return true
 }
 
-// MemoSlot is the number, below MemoSlots, that no two records share which are
-// remembered at the same time.
+// MemoSlot returns the slot, below MemoSlots, of a [Record.Memo]. Records that are
+// remembered at the same time have different slots.
 func MemoSlot(number uint64) int { return int(number % memoSize) }
 
-// MemoSlots is how many records are remembered at a time.
+// MemoSlots is the number of slots: at most so many records are remembered at a time.
 const MemoSlots = memoSize

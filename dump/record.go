@@ -49,8 +49,8 @@ type Record struct {
 	// Text is the record as it stands in the log, from its lead-in to its last
 	// character.
 	Text []byte
-	// Blob is what the base64 says; nil for a Decoded record. When Err is not nil
-	// it is what could be made of the base64.
+	// Blob is the decoded base64; nil for a Decoded record. When Err is not nil, it
+	// is as much of it as could be decoded.
 	Blob []byte
 	// Stack is the allocation. Of a Cut record, PCs are the frames that are whole,
 	// and Size is right if Sized. Of one that could not be read, it is empty.
@@ -81,13 +81,13 @@ type Record struct {
 	Lenient bool
 }
 
-// ErrTooLong is the Err of a lead-in followed by more base64 than any blob has.
+// ErrTooLong is [Record.Err] for a lead-in followed by more base64 than any blob has.
 var ErrTooLong = errors.New("more base64 than the longest blob has")
 
 // reasonTooLong is ErrTooLong's name beside those of [codec.Reasons].
 const reasonTooLong codec.Reason = "too-long"
 
-// Reason is the name of why the record is rejected; "" if it is not.
+// Reason returns the name of the reason for which the record is rejected, "" if it is not.
 func (r *Record) Reason() codec.Reason {
 	var e *codec.Error
 	switch {
@@ -102,7 +102,7 @@ func (r *Record) Reason() codec.Reason {
 // MaxPlaces is how many places a [Tally] keeps for each reason.
 const MaxPlaces = 3
 
-// Fault is what a [Tally] knows of one reason.
+// Fault counts the records that were rejected for one reason.
 type Fault struct {
 	Reason codec.Reason
 	Count  int64
@@ -124,7 +124,7 @@ type Tally struct {
 	cuts       Fault
 }
 
-// Faults lists why records were unreadable, the commonest reason first.
+// Faults returns why records were unreadable, the commonest reason first.
 func (t *Tally) Faults() []Fault {
 	var all []Fault
 	for _, f := range slices.Sorted(maps.Keys(t.faults)) {
@@ -134,7 +134,7 @@ func (t *Tally) Faults() []Fault {
 	return all
 }
 
-// Cuts is how many records were cut, and where the first are.
+// Cuts returns how many records were cut, and the places of the first ones.
 func (t *Tally) Cuts() Fault { return t.cuts }
 
 func (f *Fault) add(r *Record) {

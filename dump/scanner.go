@@ -24,11 +24,11 @@ type Scanner struct {
 	// Text, if not nil, is given every byte of the log that is of no record, in
 	// order: what stands before a record, before Next returns it.
 	Text io.Writer
-	// Bare asks for lines that are base64 and nothing else, blanks around it aside,
-	// to be taken as records, too. It is for dumps whose lead-ins were stripped: a
-	// line of one long word passes for a record then, and counts as unreadable.
+	// Bare makes records of lines that are base64 and nothing else, apart from spaces
+	// around it. It is for dumps whose lead-ins were stripped: a line of one long
+	// word then counts as an unreadable record.
 	Bare bool
-	// Recordings asks for ~h# and ~e# lines to be records, too. Otherwise they are
+	// Recordings makes records of ~h# and ~e# lines, too. Otherwise they are
 	// text, as they are to any reader of libwebsockets' own lines.
 	Recordings bool
 	// Word32 reads blobs as known to come from a 32-bit encoder. (BT-COUNT-4)
@@ -71,16 +71,16 @@ func (s *Scanner) Reset(src io.Reader, file string) {
 	s.rec.Place = Place{File: file}
 }
 
-// Record is what the last Next found.
+// Record returns the record that the last Next found.
 func (s *Scanner) Record() *Record { return &s.rec }
 
-// Err is the first error of reading the log or of writing to Text, nil at its
+// Err returns the first error of reading the log or of writing to Text, nil at its
 // regular end. Records that were in hand before an error have been returned.
 func (s *Scanner) Err() error {
 	return s.err
 }
 
-// Tally is what was met so far, in all logs of this scanner.
+// Tally returns the counts so far, of all logs of this scanner.
 func (s *Scanner) Tally() *Tally { return &s.tally }
 
 // Next goes to the next record, readable or not. It returns false at the log's

@@ -38,13 +38,13 @@ type Dump struct {
 	End    *Announce // what its ~h#end says, nil without one
 }
 
-// Announce is what a header says of a dump.
+// Announce holds the totals of a dump that a ~h# line gives.
 type Announce struct {
 	Records, Bytes       uint64
 	HasRecords, HasBytes bool
 }
 
-// Verdict is what a [Sequence] makes of a record.
+// Verdict says which dump a record belongs to.
 type Verdict uint8
 
 const (
@@ -109,7 +109,7 @@ const (
 	maxTextLine                 = 4096
 )
 
-// NewLog says that another log begins: its records are of another boot.
+// NewLog begins another log: its records are of another boot.
 func (q *Sequence) NewLog() {
 	q.line = q.line[:0]
 	q.log++
@@ -239,9 +239,9 @@ func (q *Sequence) endLine() {
 	}
 }
 
-// Record takes a record with a stack, and says of which dump it is. Records that
-// are held are of the current dump when Same follows, and of the new one when Split
-// does; when the log ends, they are of the current one.
+// Record takes a record with a stack, and reports which dump it belongs to. Records on
+// Hold belong to the current dump when Same follows, and to the new one when Split
+// does; at the end of the log, they belong to the current one.
 func (q *Sequence) Record(r *Record) Verdict {
 	if len(q.line) > 0 { // in front of the record, in its line
 		q.endLine()
@@ -407,8 +407,8 @@ func (q *Sequence) decide(n int) Verdict {
 	return Split
 }
 
-// Undecided says what else the log may be, if there is only one dump of a boot and
-// nothing tells for sure; "" if there is nothing to say. It is for the end of the log.
+// Undecided returns what else the log may be, if only one dump was found and it may be
+// several; "" otherwise. Call it at the end of the log.
 func (q *Sequence) Undecided() string {
 	if len(q.Dumps) != 1 || q.Dumps[0].Start == StartMarked || q.Dumps[0].Start == StartSplit {
 		return ""

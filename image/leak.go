@@ -20,7 +20,7 @@ const (
 	Reachable
 )
 
-// Leaks says which blocks of a heap can still be reached.
+// Leaks holds which blocks of a heap can still be reached.
 type Leaks struct {
 	Reach []Reach // of each block of the heap
 	// Groups are the leaked blocks that no other leaked ones point to, by call

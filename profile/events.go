@@ -39,7 +39,7 @@ type block struct {
 	time uint64
 }
 
-// PathEvents is what a call path did.
+// PathEvents sums the events of a call path.
 type PathEvents struct {
 	Total     Value // ever allocated
 	Temporary Value

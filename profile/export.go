@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ExportOptions is what exporters are told beside the dump.
+// ExportOptions are the options of [Names.Export].
 type ExportOptions struct {
 	Weight  Weight // of formats that have one weight: folded
 	Program string // what wrote the file, and what it is of

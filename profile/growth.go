@@ -19,9 +19,11 @@ type Growth struct {
 	Every bool
 }
 
-// First and Last return the points at both ends.
+// First returns the point of the first dump.
 func (g *Growth) First() Value { return g.Points[0] }
-func (g *Growth) Last() Value  { return g.Points[len(g.Points)-1] }
+
+// Last returns the point of the last dump.
+func (g *Growth) Last() Value { return g.Points[len(g.Points)-1] }
 
 // Growth returns the call paths that grow over the dumps of the table, of which
 // there must be two or more: those that grew in every dump first, and of these the

@@ -49,7 +49,7 @@ type Dump struct {
 	Time   uint64 // microseconds since the boot, if Timed
 	Timed  bool
 
-	// Announced is what a ~h# line said to expect, if HasAnnounced*.
+	// Announced are the totals that a ~h# line gave, if HasAnnounced*.
 	AnnouncedRecords, AnnouncedBytes       uint64
 	HasAnnouncedRecords, HasAnnouncedBytes bool
 	// Cut reports that the dump was opened by a ~h# line and never closed.
@@ -108,7 +108,7 @@ func (p *Profile) Location(addr uint64, tag uint32) (id LocationID, fresh bool) 
 	return p.locations.intern(addr, tag)
 }
 
-// Describe says what stands at a location.
+// Describe sets what is known of a location.
 func (p *Profile) Describe(id LocationID, l *Location) {
 	d := &p.locations.detail
 	if int(id) >= len(*d) {
@@ -135,7 +135,7 @@ func (p *Profile) described(id LocationID) *Location {
 }
 
 // Path returns the number of a call path, innermost frame first. Past the limits
-// it is the path [Other]; more reports that.
+// it is the path [Other], and more is true.
 func (p *Profile) Path(frames []LocationID) (id PathID, more bool) {
 	p.paths.encode(frames)
 	id, hash, slot, found := p.paths.find()

@@ -6,7 +6,7 @@ import (
 )
 
 // Table is the call paths of several dumps as a view shows them: paths that look
-// alike are one. It is what diff, growth and reports are made of.
+// alike are one. Diff, growth and the HTML report are computed from it.
 type Table struct {
 	Dumps []*Dump
 	Sites []Site // by SiteID
@@ -61,14 +61,16 @@ func (t *Table) Names(r *TableRow) []Site {
 	return list
 }
 
-// Change is what became of a call path, or of a site, between two dumps.
+// Change is a call path, or a call site, in two dumps.
 type Change struct {
 	Stack         []Site // innermost first
 	Before, After Value
 }
 
-// New reports whether there was nothing before, Gone whether there is nothing after.
-func (c *Change) New() bool  { return c.Before.IsZero() && !c.After.IsZero() }
+// New reports whether there was nothing before.
+func (c *Change) New() bool { return c.Before.IsZero() && !c.After.IsZero() }
+
+// Gone reports whether there is nothing after.
 func (c *Change) Gone() bool { return !c.Before.IsZero() && c.After.IsZero() }
 
 // Delta returns the growth of the sum that w asks for.

@@ -21,14 +21,14 @@ func (w Weight) Of(v Value) uint64 {
 	return v.Bytes
 }
 
-// Row is what a call site holds: flat, where it is the innermost frame that is
+// Row is the memory that a call site holds: flat, where it is the innermost frame that is
 // shown, and cumulative, where it is any.
 type Row struct {
 	Site
 	Flat, Cum Value
 }
 
-// TopOptions is what Top is asked for.
+// TopOptions are the options of [Names.Top].
 type TopOptions struct {
 	N      int // rows, 0 for all
 	Cum    bool

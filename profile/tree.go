@@ -17,7 +17,7 @@ type Node struct {
 	index map[SiteID]*Node
 }
 
-// TreeOptions is what Tree is asked for.
+// TreeOptions are the options of [Names.Tree].
 type TreeOptions struct {
 	Weight   Weight
 	Inverted bool // from the innermost frames outward: callers below callees
@@ -78,7 +78,7 @@ func (n *Names) finish(t *Node, w Weight) {
 // PeekReport is a call site with its callers and callees.
 type PeekReport struct {
 	Row
-	Callers, Callees []Row // Flat is unused: Cum is what passes between the two
+	Callers, Callees []Row // Flat is unused; Cum is the memory of paths with this call
 }
 
 // Peek returns the call sites whose function matches, each with who called it and

@@ -2,7 +2,7 @@ package profile
 
 import "math"
 
-// Value is what call paths hold: bytes asked for, and allocations.
+// Value is the memory that call paths hold: bytes asked for, and allocations.
 type Value struct {
 	Bytes uint64
 	Count uint64

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Granularity is what counts as one and the same call site.
+// Granularity decides which frames are the same call site.
 type Granularity uint8
 
 const (

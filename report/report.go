@@ -33,7 +33,7 @@ const MaxPaths = 50_000
 // maxGrowth is how many call paths the growth page lists.
 const maxGrowth = 200
 
-// Options are what a page says beside the table.
+// Options are the texts of a page beside the table.
 type Options struct {
 	Title    string   // "" for "heap"
 	Subtitle string   // what the profile is of

@@ -7,7 +7,7 @@ type ModelReport struct {
 	Report *Report `json:"report"`
 }
 
-// ModelSections is a table of ratios with a row for each model, and after it the
+// ModelSections returns a table of ratios with a row for each model, and after it the
 // report on each.
 func ModelSections(all []ModelReport) []Section {
 	t := Table{ID: "models", Head: []string{"model", "machine", "frames", "raw", "lws", "of raw", "best", "of raw"}}

@@ -17,7 +17,7 @@ import (
 // meaning in it changes, not when something is added.
 const ReportVersion = 2
 
-// Report is all that is to say of a dump. Bytes are bytes; shares and ratios are
+// Report holds the results for a dump. Sizes are in bytes; shares and ratios are
 // fractions of 1.
 type Report struct {
 	Version     int         `json:"version"`
@@ -30,7 +30,7 @@ type Report struct {
 	word int // of the machine
 }
 
-// Log is what was met on the way to the records. The caller knows it.
+// Log describes the log that the records came from. The caller fills it in.
 type Log struct {
 	Files      []string `json:"files"`
 	Bytes      int64    `json:"bytes"` // decompressed
@@ -74,7 +74,7 @@ type DepthCount struct {
 	Count uint64 `json:"count"`
 }
 
-// Compression is what the stacks take in several forms.
+// Compression is the size of the stacks in several forms.
 type Compression struct {
 	Forms  []Form `json:"forms"`
 	Frames uint64 `json:"frames"`
@@ -130,7 +130,7 @@ type Verdict struct {
 	Worse    uint64  `json:"worse"`     // allocations whose blob is larger than raw
 }
 
-// FieldBits is what one kind of field takes of all blobs.
+// FieldBits is the share of one kind of field in all blobs.
 type FieldBits struct {
 	Field    string  `json:"field"`
 	Bits     uint64  `json:"bits"`
@@ -138,7 +138,7 @@ type FieldBits struct {
 	PerStack float64 `json:"per_stack"`
 }
 
-// Overhead is what live allocations pay for their metadata on a target.
+// Overhead is the memory that the metadata of live allocations takes on a target.
 // (BT-MEM-2)
 type Overhead struct {
 	Word    int     `json:"word"`
@@ -153,7 +153,7 @@ type Overhead struct {
 	WrapperShare float64 `json:"wrapper_share"`
 }
 
-// Options is what a report depends on beside the dump.
+// Options are what a report depends on beside the dump.
 type Options struct {
 	Log          Log
 	Machine      codec.Machine

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Sections is the report as tables.
+// Sections returns the report as tables.
 func (r *Report) Sections() []Section {
 	return []Section{r.dumpSection(), r.compressionSection(), r.bitsSection(), r.snipSection(),
 		r.overheadSection()}

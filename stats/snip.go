@@ -6,14 +6,13 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// MaxSnip is the most further frames that the matrix tries to leave out at either
-// end.
+// MaxSnip is how many more frames, at most, the matrix leaves out at either end.
 const MaxSnip = 4
 
-// MinFrames is how many frames the advice leaves of every stack at least.
+// MinFrames is how many frames, at least, the recommendation keeps of every stack.
 const MinFrames = 4
 
-// Snip is what leaving out more frames would cost and save. (BT-CAP-1)
+// Snip is the effect of leaving out more frames. (BT-CAP-1)
 type Snip struct {
 	CapturedPre  int        `json:"captured_pre"`
 	CapturedPost int        `json:"captured_post"`

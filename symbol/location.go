@@ -15,7 +15,7 @@ type Location struct {
 	LookupPC uint64
 	// Mapping is the mapping it is in, nil without a map.
 	Mapping *Mapping
-	// Frames is what was found, innermost first; empty if nothing was.
+	// Frames are the calls found, innermost first; empty if none was.
 	Frames []Frame
 	// Reason says why Frames is empty, or has no lines; "" if it has both.
 	Reason string

@@ -4,7 +4,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Counts is what a process met, in addresses of records.
+// Counts counts the addresses of a process's records.
 type Counts struct {
 	Addresses  int64
 	Lossy      int64 // of which the encoder kept the low 31 bits alone

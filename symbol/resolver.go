@@ -19,7 +19,7 @@ type Resolver struct {
 	Sysroots  []string // where the paths of modules are looked for, first to last
 	Adjust    Adjust
 
-	// Word and Machine are what wrote the log, 0 if not known. Files for anything
+	// Word and Machine are those of the program that wrote the log, 0 if not known. Files for anything
 	// else are refused. The first file added sets Machine.
 	Word    int // bits of an address
 	Machine elf.Machine
@@ -147,7 +147,7 @@ func (r *Resolver) FilesWithoutBase() (list []*File) {
 	return list
 }
 
-// SetBases says where files without a base are loaded, as [InferBases] found it.
+// SetBases sets where files without a base are loaded, as [InferBases] found it.
 // Where the other files are is known without.
 func (r *Resolver) SetBases(found []Base) {
 	r.bases = slices.Clone(found)

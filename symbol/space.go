@@ -29,7 +29,7 @@ type Mapping struct {
 	Relative bool
 }
 
-// Space is what was where in the memory of a process at one moment. It does not
+// Space is the memory map of a process at one moment. It does not
 // change.
 type Space struct {
 	// ID distinguishes the spaces of one [Timeline]; it grows with time.
