@@ -12,8 +12,8 @@ import (
 
 const firstLine = "btv 1"
 
-// ParseError is what is amiss with a vector file, a file of known failures, or
-// a line of BTP/1: where, and what was expected.
+// ParseError is an error in a vector file, a file of known failures, or a line of
+// BTP/1: where, and what was expected.
 type ParseError struct {
 	File string
 	Row  int // from 1

@@ -57,7 +57,7 @@ type Request struct {
 	Search  codec.Search
 }
 
-// Testee answers questions.
+// Testee is an implementation under test.
 type Testee interface {
 	Hello() Hello
 	// Ask answers requests in their order, one Answer each: all of them, or, where
