@@ -37,9 +37,9 @@ var wrappings = []wrapping{
 		want: slices.Concat(leaks, alignedLeaks)}, // strdup is in libc.so
 	{name: "glibc-static", full: true, cc: "gcc", args: "-static " + alignedFlags + " -DLWSBT_WRAP_ALIGNED=memalign -DLWSBT_WRAP_PORT=lwsbt_posix_port adapters/posix.c",
 		want: slices.Concat(leaks, alignedLeaks, []string{"strdup 31"})},
-	{name: "musl", cc: "musl-gcc", args: "-static " + alignedFlags + " -DLWSBT_WRAP_ALIGNED=aligned_alloc -DLWSBT_WRAP_PORT=lwsbt_posix_port adapters/posix.c",
+	{name: "musl", full: true, cc: "musl-gcc", args: "-static " + alignedFlags + " -DLWSBT_WRAP_ALIGNED=aligned_alloc -DLWSBT_WRAP_PORT=lwsbt_posix_port adapters/posix.c",
 		want: slices.Concat(leaks, alignedLeaks, []string{"strdup 31"})},
-	{name: "newlib", cc: "arm-none-eabi-gcc", run: "qemu-arm", args: "-mthumb -march=armv7-a --specs=rdimon.specs " + alignedFlags + " -DLWSBT_WRAP_ALIGNED=memalign",
+	{name: "newlib", full: true, cc: "arm-none-eabi-gcc", run: "qemu-arm", args: "-mthumb -march=armv7-a --specs=rdimon.specs " + alignedFlags + " -DLWSBT_WRAP_ALIGNED=memalign",
 		want: slices.Concat(leaks, alignedLeaks[:2])}, // strdup and posix_memalign are newlib's own
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -48,13 +49,21 @@ func collectDecoded(all []corpus.Allocation) *stats.Collector {
 	return c
 }
 
+// captures returns the captures to test on: one of each word, all with LWSBT_FULL=1.
+func captures() []string {
+	if os.Getenv("LWSBT_FULL") != "" {
+		return corpus.Captures()
+	}
+	return []string{"perl", "i386sql"}
+}
+
 func options(m codec.Machine) stats.Options {
 	return stats.Options{Machine: m, CapturedPre: 2, CapturedPost: 1}
 }
 
 // Each number of the report on a capture, counted again from the capture's truth.
 func TestReportAgainstTruth(t *testing.T) {
-	for _, name := range corpus.Captures() {
+	for _, name := range captures() {
 		truth := corpus.Truth(name)
 		if len(truth) < 1000 {
 			t.Fatalf("%s: only %d allocations", name, len(truth))
@@ -274,7 +283,7 @@ func (c check) overhead() {
 // At another load address, the regions of a dump lie one after another: those of
 // which all is known first, the others in the order of their low 31 bits.
 func TestRebased(t *testing.T) {
-	for _, name := range corpus.Captures() {
+	for _, name := range captures() {
 		for _, addr := range []uint64{0x400000, 0x7f0000000000, 0xffff0000} {
 			truth := corpus.Truth(name)
 			moved, top := move(truth, addr)

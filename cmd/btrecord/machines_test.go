@@ -36,7 +36,7 @@ func TestMachines(t *testing.T) {
 		{"s390x", "s390x-linux-gnu-gcc", "qemu-s390x -L /usr/s390x-linux-gnu", nil, 64},
 	} {
 		t.Run(m.name, func(t *testing.T) {
-			if !full() && m.name != "mips" && m.name != "x86-64-musl" {
+			if !full() {
 				t.Skip("LWSBT_FULL=1 runs it")
 			}
 			emulator := strings.Fields(m.run)

@@ -13,7 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/device/tools/functions"
 )
 
-// By default, a program for each of four backends is measured, compiled by gcc. With
+// By default, a program for each of two backends is measured, compiled by gcc. With
 // LWSBT_FULL=1 all backends, machines, levels and both compilers are.
 func TestBackends(t *testing.T) {
 	full := os.Getenv("LWSBT_FULL") != ""
@@ -26,7 +26,7 @@ func TestBackends(t *testing.T) {
 			m := machines[slices.IndexFunc(machines, func(m machine) bool { return m.name == name })]
 			for _, clang := range []bool{false, true} {
 				for i, level := range levels {
-					light := !clang && n == 0 && i == 1+k%4 && (b.name == "fp" || b.name == "unwind" || b.name == "thumb" && b.table || b.name == "mips" && !b.table)
+					light := !clang && n == 0 && i == 1+k%4 && (b.name == "fp" || b.name == "unwind")
 					if !full && !light {
 						continue
 					}
