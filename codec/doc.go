@@ -4,10 +4,10 @@
 //
 //	~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV  ⇄  blob  ⇄  Stack  ⇄  ~b#size: 7520, 0x406651 …
 //
-// Decoding fills a caller's [Stack], encoding and the line forms append to a
-// caller's slice; none of them allocates once those are large enough. Decoding
-// does not ask which machine wrote a blob: it yields what the bits say, and in
-// [Marks] which of these values show that the encoder lost their upper bits.
+// Decoding fills a caller's [Stack], encoding and the line forms append to a caller's
+// slice; none of them allocates once those are large enough. Decoding does not depend
+// on the machine that wrote a blob: it returns the values of the bits, and in [Marks]
+// which of them show that the encoder lost their upper bits.
 //
 // Every rejection is an [*Error]: place, field, clause of SPEC.md, reason. Data
 // never panics. Nothing here does I/O, keeps state or logs.

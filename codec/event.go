@@ -15,10 +15,10 @@ func ParseEventLine(dst, line []byte) ([]byte, error) {
 	return parseLine(dst, line, LeadInEvent, "BT-EVT-1")
 }
 
-// DecodeEvent reads the blob of an event into s and u. A depth of 0 is an empty
-// stack; TagEvent and TagAddress are there, but TagEvent may have a value that is
-// not known, and such an event is to be skipped. word is 32 or 64 bits, as for
-// [DecodeWord]. On an [*Error], s and u are empty. (BT-EVT-2, BT-EVT-3)
+// DecodeEvent reads the blob of an event into s and u. A depth of 0 is an empty stack;
+// TagEvent and TagAddress are present. TagEvent may have an unknown value; skip such an
+// event. word is 32 or 64 bits, as for [DecodeWord]. On an [*Error], s and u are empty.
+// (BT-EVT-2, BT-EVT-3)
 func DecodeEvent(s *Stack, u *User, blob []byte, word int) error {
 	u.Reset()
 	s.Reset()

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// The lead-ins by which lines are told from other text in a log.
+// Lead-ins of the lines in a log.
 const (
 	LeadIn        = "~m#" // a blob in base64 (BT-TEXT-1)
 	LeadInDecoded = "~b#" // the stack in numbers (BT-TEXT-2)

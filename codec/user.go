@@ -156,10 +156,10 @@ func DecodeUser(s *Stack, u *User, blob []byte, word int) error {
 	return err
 }
 
-// AppendUser appends a copy of blob to dst in which the user fields of u stand
-// behind the size, in place of what stood there, and returns the extended slice.
-// Up to the size the bits stay what they are, those that a lossy encoder and its
-// compiler left included. On an [*Error], dst is returned as it was. (BT-UF-1)
+// AppendUser appends a copy of blob to dst in which the user fields of u stand behind
+// the size, in place of what stood there, and returns the extended slice. The bits up
+// to the size are copied unchanged, also those that depend on a lossy encoder and its
+// compiler. On an [*Error], dst is returned as it was. (BT-UF-1)
 func AppendUser(dst, blob []byte, u *User) ([]byte, error) {
 	var s Stack
 	pos, err := decode(&s, blob, 64)

@@ -1,9 +1,9 @@
 package codec
 
-// AppendFields appends every field of a blob to dst, in order, its length the
-// last, and returns the extended slice. Fields follow each other without a gap:
-// padding or user bits, where there are any, are one field. On an [*Error], the
-// fields before the fault are there. (BT-FIELD-1)
+// AppendFields appends every field of a blob to dst, in order, its length the last, and
+// returns the extended slice. Fields follow each other without a gap: padding or user
+// bits, where there are any, are one field. On an [*Error], the result has the fields
+// before the fault. (BT-FIELD-1)
 func AppendFields(dst []Field, blob []byte) ([]Field, error) {
 	return AppendFieldsWord(dst, blob, 64)
 }

@@ -1,5 +1,5 @@
-// Package dump finds the records of libwebsockets' compressed backtraces in
-// whole logs, whatever stands around them.
+// Package dump finds the records of libwebsockets' compressed backtraces in logs, among
+// any other text.
 //
 //	log ─ Open, Follow ─→ bytes ─ Scanner ─→ Record, Record, …   and the text between them
 //	                                 │
@@ -19,7 +19,7 @@
 //		default: // rec.Err says why it could not be read
 //		}
 //	}
-//	err = sc.Err() // of reading the log, not of its records
+//	err = sc.Err() // an error of reading the log, not of its records
 //
 // Reading is lenient as to the base64 of a record (BT-B64-3), but a record ends
 // at the first character outside both alphabets (BT-TEXT-3). Which machine wrote

@@ -17,10 +17,10 @@ const (
 	followTurns = 3
 )
 
-// Follow opens a log that is still being written, from its beginning, and reads
-// on as it grows, until ctx is done: then it ends with io.EOF. A file that was cut
-// short is read anew from its start; where another file has taken its name, that
-// is read on with, once the first is used up. The log must not be compressed.
+// Follow opens a log that is still being written, from its beginning, and reads on as
+// it grows, until ctx is done: then it ends with io.EOF. A file that was truncated is
+// read again from its start. If another file takes its name, that is read after the end
+// of the first. The log must not be compressed.
 func Follow(ctx context.Context, path string) (*Input, error) {
 	if path == Stdin {
 		return nil, fmt.Errorf("%s: standard input is followed to its end anyway", path)

@@ -48,7 +48,7 @@ type Input struct {
 type ReadError struct {
 	Name        string
 	Compression string // "" if the log is not compressed
-	Stored      int64  // bytes of the file, as it is stored, that were taken
+	Stored      int64  // bytes of the file that were read, before decompression
 	Err         error
 }
 
@@ -105,8 +105,8 @@ func Open(path string, stdin io.Reader) (*Input, error) {
 	return in, nil
 }
 
-// NewInput looks into the first bytes of r for compression and encoding, and reads
-// through that. It waits for no more bytes than it takes to tell.
+// NewInput detects compression and encoding from the first bytes of r, and returns the
+// decoded log. It waits for no more bytes than that takes.
 func NewInput(r io.Reader, name string) (*Input, error) {
 	in := &Input{Name: name, Size: -1}
 	compression, all, err := sniff(counter{r, &in.stored}, compressions)

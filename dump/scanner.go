@@ -55,15 +55,15 @@ type Scanner struct {
 	blob [codec.MaxLength + 1]byte // under rec.Blob; decodeRun writes one byte more
 }
 
-// NewScanner returns a scanner of the log that src holds. file is what the
-// places of its records are called by.
+// NewScanner returns a scanner of the log that src holds. file is the name of the log
+// in places.
 func NewScanner(src io.Reader, file string) *Scanner {
 	s := &Scanner{buf: make([]byte, bufSize)}
 	s.Reset(src, file)
 	return s
 }
 
-// Reset turns to another log. Options and tally stay, an error does not.
+// Reset turns to another log. Options and tally are kept, an error is cleared.
 func (s *Scanner) Reset(src io.Reader, file string) {
 	s.src, s.err, s.eof, s.user = src, nil, false, false
 	s.pos, s.end, s.base = 0, 0, 0

@@ -35,7 +35,7 @@ func (m *Image) addSource(s *source) error {
 	return fmt.Errorf("%s: not a core file, Intel HEX or S-records; raw memory needs its address: 0xADDR=%s", path, path)
 }
 
-// AddRAM adds raw memory, unpacked if it is packed, at an address.
+// AddRAM adds raw memory at an address, decompressed if it is compressed.
 func (m *Image) AddRAM(addr uint64, path string) error {
 	s, err := openSource(path, m)
 	if err != nil {

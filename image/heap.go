@@ -73,8 +73,8 @@ const MaxBlocks = 1 << 23
 // ErrNoHeap reports that an image has no list of blocks.
 var ErrNoHeap = errors.New("no heap found")
 
-// FindHeap finds the blocks of an image. The error is ErrNoHeap, or says what of
-// the image has to be told first.
+// FindHeap finds the blocks of an image. The error is [ErrNoHeap], or names a property
+// of the image that must be set first.
 func (m *Image) FindHeap(s Search) (*Heap, error) {
 	if m.Word == 0 || m.Order == nil {
 		return nil, errors.New("raw memory does not tell its word and byte order: name the ELF file of the program")
@@ -124,7 +124,7 @@ func nameOf(list []Symbol, addr uint64) string {
 	return ""
 }
 
-// Notes returns what of the lists was not believed.
+// Notes returns which parts of the lists were not accepted.
 func (h *Heap) Notes() []string { return h.notes.list() }
 
 // Bytes returns the sum of the sizes of all blocks, up to 2^64-1.

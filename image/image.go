@@ -17,15 +17,15 @@ import (
 // Reading is safe from several goroutines once nothing is added any more and
 // Segments was called.
 type Image struct {
-	// Word is 32 or 64 bits, 0 while nothing told.
+	// Word is 32 or 64 bits, 0 if not known.
 	Word int
-	// Order is the byte order, nil while nothing told.
+	// Order is the byte order, nil if not known.
 	Order   binary.ByteOrder
 	Machine elf.Machine
 	// Threads are the threads of a core file or the processors of a guest, the
 	// one that died first.
 	Threads []Thread
-	// Maps is what was where in the process, by address, with the files that were
+	// Maps is the memory map of the process, by address, with the files that were
 	// mapped. It includes memory that the core file left out.
 	Maps []Map
 	// PID and Program are of the process, 0 and "" if not known.
@@ -256,7 +256,7 @@ func (m *Image) PointerSize() int {
 	return 4
 }
 
-// ByteOrder returns Order, little-endian while nothing told.
+// ByteOrder returns Order, or little-endian if it is not known.
 func (m *Image) ByteOrder() binary.ByteOrder {
 	if m.Order == nil {
 		return binary.LittleEndian
@@ -264,7 +264,7 @@ func (m *Image) ByteOrder() binary.ByteOrder {
 	return m.Order
 }
 
-// Notes returns what of the files was not believed or left out, each once.
+// Notes returns which parts of the files were not accepted or left out, each once.
 func (m *Image) Notes() []string { return m.notes.list() }
 
 // Close releases the files. Nothing of the image may be used then.

@@ -190,8 +190,8 @@ func (m *Image) WritableRanges(path string, bias uint64) ([]Map, error) {
 	return list, nil
 }
 
-// Describe sets word, byte order and machine from an ELF file, where nothing told
-// so far. The error says that the file cannot be of this image.
+// Describe sets word, byte order and machine from an ELF file, where they are not known
+// yet. The error says that the file cannot be of this image.
 func (m *Image) Describe(path string) error {
 	s, err := openSource(path, &Image{})
 	if err != nil {
@@ -205,7 +205,7 @@ func (m *Image) Describe(path string) error {
 	return m.agree(path, h)
 }
 
-// ELFInfo is what an ELF file says of itself.
+// ELFInfo holds properties of an ELF file.
 type ELFInfo struct {
 	BuildID string // hexadecimal, "" if there is none
 	PIE     bool   // may be loaded anywhere

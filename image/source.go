@@ -30,7 +30,7 @@ func (s *source) close() {
 	}
 }
 
-// MaxUnpacked is how many bytes a compressed file may have, unpacked.
+// MaxUnpacked is the largest decompressed size of a file, in bytes.
 const MaxUnpacked = 64 << 30
 
 // maxWindow bounds the memory that unpacking takes, in bytes.

@@ -4,12 +4,10 @@
 //	records ─Add→ Profile: locations, call paths, Dumps ─View→ names ─┬→ Top, Tree, Diff, Growth
 //	                                                                  └→ pprof, folded, speedscope, DHAT, …
 //
-// A [Profile] holds addresses. What stands at an address, a [Location] with its
-// frames, is given to it by whoever reads symbols; this package reads no files. A
-// [View] decides which frames are shown and by what name, and every report is made
-// through one.
+// A [Profile] holds addresses. The caller sets the [Location] of each address, with its
+// frames; this package reads no files. A [View] decides which frames are shown and by
+// what name, and every report is made through one.
 //
-// Sums are of 64 bits and unsigned. What is more stays at the largest value, and
-// Profile.Saturated says so; what an output format cannot hold is said by the
-// exporter.
+// Sums are unsigned 64-bit numbers. A larger sum stays at the largest value, and
+// Profile.Saturated says so; what an output format cannot hold is said by the exporter.
 package profile

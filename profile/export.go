@@ -29,7 +29,7 @@ func Formats() []string {
 	return []string{"pprof", "folded", "speedscope", "dhat", "heaptrack", "jsonl", "csv"}
 }
 
-// Binary reports whether a format is not for a terminal.
+// Binary reports whether a format is binary, so not for a terminal.
 func Binary(format string) bool { return format == "pprof" }
 
 // Export writes a dump in a format of Formats. The notes say what the format

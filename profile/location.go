@@ -36,7 +36,7 @@ type Module struct {
 	HasInlineInfo bool
 }
 
-// Location is a return address and what stands there.
+// Location is a return address and the code there.
 type Location struct {
 	Addr    uint64 // as the record had it, or as it was recovered
 	Call    uint64 // inside the call instruction, the address that was looked up
@@ -46,8 +46,8 @@ type Location struct {
 	Frames  []Frame // innermost first; empty if no symbol is known
 }
 
-// Name returns the location as an address, as well as that is known:
-// "app+0x1234", "0x401234", or "?1234" of one whose upper bits are lost.
+// Name returns the location as an address, as far as that is known: "app+0x1234",
+// "0x401234", or "?1234" of one whose upper bits are lost.
 func (l *Location) Name() string {
 	switch {
 	case l.State == Lost:

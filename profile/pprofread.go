@@ -6,7 +6,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// AddPprof adds a profile of pprof as a dump: what is in use, if it says that, else
+// AddPprof adds a profile of pprof as a dump: its values in use, if it has these, else
 // its default sample type.
 func (p *Profile) AddPprof(prof *profile.Profile, name string) (*Dump, error) {
 	bytes, count := -1, -1

@@ -17,7 +17,7 @@ const (
 type Profile struct {
 	Dumps []*Dump
 	// MaxPaths is how many distinct call paths are kept, 0 for DefaultMaxPaths. The
-	// records of any more are added up as one path, [Other].
+	// records of further paths are added up as one path, [Other].
 	MaxPaths int
 	// MaxLocations does the same for distinct addresses.
 	MaxLocations int
@@ -33,7 +33,7 @@ type Profile struct {
 	open      *Dump
 }
 
-// Other is the name of the one frame of call paths that were not kept apart.
+// Other is the name of the single frame of call paths past the limits of a [Profile].
 const Other = "(other call paths)"
 
 // otherTag is the tag of the location behind Other; no caller's tag is so large.
@@ -101,9 +101,9 @@ func (p *Profile) End() {
 	d.dense = array[Value]{}
 }
 
-// Location returns the number of a return address. A tag, below 2^32-1, keeps equal
-// addresses apart that are not the same place: of another boot or map. If fresh, the
-// address is new, and Describe may say what stands there.
+// Location returns the number of a return address. A tag, below 2^32-1, distinguishes
+// equal addresses of different places: of another boot or map. If fresh, the address is
+// new, and [Profile.Describe] may be called for it.
 func (p *Profile) Location(addr uint64, tag uint32) (id LocationID, fresh bool) {
 	return p.locations.intern(addr, tag)
 }

@@ -1,4 +1,4 @@
-// Package report writes profiles as one HTML file that can be sent: a flame graph, a
+// Package report writes profiles as one self-contained HTML file: a flame graph, a
 // table, the dumps over time, their differences and their growth.
 //
 //	profile.Table ─Write→ page.html (style, script and data inside)

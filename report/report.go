@@ -37,7 +37,7 @@ const maxGrowth = 200
 type Options struct {
 	Title    string   // "" for "heap"
 	Subtitle string   // what the profile is of
-	Notes    []string // what a reader should know, such as which lines were lost
+	Notes    []string // remarks for the reader, such as which lines were lost
 }
 
 // Write writes the page of a table, which has one dump or more.

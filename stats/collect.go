@@ -10,7 +10,7 @@ import (
 // sampleLimit is how much text of records is kept to try gzip and zstd on, in bytes.
 const sampleLimit = 8 << 20
 
-// Collector gathers a dump. The zero Collector is not ready; see [NewCollector].
+// Collector gathers a dump. The zero Collector is not usable; see [NewCollector].
 type Collector struct {
 	word  int // of the encoder, as blobs are decoded; 64 where it is not known
 	paths pathTable

@@ -64,7 +64,7 @@ type Dump struct {
 	MachineSure   bool         `json:"machine_sure"`
 	Evidence      []string     `json:"evidence"`
 	Payload       uint64       `json:"payload"`          // bytes that the program asked for
-	PayloadOver   bool         `json:"payload_overflow"` // the sum is over 2^64-1, which Payload says
+	PayloadOver   bool         `json:"payload_overflow"` // the sum is over 2^64-1, and Payload is 2^64-1
 	Metadata      uint64       `json:"metadata"`         // bytes in memory beside them, on the machine's word
 }
 
@@ -157,7 +157,7 @@ type Overhead struct {
 type Options struct {
 	Log          Log
 	Machine      codec.Machine
-	Given        bool // Machine is the user's word
+	Given        bool // Machine was set by the user
 	Sure         bool
 	Evidence     []string
 	CapturedPre  int // what SNIP_PRE and SNIP_POST were when the dump was made

@@ -39,7 +39,7 @@ type SnipCell struct {
 	Merged  int     `json:"merged"`
 }
 
-// SnipAdvice is the pair to set, and the frames that go.
+// SnipAdvice is the recommended pair, and the frames that it leaves out.
 type SnipAdvice struct {
 	Pre    int         `json:"pre"` // further, as in SnipCell
 	Post   int         `json:"post"`

@@ -90,8 +90,8 @@ func distinct(seen []ReturnAddr) []ReturnAddr {
 	return slices.CompactFunc(seen, func(a, b ReturnAddr) bool { return a.PC&low31Mask == b.PC&low31Mask })
 }
 
-// AddrsForBase returns how many distinct return addresses in the file's code,
-// about, it takes to infer its base.
+// AddrsForBase returns about how many distinct return addresses in the file's code are
+// needed to infer its base.
 func (f *File) AddrsForBase() int {
 	density := min(max(f.calls().density, 1e-9), 0.99)
 	return int(math.Ceil((maxLogP - basesBits*math.Log10(2)) / math.Log10(density)))

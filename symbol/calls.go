@@ -15,8 +15,8 @@ func (f *File) CallAddr(ret uint64) uint64 { return f.arch.CallAddr(ret) }
 // and the code is in the file.
 func (f *File) CanTellCalls() bool { return f.arch.RecognisesCalls() && !f.noCode }
 
-// FollowsCall reports whether the instruction that ends at addr is a call, as in
-// front of every return address. Where that cannot be told, it is true.
+// FollowsCall reports whether the instruction that ends at addr is a call, as in front
+// of every return address. It returns true where that is not known.
 func (f *File) FollowsCall(addr uint64) (follows bool) {
 	if !f.CanTellCalls() {
 		return true

@@ -10,8 +10,8 @@ import (
 // one of 255 bytes can stand for more than fits in memory.
 const maxDemangled = 14
 
-// Demangle returns what people wrote for a linkage name of C++ or Rust; any other
-// name stays as it is. At most 16,384 bytes are returned.
+// Demangle returns the source name for a linkage name of C++ or Rust, and any other
+// name unchanged. At most 16,384 bytes are returned.
 func Demangle(name string) string {
 	if !strings.HasPrefix(name, "_") {
 		return name

@@ -13,7 +13,7 @@
 // Addresses in backtraces are return addresses. A [File] looks up exactly what it
 // is asked; [File.CallAddr] returns the address to ask for.
 //
-// # Input from strangers
+// # Untrusted input
 //
 // Malformed files are errors, or holes in what is known; they never panic, even if
 // they become shorter while they are in use. What a file may cost is in proportion

@@ -61,8 +61,7 @@ type segment struct {
 
 func (s segment) holds(addr uint64) bool { return s.addr <= addr && addr < s.end }
 
-// DebugDirs returns where separate debug files are looked for unless told
-// otherwise.
+// DebugDirs returns the default directories of separate debug files.
 func DebugDirs() []string { return []string{"/usr/lib/debug"} }
 
 // Open reads the ELF file at path, and the file with its debug information if

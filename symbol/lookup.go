@@ -11,7 +11,7 @@ import (
 // Frame is one call in source. What is not known is "" or 0.
 type Frame struct {
 	Func          string // linkage name
-	Name          string // the same for people; a [Resolver] fills it in
+	Name          string // Func, demangled; set by a [Resolver]
 	File          string
 	Line          int
 	Discriminator int  // distinguishes pieces of code of one line

@@ -9,11 +9,10 @@ import (
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// Markup applies what a line of a log says in LLVM's symbolizer markup:
-// {{{reset}}}, {{{module:ID:NAME:elf:BUILDID}}} and
-// {{{mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE}}}. Other elements are skipped.
-// The error is of the first element that was not understood; such an element
-// changes nothing.
+// Markup applies what a line of a log says in LLVM's symbolizer markup: {{{reset}}},
+// {{{module:ID:NAME:elf:BUILDID}}} and {{{mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE}}}.
+// Other elements are skipped. The error is that of the first invalid element; invalid
+// elements change nothing.
 func (t *Timeline) Markup(line []byte) (err error) {
 	for {
 		i := bytes.Index(line, []byte("{{{"))

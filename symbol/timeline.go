@@ -80,7 +80,7 @@ func (t *Timeline) Reset() {
 	t.base, t.recent, t.modules, t.space = nil, nil, nil, nil
 }
 
-// Map adds a mapping; it covers what was there. The error is of one too many.
+// Map adds a mapping, which replaces what it overlaps. It fails if there are too many.
 func (t *Timeline) Map(m Mapping) error {
 	if len(t.recent) > t.maxRecent() {
 		t.consolidate()
