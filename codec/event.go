@@ -16,9 +16,9 @@ func ParseEventLine(dst, line []byte) ([]byte, error) {
 }
 
 // DecodeEvent reads the blob of an event into s and u. A depth of 0 is an empty stack;
-// TagEvent and TagAddress are present. TagEvent may have an unknown value; skip such an
-// event. word is 32 or 64 bits, as for [DecodeWord]. On an [*Error], s and u are empty.
-// (BT-EVT-2, BT-EVT-3)
+// TagEvent and TagAddress are present, and TagOldAddress if the event is EventMoved.
+// TagEvent may have an unknown value; skip such an event. word is 32 or 64 bits, as for
+// [DecodeWord]. On an [*Error], s and u are empty. (BT-EVT-2, BT-EVT-3)
 func DecodeEvent(s *Stack, u *User, blob []byte, word int) error {
 	u.Reset()
 	s.Reset()
@@ -43,10 +43,17 @@ func DecodeEvent(s *Stack, u *User, blob []byte, word int) error {
 }
 
 // checkEvent reports what an event lacks; its user fields begin at bit pos.
+// (BT-EVT-3)
 func (u *User) checkEvent(pos int) error {
 	for _, t := range []Tag{TagEvent, TagAddress} {
 		if _, ok := u.Get(t); !ok {
 			return bitError(pos, FieldUser, -1, ReasonEvent, "no field with tag %d (%v), which an event must have", uint8(t), t)
+		}
+	}
+	if e, _ := u.Get(TagEvent); e == EventMoved {
+		if _, ok := u.Get(TagOldAddress); !ok {
+			return bitError(pos, FieldUser, -1, ReasonEvent, "no field with tag %d (%v), which an event of a moved block must have",
+				uint8(TagOldAddress), TagOldAddress)
 		}
 	}
 	return nil

@@ -6,22 +6,27 @@ import (
 	"strconv"
 )
 
-// Verbs of headers. A reader skips headers with others. (BT-HEAD-2)
+// Verbs of headers. Others are read, and have no meaning. (BT-HEAD-2)
 const (
-	VerbBoot  = "boot"  // a device or program starts: time and numbers begin anew
-	VerbMap   = "map"   // the module lines that follow are the whole map
+	VerbBoot  = "boot"  // a device or program starts: time and numbers restart
+	VerbMap   = "map"   // the module lines that follow are the complete map
+	VerbLoad  = "load"  // the module lines that follow were loaded in addition
 	VerbBegin = "begin" // opens a dump
 	VerbEnd   = "end"   // closes it
+	VerbTotal = "total" // totals since the recording began
 	VerbLost  = "lost"  // the recorder dropped events here
 )
 
-// Header is a ~h# line: a mark in a recording. (BT-HEAD-1)
+// Header is a ~h# line of a recording. (BT-HEAD-1)
 //
 //	~h#begin 3 t=81250000 n=84 b=61234
 type Header struct {
 	Verb   string
 	Number uint32 // of the dump that VerbBegin opens or VerbEnd closes (BT-HEAD-3)
-	Keys   []HeaderKey
+	// HasNumber reports whether a number follows the verb. [ParseHeader] sets it;
+	// VerbBegin and VerbEnd are written with their number without it, too.
+	HasNumber bool
+	Keys      []HeaderKey
 }
 
 // HeaderKey is one key of a header with its value, which is decoded: it may hold
@@ -50,20 +55,38 @@ func (h *Header) Uint(key string) (v uint64, ok bool) {
 	return v, err == nil && text[0] != '+'
 }
 
-// numbered reports whether a verb is followed by a number. (BT-HEAD-3)
+// numbered reports whether a verb must be followed by a number. (BT-HEAD-3)
 func numbered(verb string) bool { return verb == VerbBegin || verb == VerbEnd }
 
-// isNumber reports whether a key's value is a number. (BT-HEAD-2)
-func isNumber(key string) bool {
-	switch key {
-	case "t", "n", "b", "u", "w", "pid", "epoch":
-		return true
+// mayNumber reports whether a verb may be followed by a number: those that are
+// not known may. (BT-HEAD-1)
+func mayNumber(verb string) bool {
+	switch verb {
+	case VerbBoot, VerbMap, VerbLoad, VerbTotal, VerbLost:
+		return false
 	}
-	return false
+	return true
+}
+
+// numberFault returns what was expected of the first value of a key, "" when all
+// is well. Verbs make no difference. (BT-HEAD-2)
+func numberFault(key, value string) (expected string) {
+	switch key {
+	case "t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak":
+		v, n, ok := parseUint([]byte(value), 0, 10)
+		if !ok || n != len(value) {
+			return "expected a number in decimal, below 2^64"
+		}
+		if key == "w" && v != 32 && v != 64 {
+			return "expected 32 or 64"
+		}
+	}
+	return ""
 }
 
 // AppendHeader appends the ~h# line of h, without a line end. It panics if the
-// verb or a key is not one or more lower-case letters. (BT-HEAD-1)
+// verb or a key is not one or more lower-case letters, or if h.HasNumber is set
+// and the verb is one that no number follows. (BT-HEAD-1)
 func AppendHeader(dst []byte, h *Header) []byte {
 	word := func(s string) string {
 		if s == "" || wordEnd([]byte(s), 0) != len(s) {
@@ -73,7 +96,10 @@ func AppendHeader(dst []byte, h *Header) []byte {
 	}
 	dst = append(dst, LeadInHeader...)
 	dst = append(dst, word(h.Verb)...)
-	if numbered(h.Verb) {
+	if h.HasNumber && !mayNumber(h.Verb) {
+		panic("codec: AppendHeader: " + h.Verb + " has no number")
+	}
+	if h.HasNumber || numbered(h.Verb) {
 		dst = strconv.AppendUint(append(dst, ' '), uint64(h.Number), 10)
 	}
 	for _, k := range h.Keys {
@@ -104,9 +130,10 @@ func wordEnd(line []byte, pos int) int {
 }
 
 // ParseHeader reads a ~h# line into h: verb, number and keys, separated by one
-// space each, with spaces, tabs and a line end after them. Verbs and keys that
-// SPEC.md does not know are read, too. It keeps nothing of line. On an [*Error],
-// h is empty. (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
+// space each, with spaces, tabs and a line end after them. All keys are kept in
+// their order, repeated ones and those that SPEC.md does not know included, as are
+// unknown verbs. It keeps nothing of line. On an [*Error], h is empty. (BT-HEAD-1,
+// BT-HEAD-2, BT-HEAD-3)
 func ParseHeader(h *Header, line []byte) error {
 	*h = Header{Keys: h.Keys[:0]}
 	if !bytes.HasPrefix(line, []byte(LeadInHeader)) {
@@ -128,15 +155,16 @@ func (h *Header) parse(line []byte) (pos int, expected string) {
 		return pos, "expected a verb in lower-case letters"
 	}
 	h.Verb, pos = string(line[pos:end]), end
-	if numbered(h.Verb) {
-		if pos == len(line) || line[pos] != ' ' {
-			return pos, "expected a space and the number of the dump"
-		}
+	if numbered(h.Verb) && (pos == len(line) || line[pos] != ' ') {
+		return pos, "expected a space and the number of the dump"
+	}
+	digits := pos+1 < len(line) && digit(line[pos+1]) < 10
+	if numbered(h.Verb) || digits && mayNumber(h.Verb) && line[pos] == ' ' {
 		v, end, ok := parseUint(line, pos+1, 10)
 		if !ok || v > math.MaxUint32 {
-			return pos + 1, "expected the number of the dump in decimal, below 2^32"
+			return pos + 1, "expected a number in decimal, below 2^32"
 		}
-		h.Number, pos = uint32(v), end
+		h.Number, h.HasNumber, pos = uint32(v), true, end
 	}
 	for pos < len(line) {
 		if line[pos] != ' ' {
@@ -151,9 +179,9 @@ func (h *Header) parse(line []byte) (pos int, expected string) {
 		if k.Value, pos, expected = headerValue(line, end+1); expected != "" {
 			return pos, expected
 		}
-		if isNumber(k.Key) {
-			if _, n, ok := parseUint([]byte(k.Value), 0, 10); !ok || n != len(k.Value) {
-				return end + 1, "expected a number in decimal, below 2^64"
+		if _, again := h.Get(k.Key); !again {
+			if expected = numberFault(k.Key, k.Value); expected != "" {
+				return end + 1, expected
 			}
 		}
 		h.Keys = append(h.Keys, k)

@@ -14,7 +14,7 @@ const (
 	TagThread     Tag = 3 // thread or task
 	TagSequence   Tag = 4 // number of the allocation since the boot
 	TagEvent      Tag = 5 // EventAllocated, EventFreed or EventMoved
-	TagOldAddress Tag = 6 // address that a moved block had before
+	TagOldAddress Tag = 6 // address that a moved block had before; each EventMoved has it
 
 	tagEnd Tag = 0 // ends the list, and so does padding (BT-UF-2)
 )
@@ -141,8 +141,9 @@ func AppendBlobUser(dst []byte, s *Stack, u *User, m Machine, search Search) ([]
 }
 
 // DecodeUser is [DecodeWord] for a blob whose user bits are known to be user
-// fields, as those of a dump opened with u=1 are; it reads them into u. On an
-// [*Error], s and u are empty. (BT-UF-1, BT-UF-2)
+// fields, as those of a dump opened with u=1 are; it reads them into u. They have
+// no part in how a depth of 0 is read. On an [*Error], s and u are empty.
+// (BT-UF-1, BT-UF-2, BT-DEPTH-2)
 func DecodeUser(s *Stack, u *User, blob []byte, word int) error {
 	u.Reset()
 	pos, err := decode(s, blob, checkWord(word))

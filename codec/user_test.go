@@ -197,6 +197,7 @@ func TestEventRejected(t *testing.T) {
 		{"no user fields", blobOf(t, "00000. 000001. 1.", 0), codec.ReasonEvent, 15, "BT-EVT-3"},
 		{"no address", blobOf(t, "00000. 000001. 1. 0101. 000001. 1.", 0), codec.ReasonEvent, 15, "BT-EVT-3"},
 		{"no event", blobOf(t, "00000. 000001. 1. 0001. 000001. 1.", 0), codec.ReasonEvent, 15, "BT-EVT-3"},
+		{"moved without old address", blobOf(t, "00000. 000001. 1. 0001. 000001. 1. 0101. 000010. 10.", 0), codec.ReasonEvent, 15, "BT-EVT-3"},
 		{"no length", nil, codec.ReasonShort, 0, "BT-BLOB-2"},
 		{"no metadata", []byte{0, 0}, codec.ReasonEmpty, 0, "BT-BLOB-4"},
 		{"a frame is cut", blobOf(t, "00001. 0. 000011. 1", 0), codec.ReasonTruncated, 15, "BT-FIELD-4"},
@@ -218,10 +219,13 @@ var headerTests = []struct {
 	{"~h#boot", codec.Header{Verb: "boot"}},
 	{"~h#boot prog=fw w=32", codec.Header{Verb: "boot", Keys: []codec.HeaderKey{{"prog", "fw"}, {"w", "32"}}}},
 	{"~h#boot prog=my%20fw%25%0A", codec.Header{Verb: "boot", Keys: []codec.HeaderKey{{"prog", "my fw%\n"}}}},
-	{"~h#begin 3 t=81250000 n=84 b=61234", codec.Header{Verb: "begin", Number: 3,
+	{"~h#begin 3 t=81250000 n=84 b=61234", codec.Header{Verb: "begin", Number: 3, HasNumber: true,
 		Keys: []codec.HeaderKey{{"t", "81250000"}, {"n", "84"}, {"b", "61234"}}}},
-	{"~h#end 4294967295", codec.Header{Verb: "end", Number: math.MaxUint32}},
+	{"~h#end 4294967295", codec.Header{Verb: "end", Number: math.MaxUint32, HasNumber: true}},
 	{"~h#future key=", codec.Header{Verb: "future", Keys: []codec.HeaderKey{{"key", ""}}}},
+	{"~h#future 0 key=", codec.Header{Verb: "future", HasNumber: true, Keys: []codec.HeaderKey{{"key", ""}}}},
+	{"~h#map t=5 t=x", codec.Header{Verb: "map", Keys: []codec.HeaderKey{{"t", "5"}, {"t", "x"}}}},
+	{"~h#load t=5", codec.Header{Verb: "load", Keys: []codec.HeaderKey{{"t", "5"}}}},
 	{"~h#lost n=18446744073709551615", codec.Header{Verb: "lost", Keys: []codec.HeaderKey{{"n", "18446744073709551615"}}}},
 }
 
@@ -233,7 +237,7 @@ func TestHeader(t *testing.T) {
 				t.Errorf("%q: %v", tt.line+end, err)
 				continue
 			}
-			if h.Verb != tt.want.Verb || h.Number != tt.want.Number || len(h.Keys) != len(tt.want.Keys) {
+			if h.Verb != tt.want.Verb || h.Number != tt.want.Number || h.HasNumber != tt.want.HasNumber || len(h.Keys) != len(tt.want.Keys) {
 				t.Errorf("%q: %+v", tt.line, h)
 				continue
 			}
@@ -276,6 +280,12 @@ func TestHeaderRejected(t *testing.T) {
 		{"~h#begin 1,n=2", codec.ReasonHeaderLine, 10},
 		{"~h#boot prog=%2", codec.ReasonHeaderLine, 13},
 		{"~h#boot prog=a\x01", codec.ReasonHeaderLine, 14},
+		{"~h#boot 3", codec.ReasonHeaderLine, 8},
+		{"~h#total 3", codec.ReasonHeaderLine, 9},
+		{"~h#boot w=16", codec.ReasonHeaderLine, 10},
+		{"~h#future 4294967296", codec.ReasonHeaderLine, 10},
+		{"~h#future t=x", codec.ReasonHeaderLine, 12},
+		{"~h#total t=1 peak=x", codec.ReasonHeaderLine, 18},
 	} {
 		h := headerTests[3].want
 		err := codec.ParseHeader(&h, []byte(tt.line))

@@ -145,11 +145,11 @@ func marksWords(s *codec.Stack) string {
 // headerWords is a header without its lead-in, with - where it has no number.
 func headerWords(h *codec.Header) string {
 	number := "-"
-	if h.Verb == codec.VerbBegin || h.Verb == codec.VerbEnd {
+	if h.HasNumber {
 		number = strconv.FormatUint(uint64(h.Number), 10)
 	}
 	words := []string{h.Verb, number}
-	text := string(codec.AppendHeader(nil, &codec.Header{Verb: h.Verb, Number: h.Number, Keys: h.Keys}))
+	text := string(codec.AppendHeader(nil, &codec.Header{Verb: h.Verb, Number: h.Number, HasNumber: h.HasNumber, Keys: h.Keys}))
 	keys := strings.Split(text, " ")[1:]
 	if number != "-" {
 		keys = keys[1:]
@@ -169,7 +169,7 @@ func parseHeaderWords(text string) (h codec.Header, err error) {
 		if err != nil {
 			return h, fmt.Errorf("head: number %q, expected one below 2^32, or -", clip(words[1]))
 		}
-		h.Number = uint32(n)
+		h.Number, h.HasNumber = uint32(n), true
 	}
 	for _, word := range words[2:] {
 		key, value, ok := strings.Cut(word, "=")
@@ -231,13 +231,20 @@ func codecSalvage(data []byte) Answer {
 }
 
 // codecScan lists the records in a text: the letter of the lead-in, the byte it
-// stands at, and the bytes of the record. (BT-TEXT-3)
+// stands at, and the bytes of the record. A ~b# whose beginning has not the form
+// is no record; of the others, those that cannot be read are. (BT-TEXT-3)
 func codecScan(text []byte) Answer {
 	s := dump.NewScanner(bytes.NewReader(text), "text")
 	s.Recordings = true
-	var found []string
+	var (
+		found []string
+		stack codec.Stack
+	)
 	for s.Next() {
 		r := s.Record()
+		if r.Kind == dump.Decoded && codec.ParseDecoded(&stack, r.Text) != nil {
+			continue
+		}
 		found = append(found, fmt.Sprintf("%c@%d+%d", r.Text[1], r.Offset, len(r.Text)))
 	}
 	if len(found) == 0 {

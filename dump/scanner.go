@@ -260,18 +260,19 @@ func (s *Scanner) begin(kind Kind, n int) {
 // maxHeader is the longest ~h# line in bytes.
 const maxHeader = 4096
 
-// headerRecord is blobRecord for ~h#: its text goes to the end of the line, or to
-// the first character that none has. (BT-HEAD-1)
+// headerRecord is blobRecord for ~h#: its text goes to the end of the line or to
+// an escape character, such as loggers write there to reset a terminal's colour,
+// without the spaces and tabs before that. (BT-TEXT-3)
 func (s *Scanner) headerRecord() bool {
 	text := s.buf[s.pos:min(s.end, s.pos+maxHeader)]
-	n := leadInLen
-	for n < len(text) && ' ' <= text[n] && text[n] <= '~' {
-		n++
+	n := bytes.IndexAny(text, "\n\r\x1b")
+	if n < 0 {
+		n = len(text)
+		if n < maxHeader && !s.eof {
+			return false
+		}
 	}
-	if n == len(text) && n < maxHeader && !s.eof {
-		return false
-	}
-	s.begin(Header, n)
+	s.begin(Header, len(bytes.TrimRight(text[:n], " \t")))
 	r := &s.rec
 	if n == maxHeader {
 		r.Err = ErrTooLong
@@ -291,33 +292,37 @@ func (s *Scanner) headerRecord() bool {
 }
 
 // decodedRecord is blobRecord for ~b#: its text is as much as has the form.
-// (BT-TEXT-2)
+// (BT-TEXT-3)
 func (s *Scanner) decodedRecord() bool {
-	n, whole := decodedExtent(s.buf[s.pos:min(s.end, s.pos+maxDecoded)])
-	if !whole && s.end-s.pos < maxDecoded && !s.eof {
-		return false
-	}
-	s.begin(Decoded, n)
+	text := s.buf[s.pos:min(s.end, s.pos+maxDecoded)]
+	n, fault, whole := decodedExtent(text)
 	r := &s.rec
-	if n == maxDecoded {
+	if !whole && len(text) == maxDecoded {
+		s.begin(Decoded, maxDecoded)
 		r.Err = ErrTooLong
 		return true
 	}
-	r.Err = codec.ParseDecoded(&r.Stack, r.Text)
+	if !whole && !s.eof {
+		return false
+	}
+	s.begin(Decoded, n)
+	r.Err = codec.ParseDecoded(&r.Stack, text[:fault])
 	r.Depth = len(r.Stack.PCs)
 	return true
 }
 
-// decodedExtent is how many bytes at the start of text have the form of a ~b#
-// record, and whether what follows them is there to tell.
-func decodedExtent(text []byte) (n int, whole bool) {
+// decodedExtent returns how many bytes at the start of text have the form of a ~b#
+// record, and whether what follows them is there to tell. Where an address follows
+// that cannot be one of the record, fault is its end, else n: the stack lacks that
+// address, and is not to be taken for a complete one.
+func decodedExtent(text []byte) (n, fault int, whole bool) {
 	const head = codec.LeadInDecoded + "size: "
 	for n < len(head) {
 		if n == len(text) {
-			return n, false
+			return n, n, false
 		}
 		if text[n] != head[n] {
-			return n, true
+			return n, n, true
 		}
 		n++
 	}
@@ -325,23 +330,39 @@ func decodedExtent(text []byte) (n int, whole bool) {
 		n++
 	}
 	if n == len(text) || text[n] != ',' {
-		return n, n < len(text)
+		return n, n, n < len(text)
 	}
 	n++
-	for {
+	for frames := 0; ; frames++ {
 		const next = " 0x"
 		rest := text[n:]
 		if len(rest) < len(next) && bytes.HasPrefix([]byte(next), rest) {
-			return n, false
+			return n, n, false
 		}
 		if !bytes.HasPrefix(rest, []byte(next)) {
-			return n, true
+			return n, n, true
 		}
-		n += len(next)
-		for n < len(text) && isHex(text[n]) {
-			n++
+		digits, significant := addressExtent(rest[len(next):])
+		end := n + len(next) + digits
+		if digits == 0 || significant > 16 || frames == codec.MaxDepth {
+			return n, end, end < len(text)
+		}
+		if n = end; n == len(text) {
+			return n, n, false // the number may go on
 		}
 	}
+}
+
+// addressExtent returns how many hexadecimal digits text begins with, and how many
+// of them stand after leading zeros: over 16, the number is not below 2^64.
+func addressExtent(text []byte) (digits, significant int) {
+	for digits < len(text) && isHex(text[digits]) {
+		if significant > 0 || text[digits] != '0' {
+			significant++
+		}
+		digits++
+	}
+	return digits, significant
 }
 
 func isHex(c byte) bool {

@@ -137,11 +137,15 @@ var logs = []struct {
 	{name: "decoded, empty", want: []event{rec("~b#size: 16,", "size=16 pcs=-"), text("\n")}},
 	{name: "decoded, text after it", want: []event{rec("~b#size: 16, 0x10", "size=16 pcs=10"), text(" took 3 ms\n")}},
 	{name: "decoded, cut in the size", want: []event{rec("~b#size: 16", "reject decoded-line"), text("\n")}},
-	{name: "decoded, cut before an address", want: []event{rec("~b#size: 16, 0x", "reject decoded-line"), text("\n")}},
+	{name: "decoded, cut before an address", want: []event{rec("~b#size: 16,", "reject decoded-line"), text(" 0x\n")}},
 	{name: "decoded, both kinds", want: []event{rec("~b#size: 16, 0x10", "size=16 pcs=10"), ok, text("\n")}},
 	{name: "decoded, no space", want: []event{rec("~b#size:", "reject decoded-line"), text("16, 0x10\n")}},
 	{name: "decoded, 33 addresses",
-		want: []event{rec("~b#size: 16,"+strings.Repeat(" 0x1", 33), "reject decoded-line"), text("\n")}},
+		want: []event{rec("~b#size: 16,"+strings.Repeat(" 0x1", 32), "reject decoded-line"), text(" 0x1\n")}},
+	{name: "decoded, an address of 17 digits",
+		want: []event{rec("~b#size: 16, 0x1", "reject decoded-line"), text(" 0x10000000000000000\n")}},
+	{name: "decoded, leading zeros", want: []event{rec("~b#size: 16, 0x00000000000000010", "size=16 pcs=10"), text("\n")}},
+	{name: "decoded, cut in a number", want: []event{rec("~b#size: 16, 0x10", "size=16 pcs=10")}},
 	{name: "decoded, endless", want: []event{
 		rec("~b#size: "+strings.Repeat("1", 4096-9), "reject too-long"), text("11111\n"), ok}},
 	{name: "more base64 than a blob has", want: []event{

@@ -392,18 +392,28 @@ def scan(text):
             while left >= 2 and end < len(text) and text[end] == "=" and end - run < 4 - left:
                 end += 1
         elif kind == "b":
-            form = r"~b#(s(i(z(e(:( ([0-9]+(,( 0x[0-9a-fA-F]+)*)?)?)?)?)?)?)?)?"
-            end = re.compile(form).match(text, start).end()
+            head = re.compile(r"~b#size: ([0-9]+),").match(text, start)
+            if not head or number(head.group(1), 10) is None:
+                at = m.end()
+                continue  # no beginning has the form
+            end = head.end()
+            for _ in range(32):
+                address = re.compile(r" 0x([0-9a-fA-F]+)").match(text, end)
+                if not address or number(address.group(1), 16) is None:
+                    break
+                end = address.end()
         else:
-            end = re.compile(r"[^\r\n]*").match(text, start).end()
+            line = re.compile(r"[^\r\n\x1b]*").match(text, start).group()
+            end = start + len(line.rstrip(" \t"))
         found.append("%s@%d+%d" % (kind, start, end - start))
         at = max(end, m.end())
 
 
 # -- Headers (section 16)
 
-NUMBERS = ("t", "n", "b", "u", "w", "pid", "epoch")
+NUMBERS = ("t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak")
 NUMBERED = ("begin", "end")
+NOT_NUMBERED = ("boot", "map", "load", "total", "lost")  # other verbs may have a number
 
 
 def parse_header(text):
@@ -415,19 +425,23 @@ def parse_header(text):
     if not re.fullmatch(r"[a-z]+", verb):
         raise bad
     dump = "-"
-    if verb in NUMBERED:
+    if verb in NUMBERED or verb not in NOT_NUMBERED and rest and rest[0][:1].isdigit():
         if not rest or not re.fullmatch(r"[0-9]+", rest[0]) or number(rest[0], 10, 1 << 32) is None:
             raise bad
         dump, rest = str(number(rest[0], 10)), rest[1:]
-    keys = []
+    keys, names = [], set()
     for word in rest:
         m = re.fullmatch(r"([a-z]+)=((?:[!-$&-~]|%[0-9a-fA-F]{2})*)", word)
         if not m:
             raise bad
         name, value = m.groups()
         plain = re.sub(r"%(..)", lambda e: chr(int(e.group(1), 16)), value)
-        if name in NUMBERS and (not re.fullmatch(r"[0-9]+", plain, re.ASCII) or number(plain, 10) is None):
-            raise bad
+        if name in NUMBERS and name not in names:  # of equal keys the first counts
+            if not re.fullmatch(r"[0-9]+", plain, re.ASCII) or number(plain, 10) is None:
+                raise bad
+            if name == "w" and number(plain, 10) not in (32, 64):
+                raise bad
+        names.add(name)
         keys.append("%s=%s" % (name, "".join(c if "!" <= c <= "~" and c != "%" else "%%%02X" % ord(c) for c in plain)))
     return " ".join([verb, dump] + keys)
 
@@ -506,7 +520,7 @@ def answer(op, words):
         blob = parse_line(text, "~e#") if op == "eline" else data
         s, r = decode(blob, word, event=op == "eline")
         fields = read_user(r)
-        if op == "eline" and not (1 in fields and 5 in fields):
+        if op == "eline" and not (1 in fields and 5 in fields and (fields[5] != 2 or 6 in fields)):
             raise Reject("event")  # BT-EVT-3
         s.user = list(fields.items())
         return "ok", stack_of(s)

@@ -100,7 +100,8 @@ func (b impl) marks(blob []byte) (conformance.Answer, error) {
 		if b.has("marks-from-frame-before") && base >= 0 {
 			base = n - 1
 		}
-		is := wrap || zero || base >= 0 && lossy[base] && !b.has("marks-not-inherited")
+		is := wrap || zero || base >= 0 && lossy[base] && !b.has("marks-not-inherited") &&
+			!(wide && b.has("marks-wide-not-inherited"))
 		lossy = append(lossy, is)
 		if is {
 			note("lossy", frame)
@@ -154,10 +155,6 @@ func (b impl) scan(text string) conformance.Answer {
 	if b.has("scan-standard-alphabet") {
 		run = regexp.MustCompile(`^[A-Za-z0-9+/]*`)
 	}
-	decoded := regexp.MustCompile(`^~b#size: [0-9]+,(?: 0x[0-9a-fA-F]+)*`)
-	if b.has("scan-decoded-takes-spaces") {
-		decoded = regexp.MustCompile(`^~b#size: [0-9]+,(?: 0x[0-9a-fA-F]+)* *`)
-	}
 	var found []string
 	for at := 0; ; {
 		m := leadIns.FindStringIndex(text[at:])
@@ -169,11 +166,14 @@ func (b impl) scan(text string) conformance.Answer {
 		n := 3
 		switch rest[1] {
 		case 'b':
-			n = max(n, len(decoded.FindString(rest)))
+			if n = b.decodedRecord(rest); n == 0 {
+				at = start + 3
+				continue
+			}
 		case 'h':
-			n = len(rest)
-			if end := strings.IndexAny(rest, "\r\n"); end >= 0 {
-				n = end
+			if n = b.headerRecord(rest); n == 0 {
+				at = start + 3
+				continue
 			}
 		default:
 			chars := len(run.FindString(rest[3:]))
@@ -196,6 +196,68 @@ func (b impl) scan(text string) conformance.Answer {
 		return words("-")
 	}
 	return words("%s", strings.Join(found, " "))
+}
+
+var (
+	scanSize    = regexp.MustCompile(`^~b#size: 0*([0-9]+),`)
+	scanAddress = regexp.MustCompile(`^ 0x0*([0-9a-fA-F]+)`)
+)
+
+// decodedRecord returns how many bytes at the beginning of text are a ~b# record,
+// 0 if there is none. (BT-TEXT-3)
+func (b impl) decodedRecord(text string) int {
+	m := scanSize.FindStringSubmatch(text)
+	if m == nil {
+		if b.has("scan-decoded-of-any-form") {
+			return 3
+		}
+		return 0
+	}
+	if _, err := strconv.ParseUint(m[1], 10, 64); err != nil && !b.has("scan-decoded-any-size") {
+		return 0
+	}
+	n := len(m[0])
+	for frames := 0; frames < 32 || b.has("scan-decoded-33-addresses"); frames++ {
+		m := scanAddress.FindStringSubmatch(text[n:])
+		if m == nil {
+			break
+		}
+		if _, err := strconv.ParseUint(m[1], 16, 64); err != nil {
+			if b.has("scan-decoded-cuts-numbers") {
+				n += len(m[0]) - len(m[1]) + 16
+			}
+			if !b.has("scan-decoded-any-address") {
+				break
+			}
+		}
+		n += len(m[0])
+	}
+	if b.has("scan-decoded-takes-spaces") {
+		n += len(text[n:]) - len(strings.TrimLeft(text[n:], " "))
+	}
+	return n
+}
+
+// headerRecord returns how many bytes at the beginning of text are a ~h# record, 0
+// if there is none. (BT-TEXT-3)
+func (b impl) headerRecord(text string) int {
+	ends := "\r\n\x1b"
+	switch {
+	case b.has("scan-header-takes-escape"):
+		ends = "\r\n"
+	case b.has("scan-header-takes-carriage-return"):
+		ends = "\n\x1b"
+	}
+	if end := strings.IndexAny(text, ends); end >= 0 {
+		text = text[:end]
+	}
+	if !b.has("scan-header-takes-spaces") {
+		text = strings.TrimRight(text, " \t")
+	}
+	if _, err := b.hline(text); err != nil && b.has("scan-header-well-formed-only") {
+		return 0
+	}
+	return len(text)
 }
 
 // user reads a blob with user fields. (BT-UF-1, BT-UF-2, BT-UF-3, BT-EVT-2, BT-EVT-3)
@@ -277,6 +339,10 @@ func (b impl) addUser(list []conformance.UserField, tag uint8, value uint64) []c
 func (b impl) checkEvent(v *conformance.Value, event bool) error {
 	if !event {
 		return nil
+	}
+	if !b.has("event-moved-without-old") && slices.Contains(v.User, conformance.UserField{Tag: 5, Value: 2}) &&
+		!slices.ContainsFunc(v.User, func(f conformance.UserField) bool { return f.Tag == 6 }) {
+		return errEvent
 	}
 	for _, f := range v.User {
 		if f.Tag == 5 && f.Value > 2 && b.has("event-unknown-refused") {
@@ -377,11 +443,11 @@ func (b impl) hline(text string) (conformance.Answer, error) {
 	switch parts[0] {
 	case "begin", "end":
 		if len(keys) > 0 && b.headerNumber(keys[0], 32) {
-			out[1], keys = keys[0], keys[1:]
+			out[1], keys = b.plainNumber(keys[0]), keys[1:]
 		} else if !b.has("header-number-optional") {
 			return none, errHeader
 		}
-	case "boot", "map", "lost":
+	case "boot", "map", "load", "total", "lost":
 		if b.has("header-number-of-any") && len(keys) > 0 && decimal.MatchString(keys[0]) {
 			keys = keys[1:]
 		}
@@ -389,9 +455,23 @@ func (b impl) hline(text string) (conformance.Answer, error) {
 		if b.has("header-unknown-verb-refused") {
 			return none, errHeader
 		}
+		if len(keys) > 0 && b.headerNumber(keys[0], 32) && !b.has("header-unknown-number-refused") {
+			out[1], keys = b.plainNumber(keys[0]), keys[1:]
+		}
 	}
+	known := slices.Contains([]string{"boot", "map", "load", "begin", "end", "total", "lost"}, parts[0])
+	names := map[string]bool{}
 	for _, k := range keys {
-		text, keep, ok := b.headerKey(k, word)
+		name, _, _ := strings.Cut(k, "=")
+		check := !names[name] || b.has("header-every-key-checked")
+		if b.has("header-unknown-verb-unchecked") && !known {
+			check = false
+		}
+		if names[name] && b.has("header-second-key-dropped") {
+			continue
+		}
+		names[name] = true
+		text, keep, ok := b.headerKey(k, word, check)
 		if !ok {
 			return none, errHeader
 		}
@@ -411,8 +491,20 @@ func (b impl) headerNumber(text string, bits int) bool {
 	return err == nil || b.has("header-overflows")
 }
 
-// headerKey reads a key; keep is false of one that is skipped.
-func (b impl) headerKey(text string, word *regexp.Regexp) (out string, keep, ok bool) {
+// plainNumber is a number as it is answered, without leading zeros.
+func (b impl) plainNumber(digits string) string {
+	if b.has("header-zeros-kept") {
+		return digits
+	}
+	if digits = strings.TrimLeft(digits, "0"); digits == "" {
+		return "0"
+	}
+	return digits
+}
+
+// headerKey reads a key; keep is false of one that is skipped. Numbers are checked
+// if check is set.
+func (b impl) headerKey(text string, word *regexp.Regexp, check bool) (out string, keep, ok bool) {
 	name, value, found := strings.Cut(text, "=")
 	form := headerValue
 	switch {
@@ -427,11 +519,12 @@ func (b impl) headerKey(text string, word *regexp.Regexp) (out string, keep, ok 
 	if !found || !word.MatchString(name) || !form.MatchString(value) || value == "" && b.has("header-empty-value-refused") {
 		return "", false, false
 	}
-	known := slices.Contains([]string{"prog", "why", "t", "n", "b", "u", "w", "pid", "epoch"}, name)
-	number := known && name != "prog" && name != "why"
-	if number && !b.headerNumber(value, 64) && !b.has("header-numbers-unchecked") || !known && b.has("header-unknown-key-refused") {
+	known := slices.Contains([]string{"prog", "why", "t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak"}, name)
+	if !known && b.has("header-unknown-key-refused") {
 		return "", false, false
 	}
+	number := known && name != "prog" && name != "why" && check && !b.has("header-numbers-unchecked")
+	raw := value
 	if !b.has("header-escapes-kept") {
 		var plain []byte
 		for i := 0; i < len(value); i++ {
@@ -452,6 +545,20 @@ func (b impl) headerKey(text string, word *regexp.Regexp) (out string, keep, ok 
 				value += fmt.Sprintf("%%%02X", c)
 			}
 		}
+	}
+	if b.has("header-checks-escaped-text") {
+		raw, value = value, raw
+	}
+	if number && !b.headerNumber(value, 64) {
+		return "", false, false
+	}
+	if number && name == "w" && !b.has("header-any-word") {
+		if digits := strings.TrimLeft(value, "0"); digits != "32" && digits != "64" {
+			return "", false, false
+		}
+	}
+	if b.has("header-checks-escaped-text") {
+		value = raw
 	}
 	return name + "=" + value, true, true
 }
