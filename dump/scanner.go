@@ -262,7 +262,7 @@ const maxHeader = 4096
 
 // headerRecord is blobRecord for ~h#: its text goes to the end of the line or to
 // an escape character, such as loggers write there to reset a terminal's colour,
-// without the spaces and tabs before that. (BT-TEXT-3)
+// without the spaces and tabs before that. (BT-HEAD-1)
 func (s *Scanner) headerRecord() bool {
 	text := s.buf[s.pos:min(s.end, s.pos+maxHeader)]
 	n := bytes.IndexAny(text, "\n\r\x1b")

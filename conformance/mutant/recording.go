@@ -239,7 +239,7 @@ func (b impl) decodedRecord(text string) int {
 }
 
 // headerRecord returns how many bytes at the beginning of text are a ~h# record, 0
-// if there is none. (BT-TEXT-3)
+// if there is none. (BT-HEAD-1)
 func (b impl) headerRecord(text string) int {
 	ends := "\r\n\x1b"
 	switch {
