@@ -35,6 +35,9 @@ func firmwareSource(n, from, to int) string {
 // Return addresses of a Thumb firmware, with bit 0 set as the processor has it and
 // without as gcc's unwinder gives them, against addr2line at the call.
 func TestThumbFirmwareAgainstAddr2line(t *testing.T) {
+	if !full {
+		t.Skip("LWSBT_FULL is not set")
+	}
 	t.Parallel()
 	gcc := tool(t, "arm-none-eabi-gcc")
 	objdump, gnu := tool(t, "arm-none-eabi-objdump"), tool(t, "arm-none-eabi-addr2line")
