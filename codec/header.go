@@ -179,8 +179,8 @@ func (h *Header) parse(line []byte) (pos int, expected string) {
 		if k.Value, pos, expected = headerValue(line, end+1); expected != "" {
 			return pos, expected
 		}
-		if _, again := h.Get(k.Key); !again {
-			if expected = numberFault(k.Key, k.Value); expected != "" {
+		if expected = numberFault(k.Key, k.Value); expected != "" {
+			if _, again := h.Get(k.Key); !again { // of equal keys the first counts
 				return end + 1, expected
 			}
 		}

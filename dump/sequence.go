@@ -18,10 +18,10 @@ const (
 	StartBoot                  // a ~h#boot line, a boot banner, or {{{reset}}}
 	StartSplit                 // a line that matches Sequence.Split
 	StartRepeated              // the records begin as those of the dump before did
-	StartUnmarked              // records outside the marked dumps
+	StartUnmarked              // records outside the dumps that ~h# lines open
 )
 
-var startNames = [...]string{"log", "~h#begin", "boot", "--split", "repeated beginning", "outside ~h# marks"}
+var startNames = [...]string{"log", "~h#begin", "boot", "--split", "repeated beginning", "outside ~h#begin and ~h#end"}
 
 func (s Start) String() string { return startNames[s] }
 

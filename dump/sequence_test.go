@@ -84,7 +84,7 @@ func TestSequence(t *testing.T) {
 		{"one dump", lines("boot", a, "text", b), "", "[10]", "1/1/log"},
 		{"marked", lines("~h#begin 3 t=5 n=5", a, "~h#end 3 n=5", "~h#begin 4 n=5", b, "~h#end 4"), "", "[5 5]", "1/3/~h#begin 1/4/~h#begin"},
 		{"marked and empty", lines("~h#begin 1 n=0", "~h#end 1", "~h#begin 2", a), "", "[0 5]", "1/1/~h#begin 1/2/~h#begin"},
-		{"records outside the marks", lines("~h#begin 1", a, "~h#end 1", b), "", "[5 5]", "1/1/~h#begin 1/1/outside ~h# marks"},
+		{"records outside the dumps", lines("~h#begin 1", a, "~h#end 1", b), "", "[5 5]", "1/1/~h#begin 1/1/outside ~h#begin and ~h#end"},
 		{"boots", lines("~h#boot prog=x", "~h#begin 1", a, "~h#end 1", "~h#boot", "~h#begin 1", b, "~h#end 1"), "", "[5 5]", "1/1/~h#begin 2/1/~h#begin"},
 		{"a map is no boot", lines("~h#boot", "~h#map t=1", "{{{reset}}}", "{{{module:0:a:elf:00}}}", a, "~h#map t=9", "{{{reset}}}", b), "", "[10]", "1/1/boot"},
 		{"resets", lines("{{{reset}}}", a, "{{{reset}}}{{{module:0:a:elf:00}}}", b), "", "[5 5]", "1/1/boot 2/1/boot"},
