@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 
 	"github.com/lwsbt/lwsbt/codec"
 )
@@ -260,9 +259,7 @@ func (f *finder) collect(owner int) {
 	for _, addr := range rest {
 		run(addr)
 	}
-	for _, d := range f.lost() {
-		order = append(order, d)
-	}
+	order = append(order, f.lost()...)
 	for _, addr := range order {
 		b := Block{Addr: addr + 3*f.ptr, Owner: owner}
 		if n := f.nodes[addr]; n != nil {
@@ -293,14 +290,4 @@ func (f *finder) lost() (list []uint64) {
 	}
 	slices.Sort(list)
 	return list
-}
-
-// find returns the index of the block that begins at an address.
-func (h *Heap) find(addr uint64) (int, bool) {
-	order := h.sorted()
-	i := sort.Search(len(order), func(i int) bool { return h.Blocks[order[i]].Addr >= addr })
-	if i < len(order) && h.Blocks[order[i]].Addr == addr {
-		return int(order[i]), true
-	}
-	return 0, false
 }

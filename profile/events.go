@@ -30,7 +30,6 @@ type Events struct {
 	atTime   uint64
 	at       *Dump
 	wantAt   bool
-	timed    bool
 }
 
 type block struct {

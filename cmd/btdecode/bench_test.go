@@ -123,7 +123,7 @@ func BenchmarkBeside(b *testing.B) {
 					b.Fatalf("%d answers", n)
 				}
 				used := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-				peak = max(peak, used.Maxrss)
+				peak = max(peak, int64(used.Maxrss))
 				cpu += seconds(used.Utime) + seconds(used.Stime)
 			}
 			b.ReportMetric(cpu/float64(b.N), "cpu-s")

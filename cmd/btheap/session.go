@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"slices"
 
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
@@ -326,9 +325,4 @@ func title(d *heap.Dump) string {
 // joined are the names of dumps that are compared.
 func joined(list []*heap.Dump) string {
 	return fmt.Sprintf("%s to %s", title(list[0]), title(list[len(list)-1]))
-}
-
-// has reports whether a flag was given.
-func (s *session) has(flags ...string) bool {
-	return slices.ContainsFunc(flags, func(f string) bool { return s.c.Flags().Changed(f) })
 }

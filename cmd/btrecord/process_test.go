@@ -155,7 +155,9 @@ func TestForkAndExec(t *testing.T) {
 	library := buildLibrary(t, "gcc")
 	out := filepath.Join(t.TempDir(), "rec")
 	stdout, _ := runPreloaded(t, library, []string{"LWSBT_OUT=" + out, "LWSBT_EVENTS=1"}, "", modes(t), "fork")
-	pid, _, _ := strings.Cut(stdout, "\n")
+	if pid, _, _ := strings.Cut(stdout, "\n"); pid == "" {
+		t.Error("the program did not print the number of its child")
+	}
 	if files, _ := filepath.Glob(out + "*"); len(files) != 1 {
 		t.Errorf("without children: %v", files)
 	}
@@ -167,7 +169,7 @@ func TestForkAndExec(t *testing.T) {
 
 	out = filepath.Join(t.TempDir(), "rec")
 	stdout, _ = runPreloaded(t, library, []string{"LWSBT_OUT=" + out, "LWSBT_CHILDREN=1"}, "", modes(t), "fork")
-	pid, _, _ = strings.Cut(stdout, "\n")
+	pid, _, _ := strings.Cut(stdout, "\n")
 	if n := count100(readRecording(t, out).last(t)); n != 100 {
 		t.Errorf("the parent has %d blocks, want 100", n)
 	}

@@ -128,7 +128,6 @@ func randomScript(r *rand.Rand, threads bool) (script string, last map[int]strin
 	var b strings.Builder
 	live := map[int]bool{}
 	last = map[int]string{}
-	const letters = "mcaegpvd"
 	for range 20 + r.IntN(60) {
 		slot := r.IntN(40)
 		op := "rymcagpvd"[r.IntN(9)]

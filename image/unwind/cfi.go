@@ -30,7 +30,6 @@ type fde struct {
 // frameTable is all entries of a file's call frame information, by address.
 type frameTable struct {
 	list []fde
-	data uint64 // base of data-relative addresses
 }
 
 // Encodings of addresses in .eh_frame.

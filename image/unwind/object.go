@@ -114,8 +114,7 @@ func (o *Object) read(e *elf.File) {
 		}
 		const ptARMExidx = 0x70000001
 		if p.Type == ptARMExidx && o.Machine == elf.EM_ARM && p.Filesz < maxSection && len(e.Sections) == 0 {
-			b := make([]byte, 0)
-			if b = o.bytes(p.Vaddr, int(p.Filesz)); b != nil {
+			if b := o.bytes(p.Vaddr, int(p.Filesz)); b != nil {
 				o.exidx = section{p.Vaddr, b}
 			}
 		}

@@ -176,7 +176,7 @@ func decodeRVC(a *machine, h uint32, pc uint64, in *inst) bool {
 	w := int(a.word)
 	imm6 := signed(bits(h, 12, 1, 5)|bits(h, 2, 5, 0), 6)
 	switch h&3<<3 | h>>13 {
-	case 0<<3 | 0: // C.ADDI4SPN
+	case 0 << 3: // C.ADDI4SPN
 		if h == 0 {
 			return false
 		}
@@ -199,7 +199,7 @@ func decodeRVC(a *machine, h uint32, pc uint64, in *inst) bool {
 		}
 	case 0<<3 | 5: // C.FSD
 		in.store(noReg, rdp, bits(h, 10, 3, 3)|bits(h, 5, 2, 6), 8)
-	case 1<<3 | 0: // C.ADDI
+	case 1 << 3: // C.ADDI
 		rvAdd(in, rd, rd, imm6)
 	case 1<<3 | 1: // C.JAL of RV32, C.ADDIW
 		if w == 4 {
@@ -229,7 +229,7 @@ func decodeRVC(a *machine, h uint32, pc uint64, in *inst) bool {
 	case 1<<3 | 6, 1<<3 | 7:
 		off := signed(bits(h, 12, 1, 8)|bits(h, 10, 2, 3)|bits(h, 5, 2, 6)|bits(h, 3, 2, 1)|bits(h, 2, 1, 5), 9)
 		in.jump(a.mask(pc+uint64(off)), true)
-	case 2<<3 | 0: // C.SLLI
+	case 2 << 3: // C.SLLI
 		rvClear(in, rd)
 	case 2<<3 | 2: // C.LWSP
 		rvLoad(a, in, rd, 2, bits(h, 12, 1, 5)|bits(h, 4, 3, 2)|bits(h, 2, 2, 6), 4, 0)

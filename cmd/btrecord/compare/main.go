@@ -123,5 +123,5 @@ func (b *bench) run(args []string, extra ...string) (stderr string, cpu float64,
 	}
 	u := c.ProcessState.SysUsage().(*syscall.Rusage)
 	cpu = (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
-	return e.String(), cpu, u.Maxrss, nil
+	return e.String(), cpu, int64(u.Maxrss), nil
 }

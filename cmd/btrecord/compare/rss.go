@@ -10,5 +10,5 @@ import (
 // maxRSS returns the largest resident set of a command that has ended, or of its
 // children, in KB.
 func maxRSS(c *exec.Cmd) int64 {
-	return c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+	return int64(c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
 }

@@ -63,7 +63,7 @@ func Synthetic(seed int64, n int) string {
 				}
 				b.WriteString("\t}\n")
 			case 3:
-				fmt.Fprintf(&b, "\tdouble d%d = s * 1.5;\n\ts += %s;\n\ts += (unsigned)(d%d / 3.0);\n", r.Intn(1)+b.Len(), call(i, last), b.Len())
+				fmt.Fprintf(&b, "\tdouble d%d = s * 1.5;\n\ts += %s;\n\ts += (unsigned)(d%d / 3.0);\n", b.Len(), call(i, last), b.Len())
 			case 4:
 				fmt.Fprintf(&b, "\tif (t_zero)\n\t\t__builtin_trap();\n\ts += %s;\n", call(i, last))
 			default:

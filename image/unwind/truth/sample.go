@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/lwsbt/lwsbt/image/unwind"
@@ -147,8 +146,7 @@ func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 	defer cancel()
 	gdb := exec.CommandContext(ctx, debugger(), "-q", "-nx", "-batch", "-x", py, path)
 	gdb.WaitDelay = time.Second
-	gdb.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	gdb.Cancel = func() error { return syscall.Kill(-gdb.Process.Pid, syscall.SIGKILL) }
+	endWithChildren(gdb)
 	gdb.Env = env
 	said, err := gdb.CombinedOutput()
 	samples, rerr := readSamples(out)
