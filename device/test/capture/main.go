@@ -65,6 +65,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stderr, usage)
 		return 2
 	}
+	for level := range strings.SplitSeq(o.level, ",") {
+		if level != "" && !slices.Contains(levels, level) {
+			fmt.Fprintf(stderr, "capture: -level %q: expected some of %s\n", level, strings.Join(levels, ","))
+			return 2
+		}
+	}
 	if o.keep != "" {
 		o.jobs = 1
 	}
