@@ -113,7 +113,7 @@ func compareWith(t *testing.T, program, path string, step uint64) {
 	var open []int // differences that no rule explains
 	all := make([][]gnuFrame, len(pcs))
 	lines, explained := 0, map[string]int{}
-	aliases := f.aliases()
+	aliases, functions := f.aliases(), f.Functions()
 	for i, pc := range pcs {
 		frames, err := f.Lookup(nil, pc)
 		if err != nil {
@@ -156,6 +156,10 @@ func compareWith(t *testing.T, program, path string, step uint64) {
 				explained["llvm-symbolizer says what we say"]++
 				continue
 			}
+			if isPadding(functions, pcs[i]) {
+				explained["padding between functions, which is no code"]++
+				continue
+			}
 			explained[unexplained]++
 			if key := all[i][0].fn + theirs[i][0].fn; !seen[key] && len(seen) < 10 {
 				seen[key] = true
@@ -167,6 +171,24 @@ func compareWith(t *testing.T, program, path string, step uint64) {
 		t.Fail()
 	}
 	t.Logf("%d addresses, %d with lines; differences: %v", len(pcs), lines, explained)
+}
+
+// isPadding reports whether an address is in no function: behind the end of the one
+// before it, whose size is known.
+func isPadding(functions []Function, pc uint64) bool {
+	var before Function
+	for _, fn := range functions {
+		if fn.Addr > pc {
+			continue
+		}
+		if pc-fn.Addr < fn.Size {
+			return false
+		}
+		if fn.Addr >= before.Addr {
+			before = fn
+		}
+	}
+	return before.Size > 0
 }
 
 const unexplained = "unexplained"
