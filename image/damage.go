@@ -43,7 +43,7 @@ func (d *Damage) say(part Parts, format string, args ...any) {
 	}
 }
 
-// damage returns the damage of a node of the list at hand, a new one if there was
+// damage returns the damage of a node of the current list, a new one if there was
 // none so far.
 func (f *finder) damage(node uint64) *Damage {
 	d := f.damages[node]

@@ -27,7 +27,7 @@ type finder struct {
 	ptr     uint64 // bytes
 	follows func(pc uint64) (known, follows bool)
 
-	// Of the list at hand:
+	// Of the current list:
 	o      *Owner
 	nodes  map[uint64]*node // believed
 	broken []link           // that lead to no node

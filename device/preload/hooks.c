@@ -30,7 +30,7 @@ static align_fn real_memalign, real_aligned_alloc;
 static posix_memalign_fn real_posix_memalign;
 
 /* Until the real ones are found, dlsym itself may allocate: from here, and that is
- * never given back. */
+ * never freed. */
 static char early[16 << 10] __attribute__((aligned(16)));
 static size_t early_used;
 

@@ -163,7 +163,7 @@ const struct stack *stack_encoded(stack_id id); /* under the output lock */
 void stacks_lock(void);
 void stacks_unlock(void);
 
-/* memory that stays: never given back. NULL if there is none */
+/* memory that stays: never freed. NULL if there is none */
 void *keep(size_t bytes);
 void *pages(size_t bytes); /* by mmap; NULL if there are none */
 void pages_free(void *p, size_t bytes);

@@ -36,7 +36,7 @@ static unsigned fail_one_in;
 static long outstanding;
 
 /* True starts are aligned as malloc's. Its own start and its size stand before each. */
-/* One piece of memory for all, where blocks are not given back: what reads outside it, or
+/* One piece of memory for all, where blocks are not freed: what reads outside it, or
  * in a block that is not its own, can be told from what reads damage. */
 static union {
 	uint8_t byte[1 << 15];
