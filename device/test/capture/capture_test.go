@@ -50,7 +50,9 @@ func TestBackends(t *testing.T) {
 						if !b.trusts && c.corrupted == 0 {
 							t.Error("no corrupted stack was captured")
 						}
-						if !b.report && (c.recall() < b.recall || c.falsity() > b.wrong) || c.skips > 0 {
+						// A backend that is only reported scans the stack: what it finds beyond the
+						// true frames are stale words, which differ from one capture to the next.
+						if !b.report && (c.recall() < b.recall || c.falsity() > b.wrong || c.skips > 0) {
 							t.Errorf("%.2f %% found, %.2f %% false, %d wrong by skip: want %g, %g, 0\n\ttrue    %s", c.recall(), c.falsity(), c.skips, b.recall, b.wrong, c.worst)
 						}
 					})
