@@ -9,9 +9,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
+
+	style "github.com/lwsbt/lwsbt/internal/table"
 )
 
 // width is the columns that rendered text keeps to.
@@ -54,24 +54,7 @@ func WriteText(w io.Writer, sections []Section) error {
 func (t *Table) text(out *bytes.Buffer) error {
 	var table bytes.Buffer
 	aligns := t.aligns()
-	pad := tw.CellPadding{Global: tw.Padding{Right: strings.Repeat(" ", gapWidth), Overwrite: true}}
-	align := tw.CellAlignment{PerColumn: aligns}
-	plain := tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off}
-	tb := tablewriter.NewTable(&table,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders: tw.BorderNone,
-			Symbols: tw.NewSymbols(tw.StyleASCII),
-			Settings: tw.Settings{
-				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off},
-				Lines:      tw.Lines{ShowHeaderLine: tw.On},
-			},
-		})),
-		tablewriter.WithConfig(tablewriter.Config{
-			Header:   tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
-			Row:      tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
-			Behavior: tw.Behavior{TrimSpace: tw.Off},
-		}))
-	tb.Header(t.Head)
+	tb := style.New(&table, t.Head, aligns)
 	room := t.room()
 	for _, row := range t.Rows {
 		cells := make([]string, len(row))

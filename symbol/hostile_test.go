@@ -30,7 +30,7 @@ type testSection struct {
 	same  bool   // its bytes are those of the section before
 }
 
-// codeAddr and codeSize are where the code of made-up files is.
+// codeAddr and codeSize are where the code of synthetic files is.
 const codeAddr, codeSize = 0x400000, 0x1000
 
 // makeELF writes a 64-bit little-endian x86-64 program of the sections, with

@@ -53,7 +53,7 @@ func Kill(ctx context.Context, set *conformance.Set) ([]Killed, error) {
 // impl answers with the bug of that name, none if it is empty.
 //
 // It is a codec of its own, a bit at a time, so that a mistake in the real one
-// is not in all mutants, too.
+// is not in every mutant, too.
 type impl struct{ bug string }
 
 func (b impl) has(bug string) bool { return b.bug == bug }

@@ -54,24 +54,7 @@ func (t *Table) Write(w io.Writer) error {
 		last = max(last, minLast)
 	}
 	var out bytes.Buffer
-	pad := tw.CellPadding{Global: tw.Padding{Right: strings.Repeat(" ", gap), Overwrite: true}}
-	align := tw.CellAlignment{PerColumn: aligns}
-	plain := tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off}
-	tb := tablewriter.NewTable(&out,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders: tw.BorderNone,
-			Symbols: tw.NewSymbols(tw.StyleASCII),
-			Settings: tw.Settings{
-				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off},
-				Lines:      tw.Lines{ShowHeaderLine: tw.On},
-			},
-		})),
-		tablewriter.WithConfig(tablewriter.Config{
-			Header:   tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
-			Row:      tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
-			Behavior: tw.Behavior{TrimSpace: tw.Off},
-		}))
-	tb.Header(t.Head)
+	tb := New(&out, t.Head, aligns)
 	for _, r := range t.Rows {
 		cells := append([]string(nil), r...)
 		if n := len(cells) - 1; last > 0 && n == len(t.Head)-1 {
@@ -105,4 +88,28 @@ func Fit(s string, n int) string {
 	}
 	head := (n - 1) / 2
 	return string(r[:head]) + "…" + string(r[len(r)-(n-1-head):])
+}
+
+// New returns a table in the style of all commands, to which rows are appended and
+// which is then rendered to w. Trailing spaces are left in.
+func New(w io.Writer, head []string, aligns []tw.Align) *tablewriter.Table {
+	pad := tw.CellPadding{Global: tw.Padding{Right: strings.Repeat(" ", gap), Overwrite: true}}
+	align := tw.CellAlignment{PerColumn: aligns}
+	plain := tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off}
+	tb := tablewriter.NewTable(w,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders: tw.BorderNone,
+			Symbols: tw.NewSymbols(tw.StyleASCII),
+			Settings: tw.Settings{
+				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off},
+				Lines:      tw.Lines{ShowHeaderLine: tw.On},
+			},
+		})),
+		tablewriter.WithConfig(tablewriter.Config{
+			Header:   tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
+			Row:      tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
+			Behavior: tw.Behavior{TrimSpace: tw.Off},
+		}))
+	tb.Header(head)
+	return tb
 }
