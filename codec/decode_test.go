@@ -223,7 +223,7 @@ func TestMarks(t *testing.T) {
 		machine codec.Machine
 		want    codec.Marks
 	}{
-		// frame 1 is a delta from 0 in search best, so hurt but not wide; 3 and 4 are short
+		// frame 1 is a delta from 0 in search best, so lossy but not wide; 3 and 4 are short
 		{codec.MachineExact64, codec.Marks{Wide: 0b00101}},
 		{codec.MachineWrap64, codec.Marks{Wide: 0b00101, Wrap: 0b00101, Zero: 0b00100, Lossy: 0b00111}},
 		{codec.MachineZero64, codec.Marks{Wide: 0b00101, Wrap: 0b00100, Zero: 0b00101, Lossy: 0b00111}},

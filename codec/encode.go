@@ -17,6 +17,7 @@ const (
 	SearchBest
 )
 
+// String returns the name of the search, as ParseSearch reads it.
 func (h Search) String() string {
 	switch h {
 	case SearchLws:

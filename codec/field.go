@@ -26,6 +26,7 @@ const (
 var fieldNames = [...]string{"depth", "kind", "back", "sign", "count", "literal", "delta",
 	"size count", "size", "user bits", "length", "text"}
 
+// String returns the name of the field, as errors have it.
 func (k FieldKind) String() string {
 	if int(k) < len(fieldNames) {
 		return fieldNames[k]

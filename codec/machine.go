@@ -39,6 +39,7 @@ func (m Machine) Word() int { return 64 - 32*int(m&1) }
 // 64-bit words have any to lose. (BT-LOSS-1)
 func (m Machine) Lossy() bool { return m == MachineWrap64 || m == MachineZero64 }
 
+// String returns the name of the machine, as ParseMachine reads it.
 func (m Machine) String() string {
 	if int(m) < len(machineNames) {
 		return machineNames[m]
@@ -82,7 +83,7 @@ func (m Machine) loss() loss {
 	return loss{keep: 1<<31 - 1, over: 1, repeat: 1<<32 | 1, spill: 1}
 }
 
-// wire is what is written of a v of count bits, and the spill bit after it.
+// wire returns the bits written for a v of count bits, and the spill bit after it.
 // There is no branch in it, for the encoder's sake. (BT-MACH-2, BT-MACH-3,
 // BT-MACH-4)
 func (l loss) wire(v uint64, count uint) (wire, spill uint64) {

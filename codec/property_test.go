@@ -82,7 +82,7 @@ func TestNoInputPanics(t *testing.T) {
 }
 
 // Exact machines lose nothing; of others, the low 31 bits of every value are
-// right, and all of it where the stack is not marked as hurt. (BT-LOSS-1, BT-LOSS-3)
+// right, and all of it where the stack is not marked as lossy. (BT-LOSS-1, BT-LOSS-3)
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEncoded(t)
@@ -249,7 +249,7 @@ func TestEveryTruncation(t *testing.T) {
 			}
 			depth, sized, err := codec.Salvage(&s, cut)
 			if endsInLength(cut) {
-				continue // it looks whole by chance
+				continue // random bits that look complete
 			}
 			if err == nil {
 				t.Fatalf("%d bytes of %d are salvaged without a word", n, len(e.blob))

@@ -72,8 +72,8 @@ func TestParseLineLenient(t *testing.T) {
 		{"padding missing", "~m#AAE", "\x00\x01", -1},
 		{"two of padding missing", "~m#AQ", "\x01", -1},
 		{"half the padding", "~m#AQ=", "\x01", -1},
-		{"blanks and line ends", " ~m# A\tA\rE\n= \r\n", "", 1}, // a blank before is not a lead-in
-		{"blanks and line ends after it", "~m# A\tA\rE\n= \r\n", "\x00\x01", -1},
+		{"spaces and line ends", " ~m# A\tA\rE\n= \r\n", "", 1}, // a space before is not a lead-in
+		{"spaces and line ends after it", "~m# A\tA\rE\n= \r\n", "\x00\x01", -1},
 		{"nothing at all", "", "", -1},
 		{"padding alone", "~m#=", "", 3},
 		{"padding too long", "~m#AAE==", "", 7},

@@ -31,6 +31,7 @@ const (
 
 var tagNames = [tagsUsed]string{"end", "address", "time", "thread", "sequence", "event", "old address"}
 
+// String returns the name of the tag. (BT-UF-3)
 func (t Tag) String() string {
 	if t < tagsUsed {
 		return tagNames[t]

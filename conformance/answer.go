@@ -156,7 +156,7 @@ func (a *Answer) parsePart(text string) (err error) {
 	return err
 }
 
-// wantText is what parseWant reads.
+// wantText returns the answer as parseWant reads it.
 func (a Answer) wantText(op Op) string {
 	switch a.Outcome {
 	case Reject:

@@ -119,7 +119,7 @@ func (c *check) variants() []variant {
 	return all
 }
 
-// request is what the testee is asked.
+// request returns the request for the testee.
 func (c *check) request(how variant, seed uint64) Request {
 	v := c.v
 	r := Request{Op: c.op, Data: v.Blob, Word: c.word, Lenient: v.Lenient, Machine: v.Machine, Search: v.Search}

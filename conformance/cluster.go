@@ -68,38 +68,50 @@ func (v *Vector) needs(op Op) []string {
 	return needed
 }
 
-// clusters explains failures by as few clauses as can be, at most three.
+// clusters explains failures by as few clauses as can be, at most three. Reading
+// and writing are judged apart, as a testee may do one of them rightly. Crashes and
+// hangs are left out: they say nothing about a clause.
 func clusters(results []Result) []Cluster {
+	type use struct {
+		clause  string
+		encodes bool
+	}
 	needed := make([][]string, len(results))
-	asked, failed := map[string]int{}, map[string]int{}
+	asked, failed := map[use]int{}, map[use]int{}
 	open := map[int]bool{} // failures that no cluster explains
 	for i := range results {
 		r := &results[i]
-		if r.Status == Skipped || r.Status == Unasked {
+		if r.Status == Skipped || r.Status == Unasked || r.Status == Fail && r.Failure.Answer.Trouble() {
 			continue
 		}
 		needed[i] = r.Vector.needs(r.Op)
 		for _, c := range needed[i] {
-			asked[c]++
+			asked[use{c, r.Op.encodes()}]++
 			if r.Status == Fail {
-				failed[c]++
+				failed[use{c, r.Op.encodes()}]++
 			}
 		}
 		if r.Status == Fail {
 			open[i] = true
 		}
 	}
+	fails := func(i int, clause string) bool { // nearly everything that needs it as result i does
+		u := use{clause, results[i].Op.encodes()}
+		return 10*failed[u] >= 9*asked[u]
+	}
 	var found []Cluster
 	for len(found) < 3 {
 		explains := map[string]int{}
 		for i := range open {
 			for _, c := range needed[i] {
-				explains[c]++
+				if fails(i, c) {
+					explains[c]++
+				}
 			}
 		}
 		best := ""
 		for c, n := range explains {
-			if n < 2 || 10*failed[c] < 9*asked[c] {
+			if n < 2 {
 				continue
 			}
 			if best == "" || n > explains[best] || n == explains[best] && moreBasic(c, best) {
@@ -109,9 +121,9 @@ func clusters(results []Result) []Cluster {
 		if best == "" {
 			break
 		}
-		found = append(found, Cluster{best, explains[best], asked[best]})
+		found = append(found, Cluster{best, explains[best], asked[use{best, false}] + asked[use{best, true}]})
 		for i := range open {
-			if slices.Contains(needed[i], best) {
+			if slices.Contains(needed[i], best) && fails(i, best) {
 				delete(open, i)
 			}
 		}

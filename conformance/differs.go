@@ -20,6 +20,7 @@ type Differs struct {
 	From, To int // first and last bit or byte
 }
 
+// String returns the place, as vectors have it.
 func (d Differs) String() string {
 	switch {
 	case d.Kind == "tail" || d.Kind == "word" || d.Kind == "reading" || d.Kind == "in" || d.Kind == "":

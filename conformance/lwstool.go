@@ -158,5 +158,5 @@ func RunLimited(ctx context.Context, argv []string, in io.Reader, limit time.Dur
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	}
-	return out.String(), errs.line(), err
+	return out.String(), errs.lines(), err
 }

@@ -20,6 +20,7 @@ type ParseError struct {
 	Msg  string
 }
 
+// Error returns the message after file and line.
 func (e *ParseError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Row, e.Msg) }
 
 // Parse reads a .btv file; name is its name in messages and in IDs' places.

@@ -161,7 +161,7 @@ func (p *process) orEnd(line string, ok bool) (string, *Answer) {
 	if broken != nil && !strings.HasPrefix(how, "SIG") {
 		return "", &Answer{Outcome: Protocol, Bit: -1, Text: broken.Error() + ", then the end of its output"}
 	}
-	return "", &Answer{Outcome: Crash, Bit: -1, Signal: how, Text: p.stderr.line()}
+	return "", &Answer{Outcome: Crash, Bit: -1, Signal: how, Text: p.stderr.lines()}
 }
 
 // end lets the program end for as long as patience, then kills it, and returns how
@@ -278,10 +278,16 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// line is the last line that is not empty.
-func (t *tail) line() string {
+// lines returns the last three lines that are not empty, joined by "; ": the last one
+// of a Python program names the exception, those before it the place.
+func (t *tail) lines() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := strings.TrimSpace(string(t.buf))
-	return clip(text[strings.LastIndexByte(text, '\n')+1:])
+	var last []string
+	for line := range strings.Lines(string(t.buf)) {
+		if line = strings.TrimSpace(line); line != "" {
+			last = append(last, clip(line))
+		}
+	}
+	return strings.Join(last[max(0, len(last)-3):], "; ")
 }

@@ -83,7 +83,7 @@ type Failure struct {
 // FindClusters sets Clusters.
 func (r *Report) FindClusters() { r.Clusters = clusters(r.Results) }
 
-// Failed reports whether the run shows that the testee falls short.
+// Failed reports whether the run shows a failure of the testee.
 func (r *Report) Failed() bool { return r.Counts.Fail > 0 || len(r.Stale) > 0 || r.Stopped != "" }
 
 // Ran reports whether anything was asked and answered at all.

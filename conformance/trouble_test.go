@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/codec"
 )
 
 // script is a testee in a shell: it says hello, then runs body, with the line asked
@@ -159,10 +161,45 @@ func TestClusters(t *testing.T) {
 	if len(report.Clusters) == 0 || report.Clusters[0].Clause != "BT-FIELD-1" || 10*report.Clusters[0].Failed < 6*report.Counts.Fail {
 		t.Errorf("%d failures, clusters %+v; want most of them under BT-FIELD-1", report.Counts.Fail, report.Clusters)
 	}
+	// An encoder without that fault makes no difference.
+	both := func(context.Context) (Testee, error) { return noSpillDecoder{}, nil }
+	report, err = Run(t.Context(), set, both, Options{Written: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report.FindClusters()
+	if len(report.Clusters) == 0 || report.Clusters[0].Clause != "BT-FIELD-1" {
+		t.Errorf("%d failures, clusters %+v; want most of them under BT-FIELD-1", report.Counts.Fail, report.Clusters)
+	}
 	report, err = Run(t.Context(), set, Codec, Options{Written: true})
 	if report.FindClusters(); err != nil || len(report.Clusters) != 0 {
 		t.Errorf("%v, clusters %+v of what passes", err, report.Clusters)
 	}
+}
+
+// noSpillDecoder decodes as noSpill does, and encodes rightly.
+type noSpillDecoder struct{ noSpill }
+
+func (noSpillDecoder) Hello() Hello {
+	return Hello{Name: "no spill decoder", Ops: []Op{OpDecode, OpEncode}, Machines: codec.Machines()}
+}
+
+func (n noSpillDecoder) Ask(requests []Request) ([]Answer, error) {
+	right, err := Codec(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	answers, err := right.Ask(requests)
+	if err != nil {
+		return nil, err
+	}
+	wrong, err := n.noSpill.Ask(requests)
+	for i := range requests {
+		if requests[i].Op == OpDecode {
+			answers[i] = wrong[i]
+		}
+	}
+	return answers, err
 }
 
 // noSpill reads fields at their nominal widths: the README taken at its word.

@@ -71,6 +71,7 @@ type UserField struct {
 	Value uint64
 }
 
+// String returns the value as vectors and BTP/1 have it: size=N pcs=….
 func (v Value) String() string {
 	text := "size=" + strconv.FormatUint(v.Size, 10) + " pcs=" + formatPCs(v.PCs)
 	for i, f := range v.User {

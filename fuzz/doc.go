@@ -1,4 +1,4 @@
-// Package fuzz holds the fuzz targets of all rooms, for go test -fuzz, and the
+// Package fuzz holds the fuzz targets of all packages, for go test -fuzz, and the
 // tests that need a fuzzer's idea of input. docs/fuzzing.md says how to run them
 // long, and what that found.
 //

@@ -29,6 +29,7 @@ const (
 	Decoded           // ~b#
 )
 
+// String returns the name of the form.
 func (i Input) String() string { return [...]string{"blob", "line", "lenient line", "decoded line"}[i] }
 
 // NewFault makes a fault of the reason; the seed says from what, and which of
@@ -183,7 +184,7 @@ func (f *faulter) decodedLine() {
 		func() { f.text(Decoded, line, line+" 0x10000000000000000", "an address of 2^64") },
 		func() { f.text(Decoded, line, line+" 0x", "an address without digits") },
 		func() { f.text(Decoded, line, line+" 0x12g", "an address with a g") },
-		func() { f.text(Decoded, line, line[:last]+" "+line[last:], "two blanks") },
+		func() { f.text(Decoded, line, line[:last]+" "+line[last:], "two spaces") },
 		func() { f.text(Decoded, line, line+strings.Repeat(" 0x1", codec.MaxDepth), "over 32 addresses") },
 	}
 	ways[f.rng.below(len(ways))]()

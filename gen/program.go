@@ -91,7 +91,7 @@ func (p *Program) wrapper(mod int) []uint64 {
 	return []uint64{p.returnIn(p.rng, m, fn+2), p.returnIn(p.rng, m, fn), p.returnIn(p.rng, m, fn)}
 }
 
-// startup is what calls main: n frames one after the other.
+// startup returns the frames that call main: n frames one after the other.
 func (p *Program) startup(mod, n int) []uint64 {
 	var pcs []uint64
 	m := p.modules[mod]
@@ -214,7 +214,7 @@ func (p *Program) Stacks(n int) []codec.Stack {
 	return stacks
 }
 
-// size is what the call that returns to pc asks for: mostly the object that it
+// size returns the size that the call that returns to pc asks for: mostly the object that it
 // always makes, else a text, a buffer, or an array.
 func (p *Program) size(pc uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15

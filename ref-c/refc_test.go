@@ -310,7 +310,7 @@ func TestReadme(t *testing.T) {
 		}
 		want := strings.Split(shown, "\n")
 		for i, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
-			// the head and the name in want[...] are of the build at hand
+			// the head and the name in want[...] are of this build
 			if i < 7 && command[0] == 'p' || strings.HasPrefix(line, "want[") {
 				continue
 			}

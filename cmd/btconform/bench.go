@@ -25,10 +25,10 @@ func newBench() *cobra.Command {
 frames, in turns; it shows the best of all rounds of each. BTREF is the harness
 ref-c/btref, which "make -C ref-c" builds where libwebsockets is installed.
 
-The library goes bit by bit, and is the faster the better the processor guesses
-the next one. So there are two kinds of stacks: of random addresses in a
-program's code, where nothing can be guessed, and of a program that allocates at
-the same places over and over, where most can.`,
+The library reads and writes bit by bit, so its speed depends on how well the
+processor predicts the next bit. So there are two kinds of stacks: random
+addresses in a program's code, which are not predictable, and those of a program
+that allocates at the same places over and over, most of which are.`,
 		Example: "btconform bench -- ref-c/btref",
 		RunE:    o.bench,
 	}
@@ -61,7 +61,7 @@ func (a *speed) best(b speed) {
 
 func (o *benchOptions) bench(c *cobra.Command, args []string) error {
 	if n := c.ArgsLenAtDash(); n != 0 || len(args) == 0 {
-		return cli.BadArgsf("bench without the library to compare with, expected -- BTREF: the harness that\n" +
+		return cli.BadArgsf("bench without the library to compare with, expected -- BTREF: the harness that " +
 			"`make -C ref-c` builds where libwebsockets (4.4.0 or later) is installed")
 	}
 	if o.rounds < 1 || !(o.seconds > 0 && o.seconds <= 60) {

@@ -105,6 +105,8 @@ func TestRun(t *testing.T) {
 		{"bench flood", "bench -- sh -c yes", "", cli.Failed, "", "more than 1 MiB of output"},
 		{"completion", "completion bash", "", cli.OK, "__start_btconform", ""},
 		{"no lws tool", "--exec-style lws @good.btv -- /no/such/tool", "", cli.Failed, "", "testee /no/such/tool does not start"},
+		{"junit without a testee", "--format junit @good.btv -- /no/such/tool", "", cli.Failed, `<testsuites tests="1" failures="1"`, "does not start"},
+		{"tap without a testee", "--format tap @good.btv -- /no/such/tool", "", cli.Failed, "Bail out! testee /no/such/tool does not start", "does not start"},
 		{"clauses", "--format clauses @wrong.btv", "", cli.Short, "BT-BLOB-2", ""},
 		{"tap", "--format tap @wrong.btv", "", cli.Short, "not ok 1 - wrong decode", ""},
 		{"junit", "--format junit @wrong.btv", "", cli.Short, `<testsuites tests="1" failures="1"`, ""},

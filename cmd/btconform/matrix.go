@@ -18,13 +18,14 @@ func newMatrix() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "matrix [--record NAME] [VECTORS...] [-- TESTEE args...]",
 		Short: "show the encoder × decoder matrix",
-		Long: `Matrix shows encoders by decoders: each file of recorded VECTORS (unless given,
-./ref-c/vectors) and our own searches, read by the codec of this module and by
-the decoders that were recorded before, red where one fails. Exit code 1 if ours
-does, or if a recording is missing or old.
+		Long: `Matrix shows which decoder reads the blobs of which encoder. Encoders are the
+files of recorded VECTORS (default ./ref-c/vectors) and the searches of this
+module; decoders are the codec of this module and those recorded before.
+Failures are red. Exit code 1 if the codec of this module fails, or if a
+recording is missing or out of date.
 
-With --record, TESTEE reads everything, and its recording is printed, to be put
-into conformance/interop/recorded/NAME.tsv. TESTEE is btref, built by
+With --record, TESTEE decodes everything, and the recording is printed, for
+conformance/interop/recorded/NAME.tsv. TESTEE is btref, built by
 ref-c/Makefile.`,
 		Example: `
 btconform matrix

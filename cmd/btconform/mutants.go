@@ -14,10 +14,10 @@ func newMutants() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "mutants [--all] [VECTORS...]",
-		Short: "test the vectors on codecs with one bug each",
-		Long: `Mutants puts the vectors to decoders and encoders that have exactly one bug
-each, and prints for each the vectors that failed. A mutant that passes them all
-survives: then a vector is missing. Exit code 1 if any survives.`,
+		Short: "mutation tests: does a vector fail for each bug?",
+		Long: `Mutants runs the vectors on mutants, which are copies of the codec, each with a
+bug, and prints for each the vectors that failed. A mutant that passes all of
+them survives: a vector is missing. Exit code 1 if any survives.`,
 		Example: "btconform mutants | grep -A1 spill",
 		RunE:    func(c *cobra.Command, args []string) error { return mutants(c, args, all) },
 	}

@@ -105,6 +105,9 @@ func (o *testOptions) runAndRender(c *cobra.Command, set *conformance.Set, start
 	report, err := conformance.Run(ctx, set, start, options)
 	p.clear()
 	if err != nil {
+		if err := render.NoReport(out, o.format, err); err != nil {
+			return failed(err)
+		}
 		return failed(err)
 	}
 	if lost != nil {
@@ -166,7 +169,7 @@ func (o *testOptions) starter(testee []string) (conformance.Starter, error) {
 	return conformance.Process(testee, o.timeout), nil
 }
 
-// repeat is what matters for putting a vector once more.
+// repeat returns what a command needs that runs a vector again.
 func (o *testOptions) repeat(paths, testee []string) conformance.Repeat {
 	var flags []string
 	if o.style != "btp" {

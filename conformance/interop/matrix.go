@@ -32,7 +32,7 @@ type MatrixBlob struct {
 	Blob []byte
 }
 
-// Hash tells whether a recording was made from the same blobs.
+// Hash returns a hash of the blobs, by which a recording of other blobs is noticed.
 func (e *MatrixEncoder) Hash() string {
 	h := fnv.New64a()
 	for _, b := range e.Blobs {

@@ -54,7 +54,7 @@ func (w *mutantWriter) wraps() bool {
 	return w.machine == codec.MachineWrap32 || w.machine == codec.MachineWrap64
 }
 
-// wire is what the machine writes of v.
+// wire returns the bits that the machine writes for v.
 func (w *mutantWriter) wire(v uint64, count int) uint64 {
 	if v>>32 == 0 {
 		return v

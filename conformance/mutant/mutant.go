@@ -5,6 +5,7 @@ package mutant
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -153,3 +154,8 @@ var (
 	errFrames     = errors.New(string(codec.ReasonFrames))
 	errWord       = errors.New(string(codec.ReasonWord))
 )
+
+// words is an answer in words.
+func words(format string, args ...any) conformance.Answer {
+	return conformance.Answer{Outcome: conformance.OK, Words: fmt.Sprintf(format, args...)}
+}

@@ -21,7 +21,7 @@ func (b impl) parseLine(line string, lenient bool) ([]byte, error) {
 		skip = " \t\r\n"
 	}
 	switch {
-	case lenient && b.has("lenient-refuses-blanks"):
+	case lenient && b.has("lenient-refuses-spaces"):
 		skip = "\r\n"
 	case lenient && b.has("lenient-refuses-line-ends"):
 		skip = " \t"
@@ -77,7 +77,7 @@ func (b impl) parseDecoded(line string) (v conformance.Value, err error) {
 	if !found {
 		return v, errLeadIn
 	}
-	if !b.has("decoded-blank-at-end") {
+	if !b.has("decoded-space-at-end") {
 		text = strings.TrimRight(text, " \t\r\n")
 	}
 	text, found = strings.CutPrefix(text, "size: ")
@@ -149,7 +149,7 @@ func (b impl) decoded(v *conformance.Value) string {
 	for _, address := range v.PCs {
 		line += fmt.Sprintf(pc, address)
 	}
-	if b.has("decoded-ends-in-blank") {
+	if b.has("decoded-ends-in-space") {
 		line += " "
 	}
 	return line

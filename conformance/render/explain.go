@@ -326,7 +326,7 @@ func bitRows(blob []byte, r reading) []bitRow {
 	return rows
 }
 
-// rowLabel says what a row's fields mean.
+// rowLabel returns the meaning of a row's fields.
 func rowLabel(parts []naive.Field) string {
 	last := parts[len(parts)-1]
 	at := map[string]uint64{}

@@ -10,7 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/conformance/interop"
 )
 
-// cellText is what a table says of it.
+// cellText returns the text of a cell.
 func cellText(c *interop.MatrixCell, stale bool) string {
 	switch {
 	case c == nil:

@@ -360,6 +360,10 @@ func renderJUnit(out io.Writer, r *conformance.Report) error {
 	for _, s := range r.Stale {
 		add("known failures", junitCase{Class: "btconform.known", Name: s, Failure: &junitText{Message: s}})
 	}
+	return writeJUnit(w, all)
+}
+
+func writeJUnit(w *stickyWriter, all junitSuites) error {
 	io.WriteString(w, xml.Header)
 	e := xml.NewEncoder(w)
 	e.Indent("", "  ")
@@ -367,5 +371,20 @@ func renderJUnit(out io.Writer, r *conformance.Report) error {
 		return err
 	}
 	io.WriteString(w, "\n")
+	return w.err
+}
+
+// NoReport writes why there is no report, in the formats whose readers expect a
+// document in any case: junit and tap.
+func NoReport(out io.Writer, format string, why error) error {
+	w := &stickyWriter{w: out}
+	reason := cli.Printable(why.Error())
+	switch format {
+	case "tap":
+		fmt.Fprintf(w, "TAP version 14\nBail out! %s\n", reason)
+	case "junit":
+		c := junitCase{Class: "btconform", Name: "run", Failure: &junitText{Message: reason}}
+		return writeJUnit(w, junitSuites{Tests: 1, Failures: 1, Suites: []junitSuite{{Name: "btconform", Tests: 1, Failures: 1, Cases: []junitCase{c}}}})
+	}
 	return w.err
 }

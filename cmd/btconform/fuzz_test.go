@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// Any vectors, examples or requests under any flags: see cmdtest.FuzzSub.
+func FuzzCommand(f *testing.F) {
+	var formats [][]string
+	for _, name := range []string{"json", "junit", "tap", "clauses", "table"} {
+		formats = append(formats, []string{"--format", name})
+	}
+	subs := []cmdtest.Sub{
+		{Flags: append(formats, []string{"--as-written"}, []string{"--strict-reasons"}, []string{"--run", "*a*"}, []string{"--exec-style", "lws"}),
+			Args: []string{"--seed", "1", "--jobs", "1", "-"}},
+		{Args: []string{"--seed", "1", "--jobs", "1", "--format", "json", "--known", "FILE", "--run", "end/*"}},
+		{Name: "list", Flags: [][]string{{"--run", "*a*"}}, Args: []string{"-"}},
+		{Name: "coverage", Flags: [][]string{{"--spec", "FILE"}}, Args: []string{"-"}},
+		{Name: "serve"},
+	}
+	for _, path := range []string{"../../conformance/vectors/end.btv", "../../conformance/vectors/text.btv"} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		cmdtest.SeedSub(f, subs, data[:min(len(data), 4<<10)])
+	}
+	cmdtest.SeedSub(f, subs, []byte("hello btp=1\ndecode 1 00100004 word=64\nencode 2 size=1 frames=1,2 word=32\nline 3 \x1b[2J\n"))
+	cmdtest.SeedSub(f, subs, []byte("btv 1\n\nvector a/\x01b\nclauses BT-SIZE-1\n"))
+	cmdtest.FuzzSub(f, run, subs)
+}
