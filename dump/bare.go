@@ -9,7 +9,7 @@ const (
 	maxBareLine = bufSize / 2
 )
 
-// needLine says whether the line at pos is not all in the buffer, and may yet be
+// needLine reports whether the line at pos is not all in the buffer, and may yet be
 // a bare record.
 func (s *Scanner) needLine() bool {
 	line := s.buf[s.pos:s.end]

@@ -38,6 +38,18 @@ func decodeRun(blob, text []byte) (n, taken int, url bool, left int, unused uint
 	var seen uint32
 	t0, t1, t2, t3 := &sextets[0], &sextets[1], &sextets[2], &sextets[3]
 	rest := text
+	for len(rest) >= 8 && len(blob)-n >= 8 {
+		r := rest[:8]
+		v := t0[r[0]] | t1[r[1]] | t2[r[2]] | t3[r[3]]
+		w := t0[r[4]] | t1[r[5]] | t2[r[6]] | t3[r[7]]
+		if (v|w)&sextetNone != 0 {
+			break
+		}
+		seen |= v | w
+		binary.BigEndian.PutUint64(blob[n:], uint64(v)<<40|uint64(w&(1<<24-1))<<16)
+		n += 6
+		rest = rest[8:]
+	}
 	for len(rest) >= 4 {
 		v := t0[rest[0]] | t1[rest[1]] | t2[rest[2]] | t3[rest[3]]
 		if v&sextetNone != 0 {

@@ -16,7 +16,7 @@ import (
 )
 
 // benchLogs are logs of some 16 MB: the file that LWSBT_BENCH_LOG names (it may be
-// compressed) over and over, or made-up ones.
+// compressed) over and over, or synthetic ones.
 func benchLogs(b *testing.B) map[string][]byte {
 	logs := map[string][]byte{}
 	if path := os.Getenv("LWSBT_BENCH_LOG"); path != "" {

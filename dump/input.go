@@ -52,6 +52,7 @@ type ReadError struct {
 	Err         error
 }
 
+// Error returns the message with file, offset and compression.
 func (e *ReadError) Error() string {
 	compression := ""
 	if e.Compression != "" {

@@ -11,18 +11,21 @@ import (
 // that came once.
 const (
 	memoSize   = 1 << 13
-	memoFilter = 1 << 16
+	memoFilter = 1 << 14
 	// maxMemoLine is the longest end of a line that is kept, in bytes.
 	maxMemoLine = 512
 )
 
 // memo remembers records by the end of their line, from the lead-in on: dumps say
-// the same again and again. A record is kept the second time it comes.
+// the same again and again. A record is kept the first time it comes if its place is
+// free, and the second time if it is not.
 type memo struct {
 	seed    maphash.Seed
+	tags    []uint32 // of entries: a part of the hash, 0 if it is free
 	entries []memoEntry
-	once    []uint32 // hashes
+	once    []uint32 // tags
 	serial  uint64
+	known   func(number uint64) bool
 }
 
 type memoEntry struct {
@@ -34,13 +37,15 @@ type memoEntry struct {
 	marks   codec.Marks
 	depth   int
 	lenient bool
-	number  uint64 // 0: free
+	number  uint64
 }
 
 // Remember makes the scanner keep repeated records, in up to some 8 MB, so that they
-// are not decoded again. Record.Memo identifies them.
-func (s *Scanner) Remember() {
-	s.memo = &memo{seed: maphash.MakeSeed(), entries: make([]memoEntry, memoSize), once: make([]uint32, memoFilter)}
+// are not decoded again. Record.Memo identifies them. If known is not nil and returns
+// true for that, the record lacks its Blob and the PCs of its Stack.
+func (s *Scanner) Remember(known func(number uint64) bool) {
+	s.memo = &memo{seed: maphash.MakeSeed(), tags: make([]uint32, memoSize), entries: make([]memoEntry, memoSize),
+		once: make([]uint32, memoFilter), known: known}
 }
 
 // memoRecord is newRecord for a record that may have been met before.
@@ -51,32 +56,36 @@ func (s *Scanner) memoRecord() bool {
 		return s.newRecord(leadInLen)
 	}
 	line := rest[:n]
-	h := maphash.Bytes(s.memo.seed, line)
-	e := &s.memo.entries[h%memoSize]
-	if e.number != 0 && bytes.Equal(e.line, line) {
+	m := s.memo
+	h := maphash.Bytes(m.seed, line)
+	tag := uint32(h>>32) | 1
+	e, inUse := &m.entries[h%memoSize], &m.tags[h%memoSize]
+	if *inUse == tag && bytes.Equal(e.line, line) {
 		s.begin(Blob, e.text)
 		r := &s.rec
-		r.Blob = e.blob
-		r.Stack.PCs = append(r.Stack.PCs, e.pcs...)
+		if m.known == nil || !m.known(e.number) {
+			r.Blob = e.blob
+			r.Stack.PCs = append(r.Stack.PCs, e.pcs...)
+		}
 		r.Stack.Size, r.Stack.Marks = e.size, e.marks
 		r.Depth, r.Lenient, r.Memo = e.depth, e.lenient, e.number
 		return true
 	}
-	if once := &s.memo.once[h>>32%memoFilter]; *once != uint32(h) {
-		*once = uint32(h)
+	if once := &m.once[tag/2%memoFilter]; *inUse != 0 && *once != tag {
+		*once = tag
 		return s.newRecord(leadInLen)
 	}
 	e.line = append(e.line[:0], line...) // the buffer may move
-	e.number = 0
+	*inUse = 0
 	if !s.newRecord(leadInLen) {
 		return false
 	}
 	if r := &s.rec; r.Err == nil {
 		e.text, e.blob, e.pcs = len(r.Text), append(e.blob[:0], r.Blob...), append(e.pcs[:0], r.Stack.PCs...)
 		e.size, e.marks, e.depth, e.lenient = r.Stack.Size, r.Stack.Marks, r.Depth, r.Lenient
-		s.memo.serial++
-		e.number = s.memo.serial*memoSize + h%memoSize
-		r.Memo = e.number
+		m.serial++
+		e.number = m.serial*memoSize + h%memoSize
+		r.Memo, *inUse = e.number, tag
 	}
 	return true
 }

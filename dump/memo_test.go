@@ -44,7 +44,7 @@ func TestRememberChangesNothing(t *testing.T) {
 		var text [2]strings.Builder
 		plain.Text, memo.Text = &text[0], &text[1]
 		plain.Recordings, memo.Recordings = true, true
-		memo.Remember()
+		memo.Remember(nil)
 		seen := map[uint64]string{}
 		for plain.Next() {
 			if !memo.Next() {

@@ -25,6 +25,7 @@ const (
 
 var kindNames = [...]string{"~m#", "~b#", "bare", "~e#", "~h#"}
 
+// String returns the lead-in of the kind, or bare.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -39,6 +40,7 @@ type Place struct {
 	Offset int64 // bytes from the start of the log, decompressed
 }
 
+// String returns the place as file:line (offset N).
 func (p Place) String() string { return fmt.Sprintf("%s:%d (offset %d)", p.File, p.Line, p.Offset) }
 
 // Record is one record of a log, readable or not. It and what it points to
@@ -164,13 +166,17 @@ func (t *Tally) add(r *Record) {
 		t.cuts.add(r)
 	default:
 		t.Unreadable++
-		if t.faults == nil {
-			t.faults = map[codec.Reason]*Fault{}
-		}
-		reason := r.Reason()
-		if t.faults[reason] == nil {
-			t.faults[reason] = &Fault{Reason: reason}
-		}
-		t.faults[reason].add(r)
+		t.fault(r.Reason()).add(r)
 	}
+}
+
+// fault returns what counts the records that were rejected for a reason.
+func (t *Tally) fault(reason codec.Reason) *Fault {
+	if t.faults == nil {
+		t.faults = map[codec.Reason]*Fault{}
+	}
+	if t.faults[reason] == nil {
+		t.faults[reason] = &Fault{Reason: reason}
+	}
+	return t.faults[reason]
 }

@@ -59,7 +59,7 @@ func (s *Scanner) unread(n int) {
 // at once, as where two lines ran into each other; 0 if there is none. A blob whose
 // base64 has padding ends by that, so only multiples of 3 are looked at.
 //
-// That a cut blob is taken for one by chance takes 16 bits of length, and fields
+// A cut blob that is wrongly taken for a complete one needs 16 bits of length, and fields
 // that end in the last byte before it.
 func gluedBlob(text []byte) int {
 	var s codec.Stack

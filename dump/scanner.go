@@ -41,6 +41,7 @@ type Scanner struct {
 	tally Tally
 	err   error
 
+	own  []byte // under buf, unless that is a chunk's
 	buf  []byte // buf[pos:end] is unread
 	pos  int
 	end  int
@@ -49,7 +50,8 @@ type Scanner struct {
 	last byte  // buf[end-1], or that of a buf before; '\n' before there is any
 
 	counted int   // line ends in buf[:counted] are in line
-	line    int64 // line that buf[counted] is of, from 1
+	line    int64 // line that buf[counted] is of
+	first   int64 // line that the log, or the chunk, begins with: 1, or more
 	bol     bool  // pos is at a line's beginning that was not looked at for Bare
 
 	blob [codec.MaxLength + 1]byte // under rec.Blob; decodeRun writes one byte more
@@ -58,17 +60,32 @@ type Scanner struct {
 // NewScanner returns a scanner of the log that src holds. file is the name of the log
 // in places.
 func NewScanner(src io.Reader, file string) *Scanner {
-	s := &Scanner{buf: make([]byte, bufSize)}
+	s := &Scanner{}
 	s.Reset(src, file)
 	return s
 }
 
 // Reset turns to another log. Options and tally are kept, an error is cleared.
 func (s *Scanner) Reset(src io.Reader, file string) {
-	s.src, s.err, s.eof, s.user = src, nil, false, false
-	s.pos, s.end, s.base = 0, 0, 0
-	s.counted, s.line, s.bol, s.last = 0, 1, true, '\n'
-	s.rec.Place = Place{File: file}
+	s.user = false
+	s.ResetAt(src, Place{File: file, Line: 1})
+}
+
+// ResetAt turns to the rest of a log, which src holds, from the beginning of a line
+// on. It keeps what headers said before.
+func (s *Scanner) ResetAt(src io.Reader, at Place) {
+	s.reset(at)
+	if s.own == nil && src != nil {
+		s.own = make([]byte, bufSize)
+	}
+	s.src, s.buf = src, s.own
+}
+
+func (s *Scanner) reset(at Place) {
+	s.err, s.eof = nil, false
+	s.pos, s.end, s.base = 0, 0, at.Offset
+	s.counted, s.line, s.first, s.bol, s.last = 0, at.Line, at.Line, true, '\n'
+	s.rec.Place = at
 }
 
 // Record returns the record that the last Next found.
@@ -380,7 +397,7 @@ func (s *Scanner) skip(to int) {
 }
 
 func (s *Scanner) countLines(to int) {
-	s.line += int64(bytes.Count(s.buf[s.counted:to], []byte{'\n'}))
+	s.line += int64(bytes.Count(s.buf[s.counted:to], newline))
 	s.counted = to
 }
 
@@ -415,7 +432,7 @@ func (s *Scanner) fill() {
 // finish adds the lines of a log that has been read to its end.
 func (s *Scanner) finish() {
 	s.countLines(s.end)
-	s.tally.Lines += s.line - 1
+	s.tally.Lines += s.line - s.first
 	if s.last != '\n' {
 		s.tally.Lines++
 	}

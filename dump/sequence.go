@@ -23,6 +23,7 @@ const (
 
 var startNames = [...]string{"log", "~h#begin", "boot", "--split", "repeated beginning", "outside ~h#begin and ~h#end"}
 
+// String returns the rule by which a dump begins.
 func (s Start) String() string { return startNames[s] }
 
 // Dump is one dump of a log, a snapshot of what is allocated.
@@ -53,9 +54,10 @@ const (
 	Hold                 // not known until later records: keep it
 )
 
-// Sequence finds in one pass where in a log dumps and boots begin: by ~h# lines,
-// by {{{reset}}} and boot banners, by lines that match Split, and where there is
-// none of these, by records that begin as those of the dump before did.
+// Sequence finds in one pass where in a log dumps and boots begin: by ~h# lines, by
+// {{{reset}}} and boot banners, by lines that match Split, and where there is none of
+// these, by records that begin as those of the dump before did. Where the numbers of
+// ~h#begin lines go back, a boot begins, too.
 //
 // Feed it all text and records in order. It keeps a few hashes, no records.
 // (BT-HEAD-4)
@@ -74,6 +76,7 @@ type Sequence struct {
 	numbers int64          // dumps of this boot so far
 	next    *Dump          // begins with the next record
 	marked  bool           // this boot has ~h#begin lines
+	number  uint32         // of the last of these
 	open    bool           // between ~h#begin and ~h#end
 	remap   bool           // a ~h#map was seen: the next {{{reset}}} is its
 	line    []byte         // of text, not ended yet
@@ -139,10 +142,14 @@ func (q *Sequence) Header(r *Record) {
 	case codec.VerbMap:
 		q.remap = true
 	case codec.VerbBegin:
-		q.marked, q.open = true, true
 		if q.boot == 0 {
 			q.boot = 1
 		}
+		if q.marked && int32(h.Number-q.number) < 0 { // numbers go up, and wrap: it restarted
+			q.boot++
+			q.numbers = 0
+		}
+		q.marked, q.open, q.number = true, true, h.Number
 		d := Dump{Place: r.Place, Start: StartMarked, Boot: q.boot, Number: int64(h.Number)}
 		d.Time, d.Timed = h.Uint("t")
 		d.Begin = announced(h)
@@ -177,22 +184,51 @@ func (q *Sequence) begin(d Dump) {
 }
 
 // banners are texts by which devices say that they start.
-var banners = [][]byte{
-	[]byte("*** Booting "),              // Zephyr, Zephyr's MCUboot
-	[]byte("rst:0x"),                    // ESP32's boot ROM
-	[]byte("Linux version "),            //
-	[]byte("Booting Linux on physical"), //
-	[]byte("NuttShell (NSH)"),           // NuttX
-	[]byte("U-Boot 2"),                  // U-Boot 2024.01
-	[]byte("OpenWrt SDK boot"),          //
+var banners = [...]string{
+	"*** Booting ",              // Zephyr, Zephyr's MCUboot
+	"rst:0x",                    // ESP32's boot ROM
+	"Linux version ",            //
+	"Booting Linux on physical", //
+	"NuttShell (NSH)",           // NuttX
+	"U-Boot 2",                  // U-Boot 2024.01
+	"OpenWrt SDK boot",          //
 }
+
+// bannerStart has the bytes that banners begin with.
+var bannerStart = func() (t [256]bool) {
+	for _, b := range banners {
+		t[b[0]] = true
+	}
+	return t
+}()
 
 // isBanner reports whether a line says that a device starts.
 func isBanner(line []byte) bool {
-	for _, b := range banners {
-		if bytes.Contains(line, b) {
+	for i, c := range line {
+		if !bannerStart[c] {
+			continue
+		}
+		for _, b := range banners {
+			if c == b[0] && len(line)-i >= len(b) && string(line[i:i+len(b)]) == b {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Marks reports whether text between records may say that a dump or a boot begins:
+// other text need not be given to Text. It may be called by several goroutines.
+func (q *Sequence) Marks(text []byte) bool {
+	if isBanner(text) {
+		return true
+	}
+	for q.Split != nil && len(text) > 0 {
+		line, rest, _ := bytes.Cut(text, newline)
+		if len(line) > 0 && q.Split.Match(line[:min(len(line), maxTextLine)]) {
 			return true
 		}
+		text = rest
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -19,29 +20,42 @@ func (r *Reader) inferBases() error {
 	if err := r.spool(false); err != nil {
 		return err
 	}
-	seen := map[int]map[symbol.ReturnAddr]bool{}
-	err := r.passRaw(func(rec *dump.Record) {
-		boot := r.sequence.Boot()
-		if seen[boot] == nil {
-			seen[boot] = map[symbol.ReturnAddr]bool{}
+	r.bases = map[int][]symbol.Base{}
+	current, seen := 0, map[symbol.ReturnAddr]bool{} // of one boot at a time
+	var notes []string
+	finish := func() {
+		if len(seen) == 0 {
+			return
 		}
-		r.gather(seen[boot], rec)
+		found, missing := r.infer(seen)
+		r.bases[current] = found
+		notes = append(notes, missing...)
+		if r.partial {
+			maps.Copy(r.seen, seen)
+			r.retry = max(8, 2*len(r.seen))
+		}
+	}
+	if r.partial {
+		r.seen = map[symbol.ReturnAddr]bool{}
+	}
+	err := r.passRaw(func(rec *dump.Record) {
+		if boot := r.sequence.Boot(); boot != current {
+			finish()
+			current, seen = boot, map[symbol.ReturnAddr]bool{}
+		}
+		r.gather(seen, rec)
 	})
 	told := r.Process.Maps.Space() != nil
 	r.Process.Maps.Reset()
 	if err != nil || told {
+		r.bases = nil
 		return err
 	}
-	r.bases = map[int][]symbol.Base{}
-	for _, boot := range slices.Sorted(maps.Keys(seen)) {
-		r.bases[boot] = r.infer(seen[boot], !r.partial)
-	}
-	if r.partial {
-		r.seen = map[symbol.ReturnAddr]bool{}
-		for _, s := range seen {
-			maps.Copy(r.seen, s)
+	finish()
+	for _, n := range notes[:min(len(notes), maxBaseNotes)] {
+		if !r.partial {
+			r.Note("%s", n)
 		}
-		r.retry = max(8, 2*len(r.seen))
 	}
 	if len(r.bases) == 1 {
 		for _, b := range r.bases {
@@ -66,18 +80,21 @@ func (r *Reader) gather(to map[symbol.ReturnAddr]bool, rec *dump.Record) {
 	}
 }
 
-// infer infers bases from addresses, and says of files that it cannot, if say.
-func (r *Reader) infer(seen map[symbol.ReturnAddr]bool, say bool) []symbol.Base {
+// maxBaseNotes is of how many boots is said that bases cannot be inferred.
+const maxBaseNotes = 50
+
+// infer infers bases from addresses; missing says of files that it cannot.
+func (r *Reader) infer(seen map[symbol.ReturnAddr]bool) (found []symbol.Base, missing []string) {
 	list := slices.Collect(maps.Keys(seen))
 	files := r.Process.Files.FilesWithoutBase()
-	found := symbol.InferBases(files, list)
+	found = symbol.InferBases(files, list)
 	for _, f := range files {
-		if say && !slices.ContainsFunc(found, func(b symbol.Base) bool { return b.File == f }) {
-			r.Note("%s: cannot infer the load base: %d addresses, about %d in its code needed; give --maps, or -e %s@0xADDR",
-				f.Path, len(list), f.AddrsForBase(), f.Path)
+		if !slices.ContainsFunc(found, func(b symbol.Base) bool { return b.File == f }) {
+			missing = append(missing, fmt.Sprintf("%s: cannot infer the load base: %d addresses, of which about %d must be in its code, and how many are is not known; give --maps or -e %s@0xADDR, or link with -no-pie",
+				f.Path, len(list), f.AddrsForBase(), f.Path))
 		}
 	}
-	return found
+	return found, missing
 }
 
 // turnToBoot has addresses looked up as the current boot has them.
@@ -102,7 +119,7 @@ func (r *Reader) inferAgain(rec *dump.Record) {
 		return
 	}
 	r.retry = 2 * len(r.seen)
-	if found := r.infer(r.seen, false); len(found) > 0 {
+	if found, _ := r.infer(r.seen); len(found) > 0 {
 		r.Process.Files.SetBases(found)
 		r.epoch++
 	}

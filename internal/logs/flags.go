@@ -146,6 +146,9 @@ func compile(flag, text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
+// Live reports whether a log is read on until the user interrupts the command.
+func (f *Flags) Live() bool { return f.Follow || f.Serial != "" }
+
 // Selected returns the value of --dump.
 func (f *Flags) Selected() Selection { return f.dumps }
 
@@ -158,6 +161,9 @@ func (f *Flags) Named() bool { return len(f.Exes)+len(f.Maps) > 0 }
 // Inputs returns the files that are read, logs and others: no output may be one.
 func (f *Flags) Inputs(args []string) []string {
 	all := slices.Clone(args)
+	if len(args) == 0 {
+		all = append(all, cli.Stdio)
+	}
 	for _, e := range f.Exes {
 		if spec, err := symbol.ParseFileSpec(e); err == nil {
 			all = append(all, spec.Path)

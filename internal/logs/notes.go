@@ -6,8 +6,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// Notes says what of the logs could not be read, what became of addresses that
-// lost bits, and what is missing of symbols.
+// Notes reports records that could not be read, addresses that lost bits, and missing
+// symbols, by Note.
 func (r *Reader) Notes() {
 	t := r.Tally()
 	for _, err := range r.damaged {
@@ -57,7 +57,7 @@ func (r *Reader) inferredBases() (list []string) {
 	return list
 }
 
-// hint is what would recover lost addresses.
+// hint returns how lost addresses could be recovered.
 func (r *Reader) hint() string {
 	c := &r.Process.Counts
 	if c.Inferred == 0 && c.Lost() > 0 && !r.Symbols() {

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -47,12 +48,15 @@ func (a At) Of(e *profile.Events) *profile.Dump {
 // with events, the replay is in Events afterwards; if it has no dumps, or a moment
 // is given, the profile has one: what was live then.
 func (r *Reader) Profile(maxPaths int, at *At) (*profile.Profile, error) {
-	b := &builder{r: r, prof: &profile.Profile{MaxPaths: maxPaths}, modules: map[moduleKey]*profile.Module{}, numbers: map[fileKey]uint32{}}
-	b.events = b.prof.NewEvents()
+	b := r.newBuilder(maxPaths)
 	if at != nil && !at.Peak && !at.End {
 		b.events.WatchAt(at.Time)
 	}
-	err := r.Each(Handler{Sequence: true, Record: b.record, Known: b.again, Event: b.event, Header: b.header})
+	h := b.handler()
+	if r.Status != nil {
+		h.Flush = b.status
+	}
+	err := r.Each(h)
 	b.release()
 	b.finish()
 	if b.events.Seen() > 0 {
@@ -68,6 +72,21 @@ func (r *Reader) Profile(maxPaths int, at *At) (*profile.Profile, error) {
 		err = cli.Usagef("--at: the log has no events (~e# lines)")
 	}
 	return b.prof, err
+}
+
+// status says before a wait what there is.
+func (b *builder) status() error {
+	text := "no dump yet"
+	if list := b.prof.Dumps; len(list) == 1 {
+		text = fmt.Sprintf("1 dump, %s bytes", cli.Number(list[0].Total.Bytes))
+	} else if n := len(list); n > 1 {
+		text = fmt.Sprintf("%d dumps, %s → %s bytes", n, cli.Number(list[0].Total.Bytes), cli.Number(list[n-1].Total.Bytes))
+	}
+	if n := b.events.Seen(); n > 0 {
+		text += ", " + cli.Count(n, "event")
+	}
+	b.r.Status(text + "; Ctrl-C prints the report")
+	return nil
 }
 
 // Events returns the replay of a recording's events, nil if there were none.
@@ -89,9 +108,24 @@ type builder struct {
 	known   []known // by dump.MemoSlot
 	before  symbol.Counts
 
+	// aliases finds the locations of addresses that were looked up, as records have
+	// them, in the space and the epoch of aliased.
+	aliases profile.Index
+	aliased state
+
 	events   *profile.Events
 	badFrees []dump.Place // the first few
 	time     uint64       // of the last event
+}
+
+func (r *Reader) newBuilder(maxPaths int) *builder {
+	b := &builder{r: r, prof: &profile.Profile{MaxPaths: maxPaths}, modules: map[moduleKey]*profile.Module{}, numbers: map[fileKey]uint32{}}
+	b.events = b.prof.NewEvents()
+	return b
+}
+
+func (b *builder) handler() Handler {
+	return Handler{Sequence: true, Record: b.record, Known: b.again, Event: b.event, Header: b.header, Fork: b.fork}
 }
 
 // held is a record that waits for its dump.
@@ -133,11 +167,7 @@ func (b *builder) again(rec *dump.Record) bool {
 		b.before = *c
 		return false
 	}
-	c.Addresses += k.counts.Addresses
-	c.Lossy += k.counts.Lossy
-	c.Inferred += k.counts.Inferred
-	c.Ambiguous += k.counts.Ambiguous
-	c.LossySizes += k.counts.LossySizes
+	c.Add(&k.counts)
 	b.place(held{path: k.path, value: profile.Value{Bytes: rec.Stack.Size, Count: 1}})
 	return true
 }
@@ -177,9 +207,13 @@ func (b *builder) header(rec *dump.Record) error {
 	switch rec.Header.Verb {
 	case codec.VerbBoot:
 		b.events.Boot()
+		b.r.process, _ = rec.Header.Get("pid")
+		b.r.unended = false
 	case codec.VerbLost:
 		n, _ := rec.Header.Uint("n")
-		b.r.lostEvents += n
+		b.r.lostEvents += min(n, math.MaxUint64-b.r.lostEvents)
+	case codec.VerbEnd:
+		b.r.unended = false
 	}
 	if len(b.r.sequence.Dumps) > b.begun {
 		b.release()
@@ -198,6 +232,7 @@ func (b *builder) event(rec *dump.Record, recovery symbol.Recovery, addrs []symb
 		time = b.time // as late as the event before
 	}
 	b.time = time
+	b.r.unended = b.r.process != "" // btrecord ends a process by a dump
 	thread, _ := u.Get(codec.TagThread)
 	ok = true
 	switch kind {
@@ -268,7 +303,7 @@ func (b *builder) finish() {
 // pathOf returns the call path of a record.
 func (b *builder) pathOf(rec *dump.Record, recovery *symbol.Recovery, addrs []symbol.FrameAddr) profile.PathID {
 	b.path = b.path[:0]
-	if !b.prof.Room(len(rec.Stack.PCs)) {
+	if !b.prof.HasCapacity(len(rec.Stack.PCs)) {
 		return b.prof.OtherPath()
 	}
 	if addrs == nil {
@@ -281,8 +316,21 @@ func (b *builder) pathOf(rec *dump.Record, recovery *symbol.Recovery, addrs []sy
 			b.path = append(b.path, id)
 		}
 	} else {
+		now := state{space: b.r.Process.Maps.Space(), epoch: b.r.epoch}
+		if now != b.aliased {
+			b.aliases.Reset()
+			b.aliased = now
+		}
 		for i := range addrs {
-			b.path = append(b.path, b.location(&addrs[i]))
+			a := &addrs[i]
+			id, known := b.aliases.Get(a.PC, uint32(a.State))
+			if !known {
+				id = uint32(b.location(a))
+				if a.State != symbol.Inferred || now.space != nil { // else it is an address of a file
+					b.aliases.Put(a.PC, uint32(a.State), id)
+				}
+			}
+			b.path = append(b.path, profile.LocationID(id))
 		}
 	}
 	id, _ := b.prof.Path(b.path)
@@ -350,6 +398,8 @@ func (b *builder) module(a *symbol.FrameAddr) *profile.Module {
 func (r *Reader) NoteDumps(p *profile.Profile, shown []*profile.Dump) {
 	for _, d := range shown {
 		switch {
+		case d.Cut && !d.Complete() && d.HasAnnouncedRecords:
+			r.Note("%s (line %d): %s of %s records, no ~h#end: it was cut", d.Name, d.Line, cli.Number(d.Records), cli.Number(d.AnnouncedRecords))
 		case d.HasAnnouncedRecords && uint64(d.Records) != d.AnnouncedRecords:
 			r.Note("%s (line %d): %s of %s records: lines were lost", d.Name, d.Line, cli.Number(d.Records), cli.Number(d.AnnouncedRecords))
 		case d.HasAnnouncedBytes && d.Total.Bytes != d.AnnouncedBytes && !p.Saturated:
@@ -360,6 +410,9 @@ func (r *Reader) NoteDumps(p *profile.Profile, shown []*profile.Dump) {
 		if d.NoSize > 0 {
 			r.Note("%s: %s cut before the size, which count 0 bytes", d.Name, cli.Count(d.NoSize, "record"))
 		}
+	}
+	if r.unended {
+		r.Note("the recording of process %s has no dump at its end: it was cut, or the process was killed", r.process)
 	}
 	if r.lostEvents > 0 {
 		r.Note("the recorder dropped %s: sums are too low or too high", cli.Count(r.lostEvents, "event"))

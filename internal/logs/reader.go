@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/dump"
@@ -19,6 +20,10 @@ type Reader struct {
 	// Note is given what the user should hear; nil if nothing. Set before Open.
 	Note func(format string, args ...any)
 
+	// Status is given by Profile how far it is, before it waits for more of a live
+	// log; nil if that is not to be shown.
+	Status func(text string)
+
 	flags   *Flags
 	ctx     context.Context
 	stdin   io.Reader
@@ -27,28 +32,39 @@ type Reader struct {
 	offset  uint64     // of the section that -j names
 	cleanup []func()
 
-	raw      func(*dump.Record) // in a pass that resolves nothing
-	verdict  dump.Verdict
-	window   *window // of --dump, nil if records of all dumps are handed on
-	scanner  *dump.Scanner
-	sequence *dump.Sequence
-	markup   *symbol.MarkupWriter
-	badMaps  int
-	bases    map[int][]symbol.Base // by boot, as far as inferred
-	boot     int
-	epoch    int  // counts changes of bases
-	partial  bool // bases were inferred from what there was of a live log
-	final    bool // the pass over the records is the last one
-	retry    int  // distinct addresses at which bases are inferred again
-	seen     map[symbol.ReturnAddr]bool
-	scanned  int   // logs before the current one
-	found    int64 // records
-	damaged  []error
+	raw       func(*dump.Record) // in a pass that resolves nothing
+	verdict   dump.Verdict
+	window    *window // of --dump, nil if records of all dumps are handed on
+	scanner   *dump.Scanner
+	sequence  *dump.Sequence
+	markup    *symbol.MarkupWriter
+	badMaps   int
+	bases     map[int][]symbol.Base // by boot, as far as inferred
+	boot      int
+	epoch     int  // counts changes of bases
+	partial   bool // bases were inferred from what there was of a live log
+	final     bool // the pass over the records is the last one
+	retry     int  // distinct addresses at which bases are inferred again
+	seen      map[symbol.ReturnAddr]bool
+	scanned   int   // logs before the current one
+	found     int64 // records
+	begun     int   // ~h#begin lines
+	announced bool  // one of them gives a number of records
+	allocated bool  // a ~h#total says that there were allocations
+	damaged   []error
+	word      word
 
 	events     *profile.Events
 	badFrees   []dump.Place
 	lostEvents uint64
+	process    string // of the last ~h#boot, "" if it names none
+	unended    bool   // there are events behind its last dump
 	addrs      []symbol.FrameAddr
+
+	parts   []*part
+	reading sync.RWMutex // held by forks while they read what follows, and Process
+	now     state
+	midLine bool // the last chunk that the handler had ended inside a line
 }
 
 // Handler is what a pass over the records calls, in the order of the log. Any of
@@ -72,6 +88,9 @@ type Handler struct {
 	Flush func() error
 	// Sequence, if true, finds dumps and boots: see Reader.Sequence.
 	Sequence bool
+	// Fork, if not nil, returns what does the work of the handler for parts of the log,
+	// by several goroutines.
+	Fork func() Fork
 }
 
 // Open opens what the flags name. The context ends live input. Close closes all.
@@ -92,7 +111,7 @@ func (r *Reader) openAll(args []string) (err error) {
 	files.DebugDirs, files.Sysroots, files.Adjust = f.DebugDirs, f.Sysroots, f.adjust
 	r.Process.Lossless = f.machSet && !f.mach.Lossy()
 	if f.machSet {
-		files.Word = f.mach.Word()
+		files.SetWord(f.mach.Word(), "--machine "+f.Machine)
 	}
 	for _, e := range f.Exes {
 		spec, err := symbol.ParseFileSpec(e)
@@ -165,17 +184,18 @@ func (r *Reader) passRaw(each func(*dump.Record)) error {
 func (r *Reader) pass(h Handler) error {
 	r.scanner = dump.NewScanner(nil, "")
 	r.found, r.damaged, r.badMaps = 0, nil, 0
-	r.sequence, r.boot = nil, 0
+	r.begun, r.announced, r.allocated = 0, false, false
+	r.sequence, r.boot, r.word = nil, 0, word{}
 	if h.Sequence || r.bases != nil {
 		r.sequence = &dump.Sequence{Split: r.flags.splitRE}
 	}
 	r.markup = &symbol.MarkupWriter{Timeline: &r.Process.Maps, Bad: r.badMarkup}
-	sc := r.scanner
-	sc.Text, sc.Bare, sc.Recordings = &text{r, h.Text}, r.flags.Bare, true
-	sc.Word32 = r.flags.machSet && r.flags.mach.Word() == 32
+	r.options(r.scanner)
 	if h.Known != nil {
-		sc.Remember()
+		r.scanner.Remember(nil)
 	}
+	r.scanner.Text = &text{r, h.Text}
+	r.parts, r.midLine = nil, false
 	for i := range r.sources {
 		if r.ctx.Err() != nil {
 			break
@@ -185,6 +205,12 @@ func (r *Reader) pass(h Handler) error {
 		}
 	}
 	return nil
+}
+
+// options sets how a scanner reads.
+func (r *Reader) options(sc *dump.Scanner) {
+	sc.Bare, sc.Recordings = r.flags.Bare, true
+	sc.Word32 = r.flags.machSet && r.flags.mach.Word() == 32
 }
 
 // one runs over one log.
@@ -211,16 +237,12 @@ func (r *Reader) one(s *source, i int, h Handler) error {
 	}
 	r.scanned = i
 	r.scanner.Reset(src, in.Name)
-	for r.scanner.Next() {
-		if err := r.record(r.scanner.Record(), h); err != nil {
-			return err
-		}
-		if r.ctx.Err() != nil {
-			return nil
-		}
+	if r.inParallel(s, &h) {
+		err = r.parallel(s, src, in.Name, h)
+	} else if err = r.scan(h); err == nil {
+		err = r.scanner.Err()
 	}
 	r.markup.Reset()
-	err = r.scanner.Err()
 	var read *dump.ReadError
 	if errors.As(err, &read) {
 		r.damaged = append(r.damaged, err)
@@ -229,11 +251,34 @@ func (r *Reader) one(s *source, i int, h Handler) error {
 	return err
 }
 
+// scan runs over what the scanner has.
+func (r *Reader) scan(h Handler) error {
+	for r.scanner.Next() {
+		if err := r.record(r.scanner.Record(), h); err != nil || r.ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // record hands on one record.
 func (r *Reader) record(rec *dump.Record, h Handler) error {
 	if rec.Kind == dump.Header && rec.Err == nil {
 		if r.sequence != nil {
 			r.sequence.Header(rec)
+		}
+		switch rec.Header.Verb {
+		case codec.VerbBoot:
+			r.word.boot(rec)
+		case codec.VerbBegin, codec.VerbEnd:
+			if rec.Header.Verb == codec.VerbBegin {
+				r.begun++
+			}
+			n, _ := rec.Header.Uint("n")
+			r.announced = r.announced || n > 0
+		case codec.VerbTotal:
+			n, _ := rec.Header.Uint("allocs")
+			r.allocated = r.allocated || n > 0
 		}
 		if rec.Header.Verb == codec.VerbBoot && len(r.flags.Maps) == 0 {
 			r.Process.Maps.Reset()
@@ -250,7 +295,11 @@ func (r *Reader) record(rec *dump.Record, h Handler) error {
 	if rec.Kind != dump.Event && r.sequence != nil {
 		r.verdict = r.sequence.Record(rec)
 	}
+	r.word.record(rec)
 	if r.raw != nil {
+		if err := r.setWord(); err != nil {
+			return err
+		}
 		r.raw(rec)
 		return nil
 	}
@@ -260,6 +309,9 @@ func (r *Reader) record(rec *dump.Record, h Handler) error {
 	for len(r.maps) > 0 && r.maps[0].from <= rec.Line {
 		r.Process.Maps.Set(r.maps[0].list)
 		r.maps = r.maps[1:]
+	}
+	if err := r.setWord(); err != nil {
+		return err
 	}
 	if r.offset != 0 {
 		for i := range rec.Stack.PCs {
@@ -326,7 +378,7 @@ func (r *Reader) badMarkup(err error) {
 }
 
 // Outcome returns how a command ends that has read all there is: an error if
-// nothing could be read, or cli.Short if the data falls short.
+// nothing could be read, or cli.Short if the data is damaged or incomplete.
 func (r *Reader) Outcome() error {
 	t := r.Tally()
 	switch {
@@ -334,6 +386,8 @@ func (r *Reader) Outcome() error {
 		return r.damaged[0]
 	case r.found == 0 && r.ctx.Err() != nil:
 		return nil
+	case r.found == 0 && r.begun > 0:
+		return errors.New(r.empty())
 	case r.found == 0:
 		return fmt.Errorf("no records in %d bytes: looked for %s and %s", t.Bytes, codec.LeadIn, codec.LeadInDecoded)
 	case t.Read+t.Cut == 0:
@@ -342,6 +396,21 @@ func (r *Reader) Outcome() error {
 		return cli.Exit(cli.Short)
 	}
 	return nil
+}
+
+// empty returns what may be wrong with a log of dumps without any record.
+func (r *Reader) empty() string {
+	text := fmt.Sprintf("%d dumps, all empty", r.begun)
+	if r.begun == 1 {
+		text = "1 dump, and it is empty"
+	}
+	switch {
+	case r.announced:
+		text = fmt.Sprintf("%s, but none of the records that they announce", cli.Count(r.begun, "dump"))
+	case !r.allocated:
+		text += ": does malloc reach the library (-Wl,--wrap=malloc and so on)?"
+	}
+	return text
 }
 
 // window is the dumps of --dump, for output that is not by dump.

@@ -78,6 +78,7 @@ type Rejection struct {
 	Bit    int // where the field begins that is at fault
 }
 
+// Error returns the reason and its place.
 func (r *Rejection) Error() string { return fmt.Sprintf("%s at bit %d", r.Reason, r.Bit) }
 
 // Decode reads a blob, knowing nothing of the encoder's word if word is 64. Beside
