@@ -45,6 +45,7 @@ type PathEvents struct {
 	Freed     Value
 	Lifetime  float64 // of what was freed, in microseconds, added up
 	Live      Value   // now
+	Max       Value   // Live when its bytes were the most
 	peak      Value   // at the peak, if changed is after it
 	changed   uint64  // event by which Live was changed last
 }
@@ -102,6 +103,9 @@ func (e *Events) alloc(id PathID, addr, size, time, thread uint64) {
 	v := Value{size, 1}
 	p := e.change(id)
 	p.Live.Add(v)
+	if p.Live.Bytes > p.Max.Bytes {
+		p.Max = p.Live
+	}
 	p.Total.Add(v)
 	if e.Total.Add(v) || e.Live.Add(v) {
 		e.prof.Saturated = true
@@ -196,6 +200,19 @@ func (e *Events) Path(id PathID) PathEvents {
 		return *e.paths.at(int(id))
 	}
 	return PathEvents{}
+}
+
+// lifetimes returns for each call path how long its blocks lived, added up, in
+// microseconds. What is still live counts up to the last event.
+func (e *Events) lifetimes() []float64 {
+	sums := make([]float64, e.paths.n)
+	for i := range sums {
+		sums[i] = e.paths.at(i).Lifetime
+	}
+	for _, b := range e.blocks {
+		sums[b.path] += math.Max(0, float64(e.Last)-float64(b.time))
+	}
+	return sums
 }
 
 // dump makes a dump, which is not one of the profile's, of a value of each path.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -13,6 +12,9 @@ type ExportOptions struct {
 	Weight  Weight // of formats that have one weight: folded
 	Program string // what wrote the file, and what it is of
 	Command string
+	// Events, if not nil, is what dhat writes instead of the dump: what each call
+	// path allocated, how long it lived, and what was live at the peak and at the end.
+	Events *Events
 }
 
 // exporter writes a dump; notes is what the format could not hold.
@@ -73,41 +75,4 @@ func (n *Names) locationStacks(d *Dump, yield func(path []LocationID, v Value) e
 		}
 	}
 	return nil
-}
-
-// stacks merges the call paths of a dump that look alike in the view, in the order
-// in which they were met.
-func (n *Names) stacks(d *Dump) *stackSums {
-	s := &stackSums{}
-	var stack []SiteID
-	var key []LocationID
-	for id, v := range d.Values() {
-		var shown bool
-		if stack, shown = n.AppendStack(stack[:0], id); !shown {
-			continue
-		}
-		key = key[:0]
-		for _, site := range slices.Backward(stack) {
-			key = append(key, LocationID(site))
-		}
-		s.paths.encode(key)
-		row, hash, slot, found := s.paths.find()
-		if !found {
-			row = s.paths.add(hash, slot)
-			s.sums.push(Value{})
-		}
-		n.saturate(s.sums.at(int(row)).Add(v))
-	}
-	return s
-}
-
-// stackSums is distinct stacks of sites and what they hold.
-type stackSums struct {
-	paths paths
-	sums  array[Value]
-}
-
-// append appends the sites of stack i, outermost first.
-func (s *stackSums) append(dst []LocationID, i int) []LocationID {
-	return s.paths.append(dst, PathID(i))
 }

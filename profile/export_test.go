@@ -105,9 +105,6 @@ func TestDHATInItsViewer(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "dhat.json")
-	if err := os.WriteFile(file, []byte(export(t, "dhat", View{}, ExportOptions{Command: "app --x"})), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	// The viewer as it is, its page replaced by an object that answers anything.
 	script := `const any = new Proxy(function(){}, {get: (t, k) => k === Symbol.toPrimitive ? () => "" : k === "childNodes" ? [] : any,
  apply: () => any, construct: () => any, set: () => true});
@@ -118,24 +115,64 @@ gSelect = {childNodes: [], selectedIndex: 0, options: [{disabled: false}]};
 Object.defineProperty(gSelect.childNodes, "0", {value: {}, enumerable: false, writable: true});
 gSelect.childNodes.length = 0; gSelect.childNodes = {entries: () => [][Symbol.iterator](), 0: {disabled: false}, undefined: {disabled: false}};
 buildTree();
-const show = (t, depth) => { console.log(" ".repeat(depth) + t._frames.map(f => gData.ftbl[f]).join(" < ") + " " + t._totalBytes + "/" + t._totalBlocks);
+const live = t => gData.bklt ? ", " + [t._totalAvgLifetimes(), t._maxBytes, t._atTGmaxBytes, t._atTEndBlocks].join("/") : "";
+const show = (t, depth) => { console.log(" ".repeat(depth) + t._frames.map(f => gData.ftbl[f]).join(" < ") + " " + t._totalBytes + "/" + t._totalBlocks + live(t));
   for (const k of t._kids || []) show(k, depth + 1); };
 show(gRoot, 0);`
 	js := filepath.Join(dir, "view.js")
 	if err := os.WriteFile(js, []byte(script), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(node, js, file).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	want := `[root] 185/6
+	for _, c := range []struct{ file, want string }{
+		{export(t, "dhat", View{}, ExportOptions{Command: "app --x"}), `[root] 185/6
  0x4001FF: xmalloc (/src/mem.c:10) < 0x4001FF: work (/src/work.c:7) < 0x4000FF: main (/src/main.c:3) 150/2
  0x4002FF: idle (/src/main.c:20) < 0x4000FF: main (/src/main.c:3) 30/3
  0x9000: ??? < 0x4001FF: xmalloc (/src/mem.c:10) < 0x4001FF: work (/src/work.c:7) < 0x4000FF: main (/src/main.c:3) 5/1
-`
-	if string(out) != want {
-		t.Errorf("the viewer has\n%swant\n%s", out, want)
+`},
+		{dhatEvents(t), `[root] 217/4, 1500//150/3
+ 0x4001FF: xmalloc (/src/mem.c:10) < 0x4001FF: work (/src/work.c:7) < 0x4000FF: main (/src/main.c:3) 210/3, 2000/150/150/2
+ 0x4002FF: idle (/src/main.c:20) < 0x4000FF: main (/src/main.c:3) 7/1, 0/7/0/1
+`},
+	} {
+		if err := os.WriteFile(file, []byte(c.file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(node, js, file).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if string(out) != c.want {
+			t.Errorf("the viewer has\n%swant\n%s", out, c.want)
+		}
+	}
+}
+
+// dhatEvents is a DHAT file of four blocks of the fixture's first two call paths.
+func dhatEvents(t *testing.T) string {
+	p := fixture()
+	e := p.NewEvents()
+	e.Alloc(0, 0x10, 100, 1000, 1)
+	e.Alloc(0, 0x20, 50, 2000, 1)
+	e.Free(0x10, 4000, 1)
+	e.Alloc(0, 0x30, 60, 5000, 1)
+	e.Alloc(1, 0x40, 7, 5000, 1)
+	var out bytes.Buffer
+	notes, err := (&View{}).Names(p).Export(&out, "dhat", p.Dumps[0], ExportOptions{Events: e})
+	if err != nil || len(notes) > 0 {
+		t.Fatalf("%v, notes %q", err, notes)
+	}
+	return out.String()
+}
+
+func TestDHATLifetimes(t *testing.T) {
+	out := dhatEvents(t)
+	for _, want := range []string{
+		`"verb":"Allocated"`, `"bklt":true,"bkacc":false`, `,"te":5000` + "\n" + `,"tg":2000` + "\n",
+		`{"tb":210,"tbk":3` + "\n" + `  ,"tl":6000` + "\n" + `  ,"mb":150,"mbk":2` + "\n" + `  ,"gb":150,"gbk":2` + "\n" + `  ,"eb":110,"ebk":2` + "\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
 	}
 }
 
@@ -146,7 +183,7 @@ func TestDHATKeysAreValgrinds(t *testing.T) {
 		t.Skip("valgrind is not installed")
 	}
 	file := filepath.Join(t.TempDir(), "dhat.json")
-	if out, err := exec.Command(valgrind, "--tool=dhat", "--dhat-out-file="+file, "/bin/true").CombinedOutput(); err != nil {
+	if out, err := exec.Command(valgrind, "--tool=dhat", "--dhat-out-file="+file, "/bin/ls", "/").CombinedOutput(); err != nil {
 		t.Skipf("valgrind does not run here: %v\n%.200s", err, out)
 	}
 	text, err := os.ReadFile(file)
@@ -157,7 +194,7 @@ func TestDHATKeysAreValgrinds(t *testing.T) {
 	if err := json.Unmarshal(text, &theirs); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(export(t, "dhat", View{}, ExportOptions{})), &ours); err != nil {
+	if err := json.Unmarshal([]byte(dhatEvents(t)), &ours); err != nil {
 		t.Fatal(err)
 	}
 	kind := func(v any) string { b, _ := json.Marshal(v); return string(b[:1]) }
@@ -169,6 +206,12 @@ func TestDHATKeysAreValgrinds(t *testing.T) {
 		}
 		if strings.ContainsAny(kind(v), `"[{`) && kind(v) != kind(w) {
 			t.Errorf("%s: %v, valgrind writes %v", k, v, w)
+		}
+	}
+	site := func(file map[string]any) map[string]any { return file["pps"].([]any)[0].(map[string]any) }
+	for k := range site(theirs) {
+		if _, ok := site(ours)[k]; !ok && k != "rb" && k != "wb" && k != "acc" { // accesses
+			t.Errorf("a call path has no %q", k)
 		}
 	}
 	if ours["dhatFileVersion"] != theirs["dhatFileVersion"] {

@@ -2,59 +2,103 @@ package profile
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// sortedStacks is up to how many stacks folded output is sorted; more are written
-// in the order of the log, for sorting takes memory.
-const sortedStacks = 1_000_000
-
 var foldedName = strings.NewReplacer(";", ":", "\n", " ", "\r", " ")
 
 // writeFolded writes a line per call stack, outermost function first, and its
-// weight: what flamegraph.pl and its like read.
+// weight, sorted: what flamegraph.pl and its like read.
 func writeFolded(w *bufio.Writer, n *Names, d *Dump, o ExportOptions) ([]string, error) {
-	functions := *n
+	functions := n
 	if n.view.By == ByLine { // the format has functions alone
 		v := *n.view
 		v.By = ByFunction
-		functions = *v.Names(n.prof)
+		functions = v.Names(n.prof)
 	}
-	s := functions.stacks(d)
+	f := &folded{names: functions, stacks: functions.stacks(d)}
 	n.Matched = functions.Matched
-	var names []string
-	var frames []LocationID
-	write := func(i int, to func(string, uint64)) {
-		names = names[:0]
-		frames = s.append(frames[:0], i)
-		for _, f := range frames {
-			names = append(names, foldedName.Replace(functions.Site(SiteID(f)).String()))
+	f.rank()
+	t := &trie{}
+	for i := range f.stacks.rows() {
+		f.stack = f.stacks.append(f.stack[:0], i)
+		f.line = f.line[:0]
+		for i, s := range slices.Backward(f.stack) {
+			f.line = append(f.line, SiteID(f.ranks[min(i, 1)][s]))
 		}
-		if len(names) == 0 {
-			names = append(names, "(no frames)")
+		t.add(uint32(i), f.line)
+	}
+	t.order(t.branches, 0)
+	var err error
+	for _, b := range t.branches {
+		row := int(t.path(b))
+		f.stack = f.stacks.append(f.stack[:0], row)
+		for i, s := range slices.Backward(f.stack) {
+			w.WriteString(f.text[s])
+			if i > 0 {
+				w.WriteByte(';')
+			}
 		}
-		to(strings.Join(names, ";"), o.Weight.Of(*s.sums.at(i)))
-	}
-	line := func(stack string, v uint64) { fmt.Fprintf(w, "%s %d\n", stack, v) }
-	if s.sums.n > sortedStacks {
-		for i := range s.sums.n {
-			write(i, line)
+		if len(f.stack) == 0 {
+			w.WriteString("(no frames)")
 		}
-		return nil, nil
+		_, err = fmt.Fprintf(w, " %d\n", o.Weight.Of(*f.stacks.sums.at(row)))
 	}
-	type row struct {
-		stack string
-		v     uint64
+	return nil, err
+}
+
+// folded orders the lines of folded output without holding them.
+type folded struct {
+	names  *Names
+	stacks *stackSums
+	text   []string // by SiteID
+	// ranks is where the text of a site stands among those of all, by SiteID: behind
+	// it the end of the line, or a further frame.
+	ranks [2][]uint32
+	stack []SiteID
+	line  []SiteID // ranks of its frames, outermost first
+}
+
+const foldedEnd, foldedFrame = 0, 1
+
+// rank orders the texts of all sites, each with what can stand behind it.
+func (f *folded) rank() {
+	f.text = make([]string, f.names.Sites())
+	order := make([]uint32, 0, 2*len(f.text)) // 2*SiteID + what is behind it
+	for i := range f.text {
+		f.text[i] = foldedName.Replace(f.names.Site(SiteID(i)).String())
+		order = append(order, uint32(2*i+foldedEnd), uint32(2*i+foldedFrame))
 	}
-	var rows []row
-	for i := range s.sums.n {
-		write(i, func(stack string, v uint64) { rows = append(rows, row{stack, v}) })
+	compare := func(a, b uint32) int {
+		x, y := f.text[a/2], f.text[b/2]
+		if n := min(len(x), len(y)); len(x) != len(y) && x[:n] == y[:n] { // one goes on
+			if len(x) < len(y) {
+				return compareEnd(a%2, y[n])
+			}
+			return -compareEnd(b%2, x[n])
+		}
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a%2, b%2))
 	}
-	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.stack, b.stack) })
-	for _, r := range rows {
-		line(r.stack, r.v)
+	slices.SortFunc(order, compare)
+	for i := range f.ranks {
+		f.ranks[i] = make([]uint32, len(f.text))
 	}
-	return nil, nil
+	rank := uint32(0)
+	for i, x := range order {
+		if i > 0 && compare(order[i-1], x) != 0 {
+			rank++
+		}
+		f.ranks[x%2][x/2] = rank
+	}
+}
+
+// compareEnd orders what is behind a text and a byte of a longer one.
+func compareEnd(behind uint32, c byte) int {
+	if behind == foldedEnd {
+		return -1
+	}
+	return cmp.Compare(';', c)
 }

@@ -6,93 +6,85 @@ import (
 	"slices"
 )
 
-// Growth is a call path over several dumps.
+// Growth is how a row of a table grows over its dumps.
 type Growth struct {
-	Stack  []Site  // innermost first
-	Points []Value // by dump
-	// Slope is the growth per dump of the straight line that fits the points best,
-	// by least squares.
+	Row int // -1 if it is all rows together
+	// Slope is the growth per dump of the straight line that fits the values best, by
+	// least squares.
 	Slope float64
-	// Fit is how much of the points' variation the line explains, 0 to 1.
-	Fit float64
 	// Every reports that each dump holds more than the one before it.
 	Every bool
 }
 
-// First returns the point of the first dump.
-func (g *Growth) First() Value { return g.Points[0] }
-
-// Last returns the point of the last dump.
-func (g *Growth) Last() Value { return g.Points[len(g.Points)-1] }
-
-// Growth returns the call paths that grow over the dumps of the table, of which
-// there must be two or more: those that grew in every dump first, and of these the
-// steepest.
+// Growth returns the rows that grow over the dumps of the table, of which there must
+// be two or more: those that grew in every dump first, and of these the steepest.
 func (t *Table) Growth(w Weight) []Growth {
 	var list []Growth
-	for i := range t.Rows {
-		r := &t.Rows[i]
-		g := Growth{Stack: t.Names(r), Points: r.Values}
-		g.Slope, g.Fit = line(r.Values, w)
-		g.Every = rises(r.Values, w)
-		if g.Slope > 0 {
+	for row := range t.Rows() {
+		if g := t.growth(row, t.Row(row), w); g.Slope > 0 {
 			list = append(list, g)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Growth) int {
+	slices.SortFunc(list, func(a, b Growth) int {
 		if a.Every != b.Every {
 			if a.Every {
 				return -1
 			}
 			return 1
 		}
-		return cmp.Compare(b.Slope, a.Slope)
+		return cmp.Or(cmp.Compare(b.Slope, a.Slope), cmp.Compare(a.Row, b.Row))
 	})
 	return list
 }
 
-// TotalGrowth returns all call paths together as one.
-func (t *Table) TotalGrowth(w Weight) Growth {
-	g := Growth{Points: t.Total, Every: rises(t.Total, w)}
-	g.Slope, g.Fit = line(t.Total, w)
-	return g
+// TotalGrowth returns how all rows together grow.
+func (t *Table) TotalGrowth(w Weight) Growth { return t.growth(-1, t.All(), w) }
+
+func (t *Table) growth(row int, r TableRow, w Weight) Growth {
+	return Growth{row, r.slope(len(t.Dumps), w), r.rises(len(t.Dumps), w)}
 }
 
-func rises(points []Value, w Weight) bool {
-	for i := 1; i < len(points); i++ {
-		if w.Of(points[i]) <= w.Of(points[i-1]) {
+// rises reports whether each of the n dumps holds more than the one before it.
+func (r TableRow) rises(n int, w Weight) bool {
+	if n < 2 || len(r.values) < n-1 { // zero twice
+		return false
+	}
+	last := uint64(0)
+	for i := range n {
+		v := w.Of(r.Value(i))
+		if i > 0 && v <= last {
 			return false
 		}
+		last = v
 	}
-	return len(points) > 1
+	return true
 }
 
-// line fits a straight line to points at 0, 1, 2, … .
-func line(points []Value, w Weight) (slope, fit float64) {
-	n := float64(len(points))
+// slope fits a straight line to the n points at 0, 1, 2, … of a row.
+func (r TableRow) slope(n int, w Weight) float64 {
 	if n < 2 {
-		return 0, 0
+		return 0
 	}
+	count, middle := float64(n), float64(n-1)/2
 	var mean float64
-	for _, p := range points {
-		mean += float64(w.Of(p)) / n
+	for _, v := range r.values {
+		mean += float64(w.Of(v.Value)) / count
 	}
-	var xy, xx, yy float64
-	for i, p := range points {
-		x, y := float64(i)-(n-1)/2, float64(w.Of(p))-mean
-		xy, xx, yy = xy+x*y, xx+x*x, yy+y*y
+	// The dumps that have nothing of it are at -mean; all x together are 0.
+	var xy, xs float64
+	for _, v := range r.values {
+		x, y := float64(v.dump)-middle, float64(w.Of(v.Value))-mean
+		xy, xs = xy+x*y, xs+x
 	}
-	if yy == 0 {
-		return 0, 1
-	}
-	return xy / xx, min(1, xy*xy/(xx*yy))
+	return (xy + xs*mean) / (count * (count*count - 1) / 12) // by the sum of (x-middle)²
 }
 
-// Sparkline draws points as bars from the least to the largest, at most width of
-// them: of more, some are left out evenly, the first and the last never.
-func Sparkline(points []Value, w Weight, width int) string {
+// Sparkline draws points as bars from the least to the largest, and those that are nil
+// as dots; at most width of them: of more, some are left out evenly, the first and the
+// last never.
+func Sparkline(points []*Value, w Weight, width int) string {
 	if len(points) > width && width > 1 {
-		some := make([]Value, width)
+		some := make([]*Value, width)
 		for i := range some {
 			some[i] = points[int(math.Round(float64(i)*float64(len(points)-1)/float64(width-1)))]
 		}
@@ -100,14 +92,20 @@ func Sparkline(points []Value, w Weight, width int) string {
 	}
 	low, high := uint64(math.MaxUint64), uint64(0)
 	for _, p := range points {
-		low, high = min(low, w.Of(p)), max(high, w.Of(p))
+		if p != nil {
+			low, high = min(low, w.Of(*p)), max(high, w.Of(*p))
+		}
 	}
 	bars := []rune("▁▂▃▄▅▆▇█")
 	out := make([]rune, len(points))
 	for i, p := range points {
 		level := 0
-		if high > low {
-			level = int(float64(w.Of(p)-low) / float64(high-low) * float64(len(bars)-1))
+		switch {
+		case p == nil:
+			out[i] = '·'
+			continue
+		case high > low:
+			level = int(float64(w.Of(*p)-low) / float64(high-low) * float64(len(bars)-1))
 		}
 		out[i] = bars[level]
 	}

@@ -3,6 +3,8 @@ package profile
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"math/bits"
+	"slices"
 )
 
 // LocationID is the number of a location in its profile.
@@ -34,39 +36,14 @@ func (a *array[T]) push(v T) {
 	a.n++
 }
 
-func (a *array[T]) at(i int) *T { return &a.chunks[i/chunk][i%chunk] }
-
-// index is an open hash table of numbers; the caller compares keys.
-type index struct {
-	slots []uint32 // 1 + number; 0 is free
-	used  int
-}
-
-// full reports whether the table is to be grown before a number is added.
-func (x *index) full() bool { return x.used >= len(x.slots)/4*3 }
-
-// grow doubles the table; hash returns the hash of a number's key.
-func (x *index) grow(hash func(i uint32) uint64) {
-	old := x.slots
-	x.slots = make([]uint32, max(1024, 2*len(old)))
-	mask := uint64(len(x.slots) - 1)
-	for _, s := range old {
-		if s != 0 {
-			h := hash(s-1) & mask
-			for x.slots[h] != 0 {
-				h = (h + 1) & mask
-			}
-			x.slots[h] = s
-		}
-	}
-}
+func (a *array[T]) at(i int) *T { return &a.chunks[uint(i)/chunk][uint(i)%chunk] }
 
 // locations interns return addresses. A tag distinguishes equal addresses that
 // mean different things: of another boot, another map, or other trust.
 type locations struct {
 	keys   array[addrKey]
 	detail []*Location // by number, as far as any is known
-	index  index
+	index  Index
 }
 
 // addrKey is an address and its tag.
@@ -75,28 +52,14 @@ type addrKey struct {
 	tag  uint32
 }
 
-func hashAddr(addr uint64, tag uint32) uint64 {
-	h := (addr ^ uint64(tag)<<48 ^ uint64(tag)) * 0x9e3779b97f4a7c15
-	return h ^ h>>29
-}
-
 // intern returns the number of an address, and whether it is new.
 func (l *locations) intern(addr uint64, tag uint32) (id LocationID, fresh bool) {
-	if l.index.full() {
-		l.index.grow(func(i uint32) uint64 { k := l.keys.at(int(i)); return hashAddr(k.addr, k.tag) })
-	}
-	mask := uint64(len(l.index.slots) - 1)
-	h := hashAddr(addr, tag) & mask
-	for ; l.index.slots[h] != 0; h = (h + 1) & mask {
-		i := int(l.index.slots[h] - 1)
-		if k := l.keys.at(i); k.addr == addr && k.tag == tag {
-			return LocationID(i), false
-		}
+	if id, ok := l.index.Get(addr, tag); ok {
+		return LocationID(id), false
 	}
 	id = LocationID(l.keys.n)
 	l.keys.push(addrKey{addr, tag})
-	l.index.slots[h] = uint32(id) + 1
-	l.index.used++
+	l.index.Put(addr, tag, uint32(id))
 	return id, true
 }
 
@@ -104,53 +67,121 @@ func (l *locations) intern(addr uint64, tag uint32) (id LocationID, fresh bool) 
 // one block.
 const arenaBlock = 1 << 20
 
-// paths interns sequences of locations, each as the differences of their numbers.
+// paths interns sequences of locations.
 type paths struct {
 	blocks [][]byte
 	start  array[uint64] // block<<32 | offset
-	hashes array[uint32]
-	index  index
-	seed   maphash.Seed
+	index  hashTable
 	key    []byte
 }
 
-// encode leaves the key of a path in p.key. Numbers of neighbouring frames are often
-// near each other, since they were met together.
-func (p *paths) encode(frames []LocationID) {
-	k := p.key[:0]
-	last := uint32(0)
-	for _, f := range frames {
-		d := int32(uint32(f) - last)
-		k = binary.AppendUvarint(k, uint64(uint32(d<<1)^uint32(d>>31)))
-		last = uint32(f)
-	}
-	p.key = k
+// hashTable is an open hash table of numbers; the caller compares keys.
+type hashTable struct {
+	slots []hashSlot // a power of 2, at most 3/4 full
+	used  int
 }
 
-// find looks for the key in p.key: its number, or the slot for it.
-func (p *paths) find() (id PathID, hash uint32, slot uint64, found bool) {
-	if p.index.slots == nil {
-		p.seed = maphash.MakeSeed()
+// hashSlot is a hash and 1 + a number: 0 if the slot is free.
+type hashSlot struct{ hash, number uint32 }
+
+// reserve grows the table if it has no place for one more.
+func (t *hashTable) reserve() {
+	if t.used < len(t.slots)/4*3 {
+		return
 	}
-	if p.index.full() {
-		p.index.grow(func(i uint32) uint64 { return uint64(*p.hashes.at(int(i))) })
+	old := t.slots
+	times := 4
+	if len(old) >= 1<<20 {
+		times = 2 // what is not used counts, too
 	}
-	hash = uint32(maphash.Bytes(p.seed, p.key))
-	mask := uint64(len(p.index.slots) - 1)
-	slot = uint64(hash) & mask
-	for ; p.index.slots[slot] != 0; slot = (slot + 1) & mask {
-		i := p.index.slots[slot] - 1
-		if *p.hashes.at(int(i)) == hash && string(p.bytes(PathID(i))) == string(p.key) {
-			return PathID(i), hash, slot, true
+	t.slots = make([]hashSlot, max(1024, times*len(old)))
+	for _, s := range old {
+		if s.number != 0 {
+			at := t.start(s.hash)
+			for t.slots[at].number != 0 {
+				at = t.next(at)
+			}
+			t.slots[at] = s
 		}
 	}
-	return 0, hash, slot, false
+}
+
+// start returns where the search for a hash begins, and next where it goes on.
+func (t *hashTable) start(hash uint32) int { return int(hash) & (len(t.slots) - 1) }
+
+func (t *hashTable) next(at int) int { return (at + 1) & (len(t.slots) - 1) }
+
+// put fills a free slot.
+func (t *hashTable) put(at int, hash, number uint32) {
+	t.slots[at] = hashSlot{hash, number + 1}
+	t.used++
+}
+
+// appendKey appends the key of a path: the numbers of its locations, in as many bytes
+// each as the largest takes, and behind them that number of bytes.
+func appendKey(k []byte, frames []LocationID) []byte {
+	all := LocationID(0)
+	for _, f := range frames {
+		all |= f
+	}
+	width := max(1, (bits.Len32(uint32(all))+7)/8)
+	n := len(k)
+	k = slices.Grow(k, 4*len(frames)+4)[:n+width*len(frames)+4]
+	for _, f := range frames {
+		binary.LittleEndian.PutUint32(k[n:], uint32(f)) // the next one, or the width, covers what is too much
+		n += width
+	}
+	k[n] = byte(width)
+	return k[:n+1]
+}
+
+var seed = maphash.MakeSeed()
+
+func hashKey(key []byte) uint32 { return uint32(maphash.Bytes(seed, key)) }
+
+// encode leaves the key of a path in p.key.
+func (p *paths) encode(frames []LocationID) { p.key = appendKey(p.key[:0], frames) }
+
+// find looks for the key in p.key: its number, or the slot for it.
+func (p *paths) find() (id PathID, hash uint32, slot int, found bool) {
+	hash = hashKey(p.key)
+	id, slot, found = p.findKey(p.key, hash)
+	return id, hash, slot, found
+}
+
+// findKey is find for another key.
+func (p *paths) findKey(key []byte, hash uint32) (id PathID, slot int, found bool) {
+	t := &p.index
+	t.reserve()
+	for slot = t.start(hash); ; slot = t.next(slot) {
+		s := t.slots[slot]
+		if s.number == 0 {
+			return 0, slot, false
+		}
+		if s.hash == hash && string(p.bytes(PathID(s.number-1))) == string(key) {
+			return PathID(s.number - 1), slot, true
+		}
+	}
+}
+
+// touch reads the slots of several hashes, so that the processor waits for memory once
+// and not for each.
+func (p *paths) touch(hashes []uint32) (sum uint32) {
+	if t := &p.index; len(t.slots) > 0 {
+		for _, h := range hashes {
+			sum += t.slots[t.start(h)].number
+		}
+	}
+	return sum
 }
 
 // add adds the key in p.key at the slot that find returned.
-func (p *paths) add(hash uint32, slot uint64) PathID {
+func (p *paths) add(hash uint32, slot int) PathID { return p.addKey(p.key, hash, slot) }
+
+// addKey is add for another key.
+func (p *paths) addKey(key []byte, hash uint32, slot int) PathID {
 	id := PathID(p.start.n)
-	need := len(p.key) + binary.MaxVarintLen16
+	need := len(key) + binary.MaxVarintLen16
 	if n := len(p.blocks); n == 0 || cap(p.blocks[n-1])-len(p.blocks[n-1]) < need {
 		size := arenaBlock
 		if n == 0 {
@@ -160,11 +191,9 @@ func (p *paths) add(hash uint32, slot uint64) PathID {
 	}
 	b := &p.blocks[len(p.blocks)-1]
 	p.start.push(uint64(len(p.blocks)-1)<<32 | uint64(len(*b)))
-	p.hashes.push(hash)
-	*b = binary.AppendUvarint(*b, uint64(len(p.key)))
-	*b = append(*b, p.key...)
-	p.index.slots[slot] = uint32(id) + 1
-	p.index.used++
+	*b = binary.AppendUvarint(*b, uint64(len(key)))
+	*b = append(*b, key...)
+	p.index.put(slot, hash, uint32(id))
 	return id
 }
 
@@ -178,12 +207,18 @@ func (p *paths) bytes(id PathID) []byte {
 
 // append appends the locations of a path to dst.
 func (p *paths) append(dst []LocationID, id PathID) []LocationID {
-	last := uint32(0)
-	for b := p.bytes(id); len(b) > 0; {
-		v, n := binary.Uvarint(b)
-		b = b[n:]
-		last += uint32(v>>1) ^ -uint32(v&1)
-		dst = append(dst, LocationID(last))
+	b := p.bytes(id)
+	width, b := int(b[len(b)-1]), b[:len(b)-1]
+	mask := uint32(1<<(8*width) - 1)
+	for ; len(b) >= 4; b = b[width:] {
+		dst = append(dst, LocationID(binary.LittleEndian.Uint32(b)&mask))
+	}
+	if len(b) > 0 { // at most 3 locations
+		var end [8]byte
+		copy(end[:], b)
+		for i := 0; i < len(b); i += width {
+			dst = append(dst, LocationID(binary.LittleEndian.Uint32(end[i:])&mask))
+		}
 	}
 	return dst
 }

@@ -1,7 +1,9 @@
 package profile
 
 import (
+	"cmp"
 	"iter"
+	"math"
 	"slices"
 )
 
@@ -59,9 +61,25 @@ type Dump struct {
 	NoSize  int64 // of these, cut before their size: they count 0 bytes
 	Total   Value
 
+	// Of these, one holds the values. few while there are few beside the numbers of
+	// their paths: what a dump takes is not to depend on those before it. sparse once
+	// ended, if fewer than half of dense are not zero.
+	few    map[PathID]Value
 	dense  array[Value] // by PathID
-	sparse []pathValue  // instead, once ended, if fewer than half are not zero
+	sparse []pathValue  // by PathID
 }
+
+// Complete reports whether a dump has its end and as many records as were announced,
+// if its log tells.
+func (d *Dump) Complete() bool {
+	return !d.Cut && (!d.HasAnnouncedRecords || uint64(d.Records) >= d.AnnouncedRecords)
+}
+
+// maxFew and fewOf bound the numbers that dense has: maxFew, and fewOf for each record.
+const (
+	maxFew = 1 << 10
+	fewOf  = 16
+)
 
 type pathValue struct {
 	path PathID
@@ -80,7 +98,14 @@ func (p *Profile) Begin(d Dump) *Dump {
 func (p *Profile) End() {
 	d := p.open
 	p.open = nil
-	if d == nil || d.dense.n == 0 {
+	if d == nil {
+		return
+	}
+	if d.few != nil {
+		d.sparse, d.few = d.sorted(), nil
+		return
+	}
+	if d.dense.n == 0 {
 		return
 	}
 	n := 0
@@ -126,7 +151,7 @@ func (p *Profile) LocationAt(id LocationID) *Location {
 	return &Location{Addr: addr, Call: addr}
 }
 
-// described is what Describe was given, nil if nothing.
+// described returns the location given to Describe, nil if there was none.
 func (p *Profile) described(id LocationID) *Location {
 	if int(id) < len(p.locations.detail) {
 		return p.locations.detail[id]
@@ -134,19 +159,38 @@ func (p *Profile) described(id LocationID) *Location {
 	return nil
 }
 
+// Known returns the index of the addresses for which Location was called. Other goroutines
+// may get from it what they find.
+func (p *Profile) Known() *Index { return &p.locations.index }
+
 // Path returns the number of a call path, innermost frame first. Past the limits
 // it is the path [Other], and more is true.
 func (p *Profile) Path(frames []LocationID) (id PathID, more bool) {
 	p.paths.encode(frames)
-	id, hash, slot, found := p.paths.find()
+	return p.PathByKey(p.paths.key, hashKey(p.paths.key))
+}
+
+// AppendPathKey appends what a call path is stored as, and returns a hash of it, both for
+// [Profile.PathByKey]. It uses nothing of a profile.
+func AppendPathKey(dst []byte, frames []LocationID) (key []byte, hash uint32) {
+	key = appendKey(dst, frames)
+	return key, hashKey(key[len(dst):])
+}
+
+// PathByKey is [Profile.Path] for a path of which key and hash are known.
+func (p *Profile) PathByKey(key []byte, hash uint32) (id PathID, more bool) {
+	id, slot, found := p.paths.findKey(key, hash)
 	switch {
 	case found:
 		return id, false
 	case p.paths.start.n < limit(p.MaxPaths, DefaultMaxPaths):
-		return p.paths.add(hash, slot), false
+		return p.paths.addKey(key, hash, slot), false
 	}
 	return p.OtherPath(), true
 }
+
+// Expect announces calls of PathByKey with these hashes. The result has no meaning.
+func (p *Profile) Expect(hashes []uint32) uint32 { return p.paths.touch(hashes) }
 
 // OtherPath returns the call path [Other].
 func (p *Profile) OtherPath() PathID {
@@ -160,9 +204,9 @@ func (p *Profile) OtherPath() PathID {
 	return p.other
 }
 
-// Room reports whether n more distinct addresses may be asked for by Location. If
+// HasCapacity reports whether Location may be called for n more distinct addresses. If
 // not, use OtherPath for call paths that have a new one.
-func (p *Profile) Room(n int) bool {
+func (p *Profile) HasCapacity(n int) bool {
 	return p.locations.keys.n+n <= limit(p.MaxLocations, DefaultMaxLocations)
 }
 
@@ -176,11 +220,25 @@ func limit(n, otherwise int) int {
 // Add adds to a call path in the open dump; there must be one.
 func (p *Profile) Add(id PathID, v Value) {
 	d := p.open
-	for d.dense.n <= int(id) {
-		d.dense.push(Value{})
+	if d.few == nil && int(id) >= d.dense.n && int64(id) >= maxFew+fewOf*d.Records {
+		d.fewNow()
 	}
-	if d.dense.at(int(id)).Add(v) {
-		p.Saturated = true
+	if d.few != nil {
+		sum := d.few[id]
+		if sum.Add(v) {
+			p.Saturated = true
+		}
+		d.few[id] = sum
+		if len(d.few) > maxFew/fewOf && len(d.few)*fewOf > p.Paths() {
+			d.manyNow()
+		}
+	} else {
+		for d.dense.n <= int(id) {
+			d.dense.push(Value{})
+		}
+		if d.dense.at(int(id)).Add(v) {
+			p.Saturated = true
+		}
 	}
 	if d.Total.Add(v) {
 		p.Saturated = true
@@ -189,6 +247,36 @@ func (p *Profile) Add(id PathID, v Value) {
 	if p.hasOther && id == p.other {
 		p.OtherRecords++
 	}
+}
+
+// sorted returns the few values by the numbers of their paths.
+func (d *Dump) sorted() []pathValue {
+	list := make([]pathValue, 0, len(d.few))
+	for id, v := range d.few {
+		list = append(list, pathValue{id, v})
+	}
+	slices.SortFunc(list, func(a, b pathValue) int { return cmp.Compare(a.path, b.path) })
+	return list
+}
+
+// fewNow makes few of dense.
+func (d *Dump) fewNow() {
+	few := map[PathID]Value{}
+	for id, v := range d.Values() {
+		few[id] = v
+	}
+	d.few, d.dense = few, array[Value]{}
+}
+
+// manyNow makes dense of few.
+func (d *Dump) manyNow() {
+	for _, v := range d.sorted() {
+		for d.dense.n < int(v.path) {
+			d.dense.push(Value{})
+		}
+		d.dense.push(v.Value)
+	}
+	d.few = nil
 }
 
 // Paths returns how many call paths there are.
@@ -204,17 +292,25 @@ func (p *Profile) AppendPath(dst []LocationID, id PathID) []LocationID {
 
 // Values returns the call paths that hold something, by number.
 func (d *Dump) Values() iter.Seq2[PathID, Value] {
+	return d.valuesIn(0, math.MaxInt)
+}
+
+// valuesIn returns those with numbers from from up to but not including to.
+func (d *Dump) valuesIn(from, to int) iter.Seq2[PathID, Value] {
 	return func(yield func(PathID, Value) bool) {
-		for _, v := range d.sparse {
-			if !yield(v.path, v.Value) {
+		list := d.sparse
+		if d.few != nil {
+			list = d.sorted()
+		}
+		at, _ := slices.BinarySearchFunc(list, from, func(v pathValue, id int) int { return int(v.path) - id })
+		for _, v := range list[at:] {
+			if int(v.path) >= to || !yield(v.path, v.Value) {
 				return
 			}
 		}
-		for i, c := range d.dense.chunks {
-			for j, v := range c {
-				if !v.IsZero() && !yield(PathID(i*chunk+j), v) {
-					return
-				}
+		for i := from; i < min(to, d.dense.n); i++ {
+			if v := *d.dense.at(i); !v.IsZero() && !yield(PathID(i), v) {
+				return
 			}
 		}
 	}
@@ -222,6 +318,9 @@ func (d *Dump) Values() iter.Seq2[PathID, Value] {
 
 // Value returns what a call path holds in the dump.
 func (d *Dump) Value(id PathID) Value {
+	if d.few != nil {
+		return d.few[id]
+	}
 	if d.sparse != nil {
 		i, ok := slices.BinarySearchFunc(d.sparse, id, func(v pathValue, id PathID) int { return int(v.path) - int(id) })
 		if ok {

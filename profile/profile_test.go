@@ -6,9 +6,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // frame is a frame of the fixtures: function, file and line.
@@ -98,18 +100,22 @@ func TestTreeAndPeek(t *testing.T) {
 	var b strings.Builder
 	var walk func(n *Node, depth int)
 	walk = func(n *Node, depth int) {
-		fmt.Fprintf(&b, "%s%s %d/%d self %d\n", strings.Repeat(" ", depth), n.Site, n.Total.Bytes, n.Total.Count, n.Self.Bytes)
-		for _, c := range n.Children {
+		fmt.Fprintf(&b, "%s%s %d/%d below %d\n", strings.Repeat(" ", depth), n.Site, n.Total.Bytes, n.Total.Count, n.Below())
+		list, _, _ := n.Children(func(Value) bool { return true })
+		for _, c := range list {
 			walk(c, depth+1)
 		}
 	}
 	walk(root, 0)
-	want := " 185/6 self 0\n main 185/6 self 0\n  work 155/3 self 0\n   xmalloc 155/3 self 150\n    0x9000 5/1 self 5\n  idle 30/3 self 30\n"
+	want := " 185/6 below 5\n main 185/6 below 4\n  work 155/3 below 2\n   xmalloc 155/3 below 1\n    0x9000 5/1 below 0\n  idle 30/3 below 0\n"
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
 	}
-	list, total := n.Peek(p.Dumps[0], regexp.MustCompile("^work$"), Bytes)
-	if total != (Value{185, 6}) || len(list) != 1 || list[0].Cum != (Value{155, 3}) || len(list[0].Callers) != 1 || list[0].Callers[0].Func != "main" ||
+	if list, others, rest := root.Children(func(v Value) bool { return v.Bytes > 185 }); len(list) != 0 || others != 1 || rest != (Value{185, 6}) {
+		t.Errorf("none of over 185 bytes: %v, %d others with %v", list, others, rest)
+	}
+	list, total, err := n.Peek(p.Dumps[0], regexp.MustCompile("^work$"), Bytes)
+	if err != nil || total != (Value{185, 6}) || len(list) != 1 || list[0].Cum != (Value{155, 3}) || len(list[0].Callers) != 1 || list[0].Callers[0].Func != "main" ||
 		len(list[0].Callees) != 1 || list[0].Callees[0].Func != "xmalloc" || list[0].Callees[0].Cum != (Value{155, 3}) {
 		t.Errorf("peek: %+v of %v", list, total)
 	}
@@ -120,13 +126,79 @@ func TestDiff(t *testing.T) {
 	table := (&View{By: ByFunction}).Names(p).Table(p.Dumps)
 	got := ""
 	for _, c := range table.Diff(0, 1, Bytes) {
-		got += fmt.Sprintf("%s %d→%d %v new=%v gone=%v\n", c.Stack[0], c.Before.Bytes, c.After.Bytes, c.Delta(Bytes).Float(), c.New(), c.Gone())
+		got += fmt.Sprintf("%s %d→%d %v new=%v gone=%v\n", table.Stack(c.Row)[0], c.Before.Bytes, c.After.Bytes, c.Delta(Bytes).Float(), c.New(), c.Gone())
 	}
 	if want := "xmalloc 150→400 250 new=false gone=false\nidle 30→0 -30 new=false gone=true\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if sites := table.DiffSites(1, 0, Count); len(sites) != 2 || sites[0].Stack[0].Func != "idle" || !sites[0].New() {
-		t.Errorf("sites, the other way: %+v", sites)
+}
+
+// A log can have as many dumps as it has call paths: what a profile and its table
+// take is in proportion to its records, not to the product.
+func TestManyDumps(t *testing.T) {
+	const n = 40000
+	done := make(chan *Table)
+	var p Profile
+	go func() {
+		for i := range n {
+			p.Begin(Dump{})
+			l, _ := p.Location(uint64(i), 0)
+			id, _ := p.Path([]LocationID{l})
+			p.Add(id, Value{uint64(i + 1), 1})
+		}
+		p.End()
+		done <- (&View{}).Names(&p).Table(p.Dumps)
+	}()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	select {
+	case table := <-done:
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > n*4096 {
+			t.Errorf("%d bytes per record", used/n)
+		}
+		for i := range n {
+			if v := p.Dumps[i].Value(PathID(i)); v.Bytes != uint64(i+1) || p.Dumps[i].Stacks() != 1 || table.Row(i).Value(i) != v {
+				t.Fatalf("dump %d: %+v, %d call paths", i, v, p.Dumps[i].Stacks())
+			}
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("over 20 s")
+	}
+}
+
+// A dump that becomes large has what it had as a small one, and its order.
+func TestLargeDump(t *testing.T) {
+	var p Profile
+	for i := range 100000 {
+		l, _ := p.Location(uint64(i), 0)
+		p.Path([]LocationID{l})
+	}
+	d := p.Begin(Dump{})
+	want := map[PathID]Value{}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 30000 {
+		id := PathID(rnd.IntN(100000))
+		v := want[id]
+		v.Add(Value{3, 1})
+		want[id] = v
+		p.Add(id, Value{3, 1})
+		if n := len(want); n == 5 || n == 5000 {
+			if d.Stacks() != n || d.Value(id) != v {
+				t.Fatalf("%d call paths, want %d; %+v, want %+v", d.Stacks(), n, d.Value(id), v)
+			}
+		}
+	}
+	p.End()
+	last := -1
+	for id, v := range d.Values() {
+		if want[id] != v || int(id) <= last {
+			t.Fatalf("path %d after %d: %+v, want %+v", id, last, v, want[id])
+		}
+		last = int(id)
+	}
+	if d.Stacks() != len(want) {
+		t.Errorf("%d call paths, want %d", d.Stacks(), len(want))
 	}
 }
 
@@ -144,23 +216,32 @@ func TestGrowth(t *testing.T) {
 		{[]uint64{0, 100}, 100, true, "▁█"},
 		{[]uint64{7, 3, 2}, -2.5, false, "█▂▁"},
 		{[]uint64{1, 2, 4, 8}, 2.3, true, "▁▂▄█"},
+		{[]uint64{0, 0, 6, 0}, 0.6, false, "▁▁█▁"},
+		{[]uint64{0, 0, 0, 6}, 1.8, false, "▁▁▁█"},
+		{[]uint64{1 << 60, 1 << 60, 1 << 60}, 0, false, "▁▁▁"},
 	} {
-		var values []Value
-		for _, v := range c.points {
-			values = append(values, Value{Bytes: v, Count: 1})
+		var r TableRow
+		for i, v := range c.points {
+			if v > 0 {
+				r.values = append(r.values, dumpValue{i, Value{Bytes: v, Count: 1}})
+			}
 		}
-		slope, _ := line(values, Bytes)
-		if math.Abs(slope-c.slope) > 1e-9 || rises(values, Bytes) != c.every {
-			t.Errorf("%v: slope %v, in every dump %v; want %v, %v", c.points, slope, rises(values, Bytes), c.slope, c.every)
+		g := (&Table{Dumps: make([]*Dump, len(c.points))}).growth(0, r, Bytes)
+		if math.Abs(g.Slope-c.slope) > 1e-9 || g.Every != c.every {
+			t.Errorf("%v: slope %v, in every dump %v; want %v, %v", c.points, g.Slope, g.Every, c.slope, c.every)
 		}
-		if got := Sparkline(values, Bytes, 8); got != c.spark {
+		var bars []*Value
+		for _, p := range r.Points(len(c.points)) {
+			bars = append(bars, &p)
+		}
+		if got := Sparkline(bars, Bytes, 8); got != c.spark {
 			t.Errorf("%v: %s, want %s", c.points, got, c.spark)
 		}
 	}
 	p := fixture()
 	table := (&View{By: ByFunction}).Names(p).Table(p.Dumps)
 	g := table.Growth(Bytes)
-	if len(g) != 1 || g[0].Stack[0].Func != "xmalloc" || g[0].Slope != 250 || !g[0].Every || g[0].Last().Bytes != 400 {
+	if len(g) != 1 || table.Stack(g[0].Row)[0].Func != "xmalloc" || g[0].Slope != 250 || !g[0].Every || table.Row(g[0].Row).Value(1).Bytes != 400 {
 		t.Errorf("growth: %+v", g)
 	}
 	if all := table.TotalGrowth(Bytes); all.Slope != 405-185 {

@@ -25,12 +25,14 @@ type jsonFrame struct {
 // writeJSONL writes an object per call path.
 func writeJSONL(w *bufio.Writer, n *Names, d *Dump, _ ExportOptions) ([]string, error) {
 	s := n.stacks(d)
-	var stack []LocationID
-	for i := range s.sums.n {
+	var stack []SiteID
+	var sites []Site
+	for i := range s.rows() {
 		v := *s.sums.at(i)
 		stack = s.append(stack[:0], i)
+		sites = n.appendSites(sites[:0], stack)
 		row := jsonStack{d.Name, v.Bytes, v.Count, []jsonFrame{}}
-		for _, f := range n.stackSites(stack) {
+		for _, f := range sites {
 			row.Frames = append(row.Frames, jsonFrame{f.Func, f.File, f.Line, f.Module})
 		}
 		writeJSON(w, row)
@@ -47,12 +49,13 @@ func writeCSV(w *bufio.Writer, n *Names, d *Dump, _ ExportOptions) ([]string, er
 	s := n.stacks(d)
 	c := csv.NewWriter(w)
 	c.Write([]string{"dump", "bytes", "count", "function", "file", "line", "stack"})
-	var stack []LocationID
+	var stack []SiteID
+	var sites []Site
 	var names []string
-	for i := range s.sums.n {
+	for i := range s.rows() {
 		v := *s.sums.at(i)
 		stack = s.append(stack[:0], i)
-		sites := n.stackSites(stack)
+		sites = n.appendSites(sites[:0], stack)
 		names = names[:0]
 		for _, f := range sites {
 			names = append(names, foldedName.Replace(f.String()))

@@ -18,16 +18,16 @@ func writeSpeedscope(w *bufio.Writer, n *Names, d *Dump, o ExportOptions) ([]str
 		File string `json:"file,omitempty"`
 		Line int    `json:"line,omitempty"`
 	}
-	index := map[SiteID]int{}
-	var order []SiteID
 	s := n.stacks(d)
-	var stack []LocationID
-	for i := range s.sums.n {
+	number := make([]uint32, n.Sites()) // by SiteID: 1 + the frame's number
+	var order []SiteID
+	var stack []SiteID
+	for i := range s.rows() {
 		stack = s.append(stack[:0], i)
-		for _, f := range stack {
-			if _, ok := index[SiteID(f)]; !ok {
-				index[SiteID(f)] = len(order)
-				order = append(order, SiteID(f))
+		for _, f := range slices.Backward(stack) {
+			if number[f] == 0 {
+				order = append(order, f)
+				number[f] = uint32(len(order))
 			}
 		}
 	}
@@ -53,25 +53,28 @@ func writeSpeedscope(w *bufio.Writer, n *Names, d *Dump, o ExportOptions) ([]str
 			w.WriteByte(',')
 		}
 		var total Value
-		for i := range s.sums.n {
+		for i := range s.rows() {
 			total.Add(*s.sums.at(i))
 		}
 		w.WriteString(`{"type":"sampled","name":"` + name + `","unit":"` + unit + `","startValue":0,"endValue":`)
 		w.WriteString(strconv.FormatUint(weight.Of(total), 10))
 		w.WriteString(`,"samples":[`)
-		for i := range s.sums.n {
+		for i := range s.rows() {
 			if i > 0 {
 				w.WriteString(",\n")
 			}
 			stack = s.append(stack[:0], i)
-			list := make([]int, 0, len(stack))
-			for _, f := range stack {
-				list = append(list, index[SiteID(f)])
+			w.WriteByte('[')
+			for j, f := range slices.Backward(stack) {
+				w.Write(strconv.AppendUint(w.AvailableBuffer(), uint64(number[f]-1), 10))
+				if j > 0 {
+					w.WriteByte(',')
+				}
 			}
-			writeJSON(w, list)
+			w.WriteByte(']')
 		}
 		w.WriteString(`],"weights":[`)
-		for i := range s.sums.n {
+		for i := range s.rows() {
 			if i > 0 {
 				w.WriteByte(',')
 			}
@@ -90,13 +93,4 @@ func writeJSON(w *bufio.Writer, v any) {
 		panic("profile: " + err.Error()) // strings and numbers always have one
 	}
 	w.Write(b)
-}
-
-// stackSites lists the sites of a stack, innermost first.
-func (n *Names) stackSites(stack []LocationID) []Site {
-	list := make([]Site, 0, len(stack))
-	for _, f := range slices.Backward(stack) {
-		list = append(list, n.Site(SiteID(f)))
-	}
-	return list
 }

@@ -2,7 +2,9 @@ package profile
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
+	"sync"
 )
 
 // Weight is which of its two sums a report orders by.
@@ -43,55 +45,114 @@ type TopReport struct {
 	Sites  int   // distinct call sites, of which Rows has the first
 }
 
-type topSums struct {
-	flat, cum Value
-	last      uint32 // 1 + the call path that was added last: recursion counts once
+// topCount adds up the call sites of a range of call paths.
+type topCount struct {
+	flat      []Value  // by SiteID
+	cum       []cumSum // by SiteID
+	total     Value
+	stacks    int
+	saturated bool
+	path      []LocationID
+	stack     []SiteID
+}
+
+// cumSum is a cumulative sum.
+type cumSum struct {
+	Value
+	last uint32 // 1 + the call path that was added last: recursion counts once
+}
+
+func (c *topCount) add(n *Names, d *Dump, from, to int) {
+	for id, v := range d.valuesIn(from, to) {
+		c.path = n.prof.AppendPath(c.path[:0], id)
+		var shown bool
+		if c.stack, shown = n.appendPathSites(c.stack[:0], c.path); !shown {
+			continue
+		}
+		c.grow(n.Sites())
+		full := c.total.Add(v)
+		c.stacks++
+		if len(c.stack) > 0 && c.flat[c.stack[0]].Add(v) {
+			full = true
+		}
+		for _, s := range c.stack {
+			if t := &c.cum[s]; t.last != uint32(id)+1 {
+				t.last = uint32(id) + 1
+				if t.Add(v) {
+					full = true
+				}
+			}
+		}
+		c.saturated = c.saturated || full
+	}
+}
+
+func (c *topCount) grow(sites int) {
+	if more := sites - len(c.cum); more > 0 {
+		c.flat = append(c.flat, make([]Value, more)...)
+		c.cum = append(c.cum, make([]cumSum, more)...)
+	}
+}
+
+// take adds what another range has.
+func (c *topCount) take(o *topCount) {
+	full := c.total.Add(o.total)
+	c.stacks += o.stacks
+	c.grow(len(o.cum))
+	for i := range o.cum {
+		flat, cum := c.flat[i].Add(o.flat[i]), c.cum[i].Add(o.cum[i].Value)
+		full = full || flat || cum
+	}
+	c.saturated = c.saturated || o.saturated || full
+}
+
+// topRange is how many call paths a goroutine of Top has at least.
+const topRange = 1 << 16
+
+// count adds up the call sites of a dump, by several goroutines if it is large.
+func (n *Names) count(d *Dump) *topCount {
+	all := &topCount{}
+	paths := n.prof.Paths()
+	parts := min(runtime.GOMAXPROCS(0), paths/topRange)
+	if parts < 2 || !n.numberAll() {
+		all.add(n, d, 0, paths)
+		return all
+	}
+	counts := make([]topCount, parts)
+	var running sync.WaitGroup
+	for i := range counts {
+		running.Go(func() { counts[i].add(n, d, paths*i/parts, paths*(i+1)/parts) })
+	}
+	running.Wait()
+	for i := range counts {
+		all.take(&counts[i])
+	}
+	return all
 }
 
 // Top returns the call sites of a dump, those that hold the most first.
 func (n *Names) Top(d *Dump, o TopOptions) *TopReport {
-	r := &TopReport{}
-	var sums array[topSums]
-	var stack []SiteID
-	for id, v := range d.Values() {
-		var shown bool
-		stack, shown = n.AppendStack(stack[:0], id)
-		if !shown {
-			continue
-		}
-		n.saturate(r.Total.Add(v))
-		r.Stacks++
-		for i, s := range stack {
-			for sums.n <= int(s) {
-				sums.push(topSums{})
-			}
-			t := sums.at(int(s))
-			if i == 0 {
-				n.saturate(t.flat.Add(v))
-			}
-			if t.last != uint32(id)+1 {
-				t.last = uint32(id) + 1
-				n.saturate(t.cum.Add(v))
-			}
-		}
-	}
+	count := n.count(d)
+	n.saturate(count.saturated)
+	r := &TopReport{Total: count.total, Stacks: count.stacks}
 	keep := o.N
 	if keep <= 0 {
-		keep = sums.n
+		keep = len(count.cum)
 	}
 	first, second := o.key()
 	var floor Row // rows below it cannot be among the first
-	for i := range sums.n {
-		t := sums.at(i)
-		if t.cum.IsZero() {
+	for i, flat := range count.flat {
+		cum := count.cum[i].Value
+		if cum.IsZero() {
 			continue
 		}
 		r.Sites++
-		row := Row{Flat: t.flat, Cum: t.cum}
+		row := Row{Flat: flat, Cum: cum}
 		if a, b := first(&row), first(&floor); a < b || a == b && second(&row) < second(&floor) {
 			continue
 		}
-		r.Rows = append(r.Rows, Row{Flat: t.flat, Cum: t.cum, Site: Site{Line: i}}) // named below
+		row.Site = Site{Line: i} // named below
+		r.Rows = append(r.Rows, row)
 		if len(r.Rows) >= 2*keep+1000 {
 			r.Rows = n.best(r.Rows, o, keep)
 			floor = r.Rows[keep-1]

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 )
@@ -9,12 +10,20 @@ import (
 // Node is a call site in the context of its callers.
 type Node struct {
 	Site
-	Total    Value // of all call paths through here
-	Self     Value // of those that end here
-	Children []*Node
+	Total Value // of all call paths through here
 
+	tree  *tree
 	id    SiteID
-	index map[SiteID]*Node
+	paths []branch
+	depth int
+}
+
+// tree is what the nodes of a tree share.
+type tree struct {
+	trie
+	names  *Names
+	dump   *Dump
+	weight Weight
 }
 
 // TreeOptions are the options of [Names.Tree].
@@ -23,56 +32,60 @@ type TreeOptions struct {
 	Inverted bool // from the innermost frames outward: callers below callees
 }
 
-// Tree returns the call paths of a dump merged from the outermost frame inward,
-// the heaviest children first.
+// Tree returns the call paths of a dump merged from the outermost frame inward. It
+// takes 4 bytes per frame: nodes are made when asked for.
 func (n *Names) Tree(d *Dump, o TreeOptions) *Node {
-	root := &Node{}
+	t := &tree{names: n, dump: d, weight: o.Weight}
+	root := &Node{tree: t}
 	var stack []SiteID
 	for id, v := range d.Values() {
 		var shown bool
-		stack, shown = n.AppendStack(stack[:0], id)
-		if !shown {
+		if stack, shown = n.AppendStack(stack[:0], id); !shown {
 			continue
 		}
 		if !o.Inverted {
 			slices.Reverse(stack)
 		}
-		at := root
-		n.saturate(at.Total.Add(v))
-		for _, s := range stack {
-			at = at.child(s)
-			n.saturate(at.Total.Add(v))
-		}
-		at.Self.Add(v)
+		t.add(uint32(id), stack)
+		n.saturate(root.Total.Add(v))
 	}
-	n.finish(root, o.Weight)
+	root.paths = t.branches
 	return root
 }
 
-func (t *Node) child(s SiteID) *Node {
-	if c := t.index[s]; c != nil {
-		return c
+// Children returns the calls below t whose total is kept, the heaviest first, and how
+// many the others are and hold. No children of t may be in use.
+func (t *Node) Children(keep func(Value) bool) (list []*Node, others int, rest Value) {
+	n := t.tree.names
+	t.tree.split(t.paths, t.depth)
+	for id, paths := range children(t.paths) {
+		var total Value
+		for _, p := range paths {
+			n.saturate(total.Add(t.tree.dump.Value(PathID(t.tree.path(p)))))
+		}
+		if !keep(total) {
+			others++
+			n.saturate(rest.Add(total))
+			continue
+		}
+		list = append(list, &Node{n.Site(id), total, t.tree, id, paths, t.depth + 1})
 	}
-	c := &Node{id: s}
-	if t.index == nil {
-		t.index = map[SiteID]*Node{}
-	}
-	t.index[s] = c
-	t.Children = append(t.Children, c)
-	return c
-}
-
-// finish names and orders the children of t, and theirs. Paths of a log are at most
-// 32 frames and what is inlined deep.
-func (n *Names) finish(t *Node, w Weight) {
-	t.index = nil
-	for _, c := range t.Children {
-		c.Site = n.Site(c.id)
-		n.finish(c, w)
-	}
-	slices.SortFunc(t.Children, func(a, b *Node) int {
+	w := t.tree.weight
+	slices.SortFunc(list, func(a, b *Node) int {
 		return cmp.Or(cmp.Compare(w.Of(b.Total), w.Of(a.Total)), cmp.Compare(a.Site.String(), b.Site.String()), cmp.Compare(a.id, b.id))
 	})
+	return list, others, rest
+}
+
+// Below returns how many nodes are below t.
+func (t *Node) Below() int { return t.tree.count(t.paths, t.depth) }
+
+func (t *tree) count(node []branch, depth int) (n int) {
+	t.split(node, depth)
+	for _, child := range children(node) {
+		n += 1 + t.count(child, depth+1)
+	}
+	return n
 }
 
 // PeekReport is a call site with its callers and callees.
@@ -81,67 +94,96 @@ type PeekReport struct {
 	Callers, Callees []Row // Flat is unused; Cum is the memory of paths with this call
 }
 
+// Limits of Peek: functions that match, and callers and callees that are kept apart.
+const (
+	maxPeeked = 10_000
+	maxCalls  = 2_000_000
+)
+
+// OtherCalls is the name of the callers or callees of a function past the limit.
+const OtherCalls = "(other calls)"
+
 // Peek returns the call sites whose function matches, each with who called it and
 // whom it called, the heaviest first, and the total that the view shows.
-func (n *Names) Peek(d *Dump, match *regexp.Regexp, w Weight) (list []PeekReport, total Value) {
-	type edges struct {
-		row              Row
-		callers, callees map[SiteID]*Value
+func (n *Names) Peek(d *Dump, match *regexp.Regexp, w Weight) (list []PeekReport, total Value, err error) {
+	type call struct {
+		site, other SiteID
+		callee      bool
 	}
-	byID := map[SiteID]*edges{}
-	matches := map[SiteID]bool{}
-	add := func(m map[SiteID]*Value, s SiteID, v Value) {
-		if m[s] == nil {
-			m[s] = &Value{}
+	const others = SiteID(1<<32 - 1)
+	rows := map[SiteID]*PeekReport{}
+	calls := map[call]Value{}
+	add := func(c call, v Value) {
+		sum, known := calls[c]
+		if !known && len(calls) >= maxCalls {
+			c.other = others
+			sum = calls[c]
 		}
-		m[s].Add(v)
+		n.saturate(sum.Add(v))
+		calls[c] = sum
 	}
+	const unknown, hit, miss = 0, 1, 2
+	var matches array[uint8] // by SiteID
 	var stack []SiteID
 	for id, v := range d.Values() {
 		var shown bool
 		if stack, shown = n.AppendStack(stack[:0], id); !shown {
 			continue
 		}
-		total.Add(v)
+		n.saturate(total.Add(v))
 		for i, s := range stack {
-			hit, ok := matches[s]
-			if !ok {
-				hit = match.MatchString(n.Site(s).Func)
-				matches[s] = hit
+			for matches.n <= int(s) {
+				matches.push(unknown)
 			}
-			if !hit || slices.Contains(stack[:i], s) { // a recursive call counts once
+			m := matches.at(int(s))
+			if *m == unknown {
+				*m = miss
+				if match.MatchString(n.Site(s).Func) {
+					*m = hit
+				}
+			}
+			if *m == miss || slices.Contains(stack[:i], s) { // a recursive call counts once
 				continue
 			}
-			e := byID[s]
-			if e == nil {
-				e = &edges{row: Row{Site: n.Site(s)}, callers: map[SiteID]*Value{}, callees: map[SiteID]*Value{}}
-				byID[s] = e
+			r := rows[s]
+			if r == nil {
+				if len(rows) == maxPeeked {
+					return nil, total, fmt.Errorf("%s matches over %d functions, expected fewer", match, maxPeeked)
+				}
+				r = &PeekReport{Row: Row{Site: n.Site(s)}}
+				rows[s] = r
 			}
-			e.row.Cum.Add(v)
+			n.saturate(r.Cum.Add(v))
 			if i == 0 {
-				e.row.Flat.Add(v)
+				n.saturate(r.Flat.Add(v))
 			} else {
-				add(e.callees, stack[i-1], v)
+				add(call{s, stack[i-1], true}, v)
 			}
 			if i+1 < len(stack) {
-				add(e.callers, stack[i+1], v)
+				add(call{s, stack[i+1], false}, v)
 			}
 		}
 	}
-	rows := func(m map[SiteID]*Value) (out []Row) {
-		for s, v := range m {
-			out = append(out, Row{Site: n.Site(s), Cum: *v})
+	for c, v := range calls {
+		r, site := rows[c.site], Site{Func: OtherCalls}
+		if c.other != others {
+			site = n.Site(c.other)
 		}
-		slices.SortFunc(out, func(a, b Row) int {
-			return cmp.Or(cmp.Compare(w.Of(b.Cum), w.Of(a.Cum)), cmp.Compare(a.Site.String(), b.Site.String()))
-		})
-		return out
+		if c.callee {
+			r.Callees = append(r.Callees, Row{Site: site, Cum: v})
+		} else {
+			r.Callers = append(r.Callers, Row{Site: site, Cum: v})
+		}
 	}
-	for _, e := range byID {
-		list = append(list, PeekReport{e.row, rows(e.callers), rows(e.callees)})
-	}
-	slices.SortFunc(list, func(a, b PeekReport) int {
+	order := func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(w.Of(b.Cum), w.Of(a.Cum)), cmp.Compare(a.Site.String(), b.Site.String()))
-	})
-	return list, total
+	}
+	for _, r := range rows {
+		for _, calls := range [][]Row{r.Callers, r.Callees} {
+			slices.SortFunc(calls, func(a, b Row) int { return order(&a, &b) })
+		}
+		list = append(list, *r)
+	}
+	slices.SortFunc(list, func(a, b PeekReport) int { return order(&a.Row, &b.Row) })
+	return list, total, nil
 }

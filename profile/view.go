@@ -32,6 +32,7 @@ func ParseGranularity(name string) (Granularity, error) {
 	return 0, fmt.Errorf("%q, expected %s", name, strings.Join(granularities, ", "))
 }
 
+// String returns the name, as ParseGranularity reads it.
 func (g Granularity) String() string { return granularities[g] }
 
 // Site is a frame as reports name it. What the granularity leaves out is "" or 0.
@@ -82,7 +83,7 @@ type Names struct {
 
 	view  *View
 	prof  *Profile
-	known array[seen] // by LocationID
+	known []seen // by LocationID
 	bySit map[Site]SiteID
 	sites array[siteRef]
 	lists [][]SiteID // frames of locations that show other than one
@@ -132,9 +133,24 @@ func (n *Names) Sites() int { return n.sites.n }
 // whether the view shows the path at all.
 func (n *Names) AppendStack(dst []SiteID, id PathID) (stack []SiteID, shown bool) {
 	n.path = n.prof.AppendPath(n.path[:0], id)
+	return n.appendPathSites(dst, n.path)
+}
+
+// appendPathSites is AppendStack for the locations of a call path.
+func (n *Names) appendPathSites(dst []SiteID, path []LocationID) (stack []SiteID, shown bool) {
 	shown = n.view.Focus == nil
-	for _, l := range n.path {
-		s := n.location(l)
+	for _, l := range path {
+		var s seen
+		if int(l) < len(n.known) {
+			s = n.known[l]
+		}
+		if s.flags == isKnown { // one site, and nothing else to know
+			dst = append(dst, SiteID(s.site))
+			continue
+		}
+		if s.flags == 0 {
+			s = n.name(l)
+		}
 		if s.flags&isIgnored != 0 {
 			return dst, false
 		}
@@ -178,14 +194,32 @@ func (n *Names) frames(l *Location) []Frame {
 }
 
 func (n *Names) location(id LocationID) seen {
-	for n.known.n <= int(id) {
-		n.known.push(seen{})
+	if int(id) < len(n.known) && n.known[id].flags&isKnown != 0 {
+		return n.known[id]
 	}
-	s := n.known.at(int(id))
-	if s.flags&isKnown == 0 {
-		*s = n.look(id)
+	return n.name(id)
+}
+
+// name finds the sites of a location and keeps them.
+func (n *Names) name(id LocationID) seen {
+	if more := n.prof.Locations() - len(n.known); more > 0 {
+		n.known = append(n.known, make([]seen, more)...)
 	}
-	return *s
+	n.known[id] = n.look(id)
+	return n.known[id]
+}
+
+// numberAll numbers the sites of all locations, so that goroutines may call appendPathSites.
+// It returns false if the view is to tell what its expressions match: that depends on
+// the call paths that are looked at.
+func (n *Names) numberAll() bool {
+	if v := n.view; v.Focus != nil || v.Ignore != nil || v.Hide != nil || v.Show != nil {
+		return false
+	}
+	for id := range n.prof.Locations() {
+		n.location(LocationID(id))
+	}
+	return true
 }
 
 // look finds the sites of a location.

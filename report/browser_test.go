@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +48,9 @@ func TestMain(m *testing.M) {
 // console, an exception or a breach of its Content-Security-Policy, fails the test.
 func browser(t *testing.T, url string) context.Context {
 	t.Helper()
+	if os.Getenv("LWSBT_FULL") == "" {
+		t.Skip("LWSBT_FULL is not set: no page is shown in Chromium")
+	}
 	parent, err := chromium()
 	if parent == nil {
 		t.Skip(err)
@@ -306,5 +310,29 @@ func TestDarkAndLight(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// Stacks deeper than a browser's own are drawn, in both directions.
+func TestDeepStack(t *testing.T) {
+	deep := 4000
+	if os.Getenv("LWSBT_FULL") != "" {
+		deep = 20000
+	}
+	var funcs []string
+	for i := range deep {
+		funcs = append(funcs, "f"+strconv.Itoa(i))
+	}
+	ctx := browser(t, writePage(t, pageOf(t, []stack{{funcs, []profile.Value{v(10, 1)}}}, report.Options{})))
+	wantText(t, ctx, "#summary", "10 bytes in 1 allocation")
+	if got := eval[int](t, ctx, `document.querySelectorAll(".frame").length`); got != deep+1 {
+		t.Errorf("%d frames are drawn, want %d", got, deep+1)
+	}
+	press(t, ctx, "i")
+	if got := eval[string](t, ctx, `document.querySelectorAll(".frame")[1].textContent`); got != "f0" {
+		t.Errorf("inverted, the first frame is %q", got)
+	}
+	if got := eval[string](t, ctx, `(() => { const s = document.getElementById("search"); s.value = "^f`+strconv.Itoa(deep-1)+`$"; s.dispatchEvent(new Event("input")); return document.getElementById("found").textContent; })()`); !strings.HasPrefix(got, "100.0%") {
+		t.Errorf("found: %q", got)
 	}
 }

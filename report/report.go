@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -33,6 +34,21 @@ const MaxPaths = 50_000
 // maxGrowth is how many call paths the growth page lists.
 const maxGrowth = 200
 
+// MaxDumps is how many dumps a page holds.
+const MaxDumps = 500
+
+// SomeDumps returns the dumps that a page holds of these: all, or of more than MaxDumps
+// some, evenly, the first and the last among them. note says which, "" if all.
+func SomeDumps(all []*profile.Dump) (some []*profile.Dump, note string) {
+	if len(all) <= MaxDumps {
+		return all, ""
+	}
+	for i := range MaxDumps {
+		some = append(some, all[i*(len(all)-1)/(MaxDumps-1)])
+	}
+	return some, fmt.Sprintf("The page holds %d of %d dumps, evenly from the first to the last.", MaxDumps, len(all))
+}
+
 // Options are the texts of a page beside the table.
 type Options struct {
 	Title    string   // "" for "heap"
@@ -42,8 +58,8 @@ type Options struct {
 
 // Write writes the page of a table, which has one dump or more.
 func Write(w io.Writer, t *profile.Table, o Options) error {
-	if len(t.Dumps) == 0 {
-		return fmt.Errorf("report: no dump to show")
+	if n := len(t.Dumps); n == 0 || n > MaxDumps {
+		return fmt.Errorf("report: %d dumps, expected 1 to %d", n, MaxDumps)
 	}
 	if o.Title == "" {
 		o.Title = "heap"
@@ -105,11 +121,7 @@ func newData(t *profile.Table, o *Options) *data {
 	for _, n := range o.Notes {
 		d.Notes = append(d.Notes, printable.Text(n))
 	}
-	sites := map[profile.Site]int{}
-	for _, s := range t.Sites {
-		sites[s] = len(d.Sites)
-		d.Sites = append(d.Sites, [4]any{printable.Text(s.Func), printable.Text(s.File), s.Line, printable.Text(s.Module)})
-	}
+	p := &pageSites{data: d, table: t, numbers: map[profile.SiteID]int{}}
 	rounded := false
 	for i, from := range t.Dumps {
 		total := t.Total[i]
@@ -119,17 +131,17 @@ func newData(t *profile.Table, o *Options) *data {
 	if rounded {
 		d.Notes = append(d.Notes, "Sums above 2^53 are rounded on this page.")
 	}
-	d.addRows(t)
+	d.addRows(t, p)
 	if len(t.Dumps) > 1 {
 		d.Growth, d.GrowthTotal = &[2][]grown{}, &[2]grown{}
 		for i, w := range []profile.Weight{profile.Bytes, profile.Count} {
-			d.GrowthTotal[i] = newGrown(t.TotalGrowth(w), w, nil)
+			d.GrowthTotal[i] = newGrown(t.TotalGrowth(w), w, t.Total, []int{})
 			d.Growth[i] = []grown{}
 			for _, g := range t.Growth(w) {
 				if len(d.Growth[i]) == maxGrowth {
 					break
 				}
-				d.Growth[i] = append(d.Growth[i], newGrown(g, w, sites))
+				d.Growth[i] = append(d.Growth[i], newGrown(g, w, t.Row(g.Row).Points(len(t.Dumps)), p.stack(g.Row)))
 			}
 		}
 	}
@@ -148,7 +160,7 @@ func newDump(from *profile.Dump, index int, total profile.Value) dump {
 	return out
 }
 
-// warning says what of a dump is known to be missing.
+// warning returns what of a dump is known to be missing.
 func warning(d *profile.Dump) string {
 	var parts []string
 	if d.HasAnnouncedRecords && uint64(d.Records) != d.AnnouncedRecords {
@@ -166,31 +178,54 @@ func warning(d *profile.Dump) string {
 	return "Incomplete: " + strings.Join(parts, "; ") + "."
 }
 
-func newGrown(g profile.Growth, w profile.Weight, sites map[profile.Site]int) grown {
-	out := grown{Stack: []int{}, Slope: g.Slope, Every: g.Every}
-	for _, s := range g.Stack {
-		out.Stack = append(out.Stack, sites[s])
-	}
-	for _, p := range g.Points {
+func newGrown(g profile.Growth, w profile.Weight, points []profile.Value, stack []int) grown {
+	out := grown{Stack: stack, Slope: g.Slope, Every: g.Every}
+	for _, p := range points {
 		out.Points = append(out.Points, w.Of(p))
 	}
 	return out
 }
 
+// pageSites numbers the sites that are on the page.
+type pageSites struct {
+	data    *data
+	table   *profile.Table
+	numbers map[profile.SiteID]int
+}
+
+// stack returns the sites of a row, innermost first.
+func (p *pageSites) stack(row int) []int {
+	list := []int{}
+	for _, id := range p.table.AppendStack(nil, row) {
+		n, known := p.numbers[id]
+		if !known {
+			n = len(p.data.Sites)
+			p.numbers[id] = n
+			s := p.table.Site(id)
+			p.data.Sites = append(p.data.Sites, [4]any{printable.Text(s.Func), printable.Text(s.File), s.Line, printable.Text(s.Module)})
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
 // addRows adds the call paths. Past MaxPaths, those that never hold much become one.
-func (d *data) addRows(t *profile.Table) {
-	rows := t.Rows
+func (d *data) addRows(t *profile.Table, p *pageSites) {
 	other := make([]profile.Value, len(t.Dumps))
-	if len(rows) > MaxPaths {
-		rows = slices.Clone(rows)
-		slices.SortStableFunc(rows, func(a, b profile.TableRow) int { return compareMost(b, a) })
-		for _, r := range rows[MaxPaths:] {
-			for i, v := range r.Values {
+	var rows, rest []int
+	if t.Rows() > MaxPaths {
+		rows = t.Heaviest(profile.Bytes, 0)
+		rows, rest = rows[:MaxPaths], rows[MaxPaths:]
+		for _, row := range rest {
+			for i, v := range t.Row(row).Values() {
 				other[i].Add(v)
 			}
 		}
-		d.Notes = append(d.Notes, fmt.Sprintf("The page holds the %d call paths that hold most; the other %d are shown as one.", MaxPaths, len(rows)-MaxPaths))
-		rows = rows[:MaxPaths]
+		d.Notes = append(d.Notes, fmt.Sprintf("The page holds the %d call paths that hold most; the other %d are shown as one.", MaxPaths, len(rest)))
+	} else {
+		for row := range t.Rows() {
+			rows = append(rows, row)
+		}
 	}
 	type edge struct{ parent, site int }
 	nodes := map[edge]int{}
@@ -203,25 +238,25 @@ func (d *data) addRows(t *profile.Table) {
 		}
 		return n
 	}
-	put := func(node int, values []profile.Value) {
+	put := func(node int, values iter.Seq2[int, profile.Value]) {
 		for i, v := range values {
 			if !v.IsZero() {
 				d.Dumps[i].Values = append(d.Dumps[i].Values, uint64(node), v.Bytes, v.Count)
 			}
 		}
 	}
-	for _, r := range rows {
+	for _, row := range rows {
 		node := 0
-		for _, s := range slices.Backward(r.Stack) {
-			node = child(node, int(s))
+		for _, s := range slices.Backward(p.stack(row)) {
+			node = child(node, s)
 		}
 		if node == 0 { // no frame is known
 			node = child(0, d.extraSite("(no frames)"))
 		}
-		put(node, r.Values)
+		put(node, t.Row(row).Values())
 	}
-	if len(rows) < len(t.Rows) {
-		put(child(0, d.extraSite(profile.Other)), other)
+	if len(rest) > 0 {
+		put(child(0, d.extraSite(profile.Other)), slices.All(other))
 	}
 }
 
@@ -234,23 +269,4 @@ func (d *data) extraSite(name string) int {
 	}
 	d.Sites = append(d.Sites, [4]any{name, "", 0, ""})
 	return len(d.Sites) - 1
-}
-
-// compareMost orders rows by the most bytes, then allocations, that they ever hold.
-func compareMost(a, b profile.TableRow) int {
-	most := func(r profile.TableRow, w profile.Weight) (n uint64) {
-		for _, v := range r.Values {
-			n = max(n, w.Of(v))
-		}
-		return n
-	}
-	for _, w := range []profile.Weight{profile.Bytes, profile.Count} {
-		if x, y := most(a, w), most(b, w); x != y {
-			if x < y {
-				return -1
-			}
-			return 1
-		}
-	}
-	return 0
 }

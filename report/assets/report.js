@@ -108,12 +108,17 @@ function build() {
     }
     node.selfGain += g; node.selfLoss += l;
   }
-  const sort = node => {
-    node.list = [...node.children.values()].sort((a, b) => b.gain + b.loss - a.gain - a.loss);
-    node.list.forEach(sort);
-  };
-  sort(root);
+  each(root, node => { node.list = [...node.children.values()].sort((a, b) => b.gain + b.loss - a.gain - a.loss); });
   return root;
+}
+
+// each visits a node, and then what is below it if visit does not return false. It does
+// not call itself: stacks can be deeper than a browser's.
+function each(node, visit) {
+  for (const work = [node]; work.length;) {
+    const n = work.pop();
+    if (visit(n) !== false) for (let i = n.list.length; i-- > 0;) work.push(n.list[i]);
+  }
 }
 
 const key = node => { const k = []; for (let n = node; n.parent; n = n.parent) k.push(n.site); return k.reverse().join("."); };
@@ -150,9 +155,12 @@ function hit(s) {
 }
 // matched returns what of a tree is under a frame that matches.
 function matched(node) {
-  if (hit(node.site)) return node.gain + node.loss;
   let sum = 0;
-  for (const c of node.list) sum += matched(c);
+  each(node, n => {
+    if (!hit(n.site)) return true;
+    sum += n.gain + n.loss;
+    return false;
+  });
   return sum;
 }
 
@@ -219,17 +227,18 @@ function drawFlame(panel) {
   const line = [];
   for (let n = zoomed.parent; n; n = n.parent) line.push(n);
   line.reverse().forEach(n => put(n, 0, 1, true));
-  const walk = (node, x) => {
+  zoomed.x = 0;
+  each(zoomed, node => {
     const w = (node.gain + node.loss) / total;
-    put(node, x, w, false);
-    if (w * width < 1) return;
-    let at = x;
+    put(node, node.x, w, false);
+    if (w * width < 1) return false;
+    let at = node.x;
     for (const c of node.list) {
-      walk(c, at);
+      c.x = at;
       at += (c.gain + c.loss) / total;
     }
-  };
-  walk(zoomed, 0);
+    return true;
+  });
   box.style.height = ((deepest + 1) * rowHeight) + "px";
   panel.append(el("div", {id: "about"}, el("span", {class: "muted"}, "Point at a frame, or move with the arrow keys.")));
   if (narrow) panel.append(el("p", {class: "muted noprint"}, grouped(narrow) + (narrow === 1 ? " frame is" : " frames are") + " too narrow to show; select a frame to widen what is in it."));
