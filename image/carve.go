@@ -166,25 +166,38 @@ func (f *finder) carveRest() {
 		f.points(n)
 	}
 	defer func() { f.pointing = nil }()
-	loose := map[link]bool{} // where a chain ends
-	for changed := true; changed; {
-		changed = false
-		clear(loose)
-		for _, l := range f.broken {
-			loose[link{l.from, 0, l.back}] = true
+	beside := make(map[uint64][]uint64, 2*len(found)) // by an address, those that link to it
+	for _, addr := range addrs {
+		for _, at := range []uint64{found[addr].prev, found[addr].next} {
+			if at != 0 {
+				beside[at] = append(beside[at], addr)
+			}
 		}
-		for _, addr := range addrs {
+	}
+	loose := map[link]bool{} // where a chain ends
+	seen := 0                // of broken
+	for todo := addrs; len(todo) > 0; {
+		for ; seen < len(f.broken); seen++ {
+			loose[link{f.broken[seen].from, 0, f.broken[seen].back}] = true
+		}
+		for _, addr := range todo {
 			n := found[addr]
 			if f.nodes[addr] != nil || !(f.agrees(n, found, loose, true) || f.agrees(n, found, loose, false)) {
 				continue
 			}
 			f.believe(*n)
 			f.walk()
-			changed = f.nodes[addr] != nil
-			if !changed {
+			if f.nodes[addr] == nil {
 				return // full
 			}
 		}
+		// Only what stands beside a link that broke meanwhile may agree now.
+		todo = nil
+		for _, l := range f.broken[seen:] {
+			todo = append(append(todo, beside[l.from]...), beside[l.to]...)
+		}
+		slices.Sort(todo)
+		todo = slices.Compact(todo)
 	}
 	left := 0
 	for _, addr := range addrs {

@@ -62,6 +62,7 @@ func (m *Image) addCore(s *source) error {
 		}
 	}
 	m.Guest = m.Guest || physical(h)
+	dropShared(h, s, &m.notes)
 	loads, have, want := 0, uint64(0), uint64(0)
 	for _, p := range h.progs {
 		if p.kind != elf.PT_LOAD {
@@ -94,6 +95,43 @@ func (m *Image) addCore(s *source) error {
 	return nil
 }
 
+// maxShared and sharedPerByte bound how many bytes of a core file may be of more than
+// one segment: so many, and as many times its size. Each time they are searched anew.
+// The files that systems write have none, but what qemu's dump-guest-memory -p
+// writes has a segment for each address that memory is mapped at.
+const (
+	maxShared     = 16 << 20
+	sharedPerByte = 4
+)
+
+// dropShared drops segments past that.
+func dropShared(h *header, s *source, notes *notes) {
+	var order []int // of segments, by offset
+	for i, p := range h.progs {
+		if p.kind == elf.PT_LOAD && p.filesz > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(h.progs[a].off, h.progs[b].off) })
+	end, dropped := uint64(0), 0
+	left := maxShared + sharedPerByte*uint64(len(s.data))
+	for _, i := range order {
+		p := &h.progs[i]
+		size := min(p.filesz, p.memsz, ^uint64(0)-p.off)
+		both := min(size, end-min(end, p.off))
+		if both > left {
+			p.filesz = 0
+			dropped++
+			continue
+		}
+		left -= both
+		end = max(end, p.off+size)
+	}
+	if dropped > 0 {
+		notes.add("%s: segments share bytes of the file: %d of %d are left out", s.name, dropped, len(order))
+	}
+}
+
 // physical reports whether program headers are of a guest's physical memory: qemu
 // says nothing there of what may be done with it.
 func physical(h *header) bool {
@@ -114,16 +152,40 @@ func (m *Image) addMap(r Map) {
 	}
 }
 
+func byStart(a, b Map) int { return cmp.Compare(a.Start, b.Start) }
+
+// apart sorts maps, and takes from each what the one before it has: memory is not
+// of two maps.
+func (m *Image) apart(list []Map) []Map {
+	slices.SortStableFunc(list, byStart)
+	out, end := list[:0], uint64(0)
+	for _, r := range list {
+		if n := end - min(end, r.Start); n > 0 {
+			r.Start, r.Offset = r.Start+n, r.Offset+n
+			if r.Start >= r.End {
+				continue
+			}
+		}
+		end = r.End
+		out = append(out, r)
+	}
+	if len(out) < len(list) {
+		m.notes.add("%d maps lie in others: left out", len(list)-len(out))
+	}
+	return out
+}
+
 // joinMaps gives each map the file that the notes name for it, and adds those that
 // the core file has left out.
 func (m *Image) joinMaps() {
-	byStart := func(a, b Map) int { return cmp.Compare(a.Start, b.Start) }
-	slices.SortStableFunc(m.Maps, byStart)
-	slices.SortStableFunc(m.files, byStart)
+	m.Maps, m.files = m.apart(m.Maps), m.apart(m.files)
 	var absent []Map
 	for _, f := range m.files {
 		if m.MapAt(f.Start) == nil {
 			f.absent = true
+			if next := sort.Search(len(m.Maps), func(i int) bool { return m.Maps[i].Start > f.Start }); next < len(m.Maps) {
+				f.End = min(f.End, m.Maps[next].Start)
+			}
 			absent = append(absent, f)
 		}
 	}

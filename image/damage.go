@@ -147,12 +147,16 @@ func (f *finder) mayBeCut(addr uint64) bool {
 		r := f.m.MapAt(addr)
 		return r != nil && r.Write
 	}
-	for _, s := range f.m.Segments() {
-		if !s.ELF && (addr-s.Addr < uint64(len(s.Data))+nearRAM || s.Addr-addr < nearRAM) {
-			return true
+	if f.near == nil {
+		for _, s := range f.m.Segments() {
+			if !s.ELF {
+				f.near = append(f.near, span{s.Addr - min(s.Addr, nearRAM), addSize(s.End()-1, nearRAM)})
+			}
 		}
+		f.near = normal(f.near)
 	}
-	return false
+	i := sort.Search(len(f.near), func(i int) bool { return f.near[i].end > addr })
+	return i < len(f.near) && f.near[i].start <= addr
 }
 
 // lostNode explains a link to memory that is no node.
@@ -170,7 +174,8 @@ func (f *finder) lostNode(l link) {
 	}
 }
 
-// checkSizes finds sizes that reach into the metadata of the next block.
+// checkSizes finds sizes that reach into the metadata of the next block, or, of the
+// last, to where the program has no memory.
 func (f *finder) checkSizes() {
 	order := f.h.sorted()
 	for i, at := range order {
@@ -178,12 +183,15 @@ func (f *finder) checkSizes() {
 		if b.Blob == nil {
 			continue
 		}
-		limit := ^uint64(0)
-		if i+1 < len(order) {
-			limit = f.start(&f.h.Blocks[order[i+1]])
+		f.o = &f.h.Owners[b.Owner]
+		if i+1 == len(order) {
+			if last := b.Addr + max(b.Size, 1) - 1; last < b.Addr || f.m.Find(last) == nil && !f.mayBeCut(last) {
+				f.damage(b.Addr-3*f.ptr).say(DamagedSize, "size reaches to %#x, where there is no memory", last)
+			}
+			continue
 		}
+		limit := f.start(&f.h.Blocks[order[i+1]])
 		if end := b.Addr + b.Size; end < b.Addr || end > limit {
-			f.o = &f.h.Owners[b.Owner]
 			if f.damages[b.Addr-3*f.ptr] != nil || end < b.Addr || f.damages[f.h.Blocks[order[i+1]].Addr-3*f.ptr] == nil {
 				f.damage(b.Addr-3*f.ptr).say(DamagedSize, "size reaches into the next block, at %#x", limit)
 			}

@@ -179,7 +179,7 @@ func (m *Image) addSRec(s *source) error {
 	return r.end(ended, "S7, S8 or S9 record")
 }
 
-// numbered yields lines with their numbers, without line ends and blanks around.
+// numbered yields lines with their numbers, without line ends and spaces around them.
 func numbered(b []byte) func(yield func(int, []byte) bool) {
 	return func(yield func(int, []byte) bool) {
 		for n := 1; len(b) > 0; n++ {

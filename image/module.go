@@ -6,8 +6,9 @@ import (
 	"debug/elf"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"slices"
+
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // Module is an executable file that the process had mapped.
@@ -41,14 +42,17 @@ func (m *Image) Modules() []Module {
 		}
 		list[i].Maps = append(list[i].Maps, r)
 	}
-	list = slices.DeleteFunc(list, func(d Module) bool {
-		return !m.readModule(&d) && !slices.ContainsFunc(d.Maps, func(r Map) bool { return r.Exec })
-	})
-	for i := range list {
-		m.readModule(&list[i])
+	out := list[:0]
+	for _, d := range list {
+		if m.readModule(&d) || slices.ContainsFunc(d.Maps, func(r Map) bool { return r.Exec }) {
+			out = append(out, d)
+		}
 	}
-	return list
+	return out
 }
+
+// maxModuleProgs is the most program headers of an executable file; they have a dozen.
+const maxModuleProgs = 1 << 10
 
 // readModule reads the ELF header that a module has in memory.
 func (m *Image) readModule(d *Module) bool {
@@ -65,7 +69,7 @@ func (m *Image) readModule(d *Module) bool {
 		data = data[:min(uint64(len(data)), r.End-r.Start)]
 		var ignored notes // of the file's end, which is not here
 		h, err := readHeader(data, d.Path, &ignored)
-		if err != nil || h.word != m.Word || h.kind != elf.ET_EXEC && h.kind != elf.ET_DYN {
+		if err != nil || h.word != m.Word || h.kind != elf.ET_EXEC && h.kind != elf.ET_DYN || len(h.progs) > maxModuleProgs {
 			continue
 		}
 		for _, p := range h.progs {
@@ -128,39 +132,20 @@ type Symbol struct {
 	Size uint64 // bytes, 0 if not told
 }
 
-// maxSymbolFile bounds the ELF files whose symbols are read, in bytes.
-const maxSymbolFile = 4 << 30
-
 // Variables returns the variables of an ELF file that have one of these names.
 // bias is what its addresses differ from those in memory.
 func (m *Image) Variables(path string, bias uint64, names ...string) (found []Symbol, err error) {
-	defer func() {
-		if r := recover(); r != nil { // of debug/elf, on a file that nobody tried yet
-			found, err = nil, fmt.Errorf("%s: symbols cannot be read: %v", path, r)
-		}
-	}()
-	if info, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() || info.Size() > maxSymbolFile {
-		return nil, fmt.Errorf("%s: not a file, or too large", path)
-	}
-	f, err := elf.Open(path)
+	f, err := symbol.Open(path, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	defer f.Close()
-	syms, err := f.Symbols()
-	if err != nil || len(syms) == 0 {
-		syms, err = f.DynamicSymbols()
-		if err != nil {
-			return nil, fmt.Errorf("%s has no symbols", path)
-		}
+	list, ok := f.Variables(names...)
+	if !ok {
+		return nil, fmt.Errorf("%s has no symbols", path)
 	}
-	for _, s := range syms {
-		if t := elf.ST_TYPE(s.Info); (t == elf.STT_OBJECT || t == elf.STT_NOTYPE) && s.Section != elf.SHN_UNDEF &&
-			s.Section < elf.SHN_LORESERVE && slices.Contains(names, s.Name) {
-			found = append(found, Symbol{s.Name, path, m.wrap(s.Value + bias), s.Size})
-		}
+	for _, v := range list {
+		found = append(found, Symbol{v.Name, path, m.wrap(v.Addr + bias), v.Size})
 	}
 	slices.SortStableFunc(found, func(a, b Symbol) int {
 		return cmp.Compare(slices.Index(names, a.Name), slices.Index(names, b.Name))
@@ -168,41 +153,42 @@ func (m *Image) Variables(path string, bias uint64, names ...string) (found []Sy
 	return found, nil
 }
 
+// readHeaderOf reads the header of an ELF file, and hands it to use.
+func readHeaderOf(path string, notes *notes, use func(data []byte, h *header) error) error {
+	var m Image
+	defer m.Close()
+	return m.Guard(func() error {
+		s, err := openSource(path, &m)
+		if err != nil {
+			return err
+		}
+		h, err := readHeader(s.data, path, notes)
+		if err != nil {
+			return err
+		}
+		return use(s.data, h)
+	})
+}
+
 // WritableRanges returns where an ELF file has its data and bss: [start, end) in
 // memory.
-func (m *Image) WritableRanges(path string, bias uint64) ([]Map, error) {
-	s, err := openSource(path, &Image{})
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
+func (m *Image) WritableRanges(path string, bias uint64) (list []Map, err error) {
 	var ignored notes
-	h, err := readHeader(s.data, path, &ignored)
-	if err != nil {
-		return nil, err
-	}
-	var list []Map
-	for _, p := range h.progs {
-		if start := m.wrap(p.vaddr + bias); p.kind == elf.PT_LOAD && p.flags&elf.PF_W != 0 && start+p.memsz > start {
-			list = append(list, Map{Start: start, End: start + p.memsz, Write: true, File: path})
+	err = readHeaderOf(path, &ignored, func(_ []byte, h *header) error {
+		for _, p := range h.progs {
+			if start := m.wrap(p.vaddr + bias); p.kind == elf.PT_LOAD && p.flags&elf.PF_W != 0 && start+p.memsz > start {
+				list = append(list, Map{Start: start, End: start + p.memsz, Write: true, File: path})
+			}
 		}
-	}
-	return list, nil
+		return nil
+	})
+	return list, err
 }
 
 // Describe sets word, byte order and machine from an ELF file, where they are not known
 // yet. The error says that the file cannot be of this image.
 func (m *Image) Describe(path string) error {
-	s, err := openSource(path, &Image{})
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	h, err := readHeader(s.data, path, &m.notes)
-	if err != nil {
-		return err
-	}
-	return m.agree(path, h)
+	return readHeaderOf(path, &m.notes, func(_ []byte, h *header) error { return m.agree(path, h) })
 }
 
 // ELFInfo holds properties of an ELF file.
@@ -215,24 +201,18 @@ type ELFInfo struct {
 
 // ReadELF reads the header of an executable file.
 func ReadELF(path string) (info ELFInfo, err error) {
-	s, err := openSource(path, &Image{})
-	if err != nil {
-		return info, err
-	}
-	defer s.close()
 	var ignored notes
-	h, err := readHeader(s.data, path, &ignored)
-	if err != nil {
-		return info, err
-	}
-	info = ELFInfo{BuildID: buildID(s.data, h), PIE: h.kind == elf.ET_DYN, Entry: h.entry, Low: ^uint64(0)}
-	for _, p := range h.progs {
-		if p.kind == elf.PT_LOAD {
-			info.Low = min(info.Low, p.vaddr)
+	err = readHeaderOf(path, &ignored, func(data []byte, h *header) error {
+		info = ELFInfo{BuildID: buildID(data, h), PIE: h.kind == elf.ET_DYN, Entry: h.entry, Low: ^uint64(0)}
+		for _, p := range h.progs {
+			if p.kind == elf.PT_LOAD {
+				info.Low = min(info.Low, p.vaddr)
+			}
 		}
-	}
-	if info.Low == ^uint64(0) {
-		return info, fmt.Errorf("%s: an ELF file without memory (no PT_LOAD)", path)
-	}
-	return info, nil
+		if info.Low == ^uint64(0) {
+			return fmt.Errorf("%s: an ELF file without memory (no PT_LOAD)", path)
+		}
+		return nil
+	})
+	return info, err
 }

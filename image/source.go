@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
+	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/therootcompany/xz"
@@ -30,6 +32,46 @@ func (s *source) close() {
 	}
 }
 
+// Guard calls f, which uses the image. Files are mapped into memory: if one becomes
+// shorter meanwhile, what was behind its new end cannot be read, and Guard returns an
+// error that says so. It holds for the calling goroutine.
+func (m *Image) Guard(f func() error) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		r := recover()
+		if r == nil {
+			return
+		}
+		if fault, ok := r.(interface{ Addr() uintptr }); ok {
+			for _, s := range m.sources {
+				if s.holds(fault.Addr()) {
+					err = s.shorter()
+					return
+				}
+			}
+		}
+		panic(r)
+	}()
+	err = f()
+	for _, s := range m.sources { // holes of a file are asked for, and not read
+		if s.file == nil {
+			continue
+		}
+		if info, err := s.file.Stat(); err == nil && info.Size() < int64(len(s.data)) {
+			return s.shorter()
+		}
+	}
+	return err
+}
+
+func (s *source) shorter() error { return fmt.Errorf("%s: became shorter while it was in use", s.name) }
+
+// holds reports whether an address of this process is in the mapped file.
+func (s *source) holds(addr uintptr) bool {
+	return len(s.data) > 0 && addr-uintptr(unsafe.Pointer(unsafe.SliceData(s.data))) < uintptr(len(s.data))
+}
+
 // MaxUnpacked is the largest decompressed size of a file, in bytes.
 const MaxUnpacked = 64 << 30
 
@@ -39,13 +81,13 @@ const maxWindow = 128 << 20
 // openSource maps a file. A compressed one is unpacked, into a file without a
 // name that only this process can open: an image may hold secrets.
 func openSource(path string, m *Image) (*source, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
 		return nil, err
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a file", path)
+		err = fmt.Errorf("%s: not a regular file, which an image must be: it is mapped into memory", path)
 	}
 	if err == nil && info.Size() == 0 {
 		err = fmt.Errorf("%s: empty", path)

@@ -8,6 +8,8 @@ import (
 	"os"
 )
 
+const openNonblock = 0
+
 // maxWhole is the largest file, in bytes, that is read where none can be mapped.
 const maxWhole = 1 << 30
 

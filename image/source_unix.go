@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// openNonblock keeps the opening of a FIFO from waiting for a writer.
+const openNonblock = syscall.O_NONBLOCK
+
 // mapSource maps an open file, which it then owns.
 func mapSource(path string, file *os.File) (*source, error) {
 	info, err := file.Stat()

@@ -292,6 +292,34 @@ var damages = []struct {
 	}, []int{5, 7}, -2, DamagedNode | DamagedBlob},
 }
 
+// A size of the last block that no memory holds is damage, and one that ends with the
+// memory is not.
+func TestDamagedLastSize(t *testing.T) {
+	for _, c := range synths {
+		for _, damaged := range []bool{false, true} {
+			s := newSynth(c.word, c.order, 1<<14, 5)
+			for range 11 {
+				s.alloc(16 + s.rnd.IntN(60))
+			}
+			size := 1 << 30
+			if !damaged {
+				size = 100
+			}
+			last := s.blocks[s.alloc(size, 0x8000101, 0x8000201)].addr
+			h, err := s.image().FindHeap(s.search())
+			if err != nil || len(h.Blocks) != 12 {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			switch {
+			case !damaged && len(h.Damage) > 0:
+				t.Errorf("%s: damage %v of an intact heap", c.name, h.Damage)
+			case damaged && (len(h.Damage) != 1 || h.Damage[0].Addr != last || h.Damage[0].Parts != DamagedSize):
+				t.Errorf("%s: damage %v, want a size at %#x", c.name, h.Damage, last)
+			}
+		}
+	}
+}
+
 func TestDamage(t *testing.T) {
 	for _, c := range synths {
 		for _, d := range damages {

@@ -39,6 +39,7 @@ type finder struct {
 	pointing map[link]bool
 
 	damages map[uint64]*Damage // of all lists, by node
+	near    []span             // RAM, and what is near it
 	scratch codec.Stack
 }
 

@@ -30,6 +30,7 @@ type Base struct {
 	LogP float64
 }
 
+// String returns the base's evidence in words.
 func (b Base) String() string {
 	return fmt.Sprintf("%s: %d of the %d addresses in its code follow a call, %d at the next best base",
 		b.File.Path, b.Votes, b.InCode, b.RunnerUp)

@@ -80,8 +80,11 @@ var baseTargets = []struct{ name, cc, emulator, opt string }{
 // addresses that a lossy encoder wrote, each is recovered as the file's own, or said
 // to be lost; none is wrong.
 func TestBaseByELFAlone(t *testing.T) {
-	for _, c := range baseTargets {
+	for i, c := range baseTargets {
 		t.Run(c.name, func(t *testing.T) {
+			if i > 0 && !full {
+				t.Skip("LWSBT_FULL is not set")
+			}
 			t.Parallel()
 			app, lib, appBase, libBase, stacks := trueStacks(t, c.cc, c.emulator, c.opt)
 			truth := map[*File]uint64{app: appBase, lib: libBase}

@@ -30,6 +30,7 @@ const (
 	Lost                  // only its low 31 bits are known
 )
 
+// String returns exact, inferred or lost.
 func (s State) String() string { return [...]string{"exact", "inferred", "lost"}[s] }
 
 // FrameAddr is one return address of a record, and what is known of it.

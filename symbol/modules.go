@@ -40,12 +40,14 @@ type place struct {
 	tree
 	name   string
 	exact  bool // only with the module's build-id
+	inode  bool // only with the module's inode number
 	silent bool // by build-id alone: that it is not there says nothing
 }
 
 // findModule finds the file of a module: one that was added and has its build-id
-// or its name, else the one at its path below a sysroot. A file that nobody but
-// the log names must have the build-id that the log says.
+// or its name, else the one at its path below a sysroot. Of the files of this machine,
+// one that a log names must have the build-id that the log says, and one that a memory
+// map names must be the one that was mapped.
 func (r *Resolver) findModule(m *Module) *object {
 	name := printable.Text(m.Name)
 	var wrong error // why a file of the right name is not used
@@ -81,7 +83,7 @@ func (r *Resolver) findModule(m *Module) *object {
 	places, foreign := r.places(m)
 	var looked []string
 	for _, p := range places {
-		o, err := r.openModule(p, func(f *File) bool { return fits(f, p.exact) })
+		o, err := r.openModule(p, m, func(f *File) bool { return fits(f, p.exact) })
 		switch {
 		case err == nil:
 			return o
@@ -115,7 +117,7 @@ func (r *Resolver) places(m *Module) (list []place, foreign bool) {
 	}
 	if len(r.Sysroots) == 0 && filepath.IsAbs(m.Name) && (!m.Logged || m.BuildID != "") {
 		if foreign = r.Machine != elf.EM_NONE && r.Machine != hostMachine(); !foreign {
-			list = append(list, place{name: m.Name, exact: m.Logged})
+			list = append(list, place{name: m.Name, exact: m.Logged, inode: !m.Logged})
 		}
 	}
 	if len(m.BuildID) > 2 && isHex(m.BuildID) {
@@ -131,7 +133,7 @@ var errNotIt = errors.New("another file")
 
 // openModule opens a file for modules if fits says so of its headers; one that
 // has several names, once.
-func (r *Resolver) openModule(p place, fits func(*File) bool) (*object, error) {
+func (r *Resolver) openModule(p place, m *Module, fits func(*File) bool) (*object, error) {
 	file, err := p.tree.open(p.name)
 	if err != nil {
 		return nil, err
@@ -140,6 +142,12 @@ func (r *Resolver) openModule(p place, fits func(*File) bool) (*object, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
+	}
+	if p.inode {
+		if n, ok := inode(info); !ok || n != m.Inode || m.Inode == 0 {
+			return nil, fmt.Errorf("%s: not the file that was mapped, by its inode number: give --sysroot / to use it, or -e",
+				printable.Text(m.Name))
+		}
 	}
 	for _, o := range r.opened {
 		if os.SameFile(o.file.info, info) {

@@ -50,6 +50,7 @@ func TestFilesThatALogNames(t *testing.T) {
 	if err := os.WriteFile(text, []byte("secret of this machine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	number, _ := inode(f.info)
 	fifo := filepath.Join(dir, "fifo")
 	run(t, dir, tool(t, "mkfifo"), fifo)
 	for _, c := range []struct {
@@ -58,15 +59,17 @@ func TestFilesThatALogNames(t *testing.T) {
 		want bool
 		says string
 	}{
-		{"the build that ran", Module{whole, f.BuildID, true}, true, ""},
-		{"another build", Module{whole, strings.Repeat("ab", 20), true}, false, "build-id " + f.BuildID + ", but what was loaded had abab"},
-		{"no build-id in the log", Module{whole, "", true}, false, "the log says no build-id"},
-		{"the user's map says no build-id", Module{whole, "", false}, true, ""},
-		{"a relative path", Module{"../../" + whole, f.BuildID, true}, false, "no such file"},
-		{"no ELF file", Module{text, f.BuildID, true}, false, "no such file"},
-		{"a FIFO", Module{fifo, f.BuildID, true}, false, "no such file"},
-		{"a FIFO in the user's map", Module{fifo, "", false}, false, "not a regular file"},
-		{"a directory", Module{dir, f.BuildID, true}, false, "no such file"},
+		{"the build that ran", Module{Name: whole, BuildID: f.BuildID, Logged: true}, true, ""},
+		{"another build", Module{Name: whole, BuildID: strings.Repeat("ab", 20), Logged: true}, false, "build-id " + f.BuildID + ", but what was loaded had abab"},
+		{"no build-id in the log", Module{Name: whole, BuildID: "", Logged: true}, false, "the log says no build-id"},
+		{"the user's map, of this very file", Module{Name: whole, Inode: number}, true, ""},
+		{"the user's map, of another file at its path", Module{Name: whole, Inode: number + 1}, false, "not the file that was mapped"},
+		{"the user's map, without a number", Module{Name: whole}, false, "not the file that was mapped"},
+		{"a relative path", Module{Name: "../../" + whole, BuildID: f.BuildID, Logged: true}, false, "no such file"},
+		{"no ELF file", Module{Name: text, BuildID: f.BuildID, Logged: true}, false, "no such file"},
+		{"a FIFO", Module{Name: fifo, BuildID: f.BuildID, Logged: true}, false, "no such file"},
+		{"a FIFO in the user's map", Module{Name: fifo, BuildID: "", Logged: false}, false, "not a regular file"},
+		{"a directory", Module{Name: dir, BuildID: f.BuildID, Logged: true}, false, "no such file"},
 	} {
 		var r Resolver
 		start := time.Now()
@@ -169,8 +172,11 @@ func TestFilesOfAnotherMachine(t *testing.T) {
 	if len(l.Frames) > 0 || !strings.Contains(l.Reason, "not looked for on this machine, since the log is of 32-bit Arm") {
 		t.Errorf("a module of this machine for a log of Arm: %+v", l)
 	}
-	wide := Resolver{Word: 64}
-	if err := wide.AddFile(FileSpec{Path: arm}); err == nil || !strings.Contains(err.Error(), arm+": 32-bit Arm, but the log is of a 64-bit machine") {
+	var wide Resolver
+	if err := wide.SetWord(64, "w=64 at x.log:3"); err != nil {
+		t.Fatal(err)
+	}
+	if err := wide.AddFile(FileSpec{Path: arm}); err == nil || !strings.Contains(err.Error(), arm+": 32-bit Arm, but the log is of a 64-bit machine (w=64 at x.log:3)") {
 		t.Errorf("a 32-bit file for a 64-bit log: %v", err)
 	}
 	// Addresses of over 32 bits are not cut down to fit a 32-bit file.

@@ -65,6 +65,23 @@ func (t tree) path(name string) string {
 	return filepath.Join(t.sysroot, filepath.Join("/", filepath.FromSlash(name)))
 }
 
+// UnderSysroot returns where on this machine a file of a sysroot is: links are followed as
+// a program there would follow them, never out of it. name is a path there.
+func UnderSysroot(sysroot, name string) (path string, err error) {
+	if sysroot == "" {
+		return name, nil
+	}
+	root, err := os.OpenRoot(sysroot)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	if name, err = followLinks(root, name); err != nil {
+		return "", err
+	}
+	return filepath.Join(sysroot, name), nil
+}
+
 // maxLinks is how many symbolic links a name may lead through, as in Linux.
 const maxLinks = 40
 

@@ -12,6 +12,15 @@ import (
 // openNonblock keeps the opening of a FIFO from waiting for a writer.
 const openNonblock = syscall.O_NONBLOCK
 
+// inode returns the number of a file, as /proc/PID/maps has it.
+func inode(info os.FileInfo) (n uint64, known bool) {
+	s, known := info.Sys().(*syscall.Stat_t)
+	if known {
+		n = uint64(s.Ino)
+	}
+	return n, known
+}
+
 // readImage maps a file into memory: what is never read of it costs nothing.
 func readImage(file *os.File) (b []byte, release func(), err error) {
 	info, err := file.Stat()

@@ -13,6 +13,15 @@ type Counts struct {
 	LossySizes int64 // records whose size is over 32 bits and lossy
 }
 
+// Add adds the counts of o.
+func (c *Counts) Add(o *Counts) {
+	c.Addresses += o.Addresses
+	c.Lossy += o.Lossy
+	c.Inferred += o.Inferred
+	c.Ambiguous += o.Ambiguous
+	c.LossySizes += o.LossySizes
+}
+
 // Lost returns how many addresses were not recovered.
 func (c *Counts) Lost() int64 { return c.Lossy - c.Inferred }
 
@@ -81,33 +90,84 @@ func (p *Process) Resolve(dst []FrameAddr, s *codec.Stack, blob []byte) ([]Frame
 
 // Recover does the first half of [Process.Resolve], for those who want addresses
 // alone.
-func (p *Process) Recover(s *codec.Stack, blob []byte) (out Recovery) {
-	p.Counts.Addresses += int64(len(s.PCs))
-	if p.Lossless {
-		return Recovery{}
-	}
-	if s.Marks.LossySize {
-		p.Counts.LossySizes++
-	}
-	lossy := s.Marks.Lossy
-	if lossy == 0 {
-		return Recovery{}
+func (p *Process) Recover(s *codec.Stack, blob []byte) Recovery {
+	if p.Lossless || s.Marks.Lossy == 0 {
+		return p.Counts.record(p, s, Recovery{})
 	}
 	if space := p.Maps.Space(); space != nil {
-		out = p.recoverByMap(s, blob, space)
-	} else {
-		out = p.recoverByBase(s)
+		return p.Counts.record(p, s, p.recoverByMap(s, blob, space))
 	}
-	for ; lossy != 0; lossy &= lossy - 1 {
-		p.Counts.Lossy++
+	return p.Counts.record(p, s, p.recoverByBase(s))
+}
+
+// record counts the addresses of a record of p, of which out became.
+func (c *Counts) record(p *Process, s *codec.Stack, out Recovery) Recovery {
+	c.Addresses += int64(len(s.PCs))
+	if p.Lossless {
+		return out
+	}
+	if s.Marks.LossySize {
+		c.LossySizes++
+	}
+	for lossy := s.Marks.Lossy; lossy != 0; lossy &= lossy - 1 {
+		c.Lossy++
 		switch bit := lossy & -lossy; {
 		case out.Inferred&bit != 0:
-			p.Counts.Inferred++
+			c.Inferred++
 		case out.Ambiguous&bit != 0:
-			p.Counts.Ambiguous++
+			c.Ambiguous++
 		}
 	}
 	return out
+}
+
+// RecoverKnown does what Recover does for a record of which the same is known from
+// one before; if not, ok is false, and s as it was. space is that of Maps. What is
+// counted is added to c. It changes nothing of p, so that several goroutines may call
+// it.
+func (p *Process) RecoverKnown(c *Counts, s *codec.Stack, blob []byte, space *Space) (out Recovery, ok bool) {
+	switch {
+	case p.Lossless || s.Marks.Lossy == 0:
+	case space == nil && len(p.Files.bases) == 0:
+		out.Lost = s.Marks.Lossy
+	case space == nil || p.cacheID != space.ID:
+		return out, false
+	default:
+		known, found := p.cache[string(blob)]
+		if !found || len(known.pcs) != len(s.PCs) {
+			return out, false
+		}
+		copy(s.PCs, known.pcs)
+		out = known.out
+	}
+	return c.record(p, s, out), true
+}
+
+// ResolveKnown is [Process.Resolve] as RecoverKnown is Recover.
+func (p *Process) ResolveKnown(c *Counts, dst []FrameAddr, s *codec.Stack, blob []byte, space *Space) (_ []FrameAddr, out Recovery, ok bool) {
+	if out, ok = p.RecoverKnown(c, s, blob, space); !ok {
+		return dst, out, false
+	}
+	key := locationKey{}
+	if space != nil {
+		key.space = space.ID
+	}
+	for i, pc := range s.PCs {
+		key.pc = pc
+		f := FrameAddr{State: out.State(i)}
+		switch {
+		case f.State == Lost:
+			f.Location = lostLocation(pc, out.Ambiguous>>i&1 != 0)
+		case f.State == Inferred && out.base[i] > 0:
+			return dst, out, false
+		default:
+			if f.Location = p.Files.locations[key]; f.Location == nil {
+				return dst, out, false
+			}
+		}
+		dst = append(dst, f)
+	}
+	return dst, out, true
 }
 
 func (p *Process) recoverByMap(s *codec.Stack, blob []byte, space *Space) Recovery {

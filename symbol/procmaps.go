@@ -54,15 +54,15 @@ func parseMapsLine(line string, modules map[string]*Module) (m Mapping, err erro
 		return m, errors.New("expected START-END PERM OFFSET DEV INODE PATH, as in /proc/PID/maps")
 	}
 	field()
-	field()
+	inode, _ := strconv.ParseUint(field(), 10, 64)
 	m.Exec = perm[2] == 'x'
 	path := strings.TrimSpace(line)
 	if path == "" {
 		return m, nil
 	}
-	if modules[path] == nil {
-		modules[path] = &Module{Name: strings.TrimSuffix(path, " (deleted)")}
+	if m.Module = modules[path]; m.Module == nil || m.Module.Inode != inode {
+		m.Module = &Module{Name: strings.TrimSuffix(path, " (deleted)"), Inode: inode}
+		modules[path] = m.Module
 	}
-	m.Module = modules[path]
 	return m, nil
 }

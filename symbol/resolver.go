@@ -19,12 +19,14 @@ type Resolver struct {
 	Sysroots  []string // where the paths of modules are looked for, first to last
 	Adjust    Adjust
 
-	// Word and Machine are those of the program that wrote the log, 0 if not known. Files for anything
-	// else are refused. The first file added sets Machine.
-	Word    int // bits of an address
+	// Machine is that of the program that wrote the log, 0 if it is not known. Files
+	// for another are refused. The first file added sets it.
 	Machine elf.Machine
+	word    int    // bits of an address of that program, likewise
+	wordBy  string // what says so
 
 	added   []*object
+	outside int // distinct addresses in none of them
 	modules map[Module]*object
 	opened  []*object // for modules
 	bases   []Base
@@ -42,7 +44,8 @@ type object struct {
 	file *File
 	err  error
 
-	seen, afterCall int // distinct return addresses in its code
+	used            bool // an address of it was looked up
+	seen, afterCall int  // distinct return addresses in its code
 }
 
 type locationKey struct {
@@ -108,11 +111,31 @@ func (r *Resolver) pair(f *File, spec FileSpec) bool {
 	return false
 }
 
+// SetWord sets how many bits an address of the program has that wrote the log, 0 if
+// that is not known; by is what says so. The error is of a file that the user named and
+// that has other addresses. Files of modules that have are refused.
+func (r *Resolver) SetWord(word int, by string) error {
+	if r.word, r.wordBy = word, by; word == 0 {
+		return nil
+	}
+	r.modules = nil
+	r.forget()
+	for _, o := range r.added {
+		if err := r.accepts(o.file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Word returns what SetWord has set.
+func (r *Resolver) Word() int { return r.word }
+
 // accepts returns an error for a file that cannot be of the process.
 func (r *Resolver) accepts(f *File) error {
 	switch {
-	case r.Word != 0 && f.Word != r.Word:
-		return fmt.Errorf("%s: %s, but the log is of a %d-bit machine", f.Path, f.kind(), r.Word)
+	case r.word != 0 && f.Word != r.word:
+		return fmt.Errorf("%s: %s, but the log is of a %d-bit machine (%s)", f.Path, f.kind(), r.word, r.wordBy)
 	case r.Machine != elf.EM_NONE && f.Machine != r.Machine:
 		return fmt.Errorf("%s: %s, but the log is of %s", f.Path, f.kind(), r.machine())
 	}
@@ -246,6 +269,9 @@ func (r *Resolver) locateAdded(l *Location) {
 			l.Reason = fmt.Sprintf("the load base of %s is not known", o.file.Path)
 		}
 	}
+	if l.Reason == reasonNoFile {
+		r.outside++
+	}
 }
 
 // locateMapped finds the module of an address in a map.
@@ -286,6 +312,7 @@ func (r *Resolver) locateMapped(l *Location, space *Space) {
 // lookup finds the frames of l.ObjAddr in a file.
 func (r *Resolver) lookup(l *Location, o *object) {
 	f := o.file
+	o.used = true
 	l.File = f
 	if l.Module == "" {
 		l.Module, l.BuildID = o.Path, f.BuildID
@@ -343,6 +370,9 @@ func (r *Resolver) find(o *object, addr uint64) (found foundFrames) {
 		found.reason = reasonNoSymbol
 	}
 	if why := f.Why(); why != "" {
+		if !slices.Contains(r.added, o) { // not the user's to provide: in short
+			why, _, _ = strings.Cut(why, " (looked for ")
+		}
 		r.note("%s: %s", f.Path, why)
 	}
 	return found

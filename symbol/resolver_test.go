@@ -75,6 +75,32 @@ func TestXtensaWindows(t *testing.T) {
 	}
 }
 
+// Where debug information was looked for is of use for files that the user named.
+func TestNotesOnLibrariesAreShort(t *testing.T) {
+	path := buildC(t, []string{"gcc", "-O1", "-no-pie", "-fno-pie"}, "prog.c", "other.c")
+	var named Resolver
+	if err := named.AddFile(FileSpec{Path: path}); err != nil {
+		t.Fatal(err)
+	}
+	defer named.Close()
+	f := named.Files()[0]
+	at := symbolAddr(t, f, "sum") + 4
+	named.Locate(nil, at)
+	const short = "no debug information in it, so functions without lines"
+	if notes := named.Notes(); len(notes) != 1 || !strings.Contains(notes[0], path+": "+short+" (looked for ") {
+		t.Errorf("of a file that is named: %q", notes)
+	}
+	var p Process
+	p.Files.Sysroots = []string{"/"}
+	defer p.Close()
+	low, high := f.Span()
+	p.Maps.Set([]Mapping{{Start: low, End: high, Exec: true, Module: &Module{Name: path}}})
+	p.Files.Locate(p.Maps.Space(), at)
+	if notes := p.Files.Notes(); !slices.Equal(notes, []string{path + ": " + short}) {
+		t.Errorf("of a module: %q", notes)
+	}
+}
+
 // Return addresses into Thumb code are odd.
 func TestThumb(t *testing.T) {
 	path := buildC(t, []string{"arm-linux-gnueabihf-gcc", "-mthumb", "-O1", "-g", "-no-pie"}, "prog.c", "other.c")

@@ -64,16 +64,21 @@ func (f *File) readSymbols() (t *symbolTable) {
 	return t
 }
 
-// readTable reads the one section of this kind.
-func (f *File) readTable(t *symbolTable, kind elf.SectionType) {
+// table returns the bytes of the one section of this kind, and of its strings.
+func (f *File) table(kind elf.SectionType) (symbols, strings []byte) {
 	i := slices.IndexFunc(f.sections, func(s *elf.Section) bool { return s.Type == kind })
 	if i < 0 || int(f.sections[i].Link) >= len(f.sections) {
-		return
+		return nil, nil
 	}
 	s := f.sections[i]
 	names := f.sections[s.Link]
-	t.strings = f.bytesAt(names.Offset, names.FileSize)
-	symbols := f.bytesAt(s.Offset, s.FileSize)
+	return f.bytesAt(s.Offset, s.FileSize), f.bytesAt(names.Offset, names.FileSize)
+}
+
+// readTable reads the one section of this kind.
+func (f *File) readTable(t *symbolTable, kind elf.SectionType) {
+	var symbols []byte
+	symbols, t.strings = f.table(kind)
 	size, file := f.symbolBytes(), uint32(0)
 	var marks, odd []setMark // by $t and $a, and by functions
 	for ; len(symbols) >= size; symbols = symbols[size:] {
@@ -190,6 +195,36 @@ func (f *File) symbolOf(addr uint64) string {
 // has no sections, in one segment.
 func (f *File) sameSection(a, b uint64) bool {
 	return slices.ContainsFunc(f.text, func(s segment) bool { return s.holds(a) && s.holds(b) })
+}
+
+// Variable is a variable of the symbol table.
+type Variable struct {
+	Name       string
+	Addr, Size uint64 // in bytes; Size is 0 where the table does not say
+}
+
+// Variables returns the variables of the symbol table that have one of the names, in
+// the order of the table; of a stripped file those of the dynamic linker's. ok is
+// false if there is no table.
+func (f *File) Variables(names ...string) (list []Variable, ok bool) {
+	defer f.faulted(debug.SetPanicOnFault(true), nil)
+	symbols, strings := f.table(elf.SHT_SYMTAB)
+	if len(symbols) == 0 {
+		symbols, strings = f.table(elf.SHT_DYNSYM)
+	}
+	ok = len(symbols) > 0
+	for size := f.symbolBytes(); len(symbols) >= size; symbols = symbols[size:] {
+		sym := f.symbol(symbols)
+		if kind := elf.ST_TYPE(sym.info); kind != elf.STT_OBJECT && kind != elf.STT_NOTYPE ||
+			sym.section == uint16(elf.SHN_UNDEF) || sym.section >= uint16(elf.SHN_LORESERVE) {
+			continue
+		}
+		name := stringAt(strings, uint64(sym.name))
+		if slices.ContainsFunc(names, func(n string) bool { return n == string(name) }) {
+			list = append(list, Variable{string(name), sym.addr, sym.size})
+		}
+	}
+	return list, ok
 }
 
 // Function is a function of the symbol table.

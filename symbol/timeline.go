@@ -11,6 +11,7 @@ type Timeline struct {
 	base    *spaceBase // nil: empty
 	recent  []Mapping  // since base; what is there already is never changed
 	modules map[uint64]*Module
+	wide    bool   // a mapping passes 32 bits
 	space   *Space // nil: to be made
 	last    *Space // that was returned
 	id      int
@@ -77,7 +78,16 @@ func (s *Space) equal(o *Space) bool {
 // Reset forgets everything: a process begins, or its map is told anew. Until a
 // mapping is added, nothing is known, as in the zero value.
 func (t *Timeline) Reset() {
-	t.base, t.recent, t.modules, t.space = nil, nil, nil, nil
+	t.base, t.recent, t.modules, t.space, t.wide = nil, nil, nil, nil, false
+}
+
+// Word returns how many bits an address has that is mapped: 64 if one passes 32 bits,
+// 0 if that is not known.
+func (t *Timeline) Word() int {
+	if t.wide {
+		return 64
+	}
+	return 0
 }
 
 // Map adds a mapping, which replaces what it overlaps. It fails if there are too many.
@@ -88,7 +98,7 @@ func (t *Timeline) Map(m Mapping) error {
 	if t.base != nil && len(t.base.list) >= maxMapped {
 		return errTooMany
 	}
-	t.recent, t.space = append(t.recent, m), nil
+	t.recent, t.space, t.wide = append(t.recent, m), nil, t.wide || m.End > 1<<32
 	return nil
 }
 
@@ -97,5 +107,6 @@ func (t *Timeline) Set(list []Mapping) {
 	t.Reset()
 	if len(list) > 0 {
 		t.base = &spaceBase{list: disjoint(list)}
+		t.wide = t.base.list[len(t.base.list)-1].End > 1<<32
 	}
 }

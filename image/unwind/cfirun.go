@@ -283,7 +283,7 @@ func (w *walker) eval(expr []byte, regs *Regs, first *uint64) (uint64, bool) {
 	c := cursor{b: expr, order: w.arch.order}
 	need := func(n int) bool { return len(st) >= n }
 	for ops := 0; c.off < len(c.b); ops++ {
-		if ops > maxExprOps || len(st) > 64 || c.bad {
+		if ops > maxExprOps || len(st) > 64 || c.bad || !w.spend(1) {
 			return 0, false
 		}
 		op := c.u8()

@@ -41,19 +41,32 @@ func TestException(t *testing.T) {
 		put(10, 11, 12, 13, 112, fuzzText+23, fuzzText+18, test.xpsr) // r0-r3, r12, lr, pc, xPSR
 		mem = append(mem, make([]byte, test.extra)...)
 		put(fuzzText + 23) // lr that the interrupted function pushed: behind its own call
-		a := archOf(elf.EM_ARM, elf.ELFCLASS32, binary.LittleEndian)
-		n := uint64(len(thumbCode))
-		o := &Object{Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Order: binary.LittleEndian, arch: a,
-			file: bytes.NewReader(thumbCode), pages: map[uint64][]byte{}, symbols: true,
-			loads: []load{{fuzzText, 0, n, fuzzText + n}}, text: []span{{fuzzText, fuzzText + n}},
-			starts: []uint64{fuzzText, fuzzText + 16}}
-		u := &Unwinder{Memory: stackMemory(mem), Modules: []*Module{{Object: o}}, NoScan: true}
-		r := Regs{PC: fuzzText + 4 | 1}
-		r.Set(armSP, fuzzStack)
-		frames := u.Walk(elf.EM_ARM, elf.ELFCLASS32, binary.LittleEndian, r)
+		frames := walkThumb(mem)
 		if len(frames) < 4 || frames[1].PC != uint64(test.excReturn) || frames[2].PC != fuzzText+18|1 || !frames[2].Signal ||
 			frames[2].SP != fuzzStack+48+test.extra || frames[3].PC != fuzzText+23 {
 			t.Errorf("%s: %+v", test.name, frames)
 		}
 	}
+}
+
+// TestReset ends where lr is what it is after a reset.
+func TestReset(t *testing.T) {
+	mem := []byte{0, 0, 0, 0, 0, 0, 0, 0, 44, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}
+	if frames := walkThumb(append(mem, make([]byte, 64)...)); len(frames) != 1 {
+		t.Errorf("%+v: want one frame", frames)
+	}
+}
+
+// walkThumb walks the stack in mem of thumbCode's handler, stopped in its loop.
+func walkThumb(mem []byte) []Frame {
+	a := archOf(elf.EM_ARM, elf.ELFCLASS32, binary.LittleEndian)
+	n := uint64(len(thumbCode))
+	o := &Object{Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Order: binary.LittleEndian, arch: a,
+		file: bytes.NewReader(thumbCode), pages: map[uint64][]byte{}, symbols: true,
+		loads: []load{{fuzzText, 0, n, fuzzText + n}}, text: []span{{fuzzText, fuzzText + n}},
+		starts: []uint64{fuzzText, fuzzText + 16}}
+	u := &Unwinder{Memory: stackMemory(mem), Modules: []*Module{{Object: o}}, NoScan: true}
+	r := Regs{PC: fuzzText + 4 | 1}
+	r.Set(armSP, fuzzStack)
+	return u.Walk(elf.EM_ARM, elf.ELFCLASS32, binary.LittleEndian, r)
 }

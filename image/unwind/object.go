@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
@@ -49,6 +50,13 @@ type section struct {
 // maxSection bounds the bytes of a section that is read whole.
 const maxSection = 1 << 30
 
+// maxRatio bounds what a compressed section inflates to, for each of its bytes.
+const maxRatio = 100
+
+// maxSpans is the most segments that a file may have, and parts of its code; programs have a
+// dozen.
+const maxSpans = 1 << 10
+
 // Open reads the ELF file at path.
 func Open(path string) (*Object, error) {
 	f, err := os.Open(path)
@@ -76,6 +84,9 @@ func NewObject(r io.ReaderAt, name string) (o *Object, err error) {
 			o, err = nil, fmt.Errorf("%s: malformed ELF: %v", name, r)
 		}
 	}()
+	if err := checkNames(r); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	e, err := elf.NewFile(r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -88,11 +99,58 @@ func NewObject(r io.ReaderAt, name string) (o *Object, err error) {
 		pages: map[uint64][]byte{}}
 	// A library's entry is no bottom of a stack; the kernel's vdso has one that
 	// is called.
-	if name, err := e.DynString(elf.DT_SONAME); err == nil && len(name) > 0 {
+	if at, err := e.DynValue(elf.DT_SONAME); err == nil && len(at) > 0 {
 		o.entry = 0
 	}
-	o.read(e)
+	if o.read(e); len(o.loads) > maxSpans {
+		return nil, fmt.Errorf("%s: malformed ELF: %d loaded segments, expected at most %d", name, len(o.loads), maxSpans)
+	}
 	return o, nil
+}
+
+// maxNames bounds the bytes of the names of all sections, each counted with what it
+// may have at most: debug/elf copies the name of each, and many can have one long name.
+const maxNames = 1 << 28
+
+// checkNames reads of an ELF file what checks that, and no more than debug/elf will.
+func checkNames(r io.ReaderAt) error {
+	var head [64]byte
+	if n, _ := r.ReadAt(head[:], 0); n < len(head) {
+		return nil // too short; debug/elf says so
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		order = binary.BigEndian
+	}
+	word, at := 4, 32
+	if elf.Class(head[elf.EI_CLASS]) == elf.ELFCLASS64 {
+		word, at = 8, 40
+	}
+	c := cursor{b: head[:], off: at, order: order}
+	table := c.addr(word)
+	c.take(10) // flags, sizes of the header and of program headers, their number
+	size, number, names := uint64(c.u16()), uint64(c.u16()), uint64(c.u16())
+	// field returns a field of a section header, by how many words stand before it
+	// and behind name and type.
+	field := func(section, words uint64) uint64 {
+		var b [8]byte
+		r.ReadAt(b[:word], int64(table+section*size+8+words*uint64(word)))
+		c := cursor{b: b[:], order: order}
+		return c.addr(word)
+	}
+	if number == 0 { // more than fit the header: section 0 has the number
+		number = field(0, 3)
+	}
+	if names == uint64(elf.SHN_XINDEX) {
+		names = field(0, 4) & (1<<32 - 1)
+		if order == binary.ByteOrder(binary.BigEndian) && word == 8 {
+			names = field(0, 4) >> 32
+		}
+	}
+	if length := field(names, 3); number > 0 && length > maxNames/number {
+		return fmt.Errorf("malformed ELF: %d sections with names of up to %d bytes", number, length)
+	}
+	return nil
 }
 
 // Close closes the file.
@@ -121,7 +179,8 @@ func (o *Object) read(e *elf.File) {
 	}
 	var text []span
 	for _, s := range e.Sections {
-		if s.Type == elf.SHT_NOBITS || s.Size == 0 || s.Size > maxSection {
+		if s.Type == elf.SHT_NOBITS || s.Size == 0 || s.Size > maxSection ||
+			s.Flags&elf.SHF_COMPRESSED != 0 && s.Size/maxRatio > s.FileSize {
 			continue
 		}
 		code := s.Flags&elf.SHF_EXECINSTR != 0 && s.Flags&elf.SHF_ALLOC != 0
@@ -146,29 +205,68 @@ func (o *Object) read(e *elf.File) {
 			}
 		}
 	}
-	if text != nil {
+	if text != nil && len(text) <= maxSpans {
 		o.text = text
 	}
+	o.text = apart(o.text)
 	o.readSymbols(e)
+}
+
+// apart sorts spans, and takes from each what the one before it has; those past
+// maxSpans are left out.
+func apart(list []span) []span {
+	slices.SortStableFunc(list, func(a, b span) int { return cmp.Compare(a.low, b.low) })
+	out, end := list[:0], uint64(0)
+	for _, s := range list {
+		if s.low = max(s.low, end); s.low < s.high && len(out) < maxSpans {
+			out = append(out, s)
+			end = s.high
+		}
+	}
+	return out
 }
 
 // readSymbols lists where functions begin.
 func (o *Object) readSymbols(e *elf.File) {
-	list, _ := e.Symbols()
-	dynamic, _ := e.DynamicSymbols()
-	o.symbols = len(list) > 0
-	for _, s := range append(list, dynamic...) {
-		kind := elf.ST_TYPE(s.Info)
-		if kind != elf.STT_FUNC && kind != 10 || s.Section == elf.SHN_UNDEF || !o.inText(o.arch.addr(s.Value)) {
-			continue
-		}
-		o.starts = append(o.starts, o.arch.addr(s.Value))
-	}
+	o.symbols = o.readTable(e, elf.SHT_SYMTAB) > 0
+	o.readTable(e, elf.SHT_DYNSYM)
 	if o.entry != 0 && o.inText(o.arch.addr(o.entry)) {
 		o.starts = append(o.starts, o.arch.addr(o.entry))
 	}
 	slices.Sort(o.starts)
 	o.starts = slices.Compact(o.starts)
+}
+
+// readTable reads a symbol table, and returns how many symbols it has. Their names are
+// left alone, which debug/elf would copy, however long one is that all share.
+func (o *Object) readTable(e *elf.File, kind elf.SectionType) (n int) {
+	s := e.SectionByType(kind)
+	if s == nil || s.Size > maxSection || s.Flags&elf.SHF_COMPRESSED != 0 {
+		return 0
+	}
+	b, err := s.Data()
+	if err != nil {
+		return 0
+	}
+	size := elf.Sym32Size
+	if o.Class == elf.ELFCLASS64 {
+		size = elf.Sym64Size
+	}
+	order := o.Order
+	for at := size; at+size <= len(b); at += size { // the first stands for none
+		sym := b[at : at+size]
+		n++
+		value, info, section := uint64(order.Uint32(sym[4:])), sym[12], order.Uint16(sym[14:])
+		if o.Class == elf.ELFCLASS64 {
+			value, info, section = order.Uint64(sym[8:]), sym[4], order.Uint16(sym[6:])
+		}
+		value = o.arch.addr(value)
+		if kind := elf.ST_TYPE(info); (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) &&
+			elf.SectionIndex(section) != elf.SHN_UNDEF && o.inText(value) {
+			o.starts = append(o.starts, value)
+		}
+	}
+	return n
 }
 
 func (o *Object) inText(addr uint64) bool {

@@ -39,11 +39,16 @@ func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *stat
 			// The branches are exhausted: what stands behind a jump is reached by
 			// a table, with the stack as it was at the jump.
 			next := uint64(0)
+			if !w.spend(len(behind)) {
+				return nil, guessed, false
+			}
+			left := behind[:0]
 			for _, b := range behind {
-				if b <= pc && b > next && !seen[b] {
-					next = b
+				if b <= pc && !seen[b] {
+					next, left = max(next, b), append(left, b)
 				}
 			}
+			behind = left
 			if next == 0 {
 				return nil, guessed, false
 			}

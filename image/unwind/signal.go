@@ -163,9 +163,9 @@ func (w *walker) trampolineAt(pc uint64) *sigframe {
 func (w *walker) isTrampoline(pc uint64) bool { return w.excReturn(pc) || w.trampolineAt(pc) != nil }
 
 // excReturn reports whether pc is EXC_RETURN: what a Cortex-M has as return address
-// of an exception handler.
+// of an exception handler. After a reset it has 0xffffffff there, which is none.
 func (w *walker) excReturn(pc uint64) bool {
-	return w.arch.machine == elf.EM_ARM && pc&0xffffff81 == 0xffffff81
+	return w.arch.machine == elf.EM_ARM && pc&0xffffff83 == 0xffffff81
 }
 
 // stepException returns the registers that a Cortex-M put on the stack at an
@@ -173,7 +173,7 @@ func (w *walker) excReturn(pc uint64) bool {
 // others are as they were. The stack of threads (PSP) is only known where it is
 // this one.
 //
-//	EXC_RETURN   1111 1111 1111 1111 1111 1111 1 ... F ... S . 1
+//	EXC_RETURN   1111 1111 1111 1111 1111 1111 1 ... F ... S 0 1
 //	                                     F: 0 with floating point, S: 1 on PSP
 func (w *walker) stepException(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	if pc&4 != 0 {

@@ -8,8 +8,20 @@ import (
 	"sort"
 )
 
-// maxText bounds the bytes of code that are looked through for calls.
+// maxText bounds the bytes of code of a file that are looked through for calls, and those
+// that are for jumps.
 const maxText = 128 << 20
+
+// eachText calls f for the code of the file, part by part, up to maxText.
+func (o *Object) eachText(f func(b []byte, addr uint64)) {
+	left := uint64(maxText)
+	for _, t := range o.text {
+		if n := t.high - t.low; n <= left && !o.inPLT(t.low) {
+			left -= n
+			f(o.bytes(t.low, int(n)), t.low)
+		}
+	}
+}
 
 // findStarts adds the targets of calls to the functions that are known, in a file
 // without a symbol table.
@@ -18,18 +30,14 @@ func (o *Object) findStarts() {
 		return
 	}
 	o.called = true
-	for _, t := range o.text {
-		if t.high-t.low > maxText || o.inPLT(t.low) {
-			continue
-		}
-		b := o.bytes(t.low, int(t.high-t.low))
+	o.eachText(func(b []byte, addr uint64) {
 		switch o.Machine {
 		case elf.EM_X86_64, elf.EM_386:
-			o.callsX86(b, t.low)
+			o.callsX86(b, addr)
 		default:
-			o.callsIn(b, t.low)
+			o.callsIn(b, addr)
 		}
-	}
+	})
 	slices.Sort(o.starts)
 	o.starts = slices.Compact(o.starts)
 }
@@ -111,11 +119,7 @@ func (o *Object) findJumps() (list []jump) {
 			list = append(list, jump{from, to})
 		}
 	}
-	for _, t := range o.text {
-		if t.high-t.low > maxText || o.inPLT(t.low) {
-			continue
-		}
-		b := o.bytes(t.low, int(t.high-t.low))
+	o.eachText(func(b []byte, addr uint64) {
 		if o.Machine == elf.EM_X86_64 || o.Machine == elf.EM_386 {
 			for i := 0; i+6 <= len(b); i++ {
 				at := 0
@@ -128,16 +132,16 @@ func (o *Object) findJumps() (list []jump) {
 					continue
 				}
 				rel := int32(binary.LittleEndian.Uint32(b[at:]))
-				add(t.low+uint64(i), o.arch.mask(t.low+uint64(at)+4+uint64(int64(rel))))
+				add(addr+uint64(i), o.arch.mask(addr+uint64(at)+4+uint64(int64(rel))))
 			}
-			continue
+			return
 		}
-		o.eachInst(b, t.low, func(at uint64, in *inst) {
+		o.eachInst(b, addr, func(at uint64, in *inst) {
 			if in.flow == flowJump && in.known {
 				add(at, o.arch.addr(in.target))
 			}
 		})
-	}
+	})
 	slices.SortFunc(list, func(a, b jump) int { return cmp.Compare(a.to, b.to) })
 	return list
 }

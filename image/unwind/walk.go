@@ -3,9 +3,6 @@ package unwind
 import (
 	"debug/elf"
 	"encoding/binary"
-	"slices"
-
-	"github.com/lwsbt/lwsbt/symbol/arch"
 )
 
 const elfMIPS = elf.EM_MIPS
@@ -26,6 +23,7 @@ const (
 
 var howNames = [...]string{"registers", "signal", "cfi", "exidx", "prologue", "epilogue", "frame-pointer", "scan"}
 
+// String returns the name of the way a frame was found.
 func (h How) String() string {
 	if int(h) < len(howNames) {
 		return howNames[h]
@@ -77,7 +75,12 @@ type Unwinder struct {
 	NoTables, NoScan bool
 	// MaxFrames bounds a stack, 0: 1024.
 	MaxFrames int
-	pops      map[uint64]int64
+	// Exhausted reports that the stacks took more time than those of an image may: the
+	// last ones end early.
+	Exhausted bool
+
+	pops map[uint64]int64
+	used int // of maxWalks
 }
 
 // walker is the walk of one stack.
@@ -94,13 +97,21 @@ type walker struct {
 }
 
 // maxWalk bounds the instructions, of the machine and of call frame information,
-// that are followed for one stack.
-const maxWalk = 8 << 20
+// that are followed for one stack, maxWalks those for all stacks of an image. Stacks of
+// programs as compilers make them need 2,000 to 30,000 each without tables, a few with them.
+const (
+	maxWalk  = 1 << 20
+	maxWalks = 8 << 20
+)
 
-// spend takes n from what is left of maxWalk, and reports whether it was there.
+// spend takes n from what is left of both, and reports whether it was there.
 func (w *walker) spend(n int) bool {
 	w.left -= n
-	return w.left >= 0
+	w.used += n
+	if w.used > maxWalks {
+		w.Exhausted = true
+	}
+	return w.left >= 0 && !w.Exhausted
 }
 
 // maxStack bounds the bytes of one stack.
@@ -125,7 +136,7 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 	sp, _ := regs.Get(a.sp)
 	frames := []Frame{{PC: regs.PC, SP: sp, How: HowRegisters, Module: w.module(a.addr(regs.PC))}}
 	cur := frames[0]
-	for len(frames) < limit {
+	for len(frames) < limit && w.spend(10) {
 		next, how, ok := w.step(&cur, &regs)
 		if !ok || next.PC == 0 {
 			break
@@ -396,224 +407,4 @@ func merge(r, s *Regs) {
 			}
 		}
 	}
-}
-
-// follows reports whether the instruction before ra is a call.
-func (w *walker) follows(ra uint64) bool {
-	a := w.arch
-	pc := a.addr(ra)
-	if pc == 0 || pc != a.mask(pc) || a.machine == elf.EM_MIPS && ra&3 != 0 {
-		return false
-	}
-	m := w.module(pc - 1)
-	if m == nil {
-		return false
-	}
-	c := arch.Code{Bytes: m.before(pc-m.Bias, arch.MaxCall), Addr: pc - m.Bias, Word: int(a.word) * 8,
-		Big: a.order == binary.BigEndian, Thumb: a.machine == elf.EM_ARM && ra&1 != 0, Text: m.inText}
-	return len(c.Bytes) > 0 && a.calls.FollowsCall(&c)
-}
-
-// before returns up to n bytes of code that end at pc.
-func (o *Object) before(pc uint64, n uint64) []byte {
-	for _, t := range o.text {
-		if t.low < pc && pc <= t.high {
-			n = min(n, pc-t.low)
-			return o.bytes(pc-n, int(n))
-		}
-	}
-	return nil
-}
-
-// Holds reports whether code of a module is at pc.
-func (u *Unwinder) Holds(pc uint64) bool { return u.module(pc) != nil }
-
-func (u *Unwinder) module(pc uint64) *Module {
-	for _, m := range u.Modules {
-		if m.holds(pc) {
-			return m
-		}
-	}
-	return nil
-}
-
-// onStack reports whether addr may be on the thread's stack.
-func (w *walker) onStack(addr uint64) bool {
-	return addr >= w.low && addr-w.low < maxStack
-}
-
-// number reads an unsigned number of 1, 2, 4 or 8 bytes.
-func (w *walker) number(addr uint64, size int) (uint64, bool) {
-	var b [8]byte
-	if size != 1 && size != 2 && size != 4 && size != 8 || w.Memory.Read(b[:size], addr) != size {
-		return 0, false
-	}
-	o := w.arch.order
-	switch size {
-	case 1:
-		return uint64(b[0]), true
-	case 2:
-		return uint64(o.Uint16(b[:])), true
-	case 4:
-		return uint64(o.Uint32(b[:])), true
-	}
-	return o.Uint64(b[:]), true
-}
-
-// word reads an address.
-func (w *walker) word(addr uint64) (uint64, bool) { return w.number(addr, int(w.arch.word)) }
-
-// wordAt reads an address from the stack.
-func (w *walker) wordAt(addr uint64) (uint64, bool) {
-	if !w.onStack(addr) {
-		return 0, false
-	}
-	return w.word(addr)
-}
-
-// decode reads the instruction at pc, an address of the file.
-func (w *walker) decode(m *Module, pc uint64, thumb bool) (*inst, bool) {
-	code := m.code(pc)
-	if len(code) == 0 || w.arch.decode == nil {
-		return nil, false
-	}
-	w.inst = inst{ops: w.inst.ops[:0]}
-	at := pc + m.Bias
-	if thumb {
-		at |= 1
-	}
-	ok := w.arch.decode(w.arch, code, at, &w.inst)
-	return &w.inst, ok && w.inst.size > 0
-}
-
-// maxCode is the longest instruction in bytes.
-const maxCode = 16
-
-// code returns what there is of the file's code at pc, up to 16 bytes.
-func (o *Object) code(pc uint64) []byte {
-	if !o.inText(pc) {
-		return nil
-	}
-	b, at := o.page(pc)
-	if b == nil {
-		return nil
-	}
-	b = b[pc-at:]
-	if len(b) < maxCode {
-		if next, _ := o.page(pc + maxCode); next != nil {
-			b = append(slices.Clip(b), next[:maxCode]...)
-		}
-	}
-	return b[:min(len(b), maxCode)]
-}
-
-// stepFramePointer follows the frame pointer if the code around pc sets one.
-func (w *walker) stepFramePointer(m *Module, pc uint64, regs *Regs) (out Regs, ok bool) {
-	a := w.arch
-	if a.ra >= 0 || !m.setsFramePointer(pc) {
-		return out, false
-	}
-	fp, ok := regs.Get(a.fp)
-	sp, _ := regs.Get(a.sp)
-	if !ok || fp < sp || fp%a.word != 0 {
-		return out, false
-	}
-	old, ok1 := w.wordAt(fp)
-	ra, ok2 := w.wordAt(fp + a.word)
-	if !ok1 || !ok2 || !w.follows(ra) {
-		return out, false
-	}
-	out.Set(a.fp, old)
-	out.Set(a.sp, fp+2*a.word)
-	out.PC = ra
-	return out, true
-}
-
-// setsFramePointer reports whether code at most 64 KB before pc pushes the frame
-// pointer and sets it to the stack pointer.
-func (o *Object) setsFramePointer(pc uint64) bool {
-	push := []byte{0x55, 0x48, 0x89, 0xe5}
-	if o.arch.word == 4 {
-		push = []byte{0x55, 0x89, 0xe5}
-	}
-	start, _, ok := o.startOf(pc)
-	if !ok || pc-start > 1<<16 {
-		start = pc - min(pc, 1<<16)
-	}
-	b := o.bytes(start, int(pc-start))
-	for i := len(b) - len(push); i >= 0; i-- {
-		if string(b[i:i+len(push)]) == string(push) {
-			return true
-		}
-	}
-	return false
-}
-
-// maxScan is how many words of the stack are looked through for one frame.
-const maxScan = 512
-
-// scan looks for a return address on the stack: the first word that follows a call
-// of this function, else the first that follows one of something unknown.
-func (w *walker) scan(m *Module, look uint64, regs *Regs) (out Regs, ok bool) {
-	a := w.arch
-	sp, known := regs.Get(a.sp)
-	if !known {
-		return out, false
-	}
-	start, _, knownStart := uint64(0), uint64(0), false
-	if m != nil {
-		start, _, knownStart = m.startOf(look)
-	}
-	best := unfit
-	for i := range uint64(maxScan) {
-		at := a.mask(sp + i*a.word)
-		v, have := w.wordAt(at)
-		if !have {
-			break
-		}
-		if w.module(a.addr(v)) == nil || !w.follows(v) {
-			continue
-		}
-		verdict := fits
-		if m != nil {
-			verdict = w.judge(m, start, knownStart, v)
-		}
-		if verdict > best {
-			best = verdict
-			out = Regs{PC: v}
-			out.Set(a.sp, at+a.word)
-		}
-		if best == strong {
-			break
-		}
-	}
-	return out, best >= fits
-}
-
-// lost tries to go on from code that no module holds, as a jump to nowhere leaves
-// it: the return address is where a call just put it.
-func (w *walker) lost(cur *Frame, regs *Regs) (Regs, How, bool) {
-	a := w.arch
-	if cur.How != HowRegisters && !cur.Signal {
-		return Regs{}, 0, false
-	}
-	out := *regs
-	if a.ra >= 0 {
-		ra, ok := regs.Get(a.ra)
-		if !ok || !w.follows(ra) {
-			return Regs{}, 0, false
-		}
-		out.PC = a.codePtr(ra)
-		return out, HowPrologue, true
-	}
-	if ra, ok := w.wordAt(cur.SP); ok && w.follows(ra) {
-		out.PC = ra
-		out.Set(a.sp, cur.SP+a.word)
-		return out, HowPrologue, true
-	}
-	if w.NoScan {
-		return Regs{}, 0, false
-	}
-	out, ok := w.scan(nil, 0, regs)
-	return out, HowScan, ok
 }

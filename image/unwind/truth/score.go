@@ -69,11 +69,13 @@ type Score struct {
 	Wrong   [8]int // false ones, by how they were found
 }
 
-// Recall is the part of the frames that were found, Wrongs that of false ones among
-// those found.
+// Recall returns the share of the true frames that were found.
 func (s *Score) Recall() float64 { return float64(s.Found) / float64(max(s.Want, 1)) }
+
+// Wrongs returns the share of false frames among those found.
 func (s *Score) Wrongs() float64 { return float64(s.False) / float64(max(s.Frames, 1)) }
 
+// String returns the score in one line.
 func (s *Score) String() string {
 	return fmt.Sprintf("%d stops, %d of %d frames (%.1f %%), %d false of %d (%.2f %%), how %v, wrong %v",
 		s.Samples, s.Found, s.Want, s.Recall()*100, s.False, s.Frames, s.Wrongs()*100, s.How, s.Wrong)

@@ -1,0 +1,118 @@
+package unwind
+
+// stepFramePointer follows the frame pointer if the code around pc sets one.
+func (w *walker) stepFramePointer(m *Module, pc uint64, regs *Regs) (out Regs, ok bool) {
+	a := w.arch
+	if a.ra >= 0 || !m.setsFramePointer(pc) {
+		return out, false
+	}
+	fp, ok := regs.Get(a.fp)
+	sp, _ := regs.Get(a.sp)
+	if !ok || fp < sp || fp%a.word != 0 {
+		return out, false
+	}
+	old, ok1 := w.wordAt(fp)
+	ra, ok2 := w.wordAt(fp + a.word)
+	if !ok1 || !ok2 || !w.follows(ra) {
+		return out, false
+	}
+	out.Set(a.fp, old)
+	out.Set(a.sp, fp+2*a.word)
+	out.PC = ra
+	return out, true
+}
+
+// setsFramePointer reports whether code at most 64 KB before pc pushes the frame
+// pointer and sets it to the stack pointer.
+func (o *Object) setsFramePointer(pc uint64) bool {
+	push := []byte{0x55, 0x48, 0x89, 0xe5}
+	if o.arch.word == 4 {
+		push = []byte{0x55, 0x89, 0xe5}
+	}
+	start, _, ok := o.startOf(pc)
+	if !ok || pc-start > 1<<16 {
+		start = pc - min(pc, 1<<16)
+	}
+	b := o.bytes(start, int(pc-start))
+	for i := len(b) - len(push); i >= 0; i-- {
+		if string(b[i:i+len(push)]) == string(push) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxScan is how many words of the stack are looked through for one frame.
+const maxScan = 512
+
+// scan looks for a return address on the stack: the first word that follows a call
+// of this function, else the first that follows one of something unknown.
+func (w *walker) scan(m *Module, look uint64, regs *Regs) (out Regs, ok bool) {
+	a := w.arch
+	sp, known := regs.Get(a.sp)
+	if !known {
+		return out, false
+	}
+	start, _, knownStart := uint64(0), uint64(0), false
+	if m != nil {
+		start, _, knownStart = m.startOf(look)
+	}
+	best := unfit
+	for i := range uint64(maxScan) {
+		at := a.mask(sp + i*a.word)
+		v, have := w.wordAt(at)
+		if !have {
+			break
+		}
+		if w.module(a.addr(v)) == nil {
+			continue
+		}
+		if !w.spend(10) {
+			break
+		}
+		if !w.follows(v) {
+			continue
+		}
+		verdict := fits
+		if m != nil {
+			verdict = w.judge(m, start, knownStart, v)
+		}
+		if verdict > best {
+			best = verdict
+			out = Regs{PC: v}
+			out.Set(a.sp, at+a.word)
+		}
+		if best == strong {
+			break
+		}
+	}
+	return out, best >= fits
+}
+
+// lost tries to go on from code that no module holds, as a jump to nowhere leaves
+// it: the return address is where a call just put it.
+func (w *walker) lost(cur *Frame, regs *Regs) (Regs, How, bool) {
+	a := w.arch
+	if cur.How != HowRegisters && !cur.Signal {
+		return Regs{}, 0, false
+	}
+	out := *regs
+	if a.ra >= 0 {
+		ra, ok := regs.Get(a.ra)
+		if !ok || !w.follows(ra) {
+			return Regs{}, 0, false
+		}
+		out.PC = a.codePtr(ra)
+		return out, HowPrologue, true
+	}
+	if ra, ok := w.wordAt(cur.SP); ok && w.follows(ra) {
+		out.PC = ra
+		out.Set(a.sp, cur.SP+a.word)
+		return out, HowPrologue, true
+	}
+	if w.NoScan {
+		return Regs{}, 0, false
+	}
+	out, ok := w.scan(nil, 0, regs)
+	return out, HowScan, ok
+}
