@@ -100,11 +100,3 @@ func BadArgs(err error) error {
 
 // BadArgsf is BadArgs of a formatted error.
 func BadArgsf(format string, args ...any) error { return BadArgs(fmt.Errorf(format, args...)) }
-
-// Interruptible returns a context that is done at the first interrupt (Ctrl-C), TERM
-// or HUP; a second one ends the process as usual.
-func Interruptible(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
-	ctx, stop = signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
-}

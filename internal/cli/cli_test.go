@@ -102,7 +102,7 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%v: over 80 columns: %s", args, l)
 			}
 		}
-		wants := []string{"Usage:\n  prog", "Exit codes:\n  0 as expected", "--help"}
+		wants := []string{"Usage:\n  prog", "Exit codes:\n  0 done", "--help"}
 		if args[0] == "--help" {
 			wants = append(wants, "Examples:\n  prog --lines 3", "Output:\n  -n, --lines N", "  compare      compare two", "--version")
 		}
@@ -138,6 +138,16 @@ func TestOutputFile(t *testing.T) {
 		if Code(err) != Usage || !strings.Contains(fmt.Sprint(err), "same file as the input") || content("in.log") != "input" {
 			t.Errorf("-o %s: %v, the input is now %q", name, err, content("in.log"))
 		}
+	}
+	// Standard input can be a file, too.
+	stdin, err := os.Open("in.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(was *os.File) { os.Stdin = was; stdin.Close() }(os.Stdin)
+	os.Stdin = stdin
+	if err := WriteOutput("hard", []string{Stdio}, nil, write("x")); Code(err) != Usage || content("in.log") != "input" {
+		t.Errorf("-o of what standard input reads: %v, the input is now %q", err, content("in.log"))
 	}
 	// What fails leaves the target as it was, and nothing else.
 	fails := func(w io.Writer) error { io.WriteString(w, "half"); return errors.New("broken") }

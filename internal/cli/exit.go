@@ -13,7 +13,7 @@ import (
 // Exit codes, the same for every command.
 const (
 	OK     = 0 // as expected
-	Short  = 1 // the data falls short: a vector failed, a bad line under --strict, a threshold passed
+	Short  = 1 // the data is damaged or incomplete, or a check failed: a vector failed, a bad line under --strict, a threshold passed
 	Usage  = 2 // usage, unreadable input, nothing to do
 	Failed = 3 // something outside failed: a testee, the harness, an output that cannot be written
 )
@@ -24,6 +24,7 @@ type Error struct {
 	Err  error // nil: the command has said everything, only the code matters
 }
 
+// Error returns the message of Err, or the code where there is none.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
@@ -31,6 +32,7 @@ func (e *Error) Error() string {
 	return e.Err.Error()
 }
 
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Shortf returns an error that exits with Short.

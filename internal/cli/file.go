@@ -24,7 +24,7 @@ type OutputFile struct {
 const Stdio = "-"
 
 // CreateOutput begins the output file path. It refuses a target that is one of
-// the files that are read, under whatever name or link.
+// the files that are read, under whatever name or link; Stdio is standard input.
 func CreateOutput(path string, inputs []string) (*OutputFile, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -40,6 +40,9 @@ func CreateOutput(path string, inputs []string) (*OutputFile, error) {
 	}
 	for _, in := range inputs {
 		read, err := os.Stat(in)
+		if in == Stdio {
+			read, err = os.Stdin.Stat()
+		}
 		if info != nil && err == nil && read.Mode().IsRegular() && os.SameFile(info, read) {
 			return nil, Usagef("%s: is the same file as the input %s; it would be lost", path, in)
 		}
@@ -74,6 +77,7 @@ func CreateOutput(path string, inputs []string) (*OutputFile, error) {
 			}
 			return nil, &Error{Failed, err}
 		}
+		removeAtInterrupt(temp)
 		if info != nil {
 			f.Chmod(perm) // the umask may have taken some of it
 		}
@@ -109,6 +113,7 @@ func (o *OutputFile) Commit() error {
 		o.remove()
 		return &Error{Failed, err}
 	}
+	keepAtInterrupt(o.temp)
 	return nil
 }
 
@@ -125,6 +130,7 @@ func (o *OutputFile) Abort() {
 func (o *OutputFile) remove() {
 	if o.temp != "" {
 		os.Remove(o.temp)
+		keepAtInterrupt(o.temp)
 	}
 }
 

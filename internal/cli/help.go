@@ -16,8 +16,8 @@ import (
 const groupAnnotation = "lwsbt_group"
 
 // exitCodes is what help says unless a command has its own words.
-const exitCodes = `0 as expected, 1 the data falls short, 2 usage, unreadable input or
-nothing to do, 3 something outside failed, such as an output.`
+const exitCodes = `0 done, 1 the input is damaged or a check failed, 2 usage, unreadable input
+or nothing to do, 3 something outside failed, such as writing the output.`
 
 // exitAnnotation is the annotation of a command that says what its codes mean.
 const exitAnnotation = "lwsbt_exit"

@@ -17,7 +17,7 @@ func printable(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.Is(unicode.Bidi_Control, r)
 }
 
-// IsTerminal reports whether a stream (what Run hands out, too) is a terminal.
+// IsTerminal reports whether a stream (also one that Run passes on) is a terminal.
 func IsTerminal(stream any) bool {
 	f := file(stream)
 	return f != nil && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,12 +39,44 @@ func Fuzz(f *testing.F, run Command, flags [][]string, check func(t *testing.T, 
 	})
 }
 
-// FuzzSub is [Fuzz] for a command with subcommands, one of which a number picks.
-func FuzzSub(f *testing.F, run Command, subcommands, flags [][]string) {
-	f.Fuzz(func(t *testing.T, sub uint8, picked uint32, input []byte) {
-		args := append(slices.Clone(subcommands[int(sub)%len(subcommands)]), pick(flags, picked)...)
-		try(t, run, append(args, "-"), input)
+// Sub is a subcommand, or a command without any: its name, flags that may be given, and
+// what always is. In flags and arguments, FILE stands for a file with the input.
+type Sub struct {
+	Name  string // "" for the command itself
+	Flags [][]string
+	Args  []string
+}
+
+// FuzzSub is [Fuzz] for a command with subcommands, one of which a number picks. They
+// get the input on standard input, and as a file that cannot be executed.
+func FuzzSub(f *testing.F, run Command, subs []Sub) {
+	f.Fuzz(func(t *testing.T, picked uint32, sub uint8, input []byte) {
+		s := &subs[int(sub)%len(subs)]
+		var args []string
+		if s.Name != "" {
+			args = append(args, s.Name)
+		}
+		args = slices.Concat(args, pick(s.Flags, picked), s.Args)
+		path := filepath.Join(t.TempDir(), "input")
+		if err := os.WriteFile(path, input, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "FILE", path)
+		}
+		try(t, run, args, input)
 	})
+}
+
+// SeedSub adds an input as a seed for [FuzzSub], for each subcommand with no flags and
+// with each.
+func SeedSub(f *testing.F, subs []Sub, input []byte) {
+	for i, s := range subs {
+		f.Add(uint32(0), uint8(i), input)
+		for n := range s.Flags {
+			f.Add(uint32(1)<<n, uint8(i), input)
+		}
+	}
 }
 
 func pick(flags [][]string, picked uint32) (args []string) {
@@ -79,6 +112,9 @@ func try(t *testing.T, run Command, args []string, input []byte) (code int, out 
 	}
 	if strings.ContainsFunc(r.errs, control) {
 		t.Errorf("%q: control characters on stderr: %q", args, r.errs)
+	}
+	if !slices.Contains(args, "--passthrough") && strings.ContainsFunc(r.out, control) {
+		t.Errorf("%q: control characters on stdout: %q", args, r.out)
 	}
 	if again := once(); again != r {
 		t.Errorf("%q: a second run differs:\n%+v\n%+v", args, r, again)

@@ -5,6 +5,9 @@ package table
 import (
 	"bytes"
 	"io"
+	"iter"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,6 +21,9 @@ type Table struct {
 	Head  []string
 	Right []bool // by column: aligned to the right; what is missing is not
 	Rows  [][]string
+	// Each, if not nil, is used instead of Rows, for tables too large to hold: Write
+	// calls it twice.
+	Each iter.Seq[[]string]
 	// Width is the columns of text that a line may take, 0 for any: the last column
 	// is cut to it, with an ellipsis.
 	Width int
@@ -29,8 +35,15 @@ const gap = 2
 // minLast is the least that is left of the last column.
 const minLast = 20
 
+// chunk is how many rows are laid out at once.
+const chunk = 1000
+
 // Write writes the table.
 func (t *Table) Write(w io.Writer) error {
+	each := t.Each
+	if each == nil {
+		each = slices.Values(t.Rows)
+	}
 	aligns := make([]tw.Align, len(t.Head))
 	widths := make([]int, len(t.Head))
 	for i, h := range t.Head {
@@ -40,7 +53,7 @@ func (t *Table) Write(w io.Writer) error {
 		}
 		widths[i] = utf8.RuneCountInString(h)
 	}
-	for _, r := range t.Rows {
+	for r := range each {
 		for i, c := range r {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c))
 		}
@@ -53,21 +66,58 @@ func (t *Table) Write(w io.Writer) error {
 		}
 		last = max(last, minLast)
 	}
-	var out bytes.Buffer
-	tb := New(&out, t.Head, aligns)
-	for _, r := range t.Rows {
-		cells := append([]string(nil), r...)
+	if last > 0 {
+		widths[len(widths)-1] = min(widths[len(widths)-1], max(last, utf8.RuneCountInString(t.Head[len(t.Head)-1])))
+	}
+	head := slices.Clone(t.Head) // as wide as the columns, for all chunks to be as wide
+	for i := range head {
+		if n := widths[i] - utf8.RuneCountInString(head[i]); aligns[i] == tw.AlignRight {
+			head[i] = strings.Repeat(" ", n) + head[i]
+		} else {
+			head[i] += strings.Repeat(" ", n)
+		}
+	}
+	var rows [][]string
+	first := true
+	for r := range each {
+		cells := slices.Clone(r)
 		if n := len(cells) - 1; last > 0 && n == len(t.Head)-1 {
 			cells[n] = Fit(cells[n], last)
 		}
-		if err := tb.Append(cells); err != nil {
+		if rows = append(rows, cells); len(rows) == chunk {
+			if err := t.write(w, head, aligns, rows, first); err != nil {
+				return err
+			}
+			rows, first = rows[:0], false
+		}
+	}
+	if len(rows) > 0 || first {
+		return t.write(w, head, aligns, rows, first)
+	}
+	return nil
+}
+
+// write writes some rows, the first with the headings.
+func (t *Table) write(w io.Writer, head []string, aligns []tw.Align, rows [][]string, first bool) error {
+	var out bytes.Buffer
+	tb := New(&out, head, aligns)
+	for _, r := range rows {
+		if err := tb.Append(r); err != nil {
 			return err
 		}
 	}
 	if err := tb.Render(); err != nil {
 		return err
 	}
+	skip := 2 // headings and the line below them
+	if first {
+		skip = 0
+	}
 	for line := range strings.Lines(out.String()) {
+		if skip > 0 {
+			skip--
+			continue
+		}
 		line = strings.TrimRight(line, " \n")
 		if t.Width > 0 && strings.Trim(line, "-") == "" { // the line below the headings
 			line = line[:min(len(line), t.Width)]
@@ -79,9 +129,31 @@ func (t *Table) Write(w io.Writer) error {
 	return nil
 }
 
-// Fit returns s cut to n columns of text: of the middle, what is least telling,
-// becomes an ellipsis.
+// Fit returns s cut to n columns of text. Of "function file:line" the directories go
+// first, and then the middle of the function; of other text the middle does.
 func Fit(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	i := strings.LastIndexByte(s, ' ')
+	name, place := s[:max(i, 0)], s[i+1:]
+	if i < 0 || !isPlace.MatchString(place) {
+		return middle(s, n)
+	}
+	place = place[strings.LastIndexAny(place, `/\`)+1:]
+	width := utf8.RuneCountInString(place)
+	if width > n/2 {
+		width = min(width, max(n/2, n-1-utf8.RuneCountInString(name)))
+		place = middle(place, width)
+	}
+	return middle(name, n-1-width) + " " + place
+}
+
+// isPlace matches a file and a line.
+var isPlace = regexp.MustCompile(`^\S+:[0-9]+$`)
+
+// middle returns s cut to n columns, with an ellipsis for its middle.
+func middle(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n || n < 4 {
 		return s

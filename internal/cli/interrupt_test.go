@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A process that is interrupted while it writes a file leaves nothing of it: at the
+// first signal, or at the second if the first one asks it to end well.
+func TestInterruptedOutput(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals here")
+	}
+	if path := os.Getenv("LWSBT_TEST_OUTPUT"); path != "" {
+		if os.Getenv("LWSBT_TEST_GRACEFUL") != "" {
+			ctx, _ := Interruptible(context.Background())
+			context.AfterFunc(ctx, func() { fmt.Println("first") })
+		}
+		o, err := CreateOutput(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Write([]byte("part"))
+		fmt.Println("ready")
+		time.Sleep(time.Minute)
+		os.Exit(9)
+	}
+	for _, graceful := range []string{"", "1"} {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+			if signal.Ignored(s) { // as under nohup
+				continue
+			}
+			dir := t.TempDir()
+			c := exec.Command(os.Args[0], "-test.run=^TestInterruptedOutput$")
+			c.Env = append(os.Environ(), "LWSBT_TEST_OUTPUT="+filepath.Join(dir, "out"), "LWSBT_TEST_GRACEFUL="+graceful)
+			out, err := c.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			said := bufio.NewScanner(out)
+			said.Scan()
+			if left, _ := os.ReadDir(dir); said.Text() != "ready" || len(left) != 1 {
+				t.Fatalf("said %q, %d files", said.Text(), len(left))
+			}
+			c.Process.Signal(s)
+			if graceful != "" {
+				if said.Scan(); said.Text() != "first" {
+					t.Errorf("%v: said %q", s, said.Text())
+				}
+				if left, _ := os.ReadDir(dir); len(left) != 1 {
+					t.Errorf("%v: removed at the first signal", s)
+				}
+				c.Process.Signal(s)
+			}
+			c.Wait()
+			if w := c.ProcessState.Sys().(syscall.WaitStatus); !w.Signaled() || w.Signal() != s {
+				t.Errorf("%v: ended with %v", s, c.ProcessState)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != 0 {
+				t.Errorf("%v: %s is left", s, left[0].Name())
+			}
+		}
+	}
+}

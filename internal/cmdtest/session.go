@@ -1,0 +1,158 @@
+package cmdtest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Session is a document that shows commands and what they print. A command follows
+// "$ " in a block of type console and, if its line ends in a backslash or a pipe, goes
+// on in the next; below it is what it prints. "…" stands for any text in a line, and
+// a line of "…" alone for any lines. A block after a comment "<!-- needs: tool … -->"
+// is skipped where one of the tools is not installed, or a variable, in capitals, not
+// set; after "<!-- numbers vary -->" numbers may be others.
+type Session struct {
+	Document string
+	Least    int  // so many commands must be there
+	Update   bool // write the document anew, with what is printed where it differs
+	// Run runs a command and returns what it prints.
+	Run func(t *testing.T, line string) (string, error)
+	// Same reports whether what was printed is what the document says, nil for the
+	// rule above.
+	Same func(got, want string) bool
+}
+
+// Test runs the commands of the document and compares what they print.
+func (s Session) Test(t *testing.T) {
+	t.Helper()
+	data, err := os.ReadFile(s.Document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(data), "```")
+	ran := 0
+	for i := 1; i < len(blocks); i += 2 {
+		body, console := strings.CutPrefix(blocks[i], "console\n")
+		if !console {
+			continue
+		}
+		same := s.Same
+		if same == nil {
+			same = like
+		}
+		if m := remark.FindStringSubmatch(blocks[i-1]); m != nil {
+			if m[1] == "numbers vary" {
+				same = func(got, want string) bool {
+					return like(numbers.ReplaceAllString(got, "#"), numbers.ReplaceAllString(want, "#"))
+				}
+			} else if tools, ok := strings.CutPrefix(m[1], "needs: "); !ok {
+				t.Errorf("%s: %s, expected needs, or numbers vary", s.Document, m[0])
+			} else if !installed(t, s.Document, strings.Fields(tools)) {
+				continue
+			}
+		}
+		written := "console\n"
+		for _, c := range commands(body) {
+			ran++
+			out, err := s.Run(t, c.line)
+			if err != nil {
+				t.Errorf("%s: $ %s: %v\n%s", s.Document, c.line, err, out)
+			}
+			if err != nil || same(out, c.want) {
+				out = c.want
+			} else if !s.Update {
+				t.Errorf("%s: $ %s: %s\n(go test -update writes it anew)", s.Document, c.line, FirstDifference(out, c.want))
+			}
+			written += "$ " + c.line + "\n" + out
+		}
+		blocks[i] = written
+	}
+	if ran < s.Least {
+		t.Errorf("%s: %d commands ran, expected %d or more", s.Document, ran, s.Least)
+	}
+	if s.Update {
+		if err := os.WriteFile(s.Document, []byte(strings.Join(blocks, "```")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var (
+	remark = regexp.MustCompile(`<!-- ([^>]*?) -->\n$`)
+	// numbers are numbers, bars, and what depends on their width.
+	numbers = regexp.MustCompile(` *0x[0-9a-f]+| *[0-9][0-9,.]*|-----+|[▁-█]+| {2,}`)
+)
+
+// installed reports whether all tools are, and logs the first that is not. A name in
+// capitals is of a variable that must be set.
+func installed(t *testing.T, document string, tools []string) bool {
+	for _, tool := range tools {
+		if strings.ToUpper(tool) == tool {
+			if os.Getenv(tool) == "" {
+				t.Logf("%s: %s is not set, a block was skipped", document, tool)
+				return false
+			}
+			continue
+		}
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Logf("%s: %s is not installed, a block was skipped", document, tool)
+			return false
+		}
+	}
+	return true
+}
+
+var unfinished = regexp.MustCompile(`(\\|\|)$`)
+
+// typed is a command of a session and what the document says it prints.
+type typed struct{ line, want string }
+
+// commands returns the commands of a console block.
+func commands(body string) (list []typed) {
+	more := false
+	for _, line := range strings.SplitAfter(body, "\n") {
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			list = append(list, typed{line: strings.TrimSuffix(command, "\n")})
+		} else if len(list) > 0 {
+			c := &list[len(list)-1]
+			if more {
+				c.line += "\n" + strings.TrimSuffix(line, "\n")
+			} else {
+				c.want += line
+			}
+		}
+		more = len(list) > 0 && list[len(list)-1].want == "" && unfinished.MatchString(list[len(list)-1].line)
+	}
+	return list
+}
+
+// Shell returns what runs a command by bash in a directory, with env added to the
+// environment. What it prints is output, errors and notes, and it must end with exit
+// code 0.
+func Shell(dir string, env []string) func(t *testing.T, line string) (string, error) {
+	return func(t *testing.T, line string) (string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+		defer cancel()
+		var out bytes.Buffer
+		c := exec.CommandContext(ctx, "bash", "-c", line)
+		c.Dir, c.Env = dir, append(os.Environ(), env...)
+		c.Stdout, c.Stderr = &out, &out
+		c.WaitDelay = time.Second
+		err := c.Run()
+		return out.String(), err
+	}
+}
+
+// like reports whether text is as wanted, in which "…" stands for any text.
+func like(text, want string) bool {
+	pattern := regexp.QuoteMeta(want)
+	pattern = regexp.MustCompile(`(?m)^…\n`).ReplaceAllString(pattern, `(?s:.*?)`)
+	pattern = strings.ReplaceAll(pattern, "…", `.*?`)
+	return regexp.MustCompile(`\A` + pattern + `\z`).MatchString(text)
+}
