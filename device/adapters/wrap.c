@@ -12,10 +12,15 @@
  *   -DLWSBT_WRAP_ALIGNED=memalign              with the second line: the function of
  *                                              the C library that the two others
  *                                              call. For musl it is aligned_alloc
+ *   -DLWSBT_WRAP_NESTED                        for picolibc, whose realloc and memalign
+ *                                              call malloc by its name: what they get
+ *                                              has no metadata
  *   -DLWSBT_WRAP_CAPTURE=lwsbt_capture_thumb   the capture function; else the
  *                                              caller alone is kept
  *   -DLWSBT_WRAP_PORT=board_port               a const struct lwsbt_port of yours
  *   -DLWSBT_WRAP_FLAGS=LWSBT_KEEP_SEQUENCE     flags of the heap
+ *   -DLWSBT_WRAP_RULES=64                      entries of the capture function's cache, a
+ *                                              power of 2: two words each
  *   -DLWSBT_WRAP_POST=1                        outermost frames to leave out
  */
 #include <errno.h>
@@ -35,12 +40,19 @@
 extern const struct lwsbt_port LWSBT_WRAP_PORT;
 #endif
 
+#ifdef LWSBT_WRAP_RULES
+static struct lwsbt_rule rules[LWSBT_WRAP_RULES];
+#endif
+
 /* The heap: for lwsbt_dump, and to change before main. It needs no set-up, as
  * allocations come before any code of the program can run. */
 struct lwsbt_heap lwsbt_wrapped = {
 	.flags = LWSBT_WRAP_FLAGS,
 	.post = LWSBT_WRAP_POST,
 	.capture = LWSBT_WRAP_CAPTURE,
+#ifdef LWSBT_WRAP_RULES
+	.ctx = { .rules = rules, .rule_count = LWSBT_WRAP_RULES },
+#endif
 #ifdef LWSBT_WRAP_PORT
 	.port = &LWSBT_WRAP_PORT,
 #endif
@@ -55,11 +67,57 @@ void __real_free(void *p);
 void *REAL(LWSBT_WRAP_ALIGNED)(size_t align, size_t size);
 #endif
 
+#ifdef LWSBT_WRAP_NESTED
+
+/* How many threads are inside realloc or memalign of the C library. */
+static volatile unsigned inside;
+
+static void enter(unsigned n)
+{
+	const struct lwsbt_port *port = lwsbt_wrapped.port;
+
+	if (port && port->lock)
+		port->lock(port->arg);
+	inside += n;
+	if (port && port->unlock)
+		port->unlock(port->arg);
+}
+
+static void *resize(void *p, size_t size)
+{
+	enter(1);
+	p = __real_realloc(p, size);
+	enter(-1u);
+	return p;
+}
+
+#ifdef LWSBT_WRAP_ALIGNED
+static void *aligned(size_t align, size_t size)
+{
+	void *p;
+
+	enter(1);
+	p = REAL(LWSBT_WRAP_ALIGNED)(align, size);
+	enter(-1u);
+	return p;
+}
+#endif
+
+#else
+#define inside 0
+#endif
+
 static const struct lwsbt_allocator real = {
 	.allocate = __real_malloc,
-	.resize = __real_realloc,
 	.release = __real_free,
-#ifdef LWSBT_WRAP_ALIGNED
+#ifdef LWSBT_WRAP_NESTED
+	.resize = resize,
+#else
+	.resize = __real_realloc,
+#endif
+#if defined(LWSBT_WRAP_ALIGNED) && defined(LWSBT_WRAP_NESTED)
+	.aligned = aligned,
+#elif defined(LWSBT_WRAP_ALIGNED)
 	.aligned = REAL(LWSBT_WRAP_ALIGNED),
 #endif
 };
@@ -74,7 +132,10 @@ int __wrap_posix_memalign(void **p, size_t align, size_t size);
 
 #define CALLER __builtin_return_address(0)
 
-void *__wrap_malloc(size_t size) { return lwsbt_heap_malloc(&lwsbt_wrapped, &real, size, CALLER); }
+void *__wrap_malloc(size_t size)
+{
+	return inside ? __real_malloc(size) : lwsbt_heap_malloc(&lwsbt_wrapped, &real, size, CALLER);
+}
 
 void *__wrap_calloc(size_t n, size_t size)
 {

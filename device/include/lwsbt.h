@@ -349,11 +349,23 @@ struct lwsbt_functions {
  * is in capture_functions.c. Empty until then. */
 extern const struct lwsbt_functions lwsbt_functions;
 
+/*
+ * A cache of what prologue readers found out from code, by return address: with it,
+ * a frame seen before takes some 60 instructions, not 600. An array of these is the
+ * program's, all zero at first, and may serve several threads. Where code is loaded or
+ * replaced, zero it.
+ */
+struct lwsbt_rule {
+	uintptr_t check, rule;	/* the library's */
+};
+
 /* What a capture function may read. */
 struct lwsbt_capture_ctx {
 	uintptr_t lo, hi;	/* the stack: lo <= address < hi; both 0 if unknown */
 	uintptr_t code_lo, code_hi; /* the program's code; both 0 if unknown */
 	const struct lwsbt_functions *functions; /* or NULL */
+	struct lwsbt_rule *rules; /* the cache, or NULL */
+	size_t rule_count;	/* of rules: a power of 2, at most 65536; or 0 */
 };
 
 /*
@@ -559,8 +571,10 @@ void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void
 
 /* ------------------------------------------------------------------- dumps */
 
-/* The longest record of a heap: a blob and what is kept, and the address. */
-#define LWSBT_RECORD_MAX (LWSBT_BLOB_MAX + 4 * LWSBT_USER_MAX)
+/* The longest record of a heap, in bytes: a blob of LWSBT_HEAP_DEPTH frames, in bits
+ * 11 and a word for each, and the user fields of what is kept and the address. */
+#define LWSBT_RECORD_MAX ((6 + LWSBT_HEAP_DEPTH * (11 + LWSBT_WORD_BITS) + 8 + LWSBT_WORD_BITS + 7) / 8 + 2 + \
+	(77 + 3 * (13 + LWSBT_WORD_BITS) + 7) / 8)
 
 /* A walk through the live allocations, the oldest first. Others may allocate and
  * free meanwhile; what is allocated after the beginning is left out. */

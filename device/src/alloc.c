@@ -23,8 +23,11 @@ void *lwsbt_heap_memalign(struct lwsbt_heap *h, const struct lwsbt_allocator *a,
 	if (adj) {
 		p = align > LWSBT_ALIGN ? a->aligned ? a->aligned(align, adj + size) : NULL :
 			a->allocate(adj + size);
-		if (p)
-			return lwsbt_meta_adjust(h, p, &m);
+		if (p) {
+			p = lwsbt_write(h, p, &m);
+			lwsbt_tell(h, LWSBT_ALLOCATED, p, NULL, &m);
+			return p;
+		}
 	}
 	p = align > LWSBT_ALIGN ? a->aligned ? a->aligned(align, size) : NULL : a->allocate(size);
 	if (p && adj)
@@ -78,6 +81,16 @@ static LWSBT_NOINLINE void *resize(struct lwsbt_heap *h, const struct lwsbt_allo
 	 * metadata is longer than before. */
 	old = lwsbt_overhead(&f);
 	total = lwsbt_measure(h, &m, 0, old);
+#if LWSBT_WORD_BITS == 64
+	/* A size that LWSBT_WRAP64 cannot write: without metadata, as malloc does it. */
+	if (total == 0 && size <= PTRDIFF_MAX - old && (moved = a->resize(start, old + size)) != NULL) {
+		memmove(moved, moved + old, f.size < size ? f.size : size);
+		m.stack.depth = 0;
+		m.stack.size = f.size;
+		lwsbt_tell(h, LWSBT_FREED, p, NULL, &m);
+		return moved;
+	}
+#endif
 	moved = total ? a->resize(start, total + size) : NULL;
 	if (!moved) {
 		lwsbt_link(h, lwsbt_node_of(p), f.blob, f.size);
@@ -90,6 +103,12 @@ static LWSBT_NOINLINE void *resize(struct lwsbt_heap *h, const struct lwsbt_allo
 	return q;
 }
 
+static LWSBT_NOINLINE void *release(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p)
+{
+	lwsbt_heap_free(h, a, p);
+	return NULL;
+}
+
 void *lwsbt_heap_realloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p,
 	size_t size, const void *caller)
 {
@@ -97,6 +116,5 @@ void *lwsbt_heap_realloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, 
 		return lwsbt_heap_malloc(h, a, size, caller);
 	if (size)
 		return resize(h, a, p, size, caller);
-	lwsbt_heap_free(h, a, p);
-	return NULL;
+	return release(h, a, p);
 }

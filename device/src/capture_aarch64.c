@@ -7,19 +7,14 @@
 
 #define STEP 4u
 #define MODE 0u
+#define CALLS 0u
 #define REGISTERS 32u
 #define DELAY 0
+#define RA 30u
+#define FP 29u
 #include "capture_prologue.h"
 
-enum { FP = 29, LR = 30, SP = 31 };
-
-static void store(struct prologue *p, unsigned reg, intptr_t off)
-{
-	if (reg == LR)
-		save_ra(p, off);
-	if (reg == FP)
-		save_fp(p, off);
-}
+enum { SP = 31 };
 
 static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t end,
 	struct prologue *p)
@@ -127,11 +122,6 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 }
 
 #endif
-
-static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
-{
-	return after_call(ctx, ra) ? RETURN : NOT_RETURN;
-}
 
 NOINLINE size_t lwsbt_capture_aarch64(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx)

@@ -8,11 +8,12 @@
 
 #define STEP 4u
 #define MODE 1u
+#define CALLS 0u
 #define REGISTERS 16u
 #define DELAY 0
+#define RA 14u
+#define FP 11u
 #include "capture_prologue.h"
-
-enum { FP = 11, IP = 12, SP = 13, LR = 14 };
 
 static unsigned ones(uint32_t v)
 {
@@ -29,14 +30,6 @@ static intptr_t rotated(uint32_t w)
 	uint32_t v = w & 0xff, r = 2 * field(w, 8, 4);
 
 	return (intptr_t)(r == 0 ? v : v >> r | v << (32 - r));
-}
-
-static void store(struct prologue *p, uint32_t reg, intptr_t off)
-{
-	if (reg == LR)
-		save_ra(p, off);
-	if (reg == FP)
-		save_fp(p, off);
 }
 
 static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t end,
@@ -60,8 +53,8 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 		p->sp -= 4 * (intptr_t)ones(list);
 		if (list & 1u << FP)
 			save_fp(p, 4 * (intptr_t)ones(list & ((1u << FP) - 1)));
-		if (list & 1u << LR)
-			save_ra(p, 4 * (intptr_t)ones(list & ((1u << LR) - 1)));
+		if (list & 1u << RA)
+			save_ra(p, 4 * (intptr_t)ones(list & ((1u << RA) - 1)));
 	} else if ((w & 0xffff0000) == 0xe52d0000) {		/* str Rd, [sp, #-imm12]! */
 		p->sp -= (intptr_t)(w & 0xfff);
 		store(p, rd, 0);
@@ -144,11 +137,6 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 }
 
 #endif
-
-static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
-{
-	return after_call(ctx, ra) ? RETURN : NOT_RETURN;
-}
 
 NOINLINE size_t lwsbt_capture_arm(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx)

@@ -9,11 +9,15 @@
 
 #define STEP 4u
 #define MODE 1u
+#define CALLS 0u
 #define REGISTERS 32u
 #define DELAY 1
+#define RA 31u
+#define FP 30u
+#define OTHER_MODES
 #include "capture_prologue.h"
 
-enum { AT = 1, SP = 29, FP = 30, RA = 31 };
+enum { AT = 1, SP = 29 };
 
 /*
  *  31    26 25 21 20 16 15            0
@@ -108,10 +112,7 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 			imm += p->value[AT] - p->sp;
 		else if (rs != SP)
 			break;
-		if (rt == RA)
-			save_ra(p, imm);
-		else if (rt == FP)
-			save_fp(p, imm);
+		store(p, rt, imm);
 		break;
 	}
 	return 4;
@@ -153,11 +154,14 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 
 #endif
 
-/* Reports whether pc is the address after a call by MIPS16 or microMIPS code. */
-static int after_other_call(const struct lwsbt_capture_ctx *ctx, uintptr_t pc)
+/* Odd return addresses are those of MIPS16 and microMIPS code. */
+static int other_mode(const struct lwsbt_capture_ctx *ctx, uintptr_t pc)
 {
 	uint32_t h;
 
+	if (!(pc & 1))
+		return 0;
+	pc--;
 	if (pc - ctx->code_lo < 8 || !in_code(ctx, pc - 8, 8))
 		return 0;
 	h = code16(pc - 2);
@@ -175,13 +179,6 @@ static int after_other_call(const struct lwsbt_capture_ctx *ctx, uintptr_t pc)
 	h = code16(pc - 8) & 0xfc00;
 	return h == 0xf400 || h == 0xf000 ||		/* microMIPS: jal, jalx */
 		(code16(pc - 6) & 0xefff) == 0x0f3c;	/* jalr, jalr.hb */
-}
-
-static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
-{
-	if (ra & 1)
-		return after_other_call(ctx, ra - 1) ? OTHER_MODE : NOT_RETURN;
-	return after_call(ctx, ra) ? RETURN : NOT_RETURN;
 }
 
 NOINLINE size_t lwsbt_capture_mips(uintptr_t *pcs, size_t max, size_t skip,

@@ -17,6 +17,9 @@
  * nearest instruction before the return address that saves a return address is
  * taken for a part of its prologue.
  *
+ * What is found out is a rule, which depends on code alone: so it can be cached by the
+ * return address (struct lwsbt_rule).
+ *
  * With LWSBT_CAPTURE_TABLE_ONLY there always is a table, and what is needed without
  * is left out: some 300 bytes of Thumb code.
  *
@@ -25,16 +28,20 @@
  *
  *   STEP          the size of the smallest instruction in bytes
  *   MODE          the bits of a return address that are no part of the address
+ *   CALLS         bit 0 of a return address to code that decode reads
  *   REGISTERS     how many registers constants are loaded to, at most 32
  *   DELAY         1 if a branch is executed with the instruction after it
- *   struct prologue, whose members are told below, and
+ *   RA, FP        the registers of return address and frame pointer
+ *
+ * and after it, these functions:
+ *
  *   decode        reads the instruction at an address into a struct prologue, and
  *                 returns its length in bytes
  *   saves_ra      reports whether the instruction at an address saves the return
  *                 address
  *   begin         returns where the prologue begins of which that is a part
- *   returns_to    returns what a saved return address is: NOT_RETURN, RETURN, or
- *                 OTHER_MODE, that of a call by code that decode can't read
+ *   other_mode    only with OTHER_MODES: reports whether a saved return address is
+ *                 that of a call by code that decode can't read
  */
 #ifndef CAPTURE_PROLOGUE_H
 #define CAPTURE_PROLOGUE_H
@@ -58,7 +65,9 @@ struct prologue {
 	intptr_t value[REGISTERS];
 };
 
-enum { NOT_RETURN, RETURN, OTHER_MODE };
+/* What a word of the stack is: no return address, that of a call, or that of a call
+ * by code that decode can't read. FIRST is the frame of the capture function. */
+enum { NOT_RETURN, RETURN, OTHER_MODE, FIRST };
 
 /* decode reads nothing at or after end but constants, and these within ctx. */
 static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t end,
@@ -69,7 +78,11 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at);
 static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at);
 #endif
-static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra);
+#ifdef OTHER_MODES
+static int other_mode(const struct lwsbt_capture_ctx *ctx, uintptr_t ra);
+#else
+#define other_mode(ctx, ra) 0
+#endif
 
 /* How far a search for a prologue goes, in bytes of code, and how many
  * instructions that look like one are tried. */
@@ -79,7 +92,8 @@ static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra);
 /* A function on the stack, of which pc is the next instruction to execute. */
 struct frame {
 	uintptr_t pc, sp, fp;
-	int kind;	/* of pc: RETURN or OTHER_MODE */
+	uintptr_t rule;	/* what the cache has of pc, or 0 */
+	int kind;	/* of pc */
 };
 
 /* The first that stores decides: later ones save the same register for other
@@ -96,6 +110,15 @@ INLINE void save_fp(struct prologue *p, intptr_t off)
 	if (!(p->has & HAS_FP))
 		p->fp = p->sp + off;
 	p->has |= HAS_FP;
+}
+
+/* A register is stored. */
+UNUSED static void store(struct prologue *p, unsigned reg, intptr_t off)
+{
+	if (reg == RA)
+		save_ra(p, off);
+	if (reg == FP)
+		save_fp(p, off);
 }
 
 INLINE void set_fp(struct prologue *p, intptr_t off)
@@ -159,51 +182,225 @@ static int moves_sp(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t
 {
 	if (ctx->code_hi < end)
 		end = ctx->code_hi;
-	while (at < end && !(p->has & DYNAMIC) && (at < pc || !saves_ra(ctx, at)))
+	while (at < end && !(p->has & DYNAMIC) && in_code(ctx, at, STEP) &&
+	       (at < pc || !saves_ra(ctx, at)))
 		at += decode(ctx, at, end, p);
 	return (p->has & DYNAMIC) != 0;
 }
 
-/* caller replaces f by its caller, as the prologue that begins at start has it. */
-static int caller(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t start,
-	uintptr_t end)
+/* A return address without its authentication code. */
+#if defined(__aarch64__)
+#define stripped strip_pac
+#else
+#define stripped(ra) (ra)
+#endif
+
+/* The return address of what nobody called: start-up code sets it to 0, a Cortex-M to
+ * all ones. */
+#define OUTERMOST(ra) ((ra) + 1 <= 1)
+
+static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
 {
-	struct prologue p;
-	uintptr_t at, entry, other, ra, fp = f->fp;
-	unsigned has;
+	if ((ra & 1) == CALLS && after_call(ctx, ra - CALLS))
+		return RETURN;
+	return other_mode(ctx, ra) ? OTHER_MODE : NOT_RETURN;
+}
+
+/* ----------------------------------------------------------------- the cache */
+
+/*
+ * A rule is where a function's caller left things, in words:
+ *
+ *   31                    16 15            8 7             0
+ *  | entry, above sp         | fp, below    | ra, below     |
+ *  |                         | entry, or 0  | entry         |
+ *
+ * NO_RULE is that of a function that no caller can be told of. One that moves its stack
+ * pointer at run time has none: the cache does not know it.
+ *
+ * A rule is in one of PROBES places from where the key's hash points to. It has the key
+ * xor the hash of the rule for a check: so what two threads wrote at a time is
+ * taken for none.
+ *
+ * The key is the return address, with its mode bit. That of the capture function
+ * itself is its start, but for bit 0, which return addresses do not have so.
+ */
+#define HASH 0x9e3779b1u
+#define ENTRY(rule) ((rule) >> 16)
+#define BELOW_FP(rule) ((rule) >> 8 & 0xff)
+#define BELOW_RA(rule) ((rule) & 0xff)
+#define NO_RULE 1u
+#define PROBES 8
+
+#ifdef LWSBT_TINY
+#define RULE_COUNT(ctx) 0u	/* no cache: some 300 bytes of Thumb code less */
+#else
+#define RULE_COUNT(ctx) (ctx)->rule_count
+#endif
+
+/* Each access is one of the machine's, as others may write at the time. */
+#define SHARED(word) (*(volatile uintptr_t *)&(word))
+
+/* The n-th place of a key. */
+INLINE struct lwsbt_rule *place(const struct lwsbt_capture_ctx *ctx, uintptr_t key, unsigned n)
+{
+	return ctx->rules + ((((uint32_t)key * HASH >> 16) + n) & (RULE_COUNT(ctx) - 1));
+}
+
+/* recall returns the rule of a key, or 0. */
+INLINE uintptr_t recall(const struct lwsbt_capture_ctx *ctx, uintptr_t key)
+{
+	struct lwsbt_rule *r;
+	uintptr_t rule;
+	unsigned n;
+
+	for (n = 0; RULE_COUNT(ctx) != 0 && n < PROBES; n++) {
+		r = place(ctx, key, n);
+		rule = SHARED(r->rule);
+		if (rule == 0)
+			break;
+		if ((SHARED(r->check) ^ rule * HASH) == key)
+			return rule;
+	}
+	return 0;
+}
+
+/* remember takes the first place that is free, or one of those taken. */
+static void remember(const struct lwsbt_capture_ctx *ctx, uintptr_t key, uintptr_t rule)
+{
+	struct lwsbt_rule *r;
+	unsigned n;
+
+	if (RULE_COUNT(ctx) == 0 || rule == 0)
+		return;
+	for (n = 0; n < PROBES && SHARED(place(ctx, key, n)->rule) != 0; n++)
+		;
+	r = place(ctx, key, n < PROBES ? n : (unsigned)(key >> 4) % PROBES);
+	SHARED(r->rule) = rule;
+	SHARED(r->check) = key ^ rule * HASH;
+}
+
+/* The rule of a prologue, or 0 if there is none: all that it says lies between the
+ * stack pointer and its value at entry. */
+static uintptr_t rule_of(const struct prologue *p)
+{
+	uintptr_t entry = -(uintptr_t)p->sp / WORD, ra = -(uintptr_t)p->ra / WORD,
+		fp = p->has & HAS_FP ? -(uintptr_t)p->fp / WORD : 0;
+
+	if ((p->sp | p->ra) % (intptr_t)WORD != 0 || entry > 0xffff || ra > 0xff || fp > 0xff ||
+	    ra == 0 || ra > entry || fp > entry || (p->has & HAS_FP && -(uintptr_t)p->fp != fp * WORD))
+		return 0;
+	return entry << 16 | fp << 8 | ra;
+}
+
+/* What a walk fills in: n counts up from -skip to max, and from 0 on pcs[n] is stored. */
+struct taken {
+	uintptr_t *pcs;
+	size_t n, max;
+};
+
+INLINE void take(struct taken *t, uintptr_t pc)
+{
+	if (t->n < t->max)
+		t->pcs[t->n] = pc;
+	t->n++;
+}
+
+/*
+ * by_rules replaces f by its caller, takes that, and goes on as long as the cache has a
+ * rule: which then is known to be of a return address. f->sp must lie on the stack.
+ */
+static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
+{
+	uintptr_t entry, ra, next, sp = f->sp, fp = f->fp, rule = f->rule;
 	int kind;
 
-	at = read_prologue(ctx, start, f->pc, &p);
-	has = p.has;
-	if (!(p.has & HAS_RA))
-		return 0;
-	/* Lowered by what is not known, and no frame pointer */
-	if ((p.has & (DYNAMIC | SETS_FP)) == DYNAMIC)
-		return 0;
-	entry = f->sp - (uintptr_t)p.sp;
-	if (p.has & SETS_FP) {
-		other = f->fp - (uintptr_t)p.frame;
-		if (other != entry && other > f->sp && other <= ctx->hi &&
-		    moves_sp(ctx, at, f->pc, end, &p))
-			entry = other;
+	while (RULE_COUNT(ctx) != 0 && rule != 0 && t->n != t->max) {
+		entry = sp + ENTRY(rule) * WORD;
+		/* Every function that calls has a frame: so the walk ends. */
+		if (entry <= sp || entry > ctx->hi)
+			break;
+		ra = stripped(*(const uintptr_t *)(entry - BELOW_RA(rule) * WORD));
+		next = (ra & 1) == CALLS ? recall(ctx, ra) : 0;
+		kind = next != 0 ? RETURN : returns_to(ctx, ra);
+		if (kind == NOT_RETURN && f->kind != FIRST) {
+			if (OUTERMOST(ra))
+				f->kind = NOT_RETURN;
+			break;
+		}
+		if (BELOW_FP(rule) != 0)
+			fp = *(const uintptr_t *)(entry - BELOW_FP(rule) * WORD);
+		sp = entry;
+		rule = next;
+		f->kind = kind;
+		f->pc = ra & ~(uintptr_t)MODE;
+		take(t, f->pc);
 	}
-	/* Every function that calls has a frame: so the walk ends. */
-	if (entry <= f->sp || entry > ctx->hi ||
-	    !stack_word(ctx, entry + (uintptr_t)p.ra, &ra))
+	f->sp = sp;
+	f->fp = fp;
+	f->rule = rule;
+}
+
+/* leave replaces f by its caller, if its function was entered with a stack pointer of
+ * entry, and takes that. */
+static int leave(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t entry,
+	const struct prologue *p, unsigned has, int certain, struct taken *t)
+{
+	uintptr_t ra, fp = f->fp;
+	int kind;
+
+	if (entry <= f->sp || entry > ctx->hi || entry % WORD != 0 ||
+	    !stack_word(ctx, entry + (uintptr_t)p->ra, &ra) ||
+	    ((has & HAS_FP) && !stack_word(ctx, entry + (uintptr_t)p->fp, &fp)))
 		return 0;
-#if defined(__aarch64__)
-	ra = strip_pac(ra);
-#endif
+	ra = stripped(ra);
 	kind = returns_to(ctx, ra);
-	if (kind == NOT_RETURN)
+	if (kind == NOT_RETURN && f->kind != FIRST) {
+		if (certain && OUTERMOST(ra))
+			f->kind = NOT_RETURN;
 		return 0;
-	if ((has & HAS_FP) && !stack_word(ctx, entry + (uintptr_t)p.fp, &fp))
-		return 0;
+	}
 	f->pc = ra & ~(uintptr_t)MODE;
 	f->sp = entry;
 	f->fp = fp;
 	f->kind = kind;
+	f->rule = kind == RETURN ? recall(ctx, ra) : 0;
+	take(t, f->pc);
 	return 1;
+}
+
+/*
+ * caller replaces f by its caller, as the prologue that begins at start has it. The rule
+ * is cached if it follows from code alone: if this is the function, as certain as
+ * can be without the stack.
+ */
+static int caller(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t start,
+	uintptr_t end, int certain, struct taken *t)
+{
+	struct prologue p;
+	uintptr_t at, entry, other, rule = NO_RULE;
+	unsigned has;
+
+	at = read_prologue(ctx, start, f->pc, &p);
+	has = p.has;
+	/* Lowered by what is not known, and no frame pointer */
+	if (!(has & HAS_RA) || (has & (DYNAMIC | SETS_FP)) == DYNAMIC)
+		has = 0;
+	else
+		rule = rule_of(&p);
+	entry = f->sp - (uintptr_t)p.sp;
+	if (has & SETS_FP) {
+		other = f->fp - (uintptr_t)p.frame;
+		if (other <= f->sp || other > ctx->hi)
+			other = entry;
+		if ((other != entry || (certain && RULE_COUNT(ctx) != 0)) && moves_sp(ctx, at, f->pc, end, &p)) {
+			rule = 0;
+			entry = other;
+		}
+	}
+	if (certain)
+		remember(ctx, f->pc | CALLS, rule);
+	return (has & HAS_RA) && leave(ctx, f, entry, &p, has, certain, t);
 }
 
 /* The function at address at, by the table: its start, and *end. 0: none. */
@@ -227,29 +424,30 @@ static uintptr_t look_up(const struct lwsbt_functions *t, uintptr_t at, uintptr_
 	return t->base + t->start[lo - 1];
 }
 
-/* up replaces f by its caller. */
-static int up(const struct lwsbt_capture_ctx *ctx, struct frame *f)
+/* up replaces f by its caller, and takes it. */
+static int up(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
 {
 	uintptr_t at, end, start;
 #ifndef LWSBT_CAPTURE_TABLE_ONLY
 	unsigned tries = 0;
 #endif
 
-	if (f->kind != RETURN)
+	/* The table says no more than the rule did. */
+	if (f->kind != RETURN || (f->rule != 0 && ctx->functions))
 		return 0;
 	/* The call, not what follows it: that may be another function. */
 	at = f->pc - STEP;
 	if (ctx->functions) {
 		start = look_up(ctx->functions, at, &end);
-		return start != 0 && start >= ctx->code_lo && caller(ctx, f, start, end);
+		return start != 0 && start >= ctx->code_lo && caller(ctx, f, start, end, 1, t);
 	}
 #ifndef LWSBT_CAPTURE_TABLE_ONLY
 	end = at - ctx->code_lo < FAR ? ctx->code_lo : at - FAR;
-	while (tries < TRIES && at - end >= STEP) {
+	while (tries < TRIES && f->kind == RETURN && at - end >= STEP && in_code(ctx, at - STEP, STEP)) {
 		at -= STEP;
 		if (!saves_ra(ctx, at))
 			continue;
-		if (caller(ctx, f, begin(ctx, at), f->pc + FAR))
+		if (caller(ctx, f, begin(ctx, at), f->pc + FAR, tries == 0, t))
 			return 1;
 		tries++;
 	}
@@ -264,36 +462,28 @@ static int up(const struct lwsbt_capture_ctx *ctx, struct frame *f)
 static size_t walk(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t start)
 {
+	struct taken t = {pcs, 0 - skip, max};
 	struct prologue p;
-	size_t n = 0;
-	uintptr_t entry, at;
-	int more;
+	uintptr_t word, key = start ^ 1;
 
-	if (!ctx)
+	if (!ctx || !stack_word(ctx, f->sp, &word))
 		return 0;
-	/* This function is known to have no frame pointer that differs from its stack
-	 * pointer, and to be before its first branch no longer. */
-	start &= ~(uintptr_t)MODE;
-	read_prologue(ctx, start, start + FAR, &p);
-	entry = f->sp - (uintptr_t)p.sp;
-	at = entry + (uintptr_t)p.ra;
-	if (!(p.has & HAS_RA) || !stack_word(ctx, at, &f->pc))
-		return 0;
-	if ((p.has & HAS_FP) && !stack_word(ctx, entry + (uintptr_t)p.fp, &f->fp))
-		return 0;
-	f->sp = entry;
-#if defined(__aarch64__)
-	f->pc = strip_pac(f->pc);
-#endif
-	f->kind = returns_to(ctx, f->pc);
-	f->pc &= ~(uintptr_t)MODE;
-	for (more = 1; more && n < max; more = n < max && up(ctx, f)) {
-		if (skip > 0)
-			skip--;
-		else
-			pcs[n++] = f->pc;
+	f->kind = FIRST;
+	f->pc = start;
+	f->rule = recall(ctx, key);
+	if (f->rule == 0) {
+		/* This function is known to have no frame pointer that differs from its
+		 * stack pointer, and to be before its first branch no longer. */
+		start &= ~(uintptr_t)MODE;
+		read_prologue(ctx, start, start + FAR, &p);
+		if (!(p.has & HAS_RA) || !leave(ctx, f, f->sp - (uintptr_t)p.sp, &p, p.has, 1, &t))
+			return 0;
+		remember(ctx, key, rule_of(&p));
 	}
-	return n;
+	do
+		by_rules(ctx, f, &t);
+	while (t.n != max && up(ctx, f, &t));
+	return t.n <= max ? t.n : 0;
 }
 
 #endif

@@ -9,19 +9,14 @@
 
 #define STEP 2u
 #define MODE 0u
+#define CALLS 0u
 #define REGISTERS 32u
 #define DELAY 0
+#define RA 1u
+#define FP 8u	/* s0 */
 #include "capture_prologue.h"
 
-enum { ZERO = 0, RA = 1, SP = 2, T0 = 5, FP = 8 };	/* fp is s0 */
-
-static void store(struct prologue *p, unsigned reg, intptr_t off)
-{
-	if (reg == RA)
-		save_ra(p, off);
-	if (reg == FP)
-		save_fp(p, off);
-}
+enum { ZERO = 0, SP = 2 };
 
 /* rd = rs + imm */
 static void add_imm(struct prologue *p, unsigned rd, unsigned rs, intptr_t imm)
@@ -48,6 +43,13 @@ static void add(struct prologue *p, unsigned rd, unsigned rs, unsigned rt, int s
 		add_reg(p, rs, sign);
 	else
 		p->has |= DYNAMIC;
+}
+
+/* rd = rs << n */
+static void shift(struct prologue *p, unsigned rd, unsigned rs, unsigned n)
+{
+	if (has_const(p, rs))
+		load_const(p, rd, (intptr_t)((uintptr_t)p->value[rs] << n % (8 * WORD)));
 }
 
 static void decode16(uint32_t h, struct prologue *p)
@@ -85,6 +87,9 @@ static void decode16(uint32_t h, struct prologue *p)
 	case 0x0d: case 0x0e: case 0x0f:		/* c.j, c.beqz, c.bnez */
 		p->has |= FLOW;
 		return;
+	case 0x10:					/* c.slli */
+		shift(p, rd, rd, field(h, 12, 1) << 5 | rs);
+		return;
 	case 0x14:
 		if (rs == 0)				/* c.jr, c.jalr, c.ebreak */
 			p->has |= FLOW;
@@ -106,7 +111,7 @@ static void decode16(uint32_t h, struct prologue *p)
 }
 
 /* Store of a whole register: sw or sd. */
-#define STORE (__riscv_xlen == 32 ? 0x2023u : 0x3023u)
+#define STORE_RA (__riscv_xlen == 32 ? 0x2023u : 0x3023u)
 
 static void decode32(uint32_t w, struct prologue *p)
 {
@@ -118,6 +123,8 @@ static void decode32(uint32_t w, struct prologue *p)
 			add_imm(p, rd, rs, extend(w >> 20, 12));
 		else if (rd == SP)
 			p->has |= DYNAMIC;		/* andi: aligned */
+		else if (field(w, 12, 3) == 1)		/* slli */
+			shift(p, rd, rs, field(w, 20, 6));
 		return;
 	case 0x37:					/* lui */
 		load_const(p, rd, (intptr_t)(int32_t)(w & 0xfffff000));
@@ -127,7 +134,7 @@ static void decode32(uint32_t w, struct prologue *p)
 			add(p, rd, rs, field(w, 20, 5), (w & 0x40000000) ? -1 : 1);
 		return;
 	case 0x23:
-		if ((w & 0x707f) == STORE && rs == SP)
+		if ((w & 0x707f) == STORE_RA && rs == SP)
 			store(p, field(w, 20, 5), extend(field(w, 25, 7) << 5 | rd, 12));
 		return;
 	case 0x63: case 0x67: case 0x6f:		/* branches, jalr, jal */
@@ -217,6 +224,20 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 
 #ifndef LWSBT_CAPTURE_TABLE_ONLY
 
+/*
+ * second reports whether the halfword at address at is the second of an instruction. One
+ * whose bits 0 and 1 are not both set ends an instruction, whichever half it is;
+ * others begin one, or are the second of one, in turns.
+ */
+static int second(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	unsigned n = 0;
+
+	while (n < 64 && in_code(ctx, at - 2 * (n + 1), 2) && (code16(at - 2 * (n + 1)) & 3) == 3)
+		n++;
+	return n % 2 != 0;
+}
+
 static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uint32_t h = code16(at);
@@ -224,12 +245,12 @@ static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 
 	/* c.swsp ra, or c.sdsp ra */
 	if ((h & 0xe07f) == (__riscv_xlen == 32 ? 0xc006 : 0xe006))
-		return 1;
+		return !second(ctx, at);
 	if (!in_code(ctx, at, 8))
 		return 0;
 	if ((h & 0x7f) == 0x23)				/* sw, sd ra, n(sp) */
-		return (code_at(at) & 0x01fff07f) == (0x00110000 | STORE);
-	return saved_by(at, 8, &n) != 0;
+		return (code_at(at) & 0x01fff07f) == (0x00110000 | STORE_RA) && !second(ctx, at);
+	return saved_by(at, 8, &n) != 0 && !second(ctx, at);
 }
 
 /* Reports whether the instruction at address at lowers the stack pointer. */
@@ -242,27 +263,29 @@ static int lowers_sp(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	return h == 0x0113 && in_code(ctx, at, 4) && (code16(at + 2) & 0x800f) == 0x8001;
 }
 
-/* The stack pointer is lowered before the return address is stored, or before the
- * routine that stores it is called; no return stands between. */
+/* Reports whether what follows the instruction at address at is not executed after it:
+ * c.ret, c.jr, c.j, jal without a register. */
+static int leaves(uintptr_t at)
+{
+	uint32_t h = code16(at);
+
+	return (h & 0xf07f) == 0x8002 || (h & 0xe003) == 0xa001 || (h & 0xfff) == 0x6f;
+}
+
+/* The stack pointer is lowered before the return address is stored, or, in functions of
+ * variable arguments, before the routine that stores it is called. */
 static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uintptr_t back;
 
 	for (back = 2; back <= 100 && in_code(ctx, at - back, 2); back += 2) {
-		if (lowers_sp(ctx, at - back))
-			return at - back;
-		if (code16(at - back) == 0x8082)	/* c.ret */
-			break;
+		if ((lowers_sp(ctx, at - back) || leaves(at - back)) && !second(ctx, at - back))
+			return leaves(at - back) ? at : at - back;
 	}
 	return at;
 }
 
 #endif
-
-static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
-{
-	return after_call(ctx, ra) ? RETURN : NOT_RETURN;
-}
 
 NOINLINE size_t lwsbt_capture_riscv(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx)

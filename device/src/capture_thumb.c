@@ -8,11 +8,12 @@
 
 #define STEP 2u
 #define MODE 1u
+#define CALLS 1u
 #define REGISTERS 16u
 #define DELAY 0
+#define RA 14u
+#define FP 7u	/* of Thumb code */
 #include "capture_prologue.h"
-
-enum { FP = 7, LR = 14 };	/* r7 is the frame pointer of Thumb code */
 
 /* What the instructions of a prologue do, and what their constant is. */
 enum {
@@ -96,14 +97,11 @@ static void push(struct prologue *p, uint32_t list)
 {
 	unsigned reg;
 
-	for (reg = LR; list != 0; list &= ~((uint32_t)1 << reg--)) {
+	for (reg = RA; list != 0; list &= ~((uint32_t)1 << reg--)) {
 		if (!(list >> reg & 1))
 			continue;
 		p->sp -= 4;
-		if (reg == LR)
-			save_ra(p, 0);
-		if (reg == FP)
-			save_fp(p, 0);
+		store(p, reg, 0);
 	}
 }
 
@@ -232,11 +230,6 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 }
 
 #endif
-
-static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
-{
-	return (ra & 1) && after_call(ctx, ra - 1) ? RETURN : NOT_RETURN;
-}
 
 NOINLINE size_t lwsbt_capture_thumb(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx)

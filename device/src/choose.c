@@ -68,12 +68,6 @@ size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t 
 
 #else
 
-#if defined(__GNUC__)
-#define ALWAYS_INLINE __attribute__((always_inline)) static inline
-#else
-#define ALWAYS_INLINE static inline
-#endif
-
 /*
  * Here, to choose is to compute alone: a branch that depends on addresses is one that
  * a processor guesses wrong.
@@ -117,7 +111,7 @@ static inline uint64_t rank(uint64_t v, uint64_t base, uint64_t i)
 
 /* nearest returns the index of the frame nearest to frame n >= 1, of addresses
  * whose top 3 bits are the same. scaled are all, times BACK_MAX. */
-ALWAYS_INLINE unsigned nearest(const uint64_t *scaled, unsigned n)
+LWSBT_INLINE unsigned nearest(const uint64_t *scaled, unsigned n)
 {
 	uint64_t v = scaled[n], best;
 	const uint64_t *b;
@@ -134,7 +128,7 @@ ALWAYS_INLINE unsigned nearest(const uint64_t *scaled, unsigned n)
 	return n - BACK_MAX + (unsigned)best % BACK_MAX;
 }
 
-ALWAYS_INLINE size_t choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form,
+LWSBT_INLINE size_t choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form,
 	int measured)
 {
 	int modular = !(how & LWSBT_SEARCH_LWS);

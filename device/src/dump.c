@@ -51,7 +51,7 @@ void lwsbt_walk_end(struct lwsbt_heap *h, struct lwsbt_walk *w)
  * record writes the blob of n, without what aligns memory, and with its address if
  * flags say so. It returns 0 if it does not fit.
  */
-static size_t record(struct lwsbt_node *n, const struct lwsbt_found *f, uint8_t *buf, size_t cap,
+LWSBT_INLINE size_t record(struct lwsbt_node *n, const struct lwsbt_found *f, uint8_t *buf, size_t cap,
 	unsigned flags)
 {
 	struct lwsbt_writer w;
@@ -69,58 +69,75 @@ static size_t record(struct lwsbt_node *n, const struct lwsbt_found *f, uint8_t 
 	lwsbt_writer_init(&w, buf, cap);
 	memcpy(buf, f->blob, bytes);
 	w.len = bytes;
-	if (end % 8)
-		lwsbt_put(&w, (unsigned)f->blob[bytes] >> (8 - end % 8), (unsigned)(end % 8));
+	w.n = end % 8;
+	w.acc = w.n ? (uint32_t)f->blob[bytes] >> (8 - w.n) : 0;
 	if (flags & KEEP_ADDRESS)
 		lwsbt_put_user(&w, LWSBT_TAG_ADDRESS, (uintptr_t)lwsbt_program_pointer(n));
 	len = lwsbt_finish(&w);
 	return len <= cap ? len : 0;
 }
 
-size_t lwsbt_walk_next(struct lwsbt_heap *h, struct lwsbt_walk *w, void *buf, size_t cap,
-	unsigned flags)
+/* advance describes the next record's metadata in *f, and returns its node, with the
+ * lock held; NULL after the last, without. Damage is reported and left out. */
+static struct lwsbt_node *advance(struct lwsbt_heap *h, struct lwsbt_walk *w, struct lwsbt_found *f)
 {
 	for (;;) {
-		enum lwsbt_damage damage = (enum lwsbt_damage)0;
+		enum lwsbt_damage damage = LWSBT_DAMAGED_LINK;
 		struct lwsbt_node *n;
-		struct lwsbt_found f;
-		size_t len = 0;
 
 		lwsbt_lock(h);
 		n = w->next;
 		if (!n || w->left == 0) {
 			lwsbt_unlock(h);
-			return 0;
+			return NULL;
 		}
 		w->left--;
-		if (!lwsbt_linked(h, n)) {
-			damage = LWSBT_DAMAGED_LINK;
-			w->next = NULL;
-		} else {
-			w->next = n == w->last ? NULL : n->next;
-			if (lwsbt_find_blob(h, n, &f))
-				len = record(n, &f, buf, cap, flags);
-			if (len == 0)
-				damage = LWSBT_DAMAGED_BLOB;
+		w->next = NULL;
+		if (lwsbt_linked(h, n)) {
+			if (n != w->last)
+				w->next = n->next;
+			if (lwsbt_find_blob(h, n, f)) {
+				w->p = lwsbt_program_pointer(n);
+				w->size = f->size;
+				return n;
+			}
+			damage = LWSBT_DAMAGED_BLOB;
 		}
 		lwsbt_unlock(h);
-		if (!damage) {
-			w->p = lwsbt_program_pointer(n);
-			w->size = f.size;
-			return len;
-		}
 		lwsbt_report(h, damage, n);
 	}
 }
 
-void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
-	const char *why, unsigned flags)
+/* finish_record writes the record that advance found to buf, and gives the lock up. It
+ * returns 0, and reports it, if it does not fit. */
+LWSBT_INLINE size_t finish_record(struct lwsbt_heap *h, struct lwsbt_node *n, const struct lwsbt_found *f,
+	void *buf, size_t cap, unsigned flags)
 {
-	uint8_t buf[LWSBT_RECORD_MAX];
-	struct lwsbt_walk w;
-	struct lwsbt_head head = { number, LWSBT_NONE, LWSBT_NONE, LWSBT_NONE,
-		(flags & KEEP_ADDRESS) || (h->flags & KEEP), why };
-	size_t len;
+	size_t len = record(n, f, buf, cap, flags);
+
+	lwsbt_unlock(h);
+	if (len == 0)
+		lwsbt_report(h, LWSBT_DAMAGED_BLOB, n);
+	return len;
+}
+
+size_t lwsbt_walk_next(struct lwsbt_heap *h, struct lwsbt_walk *w, void *buf, size_t cap,
+	unsigned flags)
+{
+	struct lwsbt_node *n;
+	struct lwsbt_found f;
+	size_t len = 0;
+
+	while (len == 0 && (n = advance(h, w, &f)) != NULL)
+		len = finish_record(h, n, &f, buf, cap, flags);
+	return len;
+}
+
+/* A dump's parts are functions of their own, as each has its own use for the stack. */
+static LWSBT_NOINLINE void begin(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
+	const char *why, int user)
+{
+	struct lwsbt_head head = { number, LWSBT_NONE, LWSBT_NONE, LWSBT_NONE, user, why };
 
 	if (h->port && h->port->time)
 		head.time = h->port->time(h->port->arg);
@@ -129,14 +146,44 @@ void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t numb
 		head.bytes = h->bytes;
 	}
 	lwsbt_head_begin(out, &head);
-	head.records = 0;
-	head.bytes = 0;
-	lwsbt_walk_begin(h, &w);
-	while ((len = lwsbt_walk_next(h, &w, buf, sizeof buf, flags)) != 0) {
+}
+
+/* put_record writes a line of the record that advance found, unless it does not fit. */
+static LWSBT_NOINLINE size_t put_record(struct lwsbt_heap *h, const struct lwsbt_out *out,
+	struct lwsbt_node *n, const struct lwsbt_found *f, unsigned flags)
+{
+	uint8_t buf[LWSBT_RECORD_MAX];
+	size_t len = finish_record(h, n, f, buf, sizeof buf, flags);
+
+	if (len > 0)
 		lwsbt_line(out, buf, len);
-		head.records++;
-		head.bytes += w.size;
+	return len;
+}
+
+static LWSBT_NOINLINE void end(const struct lwsbt_out *out, uint32_t number, uint32_t records, size_t bytes)
+{
+	struct lwsbt_head head = { number, LWSBT_NONE, records, bytes, 0, NULL };
+
+	lwsbt_head_end(out, &head);
+}
+
+void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
+	const char *why, unsigned flags)
+{
+	struct lwsbt_walk w;
+	struct lwsbt_node *n;
+	struct lwsbt_found f;
+	uint32_t records = 0;
+	size_t bytes = 0;
+
+	begin(h, out, number, why, (flags & KEEP_ADDRESS) || (h->flags & KEEP));
+	lwsbt_walk_begin(h, &w);
+	while ((n = advance(h, &w, &f)) != NULL) {
+		if (put_record(h, out, n, &f, flags) > 0) {
+			records++;
+			bytes += f.size;
+		}
 	}
 	lwsbt_walk_end(h, &w);
-	lwsbt_head_end(out, &head);
+	end(out, number, records, bytes);
 }

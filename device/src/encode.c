@@ -1,6 +1,8 @@
 /*
  * The encoder: bit fields, stacks and blobs.
  */
+#include <string.h>
+
 #include "internal.h"
 
 #if LWSBT_FAST
@@ -86,51 +88,71 @@ static inline void put_field(struct bits *b, unsigned lead, unsigned lead_width,
 
 #else
 
-/* put writes the lowest width bits of v, 0 to 25; v has no bit above them. */
+/* store32 writes 4 bytes, the highest bits first. */
+static inline void store32(uint8_t *p, uint32_t v)
+{
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	v = __builtin_bswap32(v);
+	__builtin_memcpy(p, &v, sizeof v);
+#else
+	for (unsigned i = 4; i-- > 0; v >>= 8)
+		p[i] = (uint8_t)v;
+#endif
+}
+
+/*
+ * store_bits writes n bits, at most 63, from the top of two words on: first those that
+ * were pending, and then new ones.
+ *
+ *   |<- b->n ->|<------------- n - b->n -------------->|
+ *   | pending  | new                                   | 0 ...
+ *   31        high                                  0 31  low
+ */
+static LWSBT_NOINLINE void store_bits(struct bits *b, uint32_t high, uint32_t low, unsigned n)
+{
+	uint8_t out[8];
+
+	high |= b->acc << (31 - b->n) << 1;
+	store32(out, high);
+	store32(out + 4, low);
+	if (b->len + 8 <= b->cap)
+		memcpy(b->buf + b->len, out, 8);
+	else
+		for (size_t i = b->len; i < b->cap; i++)
+			b->buf[i] = out[i - b->len];
+	b->len += n / 8;
+	b->n = n % 8;
+	b->acc = (uint32_t)out[n / 8] >> (8 - b->n);
+}
+
+/* put writes the lowest width bits of v, 0 to 24; v has no bit above them. */
 static void put(struct bits *b, uint32_t v, unsigned width)
 {
-	uint32_t acc = b->acc << width | v;
-	unsigned n = b->n + width;
-	size_t len = b->len;
-
-	for (; n >= 8; len++) {
-		n -= 8;
-		if (len < b->cap)
-			b->buf[len] = (uint8_t)(acc >> n);
-	}
-	b->len = len;
-	b->acc = acc;
-	b->n = n;
+	width += b->n;
+	store_bits(b, v << (31 - width) << 1, 0, width);
 }
 
 #if LWSBT_WORD_BITS == 32
 
-/* put_field writes the lowest lead_width bits of lead, then the count of v, and v. It
- * moves the field behind the bits not yet written, in two words whose top is the
- * first bit, as this is done for each frame. */
+/* put_low writes the lowest lead_width bits of lead, at most 15, the lowest count bits
+ * of v, 1 to 32, and spill zeros. */
+LWSBT_INLINE void put_low(struct bits *b, unsigned lead, unsigned lead_width, uint32_t v,
+	unsigned count, unsigned spill)
+{
+	lead_width += b->n;
+	v <<= 32 - count;
+	store_bits(b, lead << (31 - lead_width) << 1 | v >> lead_width, v << (31 - lead_width) << 1,
+		lead_width + count + spill);
+}
+
+/* put_field writes the lowest lead_width bits of lead, then the count of v, and v. */
 static void put_field(struct bits *b, unsigned lead, unsigned lead_width, lwsbt_word v,
 	unsigned how)
 {
-	unsigned count = lwsbt_significant(v), n = b->n;
-	uint32_t high, low;
-	size_t len = b->len;
+	unsigned count = lwsbt_significant(v);
 
 	(void)how;
-	lead = lead << COUNT_BITS | (count & 63) << SPILL;
-	lead_width += COUNT_BITS + n; /* 9 to 22 */
-	v <<= 32 - count;
-	high = ((b->acc & ((1u << n) - 1)) << (lead_width - n) | lead) << (32 - lead_width) | v >> lead_width;
-	low = v << (32 - lead_width);
-	for (n = lead_width + count + SPILL; n >= 8; n -= 8) {
-		if (len < b->cap)
-			b->buf[len] = (uint8_t)(high >> 24);
-		len++;
-		high = high << 8 | low >> 24;
-		low <<= 8;
-	}
-	b->len = len;
-	b->acc = high >> (31 - n) >> 1;
-	b->n = n;
+	put_low(b, lead << COUNT_BITS | count << SPILL, lead_width + COUNT_BITS, v, count, SPILL);
 }
 
 #else
@@ -194,14 +216,31 @@ void lwsbt_put_value(struct lwsbt_writer *w, lwsbt_word v, unsigned how)
 	CLOSE(b, w);
 }
 
+#if LWSBT_WORD_BITS == 32
+
+/* put_long writes a user field whose value has the word high above v. */
+static LWSBT_NOINLINE void put_long(struct bits *b, unsigned tag, uint32_t high, uint32_t v)
+{
+	unsigned count = lwsbt_significant(high);
+
+	put_low(b, tag << SPILL << COUNT_BITS | (32 + count) % 64 << SPILL, TAG_BITS + COUNT_BITS, high, count, 0);
+	put_low(b, 0, 0, v, 32, SPILL);
+}
+
+#endif
+
 void lwsbt_put_user(struct lwsbt_writer *w, unsigned tag, uint64_t v)
 {
-	uint32_t high = (uint32_t)(v >> 32), low = (uint32_t)v;
-	unsigned count = high ? 32 + lwsbt_significant(high) : lwsbt_significant(low);
+	OPEN(b, w);
 
-	lwsbt_put(w, (tag << SPILL) << COUNT_BITS | (count & 63) << SPILL, TAG_BITS + COUNT_BITS);
-	lwsbt_put(w, v, count);
-	lwsbt_put(w, 0, SPILL);
+#if LWSBT_WORD_BITS == 32
+	if (v >> 32 != 0) {
+		put_long(b, tag, (uint32_t)(v >> 32), (uint32_t)v);
+		return;
+	}
+#endif
+	put_field(b, tag << SPILL, TAG_BITS, (lwsbt_word)v, LWSBT_SEARCH_BEST);
+	CLOSE(b, w);
 }
 
 void lwsbt_put_forms(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth,

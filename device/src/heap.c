@@ -106,16 +106,17 @@ static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t calle
 		h->port->stack(h->port->arg, &ctx);
 	if (h->capture) /* without lwsbt_meta_gen */
 		n = h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &ctx);
-	/* The allocator's own functions, however many the compiler left. */
-	for (drop = 0; drop < n && drop < OWN_MAX && s->pc[drop] != caller; drop++)
+	/* The allocator's own functions, however many the compiler left. A walk that ended in
+	 * them, as where only they have unwind tables, leaves the caller alone. */
+	for (drop = 0; drop < n && drop <= OWN_MAX && s->pc[drop] != caller; drop++)
 		;
-	if (drop == n || drop == OWN_MAX || caller == 0)
+	if (drop > OWN_MAX || caller == 0)
 		drop = 0;
 	drop += h->skip;
 	if (drop > n)
 		drop = n;
 	n -= drop;
-	for (size_t i = 0; drop > 0 && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		s->pc[i] = s->pc[i + drop];
 	if (n > h->post)
 		n -= h->post;
@@ -192,7 +193,8 @@ void *lwsbt_write(struct lwsbt_heap *h, void *true_start, const struct lwsbt_met
 	size_t room = (size_t)m->len - LENGTH_BYTES;
 	struct lwsbt_writer w;
 
-	lwsbt_writer_init(&w, start, room);
+	/* The encoder may write into what comes behind, which is written later. */
+	lwsbt_writer_init(&w, start, room + LENGTH_BYTES + sizeof *n);
 	lwsbt_put_forms(&w, m->stack.pc, m->stack.depth, h->how, m->form);
 	lwsbt_put_value(&w, m->stack.size, h->how);
 	if (KEEP)
@@ -269,69 +271,80 @@ int lwsbt_linked(const struct lwsbt_heap *h, const struct lwsbt_node *n)
 		(n->next ? plausible(h, n->next) && n->next->prev == n : h->tail == n);
 }
 
-/* some returns width bits from bit pos on, at most 16, within the bytes from p to
- * end; zeros beyond. */
-static unsigned some(const uint8_t *p, const uint8_t *end, size_t pos, unsigned width)
+/* some returns width bits from bit pos on, at most 16, of the len bytes at p; zeros
+ * beyond. */
+static unsigned some(const uint8_t *p, size_t len, size_t pos, unsigned width)
 {
+	size_t at = pos >> 3;
 	uint32_t v = 0;
 
-	p += pos >> 3;
-	for (unsigned i = 0; i < 3; i++)
-		v = v << 8 | (p < end ? *p++ : 0u);
+	for (unsigned i = 0; i < 3; i++, at++)
+		v = v << 8 | (at < len ? p[at] : 0u);
 	return v >> (24 - width - (pos & 7)) & ((1u << width) - 1);
 }
 
 int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, struct lwsbt_found *f)
 {
-	const uint8_t *p = (const uint8_t *)n, *end = p - LENGTH_BYTES;
+	const uint8_t *p = (const uint8_t *)n - LENGTH_BYTES;
+	size_t pos = DEPTH_BITS, len = (size_t)p[0] << 8 | p[1];
 	unsigned depth, head, count;
-	size_t pos = DEPTH_BITS;
+	lwsbt_word size = 0;
 
 	f->size = 0;
 	f->bits = 0;
-	f->len = (size_t)end[0] << 8 | end[1];
-	if (f->len == 0)
-		f->len = LENGTH_BYTES; /* lws had no room [BT-BLOB-4] */
-	f->blob = (uint8_t *)(uintptr_t)(p - f->len);
-	if (f->len == LENGTH_BYTES && end[1] == 0)
-		return 1;
-	if (f->len < LWSBT_BLOB_MIN || f->len > (uintptr_t)n - h->lo)
+	f->blob = (uint8_t *)(uintptr_t)p;
+	f->len = LENGTH_BYTES;
+	if (len == 0)
+		return h->lo == 0; /* lws had no room [BT-BLOB-4] */
+	if (len < LWSBT_BLOB_MIN || len > (uintptr_t)n - h->lo)
 		return 0;
-	p = f->blob;
+	f->len = len;
+	len -= LENGTH_BYTES;
+	p -= len;
+	f->blob = (uint8_t *)(uintptr_t)p;
 	depth = p[0] >> 3;
 	for (unsigned i = 0; i < depth; i++) {
-		head = some(p, end, pos, LITERAL_LEAD + COUNT_BITS);
+		head = some(p, len, pos, DELTA_LEAD + COUNT_BITS);
 		pos += LITERAL_LEAD;
-		if (head >> 8) {
-			if (i == 0 || (head >> 4 & 7) >= i)
+		if (head >> (DELTA_LEAD + COUNT_BITS - 1) == 0) {
+			head >>= DELTA_LEAD - LITERAL_LEAD;
+		} else {
+			if ((head >> 10 & 7) >= i)
 				return 0;
 			pos += DELTA_LEAD - LITERAL_LEAD;
-			head = some(p, end, pos, COUNT_BITS);
 		}
 		count = lwsbt_full_count(head >> SPILL & 63);
 		if (count > LWSBT_WORD_BITS)
 			return 0;
 		pos += COUNT_BITS + count + SPILL;
-		if (pos > 8 * (f->len - LENGTH_BYTES))
-			return 0;
 	}
-	count = lwsbt_full_count(some(p, end, pos, COUNT_WIDTH));
-	pos += COUNT_BITS;
-	f->bits = pos + count + SPILL;
-	if (count > LWSBT_WORD_BITS || f->bits > 8 * (f->len - LENGTH_BYTES))
+	count = lwsbt_full_count(some(p, len, pos, COUNT_WIDTH));
+	if (count > LWSBT_WORD_BITS)
 		return 0;
+	pos += COUNT_BITS;
 	for (; count > 8; count -= 8, pos += 8)
-		f->size = f->size << 8 | some(p, end, pos, 8);
-	f->size = f->size << count | some(p, end, pos, count);
+		size = size << 8 | some(p, len, pos, 8);
+	f->size = size << count | some(p, len, pos, count);
+	pos += count + SPILL;
 	while (h->flags & KEEP) {
-		head = some(p, end, f->bits, TAG_BITS + COUNT_BITS);
+		head = some(p, len, pos, TAG_BITS + COUNT_BITS);
 		if (head >> (COUNT_BITS + SPILL) == LWSBT_TAG_END)
-			break;
-		pos = f->bits + TAG_BITS + COUNT_BITS + lwsbt_full_count(head >> SPILL & 63) + SPILL;
-		if (pos > 8 * (f->len - LENGTH_BYTES))
-			return 0;
-		f->bits = pos;
+			break; /* at the latest behind the blob */
+		pos += TAG_BITS + COUNT_BITS + lwsbt_full_count(head >> SPILL & 63) + SPILL;
 	}
+	f->bits = pos;
+	if (pos > 8 * len)
+		return 0;
+	if (h->lo == 0) /* of lws: neither its padding nor the sum of its sizes is known */
+		return 1;
+	/* Behind the bits are zeros, of an empty list of user fields and up to a byte, and
+	 * then ones: see lwsbt_fill. */
+	head = (unsigned)(0 - pos - TAG_BITS) % 8 + TAG_BITS;
+	if (f->size > h->bytes || some(p, len, pos, head) != 0)
+		return 0;
+	for (pos += head; pos < 8 * len; pos += 8)
+		if (p[pos / 8] != 0xff)
+			return 0;
 	return 1;
 }
 
@@ -391,7 +404,6 @@ void *lwsbt_unlink(struct lwsbt_heap *h, void *p, struct lwsbt_found *f)
 	enum lwsbt_damage damage = (enum lwsbt_damage)0;
 
 	f->len = 0;
-	f->size = 0;
 	if (h->port && h->port->in_interrupt && h->port->in_interrupt(h->port->arg)) {
 		if (!lwsbt_readable(h, n) || n->owner != h)
 			return p;

@@ -50,10 +50,13 @@ enum {
 #define FORM_BACK(form) ((form) >> 3 & 7u)	/* less 1 */
 #define FORM_SIGN(form) ((form) >> 1 & 1u)
 
+/* What compilers inline, or not, decides on how much stack is taken. */
 #if defined(__GNUC__)
 #define LWSBT_NOINLINE __attribute__((noinline))
+#define LWSBT_INLINE static inline __attribute__((always_inline))
 #else
 #define LWSBT_NOINLINE
+#define LWSBT_INLINE static inline
 #endif
 
 /* lwsbt_choose sets form[n] for each of depth frames, and returns the bits that the

@@ -10,6 +10,21 @@ static void emit(const struct lwsbt_out *out, const char *text, size_t len)
 	out->put(out->arg, text, len);
 }
 
+/* group writes the n bytes in acc, 1 to 3, the first at bit 16, as 4 characters.
+ * [BT-B64-1] */
+static LWSBT_NOINLINE void group(const struct lwsbt_out *out, uint32_t acc, unsigned n)
+{
+	char text[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned v = acc >> (18 - 6 * i) & 63;
+
+		text[i] = (char)(i > n ? '=' : v < 26 ? 'A' + v : v < 52 ? 'a' + v - 26 :
+			v < 62 ? '0' + v - 52 : v == 62 ? '+' : '/');
+	}
+	emit(out, text, 4);
+}
+
 void lwsbt_base64_begin(struct lwsbt_base64 *b, const struct lwsbt_out *out)
 {
 	b->out = out;
@@ -17,48 +32,33 @@ void lwsbt_base64_begin(struct lwsbt_base64 *b, const struct lwsbt_out *out)
 	b->n = 0;
 }
 
-/* group writes the bytes in acc, 1 to 3, as 4 characters. [BT-B64-1] */
-static void group(struct lwsbt_base64 *b)
+void lwsbt_base64_put(struct lwsbt_base64 *b, const void *bytes, size_t len)
 {
-	char text[4];
-
-	for (unsigned i = 0; i < 4; i++) {
-		unsigned v = b->acc >> (18 - 6 * i) & 63;
-
-		text[i] = (char)(i > b->n ? '=' : v < 26 ? 'A' + v : v < 52 ? 'a' + v - 26 :
-			v < 62 ? '0' + v - 52 : v == 62 ? '+' : '/');
-	}
-	b->acc = 0;
-	b->n = 0;
-	emit(b->out, text, 4);
-}
-
-void lwsbt_base64_put(struct lwsbt_base64 *b, const void *p, size_t len)
-{
-	const uint8_t *byte = p;
+	const uint8_t *p = bytes;
 
 	for (; len > 0; len--) {
-		b->acc |= (uint32_t)*byte++ << (16 - 8 * b->n);
+		b->acc |= (uint32_t)*p++ << (16 - 8 * b->n);
 		if (++b->n == 3)
-			group(b);
+			lwsbt_base64_end(b);
 	}
 }
 
 void lwsbt_base64_end(struct lwsbt_base64 *b)
 {
-	if (b->n)
-		group(b);
+	if (b->n == 0)
+		return;
+	group(b->out, b->acc, b->n);
+	b->acc = 0;
+	b->n = 0;
 }
 
 /* record writes a lead-in, a blob and the line end. */
-static void record(const struct lwsbt_out *out, const char *lead_in, const void *blob, size_t len)
+static void record(const struct lwsbt_out *out, const char *lead_in, const uint8_t *blob, size_t len)
 {
-	struct lwsbt_base64 b;
-
-	lwsbt_base64_begin(&b, out);
 	emit(out, lead_in, 3);
-	lwsbt_base64_put(&b, blob, len);
-	lwsbt_base64_end(&b);
+	for (; len > 0; len -= len < 3 ? len : 3, blob += 3)
+		group(out, (uint32_t)blob[0] << 16 | (len > 1 ? (uint32_t)blob[1] << 8 : 0) |
+			(len > 2 ? blob[2] : 0u), len < 3 ? (unsigned)len : 3);
 	emit(out, "\n", 1);
 }
 

@@ -489,6 +489,89 @@ static void damage(void)
 	}
 }
 
+/* Text that a string function writes past the end of a block, over the bits of the next
+ * one: they may decode, but hardly to what the padding and the sum of sizes allow. */
+static void text_overflow(void)
+{
+	enum { N = 4, SIZE = 16, ROUNDS = 2000 };
+	unsigned missed = 0;
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		uint8_t *p[N], *end;
+		unsigned len, n;
+		void *start;
+
+		begin(0);
+		used = 64;
+		for (unsigned i = 0; i < N; i++)
+			CHECK((p[i] = lwsbt_heap_malloc(&heap, &arena_allocator, SIZE, NULL)) != NULL);
+		end = p[2] - sizeof(struct lwsbt_node);
+		len = (unsigned)end[-2] << 8 | end[-1];
+		n = below(2) ? len - 2 : 1 + below(len - 2);
+		for (unsigned i = 0; i < n; i++)
+			end[-(int)len + (int)i] = (uint8_t)(round % 2 ? 'A' : 'A' + below(26));
+		start = lwsbt_meta_trim(&heap, p[2]);
+		CHECK(damages == (start ? 0u : 1u) && heap.damaged == damages);
+		CHECK(!start || start == end - len);
+		CHECK(heap.bytes <= N * SIZE); /* 48 but for the damaged one */
+		missed += start != NULL;
+	}
+	CHECK(missed < ROUNDS / 50);
+}
+
+/* ---- the caller, among what a capture function found */
+
+static uintptr_t walked[16];
+static size_t walked_len;
+
+static size_t walk(uintptr_t *pcs, size_t max, size_t skip, const struct lwsbt_capture_ctx *ctx)
+{
+	(void)skip;
+	(void)ctx;
+	CHECK(walked_len <= max);
+	memcpy(pcs, walked, walked_len * sizeof *pcs);
+	return walked_len;
+}
+
+/* The frames from 2 to 12 are the allocator's, as many as there are; 0x100 is the caller,
+ * and beyond it comes the program. */
+static void callers(void)
+{
+	static const struct {
+		uintptr_t walked[12], caller, want[12]; /* up to the first 0 */
+	} cases[] = {
+		{ { 2, 4, 0x100, 0x200, 0x300 }, 0x100, { 0x100, 0x200, 0x300 } },
+		{ { 0x100, 0x200 }, 0x100, { 0x100, 0x200 } },
+		{ { 2, 4, 6, 8, 10, 12, 0x100, 0x200 }, 0x100, { 0x100, 0x200 } },
+		/* the walk ended before the caller: the program has no unwind tables */
+		{ { 2 }, 0x100, { 0x100 } },
+		{ { 2, 4 }, 0x100, { 0x100 } },
+		{ { 2, 4, 6, 8, 10, 12 }, 0x100, { 0x100 } },
+		{ { 0 }, 0x100, { 0x100 } },
+		/* it went on, and the caller's frame is the one that it missed */
+		{ { 2, 0x200, 0x300, 0x400, 0x500, 0x600, 0x700, 0x800 }, 0x100,
+		  { 2, 0x200, 0x300, 0x400, 0x500, 0x600, 0x700, 0x800 } },
+		/* the caller is not known */
+		{ { 2, 4, 0x100 }, 0, { 2, 4, 0x100 } },
+	};
+
+	begin(0);
+	heap.capture = walk;
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct lwsbt_meta m;
+		unsigned n = 0;
+
+		memcpy(walked, cases[i].walked, sizeof cases[i].walked);
+		for (walked_len = 0; walked[walked_len] != 0; walked_len++)
+			;
+		CHECK(lwsbt_meta_gen(&heap, 10, 0, (void *)cases[i].caller, &m) > 0);
+		while (cases[i].want[n] != 0)
+			n++;
+		CHECK(m.stack.depth == n);
+		CHECK(!memcmp(m.stack.pc, cases[i].want, n * sizeof *cases[i].want));
+	}
+}
+
 /* Sizes at which the sum of metadata and size would wrap. */
 static void overflow(void)
 {
@@ -522,6 +605,36 @@ static void interrupts(void)
 	in_interrupt = 0;
 	lwsbt_heap_free(&heap, &allocator, p);
 	CHECK(heap.count == 0 && outstanding == 0);
+}
+
+/* ---- sizes that a blob for stock lws cannot say */
+
+static void large(void)
+{
+#if LWSBT_WORD_BITS == 64
+	static const struct lwsbt_allocator libc = { malloc, realloc, free, NULL };
+	const size_t size = ((size_t)1 << 31) + 1;
+	uint32_t untracked;
+	char *p = malloc(size), *q;
+
+	if (!p)
+		return;
+	free(p);
+	begin(0);
+	heap.how = LWSBT_WRAP64;
+	p = lwsbt_heap_malloc(&heap, &libc, 100, NULL);
+	CHECK(p && heap.count == 1);
+	memset(p, 0x5a, 100);
+	untracked = heap.untracked;
+	events[LWSBT_FREED] = 0;
+	q = lwsbt_heap_realloc(&heap, &libc, p, size, NULL);
+	CHECK(q && heap.count == 0 && heap.bytes == 0 && heap.untracked == untracked + 1);
+	CHECK(events[LWSBT_FREED] == 1);
+	for (unsigned i = 0; q && i < 100; i++)
+		CHECK(q[i] == 0x5a);
+	lwsbt_heap_free(&heap, &libc, q);
+	heap.how = 0;
+#endif
 }
 
 /* ---- a dump, as text */
@@ -573,10 +686,14 @@ int main(int argc, char **argv)
 	model(operations);
 	walks();
 	overflow();
+	callers();
+
 	interrupts();
+	large();
 	dump();
 	port.event = NULL;
 	damage();
+	text_overflow();
 	printf("ok: %u operations by 9 sets of flags; walks, overflow, interrupts, dump, damage\n", operations);
 	return 0;
 }

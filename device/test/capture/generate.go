@@ -57,7 +57,7 @@ type program struct {
 	without []string // features that no function may have
 }
 
-// source returns the program in C, but for the parts that are the same in all:
+// source returns the program in C, but for the parts that every program has:
 // support.h.
 func (p program) source() string {
 	rnd := rand.New(rand.NewPCG(p.seed, 12))

@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // A machine is a target of compilers, and what runs its programs.
 type machine struct {
 	name  string
@@ -8,18 +10,38 @@ type machine struct {
 	link  []string // flags for gcc when it links
 	qemu  string   // "": runs here
 	bare  bool     // no C library: sys.c
+	more  []string // further options that change its prologues
+}
+
+// variant returns the k-th of the sets of options that code is compiled with, in turns.
+func (m machine) variant(k int, clang bool) []string {
+	switch k % 3 {
+	case 0:
+		if m.bare { // no library for the protector
+			return []string{"-ffunction-sections", "-fno-stack-protector"}
+		}
+		return []string{"-ffunction-sections", "-fstack-protector"}
+	case 1:
+		// clang has it for some machines only, and gcc 12's code for Thumb is wrong at -O3
+		// or is not compiled.
+		if clang || slices.Contains(m.gcc, "-mthumb") {
+			break
+		}
+		return []string{"-fstack-clash-protection", "-fno-stack-protector"}
+	}
+	return append([]string{"-fno-stack-protector"}, m.more...)
 }
 
 var machines = []machine{
 	{name: "x86-64", gcc: f("gcc"), clang: f("clang")},
 	{name: "i686", gcc: f("i686-linux-gnu-gcc"), clang: f("clang --target=i686-linux-gnu"), qemu: "qemu-i386"},
-	{name: "aarch64", gcc: f("aarch64-linux-gnu-gcc"), clang: f("clang --target=aarch64-linux-gnu"), qemu: "qemu-aarch64"},
+	{name: "aarch64", gcc: f("aarch64-linux-gnu-gcc"), clang: f("clang --target=aarch64-linux-gnu"), qemu: "qemu-aarch64", more: f("-mbranch-protection=standard")},
 	{name: "arm", gcc: f("arm-linux-gnueabihf-gcc -marm"), clang: f("clang --target=armv7-linux-gnueabihf -marm"), qemu: "qemu-arm"},
 	{name: "thumb2", gcc: f("arm-linux-gnueabihf-gcc -mthumb"), clang: f("clang --target=armv7-linux-gnueabihf -mthumb"), qemu: "qemu-arm"},
 	{name: "cortex-m3", gcc: f("arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb"), clang: f("clang --target=armv7m-none-eabi -mcpu=cortex-m3 -mfloat-abi=soft"), qemu: "qemu-arm", bare: true},
 	{name: "cortex-m0", gcc: f("arm-none-eabi-gcc -mcpu=cortex-m0 -mthumb"), clang: f("clang --target=armv6m-none-eabi -mcpu=cortex-m0 -mfloat-abi=soft"), qemu: "qemu-arm", bare: true},
-	{name: "riscv64", gcc: f("riscv64-linux-gnu-gcc"), clang: f("clang --target=riscv64-linux-gnu -mabi=lp64d -march=rv64gc"), qemu: "qemu-riscv64"},
-	{name: "riscv32", gcc: f("riscv64-unknown-elf-gcc -march=rv32imac -mabi=ilp32"), clang: f("clang --target=riscv32-unknown-elf -march=rv32imac -mabi=ilp32"), qemu: "qemu-riscv32", bare: true},
+	{name: "riscv64", gcc: f("riscv64-linux-gnu-gcc"), clang: f("clang --target=riscv64-linux-gnu -mabi=lp64d -march=rv64gc"), qemu: "qemu-riscv64", more: f("-msave-restore")},
+	{name: "riscv32", gcc: f("riscv64-unknown-elf-gcc -march=rv32imac -mabi=ilp32"), clang: f("clang --target=riscv32-unknown-elf -march=rv32imac -mabi=ilp32"), qemu: "qemu-riscv32", bare: true, more: f("-msave-restore")},
 	{name: "mips", gcc: f("mips-linux-gnu-gcc"), clang: f("clang --target=mips-linux-gnu -mips32r2"), qemu: "qemu-mips"},
 	{name: "mipsel", gcc: f("mipsel-linux-gnu-gcc"), clang: f("clang --target=mipsel-linux-gnu -mips32r2"), qemu: "qemu-mipsel"},
 	{name: "mips64el", gcc: f("mips64el-linux-gnuabi64-gcc"), clang: f("clang --target=mips64el-linux-gnuabi64 -mips64r2"), qemu: "qemu-mips64el"},

@@ -22,7 +22,7 @@ runs them, and compares what each backend captures with what was there.
 
   -write FILE     replace the table between its marks in FILE
   -backend NAMES  only these, comma-separated; -machine, -compiler, -level as well
-  -seeds N        programs of each cell (default 1)
+  -seeds N        programs of each cell (default 3)
   -seed N         the first seed (default 1)
   -j N            jobs at a time (default 2)
   -v              print where each backend fell short
@@ -53,7 +53,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.extra, "flags", "", "")
 	flags.StringVar(&o.keep, "keep", "", "")
 	flags.StringVar(&o.dir, "dir", "device", "")
-	flags.IntVar(&o.seeds, "seeds", 1, "")
+	flags.IntVar(&o.seeds, "seeds", 3, "")
 	flags.IntVar(&o.seed, "seed", 1, "")
 	flags.IntVar(&o.jobs, "j", 2, "")
 	flags.BoolVar(&o.verbose, "v", false, "")
@@ -143,13 +143,7 @@ func measure(o options, stderr io.Writer) (*table, error) {
 					for s := range o.seeds {
 						p := program{seed: uint64(o.seed + s), n: 40, runs: 60, ids: (s+n)%2 == 1}
 						j := job{machine: m, backend: b, clang: compiler == "clang", level: level, program: p, dir: dir}
-						if (s+n)%3 == 0 {
-							j.flags = append(j.flags, "-ffunction-sections", "-fstack-protector")
-						}
-						if m.bare { // no library for it
-							j.flags = append(j.flags, "-fno-stack-protector")
-						}
-						j.flags = append(j.flags, f(o.extra)...)
+						j.flags = append(m.variant(s+n, j.clang), f(o.extra)...)
 						tasks = append(tasks, task{j, cell})
 					}
 				}
@@ -168,8 +162,8 @@ func measure(o options, stderr io.Writer) (*table, error) {
 				if err != nil { // not measured; the others are
 					failures = append(failures, err)
 				}
-				if o.verbose && (err != nil || c.fatal != "" || c.worst != "" || c.skips > 0) {
-					fmt.Fprintf(stderr, "%v: recall %.2f false %.2f skips %d\n\t%s\n\ttrue    %s\n", k.job, c.recall(), c.falsity(), c.skips, c.fatal, c.worst)
+				if o.verbose && (err != nil || c.fatal != "" || c.worst != "" || c.differing > 0) {
+					fmt.Fprintf(stderr, "%v: recall %.2f false %.2f differing %d\n\t%s\n\ttrue    %s\n", k.job, c.recall(), c.falsity(), c.differing, c.fatal, c.worst)
 				}
 				k.cell.add(c)
 				mu.Unlock()

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -16,12 +17,51 @@ type row struct {
 	cells             []*count
 }
 
-func (r *row) String() string {
-	name := r.backend.name
+func (r *row) String() string { return r.line().String() }
+
+// A line of the table in a document: rows that differ in machine and compiler alone
+// share one.
+type line struct{ backend, machine, compiler, cells string }
+
+func (l line) String() string { return l.backend + " | " + l.machine + " | " + l.compiler }
+
+func (r *row) line() line {
+	l := line{backend: r.backend.name, machine: r.machine, compiler: r.compiler}
 	if r.backend.table {
-		name += ", table"
+		l.backend += ", table"
 	}
-	return name + " | " + r.machine + " | " + r.compiler
+	for _, c := range r.cells {
+		l.cells += " " + c.String() + " |"
+	}
+	return l
+}
+
+// merge joins the values of one field of lines that have all others in common.
+func merge(lines []line, field func(*line) *string) []line {
+	var merged []line
+	for _, l := range lines {
+		i := slices.IndexFunc(merged, func(m line) bool {
+			*field(&m) = *field(&l)
+			return m == l
+		})
+		if i < 0 {
+			merged = append(merged, l)
+			continue
+		}
+		*field(&merged[i]) += ", " + *field(&l)
+	}
+	return merged
+}
+
+// String returns recall and false frames in percent.
+func (c *count) String() string {
+	switch {
+	case c.fatal != "":
+		return "fault"
+	case c.expected == 0:
+		return ""
+	}
+	return percent(c.found, c.expected) + " / " + percent(c.wrong, c.found+c.wrong)
 }
 
 // The marks of the table in a document.
@@ -34,20 +74,17 @@ func (t *table) markdown() string {
 	var b strings.Builder
 	frames, stacks, corrupted := 0, 0, 0
 	b.WriteString("| backend | machine | compiler | " + strings.Join(levels, " | ") + " |\n| --- | --- | --- |" + strings.Repeat(" --- |", len(levels)) + "\n")
+	var lines []line
 	for _, r := range t.rows {
-		fmt.Fprintf(&b, "| %s |", r)
+		lines = append(lines, r.line())
 		for _, c := range r.cells {
 			frames, stacks, corrupted = frames+c.expected, stacks+c.captures, corrupted+c.corrupted
-			switch {
-			case c.fatal != "":
-				b.WriteString(" fault |")
-			case c.expected == 0:
-				b.WriteString(" |")
-			default:
-				fmt.Fprintf(&b, " %s / %s |", percent(c.found, c.expected), percent(c.wrong, c.found+c.wrong))
-			}
 		}
-		b.WriteString("\n")
+	}
+	lines = merge(lines, func(l *line) *string { return &l.compiler })
+	lines = merge(lines, func(l *line) *string { return &l.machine })
+	for _, l := range lines {
+		fmt.Fprintf(&b, "| %s |%s\n", l, l.cells)
 	}
 	fmt.Fprintf(&b, "\n%d stacks, %d frames; and %d captures of corrupted stacks.\n", stacks, frames, corrupted)
 	return b.String()
@@ -88,8 +125,8 @@ func (t *table) short() []string {
 			case c.fatal != "":
 				short = append(short, c.fatal)
 			case c.expected == 0 || r.backend.report:
-			case c.recall() < r.backend.recall || c.falsity() > r.backend.wrong || c.skips > 0:
-				short = append(short, fmt.Sprintf("%s %s: %.2f %% found, %.2f %% false, of %g and %g; %d wrong by skip", r, levels[i], c.recall(), c.falsity(), r.backend.recall, r.backend.wrong, c.skips))
+			case c.recall() < r.backend.recall || c.falsity() > r.backend.wrong || c.differing > 0:
+				short = append(short, fmt.Sprintf("%s %s: %.2f %% found, %.2f %% false, of %g and %g; %d differing", r, levels[i], c.recall(), c.falsity(), r.backend.recall, r.backend.wrong, c.differing))
 			}
 		}
 	}

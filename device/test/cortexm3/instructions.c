@@ -120,9 +120,18 @@ static void measure(const char *name, allocate_fn fn)
 	print_number(v - base);
 	print(" instructions");
 	if (parsed) {
+		unsigned outside = 0;
+
+		for (unsigned i = 0; i < s.depth; i++)
+			outside += s.pc[i] >= (uintptr_t)code_end;
 		print(", ");
 		print_number(s.depth);
 		print(" frames");
+		if (fn == ours && heap.capture != given) {
+			print(", ");
+			print_number(outside);
+			print(" outside the code");
+		}
 	}
 	print("\n");
 }

@@ -140,12 +140,28 @@ __attribute__((noinline, noreturn)) static void finish(int r);
 
 #define MAX 300
 
-static uintptr_t pcs[MAX], few[5];
-static struct lwsbt_capture_ctx ctx;
+static uintptr_t pcs[MAX], again[MAX], few[5];
+static struct lwsbt_capture_ctx ctx, cached;
+static struct lwsbt_rule rules[32];	/* few enough for some to be replaced */
 static int captures, corrupt;
 static uintptr_t saved[200000];
 
 size_t BACKEND(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);
+
+/* Reports a fault unless the n addresses captured otherwise are those captured from
+ * the given one on. */
+static void expect(const uintptr_t *got, size_t n, size_t want, size_t from, char fault)
+{
+	size_t i;
+
+	for (i = 0; i < n && got[i] == pcs[i + from]; i++)
+		;
+	if (i == n && n == want)
+		return;
+	put('!');
+	put(fault);
+	flush();
+}
 
 /* Captures while the stack of all callers but the nearest has random words in it:
  * some of any value, some in the stack or the code, where they do the most harm. */
@@ -179,7 +195,10 @@ NOINLINE static void capture_corrupted(uintptr_t from, uintptr_t to)
 		}
 		word[i] = v;
 	}
-	v = BACKEND(pcs, MAX, 0, &ctx);
+	cached.lo = ctx.lo;
+	v = BACKEND(pcs, MAX, 1, &ctx);
+	i = BACKEND(again, MAX, 1, &cached);
+	expect(again, i, v, 0, 'c');
 	for (i = 0; i < n; i++)
 		word[i] = saved[i];
 	put('k');
@@ -190,7 +209,7 @@ NOINLINE static void capture_corrupted(uintptr_t from, uintptr_t to)
 
 NOINLINE int probe(int a)
 {
-	size_t n, m, i;
+	size_t n, m, k, i;
 	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
 
 	ENTER(FUNCTIONS + 1);
@@ -198,6 +217,8 @@ NOINLINE int probe(int a)
 	ctx.lo = frame - 8192;
 	n = BACKEND(pcs, MAX, 0, &ctx);
 	m = BACKEND(few, 5, 3, &ctx);
+	cached.lo = ctx.lo;
+	k = BACKEND(again, MAX, 1, &cached);
 	put('t');
 	for (int k = top - 1; k >= 0; k--) {
 		put(' ');
@@ -214,16 +235,8 @@ NOINLINE int probe(int a)
 		put_hex(pcs[i]);
 	}
 	flush();
-	/* 3 skipped and 5 at most, as of what was captured without */
-	if (m != (n < 3 ? 0 : n - 3 > 5 ? 5 : n - 3))
-		put('!');
-	for (i = 0; i < m; i++)
-		if (few[i] != pcs[i + 3])
-			put('!');
-	if (length > 0) {
-		put('s');
-		flush();
-	}
+	expect(few, m, n < 3 ? 0 : n - 3 > 5 ? 5 : n - 3, 3, 's');
+	expect(again, k, n < 1 ? 0 : n - 1, 1, 'c');
 	if (corrupt)
 		capture_corrupted((frame + 512) & ~(uintptr_t)15, ctx.hi);
 	LEAVE();
@@ -262,6 +275,9 @@ int main(void)
 #ifdef TABLE
 	ctx.functions = &lwsbt_functions;
 #endif
+	cached = ctx;
+	cached.rules = rules;
+	cached.rule_count = sizeof rules / sizeof *rules;
 	for (run = 0; run < RUNS; run++) {
 #ifndef TRUSTS
 		corrupt = run % 4 == 3;

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// Rows that differ in machine and compiler alone share a line; no other does.
+func TestMarkdownMergesRows(t *testing.T) {
+	all, most := count{expected: 10, found: 10}, count{expected: 10, found: 9, wrong: 1}
+	var rows []*row
+	for _, r := range []struct {
+		backend, machine, compiler string
+		cell                       count
+	}{
+		{"fp", "x86-64", "gcc", all}, {"fp", "x86-64", "clang", all},
+		{"fp", "arm", "gcc", all}, {"fp", "arm", "clang", most},
+		{"fp", "i686", "gcc", all}, {"fp", "i686", "clang", all},
+		{"arm", "arm", "gcc", all}, {"arm", "mips", "gcc", count{fatal: "it ended"}},
+	} {
+		cell := r.cell
+		rows = append(rows, &row{backend: backend{name: r.backend}, machine: r.machine, compiler: r.compiler, cells: []*count{&cell, {}}})
+	}
+	got := (&table{rows}).markdown()
+	_, got, _ = strings.Cut(got, "--- |\n")
+	got, sum, _ := strings.Cut(got, "\n\n")
+	want := strings.Join([]string{
+		"| fp | x86-64, i686 | gcc, clang | 100 / 0 |  |",
+		"| fp | arm | gcc | 100 / 0 |  |",
+		"| fp | arm | clang | 90.00 / 10.00 |  |",
+		"| arm | arm | gcc | 100 / 0 |  |",
+		"| arm | mips | gcc | fault |  |",
+	}, "\n")
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if want := "0 stacks, 70 frames; and 0 captures of corrupted stacks.\n"; sum != want {
+		t.Errorf("got %q, want %q", sum, want)
+	}
+}

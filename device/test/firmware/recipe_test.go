@@ -1,0 +1,127 @@
+package firmware
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// docBlock returns the first block of docs/device.md in a language.
+func docBlock(t *testing.T, language string) string {
+	t.Helper()
+	doc, err := os.ReadFile("../../../docs/device.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(doc), "\n```"+language+"\n")
+	block, _, ok := strings.Cut(block, "\n```\n")
+	if !ok {
+		t.Fatalf("docs/device.md has no block of %s", language)
+	}
+	return block + "\n"
+}
+
+const recipeApp = `#include <stdlib.h>
+#include "board.h"
+void heap_begin(void);
+void dump_heap(void);
+void uart_write(const char *text, size_t len) { board_put(text, len); }
+void *volatile kept;
+__attribute__((noinline)) static void leak(size_t n) { kept = malloc(n); }
+__attribute__((noinline)) static void work(size_t n) { leak(n); kept = 0; }
+int main(void)
+{
+	heap_begin();
+	work(77);
+	dump_heap();
+	board_exit();
+}
+`
+
+// The recipe of docs/device.md, as it is written there, on a Cortex-M3: the dump has
+// the block with its whole stack. With unwind tables in the library alone, the block
+// has its caller, and no function of the library.
+func TestRecipe(t *testing.T) {
+	for _, tool := range boards[0].tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	dir := t.TempDir()
+	command, code := docBlock(t, "sh"), docBlock(t, "c")
+	for name, text := range map[string]string{"dump.c": code, "app.c": recipeApp} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const (
+		yours = "YOUR_FILES_AND_OPTIONS"
+		board = " -nostartfiles --specs=nano.specs --specs=nosys.specs -T examples/firmware/mps2.ld -Iexamples/firmware" +
+			" examples/firmware/mps2.c -Wl,--no-warnings" +
+			" -Wl,--defsym=stack_lo=board_stack_lo,--defsym=stack_hi=board_stack_hi" +
+			",--defsym=code_lo=board_code_lo,--defsym=code_hi=board_code_hi"
+		unwindLibrary = "for f in device/src/*.c device/adapters/wrap.c; do arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb -Os -Idevice/include" +
+			" -funwind-tables -DLWSBT_WRAP_CAPTURE=lwsbt_capture_unwind -c $f -o DIR/$(basename $f).o || exit 1; done\n"
+	)
+	if strings.Count(command, yours) != 1 {
+		t.Fatalf("no %s in %q", yours, command)
+	}
+	files := board + " DIR/dump.c DIR/app.c -o DIR/fw.elf"
+	mixed := strings.Replace(command, "device/src/*.c device/adapters/wrap.c", "DIR/*.o", 1)
+	if mixed == command {
+		t.Fatalf("no sources in %q", command)
+	}
+	for _, c := range []struct {
+		name, script string
+		depth        int // at least
+	}{
+		{"as written", strings.Replace(command, yours, files, 1), 3},
+		{"unwind tables in the library alone", unwindLibrary + strings.Replace(mixed, yours, files+" -Wl,--defsym=__exidx_start=ADDR(.ARM.exidx),--defsym=__exidx_end=__exidx_start+SIZEOF(.ARM.exidx)", 1), 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.depth == 1 && os.Getenv("LWSBT_FULL") == "" {
+				t.Skip("LWSBT_FULL is not set")
+			}
+			sh := exec.Command("sh", "-c", strings.NewReplacer("DIR", dir, "(.ARM", "\\(.ARM", "exidx)", "exidx\\)").Replace(c.script))
+			sh.Dir = "../../.."
+			if out, err := sh.CombinedOutput(); err != nil {
+				if bytes.Contains(out, []byte("nano.specs")) {
+					t.Skip("newlib is not installed")
+				}
+				t.Fatalf("%v\n%s", err, out)
+			}
+			elf := filepath.Join(dir, "fw.elf")
+			uart := string(emulate(t, boards[0].qemu, elf))
+			if !strings.HasPrefix(uart, "~h#boot prog=firmware w=32\n~h#begin 0 n=1 b=77 u=1 why=request\n~m#") || !strings.HasSuffix(uart, "\n~h#end 0 n=1 b=77\n") {
+				t.Fatalf("the log is %q", uart)
+			}
+			blob, err := codec.ParseLine(nil, []byte(strings.Split(uart, "\n")[2]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s codec.Stack
+			if err := codec.Decode(&s, blob); err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, pc := range s.PCs {
+				out, err := exec.Command("arm-none-eabi-addr2line", "-f", "-e", elf, fmt.Sprintf("%#x", pc-1)).Output()
+				if err != nil {
+					t.Fatal(err)
+				}
+				name, _, _ := strings.Cut(string(out), "\n")
+				names = append(names, name)
+			}
+			want := []string{"leak", "work", "main"}[:c.depth]
+			if got := strings.Join(names, " "); !strings.HasPrefix(got+" ", strings.Join(want, " ")+" ") {
+				t.Errorf("the stack is %q, want %q at its beginning", got, want)
+			}
+		})
+	}
+}
