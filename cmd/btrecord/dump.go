@@ -21,10 +21,11 @@ func dumpCommand() *cobra.Command {
 	var wait time.Duration
 	c := &cobra.Command{
 		Use:   "dump [flags] PID...",
-		Short: "have a recorded program write a dump now",
+		Short: "dump the heap of a running program now",
 		Long: `
-Dump has programs that run under btrecord, or with the library preloaded, write a
-dump of their live allocations, by a signal.`,
+Dump makes recorded programs write a dump of their live allocations now: programs
+that run under btrecord, or with the library preloaded. It sends them the signal
+for a dump, waits until the dump is written, and prints where.`,
 		Example: `
 btrecord dump 1234`,
 		Args: func(c *cobra.Command, args []string) error {

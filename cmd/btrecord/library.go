@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -33,7 +34,7 @@ var ldflags = strings.Fields("-static-libgcc -Wl,-z,now -Wl,--eh-frame-hdr -ldl 
 // codecSources are the files of src/ that it needs; the backends of other machines
 // are empty.
 var codecSources = []string{"encode.c", "choose.c", "head.c", "line.c",
-	"capture_mips.c", "capture_arm.c", "capture_thumb.c", "capture_functions.c"}
+	"capture_mips.c", "capture_arm.c", "capture_thumb.c", "capture_riscv.c", "capture_functions.c"}
 
 func libraryCommand() *cobra.Command {
 	var cc, output, sources string
@@ -123,7 +124,9 @@ func build(cc string, extra []string, output string) error {
 	args := slices.Concat(command[1:], cflags, extra,
 		[]string{"-I" + filepath.Join(dir, "include"), "-I" + filepath.Join(dir, "preload"), "-o", temp}, files, ldflags)
 	var said bytes.Buffer
-	run := exec.Command(command[0], args...)
+	ctx, stop := cli.Interruptible(context.Background()) // the directory is removed whatever happens
+	defer stop()
+	run := exec.CommandContext(ctx, command[0], args...)
 	run.Stdout, run.Stderr = &said, &said
 	if err := run.Run(); err != nil {
 		text := strings.TrimSpace(strings.ReplaceAll(said.String(), dir+string(filepath.Separator), ""))

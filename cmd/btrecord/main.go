@@ -21,10 +21,10 @@ func command() *cobra.Command {
 		Use:   "btrecord [flags] -- PROGRAM [ARG...]",
 		Short: "Btrecord runs a Linux program and records its heap.",
 		Long: `
-Btrecord runs a program with a library preloaded that records its heap: what is
-loaded and when that changes, and dumps of the live allocations with their call
-stacks, at the end and when asked for; with --events each allocation and free.
-The recording is a log: btheap, btdecode and all else read it as it is, and find
+Btrecord runs a program with a preloaded library that records its heap: dumps of
+the live allocations with their call stacks, at the end and when asked for, and
+the modules that are loaded; with --events each allocation and free. The
+recording is a log: btheap, btdecode and btstats read it as it is, and find
 names by the build-ids and paths in it.`,
 		Example: `
 btrecord -- git status                    writes git.rec

@@ -4,11 +4,14 @@ package main
 
 import (
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,6 +61,7 @@ func TestOutputFails(t *testing.T) {
 		{"pipe that nobody reads", "", `mkfifo $OUT; $PRELOAD $P churn`, "nobody reads it", false},
 		{"write forbidden", "", `$PRELOAD $P seccomp-write; echo done`, "", true},
 		{"descriptors closed", "", `$PRELOAD $P close 50000`, "", true},
+		{"another directory", "", `cd ${OUT%/*}; $PRELOAD env LWSBT_OUT=rec $P chdir 50000`, "", true},
 		{"stderr closed", "/nonexistent/rec", `$PRELOAD $P churn 2>&-`, "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -197,6 +201,39 @@ func TestForkAndExec(t *testing.T) {
 	}
 }
 
+// A fork comes at any moment of other threads: the child does not wait for what they
+// hold.
+func TestForkOfThreads(t *testing.T) {
+	library := buildLibrary(t, "gcc")
+	out := filepath.Join(t.TempDir(), "rec")
+	const forks = 200
+	if stdout, stderr := runPreloaded(t, library, []string{"LWSBT_OUT=" + out, "LWSBT_CHILDREN=1"}, "", modes(t), "forks", strconv.Itoa(forks)); !strings.HasSuffix(stdout, "done\n") {
+		t.Fatalf("%q %q", stdout, stderr)
+	}
+	files, _ := filepath.Glob(out + ".*")
+	if len(files) != forks {
+		t.Errorf("%d recordings of children, want %d", len(files), forks)
+	}
+	for _, f := range files {
+		readRecording(t, f)
+	}
+}
+
+// Sizes and alignments that are none get what they get without us.
+func TestEdges(t *testing.T) {
+	want, err := exec.Command(modes(t), "edges").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "rec")
+	got, _ := runPreloaded(t, buildLibrary(t, "gcc"), []string{"LWSBT_OUT=" + out, "LWSBT_EVENTS=1"}, "", modes(t), "edges")
+	if got != string(want) || strings.Count(got, "\n") < 100 {
+		t.Errorf("recorded:\n%s\notherwise:\n%s", got, want)
+	}
+	r := readRecording(t, out)
+	checkEvents(t, r)
+}
+
 // Dumps come when they are asked for, at the peak, and every so often.
 func TestDumps(t *testing.T) {
 	library := buildLibrary(t, "gcc")
@@ -322,6 +359,16 @@ func TestPrograms(t *testing.T) {
 	os.WriteFile("script", []byte("#!/bin/sh\nexec "+modes(t)+" churn 1600\n"), 0o755)
 	os.WriteFile("text", []byte("no program\n"), 0o755)
 	os.WriteFile("lib.so", text[:100], 0o755)
+	// The same for another machine, and with another loader: what an ELF header (at 18)
+	// and PT_INTERP have of them.
+	foreign := slices.Clone(text)
+	binary.NativeEndian.PutUint16(foreign[18:], uint16(elf.EM_SPARCV9)) // for which there is no Go
+	os.WriteFile("foreign", foreign, 0o755)
+	at := bytes.Index(text, []byte("/ld-"))
+	loaderless := slices.Clone(text)
+	copy(loaderless[at:], "/no-")
+	os.WriteFile("loaderless", loaderless, 0o755)
+	emulated, _ := filepath.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
 	for _, test := range []struct {
 		args string
 		code int
@@ -334,6 +381,8 @@ func TestPrograms(t *testing.T) {
 		{"-- " + static + " churn", 3, "is a static program"},
 		{"-- ./setuid churn", 3, "setuid"},
 		{"-- ./text", 3, ""},
+		{"-- ./foreign", 2, "foreign is a program for SPARCV9, and this machine is "},
+		{"-- ./loaderless", 2, "its loader is missing"},
 		{"-- /nonexistent", 2, "no such program"},
 		{"", 2, "expected a program to run"},
 		{"--interval 1us -- true", 2, "--interval"},
@@ -344,7 +393,7 @@ func TestPrograms(t *testing.T) {
 		{"dump 1", 2, "process 1"},
 		{"library --cc false -o y.so", 3, "cannot build"},
 	} {
-		if strings.Contains(test.args, "setuid") && !canOwn {
+		if strings.Contains(test.args, "setuid") && !canOwn || len(emulated) > 0 && (strings.Contains(test.args, "foreign") || strings.Contains(test.args, "loaderless")) {
 			continue
 		}
 		var out, errs bytes.Buffer

@@ -46,6 +46,9 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := o.sameAs(t); err != nil {
+		return err
+	}
 	library := o.library
 	switch {
 	case t.warning != "":
@@ -107,6 +110,20 @@ func (o *options) environment(library, path string) []string {
 	add("LWSBT_INTERVAL", o.interval > 0, strconv.FormatFloat(o.interval.Seconds(), 'f', 6, 64))
 	add("LWSBT_SIGNAL", o.signal > 0, strconv.Itoa(o.signal))
 	return env
+}
+
+// sameAs returns an error if the recording would overwrite what is to run.
+func (o *options) sameAs(t *target) error {
+	output, err := os.Stat(o.output)
+	if o.output == "" || err != nil {
+		return nil
+	}
+	for _, path := range []string{t.path, t.script, o.library} {
+		if info, err := os.Stat(path); err == nil && os.SameFile(info, output) {
+			return cli.Usagef("%s: is the same file as %s; it would be lost", o.output, path)
+		}
+	}
+	return nil
 }
 
 // createOutput makes the recording, empty, so that what cannot be written is known
@@ -184,7 +201,7 @@ func runProgram(c *cobra.Command, args, env []string) (status string, err error)
 	return "", err
 }
 
-// summary says what a recording holds, by its last total; an error if nothing was
+// summary returns a sentence on what a recording holds, by its last total; an error if nothing was
 // recorded.
 func summary(path string) (string, error) {
 	f, err := os.Open(path)

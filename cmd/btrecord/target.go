@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -20,8 +22,11 @@ import (
 // target is the program that is to run, or the interpreter of a script.
 type target struct {
 	path    string
+	script  string // what is to run, if path is its interpreter
 	machine elf.Machine
 	class   elf.Class
+	order   elf.Data
+	loader  string
 	musl    bool
 	// warning says why nothing of it can be recorded, "" if it can.
 	warning string
@@ -45,6 +50,9 @@ func findTarget(name string) (*target, error) {
 		if interpreter == "" {
 			break
 		}
+		if t.script == "" {
+			t.script = t.path
+		}
 		t.path = interpreter
 	}
 	info, err := os.Stat(t.path)
@@ -52,6 +60,9 @@ func findTarget(name string) (*target, error) {
 		return nil, err
 	}
 	t.read()
+	if err := t.runsHere(); err != nil {
+		return nil, err
+	}
 	if t.warning == "" && gainsPrivileges(info) {
 		t.warning = "is setuid or setgid: the loader ignores preloaded libraries then; run it as its owner"
 	}
@@ -84,7 +95,7 @@ func (t *target) read() {
 		return
 	}
 	defer f.Close()
-	t.machine, t.class = f.Machine, f.Class
+	t.machine, t.class, t.order = f.Machine, f.Class, f.Data
 	loader := ""
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
@@ -98,7 +109,40 @@ func (t *target) read() {
 		t.warning = "is a static program: it has no loader to preload a library"
 		return
 	}
+	t.loader = loader
 	t.musl = strings.Contains(loader, "ld-musl")
+}
+
+// machines are those of Go's names for them; one runs programs of the other, too.
+var machines = map[string][2]elf.Machine{
+	"amd64": {elf.EM_X86_64, elf.EM_386}, "386": {elf.EM_386}, "arm64": {elf.EM_AARCH64, elf.EM_ARM}, "arm": {elf.EM_ARM},
+	"riscv64": {elf.EM_RISCV}, "mips": {elf.EM_MIPS}, "mipsle": {elf.EM_MIPS}, "mips64": {elf.EM_MIPS}, "mips64le": {elf.EM_MIPS},
+	"ppc64": {elf.EM_PPC64, elf.EM_PPC}, "ppc64le": {elf.EM_PPC64}, "s390x": {elf.EM_S390}, "loong64": {elf.EM_LOONGARCH},
+}
+
+// runsHere returns an error that says why the kernel will not run the target, if that
+// can be known.
+func (t *target) runsHere() error {
+	if t.machine == elf.EM_NONE {
+		return nil
+	}
+	here, known := machines[runtime.GOARCH]
+	emulators, _ := filepath.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
+	if known && !slices.Contains(here[:], t.machine) && len(emulators) == 0 {
+		cc := "CC"
+		if list := t.compilers(); len(list) > 0 {
+			cc = list[0]
+		}
+		return cli.Usagef("%s is a program for %s, and this machine is %s: record it where it runs, with a library made by btrecord library --cc %s",
+			t.path, strings.TrimPrefix(t.machine.String(), "EM_"), strings.TrimPrefix(here[0].String(), "EM_"), cc)
+	}
+	if t.loader == "" || len(emulators) > 0 {
+		return nil
+	}
+	if _, err := os.Stat(t.loader); err != nil {
+		return cli.Usagef("%s (%s) cannot run here: its loader is missing: %w", t.path, t.describe(), err)
+	}
+	return nil
 }
 
 func gainsPrivileges(info fs.FileInfo) bool {
@@ -128,7 +172,10 @@ func (t *target) compilers() []string {
 	}
 	prefixes := map[elf.Machine][]string{elf.EM_386: {"i686-linux-gnu"}, elf.EM_X86_64: {"x86_64-linux-gnu"},
 		elf.EM_AARCH64: {"aarch64-linux-gnu"}, elf.EM_ARM: {"arm-linux-gnueabihf", "arm-linux-gnueabi"},
-		elf.EM_RISCV: {"riscv64-linux-gnu"}, elf.EM_MIPS: {"mips-linux-gnu", "mipsel-linux-gnu"}}[t.machine]
+		elf.EM_RISCV: {"riscv64-linux-gnu"}, elf.EM_MIPS: {"mips-linux-gnu"}}[t.machine]
+	if t.machine == elf.EM_MIPS && t.order == elf.ELFDATA2LSB {
+		prefixes = []string{"mipsel-linux-gnu"}
+	}
 	for _, p := range prefixes {
 		list = append(list, p+"-gcc")
 	}
@@ -169,7 +216,7 @@ func (t *target) checkLibrary(path string) error {
 		return cli.Usagef("%s: %w", path, err)
 	}
 	defer f.Close()
-	if f.Machine != t.machine || f.Class != t.class {
+	if f.Machine != t.machine || f.Class != t.class || f.Data != t.order {
 		return cli.Usagef("%s is for %v, and %s for %v", path, f.Machine, t.path, t.machine)
 	}
 	return nil

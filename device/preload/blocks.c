@@ -23,7 +23,6 @@
 struct shard {
 	lock_t lock;
 	uint32_t bits;
-	uint64_t count;
 	struct block *table;
 	struct totals totals;
 } __attribute__((aligned(64)));
@@ -32,16 +31,21 @@ static struct shard shards[SHARDS];
 
 uintptr_t blocks_peak, blocks_live;
 
-/* Addresses are multiples of 8 at least. The upper bits of the product are well
- * mixed: the highest choose the shard, those below the place. */
+/* Blocks of malloc are so far apart, in bits, or farther: 8 such next to each other
+ * are next to each other in the table, too, so that what a program uses together is in
+ * the same cache lines. */
+#define APART (sizeof(uintptr_t) > 4 ? 5 : 4)
+
+/* The upper bits of the product are well mixed: the highest choose the shard, those
+ * below the place. */
 static inline uint64_t hash(uintptr_t addr)
 {
-	return (uint64_t)(addr >> 3) * 0x9e3779b97f4a7c15u;
+	return (uint64_t)(addr >> APART >> 3) * 0x9e3779b97f4a7c15u;
 }
 
-static inline uint64_t place(uint64_t h, uint32_t bits)
+static inline uint64_t place(uintptr_t addr, uint64_t h, uint32_t bits)
 {
-	return h << SHARD_BITS >> (64 - bits);
+	return (h << SHARD_BITS >> (64 - bits) & ~(uint64_t)7) | (addr >> APART & 7);
 }
 
 bool blocks_init(void)
@@ -68,7 +72,7 @@ static bool grow(struct shard *s)
 	for (uint64_t i = 0; i < old; i++) {
 		if (!s->table[i].addr)
 			continue;
-		uint64_t at = place(hash(s->table[i].addr), s->bits + 1);
+		uint64_t at = place(s->table[i].addr, hash(s->table[i].addr), s->bits + 1);
 		while (table[at].addr)
 			at = (at + 1) & mask;
 		table[at] = s->table[i];
@@ -81,20 +85,18 @@ static bool grow(struct shard *s)
 
 static bool put(struct shard *s, uint64_t h, const struct block *b)
 {
-	if (UNLIKELY(s->count * 4 >= (uint64_t)3 << s->bits) && !grow(s) &&
-	    s->count + 1 >= (uint64_t)1 << s->bits)
+	if (UNLIKELY(s->totals.live * 4 >= (uint64_t)3 << s->bits) && !grow(s) &&
+	    s->totals.live + 1 >= (uint64_t)1 << s->bits)
 		return false;
-	uint64_t mask = ((uint64_t)1 << s->bits) - 1, at = place(h, s->bits);
+	uint64_t mask = ((uint64_t)1 << s->bits) - 1, at = place(b->addr, h, s->bits);
 	while (s->table[at].addr && s->table[at].addr != b->addr)
 		at = (at + 1) & mask;
 	if (UNLIKELY(s->table[at].addr)) { /* its free was not seen */
 		s->totals.bytes -= s->table[at].size;
 		__atomic_sub_fetch(&blocks_live, (size_t)s->table[at].size, __ATOMIC_RELAXED);
 		s->totals.live--;
-		s->count--;
 	}
 	s->table[at] = *b;
-	s->count++;
 	s->totals.live++;
 	s->totals.bytes += b->size;
 	return true;
@@ -107,14 +109,13 @@ static void gone(struct shard *s, uint64_t at)
 	uint64_t mask = ((uint64_t)1 << s->bits) - 1;
 
 	for (uint64_t next = (at + 1) & mask; s->table[next].addr; next = (next + 1) & mask) {
-		uint64_t home = place(hash(s->table[next].addr), s->bits);
+		uint64_t home = place(s->table[next].addr, hash(s->table[next].addr), s->bits);
 		if (((next - home) & mask) >= ((next - at) & mask)) {
 			s->table[at] = s->table[next];
 			at = next;
 		}
 	}
 	s->table[at].addr = 0;
-	s->count--;
 }
 
 static void alive(size_t more)
@@ -131,6 +132,14 @@ static void alive(size_t more)
 	       !__atomic_compare_exchange_n(&blocks_peak, &peak, live, true,
 		       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
+}
+
+void blocks_soon(uintptr_t addr)
+{
+	uint64_t h = hash(addr);
+	const struct shard *s = &shards[h >> (64 - SHARD_BITS)];
+
+	__builtin_prefetch(&s->table[place(addr, h, s->bits)], 1);
 }
 
 bool blocks_add(uintptr_t addr, size_t size, stack_id stack)
@@ -159,7 +168,7 @@ bool blocks_take(uintptr_t addr, struct block *b)
 	struct shard *s = &shards[h >> (64 - SHARD_BITS)];
 
 	lock(&s->lock);
-	uint64_t mask = ((uint64_t)1 << s->bits) - 1, at = place(h, s->bits);
+	uint64_t mask = ((uint64_t)1 << s->bits) - 1, at = place(addr, h, s->bits);
 	while (s->table[at].addr != addr) {
 		if (!s->table[at].addr) {
 			unlock(&s->lock);

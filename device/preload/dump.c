@@ -29,39 +29,40 @@ void record_init(void)
 
 /* ---------------------------------------------------------------- records */
 
-/* What goes on behind a stack's text: up to 11 bits that wait for more. */
+/* What goes on behind a stack's text. Bits are written 8 bytes at a time, and turned
+ * into characters at the end: without a branch on how many there are. */
 struct tail {
-	char *p;
+	char *p;	/* where the characters go */
+	size_t before;	/* bits of the blob, in the characters before */
 	uint64_t acc;
-	unsigned n;
-	size_t bits; /* of the blob so far, those in acc not counted */
+	unsigned n;	/* bits in acc, not yet in a whole byte: 0 to 7 */
+	uint8_t *at;	/* in an array of TAIL bytes, which is not in here: so that a
+			 * compiler can keep the members in registers */
 };
+#define TAIL 96 /* a size and 6 user fields have 80 at most */
+#define INLINE static inline __attribute__((always_inline))
 
-static inline void emit(struct tail *t)
-{
-	while (t->n >= 12) {
-		t->n -= 12;
-		memcpy(t->p, pairs[t->acc >> t->n & 4095], 2);
-		t->p += 2;
-		t->bits += 12;
-	}
-}
-
-/* put_bits adds up to 48 bits. */
-static inline void put_bits(struct tail *t, uint64_t v, unsigned width)
+/* put_bits adds 1 to 57 bits; v has none above them. */
+INLINE void put_bits(struct tail *t, uint64_t v, unsigned width)
 {
 	t->acc = t->acc << width | v;
 	t->n += width;
-	emit(t);
+	v = t->acc << (64 - t->n);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	v = __builtin_bswap64(v);
+#endif
+	memcpy(t->at, &v, 8);
+	t->at += t->n >> 3;
+	t->n &= 7;
 }
 
 /* put_value adds a count, a value, and their spill bits. [BT-COUNT-1] */
-static inline void put_value(struct tail *t, uint64_t v)
+INLINE void put_value(struct tail *t, uint64_t v)
 {
-	unsigned count = v ? 64 - (unsigned)__builtin_clzll(v) : 1;
+	unsigned count = 64 - (unsigned)__builtin_clzll(v | 1);
 
-	if (LIKELY(count <= 40)) {
-		put_bits(t, ((uint64_t)(count & 63) << 1 << count | v) << 1, count + 8);
+	if (LIKELY(count <= 49)) {
+		put_bits(t, ((uint64_t)count << 1 << count | v) << 1, count + 8);
 		return;
 	}
 	put_bits(t, (uint64_t)(count & 63) << 1, 7);
@@ -70,11 +71,11 @@ static inline void put_value(struct tail *t, uint64_t v)
 }
 
 /* put_user adds a user field. */
-static inline void put_user(struct tail *t, unsigned tag, uint64_t v)
+INLINE void put_user(struct tail *t, unsigned tag, uint64_t v)
 {
-	unsigned count = v ? 64 - (unsigned)__builtin_clzll(v) : 1;
+	unsigned count = 64 - (unsigned)__builtin_clzll(v | 1);
 
-	if (LIKELY(count <= 35)) {
+	if (LIKELY(count <= 44)) {
 		put_bits(t, (((uint64_t)tag << 7 | count) << 1 << count | v) << 1, count + 13);
 		return;
 	}
@@ -83,76 +84,119 @@ static inline void put_user(struct tail *t, unsigned tag, uint64_t v)
 }
 
 /* begin writes the lead-in and what is known of the stack. */
-static void begin(struct tail *t, char *p, const char *lead, stack_id id)
+INLINE void begin(struct tail *t, uint8_t *bytes, char *p, const char *lead, stack_id id)
 {
 	const struct stack *s = stack_encoded(id);
 
 	memcpy(p, lead, 3);
 	p += 3;
+	t->at = bytes;
 	if (LIKELY(s)) {
-		memcpy(p, s->text, s->chars);
-		*t = (struct tail){p + s->chars, s->restbits, s->rest, s->chars * 6u};
-	} else
-		*t = (struct tail){p, 0, 6, 0}; /* no frames */
+		for (unsigned i = 0; i < s->chars; i += TEXT_STEP)
+			memcpy(p + i, s->text + i, TEXT_STEP);
+		t->p = p + s->chars;
+		t->before = s->chars * 6u;
+		t->acc = s->restbits;
+		t->n = s->rest;
+		return;
+	}
+	t->p = p;
+	t->before = t->acc = t->n = 0;
+	put_bits(t, 0, 6); /* no frames */
 }
 
 /* end pads the bits, and appends length, padding and line end. [BT-BLOB-1] */
-static char *end(struct tail *t)
+INLINE char *end(struct tail *t, const uint8_t *bytes)
 {
-	size_t bits = t->bits + t->n, bytes = (bits + 7) / 8;
-	size_t chars, left;
+	size_t bits = t->before + (size_t)(t->at - bytes) * 8 + t->n;
+	size_t len = (bits + 7) / 8 + 2, chars, left;
+	char *p = t->p;
 
-	if (bytes * 8 > bits)
-		put_bits(t, 0, (unsigned)(bytes * 8 - bits));
-	bytes += 2;
-	put_bits(t, bytes, 16);
-	/* 6 bits at a time, the last ones filled up with zeros */
-	chars = (bytes * 8 + 5) / 6;
-	if (t->n) {
-		unsigned fill = (unsigned)(chars * 6 - bytes * 8);
-		t->acc <<= fill;
-		t->n += fill;
-		if (t->n >= 12)
-			emit(t);
-		if (t->n == 6)
-			*t->p++ = pairs[t->acc & 63][1];
+	put_bits(t, len, (unsigned)(len * 8 - bits));
+	chars = (len * 8 + 5) / 6;
+	memset(t->at + 1, 0, 8); /* the last character's bits are filled up */
+	t->p += chars - t->before / 6;
+	for (const uint8_t *q = bytes; p < t->p; q += 6, p += 8) {
+		uint64_t v;
+		memcpy(&v, q, 8);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+		v = __builtin_bswap64(v);
+#endif
+		memcpy(p, pairs[v >> 52], 2);
+		memcpy(p + 2, pairs[v >> 40 & 4095], 2);
+		memcpy(p + 4, pairs[v >> 28 & 4095], 2);
+		memcpy(p + 6, pairs[v >> 16 & 4095], 2);
 	}
-	for (left = (4 - chars % 4) % 4; left; left--)
-		*t->p++ = '=';
-	*t->p++ = '\n';
-	return t->p;
+	p = t->p;
+	left = (4 - chars % 4) % 4;
+	memset(p, '=', 3);
+	p[left] = '\n';
+	return p + left + 1;
 }
 
 /* The longest record: a stack's text, a size, four user fields and an old address. */
-#define RECORD_MAX (3 + (LWSBT_EVENT_MAX + 2) / 3 * 4 + 8)
+#define RECORD_MAX (3 + (LWSBT_EVENT_MAX + 2) / 3 * 4 + 8 + TEXT_STEP)
 
-static void event_locked(unsigned kind, uintptr_t addr, uintptr_t old, size_t size, stack_id stack)
+/* ---------------------------------------------------------------- events */
+
+/* Events wait here, and become text together: that is quicker than one by one. Any
+ * other line, and what writes to the file, has them written first. */
+#define QUEUE 64
+static struct queued {
+	uintptr_t addr, old;
+	uint64_t time, size;
+	stack_id stack;
+	uint32_t tid, kind;
+} queue[QUEUE];
+unsigned events_queued;
+
+INLINE char *event_text(const struct queued *e, char *p)
 {
 	struct tail t;
-	char *p = out_line(RECORD_MAX);
+	uint8_t bytes[TAIL];
 
-	if (!p)
-		return;
-	begin(&t, p, "~e#", stack);
-	put_value(&t, size);
+	begin(&t, bytes, p, "~e#", e->stack);
+	put_value(&t, e->size);
 	/* The kind has 1 bit, or 2; with it go tag and count of an address of 47 bits,
 	 * which those of most programs are. */
-	if (LIKELY(kind < 2 && (uint64_t)addr >> 46 == 1)) {
-		put_bits(&t, (LWSBT_TAG_EVENT << 10 | 1 << 3 | kind << 1) << 12 |
+	if (LIKELY(e->kind < 2 && (uint64_t)e->addr >> 46 == 1)) {
+		put_bits(&t, (LWSBT_TAG_EVENT << 10 | 1 << 3 | e->kind << 1) << 12 |
 			LWSBT_TAG_ADDRESS << 8 | 47 << 1, 26);
-		put_bits(&t, (uint64_t)addr << 1, 48);
+		put_bits(&t, (uint64_t)e->addr << 1, 48);
 	} else {
-		put_user(&t, LWSBT_TAG_EVENT, kind);
-		put_user(&t, LWSBT_TAG_ADDRESS, addr);
+		put_user(&t, LWSBT_TAG_EVENT, e->kind);
+		put_user(&t, LWSBT_TAG_ADDRESS, e->addr);
 	}
-	if (kind == LWSBT_MOVED)
-		put_user(&t, LWSBT_TAG_OLD, old);
-	put_user(&t, LWSBT_TAG_TIME, now());
-	put_user(&t, LWSBT_TAG_THREAD, self.tid);
-	out_commit(end(&t));
+	if (e->kind == LWSBT_MOVED)
+		put_user(&t, LWSBT_TAG_OLD, e->old);
+	put_user(&t, LWSBT_TAG_TIME, e->time);
+	put_user(&t, LWSBT_TAG_THREAD, e->tid);
+	return end(&t, bytes);
 }
 
-static void event(unsigned kind, uintptr_t addr, size_t size, stack_id stack)
+void events_write(void)
+{
+	unsigned n = events_queued;
+
+	events_queued = 0;
+	char *p = out_line(RECORD_MAX * QUEUE);
+	if (!p)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		p = event_text(&queue[i], p);
+	out_commit(p);
+}
+
+static inline void event_locked(unsigned kind, uintptr_t addr, uintptr_t old, size_t size, stack_id stack)
+{
+	if (!on)
+		return;
+	queue[events_queued] = (struct queued){addr, old, now(), size, stack, self.tid, kind};
+	if (++events_queued == QUEUE)
+		events_write();
+}
+
+static inline void event(unsigned kind, uintptr_t addr, size_t size, stack_id stack)
 {
 	lock(&out_lock);
 	event_locked(kind, addr, 0, size, stack);
@@ -171,14 +215,15 @@ struct dumping {
 static void write_block(const struct block *b, struct dumping *d)
 {
 	struct tail t;
+	uint8_t bytes[TAIL];
 	char *p = out_line(RECORD_MAX);
 
 	if (!p)
 		return;
-	begin(&t, p, "~m#", b->stack);
+	begin(&t, bytes, p, "~m#", b->stack);
 	put_value(&t, b->size);
 	put_user(&t, LWSBT_TAG_ADDRESS, b->addr);
-	out_commit(end(&t));
+	out_commit(end(&t, bytes));
 	d->n++;
 	d->bytes += b->size;
 }
@@ -381,18 +426,17 @@ void record_boot(void)
 
 static stack_id stack_here(const struct regs *from)
 {
-	uintptr_t pcs[FRAMES];
-
 	if (UNLIKELY(from->pc - loader_lo < loader_hi - loader_lo))
 		modules_stale = true;
-	if (UNLIKELY(__atomic_load_n(&modules_stale, __ATOMIC_RELAXED)) || ++self.count % 64 == 0)
+	if (UNLIKELY(__atomic_load_n(&modules_stale, __ATOMIC_RELAXED)) ||
+	    (++self.count % 64 == 0 && !modules_careful()))
 		modules_check();
-	size_t n = walk(pcs, from);
-	return stack_intern(pcs, n);
+	return walk(from);
 }
 
 void record_alloc(void *p, size_t size, const struct regs *from)
 {
+	blocks_soon((uintptr_t)p);
 	stack_id id = stack_here(from);
 
 	if (UNLIKELY(!blocks_add((uintptr_t)p, size, id)))

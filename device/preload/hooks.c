@@ -36,6 +36,8 @@ static size_t early_used;
 
 static void *early_alloc(size_t n)
 {
+	if (n > sizeof early)
+		return NULL;
 	n = (n + 31) & ~(size_t)15;
 	size_t at = __atomic_fetch_add(&early_used, n, __ATOMIC_RELAXED);
 	if (at + n > sizeof early)
@@ -255,6 +257,10 @@ EXPORT void *pvalloc(size_t n)
 	struct regs from = CALLER;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
+	if (n > SIZE_MAX - page) {
+		errno = ENOMEM;
+		return NULL;
+	}
 	n = n ? (n + page - 1) & ~(page - 1) : page;
 	return align(real_memalign ? real_memalign : real_aligned_alloc, page, n, &from);
 }

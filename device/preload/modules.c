@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -128,7 +129,7 @@ static int list_one(struct dl_phdr_info *info, size_t size, void *arg)
 		r->any = true;
 		count(info, size, &r->counters);
 	}
-	if (!*name && first) {
+	if (*name != '/' && first) { /* glibc has no name of the program, musl what was typed */
 		/* Started by its loader's name, the loader is what was executed. */
 		ssize_t n = 0;
 		if (getauxval(AT_BASE))
@@ -312,6 +313,42 @@ static void take(struct reading *r)
 }
 
 /*
+ * The C library's lock of its list is held during dl_iterate_phdr. A child of fork has
+ * it as it was, so no thread may be there at a fork: whoever calls it holds this lock
+ * of ours, and so does a fork. It is never waited for long: a thread may call us from
+ * a function that dl_iterate_phdr calls.
+ */
+static lock_t iterating;
+static bool held_by_fork, careful;
+
+static bool begin_iterating(unsigned tries)
+{
+	while (!lock_try(&iterating)) {
+		if (!tries--)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+void modules_before_fork(bool threads)
+{
+	held_by_fork = begin_iterating(100000);
+	careful = threads; /* of the child: other threads of the program may be in there */
+}
+
+/* In the child, what was not to be had stays locked: modules are not looked for. */
+void modules_after_fork(bool child)
+{
+	if (held_by_fork)
+		unlock(&iterating);
+	if (!child)
+		careful = false;
+}
+
+bool modules_careful(void) { return careful; }
+
+/*
  * modules_check looks whether modules came or went, and writes them down. The
  * order is that which loses nothing: what is watched, the counters, is read before
  * the list, and in the same hold of the C library's lock.
@@ -321,17 +358,20 @@ void modules_check(void)
 	struct counters c = {0, 0};
 	int e = errno;
 
+	if (!begin_iterating(1000))
+		return; /* and again with the next allocation, if it has to be */
 	__atomic_store_n(&modules_stale, false, __ATOMIC_SEQ_CST);
 	dl_iterate_phdr(count, &c);
 	if (all && c.adds == adds && c.subs == subs)
-		goto out;
+		goto unlock;
 	struct reading r = {.end = &r.list};
 	char *room = pages(READING);
 	if (!room)
-		goto out;
+		goto unlock;
 	r.at = room;
 	r.limit = room + READING;
 	dl_iterate_phdr(list_one, &r);
+	unlock(&iterating);
 	if (!r.failed) {
 		modules_lock();
 		/* Another thread may have read a later list meanwhile. */
@@ -340,7 +380,10 @@ void modules_check(void)
 		modules_unlock();
 	}
 	pages_free(room, READING);
-out:
+	errno = e;
+	return;
+unlock:
+	unlock(&iterating);
 	errno = e;
 }
 

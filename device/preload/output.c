@@ -264,6 +264,11 @@ bool out_open(const char *name, bool children)
 	char *p = path, *end = path + sizeof path - 32;
 	struct stat st;
 
+	/* The program may go to another directory, and close the file. */
+	if (*name != '/' && getcwd(path, sizeof path - 64)) {
+		p += strlen(path);
+		*p++ = '/';
+	}
 	for (; *name && p < end; name++)
 		if (name[0] == '%' && name[1] == 'p') {
 			p = put_dec(p, (uint64_t)getpid());
@@ -274,6 +279,10 @@ bool out_open(const char *name, bool children)
 				name++;
 		}
 	*p = 0;
+	if (*name) {
+		say("LWSBT_OUT is too long: ", "nothing is recorded");
+		return false;
+	}
 	for (int tries = 0; tries < 2; tries++) {
 		/* Of a pipe, not the end for reading as well: it would never be closed. And
 		 * one that nobody reads must not stop the program. */
@@ -364,6 +373,8 @@ static ssize_t write_quiet(const char *p, size_t n)
 
 void out_flush(void)
 {
+	if (events_queued)
+		events_write();
 	const char *p = buffer;
 	size_t n = used;
 	int e = errno;
@@ -426,6 +437,8 @@ void out_flush(void)
 
 char *out_line(size_t max)
 {
+	if (UNLIKELY(events_queued))
+		events_write();
 	if (!on || max > BUFFER)
 		return NULL;
 	if (used + max > BUFFER) {
@@ -452,6 +465,7 @@ void out_close(void)
 void out_drop(void)
 {
 	used = 0;
+	events_queued = 0;
 	if (is_open && fd >= 0 && ours())
 		close(fd);
 	is_open = false;

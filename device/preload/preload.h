@@ -4,6 +4,7 @@
  *
  *   hooks.c     malloc, free and the others, as the program calls them
  *   walk.c      call stacks, by rules kept for each return address
+ *   unwind.c    call stacks by others, where those do not reach
  *   cfi.c       such a rule, from the .eh_frame of a module
  *   stacks.c    each distinct call stack once, with its bits encoded
  *   blocks.c    the live allocations, by address
@@ -12,7 +13,8 @@
  *   dump.c      dumps and events
  *   process.c   start, fork, exec, signals, exit
  *
- * Locks are taken in this order: modules, shards of blocks, output. None is held
+ * Locks are taken in this order: stacks, modules, shards of blocks, output, memory
+ * that is kept. None is held
  * during a call into the C library that could lock: dl_iterate_phdr or malloc
  * (but see hooks.c on realloc).
  */
@@ -82,6 +84,8 @@ extern __thread struct thread self __attribute__((tls_model("initial-exec")));
 
 /* ---------------------------------------------------------------- walk.c */
 
+typedef uint32_t stack_id; /* 0: not known */
+
 /* The registers of a function's caller, at its return from the call. */
 struct regs {
 	uintptr_t pc, sp, fp;
@@ -93,7 +97,9 @@ struct regs {
 #endif
 
 /* And by what where programs have no tables for it. */
-#if defined(__mips__)
+#if defined(__riscv)
+#define PROLOGUES lwsbt_capture_riscv
+#elif defined(__mips__)
 #define PROLOGUES lwsbt_capture_mips
 #elif defined(__thumb__)
 #define PROLOGUES lwsbt_capture_thumb
@@ -119,12 +125,33 @@ struct regs {
 	(uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)) & ~(uintptr_t)MODE_BIT, \
 	(uintptr_t)__builtin_dwarf_cfa(), SAVED_FP})
 
-size_t walk(uintptr_t pcs[FRAMES], const struct regs *from);
+/* walk returns the call stack from there. */
+stack_id walk(const struct regs *from);
 void walk_init(void);
 void walk_forget(void);		/* modules are gone: so are their rules */
 void walk_report(void);		/* of LWSBT_CHECK, at the end */
 
 extern unsigned walk_check;	/* every so many stacks, ask the unwinder as well */
+
+/* ---------------------------------------------------------------- unwind.c */
+
+/* musl-gcc takes the unwinder of glibc's gcc, which wants what only glibc has; where
+ * stacks are walked here, it can be done without. */
+#if defined(__GLIBC__) || !defined(WALKS)
+#define UNWINDS 1
+#endif
+
+/* unwind asks the compiler's unwinder for the stack from the frame that returns
+ * to pc, the outermost frame first. It returns the number of frames. */
+unsigned unwind(uintptr_t pcs[FRAMES], uintptr_t pc);
+/* longer replaces a stack of *n frames by that which prologues tell, if it has more:
+ * where tables are missing, stacks end. */
+void longer(uintptr_t pcs[FRAMES], unsigned *n, uintptr_t pc);
+/* stack_limits finds those of the thread's stack. */
+void stack_limits(void);
+/* readable reports whether the page at an address is there: of stacks that the
+ * program made itself no limit is known. */
+bool readable(uintptr_t page);
 
 /* ---------------------------------------------------------------- cfi.c */
 
@@ -143,7 +170,7 @@ struct rule cfi_rule(uintptr_t pc, uintptr_t eh_frame_hdr);
 
 /* ---------------------------------------------------------------- stacks.c */
 
-typedef uint32_t stack_id; /* 0: not known */
+#define TEXT_STEP 16u
 
 struct stack {
 	uint64_t hash;
@@ -153,18 +180,60 @@ struct stack {
 	uint8_t restbits;
 	bool encoded;
 	uint16_t chars;		/* of text */
-	char *text;		/* base64 of depth and frames, as far as characters are whole */
-	uintptr_t pcs[];
+	char *text;		/* base64 of depth and frames, as far as characters are
+				 * whole; there is memory to a multiple of TEXT_STEP */
+	uintptr_t pcs[];	/* the outermost first */
 };
 
-stack_id stack_intern(const uintptr_t *pcs, size_t depth);
-const struct stack *stack_get(stack_id id);
-const struct stack *stack_encoded(stack_id id); /* under the output lock */
+/* stack_hash returns the hash of the frames that h is of, and one more, inner one.
+ * stack_hash_less returns that of the innermost FRAMES alone; outer is that of the
+ * others. */
+#define HASH_FACTOR ((uint64_t)0x9e3779b97f4a7c15)
+
+static inline uint64_t stack_hash(uint64_t h, uintptr_t pc)
+{
+	return h * HASH_FACTOR + pc;
+}
+
+#define HASH_2 (HASH_FACTOR * HASH_FACTOR)
+#define HASH_4 (HASH_2 * HASH_2)
+#define HASH_8 (HASH_4 * HASH_4)
+
+static inline uint64_t stack_hash_less(uint64_t h, uint64_t outer)
+{
+	_Static_assert(FRAMES == 31, "the power of the factor");
+	return h - outer * (HASH_8 * HASH_8 * HASH_8 * HASH_4 * HASH_2 * HASH_FACTOR);
+}
+
+/* stack_intern returns the stack of these frames, the outermost first. */
+stack_id stack_intern(const uintptr_t *pcs, size_t depth, uint64_t hash);
+
+#define STACK_BITS 12
+extern struct stack **stack_list[]; /* by the id's upper bits, then by the lowest */
+
+static inline struct stack *stack_get(stack_id id)
+{
+	return id ? stack_list[id >> STACK_BITS][id & ((1u << STACK_BITS) - 1)] : NULL;
+}
+
+const struct stack *stack_encode(struct stack *s);
+
+/* stack_encoded returns a stack with its text, NULL if there is none. Call it under
+ * the output lock. */
+static inline const struct stack *stack_encoded(stack_id id)
+{
+	struct stack *s = stack_get(id);
+
+	return LIKELY(!s || s->encoded) ? s : stack_encode(s);
+}
+
 void stacks_lock(void);
 void stacks_unlock(void);
 
 /* memory that stays: never freed. NULL if there is none */
 void *keep(size_t bytes);
+void keep_take_lock(void);
+void keep_leave_lock(void);
 void *pages(size_t bytes); /* by mmap; NULL if there are none */
 void pages_free(void *p, size_t bytes);
 
@@ -185,6 +254,8 @@ struct totals {
 };
 
 bool blocks_init(void);
+/* blocks_soon is told of a block that will be added, to have its place in the cache. */
+void blocks_soon(uintptr_t addr);
 bool blocks_add(uintptr_t addr, size_t size, stack_id stack);
 /* blocks_take removes the block at addr, and reports whether there was one. */
 bool blocks_take(uintptr_t addr, struct block *b);
@@ -208,6 +279,9 @@ extern uintptr_t loader_lo, loader_hi; /* the dynamic linker's code */
 
 void modules_init(void);
 void modules_check(void);
+void modules_before_fork(bool threads);
+void modules_after_fork(bool child);
+bool modules_careful(void);	/* look where the loader was at work alone */
 void modules_write(void);			/* the whole map; under the output lock */
 /* modules_table finds the .eh_frame_hdr for pc, 0 if its module has none, and
  * reports whether it is of a module at all. */
@@ -247,6 +321,9 @@ extern bool with_events;
 extern unsigned long dump_every; /* milliseconds, or 0 */
 extern bool dump_at_peak;
 extern int dump_wanted;		/* by a signal that came at the wrong moment */
+
+extern unsigned events_queued;	/* events not yet written; under the output lock */
+void events_write(void);	/* has them in the buffer */
 
 void record_init(void);
 void record_boot(void);

@@ -95,21 +95,25 @@ static void before_fork(void)
 	if (!on || owner != getpid())
 		return;
 	self.busy = true;
+	modules_before_fork(!SINGLE);
 	stacks_lock();
 	modules_lock();
 	blocks_lock();
 	lock(&out_lock);
 	out_flush();
+	keep_take_lock();
 }
 
 static void after_fork(void)
 {
 	if (!self.busy || owner != getpid())
 		return;
+	keep_leave_lock();
 	unlock(&out_lock);
 	blocks_unlock();
 	modules_unlock();
 	stacks_unlock();
+	modules_after_fork(false);
 	self.busy = false;
 }
 
@@ -120,10 +124,12 @@ static void in_child(void)
 	if (!self.busy)
 		return;
 	out_drop();
+	keep_leave_lock();
 	unlock(&out_lock);
 	blocks_unlock();
 	modules_unlock();
 	stacks_unlock();
+	modules_after_fork(true);
 	owner = getpid();
 	self.tid = (uint32_t)owner;
 	const char *path = getenv("LWSBT_OUT");

@@ -33,7 +33,7 @@ void *keep(size_t bytes)
 	size_t chunk = sizeof(void *) > 4 ? 256 << 10 : 32 << 10;
 	char *p = NULL;
 
-	bytes = (bytes + 7) & ~(size_t)7;
+	bytes = (bytes + 15) & ~(size_t)15;
 	lock(&keep_lock);
 	if ((size_t)(keep_end - keep_at) < bytes) {
 		if (bytes > chunk)
@@ -55,7 +55,6 @@ void *keep(size_t bytes)
 
 /* ---------------------------------------------------------------- the index */
 
-#define BLOCK_BITS 12
 #define IDS (1u << 24)
 
 /* An index by the lower half of the hash. An entry is a word: the id, 24 bits, and
@@ -76,16 +75,9 @@ static inline stack_id id_of(uintptr_t entry)
 }
 
 static struct index *find;
-static struct stack **list[IDS >> BLOCK_BITS];
+struct stack **stack_list[IDS >> STACK_BITS];
 static uint32_t ids = 1; /* the next */
 static lock_t add_lock;
-
-const struct stack *stack_get(stack_id id)
-{
-	if (!id || id >= __atomic_load_n(&ids, __ATOMIC_ACQUIRE))
-		return NULL;
-	return list[id >> BLOCK_BITS][id & ((1u << BLOCK_BITS) - 1)];
-}
 
 static bool same(const struct stack *s, uint64_t hash, const uintptr_t *pcs, size_t depth,
 	uint32_t epoch)
@@ -107,7 +99,7 @@ static stack_id look(struct index *x, uint64_t hash, const uintptr_t *pcs, size_
 		}
 		stack_id id = id_of(e);
 		if (e == entry_of(hash, id) &&
-		    same(list[id >> BLOCK_BITS][id & ((1u << BLOCK_BITS) - 1)], hash, pcs, depth, epoch))
+		    same(stack_list[id >> STACK_BITS][id & ((1u << STACK_BITS) - 1)], hash, pcs, depth, epoch))
 			return id;
 	}
 }
@@ -151,8 +143,8 @@ static stack_id add(uint64_t hash, const uintptr_t *pcs, size_t depth, uint32_t 
 	id = look(find, hash, pcs, depth, epoch, &at);
 	if (id || ids >= IDS)
 		goto out;
-	struct stack ***block = &list[ids >> BLOCK_BITS];
-	if (!*block && !(*block = keep(sizeof **block << BLOCK_BITS)))
+	struct stack ***block = &stack_list[ids >> STACK_BITS];
+	if (!*block && !(*block = keep(sizeof **block << STACK_BITS)))
 		goto out;
 	struct stack *s = keep(sizeof *s + depth * sizeof *pcs);
 	if (!s)
@@ -161,7 +153,7 @@ static stack_id add(uint64_t hash, const uintptr_t *pcs, size_t depth, uint32_t 
 	s->epoch = epoch;
 	s->depth = (uint8_t)depth;
 	memcpy(s->pcs, pcs, depth * sizeof *pcs);
-	(*block)[ids & ((1u << BLOCK_BITS) - 1)] = s;
+	(*block)[ids & ((1u << STACK_BITS) - 1)] = s;
 	id = ids;
 	__atomic_store_n(&ids, ids + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&find->entry[at], entry_of(hash, id), __ATOMIC_RELEASE);
@@ -170,14 +162,12 @@ out:
 	return id;
 }
 
-stack_id stack_intern(const uintptr_t *pcs, size_t depth)
+stack_id stack_intern(const uintptr_t *pcs, size_t depth, uint64_t hash)
 {
-	uint64_t hash = 0x9e3779b97f4a7c15u, at;
+	uint64_t at;
 	uint32_t epoch = __atomic_load_n(&modules_epoch, __ATOMIC_RELAXED);
 	struct index *x = __atomic_load_n(&find, __ATOMIC_ACQUIRE);
 
-	for (size_t i = 0; i < depth; i++)
-		hash = (hash ^ pcs[i]) * 0xff51afd7ed558ccdu;
 	hash ^= hash >> 32;
 	hash = (hash ^ epoch) * 0xff51afd7ed558ccdu;
 	hash ^= hash >> 29;
@@ -189,43 +179,33 @@ stack_id stack_intern(const uintptr_t *pcs, size_t depth)
 	return add(hash, pcs, depth, epoch);
 }
 
-void stacks_lock(void)
-{
-	lock(&add_lock);
-	lock(&keep_lock);
-}
-
-void stacks_unlock(void)
-{
-	unlock(&keep_lock);
-	unlock(&add_lock);
-}
+void stacks_lock(void) { lock(&add_lock); }
+void stacks_unlock(void) { unlock(&add_lock); }
+void keep_take_lock(void) { lock(&keep_lock); }
+void keep_leave_lock(void) { unlock(&keep_lock); }
 
 /* ---------------------------------------------------------------- encoding */
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* stack_encoded returns a stack whose text is there: the first characters of any
- * record of it, since its bits stand first and base64 takes 6 at a time. */
-const struct stack *stack_encoded(stack_id id)
+/* The text is the first characters of any record of the stack, since its bits stand
+ * first and base64 takes 6 at a time. */
+const struct stack *stack_encode(struct stack *s)
 {
-	struct stack *s = (struct stack *)(uintptr_t)stack_get(id);
 	uint8_t bits[LWSBT_BLOB_MAX + 8];
 	struct lwsbt_stack in = {0};
 	struct lwsbt_writer w;
 
-	if (!s || s->encoded)
-		return s;
 	in.depth = s->depth;
 	for (unsigned i = 0; i < s->depth; i++)
-		in.pc[i] = s->pcs[i];
+		in.pc[i] = s->pcs[s->depth - 1 - i];
 	lwsbt_writer_init(&w, bits, sizeof bits);
 	lwsbt_put_stack(&w, &in, LWSBT_SEARCH_BEST);
 	size_t n = lwsbt_bits(&w);
 	lwsbt_put(&w, 0, 8); /* the last bits into their byte */
 	s->chars = (uint16_t)(n / 6);
 	s->rest = (uint8_t)(n % 6);
-	s->text = keep(s->chars);
+	s->text = keep((s->chars + TEXT_STEP - 1) / TEXT_STEP * TEXT_STEP);
 	if (!s->text)
 		return NULL;
 	uint32_t acc = 0;

@@ -5,9 +5,11 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +59,55 @@ static void *stress(void *arg)
 	return NULL;
 }
 
+static volatile int stop;
+
+static void *until_stop(void *arg)
+{
+	(void)arg;
+	while (!stop) {
+		void *volatile p = malloc(10);
+		free(p);
+	}
+	return NULL;
+}
+
+static void tell(const char *call, size_t a, size_t b, void *p)
+{
+	printf("%s %zu %zu: %s %d\n", call, a, b, p ? "memory" : "NULL", p ? 0 : errno);
+	free(p);
+}
+
+/* edges calls everything with sizes and alignments that are none. */
+static void edges(void)
+{
+	static const size_t sizes[] = {0, 1, 100, PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX - 4096, SIZE_MAX - 1, SIZE_MAX};
+	static const size_t aligns[] = {0, 1, 2, 3, 8, 12, 16, 24, 64, 100, 4096, 1 << 20, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
+
+	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		volatile size_t n = sizes[i];
+		tell("malloc", n, 0, malloc(n));
+		tell("valloc", n, 0, valloc(n));
+		tell("pvalloc", n, 0, pvalloc(n));
+		tell("realloc of NULL", n, 0, realloc(NULL, n));
+		void *p = malloc(10), *q = realloc(p, n);
+		tell("realloc", n, 0, q);
+		if (!q && n)
+			free(p);
+		for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+			tell("calloc", n, sizes[k], calloc(n, sizes[k]));
+			tell("reallocarray", n, sizes[k], reallocarray(NULL, n, sizes[k]));
+		}
+		for (unsigned k = 0; k < sizeof aligns / sizeof *aligns; k++) {
+			volatile size_t a = aligns[k];
+			tell("memalign", a, n, memalign(a, n));
+			tell("aligned_alloc", a, n, aligned_alloc(a, n));
+			p = NULL;
+			errno = posix_memalign(&p, a, n);
+			tell("posix_memalign", a, n, p);
+		}
+	}
+}
+
 static int deny(int nr, int how)
 {
 	struct sock_filter f[] = {
@@ -91,6 +142,33 @@ int main(int argc, char **argv)
 		for (int i = 3; i < 70000; i++)
 			close(i);
 		churn((int)n);
+	} else if (!strcmp(mode, "chdir")) {
+		churn(1000);
+		for (int i = 3; i < 70000; i++)
+			close(i);
+		if (chdir("/"))
+			return 9;
+		churn((int)n);
+	} else if (!strcmp(mode, "edges")) {
+		edges();
+	} else if (!strcmp(mode, "forks")) { /* while threads allocate */
+		pthread_t threads[8];
+
+		for (int i = 0; i < 8; i++)
+			pthread_create(&threads[i], NULL, until_stop, NULL);
+		for (size_t i = 0; i < n; i++) {
+			pid_t pid = fork();
+			if (!pid) {
+				churn(500);
+				_exit(0);
+			}
+			alarm(30); /* a child that hangs ends the test */
+			waitpid(pid, NULL, 0);
+			alarm(0);
+		}
+		stop = 1;
+		for (int i = 0; i < 8; i++)
+			pthread_join(threads[i], NULL);
 	} else if (!strcmp(mode, "reuse")) { /* its file on our descriptor's number */
 		for (int i = 3; i < 70000; i++)
 			close(i);

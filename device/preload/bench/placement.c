@@ -73,6 +73,7 @@ static void *table_alloc(size_t n)
 {
 	void *p = malloc(n);
 
+	blocks_soon((uintptr_t)p);
 	blocks_add((uintptr_t)p, n, 1);
 	return p;
 }

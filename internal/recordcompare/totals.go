@@ -114,7 +114,7 @@ func abs(v int64) int64 {
 func (b *bench) ours(p program) (*sums, error) {
 	rec := b.path("rec")
 	os.Remove(rec)
-	if _, _, _, err := b.run(p.args, "LD_PRELOAD="+b.library, "LWSBT_OUT="+rec); err != nil {
+	if _, _, _, err := b.run(p.args, p.drive, "LD_PRELOAD="+b.library, "LWSBT_OUT="+rec); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(rec)
@@ -168,7 +168,7 @@ var dhatLine = regexp.MustCompile(`(?m)(Total|At t-gmax|At t-end): +([0-9,]+) by
 
 func (b *bench) dhat(p program) (*sums, error) {
 	args := append([]string{"valgrind", "--tool=dhat", "--run-libc-freeres=no", "--run-cxx-freeres=no", "--dhat-out-file=/dev/null"}, p.args...)
-	text, _, _, err := b.run(args)
+	text, _, _, err := b.run(args, p.drive)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (b *bench) dhat(p program) (*sums, error) {
 func (b *bench) heaptrackRaw(p program) (string, error) {
 	raw := b.path("heaptrack.raw")
 	os.Remove(raw)
-	_, _, _, err := b.run(p.args, "LD_PRELOAD="+b.heaptrack, "DUMP_HEAPTRACK_OUTPUT="+raw)
+	_, _, _, err := b.run(p.args, p.drive, "LD_PRELOAD="+b.heaptrack, "DUMP_HEAPTRACK_OUTPUT="+raw)
 	return raw, err
 }
 

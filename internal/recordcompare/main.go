@@ -3,8 +3,8 @@
 // Compare holds btrecord against heaptrack, valgrind's DHAT and gperftools' heap
 // profiler on programs of the system, and prints the tables of docs/btrecord.md.
 //
-//	go run ./cmd/btrecord/compare totals
-//	go run ./cmd/btrecord/compare cost
+//	go run ./internal/recordcompare totals
+//	go run ./internal/recordcompare cost
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -43,10 +44,12 @@ type bench struct {
 	dir, library, heaptrack string
 }
 
-// A program is one to record, with its arguments.
+// A program is one to record, with its arguments. If it is a server, drive gives it
+// work, and then has it end.
 type program struct {
-	name string
-	args []string
+	name  string
+	args  []string
+	drive func() error
 }
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
@@ -62,8 +65,10 @@ func (b *bench) prepare() error {
 		return fmt.Errorf("heaptrack is not installed")
 	}
 	for name, text := range map[string]string{
-		"churn.pl":  "my @a; for my $i (1..150000) { my %h=(a=>\"x$i\",b=>[1,2,3]); push @a,\\%h if $i%10==0; }\n",
-		"keep.pl":   "my @a; push @a, \"a string of its own $_\" for 1..300000;\n",
+		"churn.pl": "my @a; for my $i (1..$ARGV[0]) { my %h=(a=>\"x$i\",b=>[1,2,3]); push @a,\\%h if $i%10==0; }\n" +
+			"open my $f,'<','/proc/thread-self/schedstat'; my ($ns)=split / /,<$f>; open my $o,'>',$ENV{OWN}; print $o $ns;\n",
+		"keep.pl": "my @a; push @a, \"a string of its own $_\" for 1..$ARGV[0];\n" +
+			"open my $f,'<','/proc/self/status'; my ($kb)=map /VmHWM:\\s*(\\d+)/,<$f>; open my $o,'>',$ENV{OWN}; print $o $kb;\n",
 		"script.pl": "my %h; for my $i (1..20000) { my %r=(a=>\"x$i\",b=>[1,2,3]); push @{$h{$i%100}},\\%r if $i%10==0; }\n",
 		"script.py": "import json,collections\nd=collections.defaultdict(list)\nfor i in range(20000):\n    d[i%100].append(json.loads(json.dumps({'a':i,'b':[str(i)]*3})))\n",
 		"script.sql": "create table t(a integer primary key, b text, c real);\nwith recursive n(i) as (select 1 union all select i+1 from n where i<20000) insert into t select i, 'row '||i, i*1.5 from n;\n" +
@@ -99,26 +104,59 @@ func (b *bench) prepare() error {
 
 func (b *bench) programs() []program {
 	cc1, _ := exec.Command("gcc", "-print-prog-name=cc1").Output()
+	socket := b.path("redis")
 	return []program{
-		{"perl", []string{"perl", b.path("script.pl")}},
-		{"git log -p", []string{"git", "-C", b.path("git"), "--no-pager", "log", "-p", "--stat"}},
-		{"cc1 -O2", []string{strings.TrimSpace(string(cc1)), "-quiet", "-O2", b.path("script.i"), "-o", "/dev/null"}},
-		{"sqlite3", []string{"sqlite3", "-init", b.path("script.sql"), ":memory:", ".quit"}},
-		{"python3", []string{"/usr/bin/python3", "-X", "utf8", b.path("script.py")}},
-		{"a C++ program", []string{b.path("cpp")}},
-		{"zstd -T2", []string{"zstd", "-q", "-T2", "-f", b.path("text"), "-o", b.path("text.zst")}},
+		{"perl", []string{"perl", b.path("script.pl")}, nil},
+		{"git log -p", []string{"git", "-C", b.path("git"), "--no-pager", "log", "-p", "--stat"}, nil},
+		{"cc1 -O2", []string{strings.TrimSpace(string(cc1)), "-quiet", "-O2", b.path("script.i"), "-o", "/dev/null"}, nil},
+		{"sqlite3", []string{"sqlite3", "-init", b.path("script.sql"), ":memory:", ".quit"}, nil},
+		{"python3", []string{"/usr/bin/python3", "-X", "utf8", b.path("script.py")}, nil},
+		{"a C++ program", []string{b.path("cpp")}, nil},
+		{"zstd -T2", []string{"zstd", "-q", "-T2", "-f", b.path("text"), "-o", b.path("text.zst")}, nil},
+		{"redis-server", []string{"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--daemonize", "no", "--dir", b.dir},
+			func() error { return driveRedis(socket) }},
 	}
 }
 
-// run runs a program with an environment that is the same but for extra, and
-// returns what it wrote to standard error, its CPU time in seconds, and its
-// largest resident set in KB.
-func (b *bench) run(args []string, extra ...string) (stderr string, cpu float64, rss int64, err error) {
+// driveRedis puts a load on a server, the same each time, and ends it.
+func driveRedis(socket string) error {
+	for tries := 0; ; tries++ {
+		if out, _ := exec.Command("redis-cli", "-s", socket, "ping").Output(); string(out) == "PONG\n" {
+			break
+		}
+		if tries == 600 {
+			return fmt.Errorf("redis-server does not answer within a minute")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	out, err := exec.Command("redis-benchmark", "-q", "-s", socket, "-c", "1", "-n", "4000", "-d", "100", "-t", "set,get,incr,lpush,lpop,sadd,hset").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("redis-benchmark: %w\n%s", err, out)
+	}
+	// It closes the connection, for which redis-cli fails.
+	exec.Command("redis-cli", "-s", socket, "shutdown", "nosave").Run()
+	return nil
+}
+
+// run runs a program with an environment that is the same but for extra, and drive,
+// unless nil, beside it. It returns what the program wrote to standard error, its CPU
+// time in seconds, and its largest resident set in KB.
+func (b *bench) run(args []string, drive func() error, extra ...string) (stderr string, cpu float64, rss int64, err error) {
 	c := exec.Command(args[0], args[1:]...)
 	c.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "PERL_HASH_SEED=0", "PYTHONHASHSEED=0", "LC_ALL=C.UTF-8"}, extra...)
 	var e strings.Builder
 	c.Stderr = &e
-	if err := c.Run(); err != nil {
+	if err := c.Start(); err != nil {
+		return "", 0, 0, err
+	}
+	if drive != nil {
+		if err := drive(); err != nil {
+			c.Process.Kill()
+			c.Wait()
+			return "", 0, 0, fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, e.String())
+		}
+	}
+	if err := c.Wait(); err != nil {
 		return "", 0, 0, fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, e.String())
 	}
 	u := c.ProcessState.SysUsage().(*syscall.Rusage)
