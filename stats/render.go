@@ -17,7 +17,7 @@ import (
 // width is the columns that rendered text keeps to.
 const width = 80
 
-// gapWidth is the blanks between columns.
+// gapWidth is the spaces between columns.
 const gapWidth = 2
 
 // WriteText renders sections for a terminal.

@@ -339,7 +339,7 @@ func (v *view) fieldBits() []FieldBits {
 	return all
 }
 
-// overhead is what blobs of these lengths take in memory. (BT-MEM-1, BT-MEM-2)
+// overhead returns the memory that blobs of these lengths take. (BT-MEM-1, BT-MEM-2)
 func overhead(blobs counts, payload uint64, word int) Overhead {
 	ptr := word / 8
 	o := Overhead{Word: word}

@@ -171,46 +171,23 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	dieFirmware(t, 0, t.TempDir())
-	data, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// A Cortex-M begins with this in its link register: what it says of the end of
-	// a stack is not of this document.
-	reset := regexp.MustCompile(`(?m)^  0xffffffff .*\n`)
 	library := regexp.MustCompile(`(?m)(^.*  /device/.*\n)+`)
 	numbers := regexp.MustCompile(`0x[0-9a-f]+|\d+ bytes before these|~m#\S+|length \d+`)
 	blank := func(s string) string {
-		return numbers.ReplaceAllString(library.ReplaceAllString(reset.ReplaceAllString(s, ""), "#\n"), "#")
+		return numbers.ReplaceAllString(library.ReplaceAllString(s, "#\n"), "#")
 	}
-	copied := "btcore.md"
-	if err := os.WriteFile(copied, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		copied = document
-	}
-	wanted := wantedBlocks(string(data))
-	cmdtest.Docs(t, copied, "btcore", 4, *update, func(args string) (string, error) {
-		code, out, errs := execute(strings.Fields(args)...)
-		if code > cli.Short {
-			return "", fmt.Errorf("exit code %d: %s", code, errs)
-		}
-		if want := wanted[args]; !*update && blank(out) == blank(want) {
-			return want, nil
-		}
-		return out, nil
-	})
-}
-
-// wantedBlocks returns what a document says that commands print.
-func wantedBlocks(document string) map[string]string {
-	list := map[string]string{}
-	for i, b := range strings.Split(document, "```") {
-		if body, ok := strings.CutPrefix(b, "console\n$ btcore "); ok && i%2 == 1 {
-			args, want, _ := strings.Cut(body, "\n")
-			list[args] = want
-		}
-	}
-	return list
+	cmdtest.Session{Document: document, Least: 4, Update: *update,
+		Same: func(got, want string) bool { return blank(got) == blank(want) },
+		Run: func(_ *testing.T, line string) (string, error) {
+			args := strings.Fields(line)
+			if args[0] != "btcore" {
+				return "", fmt.Errorf("expected btcore")
+			}
+			code, out, errs := execute(args[1:]...)
+			if code > cli.Short {
+				return out, fmt.Errorf("exit code %d: %s", code, errs)
+			}
+			return out, nil
+		},
+	}.Test(t)
 }

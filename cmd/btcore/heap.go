@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/image"
-	"github.com/lwsbt/lwsbt/image/unwind"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -29,8 +27,6 @@ type heapOptions struct {
 	damage bool
 	only   string
 	bytes  []string
-	regs   string
-	output string
 }
 
 // heapCommand returns btcore heap.
@@ -45,37 +41,27 @@ Heap finds the allocations of libwebsockets, or of lwsbt's device library, in
 an image, and prints them as a recording: ~h#boot, the modules, and a dump of
 ~m# lines with the address of each block, for btheap and btdecode.
 
-The list of blocks is found by the variable that holds it, if an ELF file with
-symbols is known; else by what stands in memory. With --damage it prints what
-was overwritten, and by whom it looks; with --leaks the blocks that no
-register, no stack, no data and no reachable block points to.`,
+The list of blocks is found by the variable that holds it, if there is an ELF
+file with symbols; else memory is searched for blocks. With --damage it prints
+which metadata were overwritten, and the block that was probably written past;
+with --leaks the blocks that nothing points to: no register, stack or data, and
+no block that is reachable itself.`,
 		Example: `
 btcore heap core -e app.elf > heap.rec           the heap, for btheap
 btcore heap --leaks core -e app.elf              what is leaked
 btcore heap --only leaked core -e app.elf | btheap top
 btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM`,
-		RunE: func(c *cobra.Command, args []string) error {
-			defer in.Close()
-			if err := in.load(args); err != nil {
-				return err
-			}
-			return o.run(c, &in)
-		},
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringArrayVar(&o.owner, "owner", nil, "the list is in variable `NAME`, or at 0xADDR")
 	f.BoolVar(&o.carve, "carve", false, "look for blocks in all memory, whatever variables say")
-	f.BoolVar(&o.damage, "damage", false, "print what was overwritten, and by whom it looks")
+	f.BoolVar(&o.damage, "damage", false, "print what was overwritten, and what probably did it")
 	f.BoolVar(&o.leaks, "leaks", false, "print what is leaked, by call stack")
 	f.StringVar(&o.only, "only", "", "record only `KIND`: reachable, leaked, uncertain, damaged")
 	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
-	f.StringVar(&o.regs, "regs", "", "registers from `FILE`, for --leaks of RAM: of gdb or qemu")
-	f.StringVarP(&o.output, "output", "o", "-", "write to `FILE`")
-	in.addFlags(c)
-	cli.AddFlags(c, "Heap", f)
 	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or something of it is missing,
 2 usage, unreadable input or no heap in it, 3 something outside failed.`)
-	return c
+	return in.command(c, "Heap", f, func(c *cobra.Command) error { return o.run(c, &in) })
 }
 
 // check refuses flags that exclude each other.
@@ -98,7 +84,7 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if err := in.addRegs(o.regs); err != nil {
+	if err := in.addRegs(); err != nil {
 		return err
 	}
 	search, err := o.search(in)
@@ -112,12 +98,11 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	if err != nil {
 		o.warn(c, in, nil)
 		if errors.Is(err, image.ErrNoHeap) {
-			return cli.Usagef("no list of blocks with compressed backtraces in this image%s", in.hint())
+			return cli.Usagef("no list of blocks with compressed backtraces in this image: only programs with libwebsockets or device/ linked have one%s", in.hint())
 		}
 		return err
 	}
-	inputs := append([]string{in.core, o.regs}, in.ram...)
-	err = cli.WriteOutput(o.output, inputs, c.OutOrStdout(), func(w io.Writer) error { return o.write(w, in, h) })
+	err = in.write(c, func(w io.Writer) error { return o.write(w, in, h) })
 	o.warn(c, in, h)
 	if err != nil {
 		return err
@@ -128,23 +113,18 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	return nil
 }
 
-// addRegs adds a thread whose registers are in a file.
-func (in *input) addRegs(path string) error {
-	if path == "" {
+// addRegs adds the thread of --regs.
+func (in *input) addRegs() error {
+	if in.regs == "" {
 		return nil
 	}
-	f, err := os.Open(path)
+	regs, err := in.readRegs()
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	sp, ok := image.StackPointer(in.Machine, in.Word)
 	if !ok {
-		return cli.Usagef("--regs: the machine is not known: name the program by -e")
-	}
-	regs, err := unwind.ReadRegs(f, in.Machine, in.class())
-	if err != nil {
-		return cli.Usagef("%s: %v", path, err)
+		return cli.Usagef("--regs: the stack pointer of %v is not known", in.Machine)
 	}
 	t := image.Thread{PC: regs.PC}
 	t.SP, _ = regs.Get(sp)
@@ -160,7 +140,7 @@ func (in *input) addRegs(path string) error {
 // maxDWARF is above the DWARF number of every register that can hold an address.
 const maxDWARF = 128
 
-// hint says what might help where nothing was found.
+// hint returns which flags might help where nothing was found.
 func (in *input) hint() string {
 	if len(in.files) == 0 {
 		return "; -e FILE names the program, --owner its list"
@@ -285,28 +265,11 @@ func (o *heapOptions) warn(c *cobra.Command, in *input, h *image.Heap) {
 				by = "variable " + x.Name
 			}
 		}
-		say(fmt.Sprintf("%s in the list at %#x (%s)", plural(x.Blocks, "block"), x.Addr, by))
+		say(fmt.Sprintf("%s in the list at %#x (%s)", cli.Count(x.Blocks, "block"), x.Addr, by))
 	}
 	if len(h.Damage) > 0 && !o.damage {
-		say(plural(len(h.Damage), "damaged block") + ": --damage says more")
+		say(cli.Count(len(h.Damage), "damaged block") + ": --damage says more")
 	}
-}
-
-// plural returns a count with its noun.
-func plural[N int | uint64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return group(uint64(n)) + " " + noun + "s"
-}
-
-// group writes a number with its thousands separated.
-func group(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // writeBytes prints blocks in hexadecimal, on request.
@@ -324,7 +287,7 @@ func writeBytes(w io.Writer, in *input, h *image.Heap, addrs []string) error {
 		if b.Blob == nil {
 			return cli.Usagef("--bytes %s: the size of the block at %#x was overwritten", a, b.Addr)
 		}
-		fmt.Fprintf(w, "%#x, %s\n", b.Addr, plural(b.Size, "byte"))
+		fmt.Fprintf(w, "%#x, %s\n", b.Addr, cli.Count(b.Size, "byte"))
 		if err := hexDump(w, in, b.Addr, b.Size); err != nil {
 			return err
 		}
@@ -347,7 +310,7 @@ func hexDump(w io.Writer, in *input, addr, size uint64) error {
 			return err
 		}
 		if n < 16 && off+uint64(n) < size {
-			fmt.Fprintf(w, "%s of %s are not in the image\n", plural(size-off-uint64(n), "byte"), group(size))
+			fmt.Fprintf(w, "%s of %s are not in the image\n", cli.Count(size-off-uint64(n), "byte"), cli.Number(size))
 			break
 		}
 	}

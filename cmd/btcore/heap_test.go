@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -204,12 +205,31 @@ func TestHeapOfACore(t *testing.T) {
 	}
 }
 
+// An image without a list of blocks: it is said which programs have one.
+func TestHeapOfAnotherProgram(t *testing.T) {
+	ram := filepath.Join(t.TempDir(), "ram.bin")
+	if err := os.WriteFile(ram, make([]byte, 4096), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := execute("heap", "--ram", "0x20000000="+ram, "-e", exe)
+	if code != cli.Usage || !strings.Contains(errs, "only programs with libwebsockets or device/ linked have one; --owner names the list") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
 // TestHeapHelp: help fits 80 columns.
 func TestHeapHelp(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"heap", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"heap", "--help"}, {"stacks", "--help"}} {
 		code, out, _ := execute(args...)
 		if code != cli.OK || !strings.Contains(out, "Exit codes:") {
 			t.Errorf("%v: exit code %d\n%s", args, code, out)
+		}
+		if m := regexp.MustCompile(`(?m)^ {20,}(\S+ ?\S*)\n {20,}\S`).FindStringSubmatch(out); m != nil {
+			t.Errorf("%v: %q stands alone in a line", args, m[1])
 		}
 		for _, line := range strings.Split(out, "\n") {
 			if len(line) > 80 {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"debug/elf"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,7 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/image"
+	"github.com/lwsbt/lwsbt/image/unwind"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // input is what all subcommands read: an image and the ELF files of its program.
@@ -20,6 +24,8 @@ type input struct {
 	ram     []string
 	elf     []string
 	sysroot string
+	regs    string // of a thread, for RAM
+	output  string
 
 	image.Image
 	files []elfFile
@@ -35,12 +41,56 @@ type elfFile struct {
 	own     bool // named by the user
 }
 
-func (in *input) addFlags(c *cobra.Command) {
+// command makes a subcommand of c: with flags of its own and those of the input,
+// which is loaded before run is called.
+func (in *input) command(c *cobra.Command, group string, own *pflag.FlagSet, run func(*cobra.Command) error) *cobra.Command {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringArrayVarP(&in.elf, "elf", "e", nil, "ELF `FILE` of the program; FILE@0xADDR: loaded there")
 	f.StringArrayVar(&in.ram, "ram", nil, "raw memory: `0xADDR=FILE`; Intel HEX or S-records: FILE")
+	f.StringVar(&in.regs, "regs", "", "registers of a thread from `FILE`, as gdb or qemu print them, for --ram")
 	f.StringVar(&in.sysroot, "sysroot", "", "look for files that a core file names under `DIR`")
 	cli.AddFlags(c, "Input", f)
+	own.StringVarP(&in.output, "output", "o", "-", "write to `FILE`")
+	cli.AddFlags(c, group, own)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		defer in.Close()
+		return in.Guard(func() error {
+			if err := in.load(args); err != nil {
+				return err
+			}
+			return run(c)
+		})
+	}
+	return c
+}
+
+// write writes the output of a subcommand.
+func (in *input) write(c *cobra.Command, write func(io.Writer) error) error {
+	return cli.WriteOutput(in.output, in.paths(), c.OutOrStdout(), write)
+}
+
+// readRegs reads the file of --regs.
+func (in *input) readRegs() (regs unwind.Regs, err error) {
+	f, err := os.Open(in.regs)
+	if err != nil {
+		return regs, err
+	}
+	defer f.Close()
+	if in.Machine == elf.EM_NONE {
+		return regs, cli.Usagef("--regs: the machine is not known: name the program by -e")
+	}
+	if regs, err = unwind.ReadRegs(f, in.Machine, in.class()); err != nil {
+		return regs, cli.Usagef("%s: %v", in.regs, err)
+	}
+	return regs, nil
+}
+
+// class returns the ELF class of the image.
+func (in *input) class() elf.Class {
+	if in.Word == 64 {
+		return elf.ELFCLASS64
+	}
+	return elf.ELFCLASS32
 }
 
 // load reads the image that the arguments and flags name.
@@ -69,6 +119,22 @@ func (in *input) load(args []string) error {
 	}
 	in.addModules()
 	return nil
+}
+
+// paths returns the files that are read: no output may be one.
+func (in *input) paths() []string {
+	list := []string{in.core, in.regs}
+	for _, r := range in.ram {
+		path := r
+		if _, after, ok := strings.Cut(r, "="); ok {
+			path = after
+		}
+		list = append(list, path)
+	}
+	for _, f := range in.files {
+		list = append(list, f.path)
+	}
+	return list
 }
 
 // addRAM adds what --ram names.
@@ -146,7 +212,10 @@ func (in *input) addModules() {
 		if known {
 			continue
 		}
-		path := filepath.Join(in.sysroot, m.Path)
+		path, err := symbol.UnderSysroot(in.sysroot, m.Path)
+		if err != nil {
+			continue
+		}
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 			continue
 		}

@@ -20,14 +20,14 @@ func command() *cobra.Command {
 Btcore reads what is left of a program that died: a core file of Linux, of gdb
 or of qemu's dump-guest-memory, or the RAM of a device. It finds the heap of
 libwebsockets or of lwsbt's device library in it, with the call stack of each
-block, and prints it as a recording that btheap reads; or what of it was
-overwritten, and what nothing points to any more.
+block, and prints it as a recording that btheap reads, or prints which blocks
+were overwritten and which leaked.
 
-An image holds whatever the program held, keys and passwords too. Nothing of
-it is printed but what was asked for.`,
+An image holds whatever the program held, keys and passwords too. Contents of
+blocks are printed only where --bytes asks for them.`,
 		Example: `
 btcore heap core -e app.elf | btheap top         where the memory is
-btcore heap --leaks core -e app.elf              what nothing points to
+btcore heap --leaks core -e app.elf              leaks
 btcore heap --damage --ram 0x20000000=ram.bin -e fw.elf
 btcore stacks core -e app.elf                    the call stacks`,
 		Args: cobra.NoArgs,

@@ -15,15 +15,23 @@ type report struct {
 	in    *input
 	h     *image.Heap
 	names *symbols
+
+	byAddr map[uint64]*image.Block // the damaged ones
 }
 
 // damage prints each damaged block: what is wrong, and who is suspected.
 func (r *report) damage() {
 	if len(r.h.Damage) == 0 {
-		fmt.Fprintf(r.w, "No damage: the metadata of %s are intact.\n", plural(len(r.h.Blocks), "block"))
+		fmt.Fprintf(r.w, "No damage: the metadata of %s are intact.\n", cli.Count(len(r.h.Blocks), "block"))
 		return
 	}
-	fmt.Fprintf(r.w, "%s of %s.\n", plural(len(r.h.Damage), "damaged block"), group(uint64(len(r.h.Blocks))))
+	fmt.Fprintf(r.w, "%s of %s.\n", cli.Count(len(r.h.Damage), "damaged block"), cli.Number(len(r.h.Blocks)))
+	r.byAddr = map[uint64]*image.Block{}
+	for i := range r.h.Blocks {
+		if b := &r.h.Blocks[i]; b.Damaged {
+			r.byAddr[b.Addr] = b
+		}
+	}
 	for i := range r.h.Damage {
 		r.damaged(&r.h.Damage[i])
 	}
@@ -34,29 +42,24 @@ func (r *report) damaged(d *image.Damage) {
 	for _, what := range d.What {
 		fmt.Fprintf(r.w, "  - %s\n", cli.Printable(what))
 	}
-	var own *image.Block
-	for i := range r.h.Blocks {
-		if r.h.Blocks[i].Addr == d.Addr {
-			own = &r.h.Blocks[i]
-		}
-	}
+	own := r.byAddr[d.Addr]
 	readable := own != nil && own.Blob != nil && d.Parts&(image.DamagedCalls|image.DamagedBlob) == 0
 	switch {
 	case d.Suspect >= 0 && &r.h.Blocks[d.Suspect] == own:
 		fmt.Fprintf(r.w, "  What stands before the links is intact, so they were not overwritten from\n"+
-			"  below: it looks like a write before the start of the block itself, of\n  %s, allocated by\n", plural(own.Size, "byte"))
+			"  below: it looks like a write before the start of the block itself, of\n  %s, allocated by\n", cli.Count(own.Size, "byte"))
 		r.names.print(r.w, own.Blob, r.in.Word)
 		return
 	case d.Suspect >= 0:
 		s := &r.h.Blocks[d.Suspect]
 		fmt.Fprintf(r.w, "  It looks like a write past the end of the block before it: %s at\n  %#x, ending %s before these links, allocated by\n",
-			plural(s.Size, "byte"), s.Addr, plural(d.Gap, "byte"))
+			cli.Count(s.Size, "byte"), s.Addr, cli.Count(d.Gap, "byte"))
 		r.names.print(r.w, s.Blob, r.in.Word)
 	default:
 		fmt.Fprintf(r.w, "  No block stands before it whose overflow this could be.\n")
 	}
 	if readable {
-		fmt.Fprintf(r.w, "  The block itself, of %s, was allocated by\n", plural(own.Size, "byte"))
+		fmt.Fprintf(r.w, "  The block itself, of %s, was allocated by\n", cli.Count(own.Size, "byte"))
 		r.names.print(r.w, own.Blob, r.in.Word)
 	}
 }
@@ -69,11 +72,11 @@ func (r *report) leaks(l *image.Leaks) {
 	n, bytes := l.Count(r.h, image.Leaked)
 	reachable, kept := l.Count(r.h, image.Reachable)
 	unsure, unsureBytes := l.Count(r.h, image.Uncertain)
-	fmt.Fprintf(r.w, "%s leaked, %s, by %s.\n", plural(n, "block"), plural(bytes, "byte"), plural(len(l.Groups), "call stack"))
-	fmt.Fprintf(r.w, "%s reachable, %s.\n", plural(reachable, "block"), plural(kept, "byte"))
+	fmt.Fprintf(r.w, "%s leaked, %s, by %s.\n", cli.Count(n, "block"), cli.Count(bytes, "byte"), cli.Count(len(l.Groups), "call stack"))
+	fmt.Fprintf(r.w, "%s reachable, %s.\n", cli.Count(reachable, "block"), cli.Count(kept, "byte"))
 	if unsure > 0 {
 		fmt.Fprintf(r.w, "%s uncertain, %s: only heap memory that is in no block points to them.\n",
-			plural(unsure, "block"), plural(unsureBytes, "byte"))
+			cli.Count(unsure, "block"), cli.Count(unsureBytes, "byte"))
 	}
 	for _, t := range l.Notes() {
 		fmt.Fprintf(r.w, "(%s)\n", cli.Printable(t))
@@ -84,7 +87,7 @@ func (r *report) leaks(l *image.Leaks) {
 }
 
 func (r *report) leakGroup(g *image.LeakGroup) {
-	what := plural(len(g.Direct), "block")
+	what := cli.Count(len(g.Direct), "block")
 	if g.Cycle {
 		what += " that point to each other"
 		if len(g.Direct) == 1 {
@@ -92,12 +95,12 @@ func (r *report) leakGroup(g *image.LeakGroup) {
 		}
 	}
 	if n := len(g.Indirect); n > 0 {
-		what += fmt.Sprintf(", and %s more behind them", group(uint64(n)))
+		what += fmt.Sprintf(", and %s more behind them", cli.Number(n))
 	}
-	fmt.Fprintf(r.w, "\n%s in %s: %s\n", plural(g.Bytes, "byte"), what, r.addrs(g.Direct))
+	fmt.Fprintf(r.w, "\n%s in %s: %s\n", cli.Count(g.Bytes, "byte"), what, r.addrs(g.Direct))
 	for i, b := range g.Stacks {
 		if i == maxAddrs {
-			fmt.Fprintf(r.w, "  and by %s more\n", plural(len(g.Stacks)-i, "call stack"))
+			fmt.Fprintf(r.w, "  and by %s more\n", cli.Count(len(g.Stacks)-i, "call stack"))
 			break
 		}
 		if i > 0 {

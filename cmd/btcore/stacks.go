@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,12 +17,10 @@ import (
 
 // stacksOptions are the flags of btcore stacks.
 type stacksOptions struct {
-	regs     string
 	thread   int
 	noTables bool
 	noScan   bool
 	max      int
-	output   string
 }
 
 // stacksCommand returns btcore stacks.
@@ -34,35 +31,25 @@ func stacksCommand() *cobra.Command {
 		Use:   "stacks [flags] [CORE]",
 		Short: "the call stack of each thread",
 		Long: `
-Stacks prints the call stack of each thread of a core file, or of one whose
-registers are in a file, for the RAM of a device. Unwind tables are used where
-the program has them; else its code is read: what a function did to the stack so
-far, and what it would do up to its return. Each frame says how it was found;
-one by "scan" is a guess, a word of the stack that follows a call.`,
+Stacks prints the call stack of each thread of a core file; for the RAM of a
+device, of the thread whose registers are in a file (--regs). It uses unwind
+tables where the program has them. Else it reads the code of each function, to
+find how far it lowered the stack pointer. The second column says how a frame
+was found. A frame by "scan" is a guess: a word of the stack that is the address
+after a call.`,
 		Example: `
 btcore stacks core -e app.elf
 btcore stacks --ram 0x20000000=ram.bin --regs regs.txt -e fw.elf
                                      regs.txt: "info registers" of gdb or qemu`,
-		RunE: func(c *cobra.Command, args []string) error {
-			defer in.Close()
-			if err := in.load(args); err != nil {
-				return err
-			}
-			return o.run(c, &in)
-		},
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&o.regs, "regs", "", "registers of the thread from `FILE`, as gdb or qemu print them")
 	f.IntVar(&o.thread, "thread", 0, "only the thread with this `ID`")
 	f.BoolVar(&o.noTables, "no-tables", false, "leave unwind tables unused")
 	f.BoolVar(&o.noScan, "no-scan", false, "do not guess: end where nothing else is found")
 	f.IntVar(&o.max, "max-frames", 256, "print at most `N` frames of a thread")
-	f.StringVarP(&o.output, "output", "o", "-", "write to `FILE`")
-	in.addFlags(c)
-	cli.AddFlags(c, "Stacks", f)
 	cli.ExitCodes(c, `0 as expected, 1 a file is missing or a stack ends in a guess,
 2 usage, unreadable input or no thread in it, 3 something outside failed.`)
-	return c
+	return in.command(c, "Stacks", f, func(c *cobra.Command) error { return o.run(c, &in) })
 }
 
 // stackThread is a thread to be unwound.
@@ -83,8 +70,7 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 	defer p.close()
 	p.load()
 	p.u.NoTables, p.u.NoScan, p.u.MaxFrames = o.noTables, o.noScan, o.max
-	inputs := append([]string{in.core, o.regs}, in.ram...)
-	err = cli.WriteOutput(o.output, inputs, c.OutOrStdout(), func(w io.Writer) error {
+	err = in.write(c, func(w io.Writer) error {
 		for i, t := range threads {
 			if i > 0 {
 				fmt.Fprintln(w)
@@ -95,6 +81,9 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 		}
 		return nil
 	})
+	if p.u.Exhausted {
+		in.note("the stacks take more time than those of a program should: the last ones end early")
+	}
 	for _, n := range in.warnings() {
 		fmt.Fprintf(c.ErrOrStderr(), "btcore: %s\n", n)
 	}
@@ -104,30 +93,14 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 	return err
 }
 
-// class returns the ELF class of the image.
-func (in *input) class() elf.Class {
-	if in.Word == 64 {
-		return elf.ELFCLASS64
-	}
-	return elf.ELFCLASS32
-}
-
 // threads returns the threads that were asked for.
 func (o *stacksOptions) threads(in *input) ([]stackThread, error) {
-	if o.regs != "" {
-		f, err := os.Open(o.regs)
+	if in.regs != "" {
+		regs, err := in.readRegs()
 		if err != nil {
 			return nil, err
 		}
-		defer f.Close()
-		if in.Machine == elf.EM_NONE {
-			return nil, cli.Usagef("the machine is not known: name the program by -e")
-		}
-		regs, err := unwind.ReadRegs(f, in.Machine, in.class())
-		if err != nil {
-			return nil, cli.Usagef("%s: %v", o.regs, err)
-		}
-		return []stackThread{{title: "thread of " + cli.Printable(o.regs), regs: regs}}, nil
+		return []stackThread{{title: "thread of " + cli.Printable(in.regs), regs: regs}}, nil
 	}
 	var list []stackThread
 	for i := range in.Threads {

@@ -19,7 +19,8 @@ type symbols struct {
 func (in *input) symbols() (*symbols, error) {
 	s := &symbols{}
 	r := &s.Files
-	r.DebugDirs, r.Word, r.Machine = symbol.DebugDirs(), in.Word, in.Machine
+	r.DebugDirs, r.Machine = symbol.DebugDirs(), in.Machine
+	r.SetWord(in.Word, "the image")
 	if in.sysroot != "" {
 		r.Sysroots = []string{in.sysroot}
 	}

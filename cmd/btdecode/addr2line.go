@@ -71,7 +71,7 @@ func (a *addr2lineSink) addr(p *symbol.FrameAddr) {
 	}
 }
 
-// afterName is what stands between a function and its place.
+// afterName returns the text between a function and its place.
 func (a *addr2lineSink) afterName(pretty string) string {
 	if a.pretty {
 		return pretty

@@ -17,18 +17,22 @@ import (
 	"testing"
 )
 
-// BenchmarkText decodes a log of real records, from memory, without symbols:
-// bytes of log a second, on one core.
+// BenchmarkText decodes a log of real records: bytes of log per second, and per second
+// of a processor. -cpu 1,2 sets how many processors it may use.
 func BenchmarkText(b *testing.B) {
 	for _, name := range []string{"git00", "perl", "i386sql"} {
 		log := capture(b, name, 32<<20)
-		for _, args := range [][]string{nil, {"--passthrough"}, {"--maps", capturePath(name + ".maps")}} {
+		path := filepath.Join(b.TempDir(), "log")
+		if err := os.WriteFile(path, log, 0o600); err != nil {
+			b.Fatal(err)
+		}
+		for _, args := range [][]string{nil, {"--passthrough"}, {"--format=jsonl"}, {"--maps", capturePath(name + ".maps")}} {
 			b.Run(strings.TrimSpace(name+" "+strings.TrimPrefix(strings.Join(args, "="), "--")), func(b *testing.B) {
 				b.SetBytes(int64(len(log)))
 				b.ReportAllocs()
 				before := cpuSeconds(b)
 				for b.Loop() {
-					if code := run(append(args, "-q"), bytes.NewReader(log), io.Discard, io.Discard); code != 0 {
+					if code := run(append(args, "-q", path), nil, io.Discard, io.Discard); code != 0 {
 						b.Fatal("exit code", code)
 					}
 				}
@@ -71,7 +75,8 @@ func capture(b *testing.B, name string, size int) []byte {
 
 // BenchmarkBeside resolves 10,000 addresses of a large program, with functions,
 // lines and inlined calls, as GNU addr2line and llvm-symbolizer do: seconds and
-// peak memory of each process. The program is the Go compiler, built for this.
+// peak memory of each process. The program is the Go compiler, built for this, or the one
+// that $LWSBT_BENCH_ELF names.
 func BenchmarkBeside(b *testing.B) {
 	dir := b.TempDir()
 	build := func(out, experiment string, args ...string) string {
@@ -83,7 +88,10 @@ func BenchmarkBeside(b *testing.B) {
 		return out
 	}
 	// addr2line 2.40 reads no lines from the DWARF 5 that Go writes.
-	big := build(filepath.Join(dir, "big"), "nodwarf5", "-ldflags=-compressdwarf=false", "cmd/compile")
+	big := os.Getenv("LWSBT_BENCH_ELF")
+	if big == "" {
+		big = build(filepath.Join(dir, "big"), "nodwarf5", "-ldflags=-compressdwarf=false", "cmd/compile")
+	}
 	ours := build(filepath.Join(dir, "btdecode"), "", ".")
 	e, err := elf.Open(big)
 	if err != nil {

@@ -3,18 +3,15 @@ package main
 import (
 	"regexp"
 
+	"github.com/lwsbt/lwsbt/internal/logs"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// filter is --hide, --show, --ignore and --focus for output record by record; they
-// mean what they do to pprof. profile.View does the same for what is added up.
+// filter is the flags for output record by record. profile.View does the same for
+// what is added up.
 type filter struct {
-	hide, show, ignore, focus *regexp.Regexp
-	matched                   struct{ hide, show, ignore, focus bool }
-}
-
-func (f *filter) any() bool {
-	return f.hide != nil || f.show != nil || f.ignore != nil || f.focus != nil
+	logs.Filter
+	matched logs.Matched
 }
 
 // match reports whether a frame matches: its function, source file or module.
@@ -24,32 +21,32 @@ func match(re *regexp.Regexp, fr *symbol.Frame, module string) bool {
 
 // hidden reports whether a frame is left out.
 func (f *filter) hidden(fr *symbol.Frame, module string) bool {
-	if f.hide != nil && match(f.hide, fr, module) {
-		f.matched.hide = true
+	if f.Hide != nil && match(f.Hide, fr, module) {
+		f.matched.Hide = true
 		return true
 	}
-	if f.show != nil {
-		if !match(f.show, fr, module) {
+	if f.Show != nil {
+		if !match(f.Show, fr, module) {
 			return true
 		}
-		f.matched.show = true
+		f.matched.Show = true
 	}
 	return false
 }
 
 // keeps reports whether a stack is shown at all.
 func (f *filter) keeps(addrs []symbol.FrameAddr) bool {
-	if f.ignore == nil && f.focus == nil {
+	if f.Ignore == nil && f.Focus == nil {
 		return true
 	}
-	focused := f.focus == nil
+	focused := f.Focus == nil
 	each := func(fr *symbol.Frame, module string) bool {
-		if f.ignore != nil && match(f.ignore, fr, module) {
-			f.matched.ignore = true
+		if f.Ignore != nil && match(f.Ignore, fr, module) {
+			f.matched.Ignore = true
 			return false
 		}
-		if f.focus != nil && match(f.focus, fr, module) {
-			f.matched.focus, focused = true, true
+		if f.Focus != nil && match(f.Focus, fr, module) {
+			f.matched.Focus, focused = true, true
 		}
 		return true
 	}

@@ -152,7 +152,7 @@ func (j *jsonSink) appendFrame(b []byte, a *symbol.FrameAddr) []byte {
 		field("own", hex(a.ObjAddr))
 	}
 	if len(a.Frames) == 0 {
-		if j.filter.any() && j.filter.hidden(&symbol.Frame{Name: hex(a.PC)}, a.Module) {
+		if j.filter.Any() && j.filter.hidden(&symbol.Frame{Name: hex(a.PC)}, a.Module) {
 			return nil
 		}
 		return append(b, '}')
@@ -220,7 +220,7 @@ func appendEventJSON(b []byte, u *codec.User) []byte {
 	return b
 }
 
-// eventName is what an event says happened.
+// eventName returns the name of an event's kind.
 func eventName(u *codec.User) string {
 	switch v, _ := u.Get(codec.TagEvent); v {
 	case codec.EventAllocated:

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -43,11 +42,6 @@ type options struct {
 	format      string
 	top         int
 	weight      string
-	hide        string
-	show        string
-	ignore      string
-	focus       string
-	fold        string
 	maxPaths    int
 	output      string
 	color       string
@@ -90,11 +84,8 @@ func newCommand() *cobra.Command {
 	cli.AddFlags(c, "Output", f)
 
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&o.hide, "hide", "", "leave out frames that match `REGEX`")
-	f.StringVar(&o.show, "show", "", "leave out frames that do not match `REGEX`")
-	f.StringVar(&o.ignore, "ignore", "", "leave out stacks with a frame that matches `REGEX`")
-	f.StringVar(&o.focus, "focus", "", "leave out stacks with no frame that matches `REGEX`")
-	f.StringVar(&o.fold, "fold", "", "the former name of --hide `REGEX`")
+	o.filter.AddFlags(f)
+	f.Var(logs.Regexp{To: &o.filter.Hide}, "fold", "the former name of --hide")
 	f.MarkHidden("fold")
 	f.BoolVarP(&o.basenames, "basenames", "s", false, "strip directories from file names")
 	f.BoolVar(&o.fullNames, "full-names", false, "adding up: C++ names with their arguments")
@@ -123,22 +114,8 @@ func (o *options) check(f *pflag.FlagSet) (err error) {
 	if o.search, err = codec.ParseSearch(o.searchName); err != nil {
 		return fmt.Errorf("--search: %w", err)
 	}
-	if o.fold != "" {
-		if o.hide != "" {
-			return fmt.Errorf("--fold is the former name of --hide: give --hide alone")
-		}
-		o.hide = o.fold
-	}
-	for _, r := range []struct {
-		flag, text string
-		to         **regexp.Regexp
-	}{{"--hide", o.hide, &o.filter.hide}, {"--show", o.show, &o.filter.show}, {"--ignore", o.ignore, &o.filter.ignore}, {"--focus", o.focus, &o.filter.focus}} {
-		if r.text == "" {
-			continue
-		}
-		if *r.to, err = regexp.Compile(r.text); err != nil {
-			return fmt.Errorf("%s: %w", r.flag, err)
-		}
+	if f.Changed("fold") && f.Changed("hide") {
+		return fmt.Errorf("--fold is the former name of --hide: give --hide alone")
 	}
 	switch {
 	case o.weight != "bytes" && o.weight != "count":

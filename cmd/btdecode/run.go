@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func decode(c *cobra.Command, o *options) error {
 	if o.format == "pprof" && o.output == "" && cli.IsTerminal(c.OutOrStdout()) {
 		return cli.BadArgsf("--format pprof is binary: give -o FILE, or a pipe")
 	}
-	if !o.Quiet && o.fold != "" {
+	if !o.Quiet && c.Flags().Changed("fold") {
 		note("--fold is now --hide; the old name goes with the next release")
 	}
 	r, err := logs.Open(ctx, &o.Flags, o.args, c.InOrStdin(), note)
@@ -81,6 +82,9 @@ func (o *options) stream(r *logs.Reader, out, stdout io.Writer) (outcome, err er
 	w := bufio.NewWriterSize(out, 64<<10)
 	s := o.newSink(w, r, stdout)
 	h := logs.Handler{Flush: w.Flush, Unreadable: s.unreadable}
+	if !o.filter.Any() && !(o.passthrough && o.Named()) { // these keep state from line to line
+		h.Fork = func() logs.Fork { return o.fork(w, r, stdout) }
+	}
 	h.Record = func(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error {
 		if !o.filter.keeps(addrs) {
 			return nil
@@ -102,8 +106,29 @@ func (o *options) stream(r *logs.Reader, out, stdout io.Writer) (outcome, err er
 		return nil, err
 	}
 	r.Notes()
-	o.noteFilter(r, o.filter.matched.hide, o.filter.matched.show, o.filter.matched.ignore, o.filter.matched.focus)
+	o.noteFilter(r, o.filter.matched)
 	return r.Outcome(), nil
+}
+
+// fork returns what writes parts of a log as stream does, to w in the end.
+func (o *options) fork(w io.Writer, r *logs.Reader, stdout io.Writer) logs.Fork {
+	var text bytes.Buffer
+	b := bufio.NewWriterSize(&text, 4<<10)
+	s := o.newSink(b, r, stdout)
+	f := logs.Fork{Record: s.record, Unreadable: s.unreadable, Events: true}
+	if t, ok := s.(textWriter); ok {
+		f.Text = t.text
+	}
+	f.Begin = func() {
+		b.Reset(&text)
+		text.Reset()
+	}
+	f.Emit = func() error {
+		b.Flush()
+		_, err := w.Write(text.Bytes())
+		return err
+	}
+	return f
 }
 
 // newSink returns the sink of --format.
@@ -124,15 +149,10 @@ func (o *options) newSink(w *bufio.Writer, r *logs.Reader, stdout io.Writer) sin
 	return t
 }
 
-// noteFilter says which expressions matched nothing.
-func (o *options) noteFilter(r *logs.Reader, hide, show, ignore, focus bool) {
-	for _, f := range []struct {
-		flag, text string
-		matched    bool
-	}{{"--hide", o.hide, hide}, {"--show", o.show, show}, {"--ignore", o.ignore, ignore}, {"--focus", o.focus, focus}} {
-		if f.text != "" && !f.matched && r.Found() > 0 {
-			r.Note("%s %s: matches no frame", f.flag, f.text)
-		}
+// noteFilter reports the expressions that matched nothing, if there are records.
+func (o *options) noteFilter(r *logs.Reader, m logs.Matched) {
+	if r.Found() > 0 {
+		o.filter.Note(m, r.Note)
 	}
 }
 
@@ -162,7 +182,7 @@ func (o *options) report(r *logs.Reader, out, stdout io.Writer) (outcome, err er
 		d = p.Sum(p.Dumps[from:to])
 	}
 	r.NoteDumps(p, p.Dumps[from:to])
-	v := &profile.View{Hide: o.filter.hide, Show: o.filter.show, Ignore: o.filter.ignore, Focus: o.filter.focus,
+	v := &profile.View{Hide: o.filter.Hide, Show: o.filter.Show, Ignore: o.filter.Ignore, Focus: o.filter.Focus,
 		Basenames: o.basenames, FullNames: o.fullNames}
 	n := v.Names(p)
 	if o.top > 0 {
@@ -181,8 +201,7 @@ func (o *options) report(r *logs.Reader, out, stdout io.Writer) (outcome, err er
 	if err != nil {
 		return nil, err
 	}
-	m := n.Matched
-	o.noteFilter(r, m.Hide, m.Show, m.Ignore, m.Focus)
+	o.noteFilter(r, logs.Matched(n.Matched))
 	return outcome, nil
 }
 

@@ -110,7 +110,7 @@ func TestText(t *testing.T) {
 		{name: "bad map", args: []string{"--maps", tempFile(t, "bad", "x\n")}, stdin: readmeLine, code: 2, says: "bad:1: expected START-END"},
 		{name: "bad format", args: []string{"--format", "xml"}, code: 2, says: `--format "xml", expected text, addr2line, jsonl`},
 		{name: "bad machine", args: []string{"--machine", "wrap"}, code: 2, says: "is none of exact32"},
-		{name: "bad regex", args: []string{"--hide", "("}, code: 2, says: "--hide: "},
+		{name: "bad regex", args: []string{"--hide", "("}, code: 2, says: `--hide "(": error parsing regexp`},
 		{name: "what does not go together", args: []string{"--passthrough", "-F", "jsonl"}, code: 2, says: "--passthrough goes with --format text only"},
 		{name: "addr2line without a file", args: []string{"-F", "addr2line"}, code: 2, says: "needs an ELF file"},
 		{name: "unknown flag", args: []string{"--frobnicate"}, code: 2, says: "unknown flag: --frobnicate"},
@@ -375,6 +375,22 @@ func TestFlagsOfAddr2line(t *testing.T) {
 		got, errs, code := command(record, append([]string{"-q", "-F", "addr2line", "--adjust", "none", "-e", exe}, args...)...)
 		if code != 0 || got != string(want) {
 			t.Errorf("%v: exit code %d, %s\ngot\n%.400s\nwant\n%.400s", args, code, errs, got, want)
+		}
+	}
+}
+
+// An ELF file that no address is in is reported, and not one that some are in.
+func TestElfOfAnotherProgram(t *testing.T) {
+	exe, log := heaplog(t)
+	const elsewhere = "~b#size: 1, 0x10 0x20 0x30 0x40 0x50 0x60\n"
+	for _, args := range [][]string{nil, {"-F", "folded"}} {
+		_, errs, _ := command(elsewhere, append(args, "-e", exe+"@0x10000000")...)
+		if !strings.Contains(errs, exe+": none of the addresses is in it (6 are in no ELF file): ELF does not match the log") {
+			t.Errorf("%v: stderr %q", args, errs)
+		}
+		_, errs, _ = command(onlyEncoded(log), append(args, "-e", exe)...)
+		if strings.Contains(errs, "none of the addresses") {
+			t.Errorf("%v: stderr %q", args, errs)
 		}
 	}
 }

@@ -147,7 +147,7 @@ func (t *textSink) render(a *symbol.FrameAddr) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, " %c%#x ", mark, a.PC)
 	if len(a.Frames) == 0 {
-		if t.filter.any() && t.filter.hidden(&symbol.Frame{Name: hex(a.PC)}, a.Module) {
+		if t.filter.Any() && t.filter.hidden(&symbol.Frame{Name: hex(a.PC)}, a.Module) {
 			return ""
 		}
 		b.WriteString(where(a) + "\n")
@@ -184,7 +184,7 @@ func (t *textSink) render(a *symbol.FrameAddr) string {
 	return b.String()
 }
 
-// where is what can be said of an address without symbols, and why there are none.
+// where describes an address without symbols, and why there are none.
 func where(a *symbol.FrameAddr) string {
 	s := "??"
 	if a.Module != "" {
@@ -256,7 +256,7 @@ func (t *textSink) close() error {
 	return err
 }
 
-// appendEvent says what an event is, in brackets behind the record.
+// appendEvent appends the kind of an event, in brackets after the record.
 func appendEvent(b []byte, u *codec.User) []byte {
 	b = append(append(b, " ["...), eventName(u)...)
 	for _, f := range []struct {

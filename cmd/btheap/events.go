@@ -27,11 +27,11 @@ func eventsCommand() *cobra.Command {
 	s := &session{}
 	rows, order := 0, ""
 	c := s.command(&cobra.Command{
-		Use: "events [flags] [FILE...]", Short: "what a recording of allocations and frees tells",
-		Long: `events reports on recordings with allocation events (~e# lines): what was live
-at the peak (or --at), what each call site allocated and freed, how long blocks
-lived, temporary ones, and frees of what was not allocated. Temporary is what
-the next event of its thread freed.`,
+		Use: "events [flags] [FILE...]", Short: "peak, churn and lifetimes of a recording of events",
+		Long: `events reports on recordings of each allocation and free (~e# lines, btrecord
+--events): what was live at the peak (or --at), what each call site allocated,
+how long its blocks lived, and frees of addresses that were not allocated. A
+temporary block is one that the next event of its thread freed.`,
 		Example: "btheap events -e app app.rec\nbtheap events --at 2.5s --sort temporary -e app app.rec",
 	}, heap.ByLine, func(args []string) ([]string, error) {
 		if !contains(orders, order) {
@@ -39,6 +39,9 @@ the next event of its thread freed.`,
 		}
 		if rows < 0 {
 			return nil, fmt.Errorf("-n %d, expected a number of call sites", rows)
+		}
+		if s.Flags.Dump != "" {
+			return nil, fmt.Errorf("--dump has no effect here: events are of no dump; --at says when")
 		}
 		return args, nil
 	}, func(w io.Writer) error {
@@ -106,21 +109,24 @@ func (s *session) summary(w io.Writer, e *heap.Events) {
 func seconds(us float64) string { return strconv.FormatFloat(us/1e6, 'f', 3, 64) }
 
 // bySite adds up call paths by their innermost frame that is shown.
-func (s *session) bySite(d *heap.Dump, e *heap.Events) []*siteEvents {
-	var list []*siteEvents
-	index := map[heap.SiteID]*siteEvents{}
+func (s *session) bySite(d *heap.Dump, e *heap.Events) []siteEvents {
+	var list []siteEvents
+	var index []uint32 // by SiteID: 1 + index in list
 	var stack []heap.SiteID
 	for id := range e.Ever().Values() {
 		var shown bool
 		if stack, shown = s.names.AppendStack(stack[:0], id); !shown || len(stack) == 0 {
 			continue
 		}
-		l := index[stack[0]]
-		if l == nil {
-			l = &siteEvents{id: stack[0]}
-			index[stack[0]] = l
-			list = append(list, l)
+		if n := s.names.Sites(); len(index) < n {
+			index = append(index, make([]uint32, n-len(index))...)
 		}
+		at := &index[stack[0]]
+		if *at == 0 {
+			list = append(list, siteEvents{id: stack[0]})
+			*at = uint32(len(list))
+		}
+		l := &list[*at-1]
 		p := e.Path(id)
 		l.live.Add(d.Value(id))
 		l.events.Total.Add(p.Total)
@@ -131,7 +137,7 @@ func (s *session) bySite(d *heap.Dump, e *heap.Events) []*siteEvents {
 	return list
 }
 
-func sortSites(list []*siteEvents, order string, w heap.Weight) {
+func sortSites(list []siteEvents, order string, w heap.Weight) {
 	key := func(l *siteEvents) uint64 {
 		switch order {
 		case "allocated":
@@ -141,7 +147,7 @@ func sortSites(list []*siteEvents, order string, w heap.Weight) {
 		}
 		return w.Of(l.live)
 	}
-	slices.SortStableFunc(list, func(a, b *siteEvents) int {
-		return cmp.Or(cmp.Compare(key(b), key(a)), cmp.Compare(w.Of(b.events.Total), w.Of(a.events.Total)))
+	slices.SortStableFunc(list, func(a, b siteEvents) int {
+		return cmp.Or(cmp.Compare(key(&b), key(&a)), cmp.Compare(w.Of(b.events.Total), w.Of(a.events.Total)))
 	})
 }

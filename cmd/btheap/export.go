@@ -22,8 +22,8 @@ func exportCommand() *cobra.Command {
 	s := &session{}
 	format := ""
 	c := s.command(&cobra.Command{
-		Use: "export [flags] [FILE...]", Short: "the profile for other programs",
-		Long: `export writes the profile for other programs: pprof, folded (flamegraph.pl),
+		Use: "export [flags] [FILE...]", Short: "write the profile for other tools",
+		Long: `export writes the profile for other tools: pprof, folded (flamegraph.pl),
 speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 		Example: "btheap export -F pprof -o heap.pb.gz -e app.elf device.log\nbtheap export -F folded -e app.elf device.log | flamegraph.pl > heap.svg",
 	}, heap.ByLine, func(args []string) ([]string, error) {
@@ -37,11 +37,18 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 		}
 		return args, nil
 	}, func(w io.Writer) error {
-		d, err := s.one()
-		if err != nil {
+		o := heap.ExportOptions{Weight: s.w, Program: "btheap"}
+		var d *heap.Dump
+		var err error
+		if format == "dhat" && s.reader != nil && s.moment == nil && s.Flags.Dump == "" {
+			o.Events = s.reader.Events()
+		}
+		if o.Events != nil { // which dump does not matter
+			d = s.prof.Dumps[0]
+		} else if d, err = s.one(); err != nil {
 			return err
 		}
-		notes, err := s.names.Export(w, format, d, heap.ExportOptions{Weight: s.w, Program: "btheap"})
+		notes, err := s.names.Export(w, format, d, o)
 		for _, n := range notes {
 			s.note("%s", n)
 		}
@@ -67,11 +74,16 @@ func htmlCommand() *cobra.Command {
 	s := &session{}
 	name := ""
 	c := s.command(&cobra.Command{
-		Use: "html [flags] [FILE...]", Short: "a page that one can send",
+		Use: "html [flags] [FILE...]", Short: "write a page to send to others",
 		Long: `html writes one HTML file that needs no network: flame graph, table, dumps over
 time, their differences and their growth.`,
 		Example: "btheap html -e app.elf -o heap.html device.log",
-	}, heap.ByFunction, nil, func(w io.Writer) error {
+	}, heap.ByFunction, func(args []string) ([]string, error) {
+		if s.output == "" && cli.IsTerminal(s.c.OutOrStdout()) {
+			return nil, fmt.Errorf("the page is not for a terminal: give -o FILE, or a pipe")
+		}
+		return args, nil
+	}, func(w io.Writer) error {
 		list, err := s.selected(true)
 		if err != nil {
 			return err
@@ -79,6 +91,11 @@ time, their differences and their growth.`,
 		o := report.Options{Title: name, Subtitle: title(list[0])}
 		if len(list) > 1 {
 			o.Subtitle = joined(list)
+		}
+		list, some := report.SomeDumps(list)
+		if some != "" {
+			o.Notes = append(o.Notes, some)
+			s.note("%s --dump A..B chooses others.", some)
 		}
 		for _, d := range list {
 			if d.HasAnnouncedRecords && uint64(d.Records) != d.AnnouncedRecords {
@@ -114,6 +131,10 @@ func webCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if few, left := s.prof.Heaviest(d, s.w, webPaths); left > 0 {
+			s.note("the pages hold the %s call paths that hold most; %s are together as %q", cli.Number(webPaths), cli.Number(left), heap.Other)
+			d = few
+		}
 		var data bytes.Buffer
 		if _, err := s.names.Export(&data, "pprof", d, heap.ExportOptions{}); err != nil {
 			return err
@@ -131,6 +152,9 @@ func webCommand() *cobra.Command {
 	cli.AddFlags(c, "Web", f)
 	return c
 }
+
+// webPaths is how many call paths pprof's pages hold: its package takes some 10 KB for each.
+const webPaths = 100_000
 
 // serve runs pprof's web interface on the loopback interface.
 func serve(prof *profile.Profile, name string, port int, noBrowser bool) error {

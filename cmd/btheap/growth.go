@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,7 +104,7 @@ dump of one LOG (of --dump A..B). What grew comes first, what shrank last.`,
 			}
 			fmt.Fprintf(w, "\n%s bytes, %s allocations: %s → %s bytes%s\n", signed(c.Delta(heap.Bytes)), signed(c.Delta(heap.Count)),
 				cli.Number(c.Before.Bytes), cli.Number(c.After.Bytes), word)
-			stack(w, c.Stack)
+			stack(w, t.Stack(c.Row))
 		}
 		if more := len(changes) - len(shown); more > 0 {
 			fmt.Fprintf(w, "\n%s more: -n 0 lists all\n", cli.Count(more, "call path"))
@@ -134,14 +136,17 @@ func (s *session) pair() ([]*heap.Dump, error) {
 		var last [2]*heap.Dump
 		for _, d := range s.prof.Dumps {
 			for i, f := range s.files {
-				if d.File == f {
+				if d.File == f && (d.Complete() || last[i] == nil || !last[i].Complete()) {
 					last[i] = d
 				}
 			}
 		}
 		for i, d := range last {
-			if d == nil {
+			switch {
+			case d == nil:
 				return nil, fmt.Errorf("%s: no dump", s.files[i])
+			case !d.Complete():
+				return nil, fmt.Errorf("%s: no dump in it is complete: %s", s.files[i], incomplete(d))
 			}
 		}
 		if s.Flags.Dump != "" {
@@ -156,10 +161,62 @@ func (s *session) pair() ([]*heap.Dump, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(list) < 2 {
-		return nil, fmt.Errorf("%s has one dump, expected two: --split REGEX says where dumps begin", title(list[0]))
+	if list, err = s.complete(list); err != nil {
+		return nil, err
 	}
 	return []*heap.Dump{list[0], list[len(list)-1]}, nil
+}
+
+// complete returns those dumps that can be compared, two or more, and notes which are
+// left out: of a dump that is not complete nobody knows what it lacks.
+func (s *session) complete(all []*heap.Dump) (list []*heap.Dump, err error) {
+	var left []string
+	for _, d := range all {
+		if d.Complete() {
+			list = append(list, d)
+		} else {
+			left = append(left, fmt.Sprintf("%s (%s)", d.Name, incomplete(d)))
+		}
+	}
+	if n := len(left) - 5; n > 0 {
+		left = append(left[:5], fmt.Sprintf("%d more", n))
+	}
+	switch {
+	case len(list) >= 2 && len(left) > 0:
+		s.note("left out, not complete: %s", strings.Join(left, ", "))
+	case len(list) >= 2:
+	case len(left) > 0:
+		return nil, fmt.Errorf("%s: %d of %s complete, expected two or more; not complete: %s",
+			all[0].File, len(list), cli.Count(len(all), "dump"), strings.Join(left, ", "))
+	default:
+		return nil, s.onlyOne(list[0])
+	}
+	return list, nil
+}
+
+// incomplete returns what a dump lacks.
+func incomplete(d *heap.Dump) string {
+	if d.HasAnnouncedRecords && uint64(d.Records) < d.AnnouncedRecords {
+		return fmt.Sprintf("%s of %s records", cli.Number(d.Records), cli.Number(d.AnnouncedRecords))
+	}
+	return "no ~h#end"
+}
+
+// onlyOne is the error where there is nothing to compare a dump with. It says how
+// to get more of them.
+func (s *session) onlyOne(d *heap.Dump) error {
+	advice := "--split REGEX gives the line at which a dump begins"
+	switch {
+	case s.reader == nil:
+		advice = "give the profile of another time, too"
+	case len(s.prof.Dumps) > 1:
+		advice = fmt.Sprintf("the input has %d: give another --dump", len(s.prof.Dumps))
+	case s.moment != nil:
+		advice = "without --at, the dumps of the recording are compared"
+	case d.HasAnnouncedRecords || s.reader.Events() != nil:
+		advice = "btrecord --interval 10s writes one every 10 s; a device has to write more of them"
+	}
+	return fmt.Errorf("%s: one dump, expected two or more; %s", cmp.Or(d.File, title(d)), advice)
 }
 
 func growthCommand() *cobra.Command {
@@ -170,7 +227,8 @@ func growthCommand() *cobra.Command {
 		Use: "growth [flags] [FILE...]", Short: "what grows from dump to dump",
 		Long: `growth lists the call paths that grow over all dumps of the logs: first those
 that grew in every dump, the steepest first. The slope is of the straight line
-that fits best (least squares).`,
+that fits best (least squares). Dumps without their end, or with fewer records
+than they announce, are left out.`,
 		Example: "btheap growth -e app.elf device.log\nbtheap growth --fail-on-growth 1024/dump -e app.elf monday.log tuesday.log",
 	}, heap.ByFunction, func(args []string) (files []string, err error) {
 		limit, err = parseThreshold(fail, true)
@@ -179,12 +237,13 @@ that fits best (least squares).`,
 		}
 		return args, err
 	}, func(w io.Writer) error {
-		list, err := s.selected(true)
+		all, err := s.selected(true)
 		if err != nil {
 			return err
 		}
-		if len(list) < 2 {
-			return fmt.Errorf("%s has one dump, expected two or more: --split REGEX says where dumps begin", title(list[0]))
+		list, err := s.complete(all)
+		if err != nil {
+			return err
 		}
 		if boots := bootsOf(list); boots > 1 {
 			s.note("the dumps are of %d boots; --dump A..B compares those of one, btheap dumps lists them", boots)
@@ -197,30 +256,31 @@ that fits best (least squares).`,
 		}
 		fmt.Fprintf(w, "%s: %s\n", cli.Count(len(list), "dump"), joined(list))
 		fmt.Fprint(w, "\ntotal ")
-		s.growthLines(w, &total, unit, "")
+		s.growthLines(w, all, total.Slope, t.Total, unit, "")
 		grown := t.Growth(s.w)
-		n := 0
-		for i := range grown {
-			g := &grown[i]
-			if every && !g.Every {
-				break
+		if every { // those come first
+			if n := slices.IndexFunc(grown, func(g heap.Growth) bool { return !g.Every }); n >= 0 {
+				grown = grown[:n]
 			}
-			if n++; rows > 0 && n > rows {
-				continue
-			}
+		}
+		shown := grown
+		if rows > 0 {
+			shown = grown[:min(rows, len(grown))]
+		}
+		for _, g := range shown {
 			word := ""
 			if g.Every {
 				word = ", in every dump"
 			}
 			fmt.Fprintln(w)
-			s.growthLines(w, g, unit, word)
-			stack(w, g.Stack)
+			s.growthLines(w, all, g.Slope, t.Row(g.Row).Points(len(list)), unit, word)
+			stack(w, t.Stack(g.Row))
 		}
-		switch {
-		case n == 0:
+		if len(grown) == 0 {
 			fmt.Fprintln(w, "\nno call path grows")
-		case rows > 0 && n > rows:
-			fmt.Fprintf(w, "\n%s more: -n 0 lists all\n", cli.Count(n-rows, "call path"))
+		}
+		if more := len(grown) - len(shown); more > 0 {
+			fmt.Fprintf(w, "\n%s more: -n 0 lists all\n", cli.Count(more, "call path"))
 		}
 		s.outcome = limit.check(t, s.outcome)
 		return nil
@@ -228,7 +288,7 @@ that fits best (least squares).`,
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&rows, "rows", "n", 10, "how many call paths, 0 for all: `N`")
 	f.BoolVar(&every, "every", false, "only those that grew in every dump")
-	f.StringVar(&fail, "fail-on-growth", "", "exit 1 if the total grows by over `BYTES` from the\nfirst dump to the last, or BYTES/dump on average")
+	f.StringVar(&fail, "fail-on-growth", "", "exit 1 if the total grows by over `BYTES` from the first dump to the last, or BYTES/dump on average")
 	cli.AddFlags(c, "Growth", f)
 	return c
 }
@@ -245,10 +305,18 @@ func bootsOf(list []*heap.Dump) int {
 	return len(boots)
 }
 
-// growthLines writes what grew, in two lines.
-func (s *session) growthLines(w io.Writer, g *heap.Growth, unit, word string) {
-	first, last := g.First(), g.Last()
-	fmt.Fprintf(w, "%s %s per dump%s  %s\n", slope(g.Slope), unit, word, heap.Sparkline(g.Points, s.w, 24))
+// growthLines writes what grew, in two lines. The points are of those dumps that are
+// complete.
+func (s *session) growthLines(w io.Writer, all []*heap.Dump, rise float64, points []heap.Value, unit, word string) {
+	first, last := points[0], points[len(points)-1]
+	bars, n := make([]*heap.Value, len(all)), 0
+	for i, d := range all {
+		if d.Complete() {
+			bars[i] = &points[n]
+			n++
+		}
+	}
+	fmt.Fprintf(w, "%s %s per dump%s  %s\n", slope(rise), unit, word, heap.Sparkline(bars, s.w, 24))
 	fmt.Fprintf(w, "  %s → %s bytes, %s → %s allocations\n", cli.Number(first.Bytes), cli.Number(last.Bytes), cli.Number(first.Count), cli.Number(last.Count))
 }
 

@@ -1,4 +1,4 @@
-// Command btheap says where the memory is: from logs with heap dumps to call sites,
+// Command btheap shows where the memory is: from logs with heap dumps to call sites,
 // call trees, differences, growth, exports and a page that one can send.
 package main
 
@@ -13,7 +13,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-const about = `btheap says where the memory is. It reads logs with heap dumps of libwebsockets
+const about = `btheap shows where the memory is. It reads logs with heap dumps of libwebsockets
 (~m# lines) and recordings, plain or compressed, and heap profiles of pprof;
 '-' or nothing is stdin.`
 

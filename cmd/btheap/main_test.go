@@ -19,6 +19,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -78,8 +79,17 @@ func TestReports(t *testing.T) {
 	log := logFile(t, "fw.log", leaking(t, false))
 	marked := logFile(t, "marked.log", leaking(t, true))
 	one := logFile(t, "one.log", strings.SplitAfterN(leaking(t, false), "I (1000)", 2)[0])
+	first := logFile(t, "first.log", strings.SplitAfterN(leaking(t, true), "~h#end 0\n", 2)[0])
 	total := func(d int) int { return settings + 100 + 50*(d%2) + 4096*(5+3*d) }
 	lost := logFile(t, "lost.log", strings.Replace(leaking(t, true), record(t, 31, 0x401110, 0x401300, 0x401900), "", 1))
+	whole := leaking(t, true)
+	cut := logFile(t, "cut.log", whole[:strings.LastIndex(whole, record(t, 4096, 0x401200, 0x401500, 0x401900))-1])
+	unfinished := logFile(t, "unfinished.log", strings.Join(strings.SplitAfter(whole, "\n")[:30], ""))
+	lostInTwo := logFile(t, "lost2.log", strings.Replace(whole, "n=21", "n=42", 1))
+	empty := logFile(t, "empty.log", strings.Repeat("~h#begin 0 n=0\n~h#end 0\nidle\n", 4))
+	freed := logFile(t, "freed.log", "~h#boot\n~h#total allocs=3 frees=3\n~h#begin 0 n=0\n~h#end 0\n")
+	swallowed := logFile(t, "swallowed.log", "~h#begin 0 n=9\n~h#end 0 n=9\n")
+	boots := logFile(t, "twice.log", whole+whole)
 	comma := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
 	for _, c := range []struct {
 		name string
@@ -93,7 +103,7 @@ func TestReports(t *testing.T) {
 		{"top of all", []string{"top", "--dump", "all", "-n", "1", log}, 0, []string{"dump 1 to dump 4: " + fmt.Sprintf("%d,%03d", (total(0)+total(1)+total(2)+total(3))/1000, (total(0)+total(1)+total(2)+total(3))%1000), "155,648", "call sites more: -n 0 lists all"}, ""},
 		{"top by count", []string{"top", "--weight", "count", "-n", "1", "--dump", "1", log}, 0, []string{"12  ", "0x401110"}, ""},
 		{"no such dump", []string{"top", "--dump", "9", log}, 2, nil, "--dump 9: the log has 4"},
-		{"dumps", []string{"dumps", marked}, 0, []string{"Dump  Boot  Mark", "1     1     0     0.000  18 of 18", "4     1     3     3.000  27 of 27"}, ""},
+		{"dumps", []string{"dumps", marked}, 0, []string{"Dump  Boot  Number", "1     1       0     0.000  18 of 18", "4     1       3     3.000  27 of 27"}, ""},
 		{"a lost line", []string{"top", "--dump", "1", lost}, 0, []string{"dump 1"}, "17 of 18 records: lines were lost"},
 		{"tree", []string{"tree", "--dump", "1", log}, 0, []string{"0x401900", "  0x401500", "    0x401200", "  0x401300", "    0x401110"}, ""},
 		{"tree, collapsed", []string{"tree", "--dump", "1", "--depth", "1", log}, 0, []string{"0x401900 (+6 call sites)"}, ""},
@@ -105,20 +115,37 @@ func TestReports(t *testing.T) {
 		{"growth within bounds", []string{"growth", "--fail-on-growth", "12299/dump", log}, 0, []string{"per dump"}, ""},
 		{"growth past bounds", []string{"growth", "--fail-on-growth", "12297/dump", log}, 1, []string{"per dump"}, "grows by +12,298 bytes per dump, more than 12,297"},
 		{"growth past all bounds", []string{"growth", "--fail-on-growth", "36913", log}, 1, nil, "grew by 36,914 bytes"},
-		{"growth of one dump", []string{"growth", one}, 2, nil, "has one dump, expected two or more"},
+		{"growth of one dump", []string{"growth", one}, 2, nil, one + ": one dump, expected two or more; --split REGEX gives the line at which a dump begins"},
+		{"growth of one marked dump", []string{"growth", first}, 2, nil, first + ": one dump, expected two or more; btrecord --interval 10s writes one every 10 s"},
+		{"growth of one of four", []string{"growth", "--dump", "2", log}, 2, nil, "; the input has 4: give another --dump"},
+		{"diff of one marked dump", []string{"diff", first}, 2, nil, "btrecord --interval 10s"},
+		{"growth up to a dump that is not finished", []string{"growth", cut}, 0, []string{"total +12,288 bytes per dump  ▁▄█·\n", "+12,288 bytes per dump, in every dump  ▁▄█·\n  20,480 → 45,056"}, "left out, not complete: dump 4 (26 of 27 records)"},
+		{"growth without a dump that lost lines", []string{"growth", "-n", "1", lostInTwo}, 0, []string{"in every dump  ▁·▅█\n  20,480 → 57,344"}, "left out, not complete: dump 2 (21 of 42 records)"},
+		{"growth of one dump and a part", []string{"growth", "--fail-on-growth", "1", unfinished}, 2, nil, unfinished + ": 1 of 2 dumps complete, expected two or more; not complete: dump 2 ("},
+		{"a limit, and a dump that is not finished", []string{"growth", "--fail-on-growth", "24577", cut}, 0, nil, "left out"},
+		{"diff up to a dump that is not finished", []string{"diff", cut}, 0, []string{"dump 1 to", "dump 3", "18 → 24 allocations"}, "left out, not complete: dump 4"},
+		{"diff of logs, one not finished", []string{"diff", one, cut}, 0, []string{"18 → 24 allocations"}, ""},
+		{"growth over boots", []string{"growth", boots}, 0, nil, "the dumps are of 2 boots"},
+		{"numbers that go back are a boot", []string{"dumps", boots}, 0, []string{"4     1       3", "5     2       0", "8     2       3"}, ""},
+		{"dumps without a record", []string{"top", empty}, 2, nil, "4 dumps, all empty: does malloc reach the library (-Wl,--wrap=malloc and so on)?"},
+		{"a list of those", []string{"dumps", empty}, 2, []string{"1     1       0             0 of 0      0", "4     1 "}, "4 dumps, all empty: does malloc"},
+		{"all is freed", []string{"top", freed}, 2, nil, "1 dump, and it is empty\n"},
+		{"records that are lost", []string{"top", swallowed}, 2, nil, "1 dump, but none of the records that they announce"},
 		{"diff in a log", []string{"diff", log}, 0, []string{comma(total(0)) + " → " + comma(total(3)) + " bytes (+36,914), 18 → 27 allocations (+9)", "+36,864 bytes, +9 allocations: 20,480 → 57,344 bytes", "0x401200"}, ""},
 		{"diff of two dumps", []string{"diff", "--dump", "2..3", log}, 0, []string{"+12,288 bytes", "-50 bytes, 0 allocations: 150 → 100 bytes"}, ""},
 		{"diff of logs", []string{"diff", one, log}, 0, []string{"(+36,914)", "+36,864 bytes"}, ""},
 		{"diff, the other way", []string{"diff", log, one}, 0, []string{"(-36,914)", "-36,864 bytes, -9 allocations"}, ""},
 		{"diff past bounds", []string{"diff", "--fail-on-growth", "36913", one, log}, 1, nil, "grew by 36,914 bytes"},
 		{"diff of three", []string{"diff", one, log, one}, 2, nil, "3 files, expected two"},
-		{"split", []string{"dumps", "--split", "heap: live", log}, 0, []string{"   4     1     4"}, ""},
+		{"split", []string{"dumps", "--split", "heap: live", log}, 0, []string{"   4     1       4"}, ""},
 		{"only", []string{"top", "--only", "^x"}, 2, nil, "no records"},
 		{"no such command", []string{"tpo"}, 2, nil, `"tpo" is no command (did you mean "btheap top"?)`},
 		{"no command", nil, 2, nil, "expected a command"},
 		{"a mistyped flag", []string{"top", "--dmup", "1", log}, 2, nil, "did you mean --dump?"},
 		{"bad granularity", []string{"top", "--by", "colour", log}, 2, nil, `--by "colour", expected line, function`},
 		{"nothing hidden", []string{"top", "--hide", "nosuch", log}, 0, []string{"0x401200"}, "--hide nosuch: matches no frame"},
+		{"a negative number of rows", []string{"top", "-n", "-1", log}, 2, nil, "-n -1, expected a number of call sites"},
+		{"events of a dump", []string{"events", "--dump", "2", log}, 2, nil, "--dump has no effect here"},
 		{"no such log", []string{"top", "/no/such.log"}, 2, nil, "/no/such.log: no such file"},
 		{"export without a format", []string{"export", log}, 2, nil, "expected --format: pprof, folded"},
 	} {
@@ -147,6 +174,9 @@ func TestHelpFits(t *testing.T) {
 		help, _, code := command("", args...)
 		if code != 0 || !strings.Contains(help, "Exit codes:") || !strings.Contains(help, "Examples:") {
 			t.Errorf("%s: exit code %d, %q", c, code, help)
+		}
+		if m := regexp.MustCompile(`(?m)^ {20,}(\S+ ?\S*)\n {20,}\S`).FindStringSubmatch(help); m != nil {
+			t.Errorf("%s: %q stands alone in a line", c, m[1])
 		}
 		for l := range strings.Lines(help) {
 			if n := len([]rune(strings.TrimRight(l, "\n"))); n > 80 {
@@ -204,6 +234,27 @@ func TestExportAndBack(t *testing.T) {
 	page, _, code := command("", "html", "-q", log)
 	if code != 0 || !strings.HasPrefix(page, "<!") || !strings.Contains(page, "0x401200") {
 		t.Errorf("html: exit code %d, %.100s", code, page)
+	}
+}
+
+// A page is not poured onto a terminal.
+func TestPageToATerminal(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("no pseudo-terminals here: ", err)
+	}
+	defer terminal.Close()
+	if !cli.IsTerminal(terminal) {
+		t.Skip("/dev/ptmx is no terminal here")
+	}
+	log := logFile(t, "fw.log", leaking(t, false))
+	var errs bytes.Buffer
+	if code := run([]string{"html", log}, nil, terminal, &errs); code != 2 || !strings.Contains(errs.String(), "the page is not for a terminal: give -o FILE, or a pipe") {
+		t.Errorf("exit code %d, %s", code, errs.String())
+	}
+	errs.Reset()
+	if code := run([]string{"html", "-q", "-o", filepath.Join(t.TempDir(), "x.html"), log}, nil, terminal, &errs); code != 0 {
+		t.Errorf("with -o: exit code %d, %s", code, errs.String())
 	}
 }
 
@@ -347,6 +398,18 @@ allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
 	}
 	if out, _, _ := command("", "top", log); !strings.Contains(out, "live at the end: 800 bytes") {
 		t.Errorf("top of events alone:\n%s", out)
+	}
+	lost := b.String() + "~h#lost n=18446744073709551615\n~h#lost n=2\n"
+	if _, errs, _ := command("", "events", logFile(t, "lost.rec", lost)); !strings.Contains(errs, "dropped 18,446,744,073,709,551,615 events") {
+		t.Errorf("events that were lost: %s", errs)
+	}
+	// A recording of a process that was cut between two lines, and one that was not.
+	cut := strings.Replace(b.String(), "prog=x", "prog=x pid=7", 1)
+	for text, want := range map[string]bool{b.String(): false, cut: true, cut + "~h#begin 0 n=0 why=exit\n~h#end 0 n=0\n": false} {
+		_, errs, code := command("", "events", logFile(t, "cut.rec", text))
+		if said := strings.Contains(errs, "process 7 has no dump at its end: it was cut"); code != 0 || said != want {
+			t.Errorf("exit code %d, said %v, want %v: %s", code, said, want, errs)
+		}
 	}
 	plain := logFile(t, "plain.log", leaking(t, false))
 	if _, errs, code := command("", "events", plain); code != 2 || !strings.Contains(errs, "no events") {

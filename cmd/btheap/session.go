@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
@@ -23,13 +22,10 @@ import (
 // session is what all subcommands share: flags, and what they read.
 type session struct {
 	logs.Flags
+	filter   logs.Filter
 	view     heap.View
 	by       string
 	weight   string
-	hide     string
-	show     string
-	ignore   string
-	focus    string
 	maxPaths int
 	output   string
 	at       string
@@ -43,6 +39,8 @@ type session struct {
 	reader  *logs.Reader // nil if profiles were read
 	prof    *heap.Profile
 	names   *heap.Names
+	status  status
+	listed  bool  // dumps without any record are reported, too
 	outcome error // how the command ends if it reports what it read
 }
 
@@ -52,10 +50,7 @@ func (s *session) add(c *cobra.Command) {
 	s.AddInput(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&s.by, "by", "", "one call site per `WHAT`: line, function, file,\nmodule or address")
-	f.StringVar(&s.hide, "hide", "", "leave out frames that match `REGEX`")
-	f.StringVar(&s.show, "show", "", "leave out frames that do not match `REGEX`")
-	f.StringVar(&s.ignore, "ignore", "", "leave out call paths with a frame that matches\n`REGEX`")
-	f.StringVar(&s.focus, "focus", "", "leave out call paths with no frame that matches\n`REGEX`")
+	s.filter.AddFlags(f)
 	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
 	f.BoolVar(&s.view.FullNames, "full-names", false, "C++ names with their arguments")
 	f.StringVar(&s.at, "at", "", "of a recording with events: what is live at `WHEN`,\npeak, end, or a time such as 2.5s")
@@ -79,17 +74,7 @@ func (s *session) check(byDefault heap.Granularity) (err error) {
 			return cli.BadArgsf("--by %w", err)
 		}
 	}
-	for _, r := range []struct {
-		flag, text string
-		to         **regexp.Regexp
-	}{{"--hide", s.hide, &s.view.Hide}, {"--show", s.show, &s.view.Show}, {"--ignore", s.ignore, &s.view.Ignore}, {"--focus", s.focus, &s.view.Focus}} {
-		if r.text == "" {
-			continue
-		}
-		if *r.to, err = regexp.Compile(r.text); err != nil {
-			return cli.BadArgsf("%s: %w", r.flag, err)
-		}
-	}
+	s.view.Hide, s.view.Show, s.view.Ignore, s.view.Focus = s.filter.Hide, s.filter.Show, s.filter.Ignore, s.filter.Focus
 	switch {
 	case s.weight == "count":
 		s.w = heap.Count
@@ -109,9 +94,23 @@ func (s *session) check(byDefault heap.Granularity) (err error) {
 	return nil
 }
 
+// status is a line on a terminal that is replaced by the next.
+type status struct {
+	w     io.Writer // nil if there is no terminal
+	shown string
+}
+
+func (l *status) show(text string) {
+	if l.w != nil && text != l.shown {
+		fmt.Fprintf(l.w, "\r\x1b[K%s", text)
+		l.shown = text
+	}
+}
+
 // note says something on stderr.
 func (s *session) note(format string, args ...any) {
 	if !s.Quiet {
+		s.status.show("")
 		fmt.Fprintf(s.c.ErrOrStderr(), "btheap: %s\n", printable.Text(fmt.Sprintf(format, args...)))
 	}
 }
@@ -182,12 +181,18 @@ func (s *session) read() error {
 		if s.reader, err = logs.Open(ctx, &s.Flags, s.files, s.c.InOrStdin(), s.note); err != nil {
 			return err
 		}
-		if s.prof, err = s.reader.Profile(s.maxPaths, s.moment); err != nil {
+		if errs := s.c.ErrOrStderr(); !s.Quiet && s.Live() && cli.IsTerminal(errs) {
+			s.status.w = errs
+			s.reader.Status = s.status.show
+		}
+		s.prof, err = s.reader.Profile(s.maxPaths, s.moment)
+		s.status.show("")
+		if err != nil {
 			return err
 		}
 		s.outcome = s.reader.Outcome()
 		s.reader.Notes()
-		if s.outcome != nil && cli.Code(s.outcome) != cli.Short {
+		if s.outcome != nil && cli.Code(s.outcome) != cli.Short && !(s.listed && len(s.prof.Dumps) > 0) {
 			return s.outcome
 		}
 	} else {
@@ -226,11 +231,11 @@ func (s *session) profiles() ([]*profile.Profile, error) {
 	return list, nil
 }
 
-// maxProfile is how large a profile of pprof may be, in bytes, as it is stored.
-const maxProfile = 1 << 30
+// maxProfile is how large a profile of pprof may be, in bytes, decompressed.
+const maxProfile = 128 << 20
 
 // readProfile reads a file as a profile of pprof, nil if it is none. Such a file
-// begins with field 1 of a message, once it is decompressed.
+// begins with field 1 of a message, itself one with a field 1, once it is decompressed.
 func readProfile(path string) *profile.Profile {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxProfile {
@@ -243,16 +248,27 @@ func readProfile(path string) *profile.Profile {
 	var head [64]byte
 	n, _ := io.ReadFull(in, head[:])
 	in.Close()
-	if n < 8 || head[0] != 0x0a || bytes.Contains(head[:n], []byte("~m#")) {
+	if n < 8 || head[0] != 0x0a || head[2] != 0x08 || bytes.Contains(head[:n], []byte("~m#")) {
 		return nil
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
+	if in, err = dump.Open(path, nil); err != nil {
 		return nil
 	}
-	p, err := profile.ParseData(data)
-	if err != nil {
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, maxProfile+1))
+	if err != nil || len(data) > maxProfile {
 		return nil
+	}
+	p, err := profile.ParseUncompressed(data)
+	if err != nil || p.CheckValid() != nil {
+		return nil
+	}
+	// Its names are anybody's, as those of an ELF file are.
+	for _, f := range p.Function {
+		f.Name, f.SystemName, f.Filename = printable.Text(f.Name), printable.Text(f.SystemName), printable.Text(f.Filename)
+	}
+	for _, m := range p.Mapping {
+		m.File, m.BuildID = printable.Text(m.File), printable.Text(m.BuildID)
 	}
 	return p
 }
@@ -287,17 +303,9 @@ func (s *session) one() (*heap.Dump, error) {
 	return s.prof.Sum(list), nil
 }
 
-// noteView says which expressions matched nothing.
+// noteView reports the expressions that matched nothing, and saturated sums.
 func (s *session) noteView() {
-	m := s.names.Matched
-	for _, f := range []struct {
-		flag, text string
-		matched    bool
-	}{{"--hide", s.hide, m.Hide}, {"--show", s.show, m.Show}, {"--ignore", s.ignore, m.Ignore}, {"--focus", s.focus, m.Focus}} {
-		if f.text != "" && !f.matched {
-			s.note("%s %s: matches no frame", f.flag, f.text)
-		}
-	}
+	s.filter.Note(logs.Matched(s.names.Matched), s.note)
 	if s.prof.Saturated && s.reader == nil {
 		s.note("sums reached 2^64-1 and stay there")
 	}
@@ -313,7 +321,7 @@ func (s *session) width() int {
 	return 0
 }
 
-// title is what a report is of.
+// title returns the name of a dump, with that of its log.
 func title(d *heap.Dump) string {
 	s := d.Name
 	if d.File != "" && d.File != d.Name {

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,11 +21,16 @@ func topCommand() *cobra.Command {
 	stacks := false
 	c := s.command(&cobra.Command{
 		Use: "top [flags] [FILE...]", Short: "the call sites that hold the most",
-		Long: `top lists the call sites that hold the most: flat, by the innermost frame that
-is shown, and cumulative, by any frame. With --stacks it lists whole call
-stacks, identical ones as one.`,
+		Long: `top lists the call sites that hold the most memory. Flat is what a call site
+allocated itself (its frame is the innermost shown); cumulative is also what was
+allocated in functions it called. With --stacks it lists whole call stacks.`,
 		Example: "btheap top -e app.elf device.log\nbtheap top --by module --cum --maps app.maps device.log",
-	}, heap.ByLine, nil, func(w io.Writer) error {
+	}, heap.ByLine, func(args []string) ([]string, error) {
+		if o.N < 0 {
+			return nil, fmt.Errorf("-n %d, expected a number of call sites", o.N)
+		}
+		return args, nil
+	}, func(w io.Writer) error {
 		d, err := s.one()
 		if err != nil {
 			return err
@@ -50,34 +53,31 @@ stacks, identical ones as one.`,
 // writeStacks writes the call stacks of a dump that hold the most: all if n is 0.
 func (s *session) writeStacks(w io.Writer, d *heap.Dump, n int) error {
 	t := s.names.Table([]*heap.Dump{d})
-	slices.SortStableFunc(t.Rows, func(a, b heap.TableRow) int {
-		x, y := a.Values[0], b.Values[0]
-		return cmp.Or(cmp.Compare(s.w.Of(y), s.w.Of(x)), cmp.Compare((1-s.w).Of(y), (1-s.w).Of(x)))
-	})
 	total := t.Total[0]
 	fmt.Fprintf(w, "%s: %s bytes in %s, %s\n\n", title(d), cli.Number(total.Bytes), cli.Count(total.Count, "allocation"),
-		cli.Count(len(t.Rows), "call stack"))
+		cli.Count(t.Rows(), "call stack"))
+	shown := t.Heaviest(s.w, n)
 	tb := table.Table{Head: []string{"Bytes", "%", "Count", "Call stack, innermost frame first"}, Right: []bool{true, true, true}, Width: s.width()}
-	shown := t.Rows
-	if n > 0 {
-		shown = shown[:min(n, len(shown))]
-	}
-	for i := range shown {
-		v := shown[i].Values[0]
-		cells := []string{cli.Number(v.Bytes), percent(s.w.Of(v), s.w.Of(total)), cli.Number(v.Count)}
-		names := t.Names(&shown[i])
-		if len(names) == 0 {
-			names = []heap.Site{{Func: "(no frames)"}}
-		}
-		for _, site := range names {
-			tb.Rows = append(tb.Rows, append(slices.Clone(cells), site.String()))
-			clear(cells)
+	tb.Each = func(yield func([]string) bool) {
+		for _, row := range shown {
+			v := t.Row(row).Value(0)
+			names := t.Stack(row)
+			if len(names) == 0 {
+				names = []heap.Site{{Func: "(no frames)"}}
+			}
+			cells := []string{cli.Number(v.Bytes), percent(s.w.Of(v), s.w.Of(total)), cli.Number(v.Count)}
+			for _, site := range names {
+				if !yield(append(cells[:3:3], site.String())) {
+					return
+				}
+				clear(cells)
+			}
 		}
 	}
 	if err := tb.Write(w); err != nil {
 		return err
 	}
-	if more := len(t.Rows) - len(shown); more > 0 {
+	if more := t.Rows() - len(shown); more > 0 {
 		fmt.Fprintf(w, "%s more: -n 0 lists all\n", cli.Count(more, "call stack"))
 	}
 	return nil
@@ -90,10 +90,14 @@ func (s *session) writeTop(w io.Writer, d *heap.Dump, o heap.TopOptions) error {
 		cli.Count(t.Stacks, "call path"), cli.Count(t.Sites, "call site"))
 	tb := table.Table{Head: []string{"Flat bytes", "%", "Count", "Cum bytes", "%", "Count", "Call site"},
 		Right: []bool{true, true, true, true, true, true}, Width: s.width()}
-	for _, a := range t.Rows {
-		tb.Rows = append(tb.Rows, []string{
-			cli.Number(a.Flat.Bytes), percent(s.w.Of(a.Flat), s.w.Of(t.Total)), cli.Number(a.Flat.Count),
-			cli.Number(a.Cum.Bytes), percent(s.w.Of(a.Cum), s.w.Of(t.Total)), cli.Number(a.Cum.Count), a.Site.String()})
+	tb.Each = func(yield func([]string) bool) {
+		for _, a := range t.Rows {
+			if !yield([]string{
+				cli.Number(a.Flat.Bytes), percent(s.w.Of(a.Flat), s.w.Of(t.Total)), cli.Number(a.Flat.Count),
+				cli.Number(a.Cum.Bytes), percent(s.w.Of(a.Cum), s.w.Of(t.Total)), cli.Number(a.Cum.Count), a.Site.String()}) {
+				return
+			}
+		}
 	}
 	if err := tb.Write(w); err != nil {
 		return err
@@ -113,8 +117,8 @@ func treeCommand() *cobra.Command {
 	var o heap.TreeOptions
 	depth, least := 0, 0.0
 	c := s.command(&cobra.Command{
-		Use: "tree [flags] [FILE...]", Short: "who calls whom, and what that holds",
-		Long:    "tree prints the call paths merged from main inward, or with --callers from the\nallocation outward.",
+		Use: "tree [flags] [FILE...]", Short: "the call tree, with the memory of each call",
+		Long:    "tree prints all call paths as a tree that begins at main, or with --callers at\nthe allocation.",
 		Example: "btheap tree -e app.elf device.log\nbtheap tree --callers --depth 3 -e app.elf device.log",
 	}, heap.ByFunction, nil, func(w io.Writer) error {
 		if depth < 0 || least < 0 || least > 100 {
@@ -128,7 +132,8 @@ func treeCommand() *cobra.Command {
 		root := s.names.Tree(d, o)
 		fmt.Fprintf(w, "%s: %s bytes in %s\n\n", title(d), cli.Number(root.Total.Bytes), cli.Count(root.Total.Count, "allocation"))
 		tb := table.Table{Head: []string{"Bytes", "%", "Count", "Call path"}, Right: []bool{true, true, true}, Width: s.width()}
-		s.treeRows(&tb, root, root, 0, depth, least)
+		r := treeRows{s, root, depth, least}
+		tb.Each = func(yield func([]string) bool) { r.below(root, 0, yield) }
 		return tb.Write(w)
 	})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -139,39 +144,34 @@ func treeCommand() *cobra.Command {
 	return c
 }
 
-// treeRows adds the rows of a node's children. A chain of calls without a branch
-// stays at one indentation.
-func (s *session) treeRows(tb *table.Table, root, n *heap.Node, indent, depth int, least float64) {
-	var rest heap.Value
-	hidden := 0
-	for _, c := range n.Children {
-		if heap.Share(s.w.Of(c.Total), s.w.Of(root.Total)) < least {
-			hidden++
-			rest.Add(c.Total)
-			continue
-		}
-		name := strings.Repeat("  ", indent) + c.Site.String()
-		if depth > 0 && indent+1 >= depth && len(c.Children) > 0 {
-			name += fmt.Sprintf(" (+%s)", cli.Count(nodes(c)-1, "call site"))
-		}
-		tb.Rows = append(tb.Rows, []string{cli.Number(c.Total.Bytes), percent(s.w.Of(c.Total), s.w.Of(root.Total)), cli.Number(c.Total.Count), name})
-		if depth == 0 || indent+1 < depth {
-			s.treeRows(tb, root, c, indent+1, depth, least)
-		}
-	}
-	if hidden > 0 {
-		tb.Rows = append(tb.Rows, []string{cli.Number(rest.Bytes), percent(s.w.Of(rest), s.w.Of(root.Total)), cli.Number(rest.Count),
-			strings.Repeat("  ", indent) + fmt.Sprintf("(%s below %g %%)", cli.Count(hidden, "call site"), least)})
-	}
+// treeRows makes the rows of a tree.
+type treeRows struct {
+	*session
+	root  *heap.Node
+	depth int
+	least float64 // percent
 }
 
-// nodes counts a node and all below it.
-func nodes(n *heap.Node) int {
-	sum := 1
-	for _, c := range n.Children {
-		sum += nodes(c)
+// below yields the rows of a node's children and all below them.
+func (r *treeRows) below(n *heap.Node, indent int, yield func([]string) bool) bool {
+	total := r.w.Of(r.root.Total)
+	row := func(v heap.Value, name string) bool {
+		return yield([]string{cli.Number(v.Bytes), percent(r.w.Of(v), total), cli.Number(v.Count), strings.Repeat("  ", indent) + name})
 	}
-	return sum
+	list, others, rest := n.Children(func(v heap.Value) bool { return heap.Share(r.w.Of(v), total) >= r.least })
+	for _, c := range list {
+		name := c.Site.String()
+		whole := r.depth == 0 || indent+1 < r.depth
+		if !whole {
+			if n := c.Below(); n > 0 {
+				name += fmt.Sprintf(" (+%s)", cli.Count(n, "call site"))
+			}
+		}
+		if !row(c.Total, name) || whole && !r.below(c, indent+1, yield) {
+			return false
+		}
+	}
+	return others == 0 || row(rest, fmt.Sprintf("(%s below %g %%)", cli.Count(others, "call site"), r.least))
 }
 
 func peekCommand() *cobra.Command {
@@ -194,7 +194,10 @@ func peekCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		list, total := s.names.Peek(d, match, s.w)
+		list, total, err := s.names.Peek(d, match, s.w)
+		if err != nil {
+			return err
+		}
 		if len(list) == 0 {
 			return fmt.Errorf("no function matches %s", match)
 		}
@@ -222,17 +225,17 @@ func peekCommand() *cobra.Command {
 }
 
 func dumpsCommand() *cobra.Command {
-	s := &session{}
+	s := &session{listed: true}
 	return s.command(&cobra.Command{
 		Use: "dumps [flags] [FILE...]", Short: "the dumps and boots that the logs hold",
-		Long:    "dumps lists the dumps that the logs hold, as --dump numbers them.",
+		Long:    "dumps lists the dumps of the logs. The first column, from 1, is the number for\n--dump; Number is the one that the device gave it, in ~h#begin.",
 		Example: "btheap dumps device.log\nbtheap dumps --split '^== heap ==' device.log",
 	}, heap.ByLine, nil, func(w io.Writer) error {
 		list, err := s.selected(true)
 		if err != nil {
 			return err
 		}
-		tb := table.Table{Head: []string{"Dump", "Boot", "Mark", "Time (s)", "Records", "Bytes", "Begins"}, Right: []bool{true, true, true, true, true, true}, Width: s.width()}
+		tb := table.Table{Head: []string{"Dump", "Boot", "Number", "Time (s)", "Records", "Bytes", "Begins"}, Right: []bool{true, true, true, true, true, true}, Width: s.width()}
 		for _, d := range list {
 			time, where, records := "", d.File, cli.Number(d.Records)
 			if d.Timed {

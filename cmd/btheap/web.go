@@ -31,8 +31,8 @@ func serveLocal(args *driver.HTTPServerArgs) error {
 	return server.Serve(l)
 }
 
-// onlyLocal answers requests whose Host is a loopback name or address, and refuses all
-// others.
+// onlyLocal answers requests whose Host is a loopback name or address, and that do not
+// come from a page of another site: some of pprof's pages write to the user's settings.
 func onlyLocal(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -42,6 +42,12 @@ func onlyLocal(h http.Handler) http.Handler {
 		host = strings.Trim(host, "[]")
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 			http.Error(w, "expected a request to localhost", http.StatusForbidden)
+			return
+		}
+		switch r.Header.Get("Sec-Fetch-Site") {
+		case "", "none", "same-origin": // no browser, the user's own typing, or our page
+		default:
+			http.Error(w, "expected a request of this page or of the user", http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -21,4 +21,14 @@ func TestOnlyLocal(t *testing.T) {
 			t.Errorf("Host %q: status %d, want %d", host, w.Code, want)
 		}
 	}
+	// A browser says which page a request comes from.
+	for site, want := range map[string]int{"none": 200, "same-origin": 200, "same-site": 403, "cross-site": 403} {
+		r := httptest.NewRequest("GET", "http://localhost:8080/saveconfig?config=x", nil)
+		r.Header.Set("Sec-Fetch-Site", site)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("from a page of %s: status %d, want %d", site, w.Code, want)
+		}
+	}
 }

@@ -58,6 +58,9 @@ func (r *reporter) read(g *gathered, in *dump.Input, each func() error) error {
 	progress := newProgress(in, r.stderr)
 	defer progress.done()
 	g.files = append(g.files, in.Name)
+	if each == nil && !r.strict {
+		return r.readParallel(g, progress, in.Name)
+	}
 	g.sc.Reset(progress, in.Name)
 	for g.sc.Next() {
 		rec := g.sc.Record()
@@ -151,7 +154,11 @@ func (r *reporter) report(g *gathered) (*stats.Report, error) {
 	o := stats.Options{Log: g.log(), Machine: m, Given: r.given != nil, Sure: sure,
 		Evidence: evidence, CapturedPre: r.pre, CapturedPost: r.post}
 	if r.names.given() && r.addr == nil {
-		n, err := r.names.open(g.dump)
+		word, by := 0, ""
+		if r.given != nil || sure && m.Word() == 64 { // 32 bits can be a 64-bit program at low addresses
+			word, by = m.Word(), "machine "+m.String()
+		}
+		n, err := r.names.open(g.dump, word, by)
 		if err != nil {
 			return nil, err
 		}

@@ -60,8 +60,10 @@ type namer struct {
 
 // open opens the files that the flags name, and infers where they were loaded from the
 // addresses of the dump where nothing else says so.
-func (n *nameFlags) open(dump *stats.Collector) (*namer, error) {
+// word is the bits of an address, 0 if that is not known.
+func (n *nameFlags) open(dump *stats.Collector, word int, by string) (*namer, error) {
 	out := &namer{}
+	out.process.Files.SetWord(word, by)
 	out.process.Files.DebugDirs = n.debugDirs
 	for _, spec := range n.specs {
 		if err := out.process.Files.AddFile(spec); err != nil {

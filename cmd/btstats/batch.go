@@ -1,0 +1,87 @@
+package main
+
+import (
+	"io"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/dump"
+)
+
+// batch is the records of a chunk of a log that could be read.
+type batch struct {
+	sc      *dump.Scanner
+	records []decoded
+	pcs     []uint64
+	blobs   []byte
+	stack   codec.Stack // scratch
+}
+
+// decoded is a record of a batch: where its parts end, which begin where those of the
+// record before do.
+type decoded struct {
+	pcs, blob int
+	from, to  int // of the text in the chunk
+	size      uint64
+	marks     codec.Marks
+	hasBlob   bool
+}
+
+// readParallel adds the records of a log, which several goroutines find and decode.
+func (r *reporter) readParallel(g *gathered, src io.Reader, name string) error {
+	batches := make([]batch, dump.Workers())
+	for i := range batches {
+		sc := dump.NewScanner(nil, "")
+		sc.Bare, sc.Word32 = g.sc.Bare, g.sc.Word32
+		batches[i].sc = sc
+	}
+	return dump.NewChunks(src, name).Each(len(batches), func(worker int, c *dump.Chunk) {
+		batches[worker].scan(c)
+	}, func(worker int, c *dump.Chunk) (bool, error) {
+		if c.Rest != nil {
+			g.sc.ResetChunk(c)
+			for g.sc.Next() {
+				g.add(g.sc.Record())
+			}
+			return false, g.sc.Err()
+		}
+		batches[worker].addTo(g, c)
+		return true, nil
+	})
+}
+
+func (b *batch) scan(c *dump.Chunk) {
+	b.records, b.pcs, b.blobs = b.records[:0], b.pcs[:0], b.blobs[:0]
+	if c.Rest != nil {
+		return
+	}
+	b.sc.ResetChunk(c)
+	for b.sc.Next() {
+		rec := b.sc.Record()
+		if rec.Err != nil {
+			continue
+		}
+		b.pcs = append(b.pcs, rec.Stack.PCs...)
+		b.blobs = append(b.blobs, rec.Blob...)
+		from := int(rec.Offset - c.Offset)
+		b.records = append(b.records, decoded{pcs: len(b.pcs), blob: len(b.blobs), from: from, to: from + len(rec.Text),
+			size: rec.Stack.Size, marks: rec.Stack.Marks, hasBlob: rec.Blob != nil})
+	}
+}
+
+// addTo adds the records to what was gathered.
+func (b *batch) addTo(g *gathered, c *dump.Chunk) {
+	g.sc.Tally().Take(b.sc.Tally())
+	pcs, blobs := 0, 0
+	s := &b.stack
+	for i := range b.records {
+		r := &b.records[i]
+		s.PCs, s.Size, s.Marks = b.pcs[pcs:r.pcs], r.size, r.marks
+		var blob []byte
+		if r.hasBlob {
+			blob = b.blobs[blobs:r.blob]
+		}
+		g.dump.Add(s, blob, c.Data[r.from:r.to])
+		g.infer.Add(s, blob)
+		pcs, blobs = r.pcs, r.blob
+	}
+}
