@@ -1,6 +1,6 @@
 /*
- * measure.c: how many instructions an allocation of 12 frames costs, beyond those
- * of malloc and free. Under -icount shift=0, an instruction takes 1 ns, and the
+ * measure.c: how many instructions an allocation of 12 frames costs, and its free,
+ * beyond those of malloc and free themselves. Under -icount shift=0, an instruction takes 1 ns, and the
  * 25 MHz timer counts one of 40.
  */
 #include "board.h"
@@ -18,6 +18,9 @@ void __real_free(void *p);
 #define TIMES 200
 
 static unsigned frames;
+static void *blocks[TIMES];
+
+enum { REAL_MALLOC, MALLOC, PARSE, CAPTURE };
 
 /* One function for each frame, so that no two return addresses are alike. */
 #define DOWN(n, m) \
@@ -30,25 +33,21 @@ static unsigned frames;
 
 NOINLINE static unsigned down0(unsigned way)
 {
-	void *volatile p;
+	static unsigned i;
 	struct lwsbt_stack s;
 
 	switch (way) {
-	case 0:
-		p = __real_malloc(100);
-		__real_free(p);
+	case REAL_MALLOC:
+		blocks[i++ % TIMES] = __real_malloc(100);
 		break;
-	case 1:
-		p = malloc(100);
-		free(p);
+	case MALLOC:
+		blocks[i++ % TIMES] = malloc(100);
 		break;
-	case 2:
-		p = malloc(100);
-		if (lwsbt_meta_parse(&lwsbt_wrapped, &s, p) == LWSBT_OK)
+	case PARSE:
+		if (lwsbt_meta_parse(&lwsbt_wrapped, &s, blocks[0]) == LWSBT_OK)
 			frames = s.depth;
-		free(p);
 		break;
-	case 3:
+	case CAPTURE:
 		s.depth = (uint32_t)lwsbt_wrapped.capture(s.pc, FRAMES, 0, &lwsbt_wrapped.ctx);
 		__asm__ volatile("" : : "r"(&s) : "memory");
 		break;
@@ -79,6 +78,15 @@ NOINLINE static uint32_t instructions(unsigned way)
 	return (board_ticks() - begin) * 40 / TIMES;
 }
 
+NOINLINE static uint32_t frees(void (*release)(void *))
+{
+	uint32_t begin = board_ticks(), i;
+
+	for (i = 0; i < TIMES; i++)
+		release(blocks[i]);
+	return (board_ticks() - begin) * 40 / TIMES;
+}
+
 static void line(const char *name, size_t len, uint32_t v)
 {
 	board_put(name, len);
@@ -90,7 +98,7 @@ static void line(const char *name, size_t len, uint32_t v)
 
 int main(void)
 {
-	uint32_t plain, traced;
+	uint32_t plain, traced, plain_free, traced_free;
 
 	lwsbt_wrapped.ctx.lo = (uintptr_t)board_stack_lo;
 	lwsbt_wrapped.ctx.hi = (uintptr_t)board_stack_hi;
@@ -98,14 +106,20 @@ int main(void)
 	lwsbt_wrapped.ctx.code_hi = (uintptr_t)board_code_hi;
 	if (lwsbt_functions.count > 0)
 		lwsbt_wrapped.ctx.functions = &lwsbt_functions;
-	instructions(1);
-	plain = instructions(0);
-	traced = instructions(1);
-	instructions(2);
+	instructions(REAL_MALLOC);
+	frees(__real_free);
+	plain = instructions(REAL_MALLOC);	/* from freed memory, as what follows */
+	plain_free = frees(__real_free);
+	instructions(MALLOC);
+	instructions(PARSE);
+	frees(free);
+	traced = instructions(MALLOC);
+	traced_free = frees(free);
 	LINE("frames ", frames);
-	LINE("malloc and free ", plain);
+	LINE("malloc ", plain);
 	LINE("with metadata ", traced);
 	LINE("instructions per allocation ", traced - plain);
-	LINE("of these, capture ", instructions(3));
+	LINE("of these, capture ", instructions(CAPTURE));
+	LINE("instructions per free ", traced_free - plain_free);
 	return 0;
 }

@@ -1,0 +1,71 @@
+/*
+ * A program that leaks, for docs/btrecord.md: it answers requests for some time,
+ * and forgets to close the session of every fourth. Nothing in it is about its heap.
+ *
+ *     cc -g -O2 -o server server.c && ./server 2500     (milliseconds)
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct session {
+	char user[32];
+	char *reply;
+};
+
+__attribute__((noinline)) static struct session *open_session(int n)
+{
+	struct session *s = calloc(1, sizeof *s);
+	if (!s)
+		abort();
+	snprintf(s->user, sizeof s->user, "user%d", n % 100);
+	return s;
+}
+
+static void close_session(struct session *s)
+{
+	free(s->reply);
+	free(s);
+}
+
+__attribute__((noinline)) static char *render(const struct session *s)
+{
+	char *text = malloc(512);
+	if (!text)
+		abort();
+	snprintf(text, 512, "hello, %s", s->user);
+	return text;
+}
+
+__attribute__((noinline)) static size_t handle_request(int n)
+{
+	struct session *s = open_session(n);
+	s->reply = render(s);
+	size_t sent = strlen(s->reply);
+	if (n % 4 == 0)
+		return sent; /* the leak */
+	close_session(s);
+	return sent;
+}
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+	const struct timespec pause = { 0, 1000000 };
+	double end = now() + (argc > 1 ? atoi(argv[1]) : 2500) / 1000.0;
+	size_t sent = 0;
+	for (int n = 0; now() < end; n++) {
+		sent += handle_request(n);
+		nanosleep(&pause, NULL);
+	}
+	printf("%zu bytes sent\n", sent);
+	return 0;
+}
