@@ -60,13 +60,13 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/table":     {libraries: "github.com/olekukonko/tablewriter"},
 	"internal/cli":       {libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
 
-	"cmd/btconform":        {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btcore":           {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
-	"cmd/btheap":           {packages: "codec dump profile report internal/cli internal/logs internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof"},
-	"cmd/btrecord/compare": {packages: "codec"},
-	"cmd/btstats":          {packages: "codec dump gen stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btrecord":         {packages: "codec device internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btdecode":         {packages: "codec dump symbol profile internal/cli internal/logs internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
+	"cmd/btconform":          {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btcore":             {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
+	"cmd/btheap":             {packages: "codec dump profile report internal/cli internal/logs internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof"},
+	"internal/recordcompare": {packages: "codec"},
+	"cmd/btstats":            {packages: "codec dump gen stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btrecord":           {packages: "codec device internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btdecode":           {packages: "codec dump symbol profile internal/cli internal/logs internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 }
 
 func TestImportsFollowTheLayout(t *testing.T) {
