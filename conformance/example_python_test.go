@@ -1,9 +1,10 @@
 package conformance
 
 import (
-	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // The example in Python passes everything: all operations, for the right reasons,
@@ -12,11 +13,8 @@ func TestExampleInPython(t *testing.T) {
 	if !full() {
 		t.Skip("LWSBT_FULL is not set")
 	}
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("no python3: the example testee in Python is not run")
-	}
-	start := Process([]string{python, "example/testee.py"}, 20*time.Second)
+	cmdtest.Need(t, "python3")
+	start := Process([]string{"python3", "example/testee.py"}, 20*time.Second)
 	report, err := Run(t.Context(), builtinSet(t), start, Options{Seed: 5, Workers: 2, StrictReasons: true})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // full reports whether the slow suites run, too.
@@ -69,11 +71,7 @@ func need(t *testing.T, programs ...string) {
 			}
 		}
 	}
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("%s is not installed", p)
-		}
-	}
+	cmdtest.Need(t, programs...)
 }
 
 // make builds a target of Makefile, and returns the program's path. It skips the

@@ -38,11 +38,7 @@ func TestSessions(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the documents are of Linux")
 	}
-	for _, tool := range []string{"bash", "gcc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	cmdtest.Need(t, "bash", "gcc")
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-o", bin, "./cmd/btconform", "./cmd/btdecode", "./cmd/btheap", "./cmd/btrecord", "./cmd/btstats")
 	build.Dir = ".."

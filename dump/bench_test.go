@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // benchLogs are logs of some 16 MB: the file that LWSBT_BENCH_LOG names (it may be
@@ -91,10 +92,7 @@ func BenchmarkScan(b *testing.B) {
 // BenchmarkGrep counts the lead-ins of the same logs by grep, from a file, its start
 // included: what finding records alone costs elsewhere.
 func BenchmarkGrep(b *testing.B) {
-	grep, err := exec.LookPath("grep")
-	if err != nil {
-		b.Skip("no grep in PATH to compare with")
-	}
+	cmdtest.Need(b, "grep")
 	for name, log := range benchLogs(b) {
 		b.Run(name, func(b *testing.B) {
 			path := b.TempDir() + "/log"
@@ -105,7 +103,7 @@ func BenchmarkGrep(b *testing.B) {
 			cpu := cpuTime(true)
 			defer func() { reportCPU(b, len(log), cpuTime(true)-cpu) }()
 			for b.Loop() {
-				out, err := exec.Command(grep, "-c", "~m#", path).Output()
+				out, err := exec.Command("grep", "-c", "~m#", path).Output()
 				if n, _ := strconv.Atoi(strings.TrimSpace(string(out))); err != nil || n == 0 {
 					b.Fatalf("grep: %q, %v", out, err)
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 func gzipped(t *testing.T, data []byte) []byte {
@@ -203,9 +204,7 @@ func TestFollowRefuses(t *testing.T) {
 // piped runs a program on data.
 func piped(t *testing.T, data []byte, program ...string) []byte {
 	t.Helper()
-	if _, err := exec.LookPath(program[0]); err != nil {
-		t.Skip(program[0] + " is not installed")
-	}
+	cmdtest.Need(t, program[0])
 	cmd := exec.Command(program[0], program[1:]...)
 	cmd.Stdin = bytes.NewReader(data)
 	out, err := cmd.Output()

@@ -14,17 +14,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// need skips a test where a program is missing.
-func need(t testing.TB, names ...string) {
-	t.Helper()
-	for _, n := range names {
-		if _, err := exec.LookPath(n); err != nil {
-			t.Skipf("%s is not installed", n)
-		}
-	}
-}
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
 
 // run runs a program in dir and returns what it printed.
 func run(t testing.TB, dir, name string, args ...string) string {
@@ -79,7 +71,7 @@ func TestGDBCore(t *testing.T) {
 		{"i686-linux-gnu-gcc", 32, map[string]int{"eax": 0, "ecx": 1, "edx": 2, "ebx": 3, "esp": 4, "ebp": 5, "esi": 6, "edi": 7, "eip": 8}},
 	} {
 		t.Run(arch.cc, func(t *testing.T) {
-			need(t, "gdb", arch.cc)
+			cmdtest.Need(t, "gdb", arch.cc)
 			dir := t.TempDir()
 			exe := filepath.Join(dir, "stop")
 			args := []string{"-g", "-O1", "-o", exe, testdata(t, "stop.c")}
@@ -173,7 +165,7 @@ var guests = []struct{ triple, qemu string }{
 // guestCore compiles a program, has it die under qemu and returns its core file.
 func guestCore(t testing.TB, triple, qemu, arguments string, cc ...string) (core, exe string) {
 	t.Helper()
-	need(t, triple+"-gcc", qemu, "sh")
+	cmdtest.Need(t, triple+"-gcc", qemu, "sh")
 	dir := t.TempDir()
 	exe = filepath.Join(dir, "guest")
 	run(t, dir, triple+"-gcc", append([]string{"-static", "-o", exe}, cc...)...)
@@ -248,7 +240,7 @@ func TestGuestCore(t *testing.T) {
 // TestHexFiles compares Intel HEX and S-records that objcopy makes with the bytes
 // it made them of, at addresses above 64 KB and 16 MB.
 func TestHexFiles(t *testing.T) {
-	need(t, "objcopy")
+	cmdtest.Need(t, "objcopy")
 	dir := t.TempDir()
 	raw := make([]byte, 70000)
 	for i := range raw {
@@ -313,7 +305,7 @@ func TestPacked(t *testing.T) {
 	}
 	for _, tool := range []string{"gzip", "zstd", "xz"} {
 		t.Run(tool, func(t *testing.T) {
-			need(t, tool)
+			cmdtest.Need(t, tool)
 			cmd := exec.Command(tool, "-c", bin)
 			packed, err := cmd.Output()
 			if err != nil {

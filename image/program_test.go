@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // lwsBuilds are builds of the real library, by their names in ref-c/builds.txt.
@@ -168,14 +169,14 @@ func die(t *testing.T, triple, qemu, mode string, cc ...string) (d dead) {
 	if qemu != "" {
 		d.core, d.exe = guestCore(t, triple, qemu, mode+",die > out.txt", cc...)
 	} else {
-		need(t, "gdb")
+		cmdtest.Need(t, "gdb")
 		dir := t.TempDir()
 		d.exe = filepath.Join(dir, "heap")
 		args, gcc := append(cc, "-o", d.exe), "gcc"
 		if triple != "" {
 			gcc, args = triple+"-gcc", append(args, "-static")
 		}
-		need(t, gcc)
+		cmdtest.Need(t, gcc)
 		run(t, dir, gcc, args...)
 		d.core, _ = gdbCore(t, d.exe, "stop", mode+" > out.txt")
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // export writes the first dump of the fixture.
@@ -178,12 +179,9 @@ func TestDHATLifetimes(t *testing.T) {
 
 // A file of valgrind's own has the keys that ours has, and of the same types.
 func TestDHATKeysAreValgrinds(t *testing.T) {
-	valgrind, err := exec.LookPath("valgrind")
-	if err != nil {
-		t.Skip("valgrind is not installed")
-	}
+	cmdtest.Need(t, "valgrind")
 	file := filepath.Join(t.TempDir(), "dhat.json")
-	if out, err := exec.Command(valgrind, "--tool=dhat", "--dhat-out-file="+file, "/bin/ls", "/").CombinedOutput(); err != nil {
+	if out, err := exec.Command("valgrind", "--tool=dhat", "--dhat-out-file="+file, "/bin/ls", "/").CombinedOutput(); err != nil {
 		t.Skipf("valgrind does not run here: %v\n%.200s", err, out)
 	}
 	text, err := os.ReadFile(file)
@@ -221,15 +219,12 @@ func TestDHATKeysAreValgrinds(t *testing.T) {
 
 // heaptrack's own program reads the file and finds what is live.
 func TestHeaptrack(t *testing.T) {
-	tool, err := exec.LookPath("heaptrack_print")
-	if err != nil {
-		t.Skip("heaptrack_print is not installed")
-	}
+	cmdtest.Need(t, "heaptrack_print")
 	file := filepath.Join(t.TempDir(), "heaptrack.app.1")
 	if err := os.WriteFile(file, []byte(export(t, "heaptrack", View{}, ExportOptions{})), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(tool, "-l", "1", "-f", file).CombinedOutput()
+	out, err := exec.Command("heaptrack_print", "-l", "1", "-f", file).CombinedOutput()
 	text := string(out)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // build makes btref in a directory of its own, once. errLacking: there
@@ -166,12 +168,9 @@ func TestRecordedBuilds(t *testing.T) {
 
 // What "make check-naive" does, where there may be a compiler and no make.
 func TestNaiveReader(t *testing.T) {
-	cc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("there is no C compiler named gcc")
-	}
+	cmdtest.Need(t, "gcc")
 	prog := filepath.Join(t.TempDir(), "naive_check")
-	if out, err := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-o", prog,
+	if out, err := exec.Command("gcc", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-o", prog,
 		"src/naive.c", "src/naive_check.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // ramFiles writes RAM with nothing in it, registers, and an ELF file that says what
@@ -99,9 +101,7 @@ func TestImageBecomesShorter(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("tested on Linux")
 	}
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("go is not installed")
-	}
+	cmdtest.Need(t, "go")
 	_, exe, _ := ramFiles(t)
 	bin := filepath.Join(filepath.Dir(exe), "btcore")
 	tool(t, "go", "build", "-o", bin, ".")

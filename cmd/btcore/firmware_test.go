@@ -32,11 +32,7 @@ var firmwares = []struct {
 func dieFirmware(t *testing.T, i int, dir string) {
 	t.Helper()
 	f := firmwares[i]
-	for _, name := range []string{f.cc, f.qemu} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("%s is not installed", name)
-		}
-	}
+	cmdtest.Need(t, f.cc, f.qemu)
 	src, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

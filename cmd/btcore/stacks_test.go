@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // stacksProgram crashes in a signal handler, below a callback of the C library.
@@ -28,9 +29,7 @@ int main(void) { signal(SIGUSR1, handler); return deep(5) + zero; }
 
 func tool(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("%s is not installed", name)
-	}
+	cmdtest.Need(t, name)
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)

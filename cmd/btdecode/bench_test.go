@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // BenchmarkText decodes a log of real records: bytes of log per second, and per second
@@ -115,9 +117,7 @@ func BenchmarkBeside(b *testing.B) {
 		{"addr2line", plain.String(), []string{"addr2line", "-a", "-f", "-i", "-e", big}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			if _, err := exec.LookPath(c.args[0]); err != nil {
-				b.Skip(c.args[0] + " is not installed")
-			}
+			cmdtest.Need(b, c.args[0])
 			var peak int64
 			var cpu float64
 			for b.Loop() {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // What the example holds, by its source: 30 connections of 4096 bytes, and 12
@@ -56,10 +57,7 @@ const foldExample = "^(heap_alloc|copy)$"
 
 // pprof's own tool reads the profile and says what the example's source says.
 func TestPprof(t *testing.T) {
-	tool, err := exec.LookPath("go")
-	if err != nil {
-		t.Skip("go is not installed")
-	}
+	cmdtest.Need(t, "go")
 	exe, log := heaplog(t)
 	out := filepath.Join(t.TempDir(), "heap.pb.gz")
 	text, errs, code := command(onlyEncoded(log), "-e", exe, "-F", "pprof", "-o", out, "--hide", foldExample)
@@ -70,7 +68,7 @@ func TestPprof(t *testing.T) {
 	total := conn + entries + names + values
 	top := func(args ...string) string {
 		t.Helper()
-		cmd := exec.Command(tool, append(append([]string{"tool", "pprof", "-top", "-nodefraction=0", "-symbolize=none"}, args...), out)...)
+		cmd := exec.Command("go", append(append([]string{"tool", "pprof", "-top", "-nodefraction=0", "-symbolize=none"}, args...), out)...)
 		b, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, b)

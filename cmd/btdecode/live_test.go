@@ -163,12 +163,9 @@ func TestNothingIsLeft(t *testing.T) {
 
 // A serial port, here the other end of a pseudo terminal.
 func TestSerial(t *testing.T) {
-	socat, err := exec.LookPath("socat")
-	if err != nil {
-		t.Skip("socat is not installed")
-	}
+	cmdtest.Need(t, "socat")
 	dev := filepath.Join(t.TempDir(), "tty")
-	cmd := exec.Command(socat, "pty,raw,echo=0,link="+dev, "-")
+	cmd := exec.Command("socat", "pty,raw,echo=0,link="+dev, "-")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

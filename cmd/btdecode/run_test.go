@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // The README of lws, put right: these are one stack.
@@ -280,9 +281,7 @@ func TestMain(m *testing.M) {
 // heaplog returns the example, and a log of it with each record in both forms.
 func heaplog(t testing.TB) (exe, log string) {
 	t.Helper()
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("gcc is not installed")
-	}
+	cmdtest.Need(t, "gcc")
 	paths, err := built()
 	if err != nil {
 		t.Fatal(err)
@@ -326,18 +325,11 @@ func TestExample(t *testing.T) {
 
 // With -a -f -p -i -C -s in every combination, what addr2line prints.
 func TestFlagsOfAddr2line(t *testing.T) {
-	gnu, err := exec.LookPath("addr2line")
-	if err != nil {
-		t.Skip("addr2line is not installed")
-	}
-	cxx, err := exec.LookPath("g++")
-	if err != nil {
-		t.Skip("g++ is not installed")
-	}
+	cmdtest.Need(t, "addr2line", "g++")
 	exe := filepath.Join(t.TempDir(), "prog")
 	src := filepath.Join("..", "..", "symbol", "testdata", "src", "prog.cc")
 	// At -O0 addr2line and we name everything alike; symbol's tests tell of the rest.
-	if out, err := exec.Command(cxx, "-g", "-O0", "-no-pie", "-o", exe, src).CombinedOutput(); err != nil {
+	if out, err := exec.Command("g++", "-g", "-O0", "-no-pie", "-o", exe, src).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	nm, err := exec.Command("nm", "--defined-only", exe).Output()
@@ -368,7 +360,7 @@ func TestFlagsOfAddr2line(t *testing.T) {
 				args = append(args, f)
 			}
 		}
-		want, err := exec.Command(gnu, append(append([]string{"-e", exe}, args...), pcs[:min(len(pcs), 32)]...)...).Output()
+		want, err := exec.Command("addr2line", append(append([]string{"-e", exe}, args...), pcs[:min(len(pcs), 32)]...)...).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -279,12 +279,9 @@ func TestOutput(t *testing.T) {
 
 // Boots of a position-independent program each have their own load base.
 func TestBaseOfEachBoot(t *testing.T) {
-	cc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("gcc is not installed")
-	}
+	cmdtest.Need(t, "gcc")
 	exe := filepath.Join(t.TempDir(), "heaplog")
-	if out, err := exec.Command(cc, "-std=c11", "-g", "-O2", "-pie", "-fPIE", "-o", exe, "../../examples/heaplog/heaplog.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-std=c11", "-g", "-O2", "-pie", "-fPIE", "-o", exe, "../../examples/heaplog/heaplog.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var log strings.Builder

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/internal/logs"
 	"github.com/lwsbt/lwsbt/profile"
 )
@@ -68,9 +69,7 @@ func TestDHATOfEvents(t *testing.T) {
 	if !full() {
 		t.Skip("LWSBT_FULL is not set")
 	}
-	if _, err := exec.LookPath("valgrind"); err != nil {
-		t.Skip("valgrind is not installed")
-	}
+	cmdtest.Need(t, "valgrind")
 	functions := []string{"keep", "peak", "churn"}
 	program := compile(t, "gcc", "lifetimes.c", "-O1")
 	dir := t.TempDir()

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // Other machines and C libraries: the same random programs, under qemu-user.
@@ -42,9 +44,7 @@ func TestMachines(t *testing.T) {
 			}
 			emulator := strings.Fields(m.run)
 			if m.run != "" {
-				if _, err := exec.LookPath(emulator[0]); err != nil {
-					t.Skipf("%s is not installed", emulator[0])
-				}
+				cmdtest.Need(t, emulator[0])
 				if _, err := os.Stat(emulator[2]); err != nil {
 					t.Skipf("%s is not installed", emulator[2])
 				}

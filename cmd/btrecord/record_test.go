@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 func full() bool { return os.Getenv("LWSBT_FULL") == "1" }
@@ -35,9 +37,7 @@ func TestMain(m *testing.M) {
 // buildLibrary returns the library as cc builds it.
 func buildLibrary(t testing.TB, cc string, extra ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath(strings.Fields(cc)[0]); err != nil {
-		t.Skipf("%s is not installed", cc)
-	}
+	cmdtest.Need(t, cc)
 	path := filepath.Join(shared, "liblwsbt-"+strings.NewReplacer("/", "_", " ", "_").Replace(cc+strings.Join(extra, ""))+".so")
 	if _, err := os.Stat(path); err == nil {
 		return path
@@ -51,9 +51,7 @@ func buildLibrary(t testing.TB, cc string, extra ...string) string {
 // compile builds a program of testdata, once.
 func compile(t testing.TB, cc, source string, flags ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath(strings.Fields(cc)[0]); err != nil {
-		t.Skipf("%s is not installed", cc)
-	}
+	cmdtest.Need(t, cc)
 	path := filepath.Join(shared, strings.NewReplacer("/", "_", " ", "_").Replace(source+cc+strings.Join(flags, "")))
 	if _, err := os.Stat(path); err == nil {
 		return path

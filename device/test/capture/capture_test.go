@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/device/tools/functions"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // By default, a program for each of two backends is measured, compiled by gcc. With
@@ -120,11 +121,7 @@ func TestPresent(t *testing.T) {
 
 // The table agrees with what nm lists, which reads the same file by other code.
 func TestTableAgainstNm(t *testing.T) {
-	for _, tool := range []string{"gcc", "nm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	cmdtest.Need(t, "gcc", "nm")
 	dir := t.TempDir()
 	exe := filepath.Join(dir, "a")
 	src := filepath.Join(dir, "a.c")

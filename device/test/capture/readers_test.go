@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // What the readers of the article report is walked, or ends the walk, as they would
@@ -16,11 +18,7 @@ func TestReadersReports(t *testing.T) {
 	}
 	for _, m := range []struct{ gcc, qemu string }{{"mips-linux-gnu-gcc", "qemu-mips"}, {"mipsel-linux-gnu-gcc", "qemu-mipsel"}} {
 		t.Run(m.qemu, func(t *testing.T) {
-			for _, tool := range []string{m.gcc, m.qemu} {
-				if _, err := exec.LookPath(tool); err != nil {
-					t.Skipf("%s is not installed", tool)
-				}
-			}
+			cmdtest.Need(t, m.gcc, m.qemu)
 			exe := filepath.Join(t.TempDir(), "readers")
 			if out, err := exec.Command(m.gcc, "-O2", "-static", "-fno-pic", "-mno-abicalls", "-I../../include", "program/readers.c", "../../src/capture_mips.c", "-o", exe).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
@@ -44,11 +42,7 @@ func TestOtherModes(t *testing.T) {
 	for _, mode := range []string{"mips16"} {
 		for _, level := range []string{"-O0", "-O2"} {
 			t.Run(mode+level, func(t *testing.T) {
-				for _, tool := range []string{"mips-linux-gnu-gcc", "qemu-mips"} {
-					if _, err := exec.LookPath(tool); err != nil {
-						t.Skipf("%s is not installed", tool)
-					}
-				}
+				cmdtest.Need(t, "mips-linux-gnu-gcc", "qemu-mips")
 				exe := filepath.Join(t.TempDir(), "modes")
 				args := strings.Fields(level + " -static -fno-pic -mno-abicalls -mips32r2 -I../../include program/modes.c ../../src/capture_mips.c -o " + exe + " -DOTHER=" + mode)
 				if out, err := exec.Command("mips-linux-gnu-gcc", args...).CombinedOutput(); err != nil {

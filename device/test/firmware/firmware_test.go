@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // A board of the example.
@@ -27,11 +29,7 @@ var boards = []board{
 
 func build(t *testing.T, tools []string, target, dir string) string {
 	t.Helper()
-	for _, tool := range append(tools, "make") {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	cmdtest.Need(t, append(tools, "make")...)
 	if out, err := exec.Command("make", "-C", "../../../examples/firmware", target, "OUT="+dir).CombinedOutput(); err != nil {
 		if bytes.Contains(out, []byte("picolibc.specs")) && bytes.Contains(out, []byte("No such file")) {
 			t.Skip("picolibc is not installed")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // docBlock returns the first block of docs/device.md in a language.
@@ -48,11 +49,7 @@ int main(void)
 // the block with its whole stack. With unwind tables in the library alone, the block
 // has its caller, and no function of the library.
 func TestRecipe(t *testing.T) {
-	for _, tool := range boards[0].tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	cmdtest.Need(t, boards[0].tools...)
 	dir := t.TempDir()
 	command, code := docBlock(t, "sh"), docBlock(t, "c")
 	for name, text := range map[string]string{"dump.c": code, "app.c": recipeApp} {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/image/unwind"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // moments are programs of the distribution, which have .eh_frame but neither symbols
@@ -101,7 +102,7 @@ func isELF(path string, head []byte) bool {
 // TestMoments stops programs of the distribution at random moments: gdb uses their
 // tables, we have none. LWSBT_I386_ROOT names a tree with programs for i386.
 func TestMoments(t *testing.T) {
-	need(t, "gdb", "objcopy")
+	cmdtest.Need(t, "gdb", "objcopy")
 	var table strings.Builder
 	table.WriteString("| program | machine | stops | frames | found | false |\n| --- | --- | --: | --: | --: | --: |\n")
 	dir := t.TempDir()

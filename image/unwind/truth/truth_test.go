@@ -4,12 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/image/unwind"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // score unwinds all samples with one file.
@@ -75,24 +75,11 @@ func all() bool { return os.Getenv("LWSBT_FULL") == "all" }
 // kept reports whether only samples that are in LWSBT_TRUTH_DIR are to be scored.
 func kept() bool { return os.Getenv("LWSBT_TRUTH_KEPT") != "" }
 
-// need skips a test for which a program is missing.
-func need(t testing.TB, names ...string) {
-	t.Helper()
-	for _, n := range names {
-		if n == "" {
-			continue
-		}
-		if _, err := exec.LookPath(n); err != nil {
-			t.Skipf("%s is not installed", n)
-		}
-	}
-}
-
 // stops returns samples of a program for a machine. With LWSBT_TRUTH_DIR they are
 // kept there for the next run.
 func stops(t testing.TB, m *Machine, opt string, n, seconds int) (Build, []Sample) {
 	t.Helper()
-	need(t, m.CC, m.Strip, m.Qemu, debugger())
+	cmdtest.Need(t, m.CC, m.Strip, m.Qemu, debugger())
 	dir, keep := t.TempDir(), ""
 	if d := os.Getenv("LWSBT_TRUTH_DIR"); d != "" {
 		dir = filepath.Join(d, m.Name+opt)

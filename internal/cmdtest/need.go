@@ -1,0 +1,51 @@
+package cmdtest
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Need skips the test unless the programs are installed. Empty names are left out, and
+// options may follow a name. A cross compiler must also find its C library: Debian
+// only recommends that with it.
+func Need(t testing.TB, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if why := missing(p); why != "" {
+			t.Skip(why)
+		}
+	}
+}
+
+var (
+	cross = regexp.MustCompile(`-linux-(gnu(eabihf)?|musl)-gcc$|^arm-none-eabi-gcc$`)
+	tried sync.Map // of compilers with options, what is missing
+)
+
+// missing returns what is missing of a program, "" if nothing.
+func missing(program string) string {
+	argv := strings.Fields(program)
+	if len(argv) == 0 {
+		return ""
+	}
+	if _, err := exec.LookPath(argv[0]); err != nil {
+		return argv[0] + " is not installed"
+	}
+	if !cross.MatchString(argv[0]) {
+		return ""
+	}
+	if why, ok := tried.Load(program); ok {
+		return why.(string)
+	}
+	c := exec.Command(argv[0], append(argv[1:], "-fsyntax-only", "-x", "c", "-")...)
+	c.Stdin = strings.NewReader("#include <stdlib.h>\n")
+	why := ""
+	if c.Run() != nil {
+		why = argv[0] + " has no C library"
+	}
+	tried.Store(program, why)
+	return why
+}
