@@ -21,12 +21,28 @@ func interrupts() []os.Signal {
 	return list
 }
 
+// together is how long after an interrupt another is taken for the same: timeout(1)
+// signals the process, and then its group.
+const together = 200 * time.Millisecond
+
 // ending is what is left to do when an interrupt ends the process.
 var ending struct {
 	sync.Mutex
-	temporary map[string]bool // files to remove
-	watched   bool            // interrupts come to watch
-	graceful  bool            // the next one is for Interruptible's context
+	temporary map[string]bool    // files to remove
+	watched   bool               // interrupts come to watch
+	cancel    context.CancelFunc // of Interruptible's context, nil once the first has come
+	first     time.Time          // when that was
+}
+
+// watchInterrupts has interrupts come to watch, from now on.
+func watchInterrupts() {
+	if ending.watched {
+		return
+	}
+	ending.watched = true
+	c := make(chan os.Signal, 4)
+	signal.Notify(c, interrupts()...)
+	go watch(c)
 }
 
 // removeAtInterrupt has a temporary file removed if an interrupt ends the process
@@ -38,12 +54,7 @@ func removeAtInterrupt(path string) {
 		ending.temporary = map[string]bool{}
 	}
 	ending.temporary[path] = true
-	if !ending.watched {
-		ending.watched = true
-		c := make(chan os.Signal, 4)
-		signal.Notify(c, interrupts()...)
-		go watch(c)
-	}
+	watchInterrupts()
 }
 
 func keepAtInterrupt(path string) {
@@ -52,13 +63,18 @@ func keepAtInterrupt(path string) {
 	delete(ending.temporary, path)
 }
 
-// watch removes temporary files at an interrupt, and ends the process as the signal
-// would have.
+// watch gives the first interrupt to Interruptible's context. At another it removes
+// temporary files, and ends the process as the signal would have.
 func watch(c <-chan os.Signal) {
 	for s := range c {
 		ending.Lock()
-		if ending.graceful {
-			ending.graceful = false
+		if ending.cancel != nil {
+			ending.cancel()
+			ending.cancel, ending.first = nil, time.Now()
+			ending.Unlock()
+			continue
+		}
+		if time.Since(ending.first) < together {
 			ending.Unlock()
 			continue
 		}
@@ -75,25 +91,18 @@ func watch(c <-chan os.Signal) {
 }
 
 // Interruptible returns a context that is done at the first interrupt (Ctrl-C), TERM
-// or HUP; a second one ends the process as usual, without its temporary files.
+// or HUP; a second one, 0.2 s later or more, ends the process as usual, without its
+// temporary files.
 func Interruptible(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
-	set := func(graceful bool) {
-		ending.Lock()
-		defer ending.Unlock()
-		ending.graceful = graceful
-	}
-	set(true)
-	ctx, cancel := signal.NotifyContext(parent, interrupts()...)
-	context.AfterFunc(ctx, func() {
-		ending.Lock()
-		if !ending.watched { // else watch was given the same signal
-			ending.graceful = false
-		}
-		ending.Unlock()
-		cancel()
-	})
+	ctx, cancel := context.WithCancel(parent)
+	ending.Lock()
+	defer ending.Unlock()
+	ending.cancel = cancel
+	watchInterrupts()
 	return ctx, func() {
-		set(false)
+		ending.Lock()
+		ending.cancel = nil
+		ending.Unlock()
 		cancel()
 	}
 }

@@ -62,6 +62,7 @@ func TestInterruptedOutput(t *testing.T) {
 				if left, _ := os.ReadDir(dir); len(left) != 1 {
 					t.Errorf("%v: removed at the first signal", s)
 				}
+				time.Sleep(2 * together)
 				c.Process.Signal(s)
 			}
 			c.Wait()
@@ -72,5 +73,41 @@ func TestInterruptedOutput(t *testing.T) {
 				t.Errorf("%v: %s is left", s, left[0].Name())
 			}
 		}
+	}
+}
+
+// Signals that come together are one: timeout(1) sends two.
+func TestSignalsTogether(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals here")
+	}
+	if os.Getenv("LWSBT_TEST_TOGETHER") != "" {
+		ctx, stop := Interruptible(context.Background())
+		fmt.Println("ready")
+		<-ctx.Done()
+		stop()
+		fmt.Println("first")
+		time.Sleep(together / 2) // the report is written
+		os.Exit(7)
+	}
+	c := exec.Command(os.Args[0], "-test.run=^TestSignalsTogether$")
+	c.Env = append(os.Environ(), "LWSBT_TEST_TOGETHER=1")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewScanner(out)
+	for _, want := range []string{"ready", "first"} {
+		if said.Scan(); said.Text() != want {
+			t.Fatalf("said %q, want %q", said.Text(), want)
+		}
+		c.Process.Signal(syscall.SIGTERM)
+	}
+	c.Wait()
+	if code := c.ProcessState.ExitCode(); code != 7 {
+		t.Errorf("ended with %v, want exit code 7", c.ProcessState)
 	}
 }
