@@ -41,18 +41,21 @@ func (l *follower) retire(f *os.File) {
 	}
 }
 
-// looks is how many times the files are looked at while they are being renamed.
-const looks = 20
+// settle is how long the files are looked at while they are being renamed: names that
+// are of different moments would put them in another order.
+const settle = 2 * time.Second
 
 // look opens the files beside the log that had its name, the oldest first, and the one
 // that has it now, nil if there is none.
 func (l *follower) look() (rotated []rotation, named *os.File) {
 	var list []rotation
 	settled := false
-	for try := 0; try < looks && !settled; try++ {
-		if try > 0 {
+	began, pause := time.Now(), time.Millisecond
+	for !settled && time.Since(began) < settle && l.ctx.Err() == nil {
+		if list != nil {
 			closeAll(list)
-			time.Sleep(time.Millisecond)
+			time.Sleep(pause)
+			pause = min(2*pause, 50*time.Millisecond)
 		}
 		list = l.list()
 		again := l.list()
@@ -201,14 +204,36 @@ func closeAll(list []rotation) {
 	}
 }
 
-// compare orders by age: where both are numbered, the higher number is older.
+// compare orders by age. Dated files come before numbered ones, and the log itself is
+// the newest: an order that mixed numbers and times would not be one.
 func (r *rotation) compare(o *rotation) int {
-	if a, ok := r.number(); ok {
-		if b, ok := o.number(); ok {
-			return cmp.Compare(b, a)
-		}
+	a, b := r.rank(), o.rank()
+	if a != b {
+		return cmp.Compare(a, b)
+	}
+	if a == numbered {
+		a, _ := r.number()
+		b, _ := o.number()
+		return cmp.Compare(b, a) // the higher number is older
 	}
 	return cmp.Or(r.info.ModTime().Compare(o.info.ModTime()), cmp.Compare(r.suffix, o.suffix))
+}
+
+const (
+	dated = iota
+	numbered
+	named
+)
+
+// rank returns what kind of name the file has.
+func (r *rotation) rank() int {
+	if r.suffix == "" {
+		return named
+	}
+	if _, ok := r.number(); ok {
+		return numbered
+	}
+	return dated
 }
 
 // number returns the number of a file that is numbered and not dated.

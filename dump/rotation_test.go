@@ -109,7 +109,7 @@ func TestFollowRotations(t *testing.T) {
 		times  int
 	}{
 		"rename":            {(*logWriter).rename, 1, 2, 10},
-		"rename, in bursts": {(*logWriter).rename, 12, 400, 20},
+		"rename, in bursts": {(*logWriter).rename, 12, 250, 20},
 		"rename, few kept":  {(*logWriter).rename, 3, 3, 20},
 		"late":              {(*logWriter).late, 1, 2, 6},
 		"copy, truncate":    {(*logWriter).copyTruncate, 1, 2, 15},
