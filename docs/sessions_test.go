@@ -53,6 +53,7 @@ func TestSessions(t *testing.T) {
 	env := []string{"GOCACHE=" + strings.TrimSpace(string(cache)), "PATH=" + bin + ":" + os.Getenv("PATH"), "XDG_CACHE_HOME=" + t.TempDir(), "LC_ALL=C.UTF-8", "NO_COLOR=1", "DEBUGINFOD_URLS="}
 	for _, s := range sessions {
 		t.Run(filepath.Base(s.file), func(t *testing.T) {
+			t.Parallel()
 			cmdtest.Session{Document: s.file, Least: s.least, Update: *update, Run: cmdtest.Shell(clone(t), env)}.Test(t)
 		})
 	}
