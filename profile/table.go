@@ -142,6 +142,32 @@ func (t *Table) All() (all TableRow) {
 	return all
 }
 
+// Complete returns the table with only those of its dumps that are complete, for their
+// growth. The rows are the same.
+func (t *Table) Complete() *Table {
+	c := &Table{names: t.names, stacks: t.stacks, start: make([]uint32, len(t.start))}
+	number := make([]int, len(t.Dumps)) // in c, -1 if left out
+	for i, d := range t.Dumps {
+		number[i] = -1
+		if d.Complete() {
+			number[i] = len(c.Dumps)
+			c.Dumps, c.Total = append(c.Dumps, d), append(c.Total, t.Total[i])
+		}
+	}
+	if len(c.Dumps) == len(t.Dumps) {
+		return t
+	}
+	for row := range t.Rows() {
+		for _, v := range t.Row(row).values {
+			if n := number[v.dump]; n >= 0 {
+				c.values = append(c.values, dumpValue{n, v.Value})
+			}
+		}
+		c.start[row+1] = uint32(len(c.values))
+	}
+	return c
+}
+
 // Change is a row in two dumps.
 type Change struct {
 	Row           int

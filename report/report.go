@@ -132,7 +132,7 @@ func newData(t *profile.Table, o *Options) *data {
 		d.Notes = append(d.Notes, "Sums above 2^53 are rounded on this page.")
 	}
 	d.addRows(t, p)
-	if len(t.Dumps) > 1 {
+	if t := t.Complete(); len(t.Dumps) > 1 { // of others nobody knows what they lack
 		d.Growth, d.GrowthTotal = &[2][]grown{}, &[2]grown{}
 		for i, w := range []profile.Weight{profile.Bytes, profile.Count} {
 			d.GrowthTotal[i] = newGrown(t.TotalGrowth(w), w, t.Total, []int{})

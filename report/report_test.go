@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,6 +139,44 @@ func TestData(t *testing.T) {
 	}
 	if n := bytes.Count(page, []byte("</script>")); n != 2 {
 		t.Errorf("%d script ends, want 2", n)
+	}
+}
+
+// Growth is that of complete dumps: of the leak's four the third lost its end.
+func TestGrowthOfCompleteDumps(t *testing.T) {
+	table := tableOf(leak)
+	table.Dumps[2].Cut = true
+	var page bytes.Buffer
+	if err := report.Write(&page, table, report.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Dumps  []struct{}
+		Growth [2][]struct {
+			Points []uint64
+			Slope  float64
+		}
+		GrowthTotal [2]struct{ Points []uint64 }
+	}
+	if err := json.Unmarshal(dataBlock.FindSubmatch(page.Bytes())[1], &d); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Dumps) != 4 || len(d.Growth[0]) != 1 {
+		t.Fatalf("%d dumps, of which %d call paths grow; want 4, 1", len(d.Dumps), len(d.Growth[0]))
+	}
+	if g := d.Growth[0][0]; !slices.Equal(g.Points, []uint64{100, 200, 400}) || g.Slope != 150 {
+		t.Errorf("the leak: %v, slope %v; want [100 200 400], 150", g.Points, g.Slope)
+	}
+	if got := d.GrowthTotal[0].Points; !slices.Equal(got, []uint64{6124, 1224, 1424}) {
+		t.Errorf("the total: %v, want [6124 1224 1424]", got)
+	}
+	table.Dumps[0].Cut, table.Dumps[1].Cut = true, true
+	page.Reset()
+	if err := report.Write(&page, table, report.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(page.Bytes(), []byte(`"growth":`)) {
+		t.Error("one complete dump has growth")
 	}
 }
 

@@ -161,10 +161,39 @@ func (s *session) pair() ([]*heap.Dump, error) {
 	if err != nil {
 		return nil, err
 	}
-	if list, err = s.complete(list); err != nil {
+	if list, err = s.complete(s.lastBoot(list)); err != nil {
 		return nil, err
 	}
 	return []*heap.Dump{list[0], list[len(list)-1]}, nil
+}
+
+// lastBoot returns those dumps of one log that are of its last boot with two or more
+// that are complete: a restart empties the heap, and sums across it would hide what
+// grows. With --dump, or if there is no such boot, it returns all.
+func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
+	boots, complete := map[int]bool{}, map[int]int{}
+	for _, d := range all {
+		if d.File != all[0].File {
+			return all // of several logs, which were given one by one
+		}
+		boots[d.Boot] = true
+		if d.Complete() {
+			complete[d.Boot]++
+		}
+	}
+	if s.Flags.Dump != "" || len(boots) < 2 {
+		return all
+	}
+	for last := len(all) - 1; last >= 0; last-- {
+		boot := all[last].Boot
+		if complete[boot] < 2 {
+			continue
+		}
+		list := slices.DeleteFunc(slices.Clone(all), func(d *heap.Dump) bool { return d.Boot != boot })
+		s.note("%d boots; these are the dumps of boot %d, --dump all takes all", len(boots), boot)
+		return list
+	}
+	return all
 }
 
 // complete returns those dumps that can be compared, two or more, and notes which are
@@ -228,7 +257,8 @@ func growthCommand() *cobra.Command {
 		Long: `growth lists the call paths that grow over all dumps of the logs: first those
 that grew in every dump, the steepest first. The slope is of the straight line
 that fits best (least squares). Dumps without their end, or with fewer records
-than they announce, are left out.`,
+than they announce, are left out. Of a log with several boots, it takes the last
+that has two dumps, unless --dump is given.`,
 		Example: "btheap growth -e app.elf device.log\nbtheap growth --fail-on-growth 1024/dump -e app.elf monday.log tuesday.log",
 	}, heap.ByFunction, func(args []string) (files []string, err error) {
 		limit, err = parseThreshold(fail, true)
@@ -241,12 +271,10 @@ than they announce, are left out.`,
 		if err != nil {
 			return err
 		}
+		all = s.lastBoot(all)
 		list, err := s.complete(all)
 		if err != nil {
 			return err
-		}
-		if boots := bootsOf(list); boots > 1 {
-			s.note("the dumps are of %d boots; --dump A..B compares those of one, btheap dumps lists them", boots)
 		}
 		t := s.names.Table(list)
 		total := t.TotalGrowth(s.w)
@@ -291,18 +319,6 @@ than they announce, are left out.`,
 	f.StringVar(&fail, "fail-on-growth", "", "exit 1 if the total grows by over `BYTES` from the first dump to the last, or BYTES/dump on average")
 	cli.AddFlags(c, "Growth", f)
 	return c
-}
-
-// bootsOf counts the boots that dumps are of, if they are of one log.
-func bootsOf(list []*heap.Dump) int {
-	boots := map[int]bool{}
-	for _, d := range list {
-		if d.File != list[0].File {
-			return 1 // of several logs, which were given one by one
-		}
-		boots[d.Boot] = true
-	}
-	return len(boots)
 }
 
 // growthLines writes what grew, in two lines. The points are of those dumps that are

@@ -90,6 +90,7 @@ func TestReports(t *testing.T) {
 	freed := logFile(t, "freed.log", "~h#boot\n~h#total allocs=3 frees=3\n~h#begin 0 n=0\n~h#end 0\n")
 	swallowed := logFile(t, "swallowed.log", "~h#begin 0 n=9\n~h#end 0 n=9\n")
 	boots := logFile(t, "twice.log", whole+whole)
+	oneMore := logFile(t, "more.log", whole+whole+strings.SplitAfterN(whole, "~h#end 0\n", 2)[0])
 	comma := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
 	for _, c := range []struct {
 		name string
@@ -125,7 +126,11 @@ func TestReports(t *testing.T) {
 		{"a limit, and a dump that is not finished", []string{"growth", "--fail-on-growth", "24577", cut}, 0, nil, "left out"},
 		{"diff up to a dump that is not finished", []string{"diff", cut}, 0, []string{"dump 1 to", "dump 3", "18 → 24 allocations"}, "left out, not complete: dump 4"},
 		{"diff of logs, one not finished", []string{"diff", one, cut}, 0, []string{"18 → 24 allocations"}, ""},
-		{"growth over boots", []string{"growth", boots}, 0, nil, "the dumps are of 2 boots"},
+		{"growth of the last boot", []string{"growth", boots}, 0, []string{"4 dumps: " + boots + ", dump 5 to ", "total +12,298 bytes per dump"}, "2 boots; these are the dumps of boot 2, --dump all takes all"},
+		{"growth of all boots", []string{"growth", "--dump", "all", boots}, 0, []string{"8 dumps"}, ""},
+		{"growth of the last boot with two dumps", []string{"growth", oneMore}, 0, []string{"4 dumps: ", "dump 5 to ", "dump 8"}, "3 boots; these are the dumps of boot 2,"},
+		{"diff of the last boot", []string{"diff", boots}, 0, []string{"dump 5 to", "dump 8"}, "2 boots"},
+		{"a limit holds for the last boot", []string{"growth", "--fail-on-growth", "12297/dump", boots}, 1, nil, "grows by +12,298 bytes per dump"},
 		{"numbers that go back are a boot", []string{"dumps", boots}, 0, []string{"4     1       3", "5     2       0", "8     2       3"}, ""},
 		{"dumps without a record", []string{"top", empty}, 2, nil, "4 dumps, all empty: does malloc reach the library (-Wl,--wrap=malloc and so on)?"},
 		{"a list of those", []string{"dumps", empty}, 2, []string{"1     1       0             0 of 0      0", "4     1 "}, "4 dumps, all empty: does malloc"},
