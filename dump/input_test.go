@@ -108,6 +108,30 @@ func TestDamagedInput(t *testing.T) {
 			t.Errorf("%s cut: %d records read before the cut", name, sc.Tally().Read)
 		}
 	}
+	// Wherever it is cut, behind gzip's header of 10 bytes: what can be decompressed is
+	// read, and then the error comes.
+	whole := gzipped(t, log[:64<<10])
+	for n := 10; n < len(whole); n++ {
+		z, err := gzip.NewReader(bytes.NewReader(whole[:n]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := io.ReadAll(z)
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatalf("cut at %d: gzip says %v", n, err)
+		}
+		in, err := dump.NewInput(bytes.NewReader(whole[:n]), "cut.log")
+		if err != nil {
+			t.Fatalf("cut at %d: %v, expected it when the log is read", n, err)
+		}
+		got, err := io.ReadAll(in)
+		if err == nil || !strings.HasPrefix(err.Error(), "cut.log: gzip: the data ends early") {
+			t.Errorf("cut at %d: error %v", n, err)
+		}
+		if !bytes.Equal(got, plain) {
+			t.Errorf("cut at %d: %d bytes of %d that could be decompressed", n, len(got), len(plain))
+		}
+	}
 	if _, err := dump.NewInput(strings.NewReader("\x1f\x8bnot gzip at all"), "bad.log"); err == nil {
 		t.Error("a gzip header that is none: no error")
 	}
