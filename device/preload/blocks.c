@@ -1,15 +1,26 @@
 /*
- * The live allocations, by address: a hash table in shards, each with its lock.
+ * The live allocations, by address. Those of one page of addresses, 4 KB, are a small
+ * hash table of 32-bit entries:
  *
- * The table stands beside the blocks, not in front of them. Measured
- * (bench/placement.c, CPU time, x86-64): with 1,000 live blocks freed and allocated
- * in random order, what stands in front costs 13 ns per allocation and free and the
- * table 42; with 30,000, 64 and 131, when neither fits the cache. The table is chosen
- * in spite of that: what stands in front moves every block, and so gets wrong what a
- * program sees of its allocator (malloc_usable_size, alignment, blocks of the loader
- * or of another allocator that reach free), and can be overwritten by the bugs that
- * are looked for. Memory is the same: 32 bytes in front, 21 to 43 in the table.
+ *    31       23 22                            0
+ *   | offset / 8 | number of its stack and size |
+ *
+ * Once an allocation was freed, the number is FREED: the entry stays, since allocators
+ * use addresses again soon, and the table is made anew when it is full. These tables
+ * are found by another one, of pointers, in shards, each with its lock. So what a
+ * program allocates together is in the same cache lines here, too.
+ *
+ * The tables stand beside the blocks, not in front of them. Measured
+ * (bench/placement.c, CPU time, x86-64) with live blocks freed and allocated in random
+ * order: what stands in front costs 7 ns per allocation and free with 1,000 of them,
+ * and 29 with 30,000; the tables 33 and 98. What stands in front takes 32 bytes, and
+ * these 7 with 900,000. They are chosen for more than that: what stands in front moves
+ * every block, and so gets wrong what a program sees of its allocator
+ * (malloc_usable_size, alignment, blocks of the loader or of another allocator that
+ * reach free), and can be overwritten by the bugs that are looked for.
  */
+#include <string.h>
+
 #include "preload.h"
 
 #if UINTPTR_MAX > 0xffffffff
@@ -18,107 +29,263 @@
 #define SHARD_BITS 3
 #endif
 #define SHARDS (1u << SHARD_BITS)
-#define FIRST_BITS 8
+#define FIRST_BITS 6	/* of a shard's first table */
+#define GROWN_BITS 9	/* of its second, which is a page or part of one */
+
+#define ADDR_BITS 12	/* of a page of addresses */
+#define OFFSETS (1u << (ADDR_BITS - 3))
+_Static_assert(OFFSETS * (uint64_t)PAIRS == (uint64_t)1 << 32, "an entry has 32 bits");
+
+/* What is live in a page of addresses. */
+struct page {
+	uintptr_t id;		/* which: see page_id. Unused: the next of its size */
+	uint16_t n, room;	/* entries that are not 0, and all */
+	uint32_t entry[];
+};
+#define FREED PAIR_MASK /* no pair's number */
+#define HEAD offsetof(struct page, entry)
+
+/* Bytes of a struct page: 16, 24, then 4 sizes from each power of two. */
+#define SIZES 28
+#define SLAB 4096 /* bytes, from which they are cut */
+
+static inline unsigned bytes_of(unsigned size)
+{
+	return size < 2 ? 16 + 8 * size : (4 + ((size - 2) & 3)) << ((size - 2) >> 2) << 3;
+}
 
 struct shard {
 	lock_t lock;
-	uint32_t bits;
-	struct block *table;
-	struct totals totals;
+	uint32_t bits, used;	/* of the table: places, and pages in it */
+	struct page **table;
+	/* Allocations and frees, their bytes; allocations whose free was not seen, or for
+	 * which there was no memory. */
+	uint64_t allocations, frees, allocated, freed, lost;
+	struct page *spare[SIZES];
+	char *at, *end;		/* the rest of a slab */
 } __attribute__((aligned(64)));
 
 static struct shard shards[SHARDS];
 
 uintptr_t blocks_peak, blocks_live;
 
-/* Blocks of malloc are so far apart, in bits, or farther: 8 such next to each other
- * are next to each other in the table, too, so that what a program uses together is in
- * the same cache lines. */
-#define APART (sizeof(uintptr_t) > 4 ? 5 : 4)
+/* page_id returns what tells pages apart: an address without the bits that its entry
+ * has. The lowest bits stay, so that an address that is no multiple of 8 is of another
+ * page. */
+static inline uintptr_t page_id(uintptr_t addr) { return addr & ~(uintptr_t)((OFFSETS - 1) << 3); }
 
-/* The upper bits of the product are well mixed: the highest choose the shard, those
- * below the place. */
-static inline uint64_t hash(uintptr_t addr)
-{
-	return (uint64_t)(addr >> APART >> 3) * 0x9e3779b97f4a7c15u;
-}
+static inline unsigned offset_of(uintptr_t addr) { return (unsigned)(addr >> 3) & (OFFSETS - 1); }
 
-static inline uint64_t place(uintptr_t addr, uint64_t h, uint32_t bits)
-{
-	return (h << SHARD_BITS >> (64 - bits) & ~(uint64_t)7) | (addr >> APART & 7);
-}
+/* The highest bits of the product choose the shard, those below the place. */
+static inline uint64_t hash(uintptr_t id) { return (uint64_t)id * 0x9e3779b97f4a7c15u; }
+
+static inline uint64_t place(uint64_t h, uint32_t bits) { return h << SHARD_BITS >> (64 - bits); }
+
+static inline struct shard *shard_of(uint64_t h) { return &shards[h >> (64 - SHARD_BITS)]; }
 
 bool blocks_init(void)
 {
-	size_t each = sizeof(struct block) << FIRST_BITS;
+	size_t each = sizeof *shards->table << FIRST_BITS;
 	char *p = pages(each * SHARDS);
 
-	if (!p)
+	if (!p || !pairs_init())
 		return false;
 	for (unsigned i = 0; i < SHARDS; i++) {
-		shards[i].table = (struct block *)(void *)(p + i * each);
+		shards[i].table = (struct page **)(void *)(p + i * each);
 		shards[i].bits = FIRST_BITS;
 	}
 	return true;
 }
 
-static bool grow(struct shard *s)
-{
-	uint64_t old = (uint64_t)1 << s->bits, mask = old * 2 - 1;
-	struct block *table = pages(sizeof *table * old * 2);
+/* ---------------------------------------------------------------- pages */
 
+static void page_free(struct shard *s, struct page *p)
+{
+	unsigned size = 0;
+
+	while (bytes_of(size) < HEAD + p->room * sizeof *p->entry)
+		size++;
+	p->id = (uintptr_t)s->spare[size];
+	s->spare[size] = p;
+}
+
+/* page_new returns one with room for n entries or more. */
+static struct page *page_new(struct shard *s, unsigned n)
+{
+	unsigned size = 0;
+
+	while (bytes_of(size) < HEAD + n * sizeof(uint32_t))
+		size++;
+	unsigned bytes = bytes_of(size);
+	struct page *p = s->spare[size];
+	if (p) {
+		s->spare[size] = (struct page *)p->id;
+	} else {
+		if ((size_t)(s->end - s->at) < bytes) {
+			/* What is left of the slab is of use for a smaller one. */
+			unsigned left = (unsigned)(s->end - s->at);
+			if (left >= bytes_of(0)) {
+				while (bytes_of(size) > left)
+					size--;
+				p = (struct page *)(void *)s->at;
+				p->id = (uintptr_t)s->spare[size];
+				s->spare[size] = p;
+			}
+			s->at = s->end = NULL;
+			if (!(s->at = keep(SLAB)))
+				return NULL;
+			s->end = s->at + SLAB;
+		}
+		p = (struct page *)(void *)s->at;
+		s->at += bytes;
+	}
+	memset(p, 0, bytes);
+	p->room = (uint16_t)((bytes - HEAD) / sizeof *p->entry);
+	return p;
+}
+
+static inline bool is_live(uint32_t entry)
+{
+	return entry && (entry & PAIR_MASK) != FREED;
+}
+
+static unsigned count_live(const struct page *p)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->room; i++)
+		n += is_live(p->entry[i]);
+	return n;
+}
+
+/* place_in returns where an offset's entry is, or 0 if there is none; NULL if the
+ * page is full of others. */
+static inline uint32_t *place_in(struct page *p, unsigned offset)
+{
+	uint32_t *first = &p->entry[(offset * 40503 & 65535) * p->room >> 16], *e = first;
+
+	do {
+		if (*e >> PAIR_BITS == offset || !*e)
+			return e;
+		if (++e == p->entry + p->room)
+			e = p->entry;
+	} while (e != first);
+	return NULL;
+}
+
+/* full reports whether a page has so few free places that finding one takes long. */
+static inline bool full(unsigned n, unsigned room)
+{
+	return room > 12 ? n * 4 > room * 3 : n == room;
+}
+
+/* anew returns the page with a free place, and without what was freed. */
+static struct page *anew(struct shard *s, struct page *p)
+{
+	unsigned live = count_live(p), room = live + 1;
+
+	while (full(live + 1 + live / 8, room))
+		room++;
+	struct page *q = page_new(s, room);
+	if (!q)
+		return NULL;
+	q->id = p->id;
+	q->n = (uint16_t)live;
+	for (unsigned i = 0; i < p->room; i++)
+		if (is_live(p->entry[i]))
+			*place_in(q, p->entry[i] >> PAIR_BITS) = p->entry[i];
+	page_free(s, p);
+	return q;
+}
+
+/* ---------------------------------------------------------------- the table */
+
+/* find returns the place of a page in the table, which has NULL if it is not there. */
+static inline struct page **find(const struct shard *s, uintptr_t id, uint64_t h)
+{
+	uint64_t mask = ((uint64_t)1 << s->bits) - 1, at = place(h, s->bits);
+
+	while (s->table[at] && s->table[at]->id != id)
+		at = (at + 1) & mask;
+	return &s->table[at];
+}
+
+/* rebuild makes a new table, without pages in which all is freed. */
+static bool rebuild(struct shard *s)
+{
+	uint64_t old = (uint64_t)1 << s->bits;
+	uint32_t bits = s->bits, live = 0;
+
+	for (uint64_t i = 0; i < old; i++)
+		live += s->table[i] && count_live(s->table[i]);
+	if (live * 2 > old)
+		bits = bits < GROWN_BITS ? GROWN_BITS : bits + 1;
+	struct page **before = s->table, **table = pages(sizeof *table << bits);
 	if (!table)
 		return false;
-	for (uint64_t i = 0; i < old; i++) {
-		if (!s->table[i].addr)
-			continue;
-		uint64_t at = place(s->table[i].addr, hash(s->table[i].addr), s->bits + 1);
-		while (table[at].addr)
-			at = (at + 1) & mask;
-		table[at] = s->table[i];
-	}
-	pages_free(s->table, sizeof *table * old);
 	s->table = table;
-	s->bits++;
+	s->bits = bits;
+	s->used = 0;
+	for (uint64_t i = 0; i < old; i++) {
+		struct page *p = before[i];
+		if (!p)
+			continue;
+		if (count_live(p)) {
+			*find(s, p->id, hash(p->id)) = p;
+			s->used++;
+		} else
+			page_free(s, p);
+	}
+	if (old > (uint64_t)1 << FIRST_BITS) /* the first ones are parts of one mapping */
+		pages_free(before, sizeof *before * old);
 	return true;
 }
 
-static bool put(struct shard *s, uint64_t h, const struct block *b)
+static __attribute__((noinline)) struct page **add_page(struct shard *s, uintptr_t id, uint64_t h)
 {
-	if (UNLIKELY(s->totals.live * 4 >= (uint64_t)3 << s->bits) && !grow(s) &&
-	    s->totals.live + 1 >= (uint64_t)1 << s->bits)
+	if (s->used * 4 >= (uint32_t)3 << s->bits && !rebuild(s) && s->used + 1 >= (uint32_t)1 << s->bits)
+		return NULL;
+	struct page *p = page_new(s, 1), **at = find(s, id, h);
+	if (!p)
+		return NULL;
+	p->id = id;
+	s->used++;
+	*at = p;
+	return at;
+}
+
+/* put adds an allocation; pair is its number, not 0. */
+static inline __attribute__((always_inline)) bool put(struct shard *s, uintptr_t addr, uintptr_t id,
+	uint64_t h, uint32_t pair)
+{
+	struct page **at = find(s, id, h), *p;
+
+	if (UNLIKELY(!*at) && !(at = add_page(s, id, h)))
 		return false;
-	uint64_t mask = ((uint64_t)1 << s->bits) - 1, at = place(b->addr, h, s->bits);
-	while (s->table[at].addr && s->table[at].addr != b->addr)
-		at = (at + 1) & mask;
-	if (UNLIKELY(s->table[at].addr)) { /* its free was not seen */
-		s->totals.bytes -= s->table[at].size;
-		__atomic_sub_fetch(&blocks_live, (size_t)s->table[at].size, __ATOMIC_RELAXED);
-		s->totals.live--;
+	p = *at;
+	unsigned offset = offset_of(addr);
+	uint32_t *e = place_in(p, offset);
+	if (!e || !*e) {
+		if (UNLIKELY(!e || full(p->n, p->room))) {
+			if (!(p = anew(s, p)))
+				return false;
+			*at = p;
+			e = place_in(p, offset);
+		}
+		p->n++;
+	} else if (UNLIKELY((*e & PAIR_MASK) != FREED)) { /* its free was not seen */
+		uint64_t size = pair_size(*pair_at(*e & PAIR_MASK));
+		s->lost++;
+		s->freed += size;
+		__atomic_sub_fetch(&blocks_live, (size_t)size, __ATOMIC_RELAXED);
 	}
-	s->table[at] = *b;
-	s->totals.live++;
-	s->totals.bytes += b->size;
+	*e = (uint32_t)offset << PAIR_BITS | pair;
 	return true;
 }
 
-/* gone closes the gap at place at: what stands behind it and would not be found
- * any more moves up. */
-static void gone(struct shard *s, uint64_t at)
-{
-	uint64_t mask = ((uint64_t)1 << s->bits) - 1;
+/* ---------------------------------------------------------------- allocations */
 
-	for (uint64_t next = (at + 1) & mask; s->table[next].addr; next = (next + 1) & mask) {
-		uint64_t home = place(s->table[next].addr, hash(s->table[next].addr), s->bits);
-		if (((next - home) & mask) >= ((next - at) & mask)) {
-			s->table[at] = s->table[next];
-			at = next;
-		}
-	}
-	s->table[at].addr = 0;
-}
-
-static void alive(size_t more)
+static inline void alive(size_t more)
 {
 	if (LIKELY(SINGLE)) {
 		if ((blocks_live += more) > blocks_peak)
@@ -134,53 +301,71 @@ static void alive(size_t more)
 		;
 }
 
-void blocks_soon(uintptr_t addr)
+/* sweep has numbers that no live allocation has used again. */
+static __attribute__((noinline)) void sweep(void)
 {
-	uint64_t h = hash(addr);
-	const struct shard *s = &shards[h >> (64 - SHARD_BITS)];
+	size_t bytes;
+	uint32_t *marks;
 
-	__builtin_prefetch(&s->table[place(addr, h, s->bits)], 1);
+	blocks_lock();
+	if (pairs_crowded && (marks = pairs_marks(&bytes))) {
+		for (unsigned k = 0; k < SHARDS; k++)
+			for (uint64_t i = 0; i < (uint64_t)1 << shards[k].bits; i++) {
+				const struct page *p = shards[k].table[i];
+				for (unsigned j = 0; p && j < p->room; j++) {
+					uint32_t n = p->entry[j] & PAIR_MASK;
+					if (is_live(p->entry[j]))
+						marks[n / 32] |= (uint32_t)1 << n % 32;
+				}
+			}
+		pairs_sweep(marks);
+		pages_free(marks, bytes);
+	}
+	blocks_unlock();
 }
 
 bool blocks_add(uintptr_t addr, size_t size, stack_id stack)
 {
-	struct block b = {.addr = addr, .stack = stack, .size = size};
-	uint64_t h = hash(addr);
-	struct shard *s = &shards[h >> (64 - SHARD_BITS)];
+	uintptr_t id = page_id(addr);
+	uint64_t h = hash(id), pair = pair_of(stack, size);
+	struct shard *s = shard_of(h);
 
-#if UINTPTR_MAX > 0xffffffff
-	if (UNLIKELY(size >> 40))
-		b.size = ((uint64_t)1 << 40) - 1;
-#endif
+	if (UNLIKELY(__atomic_load_n(&pairs_crowded, __ATOMIC_RELAXED)))
+		sweep();
 	lock(&s->lock);
-	bool ok = put(s, h, &b);
-	s->totals.allocations++;
-	s->totals.allocated += b.size;
+	uint32_t n = pair_number(pair);
+	bool ok = n && put(s, addr, id, h, n);
+	s->allocations++;
+	s->allocated += pair_size(pair);
+	if (UNLIKELY(!ok)) {
+		s->lost++;
+		s->freed += pair_size(pair);
+	}
 	unlock(&s->lock);
-	if (ok)
-		alive((size_t)b.size);
+	if (LIKELY(ok))
+		alive((size_t)pair_size(pair));
 	return ok;
 }
 
 bool blocks_take(uintptr_t addr, struct block *b)
 {
-	uint64_t h = hash(addr);
-	struct shard *s = &shards[h >> (64 - SHARD_BITS)];
+	uintptr_t id = page_id(addr);
+	uint64_t h = hash(id);
+	struct shard *s = shard_of(h);
 
 	lock(&s->lock);
-	uint64_t mask = ((uint64_t)1 << s->bits) - 1, at = place(addr, h, s->bits);
-	while (s->table[at].addr != addr) {
-		if (!s->table[at].addr) {
-			unlock(&s->lock);
-			return false;
-		}
-		at = (at + 1) & mask;
+	struct page *p = *find(s, id, h);
+	uint32_t *e = p ? place_in(p, offset_of(addr)) : NULL;
+	if (UNLIKELY(!e || !is_live(*e))) {
+		unlock(&s->lock);
+		return false;
 	}
-	*b = s->table[at];
-	gone(s, at);
-	s->totals.frees++;
-	s->totals.live--;
-	s->totals.bytes -= b->size;
+	uint32_t n = *e & PAIR_MASK;
+	*e |= FREED;
+	uint64_t pair = *pair_at(n);
+	*b = (struct block){addr, pair_size(pair), pair_stack(pair)};
+	s->frees++;
+	s->freed += b->size;
 	unlock(&s->lock);
 	if (LIKELY(SINGLE))
 		blocks_live -= b->size;
@@ -191,14 +376,20 @@ bool blocks_take(uintptr_t addr, struct block *b)
 
 void blocks_back(const struct block *b)
 {
-	uint64_t h = hash(b->addr);
-	struct shard *s = &shards[h >> (64 - SHARD_BITS)];
+	uintptr_t id = page_id(b->addr);
+	uint64_t h = hash(id);
+	struct shard *s = shard_of(h);
 
 	lock(&s->lock);
-	bool ok = put(s, h, b);
-	s->totals.frees--;
+	uint32_t n = pair_number(pair_of(b->stack, (size_t)b->size));
+	bool ok = n && put(s, b->addr, id, h, n);
+	s->frees--;
+	if (LIKELY(ok))
+		s->freed -= b->size;
+	else
+		s->lost++;
 	unlock(&s->lock);
-	if (ok)
+	if (LIKELY(ok))
 		alive((size_t)b->size);
 }
 
@@ -227,21 +418,28 @@ void blocks_unlock(void)
 
 void blocks_each(void (*f)(const struct block *, void *), void *arg)
 {
-	for (unsigned i = 0; i < SHARDS; i++)
-		for (uint64_t k = 0; k < (uint64_t)1 << shards[i].bits; k++)
-			if (shards[i].table[k].addr)
-				f(&shards[i].table[k], arg);
+	for (unsigned k = 0; k < SHARDS; k++)
+		for (uint64_t i = 0; i < (uint64_t)1 << shards[k].bits; i++) {
+			const struct page *p = shards[k].table[i];
+			for (unsigned j = 0; p && j < p->room; j++) {
+				if (!is_live(p->entry[j]))
+					continue;
+				uint64_t pair = *pair_at(p->entry[j] & PAIR_MASK);
+				f(&(struct block){p->id + (p->entry[j] >> PAIR_BITS << 3),
+					pair_size(pair), pair_stack(pair)}, arg);
+			}
+		}
 }
 
 void blocks_totals(struct totals *t)
 {
 	*t = (struct totals){0};
 	for (unsigned i = 0; i < SHARDS; i++) {
-		const struct totals *s = &shards[i].totals;
+		const struct shard *s = &shards[i];
 		t->allocations += s->allocations;
 		t->frees += s->frees;
 		t->allocated += s->allocated;
-		t->live += s->live;
-		t->bytes += s->bytes;
+		t->live += s->allocations - s->frees - s->lost;
+		t->bytes += s->allocated - s->freed;
 	}
 }

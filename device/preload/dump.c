@@ -424,7 +424,7 @@ void record_boot(void)
 	unlock(&out_lock);
 }
 
-static stack_id stack_here(const struct regs *from)
+INLINE stack_id stack_here(const struct regs *from)
 {
 	if (UNLIKELY(from->pc - loader_lo < loader_hi - loader_lo))
 		modules_stale = true;
@@ -436,7 +436,6 @@ static stack_id stack_here(const struct regs *from)
 
 void record_alloc(void *p, size_t size, const struct regs *from)
 {
-	blocks_soon((uintptr_t)p);
 	stack_id id = stack_here(from);
 
 	if (UNLIKELY(!blocks_add((uintptr_t)p, size, id)))

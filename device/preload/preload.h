@@ -8,15 +8,15 @@
  *   cfi.c       such a rule, from the .eh_frame of a module
  *   stacks.c    each distinct call stack once, with its bits encoded
  *   blocks.c    the live allocations, by address
+ *   pairs.c     stack and size of an allocation, as a number
  *   modules.c   what is loaded, and when that changes
  *   output.c    lines into the recording's file
  *   dump.c      dumps and events
  *   process.c   start, fork, exec, signals, exit
  *
- * Locks are taken in this order: stacks, modules, shards of blocks, output, memory
- * that is kept. None is held
- * during a call into the C library that could lock: dl_iterate_phdr or malloc
- * (but see hooks.c on realloc).
+ * Locks are taken in this order: stacks, modules, shards of blocks, pairs, output,
+ * memory that is kept. None is held during a call into the C library that could lock:
+ * dl_iterate_phdr or malloc (but see hooks.c on realloc).
  */
 #ifndef LWSBT_PRELOAD_H
 #define LWSBT_PRELOAD_H
@@ -237,15 +237,47 @@ void keep_leave_lock(void);
 void *pages(size_t bytes); /* by mmap; NULL if there are none */
 void pages_free(void *p, size_t bytes);
 
+/* ---------------------------------------------------------------- pairs.c */
+
+/* A pair is a stack, 24 bits, above a size, 40 bits. */
+static inline uint64_t pair_of(stack_id stack, size_t size)
+{
+	uint64_t most = ((uint64_t)1 << 40) - 1;
+
+	return (uint64_t)stack << 40 | (UNLIKELY(size > most) ? most : size);
+}
+
+static inline stack_id pair_stack(uint64_t pair) { return (stack_id)(pair >> 40); }
+static inline uint64_t pair_size(uint64_t pair) { return pair & (((uint64_t)1 << 40) - 1); }
+
+/* Their numbers, from 1 to PAIRS - 2. */
+#define PAIR_BITS 23
+#define PAIRS ((uint32_t)1 << PAIR_BITS)
+#define PAIR_MASK (PAIRS - 1)
+#define PAIR_LIST_BITS 12
+extern uint64_t *pair_list[]; /* by the number's upper bits, then by the lowest */
+
+static inline uint64_t *pair_at(uint32_t n)
+{
+	return &pair_list[n >> PAIR_LIST_BITS][n & ((1u << PAIR_LIST_BITS) - 1)];
+}
+
+bool pairs_init(void);
+/* pair_number returns a pair's number, 0 if there is no memory for it. It wants the
+ * lock of a shard of blocks. */
+uint32_t pair_number(uint64_t pair);
+extern bool pairs_crowded;	/* pairs_sweep is due */
+/* The following want blocks_lock. pairs_marks returns a bit for each number, all 0, to
+ * be set for those in use; NULL if there is no memory. */
+uint32_t *pairs_marks(size_t *bytes);
+void pairs_sweep(const uint32_t *marks);
+
 /* ---------------------------------------------------------------- blocks.c */
 
 struct block {
 	uintptr_t addr;
-#if UINTPTR_MAX > 0xffffffff
-	uint64_t stack : 24, size : 40;
-#else
-	uint32_t stack, size;
-#endif
+	uint64_t size;
+	stack_id stack;
 };
 
 struct totals {
@@ -254,8 +286,6 @@ struct totals {
 };
 
 bool blocks_init(void);
-/* blocks_soon is told of a block that will be added, to have its place in the cache. */
-void blocks_soon(uintptr_t addr);
 bool blocks_add(uintptr_t addr, size_t size, stack_id stack);
 /* blocks_take removes the block at addr, and reports whether there was one. */
 bool blocks_take(uintptr_t addr, struct block *b);

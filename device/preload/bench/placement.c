@@ -3,7 +3,7 @@
  * as firmware does it, or in the table of blocks.c. Prints nanoseconds per
  * allocation and free beyond those of malloc alone, and bytes per live allocation.
  *
- *   gcc -O2 -std=gnu99 -I../../include -I.. placement.c ../blocks.c -o placement && ./placement
+ *   gcc -O2 -std=gnu99 -I../../include -I.. placement.c ../blocks.c ../pairs.c -o placement && ./placement
  */
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -33,6 +33,12 @@ void pages_free(void *p, size_t n)
 {
 	mapped -= n;
 	munmap(p, n);
+}
+
+void *keep(size_t n)
+{
+	mapped += n;
+	return calloc(1, n);
 }
 
 /* In front: size, stack and the links of a list, padded to keep the alignment. */
@@ -73,7 +79,6 @@ static void *table_alloc(size_t n)
 {
 	void *p = malloc(n);
 
-	blocks_soon((uintptr_t)p);
 	blocks_add((uintptr_t)p, n, 1);
 	return p;
 }
