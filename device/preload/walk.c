@@ -187,20 +187,27 @@ static unsigned unchanged(unsigned n)
  * stack is the same if all words that a walk would read are. These are at
  * sp + at[i] words; the first depth - 1 have the stack's pcs, but for the
  * innermost; behind these stand pairs, the second of which says what the first has:
- * the address of sp + so many words.
+ * the address of sp + so many words. The place that followed the last one the time
+ * before is looked at first.
  */
-#define PLACE_BITS 4
+#define PLACE_BITS 5
 #define PLACE_FRAMES 4
-#define PLACE_WORDS 62
+#define PLACE_WORDS 38
 
 static __thread struct place {
 	uintptr_t pc, sp, fp;
-	uint32_t salt;
+	const uintptr_t *pcs;	/* the stack's */
 	stack_id id;
+	uint32_t salt;
+	uint16_t next;		/* where the stack of the allocation after it was, in bytes
+				 * from places */
+	uint8_t frames, words;	/* of at: the first ones, and all; 0: an empty place */
 	bool by_fp;
-	uint8_t words;		/* of at; 0: an empty place */
 	uint16_t at[PLACE_WORDS];
 } places[1 << PLACE_BITS] __attribute__((tls_model("initial-exec")));
+
+/* The place of the last stack, in bytes from places. */
+static __thread uint16_t before __attribute__((tls_model("initial-exec")));
 
 /* place_of returns where the stack may be kept. What it reads need not be right, so it
  * is no walk: here finds out. */
@@ -233,17 +240,18 @@ static inline struct place *place_of(const struct regs *from, uint64_t now_salt)
 static inline bool here(const struct place *p, const struct regs *r, uint64_t now_salt)
 {
 	if (p->pc != r->pc || p->sp != r->sp || p->salt != (uint32_t)now_salt || !p->words ||
-	    (p->by_fp && p->fp != r->fp))
+	    (UNLIKELY(p->by_fp) && p->fp != r->fp))
 		return false;
-	const uintptr_t *sp = (const uintptr_t *)r->sp;
-	const struct stack *s = stack_get(p->id);
-	unsigned i = 0, n = s->depth - 1u;
-	uintptr_t differ = 0;
-	for (; i < n; i++)
-		differ |= bare(sp[p->at[i]]) ^ s->pcs[i];
-	for (; i < p->words; i += 2)
-		differ |= sp[p->at[i]] ^ (uintptr_t)(sp + p->at[i + 1]);
-	return !differ;
+	const uintptr_t *sp = (const uintptr_t *)r->sp, *pcs = p->pcs;
+	unsigned n = p->frames;
+	/* The innermost are those that differ, if any. */
+	for (unsigned i = n; i-- > 0;)
+		if (bare(sp[p->at[i]]) != pcs[i])
+			return false;
+	for (unsigned i = n; UNLIKELY(i < p->words); i += 2)
+		if (sp[p->at[i]] != (uintptr_t)(sp + p->at[i + 1]))
+			return false;
+	return true;
 }
 
 /* words_from returns how many words an address is from sp on, 0 if that does not fit. */
@@ -281,6 +289,8 @@ static void settle(struct place *p, unsigned depth, stack_id id)
 	p->by_fp = last.by_fp[n - 1];
 	p->salt = (uint32_t)last.salt;
 	p->id = id;
+	p->pcs = stack_get(id)->pcs;
+	p->frames = (uint8_t)(depth - 1);
 	p->words = (uint8_t)k;
 }
 
@@ -546,16 +556,38 @@ static __attribute__((noinline)) stack_id walk_new(const struct regs *from, uint
 	return id;
 }
 
+static inline struct place *place_at(uint16_t bytes)
+{
+	return (struct place *)(void *)((char *)places + bytes);
+}
+
+static __attribute__((noinline)) stack_id walk_elsewhere(const struct regs *from, uint64_t now_salt)
+{
+	struct place *p = place_of(from, now_salt);
+
+	uint16_t bytes = (uint16_t)((char *)p - (char *)places);
+
+	place_at(before)->next = bytes;
+	before = bytes;
+	if (UNLIKELY(!here(p, from, now_salt)))
+		return walk_new(from, now_salt, p);
+	if (UNLIKELY(walk_check))
+		check(stack_get(p->id)->pcs, stack_get(p->id)->depth, from->pc);
+	return p->id;
+}
+
 stack_id walk(const struct regs *from)
 {
 	uint64_t now_salt = __atomic_load_n(&salt, __ATOMIC_ACQUIRE);
-	struct place *place = place_of(from, now_salt);
+	uint16_t next = place_at(before)->next;
+	const struct place *p = place_at(next);
 
-	if (UNLIKELY(!here(place, from, now_salt)))
-		return walk_new(from, now_salt, place);
+	if (UNLIKELY(!here(p, from, now_salt)))
+		return walk_elsewhere(from, now_salt);
+	before = next;
 	if (UNLIKELY(walk_check))
-		check(stack_get(place->id)->pcs, stack_get(place->id)->depth, from->pc);
-	return place->id;
+		check(stack_get(p->id)->pcs, stack_get(p->id)->depth, from->pc);
+	return p->id;
 }
 
 #else
