@@ -99,6 +99,7 @@ func TestRun(t *testing.T) {
 		{"no time", "--timeout 0s -- true", "", cli.Usage, "", "--timeout 0s, expected more than 0"},
 		{"program for vectors", "/bin/sh", "", cli.Usage, "", `/bin/sh:1: not a text file, expected one that begins with "btv 1" (a program to test goes after --)`},
 		{"mistyped command", "lsit", "", cli.Usage, "", `lsit: no such file or directory (did you mean "btconform list"?)`},
+		{"no such vectors", "nosuchthing", "", cli.Usage, "", `nosuchthing: no such file or directory, expected a directory of vectors, a .btv file or a command`},
 		{"mistyped flag", "--fromat json", "", cli.Usage, "", "did you mean --format?"},
 		{"version", "--version", "", cli.OK, "btconform ", ""},
 		{"flood of a tool", "--exec-style lws @good.btv -- yes", "", cli.Short, "more than 1 MiB of output for one record", ""},

@@ -149,6 +149,7 @@ func loadVectors(c *cobra.Command, paths []string) (*conformance.Set, error) {
 		if hint := cli.Suggest(c.Root(), missing.Path); hint != "" {
 			return nil, fmt.Errorf("%w%s", err, hint)
 		}
+		return nil, fmt.Errorf("%w, expected a directory of vectors, a .btv file or a command", err)
 	}
 	return set, err
 }
