@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -110,10 +111,11 @@ func caught(proc string, s syscall.Signal) bool {
 	_, rest, _ := strings.Cut(string(status), "SigCgt:")
 	word, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
 	mask, err := strconv.ParseUint(word, 16, 64)
-	return err == nil && mask>>(s-1)&1 == 1
+	return err == nil && 0 < s && s <= 64 && mask>>(s-1)&1 == 1
 }
 
-// recordingOf returns the path of the recording that a process has open.
+// recordingOf returns the path of the recording that a process has open. Whatever else
+// it has open is not touched: a pipe may wait for a writer, and a device may start over.
 func recordingOf(proc string) string {
 	entries, _ := os.ReadDir(proc + "fd")
 	for _, e := range entries {
@@ -121,15 +123,15 @@ func recordingOf(proc string) string {
 		if err != nil || !strings.HasPrefix(path, "/") {
 			continue
 		}
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
 		f, err := os.Open(path)
 		if err != nil {
 			continue
 		}
-		info, err := f.Stat()
 		first := make([]byte, 8)
-		if err == nil && info.Mode().IsRegular() {
-			f.ReadAt(first, 0)
-		}
+		f.ReadAt(first, 0)
 		f.Close()
 		if string(first) == codec.LeadInHeader+"boot " {
 			return path
@@ -140,11 +142,16 @@ func recordingOf(proc string) string {
 
 // dumpSince returns the end of the first dump after an offset, nil if there is none yet.
 func dumpSince(path string, from int64) *codec.Header {
-	text, err := os.ReadFile(path)
-	if err != nil || int64(len(text)) < from {
+	f, err := os.Open(path)
+	if err != nil {
 		return nil
 	}
-	_, rest, ok := bytes.Cut(text[from:], []byte(codec.LeadInHeader+codec.VerbEnd+" "))
+	defer f.Close()
+	text, err := io.ReadAll(io.NewSectionReader(f, from, 1<<62))
+	if err != nil {
+		return nil
+	}
+	_, rest, ok := bytes.Cut(text, []byte(codec.LeadInHeader+codec.VerbEnd+" "))
 	line, _, whole := bytes.Cut(rest, []byte("\n"))
 	h := new(codec.Header)
 	if !ok || !whole || codec.ParseHeader(h, append([]byte(codec.LeadInHeader+codec.VerbEnd+" "), line...)) != nil {

@@ -39,8 +39,11 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if o.interval < 0 || o.interval > 0 && o.interval < time.Millisecond {
 		return cli.BadArgsf("--interval %v: expected 1ms or more", o.interval)
 	}
-	if o.signal < 0 || o.signal > 64 {
+	switch {
+	case o.signal < 0 || o.signal > 64:
 		return cli.BadArgsf("--signal %d: expected 1 to 64", o.signal)
+	case o.signal == int(syscall.SIGKILL) || o.signal == int(syscall.SIGSTOP):
+		return cli.BadArgsf("--signal %d: no program can catch it (%v)", o.signal, syscall.Signal(o.signal))
 	}
 	t, err := findTarget(args[0])
 	if err != nil {
@@ -204,15 +207,15 @@ func runProgram(c *cobra.Command, args, env []string) (status string, err error)
 // summary returns a sentence on what a recording holds, by its last total; an error if nothing was
 // recorded.
 func summary(path string) (string, error) {
+	info, err := os.Stat(path) // before it is opened: a pipe would wait for a writer
+	if err == nil && !info.Mode().IsRegular() {
+		return "recorded", nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", &cli.Error{Code: cli.Failed, Err: err}
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return "recorded", nil
-	}
 	if info.Size() == 0 {
 		return "", cli.Failedf("nothing was recorded: the program did not load the library")
 	}
