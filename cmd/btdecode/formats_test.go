@@ -400,3 +400,27 @@ func TestLostBitsWithToldBase(t *testing.T) {
 		t.Errorf("no main in\n%s", out)
 	}
 }
+
+// Of the goroutines that read a log, one may leave its part to the others, inside a line:
+// the frames of the records in that line are written once, below it.
+func TestFramesOfAnAbandonedPart(t *testing.T) {
+	const pc = 0x401234
+	record := line(t, codec.MachineExact64, 24, pc)
+	filler := strings.Repeat("[12:00:01] some other text of a device\n", 4000)
+	part := record + "\n" + filler
+	log := "{{{reset}}}\n{{{module:0:app:elf:00}}}\n{{{mmap:0x400000:0x10000:load:0:rx:0}}}\n" + filler +
+		strings.Repeat(strings.Repeat(part, 10)+record+" } {{ not markup\n", 3) + strings.Repeat(part, 10)
+	stdout, stderr, code := command("", "--passthrough", tempFile(t, "log", log))
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	if n := strings.Count(stdout, "\n   0  0x401234 "); n != 43 {
+		t.Errorf("the one frame of 43 records stands %d times", n)
+	}
+	lines := strings.Split(stdout, "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, "~b#size: 24, 0x401234") && !strings.HasPrefix(lines[i+1], "   0  0x401234 ") {
+			t.Fatalf("line %d: %q, and below it %q", i+1, l, lines[i+1])
+		}
+	}
+}

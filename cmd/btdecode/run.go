@@ -122,6 +122,9 @@ func (o *options) fork(w io.Writer, r *logs.Reader, stdout io.Writer) logs.Fork 
 	f.Begin = func() {
 		b.Reset(&text)
 		text.Reset()
+		if t, ok := s.(*textSink); ok {
+			t.below = t.below[:0] // of a chunk that was abandoned inside a line
+		}
 	}
 	f.Emit = func() error {
 		b.Flush()
