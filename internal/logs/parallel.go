@@ -62,6 +62,7 @@ type part struct {
 	addrs   []symbol.FrameAddr
 	records []position
 	scratch dump.Record
+	inLine  bool // text is in front in this line, and records that dump.Sequence is not given
 }
 
 // position is where in its chunk a record is.
@@ -114,7 +115,7 @@ func (p *part) scan(c *dump.Chunk) error {
 	p.found, p.state, p.records = 0, p.r.now, p.records[:0]
 	p.counts, p.process.Counts = symbol.Counts{}, symbol.Counts{}
 	*p.sc.Tally() = dump.Tally{}
-	p.offset = c.Offset
+	p.offset, p.inLine = c.Offset, false
 	if c.Rest != nil || endsMidLine(c) {
 		return errNotPlain
 	}
@@ -141,6 +142,7 @@ func (p *part) record(rec *dump.Record) error {
 		return call(f.Unreadable, rec)
 	}
 	if rec.Kind != dump.Event && r.sequence != nil {
+		p.inLine = false
 		from := int32(rec.Offset - p.offset)
 		p.records = append(p.records, position{rec.Line, from, from + int32(len(rec.Text))})
 	}
@@ -170,6 +172,10 @@ func (p *part) symbols() bool { return p.r.flags.Named() || p.state.space != nil
 
 // Write takes text between records.
 func (p *part) Write(text []byte) (int, error) {
+	if p.inLine && text[0] != '\n' { // together, they may be a mark
+		return 0, errNotPlain
+	}
+	p.inLine = p.r.sequence != nil && text[len(text)-1] != '\n'
 	if len(text) > 1 || text[0] != '\n' {
 		if mayBeMarkup(text) || p.r.sequence != nil && p.r.sequence.Marks(text) {
 			return 0, errNotPlain

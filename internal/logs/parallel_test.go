@@ -88,6 +88,7 @@ func TestForksChangeNothing(t *testing.T) {
 		{"marks", marked(rng, strings.Repeat(git[:120<<10], 3)+few, 900), Flags{}},
 		{"many marks", marked(rng, strings.Repeat(perl, 4), 30), Flags{}},
 		{"split", marked(rng, strings.Repeat(git[:120<<10], 3), 700), Flags{Split: "^== heap"}},
+		{"split around an unreadable record", strings.Repeat(perl+"== ~m# heap ==\n", 5), Flags{Split: "^==  heap ==$"}},
 		{"map", git, Flags{Maps: []string{"../../corpus/captures/git00.maps"}}},
 		{"map from a line", strings.Repeat(perl, 4), Flags{Maps: []string{"../../corpus/captures/perl.maps@1500", "../../corpus/captures/cc1.maps@3000"}}},
 		{"map and marks", marked(rng, git, 5000), Flags{Maps: []string{"../../corpus/captures/git00.maps"}}},
