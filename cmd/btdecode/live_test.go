@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -274,5 +275,74 @@ func TestDumpOfText(t *testing.T) {
 	}
 	if out, errs, _ := command(log, "--top", "1"); !strings.Contains(out, "33 bytes in 2 allocations") || !strings.Contains(errs, "2 dumps; this is the last") {
 		t.Errorf("--top: %s%s", out, errs)
+	}
+}
+
+// A log in a FIFO, or a shell's <(…), is read once, also where a log is read twice: what
+// was read is not lost.
+func TestPipeAsArgument(t *testing.T) {
+	exe, log := heaplog(t)
+	for _, args := range [][]string{{}, {"--dump", "last"}, {"-e", exe}, {"--passthrough", "-e", exe}, {"--top", "3", "-e", exe}} {
+		regular := tempFile(t, "log", log)
+		want, _, code := command("", append(args, regular)...)
+		if code != 0 || want == "" {
+			t.Fatalf("%v: exit code %d", args, code)
+		}
+		path := filepath.Join(t.TempDir(), "fifo")
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil {
+				io.WriteString(f, log)
+				f.Close()
+			}
+		}()
+		cmd := process(append(args, path)...)
+		var out, errs cmdtest.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		ends(t, cmd, nil)
+		if out.String() != want {
+			t.Errorf("%v: %d bytes, of a file %d; %s", args, len(out.String()), len(want), errs.String())
+		}
+	}
+}
+
+// ends starts a process, gives it a signal after a while unless that is nil, and fails
+// if it does not end.
+func ends(t *testing.T, cmd *exec.Cmd, s os.Signal) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	if s != nil {
+		time.Sleep(300 * time.Millisecond)
+		cmd.Process.Signal(s)
+	}
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		cmd.Process.Kill()
+		<-done
+		t.Errorf("%v does not end", cmd.Args[1:])
+	}
+}
+
+// One interrupt ends the reading of what has no record and no end, too.
+func TestInterruptedWithoutRecords(t *testing.T) {
+	sparse := tempFile(t, "log", "")
+	if err := os.Truncate(sparse, 1<<40); err != nil {
+		t.Skip(err)
+	}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{sparse, "/dev/zero", fifo} {
+		for _, args := range [][]string{{path}, {"--bare", path}, {"--top", "1", path}} {
+			ends(t, process(args...), os.Interrupt)
+		}
 	}
 }

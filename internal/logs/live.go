@@ -108,7 +108,7 @@ const idle = 80 * time.Millisecond
 func (r *Reader) spool(all bool) error {
 	for i := range r.sources {
 		s := &r.sources[i]
-		if !s.live || s.path != dump.Stdin {
+		if !s.live || s.stream == nil {
 			continue
 		}
 		f, err := tempFile()
@@ -116,7 +116,7 @@ func (r *Reader) spool(all bool) error {
 			return err
 		}
 		r.cleanup = append(r.cleanup, f.remove)
-		src := r.interruptible(r.stdin)
+		src := r.interruptible(s.stream)
 		size, ended, err := copyNow(f, src, all)
 		if err != nil {
 			return err
@@ -126,9 +126,9 @@ func (r *Reader) spool(all bool) error {
 		s.open = func() (*dump.Input, error) {
 			head := io.NewSectionReader(f.File, 0, size)
 			if ended || !r.final {
-				return dump.NewInput(head, "<stdin>")
+				return dump.NewInput(head, s.name)
 			}
-			return dump.NewInput(io.MultiReader(head, src), "<stdin>")
+			return dump.NewInput(io.MultiReader(head, src), s.name)
 		}
 	}
 	return nil

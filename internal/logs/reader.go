@@ -226,6 +226,9 @@ func (r *Reader) one(s *source, i int, h Handler) error {
 	}
 	defer in.Close()
 	var src io.Reader = in
+	if !s.live {
+		src = untilDone{src, r.ctx}
+	}
 	if r.flags.onlyRE != nil {
 		src = dump.Only(src, r.flags.onlyRE, r.flags.dropOnly)
 	}
@@ -249,6 +252,19 @@ func (r *Reader) one(s *source, i int, h Handler) error {
 		return nil
 	}
 	return err
+}
+
+// untilDone ends with the context: a large log without any record is left, too.
+type untilDone struct {
+	io.Reader
+	ctx context.Context
+}
+
+func (u untilDone) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, io.EOF
+	}
+	return u.Reader.Read(p)
 }
 
 // scan runs over what the scanner has.

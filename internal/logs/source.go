@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 
 	"go.bug.st/serial"
 
@@ -22,6 +23,9 @@ type source struct {
 	path string
 	open func() (*dump.Input, error) // once only, if live
 	live bool                        // it may pause, and go on for ever
+
+	stream io.Reader // under open, if live, and spool can copy it
+	name   string    // of stream in places
 }
 
 // IsLine reports whether an argument is a record and not the name of a log.
@@ -52,11 +56,18 @@ func (r *Reader) findSources(args []string) ([]source, error) {
 		case isBare(a):
 			lines.WriteString(codec.LeadIn + a + "\n")
 		default:
-			if _, err := os.Stat(a); err != nil {
+			info, err := os.Stat(a)
+			if err != nil {
 				if errors.Is(err, fs.ErrNotExist) {
 					return nil, fmt.Errorf("%s: no such file; nor is it a record, which begins with %s", a, codec.LeadIn)
 				}
 				return nil, err
+			}
+			if !info.Mode().IsRegular() && !info.IsDir() {
+				p := &pipe{path: a}
+				r.cleanup = append(r.cleanup, p.close)
+				list = append(list, r.streamSource(a, p, a))
+				continue
 			}
 			list = append(list, source{path: a, open: func() (*dump.Input, error) { return dump.Open(a, nil) }})
 		}
@@ -92,9 +103,44 @@ func (r *Reader) stdinSource() source {
 			}}
 		}
 	}
-	return source{path: dump.Stdin, live: true, open: func() (*dump.Input, error) {
-		return dump.NewInput(r.interruptible(r.stdin), "<stdin>")
+	return r.streamSource(dump.Stdin, r.stdin, "<stdin>")
+}
+
+// streamSource is a source that can be read once, such as a pipe.
+func (r *Reader) streamSource(path string, stream io.Reader, name string) source {
+	return source{path: path, live: true, stream: stream, name: name, open: func() (*dump.Input, error) {
+		return dump.NewInput(r.interruptible(stream), name)
 	}}
+}
+
+// pipe is a file that is no regular one, as bash's <(…) is, opened by the first Read:
+// that of a FIFO waits for a writer. It is not opened again, as what was read is gone.
+type pipe struct {
+	path string
+	mu   sync.Mutex // of what follows
+	f    *os.File
+	err  error
+}
+
+func (p *pipe) Read(b []byte) (int, error) {
+	if p.f == nil && p.err == nil {
+		f, err := os.Open(p.path)
+		p.mu.Lock()
+		p.f, p.err = f, err
+		p.mu.Unlock()
+	}
+	if p.err != nil {
+		return 0, p.err
+	}
+	return p.f.Read(b)
+}
+
+func (p *pipe) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.f != nil {
+		p.f.Close()
+	}
 }
 
 // openSerial opens the port of --serial.
