@@ -54,6 +54,17 @@ static inline unsigned bytes_of(unsigned size)
 	return size < 2 ? 16 + 8 * size : (4 + ((size - 2) & 3)) << ((size - 2) >> 2) << 3;
 }
 
+/* size_of returns the smallest size of so many bytes or more. */
+static inline unsigned size_of(size_t bytes)
+{
+	unsigned units = (unsigned)(bytes + 7) / 8;
+
+	if (units < 4)
+		return units < 3 ? 0 : 1;
+	unsigned shift = 29 - (unsigned)__builtin_clz(units);
+	return 2 + shift * 4 + ((units + (1u << shift) - 1) >> shift) - 4;
+}
+
 struct shard {
 	lock_t lock;
 	uint32_t bits, used;	/* of the table: places, and pages in it */
@@ -101,10 +112,8 @@ bool blocks_init(void)
 
 static void page_free(struct shard *s, struct page *p)
 {
-	unsigned size = 0;
+	unsigned size = size_of(HEAD + p->room * sizeof *p->entry);
 
-	while (bytes_of(size) < HEAD + p->room * sizeof *p->entry)
-		size++;
 	p->id = (uintptr_t)s->spare[size];
 	s->spare[size] = p;
 }
@@ -112,11 +121,7 @@ static void page_free(struct shard *s, struct page *p)
 /* page_new returns one with room for n entries or more. */
 static struct page *page_new(struct shard *s, unsigned n)
 {
-	unsigned size = 0;
-
-	while (bytes_of(size) < HEAD + n * sizeof(uint32_t))
-		size++;
-	unsigned bytes = bytes_of(size);
+	unsigned size = size_of(HEAD + n * sizeof(uint32_t)), bytes = bytes_of(size);
 	struct page *p = s->spare[size];
 	if (p) {
 		s->spare[size] = (struct page *)p->id;

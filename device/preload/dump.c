@@ -1,13 +1,8 @@
 /*
- * Dumps of the live allocations, and events. A record is the text that its stack
- * has once and for all, then size and user fields.
+ * Dumps of the live allocations, and when they are due.
  */
-#include <errno.h>
-#include <string.h>
+#include "tail.h"
 
-#include "preload.h"
-
-bool with_events;
 unsigned long dump_every;
 bool dump_at_peak;
 int dump_wanted;
@@ -15,193 +10,6 @@ int dump_wanted;
 static uint32_t dumps;		/* so far, in this boot */
 static unsigned long dump_next; /* milliseconds */
 static uintptr_t peak_dumped;	/* bytes at the last dump at the peak */
-static char pairs[4096][2];	/* of 12 bits, in base64 */
-
-void record_init(void)
-{
-	static const char d[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (unsigned i = 0; i < 4096; i++) {
-		pairs[i][0] = d[i >> 6];
-		pairs[i][1] = d[i & 63];
-	}
-}
-
-/* ---------------------------------------------------------------- records */
-
-/* What goes on behind a stack's text. Bits are written 8 bytes at a time, and turned
- * into characters at the end: without a branch on how many there are. */
-struct tail {
-	char *p;	/* where the characters go */
-	size_t before;	/* bits of the blob, in the characters before */
-	uint64_t acc;
-	unsigned n;	/* bits in acc, not yet in a whole byte: 0 to 7 */
-	uint8_t *at;	/* in an array of TAIL bytes, which is not in here: so that a
-			 * compiler can keep the members in registers */
-};
-#define TAIL 96 /* a size and 6 user fields have 80 at most */
-#define INLINE static inline __attribute__((always_inline))
-
-/* put_bits adds 1 to 57 bits; v has none above them. */
-INLINE void put_bits(struct tail *t, uint64_t v, unsigned width)
-{
-	t->acc = t->acc << width | v;
-	t->n += width;
-	v = t->acc << (64 - t->n);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	v = __builtin_bswap64(v);
-#endif
-	memcpy(t->at, &v, 8);
-	t->at += t->n >> 3;
-	t->n &= 7;
-}
-
-/* put_value adds a count, a value, and their spill bits. [BT-COUNT-1] */
-INLINE void put_value(struct tail *t, uint64_t v)
-{
-	unsigned count = 64 - (unsigned)__builtin_clzll(v | 1);
-
-	if (LIKELY(count <= 49)) {
-		put_bits(t, ((uint64_t)count << 1 << count | v) << 1, count + 8);
-		return;
-	}
-	put_bits(t, (uint64_t)(count & 63) << 1, 7);
-	put_bits(t, v >> 32, count - 32);
-	put_bits(t, (v & 0xffffffff) << 1, 33);
-}
-
-/* put_user adds a user field. */
-INLINE void put_user(struct tail *t, unsigned tag, uint64_t v)
-{
-	unsigned count = 64 - (unsigned)__builtin_clzll(v | 1);
-
-	if (LIKELY(count <= 44)) {
-		put_bits(t, (((uint64_t)tag << 7 | count) << 1 << count | v) << 1, count + 13);
-		return;
-	}
-	put_bits(t, tag << 1, 5);
-	put_value(t, v);
-}
-
-/* begin writes the lead-in and what is known of the stack. */
-INLINE void begin(struct tail *t, uint8_t *bytes, char *p, const char *lead, stack_id id)
-{
-	const struct stack *s = stack_encoded(id);
-
-	memcpy(p, lead, 3);
-	p += 3;
-	t->at = bytes;
-	if (LIKELY(s)) {
-		for (unsigned i = 0; i < s->chars; i += TEXT_STEP)
-			memcpy(p + i, s->text + i, TEXT_STEP);
-		t->p = p + s->chars;
-		t->before = s->chars * 6u;
-		t->acc = s->restbits;
-		t->n = s->rest;
-		return;
-	}
-	t->p = p;
-	t->before = t->acc = t->n = 0;
-	put_bits(t, 0, 6); /* no frames */
-}
-
-/* end pads the bits, and appends length, padding and line end. [BT-BLOB-1] */
-INLINE char *end(struct tail *t, const uint8_t *bytes)
-{
-	size_t bits = t->before + (size_t)(t->at - bytes) * 8 + t->n;
-	size_t len = (bits + 7) / 8 + 2, chars, left;
-	char *p = t->p;
-
-	put_bits(t, len, (unsigned)(len * 8 - bits));
-	chars = (len * 8 + 5) / 6;
-	memset(t->at + 1, 0, 8); /* the last character's bits are filled up */
-	t->p += chars - t->before / 6;
-	for (const uint8_t *q = bytes; p < t->p; q += 6, p += 8) {
-		uint64_t v;
-		memcpy(&v, q, 8);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-		v = __builtin_bswap64(v);
-#endif
-		memcpy(p, pairs[v >> 52], 2);
-		memcpy(p + 2, pairs[v >> 40 & 4095], 2);
-		memcpy(p + 4, pairs[v >> 28 & 4095], 2);
-		memcpy(p + 6, pairs[v >> 16 & 4095], 2);
-	}
-	p = t->p;
-	left = (4 - chars % 4) % 4;
-	memset(p, '=', 3);
-	p[left] = '\n';
-	return p + left + 1;
-}
-
-/* The longest record: a stack's text, a size, four user fields and an old address. */
-#define RECORD_MAX (3 + (LWSBT_EVENT_MAX + 2) / 3 * 4 + 8 + TEXT_STEP)
-
-/* ---------------------------------------------------------------- events */
-
-/* Events wait here, and become text together: that is quicker than one by one. Any
- * other line, and what writes to the file, has them written first. */
-#define QUEUE 64
-static struct queued {
-	uintptr_t addr, old;
-	uint64_t time, size;
-	stack_id stack;
-	uint32_t tid, kind;
-} queue[QUEUE];
-unsigned events_queued;
-
-INLINE char *event_text(const struct queued *e, char *p)
-{
-	struct tail t;
-	uint8_t bytes[TAIL];
-
-	begin(&t, bytes, p, "~e#", e->stack);
-	put_value(&t, e->size);
-	/* The kind has 1 bit, or 2; with it go tag and count of an address of 47 bits,
-	 * which those of most programs are. */
-	if (LIKELY(e->kind < 2 && (uint64_t)e->addr >> 46 == 1)) {
-		put_bits(&t, (LWSBT_TAG_EVENT << 10 | 1 << 3 | e->kind << 1) << 12 |
-			LWSBT_TAG_ADDRESS << 8 | 47 << 1, 26);
-		put_bits(&t, (uint64_t)e->addr << 1, 48);
-	} else {
-		put_user(&t, LWSBT_TAG_EVENT, e->kind);
-		put_user(&t, LWSBT_TAG_ADDRESS, e->addr);
-	}
-	if (e->kind == LWSBT_MOVED)
-		put_user(&t, LWSBT_TAG_OLD, e->old);
-	put_user(&t, LWSBT_TAG_TIME, e->time);
-	put_user(&t, LWSBT_TAG_THREAD, e->tid);
-	return end(&t, bytes);
-}
-
-void events_write(void)
-{
-	unsigned n = events_queued;
-
-	events_queued = 0;
-	char *p = out_line(RECORD_MAX * QUEUE);
-	if (!p)
-		return;
-	for (unsigned i = 0; i < n; i++)
-		p = event_text(&queue[i], p);
-	out_commit(p);
-}
-
-static inline void event_locked(unsigned kind, uintptr_t addr, uintptr_t old, size_t size, stack_id stack)
-{
-	if (!on)
-		return;
-	queue[events_queued] = (struct queued){addr, old, now(), size, stack, self.tid, kind};
-	if (++events_queued == QUEUE)
-		events_write();
-}
-
-static inline void event(unsigned kind, uintptr_t addr, size_t size, stack_id stack)
-{
-	lock(&out_lock);
-	event_locked(kind, addr, 0, size, stack);
-	unlock(&out_lock);
-}
 
 /* ---------------------------------------------------------------- dumps */
 
@@ -368,7 +176,7 @@ bool dump(const char *why, bool wait)
 	return true;
 }
 
-void due(void)
+void dump_due(void)
 {
 	if (UNLIKELY(__atomic_load_n(&dump_wanted, __ATOMIC_RELAXED)) &&
 	    __atomic_exchange_n(&dump_wanted, 0, __ATOMIC_ACQUIRE))
@@ -388,7 +196,7 @@ void due(void)
 
 /* at_peak is asked before the heap becomes smaller: the peak is dumped when it is
  * higher than the last one by 1 % and ends. */
-static void at_peak(void)
+void at_peak(void)
 {
 	uintptr_t live = __atomic_load_n(&blocks_live, __ATOMIC_RELAXED);
 	uintptr_t last = __atomic_load_n(&peak_dumped, __ATOMIC_RELAXED);
@@ -400,7 +208,7 @@ static void at_peak(void)
 		dump("peak", true);
 }
 
-/* ---------------------------------------------------------------- recording */
+/* ---------------------------------------------------------------- the beginning */
 
 void record_boot(void)
 {
@@ -422,72 +230,4 @@ void record_boot(void)
 		out_flush();
 	}
 	unlock(&out_lock);
-}
-
-INLINE stack_id stack_here(const struct regs *from)
-{
-	if (UNLIKELY(from->pc - loader_lo < loader_hi - loader_lo))
-		modules_stale = true;
-	if (UNLIKELY(__atomic_load_n(&modules_stale, __ATOMIC_RELAXED)) ||
-	    (++self.count % 64 == 0 && !modules_careful()))
-		modules_check();
-	return walk(from);
-}
-
-void record_alloc(void *p, size_t size, const struct regs *from)
-{
-	stack_id id = stack_here(from);
-
-	if (UNLIKELY(!blocks_add((uintptr_t)p, size, id)))
-		return; /* no memory for it: its free is not known either */
-	if (with_events)
-		event(LWSBT_ALLOCATED, (uintptr_t)p, size, id);
-	due();
-}
-
-void record_free(void *p)
-{
-	struct block b;
-
-	if (UNLIKELY(dump_at_peak))
-		at_peak();
-	if (LIKELY(blocks_take((uintptr_t)p, &b)) && with_events)
-		event(LWSBT_FREED, b.addr, b.size, 0);
-	due();
-}
-
-/*
- * record_move of a block that the program resizes. The old address must not be
- * seen in use by another thread before the event is written, so the output is
- * held while real does it: the C library's allocator takes no lock of ours. (The
- * locks of blocks come before that of output, so the block is taken first.)
- */
-void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(void *, size_t))
-{
-	stack_id id = stack_here(from);
-	struct block b;
-
-	if (UNLIKELY(dump_at_peak))
-		at_peak();
-	bool known = blocks_take((uintptr_t)p, &b);
-	if (with_events)
-		lock(&out_lock);
-	void *q = real(p, size);
-	int e = errno;
-	if (with_events) {
-		if (q && known)
-			event_locked(LWSBT_MOVED, (uintptr_t)q, (uintptr_t)p, size, id);
-		else if (q)
-			event_locked(LWSBT_ALLOCATED, (uintptr_t)q, 0, size, id);
-		else if (known && !size)
-			event_locked(LWSBT_FREED, (uintptr_t)p, 0, b.size, 0);
-		unlock(&out_lock);
-	}
-	if (q)
-		blocks_add((uintptr_t)q, size, id);
-	else if (known && size) /* it did not move */
-		blocks_back(&b);
-	due();
-	errno = e;
-	return q;
 }

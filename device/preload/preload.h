@@ -11,7 +11,10 @@
  *   pairs.c     stack and size of an allocation, as a number
  *   modules.c   what is loaded, and when that changes
  *   output.c    lines into the recording's file
- *   dump.c      dumps and events
+ *   record.c    what is done at each allocation and free; events
+ *   dump.c      dumps
+ *   tail.h      size and user fields of a record, behind its stack's text
+ *   base64.c    characters of these
  *   process.c   start, fork, exec, signals, exit
  *
  * Locks are taken in this order: stacks, modules, shards of blocks, pairs, output,
@@ -345,26 +348,36 @@ char *put_text(char *p, const char *text);
 char *put_dec(char *p, uint64_t v);
 char *put_hex(char *p, uint64_t v);
 
-/* ---------------------------------------------------------------- dump.c */
+/* ---------------------------------------------------------------- record.c */
 
 extern bool with_events;
-extern unsigned long dump_every; /* milliseconds, or 0 */
-extern bool dump_at_peak;
-extern int dump_wanted;		/* by a signal that came at the wrong moment */
-
 extern unsigned events_queued;	/* events not yet written; under the output lock */
 void events_write(void);	/* has them in the buffer */
 
-void record_init(void);
-void record_boot(void);
 void record_alloc(void *p, size_t size, const struct regs *from);
 /* record_free of a block that the program frees: call before it is free. */
 void record_free(void *p);
 /* record_move of a block that realloc has to move: real carries it out. */
 void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(void *, size_t));
-void due(void);			/* dumps that are due */
+
+/* ---------------------------------------------------------------- dump.c */
+
+extern unsigned long dump_every; /* milliseconds, or 0 */
+extern bool dump_at_peak;
+extern int dump_wanted;		/* by a signal that came at the wrong moment */
+
+void record_boot(void);
 bool dump(const char *why, bool wait); /* reports whether it could, if not to wait */
 void write_totals(void);	/* under both locks */
+void dump_due(void);
+void at_peak(void);
+
+/* due writes the dumps that are. */
+static inline void due(void)
+{
+	if (UNLIKELY(__atomic_load_n(&dump_wanted, __ATOMIC_RELAXED) || dump_every))
+		dump_due();
+}
 
 /* ---------------------------------------------------------------- process.c */
 

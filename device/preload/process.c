@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "preload.h"
+#include "tail.h"
 
 pid_t owner;
 static bool children;
@@ -162,7 +162,7 @@ void process_init(void)
 	dump_signal = (s = getenv("LWSBT_SIGNAL")) ? (int)(millionths(s) / 1000000) : SIGUSR1;
 	if (!out_open(path, children))
 		return;
-	record_init();
+	base64_init();
 	walk_init();
 	if (!blocks_init()) {
 		say("no memory for its tables: ", "nothing is recorded");
