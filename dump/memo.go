@@ -14,6 +14,11 @@ const (
 	memoFilter = 1 << 14
 	// maxMemoLine is the longest end of a line that is kept, in bytes.
 	maxMemoLine = 512
+	// memoWindow is after how many records a memo is asked whether it has had 1 of
+	// memoWorth; if not, the next memoPause records are not looked for.
+	memoWindow = memoSize
+	memoWorth  = 8
+	memoPause  = 4 * memoWindow
 )
 
 // memo remembers records by the end of their line, from the lead-in on: dumps say
@@ -26,6 +31,9 @@ type memo struct {
 	once    []uint32 // tags
 	serial  uint64
 	known   func(number uint64) bool
+	asked   int // in this window
+	had     int // of asked
+	pause   int // records that are not to be looked for
 }
 
 type memoEntry struct {
@@ -48,6 +56,22 @@ func (s *Scanner) Remember(known func(number uint64) bool) {
 		once: make([]uint32, memoFilter), known: known}
 }
 
+// worth reports whether to look for the next record: where hardly any is repeated, that
+// takes more time than it saves.
+func (m *memo) worth() bool {
+	if m.pause > 0 {
+		m.pause--
+		return false
+	}
+	if m.asked++; m.asked > memoWindow {
+		if m.had < memoWindow/memoWorth {
+			m.pause = memoPause
+		}
+		m.asked, m.had = 1, 0
+	}
+	return true
+}
+
 // memoRecord is newRecord for a record that may have been met before.
 func (s *Scanner) memoRecord() bool {
 	rest := s.buf[s.pos:min(s.end, s.pos+maxMemoLine)]
@@ -62,6 +86,7 @@ func (s *Scanner) memoRecord() bool {
 	e, inUse := &m.entries[h%memoSize], &m.tags[h%memoSize]
 	if *inUse == tag && bytes.Equal(e.line, line) {
 		s.begin(Blob, e.text)
+		m.had++
 		r := &s.rec
 		if m.known == nil || !m.known(e.number) {
 			r.Blob = e.blob

@@ -1,6 +1,7 @@
 package dump_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/dump"
 )
 
@@ -75,5 +77,38 @@ func TestRememberChangesNothing(t *testing.T) {
 	}
 	if again < 1000 {
 		t.Errorf("only %d records came from memory", again)
+	}
+}
+
+// Where hardly any record is repeated, a scanner stops looking for them; later it does again.
+func TestRememberWhereItHelps(t *testing.T) {
+	var log []byte
+	var blob []byte
+	add := func(size uint64) {
+		blob, _ = codec.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000}, Size: size}, codec.MachineExact64, codec.SearchLws)
+		log = append(codec.AppendLine(log, blob), '\n')
+	}
+	const apart = 60_000
+	for i := range apart {
+		add(uint64(i))
+	}
+	for range apart {
+		add(7)
+	}
+	sc := dump.NewScanner(bytes.NewReader(log), "x")
+	sc.Remember(nil)
+	var remembered [2]int
+	n := 0
+	for ; sc.Next(); n++ {
+		r := sc.Record()
+		if want := uint64(min(n, apart)); r.Err != nil || n < apart && r.Stack.Size != want || n >= apart && r.Stack.Size != 7 || len(r.Stack.PCs) != 1 {
+			t.Fatalf("record %d: %+v", n, r)
+		}
+		if r.Memo != 0 {
+			remembered[n/apart]++
+		}
+	}
+	if n != 2*apart || remembered[0] == 0 || remembered[0] > apart/3 || remembered[1] < apart/4 || remembered[1] == apart {
+		t.Errorf("%d records, of which %v had a number", n, remembered)
 	}
 }

@@ -183,7 +183,7 @@ func (s *Scanner) isLeadIn(c byte) bool {
 // blobRecord takes the record of base64 at pos, whose lead-in has head bytes. It
 // returns false when its end is not in the buffer yet.
 func (s *Scanner) blobRecord(head int) bool {
-	if s.memo != nil && !s.user && head > 0 && s.buf[s.pos+1] == 'm' {
+	if s.memo != nil && !s.user && head > 0 && s.buf[s.pos+1] == 'm' && s.memo.worth() {
 		return s.memoRecord()
 	}
 	return s.newRecord(head)
