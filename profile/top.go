@@ -135,58 +135,102 @@ func (n *Names) Top(d *Dump, o TopOptions) *TopReport {
 	count := n.count(d)
 	n.saturate(count.saturated)
 	r := &TopReport{Total: count.total, Stacks: count.stacks}
-	keep := o.N
-	if keep <= 0 {
-		keep = len(count.cum)
-	}
-	first, second := o.key()
-	var floor Row // rows below it cannot be among the first
+	var rank ranking
+	rank.init(o, func(id siteID) Site { return n.Site(SiteID(id.n)) })
 	for i, flat := range count.flat {
-		cum := count.cum[i].Value
-		if cum.IsZero() {
-			continue
-		}
-		r.Sites++
-		row := Row{Flat: flat, Cum: cum}
-		if a, b := first(&row), first(&floor); a < b || a == b && second(&row) < second(&floor) {
-			continue
-		}
-		row.Site = Site{Line: i} // named below
-		r.Rows = append(r.Rows, row)
-		if len(r.Rows) >= 2*keep+1000 {
-			r.Rows = n.best(r.Rows, o, keep)
-			floor = r.Rows[keep-1]
-		}
+		rank.add(flat, count.cum[i].Value, siteID{n: uint64(i)})
 	}
-	r.Rows = n.best(r.Rows, o, keep)
-	for i := range r.Rows {
-		r.Rows[i].Site = n.Site(SiteID(r.Rows[i].Line))
-	}
+	r.Rows, r.Sites = rank.finish()
 	return r
 }
 
-// key returns what rows are ordered by: first, and second where that is equal.
-func (o *TopOptions) key() (first, second func(*Row) uint64) {
-	flat := func(r *Row) uint64 { return o.Weight.Of(r.Flat) }
-	cum := func(r *Row) uint64 { return o.Weight.Of(r.Cum) }
-	if o.Cum {
-		return cum, flat
-	}
-	return flat, cum
+// siteID is what a site is named by, if it is among the rows.
+type siteID struct {
+	n    uint64
+	kind uint8
 }
 
-// best keeps the first rows in order; Line is a SiteID still.
-func (n *Names) best(rows []Row, o TopOptions, keep int) []Row {
-	first, second := o.key()
-	slices.SortFunc(rows, func(a, b Row) int {
-		if c := cmp.Or(cmp.Compare(first(&b), first(&a)), cmp.Compare(second(&b), second(&a))); c != 0 {
+// ranking keeps the call sites that hold the most.
+type ranking struct {
+	TopOptions
+	site  func(siteID) Site
+	keep  int // rows, 0 for all
+	rows  []rankedRow
+	floor rankedRow // rows below it cannot be among the first
+	sites int
+}
+
+type rankedRow struct {
+	flat, cum Value
+	id        siteID
+}
+
+func (r *ranking) init(o TopOptions, site func(siteID) Site) {
+	*r = ranking{TopOptions: o, site: site, keep: max(o.N, 0)}
+}
+
+// sums returns what rows are ordered by: first, and second where that is equal.
+func (r *ranking) sums(row *rankedRow) (first, second uint64) {
+	first, second = r.Weight.Of(row.flat), r.Weight.Of(row.cum)
+	if r.Cum {
+		first, second = second, first
+	}
+	return first, second
+}
+
+// add adds a call site, unless it holds nothing.
+func (r *ranking) add(flat, cum Value, id siteID) {
+	if cum.IsZero() {
+		return
+	}
+	r.sites++
+	r.insert(rankedRow{flat, cum, id})
+}
+
+func (r *ranking) insert(row rankedRow) {
+	a, b := r.sums(&row)
+	if c, d := r.sums(&r.floor); a < c || a == c && b < d {
+		return
+	}
+	r.rows = append(r.rows, row)
+	if r.keep > 0 && len(r.rows) >= 2*r.keep+1000 {
+		r.best()
+		r.floor = r.rows[r.keep-1]
+	}
+}
+
+// take adds the call sites of another ranking, all of which are others.
+func (r *ranking) take(o *ranking) {
+	r.sites += o.sites
+	for _, row := range o.rows {
+		r.insert(row)
+	}
+}
+
+// best orders the rows and keeps the first.
+func (r *ranking) best() {
+	slices.SortFunc(r.rows, func(a, b rankedRow) int {
+		a1, a2 := r.sums(&a)
+		b1, b2 := r.sums(&b)
+		if c := cmp.Or(cmp.Compare(b1, a1), cmp.Compare(b2, a2)); c != 0 {
 			return c
 		}
-		x, y := n.Site(SiteID(a.Line)), n.Site(SiteID(b.Line))
+		x, y := r.site(a.id), r.site(b.id)
 		return cmp.Or(cmp.Compare(x.Func, y.Func), cmp.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line),
-			cmp.Compare(x.Module, y.Module), cmp.Compare(a.Line, b.Line))
+			cmp.Compare(x.Module, y.Module), cmp.Compare(a.id.n, b.id.n))
 	})
-	return rows[:min(keep, len(rows))]
+	if r.keep > 0 {
+		r.rows = r.rows[:min(r.keep, len(r.rows))]
+	}
+}
+
+// finish returns the rows, and of how many call sites they are the first.
+func (r *ranking) finish() (rows []Row, sites int) {
+	r.best()
+	for _, row := range r.rows {
+		rows = append(rows, Row{Site: r.site(row.id), Flat: row.flat, Cum: row.cum})
+	}
+	return rows, r.sites
 }
 
 func (n *Names) saturate(is bool) { n.prof.Saturated = n.prof.Saturated || is }

@@ -1,6 +1,9 @@
 package profile
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Value is the memory that call paths hold: bytes asked for, and allocations.
 type Value struct {
@@ -19,6 +22,19 @@ func (v *Value) Add(o Value) (saturated bool) {
 		v.Count, saturated = math.MaxUint64, true
 	}
 	return saturated
+}
+
+// Times returns v added n times. A product over 64 bits becomes the largest value.
+func (v Value) Times(n uint64) Value {
+	return Value{times(v.Bytes, n), times(v.Count, n)}
+}
+
+func times(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	if hi != 0 {
+		return math.MaxUint64
+	}
+	return lo
 }
 
 // IsZero reports whether v holds nothing.

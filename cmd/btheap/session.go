@@ -38,6 +38,8 @@ type session struct {
 	stop    context.CancelFunc
 	reader  *logs.Reader // nil if profiles were read
 	prof    *heap.Profile
+	noPaths bool           // the report is of call sites, and needs no call paths
+	sites   *logs.SiteSums // nil if prof has call paths
 	names   *heap.Names
 	status  status
 	listed  bool  // dumps without any record are reported, too
@@ -185,7 +187,12 @@ func (s *session) read() error {
 			s.status.w = errs
 			s.reader.Status = s.status.show
 		}
-		s.prof, err = s.reader.Profile(s.maxPaths, s.moment)
+		if by := s.view.By; s.noPaths && by != heap.ByFile && by != heap.ByModule && !s.filter.Any() && s.moment == nil {
+			s.prof, s.sites, err = s.reader.Sites(s.maxPaths, s.Selected())
+		}
+		if err == nil && s.sites == nil {
+			s.prof, err = s.reader.Profile(s.maxPaths, s.moment)
+		}
 		s.status.show("")
 		if err != nil {
 			return err

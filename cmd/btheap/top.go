@@ -29,6 +29,7 @@ allocated in functions it called. With --stacks it lists whole call stacks.`,
 		if o.N < 0 {
 			return nil, fmt.Errorf("-n %d, expected a number of call sites", o.N)
 		}
+		s.noPaths = !stacks
 		return args, nil
 	}, func(w io.Writer) error {
 		d, err := s.one()
@@ -85,7 +86,12 @@ func (s *session) writeStacks(w io.Writer, d *heap.Dump, n int) error {
 
 // writeTop writes the call sites of a dump.
 func (s *session) writeTop(w io.Writer, d *heap.Dump, o heap.TopOptions) error {
-	t := s.names.Top(d, o)
+	var t *heap.TopReport
+	if s.sites != nil {
+		t = s.sites.Top(o)
+	} else {
+		t = s.names.Top(d, o)
+	}
 	fmt.Fprintf(w, "%s: %s bytes in %s, %s, %s\n\n", title(d), cli.Number(t.Total.Bytes), cli.Count(t.Total.Count, "allocation"),
 		cli.Count(t.Stacks, "call path"), cli.Count(t.Sites, "call site"))
 	tb := table.Table{Head: []string{"Flat bytes", "%", "Count", "Cum bytes", "%", "Count", "Call site"},

@@ -72,17 +72,18 @@ func different(rng *rand.Rand, n int) string {
 	return b.String()
 }
 
-// Forks change nothing: the profile of a log, the records with their addresses, counts
-// and notes are those that one goroutine makes in the order of the log.
-func TestForksChangeNothing(t *testing.T) {
-	rng := rand.New(rand.NewPCG(9, 10))
+// logCase is a log, and the flags to read it with.
+type logCase struct {
+	name  string
+	log   string
+	flags Flags
+}
+
+// logCases returns logs whose chunks are read in all the ways there are.
+func logCases(t *testing.T, rng *rand.Rand) []logCase {
 	git, perl := capture(t, "git00.log.gz"), capture(t, "perl.log.gz")
 	few, many := different(rng, 1500), different(rng, 4000)
-	cases := []struct {
-		name  string
-		log   string
-		flags Flags
-	}{
+	return []logCase{
 		{"repeated", strings.Repeat(perl, 5), Flags{}},
 		{"different", few + many + few, Flags{}},
 		{"marks", marked(rng, strings.Repeat(git[:120<<10], 3)+few, 900), Flags{}},
@@ -97,6 +98,13 @@ func TestForksChangeNothing(t *testing.T) {
 		{"no end", strings.TrimSuffix(strings.Repeat(perl, 4), "\n"), Flags{}},
 		{"a long line", few + strings.Repeat("x", 300<<10) + many, Flags{}},
 	}
+}
+
+// Forks change nothing: the profile of a log, the records with their addresses, counts
+// and notes are those that one goroutine makes in the order of the log.
+func TestForksChangeNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	cases := logCases(t, rng)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	processors := []int{1, 2, 8}
 	switch {

@@ -1,0 +1,394 @@
+package logs
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// SiteSums is what the call sites of dumps hold.
+type SiteSums struct {
+	sites profile.Sites
+	era   uint32
+}
+
+// Top returns the call sites that hold the most.
+func (s *SiteSums) Top(o profile.TopOptions) *profile.TopReport { return s.sites.Top(s.era, o) }
+
+// Sites adds up the records of selected dumps by call site, of logs without symbols. It
+// keeps no call paths; the dumps of the profile have no values. The sums are nil if only
+// Profile can tell what the logs hold: it can read them again then.
+func (r *Reader) Sites(maxPaths int, of Selection) (*profile.Profile, *SiteSums, error) {
+	if r.flags.Named() || slices.ContainsFunc(r.sources, func(s source) bool { return s.live }) {
+		return nil, nil, nil // what is live can be read only once
+	}
+	b := &siteBuilder{builder: r.newBuilder(maxPaths), of: of, sums: &SiteSums{era: firstEra}, most: maxPaths}
+	if b.most <= 0 {
+		b.most = profile.DefaultMaxPaths
+	}
+	err := r.pass(Handler{Sequence: true, Record: b.record, Event: b.event, Header: b.header, Fork: b.fork})
+	b.finish()
+	if err == nil && b.sums.sites.Len() > maxSites {
+		err = errNotSites
+	}
+	if errors.Is(err, errNotSites) || r.badMaps > 0 {
+		r.Process.Maps.Reset()
+		r.Process.Counts = symbol.Counts{}
+		r.process, r.unended, r.lostEvents = "", false, 0
+		return nil, nil, r.Process.Files.SetWord(0, "")
+	}
+	return b.prof, b.sums, err
+}
+
+// errNotSites ends a pass over logs that have more than Sites can add up.
+var errNotSites = errors.New("expected records without symbols")
+
+// maxSites is how many distinct addresses Sites adds up, in some 1 GB. With more, it is for
+// the limits of a Profile to say what is added up.
+const maxSites = 16 << 20
+
+// Eras are of call paths and sums: those of an earlier one do not count in the next.
+const (
+	notSelected = 1 // of call paths of dumps that are not selected
+	firstEra    = 2
+)
+
+// siteBuilder adds up records by call site. It finds dumps and distinct call paths in the
+// order of the log. For the sums that order makes no difference: each fork adds up what
+// it has read, once it is known to count.
+type siteBuilder struct {
+	*builder
+	of    Selection
+	sums  *SiteSums
+	paths profile.PathSet
+	most  int // call paths
+	held  []heldSite
+	forks []*siteFork
+	own   profile.SiteAdder // for records that no fork adds up
+	keys  []profile.SiteKey
+}
+
+// siteItem is a record.
+type siteItem struct {
+	size   uint64
+	path   profile.PathHash
+	from   uint32 // of its keys in siteFork.keys, up to but not including to
+	to     uint32
+	lost   uint32
+	slot   int32 // in siteFork.known, which has its keys; -1 if there is none
+	noSize bool
+	counts bool
+}
+
+// heldSite is a record that waits for its dump, and its keys.
+type heldSite struct {
+	siteItem
+	keys []profile.SiteKey
+}
+
+func (b *siteBuilder) record(rec *dump.Record, recovery symbol.Recovery, _ []symbol.FrameAddr) error {
+	if b.r.Symbols() {
+		return errNotSites
+	}
+	it := siteItem{size: rec.Stack.Size, noSize: rec.Cut && !rec.Sized}
+	b.keys, it.lost, it.path = b.own.AppendStack(b.keys[:0], rec.Stack.PCs, recovery.Lost)
+	if b.r.verdict == dump.Hold {
+		b.held = append(b.held, heldSite{it, slices.Clone(b.keys)})
+		return nil
+	}
+	b.settle()
+	b.add(&it, b.keys)
+	return nil
+}
+
+func (b *siteBuilder) event(*dump.Record, symbol.Recovery, []symbol.FrameAddr) error {
+	return errNotSites
+}
+
+func (b *siteBuilder) header(rec *dump.Record) error {
+	if len(b.r.sequence.Dumps) > b.begun {
+		b.release()
+		b.begin()
+	}
+	return b.builder.header(rec)
+}
+
+// settle begins a dump if the verdict says so, and adds the records that were held.
+func (b *siteBuilder) settle() {
+	if b.r.verdict == dump.Split {
+		b.begin()
+	}
+	if len(b.held) > 0 {
+		b.release()
+	}
+}
+
+// begin begins the dumps that the sequence has found.
+func (b *siteBuilder) begin() {
+	b.builder.begin()
+	if b.of.Last {
+		b.sums.era++
+		b.sums.sites.Stacks, b.sums.sites.Other = 0, profile.Value{}
+	}
+}
+
+// release adds the records that were held to the current dump.
+func (b *siteBuilder) release() {
+	for i := range b.held {
+		b.add(&b.held[i].siteItem, b.held[i].keys)
+	}
+	b.held = b.held[:0]
+}
+
+// add adds a record that no fork adds up.
+func (b *siteBuilder) add(it *siteItem, keys []profile.SiteKey) {
+	met := uint32(0)
+	if b.count(it, &met) {
+		b.own.Add(&b.sums.sites, b.sums.era, keys, it.lost, profile.Value{Bytes: it.size, Count: 1})
+	}
+}
+
+// count adds a record to the current dump, and reports whether its call sites are to be
+// added up. met is the era in which its call path was met last, as far as is known.
+func (b *siteBuilder) count(it *siteItem, met *uint32) bool {
+	if b.current == nil {
+		b.begin()
+	}
+	v := profile.Value{Bytes: it.size, Count: 1}
+	d := b.current
+	if d.Total.Add(v) {
+		b.prof.Saturated = true
+	}
+	d.Records++
+	if it.noSize {
+		d.NoSize++
+	}
+	era, sites := uint32(notSelected), &b.sums.sites
+	if b.of.Last || b.of.All || b.of.From <= b.begun && b.begun <= b.of.To {
+		era = b.sums.era
+	}
+	if *met != era {
+		before, ok := b.paths.Meet(it.path, era, b.most)
+		switch {
+		case !ok && era != notSelected:
+			b.prof.OtherRecords++
+			sites.Other.Add(v)
+			return false
+		case !ok:
+			b.prof.OtherRecords++
+			return false
+		case before != era && era != notSelected:
+			sites.Stacks++
+		}
+		*met = era
+	}
+	return era != notSelected
+}
+
+// finish ends the profile, and adds up what forks have.
+func (b *siteBuilder) finish() {
+	b.release()
+	b.builder.finish()
+	sites := &b.sums.sites
+	var running sync.WaitGroup
+	for _, f := range b.forks {
+		running.Go(f.flush)
+	}
+	b.own.Flush(sites)
+	running.Wait()
+	from, to, err := b.of.Of(len(b.prof.Dumps))
+	if err != nil {
+		return // which the report finds, too
+	}
+	for _, d := range b.prof.Dumps[from:to] {
+		if sites.Total.Add(d.Total) {
+			b.prof.Saturated = true
+		}
+	}
+	if sites.Other.Count > 0 {
+		sites.Stacks++
+	}
+}
+
+// siteFork finds the keys of a chunk's records, and adds up the chunk before, which counts
+// by then.
+type siteFork struct {
+	b       *siteBuilder
+	adder   profile.SiteAdder
+	items   []siteItem
+	keys    []profile.SiteKey
+	known   []knownSites // by dump.MemoSlot
+	met     []uint32     // by dump.MemoSlot: see siteBuilder.count
+	chunk   uint64       // number of the chunk
+	era     uint32       // of the items from first on
+	first   int
+	symbols bool
+	touched uint32
+}
+
+// knownSites is a record that is remembered. How often it came is added up when it
+// makes place for another.
+type knownSites struct {
+	memo   uint64
+	keys   []profile.SiteKey
+	lost   uint32
+	era    uint32 // of count
+	path   profile.PathHash
+	size   uint64
+	count  uint64
+	chunk  uint64        // in which it came last
+	counts symbol.Counts // what looking it up counted
+}
+
+func (b *siteBuilder) fork() Fork {
+	f := &siteFork{b: b, known: make([]knownSites, dump.MemoSlots), met: make([]uint32, dump.MemoSlots)}
+	b.forks = append(b.forks, f)
+	return Fork{Begin: f.begin, stack: f.stack, placed: f.placed, known: f.isKnown, Emit: f.emit}
+}
+
+func (f *siteFork) begin() {
+	f.addUp()
+	f.chunk++
+	f.items, f.keys, f.symbols, f.era = f.items[:0], f.keys[:0], false, 0
+}
+
+// isKnown reports whether a record has been remembered.
+func (f *siteFork) isKnown(_ *part, memo uint64) bool {
+	return f.known[dump.MemoSlot(memo)].memo == memo
+}
+
+// stack takes a record.
+func (f *siteFork) stack(p *part, rec *dump.Record) {
+	it := siteItem{size: rec.Stack.Size, noSize: rec.Cut && !rec.Sized, slot: -1}
+	if rec.Memo != 0 {
+		it.slot = f.remember(p, rec)
+	}
+	if it.slot >= 0 {
+		it.path = f.known[it.slot].path
+	} else {
+		it.from = uint32(len(f.keys))
+		f.keys, it.lost, it.path = f.look(&p.counts, p, f.keys, rec)
+		it.to = uint32(len(f.keys))
+	}
+	f.items = append(f.items, it)
+	f.symbols = p.symbols()
+}
+
+// remember returns the slot of a record, -1 if another one is in it that came in the
+// same chunk and is not added up yet.
+func (f *siteFork) remember(p *part, rec *dump.Record) int32 {
+	slot := dump.MemoSlot(rec.Memo)
+	k := &f.known[slot]
+	if k.memo != rec.Memo {
+		if k.chunk == f.chunk {
+			return -1
+		}
+		f.addKnown(k)
+		*k = knownSites{memo: rec.Memo, keys: k.keys, size: rec.Stack.Size}
+		k.keys, k.lost, k.path = f.look(&k.counts, p, k.keys[:0], rec)
+		f.met[slot] = 0
+	}
+	p.counts.Add(&k.counts)
+	k.chunk = f.chunk
+	return int32(slot)
+}
+
+// look appends the keys of a record.
+func (f *siteFork) look(c *symbol.Counts, p *part, dst []profile.SiteKey, rec *dump.Record) (keys []profile.SiteKey, lost uint32, path profile.PathHash) {
+	s := &rec.Stack
+	if s.Marks.Lossy == 0 && !s.Marks.LossySize {
+		c.Addresses += int64(len(s.PCs))
+		return f.adder.AppendStack(dst, s.PCs, 0)
+	}
+	p.process.Counts = symbol.Counts{}
+	recovery := p.process.Recover(s, rec.Blob)
+	c.Add(&p.process.Counts)
+	p.process.Counts = symbol.Counts{}
+	return f.adder.AppendStack(dst, s.PCs, recovery.Lost)
+}
+
+// placed finds the dump of record i.
+func (f *siteFork) placed(p *part, i int) {
+	b := f.b
+	if i%expect == 0 {
+		for j := i; j < min(i+expect, len(f.items)); j++ {
+			if f.items[j].slot < 0 {
+				f.touched += b.paths.Expect(f.items[j].path)
+			}
+		}
+	}
+	it := &f.items[i]
+	if b.r.verdict == dump.Hold {
+		b.held = append(b.held, heldSite{*it, slices.Clone(f.keysOf(it))})
+		if it.slot >= 0 {
+			b.held[len(b.held)-1].lost = f.known[it.slot].lost
+		}
+		return
+	}
+	b.settle()
+	if f.era != b.sums.era {
+		f.era, f.first = b.sums.era, i
+	}
+	if it.slot < 0 {
+		met := uint32(0)
+		it.counts = b.count(it, &met)
+	} else {
+		it.counts = b.count(it, &f.met[it.slot])
+	}
+}
+
+func (f *siteFork) keysOf(it *siteItem) []profile.SiteKey {
+	if it.slot >= 0 {
+		return f.known[it.slot].keys
+	}
+	return f.keys[it.from:it.to]
+}
+
+// emit ends a chunk.
+func (f *siteFork) emit() error {
+	if f.symbols || f.b.sums.sites.Len() > maxSites {
+		return errNotSites
+	}
+	return nil
+}
+
+// addUp adds up the items that count.
+func (f *siteFork) addUp() {
+	sites := &f.b.sums.sites
+	for i := range f.items {
+		it := &f.items[i]
+		switch {
+		case !it.counts || i < f.first:
+		case it.slot < 0:
+			f.adder.Add(sites, f.era, f.keys[it.from:it.to], it.lost, profile.Value{Bytes: it.size, Count: 1})
+		default:
+			k := &f.known[it.slot]
+			if k.era != f.era {
+				k.era, k.count = f.era, 0
+			}
+			k.count++
+		}
+	}
+	f.items = f.items[:0]
+}
+
+// addKnown adds up a record that was remembered.
+func (f *siteFork) addKnown(k *knownSites) {
+	if k.count > 0 {
+		v := profile.Value{Bytes: k.size, Count: 1}
+		f.adder.Add(&f.b.sums.sites, k.era, k.keys, k.lost, v.Times(k.count))
+	}
+}
+
+// flush adds up what is left.
+func (f *siteFork) flush() {
+	f.addUp()
+	for i := range f.known {
+		f.addKnown(&f.known[i])
+	}
+	f.adder.Flush(&f.b.sums.sites)
+}
