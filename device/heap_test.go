@@ -1,8 +1,11 @@
 package device
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,19 +17,62 @@ func TestHeap(t *testing.T) {
 		if b.word != "" {
 			t.Skip("the heap's words are the machine's")
 		}
-		program := b.make(t, "heap")
-		seeds, operations := 1, "400"
+		seeds, operations := 1, 400
 		if full() {
-			seeds, operations = 3, "1000"
+			seeds, operations = 3, 1000
 		}
-		for seed := range seeds {
-			argv := b.argv(program, strconv.Itoa(seed), operations)
-			out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
-			if err != nil || !strings.HasPrefix(string(out), "ok: "+operations+" operations") {
-				t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+		b.runHeap(t, seeds, operations)
+	})
+}
+
+func (b build) runHeap(t *testing.T, seeds, operations int) {
+	t.Helper()
+	program := b.make(t, "heap")
+	for seed := range seeds {
+		argv := b.argv(program, strconv.Itoa(seed), strconv.Itoa(operations))
+		out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), fmt.Sprintf("ok: %d operations", operations)) {
+			t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+		}
+	}
+}
+
+// The options of src/options.h, as it has them.
+func options(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("src/options.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^#define (LWSBT_\w+) .*LWSBT_UNSET`).FindAllStringSubmatch(string(text), -1) {
+		names = append(names, m[1])
+	}
+	if len(names) < 5 {
+		t.Fatalf("options %v, want more", names)
+	}
+	return names
+}
+
+// The heap without what options leave out: without all, without all but one, and without one.
+func TestHeapOptions(t *testing.T) {
+	sets := []string{"-DLWSBT_TINY"}
+	if full() {
+		for _, name := range options(t) {
+			sets = append(sets, "-DLWSBT_TINY -D"+name+"=1", "-D"+name+"=0")
+			if name == "LWSBT_NESTED" { // which LWSBT_FIELDS needs
+				sets[len(sets)-1] += " -DLWSBT_FIELDS=0"
 			}
 		}
-	})
+	}
+	for _, set := range sets {
+		t.Run(set, func(t *testing.T) {
+			build{cc: "gcc", cflags: sanitizers + " " + set}.runHeap(t, 1, 400)
+			if full() && set == "-DLWSBT_TINY" {
+				build{cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-Os -mthumb " + set, ldflags: "-static"}.runHeap(t, 1, 400)
+			}
+		})
+	}
 }
 
 // 8 threads allocate, resize, free and dump under ThreadSanitizer: test/threads.c.
@@ -72,7 +118,7 @@ func TestWarnings(t *testing.T) {
 				options = append(options, "-Os -DLWSBT_TINY")
 			}
 			if full() && cc == "gcc" {
-				options = append(options, "-O2 -fanalyzer", "-Os -fanalyzer -DLWSBT_SMALL")
+				options = append(options, "-O2 -fanalyzer", "-Os -fanalyzer -DLWSBT_SPEED=0")
 			}
 			for _, o := range options {
 				for _, source := range sources {

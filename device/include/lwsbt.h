@@ -243,8 +243,8 @@ struct lwsbt_out {
  * library's. [BT-B64-1] */
 struct lwsbt_base64 {
 	const struct lwsbt_out *out;
-	uint32_t acc;
-	unsigned n;	/* bytes in acc, 0 to 2 */
+	uint8_t bytes[3];
+	uint8_t n;	/* how many are pending, 0 to 2 */
 };
 
 void lwsbt_base64_begin(struct lwsbt_base64 *b, const struct lwsbt_out *out);
@@ -581,7 +581,6 @@ void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void
 struct lwsbt_walk {
 	struct lwsbt_walk *more;	/* these are the library's */
 	struct lwsbt_node *next, *last;
-	uint32_t left;
 	void *p;			/* of a record: the program's pointer */
 	lwsbt_word size;		/* and the bytes that it asked for */
 };

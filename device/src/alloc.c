@@ -5,40 +5,44 @@
 
 #include "heap.h"
 
-/* without counts an allocation that has no metadata for want of memory. */
-static void without(struct lwsbt_heap *h)
+/* below allocates from the allocator below. */
+LWSBT_INLINE void *below(const struct lwsbt_allocator *a, size_t align, size_t size)
 {
-	lwsbt_lock(h);
-	h->untracked++;
-	lwsbt_unlock(h);
+	if (align <= LWSBT_ALIGN)
+		return a->allocate(size);
+	return a->aligned ? a->aligned(align, size) : NULL;
+}
+
+LWSBT_INLINE void *allocate(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t align,
+	size_t size, const void *caller)
+{
+	struct lwsbt_meta m;
+	size_t adj = lwsbt_meta_gen(h, size, align, caller, &m);
+	void *p = below(a, align, adj + size);
+
+	if (adj == 0)
+		return p;
+	if (p) {
+		p = lwsbt_write(h, p, &m);
+		lwsbt_tell(h, LWSBT_ALLOCATED, p, NULL, &m);
+		return p;
+	}
+	p = below(a, align, size);
+	if (p)
+		lwsbt_count(h, &h->untracked);
+	return p;
 }
 
 void *lwsbt_heap_memalign(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t align,
 	size_t size, const void *caller)
 {
-	struct lwsbt_meta m;
-	size_t adj = lwsbt_meta_gen(h, size, align, caller, &m);
-	void *p;
-
-	if (adj) {
-		p = align > LWSBT_ALIGN ? a->aligned ? a->aligned(align, adj + size) : NULL :
-			a->allocate(adj + size);
-		if (p) {
-			p = lwsbt_write(h, p, &m);
-			lwsbt_tell(h, LWSBT_ALLOCATED, p, NULL, &m);
-			return p;
-		}
-	}
-	p = align > LWSBT_ALIGN ? a->aligned ? a->aligned(align, size) : NULL : a->allocate(size);
-	if (p && adj)
-		without(h);
-	return p;
+	return allocate(h, a, align, size, caller);
 }
 
 void *lwsbt_heap_malloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t size,
 	const void *caller)
 {
-	return lwsbt_heap_memalign(h, a, 0, size, caller);
+	return allocate(h, a, 0, size, caller);
 }
 
 void *lwsbt_heap_calloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, size_t n,
@@ -48,7 +52,7 @@ void *lwsbt_heap_calloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, s
 
 	if (size && n > SIZE_MAX / size)
 		return NULL;
-	p = lwsbt_heap_memalign(h, a, 0, n * size, caller);
+	p = lwsbt_heap_malloc(h, a, n * size, caller);
 	if (p)
 		memset(p, 0, n * size);
 	return p;
@@ -56,7 +60,14 @@ void *lwsbt_heap_calloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, s
 
 void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p)
 {
+#if LWSBT_FIELDS
 	p = lwsbt_meta_trim(h, p);
+#else
+	struct lwsbt_found f;
+
+	if (p)
+		p = lwsbt_unlink(h, p, &f);
+#endif
 	if (p)
 		a->release(p);
 }

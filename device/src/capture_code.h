@@ -7,6 +7,7 @@
 #define CAPTURE_CODE_H
 
 #include "lwsbt.h"
+#include "options.h"
 
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
@@ -77,7 +78,8 @@ UNUSED static int after_call(const struct lwsbt_capture_ctx *ctx, uintptr_t pc)
 {
 	uint32_t h;
 
-	if (pc % 2 != 0 || pc - ctx->code_lo < 2 || !in_code(ctx, pc - 2, 2))
+	/* No function begins with a call. */
+	if (pc % 2 != 0 || !in_code(ctx, pc - 4, 4))
 		return 0;
 	h = code16(pc - 2);
 	if ((h & 0xff87) == 0x4780)	/* blx Rm; with bits 0 to 2, blxns */
@@ -88,9 +90,11 @@ UNUSED static int after_call(const struct lwsbt_capture_ctx *ctx, uintptr_t pc)
 	 * A branch with link has bits 15, 14 and 12 of its second half set (0xd000):
 	 * b.w has not bit 14, and j1 (bit 13) may be either. blx has not bit 12.
 	 */
-	if ((h & 0xd000) != 0xd000 && (h & 0xd001) != 0xc000)
-		return 0;
-	return pc - ctx->code_lo >= 4 && (code16(pc - 4) & 0xf800) == 0xf000;
+#if defined(__ARM_ARCH_ISA_ARM)
+	if ((h & 0xd001) == 0xc000)
+		h |= 0xd000;
+#endif
+	return (h & 0xd000) == 0xd000 && (code16(pc - 4) & 0xf800) == 0xf000;
 }
 
 #elif defined(__arm__)

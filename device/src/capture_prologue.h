@@ -232,10 +232,10 @@ static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
 #define NO_RULE 1u
 #define PROBES 8
 
-#ifdef LWSBT_TINY
-#define RULE_COUNT(ctx) 0u	/* no cache: some 300 bytes of Thumb code less */
-#else
+#if LWSBT_CACHE
 #define RULE_COUNT(ctx) (ctx)->rule_count
+#else
+#define RULE_COUNT(ctx) 0u
 #endif
 
 /* Each access is one of the machine's, as others may write at the time. */

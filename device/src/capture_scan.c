@@ -16,13 +16,10 @@ NOINLINE size_t lwsbt_capture_scan(uintptr_t *pcs, size_t max, size_t skip,
 		return 0;
 	for (at -= at % WORD; n < max && stack_word(ctx, at, &word); at += WORD) {
 #if defined(__thumb__)
-		if (!(word & 1) || !after_call(ctx, word - 1))
-			continue;
-		word--;
-#else
+		word--;		/* the mode bit, which after_call wants clear */
+#endif
 		if (!after_call(ctx, word))
 			continue;
-#endif
 		if (skip > 0)
 			skip--;
 		else

@@ -10,6 +10,59 @@
 
 #define TOP (LWSBT_WORD_BITS - 1)
 
+#if !LWSBT_FAST
+
+LWSBT_INLINE unsigned form_of(const lwsbt_word *pc, unsigned n, unsigned how, lwsbt_word *v)
+{
+	/* modulo 2^32 is not for encoders, as decoders need not know the word [BT-DELTA-6] */
+	int lws = LWSBT_SEARCHES && (how & LWSBT_SEARCH_LWS), modular = LWSBT_WORD_BITS == 64 && !lws;
+	lwsbt_word at = pc[n], best = (lwsbt_word)~(lwsbt_word)0;
+	unsigned nearest = 0, literal = lwsbt_significant(at), delta, below;
+
+	/* from the farthest back, n at the beginning of a stack, to 1 */
+	for (unsigned back = n < BACK_MAX ? n : BACK_MAX; back > 0; back--) {
+		lwsbt_word base = pc[n - back], d = at - base;
+
+		if (modular ? d >> TOP != 0 : at < base)
+			d = 0 - d;
+		if (d < best) {
+			best = d;
+			nearest = back;
+		}
+	}
+	*v = at;
+	delta = lwsbt_significant(best) + DELTA_LEAD - LITERAL_LEAD;
+	/* what lws counts is 2 less than it is */
+	if (lws ? nearest == n || nearest == 0 || delta >= literal + 2 : delta >= literal + (literal == 64))
+		return 0;
+	/* of two equal addresses, lws subtracts */
+	below = modular ? best == 0 || at - pc[n - nearest] != best : at <= pc[n - nearest];
+	*v = best;
+	return FORM_DELTA | (nearest - 1) << 3 | below << 1;
+}
+
+unsigned lwsbt_form(const lwsbt_word *pc, unsigned n, unsigned how, lwsbt_word *v)
+{
+	return form_of(pc, n, how, v);
+}
+
+size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form)
+{
+	size_t bits = DEPTH_BITS;
+
+	for (unsigned n = 0; n < depth; n++) {
+		lwsbt_word v;
+		unsigned f = form_of(pc, n, how, &v);
+
+		form[n] = (uint8_t)f;
+		bits += f ? (size_t)DELTA_LEAD : (size_t)LITERAL_LEAD;
+		bits += COUNT_BITS + lwsbt_significant(v) + SPILL;
+	}
+	return bits;
+}
+
+#else
+
 /*
  * nearest_apart returns the place in pc of the frame nearest to frame n >= 1, and its
  * difference in *distance. If modular, differences are modulo 2^64.
@@ -34,48 +87,14 @@ static inline const lwsbt_word *nearest_apart(const lwsbt_word *pc, unsigned n, 
 	return past - 1;
 }
 
-#if !LWSBT_FAST
-
-size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form)
-{
-	/* modulo 2^32 is not for encoders, as decoders need not know the word [BT-DELTA-6] */
-	int lws = how & LWSBT_SEARCH_LWS, modular = LWSBT_WORD_BITS == 64 && !lws;
-	size_t bits = DEPTH_BITS;
-
-	for (unsigned n = 0; n < depth; n++) {
-		unsigned count = lwsbt_significant(pc[n]), f = 0;
-
-		bits += LITERAL_LEAD + COUNT_BITS + SPILL;
-		if (n > 0) {
-			lwsbt_word d;
-			const lwsbt_word *base = nearest_apart(pc, n, modular, &d);
-			unsigned delta = lwsbt_significant(d) + DELTA_LEAD - LITERAL_LEAD;
-
-			/* what lws counts is 2 less than it is */
-			if (lws ? base != pc && delta < count + 2 : delta < count + (count == 64)) {
-				/* of two equal addresses, lws subtracts */
-				unsigned below = modular ? d == 0 || pc[n] - *base != d : pc[n] <= *base;
-
-				f = FORM_DELTA | (unsigned)(pc + n - 1 - base) << 3 | below << 1;
-				count = delta;
-			}
-		}
-		form[n] = (uint8_t)f;
-		bits += count;
-	}
-	return bits;
-}
-
-#else
-
 /*
  * Here, to choose is to compute alone: a branch that depends on addresses is one that
  * a processor guesses wrong.
  *
- * form_of weighs a literal v against a delta from the base, back frames before it,
+ * weigh weighs a literal v against a delta from the base, back frames before it,
  * and returns what to write.
  */
-static inline unsigned form_of(lwsbt_word v, lwsbt_word delta, unsigned below, unsigned base,
+static inline unsigned weigh(lwsbt_word v, lwsbt_word delta, unsigned below, unsigned base,
 	unsigned back, unsigned how)
 {
 	lwsbt_word literal;
@@ -150,7 +169,7 @@ LWSBT_INLINE size_t choose(const lwsbt_word *pc, unsigned depth, unsigned how, u
 			/* of two equal addresses, lws subtracts */
 			below = modular ? d == 0 || d >> TOP != 0 : v <= pc[base];
 			d = (d ^ (0 - (lwsbt_word)below)) + below;
-			f = form_of(v, d, below, base, n - 1 - base, how);
+			f = weigh(v, d, below, base, n - 1 - base, how);
 			v ^= (v ^ d) & (0 - (lwsbt_word)(f >> 7));
 		}
 		form[n] = (uint8_t)f;

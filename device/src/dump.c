@@ -15,7 +15,7 @@ enum lwsbt_result lwsbt_meta_parse(struct lwsbt_heap *h, struct lwsbt_stack *s, 
 	s->size = 0;
 	s->end = 0;
 	lwsbt_lock(h);
-	if (lwsbt_readable(h, n) && n->owner == h) {
+	if (lwsbt_owned(h, n)) {
 		e = LWSBT_LENGTH;
 		if (lwsbt_linked(h, n) && lwsbt_find_blob(h, n, &f))
 			e = lwsbt_decode(s, f.blob, f.len, LWSBT_WORD_BITS);
@@ -29,7 +29,6 @@ void lwsbt_walk_begin(struct lwsbt_heap *h, struct lwsbt_walk *w)
 	lwsbt_lock(h);
 	w->next = h->head;
 	w->last = h->tail;
-	w->left = h->count;
 	w->more = h->walks;
 	h->walks = w;
 	lwsbt_unlock(h);
@@ -46,6 +45,8 @@ void lwsbt_walk_end(struct lwsbt_heap *h, struct lwsbt_walk *w)
 		*at = w->more;
 	lwsbt_unlock(h);
 }
+
+#if LWSBT_FIELDS
 
 /*
  * record writes the blob of n, without what aligns memory, and with its address if
@@ -77,6 +78,32 @@ LWSBT_INLINE size_t record(struct lwsbt_node *n, const struct lwsbt_found *f, ui
 	return len <= cap ? len : 0;
 }
 
+#else
+
+/* record writes the blob of n, without what aligns memory. It returns 0 if it does not fit. */
+LWSBT_INLINE size_t record(struct lwsbt_node *n, const struct lwsbt_found *f, uint8_t *buf, size_t cap,
+	unsigned flags)
+{
+	size_t bytes = (f->bits + 7) / 8, len = bytes + LENGTH_BYTES;
+
+	(void)n;
+	(void)flags;
+	if (len > cap)
+		return 0;
+	memcpy(buf, f->blob, bytes);
+#if LWSBT_FOREIGN
+	if (bytes) /* the last bits can be a program's own */
+		buf[bytes - 1] &= (uint8_t)(0xff << (8 * bytes - f->bits));
+	else
+		len = 0; /* lws had no room, and says no more [BT-BLOB-4] */
+#endif
+	buf[bytes] = (uint8_t)(len >> 8);
+	buf[bytes + 1] = (uint8_t)len;
+	return bytes + LENGTH_BYTES;
+}
+
+#endif
+
 /* advance describes the next record's metadata in *f, and returns its node, with the
  * lock held; NULL after the last, without. Damage is reported and left out. */
 static struct lwsbt_node *advance(struct lwsbt_heap *h, struct lwsbt_walk *w, struct lwsbt_found *f)
@@ -87,23 +114,18 @@ static struct lwsbt_node *advance(struct lwsbt_heap *h, struct lwsbt_walk *w, st
 
 		lwsbt_lock(h);
 		n = w->next;
-		if (!n || w->left == 0) {
+		if (!n) {
 			lwsbt_unlock(h);
 			return NULL;
 		}
-		w->left--;
 		w->next = NULL;
 		if (lwsbt_linked(h, n)) {
 			if (n != w->last)
 				w->next = n->next;
-			if (lwsbt_find_blob(h, n, f)) {
-				w->p = lwsbt_program_pointer(n);
-				w->size = f->size;
+			if (lwsbt_find_blob(h, n, f))
 				return n;
-			}
 			damage = LWSBT_DAMAGED_BLOB;
 		}
-		lwsbt_unlock(h);
 		lwsbt_report(h, damage, n);
 	}
 }
@@ -115,9 +137,10 @@ LWSBT_INLINE size_t finish_record(struct lwsbt_heap *h, struct lwsbt_node *n, co
 {
 	size_t len = record(n, f, buf, cap, flags);
 
-	lwsbt_unlock(h);
 	if (len == 0)
 		lwsbt_report(h, LWSBT_DAMAGED_BLOB, n);
+	else
+		lwsbt_unlock(h);
 	return len;
 }
 
@@ -128,24 +151,35 @@ size_t lwsbt_walk_next(struct lwsbt_heap *h, struct lwsbt_walk *w, void *buf, si
 	struct lwsbt_found f;
 	size_t len = 0;
 
-	while (len == 0 && (n = advance(h, w, &f)) != NULL)
+	while (len == 0 && (n = advance(h, w, &f)) != NULL) {
+		w->p = lwsbt_program_pointer(n);
+		w->size = f.size;
 		len = finish_record(h, n, &f, buf, cap, flags);
+	}
 	return len;
 }
 
-/* A dump's parts are functions of their own, as each has its own use for the stack. */
-static LWSBT_NOINLINE void begin(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
+static void counts(const struct lwsbt_out *out, uint32_t records, size_t bytes)
+{
+	lwsbt_key(out, " n=", records);
+	lwsbt_key(out, " b=", bytes);
+}
+
+static void begin(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
 	const char *why, int user)
 {
-	struct lwsbt_head head = { number, LWSBT_NONE, LWSBT_NONE, LWSBT_NONE, user, why };
-
+	lwsbt_key(out, "~h#begin ", number);
+	(void)h;
+#if LWSBT_FIELDS
 	if (h->port && h->port->time)
-		head.time = h->port->time(h->port->arg);
-	if (!h->port || !h->port->lock) { /* else others may free meanwhile */
-		head.records = h->count;
-		head.bytes = h->bytes;
-	}
-	lwsbt_head_begin(out, &head);
+		lwsbt_key(out, " t=", h->port->time(h->port->arg));
+	if (!h->port || !h->port->lock) /* else others may free meanwhile */
+		counts(out, h->count, h->bytes);
+#endif
+	if (user)
+		lwsbt_text(out, " u=1");
+	lwsbt_escaped(out, " why=", why);
+	lwsbt_text(out, "\n");
 }
 
 /* put_record writes a line of the record that advance found, unless it does not fit. */
@@ -158,13 +192,6 @@ static LWSBT_NOINLINE size_t put_record(struct lwsbt_heap *h, const struct lwsbt
 	if (len > 0)
 		lwsbt_line(out, buf, len);
 	return len;
-}
-
-static LWSBT_NOINLINE void end(const struct lwsbt_out *out, uint32_t number, uint32_t records, size_t bytes)
-{
-	struct lwsbt_head head = { number, LWSBT_NONE, records, bytes, 0, NULL };
-
-	lwsbt_head_end(out, &head);
 }
 
 void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
@@ -185,5 +212,7 @@ void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t numb
 		}
 	}
 	lwsbt_walk_end(h, &w);
-	end(out, number, records, bytes);
+	lwsbt_key(out, "~h#end ", number);
+	counts(out, records, bytes);
+	lwsbt_text(out, "\n");
 }

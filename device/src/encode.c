@@ -86,7 +86,7 @@ static inline void put_field(struct bits *b, unsigned lead, unsigned lead_width,
 	put(b, (head << count | v) << SPILL | spill, width);
 }
 
-#else
+#elif LWSBT_SPEED && LWSBT_WORD_BITS == 32
 
 /* store32 writes 4 bytes, the highest bits first. */
 static inline void store32(uint8_t *p, uint32_t v)
@@ -132,8 +132,6 @@ static void put(struct bits *b, uint32_t v, unsigned width)
 	store_bits(b, v << (31 - width) << 1, 0, width);
 }
 
-#if LWSBT_WORD_BITS == 32
-
 /* put_low writes the lowest lead_width bits of lead, at most 15, the lowest count bits
  * of v, 1 to 32, and spill zeros. */
 LWSBT_INLINE void put_low(struct bits *b, unsigned lead, unsigned lead_width, uint32_t v,
@@ -157,6 +155,20 @@ static void put_field(struct bits *b, unsigned lead, unsigned lead_width, lwsbt_
 
 #else
 
+/* put writes the lowest width bits of v. */
+static void put(struct bits *b, lwsbt_word v, unsigned width)
+{
+	while (width > 0) {
+		b->acc = b->acc << 1 | (v >> --width & 1);
+		if (++b->n < 8)
+			continue;
+		if (b->len < b->cap)
+			b->buf[b->len] = (uint8_t)b->acc;
+		b->len++;
+		b->n = 0;
+	}
+}
+
 /* put_field writes the lowest lead_width bits of lead, then the count of v, and v as
  * how says. */
 static void put_field(struct bits *b, unsigned lead, unsigned lead_width, lwsbt_word v,
@@ -165,22 +177,18 @@ static void put_field(struct bits *b, unsigned lead, unsigned lead_width, lwsbt_
 	unsigned count = lwsbt_significant(v), spill = 0;
 
 	put(b, lead << COUNT_BITS | (count & 63) << SPILL, lead_width + COUNT_BITS);
+	(void)how;
+#if LWSBT_WORD_BITS == 64
 	if (how & LWSBT_WRAP64) {
 		/* Bit 31 stands for all from 31 up, and those from 32 up are the lowest
 		 * again. [BT-MACH-2] */
 		spill = v >> 31 != 0;
 		v = ((v & 0x7fffffff) | (uint64_t)spill << 31) * 0x100000001;
 	}
-	while (count > 16) {
-		unsigned k = count % 16 ? count % 16 : 16;
-
-		count -= k;
-		put(b, (uint32_t)(v >> count) & ((1u << k) - 1), k);
-	}
-	put(b, ((uint32_t)v & ((1u << count) - 1)) << SPILL | spill, count + SPILL);
-}
-
 #endif
+	put(b, v, count);
+	put(b, spill, SPILL);
+}
 
 #endif
 
@@ -216,7 +224,17 @@ void lwsbt_put_value(struct lwsbt_writer *w, lwsbt_word v, unsigned how)
 	CLOSE(b, w);
 }
 
-#if LWSBT_WORD_BITS == 32
+#if LWSBT_WORD_BITS == 64
+
+void lwsbt_put_user(struct lwsbt_writer *w, unsigned tag, uint64_t v)
+{
+	OPEN(b, w);
+
+	put_field(b, tag << SPILL, TAG_BITS, v, LWSBT_SEARCH_BEST);
+	CLOSE(b, w);
+}
+
+#elif LWSBT_SPEED
 
 /* put_long writes a user field whose value has the word high above v. */
 static LWSBT_NOINLINE void put_long(struct bits *b, unsigned tag, uint32_t high, uint32_t v)
@@ -227,21 +245,29 @@ static LWSBT_NOINLINE void put_long(struct bits *b, unsigned tag, uint32_t high,
 	put_low(b, 0, 0, v, 32, SPILL);
 }
 
-#endif
+void lwsbt_put_user(struct lwsbt_writer *w, unsigned tag, uint64_t v)
+{
+	if (v >> 32 != 0)
+		put_long(w, tag, (uint32_t)(v >> 32), (uint32_t)v);
+	else
+		put_field(w, tag << SPILL, TAG_BITS, (uint32_t)v, LWSBT_SEARCH_BEST);
+}
+
+#else
 
 void lwsbt_put_user(struct lwsbt_writer *w, unsigned tag, uint64_t v)
 {
-	OPEN(b, w);
+	uint32_t high = (uint32_t)(v >> 32);
+	unsigned count = high ? 32 + lwsbt_significant(high) : lwsbt_significant((uint32_t)v);
 
-#if LWSBT_WORD_BITS == 32
-	if (v >> 32 != 0) {
-		put_long(b, tag, (uint32_t)(v >> 32), (uint32_t)v);
-		return;
-	}
-#endif
-	put_field(b, tag << SPILL, TAG_BITS, (lwsbt_word)v, LWSBT_SEARCH_BEST);
-	CLOSE(b, w);
+	put(w, tag << SPILL << COUNT_BITS | (count & 63) << SPILL, TAG_BITS + COUNT_BITS);
+	if (high)
+		put(w, high, count - 32);
+	put(w, (uint32_t)v, count < 32 ? count : 32);
+	put(w, 0, SPILL);
 }
+
+#endif
 
 void lwsbt_put_forms(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth,
 	unsigned how, const uint8_t *form)
@@ -264,24 +290,46 @@ void lwsbt_put_forms(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned dept
 	CLOSE(b, w);
 }
 
-void lwsbt_put_stack(struct lwsbt_writer *w, const struct lwsbt_stack *s, unsigned how)
+#if LWSBT_FAST
+
+void lwsbt_put_frames(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth, unsigned how)
 {
 	uint8_t form[LWSBT_DEPTH_MAX];
 
-	lwsbt_choose_only(s->pc, s->depth, how, form);
-	lwsbt_put_forms(w, s->pc, s->depth, how, form);
+	lwsbt_choose_only(pc, depth, how, form);
+	lwsbt_put_forms(w, pc, depth, how, form);
+}
+
+#else
+
+void lwsbt_put_frames(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth, unsigned how)
+{
+	put(w, (depth & 31) << SPILL, DEPTH_BITS);
+	for (unsigned n = 0; n < depth; n++) {
+		lwsbt_word v;
+		unsigned f = lwsbt_form(pc, n, how, &v);
+
+		put_field(w, f, f ? DELTA_LEAD : LITERAL_LEAD, v, how);
+	}
+}
+
+#endif
+
+void lwsbt_put_stack(struct lwsbt_writer *w, const struct lwsbt_stack *s, unsigned how)
+{
+	lwsbt_put_frames(w, s->pc, s->depth, how);
 }
 
 void lwsbt_fill(struct lwsbt_writer *w, size_t len)
 {
 	OPEN(b, w);
+	unsigned left = 8 * (unsigned)(len - b->len) - b->n, zeros = (0u - TAG_BITS - b->n) % 8 + TAG_BITS;
 
-	if (8 * (len - b->len) >= b->n + TAG_BITS)
-		put(b, 0, TAG_BITS);
-	if (b->n)
-		put(b, 0, 8 - b->n);
+	if (left > 0)
+		put(b, 0, zeros < left ? zeros : left);
 	while (b->len < len)
-		b->buf[b->len++] = 0xff;
+		put(b, 0xff, 8);
+	put(b, (uint32_t)len + LENGTH_BYTES, 8 * LENGTH_BYTES);
 	CLOSE(b, w);
 }
 

@@ -5,10 +5,12 @@
 
 #include "internal.h"
 
-static void text(const struct lwsbt_out *out, const char *s)
+void lwsbt_text(const struct lwsbt_out *out, const char *s)
 {
 	out->put(out->arg, s, strlen(s));
 }
+
+#if LWSBT_FIELDS
 
 /* number writes v by base 10. It divides by halves of words, as a 64-bit division is a
  * function of 700 bytes on 32-bit machines. */
@@ -27,30 +29,42 @@ static void number(const struct lwsbt_out *out, uint64_t v)
 	out->put(out->arg, p, (size_t)(digits + sizeof digits - p));
 }
 
-/* key writes a key and its value, unless that is unknown. */
-static void key(const struct lwsbt_out *out, const char *name, uint64_t v)
+#else
+
+static void number(const struct lwsbt_out *out, lwsbt_word v)
 {
-	if (v == LWSBT_NONE)
-		return;
-	text(out, name);
+	char digits[20], *p = digits + sizeof digits;
+
+	do
+		*--p = (char)('0' + v % 10);
+	while (v /= 10);
+	out->put(out->arg, p, (size_t)(digits + sizeof digits - p));
+}
+
+#endif
+
+void lwsbt_key(const struct lwsbt_out *out, const char *name, lwsbt_number v)
+{
+	lwsbt_text(out, name);
 	number(out, v);
 }
 
-/* escaped writes a key and its value; what a value must not hold, as %XX. With LWSBT_TINY,
- * values must hold no such. */
-static void escaped(const struct lwsbt_out *out, const char *name, const char *v)
+/* key writes a key and its value, unless that is unknown. */
+static void key(const struct lwsbt_out *out, const char *name, uint64_t v)
 {
-#ifndef LWSBT_TINY
-	static const char hex[] = "0123456789ABCDEF";
-#endif
+	if (v != LWSBT_NONE)
+		lwsbt_key(out, name, (lwsbt_number)v);
+}
 
+/* Without LWSBT_FIELDS, values must hold no characters that are to be escaped. */
+void lwsbt_escaped(const struct lwsbt_out *out, const char *name, const char *v)
+{
 	if (!v)
 		return;
-	text(out, name);
-#ifdef LWSBT_TINY
-	text(out, v);
-#else
+	lwsbt_text(out, name);
+#if LWSBT_FIELDS
 	for (; *v; v++) {
+		static const char hex[] = "0123456789ABCDEF";
 		unsigned c = (unsigned char)*v;
 		char code[3] = { '%', hex[c >> 4], hex[c & 15] };
 
@@ -59,51 +73,58 @@ static void escaped(const struct lwsbt_out *out, const char *name, const char *v
 		else
 			out->put(out->arg, v, 1);
 	}
+#else
+	lwsbt_text(out, v);
 #endif
 }
 
+#define STRING(x) STRING_OF(x)
+#define STRING_OF(x) #x
+
 void lwsbt_head_boot(const struct lwsbt_out *out, const char *prog, uint64_t pid, uint64_t epoch)
 {
-	text(out, "~h#boot");
-	escaped(out, " prog=", prog);
-	key(out, " pid=", pid);
-	key(out, " w=", LWSBT_WORD_BITS);
-	key(out, " epoch=", epoch);
-	text(out, "\n");
+	lwsbt_text(out, "~h#boot");
+	lwsbt_escaped(out, " prog=", prog);
+	if (LWSBT_FIELDS)
+		key(out, " pid=", pid);
+	lwsbt_text(out, " w=" STRING(LWSBT_WORD_BITS));
+	if (LWSBT_FIELDS)
+		key(out, " epoch=", epoch);
+	lwsbt_text(out, "\n");
 }
 
 void lwsbt_head_map(const struct lwsbt_out *out, uint64_t time)
 {
-	text(out, "~h#map");
-	key(out, " t=", time);
-	text(out, "\n");
+	lwsbt_text(out, "~h#map");
+	if (LWSBT_FIELDS)
+		key(out, " t=", time);
+	lwsbt_text(out, "\n");
 }
 
 void lwsbt_head_begin(const struct lwsbt_out *out, const struct lwsbt_head *h)
 {
-	text(out, "~h#begin ");
-	number(out, h->number);
-	key(out, " t=", h->time);
+	lwsbt_key(out, "~h#begin ", h->number);
+	if (LWSBT_FIELDS)
+		key(out, " t=", h->time);
 	key(out, " n=", h->records);
 	key(out, " b=", h->bytes);
 	if (h->user)
-		text(out, " u=1");
-	escaped(out, " why=", h->why);
-	text(out, "\n");
+		lwsbt_text(out, " u=1");
+	lwsbt_escaped(out, " why=", h->why);
+	lwsbt_text(out, "\n");
 }
 
 void lwsbt_head_end(const struct lwsbt_out *out, const struct lwsbt_head *h)
 {
-	text(out, "~h#end ");
-	number(out, h->number);
+	lwsbt_key(out, "~h#end ", h->number);
 	key(out, " n=", h->records);
 	key(out, " b=", h->bytes);
-	text(out, "\n");
+	lwsbt_text(out, "\n");
 }
 
 void lwsbt_head_lost(const struct lwsbt_out *out, uint64_t events)
 {
-	text(out, "~h#lost");
+	lwsbt_text(out, "~h#lost");
 	key(out, " n=", events);
-	text(out, "\n");
+	lwsbt_text(out, "\n");
 }

@@ -1,7 +1,30 @@
 /*
  * Heap metadata: made, put before an allocation, taken off.
  */
+#include <string.h>
+
 #include "heap.h"
+
+void lwsbt_lock(struct lwsbt_heap *h)
+{
+	if (h->port && h->port->lock)
+		h->port->lock(h->port->arg);
+}
+
+void lwsbt_unlock(struct lwsbt_heap *h)
+{
+	if (h->port && h->port->unlock)
+		h->port->unlock(h->port->arg);
+}
+
+void lwsbt_count(struct lwsbt_heap *h, uint32_t *counter)
+{
+	lwsbt_lock(h);
+	++*counter;
+	lwsbt_unlock(h);
+}
+
+#if LWSBT_NESTED
 
 int lwsbt_enter(struct lwsbt_heap *h)
 {
@@ -27,6 +50,8 @@ void lwsbt_leave(struct lwsbt_heap *h)
 	lwsbt_unlock(h);
 }
 
+#endif
+
 /* kept returns what the heap keeps under the i-th tag, as put_kept has them, in *v; 0 if
  * it keeps none. */
 static unsigned kept(const struct lwsbt_heap *h, const struct lwsbt_meta *m, unsigned i, uint64_t *v)
@@ -51,6 +76,8 @@ static void put_kept(struct lwsbt_writer *w, const struct lwsbt_heap *h, const s
 	}
 }
 
+#if LWSBT_SPEED
+
 /* kept_bits returns how many bits put_kept writes. */
 static size_t kept_bits(const struct lwsbt_heap *h, const struct lwsbt_meta *m)
 {
@@ -69,13 +96,36 @@ static size_t kept_bits(const struct lwsbt_heap *h, const struct lwsbt_meta *m)
 	return bits;
 }
 
+#endif
+
+/* put_bits writes what m has, up to the filling. */
+static void put_bits(struct lwsbt_writer *w, const struct lwsbt_heap *h, const struct lwsbt_meta *m)
+{
+#if LWSBT_SPEED
+	lwsbt_put_forms(w, m->stack.pc, m->stack.depth, h->how, m->form);
+#else
+	lwsbt_put_frames(w, m->stack.pc, m->stack.depth, h->how);
+#endif
+	lwsbt_put_value(w, m->stack.size, h->how);
+	if (KEEP)
+		put_kept(w, h, m);
+}
+
 size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t align, size_t least)
 {
-	struct lwsbt_stack *s = &m->stack;
 	size_t bits, total;
+#if LWSBT_SPEED
+	struct lwsbt_stack *s = &m->stack;
 
 	bits = (KEEP ? kept_bits(h, m) : 0) + lwsbt_choose(s->pc, s->depth, h->how, m->form) +
 		COUNT_BITS + lwsbt_significant(s->size) + SPILL;
+#else
+	struct lwsbt_writer w;
+
+	lwsbt_writer_init(&w, NULL, 0);
+	put_bits(&w, h, m);
+	bits = lwsbt_bits(&w);
+#endif
 	if (align < LWSBT_ALIGN)
 		align = LWSBT_ALIGN;
 	total = sizeof(struct lwsbt_node) + (bits + 7) / 8 + LENGTH_BYTES;
@@ -83,8 +133,8 @@ size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t al
 		total = least;
 	total = (total + align - 1) & ~(align - 1);
 	if (align > 32768 || total - sizeof(struct lwsbt_node) > LWSBT_LENGTH_MAX ||
-	    s->size > PTRDIFF_MAX - total ||
-	    (LWSBT_WORD_BITS == 64 && (h->how & LWSBT_WRAP64) && s->size >> 31 != 0))
+	    m->stack.size > PTRDIFF_MAX - total ||
+	    (LWSBT_WORD_BITS == 64 && (h->how & LWSBT_WRAP64) && m->stack.size >> 31 != 0))
 		return 0;
 	m->len = (uint16_t)(total - sizeof(struct lwsbt_node));
 	return total;
@@ -116,8 +166,7 @@ static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t calle
 	if (drop > n)
 		drop = n;
 	n -= drop;
-	for (size_t i = 0; i < n; i++)
-		s->pc[i] = s->pc[i + drop];
+	memmove(s->pc, s->pc + drop, n * sizeof *s->pc);
 	if (n > h->post)
 		n -= h->post;
 	if (n == 0 && caller)
@@ -125,18 +174,12 @@ static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t calle
 	s->depth = (uint32_t)n;
 }
 
-LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const void *caller,
-	struct lwsbt_meta *m)
+/* admit sets the guard for a capture, and counts it. It reports whether there may be one. */
+static int admit(struct lwsbt_heap *h, struct lwsbt_meta *m)
 {
-	size_t adj;
 	int entered;
 
-	m->stack.depth = 0;
-	m->stack.size = size;
-	m->sequence = 0;
-	m->time = 0;
-	m->thread = 0;
-	if (h->port && h->port->in_interrupt && h->port->in_interrupt(h->port->arg)) {
+	if (lwsbt_interrupted(h)) {
 		h->interrupts++;
 		return 0;
 	}
@@ -144,7 +187,22 @@ LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t a
 	if (entered)
 		m->sequence = h->sequence++;
 	lwsbt_unlock(h);
-	if (!entered)
+	return entered;
+}
+
+LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const void *caller,
+	struct lwsbt_meta *m)
+{
+	size_t adj;
+
+	m->stack.depth = 0;
+	m->stack.size = size;
+#if LWSBT_FIELDS
+	m->sequence = 0;
+	m->time = 0;
+	m->thread = 0;
+#endif
+	if ((LWSBT_FIELDS || LWSBT_NESTED) && !admit(h, m))
 		return 0;
 	if ((h->flags & KEEP & LWSBT_KEEP_THREAD) && h->port && h->port->thread)
 		m->thread = h->port->thread(h->port->arg);
@@ -153,11 +211,8 @@ LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t a
 	capture(h, &m->stack, (uintptr_t)caller);
 	lwsbt_leave(h);
 	adj = lwsbt_measure(h, m, align, 0);
-	if (adj == 0) {
-		lwsbt_lock(h);
-		h->untracked++;
-		lwsbt_unlock(h);
-	}
+	if (adj == 0)
+		lwsbt_count(h, &h->untracked);
 	return adj;
 }
 
@@ -190,23 +245,17 @@ void *lwsbt_write(struct lwsbt_heap *h, void *true_start, const struct lwsbt_met
 {
 	uint8_t *start = true_start;
 	struct lwsbt_node *n = (struct lwsbt_node *)(void *)(start + m->len);
-	size_t room = (size_t)m->len - LENGTH_BYTES;
 	struct lwsbt_writer w;
 
 	/* The encoder may write into what comes behind, which is written later. */
-	lwsbt_writer_init(&w, start, room + LENGTH_BYTES + sizeof *n);
-	lwsbt_put_forms(&w, m->stack.pc, m->stack.depth, h->how, m->form);
-	lwsbt_put_value(&w, m->stack.size, h->how);
-	if (KEEP)
-		put_kept(&w, h, m);
-	lwsbt_fill(&w, room);
-	start[room] = (uint8_t)(m->len >> 8);
-	start[room + 1] = (uint8_t)m->len;
+	lwsbt_writer_init(&w, start, m->len + sizeof *n);
+	put_bits(&w, h, m);
+	lwsbt_fill(&w, (size_t)m->len - LENGTH_BYTES);
 	lwsbt_link(h, n, start, m->stack.size);
 	return lwsbt_program_pointer(n);
 }
 
-#ifndef LWSBT_TINY
+#if LWSBT_FIELDS
 
 static void tell(struct lwsbt_heap *h, const struct lwsbt_event *e, const struct lwsbt_stack *s)
 {
@@ -271,91 +320,103 @@ int lwsbt_linked(const struct lwsbt_heap *h, const struct lwsbt_node *n)
 		(n->next ? plausible(h, n->next) && n->next->prev == n : h->tail == n);
 }
 
-/* some returns width bits from bit pos on, at most 16, of the len bytes at p; zeros
- * beyond. */
-static unsigned some(const uint8_t *p, size_t len, size_t pos, unsigned width)
-{
-	size_t at = pos >> 3;
-	uint32_t v = 0;
+struct bits {
+	const uint8_t *p;
+	size_t pos;
+};
 
-	for (unsigned i = 0; i < 3; i++, at++)
-		v = v << 8 | (at < len ? p[at] : 0u);
-	return v >> (24 - width - (pos & 7)) & ((1u << width) - 1);
+/* next returns the next width bits, at most 16. They may reach beyond a blob, into its length
+ * and node. */
+static unsigned next(struct bits *b, unsigned width)
+{
+	const uint8_t *p = b->p + (b->pos >> 3);
+	uint32_t v = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
+
+	v >>= 24 - width - (b->pos & 7);
+	b->pos += width;
+	return v & ((1u << width) - 1);
 }
 
 int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, struct lwsbt_found *f)
 {
-	const uint8_t *p = (const uint8_t *)n - LENGTH_BYTES;
-	size_t pos = DEPTH_BITS, len = (size_t)p[0] << 8 | p[1];
-	unsigned depth, head, count;
+	const uint8_t *length = (const uint8_t *)n - LENGTH_BYTES;
+	size_t len = (size_t)length[0] << 8 | length[1], end, ones;
+	struct bits b;
+	unsigned depth, count;
 	lwsbt_word size = 0;
 
 	f->size = 0;
-	f->bits = 0;
-	f->blob = (uint8_t *)(uintptr_t)p;
-	f->len = LENGTH_BYTES;
-	if (len == 0)
+	if (LWSBT_FOREIGN && len == 0) {
+		f->bits = 0;
+		f->blob = (uint8_t *)(uintptr_t)length;
+		f->len = LENGTH_BYTES;
 		return h->lo == 0; /* lws had no room [BT-BLOB-4] */
+	}
 	if (len < LWSBT_BLOB_MIN || len > (uintptr_t)n - h->lo)
 		return 0;
+	b.p = (const uint8_t *)n - len;
+	b.pos = 0;
+	f->blob = (uint8_t *)(uintptr_t)b.p;
 	f->len = len;
-	len -= LENGTH_BYTES;
-	p -= len;
-	f->blob = (uint8_t *)(uintptr_t)p;
-	depth = p[0] >> 3;
-	for (unsigned i = 0; i < depth; i++) {
-		head = some(p, len, pos, DELTA_LEAD + COUNT_BITS);
-		pos += LITERAL_LEAD;
-		if (head >> (DELTA_LEAD + COUNT_BITS - 1) == 0) {
-			head >>= DELTA_LEAD - LITERAL_LEAD;
-		} else {
-			if ((head >> 10 & 7) >= i)
-				return 0;
-			pos += DELTA_LEAD - LITERAL_LEAD;
-		}
-		count = lwsbt_full_count(head >> SPILL & 63);
-		if (count > LWSBT_WORD_BITS)
+	end = 8 * (len - LENGTH_BYTES);
+	depth = next(&b, DEPTH_BITS) >> SPILL;
+	for (unsigned i = 0;; i++) {
+		if (i < depth && next(&b, LITERAL_LEAD) >> SPILL &&
+		    next(&b, DELTA_LEAD - LITERAL_LEAD) >> 3 >= i) /* how far back */
 			return 0;
-		pos += COUNT_BITS + count + SPILL;
+		count = lwsbt_full_count(next(&b, COUNT_BITS) >> SPILL);
+		if (count > LWSBT_WORD_BITS || b.pos + count >= end)
+			return 0;
+		if (i == depth)
+			break;
+		b.pos += count + SPILL;
 	}
-	count = lwsbt_full_count(some(p, len, pos, COUNT_WIDTH));
-	if (count > LWSBT_WORD_BITS)
-		return 0;
-	pos += COUNT_BITS;
-	for (; count > 8; count -= 8, pos += 8)
-		size = size << 8 | some(p, len, pos, 8);
-	f->size = size << count | some(p, len, pos, count);
-	pos += count + SPILL;
-	while (h->flags & KEEP) {
-		head = some(p, len, pos, TAG_BITS + COUNT_BITS);
-		if (head >> (COUNT_BITS + SPILL) == LWSBT_TAG_END)
-			break; /* at the latest behind the blob */
-		pos += TAG_BITS + COUNT_BITS + lwsbt_full_count(head >> SPILL & 63) + SPILL;
+	while (count-- > 0)
+		size = size << 1 | next(&b, 1);
+	f->size = size;
+	b.pos += SPILL;
+	while ((h->flags & KEEP) && b.pos < end) {
+		size_t at = b.pos;
+
+		if (next(&b, TAG_BITS) >> SPILL == LWSBT_TAG_END) {
+			b.pos = at;
+			break;
+		}
+		b.pos += lwsbt_full_count(next(&b, COUNT_BITS) >> SPILL) + SPILL;
 	}
-	f->bits = pos;
-	if (pos > 8 * len)
+	f->bits = b.pos;
+	if (b.pos > end)
 		return 0;
-	if (h->lo == 0) /* of lws: neither its padding nor the sum of its sizes is known */
+	if (LWSBT_FOREIGN && h->lo == 0) /* of lws: neither its padding nor the sum of its sizes is known */
 		return 1;
+	if (size > h->bytes)
+		return 0;
 	/* Behind the bits are zeros, of an empty list of user fields and up to a byte, and
 	 * then ones: see lwsbt_fill. */
-	head = (unsigned)(0 - pos - TAG_BITS) % 8 + TAG_BITS;
-	if (f->size > h->bytes || some(p, len, pos, head) != 0)
-		return 0;
-	for (pos += head; pos < 8 * len; pos += 8)
-		if (p[pos / 8] != 0xff)
+	ones = (b.pos + TAG_BITS + 7) & ~(size_t)7;
+	while (b.pos < end)
+		if (b.pos < ones ? next(&b, 1) != 0 : next(&b, 8) != 0xff)
 			return 0;
 	return 1;
 }
 
 void lwsbt_report(struct lwsbt_heap *h, enum lwsbt_damage what, const struct lwsbt_node *n)
 {
-	lwsbt_lock(h);
 	h->damaged++;
 	lwsbt_unlock(h);
 	if (h->port && h->port->damaged)
 		h->port->damaged(h->port->arg, what, n);
 }
+
+/* Where there are pages, the one before a block at the beginning of a page may not be
+ * there, if the allocator below has no headers: then the list must lead to n. */
+#if defined(__unix__) || defined(__APPLE__)
+#define PAGES 1
+#else
+#define PAGES 0
+#endif
+
+#if LWSBT_LISTED || PAGES
 
 /* listed reports whether the list leads to n. */
 static int listed(const struct lwsbt_heap *h, const struct lwsbt_node *n)
@@ -368,17 +429,17 @@ static int listed(const struct lwsbt_heap *h, const struct lwsbt_node *n)
 	return at == n;
 }
 
-int lwsbt_readable(const struct lwsbt_heap *h, const struct lwsbt_node *n)
+#endif
+
+int lwsbt_owned(const struct lwsbt_heap *h, const struct lwsbt_node *n)
 {
 	if (!plausible(h, n))
 		return 0;
-	/* Where there are pages, the one before a block at the beginning of a page may not be
-	 * there, if the allocator below has no headers: then the list must lead to n. */
-#if defined(__unix__) || defined(__APPLE__)
+#if PAGES
 	if ((uintptr_t)(n + 1) % 4096 < sizeof *n && !listed(h, n))
 		return 0;
 #endif
-	return 1;
+	return n->owner == h;
 }
 
 /* detach takes n out of the list. */
@@ -404,34 +465,35 @@ void *lwsbt_unlink(struct lwsbt_heap *h, void *p, struct lwsbt_found *f)
 	enum lwsbt_damage damage = (enum lwsbt_damage)0;
 
 	f->len = 0;
-	if (h->port && h->port->in_interrupt && h->port->in_interrupt(h->port->arg)) {
-		if (!lwsbt_readable(h, n) || n->owner != h)
+	if (lwsbt_interrupted(h)) {
+		if (!lwsbt_owned(h, n))
 			return p;
 		h->interrupts++;
 		return NULL;
 	}
 	lwsbt_lock(h);
-	if (!lwsbt_readable(h, n) || n->owner != h) {
-		if (!(h->flags & LWSBT_CHECK_UNTRACKED) || !listed(h, n)) {
-			lwsbt_unlock(h);
-			return p;
-		}
+	if (lwsbt_owned(h, n)) {
 		damage = LWSBT_DAMAGED_LINK;
-	} else if (!lwsbt_linked(h, n)) {
-		damage = LWSBT_DAMAGED_LINK;
-	} else {
-		if (!lwsbt_find_blob(h, n, f)) {
-			damage = LWSBT_DAMAGED_BLOB;
-			f->size = 0;
+		if (lwsbt_linked(h, n)) {
+			damage = (enum lwsbt_damage)0;
+			if (!lwsbt_find_blob(h, n, f)) {
+				damage = LWSBT_DAMAGED_BLOB;
+				f->size = 0;
+			}
+			detach(h, n, f);
+			p = (uint8_t *)p - lwsbt_overhead(f);
 		}
-		detach(h, n, f);
 	}
-	lwsbt_unlock(h);
+#if LWSBT_LISTED
+	else if ((h->flags & LWSBT_CHECK_UNTRACKED) && listed(h, n))
+		damage = LWSBT_DAMAGED_LINK;
+#endif
 	if (damage) {
 		lwsbt_report(h, damage, n);
 		return NULL;
 	}
-	return (uint8_t *)p - lwsbt_overhead(f);
+	lwsbt_unlock(h);
+	return p;
 }
 
 void *lwsbt_meta_trim(struct lwsbt_heap *h, void *p)
@@ -442,7 +504,7 @@ void *lwsbt_meta_trim(struct lwsbt_heap *h, void *p)
 	if (!p)
 		return NULL;
 	start = lwsbt_unlink(h, p, &f);
-#ifndef LWSBT_TINY
+#if LWSBT_FIELDS
 	if (f.len && start && h->port && h->port->event)
 		tell_freed(h, p, f.size);
 #endif

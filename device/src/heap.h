@@ -9,18 +9,13 @@
 /* The heap's words are the machine's. */
 typedef char lwsbt_word_is_uintptr[sizeof(lwsbt_word) == sizeof(uintptr_t) ? 1 : -1];
 
-/*
- * LWSBT_TINY leaves out what a small device can do without: user fields (what a heap
- * keeps, and addresses in dumps) and events. Flags and members for them are then
- * ignored.
- */
-#ifdef LWSBT_TINY
-#define KEEP 0u
-#define KEEP_ADDRESS 0u
-#else
-/* All that a heap keeps as user fields. */
+/* What a heap keeps as user fields. */
+#if LWSBT_FIELDS
 #define KEEP ((unsigned)(LWSBT_KEEP_SEQUENCE | LWSBT_KEEP_THREAD | LWSBT_KEEP_TIME))
 #define KEEP_ADDRESS ((unsigned)LWSBT_KEEP_ADDRESS)
+#else
+#define KEEP 0u
+#define KEEP_ADDRESS 0u
 #endif
 
 /* What there is to know of the metadata before a node. */
@@ -38,17 +33,13 @@ static inline struct lwsbt_node *lwsbt_node_of(const void *p)
 
 static inline void *lwsbt_program_pointer(struct lwsbt_node *n) { return n + 1; }
 
-static inline void lwsbt_lock(struct lwsbt_heap *h)
-{
-	if (h->port && h->port->lock)
-		h->port->lock(h->port->arg);
-}
+void lwsbt_lock(struct lwsbt_heap *h);
+void lwsbt_unlock(struct lwsbt_heap *h);
 
-static inline void lwsbt_unlock(struct lwsbt_heap *h)
-{
-	if (h->port && h->port->unlock)
-		h->port->unlock(h->port->arg);
-}
+/* lwsbt_count adds 1 to a counter of h. Without the lock. */
+void lwsbt_count(struct lwsbt_heap *h, uint32_t *counter);
+
+#if LWSBT_NESTED
 
 /* lwsbt_enter sets the calling thread's guard under the lock, which it holds on
  * return, and reports whether it was free. It may be set for a few operations
@@ -57,9 +48,26 @@ static inline void lwsbt_unlock(struct lwsbt_heap *h)
 int lwsbt_enter(struct lwsbt_heap *h);
 void lwsbt_leave(struct lwsbt_heap *h); /* without the lock */
 
-/* lwsbt_readable reports whether n may be read: whether it is where metadata was at
- * some time. Under the lock. */
-int lwsbt_readable(const struct lwsbt_heap *h, const struct lwsbt_node *n);
+static inline int lwsbt_interrupted(const struct lwsbt_heap *h)
+{
+	return h->port && h->port->in_interrupt && h->port->in_interrupt(h->port->arg);
+}
+
+#else
+
+static inline int lwsbt_enter(struct lwsbt_heap *h)
+{
+	lwsbt_lock(h);
+	return 1;
+}
+static inline void lwsbt_leave(struct lwsbt_heap *h) { (void)h; }
+static inline int lwsbt_interrupted(const struct lwsbt_heap *h) { (void)h; return 0; }
+
+#endif
+
+/* lwsbt_owned reports whether n is metadata of h, damaged or not. It reads n only if it is
+ * where metadata was at some time. Under the lock. */
+int lwsbt_owned(const struct lwsbt_heap *h, const struct lwsbt_node *n);
 
 /* lwsbt_linked reports whether n is in the list, as far as its neighbours say. It
  * follows no pointer out of the heap's bounds. Under the lock. */
@@ -77,7 +85,7 @@ static inline size_t lwsbt_overhead(const struct lwsbt_found *f)
 	return (n + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
 }
 
-/* lwsbt_report counts damage, and reports it. Without the lock. */
+/* lwsbt_report counts damage, gives the lock up, and reports it. */
 void lwsbt_report(struct lwsbt_heap *h, enum lwsbt_damage what, const struct lwsbt_node *n);
 
 /* lwsbt_measure sets m->len and m->form for the stack in m, and returns the
@@ -96,7 +104,7 @@ void lwsbt_link(struct lwsbt_heap *h, struct lwsbt_node *n, const void *start, s
 void *lwsbt_write(struct lwsbt_heap *h, void *true_start, const struct lwsbt_meta *m);
 
 /* lwsbt_tell calls the port's event function, if there is one. */
-#ifdef LWSBT_TINY
+#if !LWSBT_FIELDS
 #define lwsbt_tell(h, kind, p, old, m) (void)0
 #else
 void lwsbt_tell(struct lwsbt_heap *h, enum lwsbt_event_kind kind, const void *p, const void *old,

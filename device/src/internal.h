@@ -5,13 +5,11 @@
 #define LWSBT_INTERNAL_H
 
 #include "lwsbt.h"
+#include "options.h"
 
-/*
- * The code is written twice where it pays: for speed, on 64-bit words, with 8
- * bytes at a time and without branches on addresses; else for size. LWSBT_SMALL
- * chooses the second everywhere.
- */
-#if LWSBT_WORD_BITS == 64 && !defined(__OPTIMIZE_SIZE__) && !defined(LWSBT_SMALL)
+/* Whether 64-bit words are read and written 8 bytes at a time, and without branches on
+ * addresses. */
+#if LWSBT_WORD_BITS == 64 && !defined(__OPTIMIZE_SIZE__) && LWSBT_SPEED
 #define LWSBT_FAST 1
 #else
 #define LWSBT_FAST 0
@@ -59,24 +57,37 @@ enum {
 #define LWSBT_INLINE static inline
 #endif
 
+/* lwsbt_form returns how frame n is written, and sets *v to what: address or difference.
+ * Not where LWSBT_FAST. */
+unsigned lwsbt_form(const lwsbt_word *pc, unsigned n, unsigned how, lwsbt_word *v);
+
 /* lwsbt_choose sets form[n] for each of depth frames, and returns the bits that the
  * depth field and they take. */
 size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form);
 
-/* lwsbt_choose_only does not count bits. */
-#if LWSBT_FAST
+/* lwsbt_choose_only does not count bits. Only where LWSBT_FAST. */
 void lwsbt_choose_only(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form);
-#else
-#define lwsbt_choose_only (void)lwsbt_choose
-#endif
 
 /* lwsbt_put_forms writes depth and frames as lwsbt_choose chose. */
 void lwsbt_put_forms(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth,
 	unsigned how, const uint8_t *form);
 
+/* lwsbt_put_frames chooses, and writes depth and frames. */
+void lwsbt_put_frames(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth, unsigned how);
+
 /* lwsbt_fill fills up a blob to len bytes: an end of user fields, and then ones, so that no
  * reader takes an empty stack for one of 32 frames. [BT-DEPTH-2] */
 void lwsbt_fill(struct lwsbt_writer *w, size_t len);
+
+/* The parts of ~h# lines. A number is a time, or one of a heap. */
+#if LWSBT_FIELDS
+typedef uint64_t lwsbt_number;
+#else
+typedef lwsbt_word lwsbt_number;
+#endif
+void lwsbt_text(const struct lwsbt_out *out, const char *s);
+void lwsbt_key(const struct lwsbt_out *out, const char *name, lwsbt_number v);
+void lwsbt_escaped(const struct lwsbt_out *out, const char *name, const char *v); /* NULL: nothing */
 
 /* lwsbt_significant returns the count of v. [BT-COUNT-1] */
 static inline unsigned lwsbt_significant(lwsbt_word v)

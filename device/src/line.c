@@ -10,17 +10,28 @@ static void emit(const struct lwsbt_out *out, const char *text, size_t len)
 	out->put(out->arg, text, len);
 }
 
-/* group writes the n bytes in acc, 1 to 3, the first at bit 16, as 4 characters.
- * [BT-B64-1] */
-static LWSBT_NOINLINE void group(const struct lwsbt_out *out, uint32_t acc, unsigned n)
+/* group writes the first 3 of the len bytes at p, or as many as there are, as 4
+ * characters. [BT-B64-1] */
+static LWSBT_NOINLINE void group(const struct lwsbt_out *out, const uint8_t *p, size_t len)
 {
 	char text[4];
+	uint32_t acc = 0;
 
+	for (unsigned i = 0; i < 3; i++)
+		acc = acc << 8 | (i < len ? p[i] : 0u);
 	for (unsigned i = 0; i < 4; i++) {
-		unsigned v = acc >> (18 - 6 * i) & 63;
+		unsigned v = acc >> (18 - 6 * i) & 63, c = 'A' + v;
 
-		text[i] = (char)(i > n ? '=' : v < 26 ? 'A' + v : v < 52 ? 'a' + v - 26 :
-			v < 62 ? '0' + v - 52 : v == 62 ? '+' : '/');
+		/* from the end of one range of characters to the next */
+		if (v >= 26)
+			c += 'a' - ('Z' + 1);
+		if (v >= 52)
+			c -= 'z' + 1 - '0';
+		if (v >= 62)
+			c -= '9' + 1 - '+';
+		if (v == 63)
+			c += '/' - ('+' + 1);
+		text[i] = (char)(i > len ? '=' : c);
 	}
 	emit(out, text, 4);
 }
@@ -28,7 +39,6 @@ static LWSBT_NOINLINE void group(const struct lwsbt_out *out, uint32_t acc, unsi
 void lwsbt_base64_begin(struct lwsbt_base64 *b, const struct lwsbt_out *out)
 {
 	b->out = out;
-	b->acc = 0;
 	b->n = 0;
 }
 
@@ -37,7 +47,7 @@ void lwsbt_base64_put(struct lwsbt_base64 *b, const void *bytes, size_t len)
 	const uint8_t *p = bytes;
 
 	for (; len > 0; len--) {
-		b->acc |= (uint32_t)*p++ << (16 - 8 * b->n);
+		b->bytes[b->n] = *p++;
 		if (++b->n == 3)
 			lwsbt_base64_end(b);
 	}
@@ -45,10 +55,8 @@ void lwsbt_base64_put(struct lwsbt_base64 *b, const void *bytes, size_t len)
 
 void lwsbt_base64_end(struct lwsbt_base64 *b)
 {
-	if (b->n == 0)
-		return;
-	group(b->out, b->acc, b->n);
-	b->acc = 0;
+	if (b->n > 0)
+		group(b->out, b->bytes, b->n);
 	b->n = 0;
 }
 
@@ -56,9 +64,8 @@ void lwsbt_base64_end(struct lwsbt_base64 *b)
 static void record(const struct lwsbt_out *out, const char *lead_in, const uint8_t *blob, size_t len)
 {
 	emit(out, lead_in, 3);
-	for (; len > 0; len -= len < 3 ? len : 3, blob += 3)
-		group(out, (uint32_t)blob[0] << 16 | (len > 1 ? (uint32_t)blob[1] << 8 : 0) |
-			(len > 2 ? blob[2] : 0u), len < 3 ? (unsigned)len : 3);
+	for (size_t i = 0; i < len; i += 3)
+		group(out, blob + i, len - i);
 	emit(out, "\n", 1);
 }
 

@@ -74,12 +74,15 @@ func TestRecipe(t *testing.T) {
 	if mixed == command {
 		t.Fatalf("no sources in %q", command)
 	}
+	const fields = "~h#begin 0 n=1 b=77 u=1 why=request\n"
 	for _, c := range []struct {
 		name, script string
 		depth        int // at least
+		begin        string
 	}{
-		{"as written", strings.Replace(command, yours, files, 1), 3},
-		{"unwind tables in the library alone", unwindLibrary + strings.Replace(mixed, yours, files+" -Wl,--defsym=__exidx_start=ADDR(.ARM.exidx),--defsym=__exidx_end=__exidx_start+SIZEOF(.ARM.exidx)", 1), 1},
+		{"as written", strings.Replace(command, yours, files, 1), 3, fields},
+		{"tiny", strings.Replace(command, yours, "-DLWSBT_TINY -flto "+files, 1), 3, "~h#begin 0 why=request\n"},
+		{"unwind tables in the library alone", unwindLibrary + strings.Replace(mixed, yours, files+" -Wl,--defsym=__exidx_start=ADDR(.ARM.exidx),--defsym=__exidx_end=__exidx_start+SIZEOF(.ARM.exidx)", 1), 1, fields},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.depth == 1 && os.Getenv("LWSBT_FULL") == "" {
@@ -95,7 +98,7 @@ func TestRecipe(t *testing.T) {
 			}
 			elf := filepath.Join(dir, "fw.elf")
 			uart := string(emulate(t, boards[0].qemu, elf))
-			if !strings.HasPrefix(uart, "~h#boot prog=firmware w=32\n~h#begin 0 n=1 b=77 u=1 why=request\n~m#") || !strings.HasSuffix(uart, "\n~h#end 0 n=1 b=77\n") {
+			if !strings.HasPrefix(uart, "~h#boot prog=firmware w=32\n"+c.begin+"~m#") || !strings.HasSuffix(uart, "\n~h#end 0 n=1 b=77\n") {
 				t.Fatalf("the log is %q", uart)
 			}
 			blob, err := codec.ParseLine(nil, []byte(strings.Split(uart, "\n")[2]))
