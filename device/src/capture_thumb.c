@@ -196,12 +196,42 @@ static int second(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	return n % 2 != 0;
 }
 
+/* The last instruction of a function, if it has 16 bits: bx lr, pop with pc, b. */
+static int ends(uint32_t h)
+{
+	return h == 0x4770 || h >> 8 == 0xbd || h >> 11 == 0x1c;
+}
+
+/* How far back from the instruction that saves the return address others of its prologue
+ * are, in bytes. */
+#define PROLOGUE 20
+
+/*
+ * pushes_high reports whether the push with lr at address at saves another register in
+ * it. Of Armv6-M, push cannot name r8 to r11: they are moved to others first, of
+ * which lr may be one, after it was saved. Other instructions may stand between.
+ */
+static int pushes_high(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	uintptr_t back;
+	uint32_t h;
+
+	for (back = 2; back <= PROLOGUE && in_code(ctx, at - back, 2); back += 2) {
+		h = code16(at - back);
+		if ((h & 0xffc7) == 0x46c6)	/* mov lr, r8 to r15 */
+			return 1;
+		if (h >> 9 == 0x5a || ends(h))	/* another push */
+			break;
+	}
+	return 0;
+}
+
 static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uint32_t h = code16(at);
 
 	if (h >> 8 == 0xb5)		/* push, and lr */
-		return !second(ctx, at);
+		return !second(ctx, at) && !pushes_high(ctx, at);
 	if ((h != 0xe92d && h != 0xf84d) || !in_code(ctx, at, 4))
 		return 0;
 	/* stmdb sp!, with lr, neither sp nor pc; str lr, [sp, #-n]! */
@@ -218,13 +248,13 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	uintptr_t back, first = at;
 	uint32_t h;
 
-	for (back = 2; back <= 20 && in_code(ctx, at - back, 2); back += 2) {
+	for (back = 2; back <= PROLOGUE && in_code(ctx, at - back, 2); back += 2) {
 		h = code16(at - back);
 		if (h == 0xb40f || h == 0xb40e || h == 0xb40c || h == 0xb408 ||
 		    (h >= 0xb081 && h <= 0xb084))
 			first = at - back;
-		else if (h == 0x4770 || h >> 8 == 0xbd || h >> 11 == 0x1c)
-			break;		/* bx lr, pop with pc, b */
+		else if (ends(h))
+			break;
 	}
 	return first;
 }

@@ -63,6 +63,30 @@ func TestBackends(t *testing.T) {
 	}
 }
 
+// Code for a Cortex-M0 pushes r8 to r11 after it moved them to other registers, lr among
+// them: a program of this test in which most stacks were lost at such a push.
+func TestPushOfHighRegisters(t *testing.T) {
+	if os.Getenv("LWSBT_FULL") == "" {
+		t.Skip("LWSBT_FULL is not set")
+	}
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := machines[slices.IndexFunc(machines, func(m machine) bool { return m.name == "cortex-m0" })]
+	if tool := m.missing(false); tool != "" {
+		t.Skipf("%s is not installed", tool)
+	}
+	b := backends[slices.IndexFunc(backends, func(b backend) bool { return b.name == "thumb" && !b.table })]
+	c, err := job{machine: m, backend: b, level: "-O3", program: program{seed: 2, n: 40, runs: 60, ids: true}, flags: f("-fno-stack-protector"), dir: dir}.run("")
+	if err != nil || c.fatal != "" {
+		t.Fatal(err, c.fatal)
+	}
+	if c.expected < 1000 || c.recall() < b.recall || c.falsity() > b.wrong {
+		t.Errorf("%.2f %% of %d frames found, %.2f %% false: want %g, %g\n\ttrue    %s", c.recall(), c.expected, c.falsity(), b.recall, b.wrong, c.worst)
+	}
+}
+
 // A backend that is wrong must be found wrong: here, frames that are missing,
 // doubled, out of order or invented.
 func TestCompareFindsFaults(t *testing.T) {
