@@ -146,7 +146,7 @@ UNUSED static void add_reg(struct prologue *p, unsigned reg, int sign)
 	if (!has_const(p, reg))
 		p->has |= DYNAMIC;
 	else
-		p->sp += sign < 0 ? -p->value[reg] : p->value[reg];
+		p->sp += sign * p->value[reg];
 }
 
 /* read_prologue reads from start on, up to end, and returns where it ended. */

@@ -15,6 +15,13 @@
 #define FP 7u	/* of Thumb code */
 #include "capture_prologue.h"
 
+/* Of Armv6-M, bl alone has two halfwords, but for barriers and accesses of special registers. */
+#if __ARM_ARCH_ISA_THUMB == 1
+#define THUMB2 0
+#else
+#define THUMB2 1
+#endif
+
 /* What the instructions of a prologue do, and what their constant is. */
 enum {
 	NOTHING, BRANCHES, PUSHES, STORES, LOWERS, LOWERS_BY, RAISES_BY, MAKES_FP, MOVES_SP,
@@ -44,6 +51,7 @@ static const struct form {
 	{0xff00, 0xaf00, MAKES_FP, WORDS8},	/* add r7, sp, #imm8 * 4 */
 	{0xff87, 0x4485, RAISES_BY, NONE},	/* add sp, Rm */
 	{0, 0, NOTHING, NONE},
+#if THUMB2
 	{0xffff, 0xe92d, PUSHES, NONE},		/* stmdb sp!, {...} */
 	{0xffff, 0xf84d, STORES, BYTES8},	/* str Rt, [sp, #-imm8]! */
 	{0xffff, 0xf8df, FROM_CODE, NONE},	/* ldr Rt, [pc, #imm12] */
@@ -60,6 +68,7 @@ static const struct form {
 	{0xffff, 0xeb0d, RAISES_BY, NONE},	/* add sp, sp, Rm */
 	{0xfff0, 0xe8d0, BRANCHES, NONE},	/* tbb, tbh */
 	{0, 0, NOTHING, NONE}
+#endif
 };
 #define WIDE 14		/* the first form of two halfwords */
 
@@ -67,13 +76,18 @@ static const struct form {
  * prologue. */
 static uint32_t constant(unsigned kind, uint32_t h, uint32_t h2)
 {
+#if THUMB2
 	uint32_t v = field(h, 10, 1) << 11 | field(h2, 12, 3) << 8 | (h2 & 0xff), r = v >> 7;
+#else
+	(void)h2;
+#endif
 
 	switch (kind) {
 	case WORDS7:
 		return 4 * (h & 0x7f);
 	case WORDS8:
 		return 4 * (h & 0xff);
+#if THUMB2
 	case WORDS:
 		return 4 * (h2 & 0xff);
 	case BYTES8:
@@ -87,6 +101,7 @@ static uint32_t constant(unsigned kind, uint32_t h, uint32_t h2)
 			return v & 0xff;
 		v = (v & 0xff) | 0x80;
 		return v >> r | v << (32 - r);
+#endif
 	}
 	return 0;
 }
@@ -117,7 +132,6 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 		return n;
 	if (h >= 0xe800) {
 		n = 4;
-		f += WIDE;
 		if (end - at < 4)
 			return n;
 		h2 = code16(at + 2);
@@ -127,12 +141,17 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 				p->has |= FLOW;
 			return n;
 		}
+		if (!THUMB2)
+			return n;
+		f += WIDE;
 		rd = field(h2, 8, 4);
 		rm = h2 & 0xf0f0 ? REGISTERS : h2 & 15;
 	}
 	while ((h & f->mask) != f->bits)
 		f++;
 	v = f->constant == NONE ? 0 : constant(f->constant, h, h2);
+	if (!THUMB2)
+		n = 2;
 	switch (f->does) {
 	case BRANCHES:
 		p->has |= FLOW;
@@ -140,12 +159,14 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 	case PUSHES:
 		push(p, n == 4 ? h2 & 0x7fff : (h & 0xff) | (h & 0x100) << 6);
 		break;
+#if THUMB2
 	case STORES:
 		if ((h2 & 0xf00) == 0xd00) {	/* pre-indexed, down */
 			p->sp -= (intptr_t)v - 4;
 			push(p, (uint32_t)1 << (h2 >> 12) & 0x7fff);
 		}
 		break;
+#endif
 	case LOWERS:
 		if (n == 2 || rd == 13 || f->constant == WORDS)
 			p->sp -= (intptr_t)v;
@@ -162,12 +183,14 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 	case MOVES_SP:
 		p->has |= DYNAMIC;
 		break;
+#if THUMB2
 	case LOADS:
 		load_const(p, rd, (intptr_t)v);
 		break;
 	case LOADS_TOP:
 		p->value[rd] = (intptr_t)(((uint32_t)p->value[rd] & 0xffff) | v << 16);
 		break;
+#endif
 	case FROM_CODE:
 		at = ((at + 4) & ~(uintptr_t)3) + (n == 4 ? h2 & 0xfff : v);
 		if (in_code(ctx, at, 4))
@@ -231,7 +254,9 @@ static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	uint32_t h = code16(at);
 
 	if (h >> 8 == 0xb5)		/* push, and lr */
-		return !second(ctx, at) && !pushes_high(ctx, at);
+		return !(THUMB2 && second(ctx, at)) && !pushes_high(ctx, at);
+	if (!THUMB2)
+		return 0;
 	if ((h != 0xe92d && h != 0xf84d) || !in_code(ctx, at, 4))
 		return 0;
 	/* stmdb sp!, with lr, neither sp nor pc; str lr, [sp, #-n]! */

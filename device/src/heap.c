@@ -371,8 +371,12 @@ int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, stru
 			break;
 		b.pos += count + SPILL;
 	}
-	while (count-- > 0)
-		size = size << 1 | next(&b, 1);
+	while (count > 0) {
+		unsigned k = LWSBT_SPEED ? (count - 1) % 8 + 1 : 1;
+
+		size = size << k | next(&b, k);
+		count -= k;
+	}
 	f->size = size;
 	b.pos += SPILL;
 	while ((h->flags & KEEP) && b.pos < end) {
@@ -394,6 +398,8 @@ int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, stru
 	/* Behind the bits are zeros, of an empty list of user fields and up to a byte, and
 	 * then ones: see lwsbt_fill. */
 	ones = (b.pos + TAG_BITS + 7) & ~(size_t)7;
+	if (LWSBT_SPEED && ones <= end && next(&b, (unsigned)(ones - b.pos)) != 0)
+		return 0;
 	while (b.pos < end)
 		if (b.pos < ones ? next(&b, 1) != 0 : next(&b, 8) != 0xff)
 			return 0;
