@@ -379,7 +379,7 @@ int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, stru
 	}
 	f->size = size;
 	b.pos += SPILL;
-	while ((h->flags & KEEP) && b.pos < end) {
+	while ((h->flags & KEEP) && b.pos + TAG_BITS <= end) {
 		size_t at = b.pos;
 
 		if (next(&b, TAG_BITS) >> SPILL == LWSBT_TAG_END) {
