@@ -42,8 +42,8 @@ type block struct {
 type PathEvents struct {
 	Total     Value // ever allocated
 	Temporary Value
-	Freed     Value
-	Lifetime  float64 // of what was freed, in microseconds, added up
+	Freed     uint64  // allocations that were freed
+	Lifetime  float64 // theirs, in microseconds, added up
 	Live      Value   // now
 	Max       Value   // Live when its bytes were the most
 	peak      Value   // at the peak, if changed is after it
@@ -121,7 +121,7 @@ func (e *Events) release(b block, time uint64) *PathEvents {
 	v := Value{b.size, 1}
 	p.Live.sub(v)
 	e.Live.sub(v)
-	p.Freed.Add(v)
+	p.Freed++
 	p.Lifetime += math.Max(0, float64(time)-float64(b.time))
 	return p
 }
@@ -193,6 +193,9 @@ func (e *Events) Boot() {
 
 // Seen returns how many events there were.
 func (e *Events) Seen() int64 { return int64(e.seen) }
+
+// Paths returns the number of call paths with events; their PathIDs are below it.
+func (e *Events) Paths() int { return e.paths.n }
 
 // Path returns what a call path did.
 func (e *Events) Path(id PathID) PathEvents {

@@ -97,7 +97,7 @@ func TestTemporary(t *testing.T) {
 	if e.Temporary != (Value{8, 1}) || e.Live != (Value{9, 1}) || e.Moves != 2 || e.Lost+e.UnknownFrees+e.DoubleFrees != 0 {
 		t.Errorf("%+v", e)
 	}
-	if s := e.Path(id); s.Freed != (Value{8 + 16 + 1 + 5, 4}) || s.Lifetime != 20+30+20+10 || s.Total.Count != 5 {
+	if s := e.Path(id); s.Freed != 4 || s.Lifetime != 20+30+20+10 || s.Total.Count != 5 {
 		t.Errorf("%+v", s)
 	}
 	e.Boot()

@@ -16,11 +16,14 @@ import (
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// siteEvents is what a call site did.
+// siteEvents is what a call site did: of what heap.PathEvents has, what is shown, as
+// there may be millions.
 type siteEvents struct {
-	id     heap.SiteID
-	live   heap.Value // at the moment asked for
-	events heap.PathEvents
+	id               heap.SiteID
+	live             heap.Value // at the moment asked for
+	total            heap.Value
+	temporary, freed uint64
+	lifetime         float64
 }
 
 func eventsCommand() *cobra.Command {
@@ -65,11 +68,11 @@ temporary block is one that the next event of its thread freed.`,
 				break
 			}
 			life := "-"
-			if l.events.Freed.Count > 0 {
-				life = seconds(l.events.Lifetime / float64(l.events.Freed.Count))
+			if l.freed > 0 {
+				life = seconds(l.lifetime / float64(l.freed))
 			}
-			tb.Rows = append(tb.Rows, []string{cli.Number(l.live.Bytes), cli.Number(l.live.Count), cli.Number(l.events.Total.Bytes),
-				cli.Number(l.events.Total.Count), cli.Number(l.events.Temporary.Count), life, s.names.Site(l.id).String()})
+			tb.Rows = append(tb.Rows, []string{cli.Number(l.live.Bytes), cli.Number(l.live.Count), cli.Number(l.total.Bytes),
+				cli.Number(l.total.Count), cli.Number(l.temporary), life, s.names.Site(l.id).String()})
 		}
 		fmt.Fprintf(w, "\n%s, at %s s\n\n", d.Name, seconds(float64(d.Time)))
 		if err := tb.Write(w); err != nil {
@@ -113,7 +116,12 @@ func (s *session) bySite(d *heap.Dump, e *heap.Events) []siteEvents {
 	var list []siteEvents
 	var index []uint32 // by SiteID: 1 + index in list
 	var stack []heap.SiteID
-	for id := range e.Ever().Values() {
+	for i := range e.Paths() {
+		id := heap.PathID(i)
+		p := e.Path(id)
+		if p.Total.IsZero() {
+			continue
+		}
 		var shown bool
 		if stack, shown = s.names.AppendStack(stack[:0], id); !shown || len(stack) == 0 {
 			continue
@@ -127,12 +135,11 @@ func (s *session) bySite(d *heap.Dump, e *heap.Events) []siteEvents {
 			*at = uint32(len(list))
 		}
 		l := &list[*at-1]
-		p := e.Path(id)
 		l.live.Add(d.Value(id))
-		l.events.Total.Add(p.Total)
-		l.events.Temporary.Add(p.Temporary)
-		l.events.Freed.Add(p.Freed)
-		l.events.Lifetime += p.Lifetime
+		l.total.Add(p.Total)
+		l.temporary += p.Temporary.Count
+		l.freed += p.Freed
+		l.lifetime += p.Lifetime
 	}
 	return list
 }
@@ -141,13 +148,13 @@ func sortSites(list []siteEvents, order string, w heap.Weight) {
 	key := func(l *siteEvents) uint64 {
 		switch order {
 		case "allocated":
-			return w.Of(l.events.Total)
+			return w.Of(l.total)
 		case "temporary":
-			return l.events.Temporary.Count
+			return l.temporary
 		}
 		return w.Of(l.live)
 	}
 	slices.SortStableFunc(list, func(a, b siteEvents) int {
-		return cmp.Or(cmp.Compare(key(&b), key(&a)), cmp.Compare(w.Of(b.events.Total), w.Of(a.events.Total)))
+		return cmp.Or(cmp.Compare(key(&b), key(&a)), cmp.Compare(w.Of(b.total), w.Of(a.total)))
 	})
 }
