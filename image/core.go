@@ -56,10 +56,21 @@ func (m *Image) addCore(s *source) error {
 	if err := m.agree(s.name, h); err != nil {
 		return err
 	}
+	left, dropped := len(s.data), 0 // bytes of notes: those of two segments are not the same
 	for _, p := range h.progs {
-		if p.kind == elf.PT_NOTE {
-			m.readNotes(s, part(s.data, p.off, p.filesz))
+		if p.kind != elf.PT_NOTE {
+			continue
 		}
+		b := part(s.data, p.off, p.filesz)
+		if len(b) > left {
+			dropped++
+			continue
+		}
+		left -= len(b)
+		m.readNotes(s, b)
+	}
+	if dropped > 0 {
+		m.notes.add("%s: notes share bytes of the file: %s left out", s.name, segments(dropped))
 	}
 	m.Guest = m.Guest || physical(h)
 	dropShared(h, s, &m.notes)
@@ -93,6 +104,13 @@ func (m *Image) addCore(s *source) error {
 	}
 	m.joinMaps()
 	return nil
+}
+
+func segments(n int) string {
+	if n == 1 {
+		return "1 segment is"
+	}
+	return fmt.Sprintf("%d segments are", n)
 }
 
 // maxShared and sharedPerByte bound how many bytes of a core file may be of more than

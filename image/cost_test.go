@@ -183,3 +183,58 @@ func TestCostOfStrayLinks(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 }
+
+// noteOf is a note, padded to 4 bytes.
+func noteOf(owner string, kind uint32, desc []byte) (note []byte) {
+	for _, v := range []uint32{uint32(len(owner) + 1), uint32(len(desc)), kind} {
+		note = binary.LittleEndian.AppendUint32(note, v)
+	}
+	note = append(append(note, owner...), make([]byte, 1+3-len(owner)&3)...)
+	return append(append(note, desc...), make([]byte, -len(desc)&3)...)
+}
+
+// TestCostOfSharedNotes: many segments of the same notes. A list of mapped files in
+// them is there once.
+func TestCostOfSharedNotes(t *testing.T) {
+	le := binary.LittleEndian
+	const files = 20000
+	desc := le.AppendUint64(le.AppendUint64(nil, files), 4096)
+	for i := range uint64(files) {
+		desc = le.AppendUint64(le.AppendUint64(le.AppendUint64(desc, 0x100000+i<<13), 0x101000+i<<13), i)
+	}
+	desc = append(desc, bytes.Repeat([]byte("a\x00"), files)...)
+	body := noteOf("CORE", ntFile, desc)
+	m := readAll(t, coreFile(1000, nil, func(i int, at uint64) elf.Prog64 {
+		if i == 0 {
+			return loadHeader(0x10000, at, 64, 64)
+		}
+		return elf.Prog64{Type: uint32(elf.PT_NOTE), Off: at, Filesz: uint64(len(body))}
+	}, body), 20*time.Second)
+	if len(m.files) != files {
+		t.Errorf("%d mapped files, want %d", len(m.files), files)
+	}
+	if notes := strings.Join(m.Notes(), "\n"); !strings.Contains(notes, "notes share bytes of the file: 998 segments are left out") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
+// TestCostOfModuleNotes: modules whose header is the same, with many segments of the
+// same notes.
+func TestCostOfModuleNotes(t *testing.T) {
+	notes := bytes.Repeat(noteOf("X", 9, nil), 400000)
+	head := coreFile(1000, nil, func(_ int, at uint64) elf.Prog64 {
+		return elf.Prog64{Type: uint32(elf.PT_NOTE), Off: at, Filesz: uint64(len(notes))}
+	}, notes)
+	binary.LittleEndian.PutUint16(head[16:], uint16(elf.ET_DYN))
+	files := make([]Map, 4)
+	addr := func(i int) uint64 { return 0x7f0000000000 + uint64(i)<<32 }
+	for i := range files {
+		files[i] = Map{Start: addr(i), End: addr(i) + uint64(len(head)), File: fmt.Sprint("/", i)}
+	}
+	m := readAll(t, coreFile(len(files), files, func(i int, at uint64) elf.Prog64 {
+		return loadHeader(addr(i), at, uint64(len(head)), uint64(len(head)))
+	}, head), 20*time.Second)
+	if n := len(m.Modules()); n != len(files) {
+		t.Errorf("%d modules, want %d", n, len(files))
+	}
+}

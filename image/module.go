@@ -100,13 +100,21 @@ func (m *Image) wrap(addr uint64) uint64 {
 	return addr
 }
 
+// maxModuleNotes is how many bytes of an executable file's notes are searched. Many
+// modules can have the same.
+const maxModuleNotes = 64 << 10
+
 // buildID reads the note of an ELF file of which data is the beginning.
 func buildID(data []byte, h *header) string {
+	left := maxModuleNotes
 	for _, p := range h.progs {
 		if p.kind != elf.PT_NOTE {
 			continue
 		}
-		c := &cursor{b: part(data, p.off, p.filesz), word: h.word, order: h.order}
+		b := part(data, p.off, p.filesz)
+		b = b[:min(len(b), left)]
+		left -= len(b)
+		c := &cursor{b: b, word: h.word, order: h.order}
 		for c.left() >= 12 {
 			namesz, descsz, kind := c.u32(), c.u32(), c.u32()
 			name := c.bytes(namesz)

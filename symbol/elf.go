@@ -75,6 +75,13 @@ func (f *File) readHeaders() (err error) {
 	if e.Class == elf.ELFCLASS32 {
 		f.Word = 32
 	}
+	left := 2 * uint64(len(f.image)) // bytes of notes: segments and sections have each once
+	notes := func(off, n uint64) {
+		if f.BuildID == "" && n <= left {
+			left -= n
+			f.BuildID = f.buildID(f.bytesAt(off, n))
+		}
+	}
 	for _, p := range e.Progs {
 		if p.Type == elf.PT_LOAD {
 			s := segment{addr: p.Vaddr, off: p.Off, size: p.Filesz, end: p.Vaddr + p.Memsz}
@@ -83,8 +90,8 @@ func (f *File) readHeaders() (err error) {
 				f.text = append(f.text, s)
 			}
 		}
-		if p.Type == elf.PT_NOTE && f.BuildID == "" {
-			f.BuildID = f.buildID(f.bytesAt(p.Off, p.Filesz))
+		if p.Type == elf.PT_NOTE {
+			notes(p.Off, p.Filesz)
 		}
 	}
 	if len(f.loads) > maxSegments {
@@ -94,8 +101,8 @@ func (f *File) readHeaders() (err error) {
 	f.loadedSpans, f.textSpans = newSpans(f.loads), newSpans(f.text)
 	slices.SortStableFunc(f.text, func(a, b segment) int { return cmp.Compare(a.addr, b.addr) })
 	for _, s := range e.Sections {
-		if s.Type == elf.SHT_NOTE && f.BuildID == "" {
-			f.BuildID = f.buildID(f.bytesAt(s.Offset, s.Size))
+		if s.Type == elf.SHT_NOTE {
+			notes(s.Offset, s.Size)
 		}
 	}
 	f.textFunc = f.Text

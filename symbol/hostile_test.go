@@ -347,3 +347,38 @@ func TestDemangledNamesAreBounded(t *testing.T) {
 		t.Errorf("%d characters, expected at most %d", len(got), 1<<maxDemangled)
 	}
 }
+
+// Many segments of the same notes are searched for a build-id once.
+func TestSharedNotes(t *testing.T) {
+	le := binary.LittleEndian
+	note := append(le.AppendUint32(le.AppendUint32(le.AppendUint32(nil, 4), 0), 9), "abc\x00"...)
+	notes := bytes.Repeat(note, 400000)
+	const progs = 60000
+	var image bytes.Buffer
+	binary.Write(&image, le, elf.Header64{Ident: [16]byte{0x7f, 'E', 'L', 'F', 2, 1, 1}, Type: uint16(elf.ET_EXEC),
+		Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: progs})
+	for range progs {
+		binary.Write(&image, le, elf.Prog64{Type: uint32(elf.PT_NOTE), Off: 64 + 56*progs, Filesz: uint64(len(notes)), Align: 4})
+	}
+	image.Write(notes)
+	path := filepath.Join(t.TempDir(), "notes")
+	if err := os.WriteFile(path, image.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		f, err := Open(path, nil)
+		if err == nil {
+			f.Close()
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatalf("a file of %d bytes takes over 20 s", image.Len())
+	}
+}
