@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -128,6 +129,11 @@ func build(cc string, extra []string, output string) error {
 	defer stop()
 	run := exec.CommandContext(ctx, command[0], args...)
 	run.Stdout, run.Stderr = &said, &said
+	// A compiler runs others, and has temporary files. They end together: Run waits until
+	// all have closed standard error.
+	run.Env = append(os.Environ(), "TMPDIR="+dir)
+	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	run.Cancel = func() error { return syscall.Kill(-run.Process.Pid, syscall.SIGKILL) }
 	if err := run.Run(); err != nil {
 		text := strings.TrimSpace(strings.ReplaceAll(said.String(), dir+string(filepath.Separator), ""))
 		for line := range strings.Lines(text) { // the first error, of maybe many lines

@@ -201,6 +201,25 @@ func TestForkAndExec(t *testing.T) {
 	}
 }
 
+// A relative path is of the directory in which the program started.
+func TestRelativeOutput(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "100 %p")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	library, program := buildLibrary(t, "gcc"), modes(t)
+	c := exec.Command(program, "chdirexec")
+	c.Dir = dir
+	c.Env = append(os.Environ(), "LWSBT_OUT=rec%%", "LD_PRELOAD="+library)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	r := readRecording(t, filepath.Join(dir, "rec%"))
+	if len(r.boots) != 2 || len(r.dumps) != 2 {
+		t.Errorf("%d programs and %d dumps, want 2 and 2", len(r.boots), len(r.dumps))
+	}
+}
+
 // A fork comes at any moment of other threads: the child does not wait for what they
 // hold.
 func TestForkOfThreads(t *testing.T) {

@@ -143,6 +143,29 @@ static void in_child(void)
 
 /* ---------------------------------------------------------------- the start */
 
+/* make_absolute has LWSBT_OUT name the same file wherever the process goes: a program
+ * that it executes, and a child, read it again. */
+static void make_absolute(const char *path)
+{
+	extern char **environ;
+	static char text[4096] = "LWSBT_OUT=";
+	char cwd[2048], *p = text + strlen(text);
+	size_t n = strlen(path);
+
+	if (*path == '/' || !getcwd(cwd, sizeof cwd - 1))
+		return;
+	const char *c = strcat(cwd, "/");
+	for (; *c && p < text + sizeof text - 2; c++)
+		if ((*p++ = *c) == '%')
+			*p++ = '%';
+	if (*c || n >= (size_t)(text + sizeof text - p))
+		return; /* too long: out_open says so */
+	memcpy(p, path, n + 1);
+	for (char **e = environ; *e; e++)
+		if (!strncmp(*e, text, strlen("LWSBT_OUT=")))
+			*e = text;
+}
+
 /* process_init is called by the first allocation, or as the library is loaded. */
 void process_init(void)
 {
@@ -160,6 +183,7 @@ void process_init(void)
 	if ((s = getenv("LWSBT_CHECK")))
 		walk_check = (unsigned)(millionths(s) / 1000000);
 	dump_signal = (s = getenv("LWSBT_SIGNAL")) ? (int)(millionths(s) / 1000000) : SIGUSR1;
+	make_absolute(path);
 	if (!out_open(path, children))
 		return;
 	base64_init();

@@ -214,6 +214,11 @@ int main(int argc, char **argv)
 	} else if (!strcmp(mode, "exec")) {
 		churn(1600);
 		execl(argv[0], argv[0], "churn", "3200", (char *)NULL);
+	} else if (!strcmp(mode, "chdirexec")) {
+		churn(1600);
+		if (chdir("/"))
+			return 9;
+		execl(argv[0], argv[0], "churn", "3200", (char *)NULL);
 	} else if (!strcmp(mode, "execfails")) {
 		churn(1600);
 		execl("/nonexistent", "x", (char *)NULL);
