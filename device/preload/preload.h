@@ -3,7 +3,9 @@
  * Linux program. docs/btrecord.md says what it does.
  *
  *   hooks.c     malloc, free and the others, as the program calls them
- *   walk.c      call stacks, by rules kept for each return address
+ *   places.c    call stacks that the thread had before
+ *   walk.c      others, by rules kept for each return address
+ *   rules.c     these
  *   unwind.c    call stacks by others, where those do not reach
  *   cfi.c       such a rule, from the .eh_frame of a module
  *   stacks.c    each distinct call stack once, with its bits encoded

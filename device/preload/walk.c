@@ -1,160 +1,17 @@
 /*
- * Call stacks by rules. The unwinder finds for each frame the module, its table,
- * the entry, and runs that: some 300 ns a frame. What comes of it depends on
- * the return address alone, and is two words of the stack and where the caller's
- * frame begins. So it is found once for each return address, packed into 64 bits,
- * and kept.
+ * Call stacks by rules, frame by frame, as far as they differ from the thread's last
+ * one.
  */
 #include <string.h>
 
-#include "preload.h"
-
-#define WORD sizeof(uintptr_t)
+#include "walk.h"
 
 unsigned walk_check;
 static unsigned long checked, differed, asked; /* asked: stacks that the unwinder made */
 
 #ifdef WALKS
 
-/* ---------------------------------------------------------------- the rules kept */
-
-/*
- * A rule in 64 bits:
- *
- *   63    61 60              33 32          17 16          1  0
- *  | kind   | cfa, signed 28   | ra, signed 16| fp, signed 16|0|
- */
-static inline uint64_t pack(struct rule r)
-{
-	return (uint64_t)r.kind << 61 | (uint64_t)(r.cfa & 0xfffffff) << 33 |
-		(uint64_t)(uint16_t)r.ra << 17 | (uint64_t)(uint16_t)r.fp << 1;
-}
-
-static inline enum rule_kind kind_of(uint64_t p) { return (enum rule_kind)(p >> 61); }
-static inline intptr_t cfa_of(uint64_t p) { return (intptr_t)((int64_t)(p << 3) >> 36); }
-static inline intptr_t ra_of(uint64_t p) { return (int16_t)(p >> 17); }
-static inline intptr_t fp_of(uint64_t p) { return (int16_t)(p >> 1); }
-
-/* A return address and its rule, without a lock: key is the one in the other, so
- * that halves of two entries do not pass for one. */
-struct kept {
-	uint64_t key, rule;
-};
-
-#define KEPT_BITS (sizeof(uintptr_t) > 4 ? 14 : 11)
-static struct kept *kept;
-static uint64_t salt; /* of the modules' epoch: an old entry is nobody's */
-
-void walk_init(void)
-{
-	kept = pages(sizeof *kept << KEPT_BITS);
-}
-
-void walk_forget(void)
-{
-	__atomic_fetch_add(&salt, 0x9e3779b97f4a7c15u, __ATOMIC_RELEASE);
-}
-
-static uint64_t find_rule(uintptr_t pc, uint64_t key, struct kept *k)
-{
-	/* A module that is not listed was loaded since: the table is asked again. */
-	uintptr_t table;
-
-	if (!modules_table(pc, &table)) {
-		modules_check();
-		modules_table(pc, &table);
-	}
-	struct rule r = {.kind = RULE_NONE};
-	if (table)
-		/* The call is before the return address, and may be the last of its
-		 * function. */
-		r = cfi_rule(pc - 1, table);
-	if (r.cfa >= 1 << 27 || r.cfa < -(1 << 27))
-		r.kind = RULE_OTHER;
-	uint64_t p = pack(r);
-	if (k) {
-		__atomic_store_n(&k->key, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&k->rule, p, __ATOMIC_RELAXED);
-		__atomic_store_n(&k->key, key ^ p, __ATOMIC_RELEASE);
-	}
-	return p;
-}
-
-static inline struct kept *kept_at(uintptr_t pc)
-{
-	return &kept[(uint32_t)(pc * 0x9e3779b1u) >> (32 - KEPT_BITS)];
-}
-
-static inline uint64_t rule_at(uintptr_t pc, uint64_t now_salt)
-{
-	uint64_t key = (uint64_t)pc ^ now_salt;
-	struct kept *k = kept_at(pc);
-	uint64_t rule = __atomic_load_n(&k->rule, __ATOMIC_RELAXED);
-
-	if (LIKELY((__atomic_load_n(&k->key, __ATOMIC_RELAXED) ^ rule) == key))
-		return rule;
-	return find_rule(pc, key, k);
-}
-
-/* ---------------------------------------------------------------- signal frames */
-
-#if defined(__x86_64__)
-#define SIG_SP 160
-#define SIG_FP 120
-#define SIG_PC 168
-#elif defined(__aarch64__)
-/* rt_sigframe: siginfo (128), ucontext: flags, link, stack (24), mask (128), then
- * sigcontext aligned to 16: fault_address, regs[31], sp, pc. */
-#define SIG_REGS (128 + 176 + 8)
-#define SIG_FP (SIG_REGS + 29 * 8)
-#define SIG_RA (SIG_REGS + 30 * 8)
-#define SIG_SP (SIG_REGS + 31 * 8)
-#define SIG_PC (SIG_REGS + 32 * 8)
-#endif
-
-/* ---------------------------------------------------------------- the last stack */
-
-/*
- * The last stack of the thread, outermost frame first. From one allocation to the
- * next most of a stack stays as it is. What a walk finds from a frame outwards
- * depends on the frame's pc, sp and fp, and on the words that it reads. So a walk that
- * comes to a frame that was there the last time, and finds all words of the frames
- * around it as they were, need not go on. That costs a comparison per frame, and
- * none waits for the one before.
- */
-#define KEEP 40		/* frames */
-#define LOOK 34		/* frames of a whole walk, so that a stack can become less deep */
-_Static_assert(LOOK > FRAMES && KEEP > LOOK, "room to either side");
-
-struct word {
-	uintptr_t at, value;
-};
-
-static __thread struct {
-	uint64_t salt;
-	unsigned n;
-	bool whole;		/* frame 0 is the program's outermost */
-	uintptr_t pc[KEEP], sp[KEEP], fp[KEEP];
-	uintptr_t ra_at[KEEP];	/* where the pc of the next frame outwards was read */
-	uint64_t hash[KEEP];	/* of frames 0 to this one: see stack_hash */
-	bool by_fp[KEEP];	/* what comes of it depends on fp */
-	uint8_t others[KEEP];	/* where the frame's words end in other */
-	struct word other[KEEP / 2]; /* what else was read and counts */
-} last __attribute__((tls_model("initial-exec")));
-
-/* bare returns a return address without its signature, if it has one. */
-static inline uintptr_t bare(uintptr_t word)
-{
-#if defined(__aarch64__)
-	register uintptr_t x30 __asm__("x30") = word;
-	__asm__("hint #7" : "+r"(x30));
-	return x30;
-#else
-	return word;
-#endif
-}
-
-static inline uintptr_t word_at(uintptr_t at) { return *(const uintptr_t *)at; }
+__thread struct last last;
 
 /* unchanged returns how many of the outermost n frames are as they were, once the
  * innermost of these is known to be. */
@@ -179,120 +36,21 @@ static unsigned unchanged(unsigned n)
 	return n;
 }
 
-/* ---------------------------------------------------------------- places */
+/* ---------------------------------------------------------------- signal frames */
 
-/*
- * Stacks that the thread had, by where on the stack the allocator was called and by
- * the innermost frames. A loop allocates at the same places again and again, and the
- * stack is the same if all words that a walk would read are. These are at
- * sp + at[i] words; the first depth - 1 have the stack's pcs, but for the
- * innermost; behind these stand pairs, the second of which says what the first has:
- * the address of sp + so many words. The place that followed the last one the time
- * before is looked at first.
- */
-#define PLACE_BITS 5
-#define PLACE_FRAMES 4
-#define PLACE_WORDS 38
-
-static __thread struct place {
-	uintptr_t pc, sp, fp;
-	const uintptr_t *pcs;	/* the stack's */
-	stack_id id;
-	uint32_t salt;
-	uint16_t next;		/* where the stack of the allocation after it was, in bytes
-				 * from places */
-	uint8_t frames, words;	/* of at: the first ones, and all; 0: an empty place */
-	bool by_fp;
-	uint16_t at[PLACE_WORDS];
-} places[1 << PLACE_BITS] __attribute__((tls_model("initial-exec")));
-
-/* The place of the last stack, in bytes from places. */
-static __thread uint16_t before __attribute__((tls_model("initial-exec")));
-
-/* place_of returns where the stack may be kept. What it reads need not be right, so it
- * is no walk: here finds out. */
-static inline struct place *place_of(const struct regs *from, uint64_t now_salt)
-{
-	uintptr_t pc = from->pc, sp = from->sp, fp = from->fp;
-	uint64_t h = sp;
-
-	for (unsigned i = 0;; i++) {
-		h = (h ^ pc) * HASH_FACTOR;
-		if (i == PLACE_FRAMES - 1)
-			break;
-		const struct kept *k = kept_at(pc);
-		uint64_t r = __atomic_load_n(&k->rule, __ATOMIC_RELAXED);
-		if ((__atomic_load_n(&k->key, __ATOMIC_RELAXED) ^ r) != (pc ^ now_salt) ||
-		    (kind_of(r) != RULE_SP && kind_of(r) != RULE_FP))
-			break;
-		sp = (kind_of(r) == RULE_SP ? sp : fp) + (uintptr_t)cfa_of(r);
-		uintptr_t at = sp + (uintptr_t)(ra_of(r) * (intptr_t)WORD);
-		uintptr_t fp_at = sp + (uintptr_t)(fp_of(r) * (intptr_t)WORD);
-		if (at - from->sp >= self.hi - from->sp || fp_at - from->sp >= self.hi - from->sp)
-			break;
-		pc = bare(word_at(at));
-		fp = fp_of(r) ? word_at(fp_at) : fp;
-	}
-	return &places[h >> (64 - PLACE_BITS)];
-}
-
-/* here reports whether the stack is that which the place has. */
-static inline bool here(const struct place *p, const struct regs *r, uint64_t now_salt)
-{
-	if (p->pc != r->pc || p->sp != r->sp || p->salt != (uint32_t)now_salt || !p->words ||
-	    (UNLIKELY(p->by_fp) && p->fp != r->fp))
-		return false;
-	const uintptr_t *sp = (const uintptr_t *)r->sp, *pcs = p->pcs;
-	unsigned n = p->frames;
-	/* The innermost are those that differ, if any. */
-	for (unsigned i = n; i-- > 0;)
-		if (bare(sp[p->at[i]]) != pcs[i])
-			return false;
-	for (unsigned i = n; UNLIKELY(i < p->words); i += 2)
-		if (sp[p->at[i]] != (uintptr_t)(sp + p->at[i + 1]))
-			return false;
-	return true;
-}
-
-/* words_from returns how many words an address is from sp on, 0 if that does not fit. */
-static inline uint16_t words_from(uintptr_t sp, uintptr_t at)
-{
-	at -= sp;
-	return at % WORD || at / WORD > UINT16_MAX ? 0 : (uint16_t)(at / WORD);
-}
-
-/* settle makes the last stack, whose innermost depth frames are stack id, that of a
- * place. */
-static void settle(struct place *p, unsigned depth, stack_id id)
-{
-	unsigned n = last.n, first = n - depth, k = 0;
-	uintptr_t sp = last.sp[n - 1];
-
-	p->words = 0;
-	/* Words of the outermost frame say that there is no other: not looked at here. */
-	if (!id || (!first && last.others[0]) || depth < 2 ||
-	    depth - 1 + 2u * (last.others[n - 1] - last.others[first]) > PLACE_WORDS)
-		return;
-	for (unsigned i = first + 1; i < n; i++)
-		p->at[k++] = words_from(sp, last.ra_at[i]);
-	for (unsigned i = last.others[first]; i < last.others[n - 1]; i++) {
-		p->at[k++] = words_from(sp, last.other[i].at);
-		p->at[k++] = words_from(sp, last.other[i].value);
-	}
-	/* None of a caller's is at sp itself: 0 is a word that does not fit. */
-	for (unsigned i = 0; i < k; i++)
-		if (!p->at[i])
-			return;
-	p->pc = last.pc[n - 1];
-	p->sp = sp;
-	p->fp = last.fp[n - 1];
-	p->by_fp = last.by_fp[n - 1];
-	p->salt = (uint32_t)last.salt;
-	p->id = id;
-	p->pcs = stack_get(id)->pcs;
-	p->frames = (uint8_t)(depth - 1);
-	p->words = (uint8_t)k;
-}
+#if defined(__x86_64__)
+#define SIG_SP 160
+#define SIG_FP 120
+#define SIG_PC 168
+#elif defined(__aarch64__)
+/* rt_sigframe: siginfo (128), ucontext: flags, link, stack (24), mask (128), then
+ * sigcontext aligned to 16: fault_address, regs[31], sp, pc. */
+#define SIG_REGS (128 + 176 + 8)
+#define SIG_FP (SIG_REGS + 29 * 8)
+#define SIG_RA (SIG_REGS + 30 * 8)
+#define SIG_SP (SIG_REGS + 31 * 8)
+#define SIG_PC (SIG_REGS + 32 * 8)
+#endif
 
 /* ---------------------------------------------------------------- the walk */
 
@@ -475,8 +233,7 @@ static void remember(const struct walked *w)
 		last.salt = ~last.salt; /* not to be joined */
 }
 
-/* check holds every so many stacks against the unwinder's. */
-static void check(const uintptr_t *pcs, unsigned n, uintptr_t pc)
+void check(const uintptr_t *pcs, unsigned n, uintptr_t pc)
 {
 #ifdef UNWINDS
 	static unsigned since;
@@ -502,8 +259,7 @@ static void check(const uintptr_t *pcs, unsigned n, uintptr_t pc)
 #endif
 }
 
-static __attribute__((noinline)) stack_id walk_new(const struct regs *from, uint64_t now_salt,
-	struct place *place)
+stack_id walk_new(const struct regs *from, uint64_t now_salt, struct place *place)
 {
 	struct walked w;
 	uintptr_t own[FRAMES], *pcs = own;
@@ -556,44 +312,7 @@ static __attribute__((noinline)) stack_id walk_new(const struct regs *from, uint
 	return id;
 }
 
-static inline struct place *place_at(uint16_t bytes)
-{
-	return (struct place *)(void *)((char *)places + bytes);
-}
-
-static __attribute__((noinline)) stack_id walk_elsewhere(const struct regs *from, uint64_t now_salt)
-{
-	struct place *p = place_of(from, now_salt);
-
-	uint16_t bytes = (uint16_t)((char *)p - (char *)places);
-
-	place_at(before)->next = bytes;
-	before = bytes;
-	if (UNLIKELY(!here(p, from, now_salt)))
-		return walk_new(from, now_salt, p);
-	if (UNLIKELY(walk_check))
-		check(stack_get(p->id)->pcs, stack_get(p->id)->depth, from->pc);
-	return p->id;
-}
-
-stack_id walk(const struct regs *from)
-{
-	uint64_t now_salt = __atomic_load_n(&salt, __ATOMIC_ACQUIRE);
-	uint16_t next = place_at(before)->next;
-	const struct place *p = place_at(next);
-
-	if (UNLIKELY(!here(p, from, now_salt)))
-		return walk_elsewhere(from, now_salt);
-	before = next;
-	if (UNLIKELY(walk_check))
-		check(stack_get(p->id)->pcs, stack_get(p->id)->depth, from->pc);
-	return p->id;
-}
-
 #else
-
-void walk_init(void) {}
-void walk_forget(void) {}
 
 stack_id walk(const struct regs *from)
 {
