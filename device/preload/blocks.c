@@ -46,7 +46,7 @@ struct page {
 #define HEAD offsetof(struct page, entry)
 
 /* Bytes of a struct page: 16, 24, then 4 sizes from each power of two. */
-#define SIZES 28
+#define SIZES 28 /* the largest has places for all offsets: 2560 bytes */
 #define SLAB 4096 /* bytes, from which they are cut */
 
 static inline unsigned bytes_of(unsigned size)
@@ -178,9 +178,12 @@ static inline uint32_t *place_in(struct page *p, unsigned offset)
 	return NULL;
 }
 
-/* full reports whether a page has so few free places that finding one takes long. */
+/* full reports whether a page has so few free places that finding one takes long. The
+ * largest pages have places for all offsets. */
 static inline bool full(unsigned n, unsigned room)
 {
+	if (room >= OFFSETS)
+		return false;
 	return room > 12 ? n * 4 > room * 3 : n == room;
 }
 

@@ -57,7 +57,7 @@ static uint32_t rnd(void)
 
 static uintptr_t addr_of(unsigned k)
 {
-	uintptr_t a = (uintptr_t)0x1000000 + (k < SLOTS / 2 ? k * 16 : k < SLOTS * 3 / 4 ? k * 48 : k * 5000);
+	uintptr_t a = (uintptr_t)0x1000000 + (k < SLOTS / 4 ? k * 8 : k < SLOTS / 2 ? k * 16 : k < SLOTS * 3 / 4 ? k * 48 : k * 5000);
 
 	if (k % 16 == 3)
 		a += 1 + k / 16 % 7;
@@ -180,6 +180,11 @@ int main(void)
 		}
 		check();
 	}
+	/* Pages in which all that can be is live. */
+	for (unsigned k = 0; k < SLOTS; k++)
+		if (!slots[k].live)
+			allocate(k, 2);
+	check();
 	/* Numbers of pairs that are gone are used again. */
 	for (unsigned k = 0; k < SLOTS; k++)
 		while (slots[k].live)
