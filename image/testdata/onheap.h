@@ -73,7 +73,8 @@ static void dump(void)
 #define MASK ((uintptr_t)0x5a5a5a5a5a5a5a5aull)
 #define NOINLINE __attribute__((noinline))
 
-/* Overwrites what calls left on the stack. */
+/* Overwrites what calls left on the stack, and on MIPS in registers that calls need not
+ * keep: it has so many that a pointer stays in one until the program dies. */
 static NOINLINE void wipe(void)
 {
 	volatile char area[8192];
@@ -81,6 +82,12 @@ static NOINLINE void wipe(void)
 
 	for (i = 0; i < sizeof area; i++)
 		area[i] = 0;
+#if defined(__mips__)
+	__asm__ volatile(
+		"move $8, $0\n\tmove $9, $0\n\tmove $10, $0\n\tmove $11, $0\n\tmove $12, $0\n\t"
+		"move $13, $0\n\tmove $14, $0\n\tmove $15, $0\n\tmove $24, $0"
+		: : : "$8", "$9", "$10", "$11", "$12", "$13", "$14", "$15", "$24");
+#endif
 }
 
 NOINLINE void stop(int die)
