@@ -70,16 +70,20 @@ func benchLog(b *testing.B, kind string) (path string, size int64) {
 }
 
 // BenchmarkTop is btheap top on logs without symbols. -cpu 1,2 says how many
-// processors it may use.
+// processors it may use. MB/cpu-s is of processor time.
 func BenchmarkTop(b *testing.B) {
 	for _, kind := range []string{"repeated", "different", "scattered"} {
 		path, size := benchLog(b, kind)
 		b.Run(kind, func(b *testing.B) {
 			b.SetBytes(size)
+			before := cpuTime()
 			for b.Loop() {
 				if code := run([]string{"top", "-q", path}, nil, io.Discard, os.Stderr); code != 0 {
 					b.Fatal("exit code", code)
 				}
+			}
+			if cpu := cpuTime() - before; cpu > 0 {
+				b.ReportMetric(float64(size)*float64(b.N)/1e6/cpu.Seconds(), "MB/cpu-s")
 			}
 		})
 	}
