@@ -59,9 +59,9 @@ static uintptr_t addr_of(unsigned k)
 {
 	uintptr_t a = (uintptr_t)0x1000000 + (k < SLOTS / 4 ? k * 8 : k < SLOTS / 2 ? k * 16 : k < SLOTS * 3 / 4 ? k * 48 : k * 5000);
 
-	if (k % 16 == 3)
+	if (k > SLOTS / 8 && k % 16 == 3)
 		a += 1 + k / 16 % 7;
-	if (k % 16 == 5 && sizeof a > 4)
+	if (k > SLOTS / 8 && k % 16 == 5 && sizeof a > 4)
 		a |= (uintptr_t)(k / 16 % 255 + 1) << (sizeof a * 8 - 8);
 	return a;
 }
