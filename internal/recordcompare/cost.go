@@ -18,7 +18,7 @@ import (
 const (
 	// rounds is how often each tool runs; they take turns, and the least of each
 	// figure counts.
-	rounds = 4
+	rounds = 6
 	// long and short are the turns of churn.pl's loop; slow tools get the short one.
 	long, short = 200000, 20000
 	// kept is what keep.pl holds in blocks of its own in a first run; a second one
@@ -117,6 +117,9 @@ func (b *bench) cost() error {
 	frees, _ := total.Uint("frees")
 	fmt.Printf("A perl script with %d allocations and %d frees (tcmalloc and DHAT: a tenth of them), %d runs in turns, the least of each figure.\n\n", allocs, frees, rounds)
 	printCost(tools, float64(allocs))
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		fmt.Printf("\nLoad at the end: %s", load)
+	}
 	fmt.Printf("\nWith --events the recording has %d events in %d bytes: %.1f bytes per event, and %.1f after zstd -3. Heaptrack's library writes %d bytes, its command %d, compressed.\n",
 		records, tools[libraryEvents].file, float64(tools[libraryEvents].file)/float64(records),
 		float64(len(packed))/float64(records), tools[heaptrackLibrary].file, tools[heaptrack].file)
@@ -158,32 +161,32 @@ func (b *bench) measure(t *tool, out string) error {
 
 // printCost prints the table. pairs is how many allocations the long script has.
 func printCost(tools []tool, pairs float64) {
-	fmt.Println("| | wall time, s | CPU time of all processes, s | of the program itself, s | added per allocation and its free: wall, µs | of `heaptrack`'s | added to the program: CPU, µs | of `heaptrack`'s | of its library's | memory added per live allocation, bytes |")
-	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-	added := func(t *tool) (wall, own float64) {
-		n := pairs
+	fmt.Println("| | wall, s | CPU, all processes, s | CPU, program, s | wall added, µs | CPU added, all, µs | CPU added, program, µs | bytes per live allocation |")
+	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- |")
+	added := func(t *tool) [3]float64 {
+		n := pairs / 1e6
 		if t.slow {
 			n *= float64(short) / long
 		}
 		over := &tools[t.over]
-		return (t.wall - over.wall) / n * 1e6, (t.own - over.own) / n * 1e6
+		return [3]float64{(t.wall - over.wall) / n, (t.all - over.all) / n, (t.own - over.own) / n}
 	}
-	theirWall, theirOwn := added(&tools[heaptrack])
-	_, theirLibrary := added(&tools[heaptrackLibrary])
+	theirs := added(&tools[heaptrack])
 	for i := range tools {
 		t := &tools[i]
 		fmt.Printf("| %s | %.3f | %.3f | %.3f |", t.name, t.wall, t.all, t.own)
 		if t.over < 0 {
-			fmt.Println(" | | | | | |")
+			fmt.Println(" | | | |")
 			continue
 		}
-		wall, own := added(t)
-		fmt.Printf(" %.3f | %.0f %% | %.3f | %.0f %% | %.0f %% |", wall, 100*wall/theirWall, own, 100*own/theirOwn, 100*own/theirLibrary)
+		for k, v := range added(t) {
+			fmt.Printf(" %.3f (%.0f %%) |", v, 100*v/theirs[k])
+		}
 		if t.memory != 0 {
-			fmt.Printf(" %.0f", t.memory)
+			fmt.Printf(" %.1f", t.memory)
 		}
 		if t.beside != 0 {
-			fmt.Printf(", and %.0f in heaptrack_interpret", t.beside)
+			fmt.Printf(", and %.1f in heaptrack_interpret", t.beside)
 		}
 		fmt.Println(" |")
 	}
