@@ -52,6 +52,9 @@ func parseRequest(line string) (id string, r Request, ok bool, err error) {
 	if len(words) < 2 || words[1] == "" {
 		return "", r, false, fmt.Errorf("%q, expected OP ID and what the operation needs", clip(line))
 	}
+	if strings.ContainsFunc(words[1], func(c rune) bool { return c <= ' ' || c > '~' }) { // it is repeated in the answer
+		return "", r, false, fmt.Errorf("ID %q, expected printable ASCII", clip(words[1]))
+	}
 	op, err := parseOp(words[0])
 	if err != nil {
 		return words[1], r, false, nil

@@ -148,6 +148,9 @@ func TestServe(t *testing.T) {
 		{"hello btp=1\nhello btp=2\n", "stdin:2: hello btp=2, expected hello btp=1"},
 		{"decode 1 0x00\n", `stdin:1: decode: hex "0x00"`},
 		{"\n", `stdin:1: "", expected OP ID`},
+		{"divine \x1b[2J 00\n", `stdin:1: ID "\x1b[2J", expected printable ASCII`},
+		{"decode 1\r\n", `stdin:1: ID "1\r", expected printable ASCII`},
+		{"decode é 00100004\n", `stdin:1: ID "é", expected printable ASCII`},
 		{strings.Repeat("x", 2<<20), "stdin:1: a line of more than 1 MiB"},
 	} {
 		if err := Serve(testee, strings.NewReader(c.in), &out); err == nil || err.Error() != c.want && !strings.HasPrefix(err.Error(), c.want) {
