@@ -42,24 +42,22 @@ func Follow(ctx context.Context, path string) (*Input, error) {
 	if named != nil {
 		named.Close()
 	}
-	f, err := os.Open(path)
+	info, err := os.Stat(path) // to open a FIFO would wait for a writer
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: is not a regular file, expected one to follow", path)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
+	}
 	if err != nil {
 		l.close()
 		return nil, err
 	}
 	l.part = part{f: f, first: true}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: is not a regular file, expected one to follow", path)
-	}
-	if err == nil {
-		if probe := compressionOfFile(f); probe != "" {
-			err = fmt.Errorf("%s: is compressed by %s, expected a plain log to follow", path, probe)
-		}
-	}
-	if err != nil {
+	if probe := compressionOfFile(f); probe != "" {
 		l.close()
-		return nil, err
+		return nil, fmt.Errorf("%s: is compressed by %s, expected a plain log to follow", path, probe)
 	}
 	l.in.r = counter{l, &l.in.stored}
 	l.in.closes = append(l.in.closes, l.close)

@@ -184,6 +184,9 @@ func (l *follower) list() (list []rotation) {
 		if e.Name() != base && (!found || !rotationSuffix.MatchString(suffix) || !e.Type().IsRegular()) {
 			continue
 		}
+		if info, err := os.Stat(dir + e.Name()); err != nil || !info.Mode().IsRegular() {
+			continue // to open a FIFO would wait for a writer
+		}
 		f, err := os.Open(dir + e.Name())
 		if err != nil {
 			continue

@@ -386,3 +386,30 @@ func TestElfOfAnotherProgram(t *testing.T) {
 		}
 	}
 }
+
+// Standard input is read from where it stands, also by what reads it more than once.
+func TestStdinFromItsPlace(t *testing.T) {
+	exe, log := heaplog(t)
+	lines := strings.SplitAfter(onlyEncoded(log), "\n")
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-q"}, {"-q", "-e", exe}} {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.Seek(int64(len(lines[0])+len(lines[1])), io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Env = append(os.Environ(), asCommand+"=1")
+		cmd.Stdin = f
+		out, err := cmd.Output()
+		if got, want := strings.Count(string(out), "~b#"), len(lines)-1-2; err != nil || got != want {
+			t.Errorf("%q: %v, %d records of %d", args, err, got, want)
+		}
+	}
+}

@@ -91,12 +91,15 @@ func isBare(arg string) bool {
 	return err == nil && codec.Decode(&s, blob) == nil
 }
 
-// stdinSource is standard input: live unless it is a file.
+// stdinSource is standard input: live unless it is a file. A file is read from where it
+// stands, as what was read before may be another program's.
 func (r *Reader) stdinSource() source {
 	if f, ok := r.stdin.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		info, err := f.Stat()
+		at, seekErr := f.Seek(0, io.SeekCurrent)
+		if err == nil && seekErr == nil && info.Mode().IsRegular() {
 			return source{path: dump.Stdin, open: func() (*dump.Input, error) {
-				if _, err := f.Seek(0, io.SeekStart); err != nil {
+				if _, err := f.Seek(at, io.SeekStart); err != nil {
 					return nil, err
 				}
 				return dump.NewInput(f, "<stdin>")
