@@ -243,6 +243,9 @@ func (a *Answer) parseReject(rest string) error {
 	if reason == "" {
 		return errors.New("no reason, expected reject ID REASON")
 	}
+	if len(reason) > maxReason {
+		return fmt.Errorf("reason %q, expected a word of up to %d bytes", clip(reason), maxReason)
+	}
 	a.Reason = reason
 	word, after, _ := strings.Cut(rest, " ")
 	if text, ok := strings.CutPrefix(word, "bit="); ok {
@@ -252,9 +255,16 @@ func (a *Answer) parseReject(rest string) error {
 		}
 		a.Bit, rest = n, after
 	}
+	if len(rest) > maxText {
+		rest = strings.ToValidUTF8(rest[:maxText], "") + "..."
+	}
 	a.Text = rest
 	return nil
 }
+
+// maxReason and maxText bound in bytes what a testee says of a rejection: it is printed
+// for each vector that fails.
+const maxReason, maxText = 64, 400
 
 // Line returns the answer to hello, without its line end.
 func (h Hello) Line() string {

@@ -126,6 +126,17 @@ func TestAnswerLines(t *testing.T) {
 	}
 }
 
+// What a testee says is printed for each vector that fails: it is bounded.
+func TestLongRejection(t *testing.T) {
+	if _, err := ParseAnswer("reject 7 "+strings.Repeat("x", 70_000), OpDecode, "7"); err == nil || !strings.Contains(err.Error(), "expected a word of up to 64 bytes") || len(err.Error()) > 200 {
+		t.Errorf("a long reason: %.300v", err)
+	}
+	a, err := ParseAnswer("reject 7 short bit=0 "+strings.Repeat("é", 70_000), OpDecode, "7")
+	if err != nil || a.Reason != "short" || a.Text != strings.Repeat("é", 200)+"..." {
+		t.Errorf("long words: %v, %d bytes", err, len(a.Text))
+	}
+}
+
 func TestServe(t *testing.T) {
 	testee, _ := Codec(t.Context())
 	var out bytes.Buffer

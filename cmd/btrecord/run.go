@@ -209,7 +209,7 @@ func runProgram(c *cobra.Command, args, env []string) (status string, err error)
 func summary(path string) (string, error) {
 	info, err := os.Stat(path) // before it is opened: a pipe would wait for a writer
 	if err == nil && !info.Mode().IsRegular() {
-		return "recorded", nil
+		return "no regular file, so what it holds is not checked", nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
