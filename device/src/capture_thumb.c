@@ -219,10 +219,11 @@ static int second(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	return n % 2 != 0;
 }
 
-/* The last instruction of a function, if it has 16 bits: bx lr, pop with pc, b. */
+/* The last instruction of a function, if it has 16 bits: bx, pop with pc, b. One of variable
+ * arguments pops its return address to another register than lr. */
 static int ends(uint32_t h)
 {
-	return h == 0x4770 || h >> 8 == 0xbd || h >> 11 == 0x1c;
+	return (h & 0xff87) == 0x4700 || h >> 8 == 0xbd || h >> 11 == 0x1c;
 }
 
 /* How far back from the instruction that saves the return address others of its prologue
@@ -263,10 +264,42 @@ static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	return h == 0xe92d ? (code16(at + 2) & 0xe000) == 0x4000 : (code16(at + 2) & 0xff00) == 0xed00;
 }
 
+/* How far ahead of it an instruction loads a constant, in bytes. */
+#define LITERAL (THUMB2 ? 4096u : 1024u)
+
+/*
+ * is_constant reports whether the halfword at address at is of a constant: whether an
+ * instruction before it loads its word. Constants stand behind a function, right
+ * before the next. One may itself look like such an instruction: so in doubt, what
+ * loads must not be loaded.
+ */
+static int is_constant(const struct lwsbt_capture_ctx *ctx, uintptr_t at, int doubt)
+{
+	uintptr_t word = at & ~(uintptr_t)3, load, off;
+	uint32_t h;
+	int loads;
+
+	for (load = word - 4; word - load <= LITERAL && in_code(ctx, load, 4); load -= 2) {
+		h = code16(load);
+		off = word - ((load + 4) & ~(uintptr_t)3);
+		loads = h >> 11 == 9 && off == 4 * (h & 0xff);	/* ldr Rt, [pc, #imm8 * 4] */
+#if THUMB2
+		if (h == 0xf8df)		/* ldr Rt, [pc, #imm12] */
+			loads = off == (code16(load + 2) & 0xfffu);
+		if ((h & 0xfbbf) == 0xe99f)	/* ldrd, vldr: [pc, #imm8 * 4], of one word or two */
+			loads = (off - 4 * (code16(load + 2) & 0xffu)) / 8 == 0;
+#endif
+		if (loads && !(doubt && is_constant(ctx, load, 0)))
+			return 1;
+	}
+	return 0;
+}
+
 /*
  * A function of variable arguments first stores the last of r0 to r3, or makes
  * place for them: push {rN-r3}, or sub sp, #4 to #16. Other instructions may
- * stand between that and its push of lr, but none that ends a function.
+ * stand between that and its push of lr, but none that ends a function, and no constant
+ * of the function before.
  */
 static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
@@ -276,9 +309,11 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	for (back = 2; back <= PROLOGUE && in_code(ctx, at - back, 2); back += 2) {
 		h = code16(at - back);
 		if (h == 0xb40f || h == 0xb40e || h == 0xb40c || h == 0xb408 ||
-		    (h >= 0xb081 && h <= 0xb084))
+		    (h >= 0xb081 && h <= 0xb084)) {
+			if (is_constant(ctx, at - back, 1))
+				break;
 			first = at - back;
-		else if (ends(h))
+		} else if (ends(h))
 			break;
 	}
 	return first;

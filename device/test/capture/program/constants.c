@@ -1,0 +1,129 @@
+/*
+ * constants.c: functions behind constants that look like the first instruction of a
+ * function of variable arguments, in assembler, so that no compiler decides about
+ * it. Each case is an outer function that calls an inner one, which calls hook; before
+ * the inner one stand constants, and what loads them. The names of the cases
+ * whose stack was walked right are printed.
+ */
+#include "lwsbt.h"
+
+long sys_write(int fd, const void *p, size_t n);
+void sys_exit(int code) __attribute__((noreturn));
+extern char __executable_start[], etext[];
+void hook(void);
+
+/* What the assembler below has of a case. */
+extern const struct test {
+	void (*outer)(void);
+	const char *after_inner, *after_outer;	/* the addresses after their calls */
+	char name[20];
+} tests[], tests_end[];
+
+static const struct test *test;
+static struct lwsbt_capture_ctx ctx;
+
+__asm__(
+	".syntax unified\n.text\n"
+	".section .rodata.tests, \"a\"\n.balign 4\n.globl tests, tests_end\ntests:\n.text\n"
+
+	/* begins a case: the outer function */
+	".macro outer name, value\n"
+	"	.balign 4\n	.thumb_func\n"
+	"10:	push {r4, lr}\n	bl 30f\n11:	pop {r4, pc}\n"
+	"	.section .rodata.tests\n	.word 10b + 1, 31f, 11b\n"
+	"12:	.ascii \"\\name \\value\"\n	.space 20 - (. - 12b)\n	.text\n"
+	".endm\n"
+
+	/* ends it: the inner function, which first lowers the stack pointer by n bytes */
+	".macro inner n, lowers:vararg\n"
+	"	.thumb_func\n"
+	"30:	\\lowers\n	push {r4, lr}\n	bl hook\n"
+	"31:	pop {r4}\n	pop {r3}\n	add sp, #\\n\n	bx r3\n"
+	".endm\n"
+
+	/* a constant, the first of four before the inner function */
+	".irp value, 0xb408, 0xb40c, 0xb40e, 0xb40f, 0xb081, 0xb082, 0xb083, 0xb084\n"
+	"	outer ldr, \\value\n"
+	"	ldr r3, 20f\n	bx lr\n	.balign 4\n"
+	"20:	.word 0x20000000 + \\value, 0x20000000, 0x20000000, 0x20000000\n"
+	"	inner 0\n"
+
+	/* the same as far off as can be, the last of two */
+	"	outer far, \\value\n"
+	"	.balign 4\n	ldr r3, 20f\n	.rept 509\n	nop\n	.endr\n"
+	"	.word 0x20000000\n"
+	"20:	.word 0x20000000 + \\value\n"
+	"	inner 0\n"
+
+	/* a constant before an inner function that does lower the stack pointer first */
+	"	outer both, \\value\n"
+	"	ldr r3, 20f\n	bx lr\n	.balign 4\n"
+	"20:	.word 0x20000000 + \\value\n"
+	"	inner 16, push {r0-r3}\n"
+#if __ARM_ARCH_ISA_THUMB == 2
+	"	outer ldr.w, \\value\n"
+	"	.balign 4\n	ldr.w r8, 20f\n	.rept 2046\n	nop\n	.endr\n"
+	"20:	.word 0x20000000 + \\value\n"
+	"	inner 0\n"
+
+	/* both words of a pair */
+	"	outer ldrd, \\value\n"
+	"	ldrd r2, r3, 20f\n	bx lr\n	.balign 4\n"
+	"20:	.word 0x20000000, 0x20000000 + \\value\n"
+	"	inner 0\n"
+	"	outer ldrd2, \\value\n"
+	"	ldrd r2, r3, 20f\n	bx lr\n	.balign 4\n"
+	"20:	.word 0x20000000 + \\value, 0x20000000\n"
+	"	inner 0\n"
+
+	/* vldr s0, [pc, #4]; of no Cortex-M3, but nothing executes it */
+	"	outer vldr, \\value\n"
+	"	.balign 4\n	.inst.w 0xed9f0a01\n	bx lr\n	nop\n"
+	"20:	.word 0x20000000 + \\value\n"
+	"	inner 0\n"
+#endif
+	".endr\n"
+
+	/* the instructions that these constants look like */
+	"	outer real, push1\n	inner 4, push {r3}\n"
+	"	outer real, push2\n	inner 8, push {r2, r3}\n"
+	"	outer real, push3\n	inner 12, push {r1-r3}\n"
+	"	outer real, push4\n	inner 16, push {r0-r3}\n"
+	"	outer real, sub1\n	inner 4, sub sp, #4\n"
+	"	outer real, sub2\n	inner 8, sub sp, #8\n"
+	"	outer real, sub3\n	inner 12, sub sp, #12\n"
+	"	outer real, sub4\n	inner 16, sub sp, #16\n"
+
+	/* one of them behind a constant that looks like an ldr of it */
+	"	outer real, push4-ldr\n"
+	"	ldr r3, 20f\n	bx lr\n	.balign 4\n"
+	"20:	.word 0x20004800\n"
+	"	inner 16, push {r0-r3}\n"
+	"	.rept 16\n	nop\n	.endr\n"
+	".section .rodata.tests\ntests_end:\n.text\n");
+
+__attribute__((noinline)) void hook(void)
+{
+	uintptr_t pcs[10];
+	size_t n, length = 0;
+
+	n = lwsbt_capture_thumb(pcs, 10, 0, &ctx);
+	/* hook, inner, outer, main, _start */
+	if (n != 5 || pcs[1] != (uintptr_t)test->after_inner || pcs[2] != (uintptr_t)test->after_outer)
+		return;
+	while (test->name[length] != 0)
+		length++;
+	sys_write(1, test->name, length);
+	sys_write(1, "\n", 1);
+}
+
+int main(void)
+{
+	ctx.lo = (uintptr_t)__builtin_frame_address(0) - 4096;
+	ctx.hi = (uintptr_t)__builtin_frame_address(0) + 64;
+	ctx.code_lo = (uintptr_t)__executable_start;
+	ctx.code_hi = (uintptr_t)etext;
+	for (test = tests; test < tests_end; test++)
+		test->outer();
+	sys_exit(0);
+}
