@@ -310,7 +310,8 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 		h = code16(at - back);
 		if (h == 0xb40f || h == 0xb40e || h == 0xb40c || h == 0xb408 ||
 		    (h >= 0xb081 && h <= 0xb084)) {
-			if (is_constant(ctx, at - back, 1))
+			/* a word that at is in is no constant: tables, too, look like loads */
+			if ((at - back) / 4 != at / 4 && is_constant(ctx, at - back, 1))
 				break;
 			first = at - back;
 		} else if (ends(h))

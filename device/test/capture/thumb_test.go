@@ -34,7 +34,7 @@ func TestConstantsBeforeFunctions(t *testing.T) {
 					want = append(want, kind+" "+value)
 				}
 			}
-			for _, kind := range f("push1 push2 push3 push4 sub1 sub2 sub3 sub4 push4-ldr") {
+			for _, kind := range f("push1 push2 push3 push4 sub1 sub2 sub3 sub4 push4-ldr push4-table") {
 				want = append(want, "real "+kind)
 			}
 			out, err := exec.Command("qemu-arm", exe).CombinedOutput()

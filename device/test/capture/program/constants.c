@@ -99,6 +99,11 @@ __asm__(
 	"	ldr r3, 20f\n	bx lr\n	.balign 4\n"
 	"20:	.word 0x20004800\n"
 	"	inner 16, push {r0-r3}\n"
+
+	/* one of them behind the table of a switch that looks like it */
+	"	outer real, push4-table\n"
+	"	bx r3\n	.balign 4\n	.word 0x20004800\n"
+	"	inner 16, push {r0-r3}\n"
 	"	.rept 16\n	nop\n	.endr\n"
 	".section .rodata.tests\ntests_end:\n.text\n");
 
