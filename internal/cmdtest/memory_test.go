@@ -182,7 +182,7 @@ func TestMemory(t *testing.T) {
 		names := strings.NewReplacer("ELF", exe, "ONE", l.one, "TWO", l.two, "EVENTS", l.events)
 		for i, c := range memoryCases {
 			if strings.Contains(c.args, "ELF") && (!all || paths > mostNamed) {
-				cells[i] += " – | – |" // to look up so many addresses takes long
+				cells[i] += " – | – |" // to look up so many addresses takes minutes
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%d", c.args, paths), func(t *testing.T) {
