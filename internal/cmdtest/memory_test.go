@@ -73,7 +73,7 @@ func (l *logsOf) write(t *testing.T, dir string, low, size uint64, paths int) {
 	each := func(from, to int, write func(i int, s *codec.Stack)) {
 		s := codec.Stack{PCs: make([]uint64, 12)}
 		for i := from; i < to; i++ {
-			r := rand.New(rand.NewPCG(1, uint64(i))) // path i is the same in all logs
+			r := rand.New(rand.NewPCG(1, uint64(i))) // path i is the same in each log
 			for k := range s.PCs {
 				s.PCs[k] = low + 1 + r.Uint64N(size-1)
 			}

@@ -79,7 +79,7 @@ type logCase struct {
 	flags Flags
 }
 
-// logCases returns logs whose chunks are read in all the ways there are.
+// logCases returns logs whose chunks are read in every way there is.
 func logCases(t *testing.T, rng *rand.Rand) []logCase {
 	git, perl := capture(t, "git00.log.gz"), capture(t, "perl.log.gz")
 	few, many := different(rng, 1500), different(rng, 4000)
