@@ -28,6 +28,10 @@ type Chunks struct {
 	place Place
 	carry []byte // the beginning of the next chunk
 	err   error
+
+	reading sync.Mutex
+	number  int64 // of the next chunk
+	last    bool  // there is none
 }
 
 // NewChunks returns the chunks of the log that src holds. file is the name of the log
@@ -76,73 +80,125 @@ func (s *Chunks) read(c *Chunk) {
 
 var newline = []byte{'\n'}
 
-// Each reads the log. As many goroutines as workers, for which Workers is a good number,
-// call work with their number from 0 and chunk after chunk; and each is called with the same, in the order of the log and by
-// the caller, until it returns false or an error. What a worker made of its chunk is
-// not touched until then.
+// Each reads the log. As many goroutines as workers (see [Workers]) read a chunk each,
+// call work with their number from 0 and the chunk, and then, in the order of the log
+// and one at a time, each with the same. It ends when each returns false or an error. A
+// chunk and what was made of it stay with one goroutine, and so in the cache of one
+// processor.
 //
-//	src ─ cut ─┬─ work(0, chunk) ─┬─ each(0, chunk), each(1, chunk), …
-//	           └─ work(1, chunk) ─┘
+//	worker 0   read ─ work ─ each ─ read ─ work ─ each ─ …
+//	worker 1          read ─ work ─ each ─ read ─ work ─ each ─ …
 func (s *Chunks) Each(workers int, work func(worker int, c *Chunk), each func(worker int, c *Chunk) (more bool, err error)) error {
-	type lane struct {
-		Chunk
-		free, full, done chan bool
-	}
-	lanes := make([]lane, workers)
-	stop := make(chan bool)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer close(stop)
-	for i := range lanes {
-		l := &lanes[i]
-		l.free, l.full, l.done = make(chan bool, 1), make(chan bool, 1), make(chan bool, 1)
-		l.free <- true
-		running.Go(func() {
-			for {
-				select {
-				case <-l.full:
-				case <-stop:
-					return
+	t := turns{}
+	t.changed = sync.NewCond(&t)
+	run := func(worker int) {
+		var c Chunk
+		for {
+			n, ok := s.next(&c, &t)
+			if !ok {
+				return
+			}
+			work(worker, &c)
+			if t.wait(n) {
+				more, err := each(worker, &c)
+				if err == nil && c.Last {
+					err = s.err
 				}
-				work(i, &l.Chunk)
-				l.done <- true
+				t.end(!more || c.Last || err != nil, err)
 			}
-		})
-	}
-	go func() { // not waited for: a read may last
-		for i := 0; ; i = (i + 1) % len(lanes) {
-			l := &lanes[i]
-			select {
-			case <-l.free:
-			case <-stop:
-				return
-			}
-			s.read(&l.Chunk)
-			last := l.Last
-			l.full <- true
-			if last {
-				return
-			}
+			t.idle()
 		}
-	}()
-	for i := 0; ; i = (i + 1) % len(lanes) {
-		l := &lanes[i]
-		<-l.done
-		more, err := each(i, &l.Chunk)
-		switch {
-		case err != nil:
-			return err
-		case l.Last:
-			return s.err
-		case !more:
-			return nil
-		}
-		l.free <- true
 	}
+	if workers == 1 {
+		run(0)
+		return t.err
+	}
+	for i := range workers {
+		go run(i)
+	}
+	return t.ended()
 }
 
-// Workers returns how many workers use the processors that there are: with several, one
-// more, since one waits for its turn.
+// next reads the next chunk and returns its number, if there is one to work on.
+func (s *Chunks) next(c *Chunk, t *turns) (number int64, ok bool) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if s.last || t.isStopped() {
+		return 0, false
+	}
+	s.read(c)
+	s.last = c.Last
+	number = s.number
+	s.number++
+	return number, t.start()
+}
+
+// turns has the workers of Chunks.Each take turns.
+type turns struct {
+	sync.Mutex
+	changed *sync.Cond
+	done    int64 // turns
+	busy    int   // workers that have a chunk
+	stopped bool  // there are no more turns
+	err     error
+}
+
+func (t *turns) isStopped() bool {
+	t.Lock()
+	defer t.Unlock()
+	return t.stopped
+}
+
+// start says that a worker has a chunk; it returns false if none is wanted.
+func (t *turns) start() bool {
+	t.Lock()
+	defer t.Unlock()
+	if !t.stopped {
+		t.busy++
+	}
+	return !t.stopped
+}
+
+// wait waits for the turn of chunk n; it returns false if there is none.
+func (t *turns) wait(n int64) bool {
+	t.Lock()
+	defer t.Unlock()
+	for t.done != n && !t.stopped {
+		t.changed.Wait()
+	}
+	return !t.stopped
+}
+
+// end ends a turn.
+func (t *turns) end(stop bool, err error) {
+	t.Lock()
+	defer t.Unlock()
+	t.done++
+	t.stopped, t.err = stop, err
+	t.changed.Broadcast()
+}
+
+// idle says that a worker has no chunk any more.
+func (t *turns) idle() {
+	t.Lock()
+	defer t.Unlock()
+	t.busy--
+	t.changed.Broadcast()
+}
+
+// ended waits until there are no more turns and no worker has a chunk. It does not wait
+// for one that reads: that may last.
+func (t *turns) ended() error {
+	t.Lock()
+	defer t.Unlock()
+	for !t.stopped || t.busy > 0 {
+		t.changed.Wait()
+	}
+	return t.err
+}
+
+// Workers returns a good number of workers for [Chunks.Each]: as many as there are
+// processors, and one more if there are several, since one worker waits for its turn.
 func Workers() int {
 	if n := runtime.GOMAXPROCS(0); n > 1 {
 		return n + 1

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwsbt/lwsbt/dump"
 )
@@ -121,6 +122,30 @@ func TestChunksEnd(t *testing.T) {
 		if err != want || calls != 1 {
 			t.Errorf("%v after %d calls, want %v", err, calls, want)
 		}
+	}
+}
+
+// Each does not wait for a read when it has ended.
+func TestChunksEndWhileReading(t *testing.T) {
+	log := strings.Repeat(readme+"\n", 20_000)
+	r, w := io.Pipe()
+	defer w.Close()
+	go io.WriteString(w, log) // and nothing more: reads last from then on
+	ended := make(chan error)
+	go func() {
+		left := len(log)
+		ended <- dump.NewChunks(r, "x").Each(2, func(int, *dump.Chunk) {}, func(_ int, c *dump.Chunk) (bool, error) {
+			left -= len(c.Data)
+			return left > 200<<10, nil // what is left is less than both workers ask for
+		})
+	}()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Each waits for a read")
 	}
 }
 

@@ -19,16 +19,23 @@ const (
 	memoWindow = memoSize
 	memoWorth  = 8
 	memoPause  = 4 * memoWindow
+	memoMet    = 3
 )
 
 // memo remembers records by the end of their line, from the lead-in on: dumps say
 // the same again and again. A record is kept the first time it comes if its place is
-// free, and the second time if it is not.
+// free, and if not, from the second time on once the record that is there has not been
+// met as often as others that want its place.
+//
+// It is one object of whole pages: each entry is one line of a processor's cache, and no
+// other scanner's memo shares a line with it, which another processor writes all the time.
 type memo struct {
+	entries [memoSize]memoEntry
+	frames  [memoSize]memoFrames // of entries
+	tags    [memoSize]uint32     // of entries: a part of the hash, 0 if it is free
+	met     [memoSize]uint8      // of entries: how often, up to memoMet, less the others
+	once    [memoFilter]uint32   // tags
 	seed    maphash.Seed
-	tags    []uint32 // of entries: a part of the hash, 0 if it is free
-	entries []memoEntry
-	once    []uint32 // tags
 	serial  uint64
 	known   func(number uint64) bool
 	asked   int // in this window
@@ -36,24 +43,29 @@ type memo struct {
 	pause   int // records that are not to be looked for
 }
 
+// memoEntry is what a record that is met again needs each time: 64 bytes, since memory
+// that is not in a processor's cache is what takes the time.
 type memoEntry struct {
 	line    []byte // from the lead-in on, without its end
-	text    int    // bytes of it that are the record
-	blob    []byte
-	pcs     []uint64
+	number  uint64
 	size    uint64
 	marks   codec.Marks
-	depth   int
+	text    uint16 // bytes of line that are the record
+	depth   uint8
 	lenient bool
-	number  uint64
+}
+
+// memoFrames is the rest of a record.
+type memoFrames struct {
+	blob []byte
+	pcs  []uint64
 }
 
 // Remember makes the scanner keep repeated records, in up to some 8 MB, so that they
 // are not decoded again. Record.Memo identifies them. If known is not nil and returns
 // true for that, the record lacks its Blob and the PCs of its Stack.
 func (s *Scanner) Remember(known func(number uint64) bool) {
-	s.memo = &memo{seed: maphash.MakeSeed(), tags: make([]uint32, memoSize), entries: make([]memoEntry, memoSize),
-		once: make([]uint32, memoFilter), known: known}
+	s.memo = &memo{seed: maphash.MakeSeed(), known: known}
 }
 
 // worth reports whether to look for the next record: where hardly any is repeated, that
@@ -83,21 +95,30 @@ func (s *Scanner) memoRecord() bool {
 	m := s.memo
 	h := maphash.Bytes(m.seed, line)
 	tag := uint32(h>>32) | 1
-	e, inUse := &m.entries[h%memoSize], &m.tags[h%memoSize]
+	slot := h % memoSize
+	e, inUse := &m.entries[slot], &m.tags[slot]
 	if *inUse == tag && bytes.Equal(e.line, line) {
-		s.begin(Blob, e.text)
+		s.begin(Blob, int(e.text))
 		m.had++
+		if m.met[slot] < memoMet {
+			m.met[slot]++
+		}
 		r := &s.rec
 		if m.known == nil || !m.known(e.number) {
-			r.Blob = e.blob
-			r.Stack.PCs = append(r.Stack.PCs, e.pcs...)
+			rest := &m.frames[slot]
+			r.Blob = rest.blob
+			r.Stack.PCs = append(r.Stack.PCs, rest.pcs...)
 		}
 		r.Stack.Size, r.Stack.Marks = e.size, e.marks
-		r.Depth, r.Lenient, r.Memo = e.depth, e.lenient, e.number
+		r.Depth, r.Lenient, r.Memo = int(e.depth), e.lenient, e.number
 		return true
 	}
 	if once := &m.once[tag/2%memoFilter]; *inUse != 0 && *once != tag {
 		*once = tag
+		return s.newRecord(leadInLen)
+	}
+	if *inUse != 0 && m.met[slot] > 0 {
+		m.met[slot]--
 		return s.newRecord(leadInLen)
 	}
 	e.line = append(e.line[:0], line...) // the buffer may move
@@ -106,10 +127,12 @@ func (s *Scanner) memoRecord() bool {
 		return false
 	}
 	if r := &s.rec; r.Err == nil {
-		e.text, e.blob, e.pcs = len(r.Text), append(e.blob[:0], r.Blob...), append(e.pcs[:0], r.Stack.PCs...)
-		e.size, e.marks, e.depth, e.lenient = r.Stack.Size, r.Stack.Marks, r.Depth, r.Lenient
+		rest := &m.frames[slot]
+		rest.blob, rest.pcs = append(rest.blob[:0], r.Blob...), append(rest.pcs[:0], r.Stack.PCs...)
 		m.serial++
-		e.number = m.serial*memoSize + h%memoSize
+		e.number = m.serial*memoSize + slot
+		e.size, e.marks = r.Stack.Size, r.Stack.Marks
+		e.text, e.depth, e.lenient = uint16(len(r.Text)), uint8(r.Depth), r.Lenient
 		r.Memo, *inUse = e.number, tag
 	}
 	return true

@@ -2,11 +2,16 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/gen"
@@ -85,6 +90,60 @@ func BenchmarkTop(b *testing.B) {
 			if cpu := cpuTime() - before; cpu > 0 {
 				b.ReportMetric(float64(size)*float64(b.N)/1e6/cpu.Seconds(), "MB/cpu-s")
 			}
+		})
+	}
+}
+
+// BenchmarkTopProcessors is btheap top on two processors, as a process on a log of
+// 256 MB. Times are taken in turns; printed is the median of how many times as fast it
+// was as on one processor, and of two processes at the same time on one processor each:
+// more than these the machine does not give.
+func BenchmarkTopProcessors(b *testing.B) {
+	if runtime.NumCPU() < 2 {
+		b.Skip("one processor")
+	}
+	exe := filepath.Join(b.TempDir(), "btheap")
+	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	for _, kind := range []string{"repeated", "different"} {
+		path, _ := benchLog(b, kind)
+		part, err := os.ReadFile(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(path, bytes.Repeat(part, 4), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		took := func(processes int, processors string) float64 {
+			begun := time.Now()
+			var running []*exec.Cmd
+			for range processes {
+				c := exec.Command(exe, "top", "-q", path)
+				c.Env = append(os.Environ(), "GOMAXPROCS="+processors)
+				if err := c.Start(); err != nil {
+					b.Fatal(err)
+				}
+				running = append(running, c)
+			}
+			for _, c := range running {
+				if err := c.Wait(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			return time.Since(begun).Seconds()
+		}
+		b.Run(kind, func(b *testing.B) {
+			var two, processes []float64
+			for b.Loop() {
+				one := took(1, "1")
+				two = append(two, one/took(1, "2"))
+				processes = append(processes, 2*one/took(2, "1"))
+			}
+			slices.Sort(two)
+			slices.Sort(processes)
+			b.ReportMetric(two[len(two)/2], "two-processors")
+			b.ReportMetric(processes[len(processes)/2], "two-processes")
 		})
 	}
 }

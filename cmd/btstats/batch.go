@@ -13,7 +13,6 @@ type batch struct {
 	records []decoded
 	pcs     []uint64
 	blobs   []byte
-	stack   codec.Stack // scratch
 }
 
 // decoded is a record of a batch: where its parts end, which begin where those of the
@@ -49,30 +48,32 @@ func (r *reporter) readParallel(g *gathered, src io.Reader, name string) error {
 	})
 }
 
+// scan reads a chunk. What it writes for each record is in variables of its own: batches
+// stand side by side, and processors that write to one cache line wait for each other.
 func (b *batch) scan(c *dump.Chunk) {
-	b.records, b.pcs, b.blobs = b.records[:0], b.pcs[:0], b.blobs[:0]
-	if c.Rest != nil {
-		return
-	}
-	b.sc.ResetChunk(c)
-	for b.sc.Next() {
-		rec := b.sc.Record()
-		if rec.Err != nil {
-			continue
+	records, pcs, blobs := b.records[:0], b.pcs[:0], b.blobs[:0]
+	if sc := b.sc; c.Rest == nil {
+		sc.ResetChunk(c)
+		for sc.Next() {
+			rec := sc.Record()
+			if rec.Err != nil {
+				continue
+			}
+			pcs = append(pcs, rec.Stack.PCs...)
+			blobs = append(blobs, rec.Blob...)
+			from := int(rec.Offset - c.Offset)
+			records = append(records, decoded{pcs: len(pcs), blob: len(blobs), from: from, to: from + len(rec.Text),
+				size: rec.Stack.Size, marks: rec.Stack.Marks, hasBlob: rec.Blob != nil})
 		}
-		b.pcs = append(b.pcs, rec.Stack.PCs...)
-		b.blobs = append(b.blobs, rec.Blob...)
-		from := int(rec.Offset - c.Offset)
-		b.records = append(b.records, decoded{pcs: len(b.pcs), blob: len(b.blobs), from: from, to: from + len(rec.Text),
-			size: rec.Stack.Size, marks: rec.Stack.Marks, hasBlob: rec.Blob != nil})
 	}
+	b.records, b.pcs, b.blobs = records, pcs, blobs
 }
 
 // addTo adds the records to what was gathered.
 func (b *batch) addTo(g *gathered, c *dump.Chunk) {
 	g.sc.Tally().Take(b.sc.Tally())
 	pcs, blobs := 0, 0
-	s := &b.stack
+	s := new(codec.Stack)
 	for i := range b.records {
 		r := &b.records[i]
 		s.PCs, s.Size, s.Marks = b.pcs[pcs:r.pcs], r.size, r.marks

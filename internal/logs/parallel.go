@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 
 	"github.com/lwsbt/lwsbt/dump"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -56,6 +57,7 @@ type part struct {
 	offset  int64 // of the chunk
 	plain   bool  // the fork handled all of it
 	state   state // for which it did
+	look    look
 	found   int64
 	counts  symbol.Counts
 	process symbol.Process // for records without symbols
@@ -63,6 +65,16 @@ type part struct {
 	records []position
 	scratch dump.Record
 	inLine  bool // text is in front in this line, and records that dump.Sequence is not given
+}
+
+// look is how the records of a chunk are looked up: a copy, since what else a Reader has
+// is written for every record, and processors wait for each other where they share memory
+// that one of them writes.
+type look struct {
+	symbols  bool
+	sequence *dump.Sequence
+	maps     int64  // line from which other maps hold
+	bias     uint64 // Reader.offset
 }
 
 // position is where in its chunk a record is.
@@ -94,8 +106,7 @@ func (r *Reader) parallel(s *source, src io.Reader, name string, h Handler) erro
 		p := r.parts[worker]
 		p.plain = p.scan(c) == nil
 	}, func(worker int, c *dump.Chunk) (more bool, err error) {
-		err = r.apply(r.parts[worker], c, h)
-		return s.live || r.ctx.Err() == nil, err // a live source ends by itself
+		return true, r.apply(r.parts[worker], c, h) // src ends with r.ctx
 	})
 }
 
@@ -116,6 +127,11 @@ func (p *part) scan(c *dump.Chunk) error {
 	p.counts, p.process.Counts = symbol.Counts{}, symbol.Counts{}
 	*p.sc.Tally() = dump.Tally{}
 	p.offset, p.inLine = c.Offset, false
+	r := p.r
+	p.look = look{r.flags.Named() || p.state.space != nil, r.sequence, math.MaxInt64, r.offset}
+	if len(r.maps) > 0 {
+		p.look.maps = r.maps[0].from
+	}
 	if c.Rest != nil || endsMidLine(c) {
 		return errNotPlain
 	}
@@ -132,52 +148,49 @@ func (p *part) scan(c *dump.Chunk) error {
 
 // record is Reader.record for a part.
 func (p *part) record(rec *dump.Record) error {
-	r, f := p.r, &p.fork
-	if rec.Kind == dump.Header && rec.Err == nil || rec.Kind == dump.Event && !f.Events ||
-		len(r.maps) > 0 && r.maps[0].from <= rec.Line {
+	f := &p.fork
+	if rec.Kind == dump.Header && rec.Err == nil || rec.Kind == dump.Event && !f.Events || rec.Line >= p.look.maps {
 		return errNotPlain
 	}
 	p.found++
 	if rec.Err != nil && !rec.Cut {
 		return call(f.Unreadable, rec)
 	}
-	if rec.Kind != dump.Event && r.sequence != nil {
+	if rec.Kind != dump.Event && p.look.sequence != nil {
 		p.inLine = false
 		from := int32(rec.Offset - p.offset)
 		p.records = append(p.records, position{rec.Line, from, from + int32(len(rec.Text))})
 	}
-	if r.offset != 0 {
+	if bias := p.look.bias; bias != 0 {
 		for i := range rec.Stack.PCs {
-			rec.Stack.PCs[i] += r.offset
+			rec.Stack.PCs[i] += bias
 		}
 	}
 	if f.stack != nil {
 		f.stack(p, rec)
 		return nil
 	}
-	if !p.symbols() {
+	if !p.look.symbols {
 		return f.Record(rec, p.process.Recover(&rec.Stack, rec.Blob), nil)
 	}
 	var recovery symbol.Recovery
 	var ok bool
-	p.addrs, recovery, ok = r.Process.ResolveKnown(&p.counts, p.addrs[:0], &rec.Stack, rec.Blob, p.state.space)
+	p.addrs, recovery, ok = p.r.Process.ResolveKnown(&p.counts, p.addrs[:0], &rec.Stack, rec.Blob, p.state.space)
 	if !ok {
 		return errNotPlain
 	}
 	return f.Record(rec, recovery, p.addrs)
 }
 
-// symbols reports whether addresses are looked up.
-func (p *part) symbols() bool { return p.r.flags.Named() || p.state.space != nil }
-
 // Write takes text between records.
 func (p *part) Write(text []byte) (int, error) {
 	if p.inLine && text[0] != '\n' { // together, they may be a mark
 		return 0, errNotPlain
 	}
-	p.inLine = p.r.sequence != nil && text[len(text)-1] != '\n'
+	q := p.look.sequence
+	p.inLine = q != nil && text[len(text)-1] != '\n'
 	if len(text) > 1 || text[0] != '\n' {
-		if mayBeMarkup(text) || p.r.sequence != nil && p.r.sequence.Marks(text) {
+		if mayBeMarkup(text) || q != nil && q.Marks(text) {
 			return 0, errNotPlain
 		}
 	}
@@ -238,9 +251,6 @@ func (r *Reader) inOrder(c *dump.Chunk, h Handler) error {
 	for r.scanner.Next() {
 		if err := r.record(r.scanner.Record(), h); err != nil {
 			return err
-		}
-		if c.Rest != nil && r.ctx.Err() != nil {
-			break
 		}
 	}
 	if len(c.Data) > 0 {

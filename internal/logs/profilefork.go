@@ -117,7 +117,7 @@ func (f *profileFork) look(p *part, rec *dump.Record, it *item) (hash uint32) {
 	if s.Marks.Lossy == 0 {
 		f.pcs = append(f.pcs, s.PCs...)
 	}
-	if p.symbols() {
+	if p.look.symbols {
 		f.blobs = append(f.blobs, rec.Blob...)
 	}
 	raw.pcsEnd, raw.blobEnd = uint32(len(f.pcs)), uint32(len(f.blobs))
@@ -129,7 +129,7 @@ func (f *profileFork) look(p *part, rec *dump.Record, it *item) (hash uint32) {
 // find finds the locations of a stack, if all are known.
 func (f *profileFork) find(p *part, rec *dump.Record, counts *symbol.Counts) (ok bool) {
 	index := f.b.prof.Known()
-	if p.symbols() {
+	if p.look.symbols {
 		if index = &f.b.aliases; f.b.aliased.space != p.state.space || f.b.aliased.epoch != p.state.epoch {
 			return false
 		}

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,7 +128,7 @@ func (r *Reader) openAll(args []string) (err error) {
 			return fmt.Errorf("-j: %w", err)
 		}
 	}
-	if r.maps, err = f.readSnapshots(); err != nil {
+	if r.maps, err = r.readSnapshots(); err != nil {
 		return err
 	}
 	if r.sources, err = r.findSources(args); err != nil {
@@ -198,6 +199,9 @@ func (r *Reader) pass(h Handler) error {
 	r.parts, r.midLine = nil, false
 	for i := range r.sources {
 		if r.ctx.Err() != nil {
+			for _, s := range r.sources[i:] {
+				r.damaged = append(r.damaged, &dump.ReadError{Name: cmp.Or(s.name, s.path), Err: dump.ErrInterrupted})
+			}
 			break
 		}
 		if err := r.one(&r.sources[i], i, h); err != nil {
@@ -227,7 +231,7 @@ func (r *Reader) one(s *source, i int, h Handler) error {
 	defer in.Close()
 	var src io.Reader = in
 	if !s.live {
-		src = untilDone{src, r.ctx}
+		src = untilDone{in, r.ctx}
 	}
 	if r.flags.onlyRE != nil {
 		src = dump.Only(src, r.flags.onlyRE, r.flags.dropOnly)
@@ -242,7 +246,7 @@ func (r *Reader) one(s *source, i int, h Handler) error {
 	r.scanner.Reset(src, in.Name)
 	if r.inParallel(s, &h) {
 		err = r.parallel(s, src, in.Name, h)
-	} else if err = r.scan(h); err == nil {
+	} else if err = r.scan(h, s.live); err == nil {
 		err = r.scanner.Err()
 	}
 	r.markup.Reset()
@@ -254,23 +258,26 @@ func (r *Reader) one(s *source, i int, h Handler) error {
 	return err
 }
 
-// untilDone ends with the context: a large log without any record is left, too.
+// untilDone ends with the context, with an error if the log has more.
 type untilDone struct {
-	io.Reader
+	*dump.Input
 	ctx context.Context
 }
 
 func (u untilDone) Read(p []byte) (int, error) {
-	if u.ctx.Err() != nil {
-		return 0, io.EOF
+	if u.ctx.Err() == nil {
+		return u.Input.Read(p)
 	}
-	return u.Reader.Read(p)
+	if n, err := u.Input.Read(p[:min(len(p), 1)]); n == 0 {
+		return 0, err
+	}
+	return 0, &dump.ReadError{Name: u.Name, Compression: u.Compression, Stored: u.Stored(), Err: dump.ErrInterrupted}
 }
 
-// scan runs over what the scanner has.
-func (r *Reader) scan(h Handler) error {
+// scan runs over what the scanner has. What is live can be left anywhere.
+func (r *Reader) scan(h Handler, live bool) error {
 	for r.scanner.Next() {
-		if err := r.record(r.scanner.Record(), h); err != nil || r.ctx.Err() != nil {
+		if err := r.record(r.scanner.Record(), h); err != nil || live && r.ctx.Err() != nil {
 			return err
 		}
 	}

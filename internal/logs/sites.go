@@ -72,21 +72,17 @@ type siteBuilder struct {
 	keys  []profile.SiteKey
 }
 
-// siteItem is a record.
-type siteItem struct {
+// siteRecord is a record.
+type siteRecord struct {
 	size   uint64
 	path   profile.PathHash
-	from   uint32 // of its keys in siteFork.keys, up to but not including to
-	to     uint32
 	lost   uint32
-	slot   int32 // in siteFork.known, which has its keys; -1 if there is none
 	noSize bool
-	counts bool
 }
 
 // heldSite is a record that waits for its dump, and its keys.
 type heldSite struct {
-	siteItem
+	siteRecord
 	keys []profile.SiteKey
 }
 
@@ -94,14 +90,14 @@ func (b *siteBuilder) record(rec *dump.Record, recovery symbol.Recovery, _ []sym
 	if b.r.Symbols() {
 		return errNotSites
 	}
-	it := siteItem{size: rec.Stack.Size, noSize: rec.Cut && !rec.Sized}
-	b.keys, it.lost, it.path = b.own.AppendStack(b.keys[:0], rec.Stack.PCs, recovery.Lost)
+	sr := siteRecord{size: rec.Stack.Size, noSize: rec.Cut && !rec.Sized}
+	b.keys, sr.lost, sr.path = b.own.AppendStack(b.keys[:0], rec.Stack.PCs, recovery.Lost)
 	if b.r.verdict == dump.Hold {
-		b.held = append(b.held, heldSite{it, slices.Clone(b.keys)})
+		b.held = append(b.held, heldSite{sr, slices.Clone(b.keys)})
 		return nil
 	}
 	b.settle()
-	b.add(&it, b.keys)
+	b.add(&sr, b.keys)
 	return nil
 }
 
@@ -139,32 +135,32 @@ func (b *siteBuilder) begin() {
 // release adds the records that were held to the current dump.
 func (b *siteBuilder) release() {
 	for i := range b.held {
-		b.add(&b.held[i].siteItem, b.held[i].keys)
+		b.add(&b.held[i].siteRecord, b.held[i].keys)
 	}
 	b.held = b.held[:0]
 }
 
 // add adds a record that no fork adds up.
-func (b *siteBuilder) add(it *siteItem, keys []profile.SiteKey) {
+func (b *siteBuilder) add(sr *siteRecord, keys []profile.SiteKey) {
 	met := uint32(0)
-	if b.count(it, &met) {
-		b.own.Add(&b.sums.sites, b.sums.era, keys, it.lost, profile.Value{Bytes: it.size, Count: 1})
+	if b.count(sr.size, sr.noSize, sr.path, &met) {
+		b.own.Add(&b.sums.sites, b.sums.era, keys, sr.lost, profile.Value{Bytes: sr.size, Count: 1})
 	}
 }
 
 // count adds a record to the current dump, and reports whether its call sites are to be
 // added up. met is the era in which its call path was met last, as far as is known.
-func (b *siteBuilder) count(it *siteItem, met *uint32) bool {
+func (b *siteBuilder) count(size uint64, noSize bool, path profile.PathHash, met *uint32) bool {
 	if b.current == nil {
 		b.begin()
 	}
-	v := profile.Value{Bytes: it.size, Count: 1}
+	v := profile.Value{Bytes: size, Count: 1}
 	d := b.current
 	if d.Total.Add(v) {
 		b.prof.Saturated = true
 	}
 	d.Records++
-	if it.noSize {
+	if noSize {
 		d.NoSize++
 	}
 	era, sites := uint32(notSelected), &b.sums.sites
@@ -172,7 +168,7 @@ func (b *siteBuilder) count(it *siteItem, met *uint32) bool {
 		era = b.sums.era
 	}
 	if *met != era {
-		before, ok := b.paths.Meet(it.path, era, b.most)
+		before, ok := b.paths.Meet(path, era, b.most)
 		switch {
 		case !ok && era != notSelected:
 			b.prof.OtherRecords++
@@ -220,32 +216,54 @@ type siteFork struct {
 	b       *siteBuilder
 	adder   profile.SiteAdder
 	items   []siteItem
-	keys    []profile.SiteKey
-	known   []knownSites // by dump.MemoSlot
-	met     []uint32     // by dump.MemoSlot: see siteBuilder.count
-	chunk   uint64       // number of the chunk
-	era     uint32       // of the items from first on
+	others  []otherSite
+	keys    []profile.SiteKey // of others
+	known   []knownSites      // by dump.MemoSlot
+	stacks  []knownStack      // of known
+	chunk   uint64            // number of the chunk
+	era     uint32            // of the items from first on
 	first   int
 	symbols bool
 	touched uint32
 }
 
-// knownSites is a record that is remembered. How often it came is added up when it
-// makes place for another.
+// siteItem is a record of the chunk: known[at], or others[^at] if at is negative.
+type siteItem struct {
+	at     int32
+	noSize bool
+	counts bool
+}
+
+// otherSite is a record that is not remembered, with keys[from:to] of its siteFork.
+type otherSite struct {
+	size     uint64
+	path     profile.PathHash
+	lost     uint32
+	from, to uint32
+}
+
+// knownSites is a record that is remembered: what is needed each time it comes, in 64
+// bytes. How often it came is added up when it makes place for another.
 type knownSites struct {
-	memo   uint64
+	memo      uint64
+	size      uint64
+	path      profile.PathHash
+	count     uint64
+	chunk     uint64 // in which it came last
+	era       uint32 // of count
+	met       uint32 // see siteBuilder.count
+	addresses uint32 // if nothing else is counted when it is looked up, or 0
+	lost      uint32
+}
+
+// knownStack is the rest of a knownSites.
+type knownStack struct {
 	keys   []profile.SiteKey
-	lost   uint32
-	era    uint32 // of count
-	path   profile.PathHash
-	size   uint64
-	count  uint64
-	chunk  uint64        // in which it came last
 	counts symbol.Counts // what looking it up counted
 }
 
 func (b *siteBuilder) fork() Fork {
-	f := &siteFork{b: b, known: make([]knownSites, dump.MemoSlots), met: make([]uint32, dump.MemoSlots)}
+	f := &siteFork{b: b, known: make([]knownSites, dump.MemoSlots), stacks: make([]knownStack, dump.MemoSlots)}
 	b.forks = append(b.forks, f)
 	return Fork{Begin: f.begin, stack: f.stack, placed: f.placed, known: f.isKnown, Emit: f.emit}
 }
@@ -253,7 +271,7 @@ func (b *siteBuilder) fork() Fork {
 func (f *siteFork) begin() {
 	f.addUp()
 	f.chunk++
-	f.items, f.keys, f.symbols, f.era = f.items[:0], f.keys[:0], false, 0
+	f.others, f.keys, f.symbols, f.era = f.others[:0], f.keys[:0], false, 0
 }
 
 // isKnown reports whether a record has been remembered.
@@ -263,19 +281,19 @@ func (f *siteFork) isKnown(_ *part, memo uint64) bool {
 
 // stack takes a record.
 func (f *siteFork) stack(p *part, rec *dump.Record) {
-	it := siteItem{size: rec.Stack.Size, noSize: rec.Cut && !rec.Sized, slot: -1}
+	at := int32(-1)
 	if rec.Memo != 0 {
-		it.slot = f.remember(p, rec)
+		at = f.remember(p, rec)
 	}
-	if it.slot >= 0 {
-		it.path = f.known[it.slot].path
-	} else {
-		it.from = uint32(len(f.keys))
-		f.keys, it.lost, it.path = f.look(&p.counts, p, f.keys, rec)
-		it.to = uint32(len(f.keys))
+	if at < 0 {
+		at = ^int32(len(f.others))
+		o := otherSite{size: rec.Stack.Size, from: uint32(len(f.keys))}
+		f.keys, o.lost, o.path = f.look(&p.counts, p, f.keys, rec)
+		o.to = uint32(len(f.keys))
+		f.others = append(f.others, o)
 	}
-	f.items = append(f.items, it)
-	f.symbols = p.symbols()
+	f.items = append(f.items, siteItem{at: at, noSize: rec.Cut && !rec.Sized})
+	f.symbols = p.look.symbols
 }
 
 // remember returns the slot of a record, -1 if another one is in it that came in the
@@ -287,12 +305,20 @@ func (f *siteFork) remember(p *part, rec *dump.Record) int32 {
 		if k.chunk == f.chunk {
 			return -1
 		}
-		f.addKnown(k)
-		*k = knownSites{memo: rec.Memo, keys: k.keys, size: rec.Stack.Size}
-		k.keys, k.lost, k.path = f.look(&k.counts, p, k.keys[:0], rec)
-		f.met[slot] = 0
+		f.addKnown(slot)
+		s := &f.stacks[slot]
+		s.counts = symbol.Counts{}
+		*k = knownSites{memo: rec.Memo, size: rec.Stack.Size}
+		s.keys, k.lost, k.path = f.look(&s.counts, p, s.keys[:0], rec)
+		if s.counts == (symbol.Counts{Addresses: s.counts.Addresses}) {
+			k.addresses = uint32(s.counts.Addresses)
+		}
 	}
-	p.counts.Add(&k.counts)
+	if k.addresses > 0 {
+		p.counts.Addresses += int64(k.addresses)
+	} else {
+		p.counts.Add(&f.stacks[slot].counts)
+	}
 	k.chunk = f.chunk
 	return int32(slot)
 }
@@ -315,37 +341,37 @@ func (f *siteFork) look(c *symbol.Counts, p *part, dst []profile.SiteKey, rec *d
 func (f *siteFork) placed(p *part, i int) {
 	b := f.b
 	if i%expect == 0 {
-		for j := i; j < min(i+expect, len(f.items)); j++ {
-			if f.items[j].slot < 0 {
-				f.touched += b.paths.Expect(f.items[j].path)
+		for _, it := range f.items[i:min(i+expect, len(f.items))] {
+			if it.at < 0 {
+				f.touched += b.paths.Expect(f.others[^it.at].path)
 			}
 		}
 	}
 	it := &f.items[i]
 	if b.r.verdict == dump.Hold {
-		b.held = append(b.held, heldSite{*it, slices.Clone(f.keysOf(it))})
-		if it.slot >= 0 {
-			b.held[len(b.held)-1].lost = f.known[it.slot].lost
-		}
+		b.held = append(b.held, f.held(it))
 		return
 	}
 	b.settle()
 	if f.era != b.sums.era {
 		f.era, f.first = b.sums.era, i
 	}
-	if it.slot < 0 {
-		met := uint32(0)
-		it.counts = b.count(it, &met)
+	if it.at < 0 {
+		o, met := &f.others[^it.at], uint32(0)
+		it.counts = b.count(o.size, it.noSize, o.path, &met)
 	} else {
-		it.counts = b.count(it, &f.met[it.slot])
+		k := &f.known[it.at]
+		it.counts = b.count(k.size, it.noSize, k.path, &k.met)
 	}
 }
 
-func (f *siteFork) keysOf(it *siteItem) []profile.SiteKey {
-	if it.slot >= 0 {
-		return f.known[it.slot].keys
+func (f *siteFork) held(it *siteItem) heldSite {
+	if it.at < 0 {
+		o := &f.others[^it.at]
+		return heldSite{siteRecord{o.size, o.path, o.lost, it.noSize}, slices.Clone(f.keys[o.from:o.to])}
 	}
-	return f.keys[it.from:it.to]
+	k := &f.known[it.at]
+	return heldSite{siteRecord{k.size, k.path, k.lost, it.noSize}, slices.Clone(f.stacks[it.at].keys)}
 }
 
 // emit ends a chunk.
@@ -359,14 +385,14 @@ func (f *siteFork) emit() error {
 // addUp adds up the items that count.
 func (f *siteFork) addUp() {
 	sites := &f.b.sums.sites
-	for i := range f.items {
-		it := &f.items[i]
+	for i, it := range f.items {
 		switch {
 		case !it.counts || i < f.first:
-		case it.slot < 0:
-			f.adder.Add(sites, f.era, f.keys[it.from:it.to], it.lost, profile.Value{Bytes: it.size, Count: 1})
+		case it.at < 0:
+			o := &f.others[^it.at]
+			f.adder.Add(sites, f.era, f.keys[o.from:o.to], o.lost, profile.Value{Bytes: o.size, Count: 1})
 		default:
-			k := &f.known[it.slot]
+			k := &f.known[it.at]
 			if k.era != f.era {
 				k.era, k.count = f.era, 0
 			}
@@ -377,18 +403,18 @@ func (f *siteFork) addUp() {
 }
 
 // addKnown adds up a record that was remembered.
-func (f *siteFork) addKnown(k *knownSites) {
-	if k.count > 0 {
+func (f *siteFork) addKnown(slot int) {
+	if k := &f.known[slot]; k.count > 0 {
 		v := profile.Value{Bytes: k.size, Count: 1}
-		f.adder.Add(&f.b.sums.sites, k.era, k.keys, k.lost, v.Times(k.count))
+		f.adder.Add(&f.b.sums.sites, k.era, f.stacks[slot].keys, k.lost, v.Times(k.count))
 	}
 }
 
 // flush adds up what is left.
 func (f *siteFork) flush() {
 	f.addUp()
-	for i := range f.known {
-		f.addKnown(&f.known[i])
+	for slot := range f.known {
+		f.addKnown(slot)
 	}
 	f.adder.Flush(&f.b.sums.sites)
 }
