@@ -3,15 +3,15 @@
  *
  * Takes the call stack of each heap allocation, compresses it to some 20 to 60
  * bytes, keeps it in front of the allocated memory and writes all of them out
- * as lines of text, on request: the format of libwebsockets (lws), as SPEC.md
- * has it. Clauses in brackets, [BT-...], are SPEC.md's.
+ * as lines of text, on request, in the format of libwebsockets (lws) that SPEC.md
+ * specifies. Clauses in brackets, [BT-...], are SPEC.md's.
  *
  * C99. Nothing here allocates or recurses, and nothing is static but what the
  * program itself declares. Link what is needed: each part is a file of src/.
  *
  *   part            file of src/    calls
- *   encoder         encode.c        lwsbt_encode, lwsbt_put...; wants choose.c
- *   lines, written  line.c          lwsbt_line..., lwsbt_head...
+ *   encoder         encode.c        lwsbt_encode, lwsbt_put...; needs choose.c
+ *   lines, written  line.c          lwsbt_line..., lwsbt_base64...
  *   decoder         decode.c        lwsbt_decode..., lwsbt_user
  *   lines, read     parse.c         lwsbt_parse...
  *   headers         head.c          lwsbt_head...
@@ -41,7 +41,7 @@ extern "C" {
 /*
  * lwsbt_word holds an address or a size: uintptr_t, unless the build sets
  * LWSBT_WORD_BITS to 32 or 64 to encode and decode for another machine. The
- * heap and the capture functions want uintptr_t. Library and program must be
+ * heap and the capture functions need uintptr_t. Library and program must be
  * compiled with the same value.
  */
 #ifdef LWSBT_WORD_BITS
@@ -65,8 +65,8 @@ typedef uintptr_t lwsbt_word;
 #define LWSBT_DEPTH_MAX 32
 
 /*
- * The most frames that the heap takes of a call stack, 1 to 31: fewer make a
- * smaller struct lwsbt_stack. Not 32, which a blob writes as it writes 0.
+ * The most frames that the heap keeps of a call stack, 1 to 31; fewer make struct
+ * lwsbt_meta smaller. It cannot be 32, which a blob writes as it writes 0.
  */
 #ifndef LWSBT_HEAP_DEPTH
 #define LWSBT_HEAP_DEPTH 31
@@ -131,7 +131,7 @@ enum {
 				 * [BT-MACH-2] */
 };
 
-/* Tags of the user fields that the recordings of this project use. [BT-USER] */
+/* Tags of the user fields that the recordings of this project use. [BT-UF-3] */
 enum lwsbt_tag {
 	LWSBT_TAG_END = 0,
 	LWSBT_TAG_ADDRESS = 1,	/* of the block, as the program sees it */

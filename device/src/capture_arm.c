@@ -41,6 +41,8 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 	uint32_t list;
 
 	(void)end;
+	if ((w & 0xff800000) == 0x1a800000)	/* bne back: a loop that probes a large frame */
+		return 4;
 	/* Branches of any condition; to pc: bx, blx, ldr, ldm, mov */
 	if ((w & 0x0e000000) == 0x0a000000 || (w & 0x0fffffd0) == 0x012fff10 ||
 	    (w & 0x0c10f000) == 0x0410f000 || (w & 0x0e108000) == 0x08108000 ||
@@ -129,9 +131,9 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 		if (w == 0xe92d000f || w == 0xe92d000e || w == 0xe92d000c || w == 0xe52d3004 ||
 		    w == 0xe24dd004 || w == 0xe24dd008 || w == 0xe24dd00c || w == 0xe24dd010)
 			first = at - back;
-		else if ((w & 0xff000000) == 0xea000000 || (w & 0xfffffff0) == 0xe12fff10 ||
+		else if ((w & 0xfe000000) == 0xea000000 || (w & 0xffffffd0) == 0xe12fff10 ||
 			 (w & 0xfe108000) == 0xe8108000 || (w & 0xfc10f000) == 0xe410f000)
-			break;		/* b, bx, ldm and ldr of pc */
+			break;		/* b, bl, bx, blx, ldm and ldr of pc */
 	}
 	return first;
 }

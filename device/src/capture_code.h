@@ -244,4 +244,11 @@ UNUSED static int after_call(const struct lwsbt_capture_ctx *ctx, uintptr_t pc)
 #error "no call instructions of this machine are known: add them to after_call"
 #endif
 
+/* A return address without its authentication code. */
+#if defined(__aarch64__)
+#define stripped strip_pac
+#else
+#define stripped(ra) (ra)
+#endif
+
 #endif

@@ -21,7 +21,7 @@
  * return address (struct lwsbt_rule).
  *
  * With LWSBT_CAPTURE_TABLE_ONLY there always is a table, and what is needed without
- * is left out: 570 to 750 bytes of Thumb code.
+ * is left out: 680 to 910 bytes of Thumb code.
  *
  * A backend says how instructions are read. Before it includes this header, it
  * includes capture_code.h and defines:
@@ -187,13 +187,6 @@ static int moves_sp(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t
 		at += decode(ctx, at, end, p);
 	return (p->has & DYNAMIC) != 0;
 }
-
-/* A return address without its authentication code. */
-#if defined(__aarch64__)
-#define stripped strip_pac
-#else
-#define stripped(ra) (ra)
-#endif
 
 /* The return address of what nobody called: start-up code sets it to 0, a Cortex-M to
  * all ones. */

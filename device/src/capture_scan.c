@@ -18,6 +18,7 @@ NOINLINE size_t lwsbt_capture_scan(uintptr_t *pcs, size_t max, size_t skip,
 #if defined(__thumb__)
 		word--;		/* the mode bit, which after_call wants clear */
 #endif
+		word = stripped(word);
 		if (!after_call(ctx, word))
 			continue;
 		if (skip > 0)

@@ -15,8 +15,9 @@
 #define FP 7u	/* of Thumb code */
 #include "capture_prologue.h"
 
-/* Of Armv6-M, bl alone has two halfwords, but for barriers and accesses of special registers. */
-#if __ARM_ARCH_ISA_THUMB == 1
+/* Of Armv6-M, bl alone has two halfwords, but for barriers and accesses of special registers.
+ * Armv8-M's baseline, which calls itself Thumb, has movw and movt. */
+#if __ARM_ARCH_ISA_THUMB == 1 && !defined(__ARM_ARCH_8M_BASE__)
 #define THUMB2 0
 #else
 #define THUMB2 1
@@ -44,6 +45,7 @@ static const struct form {
 	{0xfe00, 0xb400, PUSHES, NONE},		/* push; bit 8: and lr */
 	{0xff80, 0xb080, LOWERS, WORDS7},	/* sub sp, #imm7 * 4 */
 	{0xf500, 0xb100, BRANCHES, NONE},	/* cbz, cbnz */
+	{0xff80, 0xd180, NOTHING, NONE},	/* bne back: a loop that probes a large frame */
 	{0xf000, 0xd000, BRANCHES, NONE},	/* b<c>, svc */
 	{0xf800, 0xe000, BRANCHES, NONE},	/* b */
 	{0xff00, 0xbd00, BRANCHES, NONE},	/* pop, and pc */
@@ -70,7 +72,7 @@ static const struct form {
 	{0, 0, NOTHING, NONE}
 #endif
 };
-#define WIDE 14		/* the first form of two halfwords */
+#define WIDE 15		/* the first form of two halfwords */
 
 /* The constant of an instruction; a modified one that repeats a byte is in no
  * prologue. */
@@ -219,16 +221,22 @@ static int second(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	return n % 2 != 0;
 }
 
-/* The last instruction of a function, if it has 16 bits: bx, pop with pc, b. One of variable
- * arguments pops its return address to another register than lr. */
-static int ends(uint32_t h)
+/* Reports whether at address at stands what is in no prologue before lr is saved: bx, pop
+ * with pc, b; a call, or b.w. One of variable arguments pops its return address to another
+ * register than lr. */
+static int ends(uintptr_t at)
 {
-	return (h & 0xff87) == 0x4700 || h >> 8 == 0xbd || h >> 11 == 0x1c;
+	uint32_t h = code16(at), h2 = code16(at + 2);
+
+	if (THUMB2 && ((h == 0xe8bd && (h2 & 0x8000)) || (h == 0xf85d && h2 >> 12 == 15)))
+		return 1;			/* ldmia sp!, with pc; ldr pc, [sp], #n */
+	return (h & 0xff07) == 0x4700 || h >> 8 == 0xbd || h >> 11 == 0x1c ||
+		(h >> 11 == 0x1e && (h2 & 0x9000) == 0x9000);
 }
 
 /* How far back from the instruction that saves the return address others of its prologue
  * are, in bytes. */
-#define PROLOGUE 20
+#define PROLOGUE 40
 
 /*
  * pushes_high reports whether the push with lr at address at saves another register in
@@ -244,24 +252,10 @@ static int pushes_high(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 		h = code16(at - back);
 		if ((h & 0xffc7) == 0x46c6)	/* mov lr, r8 to r15 */
 			return 1;
-		if (h >> 9 == 0x5a || ends(h))	/* another push */
+		if (h >> 9 == 0x5a || ends(at - back))	/* another push */
 			break;
 	}
 	return 0;
-}
-
-static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
-{
-	uint32_t h = code16(at);
-
-	if (h >> 8 == 0xb5)		/* push, and lr */
-		return !(THUMB2 && second(ctx, at)) && !pushes_high(ctx, at);
-	if (!THUMB2)
-		return 0;
-	if ((h != 0xe92d && h != 0xf84d) || !in_code(ctx, at, 4))
-		return 0;
-	/* stmdb sp!, with lr, neither sp nor pc; str lr, [sp, #-n]! */
-	return h == 0xe92d ? (code16(at + 2) & 0xe000) == 0x4000 : (code16(at + 2) & 0xff00) == 0xed00;
 }
 
 /* How far ahead of it an instruction loads a constant, in bytes. */
@@ -275,24 +269,61 @@ static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
  */
 static int is_constant(const struct lwsbt_capture_ctx *ctx, uintptr_t at, int doubt)
 {
-	uintptr_t word = at & ~(uintptr_t)3, load, off;
-	uint32_t h;
-	int loads;
+	uintptr_t word = at & ~(uintptr_t)3, load, from;
+	uint32_t h, size;
 
 	for (load = word - 4; word - load <= LITERAL && in_code(ctx, load, 4); load -= 2) {
 		h = code16(load);
-		off = word - ((load + 4) & ~(uintptr_t)3);
-		loads = h >> 11 == 9 && off == 4 * (h & 0xff);	/* ldr Rt, [pc, #imm8 * 4] */
+		from = 4 * (h & 0xff);
+		size = 4;
 #if THUMB2
-		if (h == 0xf8df)		/* ldr Rt, [pc, #imm12] */
-			loads = off == (code16(load + 2) & 0xfffu);
-		if ((h & 0xfbbf) == 0xe99f)	/* ldrd, vldr: [pc, #imm8 * 4], of one word or two */
-			loads = (off - 4 * (code16(load + 2) & 0xffu)) / 8 == 0;
+		if (h == 0xf8df) {			/* ldr Rt, [pc, #imm12] */
+			from = code16(load + 2) & 0xfff;
+		} else if ((h & 0xfbbf) == 0xe99f) {	/* ldrd, vldr: [pc, #imm8 * 4] */
+			from = 4 * (code16(load + 2) & 0xff);
+			size = 8;			/* of one word or two */
+		} else if (h >> 11 == 0x14 && !second(ctx, load)) {
+			size = 8;			/* adr Rd, [pc, #imm8 * 4]: for an ldrd */
+		} else
 #endif
-		if (loads && !(doubt && is_constant(ctx, load, 0)))
+		if (h >> 11 != 9)			/* ldr Rt, [pc, #imm8 * 4] */
+			continue;
+		if (word - ((load + 4) & ~(uintptr_t)3) - from < size &&
+		    !(doubt && is_constant(ctx, load, 0)))
 			return 1;
 	}
 	return 0;
+}
+
+/*
+ * is_address reports whether the word at address at is one of code or constants, not two
+ * instructions: those of a switch are near, and odd; of others, is_constant is asked.
+ */
+static int is_address(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	uintptr_t to;
+
+	if (at % 4 != 0 || !in_code(ctx, at, 4))
+		return 0;
+	to = code32(at);
+	return in_code(ctx, to, 1) &&
+		((to % 2 != 0 && to - at + 4096 < 8192) || is_constant(ctx, at, 1));
+}
+
+/* Of the constants within a function, those that look like a push and are addresses are
+ * recognised. To look up all would take long. */
+static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	uint32_t h = code16(at);
+
+	if (h >> 8 == 0xb5)		/* push, and lr */
+		return !is_address(ctx, at) && !(THUMB2 && second(ctx, at)) && !pushes_high(ctx, at);
+	if (!THUMB2)
+		return 0;
+	if ((h != 0xe92d && h != 0xf84d) || !in_code(ctx, at, 4))
+		return 0;
+	/* stmdb sp!, with lr, neither sp nor pc; str lr, [sp, #-n]! */
+	return h == 0xe92d ? (code16(at + 2) & 0xe000) == 0x4000 : (code16(at + 2) & 0xff00) == 0xed00;
 }
 
 /*
@@ -314,7 +345,7 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 			if ((at - back) / 4 != at / 4 && is_constant(ctx, at - back, 1))
 				break;
 			first = at - back;
-		} else if (ends(h))
+		} else if (ends(at - back))
 			break;
 	}
 	return first;

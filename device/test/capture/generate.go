@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -46,6 +47,37 @@ var features = []struct {
 	{"tail", 15},      // ends in a call
 	{"noreturn", 4},   // ends in a call that the compiler knows not to return
 	{"branch", 30},    // calls in both branches of a condition
+}
+
+// blocks stand around the calls of functions that have the feature, the first outermost.
+var blocks = []struct{ feature, begin, end string }{
+	{"live", `	{
+	int l0 = random_n(9), l1 = l0 + a, l2 = random_n(7), l3 = l2 * a, l4 = random_n(5), l5 = l4 ^ a, l6 = random_n(3), l7 = l6 - a, l8 = random_n(2), l9 = l8 + l7;
+`, `	r += l0 + l1 * l2 - l3 + l4 * l5 - l6 + l7 * l8 - l9;
+	}
+`},
+	{"double", `	{
+	double d0 = random_n(9), d1 = d0 * a, d2 = random_n(5), d3 = d2 / 3;
+`, `	r += (int)(d0 + d1 + d2 + d3);
+	}
+`},
+	{"vla", `	{
+	int n = 17 + random_n(90);
+	char vla[n];
+
+	fill(vla, n);
+`, `	r += vla[n / 2];
+	}
+`},
+	{"alloca", `	for (int i = 0; i < 1 + random_n(3); i++) {
+		char *m = __builtin_alloca(20 + (size_t)random_n(60));
+		fill(m, 20);
+		r += m[3];
+	}
+`, ""},
+	{"loop", `	for (int i = 0; i < 1 + (random_n(8) == 0); i++) {
+`, `	}
+`},
 }
 
 // A program for the truth harness.
@@ -163,20 +195,10 @@ func (f function) write(b *strings.Builder, functions []function, rnd *rand.Rand
 		args := strings.Replace(f.call(0), "a + 0", "a", 1)
 		pr("\tif (random_n(4) != 0 && top < 90) {\n\t\tr += %s;\n\t\tLEAVE();\n\t\t%s\n\t}\n", args, f.result("r + 1"))
 	}
-	if f.feats["live"] {
-		pr("\t{\n\tint l0 = random_n(9), l1 = l0 + a, l2 = random_n(7), l3 = l2 * a, l4 = random_n(5), l5 = l4 ^ a, l6 = random_n(3), l7 = l6 - a, l8 = random_n(2), l9 = l8 + l7;\n")
-	}
-	if f.feats["double"] {
-		pr("\t{\n\tdouble d0 = random_n(9), d1 = d0 * a, d2 = random_n(5), d3 = d2 / 3;\n")
-	}
-	if f.feats["vla"] {
-		pr("\t{\n\tint n = 17 + random_n(90);\n\tchar vla[n];\n\n\tfill(vla, n);\n")
-	}
-	if f.feats["alloca"] {
-		pr("\tfor (int i = 0; i < 1 + random_n(3); i++) {\n\t\tchar *m = __builtin_alloca(20 + (size_t)random_n(60));\n\t\tfill(m, 20);\n\t\tr += m[3];\n\t}\n")
-	}
-	if f.feats["loop"] {
-		pr("\tfor (int i = 0; i < 1 + (random_n(8) == 0); i++) {\n")
+	for _, k := range blocks {
+		if f.feats[k.feature] {
+			b.WriteString(k.begin)
+		}
 	}
 	switch {
 	case f.feats["switch"]:
@@ -190,17 +212,10 @@ func (f function) write(b *strings.Builder, functions []function, rnd *rand.Rand
 	default:
 		pr("\tr += %s;\n", call())
 	}
-	if f.feats["loop"] {
-		pr("\t}\n")
-	}
-	if f.feats["vla"] {
-		pr("\tr += vla[n / 2];\n\t}\n")
-	}
-	if f.feats["double"] {
-		pr("\tr += (int)(d0 + d1 + d2 + d3);\n\t}\n")
-	}
-	if f.feats["live"] {
-		pr("\tr += l0 + l1 * l2 - l3 + l4 * l5 - l6 + l7 * l8 - l9;\n\t}\n")
+	for _, k := range slices.Backward(blocks) {
+		if f.feats[k.feature] {
+			b.WriteString(k.end)
+		}
 	}
 	for _, local := range []string{"array", "page", "large", "aligned"} {
 		if f.feats[local] {

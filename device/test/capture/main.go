@@ -73,6 +73,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if o.keep != "" {
 		o.jobs = 1
+		var err error
+		if o.keep, err = filepath.Abs(o.keep); err != nil { // compilers run in it
+			fmt.Fprintf(stderr, "capture: -keep %s: %v\n", o.keep, err)
+			return 3
+		}
 	}
 	table, err := measure(o, stderr)
 	if err != nil {

@@ -16,14 +16,15 @@ func TestConstantsBeforeFunctions(t *testing.T) {
 	if os.Getenv("LWSBT_FULL") == "" {
 		t.Skip("LWSBT_FULL is not set")
 	}
-	for _, m := range []struct{ cpu, kinds string }{
-		{"cortex-m0", "ldr far both"},
-		{"cortex-m3", "ldr far both ldr.w ldrd ldrd2 vldr"},
+	for _, m := range []struct{ cpu, kinds, ends string }{
+		{"cortex-m0", "ldr far both", "bl blx"},
+		{"cortex-m3", "ldr far both ldr.w ldrd ldrd2 adr vldr", "bl blx b.w ldr.w ldmia.w"},
 	} {
 		t.Run(m.cpu, func(t *testing.T) {
 			cmdtest.Need(t, "arm-none-eabi-gcc", "qemu-arm")
 			exe := filepath.Join(t.TempDir(), "constants")
 			args := f("-Os -mthumb -static -ffreestanding -nostdlib -nostartfiles -I../../include -mcpu=" + m.cpu +
+				" -Wl,-Ttext=0x10000,--defsym=__executable_start=0x10000" + // known to some cases
 				" program/constants.c program/sys.c ../../src/capture_thumb.c -lgcc -o " + exe)
 			if out, err := exec.Command("arm-none-eabi-gcc", args...).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -34,9 +35,14 @@ func TestConstantsBeforeFunctions(t *testing.T) {
 					want = append(want, kind+" "+value)
 				}
 			}
+			want = append(want, "within 0x1b510")
+			for _, end := range f(m.ends) {
+				want = append(want, "after "+end)
+			}
 			for _, kind := range f("push1 push2 push3 push4 sub1 sub2 sub3 sub4 push4-ldr push4-table") {
 				want = append(want, "real "+kind)
 			}
+			want = append(want, "table 0xb5")
 			out, err := exec.Command("qemu-arm", exe).CombinedOutput()
 			if err != nil {
 				t.Errorf("%v", err)
@@ -45,5 +51,21 @@ func TestConstantsBeforeFunctions(t *testing.T) {
 				t.Errorf("walked right:\n%s\nwant all:\n%s", got, strings.Join(want, "\n"))
 			}
 		})
+	}
+}
+
+// A call before an Arm function is no part of it.
+func TestEndsInCall(t *testing.T) {
+	if os.Getenv("LWSBT_FULL") == "" {
+		t.Skip("LWSBT_FULL is not set")
+	}
+	cmdtest.Need(t, "arm-linux-gnueabihf-gcc", "qemu-arm")
+	exe := filepath.Join(t.TempDir(), "ends")
+	args := f("-Os -marm -static -I../../include program/ends.c ../../src/capture_arm.c -o " + exe)
+	if out, err := exec.Command("arm-linux-gnueabihf-gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.Command("qemu-arm", exe).CombinedOutput(); err != nil || string(out) != "ok\n" {
+		t.Errorf("%v, got %q, want %q", err, out, "ok\n")
 	}
 }

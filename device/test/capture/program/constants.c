@@ -76,6 +76,12 @@ __asm__(
 	"20:	.word 0x20000000 + \\value, 0x20000000\n"
 	"	inner 0\n"
 
+	/* a pair that adr has the address of */
+	"	outer adr, \\value\n"
+	"	adr r3, 20f\n	ldrd r2, r3, [r3]\n	bx lr\n	.balign 4\n"
+	"20:	.word 0x20000000, 0x20000000 + \\value\n"
+	"	inner 0\n"
+
 	/* vldr s0, [pc, #4]; of no Cortex-M3, but nothing executes it */
 	"	outer vldr, \\value\n"
 	"	.balign 4\n	.inst.w 0xed9f0a01\n	bx lr\n	nop\n"
@@ -83,6 +89,24 @@ __asm__(
 	"	inner 0\n"
 #endif
 	".endr\n"
+
+	/* an address of code that looks like push {r4, lr}, within a function; where that would
+	 * have saved lr there is a return address */
+	"	outer within, 0x1b510\n"
+	"	.thumb_func\n"
+	"30:	push {r4, lr}\n	sub sp, #16\n	ldr r3, 20f\n	ldr r3, 21f\n	str r3, [sp, #4]\n	b 22f\n"
+	"	.balign 4\n20:	.word 0x1b510\n21:	.word 31f + 1\n"
+	"22:	bl hook\n"
+	"31:	add sp, #16\n	pop {r4, pc}\n"
+
+	/* a short function before the inner one: its place is no part of that */
+	"	outer after, bl\n	sub sp, #12\n	bl hook\n	inner 0\n"
+	"	outer after, blx\n	sub sp, #12\n	blx r3\n	inner 0\n"
+#if __ARM_ARCH_ISA_THUMB == 2
+	"	outer after, b.w\n	sub sp, #12\n	add sp, #12\n	b.w hook\n	inner 0\n"
+	"	outer after, ldr.w\n	sub sp, #12\n	add sp, #12\n	ldr pc, [sp], #4\n	inner 0\n"
+	"	outer after, ldmia.w\n	sub sp, #12\n	add sp, #12\n	pop {r8, pc}\n	inner 0\n"
+#endif
 
 	/* the instructions that these constants look like */
 	"	outer real, push1\n	inner 4, push {r3}\n"
@@ -104,6 +128,14 @@ __asm__(
 	"	outer real, push4-table\n"
 	"	bx r3\n	.balign 4\n	.word 0x20004800\n"
 	"	inner 16, push {r0-r3}\n"
+	/* the table of a switch at addresses that look like push {..., lr} */
+	"	.balign 0x10000\n	.space 0xb510\n"
+	"	outer table, 0xb5\n"
+	"	.thumb_func\n"
+	"30:	push {r4, lr}\n	sub sp, #16\n	b 33f\n	.balign 4\n"
+	"	.rept 4\n	.word 33f + 1\n	.endr\n"
+	"33:	bl hook\n"
+	"31:	add sp, #16\n	pop {r4, pc}\n"
 	"	.rept 16\n	nop\n	.endr\n"
 	".section .rodata.tests\ntests_end:\n.text\n");
 
