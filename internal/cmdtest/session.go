@@ -25,9 +25,8 @@ type Session struct {
 	Update   bool // write the document anew, with what is printed where it differs
 	// Run runs a command and returns what it prints.
 	Run func(t *testing.T, line string) (string, error)
-	// Same reports whether what was printed is what the document says, nil for the
-	// rule above.
-	Same func(got, want string) bool
+	// Plain, if not nil, returns text without what may differ from run to run.
+	Plain func(text string) string
 }
 
 // Test runs the commands of the document and compares what they print.
@@ -44,15 +43,10 @@ func (s Session) Test(t *testing.T) {
 		if !console {
 			continue
 		}
-		same := s.Same
-		if same == nil {
-			same = like
-		}
+		plain := s.Plain
 		if m := remark.FindStringSubmatch(blocks[i-1]); m != nil {
 			if m[1] == "numbers vary" {
-				same = func(got, want string) bool {
-					return like(numbers.ReplaceAllString(got, "#"), numbers.ReplaceAllString(want, "#"))
-				}
+				plain = func(text string) string { return numbers.ReplaceAllString(text, "#") }
 			} else if tools, ok := strings.CutPrefix(m[1], "needs: "); !ok {
 				t.Errorf("%s: %s, expected needs, or numbers vary", s.Document, m[0])
 			} else if !installed(t, s.Document, strings.Fields(tools)) {
@@ -61,11 +55,11 @@ func (s Session) Test(t *testing.T) {
 		}
 		list := commands(body)
 		ran += len(list)
-		written, faults := s.block(t, list, same)
+		written, faults := s.block(t, list, plain)
 		if len(faults) > 0 {
 			// What is timed, as a dump every second, may differ on a busy machine.
 			t.Logf("once more, since %v", errors.Join(faults...))
-			written, faults = s.block(t, list, same)
+			written, faults = s.block(t, list, plain)
 		}
 		for _, f := range faults {
 			if _, ok := f.(difference); !ok || !s.Update {
@@ -89,22 +83,53 @@ type difference struct{ error }
 
 // block runs the commands of a block. It returns the block as it is to be written, and
 // what is not as the document says.
-func (s Session) block(t *testing.T, list []typed, same func(got, want string) bool) (written string, faults []error) {
+func (s Session) block(t *testing.T, list []typed, plain func(string) string) (written string, faults []error) {
 	written = "console\n"
 	for _, c := range list {
 		out, err := s.Run(t, c.line)
+		got, want := out, c.want
+		if plain != nil {
+			got, want = plain(got), plain(want)
+		}
 		switch {
 		case err != nil:
 			faults = append(faults, fmt.Errorf("%s: $ %s: %v\n%s", s.Document, c.line, err, out))
 			out = c.want
-		case same(out, c.want):
+		case like(got, want):
 			out = c.want
 		default:
-			faults = append(faults, difference{fmt.Errorf("%s: $ %s: %s\n(go test -update writes it anew)", s.Document, c.line, FirstDifference(out, c.want))})
+			faults = append(faults, difference{fmt.Errorf("%s: $ %s: %s\nall of it:\n%s(go test -update writes it anew)",
+				s.Document, c.line, firstUnlike(got, want), out)})
 		}
-		written += "$ " + c.line + "\n" + out
+		written += "$ " + c.line + "\n" + keep(out, c.want)
 	}
 	return written, faults
+}
+
+// firstUnlike returns the first line of got that is not like that of want.
+func firstUnlike(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if w[i] == "…" || !like(g[i], w[i]) {
+			return fmt.Sprintf("line %d:\n got %s\nwant %s", i+1, g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
+}
+
+// keep returns text, in which the first lines and the last that are like those of was are
+// written as there: "…" is for what differs from run to run.
+func keep(text, was string) string {
+	t, w := strings.SplitAfter(text, "\n"), strings.SplitAfter(was, "\n")
+	n := 0
+	for n < len(t) && n < len(w) && w[n] != "…\n" && like(t[n], w[n]) {
+		t[n] = w[n]
+		n++
+	}
+	for i, j := len(t)-1, len(w)-1; i >= n && j >= n && w[j] != "…\n" && like(t[i], w[j]); i, j = i-1, j-1 {
+		t[i] = w[j]
+	}
+	return strings.Join(t, "")
 }
 
 var (

@@ -34,3 +34,17 @@ func TestCommands(t *testing.T) {
 		}
 	}
 }
+
+func TestKeep(t *testing.T) {
+	for _, c := range []struct{ text, was, want string }{
+		{"at 0x5\nnew\nat 0x6\n", "at 0x…\nold\nat 0x…\n", "at 0x…\nnew\nat 0x…\n"},
+		{"at 0x5\nnew\nmore\nat 0x6\n", "at 0x…\nold\nat 0x…\n", "at 0x…\nnew\nmore\nat 0x…\n"},
+		{"at 0x5\n", "at 0x…\nat 0x…\n", "at 0x…\n"},
+		{"a\nb\n", "…\n", "a\nb\n"},
+		{"", "a\n", ""},
+	} {
+		if got := keep(c.text, c.was); got != c.want {
+			t.Errorf("%q as %q: %q, expected %q", c.text, c.was, got, c.want)
+		}
+	}
+}
