@@ -3,7 +3,7 @@ package codec
 // AppendBare appends the bits of a stack alone, depth and frames without size
 // and length, as lws_backtrace_compress_backtrace() writes them, padded to a
 // byte with zeros. It returns the extended slice and how many bits the stack
-// takes, and fails as [AppendBlob] does; Size is not looked at. (BT-BARE-1)
+// takes, and fails as [AppendBlob] does. s.Size is ignored. (BT-BARE-1)
 func AppendBare(dst []byte, s *Stack, m Machine, search Search) (out []byte, bits int, err error) {
 	bare := Stack{PCs: s.PCs} // a size of 0 takes least
 	out, err = AppendBlob(dst, &bare, m, search)

@@ -27,7 +27,7 @@ const (
 
 var machineNames = [...]string{"exact64", "exact32", "wrap64", "wrap32", "zero64", "zero32"}
 
-// Machines returns all six.
+// Machines returns all machines, of 32-bit and of 64-bit words.
 func Machines() []Machine {
 	return []Machine{MachineExact32, MachineExact64, MachineWrap32, MachineWrap64, MachineZero32, MachineZero64}
 }

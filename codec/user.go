@@ -51,7 +51,7 @@ type User struct {
 	values  [tagsUsed]uint64
 }
 
-// Set sets the field of a tag. It panics if t is none of the tags above.
+// Set sets the field of a tag. It panics if t is not one of the tags above.
 func (u *User) Set(t Tag, v uint64) {
 	if t == tagEnd || t >= tagsUsed {
 		panic("codec: User.Set: unknown tag")

@@ -333,7 +333,7 @@ func ParseHello(line string) (h Hello, err error) {
 		}
 	}
 	if len(h.Ops) == 0 {
-		return h, fmt.Errorf("%q without ops, expected the likes of ops=decode,encode", clip(line))
+		return h, fmt.Errorf("%q without ops, expected ops=OP,OP such as ops=decode,encode", clip(line))
 	}
 	return h, nil
 }

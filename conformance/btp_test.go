@@ -170,6 +170,31 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// What a writer must refuse is refused for the reason of BT-REJ-2 and BT-HEAD-1.
+func TestFormatRefuses(t *testing.T) {
+	testee, _ := Codec(t.Context())
+	for _, c := range []struct{ request, want string }{
+		{"size=1 pcs=1" + strings.Repeat(",1", 31), "text 1 "},
+		{"size=1 pcs=1" + strings.Repeat(",1", 32), "reject 1 frames "},
+		{"head begin 0", "text 1 "},
+		{"head begin -", "reject 1 header-line "},
+		{"head begin 4294967295", "text 1 "},
+		{"head begin 4294967296", "reject 1 header-line "},
+		{"head boot - w=32", "text 1 "},
+		{"head boot - w=16", "reject 1 header-line "},
+		{"head boot 1", "reject 1 header-line "},
+		{"head later 1 x=%0A", "text 1 "},
+		{"head later - X=1", "reject 1 header-line "},
+		{"head later - x=%0", "reject 1 header-line "},
+		{"head later - x=1  y=2", "reject 1 header-line "},
+	} {
+		var out bytes.Buffer
+		if err := Serve(testee, strings.NewReader("format 1 "+c.request+"\n"), &out); err != nil || !strings.HasPrefix(out.String(), c.want) {
+			t.Errorf("%s: %q, %v, expected %s", c.request, out.String(), err, c.want)
+		}
+	}
+}
+
 // A wrong way to say hello is told from a right one.
 func TestHello(t *testing.T) {
 	h, err := ParseHello("hello btp=1 name=a version=2 ops=decode,encode machines=wrap64,zero32")

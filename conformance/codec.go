@@ -3,9 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -157,28 +155,18 @@ func headerWords(h *codec.Header) string {
 	return strings.Join(append(words, keys...), " ")
 }
 
-// parseHeaderWords is the reverse, for writing a header.
-func parseHeaderWords(text string) (h codec.Header, err error) {
-	words := strings.Split(text, " ")
-	if len(words) < 2 {
-		return h, errors.New("head: too few words, expected VERB NUMBER and KEY=VALUE")
+// parseHeaderWords is the reverse. An error says why there is no such header. (BT-HEAD-1)
+func parseHeaderWords(h *codec.Header, text string) error {
+	verb, rest, _ := strings.Cut(text, " ")
+	number, keys, more := strings.Cut(rest, " ")
+	line := codec.LeadInHeader + verb
+	if number != "-" {
+		line += " " + number
 	}
-	h.Verb = words[0]
-	if words[1] != "-" {
-		n, err := strconv.ParseUint(words[1], 10, 32)
-		if err != nil {
-			return h, fmt.Errorf("head: number %q, expected one below 2^32, or -", clip(words[1]))
-		}
-		h.Number, h.HasNumber = uint32(n), true
+	if more {
+		line += " " + keys
 	}
-	for _, word := range words[2:] {
-		key, value, ok := strings.Cut(word, "=")
-		if value, err = url.PathUnescape(value); err != nil || !ok {
-			return h, fmt.Errorf("head: %q, expected KEY=VALUE", clip(word))
-		}
-		h.Keys = append(h.Keys, codec.HeaderKey{Key: key, Value: value})
-	}
-	return h, nil
+	return codec.ParseHeader(h, []byte(line))
 }
 
 func codecEncode(r *Request) (a Answer, err error) {
@@ -201,10 +189,14 @@ func codecEncode(r *Request) (a Answer, err error) {
 func codecFormat(r *Request) (a Answer, err error) {
 	switch {
 	case r.In != nil:
-		a.Data = codec.AppendDecoded(nil, &codec.Stack{PCs: r.In.PCs, Size: r.In.Size})
+		s := codec.Stack{PCs: r.In.PCs, Size: r.In.Size}
+		if _, err := codec.AppendBlob(nil, &s, codec.MachineExact64, codec.SearchLws); err != nil {
+			return a, err // ~b# lines have as many frames as blobs (BT-REJ-2)
+		}
+		a.Data = codec.AppendDecoded(nil, &s)
 	case r.Words != "":
-		h, err := parseHeaderWords(r.Words)
-		if err != nil {
+		var h codec.Header
+		if err := parseHeaderWords(&h, r.Words); err != nil {
 			return a, err
 		}
 		a.Data = codec.AppendHeader(nil, &h)

@@ -18,8 +18,8 @@ type ClauseCoverage struct {
 	Examples         int // how many of these stand in SPEC.md
 }
 
-// Cover holds vectors, and the examples of the specification, to its clauses. It
-// executes the examples on the codec.
+// Cover counts the vectors and the examples of each clause of the specification, and
+// lists what is missing. It executes the examples on the codec.
 func Cover(spec *Spec, set *Set) (*Coverage, error) {
 	c := &Coverage{}
 	fault := func(format string, args ...any) { c.Faults = append(c.Faults, fmt.Sprintf(format, args...)) }
@@ -87,7 +87,7 @@ func (c *Coverage) execute(examples []*Vector, fault func(string, ...any)) error
 	}
 	for _, r := range report.Results {
 		if r.Status != Pass {
-			fault("%s:%d: example %s %s is not executed with success: %s", r.File, r.Row, r.ID, r.Op, r.Status)
+			fault("%s:%d: example %s %s does not pass: %s", r.File, r.Row, r.ID, r.Op, r.Status)
 		}
 	}
 	return nil

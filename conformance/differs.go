@@ -84,11 +84,11 @@ func (v *Vector) checkTwin(twin *Vector) error {
 		return fmt.Errorf("twin %s is not an accepted vector", twin.ID)
 	}
 	if v.Want == nil || !twin.Has(v.Ops[0]) {
-		return fmt.Errorf("twin %s has not the op %s", twin.ID, v.Ops[0])
+		return fmt.Errorf("twin %s does not have the op %s", twin.ID, v.Ops[0])
 	}
 	d := v.Differs
 	if d.Kind != "word" && v.Word != twin.Word || d.Kind != "reading" && v.Lenient != twin.Lenient {
-		return fmt.Errorf("twin %s is read otherwise, expected differs: word or reading", twin.ID)
+		return fmt.Errorf("twin %s is read in another way, expected differs: word or reading", twin.ID)
 	}
 	a, b := v.Input(), twin.Input()
 	if same := bytes.Equal(a, b); same != (d.Kind == "word" || d.Kind == "reading") {
@@ -121,7 +121,7 @@ func (v *Vector) checkTwinIn(twin *Vector) error {
 		others++
 	}
 	if others += len(a.PCs) + len(b.PCs) - 2*n; others != 1 {
-		return fmt.Errorf("differs in: %d values are others than the twin's, expected one", others)
+		return fmt.Errorf("differs in: %d values differ from the twin's, expected one", others)
 	}
 	return nil
 }

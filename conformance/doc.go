@@ -1,5 +1,4 @@
-// Package conformance holds implementations of SPEC.md to it: any program, in
-// any language.
+// Package conformance tests implementations of SPEC.md: programs in any language.
 //
 //	.btv files ─parse→ Set ─expand→ cases ─ask→ Testee ─judge→ Report ─render→ text
 //

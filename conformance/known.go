@@ -119,9 +119,9 @@ func (k *KnownFile) apply(results []Result, partial bool) (stale []string) {
 		}
 		switch {
 		case passed[n] != "":
-			stale = append(stale, fmt.Sprintf("%s: %s is to fail with %s, but %s passes", e.place, what, e.outcome, passed[n]))
+			stale = append(stale, fmt.Sprintf("%s: %s should fail with %s, but %s passes", e.place, what, e.outcome, passed[n]))
 		case !used[n] && (asked[n] || !partial):
-			stale = append(stale, fmt.Sprintf("%s: %s fails with %s nowhere", e.place, what, e.outcome))
+			stale = append(stale, fmt.Sprintf("%s: %s does not fail with %s anywhere", e.place, what, e.outcome))
 		}
 	}
 	return stale

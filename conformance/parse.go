@@ -172,7 +172,7 @@ func (p *parser) key(key, value string) (err error) {
 		v.Clauses = strings.Fields(value)
 		for _, c := range v.Clauses {
 			if !clauseID.MatchString(c) {
-				return fmt.Errorf("clause %q, expected the like of BT-FIELD-1", clip(c))
+				return fmt.Errorf("clause %q, expected an ID such as BT-FIELD-1", clip(c))
 			}
 		}
 	case "op":

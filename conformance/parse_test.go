@@ -181,7 +181,7 @@ func TestSetErrors(t *testing.T) {
 		{"tail of another", reject("200003", "tail"), "x.btv:9: bad: differs tail: neither begins with the other, differing at bit 2"},
 		{"insert of two", reject("ffff00100004", "insert 0"), "x.btv:9: bad: differs insert 0: also at bit 0"},
 		{"word", reject("00100005", "word"), "x.btv:9: bad: differs word: bytes equal to the twin's: false"},
-		{"word undeclared", strings.Replace(reject("00100005", "bit 31"), "twin:", "word: 32\ntwin:", 1), "x.btv:9: bad: twin ok is read otherwise"},
+		{"word undeclared", strings.Replace(reject("00100005", "bit 31"), "twin:", "word: 32\ntwin:", 1), "x.btv:9: bad: twin ok is read in another way"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			vectors, err := Parse("x.btv", []byte("btv 1\n\n"+c.text))

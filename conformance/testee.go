@@ -71,7 +71,8 @@ type Testee interface {
 // is done, the instance ends.
 type Starter func(ctx context.Context) (Testee, error)
 
-// AskAll asks again until all requests are answered.
+// AskAll returns the answers to all requests. It asks t again until there is one for
+// each.
 func AskAll(t Testee, requests []Request) ([]Answer, error) {
 	answers := make([]Answer, 0, len(requests))
 	for len(answers) < len(requests) {

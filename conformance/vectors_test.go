@@ -212,7 +212,7 @@ func TestCoverageFaults(t *testing.T) {
 		{"clause without vector", clause + "**BT-LIT-2** It\nMUST, too.\n" + example(good), "SPEC.md:3: BT-LIT-2 has a MUST and no vector"},
 		{"no clause named", clause + example(strings.Replace(good, "clause: BT-LIT-1\n", "", 1)), "SPEC.md:4: a names no clause"},
 		{"unknown clause", clause + example(strings.Replace(good, "LIT-1", "LIT-9", 1)), "SPEC.md:4: a names clause BT-LIT-9"},
-		{"wrong example", clause + example(strings.Replace(good, "size=0", "size=1", 1)), "SPEC.md:4: example a decode is not executed with success"},
+		{"wrong example", clause + example(strings.Replace(good, "size=0", "size=1", 1)), "SPEC.md:4: example a decode does not pass"},
 		{"no examples", clause, "SPEC.md has no examples"},
 		{"no reason", clause + example(good), "no vector is to be rejected for lead-in"},
 	} {

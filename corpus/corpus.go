@@ -1,5 +1,5 @@
 // Package corpus holds inputs to test with and to start fuzzing from: excerpts
-// of real captures, a serial log with all that can happen to one, and blobs
+// of real captures, a serial log with everything that can go wrong in one, and blobs
 // named by what is in them. README.md says where each comes from. Only tests
 // import it.
 package corpus

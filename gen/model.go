@@ -27,7 +27,7 @@ type region struct {
 // Models lists the address spaces, embedded ones first.
 func Models() []Model { return models[:] }
 
-// ModelByName finds a model.
+// ModelByName returns the model of that name, and whether there is one.
 func ModelByName(name string) (Model, bool) {
 	for _, m := range models {
 		if m.Name == name {

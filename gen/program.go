@@ -7,10 +7,10 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Program is a program of a model, made up and running: modules at addresses,
-// functions in them, calls between those. It allocates, over and over, as it
-// goes up and down its calls, so that one stack shares its outer frames with
-// the next, and popular paths come again and again.
+// Program is a synthetic program of a model while it runs: modules at addresses,
+// functions in them, calls between those. It allocates, over and over, as it goes up
+// and down its calls, so that one stack shares its outer frames with the next, and
+// popular paths come again and again.
 //
 // What is captured of a stack follows Pre and Post:
 //

@@ -77,7 +77,7 @@ var ErrNoHeap = errors.New("no heap found")
 // of the image that must be set first.
 func (m *Image) FindHeap(s Search) (*Heap, error) {
 	if m.Word == 0 || m.Order == nil {
-		return nil, errors.New("raw memory does not tell its word and byte order: name the ELF file of the program")
+		return nil, errors.New("raw memory does not tell its word size and byte order: give the ELF file of the program")
 	}
 	h := &Heap{}
 	f := &finder{m: m, h: h, ptr: uint64(m.PointerSize()), follows: s.FollowsCall,

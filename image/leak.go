@@ -20,7 +20,7 @@ const (
 	Reachable
 )
 
-// Leaks holds which blocks of a heap can still be reached.
+// Leaks holds how each block of a heap can be reached, and groups those that cannot.
 type Leaks struct {
 	Reach []Reach // of each block of the heap
 	// Groups are the leaked blocks that no other leaked ones point to, by call
@@ -47,7 +47,8 @@ type LeakGroup struct {
 // Notes returns what the analysis left out.
 func (l *Leaks) Notes() []string { return l.notes.list() }
 
-// Count returns how many blocks, and bytes, can be reached like this.
+// Count returns how many blocks of h can be reached as r says, and the sum of their
+// sizes in bytes.
 func (l *Leaks) Count(h *Heap, r Reach) (blocks int, bytes uint64) {
 	for i, x := range l.Reach {
 		if x == r {

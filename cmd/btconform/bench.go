@@ -21,20 +21,20 @@ func newBench() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench [flags] -- BTREF",
 		Short: "time lws and the codec in one run",
-		Long: `Bench times the codec and the real library on the same stacks, of 4, 12 and 16
-frames, in turns; it shows the best of all rounds of each. BTREF is the harness
+		Long: `bench times the codec and the real library in turns on the same stacks, of 4, 12
+and 16 frames, and shows the best of all rounds of each. BTREF is the harness
 ref-c/btref, which "make -C ref-c" builds where libwebsockets is installed.
 
 The library reads and writes bit by bit, so its speed depends on how well the
-processor predicts the next bit. So there are two kinds of stacks: random
+processor predicts the next bit. Hence there are two kinds of stacks: random
 addresses in a program's code, which are not predictable, and those of a program
-that allocates at the same places over and over, most of which are.`,
+that allocates at the same places over and over, most of which are predictable.`,
 		Example: "btconform bench -- ref-c/btref",
 		RunE:    o.bench,
 	}
-	c.Flags().IntVar(&o.rounds, "rounds", 12, "turns of each")
-	c.Flags().Float64Var(&o.seconds, "seconds", 0.002, "a measurement takes at least this long")
-	c.Flags().StringVar(&o.model, "model", "x86_64-pie", "address space of the stacks")
+	c.Flags().IntVar(&o.rounds, "rounds", 12, "run each `N` times")
+	c.Flags().Float64Var(&o.seconds, "seconds", 0.002, "measure for at least `S` seconds")
+	c.Flags().StringVar(&o.model, "model", "x86_64-pie", "make stacks in the address space `NAME`")
 	return c
 }
 

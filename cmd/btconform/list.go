@@ -14,7 +14,7 @@ func newList() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list [--run GLOB] [VECTORS...]",
 		Short:   "list the vectors",
-		Long:    "List prints ID, operations, clauses and place of each vector, separated by tabs.",
+		Long:    "list prints the ID, operations, clauses, and file and line of each vector,\nseparated by tabs.",
 		Example: "btconform list --run 'delta/*' | cut -f1",
 		RunE: func(c *cobra.Command, args []string) error {
 			set, err := loadVectors(c, args)
@@ -22,7 +22,7 @@ func newList() *cobra.Command {
 				return err
 			}
 			if set = set.Select(globs...); len(set.Vectors) == 0 {
-				return cli.Usagef("no vector's ID fits --run %s", strings.Join(globs, " --run "))
+				return cli.Usagef("no vector's ID matches --run %s", strings.Join(globs, " --run "))
 			}
 			w := bufio.NewWriter(c.OutOrStdout())
 			for _, v := range set.Vectors {
@@ -35,6 +35,6 @@ func newList() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	c.Flags().StringArrayVar(&globs, "run", nil, "only vectors whose ID fits `GLOB`")
+	c.Flags().StringArrayVar(&globs, "run", nil, "only vectors whose ID matches `GLOB`")
 	return c
 }

@@ -17,17 +17,18 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return cli.Run(newRoot(), args, stdin, stdout, stderr)
 }
 
-const about = `Btconform tests encoders and decoders of libwebsockets' compressed backtraces
-against SPEC.md: any program that speaks BTP/1, in any language.
+const about = `btconform tests encoders and decoders of libwebsockets' compressed backtraces
+against SPEC.md. TESTEE is a program in any language that reads requests from
+standard input and writes answers to standard output, by the protocol BTP/1
+(conformance/README.md). Without TESTEE, the codec of this module is tested.
 
 VECTORS are .btv files, directories of them, .md files with examples, or - for
-stdin; without any, the vectors built in. Without TESTEE, the codec of this
-module is tested.`
+standard input. Without VECTORS, the built-in ones are used.`
 
 const examples = `
-btconform                              the codec, on the vectors built in
-btconform ./ref-c/vectors              on what the real library wrote
-btconform SPEC.md                      on the examples of a specification
+btconform                              the codec, on the built-in vectors
+btconform ./ref-c/vectors              the codec, on recorded blobs of lws
+btconform SPEC.md                      the codec, on the examples of SPEC.md
 btconform -- ./decoder --fast          your program
 btconform --run 'delta/*' -- ./decoder
 btconform --format junit -- ./decoder > report.xml

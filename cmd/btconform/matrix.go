@@ -18,23 +18,23 @@ func newMatrix() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "matrix [--record NAME] [VECTORS...] [-- TESTEE args...]",
 		Short: "show the encoder × decoder matrix",
-		Long: `Matrix shows which decoder reads the blobs of which encoder. Encoders are the
+		Long: `matrix shows which decoder reads the blobs of which encoder. Encoders are the
 files of recorded VECTORS (default ./ref-c/vectors) and the searches of this
 module; decoders are the codec of this module and those recorded before.
-Failures are red. Exit code 1 if the codec of this module fails, or if a
+Failures are red. matrix exits with 1 if the codec of this module fails, or if a
 recording is missing or out of date.
 
-With --record, TESTEE decodes everything, and the recording is printed, for
-conformance/interop/recorded/NAME.tsv. TESTEE is btref, built by
-ref-c/Makefile.`,
+With --record, TESTEE decodes the blobs of all encoders, and matrix prints a
+recording, to be kept as conformance/interop/recorded/NAME.tsv. TESTEE is btref,
+built by ref-c/Makefile.`,
 		Example: `
 btconform matrix
 btconform matrix --record s390x-gcc12-O2 ./ref-c/vectors \
   -- qemu-s390x ./btref serve > s390x-gcc12-O2.tsv`,
 		RunE: func(c *cobra.Command, args []string) error { return matrix(c, args, record, timeout) },
 	}
-	c.Flags().StringVar(&record, "record", "", "print how TESTEE reads it all, as decoder `NAME`")
-	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long TESTEE may take to answer")
+	c.Flags().StringVar(&record, "record", "", "print what TESTEE decodes, as a recording of decoder `NAME`")
+	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "wait up to `TIME` for each answer of TESTEE")
 	return c
 }
 
@@ -89,7 +89,7 @@ func showMatrix(ctx context.Context, c *cobra.Command, encoders []interop.Matrix
 	short := false
 	for _, cell := range ours.Cells {
 		if cell.Fails() > 0 {
-			fmt.Fprintf(c.ErrOrStderr(), "btconform: ours does not read %d of %s, such as %v\n", cell.Fails(), cell.Encoder, cell.Failed)
+			fmt.Fprintf(c.ErrOrStderr(), "btconform: the codec of this module cannot decode %d blobs of %s, such as %v\n", cell.Fails(), cell.Encoder, cell.Failed)
 			short = true
 		}
 	}

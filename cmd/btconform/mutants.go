@@ -14,14 +14,14 @@ func newMutants() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "mutants [--all] [VECTORS...]",
-		Short: "mutation tests: does a vector fail for each bug?",
-		Long: `Mutants runs the vectors on mutants, which are copies of the codec, each with a
+		Short: "mutation tests: run the vectors on codecs with a bug",
+		Long: `mutants runs the vectors on mutants, which are copies of the codec, each with a
 bug, and prints for each the vectors that failed. A mutant that passes all of
-them survives: a vector is missing. Exit code 1 if any survives.`,
+them survives: a vector is missing. mutants exits with 1 if any survives.`,
 		Example: "btconform mutants | grep -A1 spill",
 		RunE:    func(c *cobra.Command, args []string) error { return mutants(c, args, all) },
 	}
-	c.Flags().BoolVar(&all, "all", false, "all vectors that failed, not as many as fit a line")
+	c.Flags().BoolVar(&all, "all", false, "print all vectors that failed, not only what fits a line")
 	return c
 }
 

@@ -12,7 +12,7 @@ func newServe() *cobra.Command {
 	return &cobra.Command{
 		Use:     "serve",
 		Short:   "run the codec as a testee: BTP/1 on stdin and stdout",
-		Long:    "Serve answers BTP/1 on stdin with the codec of this module, all operations.",
+		Long:    "serve is a testee: it answers requests of BTP/1 on standard input with the codec\nof this module. It offers all operations.",
 		Example: `printf 'hello btp=1\ndecode 1 00100004 word=64\n' | btconform serve`,
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

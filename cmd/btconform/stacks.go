@@ -17,8 +17,8 @@ func newStacks() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stacks --word 32|64 [--seed N]",
 		Short: "print the stacks to record vectors from",
-		Long: `Stacks prints the stacks that ref-c/vectors are recorded from, a line each:
-ID, size and addresses in hex (- for none), separated by tabs.`,
+		Long: `stacks prints the stacks that ref-c/vectors are recorded from, one per line: ID,
+size and addresses in hex (- for none), separated by tabs.`,
 		Example: "btconform stacks --word 64 | ref-c/btref vectors > x86_64.btv",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -33,7 +33,7 @@ ID, size and addresses in hex (- for none), separated by tabs.`,
 		},
 	}
 	c.Flags().IntVar(&word, "word", 64, "`BITS` of an address, 32 or 64")
-	c.Flags().Uint64Var(&seed, "seed", 1, "another `N` changes numbers, not IDs")
+	c.Flags().Uint64Var(&seed, "seed", 1, "make the stacks from seed `N`; their IDs stay the same")
 	return c
 }
 

@@ -34,16 +34,16 @@ type testOptions struct {
 
 func (o *testOptions) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("btconform", pflag.ContinueOnError)
-	f.StringArrayVar(&o.run, "run", nil, "vectors whose ID fits `GLOB` (* is any text)")
-	f.StringVar(&o.format, "format", "table", strings.Join(render.Formats(), ", ")+"\n(clauses: what became of each, as a table)")
-	f.StringVar(&o.known, "known", "", "`FILE` of failures to expect: GLOB[:OP] OUTCOME LINK")
-	f.StringVar(&o.style, "exec-style", "btp", "how TESTEE is run: btp, or lws (lws32), the\n"+
-		"stock tool: a process per ~m# line, ~b# back")
-	f.Uint64Var(&o.seed, "seed", 0, "order and random spill bits (default: random)")
-	f.IntVarP(&o.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "testees at a time")
-	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "no answer for so long is a hang")
-	f.BoolVar(&o.written, "as-written", false, "do not vary spill bits")
-	f.BoolVar(&o.strict, "strict-reasons", false, "a rejection for another reason fails")
+	f.StringArrayVar(&o.run, "run", nil, "run vectors whose ID matches `GLOB` (* is any text; repeatable)")
+	f.StringVar(&o.format, "format", "table", "write format `NAME`: "+strings.Join(render.Formats(), ", ")+" (clauses: results by clause)")
+	f.StringVar(&o.known, "known", "", "expect the failures in `FILE`: lines of GLOB[:OP] OUTCOME LINK")
+	f.StringVar(&o.style, "exec-style", "btp", "run TESTEE by protocol `NAME`: btp, or lws (lws32) for "+
+		"lws's tool: a process per ~m# line, which prints a ~b# line")
+	f.Uint64Var(&o.seed, "seed", 0, "`SEED` of the order and of random spill bits (default: random)")
+	f.IntVarP(&o.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` testees at a time")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "report a hang after `TIME` without an answer")
+	f.BoolVar(&o.written, "as-written", false, "do not vary the spill bits of the vectors")
+	f.BoolVar(&o.strict, "strict-reasons", false, "fail a rejection for another reason than expected")
 	return f
 }
 
@@ -69,7 +69,7 @@ func (o *testOptions) test(c *cobra.Command, args []string) error {
 		return err
 	}
 	if set = set.Select(o.run...); len(set.Vectors) == 0 {
-		return cli.Usagef("no vector's ID fits --run %s; btconform list shows them", strings.Join(o.run, " --run "))
+		return cli.Usagef("no vector's ID matches --run %s; btconform list shows them", strings.Join(o.run, " --run "))
 	}
 	options := conformance.Options{Seed: o.seed, Workers: o.jobs, Written: o.written, StrictReasons: o.strict,
 		Partial: len(o.run) > 0, Again: o.repeat(paths, testee)}

@@ -1,5 +1,5 @@
-// Package interop has the encoder × decoder matrix: how the decoder of each build
-// of lws, and ours, reads what each encoder wrote.
+// Package interop has the encoder × decoder matrix: how the decoder of each build of
+// lws, and the one of this module, reads what each encoder wrote.
 package interop
 
 import (
@@ -25,7 +25,7 @@ type MatrixEncoder struct {
 	Blobs []MatrixBlob
 }
 
-// MatrixBlob is one of them.
+// MatrixBlob is a blob of an encoder, with the stack that it encodes.
 type MatrixBlob struct {
 	ID   string
 	In   conformance.Value // what was to be encoded
@@ -55,9 +55,9 @@ var ownEncoders = []struct {
 	{"ours-exact32-best", codec.MachineExact32, codec.SearchBest},
 }
 
-// MatrixEncoders are the encoders that set has recordings of, a file each, and
-// our own, all on the stacks of [gen.VectorStacks]. Captures of live stacks are
-// left out: they are other stacks for each build.
+// MatrixEncoders returns the encoders that set has recordings of, a file each, and
+// those of this module, all on the stacks of [gen.VectorStacks]. Captures of live
+// stacks are left out: they are other stacks for each build.
 func MatrixEncoders(set *conformance.Set) ([]MatrixEncoder, error) {
 	var all []MatrixEncoder
 	for _, v := range set.Vectors {
@@ -104,7 +104,7 @@ type MatrixCell struct {
 // maxFailed is how many IDs a cell keeps of blobs that were not read.
 const maxFailed = 3
 
-// Fails is how many blobs the decoder could not read.
+// Fails returns how many blobs the decoder could not read.
 func (c *MatrixCell) Fails() int { return c.Wrong + c.Reject + c.Crash }
 
 // add counts an answer to a blob.
@@ -142,8 +142,8 @@ type MatrixDecoder struct {
 	Cells []MatrixCell
 }
 
-// Cell finds how the decoder read an encoder's blobs; stale says that it was
-// recorded from other ones. It is nil if there is no recording.
+// Cell returns how the decoder read an encoder's blobs, nil if that was not recorded.
+// stale reports whether the recording is of other blobs.
 func (d *MatrixDecoder) Cell(e *MatrixEncoder) (c *MatrixCell, stale bool) {
 	for i := range d.Cells {
 		if d.Cells[i].Encoder == e.Name {
@@ -153,7 +153,8 @@ func (d *MatrixDecoder) Cell(e *MatrixEncoder) (c *MatrixCell, stale bool) {
 	return nil, false
 }
 
-// ReadMatrix has a testee read what all encoders wrote.
+// ReadMatrix has a testee decode the blobs of all encoders, and returns how it read
+// them.
 func ReadMatrix(ctx context.Context, name string, encoders []MatrixEncoder, start conformance.Starter) (*MatrixDecoder, error) {
 	t, err := start(ctx)
 	if err != nil {
@@ -190,7 +191,7 @@ func ReadMatrix(ctx context.Context, name string, encoders []MatrixEncoder, star
 //go:embed recorded/*.tsv
 var recordedMatrix embed.FS
 
-// RecordedMatrix are the decoders that were recorded.
+// RecordedMatrix returns the recorded decoders.
 func RecordedMatrix() ([]*MatrixDecoder, error) {
 	files, err := recordedMatrix.ReadDir("recorded")
 	if err != nil {

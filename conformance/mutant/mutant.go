@@ -20,19 +20,20 @@ type Mutant struct {
 	Encoder bool   // it is wrong in writing; else in reading
 }
 
-// All lists all, decoders first.
+// All returns all mutants, decoders first.
 func All() []Mutant { return slices.Clone(mutants) }
 
 // Start makes a testee of the mutant. The zero Mutant has no bug.
 func (m Mutant) Start(context.Context) (conformance.Testee, error) { return impl{m.Name}, nil }
 
-// Killed is what vectors made of a mutant.
+// Killed is a mutant with the vectors that it failed.
 type Killed struct {
 	Mutant
 	By []string // IDs of the vectors that failed, in the set's order; none if it survived
 }
 
-// Kill puts the vectors of set to every mutant, as they are written.
+// Kill runs the vectors of set on every mutant, as they are written, and returns the
+// vectors that each failed.
 func Kill(ctx context.Context, set *conformance.Set) ([]Killed, error) {
 	all := make([]Killed, 0, len(mutants))
 	for _, m := range mutants {

@@ -22,7 +22,7 @@ func Explain(r *conformance.Result) []string {
 	head := fmt.Sprintf("%s %s, %s:%d", r.ID, r.Op, r.File, r.Row)
 	lines := []string{head, "  " + f.Variant}
 	if f.Unstable {
-		lines[1] += "; asked the same again, it answered rightly"
+		lines[1] += "; asked again, it answered correctly"
 	}
 	if r.Wrong > 1 || r.Cases > 1 {
 		lines[1] += fmt.Sprintf("; wrong in %d of %d variants", r.Wrong, r.Cases)

@@ -79,8 +79,8 @@ func Matrix(w io.Writer, encoders []interop.MatrixEncoder, decoders []*interop.M
 	if err := t.Render(); err != nil {
 		return gaps, err
 	}
-	fmt.Fprintln(out, "ok: all blobs read as they were meant; ~: of values over 31 bits the low 31;")
-	fmt.Fprintln(out, "a number: so many blobs not read. Decoders, alike in a column:")
+	fmt.Fprintln(out, "ok: all blobs read as encoded; ~: of values over 31 bits, only the low 31 bits;")
+	fmt.Fprintln(out, "a number: how many blobs were not read. Equal decoders share a column:")
 	for i, c := range columns {
 		fmt.Fprintf(out, "  %s  %s\n", letter(i), wrapNames(c.names, 5))
 	}

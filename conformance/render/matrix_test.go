@@ -32,8 +32,8 @@ func TestMatrixTable(t *testing.T) {
 │ e       │     3 │ ok │   2 │ ~ │
 │ f       │     0 │ ok │ old │ ? │
 └─────────┴───────┴────┴─────┴───┘
-ok: all blobs read as they were meant; ~: of values over 31 bits the low 31;
-a number: so many blobs not read. Decoders, alike in a column:
+ok: all blobs read as encoded; ~: of values over 31 bits, only the low 31 bits;
+a number: how many blobs were not read. Equal decoders share a column:
   A  a, d
   B  b
   C  c

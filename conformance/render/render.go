@@ -226,8 +226,8 @@ func appendCounts(row []string, numbers ...int) []string {
 	return row
 }
 
-// NewTable is a table as all commands here draw them: at most Width columns
-// wide, the first text columns to the left, the rest, numbers, to the right.
+// NewTable returns a table as all commands here draw them: at most Width columns wide,
+// the first text columns to the left, the rest, numbers, to the right.
 func NewTable(w io.Writer, text int) *tablewriter.Table {
 	align := make([]tw.Align, 16)
 	for i := range align {

@@ -171,7 +171,7 @@ count_64(void)
 	naive_read(&n, blob, len, WORD);
 	lib_parse(&p, blob, len);
 	did("0x406651 0x8000000000000000 0x406852 was encoded and decoded; 64 significant bits.");
-	expected("three frames, the first and last of them unhurt, and size 7520: so the bits read "
+	expected("three frames, the first and last of them intact, and size 7520: so the bits read "
 		 "when a count of 0 means 64 (0x%llx 0x%llx 0x%llx, size %llu).",
 		 (unsigned long long)n.pcs[0], (unsigned long long)n.pcs[1],
 		 (unsigned long long)n.pcs[2], (unsigned long long)n.size);
