@@ -8,7 +8,7 @@
 // A [Scanner] takes one pass over a log in constant memory, whatever the length
 // of its lines, and allocates nothing for a record that can be read. Every byte
 // of the log belongs either to the Text of exactly one [Record] or to the text
-// that goes to Scanner.Text, in the log's order: writing both gives the log back.
+// that goes to Scanner.Text, in the log's order: writing both reproduces the log.
 //
 //	in, err := dump.Open(path, os.Stdin)
 //	sc := dump.NewScanner(in, in.Name)

@@ -17,13 +17,17 @@ const (
 	// after the other, before it turns to the one that took its name: of several
 	// writers, some have the old one open for a while.
 	followTurns = 3
+	// followLast is for how long it reads on once the context is done, of a log that has
+	// more than was read by then.
+	followLast = time.Second
 	// followTail is how many bytes before its place it compares to notice that the file
 	// is another than it was.
 	followTail = 4 << 10
 )
 
 // Follow opens a log that is still being written, from its beginning, and reads on as
-// it grows, until ctx is done: then it ends with io.EOF. The log may be rotated: when
+// it grows, until ctx is done: then it ends with io.EOF, or with [ErrInterrupted] if there is
+// more than can be read in a second. The log may be rotated: when
 // another file takes its name, that is read after the end of the first, and between
 // them those that had the name in the meantime, if they are still beside it, such as
 // log.1 and log.2. When the log was truncated, what was written to it before is read
@@ -82,7 +86,8 @@ type follower struct {
 	queue   []part    // what is read next
 	done    []retired // what is not read again
 	compare [followTail]byte
-	left    int // looks at the file that found nothing since another took its name
+	until   time.Time // when reading ends, as ctx is done
+	left    int       // looks at the file that found nothing since another took its name
 }
 
 // part is a file from an offset on.
@@ -114,6 +119,13 @@ func (l *follower) close() error {
 
 func (l *follower) Read(p []byte) (int, error) {
 	for {
+		switch {
+		case l.ctx.Err() == nil:
+		case l.until.IsZero():
+			l.until = time.Now().Add(followLast)
+		case time.Now().After(l.until):
+			return 0, ErrInterrupted
+		}
 		n, err := l.f.ReadAt(p, l.at)
 		if err != nil && err != io.EOF {
 			return 0, err

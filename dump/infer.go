@@ -98,22 +98,22 @@ func (f *Inference) Evidence() []string {
 	m, sure := f.Machine()
 	switch {
 	case f.records == 0:
-		return []string{"no record to go by"}
+		return []string{"no record"}
 	case f.wide > 0:
 		return f.wideEvidence(m, sure)
 	case f.big > 0:
 		return []string{fmt.Sprintf("%s addresses over 32 bits, none of them in a blob: 64-bit words; "+
-			"what shifts do there cannot be told", group(f.big))}
+			"what the encoder's shifts do there is not known", group(f.big))}
 	case f.high > 0:
 		all := []string{fmt.Sprintf("%s addresses of 32 bits with the uppermost set, none wider: 32-bit words",
 			group(f.high))}
 		switch {
 		case f.spills == 0:
 		case f.spilled == f.spills:
-			all = append(all, fmt.Sprintf("the spill bit after all %s values of 32 bits looked at is 1: %v",
+			all = append(all, fmt.Sprintf("the spill bit after all %s examined values of 32 bits is 1: %v",
 				group(f.spills), m))
 		default:
-			all = append(all, fmt.Sprintf("the spill bit after %s of %s values of 32 bits looked at is 1: %v",
+			all = append(all, fmt.Sprintf("the spill bit after %s of %s examined values of 32 bits is 1: %v",
 				group(f.spilled), group(f.spills), m))
 		}
 		return append(all, "nothing is lost on 32-bit words")

@@ -44,6 +44,10 @@ type Input struct {
 	closes []func() error
 }
 
+// ErrInterrupted is the error of a [ReadError] of a log that was not read to its end, as
+// the user interrupted the command.
+var ErrInterrupted = errors.New("interrupted before its end")
+
 // ReadError is an error of reading a log: what came before it could be read.
 type ReadError struct {
 	Name        string

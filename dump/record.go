@@ -83,8 +83,9 @@ type Record struct {
 	Lenient bool
 }
 
-// ErrTooLong is [Record.Err] for a lead-in followed by more base64 than any blob has.
-var ErrTooLong = errors.New("more base64 than the longest blob has")
+// ErrTooLong is [Record.Err] for a lead-in followed by more than any record has: more base64
+// than that of the longest blob, or a list or header of that length.
+var ErrTooLong = errors.New("longer than the longest record")
 
 // reasonTooLong is ErrTooLong's name beside those of [codec.Reasons].
 const reasonTooLong codec.Reason = "too-long"

@@ -21,8 +21,8 @@ const (
 // Scanner reads the records of one log after another. Set its options before
 // the first Next.
 type Scanner struct {
-	// Text, if not nil, is given every byte of the log that is of no record, in
-	// order: what stands before a record, before Next returns it.
+	// Text, if not nil, receives every byte of the log that belongs to no record, in
+	// order: the text before a record is written before Next returns the record.
 	Text io.Writer
 	// Bare makes records of lines that are base64 and nothing else, apart from spaces
 	// around it. It is for dumps whose lead-ins were stripped: a line of one long
@@ -92,7 +92,7 @@ func (s *Scanner) reset(at Place) {
 func (s *Scanner) Record() *Record { return &s.rec }
 
 // Err returns the first error of reading the log or of writing to Text, nil at its
-// regular end. Records that were in hand before an error have been returned.
+// regular end. Records that were complete before an error have been returned.
 func (s *Scanner) Err() error {
 	return s.err
 }

@@ -457,11 +457,11 @@ func (q *Sequence) Undecided() string {
 	why := ""
 	switch {
 	case same > 1:
-		why = fmt.Sprintf("%d dumps: the same records stood last before other text that often", same)
+		why = fmt.Sprintf("%d dumps, added up as one: the same records precede other text %d times", same, same)
 	case q.Runs > 1:
-		why = fmt.Sprintf("%d dumps: records stand together that often, with other text between", q.Runs)
+		why = fmt.Sprintf("%d dumps, added up as one: there are %d groups of records with other text between them", q.Runs, q.Runs)
 	default:
 		return ""
 	}
-	return "looks like " + why + "; --split REGEX says where they begin, until then they are added up"
+	return "looks like " + why + "; --split REGEX gives the line at which a dump begins"
 }

@@ -34,8 +34,9 @@ func Formats() []string {
 // Binary reports whether a format is binary, so not for a terminal.
 func Binary(format string) bool { return format == "pprof" }
 
-// Export writes a dump in a format of Formats. The notes say what the format
-// cannot hold and how it was written instead.
+// Export writes a dump in a format of Formats. The notes say what the format cannot
+// hold and how it was written instead. The error is one of w, or says that the format
+// is unknown or cannot hold the dump.
 func (n *Names) Export(w io.Writer, format string, d *Dump, o ExportOptions) (notes []string, err error) {
 	e := exporters[format]
 	if e == nil {

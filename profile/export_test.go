@@ -287,6 +287,28 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// No cell of names that are not trusted is a formula.
+func TestCSVHasNoFormulas(t *testing.T) {
+	p := &Profile{}
+	id, _ := p.Location(0x400100, 0)
+	p.Describe(id, &Location{Addr: 0x400100, Module: app, Frames: []Frame{frame("=cmd|' /c calc'!A0", "@SUM(1)", 3)}})
+	path, _ := p.Path([]LocationID{id})
+	p.Begin(Dump{Name: "=1+1", Number: 1, Boot: 1})
+	p.Add(path, Value{1, 1})
+	p.End()
+	var b bytes.Buffer
+	if _, err := (&View{}).Names(p).Export(&b, "csv", p.Dumps[0], ExportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	records, err := csv.NewReader(&b).ReadAll()
+	if err != nil || len(records) != 2 {
+		t.Fatal(err, records)
+	}
+	if r := records[1]; r[0] != "'=1+1" || r[3] != "'=cmd|' /c calc'!A0" || r[4] != "'@SUM(1)" || !strings.HasPrefix(r[6], "'=cmd") {
+		t.Errorf("%q, expected an apostrophe before each name", r)
+	}
+}
+
 func TestUnknownFormat(t *testing.T) {
 	p := fixture()
 	if _, err := (&View{}).Names(p).Export(&bytes.Buffer{}, "xml", p.Dumps[0], ExportOptions{}); err == nil || !strings.Contains(err.Error(), "expected pprof, folded") {

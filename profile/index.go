@@ -107,7 +107,7 @@ func (x *Index) grow(old *[]indexSlot) *[]indexSlot {
 	return &slots
 }
 
-// Reset removes everything. Nobody may call Get at the time.
+// Reset removes everything. No goroutine may call Get at the same time.
 func (x *Index) Reset() {
 	if table := x.table.Load(); table != nil {
 		clear(*table)

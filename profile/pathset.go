@@ -2,8 +2,8 @@ package profile
 
 import "math/bits"
 
-// PathHash identifies a call path by 96 bits. That two of 10 million call paths have the
-// same one has a probability below 10^-14.
+// PathHash identifies a call path by 96 bits. The probability that two of 10 million
+// call paths have the same hash is below 10^-14.
 type PathHash struct {
 	high uint64
 	low  uint32

@@ -68,11 +68,21 @@ func writeCSV(w *bufio.Writer, n *Names, d *Dump, _ ExportOptions) ([]string, er
 		if first.Line > 0 {
 			line = strconv.Itoa(first.Line)
 		}
-		if err := c.Write([]string{d.Name, strconv.FormatUint(v.Bytes, 10), strconv.FormatUint(v.Count, 10),
-			or(first.Func, first.Module), first.File, line, strings.Join(names, ";")}); err != nil {
+		if err := c.Write([]string{csvText(d.Name), strconv.FormatUint(v.Bytes, 10), strconv.FormatUint(v.Count, 10),
+			csvText(or(first.Func, first.Module)), csvText(first.File), line, csvText(strings.Join(names, ";"))}); err != nil {
 			return nil, err
 		}
 	}
 	c.Flush()
 	return nil, c.Error()
+}
+
+// csvText returns a name for a cell of a spreadsheet. One that begins as a formula does
+// would be computed, and names come from ELF files and logs that are not trusted: it gets
+// an apostrophe in front, which makes it text.
+func csvText(s string) string {
+	if s != "" && strings.IndexByte("=+-@\t\r", s[0]) >= 0 {
+		return "'" + s
+	}
+	return s
 }

@@ -53,8 +53,9 @@ func (n *Names) Tree(d *Dump, o TreeOptions) *Node {
 	return root
 }
 
-// Children returns the calls below t whose total is kept, the heaviest first, and how
-// many the others are and hold. No children of t may be in use.
+// Children returns the calls below t for whose total keep returns true, the heaviest
+// first, and the number and the sum of the others. Nodes that an earlier call for t
+// returned must not be used any more.
 func (t *Node) Children(keep func(Value) bool) (list []*Node, others int, rest Value) {
 	n := t.tree.names
 	t.tree.split(t.paths, t.depth)
@@ -103,8 +104,9 @@ const (
 // OtherCalls is the name of the callers or callees of a function past the limit.
 const OtherCalls = "(other calls)"
 
-// Peek returns the call sites whose function matches, each with who called it and
-// whom it called, the heaviest first, and the total that the view shows.
+// Peek returns the call sites whose function matches, each with its callers and
+// callees, the heaviest first, and the total that the view shows. It fails if over
+// 10,000 functions match.
 func (n *Names) Peek(d *Dump, match *regexp.Regexp, w Weight) (list []PeekReport, total Value, err error) {
 	type call struct {
 		site, other SiteID

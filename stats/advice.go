@@ -165,10 +165,10 @@ func (c common) frame(end string, level int, where string, stacks uint64, o *Opt
 func whyAdvised(dropped int, all ends, spare int) string {
 	switch {
 	case dropped > 0:
-		return fmt.Sprintf("these frames tell nothing apart, and at least %d frames of every stack remain", MinFrames)
+		return fmt.Sprintf("the frames left out distinguish no call paths, and at least %d frames of every stack remain", MinFrames)
 	case spare == 0:
-		return fmt.Sprintf("keep what is set: the shallowest stack has %s, and at least %d should remain",
+		return fmt.Sprintf("keep the settings: the shallowest stack has %s, and at least %d should remain",
 			plural(all.depth, "frame", "frames"), MinFrames)
 	}
-	return "keep what is set: no frame at either end is the same in every stack"
+	return "keep the settings: no frame at either end is the same in every stack"
 }

@@ -1,5 +1,5 @@
-// Package stats computes the size of a dump of compressed backtraces, and the sizes it
-// could have.
+// Package stats computes the size of a dump of compressed backtraces, and what other
+// encodings of it would take.
 //
 //	stacks and blobs ─→ Collector ─ Report ─→ Report (data) ─ Tables ─→ text, markdown, CSV
 //	                                             └→ JSON

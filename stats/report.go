@@ -171,7 +171,8 @@ type Options struct {
 	Hidden func(pc uint64, lossy bool) bool
 }
 
-// Report computes everything. The collector stays as it is, and may be added to.
+// Report returns the report on what was added. The collector stays as it is, and may be
+// added to.
 func (c *Collector) Report(o Options) *Report {
 	v := c.view(o.Machine)
 	rep := &Report{Version: ReportVersion, word: o.Machine.Word()}

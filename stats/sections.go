@@ -100,16 +100,16 @@ func (r *Report) compressionSection() Section {
 			count(c.Recorded), count(r.Dump.Records)))
 	}
 	if c.Lossy {
-		note := "~ is made from estimated addresses, since the encoder dropped their upper bits. "
+		note := "~ marks numbers computed from estimated addresses, since the encoder dropped their upper bits. "
 		if c.Differ == 0 {
-			note += fmt.Sprintf("Encoded again as lws does, all %s blobs come out as long as recorded, to the bit.", count(c.Compared))
+			note += fmt.Sprintf("Encoded again as lws does, all %s blobs have the recorded length, to the bit.", count(c.Compared))
 		} else {
-			note += fmt.Sprintf("Encoded again as lws does, %s of %s blobs come out of another length than recorded.",
+			note += fmt.Sprintf("Encoded again as lws does, %s of %s blobs have another length than recorded.",
 				count(c.Differ), count(c.Compared))
 		}
 		s.Notes = append(s.Notes, note)
 	} else if c.Differ > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("Encoded again as lws does, %s of %s blobs come out of another length than "+
+		s.Notes = append(s.Notes, fmt.Sprintf("Encoded again as lws does, %s of %s blobs have another length than "+
 			"recorded: was this dump written by another encoder than lws's?", count(c.Differ), count(c.Compared)))
 	}
 	if sampled {
@@ -124,14 +124,14 @@ func (v Verdict) sentence(records uint64) string {
 	case !v.Fits:
 		return fmt.Sprintf("%d-bit words: these addresses do not fit them.", v.Word)
 	case v.Loses:
-		end := "; not so with search best"
+		end := "; with search best, it does not"
 		if v.BestToo {
-			end = ", and with search best as well"
+			end = ", with search best, too"
 		}
-		return fmt.Sprintf("%d-bit words: compression LOSES%s. The blobs take %.1f%% more than raw stacks; %s of %s allocations do worse than raw.",
+		return fmt.Sprintf("%d-bit words: compression LOSES%s. The blobs take %.1f%% more than raw stacks; %s of %s blobs are larger than their raw stack.",
 			v.Word, end, 100*v.LargerBy, count(v.Worse), count(records))
 	}
-	return fmt.Sprintf("%d-bit words: compression saves %.1f%% of raw stacks; %s of %s allocations do worse than raw.",
+	return fmt.Sprintf("%d-bit words: compression saves %.1f%% of raw stacks; %s of %s blobs are larger than their raw stack.",
 		v.Word, -100*v.LargerBy, count(v.Worse), count(records))
 }
 
@@ -161,14 +161,14 @@ func (r *Report) snipSection() Section {
 		s.Tables = append(s.Tables, t)
 	}
 	grid("mean", "Mean blob, bytes", func(c SnipCell) any { return decimal(c.Mean) })
-	grid("ratio", "Of raw stacks of as many frames, in the machine's word", func(c SnipCell) any { return percent(c.Ratio) })
+	grid("ratio", "Relative to raw stacks of the same frames, in words of the machine", func(c SnipCell) any { return percent(c.Ratio) })
 	grid("saved", "Bytes saved over the dump", func(c SnipCell) any { return c.Saved })
 	grid("paths", "Distinct call paths", func(c SnipCell) any { return c.Paths })
 	a := sn.Recommend
-	s.Notes = append(s.Notes, fmt.Sprintf("Taken as captured at PRE %d, POST %d; --captured says otherwise.", sn.CapturedPre, sn.CapturedPost))
+	s.Notes = append(s.Notes, fmt.Sprintf("Assumes that the dump was captured with PRE %d, POST %d; --captured sets these.", sn.CapturedPre, sn.CapturedPost))
 	if sn.Full > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%s were cut off at lws's 32 frames: with more left out, as many "+
-			"frames from farther out would come in, so these cost more than the tables say.", plural(sn.Full, "stack", "stacks")))
+		s.Notes = append(s.Notes, fmt.Sprintf("%s have 32 frames, the most that lws captures: with a larger PRE or POST, frames "+
+			"farther out would take the place of those left out, so these cost more than the tables say.", plural(sn.Full, "stack", "stacks")))
 	}
 	if a.Pre+a.Post == 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("Recommended: %s.", a.Why))
@@ -177,9 +177,9 @@ func (r *Report) snipSection() Section {
 		if a.Merged > 0 {
 			merged = fmt.Sprintf("%s of %s call paths become the same as another", text(a.Merged), text(sn.Cells[0].Paths))
 		}
-		s.Notes = append(s.Notes, fmt.Sprintf("Recommended: PRE %d, POST %d: %s. It saves %s bytes of %s. %s.",
+		s.Notes = append(s.Notes, fmt.Sprintf("Recommended: PRE %d, POST %d: %s. This saves %s of %s bytes. %s.",
 			sn.CapturedPre+a.Pre, sn.CapturedPost+a.Post, a.Why, text(a.Saved), count(sn.Cells[0].Bytes), merged))
-		t := Table{ID: "dropped", Title: "Frames that PRE and POST as recommended leave out", Head: []string{"end", "level", "stacks", "frame", "why"}}
+		t := Table{ID: "dropped", Title: "Frames that the recommended PRE and POST leave out", Head: []string{"end", "level", "stacks", "frame", "why"}}
 		for _, f := range a.Frames {
 			t.Rows = append(t.Rows, []any{f.End, fmt.Sprint(f.Level), f.Stacks, strings.TrimSpace(f.Name + " " + f.Address), f.Why})
 		}

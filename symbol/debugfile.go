@@ -48,9 +48,9 @@ func (f *File) openDebug() (err error) {
 	case other != "":
 		return fmt.Errorf("its debug file %s is of another build", other)
 	case len(f.symtab().functions) == 0:
-		return fmt.Errorf("neither debug information nor symbols in it%s", lookedFor(candidates))
+		return fmt.Errorf("it has neither debug information nor symbols%s", lookedFor(candidates))
 	}
-	return fmt.Errorf("no debug information in it, so functions without lines%s", lookedFor(candidates))
+	return fmt.Errorf("it has no debug information, so functions have no lines%s", lookedFor(candidates))
 }
 
 // attach takes the debug information of g, which holds that of f, and from then

@@ -15,12 +15,12 @@
 //
 // # Untrusted input
 //
-// Malformed files are errors, or holes in what is known; they never panic, even if
-// they become shorter while they are in use. What a file may cost is in proportion
-// to its size: 64 MB of memory and 2^25 steps of some 10 to 40 ns, and for each
-// byte of the file 16 bytes and 8 steps more. Past that, functions are named from
-// its symbol table, without lines, and [File.Why] says so. Linkers' output takes a
-// fraction of it. Names longer than 32 KB are cut, demangled ones at 16 KB.
+// Malformed files cause errors or missing symbols, and no panic, even if they become
+// shorter while they are in use. What a file may cost is in proportion to its size: 64
+// MB of memory and 2^25 steps of some 10 to 40 ns, and for each byte of the file 16
+// bytes and 8 steps more. Past that, functions are named from its symbol table, without
+// lines, and [File.Why] says so. Linkers' output takes a fraction of it. Names longer
+// than 32 KB are cut, demangled ones at 16 KB.
 //
 // A log names files: its modules. Below a sysroot, what it names is opened by way
 // of [os.Root], with links as a program there would follow them; elsewhere, only a

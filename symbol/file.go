@@ -101,7 +101,7 @@ func openFile(t tree, name string, debugDirs []string, accept func(*File) error)
 		if g != nil {
 			return g, nil
 		}
-		f.note = "it has debug information alone, so calls cannot be checked nor a load base inferred"
+		f.note = "it has only debug information, so calls cannot be checked and no load base can be inferred"
 		if looked != "" {
 			f.note += printable.Text(" (looked for " + looked + ")")
 		}

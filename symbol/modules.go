@@ -102,7 +102,7 @@ func (r *Resolver) findModule(m *Module) *object {
 	case len(looked) > 0:
 		wrong = fmt.Errorf("%s: no such file (looked for %s)", name, strings.Join(looked, ", "))
 	case m.Logged && m.BuildID == "":
-		wrong = fmt.Errorf("%s: the log says no build-id, so only -e or --sysroot can tell which file it is", name)
+		wrong = fmt.Errorf("%s: the log has no build-id for it, so give the file by -e or --sysroot", name)
 	default:
 		wrong = fmt.Errorf("%s: no such file: give -e, or --sysroot", name)
 	}
@@ -158,7 +158,7 @@ func (r *Resolver) openModule(p place, m *Module, fits func(*File) bool) (*objec
 		}
 	}
 	if len(r.opened) >= maxOpened {
-		return nil, fmt.Errorf("%s: not opened: %d files are", p.path(p.name), len(r.opened))
+		return nil, fmt.Errorf("%s: not opened: %d files are open already", p.path(p.name), len(r.opened))
 	}
 	f, err := openFile(p.tree, p.name, r.DebugDirs, func(f *File) error {
 		if !fits(f) {

@@ -61,7 +61,7 @@ func TestFilesThatALogNames(t *testing.T) {
 	}{
 		{"the build that ran", Module{Name: whole, BuildID: f.BuildID, Logged: true}, true, ""},
 		{"another build", Module{Name: whole, BuildID: strings.Repeat("ab", 20), Logged: true}, false, "build-id " + f.BuildID + ", but what was loaded had abab"},
-		{"no build-id in the log", Module{Name: whole, BuildID: "", Logged: true}, false, "the log says no build-id"},
+		{"no build-id in the log", Module{Name: whole, BuildID: "", Logged: true}, false, "the log has no build-id"},
 		{"the user's map, of this very file", Module{Name: whole, Inode: number}, true, ""},
 		{"the user's map, of another file at its path", Module{Name: whole, Inode: number + 1}, false, "not the file that was mapped"},
 		{"the user's map, without a number", Module{Name: whole}, false, "not the file that was mapped"},
@@ -283,7 +283,7 @@ func TestDebugFilePairs(t *testing.T) {
 		r.Close()
 		r = add(&Resolver{}, debug)
 		notes := strings.Join(r.Notes(), "\n")
-		if !strings.Contains(notes, "debug information alone") || !strings.Contains(notes, "looked for "+filepath.Join(dir, "dbg", "app")+")") {
+		if !strings.Contains(notes, "only debug information") || !strings.Contains(notes, "looked for "+filepath.Join(dir, "dbg", "app")+")") {
 			t.Errorf("%s: the debug file alone says %q", id, notes)
 		}
 		at := symbolAddr(t, want, "sum") + 4

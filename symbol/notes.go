@@ -40,7 +40,7 @@ func (r *Resolver) Notes() []string {
 	for _, o := range r.added {
 		if !o.used && r.outside >= minCalls {
 			notes = append(notes, fmt.Sprintf(
-				"%s: none of the addresses is in it (%d are in no ELF file): ELF does not match the log, or give where it was loaded: -e %s@0xADDR",
+				"%s: contains none of the addresses (%d are in no ELF file): ELF does not match the log, or was loaded elsewhere: -e %s@0xADDR",
 				o.file.Path, r.outside, o.file.Path))
 		}
 	}

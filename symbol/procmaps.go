@@ -27,6 +27,9 @@ func ReadMaps(r io.Reader, name string) ([]Mapping, error) {
 		list = append(list, m)
 	}
 	if err := s.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = errors.New("a line of more than 1 MiB, expected lines as in /proc/PID/maps")
+		}
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(list) == 0 {

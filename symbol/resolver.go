@@ -111,9 +111,10 @@ func (r *Resolver) pair(f *File, spec FileSpec) bool {
 	return false
 }
 
-// SetWord sets how many bits an address of the program has that wrote the log, 0 if
-// that is not known; by is what says so. The error is of a file that the user named and
-// that has other addresses. Files of modules that have are refused.
+// SetWord sets how many bits an address has in the program that wrote the log, 0 if
+// that is not known. by says where the number is from, for messages. SetWord fails if a
+// file that the user named has addresses of another width. Files of modules with such
+// addresses are refused when they are opened.
 func (r *Resolver) SetWord(word int, by string) error {
 	if r.word, r.wordBy = word, by; word == 0 {
 		return nil
@@ -171,7 +172,7 @@ func (r *Resolver) FilesWithoutBase() (list []*File) {
 }
 
 // SetBases sets where files without a base are loaded, as [InferBases] found it.
-// Where the other files are is known without.
+// It has no effect on other files.
 func (r *Resolver) SetBases(found []Base) {
 	r.bases = slices.Clone(found)
 	for _, o := range r.added {

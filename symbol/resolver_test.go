@@ -86,7 +86,7 @@ func TestNotesOnLibrariesAreShort(t *testing.T) {
 	f := named.Files()[0]
 	at := symbolAddr(t, f, "sum") + 4
 	named.Locate(nil, at)
-	const short = "no debug information in it, so functions without lines"
+	const short = "it has no debug information, so functions have no lines"
 	if notes := named.Notes(); len(notes) != 1 || !strings.Contains(notes[0], path+": "+short+" (looked for ") {
 		t.Errorf("of a file that is named: %q", notes)
 	}

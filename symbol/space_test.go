@@ -130,9 +130,10 @@ func TestReadMaps(t *testing.T) {
 		"1000-2000 rx 0 0:0 0 /a":            "m:1: expected START-END",
 		"1000-2000 r-xp zz 0:0 0 /a":         "m:1: expected START-END",
 		"10000000000000000-2000 r-xp 0":      "m:1: expected START-END",
+		strings.Repeat("\x00", 2<<20):        "m: a line of more than 1 MiB, expected lines as in /proc/PID/maps",
 	} {
 		if _, err := ReadMaps(strings.NewReader(text), "m"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want one with %q", text, err, want)
+			t.Errorf("%.100q: error %v, want one with %q", text, err, want)
 		}
 	}
 }

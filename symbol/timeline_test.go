@@ -173,7 +173,8 @@ func TestMapsInLinearTime(t *testing.T) {
 		}
 		took := time.Since(start)
 		t.Logf("%s: %d lines in %v, %d refused", c.name, c.lines, took, failed)
-		if limit := 2*time.Second + time.Duration(c.lines)*100*time.Microsecond; took > limit {
+		limit := 2*time.Second + time.Duration(c.lines)*100*time.Microsecond
+		if took > limit && !testing.Short() { // with a race detector, which is run -short, time says nothing
 			t.Errorf("%s: %v for %d lines, expected at most %v", c.name, took, c.lines, limit)
 		}
 		if (failed > 0) != c.fails {

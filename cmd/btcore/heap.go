@@ -35,17 +35,17 @@ func heapCommand() *cobra.Command {
 	var o heapOptions
 	c := &cobra.Command{
 		Use:   "heap [flags] [CORE]",
-		Short: "the heap as a recording, damaged blocks, leaks",
+		Short: "print the heap as a recording, damaged blocks, or leaks",
 		Long: `
-Heap finds the allocations of libwebsockets, or of lwsbt's device library, in
+heap finds the allocations of libwebsockets, or of lwsbt's device library, in
 an image, and prints them as a recording: ~h#boot, the modules, and a dump of
 ~m# lines with the address of each block, for btheap and btdecode.
 
-The list of blocks is found by the variable that holds it, if there is an ELF
-file with symbols; else memory is searched for blocks. With --damage it prints
-which metadata were overwritten, and the block that was probably written past;
-with --leaks the blocks that nothing points to: no register, stack or data, and
-no block that is reachable itself.`,
+If there is an ELF file with symbols, the list of blocks is found by the
+variable that holds it; else memory is searched for blocks. With --damage, heap
+prints which metadata was overwritten, and the block that was probably written
+past its end. With --leaks, it prints the blocks that nothing points to: no
+register, stack or data, and no block that is reachable itself.`,
 		Example: `
 btcore heap core -e app.elf > heap.rec           the heap, for btheap
 btcore heap --leaks core -e app.elf              what is leaked
@@ -53,11 +53,11 @@ btcore heap --only leaked core -e app.elf | btheap top
 btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM`,
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringArrayVar(&o.owner, "owner", nil, "the list is in variable `NAME`, or at 0xADDR")
-	f.BoolVar(&o.carve, "carve", false, "look for blocks in all memory, whatever variables say")
-	f.BoolVar(&o.damage, "damage", false, "print what was overwritten, and what probably did it")
-	f.BoolVar(&o.leaks, "leaks", false, "print what is leaked, by call stack")
-	f.StringVar(&o.only, "only", "", "record only `KIND`: reachable, leaked, uncertain, damaged")
+	f.StringArrayVar(&o.owner, "owner", nil, "find the list in variable `NAME`, or at 0xADDR")
+	f.BoolVar(&o.carve, "carve", false, "search all memory for blocks, and ignore the list")
+	f.BoolVar(&o.damage, "damage", false, "print what was overwritten, and by which block probably")
+	f.BoolVar(&o.leaks, "leaks", false, "print the leaked blocks, by call stack")
+	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, leaked, uncertain, damaged")
 	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
 	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or something of it is missing,
 2 usage, unreadable input or no heap in it, 3 something outside failed.`)
@@ -172,7 +172,7 @@ func (o *heapOptions) search(in *input) (s image.Search, err error) {
 		}
 		list, err := in.Variables(f.path, f.bias, names...)
 		if err != nil && f.own && len(o.owner) == 0 {
-			in.note("%v: the list is looked for in memory", err)
+			in.note("%v: memory is searched for blocks instead", err)
 		}
 		s.Owners = append(s.Owners, list...)
 	}

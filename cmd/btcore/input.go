@@ -45,10 +45,10 @@ type elfFile struct {
 // which is loaded before run is called.
 func (in *input) command(c *cobra.Command, group string, own *pflag.FlagSet, run func(*cobra.Command) error) *cobra.Command {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringArrayVarP(&in.elf, "elf", "e", nil, "ELF `FILE` of the program; FILE@0xADDR: loaded there")
-	f.StringArrayVar(&in.ram, "ram", nil, "raw memory: `0xADDR=FILE`; Intel HEX or S-records: FILE")
-	f.StringVar(&in.regs, "regs", "", "registers of a thread from `FILE`, as gdb or qemu print them, for --ram")
-	f.StringVar(&in.sysroot, "sysroot", "", "look for files that a core file names under `DIR`")
+	f.StringArrayVarP(&in.elf, "elf", "e", nil, "ELF `FILE` of the program; FILE@0xADDR if loaded there")
+	f.StringArrayVar(&in.ram, "ram", nil, "`0xADDR=FILE` is raw memory from 0xADDR; FILE alone is Intel HEX or S-records")
+	f.StringVar(&in.regs, "regs", "", "with --ram, read the registers of a thread from `FILE`, as gdb or qemu print them")
+	f.StringVar(&in.sysroot, "sysroot", "", "look for files that a core file names below `DIR`")
 	cli.AddFlags(c, "Input", f)
 	own.StringVarP(&in.output, "output", "o", "-", "write to `FILE`")
 	cli.AddFlags(c, group, own)
@@ -191,7 +191,7 @@ func (in *input) addELF(arg string) error {
 	}
 	in.files = append(in.files, f)
 	if !f.loaded {
-		in.note("%s may have been loaded anywhere, and the image does not tell: -e %s@0xBASE", f.path, f.path)
+		in.note("%s: the image does not tell where it was loaded: give -e %s@0xBASE", f.path, f.path)
 		return nil
 	}
 	return in.AddELF(f.path, f.bias)

@@ -1,4 +1,4 @@
-// Btcore reads heap and call stacks out of a core file or the RAM of a device.
+// Btcore reads the heap and the call stacks from a core file or the RAM of a device.
 package main
 
 import (
@@ -15,13 +15,13 @@ func main() { os.Exit(cli.Run(command(), os.Args[1:], os.Stdin, os.Stdout, os.St
 func command() *cobra.Command {
 	root := cli.Root(&cobra.Command{
 		Use:   "btcore",
-		Short: "Btcore reads heap and call stacks out of a core file or RAM image.",
+		Short: "btcore reads the heap and call stacks out of a core file or RAM image.",
 		Long: `
-Btcore reads what is left of a program that died: a core file of Linux, of gdb
+btcore reads what is left of a program that died: a core file of Linux, of gdb
 or of qemu's dump-guest-memory, or the RAM of a device. It finds the heap of
-libwebsockets or of lwsbt's device library in it, with the call stack of each
-block, and prints it as a recording that btheap reads, or prints which blocks
-were overwritten and which leaked.
+libwebsockets or of lwsbt's device library in this image, with the call stack of
+each block. It prints the heap as a recording that btheap reads, or prints which
+blocks were overwritten and which leaked.
 
 An image holds whatever the program held, keys and passwords too. Contents of
 blocks are printed only where --bytes asks for them.`,

@@ -22,7 +22,7 @@ type report struct {
 // damage prints each damaged block: what is wrong, and who is suspected.
 func (r *report) damage() {
 	if len(r.h.Damage) == 0 {
-		fmt.Fprintf(r.w, "No damage: the metadata of %s are intact.\n", cli.Count(len(r.h.Blocks), "block"))
+		fmt.Fprintf(r.w, "No damage: the metadata of %s is intact.\n", cli.Count(len(r.h.Blocks), "block"))
 		return
 	}
 	fmt.Fprintf(r.w, "%s of %s.\n", cli.Count(len(r.h.Damage), "damaged block"), cli.Number(len(r.h.Blocks)))
@@ -38,7 +38,7 @@ func (r *report) damage() {
 }
 
 func (r *report) damaged(d *image.Damage) {
-	fmt.Fprintf(r.w, "\nThe metadata of the block at %#x were overwritten:\n", d.Addr)
+	fmt.Fprintf(r.w, "\nThe metadata of the block at %#x was overwritten:\n", d.Addr)
 	for _, what := range d.What {
 		fmt.Fprintf(r.w, "  - %s\n", cli.Printable(what))
 	}
@@ -46,7 +46,7 @@ func (r *report) damaged(d *image.Damage) {
 	readable := own != nil && own.Blob != nil && d.Parts&(image.DamagedCalls|image.DamagedBlob) == 0
 	switch {
 	case d.Suspect >= 0 && &r.h.Blocks[d.Suspect] == own:
-		fmt.Fprintf(r.w, "  What stands before the links is intact, so they were not overwritten from\n"+
+		fmt.Fprintf(r.w, "  The bytes before the links are intact, so they were not overwritten from\n"+
 			"  below: it looks like a write before the start of the block itself, of\n  %s, allocated by\n", cli.Count(own.Size, "byte"))
 		r.names.print(r.w, own.Blob, r.in.Word)
 		return
@@ -56,7 +56,7 @@ func (r *report) damaged(d *image.Damage) {
 			cli.Count(s.Size, "byte"), s.Addr, cli.Count(d.Gap, "byte"))
 		r.names.print(r.w, s.Blob, r.in.Word)
 	default:
-		fmt.Fprintf(r.w, "  No block stands before it whose overflow this could be.\n")
+		fmt.Fprintf(r.w, "  No block before it could have overflowed into it.\n")
 	}
 	if readable {
 		fmt.Fprintf(r.w, "  The block itself, of %s, was allocated by\n", cli.Count(own.Size, "byte"))

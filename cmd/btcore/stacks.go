@@ -29,23 +29,23 @@ func stacksCommand() *cobra.Command {
 	var o stacksOptions
 	c := &cobra.Command{
 		Use:   "stacks [flags] [CORE]",
-		Short: "the call stack of each thread",
+		Short: "print the call stack of each thread",
 		Long: `
-Stacks prints the call stack of each thread of a core file; for the RAM of a
-device, of the thread whose registers are in a file (--regs). It uses unwind
-tables where the program has them. Else it reads the code of each function, to
-find how far it lowered the stack pointer. The second column says how a frame
-was found. A frame by "scan" is a guess: a word of the stack that is the address
-after a call.`,
+stacks prints the call stack of each thread of a core file. For the RAM of a
+device, it prints that of the thread whose registers are in a file (--regs). It
+uses unwind tables where the program has them; else it reads the code of each
+function, to find how far the function lowered the stack pointer. The second
+column says how a frame was found. A frame found by "scan" is a guess: some word
+of the stack is the address after a call.`,
 		Example: `
 btcore stacks core -e app.elf
 btcore stacks --ram 0x20000000=ram.bin --regs regs.txt -e fw.elf
                                      regs.txt: "info registers" of gdb or qemu`,
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVar(&o.thread, "thread", 0, "only the thread with this `ID`")
-	f.BoolVar(&o.noTables, "no-tables", false, "leave unwind tables unused")
-	f.BoolVar(&o.noScan, "no-scan", false, "do not guess: end where nothing else is found")
+	f.IntVar(&o.thread, "thread", 0, "print only the thread with this `ID`")
+	f.BoolVar(&o.noTables, "no-tables", false, "do not use unwind tables")
+	f.BoolVar(&o.noScan, "no-scan", false, "do not guess frames: end the stack instead")
 	f.IntVar(&o.max, "max-frames", 256, "print at most `N` frames of a thread")
 	cli.ExitCodes(c, `0 as expected, 1 a file is missing or a stack ends in a guess,
 2 usage, unreadable input or no thread in it, 3 something outside failed.`)

@@ -373,7 +373,7 @@ func TestLostBitsWithToldBase(t *testing.T) {
 	}
 	rec := line(t, codec.MachineWrap64, s.Size, s.PCs...)
 	out, errs, _ := command(rec, "-e", exe)
-	if !strings.Contains(out, "[lost: 0-6]") || !strings.Contains(errs, "cannot infer the load base: 7 addresses, of which about ") {
+	if !strings.Contains(out, "[lost: 0-6]") || !strings.Contains(errs, "cannot infer the load base: 7 addresses, about ") {
 		t.Errorf("%s%s: a base from one record", out, errs)
 	}
 	// Where main's frame is tells the base: the log of many records finds it.

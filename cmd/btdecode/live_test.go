@@ -247,7 +247,7 @@ func TestLargeSums(t *testing.T) {
 		t.Errorf("pprof: %s", errs)
 	}
 	log += "~b#size: 18446744073709551615, 0x1000\n"
-	if out, errs, _ := command(log, "--top", "1"); !strings.Contains(out, "18,446,744,073,709,551,615 bytes") || !strings.Contains(errs, "sums reached 2^64-1") {
+	if out, errs, _ := command(log, "--top", "1"); !strings.Contains(out, "18,446,744,073,709,551,615 bytes") || !strings.Contains(errs, "sums over 2^64-1") {
 		t.Errorf("and 2^64-1: %s%s", out, errs)
 	}
 }
@@ -273,7 +273,7 @@ func TestDumpOfText(t *testing.T) {
 			t.Errorf("--dump %s: exit code %d, %s%s, want %d records", dump, code, out, errs, want)
 		}
 	}
-	if out, errs, _ := command(log, "--top", "1"); !strings.Contains(out, "33 bytes in 2 allocations") || !strings.Contains(errs, "2 dumps; this is the last") {
+	if out, errs, _ := command(log, "--top", "1"); !strings.Contains(out, "33 bytes in 2 allocations") || !strings.Contains(errs, "2 dumps, of which this is the last") {
 		t.Errorf("--top: %s%s", out, errs)
 	}
 }
@@ -318,7 +318,11 @@ func ends(t *testing.T, cmd *exec.Cmd, s os.Signal) {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	if s != nil {
-		time.Sleep(300 * time.Millisecond)
+		start := 300 * time.Millisecond
+		if testing.Short() { // a race detector makes the process start late
+			start = time.Second
+		}
+		time.Sleep(start)
 		cmd.Process.Signal(s)
 	}
 	select {
@@ -344,5 +348,87 @@ func TestInterruptedWithoutRecords(t *testing.T) {
 		for _, args := range [][]string{{path}, {"--bare", path}, {"--top", "1", path}} {
 			ends(t, process(args...), os.Interrupt)
 		}
+	}
+	ends(t, process("--maps", fifo, readmeLine), os.Interrupt) // nobody writes the map
+}
+
+// Where the output is appended to the log that is read, it would be read again, and so on.
+func TestOutputIsNotRead(t *testing.T) {
+	path := tempFile(t, "log", strings.Repeat(readmeLine+"\n", 1000))
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{path}, {"--passthrough", path}, {"--follow", path}, {"-F", "jsonl", path}, {}} {
+		cmd := process(args...)
+		out, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		in, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		var errs cmdtest.Buffer
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &errs
+		ends(t, cmd, nil)
+		if after, err := os.Stat(path); err != nil || after.Size() != before.Size() {
+			t.Fatalf("%v: the log has %d bytes, %d before: %v", args, after.Size(), before.Size(), err)
+		}
+		if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(errs.String(), "is the same file as the input") {
+			t.Errorf("%v: exit code %d, %q", args, code, errs.String())
+		}
+	}
+	// A table comes when all has been read.
+	if out, err := process("--top", "1", path).Output(); err != nil || len(out) == 0 {
+		t.Errorf("%v, %q", err, out)
+	}
+}
+
+// What an interrupt leaves unread is reported, unless the log has no end but that.
+func TestInterruptedBeforeTheEnd(t *testing.T) {
+	log := tempFile(t, "log", readmeLine+"\n")
+	sparse := tempFile(t, "sparse", readmeLine+"\n")
+	if err := os.Truncate(sparse, 1<<40); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says []string
+	}{
+		{[]string{sparse}, 1, []string{sparse}},
+		{[]string{"--top", "1", sparse}, 1, []string{sparse}},
+		{[]string{"--hide", "x", sparse}, 1, []string{sparse}},
+		{[]string{log, sparse, log}, 1, []string{sparse, log}},
+		{[]string{"--follow", "--top", "1", sparse}, 1, []string{sparse}},
+		{[]string{"--follow", "--top", "1", log}, 0, nil},
+		{[]string{"--follow", log}, 0, nil},
+	} {
+		cmd := process(c.args...)
+		var out, errs cmdtest.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		ends(t, cmd, os.Interrupt)
+		if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(out.String(), "7520") && !strings.Contains(out.String(), "7,520") {
+			t.Errorf("%v: exit code %d, want %d; %q, %q", c.args, code, c.code, out.String(), errs.String())
+		}
+		if n := strings.Count(errs.String(), "interrupted before its end"); n != len(c.says) {
+			t.Errorf("%v: %d logs are said to be interrupted, want %d: %q", c.args, n, len(c.says), errs.String())
+		}
+		for _, path := range c.says {
+			if !strings.Contains(errs.String(), path+": "+"interrupted before its end") {
+				t.Errorf("%v: %q, expected %s to be interrupted", c.args, errs.String(), path)
+			}
+		}
+	}
+}
+
+// Which records --dump selects is known at the end, and what is followed can be read once.
+func TestDumpOfWhatIsFollowed(t *testing.T) {
+	log := tempFile(t, "log", readmeLine+"\n")
+	if _, errs, code := command("", "--follow", "--dump", "1", log); code != 2 || !strings.Contains(errs, "--dump prints records when the log has ended") {
+		t.Errorf("exit code %d, %q", code, errs)
 	}
 }

@@ -1,4 +1,4 @@
-// Command btdecode turns the compressed backtraces in whole logs into readable
+// Btdecode turns the compressed backtraces in whole logs into readable
 // call stacks.
 package main
 

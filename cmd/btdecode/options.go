@@ -14,9 +14,9 @@ import (
 	"github.com/lwsbt/lwsbt/internal/logs"
 )
 
-const about = `btdecode decodes the ~m# lines of libwebsockets in whole logs; '-' or nothing
-is stdin. With an ELF file or a map of the process, it also names functions and
-lines.`
+const about = `btdecode prints logs of libwebsockets with the compressed backtraces in them,
+the ~m# lines, decoded. Without FILE, or with '-', it reads standard input. With
+an ELF file or a memory map of the process, it also prints functions and lines.`
 
 const examples = `
 btdecode device.log                  ~b#size: 7520, 0x406651 0x406852
@@ -25,8 +25,8 @@ btdecode --passthrough -e app.elf --serial /dev/ttyUSB0:115200
 btdecode -e app --format pprof -o heap.pb.gz device.log
 btdecode --maps app.maps --top 10 device.log`
 
-const exitCodes = `0 decoded, 1 a log is damaged, or a record under --strict, 2 usage, unreadable
-input or no record, 3 the output cannot be written.`
+const exitCodes = `0 decoded, 1 a log is damaged, or --strict and a record could not be read,
+2 usage, unreadable input or no record, 3 the output cannot be written.`
 
 // formats that --format takes, and of these the ones that add up.
 var (
@@ -73,13 +73,13 @@ func newCommand() *cobra.Command {
 
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text, addr2line, jsonl, folded, pprof,\nspeedscope; btheap export has more")
-	f.BoolVar(&o.passthrough, "passthrough", false, "keep all other text, decode in place; panic\nbacktraces get their frames, too")
+	f.BoolVar(&o.passthrough, "passthrough", false, "copy all other text, and decode records in place; print the frames of panic backtraces, too")
 	f.BoolVar(&o.encode, "encode", false, "turn ~b# lines into ~m# lines")
-	f.StringVar(&o.searchName, "search", "lws", "--encode: `HOW`, as lws does, or best")
+	f.StringVar(&o.searchName, "search", "lws", "with --encode, search `HOW`: lws, as lws does, or best, for the shortest blobs")
 	f.IntVar(&o.top, "top", 0, "print the `N` call sites with the most bytes")
-	f.StringVar(&o.weight, "weight", "bytes", "folded: `WHAT` to add up, bytes or count")
-	f.IntVar(&o.maxPaths, "max-paths", 0, "keep `N` call paths apart when adding up\n(default 10 million)")
-	f.StringVar(&o.color, "color", "auto", "`WHEN`: auto, always, or never")
+	f.StringVar(&o.weight, "weight", "bytes", "with --format folded, add up `WHAT`: bytes or count")
+	f.IntVar(&o.maxPaths, "max-paths", 0, "when adding up, keep `N` distinct call paths, and add the others as one (default 10 million)")
+	f.StringVar(&o.color, "color", "auto", "colour the output `WHEN`: auto, always, or never")
 	f.StringVarP(&o.output, "output", "o", "", "write to `FILE`")
 	cli.AddFlags(c, "Output", f)
 
@@ -88,17 +88,17 @@ func newCommand() *cobra.Command {
 	f.Var(logs.Regexp{To: &o.filter.Hide}, "fold", "the former name of --hide")
 	f.MarkHidden("fold")
 	f.BoolVarP(&o.basenames, "basenames", "s", false, "strip directories from file names")
-	f.BoolVar(&o.fullNames, "full-names", false, "adding up: C++ names with their arguments")
+	f.BoolVar(&o.fullNames, "full-names", false, "when adding up, show C++ names with arguments")
 	cli.AddFlags(c, "Frames", f)
 
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.BoolVarP(&o.addresses, "addresses", "a", false, "show addresses")
 	f.BoolVarP(&o.functions, "functions", "f", false, "show functions")
-	f.BoolVarP(&o.pretty, "pretty-print", "p", false, "a line for each location")
-	f.BoolVarP(&o.inlines, "inlines", "i", false, "unwind inlined functions")
-	f.BoolVarP(&o.demangle, "demangle", "C", false, "names as in the source")
+	f.BoolVarP(&o.pretty, "pretty-print", "p", false, "print each location on one line")
+	f.BoolVarP(&o.inlines, "inlines", "i", false, "show inlined functions, too")
+	f.BoolVarP(&o.demangle, "demangle", "C", false, "demangle the names of functions")
 	f.StringVarP(&o.Section, "section", "j", "", "addresses are relative to section `NAME`")
-	cli.AddFlags(c, "As addr2line (--format addr2line, but for -j)", f)
+	cli.AddFlags(c, "As addr2line (with --format addr2line; -j with any format)", f)
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

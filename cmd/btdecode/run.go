@@ -49,6 +49,14 @@ func decode(c *cobra.Command, o *options) error {
 	if !o.Quiet && c.Flags().Changed("fold") {
 		note("--fold is now --hide; the old name goes with the next release")
 	}
+	if o.output == "" && !o.addsUp() {
+		if err := cli.CheckStdout(c.OutOrStdout(), o.Inputs(o.args)); err != nil {
+			return err
+		}
+	}
+	if o.Live() && o.Flags.Dump != "" && !o.addsUp() {
+		return cli.BadArgsf("--dump prints records when the log has ended: with --follow or --serial it needs --top or a --format that adds up")
+	}
 	r, err := logs.Open(ctx, &o.Flags, o.args, c.InOrStdin(), note)
 	if err != nil {
 		return err
@@ -178,7 +186,7 @@ func (o *options) report(r *logs.Reader, out, stdout io.Writer) (outcome, err er
 		return nil, err
 	}
 	if len(p.Dumps) > 1 && o.Flags.Dump == "" {
-		r.Note("the log has %d dumps; this is the last one: --dump N, A..B or all says otherwise, btheap growth compares them", len(p.Dumps))
+		r.Note("%d dumps, of which this is the last; --dump N, A..B or all selects others, btheap growth compares them", len(p.Dumps))
 	}
 	d := p.Dumps[from]
 	if to-from > 1 {

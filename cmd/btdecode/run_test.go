@@ -97,7 +97,7 @@ func TestText(t *testing.T) {
 		{name: "encode", args: []string{"--encode"}, stdin: "x " + readmeDecoded + " y\n", want: readmeLine + "\n"},
 		{name: "encode in place", args: []string{"--encode", "--passthrough"}, stdin: "x " + readmeDecoded + " y\n", want: "x " + readmeLine + " y\n"},
 		{name: "lost bits, marked", stdin: lossy + "\n", want: wideDecoded + " [lost: 0]\n",
-			says: "1 of 2 addresses kept only their low 31 bits in the encoder: 0 recovered, 1 lost; give --maps"},
+			says: "the encoder kept only the low 31 bits of 1 of 2 addresses: 0 recovered, 1 lost; give --maps"},
 		{name: "an encoder that keeps all", args: []string{"--machine", "exact64"}, stdin: lossy + "\n", want: wideDecoded + "\n"},
 		{name: "lost bits, recovered", args: []string{"--maps", maps}, stdin: lossy + "\n",
 			want: "~b#size: 8, 0x7f2b1234567c 0x406651 [inferred: 0]\n   0 ~0x7f2b1234567c ?? in libx.so+0x667c\n   1  0x406651 ?? in app+0x6651\n",
@@ -377,7 +377,7 @@ func TestElfOfAnotherProgram(t *testing.T) {
 	const elsewhere = "~b#size: 1, 0x10 0x20 0x30 0x40 0x50 0x60\n"
 	for _, args := range [][]string{nil, {"-F", "folded"}} {
 		_, errs, _ := command(elsewhere, append(args, "-e", exe+"@0x10000000")...)
-		if !strings.Contains(errs, exe+": none of the addresses is in it (6 are in no ELF file): ELF does not match the log") {
+		if !strings.Contains(errs, exe+": contains none of the addresses (6 are in no ELF file): ELF does not match the log") {
 			t.Errorf("%v: stderr %q", args, errs)
 		}
 		_, errs, _ = command(onlyEncoded(log), append(args, "-e", exe)...)

@@ -31,10 +31,11 @@ func eventsCommand() *cobra.Command {
 	rows, order := 0, ""
 	c := s.command(&cobra.Command{
 		Use: "events [flags] [FILE...]", Short: "peak, churn and lifetimes of a recording of events",
-		Long: `events reports on recordings of each allocation and free (~e# lines, btrecord
---events): what was live at the peak (or --at), what each call site allocated,
-how long its blocks lived, and frees of addresses that were not allocated. A
-temporary block is one that the next event of its thread freed.`,
+		Long: `events reports on recordings with events, which have a line for each allocation
+and free (~e# lines, as btrecord --events writes). It lists what was live at the
+peak (or --at), what each call site allocated, how long its blocks lived, and
+frees of addresses that were not allocated. A temporary block is one that was
+freed by the next event of its thread.`,
 		Example: "btheap events -e app app.rec\nbtheap events --at 2.5s --sort temporary -e app app.rec",
 	}, heap.ByLine, func(args []string) ([]string, error) {
 		if !contains(orders, order) {
@@ -44,7 +45,7 @@ temporary block is one that the next event of its thread freed.`,
 			return nil, fmt.Errorf("-n %d, expected a number of call sites", rows)
 		}
 		if s.Flags.Dump != "" {
-			return nil, fmt.Errorf("--dump has no effect here: events are of no dump; --at says when")
+			return nil, fmt.Errorf("--dump has no effect here: events belong to no dump; --at selects a time")
 		}
 		return args, nil
 	}, func(w io.Writer) error {
@@ -84,7 +85,7 @@ temporary block is one that the next event of its thread freed.`,
 		return nil
 	})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVarP(&rows, "rows", "n", 20, "how many call sites, 0 for all: `N`")
+	f.IntVarP(&rows, "rows", "n", 20, "list `N` call sites, 0 for all")
 	f.StringVar(&order, "sort", "live", "order by `WHAT`: live, allocated or temporary")
 	cli.AddFlags(c, "Events", f)
 	return c
@@ -101,11 +102,11 @@ func (s *session) summary(w io.Writer, e *heap.Events) {
 	fmt.Fprintf(w, "allocated %s bytes in %s, of which %s temporary (%s %%)\n", cli.Number(e.Total.Bytes), cli.Count(e.Total.Count, "block"),
 		cli.Number(e.Temporary.Count), percent(e.Temporary.Count, e.Total.Count))
 	if n := e.UnknownFrees + e.DoubleFrees; n > 0 {
-		fmt.Fprintf(w, "%s of what is not allocated: %s freed before, %s unknown; the first at %v\n",
+		fmt.Fprintf(w, "%s of addresses that are not allocated: %s freed before, %s unknown; the first at %v\n",
 			cli.Count(n, "free"), cli.Number(e.DoubleFrees), cli.Number(e.UnknownFrees), s.reader.BadFrees()[0])
 	}
 	if e.Lost > 0 {
-		fmt.Fprintf(w, "%s where one was live: frees are missing\n", cli.Count(e.Lost, "allocation"))
+		fmt.Fprintf(w, "%s at addresses that were still allocated: frees are missing\n", cli.Count(e.Lost, "allocation"))
 	}
 }
 

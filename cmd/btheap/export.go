@@ -55,7 +55,7 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 		return err
 	})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVarP(&format, "format", "F", "", "`NAME`: pprof, folded, speedscope, dhat, heaptrack,\njsonl, csv")
+	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, speedscope, dhat,\nheaptrack, jsonl, csv")
 	cli.AddFlags(c, "Export", f)
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(heap.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -74,9 +74,9 @@ func htmlCommand() *cobra.Command {
 	s := &session{}
 	name := ""
 	c := s.command(&cobra.Command{
-		Use: "html [flags] [FILE...]", Short: "write a page to send to others",
-		Long: `html writes one HTML file that needs no network: flame graph, table, dumps over
-time, their differences and their growth.`,
+		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
+		Long: `html writes one HTML file that needs no network: a flame graph, a table
+of call sites, the dumps over time, their differences and their growth.`,
 		Example: "btheap html -e app.elf -o heap.html device.log",
 	}, heap.ByFunction, func(args []string) ([]string, error) {
 		if s.output == "" && cli.IsTerminal(s.c.OutOrStdout()) {
@@ -105,7 +105,7 @@ time, their differences and their growth.`,
 		return report.Write(w, s.names.Table(list), o)
 	})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&name, "title", "", "`TEXT` above the page")
+	f.StringVar(&name, "title", "", "title of the page, `TEXT`")
 	cli.AddFlags(c, "Page", f)
 	return c
 }
@@ -115,8 +115,8 @@ func webCommand() *cobra.Command {
 	port := 0
 	noBrowser := false
 	c := s.command(&cobra.Command{
-		Use: "web [flags] [FILE...]", Short: "pprof's pages on the profile, in a browser",
-		Long:    "web serves pprof's own pages on the profile, on this machine alone, until\ninterrupted.",
+		Use: "web [flags] [FILE...]", Short: "show the profile in pprof's web interface",
+		Long:    "web serves pprof's web interface for the profile until interrupted, to browsers\non this machine alone.",
 		Example: "btheap web -e app.elf device.log",
 	}, heap.ByLine, func(args []string) ([]string, error) {
 		if port < 0 || port > 65535 {
@@ -132,7 +132,7 @@ func webCommand() *cobra.Command {
 			return err
 		}
 		if few, left := s.prof.Heaviest(d, s.w, webPaths); left > 0 {
-			s.note("the pages hold the %s call paths that hold most; %s are together as %q", cli.Number(webPaths), cli.Number(left), heap.Other)
+			s.note("the pages show the %s largest call paths; the other %s are added up as %q", cli.Number(webPaths), cli.Number(left), heap.Other)
 			d = few
 		}
 		var data bytes.Buffer
@@ -147,7 +147,7 @@ func webCommand() *cobra.Command {
 		return serve(prof, title(d), port, noBrowser)
 	})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVar(&port, "port", 0, "listen on port `N`, 0 for any")
+	f.IntVar(&port, "port", 0, "listen on port `N`, 0 for any free one")
 	f.BoolVar(&noBrowser, "no-browser", false, "do not start a browser")
 	cli.AddFlags(c, "Web", f)
 	return c

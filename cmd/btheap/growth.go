@@ -67,8 +67,9 @@ func diffCommand() *cobra.Command {
 	var limit threshold
 	c := s.command(&cobra.Command{
 		Use: "diff [flags] A B | LOG", Short: "what changed between two dumps",
-		Long: `diff compares the last dump of A with the last of B, or the first and the last
-dump of one LOG (of --dump A..B). What grew comes first, what shrank last.`,
+		Long: `diff compares the last dump of log A with the last of log B. Of one LOG, it
+compares the first and the last dump, or those of --dump A..B. Call paths that
+grew come first, those that shrank last.`,
 		Example: "btheap diff -e app.elf before.log after.log\nbtheap diff --dump 2..5 -e app.elf device.log",
 	}, heap.ByFunction, func(args []string) (files []string, err error) {
 		limit, err = parseThreshold(fail, false)
@@ -115,8 +116,8 @@ dump of one LOG (of --dump A..B). What grew comes first, what shrank last.`,
 		return nil
 	})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVarP(&rows, "rows", "n", 20, "how many call paths, 0 for all: `N`")
-	f.StringVar(&fail, "fail-on-growth", "", "exit 1 if there are over `BYTES` more")
+	f.IntVarP(&rows, "rows", "n", 20, "list `N` call paths, 0 for all")
+	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `BYTES`")
 	cli.AddFlags(c, "Diff", f)
 	return c
 }
@@ -190,7 +191,7 @@ func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
 			continue
 		}
 		list := slices.DeleteFunc(slices.Clone(all), func(d *heap.Dump) bool { return d.Boot != boot })
-		s.note("%d boots; these are the dumps of boot %d, --dump all takes all", len(boots), boot)
+		s.note("%d boots; these are the dumps of boot %d; --dump all selects those of all boots", len(boots), boot)
 		return list
 	}
 	return all
@@ -212,7 +213,7 @@ func (s *session) complete(all []*heap.Dump) (list []*heap.Dump, err error) {
 	}
 	switch {
 	case len(list) >= 2 && len(left) > 0:
-		s.note("left out, not complete: %s", strings.Join(left, ", "))
+		s.note("incomplete dumps are left out: %s", strings.Join(left, ", "))
 	case len(list) >= 2:
 	case len(left) > 0:
 		return nil, fmt.Errorf("%s: %d of %s complete, expected two or more; not complete: %s",
@@ -255,10 +256,10 @@ func growthCommand() *cobra.Command {
 	c := s.command(&cobra.Command{
 		Use: "growth [flags] [FILE...]", Short: "what grows from dump to dump",
 		Long: `growth lists the call paths that grow over all dumps of the logs: first those
-that grew in every dump, the steepest first. The slope is of the straight line
-that fits best (least squares). Dumps without their end, or with fewer records
-than they announce, are left out. Of a log with several boots, it takes the last
-that has two dumps, unless --dump is given.`,
+that grew in every dump, the steepest first. The slope is that of a straight
+line fitted by least squares. Dumps without an end (~h#end), or with fewer
+records than they announce, are left out. Of a log with several boots, growth
+uses the last one that has two dumps, unless --dump is given.`,
 		Example: "btheap growth -e app.elf device.log\nbtheap growth --fail-on-growth 1024/dump -e app.elf monday.log tuesday.log",
 	}, heap.ByFunction, func(args []string) (files []string, err error) {
 		limit, err = parseThreshold(fail, true)
@@ -314,9 +315,9 @@ that has two dumps, unless --dump is given.`,
 		return nil
 	})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVarP(&rows, "rows", "n", 10, "how many call paths, 0 for all: `N`")
-	f.BoolVar(&every, "every", false, "only those that grew in every dump")
-	f.StringVar(&fail, "fail-on-growth", "", "exit 1 if the total grows by over `BYTES` from the first dump to the last, or BYTES/dump on average")
+	f.IntVarP(&rows, "rows", "n", 10, "list `N` call paths, 0 for all")
+	f.BoolVar(&every, "every", false, "list only those that grew in every dump")
+	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `BYTES` from the first dump to the last, or by BYTES/dump on average")
 	cli.AddFlags(c, "Growth", f)
 	return c
 }

@@ -1,4 +1,4 @@
-// Command btheap shows where the memory is: from logs with heap dumps to call sites,
+// Btheap shows where the memory is: from logs with heap dumps to call sites,
 // call trees, differences, growth, exports and a page that one can send.
 package main
 
@@ -14,8 +14,8 @@ import (
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 const about = `btheap shows where the memory is. It reads logs with heap dumps of libwebsockets
-(~m# lines) and recordings, plain or compressed, and heap profiles of pprof;
-'-' or nothing is stdin.`
+(~m# lines) and recordings, plain or compressed, and heap profiles of pprof.
+Without FILE, or with '-', it reads standard input.`
 
 const examples = `
 btheap top -e app.elf device.log         who holds how much
@@ -23,8 +23,8 @@ btheap growth -e app.elf device.log      what grows from dump to dump
 btheap html -e app.elf -o heap.html device.log
 btheap diff before.log after.log         what changed`
 
-const exitCodes = `0 reported, 1 a log is damaged or too much growth (--fail-on-growth), 2 usage,
-unreadable input or no record, 3 the output cannot be written.`
+const exitCodes = `0 reported, 1 a log is damaged or the heap grew too much (--fail-on-growth),
+2 usage, unreadable input or no record, 3 the output cannot be written.`
 
 // newCommand returns the root command.
 func newCommand() *cobra.Command {
@@ -33,7 +33,7 @@ func newCommand() *cobra.Command {
 			if len(args) == 0 {
 				return cli.BadArgsf("expected a command, such as btheap top")
 			}
-			return cli.BadArgsf("%q is no command%s", args[0], cli.Suggest(c, args[0]))
+			return cli.BadArgsf("%q is not a command%s", args[0], cli.Suggest(c, args[0]))
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)

@@ -120,15 +120,15 @@ func TestReports(t *testing.T) {
 		{"growth of one marked dump", []string{"growth", first}, 2, nil, first + ": one dump, expected two or more; btrecord --interval 10s writes one every 10 s"},
 		{"growth of one of four", []string{"growth", "--dump", "2", log}, 2, nil, "; the input has 4: give another --dump"},
 		{"diff of one marked dump", []string{"diff", first}, 2, nil, "btrecord --interval 10s"},
-		{"growth up to a dump that is not finished", []string{"growth", cut}, 0, []string{"total +12,288 bytes per dump  ▁▄█·\n", "+12,288 bytes per dump, in every dump  ▁▄█·\n  20,480 → 45,056"}, "left out, not complete: dump 4 (26 of 27 records)"},
-		{"growth without a dump that lost lines", []string{"growth", "-n", "1", lostInTwo}, 0, []string{"in every dump  ▁·▅█\n  20,480 → 57,344"}, "left out, not complete: dump 2 (21 of 42 records)"},
+		{"growth up to a dump that is not finished", []string{"growth", cut}, 0, []string{"total +12,288 bytes per dump  ▁▄█·\n", "+12,288 bytes per dump, in every dump  ▁▄█·\n  20,480 → 45,056"}, "incomplete dumps are left out: dump 4 (26 of 27 records)"},
+		{"growth without a dump that lost lines", []string{"growth", "-n", "1", lostInTwo}, 0, []string{"in every dump  ▁·▅█\n  20,480 → 57,344"}, "incomplete dumps are left out: dump 2 (21 of 42 records)"},
 		{"growth of one dump and a part", []string{"growth", "--fail-on-growth", "1", unfinished}, 2, nil, unfinished + ": 1 of 2 dumps complete, expected two or more; not complete: dump 2 ("},
 		{"a limit, and a dump that is not finished", []string{"growth", "--fail-on-growth", "24577", cut}, 0, nil, "left out"},
-		{"diff up to a dump that is not finished", []string{"diff", cut}, 0, []string{"dump 1 to", "dump 3", "18 → 24 allocations"}, "left out, not complete: dump 4"},
+		{"diff up to a dump that is not finished", []string{"diff", cut}, 0, []string{"dump 1 to", "dump 3", "18 → 24 allocations"}, "incomplete dumps are left out: dump 4"},
 		{"diff of logs, one not finished", []string{"diff", one, cut}, 0, []string{"18 → 24 allocations"}, ""},
-		{"growth of the last boot", []string{"growth", boots}, 0, []string{"4 dumps: " + boots + ", dump 5 to ", "total +12,298 bytes per dump"}, "2 boots; these are the dumps of boot 2, --dump all takes all"},
+		{"growth of the last boot", []string{"growth", boots}, 0, []string{"4 dumps: " + boots + ", dump 5 to ", "total +12,298 bytes per dump"}, "2 boots; these are the dumps of boot 2; --dump all selects those of all boots"},
 		{"growth of all boots", []string{"growth", "--dump", "all", boots}, 0, []string{"8 dumps"}, ""},
-		{"growth of the last boot with two dumps", []string{"growth", oneMore}, 0, []string{"4 dumps: ", "dump 5 to ", "dump 8"}, "3 boots; these are the dumps of boot 2,"},
+		{"growth of the last boot with two dumps", []string{"growth", oneMore}, 0, []string{"4 dumps: ", "dump 5 to ", "dump 8"}, "3 boots; these are the dumps of boot 2;"},
 		{"diff of the last boot", []string{"diff", boots}, 0, []string{"dump 5 to", "dump 8"}, "2 boots"},
 		{"a limit holds for the last boot", []string{"growth", "--fail-on-growth", "12297/dump", boots}, 1, nil, "grows by +12,298 bytes per dump"},
 		{"numbers that go back are a boot", []string{"dumps", boots}, 0, []string{"4     1       3", "5     2       0", "8     2       3"}, ""},
@@ -144,7 +144,7 @@ func TestReports(t *testing.T) {
 		{"diff of three", []string{"diff", one, log, one}, 2, nil, "3 files, expected two"},
 		{"split", []string{"dumps", "--split", "heap: live", log}, 0, []string{"   4     1       4"}, ""},
 		{"only", []string{"top", "--only", "^x"}, 2, nil, "no records"},
-		{"no such command", []string{"tpo"}, 2, nil, `"tpo" is no command (did you mean "btheap top"?)`},
+		{"no such command", []string{"tpo"}, 2, nil, `"tpo" is not a command (did you mean "btheap top"?)`},
 		{"no command", nil, 2, nil, "expected a command"},
 		{"a mistyped flag", []string{"top", "--dmup", "1", log}, 2, nil, "did you mean --dump?"},
 		{"bad granularity", []string{"top", "--by", "colour", log}, 2, nil, `--by "colour", expected line, function`},
@@ -384,7 +384,7 @@ func TestEvents(t *testing.T) {
 	want := `6 events in 3.000 s: 3 allocations, 3 frees, 0 moves
 peak 7,500 bytes in 2 blocks at 2.000 s; 800 bytes in 2 blocks at the end
 allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
-2 frees of what is not allocated: 1 freed before, 1 unknown; the first at ` + log + `:5`
+2 frees of addresses that are not allocated: 1 freed before, 1 unknown; the first at ` + log + `:5`
 	if code != 0 || !strings.HasPrefix(out, want) {
 		t.Fatalf("exit code %d, %s\n%s\nwant\n%s", code, errs, out, want)
 	}

@@ -39,6 +39,17 @@ func TestNamesOfAProfile(t *testing.T) {
 	}
 }
 
+// A damaged profile is an error of its own, and not of a log without records.
+func TestDamagedProfile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.pb")
+	if err := os.WriteFile(path, []byte{0x0a, 4, 8, 1, 16, 2, 0x0a, 0xff, 1, 0}, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := command("", "top", path); code != 2 || out != "" || !strings.Contains(errs, "x.pb: profile of pprof: ") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+}
+
 // A small file that is a large profile once it is decompressed is not read whole.
 func TestLargeProfile(t *testing.T) {
 	if testing.Short() {
@@ -62,8 +73,8 @@ func TestLargeProfile(t *testing.T) {
 	f.Close()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if readProfile(path) != nil {
-		t.Error("was read")
+	if _, err := readProfile(path); err == nil || !strings.Contains(err.Error(), "x.pb.gz: profile of pprof: over 128 MB") {
+		t.Errorf("%v, expected that it is too large", err)
 	}
 	runtime.ReadMemStats(&after)
 	if used := after.Sys - before.Sys; used > 4*maxProfile {

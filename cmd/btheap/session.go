@@ -51,15 +51,15 @@ func (s *session) add(c *cobra.Command) {
 	s.AddSymbols(c)
 	s.AddInput(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&s.by, "by", "", "one call site per `WHAT`: line, function, file,\nmodule or address")
+	f.StringVar(&s.by, "by", "", "group call sites by `WHAT`: line, function, file, module or address")
 	s.filter.AddFlags(f)
 	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
-	f.BoolVar(&s.view.FullNames, "full-names", false, "C++ names with their arguments")
-	f.StringVar(&s.at, "at", "", "of a recording with events: what is live at `WHEN`,\npeak, end, or a time such as 2.5s")
-	f.IntVar(&s.maxPaths, "max-paths", 0, "keep `N` call paths apart (default 10 million)")
+	f.BoolVar(&s.view.FullNames, "full-names", false, "show C++ names with their arguments")
+	f.StringVar(&s.at, "at", "", "of a recording with events, report what was live at `WHEN`: peak, end, or a time such as 2.5s")
+	f.IntVar(&s.maxPaths, "max-paths", 0, "keep `N` distinct call paths, and add up the others as one (default 10 million)")
 	cli.AddFlags(c, "Frames", f)
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`, bytes or count")
+	f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`: bytes or count")
 	f.StringVarP(&s.output, "output", "o", "", "write to `FILE`")
 	cli.AddFlags(c, "Output", f)
 	c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(heap.Granularities(), cobra.ShellCompDirectiveNoFileComp))
@@ -221,7 +221,10 @@ func (s *session) read() error {
 func (s *session) profiles() ([]*profile.Profile, error) {
 	var list []*profile.Profile
 	for i, path := range s.files {
-		p := readProfile(path)
+		p, err := readProfile(path)
+		if err != nil {
+			return nil, err
+		}
 		if p == nil && len(list) > 0 || p != nil && len(list) < i {
 			return nil, fmt.Errorf("%s: logs and profiles of pprof cannot be read together", path)
 		}
@@ -243,32 +246,45 @@ const maxProfile = 128 << 20
 
 // readProfile reads a file as a profile of pprof, nil if it is none. Such a file
 // begins with field 1 of a message, itself one with a field 1, once it is decompressed.
-func readProfile(path string) *profile.Profile {
+// A file is an error if it is certain not to be a log, since it goes on with field 2.
+func readProfile(path string) (*profile.Profile, error) {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxProfile {
-		return nil
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, nil
 	}
 	in, err := dump.Open(path, nil)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	var head [64]byte
 	n, _ := io.ReadFull(in, head[:])
 	in.Close()
 	if n < 8 || head[0] != 0x0a || head[2] != 0x08 || bytes.Contains(head[:n], []byte("~m#")) {
-		return nil
+		return nil, nil
+	}
+	fail := func(format string, args ...any) (*profile.Profile, error) {
+		if head[1] == 4 && head[4] == 0x10 {
+			return nil, fmt.Errorf("%s: profile of pprof: "+format, append([]any{path}, args...)...)
+		}
+		return nil, nil
 	}
 	if in, err = dump.Open(path, nil); err != nil {
-		return nil
+		return nil, nil
 	}
 	defer in.Close()
 	data, err := io.ReadAll(io.LimitReader(in, maxProfile+1))
-	if err != nil || len(data) > maxProfile {
-		return nil
+	if err != nil {
+		return fail("%w", err)
+	}
+	if len(data) > maxProfile {
+		return fail("over %d MB, decompressed: too large", maxProfile>>20)
 	}
 	p, err := profile.ParseUncompressed(data)
-	if err != nil || p.CheckValid() != nil {
-		return nil
+	if err == nil {
+		err = p.CheckValid()
+	}
+	if err != nil {
+		return fail("%w", err)
 	}
 	// Its names are anybody's, as those of an ELF file are.
 	for _, f := range p.Function {
@@ -277,7 +293,7 @@ func readProfile(path string) *profile.Profile {
 	for _, m := range p.Mapping {
 		m.File, m.BuildID = printable.Text(m.File), printable.Text(m.BuildID)
 	}
-	return p
+	return p, nil
 }
 
 // selected returns the dumps of --dump; all says that all are meant unless it is
@@ -305,7 +321,7 @@ func (s *session) one() (*heap.Dump, error) {
 		return nil, err
 	}
 	if n := len(s.prof.Dumps); n > 1 && s.Flags.Dump == "" {
-		s.note("%d dumps, of which this is the last; --dump N, A..B or all takes others, btheap growth compares them", n)
+		s.note("%d dumps, of which this is the last; --dump N, A..B or all selects others, btheap growth compares them", n)
 	}
 	return s.prof.Sum(list), nil
 }
@@ -314,7 +330,7 @@ func (s *session) one() (*heap.Dump, error) {
 func (s *session) noteView() {
 	s.filter.Note(logs.Matched(s.names.Matched), s.note)
 	if s.prof.Saturated && s.reader == nil {
-		s.note("sums reached 2^64-1 and stay there")
+		s.note("sums over 2^64-1 are reported as 2^64-1")
 	}
 }
 

@@ -22,8 +22,9 @@ func topCommand() *cobra.Command {
 	c := s.command(&cobra.Command{
 		Use: "top [flags] [FILE...]", Short: "the call sites that hold the most",
 		Long: `top lists the call sites that hold the most memory. Flat is what a call site
-allocated itself (its frame is the innermost shown); cumulative is also what was
-allocated in functions it called. With --stacks it lists whole call stacks.`,
+allocated itself (its frame is the innermost shown); cumulative also includes
+what the functions allocated that it called. With --stacks, top lists whole call
+stacks.`,
 		Example: "btheap top -e app.elf device.log\nbtheap top --by module --cum --maps app.maps device.log",
 	}, heap.ByLine, func(args []string) ([]string, error) {
 		if o.N < 0 {
@@ -43,9 +44,9 @@ allocated in functions it called. With --stacks it lists whole call stacks.`,
 		return s.writeTop(w, d, o)
 	})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVarP(&o.N, "rows", "n", 20, "how many call sites, 0 for all: `N`")
+	f.IntVarP(&o.N, "rows", "n", 20, "list `N` call sites, 0 for all")
 	f.BoolVar(&o.Cum, "cum", false, "order by the cumulative sum")
-	f.BoolVar(&stacks, "stacks", false, "list call stacks")
+	f.BoolVar(&stacks, "stacks", false, "list whole call stacks")
 	cli.AddFlags(c, "Top", f)
 	c.MarkFlagsMutuallyExclusive("cum", "stacks")
 	return c
@@ -124,7 +125,7 @@ func treeCommand() *cobra.Command {
 	depth, least := 0, 0.0
 	c := s.command(&cobra.Command{
 		Use: "tree [flags] [FILE...]", Short: "the call tree, with the memory of each call",
-		Long:    "tree prints all call paths as a tree that begins at main, or with --callers at\nthe allocation.",
+		Long:    "tree prints all call paths as a tree that begins at the outermost function, such\nas main, or with --callers at the allocation.",
 		Example: "btheap tree -e app.elf device.log\nbtheap tree --callers --depth 3 -e app.elf device.log",
 	}, heap.ByFunction, nil, func(w io.Writer) error {
 		if depth < 0 || least < 0 || least > 100 {
@@ -143,9 +144,9 @@ func treeCommand() *cobra.Command {
 		return tb.Write(w)
 	})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVar(&depth, "depth", 0, "collapse what is below `N` calls, 0 for nothing")
-	f.Float64Var(&least, "min", 0.5, "collapse what holds less than `PERCENT`")
-	f.BoolVar(&o.Inverted, "callers", false, "from the allocation outward")
+	f.IntVar(&depth, "depth", 0, "show `N` levels of calls, 0 for all")
+	f.Float64Var(&least, "min", 0.5, "add up calls that hold less than `PERCENT` of the total")
+	f.BoolVar(&o.Inverted, "callers", false, "begin at the allocation, and go outward")
 	cli.AddFlags(c, "Tree", f)
 	return c
 }
@@ -233,8 +234,8 @@ func peekCommand() *cobra.Command {
 func dumpsCommand() *cobra.Command {
 	s := &session{listed: true}
 	return s.command(&cobra.Command{
-		Use: "dumps [flags] [FILE...]", Short: "the dumps and boots that the logs hold",
-		Long:    "dumps lists the dumps of the logs. The first column, from 1, is the number for\n--dump; Number is the one that the device gave it, in ~h#begin.",
+		Use: "dumps [flags] [FILE...]", Short: "the dumps and boots in the logs",
+		Long:    "dumps lists the dumps of the logs. The first column, from 1, is the number for\n--dump; Number is the one that the device gave the dump in ~h#begin.",
 		Example: "btheap dumps device.log\nbtheap dumps --split '^== heap ==' device.log",
 	}, heap.ByLine, nil, func(w io.Writer) error {
 		list, err := s.selected(true)

@@ -24,9 +24,10 @@ func dumpCommand() *cobra.Command {
 		Use:   "dump [flags] PID...",
 		Short: "dump the heap of a running program now",
 		Long: `
-Dump makes recorded programs write a dump of their live allocations now: programs
-that run under btrecord, or with the library preloaded. It sends them the signal
-for a dump, waits until the dump is written, and prints where.`,
+dump makes recorded programs write a dump of their live allocations now. These
+are programs that run under btrecord, or with its library preloaded. dump sends
+them the signal for a dump (btrecord --signal), waits until the dump is written,
+and prints the name of the recording.`,
 		Example: `
 btrecord dump 1234`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -50,7 +51,7 @@ btrecord dump 1234`,
 			return nil
 		},
 	}
-	c.Flags().DurationVar(&wait, "wait", 10*time.Second, "wait `TIME` for it to be written")
+	c.Flags().DurationVar(&wait, "wait", 10*time.Second, "wait up to `TIME` for the dump to be written")
 	return c
 }
 
@@ -77,7 +78,7 @@ func requestDump(pid int, wait time.Duration) (string, error) {
 		}
 	}
 	if !caught(proc, number) {
-		return "", cli.Usagef("process %d does not wait for signal %d (%v): it would end it; see --signal", pid, int(number), number)
+		return "", cli.Usagef("process %d does not handle signal %d (%v), which would end it; see --signal", pid, int(number), number)
 	}
 	path := recordingOf(proc)
 	var from int64

@@ -57,7 +57,7 @@ func TestSummaryOfPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	fifo(t, path)
 	soon(t, func() {
-		if got, err := summary(path); got != "no regular file, so what it holds is not checked" || err != nil {
+		if got, _, err := summary(path); got != "not a regular file, so its contents are not checked" || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
 	})

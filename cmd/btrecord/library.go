@@ -44,12 +44,13 @@ func libraryCommand() *cobra.Command {
 		Use:   "library [flags]",
 		Short: "build the library for a machine, such as a router",
 		Long: `
-Library builds the preloaded library by a C compiler, for the machine and C
-library (glibc or musl) of that. On the target it needs nothing else:
+library builds the preloaded library with a C compiler, for the machine and the
+C library (glibc or musl) that the compiler is for. On the target nothing else
+is needed to record a program:
 
   LWSBT_OUT=/tmp/app.%p.rec LD_PRELOAD=/tmp/liblwsbt.so app
 
-%p is the process. LWSBT_EVENTS=1, LWSBT_AT_PEAK=1, LWSBT_CHILDREN=1,
+%p is replaced by the PID. LWSBT_EVENTS=1, LWSBT_AT_PEAK=1, LWSBT_CHILDREN=1,
 LWSBT_INTERVAL=SECONDS and LWSBT_SIGNAL=N do what btrecord's flags do.`,
 		Example: `
 btrecord library --cc mips-linux-gnu-gcc -o liblwsbt.so
@@ -67,8 +68,8 @@ btrecord library --sources DIR            the sources only`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&cc, "cc", "cc", "C compiler `CC`, with options if any")
-	c.Flags().StringArrayVar(&extra, "cflag", nil, "further `OPTION` for it (repeatable)")
+	c.Flags().StringVar(&cc, "cc", "cc", "C compiler `CC`, and its options")
+	c.Flags().StringArrayVar(&extra, "cflag", nil, "further `OPTION` of the compiler (repeatable)")
 	c.Flags().StringVarP(&output, "output", "o", libraryName, "write to `FILE`")
 	c.Flags().StringVar(&sources, "sources", "", "write the sources to `DIR`, build nothing")
 	return c
@@ -138,10 +139,10 @@ func build(cc string, extra []string, output string) error {
 		text := strings.TrimSpace(strings.ReplaceAll(said.String(), dir+string(filepath.Separator), ""))
 		for line := range strings.Lines(text) { // the first error, of maybe many lines
 			if strings.Contains(line, "error") {
-				return cli.Failedf("cannot build the library by %s: %s", cc, strings.TrimSpace(line))
+				return cli.Failedf("cannot build the library with %s: %s", cc, strings.TrimSpace(line))
 			}
 		}
-		return cli.Failedf("cannot build the library by %s: %w", cc, err)
+		return cli.Failedf("cannot build the library with %s: %w", cc, err)
 	}
 	if err := os.Rename(temp, output); err != nil {
 		return &cli.Error{Code: cli.Failed, Err: err}

@@ -76,7 +76,7 @@ func (o *options) run(c *cobra.Command, args []string) error {
 		}
 		env = append(env, o.environment(library, path)...)
 	} else {
-		fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s %s; it runs without\n", cli.Printable(t.path), t.warning)
+		fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s %s; it runs, but is not recorded\n", cli.Printable(t.path), t.warning)
 	}
 	status, err := runProgram(c, args, env)
 	if err != nil {
@@ -85,9 +85,12 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if t.warning != "" {
 		return cli.Failedf("%s %s: nothing was recorded", t.path, t.warning)
 	}
-	said, err := summary(path)
-	if err != nil {
+	said, cut, err := summary(path)
+	switch {
+	case err != nil:
 		return err
+	case cut && status == "":
+		return cli.Failedf("%s: %s, though the program ended by itself", path, said)
 	}
 	note("%s: %s", path, said)
 	if status != "" {
@@ -204,27 +207,27 @@ func runProgram(c *cobra.Command, args, env []string) (status string, err error)
 	return "", err
 }
 
-// summary returns a sentence on what a recording holds, by its last total; an error if nothing was
-// recorded.
-func summary(path string) (string, error) {
+// summary returns a sentence on what a recording holds, by its last total, and whether it lacks
+// its end, as where the disk is full; an error if nothing was recorded.
+func summary(path string) (said string, cut bool, err error) {
 	info, err := os.Stat(path) // before it is opened: a pipe would wait for a writer
 	if err == nil && !info.Mode().IsRegular() {
-		return "no regular file, so what it holds is not checked", nil
+		return "not a regular file, so its contents are not checked", false, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", &cli.Error{Code: cli.Failed, Err: err}
+		return "", false, &cli.Error{Code: cli.Failed, Err: err}
 	}
 	defer f.Close()
 	if info.Size() == 0 {
-		return "", cli.Failedf("nothing was recorded: the program did not load the library")
+		return "", false, cli.Failedf("nothing was recorded: the program did not load the library")
 	}
 	total, complete, err := lastTotal(f)
 	switch {
 	case err != nil:
-		return "", err
+		return "", false, err
 	case total == nil:
-		return fmt.Sprintf("%d bytes, without a dump at the end", info.Size()), nil
+		return fmt.Sprintf("%d bytes, without a dump at the end", info.Size()), true, nil
 	}
 	n := func(key string) uint64 { v, _ := total.Uint(key); return v }
 	text := fmt.Sprintf("%d allocations, %d frees, peak %d bytes, %d bytes in %d allocations at the end",
@@ -232,7 +235,7 @@ func summary(path string) (string, error) {
 	if !complete {
 		text += "; the last dump was cut"
 	}
-	return text, nil
+	return text, !complete, nil
 }
 
 // lastTotal returns the last ~h#total of a recording, and whether a dump that is

@@ -91,7 +91,7 @@ func scriptInterpreter(path string) (string, error) {
 func (t *target) read() {
 	f, err := elf.Open(t.path)
 	if err != nil {
-		t.warning = fmt.Sprintf("is no ELF file that can be read (%v)", err)
+		t.warning = fmt.Sprintf("is not an ELF file that can be read (%v)", err)
 		return
 	}
 	defer f.Close()

@@ -105,7 +105,7 @@ func (g *gathered) something(bare bool) error {
 		looked += ", and lines of nothing but base64"
 	}
 	t := g.sc.Tally()
-	msg := fmt.Sprintf("%s: no record to report on in %d bytes, %d lines; looked for %s",
+	msg := fmt.Sprintf("%s: no record in %d bytes, %d lines; looked for %s",
 		strings.Join(g.files, ", "), t.Bytes, t.Lines, looked)
 	for _, f := range t.Faults() {
 		msg += fmt.Sprintf("\n  %d unreadable, %s: first at %v: %v", f.Count, f.Reason, f.Places[0], f.Errs[0])

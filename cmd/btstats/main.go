@@ -1,4 +1,4 @@
-// Command btstats reports what the compressed backtraces in a log cost, what they
+// Btstats reports what the compressed backtraces in a log cost, what they
 // could cost, and which settings to choose.
 package main
 
@@ -35,8 +35,9 @@ func newCommand() *cobra.Command {
 		Short: "report what compressed backtraces cost, and could cost",
 		Long: `btstats reports on the ~m# and ~b# records in logs: the bytes they take, what
 other encodings would take, where each bit goes, and which SNIP_PRE and
-SNIP_POST to set. A FILE may be compressed by gzip, zstd or xz; - is standard
-input. With --model it reports on synthetic stacks instead.`,
+SNIP_POST to set: how many frames lws leaves out at the inner and the outer end
+of each stack. A FILE may be compressed by gzip, zstd or xz; - is standard
+input. With --model, btstats reports on synthetic stacks instead.`,
 		Example: `btstats --captured 2,1 serial.log
 btstats -e app.elf --hide '^(lws_|_lws_)' --section snip serial.log
 btstats --model cortex-m,x86_64-pie --section models`,
@@ -51,7 +52,7 @@ btstats --model cortex-m,x86_64-pie --section models`,
 	c.addFlags(root)
 	moved := &cobra.Command{Use: "compare", Hidden: true, DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
-			return cli.BadArgsf("btstats compare has become btheap diff A B")
+			return cli.BadArgsf("btstats compare was replaced by btheap diff A B")
 		}}
 	root.AddCommand(moved)
 	return root
@@ -87,25 +88,25 @@ func (c *config) addFlags(root *cobra.Command) {
 		cli.AddFlags(root, name, f)
 	}
 	group("Output", func(f *pflag.FlagSet) {
-		f.StringVar(&c.format, "format", "table", "table, markdown, csv or json")
-		f.StringSliceVar(&c.sections, "section", nil, "parts to print, of dump compression bits\nsnip overhead, and with --model models\n(default: all)")
+		f.StringVar(&c.format, "format", "table", "write format `NAME`: table, markdown, csv or json")
+		f.StringSliceVar(&c.sections, "section", nil, "print only sections `NAME,...` of dump, compression, bits, snip, overhead, and with --model also models (default: all)")
 	})
 	group("Dump", func(f *pflag.FlagSet) {
-		f.StringVar(&c.machine, "machine", "", "what wrote the dump: exact32 exact64\nwrap32 wrap64 zero32 zero64\n(default: inferred from the dump)")
-		f.StringVar(&c.captured, "captured", "2,1", "SNIP_PRE,SNIP_POST of the dump")
-		f.StringVar(&c.rebase, "rebase", "", "report on the dump as it would be with\nthe program loaded at `address`")
-		f.BoolVar(&c.bare, "bare", false, "take lines that are base64 and nothing\nelse as records, too")
-		f.BoolVar(&c.strict, "strict", false, "stop with status 1 at the first record\nthat cannot be read")
-		f.BoolVarP(&c.follow, "follow", "f", false, "read on as the last FILE grows, with a\nreport each interval, until interrupted")
-		f.DurationVar(&c.interval, "interval", 5*time.Second, "time between reports of --follow")
+		f.StringVar(&c.machine, "machine", "", "`NAME` of the machine that encoded the dump: exact32 exact64 wrap32 wrap64 zero32 zero64 (default: inferred from the dump)")
+		f.StringVar(&c.captured, "captured", "2,1", "`PRE,POST`: the SNIP_PRE and SNIP_POST that the dump was captured with")
+		f.StringVar(&c.rebase, "rebase", "", "report on the dump as it would be with the program loaded at `ADDRESS`")
+		f.BoolVar(&c.bare, "bare", false, "read lines of base64 without ~m# as records, too")
+		f.BoolVar(&c.strict, "strict", false, "stop with exit code 1 at the first record that cannot be read")
+		f.BoolVarP(&c.follow, "follow", "f", false, "go on reading as the last FILE grows, with a report each interval, until interrupted")
+		f.DurationVar(&c.interval, "interval", 5*time.Second, "`TIME` between reports with --follow")
 	})
-	group("Names of the frames that the advice on SNIP leaves out", func(f *pflag.FlagSet) {
+	group("Symbols, for the advice on SNIP_PRE and SNIP_POST", func(f *pflag.FlagSet) {
 		c.names.add(f)
 	})
 	group("Synthetic stacks", func(f *pflag.FlagSet) {
-		f.StringSliceVar(&c.models, "model", nil, "address spaces, or all")
-		f.IntVar(&c.stacks, "stacks", 20000, "stacks for each model")
-		f.Uint64Var(&c.seed, "seed", 1, "`number` that they follow from")
+		f.StringSliceVar(&c.models, "model", nil, "report on address spaces `NAME,...`, or all")
+		f.IntVar(&c.stacks, "stacks", 20000, "make `N` stacks for each model")
+		f.Uint64Var(&c.seed, "seed", 1, "make the stacks from seed `N`")
 	})
 }
 
@@ -143,14 +144,14 @@ func (c *config) check(flags *pflag.FlagSet, args []string) error {
 	}
 	for _, name := range c.sections {
 		if name == "memory" {
-			return errors.New("--section memory: is btheap top FILE now")
+			return errors.New("--section memory was replaced by btheap top FILE")
 		}
 		if !slices.Contains(sectionNames, name) {
 			return fmt.Errorf("--section %q: expected some of %s", name, strings.Join(sectionNames, " "))
 		}
 	}
 	if len(c.sections) > 0 && c.format == "json" {
-		return errors.New("--section: is not for --format json, which is one object")
+		return errors.New("--section has no effect with --format json, which writes one object")
 	}
 	return c.checkMode(flags.Changed)
 }
@@ -172,11 +173,11 @@ func (c *config) wanted(all []stats.Section) []stats.Section {
 func (c *config) checkMode(changed func(flag string) bool) error {
 	if len(c.models) > 0 {
 		if len(c.args) > 0 {
-			return errors.New("--model: reports on synthetic stacks, and takes no FILE")
+			return errors.New("--model reports on synthetic stacks: expected no FILE")
 		}
 		for _, name := range []string{"follow", "bare", "strict", "exe", "maps", "debug-dir", "hide"} {
 			if changed(name) {
-				return fmt.Errorf("--%s: is for logs, not for --model", name)
+				return fmt.Errorf("--%s has no effect with --model", name)
 			}
 		}
 		if c.stacks < 1 {
@@ -186,22 +187,22 @@ func (c *config) checkMode(changed func(flag string) bool) error {
 	}
 	for _, name := range []string{"stacks", "seed"} {
 		if changed(name) {
-			return fmt.Errorf("--%s: is for --model", name)
+			return fmt.Errorf("--%s has no effect without --model", name)
 		}
 	}
 	switch {
 	case len(c.args) == 0:
 		return errors.New("expected a FILE, or - for standard input")
 	case c.follow && c.rebase != "":
-		return errors.New("--follow: takes no --rebase")
+		return errors.New("--follow and --rebase exclude each other")
 	case c.follow && c.interval <= 0:
 		return fmt.Errorf("--interval %v: expected more than 0", c.interval)
 	case !c.follow && changed("interval"):
-		return errors.New("--interval: is for --follow")
+		return errors.New("--interval has no effect without --follow")
 	case changed("debug-dir") && !c.names.given():
-		return errors.New("--debug-dir: needs an ELF file: name it by --exe")
+		return errors.New("--debug-dir needs an ELF file (--exe)")
 	case changed("hide") && !c.names.given():
-		return errors.New("--hide: needs the names of functions: name the ELF file by --exe")
+		return errors.New("--hide needs the names of functions: give an ELF file (--exe)")
 	}
 	return nil
 }

@@ -24,10 +24,10 @@ type nameFlags struct {
 }
 
 func (n *nameFlags) add(f *pflag.FlagSet) {
-	f.StringArrayVarP(&n.exes, "exe", "e", nil, "ELF `FILE`, or FILE@0xADDR where it was\nloaded (repeatable)")
-	f.StringArrayVarP(&n.maps, "maps", "m", nil, "snapshot `FILE` of /proc/PID/maps\n(repeatable)")
-	f.StringArrayVar(&n.debugDirs, "debug-dir", symbol.DebugDirs(), "debug files by build-id or path below\n`DIR`")
-	f.StringVar(&n.hide, "hide", "", "functions whose frames the advice may\nleave out, as a `REGEX`")
+	f.StringArrayVarP(&n.exes, "exe", "e", nil, "ELF `FILE`; FILE@0xADDR if loaded at 0xADDR (repeatable)")
+	f.StringArrayVarP(&n.maps, "maps", "m", nil, "copy `FILE` of /proc/PID/maps (repeatable)")
+	f.StringArrayVar(&n.debugDirs, "debug-dir", symbol.DebugDirs(), "look for debug files, by build-id or path, below `DIR`")
+	f.StringVar(&n.hide, "hide", "", "let the advice leave out frames of functions that match `REGEX`, too")
 }
 
 func (n *nameFlags) given() bool { return len(n.exes)+len(n.maps) > 0 }

@@ -38,14 +38,8 @@ func CreateOutput(path string, inputs []string) (*OutputFile, error) {
 	case info.IsDir():
 		return nil, Usagef("%s: is a directory, expected a file to write", path)
 	}
-	for _, in := range inputs {
-		read, err := os.Stat(in)
-		if in == Stdio {
-			read, err = os.Stdin.Stat()
-		}
-		if info != nil && err == nil && read.Mode().IsRegular() && os.SameFile(info, read) {
-			return nil, Usagef("%s: is the same file as the input %s; it would be lost", path, in)
-		}
+	if in, is := inputOf(info, inputs); is {
+		return nil, Usagef("%s: is the same file as the input %s; it would be lost", path, in)
 	}
 	if info != nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -84,6 +78,41 @@ func CreateOutput(path string, inputs []string) (*OutputFile, error) {
 		return &OutputFile{f: f, temp: temp, target: target}, nil
 	}
 	return nil, Failedf("%s: cannot find a temporary name beside it", path)
+}
+
+// inputOf returns which of the files that are read is the file of info, if one is. info
+// may be nil.
+func inputOf(info fs.FileInfo, inputs []string) (in string, is bool) {
+	if info == nil || !info.Mode().IsRegular() {
+		return "", false
+	}
+	for _, in := range inputs {
+		read, err := os.Stat(in)
+		if in == Stdio {
+			read, err = os.Stdin.Stat()
+		}
+		if err == nil && os.SameFile(info, read) {
+			return in, true
+		}
+	}
+	return "", false
+}
+
+// CheckStdout refuses a standard output that is one of the files that are read. It is for
+// commands that write while they read: what they append would be read again, without end.
+func CheckStdout(stdout io.Writer, inputs []string) error {
+	f := file(stdout)
+	if f == nil {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil // writing to it says why
+	}
+	if in, is := inputOf(info, inputs); is {
+		return Usagef("standard output is the same file as the input %s; what is written would be read again", in)
+	}
+	return nil
 }
 
 // Write writes to the file; an error exits with Failed.

@@ -64,6 +64,9 @@ func AddFlags(c *cobra.Command, group string, flags *pflag.FlagSet) {
 }
 
 func writeHelp(w io.Writer, c *cobra.Command) {
+	if f := c.Flags().Lookup("help"); f != nil {
+		f.Usage = "show this help" // as of the root command, not "help for NAME"
+	}
 	about := c.Long
 	if about == "" {
 		about = c.Short
@@ -72,7 +75,7 @@ func writeHelp(w io.Writer, c *cobra.Command) {
 	if c.Runnable() {
 		fmt.Fprintf(w, "  %s\n", c.UseLine())
 	}
-	if c.HasAvailableSubCommands() {
+	if c.HasAvailableSubCommands() && !strings.Contains(c.UseLine(), " COMMAND") {
 		fmt.Fprintf(w, "  %s COMMAND ...\n", c.CommandPath())
 	}
 	if c.Example != "" {

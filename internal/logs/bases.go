@@ -90,7 +90,7 @@ func (r *Reader) infer(seen map[symbol.ReturnAddr]bool) (found []symbol.Base, mi
 	found = symbol.InferBases(files, list)
 	for _, f := range files {
 		if !slices.ContainsFunc(found, func(b symbol.Base) bool { return b.File == f }) {
-			missing = append(missing, fmt.Sprintf("%s: cannot infer the load base: %d addresses, of which about %d must be in its code, and how many are is not known; give --maps or -e %s@0xADDR, or link with -no-pie",
+			missing = append(missing, fmt.Sprintf("%s: cannot infer the load base: %d addresses, about %d in its code needed; give --maps or -e %s@0xADDR, or link with -no-pie",
 				f.Path, len(list), f.AddrsForBase(), f.Path))
 		}
 	}

@@ -54,26 +54,26 @@ type Flags struct {
 // AddSymbols adds the flags of symbols as a group.
 func (f *Flags) AddSymbols(c *cobra.Command) {
 	s := pflag.NewFlagSet("", pflag.ContinueOnError)
-	s.StringArrayVarP(&f.Exes, "exe", "e", nil, "ELF `FILE`, or FILE@0xADDR where it was loaded, or\nFILE@+0xBIAS (repeatable)")
-	s.StringArrayVarP(&f.Maps, "maps", "m", nil, "snapshot `FILE` of /proc/PID/maps, or FILE@LINE from\nthat line of the log on (repeatable)")
-	s.StringArrayVar(&f.Sysroots, "sysroot", nil, "look for modules below `DIR` (repeatable)")
-	s.StringArrayVar(&f.DebugDirs, "debug-dir", symbol.DebugDirs(), "debug files by build-id or path below `DIR`")
-	s.StringVar(&f.Adjust, "adjust", "auto", "look up the call, for `WHICH` addresses:\nauto, all, or none")
-	s.StringVar(&f.Machine, "machine", "", "`NAME` of what wrote the log, such as wrap64")
+	s.StringArrayVarP(&f.Exes, "exe", "e", nil, "ELF `FILE`; FILE@0xADDR if loaded at 0xADDR, FILE@+0xBIAS if loaded 0xBIAS above the addresses in it (repeatable)")
+	s.StringArrayVarP(&f.Maps, "maps", "m", nil, "copy `FILE` of /proc/PID/maps; FILE@LINE applies from that line of the log on (repeatable)")
+	s.StringArrayVar(&f.Sysroots, "sysroot", nil, "look for the files of modules below `DIR` (repeatable)")
+	s.StringArrayVar(&f.DebugDirs, "debug-dir", symbol.DebugDirs(), "look for debug files, by build-id or path, below `DIR`")
+	s.StringVar(&f.Adjust, "adjust", "auto", "look up return addresses at the call before them: `WHICH` is auto, all, or none")
+	s.StringVar(&f.Machine, "machine", "", "`NAME` of the machine that encoded the log, such as wrap64 (SPEC.md, Machines)")
 	cli.AddFlags(c, "Symbols", s)
 }
 
 // AddInput adds the flags of input as a group.
 func (f *Flags) AddInput(c *cobra.Command) {
 	s := pflag.NewFlagSet("", pflag.ContinueOnError)
-	s.StringVar(&f.Dump, "dump", "", "`WHICH` dumps of the log: last, N, A..B, or all;\nbtheap dumps lists them")
+	s.StringVar(&f.Dump, "dump", "", "read `WHICH` dumps of the log: last, N, A..B, or all; btheap dumps lists them")
 	s.StringVar(&f.Split, "split", "", "a line that matches `REGEX` begins a dump")
 	s.StringVar(&f.Only, "only", "", "read only lines that match `REGEX`")
 	s.StringVar(&f.Serial, "serial", "", "read a serial port, `DEVICE` or DEVICE:BAUD")
-	s.BoolVar(&f.Follow, "follow", false, "read on as the log grows, until interrupted")
-	s.BoolVar(&f.Bare, "bare", false, "take lines of bare base64 as records, too")
-	s.BoolVar(&f.Strict, "strict", false, "exit 1 if a record could not be read")
-	s.BoolVarP(&f.Quiet, "quiet", "q", false, "no notes on stderr")
+	s.BoolVar(&f.Follow, "follow", false, "go on reading as the log grows, until interrupted")
+	s.BoolVar(&f.Bare, "bare", false, "read lines of base64 without ~m# as records, too")
+	s.BoolVar(&f.Strict, "strict", false, "exit with 1 if a record could not be read")
+	s.BoolVarP(&f.Quiet, "quiet", "q", false, "print no notes on stderr")
 	cli.AddFlags(c, "Input", s)
 }
 
@@ -117,7 +117,7 @@ func (f *Flags) Check(args []string) (err error) {
 	case f.Section != "" && len(f.Exes) != 1:
 		return cli.BadArgsf("-j needs one ELF file (-e) that has the section")
 	case f.Section != "" && len(f.Maps) > 0:
-		return cli.BadArgsf("-j and --maps both say where the code was")
+		return cli.BadArgsf("-j and --maps exclude each other: both give the addresses of the code")
 	case f.Follow && f.Serial != "":
 		return cli.BadArgsf("--follow and --serial are two ways to read on: give one")
 	case f.Serial != "" && len(args) > 0:
@@ -240,19 +240,22 @@ func splitLine(name string) (path string, line int64, err error) {
 }
 
 // readSnapshots reads the files of --maps, sorted by their lines.
-func (f *Flags) readSnapshots() ([]snapshot, error) {
+func (r *Reader) readSnapshots() ([]snapshot, error) {
 	var all []snapshot
-	for _, name := range f.Maps {
+	for _, name := range r.flags.Maps {
 		path, from, err := splitLine(name)
 		if err != nil {
 			return nil, err
 		}
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("--maps: %w", err)
+		file := &pipe{path: path} // it may be one, as of <(ssh …), and nothing come
+		list, err := symbol.ReadMaps(r.interruptible(file), path)
+		file.close()
+		if r.ctx.Err() != nil {
+			return nil, fmt.Errorf("--maps: %s: interrupted", path)
 		}
-		list, err := symbol.ReadMaps(file, path)
-		file.Close()
+		if file.err != nil { // of opening: it names the file
+			err = file.err
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--maps: %w", err)
 		}

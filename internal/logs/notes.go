@@ -24,14 +24,14 @@ func (r *Reader) Notes() {
 	}
 	c := &r.Process.Counts
 	if c.Lossy > 0 {
-		r.Note("%s of %s kept only their low 31 bits in the encoder: %s recovered, %s lost%s",
+		r.Note("the encoder kept only the low 31 bits of %s of %s: %s recovered, %s lost%s",
 			cli.Number(c.Lossy), cli.Count(c.Addresses, "address"), cli.Number(c.Inferred), cli.Number(c.Lost()), r.hint())
 	}
 	if c.Ambiguous > 0 {
-		r.Note("%s of these because several addresses fit", cli.Number(c.Ambiguous))
+		r.Note("%s of these are lost because several addresses fit", cli.Number(c.Ambiguous))
 	}
 	if c.LossySizes > 0 {
-		r.Note("%s over 4 GiB kept only their low 31 bits", cli.Count(c.LossySizes, "size"))
+		r.Note("the encoder kept only the low 31 bits of %s over 4 GiB", cli.Count(c.LossySizes, "size"))
 	}
 	for _, boot := range r.inferredBases() {
 		r.Note("%s", boot)

@@ -408,7 +408,7 @@ func (r *Reader) NoteDumps(p *profile.Profile, shown []*profile.Dump) {
 			r.Note("%s (line %d): has no ~h#end: it was cut", d.Name, d.Line)
 		}
 		if d.NoSize > 0 {
-			r.Note("%s: %s cut before the size, which count 0 bytes", d.Name, cli.Count(d.NoSize, "record"))
+			r.Note("%s: %s cut before the size, counted as 0 bytes", d.Name, cli.Count(d.NoSize, "record"))
 		}
 	}
 	if r.unended {
@@ -421,9 +421,9 @@ func (r *Reader) NoteDumps(p *profile.Profile, shown []*profile.Dump) {
 		r.Note("%s", text)
 	}
 	if p.Saturated {
-		r.Note("sums reached 2^64-1 and stay there")
+		r.Note("sums over 2^64-1 are reported as 2^64-1")
 	}
 	if p.OtherRecords > 0 {
-		r.Note("%s of call paths past the limit are together as %q; --max-paths sets it", cli.Count(p.OtherRecords, "record"), profile.Other)
+		r.Note("%s of call paths beyond the limit are added up as %q; --max-paths sets the limit", cli.Count(p.OtherRecords, "record"), profile.Other)
 	}
 }

@@ -25,7 +25,7 @@ type source struct {
 	live bool                        // it may pause, and go on for ever
 
 	stream io.Reader // under open, if live, and spool can copy it
-	name   string    // of stream in places
+	name   string    // in places, if it is not path
 }
 
 // IsLine reports whether an argument is a record and not the name of a log.
@@ -74,7 +74,7 @@ func (r *Reader) findSources(args []string) ([]source, error) {
 	}
 	if lines.Len() > 0 {
 		text := []byte(lines.String())
-		list = append(list, source{open: func() (*dump.Input, error) {
+		list = append(list, source{name: "<arguments>", open: func() (*dump.Input, error) {
 			return dump.NewInput(bytes.NewReader(text), "<arguments>")
 		}})
 	}
@@ -98,7 +98,7 @@ func (r *Reader) stdinSource() source {
 		info, err := f.Stat()
 		at, seekErr := f.Seek(0, io.SeekCurrent)
 		if err == nil && seekErr == nil && info.Mode().IsRegular() {
-			return source{path: dump.Stdin, open: func() (*dump.Input, error) {
+			return source{path: dump.Stdin, name: "<stdin>", open: func() (*dump.Input, error) {
 				if _, err := f.Seek(at, io.SeekStart); err != nil {
 					return nil, err
 				}
