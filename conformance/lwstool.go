@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -19,7 +20,7 @@ import (
 func LwsTool(argv []string, word int, timeout time.Duration) Starter {
 	return func(ctx context.Context) (Testee, error) {
 		if _, err := exec.LookPath(argv[0]); err != nil {
-			return nil, fmt.Errorf("testee %s does not start: %w", argv[0], err)
+			return nil, fmt.Errorf("testee %s does not start: %w", argv[0], startError(err))
 		}
 		return &lwsTool{ctx, argv, word, timeout}, nil
 	}
@@ -158,5 +159,19 @@ func RunLimited(ctx context.Context, argv []string, in io.Reader, limit time.Dur
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	}
-	return out.String(), errs.lines(), err
+	return out.String(), errs.lines(), startError(err)
+}
+
+// startError returns why a program does not start, without the program's name; any other
+// err as it is.
+func startError(err error) error {
+	var e *exec.Error
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return err
 }

@@ -68,7 +68,7 @@ func (p *process) start() error {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("testee %s does not start: %w", p.argv[0], err)
+		return fmt.Errorf("testee %s does not start: %w", p.argv[0], startError(err))
 	}
 	p.cmd, p.stdin, p.stdout, p.broken = cmd, stdin, stdout, nil
 	p.lines, p.stop = make(chan string, 64), make(chan struct{})

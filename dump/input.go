@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
@@ -58,11 +59,12 @@ type ReadError struct {
 
 // Error returns the message with file, offset and compression.
 func (e *ReadError) Error() string {
-	compression := ""
+	compression, text := "", reason(e.Err).Error()
 	if e.Compression != "" {
 		compression = e.Compression + ": "
+		text = strings.TrimPrefix(text, compression) // package xz names itself
 	}
-	return fmt.Sprintf("%s: %s%v", e.Name, compression, reason(e.Err))
+	return fmt.Sprintf("%s: %s%s", e.Name, compression, text)
 }
 
 // Unwrap returns the error that reading met.

@@ -137,7 +137,7 @@ func unpacker(file *os.File) func(io.Reader) (io.Reader, error) {
 func spool(path string, packed io.Reader, unpack func(io.Reader) (io.Reader, error), m *Image) (*os.File, error) {
 	r, err := unpack(bufio.NewReaderSize(packed, 1<<16))
 	if err != nil {
-		return nil, fmt.Errorf("%s: cannot unpack: %w", path, err)
+		return nil, fmt.Errorf("%s: cannot unpack: %w", path, unpackError(err))
 	}
 	if c, ok := r.(*zstd.Decoder); ok {
 		defer c.Close()
@@ -168,9 +168,9 @@ func spool(path string, packed io.Reader, unpack func(io.Reader) (io.Reader, err
 		if err != nil {
 			if size == 0 {
 				file.Close()
-				return nil, fmt.Errorf("%s: cannot unpack: %w", path, err)
+				return nil, fmt.Errorf("%s: cannot unpack: %w", path, unpackError(err))
 			}
-			m.notes.add("%s: cannot unpack past byte %d: %v", path, size, err)
+			m.notes.add("%s: cannot unpack past byte %d: %v", path, size, unpackError(err))
 			break
 		}
 	}
@@ -183,6 +183,14 @@ func spool(path string, packed io.Reader, unpack func(io.Reader) (io.Reader, err
 		return nil, fmt.Errorf("%s: cannot unpack: %w", path, err)
 	}
 	return file, nil
+}
+
+// unpackError returns an error of unpacking in words for users.
+func unpackError(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the data ends early: the file is cut off")
+	}
+	return err
 }
 
 // readsEnd distinguishes the end of what was packed from packed data that are cut,

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"runtime/debug"
 	"slices"
@@ -67,6 +68,9 @@ func (f *File) readHeaders() (err error) {
 		return notELF(bytes.Clone(f.image[:min(4, len(f.image))]))
 	}
 	e, err := f.parseELF()
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the file ends early")
+	}
 	if err != nil {
 		return fmt.Errorf("malformed ELF: %w", err)
 	}

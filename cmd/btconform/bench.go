@@ -64,6 +64,9 @@ func (o *benchOptions) bench(c *cobra.Command, args []string) error {
 		return cli.BadArgsf("bench without the library to compare with, expected -- BTREF: the harness that " +
 			"`make -C ref-c` builds where libwebsockets (4.4.0 or later) is installed")
 	}
+	if args[0] == "" {
+		return errNoTestee
+	}
 	if o.rounds < 1 || !(o.seconds > 0 && o.seconds <= 60) {
 		return cli.BadArgsf("--rounds %d --seconds %g, expected more than 0 and at most 60 seconds", o.rounds, o.seconds)
 	}
@@ -184,8 +187,10 @@ func benchLibrary(ctx context.Context, argv []string, stacks map[int][]codec.Sta
 	limit := benchLimit + time.Duration(float64(len(stacks))*4*seconds*float64(time.Second))
 	out, errs, err := conformance.RunLimited(ctx, append(argv[:1:1], args...), &in, limit)
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(append([]string{argv[0]}, args...), " "), err,
-			strings.TrimSpace(errs))
+		if errs = strings.TrimSpace(errs); errs != "" {
+			err = fmt.Errorf("%w: %s", err, errs)
+		}
+		return fmt.Errorf("%s: %w", strings.Join(append([]string{argv[0]}, args...), " "), err)
 	}
 	seen := map[int]bool{}
 	for i, line := range strings.Split(strings.TrimSpace(out), "\n") {

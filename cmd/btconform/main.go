@@ -64,6 +64,9 @@ func testeeOf(c *cobra.Command, args []string) (paths, testee []string, dash boo
 	return args, nil, false
 }
 
+// errNoTestee is the error of a testee whose name is empty.
+var errNoTestee = cli.BadArgsf("the name of the testee's program is empty")
+
 // noArgs refuses arguments.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {

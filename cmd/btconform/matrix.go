@@ -43,6 +43,8 @@ func matrix(c *cobra.Command, args []string, record string, timeout time.Duratio
 	switch {
 	case (record == "") != (len(testee) == 0):
 		return cli.BadArgsf("expected both --record NAME and -- TESTEE, or neither")
+	case len(testee) > 0 && testee[0] == "":
+		return errNoTestee
 	case timeout <= 0:
 		return cli.BadArgsf("--timeout %v, expected more than 0", timeout)
 	case len(paths) == 0:

@@ -53,6 +53,8 @@ func (o *testOptions) test(c *cobra.Command, args []string) error {
 	switch {
 	case dash && len(testee) == 0:
 		return cli.BadArgsf("nothing after --, expected the testee's program")
+	case dash && testee[0] == "":
+		return errNoTestee
 	case !slices.Contains(render.Formats(), o.format):
 		return cli.BadArgsf("--format %s, expected one of %s", o.format, strings.Join(render.Formats(), ", "))
 	case o.jobs < 1:
@@ -142,6 +144,9 @@ func failed(err error) error {
 func loadVectors(c *cobra.Command, paths []string) (*conformance.Set, error) {
 	if len(paths) == 0 {
 		return conformance.Builtin()
+	}
+	if slices.Contains(paths, "") {
+		return nil, cli.BadArgsf("the name of a file of VECTORS is empty")
 	}
 	set, err := conformance.Load(paths, c.InOrStdin())
 	var missing *fs.PathError

@@ -80,7 +80,7 @@ func (in *input) readRegs() (regs unwind.Regs, err error) {
 		return regs, cli.Usagef("--regs: the machine is not known: name the program by -e")
 	}
 	if regs, err = unwind.ReadRegs(f, in.Machine, in.class()); err != nil {
-		return regs, cli.Usagef("%s: %v", in.regs, err)
+		return regs, cli.Usagef("%s: %w", in.regs, err)
 	}
 	return regs, nil
 }
@@ -97,6 +97,9 @@ func (in *input) class() elf.Class {
 func (in *input) load(args []string) error {
 	if len(args) > 1 {
 		return cli.BadArgsf("%d core files, expected one", len(args))
+	}
+	if len(args) == 1 && args[0] == "" {
+		return cli.BadArgsf("the name of the core file is empty")
 	}
 	if len(args) == 0 && len(in.ram) == 0 {
 		return cli.BadArgsf("no image: expected a core file, or --ram")
@@ -144,7 +147,7 @@ func (in *input) addRAM(arg string) error {
 		return in.AddFile(arg)
 	}
 	addr, err := strconv.ParseUint(at, 0, 64)
-	if err != nil {
+	if err != nil || path == "" {
 		return cli.BadArgsf("--ram %q: expected 0xADDR=FILE", arg)
 	}
 	return in.AddRAM(addr, path)

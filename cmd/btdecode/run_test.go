@@ -104,7 +104,7 @@ func TestText(t *testing.T) {
 			says: "1 recovered, 0 lost"},
 		{name: "nothing to read", stdin: "no records\n", code: 2, says: "no records in 11 bytes: looked for ~m# and ~b#"},
 		{name: "nothing readable", stdin: "~m#AAA=\n", code: 2, want: "~m#AAA= [unreadable: bit 0, length: says 0: lws had no room for the metadata of this allocation [empty, BT-BLOB-4]]\n",
-			says: "none of 1 record could be read"},
+			says: "the only record could not be read"},
 		{name: "no such file", args: []string{"/no/such.log"}, code: 2, says: "/no/such.log"},
 		{name: "no such ELF file", args: []string{"-e", "/no/app"}, stdin: readmeLine, code: 2, says: "-e /no/app: no such file"},
 		{name: "not an ELF file", args: []string{"-e", maps}, stdin: readmeLine, code: 2, says: `starts with "7f2b", expected "\x7fELF"`},

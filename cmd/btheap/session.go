@@ -262,8 +262,9 @@ func readProfile(path string) (*profile.Profile, error) {
 	if n < 8 || head[0] != 0x0a || head[2] != 0x08 || bytes.Contains(head[:n], []byte("~m#")) {
 		return nil, nil
 	}
+	certain := head[1] == 4 && head[4] == 0x10
 	fail := func(format string, args ...any) (*profile.Profile, error) {
-		if head[1] == 4 && head[4] == 0x10 {
+		if certain {
 			return nil, fmt.Errorf("%s: profile of pprof: "+format, append([]any{path}, args...)...)
 		}
 		return nil, nil
@@ -273,8 +274,11 @@ func readProfile(path string) (*profile.Profile, error) {
 	}
 	defer in.Close()
 	data, err := io.ReadAll(io.LimitReader(in, maxProfile+1))
+	if err != nil && certain {
+		return nil, err // names the file
+	}
 	if err != nil {
-		return fail("%w", err)
+		return nil, nil
 	}
 	if len(data) > maxProfile {
 		return fail("over %d MB, decompressed: too large", maxProfile>>20)

@@ -4,8 +4,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -59,6 +61,9 @@ btrecord dump 1234`,
 func requestDump(pid int, wait time.Duration) (string, error) {
 	proc := fmt.Sprintf("/proc/%d/", pid)
 	maps, err := os.ReadFile(proc + "maps")
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", cli.Usagef("no process %d", pid)
+	}
 	if err != nil {
 		return "", cli.Usagef("process %d: %w", pid, err)
 	}

@@ -105,6 +105,9 @@ func build(cc string, extra []string, output string) error {
 	if len(command) == 0 {
 		return cli.BadArgsf("expected a C compiler")
 	}
+	if err := canReplace(output); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "lwsbt")
 	if err != nil {
 		return &cli.Error{Code: cli.Failed, Err: err}
@@ -145,6 +148,22 @@ func build(cc string, extra []string, output string) error {
 		return cli.Failedf("cannot build the library with %s: %w", cc, err)
 	}
 	if err := os.Rename(temp, output); err != nil {
+		return &cli.Error{Code: cli.Failed, Err: err}
+	}
+	return nil
+}
+
+// canReplace returns an error if a file cannot be put at path: the compiler's message
+// would name another.
+func canReplace(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return cli.Usagef("%s: is not a regular file, expected a file to write", path)
+	case err == nil:
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
 		return &cli.Error{Code: cli.Failed, Err: err}
 	}
 	return nil

@@ -143,7 +143,10 @@ func (o *options) createOutput(program string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		switch info, err := os.Stat(path); {
+		case err == nil && info.IsDir():
+			return "", cli.Usagef("%s: is a directory, expected a file to write", o.output)
+		case err == nil && info.Mode()&fs.ModeNamedPipe != 0:
 			return path, nil
 		}
 		f, err := os.Create(path)

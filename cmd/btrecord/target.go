@@ -7,6 +7,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -34,6 +35,9 @@ type target struct {
 
 // findTarget looks at a program before it runs.
 func findTarget(name string) (*target, error) {
+	if name == "" {
+		return nil, cli.BadArgsf("the name of the program is empty")
+	}
 	path, err := exec.LookPath(name)
 	if err != nil {
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
@@ -56,6 +60,9 @@ func findTarget(name string) (*target, error) {
 		t.path = interpreter
 	}
 	info, err := os.Stat(t.path)
+	if err != nil && t.script != "" {
+		err = fmt.Errorf("%s: its interpreter %w", t.script, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +98,7 @@ func scriptInterpreter(path string) (string, error) {
 func (t *target) read() {
 	f, err := elf.Open(t.path)
 	if err != nil {
-		t.warning = fmt.Sprintf("is not an ELF file that can be read (%v)", err)
+		t.warning = fmt.Sprintf("is not an ELF file that can be read (%v)", elfError(err))
 		return
 	}
 	defer f.Close()
@@ -209,11 +216,19 @@ func (t *target) findLibrary(cc string) (string, error) {
 	return "", err
 }
 
+// elfError returns an error of reading an ELF file in words for users.
+func elfError(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it ends early")
+	}
+	return err
+}
+
 // checkLibrary reports why a library does not fit the target.
 func (t *target) checkLibrary(path string) error {
 	f, err := elf.Open(path)
 	if err != nil {
-		return cli.Usagef("%s: %w", path, err)
+		return cli.Usagef("%s: %w, expected a library that btrecord library built", path, elfError(err))
 	}
 	defer f.Close()
 	if f.Machine != t.machine || f.Class != t.class || f.Data != t.order {

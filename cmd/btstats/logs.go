@@ -105,8 +105,8 @@ func (g *gathered) something(bare bool) error {
 		looked += ", and lines of nothing but base64"
 	}
 	t := g.sc.Tally()
-	msg := fmt.Sprintf("%s: no record in %d bytes, %d lines; looked for %s",
-		strings.Join(g.files, ", "), t.Bytes, t.Lines, looked)
+	msg := fmt.Sprintf("%s: no record in %s, %s; looked for %s",
+		strings.Join(g.files, ", "), cli.Count(t.Bytes, "byte"), cli.Count(t.Lines, "line"), looked)
 	for _, f := range t.Faults() {
 		msg += fmt.Sprintf("\n  %d unreadable, %s: first at %v: %v", f.Count, f.Reason, f.Places[0], f.Errs[0])
 	}

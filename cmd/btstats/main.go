@@ -193,6 +193,8 @@ func (c *config) checkMode(changed func(flag string) bool) error {
 	switch {
 	case len(c.args) == 0:
 		return errors.New("expected a FILE, or - for standard input")
+	case slices.Contains(c.args, ""):
+		return errors.New("the name of a FILE is empty")
 	case c.follow && c.rebase != "":
 		return errors.New("--follow and --rebase exclude each other")
 	case c.follow && c.interval <= 0:

@@ -37,7 +37,7 @@ func (n *nameFlags) check() error {
 	for _, exe := range n.exes {
 		spec, err := symbol.ParseFileSpec(exe)
 		if err != nil {
-			return fmt.Errorf("--exe %w", err)
+			return fmt.Errorf("-e %w", err)
 		}
 		n.specs = append(n.specs, spec)
 	}
@@ -68,13 +68,13 @@ func (n *nameFlags) open(dump *stats.Collector, word int, by string) (*namer, er
 	for _, spec := range n.specs {
 		if err := out.process.Files.AddFile(spec); err != nil {
 			out.close()
-			return nil, err
+			return nil, fmt.Errorf("-e %w", err)
 		}
 	}
 	for _, path := range n.maps {
 		if err := out.readMaps(path); err != nil {
 			out.close()
-			return nil, err
+			return nil, fmt.Errorf("--maps: %w", err)
 		}
 	}
 	if files := out.process.Files.FilesWithoutBase(); len(files) > 0 && len(n.maps) == 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -22,6 +23,8 @@ func program(run func(c *cobra.Command, args []string) error) *cobra.Command {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntP("lines", "n", 0, "print `N` lines")
 	f.Duration("interval", 0, "wait `TIME`")
+	f.String("to", "", "write to `FILE`")
+	f.StringArray("from", nil, "read `FILE` (repeatable)")
 	AddFlags(root, "Output", f)
 	return root
 }
@@ -41,12 +44,18 @@ func TestExitCodes(t *testing.T) {
 		{"code alone", nil, Exit(Short), Short, ""},
 		{"closed pipe", nil, &os.PathError{Op: "write", Err: syscall.EPIPE}, OK, ""},
 		{"path", nil, fmt.Errorf("-e: %w", &os.PathError{Op: "open", Path: "a.elf", Err: syscall.ENOENT}), Usage, "prog: -e: a.elf: no such file or directory\n"},
+		{"program", nil, fmt.Errorf("cannot run %w", &exec.Error{Name: "cc", Err: exec.ErrNotFound}), Usage, "prog: cannot run cc: executable file not found in $PATH\n"},
+		{"path of a program", nil, &exec.Error{Name: "/a/b", Err: &os.PathError{Op: "stat", Path: "/a/b", Err: syscall.ENOTDIR}}, Usage, "prog: /a/b: not a directory\n"},
+		{"path, named before", nil, fmt.Errorf("-m: a.maps: %w", &os.PathError{Op: "read", Path: "a.maps", Err: syscall.EISDIR}), Usage, "prog: -m: a.maps: is a directory\n"},
+		{"empty path", nil, &os.PathError{Op: "open", Err: syscall.ENOENT}, Usage, "prog: \"\": no such file or directory\n"},
 		{"escapes", nil, errors.New("name \x1b[31m\nprog: forged \u202e"), Usage, `prog: name \x1b[31m\nprog: forged \u202e` + "\n"},
 		{"arguments", nil, BadArgsf("--a and --b"), Usage, "prog: --a and --b\nTry 'prog --help'.\n"},
 		{"unknown flag", []string{"--linse=1"}, nil, Usage, "prog: unknown flag: --linse; did you mean --lines?\nTry 'prog --help'.\n"},
 		{"no such flag at all", []string{"--zzz"}, nil, Usage, "prog: unknown flag: --zzz\nTry"},
 		{"number", []string{"-n", "1k"}, nil, Usage, `prog: --lines "1k": expected a whole number` + "\n"},
 		{"large number", []string{"-n", "99999999999999999999"}, nil, Usage, "the number is out of range"},
+		{"empty value", []string{"--to="}, nil, Usage, `prog: --to "": expected FILE` + "\nTry 'prog --help'.\n"},
+		{"empty value in a list", []string{"--from", "a", "--from", ""}, nil, Usage, `prog: --from "": expected FILE` + "\n"},
 		{"time", []string{"--interval", "soon"}, nil, Usage, `prog: --interval "soon": expected a time such as 5s or 100ms` + "\n"},
 	} {
 		var out, errs bytes.Buffer

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os/exec"
 	"regexp"
 	"strings"
 	"syscall"
@@ -73,13 +74,17 @@ func ClosedPipe(err error) bool {
 var parseNumber = regexp.MustCompile(`strconv\.Parse(\w+): parsing ("(?:[^"\\]|\\.)*"): (.*)$`)
 
 // Message returns what err says to a user: without the name of a system call in
-// front of a path, or of a function of Go in front of a number, and with control
-// characters escaped.
+// front of a path, or of a function of Go in front of a number, with a file named
+// once, and with control characters escaped.
 func Message(err error) string {
 	s := err.Error()
+	var e *exec.Error
+	if errors.As(err, &e) {
+		s = onFile(s, e.Error(), e.Name, e.Err)
+	}
 	var p *fs.PathError
 	if errors.As(err, &p) {
-		s = strings.Replace(s, p.Error(), p.Path+": "+p.Err.Error(), 1)
+		s = onFile(s, p.Error(), p.Path, p.Err)
 	}
 	if m := parseNumber.FindStringSubmatch(s); m != nil {
 		want := "expected a whole number"
@@ -94,6 +99,16 @@ func Message(err error) string {
 		s = strings.Replace(s, m[0], want, 1)
 	}
 	return Printable(s)
+}
+
+// onFile returns the message s with its part, the message of err on a file, in the form
+// "NAME: reason". What wrapped the error may have named the file before.
+func onFile(s, part, name string, err error) string {
+	if name == "" {
+		name = `""`
+	}
+	s = strings.Replace(s, part, name+": "+err.Error(), 1)
+	return strings.Replace(s, name+": "+name+": ", name+": ", 1)
 }
 
 // Printable returns s with control characters and other unprintable ones escaped

@@ -36,6 +36,7 @@ func Root(root *cobra.Command) *cobra.Command {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { writeHelp(c.OutOrStdout(), c) })
 	root.SetUsageFunc(func(c *cobra.Command) error { writeHelp(c.OutOrStderr(), c); return nil })
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return BadArgs(explainFlag(c, err)) })
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return checkValues(c.Flags()) }
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.Flags().BoolP("help", "h", false, "show this help")
 	root.Flags().Bool("version", false, "show the version")
@@ -177,10 +178,26 @@ func explainFlag(c *cobra.Command, err error) error {
 	return err
 }
 
+// checkValues refuses an empty value of a flag: most are of a variable of a shell that is
+// not set.
+func checkValues(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		empty := f.Value.Type() == "string" && f.Value.String() == ""
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			empty = len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")
+		}
+		if empty && err == nil {
+			expected, _ := pflag.UnquoteUsage(f)
+			err = BadArgsf("--%s %q: expected %s", f.Name, "", expected)
+		}
+	})
+	return err
+}
+
 // Suggest returns " (did you mean NAME?)" if arg is nearly the name of a
 // subcommand of c, and "" if it is not.
 func Suggest(c *cobra.Command, arg string) string {
-	if list := c.SuggestionsFor(arg); len(list) > 0 {
+	if list := c.SuggestionsFor(arg); len(list) > 0 && arg != "" {
 		return fmt.Sprintf(" (did you mean %q?)", c.CommandPath()+" "+list[0])
 	}
 	return ""

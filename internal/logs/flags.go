@@ -122,6 +122,8 @@ func (f *Flags) Check(args []string) (err error) {
 		return cli.BadArgsf("--follow and --serial are two ways to read on: give one")
 	case f.Serial != "" && len(args) > 0:
 		return cli.BadArgsf("--serial reads the port alone: no log can be given beside it")
+	case slices.Contains(args, ""):
+		return cli.BadArgsf("the name of a log is empty")
 	case f.Follow && (len(args) != 1 || args[0] == dump.Stdin || IsLine(args[0])):
 		return cli.BadArgsf("--follow needs one log FILE")
 	}
@@ -227,7 +229,7 @@ type snapshot struct {
 // splitLine splits FILE@LINE.
 func splitLine(name string) (path string, line int64, err error) {
 	i := strings.LastIndexByte(name, '@')
-	if i < 0 {
+	if i <= 0 {
 		return name, 0, nil
 	}
 	if n, err := strconv.ParseInt(name[i+1:], 10, 64); err == nil && n > 0 {

@@ -10,7 +10,10 @@ import (
 // symbols, by Note.
 func (r *Reader) Notes() {
 	t := r.Tally()
-	for _, err := range r.damaged {
+	for i, err := range r.damaged {
+		if i == 0 && r.found == 0 {
+			continue // Outcome returns it
+		}
 		r.Note("%v; %s before that", err, cli.Count(t.Read+t.Cut+t.Unreadable, "record"))
 	}
 	for _, f := range t.Faults() {

@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,7 +199,7 @@ func (r *Reader) pass(h Handler) error {
 	for i := range r.sources {
 		if r.ctx.Err() != nil {
 			for _, s := range r.sources[i:] {
-				r.damaged = append(r.damaged, &dump.ReadError{Name: cmp.Or(s.name, s.path), Err: dump.ErrInterrupted})
+				r.damaged = append(r.damaged, &dump.ReadError{Name: s.place(), Err: dump.ErrInterrupted})
 			}
 			break
 		}
@@ -412,7 +411,12 @@ func (r *Reader) Outcome() error {
 	case r.found == 0 && r.begun > 0:
 		return errors.New(r.empty())
 	case r.found == 0:
-		return fmt.Errorf("no records in %d bytes: looked for %s and %s", t.Bytes, codec.LeadIn, codec.LeadInDecoded)
+		if len(r.sources) > 1 {
+			return fmt.Errorf("no records in %d logs: looked for %s and %s", len(r.sources), codec.LeadIn, codec.LeadInDecoded)
+		}
+		return fmt.Errorf("%s: no records in %s: looked for %s and %s", r.sources[0].place(), cli.Count(t.Bytes, "byte"), codec.LeadIn, codec.LeadInDecoded)
+	case t.Read+t.Cut == 0 && r.found == 1:
+		return errors.New("the only record could not be read")
 	case t.Read+t.Cut == 0:
 		return fmt.Errorf("none of %s could be read", cli.Count(r.found, "record"))
 	case len(r.damaged) > 0, r.flags.Strict && t.Unreadable+t.Cut > 0:

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,9 @@ type source struct {
 	stream io.Reader // under open, if live, and spool can copy it
 	name   string    // in places, if it is not path
 }
+
+// place returns the name of the source in messages.
+func (s *source) place() string { return cmp.Or(s.name, s.path) }
 
 // IsLine reports whether an argument is a record and not the name of a log.
 func IsLine(arg string) bool {

@@ -1,0 +1,17 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+func TestBadFiles(t *testing.T) {
+	for _, args := range []func(file string) []string{
+		func(file string) []string { return []string{file} },
+		func(file string) []string { return []string{"-e", file, readmeLine} },
+		func(file string) []string { return []string{"--maps", file, readmeLine} },
+	} {
+		cmdtest.BadFiles(t, run, args)
+	}
+}
