@@ -59,6 +59,8 @@ func (o *testOptions) test(c *cobra.Command, args []string) error {
 		return cli.BadArgsf("--format %s, expected one of %s", o.format, strings.Join(render.Formats(), ", "))
 	case o.jobs < 1:
 		return cli.BadArgsf("--jobs %d, expected at least 1", o.jobs)
+	case !dash && c.Flags().Changed("timeout"):
+		return cli.BadArgsf("--timeout has no effect without a testee, expected -- TESTEE")
 	case o.timeout <= 0:
 		return cli.BadArgsf("--timeout %v, expected more than 0", o.timeout)
 	}

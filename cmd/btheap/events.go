@@ -27,7 +27,7 @@ type siteEvents struct {
 }
 
 func eventsCommand() *cobra.Command {
-	s := &session{}
+	s := &session{unused: []unused{{"events belong to no dump; --at selects a time", []string{"dump", "split"}}}}
 	rows, order := 0, ""
 	c := s.command(&cobra.Command{
 		Use: "events [flags] [FILE...]", Short: "peak, churn and lifetimes of a recording of events",
@@ -43,9 +43,6 @@ freed by the next event of its thread.`,
 		}
 		if rows < 0 {
 			return nil, fmt.Errorf("-n %d, expected a number of call sites", rows)
-		}
-		if s.Flags.Dump != "" {
-			return nil, fmt.Errorf("--dump has no effect here: events belong to no dump; --at selects a time")
 		}
 		return args, nil
 	}, func(w io.Writer) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,10 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 			return nil, fmt.Errorf("expected --format: %s", strings.Join(heap.Formats(), ", "))
 		case !contains(heap.Formats(), format):
 			return nil, fmt.Errorf("--format %q, expected %s", format, strings.Join(heap.Formats(), ", "))
+		case slices.Contains(byAddress, format) && s.c.Flags().Changed("by"):
+			return nil, fmt.Errorf("--by has no effect here: --format %s has functions, files and lines", format)
+		case format != "folded" && s.c.Flags().Changed("weight"):
+			return nil, fmt.Errorf("--weight has no effect here: --format %s has bytes and counts", format)
 		case heap.Binary(format) && s.output == "" && cli.IsTerminal(s.c.OutOrStdout()):
 			return nil, fmt.Errorf("--format %s is binary: give -o FILE, or a pipe", format)
 		}
@@ -61,6 +66,10 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 	return c
 }
 
+// byAddress are the formats of addresses with functions, files and lines, which the reader
+// groups.
+var byAddress = []string{"pprof", "dhat", "heaptrack"}
+
 func contains(list []string, s string) bool {
 	for _, l := range list {
 		if l == s {
@@ -71,7 +80,7 @@ func contains(list []string, s string) bool {
 }
 
 func htmlCommand() *cobra.Command {
-	s := &session{}
+	s := &session{unused: []unused{{"the page shows bytes and allocations", []string{"weight"}}}}
 	name := ""
 	c := s.command(&cobra.Command{
 		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
@@ -111,7 +120,10 @@ of call sites, the dumps over time, their differences and their growth.`,
 }
 
 func webCommand() *cobra.Command {
-	s := &session{}
+	s := &session{unused: []unused{
+		{"web writes no file", []string{"output"}},
+		{"pprof's pages have functions, files and lines", []string{"by"}},
+	}}
 	port := 0
 	noBrowser := false
 	c := s.command(&cobra.Command{
@@ -121,9 +133,6 @@ func webCommand() *cobra.Command {
 	}, heap.ByLine, func(args []string) ([]string, error) {
 		if port < 0 || port > 65535 {
 			return nil, fmt.Errorf("--port %d, expected 1 to 65535, or 0 for any", port)
-		}
-		if s.output != "" {
-			return nil, fmt.Errorf("-o has no effect here: web writes no file")
 		}
 		return args, nil
 	}, func(w io.Writer) error {

@@ -61,8 +61,11 @@ func stack(w io.Writer, sites []heap.Site) {
 	}
 }
 
+// noMoment is for commands that compare dumps.
+var noMoment = []unused{{"the dumps of a recording are compared, and a moment is only one", []string{"at"}}}
+
 func diffCommand() *cobra.Command {
-	s := &session{}
+	s := &session{unused: noMoment}
 	rows, fail := 0, ""
 	var limit threshold
 	c := s.command(&cobra.Command{
@@ -241,8 +244,6 @@ func (s *session) onlyOne(d *heap.Dump) error {
 		advice = "give the profile of another time, too"
 	case len(s.prof.Dumps) > 1:
 		advice = fmt.Sprintf("the input has %d: give another --dump", len(s.prof.Dumps))
-	case s.moment != nil:
-		advice = "without --at, the dumps of the recording are compared"
 	case d.HasAnnouncedRecords || s.reader.Events() != nil:
 		advice = "btrecord --interval 10s writes one every 10 s; a device has to write more of them"
 	}
@@ -250,7 +251,7 @@ func (s *session) onlyOne(d *heap.Dump) error {
 }
 
 func growthCommand() *cobra.Command {
-	s := &session{}
+	s := &session{unused: noMoment}
 	rows, fail, every := 0, "", false
 	var limit threshold
 	c := s.command(&cobra.Command{

@@ -151,6 +151,16 @@ func TestReports(t *testing.T) {
 		{"nothing hidden", []string{"top", "--hide", "nosuch", log}, 0, []string{"0x401200"}, "--hide nosuch: matches no frame"},
 		{"a negative number of rows", []string{"top", "-n", "-1", log}, 2, nil, "-n -1, expected a number of call sites"},
 		{"events of a dump", []string{"events", "--dump", "2", log}, 2, nil, "--dump has no effect here"},
+		{"events, split", []string{"events", "--split", "x", log}, 2, nil, "--split has no effect here"},
+		{"symbols of dumps", []string{"dumps", "-e", "x.elf", log}, 2, nil, "--exe has no effect here: dumps lists no call sites"},
+		{"a moment as a dump", []string{"dumps", "--at", "peak", log}, 2, nil, "--at has no effect here"},
+		{"growth of a moment", []string{"growth", "--at", "peak", log}, 2, nil, "--at has no effect here"},
+		{"diff of a moment", []string{"diff", "--at", "peak", log}, 2, nil, "--at has no effect here"},
+		{"a page by count", []string{"html", "--weight", "count", log}, 2, nil, "--weight has no effect here"},
+		{"pprof's pages in a file", []string{"web", "-o", "x", log}, 2, nil, "--output has no effect here: web writes no file"},
+		{"pprof's pages by file", []string{"web", "--by", "file", log}, 2, nil, "--by has no effect here"},
+		{"pprof by file", []string{"export", "-F", "pprof", "--by", "file", log}, 2, nil, "--by has no effect here: --format pprof"},
+		{"speedscope by count", []string{"export", "-F", "speedscope", "--weight", "count", log}, 2, nil, "--weight has no effect here: --format speedscope"},
 		{"no such log", []string{"top", "/no/such.log"}, 2, nil, "/no/such.log: no such file"},
 		{"export without a format", []string{"export", log}, 2, nil, "expected --format: pprof, folded"},
 	} {
@@ -189,6 +199,15 @@ func TestHelpFits(t *testing.T) {
 			}
 		}
 	}
+	for c, flags := range map[string][]string{"dumps": {"--exe", "--hide", "--by", "--at", "--weight"}, "diff": {"--at"}, "growth": {"--at"},
+		"events": {"--dump", "--split"}, "html": {"--weight"}, "web": {"--output", "--by"}} {
+		help, _, _ := command("", c, "--help")
+		for _, f := range flags {
+			if strings.Contains(help, f+" ") {
+				t.Errorf("help of %s lists %s, which has no effect", c, f)
+			}
+		}
+	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if out, _, code := command("", "completion", shell); code != 0 || !strings.Contains(out, "btheap") {
 			t.Errorf("completion %s: exit code %d", shell, code)
@@ -222,6 +241,11 @@ func TestExportAndBack(t *testing.T) {
 	back, errs, code := command("", "top", pb)
 	if code != 0 || strings.SplitN(ours, "\n", 2)[1] != strings.SplitN(back, "\n", 2)[1] {
 		t.Errorf("read back, exit code %d, %s:\n%s\nwant\n%s", code, errs, back, ours)
+	}
+	for _, args := range [][]string{{"-e", "x.elf"}, {"--split", "x"}, {"--at", "end"}, {"--strict"}} {
+		if _, errs, code := command("", append([]string{"top", pb}, args...)...); code != 2 || !strings.Contains(errs, "has no effect here: it is for logs") {
+			t.Errorf("%q and a profile of pprof: exit code %d, %s", args, code, errs)
+		}
 	}
 	if out, errs, code := command("", "diff", pb, log); code != 2 || !strings.Contains(errs, "cannot be read together") {
 		t.Errorf("a profile and a log: exit code %d, %s%s", code, out, errs)
@@ -298,7 +322,7 @@ func TestBaseOfEachBoot(t *testing.T) {
 		log.WriteString("*** Booting the example ***\n" + string(out))
 	}
 	path := logFile(t, "boots.log", log.String())
-	out, errs, code := command("", "dumps", "-e", exe, path)
+	out, errs, code := command("", "dumps", path)
 	if code != 0 || strings.Count(out, "\n") != 5 {
 		t.Fatalf("exit code %d, %s%s", code, out, errs)
 	}

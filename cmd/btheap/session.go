@@ -29,6 +29,7 @@ type session struct {
 	maxPaths int
 	output   string
 	at       string
+	unused   []unused
 
 	moment  *logs.At // of --at, nil if it is not given
 	w       heap.Weight
@@ -46,7 +47,25 @@ type session struct {
 	outcome error // how the command ends if it reports what it read
 }
 
-// add adds the flags that all subcommands have.
+// unused is flags that cannot take effect in a subcommand, and why. They are usage errors.
+type unused struct {
+	why   string
+	flags []string
+}
+
+// refuse returns an error if a flag is given that cannot take effect.
+func (s *session) refuse(flags *pflag.FlagSet) error {
+	for _, u := range s.unused {
+		for _, name := range u.flags {
+			if flags.Changed(name) {
+				return cli.BadArgsf("--%s has no effect here: %s", name, u.why)
+			}
+		}
+	}
+	return nil
+}
+
+// add adds the flags that subcommands have; those that are unused are not in help.
 func (s *session) add(c *cobra.Command) {
 	s.AddSymbols(c)
 	s.AddInput(c)
@@ -63,6 +82,11 @@ func (s *session) add(c *cobra.Command) {
 	f.StringVarP(&s.output, "output", "o", "", "write to `FILE`")
 	cli.AddFlags(c, "Output", f)
 	c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(heap.Granularities(), cobra.ShellCompDirectiveNoFileComp))
+	for _, u := range s.unused {
+		for _, name := range u.flags {
+			c.Flags().Lookup(name).Hidden = true
+		}
+	}
 }
 
 // check reads the values of the flags; byDefault is what --by is by default.
@@ -127,6 +151,9 @@ func (s *session) command(c *cobra.Command, by heap.Granularity, split func(args
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		s.c, s.args, s.files = c, args, args
+		if err := s.refuse(c.Flags()); err != nil {
+			return err
+		}
 		if split != nil {
 			files, err := split(args)
 			if err != nil {
@@ -235,8 +262,10 @@ func (s *session) profiles() ([]*profile.Profile, error) {
 	if list == nil {
 		return nil, nil
 	}
-	if s.Named() {
-		return nil, cli.BadArgsf("profiles of pprof have their symbols: -e and --maps have no effect")
+	for _, name := range []string{"exe", "maps", "sysroot", "debug-dir", "adjust", "machine", "split", "only", "follow", "bare", "strict", "at"} {
+		if s.c.Flags().Changed(name) {
+			return nil, cli.BadArgsf("--%s has no effect here: it is for logs, and %s is a profile of pprof", name, s.files[0])
+		}
 	}
 	return list, nil
 }

@@ -232,7 +232,11 @@ func peekCommand() *cobra.Command {
 }
 
 func dumpsCommand() *cobra.Command {
-	s := &session{listed: true}
+	s := &session{listed: true, unused: []unused{
+		{"dumps lists no call sites", []string{"exe", "maps", "sysroot", "debug-dir", "adjust", "by", "hide", "show", "ignore", "focus",
+			"basenames", "full-names", "max-paths", "weight"}},
+		{"a moment is no dump of the log", []string{"at"}},
+	}}
 	return s.command(&cobra.Command{
 		Use: "dumps [flags] [FILE...]", Short: "the dumps and boots in the logs",
 		Long:    "dumps lists the dumps of the logs. The first column, from 1, is the number for\n--dump; Number is the one that the device gave the dump in ~h#begin.",

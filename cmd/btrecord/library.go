@@ -58,6 +58,11 @@ btrecord library --cc 'musl-gcc -Os' -o liblwsbt.so
 btrecord library --sources DIR            the sources only`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
+			for _, name := range []string{"cc", "cflag", "output"} {
+				if sources != "" && c.Flags().Changed(name) {
+					return cli.BadArgsf("--%s has no effect with --sources: nothing is built", name)
+				}
+			}
 			if sources != "" {
 				return writeSources(sources)
 			}

@@ -40,6 +40,8 @@ func (o *options) run(c *cobra.Command, args []string) error {
 		return cli.BadArgsf("--interval %v: expected 1ms or more", o.interval)
 	}
 	switch {
+	case o.library != "" && o.cc != "":
+		return cli.BadArgsf("--cc has no effect with --library: nothing is built")
 	case o.signal < 0 || o.signal > 64:
 		return cli.BadArgsf("--signal %d: expected 1 to 64", o.signal)
 	case o.signal == int(syscall.SIGKILL) || o.signal == int(syscall.SIGSTOP):

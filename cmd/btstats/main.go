@@ -175,7 +175,7 @@ func (c *config) checkMode(changed func(flag string) bool) error {
 		if len(c.args) > 0 {
 			return errors.New("--model reports on synthetic stacks: expected no FILE")
 		}
-		for _, name := range []string{"follow", "bare", "strict", "exe", "maps", "debug-dir", "hide"} {
+		for _, name := range []string{"follow", "bare", "strict", "exe", "maps", "debug-dir", "hide", "interval"} {
 			if changed(name) {
 				return fmt.Errorf("--%s has no effect with --model", name)
 			}
@@ -188,6 +188,15 @@ func (c *config) checkMode(changed func(flag string) bool) error {
 	for _, name := range []string{"stacks", "seed"} {
 		if changed(name) {
 			return fmt.Errorf("--%s has no effect without --model", name)
+		}
+	}
+	for _, name := range []string{"exe", "maps", "debug-dir", "hide", "captured"} {
+		switch {
+		case !changed(name):
+		case len(c.sections) > 0 && !slices.Contains(c.sections, "snip"):
+			return fmt.Errorf("--%s has no effect without --section snip", name)
+		case c.rebase != "" && name != "captured":
+			return fmt.Errorf("--%s has no effect with --rebase: the addresses are others", name)
 		}
 	}
 	switch {

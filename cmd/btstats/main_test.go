@@ -158,6 +158,11 @@ func TestExitCodes(t *testing.T) {
 		{"--exe nosuch.elf --hide ( GOOD", "", 2, "--hide \"(\": error parsing regexp"},
 		{"--exe nosuch.elf GOOD", "", 2, "nosuch.elf: no such file"},
 		{"--interval 1s GOOD", "", 2, "--interval has no effect without --follow"},
+		{"--model cortex-m --interval 1s", "", 2, "--interval has no effect with --model"},
+		{"--section dump --exe nosuch.elf GOOD", "", 2, "--exe has no effect without --section snip"},
+		{"--section dump,bits --captured 1,1 GOOD", "", 2, "--captured has no effect without --section snip"},
+		{"--rebase 0x1000 --maps nosuch GOOD", "", 2, "--maps has no effect with --rebase"},
+		{"--rebase 0x1000 --captured 1,1 GOOD", "", 0, ""},
 		{"--seed 2 GOOD", "", 2, "--seed has no effect without --model"},
 	} {
 		args := strings.Fields(strings.NewReplacer("GOOD", good, "BAD", bad, "MORE", more, "CUT", cut).Replace(c.args))

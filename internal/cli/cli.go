@@ -49,6 +49,9 @@ func limitMemory() {
 // Run executes a root command with these arguments and streams and returns its
 // exit code. RunE reads cmd.InOrStdin and writes to cmd.OutOrStdout and
 // cmd.ErrOrStderr.
+//
+// That a process was started with standard output closed (>&-) is not noticed: Go's
+// runtime then opens /dev/null there, in the way in which Python and Node discard output.
 func Run(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// A write to a closed pipe is an error, not the end of the process: temporary
 	// files are still to be removed.
