@@ -98,6 +98,12 @@ func (f *File) AddrsForBase() int {
 	return int(math.Ceil((maxLogP - basesBits*math.Log10(2)) / math.Log10(density)))
 }
 
+// BestBase returns the base of the file for which the addresses tell most, sound or not.
+func (f *File) BestBase(seen []ReturnAddr) Base {
+	b, _ := f.vote(distinct(seen))
+	return b
+}
+
 // vote lets each address vote and returns the base with the most, if it is sound.
 func (f *File) vote(seen []ReturnAddr) (Base, bool) {
 	calls := f.calls()
