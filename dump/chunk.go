@@ -80,33 +80,25 @@ func (s *Chunks) read(c *Chunk) {
 
 var newline = []byte{'\n'}
 
-// Each reads the log. As many goroutines as workers (see [Workers]) read a chunk each,
-// call work with their number from 0 and the chunk, and then, in the order of the log
-// and one at a time, each with the same. It ends when each returns false or an error. A
-// chunk and what was made of it stay with one goroutine, and so in the cache of one
-// processor.
+// Lanes is how many chunks a worker of [Chunks.Each] has at most: one that it works on,
+// and others that wait until those before them have had their turn.
+const Lanes = 4
+
+// Each reads the log. As many goroutines as workers (see [Workers]) read a chunk each and
+// call work with the number of a lane and the chunk. In the order of the log, one at a
+// time, each is called with the same. Lanes are numbered from 0; worker i has Lanes of
+// them, from i*Lanes on, and calls work and each for them in one goroutine. A chunk and
+// what was made of it stay with it, and so in the cache of one processor. Each ends when
+// each returns an error. A chunk may wait for its turn until the next has been read.
 //
 //	worker 0   read ─ work ─ each ─ read ─ work ─ each ─ …
 //	worker 1          read ─ work ─ each ─ read ─ work ─ each ─ …
-func (s *Chunks) Each(workers int, work func(worker int, c *Chunk), each func(worker int, c *Chunk) (more bool, err error)) error {
+func (s *Chunks) Each(workers int, work func(lane int, c *Chunk), each func(lane int, c *Chunk) error) error {
 	t := turns{}
 	t.changed = sync.NewCond(&t)
 	run := func(worker int) {
-		var c Chunk
-		for {
-			n, ok := s.next(&c, &t)
-			if !ok {
-				return
-			}
-			work(worker, &c)
-			if t.wait(n) {
-				more, err := each(worker, &c)
-				if err == nil && c.Last {
-					err = s.err
-				}
-				t.end(!more || c.Last || err != nil, err)
-			}
-			t.idle()
+		l := lanes{first: worker * Lanes, free: []int{3, 2, 1, 0}}
+		for s.step(&l, &t, work, each) {
 		}
 	}
 	if workers == 1 {
@@ -117,6 +109,39 @@ func (s *Chunks) Each(workers int, work func(worker int, c *Chunk), each func(wo
 		go run(i)
 	}
 	return t.ended()
+}
+
+// lanes is what a worker has.
+type lanes struct {
+	first   int // number of its first lane
+	chunks  [Lanes]Chunk
+	numbers [Lanes]int64 // of chunks
+	free    []int        // the last is taken next: what was used last is in the cache
+	waiting []int        // for their turns, in the order of the log
+}
+
+// step reads a chunk and works on it, and takes the turns that have come. It returns
+// false when there is nothing left to do.
+func (s *Chunks) step(l *lanes, t *turns, work func(lane int, c *Chunk), each func(lane int, c *Chunk) error) bool {
+	lane := l.free[len(l.free)-1]
+	number, ok := s.next(&l.chunks[lane], t)
+	if ok {
+		work(l.first+lane, &l.chunks[lane])
+		t.idle()
+		l.numbers[lane] = number
+		l.free, l.waiting = l.free[:len(l.free)-1], append(l.waiting, lane)
+	}
+	for len(l.waiting) > 0 && t.turn(l.numbers[l.waiting[0]], !ok || len(l.free) == 0) {
+		lane := l.waiting[0]
+		c := &l.chunks[lane]
+		err := each(l.first+lane, c)
+		if err == nil && c.Last {
+			err = s.err
+		}
+		t.end(c.Last || err != nil, err)
+		l.waiting, l.free = append(l.waiting[:0], l.waiting[1:]...), append(l.free, lane)
+	}
+	return ok && len(l.free) > 0 // no lane is free if there are no more turns
 }
 
 // next reads the next chunk and returns its number, if there is one to work on.
@@ -138,7 +163,7 @@ type turns struct {
 	sync.Mutex
 	changed *sync.Cond
 	done    int64 // turns
-	busy    int   // workers that have a chunk
+	busy    int   // workers that are at work on a chunk
 	stopped bool  // there are no more turns
 	err     error
 }
@@ -149,7 +174,7 @@ func (t *turns) isStopped() bool {
 	return t.stopped
 }
 
-// start says that a worker has a chunk; it returns false if none is wanted.
+// start says that a worker has a chunk to work on; it returns false if none is wanted.
 func (t *turns) start() bool {
 	t.Lock()
 	defer t.Unlock()
@@ -159,14 +184,25 @@ func (t *turns) start() bool {
 	return !t.stopped
 }
 
-// wait waits for the turn of chunk n; it returns false if there is none.
-func (t *turns) wait(n int64) bool {
+// idle says that the work is done.
+func (t *turns) idle() {
 	t.Lock()
 	defer t.Unlock()
-	for t.done != n && !t.stopped {
+	t.busy--
+	if t.stopped {
+		t.changed.Broadcast()
+	}
+}
+
+// turn reports whether it is the turn of chunk n. It waits for that if wait is set: then
+// false means that there are no more turns.
+func (t *turns) turn(n int64, wait bool) bool {
+	t.Lock()
+	defer t.Unlock()
+	for wait && t.done != n && !t.stopped {
 		t.changed.Wait()
 	}
-	return !t.stopped
+	return t.done == n && !t.stopped
 }
 
 // end ends a turn.
@@ -178,15 +214,7 @@ func (t *turns) end(stop bool, err error) {
 	t.changed.Broadcast()
 }
 
-// idle says that a worker has no chunk any more.
-func (t *turns) idle() {
-	t.Lock()
-	defer t.Unlock()
-	t.busy--
-	t.changed.Broadcast()
-}
-
-// ended waits until there are no more turns and no worker has a chunk. It does not wait
+// ended waits until there are no more turns and no worker is at work. It does not wait
 // for one that reads: that may last.
 func (t *turns) ended() error {
 	t.Lock()
@@ -198,13 +226,8 @@ func (t *turns) ended() error {
 }
 
 // Workers returns a good number of workers for [Chunks.Each]: as many as there are
-// processors, and one more if there are several, since one worker waits for its turn.
-func Workers() int {
-	if n := runtime.GOMAXPROCS(0); n > 1 {
-		return n + 1
-	}
-	return 1
-}
+// processors.
+func Workers() int { return runtime.GOMAXPROCS(0) }
 
 // ResetChunk turns to a chunk, and what follows it if it has a Rest. Whether blobs have
 // user fields stays as it was: SetUserFields says otherwise.

@@ -59,7 +59,8 @@ func TestChunksAreTheLog(t *testing.T) {
 		records := scanned(want, &wantText)
 
 		workers := 1 + i%4
-		scanners, texts, found := make([]*dump.Scanner, workers), make([]strings.Builder, workers), make([][]string, workers)
+		lanes := workers * dump.Lanes
+		scanners, texts, found := make([]*dump.Scanner, lanes), make([]strings.Builder, lanes), make([][]string, lanes)
 		for w := range scanners {
 			scanners[w] = dump.NewScanner(nil, "")
 			scanners[w].Text, scanners[w].Recordings = &texts[w], want.Recordings
@@ -71,7 +72,7 @@ func TestChunksAreTheLog(t *testing.T) {
 			scanners[w].ResetChunk(c)
 			scanners[w].SetUserFields(false)
 			found[w] = scanned(scanners[w], &texts[w])
-		}, func(w int, c *dump.Chunk) (bool, error) {
+		}, func(w int, c *dump.Chunk) error {
 			chunks++
 			if len(found[w]) > 0 { // what was left of the chunk before stands in front
 				found[w][0] = `"` + carried + found[w][0][1:]
@@ -82,7 +83,7 @@ func TestChunksAreTheLog(t *testing.T) {
 			texts[w].Reset()
 			got = append(got, found[w]...)
 			tally.Take(scanners[w].Tally())
-			return true, nil
+			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -105,22 +106,57 @@ func TestChunksAreTheLog(t *testing.T) {
 	}
 }
 
-// What was read before an error counts, and an error or false of each ends Each.
+// What was read before an error counts, and an error of each ends Each.
 func TestChunksEnd(t *testing.T) {
 	log := strings.Repeat(readme+"\n", 20_000)
 	broken := errors.New("broken")
 	var got bytes.Buffer
 	err := dump.NewChunks(io.MultiReader(strings.NewReader(log), brokenReader{broken}), "x").Each(3, func(int, *dump.Chunk) {},
-		func(_ int, c *dump.Chunk) (bool, error) { got.Write(c.Data); return true, nil })
+		func(_ int, c *dump.Chunk) error { got.Write(c.Data); return nil })
 	if !errors.Is(err, broken) || got.String() != log {
 		t.Errorf("%v after %d of %d bytes", err, got.Len(), len(log))
 	}
-	for _, want := range []error{broken, nil} {
+	for workers := 1; workers <= 3; workers++ {
 		calls := 0
-		err := dump.NewChunks(strings.NewReader(log), "x").Each(2, func(int, *dump.Chunk) {},
-			func(int, *dump.Chunk) (bool, error) { calls++; return false, want })
-		if err != want || calls != 1 {
-			t.Errorf("%v after %d calls, want %v", err, calls, want)
+		err := dump.NewChunks(strings.NewReader(log), "x").Each(workers, func(int, *dump.Chunk) {},
+			func(int, *dump.Chunk) error { calls++; return broken })
+		if err != broken || calls != 1 {
+			t.Errorf("%d workers: %v after %d calls, want %v", workers, err, calls, broken)
+		}
+	}
+}
+
+// Chunks wait for one that takes long, as many as a worker has lanes, and have their turns
+// after it, or none if that ends Each.
+func TestChunksWaitForOne(t *testing.T) {
+	log := strings.Repeat(readme+"\n", 40_000)
+	broken := errors.New("broken")
+	for _, end := range []error{nil, broken} {
+		others, begun := make(chan bool, dump.Lanes), make(chan bool)
+		var got bytes.Buffer
+		err := dump.NewChunks(strings.NewReader(log), "x").Each(2, func(_ int, c *dump.Chunk) {
+			if c.Offset == 0 {
+				close(begun)
+				for range dump.Lanes {
+					select {
+					case <-others:
+					case <-time.After(time.Minute):
+						t.Error("other chunks wait before they are worked on")
+					}
+				}
+				return
+			}
+			<-begun
+			select {
+			case others <- true:
+			default:
+			}
+		}, func(_ int, c *dump.Chunk) error { got.Write(c.Data); return end })
+		if err != end {
+			t.Errorf("%v, want %v", err, end)
+		}
+		if all := got.String() == log; all != (end == nil) || got.Len() == 0 {
+			t.Errorf("%d of %d bytes", got.Len(), len(log))
 		}
 	}
 }
@@ -133,15 +169,17 @@ func TestChunksEndWhileReading(t *testing.T) {
 	go io.WriteString(w, log) // and nothing more: reads last from then on
 	ended := make(chan error)
 	go func() {
-		left := len(log)
-		ended <- dump.NewChunks(r, "x").Each(2, func(int, *dump.Chunk) {}, func(_ int, c *dump.Chunk) (bool, error) {
-			left -= len(c.Data)
-			return left > 200<<10, nil // what is left is less than both workers ask for
+		read := 0
+		ended <- dump.NewChunks(r, "x").Each(2, func(int, *dump.Chunk) {}, func(_ int, c *dump.Chunk) error {
+			if read += len(c.Data); read > 200<<10 { // what is left is less than both workers ask for
+				return io.EOF
+			}
+			return nil
 		})
 	}()
 	select {
 	case err := <-ended:
-		if err != nil {
+		if err != io.EOF {
 			t.Error(err)
 		}
 	case <-time.After(10 * time.Second):

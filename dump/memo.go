@@ -37,7 +37,6 @@ type memo struct {
 	once    [memoFilter]uint32   // tags
 	seed    maphash.Seed
 	serial  uint64
-	known   func(number uint64) bool
 	asked   int // in this window
 	had     int // of asked
 	pause   int // records that are not to be looked for
@@ -62,10 +61,16 @@ type memoFrames struct {
 }
 
 // Remember makes the scanner keep repeated records, in up to some 8 MB, so that they
-// are not decoded again. Record.Memo identifies them. If known is not nil and returns
-// true for that, the record lacks its Blob and the PCs of its Stack.
-func (s *Scanner) Remember(known func(number uint64) bool) {
-	s.memo = &memo{seed: maphash.MakeSeed(), known: known}
+// are not decoded again. Record.Memo identifies them. If with is not nil, the two share
+// what they keep; one goroutine uses both then. If known is not nil and returns true for
+// Record.Memo, the record lacks its Blob and the PCs of its Stack.
+func (s *Scanner) Remember(with *Scanner, known func(number uint64) bool) {
+	s.known = known
+	if with != nil {
+		s.memo = with.memo
+		return
+	}
+	s.memo = &memo{seed: maphash.MakeSeed()}
 }
 
 // worth reports whether to look for the next record: where hardly any is repeated, that
@@ -104,7 +109,7 @@ func (s *Scanner) memoRecord() bool {
 			m.met[slot]++
 		}
 		r := &s.rec
-		if m.known == nil || !m.known(e.number) {
+		if s.known == nil || !s.known(e.number) {
 			rest := &m.frames[slot]
 			r.Blob = rest.blob
 			r.Stack.PCs = append(r.Stack.PCs, rest.pcs...)

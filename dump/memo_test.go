@@ -46,7 +46,7 @@ func TestRememberChangesNothing(t *testing.T) {
 		var text [2]strings.Builder
 		plain.Text, memo.Text = &text[0], &text[1]
 		plain.Recordings, memo.Recordings = true, true
-		memo.Remember(nil)
+		memo.Remember(nil, nil)
 		seen := map[uint64]string{}
 		for plain.Next() {
 			if !memo.Next() {
@@ -96,7 +96,7 @@ func TestRememberWhereItHelps(t *testing.T) {
 		add(7)
 	}
 	sc := dump.NewScanner(bytes.NewReader(log), "x")
-	sc.Remember(nil)
+	sc.Remember(nil, nil)
 	var remembered [2]int
 	n := 0
 	for ; sc.Next(); n++ {

@@ -36,7 +36,8 @@ type Scanner struct {
 
 	src   io.Reader
 	memo  *memo
-	user  bool // blobs have user fields: a header said so
+	known func(number uint64) bool // see Remember
+	user  bool                     // blobs have user fields: a header said so
 	rec   Record
 	tally Tally
 	err   error

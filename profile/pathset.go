@@ -12,9 +12,21 @@ type PathHash struct {
 // PathSet is a set of call paths, by their hashes, with the era in which each was met last.
 // It takes some 25 bytes per call path. The zero PathSet is empty.
 type PathSet struct {
+	parts [pathParts]pathPart
+	used  int
+}
+
+// pathPart has the call paths of a range of hashes. Parts begin with different sizes, so
+// that they do not grow at the same time: others would wait for that.
+type pathPart struct {
 	slots []pathSlot
 	used  int
 }
+
+const (
+	pathPartBits = 6
+	pathParts    = 1 << pathPartBits
+)
 
 // pathSlot is a call path: none if its era is 0.
 type pathSlot struct {
@@ -27,18 +39,18 @@ type pathSlot struct {
 func (s *PathSet) Len() int { return s.used }
 
 // start returns where the search for a call path begins.
-func (s *PathSet) start(h PathHash) int {
-	start, _ := bits.Mul64(h.high, uint64(len(s.slots)))
+func (t *pathPart) start(h PathHash) int {
+	start, _ := bits.Mul64(h.high<<pathPartBits, uint64(len(t.slots)))
 	return int(start)
 }
 
 // find returns the slot of a call path, a free one if it is not in the set.
-func (s *PathSet) find(h PathHash) *pathSlot {
-	for i := s.start(h); ; i++ {
-		if i == len(s.slots) {
+func (t *pathPart) find(h PathHash) *pathSlot {
+	for i := t.start(h); ; i++ {
+		if i == len(t.slots) {
 			i = 0
 		}
-		if p := &s.slots[i]; p.era == 0 || p.high == h.high && p.low == h.low {
+		if p := &t.slots[i]; p.era == 0 || p.high == h.high && p.low == h.low {
 			return p
 		}
 	}
@@ -48,35 +60,41 @@ func (s *PathSet) find(h PathHash) *pathSlot {
 // noted before, 0 if never. If the call path is new and there are most already, it
 // is not added, and ok is false.
 func (s *PathSet) Meet(h PathHash, era uint32, most int) (before uint32, ok bool) {
-	if s.used >= len(s.slots)/4*3 {
-		s.grow()
+	n := h.high >> (64 - pathPartBits)
+	t := &s.parts[n]
+	if t.used >= len(t.slots)/4*3 {
+		t.grow(int(n))
 	}
-	p := s.find(h)
+	p := t.find(h)
 	if before = p.era; before == 0 {
 		if s.used >= most {
 			return 0, false
 		}
 		p.high, p.low = h.high, h.low
+		t.used++
 		s.used++
 	}
 	p.era = era
 	return before, true
 }
 
-func (s *PathSet) grow() {
-	old := s.slots
-	s.slots = make([]pathSlot, max(1<<10, len(old)+len(old)/2))
+// grow makes part n half as large again. At first, the last part has half as many slots
+// again as the first.
+func (t *pathPart) grow(n int) {
+	old := t.slots
+	t.slots = make([]pathSlot, max(pathParts+n/2, len(old)+len(old)/2))
 	for _, p := range old {
 		if p.era != 0 {
-			*s.find(PathHash{p.high, p.low}) = p
+			*t.find(PathHash{p.high, p.low}) = p
 		}
 	}
 }
 
 // Expect announces a call of Meet. The result has no meaning.
 func (s *PathSet) Expect(h PathHash) uint32 {
-	if len(s.slots) == 0 {
+	t := &s.parts[h.high>>(64-pathPartBits)]
+	if len(t.slots) == 0 {
 		return 0
 	}
-	return s.slots[s.start(h)].era
+	return t.slots[t.start(h)].era
 }

@@ -91,7 +91,7 @@ func (o *options) stream(r *logs.Reader, out, stdout io.Writer) (outcome, err er
 	s := o.newSink(w, r, stdout)
 	h := logs.Handler{Flush: w.Flush, Unreadable: s.unreadable}
 	if !o.filter.Any() && !(o.passthrough && o.Named()) { // these keep state from line to line
-		h.Fork = func() logs.Fork { return o.fork(w, r, stdout) }
+		h.Fork = func(int) logs.Fork { return o.fork(w, r, stdout) }
 	}
 	h.Record = func(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error {
 		if !o.filter.keeps(addrs) {

@@ -27,24 +27,25 @@ type decoded struct {
 
 // readParallel adds the records of a log, which several goroutines find and decode.
 func (r *reporter) readParallel(g *gathered, src io.Reader, name string) error {
-	batches := make([]batch, dump.Workers())
+	workers := dump.Workers()
+	batches := make([]batch, workers*dump.Lanes)
 	for i := range batches {
 		sc := dump.NewScanner(nil, "")
 		sc.Bare, sc.Word32 = g.sc.Bare, g.sc.Word32
 		batches[i].sc = sc
 	}
-	return dump.NewChunks(src, name).Each(len(batches), func(worker int, c *dump.Chunk) {
-		batches[worker].scan(c)
-	}, func(worker int, c *dump.Chunk) (bool, error) {
+	return dump.NewChunks(src, name).Each(workers, func(lane int, c *dump.Chunk) {
+		batches[lane].scan(c)
+	}, func(lane int, c *dump.Chunk) error {
 		if c.Rest != nil {
 			g.sc.ResetChunk(c)
 			for g.sc.Next() {
 				g.add(g.sc.Record())
 			}
-			return false, g.sc.Err()
+			return g.sc.Err()
 		}
-		batches[worker].addTo(g, c)
-		return true, nil
+		batches[lane].addTo(g, c)
+		return nil
 	})
 }
 

@@ -48,7 +48,7 @@ func (r *Reader) currentState() state {
 	return state{r.scanner.UserFields(), r.Process.Maps.Space(), r.epoch}
 }
 
-// part is what a goroutine makes of a chunk.
+// part is what a lane of dump.Chunks makes of a chunk.
 type part struct {
 	r    *Reader
 	fork Fork
@@ -96,26 +96,32 @@ func (r *Reader) inParallel(s *source, h *Handler) bool {
 func (r *Reader) parallel(s *source, src io.Reader, name string, h Handler) error {
 	r.now = r.currentState()
 	if r.parts == nil {
-		for range dump.Workers() {
-			r.parts = append(r.parts, r.newPart(h))
+		for worker := range dump.Workers() {
+			first := r.newPart(h, worker, nil)
+			r.parts = append(r.parts, first)
+			for range dump.Lanes - 1 {
+				r.parts = append(r.parts, r.newPart(h, worker, first.sc))
+			}
 		}
 	}
-	return dump.NewChunks(src, name).Each(len(r.parts), func(worker int, c *dump.Chunk) {
+	return dump.NewChunks(src, name).Each(len(r.parts)/dump.Lanes, func(lane int, c *dump.Chunk) {
 		r.reading.RLock()
 		defer r.reading.RUnlock()
-		p := r.parts[worker]
+		p := r.parts[lane]
 		p.plain = p.scan(c) == nil
-	}, func(worker int, c *dump.Chunk) (more bool, err error) {
-		return true, r.apply(r.parts[worker], c, h) // src ends with r.ctx
+	}, func(lane int, c *dump.Chunk) error {
+		return r.apply(r.parts[lane], c, h) // src ends with r.ctx
 	})
 }
 
-func (r *Reader) newPart(h Handler) *part {
-	p := &part{r: r, fork: h.Fork(), sc: dump.NewScanner(nil, "")}
+// newPart returns a part for a lane of a worker. first is the scanner of its first lane,
+// nil for that one.
+func (r *Reader) newPart(h Handler, worker int, first *dump.Scanner) *part {
+	p := &part{r: r, fork: h.Fork(worker), sc: dump.NewScanner(nil, "")}
 	p.process.Lossless = r.Process.Lossless
 	r.options(p.sc)
 	if p.fork.known != nil {
-		p.sc.Remember(func(memo uint64) bool { return p.fork.known(p, memo) })
+		p.sc.Remember(first, func(memo uint64) bool { return p.fork.known(p, memo) })
 	}
 	p.sc.Text = p
 	return p

@@ -228,7 +228,7 @@ func recorded(t *testing.T, f *Flags, paths []string, forks bool) (out []string)
 	h := handler(&out, &text)
 	h.Event = h.Record
 	if forks {
-		h.Fork = func() Fork {
+		h.Fork = func(int) Fork {
 			var mine []string
 			var rest strings.Builder
 			m := handler(&mine, &rest)

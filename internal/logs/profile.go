@@ -97,16 +97,17 @@ func (r *Reader) BadFrees() []dump.Place { return r.badFrees }
 
 // builder makes a profile of records.
 type builder struct {
-	r       *Reader
-	prof    *profile.Profile
-	begun   int // dumps of the sequence that were begun in prof
-	current *profile.Dump
-	held    []held
-	modules map[moduleKey]*profile.Module
-	numbers map[fileKey]uint32 // of files, for tags
-	path    []profile.LocationID
-	known   []known // by dump.MemoSlot
-	before  symbol.Counts
+	r         *Reader
+	prof      *profile.Profile
+	begun     int // dumps of the sequence that were begun in prof
+	current   *profile.Dump
+	held      []held
+	modules   map[moduleKey]*profile.Module
+	numbers   map[fileKey]uint32 // of files, for tags
+	path      []profile.LocationID
+	known     []known       // by dump.MemoSlot
+	forkPaths [][]knownPath // by worker, by dump.MemoSlot
+	before    symbol.Counts
 
 	// aliases finds the locations of addresses that were looked up, as records have
 	// them, in the space and the epoch of aliased.

@@ -18,7 +18,7 @@ type profileFork struct {
 	pcs     []uint64 // of raw
 	blobs   []byte   // of raw
 	path    []profile.LocationID
-	paths   []knownPath // by dump.MemoSlot
+	paths   []knownPath // by dump.MemoSlot; of all lanes of a worker
 	rec     dump.Record // scratch
 	touched uint32
 }
@@ -60,8 +60,11 @@ type knownPath struct {
 }
 
 // fork returns what does the work of record and again.
-func (b *builder) fork() Fork {
-	f := &profileFork{b: b, paths: make([]knownPath, dump.MemoSlots)}
+func (b *builder) fork(worker int) Fork {
+	if worker == len(b.forkPaths) {
+		b.forkPaths = append(b.forkPaths, make([]knownPath, dump.MemoSlots))
+	}
+	f := &profileFork{b: b, paths: b.forkPaths[worker]}
 	return Fork{Begin: f.begin, stack: f.stack, placed: f.placed, exclusive: f.exclusive, known: f.known}
 }
 

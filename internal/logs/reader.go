@@ -90,7 +90,7 @@ type Handler struct {
 	Sequence bool
 	// Fork, if not nil, returns what does the work of the handler for parts of the log,
 	// by several goroutines.
-	Fork func() Fork
+	Fork func(worker int) Fork
 }
 
 // Open opens what the flags name. The context ends live input. Close closes all.
@@ -192,7 +192,7 @@ func (r *Reader) pass(h Handler) error {
 	r.markup = &symbol.MarkupWriter{Timeline: &r.Process.Maps, Bad: r.badMarkup}
 	r.options(r.scanner)
 	if h.Known != nil {
-		r.scanner.Remember(nil)
+		r.scanner.Remember(nil, nil)
 	}
 	r.scanner.Text = &text{r, h.Text}
 	r.parts, r.midLine = nil, false

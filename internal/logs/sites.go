@@ -62,14 +62,14 @@ const (
 // it has read, once it is known to count.
 type siteBuilder struct {
 	*builder
-	of    Selection
-	sums  *SiteSums
-	paths profile.PathSet
-	most  int // call paths
-	held  []heldSite
-	forks []*siteFork
-	own   profile.SiteAdder // for records that no fork adds up
-	keys  []profile.SiteKey
+	of      Selection
+	sums    *SiteSums
+	paths   profile.PathSet
+	most    int // call paths
+	held    []heldSite
+	workers []*siteWorker
+	own     profile.SiteAdder // for records that no fork adds up
+	keys    []profile.SiteKey
 }
 
 // siteRecord is a record.
@@ -191,8 +191,8 @@ func (b *siteBuilder) finish() {
 	b.builder.finish()
 	sites := &b.sums.sites
 	var running sync.WaitGroup
-	for _, f := range b.forks {
-		running.Go(f.flush)
+	for _, w := range b.workers {
+		running.Go(w.flush)
 	}
 	b.own.Flush(sites)
 	running.Wait()
@@ -210,19 +210,25 @@ func (b *siteBuilder) finish() {
 	}
 }
 
-// siteFork finds the keys of a chunk's records, and adds up the chunk before, which counts
-// by then.
+// siteWorker adds up the chunks of a worker.
+type siteWorker struct {
+	b      *siteBuilder
+	lanes  []*siteFork
+	adder  profile.SiteAdder
+	known  []knownSites // by dump.MemoSlot
+	stacks []knownStack // of known
+}
+
+// siteFork finds the keys of a chunk's records. It is added up when its worker begins
+// another chunk and it has had its turn.
 type siteFork struct {
-	b       *siteBuilder
-	adder   profile.SiteAdder
+	*siteWorker
 	items   []siteItem
 	others  []otherSite
 	keys    []profile.SiteKey // of others
-	known   []knownSites      // by dump.MemoSlot
-	stacks  []knownStack      // of known
-	chunk   uint64            // number of the chunk
 	era     uint32            // of the items from first on
 	first   int
+	ended   bool // it has had its turn
 	symbols bool
 	touched uint32
 }
@@ -249,11 +255,11 @@ type knownSites struct {
 	size      uint64
 	path      profile.PathHash
 	count     uint64
-	chunk     uint64 // in which it came last
 	era       uint32 // of count
 	met       uint32 // see siteBuilder.count
 	addresses uint32 // if nothing else is counted when it is looked up, or 0
 	lost      uint32
+	waiting   uint32 // how many items of lanes it is
 }
 
 // knownStack is the rest of a knownSites.
@@ -262,15 +268,22 @@ type knownStack struct {
 	counts symbol.Counts // what looking it up counted
 }
 
-func (b *siteBuilder) fork() Fork {
-	f := &siteFork{b: b, known: make([]knownSites, dump.MemoSlots), stacks: make([]knownStack, dump.MemoSlots)}
-	b.forks = append(b.forks, f)
+func (b *siteBuilder) fork(worker int) Fork {
+	if worker == len(b.workers) {
+		b.workers = append(b.workers, &siteWorker{b: b, known: make([]knownSites, dump.MemoSlots), stacks: make([]knownStack, dump.MemoSlots)})
+	}
+	w := b.workers[worker]
+	f := &siteFork{siteWorker: w}
+	w.lanes = append(w.lanes, f)
 	return Fork{Begin: f.begin, stack: f.stack, placed: f.placed, known: f.isKnown, Emit: f.emit}
 }
 
 func (f *siteFork) begin() {
-	f.addUp()
-	f.chunk++
+	for _, lane := range f.lanes {
+		if lane.ended || lane == f {
+			lane.addUp()
+		}
+	}
 	f.others, f.keys, f.symbols, f.era = f.others[:0], f.keys[:0], false, 0
 }
 
@@ -296,13 +309,13 @@ func (f *siteFork) stack(p *part, rec *dump.Record) {
 	f.symbols = p.look.symbols
 }
 
-// remember returns the slot of a record, -1 if another one is in it that came in the
-// same chunk and is not added up yet.
+// remember returns the slot of a record, -1 if another one is in it that is not added up
+// yet.
 func (f *siteFork) remember(p *part, rec *dump.Record) int32 {
 	slot := dump.MemoSlot(rec.Memo)
 	k := &f.known[slot]
 	if k.memo != rec.Memo {
-		if k.chunk == f.chunk {
+		if k.waiting > 0 {
 			return -1
 		}
 		f.addKnown(slot)
@@ -319,7 +332,7 @@ func (f *siteFork) remember(p *part, rec *dump.Record) int32 {
 	} else {
 		p.counts.Add(&f.stacks[slot].counts)
 	}
-	k.chunk = f.chunk
+	k.waiting++
 	return int32(slot)
 }
 
@@ -376,6 +389,7 @@ func (f *siteFork) held(it *siteItem) heldSite {
 
 // emit ends a chunk.
 func (f *siteFork) emit() error {
+	f.ended = true
 	if f.symbols || f.b.sums.sites.Len() > maxSites {
 		return errNotSites
 	}
@@ -386,6 +400,9 @@ func (f *siteFork) emit() error {
 func (f *siteFork) addUp() {
 	sites := &f.b.sums.sites
 	for i, it := range f.items {
+		if it.at >= 0 {
+			f.known[it.at].waiting--
+		}
 		switch {
 		case !it.counts || i < f.first:
 		case it.at < 0:
@@ -393,28 +410,32 @@ func (f *siteFork) addUp() {
 			f.adder.Add(sites, f.era, f.keys[o.from:o.to], o.lost, profile.Value{Bytes: o.size, Count: 1})
 		default:
 			k := &f.known[it.at]
-			if k.era != f.era {
+			if k.era < f.era {
 				k.era, k.count = f.era, 0
 			}
-			k.count++
+			if k.era == f.era {
+				k.count++
+			}
 		}
 	}
-	f.items = f.items[:0]
+	f.items, f.ended = f.items[:0], false
 }
 
 // addKnown adds up a record that was remembered.
-func (f *siteFork) addKnown(slot int) {
-	if k := &f.known[slot]; k.count > 0 {
+func (w *siteWorker) addKnown(slot int) {
+	if k := &w.known[slot]; k.count > 0 {
 		v := profile.Value{Bytes: k.size, Count: 1}
-		f.adder.Add(&f.b.sums.sites, k.era, f.stacks[slot].keys, k.lost, v.Times(k.count))
+		w.adder.Add(&w.b.sums.sites, k.era, w.stacks[slot].keys, k.lost, v.Times(k.count))
 	}
 }
 
 // flush adds up what is left.
-func (f *siteFork) flush() {
-	f.addUp()
-	for slot := range f.known {
-		f.addKnown(slot)
+func (w *siteWorker) flush() {
+	for _, f := range w.lanes {
+		f.addUp()
 	}
-	f.adder.Flush(&f.b.sums.sites)
+	for slot := range w.known {
+		w.addKnown(slot)
+	}
+	w.adder.Flush(&w.b.sums.sites)
 }
