@@ -1,17 +1,38 @@
 package device
 
 import (
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// full reports whether the slow suites run, too.
-func full() bool { return os.Getenv("LWSBT_FULL") == "1" }
+// full reports whether the slow suites run, too; with LWSBT_FULL=all, the heap's at their
+// full length.
+func full() bool { return os.Getenv("LWSBT_FULL") != "" }
+
+func all() bool { return os.Getenv("LWSBT_FULL") == "all" }
+
+// programs is where programs are built, once for all tests.
+var programs string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	var err error
+	if programs, err = os.MkdirTemp("", "device"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(programs)
+	os.Exit(code)
+}
 
 // A build is a compiler with options, and what runs its programs.
 type build struct {
@@ -83,13 +104,32 @@ func (b build) make(t *testing.T, target string) string {
 	if b.run != "" {
 		need(t, b.run)
 	}
-	dir := t.TempDir()
-	args := []string{"-s", target, "CC=" + b.cc, "CFLAGS=" + b.cflags, "LDFLAGS=" + b.ldflags,
-		"OUT=" + dir, "WORD=" + b.word}
-	if out, err := exec.Command("make", args...).CombinedOutput(); err != nil {
-		t.Fatalf("make %s: %v\n%s", strings.Join(args, " "), err, out)
+	b.name, b.run, b.light = "", "", false // which make no difference
+	once, _ := made.LoadOrStore(madeKey{b, target}, sync.OnceValues(func() (string, error) {
+		dir, err := os.MkdirTemp(programs, target)
+		if err != nil {
+			return "", err
+		}
+		args := []string{"-s", target, "CC=" + b.cc, "CFLAGS=" + b.cflags, "LDFLAGS=" + b.ldflags,
+			"OUT=" + dir, "WORD=" + b.word}
+		if out, err := exec.Command("make", args...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("make %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return filepath.Join(dir, target), nil
+	}))
+	program, err := once.(func() (string, error))()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return filepath.Join(dir, target)
+	return program
+}
+
+// made has functions that build a program and return its path, by madeKey.
+var made sync.Map
+
+type madeKey struct {
+	build  build
+	target string
 }
 
 // argv returns the command that runs program.
@@ -101,12 +141,15 @@ func (b build) argv(program string, args ...string) []string {
 	return argv
 }
 
-// each runs a test for every build, or for those that are light.
+// each runs a test for every build, or for those that are light, several at a time.
 func each(t *testing.T, test func(t *testing.T, b build)) {
 	for _, b := range builds {
 		if !full() && !b.light {
 			continue
 		}
-		t.Run(b.name, func(t *testing.T) { test(t, b) })
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, b)
+		})
 	}
 }

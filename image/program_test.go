@@ -100,7 +100,7 @@ func graphCore(t *testing.T, build int, onDevice bool, seed, count int) dead {
 // roots wherever a program has some. No leak is invented, and all are found.
 func TestLeaksOfPrograms(t *testing.T) {
 	seeds := 1
-	if os.Getenv("LWSBT_FULL") != "" {
+	if os.Getenv("LWSBT_FULL") == "all" {
 		seeds = 3
 	}
 	for i, b := range lwsBuilds {

@@ -145,7 +145,7 @@ var memoryCases = func() (list []memoryCase) {
 // Every command holds to its limit of memory, whatever its input; the table of the docs
 // is what this measures.
 func TestMemory(t *testing.T) {
-	all := os.Getenv("LWSBT_FULL") == "1" || *update
+	all := os.Getenv("LWSBT_FULL") != "" || *update
 	if !all && *sizes == "" {
 		t.Skip("LWSBT_FULL is not set")
 	}
@@ -154,7 +154,7 @@ func TestMemory(t *testing.T) {
 	case *sizes == "" && *update:
 		list = "1000000,10000000"
 	case *sizes == "" && all:
-		list = "100000"
+		list = "50000"
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"btdecode", "btheap", "btstats"} {
