@@ -98,13 +98,16 @@ func TestFuzz(t *testing.T) {
 		t.Skip("LWSBT_FULL is not set")
 	}
 	for _, word := range []string{"", "32"} {
-		fuzz := build{cc: "clang", cflags: "-O1 -g", word: word}.make(t, "fuzz")
-		cmd := exec.Command(fuzz, "-max_len=400", "-max_total_time=10", "-seed=1", "-print_final_stats=1")
-		cmd.Dir = t.TempDir()
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "stat::number_of_executed_units") {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		t.Run("word"+word, func(t *testing.T) {
+			t.Parallel()
+			fuzz := build{cc: "clang", cflags: "-O1 -g", word: word}.make(t, "fuzz")
+			cmd := exec.Command(fuzz, "-max_len=400", "-max_total_time=10", "-seed=1", "-print_final_stats=1")
+			cmd.Dir = t.TempDir()
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "stat::number_of_executed_units") {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		})
 	}
 }
 
