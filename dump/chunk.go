@@ -95,7 +95,7 @@ const Lanes = 4
 //	worker 1          read ─ work ─ each ─ read ─ work ─ each ─ …
 func (s *Chunks) Each(workers int, work func(lane int, c *Chunk), each func(lane int, c *Chunk) error) error {
 	t := turns{}
-	t.changed = sync.NewCond(&t)
+	t.next.L, t.over.L = &t, &t
 	run := func(worker int) {
 		l := lanes{first: worker * Lanes, free: []int{3, 2, 1, 0}}
 		for s.step(&l, &t, work, each) {
@@ -161,10 +161,11 @@ func (s *Chunks) next(c *Chunk, t *turns) (number int64, ok bool) {
 // turns has the workers of Chunks.Each take turns.
 type turns struct {
 	sync.Mutex
-	changed *sync.Cond
-	done    int64 // turns
-	busy    int   // workers that are at work on a chunk
-	stopped bool  // there are no more turns
+	next    sync.Cond // done or stopped has changed
+	over    sync.Cond // stopped has changed, or busy after that
+	done    int64     // turns
+	busy    int       // workers that are at work on a chunk
+	stopped bool      // there are no more turns
 	err     error
 }
 
@@ -190,7 +191,7 @@ func (t *turns) idle() {
 	defer t.Unlock()
 	t.busy--
 	if t.stopped {
-		t.changed.Broadcast()
+		t.over.Broadcast()
 	}
 }
 
@@ -200,7 +201,7 @@ func (t *turns) turn(n int64, wait bool) bool {
 	t.Lock()
 	defer t.Unlock()
 	for wait && t.done != n && !t.stopped {
-		t.changed.Wait()
+		t.next.Wait()
 	}
 	return t.done == n && !t.stopped
 }
@@ -211,7 +212,10 @@ func (t *turns) end(stop bool, err error) {
 	defer t.Unlock()
 	t.done++
 	t.stopped, t.err = stop, err
-	t.changed.Broadcast()
+	t.next.Broadcast()
+	if stop {
+		t.over.Broadcast()
+	}
 }
 
 // ended waits until there are no more turns and no worker is at work. It does not wait
@@ -220,7 +224,7 @@ func (t *turns) ended() error {
 	t.Lock()
 	defer t.Unlock()
 	for !t.stopped || t.busy > 0 {
-		t.changed.Wait()
+		t.over.Wait()
 	}
 	return t.err
 }
