@@ -457,11 +457,11 @@ func (q *Sequence) Undecided() string {
 	why := ""
 	switch {
 	case same > 1:
-		why = fmt.Sprintf("%d dumps, added up as one: the same records precede other text %d times", same, same)
+		why = fmt.Sprintf("%d dumps, but they are added up as one: %d groups of records end with the same ones", same, same)
 	case q.Runs > 1:
-		why = fmt.Sprintf("%d dumps, added up as one: there are %d groups of records with other text between them", q.Runs, q.Runs)
+		why = fmt.Sprintf("%d dumps, but they are added up as one: there are %d groups of records, with other text between them", q.Runs, q.Runs)
 	default:
 		return ""
 	}
-	return "looks like " + why + "; --split REGEX gives the line at which a dump begins"
+	return "looks like " + why + "; --split REGEX says at which line a dump begins"
 }

@@ -124,12 +124,12 @@ func (v Verdict) sentence(records uint64) string {
 	case !v.Fits:
 		return fmt.Sprintf("%d-bit words: these addresses do not fit them.", v.Word)
 	case v.Loses:
-		end := "; with search best, it does not"
+		best := "search best does not"
 		if v.BestToo {
-			end = ", with search best, too"
+			best = "search best adds some, too"
 		}
-		return fmt.Sprintf("%d-bit words: compression LOSES%s. The blobs take %.1f%% more than raw stacks; %s of %s blobs are larger than their raw stack.",
-			v.Word, end, 100*v.LargerBy, count(v.Worse), count(records))
+		return fmt.Sprintf("%d-bit words: compression adds %.1f%% to raw stacks (%s); %s of %s blobs are larger than their raw stack.",
+			v.Word, 100*v.LargerBy, best, count(v.Worse), count(records))
 	}
 	return fmt.Sprintf("%d-bit words: compression saves %.1f%% of raw stacks; %s of %s blobs are larger than their raw stack.",
 		v.Word, -100*v.LargerBy, count(v.Worse), count(records))

@@ -30,10 +30,10 @@ type Base struct {
 	LogP float64
 }
 
-// String returns the base's evidence in words.
+// String returns the evidence for the base in words.
 func (b Base) String() string {
-	return fmt.Sprintf("%s: %d of the %d addresses in its code follow a call, %d at the next best base",
-		b.File.Path, b.Votes, b.InCode, b.RunnerUp)
+	return fmt.Sprintf("%d of the %d addresses in its code follow a call, %d at the next best base",
+		b.Votes, b.InCode, b.RunnerUp)
 }
 
 // What a base must show before it is believed.

@@ -100,7 +100,7 @@ func (r *report) leakGroup(g *image.LeakGroup) {
 	fmt.Fprintf(r.w, "\n%s in %s: %s\n", cli.Count(g.Bytes, "byte"), what, r.addrs(g.Direct))
 	for i, b := range g.Stacks {
 		if i == maxAddrs {
-			fmt.Fprintf(r.w, "  and by %s more\n", cli.Count(len(g.Stacks)-i, "call stack"))
+			fmt.Fprintf(r.w, "  and by %s\n", cli.Count(len(g.Stacks)-i, "more call stack"))
 			break
 		}
 		if i > 0 {

@@ -331,7 +331,7 @@ func TestLostBitsFromAPipe(t *testing.T) {
 	}
 	want, _, _ := command(onlyEncoded(log), "-q", "-e", exe, "-F", "jsonl")
 	got, errs, code := command(lossy.String(), "-e", exe, "-F", "jsonl")
-	if code != 0 || !strings.Contains(errs, "its upper bits are not known") {
+	if code != 0 || !strings.Contains(errs, "of which the upper bits are not known") {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
@@ -374,7 +374,7 @@ func TestLostBitsWithToldBase(t *testing.T) {
 	rec := line(t, codec.MachineWrap64, s.Size, s.PCs...)
 	out, errs, _ := command(rec, "-e", exe)
 	// Five of the seven addresses are the program's, two are libc's.
-	if !strings.Contains(out, "[lost: 0-6]") || !strings.Contains(errs, "cannot infer the load base: at the best one, 5 of the 5 addresses in its code follow a call, at the next, ") {
+	if !strings.Contains(out, "[lost: 0-6]") || !strings.Contains(errs, "cannot infer the load base: at the best one, 5 of the 5 addresses in its code follow a call, at the next best, ") {
 		t.Errorf("%s%s: a base from one record", out, errs)
 	}
 	// Where main's frame is tells the base: the log of many records finds it.

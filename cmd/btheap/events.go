@@ -77,7 +77,7 @@ freed by the next event of its thread.`,
 			return err
 		}
 		if more := len(list) - len(tb.Rows); more > 0 {
-			fmt.Fprintf(w, "%s more: -n 0 lists all\n", cli.Count(more, "call site"))
+			fmt.Fprintf(w, "%s: -n 0 lists all\n", cli.Count(more, "more call site"))
 		}
 		return nil
 	})

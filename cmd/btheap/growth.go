@@ -111,7 +111,7 @@ grew come first, those that shrank last.`,
 			stack(w, t.Stack(c.Row))
 		}
 		if more := len(changes) - len(shown); more > 0 {
-			fmt.Fprintf(w, "\n%s more: -n 0 lists all\n", cli.Count(more, "call path"))
+			fmt.Fprintf(w, "\n%s: -n 0 lists all\n", cli.Count(more, "more call path"))
 		}
 		if limit.given && total.Over(limit.bytes) {
 			s.outcome = cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(total.Magnitude), cli.Number(limit.bytes))
@@ -238,7 +238,7 @@ func incomplete(d *heap.Dump) string {
 // onlyOne is the error where there is nothing to compare a dump with. It says how
 // to get more of them.
 func (s *session) onlyOne(d *heap.Dump) error {
-	advice := "--split REGEX gives the line at which a dump begins"
+	advice := "--split REGEX says at which line a dump begins"
 	switch {
 	case s.reader == nil:
 		advice = "give the profile of another time, too"
@@ -310,7 +310,7 @@ uses the last one that has two dumps, unless --dump is given.`,
 			fmt.Fprintln(w, "\nno call path grows")
 		}
 		if more := len(grown) - len(shown); more > 0 {
-			fmt.Fprintf(w, "\n%s more: -n 0 lists all\n", cli.Count(more, "call path"))
+			fmt.Fprintf(w, "\n%s: -n 0 lists all\n", cli.Count(more, "more call path"))
 		}
 		s.outcome = limit.check(t, s.outcome)
 		return nil

@@ -101,7 +101,7 @@ func TestReports(t *testing.T) {
 	}{
 		{"top of the last dump", []string{"top", log}, 0, []string{"dump 4: " + comma(total(3)) + " bytes in 27 allocations", "57,344", "0x401200"}, "4 dumps, of which this is the last"},
 		{"top of one dump", []string{"top", "--dump", "2", log}, 0, []string{"dump 2: " + comma(total(1)) + " bytes in 21 allocations"}, ""},
-		{"top of all", []string{"top", "--dump", "all", "-n", "1", log}, 0, []string{"dump 1 to dump 4: " + fmt.Sprintf("%d,%03d", (total(0)+total(1)+total(2)+total(3))/1000, (total(0)+total(1)+total(2)+total(3))%1000), "155,648", "call sites more: -n 0 lists all"}, ""},
+		{"top of all", []string{"top", "--dump", "all", "-n", "1", log}, 0, []string{"dump 1 to dump 4: " + fmt.Sprintf("%d,%03d", (total(0)+total(1)+total(2)+total(3))/1000, (total(0)+total(1)+total(2)+total(3))%1000), "155,648", "more call sites: -n 0 lists all"}, ""},
 		{"top by count", []string{"top", "--weight", "count", "-n", "1", "--dump", "1", log}, 0, []string{"12  ", "0x401110"}, ""},
 		{"no such dump", []string{"top", "--dump", "9", log}, 2, nil, "--dump 9: the log has 4"},
 		{"dumps", []string{"dumps", marked}, 0, []string{"Dump  Boot  Number", "1     1       0     0.000  18 of 18", "4     1       3     3.000  27 of 27"}, ""},
@@ -116,7 +116,7 @@ func TestReports(t *testing.T) {
 		{"growth within bounds", []string{"growth", "--fail-on-growth", "12299/dump", log}, 0, []string{"per dump"}, ""},
 		{"growth past bounds", []string{"growth", "--fail-on-growth", "12297/dump", log}, 1, []string{"per dump"}, "grows by +12,298 bytes per dump, more than 12,297"},
 		{"growth past all bounds", []string{"growth", "--fail-on-growth", "36913", log}, 1, nil, "grew by 36,914 bytes"},
-		{"growth of one dump", []string{"growth", one}, 2, nil, one + ": one dump, expected two or more; --split REGEX gives the line at which a dump begins"},
+		{"growth of one dump", []string{"growth", one}, 2, nil, one + ": one dump, expected two or more; --split REGEX says at which line a dump begins"},
 		{"growth of one marked dump", []string{"growth", first}, 2, nil, first + ": one dump, expected two or more; btrecord --interval 10s writes one every 10 s"},
 		{"growth of one of four", []string{"growth", "--dump", "2", log}, 2, nil, "; the input has 4: give another --dump"},
 		{"diff of one marked dump", []string{"diff", first}, 2, nil, "btrecord --interval 10s"},
@@ -343,7 +343,7 @@ func TestStacks(t *testing.T) {
 		"-------------------------------------------------------\n" +
 		"  200  87.0      2  0x1000\n" +
 		"                    0x2000\n" +
-		"1 call stack more: -n 0 lists all\n"
+		"1 more call stack: -n 0 lists all\n"
 	if code != 0 || out != want {
 		t.Errorf("exit code %d, %s\n%s\nwant\n%s", code, errs, out, want)
 	}

@@ -80,7 +80,7 @@ func (s *session) writeStacks(w io.Writer, d *heap.Dump, n int) error {
 		return err
 	}
 	if more := t.Rows() - len(shown); more > 0 {
-		fmt.Fprintf(w, "%s more: -n 0 lists all\n", cli.Count(more, "call stack"))
+		fmt.Fprintf(w, "%s: -n 0 lists all\n", cli.Count(more, "more call stack"))
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (s *session) writeTop(w io.Writer, d *heap.Dump, o heap.TopOptions) error {
 		return err
 	}
 	if more := t.Sites - len(t.Rows); more > 0 {
-		fmt.Fprintf(w, "%s more: -n 0 lists all\n", cli.Count(more, "call site"))
+		fmt.Fprintf(w, "%s: -n 0 lists all\n", cli.Count(more, "more call site"))
 	}
 	return nil
 }

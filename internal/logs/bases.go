@@ -91,7 +91,7 @@ func (r *Reader) infer(seen map[symbol.ReturnAddr]bool) (found []symbol.Base, mi
 	for _, f := range files {
 		if !slices.ContainsFunc(found, func(b symbol.Base) bool { return b.File == f }) {
 			b := f.BestBase(list)
-			missing = append(missing, fmt.Sprintf("%s: cannot infer the load base: at the best one, %d of the %d addresses in its code follow a call, at the next, %d; about %d needed, and twice the next; give --maps or -e %s@0xADDR, or link with -no-pie",
+			missing = append(missing, fmt.Sprintf("%s: cannot infer the load base: at the best one, %d of the %d addresses in its code follow a call, at the next best, %d; needed are about %d, and twice as many as at the next best; give --maps or -e %s@0xADDR, or link with -no-pie",
 				f.Path, b.Votes, b.InCode, b.RunnerUp, f.AddrsForBase(), f.Path))
 		}
 	}

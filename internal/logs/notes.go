@@ -51,11 +51,11 @@ func (r *Reader) inferredBases() (list []string) {
 		if b.Votes == 0 {
 			continue // given, not inferred
 		}
-		where := fmt.Sprintf("load base ends in %#x, its upper bits are not known; addresses are the file's own", b.Bias)
 		if b.Exact {
-			where = fmt.Sprintf("load base %#x", b.Bias)
+			list = append(list, fmt.Sprintf("%s: inferred load base %#x: %v", b.File.Path, b.Bias, b))
+		} else {
+			list = append(list, fmt.Sprintf("%s: inferred load base %#x, of which the upper bits are not known: %v; addresses are the file's own", b.File.Path, b.Bias, b))
 		}
-		list = append(list, fmt.Sprintf("%v: %s", b, where))
 	}
 	return list
 }
