@@ -14,7 +14,7 @@ func TestExampleInPython(t *testing.T) {
 		t.Skip("LWSBT_FULL is not set")
 	}
 	cmdtest.Need(t, "python3")
-	start := Process([]string{"python3", "example/testee.py"}, 20*time.Second)
+	start := Process([]string{"python3", "example/testee.py"}, time.Minute)
 	report, err := Run(t.Context(), builtinSet(t), start, Options{Seed: 5, Workers: 2, StrictReasons: true})
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestExampleTestee(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	set := builtinSet(t)
-	report, err := Run(t.Context(), set, Process([]string{program}, 5*time.Second), Options{Seed: 5, Workers: 2, StrictReasons: true})
+	report, err := Run(t.Context(), set, Process([]string{program}, time.Minute), Options{Seed: 5, Workers: 2, StrictReasons: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func RunLimited(ctx context.Context, argv []string, in io.Reader, limit time.Dur
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	ownGroup(cmd)
 	cmd.Cancel = func() error { killGroup(cmd); return nil }
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 5 * time.Second // to read what it wrote
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
 	if err = cmd.Run(); errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it ended; what it left behind holds its output

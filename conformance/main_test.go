@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// long is for how long a testee hangs: it is killed before.
+const long = 10 * time.Minute
+
 // misbehave is a testee that decodes as it should, but for a blob of two bytes,
 // "0002", which sets it off.
 func misbehave(how string) {
@@ -61,9 +64,9 @@ func misbehave(how string) {
 			os.Exit(0)
 		case how == "closes its output":
 			os.Stdout.Close()
-			time.Sleep(10 * time.Second)
+			time.Sleep(long)
 		case how == "leaves a child behind": // in a session of its own, with this output
-			cmd := exec.Command("setsid", "sleep", "3")
+			cmd := exec.Command("setsid", "sleep", "60")
 			cmd.Stdout = os.Stdout
 			cmd.Start()
 			os.Exit(0)
@@ -73,7 +76,7 @@ func misbehave(how string) {
 			fmt.Println("ok")
 			return
 		case how == "hang":
-			time.Sleep(10 * time.Second)
+			time.Sleep(long)
 		case how == "garbage":
 			fmt.Println("segmentation fault?")
 			continue

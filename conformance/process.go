@@ -20,8 +20,8 @@ import (
 // interpreters are slow to start.
 const startTime = 20 * time.Second
 
-// endTime is how long it may take to end once its input has.
-const endTime = 200 * time.Millisecond
+// endTime is how long it may take to end once its input or its output has.
+const endTime = 2 * time.Second
 
 // Process starts a program that speaks BTP/1. A crash, a hang, or a line that is
 // not BTP/1 is the answer to the oldest request without one; then the program is
@@ -48,6 +48,7 @@ type process struct {
 	stop   chan struct{}
 	broken error // why lines ended, if not by end of file; valid once it is closed
 	stderr *tail
+	silent bool // it wrote nothing when its input was closed after a hang
 }
 
 func (p *process) Hello() Hello { return p.hello }
@@ -126,6 +127,11 @@ func (p *process) answerLine(timeout time.Duration) (string, *Answer) {
 	case line, ok := <-p.lines:
 		return p.orEnd(line, ok)
 	case <-timer.C:
+		select { // where this process did not run for a while, the line came meanwhile
+		case line, ok := <-p.lines:
+			return p.orEnd(line, ok)
+		default:
+		}
 		text := fmt.Sprint("no answer in ", timeout)
 		if p.flushesAtEnd() {
 			text += ", but one when its input was closed: it does not flush its output after each line"
@@ -135,15 +141,20 @@ func (p *process) answerLine(timeout time.Duration) (string, *Answer) {
 	}
 }
 
-// flushesAtEnd closes the program's input and reports whether a line comes of it.
+// flushesAtEnd closes the program's input and reports whether a line comes of it. One
+// that wrote none is not waited for at its next hang.
 func (p *process) flushesAtEnd() bool {
 	p.stdin.Close()
+	if p.silent {
+		return false
+	}
 	timer := time.NewTimer(min(endTime, p.timeout))
 	defer timer.Stop()
 	select {
 	case _, ok := <-p.lines:
 		return ok
 	case <-timer.C:
+		p.silent = true
 		return false
 	}
 }

@@ -89,10 +89,12 @@ type worker struct {
 }
 
 func closeAll(workers []*worker) error {
-	var errs []error
-	for _, w := range workers {
-		errs = append(errs, w.testee.Close())
+	errs := make([]error, len(workers))
+	var all sync.WaitGroup
+	for i, w := range workers { // one that does not end at once is waited for
+		all.Go(func() { errs[i] = w.testee.Close() })
 	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 

@@ -37,27 +37,30 @@ func plainSet(t *testing.T, n int) *Set {
 
 // A testee that is badly broken is found out soon, and the report says how.
 func TestRunStopsWhenATesteeIsBroken(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, body string
 		stopped    string
 		failures   int // reported as they happened
-		most       time.Duration
+		unasked    int // of 320, at least
+		timeout    time.Duration
+		workers    int
 	}{
 		{"writes 0x", answered("echo ok $2 size=0x0 pcs=-"), "10 answers in a row were a crash, a hang or not BTP/1, " +
-			`the last one: protocol "ok`, 10, 5 * time.Second},
+			`the last one: protocol "ok`, 10, 310, time.Minute, 1},
 		{"ends at each", "read line; exit 1", "10 answers in a row were a crash, a hang or not BTP/1, the last one: " +
-			"crash: ended with exit code 1", 10, 5 * time.Second},
-		{"silent", answered("true"), "10 answers in a row were a crash, a hang or not BTP/1, the last one: hang: no answer in 60ms", 10, 5 * time.Second},
+			"crash: ended with exit code 1", 10, 310, time.Minute, 1},
+		{"silent", answered("true"), "10 answers in a row were a crash, a hang or not BTP/1, the last one: hang: no answer in 60ms", 10, 310, 60 * time.Millisecond, 1},
 		{"ends at every third", "read line; set -- $line; echo ok $2 size=0 pcs=-; read line; set -- $line; echo ok $2 size=1 pcs=-; " +
-			"read line; exit 1", "the testee crashed, hung or broke the protocol 100 times", 40, 20 * time.Second},
-		{"hangs at every other", "read line; set -- $line; echo ok $2 size=0 pcs=-; sleep 10", "the testee hung 25 times", 25, 10 * time.Second},
+			"read line; exit 1", "the testee crashed, hung or broke the protocol 100 times", 40, 1, time.Minute, 1},
+		// Of several, none hangs 10 times in a row, though it be too slow to answer at all.
+		{"hangs at every other", "read line; set -- $line; echo ok $2 size=0 pcs=-; sleep 600", "the testee hung 25 times", 25, 240, 200 * time.Millisecond, 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			told := 0
-			begin := time.Now()
-			report, err := Run(t.Context(), plainSet(t, 320), script(c.body, 60*time.Millisecond),
-				Options{Failed: func(*Result) { told++ }})
+			report, err := Run(t.Context(), plainSet(t, 320), script(c.body, c.timeout),
+				Options{Workers: c.workers, Failed: func(*Result) { told++ }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,11 +70,8 @@ func TestRunStopsWhenATesteeIsBroken(t *testing.T) {
 			if told < c.failures || report.Counts.Fail < c.failures || !report.Failed() {
 				t.Errorf("%d failures told, %d counted, want %d or more", told, report.Counts.Fail, c.failures)
 			}
-			if (report.Counts.Unasked > 0) != (c.stopped != "") {
-				t.Errorf("%d results not asked, stopped %q", report.Counts.Unasked, report.Stopped)
-			}
-			if took := time.Since(begin); took > c.most {
-				t.Errorf("it took %v, want at most %v", took, c.most)
+			if report.Counts.Unasked < c.unasked {
+				t.Errorf("%d results not asked, want %d or more, stopped %q", report.Counts.Unasked, c.unasked, report.Stopped)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestKnownTroubleDoesNotStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := Run(t.Context(), plainSet(t, 15), script("read line; exit 1", time.Second), Options{Known: known})
+	report, err := Run(t.Context(), plainSet(t, 15), script("read line; exit 1", time.Minute), Options{Known: known})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,8 @@ func TestKnownTroubleDoesNotStop(t *testing.T) {
 
 // A testee that writes answers without reading is caught, and does not hold the run.
 func TestAnswersWithoutReading(t *testing.T) {
-	const body = "i=0; while [ $i -lt 200 ]; do echo ok $i size=0 pcs=-; i=$((i+1)); done; sleep 20"
+	t.Parallel()
+	const body = "i=0; while [ $i -lt 200 ]; do echo ok $i size=0 pcs=-; i=$((i+1)); done; sleep 600"
 	// Requests that are more than a pipe holds.
 	records := ""
 	blob := strings.Repeat("00", 40000)
@@ -102,7 +103,7 @@ func TestAnswersWithoutReading(t *testing.T) {
 		records += fmt.Sprintf("id: v%d\nclause: BT-USER-1\nop: decode\nhex: 0010%s9c44\nwant: ok size=0 pcs=-\n\n", i, blob)
 	}
 	begin := time.Now()
-	report, err := Run(t.Context(), parseSet(t, records), script(body, 300*time.Millisecond), Options{Written: true})
+	report, err := Run(t.Context(), parseSet(t, records), script(body, 5*time.Second), Options{Written: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestAnswersWithoutReading(t *testing.T) {
 	for _, r := range report.Results {
 		found = found || r.Failure != nil && strings.Contains(r.Failure.Got, "an answer before the request was read")
 	}
-	if !found || time.Since(begin) > 15*time.Second {
+	if !found || time.Since(begin) > 5*time.Minute {
 		t.Errorf("%+v after %v, want a breach of the protocol", report.Counts, time.Since(begin))
 	}
 }
@@ -119,21 +120,21 @@ func TestAnswersWithoutReading(t *testing.T) {
 func TestRunEndsWithItsContext(t *testing.T) {
 	pidFile := t.TempDir() + "/pid"
 	ctx, cancel := context.WithCancel(t.Context())
+	var cancelled time.Time
 	go func() {
-		for range 500 {
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			if text, _ := os.ReadFile(pidFile); len(text) > 0 {
 				break
 			}
-			time.Sleep(10 * time.Millisecond)
 		}
+		cancelled = time.Now()
 		cancel()
 	}()
-	begin := time.Now()
-	_, err := Run(ctx, plainSet(t, 3), script("echo $$ > "+pidFile+"; sleep 60", time.Minute), Options{})
+	_, err := Run(ctx, plainSet(t, 3), script("echo $$ > "+pidFile+"; sleep 600", 10*time.Minute), Options{})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want a cancelled context", err)
 	}
-	if took := time.Since(begin); took > 10*time.Second {
+	if took := time.Since(cancelled); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	text, err := os.ReadFile(pidFile)

@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	}
 	each(t, func(t *testing.T, b build) {
 		program := b.make(t, "testee")
-		report, err := conformance.Run(t.Context(), set, conformance.Process(b.argv(program), 20*time.Second),
+		report, err := conformance.Run(t.Context(), set, conformance.Process(b.argv(program), time.Minute),
 			conformance.Options{Seed: 7, Workers: 1, StrictReasons: true})
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func narrow(cc string) bool {
 // same reason.
 func TestSameAsGoCodec(t *testing.T) {
 	each(t, func(t *testing.T, b build) {
-		testee, err := conformance.Process(b.argv(b.make(t, "testee")), 20*time.Second)(t.Context())
+		testee, err := conformance.Process(b.argv(b.make(t, "testee")), time.Minute)(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

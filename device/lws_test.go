@@ -57,12 +57,12 @@ func TestLwsToolReadsWrap64(t *testing.T) {
 		t.Skip("lws-api-test-backtrace, the decoder tool of libwebsockets, is not in PATH or LWS_PREFIX/bin")
 	}
 	ctx := context.Background()
-	ours, err := conformance.Process([]string{builds[0].make(t, "testee")}, 20*time.Second)(ctx)
+	ours, err := conformance.Process([]string{builds[0].make(t, "testee")}, time.Minute)(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	lws, err := conformance.LwsTool([]string{tool, "--stdin", "/dev/stdin"}, 64, 20*time.Second)(ctx)
+	lws, err := conformance.LwsTool([]string{tool, "--stdin", "/dev/stdin"}, 64, time.Minute)(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ type lws struct {
 
 // btref is started once for a process; a fuzzer has one process a worker.
 var btref = sync.OnceValues(func() (*lws, error) {
-	start := conformance.Process([]string{os.Getenv("LWSBT_BTREF"), "serve"}, 2*time.Second)
+	start := conformance.Process([]string{os.Getenv("LWSBT_BTREF"), "serve"}, time.Minute)
 	testee, err := start(context.Background())
 	if err != nil {
 		return nil, err
