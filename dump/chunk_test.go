@@ -182,7 +182,7 @@ func TestChunksEndWhileReading(t *testing.T) {
 		if err != io.EOF {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("Each waits for a read")
 	}
 }

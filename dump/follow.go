@@ -119,16 +119,18 @@ func (l *follower) close() error {
 
 func (l *follower) Read(p []byte) (int, error) {
 	for {
-		switch {
-		case l.ctx.Err() == nil:
-		case l.until.IsZero():
+		ends, late := l.ctx.Err() != nil, false
+		if ends && l.until.IsZero() {
 			l.until = time.Now().Add(followLast)
-		case time.Now().After(l.until):
-			return 0, ErrInterrupted
+		} else if ends {
+			late = time.Now().After(l.until)
 		}
 		n, err := l.f.ReadAt(p, l.at)
 		if err != nil && err != io.EOF {
 			return 0, err
+		}
+		if n > 0 && late {
+			return 0, ErrInterrupted
 		}
 		// A file that was truncated and has grown past the place since is told by what
 		// is before it. Looked at last, it holds for what was read, too.
@@ -155,7 +157,10 @@ func (l *follower) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if again {
+		switch {
+		case again && late:
+			return 0, ErrInterrupted
+		case again:
 			continue
 		}
 		if l.in.Idle != nil {
@@ -163,9 +168,11 @@ func (l *follower) Read(p []byte) (int, error) {
 				return 0, err
 			}
 		}
-		select {
-		case <-l.ctx.Done():
+		if ends {
 			return 0, io.EOF
+		}
+		select {
+		case <-l.ctx.Done(): // what was written before is still read
 		case <-time.After(followPoll):
 		}
 	}

@@ -184,7 +184,7 @@ func TestFollow(t *testing.T) {
 			if got != want {
 				t.Fatalf("%s: got %q, want %q", what, got, want)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%s: nothing came", what)
 		}
 	}
@@ -203,7 +203,6 @@ func TestFollow(t *testing.T) {
 	write(os.O_CREATE, readme+"\n")
 	expect("another file by this name", readmeSays)
 	write(os.O_APPEND, readme[:20])
-	time.Sleep(300 * time.Millisecond)
 	cancel()
 	expect("what stood there at the end", "cut 2 of 4 pcs=406651,406852")
 	if got, more := <-found; more {

@@ -43,7 +43,7 @@ func (l *follower) retire(f *os.File) {
 
 // settle is how long the files are looked at while they are being renamed: names that
 // are of different moments would put them in another order.
-const settle = 2 * time.Second
+const settle = 10 * time.Second
 
 // look opens the files beside the log that had its name, the oldest first, and the one
 // that has it now, nil if there is none.

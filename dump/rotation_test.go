@@ -149,7 +149,7 @@ func TestFollowRotations(t *testing.T) {
 				}
 			}()
 			caughtUp := func() {
-				for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+				for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 					mu.Lock()
 					n := got.Len()
 					mu.Unlock()

@@ -291,7 +291,7 @@ func TestHostileFilesStayInBudget(t *testing.T) {
 		if limit := uint64(2 * (dwarf.FloorBytes + dwarf.BytesPerByte*size)); allocated > limit {
 			t.Errorf("%s: %d bytes allocated, expected at most %d", h.name, allocated, limit)
 		}
-		if limit := raceFactor * (10*time.Second + time.Duration(size)*time.Microsecond); took > limit {
+		if limit := raceFactor * (time.Minute + time.Duration(size)*time.Microsecond); took > limit {
 			t.Errorf("%s: took %v, expected at most %v", h.name, took, limit)
 		}
 		if h.says != "" != (says != "") && h.says != "" || !strings.Contains(says, h.says) {
@@ -378,7 +378,7 @@ func TestSharedNotes(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
-		t.Fatalf("a file of %d bytes takes over 20 s", image.Len())
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("a file of %d bytes takes over 2 minutes", image.Len())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"debug/elf"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,7 +90,7 @@ func TestImageIsAFile(t *testing.T) {
 			if !strings.HasPrefix(errs, "btcore: ") || !strings.Contains(errs, "not a regular file") {
 				t.Errorf("%v: %s", args, errs)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%v: waits for the FIFO", args)
 		}
 	}
@@ -112,7 +113,7 @@ func TestImageBecomesShorter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		// Registers come by a pipe, once the RAM is mapped: then it is cut.
 		command := "stacks"
@@ -127,7 +128,10 @@ func TestImageBecomesShorter(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Close()
-		time.Sleep(500 * time.Millisecond)
+		wait(t, "the RAM's mapping", func() bool {
+			maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.Process.Pid))
+			return bytes.Contains(maps, []byte(ram))
+		})
 		if err := os.Truncate(ram, 0); err != nil {
 			t.Fatal(err)
 		}

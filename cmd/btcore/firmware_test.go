@@ -67,7 +67,7 @@ func dieFirmware(t *testing.T, i int, dir string) {
 	var mon net.Conn
 	wait(t, "qemu's monitor", func() bool { mon, err = net.Dial("unix", "mon"); return err == nil })
 	defer mon.Close()
-	mon.SetDeadline(time.Now().Add(30 * time.Second))
+	mon.SetDeadline(time.Now().Add(2 * time.Minute))
 	ask := func(command string) string {
 		if command != "" {
 			fmt.Fprintf(mon, "%s\n", command)
@@ -99,7 +99,7 @@ func dieFirmware(t *testing.T, i int, dir string) {
 // wait waits until a condition holds.
 func wait(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if done() {
 			return
 		}

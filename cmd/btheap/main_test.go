@@ -363,7 +363,7 @@ func TestWeb(t *testing.T) {
 	var out, errs cmdtest.Buffer
 	go run([]string{"web", "--no-browser", "--port", fmt.Sprint(port), log}, nil, &out, &errs)
 	url := fmt.Sprintf("http://127.0.0.1:%d/top", port)
-	for range 100 {
+	for range 1200 {
 		time.Sleep(50 * time.Millisecond)
 		r, err := http.Get(url)
 		if err != nil {

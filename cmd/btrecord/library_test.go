@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,22 +33,30 @@ func TestInterruptedBuild(t *testing.T) {
 	err := os.WriteFile(cc, []byte(`#!/bin/sh
 while [ "$1" != -o ]; do shift; done
 echo x >"$(mktemp)"
-(echo x >"$2"; echo ready >`+dir+`/ready; sleep 3; echo x >"$2"; echo x >`+dir+`/late)
+(echo x >"$2"; echo ready >`+dir+`/ready; sleep 60; echo x >"$2"; echo x >`+dir+`/late)
 `), 0o755)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := exec.Command(os.Args[0], "-test.run=^TestInterruptedBuild$")
 	c.Env = append(os.Environ(), "LWSBT_TEST_BUILD="+filepath.Join(out, "lib.so"), "LWSBT_TEST_CC="+cc, "TMPDIR="+temp)
+	// All processes have the pipe open: it ends with the last of them.
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c.ExtraFiles = []*os.File{w}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
+	w.Close()
 	for tries := 0; ; tries++ {
 		if _, err := os.Stat(filepath.Join(dir, "ready")); err == nil {
 			break
 		}
-		if tries == 3000 {
-			t.Fatal("the compiler did not start within 30 s")
+		if tries == 6000 {
+			t.Fatal("the compiler did not start within a minute")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -56,7 +65,7 @@ echo x >"$(mktemp)"
 	if code := c.ProcessState.ExitCode(); code != cli.Failed {
 		t.Errorf("ended with %v, want exit code %d", c.ProcessState, cli.Failed)
 	}
-	time.Sleep(4 * time.Second)
+	io.Copy(io.Discard, r)
 	var left []string
 	for _, pattern := range []string{"tmp/*", "out/*", "late"} {
 		names, _ := filepath.Glob(filepath.Join(dir, pattern))

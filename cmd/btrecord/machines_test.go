@@ -70,7 +70,7 @@ func TestMachines(t *testing.T) {
 				if i%2 == 0 {
 					env = append(env, "LWSBT_EVENTS=1")
 				}
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 				defer cancel()
 				var c *exec.Cmd
 				if !strings.HasPrefix(m.run, "qemu") {

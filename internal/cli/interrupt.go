@@ -69,8 +69,9 @@ func watch(c <-chan os.Signal) {
 	for s := range c {
 		ending.Lock()
 		if ending.cancel != nil {
+			ending.first = time.Now()
 			ending.cancel()
-			ending.cancel, ending.first = nil, time.Now()
+			ending.cancel = nil
 			ending.Unlock()
 			continue
 		}

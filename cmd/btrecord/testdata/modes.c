@@ -162,7 +162,7 @@ int main(int argc, char **argv)
 				churn(500);
 				_exit(0);
 			}
-			alarm(30); /* a child that hangs ends the test */
+			alarm(300); /* a child that hangs ends the test */
 			waitpid(pid, NULL, 0);
 			alarm(0);
 		}
@@ -247,11 +247,12 @@ int main(int argc, char **argv)
 		struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART};
 		sigaction(SIGALRM, &a, NULL);
 		timer_t t;
-		struct itimerspec every = {{0, 5000000}, {0, 5000000}};
+		struct itimerspec once = {{0, 0}, {0, 100000}};
 		timer_create(CLOCK_MONOTONIC, &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1}, &t);
-		timer_settime(t, 0, &every, NULL);
-		for (int i = 0; i < 20; i++)
+		for (int i = 0; i < 20; i++) { /* where a dump takes long, signals at an interval would leave no time between */
+			timer_settime(t, 0, &once, NULL);
 			churn((int)n);
+		}
 		timer_delete(t);
 	} else if (!strcmp(mode, "threads")) {
 		pthread_t t[24];
