@@ -23,7 +23,7 @@ func TestFollow(t *testing.T) {
 	go func() { done <- run([]string{"--follow", path}, nil, &out, &errs) }()
 	wait := func(n int) {
 		t.Helper()
-		for range 500 {
+		for range 6000 {
 			if strings.Count(out.String(), readmeDecoded+"\n") == n {
 				return
 			}
@@ -49,7 +49,7 @@ func TestFollow(t *testing.T) {
 		if code != 0 {
 			t.Errorf("exit code %d; %s", code, errs.String())
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("an interrupt does not end it")
 	}
 }
