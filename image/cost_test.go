@@ -77,14 +77,14 @@ func TestCostOfSharedBytes(t *testing.T) {
 	body := bytes.Repeat([]byte{0xff, 0xff, 8, 0, 0, 0, 0x7f, 0}, 1<<16)
 	m := readAll(t, coreFile(20000, nil, func(i int, at uint64) elf.Prog64 {
 		return loadHeader(0x7f0000000000+uint64(i)<<20, at, uint64(len(body)), uint64(len(body)))
-	}, body), 20*time.Second)
+	}, body), 2*time.Minute)
 	if notes := strings.Join(m.Notes(), "\n"); !strings.Contains(notes, "share bytes of the file") {
 		t.Errorf("notes %q", notes)
 	}
 	// Memory that is mapped at two places, as qemu writes it, is at both.
 	m = readAll(t, coreFile(2, nil, func(i int, at uint64) elf.Prog64 {
 		return loadHeader(0x7f0000000000+uint64(i)<<20, at, uint64(len(body)), uint64(len(body)))
-	}, body), 20*time.Second)
+	}, body), 2*time.Minute)
 	if n := len(m.Segments()); n != 2 || len(m.Notes()) > 0 {
 		t.Errorf("%d segments, want 2; notes %q", n, m.Notes())
 	}
@@ -101,7 +101,7 @@ func TestCostOfSharedMaps(t *testing.T) {
 				return loadHeader(s.base, at, uint64(len(s.mem)), uint64(len(s.mem)))
 			}
 			return loadHeader(uint64(i)<<12, at, 0, 1<<62)
-		}, s.mem), 20*time.Second)
+		}, s.mem), 2*time.Minute)
 		for i := 1; i < len(m.Maps); i++ {
 			if m.Maps[i].Start < m.Maps[i-1].End {
 				t.Fatalf("%+v and %+v overlap", m.Maps[i-1], m.Maps[i])
@@ -118,7 +118,7 @@ func TestCostOfSharedMaps(t *testing.T) {
 		}
 		readAll(t, coreFile(1, files, func(_ int, at uint64) elf.Prog64 {
 			return loadHeader(s.base, at, uint64(len(head)), ^uint64(0)) // no map, for it passes the end of memory
-		}, head), 20*time.Second)
+		}, head), 2*time.Minute)
 	})
 }
 
@@ -157,8 +157,8 @@ func TestCostOfLooseBlocks(t *testing.T) {
 		if len(h.Blocks) != n {
 			t.Errorf("%d blocks, want %d", len(h.Blocks), n)
 		}
-	case <-time.After(20 * time.Second):
-		t.Fatalf("%d blocks take over 20 s", n)
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("%d blocks take over 2 minutes", n)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestCostOfStrayLinks(t *testing.T) {
 	if _, err := m.FindHeap(s.search()); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > 10*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
 }
@@ -209,7 +209,7 @@ func TestCostOfSharedNotes(t *testing.T) {
 			return loadHeader(0x10000, at, 64, 64)
 		}
 		return elf.Prog64{Type: uint32(elf.PT_NOTE), Off: at, Filesz: uint64(len(body))}
-	}, body), 20*time.Second)
+	}, body), 2*time.Minute)
 	if len(m.files) != files {
 		t.Errorf("%d mapped files, want %d", len(m.files), files)
 	}
@@ -233,7 +233,7 @@ func TestCostOfModuleNotes(t *testing.T) {
 	}
 	m := readAll(t, coreFile(len(files), files, func(i int, at uint64) elf.Prog64 {
 		return loadHeader(addr(i), at, uint64(len(head)), uint64(len(head)))
-	}, head), 20*time.Second)
+	}, head), 2*time.Minute)
 	if n := len(m.Modules()); n != len(files) {
 		t.Errorf("%d modules, want %d", n, len(files))
 	}

@@ -27,7 +27,7 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 			continue
 		}
 		ctx, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1000, 800))...)
+			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(5*time.Minute), chromedp.WindowSize(1000, 800))...)
 		ctx, cancel := chromedp.NewContext(ctx)
 		stopChromium = func() { cancel(); stop() }
 		_, err = chromedp.Run(ctx, chromedp.Sleep(0))
@@ -60,7 +60,7 @@ func browser(t *testing.T, url string) context.Context {
 	}
 	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)
-	ctx, timeout := context.WithTimeout(ctx, time.Minute)
+	ctx, timeout := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(timeout)
 	do(t, ctx, chromedp.Sleep(0)) // opens the tab
 	if err := chromedp.Listen(ctx, func(ev any) {

@@ -89,7 +89,7 @@ func TestCostOfObjects(t *testing.T) {
 			if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20+16*uint64(len(data)) {
 				t.Errorf("%d bytes of memory for a file of %d", used, len(data))
 			}
-			if took > 5*time.Second {
+			if took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 			if err == nil && o.symbols && len(o.starts) == 0 && name != "many parts of code, many symbols" {
@@ -113,18 +113,21 @@ func TestCostOfStacks(t *testing.T) {
 	o.loads = []load{{fuzzText, 0, n, fuzzText + n}}
 	o.text = []span{{fuzzText, fuzzText + n}}
 	u := &Unwinder{Memory: stackMemory(make([]byte, 1<<12)), Modules: []*Module{{Object: o}}}
-	start := time.Now()
+	start, most := time.Now(), 40*time.Second
 	threads, limit := 0, 20000
-	for ; threads < limit && time.Since(start) < time.Minute; threads++ {
+	for ; threads < limit && time.Since(start) < most; threads++ {
 		var r Regs
 		r.PC = fuzzText + n - 1
 		r.Set(a.sp, fuzzStack)
 		if list := u.Walk(o.Machine, o.Class, o.Order, r); len(list) == 0 {
 			t.Fatal("no frame")
 		}
+		if threads == 0 { // on a slow machine, what some hundred of them take
+			most = max(most, 350*time.Since(start))
+		}
 	}
-	if took := time.Since(start); threads < limit || took > 40*time.Second {
-		t.Errorf("%d threads took %v", threads, took)
+	if threads < limit {
+		t.Errorf("%d threads took %v", threads, time.Since(start))
 	}
 	if !u.Exhausted {
 		t.Error("the last stacks ended early, and it is not said")

@@ -129,7 +129,7 @@ func (j job) run(keep string) (count, error) {
 	if j.machine.qemu != "" {
 		command = []string{j.machine.qemu, exe}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	var stderr bytes.Buffer

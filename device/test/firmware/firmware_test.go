@@ -44,7 +44,7 @@ func build(t *testing.T, tools []string, target, dir string) string {
 
 func emulate(t *testing.T, command, elf string) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	args := append(strings.Fields(command), elf)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -152,7 +152,7 @@ func TestMoments(t *testing.T) {
 					t.Skip("not among the kept samples")
 				}
 				if err != nil || len(samples) == 0 {
-					if samples, err = m.Stops(path, o); err != nil {
+					if samples, err = take(&m, path, o, o.Samples/2); err != nil {
 						t.Fatal(err)
 					}
 				}

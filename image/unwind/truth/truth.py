@@ -150,7 +150,7 @@ def by_moments():
 
 
 if os.environ.get("TRUTH_PORT"):
-    for _ in range(50):
+    for _ in range(600):
         try:
             gdb.execute("target remote localhost:" + os.environ["TRUTH_PORT"], to_string=True)
             break
