@@ -1,13 +1,12 @@
-// Package codec is the reference implementation of compressed backtraces of
-// libwebsockets (lws), as SPEC.md describes them: bits, stacks, blobs and their
-// text forms, both ways.
+// Package codec encodes and decodes compressed backtraces of libwebsockets (lws). It
+// is the reference implementation of SPEC.md, which defines the terms used here.
 //
 //	~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV  ⇄  blob  ⇄  Stack  ⇄  ~b#size: 7520, 0x406651 …
 //
 // Decoding fills a caller's [Stack], encoding and the line forms append to a caller's
 // slice; none of them allocates once those are large enough. Decoding does not depend
-// on the machine that wrote a blob: it returns the values of the bits, and in [Marks]
-// which of them show that the encoder lost their upper bits.
+// on the machine that wrote a blob: it returns the values as they are written, and in
+// [Marks] which of them may have lost their upper bits in the encoder.
 //
 // Every rejection is an [*Error]: place, field, clause of SPEC.md, reason. Data
 // never panics. Nothing here does I/O, keeps state or logs.

@@ -7,7 +7,7 @@ type Reason string
 
 const (
 	ReasonLeadIn      Reason = "lead-in"      // a record line without its ~m# or ~b#
-	ReasonBase64      Reason = "base64"       // not base64 in the reading asked for
+	ReasonBase64      Reason = "base64"       // not base64, read strictly or leniently as asked
 	ReasonDecodedLine Reason = "decoded-line" // a ~b# line whose text is not of the form
 	ReasonShort       Reason = "short"        // fewer bytes than a length field takes
 	ReasonEmpty       Reason = "empty"        // length 0: lws had no room for the metadata
@@ -16,7 +16,7 @@ const (
 	ReasonDeltaFirst  Reason = "delta-first"  // frame 0 is a delta
 	ReasonBack        Reason = "back"         // a delta whose base lies before frame 0
 	ReasonCount       Reason = "count"        // a count over 32 in a blob read at word 32
-	ReasonEvent       Reason = "event"        // an event without its kind or its address
+	ReasonEvent       Reason = "event"        // an event without one of the user fields that it must have
 	ReasonHeaderLine  Reason = "header-line"  // a ~h# line whose text is not of the form
 
 	ReasonFrames Reason = "frames" // an encoder refuses more than MaxDepth frames

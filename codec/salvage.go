@@ -3,7 +3,7 @@ package codec
 import "bytes"
 
 // Salvage decodes what can be trusted of a blob whose end was cut off, as lws's own
-// dump cuts long ones. It fills s.PCs with the frames that are whole, and
+// dump cuts long ones. It fills s.PCs with the complete frames, and
 // returns the depth that the blob announces, whether s.Size was still there, and
 // why the blob as it stands is rejected; nil if it is not.
 //

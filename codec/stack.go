@@ -16,8 +16,8 @@ type Stack struct {
 	Marks Marks
 }
 
-// Marks tells what decoded values show of their encoder; bit n of each word is for
-// frame n. A value of a field wider than 32 bits came either from an exact
+// Marks says which decoded values may come from an encoder that loses bits; bit n of
+// each word is for frame n. A value of a field wider than 32 bits came either from an exact
 // encoder, or from one that kept its low 31 bits alone. (BT-LOSS-2)
 type Marks struct {
 	// Wide: the frame's own field (its literal or its delta) has a count over 32.

@@ -25,7 +25,7 @@ type Answer struct {
 	Outcome Outcome
 	Value   Value  // decode, end, mline, bline; of salvage the frames
 	Depth   int    // salvage: frames that the blob announces
-	Sized   bool   // salvage: the size is whole
+	Sized   bool   // salvage: the size is complete
 	Data    []byte // encode, format
 	Bits    int    // bare-encode: how many bits of Data count
 	Words   string // bare, marks, scan, hline: the answer behind its verb

@@ -16,7 +16,7 @@ const (
 	OpDecode  Op = "decode"  // blob to stack
 	OpEncode  Op = "encode"  // stack to blob
 	OpEnd     Op = "end"     // memory that ends with a blob, to stack
-	OpSalvage Op = "salvage" // blob cut at its end, to the frames that are whole
+	OpSalvage Op = "salvage" // blob cut at its end, to its complete frames
 	OpMline   Op = "mline"   // ~m# text to stack
 	OpBline   Op = "bline"   // ~b# text to stack
 	OpFormat  Op = "format"  // stack to ~b# text, blob to ~m# or ~e# text, header to ~h# text

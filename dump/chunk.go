@@ -84,12 +84,14 @@ var newline = []byte{'\n'}
 // and others that wait until those before them have had their turn.
 const Lanes = 4
 
-// Each reads the log. As many goroutines as workers (see [Workers]) read a chunk each and
-// call work with the number of a lane and the chunk. In the order of the log, one at a
-// time, each is called with the same. Lanes are numbered from 0; worker i has Lanes of
-// them, from i*Lanes on, and calls work and each for them in one goroutine. A chunk and
-// what was made of it stay with it, and so in the cache of one processor. Each ends when
-// each returns an error. A chunk may wait for its turn until the next has been read.
+// Each reads the log in as many goroutines as workers; see [Workers]. A worker reads a
+// chunk, calls work with it, several at the same time, and then each with it, one at a
+// time and in the order of the log. Each ends when each returns an error.
+//
+// A lane is a place for a chunk and what work makes of it. Lanes are numbered from 0;
+// worker i has [Lanes] of them, from i*Lanes on, and calls work and each for them in its
+// goroutine, so that their data stay in the cache of one processor. A chunk may wait for
+// its turn until the next has been read.
 //
 //	worker 0   read ─ work ─ each ─ read ─ work ─ each ─ …
 //	worker 1          read ─ work ─ each ─ read ─ work ─ each ─ …

@@ -15,13 +15,13 @@
 //	for sc.Next() {
 //		switch rec := sc.Record(); {
 //		case rec.Err == nil: // rec.Stack is what the record says
-//		case rec.Cut: // rec.Stack.PCs are the frames that are whole
+//		case rec.Cut: // rec.Stack.PCs are the complete frames
 //		default: // rec.Err says why it could not be read
 //		}
 //	}
 //	err = sc.Err() // an error of reading the log, not of its records
 //
-// Reading is lenient as to the base64 of a record (BT-B64-3), but a record ends
-// at the first character outside both alphabets (BT-TEXT-3). Which machine wrote
-// a dump is not asked here; an [Inference] gathers that from its records.
+// The base64 of a record is read leniently (BT-B64-3), but a record ends at the first
+// character outside both alphabets (BT-TEXT-3). An [Inference] infers from the records
+// of a dump which machine wrote it.
 package dump

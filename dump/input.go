@@ -32,11 +32,11 @@ type Input struct {
 	Name string
 	// Size is the length of the file as it is stored, -1 if it is not known.
 	Size int64
-	// Compression is "gzip", "zstd", "xz", or "", told by the content.
+	// Compression is "gzip", "zstd", "xz", or "", detected from the content.
 	Compression string
-	// Encoding is "UTF-16LE" or "UTF-16BE", told by a byte order mark, or "".
+	// Encoding is "UTF-16LE" or "UTF-16BE", detected from a byte order mark, or "".
 	Encoding string
-	// Idle, if not nil, is called by Read of a followed log, again and again while it
+	// Idle, if not nil, is called by Read of a followed log, repeatedly while it
 	// waits for more; an error ends the log with that error.
 	Idle func() error
 

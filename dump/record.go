@@ -54,7 +54,7 @@ type Record struct {
 	// Blob is the decoded base64; nil for a Decoded record. When Err is not nil, it
 	// is as much of it as could be decoded.
 	Blob []byte
-	// Stack is the allocation. Of a Cut record, PCs are the frames that are whole,
+	// Stack is the allocation. Of a Cut record, PCs are the complete frames,
 	// and Size is right if Sized. Of one that could not be read, it is empty.
 	Stack codec.Stack
 	// User is the user fields of an Event, and of a Blob in a dump whose header says
@@ -66,7 +66,7 @@ type Record struct {
 	// [ErrTooLong].
 	Err error
 	// Cut says that the end of a rejected record is missing, and that at least one
-	// frame before the cut is whole. A character lost inside a record cannot always
+	// frame before the cut is complete. A character lost inside a record cannot always
 	// be told from a cut; what follows it is then wrong.
 	Cut bool
 	// CutByLws says of a Cut record that it has the length at which lws itself

@@ -98,7 +98,8 @@ func (f *File) AddrsForBase() int {
 	return int(math.Ceil((maxLogP - basesBits*math.Log10(2)) / math.Log10(density)))
 }
 
-// BestBase returns the base of the file for which the addresses tell most, sound or not.
+// BestBase returns the base of the file with the most evidence, also where that does
+// not suffice for [InferBases].
 func (f *File) BestBase(seen []ReturnAddr) Base {
 	b, _ := f.vote(distinct(seen))
 	return b

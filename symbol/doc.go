@@ -3,12 +3,12 @@
 //
 //	address ─Space→ module, address in it ─File→ frames: function, file:line, inlined chain
 //
-// Three things have to be known of an address before it names a line, and each has
-// its type. Where it was: a [Space] is the modules of a process at one moment, a
-// [Timeline] the moments of a log. What it was before the encoder lost its upper
-// bits: [Recoverer] with a map, [InferBases] with the ELF files alone. What is
-// there: a [File]. A [Process] puts them together: [Process.Resolve] is all that
-// most callers need.
+// Most callers need only [Process.Resolve]. It uses
+//   - a [Space], the memory map of a process at one moment, and a [Timeline], its maps
+//     over the time of a log;
+//   - for address bits that the encoder lost, a [Recoverer] where there is a map, or
+//     what [InferBases] found where there are only the ELF files;
+//   - a [File], the functions and lines of an ELF file.
 //
 // Addresses in backtraces are return addresses. A [File] looks up exactly what it
 // is asked; [File.CallAddr] returns the address to ask for.
@@ -22,11 +22,10 @@
 // lines, and [File.Why] says so. Linkers' output takes a fraction of it. Names longer
 // than 32 KB are cut, demangled ones at 16 KB.
 //
-// A log names files: its modules. Below a sysroot, what it names is opened by way
-// of [os.Root], with links as a program there would follow them; elsewhere, only a
-// file with the very build-id that the log says is used, nothing is shown of any
-// other, and none of this machine if the log is of another. Only regular files are
-// opened. A process may have 65,536 mappings. The caches of a [Resolver] hold at
+// A log names files: its modules. Below a sysroot, these are opened by way of
+// [os.Root], with links as a program there would follow them. Elsewhere, a file is used
+// only if it has the build-id that the log says, and no file of this machine is used for
+// the log of another machine. Only regular files are opened. A process may have 65,536 mappings. The caches of a [Resolver] hold at
 // most 131,072 addresses, some 60 MB, whatever the length of the log.
 //
 // Names are safe to print: see internal/printable.

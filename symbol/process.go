@@ -121,10 +121,9 @@ func (c *Counts) record(p *Process, s *codec.Stack, out Recovery) Recovery {
 	return out
 }
 
-// RecoverKnown does what Recover does for a record of which the same is known from
-// one before; if not, ok is false, and s as it was. space is that of Maps. What is
-// counted is added to c. It changes nothing of p, so that several goroutines may call
-// it.
+// RecoverKnown is [Process.Recover] for a record whose result is cached; if it is not,
+// ok is false and s unchanged. space is that of Maps. Counts are added to c. It does not
+// change p, so that several goroutines may call it.
 func (p *Process) RecoverKnown(c *Counts, s *codec.Stack, blob []byte, space *Space) (out Recovery, ok bool) {
 	switch {
 	case p.Lossless || s.Marks.Lossy == 0:
@@ -143,7 +142,8 @@ func (p *Process) RecoverKnown(c *Counts, s *codec.Stack, blob []byte, space *Sp
 	return c.record(p, s, out), true
 }
 
-// ResolveKnown is [Process.Resolve] as RecoverKnown is Recover.
+// ResolveKnown is [Process.Resolve] for a record whose result is cached, as
+// RecoverKnown is for Recover.
 func (p *Process) ResolveKnown(c *Counts, dst []FrameAddr, s *codec.Stack, blob []byte, space *Space) (_ []FrameAddr, out Recovery, ok bool) {
 	if out, ok = p.RecoverKnown(c, s, blob, space); !ok {
 		return dst, out, false

@@ -75,7 +75,7 @@ func newCommand() *cobra.Command {
 	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text, addr2line, jsonl, folded, pprof,\nspeedscope; btheap export has more")
 	f.BoolVar(&o.passthrough, "passthrough", false, "copy all other text, and decode records in place; print the frames of panic backtraces, too")
 	f.BoolVar(&o.encode, "encode", false, "turn ~b# lines into ~m# lines")
-	f.StringVar(&o.searchName, "search", "lws", "with --encode, search `HOW`: lws, as lws does, or best, for the shortest blobs")
+	f.StringVar(&o.searchName, "search", "lws", "with --encode, encode as `NAME`: lws, or best, for the shortest records")
 	f.IntVar(&o.top, "top", 0, "print the `N` call sites with the most bytes")
 	f.StringVar(&o.weight, "weight", "bytes", "with --format folded, add up `WHAT`: bytes or count")
 	f.IntVar(&o.maxPaths, "max-paths", 0, "when adding up, keep `N` distinct call paths, and add the others as one (default 10 million)")
