@@ -284,7 +284,7 @@ var bareFile = regexp.MustCompile(`^[^/]*:\?$`)
 // one address included.
 func (f *File) aliases() map[string]uint64 {
 	m := map[string]uint64{}
-	t := &symbolTable{}
+	t := &symbolTable{budget: f.budget}
 	f.readTable(t, elf.SHT_SYMTAB)
 	for _, s := range t.functions {
 		m[t.text(s.name)] = s.addr

@@ -60,7 +60,7 @@ func (f *File) attach(g *File) (err error) {
 	d := g.debug
 	if d == nil {
 		if d, err = g.readDebug(); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", g.Path, err)
 		}
 	}
 	if d == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
@@ -23,7 +24,7 @@ func (f *File) readDebug() (*dwarf.Data, error) {
 	} {
 		var err error
 		if *p.to, err = f.section(p.name); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Path, err)
+			return nil, err
 		}
 	}
 	if len(s.Info) == 0 || len(s.Abbrev) == 0 {
@@ -38,7 +39,23 @@ func (f *File) readDebug() (*dwarf.Data, error) {
 			return d, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: %w", f.Path, err)
+	return nil, err
+}
+
+// splitNote says that inlined calls are missing because they are in files that are
+// not read, "" if they are not.
+func (f *File) splitNote() string {
+	if f.debug == nil {
+		return ""
+	}
+	n, name := f.debug.Split()
+	switch {
+	case n == 0:
+		return ""
+	case n > 1:
+		name = fmt.Sprintf("%s and %d more", name, n-1)
+	}
+	return fmt.Sprintf("inlined calls are missing: they are in %s, and split debug information (-gsplit-dwarf) is not read", printable.Text(name))
 }
 
 func (f *File) debugOptions() dwarf.Options {

@@ -11,10 +11,74 @@ import (
 const maxDemangled = 14
 
 // Demangle returns the source name for a linkage name of C++ or Rust, and any other
-// name unchanged. At most 16,384 bytes are returned.
+// name unchanged, as well as one that could take over 2 s. At most 16,384 bytes are
+// returned.
 func Demangle(name string) string {
-	if !strings.HasPrefix(name, "_") {
+	if !strings.HasPrefix(name, "_") || demangleCost(name) > maxCostOfName {
 		return name
 	}
 	return demangle.Filter(name, demangle.MaxLength(maxDemangled))
+}
+
+// What demangling may cost, as demangleCost estimates it.
+const (
+	maxCostOfName = 2e9
+	maxCost       = 10e9
+)
+
+// demangleCost estimates how many nanoseconds a name takes at most: package demangle
+// takes the cube of the length for the expansions of parameter packs, Dp and sp, and
+// the square for others. Identifiers do not count. Of all names in LLVM and clang, the
+// dearest is at 5 ms.
+func demangleCost(name string) int64 {
+	n := int64(0)
+	for i := 0; i < len(name); n++ {
+		length := 0
+		for ; i < len(name) && '0' <= name[i] && name[i] <= '9' && length < len(name); i++ {
+			length = 10*length + int(name[i]-'0')
+		}
+		i += max(1, min(length, len(name)-i))
+	}
+	packs := int64(strings.Count(name, "Dp") + strings.Count(name, "sp"))
+	return n * (500 + n*(8+100*packs))
+}
+
+// A Demangler demangles names, each once, for a bounded time. The zero value is
+// ready to use.
+type Demangler struct {
+	names map[string]string
+	spent int64 // as demangleCost estimates it
+	left  bool  // a name was left as it is
+}
+
+// Demangle does what the function [Demangle] does. A name that would take more time than
+// what is left, of some 10 s for all names, is returned unchanged.
+func (d *Demangler) Demangle(name string) string {
+	if !strings.HasPrefix(name, "_") {
+		return name
+	}
+	s, ok := d.names[name]
+	if ok {
+		return s
+	}
+	s = name
+	if cost := demangleCost(name); cost > maxCostOfName || d.spent+cost > maxCost {
+		d.left = true
+	} else {
+		d.spent += cost
+		s = Demangle(name)
+	}
+	if d.names == nil {
+		d.names = map[string]string{}
+	}
+	d.names[name] = s
+	return s
+}
+
+// Why returns why some names were returned unchanged, "" if none was.
+func (d *Demangler) Why() string {
+	if !d.left {
+		return ""
+	}
+	return "names of functions take more time to demangle than those of a program should: some are shown as they are"
 }

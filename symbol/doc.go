@@ -20,13 +20,16 @@
 // MB of memory and 2^25 steps of some 10 to 40 ns, and for each byte of the file 16
 // bytes and 8 steps more. Past that, functions are named from its symbol table, without
 // lines, and [File.Why] says so. Linkers' output takes a fraction of it. Names longer
-// than 32 KB are cut, demangled ones at 16 KB.
+// than 32 KB are cut, demangled ones at 16 KB; those of the symbol table may take as much
+// memory again. At most 256 calls may be inlined into each other. Names that could take
+// over 2 s to demangle, or together over 10 s, are not demangled: see [Demangler].
 //
 // A log names files: its modules. Below a sysroot, these are opened by way of
 // [os.Root], with links as a program there would follow them. Elsewhere, a file is used
 // only if it has the build-id that the log says, and no file of this machine is used for
-// the log of another machine. Only regular files are opened. A process may have 65,536 mappings. The caches of a [Resolver] hold at
-// most 131,072 addresses, some 60 MB, whatever the length of the log.
+// the log of another machine. Only regular files are opened. A process may have
+// 65,536 mappings. The caches of a [Resolver] hold at most 131,072 addresses, some 60 MB,
+// and the names of its files, whatever the length of the log.
 //
 // Names are safe to print: see internal/printable.
 //

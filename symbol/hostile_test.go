@@ -75,6 +75,24 @@ func makeELF(list ...testSection) []byte {
 	return out.Bytes()
 }
 
+// namedByChain is a file with a function for each of 256 addresses, all named by one
+// entry that has the attributes attrs with the value, and refers to itself for its name.
+func namedByChain(attrs, value []byte) []byte {
+	const step = codeSize / 256
+	function := asm(2, 0x2e, 0, 0x11, 0x01, 0x12, 0x07, 0x31, 0x10, 0, 0)
+	chained := asm(3, 0x34, 0, attrs, 0x31, 0x10, 0, 0)
+	root := asm(4, 0x11, 1, 0, 0)
+	first := unit4(0, unitRoot, make([]byte, 256*21), 0)
+	const header = 4 + 2 + 4 + 1
+	at := uint32(len(first) + header + 1)
+	functions := repeat(256, func(i int) []byte {
+		return asm(2, uint64(codeAddr+i*step), uint64(step), at)
+	})
+	return makeELF(debugSection(".debug_abbrev", asm(abbrevUnit, function, chained, root, 0)),
+		debugSection(".debug_info", asm(unit4(0, unitRoot, functions, 0), unit4(0, 4, 3, value, at, 0))),
+		debugSection(".debug_line", lines4(setCodeAddr, 0x20, endSequence)))
+}
+
 func debugSection(name string, data []byte) testSection {
 	return testSection{name: name, kind: elf.SHT_PROGBITS, data: data}
 }
@@ -229,6 +247,23 @@ var hostile = []struct {
 		return makeELF(debugSection(".debug_abbrev", nest), debugSection(".debug_info", unit4(0, unitRoot, bytes.Repeat([]byte{2}, 1<<20))),
 			debugSection(".debug_line", lines4(setCodeAddr, 0x20, endSequence)))
 	}, ""},
+	{"units behind a number of 500,000 bytes", func() []byte {
+		long := asm(2, 0x24, 0, bytes.Repeat([]byte{0x80}, 500_000), 0x3e, 0x0b, 0, 0)
+		return makeELF(debugSection(".debug_abbrev", asm(long, abbrevUnit, 0)), debugSection(".debug_info",
+			repeat(10_000, func(int) []byte { return unit4(0, unitRoot, 0) })))
+	}, "not in the table"},
+	{"functions named by way of entries of 300,000 attributes", func() []byte {
+		return namedByChain(bytes.Repeat(asm(0x49, 0x19), 300_000), nil)
+	}, "more memory or time"},
+	{"functions named by way of an entry with a string of 1 MB", func() []byte {
+		return namedByChain(asm(0x25, 0x08), append(bytes.Repeat([]byte{'s'}, 1<<20), 0))
+	}, "more memory or time"},
+	{"calls inlined into each other 4,000 times", func() []byte {
+		inline := asm(2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0, 3, 0x1d, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0, 0)
+		return makeELF(debugSection(".debug_abbrev", asm(abbrevUnit, inline)), debugSection(".debug_info",
+			unit4(0, unitRoot, 2, "f", uint64(codeAddr), uint64(codeSize), bytes.Repeat(asm(3, "g", uint64(codeAddr), uint64(codeSize)), 4000), make([]byte, 4002))),
+			debugSection(".debug_line", lines4(setCodeAddr, 0x20, endSequence)))
+	}, ""},
 	{"10,000 sections with one long name", func() []byte {
 		list := []testSection{{name: strings.Repeat("n", 400_000), kind: elf.SHT_PROGBITS}}
 		for range 10_000 {
@@ -319,6 +354,9 @@ func useAll(t testing.TB, path string) (known, lines int, says string) {
 	f.calls()
 	for i := range uint64(256) {
 		l := r.Locate(nil, codeAddr+1+i*(codeSize/256))
+		if len(l.Frames) > 1000 {
+			t.Fatalf("%s: %d frames for an address", path, len(l.Frames))
+		}
 		if len(l.Frames) > 0 && l.Frames[0].Func != "" {
 			known++
 			if l.Frames[0].Line > 0 {

@@ -34,6 +34,9 @@ func (f *File) Lookup(dst []Frame, pc uint64) (frames []Frame, err error) {
 	}
 	name, file, ok := f.symbolAt(pc)
 	if !ok {
+		if why := f.symtab().why(); why != "" {
+			f.why = why
+		}
 		return frames, err
 	}
 	if len(frames) == len(dst) {

@@ -33,8 +33,10 @@ type Resolver struct {
 
 	locations map[locationKey]*Location
 	frames    map[frameKey]foundFrames
+	kept      int // frames in frames
 	scratch   []Frame
-	names     map[string]string // demangled
+	demangler Demangler
+	shown     map[string]string // names, printable
 	notes     []string
 }
 
@@ -45,6 +47,7 @@ type object struct {
 	err  error
 
 	used            bool // an address of it was looked up
+	told            bool // its splitNote
 	seen, afterCall int  // distinct return addresses in its code
 }
 
@@ -66,8 +69,12 @@ type foundFrames struct {
 	reason string
 }
 
-// maxCached is how many addresses are remembered; each costs some 300 bytes.
-const maxCached = 1 << 17
+// maxCached is how many addresses are remembered, each some 300 bytes; and maxFrames
+// how many frames of them.
+const (
+	maxCached = 1 << 17
+	maxFrames = 1 << 20
+)
 
 // AddFile adds an ELF file that the user names.
 func (r *Resolver) AddFile(spec FileSpec) error {
@@ -322,8 +329,9 @@ func (r *Resolver) lookup(l *Location, o *object) {
 	found, ok := r.frames[key]
 	if !ok {
 		found = r.find(o, l.ObjAddr)
-		if r.frames == nil || len(r.frames) >= maxCached {
-			r.frames, r.names = map[frameKey]foundFrames{}, map[string]string{}
+		if r.kept += len(found.frames); r.frames == nil || len(r.frames) >= maxCached || r.kept > maxFrames {
+			r.frames, r.kept = map[frameKey]foundFrames{}, len(found.frames)
+			r.forget() // its entries share the frames
 		}
 		r.frames[key] = found
 	}
@@ -355,8 +363,17 @@ func (r *Resolver) find(o *object, addr uint64) (found foundFrames) {
 	for i := range found.frames {
 		fr := &found.frames[i]
 		lines = lines || fr.Line > 0
-		fr.Name = printable.Text(r.demangled(fr.Func))
-		fr.Func, fr.File = printable.Text(fr.Func), printable.Text(fr.File)
+		fr.Name = r.printable(r.demangler.Demangle(fr.Func))
+		fr.Func, fr.File = r.printable(fr.Func), r.printable(fr.File)
+	}
+	if !o.told {
+		o.told = true
+		if why := f.splitNote(); why != "" {
+			r.note("%s: %s", f.Path, why)
+		}
+	}
+	if why := r.demangler.Why(); why != "" {
+		r.note("%s", why)
 	}
 	switch why := f.Why(); {
 	case len(found.frames) > 0 && lines:
@@ -379,20 +396,18 @@ func (r *Resolver) find(o *object, addr uint64) (found foundFrames) {
 	return found
 }
 
-// demangled demangles a name, once.
-func (r *Resolver) demangled(name string) string {
-	if !strings.HasPrefix(name, "_") {
-		return name
-	}
-	s, ok := r.names[name]
+// printable returns a name made safe to print. It looks at each name once: very many
+// addresses can have one very long name.
+func (r *Resolver) printable(name string) string {
+	p, ok := r.shown[name]
 	if !ok {
-		if r.names == nil {
-			r.names = map[string]string{}
+		p = printable.Text(name)
+		if r.shown == nil {
+			r.shown = map[string]string{}
 		}
-		s = Demangle(name)
-		r.names[name] = s
+		r.shown[name] = p
 	}
-	return s
+	return p
 }
 
 // plausible reports whether an address can be a return address, as far as the

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"sort"
+
+	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
 // symbolTable is the functions of a symbol table.
@@ -14,6 +16,9 @@ type symbolTable struct {
 	strings   []byte
 	sets      []setMark // by address; empty if it does not say
 	dynamic   bool      // a table that leaves out most functions
+
+	names  map[uint32]string // those that were asked for
+	budget *dwarf.Budget     // for names: many can share one long string
 }
 
 // function is a symbol with code.
@@ -33,15 +38,39 @@ type setMark struct {
 // programs have some 10,000; the rest of a longer one is cut off.
 const maxName = 1 << 15
 
-// text returns a string of the table.
-func (t *symbolTable) text(off uint32) string { return cutName(stringAt(t.strings, uint64(off))) }
+// text returns a string of the table, "" if all that were asked for take more memory
+// than those of a file of its size should.
+func (t *symbolTable) text(off uint32) string {
+	s, ok := t.names[off]
+	if !ok {
+		if b := stringAt(t.strings, uint64(off)); t.budget.Alloc(int64(len(b)) + nameBytes) {
+			s = cutName(b)
+		}
+		if t.names == nil {
+			t.names = map[uint32]string{}
+		}
+		t.names[off] = s
+	}
+	return s
+}
+
+// nameBytes is the memory for a name beside its bytes.
+const nameBytes = 64
+
+// why returns why names of the table are missing, "" if they are not.
+func (t *symbolTable) why() string {
+	if t.budget == nil || t.budget.Left() > 0 {
+		return ""
+	}
+	return "the names of its symbols take more memory than those of a file of its size should"
+}
 
 func cutName(b []byte) string { return string(b[:min(len(b), maxName)]) }
 
 // readSymbols reads the symbol table, or where it was stripped that of the
 // dynamic linker.
 func (f *File) readSymbols() (t *symbolTable) {
-	t = &symbolTable{}
+	t = &symbolTable{budget: dwarf.NewBudget(int64(len(f.image)))}
 	defer f.faulted(debug.SetPanicOnFault(true), nil)
 	for _, kind := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
 		t.dynamic = kind == elf.SHT_DYNSYM
@@ -171,13 +200,15 @@ func (f *File) symbolAt(addr uint64) (name, file string, ok bool) {
 	last := sort.Search(len(list), func(i int) bool { return list[i].addr > addr }) - 1
 	for i := last; i >= 0 && i > last-16; i-- {
 		if s := &list[i]; s.size > addr-s.addr {
-			return t.text(s.name), t.text(s.file), true
+			name = t.text(s.name)
+			return name, t.text(s.file), name != ""
 		}
 	}
 	if last < 0 || t.dynamic && list[last].size != 0 || !f.sameSection(list[last].addr, addr) {
 		return "", "", false
 	}
-	return t.text(list[last].name), t.text(list[last].file), true
+	name = t.text(list[last].name)
+	return name, t.text(list[last].file), name != ""
 }
 
 // symbolOf is the name of the function that begins at an address, "" if the

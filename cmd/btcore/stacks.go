@@ -84,6 +84,9 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 	if p.u.Exhausted {
 		in.note("the stacks take more time than those of a program should: the last ones end early")
 	}
+	if why := p.demangler.Why(); why != "" {
+		in.note("%s", why)
+	}
 	for _, n := range in.warnings() {
 		fmt.Fprintf(c.ErrOrStderr(), "btcore: %s\n", n)
 	}
@@ -141,6 +144,8 @@ type stackPrinter struct {
 	u       unwind.Unwinder
 	files   map[*unwind.Module]*symbol.File
 	guessed bool
+
+	demangler symbol.Demangler
 }
 
 // vdsoSize bounds the kernel's object in a process.
@@ -225,7 +230,7 @@ func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 	if s := p.files[f.Module]; s != nil {
 		list, _ := s.Lookup(nil, pc)
 		for _, x := range list {
-			name, place := cli.Printable(symbol.Demangle(x.Func)), ""
+			name, place := cli.Printable(p.demangler.Demangle(x.Func)), ""
 			if name == "" {
 				name = "??"
 			}

@@ -26,7 +26,9 @@ const (
 	attrStrOffsetsBase = 0x72
 	attrAddrBase       = 0x73
 	attrRnglistsBase   = 0x74
+	attrDwoName        = 0x76
 	attrMIPSLinkage    = 0x2007
+	attrGNUDwoName     = 0x2130
 	attrGNUAddrBase    = 0x2133
 )
 

@@ -18,6 +18,7 @@ const (
 	StepsPerByte = 8
 
 	stepsPerLookup = 1 << 12 // what an address may cost beside that
+	bytesPerStep   = 64      // of a string that is skipped
 )
 
 // ErrBudget is the error of a file that would cost too much.

@@ -134,9 +134,12 @@ func (c *cursor) length() (n uint64, dwarf64 bool) {
 	return n, false
 }
 
+// maxLEB is the most bytes of a LEB128 number. 64 bits take 10; assemblers may pad.
+const maxLEB = 16
+
 func (c *cursor) uleb() uint64 {
 	var v uint64
-	for shift := uint(0); ; shift += 7 {
+	for shift := uint(0); shift < 7*maxLEB; shift += 7 {
 		b := c.u8()
 		if shift < 64 {
 			v |= uint64(b&0x7f) << shift
@@ -145,11 +148,13 @@ func (c *cursor) uleb() uint64 {
 			return v
 		}
 	}
+	c.fail()
+	return 0
 }
 
 func (c *cursor) sleb() int64 {
 	var v int64
-	for shift := uint(0); ; shift += 7 {
+	for shift := uint(0); shift < 7*maxLEB; shift += 7 {
 		b := c.u8()
 		if shift < 64 {
 			v |= int64(b&0x7f) << shift
@@ -161,6 +166,8 @@ func (c *cursor) sleb() int64 {
 			return v
 		}
 	}
+	c.fail()
+	return 0
 }
 
 // skipString moves past a string and its zero.

@@ -42,7 +42,14 @@ type Data struct {
 	abbrevs map[abbrevKey]*abbrevTable
 	tables  map[uint64]*lineTable // by offset in Line
 	names   map[uint64]*string    // by offset of the entry in Info
+
+	splitUnits int // units whose functions are in other files
+	splitName  string
 }
+
+// Split returns how many units have their functions in other files, which are not read,
+// and the name of the first such file. (DWARF 5, 7.3.2)
+func (d *Data) Split() (units int, name string) { return d.splitUnits, d.splitName }
 
 // unitSpan says which unit the addresses from start up to the next span belong to.
 type unitSpan struct {
@@ -269,6 +276,10 @@ func (u *unit) readRoot() ([]addrRange, error) {
 			u.addrBase = v.u
 		case attrRnglistsBase:
 			u.rngBase = v.u
+		case attrDwoName, attrGNUDwoName:
+			if d.splitUnits++; d.splitUnits == 1 {
+				d.splitName = string(u.text(v))
+			}
 		}
 	}
 	if c.bad {

@@ -35,6 +35,11 @@ func (d *Data) findName(die uint64) string {
 		if ab == nil {
 			break
 		}
+		// A string in the entry can be as long as the section, and skipping it takes as long.
+		if !d.Budget.Step(len(ab.attrs)) {
+			break
+		}
+		start := c.off
 		var next value
 		for _, a := range ab.attrs {
 			switch a.attr {
@@ -43,8 +48,8 @@ func (d *Data) findName(die uint64) string {
 					return string(s)
 				}
 			case attrName:
-				if s := u.text(u.value(&c, a)); plain == "" {
-					plain = string(s)
+				if v := u.value(&c, a); plain == "" {
+					plain = string(u.text(v))
 				}
 			case attrAbstractOrigin, attrSpecification:
 				next = u.value(&c, a)
@@ -52,7 +57,7 @@ func (d *Data) findName(die uint64) string {
 				u.skip(&c, a)
 			}
 		}
-		if c.bad || next.form == 0 || next.form == formRefSig8 {
+		if !d.Budget.Step((c.off-start)/bytesPerStep) || c.bad || next.form == 0 || next.form == formRefSig8 {
 			break
 		}
 		if next.form == formGNURefAlt || next.form == formRefSup4 || next.form == formRefSup8 {

@@ -21,6 +21,7 @@ type scope struct {
 	parent   int32  // scope it was inlined into, -1 for a function
 	callFile uint32 // of an inlined call
 	callLine uint32
+	depth    uint32 // calls that it is inside of
 }
 
 type span struct {
@@ -67,8 +68,12 @@ func (u *unit) loadScopes() (*scopes, error) {
 // scopeBytes is the memory for a scope, as slices grow.
 const scopeBytes = 64
 
-// maxNesting limits how deep entries nest; real ones reach some dozens.
-const maxNesting = 1 << 12
+// maxNesting limits how deep entries nest, and maxInlined how deep calls are inlined
+// into each other, which is so many frames for an address. Real ones reach some dozens.
+const (
+	maxNesting = 1 << 12
+	maxInlined = 1 << 8
+)
 
 // readScopes walks all entries of the unit. On an error, what was read until
 // then is returned with it. (DWARF 5, 2.3)
@@ -112,8 +117,11 @@ func (u *unit) readScopes() (*scopes, []scopeRange, error) {
 			}
 			if scratch = list; len(list) > 0 {
 				sc.die, sc.parent, sc.low = die, -1, list[0].low
-				if ab.tag == tagInlinedSubroutine {
-					sc.parent = inside
+				if ab.tag == tagInlinedSubroutine && inside >= 0 {
+					sc.parent, sc.depth = inside, s.list[inside].depth+1
+				}
+				if sc.depth > maxInlined {
+					return s, ranges, fmt.Errorf(".debug_info %#x: calls are inlined into each other deeper than %d", die, maxInlined)
 				}
 				if !d.Budget.Alloc(int64(scopeBytes + 2*rangeBytes*len(list))) {
 					return s, ranges, ErrBudget
