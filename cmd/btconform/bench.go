@@ -22,7 +22,7 @@ func newBench() *cobra.Command {
 		Use:   "bench [flags] -- BTREF",
 		Short: "time lws and the codec in one run",
 		Long: `bench times the codec and the real library in turns on the same stacks, of 4, 12
-and 16 frames, and shows the best of all rounds of each. BTREF is the harness
+and 16 frames, and shows the best of all rounds of each. BTREF is the program
 ref-c/btref, which "make -C ref-c" builds where libwebsockets is installed.
 
 The library reads and writes bit by bit, so its speed depends on how well the
@@ -61,7 +61,7 @@ func (a *speed) best(b speed) {
 
 func (o *benchOptions) bench(c *cobra.Command, args []string) error {
 	if n := c.ArgsLenAtDash(); n != 0 || len(args) == 0 {
-		return cli.BadArgsf("bench without the library to compare with, expected -- BTREF: the harness that " +
+		return cli.BadArgsf("bench without the library to compare with, expected -- BTREF: the program that " +
 			"`make -C ref-c` builds where libwebsockets (4.4.0 or later) is installed")
 	}
 	if args[0] == "" {

@@ -55,11 +55,11 @@ btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM`,
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringArrayVar(&o.owner, "owner", nil, "find the list in variable `NAME`, or at 0xADDR")
 	f.BoolVar(&o.carve, "carve", false, "search all memory for blocks, and ignore the list")
-	f.BoolVar(&o.damage, "damage", false, "print what was overwritten, and by which block probably")
+	f.BoolVar(&o.damage, "damage", false, "print which metadata was overwritten, and which block was probably written past its end")
 	f.BoolVar(&o.leaks, "leaks", false, "print the leaked blocks, by call stack")
 	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, leaked, uncertain, damaged")
 	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
-	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or something of it is missing,
+	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or incomplete,
 2 usage, unreadable input or no heap in it, 3 something outside failed.`)
 	return in.command(c, "Heap", f, func(c *cobra.Command) error { return o.run(c, &in) })
 }

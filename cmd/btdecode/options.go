@@ -14,9 +14,10 @@ import (
 	"github.com/lwsbt/lwsbt/internal/logs"
 )
 
-const about = `btdecode prints logs of libwebsockets with the compressed backtraces in them,
-the ~m# lines, decoded. Without FILE, or with '-', it reads standard input. With
-an ELF file or a memory map of the process, it also prints functions and lines.`
+const about = `btdecode decodes the compressed call stacks in logs of libwebsockets, the ~m#
+lines. It prints these alone, or with --passthrough also all other text. Without
+FILE, or with '-', it reads standard input. With an ELF file or a memory map of
+the process, it also prints functions and lines.`
 
 const examples = `
 btdecode device.log                  ~b#size: 7520, 0x406651 0x406852

@@ -114,7 +114,7 @@ of call sites, the dumps over time, their differences and their growth.`,
 		return report.Write(w, s.names.Table(list), o)
 	})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&name, "title", "", "title of the page, `TEXT`")
+	f.StringVar(&name, "title", "", "title the page `TEXT`")
 	cli.AddFlags(c, "Page", f)
 	return c
 }
