@@ -123,7 +123,7 @@ func (f *Inference) Evidence() []string {
 }
 
 func (f *Inference) wideEvidence(m codec.Machine, sure bool) []string {
-	n, what := f.wide-f.wrap-f.zero, "show no mark of a lossy encoder"
+	n, what := f.wide-f.wrap-f.zero, "keep their upper bits"
 	switch m {
 	case codec.MachineWrap64:
 		n, what = f.wrap, "repeat their low bits"

@@ -36,7 +36,7 @@ func TestInference(t *testing.T) {
 	}{
 		{"wrap64, position-independent", pie, []codec.Machine{codec.MachineWrap64}, false, codec.MachineWrap64, true, "all repeat their low bits: wrap64"},
 		{"zero64, position-independent", pie, []codec.Machine{codec.MachineZero64}, false, codec.MachineZero64, true, "all are 0 above their low 32 bits: zero64"},
-		{"exact64, position-independent", pie, []codec.Machine{codec.MachineExact64}, false, codec.MachineExact64, true, "show no mark of a lossy encoder: exact64"},
+		{"exact64, position-independent", pie, []codec.Machine{codec.MachineExact64}, false, codec.MachineExact64, true, "keep their upper bits: exact64"},
 		{"wrap64, kernel", kernel, []codec.Machine{codec.MachineWrap64}, false, codec.MachineWrap64, true, "wrap64"},
 		{"exact64, kernel", kernel, []codec.Machine{codec.MachineExact64}, false, codec.MachineExact64, true, "exact64"},
 		{"two machines in one dump", pie, []codec.Machine{codec.MachineWrap64, codec.MachineWrap64, codec.MachineExact64}, false, codec.MachineWrap64, false, "several machines?"},
