@@ -62,8 +62,11 @@ func (c *cursor) addr(size int) uint64 {
 	return c.u64()
 }
 
+// maxLEB is the most bytes of a LEB128 number. 64 bits take 10; assemblers may pad.
+const maxLEB = 16
+
 func (c *cursor) uleb() (v uint64) {
-	for shift := 0; ; shift += 7 {
+	for shift := 0; shift < 7*maxLEB; shift += 7 {
 		b := c.u8()
 		if shift < 64 {
 			v |= uint64(b&0x7f) << shift
@@ -72,10 +75,12 @@ func (c *cursor) uleb() (v uint64) {
 			return v
 		}
 	}
+	c.bad = true
+	return 0
 }
 
 func (c *cursor) sleb() (v int64) {
-	for shift := 0; ; shift += 7 {
+	for shift := 0; shift < 7*maxLEB; shift += 7 {
 		b := c.u8()
 		if shift < 64 {
 			v |= int64(b&0x7f) << shift
@@ -87,6 +92,8 @@ func (c *cursor) sleb() (v int64) {
 			return v
 		}
 	}
+	c.bad = true
+	return 0
 }
 
 func (c *cursor) cstring() []byte {
