@@ -53,7 +53,7 @@ func parseMapsLine(line string, modules map[string]*Module) (m Mapping, err erro
 	if err == nil {
 		m.Offset, err = strconv.ParseUint(offset, 16, 64)
 	}
-	if !ok || err != nil || len(perm) != 4 || m.End < m.Start {
+	if !ok || err != nil || len(perm) != 4 || m.End <= m.Start {
 		return m, errors.New("expected START-END PERM OFFSET DEV INODE PATH, as in /proc/PID/maps")
 	}
 	field()

@@ -127,6 +127,7 @@ func TestReadMaps(t *testing.T) {
 		"":                                   "m: no mappings",
 		"1000-2000 r-xp 0 0:0 0 /a\nrubbish": "m:2: expected START-END",
 		"2000-1000 r-xp 0 0:0 0 /a":          "m:1: expected START-END",
+		"1000-1000 r-xp 0 0:0 0 /a":          "m:1: expected START-END",
 		"1000-2000 rx 0 0:0 0 /a":            "m:1: expected START-END",
 		"1000-2000 r-xp zz 0:0 0 /a":         "m:1: expected START-END",
 		"10000000000000000-2000 r-xp 0":      "m:1: expected START-END",

@@ -105,8 +105,8 @@ func (t *Timeline) Map(m Mapping) error {
 // Set replaces everything by a snapshot.
 func (t *Timeline) Set(list []Mapping) {
 	t.Reset()
-	if len(list) > 0 {
-		t.base = &spaceBase{list: disjoint(list)}
-		t.wide = t.base.list[len(t.base.list)-1].End > 1<<32
+	if list = disjoint(list); len(list) > 0 {
+		t.base = &spaceBase{list: list}
+		t.wide = list[len(list)-1].End > 1<<32
 	}
 }

@@ -208,3 +208,12 @@ func TestMarkupWriterInPieces(t *testing.T) {
 		}
 	}
 }
+
+// Mappings without a byte are none.
+func TestSetOfEmptyMappings(t *testing.T) {
+	var tl Timeline
+	tl.Set([]Mapping{{Start: 0x1000, End: 0x1000}})
+	if s := tl.Space(); s != nil || tl.Word() != 0 {
+		t.Errorf("%+v, %d bits", s, tl.Word())
+	}
+}
