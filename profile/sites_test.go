@@ -107,6 +107,9 @@ func TestSites(t *testing.T) {
 			if len(got.Rows) != len(want) || got.Sites != len(want) {
 				t.Fatalf("%d rows of %d sites, want %d", len(got.Rows), got.Sites, len(want))
 			}
+			if all := s.Top(uint32(c.eras), TopOptions{N: math.MaxInt}); !slices.Equal(all.Rows, got.Rows) {
+				t.Errorf("as many rows as an int has: %d, want %d", len(all.Rows), len(got.Rows))
+			}
 			for _, r := range got.Rows {
 				if w := want[r.Func]; w == nil || *w != r {
 					t.Fatalf("%+v, want %+v", r, w)

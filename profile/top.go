@@ -193,7 +193,7 @@ func (r *ranking) insert(row rankedRow) {
 		return
 	}
 	r.rows = append(r.rows, row)
-	if r.keep > 0 && len(r.rows) >= 2*r.keep+1000 {
+	if r.keep > 0 && (len(r.rows)-1000)/2 >= r.keep { // no sum that could pass the largest int
 		r.best()
 		r.floor = r.rows[r.keep-1]
 	}
