@@ -45,7 +45,7 @@ type elfFile struct {
 // which is loaded before run is called.
 func (in *input) command(c *cobra.Command, group string, own *pflag.FlagSet, run func(*cobra.Command) error) *cobra.Command {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringArrayVarP(&in.elf, "elf", "e", nil, "ELF `FILE` of the program; FILE@0xADDR if loaded there")
+	f.StringArrayVarP(&in.elf, "exe", "e", nil, "ELF `FILE` of the program; FILE@0xADDR if loaded there")
 	f.StringArrayVar(&in.ram, "ram", nil, "`0xADDR=FILE` is raw memory from 0xADDR; FILE alone is Intel HEX or S-records")
 	f.StringVar(&in.regs, "regs", "", "with --ram, read the registers of a thread from `FILE`, as gdb or qemu print them")
 	f.StringVar(&in.sysroot, "sysroot", "", "look for files that a core file names below `DIR`")
