@@ -273,6 +273,32 @@ func (s *session) profiles() ([]*profile.Profile, error) {
 // maxProfile is how large a profile of pprof may be, in bytes, decompressed.
 const maxProfile = 128 << 20
 
+// Frames that a profile of pprof may have, counted for each sample anew: locations are
+// written once, however often they are called. The deepest stacks that profilers record
+// have 2,048; a byte stands for some 3 frames.
+const (
+	maxSampleFrames = 1 << 12
+	minFrames       = 1 << 20 // whatever its size
+	framesPerByte   = 16
+)
+
+// checkFrames returns an error for a profile of size bytes with too many frames.
+func checkFrames(p *profile.Profile, size int) error {
+	total, most := 0, minFrames+framesPerByte*size
+	for i, s := range p.Sample {
+		n := 0
+		for _, l := range s.Location {
+			if n += max(1, len(l.Line)); n > maxSampleFrames {
+				return fmt.Errorf("sample %d has over %d frames", i+1, maxSampleFrames)
+			}
+		}
+		if total += n; total > most {
+			return fmt.Errorf("over %d frames in %d bytes: too many", most, size)
+		}
+	}
+	return nil
+}
+
 // readProfile reads a file as a profile of pprof, nil if it is none. Such a file
 // begins with field 1 of a message, itself one with a field 1, once it is decompressed.
 // A file is an error if it is certain not to be a log, since it goes on with field 2.
@@ -315,6 +341,9 @@ func readProfile(path string) (*profile.Profile, error) {
 	p, err := profile.ParseUncompressed(data)
 	if err == nil {
 		err = p.CheckValid()
+	}
+	if err == nil {
+		err = checkFrames(p, len(data))
 	}
 	if err != nil {
 		return fail("%w", err)
