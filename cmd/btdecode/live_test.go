@@ -140,6 +140,31 @@ func TestLivePipe(t *testing.T) {
 	}
 }
 
+// A log that begins late is read as one that is there: nothing is printed before it.
+func TestLateBegin(t *testing.T) {
+	exe, log := heaplog(t)
+	want, note, _ := command(onlyEncoded(log), "-e", exe)
+	var out, errs cmdtest.Buffer
+	code := run([]string{"-e", exe}, &lateReader{Reader: strings.NewReader(onlyEncoded(log))}, &out, &errs)
+	if code != 0 || out.String() != want || errs.String() != note || !strings.Contains(note, "load base 0x") {
+		t.Errorf("exit code %d, %d bytes, want %d\n%s%s", code, len(out.String()), len(want), errs.String(), note)
+	}
+}
+
+// lateReader is a reader whose first Read waits.
+type lateReader struct {
+	io.Reader
+	read bool
+}
+
+func (l *lateReader) Read(p []byte) (int, error) {
+	if !l.read {
+		l.read = true
+		time.Sleep(300 * time.Millisecond)
+	}
+	return l.Reader.Read(p)
+}
+
 // An interrupt of what adds up prints the sums so far.
 func TestInterruptedTop(t *testing.T) {
 	const want = "22,560 bytes in 3 allocations"

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwsbt/lwsbt/dump"
@@ -30,6 +31,7 @@ type pump struct {
 	empty   chan []byte
 	rest    piece
 	started bool
+	asked   atomic.Bool // src, and it has not answered
 }
 
 type piece struct {
@@ -40,7 +42,9 @@ type piece struct {
 
 func (p *pump) run() {
 	for buf := range p.empty {
+		p.asked.Store(true)
 		n, err := p.src.Read(buf)
+		p.asked.Store(false)
 		select {
 		case p.full <- piece{buf, buf[:n], err}:
 		case <-p.done:
@@ -117,7 +121,7 @@ func (r *Reader) spool(all bool) error {
 		}
 		r.cleanup = append(r.cleanup, f.remove)
 		src := r.interruptible(s.stream)
-		size, ended, err := copyNow(f, src, all)
+		size, ended, err := copyNow(f, src, all, i == 0)
 		if err != nil {
 			return err
 		}
@@ -134,8 +138,9 @@ func (r *Reader) spool(all bool) error {
 	return nil
 }
 
-// copyNow copies src until it ends or, unless all is asked for, is silent.
-func copyNow(w io.Writer, src *pump, all bool) (size int64, ended bool, err error) {
+// copyNow copies src until it ends or, unless all is asked for, is silent. With first,
+// nothing is printed before what src has: it may begin at any time.
+func copyNow(w io.Writer, src *pump, all, first bool) (size int64, ended bool, err error) {
 	buf := make([]byte, pumpSize)
 	for {
 		var silent <-chan time.Time
@@ -150,6 +155,7 @@ func copyNow(w io.Writer, src *pump, all bool) (size int64, ended bool, err erro
 			size += int64(n)
 		}
 		switch {
+		case late && (!src.asked.Load() || first && size == 0): // on a busy machine, not yet asked
 		case late:
 			return size, false, nil
 		case err == io.EOF:
