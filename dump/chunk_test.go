@@ -163,18 +163,15 @@ func TestChunksWaitForOne(t *testing.T) {
 
 // Each does not wait for a read when it has ended.
 func TestChunksEndWhileReading(t *testing.T) {
-	log := strings.Repeat(readme+"\n", 20_000)
-	r, w := io.Pipe()
-	defer w.Close()
-	go io.WriteString(w, log) // and nothing more: reads last from then on
-	ended := make(chan error)
+	log := strings.Repeat(readme+"\n", 6000) // more than one chunk, less than two
+	r := waitingReader{make(chan bool), make(chan bool)}
+	defer close(r.end)
+	ended := make(chan error, 1)
 	go func() {
-		read := 0
-		ended <- dump.NewChunks(r, "x").Each(2, func(int, *dump.Chunk) {}, func(_ int, c *dump.Chunk) error {
-			if read += len(c.Data); read > 200<<10 { // what is left is less than both workers ask for
-				return io.EOF
-			}
-			return nil
+		src := io.MultiReader(strings.NewReader(log), r)
+		ended <- dump.NewChunks(src, "x").Each(2, func(int, *dump.Chunk) {}, func(int, *dump.Chunk) error {
+			<-r.begun // the other worker reads the second chunk
+			return io.EOF
 		})
 	}()
 	select {
@@ -185,6 +182,15 @@ func TestChunksEndWhileReading(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("Each waits for a read")
 	}
+}
+
+// waitingReader is a reader that says when it is read, once, and waits for its end.
+type waitingReader struct{ begun, end chan bool }
+
+func (w waitingReader) Read([]byte) (int, error) {
+	close(w.begun)
+	<-w.end
+	return 0, io.EOF
 }
 
 type brokenReader struct{ err error }
