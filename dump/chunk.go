@@ -99,7 +99,10 @@ func (s *Chunks) Each(workers int, work func(lane int, c *Chunk), each func(lane
 	t := turns{}
 	t.next.L, t.over.L = &t, &t
 	run := func(worker int) {
-		l := lanes{first: worker * Lanes, free: []int{3, 2, 1, 0}}
+		l := lanes{first: worker * Lanes}
+		for lane := range Lanes {
+			l.free = append(l.free, Lanes-1-lane)
+		}
 		for s.step(&l, &t, work, each) {
 		}
 	}

@@ -95,7 +95,7 @@ func BenchmarkTop(b *testing.B) {
 }
 
 // BenchmarkTopProcessors is btheap top on two processors, as a process on a log of
-// 256 MB. Times are taken in turns. Printed are medians of how many times as fast it was
+// 1 GB. Times are taken in turns. Printed are medians of how many times as fast it was
 // as on one processor; of the same for two processes at the same time, on one processor
 // each, which is what the machine gives at most; and of the one divided by the other.
 func BenchmarkTopProcessors(b *testing.B) {
@@ -112,7 +112,7 @@ func BenchmarkTopProcessors(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := os.WriteFile(path, bytes.Repeat(part, 4), 0o644); err != nil {
+		if err := os.WriteFile(path, bytes.Repeat(part, 16), 0o644); err != nil {
 			b.Fatal(err)
 		}
 		took := func(processes int, processors string) float64 {
