@@ -14,6 +14,11 @@ type ReturnAddr struct {
 	Lossy bool
 }
 
+// Sound reports whether the evidence for the base is enough.
+func (b Base) Sound() bool {
+	return b.Votes > 0 && b.LogP <= maxLogP && float64(b.Votes) >= minShare*float64(b.InCode) && b.Votes >= 2*b.RunnerUp
+}
+
 // Base is where a file was loaded, as far as the return addresses of a dump tell.
 type Base struct {
 	File *File

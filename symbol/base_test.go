@@ -99,7 +99,7 @@ func TestBaseByELFAlone(t *testing.T) {
 				}
 				truth = map[*File]uint64{app: appBase + high, lib: libBase + high}
 			}
-			var p Process
+			var p oldProcess
 			p.Files.added = []*object{{FileSpec: FileSpec{Path: app.Path}, file: app}, {FileSpec: FileSpec{Path: lib.Path}, file: lib}}
 			seen := map[ReturnAddr]bool{}
 			var all []ReturnAddr

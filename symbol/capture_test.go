@@ -130,7 +130,7 @@ func TestBaseOfCaptures(t *testing.T) {
 	}
 	for _, name := range []string{"perl", "cc1", "git00"} {
 		c := readCapture(t, dir, name)
-		var p Process
+		var p oldProcess
 		truth := map[*File]uint64{}
 		opened := map[string]bool{}
 		for _, m := range c.space.Mappings() {

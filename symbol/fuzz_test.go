@@ -21,7 +21,7 @@ func checkFile(t *testing.T, data []byte) {
 	}
 	all := func() string {
 		var b strings.Builder
-		var p Process
+		var p oldProcess
 		defer p.Close()
 		if err := p.Files.AddFile(FileSpec{Path: path}); err != nil {
 			return err.Error()
@@ -159,7 +159,7 @@ func FuzzMarkup(f *testing.F) {
 		}) {
 			t.Errorf("in pieces of %d: %+v, want %+v", size, y, x)
 		}
-		var p Process
+		var p oldProcess
 		defer p.Close()
 		p.Maps = whole
 		for _, m := range bytes.Fields(log) {

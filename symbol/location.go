@@ -1,7 +1,7 @@
 package symbol
 
-// Location is what is known of an address.
-type Location struct {
+// oldLocation is what is known of an address.
+type oldLocation struct {
 	PC uint64
 	// Module is the file the address is in, as the process or the user calls it,
 	// "" if that is not known, and ObjAddr the address in the module; or the
@@ -21,32 +21,8 @@ type Location struct {
 	Reason string
 }
 
-// State says how far an address of a record can be trusted.
-type State uint8
-
-const (
-	Exact    State = iota // as it was read
-	Inferred              // bits that the encoder dropped were recovered
-	Lost                  // only its low 31 bits are known
-)
-
-// String returns exact, inferred or lost.
-func (s State) String() string { return [...]string{"exact", "inferred", "lost"}[s] }
-
-// FrameAddr is one return address of a record, and what is known of it.
-type FrameAddr struct {
-	*Location
+// oldFrameAddr is one return address of a record, and what is known of it.
+type oldFrameAddr struct {
+	*oldLocation
 	State State
 }
-
-// Reasons why nothing is known of an address. [Location.Reason]
-const (
-	reasonLost      = "only the low 31 bits are known"
-	reasonAmbiguous = "only the low 31 bits are known, and several addresses have them"
-	reasonUnmapped  = "in no mapping"
-	reasonAnonymous = "in memory without a file"
-	reasonNoFile    = "in none of the ELF files"
-	reasonNothing   = "no ELF file and no map given"
-	reasonNoLines   = "no line information for it"
-	reasonNoSymbol  = "no symbol covers it"
-)

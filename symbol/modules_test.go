@@ -29,7 +29,7 @@ func copyFile(t testing.TB, from, dir, name string) string {
 
 // located resolves one address in the code of a module, by a map that has nothing
 // else.
-func located(t testing.TB, r *Resolver, m Module, addr uint64) *Location {
+func located(t testing.TB, r *Resolver, m Module, addr uint64) *oldLocation {
 	t.Helper()
 	var tl Timeline
 	const page = 0x7000_0000_0000

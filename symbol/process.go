@@ -25,11 +25,11 @@ func (c *Counts) Add(o *Counts) {
 // Lost returns how many addresses were not recovered.
 func (c *Counts) Lost() int64 { return c.Lossy - c.Inferred }
 
-// Process is one process that records come from: what is loaded in it at the time
+// oldProcess is one process that records come from: what is loaded in it at the time
 // of the next record, and the files. The zero value knows neither.
 //
-// A Process is for one goroutine at a time.
-type Process struct {
+// A oldProcess is for one goroutine at a time.
+type oldProcess struct {
 	Maps   Timeline
 	Files  Resolver
 	Counts Counts
@@ -54,43 +54,43 @@ const maxRecovered = 1 << 14
 
 // Reset forgets what was loaded where: the next record is of a new process, or of
 // the same device started again. Files and Counts stay.
-func (p *Process) Reset() {
+func (p *oldProcess) Reset() {
 	p.Maps.Reset()
 	p.Files.SetBases(nil)
 	p.cache = nil
 }
 
 // Close closes all files.
-func (p *Process) Close() { p.Files.Close() }
+func (p *oldProcess) Close() { p.Files.Close() }
 
 // Resolve recovers the lost bits of the addresses of s, in place, and appends what
 // is known of each to dst. blob is what s was decoded from, nil if there is none.
 // Recovery says what became of each address.
 //
-// What Resolve appends must not be changed. A Location stands for its address only
+// What Resolve appends must not be changed. A oldLocation stands for its address only
 // while the maps and bases stay what they are, and another for the same address
 // may follow: compare their fields, not the pointers.
-func (p *Process) Resolve(dst []FrameAddr, s *codec.Stack, blob []byte) ([]FrameAddr, Recovery) {
+func (p *oldProcess) Resolve(dst []oldFrameAddr, s *codec.Stack, blob []byte) ([]oldFrameAddr, Recovery) {
 	out := p.Recover(s, blob)
 	space := p.Maps.Space()
 	for i, pc := range s.PCs {
-		f := FrameAddr{State: out.State(i)}
+		f := oldFrameAddr{State: out.State(i)}
 		switch {
 		case f.State == Lost:
-			f.Location = lostLocation(pc, out.Ambiguous>>i&1 != 0)
+			f.oldLocation = lostLocation(pc, out.Ambiguous>>i&1 != 0)
 		case f.State == Inferred && out.base[i] > 0:
-			f.Location = p.Files.locateInFile(int(out.base[i])-1, pc)
+			f.oldLocation = p.Files.locateInFile(int(out.base[i])-1, pc)
 		default:
-			f.Location = p.Files.Locate(space, pc)
+			f.oldLocation = p.Files.Locate(space, pc)
 		}
 		dst = append(dst, f)
 	}
 	return dst, out
 }
 
-// Recover does the first half of [Process.Resolve], for those who want addresses
+// Recover does the first half of [oldProcess.Resolve], for those who want addresses
 // alone.
-func (p *Process) Recover(s *codec.Stack, blob []byte) Recovery {
+func (p *oldProcess) Recover(s *codec.Stack, blob []byte) Recovery {
 	if p.Lossless || s.Marks.Lossy == 0 {
 		return p.Counts.record(p, s, Recovery{})
 	}
@@ -101,7 +101,7 @@ func (p *Process) Recover(s *codec.Stack, blob []byte) Recovery {
 }
 
 // record counts the addresses of a record of p, of which out became.
-func (c *Counts) record(p *Process, s *codec.Stack, out Recovery) Recovery {
+func (c *Counts) record(p *oldProcess, s *codec.Stack, out Recovery) Recovery {
 	c.Addresses += int64(len(s.PCs))
 	if p.Lossless {
 		return out
@@ -121,10 +121,10 @@ func (c *Counts) record(p *Process, s *codec.Stack, out Recovery) Recovery {
 	return out
 }
 
-// RecoverKnown is [Process.Recover] for a record whose result is cached; if it is not,
+// RecoverKnown is [oldProcess.Recover] for a record whose result is cached; if it is not,
 // ok is false and s unchanged. space is that of Maps. Counts are added to c. It does not
 // change p, so that several goroutines may call it.
-func (p *Process) RecoverKnown(c *Counts, s *codec.Stack, blob []byte, space *Space) (out Recovery, ok bool) {
+func (p *oldProcess) RecoverKnown(c *Counts, s *codec.Stack, blob []byte, space *Space) (out Recovery, ok bool) {
 	switch {
 	case p.Lossless || s.Marks.Lossy == 0:
 	case space == nil && len(p.Files.bases) == 0:
@@ -142,9 +142,9 @@ func (p *Process) RecoverKnown(c *Counts, s *codec.Stack, blob []byte, space *Sp
 	return c.record(p, s, out), true
 }
 
-// ResolveKnown is [Process.Resolve] for a record whose result is cached, as
+// ResolveKnown is [oldProcess.Resolve] for a record whose result is cached, as
 // RecoverKnown is for Recover.
-func (p *Process) ResolveKnown(c *Counts, dst []FrameAddr, s *codec.Stack, blob []byte, space *Space) (_ []FrameAddr, out Recovery, ok bool) {
+func (p *oldProcess) ResolveKnown(c *Counts, dst []oldFrameAddr, s *codec.Stack, blob []byte, space *Space) (_ []oldFrameAddr, out Recovery, ok bool) {
 	if out, ok = p.RecoverKnown(c, s, blob, space); !ok {
 		return dst, out, false
 	}
@@ -154,14 +154,14 @@ func (p *Process) ResolveKnown(c *Counts, dst []FrameAddr, s *codec.Stack, blob 
 	}
 	for i, pc := range s.PCs {
 		key.pc = pc
-		f := FrameAddr{State: out.State(i)}
+		f := oldFrameAddr{State: out.State(i)}
 		switch {
 		case f.State == Lost:
-			f.Location = lostLocation(pc, out.Ambiguous>>i&1 != 0)
+			f.oldLocation = lostLocation(pc, out.Ambiguous>>i&1 != 0)
 		case f.State == Inferred && out.base[i] > 0:
 			return dst, out, false
 		default:
-			if f.Location = p.Files.locations[key]; f.Location == nil {
+			if f.oldLocation = p.Files.locations[key]; f.oldLocation == nil {
 				return dst, out, false
 			}
 		}
@@ -170,7 +170,7 @@ func (p *Process) ResolveKnown(c *Counts, dst []FrameAddr, s *codec.Stack, blob 
 	return dst, out, true
 }
 
-func (p *Process) recoverByMap(s *codec.Stack, blob []byte, space *Space) Recovery {
+func (p *oldProcess) recoverByMap(s *codec.Stack, blob []byte, space *Space) Recovery {
 	if p.cacheID != space.ID || p.cache == nil || len(p.cache) >= maxRecovered {
 		p.cacheID, p.cache = space.ID, map[string]recoveredStack{}
 		p.recoverer.Plausible = p.Files.plausible
@@ -187,7 +187,7 @@ func (p *Process) recoverByMap(s *codec.Stack, blob []byte, space *Space) Recove
 // recoverByBase infers a lossy address in the one file whose base makes it a
 // return address. Its address in memory is known if the base is exact; else it
 // becomes the file's own address.
-func (p *Process) recoverByBase(s *codec.Stack) (out Recovery) {
+func (p *oldProcess) recoverByBase(s *codec.Stack) (out Recovery) {
 	for i, pc := range s.PCs {
 		bit := uint32(1) << i
 		if s.Marks.Lossy&bit == 0 {
@@ -217,8 +217,8 @@ func (p *Process) recoverByBase(s *codec.Stack) (out Recovery) {
 	return out
 }
 
-func lostLocation(pc uint64, ambiguous bool) *Location {
-	l := &Location{PC: pc, LookupPC: pc, Reason: reasonLost}
+func lostLocation(pc uint64, ambiguous bool) *oldLocation {
+	l := &oldLocation{PC: pc, LookupPC: pc, Reason: reasonLost}
 	if ambiguous {
 		l.Reason = reasonAmbiguous
 	}

@@ -31,7 +31,7 @@ type Resolver struct {
 	opened  []*object // for modules
 	bases   []Base
 
-	locations map[locationKey]*Location
+	locations map[locationKey]*oldLocation
 	frames    map[frameKey]foundFrames
 	kept      int // frames in frames
 	scratch   []Frame
@@ -197,8 +197,8 @@ func (r *Resolver) Bases() []Base { return r.bases }
 func (r *Resolver) forget() { r.locations = nil }
 
 // Locate resolves an address in a space; space is nil where there is no map. The
-// Location must not be changed.
-func (r *Resolver) Locate(space *Space, pc uint64) *Location {
+// oldLocation must not be changed.
+func (r *Resolver) Locate(space *Space, pc uint64) *oldLocation {
 	key := locationKey{pc: pc}
 	if space != nil {
 		key.space = space.ID
@@ -206,7 +206,7 @@ func (r *Resolver) Locate(space *Space, pc uint64) *Location {
 	if l := r.locations[key]; l != nil {
 		return l
 	}
-	l := &Location{PC: pc, LookupPC: pc}
+	l := &oldLocation{PC: pc, LookupPC: pc}
 	if space == nil {
 		r.locateAdded(l)
 	} else {
@@ -219,12 +219,12 @@ func (r *Resolver) Locate(space *Space, pc uint64) *Location {
 
 // locateInFile resolves an address of the file itself whose base, with this index
 // in Bases, is not known exactly.
-func (r *Resolver) locateInFile(base int, addr uint64) *Location {
+func (r *Resolver) locateInFile(base int, addr uint64) *oldLocation {
 	key := locationKey{pc: addr, base: base + 1}
 	if l := r.locations[key]; l != nil {
 		return l
 	}
-	l := &Location{PC: addr, LookupPC: addr, ObjAddr: addr}
+	l := &oldLocation{PC: addr, LookupPC: addr, ObjAddr: addr}
 	if o := r.objectOf(r.bases[base].File); o != nil {
 		r.lookup(l, o)
 	}
@@ -232,9 +232,9 @@ func (r *Resolver) locateInFile(base int, addr uint64) *Location {
 	return l
 }
 
-func (r *Resolver) remember(key locationKey, l *Location) {
+func (r *Resolver) remember(key locationKey, l *oldLocation) {
 	if r.locations == nil || len(r.locations) >= maxCached {
-		r.locations = map[locationKey]*Location{}
+		r.locations = map[locationKey]*oldLocation{}
 	}
 	r.locations[key] = l
 }
@@ -249,7 +249,7 @@ func (r *Resolver) objectOf(f *File) *object {
 }
 
 // locateAdded finds the file that an address belongs to when there is no map.
-func (r *Resolver) locateAdded(l *Location) {
+func (r *Resolver) locateAdded(l *oldLocation) {
 	if len(r.added) == 0 {
 		l.Reason = reasonNothing
 		return
@@ -283,7 +283,7 @@ func (r *Resolver) locateAdded(l *Location) {
 }
 
 // locateMapped finds the module of an address in a map.
-func (r *Resolver) locateMapped(l *Location, space *Space) {
+func (r *Resolver) locateMapped(l *oldLocation, space *Space) {
 	m := space.Find(l.PC)
 	switch {
 	case m == nil:
@@ -318,7 +318,7 @@ func (r *Resolver) locateMapped(l *Location, space *Space) {
 }
 
 // lookup finds the frames of l.ObjAddr in a file.
-func (r *Resolver) lookup(l *Location, o *object) {
+func (r *Resolver) lookup(l *oldLocation, o *object) {
 	f := o.file
 	o.used = true
 	l.File = f

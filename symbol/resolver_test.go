@@ -90,7 +90,7 @@ func TestNotesOnLibrariesAreShort(t *testing.T) {
 	if notes := named.Notes(); len(notes) != 1 || !strings.Contains(notes[0], path+": "+short+" (looked for ") {
 		t.Errorf("of a file that is named: %q", notes)
 	}
-	var p Process
+	var p oldProcess
 	p.Files.Sysroots = []string{"/"}
 	defer p.Close()
 	low, high := f.Span()
@@ -226,7 +226,7 @@ func TestBuildIDOfModules(t *testing.T) {
 		{f.BuildID, "sum", ""},
 		{strings.Repeat("ab", 20), "", "build-id " + f.BuildID + ", but what was loaded had abab"},
 	} {
-		var p Process
+		var p oldProcess
 		if err := p.Files.AddFile(FileSpec{Path: path}); err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +269,7 @@ func TestDemangle(t *testing.T) {
 
 // Notes come once, however often a thing is met.
 func TestNotesOnce(t *testing.T) {
-	var p Process
+	var p oldProcess
 	p.Maps.Set([]Mapping{{Start: 0x1000, End: 0x2000, Exec: true, Module: &Module{Name: "/no/such.so"}}})
 	for pc := uint64(0x1000); pc < 0x1800; pc++ {
 		p.Files.Locate(p.Maps.Space(), pc)

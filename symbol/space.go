@@ -8,20 +8,6 @@ import (
 	"sync"
 )
 
-// Module is a file that a process loaded.
-type Module struct {
-	Name    string // path, or what the log calls it
-	BuildID string // hexadecimal in lower case, "" if not known
-
-	// Logged modules were named by a log and not by the user: only a file with
-	// the module's build-id is used for one, unless it is below a sysroot.
-	Logged bool
-	// Inode is the number of the file that was mapped, 0 if it is not known. Of modules
-	// that are not Logged, a file of this machine is used only if it has that number,
-	// unless it is below a sysroot.
-	Inode uint64
-}
-
 // Mapping is a part of a module in memory, [Start, End).
 type Mapping struct {
 	Start, End uint64

@@ -116,7 +116,7 @@ func TestSpaceToldAgain(t *testing.T) {
 // Reset is the zero value: a log that says no more than that something began does
 // not keep bases from being used.
 func TestResetIsTheZeroValue(t *testing.T) {
-	var p Process
+	var p oldProcess
 	if err := p.Maps.Markup([]byte("{{{reset}}}")); err != nil || p.Maps.Space() != nil {
 		t.Errorf("after a reset: %v, %v, want no space", p.Maps.Space(), err)
 	}
@@ -155,7 +155,7 @@ func TestMapsInLinearTime(t *testing.T) {
 			return fmt.Sprintf("{{{mmap:%#x:0x800:load:0:rx:0}}}", 0x1000_0000+i<<12)
 		}, true},
 	} {
-		var p Process
+		var p oldProcess
 		failed := 0
 		w := MarkupWriter{Timeline: &p.Maps, Bad: func(err error) {
 			if failed++; !strings.Contains(err.Error(), "65,536") {
