@@ -1,0 +1,235 @@
+package profile
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Path is a call path: return addresses, innermost first. Paths of one [Builder] are
+// equal (==) if their addresses are. The zero Path has no address.
+type Path struct {
+	in *paths // nil if the path is empty
+	id uint32
+}
+
+// stack returns the numbers of the path's addresses.
+func (p Path) stack() []uint32 {
+	if p.in == nil {
+		return nil
+	}
+	return p.in.at(p.id)
+}
+
+// Append appends the addresses of the path, innermost first.
+func (p Path) Append(dst []symbol.Addr) []symbol.Addr {
+	for _, n := range p.stack() {
+		dst = append(dst, *p.in.addrs.at(int(n)))
+	}
+	return dst
+}
+
+// Frames returns the frames of the path, innermost first. An address without symbol is
+// a frame named by the address.
+func (p Path) Frames() iter.Seq[symbol.Frame] {
+	return func(yield func(symbol.Frame) bool) {
+		var f Filter
+		var frames []symbol.Frame
+		for _, n := range p.stack() {
+			frames, _ = f.Frames(frames[:0], *p.in.addrs.at(int(n)))
+			for _, f := range frames {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Other is the name of the only frame of the path that stands for all call paths beyond
+// the limit of a [Builder].
+const Other = "(other call paths)"
+
+var otherAddr = symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: Other, Name: Other}}}}
+
+// Other reports whether the path stands for all call paths beyond the limit of its
+// [Builder].
+func (p Path) Other() bool {
+	s := p.stack()
+	return len(s) == 1 && *p.in.addrs.at(int(s[0])) == otherAddr
+}
+
+// Limits of a [Builder]. At both limits, with call paths of 16 addresses, it takes less
+// than 2.5 GB.
+const (
+	DefaultMaxPaths = 10_000_000
+	maxAddrs        = 1 << 24
+)
+
+// Builder adds up allocations by call path, one dump after the other. Its memory
+// depends on how many distinct call paths there are, and not on how many allocations.
+// A Dump may be read in another goroutine while the Builder goes on.
+type Builder struct {
+	paths    *paths
+	byStack  stackSet
+	byAddr   hashes
+	modules  map[moduleKey]uint64
+	module   *symbol.Module // the last one, with number
+	number   uint64
+	maxPaths int
+	other    Path
+	stack    []uint32
+
+	sums    array[Value]  // of the open dump, by number of the path
+	touched array[uint32] // paths with a sum
+	open    Dump          // what was counted of it
+}
+
+// moduleKey is a file in which an address means the same in every boot.
+type moduleKey struct{ name, buildID string }
+
+// NewBuilder returns a Builder that keeps maxPaths distinct call paths and adds up the
+// allocations of all others as one path, [Path.Other]. If maxPaths is 0 or less, it is
+// DefaultMaxPaths.
+func NewBuilder(maxPaths int) *Builder {
+	if maxPaths <= 0 {
+		maxPaths = DefaultMaxPaths
+	}
+	p := &paths{}
+	return &Builder{paths: p, byStack: stackSet{&p.stacks, hashes{}}, byAddr: hashes{}, modules: map[moduleKey]uint64{}, maxPaths: maxPaths}
+}
+
+// Path returns the call path of the addresses, innermost first. Addresses in files are
+// equal if file and own address are, whatever the load base. Beyond the limits, Path
+// returns the path for which [Path.Other] is true.
+func (b *Builder) Path(addrs []symbol.Addr) Path {
+	if b.paths.addrs.n+len(addrs) > maxAddrs {
+		return b.otherPath()
+	}
+	b.stack = b.stack[:0]
+	for i := range addrs {
+		b.stack = append(b.stack, b.addr(&addrs[i]))
+	}
+	id, place, found := b.byStack.find(b.stack)
+	switch {
+	case found:
+	case b.paths.start.n >= b.maxPaths:
+		return b.otherPath()
+	default:
+		id = b.paths.push(b.stack)
+		b.byStack.index[place] = id
+	}
+	return Path{b.paths, id}
+}
+
+func (b *Builder) otherPath() Path {
+	if b.other.in == nil {
+		b.other = Path{b.paths, b.byStack.add([]uint32{b.addr(&otherAddr)})}
+	}
+	return b.other
+}
+
+// identity is what two equal addresses have in common: the file, 0 without one, and
+// the address in the file or in memory.
+type identity struct {
+	module, addr uint64
+	state        symbol.State
+}
+
+func (b *Builder) identity(a *symbol.Addr) identity {
+	l := a.Location
+	switch {
+	case l == nil:
+	case l == otherAddr.Location:
+		return identity{module: 1<<64 - 1}
+	case l.Module != nil:
+		return identity{b.moduleNumber(l.Module), l.Own, a.State}
+	}
+	return identity{0, a.PC, a.State}
+}
+
+// moduleNumber returns the number of the module's file, from 1.
+func (b *Builder) moduleNumber(m *symbol.Module) uint64 {
+	if m == b.module {
+		return b.number
+	}
+	key := moduleKey{m.Name, m.BuildID}
+	n := b.modules[key]
+	if n == 0 {
+		n = uint64(len(b.modules) + 1)
+		b.modules[key] = n
+	}
+	b.module, b.number = m, n
+	return n
+}
+
+// addr returns the number of an address.
+func (b *Builder) addr(a *symbol.Addr) uint32 {
+	is := b.identity(a)
+	hash := mix(mix(is.addr, is.module), uint64(is.state))
+	n, place, found := b.byAddr.find(hash, func(n uint32) bool {
+		known := b.paths.addrs.at(int(n))
+		return *known == *a || b.identity(known) == is
+	})
+	if !found {
+		n = uint32(b.paths.addrs.n)
+		b.paths.addrs.push(*a)
+		b.byAddr[place] = n
+	}
+	return n
+}
+
+// Add adds an allocation, or several of one call path, to the open dump. A path of
+// another Builder is taken over.
+func (b *Builder) Add(p Path, v Value) {
+	if p.in != b.paths {
+		p = b.Path(p.Append(nil))
+	}
+	for b.sums.n <= int(p.id) {
+		b.sums.push(Value{})
+	}
+	sum := b.sums.at(int(p.id))
+	if sum.IsZero() && !v.IsZero() {
+		b.touched.push(p.id)
+	}
+	if sum.Add(v) {
+		b.open.Loss.Saturated = true
+	}
+	if b.open.Total.Add(v) {
+		b.open.Loss.Saturated = true
+	}
+	b.open.Records++
+	if b.other.in != nil && p == b.other {
+		b.open.Loss.OtherPaths++
+	}
+}
+
+// Dump returns the open dump as it is so far, which goes on. Of the facts, Records,
+// Total, Ended, Loss.OtherPaths and Loss.Saturated are ignored: the Builder knows them.
+func (b *Builder) Dump(facts Dump) *Dump {
+	d := facts
+	d.Records, d.Total, d.Ended = b.open.Records, b.open.Total, false
+	d.Loss.OtherPaths, d.Loss.Saturated = b.open.Loss.OtherPaths, b.open.Loss.Saturated
+	d.in, d.addrs = b.paths, b.paths.addrs.n
+	d.ids, d.values = make([]uint32, b.touched.n), make([]Value, b.touched.n)
+	for i := range d.ids {
+		d.ids[i] = *b.touched.at(i)
+	}
+	slices.Sort(d.ids)
+	for i, id := range d.ids {
+		d.values[i] = *b.sums.at(int(id))
+	}
+	return &d
+}
+
+// End ends the open dump and returns it. The next Add begins another dump.
+func (b *Builder) End(facts Dump) *Dump {
+	d := b.Dump(facts)
+	d.Ended = true
+	for _, id := range d.ids {
+		*b.sums.at(int(id)) = Value{}
+	}
+	b.touched.n, b.open = 0, Dump{}
+	return d
+}
