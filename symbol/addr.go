@@ -100,7 +100,7 @@ func (a Addr) Missing() string {
 
 // Ambiguous reports whether the address is lost because several addresses of the
 // process have its low 31 bits.
-func (a Addr) Ambiguous() bool { return a.Location == &locationAmbiguous }
+func (a Addr) Ambiguous() bool { return a.State == Lost && a.Location != nil }
 
 // String returns the innermost function. If that is not known, it returns the address:
 // "app+0x1234" in a module, "0x401234", or "?1234" if the upper bits are lost.
@@ -128,12 +128,4 @@ const (
 	reasonNothing   = "no ELF file and no map given"
 	reasonNoLines   = "no line information for it"
 	reasonNoSymbol  = "no symbol covers it"
-)
-
-// Locations that addresses share of which nothing but the reason is known.
-var (
-	locationAmbiguous = Location{Missing: reasonAmbiguous}
-	locationUnmapped  = Location{Missing: reasonUnmapped}
-	locationAnonymous = Location{Missing: reasonAnonymous}
-	locationNoFile    = Location{Missing: reasonNoFile}
 )

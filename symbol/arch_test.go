@@ -140,8 +140,8 @@ func TestSeparateDebugFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer got.Close()
-		if got.DebugPath() != from {
-			t.Errorf("debug information from %s, want %s: %s", got.DebugPath(), from, got.Why())
+		if got.debugPath() != from {
+			t.Errorf("debug information from %s, want %s: %s", got.debugPath(), from, got.Why())
 		}
 		n := 0
 		for _, pc := range textAddrs(want, 3) {
@@ -196,8 +196,8 @@ func TestSeparateDebugFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if f.DebugPath() != stripped || !strings.Contains(f.Why(), "another build") {
-			t.Errorf("debug information from %s: %q", f.DebugPath(), f.Why())
+		if f.debugPath() != stripped || !strings.Contains(f.Why(), "another build") {
+			t.Errorf("debug information from %s: %q", f.debugPath(), f.Why())
 		}
 	})
 }

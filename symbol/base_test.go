@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,8 +100,8 @@ func TestBaseByELFAlone(t *testing.T) {
 				}
 				truth = map[*File]uint64{app: appBase + high, lib: libBase + high}
 			}
-			var p oldProcess
-			p.Files.added = []*object{{FileSpec: FileSpec{Path: app.Path}, file: app}, {FileSpec: FileSpec{Path: lib.Path}, file: lib}}
+			var p Process
+			p.added = []*object{{FileSpec: FileSpec{Path: app.Path}, file: app}, {FileSpec: FileSpec{Path: lib.Path}, file: lib}}
 			seen := map[ReturnAddr]bool{}
 			var all []ReturnAddr
 			for _, pcs := range stacks {
@@ -112,9 +113,9 @@ func TestBaseByELFAlone(t *testing.T) {
 					}
 				}
 			}
-			bases := InferBases(p.Files.Files(), all)
+			bases := sound(p.Files(), all)
 			for _, b := range bases {
-				t.Logf("%v; chance 10^%.0f", b, b.LogP)
+				t.Logf("%v; chance 10^%.0f", b, b.logP)
 				if want := truth[b.File] & low31Mask; b.Bias != want {
 					t.Errorf("%s: base %#x, want %#x", b.File.Path, b.Bias, want)
 				}
@@ -125,21 +126,21 @@ func TestBaseByELFAlone(t *testing.T) {
 			if len(bases) != 2 {
 				t.Fatalf("%d bases, want 2", len(bases))
 			}
-			p.Files.SetBases(bases)
+			p.SetBases(bases)
 			right, lost := 0, 0
 			for _, pcs := range stacks {
 				s, blob := lossy(t, codec.MachineWrap64, pcs)
-				places, _ := p.Resolve(nil, s, blob)
+				places := p.Resolve(nil, s, blob)
 				for i, place := range places {
 					if place.State == Lost {
 						lost++
-						if app.Loaded(pcs[i]-truth[app]) || lib.Loaded(pcs[i]-truth[lib]) {
+						if app.loaded(pcs[i]-truth[app]) || lib.loaded(pcs[i]-truth[lib]) {
 							t.Errorf("%#x is in a file and lost", pcs[i])
 						}
 						continue
 					}
-					if place.State != Inferred || place.ObjAddr != pcs[i]-truth[place.File] {
-						t.Fatalf("%#x: %v %#x of %s, wrong", pcs[i], place.State, place.ObjAddr, place.Module)
+					if place.State != Inferred || place.Location.Own != pcs[i]-truth[place.Location.Module.File] {
+						t.Fatalf("%#x: %v %v, wrong", pcs[i], place.State, place)
 					}
 					right++
 				}
@@ -150,6 +151,11 @@ func TestBaseByELFAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sound is the bases that are inferred and sound.
+func sound(files []*File, seen []ReturnAddr) []Base {
+	return slices.DeleteFunc(InferBases(files, seen), func(b Base) bool { return !b.Sound() })
 }
 
 // A dump of another program gives no base; nor do a few addresses.
@@ -163,11 +169,11 @@ func TestNoBaseIsInvented(t *testing.T) {
 		}
 	}
 	other := open(t, buildC(t, strings.Fields("g++ -g -O2"), "prog.cc"))
-	if b := InferBases([]*File{other}, mine); len(b) > 0 {
+	if b := sound([]*File{other}, mine); len(b) > 0 {
 		t.Errorf("a base for a program that did not run: %v", b)
 	}
 	for n := range 4 {
-		if b := InferBases([]*File{app, lib}, distinct(mine)[:n]); len(b) > 0 {
+		if b := sound([]*File{app, lib}, distinct(mine)[:n]); len(b) > 0 {
 			t.Errorf("a base from %d addresses: %v", n, b)
 		}
 	}
@@ -175,7 +181,7 @@ func TestNoBaseIsInvented(t *testing.T) {
 	for i := range mine {
 		mine[i].PC++
 	}
-	if b := InferBases([]*File{app, lib}, mine); len(b) > 0 {
+	if b := sound([]*File{app, lib}, mine); len(b) > 0 {
 		t.Errorf("a base from addresses that follow no call: %v", b)
 	}
 }
@@ -190,7 +196,7 @@ func TestExactBase(t *testing.T) {
 			all = append(all, ReturnAddr{pc, false})
 		}
 	}
-	found := InferBases([]*File{app, lib}, all)
+	found := sound([]*File{app, lib}, all)
 	if len(found) != 2 {
 		t.Fatalf("%d bases, want 2", len(found))
 	}

@@ -17,7 +17,7 @@ import (
 type capture struct {
 	lines []string
 	truth [][]uint64
-	space *Space
+	space *space
 }
 
 func readCapture(t testing.TB, dir, name string) capture {
@@ -47,7 +47,7 @@ func readCapture(t testing.TB, dir, name string) capture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.space = newSpace(1, list)
+	c.space = newSpace(list)
 	return c
 }
 
@@ -88,7 +88,7 @@ func TestRecoverCaptures(t *testing.T) {
 	for _, dir := range captureDirs() {
 		for _, name := range []string{"perl", "cc1", "git00"} {
 			c := readCapture(t, dir, name)
-			var r Recoverer
+			var r recoverer
 			var s codec.Stack
 			frames, lossy, right, unmarked := 0, 0, 0, 0
 			for i, line := range c.lines {
@@ -99,16 +99,17 @@ func TestRecoverCaptures(t *testing.T) {
 				if err != nil || len(s.PCs) != len(c.truth[i]) {
 					t.Fatalf("%s line %d: %d frames, want %d; %v", name, i+1, len(s.PCs), len(c.truth[i]), err)
 				}
-				out := r.Recover(&s, blob, c.space)
+				addrs := exact(s.PCs)
+				r.recover(addrs, s.Marks.Lossy, blob, c.space)
 				for n, want := range c.truth[i] {
 					frames++
-					if out.Inferred>>n&1 == 1 {
+					if addrs[n].State == Inferred {
 						lossy++
 					}
 					switch {
-					case s.PCs[n] == want && out.Lost>>n&1 == 0:
+					case addrs[n].PC == want && addrs[n].State != Lost:
 						right++
-					case out.Lost>>n&1 == 0:
+					case addrs[n].State != Lost:
 						unmarked++
 					}
 				}
@@ -130,16 +131,16 @@ func TestBaseOfCaptures(t *testing.T) {
 	}
 	for _, name := range []string{"perl", "cc1", "git00"} {
 		c := readCapture(t, dir, name)
-		var p oldProcess
+		var p Process
 		truth := map[*File]uint64{}
 		opened := map[string]bool{}
-		for _, m := range c.space.Mappings() {
+		for _, m := range c.space.list {
 			if m.Module == nil || opened[m.Module.Name] || m.Offset != 0 || !strings.HasPrefix(m.Module.Name, "/usr/") {
 				continue
 			}
 			if f, err := Open(m.Module.Name, nil); err == nil && f.PIE {
 				opened[m.Module.Name] = true
-				p.Files.added = append(p.Files.added, &object{FileSpec: FileSpec{Path: f.Path}, file: f})
+				p.added = append(p.added, &object{FileSpec: FileSpec{Path: f.Path}, file: f})
 				truth[f] = m.Start
 			}
 		}
@@ -157,18 +158,18 @@ func TestBaseOfCaptures(t *testing.T) {
 			}
 			stacks, blobs = append(stacks, s), append(blobs, blob)
 		}
-		p.Files.SetBases(InferBases(p.Files.Files(), all))
-		for _, b := range p.Files.Bases() {
-			t.Logf("%s: %v; chance 10^%.0f", name, b, b.LogP)
+		p.SetBases(InferBases(p.Files(), all))
+		for _, b := range p.bases {
+			t.Logf("%s: %v; chance 10^%.0f", name, b, b.logP)
 		}
 		right, wrong, lost := 0, 0, 0
 		for i := range stacks {
-			places, _ := p.Resolve(nil, &stacks[i], blobs[i])
+			places := p.Resolve(nil, &stacks[i], blobs[i])
 			for n, place := range places {
 				switch {
 				case place.State == Lost:
 					lost++
-				case place.State == Inferred && place.ObjAddr != c.truth[i][n]-truth[place.File],
+				case place.State == Inferred && place.Location.Own != c.truth[i][n]-truth[place.Location.Module.File],
 					place.State == Exact && place.PC != c.truth[i][n]:
 					wrong++
 				default:

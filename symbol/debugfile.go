@@ -66,7 +66,7 @@ func (f *File) attach(g *File) (err error) {
 	if d == nil {
 		return fmt.Errorf("%s: no debug information in it either", g.Path)
 	}
-	f.debug, f.debugPath, f.why = d, g.Path, ""
+	f.debug, f.debugFile, f.why = d, g.Path, ""
 	f.close = append(f.close, g.Close)
 	if len(f.symtab().functions) == 0 || len(g.symtab().functions) > len(f.symtab().functions) {
 		f.symtab = g.symtab

@@ -1,14 +1,11 @@
 // Package symbol turns addresses of compressed backtraces into functions and
 // lines. It reads ELF and DWARF itself; no other program is started.
 //
-//	address ─Space→ module, address in it ─File→ frames: function, file:line, inlined chain
+//	address ─memory map or load bases→ module, address in it ─File→ frames: function, file:line, inlined chain
 //
-// Most callers need only [Process.Resolve]. It uses
-//   - a [Space], the memory map of a process at one moment, and a [Timeline], its maps
-//     over the time of a log;
-//   - for address bits that the encoder lost, a [Recoverer] where there is a map, or
-//     what [InferBases] found where there are only the ELF files;
-//   - a [File], the functions and lines of an ELF file.
+// A [Process] is all that most programs need: it is told the memory map, as a log has it,
+// or load bases, as [InferBases] finds them where there are only the ELF files, and
+// resolves the addresses of records. A [File] has the functions and lines of one ELF file.
 //
 // Addresses in backtraces are return addresses. A [File] looks up exactly what it
 // is asked; [File.CallAddr] returns the address to ask for.
@@ -28,7 +25,7 @@
 // [os.Root], with links as a program there would follow them. Elsewhere, a file is used
 // only if it has the build-id that the log says, and no file of this machine is used for
 // the log of another machine. Only regular files are opened. A process may have
-// 65,536 mappings. The caches of a [Resolver] hold at most 131,072 addresses, some 60 MB,
+// 65,536 mappings. The caches of a [Process] hold at most 131,072 addresses, some 60 MB,
 // and the names of its files, whatever the length of the log.
 //
 // Names are safe to print: see internal/printable.

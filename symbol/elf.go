@@ -109,7 +109,7 @@ func (f *File) readHeaders() (err error) {
 			notes(s.Offset, s.Size)
 		}
 	}
-	f.textFunc = f.Text
+	f.textFunc = f.Executable
 	f.symtab = sync.OnceValue(f.readSymbols)
 	f.calls = sync.OnceValue(f.findCalls)
 	return nil

@@ -71,14 +71,10 @@ func TestThumbFirmwareAgainstAddr2line(t *testing.T) {
 		name string
 		bit0 uint64
 	}{{"bit 0 set", 1}, {"bit 0 cleared", 0}} {
-		var r Resolver
-		if err := r.AddFile(FileSpec{Path: path}); err != nil {
-			t.Fatal(err)
-		}
-		r.SetBases(nil)
+		r := process(t, path)
 		inlined, differ := 0, 0
 		for i, ret := range rets {
-			l := r.Locate(nil, ret|c.bit0)
+			l := r.at(ret | c.bit0)
 			got := asGNU(l.Frames)
 			if len(got) > 1 {
 				inlined++
@@ -96,7 +92,6 @@ func TestThumbFirmwareAgainstAddr2line(t *testing.T) {
 		for _, n := range r.Notes() {
 			t.Errorf("%s: %s", c.name, n)
 		}
-		r.Close()
 	}
 	// In the middle of code the address before is no call; a stripped file does not
 	// say which code is Thumb, and calls are still recognised.

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// moduleAt names the module that a timeline has at an address, and the module's
+// moduleAt names the module that a process has at an address, and the module's
 // own address there.
-func moduleAt(tl *Timeline, addr uint64) (string, uint64) {
-	s := tl.Space()
-	if s == nil {
+func moduleAt(p *Process, addr uint64) (string, uint64) {
+	if !p.Mapped() {
 		return "no map", 0
 	}
-	m := s.Find(addr)
+	p.Generation()
+	m := p.maps.now.find(addr)
 	if m == nil {
 		return "", 0
 	}
@@ -23,18 +23,18 @@ func moduleAt(tl *Timeline, addr uint64) (string, uint64) {
 // where its own address is what it was.
 func TestModulesComeAndGo(t *testing.T) {
 	const x, y = 0x7f0000201234, 0x7f0000901234
-	var tl Timeline
+	p := process(t)
 	step := func(markup, wantX string, ownX uint64, wantY string, ownY uint64) {
 		t.Helper()
 		for _, line := range strings.Split(markup, "\n") {
-			if err := tl.Markup([]byte(line)); err != nil {
+			if err := p.Markup([]byte(line)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if name, own := moduleAt(&tl, x); name != wantX || own != ownX {
+		if name, own := moduleAt(p, x); name != wantX || own != ownX {
 			t.Errorf("after %q: X is %#x of %q, want %#x of %q", markup, own, name, ownX, wantX)
 		}
-		if name, own := moduleAt(&tl, y); name != wantY || own != ownY {
+		if name, own := moduleAt(p, y); name != wantY || own != ownY {
 			t.Errorf("after %q: Y is %#x of %q, want %#x of %q", markup, own, name, ownY, wantY)
 		}
 	}
@@ -43,7 +43,7 @@ func TestModulesComeAndGo(t *testing.T) {
 [1.0] {{{module:0:A:elf:aa}}}{{{mmap:0x7f0000100000:0x100000:load:0:rx:0x0}}}
 [1.0] {{{module:1:B:elf:BB01}}}
 [1.0] {{{mmap:0x7f0000200000:0x100000:load:1:r-x:0x40000}}} trailing text`, "B", 0x41234, "", 0)
-	if id := tl.Space().Find(x).Module.BuildID; id != "bb01" {
+	if id := p.maps.now.find(x).Module.BuildID; id != "bb01" {
 		t.Errorf("build-id of B is %q, want bb01", id)
 	}
 	step(`{{{reset}}}
@@ -51,10 +51,10 @@ func TestModulesComeAndGo(t *testing.T) {
 	step(`{{{module:2:D:elf:dd}}}{{{mmap:0x7f0000200000:0x80000:load:2:rx:0x1000}}}`, "D", 0x2234, "", 0)
 	step(`{{{module:3:B:elf:bb01}}}{{{mmap:0x7f0000900000:0x100000:load:3:rx:0x40000}}}`, "D", 0x2234, "B", 0x41234)
 	step(`{{{mmap:0x7f0000201000:0x1000:load:3:rx:0x50000}}}`, "B", 0x50234, "B", 0x41234)
-	if m := tl.Space().Find(0x7f0000200fff); m == nil || m.Module.Name != "D" {
+	if m := p.maps.now.find(0x7f0000200fff); m == nil || m.Module.Name != "D" {
 		t.Error("what is before the new mapping is no longer D's")
 	}
-	if m := tl.Space().Find(0x7f0000202000); m == nil || m.Module.Name != "D" || m.Offset != 0x3000 {
+	if m := p.maps.now.find(0x7f0000202000); m == nil || m.Module.Name != "D" || m.Offset != 0x3000 {
 		t.Errorf("what is after the new mapping: %+v, want D from 0x3000", m)
 	}
 }
@@ -69,17 +69,17 @@ func TestMarkupErrors(t *testing.T) {
 		"{{{module:0:a:elf:00}}}{{{mmap:-1:1:load:0:rx:0}}}":                     `"-1": expected a number`,
 		"{{{module:0:a:elf:00}}}{{{mmap:0xffffffffffffff00:0x200:load:0:rx:0}}}": "pass the end of memory",
 	} {
-		var tl Timeline
-		if err := tl.Markup([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
+		p := process(t)
+		if err := p.Markup([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", line, err, want)
 		}
 	}
 	for _, line := range []string{"", "{{{", "{{{reset", "}}}", "{{{pc:0x1234}}}", "{{{bt:0:0x1234}}}", "{{{}}}", "{ {{{ }"} {
-		var tl Timeline
-		if err := tl.Markup([]byte(line)); err != nil {
+		p := process(t)
+		if err := p.Markup([]byte(line)); err != nil {
 			t.Errorf("%q: %v", line, err)
 		}
-		if tl.Space() != nil {
+		if p.Mapped() {
 			t.Errorf("%q tells of a map", line)
 		}
 	}

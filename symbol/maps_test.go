@@ -20,7 +20,7 @@ func TestSpaceAgainstAList(t *testing.T) {
 		rounds = 400
 	}
 	for range rounds {
-		var tl Timeline
+		var tl timeline
 		var list []Mapping // the model: all mappings in order
 		for range 1 + rng.IntN(700) {
 			start := uint64(1+rng.IntN(6))<<32 + uint64(rng.IntN(4))<<31 + uint64(rng.IntN(300))<<12
@@ -29,14 +29,15 @@ func TestSpaceAgainstAList(t *testing.T) {
 			if rng.IntN(200) == 0 {
 				m.End = m.Start + 3<<31
 			}
-			if err := tl.Map(m); err != nil {
+			if err := tl.add(m); err != nil {
 				t.Fatal(err)
 			}
 			list = append(list, m)
 			if rng.IntN(40) > 0 {
 				continue
 			}
-			s := tl.Space()
+			tl.settle()
+			s := &tl.now
 			holder := func(addr uint64) *Mapping {
 				for i := len(list) - 1; i >= 0; i-- {
 					if list[i].Start <= addr && addr < list[i].End {
@@ -48,7 +49,7 @@ func TestSpaceAgainstAList(t *testing.T) {
 			for range 30 {
 				of := list[rng.IntN(len(list))]
 				addr := of.Start + rng.Uint64N(of.End-of.Start+2) - 1
-				got, want := s.Find(addr), holder(addr)
+				got, want := s.find(addr), holder(addr)
 				if (got == nil) != (want == nil) {
 					t.Fatalf("%#x: %+v, want %+v", addr, got, want)
 				}
@@ -81,7 +82,7 @@ func TestSpaceAgainstAList(t *testing.T) {
 				}
 			}
 			last := uint64(0)
-			for _, m := range s.Mappings() {
+			for _, m := range tl.mappings() {
 				if m.Start < last || m.Start >= m.End {
 					t.Fatalf("mapping %+v begins before %#x, where the one before it ends", m, last)
 				}
@@ -95,38 +96,74 @@ func TestSpaceAgainstAList(t *testing.T) {
 	}
 }
 
-// What is told again, as before each dump, is the same space: nothing has to be
-// looked up again.
-func TestSpaceToldAgain(t *testing.T) {
-	var tl Timeline
-	tell := func(size string) *Space {
+// mappings are all mappings, by address; none overlaps another.
+func (t *timeline) mappings() []Mapping { return disjoint(slices.Concat(t.now.list, t.now.recent)) }
+
+// wrapped are the errors that were joined.
+func wrapped(err error) []error {
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		return list.Unwrap()
+	}
+	return nil
+}
+
+// A memory map that is told again, as before each dump, begins no generation: nothing has
+// to be looked up again. Whatever makes an address resolve otherwise begins one.
+func TestGeneration(t *testing.T) {
+	path := buildC(t, strings.Fields("gcc -O0 -g -pie"), "prog.c", "other.c")
+	p := process(t, path)
+	f := p.Files()[0]
+	tell := func(size string) {
 		for _, l := range []string{"{{{reset}}}", "{{{module:0:a:elf:aa}}}", "{{{mmap:0x1000:" + size + ":load:0:rx:0}}}"} {
-			if err := tl.Markup([]byte(l)); err != nil {
+			if err := p.Markup([]byte(l)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return tl.Space()
 	}
-	a, b, c := tell("0x1000"), tell("0x1000"), tell("0x2000")
-	if a != b || a == c || a.ID == c.ID {
-		t.Errorf("spaces %p, %p and %p, want the first two to be one", a, b, c)
+	base := Base{File: f, Bias: 0x10000, Exact: true, Votes: 10, InCode: 10, logP: -10}
+	for _, step := range []struct {
+		name    string
+		do      func()
+		changes bool
+	}{
+		{"nothing", func() {}, false},
+		{"text", func() { p.Markup([]byte("some text { with }}} braces\n")) }, false},
+		{"a reset of nothing", func() { p.Reset(); p.Markup([]byte("{{{reset}}}")) }, false},
+		{"a map", func() { tell("0x1000") }, true},
+		{"the same map", func() { tell("0x1000") }, false},
+		{"another map", func() { tell("0x2000") }, true},
+		{"a snapshot", func() { p.Map([]Mapping{{Start: 0x1000, End: 0x3000}}) }, true},
+		{"a snapshot again", func() { p.Map([]Mapping{{Start: 0x1000, End: 0x3000}}) }, false},
+		{"no map", func() { p.Map(nil) }, true},
+		{"a base", func() { p.SetBases([]Base{base}) }, true},
+		{"the base again", func() { p.SetBases([]Base{base}) }, false},
+		{"a base that is not sound", func() { p.SetBases([]Base{{File: f, Bias: 0x20000}}) }, true}, // no base now
+		{"a base that is not sound again", func() { p.SetBases([]Base{{File: f, Bias: 0x30000}}) }, false},
+		{"the word", func() { p.SetWord(f.Word, "test") }, true},
+		{"the word again", func() { p.SetWord(f.Word, "test") }, false},
+	} {
+		before := p.Generation()
+		step.do()
+		if changed := p.Generation() != before; changed != step.changes {
+			t.Errorf("%s: generation %d after %d, want a change: %v", step.name, p.Generation(), before, step.changes)
+		}
 	}
 }
 
 // Reset is the zero value: a log that says no more than that something began does
 // not keep bases from being used.
 func TestResetIsTheZeroValue(t *testing.T) {
-	var p oldProcess
-	if err := p.Maps.Markup([]byte("{{{reset}}}")); err != nil || p.Maps.Space() != nil {
-		t.Errorf("after a reset: %v, %v, want no space", p.Maps.Space(), err)
+	p := process(t)
+	if err := p.Markup([]byte("{{{reset}}}")); err != nil || p.Mapped() {
+		t.Errorf("after a reset: mapped %v, %v, want no map", p.Mapped(), err)
 	}
-	p.Maps.Set([]Mapping{{Start: 0x1000, End: 0x2000}})
-	if p.Maps.Space() == nil {
-		t.Error("no space after Set")
+	p.Map([]Mapping{{Start: 0x1000, End: 0x2000}})
+	if !p.Mapped() {
+		t.Error("no map after Map")
 	}
 	p.Reset()
-	if p.Maps.Space() != nil {
-		t.Error("a space after Reset")
+	if p.Mapped() {
+		t.Error("a map after Reset")
 	}
 }
 
@@ -155,14 +192,16 @@ func TestMapsInLinearTime(t *testing.T) {
 			return fmt.Sprintf("{{{mmap:%#x:0x800:load:0:rx:0}}}", 0x1000_0000+i<<12)
 		}, true},
 	} {
-		var p oldProcess
+		p := process(t)
 		failed := 0
-		w := MarkupWriter{Timeline: &p.Maps, Bad: func(err error) {
-			if failed++; !strings.Contains(err.Error(), "65,536") {
-				t.Errorf("%s: %v", c.name, err)
+		write := func(text string) {
+			for _, err := range wrapped(p.Markup([]byte(text))) {
+				if failed++; !strings.Contains(err.Error(), "65,536") {
+					t.Errorf("%s: %v", c.name, err)
+				}
 			}
-		}}
-		w.Write([]byte(module))
+		}
+		write(module)
 		if !full && !c.fails {
 			c.lines /= 4
 		}
@@ -172,8 +211,8 @@ func TestMapsInLinearTime(t *testing.T) {
 			if i == c.lines/10 {
 				tenth = time.Since(start)
 			}
-			w.Write([]byte(c.line(i) + "\n"))
-			p.Files.Locate(p.Maps.Space(), uint64(i))
+			write(c.line(i) + "\n")
+			p.Locate(uint64(i))
 		}
 		took := time.Since(start)
 		t.Logf("%s: %d lines in %v, %d refused", c.name, c.lines, took, failed)
@@ -185,25 +224,22 @@ func TestMapsInLinearTime(t *testing.T) {
 		if (failed > 0) != c.fails {
 			t.Errorf("%s: %d elements refused", c.name, failed)
 		}
-		if n := len(p.Files.locations); n > maxCached {
+		if n := len(p.locations); n > maxCached {
 			t.Errorf("%s: %d locations are kept", c.name, n)
 		}
 	}
 }
 
 // Elements come in pieces, as a log is read.
-func TestMarkupWriterInPieces(t *testing.T) {
+func TestMarkupInPieces(t *testing.T) {
 	const log = "x {{{reset}}} {{{module:0:a:elf:aa}}}\n{{ {{{mmap:0x1000:0x2000:load:0:rx:0}}} y {{{mmap:0x9000:\n0x1000:load:0:rx:0}}}\n{{{mmap:zz:0:load:0:rx:0}}}\n"
 	for size := 1; size < len(log); size++ {
-		var tl Timeline
+		p := process(t)
 		bad := 0
-		w := MarkupWriter{Timeline: &tl, Bad: func(error) { bad++ }}
-		for p := []byte(log); len(p) > 0; p = p[min(size, len(p)):] {
-			if n, err := w.Write(p[:min(size, len(p))]); err != nil || n != min(size, len(p)) {
-				t.Fatal(n, err)
-			}
+		for piece := range slices.Chunk([]byte(log), size) {
+			bad += len(wrapped(p.Markup(piece)))
 		}
-		if s := tl.Space(); s == nil || len(s.Mappings()) != 1 || s.Find(0x1000) == nil || s.Find(0x9000) != nil || bad != 1 {
+		if s := &p.maps.now; len(p.maps.mappings()) != 1 || s.find(0x1000) == nil || s.find(0x9000) != nil || bad != 1 {
 			t.Errorf("in pieces of %d bytes: %+v, %d bad, want the mapping at 0x1000 alone", size, s, bad)
 		}
 	}
@@ -211,9 +247,9 @@ func TestMarkupWriterInPieces(t *testing.T) {
 
 // Mappings without a byte are none.
 func TestSetOfEmptyMappings(t *testing.T) {
-	var tl Timeline
-	tl.Set([]Mapping{{Start: 0x1000, End: 0x1000}})
-	if s := tl.Space(); s != nil || tl.Word() != 0 {
-		t.Errorf("%+v, %d bits", s, tl.Word())
+	p := process(t)
+	p.Map([]Mapping{{Start: 0x1000, End: 0x1000}})
+	if p.Mapped() || p.MapWord() != 0 {
+		t.Errorf("mapped %v, %d bits", p.Mapped(), p.MapWord())
 	}
 }

@@ -55,14 +55,10 @@ func tinyELF(t testing.TB, machine elf.Machine, text uint32, code []byte, fn str
 // bits; the code is at 0x4…, and the call 3 bytes before.
 func TestXtensaWindows(t *testing.T) {
 	code := []byte{0x36, 0x41, 0x00, 0xa5, 0x01, 0x00, 0x1d, 0xf0} // entry; call8; retw.n
-	var r Resolver
-	if err := r.AddFile(FileSpec{Path: tinyELF(t, elf.EM_XTENSA, 0x400d1000, code, "app_main")}); err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := process(t, tinyELF(t, elf.EM_XTENSA, 0x400d1000, code, "app_main"))
 	for _, pc := range []uint64{0x400d1006, 0x800d1006, 0xc00d1006, 0x000d1006} {
-		s := r.Locate(nil, pc)
-		if len(s.Frames) != 1 || s.Frames[0].Func != "app_main" || s.ObjAddr != 0x400d1006 || s.LookupPC != pc-1 {
+		s := r.at(pc)
+		if len(s.Frames) != 1 || s.Frames[0].Func != "app_main" || s.Own != 0x400d1006 || s.Call != pc-1 {
 			t.Errorf("%#x: %+v, want app_main at 0x400d1006", pc, s)
 		}
 	}
@@ -70,7 +66,7 @@ func TestXtensaWindows(t *testing.T) {
 	if !f.FollowsCall(0x400d1006) || f.FollowsCall(0x400d1003) || f.FollowsCall(0x400d1008) {
 		t.Error("the call8 at 0x400d1003 is not what is found")
 	}
-	if s := r.Locate(nil, 0x3ffb0000); s.Module != "" || len(s.Frames) != 0 {
+	if s := r.at(0x3ffb0000); s.Module != nil || len(s.Frames) != 0 {
 		t.Errorf("data at 0x3ffb0000: %+v", s)
 	}
 }
@@ -78,25 +74,19 @@ func TestXtensaWindows(t *testing.T) {
 // Where debug information was looked for is of use for files that the user named.
 func TestNotesOnLibrariesAreShort(t *testing.T) {
 	path := buildC(t, []string{"gcc", "-O1", "-no-pie", "-fno-pie"}, "prog.c", "other.c")
-	var named Resolver
-	if err := named.AddFile(FileSpec{Path: path}); err != nil {
-		t.Fatal(err)
-	}
-	defer named.Close()
+	named := process(t, path)
 	f := named.Files()[0]
 	at := symbolAddr(t, f, "sum") + 4
-	named.Locate(nil, at)
+	named.at(at)
 	const short = "it has no debug information, so functions have no lines"
 	if notes := named.Notes(); len(notes) != 1 || !strings.Contains(notes[0], path+": "+short+" (looked for ") {
 		t.Errorf("of a file that is named: %q", notes)
 	}
-	var p oldProcess
-	p.Files.Sysroots = []string{"/"}
-	defer p.Close()
+	p := configured(t, Config{Sysroots: []string{"/"}})
 	low, high := f.Span()
-	p.Maps.Set([]Mapping{{Start: low, End: high, Exec: true, Module: &Module{Name: path}}})
-	p.Files.Locate(p.Maps.Space(), at)
-	if notes := p.Files.Notes(); !slices.Equal(notes, []string{path + ": " + short}) {
+	p.Map([]Mapping{{Start: low, End: high, Exec: true, Module: &Module{Name: path}}})
+	p.Locate(at)
+	if notes := p.Notes(); !slices.Equal(notes, []string{path + ": " + short}) {
 		t.Errorf("of a module: %q", notes)
 	}
 }
@@ -104,11 +94,7 @@ func TestNotesOnLibrariesAreShort(t *testing.T) {
 // Return addresses into Thumb code are odd.
 func TestThumb(t *testing.T) {
 	path := buildC(t, []string{"arm-linux-gnueabihf-gcc", "-mthumb", "-O1", "-g", "-no-pie"}, "prog.c", "other.c")
-	var r Resolver
-	if err := r.AddFile(FileSpec{Path: path}); err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := process(t, path)
 	f := r.Files()[0]
 	var in, out uint64
 	for _, s := range f.Functions() {
@@ -122,7 +108,7 @@ func TestThumb(t *testing.T) {
 			continue
 		}
 		n++
-		s := r.Locate(nil, pc|1)
+		s := r.at(pc | 1)
 		want, _ := f.Lookup(nil, pc-2)
 		if len(want) == 0 || len(s.Frames) != len(want) || s.Frames[0].Func != want[0].Func || s.Frames[0].Line != want[0].Line {
 			t.Errorf("%#x: %+v, want %+v", pc|1, s.Frames, want)
@@ -168,18 +154,15 @@ func TestAdjust(t *testing.T) {
 	before, _ := f.Lookup(nil, dropRet-1)
 	after, _ := f.Lookup(nil, dropRet)
 	for adjust, want := range map[Adjust]int{AdjustAuto: before[0].Line, AdjustAll: before[0].Line, AdjustNone: after[0].Line} {
-		r := Resolver{Adjust: adjust}
-		if err := r.AddFile(FileSpec{Path: path}); err != nil {
-			t.Fatal(err)
-		}
-		if got := r.Locate(nil, dropRet).Frames[0].Line; got != want {
+		r := configured(t, Config{Files: []FileSpec{{Path: path}}, Adjust: adjust})
+		if got := r.at(dropRet).Frames[0].Line; got != want {
 			t.Errorf("adjust %d: line %d, want %d", adjust, got, want)
 		}
 		// The start of a function follows no call, as where a signal came in.
 		start := symbolAddr(t, f, "sum")
-		got := r.Locate(nil, start)
-		if want := start - map[Adjust]uint64{AdjustAll: 1}[adjust]; got.LookupPC != want {
-			t.Errorf("adjust %d: %#x is looked up for %#x, want %#x", adjust, got.LookupPC, start, want)
+		got := r.at(start)
+		if want := start - map[Adjust]uint64{AdjustAll: 1}[adjust]; got.Call != want {
+			t.Errorf("adjust %d: %#x is looked up for %#x, want %#x", adjust, got.Call, start, want)
 		}
 		r.Close()
 	}
@@ -189,22 +172,20 @@ func TestAdjust(t *testing.T) {
 func TestGivenFiles(t *testing.T) {
 	a := tinyELF(t, elf.EM_386, 0x1000, bytes.Repeat([]byte{0xff, 0xd0}, 40), "first")  // call *%eax, over and over
 	b := tinyELF(t, elf.EM_386, 0x1000, bytes.Repeat([]byte{0x90, 0x90}, 40), "second") // nop
-	var r Resolver
+	var c Config
 	for _, arg := range []string{a, b + "@+0x40000000"} {
 		g, err := ParseFileSpec(arg)
-		if err == nil {
-			err = r.AddFile(g)
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.Files = append(c.Files, g)
 	}
-	defer r.Close()
+	r := configured(t, c)
 	for i := range uint64(8) {
-		if s := r.Locate(nil, 0x1002+2*i); len(s.Frames) != 1 || s.Frames[0].Func != "first" {
+		if s := r.at(0x1002 + 2*i); len(s.Frames) != 1 || s.Frames[0].Func != "first" {
 			t.Errorf("%+v, want first", s)
 		}
-		if s := r.Locate(nil, 0x40001002+2*i); len(s.Frames) != 1 || s.Frames[0].Func != "second" || s.ObjAddr != 0x1002+2*i {
+		if s := r.at(0x40001002 + 2*i); len(s.Frames) != 1 || s.Frames[0].Func != "second" || s.Own != 0x1002+2*i {
 			t.Errorf("%+v, want second", s)
 		}
 	}
@@ -226,26 +207,22 @@ func TestBuildIDOfModules(t *testing.T) {
 		{f.BuildID, "sum", ""},
 		{strings.Repeat("ab", 20), "", "build-id " + f.BuildID + ", but what was loaded had abab"},
 	} {
-		var p oldProcess
-		if err := p.Files.AddFile(FileSpec{Path: path}); err != nil {
-			t.Fatal(err)
-		}
+		p := process(t, path)
 		low, high := f.Span()
-		p.Maps.Map(Mapping{Start: 0x5500_0000_0000 + low, End: 0x5500_0000_0000 + high, Exec: true, Relative: true, Offset: low,
-			Module: &Module{Name: "prog", BuildID: c.id}})
+		p.Map([]Mapping{{Start: 0x5500_0000_0000 + low, End: 0x5500_0000_0000 + high, Exec: true, Relative: true, Offset: low,
+			Module: &Module{Name: "prog", BuildID: c.id}}})
 		s, blob := lossy(t, codec.MachineWrap64, []uint64{0x5500_0000_0000 + at})
-		places, _ := p.Resolve(nil, s, blob)
+		places := p.Resolve(nil, s, blob)
 		got := ""
-		if len(places[0].Frames) > 0 {
-			got = places[0].Frames[0].Func
+		if len(places[0].Frames()) > 0 {
+			got = places[0].Frames()[0].Func
 		}
 		if got != c.want || places[0].State != Inferred {
 			t.Errorf("build-id %s: %q, %v, want %q", c.id, got, places[0].State, c.want)
 		}
-		if notes := strings.Join(p.Files.Notes(), "\n"); c.note != "" && !strings.Contains(notes, c.note) {
+		if notes := strings.Join(p.Notes(), "\n"); c.note != "" && !strings.Contains(notes, c.note) {
 			t.Errorf("build-id %s: notes %q, want one with %q", c.id, notes, c.note)
 		}
-		p.Close()
 	}
 }
 
@@ -269,12 +246,12 @@ func TestDemangle(t *testing.T) {
 
 // Notes come once, however often a thing is met.
 func TestNotesOnce(t *testing.T) {
-	var p oldProcess
-	p.Maps.Set([]Mapping{{Start: 0x1000, End: 0x2000, Exec: true, Module: &Module{Name: "/no/such.so"}}})
+	p := process(t)
+	p.Map([]Mapping{{Start: 0x1000, End: 0x2000, Exec: true, Module: &Module{Name: "/no/such.so"}}})
 	for pc := uint64(0x1000); pc < 0x1800; pc++ {
-		p.Files.Locate(p.Maps.Space(), pc)
+		p.Locate(pc)
 	}
-	if notes := p.Files.Notes(); !slices.Equal(notes, []string{"/no/such.so: no such file (looked for /no/such.so)"}) {
+	if notes := p.Notes(); !slices.Equal(notes, []string{"/no/such.so: no such file (looked for /no/such.so)"}) {
 		t.Errorf("%q", notes)
 	}
 }

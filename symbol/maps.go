@@ -1,0 +1,288 @@
+package symbol
+
+import (
+	"cmp"
+	"container/heap"
+	"errors"
+	"slices"
+	"sort"
+)
+
+// Mapping is a part of a module in memory, [Start, End).
+type Mapping struct {
+	Start, End uint64
+	Exec       bool
+	Module     *Module // nil: memory without a file
+	// Offset is the offset in the module's file of what is at Start; or its
+	// address in the module, if Relative.
+	Offset   uint64
+	Relative bool
+}
+
+// timeline is the memory map of a process as a log tells of its changes. The zero value
+// knows nothing.
+type timeline struct {
+	now     space
+	modules map[uint64]*Module // of markup, by their numbers
+	wide    bool               // a mapping passes 32 bits
+
+	changed bool  // since last
+	last    space // at the last settle
+}
+
+// maxMapped is the most mappings and modules between two resets: as many mappings as
+// Linux allows a process.
+const maxMapped = 1 << 16
+
+var errTooMany = errors.New("more than 65,536 since the last reset")
+
+// known reports whether anything is known.
+func (t *timeline) known() bool { return len(t.now.list)+len(t.now.recent) > 0 }
+
+// settle ends a series of changes. It reports whether the map differs from the one at
+// the last settle.
+func (t *timeline) settle() bool {
+	if !t.changed {
+		return false
+	}
+	t.changed = false
+	s := &t.now
+	if len(s.recent) > s.maxRecent() || len(s.list) == 0 || len(s.list)+len(s.recent) <= 256 {
+		s.consolidate()
+	}
+	if s.equal(&t.last) {
+		t.now = t.last // with its index
+		return false
+	}
+	t.last = *s
+	return true
+}
+
+// reset forgets everything.
+func (t *timeline) reset() {
+	t.now, t.modules, t.wide, t.changed = space{}, nil, false, true
+}
+
+// add adds a mapping, which replaces what it overlaps. It fails if there are too many.
+func (t *timeline) add(m Mapping) error {
+	if m.Start >= m.End {
+		return nil
+	}
+	s := &t.now
+	if len(s.recent) > s.maxRecent() {
+		s.consolidate()
+	}
+	if len(s.list) >= maxMapped {
+		return errTooMany
+	}
+	s.recent = append(s.recent, m)
+	t.changed, t.wide = true, t.wide || m.End > 1<<32
+	return nil
+}
+
+// set replaces everything by a snapshot.
+func (t *timeline) set(list []Mapping) {
+	t.reset()
+	t.now.list = disjoint(list)
+	t.wide = slices.ContainsFunc(list, func(m Mapping) bool { return m.End > max(1<<32, m.Start) })
+}
+
+// space is a memory map.
+type space struct {
+	list   []Mapping // by Start; none overlaps another
+	recent []Mapping // mapped since list; later ones cover earlier ones
+	low    *lowIndex // of list, nil until it is needed
+}
+
+// maxRecent bounds what find looks through before it searches.
+func (s *space) maxRecent() int {
+	if len(s.list) == 0 {
+		return maxMapped
+	}
+	return 64 + len(s.list)/32
+}
+
+// consolidate makes recent a part of list. Neither is changed: others may share them.
+func (s *space) consolidate() {
+	*s = space{list: disjoint(slices.Concat(s.list, s.recent))}
+}
+
+// equal reports whether two spaces hold the same, told in the same order.
+func (s *space) equal(o *space) bool {
+	same := func(a, b Mapping) bool {
+		if a.Module != b.Module && (a.Module == nil || b.Module == nil || *a.Module != *b.Module) {
+			return false
+		}
+		a.Module, b.Module = nil, nil
+		return a == b
+	}
+	return slices.EqualFunc(s.recent, o.recent, same) && slices.EqualFunc(s.list, o.list, same)
+}
+
+// find returns the mapping that holds an address, nil if there is none.
+func (s *space) find(addr uint64) *Mapping {
+	for i := len(s.recent) - 1; i >= 0; i-- {
+		if m := &s.recent[i]; m.Start <= addr && addr < m.End {
+			return m
+		}
+	}
+	i := sort.Search(len(s.list), func(i int) bool { return s.list[i].End > addr })
+	if i < len(s.list) && s.list[i].Start <= addr {
+		return &s.list[i]
+	}
+	return nil
+}
+
+// executable reports whether an address is executable.
+func (s *space) executable(addr uint64) bool {
+	m := s.find(addr)
+	return m != nil && m.Exec
+}
+
+// disjoint returns mappings by address, of which none overlaps another; where
+// they did, the later one in list counts.
+func disjoint(list []Mapping) []Mapping {
+	order := make([]int, 0, len(list)) // of what is left to begin, by Start
+	edges := make([]uint64, 0, 2*len(list))
+	for i, m := range list {
+		if m.Start < m.End {
+			order = append(order, i)
+			edges = append(edges, m.Start, m.End)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(list[a].Start, list[b].Start) })
+	slices.Sort(edges)
+	edges = slices.Compact(edges)
+	out := make([]Mapping, 0, len(order))
+	var active latest
+	last := -1 // index of the mapping that out ends with
+	for e := 0; e+1 < len(edges); e++ {
+		at, next := edges[e], edges[e+1]
+		for len(order) > 0 && list[order[0]].Start <= at {
+			heap.Push(&active, order[0])
+			order = order[1:]
+		}
+		for len(active) > 0 && list[active[0]].End <= at {
+			heap.Pop(&active)
+		}
+		if len(active) == 0 {
+			last = -1
+			continue
+		}
+		if active[0] == last {
+			out[len(out)-1].End = next
+			continue
+		}
+		last = active[0]
+		m := list[last]
+		m.Offset += at - m.Start
+		m.Start, m.End = at, next
+		out = append(out, m)
+	}
+	return slices.Clip(out)
+}
+
+// latest is a heap of indices, the highest first.
+type latest []int
+
+func (l latest) Len() int           { return len(l) }
+func (l latest) Less(i, j int) bool { return l[i] > l[j] }
+func (l latest) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *latest) Push(x any)        { *l = append(*l, x.(int)) }
+func (l *latest) Pop() any {
+	n := len(*l) - 1
+	x := (*l)[n]
+	*l = (*l)[:n]
+	return x
+}
+
+// low31Mask has the bits of a value that every encoder keeps. (BT-LOSS-1)
+const low31Mask = 1<<31 - 1
+
+// maxCandidates is the most addresses that are weighed for one.
+const maxCandidates = 64
+
+// appendMatches appends every executable address that has the low 31 bits of
+// low, and reports whether these are all: it stops after maxCandidates mappings.
+func (s *space) appendMatches(dst []uint64, low uint64) (_ []uint64, all bool) {
+	low &= low31Mask
+	left := maxCandidates // mappings and addresses that may still be looked at
+	add := func(m *Mapping) bool {
+		for a := m.Start + (low-m.Start)&low31Mask; a >= m.Start && a < m.End; a += low31Mask + 1 {
+			if left--; left < 0 {
+				return false
+			}
+			if s.find(a) == m && !slices.Contains(dst, a) {
+				dst = append(dst, a)
+			}
+		}
+		return true
+	}
+	for i := range s.recent {
+		if m := &s.recent[i]; m.Exec && !add(m) {
+			return dst, false
+		}
+	}
+	if s.low == nil {
+		s.low = newLowIndex(s.list)
+	}
+	for _, at := range [2]uint64{low, low + low31Mask + 1} { // in a window, or past its end
+		if !s.low.stab(1, 0, len(s.low.ranges), at, func(r lowRange) bool { return add(&s.list[r.mapping]) }) {
+			return dst, false
+		}
+	}
+	return dst, true
+}
+
+// lowIndex finds executable mappings by the low 31 bits of an address.
+type lowIndex struct {
+	ranges []lowRange // by low
+	reach  []uint64   // of each node of an implicit tree over ranges: the highest end below it
+}
+
+// lowRange is the low 31 bits of the addresses of an executable mapping.
+type lowRange struct {
+	low, end uint64 // end may pass 2^31, and then goes on at 0
+	mapping  int32
+}
+
+func newLowIndex(list []Mapping) *lowIndex {
+	x := &lowIndex{}
+	for i, m := range list {
+		if m.Exec {
+			low := m.Start & low31Mask
+			x.ranges = append(x.ranges, lowRange{low: low, end: low + m.End - m.Start, mapping: int32(i)})
+		}
+	}
+	slices.SortFunc(x.ranges, func(a, b lowRange) int { return cmp.Compare(a.low, b.low) })
+	x.reach = make([]uint64, 4*len(x.ranges))
+	x.build(1, 0, len(x.ranges))
+	return x
+}
+
+// build fills in reach for node, which stands for ranges[from:to].
+func (x *lowIndex) build(node, from, to int) uint64 {
+	switch to - from {
+	case 0:
+		return 0
+	case 1:
+		x.reach[node] = x.ranges[from].end
+	default:
+		mid := (from + to) / 2
+		x.reach[node] = max(x.build(2*node, from, mid), x.build(2*node+1, mid, to))
+	}
+	return x.reach[node]
+}
+
+// stab calls each for the ranges that hold at, until it returns false, and
+// reports whether it never did.
+func (x *lowIndex) stab(node, from, to int, at uint64, each func(lowRange) bool) bool {
+	if from >= to || x.reach[node] <= at || x.ranges[from].low > at {
+		return true
+	}
+	if to-from == 1 {
+		return each(x.ranges[from])
+	}
+	mid := (from + to) / 2
+	return x.stab(2*node, from, mid, at, each) && x.stab(2*node+1, mid, to, at, each)
+}
