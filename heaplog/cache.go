@@ -28,10 +28,11 @@ type decoded struct {
 	stack   codec.Stack
 
 	generation int // of the process for which the following is true; 0: none
-	allocs     []Alloc
-	states     [3]int64 // addresses by state, of all allocs
+	allocs     [1]Alloc
+	states     [3]int64 // addresses by state
 	ambiguous  int64    // of the lost ones
 	path       profile.Path
+	hasPath    bool
 }
 
 // cache finds records by the rest of their line, from the lead-in on: dumps repeat the same

@@ -205,7 +205,7 @@ func (s *scanner) decodedRecord(it *Item, text []byte, more bool) (n int) {
 func (s *scanner) fresh(it *Item) *decoded {
 	d := &s.scratch
 	d.stack.Reset()
-	d.generation = 0
+	d.generation, d.hasPath = 0, false
 	it.decoded, it.Stack = d, &d.stack
 	return d
 }
