@@ -69,13 +69,14 @@ const (
 
 // Builder adds up allocations by call path, one dump after the other. Its memory
 // depends on how many distinct call paths there are, and not on how many allocations.
-// A Dump may be read in another goroutine while the Builder goes on.
+// A Dump may be read in another goroutine while the Builder goes on. The zero Builder
+// is NewBuilder(0).
 type Builder struct {
 	paths    *paths
 	byStack  stackSet
 	byAddr   hashes
-	modules  map[moduleKey]uint64
-	module   *symbol.Module // the last one, with number
+	files    map[any]uint64 // numbers of files and of locations without file
+	module   *symbol.Module // the last one, with its number in files
 	number   uint64
 	maxPaths int
 	other    Path
@@ -86,24 +87,33 @@ type Builder struct {
 	open    Dump          // what was counted of it
 }
 
-// moduleKey is a file in which an address means the same in every boot.
-type moduleKey struct{ name, buildID string }
+// file is a file in which an address means the same in every boot.
+type file struct{ name, buildID string }
 
 // NewBuilder returns a Builder that keeps maxPaths distinct call paths and adds up the
 // allocations of all others as one path, [Path.Other]. If maxPaths is 0 or less, it is
 // DefaultMaxPaths.
 func NewBuilder(maxPaths int) *Builder {
-	if maxPaths <= 0 {
-		maxPaths = DefaultMaxPaths
+	b := &Builder{maxPaths: maxPaths}
+	b.init()
+	return b
+}
+
+func (b *Builder) init() {
+	if b.paths == nil {
+		b.paths, b.byAddr, b.files = &paths{}, hashes{}, map[any]uint64{}
+		b.byStack = stackSet{&b.paths.stacks, hashes{}}
 	}
-	p := &paths{}
-	return &Builder{paths: p, byStack: stackSet{&p.stacks, hashes{}}, byAddr: hashes{}, modules: map[moduleKey]uint64{}, maxPaths: maxPaths}
+	if b.maxPaths <= 0 {
+		b.maxPaths = DefaultMaxPaths
+	}
 }
 
 // Path returns the call path of the addresses, innermost first. Addresses in files are
 // equal if file and own address are, whatever the load base. Beyond the limits, Path
 // returns the path for which [Path.Other] is true.
 func (b *Builder) Path(addrs []symbol.Addr) Path {
+	b.init()
 	if b.paths.addrs.n+len(addrs) > maxAddrs {
 		return b.otherPath()
 	}
@@ -111,13 +121,18 @@ func (b *Builder) Path(addrs []symbol.Addr) Path {
 	for i := range addrs {
 		b.stack = append(b.stack, b.addr(&addrs[i]))
 	}
-	id, place, found := b.byStack.find(b.stack)
+	return b.path(b.stack)
+}
+
+// path returns the call path with these numbers of addresses.
+func (b *Builder) path(stack []uint32) Path {
+	id, place, found := b.byStack.find(stack)
 	switch {
 	case found:
 	case b.paths.start.n >= b.maxPaths:
 		return b.otherPath()
 	default:
-		id = b.paths.push(b.stack)
+		id = b.paths.push(stack)
 		b.byStack.index[place] = id
 	}
 	return Path{b.paths, id}
@@ -130,44 +145,41 @@ func (b *Builder) otherPath() Path {
 	return b.other
 }
 
-// identity is what two equal addresses have in common: the file, 0 without one, and
-// the address in the file or in memory.
+// identity is equal for addresses that are the same.
 type identity struct {
-	module, addr uint64
-	state        symbol.State
+	file, addr uint64 // number of the file and address in it; file 0 is memory
+	state      symbol.State
 }
 
 func (b *Builder) identity(a *symbol.Addr) identity {
 	l := a.Location
 	switch {
 	case l == nil:
-	case l == otherAddr.Location:
-		return identity{module: 1<<64 - 1}
-	case l.Module != nil:
-		return identity{b.moduleNumber(l.Module), l.Own, a.State}
+		return identity{0, a.PC, a.State}
+	case len(l.Frames) > 0 && (l.Module == nil || l.Own == 0): // symbols without addresses, as profiles of pprof can have
+		return identity{b.fileNumber(l), 0, a.State}
+	case l.Module == nil:
+		return identity{0, a.PC, a.State}
+	case l.Module != b.module:
+		b.module, b.number = l.Module, b.fileNumber(file{l.Module.Name, l.Module.BuildID})
 	}
-	return identity{0, a.PC, a.State}
+	return identity{b.number, l.Own, a.State}
 }
 
-// moduleNumber returns the number of the module's file, from 1.
-func (b *Builder) moduleNumber(m *symbol.Module) uint64 {
-	if m == b.module {
-		return b.number
-	}
-	key := moduleKey{m.Name, m.BuildID}
-	n := b.modules[key]
+// fileNumber returns the number of a file or a location, from 1.
+func (b *Builder) fileNumber(key any) uint64 {
+	n := b.files[key]
 	if n == 0 {
-		n = uint64(len(b.modules) + 1)
-		b.modules[key] = n
+		n = uint64(len(b.files) + 1)
+		b.files[key] = n
 	}
-	b.module, b.number = m, n
 	return n
 }
 
 // addr returns the number of an address.
 func (b *Builder) addr(a *symbol.Addr) uint32 {
 	is := b.identity(a)
-	hash := mix(mix(is.addr, is.module), uint64(is.state))
+	hash := mix(mix(is.addr, 0), is.file<<8|uint64(is.state))
 	n, place, found := b.byAddr.find(hash, func(n uint32) bool {
 		known := b.paths.addrs.at(int(n))
 		return *known == *a || b.identity(known) == is
@@ -183,6 +195,7 @@ func (b *Builder) addr(a *symbol.Addr) uint32 {
 // Add adds an allocation, or several of one call path, to the open dump. A path of
 // another Builder is taken over.
 func (b *Builder) Add(p Path, v Value) {
+	b.init()
 	if p.in != b.paths {
 		p = b.Path(p.Append(nil))
 	}
@@ -208,6 +221,7 @@ func (b *Builder) Add(p Path, v Value) {
 // Dump returns the open dump as it is so far, which goes on. Of the facts, Records,
 // Total, Ended, Loss.OtherPaths and Loss.Saturated are ignored: the Builder knows them.
 func (b *Builder) Dump(facts Dump) *Dump {
+	b.init()
 	d := facts
 	d.Records, d.Total, d.Ended = b.open.Records, b.open.Total, false
 	d.Loss.OtherPaths, d.Loss.Saturated = b.open.Loss.OtherPaths, b.open.Loss.Saturated

@@ -31,8 +31,10 @@ func (a *array[T]) push(v T) {
 		if p := a.chunks.Load(); p != nil {
 			chunks = *p
 		}
-		chunks = append(chunks, make([]T, 1<<chunkBits))
-		a.chunks.Store(&chunks)
+		if len(chunks) == a.n>>chunkBits { // more, if n was reduced
+			chunks = append(chunks, make([]T, 1<<chunkBits))
+			a.chunks.Store(&chunks)
+		}
 	}
 	a.n++
 	*a.at(a.n - 1) = v

@@ -1,0 +1,185 @@
+package profile
+
+import (
+	"bufio"
+	"fmt"
+	"strconv"
+
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// shortLived is the mean lifetime, in microseconds, up to which the viewer's sort
+// by short-lived blocks shows a call path ("tuth").
+const shortLived = 500
+
+// dhatPath is an entry of the file.
+type dhatPath struct {
+	total, most, peak, end Value
+	lifetime               float64 // seconds
+}
+
+// writeDHAT writes what dh_view.html of valgrind opens: JSON, file version 2. A
+// dump knows what is live and nothing of lifetimes, so its file says that it has
+// none ("bklt"), and its totals are what is live. Events have lifetimes. Accesses
+// ("bkacc") are not recorded.
+func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
+	f := &dhatFile{names: p.names(), numbers: map[string]uint32{}, known: map[uint32][]uint32{}, entries: newStackSet()}
+	d, _ := p.last()
+	events := o.Replay != nil
+	verb, end := "Live", d.Time
+	if events {
+		verb, end, d = "Allocated", o.Replay.totals.Last, o.Replay.Ever()
+		if d.Len() > 0 { // else there is nothing to name
+			f.names = newNames([]*Dump{d}, *f.names.view)
+		}
+		f.addReplay(o.Replay)
+	} else {
+		for id, v := range p.lastPaths() {
+			f.add(id, dhatPath{total: v})
+		}
+	}
+	fmt.Fprintf(w, "{\"dhatFileVersion\":2\n,\"mode\":\"heap\",\"verb\":%q\n,\"bklt\":%t,\"bkacc\":false\n", verb, events)
+	fmt.Fprintf(w, ",\"tu\":\"microseconds\",\"Mtu\":\"second\"\n")
+	if events {
+		fmt.Fprintf(w, ",\"tuth\":%d\n", shortLived)
+	}
+	w.WriteString(",\"cmd\":")
+	writeJSON(w, or(o.Command, or(d.Name, "live allocations")))
+	fmt.Fprintf(w, "\n,\"pid\":0\n,\"te\":%d\n", end.Microseconds())
+	if events {
+		fmt.Fprintf(w, ",\"tg\":%d\n", o.Replay.totals.PeakTime.Microseconds())
+	}
+	w.WriteString(",\"pps\":\n [")
+	for i := range f.sums {
+		if i > 0 {
+			w.WriteString(" ,")
+		}
+		f.write(w, i, events)
+	}
+	w.WriteString(" ]\n,\"ftbl\":\n [\"[root]\"\n")
+	for _, text := range f.texts {
+		w.WriteString(" ,")
+		writeJSON(w, text)
+		w.WriteByte('\n')
+	}
+	_, err := w.WriteString(" ]\n}\n")
+	return inexact(d, "dhat"), err
+}
+
+// dhatFile collects frames and entries. The viewer refuses two entries with one stack
+// of texts, so call paths with the same texts are one entry.
+type dhatFile struct {
+	names   *names
+	texts   []string
+	numbers map[string]uint32   // by text
+	known   map[uint32][]uint32 // by address: its frames
+	entries stackSet
+	sums    []dhatPath // by entry
+	stack   []uint32
+}
+
+func (f *dhatFile) addReplay(r *Replay) {
+	lifetimes := r.lifetimes()
+	var stack []uint32
+	for i := range r.paths {
+		s := &r.paths[i]
+		if s.Total.IsZero() || s.path.in != f.names.in {
+			continue
+		}
+		var shown bool
+		if stack, shown = f.names.appendStack(stack[:0], s.path.id); shown {
+			f.add(s.path.id, dhatPath{s.Total, s.Max, r.atPeak(s), s.Live, lifetimes[i]})
+		}
+	}
+}
+
+// add adds a call path. The most that two paths of one entry held is at most the sum
+// of both.
+func (f *dhatFile) add(path uint32, v dhatPath) {
+	f.stack = f.stack[:0]
+	for _, addr := range f.names.inPath(path) {
+		f.stack = append(f.stack, f.frames(addr)...)
+	}
+	if len(f.stack) == 0 {
+		f.stack = append(f.stack, f.number("(no frames)"))
+	}
+	entry := int(f.entries.add(f.stack))
+	if entry == len(f.sums) {
+		f.sums = append(f.sums, dhatPath{})
+	}
+	sum := &f.sums[entry]
+	sum.total.Add(v.total)
+	sum.most.Add(v.most)
+	sum.peak.Add(v.peak)
+	sum.end.Add(v.end)
+	sum.lifetime += v.lifetime
+}
+
+// number returns the number of a text, from 1: 0 is the root.
+func (f *dhatFile) number(text string) uint32 {
+	n, known := f.numbers[text]
+	if !known {
+		f.texts = append(f.texts, text)
+		n = uint32(len(f.texts))
+		f.numbers[text] = n
+	}
+	return n
+}
+
+// frames returns the numbers of an address's frames.
+func (f *dhatFile) frames(addr uint32) []uint32 {
+	list, known := f.known[addr]
+	if !known {
+		a := *f.names.in.addrs.at(int(addr))
+		for _, frame := range f.names.frames(a) {
+			list = append(list, f.number(dhatFrame(a, frame)))
+		}
+		f.known[addr] = list
+	}
+	return list
+}
+
+// write writes an entry.
+func (f *dhatFile) write(w *bufio.Writer, entry int, events bool) {
+	s := &f.sums[entry]
+	fmt.Fprintf(w, "{\"tb\":%d,\"tbk\":%d\n", s.total.Bytes, s.total.Count)
+	if events {
+		fmt.Fprintf(w, "  ,\"tl\":%.0f\n  ,\"mb\":%d,\"mbk\":%d\n  ,\"gb\":%d,\"gbk\":%d\n  ,\"eb\":%d,\"ebk\":%d\n", s.lifetime*1e6,
+			s.most.Bytes, s.most.Count, s.peak.Bytes, s.peak.Count, s.end.Bytes, s.end.Count)
+	}
+	w.WriteString("  ,\"fs\":[")
+	for i, frame := range f.entries.at(uint32(entry)) {
+		if i > 0 {
+			w.WriteByte(',')
+		}
+		w.WriteString(strconv.Itoa(int(frame)))
+	}
+	w.WriteString("]\n  }\n")
+}
+
+// dhatFrame returns a frame as valgrind writes it: "0x109154: inner (a.c:4)".
+func dhatFrame(a symbol.Addr, f symbol.Frame) string {
+	name := f.Name
+	if len(a.Frames()) == 0 {
+		name = "???"
+	}
+	s := fmt.Sprintf("0x%X: %s", callOf(&a), name)
+	switch {
+	case f.File != "" && f.Line > 0:
+		return fmt.Sprintf("%s (%s:%d)", s, f.File, f.Line)
+	case f.File != "":
+		return fmt.Sprintf("%s (%s)", s, f.File)
+	case a.Location != nil && a.Location.Module != nil:
+		return fmt.Sprintf("%s (in %s)", s, a.Location.Module.Name)
+	}
+	return s
+}
+
+// callOf returns the address in memory of the call that an address returns from, or
+// the address itself if nothing is known of it.
+func callOf(a *symbol.Addr) uint64 {
+	if l := a.Location; l != nil && (l.Module != nil || len(l.Frames) > 0) {
+		return l.Call
+	}
+	return a.PC
+}

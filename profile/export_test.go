@@ -1,0 +1,382 @@
+package profile
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// export writes the first dump of the fixture.
+func export(t *testing.T, format string, v View, o ExportOptions) string {
+	t.Helper()
+	var out bytes.Buffer
+	notes, err := first(t, v).Export(&out, format, o)
+	if err != nil || len(notes) > 0 {
+		t.Fatalf("%s: %v, notes %q", format, err, notes)
+	}
+	return out.String()
+}
+
+// pprof's own package finds the file valid.
+func TestPprof(t *testing.T) {
+	for _, hide := range []*regexp.Regexp{nil, regexp.MustCompile("^(xmalloc|0x9000)$")} {
+		prof, err := profile.ParseData([]byte(export(t, "pprof", View{Filter: Filter{Hide: hide}}, ExportOptions{})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := prof.CheckValid(); err != nil {
+			t.Error(err)
+		}
+		if prof.DefaultSampleType != "inuse_space" || prof.SampleType[0].Type != "inuse_objects" || prof.SampleType[1].Unit != "bytes" || prof.PeriodType.Type != "space" {
+			t.Errorf("types %v %v", prof.SampleType, prof.DefaultSampleType)
+		}
+		sums := map[string][2]int64{}
+		for _, s := range prof.Sample {
+			key := ""
+			for _, l := range s.Location {
+				if len(l.Line) == 0 {
+					key += "- "
+				}
+				for _, ln := range l.Line {
+					key += ln.Function.Name + " "
+				}
+			}
+			sums[key] = [2]int64{s.Value[0], s.Value[1]}
+		}
+		want := map[string][2]int64{"xmalloc work main ": {2, 150}, "idle main ": {3, 30}, "- xmalloc work main ": {1, 5}}
+		if hide != nil {
+			want = map[string][2]int64{"work main ": {1, 5}, "idle main ": {3, 30}} // two samples of one key
+		}
+		if len(sums) != len(want) {
+			t.Errorf("samples %v, want %v", sums, want)
+		}
+		for k, v := range want {
+			if sums[k] != v && hide == nil {
+				t.Errorf("%q: %v, want %v", k, sums[k], v)
+			}
+		}
+		m := prof.Mapping[0]
+		if m.File != "/bin/app" || m.BuildID != "abcd" || m.Start != 0x400000 || !m.HasLineNumbers || !m.HasInlineFrames {
+			t.Errorf("mapping %+v", m)
+		}
+		total := int64(0)
+		for _, s := range prof.Sample {
+			total += s.Value[1]
+		}
+		if total != 185 {
+			t.Errorf("%d bytes", total)
+		}
+	}
+}
+
+func TestFolded(t *testing.T) {
+	if got, want := export(t, "folded", View{}, ExportOptions{}), "main;idle 30\nmain;work;xmalloc 150\nmain;work;xmalloc;0x9000 5\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got, want := export(t, "folded", View{Filter: Filter{Hide: regexp.MustCompile("xmalloc|0x9000|idle")}}, ExportOptions{Weight: Count}), "main 3\nmain;work 3\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// Valgrind's own viewer builds its tree from the file, and sums it up.
+func TestDHATInItsViewer(t *testing.T) {
+	node, err := exec.LookPath("node")
+	viewer := ""
+	for _, dir := range []string{"/usr/libexec/valgrind", "/usr/lib/valgrind", "/usr/lib/x86_64-linux-gnu/valgrind"} {
+		if _, err := os.Stat(filepath.Join(dir, "dh_view.js")); err == nil {
+			viewer = filepath.Join(dir, "dh_view.js")
+		}
+	}
+	if err != nil || viewer == "" {
+		t.Skip("node and valgrind's dh_view.js are not both installed")
+	}
+	source, err := os.ReadFile(viewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "dhat.json")
+	// The viewer as it is, its page replaced by an object that answers anything.
+	script := `const any = new Proxy(function(){}, {get: (t, k) => k === Symbol.toPrimitive ? () => "" : k === "childNodes" ? [] : any,
+ apply: () => any, construct: () => any, set: () => true});
+globalThis.document = any; globalThis.window = any;
+` + string(source) + `
+gData = JSON.parse(require("fs").readFileSync(process.argv[2], "utf8"));
+gSelect = {childNodes: [], selectedIndex: 0, options: [{disabled: false}]};
+Object.defineProperty(gSelect.childNodes, "0", {value: {}, enumerable: false, writable: true});
+gSelect.childNodes.length = 0; gSelect.childNodes = {entries: () => [][Symbol.iterator](), 0: {disabled: false}, undefined: {disabled: false}};
+buildTree();
+const live = t => gData.bklt ? ", " + [t._totalAvgLifetimes(), t._maxBytes, t._atTGmaxBytes, t._atTEndBlocks].join("/") : "";
+const show = (t, depth) => { console.log(" ".repeat(depth) + t._frames.map(f => gData.ftbl[f]).join(" < ") + " " + t._totalBytes + "/" + t._totalBlocks + live(t));
+  for (const k of t._kids || []) show(k, depth + 1); };
+show(gRoot, 0);`
+	js := filepath.Join(dir, "view.js")
+	if err := os.WriteFile(js, []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ file, want string }{
+		{export(t, "dhat", View{}, ExportOptions{Command: "app --x"}), `[root] 185/6
+ 0x4001FF: xmalloc (/src/mem.c:10) < 0x4001FF: work (/src/work.c:7) < 0x4000FF: main (/src/main.c:3) 150/2
+ 0x4002FF: idle (/src/main.c:20) < 0x4000FF: main (/src/main.c:3) 30/3
+ 0x9000: ??? < 0x4001FF: xmalloc (/src/mem.c:10) < 0x4001FF: work (/src/work.c:7) < 0x4000FF: main (/src/main.c:3) 5/1
+`},
+		{dhatEvents(t), `[root] 217/4, 1500//150/3
+ 0x4001FF: xmalloc (/src/mem.c:10) < 0x4001FF: work (/src/work.c:7) < 0x4000FF: main (/src/main.c:3) 210/3, 2000/150/150/2
+ 0x4002FF: idle (/src/main.c:20) < 0x4000FF: main (/src/main.c:3) 7/1, 0/7/0/1
+`},
+	} {
+		if err := os.WriteFile(file, []byte(c.file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(node, js, file).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if string(out) != c.want {
+			t.Errorf("the viewer has\n%swant\n%s", out, c.want)
+		}
+	}
+}
+
+// dhatEvents is a DHAT file of four blocks of the fixture's first two call paths.
+func dhatEvents(t *testing.T) string {
+	dumps, paths := fixture()
+	var r Replay
+	for _, e := range []Event{
+		{Path: paths[0], Addr: 0x10, Bytes: 100, Time: 1000},
+		{Path: paths[0], Addr: 0x20, Bytes: 50, Time: 2000},
+		{Kind: Freed, Addr: 0x10, Time: 4000},
+		{Path: paths[0], Addr: 0x30, Bytes: 60, Time: 5000},
+		{Path: paths[1], Addr: 0x40, Bytes: 7, Time: 5000},
+	} {
+		e.Time *= time.Microsecond
+		e.Thread = 1
+		if !r.Add(e) {
+			t.Fatalf("%+v freed nothing", e)
+		}
+	}
+	var out bytes.Buffer
+	notes, err := newProfile(t, dumps[0]).Export(&out, "dhat", ExportOptions{Replay: &r})
+	if err != nil || len(notes) > 0 {
+		t.Fatalf("%v, notes %q", err, notes)
+	}
+	return out.String()
+}
+
+func TestDHATLifetimes(t *testing.T) {
+	out := dhatEvents(t)
+	for _, want := range []string{
+		`"verb":"Allocated"`, `"bklt":true,"bkacc":false`, `,"te":5000` + "\n" + `,"tg":2000` + "\n",
+		`{"tb":210,"tbk":3` + "\n" + `  ,"tl":6000` + "\n" + `  ,"mb":150,"mbk":2` + "\n" + `  ,"gb":150,"gbk":2` + "\n" + `  ,"eb":110,"ebk":2` + "\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+}
+
+// A file of valgrind's own has the keys that ours has, and of the same types.
+func TestDHATKeysAreValgrinds(t *testing.T) {
+	cmdtest.Need(t, "valgrind")
+	file := filepath.Join(t.TempDir(), "dhat.json")
+	if out, err := exec.Command("valgrind", "--tool=dhat", "--dhat-out-file="+file, "/bin/ls", "/").CombinedOutput(); err != nil {
+		t.Skipf("valgrind does not run here: %v\n%.200s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var theirs, ours map[string]any
+	if err := json.Unmarshal(text, &theirs); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(dhatEvents(t)), &ours); err != nil {
+		t.Fatal(err)
+	}
+	kind := func(v any) string { b, _ := json.Marshal(v); return string(b[:1]) }
+	for k, v := range ours {
+		w, ok := theirs[k]
+		if !ok {
+			t.Errorf("valgrind writes no %q", k)
+			continue
+		}
+		if strings.ContainsAny(kind(v), `"[{`) && kind(v) != kind(w) {
+			t.Errorf("%s: %v, valgrind writes %v", k, v, w)
+		}
+	}
+	site := func(file map[string]any) map[string]any { return file["pps"].([]any)[0].(map[string]any) }
+	for k := range site(theirs) {
+		if _, ok := site(ours)[k]; !ok && k != "rb" && k != "wb" && k != "acc" { // accesses
+			t.Errorf("a call path has no %q", k)
+		}
+	}
+	if ours["dhatFileVersion"] != theirs["dhatFileVersion"] {
+		t.Errorf("version %v, valgrind writes %v", ours["dhatFileVersion"], theirs["dhatFileVersion"])
+	}
+}
+
+// heaptrack's own program reads the file and finds what is live.
+func TestHeaptrack(t *testing.T) {
+	cmdtest.Need(t, "heaptrack_print")
+	file := filepath.Join(t.TempDir(), "heaptrack.app.1")
+	if err := os.WriteFile(file, []byte(export(t, "heaptrack", View{}, ExportOptions{})), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("heaptrack_print", "-l", "1", "-f", file).CombinedOutput()
+	text := string(out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for _, want := range []string{
+		"calls to allocation functions: 6 ", "total memory leaked: 185B",
+		"150B leaked over 2 calls from", "30B leaked over 3 calls from",
+		"idle\n  at /src/main.c:20\n  in /bin/app", "xmalloc\n  at /src/mem.c:10",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("heaptrack_print does not say %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestSpeedscope(t *testing.T) {
+	var f struct {
+		Schema string `json:"$schema"`
+		Shared struct{ Frames []struct{ Name, File string } }
+		// Profiles by weight.
+		Profiles []struct {
+			Type, Unit string
+			EndValue   int64
+			Samples    [][]int
+			Weights    []int64
+		}
+	}
+	if err := json.Unmarshal([]byte(export(t, "speedscope", View{}, ExportOptions{})), &f); err != nil {
+		t.Fatal(err)
+	}
+	if f.Schema != "https://www.speedscope.app/file-format-schema.json" || len(f.Profiles) != 2 {
+		t.Fatalf("%+v", f)
+	}
+	for i, total := range []int64{185, 6} {
+		p := f.Profiles[i]
+		sum := int64(0)
+		for j, w := range p.Weights {
+			sum += w
+			if len(p.Samples[j]) == 0 || f.Shared.Frames[p.Samples[j][0]].Name != "main" {
+				t.Errorf("sample %v does not begin with main", p.Samples[j])
+			}
+		}
+		if sum != total || p.EndValue != total || p.Type != "sampled" {
+			t.Errorf("profile %d: sum %d, end %d, want %d", i, sum, p.EndValue, total)
+		}
+	}
+}
+
+func TestTextFormats(t *testing.T) {
+	records, err := csv.NewReader(strings.NewReader(export(t, "csv", View{}, ExportOptions{}))).ReadAll()
+	if err != nil || len(records) != 4 {
+		t.Fatalf("%v, %q", err, records)
+	}
+	if got := strings.Join(records[1], "|"); got != "dump 1|150|2|xmalloc|/src/mem.c|10|xmalloc /src/mem.c:10;work /src/work.c:7;main /src/main.c:3" {
+		t.Error(got)
+	}
+	lines := strings.Split(strings.TrimSpace(export(t, "jsonl", View{By: ByFunction}, ExportOptions{})), "\n")
+	if len(lines) != 3 || lines[1] != `{"dump":"dump 1","bytes":30,"count":3,"frames":[{"function":"idle"},{"function":"main"}]}` {
+		t.Errorf("%q", lines)
+	}
+}
+
+// No cell of names that are not trusted is a formula.
+func TestCSVHasNoFormulas(t *testing.T) {
+	var builder Builder
+	builder.Add(builder.Path([]symbol.Addr{addr(0x400100, frame("=cmd|' /c calc'!A0", "@SUM(1)", 3))}), Value{1, 1})
+	var b bytes.Buffer
+	if _, err := newProfile(t, builder.End(Dump{Name: "=1+1", Number: 1, Boot: 1})).Export(&b, "csv", ExportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	records, err := csv.NewReader(&b).ReadAll()
+	if err != nil || len(records) != 2 {
+		t.Fatal(err, records)
+	}
+	if r := records[1]; r[0] != "'=1+1" || r[3] != "'=cmd|' /c calc'!A0" || r[4] != "'@SUM(1)" || !strings.HasPrefix(r[6], "'=cmd") {
+		t.Errorf("%q, expected an apostrophe before each name", r)
+	}
+}
+
+func TestUnknownFormat(t *testing.T) {
+	if _, err := first(t, View{}).Export(&bytes.Buffer{}, "xml", ExportOptions{}); err == nil || !strings.Contains(err.Error(), "expected pprof, folded") {
+		t.Error(err)
+	}
+	for _, f := range Formats() {
+		if exporters[f] == nil {
+			t.Errorf("%s is listed and not written", f)
+		}
+	}
+}
+
+// What is written for pprof is read back: two locations without address are two, and
+// those of two profiles are never one by their address.
+func TestFromPprof(t *testing.T) {
+	both := func(names ...string) *Profile {
+		var b Builder
+		var dumps []*Dump
+		for i, name := range names {
+			f := &profile.Function{ID: 1, Name: name, Filename: "a.c"}
+			g := &profile.Function{ID: 2, Name: "main"}
+			l := &profile.Location{ID: 1, Line: []profile.Line{{Function: f, Line: 3}}}
+			m := &profile.Location{ID: 2, Line: []profile.Line{{Function: g, Line: 9}}}
+			prof := &profile.Profile{SampleType: []*profile.ValueType{{Type: "alloc_space", Unit: "bytes"}, {Type: "inuse_space", Unit: "bytes"}},
+				Sample: []*profile.Sample{{Location: []*profile.Location{l, m}, Value: []int64{99, int64(5 + i)}}}}
+			d, err := FromPprof(&b, prof, name+".pb.gz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			dumps = append(dumps, d)
+		}
+		return newProfile(t, dumps...)
+	}
+	var got []string
+	for row := range both("f", "g", "f").Rows() {
+		got = append(got, fmt.Sprint(row.Stack(), row.Points()))
+	}
+	if want := []string{"[f a.c:3 main] [{5 1} {0 0} {7 1}]", "[g a.c:3 main] [{0 0} {6 1} {0 0}]"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var data bytes.Buffer
+	if _, err := first(t, View{}).Export(&data, "pprof", ExportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	prof, err := profile.Parse(&data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := FromPprof(new(Builder), prof, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := siteRows(newProfile(t, d).Sites(Bytes, false, 0).Rows), siteRows(first(t, View{}).Sites(Bytes, false, 0).Rows); got != want {
+		t.Errorf("read back:\n%swant\n%s", got, want)
+	}
+	for _, bad := range []*profile.Profile{
+		{SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}},
+		{SampleType: []*profile.ValueType{{Type: "inuse_space", Unit: "bytes"}}, Sample: []*profile.Sample{{Value: []int64{-1}}}},
+		{SampleType: []*profile.ValueType{{Type: "inuse_space", Unit: "bytes"}}, Sample: []*profile.Sample{{}}},
+	} {
+		if _, err := FromPprof(new(Builder), bad, "bad"); err == nil || !strings.HasPrefix(err.Error(), "bad: ") {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package profile
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+)
+
+// Profile is the call paths of one dump or several, as a [View] shows them. It never
+// changes, and what its methods return stays valid; they may be called by several
+// goroutines.
+type Profile struct {
+	dumps    []*Dump
+	view     View
+	getNames func() *names // nil of the zero Profile, which is empty
+	getRows  func() *rows
+}
+
+// New returns the profile of dumps, by line and with everything shown. Dumps of one
+// Builder are not copied. It is an error if there is no dump.
+func New(dumps ...*Dump) (*Profile, error) {
+	if len(dumps) == 0 {
+		return nil, fmt.Errorf("profile: no dump")
+	}
+	if i := slices.Index(dumps, nil); i >= 0 {
+		return nil, fmt.Errorf("profile: dump %d is nil", i+1)
+	}
+	dumps = slices.Clone(dumps)
+	if _, ok := common(dumps); !ok {
+		b := NewBuilder(0)
+		for i, d := range dumps {
+			for a := range d.Allocations() {
+				b.Add(a.Path, a.Value)
+			}
+			dumps[i] = b.End(*d)
+			dumps[i].Records, dumps[i].Ended, dumps[i].Loss = d.Records, d.Ended, d.Loss
+		}
+	}
+	return view(dumps, View{}), nil
+}
+
+// Collect returns the profile of all dumps of an iterator. If the iterator yields an
+// error, Collect goes on, and returns the first error together with the profile of the
+// dumps. The profile is nil if there is no dump.
+func Collect(dumps iter.Seq2[*Dump, error]) (*Profile, error) {
+	var list []*Dump
+	var first error
+	for d, err := range dumps {
+		if err != nil && first == nil {
+			first = err
+		}
+		if d != nil && err == nil {
+			list = append(list, d)
+		}
+	}
+	p, err := New(list...)
+	if first != nil {
+		err = first
+	}
+	return p, err
+}
+
+func view(dumps []*Dump, v View) *Profile {
+	p := &Profile{dumps: dumps, view: v}
+	p.getNames = sync.OnceValue(func() *names { return newNames(dumps, v) })
+	p.getRows = sync.OnceValue(func() *rows { return newRows(dumps, p.getNames()) })
+	return p
+}
+
+func (p *Profile) names() *names {
+	if p == nil || p.getNames == nil {
+		return newNames(nil, View{})
+	}
+	return p.getNames()
+}
+
+func (p *Profile) rows() *rows {
+	if p == nil || p.getRows == nil {
+		return newRows(nil, p.names())
+	}
+	return p.getRows()
+}
+
+// View returns the dumps of p under another view.
+func (p *Profile) View(v View) *Profile { return view(p.Dumps(), v) }
+
+// Dumps returns the dumps of the profile.
+func (p *Profile) Dumps() []*Dump {
+	if p == nil {
+		return nil
+	}
+	return slices.Clone(p.dumps)
+}
+
+// last returns the last dump, and its index.
+func (p *Profile) last() (*Dump, int) {
+	if p == nil || len(p.dumps) == 0 {
+		return &Dump{Ended: true}, -1
+	}
+	return p.dumps[len(p.dumps)-1], len(p.dumps) - 1
+}
+
+// Total returns what the call paths that the view shows hold in the dump with an index,
+// nothing if there is no such dump.
+func (p *Profile) Total(dump int) Value {
+	switch {
+	case p == nil || dump < 0 || dump >= len(p.dumps):
+		return Value{}
+	case !p.view.Filter.Any():
+		return p.dumps[dump].Total
+	}
+	return p.rows().total[dump]
+}
+
+// Unmatched returns the expressions of the view's filter that match no frame: see
+// [Filter.Unmatched].
+func (p *Profile) Unmatched() []string {
+	n := p.names()
+	return n.view.Filter.Unmatched(n.matched)
+}
+
+// Stack returns the call sites of a path, innermost first, and whether the view shows
+// the path at all. It shows no path that is of another Builder than the dumps.
+func (p *Profile) Stack(path Path) (sites []Site, shown bool) {
+	n := p.names()
+	switch {
+	case path.in == nil:
+		return nil, n.view.Filter.Focus == nil
+	case path.in != n.in:
+		return nil, false
+	}
+	stack, shown := n.appendStack(nil, path.id)
+	return n.sites(stack), shown
+}

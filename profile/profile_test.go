@@ -1,0 +1,611 @@
+package profile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// frame is a frame of the fixtures: function, file and line.
+func frame(fn, file string, line int) symbol.Frame {
+	return symbol.Frame{Func: fn, Name: fn, File: file, Line: line}
+}
+
+var app = &symbol.Module{Name: "/bin/app", BuildID: "abcd", Start: 0x400000, End: 0x500000}
+
+// addr is an address in the program of the fixtures.
+func addr(pc uint64, frames ...symbol.Frame) symbol.Addr {
+	return symbol.Addr{PC: pc, Location: &symbol.Location{Module: app, Own: pc, Call: pc - 1, Frames: frames}}
+}
+
+// bare is an address of which nothing is known.
+func bare(pc uint64) symbol.Addr { return symbol.Addr{PC: pc} }
+
+// fixture has two dumps of a program: main calls work, which grows, and idle, which
+// goes. An inlined wrapper is in front of malloc. The paths are those of the first dump.
+func fixture() (dumps []*Dump, paths []Path) {
+	wrapped := frame("xmalloc", "/src/mem.c", 10)
+	wrapped.Inlined = true
+	main := addr(0x400100, frame("main", "/src/main.c", 3))
+	work := addr(0x400200, wrapped, frame("work", "/src/work.c", 7))
+	idle := addr(0x400300, frame("idle", "/src/main.c", 20))
+	raw := bare(0x9000)
+	var b Builder
+	path := func(addrs ...symbol.Addr) Path { return b.Path(addrs) }
+	paths = []Path{path(work, main), path(idle, main), path(raw, work, main)}
+	b.Add(paths[0], Value{100, 1})
+	b.Add(paths[0], Value{50, 1})
+	b.Add(paths[1], Value{30, 3})
+	b.Add(paths[2], Value{5, 1})
+	dumps = append(dumps, b.End(Dump{Name: "dump 1", Number: 1, Boot: 1}))
+	b.Add(paths[0], Value{400, 4})
+	b.Add(paths[2], Value{5, 1})
+	return append(dumps, b.End(Dump{Name: "dump 2", Number: 2, Boot: 1})), paths
+}
+
+// first is the profile of the first dump of the fixture, both of both dumps.
+func first(t testing.TB, v View) *Profile {
+	dumps, _ := fixture()
+	return newProfile(t, dumps[:1]...).View(v)
+}
+
+func both(t testing.TB, v View) *Profile {
+	dumps, _ := fixture()
+	return newProfile(t, dumps...).View(v)
+}
+
+func newProfile(t testing.TB, dumps ...*Dump) *Profile {
+	t.Helper()
+	p, err := New(dumps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func siteRows(list []SiteRow) string {
+	var b strings.Builder
+	for _, row := range list {
+		fmt.Fprintf(&b, "%d/%d %d/%d %s\n", row.Flat.Bytes, row.Flat.Count, row.Cum.Bytes, row.Cum.Count, row.Site)
+	}
+	return b.String()
+}
+
+// options are the arguments of Sites.
+type options struct {
+	n      int
+	cum    bool
+	weight Weight
+}
+
+func TestSites(t *testing.T) {
+	re := regexp.MustCompile
+	for _, c := range []struct {
+		name string
+		view View
+		o    options
+		want string
+	}{
+		{"lines", View{}, options{}, "150/2 155/3 xmalloc /src/mem.c:10\n30/3 30/3 idle /src/main.c:20\n5/1 5/1 0x9000\n0/0 185/6 main /src/main.c:3\n0/0 155/3 work /src/work.c:7\n"},
+		{"functions, hidden wrapper", View{By: ByFunction, Filter: Filter{Hide: re("^xmalloc$")}}, options{}, "150/2 155/3 work\n30/3 30/3 idle\n5/1 5/1 0x9000\n0/0 185/6 main\n"},
+		{"cumulative, one row", View{By: ByFunction}, options{cum: true, n: 1}, "0/0 185/6 main\n"},
+		{"by count", View{By: ByFunction}, options{weight: Count, n: 1}, "30/3 30/3 idle\n"},
+		{"files", View{By: ByFile, Basenames: true}, options{}, "150/2 155/3 mem.c\n30/3 185/6 main.c\n5/1 5/1 (unknown file)\n0/0 155/3 work.c\n"},
+		{"modules", View{By: ByModule}, options{}, "180/5 185/6 app\n5/1 5/1 (unknown module)\n"},
+		{"focus", View{By: ByFunction, Filter: Filter{Focus: re("idle")}}, options{}, "30/3 30/3 idle\n0/0 30/3 main\n"},
+		{"focus by file", View{By: ByFunction, Filter: Filter{Focus: re(`work\.c`)}}, options{n: 1}, "150/2 155/3 xmalloc\n"},
+		{"ignore", View{By: ByFunction, Filter: Filter{Ignore: re("idle|0x9000")}}, options{}, "150/2 150/2 xmalloc\n0/0 150/2 main\n0/0 150/2 work\n"},
+		{"show", View{By: ByFunction, Filter: Filter{Show: re("main")}}, options{}, "180/5 185/6 main\n5/1 5/1 0x9000\n"},
+	} {
+		if c.name == "show" { // idle is in main.c, which matches, too
+			c.want = "155/3 185/6 main\n30/3 30/3 idle\n"
+		}
+		r := first(t, c.view).Sites(c.o.weight, c.o.cum, c.o.n)
+		if got := siteRows(r.Rows); got != c.want {
+			t.Errorf("%s: got\n%swant\n%s", c.name, got, c.want)
+		}
+	}
+	p := first(t, View{Filter: Filter{Hide: re("nothing"), Ignore: re("idle")}})
+	if got := p.Unmatched(); !slices.Equal(got, []string{"hide nothing"}) {
+		t.Errorf("matches nothing: %q", got)
+	}
+	if r := p.Sites(Bytes, false, 1); r.Total != (Value{155, 3}) || r.Paths != 2 || r.Sites != 4 || len(r.Rows) != 1 || p.Total(0) != r.Total {
+		t.Errorf("without idle: %+v", r)
+	}
+}
+
+func TestTreeAndPeek(t *testing.T) {
+	p := first(t, View{By: ByFunction})
+	show := func(root *Node) string {
+		var b strings.Builder
+		var walk func(n *Node, depth int)
+		walk = func(n *Node, depth int) {
+			fmt.Fprintf(&b, "%s%s %d/%d", strings.Repeat(" ", depth), n.Site, n.Total.Bytes, n.Total.Count)
+			if n.Omitted+n.Below > 0 {
+				fmt.Fprintf(&b, " omitted %d with %d, below %d", n.Omitted, n.Rest.Bytes, n.Below)
+			}
+			b.WriteByte('\n')
+			for _, c := range n.Children {
+				walk(c, depth+1)
+			}
+		}
+		walk(root, 0)
+		return b.String()
+	}
+	for _, c := range []struct {
+		o    TreeOptions
+		want string
+	}{
+		{TreeOptions{}, " 185/6\n main 185/6\n  work 155/3\n   xmalloc 155/3\n    0x9000 5/1\n  idle 30/3\n"},
+		{TreeOptions{Weight: Count, Depth: 2}, " 185/6\n main 185/6\n  idle 30/3\n  work 155/3 omitted 0 with 0, below 2\n"},
+		{TreeOptions{Min: 50}, " 185/6\n main 185/6 omitted 1 with 30, below 0\n  work 155/3\n   xmalloc 155/3 omitted 1 with 5, below 0\n"},
+		{TreeOptions{Callers: true, Depth: 1}, " 185/6\n xmalloc 150/2 omitted 0 with 0, below 2\n idle 30/3 omitted 0 with 0, below 1\n 0x9000 5/1 omitted 0 with 0, below 3\n"},
+	} {
+		if got := show(p.Tree(c.o)); got != c.want {
+			t.Errorf("%+v: got\n%swant\n%s", c.o, got, c.want)
+		}
+	}
+	list, err := p.Peek(regexp.MustCompile("^work$"), Bytes)
+	if err != nil || len(list) != 1 || list[0].Cum != (Value{155, 3}) || list[0].Flat != (Value{}) || len(list[0].Callers) != 1 || list[0].Callers[0].Func != "main" ||
+		len(list[0].Callees) != 1 || list[0].Callees[0].Func != "xmalloc" || list[0].Callees[0].Cum != (Value{155, 3}) {
+		t.Errorf("peek: %+v, %v", list, err)
+	}
+}
+
+func TestRows(t *testing.T) {
+	p := both(t, View{By: ByFunction})
+	var got []string
+	for row := range p.Rows() {
+		got = append(got, fmt.Sprint(row.Stack()[0], row.Points(), row.Value()))
+	}
+	if want := []string{"xmalloc [{150 2} {400 4}] {400 4}", "idle [{30 3} {0 0}] {0 0}", "0x9000 [{5 1} {5 1}] {5 1}"}; !slices.Equal(got, want) || p.Len() != 3 {
+		t.Errorf("%q", got)
+	}
+	top := p.Top(Bytes, 1)
+	if len(top) != 1 || top[0].Value().Bytes != 400 || top[0].At(0).Bytes != 150 {
+		t.Errorf("top: %+v", top)
+	}
+	if all := p.Top(Count, 0); len(all) != 2 || all[1].Stack()[0].Func != "0x9000" {
+		t.Errorf("the last dump has %d rows, want 2", len(all))
+	}
+}
+
+// Call paths that look alike are one row, in each dump.
+func TestRowsAlike(t *testing.T) {
+	var b Builder
+	one := b.Path([]symbol.Addr{addr(0x1, frame("f", "a.c", 1)), addr(0x3, frame("main", "a.c", 9))})
+	two := b.Path([]symbol.Addr{addr(0x2, frame("f", "a.c", 2)), addr(0x3, frame("main", "a.c", 9))})
+	three := b.Path([]symbol.Addr{addr(0x4, frame("g", "a.c", 5))})
+	b.Add(one, Value{1, 1})
+	b.Add(three, Value{7, 1})
+	first := b.End(Dump{})
+	b.Add(one, Value{10, 1})
+	b.Add(two, Value{20, 1})
+	second := b.End(Dump{})
+	p := newProfile(t, first, second)
+	if p.Len() != 3 {
+		t.Errorf("by line: %d rows, want 3", p.Len())
+	}
+	p = p.View(View{By: ByFunction})
+	var got []string
+	for row := range p.Rows() {
+		got = append(got, fmt.Sprint(row.Stack(), row.Points()))
+	}
+	if want := []string{"[f main] [{1 1} {30 2}]", "[g] [{7 1} {0 0}]"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestDiff(t *testing.T) {
+	got := ""
+	for _, c := range both(t, View{By: ByFunction}).Diff(Bytes) {
+		got += fmt.Sprintf("%s %d→%d %v new=%v gone=%v\n", c.Stack()[0], c.Before.Bytes, c.After.Bytes, c.Delta(Bytes).Float(), c.New(), c.Gone())
+	}
+	if want := "xmalloc 150→400 250 new=false gone=false\nidle 30→0 -30 new=false gone=true\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A log can have as many dumps as it has call paths: the memory of a profile and its rows is
+// in proportion to its records, not to the product.
+func TestManyDumps(t *testing.T) {
+	const n = 40000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var b Builder
+	var dumps []*Dump
+	for i := range n {
+		b.Add(b.Path([]symbol.Addr{bare(uint64(i))}), Value{uint64(i + 1), 1})
+		dumps = append(dumps, b.End(Dump{}))
+	}
+	p := newProfile(t, dumps...)
+	p.Len()
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > n*2048 {
+		t.Errorf("%d bytes per record", used/n)
+	}
+	i := 0
+	for row := range p.Rows() {
+		if want := (Value{uint64(i + 1), 1}); row.At(i) != want || dumps[i].Total != want || dumps[i].Len() != 1 {
+			t.Fatalf("dump %d: %+v, %d call paths, %+v in row %d", i, dumps[i].Total, dumps[i].Len(), row.At(i), i)
+		}
+		i++
+	}
+	if i != n {
+		t.Errorf("%d rows, want %d", i, n)
+	}
+}
+
+// Slopes are those of a spreadsheet's SLOPE over 0, 1, 2, …
+func TestGrowth(t *testing.T) {
+	for _, c := range []struct {
+		points []uint64
+		slope  float64
+		every  bool
+	}{
+		{[]uint64{10, 20, 30, 40}, 10, true},
+		{[]uint64{10, 30, 20, 40}, 8, false},
+		{[]uint64{5, 6}, 1, true},
+		{[]uint64{0, 100}, 100, true},
+		{[]uint64{1, 2, 4, 8}, 2.3, true},
+		{[]uint64{0, 0, 6, 0}, 0.6, false},
+		{[]uint64{0, 0, 0, 6}, 1.8, false},
+		{[]uint64{5, 5}, 0, false},
+		{[]uint64{7, 3, 2}, -2.5, false},
+		{[]uint64{1 << 60, 1 << 60, 1 << 60}, 0, false},
+	} {
+		var b Builder
+		var dumps []*Dump
+		path, other := b.Path([]symbol.Addr{bare(1)}), b.Path([]symbol.Addr{bare(2)})
+		for _, v := range c.points {
+			b.Add(path, Value{v, 0})
+			dumps = append(dumps, b.End(Dump{}))
+			b.Add(other, Value{1 << 40, 1})
+			dumps = append(dumps, b.End(Dump{Cut: true})) // left out
+		}
+		trend := newProfile(t, dumps...).Growth(Bytes)
+		if g := trend.Total; math.Abs(g.Slope-c.slope) > 1e-9 || g.Every != c.every || g.Stack() != nil {
+			t.Errorf("%v, total: slope %v, in every dump %v; want %v, %v", c.points, g.Slope, g.Every, c.slope, c.every)
+		}
+		if c.slope <= 0 {
+			if len(trend.Rows) > 0 {
+				t.Errorf("%v: grows by %v", c.points, trend.Rows[0].Slope)
+			}
+			continue
+		}
+		if len(trend.Rows) != 1 || math.Abs(trend.Rows[0].Slope-c.slope) > 1e-9 || trend.Rows[0].Every != c.every {
+			t.Errorf("%v: %+v, want %v, %v", c.points, trend.Rows, c.slope, c.every)
+		}
+	}
+	p := both(t, View{By: ByFunction})
+	g := p.Growth(Bytes)
+	if len(g.Rows) != 1 || g.Rows[0].Stack()[0].Func != "xmalloc" || g.Rows[0].Slope != 250 || !g.Rows[0].Every || g.Rows[0].Value().Bytes != 400 {
+		t.Errorf("growth: %+v", g.Rows)
+	}
+	if g.Total.Slope != 405-185 {
+		t.Errorf("total: %+v", g.Total)
+	}
+	if g := first(t, View{}).Growth(Bytes); g.Rows != nil || g.Total != (Growth{}) {
+		t.Errorf("one dump grows: %+v", g)
+	}
+}
+
+func TestSums(t *testing.T) {
+	var b Builder
+	path := b.Path([]symbol.Addr{bare(0x10)})
+	b.Add(path, Value{1 << 62, 1})
+	b.Add(path, Value{1 << 62, 1})
+	if d := b.Dump(Dump{}); d.Total.Bytes != 1<<63 || d.Loss.Saturated {
+		t.Errorf("two sizes of 2^62: %d, saturated %v", d.Total.Bytes, d.Loss.Saturated)
+	}
+	b.Add(path, Value{math.MaxUint64, 1})
+	d := b.End(Dump{})
+	if d.Total.Bytes != math.MaxUint64 || d.Value(path) != (Value{math.MaxUint64, 3}) || !d.Loss.Saturated || d.Records != 3 {
+		t.Errorf("and 2^64-1: %+v", d)
+	}
+	if d := b.End(Dump{}); d.Loss.Saturated || d.Records != 0 {
+		t.Errorf("the next dump: %+v", d)
+	}
+	if d := Sub(math.MaxUint64, 0); !d.Over(1<<63) || d.Float() != math.MaxUint64 {
+		t.Errorf("growth by 2^64-1: %+v", d)
+	}
+	var out bytes.Buffer
+	notes, err := newProfile(t, d).Export(&out, "pprof", ExportOptions{})
+	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "2^63-1") {
+		t.Errorf("pprof: %v, notes %q", err, notes)
+	}
+	ordered := []Delta{{true, 9}, {true, 1}, {}, {false, 1}, {false, 9}}
+	for i := range ordered {
+		for j := range ordered {
+			if got := ordered[i].Compare(ordered[j]); got != min(1, max(-1, i-j)) {
+				t.Errorf("%v with %v: %d", ordered[i], ordered[j], got)
+			}
+		}
+	}
+	if (Delta{true, 0}).Compare(Delta{}) != 0 {
+		t.Error("-0 is not 0")
+	}
+}
+
+// Against maps: random stacks in several dumps.
+func TestAgainstMaps(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var b Builder
+	var dumps []*Dump
+	var want []map[string]Value
+	modules := []*symbol.Module{nil, {Name: "a"}, {Name: "a", BuildID: "1"}, {Name: "b"}}
+	for dump := range 5 {
+		sums := map[string]Value{}
+		for range 2_000 {
+			var addrs []symbol.Addr
+			key := ""
+			for range rng.IntN(32) {
+				own, m, state := rng.Uint64N(1<<uint(1+rng.IntN(20))), rng.IntN(4), symbol.State(rng.IntN(2))
+				a := symbol.Addr{PC: own, State: state}
+				if m > 0 { // the same in each boot, wherever the module is
+					module := *modules[m]
+					a = symbol.Addr{PC: own + rng.Uint64(), State: state, Location: &symbol.Location{Module: &module, Own: own}}
+				}
+				addrs = append(addrs, a)
+				key += fmt.Sprint(own, "/", m, "/", state, " ")
+			}
+			v := Value{1 + rng.Uint64N(1<<uint(1+dump*8)), 1}
+			b.Add(b.Path(addrs), v)
+			s := sums[key]
+			s.Add(v)
+			sums[key] = s
+		}
+		want = append(want, sums)
+		dumps = append(dumps, b.End(Dump{}))
+	}
+	for i, d := range dumps {
+		got := map[string]Value{}
+		for a := range d.Allocations() {
+			key := ""
+			for _, x := range a.Path.Append(nil) {
+				own, m := x.PC, 0
+				if x.Location != nil {
+					own, m = x.Location.Own, slices.IndexFunc(modules[1:], func(m *symbol.Module) bool { return *m == *x.Location.Module })+1
+				}
+				key += fmt.Sprint(own, "/", m, "/", x.State, " ")
+			}
+			if _, twice := got[key]; twice || d.Value(a.Path) != a.Value {
+				t.Fatalf("%s: %v, twice %v", key, a.Value, twice)
+			}
+			got[key] = a.Value
+		}
+		if !maps.Equal(got, want[i]) || d.Len() != len(want[i]) {
+			t.Fatalf("dump %d: %d call paths, want %d", i, len(got), len(want[i]))
+		}
+	}
+	// Of several Builders, they are the same.
+	var other Builder
+	var copied []*Dump
+	for i, d := range dumps {
+		if i%2 == 0 {
+			for a := range d.Allocations() {
+				other.Add(a.Path, a.Value)
+			}
+			d = other.End(*d)
+		}
+		copied = append(copied, d)
+	}
+	p, mixed := newProfile(t, dumps...), newProfile(t, copied...)
+	if p.Len() != mixed.Len() || Sum(copied...).Total != Sum(dumps...).Total || Sum(copied...).Len() != Sum(dumps...).Len() {
+		t.Errorf("of two Builders %d rows, of one %d", mixed.Len(), p.Len())
+	}
+}
+
+func TestSum(t *testing.T) {
+	dumps, paths := fixture()
+	sum := Sum(dumps...)
+	if sum.Name != "dump 1 to dump 2" || sum.Records != 6 || sum.Total != (Value{590, 11}) || sum.Value(paths[0]) != (Value{550, 6}) || sum.Len() != 3 {
+		t.Errorf("%+v", sum)
+	}
+	if Sum(dumps[1]) != dumps[1] {
+		t.Error("the sum of one dump is another dump")
+	}
+}
+
+// A dump that was returned does not change, whatever is added, and can be read meanwhile.
+func TestDumpWhileBuilding(t *testing.T) {
+	var b Builder
+	add := func(from, to int) {
+		for i := from; i < to; i++ {
+			b.Add(b.Path([]symbol.Addr{bare(uint64(i)), bare(uint64(i / 2))}), Value{1, 1})
+		}
+	}
+	add(0, 3000)
+	d := b.Dump(Dump{Name: "so far"})
+	if d.Ended || d.Complete() {
+		t.Error("it has ended")
+	}
+	done := make(chan string)
+	go func() {
+		for range 20 {
+			p, err := New(d)
+			if err != nil {
+				done <- err.Error()
+				return
+			}
+			if r := p.Sites(Bytes, true, 1); r.Total != (Value{3000, 3000}) || r.Paths != 3000 || r.Rows[0].Cum.Count > 4 {
+				done <- fmt.Sprintf("%+v", r)
+				return
+			}
+		}
+		done <- ""
+	}()
+	add(3000, 200_000)
+	if text := <-done; text != "" {
+		t.Error(text)
+	}
+	if d := b.End(Dump{}); d.Len() != 200_000 || !d.Complete() {
+		t.Errorf("%d call paths", d.Len())
+	}
+}
+
+// Past the limit, records are added up as one path and counted.
+func TestMaxPaths(t *testing.T) {
+	b := NewBuilder(10)
+	for round := range 2 {
+		for i := range 100 {
+			path := b.Path([]symbol.Addr{bare(uint64(i))})
+			if path.Other() != (i >= 10) {
+				t.Fatalf("round %d, path %d: other is %v", round, i, path.Other())
+			}
+			b.Add(path, Value{1, 1})
+		}
+	}
+	d := b.End(Dump{})
+	if d.Total != (Value{200, 200}) || d.Loss.OtherPaths != 180 || d.Len() != 11 {
+		t.Errorf("%+v, %d paths", d, d.Len())
+	}
+	r := newProfile(t, d).Sites(Bytes, false, 1)
+	if r.Rows[0].Func != Other || r.Rows[0].Flat.Count != 180 {
+		t.Errorf("top: %+v", r.Rows[0])
+	}
+	if row := newProfile(t, d).Top(Bytes, 1)[0]; len(row.Stack()) != 1 || row.Stack()[0].Func != Other {
+		t.Errorf("top: %v", row.Stack())
+	}
+}
+
+// Nothing panics on what is nil, empty or out of range.
+func TestNothing(t *testing.T) {
+	if _, err := New(); err == nil {
+		t.Error("New of no dump is no error")
+	}
+	if _, err := New(nil); err == nil {
+		t.Error("New of a nil dump is no error")
+	}
+	if _, err := FromPprof(nil, nil, "x"); err == nil {
+		t.Error("FromPprof of nothing is no error")
+	}
+	var nilProfile *Profile
+	all := regexp.MustCompile("")
+	for _, p := range []*Profile{nilProfile, {}, newProfile(t, &Dump{}), newProfile(t, new(Builder).End(Dump{}), Sum())} {
+		for _, p := range []*Profile{p, p.View(View{By: 99, Filter: Filter{Focus: all, Hide: all}})} {
+			for row := range p.Rows() {
+				t.Errorf("a row: %v", row)
+			}
+			list, err := p.Peek(all, 7)
+			if p.Len()+len(p.Top(Bytes, -1))+len(p.Sites(9, true, -3).Rows)+len(p.Diff(Bytes))+len(p.Growth(Count).Rows)+len(list) != 0 || err != nil {
+				t.Error("something in nothing", err)
+			}
+			if p.Total(-1) != (Value{}) || p.Total(5) != (Value{}) || len(p.Tree(TreeOptions{}).Children) != 0 {
+				t.Error("a total")
+			}
+			if _, err := p.Peek(nil, Bytes); err == nil {
+				t.Error("Peek of no expression is no error")
+			}
+			p.Unmatched()
+			p.Stack(Path{})
+			for _, f := range Formats() {
+				if _, err := p.Export(io.Discard, f, ExportOptions{Replay: new(Replay)}); err != nil {
+					t.Errorf("%s: %v", f, err)
+				}
+			}
+		}
+	}
+	var row Row
+	if row.Stack() != nil || row.Value() != (Value{}) || row.At(3) != (Value{}) || row.Points() != nil {
+		t.Error("the zero Row is not empty")
+	}
+	if row := both(t, View{}).Top(Bytes, 1)[0]; row.At(-1) != (Value{}) || row.At(2) != (Value{}) {
+		t.Error("a row holds something in no dump")
+	}
+	var path Path
+	for range path.Frames() {
+		t.Error("the zero Path has frames")
+	}
+	if path.Other() || len(path.Append(nil)) != 0 {
+		t.Error("the zero Path is not empty")
+	}
+	var d *Dump
+	for range d.Allocations() {
+		t.Error("no dump has allocations")
+	}
+	var r Replay
+	r.Add(Event{Kind: 77, Path: path})
+	if r.At(-1).Len() != 0 || r.At(0).Len() != 0 || r.End().Total.Count != 1 {
+		t.Error("a replay of one event", r.Totals())
+	}
+	var b Builder
+	b.Add(path, Value{5, 1})
+	if d := b.End(Dump{}); d.Len() != 1 || d.Total != (Value{5, 1}) {
+		t.Errorf("a call path without address: %+v", d)
+	}
+	if s := Granularity(200).String(); s == "" {
+		t.Error("an unknown granularity has no name")
+	}
+}
+
+func TestPathFrames(t *testing.T) {
+	_, paths := fixture()
+	got := ""
+	for f := range paths[2].Frames() {
+		got += f.Name + " "
+	}
+	if got != "0x9000 xmalloc work main " {
+		t.Error(got)
+	}
+}
+
+// Collect goes on past an error, and returns it with what there is.
+func TestCollect(t *testing.T) {
+	dumps, _ := fixture()
+	bad := errors.New("bad")
+	p, err := Collect(func(yield func(*Dump, error) bool) {
+		_ = yield(dumps[0], nil) && yield(nil, bad) && yield(dumps[1], nil) && yield(nil, errors.New("another"))
+	})
+	if err != bad || len(p.Dumps()) != 2 {
+		t.Errorf("%v, %v", p.Dumps(), err)
+	}
+	if _, err := Collect(func(func(*Dump, error) bool) {}); err == nil {
+		t.Error("no dump is no error")
+	}
+}
+
+func TestShorten(t *testing.T) {
+	for in, want := range map[string]string{
+		"main": "main",
+		"std::vector<int, std::allocator<int> >::push_back(int const&)": "std::vector<…>::push_back",
+		"ns::f(std::function<void (int)>) const":                        "ns::f",
+		"(anonymous namespace)::g(int)":                                 "(anonymous namespace)::g",
+		"a::operator<<(a::b const&)":                                    "a::operator<<",
+		"a::b::operator()(int) const":                                   "a::b::operator()",
+		"cmp<a>::operator< (b)":                                         "cmp<…>::operator< ",
+		"<alloc::vec::Vec<T> as core::ops::Drop>::drop":                 "<alloc::vec::Vec<T> as core::ops::Drop>::drop",
+		"runtime.mallocgc":                                              "runtime.mallocgc",
+		"main.(*T).Run":                                                 "main.(*T).Run",
+		"broken<int":                                                    "broken<int",
+	} {
+		if got := Shorten(in); strings.TrimSpace(got) != strings.TrimSpace(want) {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestGranularities(t *testing.T) {
+	for _, name := range Granularities() {
+		if g, err := ParseGranularity(name); err != nil || g.String() != name {
+			t.Errorf("%s: %v, %v", name, g, err)
+		}
+	}
+	if _, err := ParseGranularity("column"); err == nil {
+		t.Error("column is a granularity")
+	}
+	if !slices.Equal(Granularities(), []string{"line", "function", "file", "module", "address"}) {
+		t.Error(Granularities())
+	}
+}

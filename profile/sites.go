@@ -1,0 +1,84 @@
+package profile
+
+import "cmp"
+
+// SiteRow is what a call site holds: flat, in call paths of which it is the innermost
+// frame shown, and cumulative, in all call paths that it is in.
+type SiteRow struct {
+	Site
+	Flat, Cum Value
+}
+
+// SiteReport is the call sites of a dump that hold the most.
+type SiteReport struct {
+	Rows  []SiteRow
+	Total Value // of the call paths that the view shows
+	Paths int   // how many these are
+	Sites int   // in them, of which Rows has the first
+}
+
+// Sites returns the n call sites that hold the most in the last dump, the heaviest
+// first; all if n is 0 or less. They are ordered by their flat sums, or if cum is set
+// by their cumulative sums.
+func (p *Profile) Sites(w Weight, cum bool, n int) SiteReport {
+	names := p.names()
+	d, _ := p.last()
+	sums := make([]siteSum, names.count())
+	var report SiteReport
+	var stack []uint32
+	for i, id := range d.ids {
+		var shown bool
+		if stack, shown = names.appendStack(stack[:0], id); !shown {
+			continue
+		}
+		v := d.values[i]
+		report.Total.Add(v)
+		report.Paths++
+		if len(stack) > 0 {
+			sums[stack[0]].flat.Add(v)
+		}
+		for _, s := range stack {
+			if sum := &sums[s]; sum.last != uint32(i)+1 { // a recursive call counts once
+				sum.last = uint32(i) + 1
+				sum.cum.Add(v)
+			}
+		}
+	}
+	best := newBest(n, func(a, b site) int { return a.compare(&b, w, cum, names) })
+	for i := range sums {
+		if s := &sums[i]; !s.cum.IsZero() {
+			report.Sites++
+			best.add(site{s.flat, s.cum, uint32(i)})
+		}
+	}
+	for _, s := range best.sorted() {
+		report.Rows = append(report.Rows, SiteRow{names.siteAt(s.number), s.flat, s.cum})
+	}
+	return report
+}
+
+// siteSum adds up a site.
+type siteSum struct {
+	flat, cum Value
+	last      uint32 // 1 + index of the call path that was added last
+}
+
+// site is a site with its sums.
+type site struct {
+	flat, cum Value
+	number    uint32
+}
+
+// compare orders sites: those that hold more first, then by name.
+func (a *site) compare(b *site, w Weight, cum bool, n *names) int {
+	c := cmp.Or(cmp.Compare(w.Of(b.flat), w.Of(a.flat)), cmp.Compare(w.Of(b.cum), w.Of(a.cum)))
+	if cum {
+		c = cmp.Or(cmp.Compare(w.Of(b.cum), w.Of(a.cum)), cmp.Compare(w.Of(b.flat), w.Of(a.flat)))
+	}
+	if c != 0 {
+		return c
+	}
+	x, y := n.siteAt(a.number), n.siteAt(b.number)
+	return cmp.Or(cmp.Compare(x.Func, y.Func), cmp.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line),
+		cmp.Compare(x.Module, y.Module), cmp.Compare(a.number, b.number))
+}
