@@ -17,7 +17,7 @@ import (
 func TestMemory(t *testing.T) {
 	paths := 10_000_000
 	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set: it takes half a minute and 3 GB")
+		t.Skip("LWSBT_FULL is not set: it takes minutes and 3 GB")
 	}
 	debug.SetMemoryLimit(2 << 30) // as the commands do
 	defer debug.SetMemoryLimit(-1)
