@@ -99,6 +99,7 @@ func (p *pass) input(in *input) error {
 	if err := p.r.ctx.Err(); err != nil {
 		return &ReadError{Name: in.name, Err: err}
 	}
+	p.scanner.begin(in.name)
 	src, err := in.open(&p.hooks)
 	if err != nil {
 		return err
@@ -109,7 +110,6 @@ func (p *pass) input(in *input) error {
 		src.close()
 	}()
 	p.tally.source = src
-	p.scanner.begin(in.name)
 	p.only = onlyState{}
 	if p.log > 0 {
 		p.sequence.newLog()

@@ -127,10 +127,16 @@ func newPump(ctx context.Context, src io.Reader) *pump {
 }
 
 func (p *pump) run() {
+	nothing := 0 // reads in a row
 	for buf := range p.empty {
 		p.asked.Store(true)
 		n, err := p.src.Read(buf)
 		p.asked.Store(false)
+		if nothing++; n > 0 {
+			nothing = 0
+		} else if nothing == 100 && err == nil {
+			err = io.ErrNoProgress
+		}
 		select {
 		case p.full <- piece{buf, buf[:n], err}:
 		case <-p.done:
