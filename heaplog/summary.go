@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -283,17 +283,17 @@ func (p *pass) notes(s *Summary) (list []Note) {
 	list = append(list, t.notes...)
 	for _, f := range s.Faults {
 		if !f.Cut {
-			note(NoteLoss, "%s unreadable (%s), the first at %v: %v", cli.Count(f.Count, "record"), f.Reason, f.Places[0], f.Errs[0])
+			note(NoteLoss, "%s unreadable (%s), the first at %v: %v", printable.Count(f.Count, "record"), f.Reason, f.Places[0], f.Errs[0])
 		}
 	}
 	if s.Cut > 0 {
-		note(NoteLoss, "%s cut short, the first at %v; the frames before the cut are kept", cli.Count(s.Cut, "record"), t.firstCut)
+		note(NoteLoss, "%s cut short, the first at %v; the frames before the cut are kept", printable.Count(s.Cut, "record"), t.firstCut)
 	}
 	if t.badElements > 0 {
 		note(NoteLoss, "markup %v", t.firstBad)
 	}
 	if t.badElements > 1 {
-		note(NoteLoss, "markup: %s not understood", cli.Count(int64(t.badElements), "element"))
+		note(NoteLoss, "markup: %s not understood", printable.Count(int64(t.badElements), "element"))
 	}
 	if s.Lossy > 0 {
 		hint := ""
@@ -301,13 +301,13 @@ func (p *pass) notes(s *Summary) (list []Note) {
 			hint = "; give --maps, or -e with the ELF file"
 		}
 		note(NoteLoss, "the encoder kept only the low 31 bits of %s of %s: %s recovered, %s lost%s",
-			cli.Number(s.Lossy), cli.Count(s.Addresses, "address"), cli.Number(s.Inferred), cli.Number(s.Lost), hint)
+			printable.Number(s.Lossy), printable.Count(s.Addresses, "address"), printable.Number(s.Inferred), printable.Number(s.Lost), hint)
 	}
 	if t.ambiguous > 0 {
-		note(NoteLoss, "%s of these are lost because several addresses fit", cli.Number(t.ambiguous))
+		note(NoteLoss, "%s of these are lost because several addresses fit", printable.Number(t.ambiguous))
 	}
 	if t.lostSizes > 0 {
-		note(NoteLoss, "the encoder kept only the low 31 bits of %s over 4 GiB", cli.Count(t.lostSizes, "size"))
+		note(NoteLoss, "the encoder kept only the low 31 bits of %s over 4 GiB", printable.Count(t.lostSizes, "size"))
 	}
 	list = append(list, p.symbolNotes()...)
 	return append(list, p.dumpNotes()...)
@@ -349,23 +349,23 @@ func (p *pass) dumpNotes() (list []Note) {
 		cut, a := d.marked && !d.ended, &d.Announced
 		switch {
 		case cut && a.HasRecords && uint64(d.Records) < a.Records:
-			note("%s (line %d): %s of %s records, no ~h#end: it was cut", d.Name, d.Line, cli.Number(d.Records), cli.Number(a.Records))
+			note("%s (line %d): %s of %s records, no ~h#end: it was cut", d.Name, d.Line, printable.Number(d.Records), printable.Number(a.Records))
 		case a.HasRecords && uint64(d.Records) != a.Records:
-			note("%s (line %d): %s of %s records: lines were lost", d.Name, d.Line, cli.Number(d.Records), cli.Number(a.Records))
+			note("%s (line %d): %s of %s records: lines were lost", d.Name, d.Line, printable.Number(d.Records), printable.Number(a.Records))
 		case a.HasBytes && d.Total.Bytes != a.Bytes && !t.saturated:
-			note("%s (line %d): %s of %s bytes: lines were lost or changed", d.Name, d.Line, cli.Number(d.Total.Bytes), cli.Number(a.Bytes))
+			note("%s (line %d): %s of %s bytes: lines were lost or changed", d.Name, d.Line, printable.Number(d.Total.Bytes), printable.Number(a.Bytes))
 		case cut:
 			note("%s (line %d): has no ~h#end: it was cut", d.Name, d.Line)
 		}
 		if d.Loss.NoSize > 0 {
-			note("%s: %s cut before the size, counted as 0 bytes", d.Name, cli.Count(d.Loss.NoSize, "record"))
+			note("%s: %s cut before the size, counted as 0 bytes", d.Name, printable.Count(d.Loss.NoSize, "record"))
 		}
 	}
 	if t.unended {
 		note("the recording of process %s has no dump at its end: it was cut, or the process was killed", t.process)
 	}
 	if t.lostEvents > 0 {
-		note("the recorder dropped %s: sums are too low or too high", cli.Count(t.lostEvents, "event"))
+		note("the recorder dropped %s: sums are too low or too high", printable.Count(t.lostEvents, "event"))
 	}
 	if t.undecided != "" {
 		note("%s", t.undecided)
@@ -374,7 +374,7 @@ func (p *pass) dumpNotes() (list []Note) {
 		note("sums over 2^64-1 are reported as 2^64-1")
 	}
 	if t.otherPaths > 0 {
-		note("%s of call paths beyond the limit are added up as %q; --max-paths sets the limit", cli.Count(t.otherPaths, "record"), profile.Other)
+		note("%s of call paths beyond the limit are added up as %q; --max-paths sets the limit", printable.Count(t.otherPaths, "record"), profile.Other)
 	}
 	return list
 }
@@ -387,13 +387,13 @@ func (p *pass) noRecord() error {
 	case rejected == 1:
 		text = "the only record could not be read"
 	case rejected > 1:
-		text = fmt.Sprintf("none of %s could be read", cli.Count(rejected, "record"))
+		text = fmt.Sprintf("none of %s could be read", printable.Count(rejected, "record"))
 	case t.begun > 0:
 		text = t.empty()
 	case len(p.r.inputs) > 1:
 		text = fmt.Sprintf("no records in %d logs: looked for %s and %s", len(p.r.inputs), codec.LeadIn, codec.LeadInDecoded)
 	default:
-		text = fmt.Sprintf("%s: no records in %s: looked for %s and %s", p.r.inputs[0].name, cli.Count(t.bytes, "byte"), codec.LeadIn, codec.LeadInDecoded)
+		text = fmt.Sprintf("%s: no records in %s: looked for %s and %s", p.r.inputs[0].name, printable.Count(t.bytes, "byte"), codec.LeadIn, codec.LeadInDecoded)
 	}
 	return &noRecord{text}
 }
@@ -406,7 +406,7 @@ func (t *tally) empty() string {
 	}
 	switch {
 	case t.announced:
-		text = fmt.Sprintf("%s, but none of the records that they announce", cli.Count(t.begun, "dump"))
+		text = fmt.Sprintf("%s, but none of the records that they announce", printable.Count(t.begun, "dump"))
 	case !t.allocated:
 		text += ": does malloc reach the library (-Wl,--wrap=malloc and so on)?"
 	}
