@@ -55,7 +55,7 @@ func TestFollow(t *testing.T) {
 }
 
 func TestColor(t *testing.T) {
-	exe, log := heaplog(t)
+	exe, log := example(t)
 	for color, want := range map[string]bool{"always": true, "never": false, "auto": false} { // not a terminal
 		out, _, _ := command(log, "-q", "-e", exe, "--color", color)
 		if strings.Contains(out, "\x1b[") != want {
@@ -79,7 +79,7 @@ func TestOutputFile(t *testing.T) {
 
 // -j: addresses are relative to a section, as -j of addr2line has them.
 func TestSection(t *testing.T) {
-	exe, _ := heaplog(t)
+	exe, _ := example(t)
 	for _, c := range []struct {
 		section string
 		code    int
