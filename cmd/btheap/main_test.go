@@ -150,15 +150,15 @@ func TestReports(t *testing.T) {
 		{"bad granularity", []string{"top", "--by", "colour", log}, 2, nil, `--by "colour", expected line, function`},
 		{"nothing hidden", []string{"top", "--hide", "nosuch", log}, 0, []string{"0x401200"}, "--hide nosuch: matches no frame"},
 		{"a negative number of rows", []string{"top", "-n", "-1", log}, 2, nil, "-n -1, expected a number of call sites"},
-		{"events of a dump", []string{"events", "--dump", "2", log}, 2, nil, "--dump has no effect here"},
-		{"events, split", []string{"events", "--split", "x", log}, 2, nil, "--split has no effect here"},
-		{"symbols of dumps", []string{"dumps", "-e", "x.elf", log}, 2, nil, "--exe has no effect here: dumps lists no call sites"},
-		{"a moment as a dump", []string{"dumps", "--at", "peak", log}, 2, nil, "--at has no effect here"},
-		{"growth of a moment", []string{"growth", "--at", "peak", log}, 2, nil, "--at has no effect here"},
-		{"diff of a moment", []string{"diff", "--at", "peak", log}, 2, nil, "--at has no effect here"},
-		{"a page by count", []string{"html", "--weight", "count", log}, 2, nil, "--weight has no effect here"},
-		{"pprof's pages in a file", []string{"web", "-o", "x", log}, 2, nil, "--output has no effect here: web writes no file"},
-		{"pprof's pages by file", []string{"web", "--by", "file", log}, 2, nil, "--by has no effect here"},
+		{"events of a dump", []string{"events", "--dump", "2", log}, 2, nil, "unknown flag: --dump"},
+		{"events, split", []string{"events", "--split", "x", log}, 2, nil, "unknown flag: --split"},
+		{"symbols of dumps", []string{"dumps", "-e", "x.elf", log}, 2, nil, "unknown shorthand flag: 'e'"},
+		{"a moment as a dump", []string{"dumps", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
+		{"growth of a moment", []string{"growth", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
+		{"diff of a moment", []string{"diff", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
+		{"a page by count", []string{"html", "--weight", "count", log}, 2, nil, "unknown flag: --weight"},
+		{"pprof's pages in a file", []string{"web", "-o", "x", log}, 2, nil, "unknown shorthand flag: 'o'"},
+		{"pprof's pages by file", []string{"web", "--by", "file", log}, 2, nil, "unknown flag: --by"},
 		{"pprof by file", []string{"export", "-F", "pprof", "--by", "file", log}, 2, nil, "--by has no effect here: --format pprof"},
 		{"speedscope by count", []string{"export", "-F", "speedscope", "--weight", "count", log}, 2, nil, "--weight has no effect here: --format speedscope"},
 		{"no such log", []string{"top", "/no/such.log"}, 2, nil, "/no/such.log: no such file"},
@@ -377,6 +377,17 @@ func TestWeb(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(home, "pprof")); err == nil {
 			t.Error("pprof left a copy under the home directory")
 		}
+		// What writes the user's settings of pprof is not served.
+		for _, name := range []string{"saveconfig?config=x", "deleteconfig?config=x", "ui/saveconfig?config=x"} {
+			r, err := http.Post(strings.TrimSuffix(url, "top")+name, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Body.Close()
+			if r.StatusCode != http.StatusNotFound {
+				t.Errorf("%s: %s, expected that it is not found", name, r.Status)
+			}
+		}
 		return
 	}
 	t.Errorf("no answer at %s; %s", url, errs.String())
@@ -426,7 +437,7 @@ allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
 		t.Errorf("top of events alone:\n%s", out)
 	}
 	lost := b.String() + "~h#lost n=18446744073709551615\n~h#lost n=2\n"
-	if _, errs, _ := command("", "events", logFile(t, "lost.rec", lost)); !strings.Contains(errs, "dropped 18,446,744,073,709,551,615 events") {
+	if _, errs, _ := command("", "events", logFile(t, "lost.rec", lost)); !strings.Contains(errs, "dropped 9,223,372,036,854,775,807 events") {
 		t.Errorf("events that were lost: %s", errs)
 	}
 	// A recording of a process that was cut between two lines, and one that was not.

@@ -201,6 +201,9 @@ func parseDumps(s string) (from, to int, err error) {
 	return from, to, nil
 }
 
+// Selected returns the dumps of --dump, from 1; -1 is the last dump, and 0 stands for all.
+func (f *Flags) Selected() (from, to int) { return f.from, f.to }
+
 // Live reports whether a log is read on until the user interrupts the command.
 func (f *Flags) Live() bool { return f.Follow || f.Serial != "" }
 
