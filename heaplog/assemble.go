@@ -25,7 +25,7 @@ type assembler struct {
 	lastFrom *dumpStart
 
 	events events
-	replay *profile.Replay // nil once the log has a dump, and no Moment is asked for
+	replay *profile.Replay
 }
 
 // held is a record that waits for its dump.
@@ -57,7 +57,7 @@ func (a *assembler) item(p *pass, it *Item, b boundary) bool {
 	case Idle:
 		return a.idle(p)
 	case Event:
-		if a.replay != nil && a.events.take(p, it) && !a.replay.Add(a.events.event) {
+		if a.events.take(p, it) && !a.replay.Add(a.events.event) {
 			p.tally.badFree(it.Place)
 		}
 		return true
@@ -133,9 +133,6 @@ func (a *assembler) begin(p *pass) bool {
 	q := p.sequence
 	a.current, a.number = q.dumps[len(q.dumps)-1], q.count
 	q.dumps = q.dumps[len(q.dumps)-1:]
-	if a.r.moment == nil {
-		a.replay = nil
-	}
 	return true
 }
 
@@ -173,12 +170,11 @@ func (a *assembler) finish(p *pass) bool {
 
 // idle yields what there is before the pass waits.
 func (a *assembler) idle(p *pass) bool {
-	switch d := a.current; {
-	case a.r.moment != nil:
+	d, last := a.current, a.r.selected && a.r.from < 0
+	switch {
+	case d == nil, !last && !a.r.selectsDump(a.number, math.MaxInt):
 		return true
-	case d == nil || a.r.selected && !a.r.selectsDump(a.number, math.MaxInt):
-		return true
-	case d.ended:
+	case d.ended && !last:
 		return a.finish(p)
 	case a.r.refresh == 0:
 		return true
@@ -204,11 +200,11 @@ func (a *assembler) end(p *pass) bool {
 			return false
 		}
 	}
-	seen := a.replay != nil && a.replay.Totals().Events > 0
+	seen := a.replay.Totals().Events > 0
 	switch {
 	case a.r.moment != nil && !seen && p.tally.readable > 0:
 		return a.fail(errors.New("--at: the log has no events (~e# lines)"))
-	case seen:
+	case a.r.moment != nil && seen, seen && p.sequence.count == 0:
 		return a.yield(a.atMoment(), nil)
 	case a.r.selected && a.r.from > p.sequence.count && p.sequence.count > 0:
 		return a.fail(fmt.Errorf("--dump %d: the log has %d", a.r.from, p.sequence.count))

@@ -69,7 +69,8 @@ func follow(ctx context.Context, path string, idle func() error, note func(strin
 		f.Close()
 		return nil, cmp.Or(err, fmt.Errorf("%s: is compressed, expected a plain log to follow", path))
 	}
-	l.part, l.done = l.done[i], slices.Delete(l.done, i, i+1)
+	l.part = l.done[i]
+	l.done = slices.Delete(l.done, i, i+1)
 	return l, nil
 }
 
@@ -222,28 +223,18 @@ func (l *follower) unread() (files []part, gone bool, rest *part) {
 		if i >= 0 {
 			there[i] = true
 		}
-		if i >= 0 && (known[i].f == l.f || len(l.tail) == 0) {
-			continue
-		}
-		f, err := os.Open(filepath.Join(filepath.Dir(l.path), r.info.Name()))
-		if err != nil || compressionOf(f) != "" {
-			f.Close()
-			continue
-		}
-		p := part{f: f}
-		if p.info, err = f.Stat(); err != nil || !os.SameFile(p.info, r.info) {
-			f.Close()
-			continue
-		}
-		if len(l.tail) > 0 && l.has(f) {
+		switch {
+		case i >= 0 && known[i].f == l.f, compressionOf(r.f) != "":
+			r.f.Close()
+		case len(l.tail) > 0 && l.has(r.f):
 			if rest != nil {
 				rest.f.Close()
 			}
-			rest = &p
-		} else if i >= 0 {
-			f.Close()
-		} else {
-			files = append(files, p)
+			rest = &r.part
+		case i >= 0:
+			r.f.Close()
+		default:
+			files = append(files, r.part)
 		}
 	}
 	for i := len(l.done) - 1; i >= 0; i-- {
@@ -257,30 +248,11 @@ func (l *follower) unread() (files []part, gone bool, rest *part) {
 
 // rotated is the log or one of its rotated files.
 type rotated struct {
+	part
 	number int // of log.1 and so on; -1: the log; unnumbered: another suffix
-	info   os.FileInfo
 }
 
 const unnumbered = 1_000_000
-
-// list returns the log and its rotated files, the oldest first. It lists them until two lists
-// are the same: names of different moments would be in another order.
-func (l *follower) list() (list []rotated) {
-	end := time.Now().Add(settle)
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		again := l.listOnce()
-		if list != nil && slices.EqualFunc(list, again, func(a, b rotated) bool {
-			return a.info.Name() == b.info.Name() && os.SameFile(a.info, b.info)
-		}) || time.Now().After(end) {
-			slices.SortStableFunc(again, rotated.compare)
-			return again
-		}
-		if list != nil {
-			time.Sleep(pause)
-		}
-		list = again
-	}
-}
 
 // compare orders by age. Files with dates come before those with numbers: an order that mixed
 // numbers and times would not be one.
@@ -288,17 +260,42 @@ func (r rotated) compare(o rotated) int {
 	return cmp.Or(cmp.Compare(o.number, r.number), r.info.ModTime().Compare(o.info.ModTime()), cmp.Compare(r.info.Name(), o.info.Name()))
 }
 
-func (l *follower) listOnce() []rotated {
-	list := []rotated{}
-	entries, _ := os.ReadDir(filepath.Dir(l.path))
+// list opens the log and its rotated files, the oldest first. It does so until two lists are
+// the same: names of different moments would be in another order.
+func (l *follower) list() []rotated {
+	end := time.Now().Add(settle)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		list, again := l.listOnce(), l.listOnce()
+		same := slices.EqualFunc(list, again, func(a, b rotated) bool { return a.number == b.number && os.SameFile(a.info, b.info) })
+		for _, r := range again {
+			r.f.Close()
+		}
+		if same || time.Now().After(end) {
+			slices.SortStableFunc(list, rotated.compare)
+			return list
+		}
+		for _, r := range list {
+			r.f.Close()
+		}
+		time.Sleep(pause)
+	}
+}
+
+func (l *follower) listOnce() (list []rotated) {
+	dir := filepath.Dir(l.path)
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		m := l.names.FindStringSubmatch(e.Name())
 		if m == nil {
 			continue
 		}
-		info, err := os.Stat(filepath.Join(filepath.Dir(l.path), e.Name()))
-		if err != nil || !info.Mode().IsRegular() {
+		path := filepath.Join(dir, e.Name())
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 			continue // to open a FIFO would wait for a writer
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			continue
 		}
 		number, err := strconv.Atoi(m[1] + m[2])
 		switch {
@@ -307,7 +304,10 @@ func (l *follower) listOnce() []rotated {
 		case err != nil:
 			number = unnumbered
 		}
-		list = append(list, rotated{min(number, unnumbered), info})
+		r := rotated{part{f: f}, min(number, unnumbered)}
+		if r.info, err = f.Stat(); err == nil {
+			list = append(list, r)
+		}
 	}
 	return list
 }

@@ -18,6 +18,7 @@ type Reader struct {
 	bases   bases
 	starts  []*dumpStart // of all dumps, for Items with Select; nil if not known
 	pass    *pass        // the current or last one
+	replay  *profile.Replay
 }
 
 // Open opens logs as the options say. The context ends every pass. Errors name the option.
@@ -65,8 +66,17 @@ func (r *Reader) Close() error {
 func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 	return func(yield func(*profile.Dump, error) bool) {
 		a := newAssembler(r, yield)
+		r.replay = a.replay
 		r.run(a)
 	}
+}
+
+// Replay returns what the events did that the last pass of Dumps met, nil if it met none.
+func (r *Reader) Replay() *profile.Replay {
+	if r.replay == nil || r.replay.Totals().Events == 0 {
+		return nil
+	}
+	return r.replay
 }
 
 // Events yields the allocation events of a recording: allocations, frees, moves. An Event is
