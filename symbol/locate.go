@@ -46,14 +46,10 @@ const (
 
 // locate returns what is known of an address in memory.
 func (p *Process) locate(pc uint64) *Location {
-	mapped := p.maps.known()
-	if !mapped && len(p.added) == 0 {
-		return nil
-	}
 	key := addrKey{pc: pc}
 	l := p.locations[key]
-	switch {
-	case l != nil:
+	switch mapped := p.maps.known(); {
+	case l != nil || !mapped && len(p.added) == 0:
 		return l
 	case mapped:
 		l = p.locateMapped(pc)

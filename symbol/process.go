@@ -242,6 +242,7 @@ func (p *Process) change() {
 func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
 	p.Generation()
 	from := len(dst)
+	dst = slices.Grow(dst, len(s.PCs))
 	for _, pc := range s.PCs {
 		dst = append(dst, Addr{PC: pc})
 	}
@@ -253,6 +254,9 @@ func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
 		ambiguous = p.recoverer.recover(addrs, s.Marks.Lossy, blob, &p.maps.now)
 	default:
 		ambiguous = p.recoverByBase(addrs, s.Marks.Lossy)
+	}
+	if !p.maps.known() && len(p.added) == 0 {
+		return dst
 	}
 	for i := range addrs {
 		switch a := &addrs[i]; {
