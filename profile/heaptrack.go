@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // heaptrackVersion is the program version that files of format 3 come from.
@@ -36,7 +35,7 @@ func writeHeaptrack(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, err
 			return nil, err
 		}
 	}
-	_, err := fmt.Fprintf(w, "c %x\n", d.Time/time.Millisecond)
+	_, err := fmt.Fprintf(w, "c %x\n", d.Time.Milliseconds())
 	return nil, err
 }
 
