@@ -35,6 +35,9 @@ func fileInput(path string) (*input, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
+		if e, ok := err.(*os.PathError); ok {
+			e.Op = "open"
+		}
 		return nil, err
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a directory, expected a log", path)
