@@ -378,10 +378,10 @@ func TestDemangledNamesAreBounded(t *testing.T) {
 		t.Fatalf("%d characters, expected at most 255", len(name))
 	}
 	// As c++filt has it.
-	if got := Demangle(doubling(2)); got != "void f<b<b<a, a>, b<a, a> > >()" {
+	if got := demangled(doubling(2)); got != "void f<b<b<a, a>, b<a, a> > >()" {
 		t.Fatalf("%s: %s is not what this test is about", doubling(2), got)
 	}
-	if got := Demangle(name); len(got) > 1<<maxDemangled {
+	if got := demangled(name); len(got) > 1<<maxDemangled {
 		t.Errorf("%d characters, expected at most %d", len(got), 1<<maxDemangled)
 	}
 }

@@ -238,7 +238,7 @@ func TestDemangle(t *testing.T) {
 		"_ZN6shapes4ma": "_ZN6shapes4ma",
 		"":              "",
 	} {
-		if got := Demangle(name); got != want {
+		if got := demangled(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

@@ -51,7 +51,7 @@ func (t *timeline) settle() bool {
 		s.consolidate()
 	}
 	if s.equal(&t.last) {
-		t.now = t.last // with its index
+		t.now = t.last // with its low ranges
 		return false
 	}
 	t.last = *s
@@ -89,9 +89,9 @@ func (t *timeline) set(list []Mapping) {
 
 // space is a memory map.
 type space struct {
-	list   []Mapping // by Start; none overlaps another
-	recent []Mapping // mapped since list; later ones cover earlier ones
-	low    *lowIndex // of list, nil until it is needed
+	list   []Mapping  // by Start; none overlaps another
+	recent []Mapping  // mapped since list; later ones cover earlier ones
+	low    []lowRange // of list, nil until they are needed
 }
 
 // maxRecent bounds what find looks through before it searches.
@@ -224,65 +224,44 @@ func (s *space) appendMatches(dst []uint64, low uint64) (_ []uint64, all bool) {
 		}
 	}
 	if s.low == nil {
-		s.low = newLowIndex(s.list)
+		s.low = lowRanges(s.list)
 	}
 	for _, at := range [2]uint64{low, low + low31Mask + 1} { // in a window, or past its end
-		if !s.low.stab(1, 0, len(s.low.ranges), at, func(r lowRange) bool { return add(&s.list[r.mapping]) }) {
-			return dst, false
+		r := s.low
+		i := sort.Search(len(r), func(i int) bool { return r[i].low > at }) - 1
+		for looked := 0; i >= 0 && r[i].reach > at; i, looked = i-1, looked+1 {
+			if looked == maxLooked || r[i].end > at && !add(&s.list[r[i].mapping]) {
+				return dst, false
+			}
 		}
 	}
 	return dst, true
 }
 
-// lowIndex finds executable mappings by the low 31 bits of an address.
-type lowIndex struct {
-	ranges []lowRange // by low
-	reach  []uint64   // of each node of an implicit tree over ranges: the highest end below it
-}
+// maxLooked is how many mappings are looked at for one address in a window.
+const maxLooked = 1 << 10
 
 // lowRange is the low 31 bits of the addresses of an executable mapping.
 type lowRange struct {
 	low, end uint64 // end may pass 2^31, and then goes on at 0
+	reach    uint64 // the highest end of the ranges up to this one
 	mapping  int32
 }
 
-func newLowIndex(list []Mapping) *lowIndex {
-	x := &lowIndex{}
+// lowRanges returns the ranges of executable mappings, by low.
+func lowRanges(list []Mapping) []lowRange {
+	ranges := make([]lowRange, 0, len(list))
 	for i, m := range list {
 		if m.Exec {
 			low := m.Start & low31Mask
-			x.ranges = append(x.ranges, lowRange{low: low, end: low + m.End - m.Start, mapping: int32(i)})
+			ranges = append(ranges, lowRange{low: low, end: low + m.End - m.Start, mapping: int32(i)})
 		}
 	}
-	slices.SortFunc(x.ranges, func(a, b lowRange) int { return cmp.Compare(a.low, b.low) })
-	x.reach = make([]uint64, 4*len(x.ranges))
-	x.build(1, 0, len(x.ranges))
-	return x
-}
-
-// build fills in reach for node, which stands for ranges[from:to].
-func (x *lowIndex) build(node, from, to int) uint64 {
-	switch to - from {
-	case 0:
-		return 0
-	case 1:
-		x.reach[node] = x.ranges[from].end
-	default:
-		mid := (from + to) / 2
-		x.reach[node] = max(x.build(2*node, from, mid), x.build(2*node+1, mid, to))
+	slices.SortFunc(ranges, func(a, b lowRange) int { return cmp.Compare(a.low, b.low) })
+	reach := uint64(0)
+	for i := range ranges {
+		reach = max(reach, ranges[i].end)
+		ranges[i].reach = reach
 	}
-	return x.reach[node]
-}
-
-// stab calls each for the ranges that hold at, until it returns false, and
-// reports whether it never did.
-func (x *lowIndex) stab(node, from, to int, at uint64, each func(lowRange) bool) bool {
-	if from >= to || x.reach[node] <= at || x.ranges[from].low > at {
-		return true
-	}
-	if to-from == 1 {
-		return each(x.ranges[from])
-	}
-	mid := (from + to) / 2
-	return x.stab(2*node, from, mid, at, each) && x.stab(2*node+1, mid, to, at, each)
+	return ranges
 }

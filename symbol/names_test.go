@@ -97,7 +97,7 @@ func TestDemangleTime(t *testing.T) {
 		t.Errorf("after a short name: %s", d.Why())
 	}
 	for _, n := range []int{2000, 4000, 30000} {
-		if name := expansions(n); Demangle(name) != name || d.Demangle(name) != name {
+		if name := expansions(n); demangled(name) != name || d.Demangle(name) != name {
 			t.Errorf("expansions(%d): demangled", n)
 		}
 	}
