@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/heaplog"
 )
 
 // Codec starts the testee within this process: the codec of this module, and for
@@ -226,18 +226,22 @@ func codecSalvage(data []byte) Answer {
 // stands at, and the bytes of the record. A ~b# whose beginning has not the form
 // is no record; of the others, those that cannot be read are. (BT-TEXT-3)
 func codecScan(text []byte) Answer {
-	s := dump.NewScanner(bytes.NewReader(text), "text")
-	s.Recordings = true
+	log, err := heaplog.Open(context.Background(), heaplog.Stream(bytes.NewReader(text), "text"), heaplog.Unnamed())
+	if err != nil {
+		return rejectAnswer(err)
+	}
+	defer log.Close()
 	var (
 		found []string
 		stack codec.Stack
 	)
-	for s.Next() {
-		r := s.Record()
-		if r.Kind == dump.Decoded && codec.ParseDecoded(&stack, r.Text) != nil {
-			continue
+	for it, err := range log.Items() {
+		switch {
+		case err != nil || it.Kind == heaplog.Text: // a text without records is an answer, too
+		case it.Kind == heaplog.Unreadable && it.Text[1] == 'b' && codec.ParseDecoded(&stack, it.Text) != nil:
+		default:
+			found = append(found, fmt.Sprintf("%c@%d+%d", it.Text[1], it.Offset, len(it.Text)))
 		}
-		found = append(found, fmt.Sprintf("%c@%d+%d", r.Text[1], r.Offset, len(r.Text)))
 	}
 	if len(found) == 0 {
 		found = []string{"-"}

@@ -14,10 +14,11 @@ const (
 	// maxCached is how many records are cached: between that and twice as many.
 	maxCached = 1 << 14
 	// cacheWindow is after how many records the cache is judged: with fewer than 1 hit in
-	// cacheWorth, the next cachePause records are not looked for.
+	// cacheWorth, it pauses for minPause records, then twice as many, up to maxPause.
 	cacheWindow = 1 << 13
 	cacheWorth  = 8
-	cachePause  = 4 * cacheWindow
+	minPause    = 4 * cacheWindow
+	maxPause    = 1 << 20
 )
 
 // decoded is a record that was decoded, and its call path.
@@ -42,6 +43,7 @@ type cache struct {
 	asked         int // in this window
 	hits          int // of asked
 	pause         int // records that are not to be looked for
+	nextPause     int
 }
 
 // worth reports whether to look for the next record.
@@ -51,8 +53,10 @@ func (c *cache) worth() bool {
 		return false
 	}
 	if c.asked++; c.asked > cacheWindow {
-		if c.hits < cacheWindow/cacheWorth {
-			c.pause = cachePause
+		if c.nextPause = max(c.nextPause, minPause); c.hits < cacheWindow/cacheWorth {
+			c.pause, c.nextPause = c.nextPause, min(2*c.nextPause, maxPause)
+		} else {
+			c.nextPause = minPause
 		}
 		c.asked, c.hits = 1, 0
 	}

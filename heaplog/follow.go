@@ -61,7 +61,7 @@ func follow(ctx context.Context, path string, idle func() error, note func(strin
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, cmp.Or(err, fmt.Errorf("%s: is not a regular file, expected one to follow", path))
 	}
-	l.done, _, _ = l.unread() // what was rotated before is not read
+	l.done = l.look().unread // what was rotated before is not read
 	i := slices.IndexFunc(l.done, func(p part) bool { return filepath.Base(p.f.Name()) == base })
 	if i < 0 {
 		l.Close()
@@ -149,9 +149,9 @@ func (l *follower) turn() (more bool) {
 	}
 	known := l.known()
 	if named, err := os.Stat(l.path); err == nil && !os.SameFile(named, known[len(known)-1].info) {
-		files, gone, _ := l.unread()
-		l.queue = append(l.queue, files...)
-		if len(files) > 0 && gone {
+		found := l.look()
+		l.queue = append(l.queue, found.unread...)
+		if len(found.unread) > 0 && found.gone {
 			l.note(l.path + ": the file that was read was removed: if other files had its name since, their lines are lost")
 		}
 	}
@@ -194,11 +194,12 @@ func (l *follower) next() {
 // it had, from the place on, and to other files that were not read. With first, nothing was
 // read of the file; it was truncated only if there are such files.
 func (l *follower) restart(first bool) bool {
-	if named, err := os.Stat(l.path); first && (err != nil || !os.SameFile(named, l.info)) {
-		return false
-	}
-	files, _, rest := l.unread()
-	if first && len(files) == 0 {
+	found := l.look()
+	files, rest := found.unread, found.rest
+	if first && (len(files) == 0 || !found.named) {
+		for _, p := range files {
+			p.f.Close()
+		}
 		return false
 	}
 	if len(files) == 0 && rest == nil {
@@ -212,10 +213,16 @@ func (l *follower) restart(first bool) bool {
 	return true
 }
 
-// unread opens the log and its rotated files that are not known, the oldest first. gone
-// reports that the newest known file is not among them any more. rest is the newest file
-// that has what was read, other than the one being read.
-func (l *follower) unread() (files []part, gone bool, rest *part) {
+// found is the log and its rotated files at one moment.
+type found struct {
+	unread []part // files that are not known, the oldest first
+	rest   *part  // the newest file that has what was read, other than the one being read
+	gone   bool   // the newest known file is not there any more
+	named  bool   // the file being read has the log's name
+}
+
+// look finds the log and its rotated files.
+func (l *follower) look() (out found) {
 	known := l.known()
 	there := make([]bool, len(known))
 	for _, r := range l.list() {
@@ -224,17 +231,20 @@ func (l *follower) unread() (files []part, gone bool, rest *part) {
 			there[i] = true
 		}
 		switch {
-		case i >= 0 && known[i].f == l.f, compressionOf(r.f) != "":
+		case i >= 0 && known[i].f == l.f:
+			out.named = r.number < 0
+			r.f.Close()
+		case compressionOf(r.f) != "":
 			r.f.Close()
 		case len(l.tail) > 0 && l.has(r.f):
-			if rest != nil {
-				rest.f.Close()
+			if out.rest != nil {
+				out.rest.f.Close()
 			}
-			rest = &r.part
+			out.rest = &r.part
 		case i >= 0:
 			r.f.Close()
 		default:
-			files = append(files, r.part)
+			out.unread = append(out.unread, r.part)
 		}
 	}
 	for i := len(l.done) - 1; i >= 0; i-- {
@@ -243,7 +253,8 @@ func (l *follower) unread() (files []part, gone bool, rest *part) {
 			l.done = slices.Delete(l.done, i, i+1)
 		}
 	}
-	return files, !there[len(known)-1], rest
+	out.gone = !there[len(known)-1]
+	return out
 }
 
 // rotated is the log or one of its rotated files.

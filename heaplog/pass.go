@@ -16,6 +16,9 @@ import (
 // little enough to stay in a processor's cache.
 const bufSize = 256 << 10
 
+// minBuf is the size of the buffer of a short log.
+const minBuf = 16 << 10
+
 // consumer is what a pass is made for.
 type consumer interface {
 	// item takes an item, and which dump it belongs to if it is a record of a dump. item
@@ -114,7 +117,7 @@ func (p *pass) input(in *input) error {
 	if p.log > 0 {
 		p.sequence.newLog()
 	}
-	buf := make([]byte, bufSize)
+	buf := make([]byte, minBuf)
 	end := 0
 	last := byte('\n')
 	for empty := 0; err == nil; {
@@ -134,7 +137,12 @@ func (p *pass) input(in *input) error {
 		if !ok {
 			return errStopped
 		}
+		full := end == len(buf)
 		end = copy(buf, buf[took:end])
+		if full && len(buf) < bufSize {
+			buf = append(make([]byte, 0, 2*len(buf)), buf...)
+			buf = buf[:cap(buf)]
+		}
 	}
 	p.tally.lines += p.scanner.at.Line - 1
 	if last != '\n' {

@@ -2,6 +2,8 @@ package fuzz
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"slices"
 	"testing"
@@ -10,51 +12,68 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/dump"
 	"github.com/lwsbt/lwsbt/gen/gentest"
+	"github.com/lwsbt/lwsbt/heaplog"
 )
 
 // found is a record, kept.
 type found struct {
 	offset   int64
 	line     int64
-	kind     dump.Kind
+	kind     heaplog.Kind
 	text     string
 	cut      bool
 	rejected bool
+	user     bool // its blob has user fields
 	stack    codec.Stack
 }
 
-func scan(t interface{ Fatalf(string, ...any) }, in io.Reader, bare bool) (records []found, log []byte, tally *dump.Tally) {
-	var text bytes.Buffer
-	s := dump.NewScanner(in, "log")
-	s.Text, s.Bare = &text, bare
-	for s.Next() {
-		r := s.Record()
-		log = append(log, text.Bytes()...)
-		text.Reset()
-		if r.Offset != int64(len(log)) {
-			t.Fatalf("a record at offset %d, %d bytes came before it", r.Offset, len(log))
-		}
-		log = append(log, r.Text...)
-		stack := r.Stack
-		stack.PCs = slices.Clone(stack.PCs)
-		records = append(records, found{r.Offset, r.Line, r.Kind, string(r.Text), r.Cut, r.Err != nil, stack})
+func scan(t interface {
+	Fatalf(string, ...any)
+	Context() context.Context
+}, in io.Reader, bare bool) (records []found, log []byte, sum heaplog.Summary) {
+	options := []heaplog.Option{heaplog.Stream(in, "log"), heaplog.Unnamed()}
+	if bare {
+		options = append(options, heaplog.Bare())
 	}
-	if err := s.Err(); err != nil {
+	r, err := heaplog.Open(t.Context(), options...)
+	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	return records, append(log, text.Bytes()...), s.Tally()
+	defer r.Close()
+	for it, err := range r.Items() {
+		if errors.Is(err, heaplog.ErrNoRecord) {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		if it.Offset != int64(len(log)) {
+			t.Fatalf("an item at offset %d, %d bytes came before it", it.Offset, len(log))
+		}
+		log = append(log, it.Text...)
+		if it.Kind == heaplog.Text || it.Kind == heaplog.Idle {
+			continue
+		}
+		f := found{it.Offset, it.Line, it.Kind, string(it.Text), it.Cut != nil, it.Err != nil, it.User != nil, codec.Stack{}}
+		if it.Stack != nil {
+			f.stack = *it.Stack
+			f.stack.PCs = slices.Clone(f.stack.PCs)
+		}
+		records = append(records, f)
+	}
+	return records, log, r.Summary()
 }
 
 // Any log: read to its end, every byte of it returned once and in order, the
 // same whether it comes at once or byte by byte; what is read without an error
 // is what its text says.
-func FuzzDump(f *testing.F) {
+func FuzzItems(f *testing.F) {
 	seed(f, logSeeds())
 	f.Fuzz(func(t *testing.T, log []byte) {
+		log = append([]byte("\n"), log...) // neither compressed nor UTF-16
 		for _, bare := range []bool{false, true} {
-			records, again, tally := scan(t, bytes.NewReader(log), bare)
+			records, again, sum := scan(t, bytes.NewReader(log), bare)
 			if !bytes.Equal(again, log) {
 				t.Fatalf("%q came out as %q", log, again)
 			}
@@ -62,8 +81,9 @@ func FuzzDump(f *testing.F) {
 			if !slices.EqualFunc(records, slow, sameFound) {
 				t.Fatalf("%q: %+v at once, %+v byte by byte", log, records, slow)
 			}
-			if n := tally.Read + tally.Cut + tally.Unreadable; n != int64(len(records)) || tally.Bytes != int64(len(log)) {
-				t.Fatalf("%q: %d records tallied of %d, %d bytes", log, n, len(records), tally.Bytes)
+			n := sum.Readable() + sum.Records[heaplog.Unreadable] + sum.Records[heaplog.Mark]
+			if n != int64(len(records)) || sum.Bytes != int64(len(log)) {
+				t.Fatalf("%q: %d records counted of %d, %d bytes", log, n, len(records), sum.Bytes)
 			}
 			for _, r := range records {
 				checkRecord(t, log, r)
@@ -88,12 +108,29 @@ func checkRecord(t *testing.T, log []byte, r found) {
 		return
 	}
 	var s codec.Stack
+	var u codec.User
 	var err error
-	if r.kind == dump.Decoded {
-		err = codec.ParseDecoded(&s, []byte(r.text))
-	} else {
+	text := []byte(r.text)
+	switch r.kind {
+	case heaplog.Mark:
+		var h codec.Header
+		err = codec.ParseHeader(&h, text)
+	case heaplog.Decoded:
+		err = codec.ParseDecoded(&s, text)
+	case heaplog.Event:
+		text = bytes.TrimPrefix(text, []byte("~e#"))
+		fallthrough
+	default:
 		var blob []byte
-		if blob, err = codec.ParseLineLenient(nil, []byte(r.text)); err == nil {
+		if blob, err = codec.ParseLineLenient(nil, text); err != nil {
+			break
+		}
+		switch {
+		case r.kind == heaplog.Event:
+			err = codec.DecodeEvent(&s, &u, blob, 64)
+		case r.user:
+			err = codec.DecodeUser(&s, &u, blob, 64)
+		default:
 			err = codec.Decode(&s, blob)
 		}
 	}
@@ -107,7 +144,7 @@ func TestLogsAreReadWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := gentest.AnyLog().Draw(t, "log")
 		records, _, _ := scan(t, bytes.NewReader(l.Text), false)
-		whole := slices.DeleteFunc(records, func(r found) bool { return r.rejected })
+		whole := slices.DeleteFunc(records, func(r found) bool { return r.rejected || r.kind != heaplog.Blob })
 		if len(whole) != len(l.Blobs) {
 			t.Fatalf("%d records read, %d are in %q", len(whole), len(l.Blobs), l.Text)
 		}
