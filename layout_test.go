@@ -19,7 +19,6 @@ const module = "github.com/lwsbt/lwsbt"
 var layout = map[string]struct{ packages, libraries string }{
 	".":           {},
 	"codec":       {},
-	"dump":        {packages: "codec", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"symbol":      {packages: "codec symbol/arch symbol/internal/dwarf internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
 	"symbol/arch": {},
 
@@ -50,14 +49,13 @@ var layout = map[string]struct{ packages, libraries string }{
 	"device/tools/functable": {packages: "device/tools/functions"},
 	"device/tools/functions": {},
 
-	"fuzz":  {packages: "codec dump gen gen/gentest conformance corpus"},
+	"fuzz":  {packages: "codec heaplog gen gen/gentest conformance corpus"},
 	"ref-c": {},
 
 	"internal/bitstring":    {},
 	"internal/printable":    {},
 	"internal/naive":        {packages: "internal/bitstring"},
 	"internal/cmdtest":      {},
-	"internal/logs":         {packages: "codec dump symbol profile internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
 	"internal/cli/logflags": {packages: "codec symbol profile heaplog internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
 	"internal/table":        {libraries: "github.com/olekukonko/tablewriter"},
 	"internal/cli":          {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
@@ -105,7 +103,7 @@ func TestImportsFollowTheLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"codec", "dump", "symbol", "stats", "gen", "conformance"} {
+	for _, dir := range []string{"codec", "heaplog", "symbol", "stats", "gen", "conformance"} {
 		if !seen[dir] {
 			t.Errorf("no Go file in %s", dir)
 		}
