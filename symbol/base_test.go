@@ -90,30 +90,11 @@ func TestBaseByELFAlone(t *testing.T) {
 			app, lib, appBase, libBase, stacks := trueStacks(t, c.cc, c.emulator, c.opt)
 			truth := map[*File]uint64{app: appBase, lib: libBase}
 			if appBase>>31 == 0 || libBase>>31 == 0 {
-				// An emulator may load low; it is the low 31 bits that count, so
-				// put both where a real kernel would.
-				const high = 0x55_1234 << 28
-				for _, pcs := range stacks {
-					for i := range pcs {
-						pcs[i] += high
-					}
-				}
-				truth = map[*File]uint64{app: appBase + high, lib: libBase + high}
+				truth = moveUp(stacks, truth)
 			}
 			var p Process
 			p.added = []*object{{FileSpec: FileSpec{Path: app.Path}, file: app}, {FileSpec: FileSpec{Path: lib.Path}, file: lib}}
-			seen := map[ReturnAddr]bool{}
-			var all []ReturnAddr
-			for _, pcs := range stacks {
-				s, _ := lossy(t, codec.MachineWrap64, pcs)
-				for i, pc := range s.PCs {
-					if k := (ReturnAddr{pc, s.Marks.Lossy>>i&1 == 1}); !seen[k] {
-						seen[k] = true
-						all = append(all, k)
-					}
-				}
-			}
-			bases := sound(p.Files(), all)
+			bases := sound(p.Files(), lossyAddrs(t, stacks))
 			for _, b := range bases {
 				t.Logf("%v; chance 10^%.0f", b, b.logP)
 				if want := truth[b.File] & low31Mask; b.Bias != want {
@@ -129,21 +110,8 @@ func TestBaseByELFAlone(t *testing.T) {
 			p.SetBases(bases)
 			right, lost := 0, 0
 			for _, pcs := range stacks {
-				s, blob := lossy(t, codec.MachineWrap64, pcs)
-				places := p.Resolve(nil, s, blob)
-				for i, place := range places {
-					if place.State == Lost {
-						lost++
-						if app.loaded(pcs[i]-truth[app]) || lib.loaded(pcs[i]-truth[lib]) {
-							t.Errorf("%#x is in a file and lost", pcs[i])
-						}
-						continue
-					}
-					if place.State != Inferred || place.Location.Own != pcs[i]-truth[place.Location.Module.File] {
-						t.Fatalf("%#x: %v %v, wrong", pcs[i], place.State, place)
-					}
-					right++
-				}
+				r, l := checkOwn(t, &p, truth, pcs)
+				right, lost = right+r, lost+l
 			}
 			t.Logf("%d frames right, %d lost (the C library's)", right, lost)
 			if right < 1000 {
@@ -151,6 +119,60 @@ func TestBaseByELFAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// moveUp puts stacks where a real kernel loads programs, and returns the bases there. An
+// emulator may load them low; it is the low 31 bits that count.
+func moveUp(stacks [][]uint64, bases map[*File]uint64) map[*File]uint64 {
+	const high = 0x55_1234 << 28
+	for _, pcs := range stacks {
+		for i := range pcs {
+			pcs[i] += high
+		}
+	}
+	moved := map[*File]uint64{}
+	for f, base := range bases {
+		moved[f] = base + high
+	}
+	return moved
+}
+
+// lossyAddrs returns the addresses of stacks as a lossy encoder writes them, each once.
+func lossyAddrs(t *testing.T, stacks [][]uint64) (all []ReturnAddr) {
+	seen := map[ReturnAddr]bool{}
+	for _, pcs := range stacks {
+		s, _ := lossy(t, codec.MachineWrap64, pcs)
+		for i, pc := range s.PCs {
+			if k := (ReturnAddr{pc, s.Marks.Lossy>>i&1 == 1}); !seen[k] {
+				seen[k] = true
+				all = append(all, k)
+			}
+		}
+	}
+	return all
+}
+
+// checkOwn resolves a stack that a lossy encoder wrote, and returns how many addresses
+// were recovered and how many are lost.
+func checkOwn(t *testing.T, p *Process, truth map[*File]uint64, pcs []uint64) (right, lost int) {
+	t.Helper()
+	s, blob := lossy(t, codec.MachineWrap64, pcs)
+	for i, a := range p.Resolve(nil, s, blob) {
+		switch {
+		case a.State == Lost:
+			lost++
+			for f, base := range truth {
+				if f.loaded(pcs[i] - base) {
+					t.Errorf("%#x is in %s and lost", pcs[i], f.Path)
+				}
+			}
+		case a.State == Inferred && a.Location.Own == pcs[i]-truth[a.Location.Module.File]:
+			right++
+		default:
+			t.Fatalf("%#x: %v %v, wrong", pcs[i], a.State, a)
+		}
+	}
+	return right, lost
 }
 
 // sound is the bases that are inferred and sound.

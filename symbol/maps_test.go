@@ -9,90 +9,119 @@ import (
 	"time"
 )
 
+// modelMap is a memory map as a list: all mappings in order, of which the last one that
+// holds an address counts.
+type modelMap struct {
+	list                []Mapping
+	found, matched, cut int
+}
+
+func (m *modelMap) holder(addr uint64) *Mapping {
+	for i := len(m.list) - 1; i >= 0; i-- {
+		if m.list[i].Start <= addr && addr < m.list[i].End {
+			return &m.list[i]
+		}
+	}
+	return nil
+}
+
+// find compares what a space has at an address.
+func (m *modelMap) find(t *testing.T, s *space, addr uint64) {
+	t.Helper()
+	got, want := s.find(addr), m.holder(addr)
+	if (got == nil) != (want == nil) {
+		t.Fatalf("%#x: %+v, want %+v", addr, got, want)
+	}
+	if got == nil {
+		return
+	}
+	m.found++
+	if got.Module != want.Module || addr-got.Start+got.Offset != addr-want.Start+want.Offset || got.Exec != want.Exec {
+		t.Fatalf("%#x: %+v, want %+v", addr, got, want)
+	}
+}
+
+// match compares which addresses with the low bits of addr a space has.
+func (m *modelMap) match(t *testing.T, s *space, addr uint64) {
+	t.Helper()
+	var model []uint64
+	for top := range uint64(32) {
+		a := top<<31 | addr&low31Mask
+		if h := m.holder(a); h != nil && h.Exec {
+			model = append(model, a)
+		}
+	}
+	matches, all := s.appendMatches(nil, addr)
+	slices.Sort(matches)
+	if all && !slices.Equal(matches, model) {
+		t.Fatalf("low bits of %#x: %#x, want %#x", addr, matches, model)
+	}
+	for _, a := range matches {
+		if !slices.Contains(model, a) {
+			t.Fatalf("low bits of %#x: %#x is not executable", addr, a)
+		}
+	}
+	if m.matched += len(matches); !all {
+		m.cut++
+	}
+}
+
 // Whatever is mapped over what, and however it is told, an address belongs to the
 // last mapping that holds it, and the addresses with the same low bits are found.
 func TestSpaceAgainstAList(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 2026))
-	found, matched, cut := 0, 0, 0
 	rounds := 40
 	if full {
 		rounds = 400
 	}
+	var model modelMap
 	for range rounds {
 		var tl timeline
-		var list []Mapping // the model: all mappings in order
+		model.list = nil
 		for range 1 + rng.IntN(700) {
-			start := uint64(1+rng.IntN(6))<<32 + uint64(rng.IntN(4))<<31 + uint64(rng.IntN(300))<<12
-			m := Mapping{Start: start, End: start + uint64(rng.IntN(20))<<12, Exec: rng.IntN(3) > 0, Offset: rng.Uint64N(1 << 20),
-				Module: &Module{Name: fmt.Sprint(len(list))}}
-			if rng.IntN(200) == 0 {
-				m.End = m.Start + 3<<31
-			}
+			m := randomMapping(rng, fmt.Sprint(len(model.list)))
 			if err := tl.add(m); err != nil {
 				t.Fatal(err)
 			}
-			list = append(list, m)
+			model.list = append(model.list, m)
 			if rng.IntN(40) > 0 {
 				continue
 			}
 			tl.settle()
-			s := &tl.now
-			holder := func(addr uint64) *Mapping {
-				for i := len(list) - 1; i >= 0; i-- {
-					if list[i].Start <= addr && addr < list[i].End {
-						return &list[i]
-					}
-				}
-				return nil
-			}
 			for range 30 {
-				of := list[rng.IntN(len(list))]
+				of := model.list[rng.IntN(len(model.list))]
 				addr := of.Start + rng.Uint64N(of.End-of.Start+2) - 1
-				got, want := s.find(addr), holder(addr)
-				if (got == nil) != (want == nil) {
-					t.Fatalf("%#x: %+v, want %+v", addr, got, want)
-				}
-				if got != nil {
-					found++
-					if got.Module != want.Module || addr-got.Start+got.Offset != addr-want.Start+want.Offset || got.Exec != want.Exec {
-						t.Fatalf("%#x: %+v, want %+v", addr, got, want)
-					}
-				}
-				var model []uint64 // addresses of the window that are executable
-				for top := range uint64(32) {
-					a := top<<31 | addr&low31Mask
-					if m := holder(a); m != nil && m.Exec {
-						model = append(model, a)
-					}
-				}
-				matches, all := s.appendMatches(nil, addr)
-				slices.Sort(matches)
-				if all && !slices.Equal(matches, model) {
-					t.Fatalf("low bits of %#x: %#x, want %#x", addr, matches, model)
-				}
-				for _, a := range matches {
-					if !slices.Contains(model, a) {
-						t.Fatalf("low bits of %#x: %#x is not executable", addr, a)
-					}
-				}
-				matched += len(matches)
-				if !all {
-					cut++
-				}
+				model.find(t, &tl.now, addr)
+				model.match(t, &tl.now, addr)
 			}
-			last := uint64(0)
-			for _, m := range tl.mappings() {
-				if m.Start < last || m.Start >= m.End {
-					t.Fatalf("mapping %+v begins before %#x, where the one before it ends", m, last)
-				}
-				last = m.End
-			}
+			checkDisjoint(t, tl.mappings())
 		}
 	}
-	t.Logf("%d addresses found, %d matches of low bits, %d lists cut short", found, matched, cut)
-	if found < 10_000 || matched < 10_000 {
+	t.Logf("%d addresses found, %d matches of low bits, %d lists cut short", model.found, model.matched, model.cut)
+	if model.found < 10_000 || model.matched < 10_000 {
 		t.Error("hardly anything was found")
+	}
+}
+
+func randomMapping(rng *rand.Rand, name string) Mapping {
+	start := uint64(1+rng.IntN(6))<<32 + uint64(rng.IntN(4))<<31 + uint64(rng.IntN(300))<<12
+	m := Mapping{Start: start, End: start + uint64(rng.IntN(20))<<12, Exec: rng.IntN(3) > 0, Offset: rng.Uint64N(1 << 20),
+		Module: &Module{Name: name}}
+	if rng.IntN(200) == 0 {
+		m.End = m.Start + 3<<31
+	}
+	return m
+}
+
+func checkDisjoint(t *testing.T, list []Mapping) {
+	t.Helper()
+	last := uint64(0)
+	for _, m := range list {
+		if m.Start < last || m.Start >= m.End {
+			t.Fatalf("mapping %+v begins before %#x, where the one before it ends", m, last)
+		}
+		last = m.End
 	}
 }
 
