@@ -75,9 +75,9 @@ type Builder struct {
 	paths    *paths
 	byStack  stackSet
 	byAddr   hashes
-	files    map[any]uint64 // numbers of files and of locations without file
+	files    map[any]uint32 // numbers of files and of locations without file
 	module   *symbol.Module // the last one, with its number in files
-	number   uint64
+	number   uint32
 	maxPaths int
 	other    Path
 	stack    []uint32
@@ -101,8 +101,8 @@ func NewBuilder(maxPaths int) *Builder {
 
 func (b *Builder) init() {
 	if b.paths == nil {
-		b.paths, b.byAddr, b.files = &paths{}, hashes{}, map[any]uint64{}
-		b.byStack = stackSet{&b.paths.stacks, hashes{}}
+		b.paths, b.files = &paths{}, map[any]uint32{}
+		b.byStack = stackSet{stacks: &b.paths.stacks}
 	}
 	if b.maxPaths <= 0 {
 		b.maxPaths = DefaultMaxPaths
@@ -126,14 +126,14 @@ func (b *Builder) Path(addrs []symbol.Addr) Path {
 
 // path returns the call path with these numbers of addresses.
 func (b *Builder) path(stack []uint32) Path {
-	id, place, found := b.byStack.find(stack)
+	id, hash, found := b.byStack.find(stack)
 	switch {
 	case found:
 	case b.paths.start.n >= b.maxPaths:
 		return b.otherPath()
 	default:
 		id = b.paths.push(stack)
-		b.byStack.index[place] = id
+		b.byStack.index.add(hash, id)
 	}
 	return Path{b.paths, id}
 }
@@ -147,30 +147,31 @@ func (b *Builder) otherPath() Path {
 
 // identity is equal for addresses that are the same.
 type identity struct {
-	file, addr uint64 // number of the file and address in it; file 0 is memory
-	state      symbol.State
+	addr  uint64 // in the file
+	file  uint32 // its number, 0 for memory
+	state symbol.State
 }
 
 func (b *Builder) identity(a *symbol.Addr) identity {
 	l := a.Location
 	switch {
 	case l == nil:
-		return identity{0, a.PC, a.State}
+		return identity{a.PC, 0, a.State}
 	case len(l.Frames) > 0 && (l.Module == nil || l.Own == 0): // symbols without addresses, as profiles of pprof can have
-		return identity{b.fileNumber(l), 0, a.State}
+		return identity{0, b.fileNumber(l), a.State}
 	case l.Module == nil:
-		return identity{0, a.PC, a.State}
+		return identity{a.PC, 0, a.State}
 	case l.Module != b.module:
 		b.module, b.number = l.Module, b.fileNumber(file{l.Module.Name, l.Module.BuildID})
 	}
-	return identity{b.number, l.Own, a.State}
+	return identity{l.Own, b.number, a.State}
 }
 
 // fileNumber returns the number of a file or a location, from 1.
-func (b *Builder) fileNumber(key any) uint64 {
+func (b *Builder) fileNumber(key any) uint32 {
 	n := b.files[key]
 	if n == 0 {
-		n = uint64(len(b.files) + 1)
+		n = uint32(len(b.files) + 1)
 		b.files[key] = n
 	}
 	return n
@@ -179,15 +180,15 @@ func (b *Builder) fileNumber(key any) uint64 {
 // addr returns the number of an address.
 func (b *Builder) addr(a *symbol.Addr) uint32 {
 	is := b.identity(a)
-	hash := mix(mix(is.addr, 0), is.file<<8|uint64(is.state))
-	n, place, found := b.byAddr.find(hash, func(n uint32) bool {
+	hash := uint32(mix(mix(is.addr, 0), uint64(is.file)<<8|uint64(is.state)))
+	n, found := b.byAddr.find(hash, func(n uint32) bool {
 		known := b.paths.addrs.at(int(n))
 		return *known == *a || b.identity(known) == is
 	})
 	if !found {
 		n = uint32(b.paths.addrs.n)
 		b.paths.addrs.push(*a)
-		b.byAddr[place] = n
+		b.byAddr.add(hash, n)
 	}
 	return n
 }

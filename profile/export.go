@@ -87,10 +87,9 @@ func (p *Profile) lastPaths() iter.Seq2[uint32, Value] {
 	return func(yield func(uint32, Value) bool) {
 		names := p.names()
 		d, _ := p.last()
-		var stack []uint32
+		var buf []uint32
 		for i, id := range d.ids {
-			var shown bool
-			if stack, shown = names.appendStack(stack[:0], id); shown && !yield(id, d.values[i]) {
+			if _, shown := names.stack(&buf, id); shown && !yield(id, d.values[i]) {
 				return
 			}
 		}

@@ -178,8 +178,16 @@ func (n *names) sites(stack []uint32) []Site {
 	return list
 }
 
-// appendStack appends the numbers of a path's sites, innermost first, and reports
-// whether the view shows the path at all.
+// stack returns the numbers of a path's sites, innermost first, and reports whether the
+// view shows the path at all. The caller must not change the stack; it may be in buf.
+func (n *names) stack(buf *[]uint32, path uint32) (stack []uint32, shown bool) {
+	if n.same {
+		return n.in.at(path), true
+	}
+	*buf, shown = n.appendStack((*buf)[:0], path)
+	return *buf, shown
+}
+
 func (n *names) appendStack(dst []uint32, path uint32) (stack []uint32, shown bool) {
 	shown = n.view.Filter.Focus == nil
 	for _, addr := range n.in.at(path) {

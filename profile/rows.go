@@ -53,7 +53,7 @@ func newRows(dumps []*Dump, n *names) *rows {
 			r.total[i].Add(d.values[j])
 		}
 	}
-	r.stacks.index = nil // nothing is added from here on
+	r.stacks.index = hashes{} // nothing is added from here on
 	r.fill(dumps, rowOf, counts)
 	return r
 }
@@ -64,11 +64,11 @@ func (r *rows) add(path uint32) uint32 {
 		r.paths = append(r.paths, path)
 		return uint32(len(r.paths))
 	}
-	var shown bool
-	if r.buf, shown = r.names.appendStack(r.buf[:0], path); !shown {
+	stack, shown := r.names.stack(&r.buf, path)
+	if !shown {
 		return notShown
 	}
-	return r.stacks.add(r.buf) + 1
+	return r.stacks.add(stack) + 1
 }
 
 // fill sets the values of all rows. The counts are upper bounds of how many each has.

@@ -18,37 +18,37 @@ type SiteReport struct {
 }
 
 // Sites returns the n call sites that hold the most in the last dump, the heaviest
-// first; all if n is 0 or less. They are ordered by their flat sums, or if cum is set
+// first; all if n is 0 or less. They are ordered by their flat sums, or if byCum is set
 // by their cumulative sums.
-func (p *Profile) Sites(w Weight, cum bool, n int) SiteReport {
+func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
 	names := p.names()
 	d, _ := p.last()
-	sums := make([]siteSum, names.count())
+	flat, cum := make([]Value, names.count()), make([]cumSum, names.count())
 	var report SiteReport
-	var stack []uint32
+	var buf []uint32
 	for i, id := range d.ids {
-		var shown bool
-		if stack, shown = names.appendStack(stack[:0], id); !shown {
+		stack, shown := names.stack(&buf, id)
+		if !shown {
 			continue
 		}
 		v := d.values[i]
 		report.Total.Add(v)
 		report.Paths++
 		if len(stack) > 0 {
-			sums[stack[0]].flat.Add(v)
+			flat[stack[0]].Add(v)
 		}
 		for _, s := range stack {
-			if sum := &sums[s]; sum.last != uint32(i)+1 { // a recursive call counts once
+			if sum := &cum[s]; sum.last != uint32(i)+1 { // a recursive call counts once
 				sum.last = uint32(i) + 1
-				sum.cum.Add(v)
+				sum.Add(v)
 			}
 		}
 	}
-	best := newBest(n, func(a, b site) int { return a.compare(&b, w, cum, names) })
-	for i := range sums {
-		if s := &sums[i]; !s.cum.IsZero() {
+	best := newBest(n, func(a, b site) int { return a.compare(&b, w, byCum, names) })
+	for i := range cum {
+		if !cum[i].IsZero() {
 			report.Sites++
-			best.add(site{s.flat, s.cum, uint32(i)})
+			best.add(site{flat[i], cum[i].Value, uint32(i)})
 		}
 	}
 	for _, s := range best.sorted() {
@@ -57,10 +57,10 @@ func (p *Profile) Sites(w Weight, cum bool, n int) SiteReport {
 	return report
 }
 
-// siteSum adds up a site.
-type siteSum struct {
-	flat, cum Value
-	last      uint32 // 1 + index of the call path that was added last
+// cumSum is a cumulative sum.
+type cumSum struct {
+	Value
+	last uint32 // 1 + index of the call path that was added last
 }
 
 // site is a site with its sums.
@@ -70,9 +70,9 @@ type site struct {
 }
 
 // compare orders sites: those that hold more first, then by name.
-func (a *site) compare(b *site, w Weight, cum bool, n *names) int {
+func (a *site) compare(b *site, w Weight, byCum bool, n *names) int {
 	c := cmp.Or(cmp.Compare(w.Of(b.flat), w.Of(a.flat)), cmp.Compare(w.Of(b.cum), w.Of(a.cum)))
-	if cum {
+	if byCum {
 		c = cmp.Or(cmp.Compare(w.Of(b.cum), w.Of(a.cum)), cmp.Compare(w.Of(b.flat), w.Of(a.flat)))
 	}
 	if c != 0 {

@@ -74,18 +74,54 @@ func (s *stacks) push(stack []uint32) uint32 {
 	return uint32(s.start.n - 1)
 }
 
-// hashes finds numbers by the hash of what they number. A number is at its hash, or if
-// another number is there, at the next free one.
-type hashes map[uint64]uint32
+// hashes finds numbers by the hash of what they number. It is an open-addressed table:
+// a Go map takes twice as long for millions of addresses, and twice the memory.
+type hashes struct {
+	slots []slot // a power of two
+	n     int
+}
 
-// find returns the number for which equal returns true, or the free place for it.
-func (h hashes) find(hash uint64, equal func(n uint32) bool) (n uint32, place uint64, found bool) {
-	for ; ; hash++ {
-		n, found = h[hash]
-		if !found || equal(n) {
-			return n, hash, found
+// slot holds a number, plus 1, at its hash or at the next slot that was free. 0 is free.
+type slot struct{ hash, number uint32 }
+
+// find returns the number with a hash for which equal returns true.
+func (h *hashes) find(hash uint32, equal func(number uint32) bool) (number uint32, found bool) {
+	mask := uint32(len(h.slots) - 1)
+	if h.slots == nil {
+		return 0, false
+	}
+	for i := hash & mask; ; i = (i + 1) & mask {
+		switch s := h.slots[i]; {
+		case s.number == 0:
+			return 0, false
+		case s.hash == hash && equal(s.number-1):
+			return s.number - 1, true
 		}
 	}
+}
+
+// add adds a number that is not in the table.
+func (h *hashes) add(hash, number uint32) {
+	if h.n >= len(h.slots)/4*3 {
+		old := h.slots
+		h.slots = make([]slot, max(64, 2*len(old)))
+		for _, s := range old {
+			if s.number != 0 {
+				h.put(s)
+			}
+		}
+	}
+	h.put(slot{hash, number + 1})
+	h.n++
+}
+
+func (h *hashes) put(s slot) {
+	mask := uint32(len(h.slots) - 1)
+	i := s.hash & mask
+	for h.slots[i].number != 0 {
+		i = (i + 1) & mask
+	}
+	h.slots[i] = s
 }
 
 // seeds make hashes different in each process: nobody can write a log in which many
@@ -104,23 +140,25 @@ type stackSet struct {
 	index hashes
 }
 
-func newStackSet() stackSet { return stackSet{new(stacks), hashes{}} }
+func newStackSet() stackSet { return stackSet{stacks: new(stacks)} }
 
-// find returns the number of a stack, or the place in the index for it.
-func (s *stackSet) find(stack []uint32) (id uint32, place uint64, found bool) {
+// find returns the number of a stack, and its hash.
+func (s *stackSet) find(stack []uint32) (id, hash uint32, found bool) {
 	h := uint64(len(stack))
 	for _, v := range stack {
 		h = mix(h, uint64(v))
 	}
-	return s.index.find(h, func(n uint32) bool { return slices.Equal(s.at(n), stack) })
+	hash = uint32(h)
+	id, found = s.index.find(hash, func(n uint32) bool { return slices.Equal(s.at(n), stack) })
+	return id, hash, found
 }
 
 // add returns the number of a stack, and adds the stack if it is new.
 func (s *stackSet) add(stack []uint32) uint32 {
-	id, place, found := s.find(stack)
+	id, hash, found := s.find(stack)
 	if !found {
 		id = s.push(stack)
-		s.index[place] = id
+		s.index.add(hash, id)
 	}
 	return id
 }
