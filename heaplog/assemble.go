@@ -149,11 +149,12 @@ func (a *assembler) finish(p *pass) bool {
 		return true
 	}
 	facts := a.facts()
-	facts.Cut = p.damaged || a.current.marked && !a.current.ended
-	if p.sequence.count == 1 {
+	from := a.current
+	unread := p.damaged && from.log == p.log // what follows in its log
+	facts.Cut = !from.ended && (from.marked || unread)
+	if p.sequence.count == 1 && p.log == len(a.r.inputs)-1 {
 		facts.Name = facts.File
 	}
-	from := a.current
 	a.current, a.loss = nil, profile.Loss{}
 	d := a.builder.End(facts)
 	switch {

@@ -99,6 +99,9 @@ func (p *pass) run() {
 
 // input reads one log.
 func (p *pass) input(in *input) error {
+	if p.log > 0 {
+		p.sequence.newLog(p.log)
+	}
 	if err := p.r.ctx.Err(); err != nil {
 		return &ReadError{Name: in.name, Err: err}
 	}
@@ -114,9 +117,6 @@ func (p *pass) input(in *input) error {
 	}()
 	p.tally.source = src
 	p.only = onlyState{}
-	if p.log > 0 {
-		p.sequence.newLog()
-	}
 	buf := make([]byte, minBuf)
 	end := 0
 	last := byte('\n')
@@ -248,7 +248,9 @@ func (p *pass) mark(it *Item) {
 
 // record takes a record with a stack.
 func (p *pass) record(it *Item) (b boundary) {
-	if it.Kind != Event {
+	if it.Kind == Event {
+		p.sequence.events = true
+	} else {
 		b = p.sequence.record(it)
 	}
 	p.word.record(it)

@@ -52,6 +52,7 @@ type sequence struct {
 	numbers   int64      // dumps of this boot so far
 	next      *dumpStart // begins with the next record
 	afterBoot bool       // next is there because of a boot
+	events    bool       // there were events since the boot
 	marked    bool       // this boot has ~h#begin lines
 	number    uint32     // of the last of these
 	open      bool       // between ~h#begin and ~h#end
@@ -92,20 +93,21 @@ const (
 	maxEnds                     = 4096 // of sequence.ends
 )
 
-// newLog begins another log: its records are of another boot.
-func (q *sequence) newLog() {
+// newLog begins another log, with its number from 0: its records are of another boot.
+func (q *sequence) newLog(log int) {
 	q.line = q.line[:0]
-	q.log++
+	q.log = log
 	q.afterBoot = false
 	q.newBoot(Place{})
 	q.afterBoot = false
 }
 
 func (q *sequence) newBoot(at Place) {
-	if q.next != nil && q.afterBoot {
+	if q.next != nil && q.afterBoot && !q.events {
 		return // a banner of several lines, or one with a reset
 	}
 	q.boot++
+	q.events = false
 	q.numbers, q.marked, q.open, q.remap = 0, false, false, false
 	q.beginning = beginning{}
 	q.last, q.run = 0, 0
