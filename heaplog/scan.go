@@ -50,47 +50,54 @@ func (s *scanner) begin(file string) {
 // the beginning of a record whose end is not in data.
 func (s *scanner) scan(data []byte, more bool) (n int, ok bool) {
 	for n < len(data) {
-		rest, open := data[n:], more
+		took, ok := 0, false
 		if s.bare {
-			line := rest
-			if end := bytes.IndexByte(rest, '\n'); end >= 0 {
-				line, open = rest[:end+1], false
-			}
-			if s.bol && open && len(rest) < maxBareLine {
-				return n, true // the line may be a record
-			}
-			if lead, found := bareText(line); s.bol && found && !open {
-				s.bol = false
-				if !s.text(rest[:lead]) {
-					return n + lead, false
-				}
-				n += lead
-				took, ok := s.record(BareBlob, data[n:], more)
-				if n += took; !ok {
-					return n, false
-				}
-				continue
-			}
-			rest, s.bol = line, false
+			took, ok = s.bareStep(data[n:], more)
+		} else {
+			took, ok = s.step(data[n:], data[n:], more, more)
 		}
-		at, kind := findLeadIn(rest, open)
-		if !s.text(rest[:at]) {
-			return n + at, false
-		}
-		n += at
-		switch {
-		case kind != Text:
-			took, ok := s.record(kind, data[n:], more)
-			if n += took; took == 0 || !ok {
-				return n, ok
-			}
-		case at < len(rest):
-			return n, true // a lead-in may begin here
-		case s.bare && !open && rest[at-1] == '\n':
-			s.bol = true
+		if n += took; took == 0 || !ok {
+			return n, ok
 		}
 	}
 	return n, true
+}
+
+// step passes on the text that line begins with, or the record. line is the beginning of
+// data. open and more say that the log goes on after line and after data. step returns how
+// many bytes it took: 0 if it has to see more.
+func (s *scanner) step(line, data []byte, open, more bool) (took int, ok bool) {
+	at, kind := findLeadIn(line, open)
+	switch {
+	case at > 0:
+		return at, s.text(line[:at])
+	case kind == Text:
+		return 0, true // a lead-in may begin here
+	}
+	return s.record(kind, data, more)
+}
+
+// bareStep is step where a line of base64 alone is a record.
+func (s *scanner) bareStep(data []byte, more bool) (took int, ok bool) {
+	line, open := data, more
+	if end := bytes.IndexByte(data, '\n'); end >= 0 {
+		line, open = data[:end+1], false
+	}
+	begins := s.bol
+	if begins && open && len(line) < maxBareLine {
+		return 0, true // the line may be a record
+	}
+	s.bol = false
+	if lead, found := bareText(line); begins && found && !open {
+		if !s.text(data[:lead]) {
+			return lead, false
+		}
+		took, ok = s.record(BareBlob, data[lead:], more)
+		return lead + took, ok
+	}
+	took, ok = s.step(line, data, open, more)
+	s.bol = took == len(line) && !open && line[took-1] == '\n'
+	return took, ok
 }
 
 // findLeadIn returns where the first record in text begins, and its kind. If there is none,
