@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -61,48 +60,11 @@ var orders = []string{"live", "allocated", "temporary"}
 
 // readEvents replays the events of the logs in s.replay.
 func (s *session) readEvents() error {
-	if profiles, err := s.profiles(); err != nil || profiles != nil {
-		return cmp.Or(err, fmt.Errorf("no events: looked for ~e# lines"))
-	}
-	if err := s.open(); err != nil {
+	if err := s.read(); err != nil {
 		return err
 	}
-	if err := s.replayEvents(); err != nil {
-		return err
-	}
-	s.outcome = s.out.End()
-	switch {
-	case s.outcome != nil && cli.Code(s.outcome) != cli.Short:
-		return s.outcome
-	case s.replay == nil:
+	if s.replay == nil {
 		return fmt.Errorf("no events: looked for ~e# lines")
-	}
-	return nil
-}
-
-// replayEvents makes a pass over the events of the logs. Without events, s.replay is nil.
-func (s *session) replayEvents() error {
-	var at []time.Duration
-	if s.moment != nil && *s.moment >= 0 {
-		at = append(at, time.Duration(*s.moment))
-	}
-	r := heap.NewReplay(at...)
-	bad := 0
-	for e, err := range s.reader.Events() {
-		if err != nil {
-			if err := s.out.Add(err); err != nil {
-				return err
-			}
-			continue
-		}
-		if !r.Add(*e) {
-			if bad++; bad == 1 {
-				s.badFree = s.reader.Summary().At
-			}
-		}
-	}
-	if r.Totals().Events > 0 {
-		s.replay = r
 	}
 	return nil
 }
@@ -162,8 +124,12 @@ func (s *session) summary(w io.Writer) {
 	fmt.Fprintf(w, "allocated %s bytes in %s, of which %s temporary (%s %%)\n", cli.Number(e.Total.Bytes), cli.Count(e.Total.Count, "block"),
 		cli.Number(e.Temporary.Count), percent(e.Temporary.Count, e.Total.Count))
 	if n := e.UnknownFrees + e.DoubleFrees; n > 0 {
-		fmt.Fprintf(w, "%s of addresses that are not allocated: %s freed before, %s unknown; the first at %v\n",
-			cli.Count(n, "free"), cli.Number(e.DoubleFrees), cli.Number(e.UnknownFrees), s.badFree)
+		first := ""
+		if places := s.reader.Summary().BadFrees; len(places) > 0 { // none for a block that stays where it is when moved
+			first = fmt.Sprintf("; the first at %v", places[0])
+		}
+		fmt.Fprintf(w, "%s of addresses that are not allocated: %s freed before, %s unknown%s\n",
+			cli.Count(n, "free"), cli.Number(e.DoubleFrees), cli.Number(e.UnknownFrees), first)
 	}
 	if e.Lost > 0 {
 		fmt.Fprintf(w, "%s at addresses that were still allocated: frees are missing\n", cli.Count(e.Lost, "allocation"))

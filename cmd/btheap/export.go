@@ -40,11 +40,11 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 			return nil, fmt.Errorf("--format %s is binary: give -o FILE, or a pipe", format)
 		}
 		return args, nil
-	}, func() error {
-		s.withEvents = format == "dhat" && s.at == "" && s.Dump == ""
-		return s.read()
-	}, func(w io.Writer) error {
-		o := heap.ExportOptions{Weight: s.w, Program: "btheap", Replay: s.replay}
+	}, s.read, func(w io.Writer) error {
+		o := heap.ExportOptions{Weight: s.w, Program: "btheap"}
+		if format == "dhat" && s.at == "" && s.Dump == "" {
+			o.Replay = s.replay
+		}
 		var p *heap.Profile
 		var err error
 		if o.Replay != nil { // which dump does not matter

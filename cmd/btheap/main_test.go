@@ -401,6 +401,9 @@ func TestEvents(t *testing.T) {
 		u.Set(codec.TagEvent, kind)
 		u.Set(codec.TagAddress, addr)
 		u.Set(codec.TagTime, time)
+		if kind == codec.EventMoved {
+			u.Set(codec.TagOldAddress, addr)
+		}
 		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, u, codec.MachineExact32, codec.SearchLws)
 		if err != nil {
 			t.Fatal(err)
@@ -436,6 +439,14 @@ allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
 	if out, _, _ := command("", "top", log); !strings.Contains(out, "live at the end: 800 bytes") {
 		t.Errorf("top of events alone:\n%s", out)
 	}
+	events := b.String()
+	event(codec.EventMoved, 0x8000, 4_100_000, 16, 0x401100, 0x401900) // stays where it is; when it was allocated is not known
+	moved := logFile(t, "moved.rec", strings.Replace(b.String()[len(events):], "", "~h#boot prog=x w=32\n", 1))
+	b.Reset()
+	b.WriteString(events)
+	if out, errs, code := command("", "events", moved); code != 0 || !strings.Contains(out, "1 event in 0.000 s: 0 allocations, 0 frees, 1 move") {
+		t.Errorf("a block that was moved: exit code %d, %s%s", code, out, errs)
+	}
 	lost := b.String() + "~h#lost n=18446744073709551615\n~h#lost n=2\n"
 	if _, errs, _ := command("", "events", logFile(t, "lost.rec", lost)); !strings.Contains(errs, "dropped 9,223,372,036,854,775,807 events") {
 		t.Errorf("events that were lost: %s", errs)
@@ -454,5 +465,28 @@ allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
 	}
 	if _, errs, code := command("", "top", "--at", "peak", plain); code != 2 || !strings.Contains(errs, "no events") {
 		t.Errorf("--at of a log: exit code %d, %s", code, errs)
+	}
+}
+
+// A log of many dumps takes time in proportion to it.
+func TestManyDumps(t *testing.T) {
+	took := func(n int) time.Duration {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "~h#begin %d t=%d n=1\n%s~h#end %d\n", i+1, i+1, record(t, 100, 0x401200, 0x401900), i+1)
+		}
+		log := logFile(t, "many.log", b.String())
+		before := cpuTime()
+		out, errs, code := command("", "dumps", log)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if last := strings.Fields(lines[len(lines)-1]); code != 0 || len(lines) != n+2 || last[0] != fmt.Sprint(n) {
+			t.Fatalf("%d dumps: exit code %d, %d lines, the last %q; %s", n, code, len(lines), last, errs)
+		}
+		return cpuTime() - before
+	}
+	took(100)
+	few, many := took(4000), took(40000)
+	if many > 40*max(few, 10*time.Millisecond) { // 100 times if it were their square
+		t.Errorf("4,000 dumps took %v of processor time, 40,000 %v", few, many)
 	}
 }

@@ -21,14 +21,13 @@ import (
 // session is what all subcommands share: flags, and what was read.
 type session struct {
 	logflags.Flags
-	view       heap.View
-	by         string
-	weight     string
-	maxPaths   int
-	output     string
-	at         string
-	last       bool // without --dump, the report is on the last dump
-	withEvents bool // of events, the report is on s.replay
+	view     heap.View
+	by       string
+	weight   string
+	maxPaths int
+	output   string
+	at       string
+	last     bool // without --dump, the report is on the last dump
 
 	moment  *heaplog.Instant // of --at, nil if it is not given
 	w       heap.Weight
@@ -38,7 +37,6 @@ type session struct {
 	reader  *heaplog.Reader // nil if profiles of pprof were read
 	out     logflags.Outcome
 	replay  *heap.Replay  // of events, nil if there is none
-	badFree heaplog.Place // the first free in it that freed nothing
 	dumps   []*heap.Dump  // that were read
 	shown   *heap.Profile // that is reported on, nil if there is none
 	status  status
@@ -269,16 +267,6 @@ func (s *session) read() error {
 	if err := s.open(options...); err != nil {
 		return err
 	}
-	if s.withEvents {
-		if err := s.replayEvents(); err != nil {
-			return err
-		}
-		if s.replay != nil {
-			s.dumps = []*heap.Dump{s.replay.Ever()}
-			return s.end()
-		}
-		s.out = logflags.Outcome{Flags: &s.Flags, Reader: s.reader, Note: s.out.Note}
-	}
 	return s.readDumps()
 }
 
@@ -296,11 +284,7 @@ func (s *session) readDumps() error {
 		s.status.dumps(s.dumps)
 	}
 	s.status.show("")
-	return s.end()
-}
-
-// end prints the notes of a pass. It returns an error if there is nothing to report.
-func (s *session) end() error {
+	s.replay = s.reader.Replay()
 	s.outcome = s.out.End()
 	if s.outcome != nil && cli.Code(s.outcome) != cli.Short && !(s.listed && len(s.dumps) > 0) {
 		return s.outcome
