@@ -45,6 +45,8 @@ var layout = map[string]struct{ packages, libraries string }{
 	"corpus": {},
 	"device": {},
 
+	"examples/largest": {packages: "heaplog profile"},
+
 	"device/test/capture":    {packages: "device/tools/functions"},
 	"device/tools/functable": {packages: "device/tools/functions"},
 	"device/tools/functions": {},
