@@ -278,21 +278,16 @@ func (s *Scanner) begin(kind Kind, n int) {
 // maxHeader is the longest ~h# line in bytes.
 const maxHeader = 4096
 
-// headerRecord is blobRecord for ~h#: its text goes to the end of the line or to
-// an escape character, such as loggers write there to reset a terminal's colour,
-// without the spaces and tabs before that. (BT-HEAD-1)
+// headerRecord is blobRecord for ~h#. (BT-HEAD-5)
 func (s *Scanner) headerRecord() bool {
 	text := s.buf[s.pos:min(s.end, s.pos+maxHeader)]
-	n := bytes.IndexAny(text, "\n\r\x1b")
-	if n < 0 {
-		n = len(text)
-		if n < maxHeader && !s.eof {
-			return false
-		}
+	n, whole := codec.HeaderEnd(text)
+	if !whole && len(text) < maxHeader && !s.eof {
+		return false
 	}
-	s.begin(Header, len(bytes.TrimRight(text[:n], " \t")))
+	s.begin(Header, n)
 	r := &s.rec
-	if n == maxHeader {
+	if !whole && len(text) == maxHeader {
 		r.Err = ErrTooLong
 		return true
 	}
