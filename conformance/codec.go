@@ -46,7 +46,7 @@ func askCodec(r *Request) (a Answer) {
 	case r.Op == OpFormat:
 		a, err = codecFormat(r)
 	case r.Op == OpSalvage:
-		return codecSalvage(r.Data)
+		return codecSalvage(r.Data, r.Word)
 	case r.Op == OpScan:
 		return codecScan(r.Data)
 	case r.Op == OpHline:
@@ -96,7 +96,7 @@ func codecRead(r *Request) (a Answer, err error) {
 		}
 	case OpBare:
 		var bits int
-		bits, err = codec.DecodeBare(&s, r.Data)
+		bits, err = codec.DecodeBareWord(&s, r.Data, r.Word)
 		a.Words = fmt.Sprintf("bits=%d pcs=%s", bits, formatPCs(s.PCs))
 		return a, err
 	}
@@ -147,26 +147,59 @@ func headerWords(h *codec.Header) string {
 		number = strconv.FormatUint(uint64(h.Number), 10)
 	}
 	words := []string{h.Verb, number}
-	text := string(codec.AppendHeader(nil, &codec.Header{Verb: h.Verb, Number: h.Number, HasNumber: h.HasNumber, Keys: h.Keys}))
-	keys := strings.Split(text, " ")[1:]
-	if number != "-" {
-		keys = keys[1:]
+	for _, k := range h.Keys {
+		words = append(words, k.Key+"="+escape(k.Value))
 	}
-	return strings.Join(append(words, keys...), " ")
+	return strings.Join(words, " ")
 }
 
-// parseHeaderWords is the reverse. An error says why there is no such header. (BT-HEAD-1)
-func parseHeaderWords(h *codec.Header, text string) error {
-	verb, rest, _ := strings.Cut(text, " ")
-	number, keys, more := strings.Cut(rest, " ")
-	line := codec.LeadInHeader + verb
-	if number != "-" {
-		line += " " + number
+// escape writes the bytes of a value as a writer of headers does. (BT-HEAD-1)
+func escape(value string) string {
+	var out []byte
+	for _, c := range []byte(value) {
+		if '!' <= c && c <= '}' && c != '%' {
+			out = append(out, c)
+		} else {
+			out = fmt.Appendf(out, "%%%02X", c)
+		}
 	}
-	if more {
-		line += " " + keys
+	return string(out)
+}
+
+// unescape is the reverse.
+func unescape(text string) string {
+	var out []byte
+	for i := 0; i < len(text); i++ {
+		if c, err := strconv.ParseUint(text[min(i+1, len(text)):min(i+3, len(text))], 16, 8); text[i] == '%' && err == nil {
+			out = append(out, byte(c))
+			i += 2
+			continue
+		}
+		out = append(out, text[i])
 	}
-	return codec.ParseHeader(h, []byte(line))
+	return string(out)
+}
+
+// parseHeaderWords is the reverse of headerWords. It takes what a writer must refuse, too;
+// ok is false where codec.Header cannot hold it.
+func parseHeaderWords(text string) (h codec.Header, ok bool) {
+	words := strings.Split(text, " ")
+	h.Verb = words[0]
+	if len(words) > 1 && words[1] != "-" {
+		n, err := strconv.ParseUint(words[1], 10, 32)
+		if err != nil {
+			return h, false
+		}
+		h.Number, h.HasNumber = uint32(n), true
+	}
+	for _, word := range words[min(2, len(words)):] {
+		name, value, found := strings.Cut(word, "=")
+		if !found {
+			return h, false
+		}
+		h.Keys = append(h.Keys, codec.HeaderKey{Key: name, Value: unescape(value)})
+	}
+	return h, true
 }
 
 func codecEncode(r *Request) (a Answer, err error) {
@@ -174,12 +207,16 @@ func codecEncode(r *Request) (a Answer, err error) {
 	switch r.Op {
 	case OpBareEncode:
 		a.Data, a.Bits, err = codec.AppendBare(nil, &s, r.Machine, r.Search)
-	case OpUserEncode:
+	case OpUserEncode, OpEventEncode:
 		var u codec.User
 		for _, f := range r.In.User {
 			u.Set(codec.Tag(f.Tag), f.Value)
 		}
-		a.Data, err = codec.AppendBlobUser(nil, &s, &u, r.Machine, r.Search)
+		if r.Op == OpUserEncode {
+			a.Data, err = codec.AppendBlobUser(nil, &s, &u, r.Machine, r.Search)
+		} else {
+			a.Data, err = codec.AppendEvent(nil, &s, &u, r.Machine, r.Search)
+		}
 	default:
 		a.Data, err = codec.AppendBlob(nil, &s, r.Machine, r.Search)
 	}
@@ -195,11 +232,11 @@ func codecFormat(r *Request) (a Answer, err error) {
 		}
 		a.Data = codec.AppendDecoded(nil, &s)
 	case r.Words != "":
-		var h codec.Header
-		if err := parseHeaderWords(&h, r.Words); err != nil {
-			return a, err
+		h, ok := parseHeaderWords(r.Words)
+		if !ok {
+			return a, &codec.Error{Off: -1, Field: codec.FieldText, Frame: -1, Clause: "BT-HEAD-1", Reason: codec.ReasonHeaderLine}
 		}
-		a.Data = codec.AppendHeader(nil, &h)
+		a.Data, err = codec.AppendHeader(nil, &h)
 	case r.Event:
 		a.Data = codec.AppendEventLine(nil, r.Data)
 	default:
@@ -210,9 +247,9 @@ func codecFormat(r *Request) (a Answer, err error) {
 
 // codecSalvage distinguishes a blob that was cut, of which the whole frames stand,
 // from one of which nothing is certain. (BT-SALV-1, BT-SALV-2)
-func codecSalvage(data []byte) Answer {
+func codecSalvage(data []byte, word int) Answer {
 	var s codec.Stack
-	depth, sized, err := codec.Salvage(&s, data)
+	depth, sized, err := codec.SalvageWord(&s, data, word)
 	if e, ok := err.(*codec.Error); ok {
 		cut := e.Reason == codec.ReasonLength || e.Reason == codec.ReasonEmpty || e.Reason == codec.ReasonShort
 		if !cut || depth == 0 {

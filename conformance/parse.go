@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -169,10 +170,16 @@ func (p *parser) key(key, value string) (err error) {
 		}
 		v.ID = value
 	case "clause":
-		v.Clauses = strings.Fields(value)
-		for _, c := range v.Clauses {
-			if !clauseID.MatchString(c) {
-				return fmt.Errorf("clause %q, expected an ID such as BT-FIELD-1", clip(c))
+		for _, word := range strings.Fields(value) {
+			m := clauseID.FindStringSubmatch(word)
+			if m == nil {
+				return fmt.Errorf("clause %q, expected an ID such as BT-FIELD-1, or BT-FIELD-1.2 of one MUST in it", clip(word))
+			}
+			if !slices.Contains(v.Clauses, m[1]) {
+				v.Clauses = append(v.Clauses, m[1])
+			}
+			if m[2] != "" {
+				v.Musts = append(v.Musts, word)
 			}
 		}
 	case "op":
@@ -203,6 +210,10 @@ func (p *parser) key(key, value string) (err error) {
 		}
 		v.Lenient = value == "lenient"
 	case "in":
+		if words, ok := strings.CutPrefix(value, "head "); ok {
+			v.Words = words
+			return nil
+		}
 		var in Value
 		in, err = parseValue(value)
 		v.In = &in
