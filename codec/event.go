@@ -20,7 +20,7 @@ func ParseEventLine(dst, line []byte) ([]byte, error) {
 
 // AppendEvent appends the blob of an event: [AppendBlobUser] with the fields that an event
 // must have. Of a stack of 32 frames it takes the 31 innermost ones. It refuses what
-// SPEC.md does not define: u without TagEvent, TagAddress or, of EventMoved alone,
+// SPEC.md does not define (BT-EVT-4): u without TagEvent, TagAddress or, of EventMoved alone,
 // TagOldAddress, and other values of TagEvent. On an [*Error], dst is returned as it was.
 // (BT-EVT-2, BT-EVT-3)
 func AppendEvent(dst []byte, s *Stack, u *User, m Machine, search Search) ([]byte, error) {

@@ -289,7 +289,7 @@ func (c *check) sameBlob(got []byte) bool {
 // want describes what is expected.
 func (c *check) want() string {
 	switch {
-	case c.op.encodes() && c.v.Rejects():
+	case (c.op.encodes() || c.op == OpFormat) && c.v.Rejects():
 	case c.op == OpBareEncode:
 		return Answer{Outcome: OK, Bits: len(c.v.Bits.Bits), Data: bitstring.Pack(c.v.Bits.Bits)}.Describe(c.op)
 	case c.op.encodes():

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -166,18 +167,24 @@ func escape(value string) string {
 	return string(out)
 }
 
-// unescape is the reverse.
-func unescape(text string) string {
+// unescape is the reverse; ok is false if a % is not followed by two digits.
+func unescape(text string) (value string, ok bool) {
 	var out []byte
-	for i := 0; i < len(text); i++ {
-		if c, err := strconv.ParseUint(text[min(i+1, len(text)):min(i+3, len(text))], 16, 8); text[i] == '%' && err == nil {
-			out = append(out, byte(c))
-			i += 2
+	for len(text) > 0 {
+		if text[0] != '%' {
+			out, text = append(out, text[0]), text[1:]
 			continue
 		}
-		out = append(out, text[i])
+		if len(text) < 3 {
+			return "", false
+		}
+		c, err := hex.DecodeString(text[1:3])
+		if err != nil {
+			return "", false
+		}
+		out, text = append(out, c...), text[3:]
 	}
-	return string(out)
+	return string(out), true
 }
 
 // parseHeaderWords is the reverse of headerWords. It takes what a writer must refuse, too;
@@ -193,11 +200,12 @@ func parseHeaderWords(text string) (h codec.Header, ok bool) {
 		h.Number, h.HasNumber = uint32(n), true
 	}
 	for _, word := range words[min(2, len(words)):] {
-		name, value, found := strings.Cut(word, "=")
-		if !found {
+		name, text, found := strings.Cut(word, "=")
+		value, ok := unescape(text)
+		if !found || !ok {
 			return h, false
 		}
-		h.Keys = append(h.Keys, codec.HeaderKey{Key: name, Value: unescape(value)})
+		h.Keys = append(h.Keys, codec.HeaderKey{Key: name, Value: value})
 	}
 	return h, true
 }
@@ -242,7 +250,7 @@ func codecFormat(r *Request) (a Answer, err error) {
 	default:
 		a.Data = codec.AppendLine(nil, r.Data)
 	}
-	return a, nil
+	return a, err
 }
 
 // codecSalvage distinguishes a blob that was cut, of which the whole frames stand,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Coverage says which clauses of SPEC.md have vectors.
@@ -113,7 +112,7 @@ func (c *ClauseCoverage) count(v *Vector, example bool, fault func(string, ...an
 	}
 	for _, id := range v.Musts {
 		known := slices.ContainsFunc(c.Requirements, func(m MustCoverage) bool { return m.ID == id })
-		if strings.HasPrefix(id, c.ID+".") && !known {
+		if clauseOf(id) == c.ID && !known {
 			fault("%s: %s names %s, which SPEC.md lacks", v.Place(), v.ID, id)
 		}
 	}

@@ -182,6 +182,9 @@ func (p *parser) key(key, value string) (err error) {
 				v.Musts = append(v.Musts, word)
 			}
 		}
+		slices.SortStableFunc(v.Musts, func(a, b string) int {
+			return slices.Index(v.Clauses, clauseOf(a)) - slices.Index(v.Clauses, clauseOf(b))
+		})
 	case "op":
 		v.Ops, err = parseOps(value)
 	case "why":
@@ -238,6 +241,12 @@ func (p *parser) key(key, value string) (err error) {
 		return p.evidence(key, value)
 	}
 	return err
+}
+
+// clauseOf returns the clause of a requirement.
+func clauseOf(must string) string {
+	id, _, _ := strings.Cut(must, ".")
+	return id
 }
 
 // evidence reads want[NAME].

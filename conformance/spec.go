@@ -15,6 +15,7 @@ var (
 	clauseStart = regexp.MustCompile(`^\*\*(BT-[A-Z][A-Z0-9]*-[1-9][0-9]*)\*\*(?: |$)`)
 	notByVector = regexp.MustCompile(`\(not by vector: [^)]+\)`)
 	wordMust    = regexp.MustCompile(`\bMUST(?: NOT)?([⁰¹²³⁴⁵⁶⁷⁸⁹]*)`)
+	ends        = regexp.MustCompile(`[.;:] `)
 	superscript = strings.NewReplacer("⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9")
 )
 
@@ -35,10 +36,13 @@ func (c Clause) Musts() (musts []Must, err error) {
 	seen := map[string]bool{}
 	for i, at := range all {
 		end := len(c.Text)
-		if i+1 < len(all) {
+		if i+1 < len(all) { // without the words before the next MUST that belong to that
 			end = all[i+1][0]
+			if last := ends.FindAllStringIndex(c.Text[at[0]:end], -1); last != nil {
+				end = at[0] + last[len(last)-1][0] + 1
+			}
 		}
-		m := Must{ID: c.ID, Text: c.Text[at[0]:end]}
+		m := Must{ID: c.ID, Text: strings.TrimRight(c.Text[at[0]:end], " ")}
 		m.vector = !notByVector.MatchString(m.Text)
 		number := superscript.Replace(c.Text[at[2]:at[3]])
 		if number != "" {

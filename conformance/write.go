@@ -39,7 +39,7 @@ func (v *Vector) clauseWords() string {
 	for _, id := range v.Clauses {
 		plain := true
 		for _, m := range v.Musts {
-			if strings.HasPrefix(m, id+".") {
+			if clauseOf(m) == id {
 				words, plain = append(words, m), false
 			}
 		}
