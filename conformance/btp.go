@@ -33,14 +33,14 @@ func (r Request) Line(id string) string {
 	out := head + formatHex(r.Data)
 	switch r.Op {
 	case OpDecode, OpEnd, OpUser, OpEline, OpSalvage, OpBare:
-		out += " word=" + strconv.Itoa(r.Word)
+		out += " word=" + strconv.Itoa(r.word())
 	case OpMline:
 		if r.Lenient {
 			out += " reading=lenient"
 		} else {
 			out += " reading=strict"
 		}
-		out += " word=" + strconv.Itoa(r.Word)
+		out += " word=" + strconv.Itoa(r.word())
 	}
 	return out
 }

@@ -47,7 +47,7 @@ func askCodec(r *Request) (a Answer) {
 	case r.Op == OpFormat:
 		a, err = codecFormat(r)
 	case r.Op == OpSalvage:
-		return codecSalvage(r.Data, r.Word)
+		return codecSalvage(r.Data, r.word())
 	case r.Op == OpScan:
 		return codecScan(r.Data)
 	case r.Op == OpHline:
@@ -72,12 +72,12 @@ func codecRead(r *Request) (a Answer, err error) {
 	blob := r.Data
 	switch r.Op {
 	case OpDecode:
-		err = codec.DecodeWord(&s, blob, r.Word)
+		err = codec.DecodeWord(&s, blob, r.word())
 	case OpMarks:
 		err = codec.Decode(&s, blob)
 	case OpEnd:
 		if blob, err = codec.BlobAtEnd(r.Data); err == nil {
-			err = codec.DecodeWord(&s, blob, r.Word)
+			err = codec.DecodeWord(&s, blob, r.word())
 		}
 	case OpMline:
 		parse := codec.ParseLine
@@ -85,19 +85,19 @@ func codecRead(r *Request) (a Answer, err error) {
 			parse = codec.ParseLineLenient
 		}
 		if blob, err = parse(nil, r.Data); err == nil {
-			err = codec.DecodeWord(&s, blob, r.Word)
+			err = codec.DecodeWord(&s, blob, r.word())
 		}
 	case OpBline:
 		err = codec.ParseDecoded(&s, r.Data)
 	case OpUser:
-		err = codec.DecodeUser(&s, &u, blob, r.Word)
+		err = codec.DecodeUser(&s, &u, blob, r.word())
 	case OpEline:
 		if blob, err = codec.ParseEventLine(nil, r.Data); err == nil {
-			err = codec.DecodeEvent(&s, &u, blob, r.Word)
+			err = codec.DecodeEvent(&s, &u, blob, r.word())
 		}
 	case OpBare:
 		var bits int
-		bits, err = codec.DecodeBareWord(&s, r.Data, r.Word)
+		bits, err = codec.DecodeBareWord(&s, r.Data, r.word())
 		a.Words = fmt.Sprintf("bits=%d pcs=%s", bits, formatPCs(s.PCs))
 		return a, err
 	}
