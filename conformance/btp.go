@@ -199,7 +199,7 @@ func ParseAnswer(line string, op Op, id string) (a Answer, err error) {
 	got, rest, _ := strings.Cut(rest, " ")
 	want := kinds[op].answer
 	switch verb {
-	case "ok", "reject", "blob", "text", "part", "bits", "bare", "marks", "found", "head", "skip":
+	case "ok", "reject", "blob", "text", "part", "bits", "bare", "marks", "found", "head", "records", "skip":
 	default:
 		return a, fmt.Errorf("expected %s %s …, reject %s REASON or skip %s", want, id, id, id)
 	}

@@ -50,6 +50,8 @@ func askCodec(r *Request) (a Answer) {
 		return codecSalvage(r.Data, r.word())
 	case r.Op == OpScan:
 		return codecScan(r.Data)
+	case r.Op == OpLog:
+		return codecLog(r.Data)
 	case r.Op == OpHline:
 		var h codec.Header
 		if err = codec.ParseHeader(&h, r.Data); err == nil {
@@ -283,6 +285,55 @@ func codecScan(text []byte) Answer {
 			continue
 		}
 		found = append(found, fmt.Sprintf("%c@%d+%d", r.Text[1], r.Offset, len(r.Text)))
+	}
+	if len(found) == 0 {
+		found = []string{"-"}
+	}
+	return Answer{Outcome: OK, Words: strings.Join(found, " "), Bit: -1}
+}
+
+// codecLog lists the records in a recording, with what they say: read at the word of
+// their boot, with user fields if their dump has them, and with the number of this dump.
+// (BT-REC-1, BT-REC-2, BT-HEAD-4)
+func codecLog(text []byte) Answer {
+	s := dump.NewScanner(bytes.NewReader(text), "text")
+	s.Recordings = true
+	var (
+		found []string
+		stack codec.Stack
+		boot  int
+	)
+	open := "-"
+	for s.Next() {
+		r := s.Record()
+		switch {
+		case r.Kind == dump.Decoded && codec.ParseDecoded(&stack, r.Text) != nil:
+			continue
+		case r.Kind == dump.Header:
+			switch {
+			case r.Err != nil:
+			case r.Header.Verb == codec.VerbBoot:
+				boot++
+				open = "-"
+			case r.Header.Verb == codec.VerbBegin:
+				open = strconv.FormatUint(uint64(r.Header.Number), 10)
+			case r.Header.Verb == codec.VerbEnd:
+				open = "-"
+			}
+			continue
+		}
+		of := open
+		if r.Kind == dump.Event {
+			of = "-"
+		}
+		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", r.Text[1], r.Offset, len(r.Text), boot, of)
+		if r.Err != nil {
+			item += "reject"
+		} else {
+			v := Value{Size: r.Stack.Size, PCs: r.Stack.PCs, User: userFields(&r.User)}
+			item += strings.ReplaceAll(v.String(), " ", ";")
+		}
+		found = append(found, item)
 	}
 	if len(found) == 0 {
 		found = []string{"-"}

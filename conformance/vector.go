@@ -25,6 +25,7 @@ const (
 	OpBareEncode Op = "bare-encode" // frames to such bits
 	OpMarks      Op = "marks"       // blob to the marks of its values
 	OpScan       Op = "scan"        // text to the places of records in it
+	OpLog        Op = "log"         // text to its records, as its headers say that they are read
 
 	OpUser        Op = "user"         // blob to stack and user fields
 	OpUserEncode  Op = "user-encode"  // stack and user fields to blob
@@ -36,7 +37,7 @@ const (
 // Ops lists all operations.
 func Ops() []Op {
 	return []Op{OpDecode, OpEncode, OpEnd, OpSalvage, OpMline, OpBline, OpFormat, OpBare, OpBareEncode, OpMarks,
-		OpScan, OpUser, OpUserEncode, OpEline, OpEventEncode, OpHline}
+		OpScan, OpUser, OpUserEncode, OpEline, OpEventEncode, OpHline, OpLog}
 }
 
 // kind is what an operation takes and gives.
@@ -53,6 +54,7 @@ var kinds = map[Op]kind{
 	OpMline: {answer: "ok", text: true}, OpBline: {answer: "ok", text: true}, OpEline: {answer: "ok", text: true},
 	OpBare: {answer: "bare", words: true}, OpMarks: {answer: "marks", words: true},
 	OpScan: {answer: "found", text: true, words: true}, OpHline: {answer: "head", text: true, words: true},
+	OpLog:    {answer: "records", text: true, words: true},
 	OpEncode: {answer: "blob"}, OpUserEncode: {answer: "blob"}, OpEventEncode: {answer: "blob"}, OpBareEncode: {answer: "bits"}, OpFormat: {answer: "text"},
 }
 

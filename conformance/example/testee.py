@@ -239,6 +239,16 @@ def read_user(r):
     return fields
 
 
+def read_fields(blob, word, event):
+    """Reads a blob with user fields, or that of an event. (BT-EVT-3)"""
+    s, r = decode(blob, word, event)
+    fields = read_user(r)
+    if event and (5 not in fields or any(tag not in fields for tag in EVENTS.get(fields[5], ()))):
+        raise Reject("event")
+    s.user = list(fields.items())
+    return s
+
+
 def marks(s):
     """What values show of their encoder. (BT-LOSS-2, BT-LOSS-3)"""
 
@@ -463,6 +473,41 @@ def parse_header(text):
     return " ".join([verb, dump] + keys)
 
 
+def read_log(text):
+    """Lists the records of a recording, with what they say. (BT-REC-1, BT-REC-2, BT-HEAD-4)"""
+    items, boot, dump, word, fields = [], 0, "-", 64, False
+    for place in [] if scan(text) == "-" else scan(text).split(" "):
+        kind, start, size = place[0], *map(int, place[2:].split("+"))
+        record = text[start : start + size]
+        if kind == "h":
+            try:
+                verb, dumped, *keys = parse_header(record).split(" ")
+            except Reject:
+                continue
+            first = dict(reversed([key.split("=", 1) for key in keys]))
+            if verb in ("boot", "begin", "end"):
+                dump = dumped if verb == "begin" else "-"
+                fields = verb == "begin" and int(first.get("u", "0")) == 1
+            if verb == "boot":
+                boot += 1
+                word = int(first.get("w", "64"))
+            continue
+        item = "%s;boot=%d;dump=%s;" % (place, boot, "-" if kind == "e" else dump)
+        try:
+            if kind == "b":
+                s = parse_decoded(record)
+            elif kind == "e":
+                s = read_fields(parse_line(record, "~e#"), word, event=True)
+            elif fields:
+                s = read_fields(parse_line(record, "~m#"), word, event=False)
+            else:
+                s = decode(parse_line(record, "~m#"), word)[0]
+            items.append(item + stack_of(s).replace(" ", ";"))
+        except Reject:
+            items.append(item + "reject")
+    return " ".join(items) or "-"
+
+
 def format_header(words):
     verb, dump, *keys = words
     line = "~h#" + " ".join([verb] + ([] if dump == "-" else [dump]) + keys)
@@ -541,19 +586,16 @@ def answer(op, words):
     if op == "scan":
         return "found", scan(text)
     if op in ("user", "eline"):
-        blob = parse_line(text, "~e#") if op == "eline" else data
-        s, r = decode(blob, word, event=op == "eline")
-        fields = read_user(r)
-        if op == "eline" and (5 not in fields or any(tag not in fields for tag in EVENTS.get(fields[5], ()))):
-            raise Reject("event")  # BT-EVT-3
-        s.user = list(fields.items())
-        return "ok", stack_of(s)
+        event = op == "eline"
+        return "ok", stack_of(read_fields(parse_line(text, "~e#") if event else data, word, event))
+    if op == "log":
+        return "records", read_log(text)
     if op == "hline":
         return "head", parse_header(text)
     return None
 
 
-OPS = ("decode encode end salvage mline bline format bare bare-encode marks scan user user-encode eline event-encode hline").split()
+OPS = ("decode encode end salvage mline bline format bare bare-encode marks scan user user-encode eline event-encode hline log").split()
 
 
 def main():

@@ -97,6 +97,8 @@ func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 		return b.marks(r.Data)
 	case conformance.OpScan:
 		return b.scan(string(r.Data)), nil
+	case conformance.OpLog:
+		return b.log(string(r.Data)), nil
 	case conformance.OpUser:
 		v, err := b.user(r.Data, r.Word, false)
 		return conformance.Answer{Outcome: conformance.OK, Value: v}, err
