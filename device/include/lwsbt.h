@@ -217,9 +217,9 @@ enum lwsbt_result lwsbt_decode_bare(struct lwsbt_stack *s, const void *p, size_t
 	unsigned word);
 
 /* lwsbt_salvage reads what is certain of a blob whose end was cut off: the frames
- * that are whole. word is as for lwsbt_decode. *announced is the depth that it once had, *sized whether s->size
- * is known. The result is LWSBT_OK if there was something to salvage. [BT-SALV-1,
- * BT-SALV-2] */
+ * that are whole. word is as for lwsbt_decode. *announced is the depth that it once
+ * had, *sized whether s->size is known. The result is LWSBT_OK if there was something
+ * to salvage. [BT-SALV-1, BT-SALV-2] */
 enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len,
 	unsigned word, unsigned *announced, int *sized);
 
