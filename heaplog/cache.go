@@ -84,6 +84,9 @@ func (c *cache) put(line []byte, it *Item, n int) *decoded {
 	return d
 }
 
+// forget empties the cache.
+func (c *cache) forget() { c.recent, c.older = nil, nil }
+
 func (c *cache) keep(line string, d *decoded) {
 	if c.recent == nil || len(c.recent) >= maxCached {
 		c.older, c.recent = c.recent, map[string]*decoded{}

@@ -54,10 +54,8 @@ type pass struct {
 func newPass(r *Reader, c consumer) *pass {
 	p := &pass{r: r, consumer: c, maps: r.maps, sequence: &sequence{split: r.split}}
 	p.hooks = hooks{ctx: r.ctx, idle: p.idle, note: func(text string) { p.tally.note(NoteLoss, text) }}
-	p.scanner.bare, p.scanner.word, p.scanner.use = r.bare, 64, p.use
-	if r.machineBy != "" {
-		p.scanner.word = r.machine.Word()
-	}
+	p.scanner.bare, p.scanner.use = r.bare, p.use
+	p.scanner.always32 = r.machineBy != "" && r.machine.Word() == 32
 	r.process.Reset()
 	r.bases.begin()
 	r.pass = p
@@ -237,11 +235,16 @@ func (p *pass) use(it *Item) bool {
 // mark takes a line of a recording.
 func (p *pass) mark(it *Item) {
 	p.sequence.header(it)
-	if it.Header.Verb == codec.VerbBoot {
+	switch given := len(p.r.maps) > 0; it.Header.Verb {
+	case codec.VerbBoot:
 		p.word.boot(it)
-		if len(p.r.maps) == 0 {
+		if !given {
 			p.r.process.Reset()
 			p.boot = 0
+		}
+	case codec.VerbMap: // what was known of modules ends here (BT-REC-4)
+		if !given {
+			p.r.process.Map(nil)
 		}
 	}
 }

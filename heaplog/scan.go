@@ -10,10 +10,9 @@ const (
 	leadInLen = len(codec.LeadIn)
 	// maxBase64 is the most base64 characters that a blob can have.
 	maxBase64 = codec.MaxLength / 3 * 4
-	// maxDecoded is the longest ~b# record in bytes; 32 addresses take some 640.
-	maxDecoded = 4096
-	// maxHeader is the longest ~h# line in bytes.
-	maxHeader = 4096
+	// maxDecoded and maxHeader are more than the longest ~b# record and the longest ~h# line
+	// that are read, in bytes; 32 addresses take some 640. (BT-LIM-4)
+	maxDecoded, maxHeader = 4096, 4096
 	// minBare is the fewest base64 characters of a bare record: the shortest blob.
 	minBare = 6
 	// maxBareLine is the longest line, in bytes, that can be a bare record.
@@ -22,9 +21,10 @@ const (
 
 // scanner finds the records in a log.
 type scanner struct {
-	bare bool // lines of base64 alone are records
-	word int  // bits of the encoder's words: 64, where that is not known (BT-COUNT-4)
-	user bool // blobs have user fields: a header said so
+	bare     bool // lines of base64 alone are records
+	always32 bool // the encoder is known to have 32-bit words
+	word     int  // bits of the encoder's words: 64, where that is not known (BT-COUNT-4)
+	user     bool // blobs have user fields: a header said so (BT-REC-2)
 	// use is given each item. If it returns false, scan ends.
 	use func(*Item) bool
 
@@ -42,6 +42,7 @@ type scanner struct {
 // begin begins a log.
 func (s *scanner) begin(file string) {
 	s.at, s.bol, s.user = Place{File: file, Line: 1}, true, false
+	s.setWord(false)
 }
 
 // scan gives s.use the records in data, and the text between them, in order. data continues
@@ -161,22 +162,16 @@ func (s *scanner) record(kind Kind, text []byte, more bool) (n int, ok bool) {
 	return n, s.use(it)
 }
 
-// markRecord reads a ~h# line: its text goes to the end of the line or to an escape
-// character, such as loggers write there to reset a terminal's colour, without the spaces
-// and tabs before that. (BT-HEAD-1)
+// markRecord reads a ~h# line. (BT-HEAD-5)
 func (s *scanner) markRecord(it *Item, text []byte, more bool) (n int) {
 	text = text[:min(len(text), maxHeader)]
-	end := bytes.IndexAny(text, "\n\r\x1b")
-	if end < 0 {
-		end = len(text)
-		if end < maxHeader && more {
-			return 0
-		}
-	}
-	n = len(bytes.TrimRight(text[:end], " \t"))
-	if end == maxHeader {
+	n, whole := codec.HeaderEnd(text)
+	switch {
+	case !whole && len(text) == maxHeader:
 		it.Err = ErrTooLong
 		return n
+	case !whole && more:
+		return 0
 	}
 	it.Header = &s.header
 	if it.Err = codec.ParseHeader(&s.header, text[:n]); it.Err != nil {
@@ -186,10 +181,27 @@ func (s *scanner) markRecord(it *Item, text []byte, more bool) (n int) {
 	case codec.VerbBegin:
 		u, _ := s.header.Uint("u")
 		s.user = u == 1
-	case codec.VerbEnd, codec.VerbBoot:
+	case codec.VerbEnd:
 		s.user = false
+	case codec.VerbBoot:
+		w, _ := s.header.Uint("w")
+		s.user = false
+		s.setWord(w == 32)
 	}
 	return n
+}
+
+// setWord sets the word of the records that follow: 32 bits if the boot is that of a 32-bit
+// machine, or if the encoder is known to be one. (BT-REC-1)
+func (s *scanner) setWord(is32 bool) {
+	word := 64
+	if is32 || s.always32 {
+		word = 32
+	}
+	if word != s.word {
+		s.word = word
+		s.cache.forget()
+	}
 }
 
 // decodedRecord reads a ~b# record: its text is as much as has the form. (BT-TEXT-3)

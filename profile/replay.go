@@ -28,6 +28,7 @@ type Event struct {
 }
 
 // Replay finds from events what is live at each moment, and what each call path did.
+// The order of events is that of Add, whatever their times. (BT-EVT-5, BT-REC-5, BT-REC-6)
 // Its memory depends on the number of live blocks and of call paths, and not on the
 // number of events. The zero Replay is NewReplay().
 type Replay struct {

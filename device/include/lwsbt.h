@@ -111,7 +111,7 @@ enum lwsbt_result {
 	LWSBT_DELTA_FIRST,	/* frame 0 is a delta */
 	LWSBT_BACK,		/* the base of a delta lies before frame 0 */
 	LWSBT_COUNT,		/* a value of more bits than the word has */
-	LWSBT_EVENT,		/* a ~e# record without event or address */
+	LWSBT_EVENT,		/* a ~e# record that lacks a user field */
 	LWSBT_SPACE		/* the caller's buffer is too small */
 };
 
@@ -217,11 +217,11 @@ enum lwsbt_result lwsbt_decode_bare(struct lwsbt_stack *s, const void *p, size_t
 	unsigned word);
 
 /* lwsbt_salvage reads what is certain of a blob whose end was cut off: the frames
- * that are whole. *announced is the depth that it once had, *sized whether s->size
- * is known. The result is LWSBT_OK if there was something to salvage. [BT-SALV-1,
- * BT-SALV-2] */
+ * that are whole. word is as for lwsbt_decode. *announced is the depth that it once
+ * had, *sized whether s->size is known. The result is LWSBT_OK if there was something
+ * to salvage. [BT-SALV-1, BT-SALV-2] */
 enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len,
-	unsigned *announced, int *sized);
+	unsigned word, unsigned *announced, int *sized);
 
 /* lwsbt_user reads the user field at bit *pos of a blob, s->end at first, and
  * moves *pos behind it. *tag is LWSBT_TAG_END after the last. */
@@ -310,8 +310,8 @@ struct lwsbt_event {
 };
 
 /* lwsbt_encode_event writes the blob of s with the user fields of e, as
- * lwsbt_encode does; the longest has LWSBT_EVENT_MAX bytes. Of s, no more than 31
- * frames are taken. */
+ * lwsbt_encode does; the longest has LWSBT_EVENT_MAX bytes. Of 32 frames the 31
+ * innermost are taken. [BT-EVT-2] */
 #define LWSBT_EVENT_MAX (LWSBT_BLOB_MAX + 6 * LWSBT_USER_MAX)
 size_t lwsbt_encode_event(void *buf, size_t cap, const struct lwsbt_stack *s,
 	const struct lwsbt_event *e, unsigned how);
