@@ -338,72 +338,74 @@ func TestSums(t *testing.T) {
 	}
 }
 
+// testModules are modules of random stacks; nil stands for memory.
+var testModules = []*symbol.Module{nil, {Name: "a"}, {Name: "a", BuildID: "1"}, {Name: "b"}}
+
+// randomStack returns addresses and a text that is the same for call paths that are. An
+// address in a module is the same wherever the module is.
+func randomStack(rng *rand.Rand) (addrs []symbol.Addr, key string) {
+	for range rng.IntN(32) {
+		own, m, state := rng.Uint64N(1<<uint(1+rng.IntN(20))), rng.IntN(4), symbol.State(rng.IntN(2))
+		a := symbol.Addr{PC: own, State: state}
+		if m > 0 {
+			module := *testModules[m]
+			a = symbol.Addr{PC: own + rng.Uint64(), State: state, Location: &symbol.Location{Module: &module, Own: own}}
+		}
+		addrs = append(addrs, a)
+		key += fmt.Sprint(own, "/", m, "/", state, " ")
+	}
+	return addrs, key
+}
+
+// keyOf returns the text of randomStack for a path.
+func keyOf(p Path) (key string) {
+	for _, x := range p.Append(nil) {
+		own, m := x.PC, 0
+		if x.Location != nil {
+			own, m = x.Location.Own, slices.IndexFunc(testModules[1:], func(m *symbol.Module) bool { return *m == *x.Location.Module })+1
+		}
+		key += fmt.Sprint(own, "/", m, "/", x.State, " ")
+	}
+	return key
+}
+
 // Against maps: random stacks in several dumps.
 func TestAgainstMaps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	var b Builder
-	var dumps []*Dump
-	var want []map[string]Value
-	modules := []*symbol.Module{nil, {Name: "a"}, {Name: "a", BuildID: "1"}, {Name: "b"}}
-	for dump := range 5 {
-		sums := map[string]Value{}
+	var b, other Builder
+	var dumps, mixed []*Dump
+	for i := range 5 {
+		want := map[string]Value{}
 		for range 2_000 {
-			var addrs []symbol.Addr
-			key := ""
-			for range rng.IntN(32) {
-				own, m, state := rng.Uint64N(1<<uint(1+rng.IntN(20))), rng.IntN(4), symbol.State(rng.IntN(2))
-				a := symbol.Addr{PC: own, State: state}
-				if m > 0 { // the same in each boot, wherever the module is
-					module := *modules[m]
-					a = symbol.Addr{PC: own + rng.Uint64(), State: state, Location: &symbol.Location{Module: &module, Own: own}}
-				}
-				addrs = append(addrs, a)
-				key += fmt.Sprint(own, "/", m, "/", state, " ")
-			}
-			v := Value{1 + rng.Uint64N(1<<uint(1+dump*8)), 1}
+			addrs, key := randomStack(rng)
+			v := Value{1 + rng.Uint64N(1<<uint(1+i*8)), 1}
 			b.Add(b.Path(addrs), v)
-			s := sums[key]
+			s := want[key]
 			s.Add(v)
-			sums[key] = s
+			want[key] = s
 		}
-		want = append(want, sums)
-		dumps = append(dumps, b.End(Dump{}))
-	}
-	for i, d := range dumps {
+		d := b.End(Dump{})
 		got := map[string]Value{}
 		for a := range d.Allocations() {
-			key := ""
-			for _, x := range a.Path.Append(nil) {
-				own, m := x.PC, 0
-				if x.Location != nil {
-					own, m = x.Location.Own, slices.IndexFunc(modules[1:], func(m *symbol.Module) bool { return *m == *x.Location.Module })+1
-				}
-				key += fmt.Sprint(own, "/", m, "/", x.State, " ")
-			}
+			key := keyOf(a.Path)
 			if _, twice := got[key]; twice || d.Value(a.Path) != a.Value {
 				t.Fatalf("%s: %v, twice %v", key, a.Value, twice)
 			}
 			got[key] = a.Value
+			other.Add(a.Path, a.Value)
 		}
-		if !maps.Equal(got, want[i]) || d.Len() != len(want[i]) {
-			t.Fatalf("dump %d: %d call paths, want %d", i, len(got), len(want[i]))
+		if !maps.Equal(got, want) || d.Len() != len(want) {
+			t.Fatalf("dump %d: %d call paths, want %d", i, len(got), len(want))
+		}
+		dumps, mixed = append(dumps, d), append(mixed, d)
+		if copied := other.End(*d); i%2 == 0 {
+			mixed[i] = copied
 		}
 	}
-	// Of several Builders, they are the same.
-	var other Builder
-	var copied []*Dump
-	for i, d := range dumps {
-		if i%2 == 0 {
-			for a := range d.Allocations() {
-				other.Add(a.Path, a.Value)
-			}
-			d = other.End(*d)
-		}
-		copied = append(copied, d)
-	}
-	p, mixed := newProfile(t, dumps...), newProfile(t, copied...)
-	if p.Len() != mixed.Len() || Sum(copied...).Total != Sum(dumps...).Total || Sum(copied...).Len() != Sum(dumps...).Len() {
-		t.Errorf("of two Builders %d rows, of one %d", mixed.Len(), p.Len())
+	// Dumps of two Builders are merged.
+	p, m := newProfile(t, dumps...), newProfile(t, mixed...)
+	if p.Len() != m.Len() || Sum(mixed...).Total != Sum(dumps...).Total || Sum(mixed...).Len() != Sum(dumps...).Len() {
+		t.Errorf("of two Builders %d rows, of one %d", m.Len(), p.Len())
 	}
 }
 
@@ -482,41 +484,52 @@ func TestMaxPaths(t *testing.T) {
 
 // Nothing panics on what is nil, empty or out of range.
 func TestNothing(t *testing.T) {
-	if _, err := New(); err == nil {
-		t.Error("New of no dump is no error")
-	}
-	if _, err := New(nil); err == nil {
-		t.Error("New of a nil dump is no error")
-	}
-	if _, err := FromPprof(nil, nil, "x"); err == nil {
-		t.Error("FromPprof of nothing is no error")
-	}
-	var nilProfile *Profile
-	all := regexp.MustCompile("")
-	for _, p := range []*Profile{nilProfile, {}, newProfile(t, &Dump{}), newProfile(t, new(Builder).End(Dump{}), Sum())} {
-		for _, p := range []*Profile{p, p.View(View{By: 99, Filter: Filter{Focus: all, Hide: all}})} {
-			for row := range p.Rows() {
-				t.Errorf("a row: %v", row)
-			}
-			list, err := p.Peek(all, 7)
-			if p.Len()+len(p.Top(Bytes, -1))+len(p.Sites(9, true, -3).Rows)+len(p.Diff(Bytes))+len(p.Growth(Count).Rows)+len(list) != 0 || err != nil {
-				t.Error("something in nothing", err)
-			}
-			if p.Total(-1) != (Value{}) || p.Total(5) != (Value{}) || len(p.Tree(TreeOptions{}).Children) != 0 {
-				t.Error("a total")
-			}
-			if _, err := p.Peek(nil, Bytes); err == nil {
-				t.Error("Peek of no expression is no error")
-			}
-			p.Unmatched()
-			p.Stack(Path{})
-			for _, f := range Formats() {
-				if _, err := p.Export(io.Discard, f, ExportOptions{Replay: new(Replay)}); err != nil {
-					t.Errorf("%s: %v", f, err)
-				}
-			}
+	for name, f := range map[string]func() error{
+		"New()":     func() error { _, err := New(); return err },
+		"New(nil)":  func() error { _, err := New(nil); return err },
+		"FromPprof": func() error { _, err := FromPprof(nil, nil, "x"); return err },
+	} {
+		if f() == nil {
+			t.Errorf("%s is no error", name)
 		}
 	}
+	all := regexp.MustCompile("")
+	for i, p := range []*Profile{nil, {}, newProfile(t, &Dump{}), newProfile(t, new(Builder).End(Dump{}), Sum())} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			isEmpty(t, p)
+			isEmpty(t, p.View(View{By: 99, Filter: Filter{Focus: all, Hide: all}}))
+		})
+	}
+	if s := Granularity(200).String(); s == "" {
+		t.Error("an unknown granularity has no name")
+	}
+}
+
+func isEmpty(t *testing.T, p *Profile) {
+	t.Helper()
+	for row := range p.Rows() {
+		t.Errorf("a row: %v", row)
+	}
+	list, err := p.Peek(regexp.MustCompile(""), 7)
+	if p.Len()+len(p.Top(Bytes, -1))+len(p.Sites(9, true, -3).Rows)+len(p.Diff(Bytes))+len(p.Growth(Count).Rows)+len(list) != 0 || err != nil {
+		t.Error("something in nothing", err)
+	}
+	if p.Total(-1) != (Value{}) || p.Total(5) != (Value{}) || len(p.Tree(TreeOptions{}).Children) != 0 {
+		t.Error("a total")
+	}
+	if _, err := p.Peek(nil, Bytes); err == nil {
+		t.Error("Peek of no expression is no error")
+	}
+	p.Unmatched()
+	p.Stack(Path{})
+	for _, f := range Formats() {
+		if _, err := p.Export(io.Discard, f, ExportOptions{Replay: new(Replay)}); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}
+
+func TestZeroValues(t *testing.T) {
 	var row Row
 	if row.Stack() != nil || row.Value() != (Value{}) || row.At(3) != (Value{}) || row.Points() != nil {
 		t.Error("the zero Row is not empty")
@@ -544,9 +557,6 @@ func TestNothing(t *testing.T) {
 	b.Add(path, Value{5, 1})
 	if d := b.End(Dump{}); d.Len() != 1 || d.Total != (Value{5, 1}) {
 		t.Errorf("a call path without address: %+v", d)
-	}
-	if s := Granularity(200).String(); s == "" {
-		t.Error("an unknown granularity has no name")
 	}
 }
 

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -17,6 +18,50 @@ func testPaths(n int) (paths []Path) {
 	return paths
 }
 
+// model is a replay of 5 call paths that knows every block.
+type model struct {
+	live            map[uint64]modelBlock
+	freed           map[uint64]bool
+	unknown, double int64
+	best            uint64 // bytes at the peak
+	bestTime        time.Duration
+	atPeak, atTime  [5]Value
+}
+
+type modelBlock struct {
+	path int
+	size uint64
+}
+
+// sums returns what is live by path, and its bytes.
+func (m *model) sums() (all [5]Value, bytes uint64) {
+	for _, b := range m.live {
+		all[b.path].Add(Value{b.size, 1})
+		bytes += b.size
+	}
+	return all, bytes
+}
+
+func (m *model) allocate(addr uint64, b modelBlock) {
+	m.live[addr] = b
+	delete(m.freed, addr)
+}
+
+// free reports whether a block was live.
+func (m *model) free(addr uint64) bool {
+	_, there := m.live[addr]
+	switch {
+	case there:
+		m.freed[addr] = true
+	case m.freed[addr]:
+		m.double++
+	default:
+		m.unknown++
+	}
+	delete(m.live, addr)
+	return there
+}
+
 // Against a replay that keeps every moment.
 func TestReplayAgainstAllMoments(t *testing.T) {
 	for seed := range uint64(30) {
@@ -24,67 +69,43 @@ func TestReplayAgainstAllMoments(t *testing.T) {
 		paths := testPaths(5)
 		at := time.Duration(rng.IntN(2000))
 		r := NewReplay(at, 1<<40)
-		type blk struct {
-			path int
-			size uint64
-		}
-		live := map[uint64]blk{}
-		var unknown, double int64
-		freed := map[uint64]bool{}
-		var best uint64
-		var bestTime time.Duration
-		var atPeak, atTime [5]Value
-		sums := func() (all [5]Value, bytes uint64) {
-			for _, b := range live {
-				all[b.path].Add(Value{b.size, 1})
-				bytes += b.size
-			}
-			return all, bytes
-		}
+		m := &model{live: map[uint64]modelBlock{}, freed: map[uint64]bool{}}
 		for now := time.Duration(1); now < 2000; now++ {
 			if now-1 <= at {
-				atTime, _ = sums()
+				m.atTime, _ = m.sums()
 			}
-			addr := uint64(1 + rng.IntN(40))
-			size, path := uint64(1+rng.IntN(100)), rng.IntN(5)
-			switch _, there := live[addr]; {
-			case there || rng.IntN(20) == 0:
-				if ok := r.Add(Event{Kind: Freed, Addr: addr, Time: now}); ok != there {
-					t.Fatalf("seed %d, %d: a free was %v, want %v", seed, now, ok, there)
+			addr, b := uint64(1+rng.IntN(40)), modelBlock{rng.IntN(5), uint64(1 + rng.IntN(100))}
+			if _, there := m.live[addr]; there || rng.IntN(20) == 0 {
+				if got, want := r.Add(Event{Kind: Freed, Addr: addr, Time: now}), m.free(addr); got != want {
+					t.Fatalf("seed %d, %d: a free was %v, want %v", seed, now, got, want)
 				}
-				switch {
-				case there:
-					freed[addr] = true
-				case freed[addr]:
-					double++
-				default:
-					unknown++
-				}
-				delete(live, addr)
-			default:
-				r.Add(Event{Path: paths[path], Addr: addr, Bytes: size, Time: now})
-				live[addr] = blk{path, size}
-				delete(freed, addr)
+			} else {
+				r.Add(Event{Path: paths[b.path], Addr: addr, Bytes: b.size, Time: now})
+				m.allocate(addr, b)
 			}
-			if all, bytes := sums(); bytes > best {
-				best, bestTime, atPeak = bytes, now, all
+			if all, bytes := m.sums(); bytes > m.best {
+				m.best, m.bestTime, m.atPeak = bytes, now, all
 			}
 		}
-		end, _ := sums()
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { m.compare(t, r, paths) })
+	}
+}
+
+// compare compares what r says with the model.
+func (m *model) compare(t *testing.T, r *Replay, paths []Path) {
+	end, _ := m.sums()
+	for name, c := range map[string]struct {
+		d    *Dump
+		want [5]Value
+	}{"peak": {r.Peak(), m.atPeak}, "end": {r.End(), end}, "at": {r.At(0), m.atTime}, "at a time after the end": {r.At(1), end}} {
 		for i, path := range paths {
-			for _, c := range []struct {
-				name string
-				d    *Dump
-				want Value
-			}{{"peak", r.Peak(), atPeak[i]}, {"end", r.End(), end[i]}, {"at", r.At(0), atTime[i]}, {"at a time after the end", r.At(1), end[i]}} {
-				if got := c.d.Value(path); got != c.want || !c.d.Complete() {
-					t.Fatalf("seed %d, %s, path %d: %v, want %v", seed, c.name, i, got, c.want)
-				}
+			if got := c.d.Value(path); got != c.want[i] || !c.d.Complete() {
+				t.Errorf("%s, path %d: %v, want %v", name, i, got, c.want[i])
 			}
 		}
-		if s := r.Totals(); s.Peak.Bytes != best || s.PeakTime != bestTime || s.UnknownFrees != unknown || s.DoubleFrees != double || s.Events != 1999 {
-			t.Fatalf("seed %d: %+v; want peak %d at %d, %d unknown, %d double", seed, s, best, bestTime, unknown, double)
-		}
+	}
+	if s := r.Totals(); s.Peak.Bytes != m.best || s.PeakTime != m.bestTime || s.UnknownFrees != m.unknown || s.DoubleFrees != m.double || s.Events != 1999 {
+		t.Errorf("%+v; want %+v", s, m)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 
@@ -34,7 +35,15 @@ func newJSONSink(w *bufio.Writer, o *options, f *frames) *jsonSink {
 
 func hex(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }
 
-func appendHex(b []byte, v uint64) []byte { return strconv.AppendUint(append(b, "0x"...), v, 16) }
+// appendHex appends 0x and v in hexadecimal. strconv takes twice as long, and addresses are
+// most of the output.
+func appendHex(b []byte, v uint64) []byte {
+	b = append(b, "0x"...)
+	for shift := (bits.Len64(v|1) - 1) &^ 3; shift >= 0; shift -= 4 {
+		b = append(b, "0123456789abcdef"[v>>shift&15])
+	}
+	return b
+}
 
 // appendString appends s as a JSON string; bytes that are not UTF-8 become U+FFFD.
 func appendString(b []byte, s string) []byte {
@@ -92,7 +101,7 @@ func (j *jsonSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
 	if a.SizeLost {
 		b = append(b, `,"size_lost":true`...)
 	}
-	looked, first := j.frames.looked(a.Stack), true
+	looked, first := j.frames.looked(), true
 	for _, addr := range a.Stack {
 		from := len(b)
 		if first {

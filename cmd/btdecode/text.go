@@ -28,6 +28,7 @@ type textSink struct {
 	file        func(path string) string
 	frames      *frames
 	color       palette
+	moved       bool // addresses are not those of the records (-j)
 	stack       codec.Stack
 	buf         []byte
 	below       []byte // frames to write once the log's line has ended
@@ -38,7 +39,7 @@ type textSink struct {
 }
 
 func newTextSink(w *bufio.Writer, o *options, f *frames, stdout io.Writer) *textSink {
-	t := &textSink{w: w, passthrough: o.passthrough, file: o.file, frames: f}
+	t := &textSink{w: w, passthrough: o.passthrough, moved: o.Section != "", file: o.file, frames: f}
 	f.render = t.render
 	if o.color == "always" || o.output == "" && cli.Color(o.color, stdout) {
 		t.color = newPalette()
@@ -56,13 +57,17 @@ func (t *textSink) record(it *heaplog.Item) error {
 }
 
 func (t *textSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
-	t.stack.Size, t.stack.PCs = a.Bytes, t.stack.PCs[:0]
 	var states [3]uint32 // of which frames, by state
-	for i, addr := range a.Stack {
-		t.stack.PCs = append(t.stack.PCs, addr.PC)
-		states[addr.State] |= 1 << i
+	s := it.Stack
+	if s == nil || s.Marks.Lossy != 0 || t.moved {
+		s = &t.stack
+		s.Size, s.PCs = a.Bytes, s.PCs[:0]
+		for i, addr := range a.Stack {
+			s.PCs = append(s.PCs, addr.PC)
+			states[addr.State] |= 1 << i
+		}
 	}
-	b := codec.AppendDecoded(t.buf[:0], &t.stack)
+	b := codec.AppendDecoded(t.buf[:0], s)
 	if it.Kind == heaplog.Event {
 		b = appendEvent(b, it.User)
 	}
@@ -78,7 +83,7 @@ func (t *textSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
 	if a.SizeLost {
 		b = append(b, " [lost: size]"...)
 	}
-	if t.frames.looked(a.Stack) {
+	if t.frames.looked() {
 		t.below = t.appendFrames(t.below, a.Stack)
 	}
 	if !t.passthrough {

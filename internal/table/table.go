@@ -67,21 +67,22 @@ func (t *Table) Write(w io.Writer) error {
 	if t.Width > 0 {
 		total = min(total, t.Width)
 	}
-	line = append(append(line, strings.Repeat("-", total)...), '\n')
-	if _, err := w.Write(line); err != nil {
-		return err
-	}
+	rule := strings.Repeat("-", total) + "\n" // below the headings, if there is a row
 	for r := range each {
+		line = append(line, rule...)
+		rule = ""
 		if n := len(r) - 1; last > 0 && n == len(t.Head)-1 {
 			r = slices.Clone(r)
 			r[n] = Fit(r[n], last)
 		}
-		line = t.appendRow(line[:0], r, widths)
+		line = t.appendRow(line, r, widths)
 		if _, err := w.Write(line); err != nil {
 			return err
 		}
+		line = line[:0]
 	}
-	return nil
+	_, err := w.Write(line)
+	return err
 }
 
 // appendRow appends a line of cells, which are as wide as these widths.
