@@ -376,7 +376,7 @@ func TestAgainstMaps(t *testing.T) {
 	var dumps, mixed []*Dump
 	for i := range 5 {
 		want := map[string]Value{}
-		for range 2_000 {
+		for range 1_000 {
 			addrs, key := randomStack(rng)
 			v := Value{1 + rng.Uint64N(1<<uint(1+i*8)), 1}
 			b.Add(b.Path(addrs), v)
@@ -448,11 +448,11 @@ func TestDumpWhileBuilding(t *testing.T) {
 		}
 		done <- ""
 	}()
-	add(3000, 200_000)
+	add(3000, 50_000)
 	if text := <-done; text != "" {
 		t.Error(text)
 	}
-	if d := b.End(Dump{}); d.Len() != 200_000 || !d.Complete() {
+	if d := b.End(Dump{}); d.Len() != 50_000 || !d.Complete() {
 		t.Errorf("%d call paths", d.Len())
 	}
 }

@@ -42,11 +42,11 @@ func newRows(dumps []*Dump, n *names) *rows {
 			if rowOf[id] == 0 {
 				rowOf[id] = r.add(id)
 			}
-			row := int(rowOf[id])
+			row := rowOf[id]
 			if row == notShown {
 				continue
 			}
-			if row > len(counts) {
+			if int(row) > len(counts) {
 				counts = append(counts, 0)
 			}
 			counts[row-1]++

@@ -69,7 +69,7 @@ var own = map[string]func(s *session, f *pflag.FlagSet){
 		f.IntVar(&s.maxPaths, "max-paths", 0, "keep `N` distinct call paths, and add up the others as one (default 10 million)")
 	},
 	"weight": func(s *session, f *pflag.FlagSet) {
-		f.StringVar(&s.weight, "weight", "", "order by `WHAT`: bytes or count (default bytes)")
+		f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`: bytes or count")
 	},
 	"output": func(s *session, f *pflag.FlagSet) {
 		f.StringVarP(&s.output, "output", "o", "", "write to `FILE`")
