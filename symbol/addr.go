@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Addr is a return address of a record and what is known of it. Two values are equal
+// Addr is a return address of a record, with its function and lines if they are known. Two values are equal
 // only if they were resolved at the same [Process.Generation]: compare their PC, State
 // and Own to tell whether two addresses are the same.
 type Addr struct {
@@ -14,7 +14,7 @@ type Addr struct {
 	// only its low 31 bits right if State is Lost.
 	PC       uint64
 	State    State
-	Location *Location // nil if nothing is known of the address
+	Location *Location // nil if the address is in no known file or mapping
 }
 
 // State is how far an address of a record can be trusted.
@@ -34,8 +34,8 @@ func (s State) String() string {
 	return [...]string{"exact", "inferred", "lost"}[s]
 }
 
-// Location is what is known of an address. Several addresses share one; it never
-// changes.
+// Location is the module and the frames of an address. Several addresses share a
+// Location; it never changes.
 type Location struct {
 	Module *Module // nil if the address is in no known file
 	// Own is the address in the file, without the load base. If there is only a memory

@@ -14,11 +14,11 @@ type ReturnAddr struct {
 	Lossy bool
 }
 
-// Base is where a file was loaded, as far as the return addresses of a dump tell.
+// Base is the load base of a file, as far as the return addresses of a dump tell.
 type Base struct {
 	File *File
-	// Bias is the difference of an address in memory and in the file: all of it
-	// if Exact, else modulo 2^31, because no address of the file was intact.
+	// Bias is the address in memory minus the address in the file. It is exact if Exact
+	// is set, else modulo 2^31, because no address of the file was intact.
 	Bias  uint64
 	Exact bool
 
@@ -48,7 +48,7 @@ func (b Base) String() string {
 		b.Votes, b.InCode, b.RunnerUp, needed)
 }
 
-// What a base must show before it is believed.
+// Limits for a sound base.
 const (
 	maxLogP    = -6.0 // no more than one wrong base in a million dumps
 	minShare   = 0.9  // of addresses in the code that follow a call
@@ -59,7 +59,7 @@ const (
 // InferBases infers where files were loaded from the return addresses of a dump
 // alone. A base keeps the offset in a page, and return addresses follow calls:
 // so each address votes for the bases at which it would. The result has the best base of
-// each file, the surest first, and those that are not [Base.Sound] last. An address votes
+// each file, the surest first, and bases that are not [Base.Sound] last. An address votes
 // for one sound base only.
 //
 // Addresses of one dump that are equal count once.

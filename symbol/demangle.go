@@ -6,8 +6,8 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
-// maxDemangled is the base-2 logarithm of the longest demangled name: a mangled
-// one of 255 bytes can stand for more than fits in memory.
+// maxDemangled is the base-2 logarithm of the longest demangled name, in bytes. A mangled
+// name of 255 bytes can expand to more than fits in memory.
 const maxDemangled = 14
 
 // demangled returns the source name for a linkage name of C++ or Rust, and any other

@@ -115,8 +115,8 @@ func (f *File) readHeaders() (err error) {
 	return nil
 }
 
-// parseELF reads headers by the standard library, once it is sure that these do
-// not stand for more memory than the file may take.
+// parseELF reads headers by the standard library, after a check that the names of the
+// sections do not take more memory than the file may take.
 func (f *File) parseELF() (e *elf.File, err error) {
 	if n := sectionNames(f.image); !f.budget.Alloc(n) {
 		return nil, fmt.Errorf("the names of its sections have %d bytes", n)

@@ -44,7 +44,8 @@ const (
 	maxFrames = 1 << 20
 )
 
-// locate returns what is known of an address in memory.
+// locate returns the Location of an address in memory, nil if there are neither files nor a
+// memory map.
 func (p *Process) locate(pc uint64) *Location {
 	key := addrKey{pc: pc}
 	l := p.locations[key]
@@ -60,8 +61,7 @@ func (p *Process) locate(pc uint64) *Location {
 	return l
 }
 
-// locateOwn returns what is known of an address of a file of which the base is not known
-// exactly.
+// locateOwn returns the Location of an address of a file whose base is not known exactly.
 func (p *Process) locateOwn(f *File, own uint64) *Location {
 	key := addrKey{own, f}
 	l := p.locations[key]

@@ -13,8 +13,8 @@ type Mapping struct {
 	Start, End uint64
 	Exec       bool
 	Module     *Module // nil: memory without a file
-	// Offset is the offset in the module's file of what is at Start; or its
-	// address in the module, if Relative.
+	// Offset is the offset in the module's file of the byte at Start; if Relative, it
+	// is the module's own address of that byte.
 	Offset   uint64
 	Relative bool
 }
@@ -142,7 +142,7 @@ func (s *space) executable(addr uint64) bool {
 // disjoint returns mappings by address, of which none overlaps another; where
 // they did, the later one in list counts.
 func disjoint(list []Mapping) []Mapping {
-	order := make([]int, 0, len(list)) // of what is left to begin, by Start
+	order := make([]int, 0, len(list)) // indices of mappings that have not begun, by Start
 	edges := make([]uint64, 0, 2*len(list))
 	for i, m := range list {
 		if m.Start < m.End {

@@ -114,8 +114,8 @@ func (p *Process) findModule(m *Module) *object {
 	return &object{err: wrong}
 }
 
-// places lists where the file of a module may be; foreign reports that this
-// machine is not among them because the log is of another.
+// places lists where the file of a module may be. foreign reports that this machine is
+// left out because the log is of another kind of machine.
 func (p *Process) places(m *Module) (list []place, foreign bool) {
 	for _, root := range p.config.Sysroots {
 		list = append(list, place{tree: tree{root}, name: m.Name}, place{tree: tree{root}, name: filepath.Base(m.Name)})

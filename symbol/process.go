@@ -179,8 +179,8 @@ func (p *Process) MapWord() int {
 	return 0
 }
 
-// Reset forgets the memory map and the bases: the next record is of a new process, or
-// of the same device started again. The files stay.
+// Reset forgets the memory map and the bases: the next record comes from a new process, or
+// from the same device after a reboot. The files stay open.
 func (p *Process) Reset() {
 	p.maps.reset()
 	p.markup = p.markup[:0]
@@ -236,9 +236,9 @@ func (p *Process) change() {
 	p.locations = nil
 }
 
-// Resolve appends what is known of each address of a record to dst. It recovers the
-// upper bits that the encoder lost, as far as they are certain; s stays as it is. blob is
-// what s was decoded from; without it, no bits are recovered by a memory map.
+// Resolve appends an Addr for each address of a record to dst. It recovers the upper bits
+// that the encoder lost where only one address is possible. It does not change s. blob is
+// the blob that s was decoded from; without it, a memory map recovers no bits.
 func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
 	p.Generation()
 	from := len(dst)
@@ -269,7 +269,7 @@ func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
 	return dst
 }
 
-// Locate returns what is known of one address.
+// Locate returns the Addr of one address.
 func (p *Process) Locate(pc uint64) Addr {
 	p.Generation()
 	return Addr{PC: pc, Location: p.locate(pc)}

@@ -154,7 +154,7 @@ func (r *recoverer) propose(i int, read uint64, space *space) {
 	}
 }
 
-// wrote reports whether some encoder writes v into the frame's field as it stands.
+// wrote reports whether an encoder writes v as the value that the frame's field has.
 func (f *recoverFrame) wrote(v uint64) bool {
 	return significant(v) == f.count &&
 		(codec.MachineWrap64.Wire(v) == f.value || codec.MachineZero64.Wire(v) == f.value || v == f.value)

@@ -86,8 +86,8 @@ func (f *File) Section(name string) (data []byte, addr uint64, err error) {
 	return data, f.sections[i].Addr, err
 }
 
-// stringAt returns the zero-terminated string at an offset of a string section,
-// or what is left of it; nil if there is none.
+// stringAt returns the zero-terminated string at an offset of a string section, or the
+// rest of the section if no zero follows; nil if the offset is not in the section.
 func stringAt(b []byte, off uint64) []byte {
 	if off >= uint64(len(b)) {
 		return nil
