@@ -16,12 +16,13 @@ func (s *scanner) blobRecord(it *Item, text []byte, more bool) (n int) {
 	if end < 0 {
 		return s.newRecord(it, text, more)
 	}
-	if d := s.cache.get(text[:end]); d != nil {
+	d, slot := s.cache.get(text[:end])
+	if d != nil {
 		it.decoded, it.Stack, it.Blob, it.Lenient = d, &d.stack, d.blob, d.lenient
 		return d.length
 	}
 	if n = s.newRecord(it, text, more); n > 0 && it.Err == nil {
-		it.decoded = s.cache.put(text[:end], it, n)
+		s.cache.put(slot, text[:end], it, n)
 	}
 	return n
 }

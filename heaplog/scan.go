@@ -30,7 +30,8 @@ type scanner struct {
 
 	at      Place // of what scan is given next
 	bol     bool  // at is at the beginning of a line that was not looked at for bare
-	item    Item
+	item    Item  // of a record
+	between Item  // of text
 	cut     Cut
 	fields  codec.User
 	header  codec.Header
@@ -130,10 +131,15 @@ func (s *scanner) text(text []byte) bool {
 	if len(text) == 0 {
 		return true
 	}
-	s.item = Item{Kind: Text, Place: s.at, Text: text}
-	s.at.Line += int64(bytes.Count(text, newline))
+	it := &s.between
+	it.Place, it.Text = s.at, text
+	if len(text) > 1 {
+		s.at.Line += int64(bytes.Count(text, newline))
+	} else if text[0] == '\n' {
+		s.at.Line++
+	}
 	s.at.Offset += int64(len(text))
-	return s.use(&s.item)
+	return s.use(it)
 }
 
 var newline = []byte{'\n'}

@@ -97,7 +97,7 @@ func isRead(err error) bool {
 
 // tally counts what a pass meets.
 type tally struct {
-	at                   Place
+	last                 *Item
 	bytes, lines, stored int64
 	source               *source // being read
 	readErrors           int
@@ -148,8 +148,7 @@ func (t *tally) note(kind NoteKind, text string) { t.notes = append(t.notes, Not
 
 // add counts an item.
 func (t *tally) add(it *Item) {
-	t.at = it.Place
-	if it.Kind == Text {
+	if t.last = it; it.Kind == Text {
 		return
 	}
 	if it.Err != nil {
@@ -245,8 +244,11 @@ func (t *tally) dump(d *profile.Dump, from *dumpStart) {
 // summary returns what the pass met so far.
 func (p *pass) summary() Summary {
 	t := &p.tally
-	s := Summary{At: t.at, Bytes: t.bytes, Lines: t.lines, Stored: t.stored, Records: map[Kind]int64{}, Cut: t.cut, CutByLws: t.cutByLws,
+	s := Summary{Bytes: t.bytes, Lines: t.lines, Stored: t.stored, Records: map[Kind]int64{}, Cut: t.cut, CutByLws: t.cutByLws,
 		Lenient: t.lenient, Dumps: p.sequence.count, Boots: p.sequence.boot, LostEvents: t.lostEvents, BadFrees: slices.Clone(t.badFrees)}
+	if t.last != nil {
+		s.At = t.last.Place
+	}
 	if t.source != nil {
 		s.Stored += t.source.stored
 	}
