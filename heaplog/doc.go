@@ -21,7 +21,7 @@
 // [Reader.Dumps] yields whole dumps, [Reader.Events] allocations and frees one by one, and
 // [Reader.Items] every record and all text between the records, in the order of the log.
 // Each call of one of them is a pass over the log. A pass runs in the caller's goroutine.
-// A Reader is for one goroutine at a time.
+// A Reader is for one goroutine, and one pass, at a time.
 //
 // # What is inferred
 //

@@ -396,8 +396,8 @@ func TestInferredBases(t *testing.T) {
 			last = it.Allocs[0].Stack[len(it.Allocs[0].Stack)-1].String()
 		}
 	}
-	if last == "" || strings.HasPrefix(last, "0x") {
-		t.Errorf("the last record of a followed log ends in %q", last)
+	if last == "" || strings.HasPrefix(last, "0x") || !strings.Contains(notes(r), "no load base was known before "+path+":") {
+		t.Errorf("the last record of a followed log ends in %q; %s", last, notes(r))
 	}
 }
 
@@ -494,6 +494,7 @@ func TestBadOptions(t *testing.T) {
 		"Section needs one ELF": {log, heaplog.Section(".text")},
 		"--maps: open " + elf:   {log, heaplog.Maps(elf)},
 		"open " + elf:           {heaplog.Files(elf)},
+		"Stream(nil":            {heaplog.Stream(nil, "x"), nil},
 		"is a directory":        {heaplog.Files(t.TempDir())},
 	} {
 		r, err := heaplog.Open(t.Context(), options...)

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -20,7 +18,6 @@ const (
 	followPatience = 3                     // looks at the end of a renamed file, which may still be written
 	followLast     = time.Second           // for reading on when the context is done
 	followTail     = 4 << 10               // bytes in front of the place that tell a file from another
-	settle         = 10 * time.Second      // for listing files while they are renamed
 	maxOpen        = 64                    // files that were read and stay open: their inode numbers stay theirs
 )
 
@@ -54,15 +51,12 @@ type part struct {
 
 // follow opens a log and begins at its start.
 func follow(ctx context.Context, path string, idle func() error, note func(string)) (*follower, error) {
-	base, ext := filepath.Base(path), filepath.Ext(path)
-	const suffix = `(?:[.-]([0-9][0-9A-Za-z.:_+-]*|old))` // a number, a date, or "old"
-	names := fmt.Sprintf(`^(?:%s%s?|%s%s%s)$`, regexp.QuoteMeta(base), suffix, regexp.QuoteMeta(strings.TrimSuffix(base, ext)), suffix, regexp.QuoteMeta(ext))
-	l := &follower{ctx: ctx, path: path, names: regexp.MustCompile(names), idle: idle, note: note}
+	l := &follower{ctx: ctx, path: path, names: rotatedNames(path), idle: idle, note: note}
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, cmp.Or(err, fmt.Errorf("%s: is not a regular file, expected one to follow", path))
 	}
 	l.done = l.look().unread // what was rotated before is not read
-	i := slices.IndexFunc(l.done, func(p part) bool { return filepath.Base(p.f.Name()) == base })
+	i := slices.IndexFunc(l.done, func(p part) bool { return filepath.Base(p.f.Name()) == filepath.Base(path) })
 	if i < 0 {
 		l.Close()
 		f, err := os.Open(path)
@@ -255,70 +249,4 @@ func (l *follower) look() (out found) {
 	}
 	out.gone = !there[len(known)-1]
 	return out
-}
-
-// rotated is the log or one of its rotated files.
-type rotated struct {
-	part
-	number int // of log.1 and so on; -1: the log; unnumbered: another suffix
-}
-
-const unnumbered = 1_000_000
-
-// compare orders by age. Files with dates come before those with numbers: an order that mixed
-// numbers and times would not be one.
-func (r rotated) compare(o rotated) int {
-	return cmp.Or(cmp.Compare(o.number, r.number), r.info.ModTime().Compare(o.info.ModTime()), cmp.Compare(r.info.Name(), o.info.Name()))
-}
-
-// list opens the log and its rotated files, the oldest first. It does so until two lists are
-// the same: names of different moments would be in another order.
-func (l *follower) list() []rotated {
-	end := time.Now().Add(settle)
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		list, again := l.listOnce(), l.listOnce()
-		same := slices.EqualFunc(list, again, func(a, b rotated) bool { return a.number == b.number && os.SameFile(a.info, b.info) })
-		for _, r := range again {
-			r.f.Close()
-		}
-		if same || time.Now().After(end) {
-			slices.SortStableFunc(list, rotated.compare)
-			return list
-		}
-		for _, r := range list {
-			r.f.Close()
-		}
-		time.Sleep(pause)
-	}
-}
-
-func (l *follower) listOnce() (list []rotated) {
-	dir := filepath.Dir(l.path)
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		m := l.names.FindStringSubmatch(e.Name())
-		if m == nil {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-			continue // to open a FIFO would wait for a writer
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			continue
-		}
-		number, err := strconv.Atoi(m[1] + m[2])
-		switch {
-		case m[1]+m[2] == "":
-			number = -1
-		case err != nil:
-			number = unnumbered
-		}
-		r := rotated{part{f: f}, min(number, unnumbered)}
-		if r.info, err = f.Stat(); err == nil {
-			list = append(list, r)
-		}
-	}
-	return list
 }

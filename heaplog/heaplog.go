@@ -27,6 +27,9 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 	r := &Reader{ctx: ctx}
 	r.symbols.DebugDirs = symbol.DebugDirs()
 	for _, o := range options {
+		if o == nil {
+			continue
+		}
 		if err := o(&r.config); err != nil {
 			return nil, err
 		}
@@ -61,10 +64,15 @@ func (r *Reader) Close() error {
 	return nil
 }
 
+// maxAddrs is how many addresses with their names a pass of Dumps caches: the call paths of
+// the dumps hold the names anyway.
+const maxAddrs = 1 << 24
+
 // Dumps yields each dump when it is whole. A recording that has events alone yields one dump
 // at the end: what they left live.
 func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 	return func(yield func(*profile.Dump, error) bool) {
+		r.process.Remember(maxAddrs)
 		a := newAssembler(r, yield)
 		r.replay = a.replay
 		r.run(a)
@@ -90,6 +98,7 @@ func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
 // Items yields everything in the log in order, in constant memory.
 func (r *Reader) Items() iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
+		r.process.Remember(0)
 		if r.selected && r.starts == nil {
 			if err := r.survey(true); err != nil {
 				yield(nil, err)

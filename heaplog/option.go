@@ -62,6 +62,9 @@ func Files(paths ...string) Option {
 // regular file, and what has the method Seek and is no *os.File, is read from where it is.
 func Stream(r io.Reader, name string) Option {
 	return func(c *config) error {
+		if r == nil {
+			return fmt.Errorf("Stream(nil, %q): expected a reader", name)
+		}
 		c.inputs = append(c.inputs, streamInput(r, name))
 		return nil
 	}
@@ -72,7 +75,9 @@ func Stream(r io.Reader, name string) Option {
 func Follow(path string) Option {
 	return func(c *config) error {
 		in, err := followInput(path)
-		c.inputs = append(c.inputs, in)
+		if err == nil {
+			c.inputs = append(c.inputs, in)
+		}
 		return err
 	}
 }

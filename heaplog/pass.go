@@ -271,7 +271,9 @@ func (p *pass) record(it *Item) (b boundary) {
 	if p.hooks.survey {
 		return b
 	}
-	p.r.bases.again(p.r, it)
+	if p.r.bases.again(p.r, it) && p.tally.readable > 0 {
+		p.tally.note(NoteSymbols, fmt.Sprintf("no load base was known before %s:%d: addresses of earlier records have no names", it.File, it.Line))
+	}
 	p.resolve(it)
 	return b
 }

@@ -120,15 +120,21 @@ type piece struct {
 }
 
 func newPump(ctx context.Context, src io.Reader) *pump {
-	p := &pump{src: src, done: ctx.Done(), full: make(chan piece), empty: make(chan []byte, 2)}
+	p := &pump{src: src, done: ctx.Done(), full: make(chan piece, 2), empty: make(chan []byte, 2)}
 	p.empty <- make([]byte, pumpSize)
 	p.empty <- make([]byte, pumpSize)
 	return p
 }
 
+// run reads until the end, or until the context is done.
 func (p *pump) run() {
-	nothing := 0 // reads in a row
-	for buf := range p.empty {
+	for nothing := 0; ; { // reads in a row
+		var buf []byte
+		select {
+		case <-p.done:
+			return
+		case buf = <-p.empty:
+		}
 		p.asked.Store(true)
 		n, err := p.src.Read(buf)
 		p.asked.Store(false)
@@ -137,12 +143,7 @@ func (p *pump) run() {
 		} else if nothing == 100 && err == nil {
 			err = io.ErrNoProgress
 		}
-		select {
-		case p.full <- piece{buf, buf[:n], err}:
-		case <-p.done:
-			return
-		}
-		if err != nil {
+		if p.full <- (piece{buf, buf[:n], err}); err != nil { // there is a place for each buffer
 			return
 		}
 	}
@@ -192,7 +193,11 @@ func (p *pump) next(timeout <-chan time.Time) (late bool) {
 	select {
 	case p.rest = <-p.full:
 	case <-p.done:
-		p.rest = piece{err: io.EOF}
+		select { // it may just have been read
+		case p.rest = <-p.full:
+		case <-time.After(followPoll):
+			p.rest = piece{err: io.EOF}
+		}
 	case <-timeout:
 		return true
 	}

@@ -168,19 +168,23 @@ func (b *bases) turn(p *symbol.Process, boot int) {
 }
 
 // again infers bases again on a live log, each time that twice as many distinct addresses
-// were seen.
-func (b *bases) again(r *Reader, it *Item) {
+// were seen. late reports that these are the first bases: the records before have none.
+func (b *bases) again(r *Reader, it *Item) (late bool) {
 	if !b.live || b.byBoot == nil || r.process.Mapped() || len(b.seen) >= maxGathered {
-		return
+		return false
 	}
 	r.gather(b.seen, it)
 	if len(b.seen) < b.retry {
-		return
+		return false
 	}
 	b.retry = 2 * len(b.seen)
 	var missing []string
-	if found := r.inferFrom(b.seen, &missing); len(found) > 0 {
-		b.current = found
-		r.process.SetBases(found)
+	found := r.inferFrom(b.seen, &missing)
+	if len(found) == 0 {
+		return false
 	}
+	late = len(b.current) == 0
+	b.current = found
+	r.process.SetBases(found)
+	return late
 }
