@@ -109,3 +109,23 @@ func TestResolveAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations for addresses that were resolved before", n)
 	}
 }
+
+// Remember keeps more addresses in the cache than there are by default, and their frames.
+func TestRemember(t *testing.T) {
+	path := buildC(t, []string{"gcc", "-O1", "-g", "-no-pie", "-fno-pie"}, "prog.c", "other.c")
+	const addrs = minCached + 1000
+	for _, remember := range []bool{false, true} {
+		p := process(t, path)
+		if remember {
+			p.Remember(2 * minCached)
+		}
+		low, _ := p.Files()[0].Span()
+		p.Locate(low)
+		for i := range uint64(addrs) {
+			p.Locate(low + 1<<32 + i)
+		}
+		if _, kept := p.locations[addrKey{pc: low}]; kept != remember || len(p.locations) > 2*minCached {
+			t.Errorf("Remember %v: the first of %d addresses is cached: %v; %d are", remember, addrs, kept, len(p.locations))
+		}
+	}
+}

@@ -109,7 +109,7 @@ func FuzzMaps(f *testing.F) {
 		}
 		var tl timeline
 		tl.set(list)
-		checkSpace(t, &tl.now, list)
+		checkSpace(t, &tl.space, list)
 	})
 }
 
@@ -151,8 +151,8 @@ func FuzzMarkup(f *testing.F) {
 		for part := range slices.Chunk(log, size) {
 			pieces.Markup(part)
 		}
-		x, y := whole.maps.mappings(), pieces.maps.mappings()
-		if !slices.EqualFunc(x, y, func(a, b Mapping) bool {
+		x, y := whole.maps.list, pieces.maps.list
+		if !slices.EqualFunc(x, y, func(a, b *Mapping) bool {
 			return a.Start == b.Start && a.End == b.End && *a.Module == *b.Module
 		}) {
 			t.Errorf("in pieces of %d: %+v, want %+v", size, y, x)

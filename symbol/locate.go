@@ -37,11 +37,11 @@ type foundFrames struct {
 	missing string
 }
 
-// maxCached is how many addresses are cached, each some 300 bytes; and maxFrames
-// how many frames of them.
+// minCached is how many addresses are cached by default, each some 300 bytes; and
+// framesPerAddr how many frames of each, on average.
 const (
-	maxCached = 1 << 17
-	maxFrames = 1 << 20
+	minCached     = 1 << 17
+	framesPerAddr = 8
 )
 
 // locate returns the Location of an address in memory, nil if there are neither files nor a
@@ -73,11 +73,15 @@ func (p *Process) locateOwn(f *File, own uint64) *Location {
 }
 
 func (p *Process) remember(key addrKey, l *Location) {
-	if p.locations == nil || len(p.locations) >= maxCached {
+	if p.locations == nil || len(p.locations) >= max(p.cached, minCached) {
 		p.locations = map[addrKey]*Location{}
 	}
 	p.locations[key] = l
 }
+
+// Remember sets how many addresses the Process caches: n, or 131,072 if n is less. A
+// cached address takes some 300 bytes. It is for callers that keep the Locations anyway.
+func (p *Process) Remember(n int) { p.cached = n }
 
 func (p *Process) objectOf(f *File) *object {
 	return p.added[slices.IndexFunc(p.added, func(o *object) bool { return o.file == f })]
@@ -125,7 +129,7 @@ func (p *Process) locateAdded(pc uint64) *Location {
 
 // locateMapped finds the module of an address in the memory map.
 func (p *Process) locateMapped(pc uint64) *Location {
-	m := p.maps.now.find(pc)
+	m := p.maps.find(pc)
 	switch {
 	case m == nil:
 		return p.because(reasonUnmapped)
@@ -196,7 +200,8 @@ func (p *Process) lookup(o *object, m *Module, pc, own uint64) *Location {
 	found, ok := p.frames[key]
 	if !ok {
 		found = p.find(o, own)
-		if p.kept += len(found.frames); p.frames == nil || len(p.frames) >= maxCached || p.kept > maxFrames {
+		most := max(p.cached, minCached)
+		if p.kept += len(found.frames); p.frames == nil || len(p.frames) >= most || p.kept > framesPerAddr*most {
 			p.frames, p.kept = map[frameKey]foundFrames{}, len(found.frames)
 			p.locations = nil // its Locations share the frames
 		}
@@ -285,7 +290,7 @@ func (p *Process) printable(name string) string {
 // plausible reports whether an address can be a return address, as far as the file that
 // it is in is available.
 func (p *Process) plausible(addr uint64) bool {
-	m := p.maps.now.find(addr)
+	m := p.maps.find(addr)
 	if m == nil || m.Module == nil {
 		return false
 	}

@@ -92,10 +92,10 @@ func TestSpaceAgainstAList(t *testing.T) {
 			for range 30 {
 				of := model.list[rng.IntN(len(model.list))]
 				addr := of.Start + rng.Uint64N(of.End-of.Start+2) - 1
-				model.find(t, &tl.now, addr)
-				model.match(t, &tl.now, addr)
+				model.find(t, &tl.space, addr)
+				model.match(t, &tl.space, addr)
 			}
-			checkDisjoint(t, tl.mappings())
+			checkDisjoint(t, tl.list)
 		}
 	}
 	t.Logf("%d addresses found, %d matches of low bits, %d lists cut short", model.found, model.matched, model.cut)
@@ -114,7 +114,7 @@ func randomMapping(rng *rand.Rand, name string) Mapping {
 	return m
 }
 
-func checkDisjoint(t *testing.T, list []Mapping) {
+func checkDisjoint(t *testing.T, list []*Mapping) {
 	t.Helper()
 	last := uint64(0)
 	for _, m := range list {
@@ -124,9 +124,6 @@ func checkDisjoint(t *testing.T, list []Mapping) {
 		last = m.End
 	}
 }
-
-// mappings are all mappings, by address; none overlaps another.
-func (t *timeline) mappings() []Mapping { return disjoint(slices.Concat(t.now.list, t.now.recent)) }
 
 // wrapped are the errors that were joined.
 func wrapped(err error) []error {
@@ -253,7 +250,7 @@ func TestMapsInLinearTime(t *testing.T) {
 		if (failed > 0) != c.fails {
 			t.Errorf("%s: %d elements refused", c.name, failed)
 		}
-		if n := len(p.locations); n > maxCached {
+		if n := len(p.locations); n > minCached {
 			t.Errorf("%s: %d locations are kept", c.name, n)
 		}
 	}
@@ -268,7 +265,7 @@ func TestMarkupInPieces(t *testing.T) {
 		for piece := range slices.Chunk([]byte(log), size) {
 			bad += len(wrapped(p.Markup(piece)))
 		}
-		if s := &p.maps.now; len(p.maps.mappings()) != 1 || s.find(0x1000) == nil || s.find(0x9000) != nil || bad != 1 {
+		if s := &p.maps.space; len(p.maps.list) != 1 || s.find(0x1000) == nil || s.find(0x9000) != nil || bad != 1 {
 			t.Errorf("in pieces of %d bytes: %+v, %d bad, want the mapping at 0x1000 alone", size, s, bad)
 		}
 	}

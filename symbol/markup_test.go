@@ -12,7 +12,7 @@ func moduleAt(p *Process, addr uint64) (string, uint64) {
 		return "no map", 0
 	}
 	p.Generation()
-	m := p.maps.now.find(addr)
+	m := p.maps.find(addr)
 	if m == nil {
 		return "", 0
 	}
@@ -43,7 +43,7 @@ func TestModulesComeAndGo(t *testing.T) {
 [1.0] {{{module:0:A:elf:aa}}}{{{mmap:0x7f0000100000:0x100000:load:0:rx:0x0}}}
 [1.0] {{{module:1:B:elf:BB01}}}
 [1.0] {{{mmap:0x7f0000200000:0x100000:load:1:r-x:0x40000}}} trailing text`, "B", 0x41234, "", 0)
-	if id := p.maps.now.find(x).Module.BuildID; id != "bb01" {
+	if id := p.maps.find(x).Module.BuildID; id != "bb01" {
 		t.Errorf("build-id of B is %q, want bb01", id)
 	}
 	step(`{{{reset}}}
@@ -51,10 +51,10 @@ func TestModulesComeAndGo(t *testing.T) {
 	step(`{{{module:2:D:elf:dd}}}{{{mmap:0x7f0000200000:0x80000:load:2:rx:0x1000}}}`, "D", 0x2234, "", 0)
 	step(`{{{module:3:B:elf:bb01}}}{{{mmap:0x7f0000900000:0x100000:load:3:rx:0x40000}}}`, "D", 0x2234, "B", 0x41234)
 	step(`{{{mmap:0x7f0000201000:0x1000:load:3:rx:0x50000}}}`, "B", 0x50234, "B", 0x41234)
-	if m := p.maps.now.find(0x7f0000200fff); m == nil || m.Module.Name != "D" {
+	if m := p.maps.find(0x7f0000200fff); m == nil || m.Module.Name != "D" {
 		t.Error("what is before the new mapping is no longer D's")
 	}
-	if m := p.maps.now.find(0x7f0000202000); m == nil || m.Module.Name != "D" || m.Offset != 0x3000 {
+	if m := p.maps.find(0x7f0000202000); m == nil || m.Module.Name != "D" || m.Offset != 0x3000 {
 		t.Errorf("what is after the new mapping: %+v, want D from 0x3000", m)
 	}
 }

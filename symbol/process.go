@@ -46,6 +46,7 @@ type Process struct {
 	outside int                // distinct addresses in none of added
 
 	locations map[addrKey]*Location // of this generation
+	cached    int                   // addresses that are cached at most, or less than minCached
 	shared    map[Module]*Module    // modules of Locations
 	unknown   map[string]*Location  // with only Missing set
 	frames    map[frameKey]foundFrames
@@ -251,7 +252,7 @@ func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
 	case s.Marks.Lossy == 0 || p.config.Lossless:
 	case p.maps.known():
 		p.recoverer.plausible = p.plausible
-		ambiguous = p.recoverer.recover(addrs, s.Marks.Lossy, blob, &p.maps.now)
+		ambiguous = p.recoverer.recover(addrs, s.Marks.Lossy, blob, &p.maps.space)
 	default:
 		ambiguous = p.recoverByBase(addrs, s.Marks.Lossy)
 	}

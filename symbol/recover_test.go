@@ -19,7 +19,11 @@ func executable(ranges ...uint64) *space {
 }
 
 // newSpace is a memory map of mappings.
-func newSpace(list []Mapping) *space { return &space{list: disjoint(list)} }
+func newSpace(list []Mapping) *space {
+	var tl timeline
+	tl.set(list)
+	return &tl.space
+}
 
 // exact is addresses as they were read.
 func exact(pcs []uint64) (list []Addr) {
