@@ -185,21 +185,27 @@ func (p *pump) next(timeout <-chan time.Time) (late bool) {
 		p.empty <- p.rest.buf
 		p.rest = piece{}
 	}
-	select { // what is there comes first
-	case p.rest = <-p.full:
-		return false
-	default:
-	}
 	select {
 	case p.rest = <-p.full:
-	case <-p.done:
-		select { // it may just have been read
+	default: // what is there comes first
+		select {
 		case p.rest = <-p.full:
-		case <-time.After(followPoll):
-			p.rest = piece{err: io.EOF}
+		case <-timeout:
+			return true
+		case <-p.done:
+			select {
+			case p.rest = <-p.full: // it has just been read
+			case <-time.After(followPoll):
+				p.rest.err = io.EOF
+			}
 		}
-	case <-timeout:
-		return true
+	}
+	if p.rest.err != nil {
+		select {
+		case <-p.done:
+			p.rest.err = io.EOF // an interrupt may have closed what is read
+		default:
+		}
 	}
 	return false
 }
