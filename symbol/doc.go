@@ -25,7 +25,7 @@
 // [os.Root], with links as a program there would follow them. Elsewhere, a file is used
 // only if it has the build-id that the log says, and no file of this machine is used for
 // the log of another machine. Only regular files are opened. A process may have
-// 65,536 mappings. The caches of a [Process] hold at most 131,072 addresses, some 60 MB,
+// 65,536 mappings. The caches of a [Process] hold 131,072 addresses by default, some 60 MB,
 // and the names of its files, whatever the length of the log.
 //
 // Names are safe to print: see internal/printable.
