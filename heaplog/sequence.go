@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -75,13 +74,6 @@ type sequence struct {
 	matched   int       // of held: also in beginning
 	missed    int       // records of either that are not in the other
 	at        int       // in beginning.hashes
-}
-
-// beginning is the first distinct records of a dump, by their hashes.
-type beginning struct {
-	hashes []uint64
-	broken bool // by other text before there were enough for that to be an end
-	done   bool
 }
 
 const (
@@ -322,87 +314,6 @@ func (q *sequence) countRun(between int64) {
 	if q.run++; q.run == runRecords && q.gap >= runGap {
 		q.runs++
 	}
-}
-
-// endsAtText ends the beginning where other text follows, if it has enough records by then.
-func (b *beginning) endsAtText() {
-	switch n := len(b.hashes); {
-	case n == 0 || b.broken:
-	case n >= beginningFew:
-		b.done = true
-	default:
-		b.broken = true // each record of this log is alone in its lines
-	}
-}
-
-// add takes the next record of a dump.
-func (b *beginning) add(h uint64) {
-	if !b.done && !slices.Contains(b.hashes, h) {
-		b.hashes = append(b.hashes, h)
-		b.done = len(b.hashes) == beginningMost
-	}
-}
-
-// place returns the index of a record in the beginning, from index from on; -1 if it is not
-// there.
-func (b *beginning) place(h uint64, from int) int {
-	for i := from; i < len(b.hashes); i++ {
-		if b.hashes[i] == h {
-			return i
-		}
-	}
-	return -1
-}
-
-// compare looks whether records begin again as those of the dump did. Some may be missing,
-// which were freed since, and some new: a quarter of them.
-func (q *sequence) compare(it *Item, between int64) boundary {
-	ref := &q.beginning
-	if between == 0 && ref.done && len(q.held) == 0 {
-		return sameDump // dumps begin after other text
-	}
-	h := q.hash(it.Text)
-	if between > 0 && len(q.held) == 0 {
-		ref.endsAtText()
-	}
-	if len(q.held) == 0 {
-		at := -1
-		if ref.done && between > 0 {
-			at = ref.place(h, 0)
-		}
-		if at < 0 || at > len(ref.hashes)/4 {
-			ref.add(h)
-			return sameDump
-		}
-		q.held, q.matched, q.missed, q.at, q.heldAt = append(q.held, h), 1, at, at+1, it.Place
-		return q.decide()
-	}
-	known := h == q.held[len(q.held)-1] // the same again says nothing
-	q.held = append(q.held, h)
-	if at := ref.place(h, q.at); at >= 0 {
-		q.matched, q.missed, q.at = q.matched+1, q.missed+at-q.at, at+1
-	} else if !known {
-		q.missed++
-	}
-	return q.decide()
-}
-
-// decide ends the comparison once its result is clear.
-func (q *sequence) decide() boundary {
-	n := len(q.beginning.hashes)
-	switch {
-	case q.missed > n/4 || len(q.held) > 4*beginningMost:
-		q.held = q.held[:0]
-		return sameDump
-	case q.matched < n-n/4 || q.matched < beginningFew:
-		return pending
-	}
-	held := slices.Clone(q.held)
-	q.begin(&dumpStart{Place: q.heldAt, boot: q.boot})
-	for _, h := range held {
-		q.beginning.add(h)
-	}
-	return newDump
 }
 
 // undecided returns what else the log may be, if only one dump was found and it may be
