@@ -46,7 +46,6 @@ type pass struct {
 	only      onlyState
 	err       error // ends the pass
 	damaged   bool  // the input ended by an error, which is yielded next
-	addrs     []symbol.Addr
 	pcs       []uint64
 	idleSince time.Time // of the last Idle; zero: something was read since
 }
