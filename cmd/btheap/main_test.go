@@ -459,6 +459,12 @@ allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
 			t.Errorf("exit code %d, said %v, want %v: %s", code, said, want, errs)
 		}
 	}
+	// Standard input is read once, whether it has events or dumps.
+	for text, want := range map[string]string{b.String(): `"bklt":true`, leaking(t, false): `"bklt":false`} {
+		if out, errs, code := command(text, "export", "-F", "dhat"); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("dhat of standard input: exit code %d, %s, no %s", code, errs, want)
+		}
+	}
 	plain := logFile(t, "plain.log", leaking(t, false))
 	if _, errs, code := command("", "events", plain); code != 2 || !strings.Contains(errs, "no events") {
 		t.Errorf("events of a log: exit code %d, %s", code, errs)
