@@ -22,6 +22,36 @@ func (s *state) fork() *state {
 // known branches, but stands behind a jump whose targets are not known. part is
 // code of the function that stands elsewhere, empty for none.
 func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *state, guessed, ok bool) {
+	key := path{m, start, end, pc, part, w.thumb}
+	if r, seen := w.prologues[key]; seen {
+		return r.at, r.guessed, r.ok && w.spend(1)
+	}
+	at, guessed, ok = w.follow(m, start, end, pc, part)
+	if len(w.prologues) >= maxPlaces {
+		clear(w.prologues)
+	}
+	if !w.Exhausted {
+		w.prologues[key] = reached{at, guessed, ok}
+	}
+	return at, guessed, ok
+}
+
+// path is the way from a function's start to pc.
+type path struct {
+	m              *Module
+	start, end, pc uint64
+	part           span
+	thumb          bool
+}
+
+// reached is where a path led. The state must not be changed.
+type reached struct {
+	at          *state
+	guessed, ok bool
+}
+
+// follow is prologue for a path that was not followed yet.
+func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state, guessed, ok bool) {
 	run := runner{w: w, word: w.arch.word}
 	first := &state{}
 	for r := range first.regs {
