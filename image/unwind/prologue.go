@@ -1,6 +1,9 @@
 package unwind
 
-// maxSteps bounds the instructions that are followed to find one caller.
+import "container/heap"
+
+// maxSteps bounds the instructions that are followed to find one caller: from its start, to
+// its end, and from the starts and parts of functions that it may be instead.
 const maxSteps = 60000
 
 // block is a place from which a path goes on.
@@ -62,23 +65,13 @@ func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state,
 	}
 	todo := []block{{pc: start, state: first}}
 	seen := map[uint64]bool{}
-	var table *state    // at a jump through a register
-	var behind []uint64 // instructions behind jumps and returns
-	for steps := 0; ; {
+	var table *state     // at a jump through a register
+	var behind addresses // instructions up to pc behind jumps and returns
+	for {
 		if len(todo) == 0 {
 			// The branches are exhausted: what stands behind a jump is reached by
 			// a table, with the stack as it was at the jump.
-			next := uint64(0)
-			if !w.spend(len(behind)) {
-				return nil, guessed, false
-			}
-			left := behind[:0]
-			for _, b := range behind {
-				if b <= pc && !seen[b] {
-					next, left = max(next, b), append(left, b)
-				}
-			}
-			behind = left
+			next := behind.next(seen)
 			if next == 0 {
 				return nil, guessed, false
 			}
@@ -100,7 +93,7 @@ func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state,
 			if seen[at] {
 				break
 			}
-			if steps++; steps > maxSteps || !w.spend(1) {
+			if w.steps--; w.steps < 0 || !w.spend(1) {
 				return nil, guessed, false
 			}
 			seen[at] = true
@@ -161,11 +154,37 @@ func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state,
 			}
 			at += size
 			if jump != flowNext && jump != flowCall && !cond {
-				behind = append(behind, at)
+				if at <= pc {
+					heap.Push(&behind, at)
+				}
 				break
 			}
 		}
 	}
+}
+
+// addresses is a heap of addresses, the highest first.
+type addresses []uint64
+
+func (a addresses) Len() int           { return len(a) }
+func (a addresses) Less(i, j int) bool { return a[i] > a[j] }
+func (a addresses) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *addresses) Push(x any)        { *a = append(*a, x.(uint64)) }
+func (a *addresses) Pop() any {
+	last := len(*a) - 1
+	x := (*a)[last]
+	*a = (*a)[:last]
+	return x
+}
+
+// next removes and returns the highest address that was not seen, 0 if there is none.
+func (a *addresses) next(seen map[uint64]bool) uint64 {
+	for len(*a) > 0 {
+		if x := heap.Pop(a).(uint64); !seen[x] {
+			return x
+		}
+	}
+	return 0
 }
 
 // call does to s what a called function does.

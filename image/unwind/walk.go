@@ -93,6 +93,7 @@ type walker struct {
 	low    uint64 // of the stack: below it nothing is read
 	passed []span // of stacks on which signals were handled
 	left   int    // instructions that may still be followed
+	steps  int    // those of them that may be followed for the next caller
 	thumb  bool
 	inst   inst
 
@@ -328,6 +329,7 @@ func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (R
 	case byEnd.fit == strong:
 		return byEnd.regs, HowEpilogue, strong
 	}
+	w.steps = maxSteps
 	if out, ok := w.stepEarlier(m, start, end, pc, known, regs); ok {
 		return out, HowPrologue, strong
 	}
@@ -365,6 +367,7 @@ func (w *walker) byStart(f *function, cur *Frame, pc, look uint64, regs *Regs) (
 	if !f.known {
 		return c, false
 	}
+	w.steps = maxSteps
 	s, guessed, ok := w.prologue(f.m, f.start, f.end, pc, span{})
 	if !ok {
 		return c, false
@@ -387,6 +390,7 @@ const maxTries = 8
 func (w *walker) byEnd(f *function, cur *Frame, pc, look uint64, regs *Regs, byStart *candidate) (best candidate, both bool) {
 	sp1, _ := byStart.regs.Get(w.arch.sp)
 	tries := 0
+	w.steps = maxSteps
 	w.epilogue(f.m, pc, regs, func(out Regs) bool {
 		v := w.believe(f.m, cur, f.start, f.known, look, &out)
 		sp, _ := out.Get(w.arch.sp)

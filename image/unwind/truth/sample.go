@@ -143,6 +143,9 @@ func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 			return nil, err
 		}
 		q := exec.Command(m.Qemu, "-g", strconv.Itoa(port), path)
+		if m.CPU != "" {
+			q.Env = append(os.Environ(), "QEMU_CPU="+m.CPU)
+		}
 		if err := q.Start(); err != nil {
 			return nil, err
 		}

@@ -58,7 +58,7 @@ def sample():
             if f.type() == gdb.SIGTRAMP_FRAME:
                 extra.append([f.pc() & mask, base64.b64encode(read(f.pc() & mask, 16)).decode()])
                 if f.older() is not None:
-                    at = int(f.older().read_register(sp_name)) & mask
+                    at = int(f.older().read_register("sp")) & mask
                     if not sp <= at < sp + len(stack) or at - sp > 1 << 16:  # the handler has a stack of its own
                         stacks.append([at, base64.b64encode(memory(at)).decode()])
             if f.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):

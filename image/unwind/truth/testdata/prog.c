@@ -219,8 +219,10 @@ NOINLINE unsigned t_alternate1(unsigned n)
 	return t_alternate2(n % 3) + (unsigned)buf[n % 300];
 }
 
-NOINLINE static void t_alternate(int sig)
+NOINLINE static void t_alternate(int sig, siginfo_t *info, void *context)
 {
+	(void)info;
+	(void)context;
 	t_sink += t_alternate1((unsigned)sig) + t_alloca(t_sink);
 	t_sink += t_rec(2, t_sink) + g_entry(t_rand(), 0);
 }
@@ -244,8 +246,8 @@ static void t_stacks(void)
 	ss.ss_size = sizeof stack;
 	sigaltstack(&ss, NULL);
 	memset(&sa, 0, sizeof sa);
-	sa.sa_handler = t_alternate;
-	sa.sa_flags = SA_ONSTACK;
+	sa.sa_sigaction = t_alternate;
+	sa.sa_flags = SA_ONSTACK | SA_SIGINFO;
 	sigaction(SIGUSR2, &sa, NULL);
 }
 
