@@ -1,8 +1,6 @@
 /*
  * malloc and its kin, with metadata.
  */
-#include <string.h>
-
 #include "heap.h"
 
 /* below allocates from the allocator below. */
@@ -17,7 +15,7 @@ LWSBT_INLINE void *allocate(struct lwsbt_heap *h, const struct lwsbt_allocator *
 	size_t size, const void *caller)
 {
 	struct lwsbt_meta m;
-	size_t adj = lwsbt_meta_gen(h, size, align, caller, &m);
+	size_t adj = lwsbt_meta_gen(h, size, align, caller, &m); /* with what is spare */
 	void *p = below(a, align, adj + size);
 
 	if (adj == 0)
@@ -58,18 +56,51 @@ void *lwsbt_heap_calloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, s
 	return p;
 }
 
+#if LWSBT_QUARANTINE
+
+/* quarantine keeps back a block that was freed, filled, and returns the true start of the one
+ * that leaves for it; NULL if none does. The metadata stays, for whom damage is reported to. */
+static void *quarantine(struct lwsbt_heap *h, void *p, const struct lwsbt_found *f)
+{
+	struct lwsbt_node *n = lwsbt_node_of(p), *out;
+	struct lwsbt_found left;
+	size_t size;
+	void *start = NULL;
+
+	memset(p, LWSBT_FREED_BYTE, f->size);
+	lwsbt_lock(h);
+	out = h->freed[h->freed_next].node;
+	size = h->freed[h->freed_next].size;
+	h->freed[h->freed_next].node = n;
+	h->freed[h->freed_next].size = f->size;
+	h->freed_next = (h->freed_next + 1) % LWSBT_QUARANTINE;
+	if (out && lwsbt_find_blob(h, out, &left) && left.size == size)
+		start = (uint8_t *)(out + 1) - lwsbt_overhead(&left);
+	while (start && size > 0 && ((uint8_t *)(out + 1))[size - 1] == LWSBT_FREED_BYTE)
+		size--;
+	if (out && (!start || out->owner || size > 0))
+		lwsbt_report(h, LWSBT_DAMAGED_FREED, out);
+	else
+		lwsbt_unlock(h);
+	return start; /* a block whose metadata is damaged is left alone */
+}
+
+#endif
+
 void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p)
 {
-#if LWSBT_FIELDS
-	p = lwsbt_meta_trim(h, p);
-#else
 	struct lwsbt_found f;
+	void *start;
 
-	if (p)
-		p = lwsbt_unlink(h, p, &f);
+	if (!p)
+		return;
+	start = lwsbt_release(h, p, &f);
+#if LWSBT_QUARANTINE
+	if (start && f.len)
+		start = quarantine(h, p, &f);
 #endif
-	if (p)
-		a->release(p);
+	if (start)
+		a->release(start);
 }
 
 /* resize is lwsbt_heap_realloc of a block that is there, and stays. */
@@ -107,6 +138,7 @@ static LWSBT_NOINLINE void *resize(struct lwsbt_heap *h, const struct lwsbt_allo
 		lwsbt_link(h, lwsbt_node_of(p), f.blob, f.size);
 		return NULL;
 	}
+	total = sizeof(struct lwsbt_node) + m.len;
 	if (total != old)
 		memmove(moved + total, moved + old, f.size < size ? f.size : size);
 	q = lwsbt_write(h, moved, &m);
