@@ -450,7 +450,7 @@ enum lwsbt_damage {
 /* What freed memory is filled with, with LWSBT_QUARANTINE. */
 #define LWSBT_FREED_BYTE 0xf5
 
-/* How many freed blocks are kept back, at the most: 0, or a number of 2 words each in struct
+/* How many freed blocks are kept back, at the most: 0, or a number of 3 words each in struct
  * lwsbt_heap. What is written to them meanwhile is noticed when they leave. All files of a
  * program must have the same. */
 #ifndef LWSBT_QUARANTINE
@@ -538,7 +538,8 @@ struct lwsbt_heap {
 	struct lwsbt_walk *walks;	/* the library's */
 	unsigned char guard;		/* the library's */
 #if LWSBT_QUARANTINE
-	struct {
+	struct lwsbt_freed {
+		void *start;
 		struct lwsbt_node *node;
 		size_t size;
 	} freed[LWSBT_QUARANTINE];	/* the library's */

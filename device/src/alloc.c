@@ -58,31 +58,26 @@ void *lwsbt_heap_calloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, s
 
 #if LWSBT_QUARANTINE
 
-/* quarantine keeps back a block that was freed, filled, and returns the true start of the one
- * that leaves for it; NULL if none does. The metadata stays, for whom damage is reported to. */
-static void *quarantine(struct lwsbt_heap *h, void *p, const struct lwsbt_found *f)
+/* quarantine keeps back the block of p, filled, and returns the true start of the one that
+ * leaves for it; NULL if none does. The metadata stays, for whom damage is reported to. */
+static void *quarantine(struct lwsbt_heap *h, void *start, void *p, size_t size)
 {
-	struct lwsbt_node *n = lwsbt_node_of(p), *out;
-	struct lwsbt_found left;
-	size_t size;
-	void *start = NULL;
+	struct lwsbt_freed *at, out;
 
-	memset(p, LWSBT_FREED_BYTE, f->size);
+	memset(p, LWSBT_FREED_BYTE, size);
 	lwsbt_lock(h);
-	out = h->freed[h->freed_next].node;
-	size = h->freed[h->freed_next].size;
-	h->freed[h->freed_next].node = n;
-	h->freed[h->freed_next].size = f->size;
-	h->freed_next = (h->freed_next + 1) % LWSBT_QUARANTINE;
-	if (out && lwsbt_find_blob(h, out, &left) && left.size == size)
-		start = (uint8_t *)(out + 1) - lwsbt_overhead(&left);
-	while (start && size > 0 && ((uint8_t *)(out + 1))[size - 1] == LWSBT_FREED_BYTE)
-		size--;
-	if (out && (!start || out->owner || size > 0))
-		lwsbt_report(h, LWSBT_DAMAGED_FREED, out);
+	at = &h->freed[h->freed_next++ % LWSBT_QUARANTINE];
+	out = *at;
+	at->start = start;
+	at->node = lwsbt_node_of(p);
+	at->size = size;
+	while (out.size > 0 && ((const uint8_t *)(out.node + 1))[out.size - 1] == LWSBT_FREED_BYTE)
+		out.size--;
+	if (out.size > 0)
+		lwsbt_report(h, LWSBT_DAMAGED_FREED, out.node);
 	else
 		lwsbt_unlock(h);
-	return start; /* a block whose metadata is damaged is left alone */
+	return out.start;
 }
 
 #endif
@@ -97,7 +92,7 @@ void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void
 	start = lwsbt_release(h, p, &f);
 #if LWSBT_QUARANTINE
 	if (start && f.len)
-		start = quarantine(h, p, &f);
+		start = quarantine(h, start, p, f.size);
 #endif
 	if (start)
 		a->release(start);

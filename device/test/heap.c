@@ -183,10 +183,7 @@ static void flush(void)
 #if LWSBT_QUARANTINE
 	for (unsigned i = 0; i < LWSBT_QUARANTINE; i++)
 		if (heap.freed[i].node && !in_arena(heap.freed[i].node)) {
-			struct lwsbt_found f;
-
-			CHECK(lwsbt_find_blob(&heap, heap.freed[i].node, &f));
-			release((uint8_t *)lwsbt_program_pointer(heap.freed[i].node) - lwsbt_overhead(&f));
+			release(heap.freed[i].start);
 			heap.freed[i].node = NULL;
 		}
 #endif
