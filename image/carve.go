@@ -54,27 +54,59 @@ func (f *finder) scan(visit func(n node)) {
 	}
 }
 
-// carveOwners finds owners by their blocks: nodes whose neighbours point back and
-// name the same owner, and in front of which a blob decodes. The owner of most
-// blocks comes first.
+// claim is the nodes that name one owner, each with a blob in front of it that decodes.
+type claim struct {
+	linked int // those whose neighbours on one side at least point back and name the same owner
+	alone  int // others, which no neighbour contradicts
+	// lost is where neighbours of those were overwritten, each with the sides that lead
+	// there. Two nodes that lead to one place from both sides are linked, too.
+	lost map[uint64]uint8
+}
+
+// maxLost bounds the places of all claims.
+const maxLost = 1 << 16
+
+// carveOwners finds owners by their blocks. The owner of most blocks comes first.
 func (f *finder) carveOwners() []Owner {
-	count := map[uint64]int{}
+	claims := map[uint64]*claim{}
+	lost := 0
 	f.scan(func(n node) {
-		if (count[n.owner] > 0 || len(count) < 1<<16) && f.linked(&n) && f.decodes(n.addr) && f.plausible(&f.scratch) {
-			count[n.owner]++
+		c := claims[n.owner]
+		if c == nil && len(claims) == 1<<16 || !f.decodes(n.addr) || !f.plausible(&f.scratch) {
+			return
+		}
+		if c == nil {
+			c = &claim{}
+			claims[n.owner] = c
+		}
+		switch prev, next := f.beside(&n, true), f.beside(&n, false); {
+		case prev == contradicts || next == contradicts:
+		case prev == confirms || next == confirms:
+			c.linked++
+		default:
+			c.alone++
+			for side, at := range []uint64{n.prev, n.next} {
+				if lost == maxLost || at == 0 {
+					break
+				}
+				if c.lost == nil {
+					c.lost = map[uint64]uint8{}
+				}
+				if c.lost[at] == 0 {
+					lost++
+				}
+				if c.lost[at] |= 1 << side; c.lost[at] == 3 {
+					c.linked++
+				}
+			}
 		}
 	})
-	addrs := slices.Sorted(maps.Keys(count))
-	slices.SortStableFunc(addrs, func(a, b uint64) int { return cmp.Compare(count[b], count[a]) })
+	addrs := slices.Sorted(maps.Keys(claims))
+	slices.SortStableFunc(addrs, func(a, b uint64) int { return cmp.Compare(claims[b].linked, claims[a].linked) })
 	var list []Owner
 	for _, addr := range addrs {
 		o, ok := f.readOwner(addr)
-		if !ok {
-			continue
-		}
-		// Other lists of the same library have nodes, too, but hardly ever what
-		// decodes before them.
-		if total := f.length(o); count[addr]*5 < total*4 || total == 0 && count[addr] < 3 {
+		if !ok || !f.claimed(o, claims[addr]) {
 			continue
 		}
 		if len(list) == maxOwners {
@@ -85,6 +117,74 @@ func (f *finder) carveOwners() []Owner {
 		list = append(list, o)
 	}
 	return list
+}
+
+// claimed reports whether the blocks that name an owner are enough to make it one.
+func (f *finder) claimed(o Owner, c *claim) bool {
+	// Other lists of the same library have nodes, too, but hardly ever what
+	// decodes before them.
+	total := f.length(o)
+	if c.linked > 0 && c.linked*5 >= total*4 && (total > 0 || c.linked >= 3) || c.linked >= 3 && c.linked*10 >= total {
+		return true
+	}
+	n := c.linked + c.alone
+	if n < 3 || n*10 < total {
+		return false
+	}
+	return o.Device || int64(o.Count) >= int64(n) && f.ownsBlocks(o)
+}
+
+// opinion is what the neighbour of a node on one side says of it.
+type opinion uint8
+
+const (
+	silent      opinion = iota // it was overwritten
+	confirms                   // it points back and names the same owner
+	contradicts                // it points to another node, which points back to it
+)
+
+// beside returns the opinion of the neighbour of n on one side; at an end of the list, that of
+// the owner.
+func (f *finder) beside(n *node, back bool) opinion {
+	at := n.toward(back)
+	if at == 0 {
+		o, ok := f.readOwner(n.owner)
+		end := o.Tail
+		if back {
+			end = o.Head
+		}
+		switch {
+		case !ok:
+		case end == n.addr:
+			return confirms
+		case f.names(end, n.owner) && f.towards(end, back) == 0:
+			return contradicts
+		}
+		return silent
+	}
+	if !f.names(at, n.owner) {
+		return silent
+	}
+	other := f.towards(at, !back)
+	if other == n.addr {
+		return confirms
+	}
+	if f.names(other, n.owner) && f.towards(other, back) == at {
+		return contradicts
+	}
+	return silent
+}
+
+// names reports whether at an address there is a node that names an owner.
+func (f *finder) names(addr, owner uint64) bool {
+	n, ok := f.readNode(addr)
+	return ok && n.owner == owner
+}
+
+// towards returns a link of the node at an address.
+func (f *finder) towards(addr uint64, back bool) uint64 {
+	n, _ := f.readNode(addr)
+	return n.toward(back)
 }
 
 // length counts the nodes of a list from its head on, as far as links are sound.
@@ -98,26 +198,6 @@ func (f *finder) length(o Owner) int {
 		prev, at = at, n.next
 	}
 	return total
-}
-
-// linked reports whether the neighbours of a node point back to it and have the
-// same owner; of a node alone, whether its owner has it at both ends.
-func (f *finder) linked(n *node) bool {
-	if n.prev == 0 && n.next == 0 {
-		o, ok := f.readOwner(n.owner)
-		return ok && o.Head == n.addr && o.Tail == n.addr && o.Count == 1
-	}
-	if n.prev != 0 {
-		if p, ok := f.readNode(n.prev); !ok || p.next != n.addr || p.owner != n.owner {
-			return false
-		}
-	}
-	if n.next != 0 {
-		if x, ok := f.readNode(n.next); !ok || x.prev != n.addr || x.owner != n.owner {
-			return false
-		}
-	}
-	return true
 }
 
 // plausible reports whether the addresses of a stack may be return addresses: not
@@ -197,6 +277,22 @@ func (f *finder) carveRest() {
 			todo = append(append(todo, beside[l.from]...), beside[l.to]...)
 		}
 		slices.Sort(todo)
+		if todo = slices.Compact(todo); len(todo) > 0 {
+			continue
+		}
+		for _, addr := range addrs { // those between blocks that were overwritten
+			if n := found[addr]; f.nodes[addr] == nil && f.uncontradicted(n) {
+				f.believe(*n)
+				f.walk()
+				if f.nodes[addr] == nil {
+					return // full
+				}
+			}
+		}
+		for _, l := range f.broken[seen:] {
+			todo = append(append(todo, beside[l.from]...), beside[l.to]...)
+		}
+		slices.Sort(todo)
 		todo = slices.Compact(todo)
 	}
 	left := 0
@@ -208,6 +304,17 @@ func (f *finder) carveRest() {
 	if left > 0 {
 		f.h.notes.add("%d places look like blocks of the list at %#x, but no other block points to them: not believed", left, f.o.Addr)
 	}
+}
+
+// uncontradicted reports whether a carved node whose neighbours were overwritten may be believed
+// alone: its stack is plausible, and no other block is where it says that it is in the list.
+// Memory may be in an image twice, by mirrors.
+func (f *finder) uncontradicted(n *node) bool {
+	if f.beside(n, true) == contradicts || f.beside(n, false) == contradicts ||
+		f.pointing[link{0, n.prev, true}] && n.prev != 0 || f.pointing[link{0, n.next, false}] && n.next != 0 {
+		return false
+	}
+	return f.decodes(n.addr) && f.plausible(&f.scratch)
 }
 
 // agrees reports whether the neighbour of a carved node on one side agrees that it

@@ -547,9 +547,11 @@ struct lwsbt_heap {
 #endif
 };
 
-/* By it, readers of memory distinguish a struct lwsbt_heap whose blocks have
- * LWSBT_SPARE_BYTE behind them from a list of lws, which has none; and how many. */
-#define LWSBT_MARK 0x6c777301u	/* 1 more with LWSBT_WHOLE_CHUNKS */
+/* By the mark, readers of memory distinguish a struct lwsbt_heap whose blocks have
+ * LWSBT_SPARE_BYTE behind them from a list of lws, which has none; and by its lowest byte, how
+ * many: 1 for those up to a multiple of a pointer's size, LWSBT_ALIGN for those up to the end of a
+ * chunk. */
+#define LWSBT_MARK (0x6c777300u + (LWSBT_WHOLE_CHUNKS ? (uint32_t)LWSBT_ALIGN : 1))
 
 /* The metadata of an allocation to be. */
 struct lwsbt_meta {

@@ -220,7 +220,7 @@ void lwsbt_link(struct lwsbt_heap *h, struct lwsbt_node *n, const void *start, s
 	if (h->hi == 0 || (uintptr_t)start < h->lo)
 		h->lo = (uintptr_t)start;
 	if (!LWSBT_FOREIGN || h->lo) /* blocks of lws have no spare bytes */
-		h->mark = LWSBT_MARK + LWSBT_WHOLE_CHUNKS;
+		h->mark = LWSBT_MARK;
 	if ((uintptr_t)n > h->hi)
 		h->hi = (uintptr_t)n;
 	n->prev = h->tail;
