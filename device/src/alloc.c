@@ -84,15 +84,14 @@ static void *quarantine(struct lwsbt_heap *h, void *start, void *p, size_t size)
 
 void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p)
 {
-	struct lwsbt_found f;
-	void *start;
-
-	if (!p)
-		return;
-	start = lwsbt_release(h, p, &f);
 #if LWSBT_QUARANTINE
+	struct lwsbt_found f;
+	void *start = p ? lwsbt_release(h, p, &f) : NULL;
+
 	if (start && f.len)
 		start = quarantine(h, start, p, f.size);
+#else
+	void *start = lwsbt_meta_trim(h, p);
 #endif
 	if (start)
 		a->release(start);

@@ -518,7 +518,8 @@ void *lwsbt_unlink(struct lwsbt_heap *h, void *p, struct lwsbt_found *f)
 	return damage == LWSBT_DAMAGED_END ? p : NULL;
 }
 
-void *lwsbt_release(struct lwsbt_heap *h, void *p, struct lwsbt_found *f)
+/* release is lwsbt_unlink, with its event. */
+LWSBT_INLINE void *release(struct lwsbt_heap *h, void *p, struct lwsbt_found *f)
 {
 	void *start = lwsbt_unlink(h, p, f);
 
@@ -533,5 +534,11 @@ void *lwsbt_meta_trim(struct lwsbt_heap *h, void *p)
 {
 	struct lwsbt_found f;
 
-	return p ? lwsbt_release(h, p, &f) : NULL;
+	return p ? release(h, p, &f) : NULL;
 }
+
+#if LWSBT_QUARANTINE
+
+void *lwsbt_release(struct lwsbt_heap *h, void *p, struct lwsbt_found *f) { return release(h, p, f); }
+
+#endif

@@ -115,7 +115,8 @@ size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t al
  * returns the true start; p if there is no metadata; NULL as lwsbt_meta_trim does. */
 void *lwsbt_unlink(struct lwsbt_heap *h, void *p, struct lwsbt_found *f);
 
-/* lwsbt_release is lwsbt_unlink, with its event. */
+/* lwsbt_release is lwsbt_meta_trim of what is no NULL, and describes the metadata in *f. With
+ * LWSBT_QUARANTINE. */
 void *lwsbt_release(struct lwsbt_heap *h, void *p, struct lwsbt_found *f);
 
 /* lwsbt_link lists n, whose metadata is written from start on, of an allocation of
