@@ -1,6 +1,7 @@
 package image
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -52,38 +53,43 @@ func TestCarveBehindDamage(t *testing.T) {
 					for range 30 {
 						s.alloc(16+s.rnd.IntN(60), 0x8000101, 0x8000203, 0x8000305)
 					}
-					var intact []uint64
-					for i := 29; i >= 0; i-- {
-						if is(i) {
-							mode.do(s, i)
-						} else {
-							intact = append(intact, s.blocks[i].addr)
-						}
-					}
-					search := s.search()
-					if !named {
-						search = Search{}
-					}
-					h, err := s.image().FindHeap(search)
-					if err != nil {
-						t.Errorf("%s, %s: %s, owner named %v: %v", c.name, hit, mode.name, named, err)
-						continue
-					}
-					found := addrs(h)
-					for _, addr := range intact {
-						if !slices.Contains(found, addr) {
-							t.Errorf("%s, %s: %s, owner named %v: the block at %#x is not among %d found; notes %q",
-								c.name, hit, mode.name, named, addr, len(found), h.Notes())
-							break
-						}
-					}
-					for _, addr := range found {
-						if s.block(addr) == nil {
-							t.Errorf("%s, %s: %s, owner named %v: no block is at %#x", c.name, hit, mode.name, named, addr)
-						}
-					}
+					name := fmt.Sprintf("%s, %s: %s, owner named %v", c.name, hit, mode.name, named)
+					carveBehind(t, name, s, mode.do, is, named)
 				}
 			}
+		}
+	}
+}
+
+// carveBehind damages the blocks that is says, and looks for the others.
+func carveBehind(t *testing.T, name string, s *synth, do func(*synth, int), is func(int) bool, named bool) {
+	var intact []uint64
+	for i := len(s.blocks) - 1; i >= 0; i-- {
+		if is(i) {
+			do(s, i)
+		} else {
+			intact = append(intact, s.blocks[i].addr)
+		}
+	}
+	search := s.search()
+	if !named {
+		search = Search{}
+	}
+	h, err := s.image().FindHeap(search)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	found := addrs(h)
+	for _, addr := range intact {
+		if !slices.Contains(found, addr) {
+			t.Errorf("%s: the block at %#x is not among %d found; notes %q", name, addr, len(found), h.Notes())
+			break
+		}
+	}
+	for _, addr := range found {
+		if s.block(addr) == nil {
+			t.Errorf("%s: no block is at %#x", name, addr)
 		}
 	}
 }

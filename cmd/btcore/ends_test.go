@@ -143,38 +143,42 @@ func TestWritesPastTheEnd(t *testing.T) {
 		{"words", []string{"-DLWSBT_WHOLE_CHUNKS=0"}, func(size int) bool { return size%8 != 0 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n := 0
-			for size := 1; size <= 64; size++ {
-				if c.checked(size) {
-					n++
-				}
-			}
-			core, exe, _ := endsCore(t, "full", c.flags...)
-			_, out, _ := execute("heap", "--damage", core, "-e", exe)
-			for _, want := range []string{"No damage found.", "Checked: the metadata of 64 blocks; up to",
-				fmt.Sprintf("behind the end of %d blocks", n), fmt.Sprintf("short writes past the end of %d blocks without spare bytes", 64-n), "contents; freed memory"} {
-				if !strings.Contains(strings.ReplaceAll(out, "\n ", ""), want) {
-					t.Errorf("no %q in\n%s", want, out)
-				}
-			}
-			core, exe, blocks := endsCore(t, "over", c.flags...)
-			code, out, errs := execute("heap", "--damage", core, "-e", exe)
-			if code != cli.Short {
-				t.Errorf("exit code %d: %s", code, errs)
-			}
-			hit := map[string]bool{}
-			for _, m := range regexp.MustCompile(`Memory behind the block at (0x[0-9a-f]+) was overwritten:\n  - 1 of `).FindAllStringSubmatch(out, -1) {
-				hit[m[1]] = true
-			}
-			for size, addr := range blocks {
-				if hit[fmt.Sprintf("%#x", addr)] != (c.checked(size) && size%16 != 8) {
-					t.Errorf("the block of %d bytes: reported %v", size, hit[fmt.Sprintf("%#x", addr)])
-				}
-			}
-			if strings.Contains(out, "The metadata of the block") {
-				t.Errorf("metadata is intact:\n%s", out)
-			}
+			testEnds(t, c.flags, c.checked)
 		})
+	}
+}
+
+func testEnds(t *testing.T, flags []string, checked func(size int) bool) {
+	n := 0
+	for size := 1; size <= 64; size++ {
+		if checked(size) {
+			n++
+		}
+	}
+	core, exe, _ := endsCore(t, "full", flags...)
+	_, out, _ := execute("heap", "--damage", core, "-e", exe)
+	for _, want := range []string{"No damage found.", "Checked: the metadata of 64 blocks; up to",
+		fmt.Sprintf("behind the end of %d blocks", n), fmt.Sprintf("short writes past the end of %d blocks without spare bytes", 64-n), "contents; freed memory"} {
+		if !strings.Contains(strings.ReplaceAll(out, "\n ", ""), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	core, exe, blocks := endsCore(t, "over", flags...)
+	code, out, errs := execute("heap", "--damage", core, "-e", exe)
+	if code != cli.Short {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	hit := map[string]bool{}
+	for _, m := range regexp.MustCompile(`Memory behind the block at (0x[0-9a-f]+) was overwritten:\n  - 1 of `).FindAllStringSubmatch(out, -1) {
+		hit[m[1]] = true
+	}
+	for size, addr := range blocks {
+		if hit[fmt.Sprintf("%#x", addr)] != (checked(size) && size%16 != 8) {
+			t.Errorf("the block of %d bytes: reported %v", size, hit[fmt.Sprintf("%#x", addr)])
+		}
+	}
+	if strings.Contains(out, "The metadata of the block") {
+		t.Errorf("metadata is intact:\n%s", out)
 	}
 }
 
