@@ -38,12 +38,12 @@ func (w *walker) epilogue(m *Module, pc uint64, regs *Regs, try func(Regs) bool)
 	todo := paths{{pc: pc, state: s}}
 	seen := map[uint64]bool{}
 	returns := 0
-	for steps := 0; len(todo) > 0; {
+	for len(todo) > 0 {
 		b := heap.Pop(&todo).(block)
 		at, s, cost := b.pc, b.state, b.cost
 		thumb, it := w.thumb, 0
 		for !seen[at] {
-			if steps++; steps > maxSteps || len(todo) > 4096 || !w.spend(1) {
+			if w.steps--; w.steps < 0 || len(todo) > 4096 || !w.spend(1) {
 				return
 			}
 			seen[at] = true

@@ -56,11 +56,15 @@ func decodeMIPS(a *machine, code []byte, pc uint64, in *inst) bool {
 		} else if rt != 0 {
 			in.add(op{kind: opOr, dst: rt, src: rs, imm: int64(uint16(imm))})
 		}
-	case 0xa, 0xb, 0xe, 0x1c, 0x1f, 0x1a, 0x1b:
-		// SPECIAL3 writes rt (EXT, INS, RDHWR) or rd (SEB, WSBH); SPECIAL2 rd.
+	case 0xa, 0xb, 0xe, 0x1a, 0x1b:
 		mipsClear(in, rt)
-		if w>>26 == 0x1c || w>>26 == 0x1f {
+	case 0x1c: // SPECIAL2: MUL, CLZ
+		mipsClear(in, rd)
+	case 0x1f: // SPECIAL3: SEB, WSBH, DSBH write rd; EXT, INS, where rd is a size, write rt
+		if f := w & 0x3f; f == 0x20 || f == 0x24 {
 			mipsClear(in, rd)
+		} else {
+			mipsClear(in, rt)
 		}
 	case 0x10, 0x11, 0x12: // coprocessors: moves to rt, branches
 		if w>>21&31 == 8 && w>>26 == 0x11 {

@@ -1,6 +1,9 @@
 package unwind
 
-// maxSteps bounds the instructions that are followed to find one caller.
+import "container/heap"
+
+// maxSteps bounds the instructions that are followed to find one caller: from its start, to
+// its end, and from the starts and parts of functions that it may be instead.
 const maxSteps = 60000
 
 // block is a place from which a path goes on.
@@ -22,6 +25,36 @@ func (s *state) fork() *state {
 // known branches, but stands behind a jump whose targets are not known. part is
 // code of the function that stands elsewhere, empty for none.
 func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *state, guessed, ok bool) {
+	key := path{m, start, end, pc, part, w.thumb}
+	if r, seen := w.prologues[key]; seen {
+		return r.at, r.guessed, r.ok && w.spend(1)
+	}
+	at, guessed, ok = w.follow(m, start, end, pc, part)
+	if len(w.prologues) >= maxPlaces {
+		clear(w.prologues)
+	}
+	if !w.Exhausted {
+		w.prologues[key] = reached{at, guessed, ok}
+	}
+	return at, guessed, ok
+}
+
+// path is the way from a function's start to pc.
+type path struct {
+	m              *Module
+	start, end, pc uint64
+	part           span
+	thumb          bool
+}
+
+// reached is where a path led. The state must not be changed.
+type reached struct {
+	at          *state
+	guessed, ok bool
+}
+
+// follow is prologue for a path that was not followed yet.
+func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state, guessed, ok bool) {
 	run := runner{w: w, word: w.arch.word}
 	first := &state{}
 	for r := range first.regs {
@@ -32,23 +65,13 @@ func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *stat
 	}
 	todo := []block{{pc: start, state: first}}
 	seen := map[uint64]bool{}
-	var table *state    // at a jump through a register
-	var behind []uint64 // instructions behind jumps and returns
-	for steps := 0; ; {
+	var table *state     // at a jump through a register
+	var behind addresses // instructions up to pc behind jumps and returns
+	for {
 		if len(todo) == 0 {
 			// The branches are exhausted: what stands behind a jump is reached by
 			// a table, with the stack as it was at the jump.
-			next := uint64(0)
-			if !w.spend(len(behind)) {
-				return nil, guessed, false
-			}
-			left := behind[:0]
-			for _, b := range behind {
-				if b <= pc && !seen[b] {
-					next, left = max(next, b), append(left, b)
-				}
-			}
-			behind = left
+			next := behind.next(seen)
 			if next == 0 {
 				return nil, guessed, false
 			}
@@ -70,7 +93,7 @@ func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *stat
 			if seen[at] {
 				break
 			}
-			if steps++; steps > maxSteps || !w.spend(1) {
+			if w.steps--; w.steps < 0 || !w.spend(1) {
 				return nil, guessed, false
 			}
 			seen[at] = true
@@ -131,11 +154,37 @@ func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *stat
 			}
 			at += size
 			if jump != flowNext && jump != flowCall && !cond {
-				behind = append(behind, at)
+				if at <= pc {
+					heap.Push(&behind, at)
+				}
 				break
 			}
 		}
 	}
+}
+
+// addresses is a heap of addresses, the highest first.
+type addresses []uint64
+
+func (a addresses) Len() int           { return len(a) }
+func (a addresses) Less(i, j int) bool { return a[i] > a[j] }
+func (a addresses) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *addresses) Push(x any)        { *a = append(*a, x.(uint64)) }
+func (a *addresses) Pop() any {
+	last := len(*a) - 1
+	x := (*a)[last]
+	*a = (*a)[:last]
+	return x
+}
+
+// next removes and returns the highest address that was not seen, 0 if there is none.
+func (a *addresses) next(seen map[uint64]bool) uint64 {
+	for len(*a) > 0 {
+		if x := heap.Pop(a).(uint64); !seen[x] {
+			return x
+		}
+	}
+	return 0
 }
 
 // call does to s what a called function does.

@@ -56,6 +56,15 @@ func (a *machine) words(list ...uint32) (code [][]byte) {
 	return code
 }
 
+// halves returns an instruction of 16-bit units in the machine's byte order.
+func (a *machine) halves(list ...uint32) []byte {
+	b := make([]byte, 2*len(list))
+	for i, v := range list {
+		a.code.PutUint16(b[2*i:], uint16(v))
+	}
+	return b
+}
+
 // sigframes returns the signal frames of Linux on a machine.
 func (a *machine) sigframes() []sigframe {
 	switch a.machine {
@@ -84,9 +93,9 @@ func (a *machine) sigframes() []sigframe {
 			list = append(list, f)
 			f.code = a.words(0xe3a07000|number, 0xef900000|number)
 			list = append(list, f)
-			f.code = [][]byte{make([]byte, 2), make([]byte, 2)}
-			a.code.PutUint16(f.code[0], uint16(0x2700|number))
-			a.code.PutUint16(f.code[1], 0xdf00)
+			f.code = [][]byte{a.halves(0x2700 | number), a.halves(0xdf00)} // movs r7, #number; svc 0
+			list = append(list, f)
+			f.code = [][]byte{a.halves(0xf04f, 0x0700|number), a.halves(0xdf00)} // mov.w, as glibc has it
 			list = append(list, f)
 		}
 		return list
