@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/device/tools/functions"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// The table is patched after linking: a compiler that sees the whole program must
+// read it all the same.
+func TestTableWithLTO(t *testing.T) {
+	for _, tt := range []struct{ backend, machine, compiler string }{
+		{"fp", "x86-64", "gcc"}, {"fp", "x86-64", "clang"}, // fp reads no table: its size is checked alone
+		{"riscv", "riscv64", "gcc"}, {"mips", "mips", "gcc"}, {"arm", "arm", "gcc"}, {"thumb", "thumb2", "gcc"}, {"aarch64", "aarch64", "gcc"},
+	} {
+		t.Run(tt.backend+" "+tt.machine+" "+tt.compiler, func(t *testing.T) {
+			if tt.backend != "fp" && os.Getenv("LWSBT_FULL") == "" {
+				t.Skip("LWSBT_FULL is not set")
+			}
+			m := machines[slices.IndexFunc(machines, func(m machine) bool { return m.name == tt.machine })]
+			compiler := m.gcc
+			if tt.compiler == "clang" {
+				compiler = append(slices.Clone(m.clang), "-fuse-ld=lld")
+				cmdtest.Need(t, "ld.lld")
+			}
+			cmdtest.Need(t, compiler[0])
+			exe := filepath.Join(t.TempDir(), "flto")
+			args := slices.Concat(compiler[1:], f("-O2 -flto -static -g0 -fno-omit-frame-pointer -I../../include -DLWSBT_CAPTURE_TABLE_ONLY -DLWSBT_FUNCTIONS_MAX=8000"),
+				f("-DBACKEND=lwsbt_capture_"+tt.backend+" program/flto.c ../../src/capture_"+tt.backend+".c ../../src/capture_functions.c -o "+exe))
+			if out, err := exec.Command(compiler[0], args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			table, err := functions.Patch(exe)
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := []string{exe}
+			if m.qemu != "" {
+				cmdtest.Need(t, m.qemu)
+				command = []string{m.qemu, exe}
+			}
+			out, err := exec.Command(command[0], command[1:]...).Output()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			lines := f(strings.Replace(string(out), " functions", "", 1))
+			if want := fmt.Sprint(len(table.Start)); lines[0] != want {
+				t.Errorf("the program has a table of %s functions, want %s", lines[0], want)
+			}
+			symbols, err := readSymbols(exe)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, l := range lines[1:] {
+				pc, err := strconv.ParseUint(l, 16, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				names = append(names, symbols.name(pc))
+			}
+			if want := f("third second first main"); len(names) < len(want) || !slices.Equal(names[:len(want)], want) {
+				t.Errorf("captured %v, want %v", names, want)
+			}
+		})
+	}
+}
