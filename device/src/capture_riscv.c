@@ -19,6 +19,12 @@
 
 enum { ZERO = 0, SP = 2 };
 
+/* The register has another value than a known constant. */
+static void forget(struct prologue *p, unsigned rd)
+{
+	p->known &= ~((uint32_t)1 << rd);
+}
+
 /* rd = rs + imm */
 static void add_imm(struct prologue *p, unsigned rd, unsigned rs, intptr_t imm)
 {
@@ -32,13 +38,15 @@ static void add_imm(struct prologue *p, unsigned rd, unsigned rs, intptr_t imm)
 		load_const(p, rd, imm);
 	else if (has_const(p, rs))
 		load_const(p, rd, p->value[rs] + imm);
+	else
+		forget(p, rd);
 }
 
 static void add(struct prologue *p, unsigned rd, unsigned rs, unsigned rt, int sign)
 {
 	if (rd != SP)
-		return;
-	if (rs == SP)
+		forget(p, rd);
+	else if (rs == SP)
 		add_reg(p, rt, sign);
 	else if (rt == SP && sign > 0)
 		add_reg(p, rs, sign);
@@ -51,6 +59,8 @@ static void shift(struct prologue *p, unsigned rd, unsigned rs, unsigned n)
 {
 	if (has_const(p, rs))
 		load_const(p, rd, (intptr_t)((uintptr_t)p->value[rs] << n % (8 * WORD)));
+	else
+		forget(p, rd);
 }
 
 static void decode16(uint32_t h, struct prologue *p)
@@ -59,7 +69,17 @@ static void decode16(uint32_t h, struct prologue *p)
 	intptr_t imm6 = extend(field(h, 12, 1) << 5 | rs, 6);
 
 	switch ((h & 3) << 3 | h >> 13) {
+	case 0x02: case 0x03:				/* c.lw, c.ld */
+		forget(p, 8 + field(h, 2, 3));
+		return;
+	case 0x0c:					/* c.sub, c.and and others */
+		forget(p, 8 + field(h, 7, 3));
+		return;
+	case 0x12: case 0x13:				/* c.lwsp, c.ldsp */
+		forget(p, rd);
+		return;
 	case 0x00:					/* c.addi4spn */
+		forget(p, 8 + field(h, 2, 3));
 		if (field(h, 2, 3) == FP - 8 && h != 0)
 			set_fp(p, (intptr_t)(field(h, 11, 2) << 4 | field(h, 7, 4) << 6 |
 				field(h, 6, 1) << 2 | field(h, 5, 1) << 3));
@@ -126,6 +146,11 @@ static void decode32(uint32_t w, struct prologue *p)
 			p->has |= DYNAMIC;		/* andi: aligned */
 		else if (field(w, 12, 3) == 1)		/* slli */
 			shift(p, rd, rs, field(w, 20, 6));
+		else
+			forget(p, rd);
+		return;
+	case 0x03: case 0x17: case 0x3b:		/* loads, auipc, addw and others */
+		forget(p, rd);
 		return;
 	case 0x37:					/* lui */
 		load_const(p, rd, (intptr_t)(int32_t)(w & 0xfffff000));
@@ -133,6 +158,8 @@ static void decode32(uint32_t w, struct prologue *p)
 	case 0x33:					/* add, sub */
 		if ((w & 0xbe007000) == 0)
 			add(p, rd, rs, field(w, 20, 5), (w & 0x40000000) ? -1 : 1);
+		else
+			forget(p, rd);
 		return;
 	case 0x23:
 		if ((w & 0x707f) == STORE_RA && rs == SP)

@@ -17,6 +17,7 @@ import (
 // The table is patched after linking: a compiler that sees the whole program must
 // read it all the same.
 func TestTableWithLTO(t *testing.T) {
+	readSources(t)
 	for _, tt := range []struct{ backend, machine, compiler string }{
 		{"fp", "x86-64", "gcc"}, {"fp", "x86-64", "clang"}, // fp reads no table: its size is checked alone
 		{"riscv", "riscv64", "gcc"}, {"mips", "mips", "gcc"}, {"arm", "arm", "gcc"}, {"thumb", "thumb2", "gcc"}, {"aarch64", "aarch64", "gcc"},

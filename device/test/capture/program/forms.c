@@ -45,16 +45,24 @@ __asm__(
 	".set reorder\n.set macro\n.set at\n");
 
 #elif defined(__riscv)
-#define FORMS FORM(constant_first) FORM(after_noreturn) FORM(large) FORM(outer)
+#define FORMS FORM(constant_first) FORM(overwritten) FORM(after_noreturn) FORM(large) FORM(outer)
 __asm__(
 	".option push\n.option norelax\n.text\n"
 
 	/* the constant for a large frame is loaded before the stack pointer is lowered */
 	FUNCTION(constant_first)
 	"	lui t1, 0x12\n	addi sp, sp, -32\n	sd ra, 24(sp)\n	addi t1, t1, 16\n	sub sp, sp, t1\n"
-	"	call after_noreturn\n"
+	"	call overwritten\n"
 	"after_constant_first:\n	lui t1, 0x12\n	addi t1, t1, 16\n	add sp, sp, t1\n	ld ra, 24(sp)\n	addi sp, sp, 32\n	ret\n"
 	END(constant_first)
+
+	/* alloca of what a register has that a constant was loaded to before; its way out is
+	 * elsewhere */
+	"leave_overwritten:\n	addi sp, s0, -48\n	ld ra, 40(sp)\n	ld s0, 32(sp)\n	addi sp, sp, 48\n	ret\n"
+	FUNCTION(overwritten)
+	"	addi sp, sp, -48\n	sd ra, 40(sp)\n	sd s0, 32(sp)\n	addi s0, sp, 48\n	li a5, 64\n	add a5, a5, a5\n"
+	"	sub sp, sp, a5\n	call after_noreturn\n"
+	"after_overwritten:\n	j leave_overwritten\n" END(overwritten)
 
 	/* saved by a routine, right after a function that does not return */
 	".type stops, @function\nstops:\n	addi sp, sp, -64\n	mv a0, a1\n	call abort\n" END(stops)
