@@ -36,7 +36,7 @@ var realPrograms = []realProgram{
 	{name: "expat", files: "expat/expat/lib/xml*.c", without: f("xmltok_impl.c xmltok_ns.c"),
 		flags: f("-DXML_POOR_ENTROPY -DXML_NS -DXML_DTD -DXML_CONTEXT_BYTES=1024 -DHAVE_MEMMOVE"), order: "BYTEORDER"},
 	{name: "lua", files: "lua5.4/src/*.c", without: f("lua.c luac.c")},
-	{name: "mbedtls", files: "mbedtls/library/*.c", without: f("psa_*.c ssl_*.c net_sockets.c havege.c timing.c"),
+	{name: "mbedtls", files: "mbedtls/library/*.c", without: f("psa_*.c ssl_*.c net_sockets.c havege.c"),
 		include: "mbedtls/include mbedtls/3rdparty/everest/include", posix: true},
 	{name: "sqlite3", files: "sqlite3/sqlite3.c",
 		flags: f("-DSQLITE_OS_OTHER=1 -DSQLITE_THREADSAFE=0 -DSQLITE_TEMP_STORE=3 -DSQLITE_OMIT_LOAD_EXTENSION")},

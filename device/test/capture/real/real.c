@@ -21,7 +21,15 @@
 
 #define NOINLINE __attribute__((noinline))
 
-extern char __executable_start[], etext[];
+/* Limits of code span read-only data. */
+extern char __executable_start[];
+#ifdef __arm__
+extern char __exidx_start[];
+#define code_end __exidx_start
+#else
+extern char etext[];
+#define code_end etext
+#endif
 #ifdef STACK_END
 extern void *__libc_stack_end;
 #endif
@@ -130,7 +138,7 @@ int main(void)
 	ctx.hi = (uintptr_t)__builtin_frame_address(0) + 64;
 #endif
 	ctx.code_lo = (uintptr_t)__executable_start;
-	ctx.code_hi = (uintptr_t)etext;
+	ctx.code_hi = (uintptr_t)code_end;
 	cached = with_table = ctx;
 	with_table.functions = lwsbt_function_table();
 	cached_table = with_table;
