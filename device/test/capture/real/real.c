@@ -75,12 +75,18 @@ NOINLINE static void capture(char kind, const struct lwsbt_capture_ctx *plain, c
 		printf("!%c\n", kind);
 }
 
+static void end(void)
+{
+	puts("e");
+	exit(0);
+}
+
 NOINLINE static void probe(void *ra)
 {
 	uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
 	uint32_t key = (uint32_t)((uintptr_t)ra * 31 + sp) | 1, at = key * 0x9e3779b1u >> 16;
 
-	if (!on || captures == MAX)
+	if (!on)
 		return;
 	for (; seen[at] != 0; at = (at + 1) % SEEN)
 		if (seen[at] == key)
@@ -96,6 +102,8 @@ NOINLINE static void probe(void *ra)
 #ifdef TABLE
 	capture('f', &with_table, &cached_table);
 #endif
+	if (captures == MAX)
+		end();
 	on = 1;
 }
 
@@ -148,6 +156,5 @@ int main(void)
 	on = 1;
 	drive();
 	on = 0;
-	puts("e");
-	exit(0);
+	end();
 }
