@@ -24,10 +24,8 @@ type realProgram struct {
 	name    string
 	files   string   // in the directory of sources: a pattern
 	without []string // patterns of some that are left out
-	include string   // directories of headers beyond that of the files
 	flags   []string
 	order   string // a macro for the byte order, of 1234 or 4321
-	posix   bool   // needs more than the C library of bare machines
 }
 
 var realPrograms = []realProgram{
@@ -36,8 +34,6 @@ var realPrograms = []realProgram{
 	{name: "expat", files: "expat/expat/lib/xml*.c", without: f("xmltok_impl.c xmltok_ns.c"),
 		flags: f("-DXML_POOR_ENTROPY -DXML_NS -DXML_DTD -DXML_CONTEXT_BYTES=1024 -DHAVE_MEMMOVE"), order: "BYTEORDER"},
 	{name: "lua", files: "lua5.4/src/*.c", without: f("lua.c luac.c")},
-	{name: "mbedtls", files: "mbedtls/library/*.c", without: f("psa_*.c ssl_*.c net_sockets.c havege.c"),
-		include: "mbedtls/include mbedtls/3rdparty/everest/include", posix: true},
 	{name: "sqlite3", files: "sqlite3/sqlite3.c",
 		flags: f("-DSQLITE_OS_OTHER=1 -DSQLITE_THREADSAFE=0 -DSQLITE_TEMP_STORE=3 -DSQLITE_OMIT_LOAD_EXTENSION")},
 	{name: "zlib", files: "zlib/*.c", without: f("gzclose.c gzlib.c gzread.c gzwrite.c")},
@@ -164,9 +160,6 @@ func (j realJob) build(dir, exe string) error {
 		return err
 	}
 	flags := slices.Concat(j.flags(), j.program.flags, []string{"-I" + base, "-I" + test, "-I" + dir})
-	for dir := range strings.FieldsSeq(j.program.include) {
-		flags = append(flags, "-I"+filepath.Join(sourcesDir(), dir))
-	}
 	for _, name := range hooked {
 		flags = append(flags, "-D"+name+"=hook_"+name)
 	}

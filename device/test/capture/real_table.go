@@ -74,7 +74,7 @@ func measureReal(o options, stderr io.Writer) (*table, error) {
 				k := task{plain: &count{}, table: &count{}}
 				plain.cells, with.cells = append(plain.cells, k.plain), append(with.cells, k.table)
 				for _, p := range programs {
-					if chosen(o.level, level) && !(p.posix && m.bare) {
+					if chosen(o.level, level) {
 						k.job = realJob{machine: m, backend: b, level: level, program: p, extra: f(o.extra), dir: dir}
 						tasks = append(tasks, k)
 					}
