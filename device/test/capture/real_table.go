@@ -27,14 +27,43 @@ func (b backend) realMachines() []machine {
 // newlib reports whether newlib is the C library of the machine's programs.
 func (m machine) newlib() bool { return m.bare && m.gcc[0] == "arm-none-eabi-gcc" }
 
-// measureReal runs the real programs, compiled by gcc.
-func measureReal(o options, stderr io.Writer) (*table, error) {
-	t := &table{columns: realLevels}
-	dir, err := filepath.Abs(o.dir)
-	if err != nil {
-		return nil, err
+// realBackends are those that real programs are measured with; where they read a table,
+// with it as well.
+func realBackends() []backend {
+	return slices.DeleteFunc(slices.Clone(backends), func(b backend) bool { return b.trusts || b.report || b.table })
+}
+
+// A realTask is a job, and the cells that its counts belong to.
+type realTask struct {
+	job          realJob
+	plain, table *count
+}
+
+// addRows adds the rows of a backend on a machine, and returns what fills their cells.
+func (t *table) addRows(b backend, m machine, programs []realProgram, o options, dir string) (tasks []realTask) {
+	plain := &row{backend: b, machine: m.name, compiler: "gcc"}
+	with := &row{backend: b, machine: m.name, compiler: "gcc"}
+	with.backend.table, with.backend.recall, with.backend.wrong = true, 99, 0
+	if b.reads() {
+		t.rows = append(t.rows, with)
 	}
-	var programs []realProgram
+	t.rows = append(t.rows, plain)
+	for _, level := range realLevels {
+		k := realTask{plain: &count{}, table: &count{}}
+		plain.cells, with.cells = append(plain.cells, k.plain), append(with.cells, k.table)
+		if !chosen(o.level, level) {
+			continue
+		}
+		for _, p := range programs {
+			k.job = realJob{machine: m, backend: b, level: level, program: p, extra: f(o.extra), dir: dir}
+			tasks = append(tasks, k)
+		}
+	}
+	return tasks
+}
+
+// chosenPrograms returns those of which there are sources.
+func chosenPrograms(o options, stderr io.Writer) (programs []realProgram) {
 	for _, p := range realPrograms {
 		if !chosen(o.program, p.name) {
 			continue
@@ -45,44 +74,32 @@ func measureReal(o options, stderr io.Writer) (*table, error) {
 		}
 		programs = append(programs, p)
 	}
-	type task struct {
-		job          realJob
-		plain, table *count
+	return programs
+}
+
+// measureReal runs the real programs, compiled by gcc.
+func measureReal(o options, stderr io.Writer) (*table, error) {
+	t := &table{columns: realLevels}
+	dir, err := filepath.Abs(o.dir)
+	if err != nil {
+		return nil, err
 	}
-	var tasks []task
-	var mu sync.Mutex // of cells and stderr
-	for _, b := range backends {
-		if b.trusts || b.report || b.table || len(programs) == 0 || !chosen(o.backend, b.name) {
-			continue
-		}
+	programs := chosenPrograms(o, stderr)
+	var tasks []realTask
+	for _, b := range realBackends() {
 		for _, m := range b.realMachines() {
-			if !chosen(o.machine, m.name) || !chosen(o.compiler, "gcc") {
+			if len(programs) == 0 || !chosen(o.backend, b.name) || !chosen(o.machine, m.name) || !chosen(o.compiler, "gcc") {
 				continue
 			}
 			if tool := m.missing(false); tool != "" {
 				fmt.Fprintf(stderr, "capture: %s is not installed: skipped\n", tool)
 				continue
 			}
-			plain := &row{backend: b, machine: m.name, compiler: "gcc"}
-			with := &row{backend: b, machine: m.name, compiler: "gcc"}
-			with.backend.table, with.backend.recall, with.backend.wrong = true, 99, 0
-			if b.reads() {
-				t.rows = append(t.rows, with)
-			}
-			t.rows = append(t.rows, plain)
-			for _, level := range realLevels {
-				k := task{plain: &count{}, table: &count{}}
-				plain.cells, with.cells = append(plain.cells, k.plain), append(with.cells, k.table)
-				for _, p := range programs {
-					if chosen(o.level, level) {
-						k.job = realJob{machine: m, backend: b, level: level, program: p, extra: f(o.extra), dir: dir}
-						tasks = append(tasks, k)
-					}
-				}
-			}
+			tasks = append(tasks, t.addRows(b, m, programs, o, dir)...)
 		}
 	}
-	err = each(o.jobs, tasks, func(k task) error {
+	var mu sync.Mutex // of cells and stderr
+	err = each(o.jobs, tasks, func(k realTask) error {
 		plain, table, err := k.job.run(o.keep)
 		mu.Lock()
 		defer mu.Unlock()

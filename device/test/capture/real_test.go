@@ -12,51 +12,57 @@ import (
 // this package measures all.
 func TestRealPrograms(t *testing.T) {
 	readSources(t)
+	for _, j := range sampledJobs(t) {
+		t.Run(j.String(), func(t *testing.T) {
+			if tool := j.machine.missing(false); tool != "" {
+				t.Skipf("%s is not installed", tool)
+			}
+			if _, missing := j.program.sources(); missing != "" {
+				t.Skip(missing)
+			}
+			plain, table, err := j.run("")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want(t, "no table", plain)
+			if j.backend.reads() {
+				want(t, "table", table)
+			}
+		})
+	}
+}
+
+// sampledJobs returns one of nine: each machine has two programs, each program all levels.
+func sampledJobs(t *testing.T) (jobs []realJob) {
 	dir, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, b := range backends {
-		// What finds less than 99 % without the table is measured, not tested.
-		if b.trusts || b.report || b.table || b.name == "thumb" {
+	for _, b := range realBackends() {
+		if b.name == "thumb" { // without the table it finds less than this test wants
 			continue
 		}
 		for _, m := range b.realMachines() {
+			n++
 			for i, p := range realPrograms {
-				for k, level := range realLevels {
-					light := b.name == "fp" && m.name == "x86-64" && p.name == "cjson" && level == "-O2"
-					n++
-					sampled := i%3 == n%3 && k == n/3%3 && p.name != "sqlite3" // which takes a minute to compile
-					if !light && (os.Getenv("LWSBT_FULL") == "" || !sampled) {
-						continue
-					}
-					j := realJob{machine: m, backend: b, level: level, program: p, dir: dir}
-					t.Run(j.String(), func(t *testing.T) {
-						if tool := m.missing(false); tool != "" {
-							t.Skipf("%s is not installed", tool)
-						}
-						if _, missing := p.sources(); missing != "" {
-							t.Skip(missing)
-						}
-						plain, table, err := j.run("")
-						if err != nil {
-							t.Fatal(err)
-						}
-						counts := []count{plain}
-						if b.reads() {
-							counts = append(counts, table)
-						}
-						for i, c := range counts {
-							if c.fatal != "" || c.captures < 30 || c.recall() < 99 || c.wrong > 0 || c.differing > 0 {
-								t.Errorf("table=%t: %d stacks, %.2f %% found, %d false frames, %d differing, %s: want 30, 99, 0, 0\n\ttrue    %s",
-									i == 1, c.captures, c.recall(), c.wrong, c.differing, c.fatal, c.worst)
-							}
-						}
-					})
+				k := (i + n) % 3
+				light := b.name == "fp" && m.name == "x86-64" && p.name == "cjson"
+				// sqlite3 takes a minute to compile.
+				if light || os.Getenv("LWSBT_FULL") != "" && i%3 == n%3 && p.name != "sqlite3" {
+					jobs = append(jobs, realJob{machine: m, backend: b, level: realLevels[k], program: p, dir: dir})
 				}
 			}
 		}
+	}
+	return jobs
+}
+
+func want(t *testing.T, what string, c count) {
+	t.Helper()
+	if c.fatal != "" || c.captures < 30 || c.recall() < 99 || c.wrong > 0 || c.differing > 0 {
+		t.Errorf("%s: %d stacks, %.2f %% found, %d false frames, %d differing, %s: want 30, 99, 0, 0\n\ttrue    %s",
+			what, c.captures, c.recall(), c.wrong, c.differing, c.fatal, c.worst)
 	}
 }
 

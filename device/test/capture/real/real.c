@@ -35,7 +35,7 @@ extern void *__libc_stack_end;
 #endif
 size_t BACKEND(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);
 
-enum { DEPTH = 200, SEEN = 1 << 16, MAX = 4000 };
+enum { DEPTH = 200, SEEN = 1 << 16, MAX = 2000 };
 
 static struct lwsbt_capture_ctx ctx, with_table, cached, cached_table;
 static struct lwsbt_rule rules[256], rules_table[256];
