@@ -45,6 +45,8 @@ static uint32_t seen[SEEN];
 static unsigned captures;
 static int on;
 
+int main(void);
+
 static _Unwind_Reason_Code step(struct _Unwind_Context *c, void *arg)
 {
 	uintptr_t pc = (uintptr_t)_Unwind_GetIP(c);
@@ -53,7 +55,8 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *c, void *arg)
 	if (depth == DEPTH || pc == 0)
 		return _URC_END_OF_STACK;
 	truth[depth++] = pc;
-	return _URC_NO_REASON;
+	/* What calls main may have no tables, and the unwinder take others for them. */
+	return (uintptr_t)_Unwind_GetRegionStart(c) >> 1 == (uintptr_t)main >> 1 ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
 static void print(char kind, const uintptr_t *list, size_t n)
