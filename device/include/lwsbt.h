@@ -345,9 +345,9 @@ struct lwsbt_functions {
 	uintptr_t end;		/* past the last function */
 };
 
-/* The table that tools/functable -patch writes into the linked program: room for it
- * is in capture_functions.c. Empty until then. */
-extern const struct lwsbt_functions lwsbt_functions;
+/* lwsbt_function_table returns the table that tools/functable -patch has written into
+ * the linked program, or NULL before that. It is in capture_functions.c. */
+const struct lwsbt_functions *lwsbt_function_table(void);
 
 /*
  * A cache of what prologue readers found out from code, by return address: with it,
