@@ -217,6 +217,31 @@ func (w *walker) stepException(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	return out, true
 }
 
+// inTrampoline returns the kind of signal frame whose trampoline pc is in, and the stack pointer at
+// its first instruction; sp is that at pc.
+func (w *walker) inTrampoline(pc, sp uint64) (*sigframe, uint64) {
+	if f := w.trampolineAt(pc); f != nil {
+		return f, sp
+	}
+	for _, back := range []uint64{2, 4, 7, 5, 1, 6} { // at its second instruction?
+		f := w.trampolineAt(pc - back)
+		if f == nil {
+			continue
+		}
+		n := uint64(0)
+		for i, c := range f.code[:len(f.code)-1] {
+			if n += uint64(len(c)); n != back {
+				continue
+			}
+			if i == 0 && len(f.code) == 3 || i == 1 {
+				sp -= w.arch.word // the POP of i386
+			}
+			return f, sp
+		}
+	}
+	return nil, 0
+}
+
 // stepSignal returns the registers of what a signal interrupted, if pc is in the
 // trampoline that its handler returns to.
 func (w *walker) stepSignal(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
@@ -224,25 +249,7 @@ func (w *walker) stepSignal(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	if w.excReturn(pc | 1) {
 		return w.stepException(pc, sp, regs)
 	}
-	f := w.trampolineAt(pc)
-	if f == nil { // at its second instruction?
-		for _, back := range []uint64{2, 4, 7, 5, 1, 6} {
-			g := w.trampolineAt(pc - back)
-			if g == nil {
-				continue
-			}
-			n := uint64(0)
-			for i, c := range g.code[:len(g.code)-1] {
-				n += uint64(len(c))
-				if n == back {
-					f = g
-					if i == 0 && len(g.code) == 3 || i == 1 {
-						sp -= a.word // the POP of i386
-					}
-				}
-			}
-		}
-	}
+	f, sp := w.inTrampoline(pc, sp)
 	if f == nil {
 		return out, false
 	}
