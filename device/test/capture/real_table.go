@@ -48,12 +48,9 @@ func (t *table) addRows(b backend, m machine, programs []realProgram, o options,
 		t.rows = append(t.rows, with)
 	}
 	t.rows = append(t.rows, plain)
-	for _, level := range realLevels {
+	for _, level := range t.columns {
 		k := realTask{plain: &count{}, table: &count{}}
 		plain.cells, with.cells = append(plain.cells, k.plain), append(with.cells, k.table)
-		if !chosen(o.level, level) {
-			continue
-		}
 		for _, p := range programs {
 			k.job = realJob{machine: m, backend: b, level: level, program: p, extra: f(o.extra), dir: dir}
 			tasks = append(tasks, k)
@@ -79,7 +76,7 @@ func chosenPrograms(o options, stderr io.Writer) (programs []realProgram) {
 
 // measureReal runs the real programs, compiled by gcc.
 func measureReal(o options, stderr io.Writer) (*table, error) {
-	t := &table{columns: realLevels}
+	t := &table{columns: slices.DeleteFunc(slices.Clone(realLevels), func(l string) bool { return !chosen(o.level, l) })}
 	dir, err := filepath.Abs(o.dir)
 	if err != nil {
 		return nil, err
