@@ -3,7 +3,6 @@ package conformance
 import (
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -214,11 +213,11 @@ func (p *parser) key(key, value string) (err error) {
 			return fmt.Errorf("bits: %v", err)
 		}
 	case "hex":
-		v.Blob, err = parseHex(value)
+		v.Blob, err = parseHexPieces(value)
 	case "line":
 		v.Line = value
 	case "text":
-		v.Text, err = parseQuoted(value)
+		v.Text, err = parseText(value)
 	case "want":
 		var a Answer
 		a, err = parseWant(value, false)
@@ -321,29 +320,6 @@ func formatHex(data []byte) string {
 		return "-"
 	}
 	return hex.EncodeToString(data)
-}
-
-// parseQuoted reads a JSON string, after which a comment may stand.
-func parseQuoted(text string) (*string, error) {
-	bad := fmt.Errorf("text %s, expected a string in double quotes, with JSON's escapes", clip(text))
-	if text == "" || text[0] != '"' {
-		return nil, bad
-	}
-	end := 1
-	for end < len(text) && text[end] != '"' {
-		if text[end] == '\\' {
-			end++
-		}
-		end++
-	}
-	var s string
-	if end >= len(text) || json.Unmarshal([]byte(text[:end+1]), &s) != nil {
-		return nil, bad
-	}
-	if rest := text[end+1:]; cutComment(strings.TrimLeft(rest, " ")) != "" {
-		return nil, fmt.Errorf("text: %q after the string, expected nothing", clip(rest))
-	}
-	return &s, nil
 }
 
 func isID(s string) bool {

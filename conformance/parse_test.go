@@ -40,6 +40,22 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Text and hex are pieces, which may be repeated.
+func TestParsePieces(t *testing.T) {
+	vectors, err := Parse("x.btv", []byte("btv 1\n\n"+
+		"id: a\nop: mline\ntext: \"~m#\" \"A\"*3 ff00*2 \" # \"  # a comment\nwant: reject base64\n\n"+
+		"id: b\nop: decode\nhex: 0010 00*3 0007  # a comment\nwant: ok size=0 pcs=-\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := *vectors[0].Text, "~m#AAA\xff\x00\xff\x00 # "; got != want {
+		t.Errorf("text %q, want %q", got, want)
+	}
+	if got, want := formatHex(vectors[1].Blob), "00100000000007"; got != want {
+		t.Errorf("hex %s, want %s", got, want)
+	}
+}
+
 // Every fault of a file is said with file, line and what was expected.
 func TestParseErrors(t *testing.T) {
 	record := func(lines string) string { return "btv 1\n\nid: a\nclause: BT-LIT-1\n" + lines }
@@ -90,7 +106,13 @@ func TestParseErrors(t *testing.T) {
 		{"line alone", record("op: decode\nline: ~m#ABAABQ==\nwant: reject length\n"), `x.btv:3: a: line without hex`},
 		{"text unquoted", record("text: abc\n"), `x.btv:5: text abc`},
 		{"text without end", record("text: \"abc\\\"\n"), `x.btv:5: text "abc\"`},
-		{"text and more", record("text: \"a\" b\n"), `x.btv:5: text: " b" after the string`},
+		{"text and more", record("text: \"a\" b\n"), `x.btv:5: text b, expected strings in double quotes, with JSON's escapes, or bytes in hex`},
+		{"text and a word", record("text: \"a\"b\n"), `x.btv:5: text: "b" after a piece, expected a space or *N`},
+		{"text in half a byte", record("text: \"a\" f\n"), `x.btv:5: text f, expected`},
+		{"text zero times", record("text: \"a\"*0\n"), `x.btv:5: *0, expected * and a number from 1 on`},
+		{"text too often", record("text: \"abc\"*70000\n"), `x.btv:5: more than 200000 bytes, expected fewer`},
+		{"hex a number of times", record("hex: 00*x\n"), `x.btv:5: *x, expected * and a number from 1 on`},
+		{"hex too often", record("hex: 00*200001\n"), `x.btv:5: more than 200000 bytes, expected fewer`},
 		{"text escape", record("text: \"\\q\"\n"), `x.btv:5: text "\q"`},
 		{"want unknown", record("want: maybe\n"), `x.btv:5: "maybe", expected ok`},
 		{"want crash", record("want: crash SIGSEGV\n"), `x.btv:5: "crash SIGSEGV", expected ok`},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
@@ -88,8 +87,7 @@ func (v *Vector) validateOp(op Op) error {
 			err = errors.Join(err, need(v.Blob != nil, "hex or bits"))
 		}
 		if op == OpBareEncode && !v.Rejects() {
-			err = errors.Join(err, need(v.Bits != nil, "bits"), need(v.Machine == codec.MachineExact32 || v.Machine == codec.MachineExact64,
-				"an exact machine"))
+			err = errors.Join(err, need(v.Bits != nil, "bits"))
 		}
 	case kinds[op].text:
 		err = need(v.Text != nil, "text")

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -74,8 +73,7 @@ func (v *Vector) write(put func(key, value string)) {
 	}
 	put("line", v.Line)
 	if v.Text != nil {
-		quoted, _ := json.Marshal(*v.Text) // a string: cannot fail
-		put("text", string(quoted))
+		put("text", quoteText(*v.Text))
 	}
 	op := v.Ops[0]
 	if v.Want != nil {
