@@ -137,6 +137,9 @@ func (r *mutantReader) frame() error {
 		return err
 	}
 	if len(r.pcs) == 0 && !r.has("delta-first-from-0") {
+		if r.has("delta-first-checked-late") && r.end-r.pos < 6 {
+			return errTruncated
+		}
 		return errDeltaFirst
 	}
 	return r.delta()
@@ -156,6 +159,9 @@ func (r *mutantReader) delta() error {
 	var base uint64
 	if !r.has("sign-before-back") {
 		if base, err = r.base(int(back)); err != nil {
+			if r.has("back-checked-late") && r.end-r.pos < 2 {
+				return errTruncated
+			}
 			return err
 		}
 	}
@@ -320,6 +326,14 @@ func (b impl) framed(blob []byte) (fields []byte, err error) {
 		length, want = length&0xff, n&0xff
 	case b.has("length-excludes-itself"):
 		want = n - 2
+	case b.has("length-of-16-bits"):
+		want = n & 0xffff
+	case b.has("length-of-15-bits"):
+		length &= 0x7fff
+	case b.has("length-of-12-bits"):
+		length, want = length&0xfff, n&0xfff
+	case b.has("length-at-most-1000") && length > 1000, b.has("length-signed") && length > 0x7fff:
+		return nil, errLength
 	}
 	switch {
 	case length == 0 && n == 2 && b.has("no-metadata-accepted"):
@@ -376,6 +390,18 @@ func (b impl) blobAtEnd(mem []byte) ([]byte, error) {
 		return nil, errShort
 	}
 	length := int(mem[n-2])<<8 + int(mem[n-1])
+	switch b.bug {
+	case "end-length-of-12-bits":
+		length &= 0xfff
+	case "end-length-of-8-bits":
+		length &= 0xff
+	case "end-memory-of-16-bits":
+		n &= 0xffff
+	case "end-memory-of-1000":
+		if n > 1000 {
+			return nil, errLength
+		}
+	}
 	switch {
 	case b.has("end-takes-all"):
 		return mem, nil
@@ -386,7 +412,7 @@ func (b impl) blobAtEnd(mem []byte) ([]byte, error) {
 	case length == 1, length > n:
 		return nil, errLength
 	}
-	return mem[n-length:], nil
+	return mem[len(mem)-length:], nil
 }
 
 // salvage reads what is whole of a cut blob. (BT-SALV-1, BT-SALV-2)
@@ -396,6 +422,7 @@ func (b impl) salvage(data []byte) (conformance.Answer, error) {
 	case err == nil:
 		return conformance.Answer{Outcome: conformance.OK, Depth: len(v.PCs), Sized: true, Value: v}, nil
 	case err == errLength, err == errEmpty, err == errShort, b.has("salvage-of-whole"):
+	case b.has("salvage-of-short") && len(data) < 4:
 	default:
 		return conformance.Answer{}, err
 	}
@@ -403,11 +430,14 @@ func (b impl) salvage(data []byte) (conformance.Answer, error) {
 		return conformance.Answer{}, err
 	}
 	end := 8 * len(data)
-	if b.has("salvage-keeps-length") {
+	if b.has("salvage-keeps-length") || b.has("salvage-keeps-long-length") && len(data) > 200 {
 		end = max(0, end-16)
 	}
 	depth := int(data[0] >> 3)
 	if depth == 0 {
+		if b.has("salvage-depth-0-of-1-byte") && len(data) == 1 {
+			return conformance.Answer{Outcome: conformance.OK}, nil
+		}
 		if !b.has("salvage-depth-0-as-32") && !(len(data) > 11 && b.has("salvage-depth-0-over-11")) {
 			return conformance.Answer{}, err
 		}
