@@ -268,8 +268,8 @@ func (b impl) read(data []byte, end, depth, word int) (r *mutantReader, err erro
 		r.size &= 1<<32 - 1
 	}
 	left := r.end - r.pos
-	for i := range left {
-		if left < 8 && r.bit(r.pos+i) == 1 && r.has("padding-must-be-0") {
+	for i := 0; left < 8 && i < left && r.has("padding-must-be-0"); i++ {
+		if r.bit(r.pos+i) == 1 {
 			return r, errTruncated
 		}
 	}
@@ -413,54 +413,4 @@ func (b impl) blobAtEnd(mem []byte) ([]byte, error) {
 		return nil, errLength
 	}
 	return mem[len(mem)-length:], nil
-}
-
-// salvage reads what is whole of a cut blob. (BT-SALV-1, BT-SALV-2)
-func (b impl) salvage(data []byte) (conformance.Answer, error) {
-	v, err := b.decode(data, 64)
-	switch {
-	case err == nil:
-		return conformance.Answer{Outcome: conformance.OK, Depth: len(v.PCs), Sized: true, Value: v}, nil
-	case err == errLength, err == errEmpty, err == errShort, b.has("salvage-of-whole"):
-	case b.has("salvage-of-short") && len(data) < 4:
-	default:
-		return conformance.Answer{}, err
-	}
-	if len(data) == 0 {
-		return conformance.Answer{}, err
-	}
-	end := 8 * len(data)
-	if b.has("salvage-keeps-length") || b.has("salvage-keeps-long-length") && len(data) > 200 {
-		end = max(0, end-16)
-	}
-	depth := int(data[0] >> 3)
-	if depth == 0 {
-		if b.has("salvage-depth-0-of-1-byte") && len(data) == 1 {
-			return conformance.Answer{Outcome: conformance.OK}, nil
-		}
-		if !b.has("salvage-depth-0-as-32") && !(len(data) > 11 && b.has("salvage-depth-0-over-11")) {
-			return conformance.Answer{}, err
-		}
-		depth = 32
-	}
-	r, fault := b.read(data, end, depth, 64)
-	if fault != nil && fault != errTruncated && !b.has("salvage-of-damaged") && !b.has("salvage-of-whole") {
-		return conformance.Answer{}, fault
-	}
-	switch {
-	case b.has("salvage-half-frames") && fault == errTruncated && len(r.pcs) < depth:
-		lavish := impl{"truncated-as-zeros"}
-		if more, _ := lavish.read(data, end, len(r.pcs)+1, 64); len(more.pcs) > len(r.pcs) {
-			r.pcs = more.pcs
-		}
-	case b.has("salvage-drops-last") && len(r.pcs) > 0:
-		r.pcs = r.pcs[:len(r.pcs)-1]
-	case b.has("salvage-depth-left"):
-		depth = len(r.pcs)
-	}
-	a := conformance.Answer{Outcome: conformance.OK, Depth: depth, Value: conformance.Value{PCs: r.pcs}}
-	if a.Sized = fault == nil && !b.has("salvage-without-size"); a.Sized {
-		a.Value.Size = r.size
-	}
-	return a, nil
 }

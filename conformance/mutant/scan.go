@@ -20,7 +20,6 @@ var (
 		"scan-any-letter":          `(~[a-z]#)`,
 	}
 	scanRun = forms{
-		"":                       `^[A-Za-z0-9+/_-]*`,
 		"scan-standard-alphabet": `^[A-Za-z0-9+/]*`,
 		"scan-one-alphabet":      `^(?:[A-Za-z0-9_-]*[_-][A-Za-z0-9_-]*|[A-Za-z0-9+/]*)`,
 		"scan-run-commas":        `^[A-Za-z0-9+,-/_]*`,
@@ -130,9 +129,9 @@ func (b impl) recordAt(text string) int {
 		return b.headerRecord(text)
 	}
 	event := text[1] == 'e'
-	chars := len(b.pattern(scanRun).FindString(text[3:]))
+	chars := b.runAt(text[3:])
 	if event && b.has("scan-event-standard-alphabet") {
-		chars = len(impl{"scan-standard-alphabet"}.pattern(scanRun).FindString(text[3:]))
+		chars = impl{"scan-standard-alphabet"}.runAt(text[3:])
 	}
 	switch b.bug {
 	case "scan-run-416":
@@ -152,6 +151,14 @@ func (b impl) recordAt(text string) int {
 		n++
 	}
 	return n
+}
+
+// runAt returns how many characters at the beginning of text are the run of a record.
+func (b impl) runAt(text string) int {
+	if _, bug := scanRun[b.bug]; bug {
+		return len(b.pattern(scanRun).FindString(text))
+	}
+	return len(text) - len(strings.TrimLeft(text, base64Alphabet+"-_"))
 }
 
 // decodedRecord returns how many bytes at the beginning of text are a ~b# record,
