@@ -206,42 +206,53 @@ func (v *Vector) expectedBare() []byte {
 	return bitstring.Pack(bits[:len(v.Bits.Bits)])
 }
 
-// judge reports whether an answer is right; a warning is about what SPEC.md asks
-// with SHOULD alone.
-func (c *check) judge(a Answer) (right bool, warning string) {
+// judge reports whether an answer is right. A warning is about what SPEC.md asks with SHOULD
+// alone; byReason is set if it is about the reason of a rejection.
+func (c *check) judge(a Answer) (right bool, warning string, byReason bool) {
 	v := c.v
 	switch {
 	case c.op.encodes() && v.Rejects():
 	case c.op == OpBareEncode:
-		return a.Outcome == OK && a.Bits == len(v.Bits.Bits) && string(a.Data) == string(v.expectedBare()), ""
+		return a.Outcome == OK && a.Bits == len(v.Bits.Bits) && string(a.Data) == string(v.expectedBare()), "", false
 	case c.op.encodes():
-		return a.Outcome == OK && c.sameBlob(a.Data), ""
+		return a.Outcome == OK && c.sameBlob(a.Data), "", false
 	case c.op == OpFormat:
-		return a.Outcome == OK && string(a.Data) == v.Formatted(), ""
+		return a.Outcome == OK && string(a.Data) == v.Formatted(), "", false
 	}
 	if a.Outcome != v.Want.Outcome {
-		return false, ""
+		return false, "", false
 	}
 	if a.Outcome == Reject {
 		if a.Reason != v.Want.Reason && a.Reason != "" {
-			return true, fmt.Sprintf("rejected for %s, expected %s", a.Reason, v.Want.Reason)
+			return true, fmt.Sprintf("rejected for %s, expected %s", a.Reason, v.Want.Reason), true
 		}
 		if at, ok := c.place(); ok && a.Reason != "" && a.Bit >= 0 && a.Bit != at {
-			return true, fmt.Sprintf("rejected at bit %d, expected bit %d", a.Bit, at)
+			return true, fmt.Sprintf("rejected at bit %d, expected bit %d", a.Bit, at), false
 		}
-		return true, ""
+		return true, "", false
 	}
 	w := v.Want
-	return a.Value.Equal(w.Value) && a.Depth == w.Depth && a.Sized == w.Sized && a.Words == w.Words, ""
+	return a.Value.Equal(w.Value) && a.Depth == w.Depth && a.Sized == w.Sized && a.Words == w.Words, "", false
 }
 
 // place is the bit of the blob at which a rejection is to be reported, as the naive
 // reader finds it; ok is false where that is not defined.
 func (c *check) place() (bit int, ok bool) {
-	if c.op != OpDecode || c.v.Want.Reason == "short" {
+	blob := c.v.Blob
+	switch c.op {
+	case OpDecode, OpMarks, OpUser:
+	case OpMline:
+		var reason string
+		if blob, reason = naive.ParseLine(*c.v.Text, c.v.Lenient); reason != "" {
+			return 0, false
+		}
+	default:
 		return 0, false
 	}
-	_, rejected := naive.Decode(c.v.Blob, c.word)
+	if c.v.Want.Reason == "short" {
+		return 0, false
+	}
+	_, rejected := naive.Decode(blob, c.word)
 	if rejected == nil || rejected.Reason != c.v.Want.Reason {
 		return 0, false
 	}

@@ -8,7 +8,7 @@ const (
 	Fail    Status = "fail"
 	Known   Status = "known"   // a failure that the file of known ones expects
 	Skipped Status = "skip"    // the testee does not support the request
-	Unasked Status = "unasked" // the run was stopped before
+	Unasked Status = "unasked" // the run was stopped before, or the operation was dropped
 )
 
 // Report holds the results of a run.
@@ -24,7 +24,9 @@ type Report struct {
 	// Stale are faults of the file of known failures: entries that fit nothing,
 	// or something that passed.
 	Stale []string `json:"stale,omitempty"`
-	// Stopped is why not everything was asked; "" if it was.
+	// Dropped are operations that hung so often that their other cases were not asked.
+	Dropped []Op `json:"dropped,omitempty"`
+	// Stopped is why the run was stopped; "" if it was not.
 	Stopped string `json:"stopped,omitempty"`
 	// Clusters name the clauses that explain most failures, once FindClusters was
 	// called.

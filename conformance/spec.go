@@ -22,11 +22,51 @@ type Clause struct {
 	ID   string
 	Text string // its words in one line, without the ID
 	Row  int    // line of SPEC.md
+
+	paragraphs []string // its words by paragraph and item of a list
 }
 
 // NeedsVectors reports whether the clause has a MUST that vectors can show.
 func (c Clause) NeedsVectors() bool {
 	return wordMust.MatchString(c.Text) && !notByVector.MatchString(c.Text)
+}
+
+// listItem begins an item of a list.
+var listItem = regexp.MustCompile(`^(?:-|[0-9]+\.) +`)
+
+// sentenceEnd ends a sentence: a full stop, perhaps a bracket, and a space before what may
+// begin another.
+var sentenceEnd = regexp.MustCompile("[.]\\)? +[A-Z`(]")
+
+// Sentences returns the sentences of the clause, and the items of its lists. An item is
+// completed by the words that introduce the list: "A reader", "MUST reject …".
+func (c Clause) Sentences() []string {
+	var all []string
+	lead := ""
+	for _, text := range c.paragraphs {
+		if m := listItem.FindString(text); m != "" {
+			item := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(text, m), ", and"), ";")
+			all = append(all, strings.TrimPrefix(lead+" "+item, " "))
+			continue
+		}
+		for {
+			at := sentenceEnd.FindStringIndex(text)
+			if at == nil {
+				break
+			}
+			all = append(all, strings.TrimRight(text[:at[1]-1], " "))
+			text = text[at[1]-1:]
+		}
+		lead = text
+		if strings.HasSuffix(text, ".") || strings.HasSuffix(text, ")") {
+			lead = ""
+			all = append(all, text)
+		}
+	}
+	if len(all) == 0 {
+		return []string{c.Text}
+	}
+	return all
 }
 
 // Spec is a specification: its clauses and its examples, which are vectors.
@@ -67,8 +107,9 @@ func ParseSpec(name, text string) (*Spec, error) {
 type specParser struct {
 	name    string
 	lines   []string
-	at      int // the line to read next, from 0
-	current int // the clause that words belong to; -1 if none
+	at      int  // the line to read next, from 0
+	current int  // the clause that words belong to; -1 if none
+	blank   bool // the line before is blank
 	spec    *Spec
 }
 
@@ -116,10 +157,17 @@ func (p *specParser) words() error {
 	if strings.HasPrefix(line, "#") {
 		p.current = -1
 	}
-	if words := strings.TrimSpace(line); p.current >= 0 && words != "" && words[0] != '|' {
+	words := strings.TrimSpace(line)
+	if p.current >= 0 && words != "" && words[0] != '|' {
 		c := &s.Clauses[p.current]
 		c.Text = strings.TrimPrefix(c.Text+" "+words, " ")
+		if n := len(c.paragraphs); n == 0 || p.blank || listItem.MatchString(line) {
+			c.paragraphs = append(c.paragraphs, words)
+		} else {
+			c.paragraphs[n-1] += " " + words
+		}
 	}
+	p.blank = words == ""
 	p.at++
 	return nil
 }

@@ -30,6 +30,7 @@ type testOptions struct {
 	timeout time.Duration
 	written bool
 	strict  bool
+	verbose bool
 }
 
 func (o *testOptions) flags() *pflag.FlagSet {
@@ -43,6 +44,7 @@ func (o *testOptions) flags() *pflag.FlagSet {
 	f.IntVarP(&o.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` testees at a time")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "report a hang after `TIME` without an answer")
 	f.BoolVar(&o.written, "as-written", false, "do not vary the spill bits of the vectors")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "write the table of counts though nothing failed")
 	f.BoolVar(&o.strict, "strict-reasons", false, "fail a rejection for another reason than expected")
 	return f
 }
@@ -119,7 +121,7 @@ func (o *testOptions) runAndRender(c *cobra.Command, set *conformance.Set, start
 	}
 	report.FindClusters()
 	if o.format == "table" {
-		err = render.Summary(out, report, colour)
+		err = render.Summary(out, report, colour, o.verbose)
 	} else {
 		err = render.Report(out, report, o.format, colour)
 	}
