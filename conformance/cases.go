@@ -54,8 +54,8 @@ type check struct {
 	spills []int // positions in the request's data
 }
 
-// newCheck decides on the word: the vector's own; but a testee of 32-bit words
-// alone is also asked what means the same there.
+// newCheck decides on the word: the vector's own; but an
+// implementation of 32-bit words alone is also asked what means the same there.
 func newCheck(v *Vector, op Op, hello Hello) check {
 	c := check{v: v, op: op, word: v.Word}
 	if v.Word == 64 && hello.only32() && v.sameAt32(op) {
@@ -119,7 +119,7 @@ func (c *check) variants() []variant {
 	return all
 }
 
-// request returns the request for the testee.
+// request returns the request.
 func (c *check) request(how variant, seed uint64) Request {
 	v := c.v
 	r := Request{Op: c.op, Data: v.Blob, Word: c.word, Lenient: v.Lenient, Machine: v.Machine, Search: v.Search}

@@ -65,7 +65,7 @@ func parseDiffers(text string) (Differs, error) {
 	return d, nil
 }
 
-// Input returns what the vector puts before a testee: text, else blob.
+// Input returns the text or the blob of the vector.
 func (v *Vector) Input() []byte {
 	if v.Text != nil {
 		return []byte(*v.Text)

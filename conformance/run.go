@@ -12,7 +12,7 @@ import (
 // Options are the options of [Run].
 type Options struct {
 	Seed          uint64
-	Workers       int  // instances of the testee at a time; 0 is 1
+	Workers       int  // processes of the implementation at a time; 0 is 1
 	Written       bool // put vectors as they are written only
 	StrictReasons bool // a wrong reason is a failure
 	Known         *KnownFile
@@ -39,12 +39,12 @@ const (
 	hangLimit     = 3
 )
 
-// Run puts every vector to the testee, each case twice: first all vectors as they
-// are written, simple ones first, then in shuffled order once more and with other
-// spill bits. What crashes, hangs or breaks the protocol is not asked again.
+// Run asks the implementation under test every case twice: first all vectors as they are
+// written, simple ones first, then in shuffled order once more and with other spill bits.
+// A vector on which it crashes, hangs or breaks the protocol is not asked again.
 //
-// An error says that the testee or the runner failed, or that ctx is done, not that
-// an answer was wrong.
+// An error says that the implementation could not be asked, or that ctx is done. A wrong
+// answer is no error.
 func Run(ctx context.Context, set *Set, start Starter, o Options) (*Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,7 +81,7 @@ func Run(ctx context.Context, set *Set, start Starter, o Options) (*Report, erro
 	return r.report(first.Hello()), nil
 }
 
-// worker asks one instance of the testee.
+// worker asks one process of the implementation.
 type worker struct {
 	testee  Testee
 	trouble int // crashes and breaches of the protocol in a row
@@ -212,7 +212,7 @@ func (r *run) work(ctx context.Context, w *worker) error {
 			}
 			answers, err := w.testee.Ask(requests)
 			if cause := context.Cause(ctx); cause != nil {
-				return cause // and not what became of a testee that was killed
+				return cause // the error of a process that was killed says nothing
 			}
 			if err == nil && len(answers) == 0 {
 				err = errors.New("testee: no answer and no error")

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Op is an operation of a testee; the names are those of BTP/1 and `op:`.
+// Op is an operation; the names are those of BTP/1 and `op:`.
 type Op string
 
 const (

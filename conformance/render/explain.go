@@ -200,8 +200,8 @@ func draw(f *conformance.Failure, r *conformance.Result) []string {
 	return drawBits(f.Data, nil, reading, place(f, reading, v))
 }
 
-// textPlace is the first byte of a text at which it differs from its twin's, or
-// at which the testee said it was wrong; -1 if neither is known.
+// textPlace is the first byte of a text at which it differs from its control vector's, or
+// at which the implementation found a fault; -1 if neither is known.
 func textPlace(f *conformance.Failure, v *conformance.Vector) int {
 	switch {
 	case f.Answer.Outcome == conformance.Reject && f.Answer.Bit >= 0:

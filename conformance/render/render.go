@@ -272,7 +272,7 @@ func renderTAP(out io.Writer, r *conformance.Report) error {
 		case conformance.Pass:
 			fmt.Fprintf(w, "ok %s\n", name)
 		case conformance.Skipped:
-			fmt.Fprintf(w, "ok %s # SKIP the testee does not offer it\n", name)
+			fmt.Fprintf(w, "ok %s # SKIP not offered\n", name)
 		case conformance.Unasked:
 			fmt.Fprintf(w, "not ok %s # SKIP not asked: the run stopped, or the operation hung\n", name)
 		case conformance.Known:
@@ -370,7 +370,7 @@ func renderJUnit(out io.Writer, r *conformance.Report) error {
 		case conformance.Known:
 			c.Skipped = &junitMessage{"known failure: " + res.Link}
 		case conformance.Skipped:
-			c.Skipped = &junitMessage{"the testee does not offer it"}
+			c.Skipped = &junitMessage{"not offered"}
 		case conformance.Unasked:
 			c.Skipped = &junitMessage{"not asked: the run stopped, or the operation hung"}
 		}
