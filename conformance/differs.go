@@ -9,11 +9,11 @@ import (
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// Differs is the one place in which a vector differs from its twin.
+// Differs is the one place in which a vector differs from its control vector.
 type Differs struct {
 	// Kind is bit or byte (other bits or bytes there), insert (bytes that the
-	// twin lacks), delete (bytes that only the twin has; positions are the
-	// twin's), tail (one is the other cut short), word or reading (the same
+	// control vector lacks), delete (bytes that only the control vector has; positions are
+	// the control vector's), tail (one is the other cut short), word or reading (the same
 	// bytes, read otherwise), or in (what is encoded has a frame more, or another
 	// value in one place).
 	Kind     string
@@ -73,26 +73,26 @@ func (v *Vector) Input() []byte {
 	return v.Blob
 }
 
-// checkTwin proves that a vector differs from its twin in the declared place and
-// nowhere else, that the twin is accepted, and so that this place alone makes
+// checkControl proves that a vector differs from its control vector in the declared place and
+// nowhere else, that the control vector is accepted, and so that this place alone makes
 // the difference.
-func (v *Vector) checkTwin(twin *Vector) error {
+func (v *Vector) checkControl(control *Vector) error {
 	if v.Differs.Kind == "in" {
-		return v.checkTwinIn(twin)
+		return v.checkControlIn(control)
 	}
-	if twin.Want == nil || twin.Want.Outcome != OK {
-		return fmt.Errorf("twin %s is not an accepted vector", twin.ID)
+	if control.Want == nil || control.Want.Outcome != OK {
+		return fmt.Errorf("control vector %s is not an accepted vector", control.ID)
 	}
-	if v.Want == nil || !twin.Has(v.Ops[0]) {
-		return fmt.Errorf("twin %s does not have the op %s", twin.ID, v.Ops[0])
+	if v.Want == nil || !control.Has(v.Ops[0]) {
+		return fmt.Errorf("control vector %s does not have the op %s", control.ID, v.Ops[0])
 	}
 	d := v.Differs
-	if d.Kind != "word" && v.Word != twin.Word || d.Kind != "reading" && v.Lenient != twin.Lenient {
-		return fmt.Errorf("twin %s is read in another way, expected differs: word or reading", twin.ID)
+	if d.Kind != "word" && v.Word != control.Word || d.Kind != "reading" && v.Lenient != control.Lenient {
+		return fmt.Errorf("control vector %s is read in another way, expected differs: word or reading", control.ID)
 	}
-	a, b := v.Input(), twin.Input()
+	a, b := v.Input(), control.Input()
 	if same := bytes.Equal(a, b); same != (d.Kind == "word" || d.Kind == "reading") {
-		return fmt.Errorf("differs %v: bytes equal to the twin's: %v", d, same)
+		return fmt.Errorf("differs %v: bytes equal to the control vector's: %v", d, same)
 	}
 	repaired, err := d.repair(a, b, v.Text == nil)
 	if err != nil {
@@ -104,13 +104,13 @@ func (v *Vector) checkTwin(twin *Vector) error {
 	return nil
 }
 
-// checkTwinIn proves that v is to encode what its twin is, but for one more frame or
+// checkControlIn proves that v is to encode what its control vector is, but for one more frame or
 // one other value. Of a value that a frame more has, nothing is said.
-func (v *Vector) checkTwinIn(twin *Vector) error {
-	if v.In == nil || twin.In == nil || twin.Blob == nil || v.Machine != twin.Machine || v.Search != twin.Search {
-		return fmt.Errorf("twin %s is not to encode on the same machine", twin.ID)
+func (v *Vector) checkControlIn(control *Vector) error {
+	if v.In == nil || control.In == nil || control.Blob == nil || v.Machine != control.Machine || v.Search != control.Search {
+		return fmt.Errorf("control vector %s is not to encode on the same machine", control.ID)
 	}
-	a, b := v.In, twin.In
+	a, b := v.In, control.In
 	n, others := min(len(a.PCs), len(b.PCs)), 0
 	for i := range n {
 		if a.PCs[i] != b.PCs[i] {
@@ -121,7 +121,7 @@ func (v *Vector) checkTwinIn(twin *Vector) error {
 		others++
 	}
 	if others += len(a.PCs) + len(b.PCs) - 2*n; others != 1 {
-		return fmt.Errorf("differs in: %d values differ from the twin's, expected one", others)
+		return fmt.Errorf("differs in: %d values differ from the control vector's, expected one", others)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (d Differs) repair(a, b []byte, blob bool) ([]byte, error) {
 			return nil, beyond
 		}
 		if bitstring.Bit(a, from) == bitstring.Bit(b, from) && d.Kind == "bit" && d.From == d.To {
-			return nil, fmt.Errorf("the bit is the twin's")
+			return nil, fmt.Errorf("the bit is the control vector's")
 		}
 		for n := from; n < to; n++ {
 			bitstring.SetBit(a, n, bitstring.Bit(b, n))

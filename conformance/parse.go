@@ -23,7 +23,7 @@ type ParseError struct {
 func (e *ParseError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Row, e.Msg) }
 
 // Parse reads a .btv file; name is its name in messages and in IDs' places.
-// Every fault is a [*ParseError]. Twins are resolved later, by [Set.Check].
+// Every fault is a [*ParseError]. Control vectors are resolved later, by [Set.Check].
 func Parse(name string, text []byte) ([]*Vector, error) {
 	p := &parser{file: name, head: &Head{}}
 	line, rest, _ := strings.Cut(string(text), "\n")
@@ -178,8 +178,8 @@ func (p *parser) key(key, value string) (err error) {
 		v.Ops, err = parseOps(value)
 	case "why":
 		v.Why = value
-	case "twin":
-		v.Twin = value
+	case "control":
+		v.Control = value
 	case "differs":
 		v.Differs, err = parseDiffers(value)
 	case "machine":
@@ -233,7 +233,7 @@ func (p *parser) evidence(key, value string) error {
 	name, ok := strings.CutPrefix(key, "want[")
 	name, ok2 := strings.CutSuffix(name, "]")
 	if !ok || !ok2 || !isID(name) {
-		return fmt.Errorf("key %q, expected one of id clause op why twin differs machine search word reading in "+
+		return fmt.Errorf("key %q, expected one of id clause op why control differs machine search word reading in "+
 			"bits hex line text want want[NAME]", clip(key))
 	}
 	a, err := parseWant(value, true)

@@ -124,7 +124,7 @@ func TestParseErrors(t *testing.T) {
 		{"differs", record("differs: somewhere\n"), `x.btv:5: differs "somewhere"`},
 		{"differs span", record("differs: bit 3-4\n"), `x.btv:5: differs "bit 3-4"`},
 		{"differs backwards", record("differs: bits 4-3\n"), `x.btv:5: differs "bits 4-3"`},
-		{"twin alone", record("twin: b\n" + blob), `x.btv:3: a: twin and differs`},
+		{"control alone", record("control: b\n" + blob), `x.btv:3: a: control and differs`},
 		{"decode without blob", record("op: decode\nwant: reject short\n"), `x.btv:3: a: op decode without hex or bits`},
 		{"decode without want", record("op: decode\nhex: 00\n"), `x.btv:3: a: op decode without want`},
 		{"encode without in", record("op: encode\nmachine: exact64\nhex: 00100004\n"), `x.btv:3: a: op encode without in`},
@@ -190,20 +190,20 @@ func TestWriteAndParse(t *testing.T) {
 func TestSetErrors(t *testing.T) {
 	accepted := "id: ok\nclause: BT-LIT-1\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n\n"
 	reject := func(hex, differs string) string {
-		return accepted + "id: bad\nclause: BT-BLOB-2\nop: decode\ntwin: ok\ndiffers: " + differs + "\nhex: " + hex + "\nwant: reject length\n"
+		return accepted + "id: bad\nclause: BT-BLOB-2\nop: decode\ncontrol: ok\ndiffers: " + differs + "\nhex: " + hex + "\nwant: reject length\n"
 	}
 	for _, c := range []struct{ name, text, want string }{
 		{"id twice", accepted + accepted, "x.btv:9: id ok is that of x.btv:3"},
-		{"no twin", strings.Replace(reject("00100005", "bit 31"), "twin: ok", "twin: ko", 1), "x.btv:9: bad: twin ko"},
-		{"twin rejected", strings.Replace(reject("00100005", "bit 31"), "twin: ok", "twin: bad", 1), "x.btv:9: bad: twin bad is not an accepted vector"},
-		{"another bit", reject("00100006", "bit 31"), "x.btv:9: bad: differs bit 31: the bit is the twin's"},
+		{"no control vector", strings.Replace(reject("00100005", "bit 31"), "control: ok", "control: ko", 1), "x.btv:9: bad: control vector ko"},
+		{"control vector rejected", strings.Replace(reject("00100005", "bit 31"), "control: ok", "control: bad", 1), "x.btv:9: bad: control vector bad is not an accepted vector"},
+		{"another bit", reject("00100006", "bit 31"), "x.btv:9: bad: differs bit 31: the bit is the control vector's"},
 		{"one bit more", reject("00180005", "bit 31"), "x.btv:9: bad: differs bit 31: also at bit 12"},
-		{"no difference", reject("00100004", "bit 31"), "x.btv:9: bad: differs bit 31: bytes equal to the twin's: true"},
+		{"no difference", reject("00100004", "bit 31"), "x.btv:9: bad: differs bit 31: bytes equal to the control vector's: true"},
 		{"beyond the end", reject("00100005", "bit 32"), "x.btv:9: bad: differs bit 32: the place is beyond the end"},
 		{"tail of another", reject("200003", "tail"), "x.btv:9: bad: differs tail: neither begins with the other, differing at bit 2"},
 		{"insert of two", reject("ffff00100004", "insert 0"), "x.btv:9: bad: differs insert 0: also at bit 0"},
-		{"word", reject("00100005", "word"), "x.btv:9: bad: differs word: bytes equal to the twin's: false"},
-		{"word undeclared", strings.Replace(reject("00100005", "bit 31"), "twin:", "word: 32\ntwin:", 1), "x.btv:9: bad: twin ok is read in another way"},
+		{"word", reject("00100005", "word"), "x.btv:9: bad: differs word: bytes equal to the control vector's: false"},
+		{"word undeclared", strings.Replace(reject("00100005", "bit 31"), "control:", "word: 32\ncontrol:", 1), "x.btv:9: bad: control vector ok is read in another way"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			vectors, err := Parse("x.btv", []byte("btv 1\n\n"+c.text))

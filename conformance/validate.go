@@ -30,8 +30,8 @@ func (v *Vector) validate() error {
 			return fmt.Errorf("line %q, expected %q for the hex", clip(v.Line), clip(want))
 		}
 	}
-	if (v.Twin == "") != (v.Differs.Kind == "") {
-		return errors.New("twin and differs, expected both or neither")
+	if (v.Control == "") != (v.Differs.Kind == "") {
+		return errors.New("control and differs, expected both or neither")
 	}
 	for _, op := range v.Ops {
 		if err := v.validateOp(op); err != nil {

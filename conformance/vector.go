@@ -193,7 +193,7 @@ type Vector struct {
 	Clauses []string
 	Ops     []Op
 	Why     string
-	Twin    string
+	Control string
 	Differs Differs
 
 	HasMachine bool

@@ -42,7 +42,7 @@ func (v *Vector) write(put func(key, value string)) {
 	}
 	put("op", strings.Join(ops, " "))
 	put("why", v.Why)
-	put("twin", v.Twin)
+	put("control", v.Control)
 	put("differs", v.Differs.String())
 	word := 64
 	if v.HasMachine {
