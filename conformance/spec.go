@@ -27,8 +27,14 @@ type Clause struct {
 }
 
 // NeedsVectors reports whether the clause has a MUST that vectors can show.
-func (c Clause) NeedsVectors() bool {
-	return wordMust.MatchString(c.Text) && !notByVector.MatchString(c.Text)
+func (c Clause) NeedsVectors() bool { return c.Musts() > 0 }
+
+// Musts returns how many MUSTs of the clause vectors can show.
+func (c Clause) Musts() int {
+	if notByVector.MatchString(c.Text) {
+		return 0
+	}
+	return len(wordMust.FindAllString(c.Text, -1))
 }
 
 // listItem begins an item of a list.
@@ -109,7 +115,7 @@ type specParser struct {
 	lines   []string
 	at      int  // the line to read next, from 0
 	current int  // the clause that words belong to; -1 if none
-	blank   bool // the line before is blank
+	empty   bool // the line before is empty
 	spec    *Spec
 }
 
@@ -161,13 +167,13 @@ func (p *specParser) words() error {
 	if p.current >= 0 && words != "" && words[0] != '|' {
 		c := &s.Clauses[p.current]
 		c.Text = strings.TrimPrefix(c.Text+" "+words, " ")
-		if n := len(c.paragraphs); n == 0 || p.blank || listItem.MatchString(line) {
+		if n := len(c.paragraphs); n == 0 || p.empty || listItem.MatchString(line) {
 			c.paragraphs = append(c.paragraphs, words)
 		} else {
 			c.paragraphs[n-1] += " " + words
 		}
 	}
-	p.blank = words == ""
+	p.empty = words == ""
 	p.at++
 	return nil
 }

@@ -242,7 +242,7 @@ var blobMutants = []Mutant{
 	{Name: "best-literal-of-64", Bug: "search best takes a literal with a count of 64 at equal lengths", Encoder: true},
 	{Name: "best-never-wraps", Bug: "search best does not go around 2^64", Encoder: true},
 	{Name: "best-wraps-at-32", Bug: "search best wraps at 2^32 on 32-bit machines", Encoder: true},
-	{Name: "best-wraps-if-exact", Bug: "search best goes around 2^64 on exact64 alone", Encoder: true},
+	{Name: "best-wraps-if-exact", Bug: "search best takes the wraparound distance on exact64 alone", Encoder: true},
 	{Name: "best-delta-of-32-on-equal", Bug: "search best takes the delta at equal lengths of 32 bits", Encoder: true},
 	{Name: "best-literal-of-64-if-lossy", Bug: "search best takes a literal with a count of 64 on lossy machines", Encoder: true},
 	{Name: "signed-addresses", Bug: "addresses are compared as signed numbers", Encoder: true},
