@@ -27,14 +27,8 @@ type Clause struct {
 }
 
 // NeedsVectors reports whether the clause has a MUST that vectors can show.
-func (c Clause) NeedsVectors() bool { return c.Musts() > 0 }
-
-// Musts returns how many MUSTs of the clause vectors can show.
-func (c Clause) Musts() int {
-	if notByVector.MatchString(c.Text) {
-		return 0
-	}
-	return len(wordMust.FindAllString(c.Text, -1))
+func (c Clause) NeedsVectors() bool {
+	return wordMust.MatchString(c.Text) && !notByVector.MatchString(c.Text)
 }
 
 // listItem begins an item of a list.

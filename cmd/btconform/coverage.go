@@ -16,11 +16,10 @@ func newCoverage() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "coverage [--spec FILE] [VECTORS...]",
 		Short: "show which clauses of SPEC.md have vectors",
-		Long: `coverage shows for each clause of SPEC.md how many MUSTs it has, and how many
-vectors must be accepted and how many rejected. It exits with 1 when a clause
-has fewer vectors than MUSTs, when a vector names no clause or one that SPEC.md
-lacks, when an example in SPEC.md is not executed or does not pass, and when a
-reason of rejection has no vector.`,
+		Long: `coverage shows for each clause of SPEC.md how many vectors must be accepted and
+how many rejected. It exits with 1 when a clause with a MUST has no vector, when
+a vector names no clause or one that SPEC.md lacks, when an example in SPEC.md
+is not executed or does not pass, and when a reason of rejection has no vector.`,
 		Example: "btconform coverage --spec SPEC.md",
 		RunE: func(c *cobra.Command, args []string) error {
 			name, text := conformance.SpecFile, lwsbt.Spec

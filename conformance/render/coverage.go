@@ -11,21 +11,21 @@ import (
 func Coverage(out io.Writer, c *conformance.Coverage) error {
 	w := &stickyWriter{w: out}
 	t := NewTable(w, 2)
-	t.Header([]string{"clause", "", "MUSTs", "accept", "reject", "in SPEC.md"})
-	clauses, covered, musts := 0, 0, 0
+	t.Header([]string{"clause", "", "accept", "reject", "in SPEC.md"})
+	must, shown := 0, 0
 	for _, clause := range c.Clauses {
-		note := ""
+		kind := ""
 		if clause.NeedsVectors() {
-			clauses++
-			musts += clause.Musts()
-			if clause.Covered() {
-				covered++
+			kind = "MUST"
+			must++
+			if clause.Accepts+clause.Rejects > 0 {
+				shown++
 			} else {
-				note = "too few vectors"
+				kind = "MUST, no vector"
 			}
 		}
-		row := []string{clause.ID, note}
-		row = appendCounts(row, clause.Musts(), clause.Accepts, clause.Rejects, clause.Examples)
+		row := []string{clause.ID, kind}
+		row = appendCounts(row, clause.Accepts, clause.Rejects, clause.Examples)
 		if err := t.Append(row); err != nil {
 			return err
 		}
@@ -33,6 +33,6 @@ func Coverage(out io.Writer, c *conformance.Coverage) error {
 	if err := t.Render(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%d of %d clauses have a vector for each of their MUSTs, %d in total\n", covered, clauses, musts)
+	fmt.Fprintf(w, "%d of %d clauses with a MUST have vectors\n", shown, must)
 	return w.err
 }
