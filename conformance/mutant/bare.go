@@ -72,6 +72,9 @@ func (b impl) signatures(v uint64, count int) (wide, wrap, zero bool) {
 	}
 	bit31 := v>>31&1 == 1 || b.has("marks-without-bit-31")
 	wrap, zero = bit31 && high == low, bit31 && high == 0
+	if b.has("marks-zero-without-bit-31") {
+		zero = high == 0
+	}
 	if b.has("marks-one-wins") && wrap {
 		zero = false
 	}

@@ -29,6 +29,7 @@ var (
 		"header-skips-line-ends":  `^[\t\r\n]*~h#`,
 		"header-skips-mark":       `^\x{FEFF}?~h#`,
 		"header-lead-in-any-case": `^~[hH]#`,
+		"header-lead-in-of-two":   `^~h.`,
 		"header-searched":         `^(?s:.*\n)?~h#`,
 	}
 	headerEnd = forms{

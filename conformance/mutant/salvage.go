@@ -21,6 +21,9 @@ func (b impl) salvage(data []byte) (conformance.Answer, error) {
 		end = max(0, end-16)
 	}
 	depth := int(data[0] >> 3)
+	if b.has("salvage-first-byte-0") && data[0] != 0 && depth == 0 {
+		depth = 32
+	}
 	if depth == 0 {
 		if b.has("salvage-depth-0-of-1-byte") && len(data) == 1 {
 			return conformance.Answer{Outcome: conformance.OK}, nil

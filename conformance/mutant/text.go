@@ -17,6 +17,7 @@ var (
 		"lead-in-optional":             `^(?:~m#)?`,
 		"strict-skips-mark-before":     `^\x{FEFF}?~m#`,
 		"strict-skips-line-end-before": `^[\r\n\t]*~m#`,
+		"strict-lead-in-of-two":        `^~m.`,
 		"strict-searches-lead-in":      `^(?s:.*[ \x00])?~m#`,
 	}
 	lenientLeadIn = forms{
@@ -142,6 +143,7 @@ var (
 		"decoded-skips-line-end-before": `^[\r\n\t]*~b#`,
 		"decoded-searches-lead-in":      `^(?s:.*[ ~])?~b#`,
 		"decoded-any-case-lead-in":      `^~[bB]#`,
+		"decoded-lead-in-of-two":        `^~b.`,
 	}
 	decodedEnd = forms{
 		"":                             `[ \t\r\n]*\z`,

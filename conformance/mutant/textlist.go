@@ -5,6 +5,7 @@ var textMutants = []Mutant{
 	// ~m# lines
 	{Name: "strict-skips-mark-before", Bug: "strict reading skips a byte order mark before the lead-in"},
 	{Name: "strict-skips-line-end-before", Bug: "strict reading skips line ends and tabs before the lead-in"},
+	{Name: "strict-lead-in-of-two", Bug: "of the lead-in ~m# two characters are looked at"},
 	{Name: "strict-searches-lead-in", Bug: "strict reading searches the lead-in"},
 	{Name: "strict-skips-at-end", Bug: "strict reading trims spaces and a line end"},
 	{Name: "strict-skips-nul", Bug: "strict reading skips a NUL at the end"},
@@ -35,6 +36,7 @@ var textMutants = []Mutant{
 	{Name: "decoded-skips-mark-before", Bug: "a byte order mark before ~b# is skipped"},
 	{Name: "decoded-skips-line-end-before", Bug: "line ends before ~b# are skipped"},
 	{Name: "decoded-searches-lead-in", Bug: "~b# is searched in the line"},
+	{Name: "decoded-lead-in-of-two", Bug: "of the lead-in ~b# two characters are looked at"},
 	{Name: "decoded-any-case-lead-in", Bug: "~B# is read"},
 	{Name: "decoded-end-any-space", Bug: "whatever Unicode calls a space may end a ~b# line"},
 	{Name: "decoded-end-at-escape", Bug: "a ~b# line ends at an escape character"},
@@ -127,6 +129,7 @@ var textMutants = []Mutant{
 	{Name: "header-skips-line-ends", Bug: "line ends before the lead-in of a header are skipped"},
 	{Name: "header-skips-mark", Bug: "a byte order mark before a header is skipped"},
 	{Name: "header-lead-in-any-case", Bug: "~H# is read"},
+	{Name: "header-lead-in-of-two", Bug: "of the lead-in of a header two characters are looked at"},
 	{Name: "header-searched", Bug: "~h# is searched in several lines"},
 	{Name: "header-end-form-feed", Bug: "a form feed may follow a header"},
 	{Name: "header-end-nul", Bug: "NUL may follow a header"},
