@@ -12,8 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
-// variant is a way of putting a vector: with its spill bits as written, or
-// otherwise, which must make no difference. (BT-FIELD-2)
+// variant is a setting of a vector's spill bits, which must make no difference. (BT-FIELD-2)
 type variant struct {
 	kind variantKind
 	n    int // flipped: bit; random: which of several
@@ -46,7 +45,7 @@ func (v variant) String() string {
 	return "as written"
 }
 
-// check is a vector put to one operation.
+// check is one operation on a vector.
 type check struct {
 	v      *Vector
 	op     Op
@@ -103,7 +102,7 @@ func (v *Vector) sameAt32(op Op) bool {
 	return !v.Rejects() && v.Want.Value.Equal(Value{Size: s.Size, PCs: s.PCs})
 }
 
-// variants lists the ways to put a check.
+// variants lists the settings of the spill bits to ask.
 func (c *check) variants() []variant {
 	all := []variant{{kind: asWritten}}
 	if len(c.spills) == 0 {

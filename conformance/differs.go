@@ -73,9 +73,8 @@ func (v *Vector) Input() []byte {
 	return v.Blob
 }
 
-// checkControl proves that a vector differs from its control vector in the declared place and
-// nowhere else, that the control vector is accepted, and so that this place alone makes
-// the difference.
+// checkControl proves that the control vector is accepted, and that the vector differs from
+// it in the declared place and nowhere else.
 func (v *Vector) checkControl(control *Vector) error {
 	if v.Differs.Kind == "in" {
 		return v.checkControlIn(control)

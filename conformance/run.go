@@ -13,14 +13,14 @@ import (
 type Options struct {
 	Seed          uint64
 	Workers       int  // processes of the implementation at a time; 0 is 1
-	Written       bool // put vectors as they are written only
+	Written       bool // ask vectors as they are written only
 	StrictReasons bool // a wrong reason is a failure
 	Known         *KnownFile
 	Partial       bool // the set is a selection; see KnownFile
 	Again         Repeat
 
-	// Failed, if not nil, is called with each failure that Known does not expect, as
-	// soon as it is there; the result may still change. Calls do not overlap.
+	// Failed, if not nil, is called with each failure that Known does not expect, as soon
+	// as it occurs. Later answers may still change the result. Calls do not overlap.
 	Failed func(*Result)
 	// Progress, if not nil, is called after each batch of answers. Calls do not
 	// overlap.
@@ -175,8 +175,8 @@ func simpleFirst(vectors []*Vector) []*Vector {
 	return vectors
 }
 
-// passes lists the cases to ask, in order: first each vector as it is written, then
-// everything else, and what was written once more.
+// passes lists the cases to ask, in order: first each vector as it is written, then all
+// cases in shuffled order.
 func (r *run) passes() [2][]int32 {
 	var passes [2][]int32
 	for i, c := range r.cases {
@@ -339,7 +339,7 @@ func (r *run) dropped() (ops []Op) {
 	return ops
 }
 
-// result returns what is known of a check, its status not yet decided.
+// result returns the result of a check so far, without its status.
 func (r *run) result(i int) Result {
 	c, t := &r.checks[i], &r.tallies[i]
 	v := c.v

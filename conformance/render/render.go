@@ -1,6 +1,5 @@
-// Package render writes what package conformance and those below it found: for
-// people, as tables and failures with their bits; for machines, as JSON, JUnit and
-// TAP.
+// Package render writes reports of package conformance: tables and failures with their
+// bits for people, and JSON, JUnit and TAP for machines.
 package render
 
 import (
@@ -65,7 +64,7 @@ func renderJSON(w io.Writer, r *conformance.Report) error {
 	return err
 }
 
-// Colours of a terminal, by what is said with them.
+// Colours of a terminal: failures, warnings, success.
 const (
 	red    = "31"
 	yellow = "33"
