@@ -34,23 +34,23 @@ func byHand(t *testing.T) []*Vector {
 // Every vector that must be rejected stands beside one that must be accepted and
 // differs from it in one declared place: repaired there, it is that vector. So
 // nothing but this place is wrong with it. (Set.Check proves the difference.)
-func TestRejectsHaveTwins(t *testing.T) {
+func TestRejectsHaveControls(t *testing.T) {
 	set := builtinSet(t)
 	rejects := 0
 	for _, v := range byHand(t) {
 		if !v.Rejects() {
-			if v.Twin != "" {
-				t.Errorf("%s: accepted, yet has a twin", v.ID)
+			if v.Control != "" {
+				t.Errorf("%s: accepted, yet has a control vector", v.ID)
 			}
 			continue
 		}
 		rejects++
-		twin := set.TwinOf(v)
-		if twin == nil {
-			t.Errorf("%s: rejected, without a twin", v.ID)
+		control := set.ControlOf(v)
+		if control == nil {
+			t.Errorf("%s: rejected, without a control vector", v.ID)
 			continue
 		}
-		if err := v.checkTwin(twin); err != nil {
+		if err := v.checkControl(control); err != nil {
 			t.Errorf("%s: %v", v.ID, err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestClausesHaveBothKinds(t *testing.T) {
 		}
 		musts++
 		// BT-REJ-1 and BT-EVT-4 are about rejecting alone, BT-BLOB-4 and BT-DELTA-4 of what no
-		// accepted blob has: their accepted vectors are the twins.
+		// accepted blob has: their accepted vectors are the control vectors.
 		onlyRejects := []string{"BT-REJ-1", "BT-BLOB-4", "BT-FIELD-4", "BT-SALV-2", "BT-EVT-4"}
 		if accepted[c.ID] == 0 && !slices.Contains(onlyRejects, c.ID) {
 			t.Errorf("%s has a MUST and no accepted vector by hand", c.ID)

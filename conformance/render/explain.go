@@ -3,6 +3,8 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/conformance"
@@ -14,9 +16,9 @@ import (
 // Width is how many columns output for people takes at most.
 const Width = 80
 
-// Explain returns all about a failure: the clauses' words, what was wanted and what
-// came, the bits by field with a caret at the first difference, and the command
-// that repeats it. Lines are without line ends.
+// Explain returns all about a failure: what was wanted and what came, the sentence of the
+// clause, the bits by field with a caret at the first difference, and the command that
+// repeats it. Lines are without line ends.
 func Explain(r *conformance.Result) []string {
 	f := r.Failure
 	head := fmt.Sprintf("%s %s, %s:%d", r.ID, r.Op, r.File, r.Row)
@@ -27,22 +29,86 @@ func Explain(r *conformance.Result) []string {
 	if r.Wrong > 1 || r.Cases > 1 {
 		lines[1] += fmt.Sprintf("; wrong in %d of %d variants", r.Wrong, r.Cases)
 	}
-	for _, id := range r.Clauses {
-		lines = append(lines, quoteClause(id)...)
-	}
-	lines = append(lines, indent("want  ", cli.Printable(f.Want))...)
-	lines = append(lines, indent("got   ", cli.Printable(f.Got))...)
+	lines = append(lines, indent("want  ", shorten(cli.Printable(f.Want)))...)
+	lines = append(lines, indent("got   ", shorten(cli.Printable(f.Got)))...)
+	lines = append(lines, quoteClauses(r)...)
 	lines = append(lines, draw(f, r)...)
 	return append(lines, "  again: "+f.Again)
 }
 
-// quoteClause is a clause and its words, as SPEC.md has them.
-func quoteClause(id string) []string {
-	c := conformance.BuiltinSpec().Clause(id)
-	if c == nil {
-		return []string{"  " + id + " is not in SPEC.md"}
+// maxShown is how many bytes of an answer or of a text are shown.
+const maxShown = 800
+
+// shorten leaves out the middle of a long text.
+func shorten(text string) string {
+	if len(text) <= maxShown {
+		return text
 	}
-	return indent("", id+": "+c.Text)
+	return text[:maxShown/2] + " … " + text[len(text)-maxShown/2:]
+}
+
+// quoteClauses quotes the sentence that the failure is most likely about, of those of the
+// result's clauses, and names the other clauses.
+func quoteClauses(r *conformance.Result) []string {
+	var lines []string
+	text, most, others := "", -1, []string(nil)
+	for _, id := range r.Clauses {
+		c := conformance.BuiltinSpec().Clause(id)
+		if c == nil {
+			lines = append(lines, "  "+id+" is not in SPEC.md")
+			continue
+		}
+		others = append(others, id)
+		for _, s := range c.Sentences() {
+			if n := score(s, r); n > most {
+				text, most = id+": "+s, n
+			}
+		}
+	}
+	if text == "" {
+		return lines
+	}
+	lines = append(indent("", text), lines...)
+	others = slices.DeleteFunc(others, func(id string) bool { return strings.HasPrefix(text, id+":") })
+	if len(others) > 0 {
+		lines = append(lines, indent("", "see also "+strings.Join(others, ", "))...)
+	}
+	return lines
+}
+
+// Words that tell the sentences of a clause apart.
+var (
+	ofReaders  = regexp.MustCompile(`(?i)\breaders?\b|\bdecoders?\b|\bread\b`)
+	ofWriters  = regexp.MustCompile(`(?i)\bwriters?\b|\bencoders?\b|\bwrite\b|\bwritten\b`)
+	ofRejects  = regexp.MustCompile(`MUST (?:reject|refuse|yield nothing)`)
+	ofAccepts  = regexp.MustCompile(`MUST (?:accept|NOT reject|ignore|skip|read|take|find)|may stand|stand for`)
+	ofDemands  = regexp.MustCompile(`\bMUST\b`)
+	ofExamples = regexp.MustCompile(`^\(|^For example|such as`)
+)
+
+// score says how likely a failure is about a sentence: one that names the reason, demands
+// what was wanted, and speaks of readers or of writers.
+func score(sentence string, r *conformance.Result) int {
+	mine, others := ofReaders, ofWriters
+	switch r.Op {
+	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpBareEncode, conformance.OpFormat:
+		mine, others = ofWriters, ofReaders
+	}
+	n := 0
+	add := func(points int, holds bool) {
+		if holds {
+			n += points
+		}
+	}
+	rejects := r.Vector.Rejects()
+	add(8, rejects && strings.Contains(sentence, "`"+r.Vector.Want.Reason+"`"))
+	add(4, rejects && ofRejects.MatchString(sentence))
+	add(4, !rejects && ofAccepts.MatchString(sentence))
+	add(3, ofDemands.MatchString(sentence))
+	add(2, mine.MatchString(sentence))
+	add(-2, others.MatchString(sentence) && !mine.MatchString(sentence))
+	add(-1, ofExamples.MatchString(sentence))
+	return max(n, 0)
 }
 
 // indent breaks text into lines, the first after two spaces and label, the
@@ -137,8 +203,8 @@ func draw(f *conformance.Failure, r *conformance.Result) []string {
 	return drawBits(f.Data, nil, reading, place(f, reading, v))
 }
 
-// textPlace is the first byte of a text at which it differs from its twin's, or
-// at which the testee said it was wrong; -1 if neither is known.
+// textPlace is the first byte of a text at which it differs from its control vector's, or
+// at which the implementation found a fault; -1 if neither is known.
 func textPlace(f *conformance.Failure, v *conformance.Vector) int {
 	switch {
 	case f.Answer.Outcome == conformance.Reject && f.Answer.Bit >= 0:
@@ -183,9 +249,15 @@ func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
 }
 
 // drawText quotes text and puts a caret under byte at.
-func drawText(text string, at int) []string {
+func drawText(text string, at int) (lines []string) {
 	const margin = "  text  "
 	var b strings.Builder
+	if from := max(0, min(at-maxShown/2, len(text)-maxShown)); len(text) > maxShown {
+		fmt.Fprintf(&b, "%d bytes ... ", from)
+		rest := len(text) - from - maxShown
+		text, at = text[from:from+maxShown], at-from
+		defer func() { lines = append(lines, fmt.Sprintf("        … %d bytes after", rest)) }()
+	}
 	b.WriteByte('"')
 	column := -1
 	for i, c := range []byte(text) {
