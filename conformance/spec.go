@@ -15,15 +15,17 @@ var (
 	clauseStart = regexp.MustCompile(`^\*\*(BT-[A-Z][A-Z0-9]*-[1-9][0-9]*)\*\*(?: |$)`)
 	notByVector = regexp.MustCompile(`\(not by vector: [^)]+\)`)
 	wordMust    = regexp.MustCompile(`\bMUST(?: NOT)?([⁰¹²³⁴⁵⁶⁷⁸⁹]*)`)
-	ends        = regexp.MustCompile(`[.;:] `)
-	superscript = strings.NewReplacer("⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9")
+	// the first group is the one who writes
+	readerOrWriter = regexp.MustCompile(`(?i)\b(?:readers?|decoders?|(writers?|encoders?))\b`)
+	superscript    = strings.NewReplacer("⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9")
 )
 
-// Must is one requirement of a clause: what it says from one MUST up to the next.
+// Must is one requirement of a clause.
 type Must struct {
 	ID     string // such as BT-TEXT-2.3, and that of the clause if it has one MUST alone
-	Text   string
-	vector bool // vectors can show it
+	Text   string // the sentence or item of a list that has the MUST, see [Clause.Sentences]
+	Side   string // who has to fulfil it: "reader", "writer", or "" if the sentence does not name one
+	vector bool   // vectors can show it
 }
 
 // NeedsVectors reports whether vectors can show the requirement.
@@ -32,19 +34,16 @@ func (m Must) NeedsVectors() bool { return m.vector }
 // Musts returns the requirements of the clause. An error says that a MUST has no number of its own
 // though there are several.
 func (c Clause) Musts() (musts []Must, err error) {
-	all := wordMust.FindAllStringSubmatchIndex(c.Text, -1)
+	all := wordMust.FindAllStringSubmatch(c.Text, -1)
 	seen := map[string]bool{}
-	for i, at := range all {
-		end := len(c.Text)
-		if i+1 < len(all) { // without the words before the next MUST that belong to that
-			end = all[i+1][0]
-			if last := ends.FindAllStringIndex(c.Text[at[0]:end], -1); last != nil {
-				end = at[0] + last[len(last)-1][0] + 1
-			}
-		}
-		m := Must{ID: c.ID, Text: strings.TrimRight(c.Text[at[0]:end], " ")}
+	for _, word := range all {
+		m := Must{ID: c.ID, Text: c.sentenceWith(word[0])}
 		m.vector = !notByVector.MatchString(m.Text)
-		number := superscript.Replace(c.Text[at[2]:at[3]])
+		before, _, _ := strings.Cut(m.Text, word[0])
+		if sides := readerOrWriter.FindAllStringSubmatch(before, -1); sides != nil {
+			m.Side = [...]string{"reader", "writer"}[min(1, len(sides[len(sides)-1][1]))]
+		}
+		number := superscript.Replace(word[1])
 		if number != "" {
 			m.ID += "." + number
 		}
@@ -55,6 +54,21 @@ func (c Clause) Musts() (musts []Must, err error) {
 		musts = append(musts, m)
 	}
 	return musts, nil
+}
+
+// sentenceWith returns the sentence that has the word, a MUST; the whole clause if the word
+// belongs to several, as one that introduces a list does.
+func (c Clause) sentenceWith(must string) string {
+	var found []string
+	for _, s := range c.Sentences() {
+		if slices.Contains(wordMust.FindAllString(s, -1), must) {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 1 {
+		return found[0]
+	}
+	return c.Text
 }
 
 // Clause is a numbered rule of SPEC.md.

@@ -209,9 +209,9 @@ func TestCoverageFaults(t *testing.T) {
 	example := func(text string) string { return "```btv\n" + text + "```\n" }
 	good := "id: a\nclause: BT-LIT-1\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n"
 	for _, c := range []struct{ name, spec, want string }{
-		{"clause without vector", clause + "**BT-LIT-2** It\nMUST, too.\n" + example(good), "SPEC.md:3: BT-LIT-2 has no vector: MUST, too."},
+		{"clause without vector", clause + "**BT-LIT-2** It\nMUST, too.\n" + example(good), "SPEC.md:3: BT-LIT-2 has no vector: It MUST, too."},
 		{"MUST without vector", "**BT-LIT-1** It MUST¹ be, and MUST NOT² not be.\n\n" + example(strings.Replace(good, "LIT-1", "LIT-1.1", 1)),
-			"SPEC.md:1: BT-LIT-1.2 has no vector: MUST NOT² not be."},
+			"SPEC.md:1: BT-LIT-1.2 has no vector: It MUST¹ be, and MUST NOT² not be."},
 		{"clause of several MUSTs alone", "**BT-LIT-1** It MUST¹ be, and MUST NOT² not be.\n\n" + example(good), "SPEC.md:1: BT-LIT-1.1 has no vector"},
 		{"unknown MUST", clause + example(strings.Replace(good, "LIT-1", "LIT-1.2", 1)), "SPEC.md:4: a names BT-LIT-1.2"},
 		{"no clause named", clause + example(strings.Replace(good, "clause: BT-LIT-1\n", "", 1)), "SPEC.md:4: a names no clause"},

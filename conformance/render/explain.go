@@ -3,7 +3,6 @@ package render
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -47,68 +46,61 @@ func shorten(text string) string {
 	return text[:maxShown/2] + " … " + text[len(text)-maxShown/2:]
 }
 
-// quoteClauses quotes the sentence that the failure is most likely about, of those of the
-// result's clauses, and names the other clauses.
+// quoteClauses quotes the requirement that the vector shows, or the first sentence of its
+// first clause if it shows none, and names the other requirements and clauses.
 func quoteClauses(r *conformance.Result) []string {
-	var lines []string
-	text, most, others := "", -1, []string(nil)
+	var strange, others []string
+	text, exact := "", false
 	for _, id := range r.Clauses {
 		c := conformance.BuiltinSpec().Clause(id)
 		if c == nil {
-			lines = append(lines, "  "+id+" is not in SPEC.md")
+			strange = append(strange, "  "+id+" is not in SPEC.md")
 			continue
 		}
-		others = append(others, id)
-		for _, s := range c.Sentences() {
-			if n := score(s, r); n > most {
-				text, most = id+": "+s, n
+		musts := shownMusts(c, r)
+		if len(musts) == 0 {
+			others = append(others, id)
+			if text == "" {
+				text = id + ": " + c.Sentences()[0]
 			}
+			continue
+		}
+		for _, m := range musts {
+			others = append(others, m.ID)
+		}
+		if !exact {
+			m := musts[max(0, slices.IndexFunc(musts, func(m conformance.Must) bool { return m.Side == "" || m.Side == side(r.Op) }))]
+			text, exact = m.ID+": "+m.Text, true
 		}
 	}
-	if text == "" {
-		return lines
+	lines := strange
+	if text != "" {
+		lines = append(indent("", text), strange...)
 	}
-	lines = append(indent("", text), lines...)
-	others = slices.DeleteFunc(others, func(id string) bool { return strings.HasPrefix(text, id+":") })
+	others = slices.DeleteFunc(others, func(id string) bool { return strings.HasPrefix(text, id+": ") })
 	if len(others) > 0 {
 		lines = append(lines, indent("", "see also "+strings.Join(others, ", "))...)
 	}
 	return lines
 }
 
-// Words that tell the sentences of a clause apart.
-var (
-	ofReaders  = regexp.MustCompile(`(?i)\breaders?\b|\bdecoders?\b|\bread\b`)
-	ofWriters  = regexp.MustCompile(`(?i)\bwriters?\b|\bencoders?\b|\bwrite\b|\bwritten\b`)
-	ofRejects  = regexp.MustCompile(`MUST (?:reject|refuse|yield nothing)`)
-	ofAccepts  = regexp.MustCompile(`MUST (?:accept|NOT reject|ignore|skip|read|take|find)|may stand|stand for`)
-	ofDemands  = regexp.MustCompile(`\bMUST\b`)
-	ofExamples = regexp.MustCompile(`^\(|^For example|such as`)
-)
+// shownMusts returns the requirements of the clause that the result's vector shows: those it
+// names, or the only one.
+func shownMusts(c *conformance.Clause, r *conformance.Result) []conformance.Must {
+	all, _ := c.Musts() // SPEC.md has none without a number: ParseSpec checks it
+	if len(all) == 1 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(m conformance.Must) bool { return !slices.Contains(r.Vector.Musts, m.ID) })
+}
 
-// score says how likely a failure is about a sentence: one that names the reason, demands
-// what was wanted, and speaks of readers or of writers.
-func score(sentence string, r *conformance.Result) int {
-	mine, others := ofReaders, ofWriters
-	switch r.Op {
-	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpBareEncode, conformance.OpFormat:
-		mine, others = ofWriters, ofReaders
+// side is the side of a requirement that the operation asks for.
+func side(op conformance.Op) string {
+	switch op {
+	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpEventEncode, conformance.OpBareEncode, conformance.OpFormat:
+		return "writer"
 	}
-	n := 0
-	add := func(points int, holds bool) {
-		if holds {
-			n += points
-		}
-	}
-	rejects := r.Vector.Rejects()
-	add(8, rejects && strings.Contains(sentence, "`"+r.Vector.Want.Reason+"`"))
-	add(4, rejects && ofRejects.MatchString(sentence))
-	add(4, !rejects && ofAccepts.MatchString(sentence))
-	add(3, ofDemands.MatchString(sentence))
-	add(2, mine.MatchString(sentence))
-	add(-2, others.MatchString(sentence) && !mine.MatchString(sentence))
-	add(-1, ofExamples.MatchString(sentence))
-	return max(n, 0)
+	return "reader"
 }
 
 // indent breaks text into lines, the first after two spaces and label, the
