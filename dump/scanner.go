@@ -14,9 +14,12 @@ const (
 	bufSize = 256 << 10
 	// maxBase64 is the most base64 characters that a blob can have.
 	maxBase64 = codec.MaxLength / 3 * 4
-	// maxDecoded is more than the longest ~b# record that is read, in bytes; 32
-	// addresses take some 640. (BT-LIM-4)
-	maxDecoded = 4096
+	// maxLine is the longest ~b# or ~h# that is read, in bytes; 32 addresses take some
+	// 640. (BT-LIM-4)
+	maxLine = 4095
+	// lineAhead is how much of the log shows where a ~b# or ~h# of maxLine bytes ends:
+	// a lead-in more, or " 0x", or a digit after it.
+	lineAhead = maxLine + 4
 )
 
 // Scanner reads the records of one log after another. Set its options before
@@ -289,19 +292,16 @@ func (s *Scanner) begin(kind Kind, n int) {
 	s.pos += n
 }
 
-// maxHeader is more than the longest ~h# line that is read, in bytes. (BT-LIM-4)
-const maxHeader = 4096
-
 // headerRecord is blobRecord for ~h#. (BT-HEAD-5)
 func (s *Scanner) headerRecord() bool {
-	text := s.buf[s.pos:min(s.end, s.pos+maxHeader)]
+	text := s.buf[s.pos:min(s.end, s.pos+lineAhead)]
 	n, whole := codec.HeaderEnd(text)
-	if !whole && len(text) < maxHeader && !s.eof {
+	if !whole && len(text) < lineAhead && !s.eof {
 		return false
 	}
 	s.begin(Header, n)
 	r := &s.rec
-	if !whole && len(text) == maxHeader {
+	if n > maxLine || !whole && len(text) == lineAhead {
 		r.Err = ErrTooLong
 		return true
 	}
@@ -324,11 +324,11 @@ func (s *Scanner) headerRecord() bool {
 // decodedRecord is blobRecord for ~b#: its text is as much as has the form.
 // (BT-TEXT-3)
 func (s *Scanner) decodedRecord() bool {
-	text := s.buf[s.pos:min(s.end, s.pos+maxDecoded)]
+	text := s.buf[s.pos:min(s.end, s.pos+lineAhead)]
 	n, fault, whole := decodedExtent(text)
 	r := &s.rec
-	if !whole && len(text) == maxDecoded {
-		s.begin(Decoded, maxDecoded)
+	if n > maxLine || !whole && len(text) == lineAhead {
+		s.begin(Decoded, min(maxLine+1, len(text)))
 		r.Err = ErrTooLong
 		return true
 	}

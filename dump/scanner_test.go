@@ -505,6 +505,34 @@ func TestHeadersBeforeRecords(t *testing.T) {
 	}
 }
 
+// What stands behind a ~b# or ~h# of 4,095 bytes does not matter. (BT-LIM-4)
+func TestLongLinesBefore(t *testing.T) {
+	for _, tt := range []struct{ head, fill, tail, after string }{
+		{"~h#boot prog=", "x", "", "~m#ABAABA==\n"},
+		{"~h#boot prog=", "x", "", "~b#size: 5,\n"},
+		{"~h#boot prog=", "x", "", ""},
+		{"~h#boot prog=", "x", "y", " \n"}, // the space counts
+		{"~b#size: 5, 0x", "0", "10", " x"},
+		{"~b#size: 5, 0x", "0", "10", " 0x\n"}, // an address is missing
+		{"~b#size: 5, 0x", "0", "10", "~m#ABAABA==\n"},
+		{"~b#size: ", "0", "5,", ""},
+	} {
+		line := tt.head + strings.Repeat(tt.fill, 4095-len(tt.head)-len(tt.tail)-strings.Count(tt.tail, "y")) + tt.tail
+		sc := dump.NewScanner(strings.NewReader(line+tt.after), "log")
+		sc.Recordings = true
+		cut := strings.HasPrefix(tt.after, " 0x")
+		if !sc.Next() || (sc.Record().Err != nil) != cut || string(sc.Record().Text) != line {
+			t.Errorf("%s… before %q: %d bytes, %v", tt.head, tt.after, len(sc.Record().Text), sc.Record().Err)
+		}
+		if reason := sc.Record().Reason(); cut && reason != codec.ReasonDecodedLine {
+			t.Errorf("%s… before %q: %q, want %s", tt.head, tt.after, reason, codec.ReasonDecodedLine)
+		}
+		if after := strings.HasPrefix(tt.after, "~"); sc.Next() != after {
+			t.Errorf("%s… before %q: a record behind it: %v, want %v", tt.head, tt.after, !after, after)
+		}
+	}
+}
+
 // ~b# and ~h# lines of 4,095 bytes are read. (BT-LIM-4)
 func TestLongLines(t *testing.T) {
 	for _, tt := range []struct{ head, fill, tail string }{
