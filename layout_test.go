@@ -19,7 +19,6 @@ const module = "github.com/lwsbt/lwsbt"
 var layout = map[string]struct{ packages, libraries string }{
 	".":           {},
 	"codec":       {},
-	"dump":        {packages: "codec", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"symbol":      {packages: "codec symbol/arch symbol/internal/dwarf internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
 	"symbol/arch": {},
 
@@ -29,13 +28,14 @@ var layout = map[string]struct{ packages, libraries string }{
 	"image/unwind/truth": {packages: "image/unwind"},
 
 	"image":       {packages: "codec symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
+	"heaplog":     {packages: "codec symbol profile internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"report":      {packages: "profile internal/printable"},
 	"stats":       {packages: "codec internal/table", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
-	"profile":     {libraries: "github.com/google/pprof"},
+	"profile":     {packages: "symbol", libraries: "github.com/google/pprof"},
 	"gen":         {packages: "codec internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest": {packages: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
-	"conformance":         {packages: ". codec dump conformance/vectors internal/bitstring internal/naive"},
+	"conformance":         {packages: ". codec heaplog conformance/vectors internal/bitstring internal/naive"},
 	"conformance/vectors": {},
 	"conformance/mutant":  {packages: "codec conformance internal/bitstring"},
 	"conformance/interop": {packages: "codec gen conformance"},
@@ -45,28 +45,30 @@ var layout = map[string]struct{ packages, libraries string }{
 	"corpus": {},
 	"device": {},
 
+	"examples/largest": {packages: "heaplog profile"},
+
 	"device/test/capture":    {packages: "device/tools/functions"},
 	"device/tools/functable": {packages: "device/tools/functions"},
 	"device/tools/functions": {},
 
-	"fuzz":  {packages: "codec dump gen gen/gentest conformance corpus"},
+	"fuzz":  {packages: "codec heaplog gen gen/gentest conformance corpus"},
 	"ref-c": {},
 
-	"internal/bitstring": {},
-	"internal/printable": {},
-	"internal/naive":     {packages: "internal/bitstring"},
-	"internal/cmdtest":   {},
-	"internal/logs":      {packages: "codec dump symbol profile internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
-	"internal/table":     {libraries: "github.com/olekukonko/tablewriter"},
-	"internal/cli":       {libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
+	"internal/bitstring":    {},
+	"internal/printable":    {},
+	"internal/naive":        {packages: "internal/bitstring"},
+	"internal/cmdtest":      {},
+	"internal/cli/logflags": {packages: "codec symbol profile heaplog internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
+	"internal/table":        {libraries: "github.com/olekukonko/tablewriter"},
+	"internal/cli":          {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
 
 	"cmd/btconform":          {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btcore":             {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
-	"cmd/btheap":             {packages: "codec dump profile report internal/cli internal/logs internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof"},
+	"cmd/btheap":             {packages: "heaplog profile report internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof"},
 	"internal/recordcompare": {packages: "codec"},
-	"cmd/btstats":            {packages: "codec dump gen stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btstats":            {packages: "codec gen heaplog stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btrecord":           {packages: "codec device internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btdecode":           {packages: "codec dump symbol profile internal/cli internal/logs internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
+	"cmd/btdecode":           {packages: "codec symbol profile heaplog internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 }
 
 func TestImportsFollowTheLayout(t *testing.T) {
@@ -103,7 +105,7 @@ func TestImportsFollowTheLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"codec", "dump", "symbol", "stats", "gen", "conformance"} {
+	for _, dir := range []string{"codec", "heaplog", "symbol", "stats", "gen", "conformance"} {
 		if !seen[dir] {
 			t.Errorf("no Go file in %s", dir)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/heaplog"
 )
 
 // Codec starts the codec of this module in this process, with its log reader for scanning.
@@ -272,18 +272,16 @@ func codecSalvage(data []byte, word int) Answer {
 // stands at, and the bytes of the record. A ~b# whose beginning has not the form
 // is no record; of the others, those that cannot be read are. (BT-TEXT-3)
 func codecScan(text []byte) Answer {
-	s := dump.NewScanner(bytes.NewReader(text), "text")
-	s.Recordings = true
-	var (
-		found []string
-		stack codec.Stack
-	)
-	for s.Next() {
-		r := s.Record()
-		if r.Kind == dump.Decoded && codec.ParseDecoded(&stack, r.Text) != nil {
-			continue
+	log, err := heaplog.Open(context.Background(), heaplog.Stream(bytes.NewReader(text), "text"), heaplog.Unnamed())
+	if err != nil {
+		return rejectAnswer(err)
+	}
+	defer log.Close()
+	var found []string
+	for it, err := range log.Items() {
+		if err == nil && it.Kind != heaplog.Text && isRecord(it) { // a text without records is an answer, too
+			found = append(found, fmt.Sprintf("%c@%d+%d", it.Text[1], it.Offset, len(it.Text)))
 		}
-		found = append(found, fmt.Sprintf("%c@%d+%d", r.Text[1], r.Offset, len(r.Text)))
 	}
 	if len(found) == 0 {
 		found = []string{"-"}
@@ -291,45 +289,54 @@ func codecScan(text []byte) Answer {
 	return Answer{Outcome: OK, Words: strings.Join(found, " "), Bit: -1}
 }
 
+// isRecord reports whether an item is a record: a ~b# whose beginning has not the form is
+// none. (BT-TEXT-3)
+func isRecord(it *heaplog.Item) bool {
+	var s codec.Stack
+	return it.Kind != heaplog.Unreadable || it.Text[1] != 'b' || codec.ParseDecoded(&s, it.Text) == nil
+}
+
 // codecLog lists the records in a recording, with what they say: read at the word of
 // their boot, with user fields if their dump has them, and with the number of this dump.
 // (BT-REC-1, BT-REC-2, BT-HEAD-4)
 func codecLog(text []byte) Answer {
-	s := dump.NewScanner(bytes.NewReader(text), "text")
-	s.Recordings = true
-	var (
-		found []string
-		stack codec.Stack
-		boot  int
-	)
-	open := "-"
-	for s.Next() {
-		r := s.Record()
+	log, err := heaplog.Open(context.Background(), heaplog.Stream(bytes.NewReader(text), "text"), heaplog.Unnamed())
+	if err != nil {
+		return rejectAnswer(err)
+	}
+	defer log.Close()
+	var found []string
+	boot, open := 0, "-"
+	for it, err := range log.Items() {
 		switch {
-		case r.Kind == dump.Decoded && codec.ParseDecoded(&stack, r.Text) != nil:
-			continue
-		case r.Kind == dump.Header:
-			switch {
-			case r.Err != nil:
-			case r.Header.Verb == codec.VerbBoot:
+		case err != nil || it.Kind == heaplog.Text || !isRecord(it):
+			continue // a text without records is an answer, too
+		case it.Kind == heaplog.Mark:
+			switch it.Header.Verb {
+			case codec.VerbBoot:
 				boot++
 				open = "-"
-			case r.Header.Verb == codec.VerbBegin:
-				open = strconv.FormatUint(uint64(r.Header.Number), 10)
-			case r.Header.Verb == codec.VerbEnd:
+			case codec.VerbBegin:
+				open = strconv.FormatUint(uint64(it.Header.Number), 10)
+			case codec.VerbEnd:
 				open = "-"
 			}
 			continue
+		case it.Text[1] == 'h':
+			continue
 		}
 		of := open
-		if r.Kind == dump.Event {
+		if it.Text[1] == 'e' {
 			of = "-"
 		}
-		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", r.Text[1], r.Offset, len(r.Text), boot, of)
-		if r.Err != nil {
+		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", it.Text[1], it.Offset, len(it.Text), boot, of)
+		if it.Err != nil {
 			item += "reject"
 		} else {
-			v := Value{Size: r.Stack.Size, PCs: r.Stack.PCs, User: userFields(&r.User)}
+			v := Value{Size: it.Stack.Size, PCs: it.Stack.PCs}
+			if it.User != nil {
+				v.User = userFields(it.User)
+			}
 			item += strings.ReplaceAll(v.String(), " ", ";")
 		}
 		found = append(found, item)

@@ -30,6 +30,7 @@ var sessions = []struct {
 	{"btheap.md", 2},
 	{"btrecord.md", 5},
 	{"btstats.md", 3},
+	{"library.md", 2},
 }
 
 // TestSessions runs the commands in an empty directory with links to what the
@@ -40,7 +41,7 @@ func TestSessions(t *testing.T) {
 	}
 	cmdtest.Need(t, "bash", "gcc")
 	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin, "./cmd/btconform", "./cmd/btdecode", "./cmd/btheap", "./cmd/btrecord", "./cmd/btstats")
+	build := exec.Command("go", "build", "-o", bin, "./cmd/btconform", "./cmd/btdecode", "./cmd/btheap", "./cmd/btrecord", "./cmd/btstats", "./examples/largest")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -146,5 +147,23 @@ func TestLinks(t *testing.T) {
 	}
 	if n < 50 {
 		t.Errorf("%d links, expected 50 or more", n)
+	}
+}
+
+// The program in library.md is the one in examples/largest.
+func TestLibraryProgram(t *testing.T) {
+	text, err := os.ReadFile("library.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile("../examples/largest/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(text), "```go\n")
+	code, _, _ = strings.Cut(code, "```\n")
+	_, want, _ := strings.Cut(string(program), "\n") // without the comment on the package
+	if code != want {
+		t.Errorf("library.md has\n%s\nexamples/largest has\n%s", code, want)
 	}
 }

@@ -4,182 +4,182 @@ import (
 	"bufio"
 	"fmt"
 	"strconv"
+
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // shortLived is the mean lifetime, in microseconds, up to which the viewer's sort
 // by short-lived blocks shows a call path ("tuth").
 const shortLived = 500
 
-// dhatSums are the numbers of an entry that events have beside its total.
-type dhatSums struct {
-	most, peak, end Value
-	lifetime        float64 // microseconds
+// dhatPath is an entry of the file.
+type dhatPath struct {
+	total, most, peak, end Value
+	lifetime               float64 // seconds
 }
 
 // writeDHAT writes what dh_view.html of valgrind opens: JSON, file version 2. A
 // dump knows what is live and nothing of lifetimes, so its file says that it has
-// none ("bklt"), and its totals are what is live. Events have them. Accesses
+// none ("bklt"), and its totals are what is live. Events have lifetimes. Accesses
 // ("bkacc") are not recorded.
-func writeDHAT(w *bufio.Writer, n *Names, d *Dump, o ExportOptions) ([]string, error) {
+func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
+	f := &dhatFile{names: p.names(), numbers: map[string]uint32{}, known: map[uint32][]uint32{}, entries: newStackSet()}
+	d, _ := p.last()
+	events := o.Replay != nil
 	verb, end := "Live", d.Time
-	var sums func(PathID) dhatSums
-	e := o.Events
-	if e != nil {
-		verb, end = "Allocated", e.Last
-		peak, lifetimes := e.AtPeak(), e.lifetimes()
-		sums = func(id PathID) dhatSums {
-			p := e.Path(id)
-			return dhatSums{most: p.Max, peak: peak.Value(id), end: p.Live, lifetime: lifetimes[id]}
+	if events {
+		verb, end, d = "Allocated", o.Replay.totals.Last, o.Replay.Ever()
+		if d.Len() > 0 { // else there is nothing to name
+			f.names = newNames([]*Dump{d}, *f.names.view)
 		}
-		d = e.Ever()
+		f.addReplay(o.Replay)
+	} else {
+		for id, v := range p.lastPaths() {
+			f.add(id, dhatPath{total: v})
+		}
 	}
-	fmt.Fprintf(w, "{\"dhatFileVersion\":2\n,\"mode\":\"heap\",\"verb\":%q\n,\"bklt\":%t,\"bkacc\":false\n", verb, e != nil)
+	fmt.Fprintf(w, "{\"dhatFileVersion\":2\n,\"mode\":\"heap\",\"verb\":%q\n,\"bklt\":%t,\"bkacc\":false\n", verb, events)
 	fmt.Fprintf(w, ",\"tu\":\"microseconds\",\"Mtu\":\"second\"\n")
-	if e != nil {
+	if events {
 		fmt.Fprintf(w, ",\"tuth\":%d\n", shortLived)
 	}
 	w.WriteString(",\"cmd\":")
 	writeJSON(w, or(o.Command, or(d.Name, "live allocations")))
-	fmt.Fprintf(w, "\n,\"pid\":0\n,\"te\":%d\n", end)
-	if e != nil {
-		fmt.Fprintf(w, ",\"tg\":%d\n", e.PeakTime)
+	fmt.Fprintf(w, "\n,\"pid\":0\n,\"te\":%d\n", end.Microseconds())
+	if events {
+		fmt.Fprintf(w, ",\"tg\":%d\n", o.Replay.totals.PeakTime.Microseconds())
 	}
 	w.WriteString(",\"pps\":\n [")
-	// The viewer refuses two entries of one stack, so stacks of equal frames are
-	// one entry. The most that it held is then at most the sum of both.
-	f := &dhatFrames{names: n}
-	s := &stackSums{stacks: stacks{expand: f.append}}
-	var more array[dhatSums] // by row, of events
-	var stack []SiteID
-	for id, v := range d.Values() {
-		if _, shown := n.AppendStack(stack[:0], id); !shown {
-			continue
-		}
-		stack = f.append(stack[:0], id)
-		row, saturated := s.add(stack, id, v)
-		n.saturate(saturated)
-		if e != nil {
-			if row == more.n {
-				more.push(dhatSums{})
-			}
-			more.at(row).add(sums(id))
-		}
-	}
-	for i := range s.rows() {
-		v := *s.sums.at(i)
+	for i := range f.sums {
 		if i > 0 {
 			w.WriteString(" ,")
 		}
-		fmt.Fprintf(w, "{\"tb\":%d,\"tbk\":%d\n", v.Bytes, v.Count)
-		if e != nil {
-			r := more.at(i)
-			fmt.Fprintf(w, "  ,\"tl\":%.0f\n  ,\"mb\":%d,\"mbk\":%d\n  ,\"gb\":%d,\"gbk\":%d\n  ,\"eb\":%d,\"ebk\":%d\n", r.lifetime,
-				r.most.Bytes, r.most.Count, r.peak.Bytes, r.peak.Count, r.end.Bytes, r.end.Count)
-		}
-		w.WriteString("  ,\"fs\":[")
-		stack = s.append(stack[:0], i)
-		for j, frame := range stack {
-			if j > 0 {
-				w.WriteByte(',')
-			}
-			w.WriteString(strconv.Itoa(int(frame) + 1)) // 0 is the root
-		}
-		w.WriteString("]\n  }\n")
+		f.write(w, i, events)
 	}
 	w.WriteString(" ]\n,\"ftbl\":\n [\"[root]\"\n")
-	for i := range f.texts.start.n {
+	for _, text := range f.texts {
 		w.WriteString(" ,")
-		writeJSON(w, string(f.texts.bytes(PathID(i))))
+		writeJSON(w, text)
 		w.WriteByte('\n')
 	}
 	_, err := w.WriteString(" ]\n}\n")
 	return inexact(d, "dhat"), err
 }
 
-// dhatFrames numbers frames by their text: of frames of equal text, the viewer takes
-// two stacks for one, which it refuses.
-type dhatFrames struct {
-	names *Names
-	texts paths
-	known array[dhatFramesOf] // by LocationID
-	lists [][]SiteID
-	path  []LocationID
+// dhatFile collects frames and entries. The viewer refuses two entries with one stack
+// of texts, so call paths with the same texts are one entry.
+type dhatFile struct {
+	names   *names
+	texts   []string
+	numbers map[string]uint32   // by text
+	known   map[uint32][]uint32 // by address: its frames
+	entries stackSet
+	sums    []dhatPath // by entry
+	stack   []uint32
 }
 
-// dhatFramesOf is the frames of a location: one, or those of a list.
-type dhatFramesOf struct {
-	n           uint32
-	known, list bool
-}
-
-// number returns the number of a text.
-func (f *dhatFrames) number(text string) SiteID {
-	f.texts.key = append(f.texts.key[:0], text...)
-	id, hash, slot, found := f.texts.find()
-	if !found {
-		id = f.texts.add(hash, slot)
-	}
-	return SiteID(id)
-}
-
-// append appends the frames of a call path, innermost first.
-func (f *dhatFrames) append(dst []SiteID, id PathID) []SiteID {
-	before := len(dst)
-	f.path = f.names.prof.AppendPath(f.path[:0], id)
-	for _, l := range f.path {
-		for f.known.n <= int(l) {
-			f.known.push(dhatFramesOf{})
+func (f *dhatFile) addReplay(r *Replay) {
+	lifetimes := r.lifetimes()
+	var stack []uint32
+	for i := range r.paths {
+		s := &r.paths[i]
+		if s.Total.IsZero() || s.path.in != f.names.in {
+			continue
 		}
-		of := f.known.at(int(l))
-		if !of.known {
-			*of = f.look(l)
-		}
-		if of.list {
-			dst = append(dst, f.lists[of.n]...)
-		} else {
-			dst = append(dst, SiteID(of.n))
+		var shown bool
+		if stack, shown = f.names.appendStack(stack[:0], s.path.id); shown {
+			f.add(s.path.id, dhatPath{s.Total, s.Max, r.atPeak(s), s.Live, lifetimes[i]})
 		}
 	}
-	if len(dst) == before {
-		dst = append(dst, f.number("(no frames)"))
-	}
-	return dst
 }
 
-func (f *dhatFrames) look(l LocationID) dhatFramesOf {
-	at := f.names.prof.LocationAt(l)
-	var list []SiteID
-	for _, frame := range f.names.Shown(l) {
-		list = append(list, f.number(dhatFrame(at, frame)))
+// add adds a call path. The most that two paths of one entry held is at most the sum
+// of both.
+func (f *dhatFile) add(path uint32, v dhatPath) {
+	f.stack = f.stack[:0]
+	for _, addr := range f.names.inPath(path) {
+		f.stack = append(f.stack, f.frames(addr)...)
 	}
-	if len(list) == 1 {
-		return dhatFramesOf{n: uint32(list[0]), known: true}
+	if len(f.stack) == 0 {
+		f.stack = append(f.stack, f.number("(no frames)"))
 	}
-	f.lists = append(f.lists, list)
-	return dhatFramesOf{n: uint32(len(f.lists) - 1), known: true, list: true}
+	entry := int(f.entries.add(f.stack))
+	if entry == len(f.sums) {
+		f.sums = append(f.sums, dhatPath{})
+	}
+	sum := &f.sums[entry]
+	sum.total.Add(v.total)
+	sum.most.Add(v.most)
+	sum.peak.Add(v.peak)
+	sum.end.Add(v.end)
+	sum.lifetime += v.lifetime
 }
 
-// add adds another stack of the same frames.
-func (s *dhatSums) add(o dhatSums) {
-	s.most.Add(o.most)
-	s.peak.Add(o.peak)
-	s.end.Add(o.end)
-	s.lifetime += o.lifetime
+// number returns the number of a text, from 1: 0 is the root.
+func (f *dhatFile) number(text string) uint32 {
+	n, known := f.numbers[text]
+	if !known {
+		f.texts = append(f.texts, text)
+		n = uint32(len(f.texts))
+		f.numbers[text] = n
+	}
+	return n
 }
 
-// dhatFrame writes a frame as valgrind does: "0x109154: inner (a.c:4)".
-func dhatFrame(l *Location, f Frame) string {
-	if len(l.Frames) == 0 {
-		f.Func = "???"
+// frames returns the numbers of an address's frames.
+func (f *dhatFile) frames(addr uint32) []uint32 {
+	list, known := f.known[addr]
+	if !known {
+		a := *f.names.in.addrs.at(int(addr))
+		for _, frame := range f.names.frames(a) {
+			list = append(list, f.number(dhatFrame(a, frame)))
+		}
+		f.known[addr] = list
 	}
-	s := fmt.Sprintf("0x%X: %s", l.Call, f.Func)
+	return list
+}
+
+// write writes an entry.
+func (f *dhatFile) write(w *bufio.Writer, entry int, events bool) {
+	s := &f.sums[entry]
+	fmt.Fprintf(w, "{\"tb\":%d,\"tbk\":%d\n", s.total.Bytes, s.total.Count)
+	if events {
+		fmt.Fprintf(w, "  ,\"tl\":%.0f\n  ,\"mb\":%d,\"mbk\":%d\n  ,\"gb\":%d,\"gbk\":%d\n  ,\"eb\":%d,\"ebk\":%d\n", s.lifetime*1e6,
+			s.most.Bytes, s.most.Count, s.peak.Bytes, s.peak.Count, s.end.Bytes, s.end.Count)
+	}
+	w.WriteString("  ,\"fs\":[")
+	for i, frame := range f.entries.at(uint32(entry)) {
+		if i > 0 {
+			w.WriteByte(',')
+		}
+		w.WriteString(strconv.Itoa(int(frame)))
+	}
+	w.WriteString("]\n  }\n")
+}
+
+// dhatFrame returns a frame as valgrind writes it: "0x109154: inner (a.c:4)".
+func dhatFrame(a symbol.Addr, f symbol.Frame) string {
+	name := f.Name
+	if len(a.Frames()) == 0 {
+		name = "???"
+	}
+	s := fmt.Sprintf("0x%X: %s", callOf(&a), name)
 	switch {
 	case f.File != "" && f.Line > 0:
 		return fmt.Sprintf("%s (%s:%d)", s, f.File, f.Line)
 	case f.File != "":
 		return fmt.Sprintf("%s (%s)", s, f.File)
-	case l.Module != nil:
-		return fmt.Sprintf("%s (in %s)", s, l.Module.Path)
+	case a.Location != nil && a.Location.Module != nil:
+		return fmt.Sprintf("%s (in %s)", s, a.Location.Module.Name)
 	}
 	return s
+}
+
+// callOf returns the address in memory of the call that an address returns from, or
+// the address itself if nothing is known of it.
+func callOf(a *symbol.Addr) uint64 {
+	if l := a.Location; l != nil && (l.Module != nil || len(l.Frames) > 0) {
+		return l.Call
+	}
+	return a.PC
 }

@@ -2,23 +2,26 @@ package profile
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
+	"math"
 	"strings"
 )
 
-// ExportOptions are the options of [Names.Export].
+// ExportOptions are the options of [Profile.Export].
 type ExportOptions struct {
 	Weight  Weight // of formats that have one weight: folded
 	Program string // what wrote the file, and what it is of
 	Command string
-	// Events, if not nil, is what dhat writes instead of the dump: what each call
+	// Replay, if not nil, is what dhat writes instead of the last dump: what each call
 	// path allocated, how long it lived, and what was live at the peak and at the end.
-	Events *Events
+	Replay *Replay
 }
 
-// exporter writes a dump; notes is what the format could not hold.
-type exporter func(w *bufio.Writer, n *Names, d *Dump, o ExportOptions) (notes []string, err error)
+// exporter writes the last dump; notes say what the format cannot hold.
+type exporter func(w *bufio.Writer, p *Profile, o ExportOptions) (notes []string, err error)
 
 // exporters by the name of their format.
 var exporters = map[string]exporter{
@@ -34,16 +37,16 @@ func Formats() []string {
 // Binary reports whether a format is binary, so not for a terminal.
 func Binary(format string) bool { return format == "pprof" }
 
-// Export writes a dump in a format of Formats. The notes say what the format cannot
-// hold and how it was written instead. The error is one of w, or says that the format
-// is unknown or cannot hold the dump.
-func (n *Names) Export(w io.Writer, format string, d *Dump, o ExportOptions) (notes []string, err error) {
+// Export writes the last dump in a format of Formats. The notes say what the format
+// cannot hold and how it was written instead. The error is one of w, or says that the
+// format is unknown or cannot hold the dump.
+func (p *Profile) Export(w io.Writer, format string, o ExportOptions) (notes []string, err error) {
 	e := exporters[format]
 	if e == nil {
 		return nil, fmt.Errorf("format %q, expected %s", format, strings.Join(Formats(), ", "))
 	}
 	b := bufio.NewWriterSize(w, 64<<10)
-	if notes, err = e(b, n, d, o); err != nil {
+	if notes, err = e(b, p, o); err != nil {
 		return notes, err
 	}
 	return notes, b.Flush()
@@ -52,7 +55,7 @@ func (n *Names) Export(w io.Writer, format string, d *Dump, o ExportOptions) (no
 // safeInteger is the largest integer that readers in JavaScript hold exactly.
 const safeInteger = 1<<53 - 1
 
-// inexact says that sums are over what JavaScript holds; nil if they are not.
+// inexact returns a note if sums are over what JavaScript holds.
 func inexact(d *Dump, format string) []string {
 	if max(d.Total.Bytes, d.Total.Count) <= safeInteger {
 		return nil
@@ -60,20 +63,35 @@ func inexact(d *Dump, format string) []string {
 	return []string{format + ": sums over 2^53-1 are rounded by readers of the format"}
 }
 
-// locationStacks calls yield with each call path that the view shows and its
-// locations, innermost first. It stops at the first error.
-func (n *Names) locationStacks(d *Dump, yield func(path []LocationID, v Value) error) error {
-	var path []LocationID
-	var stack []SiteID
-	for id, v := range d.Values() {
-		var shown bool
-		if stack, shown = n.AppendStack(stack[:0], id); !shown {
-			continue
-		}
-		path = n.prof.AppendPath(path[:0], id)
-		if err := yield(path, v); err != nil {
-			return err
+// clamp returns v as int64 for formats that have no more, and reports whether it does
+// not fit.
+func clamp(v uint64) (int64, bool) {
+	if v > math.MaxInt64 {
+		return math.MaxInt64, true
+	}
+	return int64(v), false
+}
+
+// writeJSON writes a value of strings and numbers.
+func writeJSON(w *bufio.Writer, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("profile: " + err.Error()) // strings and numbers always have one
+	}
+	w.Write(b)
+}
+
+// lastPaths returns the call paths of the last dump that the view shows, and what each
+// holds.
+func (p *Profile) lastPaths() iter.Seq2[uint32, Value] {
+	return func(yield func(uint32, Value) bool) {
+		names := p.names()
+		d, _ := p.last()
+		var buf []uint32
+		for i, id := range d.ids {
+			if _, shown := names.stack(&buf, id); shown && !yield(id, d.values[i]) {
+				return
+			}
 		}
 	}
-	return nil
 }

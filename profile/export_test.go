@@ -4,33 +4,40 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
+
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // export writes the first dump of the fixture.
 func export(t *testing.T, format string, v View, o ExportOptions) string {
 	t.Helper()
-	p := fixture()
 	var out bytes.Buffer
-	notes, err := v.Names(p).Export(&out, format, p.Dumps[0], o)
+	notes, err := first(t, v).Export(&out, format, o)
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("%s: %v, notes %q", format, err, notes)
 	}
 	return out.String()
 }
 
-// pprof's own package reads what is written without it.
+// pprof's own package finds the file valid.
 func TestPprof(t *testing.T) {
-	for _, hide := range []*regexp.Regexp{nil, regexp.MustCompile("^(xmalloc|0x9000)$")} {
-		prof, err := profile.ParseData([]byte(export(t, "pprof", View{Hide: hide}, ExportOptions{})))
+	hidden := map[string][2]int64{"work main ": {3, 155}, "idle main ": {3, 30}}
+	all := map[string][2]int64{"xmalloc work main ": {2, 150}, "idle main ": {3, 30}, "- xmalloc work main ": {1, 5}}
+	for hide, want := range map[*regexp.Regexp]map[string][2]int64{nil: all, regexp.MustCompile("^(xmalloc|0x9000)$"): hidden} {
+		prof, err := profile.ParseData([]byte(export(t, "pprof", View{Filter: Filter{Hide: hide}}, ExportOptions{})))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,50 +47,40 @@ func TestPprof(t *testing.T) {
 		if prof.DefaultSampleType != "inuse_space" || prof.SampleType[0].Type != "inuse_objects" || prof.SampleType[1].Unit != "bytes" || prof.PeriodType.Type != "space" {
 			t.Errorf("types %v %v", prof.SampleType, prof.DefaultSampleType)
 		}
-		sums := map[string][2]int64{}
-		for _, s := range prof.Sample {
-			key := ""
-			for _, l := range s.Location {
-				if len(l.Line) == 0 {
-					key += "- "
-				}
-				for _, ln := range l.Line {
-					key += ln.Function.Name + " "
-				}
-			}
-			sums[key] = [2]int64{s.Value[0], s.Value[1]}
-		}
-		want := map[string][2]int64{"xmalloc work main ": {2, 150}, "idle main ": {3, 30}, "- xmalloc work main ": {1, 5}}
-		if hide != nil {
-			want = map[string][2]int64{"work main ": {1, 5}, "idle main ": {3, 30}} // two samples of one key
-		}
-		if len(sums) != len(want) {
-			t.Errorf("samples %v, want %v", sums, want)
-		}
-		for k, v := range want {
-			if sums[k] != v && hide == nil {
-				t.Errorf("%q: %v, want %v", k, sums[k], v)
-			}
+		if got := pprofSums(prof); !maps.Equal(got, want) {
+			t.Errorf("samples %v, want %v", got, want)
 		}
 		m := prof.Mapping[0]
-		if m.File != "/bin/app" || m.BuildID != "abcd" || m.Start != 0x400000 || !m.HasLineNumbers || m.HasInlineFrames {
+		if m.File != "/bin/app" || m.BuildID != "abcd" || m.Start != 0x400000 || !m.HasLineNumbers || !m.HasInlineFrames {
 			t.Errorf("mapping %+v", m)
 		}
-		total := int64(0)
-		for _, s := range prof.Sample {
-			total += s.Value[1]
-		}
-		if total != 185 {
-			t.Errorf("%d bytes", total)
-		}
 	}
+}
+
+// pprofSums adds up samples by the names of their functions.
+func pprofSums(prof *profile.Profile) map[string][2]int64 {
+	sums := map[string][2]int64{}
+	for _, s := range prof.Sample {
+		key := ""
+		for _, l := range s.Location {
+			if len(l.Line) == 0 {
+				key += "- "
+			}
+			for _, ln := range l.Line {
+				key += ln.Function.Name + " "
+			}
+		}
+		sum := sums[key]
+		sums[key] = [2]int64{sum[0] + s.Value[0], sum[1] + s.Value[1]}
+	}
+	return sums
 }
 
 func TestFolded(t *testing.T) {
 	if got, want := export(t, "folded", View{}, ExportOptions{}), "main;idle 30\nmain;work;xmalloc 150\nmain;work;xmalloc;0x9000 5\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if got, want := export(t, "folded", View{Hide: regexp.MustCompile("xmalloc|0x9000|idle")}, ExportOptions{Weight: Count}), "main 3\nmain;work 3\n"; got != want {
+	if got, want := export(t, "folded", View{Filter: Filter{Hide: regexp.MustCompile("xmalloc|0x9000|idle")}}, ExportOptions{Weight: Count}), "main 3\nmain;work 3\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
@@ -150,15 +147,23 @@ show(gRoot, 0);`
 
 // dhatEvents is a DHAT file of four blocks of the fixture's first two call paths.
 func dhatEvents(t *testing.T) string {
-	p := fixture()
-	e := p.NewEvents()
-	e.Alloc(0, 0x10, 100, 1000, 1)
-	e.Alloc(0, 0x20, 50, 2000, 1)
-	e.Free(0x10, 4000, 1)
-	e.Alloc(0, 0x30, 60, 5000, 1)
-	e.Alloc(1, 0x40, 7, 5000, 1)
+	dumps, paths := fixture()
+	var r Replay
+	for _, e := range []Event{
+		{Path: paths[0], Addr: 0x10, Bytes: 100, Time: 1000},
+		{Path: paths[0], Addr: 0x20, Bytes: 50, Time: 2000},
+		{Kind: Freed, Addr: 0x10, Time: 4000},
+		{Path: paths[0], Addr: 0x30, Bytes: 60, Time: 5000},
+		{Path: paths[1], Addr: 0x40, Bytes: 7, Time: 5000},
+	} {
+		e.Time *= time.Microsecond
+		e.Thread = 1
+		if !r.Add(e) {
+			t.Fatalf("%+v freed nothing", e)
+		}
+	}
 	var out bytes.Buffer
-	notes, err := (&View{}).Names(p).Export(&out, "dhat", p.Dumps[0], ExportOptions{Events: e})
+	notes, err := newProfile(t, dumps[0]).Export(&out, "dhat", ExportOptions{Replay: &r})
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("%v, notes %q", err, notes)
 	}
@@ -273,7 +278,7 @@ func TestSpeedscope(t *testing.T) {
 	}
 }
 
-func TestRows(t *testing.T) {
+func TestTextFormats(t *testing.T) {
 	records, err := csv.NewReader(strings.NewReader(export(t, "csv", View{}, ExportOptions{}))).ReadAll()
 	if err != nil || len(records) != 4 {
 		t.Fatalf("%v, %q", err, records)
@@ -289,15 +294,10 @@ func TestRows(t *testing.T) {
 
 // No cell of names that are not trusted is a formula.
 func TestCSVHasNoFormulas(t *testing.T) {
-	p := &Profile{}
-	id, _ := p.Location(0x400100, 0)
-	p.Describe(id, &Location{Addr: 0x400100, Module: app, Frames: []Frame{frame("=cmd|' /c calc'!A0", "@SUM(1)", 3)}})
-	path, _ := p.Path([]LocationID{id})
-	p.Begin(Dump{Name: "=1+1", Number: 1, Boot: 1})
-	p.Add(path, Value{1, 1})
-	p.End()
+	var builder Builder
+	builder.Add(builder.Path([]symbol.Addr{addr(0x400100, frame("=cmd|' /c calc'!A0", "@SUM(1)", 3))}), Value{1, 1})
 	var b bytes.Buffer
-	if _, err := (&View{}).Names(p).Export(&b, "csv", p.Dumps[0], ExportOptions{}); err != nil {
+	if _, err := newProfile(t, builder.End(Dump{Name: "=1+1", Number: 1, Boot: 1})).Export(&b, "csv", ExportOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	records, err := csv.NewReader(&b).ReadAll()
@@ -310,13 +310,66 @@ func TestCSVHasNoFormulas(t *testing.T) {
 }
 
 func TestUnknownFormat(t *testing.T) {
-	p := fixture()
-	if _, err := (&View{}).Names(p).Export(&bytes.Buffer{}, "xml", p.Dumps[0], ExportOptions{}); err == nil || !strings.Contains(err.Error(), "expected pprof, folded") {
+	if _, err := first(t, View{}).Export(&bytes.Buffer{}, "xml", ExportOptions{}); err == nil || !strings.Contains(err.Error(), "expected pprof, folded") {
 		t.Error(err)
 	}
 	for _, f := range Formats() {
 		if exporters[f] == nil {
 			t.Errorf("%s is listed and not written", f)
+		}
+	}
+}
+
+// What is written for pprof is read back: two locations without address are two, and
+// those of two profiles are never one by their address.
+func TestFromPprof(t *testing.T) {
+	both := func(names ...string) *Profile {
+		var b Builder
+		var dumps []*Dump
+		for i, name := range names {
+			f := &profile.Function{ID: 1, Name: name, Filename: "a.c"}
+			g := &profile.Function{ID: 2, Name: "main"}
+			l := &profile.Location{ID: 1, Line: []profile.Line{{Function: f, Line: 3}}}
+			m := &profile.Location{ID: 2, Line: []profile.Line{{Function: g, Line: 9}}}
+			prof := &profile.Profile{SampleType: []*profile.ValueType{{Type: "alloc_space", Unit: "bytes"}, {Type: "inuse_space", Unit: "bytes"}},
+				Sample: []*profile.Sample{{Location: []*profile.Location{l, m}, Value: []int64{99, int64(5 + i)}}}}
+			d, err := FromPprof(&b, prof, name+".pb.gz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			dumps = append(dumps, d)
+		}
+		return newProfile(t, dumps...)
+	}
+	var got []string
+	for row := range both("f", "g", "f").Rows() {
+		got = append(got, fmt.Sprint(row.Stack(), row.Points()))
+	}
+	if want := []string{"[f a.c:3 main] [{5 1} {0 0} {7 1}]", "[g a.c:3 main] [{0 0} {6 1} {0 0}]"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var data bytes.Buffer
+	if _, err := first(t, View{}).Export(&data, "pprof", ExportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	prof, err := profile.Parse(&data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := FromPprof(new(Builder), prof, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := siteRows(newProfile(t, d).Sites(Bytes, false, 0).Rows), siteRows(first(t, View{}).Sites(Bytes, false, 0).Rows); got != want {
+		t.Errorf("read back:\n%swant\n%s", got, want)
+	}
+	for _, bad := range []*profile.Profile{
+		{SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}},
+		{SampleType: []*profile.ValueType{{Type: "inuse_space", Unit: "bytes"}}, Sample: []*profile.Sample{{Value: []int64{-1}}}},
+		{SampleType: []*profile.ValueType{{Type: "inuse_space", Unit: "bytes"}}, Sample: []*profile.Sample{{}}},
+	} {
+		if _, err := FromPprof(new(Builder), bad, "bad"); err == nil || !strings.HasPrefix(err.Error(), "bad: ") {
+			t.Errorf("%v: %v", bad, err)
 		}
 	}
 }

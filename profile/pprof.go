@@ -3,200 +3,207 @@ package profile
 import (
 	"bufio"
 	"cmp"
-	"compress/gzip"
-	"encoding/binary"
+	"fmt"
 	"slices"
+
+	pprof "github.com/google/pprof/profile"
+
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// writePprof writes a heap profile as pprof reads it: live objects and bytes, a
-// location per address, at the call. The message is written piece by piece, since
-// pprof's own package holds all of it, several times.
-//
-// Field numbers are those of github.com/google/pprof/proto/profile.proto.
-func writePprof(w *bufio.Writer, n *Names, d *Dump, o ExportOptions) (notes []string, err error) {
-	z := gzip.NewWriter(w)
-	p := &pprofWriter{w: z, names: n, strings: map[string]uint64{"": 0}, order: []string{""},
-		modules: map[*Module]uint64{}, functions: map[pprofFunction]uint64{}}
-	p.valueType(1, "inuse_objects", "count")
-	p.valueType(1, "inuse_space", "bytes")
-	var used []uint64 // bit set of LocationID
+// Pprof returns the last dump as a heap profile of pprof: live objects and bytes, a
+// location per address, at the call. The notes say what the format cannot hold and how
+// it was written instead.
+func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
+	x := &pprofBuilder{names: p.names(), locations: map[uint32]*pprof.Location{}, modules: map[symbol.Module]*pprof.Mapping{},
+		functions: map[pprof.Function]*pprof.Function{}}
+	x.prof = &pprof.Profile{
+		SampleType: []*pprof.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
+		PeriodType: &pprof.ValueType{Type: "space", Unit: "bytes"}, Period: 1, DefaultSampleType: "inuse_space",
+	}
+	if d, _ := p.last(); d.Name != "" {
+		x.prof.Comments = []string{d.Name}
+	}
 	clamped := false
-	err = n.locationStacks(d, func(path []LocationID, v Value) error {
-		p.inner = p.inner[:0]
-		ids := p.scratch[:0]
-		for _, l := range path {
-			if n.allHidden(l) {
-				continue
+	for id, v := range p.lastPaths() {
+		s := &pprof.Sample{}
+		for _, addr := range x.names.inPath(id) {
+			if !x.names.hidden(addr) {
+				s.Location = append(s.Location, x.location(addr))
 			}
-			for int(l)/64 >= len(used) {
-				used = append(used, 0)
-			}
-			used[l/64] |= 1 << (l % 64)
-			ids = binary.AppendUvarint(ids, uint64(l)+1)
 		}
-		p.scratch = ids
-		p.inner = appendBytes(p.inner, 1, ids)
 		count, over1 := clamp(v.Count)
 		bytes, over2 := clamp(v.Bytes)
 		clamped = clamped || over1 || over2
-		values := binary.AppendUvarint(p.scratch2[:0], uint64(count))
-		values = binary.AppendUvarint(values, uint64(bytes))
-		p.scratch2 = values
-		p.inner = appendBytes(p.inner, 2, values)
-		return p.emit(2, p.inner)
-	})
-	if err != nil {
-		return nil, err
+		s.Value = []int64{count, bytes}
+		x.prof.Sample = append(x.prof.Sample, s)
 	}
 	// Readers take the first mapping for the program: the lowest, in a process.
-	var modules []*Module
-	each := func(yield func(LocationID)) {
-		for i, word := range used {
-			for b := range 64 {
-				if word>>b&1 != 0 {
-					yield(LocationID(i*64 + b))
-				}
-			}
-		}
-	}
-	each(func(l LocationID) {
-		if m := n.prof.LocationAt(l).Module; m != nil && p.modules[m] == 0 {
-			modules = append(modules, m)
-			p.modules[m] = 1
-		}
-	})
-	slices.SortStableFunc(modules, func(a, b *Module) int { return cmp.Compare(a.Start, b.Start) })
-	for i, m := range modules {
-		p.modules[m] = uint64(i + 1)
-		p.mapping(uint64(i+1), m)
-	}
-	each(func(l LocationID) { p.location(l) })
-	p.inner = appendVarint(appendVarint(p.inner[:0], 1, p.str("space")), 2, p.str("bytes"))
-	p.emit(11, p.inner)
-	p.emitVarint(12, 1) // period
-	p.emitVarint(14, p.str("inuse_space"))
-	if d.Name != "" {
-		p.emitVarint(13, p.str(d.Name))
-	}
-	for _, s := range p.order {
-		p.emit(6, []byte(s))
+	slices.SortStableFunc(x.prof.Mapping, func(a, b *pprof.Mapping) int { return cmp.Compare(a.Start, b.Start) })
+	for i, m := range x.prof.Mapping {
+		m.ID = uint64(i + 1)
 	}
 	if clamped {
 		notes = append(notes, "pprof: sums over 2^63-1 are written as 2^63-1, the most the format holds")
 	}
-	return notes, cmp.Or(p.err, z.Close())
+	return x.prof, notes
 }
 
-type pprofFunction struct{ name, linkage, file string }
-
-type pprofWriter struct {
-	w         *gzip.Writer
-	err       error
-	names     *Names
-	strings   map[string]uint64
-	order     []string
-	modules   map[*Module]uint64
-	functions map[pprofFunction]uint64
-
-	out, inner, scratch, scratch2 []byte
+func writePprof(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
+	prof, notes := p.Pprof()
+	return notes, prof.Write(w)
 }
 
-// str is the number of a string in the table.
-func (p *pprofWriter) str(s string) uint64 {
-	i, ok := p.strings[s]
-	if !ok {
-		i = uint64(len(p.order))
-		p.strings[s] = i
-		p.order = append(p.order, s)
+type pprofBuilder struct {
+	names     *names
+	prof      *pprof.Profile
+	locations map[uint32]*pprof.Location // by address
+	modules   map[symbol.Module]*pprof.Mapping
+	functions map[pprof.Function]*pprof.Function
+}
+
+// location returns the location of an address.
+func (x *pprofBuilder) location(addr uint32) *pprof.Location {
+	l := x.locations[addr]
+	if l != nil {
+		return l
 	}
-	return i
-}
-
-// Wire types of protocol buffers.
-const (
-	wireVarint = 0
-	wireBytes  = 2
-)
-
-func appendVarint(b []byte, field, v uint64) []byte {
-	if v == 0 {
-		return b
+	a := *x.names.in.addrs.at(int(addr))
+	l = &pprof.Location{ID: uint64(len(x.prof.Location) + 1), Address: callOf(&a)}
+	x.locations[addr] = l
+	x.prof.Location = append(x.prof.Location, l)
+	if a.Location != nil && a.Location.Module != nil {
+		l.Mapping = x.mapping(a.Location)
 	}
-	return binary.AppendUvarint(binary.AppendUvarint(b, field<<3|wireVarint), v)
-}
-
-func appendBytes(b []byte, field uint64, data []byte) []byte {
-	b = binary.AppendUvarint(b, field<<3|wireBytes)
-	b = binary.AppendUvarint(b, uint64(len(data)))
-	return append(b, data...)
-}
-
-// emit writes a field of the profile itself.
-func (p *pprofWriter) emit(field uint64, data []byte) error {
-	p.out = appendBytes(p.out[:0], field, data)
-	if _, err := p.w.Write(p.out); err != nil && p.err == nil {
-		p.err = err
-	}
-	return p.err
-}
-
-func (p *pprofWriter) emitVarint(field, v uint64) {
-	p.out = appendVarint(p.out[:0], field, v)
-	if _, err := p.w.Write(p.out); err != nil && p.err == nil {
-		p.err = err
-	}
-}
-
-func (p *pprofWriter) valueType(field uint64, kind, unit string) {
-	p.inner = appendVarint(appendVarint(p.inner[:0], 1, p.str(kind)), 2, p.str(unit))
-	p.emit(field, p.inner)
-}
-
-func (p *pprofWriter) mapping(id uint64, m *Module) {
-	b := p.inner[:0]
-	for i, v := range []uint64{id, m.Start, m.Limit, m.Offset, p.str(m.Path), p.str(m.BuildID)} {
-		b = appendVarint(b, uint64(i+1), v)
-	}
-	for i, has := range []bool{m.HasFuncs, m.HasFiles, m.HasLines, m.HasInlineInfo} {
-		if has {
-			b = appendVarint(b, uint64(i+7), 1)
+	if len(a.Frames()) > 0 {
+		for _, f := range x.names.frames(a) {
+			l.Line = append(l.Line, pprof.Line{Function: x.function(f), Line: int64(f.Line)})
 		}
 	}
-	p.inner = b
-	p.emit(3, b)
+	return l
 }
 
-func (p *pprofWriter) location(id LocationID) {
-	l := p.names.prof.LocationAt(id)
-	var lines []byte
+// mapping returns the mapping that a location is in.
+func (x *pprofBuilder) mapping(l *symbol.Location) *pprof.Mapping {
+	key := symbol.Module{Name: l.Module.Name, BuildID: l.Module.BuildID, Start: l.Module.Start}
+	m := x.modules[key]
+	if m == nil {
+		m = &pprof.Mapping{Start: l.Module.Start, Limit: l.Module.End, Offset: l.Module.Offset, File: l.Module.Name, BuildID: l.Module.BuildID}
+		x.modules[key] = m
+		x.prof.Mapping = append(x.prof.Mapping, m)
+	}
 	if len(l.Frames) > 0 {
-		for _, f := range p.names.Shown(id) {
-			p.scratch = appendVarint(appendVarint(p.scratch[:0], 1, p.function(f)), 2, uint64(f.Line))
-			lines = appendBytes(lines, 4, p.scratch)
-		}
+		m.HasFunctions = true
+		m.HasFilenames = m.HasFilenames || l.Frames[0].File != ""
+		m.HasLineNumbers = m.HasLineNumbers || l.Frames[0].Line > 0
+		m.HasInlineFrames = m.HasInlineFrames || len(l.Frames) > 1
 	}
-	b := appendVarint(p.inner[:0], 1, uint64(id)+1)
-	if l.Module != nil {
-		b = appendVarint(b, 2, p.modules[l.Module])
-	}
-	b = appendVarint(b, 3, l.Call)
-	b = append(b, lines...)
-	p.inner = b
-	p.emit(4, b)
+	return m
 }
 
-func (p *pprofWriter) function(f Frame) uint64 {
-	key := pprofFunction{f.Func, f.Linkage, f.File}
-	id := p.functions[key]
-	if id == 0 {
-		id = uint64(len(p.functions) + 1)
-		p.functions[key] = id
-		b := appendVarint(p.scratch2[:0], 1, id)
-		b = appendVarint(b, 2, p.str(f.Func))
-		b = appendVarint(b, 3, p.str(f.Linkage))
-		b = appendVarint(b, 4, p.str(f.File))
-		p.scratch2 = b
-		p.emit(5, b)
+// function returns the function of a frame.
+func (x *pprofBuilder) function(f symbol.Frame) *pprof.Function {
+	key := pprof.Function{Name: f.Name, SystemName: f.Func, Filename: f.File}
+	known := x.functions[key]
+	if known == nil {
+		known = &pprof.Function{ID: uint64(len(x.functions) + 1), Name: f.Name, SystemName: f.Func, Filename: f.File}
+		x.functions[key] = known
+		x.prof.Function = append(x.prof.Function, known)
 	}
-	return id
+	return known
+}
+
+// FromPprof adds a profile of pprof to a Builder that has no open dump, and returns it
+// as a dump with a name: its values in use, if it has these, else its default sample
+// type.
+func FromPprof(b *Builder, prof *pprof.Profile, name string) (*Dump, error) {
+	if b == nil || prof == nil {
+		return nil, fmt.Errorf("%s: no Builder or no profile", name)
+	}
+	bytes, count := pprofTypes(prof)
+	if bytes < 0 {
+		return nil, fmt.Errorf("%s: no samples in bytes: not a heap profile", name)
+	}
+	for _, s := range prof.Sample {
+		if len(s.Value) != len(prof.SampleType) {
+			return nil, fmt.Errorf("%s: a sample has %d values, expected %d", name, len(s.Value), len(prof.SampleType))
+		}
+		if s.Value[bytes] < 0 || count >= 0 && s.Value[count] < 0 {
+			return nil, fmt.Errorf("%s: a sample is negative: a difference of profiles, expected one", name)
+		}
+	}
+	b.init()
+	r := &pprofReader{b: b, addrs: map[*pprof.Location]uint32{}, modules: map[*pprof.Mapping]*symbol.Module{}}
+	for _, s := range prof.Sample {
+		v := Value{uint64(s.Value[bytes]), 1}
+		if count >= 0 {
+			v.Count = uint64(s.Value[count])
+		}
+		if !v.IsZero() {
+			b.Add(r.path(s.Location), v)
+		}
+	}
+	return b.End(Dump{Name: name, File: name, Number: 1, Boot: 1}), nil
+}
+
+// pprofTypes returns the indexes of a profile's values in bytes and of its counts, -1 if
+// there are none.
+func pprofTypes(prof *pprof.Profile) (bytes, count int) {
+	bytes, count = -1, -1
+	for i, t := range prof.SampleType {
+		switch {
+		case t.Unit == "bytes" && (bytes < 0 || t.Type == "inuse_space" || t.Type == prof.DefaultSampleType && prof.SampleType[bytes].Type != "inuse_space"):
+			bytes = i
+		case t.Unit == "count" && (count < 0 || t.Type == "inuse_objects"):
+			count = i
+		}
+	}
+	return bytes, count
+}
+
+// pprofReader adds call paths of one profile. Locations are told apart as the profile
+// does, since their addresses may be missing, or be those of another program.
+type pprofReader struct {
+	b       *Builder
+	addrs   map[*pprof.Location]uint32
+	modules map[*pprof.Mapping]*symbol.Module
+	stack   []uint32
+}
+
+func (r *pprofReader) path(locations []*pprof.Location) Path {
+	if r.b.paths.addrs.n+len(locations) > maxAddrs {
+		return r.b.otherPath()
+	}
+	r.stack = r.stack[:0]
+	for _, l := range locations {
+		if l == nil {
+			continue
+		}
+		n, known := r.addrs[l]
+		if !known {
+			n = uint32(r.b.paths.addrs.n)
+			r.b.paths.addrs.push(r.addr(l))
+			r.addrs[l] = n
+		}
+		r.stack = append(r.stack, n)
+	}
+	return r.b.path(r.stack)
+}
+
+func (r *pprofReader) addr(l *pprof.Location) symbol.Addr {
+	at := &symbol.Location{Own: l.Address, Call: l.Address}
+	if m := l.Mapping; m != nil {
+		if r.modules[m] == nil {
+			r.modules[m] = &symbol.Module{Name: m.File, BuildID: m.BuildID, Start: m.Start, End: m.Limit, Offset: m.Offset}
+		}
+		at.Module = r.modules[m]
+	}
+	for i, ln := range l.Line {
+		f := symbol.Frame{Line: int(ln.Line), Inlined: i+1 < len(l.Line)}
+		if ln.Function != nil {
+			f.Name, f.Func, f.File = ln.Function.Name, ln.Function.SystemName, ln.Function.Filename
+		}
+		at.Frames = append(at.Frames, f)
+	}
+	return symbol.Addr{PC: l.Address, Location: at}
 }

@@ -2,7 +2,10 @@ package profile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -10,195 +13,237 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // frame is a frame of the fixtures: function, file and line.
-func frame(fn, file string, line int) Frame {
-	return Frame{Func: fn, Linkage: fn, File: file, Line: line}
+func frame(fn, file string, line int) symbol.Frame {
+	return symbol.Frame{Func: fn, Name: fn, File: file, Line: line}
 }
 
-var app = &Module{Path: "/bin/app", BuildID: "abcd", Start: 0x400000, Limit: 0x500000, Object: 0x400000, HasFuncs: true, HasFiles: true, HasLines: true}
+var app = &symbol.Module{Name: "/bin/app", BuildID: "abcd", Start: 0x400000, End: 0x500000}
+
+// addr is an address in the program of the fixtures.
+func addr(pc uint64, frames ...symbol.Frame) symbol.Addr {
+	return symbol.Addr{PC: pc, Location: &symbol.Location{Module: app, Own: pc, Call: pc - 1, Frames: frames}}
+}
+
+// bare is an address of which nothing is known.
+func bare(pc uint64) symbol.Addr { return symbol.Addr{PC: pc} }
 
 // fixture has two dumps of a program: main calls work, which grows, and idle, which
-// goes. An inlined wrapper stands in front of malloc.
-func fixture() *Profile {
-	p := &Profile{}
-	at := func(addr uint64, frames ...Frame) LocationID {
-		id, fresh := p.Location(addr, 0)
-		if fresh && len(frames) > 0 {
-			p.Describe(id, &Location{Addr: addr, Call: addr - 1, Module: app, ObjAddr: addr, Frames: frames})
-		}
-		return id
-	}
+// goes. An inlined wrapper is in front of malloc. The paths are those of the first dump.
+func fixture() (dumps []*Dump, paths []Path) {
 	wrapped := frame("xmalloc", "/src/mem.c", 10)
 	wrapped.Inlined = true
-	main := at(0x400100, frame("main", "/src/main.c", 3))
-	work := at(0x400200, wrapped, frame("work", "/src/work.c", 7))
-	idle := at(0x400300, frame("idle", "/src/main.c", 20))
-	raw := at(0x9000)
-	path := func(frames ...LocationID) PathID { id, _ := p.Path(frames); return id }
-	p.Begin(Dump{Name: "dump 1", Number: 1, Boot: 1})
-	p.Add(path(work, main), Value{100, 1})
-	p.Add(path(work, main), Value{50, 1})
-	p.Add(path(idle, main), Value{30, 3})
-	p.Add(path(raw, work, main), Value{5, 1})
-	p.Begin(Dump{Name: "dump 2", Number: 2, Boot: 1})
-	p.Add(path(work, main), Value{400, 4})
-	p.Add(path(raw, work, main), Value{5, 1})
-	p.End()
+	main := addr(0x400100, frame("main", "/src/main.c", 3))
+	work := addr(0x400200, wrapped, frame("work", "/src/work.c", 7))
+	idle := addr(0x400300, frame("idle", "/src/main.c", 20))
+	raw := bare(0x9000)
+	var b Builder
+	path := func(addrs ...symbol.Addr) Path { return b.Path(addrs) }
+	paths = []Path{path(work, main), path(idle, main), path(raw, work, main)}
+	b.Add(paths[0], Value{100, 1})
+	b.Add(paths[0], Value{50, 1})
+	b.Add(paths[1], Value{30, 3})
+	b.Add(paths[2], Value{5, 1})
+	dumps = append(dumps, b.End(Dump{Name: "dump 1", Number: 1, Boot: 1}))
+	b.Add(paths[0], Value{400, 4})
+	b.Add(paths[2], Value{5, 1})
+	return append(dumps, b.End(Dump{Name: "dump 2", Number: 2, Boot: 1})), paths
+}
+
+// first is the profile of the first dump of the fixture, both of both dumps.
+func first(t testing.TB, v View) *Profile {
+	dumps, _ := fixture()
+	return newProfile(t, dumps[:1]...).View(v)
+}
+
+func both(t testing.TB, v View) *Profile {
+	dumps, _ := fixture()
+	return newProfile(t, dumps...).View(v)
+}
+
+func newProfile(t testing.TB, dumps ...*Dump) *Profile {
+	t.Helper()
+	p, err := New(dumps...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return p
 }
 
-func rows(r *TopReport) string {
+func siteRows(list []SiteRow) string {
 	var b strings.Builder
-	for _, row := range r.Rows {
+	for _, row := range list {
 		fmt.Fprintf(&b, "%d/%d %d/%d %s\n", row.Flat.Bytes, row.Flat.Count, row.Cum.Bytes, row.Cum.Count, row.Site)
 	}
 	return b.String()
 }
 
-func TestTop(t *testing.T) {
-	p := fixture()
+// options are the arguments of Sites.
+type options struct {
+	n      int
+	cum    bool
+	weight Weight
+}
+
+func TestSites(t *testing.T) {
 	re := regexp.MustCompile
 	for _, c := range []struct {
 		name string
 		view View
-		o    TopOptions
+		o    options
 		want string
 	}{
-		{"lines", View{}, TopOptions{}, "150/2 155/3 xmalloc /src/mem.c:10\n30/3 30/3 idle /src/main.c:20\n5/1 5/1 0x9000\n0/0 185/6 main /src/main.c:3\n0/0 155/3 work /src/work.c:7\n"},
-		{"functions, hidden wrapper", View{By: ByFunction, Hide: re("^xmalloc$")}, TopOptions{}, "150/2 155/3 work\n30/3 30/3 idle\n5/1 5/1 0x9000\n0/0 185/6 main\n"},
-		{"cumulative, one row", View{By: ByFunction}, TopOptions{Cum: true, N: 1}, "0/0 185/6 main\n"},
-		{"by count", View{By: ByFunction}, TopOptions{Weight: Count, N: 1}, "30/3 30/3 idle\n"},
-		{"files", View{By: ByFile, Basenames: true}, TopOptions{}, "150/2 155/3 mem.c\n30/3 185/6 main.c\n5/1 5/1 (unknown file)\n0/0 155/3 work.c\n"},
-		{"modules", View{By: ByModule}, TopOptions{}, "180/5 185/6 app\n5/1 5/1 (unknown module)\n"},
-		{"focus", View{By: ByFunction, Focus: re("idle")}, TopOptions{}, "30/3 30/3 idle\n0/0 30/3 main\n"},
-		{"focus by file", View{By: ByFunction, Focus: re(`work\.c`)}, TopOptions{N: 1}, "150/2 155/3 xmalloc\n"},
-		{"ignore", View{By: ByFunction, Ignore: re("idle|0x9000")}, TopOptions{}, "150/2 150/2 xmalloc\n0/0 150/2 main\n0/0 150/2 work\n"},
-		{"show", View{By: ByFunction, Show: re("main")}, TopOptions{}, "180/5 185/6 main\n5/1 5/1 0x9000\n"},
+		{"lines", View{}, options{}, "150/2 155/3 xmalloc /src/mem.c:10\n30/3 30/3 idle /src/main.c:20\n5/1 5/1 0x9000\n0/0 185/6 main /src/main.c:3\n0/0 155/3 work /src/work.c:7\n"},
+		{"functions, hidden wrapper", View{By: ByFunction, Filter: Filter{Hide: re("^xmalloc$")}}, options{}, "150/2 155/3 work\n30/3 30/3 idle\n5/1 5/1 0x9000\n0/0 185/6 main\n"},
+		{"cumulative, one row", View{By: ByFunction}, options{cum: true, n: 1}, "0/0 185/6 main\n"},
+		{"by count", View{By: ByFunction}, options{weight: Count, n: 1}, "30/3 30/3 idle\n"},
+		{"files", View{By: ByFile, Basenames: true}, options{}, "150/2 155/3 mem.c\n30/3 185/6 main.c\n5/1 5/1 (unknown file)\n0/0 155/3 work.c\n"},
+		{"modules", View{By: ByModule}, options{}, "180/5 185/6 app\n5/1 5/1 (unknown module)\n"},
+		{"focus", View{By: ByFunction, Filter: Filter{Focus: re("idle")}}, options{}, "30/3 30/3 idle\n0/0 30/3 main\n"},
+		{"focus by file", View{By: ByFunction, Filter: Filter{Focus: re(`work\.c`)}}, options{n: 1}, "150/2 155/3 xmalloc\n"},
+		{"ignore", View{By: ByFunction, Filter: Filter{Ignore: re("idle|0x9000")}}, options{}, "150/2 150/2 xmalloc\n0/0 150/2 main\n0/0 150/2 work\n"},
+		{"show", View{By: ByFunction, Filter: Filter{Show: re("main")}}, options{}, "180/5 185/6 main\n5/1 5/1 0x9000\n"},
 	} {
 		if c.name == "show" { // idle is in main.c, which matches, too
 			c.want = "155/3 185/6 main\n30/3 30/3 idle\n"
 		}
-		n := c.view.Names(p)
-		if got := rows(n.Top(p.Dumps[0], c.o)); got != c.want {
+		r := first(t, c.view).Sites(c.o.weight, c.o.cum, c.o.n)
+		if got := siteRows(r.Rows); got != c.want {
 			t.Errorf("%s: got\n%swant\n%s", c.name, got, c.want)
 		}
 	}
-	n := (&View{Hide: re("nothing"), Ignore: re("idle")}).Names(p)
-	n.Top(p.Dumps[0], TopOptions{})
-	if n.Matched.Hide || !n.Matched.Ignore {
-		t.Errorf("matched: %+v", n.Matched)
+	p := first(t, View{Filter: Filter{Hide: re("nothing"), Ignore: re("idle")}})
+	if got := p.Unmatched(); !slices.Equal(got, []string{"hide nothing"}) {
+		t.Errorf("matches nothing: %q", got)
+	}
+	if r := p.Sites(Bytes, false, 1); r.Total != (Value{155, 3}) || r.Paths != 2 || r.Sites != 4 || len(r.Rows) != 1 || p.Total(0) != r.Total {
+		t.Errorf("without idle: %+v", r)
 	}
 }
 
 func TestTreeAndPeek(t *testing.T) {
-	p := fixture()
-	n := (&View{By: ByFunction}).Names(p)
-	root := n.Tree(p.Dumps[0], TreeOptions{})
-	var b strings.Builder
-	var walk func(n *Node, depth int)
-	walk = func(n *Node, depth int) {
-		fmt.Fprintf(&b, "%s%s %d/%d below %d\n", strings.Repeat(" ", depth), n.Site, n.Total.Bytes, n.Total.Count, n.Below())
-		list, _, _ := n.Children(func(Value) bool { return true })
-		for _, c := range list {
-			walk(c, depth+1)
+	p := first(t, View{By: ByFunction})
+	show := func(root *Node) string {
+		var b strings.Builder
+		var walk func(n *Node, depth int)
+		walk = func(n *Node, depth int) {
+			fmt.Fprintf(&b, "%s%s %d/%d", strings.Repeat(" ", depth), n.Site, n.Total.Bytes, n.Total.Count)
+			if n.Omitted+n.Below > 0 {
+				fmt.Fprintf(&b, " omitted %d with %d, below %d", n.Omitted, n.Rest.Bytes, n.Below)
+			}
+			b.WriteByte('\n')
+			for _, c := range n.Children {
+				walk(c, depth+1)
+			}
+		}
+		walk(root, 0)
+		return b.String()
+	}
+	for _, c := range []struct {
+		o    TreeOptions
+		want string
+	}{
+		{TreeOptions{}, " 185/6\n main 185/6\n  work 155/3\n   xmalloc 155/3\n    0x9000 5/1\n  idle 30/3\n"},
+		{TreeOptions{Weight: Count, Depth: 2}, " 185/6\n main 185/6\n  idle 30/3\n  work 155/3 omitted 0 with 0, below 2\n"},
+		{TreeOptions{Min: 50}, " 185/6\n main 185/6 omitted 1 with 30, below 0\n  work 155/3\n   xmalloc 155/3 omitted 1 with 5, below 0\n"},
+		{TreeOptions{Callers: true, Depth: 1}, " 185/6\n xmalloc 150/2 omitted 0 with 0, below 2\n idle 30/3 omitted 0 with 0, below 1\n 0x9000 5/1 omitted 0 with 0, below 3\n"},
+	} {
+		if got := show(p.Tree(c.o)); got != c.want {
+			t.Errorf("%+v: got\n%swant\n%s", c.o, got, c.want)
 		}
 	}
-	walk(root, 0)
-	want := " 185/6 below 5\n main 185/6 below 4\n  work 155/3 below 2\n   xmalloc 155/3 below 1\n    0x9000 5/1 below 0\n  idle 30/3 below 0\n"
-	if b.String() != want {
-		t.Errorf("got\n%swant\n%s", b.String(), want)
-	}
-	if list, others, rest := root.Children(func(v Value) bool { return v.Bytes > 185 }); len(list) != 0 || others != 1 || rest != (Value{185, 6}) {
-		t.Errorf("none of over 185 bytes: %v, %d others with %v", list, others, rest)
-	}
-	list, total, err := n.Peek(p.Dumps[0], regexp.MustCompile("^work$"), Bytes)
-	if err != nil || total != (Value{185, 6}) || len(list) != 1 || list[0].Cum != (Value{155, 3}) || len(list[0].Callers) != 1 || list[0].Callers[0].Func != "main" ||
+	list, err := p.Peek(regexp.MustCompile("^work$"), Bytes)
+	if err != nil || len(list) != 1 || list[0].Cum != (Value{155, 3}) || list[0].Flat != (Value{}) || len(list[0].Callers) != 1 || list[0].Callers[0].Func != "main" ||
 		len(list[0].Callees) != 1 || list[0].Callees[0].Func != "xmalloc" || list[0].Callees[0].Cum != (Value{155, 3}) {
-		t.Errorf("peek: %+v of %v", list, total)
+		t.Errorf("peek: %+v, %v", list, err)
+	}
+}
+
+func TestRows(t *testing.T) {
+	p := both(t, View{By: ByFunction})
+	var got []string
+	for row := range p.Rows() {
+		got = append(got, fmt.Sprint(row.Stack()[0], row.Points(), row.Value()))
+	}
+	if want := []string{"xmalloc [{150 2} {400 4}] {400 4}", "idle [{30 3} {0 0}] {0 0}", "0x9000 [{5 1} {5 1}] {5 1}"}; !slices.Equal(got, want) || p.Len() != 3 {
+		t.Errorf("%q", got)
+	}
+	top := p.Top(Bytes, 1)
+	if len(top) != 1 || top[0].Value().Bytes != 400 || top[0].At(0).Bytes != 150 {
+		t.Errorf("top: %+v", top)
+	}
+	if all := p.Top(Count, 0); len(all) != 2 || all[1].Stack()[0].Func != "0x9000" {
+		t.Errorf("the last dump has %d rows, want 2", len(all))
+	}
+}
+
+// Call paths that look alike are one row, in each dump.
+func TestRowsAlike(t *testing.T) {
+	var b Builder
+	one := b.Path([]symbol.Addr{addr(0x1, frame("f", "a.c", 1)), addr(0x3, frame("main", "a.c", 9))})
+	two := b.Path([]symbol.Addr{addr(0x2, frame("f", "a.c", 2)), addr(0x3, frame("main", "a.c", 9))})
+	three := b.Path([]symbol.Addr{addr(0x4, frame("g", "a.c", 5))})
+	b.Add(one, Value{1, 1})
+	b.Add(three, Value{7, 1})
+	first := b.End(Dump{})
+	b.Add(one, Value{10, 1})
+	b.Add(two, Value{20, 1})
+	second := b.End(Dump{})
+	p := newProfile(t, first, second)
+	if p.Len() != 3 {
+		t.Errorf("by line: %d rows, want 3", p.Len())
+	}
+	p = p.View(View{By: ByFunction})
+	var got []string
+	for row := range p.Rows() {
+		got = append(got, fmt.Sprint(row.Stack(), row.Points()))
+	}
+	if want := []string{"[f main] [{1 1} {30 2}]", "[g] [{7 1} {0 0}]"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestDiff(t *testing.T) {
-	p := fixture()
-	table := (&View{By: ByFunction}).Names(p).Table(p.Dumps)
 	got := ""
-	for _, c := range table.Diff(0, 1, Bytes) {
-		got += fmt.Sprintf("%s %d→%d %v new=%v gone=%v\n", table.Stack(c.Row)[0], c.Before.Bytes, c.After.Bytes, c.Delta(Bytes).Float(), c.New(), c.Gone())
+	for _, c := range both(t, View{By: ByFunction}).Diff(Bytes) {
+		got += fmt.Sprintf("%s %d→%d %v new=%v gone=%v\n", c.Stack()[0], c.Before.Bytes, c.After.Bytes, c.Delta(Bytes).Float(), c.New(), c.Gone())
 	}
 	if want := "xmalloc 150→400 250 new=false gone=false\nidle 30→0 -30 new=false gone=true\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 
-// A log can have as many dumps as it has call paths: what a profile and its table
-// take is in proportion to its records, not to the product.
+// A log can have as many dumps as it has call paths: the memory of a profile and its rows is
+// in proportion to its records, not to the product.
 func TestManyDumps(t *testing.T) {
 	const n = 40000
-	done := make(chan *Table)
-	var p Profile
-	go func() {
-		for i := range n {
-			p.Begin(Dump{})
-			l, _ := p.Location(uint64(i), 0)
-			id, _ := p.Path([]LocationID{l})
-			p.Add(id, Value{uint64(i + 1), 1})
-		}
-		p.End()
-		done <- (&View{}).Names(&p).Table(p.Dumps)
-	}()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	select {
-	case table := <-done:
-		runtime.ReadMemStats(&after)
-		if used := after.TotalAlloc - before.TotalAlloc; used > n*4096 {
-			t.Errorf("%d bytes per record", used/n)
-		}
-		for i := range n {
-			if v := p.Dumps[i].Value(PathID(i)); v.Bytes != uint64(i+1) || p.Dumps[i].Stacks() != 1 || table.Row(i).Value(i) != v {
-				t.Fatalf("dump %d: %+v, %d call paths", i, v, p.Dumps[i].Stacks())
-			}
-		}
-	case <-time.After(2 * time.Minute):
-		t.Fatal("over 2 minutes")
+	var b Builder
+	var dumps []*Dump
+	for i := range n {
+		b.Add(b.Path([]symbol.Addr{bare(uint64(i))}), Value{uint64(i + 1), 1})
+		dumps = append(dumps, b.End(Dump{}))
 	}
-}
-
-// A dump that becomes large has what it had as a small one, and its order.
-func TestLargeDump(t *testing.T) {
-	var p Profile
-	for i := range 100000 {
-		l, _ := p.Location(uint64(i), 0)
-		p.Path([]LocationID{l})
+	p := newProfile(t, dumps...)
+	p.Len()
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > n*2048 {
+		t.Errorf("%d bytes per record", used/n)
 	}
-	d := p.Begin(Dump{})
-	want := map[PathID]Value{}
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 30000 {
-		id := PathID(rnd.IntN(100000))
-		v := want[id]
-		v.Add(Value{3, 1})
-		want[id] = v
-		p.Add(id, Value{3, 1})
-		if n := len(want); n == 5 || n == 5000 {
-			if d.Stacks() != n || d.Value(id) != v {
-				t.Fatalf("%d call paths, want %d; %+v, want %+v", d.Stacks(), n, d.Value(id), v)
-			}
+	i := 0
+	for row := range p.Rows() {
+		if want := (Value{uint64(i + 1), 1}); row.At(i) != want || dumps[i].Total != want || dumps[i].Len() != 1 {
+			t.Fatalf("dump %d: %+v, %d call paths, %+v in row %d", i, dumps[i].Total, dumps[i].Len(), row.At(i), i)
 		}
+		i++
 	}
-	p.End()
-	last := -1
-	for id, v := range d.Values() {
-		if want[id] != v || int(id) <= last {
-			t.Fatalf("path %d after %d: %+v, want %+v", id, last, v, want[id])
-		}
-		last = int(id)
-	}
-	if d.Stacks() != len(want) {
-		t.Errorf("%d call paths, want %d", d.Stacks(), len(want))
+	if i != n {
+		t.Errorf("%d rows, want %d", i, n)
 	}
 }
 
@@ -208,66 +253,75 @@ func TestGrowth(t *testing.T) {
 		points []uint64
 		slope  float64
 		every  bool
-		spark  string
 	}{
-		{[]uint64{10, 20, 30, 40}, 10, true, "▁▃▅█"},
-		{[]uint64{10, 30, 20, 40}, 8, false, "▁▅▃█"},
-		{[]uint64{5, 5}, 0, false, "▁▁"},
-		{[]uint64{0, 100}, 100, true, "▁█"},
-		{[]uint64{7, 3, 2}, -2.5, false, "█▂▁"},
-		{[]uint64{1, 2, 4, 8}, 2.3, true, "▁▂▄█"},
-		{[]uint64{0, 0, 6, 0}, 0.6, false, "▁▁█▁"},
-		{[]uint64{0, 0, 0, 6}, 1.8, false, "▁▁▁█"},
-		{[]uint64{1 << 60, 1 << 60, 1 << 60}, 0, false, "▁▁▁"},
+		{[]uint64{10, 20, 30, 40}, 10, true},
+		{[]uint64{10, 30, 20, 40}, 8, false},
+		{[]uint64{5, 6}, 1, true},
+		{[]uint64{0, 100}, 100, true},
+		{[]uint64{1, 2, 4, 8}, 2.3, true},
+		{[]uint64{0, 0, 6, 0}, 0.6, false},
+		{[]uint64{0, 0, 0, 6}, 1.8, false},
+		{[]uint64{5, 5}, 0, false},
+		{[]uint64{7, 3, 2}, -2.5, false},
+		{[]uint64{1 << 60, 1 << 60, 1 << 60}, 0, false},
 	} {
-		var r TableRow
-		for i, v := range c.points {
-			if v > 0 {
-				r.values = append(r.values, dumpValue{i, Value{Bytes: v, Count: 1}})
+		var b Builder
+		var dumps []*Dump
+		path, other := b.Path([]symbol.Addr{bare(1)}), b.Path([]symbol.Addr{bare(2)})
+		for _, v := range c.points {
+			b.Add(path, Value{v, 0})
+			dumps = append(dumps, b.End(Dump{}))
+			b.Add(other, Value{1 << 40, 1})
+			dumps = append(dumps, b.End(Dump{Cut: true})) // left out
+		}
+		trend := newProfile(t, dumps...).Growth(Bytes)
+		if g := trend.Total; math.Abs(g.Slope-c.slope) > 1e-9 || g.Every != c.every || g.Stack() != nil {
+			t.Errorf("%v, total: slope %v, in every dump %v; want %v, %v", c.points, g.Slope, g.Every, c.slope, c.every)
+		}
+		if c.slope <= 0 {
+			if len(trend.Rows) > 0 {
+				t.Errorf("%v: grows by %v", c.points, trend.Rows[0].Slope)
 			}
+			continue
 		}
-		g := (&Table{Dumps: make([]*Dump, len(c.points))}).growth(0, r, Bytes)
-		if math.Abs(g.Slope-c.slope) > 1e-9 || g.Every != c.every {
-			t.Errorf("%v: slope %v, in every dump %v; want %v, %v", c.points, g.Slope, g.Every, c.slope, c.every)
-		}
-		var bars []*Value
-		for _, p := range r.Points(len(c.points)) {
-			bars = append(bars, &p)
-		}
-		if got := Sparkline(bars, Bytes, 8); got != c.spark {
-			t.Errorf("%v: %s, want %s", c.points, got, c.spark)
+		if len(trend.Rows) != 1 || math.Abs(trend.Rows[0].Slope-c.slope) > 1e-9 || trend.Rows[0].Every != c.every {
+			t.Errorf("%v: %+v, want %v, %v", c.points, trend.Rows, c.slope, c.every)
 		}
 	}
-	p := fixture()
-	table := (&View{By: ByFunction}).Names(p).Table(p.Dumps)
-	g := table.Growth(Bytes)
-	if len(g) != 1 || table.Stack(g[0].Row)[0].Func != "xmalloc" || g[0].Slope != 250 || !g[0].Every || table.Row(g[0].Row).Value(1).Bytes != 400 {
-		t.Errorf("growth: %+v", g)
+	p := both(t, View{By: ByFunction})
+	g := p.Growth(Bytes)
+	if len(g.Rows) != 1 || g.Rows[0].Stack()[0].Func != "xmalloc" || g.Rows[0].Slope != 250 || !g.Rows[0].Every || g.Rows[0].Value().Bytes != 400 {
+		t.Errorf("growth: %+v", g.Rows)
 	}
-	if all := table.TotalGrowth(Bytes); all.Slope != 405-185 {
-		t.Errorf("total: %+v", all)
+	if g.Total.Slope != 405-185 {
+		t.Errorf("total: %+v", g.Total)
+	}
+	if g := first(t, View{}).Growth(Bytes); g.Rows != nil || g.Total != (Growth{}) {
+		t.Errorf("one dump grows: %+v", g)
 	}
 }
 
 func TestSums(t *testing.T) {
-	p := &Profile{}
-	l, _ := p.Location(0x10, 0)
-	id, _ := p.Path([]LocationID{l})
-	d := p.Begin(Dump{})
-	p.Add(id, Value{1 << 62, 1})
-	p.Add(id, Value{1 << 62, 1})
-	if d.Total.Bytes != 1<<63 || p.Saturated {
-		t.Errorf("two sizes of 2^62: %d, saturated %v", d.Total.Bytes, p.Saturated)
+	var b Builder
+	path := b.Path([]symbol.Addr{bare(0x10)})
+	b.Add(path, Value{1 << 62, 1})
+	b.Add(path, Value{1 << 62, 1})
+	if d := b.Dump(Dump{}); d.Total.Bytes != 1<<63 || d.Loss.Saturated {
+		t.Errorf("two sizes of 2^62: %d, saturated %v", d.Total.Bytes, d.Loss.Saturated)
 	}
-	p.Add(id, Value{math.MaxUint64, 1})
-	if d.Total.Bytes != math.MaxUint64 || d.Value(id) != (Value{math.MaxUint64, 3}) || !p.Saturated {
-		t.Errorf("and 2^64-1: %+v, saturated %v", d.Total, p.Saturated)
+	b.Add(path, Value{math.MaxUint64, 1})
+	d := b.End(Dump{})
+	if d.Total.Bytes != math.MaxUint64 || d.Value(path) != (Value{math.MaxUint64, 3}) || !d.Loss.Saturated || d.Records != 3 {
+		t.Errorf("and 2^64-1: %+v", d)
+	}
+	if d := b.End(Dump{}); d.Loss.Saturated || d.Records != 0 {
+		t.Errorf("the next dump: %+v", d)
 	}
 	if d := Sub(math.MaxUint64, 0); !d.Over(1<<63) || d.Float() != math.MaxUint64 {
 		t.Errorf("growth by 2^64-1: %+v", d)
 	}
 	var out bytes.Buffer
-	notes, err := (&View{}).Names(p).Export(&out, "pprof", d, ExportOptions{})
+	notes, err := newProfile(t, d).Export(&out, "pprof", ExportOptions{})
 	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "2^63-1") {
 		t.Errorf("pprof: %v, notes %q", err, notes)
 	}
@@ -284,81 +338,251 @@ func TestSums(t *testing.T) {
 	}
 }
 
+// testModules are modules of random stacks; nil stands for memory.
+var testModules = []*symbol.Module{nil, {Name: "a"}, {Name: "a", BuildID: "1"}, {Name: "b"}}
+
+// randomStack returns addresses and a text that is the same for call paths that are. An
+// address in a module is the same wherever the module is.
+func randomStack(rng *rand.Rand) (addrs []symbol.Addr, key string) {
+	for range rng.IntN(32) {
+		own, m, state := rng.Uint64N(1<<uint(1+rng.IntN(20))), rng.IntN(4), symbol.State(rng.IntN(2))
+		a := symbol.Addr{PC: own, State: state}
+		if m > 0 {
+			module := *testModules[m]
+			a = symbol.Addr{PC: own + rng.Uint64(), State: state, Location: &symbol.Location{Module: &module, Own: own}}
+		}
+		addrs = append(addrs, a)
+		key += fmt.Sprint(own, "/", m, "/", state, " ")
+	}
+	return addrs, key
+}
+
+// keyOf returns the text of randomStack for a path.
+func keyOf(p Path) (key string) {
+	for _, x := range p.Append(nil) {
+		own, m := x.PC, 0
+		if x.Location != nil {
+			own, m = x.Location.Own, slices.IndexFunc(testModules[1:], func(m *symbol.Module) bool { return *m == *x.Location.Module })+1
+		}
+		key += fmt.Sprint(own, "/", m, "/", x.State, " ")
+	}
+	return key
+}
+
 // Against maps: random stacks in several dumps.
 func TestAgainstMaps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	p := &Profile{}
-	var want []map[string]Value
-	for dump := range 5 {
-		p.Begin(Dump{})
-		sums := map[string]Value{}
-		for range 6_000 {
-			var ids []LocationID
-			key := ""
-			for range rng.IntN(32) {
-				addr, tag := rng.Uint64N(1<<uint(1+rng.IntN(20))), uint32(rng.IntN(2))
-				id, _ := p.Location(addr, tag)
-				ids = append(ids, id)
-				key += fmt.Sprint(addr, "/", tag, " ")
-			}
-			v := Value{rng.Uint64N(1 << uint(1+dump*8)), 1}
-			id, more := p.Path(ids)
-			if more {
-				t.Fatal("more paths than the limit")
-			}
-			p.Add(id, v)
-			s := sums[key]
+	var b, other Builder
+	var dumps, mixed []*Dump
+	for i := range 5 {
+		want := map[string]Value{}
+		for range 1_000 {
+			addrs, key := randomStack(rng)
+			v := Value{1 + rng.Uint64N(1<<uint(1+i*8)), 1}
+			b.Add(b.Path(addrs), v)
+			s := want[key]
 			s.Add(v)
-			sums[key] = s
+			want[key] = s
 		}
-		want = append(want, sums)
-	}
-	p.End()
-	for i, d := range p.Dumps {
+		d := b.End(Dump{})
 		got := map[string]Value{}
-		var ids []LocationID
-		for id, v := range d.Values() {
-			if d.Value(id) != v {
-				t.Fatalf("path %d: %v and %v", id, d.Value(id), v)
+		for a := range d.Allocations() {
+			key := keyOf(a.Path)
+			if _, twice := got[key]; twice || d.Value(a.Path) != a.Value {
+				t.Fatalf("%s: %v, twice %v", key, a.Value, twice)
 			}
-			key := ""
-			ids = p.AppendPath(ids[:0], id)
-			for _, l := range ids {
-				key += fmt.Sprint(p.locations.keys.at(int(l)).addr, "/", p.locations.keys.at(int(l)).tag, " ")
+			got[key] = a.Value
+			other.Add(a.Path, a.Value)
+		}
+		if !maps.Equal(got, want) || d.Len() != len(want) {
+			t.Fatalf("dump %d: %d call paths, want %d", i, len(got), len(want))
+		}
+		dumps, mixed = append(dumps, d), append(mixed, d)
+		if copied := other.End(*d); i%2 == 0 {
+			mixed[i] = copied
+		}
+	}
+	// Dumps of two Builders are merged.
+	p, m := newProfile(t, dumps...), newProfile(t, mixed...)
+	if p.Len() != m.Len() || Sum(mixed...).Total != Sum(dumps...).Total || Sum(mixed...).Len() != Sum(dumps...).Len() {
+		t.Errorf("of two Builders %d rows, of one %d", m.Len(), p.Len())
+	}
+}
+
+func TestSum(t *testing.T) {
+	dumps, paths := fixture()
+	sum := Sum(dumps...)
+	if sum.Name != "dump 1 to dump 2" || sum.Records != 6 || sum.Total != (Value{590, 11}) || sum.Value(paths[0]) != (Value{550, 6}) || sum.Len() != 3 {
+		t.Errorf("%+v", sum)
+	}
+	if Sum(dumps[1]) != dumps[1] {
+		t.Error("the sum of one dump is another dump")
+	}
+}
+
+// A dump that was returned does not change, whatever is added, and can be read meanwhile.
+func TestDumpWhileBuilding(t *testing.T) {
+	var b Builder
+	add := func(from, to int) {
+		for i := from; i < to; i++ {
+			b.Add(b.Path([]symbol.Addr{bare(uint64(i)), bare(uint64(i / 2))}), Value{1, 1})
+		}
+	}
+	add(0, 3000)
+	d := b.Dump(Dump{Name: "so far"})
+	if d.Ended || d.Complete() {
+		t.Error("it has ended")
+	}
+	done := make(chan string)
+	go func() {
+		for range 20 {
+			p, err := New(d)
+			if err != nil {
+				done <- err.Error()
+				return
 			}
-			got[key] = v
-		}
-		if len(got) != len(want[i]) || d.Stacks() != len(got) {
-			t.Fatalf("dump %d: %d call paths, want %d", i, len(got), len(want[i]))
-		}
-		for k, v := range want[i] {
-			if got[k] != v {
-				t.Fatalf("dump %d, %s: %v, want %v", i, k, got[k], v)
+			if r := p.Sites(Bytes, true, 1); r.Total != (Value{3000, 3000}) || r.Paths != 3000 || r.Rows[0].Cum.Count > 4 {
+				done <- fmt.Sprintf("%+v", r)
+				return
 			}
 		}
+		done <- ""
+	}()
+	add(3000, 50_000)
+	if text := <-done; text != "" {
+		t.Error(text)
+	}
+	if d := b.End(Dump{}); d.Len() != 50_000 || !d.Complete() {
+		t.Errorf("%d call paths", d.Len())
 	}
 }
 
 // Past the limit, records are added up as one path and counted.
 func TestMaxPaths(t *testing.T) {
-	p := &Profile{MaxPaths: 10}
-	d := p.Begin(Dump{})
+	b := NewBuilder(10)
 	for round := range 2 {
 		for i := range 100 {
-			l, _ := p.Location(uint64(i), 0)
-			id, more := p.Path([]LocationID{l})
-			if more != (i >= 10) {
-				t.Fatalf("round %d, path %d: more is %v", round, i, more)
+			path := b.Path([]symbol.Addr{bare(uint64(i))})
+			if path.Other() != (i >= 10) {
+				t.Fatalf("round %d, path %d: other is %v", round, i, path.Other())
 			}
-			p.Add(id, Value{1, 1})
+			b.Add(path, Value{1, 1})
 		}
 	}
-	if d.Total != (Value{200, 200}) || p.OtherRecords != 180 || d.Stacks() != 11 {
-		t.Errorf("%+v, %d other, %d paths", d.Total, p.OtherRecords, d.Stacks())
+	d := b.End(Dump{})
+	if d.Total != (Value{200, 200}) || d.Loss.OtherPaths != 180 || d.Len() != 11 {
+		t.Errorf("%+v, %d paths", d, d.Len())
 	}
-	r := (&View{}).Names(p).Top(d, TopOptions{N: 1})
+	r := newProfile(t, d).Sites(Bytes, false, 1)
 	if r.Rows[0].Func != Other || r.Rows[0].Flat.Count != 180 {
 		t.Errorf("top: %+v", r.Rows[0])
+	}
+	if row := newProfile(t, d).Top(Bytes, 1)[0]; len(row.Stack()) != 1 || row.Stack()[0].Func != Other {
+		t.Errorf("top: %v", row.Stack())
+	}
+}
+
+// Nothing panics on what is nil, empty or out of range.
+func TestNothing(t *testing.T) {
+	for name, f := range map[string]func() error{
+		"New()":     func() error { _, err := New(); return err },
+		"New(nil)":  func() error { _, err := New(nil); return err },
+		"FromPprof": func() error { _, err := FromPprof(nil, nil, "x"); return err },
+	} {
+		if f() == nil {
+			t.Errorf("%s is no error", name)
+		}
+	}
+	all := regexp.MustCompile("")
+	for i, p := range []*Profile{nil, {}, newProfile(t, &Dump{}), newProfile(t, new(Builder).End(Dump{}), Sum())} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			isEmpty(t, p)
+			isEmpty(t, p.View(View{By: 99, Filter: Filter{Focus: all, Hide: all}}))
+		})
+	}
+	if s := Granularity(200).String(); s == "" {
+		t.Error("an unknown granularity has no name")
+	}
+}
+
+func isEmpty(t *testing.T, p *Profile) {
+	t.Helper()
+	for row := range p.Rows() {
+		t.Errorf("a row: %v", row)
+	}
+	list, err := p.Peek(regexp.MustCompile(""), 7)
+	if p.Len()+len(p.Top(Bytes, -1))+len(p.Sites(9, true, -3).Rows)+len(p.Diff(Bytes))+len(p.Growth(Count).Rows)+len(list) != 0 || err != nil {
+		t.Error("something in nothing", err)
+	}
+	if p.Total(-1) != (Value{}) || p.Total(5) != (Value{}) || len(p.Tree(TreeOptions{}).Children) != 0 {
+		t.Error("a total")
+	}
+	if _, err := p.Peek(nil, Bytes); err == nil {
+		t.Error("Peek of no expression is no error")
+	}
+	p.Unmatched()
+	p.Stack(Path{})
+	for _, f := range Formats() {
+		if _, err := p.Export(io.Discard, f, ExportOptions{Replay: new(Replay)}); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}
+
+func TestZeroValues(t *testing.T) {
+	var row Row
+	if row.Stack() != nil || row.Value() != (Value{}) || row.At(3) != (Value{}) || row.Points() != nil {
+		t.Error("the zero Row is not empty")
+	}
+	if row := both(t, View{}).Top(Bytes, 1)[0]; row.At(-1) != (Value{}) || row.At(2) != (Value{}) {
+		t.Error("a row holds something in no dump")
+	}
+	var path Path
+	for range path.Frames() {
+		t.Error("the zero Path has frames")
+	}
+	if path.Other() || len(path.Append(nil)) != 0 {
+		t.Error("the zero Path is not empty")
+	}
+	var d *Dump
+	for range d.Allocations() {
+		t.Error("no dump has allocations")
+	}
+	var r Replay
+	r.Add(Event{Kind: 77, Path: path})
+	if r.At(-1).Len() != 0 || r.At(0).Len() != 0 || r.End().Total.Count != 1 {
+		t.Error("a replay of one event", r.Totals())
+	}
+	var b Builder
+	b.Add(path, Value{5, 1})
+	if d := b.End(Dump{}); d.Len() != 1 || d.Total != (Value{5, 1}) {
+		t.Errorf("a call path without address: %+v", d)
+	}
+}
+
+func TestPathFrames(t *testing.T) {
+	_, paths := fixture()
+	got := ""
+	for f := range paths[2].Frames() {
+		got += f.Name + " "
+	}
+	if got != "0x9000 xmalloc work main " {
+		t.Error(got)
+	}
+}
+
+// Collect goes on past an error, and returns it with what there is.
+func TestCollect(t *testing.T) {
+	dumps, _ := fixture()
+	bad := errors.New("bad")
+	p, err := Collect(func(yield func(*Dump, error) bool) {
+		_ = yield(dumps[0], nil) && yield(nil, bad) && yield(dumps[1], nil) && yield(nil, errors.New("another"))
+	})
+	if err != bad || len(p.Dumps()) != 2 {
+		t.Errorf("%v, %v", p.Dumps(), err)
+	}
+	if _, err := Collect(func(func(*Dump, error) bool) {}); err == nil {
+		t.Error("no dump is no error")
 	}
 }
 

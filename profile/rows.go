@@ -1,88 +1,271 @@
 package profile
 
 import (
-	"bufio"
-	"encoding/csv"
-	"strconv"
-	"strings"
+	"cmp"
+	"iter"
+	"slices"
 )
 
-// jsonStack is a call path of jsonl output.
-type jsonStack struct {
-	Dump   string      `json:"dump,omitempty"`
-	Bytes  uint64      `json:"bytes"`
-	Count  uint64      `json:"count"`
-	Frames []jsonFrame `json:"frames"` // innermost first
+// rows merges the call paths of dumps that look alike in a view. A row is a stack of
+// sites and what it holds in each dump, in the order in which they were met.
+type rows struct {
+	names  *names
+	stacks stackSet // by row, unless paths is set
+	paths  []uint32 // by row, if each path is a row
+	buf    []uint32
+	start  []uint32 // by row: of its values; one more at the end
+	values []rowValue
+	total  []Value // by dump, of what the view shows
 }
 
-type jsonFrame struct {
-	Function string `json:"function,omitempty"`
-	File     string `json:"file,omitempty"`
-	Line     int    `json:"line,omitempty"`
-	Module   string `json:"module,omitempty"`
+// rowValue is what a row holds in a dump. There is none for a dump without.
+type rowValue struct {
+	Value
+	dump uint32
 }
 
-// writeJSONL writes an object per call path.
-func writeJSONL(w *bufio.Writer, n *Names, d *Dump, _ ExportOptions) ([]string, error) {
-	s := n.stacks(d)
-	var stack []SiteID
-	var sites []Site
-	for i := range s.rows() {
-		v := *s.sums.at(i)
-		stack = s.append(stack[:0], i)
-		sites = n.appendSites(sites[:0], stack)
-		row := jsonStack{d.Name, v.Bytes, v.Count, []jsonFrame{}}
-		for _, f := range sites {
-			row.Frames = append(row.Frames, jsonFrame{f.Func, f.File, f.Line, f.Module})
-		}
-		writeJSON(w, row)
-		if err := w.WriteByte('\n'); err != nil {
-			return nil, err
+// notShown is in place of the row of a call path that the view leaves out.
+const notShown = 1<<32 - 1
+
+func newRows(dumps []*Dump, n *names) *rows {
+	r := &rows{names: n, stacks: newStackSet(), total: make([]Value, len(dumps))}
+	most := 0
+	for _, d := range dumps {
+		if d.Len() > 0 {
+			most = max(most, 1+int(d.ids[d.Len()-1]))
 		}
 	}
-	return inexact(d, "jsonl"), nil
-}
-
-// writeCSV writes a row per call path: what it holds, its innermost frame, and all
-// of it, innermost first.
-func writeCSV(w *bufio.Writer, n *Names, d *Dump, _ ExportOptions) ([]string, error) {
-	s := n.stacks(d)
-	c := csv.NewWriter(w)
-	c.Write([]string{"dump", "bytes", "count", "function", "file", "line", "stack"})
-	var stack []SiteID
-	var sites []Site
-	var names []string
-	for i := range s.rows() {
-		v := *s.sums.at(i)
-		stack = s.append(stack[:0], i)
-		sites = n.appendSites(sites[:0], stack)
-		names = names[:0]
-		for _, f := range sites {
-			names = append(names, foldedName.Replace(f.String()))
-		}
-		first := Site{}
-		if len(sites) > 0 {
-			first = sites[0]
-		}
-		line := ""
-		if first.Line > 0 {
-			line = strconv.Itoa(first.Line)
-		}
-		if err := c.Write([]string{csvText(d.Name), strconv.FormatUint(v.Bytes, 10), strconv.FormatUint(v.Count, 10),
-			csvText(or(first.Func, first.Module)), csvText(first.File), line, csvText(strings.Join(names, ";"))}); err != nil {
-			return nil, err
+	rowOf := make([]uint32, most) // by path: 1 + row, 0 if not known
+	var counts []uint32
+	for i, d := range dumps {
+		for j, id := range d.ids {
+			if rowOf[id] == 0 {
+				rowOf[id] = r.add(id)
+			}
+			row := rowOf[id]
+			if row == notShown {
+				continue
+			}
+			if int(row) > len(counts) {
+				counts = append(counts, 0)
+			}
+			counts[row-1]++
+			r.total[i].Add(d.values[j])
 		}
 	}
-	c.Flush()
-	return nil, c.Error()
+	r.stacks.index = hashes{} // nothing is added from here on
+	r.fill(dumps, rowOf, counts)
+	return r
 }
 
-// csvText returns a name for a cell of a spreadsheet. One that begins as a formula does
-// would be computed, and names come from ELF files and logs that are not trusted: it gets
-// an apostrophe in front, which makes it text.
-func csvText(s string) string {
-	if s != "" && strings.IndexByte("=+-@\t\r", s[0]) >= 0 {
-		return "'" + s
+// add returns 1 + the row of a call path, or notShown.
+func (r *rows) add(path uint32) uint32 {
+	if r.names.same {
+		r.paths = append(r.paths, path)
+		return uint32(len(r.paths))
 	}
-	return s
+	stack, shown := r.names.stack(&r.buf, path)
+	if !shown {
+		return notShown
+	}
+	return r.stacks.add(stack) + 1
+}
+
+// fill sets the values of all rows. The counts are upper bounds of how many each has.
+func (r *rows) fill(dumps []*Dump, rowOf, counts []uint32) {
+	r.start = make([]uint32, len(counts)+1)
+	for row, n := range counts {
+		r.start[row+1] = r.start[row] + n
+	}
+	r.values = make([]rowValue, r.start[len(counts)])
+	used := counts // of them
+	clear(used)
+	for i, d := range dumps {
+		for j, id := range d.ids {
+			if rowOf[id] == notShown {
+				continue
+			}
+			row := rowOf[id] - 1
+			at := r.start[row] + used[row]
+			if used[row] == 0 || r.values[at-1].dump != uint32(i) {
+				r.values[at].dump = uint32(i)
+				used[row]++
+				at++
+			}
+			r.values[at-1].Add(d.values[j])
+		}
+	}
+	// Call paths that are one row in one dump leave gaps.
+	to := uint32(0)
+	for row, n := range used {
+		from := r.start[row]
+		r.start[row] = to
+		to += uint32(copy(r.values[to:], r.values[from:from+n]))
+	}
+	r.start[len(used)] = to
+	r.values = r.values[:to]
+}
+
+// len returns how many rows there are.
+func (r *rows) len() int { return len(r.start) - 1 }
+
+// stack returns the numbers of a row's sites, innermost first. The caller must not
+// change it.
+func (r *rows) stack(row int) []uint32 {
+	if r.paths != nil {
+		return r.names.in.at(r.paths[row])
+	}
+	return r.stacks.at(uint32(row))
+}
+
+// in returns the values of a row by dump.
+func (r *rows) in(row int) []rowValue { return r.values[r.start[row]:r.start[row+1]] }
+
+// value returns what a row holds in a dump.
+func (r *rows) value(row, dump int) Value {
+	values := r.in(row)
+	i, ok := slices.BinarySearchFunc(values, dump, func(v rowValue, dump int) int { return cmp.Compare(int(v.dump), dump) })
+	if !ok {
+		return Value{}
+	}
+	return values[i].Value
+}
+
+// Row is a stack of call sites of a profile and what it holds: call paths that look
+// alike in the view are one row. The zero Row is empty.
+type Row struct {
+	p      *Profile
+	number int
+}
+
+// Stack returns the call sites, innermost first.
+func (r Row) Stack() []Site {
+	if r.p == nil {
+		return nil
+	}
+	rows := r.p.rows()
+	return rows.names.sites(rows.stack(r.number))
+}
+
+// Value returns what the row holds in the last dump.
+func (r Row) Value() Value {
+	if r.p == nil {
+		return Value{}
+	}
+	_, last := r.p.last()
+	return r.At(last)
+}
+
+// At returns what the row holds in the dump with an index, nothing if there is no such
+// dump.
+func (r Row) At(dump int) Value {
+	if r.p == nil {
+		return Value{}
+	}
+	return r.p.rows().value(r.number, dump)
+}
+
+// Values returns the indexes of the dumps in which the row holds something, and what.
+func (r Row) Values() iter.Seq2[int, Value] {
+	return func(yield func(int, Value) bool) {
+		if r.p == nil {
+			return
+		}
+		for _, v := range r.p.rows().in(r.number) {
+			if !yield(int(v.dump), v.Value) {
+				return
+			}
+		}
+	}
+}
+
+// Points returns what the row holds in each dump.
+func (r Row) Points() []Value {
+	if r.p == nil {
+		return nil
+	}
+	list := make([]Value, len(r.p.dumps))
+	for dump, v := range r.Values() {
+		list[dump] = v
+	}
+	return list
+}
+
+// lastRows returns the rows that hold something in the last dump, and what.
+func (p *Profile) lastRows() iter.Seq2[int, Value] {
+	return func(yield func(int, Value) bool) {
+		rows := p.rows()
+		_, last := p.last()
+		for row := range rows.len() {
+			if v := rows.value(row, last); !v.IsZero() && !yield(row, v) {
+				return
+			}
+		}
+	}
+}
+
+// Rows returns all rows, in the order in which they were met.
+func (p *Profile) Rows() iter.Seq[Row] {
+	return func(yield func(Row) bool) {
+		for i := range p.rows().len() {
+			if !yield(Row{p, i}) {
+				return
+			}
+		}
+	}
+}
+
+// Len returns how many rows there are.
+func (p *Profile) Len() int { return p.rows().len() }
+
+// Top returns the n rows that hold the most in the last dump, the heaviest first; all
+// that hold anything if n is 0 or less.
+func (p *Profile) Top(w Weight, n int) []Row {
+	type heavy struct {
+		Value
+		row int
+	}
+	best := newBest(n, func(a, b heavy) int {
+		return cmp.Or(cmp.Compare(w.Of(b.Value), w.Of(a.Value)), cmp.Compare(w.other(b.Value), w.other(a.Value)), cmp.Compare(a.row, b.row))
+	})
+	for row, v := range p.lastRows() {
+		best.add(heavy{v, row})
+	}
+	var list []Row
+	for _, h := range best.sorted() {
+		list = append(list, Row{p, h.row})
+	}
+	return list
+}
+
+// best keeps the first n elements in an order, all if n is 0 or less.
+type best[T any] struct {
+	n       int
+	compare func(a, b T) int
+	list    []T
+	full    bool // list[n-1] is an element that n others are before
+}
+
+func newBest[T any](n int, compare func(a, b T) int) *best[T] {
+	return &best[T]{n: n, compare: compare}
+}
+
+func (b *best[T]) add(v T) {
+	if b.full && b.compare(b.list[b.n-1], v) < 0 {
+		return
+	}
+	b.list = append(b.list, v)
+	if b.n > 0 && len(b.list)/2 > max(b.n, 1000) {
+		b.sorted()
+		b.full = true
+	}
+}
+
+// sorted returns the elements, the first first.
+func (b *best[T]) sorted() []T {
+	slices.SortFunc(b.list, b.compare)
+	if b.n > 0 && len(b.list) > b.n {
+		b.list = b.list[:b.n]
+	}
+	return b.list
 }

@@ -2,190 +2,147 @@ package profile
 
 import (
 	"cmp"
-	"fmt"
-	"regexp"
+	"iter"
 	"slices"
 )
 
-// Node is a call site in the context of its callers.
+// Node is a call site in the context of its callers, or with [TreeOptions.Callers] of
+// its callees.
 type Node struct {
 	Site
-	Total Value // of all call paths through here
-
-	tree  *tree
-	id    SiteID
-	paths []branch
-	depth int
+	Total    Value   // of all call paths through here
+	Children []*Node // the heaviest first
+	Omitted  int     // children that hold less than TreeOptions.Min,
+	Rest     Value   // and what they hold together
+	Below    int     // nodes below this one that TreeOptions.Depth leaves out
 }
 
-// tree is what the nodes of a tree share.
-type tree struct {
-	trie
-	names  *Names
-	dump   *Dump
-	weight Weight
-}
-
-// TreeOptions are the options of [Names.Tree].
+// TreeOptions are the options of [Profile.Tree].
 type TreeOptions struct {
-	Weight   Weight
-	Inverted bool // from the innermost frames outward: callers below callees
+	Weight  Weight
+	Callers bool    // from the innermost frames outward: callers below callees
+	Depth   int     // levels of nodes below the root, all if 0 or less
+	Min     float64 // nodes that hold less than this part of the total, in percent, are added up
 }
 
-// Tree returns the call paths of a dump merged from the outermost frame inward. It
-// takes 4 bytes per frame: nodes are made when asked for.
-func (n *Names) Tree(d *Dump, o TreeOptions) *Node {
-	t := &tree{names: n, dump: d, weight: o.Weight}
-	root := &Node{tree: t}
-	var stack []SiteID
-	for id, v := range d.Values() {
-		var shown bool
-		if stack, shown = n.AppendStack(stack[:0], id); !shown {
-			continue
-		}
-		if !o.Inverted {
-			slices.Reverse(stack)
-		}
-		t.add(uint32(id), stack)
-		n.saturate(root.Total.Add(v))
+// Tree returns the call paths of the last dump merged from the outermost frame inward.
+// The root is no call site.
+func (p *Profile) Tree(o TreeOptions) *Node {
+	_, last := p.last()
+	t := &tree{rows: p.rows(), dump: last, TreeOptions: o}
+	t.order = stackOrder{at: func(row uint32) []uint32 { return t.rows.stack(int(row)) }, outermost: !o.Callers}
+	root := &Node{Total: p.Total(last)}
+	t.total = o.Weight.Of(root.Total)
+	var list []branch
+	for row := range p.lastRows() {
+		list = append(list, branch{index: uint32(row)})
 	}
-	root.paths = t.branches
+	t.grow(root, list, 0)
 	return root
 }
 
-// Children returns the calls below t for whose total keep returns true, the heaviest
-// first, and the number and the sum of the others. Nodes that an earlier call for t
-// returned must not be used any more.
-func (t *Node) Children(keep func(Value) bool) (list []*Node, others int, rest Value) {
-	n := t.tree.names
-	t.tree.split(t.paths, t.depth)
-	for id, paths := range children(t.paths) {
-		var total Value
-		for _, p := range paths {
-			n.saturate(total.Add(t.tree.dump.Value(PathID(t.tree.path(p)))))
-		}
-		if !keep(total) {
-			others++
-			n.saturate(rest.Add(total))
-			continue
-		}
-		list = append(list, &Node{n.Site(id), total, t.tree, id, paths, t.depth + 1})
-	}
-	w := t.tree.weight
-	slices.SortFunc(list, func(a, b *Node) int {
-		return cmp.Or(cmp.Compare(w.Of(b.Total), w.Of(a.Total)), cmp.Compare(a.Site.String(), b.Site.String()), cmp.Compare(a.id, b.id))
-	})
-	return list, others, rest
+// tree makes the nodes of a tree.
+type tree struct {
+	TreeOptions
+	rows  *rows
+	dump  int
+	total uint64
+	order stackOrder
 }
 
-// Below returns how many nodes are below t.
-func (t *Node) Below() int { return t.tree.count(t.paths, t.depth) }
+// grow adds the children of a node with a depth, the root's being 0, and all below.
+func (t *tree) grow(node *Node, list []branch, depth int) {
+	type child struct {
+		*Node
+		branches []branch
+		site     uint32
+	}
+	var children []child
+	for site, branches := range t.order.split(list, depth) {
+		var total Value
+		for _, b := range branches {
+			total.Add(t.rows.value(int(b.index), t.dump))
+		}
+		if Share(t.Weight.Of(total), t.total) < t.Min {
+			node.Omitted++
+			node.Rest.Add(total)
+			continue
+		}
+		children = append(children, child{&Node{Site: t.rows.names.siteAt(site), Total: total}, branches, site})
+	}
+	slices.SortFunc(children, func(a, b child) int {
+		return cmp.Or(cmp.Compare(t.Weight.Of(b.Total), t.Weight.Of(a.Total)), cmp.Compare(a.Site.String(), b.Site.String()), cmp.Compare(a.site, b.site))
+	})
+	for _, c := range children {
+		node.Children = append(node.Children, c.Node)
+		if t.Depth > 0 && depth+1 >= t.Depth {
+			c.Below = t.count(c.branches, depth+1)
+		} else {
+			t.grow(c.Node, c.branches, depth+1)
+		}
+	}
+}
 
-func (t *tree) count(node []branch, depth int) (n int) {
-	t.split(node, depth)
-	for _, child := range children(node) {
-		n += 1 + t.count(child, depth+1)
+// count returns how many nodes are below a node.
+func (t *tree) count(list []branch, depth int) (n int) {
+	for _, branches := range t.order.split(list, depth) {
+		n += 1 + t.count(branches, depth+1)
 	}
 	return n
 }
 
-// PeekReport is a call site with its callers and callees.
-type PeekReport struct {
-	Row
-	Callers, Callees []Row // Flat is unused; Cum is the memory of paths with this call
+// stackOrder orders stacks by their elements, a stack before those that continue it.
+type stackOrder struct {
+	at        func(index uint32) []uint32 // elements, innermost first
+	rank      []uint32                    // by element: what to order by, nil for the element
+	outermost bool                        // the outermost element is the first
 }
 
-// Limits of Peek: functions that match, and callers and callees that are kept apart.
-const (
-	maxPeeked = 10_000
-	maxCalls  = 2_000_000
-)
+// branch is the index of a stack and, since the last split, its element: 0 if it has
+// none at that depth, otherwise 1 + its rank.
+type branch struct{ key, index uint32 }
 
-// OtherCalls is the name of the callers or callees of a function past the limit.
-const OtherCalls = "(other calls)"
+// split orders a list by the elements at a depth, from 0, and yields each element with
+// the stacks that have it. In the list, stacks that end before come first.
+func (o *stackOrder) split(list []branch, depth int) iter.Seq2[uint32, []branch] {
+	for i := range list {
+		list[i].key = 0
+		if e, ok := o.element(list[i].index, depth); ok && o.rank != nil {
+			list[i].key = o.rank[e] + 1
+		} else if ok {
+			list[i].key = e + 1
+		}
+	}
+	slices.SortFunc(list, func(a, b branch) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.index, b.index))
+	})
+	return func(yield func(uint32, []branch) bool) {
+		for from, to := 0, 0; from < len(list); from = to {
+			for to = from; to < len(list) && list[to].key == list[from].key; to++ {
+			}
+			if e, ok := o.element(list[from].index, depth); ok && !yield(e, list[from:to:to]) {
+				return
+			}
+		}
+	}
+}
 
-// Peek returns the call sites whose function matches, each with its callers and
-// callees, the heaviest first, and the total that the view shows. It fails if over
-// 10,000 functions match.
-func (n *Names) Peek(d *Dump, match *regexp.Regexp, w Weight) (list []PeekReport, total Value, err error) {
-	type call struct {
-		site, other SiteID
-		callee      bool
+func (o *stackOrder) element(index uint32, depth int) (element uint32, ok bool) {
+	stack := o.at(index)
+	if depth >= len(stack) {
+		return 0, false
 	}
-	const others = SiteID(1<<32 - 1)
-	rows := map[SiteID]*PeekReport{}
-	calls := map[call]Value{}
-	add := func(c call, v Value) {
-		sum, known := calls[c]
-		if !known && len(calls) >= maxCalls {
-			c.other = others
-			sum = calls[c]
-		}
-		n.saturate(sum.Add(v))
-		calls[c] = sum
+	if o.outermost {
+		depth = len(stack) - 1 - depth
 	}
-	const unknown, hit, miss = 0, 1, 2
-	var matches array[uint8] // by SiteID
-	var stack []SiteID
-	for id, v := range d.Values() {
-		var shown bool
-		if stack, shown = n.AppendStack(stack[:0], id); !shown {
-			continue
-		}
-		n.saturate(total.Add(v))
-		for i, s := range stack {
-			for matches.n <= int(s) {
-				matches.push(unknown)
-			}
-			m := matches.at(int(s))
-			if *m == unknown {
-				*m = miss
-				if match.MatchString(n.Site(s).Func) {
-					*m = hit
-				}
-			}
-			if *m == miss || slices.Contains(stack[:i], s) { // a recursive call counts once
-				continue
-			}
-			r := rows[s]
-			if r == nil {
-				if len(rows) == maxPeeked {
-					return nil, total, fmt.Errorf("%s matches over %d functions, expected fewer", match, maxPeeked)
-				}
-				r = &PeekReport{Row: Row{Site: n.Site(s)}}
-				rows[s] = r
-			}
-			n.saturate(r.Cum.Add(v))
-			if i == 0 {
-				n.saturate(r.Flat.Add(v))
-			} else {
-				add(call{s, stack[i-1], true}, v)
-			}
-			if i+1 < len(stack) {
-				add(call{s, stack[i+1], false}, v)
-			}
+	return stack[depth], true
+}
+
+// sort orders a list by all elements from a depth on.
+func (o *stackOrder) sort(list []branch, depth int) {
+	for _, same := range o.split(list, depth) {
+		if len(same) > 1 {
+			o.sort(same, depth+1)
 		}
 	}
-	for c, v := range calls {
-		r, site := rows[c.site], Site{Func: OtherCalls}
-		if c.other != others {
-			site = n.Site(c.other)
-		}
-		if c.callee {
-			r.Callees = append(r.Callees, Row{Site: site, Cum: v})
-		} else {
-			r.Callers = append(r.Callers, Row{Site: site, Cum: v})
-		}
-	}
-	order := func(a, b *Row) int {
-		return cmp.Or(cmp.Compare(w.Of(b.Cum), w.Of(a.Cum)), cmp.Compare(a.Site.String(), b.Site.String()))
-	}
-	for _, r := range rows {
-		for _, calls := range [][]Row{r.Callers, r.Callees} {
-			slices.SortFunc(calls, func(a, b Row) int { return order(&a, &b) })
-		}
-		list = append(list, *r)
-	}
-	slices.SortFunc(list, func(a, b PeekReport) int { return order(&a.Row, &b.Row) })
-	return list, total, nil
 }

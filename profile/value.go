@@ -24,6 +24,12 @@ func (v *Value) Add(o Value) (saturated bool) {
 	return saturated
 }
 
+// sub subtracts o. A negative difference becomes 0.
+func (v *Value) sub(o Value) {
+	v.Bytes -= min(o.Bytes, v.Bytes)
+	v.Count -= min(o.Count, v.Count)
+}
+
 // Times returns v added n times. A product over 64 bits becomes the largest value.
 func (v Value) Times(n uint64) Value {
 	return Value{times(v.Bytes, n), times(v.Count, n)}
@@ -39,6 +45,30 @@ func times(a, b uint64) uint64 {
 
 // IsZero reports whether v holds nothing.
 func (v Value) IsZero() bool { return v == Value{} }
+
+// Weight is which number of a [Value] a report orders by.
+type Weight uint8
+
+const (
+	Bytes Weight = iota
+	Count
+)
+
+// Of returns the number of v that w asks for.
+func (w Weight) Of(v Value) uint64 {
+	if w == Count {
+		return v.Count
+	}
+	return v.Bytes
+}
+
+// other returns the number of v that w does not ask for.
+func (w Weight) other(v Value) uint64 {
+	if w == Count {
+		return v.Bytes
+	}
+	return v.Count
+}
 
 // Delta is a difference of two unsigned values, which int64 cannot hold.
 type Delta struct {
@@ -62,7 +92,7 @@ func (d Delta) Float() float64 {
 	return float64(d.Magnitude)
 }
 
-// Compare returns how d and o order: -1, 0 or 1.
+// Compare returns -1 if d is less than o, 1 if it is greater, 0 if they are equal.
 func (d Delta) Compare(o Delta) int {
 	switch {
 	case d == o || d.Magnitude == 0 && o.Magnitude == 0:
@@ -85,11 +115,10 @@ func (d Delta) Compare(o Delta) int {
 // Over reports whether d is a growth of more than limit.
 func (d Delta) Over(limit uint64) bool { return !d.Negative && d.Magnitude > limit }
 
-// clamp returns v as int64 for formats that have no more, and reports whether it
-// does not fit.
-func clamp(v uint64) (int64, bool) {
-	if v > math.MaxInt64 {
-		return math.MaxInt64, true
+// Share returns part of all in percent, 0 of nothing.
+func Share(part, all uint64) float64 {
+	if all == 0 {
+		return 0
 	}
-	return int64(v), false
+	return 100 * float64(part) / float64(all)
 }

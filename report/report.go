@@ -1,14 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
-	"math"
 	"slices"
 	"strings"
 	"text/template"
@@ -49,22 +48,23 @@ func SomeDumps(all []*profile.Dump) (some []*profile.Dump, note string) {
 	return some, fmt.Sprintf("The page holds %d of %d dumps, evenly from the first to the last.", MaxDumps, len(all))
 }
 
-// Options are the texts of a page beside the table.
+// Options are the texts of a page beside the profile.
 type Options struct {
 	Title    string   // "" for "heap"
 	Subtitle string   // what the profile is of
 	Notes    []string // remarks for the reader, such as which lines were lost
 }
 
-// Write writes the page of a table, which has one dump or more.
-func Write(w io.Writer, t *profile.Table, o Options) error {
-	if n := len(t.Dumps); n == 0 || n > MaxDumps {
+// Write writes the page of a profile, which has 1 to MaxDumps dumps. Growth is that of
+// the dumps that are complete.
+func Write(w io.Writer, p *profile.Profile, o Options) error {
+	if n := len(p.Dumps()); n == 0 || n > MaxDumps {
 		return fmt.Errorf("report: %d dumps, expected 1 to %d", n, MaxDumps)
 	}
 	if o.Title == "" {
 		o.Title = "heap"
 	}
-	data, err := json.Marshal(newData(t, &o)) // which escapes <, > and &
+	data, err := json.Marshal(newData(p, &o)) // which escapes <, > and &
 	if err != nil {
 		return err
 	}
@@ -116,32 +116,34 @@ type grown struct {
 // largestExact is the largest whole number that the script's numbers hold exactly.
 const largestExact = 1<<53 - 1
 
-func newData(t *profile.Table, o *Options) *data {
+func newData(p *profile.Profile, o *Options) *data {
 	d := &data{Subtitle: printable.Text(o.Subtitle), Notes: []string{}, Parent: []int{-1}, Site: []int{-1}}
 	for _, n := range o.Notes {
 		d.Notes = append(d.Notes, printable.Text(n))
 	}
-	p := &pageSites{data: d, table: t, numbers: map[profile.SiteID]int{}}
+	sites := &pageSites{data: d, numbers: map[profile.Site]int{}}
 	rounded := false
-	for i, from := range t.Dumps {
-		total := t.Total[i]
+	var complete []int // indexes of dumps
+	for i, from := range p.Dumps() {
+		total := p.Total(i)
 		rounded = rounded || total.Bytes > largestExact
 		d.Dumps = append(d.Dumps, newDump(from, i, total))
+		if from.Complete() {
+			complete = append(complete, i)
+		}
 	}
 	if rounded {
 		d.Notes = append(d.Notes, "Sums above 2^53 are rounded on this page.")
 	}
-	d.addRows(t, p)
-	if t := t.Complete(); len(t.Dumps) > 1 { // of others nobody knows what they lack
+	d.addRows(p, sites)
+	if len(complete) > 1 { // what the others lack is not known
 		d.Growth, d.GrowthTotal = &[2][]grown{}, &[2]grown{}
 		for i, w := range []profile.Weight{profile.Bytes, profile.Count} {
-			d.GrowthTotal[i] = newGrown(t.TotalGrowth(w), w, t.Total, []int{})
+			trend := p.Growth(w)
+			d.GrowthTotal[i] = newGrown(trend.Total, []int{}, complete, func(dump int) uint64 { return w.Of(p.Total(dump)) })
 			d.Growth[i] = []grown{}
-			for _, g := range t.Growth(w) {
-				if len(d.Growth[i]) == maxGrowth {
-					break
-				}
-				d.Growth[i] = append(d.Growth[i], newGrown(g, w, t.Row(g.Row).Points(len(t.Dumps)), p.stack(g.Row)))
+			for _, g := range trend.Rows[:min(maxGrowth, len(trend.Rows))] {
+				d.Growth[i] = append(d.Growth[i], newGrown(g, sites.stack(g.Row), complete, func(dump int) uint64 { return w.Of(g.At(dump)) }))
 			}
 		}
 	}
@@ -154,8 +156,8 @@ func newDump(from *profile.Dump, index int, total profile.Value) dump {
 	if out.Name == "" {
 		out.Name = fmt.Sprintf("dump %d", index+1)
 	}
-	if from.Timed && from.Time <= math.MaxInt64/1000 {
-		out.Time = (time.Duration(from.Time) * time.Microsecond).Round(time.Millisecond).String()
+	if from.Timed {
+		out.Time = from.Time.Round(time.Millisecond).String()
 	}
 	return out
 }
@@ -163,14 +165,14 @@ func newDump(from *profile.Dump, index int, total profile.Value) dump {
 // warning returns what of a dump is known to be missing.
 func warning(d *profile.Dump) string {
 	var parts []string
-	if d.HasAnnouncedRecords && uint64(d.Records) != d.AnnouncedRecords {
-		parts = append(parts, fmt.Sprintf("%d of %d records were read", d.Records, d.AnnouncedRecords))
+	if a := d.Announced; a.HasRecords && uint64(d.Records) != a.Records {
+		parts = append(parts, fmt.Sprintf("%d of %d records were read", d.Records, a.Records))
 	}
 	if d.Cut {
 		parts = append(parts, "the dump was never closed")
 	}
-	if d.NoSize > 0 {
-		parts = append(parts, fmt.Sprintf("%d records were cut before their size and count as 0 bytes", d.NoSize))
+	if n := d.Loss.NoSize; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d records were cut before their size and count as 0 bytes", n))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -178,10 +180,10 @@ func warning(d *profile.Dump) string {
 	return "Incomplete: " + strings.Join(parts, "; ") + "."
 }
 
-func newGrown(g profile.Growth, w profile.Weight, points []profile.Value, stack []int) grown {
+func newGrown(g profile.Growth, stack, dumps []int, value func(dump int) uint64) grown {
 	out := grown{Stack: stack, Slope: g.Slope, Every: g.Every}
-	for _, p := range points {
-		out.Points = append(out.Points, w.Of(p))
+	for _, dump := range dumps {
+		out.Points = append(out.Points, value(dump))
 	}
 	return out
 }
@@ -189,19 +191,17 @@ func newGrown(g profile.Growth, w profile.Weight, points []profile.Value, stack 
 // pageSites numbers the sites that are on the page.
 type pageSites struct {
 	data    *data
-	table   *profile.Table
-	numbers map[profile.SiteID]int
+	numbers map[profile.Site]int
 }
 
 // stack returns the sites of a row, innermost first.
-func (p *pageSites) stack(row int) []int {
+func (p *pageSites) stack(row profile.Row) []int {
 	list := []int{}
-	for _, id := range p.table.AppendStack(nil, row) {
-		n, known := p.numbers[id]
+	for _, s := range row.Stack() {
+		n, known := p.numbers[s]
 		if !known {
 			n = len(p.data.Sites)
-			p.numbers[id] = n
-			s := p.table.Site(id)
+			p.numbers[s] = n
 			p.data.Sites = append(p.data.Sites, [4]any{printable.Text(s.Func), printable.Text(s.File), s.Line, printable.Text(s.Module)})
 		}
 		list = append(list, n)
@@ -209,54 +209,83 @@ func (p *pageSites) stack(row int) []int {
 	return list
 }
 
-// addRows adds the call paths. Past MaxPaths, those that never hold much become one.
-func (d *data) addRows(t *profile.Table, p *pageSites) {
-	other := make([]profile.Value, len(t.Dumps))
-	var rows, rest []int
-	if t.Rows() > MaxPaths {
-		rows = t.Heaviest(profile.Bytes, 0)
+// addRows adds the call paths. Beyond MaxPaths, those that never hold much become one.
+func (d *data) addRows(p *profile.Profile, sites *pageSites) {
+	rows := slices.Collect(p.Rows())
+	var rest []profile.Row
+	if len(rows) > MaxPaths {
+		sortByMost(rows)
 		rows, rest = rows[:MaxPaths], rows[MaxPaths:]
-		for _, row := range rest {
-			for i, v := range t.Row(row).Values() {
-				other[i].Add(v)
-			}
-		}
 		d.Notes = append(d.Notes, fmt.Sprintf("The page holds the %d call paths that hold most; the other %d are shown as one.", MaxPaths, len(rest)))
-	} else {
-		for row := range t.Rows() {
-			rows = append(rows, row)
-		}
 	}
-	type edge struct{ parent, site int }
 	nodes := map[edge]int{}
-	child := func(parent, site int) int {
-		n, ok := nodes[edge{parent, site}]
-		if !ok {
-			n = len(d.Parent)
-			nodes[edge{parent, site}] = n
-			d.Parent, d.Site = append(d.Parent, parent), append(d.Site, site)
-		}
-		return n
-	}
-	put := func(node int, values iter.Seq2[int, profile.Value]) {
-		for i, v := range values {
-			if !v.IsZero() {
-				d.Dumps[i].Values = append(d.Dumps[i].Values, uint64(node), v.Bytes, v.Count)
-			}
-		}
-	}
 	for _, row := range rows {
 		node := 0
-		for _, s := range slices.Backward(p.stack(row)) {
-			node = child(node, s)
+		for _, s := range slices.Backward(sites.stack(row)) {
+			node = d.child(nodes, node, s)
 		}
 		if node == 0 { // no frame is known
-			node = child(0, d.extraSite("(no frames)"))
+			node = d.child(nodes, 0, d.extraSite("(no frames)"))
 		}
-		put(node, t.Row(row).Values())
+		for i, v := range row.Values() {
+			d.put(i, node, v)
+		}
 	}
-	if len(rest) > 0 {
-		put(child(0, d.extraSite(profile.Other)), slices.All(other))
+	if len(rest) == 0 {
+		return
+	}
+	other := make([]profile.Value, len(d.Dumps))
+	for _, row := range rest {
+		for i, v := range row.Values() {
+			other[i].Add(v)
+		}
+	}
+	node := d.child(nodes, 0, d.extraSite(profile.Other))
+	for i, v := range other {
+		d.put(i, node, v)
+	}
+}
+
+// sortByMost sorts rows by the most bytes, then allocations, that they ever hold.
+func sortByMost(rows []profile.Row) {
+	type heavy struct {
+		most profile.Value
+		row  profile.Row
+	}
+	list := make([]heavy, len(rows))
+	for i, row := range rows {
+		list[i].row = row
+		for _, v := range row.Values() {
+			most := &list[i].most
+			most.Bytes, most.Count = max(most.Bytes, v.Bytes), max(most.Count, v.Count)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b heavy) int {
+		return cmp.Or(cmp.Compare(b.most.Bytes, a.most.Bytes), cmp.Compare(b.most.Count, a.most.Count))
+	})
+	for i := range list {
+		rows[i] = list[i].row
+	}
+}
+
+// edge is a call site below a node.
+type edge struct{ parent, site int }
+
+// child returns the node of a site below a node.
+func (d *data) child(nodes map[edge]int, parent, site int) int {
+	n, ok := nodes[edge{parent, site}]
+	if !ok {
+		n = len(d.Parent)
+		nodes[edge{parent, site}] = n
+		d.Parent, d.Site = append(d.Parent, parent), append(d.Site, site)
+	}
+	return n
+}
+
+// put adds what a node holds in a dump.
+func (d *data) put(dump, node int, v profile.Value) {
+	if !v.IsZero() {
+		d.Dumps[dump].Values = append(d.Dumps[dump].Values, uint64(node), v.Bytes, v.Count)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/report"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // hostile are names that would do harm as markup, script, text of a terminal, or to a
@@ -41,40 +42,43 @@ var leak = []stack{
 	{[]string{"ring_init", "main"}, []profile.Value{v(1024, 1), v(1024, 1), v(1024, 1), v(1024, 1)}},
 }
 
-func tableOf(stacks []stack) *profile.Table {
-	p := &profile.Profile{}
-	ids := map[string]profile.LocationID{}
-	var paths []profile.PathID
+// profileOf returns the profile of stacks. Dumps with these indexes have no end.
+func profileOf(t *testing.T, stacks []stack, cut ...int) *profile.Profile {
+	t.Helper()
+	var b profile.Builder
+	addrs := map[string]symbol.Addr{}
+	var paths []profile.Path
 	for _, s := range stacks {
-		var frames []profile.LocationID
+		var frames []symbol.Addr
 		for _, f := range s.funcs {
-			id, ok := ids[f]
-			if !ok {
-				id, _ = p.Location(uint64(0x1000+16*len(ids)), 0)
-				p.Describe(id, &profile.Location{Addr: uint64(0x1000 + 16*len(ids)), Frames: []profile.Frame{{Func: f, File: "src/a.c", Line: 10 + len(ids)}}})
-				ids[f] = id
+			if _, ok := addrs[f]; !ok {
+				pc := uint64(0x1000 + 16*len(addrs))
+				addrs[f] = symbol.Addr{PC: pc, Location: &symbol.Location{Own: pc, Call: pc, Frames: []symbol.Frame{{Name: f, File: "src/a.c", Line: 10 + len(addrs)}}}}
 			}
-			frames = append(frames, id)
+			frames = append(frames, addrs[f])
 		}
-		path, _ := p.Path(frames)
-		paths = append(paths, path)
+		paths = append(paths, b.Path(frames))
 	}
+	var dumps []*profile.Dump
 	for i := range stacks[0].values {
-		p.Begin(profile.Dump{Name: fmt.Sprint("dump ", i+1), Number: int64(i + 1)})
 		for n, s := range stacks {
 			if !s.values[i].IsZero() {
-				p.Add(paths[n], s.values[i])
+				b.Add(paths[n], s.values[i])
 			}
 		}
-		p.End()
+		dumps = append(dumps, b.End(profile.Dump{Name: fmt.Sprint("dump ", i+1), Number: int64(i + 1), Cut: slices.Contains(cut, i)}))
 	}
-	return (&profile.View{FullNames: true}).Names(p).Table(p.Dumps)
+	p, err := profile.New(dumps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.View(profile.View{FullNames: true})
 }
 
 func pageOf(t *testing.T, stacks []stack, o report.Options) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := report.Write(&out, tableOf(stacks), o); err != nil {
+	if err := report.Write(&out, profileOf(t, stacks), o); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -91,7 +95,7 @@ func writePage(t *testing.T, page []byte) (url string) {
 
 var dataBlock = regexp.MustCompile(`(?s)<script id="data" type="application/json">(.*?)</script>`)
 
-// The data is what the table says, and nothing in it ends the block it is in.
+// The data is what the profile says, and nothing in it ends the block it is in.
 func TestData(t *testing.T) {
 	names := append([]string{"main"}, hostile...)
 	stacks := []stack{{names, []profile.Value{v(1<<53, 2), v(7, 1)}}, {[]string{"other", "main"}, []profile.Value{v(0, 0), v(9, 3)}}}
@@ -144,10 +148,8 @@ func TestData(t *testing.T) {
 
 // Growth is that of complete dumps: of the leak's four the third lost its end.
 func TestGrowthOfCompleteDumps(t *testing.T) {
-	table := tableOf(leak)
-	table.Dumps[2].Cut = true
 	var page bytes.Buffer
-	if err := report.Write(&page, table, report.Options{}); err != nil {
+	if err := report.Write(&page, profileOf(t, leak, 2), report.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var d struct {
@@ -170,9 +172,8 @@ func TestGrowthOfCompleteDumps(t *testing.T) {
 	if got := d.GrowthTotal[0].Points; !slices.Equal(got, []uint64{6124, 1224, 1424}) {
 		t.Errorf("the total: %v, want [6124 1224 1424]", got)
 	}
-	table.Dumps[0].Cut, table.Dumps[1].Cut = true, true
 	page.Reset()
-	if err := report.Write(&page, table, report.Options{}); err != nil {
+	if err := report.Write(&page, profileOf(t, leak, 0, 1, 2), report.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Contains(page.Bytes(), []byte(`"growth":`)) {
@@ -220,7 +221,7 @@ func TestManyPaths(t *testing.T) {
 }
 
 func TestNoDump(t *testing.T) {
-	if err := report.Write(&bytes.Buffer{}, &profile.Table{}, report.Options{}); err == nil {
-		t.Error("a table without dumps makes a page")
+	if err := report.Write(&bytes.Buffer{}, &profile.Profile{}, report.Options{}); err == nil {
+		t.Error("a profile without dumps makes a page")
 	}
 }

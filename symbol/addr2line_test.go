@@ -134,43 +134,50 @@ func compareWith(t *testing.T, program, path string, step uint64) {
 	if lines < 50 {
 		t.Errorf("lines for %d of %d addresses: nothing was compared", lines, len(pcs))
 	}
-	if len(open) > 0 {
-		var ask []uint64
-		for _, i := range open {
-			ask = append(ask, pcs[i])
+	var ask []uint64
+	for _, i := range open {
+		ask = append(ask, pcs[i])
+	}
+	var llvm [][]gnuFrame
+	if len(ask) > 0 {
+		llvm = llvmSymbolizer(t, path, ask)
+	}
+	seen := map[string]bool{}
+	for n, i := range open {
+		withAliases(llvm[n], all[i], theirs[i], aliases)
+		switch {
+		case sameButDetail(all[i], llvm[n]):
+			explained["llvm-symbolizer says what we say"]++
+			continue
+		case isPadding(functions, pcs[i]):
+			explained["padding between functions, which is no code"]++
+			continue
 		}
-		seen := map[string]bool{}
-		for n, llvm := range llvmSymbolizer(t, path, ask) {
-			i := open[n]
-			dropClone(all[i], llvm)
-			for n := range min(len(llvm), len(all[i])) {
-				at := aliases[llvm[n].fn]
-				switch {
-				case at != 0 && at == aliases[all[i][n].fn]: // another symbol at one address
-					llvm[n].fn = all[i][n].fn
-				case llvm[n].fn == "??" && n < len(theirs[i]): // then addr2line says which
-					llvm[n].fn = theirs[i][n].fn
-				}
-			}
-			if sameButDetail(all[i], llvm) {
-				explained["llvm-symbolizer says what we say"]++
-				continue
-			}
-			if isPadding(functions, pcs[i]) {
-				explained["padding between functions, which is no code"]++
-				continue
-			}
-			explained[unexplained]++
-			if key := all[i][0].fn + theirs[i][0].fn; !seen[key] && len(seen) < 10 {
-				seen[key] = true
-				t.Errorf("%#x:\n  got  %v\n  want %v\n  llvm %v", pcs[i], all[i], theirs[i], llvm)
-			}
+		explained[unexplained]++
+		if key := all[i][0].fn + theirs[i][0].fn; !seen[key] && len(seen) < 10 {
+			seen[key] = true
+			t.Errorf("%#x:\n  got  %v\n  want %v\n  llvm %v", pcs[i], all[i], theirs[i], llvm[n])
 		}
 	}
 	if explained[unexplained] > 0 {
 		t.Fail()
 	}
 	t.Logf("%d addresses, %d with lines; differences: %v", len(pcs), lines, explained)
+}
+
+// withAliases gives functions in what llvm-symbolizer says the names that we use, where
+// they are other symbols of one address, and those that addr2line has, where it has none.
+func withAliases(llvm, ours, theirs []gnuFrame, aliases map[string]uint64) {
+	dropClone(ours, llvm)
+	for n := range min(len(llvm), len(ours)) {
+		at := aliases[llvm[n].fn]
+		switch {
+		case at != 0 && at == aliases[ours[n].fn]:
+			llvm[n].fn = ours[n].fn
+		case llvm[n].fn == "??" && n < len(theirs):
+			llvm[n].fn = theirs[n].fn
+		}
+	}
 }
 
 // isPadding reports whether an address is in no function: behind the end of the one
@@ -372,44 +379,7 @@ func TestAgainstAddr2line(t *testing.T) {
 			compareGNU(t, buildC(t, strings.Fields(v.cc), strings.Fields(v.srcs)...), v.step)
 		})
 	}
-	t.Run("dwz", func(t *testing.T) {
-		t.Parallel()
-		dwz := tool(t, "dwz")
-		dir := t.TempDir()
-		var progs, before []string
-		for i, cc := range []string{"gcc -g -gdwarf-4 -O0", "gcc -g -gdwarf-4 -O2"} {
-			p := filepath.Join(dir, "prog"+strconv.Itoa(i))
-			whole := buildC(t, strings.Fields(cc), "prog.c", "other.c")
-			data, err := os.ReadFile(whole)
-			if err == nil {
-				err = os.WriteFile(p, data, 0o755)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			progs, before = append(progs, p), append(before, whole)
-		}
-		// What both have in common goes into a third file.
-		run(t, dir, append([]string{dwz, "-m", filepath.Join(dir, "common.debug"), "-M", "common.debug"}, progs...)...)
-		for i, p := range progs {
-			// Neither addr2line nor llvm-symbolizer names inlined calls whose function
-			// was moved, so what they say of the program before it was is the truth.
-			compareGNU(t, before[i], 1)
-			f, whole := open(t, p), open(t, before[i])
-			if f.debug == nil || f.debug.Alt == nil {
-				t.Fatalf("%s shares nothing: %s", p, f.Why())
-			}
-			for _, pc := range textAddrs(whole, 1) {
-				want, err := whole.Lookup(nil, pc)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got, err := f.Lookup(nil, pc); err != nil || !slices.Equal(got, want) {
-					t.Fatalf("%#x: %v, %v, want %v", pc, got, err, want)
-				}
-			}
-		}
-	})
+	t.Run("dwz", testSharedByDwz)
 	// addr2line 2.40 finds no lines in the DWARF 5 that Go writes; there
 	// llvm-symbolizer is asked alone.
 	for _, exp := range []string{"nodwarf5", "dwarf5"} {
@@ -422,6 +392,45 @@ func TestAgainstAddr2line(t *testing.T) {
 				t.Parallel()
 				compareGNU(t, buildGo(t, exp, "-gcflags=all=-N -l"), 61)
 			})
+		}
+	}
+}
+
+func testSharedByDwz(t *testing.T) {
+	t.Parallel()
+	dwz := tool(t, "dwz")
+	dir := t.TempDir()
+	var progs, before []string
+	for i, cc := range []string{"gcc -g -gdwarf-4 -O0", "gcc -g -gdwarf-4 -O2"} {
+		p := filepath.Join(dir, "prog"+strconv.Itoa(i))
+		whole := buildC(t, strings.Fields(cc), "prog.c", "other.c")
+		data, err := os.ReadFile(whole)
+		if err == nil {
+			err = os.WriteFile(p, data, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		progs, before = append(progs, p), append(before, whole)
+	}
+	// What both have in common goes into a third file.
+	run(t, dir, append([]string{dwz, "-m", filepath.Join(dir, "common.debug"), "-M", "common.debug"}, progs...)...)
+	for i, p := range progs {
+		// Neither addr2line nor llvm-symbolizer names inlined calls whose function
+		// was moved, so what they say of the program before it was is the truth.
+		compareGNU(t, before[i], 1)
+		f, whole := open(t, p), open(t, before[i])
+		if f.debug == nil || f.debug.Alt == nil {
+			t.Fatalf("%s shares nothing: %s", p, f.Why())
+		}
+		for _, pc := range textAddrs(whole, 1) {
+			want, err := whole.Lookup(nil, pc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := f.Lookup(nil, pc); err != nil || !slices.Equal(got, want) {
+				t.Fatalf("%#x: %v, %v, want %v", pc, got, err, want)
+			}
 		}
 	}
 }

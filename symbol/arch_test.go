@@ -6,18 +6,21 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// crosses is cross compilers, and what objdump calls their calls.
-var crosses = []struct {
+// cross is a cross compiler, and what objdump calls its calls.
+type cross struct {
 	target string
 	flags  []string
 	calls  string // mnemonics
 	delay  bool   // the instruction after a call belongs to it
 	exact  bool   // instructions have one size and place: nothing else may look like a call
-}{
+}
+
+var crosses = []cross{
 	{target: "x86_64-linux-gnu", calls: `call|bnd call|notrack call`},
 	{target: "i686-linux-gnu", calls: `call`},
 	{target: "aarch64-linux-gnu", calls: `bl|blr|blraa|blraaz`, exact: true},
@@ -30,78 +33,83 @@ var crosses = []struct {
 	{target: "s390x-linux-gnu", calls: `brasl|basr|bras`},
 }
 
+// instruction is the address behind an instruction, and its delay slot, and what objdump
+// prints of it.
+type instruction struct {
+	end  uint64
+	text string
+}
+
+var objdumpLine = regexp.MustCompile(`^\s*([0-9a-f]+):\t([0-9a-f ]+?)\s*\t(\S+)\s*(.*)$`)
+
+// disassemble returns the calls in the code of a program, and the other instructions.
+func (c cross) disassemble(t *testing.T, path string) (calls, others []instruction) {
+	call := regexp.MustCompile(`^(` + c.calls + `)(\.n|\.w)?$`)
+	function := ""
+	for line := range strings.Lines(run(t, t.TempDir(), tool(t, c.target+"-objdump"), "-d", "-j", ".text", path)) {
+		if strings.HasSuffix(line, ">:\n") {
+			function = line
+		}
+		m := objdumpLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil || function == "" || strings.Contains(function, "_start") {
+			continue
+		}
+		var at uint64
+		fmt.Sscanf(m[1], "%x", &at)
+		end := at + uint64(len(strings.ReplaceAll(m[2], " ", "")))/2
+		if c.delay {
+			end += 4
+		}
+		if strings.HasPrefix(c.target, "arm") && len(strings.Fields(m[2])[0]) == 4 {
+			end |= 1 // Thumb
+		}
+		if call.MatchString(m[3]) && c.links(m[3], m[4]) {
+			calls = append(calls, instruction{end, function + line})
+		} else {
+			others = append(others, instruction{end, function + line})
+		}
+	}
+	return calls, others
+}
+
+// links reports whether a jump keeps a return address: basr and bras do if it is in
+// register 14.
+func (c cross) links(opcode, operands string) bool {
+	if strings.HasPrefix(c.target, "s390x") {
+		return strings.HasPrefix(operands, "%r14,")
+	}
+	return !strings.HasPrefix(opcode, "jal") || !strings.HasPrefix(operands, "zero,") && !strings.HasPrefix(operands, "x0,")
+}
+
 // Every instruction that objdump takes for a call is one to us, and few others.
 func TestCallsAgainstObjdump(t *testing.T) {
-	insn := regexp.MustCompile(`^\s*([0-9a-f]+):\t([0-9a-f ]+?)\s*\t(\S+)\s*(.*)$`)
 	for _, c := range crosses {
 		t.Run(c.target+strings.Join(c.flags, ""), func(t *testing.T) {
 			t.Parallel()
 			args := append([]string{c.target + "-gcc", "-O2", "-g"}, c.flags...)
 			path := buildC(t, args, "prog.c", "other.c")
 			f := open(t, path)
-			call := regexp.MustCompile(`^(` + c.calls + `)(\.n|\.w)?$`)
-			type place struct {
-				addr uint64
-				text string
-			}
-			var calls []place
-			others, wrong := 0, 0
-			var all []place // that are no calls
+			calls, others := c.disassemble(t, path)
 			isCall := map[uint64]bool{}
-			prog, main := "", false
-			for line := range strings.Lines(run(t, t.TempDir(), tool(t, c.target+"-objdump"), "-d", "-j", ".text", path)) {
-				if strings.HasSuffix(line, ">:\n") {
-					prog = line
-					main = !strings.Contains(line, "_start")
-				}
-				m := insn.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
-				if m == nil || !main {
-					continue
-				}
-				var at uint64
-				fmt.Sscanf(m[1], "%x", &at)
-				end := at + uint64(len(strings.ReplaceAll(m[2], " ", "")))/2
-				if c.delay {
-					end += 4
-				}
-				if strings.HasPrefix(c.target, "arm") && len(strings.Fields(m[2])[0]) == 4 {
-					end |= 1 // Thumb
-				}
-				p := place{end, prog + line}
-				// A jump that keeps no return address is none; basr/bras to 14 are.
-				link := !strings.HasPrefix(m[3], "jal") || !strings.HasPrefix(m[4], "zero,") && !strings.HasPrefix(m[4], "x0,")
-				if strings.HasPrefix(c.target, "s390x") {
-					link = strings.HasPrefix(m[4], "%r14,")
-				}
-				if call.MatchString(m[3]) && link {
-					calls = append(calls, p)
-					isCall[end] = true
-				} else {
-					all = append(all, p)
-				}
-			}
 			for _, p := range calls {
-				if !f.FollowsCall(p.addr) {
-					t.Errorf("%#x follows no call, but objdump says\n%s", p.addr, p.text)
+				isCall[p.end] = true
+				if !f.FollowsCall(p.end) {
+					t.Errorf("%#x follows no call, but objdump says\n%s", p.end, p.text)
 				}
 			}
-			for _, p := range all {
-				if isCall[p.addr] {
-					continue
-				}
-				others++
-				if f.FollowsCall(p.addr) {
-					if wrong++; c.exact {
-						t.Errorf("%#x follows a call, but objdump says\n%s", p.addr, p.text)
-					}
+			others = slices.DeleteFunc(others, func(p instruction) bool { return isCall[p.end] })
+			wrong := slices.DeleteFunc(slices.Clone(others), func(p instruction) bool { return !f.FollowsCall(p.end) })
+			for _, p := range wrong {
+				if c.exact {
+					t.Errorf("%#x follows a call, but objdump says\n%s", p.end, p.text)
 				}
 			}
-			t.Logf("%d calls, %d other instructions, %d of them taken for calls", len(calls), others, wrong)
+			t.Logf("%d calls, %d other instructions, %d of them taken for calls", len(calls), len(others), len(wrong))
 			if len(calls) < 15 {
 				t.Errorf("only %d calls to look at", len(calls))
 			}
-			if wrong > others/50 {
-				t.Errorf("%d of %d instructions that are no calls are taken for ones", wrong, others)
+			if len(wrong) > len(others)/50 {
+				t.Errorf("%d of %d instructions that are no calls are taken for ones", len(wrong), len(others))
 			}
 		})
 	}

@@ -14,29 +14,41 @@ type ReturnAddr struct {
 	Lossy bool
 }
 
-// Base is where a file was loaded, as far as the return addresses of a dump tell.
+// Base is the load base of a file, as far as the return addresses of a dump tell.
 type Base struct {
 	File *File
-	// Bias is the difference of an address in memory and in the file: all of it
-	// if Exact, else modulo 2^31, because no address of the file was intact.
+	// Bias is the address in memory minus the address in the file. It is exact if Exact
+	// is set, else modulo 2^31, because no address of the file was intact.
 	Bias  uint64
 	Exact bool
 
 	Votes    int // addresses that follow a call at this base
 	InCode   int // addresses that are in the file's code at this base
 	RunnerUp int // votes for the next best base
-	// LogP is the logarithm to base 10 of how likely any wrong base at all gets
+	// logP is the logarithm to base 10 of how likely any wrong base at all gets
 	// so many votes.
-	LogP float64
+	logP float64
 }
 
-// String returns the evidence for the base in words.
+// Sound reports whether the evidence for the base is enough to rely on it.
+func (b Base) Sound() bool {
+	return b.Votes > 0 && b.logP <= maxLogP && float64(b.Votes) >= minShare*float64(b.InCode) && b.Votes >= 2*b.RunnerUp
+}
+
+// String returns the evidence for the base in words and, if it is not sound, how much
+// would be needed.
 func (b Base) String() string {
-	return fmt.Sprintf("%d of the %d addresses in its code follow a call, %d at the next best base",
-		b.Votes, b.InCode, b.RunnerUp)
+	if b.Sound() || b.File == nil {
+		return fmt.Sprintf("%d of the %d addresses in its code follow a call, %d at the next best base",
+			b.Votes, b.InCode, b.RunnerUp)
+	}
+	density := min(max(b.File.calls().density, 1e-9), 0.99)
+	needed := math.Ceil((maxLogP - basesBits*math.Log10(2)) / math.Log10(density))
+	return fmt.Sprintf("at the best one, %d of the %d addresses in its code follow a call, at the next best, %d; needed are about %.0f, and twice as many as at the next best",
+		b.Votes, b.InCode, b.RunnerUp, needed)
 }
 
-// What a base must show before it is believed.
+// Limits for a sound base.
 const (
 	maxLogP    = -6.0 // no more than one wrong base in a million dumps
 	minShare   = 0.9  // of addresses in the code that follow a call
@@ -46,19 +58,20 @@ const (
 
 // InferBases infers where files were loaded from the return addresses of a dump
 // alone. A base keeps the offset in a page, and return addresses follow calls:
-// so each address votes for the bases at which it would. There is one base for
-// each file; the file whose base is the surest takes its addresses first. Files
-// without a sound base are not in the result.
+// so each address votes for the bases at which it would. The result has the best base of
+// each file, the surest first, and bases that are not [Base.Sound] last. An address votes
+// for one sound base only.
 //
 // Addresses of one dump that are equal count once.
 func InferBases(files []*File, seen []ReturnAddr) []Base {
 	seen = distinct(seen)
 	var found []Base
-	left := slices.Clone(files)
-	for len(left) > 0 && len(seen) > 0 {
-		best, at := Base{}, -1
+	all, left := seen, slices.Clone(files)
+	for len(left) > 0 {
+		var best Base
+		at := -1
 		for i, f := range left {
-			if b, ok := f.vote(seen); ok && (at < 0 || b.LogP < best.LogP) {
+			if b := f.vote(seen); b.Sound() && (at < 0 || b.logP < best.logP) {
 				best, at = b, i
 			}
 		}
@@ -68,6 +81,13 @@ func InferBases(files []*File, seen []ReturnAddr) []Base {
 		left = slices.Delete(left, at, at+1)
 		seen = best.complete(seen)
 		found = append(found, best)
+	}
+	for _, f := range left {
+		if b := f.vote(all); !b.Sound() {
+			found = append(found, b)
+		} else { // by the addresses of another file
+			found = append(found, f.vote(seen))
+		}
 	}
 	return found
 }
@@ -91,25 +111,11 @@ func distinct(seen []ReturnAddr) []ReturnAddr {
 	return slices.CompactFunc(seen, func(a, b ReturnAddr) bool { return a.PC&low31Mask == b.PC&low31Mask })
 }
 
-// AddrsForBase returns about how many distinct return addresses in the file's code are
-// needed to infer its base.
-func (f *File) AddrsForBase() int {
-	density := min(max(f.calls().density, 1e-9), 0.99)
-	return int(math.Ceil((maxLogP - basesBits*math.Log10(2)) / math.Log10(density)))
-}
-
-// BestBase returns the base of the file with the most evidence, also where that does
-// not suffice for [InferBases].
-func (f *File) BestBase(seen []ReturnAddr) Base {
-	b, _ := f.vote(distinct(seen))
-	return b
-}
-
-// vote lets each address vote and returns the base with the most, if it is sound.
-func (f *File) vote(seen []ReturnAddr) (Base, bool) {
+// vote lets each address vote and returns the base with the most votes.
+func (f *File) vote(seen []ReturnAddr) Base {
 	calls := f.calls()
 	if calls.n == 0 {
-		return Base{}, false
+		return Base{File: f}
 	}
 	seen = calls.sample(seen)
 	votes := make([]int32, basesCount)
@@ -136,8 +142,8 @@ func (f *File) vote(seen []ReturnAddr) (Base, bool) {
 			b.InCode++
 		}
 	}
-	b.LogP = logTail(b.InCode, b.Votes, calls.density) + basesBits*math.Log10(2)
-	return b, b.LogP <= maxLogP && float64(b.Votes) >= minShare*float64(b.InCode) && b.Votes >= 2*next
+	b.logP = logTail(b.InCode, b.Votes, calls.density) + basesBits*math.Log10(2)
+	return b
 }
 
 // maxVotes is about the most votes that are cast for a file.
@@ -198,13 +204,13 @@ func (b *Base) complete(seen []ReturnAddr) []ReturnAddr {
 	return rest
 }
 
-// ObjAddr returns the file's own address for a return address of the dump, and
+// ownAddr returns the file's own address for a return address of the dump, and
 // whether it can be one: it is in the file's code and, unless the base and the
 // address are exact, follows a call there.
-func (b *Base) ObjAddr(s ReturnAddr) (uint64, bool) {
+func (b *Base) ownAddr(s ReturnAddr) (uint64, bool) {
 	if !s.Lossy && b.Exact {
 		own := s.PC - b.Bias
-		return own, b.File.Text(own)
+		return own, b.File.Executable(own)
 	}
 	own, ok := b.File.own(b.Bias&low31Mask, s.PC)
 	return own, ok && b.File.FollowsCall(own)

@@ -145,3 +145,32 @@ func open(t testing.TB, path string) *File {
 	t.Cleanup(f.Close)
 	return f
 }
+
+// process makes a Process of some files, and closes it at the end of the test.
+func process(t testing.TB, paths ...string) *Process {
+	t.Helper()
+	var c Config
+	for _, path := range paths {
+		c.Files = append(c.Files, FileSpec{Path: path})
+	}
+	return configured(t, c)
+}
+
+func configured(t testing.TB, c Config) *Process {
+	t.Helper()
+	p, err := NewProcess(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// at is what a process knows of an address.
+func (p *Process) at(pc uint64) Location {
+	a := p.Locate(pc)
+	if a.Location == nil {
+		return Location{Missing: a.Missing()}
+	}
+	return *a.Location
+}

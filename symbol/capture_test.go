@@ -17,7 +17,7 @@ import (
 type capture struct {
 	lines []string
 	truth [][]uint64
-	space *Space
+	space *space
 }
 
 func readCapture(t testing.TB, dir, name string) capture {
@@ -47,7 +47,7 @@ func readCapture(t testing.TB, dir, name string) capture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.space = newSpace(1, list)
+	c.space = newSpace(list)
 	return c
 }
 
@@ -88,37 +88,64 @@ func TestRecoverCaptures(t *testing.T) {
 	for _, dir := range captureDirs() {
 		for _, name := range []string{"perl", "cc1", "git00"} {
 			c := readCapture(t, dir, name)
-			var r Recoverer
-			var s codec.Stack
-			frames, lossy, right, unmarked := 0, 0, 0, 0
-			for i, line := range c.lines {
-				blob, err := codec.ParseLine(nil, []byte(line))
-				if err == nil {
-					err = codec.Decode(&s, blob)
-				}
-				if err != nil || len(s.PCs) != len(c.truth[i]) {
-					t.Fatalf("%s line %d: %d frames, want %d; %v", name, i+1, len(s.PCs), len(c.truth[i]), err)
-				}
-				out := r.Recover(&s, blob, c.space)
-				for n, want := range c.truth[i] {
+			var r recoverer
+			frames, recovered, right, wrong := 0, 0, 0, 0
+			for i := range c.lines {
+				s, blob := c.decode(t, i)
+				addrs := exact(s.PCs)
+				r.recover(addrs, s.Marks.Lossy, blob, c.space)
+				for n, a := range addrs {
 					frames++
-					if out.Inferred>>n&1 == 1 {
-						lossy++
+					if a.State == Inferred {
+						recovered++
 					}
 					switch {
-					case s.PCs[n] == want && out.Lost>>n&1 == 0:
+					case a.State == Lost:
+					case a.PC == c.truth[i][n]:
 						right++
-					case out.Lost>>n&1 == 0:
-						unmarked++
+					default:
+						wrong++
 					}
 				}
 			}
-			t.Logf("%s/%s: %d frames, %d recovered, %d right, %d wrong and not marked", dir, name, frames, lossy, right, unmarked)
-			if right != frames || unmarked != 0 || lossy == 0 {
-				t.Errorf("%s: %d of %d frames right, %d wrong and not marked, %d recovered", name, right, frames, unmarked, lossy)
+			t.Logf("%s/%s: %d frames, %d recovered, %d right, %d wrong and not marked", dir, name, frames, recovered, right, wrong)
+			if right != frames || wrong != 0 || recovered == 0 {
+				t.Errorf("%s: %d of %d frames right, %d wrong and not marked, %d recovered", name, right, frames, wrong, recovered)
 			}
 		}
 	}
+}
+
+// decode decodes a line of the capture.
+func (c *capture) decode(t testing.TB, i int) (*codec.Stack, []byte) {
+	t.Helper()
+	var s codec.Stack
+	blob, err := codec.ParseLine(nil, []byte(c.lines[i]))
+	if err == nil {
+		err = codec.Decode(&s, blob)
+	}
+	if err != nil || len(s.PCs) != len(c.truth[i]) {
+		t.Fatalf("line %d: %d frames, want %d; %v", i+1, len(s.PCs), len(c.truth[i]), err)
+	}
+	return &s, blob
+}
+
+// openPrograms opens the position-independent files below /usr that a capture has, and
+// returns where each was loaded.
+func (c *capture) openPrograms() (p *Process, truth map[*File]uint64) {
+	p, truth = &Process{}, map[*File]uint64{}
+	opened := map[string]bool{}
+	for _, m := range c.space.list {
+		if m.Module == nil || opened[m.Module.Name] || m.Offset != 0 || !strings.HasPrefix(m.Module.Name, "/usr/") {
+			continue
+		}
+		if f, err := Open(m.Module.Name, nil); err == nil && f.PIE {
+			opened[m.Module.Name] = true
+			p.added = append(p.added, &object{FileSpec: FileSpec{Path: f.Path}, file: f})
+			truth[f] = m.Start
+		}
+	}
+	return p, truth
 }
 
 // Captures by the ELF files alone: programs of Debian that stand where they were
@@ -130,46 +157,27 @@ func TestBaseOfCaptures(t *testing.T) {
 	}
 	for _, name := range []string{"perl", "cc1", "git00"} {
 		c := readCapture(t, dir, name)
-		var p Process
-		truth := map[*File]uint64{}
-		opened := map[string]bool{}
-		for _, m := range c.space.Mappings() {
-			if m.Module == nil || opened[m.Module.Name] || m.Offset != 0 || !strings.HasPrefix(m.Module.Name, "/usr/") {
-				continue
-			}
-			if f, err := Open(m.Module.Name, nil); err == nil && f.PIE {
-				opened[m.Module.Name] = true
-				p.Files.added = append(p.Files.added, &object{FileSpec: FileSpec{Path: f.Path}, file: f})
-				truth[f] = m.Start
-			}
-		}
+		p, truth := c.openPrograms()
 		var all []ReturnAddr
-		var stacks []codec.Stack
-		var blobs [][]byte
-		for _, line := range c.lines {
-			blob, _ := codec.ParseLine(nil, []byte(line))
-			var s codec.Stack
-			if err := codec.Decode(&s, blob); err != nil {
-				t.Fatal(err)
+		for i := range c.lines {
+			s, _ := c.decode(t, i)
+			for n, pc := range s.PCs {
+				all = append(all, ReturnAddr{pc, s.Marks.Lossy>>n&1 == 1})
 			}
-			for i, pc := range s.PCs {
-				all = append(all, ReturnAddr{pc, s.Marks.Lossy>>i&1 == 1})
-			}
-			stacks, blobs = append(stacks, s), append(blobs, blob)
 		}
-		p.Files.SetBases(InferBases(p.Files.Files(), all))
-		for _, b := range p.Files.Bases() {
-			t.Logf("%s: %v; chance 10^%.0f", name, b, b.LogP)
+		p.SetBases(InferBases(p.Files(), all))
+		for _, b := range p.bases {
+			t.Logf("%s: %v; chance 10^%.0f", name, b, b.logP)
 		}
 		right, wrong, lost := 0, 0, 0
-		for i := range stacks {
-			places, _ := p.Resolve(nil, &stacks[i], blobs[i])
-			for n, place := range places {
+		for i := range c.lines {
+			s, blob := c.decode(t, i)
+			for n, a := range p.Resolve(nil, s, blob) {
 				switch {
-				case place.State == Lost:
+				case a.State == Lost:
 					lost++
-				case place.State == Inferred && place.ObjAddr != c.truth[i][n]-truth[place.File],
-					place.State == Exact && place.PC != c.truth[i][n]:
+				case a.State == Inferred && a.Location.Own != c.truth[i][n]-truth[a.Location.Module.File],
+					a.State == Exact && a.PC != c.truth[i][n]:
 					wrong++
 				default:
 					right++

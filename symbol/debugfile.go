@@ -67,7 +67,7 @@ func (f *File) attach(g *File) (err error) {
 	if d == nil {
 		return fmt.Errorf("%s: no debug information in it either", g.Path)
 	}
-	f.debug, f.debugPath, f.why = d, g.Path, ""
+	f.debug, f.debugFile, f.why = d, g.Path, ""
 	f.close = append(f.close, g.Close)
 	if len(f.symtab().functions) == 0 || len(g.symtab().functions) > len(f.symtab().functions) {
 		f.symtab = g.symtab
@@ -98,7 +98,7 @@ func (c debugCandidate) fits(f, g *File) bool {
 }
 
 // sameLayout reports whether two files have the same loaded sections, by name,
-// address and size: what is left to compare where neither has a build-id.
+// address and size. It compares files without a build-id.
 func (f *File) sameLayout(g *File) bool {
 	list := func(f *File) (out []string) {
 		for _, s := range f.sections {
@@ -192,8 +192,8 @@ func lookedFor(list []debugCandidate) string {
 	return fmt.Sprintf(" (looked for %s in %s)", strings.Join(names, ", "), strings.Join(dirs, ", "))
 }
 
-// openCode returns the program of which f is the debug file, with f attached;
-// nil, and what was looked for, if it is not there.
+// openCode returns the program of which f is the debug file, with f attached. If there
+// is no such program, it returns nil and the paths that it looked for.
 func (f *File) openCode() (*File, string) {
 	base, dir := filepath.Base(f.name), filepath.Dir(f.name)
 	name := strings.TrimSuffix(base, ".debug")

@@ -9,8 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
-// readDebug reads what there is of debug information in f itself; nil if there is
-// none.
+// readDebug reads the debug information in f itself, nil if there is none.
 func (f *File) readDebug() (*dwarf.Data, error) {
 	var s dwarf.Sections
 	for _, p := range []struct {

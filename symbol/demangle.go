@@ -6,14 +6,14 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
-// maxDemangled is the base-2 logarithm of the longest demangled name: a mangled
-// one of 255 bytes can stand for more than fits in memory.
+// maxDemangled is the base-2 logarithm of the longest demangled name, in bytes. A mangled
+// name of 255 bytes can expand to more than fits in memory.
 const maxDemangled = 14
 
-// Demangle returns the source name for a linkage name of C++ or Rust, and any other
+// demangled returns the source name for a linkage name of C++ or Rust, and any other
 // name unchanged, as well as one that could take over 2 s. At most 16,384 bytes are
 // returned.
-func Demangle(name string) string {
+func demangled(name string) string {
 	if !strings.HasPrefix(name, "_") || demangleCost(name) > maxCostOfName {
 		return name
 	}
@@ -51,8 +51,9 @@ type Demangler struct {
 	left  bool  // a name was left as it is
 }
 
-// Demangle does what the function [Demangle] does. A name that would take more time than
-// what is left, of some 10 s for all names, is returned unchanged.
+// Demangle returns the source name for a linkage name of C++ or Rust, at most 16,384
+// bytes. Any other name is returned unchanged, and so is a name that could take over 2 s,
+// or the time for all names over 10 s.
 func (d *Demangler) Demangle(name string) string {
 	if !strings.HasPrefix(name, "_") {
 		return name
@@ -66,7 +67,7 @@ func (d *Demangler) Demangle(name string) string {
 		d.left = true
 	} else {
 		d.spent += cost
-		s = Demangle(name)
+		s = demangled(name)
 	}
 	if d.names == nil {
 		d.names = map[string]string{}

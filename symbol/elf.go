@@ -109,14 +109,14 @@ func (f *File) readHeaders() (err error) {
 			notes(s.Offset, s.Size)
 		}
 	}
-	f.textFunc = f.Text
+	f.textFunc = f.Executable
 	f.symtab = sync.OnceValue(f.readSymbols)
 	f.calls = sync.OnceValue(f.findCalls)
 	return nil
 }
 
-// parseELF reads headers by the standard library, once it is sure that these do
-// not stand for more memory than the file may take.
+// parseELF reads headers by the standard library, after a check that the names of the
+// sections do not take more memory than the file may take.
 func (f *File) parseELF() (e *elf.File, err error) {
 	if n := sectionNames(f.image); !f.budget.Alloc(n) {
 		return nil, fmt.Errorf("the names of its sections have %d bytes", n)

@@ -2,6 +2,7 @@ package symbol_test
 
 import (
 	"fmt"
+	"log"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -10,28 +11,30 @@ import (
 // A log tells what is loaded, and an encoder that loses bits wrote two addresses:
 // one in the library, and one that is nowhere.
 func ExampleProcess_Resolve() {
-	var p symbol.Process
-	defer p.Close()
-	err := p.Maps.Markup([]byte("{{{reset}}}{{{module:0:libx.so:elf:c0ffee}}}{{{mmap:0x7f0000200000:0x10000:load:0:rx:0x1000}}}"))
+	p, err := symbol.NewProcess(symbol.Config{})
 	if err != nil {
-		fmt.Println(err)
+		log.Fatal(err)
+	}
+	defer p.Close()
+	err = p.Markup([]byte("{{{reset}}}{{{module:0:libx.so:elf:c0ffee}}}{{{mmap:0x7f0000200000:0x10000:load:0:rx:0x1000}}}"))
+	if err != nil {
+		log.Fatal(err)
 	}
 	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x7f0000204321, 0x7e0012345678}, Size: 8},
 		codec.MachineWrap64, codec.SearchLws)
 	if err != nil {
-		fmt.Println(err)
+		log.Fatal(err)
 	}
 	var s codec.Stack
 	if err := codec.Decode(&s, blob); err != nil {
-		fmt.Println(err)
+		log.Fatal(err)
 	}
-	addrs, _ := p.Resolve(nil, &s, blob)
-	for _, a := range addrs {
-		fmt.Printf("%v: %#x in %q at %#x: %s\n", a.State, a.PC, a.Module, a.ObjAddr, a.Reason)
+	for _, a := range p.Resolve(nil, &s, blob) {
+		fmt.Printf("%v: %v: %s\n", a.State, a, a.Missing())
 	}
 	// Output:
-	// inferred: 0x7f0000204321 in "libx.so" at 0x5321: libx.so: no such file: give -e, or --sysroot
-	// lost: 0x567892345678 in "" at 0x0: only the low 31 bits are known
+	// inferred: libx.so+0x5321: libx.so: no such file: give -e, or --sysroot
+	// lost: ?12345678: only the low 31 bits are known
 }
 
 func ExampleParseFileSpec() {

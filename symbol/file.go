@@ -40,7 +40,7 @@ type File struct {
 	image                  []byte // the whole file
 
 	debugDirs []string
-	debugPath string      // separate debug file in use, "" if none
+	debugFile string      // separate debug file in use, "" if none
 	debug     *dwarf.Data // nil if there is none
 	found     []dwarf.Frame
 	budget    *dwarf.Budget
@@ -50,7 +50,7 @@ type File struct {
 
 	symtab   func() *symbolTable
 	calls    func() *callSet
-	textFunc func(uint64) bool // f.Text
+	textFunc func(uint64) bool // f.Executable
 }
 
 // segment is a part of the file that is loaded.
@@ -120,10 +120,10 @@ func (f *File) Close() {
 // Why returns why lines or even function names are missing, "" if they are not.
 func (f *File) Why() string { return f.why }
 
-// DebugPath returns where the debug information came from.
+// DebugPath returns the path of the file that the debug information comes from.
 func (f *File) DebugPath() string {
-	if f.debugPath != "" {
-		return f.debugPath
+	if f.debugFile != "" {
+		return f.debugFile
 	}
 	return f.Path
 }
@@ -159,11 +159,11 @@ func (f *File) faulted(old bool, err *error) {
 	}
 }
 
-// Text reports whether addr lies in an executable part of the file.
-func (f *File) Text(addr uint64) bool { return f.textSpans.holds(addr, addr) }
+// Executable reports whether addr lies in an executable part of the file.
+func (f *File) Executable(addr uint64) bool { return f.textSpans.holds(addr, addr) }
 
-// Loaded reports whether addr lies in any loaded part of the file.
-func (f *File) Loaded(addr uint64) bool { return f.loadedSpans.holds(addr, addr) }
+// loaded reports whether addr lies in any loaded part of the file.
+func (f *File) loaded(addr uint64) bool { return f.loadedSpans.holds(addr, addr) }
 
 // Code returns the executable bytes of the file up to address end, at most n. They
 // are a part of the file's image: use them before the next call, and do not keep
@@ -178,9 +178,9 @@ func (f *File) Code(end uint64, n int) []byte {
 	return f.bytesAt(s.off+(end-s.addr)-back, back)
 }
 
-// objAddr returns the file's own address for one in memory, and false if the
+// ownAddr returns the file's own address for one in memory, and false if the
 // address has more bits than the file's machine.
-func (f *File) objAddr(pc, bias uint64) (uint64, bool) {
+func (f *File) ownAddr(pc, bias uint64) (uint64, bool) {
 	addr := pc - bias
 	if f.Word == 32 {
 		if pc>>32 != 0 {
@@ -194,11 +194,11 @@ func (f *File) objAddr(pc, bias uint64) (uint64, bool) {
 // unwindowed returns an Xtensa return address with its top bits as the code has
 // them: the processor keeps the size of the caller's register window there.
 func (f *File) unwindowed(addr uint64) uint64 {
-	if f.Machine != elf.EM_XTENSA || f.Loaded(addr) {
+	if f.Machine != elf.EM_XTENSA || f.loaded(addr) {
 		return addr
 	}
 	for top := range uint64(4) {
-		if a := addr&0x3fffffff | top<<30; f.Text(a) {
+		if a := addr&0x3fffffff | top<<30; f.Executable(a) {
 			return a
 		}
 	}

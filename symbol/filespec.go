@@ -36,7 +36,7 @@ type FileSpec struct {
 	Addr uint64 // what Load says
 }
 
-// Load says what is known of the place a file is loaded at.
+// Load is how the command line gives the address at which a file is loaded.
 type Load uint8
 
 const (

@@ -21,13 +21,12 @@ func checkFile(t *testing.T, data []byte) {
 	}
 	all := func() string {
 		var b strings.Builder
-		var p Process
-		defer p.Close()
-		if err := p.Files.AddFile(FileSpec{Path: path}); err != nil {
+		p, err := NewProcess(Config{Files: []FileSpec{{Path: path}}})
+		if err != nil {
 			return err.Error()
 		}
-		p.Files.SetBases(nil)
-		f := p.Files.Files()[0]
+		defer p.Close()
+		f := p.Files()[0]
 		fmt.Fprintln(&b, f.BuildID, f.Why(), f.Word, f.Machine, f.calls().n)
 		low, high := f.Span()
 		addrs := []uint64{0, low, high, ^uint64(0), codeAddr, codeAddr + 5}
@@ -35,16 +34,16 @@ func checkFile(t *testing.T, data []byte) {
 			addrs = append(addrs, low+(high-low)/16*i)
 		}
 		for _, pc := range addrs {
-			l := p.Files.Locate(nil, pc)
-			fmt.Fprintln(&b, l.PC, l.Module == path, l.Frames, l.Reason, f.FollowsCall(pc))
-			if (len(l.Frames) == 0) == (l.Reason == "") && len(l.Frames) == 0 {
+			a := p.Locate(pc)
+			fmt.Fprintln(&b, a, a.Location != nil && a.Location.Module != nil, a.Frames(), a.Missing(), f.FollowsCall(pc))
+			if len(a.Frames()) == 0 && a.Missing() == "" {
 				t.Errorf("%#x: nothing, and no reason", pc)
 			}
 		}
 		for _, fn := range f.Functions() {
 			fmt.Fprint(&b, fn.Addr, fn.Size)
 		}
-		for _, n := range p.Files.Notes() {
+		for _, n := range p.Notes() {
 			fmt.Fprintln(&b, n)
 		}
 		return b.String()
@@ -108,14 +107,14 @@ func FuzzMaps(f *testing.F) {
 			}
 			return
 		}
-		var tl Timeline
-		tl.Set(list)
-		checkSpace(t, tl.Space(), list)
+		var tl timeline
+		tl.set(list)
+		checkSpace(t, &tl.space, list)
 	})
 }
 
 // checkSpace looks both ends of each mapping up, beside a list.
-func checkSpace(t *testing.T, s *Space, list []Mapping) {
+func checkSpace(t *testing.T, s *space, list []Mapping) {
 	for _, of := range list[:min(len(list), 50)] {
 		for _, addr := range []uint64{of.Start - 1, of.Start, of.End - 1, of.End} {
 			var want *Module
@@ -126,7 +125,7 @@ func checkSpace(t *testing.T, s *Space, list []Mapping) {
 				}
 			}
 			var got *Module
-			if m := s.Find(addr); m != nil {
+			if m := s.find(addr); m != nil {
 				got = m.Module
 			}
 			if got != want {
@@ -143,27 +142,23 @@ func FuzzMarkup(f *testing.F) {
 	f.Add([]byte("{{{module:1:../../etc/x\x1b[m:elf:zz}}}\n{{{mmap:0xfffffffffffff000:0x1000:load:0:rx:0}}}"), 1)
 	f.Fuzz(func(t *testing.T, log []byte, size int) {
 		size = 1 + (size%100+100)%100
-		var whole, pieces Timeline
-		a, b := MarkupWriter{Timeline: &whole, Bad: func(err error) {
+		whole, pieces := process(t), process(t)
+		for _, err := range wrapped(whole.Markup(log)) {
 			if s := err.Error(); printable.Text(s) != s {
 				t.Errorf("not safe to print: %q", s)
 			}
-		}}, MarkupWriter{Timeline: &pieces}
-		a.Write(log)
-		for part := range slices.Chunk(log, size) {
-			b.Write(part)
 		}
-		x, y := whole.Space(), pieces.Space()
-		if (x == nil) != (y == nil) || x != nil && !slices.EqualFunc(x.Mappings(), y.Mappings(), func(a, b Mapping) bool {
+		for part := range slices.Chunk(log, size) {
+			pieces.Markup(part)
+		}
+		x, y := whole.maps.list, pieces.maps.list
+		if !slices.EqualFunc(x, y, func(a, b *Mapping) bool {
 			return a.Start == b.Start && a.End == b.End && *a.Module == *b.Module
 		}) {
 			t.Errorf("in pieces of %d: %+v, want %+v", size, y, x)
 		}
-		var p Process
-		defer p.Close()
-		p.Maps = whole
 		for _, m := range bytes.Fields(log) {
-			p.Files.Locate(p.Maps.Space(), uint64(len(m)))
+			whole.Locate(uint64(len(m)))
 		}
 	})
 }

@@ -344,16 +344,16 @@ func TestHostileFilesStayInBudget(t *testing.T) {
 // useAll does all that can be done with a file, and returns how many of 256
 // addresses in its code have a function and a line, and what the file says.
 func useAll(t testing.TB, path string) (known, lines int, says string) {
-	var r Resolver
-	if err := r.AddFile(FileSpec{Path: path}); err != nil {
+	r, err := NewProcess(Config{Files: []FileSpec{{Path: path}}})
+	if err != nil {
 		return 0, 0, err.Error()
 	}
 	defer r.Close()
-	r.SetBases(InferBases(r.FilesWithoutBase(), nil))
+	r.SetBases(InferBases(r.Unplaced(), nil))
 	f := r.Files()[0]
 	f.calls()
 	for i := range uint64(256) {
-		l := r.Locate(nil, codeAddr+1+i*(codeSize/256))
+		l := r.at(codeAddr + 1 + i*(codeSize/256))
 		if len(l.Frames) > 1000 {
 			t.Fatalf("%s: %d frames for an address", path, len(l.Frames))
 		}
@@ -363,8 +363,8 @@ func useAll(t testing.TB, path string) (known, lines int, says string) {
 				lines++
 			}
 		}
-		if lines == 0 && l.Reason == "" && len(l.Frames) == 0 {
-			t.Errorf("%s: nothing at %#x, and no reason", path, l.PC)
+		if lines == 0 && l.Missing == "" && len(l.Frames) == 0 {
+			t.Errorf("%s: nothing at %#x, and no reason", path, codeAddr+1+i*(codeSize/256))
 		}
 	}
 	f.Functions()
@@ -378,10 +378,10 @@ func TestDemangledNamesAreBounded(t *testing.T) {
 		t.Fatalf("%d characters, expected at most 255", len(name))
 	}
 	// As c++filt has it.
-	if got := Demangle(doubling(2)); got != "void f<b<b<a, a>, b<a, a> > >()" {
+	if got := demangled(doubling(2)); got != "void f<b<b<a, a>, b<a, a> > >()" {
 		t.Fatalf("%s: %s is not what this test is about", doubling(2), got)
 	}
-	if got := Demangle(name); len(got) > 1<<maxDemangled {
+	if got := demangled(name); len(got) > 1<<maxDemangled {
 		t.Errorf("%d characters, expected at most %d", len(got), 1<<maxDemangled)
 	}
 }

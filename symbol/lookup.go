@@ -8,16 +8,6 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
-// Frame is one call in source. What is not known is "" or 0.
-type Frame struct {
-	Func          string // linkage name
-	Name          string // Func, demangled; set by a [Resolver]
-	File          string
-	Line          int
-	Discriminator int  // distinguishes pieces of code of one line
-	Inlined       bool // into the frame that follows
-}
-
 // Lookup appends the frames at an address of the file to dst, the innermost
 // first: more than one where calls were inlined. It appends nothing where
 // neither a function nor a line is known. The error says what of the file could

@@ -23,24 +23,47 @@ func TestMalformedFiles(t *testing.T) {
 	}
 }
 
+// placesToDamage returns where headers, debug sections and symbols are in a file.
+func placesToDamage(t *testing.T, path string, size uint64) []fileRange {
+	e, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	places := []fileRange{{0, 64}, {size - 40*64, size}}
+	for _, s := range e.Sections {
+		if strings.HasPrefix(s.Name, ".debug_") || strings.Contains(s.Name, "sym") || s.Type == elf.SHT_NOTE {
+			places = append(places, fileRange{s.Offset, s.Offset + s.FileSize})
+		}
+	}
+	return places
+}
+
+// damage changes some bytes in some of the places of a file.
+func damage(rng *rand.Rand, file []byte, places []fileRange) {
+	for range 1 + rng.IntN(4) {
+		p := places[rng.IntN(len(places))]
+		at := p.low + rng.Uint64N(p.high-p.low)
+		switch rng.IntN(3) {
+		case 0:
+			file[at] ^= 1 << rng.IntN(8)
+		case 1:
+			file[at] = byte(rng.Uint32())
+		default:
+			for i := at; i < min(at+8, p.high); i++ {
+				file[i] = []byte{0, 0xff, 0x7f, 0x80}[rng.IntN(4)]
+			}
+		}
+	}
+}
+
 func testMalformed(t *testing.T, dwarf string, rng *rand.Rand) {
 	whole := buildC(t, []string{"gcc", "-O2", dwarf}, "prog.c", "other.c")
 	good, err := os.ReadFile(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := elf.Open(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.Close()
-	var places []fileRange // headers, debug sections, symbols
-	places = append(places, fileRange{0, 64}, fileRange{uint64(len(good)) - 40*64, uint64(len(good))})
-	for _, s := range e.Sections {
-		if strings.HasPrefix(s.Name, ".debug_") || strings.Contains(s.Name, "sym") || s.Type == elf.SHT_NOTE {
-			places = append(places, fileRange{s.Offset, s.Offset + s.FileSize})
-		}
-	}
+	places := placesToDamage(t, whole, uint64(len(good)))
 	pcs := textAddrs(open(t, whole), 7)
 	path := filepath.Join(t.TempDir(), "bad")
 	refused, failed, fine := 0, 0, 0
@@ -54,20 +77,7 @@ func testMalformed(t *testing.T, dwarf string, rng *rand.Rand) {
 		if n%10 == 0 {
 			bad = bad[:rng.IntN(len(bad))]
 		} else {
-			for range 1 + rng.IntN(4) {
-				p := places[rng.IntN(len(places))]
-				at := p.low + rng.Uint64N(p.high-p.low)
-				switch rng.IntN(3) {
-				case 0:
-					bad[at] ^= 1 << rng.IntN(8)
-				case 1:
-					bad[at] = byte(rng.Uint32())
-				default:
-					for i := at; i < min(at+8, p.high); i++ {
-						bad[i] = []byte{0, 0xff, 0x7f, 0x80}[rng.IntN(4)]
-					}
-				}
-			}
+			damage(rng, bad, places)
 		}
 		if err := os.WriteFile(path, bad, 0o644); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,33 +10,48 @@ import (
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// Markup applies what a line of a log says in LLVM's symbolizer markup: {{{reset}}},
+// maxMarkup is more than any element has, in bytes.
+const maxMarkup = 8 << 10
+
+// Markup applies what a part of a log says in LLVM's symbolizer markup: {{{reset}}},
 // {{{module:ID:NAME:elf:BUILDID}}} and {{{mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE}}}.
-// Other elements are skipped. (BT-REC-4) The error is that of the first invalid element; invalid
-// elements change nothing.
-func (t *Timeline) Markup(line []byte) (err error) {
-	for {
-		i := bytes.Index(line, []byte("{{{"))
-		if i < 0 {
-			return err
+// Other text is skipped. (BT-REC-4) An element may come in several calls, but ends at a line end.
+// The error joins those of all invalid elements; invalid elements change nothing.
+func (p *Process) Markup(text []byte) error {
+	var bad []error
+	for len(text) > 0 {
+		if len(p.markup) == 0 { // most text has no element: this search is all it costs
+			i := bytes.IndexByte(text, '{')
+			if i < 0 {
+				break
+			}
+			text = text[i:]
 		}
-		line = line[i+3:]
-		end := bytes.Index(line, []byte("}}}"))
+		end := bytes.IndexAny(text, "}\n")
 		if end < 0 {
-			return err
+			end = len(text) - 1
 		}
-		if e := t.element(string(line[:end])); e != nil && err == nil {
-			err = fmt.Errorf("{{{%s}}}: %w", printable.Text(string(line[:end])), e)
+		if text[end] == '\n' || len(p.markup)+end >= maxMarkup {
+			p.markup = p.markup[:0]
+		} else if p.markup = append(p.markup, text[:end+1]...); bytes.HasSuffix(p.markup, []byte("}}}")) {
+			if i := bytes.Index(p.markup, []byte("{{{")); i >= 0 {
+				element := string(p.markup[i+3 : len(p.markup)-3])
+				if err := p.maps.element(element); err != nil {
+					bad = append(bad, fmt.Errorf("{{{%s}}}: %w", printable.Text(element), err))
+				}
+			}
+			p.markup = p.markup[:0]
 		}
-		line = line[end+3:]
+		text = text[end+1:]
 	}
+	return errors.Join(bad...)
 }
 
-func (t *Timeline) element(text string) error {
+func (t *timeline) element(text string) error {
 	f := strings.Split(text, ":")
 	switch f[0] {
 	case "reset":
-		t.Reset()
+		t.reset()
 	case "module":
 		return t.module(f)
 	case "mmap":
@@ -44,7 +60,7 @@ func (t *Timeline) element(text string) error {
 	return nil
 }
 
-func (t *Timeline) module(f []string) error {
+func (t *timeline) module(f []string) error {
 	if len(f) < 5 || f[3] != "elf" {
 		return fmt.Errorf("expected module:ID:NAME:elf:BUILDID")
 	}
@@ -97,7 +113,7 @@ func isHex(s string) bool {
 	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
-func (t *Timeline) mmap(f []string) error {
+func (t *timeline) mmap(f []string) error {
 	if len(f) < 7 || f[3] != "load" {
 		return fmt.Errorf("expected mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE")
 	}
@@ -115,54 +131,6 @@ func (t *Timeline) mmap(f []string) error {
 	if n[0]+n[1] < n[0] {
 		return fmt.Errorf("%#x bytes from %#x pass the end of memory", n[1], n[0])
 	}
-	return t.Map(Mapping{Start: n[0], End: n[0] + n[1], Exec: strings.Contains(f[5], "x"), Module: module,
+	return t.add(Mapping{Start: n[0], End: n[0] + n[1], Exec: strings.Contains(f[5], "x"), Module: module,
 		Offset: n[3], Relative: true})
 }
-
-// MarkupWriter applies the symbolizer markup in the text of a log that is written
-// to it. An element stands in one line and counts from its end on; it may come in
-// several writes.
-type MarkupWriter struct {
-	Timeline *Timeline
-	Bad      func(error) // called for each element that was not understood; may be nil
-
-	begun []byte // from a '{' on, what may become an element
-}
-
-// maxMarkup is more than any element has, in bytes.
-const maxMarkup = 8 << 10
-
-// Write reads p; it takes all of it and never fails.
-func (w *MarkupWriter) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		if len(w.begun) == 0 { // most text has no element: this search is all it costs
-			i := bytes.IndexByte(p, '{')
-			if i < 0 {
-				break
-			}
-			p = p[i:]
-		}
-		end := bytes.IndexAny(p, "}\n")
-		if end < 0 {
-			end = len(p) - 1
-		}
-		switch last := p[end]; {
-		case last == '\n', len(w.begun)+end >= maxMarkup:
-			w.begun = w.begun[:0]
-		default:
-			w.begun = append(w.begun, p[:end+1]...)
-			if bytes.HasSuffix(w.begun, []byte("}}}")) {
-				if err := w.Timeline.Markup(w.begun); err != nil && w.Bad != nil {
-					w.Bad(err)
-				}
-				w.begun = w.begun[:0]
-			}
-		}
-		p = p[end+1:]
-	}
-	return n, nil
-}
-
-// Reset forgets an element that was begun, as at the end of a log.
-func (w *MarkupWriter) Reset() { w.begun = w.begun[:0] }

@@ -19,18 +19,23 @@ const (
 	maxOpened  = 1 << 10
 )
 
+var errNoFiles = errors.New("files are not opened")
+
 // module opens the file of a module, once.
-func (r *Resolver) module(m *Module) *object {
-	if o := r.modules[*m]; o != nil {
+func (p *Process) module(m *Module) *object {
+	if o := p.modules[*m]; o != nil {
 		return o
 	}
-	o := r.findModule(m)
-	if r.modules == nil || len(r.modules) >= maxModules {
-		r.modules = map[Module]*object{}
+	if p.config.NoFiles {
+		return &object{err: errNoFiles}
 	}
-	r.modules[*m] = o
+	o := p.findModule(m)
+	if p.modules == nil || len(p.modules) >= maxModules {
+		p.modules = map[Module]*object{}
+	}
+	p.modules[*m] = o
 	if o.err != nil && !strings.HasPrefix(m.Name, "[") {
-		r.note("%v", o.err)
+		p.note("%v", o.err)
 	}
 	return o
 }
@@ -48,11 +53,11 @@ type place struct {
 // or its name, else the one at its path below a sysroot. Of the files of this machine,
 // one that a log names must have the build-id that the log says, and one that a memory
 // map names must be the one that was mapped.
-func (r *Resolver) findModule(m *Module) *object {
+func (p *Process) findModule(m *Module) *object {
 	name := printable.Text(m.Name)
 	var wrong error // why a file of the right name is not used
 	fits := func(f *File, exact bool) bool {
-		err := r.accepts(f)
+		err := p.accepts(f)
 		switch {
 		case err != nil:
 		case m.BuildID == f.BuildID && m.BuildID != "", !exact && (m.BuildID == "" || f.BuildID == ""):
@@ -66,13 +71,13 @@ func (r *Resolver) findModule(m *Module) *object {
 		return false
 	}
 	if m.BuildID != "" {
-		for _, o := range r.added {
+		for _, o := range p.added {
 			if o.file.BuildID == m.BuildID {
 				return o
 			}
 		}
 	}
-	for _, o := range r.added {
+	for _, o := range p.added {
 		if filepath.Base(o.Path) == filepath.Base(m.Name) && fits(o.file, false) {
 			return o
 		}
@@ -80,17 +85,17 @@ func (r *Resolver) findModule(m *Module) *object {
 	if strings.HasPrefix(m.Name, "[") { // [vdso], [heap]
 		return &object{err: fmt.Errorf("%s is not a file", name)}
 	}
-	places, foreign := r.places(m)
+	places, foreign := p.places(m)
 	var looked []string
-	for _, p := range places {
-		o, err := r.openModule(p, m, func(f *File) bool { return fits(f, p.exact) })
+	for _, at := range places {
+		o, err := p.openModule(at, m, func(f *File) bool { return fits(f, at.exact) })
 		switch {
 		case err == nil:
 			return o
 		case errors.Is(err, errNotIt):
-		case !p.silent:
-			looked = append(looked, printable.Text(p.path(p.name)))
-			if !errors.Is(err, fs.ErrNotExist) && !p.exact && wrong == nil {
+		case !at.silent:
+			looked = append(looked, printable.Text(at.path(at.name)))
+			if !errors.Is(err, fs.ErrNotExist) && !at.exact && wrong == nil {
 				wrong = err
 			}
 		}
@@ -98,7 +103,7 @@ func (r *Resolver) findModule(m *Module) *object {
 	switch {
 	case wrong != nil:
 	case foreign:
-		wrong = fmt.Errorf("%s: not looked for on this machine, since the log is of %s: give --sysroot, or -e", name, r.machine())
+		wrong = fmt.Errorf("%s: not looked for on this machine, since the log is of %s: give --sysroot, or -e", name, p.machine())
 	case len(looked) > 0:
 		wrong = fmt.Errorf("%s: no such file (looked for %s)", name, strings.Join(looked, ", "))
 	case m.Logged && m.BuildID == "":
@@ -109,19 +114,19 @@ func (r *Resolver) findModule(m *Module) *object {
 	return &object{err: wrong}
 }
 
-// places lists where the file of a module may be; foreign reports that this
-// machine is not among them because the log is of another.
-func (r *Resolver) places(m *Module) (list []place, foreign bool) {
-	for _, root := range r.Sysroots {
+// places lists where the file of a module may be. foreign reports that this machine is
+// left out because the log is of another kind of machine.
+func (p *Process) places(m *Module) (list []place, foreign bool) {
+	for _, root := range p.config.Sysroots {
 		list = append(list, place{tree: tree{root}, name: m.Name}, place{tree: tree{root}, name: filepath.Base(m.Name)})
 	}
-	if len(r.Sysroots) == 0 && filepath.IsAbs(m.Name) && (!m.Logged || m.BuildID != "") {
-		if foreign = r.Machine != elf.EM_NONE && r.Machine != hostMachine(); !foreign {
+	if len(p.config.Sysroots) == 0 && filepath.IsAbs(m.Name) && (!m.Logged || m.BuildID != "") {
+		if foreign = p.config.Machine != elf.EM_NONE && p.config.Machine != hostMachine(); !foreign {
 			list = append(list, place{name: m.Name, exact: m.Logged, inode: !m.Logged})
 		}
 	}
 	if len(m.BuildID) > 2 && isHex(m.BuildID) {
-		for _, d := range r.DebugDirs {
+		for _, d := range p.config.DebugDirs {
 			list = append(list, place{name: buildIDPath(d, m.BuildID), exact: true, silent: true})
 		}
 	}
@@ -133,8 +138,8 @@ var errNotIt = errors.New("another file")
 
 // openModule opens a file for modules if fits says so of its headers; one that
 // has several names, once.
-func (r *Resolver) openModule(p place, m *Module, fits func(*File) bool) (*object, error) {
-	file, err := p.tree.open(p.name)
+func (p *Process) openModule(at place, m *Module, fits func(*File) bool) (*object, error) {
+	file, err := at.tree.open(at.name)
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +148,13 @@ func (r *Resolver) openModule(p place, m *Module, fits func(*File) bool) (*objec
 	if err != nil {
 		return nil, err
 	}
-	if p.inode {
+	if at.inode {
 		if n, ok := inode(info); !ok || n != m.Inode || m.Inode == 0 {
 			return nil, fmt.Errorf("%s: not the file that was mapped, by its inode number: give --sysroot / to use it, or -e",
 				printable.Text(m.Name))
 		}
 	}
-	for _, o := range r.opened {
+	for _, o := range p.opened {
 		if os.SameFile(o.file.info, info) {
 			if !fits(o.file) {
 				return nil, errNotIt
@@ -157,10 +162,10 @@ func (r *Resolver) openModule(p place, m *Module, fits func(*File) bool) (*objec
 			return o, nil
 		}
 	}
-	if len(r.opened) >= maxOpened {
-		return nil, fmt.Errorf("%s: not opened: %d files are open already", p.path(p.name), len(r.opened))
+	if len(p.opened) >= maxOpened {
+		return nil, fmt.Errorf("%s: not opened: %d files are open already", at.path(at.name), len(p.opened))
 	}
-	f, err := openFile(p.tree, p.name, r.DebugDirs, func(f *File) error {
+	f, err := openFile(at.tree, at.name, p.config.DebugDirs, func(f *File) error {
 		if !fits(f) {
 			return errNotIt
 		}
@@ -170,7 +175,7 @@ func (r *Resolver) openModule(p place, m *Module, fits func(*File) bool) (*objec
 		return nil, err
 	}
 	o := &object{FileSpec: FileSpec{Path: f.Path}, file: f}
-	r.opened = append(r.opened, o)
+	p.opened = append(p.opened, o)
 	return o, nil
 }
 

@@ -29,14 +29,10 @@ func copyFile(t testing.TB, from, dir, name string) string {
 
 // located resolves one address in the code of a module, by a map that has nothing
 // else.
-func located(t testing.TB, r *Resolver, m Module, addr uint64) *Location {
-	t.Helper()
-	var tl Timeline
+func located(p *Process, m Module, addr uint64) Location {
 	const page = 0x7000_0000_0000
-	if err := tl.Map(Mapping{Start: page, End: page + 1<<30, Exec: true, Relative: true, Module: &m}); err != nil {
-		t.Fatal(err)
-	}
-	return r.Locate(tl.Space(), page+addr)
+	p.Map([]Mapping{{Start: page, End: page + 1<<30, Exec: true, Relative: true, Module: &m}})
+	return p.at(page + addr)
 }
 
 // A log that names a file of this machine gets to see of it what the log could
@@ -71,20 +67,19 @@ func TestFilesThatALogNames(t *testing.T) {
 		{"a FIFO in the user's map", Module{Name: fifo, BuildID: "", Logged: false}, false, "not a regular file"},
 		{"a directory", Module{Name: dir, BuildID: f.BuildID, Logged: true}, false, "no such file"},
 	} {
-		var r Resolver
+		r := process(t)
 		start := time.Now()
-		l := located(t, &r, c.m, addr)
+		l := located(r, c.m, addr)
 		if found := len(l.Frames) > 0 && l.Frames[0].Func == "sum"; found != c.want {
 			t.Errorf("%s: %+v, found %v, want %v", c.name, l.Frames, found, c.want)
 		}
-		said := l.Reason + strings.Join(r.Notes(), "\n")
+		said := l.Missing + strings.Join(r.Notes(), "\n")
 		if !strings.Contains(said, c.says) || strings.Contains(said, "secr\"") {
 			t.Errorf("%s: %q, want %q", c.name, said, c.says)
 		}
-		if c.name == "another build" && strings.Contains(l.Reason, "sum") || time.Since(start) > time.Minute {
-			t.Errorf("%s: %v after %v", c.name, l.Reason, time.Since(start))
+		if c.name == "another build" && strings.Contains(l.Missing, "sum") || time.Since(start) > time.Minute {
+			t.Errorf("%s: %v after %v", c.name, l.Missing, time.Since(start))
 		}
-		r.Close()
 	}
 }
 
@@ -129,24 +124,22 @@ func TestSysroot(t *testing.T) {
 		"/usr/lib":                       false,
 		"/nothing":                       false,
 	} {
-		r := Resolver{Sysroots: []string{root}}
-		l := located(t, &r, Module{Name: name, BuildID: f.BuildID, Logged: true}, addr)
+		r := configured(t, Config{Sysroots: []string{root}})
+		l := located(r, Module{Name: name, BuildID: f.BuildID, Logged: true}, addr)
 		if found := len(l.Frames) > 0 && l.Frames[0].Func == "sum"; found != want {
-			t.Errorf("%s: found %v, want %v: %s", name, found, want, l.Reason)
+			t.Errorf("%s: found %v, want %v: %s", name, found, want, l.Missing)
 		}
-		if want && !strings.HasPrefix(l.File.Path, root) {
-			t.Errorf("%s: opened %s, which is not below %s", name, l.File.Path, root)
+		if want && !strings.HasPrefix(l.Module.File.Path, root) {
+			t.Errorf("%s: opened %s, which is not below %s", name, l.Module.File.Path, root)
 		}
-		if !want && l.Reason == "" {
+		if !want && l.Missing == "" {
 			t.Errorf("%s: no reason", name)
 		}
-		r.Close()
 	}
 	// A file that the log calls by many names is opened once.
-	r := Resolver{Sysroots: []string{root}}
-	defer r.Close()
+	r := configured(t, Config{Sysroots: []string{root}})
 	for _, name := range []string{"/usr/lib/libx.so.1", "/lib/libx.so.1", "/lib/./libx.so.1", "/usr/lib/absolute.so"} {
-		located(t, &r, Module{Name: name, BuildID: f.BuildID, Logged: true}, addr)
+		located(r, Module{Name: name, BuildID: f.BuildID, Logged: true}, addr)
 	}
 	if len(r.opened) != 1 {
 		t.Errorf("%d files are open, want 1", len(r.opened))
@@ -159,28 +152,21 @@ func TestFilesOfAnotherMachine(t *testing.T) {
 	call := []byte{0xff, 0xd0, 0xff, 0xd0}
 	arm := tinyELF(t, elf.EM_ARM, 0x8000, call, "arm_main")
 	x86 := tinyELF(t, elf.EM_386, 0x8000, call, "x86_main")
-	var r Resolver
-	defer r.Close()
-	if err := r.AddFile(FileSpec{Path: arm}); err != nil {
-		t.Fatal(err)
-	}
-	err := r.AddFile(FileSpec{Path: x86})
+	_, err := NewProcess(Config{Files: []FileSpec{{Path: arm}, {Path: x86}}})
 	if err == nil || !strings.Contains(err.Error(), x86+": 32-bit x86, but the log is of 32-bit Arm ("+arm+")") {
 		t.Errorf("an x86 file beside an Arm one: %v", err)
 	}
-	l := located(t, &r, Module{Name: x86}, 0x8002)
-	if len(l.Frames) > 0 || !strings.Contains(l.Reason, "not looked for on this machine, since the log is of 32-bit Arm") {
+	r := process(t, arm)
+	l := located(r, Module{Name: x86}, 0x8002)
+	if len(l.Frames) > 0 || !strings.Contains(l.Missing, "not looked for on this machine, since the log is of 32-bit Arm") {
 		t.Errorf("a module of this machine for a log of Arm: %+v", l)
 	}
-	var wide Resolver
-	if err := wide.SetWord(64, "w=64 at x.log:3"); err != nil {
-		t.Fatal(err)
-	}
-	if err := wide.AddFile(FileSpec{Path: arm}); err == nil || !strings.Contains(err.Error(), arm+": 32-bit Arm, but the log is of a 64-bit machine (w=64 at x.log:3)") {
+	r.Map(nil)
+	if _, err := NewProcess(Config{Files: []FileSpec{{Path: arm}}, Word: 64, WordBy: "w=64 at x.log:3"}); err == nil || !strings.Contains(err.Error(), arm+": 32-bit Arm, but the log is of a 64-bit machine (w=64 at x.log:3)") {
 		t.Errorf("a 32-bit file for a 64-bit log: %v", err)
 	}
 	// Addresses of over 32 bits are not cut down to fit a 32-bit file.
-	if l := r.Locate(nil, 1<<32+0x8002); len(l.Frames) > 0 || !strings.Contains(l.Reason, "over 32 bits, but "+arm+" is 32-bit Arm") {
+	if l := r.at(1<<32 + 0x8002); len(l.Frames) > 0 || !strings.Contains(l.Missing, "over 32 bits, but "+arm+" is 32-bit Arm") {
 		t.Errorf("an address of over 32 bits in a 32-bit file: %+v", l)
 	}
 }
@@ -208,15 +194,10 @@ func TestFileSpecs(t *testing.T) {
 			}
 			continue
 		}
-		var r Resolver
-		if err := r.AddFile(spec); err != nil {
-			t.Fatal(err)
-		}
-		r.SetBases(nil)
-		if l := r.Locate(nil, at); len(l.Frames) != 1 || l.Frames[0].Func != "start" || l.ObjAddr != 0x08001002 {
+		r := configured(t, Config{Files: []FileSpec{spec}})
+		if l := r.at(at); len(l.Frames) != 1 || l.Frames[0].Func != "start" || l.Own != 0x08001002 {
 			t.Errorf("%s: %#x is %+v, want start", arg, at, l)
 		}
-		r.Close()
 	}
 	for arg, want := range map[string]string{
 		"app@":                    `"", expected PATH@0xADDR`,
@@ -244,9 +225,8 @@ func TestDebugFilePairs(t *testing.T) {
 		os.Mkdir(filepath.Dir(debug), 0o755)
 		run(t, dir, objcopy, "--only-keep-debug", whole, debug)
 		run(t, dir, objcopy, "--strip-all", whole, stripped) // and no link
-		check := func(name string, r *Resolver) {
+		check := func(name string, r *Process) {
 			t.Helper()
-			defer r.Close()
 			files := r.Files()
 			if len(files) != 1 {
 				t.Errorf("%s %s: %d files, want them paired", id, name, len(files))
@@ -263,25 +243,15 @@ func TestDebugFilePairs(t *testing.T) {
 				}
 			}
 		}
-		add := func(r *Resolver, paths ...string) *Resolver {
-			t.Helper()
-			for _, p := range paths {
-				if err := r.AddFile(FileSpec{Path: p}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return r
-		}
-		check("--debug-dir dbg", add(&Resolver{DebugDirs: []string{filepath.Join(dir, "dbg")}}, stripped))
-		check("-e app -e app.debug", add(&Resolver{}, stripped, debug))
-		check("-e app.debug -e app", add(&Resolver{}, debug, stripped))
+		check("--debug-dir dbg", configured(t, Config{Files: []FileSpec{{Path: stripped}}, DebugDirs: []string{filepath.Join(dir, "dbg")}}))
+		check("-e app -e app.debug", process(t, stripped, debug))
+		check("-e app.debug -e app", process(t, debug, stripped))
 		// Alone, each says what was looked for.
-		r := add(&Resolver{}, stripped)
+		r := process(t, stripped)
 		if f := r.Files()[0]; f.debug != nil || !strings.Contains(f.Why(), "looked for app.debug in "+dir+", "+filepath.Join(dir, ".debug")) {
 			t.Errorf("%s: the program alone says %q", id, f.Why())
 		}
-		r.Close()
-		r = add(&Resolver{}, debug)
+		r = process(t, debug)
 		notes := strings.Join(r.Notes(), "\n")
 		if !strings.Contains(notes, "only debug information") || !strings.Contains(notes, "looked for "+filepath.Join(dir, "dbg", "app")+")") {
 			t.Errorf("%s: the debug file alone says %q", id, notes)
@@ -290,10 +260,9 @@ func TestDebugFilePairs(t *testing.T) {
 		if frames, err := r.Files()[0].Lookup(nil, at); err != nil || len(frames) == 0 || frames[0].Line == 0 {
 			t.Errorf("%s: the debug file alone: %v, %v", id, frames, err)
 		}
-		r.Close()
 		beside := copyFile(t, debug, dir, "app.debug")
 		debug = beside
-		check("app.debug beside app", add(&Resolver{}, debug))
+		check("app.debug beside app", process(t, debug))
 	}
 }
 
@@ -304,21 +273,16 @@ func TestFileBecomesShorter(t *testing.T) {
 	}
 	whole := buildC(t, strings.Fields("gcc -g -O2"), "prog.c", "other.c")
 	path := copyFile(t, whole, t.TempDir(), "app")
-	var r Resolver
-	if err := r.AddFile(FileSpec{Path: path, Load: LoadBias}); err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	r.SetBases(nil)
+	r := configured(t, Config{Files: []FileSpec{{Path: path, Load: LoadBias}}})
 	f := r.Files()[0]
 	if err := os.Truncate(path, 100); err != nil {
 		t.Fatal(err)
 	}
-	l := r.Locate(nil, f.text[0].addr+0x40)
+	l := r.at(f.text[0].addr + 0x40)
 	f.calls()
 	f.Functions()
 	f.FollowsCall(f.text[0].addr + 8)
-	if l.Reason == "" && len(l.Frames) == 0 || !strings.Contains(f.Why(), "became shorter") {
+	if l.Missing == "" && len(l.Frames) == 0 || !strings.Contains(f.Why(), "became shorter") {
 		t.Errorf("%+v, and it says %q", l, f.Why())
 	}
 }

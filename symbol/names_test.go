@@ -37,15 +37,11 @@ func symbolsELF(t *testing.T, strings []byte, names ...uint32) string {
 // name, the bytes that took, and what is said of it.
 func locateAll(t *testing.T, path string) (named int, allocated uint64, notes string) {
 	t.Helper()
-	r := Resolver{Adjust: AdjustAll}
-	if err := r.AddFile(FileSpec{Path: path}); err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := configured(t, Config{Files: []FileSpec{{Path: path}}, Adjust: AdjustAll})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for i := range uint64(codeSize) {
-		if l := r.Locate(nil, codeAddr+i); len(l.Frames) > 0 && l.Frames[0].Func != "" {
+		if l := r.at(codeAddr + i); len(l.Frames) > 0 && l.Frames[0].Func != "" {
 			named++
 		}
 	}
@@ -101,7 +97,7 @@ func TestDemangleTime(t *testing.T) {
 		t.Errorf("after a short name: %s", d.Why())
 	}
 	for _, n := range []int{2000, 4000, 30000} {
-		if name := expansions(n); Demangle(name) != name || d.Demangle(name) != name {
+		if name := expansions(n); demangled(name) != name || d.Demangle(name) != name {
 			t.Errorf("expansions(%d): demangled", n)
 		}
 	}
@@ -131,20 +127,16 @@ func TestSplitDwarfIsSaid(t *testing.T) {
 				args = append(args, "-gsplit-dwarf")
 			}
 			path := buildC(t, args, "prog.c", "other.c")
-			var r Resolver
-			if err := r.AddFile(FileSpec{Path: path}); err != nil {
-				t.Fatal(err)
-			}
+			r := process(t, path)
 			low, _ := r.Files()[0].Span()
-			r.Locate(nil, low)
+			r.at(low)
 			for _, fn := range r.Files()[0].Functions() {
-				r.Locate(nil, fn.Addr+1)
+				r.at(fn.Addr + 1)
 			}
 			notes := strings.Join(r.Notes(), "\n")
 			if said := strings.Contains(notes, "-gsplit-dwarf") && strings.Contains(notes, ".dwo and 1 more"); said != split {
 				t.Errorf("%v: notes: %s", args, notes)
 			}
-			r.Close()
 		}
 	}
 }

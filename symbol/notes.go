@@ -10,10 +10,10 @@ import (
 const maxNotes = 50
 
 // note keeps what the user should hear, each thing once.
-func (r *Resolver) note(format string, args ...any) {
+func (p *Process) note(format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
-	if len(r.notes) < maxNotes && !slices.Contains(r.notes, s) {
-		r.notes = append(r.notes, s)
+	if len(p.notes) < maxNotes && !slices.Contains(p.notes, s) {
+		p.notes = append(p.notes, s)
 	}
 }
 
@@ -26,9 +26,9 @@ const (
 
 // Notes returns why symbols are missing, and which files do not match the log,
 // each thing once.
-func (r *Resolver) Notes() []string {
-	notes := slices.Clone(r.notes)
-	all := slices.Concat(r.added, r.opened)
+func (p *Process) Notes() []string {
+	notes := slices.Clone(p.notes)
+	all := slices.Concat(p.added, p.opened)
 	slices.SortStableFunc(all, func(a, b *object) int { return cmp.Compare(a.file.Path, b.file.Path) })
 	for _, o := range all {
 		if o.seen >= minCalls && float64(o.afterCall) < wrongShare*float64(o.seen) {
@@ -37,11 +37,11 @@ func (r *Resolver) Notes() []string {
 				o.file.Path, o.afterCall, o.seen))
 		}
 	}
-	for _, o := range r.added {
-		if !o.used && r.outside >= minCalls {
+	for _, o := range p.added {
+		if !o.used && p.outside >= minCalls {
 			notes = append(notes, fmt.Sprintf(
 				"%s: contains none of the addresses (%d are in no ELF file): ELF does not match the log, or was loaded elsewhere: -e %s@0xADDR",
-				o.file.Path, r.outside, o.file.Path))
+				o.file.Path, p.outside, o.file.Path))
 		}
 	}
 	return notes

@@ -34,8 +34,8 @@ func (t tree) open(name string) (*os.File, error) {
 		}
 		stat, open = root.Stat, root.OpenFile
 	}
-	// Opening a device can have effects, so look first; and look again at what was
-	// opened, for it may be another by then.
+	// Opening a device can have effects, so look at the file first. Look again at the
+	// open file: another one may have the name by then.
 	info, err := stat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		err = &fs.PathError{Op: "open", Path: t.path(name), Err: errNotRegular}

@@ -21,7 +21,7 @@ func inode(info os.FileInfo) (n uint64, known bool) {
 	return n, known
 }
 
-// readImage maps a file into memory: what is never read of it costs nothing.
+// readImage maps a file into memory, so that its unread parts cost nothing.
 func readImage(file *os.File) (b []byte, release func(), err error) {
 	info, err := file.Stat()
 	if err != nil {

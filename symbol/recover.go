@@ -7,35 +7,12 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Recovery says, bit n for frame n, what became of frames of which an encoder
-// kept the low 31 bits alone. What is in neither Inferred nor Lost is exact.
-type Recovery struct {
-	Inferred  uint32 // recovered: the only address that fits
-	Lost      uint32 // as it was read: no address fits, or several
-	Ambiguous uint32 // of Lost: several
-
-	// base is 1 + the index of the base that an inferred frame is relative to, 0
-	// where the frame's address is one in memory.
-	base [codec.MaxDepth]uint16
-}
-
-// State returns how far the address of a frame is known.
-func (r *Recovery) State(frame int) State {
-	switch {
-	case r.Inferred>>frame&1 != 0:
-		return Inferred
-	case r.Lost>>frame&1 != 0:
-		return Lost
-	}
-	return Exact
-}
-
-// Recoverer recovers the bits that lossy encoders dropped. It keeps memory
-// between records; the zero value is ready.
-type Recoverer struct {
-	// Plausible, if not nil, decides where several addresses fit: it reports
+// recoverer recovers the bits that lossy encoders dropped. It keeps memory between
+// records; the zero value is ready.
+type recoverer struct {
+	// plausible, if not nil, decides where several addresses fit: it reports
 	// whether the code in front of one can be a call.
-	Plausible func(s *Space, addr uint64) bool
+	plausible func(addr uint64) bool
 
 	fields []codec.Field
 	frames [codec.MaxDepth]recoverFrame
@@ -58,20 +35,23 @@ type candidate struct {
 	dead bool
 }
 
-// Recover replaces each lossy address of s, which was decoded from blob, by the
-// one address that is executable in space and would have been written like this:
-// with the same low 31 bits, the same count of bits, and in accord with the
-// frames it is a delta from or that are deltas from it.
-func (r *Recoverer) Recover(s *codec.Stack, blob []byte, space *Space) Recovery {
-	if s.Marks.Lossy == 0 {
-		return Recovery{}
+// recover sets each lossy address of a record, which was decoded from blob, to the one
+// address that is executable in space and would have been written like this: with the
+// same low 31 bits, the same count of bits, and in accord with the frames it is a delta
+// from or that are deltas from it. Bit n of lossy is set if address n is lossy, and of
+// ambiguous if address n is lost because several addresses fit.
+func (r *recoverer) recover(addrs []Addr, lossy uint32, blob []byte, space *space) (ambiguous uint32) {
+	n := len(addrs)
+	if n > codec.MaxDepth || !r.read(n, lossy, blob) {
+		for i := range addrs {
+			if lossy>>i&1 != 0 {
+				addrs[i].State = Lost
+			}
+		}
+		return 0
 	}
-	if !r.read(s, blob) {
-		return Recovery{Lost: s.Marks.Lossy}
-	}
-	n := len(s.PCs)
 	for i := range n {
-		r.propose(i, s.PCs[i], space)
+		r.propose(i, addrs[i].PC, space)
 	}
 	// Candidates form trees along the deltas: what no child agrees with falls
 	// from the leaves up, what no parent agrees with from the root down.
@@ -81,43 +61,39 @@ func (r *Recoverer) Recover(s *codec.Stack, blob []byte, space *Space) Recovery 
 	for i := range n {
 		r.pruneOrphans(i)
 	}
-	var out Recovery
 	for i := range n {
 		f := &r.frames[i]
 		if !f.lossy {
 			continue
 		}
 		alive := f.alive()
-		if len(alive) > 1 && r.Plausible != nil {
-			alive = slices.DeleteFunc(alive, func(a uint64) bool { return !r.Plausible(space, a) })
+		if len(alive) > 1 && r.plausible != nil {
+			alive = slices.DeleteFunc(alive, func(a uint64) bool { return !r.plausible(a) })
 		}
+		addrs[i].State = Lost
 		switch {
 		case len(alive) == 1 && !f.open:
-			s.PCs[i] = alive[0]
-			out.Inferred |= 1 << i
-		case len(alive) == 0 && !f.open:
-			out.Lost |= 1 << i
-		default:
-			out.Lost |= 1 << i
-			out.Ambiguous |= 1 << i
+			addrs[i].PC, addrs[i].State = alive[0], Inferred
+		case len(alive) > 0 || f.open:
+			ambiguous |= 1 << i
 		}
 	}
-	return out
+	return ambiguous
 }
 
-// read takes each frame's field from the blob.
-func (r *Recoverer) read(s *codec.Stack, blob []byte) bool {
+// read takes the fields of n frames from the blob, and reports whether it has them all.
+func (r *recoverer) read(n int, lossy uint32, blob []byte) bool {
 	var err error
 	r.fields, err = codec.AppendFields(r.fields[:0], blob)
 	seen := 0
 	for _, f := range r.fields {
-		if f.Frame < 0 || f.Frame >= len(s.PCs) {
+		if f.Frame < 0 || f.Frame >= n {
 			continue
 		}
 		fr := &r.frames[f.Frame]
 		switch f.Kind {
 		case codec.FieldKindBit:
-			*fr = recoverFrame{base: -1, cands: fr.cands[:0], lossy: s.Marks.Lossy>>f.Frame&1 != 0}
+			*fr = recoverFrame{base: -1, cands: fr.cands[:0], lossy: lossy>>f.Frame&1 != 0}
 		case codec.FieldBack:
 			fr.base = f.Frame - 1 - int(f.Value)
 		case codec.FieldSign:
@@ -128,11 +104,11 @@ func (r *Recoverer) read(s *codec.Stack, blob []byte) bool {
 		}
 	}
 	// Of a cut record, the frames before the cut are enough.
-	return seen >= len(s.PCs) && (err == nil || seen > 0)
+	return seen >= n && (err == nil || seen > 0)
 }
 
 // propose lists the addresses that a frame can be.
-func (r *Recoverer) propose(i int, read uint64, space *Space) {
+func (r *recoverer) propose(i int, read uint64, space *space) {
 	f := &r.frames[i]
 	if !f.lossy {
 		f.cands = append(f.cands, candidate{addr: read, base: -1})
@@ -156,7 +132,7 @@ func (r *Recoverer) propose(i int, read uint64, space *Space) {
 			if f.sub {
 				a = base.addr - f.value
 			}
-			if space.Exec(a) {
+			if space.executable(a) {
 				f.cands = append(f.cands, candidate{addr: a, base: b})
 			}
 			continue
@@ -178,7 +154,7 @@ func (r *Recoverer) propose(i int, read uint64, space *Space) {
 	}
 }
 
-// wrote reports whether some encoder writes v into the frame's field as it stands.
+// wrote reports whether an encoder writes v as the value that the frame's field has.
 func (f *recoverFrame) wrote(v uint64) bool {
 	return significant(v) == f.count &&
 		(codec.MachineWrap64.Wire(v) == f.value || codec.MachineZero64.Wire(v) == f.value || v == f.value)
@@ -186,7 +162,7 @@ func (f *recoverFrame) wrote(v uint64) bool {
 
 // pruneParent strikes the candidates of a frame's base that none of the frame's
 // own agrees with; a frame without candidates says nothing.
-func (r *Recoverer) pruneParent(i int) {
+func (r *recoverer) pruneParent(i int) {
 	f := &r.frames[i]
 	if f.base < 0 || f.open {
 		return
@@ -208,7 +184,7 @@ func (r *Recoverer) pruneParent(i int) {
 	}
 }
 
-func (r *Recoverer) pruneOrphans(i int) {
+func (r *recoverer) pruneOrphans(i int) {
 	f := &r.frames[i]
 	for c := range f.cands {
 		if b := f.cands[c].base; b >= 0 && r.frames[f.base].cands[b].dead {
@@ -229,3 +205,32 @@ func (f *recoverFrame) alive() (list []uint64) {
 
 // significant returns the number of bits a field of v has. (BT-COUNT-1)
 func significant(v uint64) int { return bits.Len64(v | 1) }
+
+// recoverByBase sets a lossy address to the one of the only file whose base makes it a
+// return address. The address in memory is known if the base is exact; else the
+// address becomes the file's own.
+func (p *Process) recoverByBase(addrs []Addr, lossy uint32) (ambiguous uint32) {
+	for i := range addrs {
+		if lossy>>i&1 == 0 {
+			continue
+		}
+		a := &addrs[i]
+		a.State = Lost
+		var base *Base
+		found, own := 0, uint64(0)
+		for b := range p.bases {
+			if o, ok := p.bases[b].ownAddr(ReturnAddr{PC: a.PC, Lossy: true}); ok {
+				found, base, own = found+1, &p.bases[b], o
+			}
+		}
+		switch {
+		case found > 1:
+			ambiguous |= 1 << i
+		case found == 1 && base.Exact:
+			a.PC, a.State = own+base.Bias, Inferred
+		case found == 1:
+			a.PC, a.State, a.Location = own, Inferred, p.locateOwn(base.File, own)
+		}
+	}
+	return ambiguous
+}

@@ -10,12 +10,27 @@ import (
 )
 
 // executable is executable mappings of the given ranges.
-func executable(ranges ...uint64) *Space {
+func executable(ranges ...uint64) *space {
 	var list []Mapping
 	for i := 0; i < len(ranges); i += 2 {
 		list = append(list, Mapping{Start: ranges[i], End: ranges[i+1], Exec: true, Module: &Module{Name: fmt.Sprint("m", i/2)}})
 	}
-	return newSpace(1, list)
+	return newSpace(list)
+}
+
+// newSpace is a memory map of mappings.
+func newSpace(list []Mapping) *space {
+	var tl timeline
+	tl.set(list)
+	return &tl.space
+}
+
+// exact is addresses as they were read.
+func exact(pcs []uint64) (list []Addr) {
+	for _, pc := range pcs {
+		list = append(list, Addr{PC: pc})
+	}
+	return list
 }
 
 // lossy encodes a stack as machine m does, and decodes it again.
@@ -33,7 +48,7 @@ func lossy(t testing.TB, m codec.Machine, pcs []uint64) (*codec.Stack, []byte) {
 }
 
 // aliases is n executable mappings with the same low 31 bits, from start on.
-func aliases(start uint64, n int) *Space {
+func aliases(start uint64, n int) *space {
 	var ranges []uint64
 	for i := range uint64(n) {
 		ranges = append(ranges, start+i<<31, start+i<<31+0x1000)
@@ -49,7 +64,7 @@ func TestRecover(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name    string
-		space   *Space
+		space   *space
 		pcs     []uint64
 		several uint32 // frames that stay lost because several addresses fit
 		lost    uint32
@@ -69,23 +84,26 @@ func TestRecover(t *testing.T) {
 		{"in no mapping", executable(app, app+0x1000), []uint64{libc + 0x24a, app + 0x30}, 0, 1},
 		{"over the end of the 31-bit window", executable(0x7f00_7fff_f000, 0x7f00_8000_1000), []uint64{0x7f00_8000_0010, 0x7f00_7fff_f010}, 0, 0},
 		{"more mappings with the same low bits than are weighed", aliases(app, 100), []uint64{app + 0x10}, 1, 1},
-		{"the mapping is not executable", newSpace(1, []Mapping{{Start: app, End: app + 0x1000}}), []uint64{app + 8}, 0, 1},
+		{"the mapping is not executable", newSpace([]Mapping{{Start: app, End: app + 0x1000}}), []uint64{app + 8}, 0, 1},
 	} {
 		for _, m := range []codec.Machine{codec.MachineWrap64, codec.MachineZero64} {
 			s, blob := lossy(t, m, c.pcs)
 			raw := slices.Clone(s.PCs)
-			var r Recoverer
-			got := r.Recover(s, blob, c.space)
-			if got.Ambiguous != c.several || got.Lost != c.lost {
-				t.Errorf("%s, %v: lost %b, several %b, want %b, %b", c.name, m, got.Lost, got.Ambiguous, c.lost, c.several)
-			}
-			for i, pc := range s.PCs {
+			var r recoverer
+			got := exact(s.PCs)
+			several, lost := r.recover(got, s.Marks.Lossy, blob, c.space), uint32(0)
+			for i, a := range got {
 				switch {
-				case got.Lost>>i&1 == 1 && pc != raw[i]:
-					t.Errorf("%s, %v: lost frame %d became %#x", c.name, m, i, pc)
-				case got.Lost>>i&1 == 0 && pc != c.pcs[i]:
-					t.Errorf("%s, %v: frame %d is %#x, want %#x", c.name, m, i, pc, c.pcs[i])
+				case a.State == Lost && a.PC != raw[i]:
+					t.Errorf("%s, %v: lost frame %d became %#x", c.name, m, i, a.PC)
+				case a.State == Lost:
+					lost |= 1 << i
+				case a.PC != c.pcs[i]:
+					t.Errorf("%s, %v: frame %d is %#x, want %#x", c.name, m, i, a.PC, c.pcs[i])
 				}
+			}
+			if several != c.several || lost != c.lost {
+				t.Errorf("%s, %v: lost %b, several %b, want %b, %b", c.name, m, lost, several, c.lost, c.several)
 			}
 		}
 	}
@@ -96,7 +114,7 @@ func TestRecover(t *testing.T) {
 func TestRecoveryInventsNothing(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 2026))
-	var inferred, lost, exact int
+	var inferred, lost, intact int
 	for range 20_000 {
 		var ranges []uint64
 		n := 1 + rng.IntN(12)
@@ -107,32 +125,33 @@ func TestRecoveryInventsNothing(t *testing.T) {
 		}
 		ranges = append(ranges, 0x400000, 0x480000)
 		space := executable(ranges...)
-		mappings := space.Mappings()
+		mappings := space.list
 		var pcs []uint64
 		for range 1 + rng.IntN(12) {
 			m := mappings[rng.IntN(len(mappings))]
 			pcs = append(pcs, m.Start+rng.Uint64N(m.End-m.Start))
 		}
 		s, blob := lossy(t, []codec.Machine{codec.MachineWrap64, codec.MachineZero64}[rng.IntN(2)], pcs)
-		var r Recoverer
-		got := r.Recover(s, blob, space)
-		for i := range pcs {
-			switch {
-			case got.Lost>>i&1 == 1:
+		var r recoverer
+		got := exact(s.PCs)
+		r.recover(got, s.Marks.Lossy, blob, space)
+		for i, a := range got {
+			switch a.State {
+			case Lost:
 				lost++
 				continue
-			case got.Inferred>>i&1 == 1:
+			case Inferred:
 				inferred++
 			default:
-				exact++
+				intact++
 			}
-			if s.PCs[i] != pcs[i] {
-				t.Fatalf("frame %d of %#x is %#x, and not marked as lost\n%+v", i, pcs, s.PCs[i], mappings)
+			if a.PC != pcs[i] {
+				t.Fatalf("frame %d of %#x is %#x, and not marked as lost\n%+v", i, pcs, a.PC, mappings)
 			}
 		}
 	}
-	t.Logf("%d inferred, %d lost, %d exact", inferred, lost, exact)
-	if inferred < 10_000 || lost < 100 || exact < 1_000 {
+	t.Logf("%d inferred, %d lost, %d exact", inferred, lost, intact)
+	if inferred < 10_000 || lost < 100 || intact < 1_000 {
 		t.Error("one of the three hardly ever happened")
 	}
 }

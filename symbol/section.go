@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
@@ -71,28 +72,22 @@ func (f *File) inflate(r io.Reader, size uint64) ([]byte, error) {
 	return out, nil
 }
 
-// SectionBytes returns the contents of a section, nil if the file has none of the
-// name. They are valid until the file is closed, and must not be changed.
-func (f *File) SectionBytes(name string) (b []byte, err error) {
-	b, err = f.section(name)
-	if err != nil {
+// Section returns the contents and the address of a section; the contents are nil if
+// the file does not hold them. They are valid until the file is closed, and must not be
+// changed. The error says that there is no section of this name, or that it is malformed.
+func (f *File) Section(name string) (data []byte, addr uint64, err error) {
+	i := slices.IndexFunc(f.sections, func(s *elf.Section) bool { return s.Name == name })
+	if i < 0 {
+		return nil, 0, fmt.Errorf("%s: no section %s", f.Path, name)
+	}
+	if data, err = f.section(name); err != nil {
 		err = fmt.Errorf("%s: %w", f.Path, err)
 	}
-	return b, err
+	return data, f.sections[i].Addr, err
 }
 
-// SectionAddr returns the address of a section by its name.
-func (f *File) SectionAddr(name string) (uint64, error) {
-	for _, s := range f.sections {
-		if s.Name == name {
-			return s.Addr, nil
-		}
-	}
-	return 0, fmt.Errorf("%s: no section %s", f.Path, name)
-}
-
-// stringAt returns the zero-terminated string at an offset of a string section,
-// or what is left of it; nil if there is none.
+// stringAt returns the zero-terminated string at an offset of a string section, or the
+// rest of the section if no zero follows; nil if the offset is not in the section.
 func stringAt(b []byte, off uint64) []byte {
 	if off >= uint64(len(b)) {
 		return nil

@@ -17,7 +17,7 @@ type symbolTable struct {
 	sets      []setMark // by address; empty if it does not say
 	dynamic   bool      // a table that leaves out most functions
 
-	names  map[uint32]string // those that were asked for
+	names  map[uint32]string // names that were looked up, by offset
 	budget *dwarf.Budget     // for names: many can share one long string
 }
 

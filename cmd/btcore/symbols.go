@@ -11,42 +11,39 @@ import (
 
 // symbols names addresses of the image. Its names are safe to print.
 type symbols struct {
-	symbol.Process
-	frames []symbol.FrameAddr
+	*symbol.Process
+	addrs []symbol.Addr
 }
 
 // symbols returns what finds functions and lines for the image's addresses.
 func (in *input) symbols() (*symbols, error) {
-	s := &symbols{}
-	r := &s.Files
-	r.DebugDirs, r.Machine = symbol.DebugDirs(), in.Machine
-	r.SetWord(in.Word, "the image")
+	c := symbol.Config{DebugDirs: symbol.DebugDirs(), Machine: in.Machine, Word: in.Word, WordBy: "the image"}
 	if in.sysroot != "" {
-		r.Sysroots = []string{in.sysroot}
+		c.Sysroots = []string{in.sysroot}
 	}
 	for _, f := range in.files {
 		if !f.own {
-			continue // the resolver finds it by its module
+			continue // it is found by its module
 		}
 		spec := symbol.FileSpec{Path: f.path}
 		if f.loaded {
 			spec.Load, spec.Addr = symbol.LoadBias, f.bias
 		}
-		if err := r.AddFile(spec); err != nil {
-			return nil, err
-		}
+		c.Files = append(c.Files, spec)
+	}
+	p, err := symbol.NewProcess(c)
+	if err != nil {
+		return nil, err
 	}
 	var maps []symbol.Mapping
 	for _, m := range in.Modules() {
 		mod := &symbol.Module{Name: m.Path, BuildID: m.BuildID, Logged: true}
-		for _, p := range m.Maps {
-			maps = append(maps, symbol.Mapping{Start: p.Start, End: p.End, Exec: p.Exec, Module: mod, Offset: p.Offset})
+		for _, r := range m.Maps {
+			maps = append(maps, symbol.Mapping{Start: r.Start, End: r.End, Exec: r.Exec, Module: mod, Offset: r.Offset})
 		}
 	}
-	if len(maps) > 0 {
-		s.Maps.Set(maps)
-	}
-	return s, nil
+	p.Map(maps)
+	return &symbols{Process: p}, nil
 }
 
 // print prints the call stack of a blob, a line for each function.
@@ -60,21 +57,21 @@ func (s *symbols) print(w io.Writer, blob []byte, word int) {
 		fmt.Fprintln(w, "    without a call stack")
 		return
 	}
-	s.frames, _ = s.Resolve(s.frames[:0], &st, blob)
+	s.addrs = s.Resolve(s.addrs[:0], &st, blob)
 	digits := 8
 	if word == 64 {
 		digits = 12
 	}
-	for i, f := range s.frames {
-		pc := fmt.Sprintf("0x%0*x", digits, st.PCs[i])
-		if f.State == symbol.Lost {
+	for _, a := range s.addrs {
+		pc := fmt.Sprintf("0x%0*x", digits, a.PC)
+		if a.State == symbol.Lost {
 			pc += "?"
 		}
-		if len(f.Frames) == 0 {
-			fmt.Fprintf(w, "    %s  ?? %s\n", pc, reason(f))
+		if len(a.Frames()) == 0 {
+			fmt.Fprintf(w, "    %s  ?? %s\n", pc, reason(a))
 			continue
 		}
-		for j, x := range f.Frames {
+		for j, x := range a.Frames() {
 			if j > 0 {
 				pc = fmt.Sprintf("%*s", digits+2, "inlined")
 			}
@@ -91,13 +88,13 @@ func (s *symbols) print(w io.Writer, blob []byte, word int) {
 }
 
 // reason says why an address has no name.
-func reason(f symbol.FrameAddr) string {
+func reason(a symbol.Addr) string {
 	var parts []string
-	if f.Module != "" {
-		parts = append(parts, fmt.Sprintf("in %s+%#x", f.Module, f.ObjAddr))
+	if l := a.Location; l != nil && l.Module != nil {
+		parts = append(parts, fmt.Sprintf("in %s+%#x", l.Module.Name, l.Own))
 	}
-	if f.Reason != "" {
-		parts = append(parts, f.Reason)
+	if why := a.Missing(); why != "" {
+		parts = append(parts, why)
 	}
 	if len(parts) == 0 {
 		return ""
@@ -141,7 +138,7 @@ func (in *input) followsCall() (follows func(pc uint64) (known, follows bool), c
 			if in.Word == 32 {
 				addr = uint64(uint32(addr))
 			}
-			if o.file.Text(addr) || o.file.Text(addr-1) {
+			if o.file.Executable(addr) || o.file.Executable(addr-1) {
 				return true, o.file.FollowsCall(addr)
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"fmt"
 
-	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -15,18 +15,20 @@ type addr2lineSink struct {
 	*options
 }
 
-func (a *addr2lineSink) record(_ *dump.Record, _ symbol.Recovery, addrs []symbol.FrameAddr) error {
-	for i := range addrs {
-		a.addr(&addrs[i])
+func (a *addr2lineSink) record(it *heaplog.Item) error {
+	for _, alloc := range it.Allocs {
+		for _, p := range alloc.Stack {
+			a.addr(p)
+		}
 	}
 	_, err := a.w.Write(nil)
 	return err
 }
 
-func (a *addr2lineSink) addr(p *symbol.FrameAddr) {
+func (a *addr2lineSink) addr(p symbol.Addr) {
 	if a.addresses {
 		width := 16
-		if p.File != nil && p.File.Word == 32 {
+		if m := moduleOf(p); m != nil && m.File != nil && m.File.Word == 32 {
 			width = 8
 		}
 		fmt.Fprintf(a.w, "0x%0*x", width, p.PC)
@@ -36,7 +38,7 @@ func (a *addr2lineSink) addr(p *symbol.FrameAddr) {
 			a.w.WriteByte('\n')
 		}
 	}
-	if len(p.Frames) == 0 {
+	if len(p.Frames()) == 0 {
 		if a.functions {
 			a.w.WriteString("??")
 			a.w.WriteString(a.afterName(" "))
@@ -44,7 +46,7 @@ func (a *addr2lineSink) addr(p *symbol.FrameAddr) {
 		a.w.WriteString("??:0\n")
 		return
 	}
-	for i, f := range p.Frames {
+	for i, f := range p.Frames() {
 		if a.functions {
 			name := f.Func
 			if a.demangle {
@@ -62,7 +64,7 @@ func (a *addr2lineSink) addr(p *symbol.FrameAddr) {
 		default:
 			fmt.Fprintf(a.w, ":%d\n", f.Line)
 		}
-		if !a.inlines || i == len(p.Frames)-1 {
+		if !a.inlines || i == len(p.Frames())-1 {
 			return
 		}
 		if a.pretty {
@@ -79,5 +81,6 @@ func (a *addr2lineSink) afterName(pretty string) string {
 	return "\n"
 }
 
-func (a *addr2lineSink) unreadable(*dump.Record) error { return nil }
-func (a *addr2lineSink) close() error                  { return nil }
+func (a *addr2lineSink) unreadable(*heaplog.Item) error { return nil }
+func (a *addr2lineSink) text([]byte) error              { return nil }
+func (a *addr2lineSink) close() error                   { return nil }

@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/dump"
-	"github.com/lwsbt/lwsbt/symbol"
+	"github.com/lwsbt/lwsbt/heaplog"
 )
 
 // encodeSink writes ~b# records as ~m# lines; what is one already stays.
@@ -18,20 +17,20 @@ type encodeSink struct {
 	blob, buf   []byte
 }
 
-func (e *encodeSink) record(rec *dump.Record, _ symbol.Recovery, _ []symbol.FrameAddr) error {
-	e.buf = append(e.buf[:0], rec.Text...)
-	if rec.Kind == dump.Decoded {
+func (e *encodeSink) record(it *heaplog.Item) error {
+	e.buf = append(e.buf[:0], it.Text...)
+	if it.Kind == heaplog.Decoded {
 		var err error
-		if e.blob, err = codec.AppendBlob(e.blob[:0], &rec.Stack, e.machine, e.search); err != nil {
-			return fmt.Errorf("%v: %w", rec.Place, err)
+		if e.blob, err = codec.AppendBlob(e.blob[:0], it.Stack, e.machine, e.search); err != nil {
+			return fmt.Errorf("%v: %w", it.Place, err)
 		}
 		e.buf = codec.AppendLine(e.buf[:0], e.blob)
 	}
 	return e.end()
 }
 
-func (e *encodeSink) unreadable(rec *dump.Record) error {
-	e.buf = fmt.Appendf(append(e.buf[:0], rec.Text...), " [unreadable: %v]", rec.Err)
+func (e *encodeSink) unreadable(it *heaplog.Item) error {
+	e.buf = fmt.Appendf(append(e.buf[:0], it.Text...), " [unreadable: %v]", it.Err)
 	return e.end()
 }
 

@@ -2,22 +2,17 @@ package main
 
 import (
 	"encoding/json"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/pprof/profile"
-
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // What the example holds, by its source: 30 connections of 4096 bytes, and 12
 // options: an entry of 24 bytes, a name and a value each.
-func heaplogTruth() (conn, entries, names, values int64) {
+func exampleTruth() (conn, entries, names, values int64) {
 	conn, entries = 30*4096, 12*24
 	for i := range 12 {
 		names += int64(len("option"+strconv.Itoa(i)) + 1)
@@ -53,229 +48,8 @@ type jsonRecord struct {
 	Error, Reason, Text string
 }
 
-const foldExample = "^(heap_alloc|copy)$"
-
-// pprof's own tool reads the profile and says what the example's source says.
-func TestPprof(t *testing.T) {
-	cmdtest.Need(t, "go")
-	exe, log := heaplog(t)
-	out := filepath.Join(t.TempDir(), "heap.pb.gz")
-	text, errs, code := command(onlyEncoded(log), "-e", exe, "-F", "pprof", "-o", out, "--hide", foldExample)
-	if code != 0 || text != "" {
-		t.Fatalf("exit code %d, %s%s", code, text, errs)
-	}
-	conn, entries, names, values := heaplogTruth()
-	total := conn + entries + names + values
-	top := func(args ...string) string {
-		t.Helper()
-		cmd := exec.Command("go", append(append([]string{"tool", "pprof", "-top", "-nodefraction=0", "-symbolize=none"}, args...), out)...)
-		b, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, b)
-		}
-		return string(b)
-	}
-	got := top("-unit=B") // inuse_space unless told otherwise
-	for fn, flat := range map[string]int64{"connection": conn, "parse_line": entries + names + values} {
-		if want := regexp.MustCompile(`(?m)^\s*` + strconv.FormatInt(flat, 10) + `B\s.*\s` + fn + `( \(inline\))?$`); !want.MatchString(got) {
-			t.Errorf("no line for %s with %d bytes in\n%s", fn, flat, got)
-		}
-	}
-	if !strings.Contains(got, "Type: inuse_space") || !strings.Contains(got, "of "+strconv.FormatInt(total, 10)+"B total") {
-		t.Errorf("want inuse_space and %d bytes in all:\n%s", total, got)
-	}
-	if strings.Contains(got, "heap_alloc") {
-		t.Errorf("--hide left heap_alloc:\n%s", got)
-	}
-	got = top("-sample_index=inuse_objects")
-	if !regexp.MustCompile(`(?m)^\s*36\s.*parse_line`).MatchString(got) || !strings.Contains(got, "of 66 total") {
-		t.Errorf("want 36 objects by parse_line, 66 in all:\n%s", got)
-	}
-}
-
-// Mappings have build-ids, addresses are inside the call, inlined calls are lines
-// of one location.
-func TestPprofDetail(t *testing.T) {
-	exe, log := heaplog(t)
-	out, errs, code := command(onlyEncoded(log), "-e", exe, "-F", "pprof")
-	if code != 0 {
-		t.Fatal(errs)
-	}
-	p, err := profile.ParseData([]byte(out))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.CheckValid(); err != nil {
-		t.Error(err)
-	}
-	if p.DefaultSampleType != "inuse_space" || len(p.SampleType) != 2 ||
-		p.SampleType[0].Type != "inuse_objects" || p.SampleType[0].Unit != "count" ||
-		p.SampleType[1].Type != "inuse_space" || p.SampleType[1].Unit != "bytes" {
-		t.Errorf("sample types %v, default %q", p.SampleType, p.DefaultSampleType)
-	}
-	notes, err := exec.Command("readelf", "-n", exe).Output()
-	if err != nil {
-		t.Skip("readelf is not installed")
-	}
-	id := regexp.MustCompile(`Build ID: ([0-9a-f]+)`).FindSubmatch(notes)
-	var m *profile.Mapping
-	for _, c := range p.Mapping {
-		if c.File == exe {
-			m = c
-		}
-	}
-	if m == nil || id == nil || m.BuildID != string(id[1]) || !m.HasFunctions || !m.HasLineNumbers || !m.HasInlineFrames {
-		t.Fatalf("mapping %+v, want one of %s with build-id %q", m, exe, id)
-	}
-	// Every address in the program's mapping is one less than one in the log.
-	logged := map[string]bool{}
-	for _, a := range regexp.MustCompile(`0x[0-9a-f]+`).FindAllString(log, -1) {
-		logged[a] = true
-	}
-	inside, inlined := 0, 0
-	for _, l := range p.Location {
-		if l.Mapping != m {
-			continue
-		}
-		inside++
-		if l.Address < m.Start || l.Address >= m.Limit {
-			t.Errorf("address %#x is not in its mapping %#x-%#x", l.Address, m.Start, m.Limit)
-		}
-		if !logged[hex(l.Address+1)] {
-			t.Errorf("address %#x: %#x was not logged", l.Address, l.Address+1)
-		}
-		if len(l.Line) > 1 {
-			inlined++
-		}
-	}
-	if inside < 8 || inlined < 1 {
-		t.Errorf("%d locations in the program, %d with inlined calls", inside, inlined)
-	}
-}
-
-// The program is the first mapping, whatever allocated first.
-func TestPprofOfMaps(t *testing.T) {
-	out, errs, code := command("", "-F", "pprof", "--sysroot", "none", "--maps", capturePath("git00.maps"), capturePath("git00.log.gz"))
-	if code != 0 {
-		t.Fatal(errs)
-	}
-	p, err := profile.ParseData([]byte(out))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := p.Mapping[0]
-	if m.File != "/usr/bin/git" || m.Start != 0x5556485af000 || m.Limit != 0x55564883d000 || m.Offset != 0x1e000 {
-		t.Errorf("first mapping %+v, want git's code", m)
-	}
-	n := int64(0)
-	for _, s := range p.Sample {
-		n += s.Value[0]
-	}
-	if n != 2000 {
-		t.Errorf("%d allocations, want the 2,000 of the excerpt", n)
-	}
-}
-
-func TestFolded(t *testing.T) {
-	exe, log := heaplog(t)
-	conn, entries, names, values := heaplogTruth()
-	for weight, want := range map[string][2]int64{"bytes": {conn, entries + names + values}, "count": {30, 36}} {
-		out, _, code := command(onlyEncoded(log), "-q", "-e", exe, "-F", "folded", "--weight", weight, "--hide", foldExample)
-		var got [2]int64
-		for l := range strings.Lines(out) {
-			l = strings.TrimSpace(l)
-			stack, n, _ := strings.Cut(l[strings.Index(l, "_start"):], " ")
-			v, err := strconv.ParseInt(n, 10, 64)
-			switch {
-			case err != nil:
-				t.Errorf("%q: %v", l, err)
-			case strings.HasSuffix(stack, ";main;serve;connection"):
-				got[0] += v
-			case strings.HasSuffix(stack, ";main;read_config;parse_line"):
-				got[1] += v
-			default:
-				t.Errorf("unexpected stack %q", l)
-			}
-		}
-		if code != 0 || got != want {
-			t.Errorf("%s: %v, want %v, from\n%s", weight, got, want, out)
-		}
-	}
-}
-
-func TestSpeedscope(t *testing.T) {
-	exe, log := heaplog(t)
-	out, _, _ := command(onlyEncoded(log), "-q", "-e", exe, "-F", "speedscope")
-	var f struct {
-		Schema string `json:"$schema"`
-		Shared struct {
-			Frames []struct {
-				Name, File string
-				Line       int
-			}
-		}
-		Profiles []struct {
-			Type, Name string
-			End        int64 `json:"endValue"`
-			Samples    [][]int
-			Weights    []int64
-		}
-	}
-	if err := json.Unmarshal([]byte(out), &f); err != nil {
-		t.Fatal(err)
-	}
-	conn, entries, names, values := heaplogTruth()
-	wants := []int64{conn + entries + names + values, 66}
-	if len(f.Profiles) != 2 || f.Schema != "https://www.speedscope.app/file-format-schema.json" {
-		t.Fatalf("%d profiles, schema %q", len(f.Profiles), f.Schema)
-	}
-	for i, p := range f.Profiles {
-		sum := int64(0)
-		for n, w := range p.Weights {
-			sum += w
-			for _, at := range p.Samples[n] {
-				if at < 0 || at >= len(f.Shared.Frames) {
-					t.Fatalf("frame %d of %d", at, len(f.Shared.Frames))
-				}
-			}
-			if first := f.Shared.Frames[p.Samples[n][0]].Name; first != "_start" {
-				t.Errorf("outermost frame %q, want _start", first)
-			}
-			if last := f.Shared.Frames[p.Samples[n][len(p.Samples[n])-1]]; last.Name != "heap_alloc" || last.Line == 0 || !strings.HasSuffix(last.File, "heaplog.c") {
-				t.Errorf("innermost frame %+v, want heap_alloc with its line", last)
-			}
-		}
-		if p.Type != "sampled" || len(p.Samples) != len(p.Weights) || sum != wants[i] || p.End != wants[i] {
-			t.Errorf("profile %s: %d samples, %d weights of sum %d, want %d", p.Name, len(p.Samples), len(p.Weights), sum, wants[i])
-		}
-	}
-}
-
-func TestTop(t *testing.T) {
-	// Two sites share a caller; one recurs.
-	log := line(t, codec.MachineExact32, 100, 0x1000, 0x3000, 0x9000) + "\n" +
-		line(t, codec.MachineExact32, 50, 0x1000, 0x3000, 0x9000) + "\n" +
-		line(t, codec.MachineExact32, 7, 0x2000, 0x3000, 0x3000, 0x9000) + "\n"
-	out, _, code := command(log, "--top", "20")
-	want := `157 bytes in 3 allocations, 2 call paths, 4 call sites
-
-Flat bytes     %  Count  Cum bytes      %  Count  Call site
--------------------------------------------------------------
-       150  95.5      2        150   95.5      2  0x1000
-         7   4.5      1          7    4.5      1  0x2000
-         0   0.0      0        157  100.0      3  0x3000
-         0   0.0      0        157  100.0      3  0x9000
-`
-	if code != 0 || out != want {
-		t.Errorf("exit code %d, got\n%swant\n%s", code, out, want)
-	}
-	if out, _, _ = command(log, "--top=1"); strings.Count(out, "\n") != 5 || !strings.Contains(out, "0x1000") {
-		t.Errorf("--top=1:\n%s", out)
-	}
-}
-
 func TestJSONL(t *testing.T) {
-	exe, log := heaplog(t)
+	exe, log := example(t)
 	bad := "~m#AAA=\n"
 	out, _, code := command(bad+onlyEncoded(log), "-q", "-e", exe, "-F", "jsonl")
 	if code != 0 {
@@ -304,7 +78,7 @@ func TestJSONL(t *testing.T) {
 			t.Fatalf("frame 0: %+v", f)
 		}
 	}
-	conn, entries, names, values := heaplogTruth()
+	conn, entries, names, values := exampleTruth()
 	if total != uint64(conn+entries+names+values) {
 		t.Errorf("%d bytes in all, want %d", total, conn+entries+names+values)
 	}
@@ -318,7 +92,7 @@ func TestJSONL(t *testing.T) {
 
 // A dump of a lossy encoder, by the ELF file alone, from a pipe.
 func TestLostBitsFromAPipe(t *testing.T) {
-	exe, log := heaplog(t)
+	exe, log := example(t)
 	var lossy strings.Builder
 	var s codec.Stack
 	for l := range strings.Lines(log) {
@@ -362,7 +136,7 @@ func TestLostBitsFromAPipe(t *testing.T) {
 
 // Told the base, nothing is to be found: a single record is enough.
 func TestLostBitsWithToldBase(t *testing.T) {
-	exe, log := heaplog(t)
+	exe, log := example(t)
 	var s codec.Stack
 	for l := range strings.Lines(log) {
 		if strings.HasPrefix(l, "~b#") {
@@ -402,9 +176,9 @@ func TestLostBitsWithToldBase(t *testing.T) {
 	}
 }
 
-// Of the goroutines that read a log, one may leave its part to the others, inside a line:
-// the frames of the records in that line are written once, below it.
-func TestFramesOfAnAbandonedPart(t *testing.T) {
+// The frames of the records in a line are written once, below it, wherever the reader
+// cuts the log.
+func TestFramesBelowTheirLine(t *testing.T) {
 	const pc = 0x401234
 	record := line(t, codec.MachineExact64, 24, pc)
 	filler := strings.Repeat("[12:00:01] some other text of a device\n", 4000)

@@ -3,11 +3,12 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -19,24 +20,30 @@ import (
 //	 "module":"app","build_id":"…","own":"0x4011d6","source":[{"function":"f","file":"f.c","line":3}]}]}
 type jsonSink struct {
 	w      *bufio.Writer
-	filter *filter
+	frames *frames
 	file   func(path string) string
 	buf    []byte
-	frames map[symbol.FrameAddr]string // "" if all of it is hidden
-	name   string                      // the log, as JSON has it, in quoted
+	name   string // the log, as JSON has it, in quoted
 	quoted []byte
 }
 
-// maxRendered is how many addresses are remembered with their text.
-const maxRendered = 1 << 16
-
-func newJSONSink(w *bufio.Writer, o *options) *jsonSink {
-	return &jsonSink{w: w, filter: &o.filter, file: o.file, frames: map[symbol.FrameAddr]string{}}
+func newJSONSink(w *bufio.Writer, o *options, f *frames) *jsonSink {
+	j := &jsonSink{w: w, frames: f, file: o.file}
+	f.render = j.frame
+	return j
 }
 
 func hex(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }
 
-func appendHex(b []byte, v uint64) []byte { return strconv.AppendUint(append(b, "0x"...), v, 16) }
+// appendHex appends 0x and v in hexadecimal. strconv takes twice as long, and addresses are
+// most of the output.
+func appendHex(b []byte, v uint64) []byte {
+	b = append(b, "0x"...)
+	for shift := (bits.Len64(v|1) - 1) &^ 3; shift >= 0; shift -= 4 {
+		b = append(b, "0123456789abcdef"[v>>shift&15])
+	}
+	return b
+}
 
 // appendString appends s as a JSON string; bytes that are not UTF-8 become U+FFFD.
 func appendString(b []byte, s string) []byte {
@@ -55,16 +62,16 @@ func appendString(b []byte, s string) []byte {
 }
 
 // begin begins an object with the place of a record.
-func (j *jsonSink) begin(rec *dump.Record) []byte {
-	if j.quoted == nil || j.name != rec.File {
-		j.name, j.quoted = rec.File, appendString(nil, rec.File)
+func (j *jsonSink) begin(it *heaplog.Item) []byte {
+	if j.quoted == nil || j.name != it.File {
+		j.name, j.quoted = it.File, appendString(nil, it.File)
 	}
 	b := append(j.buf[:0], `{"file":`...)
 	b = append(b, j.quoted...)
 	b = append(b, `,"line":`...)
-	b = strconv.AppendInt(b, rec.Line, 10)
+	b = strconv.AppendInt(b, it.Line, 10)
 	b = append(b, `,"offset":`...)
-	return strconv.AppendInt(b, rec.Offset, 10)
+	return strconv.AppendInt(b, it.Offset, 10)
 }
 
 func (j *jsonSink) end(b []byte) error {
@@ -74,19 +81,28 @@ func (j *jsonSink) end(b []byte) error {
 	return err
 }
 
-func (j *jsonSink) record(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error {
-	b := j.begin(rec)
-	if rec.Kind == dump.Event {
-		b = appendEventJSON(b, &rec.User)
+func (j *jsonSink) record(it *heaplog.Item) error {
+	for i := range it.Allocs {
+		if err := j.alloc(it, &it.Allocs[i]); err != nil {
+			return err
+		}
 	}
-	if !rec.Cut || rec.Sized {
-		b = strconv.AppendUint(append(b, `,"size":`...), rec.Stack.Size, 10)
+	return nil
+}
+
+func (j *jsonSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
+	b := j.begin(it)
+	if it.Kind == heaplog.Event {
+		b = appendEventJSON(b, it.User)
 	}
-	if rec.Stack.Marks.LossySize {
+	if it.Cut == nil || it.Cut.Sized {
+		b = strconv.AppendUint(append(b, `,"size":`...), a.Bytes, 10)
+	}
+	if a.SizeLost {
 		b = append(b, `,"size_lost":true`...)
 	}
-	first := true
-	for i, pc := range rec.Stack.PCs {
+	looked, first := j.frames.looked(), true
+	for _, addr := range a.Stack {
 		from := len(b)
 		if first {
 			b = append(b, `,"frames":[`...)
@@ -94,14 +110,10 @@ func (j *jsonSink) record(rec *dump.Record, recovery symbol.Recovery, addrs []sy
 			b = append(b, ',')
 		}
 		head := len(b)
-		if addrs == nil {
-			b = append(b, `{"pc":"`...)
-			b = appendHex(b, pc)
-			b = append(b, `","state":"`...)
-			b = append(b, recovery.State(i).String()...)
-			b = append(b, `"}`...)
+		if looked {
+			b = append(b, j.frames.text(addr)...)
 		} else {
-			b = append(b, j.frame(addrs[i])...)
+			b = append(appendAddr(b, addr), '}')
 		}
 		if len(b) == head { // hidden
 			b = b[:from]
@@ -112,85 +124,80 @@ func (j *jsonSink) record(rec *dump.Record, recovery symbol.Recovery, addrs []sy
 	if !first {
 		b = append(b, ']')
 	}
-	if rec.Cut {
-		b = strconv.AppendInt(append(b, `,"cut_from":`...), int64(rec.Depth), 10)
-		b = appendString(append(b, `,"error":`...), rec.Err.Error())
-		b = appendString(append(b, `,"reason":`...), string(rec.Reason()))
+	if it.Cut != nil {
+		b = strconv.AppendInt(append(b, `,"cut_from":`...), int64(it.Cut.Depth), 10)
+		b = appendReason(b, it)
 	}
 	return j.end(b)
 }
 
-// frame is an address that was looked up, as JSON; "" if all of it is hidden.
-func (j *jsonSink) frame(a symbol.FrameAddr) string {
-	if s, ok := j.frames[a]; ok {
-		return s
-	}
-	if len(j.frames) >= maxRendered {
-		clear(j.frames)
-	}
-	s := string(j.appendFrame(nil, &a))
-	j.frames[a] = s
-	return s
+// appendReason appends why a record is cut or unreadable.
+func appendReason(b []byte, it *heaplog.Item) []byte {
+	b = appendString(append(b, `,"error":`...), it.Err.Error())
+	return appendString(append(b, `,"reason":`...), string(it.Reason()))
 }
 
-func (j *jsonSink) appendFrame(b []byte, a *symbol.FrameAddr) []byte {
+// appendAddr begins the object of an address.
+func appendAddr(b []byte, a symbol.Addr) []byte {
 	b = append(b, `{"pc":"`...)
 	b = appendHex(b, a.PC)
 	b = append(b, `","state":"`...)
 	b = append(b, a.State.String()...)
-	b = append(b, '"')
-	field := func(name, value string) {
-		if value != "" {
-			b = append(b, `,"`...)
-			b = append(b, name...)
-			b = appendString(append(b, `":`...), value)
-		}
+	return append(b, '"')
+}
+
+// appendField appends a string to an object, unless it is empty.
+func appendField(b []byte, name, value string) []byte {
+	if value == "" {
+		return b
 	}
-	field("module", a.Module)
-	field("build_id", a.BuildID)
-	if a.Module != "" {
-		field("own", hex(a.ObjAddr))
+	b = append(b, `,"`...)
+	b = append(b, name...)
+	return appendString(append(b, `":`...), value)
+}
+
+// frame is an address that was looked up, with the frames that are shown, as JSON.
+func (j *jsonSink) frame(a symbol.Addr, shown []symbol.Frame) string {
+	b := appendAddr(nil, a)
+	if m := moduleOf(a); m != nil {
+		b = appendField(b, "module", m.Name)
+		b = appendField(b, "build_id", m.BuildID)
+		b = appendField(b, "own", hex(a.Location.Own))
 	}
-	if len(a.Frames) == 0 {
-		if j.filter.Any() && j.filter.hidden(&symbol.Frame{Name: hex(a.PC)}, a.Module) {
-			return nil
-		}
-		return append(b, '}')
-	}
-	shown := 0
-	for i := range a.Frames {
-		f := &a.Frames[i]
-		if j.filter.hidden(f, a.Module) {
-			continue
-		}
-		if shown++; shown == 1 {
+	for i := range shown {
+		if i == 0 {
 			b = append(b, `,"source":[`...)
 		} else {
 			b = append(b, ',')
 		}
-		open := len(b)
-		field("function", f.Name)
-		if f.Func != f.Name {
-			field("linkage_name", f.Func)
-		}
-		field("file", j.file(f.File))
-		if f.Line > 0 {
-			b = strconv.AppendInt(append(b, `,"line":`...), int64(f.Line), 10)
-		}
-		if f.Inlined {
-			b = append(b, `,"inlined":true`...)
-		}
-		if len(b) == open {
-			b = append(b, '{')
-		} else {
-			b[open] = '{' // in place of the first comma
-		}
-		b = append(b, '}')
+		b = j.appendSource(b, &shown[i])
 	}
-	if shown == 0 {
-		return nil
+	if len(shown) > 0 {
+		b = append(b, ']')
 	}
-	return append(b, "]}"...)
+	return string(append(b, '}'))
+}
+
+// appendSource appends a frame.
+func (j *jsonSink) appendSource(b []byte, f *symbol.Frame) []byte {
+	open := len(b)
+	b = appendField(b, "function", f.Name)
+	if f.Func != f.Name {
+		b = appendField(b, "linkage_name", f.Func)
+	}
+	b = appendField(b, "file", j.file(f.File))
+	if f.Line > 0 {
+		b = strconv.AppendInt(append(b, `,"line":`...), int64(f.Line), 10)
+	}
+	if f.Inlined {
+		b = append(b, `,"inlined":true`...)
+	}
+	if len(b) == open {
+		b = append(b, '{')
+	} else {
+		b[open] = '{' // in place of the first comma
+	}
+	return append(b, '}')
 }
 
 // appendEventJSON appends what an event says beside its stack.
@@ -233,12 +240,10 @@ func eventName(u *codec.User) string {
 	return "unknown"
 }
 
-func (j *jsonSink) unreadable(rec *dump.Record) error {
-	b := j.begin(rec)
-	b = appendString(append(b, `,"error":`...), rec.Err.Error())
-	b = appendString(append(b, `,"reason":`...), string(rec.Reason()))
-	b = appendString(append(b, `,"text":`...), string(rec.Text))
-	return j.end(b)
+func (j *jsonSink) unreadable(it *heaplog.Item) error {
+	b := appendReason(j.begin(it), it)
+	return j.end(appendString(append(b, `,"text":`...), string(it.Text)))
 }
 
-func (j *jsonSink) close() error { return nil }
+func (j *jsonSink) text([]byte) error { return nil }
+func (j *jsonSink) close() error      { return nil }

@@ -59,7 +59,7 @@ func median(t *testing.T, in io.Writer, out *cmdtest.Buffer, what, line, want st
 // Records, and the lines of a panic, come out of a pipe as they come in; an
 // interrupt ends with the summary.
 func TestLivePipe(t *testing.T) {
-	exe, log := heaplog(t)
+	exe, log := example(t)
 	first := ""
 	for l := range strings.Lines(log) {
 		if strings.HasPrefix(l, "~b#") {
@@ -142,7 +142,7 @@ func TestLivePipe(t *testing.T) {
 
 // A log that begins late is read as one that is there: nothing is printed before it.
 func TestLateBegin(t *testing.T) {
-	exe, log := heaplog(t)
+	exe, log := example(t)
 	want, note, _ := command(onlyEncoded(log), "-e", exe)
 	var out, errs cmdtest.Buffer
 	code := run([]string{"-e", exe}, &lateReader{Reader: strings.NewReader(onlyEncoded(log))}, &out, &errs)
@@ -165,18 +165,9 @@ func (l *lateReader) Read(p []byte) (int, error) {
 	return l.Reader.Read(p)
 }
 
-// An interrupt of what adds up prints the sums so far.
-func TestInterruptedTop(t *testing.T) {
-	const want = "22,560 bytes in 3 allocations"
-	out, errs, code := interrupted(t, strings.Repeat(readmeLine+"\n", 3), want, "--top", "3")
-	if code != 0 || !strings.Contains(out, want) {
-		t.Errorf("exit code %d, %q, %q", code, out, errs)
-	}
-}
-
 // A reader that goes away, and an interrupt, leave no temporary file.
 func TestNothingIsLeft(t *testing.T) {
-	exe, log := heaplog(t)
+	exe, log := example(t)
 	dir, target := t.TempDir(), filepath.Join(t.TempDir(), "out")
 	t.Setenv("TMPDIR", dir)
 	t.Setenv(asCommand, "1")
@@ -197,7 +188,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	run(path + " -q -e " + exe + " | head -1 >/dev/null")
 	run("(cat; sleep 1) | timeout -s INT 0.5 " + path + " -q -e " + exe + " >/dev/null; true")
-	run("(cat; sleep 1) | timeout -s INT 0.5 " + path + " -q --top 1 -o /dev/null; true")
+	run("(cat; sleep 1) | timeout -s INT 0.5 " + path + " -q -F jsonl -o /dev/null; true")
 }
 
 // A serial port, here the other end of a pseudo terminal.
@@ -276,7 +267,7 @@ func TestDamagedLog(t *testing.T) {
 	if err := os.WriteFile(cut, z[:len(z)/2], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{cut}, {"--top", "3", cut}, {"-F", "folded", cut}, {"-F", "jsonl", cut}} {
+	for _, args := range [][]string{{cut}, {"-F", "jsonl", cut}} {
 		out, errs, code := command("", args...)
 		if code != 1 || len(out) == 0 || !strings.Contains(errs, "cut.log.gz: gzip: the data ends early") || !strings.Contains(errs, "records before that") {
 			t.Errorf("%v: exit code %d, %d bytes, %s", args, code, len(out), errs)
@@ -284,27 +275,12 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// Sums that no 64-bit number holds stay at the largest, and that is said.
-func TestLargeSums(t *testing.T) {
-	log := strings.Repeat("~b#size: 4611686018427387904, 0x1000\n", 2)
-	if out, errs, code := command(log, "--top", "1"); code != 0 || !strings.Contains(out, "9,223,372,036,854,775,808 bytes in 2") || errs != "" {
-		t.Errorf("two sizes of 2^62: exit code %d, %s%s", code, out, errs)
-	}
-	if _, errs, _ := command(log, "-F", "pprof"); !strings.Contains(errs, "2^63-1, the most the format holds") {
-		t.Errorf("pprof: %s", errs)
-	}
-	log += "~b#size: 18446744073709551615, 0x1000\n"
-	if out, errs, _ := command(log, "--top", "1"); !strings.Contains(out, "18,446,744,073,709,551,615 bytes") || !strings.Contains(errs, "sums over 2^64-1") {
-		t.Errorf("and 2^64-1: %s%s", out, errs)
-	}
-}
-
 // Flags that would change nothing are refused.
 func TestFlagsWithoutEffect(t *testing.T) {
 	for _, args := range [][]string{
-		{"-a"}, {"-F", "jsonl", "-C"}, {"--weight", "count"}, {"--search", "best"}, {"--encode", "--hide", "x"},
-		{"--full-names"}, {"-F", "folded", "--color", "always"}, {"--passthrough", "--dump", "1"}, {"--top", "3", "-F", "folded"},
-		{"--follow", "--serial", "/dev/x"}, {"--top", "1k"}, {"--dump", "3..1"},
+		{"-a"}, {"-F", "jsonl", "-C"}, {"--search", "best"}, {"--encode", "--hide", "x"},
+		{"-F", "jsonl", "--color", "always"}, {"--passthrough", "--dump", "1"}, {"-F", "folded"}, {"--follow", "--dump", "1", "x"},
+		{"--follow", "--serial", "/dev/x"}, {"--serial", "/dev/x:1k"}, {"--dump", "3..1"}, {"--hide", ""}, {"--split", "("},
 	} {
 		if out, errs, code := command(readmeLine, args...); code != 2 || out != "" || !strings.Contains(errs, "Try 'btdecode --help'") {
 			t.Errorf("%v: exit code %d, %q, %q", args, code, out, errs)
@@ -320,16 +296,16 @@ func TestDumpOfText(t *testing.T) {
 			t.Errorf("--dump %s: exit code %d, %s%s, want %d records", dump, code, out, errs, want)
 		}
 	}
-	if out, errs, _ := command(log, "--top", "1"); !strings.Contains(out, "33 bytes in 2 allocations") || !strings.Contains(errs, "2 dumps, of which this is the last") {
-		t.Errorf("--top: %s%s", out, errs)
+	if out, errs, code := command(log, "--dump", "3"); code != 2 || out != "" || !strings.Contains(errs, "--dump 3: the log has 2") {
+		t.Errorf("--dump 3: exit code %d, %s%s", code, out, errs)
 	}
 }
 
 // A log in a FIFO, or a shell's <(…), is read once, also where a log is read twice: what
 // was read is not lost.
 func TestPipeAsArgument(t *testing.T) {
-	exe, log := heaplog(t)
-	for _, args := range [][]string{{}, {"--dump", "last"}, {"-e", exe}, {"--passthrough", "-e", exe}, {"--top", "3", "-e", exe}} {
+	exe, log := example(t)
+	for _, args := range [][]string{{}, {"--dump", "last"}, {"-e", exe}, {"--passthrough", "-e", exe}, {"-F", "addr2line", "-f", "-e", exe}} {
 		regular := tempFile(t, "log", log)
 		want, _, code := command("", append(args, regular)...)
 		if code != 0 || want == "" {
@@ -414,7 +390,7 @@ func TestInterruptedWithoutRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{sparse, "/dev/zero", fifo} {
-		for _, args := range [][]string{{path}, {"--bare", path}, {"--top", "1", path}} {
+		for _, args := range [][]string{{path}, {"--bare", path}, {"-F", "jsonl", path}} {
 			interrupted(t, "", "", args...)
 		}
 	}
@@ -450,10 +426,6 @@ func TestOutputIsNotRead(t *testing.T) {
 			t.Errorf("%v: exit code %d, %q", args, code, errs.String())
 		}
 	}
-	// A table comes when all has been read.
-	if out, err := process("--top", "1", path).Output(); err != nil || len(out) == 0 {
-		t.Errorf("%v, %q", err, out)
-	}
 }
 
 // What an interrupt leaves unread is reported, unless the log has no end but that.
@@ -469,18 +441,13 @@ func TestInterruptedBeforeTheEnd(t *testing.T) {
 		says []string
 	}{
 		{[]string{sparse}, 1, []string{sparse}},
-		{[]string{"--top", "1", sparse}, 1, []string{sparse}},
+		{[]string{"-F", "jsonl", sparse}, 1, []string{sparse}},
 		{[]string{"--hide", "x", sparse}, 1, []string{sparse}},
 		{[]string{log, sparse, log}, 1, []string{sparse, log}},
-		{[]string{"--follow", "--top", "1", sparse}, 1, []string{sparse}},
-		{[]string{"--follow", "--top", "1", log}, 0, nil},
+		{[]string{"--follow", "-F", "jsonl", log}, 0, nil},
 		{[]string{"--follow", log}, 0, nil},
 	} {
-		want := "7520"
-		if slices.Contains(c.args, "--top") {
-			want = "7,520"
-		}
-		_, errs, code := interrupted(t, "", want, c.args...)
+		_, errs, code := interrupted(t, "", "7520", c.args...)
 		if code != c.code {
 			t.Errorf("%v: exit code %d, want %d; %q", c.args, code, c.code, errs)
 		}

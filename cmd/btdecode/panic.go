@@ -52,13 +52,12 @@ func (t *textSink) appendPanic(b, line []byte) []byte {
 	if len(t.pcs) == 0 {
 		return b
 	}
-	var found []symbol.FrameAddr
+	var found []symbol.Addr
 	any := false
-	space := t.process.Maps.Space()
 	for _, pc := range t.pcs {
-		l := t.process.Files.Locate(space, pc)
-		found = append(found, symbol.FrameAddr{Location: l})
-		any = any || len(l.Frames) > 0
+		a := t.locate(pc)
+		found = append(found, a)
+		any = any || len(a.Frames()) > 0
 	}
 	if !any { // a line that looks like a backtrace and is none
 		return b

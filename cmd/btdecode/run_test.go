@@ -278,8 +278,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// heaplog returns the example, and a log of it with each record in both forms.
-func heaplog(t testing.TB) (exe, log string) {
+// example returns the example program, and a log of it with each record in both forms.
+func example(t testing.TB) (exe, log string) {
 	t.Helper()
 	cmdtest.Need(t, "gcc")
 	paths, err := built()
@@ -291,7 +291,7 @@ func heaplog(t testing.TB) (exe, log string) {
 
 // The example's own encoder, and what it says it encoded.
 func TestExample(t *testing.T) {
-	exe, log := heaplog(t)
+	exe, log := example(t)
 	var encoded, decoded strings.Builder
 	n := 0
 	for l := range strings.Lines(log) {
@@ -373,9 +373,9 @@ func TestFlagsOfAddr2line(t *testing.T) {
 
 // An ELF file that no address is in is reported, and not one that some are in.
 func TestElfOfAnotherProgram(t *testing.T) {
-	exe, log := heaplog(t)
+	exe, log := example(t)
 	const elsewhere = "~b#size: 1, 0x10 0x20 0x30 0x40 0x50 0x60\n"
-	for _, args := range [][]string{nil, {"-F", "folded"}} {
+	for _, args := range [][]string{nil, {"-F", "jsonl"}} {
 		_, errs, _ := command(elsewhere, append(args, "-e", exe+"@0x10000000")...)
 		if !strings.Contains(errs, exe+": contains none of the addresses (6 are in no ELF file): ELF does not match the log") {
 			t.Errorf("%v: stderr %q", args, errs)
@@ -389,7 +389,7 @@ func TestElfOfAnotherProgram(t *testing.T) {
 
 // Standard input is read from where it stands, also by what reads it more than once.
 func TestStdinFromItsPlace(t *testing.T) {
-	exe, log := heaplog(t)
+	exe, log := example(t)
 	lines := strings.SplitAfter(onlyEncoded(log), "\n")
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -26,42 +26,65 @@ type textSink struct {
 	w           *bufio.Writer
 	passthrough bool
 	file        func(path string) string
-	filter      *filter
+	frames      *frames
 	color       palette
+	moved       bool // addresses are not those of the records (-j)
+	stack       codec.Stack
 	buf         []byte
 	below       []byte // frames to write once the log's line has ended
-	rendered    map[symbol.FrameAddr]string
 
-	process *symbol.Process // names the addresses of panics; nil: they stay as they are
-	line    []byte          // of text, not ended yet
-	pcs     []uint64
+	locate func(pc uint64) symbol.Addr // names the addresses of panics; nil: they stay as they are
+	line   []byte                      // of text, not ended yet
+	pcs    []uint64
 }
 
-func newTextSink(w *bufio.Writer, o *options, stdout io.Writer) *textSink {
-	t := &textSink{w: w, passthrough: o.passthrough, file: o.file, filter: &o.filter, rendered: map[symbol.FrameAddr]string{}}
+func newTextSink(w *bufio.Writer, o *options, f *frames, stdout io.Writer) *textSink {
+	t := &textSink{w: w, passthrough: o.passthrough, moved: o.Section != "", file: o.file, frames: f}
+	f.render = t.render
 	if o.color == "always" || o.output == "" && cli.Color(o.color, stdout) {
 		t.color = newPalette()
 	}
 	return t
 }
 
-func (t *textSink) record(rec *dump.Record, recovery symbol.Recovery, addrs []symbol.FrameAddr) error {
-	b := codec.AppendDecoded(t.buf[:0], &rec.Stack)
-	if rec.Kind == dump.Event {
-		b = appendEvent(b, &rec.User)
-	}
-	if rec.Cut {
-		b = fmt.Appendf(b, " [cut: %d of %d frames", len(rec.Stack.PCs), rec.Depth)
-		if !rec.Sized {
-			b = append(b, ", no size"...)
+func (t *textSink) record(it *heaplog.Item) error {
+	for i := range it.Allocs {
+		if err := t.alloc(it, &it.Allocs[i]); err != nil {
+			return err
 		}
-		b = append(b, ']')
 	}
-	if recovery.Inferred|recovery.Lost != 0 {
-		b = t.appendMarks(b, rec, recovery)
+	return nil
+}
+
+func (t *textSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
+	var states [3]uint32 // of which frames, by state
+	s := it.Stack
+	if s == nil || s.Marks.Lossy != 0 || t.moved {
+		s = &t.stack
+		s.Size, s.PCs = a.Bytes, s.PCs[:0]
+		for i, addr := range a.Stack {
+			s.PCs = append(s.PCs, addr.PC)
+			states[addr.State] |= 1 << i
+		}
 	}
-	if len(addrs) > 0 {
-		t.below = t.appendFrames(t.below, addrs)
+	b := codec.AppendDecoded(t.buf[:0], s)
+	if it.Kind == heaplog.Event {
+		b = appendEvent(b, it.User)
+	}
+	if it.Cut != nil {
+		b = append(b, cutNote(it)...)
+	}
+	for _, s := range []symbol.State{symbol.Inferred, symbol.Lost} {
+		if states[s] != 0 {
+			b = append(append(append(b, " ["...), s.String()...), ": "...)
+			b = append(appendSet(b, states[s]), ']')
+		}
+	}
+	if a.SizeLost {
+		b = append(b, " [lost: size]"...)
+	}
+	if t.frames.looked() {
+		t.below = t.appendFrames(t.below, a.Stack)
 	}
 	if !t.passthrough {
 		b = append(b, '\n')
@@ -71,26 +94,6 @@ func (t *textSink) record(rec *dump.Record, recovery symbol.Recovery, addrs []sy
 	t.buf = b
 	_, err := t.w.Write(b)
 	return err
-}
-
-// appendMarks says which frames are not what the record said, or only in part.
-func (t *textSink) appendMarks(b []byte, rec *dump.Record, recovery symbol.Recovery) []byte {
-	for _, m := range []struct {
-		word string
-		set  uint32
-	}{{"inferred", recovery.Inferred}, {"lost", recovery.Lost}} {
-		if m.set != 0 {
-			b = append(b, " ["...)
-			b = append(b, m.word...)
-			b = append(b, ": "...)
-			b = appendSet(b, m.set)
-			b = append(b, ']')
-		}
-	}
-	if rec.Stack.Marks.LossySize {
-		b = append(b, " [lost: size]"...)
-	}
-	return b
 }
 
 // appendSet writes frame numbers as "0-4,7".
@@ -112,16 +115,9 @@ func appendSet(b []byte, set uint32) []byte {
 }
 
 // appendFrames writes a line a frame, those inlined into one place together.
-func (t *textSink) appendFrames(b []byte, addrs []symbol.FrameAddr) []byte {
+func (t *textSink) appendFrames(b []byte, addrs []symbol.Addr) []byte {
 	for i, a := range addrs {
-		text, ok := t.rendered[a]
-		if !ok {
-			if len(t.rendered) >= maxRendered {
-				clear(t.rendered)
-			}
-			text = t.render(&a)
-			t.rendered[a] = text
-		}
+		text := t.frames.text(a)
 		if text == "" {
 			continue
 		}
@@ -134,64 +130,45 @@ func (t *textSink) appendFrames(b []byte, addrs []symbol.FrameAddr) []byte {
 	return b
 }
 
-// render writes the lines of an address, but for the frame's number; nothing if all
-// of them are hidden.
-func (t *textSink) render(a *symbol.FrameAddr) string {
-	mark := ' '
-	switch a.State {
-	case symbol.Inferred:
-		mark = '~'
-	case symbol.Lost:
-		mark = '!'
-	}
+// render writes the lines of an address with the frames that are shown, but for the
+// frame's number.
+func (t *textSink) render(a symbol.Addr, shown []symbol.Frame) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, " %c%#x ", mark, a.PC)
-	if len(a.Frames) == 0 {
-		if t.filter.Any() && t.filter.hidden(&symbol.Frame{Name: hex(a.PC)}, a.Module) {
-			return ""
-		}
+	fmt.Fprintf(&b, " %c%#x ", " ~!"[a.State], a.PC)
+	if len(shown) == 0 {
 		b.WriteString(where(a) + "\n")
-		return b.String()
 	}
-	shown := 0
-	for i := range a.Frames {
-		f := &a.Frames[i]
-		if t.filter.hidden(f, a.Module) {
-			continue
-		}
-		if shown++; shown > 1 {
+	for i := range shown {
+		f := &shown[i]
+		if i > 0 {
 			b.WriteString("       ")
 		}
 		b.WriteString(painted(t.color.fn, orUnknown(f.Name)))
-		switch {
-		case f.File != "":
+		if f.File != "" {
 			at := t.file(f.File)
 			if f.Line > 0 {
 				at = fmt.Sprintf("%s:%d", at, f.Line)
 			}
 			b.WriteString(" at " + painted(t.color.file, at))
-		case a.Module != "":
-			b.WriteString(" in " + filepath.Base(a.Module))
+		} else if m := moduleOf(a); m != nil {
+			b.WriteString(" in " + filepath.Base(m.Name))
 		}
 		if f.Inlined {
 			b.WriteString(" (inlined)")
 		}
 		b.WriteByte('\n')
 	}
-	if shown == 0 {
-		return ""
-	}
 	return b.String()
 }
 
 // where describes an address without symbols, and why there are none.
-func where(a *symbol.FrameAddr) string {
-	s := "??"
-	if a.Module != "" {
-		s = fmt.Sprintf("?? in %s+%#x", filepath.Base(a.Module), a.ObjAddr)
+func where(a symbol.Addr) string {
+	s, m := "??", moduleOf(a)
+	if m != nil {
+		s = fmt.Sprintf("?? in %s+%#x", filepath.Base(m.Name), a.Location.Own)
 	}
-	if a.Reason != "" && (a.Module == "" || a.File != nil) { // a missing file is a note, once
-		s += " (" + a.Reason + ")"
+	if why := a.Missing(); why != "" && (m == nil || m.File != nil) { // a missing file is a note, once
+		s += " (" + why + ")"
 	}
 	return s
 }
@@ -204,9 +181,9 @@ func orUnknown(s string) string {
 }
 
 // unreadable leaves the record as it is, with the reason beside it.
-func (t *textSink) unreadable(rec *dump.Record) error {
-	t.w.Write(rec.Text)
-	_, err := fmt.Fprintf(t.w, " [unreadable: %v]", rec.Err)
+func (t *textSink) unreadable(it *heaplog.Item) error {
+	t.w.Write(it.Text)
+	_, err := fmt.Fprintf(t.w, " [unreadable: %v]", it.Err)
 	if !t.passthrough {
 		err = t.w.WriteByte('\n')
 	}
@@ -219,17 +196,17 @@ func (t *textSink) text(p []byte) error {
 	if !t.passthrough {
 		return nil
 	}
-	for len(p) > 0 && (len(t.below) > 0 || t.process != nil) {
+	for len(p) > 0 && (len(t.below) > 0 || t.locate != nil) {
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
-			if t.process != nil && len(t.line) <= maxPanic {
+			if t.locate != nil && len(t.line) <= maxPanic {
 				t.line = append(t.line, p[:min(len(p), maxPanic+1)]...)
 			}
 			break
 		}
 		line := p[:end+1]
 		t.w.Write(line)
-		if t.process != nil {
+		if t.locate != nil {
 			if len(t.line) > 0 {
 				t.line = append(t.line, line[:min(len(line), maxPanic+1)]...)
 				line = t.line

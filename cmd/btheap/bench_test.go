@@ -2,16 +2,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/gen"
@@ -74,8 +69,7 @@ func benchLog(b *testing.B, kind string) (path string, size int64) {
 	return path, size
 }
 
-// BenchmarkTop is btheap top on logs without symbols. -cpu 1,2 says how many
-// processors it may use. MB/cpu-s is of processor time.
+// BenchmarkTop is btheap top on logs without symbols. MB/cpu-s is of processor time.
 func BenchmarkTop(b *testing.B) {
 	for _, kind := range []string{"repeated", "different", "scattered"} {
 		path, size := benchLog(b, kind)
@@ -89,64 +83,6 @@ func BenchmarkTop(b *testing.B) {
 			}
 			if cpu := cpuTime() - before; cpu > 0 {
 				b.ReportMetric(float64(size)*float64(b.N)/1e6/cpu.Seconds(), "MB/cpu-s")
-			}
-		})
-	}
-}
-
-// BenchmarkTopProcessors is btheap top on two processors, as a process on a log of
-// 1 GB. Times are taken in turns. Printed are medians of how many times as fast it was
-// as on one processor; of the same for two processes at the same time, on one processor
-// each, which is what the machine gives at most; and of the one divided by the other.
-func BenchmarkTopProcessors(b *testing.B) {
-	if runtime.NumCPU() < 2 {
-		b.Skip("one processor")
-	}
-	exe := filepath.Join(b.TempDir(), "btheap")
-	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, out)
-	}
-	for _, kind := range []string{"repeated", "different"} {
-		path, _ := benchLog(b, kind)
-		part, err := os.ReadFile(path)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(path, bytes.Repeat(part, 16), 0o644); err != nil {
-			b.Fatal(err)
-		}
-		took := func(processes int, processors string) float64 {
-			begun := time.Now()
-			var running []*exec.Cmd
-			for range processes {
-				c := exec.Command(exe, "top", "-q", path)
-				c.Env = append(os.Environ(), "GOMAXPROCS="+processors)
-				if err := c.Start(); err != nil {
-					b.Fatal(err)
-				}
-				running = append(running, c)
-			}
-			for _, c := range running {
-				if err := c.Wait(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			return time.Since(begun).Seconds()
-		}
-		b.Run(kind, func(b *testing.B) {
-			var two, processes, share []float64
-			for b.Loop() {
-				one := took(1, "1") + took(1, "1")
-				before := took(1, "2")
-				both := took(2, "1")
-				together := before + took(1, "2")
-				two = append(two, one/together)
-				processes = append(processes, one/both)
-				share = append(share, both/together)
-			}
-			for unit, of := range map[string][]float64{"two-processors": two, "two-processes": processes, "of-two-processes": share} {
-				slices.Sort(of)
-				b.ReportMetric(of[len(of)/2], unit)
 			}
 		})
 	}

@@ -10,24 +10,23 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/logs"
 	"github.com/lwsbt/lwsbt/internal/table"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// siteEvents is what a call site did: of what heap.PathEvents has, what is shown, as
-// there may be millions.
+// siteEvents is what a call site did: of what heap.Churn has, what is shown.
 type siteEvents struct {
-	id               heap.SiteID
+	heap.Site
 	live             heap.Value // at the moment asked for
 	total            heap.Value
 	temporary, freed uint64
-	lifetime         float64
+	lifetime         float64 // seconds
 }
 
 func eventsCommand() *cobra.Command {
-	s := &session{unused: []unused{{"events belong to no dump; --at selects a time", []string{"dump", "split"}}}}
+	s := &session{}
 	rows, order := 0, ""
 	c := s.command(&cobra.Command{
 		Use: "events [flags] [FILE...]", Short: "peak, churn and lifetimes of a recording of events",
@@ -38,49 +37,18 @@ frees of addresses that were not allocated. A temporary block is one that was
 freed by the next event of its thread.`,
 		Example: "btheap events -e app app.rec\nbtheap events --at 2.5s --sort temporary -e app app.rec",
 	}, heap.ByLine, func(args []string) ([]string, error) {
-		if !contains(orders, order) {
+		if !slices.Contains(orders, order) {
 			return nil, fmt.Errorf("--sort %q, expected live, allocated or temporary", order)
 		}
 		if rows < 0 {
 			return nil, fmt.Errorf("-n %d, expected a number of call sites", rows)
 		}
 		return args, nil
-	}, func(w io.Writer) error {
-		if s.reader == nil || s.reader.Events() == nil {
-			return fmt.Errorf("no events: looked for ~e# lines")
-		}
-		e := s.reader.Events()
-		s.summary(w, e)
-		at := logs.At{Peak: true}
-		if s.moment != nil {
-			at = *s.moment
-		}
-		d := at.Of(e)
-		s.reader.NoteDumps(s.prof, nil)
-		list := s.bySite(d, e)
-		sortSites(list, order, s.w)
-		tb := table.Table{Head: []string{"Live bytes", "Count", "Allocated", "Count", "Temporary", "Mean life (s)", "Call site"},
-			Right: []bool{true, true, true, true, true, true}, Width: s.width()}
-		for i, l := range list {
-			if rows > 0 && i == rows {
-				break
-			}
-			life := "-"
-			if l.freed > 0 {
-				life = seconds(l.lifetime / float64(l.freed))
-			}
-			tb.Rows = append(tb.Rows, []string{cli.Number(l.live.Bytes), cli.Number(l.live.Count), cli.Number(l.total.Bytes),
-				cli.Number(l.total.Count), cli.Number(l.temporary), life, s.names.Site(l.id).String()})
-		}
-		fmt.Fprintf(w, "\n%s, at %s s\n\n", d.Name, seconds(float64(d.Time)))
-		if err := tb.Write(w); err != nil {
-			return err
-		}
-		if more := len(list) - len(tb.Rows); more > 0 {
-			fmt.Fprintf(w, "%s: -n 0 lists all\n", cli.Count(more, "more call site"))
-		}
-		return nil
-	})
+	}, s.readEvents, func(w io.Writer) error { return s.writeEvents(w, rows, order) })
+	s.add(c, "Symbols", symbolFlags...)
+	s.add(c, "Input", "only", "serial", "follow", "bare", "strict", "quiet")
+	s.add(c, "Frames", oneFrames...)
+	s.add(c, "Output", oneOutput...)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&rows, "rows", "n", 20, "list `N` call sites, 0 for all")
 	f.StringVar(&order, "sort", "live", "order by `WHAT`: live, allocated or temporary")
@@ -90,54 +58,110 @@ freed by the next event of its thread.`,
 
 var orders = []string{"live", "allocated", "temporary"}
 
+// readEvents replays the events of the logs in s.replay.
+func (s *session) readEvents() error {
+	if err := s.read(); err != nil {
+		return err
+	}
+	if s.replay == nil {
+		return fmt.Errorf("no events: looked for ~e# lines")
+	}
+	return nil
+}
+
+// writeEvents writes what the events did, and the call sites that did most.
+func (s *session) writeEvents(w io.Writer, rows int, order string) error {
+	s.summary(w)
+	d := s.replay.Peak()
+	if s.moment != nil {
+		d = momentOf(s.replay, *s.moment)
+	}
+	p, err := s.profile([]*heap.Dump{d, s.replay.Ever()}) // the second has all call paths
+	if err != nil {
+		return err
+	}
+	list := bySite(p, d, s.replay)
+	sortSites(list, order, s.w)
+	tb := table.Table{Head: []string{"Live bytes", "Count", "Allocated", "Count", "Temporary", "Mean life (s)", "Call site"},
+		Right: []bool{true, true, true, true, true, true}, Width: s.width()}
+	for i, l := range list {
+		if rows > 0 && i == rows {
+			break
+		}
+		life := "-"
+		if l.freed > 0 {
+			life = seconds(l.lifetime / float64(l.freed))
+		}
+		tb.Rows = append(tb.Rows, []string{cli.Number(l.live.Bytes), cli.Number(l.live.Count), cli.Number(l.total.Bytes),
+			cli.Number(l.total.Count), cli.Number(l.temporary), life, l.Site.String()})
+	}
+	fmt.Fprintf(w, "\n%s, at %s s\n\n", d.Name, seconds(d.Time.Seconds()))
+	if err := tb.Write(w); err != nil {
+		return err
+	}
+	writeMore(w, len(list)-len(tb.Rows), "more call site")
+	return nil
+}
+
+// momentOf returns what was live at a moment.
+func momentOf(r *heap.Replay, at heaplog.Instant) *heap.Dump {
+	switch at {
+	case heaplog.Peak:
+		return r.Peak()
+	case heaplog.End:
+		return r.End()
+	}
+	return r.At(0)
+}
+
 // summary writes what the whole recording did.
-func (s *session) summary(w io.Writer, e *heap.Events) {
-	fmt.Fprintf(w, "%s in %s s: %s, %s, %s\n", cli.Count(e.Seen(), "event"), seconds(float64(e.Last)-float64(e.First)),
+func (s *session) summary(w io.Writer) {
+	e := s.replay.Totals()
+	fmt.Fprintf(w, "%s in %s s: %s, %s, %s\n", cli.Count(e.Events, "event"), seconds((e.Last - e.First).Seconds()),
 		cli.Count(e.Allocations, "allocation"), cli.Count(e.Frees, "free"), cli.Count(e.Moves, "move"))
 	fmt.Fprintf(w, "peak %s bytes in %s at %s s; %s bytes in %s at the end\n", cli.Number(e.Peak.Bytes), cli.Count(e.Peak.Count, "block"),
-		seconds(float64(e.PeakTime)), cli.Number(e.Live.Bytes), cli.Count(e.Live.Count, "block"))
+		seconds(e.PeakTime.Seconds()), cli.Number(e.Live.Bytes), cli.Count(e.Live.Count, "block"))
 	fmt.Fprintf(w, "allocated %s bytes in %s, of which %s temporary (%s %%)\n", cli.Number(e.Total.Bytes), cli.Count(e.Total.Count, "block"),
 		cli.Number(e.Temporary.Count), percent(e.Temporary.Count, e.Total.Count))
 	if n := e.UnknownFrees + e.DoubleFrees; n > 0 {
-		fmt.Fprintf(w, "%s of addresses that are not allocated: %s freed before, %s unknown; the first at %v\n",
-			cli.Count(n, "free"), cli.Number(e.DoubleFrees), cli.Number(e.UnknownFrees), s.reader.BadFrees()[0])
+		first := ""
+		if places := s.reader.Summary().BadFrees; len(places) > 0 { // none for a block that stays where it is when moved
+			first = fmt.Sprintf("; the first at %v", places[0])
+		}
+		fmt.Fprintf(w, "%s of addresses that are not allocated: %s freed before, %s unknown%s\n",
+			cli.Count(n, "free"), cli.Number(e.DoubleFrees), cli.Number(e.UnknownFrees), first)
 	}
 	if e.Lost > 0 {
 		fmt.Fprintf(w, "%s at addresses that were still allocated: frees are missing\n", cli.Count(e.Lost, "allocation"))
 	}
 }
 
-func seconds(us float64) string { return strconv.FormatFloat(us/1e6, 'f', 3, 64) }
+func seconds(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 
 // bySite adds up call paths by their innermost frame that is shown.
-func (s *session) bySite(d *heap.Dump, e *heap.Events) []siteEvents {
+func bySite(p *heap.Profile, live *heap.Dump, r *heap.Replay) []siteEvents {
 	var list []siteEvents
-	var index []uint32 // by SiteID: 1 + index in list
-	var stack []heap.SiteID
-	for i := range e.Paths() {
-		id := heap.PathID(i)
-		p := e.Path(id)
-		if p.Total.IsZero() {
+	index := map[heap.Site]int{}
+	for path, c := range r.Paths() {
+		if c.Total.IsZero() {
 			continue
 		}
-		var shown bool
-		if stack, shown = s.names.AppendStack(stack[:0], id); !shown || len(stack) == 0 {
+		stack, shown := p.Stack(path)
+		if !shown || len(stack) == 0 {
 			continue
 		}
-		if n := s.names.Sites(); len(index) < n {
-			index = append(index, make([]uint32, n-len(index))...)
+		i, known := index[stack[0]]
+		if !known {
+			i = len(list)
+			index[stack[0]] = i
+			list = append(list, siteEvents{Site: stack[0]})
 		}
-		at := &index[stack[0]]
-		if *at == 0 {
-			list = append(list, siteEvents{id: stack[0]})
-			*at = uint32(len(list))
-		}
-		l := &list[*at-1]
-		l.live.Add(d.Value(id))
-		l.total.Add(p.Total)
-		l.temporary += p.Temporary.Count
-		l.freed += p.Freed
-		l.lifetime += p.Lifetime
+		l := &list[i]
+		l.live.Add(live.Value(path))
+		l.total.Add(c.Total)
+		l.temporary += c.Temporary.Count
+		l.freed += c.Freed
+		l.lifetime += c.Lifetime
 	}
 	return list
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -20,7 +19,7 @@ import (
 )
 
 func exportCommand() *cobra.Command {
-	s := &session{}
+	s := &session{last: true}
 	format := ""
 	c := s.command(&cobra.Command{
 		Use: "export [flags] [FILE...]", Short: "write the profile for other tools",
@@ -31,7 +30,7 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 		switch {
 		case format == "":
 			return nil, fmt.Errorf("expected --format: %s", strings.Join(heap.Formats(), ", "))
-		case !contains(heap.Formats(), format):
+		case !slices.Contains(heap.Formats(), format):
 			return nil, fmt.Errorf("--format %q, expected %s", format, strings.Join(heap.Formats(), ", "))
 		case slices.Contains(byAddress, format) && s.c.Flags().Changed("by"):
 			return nil, fmt.Errorf("--by has no effect here: --format %s has functions, files and lines", format)
@@ -41,24 +40,28 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 			return nil, fmt.Errorf("--format %s is binary: give -o FILE, or a pipe", format)
 		}
 		return args, nil
-	}, func(w io.Writer) error {
+	}, s.read, func(w io.Writer) error {
 		o := heap.ExportOptions{Weight: s.w, Program: "btheap"}
-		var d *heap.Dump
-		var err error
-		if format == "dhat" && s.reader != nil && s.moment == nil && s.Flags.Dump == "" {
-			o.Events = s.reader.Events()
+		if format == "dhat" && s.at == "" && s.Dump == "" {
+			o.Replay = s.replay
 		}
-		if o.Events != nil { // which dump does not matter
-			d = s.prof.Dumps[0]
-		} else if d, err = s.one(); err != nil {
+		var p *heap.Profile
+		var err error
+		if o.Replay != nil { // which dump does not matter
+			p, err = s.profile(s.dumps[:1])
+		} else {
+			p, err = s.one()
+		}
+		if err != nil {
 			return err
 		}
-		notes, err := s.names.Export(w, format, d, o)
+		notes, err := p.Export(w, format, o)
 		for _, n := range notes {
 			s.note("%s", n)
 		}
 		return err
 	})
+	s.addAll(c, oneFrames, oneOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, speedscope, dhat,\nheaptrack, jsonl, csv")
 	cli.AddFlags(c, "Export", f)
@@ -70,17 +73,8 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 // groups.
 var byAddress = []string{"pprof", "dhat", "heaptrack"}
 
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
-}
-
 func htmlCommand() *cobra.Command {
-	s := &session{unused: []unused{{"the page shows bytes and allocations", []string{"weight"}}}}
+	s := &session{}
 	name := ""
 	c := s.command(&cobra.Command{
 		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
@@ -92,11 +86,8 @@ of call sites, the dumps over time, their differences and their growth.`,
 			return nil, fmt.Errorf("the page is not for a terminal: give -o FILE, or a pipe")
 		}
 		return args, nil
-	}, func(w io.Writer) error {
-		list, err := s.selected(true)
-		if err != nil {
-			return err
-		}
+	}, s.read, func(w io.Writer) error {
+		list := s.dumps
 		o := report.Options{Title: name, Subtitle: title(list[0])}
 		if len(list) > 1 {
 			o.Subtitle = joined(list)
@@ -107,12 +98,17 @@ of call sites, the dumps over time, their differences and their growth.`,
 			s.note("%s --dump A..B chooses others.", some)
 		}
 		for _, d := range list {
-			if d.HasAnnouncedRecords && uint64(d.Records) != d.AnnouncedRecords {
-				o.Notes = append(o.Notes, fmt.Sprintf("%s: %s of %s records", d.Name, cli.Number(d.Records), cli.Number(d.AnnouncedRecords)))
+			if a := d.Announced; a.HasRecords && uint64(d.Records) != a.Records {
+				o.Notes = append(o.Notes, fmt.Sprintf("%s: %s of %s records", d.Name, cli.Number(d.Records), cli.Number(a.Records)))
 			}
 		}
-		return report.Write(w, s.names.Table(list), o)
+		p, err := s.profile(list)
+		if err != nil {
+			return err
+		}
+		return report.Write(w, p, o)
 	})
+	s.addAll(c, oneFrames, []string{"output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&name, "title", "", "title the page `TEXT`")
 	cli.AddFlags(c, "Page", f)
@@ -120,10 +116,7 @@ of call sites, the dumps over time, their differences and their growth.`,
 }
 
 func webCommand() *cobra.Command {
-	s := &session{unused: []unused{
-		{"web writes no file", []string{"output"}},
-		{"pprof's pages have functions, files and lines", []string{"by"}},
-	}}
+	s := &session{last: true}
 	port := 0
 	noBrowser := false
 	c := s.command(&cobra.Command{
@@ -135,26 +128,25 @@ func webCommand() *cobra.Command {
 			return nil, fmt.Errorf("--port %d, expected 1 to 65535, or 0 for any", port)
 		}
 		return args, nil
-	}, func(w io.Writer) error {
-		d, err := s.one()
+	}, s.read, func(io.Writer) error {
+		p, err := s.one()
 		if err != nil {
 			return err
 		}
-		if few, left := s.prof.Heaviest(d, s.w, webPaths); left > 0 {
+		if few, left := heaviest(p.Dumps()[0], s.w, webPaths); left > 0 {
 			s.note("the pages show the %s largest call paths; the other %s are added up as %q", cli.Number(webPaths), cli.Number(left), heap.Other)
-			d = few
+			if p, err = s.profile([]*heap.Dump{few}); err != nil {
+				return err
+			}
 		}
-		var data bytes.Buffer
-		if _, err := s.names.Export(&data, "pprof", d, heap.ExportOptions{}); err != nil {
-			return err
-		}
-		prof, err := profile.Parse(&data)
-		if err != nil {
-			return cli.Failedf("%w", err)
-		}
+		prof, _ := p.Pprof()
 		s.stopReading() // from here on, Ctrl-C ends the process
-		return serve(prof, title(d), port, noBrowser)
+		return serve(prof, title(p.Dumps()[0]), port, noBrowser)
 	})
+	s.add(c, "Symbols", symbolFlags...)
+	s.add(c, "Input", inputFlags...)
+	s.add(c, "Frames", append(frameFlags, "at", "max-paths")...)
+	s.add(c, "Output", "weight")
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVar(&port, "port", 0, "listen on port `N`, 0 for any free one")
 	f.BoolVar(&noBrowser, "no-browser", false, "do not start a browser")
@@ -164,6 +156,29 @@ func webCommand() *cobra.Command {
 
 // webPaths is how many call paths pprof's pages hold: its package takes some 10 KB for each.
 const webPaths = 100_000
+
+// heaviest returns a dump with the n call paths that hold the most, and all others as
+// [heap.Other], and how many the others are: 0 if there are none.
+func heaviest(d *heap.Dump, w heap.Weight, n int) (few *heap.Dump, left int) {
+	var sums []uint64
+	for a := range d.Allocations() {
+		sums = append(sums, w.Of(a.Value))
+	}
+	if len(sums) <= n {
+		return d, 0
+	}
+	slices.Sort(sums)
+	least := sums[len(sums)-n]
+	b := heap.NewBuilder(n) // call paths beyond n are one
+	for _, heavy := range []bool{true, false} {
+		for a := range d.Allocations() {
+			if w.Of(a.Value) > least == heavy {
+				b.Add(a.Path, a.Value)
+			}
+		}
+	}
+	return b.End(*d), len(sums) - n
+}
 
 // serve runs pprof's web interface on the loopback interface.
 func serve(prof *profile.Profile, name string, port int, noBrowser bool) error {

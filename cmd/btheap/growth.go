@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
@@ -61,11 +62,12 @@ func stack(w io.Writer, sites []heap.Site) {
 	}
 }
 
-// noMoment is for commands that compare dumps.
-var noMoment = []unused{{"the dumps of a recording are compared, and a moment is only one", []string{"at"}}}
+// Flags of commands that compare dumps. A moment is only one dump, so --at is not among
+// them.
+var compareFrames = append([]string{"by"}, append(frameFlags, "max-paths")...)
 
 func diffCommand() *cobra.Command {
-	s := &session{unused: noMoment}
+	s := &session{}
 	rows, fail := 0, ""
 	var limit threshold
 	c := s.command(&cobra.Command{
@@ -85,44 +87,55 @@ grew come first, those that shrank last.`,
 			return nil, fmt.Errorf("%d files, expected two, or one with several dumps", len(args))
 		}
 		return args, nil
-	}, func(w io.Writer) error {
+	}, s.read, func(w io.Writer) error {
 		pair, err := s.pair()
 		if err != nil {
 			return err
 		}
-		t := s.names.Table(pair)
-		before, after := t.Total[0], t.Total[1]
-		total := heap.Sub(after.Bytes, before.Bytes)
-		fmt.Fprintf(w, "%s\n%s → %s bytes (%s), %s → %s allocations (%s)\n", joined(pair),
-			cli.Number(before.Bytes), cli.Number(after.Bytes), signed(total),
-			cli.Number(before.Count), cli.Number(after.Count), signed(heap.Sub(after.Count, before.Count)))
-		changes := t.Diff(0, 1, s.w)
-		shown := ends(changes, rows)
-		for _, c := range shown {
-			word := ""
-			switch {
-			case c.New():
-				word = ", new"
-			case c.Gone():
-				word = ", gone"
-			}
-			fmt.Fprintf(w, "\n%s bytes, %s allocations: %s → %s bytes%s\n", signed(c.Delta(heap.Bytes)), signed(c.Delta(heap.Count)),
-				cli.Number(c.Before.Bytes), cli.Number(c.After.Bytes), word)
-			stack(w, t.Stack(c.Row))
+		p, err := s.profile(pair)
+		if err != nil {
+			return err
 		}
-		if more := len(changes) - len(shown); more > 0 {
-			fmt.Fprintf(w, "\n%s: -n 0 lists all\n", cli.Count(more, "more call path"))
-		}
+		total := s.writeDiff(w, p, rows)
 		if limit.given && total.Over(limit.bytes) {
 			s.outcome = cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(total.Magnitude), cli.Number(limit.bytes))
 		}
 		return nil
 	})
+	s.addAll(c, compareFrames, oneOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&rows, "rows", "n", 20, "list `N` call paths, 0 for all")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `BYTES`")
 	cli.AddFlags(c, "Diff", f)
 	return c
+}
+
+// writeDiff writes how two dumps differ, and returns by how many bytes.
+func (s *session) writeDiff(w io.Writer, p *heap.Profile, rows int) heap.Delta {
+	before, after := p.Total(0), p.Total(1)
+	total := heap.Sub(after.Bytes, before.Bytes)
+	fmt.Fprintf(w, "%s\n%s → %s bytes (%s), %s → %s allocations (%s)\n", joined(p.Dumps()),
+		cli.Number(before.Bytes), cli.Number(after.Bytes), signed(total),
+		cli.Number(before.Count), cli.Number(after.Count), signed(heap.Sub(after.Count, before.Count)))
+	changes := p.Diff(s.w)
+	shown := ends(changes, rows)
+	for _, c := range shown {
+		word := ""
+		switch {
+		case c.New():
+			word = ", new"
+		case c.Gone():
+			word = ", gone"
+		}
+		fmt.Fprintf(w, "\n%s bytes, %s allocations: %s → %s bytes%s\n", signed(c.Delta(heap.Bytes)), signed(c.Delta(heap.Count)),
+			cli.Number(c.Before.Bytes), cli.Number(c.After.Bytes), word)
+		stack(w, c.Stack())
+	}
+	if more := len(changes) - len(shown); more > 0 {
+		fmt.Fprintln(w)
+		writeMore(w, more, "more call path")
+	}
+	return total
 }
 
 // ends keeps n of the changes: the largest gains and losses.
@@ -138,7 +151,7 @@ func ends(list []heap.Change, n int) []heap.Change {
 func (s *session) pair() ([]*heap.Dump, error) {
 	if len(s.files) == 2 {
 		var last [2]*heap.Dump
-		for _, d := range s.prof.Dumps {
+		for _, d := range s.dumps {
 			for i, f := range s.files {
 				if d.File == f && (d.Complete() || last[i] == nil || !last[i].Complete()) {
 					last[i] = d
@@ -153,7 +166,7 @@ func (s *session) pair() ([]*heap.Dump, error) {
 				return nil, fmt.Errorf("%s: no dump in it is complete: %s", s.files[i], incomplete(d))
 			}
 		}
-		if s.Flags.Dump != "" {
+		if s.Dump != "" {
 			return nil, cli.BadArgsf("--dump is for one log: of two, the last dumps are compared")
 		}
 		if s.files[0] == s.files[1] {
@@ -161,11 +174,8 @@ func (s *session) pair() ([]*heap.Dump, error) {
 		}
 		return last[:], nil
 	}
-	list, err := s.selected(true)
+	list, err := s.complete(s.lastBoot(s.dumps))
 	if err != nil {
-		return nil, err
-	}
-	if list, err = s.complete(s.lastBoot(list)); err != nil {
 		return nil, err
 	}
 	return []*heap.Dump{list[0], list[len(list)-1]}, nil
@@ -185,7 +195,7 @@ func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
 			complete[d.Boot]++
 		}
 	}
-	if s.Flags.Dump != "" || len(boots) < 2 {
+	if s.Dump != "" || len(boots) < 2 {
 		return all
 	}
 	for last := len(all) - 1; last >= 0; last-- {
@@ -229,8 +239,8 @@ func (s *session) complete(all []*heap.Dump) (list []*heap.Dump, err error) {
 
 // incomplete returns what a dump lacks.
 func incomplete(d *heap.Dump) string {
-	if d.HasAnnouncedRecords && uint64(d.Records) < d.AnnouncedRecords {
-		return fmt.Sprintf("%s of %s records", cli.Number(d.Records), cli.Number(d.AnnouncedRecords))
+	if d.Announced.HasRecords && uint64(d.Records) < d.Announced.Records {
+		return fmt.Sprintf("%s of %s records", cli.Number(d.Records), cli.Number(d.Announced.Records))
 	}
 	return "no ~h#end"
 }
@@ -242,16 +252,16 @@ func (s *session) onlyOne(d *heap.Dump) error {
 	switch {
 	case s.reader == nil:
 		advice = "give the profile of another time, too"
-	case len(s.prof.Dumps) > 1:
-		advice = fmt.Sprintf("the input has %d: give another --dump", len(s.prof.Dumps))
-	case d.HasAnnouncedRecords || s.reader.Events() != nil:
+	case s.reader.Summary().Dumps > 1:
+		advice = fmt.Sprintf("the input has %d: give another --dump", s.reader.Summary().Dumps)
+	case d.Announced.HasRecords || s.reader.Summary().Records[heaplog.Event] > 0:
 		advice = "btrecord --interval 10s writes one every 10 s; a device has to write more of them"
 	}
 	return fmt.Errorf("%s: one dump, expected two or more; %s", cmp.Or(d.File, title(d)), advice)
 }
 
 func growthCommand() *cobra.Command {
-	s := &session{unused: noMoment}
+	s := &session{}
 	rows, fail, every := 0, "", false
 	var limit threshold
 	c := s.command(&cobra.Command{
@@ -268,53 +278,21 @@ uses the last one that has two dumps, unless --dump is given.`,
 			err = fmt.Errorf("-n %d, expected a number of call paths", rows)
 		}
 		return args, err
-	}, func(w io.Writer) error {
-		all, err := s.selected(true)
-		if err != nil {
-			return err
-		}
-		all = s.lastBoot(all)
+	}, s.read, func(w io.Writer) error {
+		all := s.lastBoot(s.dumps)
 		list, err := s.complete(all)
 		if err != nil {
 			return err
 		}
-		t := s.names.Table(list)
-		total := t.TotalGrowth(s.w)
-		unit := "bytes"
-		if s.w == heap.Count {
-			unit = "allocations"
+		p, err := s.profile(list)
+		if err != nil {
+			return err
 		}
-		fmt.Fprintf(w, "%s: %s\n", cli.Count(len(list), "dump"), joined(list))
-		fmt.Fprint(w, "\ntotal ")
-		s.growthLines(w, all, total.Slope, t.Total, unit, "")
-		grown := t.Growth(s.w)
-		if every { // those come first
-			if n := slices.IndexFunc(grown, func(g heap.Growth) bool { return !g.Every }); n >= 0 {
-				grown = grown[:n]
-			}
-		}
-		shown := grown
-		if rows > 0 {
-			shown = grown[:min(rows, len(grown))]
-		}
-		for _, g := range shown {
-			word := ""
-			if g.Every {
-				word = ", in every dump"
-			}
-			fmt.Fprintln(w)
-			s.growthLines(w, all, g.Slope, t.Row(g.Row).Points(len(list)), unit, word)
-			stack(w, t.Stack(g.Row))
-		}
-		if len(grown) == 0 {
-			fmt.Fprintln(w, "\nno call path grows")
-		}
-		if more := len(grown) - len(shown); more > 0 {
-			fmt.Fprintf(w, "\n%s: -n 0 lists all\n", cli.Count(more, "more call path"))
-		}
-		s.outcome = limit.check(t, s.outcome)
+		s.writeGrowth(w, p, all, rows, every)
+		s.outcome = limit.check(p, s.outcome)
 		return nil
 	})
+	s.addAll(c, compareFrames, oneOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&rows, "rows", "n", 10, "list `N` call paths, 0 for all")
 	f.BoolVar(&every, "every", false, "list only those that grew in every dump")
@@ -323,9 +301,51 @@ uses the last one that has two dumps, unless --dump is given.`,
 	return c
 }
 
+// writeGrowth writes what grows over the dumps of p: those of all that are complete.
+func (s *session) writeGrowth(w io.Writer, p *heap.Profile, all []*heap.Dump, rows int, every bool) {
+	trend := p.Growth(s.w)
+	var totals []heap.Value
+	for i := range p.Dumps() {
+		totals = append(totals, p.Total(i))
+	}
+	fmt.Fprintf(w, "%s: %s\n", cli.Count(len(totals), "dump"), joined(p.Dumps()))
+	fmt.Fprint(w, "\ntotal ")
+	s.growthLines(w, all, trend.Total.Slope, totals, "")
+	grown := trend.Rows
+	if every { // those come first
+		if n := slices.IndexFunc(grown, func(g heap.Growth) bool { return !g.Every }); n >= 0 {
+			grown = grown[:n]
+		}
+	}
+	shown := grown
+	if rows > 0 {
+		shown = grown[:min(rows, len(grown))]
+	}
+	for _, g := range shown {
+		word := ""
+		if g.Every {
+			word = ", in every dump"
+		}
+		fmt.Fprintln(w)
+		s.growthLines(w, all, g.Slope, g.Points(), word)
+		stack(w, g.Stack())
+	}
+	if len(grown) == 0 {
+		fmt.Fprintln(w, "\nno call path grows")
+	}
+	if more := len(grown) - len(shown); more > 0 {
+		fmt.Fprintln(w)
+		writeMore(w, more, "more call path")
+	}
+}
+
 // growthLines writes what grew, in two lines. The points are of those dumps that are
 // complete.
-func (s *session) growthLines(w io.Writer, all []*heap.Dump, rise float64, points []heap.Value, unit, word string) {
+func (s *session) growthLines(w io.Writer, all []*heap.Dump, rise float64, points []heap.Value, word string) {
+	unit := "bytes"
+	if s.w == heap.Count {
+		unit = "allocations"
+	}
 	first, last := points[0], points[len(points)-1]
 	bars, n := make([]*heap.Value, len(all)), 0
 	for i, d := range all {
@@ -334,7 +354,7 @@ func (s *session) growthLines(w io.Writer, all []*heap.Dump, rise float64, point
 			n++
 		}
 	}
-	fmt.Fprintf(w, "%s %s per dump%s  %s\n", slope(rise), unit, word, heap.Sparkline(bars, s.w, 24))
+	fmt.Fprintf(w, "%s %s per dump%s  %s\n", slope(rise), unit, word, sparkline(bars, s.w, 24))
 	fmt.Fprintf(w, "  %s → %s bytes, %s → %s allocations\n", cli.Number(first.Bytes), cli.Number(last.Bytes), cli.Number(first.Count), cli.Number(last.Count))
 }
 
@@ -353,13 +373,14 @@ func slope(v float64) string {
 }
 
 // check returns how the command ends: with an error if the total grows too much.
-func (l threshold) check(t *heap.Table, otherwise error) error {
-	first, last := t.Total[0], t.Total[len(t.Total)-1]
+func (l threshold) check(p *heap.Profile, otherwise error) error {
+	first, last := p.Total(0), p.Total(len(p.Dumps())-1)
+	slopeOf := p.Growth(heap.Bytes).Total.Slope
 	d := heap.Sub(last.Bytes, first.Bytes)
 	switch {
 	case !l.given:
-	case l.perDump && t.TotalGrowth(heap.Bytes).Slope > float64(l.bytes):
-		return cli.Shortf("grows by %s bytes per dump, more than %s (--fail-on-growth)", slope(t.TotalGrowth(heap.Bytes).Slope), cli.Number(l.bytes))
+	case l.perDump && slopeOf > float64(l.bytes):
+		return cli.Shortf("grows by %s bytes per dump, more than %s (--fail-on-growth)", slope(slopeOf), cli.Number(l.bytes))
 	case !l.perDump && d.Over(l.bytes):
 		return cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(d.Magnitude), cli.Number(l.bytes))
 	}

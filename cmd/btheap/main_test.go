@@ -150,15 +150,15 @@ func TestReports(t *testing.T) {
 		{"bad granularity", []string{"top", "--by", "colour", log}, 2, nil, `--by "colour", expected line, function`},
 		{"nothing hidden", []string{"top", "--hide", "nosuch", log}, 0, []string{"0x401200"}, "--hide nosuch: matches no frame"},
 		{"a negative number of rows", []string{"top", "-n", "-1", log}, 2, nil, "-n -1, expected a number of call sites"},
-		{"events of a dump", []string{"events", "--dump", "2", log}, 2, nil, "--dump has no effect here"},
-		{"events, split", []string{"events", "--split", "x", log}, 2, nil, "--split has no effect here"},
-		{"symbols of dumps", []string{"dumps", "-e", "x.elf", log}, 2, nil, "--exe has no effect here: dumps lists no call sites"},
-		{"a moment as a dump", []string{"dumps", "--at", "peak", log}, 2, nil, "--at has no effect here"},
-		{"growth of a moment", []string{"growth", "--at", "peak", log}, 2, nil, "--at has no effect here"},
-		{"diff of a moment", []string{"diff", "--at", "peak", log}, 2, nil, "--at has no effect here"},
-		{"a page by count", []string{"html", "--weight", "count", log}, 2, nil, "--weight has no effect here"},
-		{"pprof's pages in a file", []string{"web", "-o", "x", log}, 2, nil, "--output has no effect here: web writes no file"},
-		{"pprof's pages by file", []string{"web", "--by", "file", log}, 2, nil, "--by has no effect here"},
+		{"events of a dump", []string{"events", "--dump", "2", log}, 2, nil, "unknown flag: --dump"},
+		{"events, split", []string{"events", "--split", "x", log}, 2, nil, "unknown flag: --split"},
+		{"symbols of dumps", []string{"dumps", "-e", "x.elf", log}, 2, nil, "unknown shorthand flag: 'e'"},
+		{"a moment as a dump", []string{"dumps", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
+		{"growth of a moment", []string{"growth", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
+		{"diff of a moment", []string{"diff", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
+		{"a page by count", []string{"html", "--weight", "count", log}, 2, nil, "unknown flag: --weight"},
+		{"pprof's pages in a file", []string{"web", "-o", "x", log}, 2, nil, "unknown shorthand flag: 'o'"},
+		{"pprof's pages by file", []string{"web", "--by", "file", log}, 2, nil, "unknown flag: --by"},
 		{"pprof by file", []string{"export", "-F", "pprof", "--by", "file", log}, 2, nil, "--by has no effect here: --format pprof"},
 		{"speedscope by count", []string{"export", "-F", "speedscope", "--weight", "count", log}, 2, nil, "--weight has no effect here: --format speedscope"},
 		{"no such log", []string{"top", "/no/such.log"}, 2, nil, "/no/such.log: no such file"},
@@ -401,6 +401,9 @@ func TestEvents(t *testing.T) {
 		u.Set(codec.TagEvent, kind)
 		u.Set(codec.TagAddress, addr)
 		u.Set(codec.TagTime, time)
+		if kind == codec.EventMoved {
+			u.Set(codec.TagOldAddress, addr)
+		}
 		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, u, codec.MachineExact32, codec.SearchLws)
 		if err != nil {
 			t.Fatal(err)
@@ -436,8 +439,16 @@ allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
 	if out, _, _ := command("", "top", log); !strings.Contains(out, "live at the end: 800 bytes") {
 		t.Errorf("top of events alone:\n%s", out)
 	}
+	events := b.String()
+	event(codec.EventMoved, 0x8000, 4_100_000, 16, 0x401100, 0x401900) // stays where it is; when it was allocated is not known
+	moved := logFile(t, "moved.rec", strings.Replace(b.String()[len(events):], "", "~h#boot prog=x w=32\n", 1))
+	b.Reset()
+	b.WriteString(events)
+	if out, errs, code := command("", "events", moved); code != 0 || !strings.Contains(out, "1 event in 0.000 s: 0 allocations, 0 frees, 1 move") {
+		t.Errorf("a block that was moved: exit code %d, %s%s", code, out, errs)
+	}
 	lost := b.String() + "~h#lost n=18446744073709551615\n~h#lost n=2\n"
-	if _, errs, _ := command("", "events", logFile(t, "lost.rec", lost)); !strings.Contains(errs, "dropped 18,446,744,073,709,551,615 events") {
+	if _, errs, _ := command("", "events", logFile(t, "lost.rec", lost)); !strings.Contains(errs, "dropped 9,223,372,036,854,775,807 events") {
 		t.Errorf("events that were lost: %s", errs)
 	}
 	// A recording of a process that was cut between two lines, and one that was not.
@@ -454,5 +465,28 @@ allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
 	}
 	if _, errs, code := command("", "top", "--at", "peak", plain); code != 2 || !strings.Contains(errs, "no events") {
 		t.Errorf("--at of a log: exit code %d, %s", code, errs)
+	}
+}
+
+// A log of many dumps takes time in proportion to it.
+func TestManyDumps(t *testing.T) {
+	took := func(n int) time.Duration {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "~h#begin %d t=%d n=1\n%s~h#end %d\n", i+1, i+1, record(t, 100, 0x401200, 0x401900), i+1)
+		}
+		log := logFile(t, "many.log", b.String())
+		before := cpuTime()
+		out, errs, code := command("", "dumps", log)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if last := strings.Fields(lines[len(lines)-1]); code != 0 || len(lines) != n+2 || last[0] != fmt.Sprint(n) {
+			t.Fatalf("%d dumps: exit code %d, %d lines, the last %q; %s", n, code, len(lines), last, errs)
+		}
+		return cpuTime() - before
+	}
+	took(100)
+	few, many := took(4000), took(40000)
+	if many > 40*max(few, 10*time.Millisecond) { // 100 times if it were their square
+		t.Errorf("4,000 dumps took %v of processor time, 40,000 %v", few, many)
 	}
 }

@@ -2,122 +2,149 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"os"
+	"slices"
+	"time"
 
-	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/logs"
+	"github.com/lwsbt/lwsbt/internal/cli/logflags"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// session is what all subcommands share: flags, and what they read.
+// session is what all subcommands share: flags, and what was read.
 type session struct {
-	logs.Flags
-	filter   logs.Filter
+	logflags.Flags
 	view     heap.View
 	by       string
 	weight   string
 	maxPaths int
 	output   string
 	at       string
-	unused   []unused
+	last     bool // without --dump, the report is on the last dump
 
-	moment  *logs.At // of --at, nil if it is not given
+	moment  *heaplog.Instant // of --at, nil if it is not given
 	w       heap.Weight
 	c       *cobra.Command
-	args    []string
 	files   []string // logs and profiles, without other arguments
 	stop    context.CancelFunc
-	reader  *logs.Reader // nil if profiles were read
-	prof    *heap.Profile
-	noPaths bool           // the report is of call sites, and needs no call paths
-	sites   *logs.SiteSums // nil if prof has call paths
-	names   *heap.Names
+	reader  *heaplog.Reader // nil if profiles of pprof were read
+	out     logflags.Outcome
+	replay  *heap.Replay  // of events, nil if there is none
+	dumps   []*heap.Dump  // that were read
+	shown   *heap.Profile // that is reported on, nil if there is none
 	status  status
 	listed  bool  // dumps without any record are reported, too
 	outcome error // how the command ends if it reports what it read
 }
 
-// unused is flags that cannot take effect in a subcommand, and why. They are usage errors.
-type unused struct {
-	why   string
-	flags []string
+// Flags that most commands read, by the groups in which help lists them.
+var (
+	symbolFlags = []string{"exe", "maps", "sysroot", "debug-dir", "adjust", "machine"}
+	inputFlags  = []string{"dump", "split", "only", "serial", "follow", "bare", "strict", "quiet"}
+	frameFlags  = []string{"hide", "show", "ignore", "focus", "basenames", "full-names"}
+)
+
+// own has, by name, what adds a flag that is not one of all commands that read logs.
+var own = map[string]func(s *session, f *pflag.FlagSet){
+	"by": func(s *session, f *pflag.FlagSet) {
+		f.StringVar(&s.by, "by", "", "group call sites by `WHAT`: line, function, file, module or address")
+	},
+	"basenames": func(s *session, f *pflag.FlagSet) {
+		f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
+	},
+	"full-names": func(s *session, f *pflag.FlagSet) {
+		f.BoolVar(&s.view.FullNames, "full-names", false, "show C++ names with their arguments")
+	},
+	"at": func(s *session, f *pflag.FlagSet) {
+		f.StringVar(&s.at, "at", "", "of a recording with events, report what was live at `WHEN`: peak, end, or a time such as 2.5s")
+	},
+	"max-paths": func(s *session, f *pflag.FlagSet) {
+		f.IntVar(&s.maxPaths, "max-paths", 0, "keep `N` distinct call paths, and add up the others as one (default 10 million)")
+	},
+	"weight": func(s *session, f *pflag.FlagSet) {
+		f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`: bytes or count")
+	},
+	"output": func(s *session, f *pflag.FlagSet) {
+		f.StringVarP(&s.output, "output", "o", "", "write to `FILE`")
+	},
 }
 
-// refuse returns an error if a flag is given that cannot take effect.
-func (s *session) refuse(flags *pflag.FlagSet) error {
-	for _, u := range s.unused {
-		for _, name := range u.flags {
-			if flags.Changed(name) {
-				return cli.BadArgsf("--%s has no effect here: %s", name, u.why)
-			}
+// add adds flags to a command, as a group in its help.
+func (s *session) add(c *cobra.Command, group string, names ...string) {
+	for _, name := range names {
+		define := own[name]
+		if define == nil {
+			s.Add(c, group, name)
+			continue
 		}
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		define(s, f)
+		cli.AddFlags(c, group, f)
 	}
-	return nil
-}
-
-// add adds the flags that subcommands have; those that are unused are not in help.
-func (s *session) add(c *cobra.Command) {
-	s.AddSymbols(c)
-	s.AddInput(c)
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&s.by, "by", "", "group call sites by `WHAT`: line, function, file, module or address")
-	s.filter.AddFlags(f)
-	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
-	f.BoolVar(&s.view.FullNames, "full-names", false, "show C++ names with their arguments")
-	f.StringVar(&s.at, "at", "", "of a recording with events, report what was live at `WHEN`: peak, end, or a time such as 2.5s")
-	f.IntVar(&s.maxPaths, "max-paths", 0, "keep `N` distinct call paths, and add up the others as one (default 10 million)")
-	cli.AddFlags(c, "Frames", f)
-	f = pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`: bytes or count")
-	f.StringVarP(&s.output, "output", "o", "", "write to `FILE`")
-	cli.AddFlags(c, "Output", f)
-	c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(heap.Granularities(), cobra.ShellCompDirectiveNoFileComp))
-	for _, u := range s.unused {
-		for _, name := range u.flags {
-			c.Flags().Lookup(name).Hidden = true
-		}
+	if slices.Contains(names, "by") {
+		c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(heap.Granularities(), cobra.ShellCompDirectiveNoFileComp))
 	}
 }
 
-// check reads the values of the flags; byDefault is what --by is by default.
-func (s *session) check(byDefault heap.Granularity) (err error) {
+// addAll adds the flags of a report on call paths: symbols, input, frames and these.
+func (s *session) addAll(c *cobra.Command, frames, output []string) {
+	s.add(c, "Symbols", symbolFlags...)
+	s.add(c, "Input", inputFlags...)
+	s.add(c, "Frames", frames...)
+	s.add(c, "Output", output...)
+}
+
+// check reads the values of the flags; by is what --by is by default.
+func (s *session) check(by heap.Granularity) (err error) {
 	if err := s.Flags.Check(s.files); err != nil {
 		return err
 	}
-	s.view.By = byDefault
+	s.view.By, s.view.Filter = by, s.Filter
 	if s.by != "" {
 		if s.view.By, err = heap.ParseGranularity(s.by); err != nil {
 			return cli.BadArgsf("--by %w", err)
 		}
 	}
-	s.view.Hide, s.view.Show, s.view.Ignore, s.view.Focus = s.filter.Hide, s.filter.Show, s.filter.Ignore, s.filter.Focus
-	switch {
-	case s.weight == "count":
+	switch s.weight {
+	case "", "bytes":
+	case "count":
 		s.w = heap.Count
-	case s.weight != "bytes":
+	default:
 		return cli.BadArgsf("--weight %q, expected bytes or count", s.weight)
 	}
 	if s.at != "" {
-		at, err := logs.ParseAt(s.at)
-		if err != nil {
+		if s.moment, err = parseMoment(s.at); err != nil {
 			return cli.BadArgsf("--at %w", err)
 		}
-		s.moment = &at
 	}
 	if s.maxPaths < 0 {
 		return cli.BadArgsf("--max-paths %d, expected a number of call paths", s.maxPaths)
 	}
 	return nil
+}
+
+// parseMoment reads "peak", "end", or a time such as "2.5s".
+func parseMoment(s string) (*heaplog.Instant, error) {
+	at := heaplog.End
+	switch s {
+	case "end":
+	case "peak":
+		at = heaplog.Peak
+	default:
+		d, err := time.ParseDuration(s)
+		if err != nil || d < 0 {
+			return nil, fmt.Errorf("%q, expected peak, end, or a time such as 2.5s", s)
+		}
+		at = heaplog.Instant(d)
+	}
+	return &at, nil
 }
 
 // status is a line on a terminal that is replaced by the next.
@@ -133,6 +160,17 @@ func (l *status) show(text string) {
 	}
 }
 
+// dumps shows how many dumps of a live log there are.
+func (l *status) dumps(list []*heap.Dump) {
+	text := "no dump yet"
+	if len(list) == 1 {
+		text = fmt.Sprintf("1 dump, %s bytes", cli.Number(list[0].Total.Bytes))
+	} else if n := len(list); n > 1 {
+		text = fmt.Sprintf("%d dumps, %s → %s bytes", n, cli.Number(list[0].Total.Bytes), cli.Number(list[n-1].Total.Bytes))
+	}
+	l.show(text + "; Ctrl-C prints the report")
+}
+
 // note says something on stderr.
 func (s *session) note(format string, args ...any) {
 	if !s.Quiet {
@@ -141,39 +179,35 @@ func (s *session) note(format string, args ...any) {
 	}
 }
 
-// command makes a subcommand: its RunE reads all input and then calls report with
-// what to write to.
-func (s *session) command(c *cobra.Command, by heap.Granularity, split func(args []string) ([]string, error), report func(w io.Writer) error) *cobra.Command {
+// command makes a subcommand: its RunE reads all input by read and then calls report
+// with what to write to. args returns the logs among the arguments; nil if all are.
+func (s *session) command(c *cobra.Command, by heap.Granularity, args func(args []string) ([]string, error), read func() error, report func(w io.Writer) error) *cobra.Command {
 	s.c = c
-	s.add(c)
 	if c.Args == nil {
 		c.Args = cobra.ArbitraryArgs
 	}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		s.c, s.args, s.files = c, args, args
-		if err := s.refuse(c.Flags()); err != nil {
-			return err
-		}
-		if split != nil {
-			files, err := split(args)
-			if err != nil {
+	c.RunE = func(c *cobra.Command, list []string) (err error) {
+		s.files = list
+		if args != nil {
+			if s.files, err = args(list); err != nil {
 				return cli.BadArgs(err)
 			}
-			s.files = files
 		}
 		if err := s.check(by); err != nil {
 			return err
 		}
 		defer s.close()
-		err := cli.WriteOutput(s.output, s.Inputs(s.files), c.OutOrStdout(), func(w io.Writer) error {
-			if err := s.read(); err != nil {
+		err = cli.WriteOutput(s.output, s.Inputs(s.files), c.OutOrStdout(), func(w io.Writer) error {
+			if err := read(); err != nil {
 				return err
 			}
 			b := bufio.NewWriterSize(w, 64<<10)
 			if err := report(b); err != nil {
 				return err
 			}
-			s.noteView()
+			for _, e := range s.shown.Unmatched() {
+				s.note("--%s: matches no frame", e)
+			}
 			return b.Flush()
 		})
 		if err != nil {
@@ -198,202 +232,97 @@ func (s *session) stopReading() {
 	}
 }
 
-// read reads all input into s.prof.
-func (s *session) read() error {
-	profiles, err := s.profiles()
-	if err != nil {
+// open opens the logs.
+func (s *session) open(more ...heaplog.Option) (err error) {
+	var ctx context.Context
+	ctx, s.stop = cli.Interruptible(context.Background())
+	if errs := s.c.ErrOrStderr(); !s.Quiet && s.Live() && cli.IsTerminal(errs) {
+		s.status.w = errs
+		more = append(more, heaplog.Refresh(time.Second))
+	}
+	more = append(more, heaplog.MaxPaths(s.maxPaths))
+	if s.reader, err = s.Open(ctx, s.files, s.c.InOrStdin(), more...); err != nil {
 		return err
 	}
-	if profiles == nil {
-		var ctx context.Context
-		ctx, s.stop = cli.Interruptible(context.Background())
-		if s.reader, err = logs.Open(ctx, &s.Flags, s.files, s.c.InOrStdin(), s.note); err != nil {
-			return err
-		}
-		if errs := s.c.ErrOrStderr(); !s.Quiet && s.Live() && cli.IsTerminal(errs) {
-			s.status.w = errs
-			s.reader.Status = s.status.show
-		}
-		if by := s.view.By; s.noPaths && by != heap.ByFile && by != heap.ByModule && !s.filter.Any() && s.moment == nil {
-			s.prof, s.sites, err = s.reader.Sites(s.maxPaths, s.Selected())
-		}
-		if err == nil && s.sites == nil {
-			s.prof, err = s.reader.Profile(s.maxPaths, s.moment)
-		}
-		s.status.show("")
+	s.out = logflags.Outcome{Flags: &s.Flags, Reader: s.reader, Note: func(text string) { s.note("%s", text) }}
+	return nil
+}
+
+// read reads all input into s.dumps.
+func (s *session) read() error {
+	profiles, err := s.profiles()
+	switch {
+	case err != nil:
+		return err
+	case profiles != nil:
+		return s.readProfiles(profiles)
+	}
+	var options []heaplog.Option
+	if s.moment != nil {
+		options = append(options, heaplog.Moment(*s.moment))
+	}
+	if s.last && s.Dump == "" && !s.Live() {
+		options = append(options, heaplog.Select(-1, -1))
+	}
+	if err := s.open(options...); err != nil {
+		return err
+	}
+	return s.readDumps()
+}
+
+// readDumps reads the dumps of logs. A dump that goes on is replaced by itself.
+func (s *session) readDumps() error {
+	s.status.dumps(nil)
+	for d, err := range s.reader.Dumps() {
 		if err != nil {
-			return err
-		}
-		s.outcome = s.reader.Outcome()
-		s.reader.Notes()
-		if s.outcome != nil && cli.Code(s.outcome) != cli.Short && !(s.listed && len(s.prof.Dumps) > 0) {
-			return s.outcome
-		}
-	} else {
-		s.prof = &heap.Profile{MaxPaths: s.maxPaths}
-		for i, p := range profiles {
-			if _, err := s.prof.AddPprof(p, s.files[i]); err != nil {
+			if err := s.out.Add(err); err != nil {
 				return err
 			}
+			continue
 		}
+		s.dumps = append(s.dumps[:d.Index], d)
+		s.status.dumps(s.dumps)
 	}
-	if len(s.prof.Dumps) == 0 {
+	s.status.show("")
+	s.replay = s.reader.Replay()
+	s.outcome = s.out.End()
+	if s.outcome != nil && cli.Code(s.outcome) != cli.Short && !(s.listed && len(s.dumps) > 0) {
+		return s.outcome
+	}
+	if len(s.dumps) == 0 {
 		return fmt.Errorf("no dump")
 	}
-	s.names = s.view.Names(s.prof)
 	return nil
 }
 
-// profiles reads the arguments as profiles of pprof, nil if they are logs.
-func (s *session) profiles() ([]*profile.Profile, error) {
-	var list []*profile.Profile
-	for i, path := range s.files {
-		p, err := readProfile(path)
-		if err != nil {
-			return nil, err
-		}
-		if p == nil && len(list) > 0 || p != nil && len(list) < i {
-			return nil, fmt.Errorf("%s: logs and profiles of pprof cannot be read together", path)
-		}
-		if p != nil {
-			list = append(list, p)
-		}
-	}
-	if list == nil {
-		return nil, nil
-	}
-	for _, name := range []string{"exe", "maps", "sysroot", "debug-dir", "adjust", "machine", "split", "only", "follow", "bare", "strict", "at"} {
-		if s.c.Flags().Changed(name) {
-			return nil, cli.BadArgsf("--%s has no effect here: it is for logs, and %s is a profile of pprof", name, s.files[0])
-		}
-	}
-	return list, nil
-}
-
-// maxProfile is how large a profile of pprof may be, in bytes, decompressed.
-const maxProfile = 128 << 20
-
-// Frames that a profile of pprof may have, counted for each sample anew: locations are
-// written once, however often they are called. The deepest stacks that profilers record
-// have 2,048; a byte stands for some 3 frames.
-const (
-	maxSampleFrames = 1 << 12
-	minFrames       = 1 << 20 // whatever its size
-	framesPerByte   = 16
-)
-
-// checkFrames returns an error for a profile of size bytes with too many frames.
-func checkFrames(p *profile.Profile, size int) error {
-	total, most := 0, minFrames+framesPerByte*size
-	for i, s := range p.Sample {
-		n := 0
-		for _, l := range s.Location {
-			if n += max(1, len(l.Line)); n > maxSampleFrames {
-				return fmt.Errorf("sample %d has over %d frames", i+1, maxSampleFrames)
-			}
-		}
-		if total += n; total > most {
-			return fmt.Errorf("over %d frames in %d bytes: too many", most, size)
-		}
-	}
-	return nil
-}
-
-// readProfile reads a file as a profile of pprof, nil if it is none. Such a file
-// begins with field 1 of a message, itself one with a field 1, once it is decompressed.
-// A file is an error if it is certain not to be a log, since it goes on with field 2.
-func readProfile(path string) (*profile.Profile, error) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, nil
-	}
-	in, err := dump.Open(path, nil)
-	if err != nil {
-		return nil, nil
-	}
-	var head [64]byte
-	n, _ := io.ReadFull(in, head[:])
-	in.Close()
-	if n < 8 || head[0] != 0x0a || head[2] != 0x08 || bytes.Contains(head[:n], []byte("~m#")) {
-		return nil, nil
-	}
-	certain := head[1] == 4 && head[4] == 0x10
-	fail := func(format string, args ...any) (*profile.Profile, error) {
-		if certain {
-			return nil, fmt.Errorf("%s: profile of pprof: "+format, append([]any{path}, args...)...)
-		}
-		return nil, nil
-	}
-	if in, err = dump.Open(path, nil); err != nil {
-		return nil, nil
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, maxProfile+1))
-	if err != nil && certain {
-		return nil, err // names the file
-	}
-	if err != nil {
-		return nil, nil
-	}
-	if len(data) > maxProfile {
-		return fail("over %d MB, decompressed: too large", maxProfile>>20)
-	}
-	p, err := profile.ParseUncompressed(data)
-	if err == nil {
-		err = p.CheckValid()
-	}
-	if err == nil {
-		err = checkFrames(p, len(data))
-	}
-	if err != nil {
-		return fail("%w", err)
-	}
-	// Its names are anybody's, as those of an ELF file are.
-	for _, f := range p.Function {
-		f.Name, f.SystemName, f.Filename = printable.Text(f.Name), printable.Text(f.SystemName), printable.Text(f.Filename)
-	}
-	for _, m := range p.Mapping {
-		m.File, m.BuildID = printable.Text(m.File), printable.Text(m.BuildID)
-	}
-	return p, nil
-}
-
-// selected returns the dumps of --dump; all says that all are meant unless it is
-// given.
-func (s *session) selected(all bool) ([]*heap.Dump, error) {
-	sel := s.Selected()
-	if all && s.Flags.Dump == "" {
-		sel = logs.Selection{All: true}
-	}
-	from, to, err := sel.Of(len(s.prof.Dumps))
-	if err != nil {
-		return nil, err
-	}
-	list := s.prof.Dumps[from:to]
+// one returns the profile of the dump to report on: the last, or those of --dump
+// together.
+func (s *session) one() (*heap.Profile, error) {
+	list, n := s.dumps, len(s.dumps)
 	if s.reader != nil {
-		s.reader.NoteDumps(s.prof, list)
+		n = s.reader.Summary().Dumps
 	}
-	return list, nil
-}
-
-// one returns the dump to report on: the last, or those of --dump together.
-func (s *session) one() (*heap.Dump, error) {
-	list, err := s.selected(false)
-	if err != nil {
-		return nil, err
+	if s.Dump == "" {
+		list = list[len(list)-1:]
+		if n > 1 && s.moment == nil {
+			s.note("%d dumps, of which this is the last; --dump N, A..B or all selects others, btheap growth compares them", n)
+		}
 	}
-	if n := len(s.prof.Dumps); n > 1 && s.Flags.Dump == "" {
-		s.note("%d dumps, of which this is the last; --dump N, A..B or all selects others, btheap growth compares them", n)
-	}
-	return s.prof.Sum(list), nil
-}
-
-// noteView reports the expressions that matched nothing, and saturated sums.
-func (s *session) noteView() {
-	s.filter.Note(logs.Matched(s.names.Matched), s.note)
-	if s.prof.Saturated && s.reader == nil {
+	d := heap.Sum(list...)
+	if d.Loss.Saturated && (s.reader == nil || !slices.ContainsFunc(list, func(d *heap.Dump) bool { return d.Loss.Saturated })) {
 		s.note("sums over 2^64-1 are reported as 2^64-1")
 	}
+	return s.profile([]*heap.Dump{d})
+}
+
+// profile returns the profile of dumps that the command reports on.
+func (s *session) profile(list []*heap.Dump) (*heap.Profile, error) {
+	p, err := heap.New(list...)
+	if err != nil {
+		return nil, err
+	}
+	s.shown = p.View(s.view)
+	return s.shown, nil
 }
 
 // width is how wide text may be: the terminal, or 80 columns, or as wide as it is

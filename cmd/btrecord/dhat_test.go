@@ -11,8 +11,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
-	"github.com/lwsbt/lwsbt/internal/logs"
 	"github.com/lwsbt/lwsbt/profile"
 )
 
@@ -85,17 +85,17 @@ func TestDHATOfEvents(t *testing.T) {
 
 	recording := filepath.Join(dir, "rec")
 	runPreloaded(t, buildLibrary(t, "gcc"), []string{"LWSBT_OUT=" + recording, "LWSBT_EVENTS=1"}, "", program)
-	r, err := logs.Open(t.Context(), &logs.Flags{}, []string{recording}, nil, func(format string, args ...any) { t.Logf(format, args...) })
+	r, err := heaplog.Open(t.Context(), heaplog.Files(recording))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	prof, err := r.Profile(0, nil)
+	prof, err := profile.Collect(r.Dumps())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if _, err := (&profile.View{}).Names(prof).Export(&out, "dhat", prof.Dumps[0], profile.ExportOptions{Events: r.Events()}); err != nil {
+	if _, err := prof.Export(&out, "dhat", profile.ExportOptions{Replay: r.Replay()}); err != nil {
 		t.Fatal(err)
 	}
 	got := dhatSites(t, out.Bytes(), functions)

@@ -71,20 +71,18 @@ func readRecording(t testing.TB, path string) *recorded {
 func parseRecording(t testing.TB, text []byte) *recorded {
 	t.Helper()
 	var r recorded
-	var timeline symbol.Timeline
-	names := map[*symbol.Module]string{}
+	process, err := symbol.NewProcess(symbol.Config{NoFiles: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer process.Close()
 	place := func(s *codec.Stack) (stack []string) {
-		space := timeline.Space()
 		for _, pc := range s.PCs {
-			m := space.Find(pc - 1)
-			if m == nil {
-				stack = append(stack, "?")
-				continue
+			at := "?"
+			if l := process.Locate(pc - 1).Location; l != nil && l.Module != nil {
+				at = l.Module.Name[strings.LastIndexByte(l.Module.Name, '/')+1:] + "+0x" + hex(l.Own+1)
 			}
-			if names[m.Module] == "" {
-				names[m.Module] = m.Module.Name[strings.LastIndexByte(m.Module.Name, '/')+1:]
-			}
-			stack = append(stack, names[m.Module]+"+0x"+hex(m.Offset+pc-m.Start))
+			stack = append(stack, at)
 		}
 		return stack
 	}
@@ -142,7 +140,7 @@ func parseRecording(t testing.TB, text []byte) *recorded {
 				t.Errorf("line %d: %s", n, line)
 			}
 		case bytes.HasPrefix(line, []byte("{{{")):
-			err = timeline.Markup(line)
+			err = process.Markup(line)
 		default:
 			t.Fatalf("line %d is of no known form: %q", n, line)
 		}

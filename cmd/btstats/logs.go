@@ -1,15 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/stats"
 )
@@ -25,12 +27,11 @@ type reporter struct {
 
 // gathered is what was read of logs.
 type gathered struct {
-	dump  *stats.Collector
-	infer dump.Inference
-	sc    *dump.Scanner
-	files []string
-
-	broken []string // logs that could not be read to their end, and why
+	dump    *stats.Collector
+	infer   stats.Inference
+	summary heaplog.Summary
+	files   []string
+	broken  []string // logs that could not be read to their end, and why
 }
 
 func (r *reporter) newGathered() *gathered {
@@ -38,61 +39,95 @@ func (r *reporter) newGathered() *gathered {
 	if r.given != nil {
 		word = r.given.Word()
 	}
-	g := &gathered{dump: stats.NewCollector(word), sc: dump.NewScanner(nil, "")}
-	g.sc.Bare = r.bare
-	g.sc.Word32 = word == 32
-	return g
+	return &gathered{dump: stats.NewCollector(word)}
 }
 
-// add adds the record of the scanner.
-func (g *gathered) add(rec *dump.Record) {
-	if rec.Err != nil {
-		return
-	}
-	g.dump.Add(&rec.Stack, rec.Blob, rec.Text)
-	g.infer.Add(&rec.Stack, rec.Blob)
+// add adds a record. blob is nil if the record has none.
+func (g *gathered) add(s *codec.Stack, blob, text []byte) {
+	g.dump.Add(s, blob, text)
+	g.infer.Add(s, blob)
 }
 
-// read adds the records of a log. each, if not nil, is called after every one.
-func (r *reporter) read(g *gathered, in *dump.Input, each func() error) error {
-	progress := newProgress(in, r.stderr)
-	defer progress.done()
-	g.files = append(g.files, in.Name)
-	if each == nil && !r.strict {
-		return r.readParallel(g, progress, in.Name)
-	}
-	g.sc.Reset(progress, in.Name)
-	for g.sc.Next() {
-		rec := g.sc.Record()
-		if rec.Err != nil && r.strict {
-			progress.done()
-			return cli.Shortf("%v: %v", rec.Place, rec.Err)
+// open opens the logs. With --follow, the last one is followed.
+func (r *reporter) open() (*heaplog.Reader, error) {
+	options := []heaplog.Option{heaplog.Unnamed()}
+	for i, path := range r.args {
+		switch {
+		case r.follow && i == len(r.args)-1:
+			options = append(options, heaplog.Follow(path), heaplog.Refresh(refresh))
+		case path == cli.Stdio:
+			options = append(options, heaplog.Stream(r.stdin, "<stdin>"))
+		default:
+			options = append(options, heaplog.Files(path))
 		}
-		g.add(rec)
+	}
+	if r.bare {
+		options = append(options, heaplog.Bare())
+	}
+	if r.given != nil {
+		options = append(options, heaplog.Machine(*r.given))
+	}
+	return heaplog.Open(r.ctx, options...)
+}
+
+// refresh is how long a followed log may be silent before a report is written that is due.
+const refresh = 50 * time.Millisecond
+
+// read adds the records of all logs. What was read of a log before an error counts: the error
+// is kept for the end of the report. each, if not nil, is called after each record, and
+// where a followed log has no more for now.
+func (r *reporter) read(g *gathered, log *heaplog.Reader, each func() error) error {
+	progress := newProgress(r.stderr)
+	defer progress.done()
+	defer func() { g.summary = log.Summary() }()
+	file, before := "", uint64(0) // records before the file
+	for it, err := range log.Items() {
+		if err != nil {
+			if err = g.failed(err, before); err != nil {
+				return err
+			}
+			continue
+		}
+		if it.File != file {
+			file, before = it.File, g.dump.Records()
+		}
+		switch it.Kind {
+		case heaplog.Text, heaplog.Mark, heaplog.Event:
+			continue
+		case heaplog.Idle:
+		default:
+			if it.Err != nil && r.strict {
+				return cli.Shortf("%v: %v", it.Place, it.Err)
+			}
+			if it.Err == nil {
+				g.add(it.Stack, it.Blob, it.Text)
+			}
+		}
+		if now := time.Now(); progress.due(now) {
+			progress.show(now, log.Summary())
+		}
 		if each != nil {
 			if err := each(); err != nil {
 				return err
 			}
 		}
 	}
-	return g.sc.Err()
+	return nil
 }
 
-// readFile reads a log. What was read before an error counts: the error is kept for the
-// end of the report.
-func (r *reporter) readFile(g *gathered, path string) error {
-	in, err := dump.Open(path, r.stdin)
-	if err != nil {
+// failed returns an error of reading, unless the report says it. before is the number of
+// records before the log.
+func (g *gathered) failed(err error, before uint64) error {
+	var read *heaplog.ReadError
+	n := g.dump.Records() - before
+	switch {
+	case errors.Is(err, heaplog.ErrNoRecord): // see something
+	case errors.As(err, &read) && n > 0:
+		g.broken = append(g.broken, fmt.Sprintf("%v (%d records before it are in the report)", err, n))
+	case errors.As(err, &read), !errors.Is(err, context.Canceled):
 		return err
 	}
-	defer in.Close()
-	before := g.dump.Records()
-	err = r.read(g, in, nil)
-	if n := g.dump.Records() - before; err != nil && n > 0 && cli.Code(err) != cli.Short {
-		g.broken = append(g.broken, fmt.Sprintf("%v (%d records before it are in the report)", err, n))
-		return nil
-	}
-	return err
+	return nil
 }
 
 // something returns an error if there was not one record.
@@ -104,28 +139,46 @@ func (g *gathered) something(bare bool) error {
 	if bare {
 		looked += ", and lines of nothing but base64"
 	}
-	t := g.sc.Tally()
+	sum := &g.summary
 	msg := fmt.Sprintf("%s: no record in %s, %s; looked for %s",
-		strings.Join(g.files, ", "), cli.Count(t.Bytes, "byte"), cli.Count(t.Lines, "line"), looked)
-	for _, f := range t.Faults() {
-		msg += fmt.Sprintf("\n  %d unreadable, %s: first at %v: %v", f.Count, f.Reason, f.Places[0], f.Errs[0])
+		strings.Join(g.files, ", "), cli.Count(sum.Bytes, "byte"), cli.Count(sum.Lines, "line"), looked)
+	for _, f := range sum.Faults {
+		if !f.Cut {
+			msg += fmt.Sprintf("\n  %d unreadable, %s: first at %v: %v", f.Count, f.Reason, f.Places[0], f.Errs[0])
+		}
 	}
-	if c := t.Cuts(); c.Count > 0 {
-		msg += fmt.Sprintf("\n  %d cut, first at %v", c.Count, c.Places[0])
+	if cuts := g.cuts(); len(cuts) > 0 {
+		msg += fmt.Sprintf("\n  %d cut, first at %v", sum.Cut, cuts[0])
 	}
 	return errors.New(msg)
 }
 
-// log is the tally for the report.
+// cuts returns the places of the first cut records, at most three.
+func (g *gathered) cuts() (list []heaplog.Place) {
+	for _, f := range g.summary.Faults {
+		if f.Cut {
+			list = append(list, f.Places...)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b heaplog.Place) int {
+		return cmp.Or(slices.Index(g.files, a.File)-slices.Index(g.files, b.File), cmp.Compare(a.Offset, b.Offset))
+	})
+	return list[:min(len(list), 3)]
+}
+
+// log is the summary for the report.
 func (g *gathered) log() stats.Log {
-	t := g.sc.Tally()
-	l := stats.Log{Files: g.files, Bytes: t.Bytes, Lines: t.Lines, Blobs: t.ByKind[dump.Blob],
-		Decoded: t.ByKind[dump.Decoded], Bare: t.ByKind[dump.Bare], Lenient: t.Lenient,
-		Cut: t.Cut, CutByLws: t.CutByLws}
-	for _, p := range t.Cuts().Places {
+	sum := &g.summary
+	l := stats.Log{Files: g.files, Bytes: sum.Bytes, Lines: sum.Lines, Blobs: sum.Records[heaplog.Blob],
+		Decoded: sum.Records[heaplog.Decoded], Bare: sum.Records[heaplog.BareBlob], Lenient: sum.Lenient,
+		Cut: sum.Cut, CutByLws: sum.CutByLws}
+	for _, p := range g.cuts() {
 		l.CutAt = append(l.CutAt, p.String())
 	}
-	for _, f := range t.Faults() {
+	for _, f := range sum.Faults {
+		if f.Cut {
+			continue
+		}
 		fault := stats.Fault{Reason: string(f.Reason), Count: f.Count}
 		for _, p := range f.Places {
 			fault.First = append(fault.First, p.String())
@@ -176,19 +229,23 @@ func (r *reporter) report(g *gathered) (*stats.Report, error) {
 
 func (r *reporter) reportLogs() error {
 	g := r.newGathered()
-	paths := r.args
-	if r.follow {
-		paths = paths[:len(paths)-1]
-	}
-	for _, path := range paths {
-		if err := r.readFile(g, path); err != nil {
-			return err
+	for _, path := range r.args {
+		if path == cli.Stdio {
+			path = "<stdin>"
 		}
+		g.files = append(g.files, path)
 	}
+	log, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	var each func() error
 	if r.follow {
-		if err := r.followFile(g, r.args[len(r.args)-1]); err != nil {
-			return err
-		}
+		each = r.reportEachInterval(g, log)
+	}
+	if err := r.read(g, log, each); err != nil {
+		return err
 	}
 	if err := g.something(r.bare); err != nil {
 		return err
@@ -206,20 +263,16 @@ func (r *reporter) reportLogs() error {
 	return nil
 }
 
-// followFile reads a log until interrupted, with a report each interval in which
-// records came.
-func (r *reporter) followFile(g *gathered, path string) error {
-	in, err := dump.Follow(r.ctx, path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
+// reportEachInterval returns what writes a report if the interval is over and records came
+// in it.
+func (r *reporter) reportEachInterval(g *gathered, log *heaplog.Reader) func() error {
 	next, reported := time.Now().Add(r.interval), uint64(0)
-	due := func() error {
+	return func() error {
 		if time.Now().Before(next) || g.dump.Records() == reported {
 			return nil
 		}
 		reported = g.dump.Records()
+		g.summary = log.Summary()
 		rep, err := r.report(g)
 		if err == nil {
 			err = r.write(r.stdout, rep, rep.Sections())
@@ -230,6 +283,4 @@ func (r *reporter) followFile(g *gathered, path string) error {
 		next = time.Now().Add(r.interval)
 		return err
 	}
-	in.Idle = due
-	return r.read(g, in, due)
 }

@@ -204,6 +204,8 @@ func (c *config) checkMode(changed func(flag string) bool) error {
 		return errors.New("expected a FILE, or - for standard input")
 	case slices.Contains(c.args, ""):
 		return errors.New("the name of a FILE is empty")
+	case c.follow && c.args[len(c.args)-1] == cli.Stdio:
+		return errors.New("--follow needs a FILE: standard input is read to its end anyway")
 	case c.follow && c.rebase != "":
 		return errors.New("--follow and --rebase exclude each other")
 	case c.follow && c.interval <= 0:

@@ -20,7 +20,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/dump"
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -291,25 +291,22 @@ func TestFollow(t *testing.T) {
 }
 
 func TestProgress(t *testing.T) {
-	in, err := dump.Open("-", strings.NewReader(strings.Repeat("x", 1000)))
-	if err != nil {
-		t.Fatal(err)
+	var terminal bytes.Buffer
+	p := newProgress(&terminal)
+	if p.due(p.start.Add(time.Hour)) {
+		t.Error("due where there is no terminal")
 	}
-	var terminal, none bytes.Buffer
-	p := newProgress(in, &none)
-	if io.Copy(io.Discard, p); none.Len() > 0 || p.bytes != 1000 {
-		t.Errorf("not on a terminal, after %d bytes: %q", p.bytes, none.String())
-	}
-	p.out, p.bytes = &terminal, 500e6
-	p.show(p.start.Add(900 * time.Millisecond))
-	p.done()
-	if terminal.Len() > 0 {
+	p.out = &terminal
+	if p.done(); p.due(p.start.Add(900*time.Millisecond)) || terminal.Len() > 0 {
 		t.Errorf("within the first second: %q", terminal.String())
 	}
-	p.show(p.start.Add(2000 * time.Millisecond))
-	p.show(p.start.Add(2001 * time.Millisecond)) // too soon after
-	in.Size = 4000
-	p.show(p.start.Add(2500 * time.Millisecond))
+	s := heaplog.Summary{At: heaplog.Place{File: "<stdin>"}, Bytes: 500e6, Stored: 1000, Size: -1}
+	p.show(p.start.Add(2000*time.Millisecond), s)
+	if p.due(p.start.Add(2001 * time.Millisecond)) {
+		t.Error("due too soon after")
+	}
+	s.Size = 4000
+	p.show(p.start.Add(2500*time.Millisecond), s)
 	p.done()
 	const clear = "\r\x1b[K"
 	if want := clear + "<stdin>: 500 MB, 250 MB/s" + clear + "<stdin>: 25%, 500 MB, 200 MB/s" + clear; terminal.String() != want {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/dump"
 	"github.com/lwsbt/lwsbt/gen"
 	"github.com/lwsbt/lwsbt/stats"
 )
@@ -63,7 +62,7 @@ func (r *reporter) reportModel(m gen.Model) (*stats.Report, error) {
 	program.Pre, program.Post = r.pre, r.post
 	g := r.newGathered()
 	g.files = []string{fmt.Sprintf("%d stacks of model %s, seed %d", r.stacks, m.Name, r.seed)}
-	var s codec.Stack
+	var s, recorded codec.Stack
 	var blob, line []byte
 	for range r.stacks {
 		program.Next(&s)
@@ -71,13 +70,11 @@ func (r *reporter) reportModel(m gen.Model) (*stats.Report, error) {
 		if blob, err = codec.AppendBlob(blob[:0], &s, machine, codec.SearchLws); err != nil {
 			return nil, fmt.Errorf("--model %s --machine %v: %w", m.Name, machine, err)
 		}
-		rec := dump.Record{Blob: blob}
-		if rec.Err = codec.Decode(&rec.Stack, blob); rec.Err != nil {
-			return nil, fmt.Errorf("model %s: %w", m.Name, rec.Err)
+		if err = codec.Decode(&recorded, blob); err != nil {
+			return nil, fmt.Errorf("model %s: %w", m.Name, err)
 		}
 		line = codec.AppendLine(line[:0], blob)
-		rec.Text = line
-		g.add(&rec)
+		g.add(&recorded, blob, line)
 	}
 	if r.addr == nil {
 		r2 := *r

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -54,39 +56,29 @@ func (n *nameFlags) check() error {
 
 // namer finds the functions of return addresses in a dump.
 type namer struct {
-	process symbol.Process
-	addrs   []symbol.FrameAddr
+	process *symbol.Process
+	addrs   []symbol.Addr
 }
 
 // open opens the files that the flags name, and infers where they were loaded from the
 // addresses of the dump where nothing else says so.
 // word is the bits of an address, 0 if that is not known.
 func (n *nameFlags) open(dump *stats.Collector, word int, by string) (*namer, error) {
-	out := &namer{}
-	out.process.Files.SetWord(word, by)
-	out.process.Files.DebugDirs = n.debugDirs
-	for _, spec := range n.specs {
-		if err := out.process.Files.AddFile(spec); err != nil {
-			out.close()
-			return nil, fmt.Errorf("-e %w", err)
-		}
+	process, err := symbol.NewProcess(symbol.Config{Files: n.specs, DebugDirs: n.debugDirs, Word: word, WordBy: by})
+	if err != nil {
+		return nil, fmt.Errorf("-e %w", err)
 	}
+	out := &namer{process: process}
 	for _, path := range n.maps {
 		if err := out.readMaps(path); err != nil {
 			out.close()
 			return nil, fmt.Errorf("--maps: %w", err)
 		}
 	}
-	if files := out.process.Files.FilesWithoutBase(); len(files) > 0 && len(n.maps) == 0 {
+	if files := process.Unplaced(); len(files) > 0 && len(n.maps) == 0 {
 		seen := map[symbol.ReturnAddr]bool{}
-		var list []symbol.ReturnAddr
-		dump.EachAddress(func(pc uint64, lossy bool) {
-			if a := (symbol.ReturnAddr{PC: pc, Lossy: lossy}); !seen[a] {
-				seen[a] = true
-				list = append(list, a)
-			}
-		})
-		out.process.Files.SetBases(symbol.InferBases(files, list))
+		dump.EachAddress(func(pc uint64, lossy bool) { seen[symbol.ReturnAddr{PC: pc, Lossy: lossy}] = true })
+		process.SetBases(symbol.InferBases(files, slices.Collect(maps.Keys(seen))))
 	}
 	return out, nil
 }
@@ -99,7 +91,7 @@ func (n *namer) readMaps(path string) error {
 	defer f.Close()
 	list, err := symbol.ReadMaps(f, path)
 	if err == nil {
-		n.process.Maps.Set(list)
+		n.process.Map(list)
 	}
 	return err
 }
@@ -113,8 +105,8 @@ func (n *namer) name(pc uint64, lossy bool) string {
 	if lossy {
 		s.Marks = codec.Marks{Wide: 1, Wrap: 1, Lossy: 1}
 	}
-	n.addrs, _ = n.process.Resolve(n.addrs[:0], &s, nil)
-	frames := n.addrs[0].Frames
+	n.addrs = n.process.Resolve(n.addrs[:0], &s, nil)
+	frames := n.addrs[0].Frames()
 	if len(frames) == 0 {
 		return ""
 	}

@@ -34,45 +34,50 @@ func TestInterruptedOutput(t *testing.T) {
 		time.Sleep(time.Minute)
 		os.Exit(9)
 	}
-	for _, graceful := range []string{"", "1"} {
-		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-			if signal.Ignored(s) { // as under nohup
-				continue
-			}
-			dir := t.TempDir()
-			c := exec.Command(os.Args[0], "-test.run=^TestInterruptedOutput$")
-			c.Env = append(os.Environ(), "LWSBT_TEST_OUTPUT="+filepath.Join(dir, "out"), "LWSBT_TEST_GRACEFUL="+graceful)
-			out, err := c.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			said := bufio.NewScanner(out)
-			said.Scan()
-			if left, _ := os.ReadDir(dir); said.Text() != "ready" || len(left) != 1 {
-				t.Fatalf("said %q, %d files", said.Text(), len(left))
-			}
-			c.Process.Signal(s)
-			if graceful != "" {
-				if said.Scan(); said.Text() != "first" {
-					t.Errorf("%v: said %q", s, said.Text())
-				}
-				if left, _ := os.ReadDir(dir); len(left) != 1 {
-					t.Errorf("%v: removed at the first signal", s)
-				}
-				time.Sleep(2 * together)
-				c.Process.Signal(s)
-			}
-			c.Wait()
-			if w := c.ProcessState.Sys().(syscall.WaitStatus); !w.Signaled() || w.Signal() != s {
-				t.Errorf("%v: ended with %v", s, c.ProcessState)
-			}
-			if left, _ := os.ReadDir(dir); len(left) != 0 {
-				t.Errorf("%v: %s is left", s, left[0].Name())
-			}
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // as under nohup
+			interruptWriter(t, s, "")
+			interruptWriter(t, s, "1")
 		}
+	}
+}
+
+// interruptWriter starts a process that writes a file and ends it by a signal, or by two
+// if it is graceful.
+func interruptWriter(t *testing.T, s syscall.Signal, graceful string) {
+	t.Helper()
+	dir := t.TempDir()
+	c := exec.Command(os.Args[0], "-test.run=^TestInterruptedOutput$")
+	c.Env = append(os.Environ(), "LWSBT_TEST_OUTPUT="+filepath.Join(dir, "out"), "LWSBT_TEST_GRACEFUL="+graceful)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewScanner(out)
+	said.Scan()
+	if left, _ := os.ReadDir(dir); said.Text() != "ready" || len(left) != 1 {
+		t.Fatalf("said %q, %d files", said.Text(), len(left))
+	}
+	c.Process.Signal(s)
+	if graceful != "" {
+		if said.Scan(); said.Text() != "first" {
+			t.Errorf("%v: said %q", s, said.Text())
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 1 {
+			t.Errorf("%v: removed at the first signal", s)
+		}
+		time.Sleep(2 * together)
+		c.Process.Signal(s)
+	}
+	c.Wait()
+	if w := c.ProcessState.Sys().(syscall.WaitStatus); !w.Signaled() || w.Signal() != s {
+		t.Errorf("%v: ended with %v", s, c.ProcessState)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("%v: %s is left", s, left[0].Name())
 	}
 }
 

@@ -1,15 +1,15 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"unicode"
 
 	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
+
+	text "github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // printable is unicode.IsPrint without what turns the direction of text.
@@ -61,24 +61,7 @@ func Color(when string, w io.Writer) bool {
 }
 
 // Number returns n with a comma between groups of three digits.
-func Number[T int | int64 | uint64](n T) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func Number[T int | int64 | uint64](n T) string { return text.Number(n) }
 
 // Count returns n and the noun, in the plural unless n is 1.
-func Count[T int | int64 | uint64](n T, noun string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(noun, "s"):
-		noun += "es"
-	case strings.HasSuffix(noun, "y") && !strings.HasSuffix(noun, "ey"):
-		noun = noun[:len(noun)-1] + "ies"
-	default:
-		noun += "s"
-	}
-	return Number(n) + " " + noun
-}
+func Count[T int | int64 | uint64](n T, noun string) string { return text.Count(n, noun) }

@@ -134,7 +134,7 @@ var memoryCases = func() (list []memoryCase) {
 	add(func(int) float64 { return fixedMemory }, "btdecode -e ELF ONE")
 	add(func(paths int) float64 { return fixedMemory + page + perPath*float64(paths) }, "btheap html TWO", "btheap html -e ELF TWO")
 	add(func(paths int) float64 { return fixedMemory + perPath*float64(paths) },
-		"btdecode --top 20 ONE", "btdecode -F folded ONE", "btstats ONE",
+		"btstats ONE",
 		"btheap top ONE", "btheap top -e ELF ONE", "btheap top --stacks ONE", "btheap tree ONE", "btheap tree --depth 3 -e ELF ONE",
 		"btheap peek ^main -e ELF ONE", "btheap diff TWO", "btheap growth TWO",
 		"btheap export -F pprof ONE", "btheap export -F speedscope ONE", "btheap export -F dhat ONE", "btheap export -F heaptrack ONE",

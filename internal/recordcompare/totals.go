@@ -132,9 +132,9 @@ func (b *bench) ours(p program) (*sums, error) {
 	}
 	get := func(key string) int64 { v, _ := h.Uint(key); return int64(v) }
 	s := &sums{get("allocs"), get("frees"), get("bytes"), get("peak"), get("live"), map[string]int64{}}
-	folded, err := exec.Command("go", "run", "./cmd/btdecode", "-q", "--format", "folded", rec).Output()
+	folded, err := exec.Command("go", "run", "./cmd/btheap", "export", "-q", "-F", "folded", rec).Output()
 	if err != nil {
-		return nil, fmt.Errorf("btdecode: %w", err)
+		return nil, fmt.Errorf("btheap: %w", err)
 	}
 	return s, s.fold(string(folded))
 }

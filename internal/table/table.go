@@ -35,22 +35,14 @@ const gap = 2
 // minLast is the least that is left of the last column.
 const minLast = 20
 
-// chunk is how many rows are laid out at once.
-const chunk = 1000
-
 // Write writes the table.
 func (t *Table) Write(w io.Writer) error {
 	each := t.Each
 	if each == nil {
 		each = slices.Values(t.Rows)
 	}
-	aligns := make([]tw.Align, len(t.Head))
 	widths := make([]int, len(t.Head))
 	for i, h := range t.Head {
-		aligns[i] = tw.AlignLeft
-		if i < len(t.Right) && t.Right[i] {
-			aligns[i] = tw.AlignRight
-		}
 		widths[i] = utf8.RuneCountInString(h)
 	}
 	for r := range each {
@@ -58,75 +50,53 @@ func (t *Table) Write(w io.Writer) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c))
 		}
 	}
-	last := 0
+	last := 0 // width of the last column, 0 for any
 	if t.Width > 0 {
 		last = t.Width
 		for _, n := range widths[:len(widths)-1] {
 			last -= n + gap
 		}
 		last = max(last, minLast)
-	}
-	if last > 0 {
 		widths[len(widths)-1] = min(widths[len(widths)-1], max(last, utf8.RuneCountInString(t.Head[len(t.Head)-1])))
 	}
-	head := slices.Clone(t.Head) // as wide as the columns, for all chunks to be as wide
-	for i := range head {
-		if n := widths[i] - utf8.RuneCountInString(head[i]); aligns[i] == tw.AlignRight {
-			head[i] = strings.Repeat(" ", n) + head[i]
-		} else {
-			head[i] += strings.Repeat(" ", n)
-		}
+	line := t.appendRow(nil, t.Head, widths)
+	total := 0
+	for _, n := range widths {
+		total += n + gap
 	}
-	var rows [][]string
-	first := true
+	if t.Width > 0 {
+		total = min(total, t.Width)
+	}
+	rule := strings.Repeat("-", total) + "\n" // below the headings, if there is a row
 	for r := range each {
-		cells := slices.Clone(r)
-		if n := len(cells) - 1; last > 0 && n == len(t.Head)-1 {
-			cells[n] = Fit(cells[n], last)
+		line = append(line, rule...)
+		rule = ""
+		if n := len(r) - 1; last > 0 && n == len(t.Head)-1 {
+			r = slices.Clone(r)
+			r[n] = Fit(r[n], last)
 		}
-		if rows = append(rows, cells); len(rows) == chunk {
-			if err := t.write(w, head, aligns, rows, first); err != nil {
-				return err
-			}
-			rows, first = rows[:0], false
+		line = t.appendRow(line, r, widths)
+		if _, err := w.Write(line); err != nil {
+			return err
 		}
+		line = line[:0]
 	}
-	if len(rows) > 0 || first {
-		return t.write(w, head, aligns, rows, first)
-	}
-	return nil
+	_, err := w.Write(line)
+	return err
 }
 
-// write writes some rows, the first with the headings.
-func (t *Table) write(w io.Writer, head []string, aligns []tw.Align, rows [][]string, first bool) error {
-	var out bytes.Buffer
-	tb := New(&out, head, aligns)
-	for _, r := range rows {
-		if err := tb.Append(r); err != nil {
-			return err
+// appendRow appends a line of cells, which are as wide as these widths.
+func (t *Table) appendRow(line []byte, cells []string, widths []int) []byte {
+	for i, c := range cells {
+		space := max(0, widths[i]-utf8.RuneCountInString(c))
+		right := i < len(t.Right) && t.Right[i]
+		if right {
+			line = append(line, strings.Repeat(" ", space)...)
+			space = 0
 		}
+		line = append(append(line, c...), strings.Repeat(" ", space+gap)...)
 	}
-	if err := tb.Render(); err != nil {
-		return err
-	}
-	skip := 2 // headings and the line below them
-	if first {
-		skip = 0
-	}
-	for line := range strings.Lines(out.String()) {
-		if skip > 0 {
-			skip--
-			continue
-		}
-		line = strings.TrimRight(line, " \n")
-		if t.Width > 0 && strings.Trim(line, "-") == "" { // the line below the headings
-			line = line[:min(len(line), t.Width)]
-		}
-		if _, err := io.WriteString(w, line+"\n"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return append(bytes.TrimRight(line, " "), '\n')
 }
 
 // Fit returns s cut to n columns of text. Of "function file:line" the directories go

@@ -51,7 +51,7 @@ const (
 	formGNUStrpAlt    = 0x1f21
 )
 
-// value is an attribute's value as it stands: u is a number, an index, or an
+// value is an attribute's value as the entry has it: u is a number, an index, or an
 // offset into the section that form means; formRef* are offsets into info.
 // The zero value is an absent one.
 type value struct {

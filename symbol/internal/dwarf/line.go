@@ -168,7 +168,7 @@ const (
 	sequenceBytes = 64
 )
 
-// inLine marks a string that stands in .debug_line itself.
+// inLine marks a string in .debug_line itself.
 const inLine = 0xffff
 
 // readEntriesV4 reads the directories and files of versions 2 to 4; file 0 is

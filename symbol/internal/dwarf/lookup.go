@@ -22,7 +22,7 @@ func (d *Data) Lookup(dst []Frame, pc uint64) ([]Frame, error) {
 	d.Budget.steps += stepsPerLookup
 	n := len(dst)
 	dst, err := d.lookup(dst, pc)
-	if d.Budget.exceeded() || d.Alt != nil && d.Alt.Budget.exceeded() { // what was found may lack its end
+	if d.Budget.exceeded() || d.Alt != nil && d.Alt.Budget.exceeded() { // the frames may lack their end
 		return dst[:n], ErrBudget
 	}
 	d.Budget.steps = min(before, d.Budget.steps)

@@ -19,59 +19,69 @@ func (d *Data) nameOf(die uint64) string {
 func (d *Data) findName(die uint64) string {
 	plain := ""
 	for range maxHops {
-		if !d.Budget.Step(1) {
-			break
+		e, ok := d.readNames(die)
+		if len(e.linkage) > 0 {
+			return string(e.linkage)
 		}
-		u := d.unitAt(die)
-		if u == nil {
-			break
+		if plain == "" {
+			plain = string(e.plain)
 		}
-		t, err := u.table()
-		if err != nil {
-			break
-		}
-		c := d.at(d.Info[:u.end], die)
-		ab := t.get(c.uleb())
-		if ab == nil {
-			break
-		}
-		// A string in the entry can be as long as the section, and skipping it takes as long.
-		if !d.Budget.Step(len(ab.attrs)) {
-			break
-		}
-		start := c.off
-		var next value
-		for _, a := range ab.attrs {
-			switch a.attr {
-			case attrLinkageName, attrMIPSLinkage:
-				if s := u.text(u.value(&c, a)); len(s) > 0 {
-					return string(s)
-				}
-			case attrName:
-				if v := u.value(&c, a); plain == "" {
-					plain = string(u.text(v))
-				}
-			case attrAbstractOrigin, attrSpecification:
-				next = u.value(&c, a)
-			default:
-				u.skip(&c, a)
-			}
-		}
-		if !d.Budget.Step((c.off-start)/bytesPerStep) || c.bad || next.form == 0 || next.form == formRefSig8 {
-			break
-		}
-		if next.form == formGNURefAlt || next.form == formRefSup4 || next.form == formRefSup8 {
+		switch next := e.next; {
+		case !ok || next.form == 0 || next.form == formRefSig8:
+			return plain
+		case next.form == formGNURefAlt || next.form == formRefSup4 || next.form == formRefSup8:
 			if d.Alt != nil {
 				if s := d.Alt.nameOf(next.u); s != "" {
 					return s
 				}
 			}
-			break
-		}
-		if d.names[next.u] != nil && plain == "" {
+			return plain
+		case d.names[next.u] != nil && plain == "":
 			return *d.names[next.u]
+		default:
+			die = next.u
 		}
-		die = next.u
 	}
 	return plain
+}
+
+// nameEntry is what an entry says of its function's name.
+type nameEntry struct {
+	linkage, plain []byte
+	next           value // the entry that says more, the zero value if there is none
+}
+
+// readNames reads the names of the entry at an offset of info, as far as the first
+// linkage name. ok is false if the entry cannot be read, or not to its end.
+func (d *Data) readNames(die uint64) (e nameEntry, ok bool) {
+	u := d.unitAt(die)
+	if u == nil || !d.Budget.Step(1) {
+		return e, false
+	}
+	t, err := u.table()
+	if err != nil {
+		return e, false
+	}
+	c := d.at(d.Info[:u.end], die)
+	ab := t.get(c.uleb())
+	if ab == nil || !d.Budget.Step(len(ab.attrs)) {
+		return e, false
+	}
+	start := c.off
+	for _, a := range ab.attrs {
+		switch a.attr {
+		case attrLinkageName, attrMIPSLinkage:
+			if e.linkage = u.text(u.value(&c, a)); len(e.linkage) > 0 {
+				return e, true
+			}
+		case attrName:
+			e.plain = u.text(u.value(&c, a))
+		case attrAbstractOrigin, attrSpecification:
+			e.next = u.value(&c, a)
+		default:
+			u.skip(&c, a)
+		}
+	}
+	// A string in the entry can be as long as the section, and skipping it takes as long.
+	return e, d.Budget.Step((c.off-start)/bytesPerStep) && !c.bad
 }

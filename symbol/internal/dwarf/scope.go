@@ -75,84 +75,103 @@ const (
 	maxInlined = 1 << 8
 )
 
+// scopeWalk is the state of a walk through the entries of a unit.
+type scopeWalk struct {
+	*unit
+	cursor
+	scopes  *scopes
+	ranges  []scopeRange
+	scratch []addrRange
+
+	inside int32   // scope that the entry is in, -1 if none
+	nest   []int32 // scopes that the levels around it are in
+}
+
 // readScopes walks all entries of the unit. On an error, what was read until
 // then is returned with it. (DWARF 5, 2.3)
 func (u *unit) readScopes() (*scopes, []scopeRange, error) {
-	s := &scopes{}
-	var ranges []scopeRange
+	w := scopeWalk{unit: u, scopes: &scopes{}, inside: -1}
 	t, err := u.table()
 	if err != nil {
-		return s, nil, err
+		return w.scopes, nil, err
 	}
-	d := u.d
-	c := d.at(d.Info[:u.end], u.die)
-	nest := make([]int32, 0, 64) // scope that the entries of each level are in
-	inside := int32(-1)
-	var scratch []addrRange
-	for uint64(c.off) < u.end {
-		if !d.Budget.Step(1) {
-			return s, ranges, ErrBudget
-		}
-		die := uint64(c.off)
-		code := c.uleb()
-		if code == 0 {
-			if len(nest) == 0 {
-				break
-			}
-			inside, nest = nest[len(nest)-1], nest[:len(nest)-1]
-			continue
-		}
-		ab := t.get(code)
-		if ab == nil {
-			return s, ranges, fmt.Errorf(".debug_info %#x: abbreviation %d is not in the table at %#x",
-				die, code, u.abbrevOff)
-		}
-		child := inside
-		switch {
-		case ab.code:
-			scratch = scratch[:0]
-			sc, list, err := u.readScope(&c, ab, scratch)
-			if err != nil {
-				return s, ranges, err
-			}
-			if scratch = list; len(list) > 0 {
-				sc.die, sc.parent, sc.low = die, -1, list[0].low
-				if ab.tag == tagInlinedSubroutine && inside >= 0 {
-					sc.parent, sc.depth = inside, s.list[inside].depth+1
-				}
-				if sc.depth > maxInlined {
-					return s, ranges, fmt.Errorf(".debug_info %#x: calls are inlined into each other deeper than %d", die, maxInlined)
-				}
-				if !d.Budget.Alloc(int64(scopeBytes + 2*rangeBytes*len(list))) {
-					return s, ranges, ErrBudget
-				}
-				child = int32(len(s.list))
-				s.list = append(s.list, sc)
-				for _, r := range list {
-					if d.loaded(r) {
-						ranges = append(ranges, scopeRange{r, child})
-					}
-				}
-			}
-		case ab.size >= 0:
-			c.skip(uint64(ab.size))
-		default:
-			u.skipEntry(&c, ab)
-		}
-		if c.bad {
-			return s, ranges, fmt.Errorf(".debug_info %#x: entry ends beyond its unit", die)
-		}
-		if ab.children {
-			if len(nest) == maxNesting {
-				return s, ranges, fmt.Errorf(".debug_info %#x: entries nest deeper than %d", die, maxNesting)
-			}
-			nest = append(nest, inside)
-			inside = child
-		} else if len(nest) == 0 {
-			break // a root without children
+	w.cursor = u.d.at(u.d.Info[:u.end], u.die)
+	for more := true; more && uint64(w.cursor.off) < u.end; {
+		if more, err = w.entry(t); err != nil {
+			break
 		}
 	}
-	return s, ranges, nil
+	return w.scopes, w.ranges, err
+}
+
+// entry reads an entry, and reports whether another one follows.
+func (w *scopeWalk) entry(t *abbrevTable) (more bool, err error) {
+	if !w.d.Budget.Step(1) {
+		return false, ErrBudget
+	}
+	die := uint64(w.cursor.off)
+	code := w.uleb()
+	if code == 0 { // the end of a level
+		if len(w.nest) == 0 {
+			return false, nil
+		}
+		w.inside, w.nest = w.nest[len(w.nest)-1], w.nest[:len(w.nest)-1]
+		return true, nil
+	}
+	ab := t.get(code)
+	if ab == nil {
+		return false, fmt.Errorf(".debug_info %#x: abbreviation %d is not in the table at %#x", die, code, w.abbrevOff)
+	}
+	child := w.inside
+	switch {
+	case ab.code:
+		child, err = w.scope(die, ab)
+	case ab.size >= 0:
+		w.cursor.skip(uint64(ab.size))
+	default:
+		w.skipEntry(&w.cursor, ab)
+	}
+	switch {
+	case err != nil:
+		return false, err
+	case w.bad:
+		return false, fmt.Errorf(".debug_info %#x: entry ends beyond its unit", die)
+	case !ab.children:
+		return len(w.nest) > 0, nil // a root may have no children
+	case len(w.nest) == maxNesting:
+		return false, fmt.Errorf(".debug_info %#x: entries nest deeper than %d", die, maxNesting)
+	}
+	w.nest = append(w.nest, w.inside)
+	w.inside = child
+	return true, nil
+}
+
+// scope reads a function or an inlined call, and returns the scope that its children
+// are in: its own if it has code.
+func (w *scopeWalk) scope(die uint64, ab *abbrev) (int32, error) {
+	s, list, err := w.readScope(&w.cursor, ab, w.scratch[:0])
+	w.scratch = list
+	if err != nil || len(list) == 0 {
+		return w.inside, err
+	}
+	s.die, s.parent, s.low = die, -1, list[0].low
+	if ab.tag == tagInlinedSubroutine && w.inside >= 0 {
+		s.parent, s.depth = w.inside, w.scopes.list[w.inside].depth+1
+	}
+	if s.depth > maxInlined {
+		return 0, fmt.Errorf(".debug_info %#x: calls are inlined into each other deeper than %d", die, maxInlined)
+	}
+	if !w.d.Budget.Alloc(int64(scopeBytes + 2*rangeBytes*len(list))) {
+		return 0, ErrBudget
+	}
+	own := int32(len(w.scopes.list))
+	w.scopes.list = append(w.scopes.list, s)
+	for _, r := range list {
+		if w.d.loaded(r) {
+			w.ranges = append(w.ranges, scopeRange{r, own})
+		}
+	}
+	return own, nil
 }
 
 // skipEntry moves past an entry's attributes.

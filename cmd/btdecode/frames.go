@@ -1,0 +1,89 @@
+package main
+
+import (
+	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// frames has, for each address, its text in the output and what the filter makes of it.
+type frames struct {
+	filter  *profile.Filter
+	render  func(a symbol.Addr, shown []symbol.Frame) string
+	cache   map[symbol.Addr]*rendered
+	matched profile.Matched // by all records
+
+	named  bool                        // the command line names files with symbols
+	locate func(pc uint64) symbol.Addr // tells whether the log does
+}
+
+// rendered is an address in the output.
+type rendered struct {
+	text    string // "" if all of it is hidden
+	matched profile.Matched
+}
+
+// maxRendered is how many addresses are cached.
+const maxRendered = 1 << 16
+
+func newFrames(o *options, r *heaplog.Reader) *frames {
+	return &frames{filter: &o.Filter, cache: map[symbol.Addr]*rendered{}, named: o.Named(), locate: r.Locate}
+}
+
+// of returns an address in the output.
+func (f *frames) of(a symbol.Addr) *rendered {
+	if c := f.cache[a]; c != nil {
+		return c
+	}
+	if len(f.cache) >= maxRendered {
+		clear(f.cache)
+	}
+	c := &rendered{}
+	shown := a.Frames()
+	hidden := false
+	if f.filter.Any() {
+		list, matched := f.filter.Frames(nil, a)
+		c.matched = matched
+		if hidden = len(list) == 0; len(shown) > 0 { // else the one frame is the address
+			shown = list
+		}
+	}
+	if !hidden && f.render != nil {
+		c.text = f.render(a, shown)
+	}
+	f.cache[a] = c
+	return c
+}
+
+// keeps reports whether the filter keeps a record.
+func (f *frames) keeps(it *heaplog.Item) bool {
+	if f.filter.Ignore == nil && f.filter.Focus == nil {
+		return true
+	}
+	focused := f.filter.Focus == nil
+	for _, alloc := range it.Allocs {
+		for _, a := range alloc.Stack {
+			m := f.of(a).matched
+			if m.Ignore {
+				f.matched.Ignore = true
+				return false
+			}
+			focused = focused || m.Focus
+		}
+	}
+	f.matched.Focus = f.matched.Focus || focused
+	return focused
+}
+
+// text returns an address in the output, "" if all of it is hidden.
+func (f *frames) text(a symbol.Addr) string {
+	c := f.of(a)
+	if f.filter.Any() {
+		f.matched = f.matched.Or(profile.Matched{Hide: c.matched.Hide, Show: c.matched.Show})
+	}
+	return c.text
+}
+
+// looked reports whether addresses are looked up: files have symbols, or the log tells its
+// memory map.
+func (f *frames) looked() bool { return f.named || f.locate(0).Location != nil }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"math"
+
+	heap "github.com/lwsbt/lwsbt/profile"
+)
+
+// sparkline draws points as bars from the least to the largest, and those that are nil
+// as dots; at most width of them: of more, some are left out evenly, the first and the
+// last never.
+func sparkline(points []*heap.Value, w heap.Weight, width int) string {
+	if len(points) > width && width > 1 {
+		some := make([]*heap.Value, width)
+		for i := range some {
+			some[i] = points[int(math.Round(float64(i)*float64(len(points)-1)/float64(width-1)))]
+		}
+		points = some
+	}
+	low, high := uint64(math.MaxUint64), uint64(0)
+	for _, p := range points {
+		if p != nil {
+			low, high = min(low, w.Of(*p)), max(high, w.Of(*p))
+		}
+	}
+	bars := []rune("▁▂▃▄▅▆▇█")
+	out := make([]rune, len(points))
+	for i, p := range points {
+		level := 0
+		switch {
+		case p == nil:
+			out[i] = '·'
+			continue
+		case high > low:
+			level = int(float64(w.Of(*p)-low) / float64(high-low) * float64(len(bars)-1))
+		}
+		out[i] = bars[level]
+	}
+	return string(out)
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"testing"
+
+	heap "github.com/lwsbt/lwsbt/profile"
+)
+
+func TestSparkline(t *testing.T) {
+	for _, c := range []struct {
+		points []int // -1 is no point
+		width  int
+		want   string
+	}{
+		{[]int{10, 20, 30, 40}, 8, "▁▃▅█"},
+		{[]int{10, 30, 20, 40}, 8, "▁▅▃█"},
+		{[]int{5, 5}, 8, "▁▁"},
+		{[]int{7, 3, 2}, 8, "█▂▁"},
+		{[]int{0, 0, 6, 0}, 8, "▁▁█▁"},
+		{[]int{1, -1, 8}, 8, "▁·█"},
+		{[]int{1, 2, 3, 4, 5, 6, 7, 8}, 3, "▁▅█"},
+		{nil, 8, ""},
+	} {
+		var points []*heap.Value
+		for _, p := range c.points {
+			if p < 0 {
+				points = append(points, nil)
+				continue
+			}
+			points = append(points, &heap.Value{Bytes: uint64(p), Count: 1})
+		}
+		if got := sparkline(points, heap.Bytes, c.width); got != c.want {
+			t.Errorf("%v: %s, want %s", c.points, got, c.want)
+		}
+	}
+}

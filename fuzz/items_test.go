@@ -1,0 +1,157 @@
+package fuzz
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"testing/iotest"
+
+	"pgregory.net/rapid"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/gen/gentest"
+	"github.com/lwsbt/lwsbt/heaplog"
+)
+
+// found is a record, kept.
+type found struct {
+	offset   int64
+	line     int64
+	kind     heaplog.Kind
+	text     string
+	cut      bool
+	rejected bool
+	user     bool // its blob has user fields
+	stack    codec.Stack
+}
+
+func scan(t interface {
+	Fatalf(string, ...any)
+	Context() context.Context
+}, in io.Reader, bare bool) (records []found, log []byte, sum heaplog.Summary) {
+	options := []heaplog.Option{heaplog.Stream(in, "log"), heaplog.Unnamed()}
+	if bare {
+		options = append(options, heaplog.Bare())
+	}
+	r, err := heaplog.Open(t.Context(), options...)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	defer r.Close()
+	for it, err := range r.Items() {
+		if errors.Is(err, heaplog.ErrNoRecord) {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		if it.Offset != int64(len(log)) {
+			t.Fatalf("an item at offset %d, %d bytes came before it", it.Offset, len(log))
+		}
+		log = append(log, it.Text...)
+		if it.Kind == heaplog.Text || it.Kind == heaplog.Idle {
+			continue
+		}
+		f := found{it.Offset, it.Line, it.Kind, string(it.Text), it.Cut != nil, it.Err != nil, it.User != nil, codec.Stack{}}
+		if it.Stack != nil {
+			f.stack = *it.Stack
+			f.stack.PCs = slices.Clone(f.stack.PCs)
+		}
+		records = append(records, f)
+	}
+	return records, log, r.Summary()
+}
+
+// Any log: read to its end, every byte of it returned once and in order, the
+// same whether it comes at once or byte by byte; what is read without an error
+// is what its text says.
+func FuzzItems(f *testing.F) {
+	seed(f, logSeeds())
+	f.Fuzz(func(t *testing.T, log []byte) {
+		log = append([]byte("\n"), log...) // neither compressed nor UTF-16
+		for _, bare := range []bool{false, true} {
+			records, again, sum := scan(t, bytes.NewReader(log), bare)
+			if !bytes.Equal(again, log) {
+				t.Fatalf("%q came out as %q", log, again)
+			}
+			slow, _, _ := scan(t, iotest.OneByteReader(bytes.NewReader(log)), bare)
+			if !slices.EqualFunc(records, slow, sameFound) {
+				t.Fatalf("%q: %+v at once, %+v byte by byte", log, records, slow)
+			}
+			n := sum.Readable() + sum.Records[heaplog.Unreadable] + sum.Records[heaplog.Mark]
+			if n != int64(len(records)) || sum.Bytes != int64(len(log)) {
+				t.Fatalf("%q: %d records counted of %d, %d bytes", log, n, len(records), sum.Bytes)
+			}
+			for _, r := range records {
+				checkRecord(t, log, r)
+			}
+		}
+	})
+}
+
+func sameFound(a, b found) bool {
+	return a.offset == b.offset && a.line == b.line && a.kind == b.kind && a.text == b.text &&
+		a.cut == b.cut && a.rejected == b.rejected && equal(&a.stack, &b.stack)
+}
+
+func checkRecord(t *testing.T, log []byte, r found) {
+	if want := int64(bytes.Count(log[:r.offset], []byte("\n"))) + 1; r.line != want {
+		t.Fatalf("%q: the record at %d is in line %d, want %d", log, r.offset, r.line, want)
+	}
+	if r.rejected {
+		if !r.cut && len(r.stack.PCs) > 0 {
+			t.Fatalf("%q is rejected, and holds %x", r.text, r.stack.PCs)
+		}
+		return
+	}
+	var s codec.Stack
+	var u codec.User
+	var err error
+	text := []byte(r.text)
+	switch r.kind {
+	case heaplog.Mark:
+		var h codec.Header
+		err = codec.ParseHeader(&h, text)
+	case heaplog.Decoded:
+		err = codec.ParseDecoded(&s, text)
+	case heaplog.Event:
+		text = bytes.TrimPrefix(text, []byte("~e#"))
+		fallthrough
+	default:
+		var blob []byte
+		if blob, err = codec.ParseLineLenient(nil, text); err != nil {
+			break
+		}
+		switch {
+		case r.kind == heaplog.Event:
+			err = codec.DecodeEvent(&s, &u, blob, 64)
+		case r.user:
+			err = codec.DecodeUser(&s, &u, blob, 64)
+		default:
+			err = codec.Decode(&s, blob)
+		}
+	}
+	if err != nil || !equal(&s, &r.stack) {
+		t.Fatalf("%q was read as %x, its text says %x (%v)", r.text, r.stack.PCs, s.PCs, err)
+	}
+}
+
+// Every whole record of a log is found, in order, and no other is read from it.
+func TestLogsAreReadWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := gentest.AnyLog().Draw(t, "log")
+		records, _, _ := scan(t, bytes.NewReader(l.Text), false)
+		whole := slices.DeleteFunc(records, func(r found) bool { return r.rejected || r.kind != heaplog.Blob })
+		if len(whole) != len(l.Blobs) {
+			t.Fatalf("%d records read, %d are in %q", len(whole), len(l.Blobs), l.Text)
+		}
+		for i, r := range whole {
+			if want := string(codec.AppendLine(nil, l.Blobs[i])); r.text != want {
+				t.Fatalf("record %d is %s, want %s", i, r.text, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,82 @@
+package heaplog
+
+import "encoding/binary"
+
+// What a table entry says beside the value of a character. The values of four
+// characters, each shifted to its place, or together into 24 bits.
+const (
+	sextetURL  = 1 << 24 // '-' or '_': not of the standard alphabet
+	sextetNone = 1 << 31 // of neither alphabet
+)
+
+// sextets[i] holds the value of a character that is number i of its group of 4.
+var sextets = func() (t [4][256]uint32) {
+	const std = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	for i := range t {
+		shift := 18 - 6*i
+		for c := range t[i] {
+			t[i][c] = sextetNone
+		}
+		for v, c := range []byte(std) {
+			t[i][c] = uint32(v) << shift
+		}
+		t[i]['-'] = 62<<shift | sextetURL
+		t[i]['_'] = 63<<shift | sextetURL
+	}
+	return t
+}()
+
+func inAlphabet(c byte) bool { return sextets[0][c]&sextetNone == 0 }
+
+// decodeRun decodes the characters of either alphabet at the start of text into
+// blob, which has room for 3 bytes for each 4 of text, and 1 more. It returns the
+// bytes written and the characters taken; a last incomplete group is taken with
+// the whole bytes it holds. url reports whether one was of the URL alphabet, left how
+// many characters are in the last group, 0 to 3, and unused which of its bits
+// are in no byte. (BT-B64-3)
+func decodeRun(blob, text []byte) (n, taken int, url bool, left int, unused uint32) {
+	var seen uint32
+	t0, t1, t2, t3 := &sextets[0], &sextets[1], &sextets[2], &sextets[3]
+	rest := text
+	for len(rest) >= 8 && len(blob)-n >= 8 {
+		r := rest[:8]
+		v := t0[r[0]] | t1[r[1]] | t2[r[2]] | t3[r[3]]
+		w := t0[r[4]] | t1[r[5]] | t2[r[6]] | t3[r[7]]
+		if (v|w)&sextetNone != 0 {
+			break
+		}
+		seen |= v | w
+		binary.BigEndian.PutUint64(blob[n:], uint64(v)<<40|uint64(w&(1<<24-1))<<16)
+		n += 6
+		rest = rest[8:]
+	}
+	for len(rest) >= 4 {
+		v := t0[rest[0]] | t1[rest[1]] | t2[rest[2]] | t3[rest[3]]
+		if v&sextetNone != 0 {
+			break
+		}
+		seen |= v
+		binary.BigEndian.PutUint32(blob[n:], v<<8)
+		n += 3
+		rest = rest[4:]
+	}
+	var group uint32
+	for left < 3 && left < len(rest) && inAlphabet(rest[left]) {
+		v := sextets[left][rest[left]]
+		seen |= v
+		group |= v & (1<<24 - 1)
+		left++
+	}
+	taken = len(text) - len(rest) + left
+	switch left {
+	case 2:
+		blob[n] = byte(group >> 16)
+		n++
+		unused = group & 0xffff
+	case 3:
+		blob[n], blob[n+1] = byte(group>>16), byte(group>>8)
+		n += 2
+		unused = group & 0xff
+	}
+	return n, taken, seen&sextetURL != 0, left, unused
+}

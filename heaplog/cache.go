@@ -1,0 +1,112 @@
+package heaplog
+
+import (
+	"bytes"
+	"hash/maphash"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/profile"
+)
+
+const (
+	// maxCachedLine is the longest end of a line that is cached, in bytes.
+	maxCachedLine = 512
+	// minSlots and maxSlots are how many records can be cached, at first and if there are
+	// more.
+	minSlots, maxSlots = 1 << 10, 1 << 13
+	// cacheWindow is after how many records the cache is judged: with fewer than 1 hit in
+	// cacheWorth, it pauses for minPause records, then twice as many, up to maxPause.
+	cacheWindow = 1 << 13
+	cacheWorth  = 8
+	minPause    = 4 * cacheWindow
+	maxPause    = 1 << 20
+	// maxHits bounds for how long a record is kept that is not met any more.
+	maxHits = 3
+)
+
+// decoded is a record that was decoded, and its call path.
+type decoded struct {
+	line    []byte // the rest of its line, from the lead-in on
+	hits    uint8  // up to maxHits, less the other records that wanted the slot
+	length  int    // of the record's text, in bytes
+	lenient bool
+	blob    []byte
+	stack   codec.Stack
+
+	generation int // of the process for which the following is true; 0: none
+	allocs     [1]Alloc
+	states     [3]int64 // addresses by state
+	ambiguous  int64    // of the lost ones
+	path       profile.Path
+	hasPath    bool
+}
+
+// cache finds records by the rest of their line, from the lead-in on: dumps repeat the same
+// lines again and again.
+type cache struct {
+	slots []*decoded // by the hash of the line
+	seed  maphash.Seed
+	puts  int // since slots was made
+	asked int // in this window
+	hits  int // of asked
+	pause int // records that are not to be looked for
+	next  int // the next pause
+}
+
+// worth reports whether to look for the next record.
+func (c *cache) worth() bool {
+	if c.pause > 0 {
+		c.pause--
+		return false
+	}
+	if c.asked++; c.asked > cacheWindow {
+		if c.next = max(c.next, minPause); c.hits < cacheWindow/cacheWorth {
+			c.pause, c.next = c.next, min(2*c.next, maxPause)
+		} else {
+			c.next = minPause
+		}
+		c.asked, c.hits = 1, 0
+	}
+	return true
+}
+
+// get returns the record with a line, nil if it is not in the cache, and the slot for it.
+func (c *cache) get(line []byte) (d *decoded, slot **decoded) {
+	switch n := len(c.slots); {
+	case n == 0:
+		c.seed = maphash.MakeSeed()
+		c.slots = make([]*decoded, minSlots)
+	case c.puts > n && n < maxSlots:
+		c.slots, c.puts = append(c.slots, make([]*decoded, maxSlots-n)...), 0
+	}
+	slot = &c.slots[maphash.Bytes(c.seed, line)&uint64(len(c.slots)-1)]
+	if d = *slot; d == nil || !bytes.Equal(d.line, line) {
+		return nil, slot
+	}
+	d.hits = min(d.hits+1, maxHits)
+	c.hits++
+	return d, slot
+}
+
+// put keeps a record of n bytes in a slot, unless the one there is met more often.
+func (c *cache) put(slot **decoded, line []byte, it *Item, n int) {
+	c.puts++
+	d := *slot
+	switch {
+	case d == nil:
+		d = &decoded{}
+		*slot = d
+	case d.hits > 0:
+		d.hits--
+		return
+	}
+	d.line, d.length, d.lenient = append(d.line[:0], line...), n, it.Lenient
+	d.blob = append(d.blob[:0], it.Blob...)
+	d.stack.PCs = append(d.stack.PCs[:0], it.Stack.PCs...)
+	d.stack.Size, d.stack.Marks = it.Stack.Size, it.Stack.Marks
+	d.generation, d.hasPath = 0, false
+	it.decoded = d
+}
+
+// forget empties the cache.
+func (c *cache) forget() { c.slots, c.puts = nil, 0 }

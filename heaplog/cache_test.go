@@ -1,0 +1,78 @@
+package heaplog
+
+import (
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// Where hardly any record is repeated, the cache looks for few; later it does again.
+func TestCacheWhereItHelps(t *testing.T) {
+	var log, blob []byte
+	add := func(size uint64) {
+		blob, _ = codec.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000}, Size: size}, codec.MachineExact64, codec.SearchLws)
+		log = append(codec.AppendLine(log, blob), '\n')
+	}
+	const apart = 60_000
+	for i := range apart {
+		add(uint64(i))
+	}
+	for range 2 * apart {
+		add(7)
+	}
+	n := 0
+	var cached [3]int
+	s := scanner{word: 64}
+	s.use = func(it *Item) bool {
+		if it.Kind == Text {
+			return true
+		}
+		if want := uint64(min(n, apart)); it.Err != nil || n < apart && it.Stack.Size != want || n >= apart && it.Stack.Size != 7 || len(it.Stack.PCs) != 1 {
+			t.Fatalf("record %d: %+v", n, it)
+		}
+		if it.decoded != &s.scratch {
+			cached[n/apart]++
+		}
+		n++
+		return true
+	}
+	s.begin("log")
+	if took, ok := s.scan(log, false); took != len(log) || !ok {
+		t.Fatalf("took %d bytes of %d", took, len(log))
+	}
+	if n != 3*apart || cached[0] == 0 || cached[0] > apart/3 || cached[2] != apart {
+		t.Errorf("%d records, of which %v were in the cache", n, cached)
+	}
+}
+
+// Records, line ends and text between them cost no allocation, whether they are in the cache
+// or not.
+func TestNoAllocation(t *testing.T) {
+	var log, blob []byte
+	for i := range uint64(20_000) {
+		blob, _ = codec.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000, 0x402000 + i%50}, Size: i % 50}, codec.MachineExact64, codec.SearchLws)
+		log = append(codec.AppendLine(append(log, "[1.2] N: "...), blob), " x\n~b#size: 7520, 0x406651 0x406852\n"...)
+	}
+	for _, off := range []bool{false, true} {
+		n := 0
+		s := scanner{word: 64, use: func(it *Item) bool {
+			if it.Stack != nil && it.Err == nil {
+				n++
+			}
+			return true
+		}}
+		for range 20 { // the cache grows to its size
+			s.begin("log")
+			s.scan(log, false)
+		}
+		if allocs := testing.AllocsPerRun(3, func() {
+			if s.begin("log"); off {
+				s.cache.pause = 1 << 30
+			}
+			n = 0
+			s.scan(log, false)
+		}); n != 40_000 || allocs != 0 {
+			t.Errorf("cache off %v: %v allocations for %d records", off, allocs, n)
+		}
+	}
+}

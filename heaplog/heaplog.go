@@ -1,0 +1,175 @@
+package heaplog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Reader reads logs. See [Open].
+type Reader struct {
+	ctx context.Context
+	config
+	process *symbol.Process
+	offset  uint64 // of Section
+	bases   bases
+	starts  []*dumpStart // of all dumps, for Items with Select; nil if not known
+	pass    *pass        // the current or last one
+	replay  *profile.Replay
+}
+
+// Open opens logs as the options say. The context ends every pass. Errors name the option.
+// Close the Reader after use.
+func Open(ctx context.Context, options ...Option) (*Reader, error) {
+	r := &Reader{ctx: ctx}
+	r.symbols.DebugDirs = symbol.DebugDirs()
+	for _, o := range options {
+		if o == nil {
+			continue
+		}
+		if err := o(&r.config); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if err := readSnapshots(ctx, r.maps); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.process, err = symbol.NewProcess(r.symbols); err != nil {
+		return nil, fmt.Errorf("-e %w", err)
+	}
+	if r.section != "" {
+		if _, r.offset, err = r.process.Files()[0].Section(r.section); err != nil {
+			r.process.Close()
+			return nil, fmt.Errorf("-j: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// Close closes all files and removes temporary ones. What a pass yielded stays valid.
+func (r *Reader) Close() error {
+	r.process.Close()
+	for _, in := range r.inputs {
+		if in.stream != nil {
+			in.stream.Close()
+		}
+	}
+	return nil
+}
+
+// maxAddrs is how many addresses with their names a pass of Dumps caches: the call paths of
+// the dumps hold the names anyway.
+const maxAddrs = 1 << 24
+
+// Dumps yields each dump when it is whole. A recording that has events alone yields one dump
+// at the end: what they left live.
+func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
+	return func(yield func(*profile.Dump, error) bool) {
+		r.process.Remember(maxAddrs)
+		a := newAssembler(r, yield)
+		r.replay = a.replay
+		r.run(a)
+	}
+}
+
+// Replay returns what the events did that the last pass of Dumps met, nil if it met none.
+func (r *Reader) Replay() *profile.Replay {
+	if r.replay == nil || r.replay.Totals().Events == 0 {
+		return nil
+	}
+	return r.replay
+}
+
+// Events yields the allocation events of a recording: allocations, frees, moves. An Event is
+// valid until the next.
+func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
+	return func(yield func(*profile.Event, error) bool) {
+		r.run(&eventConsumer{events: events{builder: profile.NewBuilder(r.maxPaths)}, yield: yield})
+	}
+}
+
+// Items yields everything in the log in order, in constant memory.
+func (r *Reader) Items() iter.Seq2[*Item, error] {
+	return func(yield func(*Item, error) bool) {
+		r.process.Remember(0)
+		if r.selected && r.starts == nil {
+			if err := r.survey(true); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		r.run(&itemConsumer{r: r, yield: yield})
+	}
+}
+
+// Locate returns what is known of a code address at the current item of a pass, as of the
+// addresses that a panic prints as text.
+func (r *Reader) Locate(pc uint64) symbol.Addr { return r.process.Locate(pc) }
+
+// Summary returns what the pass met so far, or all of what the last pass met.
+func (r *Reader) Summary() Summary {
+	if r.pass == nil {
+		return Summary{}
+	}
+	return r.pass.summary()
+}
+
+// run makes a pass.
+func (r *Reader) run(c consumer) {
+	if r.bases.wanted(r) {
+		if err := r.survey(false); err != nil {
+			c.fail(err)
+			return
+		}
+	}
+	newPass(r, c).run()
+}
+
+// itemConsumer yields items.
+type itemConsumer struct {
+	r     *Reader
+	yield func(*Item, error) bool
+	at    int // index of the dump in r.starts
+}
+
+func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
+	if c.r.starts != nil && !c.selects(p, it) {
+		return true
+	}
+	return c.yield(it, nil)
+}
+
+// selects reports whether an item is in a dump that is selected.
+func (c *itemConsumer) selects(p *pass, it *Item) bool {
+	for c.at+1 < len(c.r.starts) {
+		next := c.r.starts[c.at+1]
+		if p.log < next.log || p.log == next.log && it.Offset < next.Offset {
+			break
+		}
+		c.at++
+	}
+	return c.r.selectsDump(c.at+1, len(c.r.starts))
+}
+
+func (c *itemConsumer) fail(err error) bool { return c.yield(nil, err) }
+
+func (c *itemConsumer) end(*pass) bool { return true }
+
+// selectsDump reports whether Select selects dump n, from 1, of all dumps.
+func (r *Reader) selectsDump(n, all int) bool {
+	from, to := r.from, r.to
+	if from < 0 {
+		from = all
+	}
+	if to < 0 {
+		to = all
+	}
+	return !r.selected || from <= n && n <= to
+}

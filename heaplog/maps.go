@@ -1,0 +1,56 @@
+package heaplog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// snapshot is a file of [Maps], and from which line of the log on it applies.
+type snapshot struct {
+	path string
+	from int64
+	list []symbol.Mapping
+}
+
+// parseSnapshot splits PATH@LINE.
+func parseSnapshot(spec string) (snapshot, error) {
+	i := strings.LastIndexByte(spec, '@')
+	if i <= 0 {
+		return snapshot{path: spec}, nil
+	}
+	if n, err := strconv.ParseInt(spec[i+1:], 10, 64); err == nil && n > 0 {
+		return snapshot{path: spec[:i], from: n}, nil
+	}
+	if _, err := os.Stat(spec); err != nil {
+		return snapshot{}, fmt.Errorf("--maps %s: %q, expected FILE@LINE", spec, spec[i+1:])
+	}
+	return snapshot{path: spec}, nil
+}
+
+// readSnapshots reads the files and sorts them by their lines.
+func readSnapshots(ctx context.Context, all []snapshot) error {
+	for i := range all {
+		s := &all[i]
+		file := &pipe{path: s.path} // it may be one, as of <(ssh …), and nothing come
+		list, err := symbol.ReadMaps(newPump(ctx, file), s.path)
+		file.Close()
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("--maps: %s: interrupted", s.path)
+		case file.err != nil: // of opening: it names the file
+			return fmt.Errorf("--maps: %w", file.err)
+		case err != nil:
+			return fmt.Errorf("--maps: %w", err)
+		}
+		s.list = list
+	}
+	slices.SortStableFunc(all, func(a, b snapshot) int { return cmp.Compare(a.from, b.from) })
+	return nil
+}

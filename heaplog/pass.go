@@ -1,0 +1,338 @@
+package heaplog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// bufSize is how much of the log is in memory at once, in bytes: more than the longest record,
+// little enough to stay in a processor's cache.
+const bufSize = 256 << 10
+
+// minBuf is the size of the buffer of a short log.
+const minBuf = 16 << 10
+
+// consumer is what a pass is made for.
+type consumer interface {
+	// item takes an item, and which dump it belongs to if it is a record of a dump. item
+	// returns false if no more are wanted.
+	item(*pass, *Item, boundary) bool
+	// end takes the end of an input that could not be read to its end, or of the last one.
+	end(*pass) bool
+	// fail takes an error. The pass goes on after a *ReadError, if fail returns true.
+	fail(error) bool
+}
+
+// pass is one way through all inputs: input → scanner → sequence and process → consumer.
+type pass struct {
+	r        *Reader
+	consumer consumer
+	hooks    hooks
+	scanner  scanner
+	sequence *sequence
+	tally    tally
+
+	log       int // index of the input
+	boot      int // for which bases are set
+	maps      []snapshot
+	word      word
+	only      onlyState
+	err       error // ends the pass
+	damaged   bool  // the input ended by an error, which is yielded next
+	addrs     []symbol.Addr
+	pcs       []uint64
+	idleSince time.Time // of the last Idle; zero: something was read since
+}
+
+func newPass(r *Reader, c consumer) *pass {
+	p := &pass{r: r, consumer: c, maps: r.maps, sequence: &sequence{split: r.split}}
+	p.hooks = hooks{ctx: r.ctx, idle: p.idle, note: func(text string) { p.tally.note(NoteLoss, text) }}
+	p.scanner.bare, p.scanner.use = r.bare, p.use
+	p.scanner.always32 = r.machineBy != "" && r.machine.Word() == 32
+	r.process.Reset()
+	r.bases.begin()
+	r.pass = p
+	return p
+}
+
+// run reads all inputs.
+func (p *pass) run() {
+	for i, in := range p.r.inputs {
+		p.log = i
+		err := p.input(in)
+		if p.err != nil {
+			err = p.err
+		}
+		if errors.Is(err, errStopped) {
+			return
+		}
+		p.damaged = err != nil
+		if err == nil {
+			continue
+		}
+		var read *ReadError
+		if !p.consumer.end(p) || !p.consumer.fail(err) || !errors.As(err, &read) {
+			return
+		}
+		p.tally.readErrors++
+	}
+	p.damaged = false
+	if !p.consumer.end(p) {
+		return
+	}
+	switch err := p.r.ctx.Err(); {
+	case err != nil:
+		p.consumer.fail(err)
+	case p.tally.readable == 0 && p.tally.readErrors == 0:
+		p.consumer.fail(p.noRecord())
+	}
+}
+
+// input reads one log.
+func (p *pass) input(in *input) error {
+	if p.log > 0 {
+		p.sequence.newLog(p.log)
+	}
+	if err := p.r.ctx.Err(); err != nil {
+		return &ReadError{Name: in.name, Err: err}
+	}
+	p.scanner.begin(in.name)
+	src, err := in.open(&p.hooks)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		p.tally.stored += src.stored
+		p.tally.source = nil
+		src.close()
+	}()
+	p.tally.source = src
+	p.only = onlyState{}
+	buf := make([]byte, minBuf)
+	end := 0
+	last := byte('\n')
+	for empty := 0; err == nil; {
+		var n int
+		interrupted := !in.live && p.r.ctx.Err() != nil
+		if n, err = src.Read(buf[end:]); interrupted && n > 0 {
+			return &ReadError{in.name, src.compression, p.r.ctx.Err()}
+		}
+		if empty++; n > 0 {
+			empty, last, p.idleSince = 0, buf[end+n-1], time.Time{}
+		} else if empty == 100 && err == nil {
+			err = src.failed(io.ErrNoProgress)
+		}
+		p.tally.bytes += int64(n)
+		end += n
+		took, ok := p.feed(buf[:end], err == nil)
+		if !ok {
+			return errStopped
+		}
+		full := end == len(buf)
+		end = copy(buf, buf[took:end])
+		if full && len(buf) < bufSize {
+			buf = append(make([]byte, 0, 2*len(buf)), buf...)
+			buf = buf[:cap(buf)]
+		}
+	}
+	p.tally.lines += p.scanner.at.Line - 1
+	if last != '\n' {
+		p.tally.lines++
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// feed gives data to the scanner, but for lines that Only leaves out.
+func (p *pass) feed(data []byte, more bool) (took int, ok bool) {
+	if p.r.only == nil {
+		return p.scanner.scan(data, more)
+	}
+	s := &p.scanner
+	for took < len(data) {
+		line, open := data[took:], more
+		if i := bytes.IndexByte(line, '\n'); i >= 0 {
+			line, open = line[:i+1], false
+		}
+		if open && !p.only.inLine && len(line) < bufSize {
+			return took, true
+		}
+		if !p.only.inLine {
+			p.only.keep = p.r.only.Match(bytes.TrimRight(line, "\r\n"))
+		}
+		p.only.inLine = line[len(line)-1] != '\n'
+		n := len(line)
+		if p.only.keep {
+			if n, ok = s.scan(line, open); !ok {
+				return took + n, false
+			}
+			if took += n; n < len(line) {
+				return took, true
+			}
+			continue
+		}
+		took += n
+		s.at.Offset += int64(n)
+		if s.bol = !p.only.inLine; s.bol {
+			s.at.Line++
+		}
+	}
+	return took, true
+}
+
+// onlyState is where feed is in a line.
+type onlyState struct {
+	inLine bool // what follows is of a line that was looked at
+	keep   bool // of such a line: it matches
+}
+
+// idle is called repeatedly when there is nothing to read for now.
+func (p *pass) idle() error {
+	now := time.Now()
+	if !p.idleSince.IsZero() && (p.r.refresh == 0 || now.Sub(p.idleSince) < p.r.refresh) {
+		return nil
+	}
+	p.idleSince = now
+	if !p.consumer.item(p, &Item{Kind: Idle, Place: p.scanner.at}, sameDump) {
+		return errStopped
+	}
+	return nil
+}
+
+// use takes an item from the scanner.
+func (p *pass) use(it *Item) bool {
+	b := sameDump
+	switch it.Kind {
+	case Text:
+		p.sequence.text(it.Text)
+		if err := p.r.process.Markup(it.Text); err != nil {
+			if !p.hooks.survey {
+				p.tally.badMarkup(err)
+			}
+		}
+	case Mark:
+		p.mark(it)
+	case Unreadable:
+	default:
+		b = p.record(it)
+	}
+	p.tally.add(it)
+	if p.err != nil {
+		return false
+	}
+	return p.consumer.item(p, it, b)
+}
+
+// mark takes a line of a recording.
+func (p *pass) mark(it *Item) {
+	p.sequence.header(it)
+	switch given := len(p.r.maps) > 0; it.Header.Verb {
+	case codec.VerbBoot:
+		p.word.boot(it)
+		if !given {
+			p.r.process.Reset()
+			p.boot = 0
+		}
+	case codec.VerbMap: // what was known of modules ends here (BT-REC-4)
+		if !given {
+			p.r.process.Map(nil)
+		}
+	}
+}
+
+// record takes a record with a stack.
+func (p *pass) record(it *Item) (b boundary) {
+	if it.Kind == Event {
+		p.sequence.events = true
+	} else {
+		b = p.sequence.record(it)
+	}
+	p.word.record(it)
+	for len(p.maps) > 0 && p.maps[0].from <= it.Line {
+		p.r.process.Map(p.maps[0].list)
+		p.maps = p.maps[1:]
+	}
+	if p.err = p.setWord(); p.err != nil {
+		return b
+	}
+	if boot := max(p.sequence.boot, 1); boot != p.boot {
+		p.boot = boot
+		p.r.bases.turn(p.r.process, boot)
+	}
+	if p.hooks.survey {
+		return b
+	}
+	if p.r.bases.again(p.r, it) && p.tally.readable > 0 {
+		p.tally.note(NoteSymbols, fmt.Sprintf("no load base was known before %s:%d: addresses of earlier records have no names", it.File, it.Line))
+	}
+	p.resolve(it)
+	return b
+}
+
+// setWord rejects ELF files with addresses of another size than the log tells.
+func (p *pass) setWord() error {
+	if p.r.machineBy != "" || p.r.offset != 0 {
+		return nil
+	}
+	bits, by := p.word.bits, p.word.by
+	if bits == 0 {
+		bits, by = p.r.process.MapWord(), "its memory map has addresses over 32 bits"
+	}
+	if err := p.r.process.SetWord(bits, by); err != nil {
+		return fmt.Errorf("-e %w", err)
+	}
+	return nil
+}
+
+// resolve finds the names of a record's addresses, unless they are known.
+func (p *pass) resolve(it *Item) {
+	d := it.decoded
+	if generation := p.r.process.Generation() + 1; d.generation != generation {
+		d.generation = generation
+		d.hasPath = false
+		p.lookUp(d, it)
+	}
+	it.Allocs = d.allocs[:]
+	t := &p.tally
+	for state, n := range d.states {
+		t.states[state] += n
+	}
+	t.ambiguous += d.ambiguous
+	if d.allocs[0].SizeLost {
+		t.lostSizes++
+	}
+}
+
+// lookUp is resolve for addresses that are not known.
+func (p *pass) lookUp(d *decoded, it *Item) {
+	s := it.Stack
+	if p.r.offset != 0 {
+		moved := *s
+		p.pcs = append(p.pcs[:0], s.PCs...)
+		for i := range p.pcs {
+			p.pcs[i] += p.r.offset
+		}
+		moved.PCs = p.pcs
+		s = &moved
+	}
+	a := &d.allocs[0]
+	a.Stack = p.r.process.Resolve(a.Stack[:0], s, it.Blob)
+	a.Value = profile.Value{Bytes: s.Size, Count: 1}
+	a.SizeLost = s.Marks.LossySize && !p.r.symbols.Lossless
+	d.states, d.ambiguous = [3]int64{}, 0
+	for _, addr := range a.Stack {
+		d.states[addr.State]++
+		if addr.State == symbol.Lost && addr.Ambiguous() {
+			d.ambiguous++
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package heaplog
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// blobRecord reads a record of base64: ~m#, ~e#, or a bare one.
+func (s *scanner) blobRecord(it *Item, text []byte, more bool) (n int) {
+	if it.Kind != Blob || s.user || !s.cache.worth() {
+		return s.newRecord(it, text, more)
+	}
+	end := bytes.IndexByte(text[:min(len(text), maxCachedLine)], '\n')
+	if end < 0 {
+		return s.newRecord(it, text, more)
+	}
+	d, slot := s.cache.get(text[:end])
+	if d != nil {
+		it.decoded, it.Stack, it.Blob, it.Lenient = d, &d.stack, d.blob, d.lenient
+		return d.length
+	}
+	if n = s.newRecord(it, text, more); n > 0 && it.Err == nil {
+		s.cache.put(slot, text[:end], it, n)
+	}
+	return n
+}
+
+// newRecord is blobRecord for a record that is not in the cache.
+func (s *scanner) newRecord(it *Item, text []byte, more bool) (n int) {
+	head := leadInLen
+	if it.Kind == BareBlob {
+		head = 0
+	}
+	run := text[head:]
+	size, taken, url, left, unused := decodeRun(s.blob[:], run[:min(len(run), maxBase64)])
+	if taken < len(run) && inAlphabet(run[taken]) {
+		it.Err = ErrTooLong
+		return head + taken
+	}
+	end, pads := taken, 0
+	if left >= 2 {
+		pads = 4 - left
+		for end < len(run) && end < taken+pads && run[end] == '=' {
+			end++
+		}
+	}
+	if more && end == len(run) && end < taken+max(pads, 1) {
+		return 0
+	}
+	n = head + end
+	s.fresh(it)
+	it.Blob = s.blob[:size:size]
+	it.Lenient = url || end < taken+pads
+	if left == 1 || unused != 0 {
+		line := text[:n]
+		if it.Kind == Event {
+			line = line[leadInLen:] // ParseLineLenient knows no lead-in but ~m#
+		}
+		_, it.Err = codec.ParseLineLenient(nil, line)
+	} else {
+		it.Err = s.decode(it)
+	}
+	if it.Err != nil && it.Kind != Event {
+		n = s.rescue(it, text[:n], head, taken)
+	}
+	return n
+}
+
+// decode decodes the blob of a record.
+func (s *scanner) decode(it *Item) error {
+	switch {
+	case it.Kind == Event:
+		s.fields.Reset()
+		it.User = &s.fields
+		return codec.DecodeEvent(it.Stack, it.User, it.Blob, s.word)
+	case s.user:
+		s.fields.Reset()
+		it.User = &s.fields
+		return codec.DecodeUser(it.Stack, it.User, it.Blob, s.word)
+	}
+	return codec.DecodeWord(it.Stack, it.Blob, s.word)
+}
+
+// lws prints a blob's base64 from a buffer of this many characters, and of a longer one the
+// first so many and up to three of rubbish. (BT-LIM-3)
+const (
+	lwsLine    = 184
+	lwsRubbish = 3
+)
+
+// rescue reads what can be read of a record that was rejected, and returns the length of its
+// text. Its base64 has run characters after the lead-in of head bytes, without padding.
+// (BT-SALV-3)
+func (s *scanner) rescue(it *Item, text []byte, head, run int) (n int) {
+	switch it.Reason() {
+	case codec.ReasonLength, codec.ReasonEmpty, codec.ReasonBase64:
+	default:
+		return len(text)
+	}
+	if head > 0 {
+		if size := gluedBlob(it.Blob); size > 0 {
+			text = text[:head+size/3*4]
+			it.Blob = it.Blob[:size:size]
+			it.Err = s.decode(it)
+			it.Lenient = bytes.ContainsAny(text, "-_")
+			return len(text)
+		}
+	}
+	blob := it.Blob
+	byLws := it.Kind == Blob && lwsLine <= run && run <= lwsLine+lwsRubbish
+	if byLws {
+		blob = blob[:lwsLine/4*3]
+	}
+	depth, sized, err := codec.Salvage(it.Stack, blob)
+	if err == nil || len(it.Stack.PCs) == 0 {
+		return len(text)
+	}
+	if byLws {
+		it.Err = err // of what lws wrote, without the rubbish
+	}
+	s.cut = Cut{Depth: depth, Sized: sized, ByLws: byLws}
+	it.Cut = &s.cut
+	return len(text)
+}
+
+// gluedBlob returns the length in bytes of a blob at the start of text's bytes that is
+// complete by its own length, though other text of the alphabet follows it at once, as where
+// two lines ran into each other; 0 if there is none. A blob whose base64 has padding ends by
+// that, so only multiples of 3 are looked at.
+//
+// A cut blob that is wrongly taken for a complete one needs 16 bits of length, and fields
+// that end in the last byte before it.
+func gluedBlob(text []byte) int {
+	var s codec.Stack
+	for n := 6; n <= len(text); n += 3 {
+		if int(binary.BigEndian.Uint16(text[n-2:])) != n || codec.Decode(&s, text[:n]) != nil {
+			continue
+		}
+		fields, err := codec.AppendFields(nil, text[:n])
+		if err != nil {
+			continue
+		}
+		if f := fields[len(fields)-2]; f.Kind != codec.FieldUser || f.Width < 8 && f.Value == 0 {
+			return n
+		}
+	}
+	return 0
+}

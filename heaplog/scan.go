@@ -1,0 +1,315 @@
+package heaplog
+
+import (
+	"bytes"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+const (
+	leadInLen = len(codec.LeadIn)
+	// maxBase64 is the most base64 characters that a blob can have.
+	maxBase64 = codec.MaxLength / 3 * 4
+	// maxLine is the longest ~b# or ~h# that is read, in bytes; 32 addresses take some
+	// 640. (BT-LIM-4)
+	maxLine = 4095
+	// lineAhead is how many bytes of the log show where a ~b# or ~h# of maxLine bytes ends:
+	// a lead-in more, or " 0x", or a digit after it.
+	lineAhead = maxLine + 4
+	// minBare is the fewest base64 characters of a bare record: the shortest blob.
+	minBare = 6
+	// maxBareLine is the longest line, in bytes, that can be a bare record.
+	maxBareLine = bufSize / 2
+)
+
+// scanner finds the records in a log.
+type scanner struct {
+	bare     bool // lines of base64 alone are records
+	always32 bool // the encoder is known to have 32-bit words
+	word     int  // bits of the encoder's words: 64, where that is not known (BT-COUNT-4)
+	user     bool // blobs have user fields: a header said so (BT-REC-2)
+	// use is given each item. If it returns false, scan ends.
+	use func(*Item) bool
+
+	at      Place // of what scan is given next
+	bol     bool  // at is at the beginning of a line that was not looked at for bare
+	item    Item  // of a record
+	between Item  // of text
+	cut     Cut
+	fields  codec.User
+	header  codec.Header
+	scratch decoded
+	blob    [codec.MaxLength + 1]byte // decodeRun writes one byte more
+	cache   cache
+}
+
+// begin begins a log.
+func (s *scanner) begin(file string) {
+	s.at, s.bol, s.user = Place{File: file, Line: 1}, true, false
+	s.setWord(false)
+}
+
+// scan gives s.use the records in data, and the text between them, in order. data continues
+// the log where the last scan ended. scan returns how many bytes of data it took, and
+// whether s.use wants more. If the log goes on after data, as more says, scan does not take
+// the beginning of a record whose end is not in data.
+func (s *scanner) scan(data []byte, more bool) (n int, ok bool) {
+	for n < len(data) {
+		took, ok := 0, false
+		if s.bare {
+			took, ok = s.bareStep(data[n:], more)
+		} else {
+			took, ok = s.step(data[n:], data[n:], more, more)
+		}
+		if n += took; took == 0 || !ok {
+			return n, ok
+		}
+	}
+	return n, true
+}
+
+// step passes on the text that line begins with, or the record. line is the beginning of
+// data. open and more say that the log goes on after line and after data. step returns how
+// many bytes it took: 0 if it has to see more.
+func (s *scanner) step(line, data []byte, open, more bool) (took int, ok bool) {
+	at, kind := findLeadIn(line, open)
+	switch {
+	case at > 0:
+		return at, s.text(line[:at])
+	case kind == Text:
+		return 0, true // a lead-in may begin here
+	}
+	return s.record(kind, data, more)
+}
+
+// bareStep is step where a line of base64 alone is a record.
+func (s *scanner) bareStep(data []byte, more bool) (took int, ok bool) {
+	line, open := data, more
+	if end := bytes.IndexByte(data, '\n'); end >= 0 {
+		line, open = data[:end+1], false
+	}
+	begins := s.bol
+	if begins && open && len(line) < maxBareLine {
+		return 0, true // the line may be a record
+	}
+	s.bol = false
+	if lead, found := bareText(line); begins && found && !open {
+		if !s.text(data[:lead]) {
+			return lead, false
+		}
+		took, ok = s.record(BareBlob, data[lead:], more)
+		return lead + took, ok
+	}
+	took, ok = s.step(line, data, open, more)
+	s.bol = took == len(line) && !open && line[took-1] == '\n'
+	return took, ok
+}
+
+// findLeadIn returns where the first record in text begins, and its kind. If there is none,
+// kind is Text, and at is len(text), or where a lead-in may begin if the log goes on after
+// text, as more says.
+func findLeadIn(text []byte, more bool) (at int, kind Kind) {
+	for ; ; at++ {
+		i := bytes.IndexByte(text[at:], '~')
+		if i < 0 {
+			return len(text), Text
+		}
+		at += i
+		rest := text[at:]
+		if len(rest) >= leadInLen {
+			if kind := leadIns[rest[1]]; rest[2] == '#' && kind != Text {
+				return at, kind
+			}
+		} else if more && (len(rest) == 1 || leadIns[rest[1]] != Text) {
+			return at, Text
+		}
+	}
+}
+
+// leadIns has the kinds of records by the letter of their lead-in.
+var leadIns = [256]Kind{'m': Blob, 'b': Decoded, 'e': Event, 'h': Mark}
+
+// text passes on text between records.
+func (s *scanner) text(text []byte) bool {
+	if len(text) == 0 {
+		return true
+	}
+	it := &s.between
+	it.Place, it.Text = s.at, text
+	if len(text) > 1 {
+		s.at.Line += int64(bytes.Count(text, newline))
+	} else if text[0] == '\n' {
+		s.at.Line++
+	}
+	s.at.Offset += int64(len(text))
+	return s.use(it)
+}
+
+var newline = []byte{'\n'}
+
+// record passes on the record that text begins with, and returns its length in bytes; 0 if
+// its end is not in text, and the log goes on.
+func (s *scanner) record(kind Kind, text []byte, more bool) (n int, ok bool) {
+	s.item = Item{Kind: kind, Place: s.at}
+	it := &s.item
+	switch kind {
+	case Decoded:
+		n = s.decodedRecord(it, text, more)
+	case Mark:
+		n = s.markRecord(it, text, more)
+	default:
+		n = s.blobRecord(it, text, more)
+	}
+	if n == 0 {
+		return 0, true
+	}
+	it.Text = text[:n:n]
+	if it.Err != nil && it.Cut == nil {
+		it.Kind, it.Stack, it.User, it.Header = Unreadable, nil, nil, nil
+	}
+	s.at.Offset += int64(n)
+	return n, s.use(it)
+}
+
+// markRecord reads a ~h# line. (BT-HEAD-5)
+func (s *scanner) markRecord(it *Item, text []byte, more bool) (n int) {
+	text = text[:min(len(text), lineAhead)]
+	n, whole := codec.HeaderEnd(text)
+	switch {
+	case !whole && len(text) < lineAhead && more:
+		return 0
+	case n > maxLine || !whole && len(text) == lineAhead:
+		it.Err = ErrTooLong
+		return n
+	}
+	it.Header = &s.header
+	if it.Err = codec.ParseHeader(&s.header, text[:n]); it.Err != nil {
+		return n
+	}
+	switch s.header.Verb {
+	case codec.VerbBegin:
+		u, _ := s.header.Uint("u")
+		s.user = u == 1
+	case codec.VerbEnd:
+		s.user = false
+	case codec.VerbBoot:
+		w, _ := s.header.Uint("w")
+		s.user = false
+		s.setWord(w == 32)
+	}
+	return n
+}
+
+// setWord sets the word of the records that follow: 32 bits if the boot is that of a 32-bit
+// machine, or if the encoder is known to be one. (BT-REC-1)
+func (s *scanner) setWord(is32 bool) {
+	word := 64
+	if is32 || s.always32 {
+		word = 32
+	}
+	if word != s.word {
+		s.word = word
+		s.cache.forget()
+	}
+}
+
+// decodedRecord reads a ~b# record: its text is as much as has the form. (BT-TEXT-3)
+func (s *scanner) decodedRecord(it *Item, text []byte, more bool) (n int) {
+	text = text[:min(len(text), lineAhead)]
+	n, fault, whole := decodedExtent(text)
+	if n > maxLine || !whole && len(text) == lineAhead {
+		it.Err = ErrTooLong
+		return min(maxLine+1, len(text))
+	}
+	if !whole && more {
+		return 0
+	}
+	d := s.fresh(it)
+	it.Err = codec.ParseDecoded(&d.stack, text[:fault])
+	return n
+}
+
+// fresh makes it a record that is not in the cache, and returns what holds its stack.
+func (s *scanner) fresh(it *Item) *decoded {
+	d := &s.scratch
+	d.stack.Reset()
+	d.generation, d.hasPath = 0, false
+	it.decoded, it.Stack = d, &d.stack
+	return d
+}
+
+// decodedExtent returns how many bytes at the start of text have the form of a ~b# record.
+// whole reports whether the byte after them, which ends the record, is in text. Where an
+// address follows that cannot be one of the record, fault is the end of that address, else
+// n: the stack lacks that address, and is not to be taken for a complete one.
+func decodedExtent(text []byte) (n, fault int, whole bool) {
+	const head = codec.LeadInDecoded + "size: "
+	for n < len(head) {
+		if n == len(text) {
+			return n, n, false
+		}
+		if text[n] != head[n] {
+			return n, n, true
+		}
+		n++
+	}
+	for n < len(text) && '0' <= text[n] && text[n] <= '9' {
+		n++
+	}
+	if n == len(text) || text[n] != ',' {
+		return n, n, n < len(text)
+	}
+	n++
+	for frames := 0; ; frames++ {
+		const next = " 0x"
+		rest := text[n:]
+		if len(rest) < len(next) && string(rest) == next[:len(rest)] {
+			return n, n, false
+		}
+		if !bytes.HasPrefix(rest, []byte(next)) {
+			return n, n, true
+		}
+		digits, significant := addressExtent(rest[len(next):])
+		end := n + len(next) + digits
+		if digits == 0 || significant > 16 || frames == codec.MaxDepth {
+			return n, end, end < len(text)
+		}
+		if n = end; n == len(text) {
+			return n, n, false // the number may go on
+		}
+	}
+}
+
+// addressExtent returns how many hexadecimal digits text begins with, and how many of them
+// follow the leading zeros: with over 16, the number is not below 2^64.
+func addressExtent(text []byte) (digits, significant int) {
+	for digits < len(text) && isHex(text[digits]) {
+		if significant > 0 || text[digits] != '0' {
+			significant++
+		}
+		digits++
+	}
+	return digits, significant
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+// bareText returns where in a line its base64 begins, and whether the line is nothing but
+// base64, apart from spaces around it.
+func bareText(line []byte) (lead int, ok bool) {
+	text := bytes.TrimLeft(line, " \t")
+	lead = len(line) - len(text)
+	text = bytes.TrimRight(text, " \t\r\n")
+	run := bytes.TrimRight(text, "=")
+	if len(run) < minBare || len(text)-len(run) > 2 {
+		return 0, false
+	}
+	for _, c := range run {
+		if !inAlphabet(c) {
+			return 0, false
+		}
+	}
+	return lead, true
+}

@@ -1,0 +1,206 @@
+package heaplog
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/therootcompany/xz"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// Limits of what decompression may take, in bytes.
+const (
+	maxZstdWindow = 128 << 20
+	maxXZDict     = 128 << 20
+)
+
+// source is a log that is open: decompressed if it is compressed, as UTF-8 if it is UTF-16.
+type source struct {
+	name        string
+	compression string // "gzip", "zstd", "xz", or ""
+	stored      int64  // bytes read, before decompression
+	r           io.Reader
+	closes      []func() error
+}
+
+// newSource detects compression and encoding from the first bytes of r. It reads no more
+// bytes than that takes.
+func newSource(r io.Reader, name string) (*source, error) {
+	s := &source{name: name}
+	compression, all, err := sniff(counter{r, &s.stored}, compressions)
+	if err != nil {
+		return nil, &ReadError{Name: name, Err: err}
+	}
+	s.compression, s.r = compression, all
+	switch compression {
+	case "gzip":
+		z, err := gzip.NewReader(bufio.NewReaderSize(all, 64<<10))
+		if err != nil {
+			return nil, s.failed(err)
+		}
+		s.r, s.closes = z, append(s.closes, z.Close)
+	case "zstd":
+		z, err := zstd.NewReader(all, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		if err != nil {
+			return nil, s.failed(err)
+		}
+		s.r, s.closes = z, append(s.closes, func() error { z.Close(); return nil })
+	case "xz":
+		z, err := xz.NewReader(bufio.NewReaderSize(all, 64<<10), maxXZDict)
+		if err != nil {
+			return nil, s.failed(err)
+		}
+		s.r = z
+	}
+	encoding, all, err := sniff(s.r, encodings)
+	if err != nil {
+		all = io.MultiReader(all, failing{err}) // what could be decompressed counts
+	}
+	s.r = all
+	switch encoding {
+	case "UTF-16LE":
+		s.r = transform.NewReader(all, unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder())
+	case "UTF-16BE":
+		s.r = transform.NewReader(all, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
+	}
+	return s, nil
+}
+
+// Read reads the log. An error is io.EOF, a *ReadError, or errStopped.
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && err != io.EOF && !errors.Is(err, errStopped) {
+		err = s.failed(err)
+	}
+	return n, err
+}
+
+func (s *source) failed(err error) error { return &ReadError{s.name, s.compression, err} }
+
+func (s *source) close() {
+	for _, c := range s.closes {
+		c()
+	}
+	s.closes = nil
+}
+
+// Error returns the message with the name of the log, and how it is compressed.
+func (e *ReadError) Error() string {
+	compression, text := "", reason(e.Err).Error()
+	if e.Compression != "" {
+		compression = e.Compression + ": "
+		text = strings.TrimPrefix(text, compression) // package xz names itself
+	}
+	return fmt.Sprintf("%s: %s%s", e.Name, compression, text)
+}
+
+// reason is an error in words for users.
+func reason(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return errors.New("interrupted before its end")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the data ends early: the file is cut off")
+	case errors.Is(err, gzip.ErrHeader):
+		return errors.New("what follows is not gzip: the file has other data behind it")
+	case errors.Is(err, gzip.ErrChecksum):
+		return errors.New("the checksum is wrong: the file is damaged")
+	}
+	return err
+}
+
+// Unwrap returns the error that reading met.
+func (e *ReadError) Unwrap() error { return e.Err }
+
+// failing is a reader at which an error waits.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// counter counts the bytes read through it.
+type counter struct {
+	r io.Reader
+	n *int64
+}
+
+func (c counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	*c.n += int64(n)
+	return n, err
+}
+
+// magic is the beginning of a format: bytes, and which bits of the first one count.
+type magic struct {
+	name  string
+	bytes []byte
+	mask  byte // of bytes[0]
+}
+
+var compressions = []magic{
+	{"gzip", []byte{0x1f, 0x8b}, 0xff},
+	{"zstd", []byte{0x28, 0xb5, 0x2f, 0xfd}, 0xff},
+	{"zstd", []byte{0x50, 0x2a, 0x4d, 0x18}, 0xf0}, // a skippable frame
+	{"xz", []byte{0xfd, '7', 'z', 'X', 'Z', 0}, 0xff},
+}
+
+var encodings = []magic{
+	{"UTF-16LE", []byte{0xff, 0xfe}, 0xff},
+	{"UTF-16BE", []byte{0xfe, 0xff}, 0xff},
+}
+
+// begins reports whether data begins like m, as far as it goes.
+func (m *magic) begins(data []byte) bool {
+	n := min(len(data), len(m.bytes))
+	return n == 0 || data[0]&m.mask == m.bytes[0]&m.mask && bytes.Equal(data[1:n], m.bytes[1:n])
+}
+
+// sniff reads until it is known which of the formats r has, "" for none. The reader it
+// returns begins where r did.
+func sniff(r io.Reader, formats []magic) (format string, all io.Reader, err error) {
+	var head []byte
+	for range 100 {
+		possible := false
+		for i := range formats {
+			if m := &formats[i]; m.begins(head) {
+				if len(head) >= len(m.bytes) {
+					return m.name, io.MultiReader(bytes.NewReader(head), r), nil
+				}
+				possible = true
+			}
+		}
+		if !possible {
+			return "", io.MultiReader(bytes.NewReader(head), r), nil
+		}
+		var next [8]byte
+		n, err := r.Read(next[:])
+		head = append(head, next[:n]...)
+		if err == io.EOF {
+			return "", bytes.NewReader(head), nil
+		}
+		if err != nil {
+			return "", bytes.NewReader(head), err
+		}
+	}
+	return "", bytes.NewReader(head), io.ErrNoProgress
+}
+
+// compressionOf names how a file is compressed, "" if it is not.
+func compressionOf(f *os.File) string {
+	var head [8]byte
+	n, _ := f.ReadAt(head[:], 0)
+	for i := range compressions {
+		if m := &compressions[i]; n >= len(m.bytes) && m.begins(head[:n]) {
+			return m.name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,318 @@
+// Package logflags has the flags of commands that read logs, and opens what they name.
+package logflags
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.bug.st/serial"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Flags is the values of flags. A command adds those that it reads by [Flags.Add]; the
+// others keep their defaults.
+type Flags struct {
+	Exes, Maps, Sysroots, DebugDirs []string
+	Adjust, Machine, Section        string
+	Dump, Serial                    string
+	Split, Only                     *regexp.Regexp
+	Follow, Bare, Strict, Quiet     bool
+	Filter                          profile.Filter
+	adjust                          symbol.Adjust
+	machine                         codec.Machine
+	from, to                        int // dumps of Dump, -1 is the last; 0 if it selects all
+	port                            string
+	baud                            int
+}
+
+// define has, by name, what adds a flag.
+var define = map[string]func(f *Flags, s *pflag.FlagSet){
+	"exe": func(f *Flags, s *pflag.FlagSet) {
+		s.StringArrayVarP(&f.Exes, "exe", "e", nil, "ELF `FILE`; FILE@0xADDR if loaded at 0xADDR, FILE@+0xBIAS if loaded 0xBIAS above the addresses in it (repeatable)")
+	},
+	"maps": func(f *Flags, s *pflag.FlagSet) {
+		s.StringArrayVarP(&f.Maps, "maps", "m", nil, "copy `FILE` of /proc/PID/maps; FILE@LINE applies from that line of the log on (repeatable)")
+	},
+	"sysroot": func(f *Flags, s *pflag.FlagSet) {
+		s.StringArrayVar(&f.Sysroots, "sysroot", nil, "look for the files of modules below `DIR` (repeatable)")
+	},
+	"debug-dir": func(f *Flags, s *pflag.FlagSet) {
+		s.StringArrayVar(&f.DebugDirs, "debug-dir", symbol.DebugDirs(), "look for debug files, by build-id or path, below `DIR`")
+	},
+	"adjust": func(f *Flags, s *pflag.FlagSet) {
+		s.StringVar(&f.Adjust, "adjust", "auto", "look up return addresses at the call before them: `WHICH` is auto, all, or none")
+	},
+	"machine": func(f *Flags, s *pflag.FlagSet) {
+		s.StringVar(&f.Machine, "machine", "", "`NAME` of the machine that encoded the log, such as wrap64 (SPEC.md, Machines)")
+	},
+	"section": func(f *Flags, s *pflag.FlagSet) {
+		s.StringVarP(&f.Section, "section", "j", "", "addresses are relative to section `NAME`")
+	},
+	"dump": func(f *Flags, s *pflag.FlagSet) {
+		s.StringVar(&f.Dump, "dump", "", "read `WHICH` dumps of the log: last, N, A..B, or all; btheap dumps lists them")
+	},
+	"split": func(f *Flags, s *pflag.FlagSet) {
+		s.Var(Regexp{&f.Split}, "split", "a line that matches `REGEX` begins a dump")
+	},
+	"only": func(f *Flags, s *pflag.FlagSet) { s.Var(Regexp{&f.Only}, "only", "read only lines that match `REGEX`") },
+	"serial": func(f *Flags, s *pflag.FlagSet) {
+		s.StringVar(&f.Serial, "serial", "", "read a serial port, `DEVICE` or DEVICE:BAUD")
+	},
+	"follow": func(f *Flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.Follow, "follow", false, "go on reading as the log grows, until interrupted")
+	},
+	"bare": func(f *Flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.Bare, "bare", false, "read lines of base64 without ~m# as records, too")
+	},
+	"strict": func(f *Flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.Strict, "strict", false, "exit with 1 if a record could not be read")
+	},
+	"quiet": func(f *Flags, s *pflag.FlagSet) {
+		s.BoolVarP(&f.Quiet, "quiet", "q", false, "print no notes on stderr")
+	},
+	"hide": func(f *Flags, s *pflag.FlagSet) {
+		s.Var(Regexp{&f.Filter.Hide}, "hide", "leave out frames that match `REGEX`")
+	},
+	"show": func(f *Flags, s *pflag.FlagSet) {
+		s.Var(Regexp{&f.Filter.Show}, "show", "leave out frames that do not match `REGEX`")
+	},
+	"ignore": func(f *Flags, s *pflag.FlagSet) {
+		s.Var(Regexp{&f.Filter.Ignore}, "ignore", "leave out call paths with a frame that matches\n`REGEX`")
+	},
+	"focus": func(f *Flags, s *pflag.FlagSet) {
+		s.Var(Regexp{&f.Filter.Focus}, "focus", "leave out call paths with no frame that matches\n`REGEX`")
+	},
+}
+
+// Add adds flags to a command, as a group in its help.
+func (f *Flags) Add(c *cobra.Command, group string, names ...string) {
+	s := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, name := range names {
+		define[name](f, s)
+	}
+	cli.AddFlags(c, group, s)
+}
+
+// Regexp is the value of a flag: a regular expression.
+type Regexp struct{ To **regexp.Regexp }
+
+// Set compiles the expression.
+func (r Regexp) Set(s string) (err error) {
+	if s == "" {
+		return errors.New("expected a regular expression")
+	}
+	*r.To, err = regexp.Compile(s)
+	return err
+}
+
+// String returns the expression.
+func (r Regexp) String() string {
+	if r.To == nil || *r.To == nil {
+		return ""
+	}
+	return (*r.To).String()
+}
+
+// Type returns the name that help has for the value.
+func (r Regexp) Type() string { return "REGEX" }
+
+// Check reads the values of the flags; args are the logs.
+func (f *Flags) Check(args []string) (err error) {
+	if f.Adjust != "" {
+		if f.adjust, err = symbol.ParseAdjust(f.Adjust); err != nil {
+			return cli.BadArgsf("--adjust %w", err)
+		}
+	}
+	if f.Machine != "" {
+		if f.machine, err = codec.ParseMachine(f.Machine); err != nil {
+			return cli.BadArgsf("--machine: %w", err)
+		}
+	}
+	if f.from, f.to, err = parseDumps(f.Dump); err != nil {
+		return cli.BadArgsf("--dump %w", err)
+	}
+	if err := f.checkSerial(); err != nil {
+		return err
+	}
+	switch {
+	case f.Section != "" && len(f.Exes) != 1:
+		return cli.BadArgsf("-j needs one ELF file (-e) that has the section")
+	case f.Section != "" && len(f.Maps) > 0:
+		return cli.BadArgsf("-j and --maps exclude each other: both give the addresses of the code")
+	case f.Follow && f.Serial != "":
+		return cli.BadArgsf("--follow and --serial are two ways to read on: give one")
+	case f.Serial != "" && len(args) > 0:
+		return cli.BadArgsf("--serial reads the port alone: no log can be given beside it")
+	case slices.Contains(args, ""):
+		return cli.BadArgsf("the name of a log is empty")
+	case f.Follow && (len(args) != 1 || args[0] == cli.Stdio || IsRecord(args[0])):
+		return cli.BadArgsf("--follow needs one log FILE")
+	}
+	return nil
+}
+
+// checkSerial reads DEVICE or DEVICE:BAUD.
+func (f *Flags) checkSerial() error {
+	f.port, f.baud = f.Serial, 115200
+	i := strings.LastIndexByte(f.Serial, ':')
+	if i <= 0 || i == len(f.Serial)-1 {
+		return nil
+	}
+	n, err := strconv.Atoi(f.Serial[i+1:])
+	if err != nil || n <= 0 {
+		return cli.BadArgsf("--serial %s: %q, expected DEVICE:BAUD such as /dev/ttyUSB0:115200", f.Serial, f.Serial[i+1:])
+	}
+	f.port, f.baud = f.Serial[:i], n
+	return nil
+}
+
+// parseDumps reads "last", "all", "N" or "A..B"; 0 stands for all dumps.
+func parseDumps(s string) (from, to int, err error) {
+	switch s {
+	case "", "all":
+		return 0, 0, nil
+	case "last":
+		return -1, -1, nil
+	}
+	first, last, isRange := strings.Cut(s, "..")
+	from, err1 := strconv.Atoi(first)
+	to, err2 := from, error(nil)
+	if isRange {
+		to, err2 = strconv.Atoi(last)
+	}
+	if err1 != nil || err2 != nil || from < 1 || to < from {
+		return 0, 0, fmt.Errorf("%q, expected last, all, a number from 1, or A..B", s)
+	}
+	return from, to, nil
+}
+
+// Selected returns the dumps of --dump, from 1; -1 is the last dump, and 0 stands for all.
+func (f *Flags) Selected() (from, to int) { return f.from, f.to }
+
+// Live reports whether a log is read on until the user interrupts the command.
+func (f *Flags) Live() bool { return f.Follow || f.Serial != "" }
+
+// Named reports whether the command line names files with symbols.
+func (f *Flags) Named() bool { return len(f.Exes)+len(f.Maps) > 0 }
+
+// CodecMachine returns the value of --machine, and whether it was given.
+func (f *Flags) CodecMachine() (m codec.Machine, given bool) { return f.machine, f.Machine != "" }
+
+// Inputs returns the files that are read, logs and others: no output may be one.
+func (f *Flags) Inputs(args []string) []string {
+	all := slices.Clone(args)
+	if len(args) == 0 {
+		all = append(all, cli.Stdio)
+	}
+	for _, e := range f.Exes {
+		if spec, err := symbol.ParseFileSpec(e); err == nil {
+			all = append(all, spec.Path)
+		}
+	}
+	for _, m := range f.Maps {
+		all = append(all, m)
+		if i := strings.LastIndexByte(m, '@'); i > 0 {
+			all = append(all, m[:i])
+		}
+	}
+	return all
+}
+
+// Open opens the logs that args name, as the flags say. more are further options. The
+// context ends every pass.
+func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more ...heaplog.Option) (*heaplog.Reader, error) {
+	options := []heaplog.Option{heaplog.Adjust(f.adjust), heaplog.Only(f.Only), heaplog.Split(f.Split), heaplog.Section(f.Section)}
+	for _, e := range f.Exes {
+		options = append(options, heaplog.Exe(e))
+	}
+	for _, m := range f.Maps {
+		options = append(options, heaplog.Maps(m))
+	}
+	for _, dir := range f.Sysroots {
+		options = append(options, heaplog.Sysroot(dir))
+	}
+	if f.DebugDirs != nil {
+		options = append(options, heaplog.DebugDirs(f.DebugDirs...))
+	}
+	if f.Machine != "" {
+		options = append(options, heaplog.Machine(f.machine))
+	}
+	if f.Bare {
+		options = append(options, heaplog.Bare())
+	}
+	if f.from != 0 {
+		options = append(options, heaplog.Select(f.from, f.to))
+	}
+	inputs, err := f.openInputs(ctx, args, stdin)
+	if err != nil {
+		return nil, err
+	}
+	return heaplog.Open(ctx, slices.Concat(options, inputs, more)...)
+}
+
+// openInputs returns the options of the logs. Arguments that are records are one log,
+// after all others.
+func (f *Flags) openInputs(ctx context.Context, args []string, stdin io.Reader) (list []heaplog.Option, err error) {
+	switch {
+	case f.Serial != "":
+		port, err := serial.Open(f.port, &serial.Mode{BaudRate: f.baud})
+		if err != nil {
+			return nil, cli.Usagef("--serial %s: %w", f.port, err)
+		}
+		context.AfterFunc(ctx, func() { port.Close() })
+		return []heaplog.Option{heaplog.Stream(port, f.port)}, nil
+	case f.Follow:
+		return []heaplog.Option{heaplog.Follow(args[0])}, nil
+	case len(args) == 0:
+		args = []string{cli.Stdio}
+	}
+	var records strings.Builder
+	for _, a := range args {
+		_, err := os.Stat(a)
+		switch {
+		case a == cli.Stdio:
+			list = append(list, heaplog.Stream(stdin, "<stdin>"))
+		case IsRecord(a):
+			records.WriteString(a + "\n")
+		case err == nil:
+			list = append(list, heaplog.Files(a))
+		case isBareRecord(a):
+			records.WriteString(codec.LeadIn + a + "\n")
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("%s: no such file; nor is it a record, which begins with %s", a, codec.LeadIn)
+		default:
+			return nil, err
+		}
+	}
+	if records.Len() > 0 {
+		list = append(list, heaplog.Stream(strings.NewReader(records.String()), "<arguments>"))
+	}
+	return list, nil
+}
+
+// IsRecord reports whether an argument is a record and not the name of a log.
+func IsRecord(arg string) bool {
+	return strings.HasPrefix(arg, codec.LeadIn) || strings.HasPrefix(arg, codec.LeadInDecoded)
+}
+
+// isBareRecord reports whether an argument is a record without its lead-in.
+func isBareRecord(arg string) bool {
+	blob, err := codec.ParseLineLenient(nil, []byte(arg))
+	var s codec.Stack
+	return err == nil && codec.Decode(&s, blob) == nil
+}

@@ -1,0 +1,104 @@
+package logflags
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// Outcome collects the errors of a pass over logs, and ends the command as they say.
+type Outcome struct {
+	Flags  *Flags
+	Reader *heaplog.Reader
+	// Note prints a line for the user; nil prints nothing.
+	Note func(text string)
+
+	damaged []string // logs that could not be read to their ends
+	first   error    // of damaged
+	none    error    // no record could be read
+}
+
+// Notes returns a function that prints lines on w that begin with the command's name;
+// nil with --quiet.
+func (f *Flags) Notes(w io.Writer, command string) func(text string) {
+	if f.Quiet {
+		return nil
+	}
+	return func(text string) { fmt.Fprintf(w, "%s: %s\n", command, cli.Printable(text)) }
+}
+
+// Add takes an error of an iterator of Reader. It returns nil if the loop is to go on,
+// as the command reports what was read; else the error of the command.
+func (o *Outcome) Add(err error) error {
+	var read *heaplog.ReadError
+	switch {
+	case errors.As(err, &read):
+		s := o.Reader.Summary()
+		o.damaged = append(o.damaged, fmt.Sprintf("%v; %s before that", err, cli.Count(found(&s), "record")))
+		if o.first == nil {
+			o.first = err
+		}
+		return nil
+	case errors.Is(err, heaplog.ErrNoRecord):
+		o.none = err
+		return nil
+	case errors.Is(err, context.Canceled): // an interrupt ends a log that has no end
+		return nil
+	}
+	return err
+}
+
+// found returns how many records there were, unreadable ones included.
+func found(s *heaplog.Summary) int64 { return s.Readable() + s.Records[heaplog.Unreadable] }
+
+// Nothing returns the error of logs without a record that could be read, nil if there
+// is one: then there is something to report.
+func (o *Outcome) Nothing() error {
+	s := o.Reader.Summary()
+	switch {
+	case o.none != nil:
+		return o.none
+	case found(&s) == 0 && o.first != nil:
+		return o.first
+	case o.Flags.from > s.Dumps && s.Dumps > 0:
+		return cli.Usagef("--dump %d: the log has %d", o.Flags.from, s.Dumps)
+	}
+	return nil
+}
+
+// End prints the notes of the pass, and returns the error that the command ends with.
+func (o *Outcome) End() error {
+	s := o.Reader.Summary()
+	nothing := o.Nothing()
+	if o.Note != nil {
+		for i, text := range o.damaged {
+			if i > 0 || nothing != o.first {
+				o.Note(text)
+			}
+		}
+		for _, n := range s.Notes {
+			o.Note(n.Text)
+		}
+	}
+	switch {
+	case nothing != nil:
+		return nothing
+	case len(o.damaged) > 0, o.Flags.Strict && s.Records[heaplog.Unreadable]+s.Cut > 0:
+		return cli.Exit(cli.Short)
+	}
+	return nil
+}
+
+// Unmatched prints the expressions of the filter that matched nothing.
+func (o *Outcome) Unmatched(list []string) {
+	if o.Note == nil || o.Nothing() != nil {
+		return
+	}
+	for _, e := range list {
+		o.Note("--" + e + ": matches no frame")
+	}
+}

@@ -1,0 +1,250 @@
+package profile
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Path is a call path: return addresses, innermost first. Paths of one [Builder] are
+// equal (==) if their addresses are. The zero Path has no address.
+type Path struct {
+	in *paths // nil if the path is empty
+	id uint32
+}
+
+// stack returns the numbers of the path's addresses.
+func (p Path) stack() []uint32 {
+	if p.in == nil {
+		return nil
+	}
+	return p.in.at(p.id)
+}
+
+// Append appends the addresses of the path, innermost first.
+func (p Path) Append(dst []symbol.Addr) []symbol.Addr {
+	for _, n := range p.stack() {
+		dst = append(dst, *p.in.addrs.at(int(n)))
+	}
+	return dst
+}
+
+// Frames returns the frames of the path, innermost first. An address without symbol is
+// a frame named by the address.
+func (p Path) Frames() iter.Seq[symbol.Frame] {
+	return func(yield func(symbol.Frame) bool) {
+		var f Filter
+		var frames []symbol.Frame
+		for _, n := range p.stack() {
+			frames, _ = f.Frames(frames[:0], *p.in.addrs.at(int(n)))
+			for _, f := range frames {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Other is the name of the only frame of the path that stands for all call paths beyond
+// the limit of a [Builder].
+const Other = "(other call paths)"
+
+var otherAddr = symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: Other, Name: Other}}}}
+
+// Other reports whether the path stands for all call paths beyond the limit of its
+// [Builder].
+func (p Path) Other() bool {
+	s := p.stack()
+	return len(s) == 1 && *p.in.addrs.at(int(s[0])) == otherAddr
+}
+
+// Limits of a [Builder]. At both limits, with call paths of 16 addresses, it takes less
+// than 2.5 GB.
+const (
+	DefaultMaxPaths = 10_000_000
+	maxAddrs        = 1 << 24
+)
+
+// Builder adds up allocations by call path, one dump after the other. Its memory
+// depends on how many distinct call paths there are, and not on how many allocations.
+// A Dump may be read in another goroutine while the Builder goes on. The zero Builder
+// is NewBuilder(0).
+type Builder struct {
+	paths    *paths
+	byStack  stackSet
+	byAddr   hashes
+	files    map[any]uint32 // numbers of files and of locations without file
+	module   *symbol.Module // the last one, with its number in files
+	number   uint32
+	maxPaths int
+	other    Path
+	stack    []uint32
+
+	sums    array[Value]  // of the open dump, by number of the path
+	touched array[uint32] // paths with a sum
+	open    Dump          // what was counted of it
+}
+
+// file is a file in which an address means the same in every boot.
+type file struct{ name, buildID string }
+
+// NewBuilder returns a Builder that keeps maxPaths distinct call paths and adds up the
+// allocations of all others as one path, [Path.Other]. If maxPaths is 0 or less, it is
+// DefaultMaxPaths.
+func NewBuilder(maxPaths int) *Builder {
+	b := &Builder{maxPaths: maxPaths}
+	b.init()
+	return b
+}
+
+func (b *Builder) init() {
+	if b.paths == nil {
+		b.paths, b.files = &paths{}, map[any]uint32{}
+		b.byStack = stackSet{stacks: &b.paths.stacks}
+	}
+	if b.maxPaths <= 0 {
+		b.maxPaths = DefaultMaxPaths
+	}
+}
+
+// Path returns the call path of the addresses, innermost first. Addresses in files are
+// equal if file and own address are, whatever the load base. Beyond the limits, Path
+// returns the path for which [Path.Other] is true.
+func (b *Builder) Path(addrs []symbol.Addr) Path {
+	b.init()
+	if b.paths.addrs.n+len(addrs) > maxAddrs {
+		return b.otherPath()
+	}
+	b.stack = b.stack[:0]
+	for i := range addrs {
+		b.stack = append(b.stack, b.addr(&addrs[i]))
+	}
+	return b.path(b.stack)
+}
+
+// path returns the call path with these numbers of addresses.
+func (b *Builder) path(stack []uint32) Path {
+	id, hash, found := b.byStack.find(stack)
+	switch {
+	case found:
+	case b.paths.start.n >= b.maxPaths:
+		return b.otherPath()
+	default:
+		id = b.paths.push(stack)
+		b.byStack.index.add(hash, id)
+	}
+	return Path{b.paths, id}
+}
+
+func (b *Builder) otherPath() Path {
+	if b.other.in == nil {
+		b.other = Path{b.paths, b.byStack.add([]uint32{b.addr(&otherAddr)})}
+	}
+	return b.other
+}
+
+// identity is equal for addresses that are the same.
+type identity struct {
+	addr  uint64 // in the file
+	file  uint32 // its number, 0 for memory
+	state symbol.State
+}
+
+func (b *Builder) identity(a *symbol.Addr) identity {
+	l := a.Location
+	switch {
+	case l == nil:
+		return identity{a.PC, 0, a.State}
+	case len(l.Frames) > 0 && (l.Module == nil || l.Own == 0): // symbols without addresses, as profiles of pprof can have
+		return identity{0, b.fileNumber(l), a.State}
+	case l.Module == nil:
+		return identity{a.PC, 0, a.State}
+	case l.Module != b.module:
+		b.module, b.number = l.Module, b.fileNumber(file{l.Module.Name, l.Module.BuildID})
+	}
+	return identity{l.Own, b.number, a.State}
+}
+
+// fileNumber returns the number of a file or a location, from 1.
+func (b *Builder) fileNumber(key any) uint32 {
+	n := b.files[key]
+	if n == 0 {
+		n = uint32(len(b.files) + 1)
+		b.files[key] = n
+	}
+	return n
+}
+
+// addr returns the number of an address.
+func (b *Builder) addr(a *symbol.Addr) uint32 {
+	is := b.identity(a)
+	hash := uint32(mix(mix(is.addr, 0), uint64(is.file)<<8|uint64(is.state)))
+	n, found := b.byAddr.find(hash, func(n uint32) bool {
+		known := b.paths.addrs.at(int(n))
+		return *known == *a || b.identity(known) == is
+	})
+	if !found {
+		n = uint32(b.paths.addrs.n)
+		b.paths.addrs.push(*a)
+		b.byAddr.add(hash, n)
+	}
+	return n
+}
+
+// Add adds an allocation, or several of one call path, to the open dump. A path of
+// another Builder is taken over.
+func (b *Builder) Add(p Path, v Value) {
+	b.init()
+	if p.in != b.paths {
+		p = b.Path(p.Append(nil))
+	}
+	for b.sums.n <= int(p.id) {
+		b.sums.push(Value{})
+	}
+	sum := b.sums.at(int(p.id))
+	if sum.IsZero() && !v.IsZero() {
+		b.touched.push(p.id)
+	}
+	if sum.Add(v) {
+		b.open.Loss.Saturated = true
+	}
+	if b.open.Total.Add(v) {
+		b.open.Loss.Saturated = true
+	}
+	b.open.Records++
+	if b.other.in != nil && p == b.other {
+		b.open.Loss.OtherPaths++
+	}
+}
+
+// Dump returns the open dump as it is so far, which goes on. Of the facts, Records,
+// Total, Ended, Loss.OtherPaths and Loss.Saturated are ignored: the Builder knows them.
+func (b *Builder) Dump(facts Dump) *Dump {
+	b.init()
+	d := facts
+	d.Records, d.Total, d.Ended = b.open.Records, b.open.Total, false
+	d.Loss.OtherPaths, d.Loss.Saturated = b.open.Loss.OtherPaths, b.open.Loss.Saturated
+	d.in, d.addrs = b.paths, b.paths.addrs.n
+	d.ids, d.values = make([]uint32, b.touched.n), make([]Value, b.touched.n)
+	for i := range d.ids {
+		d.ids[i] = *b.touched.at(i)
+	}
+	slices.Sort(d.ids)
+	for i, id := range d.ids {
+		d.values[i] = *b.sums.at(int(id))
+	}
+	return &d
+}
+
+// End ends the open dump and returns it. The next Add begins another dump.
+func (b *Builder) End(facts Dump) *Dump {
+	d := b.Dump(facts)
+	d.Ended = true
+	for _, id := range d.ids {
+		*b.sums.at(int(id)) = Value{}
+	}
+	b.touched.n, b.open = 0, Dump{}
+	return d
+}

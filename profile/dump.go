@@ -1,0 +1,157 @@
+package profile
+
+import (
+	"iter"
+	"slices"
+	"time"
+)
+
+// Dump is what was live at one moment, by call path. It does not change once a
+// [Builder] has returned it.
+type Dump struct {
+	Name   string        // what reports call it: "dump 3", or the name of a file
+	File   string        // where it begins
+	Line   int64         // in File, from 1; 0 if not known
+	Index  int           // among the dumps of all inputs, from 0
+	Boot   int           // of the device, from 1
+	Number int64         // as the log numbers the dump, else counted from 1
+	Time   time.Duration // since the boot, if Timed
+	Timed  bool
+
+	Records   int64 // that were added
+	Total     Value
+	Announced Announced
+	Loss      Loss
+	Cut       bool // its end is missing: the log has a begin mark and no end mark, or reading failed
+	Ended     bool // no record will be added
+
+	in     *paths
+	addrs  int // of in, which the call paths are made of
+	ids    []uint32
+	values []Value // by index in ids
+}
+
+// Announced is what the marks of a dump in the log say of it.
+type Announced struct {
+	Records, Bytes       uint64
+	HasRecords, HasBytes bool
+}
+
+// Loss is what a dump lacks, in records.
+type Loss struct {
+	Unreadable int64
+	Cut        int64 // call paths that lack their outer frames
+	NoSize     int64 // cut before the size: they count 0 bytes
+	OtherPaths int64 // of call paths beyond the limit, added up as one
+	Saturated  bool  // a sum is over 2^64-1, and is 2^64-1 instead
+}
+
+// Complete reports whether nothing of the dump is known to be missing: it has ended,
+// has its end mark if it has a begin mark, and has as many records as announced.
+func (d *Dump) Complete() bool {
+	return d.Ended && !d.Cut && (!d.Announced.HasRecords || uint64(d.Records) >= d.Announced.Records)
+}
+
+// Allocation is the live allocations of one call path.
+type Allocation struct {
+	Path
+	Value
+}
+
+// Allocations returns what the dump holds by call path, in the order in which the
+// Builder met the paths. No value is zero.
+func (d *Dump) Allocations() iter.Seq[Allocation] {
+	return func(yield func(Allocation) bool) {
+		if d == nil {
+			return
+		}
+		for i, id := range d.ids {
+			if !yield(Allocation{Path{d.in, id}, d.values[i]}) {
+				return
+			}
+		}
+	}
+}
+
+// Len returns how many call paths hold something.
+func (d *Dump) Len() int {
+	if d == nil {
+		return 0
+	}
+	return len(d.ids)
+}
+
+// Value returns what a call path holds in the dump.
+func (d *Dump) Value(p Path) Value {
+	if d == nil || p.in != d.in {
+		return Value{}
+	}
+	i, ok := slices.BinarySearch(d.ids, p.id)
+	if !ok {
+		return Value{}
+	}
+	return d.values[i]
+}
+
+// Sum returns several dumps added up as one, named after the first and the last. Of one
+// dump, it returns that dump.
+func Sum(dumps ...*Dump) *Dump {
+	dumps = slices.DeleteFunc(slices.Clone(dumps), func(d *Dump) bool { return d == nil })
+	switch len(dumps) {
+	case 0:
+		return &Dump{Ended: true}
+	case 1:
+		return dumps[0]
+	}
+	first, last := dumps[0], dumps[len(dumps)-1]
+	facts := Dump{Name: first.Name + " to " + last.Name, File: first.File, Line: first.Line, Boot: first.Boot}
+	records := int64(0)
+	b := builderOn(dumps)
+	for _, d := range dumps {
+		for a := range d.Allocations() {
+			b.Add(a.Path, a.Value)
+		}
+		records += d.Records
+		facts.Loss.add(&d.Loss)
+		facts.Cut = facts.Cut || d.Cut
+	}
+	sum := b.End(facts)
+	sum.Records = records
+	sum.Loss.OtherPaths = facts.Loss.OtherPaths
+	sum.Loss.Saturated = sum.Loss.Saturated || facts.Loss.Saturated
+	return sum
+}
+
+// add adds the losses of another dump.
+func (l *Loss) add(o *Loss) {
+	l.Unreadable += o.Unreadable
+	l.Cut += o.Cut
+	l.NoSize += o.NoSize
+	l.OtherPaths += o.OtherPaths
+	l.Saturated = l.Saturated || o.Saturated
+}
+
+// common returns where the call paths of all dumps are, nil if they are of several
+// Builders.
+func common(dumps []*Dump) (in *paths, ok bool) {
+	for _, d := range dumps {
+		if d.Len() == 0 || d.in == in {
+			continue
+		}
+		if in != nil {
+			return nil, false
+		}
+		in = d.in
+	}
+	return in, true
+}
+
+// builderOn returns a Builder to which the dumps can be added. If they are of one
+// Builder, it copies no path, and must not get other paths.
+func builderOn(dumps []*Dump) *Builder {
+	b := NewBuilder(0)
+	if in, ok := common(dumps); ok && in != nil {
+		b.paths = in
+	}
+	return b
+}

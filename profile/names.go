@@ -1,0 +1,245 @@
+package profile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// names numbers the call sites of dumps as a view shows them. An address of which
+// nothing is known is a site with the number of the address. The number of any other
+// site is the number of addresses plus its index in named.
+type names struct {
+	view    *View
+	in      *paths
+	matched Matched
+	shown   []shown // by number of the address
+	lists   [][]uint32
+	named   []Site
+	numbers map[Site]uint32
+	short   map[string]string // C++ names: in full → short
+	same    bool              // each address is the site with its number
+}
+
+// shown is how an address appears: as one site, or as a list.
+type shown struct {
+	site  uint32 // number of the site, or index in lists
+	flags uint8
+}
+
+const (
+	isList uint8 = 1 << iota
+	isFocused
+	isIgnored
+)
+
+func newNames(dumps []*Dump, v View) *names {
+	n := &names{view: &v, numbers: map[Site]uint32{}, short: map[string]string{}}
+	n.in, _ = common(dumps)
+	addrs := 0
+	for _, d := range dumps {
+		if d.Len() > 0 {
+			addrs = max(addrs, d.addrs)
+		}
+	}
+	n.shown = make([]shown, addrs)
+	n.same = true
+	used := usedAddrs(dumps, addrs, v.Filter.Any())
+	for i := range n.shown {
+		if used == nil || used[i] {
+			n.shown[i] = n.look(i)
+			n.same = n.same && n.shown[i] == shown{site: uint32(i)}
+		}
+	}
+	return n
+}
+
+// usedAddrs returns which addresses are in call paths of the dumps. If not all is
+// needed, it returns nil, which stands for all addresses: to name them takes less time.
+func usedAddrs(dumps []*Dump, addrs int, needed bool) []bool {
+	if !needed {
+		return nil
+	}
+	used := make([]bool, addrs)
+	for _, d := range dumps {
+		for _, id := range d.ids {
+			for _, addr := range d.in.at(id) {
+				used[addr] = true
+			}
+		}
+	}
+	return used
+}
+
+// look finds the sites of an address.
+func (n *names) look(number int) (s shown) {
+	a := n.in.addrs.at(number)
+	v := n.view
+	if a.State == symbol.Exact && (a.Location == nil || a.Location.Module == nil && len(a.Location.Frames) == 0) &&
+		!v.Filter.Any() && v.By != ByFile && v.By != ByModule {
+		return shown{site: uint32(number)}
+	}
+	frames, m := v.Filter.Frames(nil, *a)
+	n.matched = n.matched.Or(m)
+	if m.Focus {
+		s.flags |= isFocused
+	}
+	if m.Ignore {
+		s.flags |= isIgnored
+	}
+	var list []uint32
+	for i := range frames {
+		list = append(list, n.site(&frames[i], a))
+	}
+	if v.By == ByFile || v.By == ByModule { // inlined calls of one file are one site
+		list = slices.Compact(list)
+	}
+	if len(list) == 1 {
+		s.site = list[0]
+		return s
+	}
+	s.flags |= isList
+	s.site = uint32(len(n.lists))
+	n.lists = append(n.lists, list)
+	return s
+}
+
+// site returns the number of a frame's site.
+func (n *names) site(f *symbol.Frame, a *symbol.Addr) uint32 {
+	module := ""
+	if l := a.Location; l != nil && l.Module != nil {
+		module = base(l.Module.Name)
+	}
+	var s Site
+	switch n.view.By {
+	case ByFunction:
+		s = Site{Func: n.shorten(f.Name)}
+	default:
+		s = Site{Func: n.shorten(f.Name), File: n.file(f.File), Line: f.Line}
+	case ByFile:
+		if s = (Site{File: n.file(f.File)}); s.File == "" {
+			s.Module = or(module, "(unknown file)")
+		}
+	case ByModule:
+		s = Site{Module: or(module, "(unknown module)")}
+	case ByAddress:
+		s = Site{Func: addrName(*a)}
+		if len(a.Frames()) > 0 {
+			s = Site{Func: s.Func + " " + n.shorten(f.Name), File: n.file(f.File), Line: f.Line}
+		}
+	}
+	number, known := n.numbers[s]
+	if !known {
+		number = uint32(len(n.shown) + len(n.named))
+		n.named = append(n.named, s)
+		n.numbers[s] = number
+	}
+	return number
+}
+
+func (n *names) file(path string) string {
+	if n.view.Basenames {
+		return base(path)
+	}
+	return path
+}
+
+// shorten returns a function's name as the view shows it.
+func (n *names) shorten(name string) string {
+	if n.view.FullNames || !strings.ContainsAny(name, "<(") {
+		return name
+	}
+	s, ok := n.short[name]
+	if !ok {
+		s = Shorten(name)
+		n.short[name] = s
+	}
+	return s
+}
+
+// count returns how many sites there are.
+func (n *names) count() int { return len(n.shown) + len(n.named) }
+
+// siteAt returns a site by its number.
+func (n *names) siteAt(number uint32) Site {
+	if i := int(number) - len(n.shown); i >= 0 {
+		return n.named[i]
+	}
+	return Site{Func: addrName(*n.in.addrs.at(int(number)))}
+}
+
+// sites returns the sites of a stack.
+func (n *names) sites(stack []uint32) []Site {
+	list := make([]Site, len(stack))
+	for i, s := range stack {
+		list[i] = n.siteAt(s)
+	}
+	return list
+}
+
+// stack returns the numbers of a path's sites, innermost first, and reports whether the
+// view shows the path at all. The caller must not change the stack; it may be in buf.
+func (n *names) stack(buf *[]uint32, path uint32) (stack []uint32, shown bool) {
+	if n.same {
+		return n.in.at(path), true
+	}
+	*buf, shown = n.appendStack((*buf)[:0], path)
+	return *buf, shown
+}
+
+func (n *names) appendStack(dst []uint32, path uint32) (stack []uint32, shown bool) {
+	shown = n.view.Filter.Focus == nil
+	for _, addr := range n.in.at(path) {
+		s := n.shown[addr]
+		if s.flags == 0 {
+			dst = append(dst, s.site)
+			continue
+		}
+		if s.flags&isIgnored != 0 {
+			return dst, false
+		}
+		shown = shown || s.flags&isFocused != 0
+		if s.flags&isList == 0 {
+			dst = append(dst, s.site)
+		} else {
+			dst = append(dst, n.lists[s.site]...)
+		}
+	}
+	return dst, shown
+}
+
+// frames returns the frames of an address as the view shows them, innermost first.
+func (n *names) frames(a symbol.Addr) []symbol.Frame {
+	frames, _ := n.view.Filter.Frames(nil, a)
+	for i := range frames {
+		f := &frames[i]
+		f.Name, f.File = n.shorten(f.Name), n.file(f.File)
+	}
+	return frames
+}
+
+// hidden reports whether the view shows no frame of an address.
+func (n *names) hidden(addr uint32) bool {
+	s := n.shown[addr]
+	return s.flags&isList != 0 && len(n.lists[s.site]) == 0
+}
+
+// ranked returns the text of each site in folded output, and by site its place in the
+// order of all texts. Equal texts have one place.
+func (n *names) ranked() (text func(site uint32) string, rank []uint32) {
+	texts := make([]string, n.count())
+	order := make([]uint32, len(texts))
+	for i := range texts {
+		texts[i], order[i] = foldedName.Replace(n.siteAt(uint32(i)).String()), uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return strings.Compare(texts[a], texts[b]) })
+	rank = make([]uint32, len(texts))
+	for i, site := range order {
+		rank[site] = uint32(i)
+		if i > 0 && texts[site] == texts[order[i-1]] {
+			rank[site] = rank[order[i-1]]
+		}
+	}
+	return func(site uint32) string { return texts[site] }, rank
+}

@@ -1,0 +1,328 @@
+package profile
+
+import (
+	"iter"
+	"math"
+	"time"
+)
+
+// EventKind is what an [Event] did.
+type EventKind uint8
+
+const (
+	Allocated EventKind = iota
+	Freed
+	Moved
+)
+
+// Event is an allocation, a free or a move (realloc) of one block.
+type Event struct {
+	Kind   EventKind
+	Boot   int           // of the device
+	Time   time.Duration // since the boot
+	Thread uint64
+	Addr   uint64 // of the block
+	Old    uint64 // of a block that is moved: where it was, 0 if it is new
+	Path   Path   // of Allocated and Moved: by which it was allocated
+	Bytes  uint64 // of Allocated and Moved: the size
+}
+
+// Replay finds from events what is live at each moment, and what each call path did.
+// The order of events is that of Add, whatever their times. (BT-EVT-5, BT-REC-5, BT-REC-6)
+// Its memory depends on the number of live blocks and of call paths, and not on the
+// number of events. The zero Replay is NewReplay().
+type Replay struct {
+	totals   Totals
+	boot     int
+	blocks   map[uint64]block    // live, by address
+	freed    map[uint64]struct{} // addresses that are free again
+	threads  map[uint64]uint64   // the address that a thread allocated with its last event
+	number   map[Path]uint32     // index in paths
+	paths    []pathState
+	peakSeen int64 // events when Totals.Peak was reached
+	at       []time.Duration
+	dumps    []*Dump // by index in at, nil if the time has not come
+	in       *paths  // of all call paths, nil if they are of several Builders
+}
+
+type block struct {
+	path uint32 // index in paths
+	size uint64
+	time time.Duration
+}
+
+// Churn is what the events of a call path did.
+type Churn struct {
+	Total     Value // ever allocated
+	Temporary Value // of Total, freed by the next event of the same thread
+	Live, Max Value // now, and when Live.Bytes was the largest
+	Freed     uint64
+	Lifetime  float64 // of the blocks that were freed, added up, in seconds
+}
+
+type pathState struct {
+	path Path
+	Churn
+	peak    Value // Live at the peak, if changed is after it
+	changed int64 // event that changed Live last
+}
+
+// Totals is what all events did.
+type Totals struct {
+	Events, Allocations, Frees, Moves int64
+	// DoubleFrees are of an address that was freed and not allocated since, as far as
+	// the last million of them is remembered; UnknownFrees of any other address at
+	// which no block is live.
+	DoubleFrees, UnknownFrees int64
+	Lost                      int64 // blocks allocated where one is live: a free is missing
+	Total, Temporary          Value // as in Churn
+	Live, Peak                Value // now, and when the most bytes were live
+	PeakTime, First, Last     time.Duration
+	Saturated                 bool // a sum is over 2^64-1, and is 2^64-1 instead
+}
+
+// maxFreed is how many freed addresses are remembered.
+const maxFreed = 1 << 20
+
+// NewReplay returns a Replay that keeps what is live at each of these times: see
+// [Replay.At].
+func NewReplay(at ...time.Duration) *Replay {
+	return &Replay{at: at, dumps: make([]*Dump, len(at))}
+}
+
+func (r *Replay) init() {
+	if r.blocks == nil {
+		r.blocks, r.freed, r.threads, r.number = map[uint64]block{}, map[uint64]struct{}{}, map[uint64]uint64{}, map[Path]uint32{}
+	}
+}
+
+// Add takes the next event. It returns false for a free where no block is live. An
+// event of another boot ends the life of all blocks.
+func (r *Replay) Add(e Event) bool {
+	r.init()
+	t := &r.totals
+	if t.Events > 0 && e.Boot != r.boot {
+		r.restart()
+	}
+	r.boot = e.Boot
+	for i, at := range r.at {
+		if r.dumps[i] == nil && e.Time > at {
+			r.dumps[i] = r.live(at)
+		}
+	}
+	if t.Events++; t.Events == 1 {
+		t.First = e.Time
+	}
+	t.Last = max(t.Last, e.Time)
+	switch e.Kind {
+	case Freed:
+		t.Frees++
+		return r.free(e.Addr, &e)
+	case Moved:
+		t.Moves++
+		return r.move(&e)
+	}
+	t.Allocations++
+	r.allocate(&e)
+	return true
+}
+
+func (r *Replay) move(e *Event) bool {
+	ok := true
+	if e.Old != 0 {
+		delete(r.threads, e.Thread) // a block that is moved is not temporary
+		// A block that stays at its address may be older than the recording.
+		ok = r.free(e.Old, e) || e.Old == e.Addr
+	}
+	r.allocate(e)
+	return ok
+}
+
+func (r *Replay) allocate(e *Event) {
+	t := &r.totals
+	if old, ok := r.blocks[e.Addr]; ok {
+		t.Lost++
+		r.release(old, e.Time)
+	}
+	delete(r.freed, e.Addr)
+	path := r.pathNumber(e.Path)
+	r.blocks[e.Addr] = block{path, e.Bytes, e.Time}
+	r.threads[e.Thread] = e.Addr
+	v := Value{e.Bytes, 1}
+	p := r.change(path)
+	p.Live.Add(v)
+	if p.Live.Bytes > p.Max.Bytes {
+		p.Max = p.Live
+	}
+	p.Total.Add(v)
+	full := t.Total.Add(v)
+	if t.Live.Add(v) || full {
+		t.Saturated = true
+	}
+	if t.Live.Bytes > t.Peak.Bytes {
+		t.Peak, t.PeakTime, r.peakSeen = t.Live, e.Time, t.Events
+	}
+}
+
+func (r *Replay) pathNumber(p Path) uint32 {
+	n, known := r.number[p]
+	if !known {
+		n = uint32(len(r.paths))
+		r.number[p] = n
+		if n == 0 {
+			r.in = p.in
+		} else if p.in != r.in {
+			r.in = nil
+		}
+		r.paths = append(r.paths, pathState{path: p})
+	}
+	return n
+}
+
+// change returns the state of a path whose Live is about to change. It keeps Live at
+// the peak.
+func (r *Replay) change(path uint32) *pathState {
+	p := &r.paths[path]
+	if p.changed <= r.peakSeen {
+		p.peak = p.Live
+	}
+	p.changed = r.totals.Events
+	return p
+}
+
+// release takes a block out of what is live.
+func (r *Replay) release(b block, now time.Duration) *pathState {
+	p := r.change(b.path)
+	v := Value{b.size, 1}
+	p.Live.sub(v)
+	r.totals.Live.sub(v)
+	p.Freed++
+	p.Lifetime += lifetime(b.time, now)
+	return p
+}
+
+// lifetime returns in seconds how long a block lived. Clocks can go back.
+func lifetime(from, to time.Duration) float64 {
+	return math.Max(0, to.Seconds()-from.Seconds())
+}
+
+func (r *Replay) free(addr uint64, e *Event) bool {
+	t := &r.totals
+	b, ok := r.blocks[addr]
+	if !ok {
+		if _, double := r.freed[addr]; double {
+			t.DoubleFrees++
+		} else {
+			t.UnknownFrees++
+		}
+		return false
+	}
+	p := r.release(b, e.Time)
+	if last, ok := r.threads[e.Thread]; ok && last == addr {
+		v := Value{b.size, 1}
+		p.Temporary.Add(v)
+		t.Temporary.Add(v)
+	}
+	delete(r.threads, e.Thread)
+	delete(r.blocks, addr)
+	if len(r.freed) >= maxFreed {
+		clear(r.freed)
+	}
+	r.freed[addr] = struct{}{}
+	return true
+}
+
+// restart forgets what is live.
+func (r *Replay) restart() {
+	for addr, b := range r.blocks {
+		r.change(b.path).Live.sub(Value{b.size, 1})
+		delete(r.blocks, addr)
+	}
+	r.totals.Live = Value{}
+	clear(r.freed)
+	clear(r.threads)
+}
+
+// Totals returns what all events did.
+func (r *Replay) Totals() Totals { return r.totals }
+
+// Paths returns what each call path did, in the order in which they were met.
+func (r *Replay) Paths() iter.Seq2[Path, Churn] {
+	return func(yield func(Path, Churn) bool) {
+		for i := range r.paths {
+			if !yield(r.paths[i].path, r.paths[i].Churn) {
+				return
+			}
+		}
+	}
+}
+
+// lifetimes returns for each path how long its blocks lived, added up, in seconds. A
+// block that is live counts up to the last event.
+func (r *Replay) lifetimes() []float64 {
+	sums := make([]float64, len(r.paths))
+	for i := range sums {
+		sums[i] = r.paths[i].Lifetime
+	}
+	for _, b := range r.blocks {
+		sums[b.path] += lifetime(b.time, r.totals.Last)
+	}
+	return sums
+}
+
+// dump returns a dump of a value of each path.
+func (r *Replay) dump(facts Dump, value func(*pathState) Value) *Dump {
+	b := NewBuilder(0)
+	if r.in != nil {
+		b.paths = r.in
+	}
+	records := uint64(0)
+	for i := range r.paths {
+		if v := value(&r.paths[i]); !v.IsZero() {
+			b.Add(r.paths[i].path, v)
+			records += v.Count
+		}
+	}
+	facts.Number, facts.Boot = 1, max(1, r.boot)
+	d := b.End(facts)
+	d.Records = int64(min(records, math.MaxInt64))
+	return d
+}
+
+func (r *Replay) live(at time.Duration) *Dump {
+	return r.dump(Dump{Name: "live", Time: at, Timed: true}, func(p *pathState) Value { return p.Live })
+}
+
+// End returns what is live after the last event.
+func (r *Replay) End() *Dump {
+	return r.dump(Dump{Name: "live at the end", Time: r.totals.Last, Timed: true}, func(p *pathState) Value { return p.Live })
+}
+
+// Peak returns what was live when the most bytes were.
+func (r *Replay) Peak() *Dump {
+	return r.dump(Dump{Name: "live at the peak", Time: r.totals.PeakTime, Timed: true}, func(p *pathState) Value { return r.atPeak(p) })
+}
+
+func (r *Replay) atPeak(p *pathState) Value {
+	if p.changed <= r.peakSeen {
+		return p.Live
+	}
+	return p.peak
+}
+
+// At returns what was live at the time with index i among those of [NewReplay]; an
+// empty dump if there is no such time.
+func (r *Replay) At(i int) *Dump {
+	switch {
+	case i < 0 || i >= len(r.at):
+		return &Dump{Ended: true}
+	case r.dumps[i] == nil:
+		return r.live(r.at[i])
+	}
+	return r.dumps[i]
+}
+
+// Ever returns everything that was ever allocated.
+func (r *Replay) Ever() *Dump {
+	return r.dump(Dump{Name: "ever allocated"}, func(p *pathState) Value { return p.Total })
+}

@@ -1,0 +1,148 @@
+package profile
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// testPaths returns n call paths of one address each.
+func testPaths(n int) (paths []Path) {
+	var b Builder
+	for i := range n {
+		paths = append(paths, b.Path([]symbol.Addr{bare(uint64(i))}))
+	}
+	return paths
+}
+
+// model is a replay of 5 call paths that knows every block.
+type model struct {
+	live            map[uint64]modelBlock
+	freed           map[uint64]bool
+	unknown, double int64
+	best            uint64 // bytes at the peak
+	bestTime        time.Duration
+	atPeak, atTime  [5]Value
+}
+
+type modelBlock struct {
+	path int
+	size uint64
+}
+
+// sums returns what is live by path, and its bytes.
+func (m *model) sums() (all [5]Value, bytes uint64) {
+	for _, b := range m.live {
+		all[b.path].Add(Value{b.size, 1})
+		bytes += b.size
+	}
+	return all, bytes
+}
+
+func (m *model) allocate(addr uint64, b modelBlock) {
+	m.live[addr] = b
+	delete(m.freed, addr)
+}
+
+// free reports whether a block was live.
+func (m *model) free(addr uint64) bool {
+	_, there := m.live[addr]
+	switch {
+	case there:
+		m.freed[addr] = true
+	case m.freed[addr]:
+		m.double++
+	default:
+		m.unknown++
+	}
+	delete(m.live, addr)
+	return there
+}
+
+// Against a replay that keeps every moment.
+func TestReplayAgainstAllMoments(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		paths := testPaths(5)
+		at := time.Duration(rng.IntN(2000))
+		r := NewReplay(at, 1<<40)
+		m := &model{live: map[uint64]modelBlock{}, freed: map[uint64]bool{}}
+		for now := time.Duration(1); now < 2000; now++ {
+			if now-1 <= at {
+				m.atTime, _ = m.sums()
+			}
+			addr, b := uint64(1+rng.IntN(40)), modelBlock{rng.IntN(5), uint64(1 + rng.IntN(100))}
+			if _, there := m.live[addr]; there || rng.IntN(20) == 0 {
+				if got, want := r.Add(Event{Kind: Freed, Addr: addr, Time: now}), m.free(addr); got != want {
+					t.Fatalf("seed %d, %d: a free was %v, want %v", seed, now, got, want)
+				}
+			} else {
+				r.Add(Event{Path: paths[b.path], Addr: addr, Bytes: b.size, Time: now})
+				m.allocate(addr, b)
+			}
+			if all, bytes := m.sums(); bytes > m.best {
+				m.best, m.bestTime, m.atPeak = bytes, now, all
+			}
+		}
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { m.compare(t, r, paths) })
+	}
+}
+
+// compare compares what r says with the model.
+func (m *model) compare(t *testing.T, r *Replay, paths []Path) {
+	end, _ := m.sums()
+	for name, c := range map[string]struct {
+		d    *Dump
+		want [5]Value
+	}{"peak": {r.Peak(), m.atPeak}, "end": {r.End(), end}, "at": {r.At(0), m.atTime}, "at a time after the end": {r.At(1), end}} {
+		for i, path := range paths {
+			if got := c.d.Value(path); got != c.want[i] || !c.d.Complete() {
+				t.Errorf("%s, path %d: %v, want %v", name, i, got, c.want[i])
+			}
+		}
+	}
+	if s := r.Totals(); s.Peak.Bytes != m.best || s.PeakTime != m.bestTime || s.UnknownFrees != m.unknown || s.DoubleFrees != m.double || s.Events != 1999 {
+		t.Errorf("%+v; want %+v", s, m)
+	}
+}
+
+func TestTemporary(t *testing.T) {
+	path := testPaths(1)[0]
+	var r Replay
+	for _, e := range []Event{
+		{Addr: 0x10, Bytes: 8, Time: 100, Thread: 1}, // temporary, though thread 2 is between
+		{Addr: 0x20, Bytes: 16, Time: 110, Thread: 2},
+		{Kind: Freed, Addr: 0x10, Time: 120, Thread: 1},
+		{Addr: 0x30, Bytes: 1, Time: 130, Thread: 2},
+		{Kind: Freed, Addr: 0x20, Time: 140, Thread: 2}, // not: 0x30 came after it
+		{Kind: Moved, Old: 0x30, Addr: 0x40, Bytes: 5, Time: 150, Thread: 2},
+		{Kind: Moved, Old: 0x40, Addr: 0x40, Bytes: 9, Time: 160, Thread: 2},
+	} {
+		e.Path = path
+		e.Time *= time.Second
+		r.Add(e)
+	}
+	s := r.Totals()
+	if s.Temporary != (Value{8, 1}) || s.Live != (Value{9, 1}) || s.Moves != 2 || s.Allocations != 3 || s.Frees != 2 || s.Lost+s.UnknownFrees+s.DoubleFrees != 0 {
+		t.Errorf("%+v", s)
+	}
+	n := 0
+	for p, c := range r.Paths() {
+		if n++; p != path || c.Freed != 4 || c.Lifetime != 20+30+20+10 || c.Total.Count != 5 || c.Max != (Value{24, 2}) {
+			t.Errorf("%+v", c)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d call paths", n)
+	}
+	if r.Ever().Total != (Value{8 + 16 + 1 + 5 + 9, 5}) {
+		t.Errorf("ever allocated: %v", r.Ever().Total)
+	}
+	r.Add(Event{Kind: Freed, Addr: 0x40, Boot: 1})
+	if s := r.Totals(); s.Live != (Value{}) || r.End().Total != (Value{}) || s.UnknownFrees != 1 {
+		t.Errorf("after a boot: %+v", s)
+	}
+}

@@ -1,0 +1,118 @@
+package profile
+
+import (
+	"bufio"
+	"encoding/csv"
+	"strconv"
+	"strings"
+)
+
+// jsonStack is a call path of jsonl output.
+type jsonStack struct {
+	Dump   string      `json:"dump,omitempty"`
+	Bytes  uint64      `json:"bytes"`
+	Count  uint64      `json:"count"`
+	Frames []jsonFrame `json:"frames"` // innermost first
+}
+
+type jsonFrame struct {
+	Function string `json:"function,omitempty"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Module   string `json:"module,omitempty"`
+}
+
+// writeJSONL writes an object per row.
+func writeJSONL(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
+	d, _ := p.last()
+	for row, v := range p.lastRows() {
+		out := jsonStack{d.Name, v.Bytes, v.Count, []jsonFrame{}}
+		for _, s := range (Row{p, row}).Stack() {
+			out.Frames = append(out.Frames, jsonFrame{s.Func, s.File, s.Line, s.Module})
+		}
+		writeJSON(w, out)
+		if err := w.WriteByte('\n'); err != nil {
+			return nil, err
+		}
+	}
+	return inexact(d, "jsonl"), nil
+}
+
+// writeCSV writes a line per row: what it holds, its innermost frame, and all frames,
+// innermost first.
+func writeCSV(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
+	c := csv.NewWriter(w)
+	c.Write([]string{"dump", "bytes", "count", "function", "file", "line", "stack"})
+	d, _ := p.last()
+	var names []string
+	for row, v := range p.lastRows() {
+		stack := Row{p, row}.Stack()
+		names = names[:0]
+		for _, s := range stack {
+			names = append(names, foldedName.Replace(s.String()))
+		}
+		var first Site
+		if len(stack) > 0 {
+			first = stack[0]
+		}
+		line := ""
+		if first.Line > 0 {
+			line = strconv.Itoa(first.Line)
+		}
+		if err := c.Write([]string{csvText(d.Name), strconv.FormatUint(v.Bytes, 10), strconv.FormatUint(v.Count, 10),
+			csvText(or(first.Func, first.Module)), csvText(first.File), line, csvText(strings.Join(names, ";"))}); err != nil {
+			return nil, err
+		}
+	}
+	c.Flush()
+	return nil, c.Error()
+}
+
+// csvText returns a name for a cell of a spreadsheet. One that begins as a formula does
+// would be computed, and names come from ELF files and logs that are not trusted: it gets
+// an apostrophe in front, which makes it text.
+func csvText(s string) string {
+	if s != "" && strings.IndexByte("=+-@\t\r", s[0]) >= 0 {
+		return "'" + s
+	}
+	return s
+}
+
+var foldedName = strings.NewReplacer(";", ":", "\n", " ", "\r", " ")
+
+// writeFolded writes a line per call stack, outermost function first, and its weight:
+// what flamegraph.pl and similar programs read. Lines are ordered by the names of their
+// frames.
+func writeFolded(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
+	if v := *p.names().view; v.By == ByLine { // the format has functions alone
+		v.By = ByFunction
+		p = p.View(v)
+	}
+	rows := p.rows()
+	text, rank := rows.names.ranked()
+	order := stackOrder{at: func(row uint32) []uint32 { return rows.stack(int(row)) }, rank: rank, outermost: true}
+	var list []branch
+	_, last := p.last()
+	for row := range p.lastRows() {
+		list = append(list, branch{index: uint32(row)})
+	}
+	order.sort(list, 0)
+	for _, b := range list {
+		stack := rows.stack(int(b.index))
+		for i := len(stack) - 1; i >= 0; i-- {
+			w.WriteString(text(stack[i]))
+			if i > 0 {
+				w.WriteByte(';')
+			}
+		}
+		if len(stack) == 0 {
+			w.WriteString("(no frames)")
+		}
+		w.WriteByte(' ')
+		w.WriteString(strconv.FormatUint(o.Weight.Of(rows.value(int(b.index), last)), 10))
+		if err := w.WriteByte('\n'); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,144 @@
+package stats
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// spillSample is how many records are looked into for their spill bits.
+const spillSample = 1000
+
+// Inference infers from the records of a dump which machine wrote it: the width of its
+// words, and the result of its shifts. One record tells little; a dump decides. (BT-LOSS-2)
+type Inference struct {
+	records int64
+	wide    int64 // values over 32 bits
+	wrap    int64 // of these, with the mark of wrap64
+	zero    int64
+	big     int64 // addresses over 32 bits in records without a blob
+	high    int64 // addresses of 32 bits, the uppermost set
+	spills  int64 // fields of 32 bits looked at
+	spilled int64 // of these, with a spill bit of 1
+	sampled int
+	fields  []codec.Field
+}
+
+// Add takes a record into account. blob is nil where there is only a stack: the
+// marks of s say nothing then.
+func (f *Inference) Add(s *codec.Stack, blob []byte) {
+	f.records++
+	m := s.Marks
+	if m.Wide != 0 && blob != nil {
+		f.wide += int64(bits.OnesCount32(m.Wide))
+		f.wrap += int64(bits.OnesCount32(m.Wrap))
+		f.zero += int64(bits.OnesCount32(m.Zero &^ m.Wrap))
+		return
+	}
+	high := false
+	for _, pc := range s.PCs {
+		switch {
+		case pc>>32 != 0:
+			f.big++
+		case pc>>31 == 1:
+			f.high++
+			high = true
+		}
+	}
+	if high && blob != nil && f.sampled < spillSample {
+		f.sampled++
+		f.sampleSpills(blob)
+	}
+}
+
+func (f *Inference) sampleSpills(blob []byte) {
+	f.fields, _ = codec.AppendFields(f.fields[:0], blob)
+	for _, x := range f.fields {
+		if (x.Kind == codec.FieldLiteral || x.Kind == codec.FieldDelta) && x.Width == 32 {
+			f.spills++
+			if x.Spill {
+				f.spilled++
+			}
+		}
+	}
+}
+
+// mostly is the share in 1/1000 that decides.
+const mostly = 990
+
+func share(n, of int64) int64 { return n * 1000 / max(of, 1) }
+
+// Machine returns the machine that fits best, and whether the evidence leaves no other
+// word and class of shifts that decodes otherwise. Machines of 32-bit words all
+// decode alike; an empty inference returns exact32, not sure.
+func (f *Inference) Machine() (m codec.Machine, sure bool) {
+	exact := f.wide - f.wrap - f.zero
+	switch {
+	case f.wide > 0 && f.wrap >= max(exact, f.zero):
+		return codec.MachineWrap64, share(f.wrap, f.wide) >= mostly
+	case f.wide > 0 && f.zero >= exact:
+		return codec.MachineZero64, share(f.zero, f.wide) >= mostly
+	case f.wide > 0:
+		return codec.MachineExact64, share(exact, f.wide) >= mostly
+	case f.big > 0:
+		return codec.MachineExact64, false
+	case f.spills > 0 && share(f.spilled, f.spills) >= mostly:
+		return codec.MachineWrap32, true
+	case f.spills > 0:
+		return codec.MachineZero32, true
+	}
+	return codec.MachineExact32, f.high > 0
+}
+
+// Evidence returns, in sentences, what Machine is based on.
+func (f *Inference) Evidence() []string {
+	m, sure := f.Machine()
+	switch {
+	case f.records == 0:
+		return []string{"no record"}
+	case f.wide > 0:
+		return f.wideEvidence(m, sure)
+	case f.big > 0:
+		return []string{fmt.Sprintf("%s addresses over 32 bits, none of them in a blob: 64-bit words; "+
+			"what the encoder's shifts do there is not known", group(strconv.FormatInt(f.big, 10)))}
+	case f.high > 0:
+		all := []string{fmt.Sprintf("%s addresses of 32 bits with the uppermost set, none wider: 32-bit words",
+			group(strconv.FormatInt(f.high, 10)))}
+		switch {
+		case f.spills == 0:
+		case f.spilled == f.spills:
+			all = append(all, fmt.Sprintf("the spill bit after all %s examined values of 32 bits is 1: %v",
+				group(strconv.FormatInt(f.spills, 10)), m))
+		default:
+			all = append(all, fmt.Sprintf("the spill bit after %s of %s examined values of 32 bits is 1: %v",
+				group(strconv.FormatInt(f.spilled, 10)), group(strconv.FormatInt(f.spills, 10)), m))
+		}
+		return append(all, "nothing is lost on 32-bit words")
+	}
+	return []string{fmt.Sprintf("no address in %s records has more than 31 bits: 32-bit words, "+
+		"or a 64-bit program at low addresses, with nothing lost either way", group(strconv.FormatInt(f.records, 10)))}
+}
+
+func (f *Inference) wideEvidence(m codec.Machine, sure bool) []string {
+	n, what := f.wide-f.wrap-f.zero, "keep their upper bits"
+	switch m {
+	case codec.MachineWrap64:
+		n, what = f.wrap, "repeat their low bits"
+	case codec.MachineZero64:
+		n, what = f.zero, "are 0 above their low 32 bits"
+	}
+	count := "all"
+	if n != f.wide {
+		count = group(strconv.FormatInt(n, 10))
+	}
+	all := []string{fmt.Sprintf("%s values over 32 bits, %s %s: %v", group(strconv.FormatInt(f.wide, 10)), count, what, m)}
+	if !sure {
+		all = append(all, "the rest do not: is this the dump of several machines?")
+	}
+	if m.Lossy() {
+		all = append(all, "only the low 31 bits of such addresses are in the dump")
+	}
+	return all
+}

@@ -1,0 +1,190 @@
+package symbol
+
+import (
+	"cmp"
+	"errors"
+	"hash/maphash"
+	"slices"
+	"sort"
+)
+
+// Mapping is a part of a module in memory, [Start, End).
+type Mapping struct {
+	Start, End uint64
+	Exec       bool
+	Module     *Module // nil: memory without a file
+	// Offset is the offset in the module's file of the byte at Start; if Relative, it
+	// is the module's own address of that byte.
+	Offset   uint64
+	Relative bool
+}
+
+// timeline is the memory map of a process as a log tells of its changes. The zero value
+// knows nothing.
+type timeline struct {
+	space
+	modules map[uint64]*Module // of markup, by their numbers
+	wide    bool               // a mapping passes 32 bits
+
+	told    uint64 // hash of all mappings since the last reset, in their order
+	settled uint64 // told at the last settle
+}
+
+// maxMapped is the most mappings and modules between two resets: as many mappings as
+// Linux allows a process.
+const maxMapped = 1 << 16
+
+var errTooMany = errors.New("more than 65,536 since the last reset")
+
+// known reports whether anything is known.
+func (t *timeline) known() bool { return len(t.list) > 0 }
+
+// settle ends a series of changes. It reports whether the map differs from the one at
+// the last settle: the log has told other mappings, or in another order.
+func (t *timeline) settle() bool {
+	changed := t.told != t.settled
+	t.settled = t.told
+	return changed
+}
+
+// reset forgets everything.
+func (t *timeline) reset() { *t = timeline{settled: t.settled} }
+
+// add adds a mapping, which replaces what it overlaps. It fails if there are too many.
+func (t *timeline) add(m Mapping) error {
+	if len(t.list) >= maxMapped {
+		return errTooMany
+	}
+	t.insert(m)
+	return nil
+}
+
+// set replaces everything by a snapshot.
+func (t *timeline) set(list []Mapping) {
+	t.reset()
+	for _, m := range list {
+		t.insert(m)
+	}
+}
+
+var hashSeed = maphash.MakeSeed()
+
+// insert is add without a limit. It moves the mappings above m.
+func (t *timeline) insert(m Mapping) {
+	if m.Start >= m.End {
+		return
+	}
+	key := struct {
+		told    uint64
+		mapping Mapping
+		module  Module
+	}{t.told, m, Module{}}
+	if m.Module != nil { // known by its value
+		key.mapping.Module, key.module = nil, *m.Module
+	}
+	t.told = maphash.Comparable(hashSeed, key)
+	t.wide = t.wide || m.End > 1<<32
+	t.low = nil
+	i := sort.Search(len(t.list), func(i int) bool { return t.list[i].End > m.Start })
+	j := i + sort.Search(len(t.list)-i, func(j int) bool { return t.list[i+j].Start >= m.End })
+	var parts []*Mapping // m, and the rest of the first and the last that it overlaps
+	if i < j && t.list[i].Start < m.Start {
+		before := *t.list[i]
+		before.End = m.Start
+		parts = append(parts, &before)
+	}
+	parts = append(parts, &m)
+	if i < j && t.list[j-1].End > m.End {
+		after := *t.list[j-1]
+		after.Offset += m.End - after.Start
+		after.Start = m.End
+		parts = append(parts, &after)
+	}
+	t.list = slices.Replace(t.list, i, j, parts...)
+}
+
+// space is a memory map.
+type space struct {
+	list []*Mapping // by Start; none overlaps another, and none is ever changed
+	low  []lowRange // of list, nil until they are needed
+}
+
+// find returns the mapping that holds an address, nil if there is none.
+func (s *space) find(addr uint64) *Mapping {
+	i := sort.Search(len(s.list), func(i int) bool { return s.list[i].End > addr })
+	if i < len(s.list) && s.list[i].Start <= addr {
+		return s.list[i]
+	}
+	return nil
+}
+
+// executable reports whether an address is executable.
+func (s *space) executable(addr uint64) bool {
+	m := s.find(addr)
+	return m != nil && m.Exec
+}
+
+// low31Mask has the bits of a value that every encoder keeps. (BT-LOSS-1)
+const low31Mask = 1<<31 - 1
+
+// maxCandidates is the most addresses that are weighed for one.
+const maxCandidates = 64
+
+// appendMatches appends every executable address that has the low 31 bits of
+// low, and reports whether these are all: it stops after maxCandidates mappings.
+func (s *space) appendMatches(dst []uint64, low uint64) (_ []uint64, all bool) {
+	low &= low31Mask
+	left := maxCandidates // mappings and addresses that may still be looked at
+	add := func(m *Mapping) bool {
+		for a := m.Start + (low-m.Start)&low31Mask; a >= m.Start && a < m.End; a += low31Mask + 1 {
+			if left--; left < 0 {
+				return false
+			}
+			if !slices.Contains(dst, a) { // a mapping can be in both windows
+				dst = append(dst, a)
+			}
+		}
+		return true
+	}
+	if s.low == nil {
+		s.low = lowRanges(s.list)
+	}
+	for _, at := range [2]uint64{low, low + low31Mask + 1} { // in a window, or past its end
+		r := s.low
+		i := sort.Search(len(r), func(i int) bool { return r[i].low > at }) - 1
+		for looked := 0; i >= 0 && r[i].reach > at; i, looked = i-1, looked+1 {
+			if looked == maxLooked || r[i].end > at && !add(s.list[r[i].mapping]) {
+				return dst, false
+			}
+		}
+	}
+	return dst, true
+}
+
+// maxLooked is how many mappings are looked at for one address in a window.
+const maxLooked = 1 << 10
+
+// lowRange is the low 31 bits of the addresses of an executable mapping.
+type lowRange struct {
+	low, end uint64 // end may pass 2^31, and then goes on at 0
+	reach    uint64 // the highest end of the ranges up to this one
+	mapping  int32
+}
+
+// lowRanges returns the ranges of executable mappings, by low.
+func lowRanges(list []*Mapping) []lowRange {
+	ranges := make([]lowRange, 0, len(list))
+	for i, m := range list {
+		if m.Exec {
+			low := m.Start & low31Mask
+			ranges = append(ranges, lowRange{low: low, end: low + m.End - m.Start, mapping: int32(i)})
+		}
+	}
+	slices.SortFunc(ranges, func(a, b lowRange) int { return cmp.Compare(a.low, b.low) })
+	reach := uint64(0)
+	for i := range ranges {
+		reach = max(reach, ranges[i].end)
+		ranges[i].reach = reach
+	}
+	return ranges
+}
