@@ -14,9 +14,9 @@ type Outcome string
 const (
 	OK       Outcome = "ok"       // a value, right or wrong
 	Reject   Outcome = "reject"   // the input was refused
-	Crash    Outcome = "crash"    // the testee ended before it answered
+	Crash    Outcome = "crash"    // the program ended before it answered
 	Hang     Outcome = "hang"     // no answer in time
-	Skip     Outcome = "skip"     // the testee does not support the request
+	Skip     Outcome = "skip"     // the implementation does not support the request
 	Protocol Outcome = "protocol" // the answer is not BTP/1
 )
 
@@ -78,7 +78,7 @@ func (a Answer) Describe(op Op) string {
 	return string(a.Outcome)
 }
 
-// Trouble reports whether a testee crashed, hung or broke the protocol.
+// Trouble reports whether the implementation crashed, hung or broke the protocol.
 func (a Answer) Trouble() bool {
 	return a.Outcome == Crash || a.Outcome == Hang || a.Outcome == Protocol
 }

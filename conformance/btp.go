@@ -262,7 +262,7 @@ func (a *Answer) parseReject(rest string) error {
 	return nil
 }
 
-// maxReason and maxText bound in bytes what a testee says of a rejection: it is printed
+// maxReason and maxText bound the words of a rejection in bytes: they are printed
 // for each vector that fails.
 const maxReason, maxText = 64, 400
 

@@ -13,8 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
-// variant is a way of putting a vector: with its spill bits as written, or
-// otherwise, which must make no difference. (BT-FIELD-2)
+// variant is a setting of a vector's spill bits, which must make no difference. (BT-FIELD-2)
 type variant struct {
 	kind variantKind
 	n    int // flipped: bit; random: which of several
@@ -47,7 +46,7 @@ func (v variant) String() string {
 	return "as written"
 }
 
-// check is a vector put to one operation.
+// check is one operation on a vector.
 type check struct {
 	v      *Vector
 	op     Op
@@ -55,8 +54,8 @@ type check struct {
 	spills []int // positions in the request's data
 }
 
-// newCheck decides on the word: the vector's own; but a testee of 32-bit words
-// alone is also asked what means the same there.
+// newCheck decides on the word: the vector's own; but an
+// implementation of 32-bit words alone is also asked what means the same there.
 func newCheck(v *Vector, op Op, hello Hello) check {
 	c := check{v: v, op: op, word: v.Word}
 	if v.Word == 64 && hello.only32() && v.sameAt32(op) {
@@ -127,7 +126,7 @@ func (v *Vector) partAt32(op Op) bool {
 		(!sized || s.Size == v.Want.Value.Size)
 }
 
-// variants lists the ways to put a check.
+// variants lists the settings of the spill bits to ask.
 func (c *check) variants() []variant {
 	all := []variant{{kind: asWritten}}
 	if len(c.spills) == 0 {
@@ -143,7 +142,7 @@ func (c *check) variants() []variant {
 	return all
 }
 
-// request returns the request for the testee.
+// request returns the request.
 func (c *check) request(how variant, seed uint64) Request {
 	v := c.v
 	r := Request{Op: c.op, Data: v.Blob, Word: c.word, Lenient: v.Lenient, Machine: v.Machine, Search: v.Search}
@@ -223,42 +222,60 @@ func (v *Vector) Expected() (blob []byte, exact bool) {
 	return v.machineSpills(v.Blob), true
 }
 
-// judge reports whether an answer is right; a warning is about what SPEC.md asks
-// with SHOULD alone.
-func (c *check) judge(a Answer) (right bool, warning string) {
+// expectedBare returns the bits to expect of bare-encode, padded with zeros. (BT-BARE-1,
+// BT-FIELD-3, BT-MACH-2)
+func (v *Vector) expectedBare() []byte {
+	bits := bitstring.Unpack(v.machineSpills(v.Blob))
+	return bitstring.Pack(bits[:len(v.Bits.Bits)])
+}
+
+// judge reports whether an answer is right. A warning is about what SPEC.md asks with SHOULD
+// alone; byReason is set if it is about the reason of a rejection.
+func (c *check) judge(a Answer) (right bool, warning string, byReason bool) {
 	v := c.v
 	switch {
 	case (c.op.encodes() || c.op == OpFormat) && v.Rejects():
 	case c.op == OpBareEncode:
-		return a.Outcome == OK && a.Bits == len(v.Bits.Bits) && string(a.Data) == string(bitstring.Pack(v.Bits.Bits)), ""
+		return a.Outcome == OK && a.Bits == len(v.Bits.Bits) && string(a.Data) == string(v.expectedBare()), "", false
 	case c.op.encodes():
-		return a.Outcome == OK && c.sameBlob(a.Data), ""
+		return a.Outcome == OK && c.sameBlob(a.Data), "", false
 	case c.op == OpFormat:
-		return a.Outcome == OK && string(a.Data) == v.Formatted(), ""
+		return a.Outcome == OK && string(a.Data) == v.Formatted(), "", false
 	}
 	if a.Outcome != v.Want.Outcome {
-		return false, ""
+		return false, "", false
 	}
 	if a.Outcome == Reject {
 		if a.Reason != v.Want.Reason && a.Reason != "" {
-			return true, fmt.Sprintf("rejected for %s, expected %s", a.Reason, v.Want.Reason)
+			return true, fmt.Sprintf("rejected for %s, expected %s", a.Reason, v.Want.Reason), true
 		}
 		if at, ok := c.place(); ok && a.Reason != "" && a.Bit >= 0 && a.Bit != at {
-			return true, fmt.Sprintf("rejected at bit %d, expected bit %d", a.Bit, at)
+			return true, fmt.Sprintf("rejected at bit %d, expected bit %d", a.Bit, at), false
 		}
-		return true, ""
+		return true, "", false
 	}
 	w := v.Want
-	return a.Value.Equal(w.Value) && a.Depth == w.Depth && a.Sized == w.Sized && a.Words == w.Words, ""
+	return a.Value.Equal(w.Value) && a.Depth == w.Depth && a.Sized == w.Sized && a.Words == w.Words, "", false
 }
 
 // place is the bit of the blob at which a rejection is to be reported, as the naive
 // reader finds it; ok is false where that is not defined.
 func (c *check) place() (bit int, ok bool) {
-	if c.op != OpDecode || c.v.Want.Reason == "short" {
+	blob := c.v.Blob
+	switch c.op {
+	case OpDecode, OpMarks, OpUser:
+	case OpMline:
+		var reason string
+		if blob, reason = naive.ParseLine(*c.v.Text, c.v.Lenient); reason != "" {
+			return 0, false
+		}
+	default:
 		return 0, false
 	}
-	_, rejected := naive.Decode(c.v.Blob, c.word)
+	if c.v.Want.Reason == "short" {
+		return 0, false
+	}
+	_, rejected := naive.Decode(blob, c.word)
 	if rejected == nil || rejected.Reason != c.v.Want.Reason {
 		return 0, false
 	}
@@ -291,7 +308,7 @@ func (c *check) want() string {
 	switch {
 	case (c.op.encodes() || c.op == OpFormat) && c.v.Rejects():
 	case c.op == OpBareEncode:
-		return Answer{Outcome: OK, Bits: len(c.v.Bits.Bits), Data: bitstring.Pack(c.v.Bits.Bits)}.Describe(c.op)
+		return Answer{Outcome: OK, Bits: len(c.v.Bits.Bits), Data: c.v.expectedBare()}.Describe(c.op)
 	case c.op.encodes():
 		blob, exact := c.v.Expected()
 		text := Answer{Outcome: OK, Data: blob}.Describe(c.op)

@@ -68,65 +68,89 @@ func (v *Vector) needs(op Op) []string {
 	return needed
 }
 
-// clusters explains failures by as few clauses as can be, at most three. Reading
-// and writing are judged apart, as a testee may do one of them rightly. Crashes and
-// hangs are left out: they say nothing about a clause.
-func clusters(results []Result) []Cluster {
-	type use struct {
-		clause  string
-		encodes bool
-	}
-	needed := make([][]string, len(results))
-	asked, failed := map[use]int{}, map[use]int{}
-	open := map[int]bool{} // failures that no cluster explains
+// use is a clause that results need, in reading or in writing: an implementation may do
+// one of them right.
+type use struct {
+	clause  string
+	encodes bool
+}
+
+// failures are the results of a run by the clauses that they need.
+type failures struct {
+	needed [][]use      // of each result; none of results that say nothing about a clause
+	asked  map[use]int  // results that need the clause
+	failed map[use]int  // those of them that failed
+	open   map[int]bool // failed results that no cluster explains
+}
+
+// gather counts results by the clauses that they need. Crashes and hangs say nothing about
+// a clause.
+func gather(results []Result) *failures {
+	f := &failures{needed: make([][]use, len(results)), asked: map[use]int{}, failed: map[use]int{}, open: map[int]bool{}}
 	for i := range results {
 		r := &results[i]
 		if r.Status == Skipped || r.Status == Unasked || r.Status == Fail && r.Failure.Answer.Trouble() {
 			continue
 		}
-		needed[i] = r.Vector.needs(r.Op)
-		for _, c := range needed[i] {
-			asked[use{c, r.Op.encodes()}]++
+		for _, clause := range r.Vector.needs(r.Op) {
+			u := use{clause, r.Op.encodes()}
+			f.needed[i] = append(f.needed[i], u)
+			f.asked[u]++
 			if r.Status == Fail {
-				failed[use{c, r.Op.encodes()}]++
+				f.failed[u]++
 			}
 		}
 		if r.Status == Fail {
-			open[i] = true
+			f.open[i] = true
 		}
 	}
-	fails := func(i int, clause string) bool { // nearly everything that needs it as result i does
-		u := use{clause, results[i].Op.encodes()}
-		return 10*failed[u] >= 9*asked[u]
+	return f
+}
+
+// explains reports whether nearly everything that needs the clause failed.
+func (f *failures) explains(u use) bool { return 10*f.failed[u] >= 9*f.asked[u] }
+
+// best returns the clause that explains most open failures, at least two; "" if none does.
+func (f *failures) best() (clause string, explained int) {
+	counts := map[string]int{}
+	for i := range f.open {
+		for _, u := range f.needed[i] {
+			if f.explains(u) {
+				counts[u.clause]++
+			}
+		}
 	}
+	for c, n := range counts {
+		if n >= 2 && (clause == "" || n > explained || n == explained && moreBasic(c, clause)) {
+			clause, explained = c, n
+		}
+	}
+	return clause, explained
+}
+
+// close removes the open failures that the clause explains.
+func (f *failures) close(clause string) {
+	for i := range f.open {
+		if slices.ContainsFunc(f.needed[i], func(u use) bool { return u.clause == clause && f.explains(u) }) {
+			delete(f.open, i)
+		}
+	}
+}
+
+// clusters explains failures by as few clauses as possible, at most three.
+func clusters(results []Result) []Cluster {
+	if !slices.ContainsFunc(results, func(r Result) bool { return r.Status == Fail }) {
+		return nil
+	}
+	f := gather(results)
 	var found []Cluster
 	for len(found) < 3 {
-		explains := map[string]int{}
-		for i := range open {
-			for _, c := range needed[i] {
-				if fails(i, c) {
-					explains[c]++
-				}
-			}
-		}
-		best := ""
-		for c, n := range explains {
-			if n < 2 {
-				continue
-			}
-			if best == "" || n > explains[best] || n == explains[best] && moreBasic(c, best) {
-				best = c
-			}
-		}
-		if best == "" {
+		clause, explained := f.best()
+		if clause == "" {
 			break
 		}
-		found = append(found, Cluster{best, explains[best], asked[use{best, false}] + asked[use{best, true}]})
-		for i := range open {
-			if slices.Contains(needed[i], best) && fails(i, best) {
-				delete(open, i)
-			}
-		}
+		found = append(found, Cluster{clause, explained, f.asked[use{clause, false}] + f.asked[use{clause, true}]})
+		f.close(clause)
 	}
 	return found
 }

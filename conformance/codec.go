@@ -12,8 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/heaplog"
 )
 
-// Codec starts the testee within this process: the codec of this module, and for
-// scanning its log reader.
+// Codec starts the codec of this module in this process, with its log reader for scanning.
 func Codec(context.Context) (Testee, error) { return codecTestee{}, nil }
 
 type codecTestee struct{}

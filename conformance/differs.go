@@ -10,11 +10,11 @@ import (
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// Differs is the one place in which a vector differs from its twin.
+// Differs is the one place in which a vector differs from its control vector.
 type Differs struct {
 	// Kind is bit or byte (other bits or bytes there), insert (bytes that the
-	// twin lacks), delete (bytes that only the twin has; positions are the
-	// twin's), tail (one is the other cut short), word or reading (the same
+	// control vector lacks), delete (bytes that only the control vector has; positions are
+	// the control vector's), tail (one is the other cut short), word or reading (the same
 	// bytes, read otherwise), or in (what is encoded has a frame more, or another
 	// value in one place).
 	Kind     string
@@ -66,7 +66,7 @@ func parseDiffers(text string) (Differs, error) {
 	return d, nil
 }
 
-// Input returns what the vector puts before a testee: text, else blob.
+// Input returns the text or the blob of the vector.
 func (v *Vector) Input() []byte {
 	if v.Text != nil {
 		return []byte(*v.Text)
@@ -74,26 +74,25 @@ func (v *Vector) Input() []byte {
 	return v.Blob
 }
 
-// checkTwin proves that a vector differs from its twin in the declared place and
-// nowhere else, that the twin is accepted, and so that this place alone makes
-// the difference.
-func (v *Vector) checkTwin(twin *Vector) error {
+// checkControl proves that the control vector is accepted, and that the vector differs from
+// it in the declared place and nowhere else.
+func (v *Vector) checkControl(control *Vector) error {
 	if v.Differs.Kind == "in" {
-		return v.checkTwinIn(twin)
+		return v.checkControlIn(control)
 	}
-	if twin.Want == nil || twin.Want.Outcome != OK {
-		return fmt.Errorf("twin %s is not an accepted vector", twin.ID)
+	if control.Want == nil || control.Want.Outcome != OK {
+		return fmt.Errorf("control vector %s is not an accepted vector", control.ID)
 	}
-	if v.Want == nil || !twin.Has(v.Ops[0]) {
-		return fmt.Errorf("twin %s does not have the op %s", twin.ID, v.Ops[0])
+	if v.Want == nil || !control.Has(v.Ops[0]) {
+		return fmt.Errorf("control vector %s does not have the op %s", control.ID, v.Ops[0])
 	}
 	d := v.Differs
-	if d.Kind != "word" && v.Word != twin.Word || d.Kind != "reading" && v.Lenient != twin.Lenient {
-		return fmt.Errorf("twin %s is read in another way, expected differs: word or reading", twin.ID)
+	if d.Kind != "word" && v.Word != control.Word || d.Kind != "reading" && v.Lenient != control.Lenient {
+		return fmt.Errorf("control vector %s is read in another way, expected differs: word or reading", control.ID)
 	}
-	a, b := v.Input(), twin.Input()
+	a, b := v.Input(), control.Input()
 	if same := bytes.Equal(a, b); same != (d.Kind == "word" || d.Kind == "reading") {
-		return fmt.Errorf("differs %v: bytes equal to the twin's: %v", d, same)
+		return fmt.Errorf("differs %v: bytes equal to the control vector's: %v", d, same)
 	}
 	repaired, err := d.repair(a, b, v.Text == nil)
 	if err != nil {
@@ -105,16 +104,16 @@ func (v *Vector) checkTwin(twin *Vector) error {
 	return nil
 }
 
-// checkTwinIn proves that v is to encode what its twin is, but for one more frame or
+// checkControlIn proves that v is to encode what its control vector is, but for one more frame or
 // one other value. Of a value that a frame more has, nothing is said.
-func (v *Vector) checkTwinIn(twin *Vector) error {
+func (v *Vector) checkControlIn(control *Vector) error {
 	if v.Words != "" {
-		return v.checkTwinWords(twin)
+		return v.checkControlWords(control)
 	}
-	if v.In == nil || twin.In == nil || twin.Blob == nil && twin.Text == nil || v.Machine != twin.Machine || v.Search != twin.Search {
-		return fmt.Errorf("twin %s is not to encode on the same machine", twin.ID)
+	if v.In == nil || control.In == nil || control.Blob == nil && control.Text == nil || v.Machine != control.Machine || v.Search != control.Search {
+		return fmt.Errorf("control vector %s is not to encode on the same machine", control.ID)
 	}
-	a, b := v.In, twin.In
+	a, b := v.In, control.In
 	n, others := min(len(a.PCs), len(b.PCs)), 0
 	for i := range n {
 		if a.PCs[i] != b.PCs[i] {
@@ -133,18 +132,18 @@ func (v *Vector) checkTwinIn(twin *Vector) error {
 		others = 1
 	}
 	if others += len(a.PCs) + len(b.PCs) - 2*n; others != 1 {
-		return fmt.Errorf("differs in: %d values differ from the twin's, expected one", others)
+		return fmt.Errorf("differs in: %d values differ from the control vector's, expected one", others)
 	}
 	return nil
 }
 
-// checkTwinWords proves that a header that is not written differs from one that is in one
+// checkControlWords proves that a header that is not written differs from one that is in one
 // word, or has one word more or less.
-func (v *Vector) checkTwinWords(twin *Vector) error {
-	if twin.Words == "" || twin.Text == nil || twin.Rejects() {
-		return fmt.Errorf("twin %s is not a header to write", twin.ID)
+func (v *Vector) checkControlWords(control *Vector) error {
+	if control.Words == "" || control.Text == nil || control.Rejects() {
+		return fmt.Errorf("control vector %s is not a header to write", control.ID)
 	}
-	a, b := strings.Split(v.Words, " "), strings.Split(twin.Words, " ")
+	a, b := strings.Split(v.Words, " "), strings.Split(control.Words, " ")
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
 	}
@@ -152,7 +151,7 @@ func (v *Vector) checkTwinWords(twin *Vector) error {
 		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
 	if len(a) > 1 || len(b) > 1 || len(a)+len(b) == 0 {
-		return fmt.Errorf("differs in: words %q differ from the twin's %q, expected one", a, b)
+		return fmt.Errorf("differs in: words %q differ from the control vector's %q, expected one", a, b)
 	}
 	return nil
 }
@@ -171,7 +170,7 @@ func (d Differs) repair(a, b []byte, blob bool) ([]byte, error) {
 			return nil, beyond
 		}
 		if bitstring.Bit(a, from) == bitstring.Bit(b, from) && d.Kind == "bit" && d.From == d.To {
-			return nil, fmt.Errorf("the bit is the twin's")
+			return nil, fmt.Errorf("the bit is the control vector's")
 		}
 		for n := from; n < to; n++ {
 			bitstring.SetBit(a, n, bitstring.Bit(b, n))

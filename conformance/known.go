@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// KnownFile lists failures that are expected of a testee, a line each:
+// KnownFile lists failures that are expected, a line each:
 //
 //	GLOB[:OP] OUTCOME LINK
 //
 // GLOB fits IDs (* is any characters), OP narrows it to an operation, OUTCOME is
-// what the testee does instead, LINK where the matter is tracked. An entry that
+// what the implementation does instead, LINK where the matter is tracked. An entry that
 // fits no failure with its outcome, or fits something that passes, is stale, and
 // that is a failure, too.
 type KnownFile struct {

@@ -3,7 +3,6 @@ package conformance
 import (
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ type ParseError struct {
 func (e *ParseError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Row, e.Msg) }
 
 // Parse reads a .btv file; name is its name in messages and in IDs' places.
-// Every fault is a [*ParseError]. Twins are resolved later, by [Set.Check].
+// Every fault is a [*ParseError]. Control vectors are resolved later, by [Set.Check].
 func Parse(name string, text []byte) ([]*Vector, error) {
 	p := &parser{file: name, head: &Head{}}
 	line, rest, _ := strings.Cut(string(text), "\n")
@@ -189,8 +188,8 @@ func (p *parser) key(key, value string) (err error) {
 		v.Ops, err = parseOps(value)
 	case "why":
 		v.Why = value
-	case "twin":
-		v.Twin = value
+	case "control":
+		v.Control = value
 	case "differs":
 		v.Differs, err = parseDiffers(value)
 	case "machine":
@@ -228,11 +227,11 @@ func (p *parser) key(key, value string) (err error) {
 			return fmt.Errorf("bits: %v", err)
 		}
 	case "hex":
-		v.Blob, err = parseHex(value)
+		v.Blob, err = parseHexPieces(value)
 	case "line":
 		v.Line = value
 	case "text":
-		v.Text, err = parseQuoted(value)
+		v.Text, err = parseText(value)
 	case "want":
 		var a Answer
 		a, err = parseWant(value, false)
@@ -254,7 +253,7 @@ func (p *parser) evidence(key, value string) error {
 	name, ok := strings.CutPrefix(key, "want[")
 	name, ok2 := strings.CutSuffix(name, "]")
 	if !ok || !ok2 || !isID(name) {
-		return fmt.Errorf("key %q, expected one of id clause op why twin differs machine search word reading in "+
+		return fmt.Errorf("key %q, expected one of id clause op why control differs machine search word reading in "+
 			"bits hex line text want want[NAME]", clip(key))
 	}
 	a, err := parseWant(value, true)
@@ -341,29 +340,6 @@ func formatHex(data []byte) string {
 		return "-"
 	}
 	return hex.EncodeToString(data)
-}
-
-// parseQuoted reads a JSON string, after which a comment may stand.
-func parseQuoted(text string) (*string, error) {
-	bad := fmt.Errorf("text %s, expected a string in double quotes, with JSON's escapes", clip(text))
-	if text == "" || text[0] != '"' {
-		return nil, bad
-	}
-	end := 1
-	for end < len(text) && text[end] != '"' {
-		if text[end] == '\\' {
-			end++
-		}
-		end++
-	}
-	var s string
-	if end >= len(text) || json.Unmarshal([]byte(text[:end+1]), &s) != nil {
-		return nil, bad
-	}
-	if rest := text[end+1:]; cutComment(strings.TrimLeft(rest, " ")) != "" {
-		return nil, fmt.Errorf("text: %q after the string, expected nothing", clip(rest))
-	}
-	return &s, nil
 }
 
 func isID(s string) bool {

@@ -40,6 +40,22 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Text and hex are pieces, which may be repeated.
+func TestParsePieces(t *testing.T) {
+	vectors, err := Parse("x.btv", []byte("btv 1\n\n"+
+		"id: a\nop: mline\ntext: \"~m#\" \"A\"*3 ff00*2 \" # \"  # a comment\nwant: reject base64\n\n"+
+		"id: b\nop: decode\nhex: 0010 00*3 0007  # a comment\nwant: ok size=0 pcs=-\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := *vectors[0].Text, "~m#AAA\xff\x00\xff\x00 # "; got != want {
+		t.Errorf("text %q, want %q", got, want)
+	}
+	if got, want := formatHex(vectors[1].Blob), "00100000000007"; got != want {
+		t.Errorf("hex %s, want %s", got, want)
+	}
+}
+
 // Every fault of a file is said with file, line and what was expected.
 func TestParseErrors(t *testing.T) {
 	record := func(lines string) string { return "btv 1\n\nid: a\nclause: BT-LIT-1\n" + lines }
@@ -90,7 +106,13 @@ func TestParseErrors(t *testing.T) {
 		{"line alone", record("op: decode\nline: ~m#ABAABQ==\nwant: reject length\n"), `x.btv:3: a: line without hex`},
 		{"text unquoted", record("text: abc\n"), `x.btv:5: text abc`},
 		{"text without end", record("text: \"abc\\\"\n"), `x.btv:5: text "abc\"`},
-		{"text and more", record("text: \"a\" b\n"), `x.btv:5: text: " b" after the string`},
+		{"text and more", record("text: \"a\" b\n"), `x.btv:5: text b, expected strings in double quotes, with JSON's escapes, or bytes in hex`},
+		{"text and a word", record("text: \"a\"b\n"), `x.btv:5: text: "b" after a piece, expected a space or *N`},
+		{"text in half a byte", record("text: \"a\" f\n"), `x.btv:5: text f, expected`},
+		{"text zero times", record("text: \"a\"*0\n"), `x.btv:5: *0, expected * and a number from 1 on`},
+		{"text too often", record("text: \"abc\"*70000\n"), `x.btv:5: more than 200000 bytes, expected fewer`},
+		{"hex a number of times", record("hex: 00*x\n"), `x.btv:5: *x, expected * and a number from 1 on`},
+		{"hex too often", record("hex: 00*200001\n"), `x.btv:5: more than 200000 bytes, expected fewer`},
 		{"text escape", record("text: \"\\q\"\n"), `x.btv:5: text "\q"`},
 		{"want unknown", record("want: maybe\n"), `x.btv:5: "maybe", expected ok`},
 		{"want crash", record("want: crash SIGSEGV\n"), `x.btv:5: "crash SIGSEGV", expected ok`},
@@ -102,7 +124,7 @@ func TestParseErrors(t *testing.T) {
 		{"differs", record("differs: somewhere\n"), `x.btv:5: differs "somewhere"`},
 		{"differs span", record("differs: bit 3-4\n"), `x.btv:5: differs "bit 3-4"`},
 		{"differs backwards", record("differs: bits 4-3\n"), `x.btv:5: differs "bits 4-3"`},
-		{"twin alone", record("twin: b\n" + blob), `x.btv:3: a: twin and differs`},
+		{"control alone", record("control: b\n" + blob), `x.btv:3: a: control and differs`},
 		{"decode without blob", record("op: decode\nwant: reject short\n"), `x.btv:3: a: op decode without hex or bits`},
 		{"decode without want", record("op: decode\nhex: 00\n"), `x.btv:3: a: op decode without want`},
 		{"encode without in", record("op: encode\nmachine: exact64\nhex: 00100004\n"), `x.btv:3: a: op encode without in`},
@@ -168,35 +190,35 @@ func TestWriteAndParse(t *testing.T) {
 func TestSetErrors(t *testing.T) {
 	accepted := "id: ok\nclause: BT-LIT-1\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n\n"
 	reject := func(hex, differs string) string {
-		return accepted + "id: bad\nclause: BT-BLOB-2\nop: decode\ntwin: ok\ndiffers: " + differs + "\nhex: " + hex + "\nwant: reject length\n"
+		return accepted + "id: bad\nclause: BT-BLOB-2\nop: decode\ncontrol: ok\ndiffers: " + differs + "\nhex: " + hex + "\nwant: reject length\n"
 	}
 	written := "id: ok\nclause: BT-HEAD-1\nop: format\nin: head map - t=5 x=1\ntext: \"~h#map t=5 x=1\"\n\n"
 	refuse := func(words string) string {
-		return written + "id: bad\nclause: BT-HEAD-1\nop: format\ntwin: ok\ndiffers: in\nin: head " + words + "\nwant: reject header-line\n"
+		return written + "id: bad\nclause: BT-HEAD-1\nop: format\ncontrol: ok\ndiffers: in\nin: head " + words + "\nwant: reject header-line\n"
 	}
 	event := func(in string) string {
 		return "id: ok\nclause: BT-EVT-4\nop: event-encode\nmachine: exact64\nin: size=0 pcs=- user=1:10,5:0\nhex: 0004\n\n" +
-			"id: bad\nclause: BT-EVT-4\nop: event-encode\ntwin: ok\ndiffers: in\nmachine: exact64\nin: " + in + "\nwant: reject event\n"
+			"id: bad\nclause: BT-EVT-4\nop: event-encode\ncontrol: ok\ndiffers: in\nmachine: exact64\nin: " + in + "\nwant: reject event\n"
 	}
 	for _, c := range []struct{ name, text, want string }{
 		{"two words", refuse("map - t=x x=2"), `x.btv:9: bad: differs in: words ["t=x" "x=2"] differ`},
 		{"two words more", refuse("map - t=5 x=1 y=1 z=1"), `x.btv:9: bad: differs in: words ["y=1" "z=1"] differ`},
 		{"no word", refuse("map - t=5 x=1"), `x.btv:9: bad: differs in: words [] differ`},
-		{"words of a stack", strings.Replace(refuse("map - t=x"), written, "id: ok\nop: format\nin: size=0 pcs=-\nwhy: none\ntext: \"~b#size: 0,\"\n\n", 1), `x.btv:9: bad: twin ok is not a header to write`},
+		{"words of a stack", strings.Replace(refuse("map - t=x"), written, "id: ok\nop: format\nin: size=0 pcs=-\nwhy: none\ntext: \"~b#size: 0,\"\n\n", 1), `x.btv:9: bad: control vector ok is not a header to write`},
 		{"two user fields", event("size=0 pcs=- user=1:11,5:3"), "x.btv:10: bad: differs in: 4 values differ"},
 		{"a user field and the size", event("size=1 pcs=- user=1:10,5:3"), "x.btv:10: bad: differs in: 3 values differ"},
 		{"two user fields less", event("size=0 pcs=-"), "x.btv:10: bad: differs in: 2 values differ"},
 		{"id twice", accepted + accepted, "x.btv:9: id ok is that of x.btv:3"},
-		{"no twin", strings.Replace(reject("00100005", "bit 31"), "twin: ok", "twin: ko", 1), "x.btv:9: bad: twin ko"},
-		{"twin rejected", strings.Replace(reject("00100005", "bit 31"), "twin: ok", "twin: bad", 1), "x.btv:9: bad: twin bad is not an accepted vector"},
-		{"another bit", reject("00100006", "bit 31"), "x.btv:9: bad: differs bit 31: the bit is the twin's"},
+		{"no control vector", strings.Replace(reject("00100005", "bit 31"), "control: ok", "control: ko", 1), "x.btv:9: bad: control vector ko"},
+		{"control vector rejected", strings.Replace(reject("00100005", "bit 31"), "control: ok", "control: bad", 1), "x.btv:9: bad: control vector bad is not an accepted vector"},
+		{"another bit", reject("00100006", "bit 31"), "x.btv:9: bad: differs bit 31: the bit is the control vector's"},
 		{"one bit more", reject("00180005", "bit 31"), "x.btv:9: bad: differs bit 31: also at bit 12"},
-		{"no difference", reject("00100004", "bit 31"), "x.btv:9: bad: differs bit 31: bytes equal to the twin's: true"},
+		{"no difference", reject("00100004", "bit 31"), "x.btv:9: bad: differs bit 31: bytes equal to the control vector's: true"},
 		{"beyond the end", reject("00100005", "bit 32"), "x.btv:9: bad: differs bit 32: the place is beyond the end"},
 		{"tail of another", reject("200003", "tail"), "x.btv:9: bad: differs tail: neither begins with the other, differing at bit 2"},
 		{"insert of two", reject("ffff00100004", "insert 0"), "x.btv:9: bad: differs insert 0: also at bit 0"},
-		{"word", reject("00100005", "word"), "x.btv:9: bad: differs word: bytes equal to the twin's: false"},
-		{"word undeclared", strings.Replace(reject("00100005", "bit 31"), "twin:", "word: 32\ntwin:", 1), "x.btv:9: bad: twin ok is read in another way"},
+		{"word", reject("00100005", "word"), "x.btv:9: bad: differs word: bytes equal to the control vector's: false"},
+		{"word undeclared", strings.Replace(reject("00100005", "bit 31"), "control:", "word: 32\ncontrol:", 1), "x.btv:9: bad: control vector ok is read in another way"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			vectors, err := Parse("x.btv", []byte("btv 1\n\n"+c.text))

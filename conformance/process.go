@@ -113,10 +113,10 @@ func (p *process) read(out io.Reader, lines chan<- string, stop <-chan struct{})
 	}
 }
 
-// answerLine waits for a line; without one, the trouble is the answer, and the
-// program is not running any more.
+// answerLine waits for a line. If none comes, it ends the program and returns a crash, a
+// hang or a breach of the protocol as the answer.
 func (p *process) answerLine(timeout time.Duration) (string, *Answer) {
-	select { // a timer is dear, and mostly the line is there
+	select { // mostly the line is there, and a timer costs time
 	case line, ok := <-p.lines:
 		return p.orEnd(line, ok)
 	default:
@@ -127,7 +127,7 @@ func (p *process) answerLine(timeout time.Duration) (string, *Answer) {
 	case line, ok := <-p.lines:
 		return p.orEnd(line, ok)
 	case <-timer.C:
-		select { // where this process did not run for a while, the line came meanwhile
+		select { // the line may have come while this process did not run
 		case line, ok := <-p.lines:
 			return p.orEnd(line, ok)
 		default:
@@ -141,8 +141,8 @@ func (p *process) answerLine(timeout time.Duration) (string, *Answer) {
 	}
 }
 
-// flushesAtEnd closes the program's input and reports whether a line comes of it. One
-// that wrote none is not waited for at its next hang.
+// flushesAtEnd closes the program's input and reports whether the program then writes a
+// line. If it does not, its next hang is not followed by such a wait.
 func (p *process) flushesAtEnd() bool {
 	p.stdin.Close()
 	if p.silent {
@@ -175,9 +175,9 @@ func (p *process) orEnd(line string, ok bool) (string, *Answer) {
 	return "", &Answer{Outcome: Crash, Bit: -1, Signal: how, Text: p.stderr.lines()}
 }
 
-// end lets the program end for as long as patience, then kills it, and returns how
-// it ended. It returns in any case: a process that the program started and that
-// left its process group may hold the output open, which is then closed here.
+// end waits for the program to end, kills it after patience, and returns how it ended. It
+// always returns: if a process that the program started holds the output open, end closes
+// the output.
 func (p *process) end(patience time.Duration) string {
 	if p.cmd == nil {
 		return ""

@@ -6,7 +6,7 @@ import (
 )
 
 // Repeat is what a command that repeats a failure has to say: where the vectors
-// are, and how the testee was started.
+// are, and how the program was started.
 type Repeat struct {
 	Flags   []string // that change what is asked or how
 	Vectors []string

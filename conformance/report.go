@@ -7,8 +7,8 @@ const (
 	Pass    Status = "pass"
 	Fail    Status = "fail"
 	Known   Status = "known"   // a failure that the file of known ones expects
-	Skipped Status = "skip"    // the testee does not support the request
-	Unasked Status = "unasked" // the run was stopped before
+	Skipped Status = "skip"    // the implementation does not support the request
+	Unasked Status = "unasked" // the run was stopped before, or the operation was dropped
 )
 
 // Report holds the results of a run.
@@ -24,7 +24,9 @@ type Report struct {
 	// Stale are faults of the file of known failures: entries that fit nothing,
 	// or something that passed.
 	Stale []string `json:"stale,omitempty"`
-	// Stopped is why not everything was asked; "" if it was.
+	// Dropped are operations that hung so often that their other cases were not asked.
+	Dropped []Op `json:"dropped,omitempty"`
+	// Stopped is why the run was stopped; "" if it was not.
 	Stopped string `json:"stopped,omitempty"`
 	// Clusters name the clauses that explain most failures, once FindClusters was
 	// called.
@@ -49,7 +51,7 @@ type Result struct {
 	Row      int      `json:"line"`
 	Clauses  []string `json:"clauses"`
 	Status   Status   `json:"status"`
-	Outcome  Outcome  `json:"outcome"`            // what the testee did; of a failure, its first wrong answer
+	Outcome  Outcome  `json:"outcome"`            // what the implementation did; of a failure, its first wrong answer
 	Cases    int      `json:"cases"`              // variants
 	Wrong    int      `json:"wrong,omitempty"`    // variants answered wrongly at least once
 	Outcomes []Count  `json:"wrong_by,omitempty"` // wrong answers by outcome
@@ -83,7 +85,7 @@ type Failure struct {
 // FindClusters sets Clusters.
 func (r *Report) FindClusters() { r.Clusters = clusters(r.Results) }
 
-// Failed reports whether the run shows a failure of the testee.
+// Failed reports whether the run shows a failure.
 func (r *Report) Failed() bool { return r.Counts.Fail > 0 || len(r.Stale) > 0 || r.Stopped != "" }
 
 // Ran reports whether anything was asked and answered at all.

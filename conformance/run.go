@@ -12,15 +12,15 @@ import (
 // Options are the options of [Run].
 type Options struct {
 	Seed          uint64
-	Workers       int  // instances of the testee at a time; 0 is 1
-	Written       bool // put vectors as they are written only
+	Workers       int  // processes of the implementation at a time; 0 is 1
+	Written       bool // ask vectors as they are written only
 	StrictReasons bool // a wrong reason is a failure
 	Known         *KnownFile
 	Partial       bool // the set is a selection; see KnownFile
 	Again         Repeat
 
-	// Failed, if not nil, is called with each failure that Known does not expect, as
-	// soon as it is there; the result may still change. Calls do not overlap.
+	// Failed, if not nil, is called with each failure that Known does not expect, as soon
+	// as it occurs. Later answers may still change the result. Calls do not overlap.
 	Failed func(*Result)
 	// Progress, if not nil, is called after each batch of answers. Calls do not
 	// overlap.
@@ -30,21 +30,21 @@ type Options struct {
 // Batch is how many requests are written ahead of their answers.
 const Batch = 64
 
-// A run stops when a testee has crashed, hung or broken the protocol so many times
-// in a row or altogether, or has hung so often: each costs a start of the testee,
-// and a hang the timeout as well.
+// A run stops when the implementation under test has crashed or broken the protocol so
+// many times in a row or in total, since each costs a start. A hang costs the timeout, too:
+// after so many of an operation, the operation is not asked again.
 const (
 	troubleInARow = 10
 	troubleLimit  = 100
-	hangLimit     = 25
+	hangLimit     = 3
 )
 
-// Run puts every vector to the testee, each case twice: first all vectors as they
-// are written, simple ones first, then in shuffled order once more and with other
-// spill bits. What crashes, hangs or breaks the protocol is not asked again.
+// Run asks the implementation under test every case twice: first all vectors as they are
+// written, simple ones first, then in shuffled order once more and with other spill bits.
+// A vector on which it crashes, hangs or breaks the protocol is not asked again.
 //
-// An error says that the testee or the runner failed, or that ctx is done, not that
-// an answer was wrong.
+// An error says that the implementation could not be asked, or that ctx is done. A wrong
+// answer is no error.
 func Run(ctx context.Context, set *Set, start Starter, o Options) (*Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,10 +81,10 @@ func Run(ctx context.Context, set *Set, start Starter, o Options) (*Report, erro
 	return r.report(first.Hello()), nil
 }
 
-// worker asks one instance of the testee.
+// worker asks one process of the implementation.
 type worker struct {
 	testee  Testee
-	trouble int // crashes, hangs and breaches of the protocol in a row
+	trouble int // crashes and breaches of the protocol in a row
 	err     error
 }
 
@@ -111,8 +111,8 @@ type run struct {
 	next    int
 	asked   int
 	failed  int
-	hangs   int
-	trouble int    // crashes, hangs and breaches of the protocol
+	hangs   map[Op]int
+	trouble int    // crashes and breaches of the protocol
 	stopped string // why no more is asked; "" if nothing stopped it
 }
 
@@ -136,7 +136,7 @@ type tally struct {
 }
 
 func newRun(set *Set, hello Hello, o Options) *run {
-	r := &run{Options: o, vectors: len(set.Vectors)}
+	r := &run{Options: o, vectors: len(set.Vectors), hangs: map[Op]int{}}
 	for _, v := range simpleFirst(set.Vectors) {
 		for _, op := range v.Ops {
 			c := newCheck(v, op, hello)
@@ -175,8 +175,8 @@ func simpleFirst(vectors []*Vector) []*Vector {
 	return vectors
 }
 
-// passes lists the cases to ask, in order: first each vector as it is written, then
-// everything else, and what was written once more.
+// passes lists the cases to ask, in order: first each vector as it is written, then all
+// cases in shuffled order.
 func (r *run) passes() [2][]int32 {
 	var passes [2][]int32
 	for i, c := range r.cases {
@@ -212,7 +212,7 @@ func (r *run) work(ctx context.Context, w *worker) error {
 			}
 			answers, err := w.testee.Ask(requests)
 			if cause := context.Cause(ctx); cause != nil {
-				return cause // and not what became of a testee that was killed
+				return cause // the error of a process that was killed says nothing
 			}
 			if err == nil && len(answers) == 0 {
 				err = errors.New("testee: no answer and no error")
@@ -229,8 +229,8 @@ func (r *run) work(ctx context.Context, w *worker) error {
 	}
 }
 
-// worthAsking leaves out the cases of checks that showed trouble, and all once the
-// run is stopped.
+// worthAsking leaves out the cases of checks that showed trouble and of operations that
+// hung too often, and all once the run is stopped.
 func (r *run) worthAsking(which []int32) ([]int32, []Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -238,7 +238,7 @@ func (r *run) worthAsking(which []int32) ([]int32, []Request) {
 	var requests []Request
 	for _, i := range which {
 		c := &r.cases[i]
-		if r.stopped == "" && !r.tallies[c.check].trouble {
+		if r.stopped == "" && !r.tallies[c.check].trouble && r.hangs[r.checks[c.check].op] < hangLimit {
 			kept = append(kept, i)
 			requests = append(requests, r.checks[c.check].request(c.how, r.Seed))
 		} else {
@@ -271,10 +271,10 @@ func (r *run) judge(w *worker, i int32, q Request, a Answer) {
 		c.skipped++
 		return
 	}
-	right, warning := chk.judge(a)
+	right, warning, byReason := chk.judge(a)
 	if warning != "" {
 		t.warning = warning
-		right = !r.StrictReasons
+		right = !r.StrictReasons || !byReason
 	}
 	if right {
 		c.right++
@@ -303,33 +303,43 @@ func (r *run) judge(w *worker, i int32, q Request, a Answer) {
 	}
 	if a.Trouble() {
 		t.trouble = true
-		r.countTrouble(w, a, expected)
+		r.countTrouble(w, chk.op, a, expected)
 	}
 }
 
-// countTrouble stops the run when a testee is not worth asking any more.
-func (r *run) countTrouble(w *worker, a Answer, expected bool) {
+// countTrouble stops the run when the implementation is not worth asking any more, and
+// counts hangs by operation.
+func (r *run) countTrouble(w *worker, op Op, a Answer, expected bool) {
 	if expected {
+		return
+	}
+	if a.Outcome == Hang {
+		r.hangs[op]++
 		return
 	}
 	w.trouble++
 	r.trouble++
-	if a.Outcome == Hang {
-		r.hangs++
-	}
 	switch {
 	case r.stopped != "":
 	case w.trouble == troubleInARow:
-		r.stopped = fmt.Sprintf("%d answers in a row were a crash, a hang or not BTP/1, the last one: %s",
+		r.stopped = fmt.Sprintf("%d answers in a row were a crash or not BTP/1, the last one: %s",
 			troubleInARow, a.Describe(OpDecode))
 	case r.trouble == troubleLimit:
-		r.stopped = fmt.Sprintf("the testee crashed, hung or broke the protocol %d times", troubleLimit)
-	case r.hangs == hangLimit:
-		r.stopped = fmt.Sprintf("the testee hung %d times", hangLimit)
+		r.stopped = fmt.Sprintf("the implementation crashed or broke the protocol %d times", troubleLimit)
 	}
 }
 
-// result returns what is known of a check, its status not yet decided.
+// dropped lists the operations that hung too often to be asked to the end.
+func (r *run) dropped() (ops []Op) {
+	for _, op := range Ops() {
+		if r.hangs[op] >= hangLimit {
+			ops = append(ops, op)
+		}
+	}
+	return ops
+}
+
+// result returns the result of a check so far, without its status.
 func (r *run) result(i int) Result {
 	c, t := &r.checks[i], &r.tallies[i]
 	v := c.v
@@ -355,9 +365,9 @@ func (r *run) result(i int) Result {
 
 func (r *run) report(hello Hello) *Report {
 	report := &Report{Testee: hello, Name: hello.Name, Version: hello.Version, Seed: r.Seed,
-		Vectors: r.vectors, Cases: len(r.cases), Results: r.results(), Stopped: r.stopped}
+		Vectors: r.vectors, Cases: len(r.cases), Results: r.results(), Dropped: r.dropped(), Stopped: r.stopped}
 	if r.Known != nil {
-		report.Stale = r.Known.apply(report.Results, r.Partial || r.stopped != "")
+		report.Stale = r.Known.apply(report.Results, r.Partial || r.stopped != "" || len(report.Dropped) > 0)
 	}
 	report.count()
 	return report

@@ -45,32 +45,32 @@ func (s *Set) Add(vectors ...*Vector) error {
 	return nil
 }
 
-// Check resolves twins, once all files are there, and proves that they differ
+// Check resolves control vectors, once all files are there, and proves that they differ
 // where declared and nowhere else.
 func (s *Set) Check() error {
 	for _, v := range s.Vectors {
-		if v.Twin == "" {
+		if v.Control == "" {
 			continue
 		}
-		twin := s.TwinOf(v)
-		if twin == nil {
-			return &ParseError{v.File, v.Row, fmt.Sprintf("%s: twin %s, expected the id of a vector", v.ID, v.Twin)}
+		control := s.ControlOf(v)
+		if control == nil {
+			return &ParseError{v.File, v.Row, fmt.Sprintf("%s: control vector %s, expected the id of a vector", v.ID, v.Control)}
 		}
-		if err := v.checkTwin(twin); err != nil {
+		if err := v.checkControl(control); err != nil {
 			return &ParseError{v.File, v.Row, fmt.Sprintf("%s: %v", v.ID, err)}
 		}
 	}
 	return nil
 }
 
-// TwinOf returns the vector that v names as its twin, or nil.
-func (s *Set) TwinOf(v *Vector) *Vector {
+// ControlOf returns the vector that v names as its control vector, or nil.
+func (s *Set) ControlOf(v *Vector) *Vector {
 	if pf := v.Head.Platform; pf != "" {
-		if twin := s.byID[pf+"/"+v.Twin]; twin != nil {
-			return twin
+		if control := s.byID[pf+"/"+v.Control]; control != nil {
+			return control
 		}
 	}
-	return s.byID[v.Twin]
+	return s.byID[v.Control]
 }
 
 // Select keeps the vectors whose ID matches one of the globs, in which * stands

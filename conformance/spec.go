@@ -15,15 +15,17 @@ var (
 	clauseStart = regexp.MustCompile(`^\*\*(BT-[A-Z][A-Z0-9]*-[1-9][0-9]*)\*\*(?: |$)`)
 	notByVector = regexp.MustCompile(`\(not by vector: [^)]+\)`)
 	wordMust    = regexp.MustCompile(`\bMUST(?: NOT)?([⁰¹²³⁴⁵⁶⁷⁸⁹]*)`)
-	ends        = regexp.MustCompile(`[.;:] `)
-	superscript = strings.NewReplacer("⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9")
+	// the first group is the one who writes
+	readerOrWriter = regexp.MustCompile(`(?i)\b(?:readers?|decoders?|(writers?|encoders?))\b`)
+	superscript    = strings.NewReplacer("⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9")
 )
 
-// Must is one requirement of a clause: what it says from one MUST up to the next.
+// Must is one requirement of a clause.
 type Must struct {
 	ID     string // such as BT-TEXT-2.3, and that of the clause if it has one MUST alone
-	Text   string
-	vector bool // vectors can show it
+	Text   string // the sentence or item of a list that has the MUST, see [Clause.Sentences]
+	Side   string // who has to fulfil it: "reader", "writer", or "" if the sentence does not name one
+	vector bool   // vectors can show it
 }
 
 // NeedsVectors reports whether vectors can show the requirement.
@@ -32,19 +34,16 @@ func (m Must) NeedsVectors() bool { return m.vector }
 // Musts returns the requirements of the clause. An error says that a MUST has no number of its own
 // though there are several.
 func (c Clause) Musts() (musts []Must, err error) {
-	all := wordMust.FindAllStringSubmatchIndex(c.Text, -1)
+	all := wordMust.FindAllStringSubmatch(c.Text, -1)
 	seen := map[string]bool{}
-	for i, at := range all {
-		end := len(c.Text)
-		if i+1 < len(all) { // without the words before the next MUST that belong to that
-			end = all[i+1][0]
-			if last := ends.FindAllStringIndex(c.Text[at[0]:end], -1); last != nil {
-				end = at[0] + last[len(last)-1][0] + 1
-			}
-		}
-		m := Must{ID: c.ID, Text: strings.TrimRight(c.Text[at[0]:end], " ")}
+	for _, word := range all {
+		m := Must{ID: c.ID, Text: c.sentenceWith(word[0])}
 		m.vector = !notByVector.MatchString(m.Text)
-		number := superscript.Replace(c.Text[at[2]:at[3]])
+		before, _, _ := strings.Cut(m.Text, word[0])
+		if sides := readerOrWriter.FindAllStringSubmatch(before, -1); sides != nil {
+			m.Side = [...]string{"reader", "writer"}[min(1, len(sides[len(sides)-1][1]))]
+		}
+		number := superscript.Replace(word[1])
 		if number != "" {
 			m.ID += "." + number
 		}
@@ -57,17 +56,72 @@ func (c Clause) Musts() (musts []Must, err error) {
 	return musts, nil
 }
 
+// sentenceWith returns the sentence that has the word, a MUST; the whole clause if the word
+// belongs to several, as one that introduces a list does.
+func (c Clause) sentenceWith(must string) string {
+	var found []string
+	for _, s := range c.Sentences() {
+		if slices.Contains(wordMust.FindAllString(s, -1), must) {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 1 {
+		return found[0]
+	}
+	return c.Text
+}
+
 // Clause is a numbered rule of SPEC.md.
 type Clause struct {
 	ID   string
 	Text string // its words in one line, without the ID
 	Row  int    // line of SPEC.md
+
+	paragraphs []string // its words by paragraph and item of a list
 }
 
 // NeedsVectors reports whether the clause has a MUST that vectors can show.
 func (c Clause) NeedsVectors() bool {
 	musts, _ := c.Musts()
 	return slices.ContainsFunc(musts, func(m Must) bool { return m.vector })
+}
+
+// listItem begins an item of a list.
+var listItem = regexp.MustCompile(`^(?:-|[0-9]+\.) +`)
+
+// sentenceEnd ends a sentence: a full stop, perhaps a bracket, and a space before what may
+// begin another.
+var sentenceEnd = regexp.MustCompile("[.]\\)? +[A-Z`(]")
+
+// Sentences returns the sentences of the clause, and the items of its lists. An item is
+// completed by the words that introduce the list: "A reader", "MUST reject …".
+func (c Clause) Sentences() []string {
+	var all []string
+	lead := ""
+	for _, text := range c.paragraphs {
+		if m := listItem.FindString(text); m != "" {
+			item := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(text, m), ", and"), ";")
+			all = append(all, strings.TrimPrefix(lead+" "+item, " "))
+			continue
+		}
+		for {
+			at := sentenceEnd.FindStringIndex(text)
+			if at == nil {
+				break
+			}
+			all = append(all, strings.TrimRight(text[:at[1]-1], " "))
+			text = text[at[1]-1:]
+		}
+		lead = text
+		if strings.HasSuffix(text, ".") || strings.HasSuffix(text, ")") {
+			lead = ""
+			all = append(all, text)
+		}
+	}
+	if len(all) == 0 {
+		return []string{c.Text}
+	}
+	return all
 }
 
 // Spec is a specification: its clauses and its examples, which are vectors.
@@ -89,64 +143,93 @@ func (s *Spec) Clause(id string) *Clause {
 // words go on to the next clause or heading. Fenced blocks are `btv`, examples
 // that are executed, or `text`, drawings; any other is an error.
 func ParseSpec(name, text string) (*Spec, error) {
-	s := &Spec{byID: map[string]int{}}
-	fault := func(row int, format string, args ...any) error {
-		return &ParseError{name, row, fmt.Sprintf(format, args...)}
-	}
-	lines := strings.Split(text, "\n")
-	current := -1 // clause that words belong to
-	for i := 0; i < len(lines); i++ {
-		line, row := lines[i], i+1
-		if info, ok := strings.CutPrefix(line, "```"); ok {
-			if info != "btv" && info != "text" {
-				return nil, fault(row, "a fenced block of %q, expected btv or text", info)
-			}
-			end := i + 1
-			for end < len(lines) && lines[end] != "```" {
-				end++
-			}
-			if end == len(lines) {
-				return nil, fault(row, "a fenced block without its end, expected ```")
-			}
-			if info == "btv" {
-				examples, err := parseRecords(name, strings.Join(lines[i+1:end], "\n"), row+1)
-				if err != nil {
-					return nil, err
-				}
-				if len(examples) == 0 {
-					return nil, fault(row, "an example without records, expected at least one")
-				}
-				s.Examples = append(s.Examples, examples...)
-			}
-			i = end
-			continue
+	p := &specParser{name: name, lines: strings.Split(text, "\n"), current: -1, spec: &Spec{byID: map[string]int{}}}
+	for p.at < len(p.lines) {
+		step := p.words
+		if strings.HasPrefix(p.lines[p.at], "```") {
+			step = p.block
 		}
-		if m := clauseStart.FindStringSubmatch(line); m != nil {
-			if _, ok := s.byID[m[1]]; ok {
-				return nil, fault(row, "clause %s again, expected it once", m[1])
-			}
-			current = len(s.Clauses)
-			s.byID[m[1]] = current
-			s.Clauses = append(s.Clauses, Clause{ID: m[1], Row: row})
-			line = strings.TrimPrefix(line, m[0])
-		}
-		if strings.HasPrefix(line, "#") {
-			current = -1
-		}
-		if words := strings.TrimSpace(line); current >= 0 && words != "" && words[0] != '|' {
-			c := &s.Clauses[current]
-			c.Text = strings.TrimPrefix(c.Text+" "+words, " ")
+		if err := step(); err != nil {
+			return nil, err
 		}
 	}
-	for _, c := range s.Clauses {
+	for _, c := range p.spec.Clauses {
 		if _, err := c.Musts(); err != nil {
-			return nil, fault(c.Row, "%v", err)
+			return nil, &ParseError{name, c.Row, err.Error()}
 		}
 	}
-	if len(s.Clauses) == 0 {
-		return nil, fault(1, "no clauses, expected paragraphs that begin with **BT-…**")
+	if len(p.spec.Clauses) == 0 {
+		return nil, &ParseError{name, 1, "no clauses, expected paragraphs that begin with **BT-…**"}
 	}
-	return s, nil
+	return p.spec, nil
+}
+
+type specParser struct {
+	name    string
+	lines   []string
+	at      int  // the line to read next, from 0
+	current int  // the clause that words belong to; -1 if none
+	empty   bool // the line before is empty
+	spec    *Spec
+}
+
+func (p *specParser) fault(format string, args ...any) error {
+	return &ParseError{p.name, p.at + 1, fmt.Sprintf(format, args...)}
+}
+
+// block reads a fenced block.
+func (p *specParser) block() error {
+	info := strings.TrimPrefix(p.lines[p.at], "```")
+	if info != "btv" && info != "text" {
+		return p.fault("a fenced block of %q, expected btv or text", info)
+	}
+	n := slices.Index(p.lines[p.at+1:], "```")
+	if n < 0 {
+		return p.fault("a fenced block without its end, expected ```")
+	}
+	inside := p.lines[p.at+1 : p.at+1+n]
+	if info == "btv" {
+		examples, err := parseRecords(p.name, strings.Join(inside, "\n"), p.at+2)
+		if err != nil {
+			return err
+		}
+		if len(examples) == 0 {
+			return p.fault("an example without records, expected at least one")
+		}
+		p.spec.Examples = append(p.spec.Examples, examples...)
+	}
+	p.at += n + 2
+	return nil
+}
+
+// words reads a line outside of blocks.
+func (p *specParser) words() error {
+	s, line := p.spec, p.lines[p.at]
+	if m := clauseStart.FindStringSubmatch(line); m != nil {
+		if _, ok := s.byID[m[1]]; ok {
+			return p.fault("clause %s again, expected it once", m[1])
+		}
+		p.current = len(s.Clauses)
+		s.byID[m[1]] = p.current
+		s.Clauses = append(s.Clauses, Clause{ID: m[1], Row: p.at + 1})
+		line = strings.TrimPrefix(line, m[0])
+	}
+	if strings.HasPrefix(line, "#") {
+		p.current = -1
+	}
+	words := strings.TrimSpace(line)
+	if p.current >= 0 && words != "" && words[0] != '|' {
+		c := &s.Clauses[p.current]
+		c.Text = strings.TrimPrefix(c.Text+" "+words, " ")
+		if n := len(c.paragraphs); n == 0 || p.empty || listItem.MatchString(line) {
+			c.paragraphs = append(c.paragraphs, words)
+		} else {
+			c.paragraphs[n-1] += " " + words
+		}
+	}
+	p.empty = words == ""
+	p.at++
+	return nil
 }
 
 // BuiltinSpec returns this module's SPEC.md, which parses: a test holds it to that.

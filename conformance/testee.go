@@ -18,7 +18,7 @@ type Hello struct {
 	word32        bool            // it reads at word 32 alone
 }
 
-// only32 reports whether the testee is one of 32-bit words alone: all that it
+// only32 reports whether the testee reads 32-bit words alone: all that it
 // encodes as are, or it is known to be.
 func (h Hello) only32() bool {
 	for _, m := range h.Machines {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
@@ -32,8 +31,8 @@ func (v *Vector) validate() error {
 			return fmt.Errorf("line %q, expected %q for the hex", clip(v.Line), clip(want))
 		}
 	}
-	if (v.Twin == "") != (v.Differs.Kind == "") {
-		return errors.New("twin and differs, expected both or neither")
+	if (v.Control == "") != (v.Differs.Kind == "") {
+		return errors.New("control and differs, expected both or neither")
 	}
 	for _, op := range v.Ops {
 		if err := v.validateOp(op); err != nil {
@@ -89,8 +88,7 @@ func (v *Vector) validateOp(op Op) error {
 			err = errors.Join(err, need(v.Blob != nil, "hex or bits"))
 		}
 		if op == OpBareEncode && !v.Rejects() {
-			err = errors.Join(err, need(v.Bits != nil, "bits"), need(v.Machine == codec.MachineExact32 || v.Machine == codec.MachineExact64,
-				"an exact machine"))
+			err = errors.Join(err, need(v.Bits != nil, "bits"))
 		}
 	case kinds[op].text:
 		err = need(v.Text != nil, "text")

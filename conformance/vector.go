@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Op is an operation of a testee; the names are those of BTP/1 and `op:`.
+// Op is an operation; the names are those of BTP/1 and `op:`.
 type Op string
 
 const (
@@ -40,15 +40,14 @@ func Ops() []Op {
 		OpScan, OpUser, OpUserEncode, OpEline, OpEventEncode, OpHline, OpLog}
 }
 
-// kind is what an operation takes and gives.
+// kind describes the input and the answer of an operation.
 type kind struct {
-	text   bool   // it is given text, else bytes
+	text   bool   // the input is text, else bytes
 	answer string // verb of BTP/1's answer
 	words  bool   // the answer is kept as words
 }
 
-// kinds are those of the operations that are given data; encoding and format take
-// values.
+// kinds has the kind of each operation. Encoding and format take values, the others data.
 var kinds = map[Op]kind{
 	OpDecode: {answer: "ok"}, OpEnd: {answer: "ok"}, OpSalvage: {answer: "part"}, OpUser: {answer: "ok"},
 	OpMline: {answer: "ok", text: true}, OpBline: {answer: "ok", text: true}, OpEline: {answer: "ok", text: true},
@@ -185,8 +184,7 @@ type Head struct {
 	machine  string
 }
 
-// Evidence is what an implementation was seen to make of a vector; it is never
-// a standard to hold others to.
+// Evidence is the observed answer of an implementation. It is never a standard.
 type Evidence struct {
 	Name string // such as lws-x86_64
 	Answer
@@ -199,7 +197,7 @@ type Vector struct {
 	Musts   []string // requirements of these clauses that it shows, such as BT-TEXT-2.3
 	Ops     []Op
 	Why     string
-	Twin    string
+	Control string
 	Differs Differs
 
 	HasMachine bool

@@ -34,23 +34,23 @@ func byHand(t *testing.T) []*Vector {
 // Every vector that must be rejected stands beside one that must be accepted and
 // differs from it in one declared place: repaired there, it is that vector. So
 // nothing but this place is wrong with it. (Set.Check proves the difference.)
-func TestRejectsHaveTwins(t *testing.T) {
+func TestRejectsHaveControls(t *testing.T) {
 	set := builtinSet(t)
 	rejects := 0
 	for _, v := range byHand(t) {
 		if !v.Rejects() {
-			if v.Twin != "" {
-				t.Errorf("%s: accepted, yet has a twin", v.ID)
+			if v.Control != "" {
+				t.Errorf("%s: accepted, yet has a control vector", v.ID)
 			}
 			continue
 		}
 		rejects++
-		twin := set.TwinOf(v)
-		if twin == nil {
-			t.Errorf("%s: rejected, without a twin", v.ID)
+		control := set.ControlOf(v)
+		if control == nil {
+			t.Errorf("%s: rejected, without a control vector", v.ID)
 			continue
 		}
-		if err := v.checkTwin(twin); err != nil {
+		if err := v.checkControl(control); err != nil {
 			t.Errorf("%s: %v", v.ID, err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestClausesHaveBothKinds(t *testing.T) {
 		}
 		musts++
 		// BT-REJ-1 and BT-EVT-4 are about rejecting alone, BT-BLOB-4 and BT-DELTA-4 of what no
-		// accepted blob has: their accepted vectors are the twins.
+		// accepted blob has: their accepted vectors are the control vectors.
 		onlyRejects := []string{"BT-REJ-1", "BT-BLOB-4", "BT-FIELD-4", "BT-SALV-2", "BT-EVT-4"}
 		if accepted[c.ID] == 0 && !slices.Contains(onlyRejects, c.ID) {
 			t.Errorf("%s has a MUST and no accepted vector by hand", c.ID)
@@ -209,9 +209,9 @@ func TestCoverageFaults(t *testing.T) {
 	example := func(text string) string { return "```btv\n" + text + "```\n" }
 	good := "id: a\nclause: BT-LIT-1\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n"
 	for _, c := range []struct{ name, spec, want string }{
-		{"clause without vector", clause + "**BT-LIT-2** It\nMUST, too.\n" + example(good), "SPEC.md:3: BT-LIT-2 has no vector: MUST, too."},
+		{"clause without vector", clause + "**BT-LIT-2** It\nMUST, too.\n" + example(good), "SPEC.md:3: BT-LIT-2 has no vector: It MUST, too."},
 		{"MUST without vector", "**BT-LIT-1** It MUST¹ be, and MUST NOT² not be.\n\n" + example(strings.Replace(good, "LIT-1", "LIT-1.1", 1)),
-			"SPEC.md:1: BT-LIT-1.2 has no vector: MUST NOT² not be."},
+			"SPEC.md:1: BT-LIT-1.2 has no vector: It MUST¹ be, and MUST NOT² not be."},
 		{"clause of several MUSTs alone", "**BT-LIT-1** It MUST¹ be, and MUST NOT² not be.\n\n" + example(good), "SPEC.md:1: BT-LIT-1.1 has no vector"},
 		{"unknown MUST", clause + example(strings.Replace(good, "LIT-1", "LIT-1.2", 1)), "SPEC.md:4: a names BT-LIT-1.2"},
 		{"no clause named", clause + example(strings.Replace(good, "clause: BT-LIT-1\n", "", 1)), "SPEC.md:4: a names no clause"},

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -60,7 +59,7 @@ func (v *Vector) write(put func(key, value string)) {
 	}
 	put("op", strings.Join(ops, " "))
 	put("why", v.Why)
-	put("twin", v.Twin)
+	put("control", v.Control)
 	put("differs", v.Differs.String())
 	word := 64
 	if v.HasMachine {
@@ -94,8 +93,7 @@ func (v *Vector) write(put func(key, value string)) {
 	}
 	put("line", v.Line)
 	if v.Text != nil {
-		quoted, _ := json.Marshal(*v.Text) // a string: cannot fail
-		put("text", string(quoted))
+		put("text", quoteText(*v.Text))
 	}
 	op := v.Ops[0]
 	if v.Want != nil {

@@ -10,9 +10,12 @@ const (
 	leadInLen = len(codec.LeadIn)
 	// maxBase64 is the most base64 characters that a blob can have.
 	maxBase64 = codec.MaxLength / 3 * 4
-	// maxDecoded and maxHeader are more than the longest ~b# record and the longest ~h# line
-	// that are read, in bytes; 32 addresses take some 640. (BT-LIM-4)
-	maxDecoded, maxHeader = 4096, 4096
+	// maxLine is the longest ~b# or ~h# that is read, in bytes; 32 addresses take some
+	// 640. (BT-LIM-4)
+	maxLine = 4095
+	// lineAhead is how many bytes of the log show where a ~b# or ~h# of maxLine bytes ends:
+	// a lead-in more, or " 0x", or a digit after it.
+	lineAhead = maxLine + 4
 	// minBare is the fewest base64 characters of a bare record: the shortest blob.
 	minBare = 6
 	// maxBareLine is the longest line, in bytes, that can be a bare record.
@@ -170,14 +173,14 @@ func (s *scanner) record(kind Kind, text []byte, more bool) (n int, ok bool) {
 
 // markRecord reads a ~h# line. (BT-HEAD-5)
 func (s *scanner) markRecord(it *Item, text []byte, more bool) (n int) {
-	text = text[:min(len(text), maxHeader)]
+	text = text[:min(len(text), lineAhead)]
 	n, whole := codec.HeaderEnd(text)
 	switch {
-	case !whole && len(text) == maxHeader:
+	case !whole && len(text) < lineAhead && more:
+		return 0
+	case n > maxLine || !whole && len(text) == lineAhead:
 		it.Err = ErrTooLong
 		return n
-	case !whole && more:
-		return 0
 	}
 	it.Header = &s.header
 	if it.Err = codec.ParseHeader(&s.header, text[:n]); it.Err != nil {
@@ -212,11 +215,11 @@ func (s *scanner) setWord(is32 bool) {
 
 // decodedRecord reads a ~b# record: its text is as much as has the form. (BT-TEXT-3)
 func (s *scanner) decodedRecord(it *Item, text []byte, more bool) (n int) {
-	text = text[:min(len(text), maxDecoded)]
+	text = text[:min(len(text), lineAhead)]
 	n, fault, whole := decodedExtent(text)
-	if !whole && len(text) == maxDecoded {
+	if n > maxLine || !whole && len(text) == lineAhead {
 		it.Err = ErrTooLong
-		return maxDecoded
+		return min(maxLine+1, len(text))
 	}
 	if !whole && more {
 		return 0

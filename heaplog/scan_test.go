@@ -522,6 +522,47 @@ func TestHeadersBeforeRecords(t *testing.T) {
 	}
 }
 
+// What stands behind a ~b# or ~h# of 4,095 bytes does not matter. (BT-LIM-4)
+func TestLongLinesBefore(t *testing.T) {
+	for _, tt := range []struct{ head, fill, tail, after string }{
+		{"~h#boot prog=", "x", "", "~m#ABAABA==\n"},
+		{"~h#boot prog=", "x", "", "~b#size: 5,\n"},
+		{"~h#boot prog=", "x", "", ""},
+		{"~h#boot prog=", "x", "y", " \n"}, // the space counts
+		{"~b#size: 5, 0x", "0", "10", " x"},
+		{"~b#size: 5, 0x", "0", "10", " 0x\n"}, // an address is missing
+		{"~b#size: 5, 0x", "0", "10", "~m#ABAABA==\n"},
+		{"~b#size: ", "0", "5,", ""},
+	} {
+		line := tt.head + strings.Repeat(tt.fill, 4095-len(tt.head)-len(tt.tail)-strings.Count(tt.tail, "y")) + tt.tail
+		var list []heaplog.Item // records, and what could not be read
+		for it, err := range open(t, strings.NewReader(line+tt.after)).Items() {
+			if err != nil && !errors.Is(err, heaplog.ErrNoRecord) {
+				t.Fatal(err)
+			}
+			if err == nil && it.Kind != heaplog.Text {
+				list = append(list, *it)
+				list[len(list)-1].Text = bytes.Clone(it.Text)
+			}
+		}
+		want := 1
+		if strings.HasPrefix(tt.after, "~") {
+			want = 2
+		}
+		if len(list) != want {
+			t.Errorf("%s… before %q: %d records, want %d", tt.head, tt.after, len(list), want)
+			continue
+		}
+		it, cut := list[0], strings.HasPrefix(tt.after, " 0x")
+		if (it.Err != nil) != cut || string(it.Text) != line {
+			t.Errorf("%s… before %q: %d bytes, %v", tt.head, tt.after, len(it.Text), it.Err)
+		}
+		if reason := it.Reason(); cut && reason != codec.ReasonDecodedLine {
+			t.Errorf("%s… before %q: %q, want %s", tt.head, tt.after, reason, codec.ReasonDecodedLine)
+		}
+	}
+}
+
 // ~b# and ~h# lines of 4,095 bytes are read. (BT-LIM-4)
 func TestLongLines(t *testing.T) {
 	for _, tt := range []struct{ head, fill, tail string }{

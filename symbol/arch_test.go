@@ -148,8 +148,8 @@ func TestSeparateDebugFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer got.Close()
-		if got.debugPath() != from {
-			t.Errorf("debug information from %s, want %s: %s", got.debugPath(), from, got.Why())
+		if got.DebugPath() != from {
+			t.Errorf("debug information from %s, want %s: %s", got.DebugPath(), from, got.Why())
 		}
 		n := 0
 		for _, pc := range textAddrs(want, 3) {
@@ -204,8 +204,8 @@ func TestSeparateDebugFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if f.debugPath() != stripped || !strings.Contains(f.Why(), "another build") {
-			t.Errorf("debug information from %s: %q", f.debugPath(), f.Why())
+		if f.DebugPath() != stripped || !strings.Contains(f.Why(), "another build") {
+			t.Errorf("debug information from %s: %q", f.DebugPath(), f.Why())
 		}
 	})
 }

@@ -120,8 +120,8 @@ func (f *File) Close() {
 // Why returns why lines or even function names are missing, "" if they are not.
 func (f *File) Why() string { return f.why }
 
-// debugPath returns where the debug information came from.
-func (f *File) debugPath() string {
+// DebugPath returns the path of the file that the debug information comes from.
+func (f *File) DebugPath() string {
 	if f.debugFile != "" {
 		return f.debugFile
 	}

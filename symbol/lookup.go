@@ -48,7 +48,7 @@ func (f *File) lookupDebug(dst []Frame, pc uint64) ([]Frame, error) {
 		f.debug, f.why = nil, err.Error()+"; functions are named from the symbol table, without lines"
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", f.debugPath(), err)
+		err = fmt.Errorf("%s: %w", f.DebugPath(), err)
 	}
 	return dst, err
 }

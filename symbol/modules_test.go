@@ -233,8 +233,8 @@ func TestDebugFilePairs(t *testing.T) {
 				return
 			}
 			got := files[0]
-			if got.debugPath() != debug || !got.CanTellCalls() || got.calls().n < 20 {
-				t.Errorf("%s %s: debug information from %s, %d calls: %s", id, name, got.debugPath(), got.calls().n, got.Why())
+			if got.DebugPath() != debug || !got.CanTellCalls() || got.calls().n < 20 {
+				t.Errorf("%s %s: debug information from %s, %d calls: %s", id, name, got.DebugPath(), got.calls().n, got.Why())
 			}
 			for _, pc := range textAddrs(want, 3) {
 				a, _ := want.Lookup(nil, pc)

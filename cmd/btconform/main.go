@@ -64,8 +64,8 @@ func testeeOf(c *cobra.Command, args []string) (paths, testee []string, dash boo
 	return args, nil, false
 }
 
-// errNoTestee is the error of a testee whose name is empty.
-var errNoTestee = cli.BadArgsf("the name of the testee's program is empty")
+// errNoTestee is the error of a program whose name is empty.
+var errNoTestee = cli.BadArgsf("the name of the program is empty")
 
 // noArgs refuses arguments.
 func noArgs(c *cobra.Command, args []string) error {

@@ -46,7 +46,7 @@ func matrix(c *cobra.Command, args []string, record string, timeout time.Duratio
 	case len(testee) > 0 && testee[0] == "":
 		return errNoTestee
 	case len(testee) == 0 && c.Flags().Changed("timeout"):
-		return cli.BadArgsf("--timeout has no effect without a testee, expected --record NAME and -- TESTEE")
+		return cli.BadArgsf("--timeout has no effect without a program, expected --record NAME and -- TESTEE")
 	case timeout <= 0:
 		return cli.BadArgsf("--timeout %v, expected more than 0", timeout)
 	case len(paths) == 0:

@@ -30,6 +30,7 @@ type testOptions struct {
 	timeout time.Duration
 	written bool
 	strict  bool
+	verbose bool
 }
 
 func (o *testOptions) flags() *pflag.FlagSet {
@@ -40,19 +41,20 @@ func (o *testOptions) flags() *pflag.FlagSet {
 	f.StringVar(&o.style, "exec-style", "btp", "run TESTEE by protocol `NAME`: btp, or lws (lws32) for "+
 		"lws's tool: a process per ~m# line, which prints a ~b# line")
 	f.Uint64Var(&o.seed, "seed", 0, "`SEED` of the order and of random spill bits (default: random)")
-	f.IntVarP(&o.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` testees at a time")
+	f.IntVarP(&o.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` processes of TESTEE at a time")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "report a hang after `TIME` without an answer")
 	f.BoolVar(&o.written, "as-written", false, "do not vary the spill bits of the vectors")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "write the table of counts though nothing failed")
 	f.BoolVar(&o.strict, "strict-reasons", false, "fail a rejection for another reason than expected")
 	return f
 }
 
-// test runs vectors on a testee.
+// test runs vectors on an implementation.
 func (o *testOptions) test(c *cobra.Command, args []string) error {
 	paths, testee, dash := testeeOf(c, args)
 	switch {
 	case dash && len(testee) == 0:
-		return cli.BadArgsf("nothing after --, expected the testee's program")
+		return cli.BadArgsf("nothing after --, expected a program")
 	case dash && testee[0] == "":
 		return errNoTestee
 	case !slices.Contains(render.Formats(), o.format):
@@ -60,7 +62,7 @@ func (o *testOptions) test(c *cobra.Command, args []string) error {
 	case o.jobs < 1:
 		return cli.BadArgsf("--jobs %d, expected at least 1", o.jobs)
 	case !dash && c.Flags().Changed("timeout"):
-		return cli.BadArgsf("--timeout has no effect without a testee, expected -- TESTEE")
+		return cli.BadArgsf("--timeout has no effect without a program, expected -- TESTEE")
 	case o.timeout <= 0:
 		return cli.BadArgsf("--timeout %v, expected more than 0", o.timeout)
 	}
@@ -119,7 +121,7 @@ func (o *testOptions) runAndRender(c *cobra.Command, set *conformance.Set, start
 	}
 	report.FindClusters()
 	if o.format == "table" {
-		err = render.Summary(out, report, colour)
+		err = render.Summary(out, report, colour, o.verbose)
 	} else {
 		err = render.Report(out, report, o.format, colour)
 	}
@@ -129,13 +131,13 @@ func (o *testOptions) runAndRender(c *cobra.Command, set *conformance.Set, start
 	case report.Failed():
 		return cli.Exit(cli.Short)
 	case !report.Ran():
-		return cli.Usagef("the testee answered none of %d vectors: it offers none of their operations, or skipped them all",
+		return cli.Usagef("TESTEE answered none of %d vectors: it offers none of their operations, or skipped them all",
 			report.Vectors)
 	}
 	return nil
 }
 
-// failed is an error of the testee or the output.
+// failed is an error of the program or the output.
 func failed(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return cli.Failedf("interrupted")
@@ -166,7 +168,7 @@ func (o *testOptions) starter(testee []string) (conformance.Starter, error) {
 	case o.style != "btp" && o.style != "lws" && o.style != "lws32":
 		return nil, fmt.Errorf("--exec-style %s, expected btp, lws or lws32", o.style)
 	case len(testee) == 0 && o.style != "btp":
-		return nil, fmt.Errorf("--exec-style %s without a testee, expected -- TOOL args", o.style)
+		return nil, fmt.Errorf("--exec-style %s without a program, expected -- TOOL args", o.style)
 	case len(testee) == 0:
 		return conformance.Codec, nil
 	case o.style == "lws":

@@ -138,7 +138,7 @@ func lowEqual(a, b conformance.Value) bool {
 // MatrixDecoder is a column: a decoder, and how it read each encoder.
 type MatrixDecoder struct {
 	Name  string
-	About string // name, version and machines that the testee gave
+	About string // name, version and machines that the implementation gave
 	Cells []MatrixCell
 }
 
@@ -153,7 +153,7 @@ func (d *MatrixDecoder) Cell(e *MatrixEncoder) (c *MatrixCell, stale bool) {
 	return nil, false
 }
 
-// ReadMatrix has a testee decode the blobs of all encoders, and returns how it read
+// ReadMatrix asks an implementation to decode the blobs of all encoders, and returns how it read
 // them.
 func ReadMatrix(ctx context.Context, name string, encoders []MatrixEncoder, start conformance.Starter) (*MatrixDecoder, error) {
 	t, err := start(ctx)

@@ -1,7 +1,7 @@
 package mutant
 
 import (
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +32,8 @@ func (b impl) bare(data []byte, word int) (conformance.Answer, error) {
 	}
 	r, err := read(-1)
 	if err == nil && len(r.pcs) == 0 && !b.has("bare-depth-0-is-0") {
-		if full, err := read(32); err == nil {
+		if full, err := read(32); err == nil && !(b.has("bare-zeros-are-empty") && !slices.ContainsFunc(full.pcs, notZero)) &&
+			!(b.has("bare-32-fill-the-bits") && full.end-full.pos >= 8) {
 			r = full
 		}
 	}
@@ -46,33 +47,61 @@ func (b impl) bare(data []byte, word int) (conformance.Answer, error) {
 	return words("bits=%d pcs=%s", bits, pcsText(r.pcs)), nil
 }
 
+func notZero(pc uint64) bool { return pc != 0 }
+
 func pcsText(pcs []uint64) string {
 	_, text, _ := strings.Cut(conformance.Value{PCs: pcs}.String(), "pcs=")
 	return text
 }
 
+// signatures returns what a value of so many bits shows of its encoder. (BT-LOSS-2)
+func (b impl) signatures(v uint64, count int) (wide, wrap, zero bool) {
+	limit := 32
+	switch b.bug {
+	case "marks-from-32":
+		limit = 31
+	case "marks-from-34":
+		limit = 33
+	}
+	if count <= limit {
+		return false, false, false
+	}
+	high, low := v>>32, v&(1<<max(0, count-32)-1)
+	switch b.bug {
+	case "marks-of-48-bits":
+		high, low = high&0xffff, low&0xffff
+	case "marks-of-63-bits":
+		high, low = high&(1<<31-1), low&(1<<31-1)
+	}
+	bit31 := v>>31&1 == 1 || b.has("marks-without-bit-31")
+	wrap, zero = bit31 && high == low, bit31 && high == 0
+	if b.has("marks-zero-without-bit-31") {
+		zero = high == 0
+	}
+	if b.has("marks-one-wins") && wrap {
+		zero = false
+	}
+	return true, wrap, zero
+}
+
+// markLists gathers the frames that carry each flag, by its name.
+type markLists map[string][]string
+
+func (l markLists) note(holds bool, name, frame string) {
+	if holds {
+		l[name] = append(l[name], frame)
+	}
+}
+
+func (l markLists) text(name string) string {
+	if len(l[name]) == 0 {
+		return "-"
+	}
+	return strings.Join(l[name], ",")
+}
+
 // marks are what values show of their encoder. (BT-LOSS-2, BT-LOSS-3)
 func (b impl) marks(blob []byte) (conformance.Answer, error) {
-	// The fields of a plain reader; what is wrong with a mutant of marks is in them.
-	lists := map[string][]string{}
-	var lossy []bool
-	note := func(name, frame string) { lists[name] = append(lists[name], frame) }
-	judge := func(v uint64, count int) (wide, wrap, zero bool) {
-		limit := 32
-		if b.has("marks-from-32") {
-			limit = 31
-		}
-		if count <= limit {
-			return
-		}
-		bit31 := v>>31&1 == 1 || b.has("marks-without-bit-31")
-		wrap = bit31 && v>>32 == v&(1<<max(0, count-32)-1)
-		zero = bit31 && v>>32 == 0
-		if b.has("marks-one-wins") && wrap {
-			zero = false
-		}
-		return true, wrap, zero
-	}
 	if _, err := b.decode(blob, 64); err != nil {
 		return conformance.Answer{}, err
 	}
@@ -80,39 +109,72 @@ func (b impl) marks(blob []byte) (conformance.Answer, error) {
 	if err != nil {
 		return conformance.Answer{}, err
 	}
+	lists := markLists{}
+	flags := make([]frameFlags, len(r.pcs))
 	for n := range r.pcs {
+		if b.has("marks-31-frames") && n == 31 || b.has("marks-16-frames") && n >= 16 {
+			break
+		}
+		value := values[n]
+		if b.has("marks-of-addresses") {
+			value = r.pcs[n]
+		}
+		f := &flags[n]
+		f.wide, f.wrap, f.zero = b.signatures(value, counts[n])
+		if b.has("marks-not-of-deltas") && bases[n] >= 0 {
+			f.wrap, f.zero = false, false
+		}
+		f.lossy = f.wrap || f.zero || b.inherits(flags, n, bases[n])
 		frame := strconv.Itoa(n)
-		wide, wrap, zero := judge(values[n], counts[n])
-		if wide {
-			note("wide", frame)
-		}
-		if wrap {
-			note("wrap", frame)
-		}
-		if zero {
-			note("zero", frame)
-		}
-		base := bases[n]
-		if b.has("marks-from-frame-before") && base >= 0 {
-			base = n - 1
-		}
-		is := wrap || zero || base >= 0 && lossy[base] && !b.has("marks-not-inherited") &&
-			!(wide && b.has("marks-wide-not-inherited"))
-		lossy = append(lossy, is)
-		if is {
-			note("lossy", frame)
-		}
+		lists.note(f.wide, "wide", frame)
+		lists.note(f.wrap, "wrap", frame)
+		lists.note(f.zero, "zero", frame)
+		lists.note(f.lossy, "lossy", frame)
 	}
-	if _, wrap, zero := judge(r.size, counts[len(r.pcs)]); (wrap || zero) && !b.has("marks-not-of-size") {
-		note("lossy", "size")
+	lists.note(b.sizeLossy(r.size, counts[len(r.pcs)], flags), "lossy", "size")
+	return words("wide=%s wrap=%s zero=%s lossy=%s", lists.text("wide"), lists.text("wrap"), lists.text("zero"),
+		lists.text("lossy")), nil
+}
+
+// frameFlags are the loss flags of a frame.
+type frameFlags struct{ wide, wrap, zero, lossy bool }
+
+// inherits reports whether frame n is lossy because its base is; base is -1 for a literal.
+func (b impl) inherits(flags []frameFlags, n, base int) bool {
+	if base < 0 {
+		return false
 	}
-	text := func(name string) string {
-		if len(lists[name]) == 0 {
-			return "-"
-		}
-		return strings.Join(lists[name], ",")
+	switch b.bug {
+	case "marks-not-inherited":
+		return false
+	case "marks-wide-not-inherited":
+		return flags[base].lossy && !flags[n].wide
+	case "marks-from-frame-before":
+		return flags[n-1].lossy
+	case "marks-from-wide":
+		return flags[base].lossy || flags[base].wide
+	case "marks-from-wrap-only":
+		return flags[base].lossy && !flags[base].zero
+	case "marks-inherited-once":
+		return flags[base].wrap || flags[base].zero
 	}
-	return words("wide=%s wrap=%s zero=%s lossy=%s", text("wide"), text("wrap"), text("zero"), text("lossy")), nil
+	return flags[base].lossy
+}
+
+// sizeLossy reports whether the size is lossy.
+func (b impl) sizeLossy(size uint64, count int, flags []frameFlags) bool {
+	wide, wrap, zero := b.signatures(size, count)
+	switch b.bug {
+	case "marks-not-of-size":
+		return false
+	case "marks-size-not-zero":
+		return wrap
+	case "marks-size-wide":
+		return wide
+	case "marks-size-inherits":
+		return wrap || zero || wide && len(flags) > 0 && flags[len(flags)-1].lossy
+	}
+	return wrap || zero
 }
 
 // valuesOf reads a blob once more, for each frame's own value, its count and its
@@ -143,10 +205,16 @@ func (b impl) valuesOf(blob []byte) (r *mutantReader, counts, bases []int, value
 	return r, append(counts, count), bases, values, nil
 }
 
-var leadIns = regexp.MustCompile(`~[mbeh]#`)
-
 // bareEncode writes depth and frames alone. (BT-BARE-1)
 func (b impl) bareEncode(in *conformance.Value, m codec.Machine, search codec.Search) conformance.Answer {
+	switch b.bug {
+	case "bare-writes-exact":
+		m = exactOf(m)
+	case "bare-writes-lws":
+		search = codec.SearchLws
+	case "bare-writes-best":
+		search = codec.SearchBest
+	}
 	size := &mutantWriter{impl: b, machine: m}
 	size.value(in.Size)
 	bits := b.fields(in, m, search)
@@ -154,4 +222,12 @@ func (b impl) bareEncode(in *conformance.Value, m codec.Machine, search codec.Se
 		bits = bits[:len(bits)-len(size.bits)]
 	}
 	return conformance.Answer{Outcome: conformance.OK, Bits: len(bits), Data: bitstring.Pack(bits)}
+}
+
+// exactOf returns the exact machine of m's word.
+func exactOf(m codec.Machine) codec.Machine {
+	if m.Word() == 32 {
+		return codec.MachineExact32
+	}
+	return codec.MachineExact64
 }

@@ -137,6 +137,9 @@ func (r *mutantReader) frame() error {
 		return err
 	}
 	if len(r.pcs) == 0 && !r.has("delta-first-from-0") {
+		if r.has("delta-first-checked-late") && r.end-r.pos < 6 {
+			return errTruncated
+		}
 		return errDeltaFirst
 	}
 	return r.delta()
@@ -156,6 +159,9 @@ func (r *mutantReader) delta() error {
 	var base uint64
 	if !r.has("sign-before-back") {
 		if base, err = r.base(int(back)); err != nil {
+			if r.has("back-checked-late") && r.end-r.pos < 2 {
+				return errTruncated
+			}
 			return err
 		}
 	}
@@ -262,8 +268,8 @@ func (b impl) read(data []byte, end, depth, word int) (r *mutantReader, err erro
 		r.size &= 1<<32 - 1
 	}
 	left := r.end - r.pos
-	for i := range left {
-		if left < 8 && r.bit(r.pos+i) == 1 && r.has("padding-must-be-0") {
+	for i := 0; left < 8 && i < left && r.has("padding-must-be-0"); i++ {
+		if r.bit(r.pos+i) == 1 {
 			return r, errTruncated
 		}
 	}
@@ -320,6 +326,14 @@ func (b impl) framed(blob []byte) (fields []byte, err error) {
 		length, want = length&0xff, n&0xff
 	case b.has("length-excludes-itself"):
 		want = n - 2
+	case b.has("length-of-16-bits"):
+		want = n & 0xffff
+	case b.has("length-of-15-bits"):
+		length &= 0x7fff
+	case b.has("length-of-12-bits"):
+		length, want = length&0xfff, n&0xfff
+	case b.has("length-at-most-1000") && length > 1000, b.has("length-signed") && length > 0x7fff:
+		return nil, errLength
 	}
 	switch {
 	case length == 0 && n == 2 && b.has("no-metadata-accepted"):
@@ -376,6 +390,18 @@ func (b impl) blobAtEnd(mem []byte) ([]byte, error) {
 		return nil, errShort
 	}
 	length := int(mem[n-2])<<8 + int(mem[n-1])
+	switch b.bug {
+	case "end-length-of-12-bits":
+		length &= 0xfff
+	case "end-length-of-8-bits":
+		length &= 0xff
+	case "end-memory-of-16-bits":
+		n &= 0xffff
+	case "end-memory-of-1000":
+		if n > 1000 {
+			return nil, errLength
+		}
+	}
 	switch {
 	case b.has("end-takes-all"):
 		return mem, nil
@@ -386,54 +412,5 @@ func (b impl) blobAtEnd(mem []byte) ([]byte, error) {
 	case length == 1, length > n:
 		return nil, errLength
 	}
-	return mem[n-length:], nil
-}
-
-// salvage reads what is whole of a cut blob. (BT-SALV-1, BT-SALV-2)
-func (b impl) salvage(data []byte, word int) (conformance.Answer, error) {
-	if b.has("salvage-at-64") {
-		word = 64
-	}
-	v, err := b.decode(data, word)
-	switch {
-	case err == nil:
-		return conformance.Answer{Outcome: conformance.OK, Depth: len(v.PCs), Sized: true, Value: v}, nil
-	case err == errLength, err == errEmpty, err == errShort, b.has("salvage-of-whole"):
-	default:
-		return conformance.Answer{}, err
-	}
-	if len(data) == 0 {
-		return conformance.Answer{}, err
-	}
-	end := 8 * len(data)
-	if b.has("salvage-keeps-length") {
-		end = max(0, end-16)
-	}
-	depth := int(data[0] >> 3)
-	if depth == 0 {
-		if !b.has("salvage-depth-0-as-32") && !(len(data) > 11 && b.has("salvage-depth-0-over-11")) {
-			return conformance.Answer{}, err
-		}
-		depth = 32
-	}
-	r, fault := b.read(data, end, depth, word)
-	if fault != nil && fault != errTruncated && !b.has("salvage-of-damaged") && !b.has("salvage-of-whole") {
-		return conformance.Answer{}, fault
-	}
-	switch {
-	case b.has("salvage-half-frames") && fault == errTruncated && len(r.pcs) < depth:
-		lavish := impl{"truncated-as-zeros"}
-		if more, _ := lavish.read(data, end, len(r.pcs)+1, word); len(more.pcs) > len(r.pcs) {
-			r.pcs = more.pcs
-		}
-	case b.has("salvage-drops-last") && len(r.pcs) > 0:
-		r.pcs = r.pcs[:len(r.pcs)-1]
-	case b.has("salvage-depth-left"):
-		depth = len(r.pcs)
-	}
-	a := conformance.Answer{Outcome: conformance.OK, Depth: depth, Value: conformance.Value{PCs: r.pcs}}
-	if a.Sized = fault == nil && !b.has("salvage-without-size"); a.Sized {
-		a.Value.Size = r.size
-	}
-	return a, nil
+	return mem[len(mem)-length:], nil
 }

@@ -99,8 +99,18 @@ func (b impl) refusal(in *conformance.Value, m codec.Machine) error {
 	if b.has("writes-33-bits-of-size") {
 		all = 0
 	}
-	for _, pc := range in.PCs {
+	pcs := in.PCs
+	switch {
+	case b.has("refuses-first-only") && len(pcs) > 0:
+		pcs = pcs[:1]
+	case b.has("refuses-last-only") && len(pcs) > 0:
+		pcs = pcs[len(pcs)-1:]
+	}
+	for _, pc := range pcs {
 		all |= pc
+	}
+	if b.has("refuses-33-bits-only") {
+		return []error{nil, errWord}[all>>32&1]
 	}
 	if all>>32 != 0 {
 		return errWord
@@ -163,11 +173,17 @@ func (w *mutantWriter) finish() []byte {
 	return append(blob, byte(length>>8), byte(length))
 }
 
-func plainDifference(v, base uint64) (d, sign uint64) {
+func (w *mutantWriter) plainDifference(v, base uint64) (d, sign uint64) {
+	d, sign = base-v, 1
 	if v > base {
-		return v - base, 0
+		d, sign = v-base, 0
 	}
-	return base - v, 1
+	switch {
+	case w.has("signed-addresses") && int64(v) < 0 && int64(base) >= 0,
+		w.has("signed-addresses-of-32-bits") && w.machine.Word() == 32 && int32(v) < 0 && int32(base) >= 0:
+		sign = 1 // v looks like the smaller one
+	}
+	return d, sign
 }
 
 // lws chooses as BT-SRCH-1 says; base is -1 for a literal.
@@ -183,7 +199,7 @@ func (w *mutantWriter) lws(pcs []uint64, n int) (base int, d, sign uint64) {
 	}
 	base = -1
 	for i := max(first, n-window); i < n; i++ {
-		e, s := plainDifference(pcs[n], pcs[i])
+		e, s := w.plainDifference(pcs[n], pcs[i])
 		if w.has("lws-modular") {
 			e, s = w.around(pcs[n], pcs[i])
 		}
@@ -228,7 +244,11 @@ func (w *mutantWriter) best(pcs []uint64, n int) (base int, d, sign uint64) {
 	}
 	count := max(1, bits.Len64(pcs[n]))
 	asDelta, asLiteral := 16+max(1, bits.Len64(d)), 10+count
-	onEqual := count == 64 && !w.has("best-literal-of-64") || w.has("best-delta-on-equal")
+	onEqual := count == 64 && !w.has("best-literal-of-64") || w.has("best-delta-on-equal") ||
+		count == 32 && w.has("best-delta-of-32-on-equal")
+	if w.has("best-literal-of-64-if-lossy") && w.machine != codec.MachineExact64 {
+		onEqual = false
+	}
 	if asDelta < asLiteral || asDelta == asLiteral && onEqual {
 		return base, d, sign
 	}
@@ -237,10 +257,11 @@ func (w *mutantWriter) best(pcs []uint64, n int) (base int, d, sign uint64) {
 
 // around is the smallest difference, by way of the word's end if that is shorter.
 func (w *mutantWriter) around(v, base uint64) (d, sign uint64) {
-	d, sign = plainDifference(v, base)
+	d, sign = w.plainDifference(v, base)
 	other := -d
 	switch {
-	case w.machine.Word() == 32 && !w.has("best-wraps-at-32"), w.has("best-never-wraps"):
+	case w.machine.Word() == 32 && !w.has("best-wraps-at-32"), w.has("best-never-wraps"),
+		w.has("best-wraps-if-exact") && w.machine != codec.MachineExact64:
 		return d, sign
 	case w.machine.Word() == 32:
 		other &= 1<<32 - 1

@@ -15,88 +15,166 @@ var (
 	errEvent  = fmt.Errorf("%s", codec.ReasonEvent)
 	errHeader = fmt.Errorf("%s", codec.ReasonHeaderLine)
 
-	headerValue = regexp.MustCompile(`^(?:[!-$&-~]|%[0-9A-Fa-f]{2})*$`)
-	upperValue  = regexp.MustCompile(`^(?:[!-$&-~]|%[0-9A-F]{2})*$`)
-	anyValue    = regexp.MustCompile(`^[^ ]*$`)
-	lowerWord   = regexp.MustCompile(`^[a-z]+$`)
-	anyWord     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
-	decimal     = regexp.MustCompile(`^[0-9]+$`)
+	numberedVerbs = []string{"begin", "end"}
+	plainVerbs    = []string{"boot", "map", "load", "total", "lost"}
+	numberKeys    = []string{"t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak"}
+	whys          = []string{"exit", "signal", "interval", "peak", "request", "image", "exec", "fork"}
+)
+
+// The parts of a header. (BT-HEAD-1)
+var (
+	headerLead = forms{
+		"":                        `^~h#`,
+		"header-skips-spaces":     `^ *~h#`,
+		"header-skips-line-ends":  `^[\t\r\n]*~h#`,
+		"header-skips-mark":       `^\x{FEFF}?~h#`,
+		"header-lead-in-any-case": `^~[hH]#`,
+		"header-lead-in-of-two":   `^~h.`,
+		"header-searched":         `^(?s:.*\n)?~h#`,
+	}
+	headerEnd = forms{
+		"":                         `[ \t\r\n]*\z`,
+		"header-end-refused":       `\z`,
+		"header-end-form-feed":     `[ \t\r\n\f]*\z`,
+		"header-end-nul":           `[ \t\r\n\x00]*\z`,
+		"header-end-no-break":      `[ \t\r\n\x{A0}]*\z`,
+		"header-end-one-line":      `[ \t]*\r?\n?\z`,
+		"header-end-at-escape":     `(?s)(\x1b.*|[ \t\r\n]*)\z`,
+		"header-end-at-line-feed":  `(?s)[ \t\r]*(\n.*)?\z`,
+		"header-end-at-nul":        `(?s)(\x00.*|[ \t\r\n]*)\z`,
+		"header-end-at-carriage-r": `(?s)(\r.*|[ \t\r\n]*)\z`,
+	}
+	headerSpace = forms{
+		"":                        ` `,
+		"header-any-spaces":       `[ \t]+`,
+		"header-splits-at-tab":    `[ \t]`,
+		"header-splits-at-lf":     `[ \n]`,
+		"header-splits-at-cr":     `[ \r]`,
+		"header-splits-at-nul":    `[ \x00]`,
+		"header-splits-at-escape": `[ \x1b]`,
+		"header-splits-at-comma":  `[ ,]`,
+		"header-two-spaces-later": `  ?`,
+	}
+	headerVerb = forms{
+		"":                        `^[a-z]+$`,
+		"header-any-case":         `^[A-Za-z][A-Za-z0-9]*$`,
+		"header-verb-digits":      `^[a-z][a-z0-9]*$`,
+		"header-verb-upper-later": `^[a-z][a-zA-Z]*$`,
+		"header-verb-any-letters": `^\p{Ll}+$`,
+		"header-verb-dashes":      `^[a-z_.-]+$`,
+		"header-verb-escaped":     `^(?:[a-z]|%[0-9a-fA-F]{2})+$`,
+		"header-verb-16-letters":  `^[a-z]{1,16}$`,
+		"header-verb-two-letters": `^[a-z]{2,}$`,
+	}
+	headerName = forms{
+		"":                        `^[a-z]+$`,
+		"header-any-case":         `^[A-Za-z][A-Za-z0-9]*$`,
+		"header-name-digits":      `^[0-9]*[a-z]+$`,
+		"header-name-upper-first": `^[A-Z]?[a-z]*$`,
+		"header-name-dashes":      `^[a-z_.:-]+$`,
+		"header-name-quotes":      `^"?[a-z]+$`,
+		"header-name-escaped":     `^(?:[a-z]|%[0-9a-fA-F]{2})+$`,
+		"header-name-8-letters":   `^[a-z]{1,8}$`,
+	}
+	headerValue = forms{
+		"":                          `^(?:[!-$&-~]|%[0-9A-Fa-f]{2})*$`,
+		"header-upper-escapes-only": `^(?:[!-$&-~]|%[0-9A-F]{2})*$`,
+		"header-one-case-escapes":   `^(?:[!-$&-~]|%[0-9A-F]{2}|%[0-9a-f]{2})*$`,
+		"header-any-value":          `^[^ ]*$`,
+		"header-value-tab":          `^(?:[\t!-$&-~]|%[0-9A-Fa-f]{2})*$`,
+		"header-value-nul":          `^(?:[\x00!-$&-~]|%[0-9A-Fa-f]{2})*$`,
+		"header-value-escape":       `^(?:[\x1b!-$&-~]|%[0-9A-Fa-f]{2})*$`,
+		"header-value-line-feed":    `^(?:[\n!-$&-~]|%[0-9A-Fa-f]{2})*$`,
+		"header-value-form-feed":    `^(?:[\v\f!-$&-~]|%[0-9A-Fa-f]{2})*$`,
+		"header-value-high-bytes":   `^(?:[!-$&-~\x80-\x{FFFF}]|%[0-9A-Fa-f]{2})*$`,
+		"header-value-255-bytes":    `^(?:[!-$&-~]|%[0-9A-Fa-f]{2}){0,255}$`,
+		"header-value-two-percents": `^(?:[!-$&-~]|%%|%[0-9A-Fa-f]{2})*$`,
+	}
+	headerKeyNumber = forms{ // after escapes were read
+		"":                         `^[0-9]+$`,
+		"header-number-plus":       `^[+]?[0-9]+$`,
+		"header-number-minus":      `^-?[0-9]+$`,
+		"header-number-hex":        `^(0[xX])?[0-9]+$`,
+		"header-number-spaces":     `^\s*[0-9]+\s*$`,
+		"header-number-nul":        `^[0-9]+\x00?$`,
+		"header-number-underscore": `^[0-9]+(_[0-9]+)*$`,
+		"header-number-commas":     `^[0-9]+(,[0-9]+)*$`,
+		"header-number-exponent":   `^[0-9]+(e[0-9]+)?$`,
+		"header-number-fraction":   `^[0-9]*[.]?[0-9]*$`,
+		"header-number-suffix":     `^[0-9]+[a-z]?$`,
+		"header-number-quoted":     `^"?[0-9]+"?$`,
+		"header-number-infinity":   `^([0-9]+|Infinity|NaN|true)$`,
+		"header-number-any-digit":  `^\p{N}+$`,
+		"header-number-not-0":      `^0*[1-9][0-9]*$`,
+	}
+	headerDump = forms{
+		"":                       `^[0-9]+$`,
+		"header-dump-plus":       `^[+]?[0-9]+$`,
+		"header-dump-minus":      `^-?[0-9]+$`,
+		"header-dump-hex":        `^(0x)?[0-9]+$`,
+		"header-dump-escaped":    `^([0-9]|%3[0-9])+$`,
+		"header-dump-fraction":   `^[0-9]+([.][0-9]*)?$`,
+		"header-dump-underscore": `^[0-9]+(_[0-9]+)*$`,
+		"header-dump-suffix":     `^[0-9]+[a-z]?$`,
+	}
+
+	notDigits = regexp.MustCompile(`[^0-9]`)
 )
 
 // hline reads a ~h# line. (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
 func (b impl) hline(text string) (conformance.Answer, error) {
 	none := conformance.Answer{}
-	if b.has("header-skips-spaces") {
-		text = strings.TrimLeft(text, " ")
-	}
-	rest, ok := strings.CutPrefix(text, "~h#")
-	if !ok {
+	lead := b.pattern(headerLead).FindString(text)
+	if lead == "" {
 		return none, errLeadIn
 	}
-	if !b.has("header-end-refused") {
-		rest = strings.TrimRight(rest, " \t\r\n")
-	}
-	parts := strings.Split(rest, " ")
-	if b.has("header-any-spaces") {
-		parts = strings.Fields(rest)
-	}
-	word := lowerWord
-	if b.has("header-any-case") {
-		word = anyWord
-	}
-	if len(parts) == 0 || !word.MatchString(parts[0]) {
+	rest := b.pattern(headerEnd).ReplaceAllString(text[len(lead):], "")
+	parts := b.pattern(headerSpace).Split(rest, -1)
+	if !b.pattern(headerVerb).MatchString(parts[0]) {
 		return none, errHeader
 	}
-	out, keys := []string{parts[0], "-"}, parts[1:]
-	switch parts[0] {
-	case "begin", "end":
-		if len(keys) > 0 && b.headerNumber(keys[0], 32) {
-			out[1], keys = b.plainNumber(keys[0]), keys[1:]
-		} else if !b.has("header-number-optional") {
-			return none, errHeader
-		}
-	case "boot", "map", "load", "total", "lost":
-		if b.has("header-number-of-any") && len(keys) > 0 && decimal.MatchString(keys[0]) {
-			keys = keys[1:]
-		}
-	default:
-		if b.has("header-unknown-verb-refused") {
-			return none, errHeader
-		}
-		if len(keys) > 0 && b.headerNumber(keys[0], 32) && !b.has("header-unknown-number-refused") {
-			out[1], keys = b.plainNumber(keys[0]), keys[1:]
-		}
+	number, words, ok := b.dumpNumber(parts[0], parts[1:])
+	if !ok {
+		return none, errHeader
 	}
-	known := slices.Contains([]string{"boot", "map", "load", "begin", "end", "total", "lost"}, parts[0])
-	names := map[string]bool{}
-	for _, k := range keys {
-		name, _, _ := strings.Cut(k, "=")
-		check := !names[name] || b.has("header-every-key-checked")
-		if b.has("header-unknown-verb-unchecked") && !known {
-			check = false
-		}
-		if names[name] && b.has("header-second-key-dropped") {
-			continue
-		}
-		names[name] = true
-		text, keep, ok := b.headerKey(k, word, check)
-		if !ok {
-			return none, errHeader
-		}
-		if keep {
-			out = append(out, text)
-		}
+	keys, ok := b.headerKeys(parts[0], words)
+	if !ok {
+		return none, errHeader
 	}
-	return words("%s", strings.Join(out, " ")), nil
+	return words2answer(append([]string{parts[0], number}, keys...)), nil
 }
 
-// headerNumber reports whether text is a decimal number of so many bits.
-func (b impl) headerNumber(text string, bits int) bool {
-	if !decimal.MatchString(text) {
-		return false
+func words2answer(out []string) conformance.Answer { return words("%s", strings.Join(out, " ")) }
+
+// dumpNumber takes the number that follows the verb, - if there is none, and returns the
+// words after it. (BT-HEAD-1, BT-HEAD-3)
+func (b impl) dumpNumber(verb string, after []string) (number string, rest []string, ok bool) {
+	has := len(after) > 0 && b.pattern(headerDump).MatchString(after[0]) && b.fits(after[0], 32)
+	switch {
+	case slices.Contains(numberedVerbs, verb):
+		if !has && b.has("header-number-optional") {
+			return "-", after, true
+		}
+		if !has {
+			return "", nil, false
+		}
+	case slices.Contains(plainVerbs, verb):
+		if has && b.has("header-number-of-any") {
+			return "-", after[1:], true
+		}
+		return "-", after, true
+	case b.has("header-unknown-verb-refused"):
+		return "", nil, false
+	case !has || b.has("header-unknown-number-refused"):
+		return "-", after, true
 	}
-	_, err := strconv.ParseUint(text, 10, bits)
-	return err == nil || b.has("header-overflows")
+	return b.plainNumber(after[0]), after[1:], true
+}
+
+// fits reports whether the digits of text are a number of so many bits.
+func (b impl) fits(text string, bits int) bool {
+	_, err := strconv.ParseUint(notDigits.ReplaceAllString(text, ""), 10, bits)
+	return err == nil || b.has("header-overflows") || notDigits.MatchString(text)
 }
 
 // plainNumber is a number as it is answered, without leading zeros.
@@ -110,69 +188,116 @@ func (b impl) plainNumber(digits string) string {
 	return digits
 }
 
-// headerKey reads a key; keep is false of one that is skipped. Numbers are checked
-// if check is set.
-func (b impl) headerKey(text string, word *regexp.Regexp, check bool) (out string, keep, ok bool) {
+// headerKeys reads the keys of a header. (BT-HEAD-1, BT-HEAD-2)
+func (b impl) headerKeys(verb string, list []string) (out []string, ok bool) {
+	if len(list) > 16 && b.has("header-16-keys") {
+		return nil, false
+	}
+	known := slices.Contains(numberedVerbs, verb) || slices.Contains(plainVerbs, verb)
+	names := map[string]bool{}
+	for _, word := range list {
+		name, _, found := strings.Cut(word, "=")
+		if !found && b.has("header-key-without-value") {
+			continue
+		}
+		again := names[name]
+		names[name] = true
+		if again && b.has("header-second-key-dropped") {
+			continue
+		}
+		check := !again || b.has("header-every-key-checked") || name == "w" && b.has("header-second-word-checked")
+		if b.has("header-unknown-verb-unchecked") && !known {
+			check = false
+		}
+		text, ok := b.headerKey(word, verb, check)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, text)
+	}
+	return out, true
+}
+
+// headerKey reads a key. Its value is checked if check is set.
+func (b impl) headerKey(text, verb string, check bool) (out string, ok bool) {
 	name, value, found := strings.Cut(text, "=")
-	form := headerValue
-	switch {
-	case b.has("header-upper-escapes-only"):
-		form = upperValue
-	case b.has("header-any-value"):
-		form = anyValue
+	if !found || !b.pattern(headerName).MatchString(name) || !b.pattern(headerValue).MatchString(value) {
+		return "", false
 	}
 	if leadIns.MatchString(value) && !b.has("header-value-with-lead-in") {
-		return "", false, false
+		return "", false
 	}
-	if !found && b.has("header-key-without-value") {
-		return text, false, true
+	plain := unescape(value)
+	if b.has("header-unescapes-twice") {
+		plain = unescape(plain)
 	}
-	if !found || !word.MatchString(name) || !form.MatchString(value) || value == "" && b.has("header-empty-value-refused") {
-		return "", false, false
+	escaped := escape(plain)
+	if b.has("header-escapes-kept") {
+		plain, escaped = value, value
 	}
-	known := slices.Contains([]string{"prog", "why", "t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak"}, name)
-	if !known && b.has("header-unknown-key-refused") {
-		return "", false, false
-	}
-	number := known && name != "prog" && name != "why" && check && !b.has("header-numbers-unchecked")
-	raw := value
-	if !b.has("header-escapes-kept") {
-		var plain []byte
-		for i := 0; i < len(value); i++ {
-			if value[i] == '%' && i+2 < len(value) {
-				if n, err := strconv.ParseUint(value[i+1:i+3], 16, 8); err == nil {
-					plain = append(plain, byte(n))
-					i += 2
-					continue
-				}
-			}
-			plain = append(plain, value[i])
-		}
-		escaped := make([]byte, 0, len(plain))
-		for _, c := range plain {
-			if '!' <= c && c <= '}' && c != '%' {
-				escaped = append(escaped, c)
-			} else {
-				escaped = fmt.Appendf(escaped, "%%%02X", c)
-			}
-		}
-		value = string(escaped)
-	}
+	checked := plain
 	if b.has("header-checks-escaped-text") {
-		raw, value = value, raw
+		checked = value
 	}
-	if number && !b.headerNumber(value, 64) {
-		return "", false, false
+	if check && !b.headerValueFits(verb, name, checked) || b.refusesKey(name, value, plain) {
+		return "", false
 	}
-	if number && name == "w" && !b.has("header-any-word") {
-		if digits := strings.TrimLeft(value, "0"); digits != "32" && digits != "64" {
-			return "", false, false
+	return name + "=" + escaped, true
+}
+
+// refusesKey reports whether the bug rejects a key that is right.
+func (b impl) refusesKey(name, value, plain string) bool {
+	switch b.bug {
+	case "header-empty-value-refused":
+		return value == ""
+	case "header-unknown-key-refused":
+		return name != "prog" && name != "why" && !slices.Contains(numberKeys, name)
+	case "header-other-why-refused":
+		return name == "why" && !slices.Contains(whys, plain)
+	case "header-no-text-refused":
+		return strings.ToValidUTF8(plain, "") != plain
+	case "header-name-of-digits-refused":
+		return name == "prog" && plain != "" && !notDigits.MatchString(plain)
+	}
+	return false
+}
+
+// headerValueFits reports whether a value is what its key takes. (BT-HEAD-2)
+func (b impl) headerValueFits(verb, name, value string) bool {
+	if !slices.Contains(numberKeys, name) || b.has("header-numbers-unchecked") || b.has("header-"+name+"-unchecked") {
+		return true
+	}
+	if !b.pattern(headerKeyNumber).MatchString(value) || !b.fits(value, 64) {
+		return false
+	}
+	if name != "w" || b.has("header-any-word") || b.has("header-word-of-boot") && verb != "boot" {
+		return true
+	}
+	digits := strings.TrimLeft(value, "0")
+	return digits == "32" || digits == "64" || digits == "128" && b.has("header-word-128")
+}
+
+var escapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+
+// unescape reads the escapes of a value.
+func unescape(value string) string {
+	return escapes.ReplaceAllStringFunc(value, func(e string) string {
+		n, _ := strconv.ParseUint(e[1:], 16, 8) // two digits: cannot fail
+		return string([]byte{byte(n)})
+	})
+}
+
+// escape writes a value with its escapes.
+func escape(plain string) string {
+	var escaped []byte
+	for _, c := range []byte(plain) {
+		if '!' <= c && c <= '}' && c != '%' {
+			escaped = append(escaped, c)
+		} else {
+			escaped = fmt.Appendf(escaped, "%%%02X", c)
 		}
 	}
-	if b.has("header-checks-escaped-text") {
-		value = raw
-	}
-	return name + "=" + value, true, true
+	return string(escaped)
 }
 
 // header writes a ~h# line. (BT-HEAD-1)
@@ -182,15 +307,34 @@ func (b impl) header(text string) string {
 		parts = slices.Delete(parts, 1, 2)
 	}
 	line := "~h#" + strings.Join(parts, " ")
-	switch {
-	case b.has("header-writes-lower-escapes"):
-		line = regexp.MustCompile(`%..`).ReplaceAllStringFunc(line, strings.ToLower)
-	case b.has("header-writes-line-end"):
-		line += "\n"
-	case b.has("header-writes-tilde"):
-		line = strings.ReplaceAll(line, "%7E", "~")
-	case b.has("header-writes-no-zeros"):
-		line = regexp.MustCompile(`=0+([0-9])`).ReplaceAllString(line, "=$1")
+	switch b.bug {
+	case "header-writes-lower-escapes":
+		return escapes.ReplaceAllStringFunc(line, strings.ToLower)
+	case "header-writes-line-end":
+		return line + "\n"
+	case "header-writes-no-zeros":
+		return regexp.MustCompile(`=0+([0-9])`).ReplaceAllString(line, "=$1")
+	case "header-writes-tilde":
+		return strings.ReplaceAll(line, "%7E", "~")
+	case "header-writes-plus-for-space":
+		return strings.ReplaceAll(line, "%20", "+")
+	case "header-writes-255-bytes":
+		return line[:min(len(line), 255)]
+	case "header-writes-each-key-once":
+		seen := map[string]bool{}
+		parts = slices.DeleteFunc(parts, func(word string) bool {
+			name, _, key := strings.Cut(word, "=")
+			again := key && seen[name]
+			seen[name] = true
+			return again
+		})
+		return "~h#" + strings.Join(parts, " ")
+	case "header-writes-known-keys":
+		parts = slices.DeleteFunc(parts, func(word string) bool {
+			name, _, key := strings.Cut(word, "=")
+			return key && name != "prog" && name != "why" && !slices.Contains(numberKeys, name)
+		})
+		return "~h#" + strings.Join(parts, " ")
 	}
 	return line
 }

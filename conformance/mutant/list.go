@@ -1,7 +1,23 @@
 package mutant
 
-// mutants are in the order of SPEC.md's clauses.
-var mutants = []Mutant{
+import "slices"
+
+// mutants are all mutants, decoders first.
+var mutants = decodersFirst(slices.Concat(blobMutants, textMutants))
+
+func decodersFirst(list []Mutant) []Mutant {
+	rank := func(m Mutant) int {
+		if m.Encoder {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(list, func(a, b Mutant) int { return rank(a) - rank(b) })
+	return list
+}
+
+// blobMutants are in the order of SPEC.md's clauses.
+var blobMutants = []Mutant{
 	// text
 	{Name: "lead-in-optional", Bug: "a line without ~m# is read"},
 	{Name: "lead-in-always", Bug: "a line without ~m# is refused in lenient reading, too"},
@@ -31,8 +47,17 @@ var mutants = []Mutant{
 	{Name: "length-may-be-less", Bug: "more bytes than the length says are accepted"},
 	{Name: "length-may-be-more", Bug: "fewer bytes than the length says are accepted"},
 	{Name: "last-byte-ignored", Bug: "the byte before the length is not read"},
+	{Name: "length-of-16-bits", Bug: "the number of bytes is kept in 16 bits"},
+	{Name: "length-of-15-bits", Bug: "the highest bit of the length is ignored"},
+	{Name: "length-of-12-bits", Bug: "lengths are kept in 12 bits"},
+	{Name: "length-at-most-1000", Bug: "a blob of more than 1,000 bytes is refused"},
+	{Name: "length-signed", Bug: "the length is a signed number of 16 bits"},
 	{Name: "end-takes-all", Bug: "all of memory is taken for the blob, whatever its length says"},
 	{Name: "end-underrun", Bug: "a length of more than there is in memory takes all of it"},
+	{Name: "end-length-of-12-bits", Bug: "of the length at the end of memory 12 bits are read"},
+	{Name: "end-length-of-8-bits", Bug: "of the length at the end of memory 8 bits are read"},
+	{Name: "end-memory-of-16-bits", Bug: "the size of memory is kept in 16 bits"},
+	{Name: "end-memory-of-1000", Bug: "memory of more than 1,000 bytes is refused"},
 	// fields
 	{Name: "bits-lsb-first", Bug: "bits are taken from the least significant one of a byte"},
 	{Name: "no-spill", Bug: "fields have their nominal width: the README taken at its word"},
@@ -94,11 +119,19 @@ var mutants = []Mutant{
 	{Name: "salvage-without-size", Bug: "a size that is whole is not returned"},
 	{Name: "salvage-depth-left", Bug: "the depth given is the number of whole frames"},
 	{Name: "salvage-keeps-length", Bug: "the last two bytes of a cut blob are taken for its length"},
+	{Name: "salvage-first-byte-0", Bug: "a cut blob is one of depth 0 if its first byte is 0"},
+	{Name: "salvage-keeps-long-length", Bug: "the last two bytes of a cut blob of more than 200 bytes are taken for its length"},
+	{Name: "salvage-of-short", Bug: "of two and three bytes with their right length the depth is returned"},
+	{Name: "salvage-depth-0-of-1-byte", Bug: "of one byte of depth 0 an empty stack is returned"},
+	{Name: "back-checked-late", Bug: "the base is looked for after the sign was read"},
+	{Name: "delta-first-checked-late", Bug: "a delta as frame 0 is noted after back was read"},
 
 	// bare stacks, marks, scanning, recordings
 	{Name: "bare-length", Bug: "of a bare stack the last two bytes are not read"},
 	{Name: "bare-depth-0-is-0", Bug: "a bare depth of 0 is always an empty stack"},
 	{Name: "bare-whole-bytes", Bug: "the bits of a bare stack are rounded up to bytes"},
+	{Name: "bare-zeros-are-empty", Bug: "a bare depth of 0 before zeros is an empty stack"},
+	{Name: "bare-32-fill-the-bits", Bug: "a bare depth of 0 before 32 frames and more bits is an empty stack"},
 	{Name: "marks-from-32", Bug: "a count of 32 carries marks"},
 	{Name: "marks-without-bit-31", Bug: "a mark does not need bit 31"},
 	{Name: "marks-one-wins", Bug: "of two marks only wrap is reported"},
@@ -106,6 +139,20 @@ var mutants = []Mutant{
 	{Name: "marks-wide-not-inherited", Bug: "a delta of more than 32 bits from a lossy frame is not lossy"},
 	{Name: "marks-from-frame-before", Bug: "a delta is lossy if the frame before it is"},
 	{Name: "marks-not-of-size", Bug: "the size carries no mark"},
+	{Name: "marks-zero-without-bit-31", Bug: "the signature of zero64 does not need bit 31"},
+	{Name: "marks-from-34", Bug: "a count of 33 carries no signature"},
+	{Name: "marks-of-48-bits", Bug: "signatures are looked for up to bit 47"},
+	{Name: "marks-of-63-bits", Bug: "signatures are looked for up to bit 62"},
+	{Name: "marks-31-frames", Bug: "frame 31 carries no flags"},
+	{Name: "marks-16-frames", Bug: "frames from 16 on carry no flags"},
+	{Name: "marks-of-addresses", Bug: "signatures are looked for in addresses, not in fields"},
+	{Name: "marks-not-of-deltas", Bug: "deltas carry no signatures"},
+	{Name: "marks-from-wide", Bug: "a delta from a wide frame is lossy"},
+	{Name: "marks-from-wrap-only", Bug: "a delta from a frame with the signature of zero64 is not lossy"},
+	{Name: "marks-inherited-once", Bug: "a delta from a delta from a lossy frame is not lossy"},
+	{Name: "marks-size-not-zero", Bug: "the size does not carry the signature of zero64"},
+	{Name: "marks-size-wide", Bug: "a wide size is lossy"},
+	{Name: "marks-size-inherits", Bug: "a wide size after a lossy frame is lossy"},
 	{Name: "scan-standard-alphabet", Bug: "a record ends before - and _"},
 	{Name: "scan-decoded-takes-spaces", Bug: "spaces at its end are of a ~b# record"},
 	{Name: "scan-decoded-of-any-form", Bug: "~b# is a record whatever follows it"},
@@ -213,12 +260,23 @@ var mutants = []Mutant{
 	{Name: "best-literal-of-64", Bug: "search best takes a literal with a count of 64 at equal lengths", Encoder: true},
 	{Name: "best-never-wraps", Bug: "search best does not go around 2^64", Encoder: true},
 	{Name: "best-wraps-at-32", Bug: "search best wraps at 2^32 on 32-bit machines", Encoder: true},
+	{Name: "best-wraps-if-exact", Bug: "search best takes the wraparound distance on exact64 alone", Encoder: true},
+	{Name: "best-delta-of-32-on-equal", Bug: "search best takes the delta at equal lengths of 32 bits", Encoder: true},
+	{Name: "best-literal-of-64-if-lossy", Bug: "search best takes a literal with a count of 64 on lossy machines", Encoder: true},
+	{Name: "signed-addresses", Bug: "addresses are compared as signed numbers", Encoder: true},
+	{Name: "signed-addresses-of-32-bits", Bug: "addresses of 32 bits are compared as signed numbers", Encoder: true},
 	{Name: "lws-modular", Bug: "search lws takes differences modulo 2^64", Encoder: true},
 	{Name: "writes-33-frames", Bug: "a stack of 33 frames is written", Encoder: true},
 	{Name: "writes-33-bits", Bug: "an address of 33 bits is written on a 32-bit machine", Encoder: true},
 	{Name: "writes-33-bits-of-size", Bug: "a size of 33 bits is written on a 32-bit machine", Encoder: true},
+	{Name: "refuses-first-only", Bug: "only the first address is looked at for 33 bits", Encoder: true},
+	{Name: "refuses-last-only", Bug: "only the last address is looked at for 33 bits", Encoder: true},
+	{Name: "refuses-33-bits-only", Bug: "only bit 32 makes an address too wide", Encoder: true},
 	// encoders: bare stacks, recordings
 	{Name: "bare-writes-size", Bug: "a bare stack has its size", Encoder: true},
+	{Name: "bare-writes-exact", Bug: "a bare stack is written as on an exact machine", Encoder: true},
+	{Name: "bare-writes-lws", Bug: "a bare stack is written with search lws", Encoder: true},
+	{Name: "bare-writes-best", Bug: "a bare stack is written with search best", Encoder: true},
 	{Name: "user-writes-as-machine", Bug: "user fields lose bits as the machine's values do", Encoder: true},
 	{Name: "user-writes-end-tag", Bug: "a tag 0 is written behind the last field", Encoder: true},
 	{Name: "event-writes-m", Bug: "an event is written with ~m#", Encoder: true},

@@ -23,7 +23,7 @@ type Mutant struct {
 // All returns all mutants, decoders first.
 func All() []Mutant { return slices.Clone(mutants) }
 
-// Start makes a testee of the mutant. The zero Mutant has no bug.
+// Start starts the mutant. The zero Mutant has no bug.
 func (m Mutant) Start(context.Context) (conformance.Testee, error) { return impl{m.Name}, nil }
 
 // Killed is a mutant with the vectors that it failed.

@@ -19,7 +19,7 @@ func handVectors(t *testing.T) *conformance.Set {
 	return set
 }
 
-// What mutants are made of has itself no bug: else that is what vectors find.
+// The codec that mutants are made of passes all vectors. A bug of its own would be in every mutant.
 func TestMutantWithoutBugPasses(t *testing.T) {
 	report, err := conformance.Run(t.Context(), handVectors(t), Mutant{}.Start, conformance.Options{Seed: 1})
 	if err != nil {

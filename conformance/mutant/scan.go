@@ -5,52 +5,96 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lwsbt/lwsbt/conformance"
 )
 
+// Where records begin and end in the text of a log. (BT-TEXT-3, BT-HEAD-5)
+var (
+	scanLeadIn = forms{ // the first group is the lead-in
+		"":                         `(~[mbeh]#)`,
+		"scan-not-after-tilde":     `(?:^|[^~])(~[mbeh]#)`,
+		"scan-not-after-letters":   `(?:^|[^A-Za-z])(~[mbeh]#)`,
+		"scan-skips-half-lead-ins": `(?s)^(?:~[mbeh][^#]|~[^mbeh]|[^~])*?(~[mbeh]#)`,
+		"scan-any-letter":          `(~[a-z]#)`,
+	}
+	scanRun = forms{
+		"scan-standard-alphabet": `^[A-Za-z0-9+/]*`,
+		"scan-one-alphabet":      `^(?:[A-Za-z0-9_-]*[_-][A-Za-z0-9_-]*|[A-Za-z0-9+/]*)`,
+		"scan-run-commas":        `^[A-Za-z0-9+,-/_]*`,
+		"scan-run-A-to-z":        `^[A-z0-9+/_-]*`,
+		"scan-run-any-letters":   `^[\p{L}\p{N}+/_-]*`,
+		"scan-run-folded":        `^(?:[A-Za-z0-9+/_-]|\r?\n[A-Za-z0-9+/])*`,
+		"scan-run-spaces":        `^(?:[A-Za-z0-9+/_-]| [A-Za-z0-9+/])*`,
+	}
+	scanSize = forms{ // the first group is the size without leading zeros
+		"":                                  `^~b#size: 0*([0-9]+),`,
+		"scan-decoded-any-space-before":     `^~b#size:\s*0*([0-9]+),`,
+		"scan-decoded-any-case":             `(?i)^~b#size: 0*([0-9]+),`,
+		"scan-decoded-plus":                 `^~b#size: [+]?0*([0-9]+),`,
+		"scan-decoded-space-before-comma":   `^~b#size: 0*([0-9]+) ?,`,
+		"scan-decoded-with-an-address-only": `^~b#size: 0*([0-9]+),(?: 0x[0-9a-fA-F])`,
+	}
+	scanAddress = forms{ // the first group is the address without leading zeros
+		"":                              `^ 0x0*([0-9a-fA-F]+)`,
+		"scan-decoded-goes-on":          `^\r?\n? 0x0*([0-9a-fA-F]+)`,
+		"scan-decoded-any-space":        `^\s0x0*([0-9a-fA-F]+)`,
+		"scan-decoded-several-spaces":   `^ +0x0*([0-9a-fA-F]+)`,
+		"scan-decoded-commas":           `^,? 0x0*([0-9a-fA-F]+)`,
+		"scan-decoded-upper-case-x":     `^ 0[xX]0*([0-9a-fA-F]+)`,
+		"scan-decoded-addresses-signed": `^ [+]?0x0*([0-9a-fA-F]+)`,
+	}
+	scanHeaderEnd = forms{
+		"":                                  `[\r\n\x1b]`,
+		"scan-header-takes-escape":          `[\r\n]`,
+		"scan-header-takes-carriage-return": `[\n\x1b]`,
+		"scan-header-ends-at-vertical-tab":  `[\r\n\x1b\v]`,
+		"scan-header-ends-at-form-feed":     `[\r\n\x1b\f]`,
+		"scan-header-ends-at-separators":    `[\r\n\x1b\x1c-\x1f]`,
+		"scan-header-ends-at-delete":        `[\r\n\x1b\x7f]`,
+		"scan-header-ends-beyond-ascii":     `[\r\n\x1b]|[^\x00-\x7f]`,
+		"scan-header-ends-at-tab":           `[\r\n\x1b\t]`,
+		"scan-header-ends-at-two-spaces":    `[\r\n\x1b]|  `,
+		"scan-header-ends-at-quote":         `[\r\n\x1b"]`,
+		"scan-header-ends-at-colour":        `[\r\n]|\x1b\[`,
+	}
+	scanHeaderTail = forms{
+		"":                         `[ \t]*\z`,
+		"scan-header-takes-spaces": `\z`,
+		"scan-header-takes-tabs":   `[ ]*\z`,
+		"scan-header-trims-nul":    `[ \t\x00]*\z`,
+		"scan-header-trims-all":    `[\s\v]*\z`,
+	}
+)
+
+var leadIns = regexp.MustCompile(`~[mbeh]#`)
+
 // scan lists the records in a text. (BT-TEXT-3)
 func (b impl) scan(text string) conformance.Answer {
-	run := regexp.MustCompile(`^[A-Za-z0-9+/_-]*`)
-	if b.has("scan-standard-alphabet") {
-		run = regexp.MustCompile(`^[A-Za-z0-9+/]*`)
-	}
+	text = b.readLog(text)
 	var found []string
 	for at := 0; ; {
-		m := leadIns.FindStringIndex(text[at:])
-		if m == nil || b.has("scan-first-only") && len(found) == 1 || b.has("scan-at-beginning-only") && at+m[0] > 0 {
+		m := b.pattern(scanLeadIn).FindStringSubmatchIndex(text[at:])
+		if m == nil || b.has("scan-first-only") && len(found) == 1 || b.has("scan-16-records") && len(found) == 16 ||
+			b.has("scan-at-beginning-only") && at+m[2] > 0 {
 			break
 		}
-		start := at + m[0]
-		rest := text[start:]
-		n := 3
-		switch rest[1] {
-		case 'b':
-			if n = b.decodedRecord(rest); n == 0 {
-				at = start + 3
-				continue
-			}
-		case 'h':
-			if n = b.headerRecord(rest); n == 0 {
-				at = start + 3
-				continue
-			}
-		default:
-			chars := len(run.FindString(rest[3:]))
-			n += chars
-			pads := []int{0, 0, 2, 1}[chars%4]
-			switch {
-			case b.has("scan-ends-before-padding"):
-				pads = 0
-			case b.has("scan-takes-all-padding"):
-				pads = len(rest)
-			}
-			for i := 0; i < pads && n < len(rest) && rest[n] == '='; i++ {
-				n++
-			}
+		start := at + m[2]
+		n := b.recordAt(text[start:])
+		if n == 0 {
+			at = start + 3
+			continue
 		}
-		found = append(found, fmt.Sprintf("%c@%d+%d", rest[1], start, n))
+		place := start
+		if b.has("scan-counts-characters") {
+			place = utf8.RuneCountInString(text[:start])
+		}
+		found = append(found, fmt.Sprintf("%c@%d+%d", text[start+1], place, n))
 		at = start + n
+		if line := strings.IndexByte(text[at:], '\n'); b.has("scan-header-takes-line") && text[start+1] == 'h' && line > 0 {
+			at += line
+		}
 	}
 	if len(found) == 0 {
 		return words("-")
@@ -58,15 +102,71 @@ func (b impl) scan(text string) conformance.Answer {
 	return words("%s", strings.Join(found, " "))
 }
 
-var (
-	scanSize    = regexp.MustCompile(`^~b#size: 0*([0-9]+),`)
-	scanAddress = regexp.MustCompile(`^ 0x0*([0-9a-fA-F]+)`)
-)
+// readLog returns the text that is scanned.
+func (b impl) readLog(text string) string {
+	switch b.bug {
+	case "scan-replaces-bytes":
+		return strings.ToValidUTF8(text, "\uFFFD")
+	case "scan-drops-mark":
+		return strings.TrimPrefix(text, "\uFEFF")
+	case "scan-drops-colours":
+		return regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(text, "")
+	case "scan-1000-bytes":
+		return text[:min(len(text), 1000)]
+	case "scan-65536-bytes":
+		return text[:min(len(text), 1<<16)]
+	case "scan-ends-at-nul":
+		text, _, _ = strings.Cut(text, "\x00")
+	}
+	return text
+}
+
+// recordAt returns how many bytes at the beginning of text, a lead-in, are a record, 0 if
+// there is none.
+func (b impl) recordAt(text string) int {
+	switch text[1] {
+	case 'b':
+		return b.decodedRecord(text)
+	case 'h':
+		return b.headerRecord(text)
+	}
+	event := text[1] == 'e'
+	chars := b.runAt(text[3:])
+	if event && b.has("scan-event-standard-alphabet") {
+		chars = impl{"scan-standard-alphabet"}.runAt(text[3:])
+	}
+	switch b.bug {
+	case "scan-run-416":
+		chars = min(chars, 416)
+	case "scan-run-65536":
+		chars = min(chars, 1<<16)
+	}
+	pads := []int{0, 0, 2, 1}[chars%4]
+	switch {
+	case b.has("scan-ends-before-padding"), event && b.has("scan-event-without-padding"):
+		pads = 0
+	case b.has("scan-takes-all-padding"):
+		pads = len(text)
+	}
+	n := 3 + chars
+	for ; pads > 0 && n < len(text) && text[n] == '='; pads-- {
+		n++
+	}
+	return n
+}
+
+// runAt returns how many characters at the beginning of text are the run of a record.
+func (b impl) runAt(text string) int {
+	if _, bug := scanRun[b.bug]; bug {
+		return len(b.pattern(scanRun).FindString(text))
+	}
+	return len(text) - len(strings.TrimLeft(text, base64Alphabet+"-_"))
+}
 
 // decodedRecord returns how many bytes at the beginning of text are a ~b# record,
 // 0 if there is none. (BT-TEXT-3)
 func (b impl) decodedRecord(text string) int {
-	m := scanSize.FindStringSubmatch(text)
+	m := b.pattern(scanSize).FindStringSubmatch(text)
 	if m == nil {
 		if b.has("scan-decoded-of-any-form") {
 			return 3
@@ -76,9 +176,9 @@ func (b impl) decodedRecord(text string) int {
 	if _, err := strconv.ParseUint(m[1], 10, 64); err != nil && !b.has("scan-decoded-any-size") {
 		return 0
 	}
-	n := len(m[0])
+	n := strings.IndexByte(text, ',') + 1
 	for frames := 0; frames < 32 || b.has("scan-decoded-33-addresses"); frames++ {
-		m := scanAddress.FindStringSubmatch(text[n:])
+		m := b.pattern(scanAddress).FindStringSubmatch(text[n:])
 		if m == nil {
 			break
 		}
@@ -101,21 +201,15 @@ func (b impl) decodedRecord(text string) int {
 // headerRecord returns how many bytes at the beginning of text are a ~h# record, 0
 // if there is none. (BT-HEAD-5)
 func (b impl) headerRecord(text string) int {
-	ends := "\r\n\x1b"
-	switch {
-	case b.has("scan-header-takes-escape"):
-		ends = "\r\n"
-	case b.has("scan-header-takes-carriage-return"):
-		ends = "\n\x1b"
-	}
-	if end := strings.IndexAny(text, ends); end >= 0 {
-		text = text[:end]
+	if end := b.pattern(scanHeaderEnd).FindStringIndex(text); end != nil {
+		text = text[:end[0]]
 	}
 	if next := leadIns.FindStringIndex(text[3:]); next != nil && !b.has("scan-header-takes-lead-ins") {
 		text = text[:3+next[0]]
 	}
-	if !b.has("scan-header-takes-spaces") {
-		text = text[:3] + strings.TrimRight(text[3:], " \t")
+	text = text[:3] + b.pattern(scanHeaderTail).ReplaceAllString(text[3:], "")
+	if b.has("scan-header-256-bytes") {
+		text = text[:min(len(text), 256)]
 	}
 	if _, err := b.hline(text); err != nil && b.has("scan-header-well-formed-only") {
 		return 0

@@ -9,7 +9,7 @@ import (
 )
 
 // renderClauses writes what became of each clause's vectors, in one table: how
-// many were answered rightly, and by what a testee went wrong. Vectors of several
+// many were answered rightly, and how the others went wrong. Vectors of several
 // clauses count for each.
 func renderClauses(out io.Writer, r *conformance.Report) error {
 	w := &stickyWriter{w: out}

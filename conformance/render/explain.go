@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/conformance"
@@ -14,9 +15,9 @@ import (
 // Width is how many columns output for people takes at most.
 const Width = 80
 
-// Explain returns all about a failure: the clauses' words, what was wanted and what
-// came, the bits by field with a caret at the first difference, and the command
-// that repeats it. Lines are without line ends.
+// Explain returns all about a failure: what was wanted and what came, the sentence of the
+// clause, the bits by field with a caret at the first difference, and the command that
+// repeats it. Lines are without line ends.
 func Explain(r *conformance.Result) []string {
 	f := r.Failure
 	head := fmt.Sprintf("%s %s, %s:%d", r.ID, r.Op, r.File, r.Row)
@@ -27,22 +28,79 @@ func Explain(r *conformance.Result) []string {
 	if r.Wrong > 1 || r.Cases > 1 {
 		lines[1] += fmt.Sprintf("; wrong in %d of %d variants", r.Wrong, r.Cases)
 	}
-	for _, id := range r.Clauses {
-		lines = append(lines, quoteClause(id)...)
-	}
-	lines = append(lines, indent("want  ", cli.Printable(f.Want))...)
-	lines = append(lines, indent("got   ", cli.Printable(f.Got))...)
+	lines = append(lines, indent("want  ", shorten(cli.Printable(f.Want)))...)
+	lines = append(lines, indent("got   ", shorten(cli.Printable(f.Got)))...)
+	lines = append(lines, quoteClauses(r)...)
 	lines = append(lines, draw(f, r)...)
 	return append(lines, "  again: "+f.Again)
 }
 
-// quoteClause is a clause and its words, as SPEC.md has them.
-func quoteClause(id string) []string {
-	c := conformance.BuiltinSpec().Clause(id)
-	if c == nil {
-		return []string{"  " + id + " is not in SPEC.md"}
+// maxShown is how many bytes of an answer or of a text are shown.
+const maxShown = 800
+
+// shorten leaves out the middle of a long text.
+func shorten(text string) string {
+	if len(text) <= maxShown {
+		return text
 	}
-	return indent("", id+": "+c.Text)
+	return text[:maxShown/2] + " … " + text[len(text)-maxShown/2:]
+}
+
+// quoteClauses quotes the requirement that the vector shows, or the first sentence of its
+// first clause if it shows none, and names the other requirements and clauses.
+func quoteClauses(r *conformance.Result) []string {
+	var strange, others []string
+	text, exact := "", false
+	for _, id := range r.Clauses {
+		c := conformance.BuiltinSpec().Clause(id)
+		if c == nil {
+			strange = append(strange, "  "+id+" is not in SPEC.md")
+			continue
+		}
+		musts := shownMusts(c, r)
+		if len(musts) == 0 {
+			others = append(others, id)
+			if text == "" {
+				text = id + ": " + c.Sentences()[0]
+			}
+			continue
+		}
+		for _, m := range musts {
+			others = append(others, m.ID)
+		}
+		if !exact {
+			m := musts[max(0, slices.IndexFunc(musts, func(m conformance.Must) bool { return m.Side == "" || m.Side == side(r.Op) }))]
+			text, exact = m.ID+": "+m.Text, true
+		}
+	}
+	lines := strange
+	if text != "" {
+		lines = append(indent("", text), strange...)
+	}
+	others = slices.DeleteFunc(others, func(id string) bool { return strings.HasPrefix(text, id+": ") })
+	if len(others) > 0 {
+		lines = append(lines, indent("", "see also "+strings.Join(others, ", "))...)
+	}
+	return lines
+}
+
+// shownMusts returns the requirements of the clause that the result's vector shows: those it
+// names, or the only one.
+func shownMusts(c *conformance.Clause, r *conformance.Result) []conformance.Must {
+	all, _ := c.Musts() // SPEC.md has none without a number: ParseSpec checks it
+	if len(all) == 1 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(m conformance.Must) bool { return !slices.Contains(r.Vector.Musts, m.ID) })
+}
+
+// side is the side of a requirement that the operation asks for.
+func side(op conformance.Op) string {
+	switch op {
+	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpEventEncode, conformance.OpBareEncode, conformance.OpFormat:
+		return "writer"
+	}
+	return "reader"
 }
 
 // indent breaks text into lines, the first after two spaces and label, the
@@ -137,8 +195,8 @@ func draw(f *conformance.Failure, r *conformance.Result) []string {
 	return drawBits(f.Data, nil, reading, place(f, reading, v))
 }
 
-// textPlace is the first byte of a text at which it differs from its twin's, or
-// at which the testee said it was wrong; -1 if neither is known.
+// textPlace is the first byte of a text at which it differs from its control vector's, or
+// at which the implementation found a fault; -1 if neither is known.
 func textPlace(f *conformance.Failure, v *conformance.Vector) int {
 	switch {
 	case f.Answer.Outcome == conformance.Reject && f.Answer.Bit >= 0:
@@ -183,9 +241,15 @@ func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
 }
 
 // drawText quotes text and puts a caret under byte at.
-func drawText(text string, at int) []string {
+func drawText(text string, at int) (lines []string) {
 	const margin = "  text  "
 	var b strings.Builder
+	if from := max(0, min(at-maxShown/2, len(text)-maxShown)); len(text) > maxShown {
+		fmt.Fprintf(&b, "%d bytes ... ", from)
+		rest := len(text) - from - maxShown
+		text, at = text[from:from+maxShown], at-from
+		defer func() { lines = append(lines, fmt.Sprintf("        … %d bytes after", rest)) }()
+	}
 	b.WriteByte('"')
 	column := -1
 	for i, c := range []byte(text) {

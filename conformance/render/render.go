@@ -1,6 +1,5 @@
-// Package render writes what package conformance and those below it found: for
-// people, as tables and failures with their bits; for machines, as JSON, JUnit and
-// TAP.
+// Package render writes reports of package conformance: tables and failures with their
+// bits for people, and JSON, JUnit and TAP for machines.
 package render
 
 import (
@@ -65,7 +64,7 @@ func renderJSON(w io.Writer, r *conformance.Report) error {
 	return err
 }
 
-// Colours of a terminal, by what is said with them.
+// Colours of a terminal: failures, warnings, success.
 const (
 	red    = "31"
 	yellow = "33"
@@ -102,7 +101,7 @@ func renderTable(out io.Writer, r *conformance.Report, colour bool) error {
 			}
 		}
 	}
-	return Summary(out, r, colour)
+	return Summary(out, r, colour, true)
 }
 
 // Failure writes a failure of a table, as [Explain] has it.
@@ -111,8 +110,10 @@ func Failure(w io.Writer, res *conformance.Result, colour bool) error {
 	return err
 }
 
-// Summary writes what stands in a table after the failures.
-func Summary(out io.Writer, r *conformance.Report, colour bool) error {
+// Summary writes what follows the failures in a table: warnings, what is wrong with the
+// file of known failures, and one line with the counts. It writes counts by group and
+// operation if something failed, or if verbose is set.
+func Summary(out io.Writer, r *conformance.Report, colour, verbose bool) error {
 	w := &stickyWriter{w: out}
 	for i := range r.Results {
 		if res := &r.Results[i]; res.Warning != "" {
@@ -122,9 +123,26 @@ func Summary(out io.Writer, r *conformance.Report, colour bool) error {
 	for _, s := range r.Stale {
 		fmt.Fprintf(w, "%s %s\n", paint("STALE", red, colour), s)
 	}
-	if err := groups(w, r); err != nil {
-		return err
+	if verbose || r.Failed() {
+		if err := groups(w, r); err != nil {
+			return err
+		}
 	}
+	fmt.Fprintln(w, countsText(r, colour))
+	if text := clusterText(r); text != "" {
+		fmt.Fprintln(w, strings.Join(wrap(text, Width), "\n"))
+	}
+	for _, op := range r.Dropped {
+		fmt.Fprintln(w, paint(fmt.Sprintf("%s hung too often: its other cases were not asked", op), red, colour))
+	}
+	if r.Stopped != "" {
+		fmt.Fprintf(w, "%s\n", paint(strings.Join(wrap("stopped: "+cli.Printable(r.Stopped), Width), "\n"), red, colour))
+	}
+	return w.err
+}
+
+// countsText is the line with the counts; of a run that failed, the lines.
+func countsText(r *conformance.Report, colour bool) string {
 	c := r.Counts
 	verdict := paint("passed", green, colour)
 	switch {
@@ -133,28 +151,25 @@ func Summary(out io.Writer, r *conformance.Report, colour bool) error {
 	case !r.Ran():
 		verdict = paint("nothing asked", red, colour)
 	}
-	fmt.Fprintf(w, "%s: %s %s; %d vectors in %d cases, each asked twice; seed %d\n",
+	text := fmt.Sprintf("%s: %s %s; %d vectors in %d cases, each asked twice; seed %d",
 		verdict, cli.Printable(r.Name), cli.Printable(r.Version), r.Vectors, r.Cases, r.Seed)
 	var notes []string
 	for _, n := range []struct {
 		n    int
 		what string
-	}{{c.Fail, "failed"}, {len(r.Stale), "stale entries of known failures"}, {c.Known, "failed as known"}, {c.Skip, "skipped"}, {c.Unasked, "not asked"},
-		{c.Warnings, "with warnings"}} {
+	}{{c.Fail, "failed"}, {len(r.Stale), "stale entries of known failures"}, {c.Known, "failed as known"}, {c.Skip, "skipped"},
+		{c.Unasked, "not asked"}, {c.Warnings, "with warnings"}} {
 		if n.n > 0 {
 			notes = append(notes, fmt.Sprintf("%d %s", n.n, n.what))
 		}
 	}
-	if len(notes) > 0 {
-		fmt.Fprintln(w, strings.Join(wrap(strings.Join(notes, ", "), Width), "\n"))
+	switch {
+	case len(notes) == 0:
+		return text
+	case r.Failed():
+		return text + "\n" + strings.Join(wrap(strings.Join(notes, ", "), Width), "\n")
 	}
-	if text := clusterText(r); text != "" {
-		fmt.Fprintln(w, strings.Join(wrap(text, Width), "\n"))
-	}
-	if r.Stopped != "" {
-		fmt.Fprintf(w, "%s\n", paint(strings.Join(wrap("stopped: "+cli.Printable(r.Stopped), Width), "\n"), red, colour))
-	}
-	return w.err
+	return text + "; " + strings.Join(notes, ", ")
 }
 
 // clusterText is the line that says what most failures have in common.
@@ -256,9 +271,9 @@ func renderTAP(out io.Writer, r *conformance.Report) error {
 		case conformance.Pass:
 			fmt.Fprintf(w, "ok %s\n", name)
 		case conformance.Skipped:
-			fmt.Fprintf(w, "ok %s # SKIP the testee does not offer it\n", name)
+			fmt.Fprintf(w, "ok %s # SKIP not offered\n", name)
 		case conformance.Unasked:
-			fmt.Fprintf(w, "not ok %s # SKIP not asked: the run stopped\n", name)
+			fmt.Fprintf(w, "not ok %s # SKIP not asked: the run stopped, or the operation hung\n", name)
 		case conformance.Known:
 			fmt.Fprintf(w, "not ok %s # TODO %s\n", name, res.Link)
 		case conformance.Fail:
@@ -271,6 +286,9 @@ func renderTAP(out io.Writer, r *conformance.Report) error {
 		if res.Warning != "" {
 			fmt.Fprintf(w, "# warning: %s %s: %s\n", res.ID, res.Op, cli.Printable(res.Warning))
 		}
+	}
+	for _, op := range r.Dropped {
+		fmt.Fprintf(w, "# %s hung too often: its other cases were not asked\n", op)
 	}
 	if r.Stopped != "" {
 		fmt.Fprintf(w, "# stopped: %s\n", cli.Printable(r.Stopped))
@@ -351,9 +369,9 @@ func renderJUnit(out io.Writer, r *conformance.Report) error {
 		case conformance.Known:
 			c.Skipped = &junitMessage{"known failure: " + res.Link}
 		case conformance.Skipped:
-			c.Skipped = &junitMessage{"the testee does not offer it"}
+			c.Skipped = &junitMessage{"not offered"}
 		case conformance.Unasked:
-			c.Skipped = &junitMessage{"not asked: the run stopped"}
+			c.Skipped = &junitMessage{"not asked: the run stopped, or the operation hung"}
 		}
 		add(res.Vector.Group(), c)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -139,23 +140,68 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// withoutClauseWords puts "…" for the words of clauses, so that an edit of
+// withoutClauseWords puts "…" for the sentences of clauses, so that an edit of
 // SPEC.md does not change golden files. All formats but JSON have them.
 func withoutClauseWords(t *testing.T, out, format string) string {
 	t.Helper()
 	found := 0
 	for _, c := range conformance.BuiltinSpec().Clauses {
-		words := strings.Join(quoteClause(c.ID), "\n")
-		if format == "tap" {
-			words = strings.ReplaceAll(words, "\n", "\n    ")
+		musts, err := c.Musts()
+		if err != nil {
+			t.Fatal(err)
 		}
-		found += strings.Count(out, words)
-		out = strings.ReplaceAll(out, words, "  "+c.ID+": …")
+		for _, m := range append(musts, conformance.Must{ID: c.ID, Text: c.Sentences()[0]}) {
+			words := strings.Join(indent("", m.ID+": "+m.Text), "\n")
+			if format == "tap" {
+				words = strings.ReplaceAll(words, "\n", "\n    ")
+			}
+			found += strings.Count(out, words+"\n")
+			out = strings.ReplaceAll(out, words+"\n", "  "+m.ID+": …\n")
+		}
 	}
 	if found < 7 && format != "json" && format != "clauses" {
 		t.Errorf("the words of %d clauses are there, want at least 7", found)
 	}
 	return out
+}
+
+// The sentence shown is that of the requirement which the vector names, and of several the
+// one for who was asked.
+func TestQuotedRequirement(t *testing.T) {
+	for _, c := range []struct {
+		op      conformance.Op
+		clauses string
+		want    string // how the lines begin, joined
+	}{
+		{conformance.OpBline, "BT-TEXT-2.2", "BT-TEXT-2.2: A reader MUST² accept spaces, tabs"},
+		{conformance.OpBline, "BT-TEXT-2.1 BT-TEXT-2.3", "BT-TEXT-2.3: A reader MUST³ accept upper-case"},
+		{conformance.OpFormat, "BT-TEXT-2.3 BT-TEXT-2.1", "BT-TEXT-2.1: A writer MUST¹ write exactly this"},
+		{conformance.OpMline, "BT-B64-2.3 BT-BLOB-4", "BT-B64-2.3: A strict reader MUST³ reject bits"},
+		{conformance.OpDecode, "BT-DELTA-4 BT-REJ-1.2", "BT-DELTA-4: A decoder MUST reject a blob whose frame 0"},
+		{conformance.OpDecode, "BT-LIT-1 BT-DELTA-4", "BT-DELTA-4: A decoder MUST reject a blob whose frame 0"},
+		{conformance.OpDecode, "BT-LIT-1", "BT-LIT-1: A literal is kind, count and value"},
+		{conformance.OpEncode, "BT-SRCH-2", "BT-SRCH-2: Search `best` makes the shortest blob"},
+	} {
+		v := &conformance.Vector{}
+		for _, word := range strings.Fields(c.clauses) {
+			id, _, numbered := strings.Cut(word, ".")
+			v.Clauses = append(v.Clauses, id)
+			if numbered {
+				v.Musts = append(v.Musts, word)
+			}
+		}
+		v.Clauses = slices.Compact(v.Clauses)
+		lines := quoteClauses(&conformance.Result{Op: c.op, Clauses: v.Clauses, Vector: v})
+		words := strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
+		if !strings.HasPrefix(words, c.want) {
+			t.Errorf("%s of %s: %q, want %q", c.op, c.clauses, words, c.want)
+		}
+		for _, word := range strings.Fields(c.clauses)[1:] {
+			if !strings.Contains(words, word) {
+				t.Errorf("%s of %s: %q does not name %s", c.op, c.clauses, words, word)
+			}
+		}
+	}
 }
 
 // Output for people fits the width; only the command to copy may be longer.

@@ -31,6 +31,8 @@
  *   CALLS         bit 0 of a return address to code that decode reads
  *   REGISTERS     how many registers constants are loaded to, at most 32
  *   DELAY         1 if a branch is executed with the instruction after it
+ *   DOUBTFUL      0 if what saves_ra finds is an instruction, no constant between
+ *                 functions; 1 if not defined
  *   RA, FP        the registers of return address and frame pointer
  *
  * and after it, these functions:
@@ -83,10 +85,14 @@ static int other_mode(const struct lwsbt_capture_ctx *ctx, uintptr_t ra);
 #else
 #define other_mode(ctx, ra) 0
 #endif
+#ifndef DOUBTFUL
+#define DOUBTFUL 1
+#endif
 
-/* How far a search for a prologue goes, in bytes of code, and how many
- * instructions that look like one are tried. */
-#define FAR 0x10000
+/* How far a search for a prologue goes, in bytes of code: interpreters have functions
+ * over 64 KiB. And how many instructions that look like one are tried; after a
+ * return address that cannot be one, no other is, unless DOUBTFUL. */
+#define FAR 0x40000
 #define TRIES 3
 
 /* A function on the stack, of which pc is the next instruction to execute. */
@@ -317,7 +323,7 @@ static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame *f, struc
 		next = (ra & 1) == CALLS ? recall(ctx, ra) : 0;
 		kind = next != 0 ? RETURN : returns_to(ctx, ra);
 		if (kind == NOT_RETURN && f->kind != FIRST) {
-			if (OUTERMOST(ra))
+			if (!DOUBTFUL || OUTERMOST(ra))
 				f->kind = NOT_RETURN;
 			break;
 		}
@@ -349,7 +355,7 @@ static int leave(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t
 	ra = stripped(ra);
 	kind = returns_to(ctx, ra);
 	if (kind == NOT_RETURN && f->kind != FIRST) {
-		if (certain && OUTERMOST(ra))
+		if (certain && (!DOUBTFUL || OUTERMOST(ra)))
 			f->kind = NOT_RETURN;
 		return 0;
 	}

@@ -16,7 +16,7 @@ const (
 	OK     = 0 // as expected
 	Short  = 1 // the data is damaged or incomplete, or a check failed: a vector failed, a bad line under --strict, a threshold passed
 	Usage  = 2 // usage, unreadable input, nothing to do
-	Failed = 3 // something outside failed: a testee, the harness, an output that cannot be written
+	Failed = 3 // something outside failed: a program under test, the harness, an output that cannot be written
 )
 
 // Error is an error that knows its exit code. Any other error exits with Usage.

@@ -36,14 +36,15 @@ func ParseLine(line string, lenient bool) (blob []byte, reason string) {
 	}
 	chars := strings.TrimRight(text, "=")
 	padding := len(text) - len(chars)
-	bits := ""
+	var all strings.Builder
 	for _, c := range []byte(chars) {
 		at := strings.IndexByte(alphabet, c)
 		if at < 0 {
 			return nil, "base64"
 		}
-		bits += "000000"[len(significant(uint64(at))):] + significant(uint64(at))
+		all.WriteString("000000"[len(significant(uint64(at))):] + significant(uint64(at)))
 	}
+	bits := all.String()
 	unused := len(bits) % 8
 	switch {
 	case unused == 6, strings.Contains(bits[len(bits)-unused:], "1"):

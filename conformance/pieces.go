@@ -1,0 +1,136 @@
+package conformance
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxPieces is how many bytes `hex:` and `text:` may expand to. A blob has up to
+// 65,535 bytes, its text up to 87,384, and their line of BTP/1 is below maxLine.
+const maxPieces = 200_000
+
+// parseHexPieces reads `hex:`: words of parseHex with spaces between, each perhaps
+// followed by *N, which repeats its bytes.
+func parseHexPieces(text string) ([]byte, error) {
+	if !strings.ContainsAny(text, " *") {
+		return parseHex(text)
+	}
+	var data []byte
+	for _, word := range strings.Fields(text) {
+		digits, times, err := cutTimes(word)
+		if err != nil {
+			return nil, err
+		}
+		piece, err := parseHex(digits)
+		if err != nil {
+			return nil, err
+		}
+		if data, err = appendTimes(data, piece, times); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// parseText reads `text:`: JSON strings, and bytes in hexadecimal, with spaces
+// between, each perhaps followed by *N, which repeats it. A comment may follow.
+func parseText(text string) (*string, error) {
+	var data []byte
+	rest := text
+	for pieces := 0; ; pieces++ {
+		rest = strings.TrimLeft(rest, " ")
+		if pieces > 0 && (rest == "" || rest[0] == '#') {
+			break
+		}
+		piece, after, err := cutPiece(rest)
+		if err != nil {
+			return nil, err
+		}
+		word, tail, more := strings.Cut(after, " ")
+		mark, times, err := cutTimes(word)
+		if err == nil && mark != "" {
+			err = fmt.Errorf("text: %q after a piece, expected a space or *N", clip(mark))
+		}
+		if err != nil {
+			return nil, err
+		}
+		if data, err = appendTimes(data, piece, times); err != nil {
+			return nil, err
+		}
+		rest = ""
+		if more {
+			rest = tail
+		}
+	}
+	s := string(data)
+	return &s, nil
+}
+
+// cutPiece reads a JSON string or bytes in hexadecimal at the beginning of text, and
+// returns what follows.
+func cutPiece(text string) (piece []byte, rest string, err error) {
+	bad := fmt.Errorf("text %s, expected strings in double quotes, with JSON's escapes, or bytes in hex", clip(text))
+	if text == "" {
+		return nil, "", bad
+	}
+	if text[0] != '"' {
+		end := strings.IndexAny(text, " *")
+		if end < 0 {
+			end = len(text)
+		}
+		if piece, err = parseHex(text[:end]); err != nil || text[0] == '-' {
+			return nil, "", bad
+		}
+		return piece, text[end:], nil
+	}
+	end := 1
+	for end < len(text) && text[end] != '"' {
+		if text[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	var s string
+	if end >= len(text) || json.Unmarshal([]byte(text[:end+1]), &s) != nil {
+		return nil, "", bad
+	}
+	return []byte(s), text[end+1:], nil
+}
+
+// cutTimes cuts *N off the end of a word; times is 1 without it.
+func cutTimes(word string) (head string, times int, err error) {
+	head, n, ok := strings.Cut(word, "*")
+	if !ok {
+		return head, 1, nil
+	}
+	times, err = strconv.Atoi(n)
+	if err != nil || times < 1 || strconv.Itoa(times) != n {
+		return "", 0, fmt.Errorf("*%s, expected * and a number from 1 on", clip(n))
+	}
+	return head, times, nil
+}
+
+// appendTimes appends a piece so many times.
+func appendTimes(data, piece []byte, times int) ([]byte, error) {
+	if len(piece) > 0 && times > (maxPieces-len(data))/len(piece) {
+		return nil, errors.New("more than " + strconv.Itoa(maxPieces) + " bytes, expected fewer")
+	}
+	for range times {
+		data = append(data, piece...)
+	}
+	return data, nil
+}
+
+// quoteText returns a text as parseText reads it: a JSON string, or bytes in
+// hexadecimal if the text is not UTF-8.
+func quoteText(text string) string {
+	if !utf8.ValidString(text) {
+		return formatHex([]byte(text))
+	}
+	quoted, _ := json.Marshal(text) // a string: cannot fail
+	return string(quoted)
+}
