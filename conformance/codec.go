@@ -272,21 +272,28 @@ func codecSalvage(data []byte, word int) Answer {
 // stands at, and the bytes of the record. A ~b# whose beginning has not the form
 // is no record; of the others, those that cannot be read are. (BT-TEXT-3)
 func codecScan(text []byte) Answer {
-	log, err := heaplog.Open(context.Background(), heaplog.Stream(bytes.NewReader(text), "text"), heaplog.Unnamed())
+	log, err := openText(text)
 	if err != nil {
 		return rejectAnswer(err)
 	}
 	defer log.Close()
 	var found []string
 	for it, err := range log.Items() {
-		if err == nil && it.Kind != heaplog.Text && isRecord(it) { // a text without records is an answer, too
-			found = append(found, fmt.Sprintf("%c@%d+%d", it.Text[1], it.Offset, len(it.Text)))
+		if err == nil && it.Kind != heaplog.Text && it.Kind != heaplog.Idle && isRecord(it) { // a text without records is an answer, too
+			found = append(found, fmt.Sprintf("%c@%d+%d", it.Text[1], it.Offset-1, len(it.Text)))
 		}
 	}
 	if len(found) == 0 {
 		found = []string{"-"}
 	}
 	return Answer{Outcome: OK, Words: strings.Join(found, " "), Bit: -1}
+}
+
+// openText opens a text that is neither compressed nor UTF-16, whatever its first bytes are:
+// a line end is in front of it, so that offsets are higher by 1.
+func openText(text []byte) (*heaplog.Reader, error) {
+	log := append([]byte{'\n'}, text...)
+	return heaplog.Open(context.Background(), heaplog.Stream(bytes.NewReader(log), "text"), heaplog.Unnamed())
 }
 
 // isRecord reports whether an item is a record: a ~b# whose beginning has not the form is
@@ -300,7 +307,7 @@ func isRecord(it *heaplog.Item) bool {
 // their boot, with user fields if their dump has them, and with the number of this dump.
 // (BT-REC-1, BT-REC-2, BT-HEAD-4)
 func codecLog(text []byte) Answer {
-	log, err := heaplog.Open(context.Background(), heaplog.Stream(bytes.NewReader(text), "text"), heaplog.Unnamed())
+	log, err := openText(text)
 	if err != nil {
 		return rejectAnswer(err)
 	}
@@ -309,7 +316,7 @@ func codecLog(text []byte) Answer {
 	boot, open := 0, "-"
 	for it, err := range log.Items() {
 		switch {
-		case err != nil || it.Kind == heaplog.Text || !isRecord(it):
+		case err != nil || it.Kind == heaplog.Text || it.Kind == heaplog.Idle || !isRecord(it):
 			continue // a text without records is an answer, too
 		case it.Kind == heaplog.Mark:
 			switch it.Header.Verb {
@@ -329,7 +336,7 @@ func codecLog(text []byte) Answer {
 		if it.Text[1] == 'e' {
 			of = "-"
 		}
-		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", it.Text[1], it.Offset, len(it.Text), boot, of)
+		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", it.Text[1], it.Offset-1, len(it.Text), boot, of)
 		if it.Err != nil {
 			item += "reject"
 		} else {
