@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/conformance"
@@ -90,6 +91,15 @@ var (
 		"header-value-255-bytes":    `^(?:[!-$&-~]|%[0-9A-Fa-f]{2}){0,255}$`,
 		"header-value-two-percents": `^(?:[!-$&-~]|%%|%[0-9A-Fa-f]{2})*$`,
 	}
+	headerNotInValue = forms{
+		"":                                 `~[mbeh]#`,
+		"header-value-with-lead-in":        `^\b$`, // never
+		"header-value-with-own-lead-in":    `~[mbe]#`,
+		"header-value-with-event":          `~[mbh]#`,
+		"header-value-with-tilde-refused":  `~`,
+		"header-value-with-any-letter":     `~[a-z]#`,
+		"header-value-with-half-a-lead-in": `~[mbeh]`,
+	}
 	headerKeyNumber = forms{ // after escapes were read
 		"":                         `^[0-9]+$`,
 		"header-number-plus":       `^[+]?[0-9]+$`,
@@ -106,6 +116,8 @@ var (
 		"header-number-infinity":   `^([0-9]+|Infinity|NaN|true)$`,
 		"header-number-any-digit":  `^\p{N}+$`,
 		"header-number-not-0":      `^0*[1-9][0-9]*$`,
+		"header-number-empty":      `^[0-9]*$`,
+		"header-zeros-refused":     `^(?:0|[1-9][0-9]*)$`,
 	}
 	headerDump = forms{
 		"":                       `^[0-9]+$`,
@@ -174,7 +186,7 @@ func (b impl) dumpNumber(verb string, after []string) (number string, rest []str
 // fits reports whether the digits of text are a number of so many bits.
 func (b impl) fits(text string, bits int) bool {
 	_, err := strconv.ParseUint(notDigits.ReplaceAllString(text, ""), 10, bits)
-	return err == nil || b.has("header-overflows") || notDigits.MatchString(text)
+	return err == nil || b.has("header-overflows") || text == "" && b.has("header-number-empty") || notDigits.MatchString(text)
 }
 
 // plainNumber is a number as it is answered, without leading zeros.
@@ -224,7 +236,7 @@ func (b impl) headerKey(text, verb string, check bool) (out string, ok bool) {
 	if !found || !b.pattern(headerName).MatchString(name) || !b.pattern(headerValue).MatchString(value) {
 		return "", false
 	}
-	if leadIns.MatchString(value) && !b.has("header-value-with-lead-in") {
+	if b.pattern(headerNotInValue).MatchString(value) {
 		return "", false
 	}
 	plain := unescape(value)
@@ -256,6 +268,16 @@ func (b impl) refusesKey(name, value, plain string) bool {
 		return name == "why" && !slices.Contains(whys, plain)
 	case "header-no-text-refused":
 		return strings.ToValidUTF8(plain, "") != plain
+	case "header-u-of-0-or-1":
+		return name == "u" && plain != "0" && plain != "1"
+	case "header-escaped-tilde-refused":
+		return strings.Contains(plain, "~")
+	case "header-escaped-control-refused":
+		return strings.ContainsFunc(plain, unicode.IsControl)
+	case "header-escaped-space-refused":
+		return strings.Contains(plain, " ")
+	case "header-escaped-lead-in-refused":
+		return leadIns.MatchString(plain)
 	case "header-name-of-digits-refused":
 		return name == "prog" && plain != "" && !notDigits.MatchString(plain)
 	}
@@ -277,7 +299,11 @@ func (b impl) headerValueFits(verb, name, value string) bool {
 	return digits == "32" || digits == "64" || digits == "128" && b.has("header-word-128")
 }
 
-var escapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+var (
+	escapes     = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+	loneTilde   = regexp.MustCompile(`%7E([^mbeh])`)
+	punctuation = regexp.MustCompile("[!-$&-,:-<>-@[-^`{-}]") // that of URLs is escaped
+)
 
 // unescape reads the escapes of a value.
 func unescape(value string) string {
@@ -316,6 +342,21 @@ func (b impl) header(text string) string {
 		return regexp.MustCompile(`=0+([0-9])`).ReplaceAllString(line, "=$1")
 	case "header-writes-tilde":
 		return strings.ReplaceAll(line, "%7E", "~")
+	case "header-writes-lone-tildes":
+		return loneTilde.ReplaceAllString(line, "~$1")
+	case "header-writes-percent":
+		return strings.ReplaceAll(line, "%25", "%")
+	case "header-writes-delete":
+		return strings.ReplaceAll(line, "%7F", "\x7f")
+	case "header-writes-tab":
+		return strings.ReplaceAll(line, "%09", "\t")
+	case "header-writes-high-bytes":
+		return regexp.MustCompile(`%[89A-F].`).ReplaceAllStringFunc(line, unescape)
+	case "header-writes-as-url":
+		head, values, _ := strings.Cut(line, "=")
+		return head + "=" + punctuation.ReplaceAllStringFunc(values, func(c string) string { return fmt.Sprintf("%%%02X", c[0]) })
+	case "header-escapes-equals":
+		return regexp.MustCompile(`(=[^ ]*)=`).ReplaceAllString(line, "$1%3D")
 	case "header-writes-plus-for-space":
 		return strings.ReplaceAll(line, "%20", "+")
 	case "header-writes-255-bytes":

@@ -3,7 +3,7 @@ package mutant
 import "slices"
 
 // mutants are all mutants, decoders first.
-var mutants = decodersFirst(slices.Concat(blobMutants, textMutants))
+var mutants = decodersFirst(slices.Concat(blobMutants, textMutants, recordingMutants))
 
 func decodersFirst(list []Mutant) []Mutant {
 	rank := func(m Mutant) int {
@@ -204,22 +204,6 @@ var blobMutants = []Mutant{
 	{Name: "header-empty-value-refused", Bug: "an empty value is refused"},
 	{Name: "header-numbers-unchecked", Bug: "values that are to be numbers are not checked"},
 	{Name: "header-escapes-kept", Bug: "escapes are not decoded"},
-	{Name: "event-unknown-needs-address", Bug: "an event of an unknown kind must have an address"},
-	{Name: "header-value-with-lead-in", Bug: "a value may hold a lead-in"},
-	{Name: "scan-header-takes-lead-ins", Bug: "a header goes on behind a lead-in"},
-	{Name: "salvage-at-64", Bug: "salvage takes the word for 64"},
-	{Name: "bare-at-64", Bug: "the word of a bare stack is taken for 64"},
-	{Name: "log-always-user-fields", Bug: "user fields are read in every record"},
-	{Name: "log-any-user-fields", Bug: "user fields are read if there is a u"},
-	{Name: "log-nonzero-user-fields", Bug: "user fields are read if u is not 0"},
-	{Name: "log-user-fields-as-written", Bug: "u=01 is not u=1"},
-	{Name: "log-end-keeps-user-fields", Bug: "user fields are read after the end of their dump"},
-	{Name: "log-end-by-number", Bug: "a dump goes on after an end of another number"},
-	{Name: "log-boot-keeps-dump", Bug: "a dump goes on after a boot"},
-	{Name: "log-boot-keeps-word", Bug: "the word of a boot holds for the next one"},
-	{Name: "log-ignores-word", Bug: "records are read at word 64 where w is 32"},
-	{Name: "log-header-ends-dump", Bug: "a map in a dump ends it"},
-	{Name: "log-event-in-dump", Bug: "an event is part of a dump"},
 	// encoders: text
 	{Name: "line-without-padding", Bug: "base64 has no padding", Encoder: true},
 	{Name: "line-url-alphabet", Bug: "base64 has - and _", Encoder: true},
@@ -279,25 +263,4 @@ var blobMutants = []Mutant{
 	{Name: "bare-writes-best", Bug: "a bare stack is written with search best", Encoder: true},
 	{Name: "user-writes-as-machine", Bug: "user fields lose bits as the machine's values do", Encoder: true},
 	{Name: "user-writes-end-tag", Bug: "a tag 0 is written behind the last field", Encoder: true},
-	{Name: "event-writes-m", Bug: "an event is written with ~m#", Encoder: true},
-	{Name: "header-writes-lower-escapes", Bug: "escapes are written with lower-case digits", Encoder: true},
-	{Name: "header-writes-line-end", Bug: "a line end is written", Encoder: true},
-	{Name: "header-writes-tilde", Bug: "~ is written as it is", Encoder: true},
-	{Name: "header-writes-no-zeros", Bug: "leading zeros of a value are not written", Encoder: true},
-	{Name: "header-writes-anything", Bug: "a header that readers must reject is written", Encoder: true},
-	{Name: "header-writes-any-case", Bug: "verbs and keys in upper case are written", Encoder: true},
-	{Name: "header-writes-without-number", Bug: "a begin without a number is written", Encoder: true},
-	{Name: "header-writes-number-of-any", Bug: "any verb is written with a number", Encoder: true},
-	{Name: "header-writes-any-word", Bug: "a word of 16 is written", Encoder: true},
-	{Name: "header-writes-numbers-unchecked", Bug: "values that are to be numbers are written unchecked", Encoder: true},
-	{Name: "header-refuses-second-key", Bug: "the second of equal keys must be a number, too", Encoder: true},
-	{Name: "event-writes-without-event", Bug: "an event without its kind is written", Encoder: true},
-	{Name: "event-writes-without-address", Bug: "an event without its address is written", Encoder: true},
-	{Name: "event-writes-unknown", Bug: "an event of an unknown kind is written", Encoder: true},
-	{Name: "event-writes-moved-without-old", Bug: "an event of a moved block is written without the old address", Encoder: true},
-	{Name: "event-writes-old-of-any", Bug: "the old address is written in any event", Encoder: true},
-	{Name: "event-writes-32-frames", Bug: "32 frames are written into an event", Encoder: true},
-	{Name: "event-writes-outermost", Bug: "of 32 frames an event has the outermost", Encoder: true},
-	{Name: "event-refuses-32-frames", Bug: "an event with 32 frames is refused", Encoder: true},
-	{Name: "writes-33-frames-in-text", Bug: "a ~b# line of 33 frames is written", Encoder: true},
 }

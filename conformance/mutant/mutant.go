@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/conformance"
@@ -77,9 +78,23 @@ func (b impl) Ask(requests []conformance.Request) ([]conformance.Answer, error) 
 	return answers, nil
 }
 
+// ofOp returns the implementation that answers op: one whose bug is OP/BUG has the bug in
+// this operation alone.
+func (b impl) ofOp(op conformance.Op) (it impl, alone bool) {
+	of, bug, alone := strings.Cut(b.bug, "/")
+	switch {
+	case !alone:
+		return b, false
+	case of != string(op):
+		return impl{}, false
+	}
+	return impl{bug}, true
+}
+
 func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
+	b, alone := b.ofOp(r.Op)
 	blob := r.Data
-	if r.In != nil && !(r.Op == conformance.OpFormat && b.has("writes-33-frames-in-text")) {
+	if r.In != nil && r.Op != conformance.OpEventEncode && !(r.Op == conformance.OpFormat && b.has("writes-33-frames-in-text")) {
 		m := r.Machine
 		if r.Op == conformance.OpFormat {
 			m = codec.MachineExact64
@@ -98,7 +113,11 @@ func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 	case conformance.OpScan:
 		return b.scan(string(r.Data)), nil
 	case conformance.OpLog:
-		return b.log(string(r.Data)), nil
+		l := logReader{impl: b, open: "-", word: 64}
+		if alone {
+			l.plain = b
+		}
+		return l.read(string(r.Data)), nil
 	case conformance.OpUser:
 		v, err := b.user(r.Data, r.Word, false)
 		return conformance.Answer{Outcome: conformance.OK, Value: v}, err
@@ -106,7 +125,14 @@ func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 		v, err := b.eline(string(r.Data), r.Word)
 		return conformance.Answer{Outcome: conformance.OK, Value: v}, err
 	case conformance.OpUserEncode:
-		return conformance.Answer{Outcome: conformance.OK, Data: b.userEncode(r.In, r.Machine, r.Search)}, nil
+		in := *r.In
+		switch {
+		case b.has("user-writes-31-frames"):
+			in.PCs = in.PCs[:min(len(in.PCs), 31)]
+		case b.has("user-refuses-as-event") && b.checkEvent(&in, true) != nil:
+			return conformance.Answer{}, errEvent
+		}
+		return conformance.Answer{Outcome: conformance.OK, Data: b.userEncode(&in, r.Machine, r.Search)}, nil
 	case conformance.OpEventEncode:
 		return b.eventEncode(r.In, r.Machine, r.Search)
 	case conformance.OpHline:

@@ -8,46 +8,104 @@ import (
 	"github.com/lwsbt/lwsbt/conformance"
 )
 
+// writerBugs are bugs of a writer of headers, and those of the reader that accepts what it
+// writes, and rejects what it refuses.
+var writerBugs = map[string]string{
+	"header-writes-any-case":             "header-any-case",
+	"header-writes-verb-digits":          "header-verb-digits",
+	"header-writes-name-digits":          "header-name-digits",
+	"header-writes-name-upper-first":     "header-name-upper-first",
+	"header-writes-without-number":       "header-number-optional",
+	"header-writes-number-of-any":        "header-number-of-any",
+	"header-writes-any-word":             "header-any-word",
+	"header-writes-word-128":             "header-word-128",
+	"header-writes-word-of-boot":         "header-word-of-boot",
+	"header-writes-numbers-unchecked":    "header-numbers-unchecked",
+	"header-writes-number-plus":          "header-number-plus",
+	"header-writes-number-minus":         "header-number-minus",
+	"header-writes-number-hex":           "header-number-hex",
+	"header-writes-number-spaces":        "header-number-spaces",
+	"header-writes-number-empty":         "header-number-empty",
+	"header-writes-overflows":            "header-overflows",
+	"header-writes-unknown-verb-any":     "header-unknown-verb-unchecked",
+	"header-refuses-second-key":          "header-every-key-checked",
+	"header-refuses-second-word":         "header-second-word-checked",
+	"header-refuses-unknown-verb":        "header-unknown-verb-refused",
+	"header-refuses-number-of-unknown":   "header-unknown-number-refused",
+	"header-refuses-unknown-key":         "header-unknown-key-refused",
+	"header-refuses-other-why":           "header-other-why-refused",
+	"header-refuses-empty-value":         "header-empty-value-refused",
+	"header-refuses-number-0":            "header-number-not-0",
+	"header-refuses-values-of-255-bytes": "header-value-255-bytes",
+	"header-refuses-16-keys":             "header-16-keys",
+	"header-refuses-no-text":             "header-no-text-refused",
+	"header-refuses-name-of-digits":      "header-name-of-digits-refused",
+	"header-refuses-long-names":          "header-name-8-letters",
+	"header-refuses-leading-zeros":       "header-zeros-refused",
+	"header-refuses-user-fields-2":       "header-u-of-0-or-1",
+	"header-refuses-tildes":              "header-escaped-tilde-refused",
+	"header-refuses-controls":            "header-escaped-control-refused",
+	"header-refuses-spaces":              "header-escaped-space-refused",
+}
+
 // writable reports whether there is a header of these words: it is written, and read
 // again by a reader without a bug. (BT-HEAD-1)
 func (b impl) writable(text string) bool {
+	if b.has("header-writes-anything") {
+		return true
+	}
 	parts := strings.Split(text, " ")
 	if len(parts) > 1 && parts[1] == "-" {
 		parts = slices.Delete(parts, 1, 2)
 	}
-	reader := impl{}
-	switch {
-	case b.has("header-writes-anything"):
-		return true
-	case b.has("header-writes-any-case"):
-		reader.bug = "header-any-case"
-	case b.has("header-writes-without-number"):
-		reader.bug = "header-number-optional"
-	case b.has("header-writes-number-of-any"):
-		reader.bug = "header-number-of-any"
-	case b.has("header-writes-any-word"):
-		reader.bug = "header-any-word"
-	case b.has("header-writes-numbers-unchecked"):
-		reader.bug = "header-numbers-unchecked"
-	case b.has("header-refuses-second-key"):
-		reader.bug = "header-every-key-checked"
-	}
-	_, err := reader.hline("~h#" + strings.Join(parts, " "))
+	_, err := impl{writerBugs[b.bug]}.hline("~h#" + strings.Join(parts, " "))
 	return err == nil
 }
 
-// eventEncode writes the blob of an event. (BT-EVT-2, BT-EVT-3)
+// eventEncode writes the blob of an event. (BT-EVT-2, BT-EVT-3, BT-EVT-4)
 func (b impl) eventEncode(in *conformance.Value, m codec.Machine, search codec.Search) (conformance.Answer, error) {
-	field := func(tag uint8) (uint64, bool) {
-		i := slices.IndexFunc(in.User, func(f conformance.UserField) bool { return f.Tag == tag })
-		if i < 0 {
-			return 0, false
+	if !(b.has("event-cuts-any-depth") && len(in.PCs) > 32) {
+		if err := b.refusal(in, m); err != nil {
+			return conformance.Answer{}, err
 		}
-		return in.User[i].Value, true
 	}
-	kind, hasKind := field(5)
-	_, hasAddress := field(1)
-	_, hasOld := field(6)
+	if b.refusesEvent(in, m) {
+		return conformance.Answer{}, errEvent
+	}
+	inner := *in
+	kind, _ := userValue(in, 5)
+	most := 31
+	switch b.bug {
+	case "event-writes-32-frames":
+		most = 32
+	case "event-writes-30-frames":
+		most = 30
+	}
+	switch {
+	case b.has("event-freed-loses-stack") && kind == 1:
+		inner.PCs = nil
+	case b.has("event-freed-loses-size") && kind == 1:
+		inner.Size = 0
+	case len(in.PCs) <= most:
+	case b.has("event-writes-outermost"):
+		inner.PCs = in.PCs[len(in.PCs)-most:]
+	case b.has("event-refuses-32-frames"):
+		return conformance.Answer{}, errFrames
+	default:
+		inner.PCs = in.PCs[:most]
+	}
+	return conformance.Answer{Outcome: conformance.OK, Data: b.userEncode(&inner, m, search)}, nil
+}
+
+// refusesEvent reports whether a writer refuses an event for its user fields. (BT-EVT-4)
+func (b impl) refusesEvent(in *conformance.Value, m codec.Machine) bool {
+	kind, hasKind := userValue(in, 5)
+	address, hasAddress := userValue(in, 1)
+	old, hasOld := userValue(in, 6)
+	time, _ := userValue(in, 2)
+	if b.has("event-writes-unknown-of-8-bits") {
+		kind &= 0xff
+	}
 	for _, refusal := range []struct {
 		broken bool
 		bug    string
@@ -59,18 +117,22 @@ func (b impl) eventEncode(in *conformance.Value, m codec.Machine, search codec.S
 		{kind != 2 && hasOld, "event-writes-old-of-any"},
 	} {
 		if refusal.broken && !b.has(refusal.bug) {
-			return conformance.Answer{}, errEvent
+			return true
 		}
 	}
-	inner := *in
-	switch {
-	case len(in.PCs) < 32 || b.has("event-writes-32-frames"):
-	case b.has("event-writes-outermost"):
-		inner.PCs = in.PCs[1:]
-	case b.has("event-refuses-32-frames"):
-		return conformance.Answer{}, errFrames
-	default:
-		inner.PCs = in.PCs[:31]
+	switch b.bug {
+	case "event-refuses-address-0":
+		return address == 0
+	case "event-refuses-old-0":
+		return hasOld && old == 0
+	case "event-refuses-in-place":
+		return kind == 2 && old == address
+	case "event-refuses-wide-addresses":
+		return m.Word() == 32 && (address|old)>>32 != 0
+	case "event-refuses-wide-times":
+		return time>>32 != 0
+	case "event-refuses-stack-of-freed":
+		return kind == 1 && len(in.PCs) > 0
 	}
-	return conformance.Answer{Outcome: conformance.OK, Data: b.userEncode(&inner, m, search)}, nil
+	return false
 }

@@ -7,7 +7,14 @@ func (b impl) salvage(data []byte, word int) (conformance.Answer, error) {
 	if b.has("salvage-at-64") {
 		word = 64
 	}
-	v, err := b.decode(data, word)
+	whole := word
+	if b.has("salvage-whole-at-64") {
+		whole = 64
+	}
+	if b.has("salvage-cut-at-64") {
+		word = 64
+	}
+	v, err := b.decode(data, whole)
 	switch {
 	case err == nil:
 		return conformance.Answer{Outcome: conformance.OK, Depth: len(v.PCs), Sized: true, Value: v}, nil
@@ -37,6 +44,9 @@ func (b impl) salvage(data []byte, word int) (conformance.Answer, error) {
 		depth = 32
 	}
 	r, fault := b.read(data, end, depth, word)
+	if fault == errCount && b.has("salvage-count-as-cut") {
+		fault = errTruncated
+	}
 	if fault != nil && fault != errTruncated && !b.has("salvage-of-damaged") && !b.has("salvage-of-whole") {
 		return conformance.Answer{}, fault
 	}

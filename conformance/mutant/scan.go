@@ -59,6 +59,19 @@ var (
 		"scan-header-ends-at-quote":         `[\r\n\x1b"]`,
 		"scan-header-ends-at-colour":        `[\r\n]|\x1b\[`,
 	}
+	scanHeaderNext = forms{
+		"":                                `~[mbeh]#`,
+		"scan-header-takes-lead-ins":      `^\b$`, // never
+		"scan-header-takes-headers":       `~[mbe]#`,
+		"scan-header-takes-events":        `~[mbh]#`,
+		"scan-header-takes-decoded":       `~[meh]#`,
+		"scan-header-takes-blobs":         `~[beh]#`,
+		"scan-header-ends-at-tilde":       `~`,
+		"scan-header-ends-at-any-letter":  `~[a-z]#`,
+		"scan-header-ends-at-half":        `~[mbeh]`,
+		"scan-header-lead-in-after-text":  `[^ \t]~[mbeh]#`,
+		"scan-header-lead-in-after-space": `[ \t]~[mbeh]#`,
+	}
 	scanHeaderTail = forms{
 		"":                         `[ \t]*\z`,
 		"scan-header-takes-spaces": `\z`,
@@ -68,6 +81,7 @@ var (
 	}
 )
 
+// leadIns are in no value of a header. (BT-HEAD-1)
 var leadIns = regexp.MustCompile(`~[mbeh]#`)
 
 // scan lists the records in a text. (BT-TEXT-3)
@@ -204,10 +218,14 @@ func (b impl) headerRecord(text string) int {
 	if end := b.pattern(scanHeaderEnd).FindStringIndex(text); end != nil {
 		text = text[:end[0]]
 	}
-	if next := leadIns.FindStringIndex(text[3:]); next != nil && !b.has("scan-header-takes-lead-ins") {
-		text = text[:3+next[0]]
+	next := b.pattern(scanHeaderNext).FindStringIndex(text[3:])
+	if next != nil {
+		text = text[:3+next[1]]
+		text = text[:strings.LastIndexByte(text, '~')]
 	}
-	text = text[:3] + b.pattern(scanHeaderTail).ReplaceAllString(text[3:], "")
+	if next == nil || !b.has("scan-header-takes-spaces-before-lead-in") {
+		text = text[:3] + b.pattern(scanHeaderTail).ReplaceAllString(text[3:], "")
+	}
 	if b.has("scan-header-256-bytes") {
 		text = text[:min(len(text), 256)]
 	}

@@ -201,10 +201,6 @@ var textMutants = []Mutant{
 	{Name: "header-word-of-boot", Bug: "w is checked in boot alone"},
 	{Name: "header-word-128", Bug: "w may be 128"},
 	// writers
-	{Name: "header-writes-plus-for-space", Bug: "a space is written as +", Encoder: true},
-	{Name: "header-writes-255-bytes", Bug: "a header is cut after 255 bytes", Encoder: true},
-	{Name: "header-writes-each-key-once", Bug: "a key is written once", Encoder: true},
-	{Name: "header-writes-known-keys", Bug: "unknown keys are not written", Encoder: true},
 	{Name: "user-writes-exact", Bug: "blobs with user fields are written as on an exact machine", Encoder: true},
 	{Name: "user-writes-lws", Bug: "blobs with user fields are written with search lws", Encoder: true},
 	{Name: "user-writes-best", Bug: "blobs with user fields are written with search best", Encoder: true},

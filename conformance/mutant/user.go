@@ -111,7 +111,7 @@ func (b impl) addUser(list []conformance.UserField, tag uint8, value uint64) []c
 // checkEvent rejects an event without its fields. (BT-EVT-3)
 func (b impl) checkEvent(v *conformance.Value, event bool) error {
 	kind, hasKind := userValue(v, 5)
-	_, hasOld := userValue(v, 6)
+	old, hasOld := userValue(v, 6)
 	address, hasAddress := userValue(v, 1)
 	if !event {
 		if b.has("user-moved-needs-old") && kind == 2 && !hasOld {
@@ -128,6 +128,10 @@ func (b impl) checkEvent(v *conformance.Value, event bool) error {
 		!hasAddress && kind > 2 && b.has("event-unknown-needs-address"),
 		!hasKind && !b.has("event-without-event") && !(hasTime && b.has("event-of-time")),
 		address == 0 && b.has("event-address-0-refused"),
+		kind != 2 && hasOld && b.has("event-old-of-others-refused"),
+		kind > 2 && hasOld && b.has("event-old-of-unknown-refused"),
+		kind == 2 && hasOld && old == address && b.has("event-in-place-refused"),
+		kind > 2 && !hasAddress && hasTime && b.has("event-unknown-with-time-needs-address"),
 		kind == 1 && len(v.PCs) > 0 && b.has("event-freed-without-stack"):
 		return errEvent
 	}
