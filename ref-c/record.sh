@@ -1,7 +1,6 @@
 #!/bin/sh
 # Builds btref for each build of builds.txt, and records or compares its output.
-#   record.sh regen PREFIXES SOURCE        writes vectors/NAME.btv and
-# vectors/capture-NAME.btv
+#   record.sh regen PREFIXES SOURCE        writes vectors/NAME.btv and vectors/capture-NAME.btv
 #   record.sh measured PREFIXES DIRECTORY  compares blobs with DIRECTORY/NAME.tsv
 # A line of NAME.tsv is size, addresses and blob, in hex, with tabs between.
 set -eu
@@ -15,9 +14,8 @@ fail() {
 	exit 1
 }
 
-# build PLATFORM LINKER-FLAGS builds btref in build/PLATFORM. Callers link it
-# statically, because emulators have
-# trouble with dynamic programs and captures need fixed addresses.
+# build PLATFORM LINKER-FLAGS builds btref in build/PLATFORM. Callers link it statically,
+# because emulators have trouble with dynamic programs and captures need fixed addresses.
 build() {
 	make -s OUT="build/$1" PLATFORM="$1" LDFLAGS="$2 -Wl,--no-warnings" LWS_PREFIX="$prefixes/$name" CC="$cc" \
 		OPTIONS="$options" </dev/null

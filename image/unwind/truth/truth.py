@@ -1,6 +1,5 @@
-# Run by gdb: stops a program at random instructions and writes a line of JSON for each
-# stop, with
-# the registers, the stack and gdb's backtrace.
+# Run by gdb: stops a program at random instructions and writes a line of JSON for each stop,
+# with the registers, the stack and gdb's backtrace.
 import base64, json, os, random, shlex, subprocess, time
 
 out = open(os.environ["TRUTH_OUT"], "w")
