@@ -10,7 +10,7 @@ const (
 	ReasonBase64      Reason = "base64"       // not base64 by the strict or lenient rules, whichever was called
 	ReasonDecodedLine Reason = "decoded-line" // a malformed ~b# line
 	ReasonShort       Reason = "short"        // too few bytes for a length field
-	ReasonEmpty       Reason = "empty"        // length 0: lws had no room for the metadata
+	ReasonEmpty       Reason = "empty"        // length 0: lws had no space for the metadata
 	ReasonLength      Reason = "length"       // the length field contradicts the number of bytes
 	ReasonTruncated   Reason = "truncated"    // a field reaches into the length field
 	ReasonDeltaFirst  Reason = "delta-first"  // frame 0 is a delta
