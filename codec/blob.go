@@ -30,7 +30,7 @@ func BlobLen(bits int) int { return (bits+7)/8 + lengthBytes }
 func BlobAtEnd(mem []byte) ([]byte, error) {
 	if len(mem) < lengthBytes {
 		return nil, bitError(0, FieldLength, -1, ReasonShort,
-			"%d bytes cannot hold the %d of a length", len(mem), lengthBytes)
+			"%d bytes, expected at least the %d of a length field", len(mem), lengthBytes)
 	}
 	off := 8 * (len(mem) - lengthBytes)
 	n := int(binary.BigEndian.Uint16(mem[len(mem)-lengthBytes:]))
@@ -39,7 +39,7 @@ func BlobAtEnd(mem []byte) ([]byte, error) {
 		return nil, emptyError(off)
 	case n < lengthBytes || n > len(mem):
 		e := bitError(off, FieldLength, -1, ReasonLength,
-			"says %d, expected %d to the %d bytes available", n, lengthBytes, len(mem))
+			"says %d, expected %d to %d, the number of bytes available", n, lengthBytes, len(mem))
 		e.Clause = "BT-BLOB-3"
 		return nil, e
 	}
@@ -50,7 +50,7 @@ func BlobAtEnd(mem []byte) ([]byte, error) {
 func checkLength(blob []byte) error {
 	if len(blob) < lengthBytes {
 		return bitError(0, FieldLength, -1, ReasonShort,
-			"%d bytes cannot hold the %d of a length", len(blob), lengthBytes)
+			"%d bytes, expected at least the %d of a length field", len(blob), lengthBytes)
 	}
 	n := int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:]))
 	if n == len(blob) {

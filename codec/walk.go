@@ -42,7 +42,7 @@ func diagnose(b []byte, end, depth int, word uint) *Error {
 		return err
 	}
 	// Not reached unless read and walk differ, which tests exclude.
-	return bitError(w.pos, FieldUser, -1, ReasonTruncated, "the two readings of the decoder disagree")
+	return bitError(w.pos, FieldUser, -1, ReasonTruncated, "internal error: read and walk differ")
 }
 
 // walker reads a blob one field at a time. If out is not nil, its methods append the

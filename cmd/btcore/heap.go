@@ -46,9 +46,9 @@ an image, and prints them as a recording: ~h#boot, the modules, and a dump of
 
 If there is an ELF file with symbols, the list of blocks is found by the
 variable that holds it; else memory is searched for blocks. With --damage, heap
-prints which metadata was overwritten, past which blocks was written, and what
-was not checked. With --leaks, it prints the blocks that nothing points to: no
-register, stack or data, and no block that is reachable itself.`,
+prints which metadata was overwritten, which blocks were written past their
+end, and what was not checked. With --leaks, it prints the blocks that nothing
+points to: no register, stack or data, and no reachable block.`,
 		Example: `
 btcore heap core -e app.elf > heap.rec           the heap, for btheap
 btcore heap --leaks core -e app.elf              what is leaked
@@ -58,7 +58,7 @@ btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM`,
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringArrayVar(&o.owner, "owner", nil, "find the list in variable `NAME`, or at 0xADDR")
 	f.BoolVar(&o.carve, "carve", false, "search all memory for blocks, and ignore the list")
-	f.BoolVar(&o.damage, "damage", false, "print what was overwritten, which block was probably written past its end, and what was not checked")
+	f.BoolVar(&o.damage, "damage", false, "print overwritten metadata, the blocks that were probably written past their end, and what was not checked")
 	f.BoolVar(&o.leaks, "leaks", false, "print the leaked blocks, by call stack")
 	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, leaked, uncertain, damaged")
 	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")

@@ -82,7 +82,7 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 		return nil
 	})
 	if p.u.Exhausted {
-		in.note("the stacks take more time than those of a program should: the last ones end early")
+		in.note("the stacks exceed the limit on work: the last ones end early")
 	}
 	if why := p.demangler.Why(); why != "" {
 		in.note("%s", why)
