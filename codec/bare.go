@@ -1,11 +1,11 @@
 package codec
 
-// AppendBare appends the bits of a stack alone, depth and frames without size
-// and length, as lws_backtrace_compress_backtrace() writes them, padded to a
-// byte with zeros. It returns the extended slice and how many bits the stack
-// takes, and fails as [AppendBlob] does. s.Size is ignored. (BT-BARE-1)
+// AppendBare appends a stack alone, as lws_backtrace_compress_backtrace() writes it:
+// depth and frames, without size and length, padded to a byte with zeros. It returns
+// the extended slice and the number of bits that the stack takes. It fails as
+// [AppendBlob] does, and ignores s.Size. (BT-BARE-1)
 func AppendBare(dst []byte, s *Stack, m Machine, search Search) (out []byte, bits int, err error) {
-	bare := Stack{PCs: s.PCs} // a size of 0 takes least
+	bare := Stack{PCs: s.PCs} // a size of 0 takes the fewest bits
 	out, err = AppendBlob(dst, &bare, m, search)
 	if err != nil {
 		return dst, 0, err
@@ -17,24 +17,24 @@ func AppendBare(dst []byte, s *Stack, m Machine, search Search) (out []byte, bit
 	bits -= sizeZeroBits
 	out = out[:len(dst)+(bits+7)/8]
 	if used := bits % 8; used != 0 {
-		out[len(out)-1] &= 0xff << (8 - used) // what the size had of the last byte
+		out[len(out)-1] &= 0xff << (8 - used) // clear the bits of the size in the last byte
 	}
 	return out, bits, nil
 }
 
-// sizeZeroBits is what a size of 0 takes.
+// sizeZeroBits is the number of bits that a size of 0 takes.
 const sizeZeroBits = countBits + 1 + spillWidth
 
-// DecodeBare reads a stack alone from the beginning of b into s, with a size of
-// 0, and returns how many bits it takes; what follows it is the caller's. A depth
-// written 0 is 32 if b holds 32 frames, else 0. On an [*Error], s is empty.
-// (BT-BARE-1, BT-BARE-2)
+// DecodeBare reads a stack alone from the beginning of b into s, with a size of 0, and
+// returns the number of bits that the stack takes. It ignores the bits after the stack.
+// A depth field of 0 means 32 frames if b holds 32 frames, else none. On an [*Error], s
+// is empty. (BT-BARE-1, BT-BARE-2)
 func DecodeBare(s *Stack, b []byte) (bits int, err error) {
 	return DecodeBareWord(s, b, 64)
 }
 
-// DecodeBareWord is [DecodeBare] for a known word of the encoder, as [DecodeWord].
-// (BT-BARE-1, BT-COUNT-4)
+// DecodeBareWord is like [DecodeBare], for an encoder whose word size is known; see
+// [DecodeWord]. (BT-BARE-1, BT-COUNT-4)
 func DecodeBareWord(s *Stack, b []byte, word int) (bits int, err error) {
 	s.Reset()
 	end := 8 * len(b)

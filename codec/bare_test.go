@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// bitsOf makes bytes of bits as SPEC.md draws them, padded with zeros.
+// bitsOf converts bits, as SPEC.md draws them, to bytes, padded with zeros.
 func bitsOf(t *testing.T, bits string) []byte {
 	blob := blobOf(t, bits, 0)
 	return blob[:len(blob)-2]
@@ -73,7 +73,7 @@ func TestBareRejects(t *testing.T) {
 	}
 }
 
-// A stack alone is the beginning of its blob, on every machine.
+// On every machine, a bare stack is a prefix of its blob.
 func TestBareBeginsTheBlob(t *testing.T) {
 	for _, m := range codec.Machines() {
 		s := stackOf(7, 0x7f6d979b, 0x5610d13c, 0x5610d13a, 0x9771324a)

@@ -8,9 +8,9 @@ import (
 	"github.com/lwsbt/lwsbt/gen"
 )
 
-// benchStacks makes stacks of exactly depth frames: of a program that allocates
-// at the same places over and over, or of addresses at random in its code, which
-// no branch prediction can learn.
+// benchStacks returns stacks of exactly depth frames: either of a program that
+// allocates at the same places repeatedly, or of random addresses in its code, which no
+// branch predictor can learn.
 func benchStacks(b *testing.B, kind string, depth int) []codec.Stack {
 	b.Helper()
 	m, ok := gen.ModelByName("x86_64-pie")
@@ -33,7 +33,7 @@ func benchStacks(b *testing.B, kind string, depth int) []codec.Stack {
 	return stacks
 }
 
-// bench times step on the blobs of stacks of each kind and depth, in bytes of blob.
+// bench measures step on the blobs of stacks of each kind and depth, in bytes of blob.
 func bench(b *testing.B, step func(b *testing.B, stacks []codec.Stack, blobs [][]byte) func(i int)) {
 	for _, kind := range []string{"random", "program"} {
 		for _, depth := range []int{4, 12, 16} {

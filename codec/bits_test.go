@@ -8,8 +8,8 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// blobOf makes a blob of bits as SPEC.md draws them: a dot is a spill bit, which
-// takes the value spill; padding and length are added.
+// blobOf makes a blob of bits as SPEC.md draws them. A dot is a spill bit with the
+// value spill. It adds padding and length.
 func blobOf(t testing.TB, bits string, spill byte) []byte {
 	t.Helper()
 	var blob []byte
@@ -36,7 +36,7 @@ func blobOf(t testing.TB, bits string, spill byte) []byte {
 	return append(blob, byte((len(blob)+2)>>8), byte(len(blob)+2))
 }
 
-// stackOf makes a stack; pcs are innermost first.
+// stackOf returns a stack; pcs are innermost first.
 func stackOf(size uint64, pcs ...uint64) *codec.Stack {
 	return &codec.Stack{Size: size, PCs: pcs}
 }
@@ -48,7 +48,7 @@ func wantStack(t *testing.T, got, want *codec.Stack) {
 	}
 }
 
-// wantError holds err to a reason, the place and the clause.
+// wantError fails the test unless err is an *Error with this reason, place and clause.
 func wantError(t *testing.T, err error, reason codec.Reason, off int, clause string) {
 	t.Helper()
 	e, ok := err.(*codec.Error)

@@ -6,12 +6,12 @@ import "encoding/binary"
 const (
 	// MinBlob is the shortest blob in bytes: no frames, a size of 0 or 1.
 	MinBlob = 4
-	// MaxBlob is the longest blob in bytes without user bits: 2 literals of 64
-	// bits, 30 deltas of 59 (which search lws takes, though a literal would be a
-	// bit shorter), a size of 64.
+	// MaxBlob is the longest blob in bytes without user bits: 2 literals of 64 bits, 30
+	// deltas of 59 bits, and a size of 64 bits. (Search lws writes such a delta even
+	// where a literal would be one bit shorter.)
 	MaxBlob = 312
-	// MaxBlobUser is the longest blob in bytes with the user fields of a [User]:
-	// six of 77 bits more. (BT-UF-1)
+	// MaxBlobUser is the longest blob in bytes with the user fields of a [User], which
+	// add six fields of 77 bits. (BT-UF-1)
 	MaxBlobUser = 370
 	// MaxLength is the largest value of a length field, in bytes.
 	MaxLength = 1<<lengthWidth - 1
@@ -20,17 +20,17 @@ const (
 	minDeepest = (depthBits + MaxDepth*(literalHead+2) + countBits + 2 + 7) / 8
 )
 
-// BlobLen returns the length in bytes of a blob whose fields take bits bits: padded
-// to a byte, with its two length bytes. (BT-BLOB-1)
+// BlobLen returns the length in bytes of a blob whose fields take the given number of
+// bits, with its padding and its two length bytes. (BT-BLOB-1)
 func BlobLen(bits int) int { return (bits+7)/8 + lengthBytes }
 
-// BlobAtEnd returns the blob that ends with the last byte of mem, as lws finds
-// it in memory: from the pointer past its length, backwards. The result is
-// part of mem. (BT-BLOB-3)
+// BlobAtEnd returns the blob that ends with the last byte of mem. In memory, lws has a
+// pointer to the end of a blob, and finds the start by the length in the last two
+// bytes. The result is a subslice of mem. (BT-BLOB-3)
 func BlobAtEnd(mem []byte) ([]byte, error) {
 	if len(mem) < lengthBytes {
 		return nil, bitError(0, FieldLength, -1, ReasonShort,
-			"%d bytes cannot hold the %d of a length", len(mem), lengthBytes)
+			"%d bytes, expected at least the %d of a length field", len(mem), lengthBytes)
 	}
 	off := 8 * (len(mem) - lengthBytes)
 	n := int(binary.BigEndian.Uint16(mem[len(mem)-lengthBytes:]))
@@ -39,7 +39,7 @@ func BlobAtEnd(mem []byte) ([]byte, error) {
 		return nil, emptyError(off)
 	case n < lengthBytes || n > len(mem):
 		e := bitError(off, FieldLength, -1, ReasonLength,
-			"says %d, expected %d to the %d bytes available", n, lengthBytes, len(mem))
+			"says %d, expected %d to %d, the number of bytes available", n, lengthBytes, len(mem))
 		e.Clause = "BT-BLOB-3"
 		return nil, e
 	}
@@ -50,7 +50,7 @@ func BlobAtEnd(mem []byte) ([]byte, error) {
 func checkLength(blob []byte) error {
 	if len(blob) < lengthBytes {
 		return bitError(0, FieldLength, -1, ReasonShort,
-			"%d bytes cannot hold the %d of a length", len(blob), lengthBytes)
+			"%d bytes, expected at least the %d of a length field", len(blob), lengthBytes)
 	}
 	n := int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:]))
 	if n == len(blob) {

@@ -5,24 +5,24 @@ import "math/bits"
 // maxBack is how far back a base can be. (BT-DELTA-2)
 const maxBack = 1 << backWidth
 
-// encoding holds how the values of a blob are written: those of its frames, then
-// its size.
+// encoding holds the values of a blob as they will be written: one for each frame, then
+// the size.
 //
-// To choose them is most of what encoding costs. It is done by computing alone: a
-// branch that depends on addresses is one that a processor guesses wrong.
+// Most of the encoder's time goes into choosing them. The code has no branches that
+// depend on addresses, because a processor mispredicts such branches.
 type encoding struct {
 	value [MaxDepth + 1]uint64 // a literal, a delta, or the size
-	lead  [MaxDepth + 1]uint8  // what stands before the count: kind, back, sign and their spill bits
-	width [MaxDepth + 1]uint8  // of lead, in bits
-	base  [MaxDepth]uint8      // index of the frame nearest to each
+	lead  [MaxDepth + 1]uint8  // the fields before the count: kind, back, sign and their spill bits
+	width [MaxDepth + 1]uint8  // bits in lead
+	base  [MaxDepth]uint8      // index of the nearest earlier frame
 }
 
-// choose sets f for the frames of s, at most MaxDepth, and its size.
+// choose sets f for the size of s and its frames, at most MaxDepth.
 //
-// Search lws takes a base of index 0 for "none found", and counts two spill bits
-// too few when it weighs a delta against a literal (BT-SRCH-1). Search best weighs
-// their lengths, and of equal ones takes the literal, unless its count of 64 is
-// one that lws misreads (BT-SRCH-2).
+// Search lws treats a base at index 0 as "none found", and counts two spill bits too
+// few when it compares a delta with a literal (BT-SRCH-1). Search best compares the
+// real lengths. If they are equal, it takes the literal, except a literal with a count
+// of 64, which lws misreads (BT-SRCH-2).
 func (f *encoding) choose(s *Stack, m Machine, search Search) {
 	pcs := s.PCs
 	f.value[len(pcs)], f.width[len(pcs)] = s.Size, 0
@@ -37,14 +37,14 @@ func (f *encoding) choose(s *Stack, m Machine, search Search) {
 		d := v - pcs[base] - 1
 		below := uint64(int64(d) >> 63) // all ones if the frame is not above its base, else 0
 		delta := (d ^ below) + 1 + below
-		// The literal without the bits that the delta must save, 4 as search lws
-		// reckons, and the first frame that can be a base.
+		// literal is v without as many low bits as a delta must save: 4 in search lws.
+		// first is the lowest index that a base can have.
 		literal, first := v>>4, 1
 		if search != SearchLws {
 			literal, first = v>>(deltaLead-literalLead-v>>63), 0
 		}
-		// Of two numbers, the first has fewer significant bits if it is less than
-		// what the second has beside it.
+		// wins is 1 if delta has fewer significant bits than literal: a has fewer than
+		// b if and only if a < b&^a.
 		_, wins := bits.Sub64(delta|1, literal&^(delta|1), 0)
 		wins &^= uint64(base-first) >> 63
 		f.value[i] = v ^ (v^delta)&-wins
@@ -53,10 +53,11 @@ func (f *encoding) choose(s *Stack, m Machine, search Search) {
 	}
 }
 
-// nearest sets the base of each frame but the first: of equally near ones, the
-// farthest back. If modular, differences are modulo 2^64.
+// nearest sets the base of each frame except the first. If several frames are equally
+// near, it takes the one farthest back. If modular is true, differences are modulo
+// 2^64.
 func (f *encoding) nearest(pcs []uint64, modular bool) {
-	scaled := &f.value // the addresses, with place for an index below each
+	scaled := &f.value // the addresses, shifted left to make space for an index
 	var differ uint64
 	for n, pc := range pcs {
 		differ |= pc ^ pcs[0]
@@ -86,9 +87,9 @@ func (f *encoding) nearest(pcs []uint64, modular bool) {
 	}
 }
 
-// rank puts the difference of v and base, both times maxBack, above the base's
-// index i: the smallest of all ranks is that of the nearest base, and of equal
-// ones of the farthest back.
+// rank returns |v - base| with the base's index i in its low bits; v and base are
+// already multiplied by maxBack. The lowest rank is that of the nearest base and, of
+// equally near bases, of the one farthest back.
 func rank(v, base, i uint64) uint64 {
 	d, below := bits.Sub64(v, base, 0)
 	return (d ^ -below) + below + i // |v - base| + i
@@ -110,7 +111,7 @@ func (f *encoding) nearestApart(pcs []uint64, modular bool) {
 			at ^= (at ^ uint64(from+i)) & -less
 		}
 		if best>>63 != 0 && !modular {
-			at = 0 // no search takes a delta of 64 bits, and search lws none from frame 0
+			at = 0 // a delta of 64 bits is never taken; to search lws, base 0 means a literal
 		}
 		f.base[n&(MaxDepth-1)] = uint8(at)
 	}

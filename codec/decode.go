@@ -2,17 +2,15 @@ package codec
 
 import "encoding/binary"
 
-// Decode reads a blob, its length included, into s. Values are modulo 2^64. Use
-// it wherever the encoder's word is not known: what a 32-bit encoder wrote comes
-// out as it was, or equal modulo 2^32.
-//
-// On an [*Error], s is empty. (BT-BLOB-2, BT-DEPTH-1, BT-DEPTH-2, BT-SIZE-1)
+// Decode reads a blob, including its length field, into s. Values are modulo 2^64. Use
+// Decode if the word size of the encoder is not known: values from a 32-bit encoder are
+// then right, or right modulo 2^32.
 func Decode(s *Stack, blob []byte) error {
 	return DecodeWord(s, blob, 64)
 }
 
-// DecodeWord is [Decode] for a known word of the encoder, 32 or 64 bits; it
-// panics if word is neither. With a word of 32 bits, values are modulo 2^32 and a
+// DecodeWord is like [Decode], for an encoder whose word is known to be 32 or 64 bits.
+// It panics if word is neither. With a word of 32 bits, values are modulo 2^32 and a
 // count over 32 is rejected. (BT-COUNT-4, BT-DELTA-6)
 func DecodeWord(s *Stack, blob []byte, word int) error {
 	_, err := decode(s, blob, checkWord(word))
@@ -26,7 +24,7 @@ func checkWord(word int) uint {
 	return uint(word)
 }
 
-// decode returns the bit after the size.
+// decode is DecodeWord, and returns the position of the bit after the size.
 func decode(s *Stack, blob []byte, word uint) (pos int, err error) {
 	if len(blob) < MinBlob || int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:])) != len(blob) {
 		if err := checkLength(blob); err != nil {
@@ -44,7 +42,7 @@ func decode(s *Stack, blob []byte, word uint) (pos int, err error) {
 	return s.readOrReject(b, end, depth, word)
 }
 
-// readOrReject is read with the fault as an error; s is empty then.
+// readOrReject is like read, but returns the fault as an error and empties s.
 func (s *Stack) readOrReject(b []byte, end, depth int, word uint) (pos int, err error) {
 	if pos = s.read(b, end, depth, word); pos < 0 {
 		s.Reset()
@@ -53,8 +51,9 @@ func (s *Stack) readOrReject(b []byte, end, depth int, word uint) (pos int, err 
 	return pos, nil
 }
 
-// resolveDepth tells an empty stack from one of 32 frames, both written as
-// depth 0, by what follows. It uses s as scratch. (BT-DEPTH-2)
+// resolveDepth returns the depth of a blob whose depth field is 0: an empty stack and a
+// stack of 32 frames are both written so, and the bits that follow distinguish them. It
+// uses s as scratch space. (BT-DEPTH-2)
 func resolveDepth(s *Stack, b []byte, end int, word uint) int {
 	pos := s.read(b, end, 0, word)
 	if pos >= 0 && end-pos < 8 {
@@ -69,18 +68,18 @@ func resolveDepth(s *Stack, b []byte, end int, word uint) int {
 	return MaxDepth
 }
 
-// Reset makes s empty; it keeps the array under PCs.
+// Reset makes s empty. It keeps the array of PCs for reuse.
 func (s *Stack) Reset() {
 	s.PCs, s.Size, s.Marks = s.PCs[:0], 0, Marks{}
 }
 
-// fullCount is the count that 6 bits mean: 0 stands for 64. A count may be larger than
-// its value needs. (BT-COUNT-2, BT-COUNT-3)
+// fullCount returns the count that a 6-bit field holds, where 0 means 64. A count may
+// be larger than its value needs. (BT-COUNT-2, BT-COUNT-3)
 func fullCount(c uint) uint { return (c-1)&63 + 1 }
 
-// read decodes depth frames and the size from b, whose bits end at end. It returns
-// the bit after the size, or -1 if anything was amiss; it leaves to diagnose to
-// say what.
+// read decodes depth frames and the size from b, whose bits end at end. It returns the
+// position of the bit after the size, or -1 if there was a fault; diagnose then finds
+// which.
 func (s *Stack) read(b []byte, end, depth int, word uint) (pos int) {
 	pos = s.frames(b, depth)
 	if pos < 0 || pos > end {
@@ -108,7 +107,7 @@ func (s *Stack) read(b []byte, end, depth int, word uint) (pos int) {
 	return pos
 }
 
-// cutTo takes the addresses modulo 2^word. (BT-DELTA-6)
+// cutTo reduces the addresses modulo 2^word. (BT-DELTA-6)
 func (s *Stack) cutTo(word uint) {
 	if word == 32 {
 		for n := range s.PCs {
@@ -117,14 +116,15 @@ func (s *Stack) cutTo(word uint) {
 	}
 }
 
-// frames decodes depth frames from b, which holds 8 bytes or more. It returns the
-// bit after them, or -1 if one has no base, where it stops. It does not know where
-// the bits end: the caller holds what is returned to that. Of frames with a fault,
-// those before it are right, marks and all.
+// frames decodes depth frames from b, which holds at least 8 bytes. It returns the
+// position of the bit after the frames. At a delta whose base would be before frame 0,
+// it stops and returns -1; the frames before that delta are decoded, with their marks.
+// frames does not check where the bits of the blob end: the caller compares the result
+// with the end.
 //
-// What takes the time is the way from one frame's place to the next, which leads
-// through its count. So that is kept short, all else happens beside it, and what
-// can be checked afterwards is.
+// The position of a frame depends on the count of the frame before it. This chain of
+// dependencies limits the speed, so the loop computes only the position on that chain
+// and leaves checks to the end.
 func (s *Stack) frames(b []byte, depth int) (pos int) {
 	if cap(s.PCs) < MaxDepth {
 		s.PCs = make([]uint64, 0, MaxDepth)
@@ -132,7 +132,7 @@ func (s *Stack) frames(b []byte, depth int) (pos int) {
 	s.PCs = s.PCs[:depth]
 	s.Marks = Marks{}
 	pcs := (*[MaxDepth]uint64)(s.PCs[:MaxDepth])
-	lossy := uint32(0) // Marks.Lossy, in a register
+	lossy := uint32(0) // a copy of Marks.Lossy
 	last := len(b) - 8
 	pos = depthBits
 	for n := 0; n < depth; n++ {
@@ -168,11 +168,11 @@ func (s *Stack) frames(b []byte, depth int) (pos int) {
 			pos = -1
 			break
 		}
-		lossy |= lossy >> (base & (MaxDepth - 1)) & 1 << (n & (MaxDepth - 1)) // as its base (BT-LOSS-3)
+		lossy |= lossy >> (base & (MaxDepth - 1)) & 1 << (n & (MaxDepth - 1)) // lossy if its base is (BT-LOSS-3)
 		if count > 32 {
 			lossy |= s.Marks.mark(n, v, count)
 		}
-		subtract := -(w >> (64 - signEnd) & 1) // all ones if so (BT-DELTA-3)
+		subtract := -(w >> (64 - signEnd) & 1) // all ones to subtract, else 0 (BT-DELTA-3)
 		pcs[n&(MaxDepth-1)] = pcs[base&(MaxDepth-1)] + (v ^ subtract) - subtract
 	}
 	s.Marks.Lossy = lossy

@@ -9,15 +9,15 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// readme is the stack of the one example in lws's README that is right.
+// readme is the stack of the only correct example in the README of lws.
 const (
 	readmeHex  = "205d0199442e80d0a48029e485d018a506bac00015"
 	readmeLine = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV"
-	// the same from lws built by clang, with spill bits set
+	// the same stack, written by lws built with clang, with spill bits set
 	clangLine = "~m#JF0BmUQugNCkhSnkhdAYpQa6wAAV"
 )
 
-// What clang's lws wrote reads as the same stack.
+// A blob with spill bits set, as clang's lws writes it, decodes to the same stack.
 func TestDecodeSpillOfClang(t *testing.T) {
 	blob, err := codec.ParseLine(nil, []byte(clangLine))
 	if err != nil {
@@ -41,7 +41,7 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// oneLiteral is a blob's bits for one literal frame and size 1.
+// oneLiteral returns the bits of a blob with one literal frame and size 1.
 func oneLiteral(count, value string) string {
 	return "00001. 0. " + count + ". " + value + ". 000001. 1."
 }
@@ -100,7 +100,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Each back from 1 to 8, from nine literals that cannot be mistaken.
+// Each back from 1 to 8, with nine literals that differ from each other.
 func TestDecodeBack(t *testing.T) {
 	for back := range 8 {
 		bits := "01010. "
@@ -173,21 +173,22 @@ func TestDecodeRejects(t *testing.T) {
 	}
 }
 
-// Of a depth of 0 that reads neither way, the bytes before the length decide
-// which fault counts. (BT-DEPTH-2)
+// If a depth field of 0 is valid neither as 0 nor as 32 frames, the number of bytes
+// before the length decides which of the two faults is reported. (BT-DEPTH-2)
 func TestDecodeDepth0Fault(t *testing.T) {
-	// As an empty stack: a count of 64 whose value is cut short.
+	// Read as an empty stack: a count of 64 whose value is truncated.
 	short := blobOf(t, "00000. 000000. 1111", 0)
 	wantError(t, codec.Decode(new(codec.Stack), short), codec.ReasonTruncated, 13, "BT-FIELD-4")
 
-	// At word 32, as an empty stack: a count of 62. As 32 frames: frame 0 is a delta.
+	// At word 32, read as an empty stack: a count of 62. Read as 32 frames: frame 0 is
+	// a delta.
 	for bytes, reason := range map[int]codec.Reason{45: codec.ReasonCount, 46: codec.ReasonDeltaFirst} {
 		bits := "00000. 111110. " + strings.Repeat("1", bytes*8-13)
 		wantError(t, codec.DecodeWord(new(codec.Stack), blobOf(t, bits, 0), 32), reason, 6,
 			map[codec.Reason]string{codec.ReasonCount: "BT-COUNT-4", codec.ReasonDeltaFirst: "BT-DELTA-4"}[reason])
 	}
 
-	// 31 of 32 frames, and a count that is whole as an empty stack's: empty.
+	// 31 of 32 frames, and a count that is complete if read as an empty stack: empty.
 	var s codec.Stack
 	cut := blobOf(t, "00000. "+strings.Repeat("0. 000001. 1. ", 31)+"0. 000000. 1111", 0)
 	if err := codec.Decode(&s, cut); err != nil || len(s.PCs) != 0 {
@@ -202,7 +203,7 @@ func TestDecodeTruncations(t *testing.T) {
 		if err := codec.Decode(new(codec.Stack), blob[:n]); err == nil {
 			t.Errorf("the first %d of %d bytes are accepted", n, len(blob))
 		}
-		// the same bytes with a length that is right
+		// the same bytes with the right length
 		cut := append(append([]byte{}, blob[:n]...), 0, byte(n+2))
 		if err := codec.Decode(new(codec.Stack), cut); n < len(blob)-2 && err == nil {
 			t.Errorf("%d bytes of bits with a right length are accepted", n)
@@ -223,7 +224,8 @@ func TestMarks(t *testing.T) {
 		machine codec.Machine
 		want    codec.Marks
 	}{
-		// frame 1 is a delta from 0 in search best, so lossy but not wide; 3 and 4 are short
+		// with search best, frame 1 is a delta from frame 0, so lossy but not wide; 3
+		// and 4 are short
 		{codec.MachineExact64, codec.Marks{Wide: 0b00101}},
 		{codec.MachineWrap64, codec.Marks{Wide: 0b00101, Wrap: 0b00101, Zero: 0b00100, Lossy: 0b00111}},
 		{codec.MachineZero64, codec.Marks{Wide: 0b00101, Wrap: 0b00100, Zero: 0b00101, Lossy: 0b00111}},
@@ -274,7 +276,7 @@ func TestBlobAtEnd(t *testing.T) {
 	}
 }
 
-// The fields of a blob follow each other without a gap up to its end.
+// The fields of a blob cover it without gaps.
 func TestAppendFields(t *testing.T) {
 	fields, err := codec.AppendFields(nil, unhex(t, readmeHex))
 	if err != nil {
@@ -326,8 +328,8 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A blob that has 32 frames at word 64 and none at word 32: fields and frames agree
-// in either reading.
+// A blob that has 32 frames at word 64 and none at word 32: fields and frames agree at
+// either word.
 func TestFieldsAtBothWords(t *testing.T) {
 	blob, err := codec.ParseLine(nil, []byte("~m#AL39VVVUAABe/qqqqgIigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoiHQAAHE="))
 	if err != nil {

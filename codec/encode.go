@@ -5,15 +5,15 @@ import (
 	"math/bits"
 )
 
-// Search is how an encoder chooses between a literal and a delta, and which
-// frame a delta is from.
+// Search is the rule by which an encoder chooses between a literal and a delta, and the
+// frame that a delta is relative to.
 type Search uint8
 
 const (
 	// SearchLws chooses as lws does, bit for bit. (BT-SRCH-1)
 	SearchLws Search = iota
-	// SearchBest makes the smallest blob that every decoder of the format reads as
-	// the same stack. (BT-SRCH-2)
+	// SearchBest writes the smallest blob that every decoder of the format reads as the
+	// same stack. (BT-SRCH-2)
 	SearchBest
 )
 
@@ -28,7 +28,7 @@ func (h Search) String() string {
 	return fmt.Sprintf("search(%d)", uint8(h))
 }
 
-// ParseSearch returns the search of that name, "lws" or "best".
+// ParseSearch returns the search with the given name, "lws" or "best".
 func ParseSearch(name string) (Search, error) {
 	switch name {
 	case "lws":
@@ -39,18 +39,18 @@ func ParseSearch(name string) (Search, error) {
 	return 0, fmt.Errorf("search %q is neither lws nor best", name)
 }
 
-// AppendBlob appends the blob of s, as machine m would write it, to dst and
-// returns the extended slice. It allocates only if dst has a spare capacity of less
-// than MaxBlob bytes. It fails if s has more than MaxDepth frames, or a value that m's
-// word cannot hold, and then returns dst as it was.
-// (BT-BLOB-1, BT-FIELD-3, BT-SRCH-1, BT-SRCH-2)
+// AppendBlob appends the blob of s, as machine m would write it, to dst and returns the
+// extended slice. It allocates only if dst has less than MaxBlob bytes of spare
+// capacity. If s has more than MaxDepth frames, or a value that does not fit the word
+// of m, it returns dst unchanged and an [*Error]. (BT-BLOB-1, BT-FIELD-3, BT-SRCH-1,
+// BT-SRCH-2)
 func AppendBlob(dst []byte, s *Stack, m Machine, search Search) ([]byte, error) {
 	return AppendBlobUser(dst, s, nil, m, search)
 }
 
-// write writes the fields of s and, if u is not nil, its user fields to buf, and
-// zeros up to the next byte. It returns how many bytes those are.
-// (BT-DEPTH-1, BT-ITEM-1, BT-COUNT-1, BT-COUNT-2, BT-LIT-1, BT-DELTA-1, BT-SIZE-1)
+// write writes the fields of s to buf, then the user fields of u if u is not nil, then
+// zeros up to the next byte. It returns the number of bytes written. (BT-DEPTH-1,
+// BT-ITEM-1, BT-COUNT-1, BT-COUNT-2, BT-LIT-1, BT-DELTA-1, BT-SIZE-1)
 func write(buf *buffer, s *Stack, u *User, m Machine, search Search) int {
 	var f encoding
 	f.choose(s, m, search)
@@ -74,8 +74,8 @@ func write(buf *buffer, s *Stack, u *User, m Machine, search Search) int {
 	return w.bytes()
 }
 
-// BlobBits returns how many bits the fields of s take, before padding and length;
-// see [BlobLen] for bytes. It fails as [AppendBlob] does.
+// BlobBits returns the number of bits that the fields of s take, without padding and
+// length; [BlobLen] converts it to bytes. It fails as [AppendBlob] does.
 func BlobBits(s *Stack, m Machine, search Search) (int, error) {
 	if err := s.fits(m); err != nil {
 		return 0, err
@@ -89,7 +89,7 @@ func BlobBits(s *Stack, m Machine, search Search) (int, error) {
 	return n, nil
 }
 
-// fits returns why machine m refuses s, nil if it does not. (BT-REJ-2, BT-MACH-1)
+// fits returns an error if machine m cannot encode s. (BT-REJ-2, BT-MACH-1)
 func (s *Stack) fits(m Machine) error {
 	if int(m) >= len(machineNames) {
 		panic("codec: " + m.String() + " is not a machine")
@@ -111,6 +111,6 @@ func (s *Stack) fits(m Machine) error {
 	return nil
 }
 
-// significant returns the count of v: its bits from the highest set one down, 1 for
-// zero. (BT-COUNT-1)
+// significant returns the count of v: the number of bits from its highest set bit down,
+// 1 for zero. (BT-COUNT-1)
 func significant(v uint64) uint { return uint(bits.Len64(v | 1)) }

@@ -71,7 +71,7 @@ func TestAppendBlob(t *testing.T) {
 	}
 }
 
-// climb is a stack of which each address is 5 bits nearer to the next than to 0.
+// climb returns a stack in which each address is nearer to the next than to 0 by 5 bits.
 func climb(base, step uint64) []uint64 {
 	pcs := make([]uint64, codec.MaxDepth)
 	for n := range pcs {
@@ -80,7 +80,7 @@ func climb(base, step uint64) []uint64 {
 	return pcs
 }
 
-// The longest stacks there are, by word and search. (BT-LIM-2)
+// The longest blobs, by word and search. (BT-LIM-2)
 func TestLongest(t *testing.T) {
 	tests := []struct {
 		machine codec.Machine
@@ -165,8 +165,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A slice with room for MaxBlob is filled where it is, and nothing before it is
-// touched.
+// If dst has space for MaxBlob bytes, the blob is written in place, and the bytes
+// before it are unchanged.
 func TestAppendBlobInPlace(t *testing.T) {
 	longest := stackOf(1<<64-1, climb(1<<63, 1<<58+1)...) // MaxBlob
 	for _, s := range []*codec.Stack{stackOf(0), stackOf(7520, 0x406651), longest} {

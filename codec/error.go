@@ -2,57 +2,56 @@ package codec
 
 import "fmt"
 
-// Reason names why something was rejected; the names are SPEC.md's. (BT-REJ-1)
+// Reason names the reason of a rejection. The names are those of SPEC.md. (BT-REJ-1)
 type Reason string
 
 const (
-	ReasonLeadIn      Reason = "lead-in"      // a record line without its ~m# or ~b#
-	ReasonBase64      Reason = "base64"       // not base64, read strictly or leniently as asked
-	ReasonDecodedLine Reason = "decoded-line" // a ~b# line whose text is not of the form
-	ReasonShort       Reason = "short"        // fewer bytes than a length field takes
-	ReasonEmpty       Reason = "empty"        // length 0: lws had no room for the metadata
+	ReasonLeadIn      Reason = "lead-in"      // a record line without its lead-in, ~m# or ~b#
+	ReasonBase64      Reason = "base64"       // not base64 by the strict or lenient rules, whichever was called
+	ReasonDecodedLine Reason = "decoded-line" // a malformed ~b# line
+	ReasonShort       Reason = "short"        // too few bytes for a length field
+	ReasonEmpty       Reason = "empty"        // length 0: lws had no space for the metadata
 	ReasonLength      Reason = "length"       // the length field contradicts the number of bytes
 	ReasonTruncated   Reason = "truncated"    // a field reaches into the length field
 	ReasonDeltaFirst  Reason = "delta-first"  // frame 0 is a delta
 	ReasonBack        Reason = "back"         // a delta whose base lies before frame 0
-	ReasonCount       Reason = "count"        // a count over 32 in a blob read at word 32
-	ReasonEvent       Reason = "event"        // an event without one of the user fields that it must have
-	ReasonHeaderLine  Reason = "header-line"  // a ~h# line whose text is not of the form
+	ReasonCount       Reason = "count"        // a count over 32 in a blob of a 32-bit encoder
+	ReasonEvent       Reason = "event"        // an event that lacks a required user field
+	ReasonHeaderLine  Reason = "header-line"  // a malformed ~h# line
 
 	ReasonFrames Reason = "frames" // an encoder refuses more than MaxDepth frames
-	ReasonWord   Reason = "word"   // an encoder refuses a value that its machine's word cannot hold
+	ReasonWord   Reason = "word"   // an encoder refuses a value that does not fit its machine's word
 )
 
-// Reasons lists every reason that a record can be rejected for, in the order of
+// Reasons returns every reason for which a record can be rejected, in the order of
 // SPEC.md. (BT-REJ-1)
 func Reasons() []Reason {
 	return []Reason{ReasonLeadIn, ReasonBase64, ReasonDecodedLine, ReasonShort, ReasonEmpty,
 		ReasonLength, ReasonTruncated, ReasonDeltaFirst, ReasonBack, ReasonCount}
 }
 
-// RecordingReasons lists the reasons that only lines of recordings can have.
+// RecordingReasons returns the reasons that only events and headers of recordings have.
 // (BT-EVT-3, BT-HEAD-1)
 func RecordingReasons() []Reason { return []Reason{ReasonEvent, ReasonHeaderLine} }
 
-// RefusalReasons lists the reasons for which an encoder refuses a stack. (BT-REJ-2)
+// RefusalReasons returns the reasons for which an encoder refuses a stack. (BT-REJ-2)
 func RefusalReasons() []Reason { return []Reason{ReasonFrames, ReasonWord} }
 
-// Error is the only error type of decoding, parsing and encoding. Values returned with
-// it are not valid, except those of [Salvage].
+// Error is the only error type of decoding, parsing and encoding. Do not use values
+// returned with it, except from [Salvage].
 type Error struct {
-	// Off is where the offending field or character begins: in bits from the
-	// start of the blob, or in bytes from the start of the line when Field is
-	// FieldText; -1 of a refusal to encode.
+	// Off is the position of the faulty field or character: in bits from the start of
+	// the blob or, if Field is FieldText, in bytes from the start of the line. It is -1
+	// if an encoder refused its input.
 	Off    int
 	Field  FieldKind
-	Frame  int    // frame the field belongs to, -1 if none
-	Clause string // clause of SPEC.md that was broken
+	Frame  int    // frame of the field, -1 if none
+	Clause string // violated clause of SPEC.md
 	Reason Reason
-	detail string // what was expected and what was there
+	detail string // what was found and expected
 }
 
-// Error returns the place, the field, what was expected, the reason and the clause in
-// one line.
+// Error returns place, field, expectation, reason and clause in one line.
 func (e *Error) Error() string {
 	unit := "bit"
 	if e.Field == FieldText {
@@ -68,7 +67,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %d, %s: %s [%s, %s]", unit, e.Off, field, e.detail, e.Reason, e.Clause)
 }
 
-// clauseOf returns the clause that each reason enforces, unless the place has another.
+// clauseOf returns the clause that a reason enforces by default; some callers set a
+// more specific one.
 func clauseOf(r Reason) string {
 	switch r {
 	case ReasonLeadIn:

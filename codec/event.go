@@ -5,23 +5,25 @@ import (
 	"fmt"
 )
 
-// AppendEventLine appends the ~e# line of a blob with user fields, without a line
-// end; the blob is made by [AppendBlobUser]. (BT-EVT-1)
+// AppendEventLine appends the ~e# line of a blob with user fields, without a line end.
+// [AppendEvent] makes such blobs. (BT-EVT-1)
 func AppendEventLine(dst, blob []byte) []byte {
 	return base64.StdEncoding.AppendEncode(append(dst, LeadInEvent...), blob)
 }
 
-// ParseEventLine appends the blob in a ~e# line to dst and returns the extended
-// slice. It is as strict as [ParseLine], and does not look into the blob. On an
-// [*Error], dst is returned as it was. (BT-EVT-1, BT-B64-2)
+// ParseEventLine appends the blob in a ~e# line to dst and returns the extended slice.
+// It is as strict as [ParseLine] and does not decode the blob. On an [*Error], it
+// returns dst unchanged. (BT-EVT-1, BT-B64-2)
 func ParseEventLine(dst, line []byte) ([]byte, error) {
 	return parseLine(dst, line, LeadInEvent, "BT-EVT-1")
 }
 
-// AppendEvent appends the blob of an event: [AppendBlobUser] with the fields that an event
-// must have. Of a stack of 32 frames it takes the 31 innermost ones. It refuses what
-// SPEC.md does not define (BT-EVT-4): u without TagEvent, TagAddress or, of EventMoved alone,
-// TagOldAddress, and other values of TagEvent. On an [*Error], dst is returned as it was.
+// AppendEvent appends the blob of an event: a blob as of [AppendBlobUser], with the
+// required user fields. From a stack of 32 frames it drops the outermost.
+//
+// It returns an error if u lacks TagEvent or TagAddress, if the value of TagEvent is
+// not one that SPEC.md defines (BT-EVT-4), or if TagOldAddress is missing from
+// EventMoved or present in any other event. On an [*Error], it returns dst unchanged.
 // (BT-EVT-2, BT-EVT-3)
 func AppendEvent(dst []byte, s *Stack, u *User, m Machine, search Search) ([]byte, error) {
 	if err := s.fits(m); err != nil {
@@ -42,11 +44,11 @@ func AppendEvent(dst []byte, s *Stack, u *User, m Machine, search Search) ([]byt
 	return AppendBlobUser(dst, &inner, u, m, search)
 }
 
-// DecodeEvent reads the blob of an event into s and u. A depth of 0 is an empty stack.
-// TagEvent is present. If it is EventAllocated, EventFreed or EventMoved, so is
-// TagAddress, and of EventMoved TagOldAddress. Any other value has no meaning: skip such
-// an event. word is 32 or 64 bits, as for [DecodeWord]. On an [*Error], s and u are empty.
-// (BT-EVT-2, BT-EVT-3)
+// DecodeEvent reads the blob of an event into s and u. A depth field of 0 means an
+// empty stack. On success u has TagEvent. For EventAllocated, EventFreed and EventMoved
+// it also has TagAddress, and for EventMoved TagOldAddress. Other values of TagEvent
+// are undefined: skip such an event. word is 32 or 64 bits, as for [DecodeWord]. On an
+// [*Error], s and u are empty. (BT-EVT-2, BT-EVT-3)
 func DecodeEvent(s *Stack, u *User, blob []byte, word int) error {
 	u.Reset()
 	s.Reset()
@@ -70,8 +72,8 @@ func DecodeEvent(s *Stack, u *User, blob []byte, word int) error {
 	return err
 }
 
-// checkEvent reports what an event lacks; its user fields begin at bit pos.
-// (BT-EVT-3)
+// checkEvent returns an error if a required user field is missing. The user fields
+// begin at bit pos. (BT-EVT-3)
 func (u *User) checkEvent(pos int) error {
 	if missing := u.lacks(); missing != "" {
 		return bitError(pos, FieldUser, -1, ReasonEvent, "%s", missing)
@@ -79,7 +81,7 @@ func (u *User) checkEvent(pos int) error {
 	return nil
 }
 
-// lacks names the user field that an event must have and lacks; "" if there is none.
+// lacks describes the first required user field that is missing, "" if there is none.
 func (u *User) lacks() string {
 	kind, ok := u.Get(TagEvent)
 	need := [...]Tag{TagEvent, TagAddress, TagOldAddress}

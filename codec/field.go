@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// FieldKind names a field of a blob, in the words of SPEC.md.
+// FieldKind is the kind of a field of a blob. The names are those of SPEC.md.
 type FieldKind uint8
 
 const (
@@ -17,16 +17,16 @@ const (
 	FieldLiteral                    // value of a literal
 	FieldDelta                      // value of a delta
 	FieldSizeCount                  // significant bits of the size
-	FieldSize                       // bytes asked for
-	FieldUser                       // what follows the size: padding, or a user's bits
+	FieldSize                       // bytes requested
+	FieldUser                       // bits after the size: padding, or a user's bits
 	FieldLength                     // length of the blob in bytes
-	FieldText                       // not a bit field: a place in a line of text
+	FieldText                       // not a bit field: a position in a line of text
 )
 
 var fieldNames = [...]string{"depth", "kind", "back", "sign", "count", "literal", "delta",
 	"size count", "size", "user bits", "length", "text"}
 
-// String returns the name of the field, as errors have it.
+// String returns the name of the field, as used in errors.
 func (k FieldKind) String() string {
 	if int(k) < len(fieldNames) {
 		return fieldNames[k]
@@ -34,8 +34,8 @@ func (k FieldKind) String() string {
 	return fmt.Sprintf("field(%d)", uint8(k))
 }
 
-// Nominal widths in bits; each field but user bits and length is followed by
-// one spill bit more. (BT-FIELD-1)
+// Nominal widths in bits. Each field except user bits and length is followed by one
+// spill bit. (BT-FIELD-1)
 const (
 	depthWidth  = 5
 	kindWidth   = 1
@@ -60,17 +60,17 @@ const (
 	lengthBytes = lengthWidth / 8
 )
 
-// Field is one field as it stands in a blob.
+// Field is one field of a blob.
 type Field struct {
 	Kind  FieldKind
-	Frame int    // frame it belongs to, -1 if none
+	Frame int    // frame of the field, -1 if none
 	Off   int    // first bit, from the start of the blob
 	Width int    // value bits, without the spill bit
-	Value uint64 // for user bits, their first 64 at the most
-	Spill bool   // the spill bit; false where a field has none
+	Value uint64 // of user bits, at most the first 64
+	Spill bool   // the spill bit; false if the field has none
 }
 
-// End returns the bit after the field, its spill bit included.
+// End returns the position of the bit after the field and its spill bit.
 func (f Field) End() int {
 	if f.Kind == FieldUser || f.Kind == FieldLength {
 		return f.Off + f.Width
@@ -78,11 +78,12 @@ func (f Field) End() int {
 	return f.Off + f.Width + spillWidth
 }
 
-// windowBits is how many bits a window has at least.
+// windowBits is the least number of valid bits that window returns.
 const windowBits = 57
 
-// window returns the bits of b from bit pos on, the first in the top bit: at
-// least windowBits of them, zeros after the end of b. b holds 8 bytes or more.
+// window returns the bits of b from bit pos on, the first in the top bit. At least
+// windowBits of them are valid; bits after the end of b are zero. b holds at least 8
+// bytes.
 func window(b []byte, pos int) uint64 {
 	off := pos >> 3
 	last := len(b) - 8
@@ -92,7 +93,7 @@ func window(b []byte, pos int) uint64 {
 	return binary.BigEndian.Uint64(b[last:]) << uint(8*(off-last)+pos&7)
 }
 
-// bitsAt returns n bits (0 to 64) of b from bit pos on, as window reads them.
+// bitsAt returns n bits (0 to 64) of b from bit pos on. Bits after the end of b are zero.
 func bitsAt(b []byte, pos int, n uint) uint64 {
 	if n <= windowBits {
 		return window(b, pos) >> 1 >> (63 - n)
@@ -102,7 +103,7 @@ func bitsAt(b []byte, pos int, n uint) uint64 {
 	return high<<(n-32) | low
 }
 
-// padded returns b, or a copy in buf where b is too short for window.
+// padded returns b, or a zero-padded copy in buf if b is too short for window.
 func padded(b []byte, buf *[8]byte) []byte {
 	if len(b) >= len(buf) {
 		return b
@@ -111,23 +112,24 @@ func padded(b []byte, buf *[8]byte) []byte {
 	return buf[:]
 }
 
-// buffer is what a bitWriter writes to: MaxBlobUser bytes and 8 more, and of a length
-// that lets an index be masked, not checked.
+// buffer is the output of a bitWriter. MaxBlobUser bytes and 8 more fit; the size is a
+// power of 2 and 8, so that masking an index with 511 keeps it in bounds.
 type buffer [512 + 8]byte
 
 // bitWriter appends bits to a buffer.
 type bitWriter struct {
-	next uint   // byte that acc's bits go to
-	acc  uint64 // the bits not yet in complete bytes are its lowest
-	n    uint   // how many those are, 0 to 7
+	next uint   // index of the byte that the next bits of acc go to
+	acc  uint64 // its n lowest bits are not yet in a complete byte
+	n    uint   // 0 to 7
 }
 
-// put writes the low width bits of v, 1 to windowBits; v has no bit above them.
+// put writes the low width bits of v; width is 1 to windowBits, and the other bits of v
+// are 0.
 func (w bitWriter) put(buf *buffer, v uint64, width uint) bitWriter {
 	acc, n := w.acc<<(width&63)|v, w.n+width
 	binary.BigEndian.PutUint64(buf[w.next&511:], acc<<((64-n)&63))
 	return bitWriter{w.next + n>>3, acc, n & 7}
 }
 
-// bytes returns how many bytes were written, the last one padded. (BT-BLOB-1)
+// bytes returns the number of bytes written, including a partial last byte. (BT-BLOB-1)
 func (w bitWriter) bytes() int { return int(w.next + (w.n+7)>>3) }

@@ -8,13 +8,13 @@ import (
 	"strconv"
 )
 
-// Verbs of headers. Others are read, and have no meaning. (BT-HEAD-2)
+// Verbs of headers. Other verbs are accepted but have no meaning. (BT-HEAD-2)
 const (
 	VerbBoot  = "boot"  // a device or program starts: time and numbers restart
 	VerbMap   = "map"   // the module lines that follow are the complete map
 	VerbLoad  = "load"  // the module lines that follow were loaded in addition
 	VerbBegin = "begin" // opens a dump
-	VerbEnd   = "end"   // closes it
+	VerbEnd   = "end"   // closes a dump
 	VerbTotal = "total" // totals since the recording began
 	VerbLost  = "lost"  // the recorder dropped events here
 )
@@ -25,17 +25,16 @@ const (
 type Header struct {
 	Verb   string
 	Number uint32 // of the dump that VerbBegin opens or VerbEnd closes (BT-HEAD-3)
-	// HasNumber reports whether a number follows the verb. VerbBegin and VerbEnd
-	// must have one.
+	// HasNumber reports whether a number follows the verb. It is required for VerbBegin
+	// and VerbEnd.
 	HasNumber bool
 	Keys      []HeaderKey
 }
 
-// HeaderKey is one key of a header with its value, which is decoded: it may hold
-// any byte.
+// HeaderKey is one key of a header and its decoded value, which may hold any byte.
 type HeaderKey struct{ Key, Value string }
 
-// Get returns the value of the first key of that name, and whether there is one.
+// Get returns the value of the first key with this name, and whether there is one.
 func (h *Header) Get(key string) (value string, ok bool) {
 	for _, k := range h.Keys {
 		if k.Key == key {
@@ -45,9 +44,9 @@ func (h *Header) Get(key string) (value string, ok bool) {
 	return "", false
 }
 
-// Uint returns a value that is a number. [ParseHeader] has checked that the keys
-// which SPEC.md defines as numbers are numbers; of another, ok is false if it is
-// none below 2^64 in decimal. (BT-HEAD-2)
+// Uint returns the value of a key as a number; ok is false if the key is missing or its
+// value is not a decimal number below 2^64. [ParseHeader] accepts no other value for
+// the keys that SPEC.md defines as numbers. (BT-HEAD-2)
 func (h *Header) Uint(key string) (v uint64, ok bool) {
 	text, ok := h.Get(key)
 	if !ok {
@@ -60,8 +59,8 @@ func (h *Header) Uint(key string) (v uint64, ok bool) {
 // numbered reports whether a verb must be followed by a number. (BT-HEAD-3)
 func numbered(verb string) bool { return verb == VerbBegin || verb == VerbEnd }
 
-// mayNumber reports whether a verb may be followed by a number: those that are
-// not known may. (BT-HEAD-1)
+// mayNumber reports whether a verb may be followed by a number. Unknown verbs may.
+// (BT-HEAD-1)
 func mayNumber(verb string) bool {
 	switch verb {
 	case VerbBoot, VerbMap, VerbLoad, VerbTotal, VerbLost:
@@ -70,8 +69,8 @@ func mayNumber(verb string) bool {
 	return true
 }
 
-// numberFault returns what was expected of the first value of a key, "" when all
-// is well. Verbs make no difference. (BT-HEAD-2)
+// numberFault returns an expectation that the first value of a key does not meet, "" if
+// there is none. It does not depend on the verb. (BT-HEAD-2)
 func numberFault(key, value string) (expected string) {
 	switch key {
 	case "t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak":
@@ -87,11 +86,10 @@ func numberFault(key, value string) (expected string) {
 }
 
 // AppendHeader appends the ~h# line of h, without a line end, and returns the extended
-// slice. It refuses what [ParseHeader] rejects: a verb or a key that is not one or more
-// lower-case letters, a number that is missing, or that the verb cannot have, and a
-// value that must be a number and is none. It then returns dst as it was, and an
-// [*Error]. Values are written byte by byte as they are, leading zeros included.
-// (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
+// slice. It returns dst unchanged and an [*Error] for what [ParseHeader] rejects: a
+// verb or key that is not one or more lower-case letters, a number that is missing or
+// that the verb cannot have, and a value that must be a number but is not. It does not
+// normalize values: leading zeros remain. (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
 func AppendHeader(dst []byte, h *Header) ([]byte, error) {
 	if expected := h.fault(); expected != "" {
 		return dst, textError(-1, ReasonHeaderLine, "BT-HEAD-1", "%s", expected)
@@ -114,7 +112,7 @@ func AppendHeader(dst []byte, h *Header) ([]byte, error) {
 	return dst, nil
 }
 
-// fault returns what a header that is to be written lacks, "" when all is well.
+// fault returns why a header cannot be written, "" if it can.
 func (h *Header) fault() (expected string) {
 	word := func(s string) bool { return s != "" && wordEnd([]byte(s), 0) == len(s) }
 	switch {
@@ -137,8 +135,8 @@ func (h *Header) fault() (expected string) {
 	return ""
 }
 
-// plain reports whether a byte of a value may stand for itself. Writers escape '~', so
-// that no lead-in is in a value. (BT-HEAD-1)
+// plain reports whether a byte of a value may be written unescaped. Readers accept '~'
+// too, but writers escape it, so that no value contains a lead-in. (BT-HEAD-1)
 func plain(c byte) bool { return '!' <= c && c <= '~' && c != '%' }
 
 // leadInAt reports whether text begins with a lead-in.
@@ -146,10 +144,11 @@ func leadInAt(text []byte) bool {
 	return len(text) >= 3 && text[0] == '~' && text[2] == '#' && bytes.IndexByte([]byte("mbeh"), text[1]) >= 0
 }
 
-// HeaderEnd returns the length of the ~h# line that text begins with: it ends before the
-// next line end, escape character or lead-in, and before the spaces and tabs that
-// precede these. whole is false if none of them is there: then the line may go on, unless
-// text is all there is. The line need not be one that [ParseHeader] accepts. (BT-HEAD-5)
+// HeaderEnd returns the length of the ~h# line that text begins with. The line ends
+// before the next line end, escape character or lead-in, and before the spaces and tabs
+// that precede it. whole is false if text contains no such end: the line may then
+// continue after text. HeaderEnd does not check the line; [ParseHeader] may reject it.
+// (BT-HEAD-5)
 func HeaderEnd(text []byte) (n int, whole bool) {
 	n = min(len(text), len(LeadInHeader))
 	for ; n < len(text); n++ {
@@ -165,7 +164,7 @@ func HeaderEnd(text []byte) (n int, whole bool) {
 	return n, whole
 }
 
-// wordEnd returns the end of the lower-case letters that begin at pos.
+// wordEnd returns the end of the run of lower-case letters that begins at pos.
 func wordEnd(line []byte, pos int) int {
 	for pos < len(line) && 'a' <= line[pos] && line[pos] <= 'z' {
 		pos++
@@ -173,11 +172,10 @@ func wordEnd(line []byte, pos int) int {
 	return pos
 }
 
-// ParseHeader reads a ~h# line into h: verb, number and keys, separated by one
-// space each, with spaces, tabs and a line end after them. All keys are kept in
-// their order, repeated ones and those that SPEC.md does not know included, as are
-// unknown verbs. It keeps nothing of line. On an [*Error], h is empty. (BT-HEAD-1,
-// BT-HEAD-2, BT-HEAD-3)
+// ParseHeader reads a ~h# line into h: verb, number and keys, separated by one space
+// each. Spaces, tabs and line ends may follow. All keys are kept in their order, also
+// repeated and unknown ones; unknown verbs are accepted. h does not refer to line. On
+// an [*Error], h is empty. (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
 func ParseHeader(h *Header, line []byte) error {
 	*h = Header{Keys: h.Keys[:0]}
 	if !bytes.HasPrefix(line, []byte(LeadInHeader)) {
@@ -191,7 +189,8 @@ func ParseHeader(h *Header, line []byte) error {
 	return nil
 }
 
-// parse returns where and what it expected, "" when all is well.
+// parse reads a line without trailing spaces. If it is malformed, parse returns the
+// position of the fault and what was expected there, else "".
 func (h *Header) parse(line []byte) (pos int, expected string) {
 	pos = min(len(LeadInHeader), len(line))
 	end := wordEnd(line, pos)
@@ -224,7 +223,7 @@ func (h *Header) parse(line []byte) (pos int, expected string) {
 			return pos, expected
 		}
 		if expected = numberFault(k.Key, k.Value); expected != "" {
-			if _, again := h.Get(k.Key); !again { // of equal keys the first counts
+			if _, again := h.Get(k.Key); !again { // only the first of equal keys is checked
 				return end + 1, expected
 			}
 		}

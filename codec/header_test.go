@@ -119,7 +119,7 @@ func TestAppendEvent(t *testing.T) {
 	}
 }
 
-// An event without a meaning has no field that it must have, beside its number.
+// An event with an unknown number requires no other field.
 func TestUnknownEventAlone(t *testing.T) {
 	var s codec.Stack
 	var u codec.User

@@ -4,9 +4,9 @@ import (
 	"fmt"
 )
 
-// Machine is the kind of machine an encoder runs on: its word, and what its
-// compiled code makes of a shift by less than 0 or more than 30 bits, on which
-// lws relies and which C leaves undefined. (BT-MACH-1)
+// Machine is the kind of machine that an encoder runs on: its word size, and the result
+// of a shift by a negative count or by more than 30 bits in its compiled code. lws
+// relies on such shifts, which C leaves undefined. (BT-MACH-1)
 //
 //	        field of 47 bits, most significant first          spill
 //	exact   b46 … b32 │ b31 │ b30 … b0                          0
@@ -17,7 +17,7 @@ import (
 type Machine uint8
 
 const (
-	MachineExact64 Machine = iota // 64-bit words, every bit kept: what the author of lws meant
+	MachineExact64 Machine = iota // 64-bit words, every bit kept, as the author of lws intended
 	MachineExact32                // 32-bit words, every bit kept
 	MachineWrap64                 // x86-64, AArch64, RISC-V 64
 	MachineWrap32                 // i386, MIPS
@@ -27,16 +27,16 @@ const (
 
 var machineNames = [...]string{"exact64", "exact32", "wrap64", "wrap32", "zero64", "zero32"}
 
-// Machines returns all machines, of 32-bit and of 64-bit words.
+// Machines returns all machines, with 32-bit and 64-bit words.
 func Machines() []Machine {
 	return []Machine{MachineExact32, MachineExact64, MachineWrap32, MachineWrap64, MachineZero32, MachineZero64}
 }
 
-// Word returns the machine's word in bits, 32 or 64.
+// Word returns the word size of the machine in bits, 32 or 64.
 func (m Machine) Word() int { return 64 - 32*int(m&1) }
 
-// Lossy reports whether the machine's encoder loses bits of some values. Only
-// 64-bit words have any to lose. (BT-LOSS-1)
+// Lossy reports whether the encoder of the machine loses bits of some values. Machines
+// with 32-bit words lose none. (BT-LOSS-1)
 func (m Machine) Lossy() bool { return m == MachineWrap64 || m == MachineZero64 }
 
 // String returns the name of the machine, as ParseMachine reads it.
@@ -47,7 +47,7 @@ func (m Machine) String() string {
 	return fmt.Sprintf("machine(%d)", uint8(m))
 }
 
-// ParseMachine returns the machine of that name, such as "wrap64".
+// ParseMachine returns the machine with the given name, such as "wrap64".
 func ParseMachine(name string) (Machine, error) {
 	for i, n := range machineNames {
 		if n == name {
@@ -57,19 +57,19 @@ func ParseMachine(name string) (Machine, error) {
 	return 0, fmt.Errorf("machine %q is none of exact32, exact64, wrap32, wrap64, zero32, zero64", name)
 }
 
-// Wire returns the value that the machine's encoder writes for v in a field of as many
-// bits as v has: v itself, or what is left of it. The low 31
-// bits are always v's. v must fit the machine's word. (BT-MACH-2, BT-MACH-3)
+// Wire returns the value that the encoder of the machine writes for v, in a field as
+// wide as v: v itself, or v with its upper bits lost. The low 31 bits are always those
+// of v. v must fit the machine's word. (BT-MACH-2, BT-MACH-3)
 func (m Machine) Wire(v uint64) uint64 {
 	wire, _ := m.loss().wire(v, significant(v))
 	return wire
 }
 
-// loss is what a machine does to values of 32 bits and more.
+// loss describes how a machine changes values of 32 bits and more.
 type loss struct {
-	keep   uint64 // the bits of a value that it keeps
-	over   uint64 // 1 if bit 31 stands for every bit from 31 up, and is all there is of them
-	repeat uint64 // what the low 32 bits are multiplied by to fill the rest
+	keep   uint64 // mask of the bits that it keeps
+	over   uint64 // 1 if bit 31 becomes the OR of the bits from 31 up
+	repeat uint64 // factor that copies the low 32 bits to the upper bits, or 1
 	spill  uint64 // the spill bit after such a value
 }
 
@@ -83,9 +83,8 @@ func (m Machine) loss() loss {
 	return loss{keep: 1<<31 - 1, over: 1, repeat: 1<<32 | 1, spill: 1}
 }
 
-// wire returns the bits written for a v of count bits, and the spill bit after it.
-// There is no branch in it, for the encoder's sake. (BT-MACH-2, BT-MACH-3,
-// BT-MACH-4)
+// wire returns the bits written for v, which has count bits, and the spill bit after
+// them. It has no branches, for speed. (BT-MACH-2, BT-MACH-3, BT-MACH-4)
 func (l loss) wire(v uint64, count uint) (wire, spill uint64) {
 	over := (v>>31 + (1<<33 - 1)) >> 33 // 1 if a bit from 31 up is set
 	unused := (64 - count) & 63

@@ -17,7 +17,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
-// encoded is a stack, what made a blob of it, and the blob.
+// encoded is a stack, the machine and search that encoded it, and its blob.
 type encoded struct {
 	stack   codec.Stack
 	machine codec.Machine
@@ -44,7 +44,7 @@ func decode(t *rapid.T, blob []byte, word int) codec.Stack {
 	return s
 }
 
-// spills is where a blob's spill bits are, by the naive codec.
+// spills returns the positions of the spill bits of a blob, by the naive codec.
 func spills(t *rapid.T, blob []byte) []int {
 	s, rejected := naive.Decode(blob, 64)
 	if rejected != nil {
@@ -53,7 +53,7 @@ func spills(t *rapid.T, blob []byte) []int {
 	return s.Spills()
 }
 
-// Any bytes at all are answered, by every way of reading.
+// No reader panics on any input.
 func TestNoInputPanics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(t, "data")
@@ -81,8 +81,8 @@ func TestNoInputPanics(t *testing.T) {
 	})
 }
 
-// Exact machines lose nothing; of others, the low 31 bits of every value are
-// right, and all of it where the stack is not marked as lossy. (BT-LOSS-1, BT-LOSS-3)
+// Exact machines lose nothing. On other machines, the low 31 bits of every value are
+// right, and the whole value is right unless it is marked lossy. (BT-LOSS-1, BT-LOSS-3)
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEncoded(t)
@@ -105,8 +105,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// What an exact encoder wrote comes out of decoding and encoding again bit for
-// bit; so it does where another machine lost nothing.
+// Decoding and encoding a blob of an exact encoder again gives the same blob; so does a
+// blob of another machine that lost nothing.
 func TestCanonicalBlobsEncodeTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEncoded(t)
@@ -121,8 +121,7 @@ func TestCanonicalBlobsEncodeTheSame(t *testing.T) {
 	})
 }
 
-// Search best is never longer than search lws, and no stack that it was asked
-// for comes out different.
+// Search best is never longer than search lws, and the stack decodes unchanged.
 func TestBestIsNotLonger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := gentest.Machine().Draw(t, "machine")
@@ -135,8 +134,8 @@ func TestBestIsNotLonger(t *testing.T) {
 	})
 }
 
-// No way of writing a small stack is shorter than search best's: every choice of
-// form, base, sign and direction for every frame is tried, and read back.
+// No encoding of a small stack is shorter than that of search best: the test tries
+// every form, base, sign and wraparound for every frame, and decodes each.
 func TestBestByBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom([]codec.Machine{codec.MachineExact32, codec.MachineExact64}).Draw(t, "machine")
@@ -154,8 +153,8 @@ func TestBestByBruteForce(t *testing.T) {
 
 func significant(v uint64) int { return max(1, bits.Len64(v)) }
 
-// shortest tries all forms of frame len(forms), and all of those after it, and
-// returns the fewest bits of those that read as the stack.
+// shortest tries all forms of frame len(forms) and of the frames after it, and returns
+// the fewest bits of the encodings that decode as the stack.
 func shortest(t *rapid.T, s codec.Stack, forms []string, word int) int {
 	n := len(forms)
 	if n == len(s.PCs) {
@@ -179,7 +178,7 @@ func counted(v uint64) string {
 	return fmt.Sprintf("%06b0%s0", len(value)%64, value)
 }
 
-// readsAs holds the forms to being a stack's, and returns their bits.
+// readsAs checks that the forms decode as s, and returns their number of bits.
 func readsAs(t *rapid.T, s codec.Stack, forms []string) int {
 	text := fmt.Sprintf("%05b0", len(s.PCs))
 	n := 0
@@ -195,8 +194,8 @@ func readsAs(t *rapid.T, s codec.Stack, forms []string) int {
 	return n
 }
 
-// The other way round: all blobs of one or two frames and short values are made,
-// and none is shorter than what search best makes of the stack that it reads as.
+// Conversely, of all blobs with one or two frames and short values, none is shorter
+// than the blob that search best makes of its stack.
 func TestBestAmongAllSmallBlobs(t *testing.T) {
 	const widest = 4 // bits of a value
 	var values []string
@@ -235,8 +234,8 @@ func TestBestAmongAllSmallBlobs(t *testing.T) {
 	}
 }
 
-// A blob that lost bytes at its end is rejected, with its old length and with
-// one made to fit; what is salvaged of it is the beginning of the stack.
+// A blob that lost bytes at its end is rejected, with its old length and with a
+// corrected one. Salvage returns the beginning of the stack.
 func TestEveryTruncation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEncoded(t)
@@ -264,7 +263,7 @@ func TestEveryTruncation(t *testing.T) {
 				t.Fatalf("%d bytes of %d: marks %+v, of the whole %+v", n, len(e.blob), s.Marks, want)
 			}
 			if n < 2 || len(whole.PCs)%codec.MaxDepth == 0 {
-				continue // of depth 0, other readings are possible
+				continue // a depth field of 0 has other readings
 			}
 			fitted := append(slices.Clone(cut[:n-2]), byte(n>>8), byte(n))
 			if err := codec.Decode(&s, fitted); err == nil {
@@ -274,7 +273,7 @@ func TestEveryTruncation(t *testing.T) {
 	})
 }
 
-// marksOf is what the first frames of a stack show, and, if sized, its size.
+// marksOf returns the marks of the first frames of a stack and, if sized, of its size.
 func marksOf(s *codec.Stack, frames int, sized bool) codec.Marks {
 	first := uint32(1)<<frames - 1
 	return codec.Marks{Wide: s.Marks.Wide & first, Wrap: s.Marks.Wrap & first, Zero: s.Marks.Zero & first,
@@ -286,7 +285,7 @@ func endsInLength(b []byte) bool {
 	return n >= 2 && int(b[n-2])<<8+int(b[n-1]) == n
 }
 
-// Whatever the spill bits are, the stack is the same, marks and all. (BT-FIELD-2)
+// Spill bits do not change the stack or its marks. (BT-FIELD-2)
 func TestSpillBitsNeverMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEncoded(t)
@@ -304,8 +303,8 @@ func TestSpillBitsNeverMatter(t *testing.T) {
 	})
 }
 
-// Read at word 32, a blob gives what it gives at 64, modulo 2^32, or a count is
-// over 32. (BT-DELTA-6, BT-COUNT-4)
+// At word 32, a blob decodes to its stack at word 64, modulo 2^32, or a count is over
+// 32. (BT-DELTA-6, BT-COUNT-4)
 func TestWord32IsModulo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blob := smallCounts(t)
@@ -319,8 +318,8 @@ func TestWord32IsModulo(t *testing.T) {
 	})
 }
 
-// smallCounts is a sound blob with counts of up to 32 and deltas that wrap
-// around 2^32 and around 0.
+// smallCounts returns a valid blob with counts of up to 32 and deltas that wrap around
+// 2^32 and around 0.
 func smallCounts(t *rapid.T) []byte {
 	depth := rapid.IntRange(0, 31).Draw(t, "depth")
 	value := func() string {
@@ -341,7 +340,7 @@ func smallCounts(t *rapid.T) []byte {
 	return append(blob, byte((len(blob)+2)>>8), byte(len(blob)+2))
 }
 
-// What BlobBits predicts is what AppendBlob writes.
+// BlobBits predicts the size of the blob that AppendBlob writes.
 func TestPredictedSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEncoded(t)
@@ -364,7 +363,7 @@ func TestPredictedSize(t *testing.T) {
 	})
 }
 
-// Both text forms come back as they were, in either reading.
+// Both text forms parse to their input, strictly and leniently.
 func TestTextRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blob := rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, "blob")
@@ -385,7 +384,7 @@ func TestTextRoundTrip(t *testing.T) {
 	})
 }
 
-// A blob is found from its end, whatever stands before it. (BT-BLOB-3)
+// A blob is found from its end, whatever bytes precede it. (BT-BLOB-3)
 func TestBlobIsFoundFromItsEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blob := gentest.Blob().Draw(t, "blob")
@@ -397,8 +396,7 @@ func TestBlobIsFoundFromItsEnd(t *testing.T) {
 	})
 }
 
-// Inputs with one fault are rejected for it, and an answer of the stack's that
-// was there before does not stay.
+// An input with one fault is rejected for that fault, and an earlier stack does not remain.
 func TestFaultsAreRejected(t *testing.T) {
 	for _, reason := range codec.Reasons() {
 		t.Run(string(reason), func(t *testing.T) {
@@ -435,7 +433,7 @@ func readFault(f gen.Fault, s *codec.Stack) error {
 	return codec.DecodeWord(s, blob, f.Word)
 }
 
-// A stack alone comes back from among other bytes, as its blob does. (BT-BARE-1)
+// A bare stack followed by other bytes decodes as its blob does. (BT-BARE-1)
 func TestBareRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEncoded(t)

@@ -2,21 +2,22 @@ package codec
 
 import "bytes"
 
-// Salvage decodes what can be trusted of a blob whose end was cut off, as lws's own
-// dump cuts long ones. It fills s.PCs with the complete frames, and
-// returns the depth that the blob announces, whether s.Size was still there, and
-// why the blob as it stands is rejected; nil if it is not.
+// Salvage decodes the trustworthy part of a blob whose end was cut off, as the dump of
+// lws cuts long blobs. It sets s.PCs to the complete frames. It returns the depth that
+// the blob announces, whether the size is complete, and the error for which [Decode]
+// rejects the blob, nil if Decode accepts it.
 //
-// Only a cut is salvaged. If the blob has its right length and is rejected, or its
-// bits contradict themselves, then something else happened to it, no frame can be
-// trusted, and s is empty. s is also empty if a cut blob has a depth written 0, which
-// may mean 32 frames, or an empty stack with user bits. (BT-SALV-1, BT-SALV-2)
+// Only a truncated blob is salvaged. If the length of the blob is right and Decode
+// rejects it, or its bits contradict each other, the blob was damaged in another way,
+// no frame can be trusted, and s is empty. s is also empty if a truncated blob has a
+// depth field of 0: such a blob may be a stack of 32 frames, or an empty stack with
+// user bits. (BT-SALV-1, BT-SALV-2)
 func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 	return SalvageWord(s, blob, 64)
 }
 
-// SalvageWord is [Salvage] of a blob whose encoder had a word of 32 or 64 bits, as
-// [DecodeWord] reads it. (BT-SALV-1, BT-SALV-2)
+// SalvageWord is like [Salvage], for an encoder whose word is known to be 32 or 64
+// bits; see [DecodeWord]. (BT-SALV-1, BT-SALV-2)
 func SalvageWord(s *Stack, blob []byte, word int) (depth int, sized bool, err error) {
 	bits := checkWord(word)
 	if err = checkLength(blob); err == nil {
@@ -29,7 +30,7 @@ func SalvageWord(s *Stack, blob []byte, word int) (depth int, sized bool, err er
 	if len(blob) == 0 || blob[0]>>(8-depthWidth) == 0 {
 		return 0, false, err
 	}
-	// The length's place, and space for a window.
+	// The bytes of the length field are data in a truncated blob. window needs 8 more.
 	b, end := append(bytes.Clone(blob), make([]byte, 8)...), 8*len(blob)
 	depth = int(b[0] >> (8 - depthWidth))
 	if s.read(b, end, depth, bits) >= 0 {
@@ -48,7 +49,7 @@ func SalvageWord(s *Stack, blob []byte, word int) (depth int, sized bool, err er
 	return depth, false, err
 }
 
-// keep forgets all frames of s but the first n.
+// keep removes all frames of s except the first n.
 func (s *Stack) keep(n int) {
 	s.PCs = s.PCs[:n]
 	kept := uint32(1)<<n - 1

@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Every cut of a blob yields a true prefix, and as many frames as are whole.
+// Salvaging a truncated blob returns a prefix of its stack with every complete frame.
 func TestSalvageCuts(t *testing.T) {
 	blob, full := unhex(t, readmeHex), readmeStack()
 	// the bit after each frame and after the size, counted by hand from SPEC.md
@@ -72,10 +72,10 @@ func TestSalvageNothing(t *testing.T) {
 	}
 }
 
-// What a cut leaves of a frame does not change what those before it show.
+// A truncated frame does not change the marks of the frames before it.
 func TestSalvageKeepsMarks(t *testing.T) {
-	// a literal that lost its upper bits, and a delta cut in its back, which so far
-	// leads before frame 0
+	// a literal that lost its upper bits, and a delta truncated in its back field,
+	// whose remaining bits refer to before frame 0
 	hurt := "101" + "1" + strings.Repeat("0", 28) + "101"
 	cut := blobOf(t, "00011. 0. 100011. "+hurt+". 1. 111.", 0)[:7]
 	var s codec.Stack

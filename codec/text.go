@@ -13,7 +13,7 @@ import (
 // Lead-ins of the lines in a log.
 const (
 	LeadIn        = "~m#" // a blob in base64 (BT-TEXT-1)
-	LeadInDecoded = "~b#" // the stack in numbers (BT-TEXT-2)
+	LeadInDecoded = "~b#" // the stack as numbers (BT-TEXT-2)
 	LeadInEvent   = "~e#" // an allocation event in base64 (BT-EVT-1)
 	LeadInHeader  = "~h#" // a header of a recording (BT-HEAD-1)
 )
@@ -26,30 +26,29 @@ func AppendLine(dst, blob []byte) []byte {
 	return base64.StdEncoding.AppendEncode(append(dst, LeadIn...), blob)
 }
 
-// ParseLine appends the blob in a ~m# line to dst and returns the extended
-// slice. The line is exactly what [AppendLine] writes: lead-in, standard
-// alphabet, padding with its bits zero, no space and no line end anywhere. The
-// blob is not decoded. On an [*Error], dst is returned as it was.
-// (BT-TEXT-1, BT-B64-2)
+// ParseLine appends the blob in a ~m# line to dst and returns the extended slice. It
+// accepts only what [AppendLine] writes: the lead-in and padded base64 in the standard
+// alphabet, with zero padding bits, no space and no line end. It does not decode the
+// blob. On an [*Error], it returns dst unchanged. (BT-TEXT-1, BT-B64-2)
 func ParseLine(dst, line []byte) ([]byte, error) {
 	return parseLine(dst, line, LeadIn, "BT-TEXT-1")
 }
 
-// parseLine reads a lead-in, which clause demands, and base64 behind it.
+// parseLine reads a lead-in, which clause requires, and the base64 after it.
 func parseLine(dst, line []byte, leadIn, clause string) ([]byte, error) {
 	if !bytes.HasPrefix(line, []byte(leadIn)) {
 		return dst, textError(0, ReasonLeadIn, clause, "expected %s", leadIn)
 	}
 	text := line[len(leadIn):]
 	out, err := base64.StdEncoding.Strict().AppendDecode(dst, text)
-	// The library skips line ends, strict or not; fewer bytes come of it then.
+	// The library skips line ends even in strict mode, so the result may be too short.
 	if err != nil || len(text)%4 != 0 || len(out)-len(dst) != decodedLen(text) {
 		return dst, base64Fault(text, len(leadIn))
 	}
 	return out, nil
 }
 
-// decodedLen returns how many bytes padded base64 of this length holds.
+// decodedLen returns the number of bytes that padded base64 text encodes.
 func decodedLen(text []byte) int {
 	n := len(text) / 4 * 3
 	for i := len(text) - 1; i >= 0 && i >= len(text)-2 && text[i] == '='; i-- {
@@ -58,8 +57,8 @@ func decodedLen(text []byte) int {
 	return n
 }
 
-// base64Fault finds the place and reason that strict reading fails on; text
-// begins at byte base of the line.
+// base64Fault returns the error for text that the strict decoder rejects. text begins
+// at byte base of the line.
 func base64Fault(text []byte, base int) *Error {
 	fault := func(off int, format string, args ...any) *Error {
 		return textError(base+off, ReasonBase64, "BT-B64-2", format, args...)
@@ -99,8 +98,8 @@ func sextet(c byte) int {
 	return -1
 }
 
-// ParseLineLenient is [ParseLine] as forgiving as lws's own reader: the lead-in
-// may be missing, '-' and '_' stand for '+' and '/', padding may be missing, and
+// ParseLineLenient is like [ParseLine], but as lenient as the reader of lws: the
+// lead-in and the padding may be missing, '-' and '_' are read as '+' and '/', and
 // spaces, tabs and line ends are skipped. (BT-B64-3)
 func ParseLineLenient(dst, line []byte) ([]byte, error) {
 	base := 0
@@ -111,8 +110,8 @@ func ParseLineLenient(dst, line []byte) ([]byte, error) {
 		return nil, textError(off, ReasonBase64, "BT-B64-3", format, args...)
 	}
 	out := dst
-	var acc uint32 // the bits of the group so far
-	n, pad := 0, 0 // characters of the alphabet, and of padding
+	var acc uint32 // the last characters, 6 bits each
+	n, pad := 0, 0 // number of alphabet and of padding characters
 	for i := base; i < len(line); i++ {
 		c := line[i]
 		switch c {
@@ -157,8 +156,8 @@ func ParseLineLenient(dst, line []byte) ([]byte, error) {
 	return out, nil
 }
 
-// AppendDecoded appends the ~b# line of a stack, without a line end: the size
-// in decimal, the addresses in hexadecimal. (BT-TEXT-2)
+// AppendDecoded appends the ~b# line of a stack, without a line end: the size in
+// decimal and the addresses in hexadecimal. (BT-TEXT-2)
 func AppendDecoded(dst []byte, s *Stack) []byte {
 	dst = append(dst, decodedSize...)
 	dst = strconv.AppendUint(dst, s.Size, 10)
@@ -169,15 +168,15 @@ func AppendDecoded(dst []byte, s *Stack) []byte {
 	return dst
 }
 
-// appendAddress appends " 0x" and pc in hexadecimal. Addresses are most of a ~b#
-// line, so 16 digits are made at once, and those behind pc's own cut off.
+// appendAddress appends " 0x" and pc in hexadecimal. For speed it converts 16 digits at
+// once and cuts off those that pc does not have.
 func appendAddress(dst []byte, pc uint64) []byte {
 	const prefix = " 0x"
 	digits := (bits.Len64(pc|1) + 3) / 4
 	start, end := len(dst), len(dst)+len(prefix)+16
 	dst = slices.Grow(dst, end-start)[:end]
 	text := dst[start:end]
-	first := pc << (64 - 4*digits) // pc's first digit on top
+	first := pc << (64 - 4*digits) // the first digit of pc in the top 4 bits
 	copy(text, prefix)
 	binary.BigEndian.PutUint64(text[len(prefix):], hexDigits(uint32(first>>32)))
 	binary.BigEndian.PutUint64(text[len(prefix)+8:], hexDigits(uint32(first)))
@@ -187,16 +186,16 @@ func appendAddress(dst []byte, pc uint64) []byte {
 // hexDigits returns the 8 hexadecimal digits of v in ASCII, the first in the top byte.
 func hexDigits(v uint32) uint64 {
 	x := uint64(v)
-	x = (x<<16 | x) & 0x0000ffff0000ffff // a nibble to each byte, by halves
+	x = (x<<16 | x) & 0x0000ffff0000ffff // spread the nibbles, one to each byte
 	x = (x<<8 | x) & 0x00ff00ff00ff00ff
 	x = (x<<4 | x) & 0x0f0f0f0f0f0f0f0f
 	letters := (x + 0x0606060606060606) >> 4 & 0x0101010101010101 // 1 where a nibble is over 9
 	return x + 0x3030303030303030 + letters*('a'-'0'-10)
 }
 
-// ParseDecoded reads a ~b# line into s: what [AppendDecoded] writes, with spaces
-// and a line end after it, as lws's own tool writes one. On an [*Error], s is
-// empty. (BT-TEXT-2)
+// ParseDecoded reads a ~b# line into s. It accepts what [AppendDecoded] writes,
+// followed by spaces, tabs and line ends, as the tool of lws writes some. On an
+// [*Error], s is empty. (BT-TEXT-2)
 func ParseDecoded(s *Stack, line []byte) error {
 	s.Reset()
 	if !bytes.HasPrefix(line, []byte(LeadInDecoded)) {
@@ -210,7 +209,8 @@ func ParseDecoded(s *Stack, line []byte) error {
 	return nil
 }
 
-// parseDecoded returns where and what it expected, "" when all is well.
+// parseDecoded reads a line without trailing spaces. If it is malformed, parseDecoded
+// returns the position of the fault and what was expected there, else "".
 func (s *Stack) parseDecoded(line []byte) (pos int, expected string) {
 	if !bytes.HasPrefix(line, []byte(decodedSize)) {
 		return len(LeadInDecoded), `expected "size: "`
@@ -240,8 +240,9 @@ func (s *Stack) parseDecoded(line []byte) (pos int, expected string) {
 	return pos, ""
 }
 
-// parseUint reads digits from line[pos:] and returns the position after them;
-// if there are none, or too many for 64 bits, that of the one amiss.
+// parseUint reads digits from line[pos:] and returns the position after them. If there
+// are none, or the number does not fit 64 bits, ok is false and end is the position of
+// the fault.
 func parseUint(line []byte, pos int, base uint64) (v uint64, end int, ok bool) {
 	start := pos
 	for ; pos < len(line); pos++ {

@@ -99,7 +99,7 @@ func TestParseLineLenient(t *testing.T) {
 	}
 }
 
-// Every blob length up to three groups, and every last character, reads back.
+// Blobs of every length up to three groups, with every last character, round-trip.
 func TestLineRoundTrip(t *testing.T) {
 	for n := range 10 {
 		for b := range 256 {

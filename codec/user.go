@@ -9,14 +9,14 @@ import (
 type Tag uint8
 
 const (
-	TagAddress    Tag = 1 // address of the block, as the program sees it
+	TagAddress    Tag = 1 // address of the block, as returned to the program
 	TagTime       Tag = 2 // microseconds since the boot
 	TagThread     Tag = 3 // thread or task
 	TagSequence   Tag = 4 // number of the allocation since the boot (BT-EVT-6)
 	TagEvent      Tag = 5 // EventAllocated, EventFreed or EventMoved
-	TagOldAddress Tag = 6 // address that a block had before realloc; each EventMoved has it
+	TagOldAddress Tag = 6 // address of the block before realloc; required for EventMoved
 
-	tagEnd Tag = 0 // ends the list, and so does padding (BT-UF-2)
+	tagEnd Tag = 0 // ends the list; padding reads as this tag (BT-UF-2)
 )
 
 // tagsUsed is one more than the largest tag above.
@@ -39,19 +39,19 @@ func (t Tag) String() string {
 	return fmt.Sprintf("tag(%d)", uint8(t))
 }
 
-// User holds the user fields of a blob: what a recording notes of an allocation
-// beside its stack and size. The zero User has none. (BT-UF-1)
+// User holds the user fields of a blob: the properties of an allocation that a
+// recording has beside its stack and size. The zero User has none. (BT-UF-1)
 //
 //	┌────────┬─────────┬─────────┬───
 //	│ tag    │ count   │ value   │ next tag …, 0 or the end of the bits
 //	│  4+1   │  6+1    │ count+1 │
 //	└────────┴─────────┴─────────┴───
 type User struct {
-	present uint16 // bit n: the field of tag n
+	present uint16 // bit n: the field of tag n is present
 	values  [tagsUsed]uint64
 }
 
-// Set sets the field of a tag. It panics if t is not one of the tags above.
+// Set sets the field of tag t. It panics if t is not one of the tags above.
 func (u *User) Set(t Tag, v uint64) {
 	if t == tagEnd || t >= tagsUsed {
 		panic("codec: User.Set: unknown tag")
@@ -60,7 +60,7 @@ func (u *User) Set(t Tag, v uint64) {
 	u.values[t] = v
 }
 
-// Get returns the value of a tag, and whether the field is there.
+// Get returns the value of tag t, and whether the field is present.
 func (u *User) Get(t Tag) (v uint64, ok bool) {
 	if t >= tagsUsed || u.present>>t&1 == 0 {
 		return 0, false
@@ -71,8 +71,9 @@ func (u *User) Get(t Tag) (v uint64, ok bool) {
 // Reset removes all fields.
 func (u *User) Reset() { *u = User{} }
 
-// write writes the fields in the order of their tags. The end is left to padding:
-// 4 zero bits or more, or fewer than a tag takes. (BT-UF-1, BT-UF-2)
+// write writes the fields in the order of their tags. It writes no end tag: padding
+// ends the list, with at least 4 zero bits or too few bits for a tag. (BT-UF-1,
+// BT-UF-2)
 func (u *User) write(buf *buffer, w bitWriter) bitWriter {
 	for t := tagEnd + 1; t < tagsUsed; t++ {
 		v, ok := u.Get(t)
@@ -90,9 +91,8 @@ func (u *User) write(buf *buffer, w bitWriter) bitWriter {
 	return w
 }
 
-// read reads the fields that begin at bit pos of b and end at bit end or before.
-// Of a tag given twice the first counts, and tags not known are skipped. On an
-// error, u is empty. (BT-UF-2, BT-UF-3)
+// read reads the fields from bit pos of b up to bit end. If a tag occurs twice, the
+// first counts; unknown tags are skipped. On an error, u is empty. (BT-UF-2, BT-UF-3)
 func (u *User) read(b []byte, pos, end int) error {
 	u.Reset()
 	for end-pos >= tagBits {
@@ -122,16 +122,16 @@ func (u *User) read(b []byte, pos, end int) error {
 	return nil
 }
 
-// AppendBlobUser is [AppendBlob] with the user fields of u behind the size; u may
-// be nil. Their values are written as they are, whatever the machine. It allocates
-// only if dst has a spare capacity of less than MaxBlobUser bytes. (BT-UF-1)
+// AppendBlobUser is like [AppendBlob], with the user fields of u after the size; u may
+// be nil. No machine loses bits of user fields. It allocates only if dst has less than
+// MaxBlobUser bytes of spare capacity. (BT-UF-1)
 func AppendBlobUser(dst []byte, s *Stack, u *User, m Machine, search Search) ([]byte, error) {
 	if err := s.fits(m); err != nil {
 		return dst, err
 	}
 	start := len(dst)
 	if avail := cap(dst) - start; avail >= MaxBlob && avail < len(buffer{}) {
-		var buf buffer // the caller's is large enough, but not for the writer
+		var buf buffer // dst has space for the blob, but not for a whole buffer
 		dst = append(dst, buf[:write(&buf, s, u, m, search)]...)
 	} else {
 		dst = slices.Grow(dst, len(buffer{}))
@@ -141,10 +141,9 @@ func AppendBlobUser(dst []byte, s *Stack, u *User, m Machine, search Search) ([]
 	return append(dst, byte(n>>8), byte(n)), nil
 }
 
-// DecodeUser is [DecodeWord] for a blob whose user bits are known to be user
-// fields, as those of a dump opened with u=1 are; it reads them into u. They have
-// no part in how a depth of 0 is read. On an [*Error], s and u are empty.
-// (BT-UF-1, BT-UF-2, BT-DEPTH-2)
+// DecodeUser is like [DecodeWord], and reads the user bits as user fields into u, as in
+// a dump opened with u=1. The user fields do not affect how a depth field of 0 is read.
+// On an [*Error], s and u are empty. (BT-UF-1, BT-UF-2, BT-DEPTH-2)
 func DecodeUser(s *Stack, u *User, blob []byte, word int) error {
 	u.Reset()
 	pos, err := decode(s, blob, checkWord(word))
@@ -158,10 +157,10 @@ func DecodeUser(s *Stack, u *User, blob []byte, word int) error {
 	return err
 }
 
-// AppendUser appends a copy of blob to dst in which the user fields of u stand behind
-// the size, in place of what stood there, and returns the extended slice. The bits up
-// to the size are copied unchanged, also those that depend on a lossy encoder and its
-// compiler. On an [*Error], dst is returned as it was. (BT-UF-1)
+// AppendUser appends a copy of blob to dst in which the user fields of u replace the
+// user bits, and returns the extended slice. It copies the bits up to the size
+// unchanged, including those that a lossy encoder or its compiler chose. On an
+// [*Error], it returns dst unchanged. (BT-UF-1)
 func AppendUser(dst, blob []byte, u *User) ([]byte, error) {
 	var s Stack
 	pos, err := decode(&s, blob, 64)

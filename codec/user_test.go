@@ -16,7 +16,7 @@ import (
 
 var tags = []codec.Tag{codec.TagAddress, codec.TagTime, codec.TagThread, codec.TagSequence, codec.TagEvent, codec.TagOldAddress}
 
-// user makes user fields of tags and values in turns.
+// user returns user fields; pairs are tag, value, tag, value.
 func user(pairs ...uint64) *codec.User {
 	u := new(codec.User)
 	for i := 0; i < len(pairs); i += 2 {
@@ -26,9 +26,9 @@ func user(pairs ...uint64) *codec.User {
 }
 
 var userTests = []struct {
-	name, bits string // behind an empty stack of size 1
+	name, bits string // after an empty stack of size 1
 	want       *codec.User
-	written    bool // the bits are those that the encoder writes
+	written    bool // the encoder writes the same bits
 }{
 	{"none", "", user(), true},
 	{"address 0x2000", "0001. 001110. 10000000000000.", user(1, 0x2000), true},
@@ -98,8 +98,7 @@ func drawUser(t *rapid.T) *codec.User {
 	return u
 }
 
-// What the encoder writes is read as it was, and does not disturb a reader that
-// knows nothing of user fields.
+// User fields round-trip, and do not change the result of a decoder that ignores them.
 func TestUserFieldsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, search := gentest.Machine().Draw(t, "machine"), gentest.Search().Draw(t, "search")
@@ -157,7 +156,7 @@ func TestEvent(t *testing.T) {
 	wantError(t, err, codec.ReasonLeadIn, 0, "BT-EVT-1")
 }
 
-// In an event a depth of 0 is an empty stack, whatever follows.
+// In an event a depth field of 0 is an empty stack, whatever follows.
 func TestEventDepthZero(t *testing.T) {
 	deep := blobOf(t, "00000. "+strings.Repeat("0. 000001. 1. ", 32)+"000001. 1.", 0)
 	var s codec.Stack
@@ -165,8 +164,8 @@ func TestEventDepthZero(t *testing.T) {
 		t.Fatalf("as a record: %v, %v", s, err)
 	}
 	var u codec.User
-	// As an event: no frames, a size of 64 bits, and user fields, of which the sixth
-	// has tag 5 at bit 309 and is cut.
+	// As an event: no frames, a size of 64 bits, and user fields; the sixth has tag 5,
+	// is at bit 309, and is truncated.
 	wantError(t, codec.DecodeEvent(&s, &u, deep, 64), codec.ReasonTruncated, 309, "BT-UF-2")
 
 	rapid.Check(t, func(t *rapid.T) {
@@ -320,7 +319,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 	})
 }
 
-// The user fields and events of any bytes are read or rejected, and nothing panics.
+// User fields and events never panic on any input.
 func TestNoRecordingPanics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(t, "data")
@@ -362,8 +361,8 @@ func TestEventsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestAppendUser gives blobs of every machine user fields in place of those that
-// they have: stack, marks and bits up to the size must stay.
+// TestAppendUser replaces the user fields of blobs of every machine: the stack, its
+// marks and the bits up to the size must not change.
 func TestAppendUser(t *testing.T) {
 	var want, got codec.User
 	want.Set(codec.TagAddress, 0xffffffff81234568)

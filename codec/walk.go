@@ -1,15 +1,16 @@
 package codec
 
-// AppendFields appends every field of a blob to dst, in order, its length the last, and
-// returns the extended slice. Fields follow each other without a gap: padding or user
-// bits, where there are any, are one field. On an [*Error], the result has the fields
-// before the fault. (BT-FIELD-1)
+// AppendFields appends every field of a blob to dst, in order, the length last, and
+// returns the extended slice. There are no gaps between fields: padding and user bits
+// are one field. On an [*Error], the result has the fields before the fault.
+// (BT-FIELD-1)
 func AppendFields(dst []Field, blob []byte) ([]Field, error) {
 	return AppendFieldsWord(dst, blob, 64)
 }
 
-// AppendFieldsWord is [AppendFields] of a blob as [DecodeWord] reads it at a word of
-// 32 or 64 bits. The word can decide what a depth of 0 means. (BT-DEPTH-2)
+// AppendFieldsWord is like [AppendFields], for an encoder whose word is known to be 32
+// or 64 bits; see [DecodeWord]. The meaning of a depth field of 0 can depend on the
+// word. (BT-DEPTH-2)
 func AppendFieldsWord(dst []Field, blob []byte, word int) ([]Field, error) {
 	if err := checkLength(blob); err != nil {
 		return dst, err
@@ -24,7 +25,7 @@ func AppendFieldsWord(dst []Field, blob []byte, word int) ([]Field, error) {
 	if err := w.walk(depth, &dst); err != nil {
 		return dst, err
 	}
-	if w.pos < w.end { // padding, or a program's own bits (BT-USER-1)
+	if w.pos < w.end { // padding, or user bits (BT-USER-1)
 		n := w.end - w.pos
 		dst = append(dst, Field{Kind: FieldUser, Frame: -1, Off: w.pos, Width: n,
 			Value: bitsAt(b, w.pos, uint(min(n, 64)))})
@@ -33,27 +34,27 @@ func AppendFieldsWord(dst []Field, blob []byte, word int) ([]Field, error) {
 		Value: uint64(len(blob))}), nil
 }
 
-// diagnose names the fault that made read give up. It takes the
-// same input, one field at a time.
+// diagnose returns the fault that read found in the same input. It reads one field at a
+// time.
 func diagnose(b []byte, end, depth int, word uint) *Error {
 	w := walker{b: b, end: end, word: word}
 	if err := w.walk(depth, nil); err != nil {
 		return err
 	}
-	// Not reached as long as read and walk agree, which tests hold them to.
-	return bitError(w.pos, FieldUser, -1, ReasonTruncated, "the two readings of the decoder disagree")
+	// Not reached unless read and walk differ, which tests exclude.
+	return bitError(w.pos, FieldUser, -1, ReasonTruncated, "internal error: read and walk differ")
 }
 
-// walker reads a blob a field at a time. Its methods append what they read to
-// *out, if out is not nil.
+// walker reads a blob one field at a time. If out is not nil, its methods append the
+// fields to *out.
 type walker struct {
 	b    []byte
-	pos  int // bit
-	end  int // bit of the length field
+	pos  int // in bits
+	end  int // position of the length field, in bits
 	word uint
 }
 
-// walk reads depth, that many frames, and the size.
+// walk reads the depth field, depth frames, and the size.
 func (w *walker) walk(depth int, out *[]Field) *Error {
 	if err := w.frames(depth, out); err != nil {
 		return err
@@ -61,7 +62,7 @@ func (w *walker) walk(depth int, out *[]Field) *Error {
 	return w.value(FieldSizeCount, FieldSize, -1, out)
 }
 
-// frames reads depth, and that many frames.
+// frames reads the depth field and depth frames.
 func (w *walker) frames(depth int, out *[]Field) *Error {
 	if _, err := w.field(FieldDepth, -1, depthWidth, out); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (w *walker) frame(n int, out *[]Field) *Error {
 	return w.value(FieldCount, FieldDelta, n, out)
 }
 
-// value reads a count and a value of that many bits. (BT-COUNT-2, BT-COUNT-4)
+// value reads a count and a value with that many bits. (BT-COUNT-2, BT-COUNT-4)
 func (w *walker) value(countKind, valueKind FieldKind, frame int, out *[]Field) *Error {
 	at := w.pos
 	c, err := w.field(countKind, frame, countWidth, out)
@@ -119,7 +120,7 @@ func (w *walker) value(countKind, valueKind FieldKind, frame int, out *[]Field) 
 	return err
 }
 
-// field reads width bits and a spill bit, or rejects. (BT-FIELD-1, BT-FIELD-4)
+// field reads width bits and a spill bit, or returns an error. (BT-FIELD-1, BT-FIELD-4)
 func (w *walker) field(k FieldKind, frame, width int, out *[]Field) (uint64, *Error) {
 	if left := w.end - w.pos; width+spillWidth > left {
 		return 0, bitError(w.pos, k, frame, ReasonTruncated,

@@ -1,7 +1,6 @@
-// Package corpus holds inputs to test with and to start fuzzing from: excerpts
-// of real captures, a serial log with everything that can go wrong in one, and blobs
-// named by what is in them. README.md says where each comes from. Only tests
-// import it.
+// Package corpus holds inputs for tests and seeds for fuzzing: excerpts of real
+// captures, a serial log with all usual defects, and named blobs. README.md lists their
+// origins. Only tests import it.
 package corpus
 
 import (
@@ -19,13 +18,13 @@ import (
 //go:embed captures serial.log serial.tsv blobs.txt
 var files embed.FS
 
-// Captures are the names of the excerpts of captures.
+// Captures returns the names of the captures.
 func Captures() []string { return []string{"perl", "cc1", "git00", "i386sql"} }
 
-// Capture returns the log of a capture, a ~m# line each.
+// Capture returns the log of a capture, one ~m# line per allocation.
 func Capture(name string) []byte { return unzip("captures/" + name + ".log.gz") }
 
-// File returns a file as it is.
+// File returns the content of a file.
 func File(name string) []byte {
 	b, err := files.ReadFile(name)
 	if err != nil {
@@ -45,13 +44,13 @@ func unzip(name string) []byte {
 	panic(fmt.Sprintf("corpus: %s: %v", name, err))
 }
 
-// Allocation is what a capture says was encoded.
+// Allocation is an allocation before encoding.
 type Allocation struct {
 	Size uint64
 	PCs  []uint64
 }
 
-// Truth returns what the lines of a capture were before encoding, one by one.
+// Truth returns the allocations of a capture before encoding, one for each line.
 func Truth(name string) []Allocation {
 	var all []Allocation
 	lines := bufio.NewScanner(bytes.NewReader(unzip("captures/" + name + ".truth.gz")))
@@ -74,7 +73,7 @@ func Truth(name string) []Allocation {
 	return all
 }
 
-// Blob is a blob and what it is, in a few words.
+// Blob is a blob and its name, which describes it.
 type Blob struct {
 	Name string
 	Blob []byte

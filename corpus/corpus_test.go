@@ -10,8 +10,8 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Each line of a capture holds what its truth says, as far as the encoder's
-// machine kept it: i386 all of it, x86-64 the low 31 bits.
+// Each line of a capture decodes to its truth, up to bits lost by the encoder's
+// machine: all bits on i386, the low 31 bits on x86-64.
 func TestCapturesAreTheirTruth(t *testing.T) {
 	for _, name := range Captures() {
 		low := uint64(1<<31 - 1)
@@ -40,7 +40,7 @@ func TestCapturesAreTheirTruth(t *testing.T) {
 	}
 }
 
-// A blob's name says whether it is rejected, and why: rejected/REASON/….
+// A blob is rejected if and only if its name begins with rejected/REASON/, for that reason.
 func TestBlobsAreWhatTheyAreCalled(t *testing.T) {
 	blobs := Blobs()
 	if len(blobs) == 0 {

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write serial.log and serial.tsv anew")
 
-// serial makes a serial log of an ESP32 that boots, works, crashes and boots
-// again, as a terminal program wrote it down, and beside it what is in it.
+// serial generates a serial log of an ESP32 that boots, works, crashes and boots again,
+// as a terminal program stored it, and the list of its records.
 type serial struct {
 	log, list bytes.Buffer
 	rng       *rand.ChaCha8
@@ -26,8 +26,8 @@ type serial struct {
 
 func (l *serial) below(n int) int { return int(l.rng.Uint64() % uint64(n)) }
 
-// record appends a record's text, cut to keep bytes if keep is not negative, and
-// lists it: offset, line's characters, state, size, addresses.
+// record appends the text of a record, truncated to keep bytes if keep is not negative,
+// and lists it: offset, length in characters, state, size, addresses.
 func (l *serial) record(state string, keep int) {
 	var s codec.Stack
 	l.heap.Next(&s)
@@ -68,7 +68,7 @@ func (l *serial) work(rounds int) {
 		switch l.below(16) {
 		case 0:
 			fmt.Fprintf(&l.log, "\x1b[0;33mW (%d) wifi: rssi -%d ~ weak\x1b[0m", l.ms, 60+l.below(30))
-		case 1: // two tasks write at once: one's text stands within the other's record
+		case 1: // two tasks write at once: the text of one is inside the record of the other
 			l.record("cut", 8+l.below(30))
 			l.log.WriteString("I: ping 10.0.0.1: ")
 			l.record("whole", -1)
@@ -110,11 +110,11 @@ func makeSerial() (log, list []byte) {
 	l.boot()
 	l.work(120)
 	l.stamp()
-	l.record("cut", 17) // the log ends within a record
+	l.record("cut", 17) // the log ends inside a record
 	return l.log.Bytes(), l.list.Bytes()
 }
 
-// The serial log is what its maker makes; go test ./corpus -update writes it.
+// The serial log is the output of its generator; go test ./corpus -update writes it.
 func TestSerialLogIsMade(t *testing.T) {
 	log, list := makeSerial()
 	if *update {

@@ -1,15 +1,13 @@
-// Package gen makes stacks and blobs to test with: stacks as programs on real
-// address spaces have them, stacks that stand at the format's edges, and blobs
-// that are wrong in exactly one way.
+// Package gen generates synthetic stacks and blobs for tests: stacks of programs in the
+// address spaces of real machines, stacks at the limits of the format, and blobs with
+// exactly one fault.
 //
-// Everything follows from a seed and is the same on every machine and with
-// every version of Go: numbers come from PCG alone, and only integers are
-// computed with.
+// All output depends on a seed alone and is the same on every machine and with every
+// version of Go: the only source of numbers is PCG, and all arithmetic is on integers.
 //
 //	Model ──seed──> Program ──Next──> codec.Stack, one after the other
-//	VectorStacks                      what ref-c/vectors were recorded from
+//	VectorStacks                      the stacks that ref-c/vectors were recorded from
 //	Faults ─────────────────────────> a blob, and the reason to reject it
 //
-// Package gentest has the same for property tests, where a failing case is to
-// be made smaller.
+// Package gentest has generators for property tests, which shrink a failing case.
 package gen

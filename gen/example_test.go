@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/gen"
 )
 
-// The stack of an allocation of a synthetic program, the same each time.
+// The stack of an allocation of a synthetic program is the same each time.
 func ExampleModelByName() {
 	m, ok := gen.ModelByName("x86_64-pie")
 	if !ok {

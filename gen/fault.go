@@ -7,19 +7,19 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Fault is an input that is wrong in one way, and the sound one it was made
-// from. Both are to be read the same way: as a blob, as a ~m# line read strictly
-// or leniently, or as a ~b# line.
+// Fault is an input with one fault, and the valid input that it was made from. Both are
+// read the same way: as a blob, as a ~m# line (strictly or leniently), or as a ~b#
+// line.
 type Fault struct {
 	Reason  codec.Reason
 	Input   Input
-	Word    int // to read blobs and ~m# lines at, 32 or 64
+	Word    int // word size at which blobs and ~m# lines are read, 32 or 64
 	Bytes   []byte
 	Origin  []byte
-	Changed string // what was done to Origin
+	Changed string // how Bytes differs from Origin
 }
 
-// Input is what the bytes of a fault are.
+// Input is the form of an input.
 type Input uint8
 
 const (
@@ -32,8 +32,9 @@ const (
 // String returns the name of the form.
 func (i Input) String() string { return [...]string{"blob", "line", "lenient line", "decoded line"}[i] }
 
-// NewFault makes a fault of the reason; the seed says from what, and which of
-// the ways to get there. It panics if reason is none of [codec.Reasons].
+// NewFault returns a fault with the given reason. The seed chooses the valid input and,
+// if there are several ways to cause the fault, one of them. NewFault panics if reason
+// is not in [codec.Reasons].
 func NewFault(reason codec.Reason, seed uint64) Fault {
 	f := faulter{rng: newRNG(seed, "fault/"+string(reason)), f: Fault{Reason: reason, Word: 64}}
 	f.stack()
@@ -69,12 +70,12 @@ func NewFault(reason codec.Reason, seed uint64) Fault {
 
 type faulter struct {
 	rng    *rng
-	s      codec.Stack // 1 to 31 frames: depth 0 would have two readings
-	origin []byte      // its blob
+	s      codec.Stack // 1 to 31 frames: a depth field of 0 is ambiguous
+	origin []byte      // blob of s
 	f      Fault
 }
 
-// stack makes the sound stack and blob to start from.
+// stack makes the valid stack and blob that the fault starts from.
 func (f *faulter) stack() {
 	m := models[f.rng.below(len(models))]
 	f.s = m.Program(f.rng.uint64() % 16).Stacks(1)[0]
@@ -119,7 +120,7 @@ func (f *faulter) spoil(line string, n int) string {
 }
 
 func (f *faulter) base64() {
-	// A length that is no multiple of 3 gives padding to be wrong with.
+	// A length that is not a multiple of 3 gives padding to damage.
 	for len(f.origin)%3 == 0 {
 		f.s.PCs[0], f.s.Size = f.s.PCs[0]^1, f.s.Size+f.s.Size+1
 		f.encode()
@@ -159,7 +160,7 @@ func (f *faulter) base64() {
 	f.mustDiffer()
 }
 
-// mustDiffer holds the generator to having changed something.
+// mustDiffer panics if the fault is equal to its origin.
 func (f *faulter) mustDiffer() {
 	if string(f.f.Bytes) == string(f.f.Origin) {
 		panic("gen: nothing changed: " + f.f.Changed)
@@ -219,7 +220,7 @@ func (f *faulter) length() {
 	}
 }
 
-// truncated takes bytes from the end of the fields, and corrects the length.
+// truncated removes bytes from the end of the fields, and corrects the length.
 func (f *faulter) truncated() {
 	b := unpack(f.origin)
 	fields := fieldsOf(f.origin)
@@ -229,11 +230,11 @@ func (f *faulter) truncated() {
 			end = field.End()
 		}
 	}
-	keep := f.rng.below((end+7)/8) * 8 // bits; the last byte of the fields is needed
+	keep := f.rng.below((end+7)/8) * 8 // in bits; less than all bytes of the fields
 	f.blob(b[:keep].pack(), "%d bits of %d left", keep, end)
 }
 
-// back writes a stack whose frame n is a delta, and makes that reach before
+// back writes a stack whose frame n is a delta, and makes the delta refer to before
 // frame 0.
 func (f *faulter) back() {
 	n := 1 + f.rng.below(7)
@@ -257,7 +258,7 @@ func (f *faulter) back() {
 	panic("gen: frame is not a delta")
 }
 
-// count writes a value with a count over 32, which a word of 32 bits has not.
+// count writes a value with a count over 32, which is invalid for words of 32 bits.
 func (f *faulter) count() {
 	for n := range f.s.PCs {
 		f.s.PCs[n] &= 1<<32 - 1

@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// read reads b the way f says.
+// read reads b in the form of f.
 func (f Fault) read(b []byte) error {
 	var s codec.Stack
 	var blob []byte
@@ -29,7 +29,7 @@ func (f Fault) read(b []byte) error {
 	return codec.DecodeWord(&s, blob, f.Word)
 }
 
-// Each fault is rejected for its reason, and what it was made from is accepted.
+// Each fault is rejected for its reason, and its origin is accepted.
 func TestFaults(t *testing.T) {
 	for _, reason := range codec.Reasons() {
 		t.Run(string(reason), func(t *testing.T) {

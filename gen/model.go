@@ -2,32 +2,32 @@ package gen
 
 import "github.com/lwsbt/lwsbt/codec"
 
-// Model is an address space: where the code of a kind of program lies, how its
-// return addresses look, and how deep its stacks are.
+// Model is an address space: the location of the code of a kind of program, the form of
+// its return addresses, and the depth of its stacks.
 type Model struct {
 	Name    string
 	About   string
 	Word    int           // bits, 32 or 64
-	Machine codec.Machine // what lws's encoder is like there, built by gcc
+	Machine codec.Machine // class of lws's encoder there, built by gcc
 
-	app, lib region // the program, and what it is linked to at run time
+	app, lib region // the program, and its shared libraries
 	step     uint64 // return addresses are multiples of it
 	low      uint64 // bits set in each return address: Thumb, MIPS16
-	window   bool   // the top two bits tell the call's window (Xtensa)
+	window   bool   // the top two bits are the window increment of the call (Xtensa)
 	depth    [2]int // frames of the program itself, fewest and most
 	start    [2]int // outermost frames: of lib, then of app
 }
 
-// region is where a module may be loaded and how long its code is.
+// region is a range of load addresses of a module, and the length of its code.
 type region struct {
-	lo, hi uint64 // load address, page by page; fixed if equal
+	lo, hi uint64 // range of load addresses, in pages; fixed if equal
 	text   int    // bytes of code; no such module if 0
 }
 
-// Models lists the address spaces, embedded ones first.
+// Models returns the models, embedded ones first.
 func Models() []Model { return models[:] }
 
-// ModelByName returns the model of that name, and whether there is one.
+// ModelByName returns the model with the given name, and whether there is one.
 func ModelByName(name string) (Model, bool) {
 	for _, m := range models {
 		if m.Name == name {

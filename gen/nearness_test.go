@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/models.md anew")
 
-// shape is what is compared of stacks.
+// shape holds the properties in which stacks are compared.
 type shape struct {
 	stacks, frames int
 	paths          map[string]int // by addresses
@@ -49,7 +49,7 @@ func (s *shape) add(pcs []uint64, size uint64, m codec.Machine) {
 	s.blobBits += b
 }
 
-// overlap is how much of two histograms is common, 0 to 1.
+// overlap returns the common part of two histograms, 0 to 1.
 func overlap(a, b []float64) float64 {
 	var sumA, sumB, common float64
 	for i := range a {
@@ -62,7 +62,7 @@ func overlap(a, b []float64) float64 {
 	return common
 }
 
-// pairs are captures, and the model each is an instance of.
+// pairs are captures and their models.
 var pairs = []struct {
 	capture, model string
 	pre, post      int
@@ -73,7 +73,8 @@ var pairs = []struct {
 	{"i386sql", "i386-pie", 2, 1},
 }
 
-// programs of a model are put together, since one is one layout of many.
+// programs is the number of programs of a model that are combined, since one program
+// has one memory layout of many.
 const programs = 16
 
 func ofCapture(name string, m codec.Machine) *shape {
@@ -84,8 +85,7 @@ func ofCapture(name string, m codec.Machine) *shape {
 	return &s
 }
 
-// ofModel takes as many stacks as a capture has. Paths are counted in the first
-// program alone.
+// ofModel takes as many stacks as a capture has. It counts paths only in the first program.
 func ofModel(m gen.Model, pre, post, stacks int) (s *shape, paths int) {
 	s = &shape{}
 	for seed := range uint64(programs) {
@@ -103,7 +103,7 @@ func ofModel(m gen.Model, pre, post, stacks int) (s *shape, paths int) {
 	return s, paths
 }
 
-// nearness is the table, and an error for each model that is too far off.
+// nearness returns the table, and an error for each model that is too different.
 func nearness() (table string, faults []string) {
 	var b strings.Builder
 	b.WriteString("| capture | model | depth, mean | bits per frame | call paths of 2,000 | depths in common | near widths in common | size widths in common |\n")
@@ -144,8 +144,7 @@ func modelTable() string {
 	return b.String()
 }
 
-// The models come as near to the captures as docs/models.md says, and that is
-// near enough.
+// The models are as near to the captures as docs/models.md says, and within the limits.
 func TestModelsAreNearCaptures(t *testing.T) {
 	near, faults := nearness()
 	for _, f := range faults {

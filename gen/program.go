@@ -7,12 +7,11 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Program is a synthetic program of a model while it runs: modules at addresses,
-// functions in them, calls between those. It allocates, over and over, as it goes up
-// and down its calls, so that one stack shares its outer frames with the next, and
-// popular paths come again and again.
+// Program is a synthetic program of a model: modules at addresses, functions in them,
+// calls between the functions. It allocates while it walks up and down its call graph,
+// so that a stack shares its outer frames with the next, and popular paths repeat.
 //
-// What is captured of a stack follows Pre and Post:
+// Pre and Post select the captured part of a stack:
 //
 //	allocator's frames │ the path, innermost first │ start of the program
 //	└─Pre──┘                                                     └─Post─┘
@@ -23,24 +22,24 @@ type Program struct {
 	rng     *rng
 	seed    uint64
 	modules []module
-	bodies  map[int][]site // calls of a function, made when first needed
-	inner   []uint64       // the allocator's frames, innermost first
-	outer   []uint64       // the program's start, innermost first
+	bodies  map[int][]site // calls of a function, a cache
+	inner   []uint64       // frames of the allocator, innermost first
+	outer   []uint64       // frames of the program's start, innermost first
 	path    []site         // calls from main on
 	structs []uint64       // sizes of this program's objects
-	again   [][]site       // earlier paths, to be taken again
-	fresh   bool           // take none of them
+	again   [][]site       // earlier paths, to be repeated
+	fresh   bool           // do not repeat paths
 }
 
-// module is code at an address: functions, one every stride bytes, numbered
-// through all modules.
+// module is code at an address. A function begins every stride bytes. Functions are
+// numbered across all modules.
 type module struct {
 	base  uint64
 	first int // number of its first function
 	count int
 }
 
-// site is a call: where it returns to, and what it calls.
+// site is a call: its return address, and the number of the called function.
 type site struct {
 	pc     uint64
 	callee int
@@ -49,12 +48,12 @@ type site struct {
 const (
 	page     = 4096
 	stride   = 512 // bytes from one function to the next
-	maxSites = 12  // calls of one function, at the most
+	maxSites = 12  // most calls of one function
 	maxAgain = 256 // paths remembered
 )
 
-// Program makes the program that seed stands for. It captures as lws does by
-// itself, with 2 frames left out inside and 1 outside.
+// Program returns the program for seed. It captures with the defaults of lws: it leaves
+// out the 2 innermost frames and the outermost.
 func (m Model) Program(seed uint64) *Program {
 	p := &Program{Pre: 2, Post: 1, model: m, seed: seed,
 		rng: newRNG(seed, m.Name), bodies: map[int][]site{}}
@@ -72,7 +71,7 @@ func (m Model) Program(seed uint64) *Program {
 	return p
 }
 
-// load places a module behind those that are there.
+// load adds a module.
 func (p *Program) load(r region) {
 	m := module{base: r.lo, count: r.text / stride}
 	if pages := int((r.hi - r.lo) / page); pages > 0 {
@@ -84,14 +83,14 @@ func (p *Program) load(r region) {
 	p.modules = append(p.modules, m)
 }
 
-// wrapper is the allocator: three functions close by each other.
+// wrapper returns the frames of the allocator: three functions near each other.
 func (p *Program) wrapper(mod int) []uint64 {
 	m := p.modules[mod]
 	fn := p.rng.below(m.count - 3)
 	return []uint64{p.returnIn(p.rng, m, fn+2), p.returnIn(p.rng, m, fn), p.returnIn(p.rng, m, fn)}
 }
 
-// startup returns the frames that call main: n frames one after the other.
+// startup returns the frames that call main: n frames of consecutive functions.
 func (p *Program) startup(mod, n int) []uint64 {
 	var pcs []uint64
 	m := p.modules[mod]
@@ -102,7 +101,8 @@ func (p *Program) startup(mod, n int) []uint64 {
 	return pcs
 }
 
-// returnIn is a return address in function fn of a module, as the register has it.
+// returnIn returns a random return address in function fn of a module, as it is in a
+// register.
 func (p *Program) returnIn(r *rng, m module, fn int) uint64 {
 	off := uint64(fn*stride + 4 + r.below(stride-4))
 	pc := m.base + off&^(p.model.step-1) | p.model.low
@@ -112,7 +112,8 @@ func (p *Program) returnIn(r *rng, m module, fn int) uint64 {
 	return pc
 }
 
-// windowBits is how far a call turned the register window: by 8 nearly always.
+// windowBits returns by how much a call rotates the register window, in units of 4:
+// mostly 2.
 func windowBits(r *rng) uint64 {
 	switch r.below(16) {
 	case 0:
@@ -123,7 +124,7 @@ func windowBits(r *rng) uint64 {
 	return 2
 }
 
-// moduleOf finds the module of a function.
+// moduleOf returns the index of the module of a function.
 func (p *Program) moduleOf(fn int) int {
 	if len(p.modules) > 1 && fn >= p.modules[1].first {
 		return 1
@@ -131,9 +132,9 @@ func (p *Program) moduleOf(fn int) int {
 	return 0
 }
 
-// sites are the calls of function fn. They depend on the seed and on fn alone.
-// Most go to functions close by, few to itself; from the program some go to the
-// library, and none come back.
+// sites returns the calls of function fn. They depend only on the seed and on fn. Most
+// calls are to nearby functions, a few to fn itself. Some calls go from the program to
+// the library, none from the library to the program.
 func (p *Program) sites(fn int) []site {
 	if s, ok := p.bodies[fn]; ok {
 		return s
@@ -162,7 +163,7 @@ func (p *Program) sites(fn int) []site {
 	return s
 }
 
-// Next puts the program's next allocation into s, in the array it has.
+// Next sets s to the next allocation of the program. It reuses the array of s.PCs.
 func (p *Program) Next(s *codec.Stack) {
 	if len(p.again) > 0 && !p.fresh && p.rng.chance(90) {
 		p.path = append(p.path[:0], p.again[p.rng.spread(len(p.again))]...)
@@ -186,8 +187,8 @@ func (p *Program) Next(s *codec.Stack) {
 	s.Marks = codec.Marks{}
 }
 
-// walk returns from some calls, and calls others until the stack is as deep as
-// it is to be.
+// walk returns from some calls, and makes calls until the stack has a random depth in
+// the model's range.
 func (p *Program) walk() {
 	lo, hi := p.model.depth[0], p.model.depth[1]
 	depth := lo + (p.rng.below(hi-lo+1)+p.rng.below(hi-lo+1)+p.rng.below(hi-lo+1))/3
@@ -205,7 +206,7 @@ func (p *Program) walk() {
 	}
 }
 
-// Stacks returns the next n allocations, each with an array of its own.
+// Stacks returns the next n allocations, each with a separate array.
 func (p *Program) Stacks(n int) []codec.Stack {
 	stacks := make([]codec.Stack, n)
 	for i := range stacks {
@@ -214,11 +215,11 @@ func (p *Program) Stacks(n int) []codec.Stack {
 	return stacks
 }
 
-// size returns the size that the call that returns to pc asks for: mostly the object that it
-// always makes, else a text, a buffer, or an array.
+// size returns the size requested by the call that returns to pc: mostly that of the
+// object which this call always allocates, else that of a string, a buffer or an array.
 func (p *Program) size(pc uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15
-	kind := pc * odd >> 56 // fixed for a call
+	kind := pc * odd >> 56 // always the same for a call
 	switch {
 	case kind < 150:
 		return p.structs[kind%uint64(len(p.structs))]
@@ -232,10 +233,9 @@ func (p *Program) size(pc uint64) uint64 {
 	return p.rng.width(8 + p.rng.below(15))
 }
 
-// Scatter puts a stack of depth frames into s, in the array it has, that no
-// program would have: each address anywhere in the code of the program's modules.
-// Such stacks do not repeat, and no bit of where an address lies in its module can
-// be guessed.
+// Scatter sets s to a stack of depth frames with random addresses in the code of all
+// modules. It reuses the array of s.PCs. No real program has such stacks: they do not
+// repeat, and the offsets in a module cannot be predicted.
 func (p *Program) Scatter(s *codec.Stack, depth int) {
 	s.PCs = s.PCs[:0]
 	for range depth {

@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Scattered stacks lie in the model's code, all over it, and do not repeat.
+// Scattered stacks are in the model's code, all over it, and do not repeat.
 func TestScatter(t *testing.T) {
 	for _, m := range Models() {
 		p, again := m.Program(1), m.Program(1)
@@ -28,7 +28,7 @@ func TestScatter(t *testing.T) {
 				if m.Word == 32 && pc>>32 != 0 || pc&m.low != m.low {
 					t.Fatalf("%s: %#x is no return address", m.Name, pc)
 				}
-				if m.window { // the code's own top bits are in the window's place
+				if m.window { // restore the top bits of the code, which the window bits replaced
 					pc = pc&(1<<30-1) | m.app.lo>>30<<30
 				}
 				sites[pc] = true

@@ -5,17 +5,18 @@ import (
 	"math/rand/v2"
 )
 
-// rng is a stream of numbers that is the same everywhere and always. Of
-// math/rand/v2 only the PCG source is fixed for good, so only that is used.
+// rng is a stream of numbers that is the same on every machine and with every version
+// of Go. Of math/rand/v2, only the output of PCG is guaranteed not to change, so rng
+// uses only PCG.
 type rng struct{ pcg *rand.PCG }
 
-// newRNG starts the stream called label: streams of one seed that differ in
-// label have nothing to do with each other, so that adding one moves no other.
+// newRNG returns the stream with this seed and label. Streams with different labels are
+// independent, so that a new stream does not change the others.
 func newRNG(seed uint64, label string) *rng {
 	return &rng{rand.NewPCG(seed, hash(label))}
 }
 
-// hash is FNV-1a.
+// hash returns the FNV-1a hash of s.
 func hash(s string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {
@@ -26,20 +27,20 @@ func hash(s string) uint64 {
 
 func (r *rng) uint64() uint64 { return r.pcg.Uint64() }
 
-// below is uniform in 0..n-1, but for a bias of n/2^64. n is at least 1.
+// below returns a uniform number in 0..n-1, with a bias of n/2^64. n is at least 1.
 func (r *rng) below(n int) int {
 	hi, _ := bits.Mul64(r.uint64(), uint64(n))
 	return int(hi)
 }
 
-// between is uniform in lo..hi.
+// between returns a uniform number in lo..hi.
 func (r *rng) between(lo, hi int) int { return lo + r.below(hi-lo+1) }
 
-// chance is true percent times in 100.
+// chance returns true with a probability of percent/100.
 func (r *rng) chance(percent int) bool { return r.below(100) < percent }
 
-// width is a uniform value of exactly n significant bits, 1 to 64; of one bit,
-// it is 0 or 1.
+// width returns a uniform value with exactly n significant bits, 1 to 64; for n = 1 it
+// returns 0 or 1.
 func (r *rng) width(n int) uint64 {
 	v := r.uint64() >> (64 - n)
 	if n > 1 {
@@ -48,13 +49,13 @@ func (r *rng) width(n int) uint64 {
 	return v
 }
 
-// halving is 0 in half of all cases, 1 in a quarter, and so on, below n.
+// halving returns 0 with probability 1/2, 1 with 1/4, and so on, below n.
 func (r *rng) halving(n int) int {
 	return bits.TrailingZeros64(r.uint64()) % n
 }
 
-// spread is a value below n whose magnitude is uniform: as many below 16 as
-// between 16 and 256.
+// spread returns a value below n whose order of magnitude is roughly uniform: small
+// values are as frequent as large ones.
 func (r *rng) spread(n int) int {
 	w := r.below(bits.Len(uint(n)))
 	return r.below(min(n, 2<<w))

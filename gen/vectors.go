@@ -8,17 +8,17 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// NamedStack is a stack to record vectors from. The ID is permanent.
+// NamedStack is a stack to record vectors from. Its ID never changes.
 type NamedStack struct {
 	ID    string
 	Stack codec.Stack
 }
 
-// VectorStacks returns the stacks that ref-c/vectors are recorded from: those of
-// each model whose addresses fit a word of 32 or 64 bits, and those that try the
-// format's edges: boundary values, every width of delta, ties between bases, the
-// best base at frame 0, 8 and 9 back, every depth, sizes, and noise. Another
-// seed changes the numbers, never the IDs.
+// VectorStacks returns the stacks that ref-c/vectors are recorded from: stacks of each
+// model whose addresses fit the word, 32 or 64 bits, and stacks at the limits of the
+// format. The limits are boundary values, every width of delta, ties between bases, the
+// best base at frame 0 and 8 and 9 frames back, every depth, every width of size, and
+// random values. The seed changes the values but not the IDs.
 func VectorStacks(word int, seed uint64) []NamedStack {
 	if word != 32 && word != 64 {
 		panic(fmt.Sprintf("gen: a word of %d bits, expected 32 or 64", word))
@@ -41,7 +41,7 @@ func VectorStacks(word int, seed uint64) []NamedStack {
 type vectorStacks struct {
 	word int
 	seed uint64
-	max  uint64 // greatest value of the word
+	max  uint64 // largest value of the word
 	all  []NamedStack
 }
 
@@ -56,9 +56,9 @@ func (v *vectorStacks) rng(label string) *rng {
 	return newRNG(v.seed, fmt.Sprint(label, "/", v.word))
 }
 
-// model adds stacks of a program, every ninth of its run, as captured with
-// 0 to 3 frames left out inside and 0 to 2 outside. Models of 32 bits have few
-// at 64, where they stand for programs with small addresses.
+// model adds every ninth stack of a program, captured with 0 to 3 innermost and 0 to 2
+// outermost frames left out. At a word of 64 bits it adds only a few stacks of 32-bit
+// models, as examples of small addresses.
 func (v *vectorStacks) model(m Model) {
 	n := 10
 	if m.Word > v.word {
@@ -78,7 +78,7 @@ func (v *vectorStacks) model(m Model) {
 	}
 }
 
-// boundary adds the values about each power of 2, alone and beside each other.
+// boundary adds the values near each power of 2, alone and next to each other.
 func (v *vectorStacks) boundary() {
 	for n := range v.word {
 		at := uint64(1) << n
@@ -95,8 +95,8 @@ func (v *vectorStacks) boundary() {
 	v.add("boundary/half", 1<<31, 1<<(v.word-1), 1<<(v.word-1)-1, 1<<(v.word-1), 0)
 }
 
-// deltaWidths adds, for each width, frames that lie that far above and below
-// one that is not frame 0.
+// deltaWidths adds, for each width, frames that far above and below a base that is not
+// frame 0.
 func (v *vectorStacks) deltaWidths() {
 	r := v.rng("delta-width")
 	for n := 1; n <= v.word; n++ {
@@ -106,14 +106,13 @@ func (v *vectorStacks) deltaWidths() {
 			d = 1
 		}
 		if base < d {
-			base, d = d, base // both have the word's top bit then
+			base, d = d, base // both then have the top bit of the word
 		}
 		v.add(fmt.Sprintf("delta-width/%02d", n), r.width(1+r.below(16)), 1, base, base-d, base, base+d)
 	}
 }
 
-// ties adds frames with two bases equally near: the same twice, or one on
-// either side.
+// ties adds frames with two equally near bases: two equal bases, or one on either side.
 func (v *vectorStacks) ties() {
 	r := v.rng("tie")
 	for i := range 12 {
@@ -128,8 +127,8 @@ func (v *vectorStacks) ties() {
 	v.add("tie/all-equal", 8, base, base, base, base, base, base, base, base, base, base)
 }
 
-// baseFrame0 adds stacks where frame 0 is the nearest: alone, and with a
-// farther one that would do as well.
+// baseFrame0 adds stacks in which frame 0 is the nearest base: alone, and with a
+// farther base that also gives a short delta.
 func (v *vectorStacks) baseFrame0() {
 	r := v.rng("base-frame-0")
 	for i := range 8 {
@@ -140,8 +139,8 @@ func (v *vectorStacks) baseFrame0() {
 	}
 }
 
-// backs adds stacks whose last frame has its near base 1 to 10 frames back,
-// others being far from it and each other, behind at least one frame more.
+// backs adds stacks whose last frame has a near base 1 to 10 frames back. All other
+// frames are far from it and from each other, and at least one frame precedes the base.
 func (v *vectorStacks) backs() {
 	r := v.rng("back")
 	for back := 1; back <= 10; back++ {
@@ -159,7 +158,7 @@ func (v *vectorStacks) backs() {
 	}
 }
 
-// depths adds every depth twice: as a program might have it, and as few bits as
+// depths adds every depth twice: with realistic addresses, and with as few bits as
 // possible.
 func (v *vectorStacks) depths() {
 	r := v.rng("depth")
@@ -181,14 +180,14 @@ func (v *vectorStacks) depths() {
 		}
 		v.add(fmt.Sprintf("depth/most-%02d", depth), v.max, pcs...)
 	}
-	pcs := make([]uint64, codec.MaxDepth) // search lws takes deltas a bit longer than the literals
+	pcs := make([]uint64, codec.MaxDepth) // search lws takes deltas that are one bit longer than the literals
 	for n := range pcs {
 		pcs[n] = 1<<(v.word-1) + uint64(n)<<(v.word-6)
 	}
 	v.add("depth/longest-lws", v.max, pcs...)
 }
 
-// sizes adds each width of size, so that the blob ends at every bit of a byte.
+// sizes adds each width of size, so that blobs end at every bit of a byte.
 func (v *vectorStacks) sizes() {
 	r := v.rng("size")
 	for n := 1; n <= v.word; n++ {
@@ -196,7 +195,7 @@ func (v *vectorStacks) sizes() {
 	}
 }
 
-// noise adds values of no kind at all.
+// noise adds random values.
 func (v *vectorStacks) noise() {
 	r := v.rng("noise")
 	for i := range 20 {

@@ -10,7 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// hashStacks is one number for all IDs, sizes and addresses.
+// hashStacks returns a hash of all IDs, sizes and addresses.
 func hashStacks(stacks []NamedStack) uint64 {
 	h := fnv.New64a()
 	for _, s := range stacks {

@@ -9,11 +9,11 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// maxOwners bounds the lists that carving follows.
+// maxOwners is the most lists that carving follows.
 const maxOwners = 64
 
-// scan calls visit for every address of writable memory where a node may stand:
-// aligned, with a length before it, and pointers that look like some.
+// scan calls visit for every address of writable memory that may hold a node: aligned,
+// with a length before it, and plausible pointers in it.
 func (f *finder) scan(visit func(n node)) {
 	segs := f.m.Segments()
 	if len(segs) == 0 {
@@ -31,7 +31,8 @@ func (f *finder) scan(visit func(n node)) {
 	}
 }
 
-// scanBytes is scan of bytes at addr. all is from the first to the last address of the image.
+// scanBytes is scan for the bytes b at addr. all is the range from the first to the
+// last address of the image.
 func (f *finder) scanBytes(b []byte, addr uint64, all span, visit func(n node)) {
 	size, order := int(f.ptr), f.m.Order
 	link := func(v uint64) bool { return v&(f.ptr-1) == 0 && (v == 0 || v >= all.start && v <= all.end) }
@@ -41,7 +42,7 @@ func (f *finder) scanBytes(b []byte, addr uint64, all span, visit func(n node)) 
 		at += size
 	}
 	for ; at+3*size <= len(b); at += size {
-		if b[at-1]|b[at-2] == 0 { // no length: most of memory ends here
+		if b[at-1]|b[at-2] == 0 { // no length: this check excludes most of memory
 			continue
 		}
 		owner := uintOf(b[at+2*size:][:size], order)
@@ -55,19 +56,20 @@ func (f *finder) scanBytes(b []byte, addr uint64, all span, visit func(n node)) 
 	}
 }
 
-// claim is the nodes that name one owner, each with a blob in front of it that decodes.
+// claim counts the nodes that name one owner, each with a valid blob before it.
 type claim struct {
-	linked int // those whose neighbours on one side at least point back and name the same owner
-	alone  int // others, which no neighbour contradicts
-	// lost is where neighbours of those were overwritten, each with the sides that lead
-	// there. Two nodes that lead to one place from both sides are linked, too.
+	linked int // nodes with a neighbour, on at least one side, that points back and names the same owner
+	alone  int // other nodes, which no neighbour contradicts
+	// lost has the addresses of overwritten neighbours of the nodes in alone, each with
+	// the sides from which links lead to it. Two nodes that lead to one address from
+	// both sides are linked, too.
 	lost map[uint64]uint8
 }
 
-// maxLost bounds the places of all claims.
+// maxLost is the most addresses in lost, over all claims.
 const maxLost = 1 << 16
 
-// carveOwners finds owners by their blocks. The owner of most blocks comes first.
+// carveOwners finds owners by their blocks, the owner with the most blocks first.
 func (f *finder) carveOwners() []Owner {
 	claims := f.claimsOf()
 	addrs := slices.Sorted(maps.Keys(claims))
@@ -88,7 +90,7 @@ func (f *finder) carveOwners() []Owner {
 	return list
 }
 
-// claimsOf returns the claims of all that looks like a block, by owner.
+// claimsOf returns the claims of all candidates for blocks, by owner.
 func (f *finder) claimsOf() map[uint64]*claim {
 	claims := map[uint64]*claim{}
 	left := maxLost
@@ -113,8 +115,8 @@ func (f *finder) claimsOf() map[uint64]*claim {
 	return claims
 }
 
-// leads notes that a node leads to a place from one side, and returns how many places that
-// adds, no more than left.
+// leads records that a node links to an address from one side (1 prev, 2 next). It adds
+// at most left addresses, and returns how many it added, 0 or 1.
 func (c *claim) leads(at uint64, side uint8, left int) (added int) {
 	had, seen := c.lost[at]
 	if at == 0 || !seen && left <= 0 {
@@ -129,10 +131,10 @@ func (c *claim) leads(at uint64, side uint8, left int) (added int) {
 	return added
 }
 
-// claimed reports whether the blocks that name an owner are enough to make it one.
+// claimed reports whether enough blocks name an owner to accept it.
 func (f *finder) claimed(o Owner, c *claim) bool {
-	// Other lists of the same library have nodes, too, but hardly ever what
-	// decodes before them.
+	// Other lists of the library have nodes too, but these rarely have a valid blob
+	// before them.
 	total := f.length(o)
 	if c.linked > 0 && c.linked*5 >= total*4 && (total > 0 || c.linked >= 3) || c.linked >= 3 && c.linked*10 >= total {
 		return true
@@ -144,17 +146,17 @@ func (f *finder) claimed(o Owner, c *claim) bool {
 	return o.Device || int64(o.Count) >= int64(n) && f.ownsBlocks(o)
 }
 
-// opinion is what the neighbour of a node on one side says of it.
+// opinion is the evidence that a neighbour gives about a node.
 type opinion uint8
 
 const (
-	silent      opinion = iota // it was overwritten
+	silent      opinion = iota // the neighbour was overwritten
 	confirms                   // it points back and names the same owner
 	contradicts                // it points to another node, which points back to it
 )
 
-// beside returns the opinion of the neighbour of n on one side; at an end of the list, that of
-// the owner.
+// beside returns the opinion of the neighbour of n on one side; at an end of the list,
+// that of the owner.
 func (f *finder) beside(n *node, back bool) opinion {
 	at := n.toward(back)
 	if at == 0 {
@@ -185,19 +187,19 @@ func (f *finder) beside(n *node, back bool) opinion {
 	return silent
 }
 
-// names reports whether at an address there is a node that names an owner.
+// names reports whether there is a node at addr that names owner.
 func (f *finder) names(addr, owner uint64) bool {
 	n, ok := f.readNode(addr)
 	return ok && n.owner == owner
 }
 
-// towards returns a link of the node at an address.
+// towards returns the prev (if back) or next link of the node at addr.
 func (f *finder) towards(addr uint64, back bool) uint64 {
 	n, _ := f.readNode(addr)
 	return n.toward(back)
 }
 
-// length counts the nodes of a list from its head on, as far as links are sound.
+// length returns the number of nodes from the head of a list to the first broken link.
 func (f *finder) length(o Owner) int {
 	total, prev := 0, uint64(0)
 	for at := o.Head; at != 0 && total < MaxBlocks; total++ {
@@ -210,15 +212,15 @@ func (f *finder) length(o Owner) int {
 	return total
 }
 
-// plausible reports whether the addresses of a stack may be return addresses: not
-// most of those whose code is known follow no call.
+// plausible reports whether the addresses of a stack may be return addresses: of those
+// whose code is known, at least half follow a call.
 func (f *finder) plausible(s *codec.Stack) bool {
 	known, wrong := f.countCalls(s)
 	return wrong == 0 || wrong <= known/2
 }
 
-// countCalls counts the addresses of a stack whose code is known, and those of them
-// that follow no call. Addresses of which bits were lost are not asked for.
+// countCalls returns the number of addresses of a stack whose code is known, and the
+// number of these that follow no call. It ignores lossy addresses.
 func (f *finder) countCalls(s *codec.Stack) (known, wrong int) {
 	if f.follows == nil {
 		return 0, 0
@@ -237,19 +239,20 @@ func (f *finder) countCalls(s *codec.Stack) (known, wrong int) {
 	return known, wrong
 }
 
-// rest is what carving a list adds to: nodes that look like its blocks.
+// rest is the state of carveRest: candidates for further blocks of a list.
 type rest struct {
 	found  map[uint64]*node
-	addrs  []uint64            // of found, sorted
-	beside map[uint64][]uint64 // by an address, those of found that link to it
+	addrs  []uint64            // keys of found, sorted
+	beside map[uint64][]uint64 // by address, the nodes of found that link to it
 	loose  map[link]bool       // where a chain ends
-	seen   int                 // of finder.broken
+	seen   int                 // number of links of finder.broken that were processed
 }
 
-// carveRest finds blocks of the list that no intact chain of links leads to: their
-// owner is the list's, their blob decodes, and a neighbour agrees, be it a block,
-// or one that was overwritten and to which another link leads; or both neighbours were
-// overwritten.
+// carveRest finds blocks of the list that no intact chain of links leads to. Such a
+// block names the owner of the list and has a valid blob. In addition a neighbour
+// confirms it: a block that points back, or an overwritten place that another link
+// leads to. If no neighbour confirms any more blocks, those whose neighbours were both
+// overwritten are accepted.
 func (f *finder) carveRest() {
 	r := rest{found: map[uint64]*node{}, loose: map[link]bool{}}
 	f.scan(func(n node) {
@@ -287,8 +290,8 @@ func (f *finder) carveRest() {
 	}
 }
 
-// accept accepts those of todo that are blocks, and returns those that stand beside a link that
-// broke meanwhile: they may be, too.
+// accept accepts the nodes of todo for which is returns true. It returns the nodes next
+// to links that broke meanwhile, which may be blocks too.
 func (f *finder) accept(r *rest, todo []uint64, is func(*node) bool) (next []uint64) {
 	for ; r.seen < len(f.broken); r.seen++ {
 		r.loose[link{f.broken[r.seen].from, 0, f.broken[r.seen].back}] = true
@@ -306,7 +309,7 @@ func (f *finder) accept(r *rest, todo []uint64, is func(*node) bool) (next []uin
 	return slices.Compact(next)
 }
 
-// countNodes counts those of addrs that are nodes.
+// countNodes returns how many of addrs are accepted nodes.
 func (f *finder) countNodes(addrs []uint64) (n int) {
 	for _, addr := range addrs {
 		if f.nodes[addr] != nil {
@@ -316,9 +319,9 @@ func (f *finder) countNodes(addrs []uint64) (n int) {
 	return n
 }
 
-// uncontradicted reports whether a carved node whose neighbours were overwritten may be believed
-// alone: its stack is plausible, and no other block is where it says that it is in the list.
-// Memory may be in an image twice, by mirrors.
+// uncontradicted reports whether a carved node whose neighbours were overwritten is
+// accepted without confirmation: its stack is plausible, and no other block claims its
+// place in the list. (An image may contain the same memory twice, as mirrors.)
 func (f *finder) uncontradicted(n *node) bool {
 	if f.beside(n, true) == contradicts || f.beside(n, false) == contradicts ||
 		f.pointing[link{0, n.prev, true}] && n.prev != 0 || f.pointing[link{0, n.next, false}] && n.next != 0 {
@@ -327,20 +330,21 @@ func (f *finder) uncontradicted(n *node) bool {
 	return f.decodes(n.addr) && f.plausible(&f.scratch)
 }
 
-// agrees reports whether the neighbour of a carved node on one side agrees that it
-// is one.
+// agrees reports whether the neighbour of a carved node on one side confirms that it is
+// a node.
 func (f *finder) agrees(n *node, found map[uint64]*node, loose map[link]bool, back bool) bool {
 	at := n.toward(back)
 	if at == 0 {
 		return f.end(back) == n.addr
 	}
-	if o := f.nodes[at]; o != nil { // a block whose own link is lost
+	if o := f.nodes[at]; o != nil { // a block; its own link may be lost
 		return o.toward(!back) == n.addr || loose[link{at, 0, !back}] && !f.pointing[link{0, at, back}]
 	}
 	if o := found[at]; o != nil && o.toward(!back) == n.addr {
 		return true
 	}
-	// It was overwritten, a link leads there from its other side, and none from this
-	// one: memory may be in an image twice, by mirrors.
+	// The neighbour was overwritten, a link leads to it from its other side, and no
+	// link leads to it from this side. (An image may contain the same memory twice, as
+	// mirrors.)
 	return f.claims[at] && !f.pointing[link{0, at, back}]
 }

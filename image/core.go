@@ -9,9 +9,9 @@ import (
 	"sort"
 )
 
-// AddFile adds a file that says itself where its bytes are: a core file of Linux
-// or of gdb, what qemu's dump-guest-memory writes, Intel HEX or Motorola
-// S-records; any of them packed with gzip, zstd or xz.
+// AddFile adds a file that contains its own addresses: a core file of Linux, gdb or
+// qemu's dump-guest-memory, Intel HEX or Motorola S-records. The file may be compressed
+// with gzip, zstd or xz.
 func (m *Image) AddFile(path string) error {
 	s, err := openSource(path, m)
 	if err != nil {
@@ -56,7 +56,7 @@ func (m *Image) addCore(s *source) error {
 	if err := m.agree(s.name, h); err != nil {
 		return err
 	}
-	left, dropped := len(s.data), 0 // bytes of notes: those of two segments are not the same
+	left, dropped := len(s.data), 0 // bytes of notes; no two segments should share bytes
 	for _, p := range h.progs {
 		if p.kind != elf.PT_NOTE {
 			continue
@@ -86,12 +86,12 @@ func (m *Image) addCore(s *source) error {
 		}
 		data := part(s.data, p.off, min(p.filesz, p.memsz))
 		have, want = have+uint64(len(data)), want+min(p.filesz, p.memsz)
-		if want < p.filesz { // sizes that cannot be: no sum of them either
+		if want < p.filesz { // impossible sizes: the sum overflowed
 			want = ^uint64(0)
 		}
 		write, exec := p.flags&elf.PF_W != 0, p.flags&elf.PF_X != 0
 		if m.Guest {
-			write, exec = true, false // a guest's headers do not tell
+			write, exec = true, false // the headers of a guest do not give permissions
 		}
 		m.add(Segment{Addr: addr, Data: data, Write: write, Exec: exec, src: s, off: int64(p.off & (1<<62 - 1))})
 		m.addMap(Map{Start: addr, End: addr + p.memsz, Write: write, Exec: exec})
@@ -113,16 +113,16 @@ func segments(n int) string {
 	return fmt.Sprintf("%d segments are", n)
 }
 
-// maxShared and sharedPerByte bound how many bytes of a core file may be of more than
-// one segment: so many, and as many times its size. Each time they are searched anew.
-// The files that systems write have none, but what qemu's dump-guest-memory -p
-// writes has a segment for each address that memory is mapped at.
+// maxShared and sharedPerByte limit the bytes of a core file that more than one segment
+// contains: maxShared plus sharedPerByte times the size of the file. Each segment is
+// searched separately. Core files of systems share no bytes, but qemu's
+// dump-guest-memory -p writes a segment for each address at which memory is mapped.
 const (
 	maxShared     = 16 << 20
 	sharedPerByte = 4
 )
 
-// dropShared drops segments past that.
+// dropShared drops segments beyond that limit.
 func dropShared(h *header, s *source, notes *notes) {
 	var order []int // of segments, by offset
 	for i, p := range h.progs {
@@ -150,8 +150,8 @@ func dropShared(h *header, s *source, notes *notes) {
 	}
 }
 
-// physical reports whether program headers are of a guest's physical memory: qemu
-// says nothing there of what may be done with it.
+// physical reports whether program headers describe the physical memory of a guest:
+// qemu then sets no permissions.
 func physical(h *header) bool {
 	loads := 0
 	for _, p := range h.progs {
@@ -172,8 +172,8 @@ func (m *Image) addMap(r Map) {
 
 func byStart(a, b Map) int { return cmp.Compare(a.Start, b.Start) }
 
-// apart sorts maps, and takes from each what the one before it has: memory is not
-// of two maps.
+// apart sorts maps and removes overlaps: each address belongs to the first map that
+// holds it.
 func (m *Image) apart(list []Map) []Map {
 	slices.SortStableFunc(list, byStart)
 	out, end := list[:0], uint64(0)
@@ -193,8 +193,8 @@ func (m *Image) apart(list []Map) []Map {
 	return out
 }
 
-// joinMaps gives each map the file that the notes name for it, and adds those that
-// the core file has left out.
+// joinMaps sets the file of each map from the notes, and adds the maps that the core
+// file omits.
 func (m *Image) joinMaps() {
 	m.Maps, m.files = m.apart(m.Maps), m.apart(m.files)
 	var absent []Map

@@ -162,25 +162,25 @@ var guests = []struct{ triple, qemu string }{
 	{"aarch64-linux-gnu", "qemu-aarch64"},
 }
 
-// guestCore compiles a program, has it die under qemu and returns its core file.
+// guestCore compiles a program, crashes it under qemu and returns its core file.
 func guestCore(t testing.TB, triple, qemu, arguments string, cc ...string) (core, exe string) {
 	t.Helper()
 	cmdtest.Need(t, triple+"-gcc", qemu, "sh")
 	dir := t.TempDir()
 	exe = filepath.Join(dir, "guest")
 	run(t, dir, triple+"-gcc", append([]string{"-static", "-o", exe}, cc...)...)
-	// What the shell makes of the end of qemu is of no interest, the file is.
+	// Ignore the exit status of the shell: only the core file matters.
 	out, _ := exec.Command("sh", "-c", fmt.Sprintf("cd %s && ulimit -c unlimited && %s ./guest %s", dir, qemu, arguments)).CombinedOutput()
 	list, _ := filepath.Glob(filepath.Join(dir, "qemu_guest*.core"))
 	if len(list) != 1 {
 		t.Skipf("%s writes no core file here: %s", qemu, out)
 	}
-	os.Remove(filepath.Join(dir, "core")) // qemu's own, which is large
+	os.Remove(filepath.Join(dir, "core")) // the core file of qemu itself, which is large
 	return list[0], exe
 }
 
-// TestGuestCore reads core files of machines of both byte orders: abort() is where
-// the program counter must be, and what the program wrote where its symbols are.
+// TestGuestCore reads core files of both byte orders: the program counter must be in
+// abort(), and the program's data at its symbols.
 func TestGuestCore(t *testing.T) {
 	for _, g := range guests {
 		t.Run(g.triple, func(t *testing.T) {
@@ -237,8 +237,8 @@ func TestGuestCore(t *testing.T) {
 	}
 }
 
-// TestHexFiles compares Intel HEX and S-records that objcopy makes with the bytes
-// it made them of, at addresses above 64 KB and 16 MB.
+// TestHexFiles compares Intel HEX and S-records from objcopy with their input, at
+// addresses above 64 KB and 16 MB.
 func TestHexFiles(t *testing.T) {
 	cmdtest.Need(t, "objcopy")
 	dir := t.TempDir()
@@ -294,7 +294,7 @@ func TestBadRecords(t *testing.T) {
 	}
 }
 
-// TestPacked reads files that gzip, zstd and xz packed, whole and cut.
+// TestPacked reads files compressed with gzip, zstd and xz, complete and truncated.
 func TestPacked(t *testing.T) {
 	dir := t.TempDir()
 	raw := bytes.Repeat([]byte("0123456789abcdef"), 30000)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// coreFile makes a core file of x86-64 whose program headers and mapped files are
-// the test's; body follows them, at the offset that is handed to fill.
+// coreFile returns a core file of x86-64 with the given program headers and mapped
+// files. body follows them; fill gets its offset.
 func coreFile(loads int, files []Map, fill func(i int, body uint64) elf.Prog64, body []byte) []byte {
 	le := binary.LittleEndian
 	var note []byte
@@ -50,7 +50,7 @@ func loadHeader(addr, off, filesz, memsz uint64) elf.Prog64 {
 	return elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: 6, Vaddr: addr, Off: off, Filesz: filesz, Memsz: memsz}
 }
 
-// readAll reads a core file in every way, within the time that it may take.
+// readAll reads a core file in every way, and fails if that takes longer than limit.
 func readAll(t *testing.T, data []byte, limit time.Duration) (m *Image) {
 	t.Helper()
 	done := make(chan bool)
@@ -71,8 +71,8 @@ func readAll(t *testing.T, data []byte, limit time.Duration) (m *Image) {
 	return m
 }
 
-// TestCostOfSharedBytes: many segments of the same bytes are as much memory to
-// search as if each had its own; no core file has them.
+// TestCostOfSharedBytes reads many segments that share bytes: searching them costs as
+// much as separate bytes. Such segments are left out.
 func TestCostOfSharedBytes(t *testing.T) {
 	body := bytes.Repeat([]byte{0xff, 0xff, 8, 0, 0, 0, 0x7f, 0}, 1<<16)
 	m := readAll(t, coreFile(20000, nil, func(i int, at uint64) elf.Prog64 {
@@ -81,7 +81,7 @@ func TestCostOfSharedBytes(t *testing.T) {
 	if notes := strings.Join(m.Notes(), "\n"); !strings.Contains(notes, "share bytes of the file") {
 		t.Errorf("notes %q", notes)
 	}
-	// Memory that is mapped at two places, as qemu writes it, is at both.
+	// Memory that is mapped at two addresses, as qemu writes it, is found at both.
 	m = readAll(t, coreFile(2, nil, func(i int, at uint64) elf.Prog64 {
 		return loadHeader(0x7f0000000000+uint64(i)<<20, at, uint64(len(body)), uint64(len(body)))
 	}, body), 2*time.Minute)
@@ -90,8 +90,8 @@ func TestCostOfSharedBytes(t *testing.T) {
 	}
 }
 
-// TestCostOfSharedMaps: maps that overlap, each the whole address space, and a
-// header that each of many files has.
+// TestCostOfSharedMaps reads overlapping maps of the whole address space, and many
+// files with the same header.
 func TestCostOfSharedMaps(t *testing.T) {
 	s := newSynth(64, binary.LittleEndian, 4<<20, 1)
 	s.fill(20000)
@@ -122,8 +122,8 @@ func TestCostOfSharedMaps(t *testing.T) {
 	})
 }
 
-// TestCostOfLooseBlocks: blocks whose links are cut, so that each can only be
-// believed once the one behind it is.
+// TestCostOfLooseBlocks reads blocks with broken links, where each block can only be
+// accepted after the one behind it.
 func TestCostOfLooseBlocks(t *testing.T) {
 	s := newSynth(64, binary.LittleEndian, 8<<20, 1)
 	const n = 30000
@@ -162,7 +162,7 @@ func TestCostOfLooseBlocks(t *testing.T) {
 	}
 }
 
-// TestCostOfStrayLinks: links to nowhere, in RAM of many parts.
+// TestCostOfStrayLinks reads links to missing memory, in RAM of many segments.
 func TestCostOfStrayLinks(t *testing.T) {
 	s := newSynth(32, binary.LittleEndian, 4<<20, 1)
 	for range 40000 {
@@ -184,7 +184,7 @@ func TestCostOfStrayLinks(t *testing.T) {
 	}
 }
 
-// noteOf is a note, padded to 4 bytes.
+// noteOf returns a note, padded to 4 bytes.
 func noteOf(owner string, kind uint32, desc []byte) (note []byte) {
 	for _, v := range []uint32{uint32(len(owner) + 1), uint32(len(desc)), kind} {
 		note = binary.LittleEndian.AppendUint32(note, v)
@@ -193,8 +193,8 @@ func noteOf(owner string, kind uint32, desc []byte) (note []byte) {
 	return append(append(note, desc...), make([]byte, -len(desc)&3)...)
 }
 
-// TestCostOfSharedNotes: many segments of the same notes. A list of mapped files in
-// them is there once.
+// TestCostOfSharedNotes reads many segments with the same notes. The list of mapped
+// files in them counts once.
 func TestCostOfSharedNotes(t *testing.T) {
 	le := binary.LittleEndian
 	const files = 20000
@@ -218,8 +218,8 @@ func TestCostOfSharedNotes(t *testing.T) {
 	}
 }
 
-// TestCostOfModuleNotes: modules whose header is the same, with many segments of the
-// same notes.
+// TestCostOfModuleNotes reads modules with the same header, which has many segments
+// with the same notes.
 func TestCostOfModuleNotes(t *testing.T) {
 	notes := bytes.Repeat(noteOf("X", 9, nil), 400000)
 	head := coreFile(1000, nil, func(_ int, at uint64) elf.Prog64 {

@@ -2,7 +2,8 @@ package image
 
 import "encoding/binary"
 
-// cursor reads numbers of a table that may be cut; bad is set where it ends.
+// cursor reads numbers from a table that may be truncated. It sets bad at the end of
+// the table.
 type cursor struct {
 	b     []byte
 	off   int
@@ -11,7 +12,7 @@ type cursor struct {
 	bad   bool
 }
 
-// uint reads an unsigned number of 1, 2, 4 or 8 bytes, 0 past the end.
+// uint reads an unsigned number of 1, 2, 4 or 8 bytes. It returns 0 past the end.
 func (c *cursor) uint(size int) uint64 {
 	if c.off < 0 || c.off > len(c.b)-size {
 		c.bad = true
@@ -26,7 +27,7 @@ func (c *cursor) u16() uint64 { return c.uint(2) }
 func (c *cursor) u32() uint64 { return c.uint(4) }
 func (c *cursor) ptr() uint64 { return c.uint(c.word / 8) }
 
-// bytes returns the next n bytes, nil past the end.
+// bytes returns the next n bytes, or nil past the end.
 func (c *cursor) bytes(n uint64) []byte {
 	if c.off < 0 || n > uint64(len(c.b)-c.off) {
 		c.bad = true

@@ -9,30 +9,30 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Parts says which parts of metadata were overwritten.
+// Parts is the set of overwritten parts of a block.
 type Parts uint8
 
 const (
 	DamagedBlob  Parts = 1 << iota // the compressed stack or its length
-	DamagedLink                    // a link of a node that is one otherwise
+	DamagedLink                    // one link of an otherwise intact node
 	DamagedNode                    // the whole node
-	DamagedCalls                   // the stack decodes, but to addresses that are none
+	DamagedCalls                   // the stack decodes, but its addresses follow no call
 	DamagedSize                    // the size decodes, but reaches into the next block
-	DamagedEnd                     // not the metadata, but bytes behind the block
+	DamagedEnd                     // not the metadata, but bytes after the block
 )
 
-// Damage is metadata of a block that was overwritten, or bytes behind its end.
+// Damage describes overwritten metadata of a block, or overwritten bytes after its end.
 type Damage struct {
-	Addr  uint64 // what the program got
+	Addr  uint64 // address of the block, as returned to the program
 	Parts Parts
-	What  []string // one for each finding: what stands there, and what was expected
-	// Suspect is the index of the block that ends before the damage, -1 if none
-	// does: a write past its end looks like this. If it is the damaged block
-	// itself, its blob is intact and its node is not: a write before its start; or, with
-	// DamagedEnd, a write past its end.
+	What  []string // one per finding: the value found and the value expected
+	// Suspect is the index of the block that ends before the damage, -1 if there is
+	// none: the program probably wrote past its end. If Suspect is the damaged block
+	// itself, its blob is intact and its node is not: the program probably wrote before
+	// its start or, with DamagedEnd, past its end.
 	Suspect int
-	// Gap is how many bytes lie between the end of the suspect's memory and the
-	// node of the damaged block.
+	// Gap is the number of bytes between the end of the suspect and the node of the
+	// damaged block.
 	Gap uint64
 
 	node, owner uint64
@@ -45,8 +45,7 @@ func (d *Damage) say(part Parts, format string, args ...any) {
 	}
 }
 
-// damage returns the damage of a node of the current list, a new one if there was
-// none so far.
+// damage returns the damage of a node of the current list, and creates it if necessary.
 func (f *finder) damage(node uint64) *Damage {
 	d := f.damages[node]
 	if d == nil {
@@ -56,10 +55,10 @@ func (f *finder) damage(node uint64) *Damage {
 	return d
 }
 
-// explain makes damage of broken links: of each, either the pointer was
-// overwritten, or what it points to.
+// explain records the damage of broken links: for each link, either the pointer was
+// overwritten or its target.
 func (f *finder) explain() {
-	byPrev, byNext := map[uint64]uint64{}, map[uint64]uint64{} // what a node says → the node
+	byPrev, byNext := map[uint64]uint64{}, map[uint64]uint64{} // prev or next link → the node that has it
 	for _, n := range f.nodes {
 		byPrev[n.prev], byNext[n.next] = n.addr, n.addr
 	}
@@ -69,7 +68,7 @@ func (f *finder) explain() {
 	}
 	slices.SortFunc(f.broken, func(a, b link) int { return cmp.Compare(a.from, b.from) })
 	for _, l := range f.broken {
-		neighbours := byPrev // who says that l.from is its prev
+		neighbours := byPrev // nodes by their prev
 		if l.back {
 			neighbours = byNext
 		}
@@ -99,8 +98,8 @@ func (f *finder) explain() {
 	}
 }
 
-// value shows a pointer that may have been overwritten. What is no address of the
-// program may be part of a password: it is not shown.
+// value formats a pointer that may have been overwritten. A value that is not an
+// address of the program may be part of a password, so it is not printed.
 func (f *finder) value(v uint64) string {
 	if v == 0 || f.m.Find(v) != nil || f.m.MapAt(v) != nil {
 		return fmt.Sprintf("%#x", v)
@@ -108,8 +107,8 @@ func (f *finder) value(v uint64) string {
 	return "no address"
 }
 
-// pointedTo reports whether the node that a broken link leads to has a neighbour
-// of its own on that side.
+// pointedTo reports whether the target of a broken link has another neighbour on that
+// side, which points back to it.
 func (f *finder) pointedTo(l link, target *node) bool {
 	back := target.toward(!l.back)
 	if back == 0 {
@@ -129,7 +128,7 @@ func (f *finder) ownerLink(l link) {
 	}
 }
 
-// unreadable explains a link to memory that is not in the image.
+// unreadable records a link to memory that is not in the image.
 func (f *finder) unreadable(l link, twice bool) {
 	if l.to%f.ptr == 0 && (twice || f.mayBeCut(l.to)) {
 		f.h.notes.add("%s of the block at %#x leads to %#x, which is not in the image: it is cut",
@@ -139,11 +138,12 @@ func (f *finder) unreadable(l link, twice bool) {
 	f.damage(l.from).say(DamagedLink, "%s is %s", l.field(), f.value(l.to))
 }
 
-// nearRAM is how far from what there is of a RAM the rest of it may be, in bytes.
+// nearRAM is the greatest distance, in bytes, from the RAM in the image to RAM that may
+// be missing from it.
 const nearRAM = 16 << 20
 
-// mayBeCut reports whether an address was the program's, though it is not in the
-// image.
+// mayBeCut reports whether an address may be memory of the program that is missing from
+// the image.
 func (f *finder) mayBeCut(addr uint64) bool {
 	if len(f.m.Maps) > 0 {
 		r := f.m.MapAt(addr)
@@ -161,7 +161,7 @@ func (f *finder) mayBeCut(addr uint64) bool {
 	return i < len(f.near) && f.near[i].start <= addr
 }
 
-// lostNode explains a link to memory that is no node.
+// lostNode records a link to memory that is not a node.
 func (f *finder) lostNode(l link) {
 	n, _ := f.readNode(l.to)
 	d := f.damage(l.to)
@@ -176,8 +176,8 @@ func (f *finder) lostNode(l link) {
 	}
 }
 
-// checkSizes finds sizes that reach into the metadata of the next block, or, of the
-// last, to where the program has no memory.
+// checkSizes finds sizes that reach into the metadata of the next block or, for the
+// last block, beyond the memory of the program.
 func (f *finder) checkSizes() {
 	order := f.h.sorted()
 	for i, at := range order {
@@ -201,13 +201,13 @@ func (f *finder) checkSizes() {
 	}
 }
 
-// start returns where the metadata of a block begins, as far as that is known.
+// start returns the start of the metadata of a block, as far as it is known.
 func (f *finder) start(b *Block) uint64 {
 	return b.Addr - 3*f.ptr - max(uint64(len(b.Blob)), 2)
 }
 
-// checkCalls finds stacks whose addresses follow no call, where the code is known.
-// A single one may be a signal handler's caller.
+// checkCalls finds stacks whose addresses follow no call, where the code is known. A
+// single such address may be the frame that a signal interrupted.
 func (f *finder) checkCalls() {
 	if f.follows == nil {
 		return
@@ -227,10 +227,10 @@ func (f *finder) checkCalls() {
 	}
 }
 
-// spareByte is LWSBT_SPARE_BYTE of device/: what it writes behind a block.
+// spareByte is LWSBT_SPARE_BYTE of device/: the value of the spare bytes after a block.
 const spareByte = 0xe5
 
-// checkEnds finds blocks behind whose end bytes of known value were overwritten.
+// checkEnds finds blocks with overwritten spare bytes after their end.
 func (f *finder) checkEnds() {
 	for i := range f.h.Blocks {
 		b := &f.h.Blocks[i]
@@ -239,7 +239,7 @@ func (f *finder) checkEnds() {
 			continue
 		}
 		if d := f.damages[b.Addr-3*f.ptr]; d != nil && d.Parts&(DamagedSize|DamagedCalls) != 0 {
-			continue // its size may be another one
+			continue // its size may be wrong
 		}
 		end := b.Addr + b.Size
 		bytes, ok := f.m.Bytes(end, (o.Spare-end)&(o.Align-1))
@@ -260,14 +260,14 @@ func (f *finder) checkEnds() {
 	}
 }
 
-// Limits of the search for a suspect: how far before a damaged node a block may
-// end, in bytes, and how many blocks are looked at.
+// Limits of the search for a suspect: the distance in bytes from the end of a block to
+// the damaged node, and the number of blocks to examine.
 const (
 	suspectReach = 64 << 10
 	suspectSteps = 256
 )
 
-// suspect names, for each damage, the block whose overflow it looks like.
+// suspect sets, for each damage, the block whose overflow may have caused it.
 func (f *finder) suspect() {
 	h := f.h
 	for _, d := range f.damages {

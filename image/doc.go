@@ -4,10 +4,10 @@
 //
 //	core, dump-guest-memory ─┐
 //	Intel HEX, S-records    ─┼→ Image ─Find→ Heap ─┬→ ~h#begin, ~m# …, ~h#end
-//	raw RAM                 ─┘  memory,  blocks    ├→ damage, and who is suspected
+//	raw RAM                 ─┘  memory,  blocks    ├→ damage and suspects
 //	                            threads            └→ leaks
 //
-// Images are not trusted. Files are mapped, not read; what a header claims is checked
-// against what the file has; what was not accepted becomes a note. Nothing panics, and
-// no loop is longer than the image.
+// Images are not trusted. Files are mapped, not read; claims of a header are checked
+// against the size of the file; rejected parts are reported as notes. No input makes
+// the package panic, and all loops are bounded by the size of the image.
 package image

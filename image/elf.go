@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// header is what an ELF file says of itself, and its program headers.
+// header holds the ELF header and the program headers of a file.
 type header struct {
 	word    int
 	order   binary.ByteOrder
@@ -25,11 +25,11 @@ type prog struct {
 	filesz, memsz uint64
 }
 
-// maxProgs bounds the number of program headers.
+// maxProgs is the most program headers that are read.
 const maxProgs = 1 << 20
 
-// readHeader reads ELF and program headers. debug/elf is not used for these: it
-// wants whole files, and section headers that core files do not have.
+// readHeader reads the ELF header and the program headers. It does not use debug/elf,
+// which needs complete files, and section headers, which core files lack.
 func readHeader(data []byte, name string, notes *notes) (*header, error) {
 	if len(data) < 20 || !bytes.HasPrefix(data, []byte(elf.ELFMAG)) {
 		return nil, fmt.Errorf("%s: not an ELF file", name)
@@ -113,7 +113,7 @@ func readProg(c *cursor) (p prog) {
 	return p
 }
 
-// offset returns n as an index, -1 if no slice is so long.
+// offset returns n as an index, -1 if n is too large for one.
 func offset(n uint64) int {
 	if n > 1<<62 || uint64(int(n)) != n {
 		return -1
@@ -121,7 +121,7 @@ func offset(n uint64) int {
 	return int(n)
 }
 
-// part returns what of a range of a file is there.
+// part returns the part of a range that is within the file.
 func part(data []byte, off, size uint64) []byte {
 	if off >= uint64(len(data)) {
 		return nil
@@ -129,8 +129,8 @@ func part(data []byte, off, size uint64) []byte {
 	return data[off:][:min(size, uint64(len(data))-off)]
 }
 
-// agree checks that a file is of the image's class, byte order and machine, and
-// takes them over where nothing told so far.
+// agree checks that a file has the class, byte order and machine of the image, and sets
+// those that are not known yet.
 func (m *Image) agree(name string, h *header) error {
 	if m.Word == 0 {
 		m.Word = h.word
@@ -156,10 +156,10 @@ func machineName(word int, order binary.ByteOrder, machine elf.Machine) string {
 	return fmt.Sprintf("%v (%d bits, %s)", machine, word, end)
 }
 
-// AddELF adds the parts of an executable file that a program cannot write, which
-// cores and RAM leave out: code and constants. bias is the address at which the
-// file was loaded less its own. The file's class, byte order and machine are the
-// image's, and must agree with what was added before.
+// AddELF adds the read-only parts of an executable file, code and constants, which core
+// files and RAM omit. bias is the load address of the file minus the address in the
+// file. AddELF sets class, byte order and machine of the image, which must match those
+// of files added before.
 func (m *Image) AddELF(path string, bias uint64) error {
 	s, err := openSource(path, m)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Heap is the live allocations of a program, as the list of their metadata has
-// them. (BT-MEM-1)
+// Heap holds the live allocations of a program, from the list of their metadata. (BT-MEM-1)
 //
 //	true start                                   Block.Addr
 //	│ unused │ bits and padding │ length │ node     │ Size bytes …
@@ -19,9 +18,9 @@ type Heap struct {
 	Owners []Owner
 	// Blocks are in the order of their lists, the oldest first.
 	Blocks []Block
-	// Damage is what was overwritten, by address.
+	// Damage lists overwritten metadata, by address.
 	Damage []Damage
-	// User reports that blobs have user fields behind the size.
+	// User reports whether blobs have user fields after the size.
 	User bool
 
 	notes  notes
@@ -34,12 +33,13 @@ type Owner struct {
 	Name  string // of the variable, "" if not known
 	Head  uint64
 	Tail  uint64
-	Count uint32 // as it stands in memory
-	// Carved reports that it was found by its blocks.
+	Count uint32 // the value in memory
+	// Carved reports whether the owner was found by its blocks.
 	Carved bool
-	Blocks int // that were found
-	// Device reports that it is a struct lwsbt_heap, by its mark: bytes of known value are behind
-	// each block, up to the next address that is Spare modulo Align.
+	Blocks int // number of blocks found
+	// Device reports whether the owner is a struct lwsbt_heap, identified by its mark.
+	// Spare bytes with a known value then follow each block, up to the next address
+	// that is Spare modulo Align.
 	Device bool
 	Align  uint64
 	Spare  uint64
@@ -47,44 +47,44 @@ type Owner struct {
 
 // Block is a live allocation.
 type Block struct {
-	Addr uint64 // what the program got
-	Size uint64 // what it asked for, in bytes
-	// Blob is the compressed stack, part of the image; nil where it was
-	// overwritten or lws had no room for it. Size is then unknown.
+	Addr uint64 // as returned to the program
+	Size uint64 // requested size in bytes
+	// Blob is the compressed stack, a subslice of the image. It is nil if it was
+	// overwritten or lws had no space for it; Size is then unknown.
 	Blob  []byte
 	Owner int // index of Heap.Owners
-	// Carved reports that no chain of intact links leads to the block from its
-	// owner: it was found by its own bytes.
+	// Carved reports whether the block was found by its own bytes, because no chain of
+	// intact links leads to it from its owner.
 	Carved bool
-	// Damaged reports that Heap.Damage names the block.
+	// Damaged reports whether Heap.Damage contains the block.
 	Damaged bool
-	// Checked is how many bytes behind the block were looked at, to find writes past
-	// its end; 0 if none there have a known value.
+	// Checked is the number of spare bytes after the block that were checked for writes
+	// past its end; 0 if there are none.
 	Checked uint64
 }
 
-// Search says where to look for heaps.
+// Search holds the options of [Image.FindHeap].
 type Search struct {
-	// Owners are candidates for the head of the list. Without any, or if there is
-	// no list in any of them, memory is searched for blocks.
+	// Owners are candidates for the head of the list. If none of them has a list,
+	// memory is searched for blocks.
 	Owners []Symbol
-	// Typed are owners for certain: variables of that type.
+	// Typed are variables whose type is that of an owner.
 	Typed []Symbol
-	// Strict reports that the user named the owners: nothing else is searched.
+	// Strict restricts the search to Owners, which the user named.
 	Strict bool
-	// FollowsCall, if not nil, tells whether an address follows a call, where the
-	// code in front of it is known.
+	// FollowsCall, if not nil, reports whether the code before an address is known, and
+	// whether the address follows a call.
 	FollowsCall func(pc uint64) (known, follows bool)
 }
 
 // MaxBlocks is the most blocks that are read from an image.
 const MaxBlocks = 1 << 23
 
-// ErrNoHeap reports that an image has no list of blocks.
+// ErrNoHeap is returned if an image has no list of blocks.
 var ErrNoHeap = errors.New("no heap found")
 
-// FindHeap finds the blocks of an image. The error is [ErrNoHeap], or names a property
-// of the image that must be set first.
+// FindHeap finds the blocks of an image. The error is [ErrNoHeap], or says which
+// property of the image must be set first.
 func (m *Image) FindHeap(s Search) (*Heap, error) {
 	if m.Word == 0 || m.Order == nil {
 		return nil, errors.New("raw memory does not tell its word size and byte order: give the ELF file of the program")
@@ -129,8 +129,8 @@ func (m *Image) FindHeap(s Search) (*Heap, error) {
 	return h, nil
 }
 
-// anyOwner returns an owner that no block was found of: one whose type or name is known, be its
-// list empty or overwritten, or a candidate whose list is empty.
+// anyOwner returns an owner without blocks: one whose type is known, even if its list
+// is overwritten, or a candidate whose list is empty.
 func (f *finder) anyOwner(s Search) (o Owner, ok bool) {
 	for _, sym := range append(slices.Clip(s.Typed), s.Owners...) {
 		typed := slices.Contains(s.Typed, sym)
@@ -151,10 +151,10 @@ func nameOf(list []Symbol, addr uint64) string {
 	return ""
 }
 
-// Notes returns which parts of the lists were not accepted.
+// Notes returns messages about parts of the lists that were not accepted.
 func (h *Heap) Notes() []string { return h.notes.list() }
 
-// Bytes returns the sum of the sizes of all blocks, up to 2^64-1.
+// Bytes returns the sum of the sizes of all blocks, saturated at 2^64-1.
 func (h *Heap) Bytes() uint64 {
 	sum := uint64(0)
 	for i := range h.Blocks {
@@ -163,7 +163,7 @@ func (h *Heap) Bytes() uint64 {
 	return sum
 }
 
-// addSize adds sizes, up to 2^64-1: those of an image may be anything.
+// addSize returns a + b, saturated at 2^64-1: sizes in an image can have any value.
 func addSize(a, b uint64) uint64 {
 	if a+b < a {
 		return ^uint64(0)
@@ -171,8 +171,8 @@ func addSize(a, b uint64) uint64 {
 	return a + b
 }
 
-// Expected returns how many blocks there should be: as many as the owners count,
-// or as were found if those are more.
+// Expected returns the expected number of blocks: the sum over all owners of the larger
+// of their count and the number of blocks found.
 func (h *Heap) Expected() int {
 	n := 0
 	for _, o := range h.Owners {
@@ -181,7 +181,7 @@ func (h *Heap) Expected() int {
 	return n
 }
 
-// sorted returns the indexes of blocks by address.
+// sorted returns the indexes of blocks, by address.
 func (h *Heap) sorted() []int32 {
 	if len(h.byAddr) != len(h.Blocks) {
 		h.byAddr = make([]int32, len(h.Blocks))
@@ -193,7 +193,7 @@ func (h *Heap) sorted() []int32 {
 	return h.byAddr
 }
 
-// finish looks at all blocks together, once they are known.
+// finish runs the checks that need all blocks.
 func (h *Heap) finish(f *finder) {
 	h.User = f.userFields()
 	f.checkSizes()
@@ -207,8 +207,8 @@ func (h *Heap) finish(f *finder) {
 	}
 }
 
-// userFields reports whether what stands behind the sizes of all blobs reads as
-// user fields, of any.
+// userFields reports whether the bits after the sizes of all blobs are valid user
+// fields, and at least one blob has some.
 func (f *finder) userFields() bool {
 	var s codec.Stack
 	var u codec.User

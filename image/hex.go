@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// maxUntext bounds the bytes that a file of records may have.
+// maxUntext is the most bytes of data in a file of records.
 const maxUntext = 1 << 30
 
-// records gathers the data of a file of lines, joined where they touch.
+// records collects the data of a file of lines; data at adjacent addresses is joined.
 type records struct {
 	m     *Image
 	name  string
 	addr  uint64 // of data
 	data  []byte
 	total int
-	bad   int // lines that were not believed
+	bad   int // number of rejected lines
 }
 
 func (r *records) put(addr uint64, b []byte) error {
@@ -36,7 +36,7 @@ func (r *records) flush() {
 	r.data = nil
 }
 
-// reject notes a line that was not believed.
+// reject adds a note about a rejected line.
 func (r *records) reject(line int, format string, args ...any) {
 	r.bad++
 	r.m.notes.add("%s:%d: %s: line left out", r.name, line, fmt.Sprintf(format, args...))
@@ -53,16 +53,16 @@ func (r *records) end(ended bool, mark string) error {
 	return nil
 }
 
-// hexFile is what the records of an Intel HEX file have set so far.
+// hexFile is the state of reading an Intel HEX file.
 type hexFile struct {
 	records
 	base  uint64
-	wrap  bool // at 64 KB, as segments do
+	wrap  bool // addresses wrap at 64 KB, as in segments
 	ended bool
 }
 
-// addHex reads Intel HEX: `:`, then length, address (16 bits), type, data and a
-// checksum, all in hexadecimal.
+// addHex reads Intel HEX. A record is `:`, then length, address (16 bits), type, data
+// and a checksum, in hexadecimal.
 func (m *Image) addHex(s *source) error {
 	r := hexFile{records: records{m: m, name: s.name}}
 	var buf [256 + 5]byte
@@ -82,7 +82,7 @@ func (m *Image) addHex(s *source) error {
 	return r.end(r.ended, "end-of-file record")
 }
 
-// hexRecord returns the bytes of a record, or why it is none.
+// hexRecord returns the bytes of a record, or why it is not valid.
 func hexRecord(buf []byte, line []byte) (b []byte, why string) {
 	if line[0] != ':' || len(line) < 11 || len(line) > 1+2*len(buf) {
 		return nil, "not an Intel HEX record"
@@ -105,7 +105,7 @@ func hexRecord(buf []byte, line []byte) (b []byte, why string) {
 	return b, ""
 }
 
-// record does what a record says.
+// record processes one record.
 func (r *hexFile) record(line int, b []byte) error {
 	at, data := uint64(b[1])<<8|uint64(b[2]), b[4:len(b)-1]
 	switch b[3] {
@@ -130,15 +130,15 @@ func (r *hexFile) record(line int, b []byte) error {
 			shift = 4
 		}
 		r.base = (uint64(data[0])<<8 | uint64(data[1])) << shift
-	case 3, 5: // where the program starts
+	case 3, 5: // start address of the program
 	default:
 		r.reject(line, "record type %d", b[3])
 	}
 	return nil
 }
 
-// addSRec reads Motorola S-records: `S`, type, then count, address, data and a
-// checksum in hexadecimal.
+// addSRec reads Motorola S-records. A record is `S`, a type, then count, address, data
+// and a checksum in hexadecimal.
 func (m *Image) addSRec(s *source) error {
 	r := records{m: m, name: s.name}
 	ended := false
@@ -197,7 +197,7 @@ func (m *Image) addSRec(s *source) error {
 	return r.end(ended, "S7, S8 or S9 record")
 }
 
-// numbered yields lines with their numbers, without line ends and spaces around them.
+// numbered yields the lines of b with their numbers, without surrounding spaces.
 func numbered(b []byte) func(yield func(int, []byte) bool) {
 	return func(yield func(int, []byte) bool) {
 		for n := 1; len(b) > 0; n++ {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// synthCore makes a core file of a synthetic device: a thread whose stack pointer
-// is in its RAM, and a map of a file.
+// synthCore returns a core file of a synthetic device, with a thread whose stack
+// pointer is in its RAM and a map of a file.
 func synthCore(s *synth) []byte {
 	order := s.order.(binary.AppendByteOrder)
 	machine := elf.EM_ARM
@@ -98,8 +98,7 @@ func synthCore(s *synth) []byte {
 	return append(append(out, notes...), s.mem...)
 }
 
-// everything reads an image in every way there is. It returns how many blocks it
-// found.
+// everything reads an image in every way, and returns the number of blocks found.
 func everything(data []byte) int {
 	var m Image
 	if m.addSource(&source{name: "image", data: data}) != nil {
@@ -125,8 +124,7 @@ func everything(data []byte) int {
 	return blocks
 }
 
-// TestSynthCore holds the synthetic core file to what is in it, so that damaged
-// ones begin from one that is read to the end.
+// TestSynthCore checks that the undamaged synthetic core file is read completely.
 func TestSynthCore(t *testing.T) {
 	for _, c := range synths {
 		s := newSynth(c.word, c.order, 1<<14, 7)
@@ -150,8 +148,8 @@ func TestSynthCore(t *testing.T) {
 	}
 }
 
-// mutate damages a core file in one of the ways in which files are damaged, or are
-// made to do damage.
+// mutate damages a core file in one of the ways in which files are damaged by accident
+// or on purpose.
 func mutate(b []byte, rnd *rand.Rand, order binary.ByteOrder) []byte {
 	b = bytes.Clone(b)
 	head := min(len(b), 1200) // headers and notes
@@ -166,7 +164,7 @@ func mutate(b []byte, rnd *rand.Rand, order binary.ByteOrder) []byte {
 		switch i := at(); rnd.IntN(7) {
 		case 0:
 			b[i] ^= 1 << rnd.IntN(8)
-		case 1, 2: // a number that cannot be
+		case 1, 2: // an impossible number
 			i &^= 3
 			if i+8 <= len(b) {
 				if rnd.IntN(2) == 0 {
@@ -198,8 +196,8 @@ func mutate(b []byte, rnd *rand.Rand, order binary.ByteOrder) []byte {
 	return b
 }
 
-// TestDamagedImages: 2,000 damaged images are read without a panic, each within
-// two seconds, in the best of five tries, and in memory that depends on its size.
+// TestDamagedImages reads 2,000 damaged images without a panic, each within two seconds
+// in the best of five tries, and with memory in proportion to its size.
 func TestDamagedImages(t *testing.T) {
 	blocks, full := 0, 0
 	for _, c := range synths {
@@ -278,7 +276,7 @@ func TestSparse(t *testing.T) {
 	}
 }
 
-// FuzzImage reads anything as an image.
+// FuzzImage reads any data as an image.
 func FuzzImage(f *testing.F) {
 	for _, c := range synths {
 		s := newSynth(c.word, c.order, 0x1400, 5)

@@ -10,36 +10,36 @@ import (
 	"sort"
 )
 
-// Image is the memory of a program at one moment. The zero Image is empty and
-// ready for [Image.AddFile], [Image.AddRAM] and [Image.AddELF]; where they
-// overlap, what was added first counts.
+// Image is the memory of a program at one moment. The zero Image is empty and ready for
+// [Image.AddFile], [Image.AddRAM] and [Image.AddELF]. Where these overlap, the memory
+// added first counts.
 //
-// Reading is safe from several goroutines once nothing is added any more and
-// Segments was called.
+// Several goroutines may read an Image after Segments was called, if nothing is added
+// afterwards.
 type Image struct {
 	// Word is 32 or 64 bits, 0 if not known.
 	Word int
 	// Order is the byte order, nil if not known.
 	Order   binary.ByteOrder
 	Machine elf.Machine
-	// Threads are the threads of a core file or the processors of a guest, the
-	// one that died first.
+	// Threads are the threads of a core file or the processors of a guest. The thread
+	// that crashed is first.
 	Threads []Thread
-	// Maps is the memory map of the process, by address, with the files that were
-	// mapped. It includes memory that the core file left out.
+	// Maps is the memory map of the process, by address, with the mapped files. It
+	// includes memory that the core file omits.
 	Maps []Map
-	// PID and Program are of the process, 0 and "" if not known.
+	// PID and Program identify the process, 0 and "" if not known.
 	PID     int
 	Program string
-	// Auxv is the auxiliary vector of the process: what the kernel told it.
+	// Auxv is the auxiliary vector that the kernel passed to the process.
 	Auxv map[uint64]uint64
-	// Guest reports that a virtual machine was dumped: addresses are physical ones.
+	// Guest reports whether the image is of a virtual machine: addresses are physical.
 	Guest bool
 
 	notes   notes
 	files   []Map // mapped files, from the notes
 	pieces  []piece
-	sorted  []Segment // nil: to be made of pieces
+	sorted  []Segment // nil until Segments computes it from pieces
 	sources []*source
 }
 
@@ -50,34 +50,34 @@ type Map struct {
 	File        string // path, "" if not known
 	Offset      uint64 // of Start in File, in bytes
 
-	absent bool // from a list of files, which does not tell Write and Exec
+	absent bool // from a list of files, which does not give Write and Exec
 }
 
-// Segment is memory whose bytes are known. No segment overlaps another; they are
-// sorted by address, and two that touch may differ in what may be done with them.
+// Segment is memory with known bytes. Segments do not overlap and are sorted by
+// address; adjacent ones may differ in permissions.
 type Segment struct {
 	Addr        uint64
 	Data        []byte // must not be written
 	Write, Exec bool
-	ELF         bool // from an executable file, not from the memory that died
+	ELF         bool // from an executable file, not from the memory of the program
 
 	src *source
-	off int64 // of Data in src
+	off int64 // offset of Data in src
 }
 
 // End returns the address after the segment's last byte, modulo 2^64.
 func (s *Segment) End() uint64 { return s.Addr + uint64(len(s.Data)) }
 
-// piece is a segment as it was added; pieces may overlap.
+// piece is memory as it was added; pieces may overlap.
 type piece struct {
 	Segment
-	rank int // the lower one counts where pieces overlap
+	rank int // where pieces overlap, the lowest rank counts
 }
 
-// maxPieces bounds the number of segments. Linux gives a process 65,530 maps.
+// maxPieces is the most segments. Linux limits a process to 65,530 maps.
 const maxPieces = 1 << 20
 
-// add adds memory. What would pass the end of the address space is cut off.
+// add adds memory. It cuts off bytes past the end of the address space.
 func (m *Image) add(s Segment) {
 	if n := -s.Addr; s.Addr != 0 && uint64(len(s.Data)) > n {
 		m.notes.add("memory at %#x passes the end of the address space: cut", s.Addr)
@@ -94,7 +94,7 @@ func (m *Image) add(s Segment) {
 	m.sorted = nil
 }
 
-// Segments returns all memory whose bytes are known.
+// Segments returns all memory with known bytes.
 func (m *Image) Segments() []Segment {
 	if m.sorted == nil && len(m.pieces) > 0 {
 		m.arrange()
@@ -102,8 +102,8 @@ func (m *Image) Segments() []Segment {
 	return m.sorted
 }
 
-// arrange makes sorted segments of pieces: a sweep over the address space, with
-// the pieces that begin at or before its position in a heap, by rank.
+// arrange computes the sorted segments. It sweeps over the address space with a heap,
+// by rank, of the pieces that begin at or before its position.
 func (m *Image) arrange() {
 	in := slices.Clone(m.pieces)
 	slices.SortStableFunc(in, func(a, b piece) int { return cmp.Compare(a.Addr, b.Addr) })
@@ -148,7 +148,7 @@ func (m *Image) arrange() {
 	m.countTwice()
 }
 
-// countTwice notes how much memory was given more than once.
+// countTwice adds a note on how much memory was added more than once.
 func (m *Image) countTwice() {
 	twice := uint64(0)
 	for i := range m.pieces {
@@ -180,7 +180,7 @@ func (r *ranks) Pop() any {
 	return x
 }
 
-// Find returns the segment that holds an address, nil if its byte is not known.
+// Find returns the segment that holds an address, nil if the byte there is not known.
 func (m *Image) Find(addr uint64) *Segment {
 	list := m.Segments()
 	i := sort.Search(len(list), func(i int) bool { return list[i].Addr > addr }) - 1
@@ -190,8 +190,8 @@ func (m *Image) Find(addr uint64) *Segment {
 	return nil
 }
 
-// Read copies memory from addr on into p and returns how many bytes of it, from
-// the first on, are known.
+// Read copies memory from addr on into p, up to the first byte that is not known, and
+// returns the number of bytes copied.
 func (m *Image) Read(p []byte, addr uint64) int {
 	n := 0
 	for n < len(p) {
@@ -208,8 +208,8 @@ func (m *Image) Read(p []byte, addr uint64) int {
 	return n
 }
 
-// Bytes returns n bytes from addr on, and whether all are known. They are part of
-// the image where one segment holds them, and must not be written.
+// Bytes returns n bytes from addr on, and whether all of them are known. If one segment
+// holds them, the result is a subslice of the image and must not be modified.
 func (m *Image) Bytes(addr, n uint64) ([]byte, bool) {
 	s := m.Find(addr)
 	if s == nil {
@@ -218,7 +218,7 @@ func (m *Image) Bytes(addr, n uint64) ([]byte, bool) {
 	if d := s.Data[addr-s.Addr:]; uint64(len(d)) >= n {
 		return d[:n:n], true
 	}
-	// Across segments, each of which has bytes: no more than the image has.
+	// The bytes are in several segments. Check that all exist before allocating n bytes.
 	have := uint64(0)
 	for s := s; s != nil && have < n; s = m.Find(addr + have) {
 		have += uint64(len(s.Data)) - (addr + have - s.Addr)
@@ -245,10 +245,10 @@ func (m *Image) Uint(addr uint64, size int) (uint64, bool) {
 	return uintOf(p, m.ByteOrder()), true
 }
 
-// Pointer reads an address, a number of Word bits.
+// Pointer reads an address, which has Word bits.
 func (m *Image) Pointer(addr uint64) (uint64, bool) { return m.Uint(addr, m.PointerSize()) }
 
-// PointerSize returns how many bytes an address takes: 4 or 8.
+// PointerSize returns the size of an address in bytes, 4 or 8.
 func (m *Image) PointerSize() int {
 	if m.Word == 64 {
 		return 8
@@ -264,10 +264,10 @@ func (m *Image) ByteOrder() binary.ByteOrder {
 	return m.Order
 }
 
-// Notes returns which parts of the files were not accepted or left out, each once.
+// Notes returns messages about parts of the files that were not accepted, each once.
 func (m *Image) Notes() []string { return m.notes.list() }
 
-// Close releases the files. Nothing of the image may be used then.
+// Close closes the files. The image and its memory must not be used afterwards.
 func (m *Image) Close() {
 	for _, s := range m.sources {
 		s.close()
@@ -287,8 +287,8 @@ func uintOf(p []byte, order binary.ByteOrder) uint64 {
 	return order.Uint64(p)
 }
 
-// notes collects what a reader did not believe, each text once and at most
-// maxNotes of them.
+// notes collects messages about rejected input, each text once and at most maxNotes of
+// them.
 type notes struct {
 	texts []string
 	seen  map[string]bool

@@ -7,48 +7,48 @@ import (
 	"sort"
 )
 
-// Reach says how a block can be reached.
+// Reach classifies how a block can be reached.
 type Reach uint8
 
 const (
 	// Leaked: nothing points to the block, or only leaked blocks do.
 	Leaked Reach = iota
-	// Uncertain: only heap memory that is in no block points to it, which was freed,
-	// or belongs to another allocator; or something points one byte past its end.
+	// Uncertain: only heap memory that is in no block (free, or of another allocator)
+	// points to the block, or a pointer holds the address one past its end.
 	Uncertain
-	// Reachable: a register, a stack, data or bss points to it, or a reachable block.
+	// Reachable: a register, a stack, data, bss or a reachable block points to the block.
 	Reachable
 )
 
-// Leaks holds how each block of a heap can be reached, and groups those that cannot.
+// Leaks holds the Reach of each block of a heap, and groups of the leaked blocks.
 type Leaks struct {
 	Reach []Reach // of each block of the heap
-	// Groups are the leaked blocks that no other leaked ones point to, by call
-	// stack, the most bytes first.
+	// Groups are the leaked blocks that no other leaked block points to, by call stack,
+	// most bytes first.
 	Groups []LeakGroup
-	// Roots is how many bytes of registers, stacks and data were searched.
+	// Roots is the number of bytes of registers, stacks and data that were searched.
 	Roots uint64
 	notes notes
 }
 
-// LeakGroup is leaked blocks of the same call stack, or cycles of blocks of the
-// same call stacks.
+// LeakGroup is a group of leaked blocks with the same call stack, or of cycles of
+// blocks with the same call stacks.
 type LeakGroup struct {
-	// Stacks are indexes of blocks with the call stacks of the group, one each.
+	// Stacks are indexes of blocks, one for each call stack of the group.
 	Stacks []int
-	// Direct are the blocks; if Cycle, they point to each other in a circle.
+	// Direct are the blocks. If Cycle is true, they point to each other in a cycle.
 	Direct []int
 	Cycle  bool
-	// Indirect are leaked blocks that only these lead to.
+	// Indirect are leaked blocks that are reachable only from these.
 	Indirect []int
-	Bytes    uint64 // of both
+	Bytes    uint64 // of Direct and Indirect
 }
 
-// Notes returns what the analysis left out.
+// Notes returns messages about the limits of the analysis.
 func (l *Leaks) Notes() []string { return l.notes.list() }
 
-// Count returns how many blocks of h can be reached as r says, and the sum of their
-// sizes in bytes.
+// Count returns the number of blocks of h with Reach r, and the sum of their sizes in
+// bytes.
 func (l *Leaks) Count(h *Heap, r Reach) (blocks int, bytes uint64) {
 	for i, x := range l.Reach {
 		if x == r {
@@ -59,22 +59,22 @@ func (l *Leaks) Count(h *Heap, r Reach) (blocks int, bytes uint64) {
 	return blocks, bytes
 }
 
-// span is memory, [start, end).
+// span is a range of memory, [start, end).
 type span struct{ start, end uint64 }
 
-// Roots says where a program has memory of known purpose.
+// Roots holds the ranges of a program's memory whose purpose is known.
 type Roots struct {
 	Data []Map // data and bss of its files
-	// Allocator is data of an allocator, whose lists of free memory are no roots.
+	// Allocator is the data of an allocator. Its lists of free memory are not roots.
 	Allocator []Symbol
 }
 
-// AllocatorData are variables of C libraries that lead to free memory: those of
-// glibc and of newlib.
+// AllocatorData are the names of variables of C libraries that lead to free memory, in
+// glibc and newlib.
 var AllocatorData = []string{"main_arena", "__malloc_av_"}
 
-// FindLeaks finds blocks that nothing points to. Aligned words count as pointers if
-// they hold an address inside a block, its first byte or any other.
+// FindLeaks finds blocks that nothing points to. An aligned word counts as a pointer if
+// it holds the address of any byte of a block.
 func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 	l := &Leaks{Reach: make([]Reach, len(h.Blocks))}
 	g := newGraph(m, h)
@@ -102,7 +102,7 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		l.Roots += s.end - s.start
 		g.pointers(s, reach)
 	}
-	for i := range h.Blocks { // what has no size may be anything: its pointers count
+	for i := range h.Blocks { // a block of unknown size may have any content: its pointers count
 		if h.Blocks[i].Blob == nil {
 			reach(i)
 		}
@@ -113,7 +113,7 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		g.pointers(s, uncertain)
 	}
 	g.spread(uncertain)
-	for len(g.past) > 0 { // each of which may lead to more
+	for len(g.past) > 0 { // each pass may find more
 		past := g.past
 		g.past = nil
 		for _, i := range past {
@@ -138,10 +138,10 @@ type graph struct {
 	work  []int32
 	used  []span           // blocks with their metadata
 	stop  map[uint64]int32 // by the address past the end of a block, its index of Heap.Blocks
-	past  []int32          // blocks past whose end something points, that have not been marked
+	past  []int32          // blocks with a pointer one past their end that are not marked yet
 }
 
-// maxUnsized is how many bytes of a block whose size is unknown are searched.
+// maxUnsized is the number of bytes of a block of unknown size that are searched.
 const maxUnsized = 64 << 10
 
 func newGraph(m *Image, h *Heap) *graph {
@@ -167,7 +167,7 @@ func newGraph(m *Image, h *Heap) *graph {
 	return g
 }
 
-// find returns the block that holds an address.
+// find returns the index of the block that holds an address.
 func (g *graph) find(v uint64) (int, bool) {
 	if len(g.addr) == 0 || v < g.addr[0] || v >= g.end[len(g.end)-1] {
 		return 0, false
@@ -179,7 +179,7 @@ func (g *graph) find(v uint64) (int, bool) {
 	return 0, false
 }
 
-// ends remembers the block that ends at v, an address in no block.
+// ends records the block that ends at v, an address in no block.
 func (g *graph) ends(v uint64) {
 	if i, ok := g.stop[v]; ok {
 		g.past = append(g.past, i)
@@ -187,7 +187,7 @@ func (g *graph) ends(v uint64) {
 	}
 }
 
-// pointers calls visit for each block that an aligned word of a span points to.
+// pointers calls visit for each pointer to a block in a span.
 func (g *graph) pointers(s span, visit func(int)) {
 	if len(g.addr) == 0 {
 		return
@@ -220,15 +220,15 @@ func (g *graph) pointers(s span, visit func(int)) {
 	}
 }
 
-// isFreeList reports whether the word v at an address is a link of an allocator's
-// list of free memory, though it hits a block. glibc and newlib link the headers of
-// free chunks,
+// isFreeList reports whether the word v at an address is a link of an allocator's list
+// of free memory, although v is an address in a block. glibc and newlib link the
+// headers of free chunks,
 //
 //	│ … block, its last word │ size of free chunk │ next │ previous │ … │ size again │
 //	  ↑ the header begins here
 //
-// which overlap the last word of the block before; glibc also links small chunks of
-// the same size by next ^ address>>12, which may hit anything.
+// which overlap the last word of the preceding block. glibc also links small chunks of
+// the same size by next ^ address>>12, which may equal any address.
 func (g *graph) isFreeList(at, v uint64, block int) bool {
 	ptr := uint64(g.m.PointerSize())
 	if v&(2*ptr-1) == 0 && v != g.h.Blocks[block].Addr && g.content(block).end-v <= ptr {
@@ -244,8 +244,8 @@ func (g *graph) isFreeList(at, v uint64, block int) bool {
 	return false
 }
 
-// chunk returns the size that an allocator's header gives to the memory at an
-// address, which must be in no block.
+// chunk returns the size in an allocator's header before the memory at addr. ok is
+// false if addr is in a block or there is no valid header.
 func (g *graph) chunk(addr uint64) (size uint64, ok bool) {
 	ptr := uint64(g.m.PointerSize())
 	if addr&(2*ptr-1) != 0 || g.inUse(addr) {
@@ -262,14 +262,14 @@ func (g *graph) inUse(addr uint64) bool {
 	return i < len(g.used) && g.used[i].start <= addr
 }
 
-// content returns the memory of a block, by its index in Heap.Blocks.
+// content returns the memory of a block, given by its index in Heap.Blocks.
 func (g *graph) content(block int) span {
 	addr := g.h.Blocks[block].Addr
 	i := sort.Search(len(g.addr), func(i int) bool { return g.addr[i] >= addr })
 	return span{addr, g.end[i]}
 }
 
-// spread follows the pointers of blocks that were marked.
+// spread follows the pointers in marked blocks.
 func (g *graph) spread(mark func(int)) {
 	for len(g.work) > 0 {
 		at := g.work[len(g.work)-1]
@@ -278,7 +278,7 @@ func (g *graph) spread(mark func(int)) {
 	}
 }
 
-// redZone is how many bytes below its stack pointer a function may use.
+// redZone returns the number of bytes below the stack pointer that a function may use.
 func redZone(machine elf.Machine) uint64 {
 	switch machine {
 	case elf.EM_X86_64:
@@ -289,13 +289,12 @@ func redZone(machine elf.Machine) uint64 {
 	return 0
 }
 
-// threadBlock is how many bytes on either side of a thread pointer are the
-// thread's own variables.
+// threadBlock is the number of bytes on either side of a thread pointer that count as
+// thread-local variables.
 const threadBlock = 4096
 
-// rootSpans divides the memory that the program could write: what counts as
-// stacks, data and bss, and heap memory that is in no block. What is below a
-// stack pointer is neither.
+// rootSpans divides the writable memory of the program into roots (stacks, data and
+// bss) and heap memory that is in no block. Memory below a stack pointer is in neither.
 func (m *Image) rootSpans(used []span, from Roots) (roots, heap []span) {
 	var known []span // data and bss of files
 	for _, r := range append(slices.Clone(from.Data), m.Maps...) {
@@ -321,13 +320,13 @@ func (m *Image) rootSpans(used []span, from Roots) (roots, heap []span) {
 		if len(blocks) > 0 {
 			arena = span{blocks[0].start, blocks[len(blocks)-1].end}
 			if len(m.Maps) > 0 && !m.Guest {
-				arena = a // a map of its own, all of it the allocator's
+				arena = a // the whole map belongs to the allocator
 			}
 			arenas = append(arenas, arena)
 		}
 		if i, _ := slices.BinarySearch(stacks, a.start); i < len(stacks) && stacks[i] < a.end {
 			low := stacks[i] - min(stacks[i], redZone(m.Machine))
-			// Below the stack, down to where something else is.
+			// The unused part of the stack ends at the nearest other memory below it.
 			from := a.start
 			for _, s := range append(overlap([]span{a}, known), blocks...) {
 				if s.end <= low {
@@ -337,10 +336,10 @@ func (m *Image) rootSpans(used []span, from Roots) (roots, heap []span) {
 			dead = append(dead, span{from, max(from, low)})
 		}
 	}
-	// Data of a file is a root even where blocks stand in it, and its map is one.
+	// The data of a file is a root even if blocks are in it.
 	inData := overlap(arenas, known)
 	arenas = subtract(normal(arenas), normal(inData))
-	for _, s := range inData { // but between two blocks is heap
+	for _, s := range inData { // but memory between two blocks is heap
 		if b := overlap([]span{s}, used); len(b) > 0 {
 			arenas = append(arenas, span{b[0].start, b[len(b)-1].end})
 		}
@@ -355,8 +354,8 @@ func (m *Image) rootSpans(used []span, from Roots) (roots, heap []span) {
 	return roots, heap
 }
 
-// areas returns the memory that the program could write, by map where there are
-// maps. The very last byte of the address space is left out.
+// areas returns the writable memory of the program, by map if there are maps. It omits
+// the last byte of the address space.
 func (m *Image) areas() (list []span) {
 	for _, r := range m.Maps {
 		if r.Write {
@@ -371,7 +370,7 @@ func (m *Image) areas() (list []span) {
 	return list
 }
 
-// normal sorts spans and joins those that touch.
+// normal returns the spans sorted, with adjacent ones joined.
 func normal(list []span) []span {
 	list = slices.DeleteFunc(slices.Clone(list), func(s span) bool { return s.start >= s.end })
 	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.start, b.start) })
@@ -386,7 +385,7 @@ func normal(list []span) []span {
 	return out
 }
 
-// subtract returns what of a is not in b; both are normal.
+// subtract returns a without b; both are normal.
 func subtract(a, b []span) (out []span) {
 	i := 0
 	for _, s := range a {
@@ -408,7 +407,7 @@ func subtract(a, b []span) (out []span) {
 	return out
 }
 
-// overlap returns what of a is in b, by the spans of both; b is normal.
+// overlap returns the intersection of a and b, split at the spans of both; b is normal.
 func overlap(a, b []span) (out []span) {
 	for _, s := range a {
 		for i := sort.Search(len(b), func(i int) bool { return b[i].end > s.start }); i < len(b) && b[i].start < s.end; i++ {

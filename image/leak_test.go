@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// graphOf makes blocks that point to each other at random, with roots in a stack
-// and in data, and returns what is leaked: by a search through the links as they
-// were made, not as they stand in memory.
+// graphOf makes blocks that point to each other at random, with roots in a stack and in
+// data, and returns the leaked blocks. It computes them from the links as generated,
+// not as stored in memory.
 func graphOf(s *synth, n int) (leaked []int) {
 	word := uint64(s.word / 8)
 	links := make([][]int, n)
@@ -34,7 +34,7 @@ func graphOf(s *synth, n int) (leaked []int) {
 				}
 				pointTo(at, to)
 				links[i] = append(links[i], to)
-			case 2: // what points to no block: to metadata, between blocks, outside
+			case 2: // a pointer to no block: to metadata, between blocks, or outside
 				x := s.blocks[s.rnd.IntN(n)]
 				s.put(at, []uint64{x.addr - 3*word, x.start, s.base + 8, 0x1234, x.addr - 1}[s.rnd.IntN(5)])
 			}
@@ -45,7 +45,7 @@ func graphOf(s *synth, n int) (leaked []int) {
 		to := s.rnd.IntN(n)
 		pointTo(s.base+synthStack+8*uint64(s.rnd.IntN(64)), to)
 	}
-	// A root may have been written over: read them again by what they hold.
+	// A root may have been overwritten: read the roots again.
 	for a := s.base + synthStack; a < s.base+synthStack+64*8+8; a += word {
 		v := s.get(a)
 		for i, b := range s.blocks {
@@ -70,8 +70,8 @@ func graphOf(s *synth, n int) (leaked []int) {
 	return leaked
 }
 
-// TestLeaksOfGraphs: on random graphs every leaked block is found, and none is
-// invented.
+// TestLeaksOfGraphs checks on random graphs that every leaked block is found, and no
+// other is reported.
 func TestLeaksOfGraphs(t *testing.T) {
 	blocks, found := 0, 0
 	for _, c := range synths {
@@ -118,7 +118,7 @@ func TestLeaksOfGraphs(t *testing.T) {
 	t.Logf("%d blocks, %d leaked", blocks, found)
 }
 
-// TestLeakGroups: a chain, a cycle and a tree, each from its own call stack.
+// TestLeakGroups groups a chain, a cycle and a tree, each with a different call stack.
 func TestLeakGroups(t *testing.T) {
 	s := newSynth(64, synths[2].order, 1<<14, 1)
 	at := func(i, word int) uint64 { return s.blocks[i].addr + uint64(8*word) }
@@ -173,7 +173,7 @@ func TestLeakGroups(t *testing.T) {
 	}
 }
 
-// TestUncertain: a pointer from heap memory that is in no block.
+// TestUncertain checks a pointer from heap memory that is in no block.
 func TestUncertain(t *testing.T) {
 	s := newSynth(32, synths[0].order, 1<<14, 1)
 	s.alloc(32)

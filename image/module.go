@@ -16,17 +16,17 @@ type Module struct {
 	Path string
 	// BuildID is in hexadecimal, "" if the image does not have the file's header.
 	BuildID string
-	// Bias is the address of the module in memory less that in its file, modulo
-	// 2^Word.
+	// Bias is the address of the module in memory minus that in its file, modulo 2^Word.
 	Bias uint64
-	// Known reports that the module's ELF header was in the image: Bias is right.
+	// Known reports whether the ELF header of the module was in the image, so that Bias
+	// is certain.
 	Known bool
 	Maps  []Map // by address
 }
 
-// Modules lists the executable files that were mapped: those whose beginning is an
-// ELF header, or that have code. They come in the order of their addresses. It is
-// empty where the image does not tell, as RAM does not.
+// Modules returns the executable files that were mapped: files that begin with an ELF
+// header, or that have code. They are in the order of their addresses. The list is
+// empty if the image has no memory map, as RAM has none.
 func (m *Image) Modules() []Module {
 	var list []Module
 	at := map[string]int{}
@@ -51,13 +51,14 @@ func (m *Image) Modules() []Module {
 	return out
 }
 
-// maxModuleProgs is the most program headers of an executable file; they have a dozen.
+// maxModuleProgs is the most program headers of an executable file; usually there are a
+// dozen.
 const maxModuleProgs = 1 << 10
 
 // readModule reads the ELF header that a module has in memory.
 func (m *Image) readModule(d *Module) bool {
 	for _, r := range d.Maps {
-		d.Bias = r.Start - r.Offset // where nothing else is known: addresses are offsets
+		d.Bias = r.Start - r.Offset // without an ELF header, assume that addresses are offsets
 		if r.Offset != 0 {
 			continue
 		}
@@ -67,7 +68,7 @@ func (m *Image) readModule(d *Module) bool {
 		}
 		data := s.Data[r.Start-s.Addr:]
 		data = data[:min(uint64(len(data)), r.End-r.Start)]
-		var ignored notes // of the file's end, which is not here
+		var ignored notes // the image has only the beginning of the file
 		h, err := readHeader(data, d.Path, &ignored)
 		if err != nil || h.word != m.Word || h.kind != elf.ET_EXEC && h.kind != elf.ET_DYN || len(h.progs) > maxModuleProgs {
 			continue
@@ -92,7 +93,7 @@ func (m *Image) readModule(d *Module) bool {
 	return false
 }
 
-// wrap takes an address modulo 2^Word.
+// wrap returns an address modulo 2^Word.
 func (m *Image) wrap(addr uint64) uint64 {
 	if m.Word == 32 {
 		return uint64(uint32(addr))
@@ -100,11 +101,11 @@ func (m *Image) wrap(addr uint64) uint64 {
 	return addr
 }
 
-// maxModuleNotes is how many bytes of an executable file's notes are searched. Many
-// modules can have the same.
+// maxModuleNotes is the number of bytes of an executable file's notes that are
+// searched. Many modules may share the same bytes.
 const maxModuleNotes = 64 << 10
 
-// buildID reads the note of an ELF file of which data is the beginning.
+// buildID returns the build-id note of an ELF file; data is the beginning of the file.
 func buildID(data []byte, h *header) string {
 	left := maxModuleNotes
 	for _, p := range h.progs {
@@ -135,13 +136,13 @@ func buildID(data []byte, h *header) string {
 // Symbol is a variable of a program.
 type Symbol struct {
 	Name string
-	File string // of the ELF file that has it
+	File string // ELF file that has the symbol
 	Addr uint64 // in memory
-	Size uint64 // bytes, 0 if not told
+	Size uint64 // in bytes, 0 if not known
 }
 
-// Variables returns the variables of an ELF file that have one of these names.
-// bias is what its addresses differ from those in memory.
+// Variables returns the variables of an ELF file with one of these names. bias is the
+// address in memory minus the address in the file.
 func (m *Image) Variables(path string, bias uint64, names ...string) (found []Symbol, err error) {
 	f, err := symbol.Open(path, nil)
 	if err != nil {
@@ -161,7 +162,7 @@ func (m *Image) Variables(path string, bias uint64, names ...string) (found []Sy
 	return found, nil
 }
 
-// readHeaderOf reads the header of an ELF file, and hands it to use.
+// readHeaderOf reads the header of an ELF file and calls use with it.
 func readHeaderOf(path string, notes *notes, use func(data []byte, h *header) error) error {
 	var m Image
 	defer m.Close()
@@ -178,8 +179,7 @@ func readHeaderOf(path string, notes *notes, use func(data []byte, h *header) er
 	})
 }
 
-// WritableRanges returns where an ELF file has its data and bss: [start, end) in
-// memory.
+// WritableRanges returns the ranges of memory with the data and bss of an ELF file.
 func (m *Image) WritableRanges(path string, bias uint64) (list []Map, err error) {
 	var ignored notes
 	err = readHeaderOf(path, &ignored, func(_ []byte, h *header) error {
@@ -193,8 +193,8 @@ func (m *Image) WritableRanges(path string, bias uint64) (list []Map, err error)
 	return list, err
 }
 
-// Describe sets word, byte order and machine from an ELF file, where they are not known
-// yet. The error says that the file cannot be of this image.
+// Describe sets word, byte order and machine from an ELF file if they are not known
+// yet. It returns an error if the file cannot belong to this image.
 func (m *Image) Describe(path string) error {
 	return readHeaderOf(path, &m.notes, func(_ []byte, h *header) error { return m.agree(path, h) })
 }
@@ -202,8 +202,8 @@ func (m *Image) Describe(path string) error {
 // ELFInfo holds properties of an ELF file.
 type ELFInfo struct {
 	BuildID string // hexadecimal, "" if there is none
-	PIE     bool   // may be loaded anywhere
-	Entry   uint64 // where the program starts
+	PIE     bool   // position-independent
+	Entry   uint64 // start address of the program
 	Low     uint64 // address of its first segment
 }
 

@@ -14,13 +14,13 @@ const (
 	ntFile     = 0x46494c45 // CORE: mapped files
 )
 
-// maxThreads bounds the number of threads, maxFiles that of mapped files.
+// maxThreads is the most threads, maxFiles the most mapped files.
 const (
 	maxThreads = 1 << 16
 	maxFiles   = 1 << 17
 )
 
-// readNotes reads what a core file says of its process.
+// readNotes reads the notes of a core file.
 func (m *Image) readNotes(s *source, b []byte) {
 	c := &cursor{b: b, word: m.Word, order: m.Order}
 	for c.left() >= 12 {
@@ -86,8 +86,8 @@ func (m *Image) readNote(s *source, kind uint64, desc []byte) {
 	}
 }
 
-// readFiles reads the list of mapped files: count and page size, then start, end
-// and offset in pages of each, then their names.
+// readFiles reads the list of mapped files: count and page size, then start, end and
+// offset (in pages) of each file, then their names.
 func (m *Image) readFiles(s *source, c *cursor) {
 	count, page := c.ptr(), c.ptr()
 	if c.bad || count > uint64(c.left()/(3*m.Word/8)) || count > maxFiles {

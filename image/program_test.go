@@ -13,8 +13,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// lwsBuilds are builds of the real library, by their names in ref-c/builds.txt.
-// They are looked for in LWS_PREFIXES; the first also in LWS_PREFIX.
+// lwsBuilds are builds of the real library, named as in ref-c/builds.txt. The test
+// looks for them in LWS_PREFIXES, and for the first also in LWS_PREFIX.
 var lwsBuilds = []struct{ name, triple, qemu string }{
 	{"x86_64-gcc12-O2", "", ""},
 	{"i686-gcc12-O2", "i686-linux-gnu", ""},
@@ -26,7 +26,8 @@ var lwsBuilds = []struct{ name, triple, qemu string }{
 	{"aarch64-gcc12-O2", "aarch64-linux-gnu", "qemu-aarch64"},
 }
 
-// lwsPrefix returns where a build of the library is installed, or skips the test.
+// lwsPrefix returns the directory in which a build of the library is installed, or
+// skips the test.
 func lwsPrefix(t *testing.T, build string) string {
 	t.Helper()
 	var places []string
@@ -46,7 +47,7 @@ func lwsPrefix(t *testing.T, build string) string {
 	return ""
 }
 
-// dead is a program that died, and what it said of itself before.
+// dead is a crashed program, and its earlier output.
 type dead struct {
 	core, exe string
 	truth     []liveBlock
@@ -58,7 +59,7 @@ type liveBlock struct {
 	label      string
 }
 
-// lwsCore has a program on the real library die.
+// lwsCore crashes a program that uses the real library.
 func lwsCore(t *testing.T, build int, mode string) dead {
 	b := lwsBuilds[build]
 	prefix := lwsPrefix(t, b.name)
@@ -66,7 +67,7 @@ func lwsCore(t *testing.T, build int, mode string) dead {
 		filepath.Join(prefix, "lib", "libwebsockets.a"))
 }
 
-// deviceCore has a program on device/ die.
+// deviceCore crashes a program that uses device/.
 func deviceCore(t *testing.T, build int, mode string) dead {
 	b := lwsBuilds[build]
 	cc := []string{"-DON_DEVICE", "-fexceptions", "-I", testdata(t, "../../device/include"), testdata(t, "heap.c")}
@@ -76,7 +77,7 @@ func deviceCore(t *testing.T, build int, mode string) dead {
 	return die(t, b.triple, b.qemu, mode, cc...)
 }
 
-// graphCore has testdata/graph.c die, on the real library or on device/.
+// graphCore crashes testdata/graph.c with the real library or with device/.
 func graphCore(t *testing.T, build int, onDevice bool, seed, count int) dead {
 	b := lwsBuilds[build]
 	args := fmt.Sprintf("%d %d", seed, count)
@@ -96,8 +97,8 @@ func graphCore(t *testing.T, build int, onDevice bool, seed, count int) dead {
 	return die(t, b.triple, b.qemu, args, cc...)
 }
 
-// TestLeaksOfPrograms: programs whose blocks point to each other at random, with
-// roots wherever a program has some. No leak is invented, and all are found.
+// TestLeaksOfPrograms runs programs whose blocks point to each other at random, with
+// roots of every kind. All leaks are found, and no other block is reported.
 func TestLeaksOfPrograms(t *testing.T) {
 	seeds := 1
 	if os.Getenv("LWSBT_FULL") == "all" {
@@ -158,7 +159,7 @@ func TestLeaksOfPrograms(t *testing.T) {
 	}
 }
 
-// die compiles a program, has it die and reads what it printed.
+// die compiles a program, crashes it and reads its output.
 func die(t *testing.T, triple, qemu, mode string, cc ...string) (d dead) {
 	cc = append([]string{"-g", "-O2", "-w"}, cc...)
 	if qemu != "" {
@@ -194,7 +195,7 @@ func die(t *testing.T, triple, qemu, mode string, cc ...string) (d dead) {
 	return d
 }
 
-// open reads the core file and returns where its program's data are.
+// open reads the core file and returns its owners and roots.
 func (d *dead) open(t *testing.T) (m *Image, owners []Symbol, from Roots) {
 	m = &Image{}
 	t.Cleanup(m.Close)
@@ -221,8 +222,8 @@ func (d *dead) open(t *testing.T) (m *Image, owners []Symbol, from Roots) {
 	return m, owners, from
 }
 
-// TestLwsHeap reads the heap of the real library: the same blocks in the same
-// order as its own dump has them, bit for bit.
+// TestLwsHeap reads the heap of the real library: the blocks are those of the library's
+// own dump, bit for bit and in the same order.
 func TestLwsHeap(t *testing.T) {
 	for i, b := range lwsBuilds {
 		t.Run(b.name, func(t *testing.T) {
@@ -233,8 +234,8 @@ func TestLwsHeap(t *testing.T) {
 	}
 }
 
-// TestDeviceHeap reads the heap of device/: its own dump has the same blocks, with
-// addresses and sequence numbers, without the bits that align memory.
+// TestDeviceHeap reads the heap of device/: the blocks are those of its own dump, with
+// addresses and sequence numbers, without alignment padding.
 func TestDeviceHeap(t *testing.T) {
 	for i, b := range lwsBuilds {
 		t.Run(b.name, func(t *testing.T) {
@@ -263,16 +264,16 @@ func fields(t *testing.T, line string) (s codec.Stack, u codec.User) {
 	return s, u
 }
 
-// slow skips what need not run each time: other machines than this one.
+// slow skips tests of other machines unless LWSBT_FULL is set.
 func slow(t *testing.T, triple string) {
 	if triple != "" && os.Getenv("LWSBT_FULL") == "" {
 		t.Skip("LWSBT_FULL is not set")
 	}
 }
 
-// check reads the core file and compares it with what the program said: blocks
-// at their addresses and of their sizes, and those that were planted as leaks,
-// and no other, leaked. same compares a block with its line in the library's dump.
+// check compares the core file with the output of the program: the address and size of
+// each block, and the leaked blocks. same compares a block with its line in the
+// library's dump.
 func (d *dead) check(t *testing.T, same func(h *Heap, i int) bool) {
 	m, owners, from := d.open(t)
 	for _, search := range []Search{{Owners: owners}, {}} {
@@ -324,7 +325,7 @@ func (d *dead) check(t *testing.T, same func(h *Heap, i int) bool) {
 	}
 }
 
-// TestLwsOverflow has the program write past the end of a block into the next one.
+// TestLwsOverflow runs a program that writes past the end of a block into the next block.
 func TestLwsOverflow(t *testing.T) {
 	for i, b := range lwsBuilds[:2] {
 		t.Run(b.name, func(t *testing.T) {

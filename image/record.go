@@ -12,8 +12,8 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// AppendLine appends the ~m# line of a block with its address as a user field, and
-// those user fields that it had; bit for bit as in memory otherwise. It reports
+// AppendLine appends the ~m# line of a block, with its address as a user field and the
+// user fields that it already has. The other bits are as in memory. AppendLine reports
 // whether the block has a blob. (BT-UF-1)
 func (h *Heap) AppendLine(dst []byte, block int) ([]byte, bool) {
 	b := &h.Blocks[block]
@@ -35,15 +35,15 @@ func (h *Heap) AppendLine(dst []byte, block int) ([]byte, bool) {
 	return codec.AppendLine(dst, blob), true
 }
 
-// WriteRecording writes a heap as a recording: boot, modules, and one dump of the
-// blocks of which keep, if it is not nil, reports that they are to be in it.
-// Blocks without a blob are missing in it, but counted as expected.
+// WriteRecording writes a heap as a recording: boot, modules, and one dump. The dump
+// contains the blocks for which keep returns true, all blocks if keep is nil. Blocks
+// without a blob are omitted, but counted as expected.
 func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	var line []byte
 	head := func(verb string, keys ...codec.HeaderKey) {
 		h := codec.Header{Verb: verb, HasNumber: verb == codec.VerbBegin || verb == codec.VerbEnd, Keys: keys}
-		line, _ = codec.AppendHeader(line[:0], &h) // its keys are right
+		line, _ = codec.AppendHeader(line[:0], &h) // the keys are valid
 		line = append(line, '\n')
 		out.Write(line)
 	}
@@ -90,8 +90,9 @@ func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) 
 	return out.Flush()
 }
 
-// moduleLines returns modules in the markup of LLVM's symbolizer, with the whole of
-// each path where that can be written in it.
+// moduleLines returns modules in the markup of LLVM's symbolizer. It writes the whole
+// path of a module, or the base name if the path has characters that the markup does
+// not allow.
 func moduleLines(modules []Module) string {
 	var b strings.Builder
 	b.WriteString("{{{reset}}}\n")

@@ -8,20 +8,21 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// leakGraph is the leaked blocks and the pointers between them.
+// leakGraph holds the leaked blocks and the pointers between them.
 type leakGraph struct {
 	*graph
 	leaked []int32   // indexes of Heap.Blocks
-	edges  [][]int32 // by position in leaked, to positions
+	edges  [][]int32 // positions in leaked, by position in leaked
 	parts  [][]int32 // strongly connected components
-	part   []int32   // of each block, its component
-	// Of components: whether another one points to it, and whether its blocks point to each other.
+	part   []int32   // component of each block
+	// For each component: whether another one points to it, and whether its blocks
+	// point to each other.
 	pointed, cycle []bool
 }
 
-// group makes groups of the leaked blocks: strongly connected components, by
-// Tarjan's algorithm without recursion, and of those no other one points to, the
-// ones with the same call stacks together.
+// group sets the groups of leaked blocks. It computes the strongly connected components
+// by Tarjan's algorithm without recursion, and groups those that no other component
+// points to by their call stacks.
 func (g *graph) group(l *Leaks) {
 	x := leakGraph{graph: g}
 	number := make([]int32, len(l.Reach))
@@ -50,8 +51,8 @@ func (g *graph) group(l *Leaks) {
 	})
 }
 
-// link finds the pointers between leaked blocks. number has the position in leaked of each block,
-// -1 for none.
+// link finds the pointers between leaked blocks. number has the position in leaked of
+// each block, -1 if it is not leaked.
 func (x *leakGraph) link(number []int32) {
 	x.edges = make([][]int32, len(x.leaked))
 	for n, i := range x.leaked {
@@ -62,7 +63,7 @@ func (x *leakGraph) link(number []int32) {
 				return
 			}
 			out = append(out, t)
-			if len(out) > 64 && len(out)&(len(out)-1) == 0 { // the same again and again
+			if len(out) > 64 && len(out)&(len(out)-1) == 0 { // drop duplicates
 				slices.Sort(out)
 				out = slices.Compact(out)
 			}
@@ -72,7 +73,7 @@ func (x *leakGraph) link(number []int32) {
 	}
 }
 
-// condense finds the components.
+// condense computes the components.
 func (x *leakGraph) condense() {
 	x.parts = components(x.edges)
 	x.part = make([]int32, len(x.leaked))
@@ -93,13 +94,12 @@ func (x *leakGraph) condense() {
 	}
 }
 
-// groups returns the components that no other one points to, by call stacks, with what only
-// they lead to.
+// groups returns the components that no other component points to, grouped by call
+// stacks, with the blocks that are reachable only from them.
 func (x *leakGraph) groups() (list []*LeakGroup) {
 	taken := make([]bool, len(x.parts))
 	groups := map[string]*LeakGroup{}
-	// Components come in reverse order of their links: those that nothing points
-	// to are the last of what they lead to.
+	// A component comes before those that point to it: iterate backwards.
 	for p := len(x.parts) - 1; p >= 0; p-- {
 		if x.pointed[p] {
 			continue
@@ -123,7 +123,7 @@ func (x *leakGraph) groups() (list []*LeakGroup) {
 	return list
 }
 
-// behind adds to a group what a component leads to and what was not taken so far.
+// behind adds to a group the blocks that are reachable from a component and not yet taken.
 func (x *leakGraph) behind(group *LeakGroup, p int32, taken []bool) {
 	for work := []int32{p}; len(work) > 0; {
 		q := work[len(work)-1]
@@ -144,7 +144,7 @@ func (x *leakGraph) behind(group *LeakGroup, p int32, taken []bool) {
 	}
 }
 
-// key identifies the call stacks of a component, whatever their number and order.
+// key identifies the set of call stacks of a component.
 func (g *graph) key(leaked []int32, members []int32) string {
 	var keys []string
 	for _, n := range members {
@@ -171,7 +171,7 @@ func (g *graph) stacks(leaked []int32, members []int32) (list []int) {
 	return list
 }
 
-// stackKey is the call stack of a block in bytes, without the size.
+// stackKey returns the call stack of a block as bytes, without the size.
 func (g *graph) stackKey(block int) string {
 	var s codec.Stack
 	if b := g.h.Blocks[block].Blob; b == nil || codec.DecodeWord(&s, b, g.m.Word) != nil {
@@ -184,24 +184,24 @@ func (g *graph) stackKey(block int) string {
 	return string(out)
 }
 
-// unseen is the index of a node that was not visited.
+// unseen is the index of a node that was not visited yet.
 const unseen = -1
 
 // tarjan is the state of Tarjan's algorithm.
 type tarjan struct {
 	edges      [][]int32
 	index, low []int32
-	on         []bool // the stack
+	on         []bool // whether a node is on stack
 	stack      []int32
 	calls      []visit
 	next       int32
 	parts      [][]int32
 }
 
-// visit is a call of the algorithm's function: of a node, at one of its edges.
+// visit is a call of the recursive function: a node, and the next of its edges.
 type visit struct{ node, edge int32 }
 
-// components returns the strongly connected components of a graph, each before
+// components returns the strongly connected components of a graph. Each comes before
 // those that point to it.
 func components(edges [][]int32) (parts [][]int32) {
 	n := len(edges)
@@ -220,7 +220,7 @@ func components(edges [][]int32) (parts [][]int32) {
 	return t.parts
 }
 
-// step goes on with the innermost call: to its next edge, or back.
+// step continues the innermost call: it visits the next edge, or returns.
 func (t *tarjan) step() {
 	c := &t.calls[len(t.calls)-1]
 	v := c.node
@@ -250,7 +250,7 @@ func (t *tarjan) step() {
 	}
 }
 
-// pop takes the component of v, the last on the stack, off it.
+// pop removes the component of v from the top of the stack.
 func (t *tarjan) pop(v int32) {
 	i := len(t.stack) - 1
 	for t.stack[i] != v {

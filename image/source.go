@@ -15,11 +15,11 @@ import (
 	"github.com/therootcompany/xz"
 )
 
-// source is a file whose bytes are in memory, as the operating system maps it.
+// source is a file that is mapped into memory.
 type source struct {
 	name  string
 	data  []byte
-	file  *os.File // nil where the file cannot tell where its holes are
+	file  *os.File // nil if holes of the file cannot be found
 	unmap func()
 }
 
@@ -32,9 +32,9 @@ func (s *source) close() {
 	}
 }
 
-// Guard calls f, which uses the image. Files are mapped into memory: if one becomes
-// shorter meanwhile, what was behind its new end cannot be read, and Guard returns an
-// error that says so. It holds for the calling goroutine.
+// Guard calls f, which uses the image. Files are mapped into memory: if a file becomes
+// shorter during f, its end cannot be read any more, and Guard returns an error. Guard
+// covers only the calling goroutine.
 func (m *Image) Guard(f func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
@@ -54,7 +54,7 @@ func (m *Image) Guard(f func() error) (err error) {
 		panic(r)
 	}()
 	err = f()
-	for _, s := range m.sources { // holes of a file are asked for, and not read
+	for _, s := range m.sources { // holes are not read and cause no fault: compare the sizes
 		if s.file == nil {
 			continue
 		}
@@ -75,11 +75,11 @@ func (s *source) holds(addr uintptr) bool {
 // MaxUnpacked is the largest decompressed size of a file, in bytes.
 const MaxUnpacked = 64 << 30
 
-// maxWindow bounds the memory that unpacking takes, in bytes.
+// maxWindow is the most memory that decompression takes, in bytes.
 const maxWindow = 128 << 20
 
-// openSource maps a file. A compressed one is unpacked, into a file without a
-// name that only this process can open: an image may hold secrets.
+// openSource maps a file. It decompresses a compressed file into an unnamed temporary
+// file that no other process can open, since an image may hold secrets.
 func openSource(path string, m *Image) (*source, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
@@ -114,7 +114,7 @@ func openSource(path string, m *Image) (*source, error) {
 	return s, nil
 }
 
-// unpacker returns how to unpack a file, by its first bytes; nil if it is not
+// unpacker returns the decompressor for a file, by its first bytes; nil if it is not
 // compressed.
 func unpacker(file *os.File) func(io.Reader) (io.Reader, error) {
 	var magic [6]byte
@@ -123,7 +123,7 @@ func unpacker(file *os.File) func(io.Reader) (io.Reader, error) {
 	case bytes.HasPrefix(b, []byte("\x1f\x8b\x08")):
 		return func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 	case bytes.HasPrefix(b, []byte("\x28\xb5\x2f\xfd")),
-		len(b) >= 4 && b[0]&0xf0 == 0x50 && bytes.Equal(b[1:4], []byte("\x2a\x4d\x18")): // a frame to skip
+		len(b) >= 4 && b[0]&0xf0 == 0x50 && bytes.Equal(b[1:4], []byte("\x2a\x4d\x18")): // a skippable frame
 		return func(r io.Reader) (io.Reader, error) {
 			return zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1))
 		}
@@ -133,7 +133,7 @@ func unpacker(file *os.File) func(io.Reader) (io.Reader, error) {
 	return nil
 }
 
-// spool unpacks a file into one without a name. Blocks of zeros become holes.
+// spool decompresses a file into an unnamed temporary file. Blocks of zeros become holes.
 func spool(path string, packed io.Reader, unpack func(io.Reader) (io.Reader, error), m *Image) (*os.File, error) {
 	r, err := unpack(bufio.NewReaderSize(packed, 1<<16))
 	if err != nil {
@@ -146,7 +146,7 @@ func spool(path string, packed io.Reader, unpack func(io.Reader) (io.Reader, err
 	if err != nil {
 		return nil, err
 	}
-	os.Remove(file.Name()) // where that is not possible, mapSource's unmap tries again
+	os.Remove(file.Name()) // ignore the error: some systems cannot remove an open file
 	size := int64(0)
 	buf := make([]byte, 1<<16)
 	for {
@@ -185,7 +185,7 @@ func spool(path string, packed io.Reader, unpack func(io.Reader) (io.Reader, err
 	return file, nil
 }
 
-// unpackError returns an error of unpacking in words for users.
+// unpackError returns a message for users about an error in decompression.
 func unpackError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the data ends early: the file is cut off")
@@ -193,8 +193,8 @@ func unpackError(err error) error {
 	return err
 }
 
-// readsEnd distinguishes the end of what was packed from packed data that are cut,
-// which unpackers report by the same error.
+// readsEnd reports whether r is at the regular end of the compressed data.
+// Decompressors report truncated data by the same error.
 func readsEnd(r io.Reader) bool {
 	_, err := r.Read(make([]byte, 1))
 	return errors.Is(err, io.EOF)
@@ -215,8 +215,8 @@ func allZero(b []byte) bool {
 	return true
 }
 
-// extents yields the parts of a segment that are not holes of its file, with
-// their offsets in it. Holes read as zeros.
+// extents yields the parts of a segment that are not holes of its file, with their
+// offsets in the segment. Holes read as zeros.
 func (s *Segment) extents() func(yield func(int, []byte) bool) {
 	return func(yield func(int, []byte) bool) {
 		if s.src == nil || s.src.file == nil || len(s.Data) < 1<<20 {

@@ -10,10 +10,10 @@ import (
 
 const openNonblock = 0
 
-// maxWhole is the largest file, in bytes, that is read where none can be mapped.
+// maxWhole is the largest file, in bytes, that is read into memory instead of mapped.
 const maxWhole = 1 << 30
 
-// mapSource reads an open file, which it then owns.
+// mapSource reads an open file and takes ownership of it.
 func mapSource(path string, file *os.File) (*source, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -29,5 +29,5 @@ func mapSource(path string, file *os.File) (*source, error) {
 	return &source{name: path, data: data, file: nil}, nil
 }
 
-// nextData is for systems that can tell where a file has holes.
+// nextData reports no holes: this system cannot find them.
 func nextData(_ *os.File, off int64) (from, to int64, ok bool) { return off, 1<<63 - 1, true }

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// openNonblock keeps the opening of a FIFO from waiting for a writer.
+// openNonblock makes opening a FIFO not wait for a writer.
 const openNonblock = syscall.O_NONBLOCK
 
-// mapSource maps an open file, which it then owns.
+// mapSource maps an open file and takes ownership of it.
 func mapSource(path string, file *os.File) (*source, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -29,8 +29,8 @@ func mapSource(path string, file *os.File) (*source, error) {
 	return &source{name: path, data: data, file: file, unmap: func() { syscall.Munmap(data) }}, nil
 }
 
-// whence returns the values of lseek that find data and holes: those of macOS are
-// the other way around.
+// whence returns the values of lseek's whence that find data and holes. macOS has them
+// the other way round.
 func whence() (data, hole int) {
 	if runtime.GOOS == "darwin" {
 		return 4, 3
@@ -38,8 +38,9 @@ func whence() (data, hole int) {
 	return 3, 4
 }
 
-// nextData returns the first range of a file from off on that is not a hole; false
-// if there is none. Where the system cannot tell, the file has no holes.
+// nextData returns the first range of a file, from off on, that is not a hole; ok is
+// false if there is none. If the system cannot find holes, the rest of the file is one
+// range.
 func nextData(file *os.File, off int64) (from, to int64, ok bool) {
 	seekData, seekHole := whence()
 	from, err := syscall.Seek(int(file.Fd()), off, seekData)

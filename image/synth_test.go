@@ -9,8 +9,8 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// synth is a synthetic device: RAM with a list of blocks that was made as lws
-// makes it, and all that is to be found in it.
+// synth is a synthetic device: RAM with a list of blocks in the layout of lws, and the
+// expected results.
 type synth struct {
 	word   int
 	order  binary.ByteOrder
@@ -57,8 +57,7 @@ func (s *synth) put(addr, v uint64) {
 
 func (s *synth) get(addr uint64) uint64 { return uintOf(s.mem[addr-s.base:][:s.ptr()], s.order) }
 
-// alloc makes a block, with a stack of its own unless one is given, and returns
-// its number.
+// alloc adds a block, with a new call stack unless one is given, and returns its number.
 func (s *synth) alloc(size int, pcs ...uint64) int {
 	if len(pcs) == 0 {
 		for range 1 + s.rnd.IntN(12) {
@@ -98,7 +97,7 @@ func (s *synth) count(d uint32) {
 	s.order.PutUint32(p, s.order.Uint32(p)+d)
 }
 
-// free takes a block off the list, as lws_dll2_remove does, and leaves its bytes.
+// free removes a block from the list, as lws_dll2_remove does, and leaves its bytes.
 func (s *synth) free(i int) {
 	p := s.ptr()
 	node := s.blocks[i].addr - 3*p
@@ -128,7 +127,7 @@ func (s *synth) image() *Image {
 
 func (s *synth) search() Search { return Search{Owners: []Symbol{{Name: "active", Addr: s.owner}}} }
 
-// live returns the addresses of the blocks that a list should have, in its order.
+// live returns the addresses of the blocks that are in the list, in its order.
 func (s *synth) live() (list []uint64) {
 	for _, b := range s.blocks {
 		if b.live {
@@ -165,7 +164,7 @@ var synths = []struct {
 	{"64-big", 64, binary.BigEndian},
 }
 
-// fill makes n blocks and frees some of them.
+// fill allocates n blocks and frees some of them.
 func (s *synth) fill(n int) {
 	for range n {
 		s.alloc(s.rnd.IntN(200))
@@ -177,7 +176,7 @@ func (s *synth) fill(n int) {
 	}
 }
 
-// TestFindHeap finds whole lists by their owner and without it.
+// TestFindHeap finds undamaged lists with and without their owner.
 func TestFindHeap(t *testing.T) {
 	for _, c := range synths {
 		for _, carve := range []bool{false, true} {
@@ -207,7 +206,7 @@ func TestFindHeap(t *testing.T) {
 	}
 }
 
-// TestNoHeap: memory without a list has none, whatever it holds.
+// TestNoHeap checks that no heap is found in random memory.
 func TestNoHeap(t *testing.T) {
 	for _, c := range synths {
 		for seed := range uint64(20) {
@@ -232,12 +231,12 @@ func TestNoHeap(t *testing.T) {
 	}
 }
 
-// damages is one kind of damage each: what is overwritten, and what must be said.
+// damages are kinds of damage: what is overwritten, and what must be reported.
 var damages = []struct {
 	name string
 	do   func(s *synth, p uint64)
-	// lost are the numbers of blocks that cannot be found any more, of which 5 is
-	// the one behind the overflowing block 4.
+	// lost are the numbers of blocks that cannot be found any more. Block 5 is the one
+	// after the overflowing block 4.
 	damaged []int
 	suspect int
 	parts   Parts
@@ -292,8 +291,8 @@ var damages = []struct {
 	}, []int{5, 7}, -2, DamagedNode | DamagedBlob},
 }
 
-// A size of the last block that no memory holds is damage, and one that ends with the
-// memory is not.
+// A size of the last block that reaches beyond memory is damage; a size that ends with
+// the memory is not.
 func TestDamagedLastSize(t *testing.T) {
 	for _, c := range synths {
 		for _, damaged := range []bool{false, true} {
@@ -367,7 +366,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestOwnerOverwritten: what points to the list is gone, the list is not.
+// TestOwnerOverwritten checks that the blocks are found if the owner is overwritten.
 func TestOwnerOverwritten(t *testing.T) {
 	for _, c := range synths {
 		s := newSynth(c.word, c.order, 1<<14, 5)
@@ -390,8 +389,8 @@ func TestOwnerOverwritten(t *testing.T) {
 	}
 }
 
-// TestCut: memory in the middle is missing. What is there is found, and that the
-// rest is missing is said.
+// TestCut removes memory in the middle. The rest is found, and the missing part is
+// reported.
 func TestCut(t *testing.T) {
 	for _, c := range synths {
 		s := newSynth(c.word, c.order, 1<<14, 5)

@@ -6,30 +6,30 @@ import (
 	"fmt"
 )
 
-// Thread is a thread of a process, or a processor of a guest, as it stopped.
+// Thread is the state of a thread of a process, or of a processor of a guest.
 type Thread struct {
-	ID     int // of the kernel, as gdb's LWP
-	Signal int // that stopped it, 0 if none
+	ID     int // kernel's ID, the LWP in gdb
+	Signal int // signal that stopped the thread, 0 if none
 	PC, SP uint64
 	TLS    uint64 // the thread pointer, 0 if not known
-	// Regs are the registers by their DWARF numbers, those of the ABI of the
-	// machine; PC and SP are among them where they have one.
+	// Regs are the registers by DWARF number, as in the ABI of the machine. They
+	// include PC and SP if these have numbers.
 	Regs map[int]uint64
-	// Values is every register of the note, the program counter, flags and
-	// segments among them: what may point into the heap. The thread pointer of
-	// PowerPC is without its bias.
+	// Values are all registers of the note, including the program counter, flags and
+	// segments: any of them may point into the heap. The thread pointer of PowerPC is
+	// without its bias.
 	Values []uint64
 }
 
-// layout is where a machine's core notes have which register.
+// layout gives the positions of registers in the core notes of a machine.
 type layout struct {
-	count int         // of words in pr_reg
+	count int         // number of words in pr_reg
 	dwarf map[int]int // DWARF number → index in pr_reg
 	pc    int         // index
 	sp    int         // index
 }
 
-// seq maps the DWARF numbers from reg on to indexes from index on.
+// seq maps the n DWARF numbers from reg on to the indexes from index on.
 func (l layout) seq(reg, index, n int) layout {
 	for i := range n {
 		l.dwarf[reg+i] = index + i
@@ -57,7 +57,7 @@ func layoutOf(machine elf.Machine, word int) (layout, bool) {
 		return newLayout(18, 15, 13).seq(0, 0, 16), true
 	case machine == elf.EM_AARCH64:
 		return newLayout(34, 32, 31, 32, 32).seq(0, 0, 32), true
-	case machine == elf.EM_RISCV: // pc stands where x0 would
+	case machine == elf.EM_RISCV: // pc takes the place of x0
 		return newLayout(32, 0, 2).seq(1, 1, 31), true
 	case machine == elf.EM_MIPS && word == 32: // six words of arguments first
 		return newLayout(45, 40, 6+29).seq(0, 6, 32), true
@@ -71,11 +71,11 @@ func layoutOf(machine elf.Machine, word int) (layout, bool) {
 	return layout{}, false
 }
 
-// powerBias is how far the thread pointer of PowerPC is past the start of the
-// thread's variables, in bytes.
+// powerBias is the distance in bytes of PowerPC's thread pointer from the start of the
+// thread's variables.
 const powerBias = 0x7000
 
-// readThread reads an elf_prstatus: a header that depends on the word, then the
+// readThread reads an elf_prstatus: a header that depends on the word size, then the
 // registers.
 func readThread(machine elf.Machine, word int, order binary.ByteOrder, desc []byte) (t Thread, err error) {
 	l, ok := layoutOf(machine, word)
@@ -105,7 +105,7 @@ func readThread(machine elf.Machine, word int, order binary.ByteOrder, desc []by
 		t.TLS = t.Values[2] - powerBias
 	case machine == elf.EM_PPC64:
 		t.TLS = t.Values[13] - powerBias
-	case machine == elf.EM_S390: // access registers 0 and 1, behind the others
+	case machine == elf.EM_S390: // access registers 0 and 1, after the others
 		if acrs := desc[regs+l.count*size:]; len(acrs) >= 8 {
 			t.TLS = uint64(order.Uint32(acrs))<<32 | uint64(order.Uint32(acrs[4:]))
 		}
@@ -114,7 +114,7 @@ func readThread(machine elf.Machine, word int, order binary.ByteOrder, desc []by
 	for reg, i := range l.dwarf {
 		t.Regs[reg] = t.Values[i]
 	}
-	switch machine { // as it stands it would point past what it is of, to anything
+	switch machine { // with its bias, the thread pointer would point to unrelated memory
 	case elf.EM_PPC:
 		t.Values[2] = t.TLS
 	case elf.EM_PPC64:

@@ -9,23 +9,24 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// heapType is the struct of device/ that holds a list of blocks.
+// heapType is the name of the struct in device/ that holds a list of blocks.
 const heapType = "lwsbt_heap"
 
-// Bounds on what is read of debug information: bytes of all its sections, how much they may
-// inflate, and entries.
+// Limits for debug information: total size of its sections in bytes, compression ratio,
+// and number of entries.
 const (
 	maxDebug   = 1 << 28
 	maxInflate = 100
 	maxEntries = 1 << 22
 )
 
-// HeapVariables returns the variables of an ELF file that are a struct lwsbt_heap, or have one as
-// member or element, by its debug information. bias is what its addresses differ from those
-// in memory. Of a file without debug information there are none.
+// HeapVariables returns the variables of an ELF file that are a struct lwsbt_heap, or
+// have one as a member or element, from its debug information. bias is the address in
+// memory minus the address in the file. The list is empty if the file has no debug
+// information.
 func (m *Image) HeapVariables(path string, bias uint64) (found []Symbol, err error) {
 	defer func() {
-		if r := recover(); r != nil { // of debug/elf and debug/dwarf
+		if r := recover(); r != nil { // panics of debug/elf and debug/dwarf
 			err = fmt.Errorf("%s: malformed debug information: %v", path, r)
 		}
 	}()
@@ -51,7 +52,7 @@ func (m *Image) HeapVariables(path string, bias uint64) (found []Symbol, err err
 	return found, nil
 }
 
-// debugFile returns the file that has the debug information of path, if that is another one.
+// debugFile returns the file that has the debug information of path, if it is another file.
 func debugFile(path string) []string {
 	f, err := symbol.Open(path, symbol.DebugDirs())
 	if err != nil {
@@ -64,8 +65,8 @@ func debugFile(path string) []string {
 	return nil
 }
 
-// typedVariables returns the variables of one file. Where debug information has no plain
-// address, Addr is 0, and Size the offset of the heap in the variable.
+// typedVariables returns the variables of one file. If debug information gives no
+// constant address, Addr is 0 and Size is the offset of the heap in the variable.
 func typedVariables(path string) (found []Symbol, err error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -113,7 +114,8 @@ func typedVariables(path string) (found []Symbol, err error) {
 	return found, nil
 }
 
-// mentions reports whether debug information of bounded size has the name of the type.
+// mentions reports whether debug information contains the name of the type. It returns
+// false if the debug information exceeds the limits.
 func mentions(f *elf.File) bool {
 	total, found := uint64(0), false
 	for _, s := range f.Sections {
@@ -132,7 +134,7 @@ func mentions(f *elf.File) bool {
 	return found
 }
 
-// plainAddress returns the operand of a location that is DW_OP_addr alone.
+// plainAddress returns the operand of a location that consists only of DW_OP_addr.
 func plainAddress(loc []byte, f *elf.File) (uint64, bool) {
 	const opAddr = 3
 	size := 4
@@ -145,13 +147,13 @@ func plainAddress(loc []byte, f *elf.File) (uint64, bool) {
 	return uintOf(loc[1:], f.ByteOrder), true
 }
 
-// Bounds on heaps within a variable.
+// Limits for heaps within a variable.
 const (
 	maxNesting  = 4
 	maxElements = 64
 )
 
-// heapsIn appends the offsets of heaps in a variable of type t, which is at off.
+// heapsIn appends the offsets of heaps in a variable of type t at offset off.
 func heapsIn(t dwarf.Type, off uint64, depth int, list []uint64) []uint64 {
 	if depth > maxNesting || len(list) >= maxElements {
 		return list

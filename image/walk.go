@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// node is the list node of a block, as it stands in memory.
+// node is the list node of a block, as read from memory.
 type node struct {
 	addr       uint64
 	prev, next uint64
@@ -17,29 +17,28 @@ type node struct {
 	carved     bool
 }
 
-// finder finds the blocks of one image. Nothing it reads is believed alone: a
-// node is one if two of these three hold: its owner is the list's, the node that
-// led to it is its neighbour by its own account, and its other neighbour points
-// back to it.
+// finder finds the blocks of one image. It accepts a node if two of these three
+// conditions hold: the node names the owner of the list, the node points back to the
+// node that led to it, and its other neighbour points back to it.
 type finder struct {
 	m       *Image
 	h       *Heap
-	ptr     uint64 // bytes
+	ptr     uint64 // size of a pointer in bytes
 	follows func(pc uint64) (known, follows bool)
 
 	// Of the current list:
 	o      *Owner
-	nodes  map[uint64]*node // believed
-	broken []link           // that lead to no node
+	nodes  map[uint64]*node // accepted nodes
+	broken []link           // links without a node at their end, or with one that does not point back
 	queue  []link
 	claims map[uint64]bool // targets of broken links
 	full   bool            // MaxBlocks was reached
-	// pointing has the links of all nodes, without their origin, while blocks are
-	// carved.
+	// pointing has the links of all nodes, without their origin. It is nil except
+	// during carveRest.
 	pointing map[link]bool
 
-	damages map[uint64]*Damage // of all lists, by node
-	near    []span             // RAM, and what is near it
+	damages map[uint64]*Damage // damage in all lists, by node
+	near    []span             // RAM, and the memory near it
 	scratch codec.Stack
 }
 
@@ -79,8 +78,8 @@ const mark = 0x6c777300
 //
 //	tail │ head │ count │ generation │ 4 bytes of settings │ mark │ …
 //
-// The lowest byte of the mark tells up to where bytes of known value are written behind a
-// block: 1, to a multiple of the word; else to a multiple of that number, less a word.
+// The lowest byte of the mark gives the end of the spare bytes after a block: 1 for a
+// multiple of the word, else n for a multiple of n minus a word.
 func (f *finder) readMark(o *Owner) {
 	v, ok := f.m.Uint(o.Addr+2*f.ptr+12, 4)
 	align := v & 0xff
@@ -107,7 +106,7 @@ func (f *finder) readNode(addr uint64) (n node, ok bool) {
 	return node{addr: addr, prev: c.ptr(), next: c.ptr(), owner: c.ptr()}, true
 }
 
-// ownsBlocks reports whether an owner's head or tail is a node of a block.
+// ownsBlocks reports whether the head or tail of an owner is the node of a block.
 func (f *finder) ownsBlocks(o Owner) bool {
 	if n, ok := f.readNode(o.Head); ok && n.owner == o.Addr && n.prev == 0 && f.decodes(n.addr) {
 		return true
@@ -116,7 +115,8 @@ func (f *finder) ownsBlocks(o Owner) bool {
 	return ok && n.owner == o.Addr && n.next == 0 && f.decodes(n.addr)
 }
 
-// blob returns the blob that ends before a node. Its bytes are part of the image.
+// blob returns the blob that ends before a node. It is a subslice of the image, unless
+// it spans segments.
 func (f *finder) blob(node uint64) ([]byte, error) {
 	end, ok := f.m.Bytes(node-2, 2)
 	if !ok || node < 2 {
@@ -146,7 +146,7 @@ func (f *finder) decodes(node uint64) bool {
 	return err == nil
 }
 
-// list finds the blocks of an owner and appends them to the heap.
+// list finds the blocks of an owner and adds them to the heap.
 func (f *finder) list(owner int) {
 	f.o = &f.h.Owners[owner]
 	clear(f.nodes)
@@ -161,7 +161,7 @@ func (f *finder) list(owner int) {
 	f.collect(owner)
 }
 
-// walk follows links, both ways, until no new node is found.
+// walk follows links in both directions until it finds no new node.
 func (f *finder) walk() {
 	for len(f.queue) > 0 {
 		l := f.queue[len(f.queue)-1]
@@ -170,8 +170,8 @@ func (f *finder) walk() {
 	}
 }
 
-// step follows one link. A node that is found is followed both ways, so that each
-// link is seen from both of its ends.
+// step follows one link. If it finds a node, it queues the links of the node in both
+// directions, so that each link is checked from both ends.
 func (f *finder) step(l link) {
 	if l.to == 0 {
 		if l.from != 0 && f.end(l.back) != l.from { // the list ends where its owner does not
@@ -241,7 +241,7 @@ func (f *finder) points(n *node) {
 	f.pointing[link{0, n.prev, true}] = true
 }
 
-// toward returns a node's neighbour: prev if back.
+// toward returns the neighbour of a node: prev if back, else next.
 func (n *node) toward(back bool) uint64 {
 	if back {
 		return n.prev
@@ -249,7 +249,7 @@ func (n *node) toward(back bool) uint64 {
 	return n.next
 }
 
-// end returns the last node in a direction, by the owner's account.
+// end returns the first (if back) or last node, by the owner.
 func (f *finder) end(back bool) uint64 {
 	if back {
 		return f.o.Head
@@ -257,8 +257,8 @@ func (f *finder) end(back bool) uint64 {
 	return f.o.Tail
 }
 
-// collect appends the list's blocks to the heap: in order from the head, then
-// what no chain of links leads to from there, by address.
+// collect adds the blocks of the list to the heap: in order from the head, then the
+// blocks that are not linked from there, by address.
 func (f *finder) collect(owner int) {
 	order := make([]uint64, 0, len(f.nodes))
 	done := make(map[uint64]bool, len(f.nodes))
@@ -276,7 +276,7 @@ func (f *finder) collect(owner int) {
 		}
 	}
 	slices.Sort(rest)
-	for _, addr := range rest { // the beginnings of runs first
+	for _, addr := range rest { // starts of chains first
 		if f.nodes[f.nodes[addr].prev] == nil {
 			run(addr)
 		}
@@ -305,8 +305,7 @@ func (f *finder) collect(owner int) {
 	f.h.Owners[owner].Blocks = len(order)
 }
 
-// lost returns nodes that were overwritten, though their blobs still decode, or
-// two links agree that they were nodes.
+// lost returns the nodes that were overwritten but are known from links to them.
 func (f *finder) lost() (list []uint64) {
 	for _, d := range f.damages {
 		if d.owner == f.o.Addr && d.Parts&DamagedNode != 0 && f.nodes[d.node] == nil {

@@ -34,7 +34,7 @@ if [ -n "$LWS_PREFIX" ]; then
 else
 	"$PKG_CONFIG" --exists libwebsockets 2>/dev/null ||
 		fail "libwebsockets is not installed, or pkg-config does not know it"
-	# headers of a library are not ours to warn about
+	# -isystem: no warnings about the library's headers
 	cflags=$("$PKG_CONFIG" --cflags libwebsockets | sed 's/\(^\| \)-I/\1-isystem /g')
 	libs=$("$PKG_CONFIG" --libs libwebsockets)
 fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# For each build of builds.txt: btref on that build's library, and what it writes.
+# Builds btref for each build of builds.txt, and records or compares its output.
 #   record.sh regen PREFIXES SOURCE        writes vectors/NAME.btv and vectors/capture-NAME.btv
 #   record.sh measured PREFIXES DIRECTORY  compares blobs with DIRECTORY/NAME.tsv
 # A line of NAME.tsv is size, addresses and blob, in hex, with tabs between.
@@ -14,8 +14,8 @@ fail() {
 	exit 1
 }
 
-# build PLATFORM LINKER-FLAGS: btref in build/PLATFORM; static, since emulators are at odds with dynamic ones, and at fixed
-# addresses, so that captures stay the same from run to run
+# build PLATFORM LINKER-FLAGS builds btref in build/PLATFORM. Callers link it statically,
+# because emulators have trouble with dynamic programs and captures need fixed addresses.
 build() {
 	make -s OUT="build/$1" PLATFORM="$1" LDFLAGS="$2 -Wl,--no-warnings" LWS_PREFIX="$prefixes/$name" CC="$cc" \
 		OPTIONS="$options" </dev/null

@@ -1,5 +1,5 @@
-// Package refc tests the harness on the real library, and what was recorded
-// with it. There is no Go code in this directory but this file.
+// Package refc tests the harness for the real library, and the vectors recorded with
+// it. This directory has no other Go code.
 package refc
 
 import (
@@ -19,12 +19,12 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// build makes btref in a directory of its own, once. errLacking: there
-// is no library to build it on.
+// build builds btref in a new directory, once. It returns errLacking if there is no
+// library.
 var build = sync.OnceValues(func() (prog string, err error) {
 	prefix := os.Getenv("LWS_PREFIX")
 	if out, err := exec.Command("./find-lws.sh", "check").CombinedOutput(); err != nil {
-		if prefix != "" { // asked for, so it has to be there
+		if prefix != "" { // requested, so it must exist
 			return "", fmt.Errorf("LWS_PREFIX=%s: %s", prefix, out)
 		}
 		return "", errLacking
@@ -50,8 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// btref is the harness on the library that is installed here. Where none is, the
-// test is skipped and says so.
+// btref returns the harness, built with the installed library. If there is no library,
+// it skips the test.
 func btref(t *testing.T) string {
 	t.Helper()
 	prog, err := build()
@@ -64,10 +64,10 @@ func btref(t *testing.T) string {
 	return prog
 }
 
-// record is a vector's lines by key.
+// record holds the lines of a vector by key.
 type record map[string]string
 
-// readVectors reads a .btv file's head and records, as far as this test needs.
+// readVectors reads the head and the records of a .btv file.
 func readVectors(t *testing.T, text []byte) (head record, records []record) {
 	t.Helper()
 	block := record{}
@@ -101,7 +101,7 @@ func readVectors(t *testing.T, text []byte) (head record, records []record) {
 	return head, records
 }
 
-// stackLine is the input of btref for a record's `in:`.
+// stackLine returns the input line of btref for the `in:` of a record.
 func stackLine(t *testing.T, r record) string {
 	t.Helper()
 	var size uint64
@@ -166,7 +166,7 @@ func TestRecordedBuilds(t *testing.T) {
 	}
 }
 
-// What "make check-naive" does, where there may be a compiler and no make.
+// The same as "make check-naive", for systems with a compiler but without make.
 func TestNaiveReader(t *testing.T) {
 	cmdtest.Need(t, "gcc")
 	prog := filepath.Join(t.TempDir(), "naive_check")
@@ -212,7 +212,7 @@ func TestVectorsAsRecorded(t *testing.T) {
 		t.Fatalf("%d records, want %d", len(got), len(recorded))
 	}
 	keys := []string{"id", "in", "want"}
-	if here["spill"] != "any" { // else the blobs differ in bits that mean nothing
+	if here["spill"] != "any" { // else the spill bits of blobs may differ
 		keys = append(keys, "hex", "line")
 	}
 	for i, want := range recorded {
@@ -240,7 +240,7 @@ func TestErrata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Those that no build, no machine and no lack of a tool can hide.
+	// Errata that are reproduced on every build and machine and without tools.
 	always := map[int]bool{1: true, 2: true, 3: true, 5: true, 7: true, 11: true, 12: true,
 		16: true, 17: true, 19: true, 21: true, 22: true}
 	verdict := regexp.MustCompile(`^erratum (\d+): (reproduced|not reproduced here \(.+\))$`)
@@ -283,7 +283,7 @@ func TestErrata(t *testing.T) {
 	}
 }
 
-// README's examples are what btref prints.
+// The examples in README.md are the output of btref.
 func TestReadme(t *testing.T) {
 	prog := btref(t)
 	readme, err := os.ReadFile("README.md")
@@ -309,7 +309,7 @@ func TestReadme(t *testing.T) {
 		}
 		want := strings.Split(shown, "\n")
 		for i, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
-			// the head and the name in want[...] are of this build
+			// the head and the name in want[...] depend on the build
 			if i < 7 && command[0] == 'p' || strings.HasPrefix(line, "want[") {
 				continue
 			}

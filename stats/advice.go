@@ -8,19 +8,19 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Threads are told apart by their outermost frame, if there are at most maxThreads of
-// them and each has minThreadPaths call paths or more: else outermost frames say
-// nothing of threads, as where a walk of the stack ended early.
+// Threads are distinguished by their outermost frame, if there are at most maxThreads
+// of them and each has at least minThreadPaths call paths. Otherwise outermost frames
+// do not identify threads, for example where a walk of the stack ended early.
 const (
 	maxThreads     = 16
 	minThreadPaths = 8
 )
 
-// ends is what stacks have in common at their two ends.
+// ends describes the frames that stacks have in common at their two ends.
 type ends struct {
 	paths  int
 	stacks uint64
-	depth  int // of the shallowest stack
+	depth  int // frames of the shallowest stack
 	full   bool
 	inner  [MaxSnip]common
 	outer  [MaxSnip]common
@@ -34,7 +34,7 @@ type common struct {
 	hidden bool // every stack has a hidden function, or pc, there
 }
 
-// add adds a path that count allocations have.
+// add adds a path with count allocations.
 func (e *ends) add(pcs []uint64, lossy uint32, count uint64, hidden func(pc uint64, lossy bool) bool) {
 	first := e.paths == 0
 	e.paths++
@@ -56,13 +56,13 @@ func (c *common) add(first bool, pc uint64, lossy bool, hidden func(pc uint64, l
 		return
 	}
 	if c.same && c.pc == pc {
-		return // what was found for pc holds
+		return // c.hidden is already that of pc
 	}
 	c.same = false
 	c.hidden = c.hidden && hidden != nil && hidden(pc, lossy)
 }
 
-// removable returns how many levels of an end all stacks can do without.
+// removable returns the number of levels at an end that can be left out of every stack.
 func (e *ends) removable(levels *[MaxSnip]common) int {
 	n := 0
 	for n < min(MaxSnip, e.depth) && (levels[n].same || levels[n].hidden) {
@@ -71,9 +71,9 @@ func (e *ends) removable(levels *[MaxSnip]common) int {
 	return n
 }
 
-// advise returns the settings that leave out the frames which tell nothing: those that
-// are the same in every stack, or at the outer end in every stack of a thread, or that
-// are all hidden by name. At least MinFrames frames of every stack remain.
+// advise returns the settings that leave out uninformative frames: those that are the
+// same in every stack, or (at the outer end) in every stack of a thread, or that are
+// hidden in every stack. At least MinFrames frames of every stack remain.
 func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
 	var all ends
 	threads := map[uint64]*ends{}
@@ -101,7 +101,7 @@ func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
 		}
 	}
 	if full > 0 {
-		post = 0 // the outermost frames of a full stack are not its program's
+		post = 0 // the outermost frames of a full stack are not the start of its program
 	}
 	post = min(post, spare-pre)
 	best := cells[pre*(MaxSnip+1)+post]
@@ -125,15 +125,15 @@ func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
 			a.Frames = append(a.Frames, e.outer[n].frame("outermost", n, where, e.stacks, o))
 		}
 	}
-	slices.SortStableFunc(a.Frames, func(x, y SnipFrame) int { // threads come in any order
+	slices.SortStableFunc(a.Frames, func(x, y SnipFrame) int { // map iteration gives threads in any order
 		return cmp.Or(cmp.Compare(x.End, y.End), cmp.Compare(x.Level, y.Level), cmp.Compare(x.Address, y.Address))
 	})
 	a.Why = whyAdvised(pre+post, all, spare)
 	return a
 }
 
-// commonOfThreads returns how many outermost frames every thread's stacks have in
-// common, 0 if threads cannot be told apart.
+// commonOfThreads returns the number of outermost frames that the stacks of every
+// thread have in common, 0 if threads cannot be distinguished.
 func commonOfThreads(threads map[uint64]*ends) int {
 	if len(threads) < 2 || len(threads) > maxThreads {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/stats"
 )
 
-// BenchmarkReport is the worst case: no call path comes twice.
+// BenchmarkReport measures the worst case: all call paths are distinct.
 func BenchmarkReport(b *testing.B) {
 	const paths = 50_000
 	c := stats.NewCollector(64)
@@ -27,7 +27,7 @@ func BenchmarkReport(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/paths, "ns/path")
 }
 
-// BenchmarkAdd is the usual case: a call path that is known.
+// BenchmarkAdd measures the usual case: a known call path.
 func BenchmarkAdd(b *testing.B) {
 	c := stats.NewCollector(64)
 	s := codec.Stack{Size: 7520, PCs: []uint64{0x406651, 0x406852, 0x406c1b, 0x406294, 0x406300, 0x409999, 0x401234, 0x402222}}

@@ -7,18 +7,19 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// sampleLimit is how much text of records is kept to try gzip and zstd on, in bytes.
+// sampleLimit is the most text of records, in bytes, that is kept to measure gzip and zstd.
 const sampleLimit = 8 << 20
 
-// Collector gathers a dump. The zero Collector is not usable; see [NewCollector].
+// Collector collects the records of a dump. The zero Collector is not usable; see
+// [NewCollector].
 type Collector struct {
-	word  int // of the encoder, as blobs are decoded; 64 where it is not known
+	word  int // word size at which blobs are decoded; 64 if that of the encoder is not known
 	paths pathTable
 
 	records     uint64
-	blobs       uint64 // of records, those recorded as blobs
+	blobs       uint64 // number of records that are blobs
 	payload     uint64 // saturates
-	payloadOver bool   // it did
+	payloadOver bool   // payload is saturated
 	frames      uint64
 	depths      counts
 	lens        counts    // of recorded blobs, in bytes
@@ -26,13 +27,13 @@ type Collector struct {
 	irregular   usage     // of blobs that are not regular
 	fields      []codec.Field
 
-	text      []byte // of the first records, a line each
-	textBytes uint64 // of all
+	text      []byte // of the first records, one per line
+	textBytes uint64 // of all records
 	hasText   bool
 }
 
-// NewCollector returns an empty collector of records that were decoded at a word of
-// 32 or 64 bits, as by [codec.DecodeWord].
+// NewCollector returns an empty collector for records that were decoded at a word of 32
+// or 64 bits, see [codec.DecodeWord].
 func NewCollector(word int) *Collector {
 	if word != 32 && word != 64 {
 		panic("stats: the word must be 32 or 64 bits")
@@ -40,11 +41,11 @@ func NewCollector(word int) *Collector {
 	return &Collector{word: word}
 }
 
-// Records returns how many allocations were added.
+// Records returns the number of allocations added.
 func (c *Collector) Records() uint64 { return c.records }
 
-// Add adds an allocation: its stack as decoded, the blob it was recorded as (nil if
-// it was not), and its text in the log (nil if it has none). It keeps none of them.
+// Add adds an allocation: its decoded stack, the blob it was recorded as (nil if it was
+// not), and its text in the log (nil if it has none). It does not retain them.
 func (c *Collector) Add(s *codec.Stack, blob, text []byte) {
 	size := significant(s.Size)
 	p, regular := c.findPath(s, blob, size)
@@ -83,7 +84,7 @@ func (c *Collector) Add(s *codec.Stack, blob, text []byte) {
 }
 
 // EachAddress calls do with every address of every distinct call path, as recorded. If
-// lossy, only its low 31 bits are known.
+// lossy is true, only the low 31 bits of pc are known.
 func (c *Collector) EachAddress(do func(pc uint64, lossy bool)) {
 	var s codec.Stack
 	for n := range c.paths.len() {
@@ -95,9 +96,9 @@ func (c *Collector) EachAddress(do func(pc uint64, lossy bool)) {
 	}
 }
 
-// findPath returns the path of s, which it adds if it is new. regular reports whether
-// blob is the path's own bits, a size of that many bits, padding and length, and
-// nothing else.
+// findPath returns the path of s, and adds it if it is new. regular reports whether
+// blob consists of the recorded bits of the path, a size of size bits, padding and
+// length, and nothing else.
 func (c *Collector) findPath(s *codec.Stack, blob []byte, size int) (p *path, regular bool) {
 	hash := hashOf(s.PCs)
 	for at, ok := c.paths.index.first(hash); ok; at, ok = c.paths.index.next(hash, at) {
@@ -122,7 +123,7 @@ func (c *Collector) findPath(s *codec.Stack, blob []byte, size int) (p *path, re
 	return p, false
 }
 
-// record keeps a blob, which has been decoded, as what all blobs of path p should be.
+// record stores a decoded blob as the recorded form of path p.
 func (c *Collector) record(p *path, blob []byte) {
 	for _, f := range c.fieldsOf(blob) {
 		if f.Kind == codec.FieldSizeCount {
@@ -133,14 +134,14 @@ func (c *Collector) record(p *path, blob []byte) {
 	}
 }
 
-// words are the widths in bits that a target's word can have.
+// words are the word sizes of targets, in bits.
 var words = [2]int{32, 64}
 
-// rawBytes returns what a stack takes without compression: its addresses and the size,
-// a word each.
+// rawBytes returns the size in bytes of an uncompressed stack: one word per address and
+// one for the size.
 func rawBytes(depth, word int) int { return word / 8 * (depth + 1) }
 
-// fieldsOf returns every field of a blob that has been decoded.
+// fieldsOf returns every field of a valid blob.
 func (c *Collector) fieldsOf(blob []byte) []codec.Field {
 	c.fields, _ = codec.AppendFieldsWord(c.fields[:0], blob, c.word)
 	return c.fields
@@ -148,7 +149,7 @@ func (c *Collector) fieldsOf(blob []byte) []codec.Field {
 
 func significant(v uint64) int { return bits.Len64(v | 1) }
 
-// hashOf spreads call paths over 32 bits.
+// hashOf returns a 32-bit hash of a call path.
 func hashOf(pcs []uint64) uint32 {
 	h := uint64(len(pcs)) + 0x9e3779b97f4a7c15
 	for _, pc := range pcs {
@@ -158,17 +159,16 @@ func hashOf(pcs []uint64) uint32 {
 	return uint32(h ^ h>>32)
 }
 
-// sizeBits returns what the size takes of a blob if it has n significant bits: count,
-// value, and their spill bits. (BT-SIZE-1)
+// sizeBits returns the number of bits in a blob that a size of n significant bits
+// takes: count, value, and their spill bits. (BT-SIZE-1)
 func sizeBits(n int) int { return 6 + 1 + n + 1 }
 
-// usage counts bits by what they are for: by the kind of their field, and two
-// more.
+// usage counts bits by the kind of their field, with two more kinds.
 type usage [int(codec.FieldText) + 2]uint64
 
 const (
-	useSpill   = int(codec.FieldText)     // in place of text, which no bit is of
-	usePadding = int(codec.FieldText) + 1 // what of the user bits only fills a byte
+	useSpill   = int(codec.FieldText)     // in place of FieldText, which is not a bit field
+	usePadding = int(codec.FieldText) + 1 // user bits that only fill the last byte
 )
 
 func (u *usage) add(f codec.Field) {

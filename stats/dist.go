@@ -2,7 +2,7 @@ package stats
 
 import "math/bits"
 
-// Dist is how a number of bytes is distributed over allocations.
+// Dist is the distribution of a number of bytes per allocation.
 type Dist struct {
 	Mean float64 `json:"mean"`
 	P50  int     `json:"p50"`
@@ -11,7 +11,7 @@ type Dist struct {
 	Max  int     `json:"max"`
 }
 
-// counts holds at n how often n was counted.
+// counts is a histogram: counts[n] is how often n was counted.
 type counts []uint64
 
 func (c *counts) add(n int, times uint64) {
@@ -21,7 +21,7 @@ func (c *counts) add(n int, times uint64) {
 	(*c)[n] += times
 }
 
-// total is the sum of what was counted, times the sum over all of it.
+// total returns the sum of all values counted, and their number.
 func (c counts) total() (sum, times uint64) {
 	for n, t := range c {
 		sum += uint64(n) * t
@@ -30,8 +30,8 @@ func (c counts) total() (sum, times uint64) {
 	return sum, times
 }
 
-// dist ranks by the nearest rank: p90 is the smallest n that at least 90 of 100 do
-// not exceed.
+// dist returns the distribution. Percentiles are by nearest rank: p90 is the smallest n
+// that at least 90 of 100 values do not exceed.
 func (c counts) dist() Dist {
 	sum, times := c.total()
 	if times == 0 {
@@ -59,8 +59,7 @@ func (c counts) dist() Dist {
 	return d
 }
 
-// satAdd adds, and stays at the most there is: sizes of damaged records can be
-// anything.
+// satAdd returns a + b, saturated at 2^64-1: sizes in damaged records can have any value.
 func satAdd(a, b uint64) uint64 {
 	sum, carry := bits.Add64(a, b, 0)
 	return sum | -carry

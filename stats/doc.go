@@ -1,14 +1,13 @@
-// Package stats computes the size of a dump of compressed backtraces, and what other
-// encodings of it would take.
+// Package stats computes the size of a dump of compressed backtraces, and the size that
+// it would have in other encodings.
 //
 //	stacks and blobs ─→ Collector ─ Report ─→ Report (data) ─ Tables ─→ text, markdown, CSV
 //	                                             └→ JSON
 //
-// A [Collector] keeps each distinct call path once, as bits, with the number of
-// allocations of each width of size. Its memory depends on the program's call paths and
-// not on the length of its log: about 150 bytes for each of 12 frames. Everything in a
-// [Report] is computed from that, exactly; only two kinds of number are estimates, and
-// say so: those that need the upper bits of addresses which a lossy encoder dropped
-// (see regions.go), and gzip and zstd of dumps longer than the sample they are tried
-// on.
+// A [Collector] stores each distinct call path once, as bits, with the number of
+// allocations for each width of size. Its memory depends on the number of call paths
+// and not on the length of the log: about 150 bytes for each path of 12 frames. All
+// numbers in a [Report] are exact, except two kinds that are marked as estimates:
+// numbers that depend on upper bits of addresses which a lossy encoder dropped (see
+// regions.go), and the sizes by gzip and zstd of a dump longer than the sample.
 package stats

@@ -6,7 +6,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// wider returns the machine of 64-bit words that shifts as m does.
+// wider returns the machine with 64-bit words that shifts as m does.
 func wider(m codec.Machine) codec.Machine {
 	switch m {
 	case codec.MachineExact32:
@@ -19,7 +19,7 @@ func wider(m codec.Machine) codec.Machine {
 	return m
 }
 
-// exact returns the machine of m's word that keeps every bit.
+// exact returns the machine with the word of m that keeps every bit.
 func exact(m codec.Machine) codec.Machine {
 	if m.Word() == 32 {
 		return codec.MachineExact32
@@ -27,7 +27,7 @@ func exact(m codec.Machine) codec.Machine {
 	return codec.MachineExact64
 }
 
-// fitting returns m, or where pcs need more than its word, the wider machine.
+// fitting returns m, or wider(m) if pcs do not fit the word of m.
 func fitting(pcs []uint64, m codec.Machine) codec.Machine {
 	if m.Word() == 32 && slices.ContainsFunc(pcs, func(pc uint64) bool { return pc>>32 != 0 }) {
 		return wider(m)
@@ -35,7 +35,7 @@ func fitting(pcs []uint64, m codec.Machine) codec.Machine {
 	return m
 }
 
-// frameBits returns how many bits of a blob stand before its size: depth and frames.
+// frameBits returns the number of bits in a blob before its size: depth and frames.
 func frameBits(pcs []uint64, m codec.Machine, search codec.Search) int {
 	n, err := codec.BlobBits(&codec.Stack{PCs: pcs}, fitting(pcs, m), search)
 	if err != nil {
@@ -49,26 +49,26 @@ func blobBytes(frameBits int, s *sizeClass) int {
 	return codec.BlobLen(frameBits + sizeBits(int(s.bits)))
 }
 
-// view is a dump as one machine wrote it: with an address for each frame, the one
-// recorded, or for a lossy one an address that stands for it (see regions.go).
+// view is a dump as one machine wrote it. It has an address for each frame: the
+// recorded one or, for a lossy frame, an estimated one (see regions.go).
 type view struct {
 	*Collector
 	machine codec.Machine
 
-	at    map[spot]uint64 // addresses that stand for lossy ones; nil if none is lossy
-	lossy uint64          // frames of distinct call paths that are lossy
+	at    map[spot]uint64 // estimated addresses of lossy frames; nil if none is lossy
+	lossy uint64          // number of lossy frames in distinct call paths
 
-	differ   uint64 // allocations whose blob, encoded again, has another number of bits than recorded
+	differ   uint64 // allocations whose blob, encoded again, differs in its number of bits
 	compared uint64 // allocations that were compared
 
-	stack codec.Stack   // scratch of pcs
-	other codec.Stack   // scratch of paths that are compared with it
+	stack codec.Stack   // scratch of eachPath
+	other codec.Stack   // scratch of isNew
 	blob  []byte        // scratch
 	all   []codec.Field // scratch
 }
 
-// eachPath calls do with every path, in the order they came, and its addresses, which
-// are valid during the call.
+// eachPath calls do with every path, in the order of their addition, and its addresses,
+// which are valid during the call.
 func (v *view) eachPath(do func(p *path, pcs []uint64)) {
 	for n := range v.paths.len() {
 		p := v.paths.path(n)
@@ -85,7 +85,7 @@ func (v *view) pcs(s *codec.Stack, p *path) []uint64 {
 	return s.PCs
 }
 
-// recordedUses returns what the bits before the size are for in a regular blob of p.
+// recordedUses returns the usage of the bits before the size in a regular blob of p.
 func (v *view) recordedUses(p *path) (u usage) {
 	for _, f := range v.keptFields(p) {
 		if f.Kind == codec.FieldSizeCount {
@@ -96,7 +96,7 @@ func (v *view) recordedUses(p *path) (u usage) {
 	return u
 }
 
-// keptFields returns the fields of the bits that are kept of a path.
+// keptFields returns the fields of the stored blob of a path.
 func (v *view) keptFields(p *path) []codec.Field {
 	var err error
 	if v.all, err = codec.AppendFieldsWord(v.all[:0], v.paths.bitsOf(p), int(p.word)); err != nil {
@@ -105,8 +105,8 @@ func (v *view) keptFields(p *path) []codec.Field {
 	return v.all
 }
 
-// encodedUses returns what the bits of an allocation at pcs are for if it is encoded
-// as lws does, size and length included.
+// encodedUses returns the usage of all bits of an allocation at pcs if it is encoded as
+// lws does, including size and length.
 func (v *view) encodedUses(pcs []uint64, sizeBits uint8) (u usage) {
 	s := codec.Stack{PCs: pcs, Size: 1 << (sizeBits - 1)}
 	m := fitting(pcs, v.machine)
@@ -126,7 +126,7 @@ func (v *view) encodedUses(pcs []uint64, sizeBits uint8) (u usage) {
 	return u
 }
 
-// uses returns what the bits of the whole dump are for.
+// uses returns the usage of all bits of the dump.
 func (v *view) uses() usage {
 	all := v.irregular
 	v.eachPath(func(p *path, pcs []uint64) {
@@ -155,9 +155,9 @@ func (v *view) uses() usage {
 	return all
 }
 
-// lwsLens returns the lengths of all blobs as lws writes them: those recorded, and for
-// allocations recorded without, those they would have. worse is how many of them are
-// longer than the raw stack of each word.
+// lwsLens returns the lengths of all blobs as lws writes them: those recorded and, for
+// allocations recorded without a blob, those that lws would write. worse is the number
+// of blobs longer than the raw stack, for each word.
 func (v *view) lwsLens() (lens counts, worse [2]uint64) {
 	lens, worse = slices.Clone(v.lens), v.worse
 	v.eachPath(func(p *path, pcs []uint64) {
@@ -182,7 +182,7 @@ func (v *view) lwsLens() (lens counts, worse [2]uint64) {
 	return lens, worse
 }
 
-// newLens returns the lengths of all blobs if machine m encoded them by that search.
+// newLens returns the lengths of all blobs if machine m encoded them with this search.
 func (v *view) newLens(m codec.Machine, search codec.Search) counts {
 	var lens counts
 	v.eachPath(func(p *path, pcs []uint64) {
@@ -192,12 +192,12 @@ func (v *view) newLens(m codec.Machine, search codec.Search) counts {
 	return lens
 }
 
-// Rebased returns the dump as the same program would have left it at another load
-// address: its regions, which are runs of addresses with no gap over 256 MiB, laid one
-// after another from addr on, each at a multiple of 1 MiB, the lowest address's page of
-// 4 KiB first. Regions of which the upper bits are unknown come last, by their low ones.
-// All blobs are then as lws would write them. The machine is m, or the wider one where
-// the addresses ask for that.
+// Rebased returns the dump that the same program would have written at another load
+// address. A region is a run of addresses without a gap over 256 MiB. Rebased places
+// the regions one after another from addr on, each at a multiple of 1 MiB, with the
+// offset in its first page of 4 KiB unchanged. Regions whose upper bits are unknown
+// come last, in the order of their low bits. All blobs are then as lws would write
+// them. The returned machine is m, or wider(m) if the addresses do not fit its word.
 func (c *Collector) Rebased(m codec.Machine, addr uint64) (*Collector, codec.Machine) {
 	v := c.view(m)
 	to := v.rebase(addr)
@@ -223,8 +223,7 @@ const (
 	page        = 4 << 10
 )
 
-// rebase returns where each address of the dump is if its regions follow each other
-// from addr on.
+// rebase returns the new address of each address in the dump, see Rebased.
 func (v *view) rebase(addr uint64) map[uint64]uint64 {
 	var sorted []uint64
 	limit := 1 << 16

@@ -1,13 +1,13 @@
 package stats
 
-// ModelReport is a report on synthetic stacks of an address space.
+// ModelReport is a report on synthetic stacks of one address-space model.
 type ModelReport struct {
 	Model  string  `json:"model"`
 	About  string  `json:"about"`
 	Report *Report `json:"report"`
 }
 
-// ModelSections returns a table of ratios with a row for each model, and after it the
+// ModelSections returns a table of ratios with a row for each model, followed by the
 // report on each.
 func ModelSections(all []ModelReport) []Section {
 	t := Table{ID: "models", Head: []string{"model", "machine", "frames", "raw", "lws", "of raw", "best", "of raw"}}

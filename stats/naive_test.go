@@ -9,19 +9,19 @@ import (
 	"github.com/lwsbt/lwsbt/corpus"
 )
 
-// Everything here counts again, plainly, what package stats counts cleverly: from a
-// capture's truth (the addresses before they were encoded) and from SPEC.md. It uses
+// This file computes the results of package stats a second time, in a simple way: from
+// the truth of a capture (the addresses before encoding) and from SPEC.md. It uses
 // neither the codec nor package stats.
 
 func significant(v uint64) int { return max(1, bits.Len64(v)) }
 
-// item is a field: what it is for, and its bits without the spill bit.
+// item is a field: its purpose and its bits without the spill bit.
 type item struct {
 	use  string
 	bits int
 }
 
-// naiveFields is the fields of a stack's frames as lws chooses them. (BT-SRCH-1)
+// naiveFields returns the fields of the frames of a stack as lws chooses them. (BT-SRCH-1)
 func naiveFields(pcs []uint64) []item {
 	items := []item{{"depth", 5}}
 	for n, v := range pcs {
@@ -46,7 +46,7 @@ func naiveFields(pcs []uint64) []item {
 	return items
 }
 
-// naiveBits is the bits of fields with their spill bits.
+// naiveBits returns the number of bits of fields with their spill bits.
 func naiveBits(items []item) (n int) {
 	for _, it := range items {
 		n += it.bits + 1
@@ -54,8 +54,8 @@ func naiveBits(items []item) (n int) {
 	return n
 }
 
-// naiveBest is the fewest bits that a stack's frames take by any choice; with
-// wrapping, deltas may go around 2^64.
+// naiveBest returns the fewest bits in which the frames of a stack can be written; if
+// wrapping is true, deltas may wrap around 2^64.
 func naiveBest(pcs []uint64, wrapping bool) int {
 	n := 5 + 1
 	for i, v := range pcs {
@@ -63,7 +63,7 @@ func naiveBest(pcs []uint64, wrapping bool) int {
 		for back := 1; back <= 8 && back <= i; back++ {
 			for _, d := range []uint64{v - pcs[i-back], pcs[i-back] - v} {
 				if !wrapping && (d == v-pcs[i-back]) != (v >= pcs[i-back]) {
-					continue // would go around
+					continue // would wrap around
 				}
 				least = min(least, 2+4+2+7+significant(d)+1)
 			}
@@ -73,7 +73,7 @@ func naiveBest(pcs []uint64, wrapping bool) int {
 	return n
 }
 
-// naiveLen is the bytes of a blob whose frames take frameBits.
+// naiveLen returns the length in bytes of a blob whose frames take frameBits.
 func naiveLen(frameBits int, size uint64) int {
 	return (frameBits+7+significant(size)+1+7)/8 + 2
 }
@@ -81,7 +81,8 @@ func naiveLen(frameBits int, size uint64) int {
 func lwsLen(a corpus.Allocation) int  { return naiveLen(naiveBits(naiveFields(a.PCs)), a.Size) }
 func bestLen(a corpus.Allocation) int { return naiveLen(naiveBest(a.PCs, false), a.Size) }
 
-// lineLen is the bytes of the blob in a ~m# line, by the length of the line.
+// lineLen returns the length in bytes of the blob in a ~m# line, from the length of the
+// line.
 func lineLen(line string) int {
 	n := (len(line) - len("~m#")) / 4 * 3
 	for i := len(line) - 1; line[i] == '='; i-- {
@@ -97,7 +98,8 @@ func sum(lens []int) (n uint64) {
 	return n
 }
 
-// nearest is the nearest rank: the smallest length that percent of all do not exceed.
+// nearest returns the nearest rank: the smallest length that percent of all lengths do
+// not exceed.
 func nearest(lens []int, percent int) int {
 	sorted := slices.Sorted(slices.Values(lens))
 	for i, l := range sorted {
@@ -110,7 +112,7 @@ func nearest(lens []int, percent int) int {
 
 func pathOf(pcs []uint64) string { return fmt.Sprintf("%x", pcs) }
 
-// kept is what is left of a stack at further snips. (BT-CAP-1)
+// kept returns the rest of a stack after additional snips. (BT-CAP-1)
 func kept(pcs []uint64, pre, post int) []uint64 {
 	if pre >= len(pcs) {
 		return nil
@@ -122,9 +124,9 @@ func kept(pcs []uint64, pre, post int) []uint64 {
 	return pcs
 }
 
-// userBlob is an empty stack of size 5 with bits of a user's own after the size, put
-// together by hand: depth 00000., count 000011., value 101., user 1100110011, padding
-// 00, length 6. It has 6+7+4 bits of fields, 10 of the user's, 5 of padding.
+// userBlob returns an empty stack of size 5 with 10 user bits after the size, assembled
+// by hand: depth 00000., count 000011., value 101., user 1100110011, padding 00, length
+// 6. It has 6+7+4 bits of fields, 10 user bits, 5 bits of padding.
 func userBlob() []byte {
 	fields := "000000" + "0000110" + "1010" + "1100110011" + "00000"
 	var b []byte

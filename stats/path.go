@@ -7,28 +7,27 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// path is a call path. Its addresses are kept as bits, as they were recorded or as
-// short as they can be written; that takes a third of what the addresses would, and
-// they are decoded whenever they are needed. Memory is 24 bytes, the bits, and 32 bytes
-// for each width of size.
+// path is a call path. Its addresses are stored as bits, as they were recorded or in
+// the shortest encoding, and decoded on every use: this takes a third of the memory of
+// the addresses. A path takes 24 bytes, its bits, and 32 bytes for each width of size.
 type path struct {
-	bits     uint64 // where in the table's memory; see pathTable.bitsOf
-	lossy    uint32 // frames of which the low 31 bits alone are known
-	sizes    int32  // the first of its sizeClasses, -1 if none
+	bits     uint64 // position in the memory of the table; see pathTable.bitsOf
+	lossy    uint32 // frames of which only the low 31 bits are known
+	sizes    int32  // index of the first sizeClass, -1 if none
 	end      uint16 // bit after the frames
-	length   uint16 // bytes of the kept blob
-	word     uint8  // that the bits are decoded at
+	length   uint16 // length of the stored blob in bytes
+	word     uint8  // word size at which the bits are decoded
 	recorded bool   // the bits are those of the path's first blob
 }
 
-// sizeClass counts the allocations of a path whose size has that many significant
-// bits.
+// sizeClass counts the allocations of a path whose size has a given number of
+// significant bits.
 type sizeClass struct {
 	bits    uint8
-	next    int32  // another of the same path, -1 if none
-	count   uint64 // all
-	blobs   uint64 // of these, recorded as blobs
-	regular uint64 // of these, with the path's bits and no more than padding after the size
+	next    int32  // index of the next class of the path, -1 if none
+	count   uint64 // all allocations
+	blobs   uint64 // allocations recorded as blobs
+	regular uint64 // blobs with the bits of the path, and only padding after the size
 }
 
 const (
@@ -54,7 +53,7 @@ func (t *pathTable) path(n int) *path { return &t.chunks[n/chunkPaths][n%chunkPa
 // at returns the path in a slot of the index.
 func (t *pathTable) at(slot int) *path { return t.path(t.index.number(slot)) }
 
-// add adds a path, of which nothing is known yet but the hash.
+// add adds an empty path with this hash.
 func (t *pathTable) add(hash uint32) *path {
 	n := t.len()
 	t.index.insert(hash, n)
@@ -66,8 +65,8 @@ func (t *pathTable) add(hash uint32) *path {
 	return &(*last)[len(*last)-1]
 }
 
-// slotTable finds numbers of paths by hash. Several may have the same hash; which is
-// which is for the caller to tell.
+// slotTable maps hashes to numbers of paths. Several paths may have the same hash; the
+// caller compares them.
 type slotTable struct {
 	slots []slot // open addressing, a power of 2, at most 3/4 full
 	used  int
@@ -79,7 +78,7 @@ type slot struct{ hash, path uint32 }
 // number returns the number of the path in a slot.
 func (t *slotTable) number(at int) int { return int(t.slots[at].path - 1) }
 
-// first returns the first slot with that hash, next the one after slot at; ok is
+// first returns the first slot with this hash, next the first one after slot at. ok is
 // false if there is none.
 func (t *slotTable) first(hash uint32) (at int, ok bool) {
 	if len(t.slots) == 0 {
@@ -123,8 +122,8 @@ func (t *slotTable) put(s slot) {
 	t.slots[at] = s
 }
 
-// keep keeps the frames of a blob, which end at bit end, as those of p; they are
-// decoded at a word of that many bits. What is kept is a blob itself, with a size of 0.
+// keep stores the frames of a blob, which end at bit end, as those of p; they are
+// decoded at this word size. The stored form is a blob with a size of 0.
 func (t *pathTable) keep(p *path, blob []byte, end, word int) {
 	b := append(t.blob[:0], blob[:(end+7)/8]...)
 	if used := end % 8; used != 0 {
@@ -141,12 +140,12 @@ func (t *pathTable) keep(p *path, blob []byte, end, word int) {
 	t.store(p, b)
 }
 
-// encode keeps the addresses of a path that was not recorded as a blob.
+// encode stores the addresses of a path that was not recorded as a blob.
 func (t *pathTable) encode(p *path, pcs []uint64) {
 	s := codec.Stack{PCs: pcs}
 	b, err := codec.AppendBlob(t.blob[:0], &s, codec.MachineExact64, codec.SearchBest)
 	if err != nil {
-		panic("stats: " + err.Error()) // more frames than a stack can have: a caller's mistake
+		panic("stats: " + err.Error()) // more than MaxDepth frames: a bug in the caller
 	}
 	t.blob = b
 	p.word = 64
@@ -163,7 +162,7 @@ func (t *pathTable) store(p *path, b []byte) {
 	*last = append(*last, b...)
 }
 
-// bitsOf returns the kept blob of a path: its frames, and a size of 0.
+// bitsOf returns the stored blob of a path: its frames, and a size of 0.
 func (t *pathTable) bitsOf(p *path) []byte {
 	at := p.bits % chunkBits
 	return t.bits[p.bits/chunkBits][at : at+uint64(p.length)]
@@ -182,7 +181,7 @@ func (t *pathTable) equal(p *path, pcs []uint64) bool {
 	return slices.Equal(t.stack.PCs, pcs)
 }
 
-// sizeOf returns the class of a path's allocations whose size has n bits.
+// sizeOf returns the class for sizes of n bits of a path.
 func (t *pathTable) sizeOf(p *path, n int) *sizeClass {
 	for i := p.sizes; i >= 0; i = t.classes[i].next {
 		if int(t.classes[i].bits) == n {
@@ -194,15 +193,15 @@ func (t *pathTable) sizeOf(p *path, n int) *sizeClass {
 	return &t.classes[p.sizes]
 }
 
-// eachSize calls do with the classes of a path, those with the most bits last.
+// eachSize calls do with each class of a path.
 func (t *pathTable) eachSize(p *path, do func(s *sizeClass)) {
 	for i := p.sizes; i >= 0; i = t.classes[i].next {
 		do(&t.classes[i])
 	}
 }
 
-// regular reports whether a blob is the bits kept of the path, a size of n bits,
-// padding, and length, and nothing else.
+// regular reports whether a blob consists of the stored bits of the path, a size of n
+// bits, padding and length.
 func (p *path) regular(kept, blob []byte, n int) bool {
 	end := int(p.end)
 	whole, rest := end/8, end%8
@@ -214,7 +213,7 @@ func (p *path) regular(kept, blob []byte, n int) bool {
 	return int((at<<rest>>10)&63) == n&63 && zeroFill(blob, end+sizeBits(n))
 }
 
-// zeroFill reports whether the bits of blob from bit pos to its length are all 0.
+// zeroFill reports whether the bits of blob from bit pos to the end of that byte are 0.
 func zeroFill(blob []byte, pos int) bool {
 	return pos%8 == 0 || blob[pos/8]<<(pos%8) == 0
 }

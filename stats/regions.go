@@ -7,27 +7,27 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// An encoder on wrap64 or zero64 chooses by true addresses, but writes only the low
-// 31 bits of those wider than 32. What another search or another snip would cost
-// depends on which of them are near each other, and that is still there to guess:
-// addresses of one module, or of modules loaded side by side, have low bits that are
-// close, while those of modules far from each other are close only at random. So the
-// low bits are cut into regions wherever the gap between neighbours is over a limit,
-// and each region is given upper bits of its own, far from the others'. The limit
-// taken is the one by which encoding again, as lws does, comes nearest to the bits
-// that lws itself wrote; how near is in the report.
+// An encoder on wrap64 or zero64 chooses by true addresses, but writes only the low 31
+// bits of addresses wider than 32 bits. The cost of another search or snip depends on
+// which addresses are near each other, and this can be estimated: addresses of one
+// module, or of modules loaded next to each other, have close low bits; addresses of
+// distant modules have close low bits only at random. So the low bits are cut into
+// regions wherever the gap between neighbours exceeds a limit, and each region gets
+// distinct upper bits, far from those of the others. The limit chosen is the one with
+// which encoding again as lws does comes nearest to the recorded blobs. The report
+// contains the remaining difference.
 
-// low31 is what of a wide value a lossy encoder keeps. (BT-LOSS-1)
+// low31 is the mask of the bits of a wide value that a lossy encoder keeps. (BT-LOSS-1)
 const low31 = 1<<31 - 1
 
-// spot is an address of which only the low 31 bits, and the width of the literal it
-// was made from, are known.
+// spot is an address of which only the low 31 bits are known, and the width of the
+// literal that it derives from.
 type spot struct {
 	width uint8
 	low   uint32
 }
 
-// gaps are the limits tried, in bytes.
+// gaps are the limits to try, in bytes.
 var gaps = []uint32{1 << 26, 1 << 28, 1 << 24, 1 << 22, 1 << 20, 1 << 30}
 
 // view returns the dump as machine m wrote it.
@@ -69,9 +69,9 @@ func (c *Collector) view(m codec.Machine) *view {
 	return &best
 }
 
-// eachSpot calls do with the lossy frames of a recorded path.
+// eachSpot calls do with each lossy frame of a recorded path.
 func (v *view) eachSpot(p *path, pcs []uint64, do func(frame int, s spot)) {
-	var width [codec.MaxDepth]uint8 // of each frame's literal, or of the one it is a delta from
+	var width [codec.MaxDepth]uint8 // of the literal of each frame, or of its base
 	back := 0
 	for _, f := range v.keptFields(p) {
 		switch f.Kind {
@@ -90,7 +90,7 @@ func (v *view) eachSpot(p *path, pcs []uint64, do func(frame int, s spot)) {
 	}
 }
 
-// placed returns an address for every spot. Spots are sorted.
+// placed returns an estimated address for every spot. spots is sorted.
 func placed(spots []spot, gap uint32) map[spot]uint64 {
 	at := make(map[spot]uint64, len(spots))
 	for len(spots) > 0 {
@@ -104,14 +104,14 @@ func placed(spots []spot, gap uint32) map[spot]uint64 {
 	return at
 }
 
-// placeWidth is placed for spots of one width w. Eight regions fit between 2^(w-1)
-// and 2^w, so far from each other that no delta between them is shorter than a
-// literal; more of them than that stand close by one of the eight.
+// placeWidth is placed for spots of one width w. Eight regions fit between 2^(w-1) and
+// 2^w, so far apart that no delta between them is shorter than a literal; further
+// regions are near one of the eight.
 func placeWidth(at map[spot]uint64, spots []spot, gap uint32) {
 	w := uint(spots[0].width)
 	step := max(uint64(1)<<(w-4), 1<<31)
 	slots := max(uint64(1)<<(w-1)/step, 1)
-	// The low bits wrap around at 2^31: a region may go on at 0.
+	// The low bits wrap around at 2^31: a region may continue at 0.
 	last := spots[len(spots)-1]
 	wraps := len(spots) > 1 && spots[0].low+1<<31-last.low <= gap
 	region := uint64(0)
@@ -133,7 +133,7 @@ func placeWidth(at map[spot]uint64, spots []spot, gap uint32) {
 	}
 }
 
-// lastRegion is where the last region of spots begins.
+// lastRegion returns the index at which the last region of spots begins.
 func lastRegion(spots []spot, gap uint32) int {
 	i := len(spots) - 1
 	for i > 0 && spots[i].low-spots[i-1].low <= gap {
@@ -142,8 +142,8 @@ func lastRegion(spots []spot, gap uint32) int {
 	return i
 }
 
-// compare encodes every recorded path again and counts the allocations for which that
-// takes another number of bits than was recorded.
+// compare encodes every recorded path again and counts the allocations whose number of
+// bits then differs from the recorded one.
 func (v *view) compare() {
 	v.differ, v.compared = 0, 0
 	v.eachPath(func(p *path, pcs []uint64) {

@@ -14,10 +14,10 @@ import (
 	style "github.com/lwsbt/lwsbt/internal/table"
 )
 
-// width is the columns that rendered text keeps to.
+// width is the maximum width of rendered text, in columns.
 const width = 80
 
-// gapWidth is the spaces between columns.
+// gapWidth is the number of spaces between columns.
 const gapWidth = 2
 
 // WriteText renders sections for a terminal.
@@ -81,7 +81,7 @@ func (t *Table) text(out *bytes.Buffer) error {
 	return nil
 }
 
-// aligns sets columns of numbers to the right.
+// aligns right-aligns columns of numbers.
 func (t *Table) aligns() []tw.Align {
 	aligns := make([]tw.Align, len(t.Head))
 	for i := range aligns {
@@ -93,7 +93,7 @@ func (t *Table) aligns() []tw.Align {
 	return aligns
 }
 
-// room is the columns that are left for the last column.
+// room returns the width available for the last column.
 func (t *Table) room() int {
 	left := width
 	for i, head := range t.Head[:len(t.Head)-1] {
@@ -115,8 +115,8 @@ func fold(cell string, room int) string {
 	return strings.Join(lines, "\n")
 }
 
-// wrap breaks text between words into lines of at most n characters, where words
-// allow.
+// wrap breaks text between words into lines of at most n characters. A longer word is
+// not broken.
 func wrap(text string, n int) []string {
 	var lines []string
 	line, long := "", 0
@@ -175,7 +175,7 @@ func WriteMarkdown(w io.Writer, sections []Section) error {
 	return err
 }
 
-// withoutBars drops a last column of bars.
+// withoutBars returns the table without its last column if that contains bars.
 func (t Table) withoutBars() Table {
 	last := len(t.Head) - 1
 	if len(t.Rows) == 0 {
@@ -193,10 +193,8 @@ func (t Table) withoutBars() Table {
 	return t
 }
 
-// WriteCSV renders sections as one table of single values, for programs: section,
-// table, row, column, value. A row is called by
-// its first cell; where that is a number that other rows may have too, by its place.
-// Shares are fractions of 1.
+// WriteCSV renders sections as one table with a line per value: section, table, row,
+// column, value. The first cell of a row names it. Shares are fractions of 1.
 func WriteCSV(w io.Writer, sections []Section) error {
 	out := csv.NewWriter(w)
 	line := func(cells ...string) error { return out.Write(cells) }

@@ -13,8 +13,8 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// ReportVersion is the version of the JSON form of a Report. It rises when a name or
-// meaning in it changes, not when something is added.
+// ReportVersion is the version of the JSON form of a Report. It changes when the name
+// or meaning of a field changes, not when a field is added.
 const ReportVersion = 2
 
 // Report holds the results for a dump. Sizes are in bytes; shares and ratios are
@@ -38,8 +38,8 @@ type Log struct {
 	Blobs      int64    `json:"blob_records"`    // ~m#
 	Decoded    int64    `json:"decoded_records"` // ~b#
 	Bare       int64    `json:"bare_records"`
-	Lenient    int64    `json:"lenient"` // of these, in base64 that strict reading rejects
-	Cut        int64    `json:"cut"`     // salvaged, in no count of the report but this
+	Lenient    int64    `json:"lenient"` // records in base64 that the strict reader rejects
+	Cut        int64    `json:"cut"`     // truncated records, in no other count of the report
 	CutByLws   int64    `json:"cut_by_lws"`
 	CutAt      []string `json:"cut_at"`
 	Unreadable []Fault  `json:"unreadable"`
@@ -52,7 +52,7 @@ type Fault struct {
 	First  []string `json:"first"` // places
 }
 
-// Dump is the report's first part.
+// Dump describes the dump and its log.
 type Dump struct {
 	Log
 	Records       uint64       `json:"records"`
@@ -63,12 +63,12 @@ type Dump struct {
 	MachineGiven  bool         `json:"machine_given"` // by the user, not inferred
 	MachineSure   bool         `json:"machine_sure"`
 	Evidence      []string     `json:"evidence"`
-	Payload       uint64       `json:"payload"`          // bytes that the program asked for
+	Payload       uint64       `json:"payload"`          // bytes that the program requested
 	PayloadOver   bool         `json:"payload_overflow"` // the sum is over 2^64-1, and Payload is 2^64-1
-	Metadata      uint64       `json:"metadata"`         // bytes in memory beside them, on the machine's word
+	Metadata      uint64       `json:"metadata"`         // bytes of metadata in memory, for the machine's word
 }
 
-// DepthCount is how many stacks have so many frames.
+// DepthCount is the number of stacks with a given number of frames.
 type DepthCount struct {
 	Depth int    `json:"depth"`
 	Count uint64 `json:"count"`
@@ -78,18 +78,19 @@ type DepthCount struct {
 type Compression struct {
 	Forms  []Form `json:"forms"`
 	Frames uint64 `json:"frames"`
-	// Recorded is how many of the blobs under FormLws were in the dump as they are;
-	// the rest are what lws would have made of stacks without blobs.
+	// Recorded is the number of blobs under FormLws that were in the dump; lws would
+	// have written the others for stacks recorded without a blob.
 	Recorded uint64 `json:"recorded"`
-	// Lossy: upper bits of addresses are gone, so forms but raw and FormLws are made from
-	// estimated ones. Differ of Compared allocations came out longer or shorter than
-	// recorded when encoded again as lws does: the measure of that estimate.
+	// Lossy: upper bits of addresses are lost, so all forms except raw and FormLws are
+	// computed from estimated addresses. Differ is how many of Compared allocations had
+	// another length than recorded when encoded again as lws does: a measure of the
+	// estimate.
 	Lossy    bool      `json:"lossy"`
 	Differ   uint64    `json:"differ"`
 	Compared uint64    `json:"compared"`
 	Verdicts []Verdict `json:"verdicts"`
-	// Sampled is how many bytes of the records' text gzip and zstd were tried on; they
-	// are extrapolated where that is less than all of it.
+	// Sampled is the number of bytes of text that gzip and zstd compressed; their sizes
+	// are extrapolated if it is less than TextBytes.
 	Sampled   uint64 `json:"sampled"`
 	TextBytes uint64 `json:"text_bytes"`
 }
@@ -107,18 +108,18 @@ const (
 	FormZstd  = "dump by zstd"
 )
 
-// Form is one way to keep the stacks and sizes of all allocations.
+// Form is one way to store the stacks and sizes of all allocations.
 type Form struct {
 	Name      string  `json:"name"`
 	Bytes     uint64  `json:"bytes"`
 	OfRaw32   float64 `json:"of_raw32"`
 	OfRaw64   float64 `json:"of_raw64"`
-	PerFrame  float64 `json:"bits_per_frame"` // all bits, by all frames
-	Each      *Dist   `json:"each,omitempty"` // bytes per allocation, where each has its own
+	PerFrame  float64 `json:"bits_per_frame"` // all bits divided by all frames
+	Each      *Dist   `json:"each,omitempty"` // bytes per allocation, nil if allocations share bytes
 	Estimated bool    `json:"estimated"`
 }
 
-// Verdict says whether lws's compression is worth it for stacks of a word.
+// Verdict compares the compression of lws with raw stacks of a word size.
 type Verdict struct {
 	Word     int     `json:"word"`
 	Fits     bool    `json:"fits"` // the addresses fit the word
@@ -126,7 +127,7 @@ type Verdict struct {
 	Lws      uint64  `json:"lws"`
 	Loses    bool    `json:"loses"`
 	BestToo  bool    `json:"best_loses"`
-	LargerBy float64 `json:"larger_by"` // of raw; negative when smaller
+	LargerBy float64 `json:"larger_by"` // relative to raw; negative if smaller
 	Worse    uint64  `json:"worse"`     // allocations whose blob is larger than raw
 }
 
@@ -148,31 +149,31 @@ type Overhead struct {
 	Total   uint64  `json:"total"`
 	Each    Dist    `json:"each"`
 	Share   float64 `json:"share"` // of the heap: total / (total + payload)
-	// With lws's own allocator wrapper, which adds it twice. (BT-MEM-3)
+	// With the allocator wrapper of lws, which adds the metadata twice. (BT-MEM-3)
 	WrapperTotal uint64  `json:"wrapper_total"`
 	WrapperShare float64 `json:"wrapper_share"`
 }
 
-// Options are what a report depends on beside the dump.
+// Options are the inputs of a report other than the dump.
 type Options struct {
 	Log          Log
 	Machine      codec.Machine
 	Given        bool // Machine was set by the user
 	Sure         bool
 	Evidence     []string
-	CapturedPre  int // what SNIP_PRE and SNIP_POST were when the dump was made
+	CapturedPre  int // SNIP_PRE when the dump was captured
 	CapturedPost int
 
-	// Name, if not nil, returns the function that a return address is in, "" if that
-	// is not known. Hidden, if not nil, reports whether that function is one that the
-	// advice on SNIP_PRE and SNIP_POST may leave out. If lossy, only the
-	// low 31 bits of pc are known.
+	// Name, if not nil, returns the function that contains a return address, "" if it
+	// is not known. Hidden, if not nil, reports whether the advice on SNIP_PRE and
+	// SNIP_POST may leave out this function. If lossy is true, only the low 31 bits of
+	// pc are known.
 	Name   func(pc uint64, lossy bool) string
 	Hidden func(pc uint64, lossy bool) bool
 }
 
-// Report returns the report on what was added. The collector stays as it is, and may be
-// added to.
+// Report returns the report on the records added so far. It does not change the
+// collector; more records may be added.
 func (c *Collector) Report(o Options) *Report {
 	v := c.view(o.Machine)
 	rep := &Report{Version: ReportVersion, word: o.Machine.Word()}
@@ -216,7 +217,7 @@ func (c *Collector) dump(o *Options) Dump {
 	return d
 }
 
-// raw is the lengths of all stacks without compression.
+// raw returns the lengths of all stacks without compression.
 func (c *Collector) raw(word int) counts {
 	var lens counts
 	for depth, times := range c.depths {
@@ -265,9 +266,9 @@ func (v *view) compression(lws counts, worse [2]uint64) Compression {
 	return out
 }
 
-// depot returns what a table of distinct call paths would take: each once with its
+// depot returns the size of a table of distinct call paths: each path once with its
 // depth in a word, and for each allocation an index of 4 bytes and the size in a word.
-// fits32 reports whether no address needs more than 32 bits.
+// fits32 reports whether all addresses fit 32 bits.
 func (v *view) depot() (total uint64, fits32 bool) {
 	w := uint64(v.machine.Word() / 8)
 	total, fits32 = v.records*(4+w), true
@@ -278,8 +279,8 @@ func (v *view) depot() (total uint64, fits32 bool) {
 	return total, fits32
 }
 
-// compressedText returns what gzip and zstd make of the records' text, scaled up if
-// that is more than was kept of it.
+// compressedText returns the size of the records' text compressed by gzip and by zstd,
+// extrapolated if only a sample of the text was kept.
 func (c *Collector) compressedText() (gz, zs uint64) {
 	scale := func(n int) uint64 {
 		return uint64(math.Round(float64(n) * ratio(c.textBytes, uint64(len(c.text)))))
@@ -296,7 +297,7 @@ func (c *Collector) compressedText() (gz, zs uint64) {
 	return gz, scale(out.Len())
 }
 
-// compress writes data through a compressor into memory, which does not fail.
+// compress writes data to a compressor whose output is in memory and cannot fail.
 func compress(w io.WriteCloser, data []byte) {
 	if _, err := w.Write(data); err != nil {
 		panic("stats: compressing: " + err.Error())
@@ -306,7 +307,7 @@ func compress(w io.WriteCloser, data []byte) {
 	}
 }
 
-// useNames are the rows of FieldBits, in the order of a blob.
+// useNames are the rows of FieldBits, in the order of the fields of a blob.
 var useNames = []struct {
 	name string
 	kind int
@@ -340,7 +341,7 @@ func (v *view) fieldBits() []FieldBits {
 	return all
 }
 
-// overhead returns the memory that blobs of these lengths take. (BT-MEM-1, BT-MEM-2)
+// overhead returns the memory that blobs with these lengths take. (BT-MEM-1, BT-MEM-2)
 func overhead(blobs counts, payload uint64, word int) Overhead {
 	ptr := word / 8
 	o := Overhead{Word: word}
@@ -360,7 +361,7 @@ func overhead(blobs counts, payload uint64, word int) Overhead {
 	return o
 }
 
-// place returns an address for people: of a lossy one, the low 31 bits after a mark.
+// place returns an address as text: of a lossy one, an ellipsis and the low 31 bits.
 func place(id uint64, lossy bool) string {
 	if lossy {
 		return fmt.Sprintf("…%08x", id&low31)

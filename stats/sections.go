@@ -222,7 +222,7 @@ func (r *Report) overheadSection() Section {
 		"The wrapper that LWS_WITH_ALLOC_METADATA_LWS puts around lws's own allocations adds the overhead twice."}}
 }
 
-// saturated is a sum, with a mark if it is over the most that a number holds.
+// saturated returns a sum for a table, marked if the sum overflowed.
 func saturated(n uint64, over bool) any {
 	if over {
 		return count(n) + " or more"

@@ -6,31 +6,32 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// MaxSnip is how many more frames, at most, the matrix leaves out at either end.
+// MaxSnip is the largest number of additional frames that the matrix leaves out at
+// either end.
 const MaxSnip = 4
 
-// MinFrames is how many frames, at least, the recommendation keeps of every stack.
+// MinFrames is the least number of frames of every stack that the recommendation keeps.
 const MinFrames = 4
 
-// Snip is the effect of leaving out more frames. (BT-CAP-1)
+// Snip is the effect of leaving out additional frames. (BT-CAP-1)
 type Snip struct {
 	CapturedPre  int        `json:"captured_pre"`
 	CapturedPost int        `json:"captured_post"`
 	Cells        []SnipCell `json:"cells"` // by Pre, then Post
-	// Full is how many stacks have all the frames that lws keeps: there, frames farther
-	// out that were cut off would take the place of those left out, and the matrix says
-	// a little too little.
+	// Full is the number of stacks with as many frames as lws keeps. In these, frames
+	// farther out that were cut off would replace the frames left out, so the sizes in
+	// the matrix are slightly too small.
 	Full      uint64     `json:"full"`
 	Recommend SnipAdvice `json:"recommend"`
 }
 
-// SnipCell is the dump with Pre more frames left out at the innermost end and Post
-// at the outermost.
+// SnipCell describes the dump with Pre additional frames left out at the innermost end
+// and Post at the outermost.
 type SnipCell struct {
 	Pre     int     `json:"pre"`
 	Post    int     `json:"post"`
-	SetPre  int     `json:"set_pre"`  // SNIP_PRE that means
-	SetPost int     `json:"set_post"` // SNIP_POST that means
+	SetPre  int     `json:"set_pre"`  // the corresponding SNIP_PRE
+	SetPost int     `json:"set_post"` // the corresponding SNIP_POST
 	Bytes   uint64  `json:"bytes"`
 	Mean    float64 `json:"mean"`
 	Ratio   float64 `json:"ratio"` // to raw stacks of as many frames, in the machine's word
@@ -39,14 +40,14 @@ type SnipCell struct {
 	Merged  int     `json:"merged"`
 }
 
-// SnipAdvice is the recommended pair, and the frames that it leaves out.
+// SnipAdvice is the recommended pair of settings, and the frames that they leave out.
 type SnipAdvice struct {
-	Pre    int         `json:"pre"` // further, as in SnipCell
+	Pre    int         `json:"pre"` // additional frames, as in SnipCell
 	Post   int         `json:"post"`
 	Saved  int64       `json:"saved"`
 	Paths  int         `json:"paths"`
 	Merged int         `json:"merged"`
-	Frames []SnipFrame `json:"frames"` // innermost first; of several threads, each thread's
+	Frames []SnipFrame `json:"frames"` // innermost first; one per thread if threads differ
 	Why    string      `json:"why"`
 	CMake  []string    `json:"cmake"`
 }
@@ -54,16 +55,16 @@ type SnipAdvice struct {
 // SnipFrame is a frame that the advice leaves out.
 type SnipFrame struct {
 	End     string `json:"end"`      // "innermost" or "outermost"
-	Level   int    `json:"level"`    // from that end, from 0
-	Address string `json:"address"`  // "" if Why is that it is hidden and stacks differ
+	Level   int    `json:"level"`    // distance from that end, from 0
+	Address string `json:"address"`  // "" if the frame is hidden and stacks differ in it
 	Name    string `json:"function"` // "" if not known
 	Why     string `json:"why"`
-	Stacks  uint64 `json:"stacks"` // that have it
+	Stacks  uint64 `json:"stacks"` // number of stacks with this frame
 }
 
-// snipped returns what lws would have kept of a stack with pre more frames left out
-// inside and post more outside: these only where more than that many are there.
-// (BT-CAP-1)
+// snipped returns the part of a stack that lws would keep with pre more innermost
+// frames left out and post more outermost ones; these are left out only if more than
+// post frames remain. (BT-CAP-1)
 func snipped(pcs []uint64, pre, post int) []uint64 {
 	pcs = pcs[min(pre, len(pcs)):]
 	if len(pcs) > post {
@@ -92,7 +93,7 @@ func (v *view) snip(o *Options) Snip {
 	return out
 }
 
-// snipRow returns what pre and each post make of the dump.
+// snipRow returns the cells for pre and each post.
 func (v *view) snipRow(pre int, o *Options) []SnipCell {
 	var row [MaxSnip + 1]SnipCell
 	var raw [MaxSnip + 1]uint64
@@ -121,7 +122,7 @@ func (v *view) snipRow(pre int, o *Options) []SnipCell {
 	return row[:]
 }
 
-// isNew reports whether none of the paths seen has the addresses pcs after the snip.
+// isNew reports whether no path in seen has the addresses pcs after the snip.
 func (v *view) isNew(seen *slotTable, hash uint32, pcs []uint64, pre, post int) bool {
 	for at, ok := seen.first(hash); ok; at, ok = seen.next(hash, at) {
 		other := v.pcs(&v.other, v.paths.path(seen.number(at)))

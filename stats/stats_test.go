@@ -17,12 +17,12 @@ import (
 	"github.com/lwsbt/lwsbt/stats"
 )
 
-// machines are what the captures' encoders ran on, by corpus/README.md.
+// machines are the machines of the captures' encoders, from corpus/README.md.
 var machines = map[string]codec.Machine{
 	"perl": codec.MachineWrap64, "cc1": codec.MachineWrap64, "git00": codec.MachineWrap64, "i386sql": codec.MachineWrap32,
 }
 
-// collect reads a capture's lines.
+// collect adds the lines of a capture to a collector.
 func collect(t testing.TB, name string) (*stats.Collector, []string) {
 	c := stats.NewCollector(64)
 	lines := strings.Split(strings.TrimSpace(string(corpus.Capture(name))), "\n")
@@ -40,7 +40,7 @@ func collect(t testing.TB, name string) (*stats.Collector, []string) {
 	return c, lines
 }
 
-// collectDecoded takes the truth as a dump of ~b# lines would tell it.
+// collectDecoded adds the truth as if it was a dump of ~b# lines.
 func collectDecoded(all []corpus.Allocation) *stats.Collector {
 	c := stats.NewCollector(64)
 	for _, a := range all {
@@ -49,7 +49,7 @@ func collectDecoded(all []corpus.Allocation) *stats.Collector {
 	return c
 }
 
-// captures returns the captures to test on: one of each word, all with LWSBT_FULL=1.
+// captures returns the captures to test: one for each word, all with LWSBT_FULL=1.
 func captures() []string {
 	if os.Getenv("LWSBT_FULL") != "" {
 		return corpus.Captures()
@@ -61,7 +61,7 @@ func options(m codec.Machine) stats.Options {
 	return stats.Options{Machine: m, CapturedPre: 2, CapturedPost: 1}
 }
 
-// Each number of the report on a capture, counted again from the capture's truth.
+// Each number of the report on a capture equals a second count from the capture's truth.
 func TestReportAgainstTruth(t *testing.T) {
 	for _, name := range captures() {
 		truth := corpus.Truth(name)
@@ -81,7 +81,7 @@ func TestReportAgainstTruth(t *testing.T) {
 	}
 }
 
-// check holds a report to the truth.
+// check compares a report with the truth.
 type check struct {
 	*testing.T
 	name  string
@@ -253,8 +253,8 @@ func (c check) snip() {
 	c.same("full", c.r.Snip.Full, full)
 }
 
-// overhead by the table at the end of SPEC.md's clauses on memory: 12 + 4⌈b/4⌉ and
-// 24 + 8⌈b/8⌉.
+// overhead uses the formulas of the table at the end of SPEC.md's clauses on memory: 12
+// + 4⌈b/4⌉ and 24 + 8⌈b/8⌉.
 func (c check) overhead() {
 	for i, o := range c.r.Overhead {
 		node, ptr := []int{12, 24}[i], []int{4, 8}[i]
@@ -280,8 +280,8 @@ func (c check) overhead() {
 	c.same("overheads", len(c.r.Overhead), 2)
 }
 
-// At another load address, the regions of a dump lie one after another: those of
-// which all is known first, the others in the order of their low 31 bits.
+// At another load address, the regions of a dump follow each other: fully known ones
+// first, the others in the order of their low 31 bits.
 func TestRebased(t *testing.T) {
 	for _, name := range captures() {
 		for _, addr := range []uint64{0x400000, 0x7f0000000000, 0xffff0000} {
@@ -300,7 +300,7 @@ func TestRebased(t *testing.T) {
 	}
 }
 
-// move lays regions one after another from addr on, and returns the highest address.
+// move places regions one after another from addr on, and returns the highest address.
 func move(truth []corpus.Allocation, addr uint64) (out []corpus.Allocation, top uint64) {
 	var all []uint64
 	for _, a := range truth {
@@ -336,7 +336,7 @@ func move(truth []corpus.Allocation, addr uint64) (out []corpus.Allocation, top 
 	return out, top
 }
 
-// Blobs that lws would not have written: each bit is still counted once.
+// Blobs that lws would not write: each bit is still counted once.
 func TestOddBlobs(t *testing.T) {
 	c := stats.NewCollector(64)
 	var s codec.Stack
@@ -347,8 +347,8 @@ func TestOddBlobs(t *testing.T) {
 		c.Add(&s, blob, nil)
 	}
 	add(userBlob())
-	// The same stack twice, by lws and by search best, which base frame 1 on frame 0;
-	// lws does not.
+	// The same stack twice, by lws and by search best, which uses frame 0 as the base
+	// of frame 1; lws does not.
 	stack := codec.Stack{Size: 5, PCs: []uint64{0x55d412345678, 0x55d412345679}}
 	for _, how := range []codec.Search{codec.SearchLws, codec.SearchBest} {
 		blob, err := codec.AppendBlob(nil, &stack, codec.MachineExact64, how)
@@ -386,7 +386,7 @@ func TestOddBlobs(t *testing.T) {
 	}
 }
 
-// A dump that another encoder wrote is noticed.
+// The report notices a dump that another encoder wrote.
 func TestAnotherEncoder(t *testing.T) {
 	c := stats.NewCollector(64)
 	for n := range uint64(10) {
@@ -410,8 +410,8 @@ func TestAnotherEncoder(t *testing.T) {
 	}
 }
 
-// advised counts the frames at both ends that every stack shares, as far as 4 frames of
-// each remain; threads are told apart in TestAdvice alone.
+// advised counts the frames at both ends that every stack shares, while at least 4
+// frames of each remain. Only TestAdvice tests the advice for threads.
 func (c check) advised() (pre, post int) {
 	shallowest, full := 99, false
 	for _, a := range c.truth {
@@ -435,8 +435,8 @@ func (c check) advised() (pre, post int) {
 	return pre, post
 }
 
-// Stacks by hand: what is the same at an end goes, what tells stacks apart stays, and
-// four frames always do.
+// Frames that are the same at an end are left out, frames that distinguish stacks are
+// kept, and at least four frames of each stack are kept.
 func TestAdvice(t *testing.T) {
 	const alloc, start, main, thread, loop = 0x400010, 0x400020, 0x400030, 0x400040, 0x400050
 	app := func(n uint64) []uint64 { return []uint64{0x401000 + n, 0x402000 + n, 0x403000 + n, 0x404000 + n} }
@@ -493,7 +493,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// A record that has 32 frames at one word and none at the other.
+// A record with 32 frames at one word and none at the other.
 func TestBothReadingsOfDepthZero(t *testing.T) {
 	blob, err := codec.ParseLine(nil, []byte("~m#AL39VVVUAABe/qqqqgIigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoiHQAAHE="))
 	if err != nil {
@@ -514,7 +514,7 @@ func TestBothReadingsOfDepthZero(t *testing.T) {
 	}
 }
 
-// Two sizes of 2^63 are more than a sum can hold: the report says so.
+// The sum of two sizes of 2^63 overflows, and the report says so.
 func TestPayloadOverflow(t *testing.T) {
 	c := stats.NewCollector(64)
 	for n := range uint64(2) {
@@ -536,7 +536,7 @@ func TestPayloadOverflow(t *testing.T) {
 	}
 }
 
-// Memory for each distinct call path of 12 frames, as the documentation states it.
+// The memory per distinct call path of 12 frames is as documented.
 func TestMemoryPerPath(t *testing.T) {
 	const paths, limit = 20_000, 250
 	rnd := rand.New(rand.NewPCG(1, 1))

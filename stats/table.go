@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Section is a part of a report, for people.
+// Section is a part of a report in printable form.
 type Section struct {
 	ID     string // in CSV
 	Title  string
@@ -19,7 +19,7 @@ type Section struct {
 // column names the row.
 type Table struct {
 	ID    string // in CSV
-	Title string // "" if the section's says it
+	Title string // "" if the title of the section suffices
 	Head  []string
 	Rows  [][]any
 }
@@ -32,7 +32,7 @@ type (
 
 const barWidth = 30
 
-// text is a cell as people read it.
+// text formats a cell for people.
 func text(cell any) string {
 	switch v := cell.(type) {
 	case nil:
@@ -55,7 +55,7 @@ func text(cell any) string {
 	panic(fmt.Sprintf("stats: a cell of type %T", cell))
 }
 
-// raw is a cell as programs read it.
+// raw formats a cell for programs.
 func raw(cell any) string {
 	switch v := cell.(type) {
 	case percent:
@@ -68,7 +68,7 @@ func raw(cell any) string {
 	return text(cell)
 }
 
-// numeric reports whether a cell is set to the right.
+// numeric reports whether a cell is right-aligned.
 func numeric(cell any) bool {
 	switch cell.(type) {
 	case int, int64, uint64, percent, decimal:
@@ -77,7 +77,7 @@ func numeric(cell any) bool {
 	return false
 }
 
-// group puts a comma between groups of three digits.
+// group inserts a comma between groups of three digits.
 func group(s string) string {
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -92,7 +92,7 @@ func groupDecimal(s string) string {
 
 func count(n uint64) string { return text(n) }
 
-// plural is n and what it counts.
+// plural formats n with a noun.
 func plural[N int | int64 | uint64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one

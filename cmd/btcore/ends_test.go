@@ -11,8 +11,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// endsProgram allocates blocks of 1 to 64 bytes from a heap, by malloc or by the library, and then does
-// what its argument says. It prints the address of each block.
+// endsProgram allocates blocks of 1 to 64 bytes, from malloc or from the library, and
+// then does what its argument names. It prints the address of each block.
 const endsProgram = `
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,8 +62,8 @@ int main(int argc, char **argv)
 }
 `
 
-// endsCore builds endsProgram and returns a core file of it, and the addresses of its blocks by
-// their sizes.
+// endsCore builds and runs endsProgram, and returns a core file of it, its executable,
+// and the addresses of its blocks by size.
 func endsCore(t *testing.T, what string, flags ...string) (core, exe string, blocks map[int]uint64) {
 	t.Helper()
 	src, err := filepath.Abs("../..")
@@ -107,8 +107,8 @@ var endsBuilds = map[string][]string{
 	"member of a static": nil,
 }
 
-// TestHeapIsFound: the list is found by the name of wrap.c's heap, or by its type, with no block
-// or with the ends of the list overwritten.
+// TestHeapIsFound checks that the list is found by the name of wrap.c's heap or by its
+// type, also without any block or with the ends of the list overwritten.
 func TestHeapIsFound(t *testing.T) {
 	for name, flags := range endsBuilds {
 		for what, least := range map[string]int{"empty": 0, "full": 64, "ends": 62} {
@@ -131,13 +131,13 @@ func TestHeapIsFound(t *testing.T) {
 	}
 }
 
-// TestWritesPastTheEnd: one byte written behind each block that has a spare byte there is reported,
-// with the block, and what is not checked is said.
+// TestWritesPastTheEnd checks that one byte written past the end of a block with a
+// spare byte is reported with the block, and that the report says what is not checked.
 func TestWritesPastTheEnd(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		flags   []string
-		checked func(size int) bool // whether bytes behind are spare
+		checked func(size int) bool // whether spare bytes follow
 	}{
 		{"chunks", nil, func(size int) bool { return size%16 != 8 }}, // glibc's: 16 bytes, 8 of them its own
 		{"words", []string{"-DLWSBT_WHOLE_CHUNKS=0"}, func(size int) bool { return size%8 != 0 }},
@@ -182,8 +182,8 @@ func testEnds(t *testing.T, flags []string, checked func(size int) bool) {
 	}
 }
 
-// TestPointerPastTheEnd: a block with a pointer one past its end is uncertain, one without
-// is leaked.
+// TestPointerPastTheEnd checks that a block with only a pointer one past its end is
+// uncertain, and a block without a pointer is leaked.
 func TestPointerPastTheEnd(t *testing.T) {
 	core, exe, blocks := endsCore(t, "past", "-DWRAPPED")
 	for kind, want := range map[string]uint64{"leaked": blocks[39], "uncertain": blocks[40]} {

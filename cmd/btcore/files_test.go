@@ -17,8 +17,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// ramFiles writes RAM with nothing in it, registers, and an ELF file that says what
-// RAM it is of.
+// ramFiles writes empty RAM, registers, and an ELF file that gives the machine of the RAM.
 func ramFiles(t *testing.T) (ram, exe, regs string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,7 +41,7 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// No output replaces a file that is read.
+// The output does not replace an input file.
 func TestOutputIsNoInput(t *testing.T) {
 	for _, name := range []string{"ram.bin", "fw.elf", "regs.txt", "link"} {
 		ram, exe, regs := ramFiles(t)
@@ -67,7 +66,7 @@ func TestOutputIsNoInput(t *testing.T) {
 	}
 }
 
-// A FIFO that nobody writes to is refused, and not waited for.
+// A FIFO without a writer is rejected at once.
 func TestImageIsAFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no FIFO here")
@@ -96,8 +95,8 @@ func TestImageIsAFile(t *testing.T) {
 	}
 }
 
-// An image that becomes shorter while it is read is an error. The command runs as a
-// process of its own, since what is tested would end it.
+// An image that becomes shorter while it is read is an error. The command runs in a
+// separate process, since a failure would end the process.
 func TestImageBecomesShorter(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("tested on Linux")
@@ -106,7 +105,7 @@ func TestImageBecomesShorter(t *testing.T) {
 	_, exe, _ := ramFiles(t)
 	bin := filepath.Join(filepath.Dir(exe), "btcore")
 	tool(t, "go", "build", "-o", bin, ".")
-	for _, size := range []int64{1 << 19, 1 << 22} { // of large files, holes are not read
+	for _, size := range []int64{1 << 19, 1 << 22} { // holes of large files are not read
 		ram := filepath.Join(t.TempDir(), "ram.bin")
 		write(t, ram, make([]byte, size))
 		r, w, err := os.Pipe()
@@ -115,7 +114,8 @@ func TestImageBecomesShorter(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
-		// Registers come by a pipe, once the RAM is mapped: then it is cut.
+		// The registers are in a pipe, which is read after the RAM was mapped. The RAM
+		// is truncated in between.
 		command := "stacks"
 		if size > 1<<20 {
 			command = "heap"
@@ -144,8 +144,7 @@ func TestImageBecomesShorter(t *testing.T) {
 	}
 }
 
-// A core file names files, and --sysroot says below what directory they are: neither
-// ".." nor links lead out of it.
+// Neither ".." in the names of a core file nor symbolic links lead out of --sysroot.
 func TestSysroot(t *testing.T) {
 	core, exe, _ := deadProgram(t, "-Wl,--build-id")
 	root := filepath.Join(t.TempDir(), "root")
@@ -160,8 +159,8 @@ func TestSysroot(t *testing.T) {
 	if named() {
 		t.Fatal("named without the file")
 	}
-	// A link of the sysroot's own, as a program there reads it: to itself, not to the
-	// program of this machine.
+	// A link in the sysroot, as a program there reads it: to itself, not to the program
+	// of this machine.
 	if err := os.Symlink(exe, filepath.Join(inside, "app")); err != nil {
 		t.Skip(err)
 	}

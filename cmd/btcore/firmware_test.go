@@ -16,7 +16,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// firmwares are the machines on which testdata/firmware runs and dies.
+// firmwares are the machines that testdata/firmware is run on.
 var firmwares = []struct {
 	name, cc, qemu, machine, ram string
 	flags                        []string
@@ -27,8 +27,8 @@ var firmwares = []struct {
 		[]string{"-march=rv32imac", "-mabi=ilp32", "-fno-omit-frame-pointer", "--specs=picolibc.specs"}},
 }
 
-// dieFirmware compiles the firmware of a machine, runs it until it halts and takes
-// RAM and registers by qemu's monitor: fw.elf, ram.bin and regs.txt in dir.
+// dieFirmware compiles the firmware of a machine, runs it until it halts, and saves RAM
+// and registers through qemu's monitor: fw.elf, ram.bin and regs.txt in dir.
 func dieFirmware(t *testing.T, i int, dir string) {
 	t.Helper()
 	f := firmwares[i]
@@ -63,7 +63,7 @@ func dieFirmware(t *testing.T, i int, dir string) {
 	}
 	defer qemu.Wait()
 	defer qemu.Process.Kill()
-	t.Chdir(dir) // the name of a socket is short
+	t.Chdir(dir) // the path of a socket must be short
 	var mon net.Conn
 	wait(t, "qemu's monitor", func() bool { mon, err = net.Dial("unix", "mon"); return err == nil })
 	defer mon.Close()
@@ -96,7 +96,7 @@ func dieFirmware(t *testing.T, i int, dir string) {
 	}
 }
 
-// wait waits until a condition holds.
+// wait waits for a condition.
 func wait(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -114,8 +114,8 @@ func execute(args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
-// TestFirmware: RAM of firmware that leaked 4 headers and wrote past the end of a
-// name. Both are named, and nothing else is.
+// TestFirmware reads the RAM of firmware that leaked 4 headers and wrote past the end
+// of a name. btcore reports both, and nothing else.
 func TestFirmware(t *testing.T) {
 	if os.Getenv("LWSBT_FULL") == "" {
 		t.Skip("LWSBT_FULL is not set")
@@ -132,7 +132,7 @@ func TestFirmware(t *testing.T) {
 					t.Fatalf("%v: exit code %d: %s", args, code, errs)
 				}
 				damaged := "1 damaged block of 11."
-				if i == 0 { // newlib's chunks have spare bytes behind 16
+				if i == 0 { // newlib's chunks have spare bytes after 16 bytes
 					damaged = "2 damaged blocks of 11.\n\nMemory behind the block at"
 				}
 				for _, want := range []string{
@@ -144,7 +144,7 @@ func TestFirmware(t *testing.T) {
 						t.Errorf("%v: no %q in\n%s", args, want, out)
 					}
 				}
-				// What was overwritten and by what is the firmware's own business.
+				// Contents of memory, before or after the overwrite, must not be printed.
 				if strings.Contains(out+errs, "wardrobe") || strings.Contains(out+errs, "0x62646c6f") {
 					t.Errorf("%v: contents of memory are printed:\n%s", args, out)
 				}
@@ -163,8 +163,8 @@ func TestFirmware(t *testing.T) {
 	}
 }
 
-// docs/btcore.md explains a dead firmware. Addresses, distances and what the library
-// looks like inside are those of one compiler and one day: they are not compared.
+// The commands of docs/btcore.md. Addresses, distances and the inside of the library
+// depend on the compiler: they are not compared.
 func TestDocs(t *testing.T) {
 	document, err := filepath.Abs("../../docs/btcore.md")
 	if err != nil {

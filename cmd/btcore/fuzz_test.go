@@ -37,8 +37,8 @@ func FuzzCommand(f *testing.F) {
 	}, subs)
 }
 
-// deadRAM is 8 KB of RAM from 0x20000000 on: a list of two blocks as libwebsockets
-// makes it, its owner at 0x100.
+// deadRAM returns 8 KB of RAM at 0x20000000 with a list of two blocks as libwebsockets
+// makes it, the owner at offset 0x100.
 func deadRAM(f *testing.F, word int) []byte {
 	const base, owner = 0x20000000, 0x20000100
 	mem, p := make([]byte, 8<<10), uint64(word/8)
@@ -75,7 +75,7 @@ func deadRAM(f *testing.F, word int) []byte {
 	return mem
 }
 
-// coreOf is a core file with that RAM, of an Arm or x86-64 program.
+// coreOf returns a core file of an Arm or x86-64 program with this RAM.
 func coreOf(word int, ram []byte) []byte {
 	var b bytes.Buffer
 	put := func(v ...any) {

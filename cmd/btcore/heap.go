@@ -15,10 +15,11 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// knownOwners are variables that may hold the list: that of lws's alloc.c, and a usual name.
+// knownOwners are names of variables that may hold the list: that of lws's alloc.c, and
+// a name that programs commonly use.
 var knownOwners = []string{"active", "lwsbt_heap"}
 
-// wrapped is the struct lwsbt_heap of device/adapters/wrap.c.
+// wrapped is the name of the struct lwsbt_heap in device/adapters/wrap.c.
 const wrapped = "lwsbt_wrapped"
 
 // heapOptions are the flags of btcore heap.
@@ -45,9 +46,9 @@ an image, and prints them as a recording: ~h#boot, the modules, and a dump of
 
 If there is an ELF file with symbols, the list of blocks is found by the
 variable that holds it; else memory is searched for blocks. With --damage, heap
-prints which metadata was overwritten, past which blocks was written, and what
-was not checked. With --leaks, it prints the blocks that nothing points to: no
-register, stack or data, and no block that is reachable itself.`,
+prints which metadata was overwritten, which blocks were written past their
+end, and what was not checked. With --leaks, it prints the blocks that nothing
+points to: no register, stack or data, and no reachable block.`,
 		Example: `
 btcore heap core -e app.elf > heap.rec           the heap, for btheap
 btcore heap --leaks core -e app.elf              what is leaked
@@ -57,7 +58,7 @@ btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM`,
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringArrayVar(&o.owner, "owner", nil, "find the list in variable `NAME`, or at 0xADDR")
 	f.BoolVar(&o.carve, "carve", false, "search all memory for blocks, and ignore the list")
-	f.BoolVar(&o.damage, "damage", false, "print what was overwritten, which block was probably written past its end, and what was not checked")
+	f.BoolVar(&o.damage, "damage", false, "print overwritten metadata, the blocks that were probably written past their end, and what was not checked")
 	f.BoolVar(&o.leaks, "leaks", false, "print the leaked blocks, by call stack")
 	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, leaked, uncertain, damaged")
 	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
@@ -66,7 +67,7 @@ btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM`,
 	return in.command(c, "Heap", f, func(c *cobra.Command) error { return o.run(c, &in) })
 }
 
-// check refuses flags that exclude each other.
+// check rejects flags that exclude each other.
 func (o *heapOptions) check() error {
 	kinds := []string{"", "reachable", "leaked", "uncertain", "damaged"}
 	switch {
@@ -154,7 +155,7 @@ func (in *input) hint() string {
 	return "; --owner names the list"
 }
 
-// search makes the candidates for the list of what the user says and of the
+// search returns the candidates for the list of blocks, from --owner and from the
 // symbols of the files.
 func (o *heapOptions) search(in *input) (s image.Search, err error) {
 	if o.carve {
@@ -193,8 +194,8 @@ func (o *heapOptions) search(in *input) (s image.Search, err error) {
 	return s, nil
 }
 
-// typed returns the variables of a file that are a struct lwsbt_heap: that of wrap.c by its name,
-// others by debug information.
+// typed returns the variables of a file with the type struct lwsbt_heap: that of wrap.c
+// by its name, others by debug information.
 func (in *input) typed(f elfFile) []image.Symbol {
 	list, _ := in.Variables(f.path, f.bias, wrapped) // a file may have no symbols
 	more, err := in.HeapVariables(f.path, f.bias)
@@ -204,7 +205,7 @@ func (in *input) typed(f elfFile) []image.Symbol {
 	return append(list, more...)
 }
 
-// write writes what was asked for.
+// write writes the output that the flags select.
 func (o *heapOptions) write(w io.Writer, in *input, h *image.Heap) error {
 	switch {
 	case len(o.bytes) > 0:
@@ -230,7 +231,8 @@ func (o *heapOptions) write(w io.Writer, in *input, h *image.Heap) error {
 	return in.WriteRecording(w, h, o.keep(in, h))
 }
 
-// keep returns what --only keeps; nil for everything.
+// keep returns a function that reports whether --only selects a block; nil selects
+// every block.
 func (o *heapOptions) keep(in *input, h *image.Heap) func(int) bool {
 	kinds := map[string]image.Reach{"reachable": image.Reachable, "leaked": image.Leaked, "uncertain": image.Uncertain}
 	if o.only == "damaged" {
@@ -247,7 +249,8 @@ func (o *heapOptions) keep(in *input, h *image.Heap) func(int) bool {
 	return func(i int) bool { return l.Reach[i] == kind }
 }
 
-// roots returns where the program's files have data and bss, and their allocator's.
+// roots returns the data and bss of the program's files, and the variables of its
+// allocator.
 func (in *input) roots() (r image.Roots) {
 	for _, f := range in.files {
 		if !f.loaded {
@@ -264,7 +267,7 @@ func (in *input) roots() (r image.Roots) {
 	return r
 }
 
-// warn writes notes, and what was found, to standard error.
+// warn writes notes, and the lists that were found, to standard error.
 func (o *heapOptions) warn(c *cobra.Command, in *input, h *image.Heap) {
 	w := c.ErrOrStderr()
 	say := func(text string) { fmt.Fprintf(w, "btcore: %s\n", cli.Printable(text)) }
@@ -292,7 +295,7 @@ func (o *heapOptions) warn(c *cobra.Command, in *input, h *image.Heap) {
 	}
 }
 
-// writeBytes prints blocks in hexadecimal, on request.
+// writeBytes prints the contents of the blocks that --bytes names, in hexadecimal.
 func writeBytes(w io.Writer, in *input, h *image.Heap, addrs []string) error {
 	for _, a := range addrs {
 		addr, err := strconv.ParseUint(a, 0, 64)
@@ -315,7 +318,7 @@ func writeBytes(w io.Writer, in *input, h *image.Heap, addrs []string) error {
 	return nil
 }
 
-// hexDump prints memory, 16 bytes a line, as far as the image has it.
+// hexDump prints memory, 16 bytes per line, up to the first byte that is not in the image.
 func hexDump(w io.Writer, in *input, addr, size uint64) error {
 	for off := uint64(0); off < size; off += 16 {
 		var line [16]byte

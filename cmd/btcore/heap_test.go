@@ -14,8 +14,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// deadProgram compiles image/testdata/heap.c on device/ and has gdb write a core file
-// of it. It returns the addresses of its blocks, by what becomes of them.
+// deadProgram compiles image/testdata/heap.c with device/ and has gdb write a core file
+// of it. It returns the addresses of its blocks by kind.
 func deadProgram(t *testing.T, flags ...string) (core, exe string, blocks map[string][]uint64) {
 	t.Helper()
 	src, err := filepath.Abs("../..")
@@ -51,8 +51,8 @@ func deadProgram(t *testing.T, flags ...string) (core, exe string, blocks map[st
 	return core, exe, blocks
 }
 
-// records returns the addresses of the ~m# lines of a recording, in order of their
-// values, after a check of what stands around them.
+// records returns the addresses of the ~m# lines of a recording in increasing order,
+// and checks the lines around them.
 func records(t *testing.T, out string) (list []uint64) {
 	t.Helper()
 	var begin, end codec.Header
@@ -133,7 +133,7 @@ func TestHeapOfACore(t *testing.T) {
 			t.Errorf("heap %s: the program is not among the modules", c.args)
 		}
 	}
-	// What a block holds is printed if it is asked for, and never else.
+	// Contents of a block are printed only if --bytes asks for them.
 	for _, args := range [][]string{{"--leaks"}, {"--damage"}, {"--leaks", "--damage"}, nil} {
 		if _, out, errs := execute(append([]string{"heap", core}, args...)...); strings.Contains(out+errs, "hunter2") {
 			t.Errorf("heap %v prints the contents of a block", args)
@@ -177,7 +177,8 @@ func TestHeapOfACore(t *testing.T) {
 		t.Errorf("heap without arguments: exit code %d, %q", code, errs)
 	}
 
-	// Cut in the middle: what is there is found, and that some is not is said.
+	// Of a truncated core file, btcore prints the blocks that it has, and reports that
+	// others are missing.
 	data, err := os.ReadFile(core)
 	if err != nil {
 		t.Fatal(err)
@@ -191,8 +192,8 @@ func TestHeapOfACore(t *testing.T) {
 		t.Errorf("a cut core file: exit code %d, %q", code, errs)
 	}
 
-	// Another file by the name of the program is not the program: neither its
-	// symbols nor its data count.
+	// Another file with the name of the program is not used: neither its symbols nor
+	// its data.
 	if err := exec.Command("cp", "/bin/true", exe).Run(); err != nil {
 		t.Skip(err)
 	}
@@ -205,7 +206,7 @@ func TestHeapOfACore(t *testing.T) {
 	}
 }
 
-// An image without a list of blocks: it is said which programs have one.
+// For an image without a list of blocks, the error names the programs that have one.
 func TestHeapOfAnotherProgram(t *testing.T) {
 	ram := filepath.Join(t.TempDir(), "ram.bin")
 	if err := os.WriteFile(ram, make([]byte, 4096), 0o644); err != nil {
@@ -221,7 +222,7 @@ func TestHeapOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// TestHeapHelp: help fits 80 columns.
+// TestHeapHelp checks that help fits 80 columns.
 func TestHeapHelp(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"heap", "--help"}, {"stacks", "--help"}} {
 		code, out, _ := execute(args...)

@@ -18,13 +18,13 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// input is what all subcommands read: an image and the ELF files of its program.
+// input is the input of every subcommand: an image and the ELF files of its program.
 type input struct {
-	core    string // "" where there is only RAM
+	core    string // "" if there is only RAM
 	ram     []string
 	elf     []string
 	sysroot string
-	regs    string // of a thread, for RAM
+	regs    string // file with the registers of a thread, for RAM
 	output  string
 
 	image.Image
@@ -32,7 +32,7 @@ type input struct {
 	notes []string
 }
 
-// elfFile is an ELF file of the program, and where it was loaded.
+// elfFile is an ELF file of the program, and its load address.
 type elfFile struct {
 	path    string
 	bias    uint64
@@ -41,8 +41,8 @@ type elfFile struct {
 	own     bool // named by the user
 }
 
-// command makes a subcommand of c: with flags of its own and those of the input,
-// which is loaded before run is called.
+// command completes subcommand c: it adds the flags in own and those of the input,
+// loads the input and calls run.
 func (in *input) command(c *cobra.Command, group string, own *pflag.FlagSet, run func(*cobra.Command) error) *cobra.Command {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringArrayVarP(&in.elf, "exe", "e", nil, "ELF `FILE` of the program; FILE@0xADDR if loaded there")
@@ -124,7 +124,7 @@ func (in *input) load(args []string) error {
 	return nil
 }
 
-// paths returns the files that are read: no output may be one.
+// paths returns the files that are read; none of them may be the output.
 func (in *input) paths() []string {
 	list := []string{in.core, in.regs}
 	for _, r := range in.ram {
@@ -140,7 +140,7 @@ func (in *input) paths() []string {
 	return list
 }
 
-// addRAM adds what --ram names.
+// addRAM adds the memory that an argument of --ram names.
 func (in *input) addRAM(arg string) error {
 	at, path, ok := strings.Cut(arg, "=")
 	if !ok {
@@ -153,8 +153,8 @@ func (in *input) addRAM(arg string) error {
 	return in.AddRAM(addr, path)
 }
 
-// addELF adds what -e names. Where it was loaded, the core file tells, if it names
-// a file with this build-id or of this name.
+// addELF adds the file that an argument of -e names. Unless the argument gives a load
+// address, the address is that of a file in the image with the same build-id or name.
 func (in *input) addELF(arg string) error {
 	f := elfFile{path: arg, own: true}
 	if i := strings.LastIndex(arg, "@0x"); i > 0 {
@@ -172,7 +172,7 @@ func (in *input) addELF(arg string) error {
 		return err
 	}
 	f.buildID = about.BuildID
-	if f.loaded { // given is the address of its first segment
+	if f.loaded { // the given address is that of its first segment
 		f.bias -= about.Low
 	}
 	for _, m := range in.Modules() {
@@ -190,7 +190,7 @@ func (in *input) addELF(arg string) error {
 		}
 	}
 	if !f.loaded && !about.PIE {
-		f.loaded = true // where it says itself
+		f.loaded = true // a fixed address
 	}
 	in.files = append(in.files, f)
 	if !f.loaded {
@@ -200,9 +200,9 @@ func (in *input) addELF(arg string) error {
 	return in.AddELF(f.path, f.bias)
 }
 
-// addModules adds the files that the core file names, if they are here and have
-// the build-id that the image has: a core file does not choose what is opened
-// for anything else.
+// addModules adds the files that the core file names, if they exist here and have the
+// build-id in the image. Without a matching build-id, a core file cannot make btcore
+// open a file.
 func (in *input) addModules() {
 	for _, m := range in.Modules() {
 		if m.BuildID == "" || !filepath.IsAbs(m.Path) {
@@ -238,7 +238,8 @@ func (in *input) note(format string, args ...any) {
 	in.notes = append(in.notes, fmt.Sprintf(format, args...))
 }
 
-// warnings returns what was not believed or not found, in printable characters.
+// warnings returns notes on data that was not accepted or not found, in printable
+// characters.
 func (in *input) warnings() []string {
 	var list []string
 	for _, n := range append(in.Notes(), in.notes...) {

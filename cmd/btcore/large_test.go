@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// largeProgram returns a program whose stacks take much reading of code: 200 frames of a
-// function of 3,000 branches that calls itself through a pointer, and threads.
+// largeProgram returns a program with threads and long stacks: 200 frames of a function
+// with 3,000 branches that calls itself through a pointer. Unwinding it without tables
+// reads much code.
 func largeProgram() string {
 	var b strings.Builder
 	b.WriteString(`
@@ -53,7 +54,7 @@ int main(void)
 	return b.String()
 }
 
-// enlarge adds a segment of size zero bytes, a hole of the file, to a core file.
+// enlarge adds a segment of size zero bytes, a hole in the file, to a core file.
 func enlarge(t *testing.T, path string, size uint64) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -88,8 +89,8 @@ func enlarge(t *testing.T, path string, size uint64) {
 	}
 }
 
-// TestStacksOfALargeCore: without tables, the stacks of a core file of 3.8 GB are those that
-// tables give, and take about as long.
+// TestStacksOfALargeCore checks on a core file of 3.8 GB that the stacks without tables
+// are those with tables, and take about as long.
 func TestStacksOfALargeCore(t *testing.T) {
 	dir := t.TempDir()
 	src, exe, core := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "core")

@@ -9,17 +9,18 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// report prints what is damaged and what is leaked.
+// report prints damaged and leaked blocks.
 type report struct {
 	w     io.Writer
 	in    *input
 	h     *image.Heap
 	names *symbols
 
-	byAddr map[uint64]*image.Block // the damaged ones
+	byAddr map[uint64]*image.Block // damaged blocks
 }
 
-// damage prints each damaged block: what is wrong, and who is suspected.
+// damage prints each damaged block: what is wrong, and which block was probably written
+// past.
 func (r *report) damage() {
 	if len(r.h.Damage) == 0 {
 		fmt.Fprintln(r.w, "No damage found.")
@@ -40,7 +41,7 @@ func (r *report) damage() {
 	r.checked()
 }
 
-// checked prints what was looked at, and what was not.
+// checked prints what was checked, and what was not.
 func (r *report) checked() {
 	ends, most, device := 0, uint64(0), false
 	for i := range r.h.Blocks {
@@ -102,7 +103,7 @@ func (r *report) damaged(d *image.Damage) {
 	}
 }
 
-// maxAddrs is how many addresses of a group are printed.
+// maxAddrs is the most addresses printed for a group.
 const maxAddrs = 4
 
 // leaks prints the leaked blocks by call stack.

@@ -52,7 +52,7 @@ btcore stacks --ram 0x20000000=ram.bin --regs regs.txt -e fw.elf
 	return in.command(c, "Stacks", f, func(c *cobra.Command) error { return o.run(c, &in) })
 }
 
-// stackThread is a thread to be unwound.
+// stackThread is a thread to unwind.
 type stackThread struct {
 	title string
 	regs  unwind.Regs
@@ -82,7 +82,7 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 		return nil
 	})
 	if p.u.Exhausted {
-		in.note("the stacks take more time than those of a program should: the last ones end early")
+		in.note("the stacks exceed the limit on work: the last ones end early")
 	}
 	if why := p.demangler.Why(); why != "" {
 		in.note("%s", why)
@@ -96,7 +96,7 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 	return err
 }
 
-// threads returns the threads that were asked for.
+// threads returns the threads that the flags select.
 func (o *stacksOptions) threads(in *input) ([]stackThread, error) {
 	if in.regs != "" {
 		regs, err := in.readRegs()
@@ -148,11 +148,11 @@ type stackPrinter struct {
 	demangler symbol.Demangler
 }
 
-// vdsoSize bounds the kernel's object in a process.
+// vdsoSize is the most bytes read of the kernel's object (vDSO).
 const vdsoSize = 64 << 10
 
-// load opens the files that threads may be in, and the kernel's own object, which
-// is only in memory.
+// load opens the files of the program, and the kernel's object (vDSO), which is only in
+// memory.
 func (p *stackPrinter) load() {
 	p.u.Memory = p.in
 	for _, f := range p.in.files {
@@ -218,7 +218,7 @@ func (p *stackPrinter) print(w io.Writer, t stackThread) error {
 	return nil
 }
 
-// name returns the functions and lines of a frame, the innermost first.
+// name returns the functions and lines of a frame, the innermost function first.
 func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 	if f.Module == nil {
 		return []string{p.where(f.PC)}, []string{""}
@@ -246,7 +246,7 @@ func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 	return names, places
 }
 
-// where names an address that is in no file that was read.
+// where describes an address that is in none of the files read.
 func (p *stackPrinter) where(pc uint64) string {
 	if m := p.in.MapAt(pc); m != nil && m.File != "" {
 		return fmt.Sprintf("?? (in %s, which was not read)", cli.Printable(m.File))

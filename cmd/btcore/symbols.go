@@ -15,7 +15,7 @@ type symbols struct {
 	addrs []symbol.Addr
 }
 
-// symbols returns what finds functions and lines for the image's addresses.
+// symbols returns the names of the image's addresses.
 func (in *input) symbols() (*symbols, error) {
 	c := symbol.Config{DebugDirs: symbol.DebugDirs(), Machine: in.Machine, Word: in.Word, WordBy: "the image"}
 	if in.sysroot != "" {
@@ -23,7 +23,7 @@ func (in *input) symbols() (*symbols, error) {
 	}
 	for _, f := range in.files {
 		if !f.own {
-			continue // it is found by its module
+			continue // the module names it
 		}
 		spec := symbol.FileSpec{Path: f.path}
 		if f.loaded {
@@ -46,7 +46,7 @@ func (in *input) symbols() (*symbols, error) {
 	return &symbols{Process: p}, nil
 }
 
-// print prints the call stack of a blob, a line for each function.
+// print prints the call stack of a blob, one line per function.
 func (s *symbols) print(w io.Writer, blob []byte, word int) {
 	var st codec.Stack
 	if err := codec.DecodeWord(&st, blob, word); err != nil {
@@ -87,7 +87,7 @@ func (s *symbols) print(w io.Writer, blob []byte, word int) {
 	}
 }
 
-// reason says why an address has no name.
+// reason describes why an address has no name.
 func reason(a symbol.Addr) string {
 	var parts []string
 	if l := a.Location; l != nil && l.Module != nil {
@@ -102,8 +102,8 @@ func reason(a symbol.Addr) string {
 	return "(" + strings.Join(parts, ": ") + ")"
 }
 
-// followsCall returns a function that tells whether an address follows a call,
-// where the file that it is in is known. Close the files by the second one.
+// followsCall returns two functions. follows reports whether the file that an address
+// is in is known, and whether the address follows a call. close closes the files.
 func (in *input) followsCall() (follows func(pc uint64) (known, follows bool), close func()) {
 	type object struct {
 		file *symbol.File
@@ -116,7 +116,7 @@ func (in *input) followsCall() (follows func(pc uint64) (known, follows bool), c
 		}
 		file, err := symbol.Open(f.path, nil)
 		if err != nil {
-			continue // what needs names says so
+			continue // the error is reported where names are needed
 		}
 		if file.CanTellCalls() {
 			list = append(list, object{file, f.bias})

@@ -1,4 +1,3 @@
-// Package gentest makes stacks, machines and logs for tests: as generators of
-// rapid, which make a failing case smaller, and from the bytes that a fuzzer
-// mutates. Only tests import it.
+// Package gentest generates stacks, machines and logs for tests: with rapid, which
+// shrinks a failing case, and from the bytes of a fuzzer. Only tests import it.
 package gentest

@@ -7,10 +7,9 @@ import (
 	"github.com/lwsbt/lwsbt/gen"
 )
 
-// Fill fills what the pointers point to from a fuzzer's bytes. A
-// [codec.Stack] gets up to 32 frames, near each other or not, a machine and a
-// search any of theirs, and everything else what gofuzz makes of it. The same
-// bytes give the same.
+// Fill fills the values that pointers point to from the bytes of a fuzzer. A
+// [codec.Stack] gets up to 32 frames, some of them near each other; machines, searches
+// and models are valid; gofuzz fills all other types. The result depends only on data.
 func Fill(data []byte, pointers ...any) {
 	f := fuzz.NewFromGoFuzz(data).NilChance(0).NumElements(0, 40).Funcs(
 		func(m *codec.Machine, c fuzz.Continue) {
@@ -32,7 +31,7 @@ func Fill(data []byte, pointers ...any) {
 
 func fillStack(s *codec.Stack, c fuzz.Continue) {
 	*s = codec.Stack{Size: c.Uint64() >> c.Intn(64), PCs: make([]uint64, c.Intn(codec.MaxDepth+1))}
-	width := 1 + c.Intn(64) // most frames lie this near
+	width := 1 + c.Intn(64) // most frames differ by at most so many bits
 	for n := range s.PCs {
 		pc := c.Uint64()
 		switch {
@@ -45,7 +44,7 @@ func fillStack(s *codec.Stack, c fuzz.Continue) {
 	}
 }
 
-// FitTo cuts a stack's values to the word of m.
+// FitTo truncates the values of a stack to the word of m.
 func FitTo(s *codec.Stack, m codec.Machine) {
 	if m.Word() == 64 {
 		return

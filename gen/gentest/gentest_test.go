@@ -11,7 +11,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Generators keep to the word that they were asked for.
+// Generators respect the word.
 func TestStackFitsWord(t *testing.T) {
 	for _, word := range []int{32, 64} {
 		widest := 0
@@ -33,7 +33,7 @@ func TestStackFitsWord(t *testing.T) {
 	}
 }
 
-// Every record of a log is in its text, and in order.
+// Every record of a log is in its text, in order.
 func TestLogHoldsItsRecords(t *testing.T) {
 	records := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -54,7 +54,7 @@ func TestLogHoldsItsRecords(t *testing.T) {
 	}
 }
 
-// Bytes fill everything, the same each time, and reach all there is to reach.
+// Fill is deterministic and reaches all machines and depths.
 func TestFill(t *testing.T) {
 	machines, depths := map[codec.Machine]bool{}, map[int]bool{}
 	source := rand.NewChaCha8([32]byte{})

@@ -10,15 +10,15 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Log is the text of a log, and what is in it.
+// Log is the text of a log and its records.
 type Log struct {
 	Text  []byte
-	Blobs [][]byte // of the records that are whole, in order
+	Blobs [][]byte // of the complete records, in order
 }
 
-// AnyLog is a log with records among other text: behind time stamps and levels,
-// in colours, several a line, with both kinds of line end, cut short, and with
-// text right behind them.
+// AnyLog generates a log with records among other text: after time stamps and levels,
+// in colours, several per line, with both kinds of line end, truncated, and with text
+// directly after them.
 func AnyLog() *rapid.Generator[Log] {
 	return rapid.Custom(func(t *rapid.T) Log {
 		var l Log

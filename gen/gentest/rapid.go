@@ -9,18 +9,18 @@ import (
 	"github.com/lwsbt/lwsbt/gen"
 )
 
-// Machine is any of the six.
+// Machine generates any of the six machines.
 func Machine() *rapid.Generator[codec.Machine] {
 	return rapid.SampledFrom(codec.Machines())
 }
 
-// Search is any of the two.
+// Search generates either search.
 func Search() *rapid.Generator[codec.Search] {
 	return rapid.SampledFrom([]codec.Search{codec.SearchLws, codec.SearchBest})
 }
 
-// Value is a number of a word of 32 or 64 bits, of any width alike, and often
-// beside a power of 2.
+// Value generates a number that fits a word of 32 or 64 bits. Every width is equally
+// likely, and values next to a power of 2 are frequent.
 func Value(word int) *rapid.Generator[uint64] {
 	top := uint64(math.MaxUint64) >> (64 - word)
 	return rapid.Custom(func(t *rapid.T) uint64 {
@@ -36,13 +36,13 @@ func Value(word int) *rapid.Generator[uint64] {
 	})
 }
 
-// Stack is any stack of a word: of synthetic numbers, or of a model.
+// Stack generates a stack that fits a word, with random numbers or from a model.
 func Stack(word int) *rapid.Generator[codec.Stack] {
 	return rapid.OneOf(Numbers(word, codec.MaxDepth), Modelled(word))
 }
 
-// Numbers is a stack of up to depth frames, each any value, or near one of the
-// nine frames before it.
+// Numbers generates a stack of up to depth frames. Each frame is any value, or near one
+// of the nine frames before it.
 func Numbers(word, depth int) *rapid.Generator[codec.Stack] {
 	top := uint64(math.MaxUint64) >> (64 - word)
 	return rapid.Custom(func(t *rapid.T) codec.Stack {
@@ -64,7 +64,7 @@ func Numbers(word, depth int) *rapid.Generator[codec.Stack] {
 	})
 }
 
-// Modelled is a stack of any model whose addresses fit a word.
+// Modelled generates a stack of any model whose addresses fit a word.
 func Modelled(word int) *rapid.Generator[codec.Stack] {
 	var fit []gen.Model
 	for _, m := range gen.Models() {
@@ -81,7 +81,7 @@ func Modelled(word int) *rapid.Generator[codec.Stack] {
 	})
 }
 
-// Blob is a blob of any machine and search, as that machine writes it.
+// Blob generates a blob of any machine and search.
 func Blob() *rapid.Generator[[]byte] {
 	return rapid.Custom(func(t *rapid.T) []byte {
 		m := Machine().Draw(t, "machine")

@@ -1,7 +1,7 @@
 /*
- * Blocks that point to each other at random, with roots in bss, data, on the
- * stacks of two threads, in a thread's own variable and in memory of another
- * allocator. Prints what is live and whether it can be reached, and then dies.
+ * Makes blocks that point to each other at random, with roots in bss, data, the
+ * stacks of two threads, a thread-local variable and memory of another
+ * allocator. Prints the live blocks and whether they are reachable, then dies.
  *
  *   graph SEED COUNT [die]
  */
@@ -70,7 +70,7 @@ static NOINLINE void make(int count)
 		b->size = b->words * (unsigned)sizeof(void *) + rnd(40);
 		p = heap_malloc(b->size);
 		memset(p, 0, b->size);
-		if (rnd(3) == 0) {	/* to be freed: later blocks get its memory */
+		if (rnd(3) == 0) {	/* to be freed, so that later blocks reuse its memory */
 			hole[holes++] = p;
 		} else {
 			b->masked = (uintptr_t)p ^ MASK;

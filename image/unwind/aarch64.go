@@ -10,15 +10,15 @@ type a64 struct {
 	rd, rn, rm int
 }
 
-// a64Pattern is instructions that have the bits of value in mask.
+// a64Pattern matches instructions whose bits in mask equal value.
 type a64Pattern struct {
 	mask, value uint32
 	do          func(d *a64)
 }
 
-// decodeAArch64 knows what saves, restores and moves, and which register all
-// other instructions write. golang.org/x/arch/arm64/arm64asm does not export the offsets of
-// loads and stores.
+// decodeAArch64 decodes instructions that save, restore or move registers. Of other
+// instructions it only finds the register that they write.
+// golang.org/x/arch/arm64/arm64asm does not export the offsets of loads and stores.
 func decodeAArch64(_ *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 4 || pc&3 != 0 {
 		return false
@@ -30,7 +30,7 @@ func decodeAArch64(_ *machine, code []byte, pc uint64, in *inst) bool {
 	return true
 }
 
-// match does the first pattern of a table that the instruction is of.
+// match applies the first pattern of a table that matches.
 func (d *a64) match(table []a64Pattern) {
 	for i := range table {
 		if p := &table[i]; d.w&p.mask == p.value {
@@ -46,7 +46,7 @@ func (d *a64) relative(shift, bits uint) uint64 {
 	return d.pc + uint64(signed(int64(d.w>>shift&(1<<bits-1))<<2, int(bits)+2))
 }
 
-// a64Ops are the instructions, by the encoding's groups.
+// a64Ops are the instructions, in the groups of the encoding.
 var a64Ops = []a64Pattern{
 	{0xfc000000, 0x14000000, func(d *a64) { d.in.jump(d.relative(0, 26), false) }}, // B
 	{0xfc000000, 0x94000000, func(d *a64) { d.in.call(d.relative(0, 26)) }},        // BL
@@ -60,7 +60,7 @@ var a64Ops = []a64Pattern{
 	}},
 	{0xff000000, 0xd4000000, func(d *a64) { d.in.flow = flowStop }}, // BRK, HLT
 	{0xfff00000, 0xd5300000, a64Writes},                             // MRS
-	{0xff000000, 0xd5000000, a64Nothing},                            // system; AUTIASP: the mask is taken off in any case
+	{0xff000000, 0xd5000000, a64Nothing},                            // system; AUTIASP: codePtr always removes the signature
 	{0x1f000000, 0x11000000, a64AddImm},
 	{0x9f000000, 0x8b000000, func(d *a64) { a64AddReg(d.w, d.rd, d.rn, d.rm, d.in) }},
 	{0xff80001f, 0x9200001f, func(d *a64) { // AND immediate to sp, to align it
@@ -98,7 +98,7 @@ func a64AddImm(d *a64) {
 	}
 }
 
-// a64MoveReg is MOV, of registers of which 31 is the zero register.
+// a64MoveReg is MOV between registers, where register 31 is the zero register.
 func a64MoveReg(d *a64) {
 	if d.rm != 31 && d.rd != 31 {
 		d.in.move(d.rd, d.rm)
@@ -117,7 +117,7 @@ func a64Address(d *a64) {
 	}
 }
 
-// a64Clear is for instructions whose register 31 is the zero register.
+// a64Clear clears rd, unless it is the zero register.
 func a64Clear(in *inst, rd int) {
 	if rd != 31 {
 		in.clear(rd)
@@ -177,7 +177,7 @@ func a64MoveWide(w uint32, rd int, in *inst) {
 		in.set(rd, imm)
 	case 2:
 		in.set(rd, imm)
-	case 3: // MOVK, behind a MOVZ
+	case 3: // MOVK, after a MOVZ
 		if shift == 0 {
 			in.clear(rd)
 			return
@@ -189,8 +189,8 @@ func a64MoveWide(w uint32, rd int, in *inst) {
 	}
 }
 
-// a64Mask decodes the bit mask of a 64-bit logical immediate, as far as it clears
-// low bits: other ones do not occur with sp.
+// a64Mask decodes the bit mask of a 64-bit logical immediate, or returns 0 for masks
+// that do not occur with sp.
 func a64Mask(w uint32) uint64 {
 	n, r, s := w>>22&1, w>>16&63, w>>10&63
 	if n != 1 || s == 63 {
@@ -235,11 +235,12 @@ var a64Transfers = []a64Pattern{
 
 func a64Memory(d *a64) { d.match(a64Transfers) }
 
-// vector reports whether a load or store is of a vector register, loads whether it is a load.
+// vector reports whether the register of a load or store is a vector register, loads
+// whether the instruction is a load.
 func (d *a64) vector() bool { return d.w>>26&1 == 1 }
 func (d *a64) loads() bool  { return d.w>>22&3 != 0 && !(d.vector() && d.w>>22&1 == 0) }
 
-// size returns how many bytes are loaded or stored.
+// size returns the number of bytes loaded or stored.
 func (d *a64) size() int {
 	if d.vector() && d.w>>23&1 == 1 {
 		return 16
@@ -264,7 +265,8 @@ func a64Pair(d *a64) {
 	})
 }
 
-// a64Indexed does what is done at base+off with write-back before or after it.
+// a64Indexed calls access for the address base+off, with write-back before (pre) or
+// after (post) it, or none.
 func a64Indexed(in *inst, rn int, off int64, post, pre bool, access func(off int64)) {
 	switch {
 	case post:

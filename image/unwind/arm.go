@@ -6,8 +6,8 @@ const (
 	armSP = 13
 	armLR = 14
 	armPC = 15
-	// armPSP is where the process stack pointer of a Cortex-M is kept: DWARF has it
-	// as 92 in AADWARF32.
+	// armPSP is the register number used for the process stack pointer of a Cortex-M,
+	// 92 as in AADWARF32.
 	armPSP = 92
 )
 
@@ -34,7 +34,7 @@ func decodeARM(a *machine, code []byte, pc uint64, in *inst) bool {
 	return true
 }
 
-// conditional makes an instruction one that may not be done.
+// conditional marks an instruction that may not be executed.
 func (in *inst) conditional() {
 	switch in.flow {
 	case flowNext:
@@ -51,7 +51,7 @@ func (in *inst) conditional() {
 	}
 }
 
-// armAlways decodes an instruction of ARM code but for its condition.
+// armAlways decodes an ARM instruction, ignoring its condition.
 func armAlways(a *machine, w uint32, pc uint64, in *inst) {
 	rn, rd := int(w>>16&15), int(w>>12&15)
 	switch w >> 25 & 7 {
@@ -92,7 +92,7 @@ func armAlways(a *machine, w uint32, pc uint64, in *inst) {
 	}
 }
 
-// armVector is VPUSH, VPOP, VLDM, VSTM, with write-back, and moves of two registers.
+// armVector decodes VPUSH, VPOP, VLDM and VSTM with write-back, and moves of two registers.
 func armVector(w uint32, rn int, in *inst) {
 	if w>>21&0x7f == 0x62 { // MRRC, VMOV
 		if w>>20&1 == 1 {
@@ -117,12 +117,13 @@ func armVector(w uint32, rn int, in *inst) {
 	in.addImm(rn, rn, size)
 }
 
-// armImmediate is the rotated constant of an instruction.
+// armImmediate returns the rotated constant of an instruction.
 func armImmediate(w uint32) uint64 {
 	return uint64(mathbits.RotateLeft32(w&0xff, -int(w>>8&15)*2))
 }
 
-// armData decodes data processing, multiplication and what shares their space.
+// armData decodes data processing, multiplication and the instructions that share their
+// encoding space.
 func armData(w uint32, pc uint64, rn, rd int, in *inst) {
 	immediate := w>>25&1 == 1
 	rm := int(w & 15)
@@ -191,7 +192,7 @@ func armData(w uint32, pc uint64, rn, rd int, in *inst) {
 	}
 }
 
-// armTo is a jump to a register: lr holds the return address.
+// armTo decodes a jump to a register. A jump to lr is a return.
 func armTo(in *inst, r int) {
 	if r == armLR {
 		in.ret(r)
@@ -263,7 +264,8 @@ func armLoadStore(w uint32, pc uint64, rn, rd int, in *inst) {
 	armAccess(in, w>>20&1 == 1, known, pre, back, rn, rd, off, size, pc+8)
 }
 
-// armAccess does a load or store with write-back; pc is what register 15 reads as.
+// armAccess decodes a load or store with write-back. pc is the value that register 15
+// reads as.
 func armAccess(in *inst, load, known, pre, back bool, rn, rd int, off int64, size int, pc uint64) {
 	at := int64(0)
 	if pre {

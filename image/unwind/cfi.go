@@ -12,7 +12,7 @@ type cie struct {
 	codeAlign  uint64
 	dataAlign  int64
 	raColumn   int
-	signal     bool // augmentation S: the frame of a signal handler's caller
+	signal     bool // augmentation S: a frame that a signal interrupted
 	sized      bool // augmentation z
 	pcEnc      byte // encoding of addresses in its FDEs
 	code       []byte
@@ -48,8 +48,8 @@ const (
 	encOmit    = 0xff
 )
 
-// readFrames reads a section of call frame information at address addr. What
-// does not make sense is left out: the next entry is found by this one's length.
+// readFrames reads a section of call frame information at address addr. It skips
+// malformed entries: the length of an entry leads to the next one.
 func readFrames(b []byte, addr uint64, eh bool, order binary.ByteOrder, word int) *frameTable {
 	t := &frameTable{}
 	cies := map[int]*cie{}
@@ -87,7 +87,7 @@ type entry struct {
 	wide   bool   // 64-bit DWARF
 }
 
-// readEntry reads one entry and leaves c behind it; false at the end.
+// readEntry reads one entry and advances c past it; ok is false at the end.
 func readEntry(c *cursor, eh bool) (e entry, ok bool) {
 	size := uint64(c.u32())
 	if size == 0xffffffff {
@@ -97,7 +97,7 @@ func readEntry(c *cursor, eh bool) (e entry, ok bool) {
 		return e, false
 	}
 	if size == 0 {
-		return e, c.off < len(c.b) // a terminator; linkers leave some inside
+		return e, c.off < len(c.b) // a terminator; linkers leave some in the middle
 	}
 	if size > uint64(len(c.b)-c.off) {
 		return e, false
@@ -184,11 +184,11 @@ func readCIE(b []byte, off int, addr uint64, eh bool, order binary.ByteOrder, wo
 	return ci
 }
 
-// skipEncoded reads over an address; only its length matters.
+// skipEncoded skips an encoded address.
 func skipEncoded(c *cursor, enc byte, word int) { readEncoded(c, enc, 0, 0, word) }
 
-// readEncoded reads an address; at is the address of the section's first byte in
-// c.b, data the base of data-relative ones.
+// readEncoded reads an encoded address. at is the address of the first byte of c.b,
+// data the base of data-relative addresses.
 func readEncoded(c *cursor, enc byte, at, data uint64, word int) (uint64, bool) {
 	if enc == encOmit {
 		return 0, false
@@ -248,8 +248,8 @@ func readFDE(b []byte, e entry, ci *cie, addr uint64, order binary.ByteOrder, wo
 	return f, true
 }
 
-// find returns the entry that covers addr. Of several, as code that was left out
-// of a link makes at address 0, the last to begin.
+// find returns the entry that covers addr; of several, the one with the highest start.
+// (The entries of code that the linker dropped begin at address 0.)
 func (t *frameTable) find(addr uint64) *fde {
 	if t == nil {
 		return nil

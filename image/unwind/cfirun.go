@@ -4,13 +4,13 @@ package unwind
 type ruleKind uint8
 
 const (
-	ruleSame      ruleKind = iota // it was not touched, or nothing is said of it
-	ruleUndefined                 // it is lost
+	ruleSame      ruleKind = iota // the register is unchanged, or there is no rule
+	ruleUndefined                 // the value is lost
 	ruleOffset                    // at CFA + off
 	ruleValOffset                 // CFA + off
 	ruleRegister                  // in another register
-	ruleExpr                      // at the address an expression gives
-	ruleValExpr                   // what an expression gives
+	ruleExpr                      // at the address that an expression computes
+	ruleValExpr                   // the value of an expression
 )
 
 type rule struct {
@@ -20,16 +20,16 @@ type rule struct {
 	expr []byte
 }
 
-// row is the rules at one address.
+// row holds the rules at one address.
 type row struct {
 	cfa  rule // ruleRegister: reg + off; ruleExpr
 	regs [maxReg]rule
 }
 
-// maxRows bounds what DW_CFA_remember_state keeps.
+// maxRows is the most rows that DW_CFA_remember_state stores.
 const maxRows = 64
 
-// rulesAt runs the entry's instructions up to addr; false if they make no sense.
+// rulesAt runs the instructions of the entry up to addr; ok is false if they are malformed.
 func (f *fde) rulesAt(addr uint64, w *walker) (*row, bool) {
 	initial := &row{}
 	if !runCFA(f.cie.code, f, initial, nil, ^uint64(0), w) {
@@ -142,7 +142,7 @@ func runCFA(code []byte, f *fde, r, initial *row, addr uint64, w *walker) bool {
 		case 0x16:
 			reg := c.uleb()
 			set(reg, rule{kind: ruleValExpr, expr: c.take(int(min(c.uleb(), 1<<30)))})
-		case 0x2d: // AArch64 negate_ra_state: the mask is taken off in any case
+		case 0x2d: // AArch64 negate_ra_state: codePtr always removes the signature
 		case 0x2e: // GNU_args_size
 			c.uleb()
 		case 0x2f: // GNU_negative_offset_extended
@@ -168,8 +168,8 @@ func restore(r, initial *row, reg uint64) {
 	}
 }
 
-// stepCFI finds the caller's registers by call frame information. done: the
-// tables say that there is no caller.
+// stepCFI finds the registers of the caller by call frame information. done is true if
+// the tables say that there is no caller.
 func (w *walker) stepCFI(f *fde, regs *Regs, bias, addr uint64) (out Regs, done, ok bool) {
 	r, ok := f.rulesAt(addr-bias, w)
 	if !ok {
@@ -185,7 +185,7 @@ func (w *walker) stepCFI(f *fde, regs *Regs, bias, addr uint64) (out Regs, done,
 	}
 	out = *regs
 	a := w.arch
-	if a.ra < 0 || column != a.ra { // it is not a register of its own
+	if a.ra < 0 || column != a.ra { // the column is not a general register
 		out.Forget(column)
 	}
 	for n := range maxReg {
@@ -213,7 +213,8 @@ func (w *walker) cfaOf(r *row, regs *Regs) (cfa uint64, ok bool) {
 	return 0, false
 }
 
-// restored returns the caller's value of register n by its rule, if there is one that gives it.
+// restored returns the value of register n in the caller by its rule, and whether it is
+// known.
 func (w *walker) restored(to *rule, n int, regs *Regs, cfa uint64) (v uint64, known bool) {
 	a := w.arch
 	switch to.kind {
@@ -247,7 +248,7 @@ func (a *machine) isSaved(n int) bool {
 	return false
 }
 
-// codePtr returns a return address without the bits that sign it.
+// codePtr returns a return address without the bits of its signature.
 func (a *machine) codePtr(v uint64) uint64 {
 	switch a.name {
 	case "aarch64":
@@ -261,7 +262,7 @@ func (a *machine) codePtr(v uint64) uint64 {
 	return a.mask(v)
 }
 
-// maxExprOps bounds the operations of one DWARF expression: branches may loop.
+// maxExprOps is the most operations of one DWARF expression, which may loop.
 const maxExprOps = 1000
 
 // exprConstants are the operations that push an operand.
@@ -279,7 +280,7 @@ var exprConstants = map[byte]func(c *cursor, word int) uint64{
 	0x11: func(c *cursor, _ int) uint64 { return uint64(c.sleb()) },
 }
 
-// Operations of DWARF expressions that eval itself does.
+// Operations of DWARF expressions that exprOp executes.
 const (
 	exprLit0  = 0x30 // to 0x4f
 	exprReg0  = 0x50 // to 0x6f
@@ -290,10 +291,10 @@ const (
 	exprNop   = 0x96
 )
 
-// maxExprStack bounds the stack of an expression.
+// maxExprStack is the largest stack of an expression.
 const maxExprStack = 64
 
-// eval runs a DWARF expression; first is pushed before it, if there is one.
+// eval runs a DWARF expression. If first is not nil, *first is on the stack at the start.
 func (w *walker) eval(expr []byte, regs *Regs, first *uint64) (uint64, bool) {
 	var st []uint64
 	if first != nil {
@@ -315,7 +316,7 @@ func (w *walker) eval(expr []byte, regs *Regs, first *uint64) (uint64, bool) {
 	return w.arch.mask(st[len(st)-1]), true
 }
 
-// exprOp does one operation of an expression.
+// exprOp executes one operation of an expression.
 func (w *walker) exprOp(op byte, st []uint64, regs *Regs, c *cursor) ([]uint64, bool) {
 	if push := exprConstants[op]; push != nil {
 		return append(st, push(c, int(w.arch.word))), true
@@ -341,7 +342,8 @@ func (w *walker) exprOp(op byte, st []uint64, regs *Regs, c *cursor) ([]uint64, 
 	return w.exprStackOp(op, st, c)
 }
 
-// exprJump jumps; exprBra only if what it takes off the stack is not 0.
+// exprJump executes exprSkip and exprBra, which jumps only if the value that it pops is
+// not 0.
 func exprJump(op byte, st []uint64, c *cursor) ([]uint64, bool) {
 	to := int(int16(c.u16()))
 	if op == exprBra {
@@ -360,7 +362,7 @@ func exprJump(op byte, st []uint64, c *cursor) ([]uint64, bool) {
 	return st, true
 }
 
-// exprStackOp does the operations that only work on the stack, and memory reads.
+// exprStackOp executes operations on the stack, and memory reads.
 func (w *walker) exprStackOp(op byte, st []uint64, c *cursor) ([]uint64, bool) {
 	n := len(st)
 	args := map[byte]int{0x12: 1, 0x13: 1, 0x14: 2, 0x16: 2, 0x17: 3, 0x06: 1, 0x94: 1, 0x19: 1, 0x1f: 1, 0x20: 1, 0x23: 1}

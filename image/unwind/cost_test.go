@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// part is a section of a file that a test makes.
+// part is a section of a generated file.
 type part struct {
 	elf.Section64
 	data []byte
 }
 
-// sections writes an x86-64 file of sections, the last of which has the names.
+// sections returns an x86-64 file with these sections; the last one has the names.
 func sections(list []part) []byte {
 	le := binary.LittleEndian
 	var body bytes.Buffer
@@ -44,7 +44,7 @@ const (
 	longName = 1 << 20
 )
 
-// TestCostOfObjects: small files that stand for much memory or time.
+// TestCostOfObjects reads small files that claim much memory or time.
 func TestCostOfObjects(t *testing.T) {
 	le := binary.LittleEndian
 	text := part{elf.Section64{Type: uint32(elf.SHT_PROGBITS), Flags: kindText, Addr: 0x10000}, make([]byte, 4096)}
@@ -99,12 +99,12 @@ func TestCostOfObjects(t *testing.T) {
 	}
 }
 
-// TestCostOfStacks: each of many threads is where following the code takes long.
+// TestCostOfStacks unwinds many threads, each at a place where following the code is slow.
 func TestCostOfStacks(t *testing.T) {
 	if os.Getenv("LWSBT_FULL") == "" {
 		t.Skip("LWSBT_FULL is not set")
 	}
-	// A table of jumps, and behind it jumps to themselves: each is tried as a target.
+	// A jump table, followed by jumps to themselves: each is tried as a target.
 	code := append([]byte{0xff, 0x24, 0xc5, 0, 0, 0, 0}, bytes.Repeat([]byte{0xeb, 0xfe}, 1<<15)...)
 	a := archOf(elf.EM_X86_64, elf.ELFCLASS64, binary.LittleEndian)
 	n := uint64(len(code))

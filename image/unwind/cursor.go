@@ -2,8 +2,7 @@ package unwind
 
 import "encoding/binary"
 
-// cursor reads numbers from b and remembers in bad that it ran off the end;
-// what it returns from then on is 0.
+// cursor reads numbers from b. Past the end of b, it sets bad and returns 0.
 type cursor struct {
 	b     []byte
 	off   int
@@ -62,7 +61,8 @@ func (c *cursor) addr(size int) uint64 {
 	return c.u64()
 }
 
-// maxLEB is the most bytes of a LEB128 number. 64 bits take 10; assemblers may pad.
+// maxLEB is the most bytes of a LEB128 number. 64 bits take 10 bytes; assemblers may
+// add padding.
 const maxLEB = 16
 
 func (c *cursor) uleb() (v uint64) {

@@ -2,7 +2,7 @@ package unwind
 
 import "container/heap"
 
-// paths is a heap of places to go on from, the cheapest first.
+// paths is a heap of places to continue from, the lowest cost first.
 type paths []block
 
 func (p paths) Len() int           { return len(p) }
@@ -16,14 +16,15 @@ func (p *paths) Pop() any {
 	return b
 }
 
-// Costs of going on, in instructions: behind a call, since it may not return, and
-// of taking a jump through a register for a call in tail position.
+// Costs of continuing, in instructions: after a call, since it may not return, and of
+// treating a jump through a register as a tail call.
 const (
 	costCall = 40
 	costTail = 2000
 )
 
-// maxBranches bounds the places from which paths may go on, maxReturns the returns that are tried.
+// maxBranches is the most places in a heap of paths, maxReturns the most returns that
+// are tried.
 const (
 	maxBranches = 4096
 	maxReturns  = 16
@@ -42,9 +43,8 @@ type leaver struct {
 	stop    bool
 }
 
-// epilogue follows the code from pc to a return and gives the registers after it
-// to try, which reports whether to stop. Calls are passed over. Of all paths the one with
-// the fewest calls comes first.
+// epilogue follows the code from pc to a return and calls try with the registers after
+// it, until try returns true. It skips calls. Paths with the fewest calls come first.
 func (w *walker) epilogue(m *Module, pc uint64, regs *Regs, try func(Regs) bool) {
 	l := leaver{w: w, m: m, pc: pc, run: runner{w: w, word: w.arch.word}, seen: map[uint64]bool{}, try: try}
 	s := &state{}
@@ -65,7 +65,7 @@ func (w *walker) epilogue(m *Module, pc uint64, regs *Regs, try func(Regs) bool)
 	}
 }
 
-// branch follows code from a place on.
+// branch follows code from one place.
 func (l *leaver) branch(b block) {
 	at, s, cost, it := b.pc, b.state, b.cost, 0
 	for !l.seen[at] && !l.stop {
@@ -86,7 +86,7 @@ func (l *leaver) branch(b block) {
 			s = d.before
 		}
 		at += d.size
-		if d.ends() || d.flow == flowNext && l.m.isStart(at) && at != l.pc { // padding behind a call that does not return
+		if d.ends() || d.flow == flowNext && l.m.isStart(at) && at != l.pc { // padding after a call that does not return
 			return
 		}
 		if len(l.todo) > 0 && d.flow != flowNext {
@@ -96,8 +96,8 @@ func (l *leaver) branch(b block) {
 	}
 }
 
-// leave notes where an instruction leads to besides the next one, and returns what that adds to
-// the cost of going on behind it.
+// leave adds the targets of an instruction, other than the next one, to the heap. It
+// returns the additional cost of continuing after it.
 func (l *leaver) leave(d *done, s *state, cost int) (more int) {
 	a := l.w.arch
 	if at := a.addr(d.dest.off) - l.m.Bias; d.flow == flowIndirect && d.dest.base == baseConst && l.m.inText(at) {
@@ -110,7 +110,7 @@ func (l *leaver) leave(d *done, s *state, cost int) (more int) {
 			l.stop = l.try(out) || l.returns > maxReturns
 		}
 	case flowIndirect:
-		// A call in tail position: what it calls returns to our caller.
+		// A tail call: the callee returns to the caller of this function.
 		if cost < costTail {
 			t := s.fork()
 			if out, ok := l.w.returned(&l.run, t, a.ra, 0); ok && l.w.follows(out.PC) {
@@ -132,7 +132,7 @@ func (l *leaver) leave(d *done, s *state, cost int) (more int) {
 	return 0
 }
 
-// returned returns the registers behind a return.
+// returned returns the registers after a return.
 func (w *walker) returned(run *runner, s *state, reg int, pops int64) (out Regs, ok bool) {
 	a := w.arch
 	sp := s.get(a.sp)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// thumbCode is a handler that spins, at +0, and a function at +16 that calls one.
+// thumbCode is a handler with an endless loop, at +0, and a function at +16 that makes
+// a call.
 //
 //	 0  b510       push {r4, lr}
 //	 2  b082       sub sp, #8
@@ -18,8 +19,8 @@ import (
 var thumbCode = []byte{0x10, 0xb5, 0x82, 0xb0, 0xfe, 0xe7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 	0x00, 0xb5, 0xff, 0xf7, 0xfe, 0xff, 0x00, 0xbd}
 
-// TestException follows a handler's EXC_RETURN to what it interrupted, with frames as the
-// ARMv7-M manual has them (B1.5.6).
+// TestException follows the EXC_RETURN of a handler to the interrupted code, with the
+// frames of the ARMv7-M manual (B1.5.6).
 func TestException(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -49,7 +50,7 @@ func TestException(t *testing.T) {
 	}
 }
 
-// TestReset ends where lr is what it is after a reset.
+// TestReset checks that the walk ends if lr has its value after a reset.
 func TestReset(t *testing.T) {
 	mem := []byte{0, 0, 0, 0, 0, 0, 0, 0, 44, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}
 	if frames := walkThumb(append(mem, make([]byte, 64)...)); len(frames) != 1 {

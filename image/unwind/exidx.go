@@ -2,9 +2,9 @@ package unwind
 
 import "sort"
 
-// stepExidx finds the caller's registers by the tables of the Arm exception
-// handling ABI (EHABI). EXIDX_CANTUNWIND is no end of the stack: linkers write it
-// for all code that was compiled without tables.
+// stepExidx finds the registers of the caller by the tables of the Arm exception
+// handling ABI (EHABI). EXIDX_CANTUNWIND does not mean the end of the stack: linkers
+// write it for all code without tables.
 func (w *walker) stepExidx(m *Module, look uint64, regs *Regs) (out Regs, ok bool) {
 	code := m.exidxEntry(look)
 	if code == nil {
@@ -54,7 +54,7 @@ func (o *Object) extab(addr uint64) []byte {
 		return []byte{byte(word >> 16), byte(word >> 8), byte(word)}
 	case word>>24 == 0x81, word>>24 == 0x82:
 		first, more = []byte{byte(word >> 8), byte(word)}, int(word>>16&0xff)
-	case word>>31 == 0: // a personality routine of its own, as of C++; then like 0x81
+	case word>>31 == 0: // the function's personality routine, as in C++; then as 0x81
 		addr += 4
 		if b = o.bytes(addr, 4); b == nil {
 			return nil
@@ -74,18 +74,18 @@ func (o *Object) extab(addr uint64) []byte {
 	return first
 }
 
-// ehabi runs unwind instructions: they say what the epilogue would do.
+// ehabi is the state of running unwind instructions, which describe the epilogue.
 type ehabi struct {
 	w     *walker
 	regs  *Regs
 	out   Regs
 	vsp   uint64
-	code  []byte // that is left
+	code  []byte // remaining instructions
 	pcSet bool
 }
 
-// ehabiOps are the unwind instructions of EHABI, section 10.3, by mask and value of their first
-// byte; the first that matches counts. An operation reports whether it could be done.
+// ehabiOps are the unwind instructions of EHABI, section 10.3, by mask and value of
+// their first byte; the first match counts. do reports whether it succeeded.
 var ehabiOps = []struct {
 	mask, value byte
 	do          func(e *ehabi, b byte) bool
@@ -171,7 +171,7 @@ func (e *ehabi) add(n int64) bool {
 	return true
 }
 
-// setSP takes the stack pointer from register b&15.
+// setSP sets the stack pointer to register b&15.
 func (e *ehabi) setSP(b byte) bool {
 	v, known := e.regs.Get(int(b & 15))
 	if r := int(b & 15); r != armSP && r != armPC {
@@ -181,7 +181,7 @@ func (e *ehabi) setSP(b byte) bool {
 	return known
 }
 
-// pop takes the registers of a list off the stack; bit 0 is register first.
+// pop pops the registers of a list from the stack; bit 0 of the list is register first.
 func (e *ehabi) pop(list uint32, first int) bool {
 	newSP, setSP := uint64(0), false
 	for r := range 16 {

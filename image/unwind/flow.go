@@ -1,17 +1,17 @@
 package unwind
 
-// inst is what one machine instruction does, as far as it matters to the stack.
+// inst is the effect of one machine instruction on registers, stack and control flow.
 type inst struct {
 	size   int
 	ops    []op
 	flow   flow
-	cond   bool   // may also go on behind it
+	cond   bool   // may continue with the next instruction
 	target uint64 // of a jump or call, if known
 	known  bool   // target is
 	reg    int    // register with the target, of flowIndirect and flowReturn
-	pops   int64  // bytes that a return takes off the stack besides the address
-	delay  bool   // the next instruction is done before the jump
-	// condOps: where the instruction goes on behind it, it did nothing.
+	pops   int64  // bytes that a return pops besides the address
+	delay  bool   // the next instruction is executed before the jump
+	// condOps: if a conditional jump is not taken, ops are not executed either.
 	condOps bool
 	it      int // the next it instructions are conditional
 }
@@ -45,8 +45,8 @@ const (
 	flowCall
 	flowIndirect // a jump through reg: a table, a tail call
 	flowReturn   // to the address in reg; -1: to the address on the stack
-	flowStop     // does not go on: a trap
-	flowSyscall  // does not go on if it is an exit
+	flowStop     // does not continue: a trap
+	flowSyscall  // does not continue if it is an exit
 )
 
 type opKind uint8
@@ -71,13 +71,13 @@ type op struct {
 	size      int
 }
 
-// noReg is the register of values that are not followed.
+// noReg stands for a register whose value is not tracked.
 const noReg = -1
 
-// tempReg is a register for values within one instruction.
+// tempReg is a temporary register within one instruction.
 const tempReg = maxReg - 1
 
-// value is what a register holds, as a distance from something.
+// value is the content of a register, as an offset from a base.
 type value struct {
 	base int // 0: unknown; baseConst: the number off; else the value at entry of register base-baseReg, plus off
 	off  uint64
@@ -89,20 +89,20 @@ const (
 	baseReturn = baseReg + maxReg // the return address that a call put on the stack
 )
 
-// cell is a value that was stored, at base + off.
+// cell is a value stored in memory, at base + off.
 type cell struct {
 	at   value
 	size int
 	v    value
 }
 
-// state is what is known at one instruction of a path.
+// state is the knowledge about registers and memory at one instruction of a path.
 type state struct {
 	regs  [maxReg]value
-	cells []cell // the last one written counts; shared between paths, only appended to
+	cells []cell // the last write counts; shared between paths, append only
 }
 
-// maxCells bounds what one path remembers of the stack.
+// maxCells is the most stores that one path records.
 const maxCells = 512
 
 func (s *state) get(r int) value {
@@ -118,7 +118,7 @@ func (s *state) put(r int, v value) {
 	}
 }
 
-// lookup returns what was stored at an address, and whether anything was.
+// lookup returns the value stored at an address, and whether there is one.
 func (s *state) lookup(at value, size int) (value, bool) {
 	for i := len(s.cells) - 1; i >= 0; i-- {
 		c := &s.cells[i]
@@ -135,8 +135,8 @@ func (s *state) lookup(at value, size int) (value, bool) {
 	return value{}, false
 }
 
-// runner runs instructions on states. Values at entry are either all symbolic,
-// to learn where a function puts them, or real ones.
+// runner executes instructions on states. Values at function entry are either all
+// symbolic, to find where a function saves them, or real.
 type runner struct {
 	w    *walker
 	word uint64
@@ -147,7 +147,7 @@ func (m *runner) mask(v value) value {
 	return v
 }
 
-// apply does the operations of one instruction.
+// apply executes the operations of one instruction.
 func (m *runner) apply(s *state, in *inst) {
 	for i := range in.ops {
 		o := &in.ops[i]
@@ -210,7 +210,8 @@ func (m *runner) at(s *state, o *op) value {
 	return m.mask(at)
 }
 
-// and aligns. An entry stack pointer is only known to a word.
+// and executes opAnd. A symbolic stack pointer stays unchanged if the mask only aligns
+// it to a word.
 func (m *runner) and(v value, bits uint64) value {
 	switch {
 	case v.base == baseConst:
@@ -222,7 +223,7 @@ func (m *runner) and(v value, bits uint64) value {
 	return value{}
 }
 
-// read returns what memory holds.
+// read returns a value from memory.
 func (m *runner) read(s *state, at value, size int) value {
 	if at.base == 0 {
 		return value{}
@@ -247,7 +248,7 @@ func (m *runner) read(s *state, at value, size int) value {
 	return value{}
 }
 
-// afterCall forgets what a called function may change.
+// afterCall forgets the registers that a called function may change.
 func (m *runner) afterCall(s *state) {
 	a := m.w.arch
 	sp := s.regs[a.sp]
@@ -275,8 +276,8 @@ func (m *runner) exits(s *state) bool {
 	return false
 }
 
-// inIT makes in conditional if it is one of the next n instructions after an IT of
-// Thumb code, and returns how many remain.
+// inIT marks in as conditional if it is one of the next n instructions after an IT of
+// Thumb code, and returns the number of instructions that remain.
 func (w *walker) inIT(in *inst, n int) int {
 	if n > 0 {
 		in.conditional()
@@ -285,25 +286,25 @@ func (w *walker) inIT(in *inst, n int) int {
 	return in.it
 }
 
-// done is what one instruction, with its delay slot, did to a state.
+// done is the effect of one instruction and its delay slot on a state.
 type done struct {
 	flow   flow
 	size   uint64 // bytes, with the delay slot
 	slot   uint64 // address of the delay slot, 0 if there is none
-	target uint64 // address of the file
+	target uint64 // address in the file
 	known  bool   // target is
-	cond   bool   // may also go on behind it
+	cond   bool   // may continue with the next instruction
 	reg    int    // register of the target
 	dest   value  // of reg, before the delay slot
 	pops   int64
-	before *state // the state behind it if it did nothing, nil if it did something in any case
+	before *state // the state after it if it was not executed; nil if it is unconditional
 }
 
-// ends reports whether code behind the instruction is reached by other ways alone.
+// ends reports whether execution cannot continue after the instruction.
 func (d *done) ends() bool { return d.flow != flowNext && d.flow != flowCall && !d.cond }
 
-// do runs the instruction of m at an address on s. it counts the instructions that an IT makes
-// conditional.
+// do executes the instruction of m at an address on s. it counts the remaining
+// instructions of an IT block.
 func (w *walker) do(run *runner, m *Module, s *state, at uint64, it *int) (d done, ok bool) {
 	in, ok := w.decode(m, at, w.thumb)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// kinds are the machines that are fuzzed.
+// kinds are the machines to fuzz.
 var kinds = []struct {
 	machine elf.Machine
 	class   elf.Class
@@ -44,7 +44,7 @@ func (m stackMemory) Read(b []byte, addr uint64) int {
 	return copy(b, m[addr-fuzzStack:])
 }
 
-// fuzzUnwind unwinds a stack with code, tables and registers of any content.
+// fuzzUnwind unwinds a stack with arbitrary code, tables and registers.
 func fuzzUnwind(t *testing.T, kind byte, code, frames, exidx, stack, regs []byte) {
 	k := kinds[int(kind)%len(kinds)]
 	a := archOf(k.machine, k.class, k.order)
@@ -102,7 +102,7 @@ func FuzzUnwind(f *testing.F) {
 	})
 }
 
-// FuzzObject reads files of any content.
+// FuzzObject reads arbitrary files.
 func FuzzObject(f *testing.F) {
 	f.Add([]byte(elf.ELFMAG))
 	f.Add(header64())
@@ -119,7 +119,7 @@ func FuzzObject(f *testing.F) {
 	})
 }
 
-// header64 is an ELF header for x86-64 with a program header.
+// header64 returns an ELF header for x86-64 with a program header.
 func header64() []byte {
 	var b bytes.Buffer
 	binary.Write(&b, binary.LittleEndian, elf.Header64{
@@ -135,7 +135,7 @@ func some(r *rand.Rand, n int) []byte {
 	return b
 }
 
-// cfiSeed is a CIE and an FDE that covers the code.
+// cfiSeed returns a CIE and an FDE that covers the code.
 func cfiSeed(kind int) []byte {
 	k := kinds[kind]
 	a := archOf(k.machine, k.class, k.order)
@@ -147,8 +147,8 @@ func cfiSeed(kind int) []byte {
 	return append(append(u32(b, uint32(len(fde))), fde...), 0, 0, 0, 0)
 }
 
-// TestHostile unwinds 2,000 stacks of random content: none may panic, hang or take
-// more memory than its input explains.
+// TestHostile unwinds 2,000 random stacks without a panic, a hang, or memory out of
+// proportion to the input.
 func TestHostile(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -171,7 +171,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestLoops unwinds stacks and code that lead back to themselves.
+// TestLoops unwinds stacks and code with cycles.
 func TestLoops(t *testing.T) {
 	code := bytes.Repeat([]byte{0xe8, 0xfb, 0xff, 0xff, 0xff, 0xeb, 0xfe, 0x90}, 64) // call and jump to itself
 	stack := make([]byte, 1<<16)

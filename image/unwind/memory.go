@@ -81,7 +81,7 @@ func (w *walker) wordAt(addr uint64) (uint64, bool) {
 	return w.word(addr)
 }
 
-// decode reads the instruction at pc, an address of the file.
+// decode decodes the instruction at pc, an address in the file.
 func (w *walker) decode(m *Module, pc uint64, thumb bool) (*inst, bool) {
 	code := m.code(pc)
 	if len(code) == 0 || w.arch.decode == nil {
@@ -99,7 +99,7 @@ func (w *walker) decode(m *Module, pc uint64, thumb bool) (*inst, bool) {
 // maxCode is the longest instruction in bytes.
 const maxCode = 16
 
-// code returns what there is of the file's code at pc, up to 16 bytes.
+// code returns up to 16 bytes of code of the file at pc.
 func (o *Object) code(pc uint64) []byte {
 	if !o.inText(pc) {
 		return nil

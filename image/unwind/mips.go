@@ -8,11 +8,10 @@ type mips struct {
 	pc         uint64
 	rs, rt, rd int
 	imm        int64
-	branch     uint64 // where a branch leads to
+	branch     uint64 // target of a branch
 }
 
-// decodeMIPS knows MIPS I to MIPS64 release 2 and release 6; MIPS16 and microMIPS
-// are not read.
+// decodeMIPS decodes MIPS I to MIPS64 releases 2 and 6, but not MIPS16 and microMIPS.
 func decodeMIPS(a *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 4 || pc&3 != 0 {
 		return false
@@ -30,7 +29,8 @@ func decodeMIPS(a *machine, code []byte, pc uint64, in *inst) bool {
 func mipsWrites(d *mips) { mipsClear(d.in, d.rt) }
 func mipsAddImm(d *mips) { mipsAdd(d.in, d.rt, d.rs, d.imm) }
 
-// mipsStores returns what a store of a register does, mipsStoresOther one of what is not followed.
+// mipsStores returns the effect of a store of a register, mipsStoresOther that of a
+// store whose value is not tracked.
 func mipsStores(size int) func(d *mips) {
 	return func(d *mips) { d.in.store(rvStored(d.a, d.rt, size), d.rs, d.imm, size) }
 }
@@ -45,7 +45,7 @@ func mipsStoresIf(d *mips) {
 	mipsClear(d.in, d.rt)
 }
 
-// mipsBranches is a branch that may go on behind it.
+// mipsBranches is a conditional branch.
 func mipsBranches(d *mips) {
 	d.in.delay = true
 	d.in.jump(d.branch, true)
@@ -62,12 +62,13 @@ func mipsJumps(d *mips) {
 	}
 }
 
-// mipsOps are the instructions by opcode, bits 26 to 31; nil: nothing that matters.
+// mipsOps are the instructions by opcode, bits 26 to 31; nil for those without an
+// effect here.
 var mipsOps = [64]func(d *mips){
 	0x00: func(d *mips) { mipsSpecial(d.w, d.rs, d.rt, d.rd, d.in) },
 	0x01: mipsRegimm,
 	0x02: mipsJumps, 0x03: mipsJumps,
-	0x04: func(d *mips) { // BEQ; of a register and itself, it is B
+	0x04: func(d *mips) { // BEQ; B if both registers are the same
 		d.in.delay = true
 		d.in.jump(d.branch, d.rs != d.rt)
 	},
@@ -180,7 +181,7 @@ func mipsSpecial(w uint32, rs, rt, rd int, in *inst) bool {
 		in.clear(2)
 		in.clear(7)
 	case 0xd:
-		// BREAK: gcc puts it behind divisions too, where it is skipped
+		// BREAK: gcc also writes it after divisions, where it is skipped
 		in.flow = flowStop
 	case 0x20, 0x21, 0x2c, 0x2d, 0x25: // ADD, ADDU, DADD, DADDU, OR
 		switch {

@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// Object is an ELF file whose code a thread may be in. It is for one goroutine
-// at a time.
+// Object is an ELF file with code. It must not be used by several goroutines at once.
 type Object struct {
 	Path    string
 	Machine elf.Machine
@@ -30,8 +29,8 @@ type Object struct {
 	debug   *frameTable
 	exidx   section
 	starts  []uint64 // of functions, sorted
-	symbols bool     // starts has the symbol table's functions
-	called  bool     // starts has the targets of calls
+	symbols bool     // starts includes the symbol table
+	called  bool     // starts includes the targets of calls
 	jumps   []jump   // sorted by target
 	jumped  bool     // jumps is filled in
 	pages   map[uint64][]byte
@@ -48,14 +47,14 @@ type section struct {
 	data []byte
 }
 
-// maxSection bounds the bytes of a section that is read whole.
+// maxSection is the largest section that is read, in bytes.
 const maxSection = 1 << 30
 
-// maxRatio bounds what a compressed section inflates to, for each of its bytes.
+// maxRatio is the largest compression ratio of a section.
 const maxRatio = 100
 
-// maxSpans is the most segments that a file may have, and parts of its code; programs have a
-// dozen.
+// maxSpans is the most segments of a file, and the most spans of its code; usually
+// there are a dozen.
 const maxSpans = 1 << 10
 
 // Open reads the ELF file at path.
@@ -77,11 +76,10 @@ func Open(path string) (*Object, error) {
 	return o, nil
 }
 
-// NewObject reads an ELF file from r, which must remain usable. name is what errors
-// call it.
+// NewObject reads an ELF file from r, which must remain usable. Errors begin with name.
 func NewObject(r io.ReaderAt, name string) (o *Object, err error) {
 	defer func() {
-		if r := recover(); r != nil { // of debug/elf
+		if r := recover(); r != nil { // a panic of debug/elf
 			o, err = nil, fmt.Errorf("%s: malformed ELF: %v", name, r)
 		}
 	}()
@@ -98,8 +96,8 @@ func NewObject(r io.ReaderAt, name string) (o *Object, err error) {
 	}
 	o = &Object{Path: name, Machine: e.Machine, Class: e.Class, Order: e.ByteOrder, arch: a, entry: e.Entry, file: r,
 		pages: map[uint64][]byte{}}
-	// A library's entry is no bottom of a stack; the kernel's vdso has one that
-	// is called.
+	// The entry of a library is not the bottom of a stack; that of the kernel's vdso is
+	// called.
 	if at, err := e.DynValue(elf.DT_SONAME); err == nil && len(at) > 0 {
 		o.entry = 0
 	}
@@ -109,11 +107,11 @@ func NewObject(r io.ReaderAt, name string) (o *Object, err error) {
 	return o, nil
 }
 
-// maxNames bounds the bytes of the names of all sections, each counted with what it
-// may have at most: debug/elf copies the name of each, and many can have one long name.
+// maxNames limits the number of sections times the length of all names: debug/elf
+// copies the name of each section, and many can share one long name.
 const maxNames = 1 << 28
 
-// checkNames reads of an ELF file what checks that, and no more than debug/elf will.
+// checkNames checks maxNames, without reading more than debug/elf would.
 func checkNames(r io.ReaderAt) error {
 	var head [64]byte
 	if n, _ := r.ReadAt(head[:], 0); n < len(head) {
@@ -131,15 +129,15 @@ func checkNames(r io.ReaderAt) error {
 	table := c.addr(word)
 	c.take(10) // flags, sizes of the header and of program headers, their number
 	size, number, names := uint64(c.u16()), uint64(c.u16()), uint64(c.u16())
-	// field returns a field of a section header, by how many words stand before it
-	// and behind name and type.
+	// field returns a field of a section header; words is its position in words after
+	// name and type.
 	field := func(section, words uint64) uint64 {
 		var b [8]byte
 		r.ReadAt(b[:word], int64(table+section*size+8+words*uint64(word)))
 		c := cursor{b: b[:], order: order}
 		return c.addr(word)
 	}
-	if number == 0 { // more than fit the header: section 0 has the number
+	if number == 0 { // the number does not fit the header: it is in section 0
 		number = field(0, 3)
 	}
 	if names == uint64(elf.SHN_XINDEX) {
@@ -168,7 +166,7 @@ const (
 	shtARMExidx = 0x70000001
 )
 
-// read takes from the ELF file what unwinding needs.
+// read reads the data for unwinding from the ELF file.
 func (o *Object) read(e *elf.File) {
 	for _, p := range e.Progs {
 		if p.Type == elf.PT_LOAD && p.Filesz > 0 {
@@ -201,7 +199,7 @@ func (o *Object) read(e *elf.File) {
 	o.readSymbols(e)
 }
 
-// readSection takes unwind tables and stubs from a section.
+// readSection reads unwind tables and stubs from a section.
 func (o *Object) readSection(s *elf.Section) {
 	word := int(o.arch.word)
 	switch {
@@ -222,8 +220,7 @@ func (o *Object) readSection(s *elf.Section) {
 	}
 }
 
-// apart sorts spans, and takes from each what the one before it has; those past
-// maxSpans are left out.
+// apart sorts spans and removes overlaps. It keeps at most maxSpans.
 func apart(list []span) []span {
 	slices.SortStableFunc(list, func(a, b span) int { return cmp.Compare(a.low, b.low) })
 	out, end := list[:0], uint64(0)
@@ -236,7 +233,7 @@ func apart(list []span) []span {
 	return out
 }
 
-// readSymbols lists where functions begin.
+// readSymbols collects the starts of functions.
 func (o *Object) readSymbols(e *elf.File) {
 	o.symbols = o.readTable(e, elf.SHT_SYMTAB) > 0
 	o.readTable(e, elf.SHT_DYNSYM)
@@ -247,8 +244,8 @@ func (o *Object) readSymbols(e *elf.File) {
 	o.starts = slices.Compact(o.starts)
 }
 
-// readTable reads a symbol table, and returns how many symbols it has. Their names are
-// left alone, which debug/elf would copy, however long one is that all share.
+// readTable reads a symbol table and returns the number of its symbols. It does not
+// read names: debug/elf would copy each, however many symbols share a long name.
 func (o *Object) readTable(e *elf.File, kind elf.SectionType) (n int) {
 	s := e.SectionByType(kind)
 	if s == nil || s.Size > maxSection || s.Flags&elf.SHF_COMPRESSED != 0 {
@@ -263,7 +260,7 @@ func (o *Object) readTable(e *elf.File, kind elf.SectionType) (n int) {
 		size = elf.Sym64Size
 	}
 	order := o.Order
-	for at := size; at+size <= len(b); at += size { // the first stands for none
+	for at := size; at+size <= len(b); at += size { // skip the null symbol
 		sym := b[at : at+size]
 		n++
 		value, info, section := uint64(order.Uint32(sym[4:])), sym[12], order.Uint16(sym[14:])
@@ -287,7 +284,7 @@ func (o *Object) inPLT(addr uint64) bool {
 	return slices.ContainsFunc(o.plt, func(s span) bool { return s.holds(addr) })
 }
 
-// span returns the lowest and the end of the highest address that is loaded.
+// span returns the range of addresses that is loaded.
 func (o *Object) span() (s span) {
 	s.low = ^uint64(0)
 	for _, l := range o.loads {
@@ -296,7 +293,8 @@ func (o *Object) span() (s span) {
 	return s
 }
 
-// startOf returns the start of the function that covers addr, and the next one's.
+// startOf returns the start of the function that covers addr, and its end: the start of
+// the next function or the end of the code.
 func (o *Object) startOf(addr uint64) (start, end uint64, ok bool) {
 	i := sort.Search(len(o.starts), func(i int) bool { return o.starts[i] > addr })
 	if i == 0 {
@@ -322,11 +320,11 @@ func (o *Object) isStart(addr uint64) bool {
 
 const (
 	pageSize = 4096
-	maxPages = 4096 // of one file kept in memory
+	maxPages = 4096 // cached pages of one file
 )
 
-// page returns the file's bytes of the 4 KB of memory at addr, as far as they
-// are in one segment; off is where they begin.
+// page returns the page of the file's memory at addr, and its address; bytes that the
+// file does not have are 0. b is nil if the file has none.
 func (o *Object) page(addr uint64) (b []byte, off uint64) {
 	at := addr &^ (pageSize - 1)
 	if b, ok := o.pages[at]; ok {
@@ -353,7 +351,8 @@ func (o *Object) page(addr uint64) (b []byte, off uint64) {
 	return b, at
 }
 
-// bytes returns n bytes of the file at a loaded address, nil if they are not there.
+// bytes returns n bytes of the file at a loaded address, nil if the file does not have
+// all of them.
 func (o *Object) bytes(addr uint64, n int) []byte {
 	if n < 0 || n > maxSection {
 		return nil
@@ -389,8 +388,8 @@ func (o *Object) Low() uint64 {
 	return s.low
 }
 
-// AtEntry reports whether pc, an address of the file, is in the code that the program
-// starts with: the bottom of a stack.
+// AtEntry reports whether pc, an address in the file, is in the startup code of the
+// program, the bottom of a stack.
 func (o *Object) AtEntry(pc uint64) bool {
 	entry := o.arch.addr(o.entry)
 	return entry != 0 && pc >= entry && pc-entry < 64

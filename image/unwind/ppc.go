@@ -19,11 +19,11 @@ type ppc struct {
 	in         *inst
 	x          ppc64asm.Inst
 	pc         uint64
-	rt, ra, rb int // by their places in the instruction
+	rt, ra, rb int // register fields by position
 	imm        int64
 }
 
-// decodePPC knows 32-bit PowerPC.
+// decodePPC decodes 32-bit PowerPC.
 func decodePPC(a *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 4 || pc&3 != 0 {
 		return false
@@ -31,7 +31,7 @@ func decodePPC(a *machine, code []byte, pc uint64, in *inst) bool {
 	in.size = 4
 	x, err := ppc64asm.Decode(code[:4], a.code)
 	if err != nil {
-		return true // of a later PowerPC, or data
+		return true // an instruction of a later PowerPC, or data
 	}
 	w := x.Enc
 	d := ppc{a: a, in: in, x: x, pc: pc, rt: int(w >> 21 & 31), ra: int(w >> 16 & 31), rb: int(w >> 11 & 31), imm: int64(int16(w))}
@@ -43,12 +43,11 @@ func decodePPC(a *machine, code []byte, pc uint64, in *inst) bool {
 	return true
 }
 
-// ppcReads are the beginnings of names of instructions that write no general register, or only
-// read the one that they name first.
+// ppcReads are prefixes of the names of instructions that do not write their first operand.
 var ppcReads = []string{"st", "dcb", "icb", "tw", "td", "mt", "cmp", "tlb", "slb", "wrtee"}
 
-// other clears what an instruction writes: the register that it names first, and where its name
-// says "with update", the one of the address.
+// other clears the registers that an instruction writes: its first operand and, if its
+// name says "with update", the address register.
 func (d *ppc) other() {
 	name := strings.TrimSuffix(d.x.Op.String(), ".")
 	store := strings.HasPrefix(name, "st")
@@ -61,7 +60,8 @@ func (d *ppc) other() {
 	}
 }
 
-// ppcOps are the instructions of which more is known than which register they write.
+// ppcOps are the instructions with a known effect. For others, other clears the
+// registers that they write.
 var ppcOps = map[ppc64asm.Op]func(d *ppc){
 	ppc64asm.B: ppcBranch, ppc64asm.BA: ppcBranch, ppc64asm.BL: ppcBranch, ppc64asm.BLA: ppcBranch,
 	ppc64asm.BC: ppcBranch, ppc64asm.BCA: ppcBranch, ppc64asm.BCL: ppcBranch, ppc64asm.BCLA: ppcBranch,
@@ -148,7 +148,7 @@ func ppcBranch(d *ppc) {
 	}
 }
 
-// conditional sets whether a branch to a register may go on behind it.
+// conditional sets whether a branch to a register is conditional.
 func (d *ppc) conditional() { d.in.cond = d.rt&20 != 20 }
 
 func (d *ppc) addImm(imm int64) {
@@ -159,7 +159,7 @@ func (d *ppc) addImm(imm int64) {
 	}
 }
 
-// Numbers of the link and the count register as special ones, with their halves swapped.
+// Numbers of the link and count registers as special registers, with their halves swapped.
 const (
 	sprLR  = 8 << 5
 	sprCTR = 9 << 5
@@ -201,7 +201,7 @@ func (d *ppc) word(store, update bool) {
 	}
 }
 
-// ppcStores returns what a store of something that is not followed does.
+// ppcStores returns the effect of a store of a value that is not tracked.
 func ppcStores(size int) func(d *ppc) {
 	return func(d *ppc) {
 		d.in.store(noReg, d.ra, d.imm, size)

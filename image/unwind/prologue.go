@@ -2,16 +2,16 @@ package unwind
 
 import "container/heap"
 
-// maxSteps bounds the instructions that are followed to find one caller: from its start, to
-// its end, and from the starts and parts of functions that it may be instead.
+// maxSteps is the most instructions that are followed to find one caller, over all
+// attempts.
 const maxSteps = 60000
 
-// block is a place from which a path goes on.
+// block is a place from which a path continues.
 type block struct {
 	pc    uint64
 	cost  int
 	state *state
-	tail  bool // a call in tail position, not a place
+	tail  bool // a tail call, not a place
 }
 
 // fork returns a copy of s whose cells can be appended to.
@@ -21,10 +21,10 @@ func (s *state) fork() *state {
 	return &c
 }
 
-// prologue follows the code from the function's start to pc and returns what it
-// has done by then with the values at entry. guessed: it was not reached along
-// known branches, but stands behind a jump whose targets are not known. part is
-// code of the function that stands elsewhere, empty for none.
+// prologue follows the code from the start of the function to pc. It returns the state
+// there, relative to the values at entry. guessed reports that no known branches lead
+// to pc: it follows a jump with unknown targets. part is code of the function at
+// another place, or empty.
 func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *state, guessed, ok bool) {
 	key := path{m, start, end, pc, part, w.thumb}
 	if r, seen := w.prologues[key]; seen {
@@ -40,7 +40,7 @@ func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *stat
 	return at, guessed, ok
 }
 
-// path is the way from a function's start to pc.
+// path identifies a walk from the start of a function to pc.
 type path struct {
 	m              *Module
 	start, end, pc uint64
@@ -48,7 +48,7 @@ type path struct {
 	thumb          bool
 }
 
-// reached is where a path led. The state must not be changed.
+// reached is the cached result for a path. The state must not be changed.
 type reached struct {
 	at          *state
 	guessed, ok bool
@@ -61,12 +61,12 @@ type follower struct {
 	run    runner
 	todo   []block
 	seen   map[uint64]bool
-	table  *state    // at a jump through a register
-	behind addresses // instructions up to pc behind jumps and returns
-	out    bool      // of instructions that may be followed
+	table  *state    // state at a jump through a register
+	behind addresses // instructions after jumps and returns, up to pc
+	out    bool      // the limit on instructions was reached
 }
 
-// follow is prologue for a path that was not followed yet.
+// follow is prologue without the cache.
 func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state, guessed, ok bool) {
 	f := follower{path: path{m, start, end, pc, part, w.thumb}, w: w, run: runner{w: w, word: w.arch.word}, seen: map[uint64]bool{}}
 	first := &state{}
@@ -79,8 +79,8 @@ func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state,
 	f.todo = []block{{pc: start, state: first}}
 	for !f.out {
 		if len(f.todo) == 0 {
-			// The branches are exhausted: what stands behind a jump is reached by
-			// a table, with the stack as it was at the jump.
+			// All known branches were followed. Assume that a jump table leads to the
+			// code after a jump, with the state at the jump.
 			next := f.behind.next(f.seen)
 			if next == 0 || f.table == nil {
 				break
@@ -97,10 +97,10 @@ func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state,
 	return nil, guessed, false
 }
 
-// inside reports whether an address is of the function.
+// inside reports whether an address is in the function.
 func (f *follower) inside(at uint64) bool { return at >= f.start && at < f.end || f.part.holds(at) }
 
-// branch follows code from an address on, and returns the state at pc if it gets there.
+// branch follows code from an address, and returns the state at pc if it gets there.
 func (f *follower) branch(at uint64, s *state) *state {
 	it := 0
 	for f.inside(at) || at == f.pc {
@@ -136,7 +136,7 @@ func (f *follower) branch(at uint64, s *state) *state {
 	return nil
 }
 
-// leave notes where an instruction leads to besides the next one.
+// leave adds the targets of an instruction, other than the next one, to todo.
 func (f *follower) leave(d *done, s *state) {
 	if d.flow == flowIndirect && d.dest.base == baseConst {
 		d.flow, d.target, d.known = flowJump, d.dest.off-f.m.Bias, true
@@ -173,7 +173,7 @@ func (a *addresses) Pop() any {
 	return x
 }
 
-// next removes and returns the highest address that was not seen, 0 if there is none.
+// next removes and returns the highest address that is not in seen, 0 if there is none.
 func (a *addresses) next(seen map[uint64]bool) uint64 {
 	for len(*a) > 0 {
 		if x := heap.Pop(a).(uint64); !seen[x] {
@@ -183,7 +183,7 @@ func (a *addresses) next(seen map[uint64]bool) uint64 {
 	return 0
 }
 
-// call does to s what a called function does.
+// call applies the effect of a called function to s.
 func (w *walker) call(run *runner, s *state, m *Module, target uint64, known bool) {
 	run.afterCall(s)
 	if w.arch.name == "i386" && known {
@@ -197,8 +197,8 @@ func (w *walker) call(run *runner, s *state, m *Module, target uint64, known boo
 	}
 }
 
-// calleePops returns how many bytes of arguments a function takes off the stack,
-// from its first return.
+// calleePops returns the number of bytes of arguments that a function pops, from its
+// first return.
 func (w *walker) calleePops(m *Module, target uint64) int64 {
 	if n, ok := w.pops[target+m.Bias]; ok {
 		return n
@@ -234,8 +234,8 @@ func (w *walker) calleePops(m *Module, target uint64) int64 {
 	return n
 }
 
-// callerOf turns what the code did since the function's start into the registers
-// of the caller.
+// callerOf returns the registers of the caller, from the state since the start of the
+// function.
 func (w *walker) callerOf(s *state, regs *Regs) (out Regs, ok bool) {
 	a := w.arch
 	entry, ok := w.entryOf(s, regs)
@@ -260,8 +260,8 @@ func (w *walker) callerOf(s *state, regs *Regs) (out Regs, ok bool) {
 	return out, ok
 }
 
-// entryOf returns the stack pointer at the function's start: a register that is known holds it,
-// less a distance that is known.
+// entryOf returns the stack pointer at the start of the function, from a known register
+// that is at a known distance from it.
 func (w *walker) entryOf(s *state, regs *Regs) (entry uint64, ok bool) {
 	a := w.arch
 	sp, _ := regs.Get(a.sp)
@@ -276,7 +276,8 @@ func (w *walker) entryOf(s *state, regs *Regs) (entry uint64, ok bool) {
 	return 0, false
 }
 
-// savedAt returns where the values that registers had at the function's start are now in memory.
+// savedAt returns the addresses at which registers with their values at the start of
+// the function are saved.
 func (w *walker) savedAt(s *state, entry uint64) map[int]uint64 {
 	at := map[int]uint64{}
 	for _, c := range s.cells {
@@ -291,17 +292,17 @@ func (w *walker) savedAt(s *state, entry uint64) map[int]uint64 {
 	return at
 }
 
-// entryValues finds the values that registers had at the function's start.
+// entryValues finds the values of registers at the start of the function.
 type entryValues struct {
 	w    *walker
 	s    *state
 	regs *Regs
-	at   map[int]uint64 // of savedAt
+	at   map[int]uint64 // result of savedAt
 }
 
 func (e *entryValues) initial(r int) (uint64, bool) {
-	// Memory first: the register may have been left alone on the path that was
-	// followed, and changed on the one that was taken.
+	// Prefer memory: the path followed may leave the register unchanged while the path
+	// executed changed it.
 	sp, _ := e.regs.Get(e.w.arch.sp)
 	if where, ok := e.at[r]; ok && where >= sp {
 		if v, ok := e.w.wordAt(where); ok {

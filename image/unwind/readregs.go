@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// ReadRegs reads the registers of a thread from text: gdb's `info registers`,
-// qemu's, or lines of name and value. Registers that are not needed are skipped;
-// the program counter and the stack pointer must be there.
+// ReadRegs reads the registers of a thread from text: the output of `info registers` in
+// gdb or qemu, or lines of name and value. Unknown registers are skipped; the program
+// counter and the stack pointer are required.
 //
 //	rip            0x401136   0x401136 <main+4>      gdb: value in hexadecimal
 //	R00=00000001 R01=20000100 XPSR=61000000          qemu: any number on a line
@@ -47,10 +47,10 @@ type regText struct {
 	machine elf.Machine
 	class   elf.Class
 	regs    Regs
-	pc      bool // was read
+	pc      bool // the program counter was read
 }
 
-// line reads a line. It returns the value of a register of gdb that is none.
+// line reads a line. It returns a gdb value that is not a number, else "".
 func (t *regText) line(line string) (bad string) {
 	if strings.Contains(line, "=") {
 		for _, f := range strings.Fields(strings.NewReplacer("= ", "=", " =", "=").Replace(line)) {
@@ -72,8 +72,7 @@ func (t *regText) line(line string) (bad string) {
 	return ""
 }
 
-// set sets a register, and reports whether value is a number. Those that are not needed are
-// ignored.
+// set sets a register, and reports whether value is a number. It ignores unknown registers.
 func (t *regText) set(name, value string) bool {
 	name = strings.TrimPrefix(name, "$")
 	v, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(value), "0x"), 16, 64)

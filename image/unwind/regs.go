@@ -9,11 +9,11 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/arch"
 )
 
-// maxReg is one past the highest register number kept. Numbers are DWARF's for
-// the machine.
+// maxReg is the number of registers stored. Registers have the DWARF numbers of the
+// machine.
 const maxReg = 128
 
-// Regs is what is known of the registers of one frame.
+// Regs holds the known registers of one frame.
 type Regs struct {
 	// PC is the address of the next instruction, bit 0 set for Thumb code.
 	PC    uint64
@@ -21,7 +21,7 @@ type Regs struct {
 	known [maxReg / 64]uint64
 }
 
-// Get returns the value of DWARF register r, and whether it is known.
+// Get returns the value of DWARF register n, and whether it is known.
 func (r *Regs) Get(n int) (uint64, bool) {
 	if n < 0 || n >= maxReg || r.known[n/64]>>(n%64)&1 == 0 {
 		return 0, false
@@ -29,7 +29,7 @@ func (r *Regs) Get(n int) (uint64, bool) {
 	return r.val[n], true
 }
 
-// Set sets DWARF register n. Numbers that are not kept are ignored.
+// Set sets DWARF register n. It ignores numbers that are not stored.
 func (r *Regs) Set(n int, v uint64) {
 	if n >= 0 && n < maxReg {
 		r.val[n] = v
@@ -44,7 +44,7 @@ func (r *Regs) Forget(n int) {
 	}
 }
 
-// machine is what unwinding knows of a machine. Register numbers are DWARF's.
+// machine describes a machine for unwinding. Register numbers are those of DWARF.
 type machine struct {
 	name     string
 	machine  elf.Machine
@@ -54,13 +54,13 @@ type machine struct {
 	code     binary.ByteOrder // byte order of instructions
 	sp, fp   int
 	ra       int    // register with the return address at entry, -1 if it is on the stack
-	raColumn int    // of CFI
-	saved    []int  // registers a function leaves as they were
+	raColumn int    // return address column of CFI
+	saved    []int  // callee-saved registers
 	step     uint64 // shortest instruction in bytes
 	tag      uint64 // bits of a code address that are not part of it
 	names    []string
-	sysReg   int      // with the number of a system call
-	exits    []uint64 // numbers of those that do not return
+	sysReg   int      // register with the number of a system call
+	exits    []uint64 // numbers of system calls that do not return
 	decode   func(a *machine, code []byte, pc uint64, in *inst) bool
 }
 
@@ -71,7 +71,7 @@ func seq(from, to int) (list []int) {
 	return list
 }
 
-// archOf returns the description of a machine, nil for one that is not known.
+// archOf returns the description of a machine, nil if it is not known.
 func archOf(m elf.Machine, class elf.Class, order binary.ByteOrder) *machine {
 	a := &machine{machine: m, calls: arch.Of(m), word: 8, order: order, code: order, fp: -1, ra: -1}
 	if class == elf.ELFCLASS32 {
@@ -153,7 +153,7 @@ func itoa(i int) string {
 	return itoa(i/10) + itoa(i%10)
 }
 
-// mask returns v cut to the machine's addresses.
+// mask returns v truncated to an address of the machine.
 func (a *machine) mask(v uint64) uint64 {
 	if a.word == 4 {
 		return v & 0xffffffff
@@ -164,8 +164,8 @@ func (a *machine) mask(v uint64) uint64 {
 // addr returns a code address without the bits that are not part of it.
 func (a *machine) addr(pc uint64) uint64 { return pc &^ a.tag }
 
-// RegisterNumber returns the DWARF number of a register by the name that gdb or
-// qemu gives it; pc reports that it is the program counter.
+// RegisterNumber returns the DWARF number of a register by its name in gdb or qemu. pc
+// reports whether it is the program counter.
 func RegisterNumber(m elf.Machine, class elf.Class, name string) (n int, pc, ok bool) {
 	a := archOf(m, class, binary.LittleEndian)
 	if a == nil {
@@ -209,8 +209,7 @@ func RegisterNumber(m elf.Machine, class elf.Class, name string) (n int, pc, ok 
 	return 0, false, false
 }
 
-// abiNames are the names of registers in the order of DWARF's numbers that are not
-// those of the machine's manual.
+// abiNames are the ABI names of registers, in the order of DWARF numbers.
 var abiNames = map[elf.Machine][]string{
 	elf.EM_MIPS:  strings.Fields("zero at v0 v1 a0 a1 a2 a3 t0 t1 t2 t3 t4 t5 t6 t7 s0 s1 s2 s3 s4 s5 s6 s7 t8 t9 k0 k1 gp sp s8 ra"),
 	elf.EM_RISCV: strings.Fields("zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"),

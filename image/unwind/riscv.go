@@ -2,7 +2,7 @@ package unwind
 
 import "encoding/binary"
 
-// decodeRISCV knows RV32 and RV64 with the C extension.
+// decodeRISCV decodes RV32 and RV64 with the C extension.
 func decodeRISCV(a *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 2 {
 		return false
@@ -25,7 +25,7 @@ func decodeRISCV(a *machine, code []byte, pc uint64, in *inst) bool {
 			rvAdd(in, rd, rs1, imm)
 			return true
 		}
-		if f3 == 0 { // ADDIW, of constants that LUI begins
+		if f3 == 0 { // ADDIW, in constants after LUI
 			rvAdd(in, rd, rs1, imm)
 			if rs1 == 2 || rs1 == 8 {
 				in.clear(rd)
@@ -80,7 +80,7 @@ func decodeRISCV(a *machine, code []byte, pc uint64, in *inst) bool {
 		}
 	case 0x2f: // atomics
 		rvClear(in, rd)
-	case 0x53: // FP: results in integer registers only for some
+	case 0x53: // FP: only some have an integer result
 		if f := w >> 27; f == 0x14 || f == 0x18 || f == 0x1c {
 			rvClear(in, rd)
 		}
@@ -116,7 +116,7 @@ func rvAddReg(in *inst, kind opKind, rd, rs1, rs2 int) {
 	}
 }
 
-// rvStored is the register whose value a store of size bytes keeps whole.
+// rvStored returns rs if a store of size bytes stores the whole register, else noReg.
 func rvStored(a *machine, rs, size int) int {
 	if size != int(a.word) {
 		return noReg
@@ -134,8 +134,8 @@ func rvLoad(a *machine, in *inst, rd, rs int, off int64, size int, f3 uint32) {
 	}
 }
 
-// rvJump is JAL: a call if it links to ra. One that links to t0 calls the routines
-// that save registers, which return there.
+// rvJump is JAL, a call if it links to ra. With a link to t0 it calls the routines that
+// save registers, which return through t0.
 func rvJump(in *inst, rd int, pc, to uint64) {
 	switch rd {
 	case 1:
@@ -157,14 +157,14 @@ func rvJumpReg(in *inst, rd, rs int, imm int64, pc uint64) {
 	case rd == 0:
 		in.addImm(tempReg, rs, imm)
 		in.indirect(tempReg)
-	default: // through t0: like rvJump
+	default: // through t0, as in rvJump
 		in.addImm(tempReg, rs, imm)
 		in.set(rd, pc+uint64(in.size))
 		in.indirect(tempReg)
 	}
 }
 
-// bits returns a field of v moved to a place: bits from..from+n-1 to position to.
+// bits returns bits from..from+n-1 of v, shifted to position to.
 func bits(v uint32, from, n, to int) int64 { return int64(v>>from&(1<<n-1)) << to }
 
 func signed(v int64, n int) int64 { return v << (64 - n) >> (64 - n) }
@@ -266,7 +266,7 @@ func decodeRVC(a *machine, h uint32, pc uint64, in *inst) bool {
 	return true
 }
 
-// rvcJump is the offset in C.J and C.JAL.
+// rvcJump returns the offset in C.J and C.JAL.
 func rvcJump(h uint32) int64 {
 	return signed(bits(h, 12, 1, 11)|bits(h, 11, 1, 4)|bits(h, 9, 2, 8)|bits(h, 8, 1, 10)|
 		bits(h, 7, 1, 6)|bits(h, 6, 1, 7)|bits(h, 3, 3, 1)|bits(h, 2, 1, 5), 12)

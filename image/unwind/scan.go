@@ -42,11 +42,11 @@ func (o *Object) setsFramePointer(pc uint64) bool {
 	return false
 }
 
-// maxScan is how many words of the stack are looked through for one frame.
+// maxScan is the most words of the stack that are searched for one frame.
 const maxScan = 512
 
-// scan looks for a return address on the stack: the first word that follows a call
-// of this function, else the first that follows one of something unknown.
+// scan finds a return address on the stack: the first word that follows a call of this
+// function, else the first that follows a call with an unknown target.
 func (w *walker) scan(m *Module, look uint64, regs *Regs) (out Regs, ok bool) {
 	a := w.arch
 	sp, known := regs.Get(a.sp)
@@ -89,8 +89,8 @@ func (w *walker) scan(m *Module, look uint64, regs *Regs) (out Regs, ok bool) {
 	return out, best >= fits
 }
 
-// lost tries to go on from code that no module holds, as a jump to nowhere leaves
-// it: the return address is where a call just put it.
+// lost finds the caller of code that is in no module, such as after a jump to a wrong
+// address: it assumes that the return address is where a call puts it.
 func (w *walker) lost(cur *Frame, regs *Regs) (Regs, How, bool) {
 	a := w.arch
 	if cur.How != HowRegisters && !cur.Signal {

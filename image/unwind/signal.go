@@ -5,22 +5,22 @@ import (
 	"debug/elf"
 )
 
-// sigframe is one kind of signal frame: the code that a handler returns to, and
-// where the kernel put the registers of what it interrupted.
+// sigframe is one kind of signal frame: the trampoline that a handler returns to, and
+// the location of the interrupted registers.
 type sigframe struct {
 	code [][]byte // instructions; the trampoline may be stopped at any of them
-	// at is the offset of the machine context from the stack pointer; with
-	// pointer, of a pointer to it, to which then is added.
+	// at is the offset of the machine context from the stack pointer. If pointer is
+	// true, it is the offset of a pointer; the context is then bytes after its target.
 	at      uint64
 	pointer bool
 	then    uint64
 	pc      uint64         // offset in the context
-	size    uint64         // of a register there
+	size    uint64         // size of a register in the context
 	regs    map[int]uint64 // DWARF number → offset
 	thumb   uint64         // offset of CPSR, 0 if none
 }
 
-// regsAt lists the offsets of registers from DWARF number first on.
+// regsAt returns the offsets of n registers, from DWARF number first on.
 func regsAt(first int, offset, size uint64, n int) map[int]uint64 {
 	m := map[int]uint64{}
 	for i := range n {
@@ -139,8 +139,8 @@ func (a *machine) sigframes() []sigframe {
 	return nil
 }
 
-// memoryCode returns up to n bytes of code at pc, from the file that is there or
-// from memory.
+// memoryCode returns up to n bytes of code at pc, from a file if possible, else from
+// memory.
 func (w *walker) memoryCode(pc uint64, n int) []byte {
 	if m := w.module(pc); m != nil {
 		b := m.code(pc - m.Bias)
@@ -171,16 +171,15 @@ func (w *walker) trampolineAt(pc uint64) *sigframe {
 
 func (w *walker) isTrampoline(pc uint64) bool { return w.excReturn(pc) || w.trampolineAt(pc) != nil }
 
-// excReturn reports whether pc is EXC_RETURN: what a Cortex-M has as return address
-// of an exception handler. After a reset it has 0xffffffff there, which is none.
+// excReturn reports whether pc is an EXC_RETURN, the return address of an exception
+// handler on a Cortex-M. 0xffffffff, the value after a reset, is not.
 func (w *walker) excReturn(pc uint64) bool {
 	return w.arch.machine == elf.EM_ARM && pc&0xffffff83 == 0xffffff81
 }
 
-// stepException returns the registers that a Cortex-M put on the stack at an
-// exception: r0 to r3, r12, lr, pc, xPSR, behind them those of floating point. The
-// others are as they were. The stack of threads (PSP) is only known where it is
-// this one.
+// stepException returns the registers that a Cortex-M pushed at an exception: r0 to r3,
+// r12, lr, pc, xPSR, then floating-point registers. The other registers are unchanged.
+// The stack of a thread (PSP) is only known if it is the current one.
 //
 //	EXC_RETURN   1111 1111 1111 1111 1111 1111 1 ... F ... S 0 1
 //	                                     F: 0 with floating point, S: 1 on PSP
@@ -202,7 +201,7 @@ func (w *walker) stepException(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	}
 	at, ok1 := w.word(sp + 24)
 	xpsr, ok2 := w.word(sp + 28)
-	if !ok1 || !ok2 || xpsr&(1<<24) == 0 { // not Thumb: no Cortex-M did this
+	if !ok1 || !ok2 || xpsr&(1<<24) == 0 { // not Thumb: not the frame of a Cortex-M
 		return out, false
 	}
 	sp += 32
@@ -217,8 +216,9 @@ func (w *walker) stepException(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	return out, true
 }
 
-// inTrampoline returns the kind of signal frame whose trampoline pc is in, and the stack pointer at
-// its first instruction; sp is that at pc.
+// inTrampoline returns the kind of signal frame whose trampoline contains pc, and the
+// stack pointer at the first instruction of the trampoline; sp is the stack pointer at
+// pc.
 func (w *walker) inTrampoline(pc, sp uint64) (*sigframe, uint64) {
 	if f := w.trampolineAt(pc); f != nil {
 		return f, sp
@@ -242,8 +242,8 @@ func (w *walker) inTrampoline(pc, sp uint64) (*sigframe, uint64) {
 	return nil, 0
 }
 
-// stepSignal returns the registers of what a signal interrupted, if pc is in the
-// trampoline that its handler returns to.
+// stepSignal returns the interrupted registers, if pc is in the trampoline of a signal
+// handler.
 func (w *walker) stepSignal(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	a := w.arch
 	if w.excReturn(pc | 1) {

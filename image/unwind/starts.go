@@ -8,16 +8,16 @@ import (
 	"sort"
 )
 
-// maxText bounds the bytes of code of a file that are looked through for calls, and those
-// that are for jumps.
+// maxText is the most bytes of code of a file that are searched for calls, and again
+// for jumps.
 const maxText = 128 << 20
 
-// textPart is how many bytes of code are read at a time.
+// textPart is the number of bytes of code read at a time.
 const textPart = 1 << 20
 
-// eachText calls f for the code of the file, up to maxText, part by part. Each part
-// begins with the last bytes of the one before it, so that each instruction is in one whole.
-// The bytes are reused.
+// eachText calls f for the code of the file, up to maxText bytes, in parts. Parts
+// overlap by maxCode bytes, so that each instruction is complete in one. f must not
+// retain b.
 func (o *Object) eachText(f func(b []byte, addr uint64)) {
 	left := uint64(maxText)
 	buf := make([]byte, textPart+maxCode)
@@ -34,8 +34,8 @@ func (o *Object) eachText(f func(b []byte, addr uint64)) {
 	}
 }
 
-// readAt fills b with the file's bytes at a loaded address, and reports whether they are
-// there.
+// readAt fills b with the file's bytes at a loaded address, and reports whether the
+// file has all of them.
 func (o *Object) readAt(b []byte, addr uint64) bool {
 	for _, l := range o.loads {
 		if l.addr <= addr && uint64(len(b)) <= l.size && addr-l.addr <= l.size-uint64(len(b)) {
@@ -46,8 +46,8 @@ func (o *Object) readAt(b []byte, addr uint64) bool {
 	return false
 }
 
-// findStarts adds the targets of calls to the functions that are known, in a file
-// without a symbol table.
+// findStarts adds the targets of calls to the known function starts, if the file has no
+// symbol table.
 func (o *Object) findStarts() {
 	if o.called || o.symbols {
 		return
@@ -65,8 +65,9 @@ func (o *Object) findStarts() {
 	o.starts = slices.Compact(o.starts)
 }
 
-// callsX86 takes every E8 for a call if it goes to code: other bytes E8 seldom do. On x86-64
-// the code whose address LEA computes is a function, too, such as the first one of a thread:
+// callsX86 treats every E8 byte as a call if its target is code, which is rarely wrong.
+// On x86-64, code whose address LEA computes is a function, too, such as the start
+// function of a thread:
 //
 //	call rel32       E8 rel32
 //	lea rel32(%rip)  0100 1R00  8D  00 reg 101  rel32
@@ -88,7 +89,8 @@ func (o *Object) callsX86(b []byte, addr uint64) {
 	}
 }
 
-// callsIn decodes all instructions.
+// callsIn adds the targets of calls. It decodes at every address where an instruction
+// may begin.
 func (o *Object) callsIn(b []byte, addr uint64) {
 	o.eachInst(b, addr, func(at uint64, in *inst) {
 		if in.flow != flowCall || !in.known {
@@ -101,7 +103,8 @@ func (o *Object) callsIn(b []byte, addr uint64) {
 	})
 }
 
-// eachInst calls f for what may be an instruction at each address. It is reused.
+// eachInst calls f for each address at which an instruction can be decoded. f must not
+// retain in.
 func (o *Object) eachInst(b []byte, addr uint64, f func(at uint64, in *inst)) {
 	if o.arch.decode == nil {
 		return
@@ -124,8 +127,8 @@ func (o *Object) eachInst(b []byte, addr uint64, f func(at uint64, in *inst)) {
 // jump is a direct jump.
 type jump struct{ from, to uint64 }
 
-// jumpsTo returns the last n places from low to high that a jump from elsewhere
-// leads to, each with one such jump, the last place first.
+// jumpsTo returns up to n targets between low and high of jumps from outside this
+// range, each with one such jump, the highest target first.
 func (o *Object) jumpsTo(low, high uint64, n int) (list []jump) {
 	if !o.jumped {
 		o.jumped = true
@@ -141,10 +144,10 @@ func (o *Object) jumpsTo(low, high uint64, n int) (list []jump) {
 	return list
 }
 
-// maxJumps bounds the jumps of a file that are kept.
+// maxJumps is the most jumps of a file that are stored.
 const maxJumps = 1 << 22
 
-// findJumps lists the direct jumps to other code, by where they lead to.
+// findJumps returns the direct jumps to distant code, sorted by target.
 func (o *Object) findJumps() (list []jump) {
 	add := func(from, to uint64) {
 		if len(list) < maxJumps && (to < from-min(from, 64) || to > from+64) && o.inText(to) {
@@ -178,8 +181,7 @@ func (o *Object) findJumps() (list []jump) {
 	return list
 }
 
-// callTarget returns the function that the call before ra calls, if the
-// instruction names it.
+// callTarget returns the target of the call before ra, if the instruction contains it.
 func (w *walker) callTarget(ra uint64) (uint64, bool) {
 	a := w.arch
 	m := w.module(a.addr(ra) - 1)
@@ -214,7 +216,7 @@ func (w *walker) callTarget(ra uint64) (uint64, bool) {
 	return 0, false
 }
 
-// farCall returns the target of AUIPC and JALR, as RISC-V calls from afar.
+// farCall returns the target of a far call on RISC-V, AUIPC and JALR.
 func (w *walker) farCall(m *Module, pc uint64) (uint64, bool) {
 	b := m.code(pc - 8)
 	if len(b) < 8 {

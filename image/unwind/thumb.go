@@ -2,7 +2,7 @@ package unwind
 
 import mathbits "math/bits"
 
-// decodeThumb knows Thumb and Thumb-2.
+// decodeThumb decodes Thumb and Thumb-2.
 func decodeThumb(a *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 2 {
 		return false
@@ -265,7 +265,7 @@ func thumbShifted(h, l uint32, rn, rd int, in *inst) {
 	}
 }
 
-// thumbBranch decodes branches, calls and what shares their space.
+// thumbBranch decodes branches, calls and the instructions that share their encoding space.
 func thumbBranch(a *machine, h, l uint32, pc uint64, in *inst) {
 	s := int64(h >> 10 & 1)
 	j1, j2 := int64(l>>13&1), int64(l>>11&1)

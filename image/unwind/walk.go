@@ -8,7 +8,7 @@ import (
 
 const elfMIPS = elf.EM_MIPS
 
-// How is the way a frame was found.
+// How is the way in which a frame was found.
 type How uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 
 var howNames = [...]string{"registers", "signal", "cfi", "exidx", "prologue", "epilogue", "frame-pointer", "scan"}
 
-// String returns the name of the way a frame was found.
+// String returns the name of h.
 func (h How) String() string {
 	if int(h) < len(howNames) {
 		return howNames[h]
@@ -34,15 +34,14 @@ func (h How) String() string {
 
 // Frame is one function on the stack.
 type Frame struct {
-	PC     uint64 // the next instruction; of all but the first a return address
+	PC     uint64 // the next instruction; a return address except in the first frame
 	SP     uint64
 	How    How
-	Signal bool    // interrupted by a signal: PC is no return address
+	Signal bool    // interrupted by a signal: PC is not a return address
 	Module *Module // nil if no module holds PC
 }
 
-// Lookup returns the address by which to name the frame: inside the call, not
-// behind it.
+// Lookup returns the address to symbolize for the frame: inside the call, not after it.
 func (f *Frame) Lookup() uint64 {
 	pc := f.PC
 	if f.Module != nil {
@@ -54,7 +53,7 @@ func (f *Frame) Lookup() uint64 {
 	return pc - 1
 }
 
-// Module is an object at the place where it is loaded.
+// Module is an object at its load address.
 type Module struct {
 	*Object
 	Bias uint64 // address in memory minus address in the file
@@ -62,38 +61,39 @@ type Module struct {
 
 func (m *Module) holds(pc uint64) bool { return m.inText(pc - m.Bias) }
 
-// Memory reads the image: it fills b from addr on and returns how many bytes of
-// it, from the first on, are known.
+// Memory reads the image. Read copies memory from addr on into b, up to the first byte
+// that is not known, and returns the number of bytes copied.
 type Memory interface {
 	Read(b []byte, addr uint64) int
 }
 
-// Unwinder walks the stacks of one image. It is for one goroutine at a time.
+// Unwinder walks the stacks of one image. It must not be used by several goroutines at
+// once.
 type Unwinder struct {
 	Memory  Memory
 	Modules []*Module
-	// NoTables leaves unwind tables unused, NoScan the scan for return addresses.
+	// NoTables disables unwind tables, NoScan the scan for return addresses.
 	NoTables, NoScan bool
-	// MaxFrames bounds a stack, 0: 1024.
+	// MaxFrames is the most frames of a stack; 0 means 1024.
 	MaxFrames int
-	// Exhausted reports that the stacks took more time than those of an image may: the
+	// Exhausted reports whether the stacks exceeded the limit on work for an image: the
 	// last ones end early.
 	Exhausted bool
 
 	pops      map[uint64]int64
 	prologues map[path]reached
 	confirmed map[place]bool
-	used      int // of maxWalks
+	used      int // work so far; at most maxWalks
 }
 
 // walker is the walk of one stack.
 type walker struct {
 	*Unwinder
 	arch   *machine
-	low    uint64 // of the stack: below it nothing is read
-	passed []span // of stacks on which signals were handled
-	left   int    // instructions that may still be followed
-	steps  int    // those of them that may be followed for the next caller
+	low    uint64 // lowest address of the stack that is read
+	passed []span // parts of stacks that were already walked
+	left   int    // remaining instructions for this stack
+	steps  int    // remaining instructions for the next caller
 	thumb  bool
 	inst   inst
 
@@ -101,15 +101,15 @@ type walker struct {
 	frames      []sigframe
 }
 
-// maxWalk bounds the instructions, of the machine and of call frame information,
-// that are followed for one stack, maxWalks those for all stacks of an image. Stacks of
-// programs as compilers make them need 2,000 to 30,000 each without tables, a few with them.
+// maxWalk is the most instructions, of the machine and of call frame information, that
+// are followed for one stack; maxWalks the most for all stacks of an image. Stacks of
+// compiled programs need 2,000 to 30,000 each without tables, a few with them.
 const (
 	maxWalk  = 1 << 20
 	maxWalks = 8 << 20
 )
 
-// spend takes n from what is left of both, and reports whether it was there.
+// spend subtracts n from both limits, and reports whether they allow it.
 func (w *walker) spend(n int) bool {
 	w.left -= n
 	w.used += n
@@ -119,11 +119,11 @@ func (w *walker) spend(n int) bool {
 	return w.left >= 0 && w.used <= maxWalks
 }
 
-// maxStack bounds the bytes of one stack.
+// maxStack is the largest stack, in bytes.
 const maxStack = 64 << 20
 
-// Walk returns the frames of the thread with the given registers, the innermost
-// first; the first is regs itself.
+// Walk returns the frames of the thread with the given registers, innermost first. The
+// first frame is that of regs.
 func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteOrder, regs Regs) []Frame {
 	a := archOf(machine, class, order)
 	if a == nil {
@@ -167,10 +167,11 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 	return frames
 }
 
-// interrupted continues the walk on the stack of what a signal or an exception
-// interrupted: its stack pointer is sp, that of the handler's trampoline is from. The
-// handler may have a stack of its own anywhere in memory. interrupted reports whether
-// sp is in memory that the walk has not passed: so that no stack is walked twice.
+// interrupted continues the walk on the stack that a signal or an exception
+// interrupted. sp is the stack pointer there, from that of the handler's trampoline.
+// The handler may run on a separate stack anywhere in memory. interrupted reports
+// whether sp is in memory that the walk has not passed, so that no stack is walked
+// twice.
 func (w *walker) interrupted(from, sp uint64) bool {
 	if _, mapped := w.word(sp); !mapped {
 		return false
@@ -200,7 +201,8 @@ func (w *walker) step(cur *Frame, regs *Regs) (Regs, How, bool) {
 		look--
 	}
 	if !w.NoTables && m.exidx.data != nil && (cur.How == HowRegisters || cur.Signal) && m.debug.find(look) == nil {
-		// EHABI's tables hold at calls only; this frame is stopped anywhere.
+		// The tables of EHABI are valid only at calls; this frame is stopped at any
+		// instruction.
 		if out, how, sure := w.stepCode(m, cur, pc, look, regs); sure >= fits {
 			return out, how, true
 		}
@@ -250,17 +252,17 @@ func (w *walker) stepTables(m *Module, look uint64, regs *Regs) (out Regs, how H
 	return out, 0, false, false
 }
 
-// verdict says how well a return address fits.
+// verdict is how well a return address fits.
 type verdict int
 
 const (
 	unfit  verdict = iota
-	weak           // follows a call of another function: fits if that one jumped here
-	fits           // follows a call of something
-	strong         // follows a call of this very function
+	weak           // follows a call of another function, which may have jumped to this one
+	fits           // follows a call with an unknown target
+	strong         // follows a call of this function
 )
 
-// judge reports how well ra fits as return address of the function at start.
+// judge returns how well ra fits as the return address of the function at start.
 func (w *walker) judge(m *Module, start uint64, known bool, ra uint64) verdict {
 	if !w.follows(ra) {
 		if w.isTrampoline(ra) {
@@ -284,8 +286,8 @@ func (w *walker) judge(m *Module, start uint64, known bool, ra uint64) verdict {
 	return weak
 }
 
-// believe is judge for a caller found in the code. A return address that is still in
-// its register may be left there by a call that has returned.
+// believe is judge for a caller found by reading code. A return address in a register
+// may be left over from a call that has already returned.
 func (w *walker) believe(m *Module, cur *Frame, start uint64, known bool, look uint64, out *Regs) verdict {
 	v := w.judge(m, start, known, out.PC)
 	sp, _ := out.Get(w.arch.sp)
@@ -302,13 +304,13 @@ func (w *walker) believe(m *Module, cur *Frame, start uint64, known bool, look u
 	return v
 }
 
-// candidate is a caller that code was read for, and how well it fits.
+// candidate is a possible caller, and how well it fits.
 type candidate struct {
 	regs Regs
 	fit  verdict
 }
 
-// stepCode finds the caller by reading the function's code, and how sure that is.
+// stepCode finds the caller by reading the function's code, and returns how well it fits.
 func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (Regs, How, verdict) {
 	m.findStarts()
 	start, end, known := m.startOf(look)
@@ -339,7 +341,7 @@ func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (R
 		return out, HowPrologue, v
 	}
 	switch {
-	case outermost: // of a thread: nothing has called it
+	case outermost: // the outermost frame of a thread has no caller
 		return byStart.regs, HowPrologue, strong
 	case both:
 		if same := !merge(&byStart.regs, &byEnd.regs); same && exact {
@@ -354,15 +356,15 @@ func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (R
 	return Regs{}, 0, unfit
 }
 
-// function is the function that a frame is in; known tells whether its start is.
+// function is the function of a frame; known reports whether its start is known.
 type function struct {
 	m          *Module
 	start, end uint64
 	known      bool
 }
 
-// byStart returns the caller that the code from the function's start to pc tells. exact
-// tells that known branches lead from there to pc.
+// byStart returns the caller according to the code from the start of the function to
+// pc. exact reports whether known branches lead to pc.
 func (w *walker) byStart(f *function, cur *Frame, pc, look uint64, regs *Regs) (c candidate, exact bool) {
 	if !f.known {
 		return c, false
@@ -382,11 +384,11 @@ func (w *walker) byStart(f *function, cur *Frame, pc, look uint64, regs *Regs) (
 	return c, !guessed
 }
 
-// maxTries is how many returns are tried that fit nothing.
+// maxTries is the most returns that are tried without a fit.
 const maxTries = 8
 
-// byEnd returns the caller that the code from pc to a return tells, and whether it is
-// that of byStart.
+// byEnd returns the caller according to the code from pc to a return, and whether it is
+// the caller of byStart.
 func (w *walker) byEnd(f *function, cur *Frame, pc, look uint64, regs *Regs, byStart *candidate) (best candidate, both bool) {
 	sp1, _ := byStart.regs.Get(w.arch.sp)
 	tries := 0
@@ -413,11 +415,10 @@ type place struct {
 	pc uint64
 }
 
-// maxPlaces bounds what is remembered of the code that was followed.
+// maxPlaces is the size of the caches.
 const maxPlaces = 4096
 
-// confirm remembers that code from the function's start to a place and code from there
-// to a return tell the same caller.
+// confirm records that the prologue and the epilogue lead to the same caller at a place.
 func (w *walker) confirm(p place) {
 	if len(w.confirmed) >= maxPlaces {
 		clear(w.confirmed)
@@ -425,8 +426,8 @@ func (w *walker) confirm(p place) {
 	w.confirmed[p] = true
 }
 
-// stepEarlier tries the functions that begin before start, which may be none: a byte
-// that looks like a call names it.
+// stepEarlier tries the functions before start. start may be wrong: bytes that look
+// like a call can produce it.
 func (w *walker) stepEarlier(m *Module, start, end, pc uint64, known bool, regs *Regs) (out Regs, ok bool) {
 	for n := 0; known && !m.symbols && n < 4 && start > 0; n++ {
 		if start, _, known = m.startOf(start - 1); !known {
@@ -443,15 +444,15 @@ func (w *walker) stepEarlier(m *Module, start, end, pc uint64, known bool, regs 
 	return out, false
 }
 
-// maxPart is how far before an address the part of a function that it is in may
-// begin, in bytes; maxParts how many are tried.
+// maxPart is the greatest distance in bytes from the start of a moved part of a
+// function to an address in it; maxParts is the most parts that are tried.
 const (
 	maxPart  = 4096
 	maxParts = 16
 )
 
-// stepPart finds the caller where compilers moved what is seldom run out of the
-// function, as calls that do not return: by the jump that leads to it.
+// stepPart finds the caller of cold code that the compiler moved out of its function,
+// by the jump that leads to it.
 func (w *walker) stepPart(m *Module, pc, look uint64, regs *Regs) (Regs, verdict) {
 	for _, j := range m.jumpsTo(look-min(look, maxPart), look, maxParts) {
 		start, end, ok := m.startOf(j.from)
@@ -471,7 +472,7 @@ func (w *walker) stepPart(m *Module, pc, look uint64, regs *Regs) (Regs, verdict
 	return Regs{}, unfit
 }
 
-// merge adds to r what only s knows, and reports whether there was anything.
+// merge adds the registers that only s knows to r, and reports whether there were any.
 func merge(r, s *Regs) (added bool) {
 	for n := range maxReg {
 		if _, ok := r.Get(n); ok {

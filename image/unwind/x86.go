@@ -10,8 +10,8 @@ var (
 	gpr386    = [8]int{0, 1, 2, 3, 4, 5, 6, 7}
 )
 
-// gprX86 returns the DWARF number and the size in bytes of a general register,
-// noReg for another one.
+// gprX86 returns the DWARF number and the size in bytes of a general register, or noReg
+// for another register.
 func gprX86(a *machine, r x86asm.Reg) (n, size int) {
 	switch {
 	case r >= x86asm.AL && r <= x86asm.BL:
@@ -38,17 +38,17 @@ func gprX86(a *machine, r x86asm.Reg) (n, size int) {
 	return gpr386[n], size
 }
 
-// x86 is an instruction being taken apart.
+// x86 is an instruction being decoded.
 type x86 struct {
 	*inst
 	a    *machine
 	x    x86asm.Inst
 	next uint64
-	w    int // bytes of a push
+	w    int // size of a push in bytes
 }
 
-// decodeX86 knows what changes registers; what it does not know clears its first
-// operand.
+// decodeX86 decodes the instructions that change registers. For unknown instructions it
+// clears the first operand.
 func decodeX86(a *machine, code []byte, pc uint64, in *inst) bool {
 	x, err := x86asm.Decode(code, int(a.word)*8)
 	if err != nil {
@@ -70,8 +70,8 @@ func (d *x86) reg(i int) (n, size int) {
 	return noReg, 0
 }
 
-// mem returns operand i as an address relative to a register. known is false for
-// one with an index or in another segment.
+// mem returns operand i as an address relative to a register. known is false if it has
+// an index or another segment.
 func (d *x86) mem(i int) (base int, off int64, known, isMem bool) {
 	m, ok := d.x.Args[i].(x86asm.Mem)
 	if !ok {
@@ -82,7 +82,7 @@ func (d *x86) mem(i int) (base int, off int64, known, isMem bool) {
 	return base, m.Disp, known, true
 }
 
-// jumpTarget returns where a direct jump or call goes.
+// jumpTarget returns the target of a direct jump or call.
 func (d *x86) jumpTarget() (uint64, bool) {
 	if rel, ok := d.x.Args[0].(x86asm.Rel); ok {
 		return d.a.mask(d.next + uint64(int64(rel))), true
@@ -90,14 +90,14 @@ func (d *x86) jumpTarget() (uint64, bool) {
 	return 0, false
 }
 
-// control does jumps, calls and returns.
+// control decodes jumps, calls and returns.
 func (d *x86) control() bool {
 	switch op := d.x.Op; op {
 	case x86asm.RET, x86asm.LRET:
 		d.ret(-1)
 		if imm, ok := d.x.Args[0].(x86asm.Imm); ok {
 			d.pops = int64(imm) & 0xffff
-			if d.w == 8 || d.pops%4 != 0 || d.pops > 1024 { // no compiler's: this is no code
+			if d.w == 8 || d.pops%4 != 0 || d.pops > 1024 { // not written by a compiler: not code
 				d.flow = flowStop
 			}
 		}
@@ -147,7 +147,7 @@ func (d *x86) control() bool {
 	return true
 }
 
-// stack does what moves the stack pointer as a side effect.
+// stack decodes instructions that change the stack pointer as a side effect.
 func (d *x86) stack() bool {
 	sp, w := d.a.sp, d.w
 	push := func(r int) {
@@ -165,7 +165,7 @@ func (d *x86) stack() bool {
 		if size != w {
 			r = noReg
 		}
-		if r == sp { // the value before
+		if r == sp { // PUSH stores the old value
 			d.move(tempReg, sp)
 			r = tempReg
 		}
@@ -217,17 +217,18 @@ func (d *x86) stack() bool {
 	return true
 }
 
-// operands are the first two operands of an instruction whose first is a register, or none.
+// operands are the first two operands of an instruction whose first operand is not in
+// memory.
 type operands struct {
-	dst, src      int // noReg if they are none
+	dst, src      int // noReg if not a register
 	size, srcSize int // bytes
 	whole         bool
 	imm           int64
 	isImm         bool
 }
 
-// x86Writes are instructions of which more is known than that they overwrite their first operand. Each
-// reports whether it did all.
+// x86Writes are instructions with an effect other than overwriting their first operand.
+// A function reports whether it decoded the instruction completely.
 var x86Writes = map[x86asm.Op]func(d *x86, o *operands) bool{
 	x86asm.CMP:        (*x86).nothing,
 	x86asm.TEST:       (*x86).nothing,
@@ -262,7 +263,8 @@ var x86Writes = map[x86asm.Op]func(d *x86, o *operands) bool{
 	},
 }
 
-// compute does what writes to its first operand, and a few that write elsewhere.
+// compute decodes instructions that write to their first operand, and a few that write
+// elsewhere.
 func (d *x86) compute() {
 	var o operands
 	o.dst, o.size = d.reg(0)
@@ -327,7 +329,7 @@ func (d *x86) lea(o *operands) bool {
 	return true
 }
 
-// sum adds or subtracts.
+// sum decodes ADD and SUB.
 func (d *x86) sum(o *operands, sign int64, kind opKind) bool {
 	switch {
 	case o.whole && o.isImm:
@@ -347,7 +349,7 @@ func (d *x86) step(o *operands, by int64) bool {
 	return o.whole
 }
 
-// computeMem does instructions with memory as first operand.
+// computeMem decodes instructions with memory as the first operand.
 func (d *x86) computeMem(base int, off int64, known bool, src, srcSize int) {
 	switch d.x.Op {
 	case x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.NOP, x86asm.PREFETCHT0, x86asm.PREFETCHT1,

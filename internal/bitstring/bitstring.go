@@ -1,11 +1,11 @@
-// Package bitstring has what tests and tools need to look at single bits: bytes
-// written out as bits, a byte each, and single bits of bytes. Bit 0 is the most
-// significant bit of the first byte, as in SPEC.md.
+// Package bitstring has functions on single bits for tests and tools. Bits are
+// unpacked, one per byte, or packed in bytes. Bit 0 is the most significant bit of the
+// first byte, as in SPEC.md.
 //
-// It is for code that has to be plainly right; the codec has its own, fast one.
+// It is simple and slow; package codec has a separate, fast bit reader and writer.
 package bitstring
 
-// Unpack returns the bits of data, a byte of 0 or 1 each.
+// Unpack returns the bits of data, one per byte, 0 or 1.
 func Unpack(data []byte) []byte {
 	bits := make([]byte, 0, 8*len(data))
 	for _, b := range data {
@@ -14,7 +14,7 @@ func Unpack(data []byte) []byte {
 	return bits
 }
 
-// Pack returns the bytes of bits, with zero bits up to the end of the last byte.
+// Pack returns the bytes of bits, padded with zero bits.
 func Pack(bits []byte) []byte {
 	out := make([]byte, (len(bits)+7)/8)
 	for i, bit := range bits {
@@ -23,8 +23,8 @@ func Pack(bits []byte) []byte {
 	return out
 }
 
-// Parse returns the bytes of a text of the characters 0 and 1, with zero bits up to
-// the end of the last byte. It panics at any other character.
+// Parse returns the bytes of a text of the characters 0 and 1, padded with zero bits.
+// It panics at any other character.
 func Parse(text string) []byte {
 	bits := make([]byte, len(text))
 	for i, c := range []byte(text) {
@@ -51,8 +51,8 @@ func Put(bits []byte, off, width int, v uint64) {
 	}
 }
 
-// Number returns bits as a number, the first the highest; of more than 64 bits,
-// the last 64.
+// Number returns bits as a number, most significant bit first; of more than 64 bits, it
+// returns the last 64.
 func Number(bits []byte) uint64 {
 	var v uint64
 	for _, bit := range bits {
@@ -64,20 +64,20 @@ func Number(bits []byte) uint64 {
 // Bit returns bit n of data.
 func Bit(data []byte, n int) byte { return data[n/8] >> (7 - n%8) & 1 }
 
-// SetBit makes bit n of data v, 0 or 1.
+// SetBit sets bit n of data to v, 0 or 1.
 func SetBit(data []byte, n int, v byte) {
 	data[n/8] = data[n/8]&^(1<<(7-n%8)) | v<<(7-n%8)
 }
 
-// Clear makes the bits of data at these positions 0.
+// Clear sets the bits of data at these positions to 0.
 func Clear(data []byte, at []int) {
 	for _, n := range at {
 		SetBit(data, n, 0)
 	}
 }
 
-// FirstDifference returns the first bit in which a and b differ, or -1; where one
-// is the other's beginning, the bit after its end.
+// FirstDifference returns the position of the first bit in which a and b differ, -1 if
+// they are equal. If one is a prefix of the other, it returns the bit after the prefix.
 func FirstDifference(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {

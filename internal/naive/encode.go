@@ -13,7 +13,7 @@ type encoder struct {
 	bits    string
 }
 
-// Encode writes a stack as machine does with a search, lws or best.
+// Encode returns the blob of a stack as machine writes it with a search, "lws" or "best".
 func Encode(pcs []uint64, size uint64, machine, search string) []byte {
 	e := encoder{machine: machine}
 	e.field(uint64(len(pcs)%32), 5)
@@ -41,7 +41,7 @@ func Encode(pcs []uint64, size uint64, machine, search string) []byte {
 	return append(blob, byte(length/256), byte(length%256))
 }
 
-// FieldBits is how many bits the fields of a blob of pcs take.
+// FieldBits returns the number of bits that the fields of a blob of pcs take.
 func FieldBits(pcs []uint64, size uint64, machine, search string) int {
 	s, rejected := Decode(Encode(pcs, size, machine, search), 64)
 	if rejected != nil {
@@ -50,23 +50,22 @@ func FieldBits(pcs []uint64, size uint64, machine, search string) int {
 	return s.FieldBits()
 }
 
-// field writes a field that no machine makes anything special of.
+// field writes a field that is the same on every machine, with a spill bit of 0.
 func (e *encoder) field(v uint64, width int) {
 	e.bits += fmt.Sprintf("%0*b", width, v) + "0"
 }
 
-// significant is v without leading zeros.
+// significant returns v in binary without leading zeros.
 func significant(v uint64) string { return fmt.Sprintf("%b", v) }
 
-// value writes count and value, as the machine has it. (BT-MACH-2, BT-MACH-3,
-// BT-MACH-4)
+// value writes count and value as the machine does. (BT-MACH-2, BT-MACH-3, BT-MACH-4)
 func (e *encoder) value(v uint64) {
 	bits := significant(v)
 	count := len(bits)
 	e.field(uint64(count%64), 6)
-	// bit returns bit n of v, n = 0 being the last of bits
+	// bit returns bit n of v; bit 0 is the last character of bits
 	bit := func(n int) byte { return bits[count-1-n] }
-	anyHigh := count >= 32 // a bit from 31 up is set, as the first always is
+	anyHigh := count >= 32 // a bit from 31 up is set: the first is always 1
 	class := strings.TrimRight(e.machine, "2346")
 	var written []byte
 	for n := count - 1; n >= 0; n-- {
@@ -90,7 +89,7 @@ func (e *encoder) value(v uint64) {
 	e.bits += string(written) + spill
 }
 
-// searchLws chooses as BT-SRCH-1 says.
+// searchLws chooses as BT-SRCH-1 specifies.
 func searchLws(pcs []uint64, n int) (base int, literal bool) {
 	found, smallest := -1, uint64(0)
 	for i := n - 8; i < n; i++ {
@@ -117,7 +116,7 @@ func distance(a, b uint64) uint64 {
 	return b - a
 }
 
-// searchBest chooses as BT-SRCH-2 says.
+// searchBest chooses as BT-SRCH-2 specifies.
 func (e *encoder) searchBest(pcs []uint64, n int) (base int, literal bool) {
 	base, shortest := -1, uint64(0)
 	for i := max(0, n-8); i < n; i++ {
@@ -136,7 +135,7 @@ func (e *encoder) searchBest(pcs []uint64, n int) (base int, literal bool) {
 	return base, asLiteral < asDelta
 }
 
-// difference is how to come from base to pc.
+// difference returns the sign and magnitude of the delta from base to pc.
 func (e *encoder) difference(pc, base uint64, search string) (sign, d uint64) {
 	sign = 1
 	if pc > base {

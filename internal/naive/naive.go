@@ -1,6 +1,7 @@
-// Package naive is a second codec, written from SPEC.md to be plainly right: it
-// takes one bit at a time. The reference codec is tested against it, and tools that
-// judge others find fields by it. It is slow, and shares nothing with package codec.
+// Package naive is a second codec, written from SPEC.md to be obviously correct: it
+// processes one bit at a time. The reference codec is tested against it, and tools that
+// test other implementations use it to find fields. It is slow, and shares no code with
+// package codec.
 package naive
 
 import (
@@ -12,7 +13,7 @@ import (
 // Field is one field of a blob.
 type Field struct {
 	Name  string // depth kind back sign count literal delta size user length
-	Frame int    // -1 if it belongs to none
+	Frame int    // -1 if none
 	Off   int    // bits from the blob's start
 	Width int    // bits, without the spill bit
 	Value uint64 // the low 64 bits
@@ -21,7 +22,7 @@ type Field struct {
 // HasSpill reports whether a spill bit follows the field. (BT-FIELD-1)
 func (f Field) HasSpill() bool { return f.Name != "user" && f.Name != "length" }
 
-// End returns the bit after the field and its spill bit.
+// End returns the position of the bit after the field and its spill bit.
 func (f Field) End() int {
 	if f.HasSpill() {
 		return f.Off + f.Width + 1
@@ -29,9 +30,9 @@ func (f Field) End() int {
 	return f.Off + f.Width
 }
 
-// Stack is what a blob holds, and what can be told of it.
+// Stack is the content of a blob, its loss flags and its fields.
 type Stack struct {
-	Depth     int // frames announced
+	Depth     int // by the depth field
 	PCs       []uint64
 	Size      uint64
 	Wide      []bool // the frame's own count is over 32
@@ -51,7 +52,7 @@ func (s *Stack) Spills() []int {
 	return at
 }
 
-// FieldBits returns how many bits the fields up to the size take.
+// FieldBits returns the number of bits that the fields up to the size take.
 func (s *Stack) FieldBits() int {
 	n := 0
 	for _, f := range s.Fields {
@@ -62,8 +63,8 @@ func (s *Stack) FieldBits() int {
 	return n
 }
 
-// Digest returns the fields' values without their spill bits: equal for two blobs
-// that differ in spill bits alone.
+// Digest returns the values of the fields without spill bits. Blobs that differ only in
+// spill bits have equal digests.
 func (s *Stack) Digest() string {
 	text := ""
 	for _, f := range s.Fields {
@@ -72,18 +73,18 @@ func (s *Stack) Digest() string {
 	return text
 }
 
-// Rejection is why there is no stack.
+// Rejection is the reason to reject a blob.
 type Rejection struct {
 	Reason string
-	Bit    int // where the field begins that is at fault
+	Bit    int // start of the faulty field
 }
 
-// Error returns the reason and its place.
+// Error returns the reason and the position.
 func (r *Rejection) Error() string { return fmt.Sprintf("%s at bit %d", r.Reason, r.Bit) }
 
-// Decode reads a blob, knowing nothing of the encoder's word if word is 64. Beside
-// a rejection, the stack holds what came before the fault. (BT-BLOB-1, BT-BLOB-2,
-// BT-BLOB-4, BT-DEPTH-2)
+// Decode reads a blob. word is the word size of the encoder, 64 if it is not known.
+// With a rejection, the stack holds the frames and fields before the fault. (BT-BLOB-1,
+// BT-BLOB-2, BT-BLOB-4, BT-DEPTH-2)
 func Decode(blob []byte, word int) (Stack, *Rejection) {
 	if len(blob) < 2 {
 		return Stack{}, &Rejection{"short", 0}
@@ -129,9 +130,9 @@ func readAnyDepth(bits []byte, word int) (Stack, *Rejection) {
 	return empty, notEmpty
 }
 
-// Salvage reads what is certain of a blob that was cut at its end: the depth
-// announced, whether the size was there, and why nothing is certain, "" if something is.
-// (BT-SALV-1, BT-SALV-2)
+// Salvage reads the trustworthy part of a blob that was truncated at its end. It
+// returns the announced depth, whether the size is complete, and the reason why nothing
+// can be trusted, "" if something can. (BT-SALV-1, BT-SALV-2)
 func Salvage(data []byte, word int) (s Stack, depth int, sized bool, reason string) {
 	s, rejected := Decode(data, word)
 	if rejected == nil {
@@ -140,10 +141,10 @@ func Salvage(data []byte, word int) (s Stack, depth int, sized bool, reason stri
 	switch rejected.Reason {
 	case "length", "empty", "short":
 	default:
-		return Stack{}, 0, false, rejected.Reason // it has its right length: damaged, not cut
+		return Stack{}, 0, false, rejected.Reason // the length is right: damaged, not truncated
 	}
 	if len(data) == 0 || data[0]>>3 == 0 {
-		return Stack{}, 0, false, rejected.Reason // of 32 frames, or empty with user bits
+		return Stack{}, 0, false, rejected.Reason // 32 frames, or empty with user bits
 	}
 	depth = int(data[0] >> 3)
 	s, cut := read(bitstring.Unpack(data), depth, word)
@@ -156,7 +157,7 @@ func Salvage(data []byte, word int) (s Stack, depth int, sized bool, reason stri
 	return s, depth, false, ""
 }
 
-// Bare reads depth and frames alone. (BT-BARE-1, BT-BARE-2)
+// Bare reads a bare stack: depth and frames. (BT-BARE-1, BT-BARE-2)
 func Bare(data []byte, word int) (Stack, *Rejection) {
 	bits := bitstring.Unpack(data)
 	frames := func(depth int) (Stack, *Rejection) {
@@ -179,8 +180,8 @@ func Bare(data []byte, word int) (Stack, *Rejection) {
 	return s, rejected
 }
 
-// Cut reads the fields that are there of a blob cut at its end; a rejection with
-// the reason truncated then is the cut.
+// Cut reads the available fields of a blob that was truncated at its end. A rejection
+// with the reason "truncated" is then expected.
 func Cut(data []byte) (Stack, *Rejection) {
 	return read(bitstring.Unpack(data), -1, 64)
 }
@@ -193,8 +194,8 @@ type reader struct {
 	Stack
 }
 
-// read reads fields with depth frames, or with as many as the depth field says if
-// depth is -1.
+// read reads the fields of a blob with depth frames; if depth is -1, the depth field
+// gives their number.
 func read(bits []byte, depth, word int) (Stack, *Rejection) {
 	r := &reader{bits: bits, word: word}
 	rejected := r.stack(depth)
@@ -267,8 +268,8 @@ func (r *reader) add(pc uint64, wide, lossy bool, rejected *Rejection) {
 	}
 }
 
-// value takes a count and as many bits, and judges what wrote them. (BT-COUNT-2,
-// BT-COUNT-4, BT-LOSS-2)
+// value reads a count and a value of as many bits, and reports whether the value is
+// wide and whether it is lossy. (BT-COUNT-2, BT-COUNT-4, BT-LOSS-2)
 func (r *reader) value(name string, frame int) (v uint64, wide, lossy bool, rejected *Rejection) {
 	at := r.pos
 	c, rejected := r.field("count", frame, 6)
@@ -292,7 +293,7 @@ func (r *reader) value(name string, frame int) (v uint64, wide, lossy bool, reje
 	return v, true, low>>31 == 1 && (zero || wrap), nil
 }
 
-// field takes width bits and the spill bit behind them. (BT-FIELD-1, BT-FIELD-4)
+// field reads width bits and the spill bit after them. (BT-FIELD-1, BT-FIELD-4)
 func (r *reader) field(name string, frame, width int) (uint64, *Rejection) {
 	if r.pos+width+1 > len(r.bits) {
 		return 0, &Rejection{"truncated", r.pos}

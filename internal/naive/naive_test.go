@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The README's stack, whose blob SPEC.md draws to the last bit.
+// The stack of the README, whose blob SPEC.md draws bit by bit.
 var readme = []uint64{0x406651, 0x406852, 0x406c1b, 0x406294}
 
 func TestReadmeStack(t *testing.T) {

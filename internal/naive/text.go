@@ -9,7 +9,7 @@ import (
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// Line is the text form of a blob. (BT-TEXT-1, BT-B64-1)
+// Line returns the ~m# line of a blob. (BT-TEXT-1, BT-B64-1)
 func Line(blob []byte) string {
 	bits := bitstring.Unpack(blob)
 	for len(bits)%6 != 0 {
@@ -25,7 +25,7 @@ func Line(blob []byte) string {
 	return line
 }
 
-// ParseLine reads a ~m# line; reason is "" if it could. (BT-B64-2, BT-B64-3)
+// ParseLine reads a ~m# line; reason is "" on success. (BT-B64-2, BT-B64-3)
 func ParseLine(line string, lenient bool) (blob []byte, reason string) {
 	text, found := strings.CutPrefix(line, "~m#")
 	if !found && !lenient {
@@ -57,7 +57,7 @@ func ParseLine(line string, lenient bool) (blob []byte, reason string) {
 	return bitstring.Parse(bits[:len(bits)-unused]), ""
 }
 
-// Decoded is the ~b# form of a stack. (BT-TEXT-2)
+// Decoded returns the ~b# line of a stack. (BT-TEXT-2)
 func Decoded(pcs []uint64, size uint64) string {
 	line := "~b#size: " + strconv.FormatUint(size, 10) + ","
 	for _, pc := range pcs {
@@ -66,7 +66,7 @@ func Decoded(pcs []uint64, size uint64) string {
 	return line
 }
 
-// ParseDecoded reads a ~b# line; reason is "" if it could. (BT-TEXT-2)
+// ParseDecoded reads a ~b# line; reason is "" on success. (BT-TEXT-2)
 func ParseDecoded(line string) (pcs []uint64, size uint64, reason string) {
 	text, found := strings.CutPrefix(line, "~b#")
 	if !found {
@@ -94,7 +94,7 @@ func ParseDecoded(line string) (pcs []uint64, size uint64, reason string) {
 	return pcs, size, ""
 }
 
-// parse is strconv.ParseUint without signs and underscores.
+// parse is like strconv.ParseUint, but rejects signs and underscores.
 func parse(digits string, base int) (uint64, bool) {
 	if strings.ContainsAny(digits, "+-_") {
 		return 0, false

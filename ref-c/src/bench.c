@@ -1,4 +1,4 @@
-/* Mode bench: nanoseconds that the library takes for a stack, by depth. */
+/* Mode bench: nanoseconds per stack, by depth. */
 #include "btref.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct sample {
 	size_t len;
 };
 
-enum { ROUNDS = 7 };	/* the best of so many counts */
+enum { ROUNDS = 7 };	/* measurements; the best counts */
 
 static volatile uintptr_t sink;
 
@@ -25,7 +25,7 @@ now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* What lws_alloc_metadata_gen() does once it has the stack. */
+/* The work of lws_alloc_metadata_gen() after it captured the stack. */
 static void
 encode_once(const struct sample *x)
 {
@@ -35,7 +35,7 @@ encode_once(const struct sample *x)
 	size_t len;
 
 	lws_backtrace_compression_stream_init(&c, buf, sizeof(buf));
-	/* it takes a pointer that is not const, and does not write there */
+	/* its parameter is not const, but it does not write there */
 	lws_backtrace_compress_backtrace((lws_backtrace_info_t *)(uintptr_t)&x->si, &c);
 	bits = lws_sigbits((uintptr_t)x->s.size);
 	lws_backtrace_compression_stream(&c, bits, 6);
@@ -55,7 +55,7 @@ decode_once(const struct sample *x)
 	sink += si.asize;
 }
 
-/* The best of some rounds, in ns a call; a round lasts so many seconds. */
+/* Returns the best of ROUNDS rounds in ns per call; seconds is the length of a round. */
 static double
 measure(void (*once)(const struct sample *), const struct sample *x, size_t n, double seconds)
 {

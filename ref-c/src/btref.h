@@ -1,8 +1,8 @@
 /*
- * btref: what the real libwebsockets does with compressed backtraces.
+ * btref: shows what the real libwebsockets does with compressed backtraces.
  *
- * Everything the program's files share. naive.h stands apart, because the
- * naive reader must compile where no libwebsockets is installed.
+ * Declarations shared by the program's files. naive.h is separate, because the
+ * naive reader must compile without libwebsockets.
  */
 #ifndef BTREF_H
 #define BTREF_H
@@ -24,7 +24,7 @@
 #error "this libwebsockets was built without LWS_WITH_COMPRESSED_BACKTRACES"
 #endif
 
-/* Exit codes, as everywhere in this project. */
+/* Exit codes, the same in all commands of this project. */
 enum { EXIT_OK = 0, EXIT_SHORT = 1, EXIT_USAGE = 2, EXIT_SELF = 3 };
 
 enum {
@@ -32,7 +32,7 @@ enum {
 	MAX_BLOB = 512	/* bytes; the longest that the library writes has 312 */
 };
 
-/* What the build told us about itself; the Makefile sets both. */
+/* Description of the build; the Makefile sets both. */
 #ifndef BTREF_PLATFORM
 #define BTREF_PLATFORM "unnamed"
 #endif
@@ -47,10 +47,10 @@ enum {
 #else
 #define BTREF_COMPILER "gcc " __VERSION__
 #define NOINLINE __attribute__((noipa))	/* not even cloned */
-#define ONE_CALL _Pragma("GCC unroll 1")	/* a loop's call has one address */
+#define ONE_CALL _Pragma("GCC unroll 1")	/* so that a call in a loop has one address */
 #endif
 
-/* ---- stacks.c: the input, one stack a line ---- */
+/* ---- stacks.c: the input, one stack per line ---- */
 
 struct stack {
 	char id[160];
@@ -61,7 +61,7 @@ struct stack {
 
 struct stacks {
 	FILE *in;
-	unsigned long line;	/* of the last one read, from 1 */
+	unsigned long line;	/* number of the last line read, from 1 */
 	char *buf;
 	size_t cap;
 };
@@ -71,48 +71,48 @@ int stacks_next(struct stacks *s, struct stack *out);
 void stacks_free(struct stacks *s);
 
 /*
- * Digits alone, all of [p, end), in the base given, at most 64 bits.
- * Returns 0, or -1 when there are none, others, or too many.
+ * Reads the number [p, end), digits of the given base only, at most 64 bits.
+ * Returns 0, or -1 if there are no digits, other characters, or too many bits.
  */
 int read_number(const char *p, const char *end, int base, uint64_t *out);
-/* "-" or addresses in hex with sep between; *depth up to 32. 0, or -1 with *why. */
+/* Reads "-" or up to 32 addresses in hex, separated by sep. Returns 0, or -1 with *why. */
 int read_pcs(const char *p, const char *end, char sep, uint64_t *pcs, int *depth,
 	     const char **why);
 
-/* ---- lib.c: the library's encoder and decoder, within bounds ---- */
+/* ---- lib.c: the library's encoder and decoder, with memory around them ---- */
 
 enum shift { SHIFT_EXACT, SHIFT_WRAP, SHIFT_ZERO };
 
 struct machine {
 	enum shift shift;
-	bool spill_any;	/* this build's spill bits follow its compiler's whim */
+	bool spill_any;	/* the spill bits of this build are unpredictable */
 	char name[12];	/* wrap64 ... */
 };
 
-/* Found by asking the library's own encoder. */
+/* Finds the machine class by probing the library's encoder. */
 void machine_probe(struct machine *m);
-/* The spill bit that machine m writes after a field of this wire value. */
+/* Returns the spill bit that machine m writes after a field with this wire value. */
 int machine_spill(const struct machine *m, uint64_t wire);
 
 /*
- * The blob of s as lws_alloc_metadata_gen() composes it, but for a stack given.
- * buf has room for MAX_BLOB bytes; returns the blob's length, 0 if it failed.
+ * Encodes s as lws_alloc_metadata_gen() would, but for a given stack. buf has
+ * space for MAX_BLOB bytes. Returns the blob's length, 0 on failure.
  */
 size_t lib_encode(uint8_t *buf, const struct stack *s);
 
-/* What lws_alloc_metadata_parse() made of a blob. */
+/* The result of lws_alloc_metadata_parse(). */
 struct parsed {
 	int rc;		/* as returned: 0 is success */
 	int ref_err;	/* it logged "ref err" */
-	int depth;	/* si.sp: frames, up to 255 when it ran wild */
+	int depth;	/* si.sp: frames, up to 255 if it ran wild */
 	uint64_t size;
 	uint64_t pcs[32];
 };
 
 /*
- * Calls the library's decoder in this process, on memory where the blob is
- * surrounded by 64 KiB of zeros before it and 4 KiB after it, and its result
- * struct ends at an unreachable page: writing far past it is SIGSEGV.
+ * Calls the library's decoder in this process. 64 KiB of zeros precede the blob
+ * and 4 KiB follow it. The result struct ends at an unmapped page, so that
+ * writing past it is a SIGSEGV.
  */
 void lib_parse(struct parsed *out, const uint8_t *blob, size_t len);
 extern int lib_logged_ref_err;	/* main.c's log function sets it */
@@ -121,11 +121,11 @@ extern int lib_logged_ref_err;	/* main.c's log function sets it */
 void parsed_print(FILE *f, const struct parsed *p);
 void pcs_print(FILE *f, const uint64_t *pcs, int depth);
 void hex_print(FILE *f, const uint8_t *p, size_t n);
-/* `~m#` and base64 by the library; text has room for MAX_LINE bytes. */
+/* Writes `~m#` and the library's base64 to text, which has space for MAX_LINE bytes. */
 enum { MAX_LINE = 3 + (MAX_BLOB + 2) / 3 * 4 + 4 };
 int lib_line(char *text, const uint8_t *blob, size_t len);
 
-/* ---- child.c: things that may crash ---- */
+/* ---- child.c: calls that may crash ---- */
 
 struct outcome {
 	enum { CHILD_DONE, CHILD_SIGNAL, CHILD_HANG } how;
@@ -137,9 +137,9 @@ struct outcome {
 /* Runs fn(arg, fd) in a forked child and collects what it writes to fd. */
 void child_run(struct outcome *o, int (*fn)(void *arg, int fd), void *arg,
 	       unsigned int seconds);
-/* The name, SIGSEGV, of a signal. */
+/* Returns the name of a signal, such as SIGSEGV. */
 const char *signal_name(int sig, char buf[16]);
-/* All of p to fd, or the process ends: it has nobody left to tell. */
+/* Writes all of p to fd, or exits: there is no other way to report an error. */
 void write_all(int fd, const void *p, size_t n);
 
 /* ---- modes ---- */
@@ -150,7 +150,7 @@ int mode_serve(int argc, char **argv);
 int mode_bench(int argc, char **argv);
 int mode_errata(int argc, char **argv);
 
-/* vectors.c: the head of a .btv file, and one record, both to stdout. */
+/* vectors.c: write the head of a .btv file, and one record, to stdout. */
 void btv_head(const char *source, const struct machine *m);
 struct btv_record {
 	const char *id;
@@ -158,10 +158,10 @@ struct btv_record {
 	const uint8_t *blob;
 	size_t len;
 };
-/* 0, or EXIT_SELF after a message: the harness itself contradicts the blob. */
+/* Returns 0, or EXIT_SELF after a message if the blob contradicts the harness. */
 int btv_record(const struct btv_record *r, const struct machine *m);
 
-/* errata: each returns 1 when it saw the erratum, 0 when not; says what it saw */
+/* errata: show prints what it saw and returns 1 if it reproduced the erratum, else 0 */
 struct erratum {
 	int number;
 	const char *title;

@@ -1,9 +1,9 @@
 /*
- * Mode capture: live call stacks of this very program, through the library's
- * own capture, its encoder, and the memory of allocations that carry them.
+ * Mode capture: captures live call stacks of this program with the library's
+ * capture function, encodes them, and puts them before allocations.
  *
- * Addresses change from run to run wherever the system randomises them: link
- * with -static -no-pie, or run under setarch -R, to get the same again.
+ * Addresses change from run to run if the system randomises them. Link with
+ * -static -no-pie, or run under setarch -R, for repeatable output.
  */
 #include "btref.h"
 
@@ -14,12 +14,12 @@
 
 enum { PRES = 4, POSTS = 3, LOW_BITS = 0x7fffffff };
 
-/* What one point of the program saw of itself. */
+/* The captures at one point of the program. */
 struct seen {
 	lws_backtrace_info_t si[PRES][POSTS];
 	int rc[PRES][POSTS];
 
-	/* lws_alloc_metadata_gen(): a call of its own, so frame 0 differs */
+	/* lws_alloc_metadata_gen(): a separate call, so frame 0 differs */
 	uint8_t comp[MAX_BLOB];
 	size_t adj, cl;
 };
@@ -43,7 +43,7 @@ check(bool ok, const char *what, ...)
 	fprintf(stderr, "\n");
 }
 
-/* ---- the calls whose stacks are taken; none is a tail call ---- */
+/* ---- the calls whose stacks are captured; none is a tail call ---- */
 
 static volatile int after;
 
@@ -136,7 +136,7 @@ static const struct shape {
 	{ "recursion-40", recurse, 40 },
 };
 
-/* ---- what lws_backtrace() gave ---- */
+/* ---- results of lws_backtrace() ---- */
 
 static void
 stack_from(struct stack *s, const lws_backtrace_info_t *si, const char *shape, const char *how)
@@ -186,20 +186,20 @@ show_backtraces(const char *shape)
 				      "%s: frame %d is not frame %d of the whole stack",
 				      s.id, n, n + pre);
 			n = seen.si[pre][0].sp;
-			if (n > post)	/* it leaves a stack of post frames whole */
+			if (n > post)	/* lws leaves a stack of up to post frames whole */
 				n -= post;
 			check(si->sp == n, "%s: %d frames, %d were expected", s.id, si->sp, n);
-			/* 0: a library without unwind tables, erratum 26 */
+			/* no frames: a library without unwind tables, erratum 26 */
 			check(seen.rc[pre][post] == 0 || seen.si[pre][0].sp == 32 || !all->sp,
 			      "%s: failed with %d frames", s.id, si->sp);
 		}
 	return 0;
 }
 
-/* ---- what lws_alloc_metadata_gen() gave, in an allocation's memory ---- */
+/* ---- results of lws_alloc_metadata_gen(), in the memory of an allocation ---- */
 
 struct walk {
-	const uint8_t *end[4];	/* end pointers of blobs: where their list nodes stand */
+	const uint8_t *end[4];	/* end pointers of blobs: addresses of their list nodes */
 	int found;
 };
 
@@ -214,7 +214,7 @@ walk_cb(struct lws_dll2 *d, void *user)
 	return 0;
 }
 
-/* What lws_alloc_metadata_dump_stdout() puts on standard output. */
+/* Captures the output of lws_alloc_metadata_dump_stdout(). */
 static void
 dumped(lws_dll2_owner_t *owner, char *text, size_t cap)
 {
@@ -241,8 +241,8 @@ dumped(lws_dll2_owner_t *owner, char *text, size_t cap)
 }
 
 /*
- * Frames of gen's blob that are those of lws_backtrace() called beside it, after
- * so many snipped; from is 1 where frame 0, the place of the call, differs.
+ * Reports whether the frames of gen's blob are those of lws_backtrace() called
+ * next to it with this pre. from is 1 if frame 0, the call site, differs.
  */
 static bool
 gen_agrees(const struct naive *n, int pre, int from)
@@ -252,16 +252,16 @@ gen_agrees(const struct naive *n, int pre, int from)
 
 	if (n->depth != si->sp)
 		return false;
-	for (i = from; i < n->depth; i++)	/* the low 31 bits survive everywhere */
+	for (i = from; i < n->depth; i++)	/* no machine loses the low 31 bits */
 		if (n->pcs[i] % 0x80000000u != si->st[i] % 0x80000000u)
 			return false;
 	return true;
 }
 
 /*
- * gen calls lws_backtrace(), so that the first two frames are theirs, and a
- * SNIP_PRE of 2 leaves the caller's. But a compiler that makes one function of
- * the two leaves them one frame, and the caller's own is snipped instead.
+ * gen calls lws_backtrace(), so that the first two frames are theirs and a
+ * SNIP_PRE of 2 leaves the caller's frames. If the compiler inlines one in the
+ * other, they have one frame, and SNIP_PRE also removes a frame of the caller.
  */
 static void
 check_gen_frames(const char *id, const struct naive *n)
@@ -320,7 +320,7 @@ show_metadata(const char *shape)
 	       (unsigned int)seen.cl, (unsigned int)node, (unsigned int)ptr,
 	       (unsigned int)seen.adj);
 
-	/* Two allocations, so that the list is one. */
+	/* Two allocations, to make a list. */
 	for (k = 0; k < 2; k++) {
 		alloc[k] = malloc(CAP_SIZE + seen.adj);
 		if (!alloc[k]) {
@@ -340,7 +340,7 @@ show_metadata(const char *shape)
 			       (unsigned int)node);
 	}
 
-	/* Back out of memory, by the end pointer alone. */
+	/* Read them from memory, by the end pointer alone. */
 	_lws_alloc_metadata_dump(&owner, walk_cb, &w);
 	check(w.found == 2, "%s: %d allocations in the list, 2 were expected", s.id, w.found);
 	for (k = 0; k < w.found && k < 2; k++) {
@@ -351,7 +351,7 @@ show_metadata(const char *shape)
 	}
 	lib_line(line, seen.comp, seen.cl);
 	dumped(&owner, dump, sizeof(dump));
-	if (strlen(line) <= 3 + 184)	/* more it can't print */
+	if (strlen(line) <= 3 + 184)	/* it cannot print more */
 		for (k = 0; k < 2; k++) {
 			size_t len = strlen(line);
 
@@ -373,8 +373,8 @@ show_metadata(const char *shape)
 	      (unsigned int)owner.count);
 
 	/*
-	 * A record of what was read, provided that encoding it anew gives the
-	 * same blob; where the machine lost bits it need not.
+	 * Record the stack, provided that encoding it again gives the same blob.
+	 * Where the machine lost bits, it need not.
 	 */
 	{
 		uint8_t again[MAX_BLOB];

@@ -1,4 +1,4 @@
-/* Calls that may crash or never return, in a forked child. */
+/* Runs calls that may crash or never return in a forked child. */
 #include "btref.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Mode errata: each fault of the library shown happening, in a child process. */
+/* Mode errata: reproduces each fault of the library in a child process. */
 #include "errata.h"
 
 #include <stdarg.h>
@@ -11,7 +11,7 @@ const char *errata_tool_path;
 
 static char why_not[256];
 
-/* Label and text, wrapped at 96 columns. */
+/* Prints label and text, wrapped at 96 columns. */
 static void
 tell(const char *label, const char *fmt, va_list ap)
 {
@@ -79,7 +79,7 @@ outcome_text(const struct outcome *o, char *buf, size_t cap)
 	return buf;
 }
 
-/* ---- blobs by hand ---- */
+/* ---- blobs assembled from fields ---- */
 
 void
 make_bits(struct maker *m, uint64_t v, int width)

@@ -1,4 +1,4 @@
-/* Errata of metadata in an allocation's memory. */
+/* Errata of metadata in the memory of an allocation. */
 #include "errata.h"
 
 #include <stddef.h>
@@ -37,7 +37,7 @@ exact_fit(void)
 	size_t room, whole = 0, exact = 0, more = 0;
 	bool past;
 
-	/* one call of gen for them all, so that their stacks are the same */
+	/* one call site for all calls of gen, so that their stacks are the same */
 	ONE_CALL
 	for (room = MAX_BLOB; room; room = !whole ? 0 : !exact ? whole : !more ? whole + 1 : 0) {
 		size_t got = gen_into(buf, room);
@@ -84,8 +84,8 @@ parse_pointer(void)
 	owner_init(&owner);
 	_lws_alloc_metadata_adjust(&owner, &v, adj, blob, (unsigned int)len);
 	/*
-	 * With the user's pointer the length is what the list node's last two
-	 * bytes happen to be; those of a small, known address here.
+	 * With the user's pointer, the length is read from the last two bytes of
+	 * the list node, here those of a small, known address.
 	 */
 	((lws_dll2_t *)(void *)((uint8_t *)v - sizeof(lws_dll2_t)))->owner = NULL;
 	for (k = 0; k < 2; k++) {
@@ -147,7 +147,7 @@ struct long_blob {
 	lws_dll2_t node;
 };
 
-/* Leaves the letter X where a later call's locals will be. */
+/* Fills the stack memory of later calls with the letter X. */
 static NOINLINE void
 dirty_stack(void)
 {
@@ -184,7 +184,7 @@ long_dump(void)
 	size_t len, same = 0, got;
 	int i;
 
-	for (i = 0; i < 31; i++)	/* to and fro between far modules */
+	for (i = 0; i < 31; i++)	/* alternate between distant modules */
 		s.pcs[i] = WORD == 64 ? (i % 2 ? 0x7f0000000000 : 0x550000000000) +
 					(uint64_t)i * 0x1234567 :
 					((i % 2 ? 0xf0000000 : 0x08000000) + (uint64_t)i * 0x1357913);
@@ -278,7 +278,7 @@ realloc_fn(void *arg, int fd)
 
 	(void)arg;
 	(void)fd;
-	close(2);	/* the C library says what it thinks of it */
+	close(2);	/* the C library prints an error */
 	p = lws_realloc(p, 5000, "btref");
 	return p ? 0 : 1;
 }

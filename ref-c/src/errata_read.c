@@ -14,7 +14,7 @@ struct bare {
 	bool guard;
 };
 
-/* Parses `00 length` with memory after it, all of it `follows` or unreachable. */
+/* Parses `00 length`, followed by memory filled with `follows` or unmapped. */
 static int
 bare_fn(void *arg, int fd)
 {
@@ -135,7 +135,7 @@ depth_spill(void)
 
 	make_bits(&many, 1, 5);
 	make_bits(&many, 1, 1);
-	for (n = 0; n < 40; n++)	/* 0x22 in each byte, whichever of them becomes sp */
+	for (n = 0; n < 40; n++)	/* each byte is 0x22, whichever of them becomes sp */
 		make_literal(&many, 0x22222222, 31);
 	back2 = parse_in_child(&p2, &o2, many.bytes, make_end(&many));
 

@@ -1,4 +1,4 @@
-/* Errata of the library's decoder tool, lws-api-test-backtrace; --tool names it. */
+/* Errata of the library's decoder tool, lws-api-test-backtrace, which --tool names. */
 #include "errata.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ struct call {
 	long delay_ms;		/* before the line is written */
 };
 
-/* The tool with the line on its standard input. */
+/* Runs the tool with the line on its standard input. */
 static int
 tool_fn(void *arg, int fd)
 {
@@ -28,7 +28,7 @@ tool_fn(void *arg, int fd)
 		argv[1 + n] = c->arg[n];
 	if (pipe(in))
 		return EXIT_SELF;
-	if (!c->delay_ms)	/* there before it starts; a pipe holds it */
+	if (!c->delay_ms)	/* write before the tool starts: the pipe buffers it */
 		write_all(in[1], line, sizeof(line) - 1);
 	pid = fork();
 	if (pid < 0)
@@ -157,7 +157,7 @@ no_file(void)
 
 	if (!have_tool())
 		return 0;
-	do	/* where addresses are random, so is what the pointer holds */
+	do	/* with random addresses, the unset pointer is random too */
 		child_run(&o, tool_fn, &c, 10);
 	while (++tries < 20 && o.how == CHILD_DONE);
 	did("the decoder tool was called with --stdin and a file that does not exist, %d times.",

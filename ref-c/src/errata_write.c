@@ -5,7 +5,7 @@
 
 enum { CANARY = 0xa5, ROOM = 64 };	/* ROOM: watched bytes after a buffer */
 
-/* Bytes changed from index n on. */
+/* Returns the number of bytes from index n to the last changed one. */
 static int
 overrun(const uint8_t *buf, size_t n, size_t cap)
 {
@@ -144,7 +144,7 @@ advice(void)
 	size_t len;
 	int i;
 
-	/* far from one another, as between modules */
+	/* far from each other, as in different modules */
 	for (i = 0; i < 31; i++)
 		s.pcs[i] = WORD == 64 ? 0x7f0000000000 + (uint64_t)i * 0x123456789a :
 					(0x80000000 + (uint64_t)i * 0x12345679) % 0x100000000;
@@ -161,7 +161,7 @@ base64_padding(void)
 {
 	static const struct {
 		const char *text;
-		int good;	/* bytes that it stands for, -1: it is no base64 */
+		int good;	/* number of bytes encoded, -1 if it is not base64 */
 	} cases[] = {
 		{ "QUI=", 2 }, { "QUI", 2 }, { "QUI==", -1 }, { "QUI===", -1 },
 		{ "QUJD=", -1 }, { "Q", -1 }, { "QQ=", -1 }, { "QR==", -1 },

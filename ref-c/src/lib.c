@@ -1,4 +1,4 @@
-/* The library's encoder and decoder, called within bounds that we know. */
+/* Calls the library's encoder and decoder with known memory around them. */
 #include "btref.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ spill_is_off(const struct machine *m, const struct stack *s)
 	size_t len = lib_encode(blob, s);
 	int f;
 
-	/* 32 bits and more are lossy, but read like any other */
+	/* values of 32 bits and more may be lossy, but are valid */
 	if (naive_read(&n, blob, len, WORD)) {
 		fprintf(stderr, "btref: the naive reader rejects what the library wrote "
 			"for its first probe: %s at bit %u\n", n.reason, (unsigned int)n.bit);
@@ -32,7 +32,7 @@ machine_spill(const struct machine *m, uint64_t wire)
 	return m->shift == SHIFT_WRAP && wire / 0x80000000u % 2;
 }
 
-/* The top bit that the library writes for v in a field so wide. */
+/* Returns the top bit that the library writes for v in a field of this width. */
 static int
 top_bit(uintptr_t v, unsigned int width)
 {
@@ -47,7 +47,7 @@ top_bit(uintptr_t v, unsigned int width)
 void
 machine_probe(struct machine *m)
 {
-	/* every kind of field; addresses below 2^31 (no class differs on them) and above */
+	/* every kind of field; addresses below 2^31 (the same for all classes) and above */
 	static const struct stack probes[] = {
 		{ "", 0x1d60, { 0x406651, 0x406852, 0x406c1b, 0x406294 }, 4 },
 		{ "", 0x80000001, { 0x80000000, 0x80000100, 0x80000080, 0xfffffff0 }, 4 },
@@ -56,9 +56,9 @@ machine_probe(struct machine *m)
 	unsigned int n;
 
 	/*
-	 * In a field of 41 bits, the top one is bit 40: a machine that wraps
-	 * shows bit 8 there. With 32-bit words no field is so wide that
-	 * anything but the spill bit tells: bit -1, which wraps to 31.
+	 * In a field of 41 bits, the top bit is bit 40; a machine that wraps writes
+	 * bit 8 there. With 32-bit words, only the spill bit distinguishes the
+	 * classes: it is bit -1, which wraps to bit 31.
 	 */
 	if (WORD == 64) {
 		if (top_bit((uintptr_t)1 << 8, 41))
@@ -108,12 +108,12 @@ lib_encode(uint8_t *buf, const struct stack *s)
 	return len;
 }
 
-/* ---- decoding in a known surrounding ---- */
+/* ---- decoding with known memory around the blob ---- */
 
 enum { BEFORE = 65536, AFTER = 4096 };
 
 static uint8_t *arena;			/* BEFORE, a blob, AFTER */
-static lws_backtrace_info_t *arena_si;	/* ends at a page that can't be reached */
+static lws_backtrace_info_t *arena_si;	/* ends at an unmapped page */
 
 static void *
 map(size_t n)
@@ -195,8 +195,8 @@ void
 parsed_print(FILE *f, const struct parsed *p)
 {
 	/*
-	 * The library only says that it failed. It can do so in two ways: a
-	 * base before frame 0, which it logs, and a field beyond the end.
+	 * The library gives no reason for a failure. There are two: a base before
+	 * frame 0, which it logs, and a field beyond the end.
 	 */
 	if (p->rc) {
 		fprintf(f, "reject %s", p->ref_err ? "back" : "truncated");

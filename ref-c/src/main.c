@@ -1,11 +1,11 @@
-/* btref: modes and what is common to them; each mode is a file of its own. */
+/* btref: the command line. Each mode is in a separate file. */
 #include "btref.h"
 
 #include <string.h>
 
 int lib_logged_ref_err;
 
-/* The library's log goes nowhere, but what it says of bad bases is kept. */
+/* Discards the library's log, but notes that it reported a bad base. */
 static void
 log_emit(int level, const char *line)
 {

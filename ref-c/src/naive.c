@@ -20,8 +20,8 @@ take_bit(struct bits *b)
 	return bit;
 }
 
-/* One field: value bits, most significant first, then the spill bit.
- * -1 when it does not end before the length. BT-FIELD-1 BT-FIELD-4 */
+/* Reads one field: value bits, most significant first, then the spill bit.
+ * Returns -1 if it does not end before the length. BT-FIELD-1 BT-FIELD-4 */
 static int
 take_field(struct bits *b, enum naive_kind kind, int frame, int width, uint64_t *value)
 {
@@ -47,7 +47,7 @@ take_field(struct bits *b, enum naive_kind kind, int frame, int width, uint64_t 
 	return 0;
 }
 
-/* A count and as many bits. BT-COUNT-2 BT-COUNT-4 */
+/* Reads a count and a value of as many bits. BT-COUNT-2 BT-COUNT-4 */
 static int
 take_counted(struct bits *b, enum naive_kind count_kind, enum naive_kind kind, int frame,
 	     int word, uint64_t *value)
@@ -107,7 +107,7 @@ take_frame(struct bits *b, int n, int word)
 	return 0;
 }
 
-/* as32: a depth of 0 means 32. */
+/* If as32, a depth of 0 means 32. */
 static int
 read_as(struct naive *out, const uint8_t *blob, size_t len, int word, int spill, int as32)
 {
@@ -146,7 +146,7 @@ done:
 	return rc;
 }
 
-/* An announced depth of 0 is an empty stack, or 32 frames. BT-DEPTH-2 */
+/* A depth field of 0 is an empty stack or 32 frames. BT-DEPTH-2 */
 static int
 read_either(struct naive *out, const uint8_t *blob, size_t len, int word, int spill)
 {
@@ -154,7 +154,7 @@ read_either(struct naive *out, const uint8_t *blob, size_t len, int word, int sp
 	int rc = read_as(out, blob, len, word, spill, 0);
 
 	if (!out->fields || out->field[0].value != 0)
-		return rc;	/* no depth to be read, or one that is plain */
+		return rc;	/* no depth field, or an unambiguous one */
 	if (!rc && out->user_bits < 8)
 		return 0;
 	if (!read_as(&full, blob, len, word, spill, 1)) {
@@ -163,7 +163,7 @@ read_either(struct naive *out, const uint8_t *blob, size_t len, int word, int sp
 	}
 	if (!rc)
 		return 0;	/* empty, with user bits */
-	if (len >= 46 + 2)	/* no 32 frames and a size fit less */
+	if (len >= 46 + 2)	/* 32 frames and a size do not fit less */
 		*out = full;
 
 	return -1;
@@ -187,7 +187,7 @@ naive_base64(uint8_t *out, size_t cap, const char *text)
 	static const char alphabet[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	size_t chars = strcspn(text, "="), n, done = 0;
-	unsigned int held = 0, have = 0;	/* bits not yet written, how many */
+	unsigned int held = 0, have = 0;	/* bits not yet written, and their number */
 
 	for (n = 0; n < chars; n++) {
 		const char *at = strchr(alphabet, text[n]);

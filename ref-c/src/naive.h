@@ -1,7 +1,7 @@
 /*
- * A reader of compressed backtraces one bit at a time, written from the
- * format's description. It shares nothing with libwebsockets or with the Go
- * codec, and has no shift by a variable number: it doubles and adds.
+ * A reader of compressed backtraces, one bit at a time, written from the
+ * format's description. It shares no code with libwebsockets or the Go codec,
+ * and never shifts by a variable number: it doubles and adds.
  */
 #ifndef BTREF_NAIVE_H
 #define BTREF_NAIVE_H
@@ -28,21 +28,21 @@ struct naive {
 	int depth;
 	uint64_t pcs[32];
 	uint64_t size;
-	const char *reason;	/* NULL: read; otherwise why it was rejected */
-	size_t bit;		/* where reading ended, bits from the start */
+	const char *reason;	/* why it was rejected; NULL on success */
+	size_t bit;		/* position where reading ended, in bits */
 	int user_bits;		/* bits after the size, padding included */
 	int fields;
 	struct naive_field field[NAIVE_FIELDS];
 };
 
-/* Reads a blob of len bytes, all of it, for words of 32 or 64 bits.
+/* Reads a blob of exactly len bytes, for words of 32 or 64 bits.
  * Returns 0, or -1 with out->reason set. */
 int naive_read(struct naive *out, const uint8_t *blob, size_t len, int word);
 
-/* The same on the README's word: fields have their nominal width, no spill bit. */
+/* As naive_read, but by the README of lws: fields have no spill bit. */
 int naive_read_nominal(struct naive *out, const uint8_t *blob, size_t len, int word);
 
-/* Bytes of standard base64, padding optional; -1 if it is none or too long. */
+/* Decodes standard base64, padding optional. Returns the length, or -1. */
 int naive_base64(uint8_t *out, size_t cap, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* The naive reader alone, without libwebsockets: what it makes of known blobs. */
+/* Tests the naive reader on known blobs, without libwebsockets. */
 #include "naive.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ main(void)
 		}
 	}
 
-	/* Every truncation of a whole blob, its length made to agree, is rejected. */
+	/* Every truncation of a blob, with a corrected length, is rejected. */
 	len = naive_base64(blob, sizeof(blob), cases[0].base64);
 	for (k = 2; k < (size_t)len; k++) {
 		uint8_t cut[64];
@@ -83,7 +83,7 @@ main(void)
 			failed++;
 		}
 	}
-	/* Read without spill bits, as the README says, it is something else. */
+	/* Without spill bits, as in the README of lws, it reads differently. */
 	if (!naive_read_nominal(&n, blob, (size_t)len, 64) && n.size == 7520) {
 		printf("without spill bits: read all the same\n");
 		failed++;

@@ -1,10 +1,10 @@
 /*
- * Mode serve: the library as a BTP/1 testee. It decodes in this very process,
- * so that what crashes the library crashes the testee.
+ * Mode serve: the library as a BTP/1 testee. It decodes in this process,
+ * so that a crash of the library is a crash of the testee.
  *
- * lws_alloc_metadata_parse() is told no length. As the library's own decoder
- * tool does, `decode` and `mline` compare the length field with what is there
- * before they call it; `end` does not.
+ * lws_alloc_metadata_parse() is not given a length. As the library's own decoder
+ * tool does, `decode` and `mline` first compare the length field with the number
+ * of bytes; `end` does not.
  */
 #include "btref.h"
 
@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 struct request {
-	char *word[40];	/* op, id and what follows */
+	char *word[40];	/* operation, ID and arguments */
 	int words;
 	unsigned long line;
 };
@@ -44,7 +44,7 @@ skip(const struct request *r)
 	return 0;
 }
 
-/* The request's bytes, from hex or "-"; NULL when it has none. Caller frees. */
+/* Returns the bytes of hex digits or "-", NULL if malformed. The caller frees them. */
 static uint8_t *
 hex_bytes(const char *hex, size_t *len)
 {
@@ -129,7 +129,7 @@ op_decode(const struct request *r)
 	return 0;
 }
 
-/* Its reader is lenient; it has no strict one. */
+/* The library has only a lenient reader. */
 static int
 op_mline(const struct request *r)
 {
@@ -149,7 +149,7 @@ op_mline(const struct request *r)
 		return skip(r);
 	}
 	at = (char *)text;
-	if (len >= 3 && at[0] == '~' && at[2] == '#') {	/* as the library's tool does */
+	if (len >= 3 && at[0] == '~' && at[2] == '#') {	/* as in the library's tool */
 		at += 3;
 		len -= 3;
 	}

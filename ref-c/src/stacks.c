@@ -1,4 +1,4 @@
-/* The input: one stack a line, `ID<TAB>size<TAB>addresses`, numbers in hex. */
+/* The input: one stack per line, `ID<TAB>size<TAB>addresses`, numbers in hex. */
 #include "btref.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Mode vectors: what the library writes for the stacks it is given. */
+/* Mode vectors: records what the library writes for stacks on standard input. */
 #include "btref.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ btv_head(const char *source, const struct machine *m)
 		printf("spill: any\n");
 }
 
-/* The clauses that the bits of this blob show at work. */
+/* Prints the clauses that this blob exercises. */
 static void
 print_clauses(const struct naive *n, const struct machine *m)
 {
@@ -77,7 +77,7 @@ same(const struct parsed *p, const struct naive *n)
 	return !memcmp(p->pcs, n->pcs, (size_t)n->depth * sizeof(p->pcs[0]));
 }
 
-/* The library's own reading, where it differs from what the bits say. */
+/* Prints the library's reading if it differs from that of the naive reader. */
 static void
 print_lib_want(const struct btv_record *r, const struct naive *n)
 {

@@ -15,8 +15,8 @@ import (
 //go:embed testdata/prog.c
 var program string
 
-// Synthetic returns C source with n functions of many shapes, g_0 to g_<n-1>, each
-// of which calls later ones, and g_entry, which calls any.
+// Synthetic returns C source with n functions of many shapes, g_0 to g_<n-1>, each of
+// which calls later functions, and g_entry, which calls any of them.
 func Synthetic(seed int64, n int) string {
 	r := rand.New(rand.NewSource(seed))
 	var b strings.Builder
@@ -102,14 +102,14 @@ type Build struct {
 	Tables   string // without debug information, with unwind tables if it was compiled so
 }
 
-// files returns the paths of the program's forms.
+// files returns the paths of the forms of a program.
 func (m *Machine) files(dir, opt string) Build {
 	at := func(kind string) string { return filepath.Join(dir, m.Name+opt+"."+kind) }
 	return Build{at("full"), at("stripped"), at("symbols"), at("tables")}
 }
 
-// Compile builds the program for a machine, in dir, without frame pointers. It is an
-// error if unwind tables change the code: then one build would not do for both.
+// Compile builds the program for a machine, in dir, without frame pointers. It fails if
+// unwind tables change the code, because one build is used with and without tables.
 func (m *Machine) Compile(dir, opt string) (b Build, err error) {
 	flags := append([]string{opt, "-g", "-fomit-frame-pointer", "-w"}, m.Flags...)
 	with := append(flags[:len(flags):len(flags)], "-fasynchronous-unwind-tables")
@@ -158,7 +158,7 @@ func (m *Machine) Compile(dir, opt string) (b Build, err error) {
 	return b, b.check()
 }
 
-// check holds the files to what they are to be without.
+// check checks that each file lacks what its form excludes.
 func (b *Build) check() error {
 	for _, path := range []string{b.Stripped, b.Symbols, b.Tables} {
 		f, err := elf.Open(path)
@@ -194,8 +194,8 @@ func text(path string) ([]byte, error) {
 	return s.Data()
 }
 
-// ranges returns where the program's own functions are, and those of the C library
-// that it spends its time in.
+// ranges returns the address ranges of the program's own functions, and of the
+// functions of the C library in which it spends its time.
 func ranges(path string) (list [][2]uint64, err error) {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// endWithChildren has the end of the command's context end what the command started,
-// too: gdb leaves the program that it stopped.
+// endWithChildren kills the whole process group of cmd when its context ends, since gdb
+// would leave the stopped program behind.
 func endWithChildren(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -1,5 +1,5 @@
-// Package truth measures package unwind against gdb: programs are stopped at many
-// places, gdb's backtrace with full debug information is the truth.
+// Package truth compares package unwind with gdb: it stops programs at many places, and
+// takes gdb's backtrace with full debug information as the reference.
 package truth
 
 import (
@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// Machine is a kind of code that can be compiled and run here.
+// Machine is a machine and instruction set that programs can be compiled for and run on.
 type Machine struct {
 	Name    string
 	CC      string   // compiler
 	Flags   []string // of it
 	Strip   string   // objcopy
 	Qemu    string   // emulator, "" to run natively
-	CPU     string   // that it emulates, "" for its default
+	CPU     string   // CPU to emulate, "" for the default
 	Machine elf.Machine
 	Class   elf.Class
 	Order   binary.ByteOrder
@@ -40,7 +40,7 @@ func named(names ...string) map[int]string {
 	return m
 }
 
-// Machines returns all kinds of code that are measured.
+// Machines returns all machines that are measured.
 func Machines() []Machine {
 	le, be := binary.ByteOrder(binary.LittleEndian), binary.ByteOrder(binary.BigEndian)
 	arm := numbered(map[int]string{13: "sp", 14: "lr"}, 0, "r", 0, 12)

@@ -18,7 +18,7 @@ import (
 )
 
 // moments are programs of the distribution, which have .eh_frame but neither symbols
-// nor debug information, and what keeps them busy for a while.
+// nor debug information, with arguments that keep them busy.
 var moments = []struct {
 	name string
 	args []string
@@ -34,7 +34,7 @@ var moments = []struct {
 	{"sqlite3", []string{":memory:", "with recursive c(x) as (select 1 union all select x+1 from c where x<5000000) select sum(x*3%7), count(distinct x%1009), max(printf('%d-%s', x, hex(x))) from c group by x%13 order by 1;"}},
 }
 
-// bare is copies of files without .eh_frame.
+// bare holds copies of files without .eh_frame.
 type bare struct {
 	dir     string
 	objects map[string]*unwind.Object
@@ -64,7 +64,7 @@ func (b *bare) open(t testing.TB, path string) *unwind.Object {
 	return o
 }
 
-// modules makes modules of /proc/PID/maps.
+// modules returns the modules in the text of /proc/PID/maps.
 func (b *bare) modules(t testing.TB, maps string) (list []*unwind.Module) {
 	seen := map[string]bool{}
 	sc := bufio.NewScanner(strings.NewReader(maps))
@@ -99,8 +99,9 @@ func isELF(path string, head []byte) bool {
 	return n == len(head) && string(head) == elf.ELFMAG
 }
 
-// TestMoments stops programs of the distribution at random moments: gdb uses their
-// tables, we have none. LWSBT_I386_ROOT names a tree with programs for i386.
+// TestMoments stops programs of the distribution at random moments. gdb uses their
+// tables; package unwind gets none. LWSBT_I386_ROOT names a tree with programs for
+// i386.
 func TestMoments(t *testing.T) {
 	cmdtest.Need(t, "gdb", "objcopy")
 	var table strings.Builder
@@ -166,10 +167,10 @@ func TestMoments(t *testing.T) {
 						u.Modules = append(u.Modules, kernel)
 					}
 					if !bottom(x, truth, u.Modules) {
-						cut++ // gdb lost its way: there is no truth
+						cut++ // gdb did not reach the bottom: there is no reference
 						continue
 					}
-					for j := range truth { // beyond the loader's first function gdb goes on into data
+					for j := range truth { // after the loader's first function, gdb continues into data
 						if j > 0 && !u.Holds(truth[j]) {
 							truth = truth[:j]
 							break
@@ -205,7 +206,7 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// bottom reports whether gdb got to where a stack begins.
+// bottom reports whether gdb reached the bottom of the stack.
 func bottom(x *Sample, truth []uint64, modules []*unwind.Module) bool {
 	for _, pc := range truth {
 		if slices.ContainsFunc(modules, func(m *unwind.Module) bool { return m.AtEntry(pc - m.Bias) }) {
@@ -221,7 +222,7 @@ func bottom(x *Sample, truth []uint64, modules []*unwind.Module) bool {
 	return false
 }
 
-// findProgram returns where a program of the distribution is.
+// findProgram returns the path of a program of the distribution.
 func findProgram(root, name string) (string, error) {
 	if root == "" {
 		root = "/"

@@ -18,15 +18,15 @@ import (
 //go:embed truth.py
 var script string
 
-// Sample is one stop of a program: what an image would hold, and gdb's backtrace.
+// Sample is one stop of a program: the data that an image would hold, and gdb's backtrace.
 type Sample struct {
 	PC     uint64            `json:"pc"`
 	Thumb  bool              `json:"thumb"`
 	Regs   map[string]uint64 `json:"regs"` // by DWARF number
 	SP     uint64            `json:"sp"`
 	Stack  []byte            `json:"stack"`  // from SP on
-	Extra  [][2]any          `json:"extra"`  // code that is in no file, and other stacks
-	Stacks int               `json:"stacks"` // how many of Extra are stacks
+	Extra  [][2]any          `json:"extra"`  // addresses and bytes of code in no file, and of other stacks
+	Stacks int               `json:"stacks"` // number of stacks in Extra
 	Frames [][2]any          `json:"frames"`
 	VDSO   []any             `json:"vdso"` // its address and bytes, if there is one
 	Maps   string            `json:"maps"`
@@ -34,13 +34,13 @@ type Sample struct {
 	extra []part
 }
 
-// part is some memory.
+// part is a range of memory.
 type part struct {
 	addr uint64
 	data []byte
 }
 
-// Truth returns the addresses of gdb's frames, up to main if it knows where that is.
+// Truth returns the addresses of gdb's frames, up to main if gdb found it.
 func (s *Sample) Truth() (list []uint64, main bool) {
 	for _, f := range s.Frames {
 		list = append(list, uint64(number(f[0])))
@@ -56,7 +56,7 @@ func number(v any) uint64 {
 	return n
 }
 
-// Read reads the stack; it is the Memory of an Unwinder.
+// Read implements [unwind.Memory].
 func (s *Sample) Read(b []byte, addr uint64) int {
 	if addr >= s.SP && addr-s.SP < uint64(len(s.Stack)) {
 		return copy(b, s.Stack[addr-s.SP:])
@@ -88,7 +88,7 @@ func (s *Sample) Registers() unwind.Regs {
 	return r
 }
 
-// Options are of one series of stops.
+// Options are the options of one series of stops.
 type Options struct {
 	Dir     string
 	Samples int
@@ -98,10 +98,10 @@ type Options struct {
 	Args    []string // of the program
 	Moments bool     // at random moments, natively; else at random instructions
 	Keep    string   // file for the samples, "" to leave none
-	Moment  float64  // longest time between two, in seconds
+	Moment  float64  // longest time between two stops, in seconds
 }
 
-// Stops runs a program under gdb and returns what it was when it was stopped.
+// Stops runs a program under gdb and returns its state at each stop.
 func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 	py, out := o.Dir+"/truth.py", fmt.Sprintf("%s/samples.%d", o.Dir, time.Now().UnixNano())
 	if err := os.WriteFile(py, []byte(script), 0o644); err != nil {
@@ -157,7 +157,8 @@ func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 		return nil, err
 	}
 	env = append(env, "TRUTH_ARGS="+string(words))
-	// Of places that are never reached gdb would wait for ever: what it wrote counts.
+	// gdb would wait forever for places that are never reached: end it, and use the
+	// samples so far.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(max(o.Seconds, 10)+5)*time.Second)
 	defer cancel()
 	gdb := exec.CommandContext(ctx, debugger(), "-q", "-nx", "-batch", "-x", py, path)
@@ -202,7 +203,7 @@ func readSamples(path string) (list []Sample, err error) {
 	for sc.Scan() {
 		var s Sample
 		if json.Unmarshal(sc.Bytes(), &s) != nil {
-			break // gdb was stopped in the middle of it
+			break // gdb was killed while writing this line
 		}
 		list = append(list, s)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/image/unwind"
 )
 
-// UnmarshalJSON keeps addresses exact: numbers as text.
+// UnmarshalJSON decodes numbers as text, so that addresses stay exact.
 func (s *Sample) UnmarshalJSON(b []byte) error {
 	type plain Sample
 	var raw struct {
@@ -58,16 +58,16 @@ func decoded(v any) []byte {
 	return b
 }
 
-// Score counts frames, but for each sample's first, which is given.
+// Score counts frames, except the first of each sample, which is given.
 type Score struct {
 	Samples int
-	Crossed int // of them with more than one stack
+	Crossed int // samples with more than one stack
 	Want    int // frames of gdb's backtraces
-	Found   int // of them found, in order
-	False   int // found that gdb has not
+	Found   int // frames of gdb that were found, in order
+	False   int // frames found that gdb does not have
 	Frames  int // found
 	How     [8]int
-	Wrong   [8]int // false ones, by how they were found
+	Wrong   [8]int // false frames, by How
 }
 
 // Recall returns the share of the true frames that were found.
@@ -82,7 +82,7 @@ func (s *Score) String() string {
 		s.Samples, s.Crossed, s.Found, s.Want, s.Recall()*100, s.False, s.Frames, s.Wrongs()*100, s.How, s.Wrong)
 }
 
-// Add compares one backtrace.
+// Add adds the comparison of one backtrace, and reports whether it equals the reference.
 func (s *Score) Add(truth []uint64, toMain bool, frames []unwind.Frame, tag uint64) (perfect bool) {
 	want := truth[1:]
 	var got []uint64
@@ -91,7 +91,7 @@ func (s *Score) Add(truth []uint64, toMain bool, frames []unwind.Frame, tag uint
 			got = append(got, f.PC&^tag)
 		}
 	}
-	if toMain && len(want) > 0 { // main's callers are not part of it
+	if toMain && len(want) > 0 { // ignore the callers of main
 		for i, pc := range got {
 			if pc == want[len(want)-1] {
 				got = got[:i+1]

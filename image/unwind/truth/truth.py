@@ -1,5 +1,5 @@
-# Run by gdb: stops a program at random instructions and writes, for each stop,
-# the registers, the stack and gdb's own backtrace as a line of JSON.
+# Run by gdb: stops a program at random instructions and writes a line of JSON for each stop,
+# with the registers, the stack and gdb's backtrace.
 import base64, json, os, random, shlex, subprocess, time
 
 out = open(os.environ["TRUTH_OUT"], "w")
@@ -59,7 +59,7 @@ def sample():
                 extra.append([f.pc() & mask, base64.b64encode(read(f.pc() & mask, 16)).decode()])
                 if f.older() is not None:
                     at = int(f.older().read_register("sp")) & mask
-                    if not sp <= at < sp + len(stack) or at - sp > 1 << 16:  # the handler has a stack of its own
+                    if not sp <= at < sp + len(stack) or at - sp > 1 << 16:  # the handler runs on a separate stack
                         stacks.append([at, base64.b64encode(memory(at)).decode()])
             if f.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
                 frames.append([f.pc() & mask, f.name() or "?"])
@@ -131,7 +131,7 @@ def by_breaks():
 
 
 def by_moments():
-    """SIGURG, which programs ignore, at a random moment; runs the program again when it ends."""
+    """Stop by SIGURG, which programs ignore, at random moments. Run the program again when it ends."""
     gdb.execute("handle SIGURG stop print nopass", to_string=True)
     gdb.execute("set args " + " ".join(shlex.quote(a) for a in json.loads(os.environ["TRUTH_ARGS"])) + " > /dev/null 2>&1 < /dev/null")
     limit = float(os.environ.get("TRUTH_MOMENT", "0.05"))
@@ -139,7 +139,7 @@ def by_moments():
     deadline = time.time() + int(os.environ.get("TRUTH_SECONDS", "120"))
     while taken < want and time.time() < deadline and runs < 100:
         fresh = not inf.pid
-        if fresh:  # up to where the program itself runs
+        if fresh:  # let the program start up
             gdb.execute("starti", to_string=True)
             runs += 1
         pause = 0.3 if fresh else random.random() * limit

@@ -12,7 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// score unwinds all samples with one file.
+// score unwinds all samples using one file.
 func score(t testing.TB, m *Machine, path string, samples []Sample, tables bool) *Score {
 	o, err := unwind.Open(path)
 	if err != nil {
@@ -29,7 +29,7 @@ func score(t testing.TB, m *Machine, path string, samples []Sample, tables bool)
 		x := &samples[i]
 		truth, toMain := x.Truth()
 		if !toMain {
-			continue // gdb lost its way
+			continue // gdb did not reach main
 		}
 		if k := x.Kernel(); k != nil {
 			modules = append(modules[:1], k)
@@ -47,7 +47,7 @@ func score(t testing.TB, m *Machine, path string, samples []Sample, tables bool)
 	return s
 }
 
-// compared prints two backtraces side by side.
+// compared returns two backtraces side by side.
 func compared(x *Sample, truth []uint64, frames []unwind.Frame, tag uint64) string {
 	var b strings.Builder
 	for j := range max(len(truth), len(frames)) {
@@ -68,18 +68,18 @@ func compared(x *Sample, truth []uint64, frames []unwind.Frame, tag uint64) stri
 	return b.String()
 }
 
-// full reports whether the long form of a test was asked for.
+// full reports whether slow tests are enabled.
 func full() bool { return os.Getenv("LWSBT_FULL") != "" }
 
-// all reports whether everything is measured that the tables of docs/stacks.md hold,
-// which takes an hour.
+// all reports whether to measure everything in the tables of docs/stacks.md, which
+// takes an hour.
 func all() bool { return os.Getenv("LWSBT_FULL") == "all" }
 
-// kept reports whether only samples that are in LWSBT_TRUTH_DIR are to be scored.
+// kept reports whether to score only the samples in LWSBT_TRUTH_DIR.
 func kept() bool { return os.Getenv("LWSBT_TRUTH_KEPT") != "" }
 
-// stops returns samples of a program for a machine. With LWSBT_TRUTH_DIR they are
-// kept there for the next run.
+// stops returns samples of a program for a machine. If LWSBT_TRUTH_DIR is set, they are
+// stored there for later runs.
 func stops(t testing.TB, m *Machine, opt string, n, seconds int) (Build, []Sample) {
 	t.Helper()
 	cmdtest.Need(t, m.CC, m.Strip, m.Qemu, debugger())
@@ -101,7 +101,7 @@ func stops(t testing.TB, m *Machine, opt string, n, seconds int) (Build, []Sampl
 	}
 	least := n
 	if all() {
-		least = n / 2 // the rest may be places that are never reached
+		least = n / 2 // some places may never be reached
 	}
 	list, err := take(m, b.Full, Options{Dir: dir, Samples: n, Seconds: seconds, Seed: 1, Keep: keep}, least)
 	if err != nil {
@@ -110,8 +110,9 @@ func stops(t testing.TB, m *Machine, opt string, n, seconds int) (Build, []Sampl
 	return b, list
 }
 
-// take returns samples of a program, at least so many unless that takes 16 times as long
-// as it may: a slow machine has fewer in a time.
+// take returns samples of a program. If there are fewer than least, it tries again with
+// four times the time, at most twice: a slow machine takes fewer samples in the same
+// time.
 func take(m *Machine, path string, o Options, least int) (list []Sample, err error) {
 	for range 3 {
 		if list, err = m.Stops(path, o); err == nil && len(list) >= least {
@@ -126,9 +127,9 @@ var levels = []string{"-O0", "-O1", "-O2", "-Os", "-O3"}
 
 var update = flag.Bool("update", false, "write the tables of docs/stacks.md")
 
-// TestMachines holds unwinding to what docs/stacks.md says of it. With LWSBT_FULL=all
-// on every machine and optimisation level, with LWSBT_FULL=1 on every machine at -O2,
-// else on x86-64 at -O2.
+// TestMachines checks the accuracy that docs/stacks.md states: with LWSBT_FULL=all on
+// every machine and optimisation level, with LWSBT_FULL=1 on every machine at -O2, else
+// on x86-64 at -O2.
 func TestMachines(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| machine | level | stops | alternate | frames | tables | false | symbols | false | stripped | false |\n")
@@ -183,7 +184,7 @@ func check(t *testing.T, name string, s *Score, recall, wrong float64) {
 	}
 }
 
-// replaceTable puts text between two comments of a document.
+// replaceTable replaces the text between two comments of a document.
 func replaceTable(path, name, text string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
