@@ -115,8 +115,6 @@ func (n *names) site(f *symbol.Frame, a *symbol.Addr) uint32 {
 	switch n.view.By {
 	case ByFunction:
 		s = Site{Func: n.shorten(f.Name)}
-	default:
-		s = Site{Func: n.shorten(f.Name), File: n.file(f.File), Line: f.Line}
 	case ByFile:
 		if s = (Site{File: n.file(f.File)}); s.File == "" {
 			s.Module = or(module, "(unknown file)")
@@ -128,6 +126,8 @@ func (n *names) site(f *symbol.Frame, a *symbol.Addr) uint32 {
 		if len(a.Frames()) > 0 {
 			s = Site{Func: s.Func + " " + n.shorten(f.Name), File: n.file(f.File), Line: f.Line}
 		}
+	default:
+		s = Site{Func: n.shorten(f.Name), File: n.file(f.File), Line: f.Line}
 	}
 	number, known := n.numbers[s]
 	if !known {

@@ -123,6 +123,12 @@ func chosen(list, name string) bool {
 	return list == "" || slices.Contains(strings.Split(list, ","), name)
 }
 
+// task is a job, and the cell of the table to which its counts are added.
+type task struct {
+	job  job
+	cell *count
+}
+
 // measure runs all jobs that are chosen and can be run here.
 func measure(o options, stderr io.Writer) (*table, error) {
 	t := &table{columns: levels}
@@ -130,19 +136,16 @@ func measure(o options, stderr io.Writer) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	type task struct {
-		job  job
-		cell *count
-	}
 	var tasks []task
-	var mu sync.Mutex // of cells and stderr
 	skipped := map[string]bool{}
 	for _, b := range backends {
 		for _, name := range b.machines {
-			i := slices.IndexFunc(machines, func(m machine) bool { return m.name == name })
-			m := machines[i]
+			m := machines[slices.IndexFunc(machines, func(m machine) bool { return m.name == name })]
+			if !chosen(o.backend, b.name) || !chosen(o.machine, m.name) {
+				continue
+			}
 			for _, compiler := range []string{"gcc", "clang"} {
-				if !chosen(o.backend, b.name) || !chosen(o.machine, m.name) || !chosen(o.compiler, compiler) {
+				if !chosen(o.compiler, compiler) {
 					continue
 				}
 				if tool := m.missing(compiler == "clang"); tool != "" {
@@ -154,22 +157,11 @@ func measure(o options, stderr io.Writer) (*table, error) {
 				}
 				r := &row{backend: b, machine: m.name, compiler: compiler}
 				t.rows = append(t.rows, r)
-				for n, level := range levels {
-					cell := &count{}
-					r.cells = append(r.cells, cell)
-					if !chosen(o.level, level) {
-						continue
-					}
-					for s := range o.seeds {
-						p := program{seed: uint64(o.seed + s), n: 40, runs: 60, ids: (s+n)%2 == 1}
-						j := job{machine: m, backend: b, clang: compiler == "clang", level: level, program: p, dir: dir}
-						j.flags = append(m.variant(s+n, j.clang), f(o.extra)...)
-						tasks = append(tasks, task{j, cell})
-					}
-				}
+				tasks = append(tasks, o.tasks(r, m, dir)...)
 			}
 		}
 	}
+	var mu sync.Mutex // of cells and stderr
 	err = each(o.jobs, tasks, func(k task) error {
 		c, err := k.job.run(o.keep)
 		mu.Lock()
@@ -181,6 +173,25 @@ func measure(o options, stderr io.Writer) (*table, error) {
 		return err
 	})
 	return t, err
+}
+
+// tasks adds the cells of a row, and returns the jobs that fill those of the chosen levels.
+func (o options) tasks(r *row, m machine, dir string) (list []task) {
+	clang := r.compiler == "clang"
+	for n, level := range levels {
+		cell := &count{}
+		r.cells = append(r.cells, cell)
+		if !chosen(o.level, level) {
+			continue
+		}
+		for s := range o.seeds {
+			p := program{seed: uint64(o.seed + s), n: 40, runs: 60, ids: (s+n)%2 == 1}
+			j := job{machine: m, backend: r.backend, clang: clang, level: level, program: p, dir: dir}
+			j.flags = append(m.variant(s+n, clang), f(o.extra)...)
+			list = append(list, task{j, cell})
+		}
+	}
+	return list
 }
 
 // each runs the tasks, n at a time, and returns the errors of those that failed: the others
