@@ -366,6 +366,8 @@ struct lwsbt_capture_ctx {
 	const struct lwsbt_functions *functions; /* or NULL */
 	struct lwsbt_rule *rules; /* the cache, or NULL */
 	size_t rule_count;	/* of rules: a power of 2, at most 65536; or 0 */
+	uintptr_t irq_lo, irq_hi; /* the stack of interrupts, where it is another: of a Cortex-M
+				 * whose threads run on the process stack; both 0 if not */
 };
 
 /*
