@@ -133,8 +133,8 @@ static int returns_soon(const struct lwsbt_capture_ctx *ctx, const struct frame 
 			e->sp += 4 * (h2 & 0xff);
 		} else if (h >= 0xf800 && h < 0xf900 && h != 0xf84d) {		/* loads and stores */
 			continue;
-		} else if (!plain(h) && (h & 0xff00) != 0x4600 && h >> 11 != 9) {
-			return 0;						/* neither mov, nor ldr */
+		} else if (!plain(h) && (h & 0xff00) != 0x4600) {
+			return 0;						/* nor mov */
 		}
 	}
 	return 0;

@@ -370,10 +370,15 @@ static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame *f, struc
 	int kind;
 
 	while (RULE_COUNT(ctx) != 0 && rule != 0 && t->n != t->max) {
-		entry = (BY_FP(rule) ? fp : sp) + ENTRY(rule) * WORD;
+		entry = sp + ENTRY(rule) * WORD;
+		if (BY_FP(rule)) {
+			entry += fp - sp;
+			if (entry % WORD != 0 || entry - sp < BELOW_RA(rule) * WORD ||
+			    entry - sp < BELOW_FP(rule) * WORD)
+				break;
+		}
 		/* Every function that calls has a frame: so the walk ends. */
-		if (entry <= sp || entry > f->hi || entry % WORD != 0 ||
-		    entry - sp < BELOW_RA(rule) * WORD || entry - sp < BELOW_FP(rule) * WORD)
+		if (entry <= sp || entry > f->hi)
 			break;
 		ra = stripped(*(const uintptr_t *)(entry - BELOW_RA(rule) * WORD));
 		next = (ra & 1) == CALLS ? recall(ctx, ra) : 0;

@@ -23,11 +23,11 @@
 #define OTHER_MODES	/* Arm */
 #endif
 
-/* Reports whether an instruction is one of most, which matter not: mov, add, cmp; stores,
- * loads, add Rd, sp */
+/* Reports whether an instruction is one of most, which matter not: mov, add, cmp, of r0 to r7;
+ * stores, loads, adr, add Rd, sp */
 INLINE int plain(uint32_t h)
 {
-	return h < 0x4400 || h - 0x5000 < 0x5f00;
+	return h < 0x4400 || h - 0x4800 < 0x6700;
 }
 
 #include "capture_prologue.h"
@@ -59,13 +59,12 @@ static const struct form {
 	uint16_t mask, bits;
 	uint8_t does, constant;
 } forms[] = {
-	{0xf800, 0x4800, NOTHING, NONE},	/* ldr Rt, [pc, #imm8 * 4] */
+	{0xfe00, 0xb400, PUSHES, NONE},		/* push; bit 8: and lr */
+	{0xff80, 0xb080, LOWERS, WORDS7},	/* sub sp, #imm7 * 4 */
 	{0xffff, 0x466f, MAKES_FP, NONE},	/* mov r7, sp */
 	{0xffff, 0x46bd, NOTHING, NONE},	/* mov sp, r7: an epilogue */
 	{0xff87, 0x4685, MOVES_SP, NONE},	/* mov sp, Rm */
 	{0xff00, 0x4600, NOTHING, NONE},	/* other mov */
-	{0xfe00, 0xb400, PUSHES, NONE},		/* push; bit 8: and lr */
-	{0xff80, 0xb080, LOWERS, WORDS7},	/* sub sp, #imm7 * 4 */
 	{0xf500, 0xb100, BRANCHES, NONE},	/* cbz, cbnz */
 	{0xff80, 0xd180, NOTHING, NONE},	/* bne back: a loop that probes a large frame */
 	{0xf000, 0xd000, BRANCHES, NONE},	/* b<c>, svc */
@@ -90,7 +89,7 @@ static const struct form {
 	{0, 0, NOTHING, NONE}
 #endif
 };
-#define WIDE 16		/* the first form of two halfwords */
+#define WIDE 15		/* the first form of two halfwords */
 
 /* The constant of an instruction; a modified one that repeats a byte is in no
  * prologue. */
@@ -126,18 +125,25 @@ static uint32_t constant(unsigned kind, uint32_t h, uint32_t h2)
 	return 0;
 }
 
+/* The size of the registers in list, on the stack. */
+static intptr_t size_of(uint32_t list)
+{
+	intptr_t n = 0;
+
+	for (; list != 0; list &= list - 1)
+		n += 4;
+	return n;
+}
+
 /* push of the registers in list, of which lr is bit 14: the highest comes to the
  * highest address */
 static void push(struct prologue *p, uint32_t list)
 {
-	unsigned reg;
-
-	for (reg = RA; list != 0; list &= ~((uint32_t)1 << reg--)) {
-		if (!(list >> reg & 1))
-			continue;
-		p->sp -= 4;
-		store(p, reg, 0);
-	}
+	if (list >> RA & 1)
+		save_ra(p, -4);
+	p->sp -= size_of(list);
+	if (list >> FP & 1)
+		save_fp(p, size_of(list & ((1u << FP) - 1)));
 }
 
 /* The length of the instruction that begins with a halfword. */
