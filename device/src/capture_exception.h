@@ -39,7 +39,7 @@ INLINE uintptr_t psp(void)
  * that was interrupted. It takes an address within the instruction that comes next: that
  * less 1 is in the instruction, as it is of return addresses.
  */
-static int cross(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t entry,
+NOINLINE static int cross(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t entry,
 	uintptr_t mark, struct taken *t)
 {
 	uintptr_t pc, xpsr;
@@ -140,53 +140,59 @@ static int returns_soon(const struct lwsbt_capture_ctx *ctx, const struct frame 
 	return 0;
 }
 
-/* begins reports whether what was interrupted is the function that begins at start. A return between
- * start and there may be the end of that; what the function saved, or the call that it made last,
- * tells. */
-static int begins(const struct lwsbt_capture_ctx *ctx, const struct frame *f, uintptr_t start, uintptr_t saved)
+/* Reports whether there is a return from start to where f was interrupted: the end, perhaps, of the function
+ * that begins at start. */
+static int ends_before(const struct frame *f, uintptr_t start)
 {
-#ifdef LWSBT_CAPTURE_TABLE_ONLY
-	(void)ctx, (void)f, (void)start, (void)saved;
-	return 1;
-#else
-	uintptr_t at;
-
-	if (ctx->functions || saved == f->lr)
-		return 1;
-	if (f->lr > start && f->lr - start < FAR && search(ctx, (f->lr & ~(uintptr_t)MODE) - STEP) == start)
-		return 1;
-	for (at = start; at < f->pc; at += length(code16(at)))
-		if (ends(at) && code16(at) >> 11 != 0x1c)
-			return 0;
-	return 1;
+#ifndef LWSBT_CAPTURE_TABLE_ONLY
+	for (; start < f->pc; start += length(code16(start)))
+		if (ends(start) && code16(start) >> 11 != 0x1c)
+			return 1;
 #endif
+	return 0;
+}
+
+/* resume_late is resume for what began at start. certain is set if it did. */
+NOINLINE static int resume_late(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t start,
+	uintptr_t end, int certain, struct taken *t)
+{
+	struct prologue p;
+	uintptr_t at = read_prologue(ctx, start, f->pc, &p), entry, ra = f->lr, fp = f->fp;
+	int by_fp;
+
+	entry = entry_of(ctx, f, &p, at, end, &by_fp);
+	if (entry < f->sp || entry > f->hi ||
+	    ((p.has & HAS_FP) && !frame_word(f, entry + (uintptr_t)p.fp, &fp)) ||
+	    ((p.has & HAS_RA) && !frame_word(f, entry + (uintptr_t)p.ra, &ra)))
+		return 0;
+	return (certain || ra == f->lr) && land(ctx, f, entry, ra, fp, t);
+}
+
+NOINLINE static int resume_soon(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
+{
+	struct end e;
+
+	return returns_soon(ctx, f, &e) && e.sp >= f->sp && e.sp <= f->hi && land(ctx, f, e.sp, e.lr, e.fp, t);
 }
 
 /*
  * resume replaces f, which was interrupted anywhere, by its caller: what its prologue has done so far
- * is known if it is known where the function begins.
+ * is known if it is known where the function begins. Without a table, it is where the last call was made
+ * in the same function, or no return is in between; or if what it saved is still in lr.
  */
-static int resume(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
+NOINLINE static int resume(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
 {
-	struct prologue p;
-	struct end e;
-	uintptr_t start, end, at, entry, ra;
-	int by_fp;
+	uintptr_t start, end = 0, last = (f->lr & ~(uintptr_t)MODE) - STEP, of_last;
+	int certain = 1;
 
-	if (returns_soon(ctx, f, &e) && e.sp >= f->sp && e.sp <= f->hi)
-		return land(ctx, f, e.sp, e.lr, e.fp, t);
+	if (resume_soon(ctx, f, t))
+		return 1;
 	start = start_of(ctx, f->pc, &end);
-	if (start == 0)
+	if (start == 0 || f->kind != INTERRUPTED)
 		return 0;
-	at = read_prologue(ctx, start, f->pc, &p);
-	entry = entry_of(ctx, f, &p, at, end, &by_fp);
-	if (entry < f->sp || entry > f->hi)
-		return 0;
-	e.fp = f->fp;
-	if ((p.has & HAS_FP) && !frame_word(f, entry + (uintptr_t)p.fp, &e.fp))
-		return 0;
-	ra = f->lr;
-	if ((p.has & HAS_RA) && !frame_word(f, entry + (uintptr_t)p.ra, &ra))
-		return 0;
-	return begins(ctx, f, start, ra) && land(ctx, f, entry, ra, e.fp, t);
+	if (!ctx->functions && ends_before(f, start)) {
+		of_last = in_code(ctx, last, STEP) ? start_of(ctx, last, &end) : 0;
+		certain = of_last == start;
+	}
+	return resume_late(ctx, f, start, end, certain, t);
 }

@@ -221,6 +221,11 @@ static uintptr_t read_prologue(const struct lwsbt_capture_ctx *ctx, uintptr_t st
 	return start;
 }
 
+/* Reports whether the next function may begin at address at. */
+#ifndef MAY_SAVE_RA
+#define MAY_SAVE_RA(ctx, at) saves_ra(ctx, at)
+#endif
+
 /*
  * moves_sp reports whether the function whose prologue ended at address at gives
  * its stack pointer other than constant values: alloca and arrays of variable
@@ -236,7 +241,7 @@ static int moves_sp(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t
 	if (ctx->code_hi < end)
 		end = ctx->code_hi;
 	while (at < end && !(p->has & DYNAMIC) && in_code(ctx, at, STEP) &&
-	       (at < pc || !saves_ra(ctx, at)))
+	       (at < pc || !MAY_SAVE_RA(ctx, at)))
 		at += decode(ctx, at, end, p);
 	return (p->has & DYNAMIC) != 0;
 }
@@ -364,7 +369,7 @@ static int resume(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct t
  * by_rules replaces f by its caller, takes that, and goes on as long as the cache has a
  * rule: which then is known to be of a return address. f->sp must lie on the stack.
  */
-static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
+NOINLINE static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
 {
 	uintptr_t entry, ra, next, sp = f->sp, fp = f->fp, rule = f->rule;
 	int kind;
@@ -443,7 +448,7 @@ static int leave(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t
  * was read up to address at; 0 if it can't be known. *by_fp is set if the function moves its
  * stack pointer. That is looked for only where the frame pointer says otherwise, or for the cache.
  */
-static uintptr_t entry_of(const struct lwsbt_capture_ctx *ctx, const struct frame *f,
+NOINLINE static uintptr_t entry_of(const struct lwsbt_capture_ctx *ctx, const struct frame *f,
 	struct prologue *p, uintptr_t at, uintptr_t end, int *by_fp)
 {
 	uintptr_t entry = f->sp - (uintptr_t)p->sp, other = f->fp - (uintptr_t)p->frame;
@@ -463,9 +468,10 @@ static uintptr_t entry_of(const struct lwsbt_capture_ctx *ctx, const struct fram
 
 /*
  * caller replaces f by its caller, as the prologue that begins at start has it. The rule
- * follows from code alone, and is cached.
+ * follows from code alone, and is cached. What takes much of the stack is a function of its own, here
+ * and below, so that no two of them take it at a time.
  */
-static int caller(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t start,
+NOINLINE static int caller(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t start,
 	uintptr_t end, struct taken *t)
 {
 	struct prologue p;
@@ -521,7 +527,7 @@ static uintptr_t search(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 #endif
 
 /* start_of returns where the function at address at begins, or 0, and where it may end. */
-static uintptr_t start_of(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t *end)
+NOINLINE static uintptr_t start_of(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t *end)
 {
 	uintptr_t start;
 
@@ -552,6 +558,21 @@ static int up(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken
 	return caller(ctx, f, start, end, t);
 }
 
+/* first replaces f, the capture function itself, which begins at start, by its caller, and takes it. It
+ * is known to have no frame pointer that differs from its stack pointer, and to be before its first
+ * branch no longer than FAR. */
+NOINLINE static int first(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t start,
+	struct taken *t)
+{
+	struct prologue p;
+
+	read_prologue(ctx, start & ~(uintptr_t)MODE, start + FAR, &p);
+	if (!(p.has & HAS_RA) || !leave(ctx, f, f->sp - (uintptr_t)p.sp, &p, t))
+		return 0;
+	remember(ctx, start ^ 1, rule_of(&p, 0));
+	return 1;
+}
+
 /*
  * walk stores the return addresses of the functions above f, which is the
  * capture function itself: start is its first instruction.
@@ -560,23 +581,15 @@ static size_t walk(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t start)
 {
 	struct taken t = {pcs, 0 - skip, max};
-	struct prologue p;
-	uintptr_t word, key = start ^ 1;
+	uintptr_t word;
 
 	if (!ctx || !find_stack(ctx, f) || !frame_word(f, f->sp, &word))
 		return 0;
 	f->kind = FIRST;
 	f->pc = start;
-	f->rule = recall(ctx, key);
-	if (f->rule == 0) {
-		/* This function is known to have no frame pointer that differs from its
-		 * stack pointer, and to be before its first branch no longer. */
-		start &= ~(uintptr_t)MODE;
-		read_prologue(ctx, start, start + FAR, &p);
-		if (!(p.has & HAS_RA) || !leave(ctx, f, f->sp - (uintptr_t)p.sp, &p, &t))
-			return 0;
-		remember(ctx, key, rule_of(&p, 0));
-	}
+	f->rule = recall(ctx, start ^ 1);
+	if (f->rule == 0 && !first(ctx, f, start, &t))
+		return 0;
 	do
 		by_rules(ctx, f, &t);
 	while (t.n != max && up(ctx, f, &t));

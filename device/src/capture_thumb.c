@@ -14,6 +14,7 @@
 #define RA 14u
 #define FP 7u	/* of Thumb code */
 #define OWN_SEARCH
+#define MAY_SAVE_RA(ctx, at) may_save_ra(code16(at))
 #define PLAIN(at) plain(code16(at))
 /* A Cortex-M enters a handler with a mark in lr, and what it interrupted on a stack. */
 #if LWSBT_EXCEPTIONS && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
@@ -28,6 +29,12 @@
 INLINE int plain(uint32_t h)
 {
 	return h < 0x4400 || h - 0x4800 < 0x6700;
+}
+
+/* Reports whether an instruction may save lr, by its first halfword. */
+INLINE int may_save_ra(uint32_t h)
+{
+	return h >> 8 == 0xb5 || h == 0xe92d || h == 0xf84d;
 }
 
 #include "capture_prologue.h"
@@ -126,7 +133,7 @@ static uint32_t constant(unsigned kind, uint32_t h, uint32_t h2)
 }
 
 /* The size of the registers in list, on the stack. */
-static intptr_t size_of(uint32_t list)
+INLINE intptr_t size_of(uint32_t list)
 {
 	intptr_t n = 0;
 
@@ -137,7 +144,7 @@ static intptr_t size_of(uint32_t list)
 
 /* push of the registers in list, of which lr is bit 14: the highest comes to the
  * highest address */
-static void push(struct prologue *p, uint32_t list)
+INLINE void push(struct prologue *p, uint32_t list)
 {
 	if (list >> RA & 1)
 		save_ra(p, -4);
@@ -153,18 +160,18 @@ INLINE uintptr_t length(uint32_t h)
 }
 
 /*
- * constant_in finds the constant that the instructions from start to address at leave in
+ * constant_in returns the constant that the instructions from where p starts to address at leave in
  * register reg, for frames that are too large for others: from memory, or by movw and
- * movt. It reports whether there is one.
+ * movt. If there is none, p is DYNAMIC.
  */
-static int constant_in(const struct lwsbt_capture_ctx *ctx, uintptr_t start, uintptr_t at,
-	unsigned reg, uint32_t *v)
+NOINLINE static uint32_t constant_in(const struct lwsbt_capture_ctx *ctx, struct prologue *p,
+	uintptr_t at, unsigned reg)
 {
-	uintptr_t from;
-	uint32_t h, h2;
+	uintptr_t from, start;
+	uint32_t h, h2, v = 0;
 	int found = 0;
 
-	for (; start < at; start += length(h)) {
+	for (start = p->start; start < at; start += length(h)) {
 		h = code16(start);
 		h2 = 0;
 		from = 4 * (h & 0xff);
@@ -173,11 +180,11 @@ static int constant_in(const struct lwsbt_capture_ctx *ctx, uintptr_t start, uin
 				continue;
 			h2 = code16(start + 2);
 			if ((h & 0xfbef) == 0xf04f && field(h2, 8, 4) == reg) {		/* mov.w */
-				*v = constant(MODIFIED, h, h2);
+				v = constant(MODIFIED, h, h2);
 				found = 1;
 			}
 			if ((h & 0xfb70) == 0xf240 && field(h2, 8, 4) == reg) {	/* movw, movt */
-				*v = h & 0x80 ? (*v & 0xffff) | constant(IMM16, h, h2) << 16 : constant(IMM16, h, h2);
+				v = h & 0x80 ? (v & 0xffff) | constant(IMM16, h, h2) << 16 : constant(IMM16, h, h2);
 				found = 1;
 			}
 			if (h != 0xf8df || h2 >> 12 != reg)	/* ldr.w Rt, [pc, #imm12] */
@@ -187,9 +194,11 @@ static int constant_in(const struct lwsbt_capture_ctx *ctx, uintptr_t start, uin
 		from += (start + 4) & ~(uintptr_t)3;
 		found = in_code(ctx, from, 4);
 		if (found)
-			*v = code32(from);
+			v = code32(from);
 	}
-	return found;
+	if (!found)
+		p->has |= DYNAMIC;
+	return v;
 }
 
 static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t end,
@@ -249,9 +258,8 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 			p->has |= f->does == LOWERS_BY ? DYNAMIC : 0;
 			break;
 		}
-		if (!constant_in(ctx, p->start, at, rm, &v))
-			p->has |= DYNAMIC;
-		p->sp += f->does == LOWERS_BY ? -(intptr_t)v : (intptr_t)v;
+		v = constant_in(ctx, p, at, rm);
+		p->sp += (intptr_t)(f->does == LOWERS_BY ? 0 - v : v);
 		break;
 	case MAKES_FP:
 		if (n == 2 || rd == FP)
@@ -446,11 +454,6 @@ static uint32_t returned(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 		at += length(h);
 	}
 	return 0;
-}
-
-INLINE int may_save_ra(uint32_t h)
-{
-	return h >> 8 == 0xb5 || (THUMB2 && (h == 0xe92d || h == 0xf84d));
 }
 
 static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
