@@ -144,7 +144,9 @@ static int returns_soon(const struct lwsbt_capture_ctx *ctx, const struct frame 
  * that begins at start. */
 static int ends_before(const struct frame *f, uintptr_t start)
 {
-#ifndef LWSBT_CAPTURE_TABLE_ONLY
+#ifdef LWSBT_CAPTURE_TABLE_ONLY
+	(void)f, (void)start;
+#else
 	for (; start < f->pc; start += length(code16(start)))
 		if (ends(start) && code16(start) >> 11 != 0x1c)
 			return 1;

@@ -371,10 +371,11 @@ static int resume(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct t
  */
 NOINLINE static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
 {
-	uintptr_t entry, ra, next, sp = f->sp, fp = f->fp, rule = f->rule;
-	int kind;
+	uintptr_t entry, ra, next, sp = f->sp, fp = f->fp, rule = f->rule, hi = f->hi;
+	int kind = f->kind;
+	struct taken taken = *t;	/* which no store can change */
 
-	while (RULE_COUNT(ctx) != 0 && rule != 0 && t->n != t->max) {
+	while (RULE_COUNT(ctx) != 0 && rule != 0 && taken.n != taken.max) {
 		entry = sp + ENTRY(rule) * WORD;
 		if (BY_FP(rule)) {
 			entry += fp - sp;
@@ -383,26 +384,34 @@ NOINLINE static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame 
 				break;
 		}
 		/* Every function that calls has a frame: so the walk ends. */
-		if (entry <= sp || entry > f->hi)
+		if (entry <= sp || entry > hi)
 			break;
 		ra = stripped(*(const uintptr_t *)(entry - BELOW_RA(rule) * WORD));
 		next = (ra & 1) == CALLS ? recall(ctx, ra) : 0;
-		kind = next != 0 ? RETURN : returns_to(ctx, ra);
 		if (BELOW_FP(rule) != 0)
 			fp = *(const uintptr_t *)(entry - BELOW_FP(rule) * WORD);
-		if (kind == NOT_RETURN && f->kind != FIRST) {
-			f->kind = NOT_RETURN;
-			f->fp = fp;
-			if (!cross(ctx, f, entry, ra, t))
+		if (next == 0) {
+			int first = kind == FIRST;
+
+			kind = returns_to(ctx, ra);
+			if (kind == NOT_RETURN && !first) {
+				*t = taken;
+				f->kind = NOT_RETURN;
+				f->fp = fp;
 				f->rule = rule;
-			return;
+				(void)cross(ctx, f, entry, ra, t);
+				return;
+			}
+		} else {
+			kind = RETURN;
 		}
 		sp = entry;
 		rule = next;
-		f->kind = kind;
 		f->pc = ra & ~(uintptr_t)MODE;
-		take(t, f->pc);
+		take(&taken, f->pc);
 	}
+	*t = taken;
+	f->kind = kind;
 	f->sp = sp;
 	f->fp = fp;
 	f->rule = rule;

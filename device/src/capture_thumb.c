@@ -235,17 +235,17 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 	case BRANCHES:
 		p->has |= FLOW;
 		break;
+#if THUMB2
+	case STORES:
+		if ((h2 & 0xf00) != 0xd00)	/* not pre-indexed, down */
+			break;
+		p->sp -= (intptr_t)v - 4;
+		h2 = (uint32_t)1 << (h2 >> 12);
+#endif
+		/* fall through */
 	case PUSHES:
 		push(p, n == 4 ? h2 & 0x7fff : (h & 0xff) | (h & 0x100) << 6);
 		break;
-#if THUMB2
-	case STORES:
-		if ((h2 & 0xf00) == 0xd00) {	/* pre-indexed, down */
-			p->sp -= (intptr_t)v - 4;
-			push(p, (uint32_t)1 << (h2 >> 12) & 0x7fff);
-		}
-		break;
-#endif
 	case LOWERS:
 		if (n == 2 || rd == 13 || f->constant == WORDS)
 			p->sp -= (intptr_t)v;

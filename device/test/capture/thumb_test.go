@@ -16,9 +16,9 @@ func TestConstantsBeforeFunctions(t *testing.T) {
 	if os.Getenv("LWSBT_FULL") == "" {
 		t.Skip("LWSBT_FULL is not set")
 	}
-	for _, m := range []struct{ cpu, kinds, ends string }{
-		{"cortex-m0", "ldr far both", "bl blx"},
-		{"cortex-m3", "ldr far both ldr.w ldrd ldrd2 adr vldr", "bl blx b.w ldr.w ldmia.w"},
+	for _, m := range []struct{ cpu, kinds, within, ends string }{
+		{"cortex-m0", "ldr far both", "data offset", "moves bl blx"},
+		{"cortex-m3", "ldr far both ldr.w ldrd ldrd2 adr vldr", "data offset mla mla2 tbb tbh", "moves bl blx b.w ldr.w ldmia.w"},
 	} {
 		t.Run(m.cpu, func(t *testing.T) {
 			cmdtest.Need(t, "arm-none-eabi-gcc", "qemu-arm")
@@ -36,6 +36,9 @@ func TestConstantsBeforeFunctions(t *testing.T) {
 				}
 			}
 			want = append(want, "within 0x1b510")
+			for _, kind := range f(m.within) {
+				want = append(want, "within "+kind)
+			}
 			for _, end := range f(m.ends) {
 				want = append(want, "after "+end)
 			}

@@ -83,7 +83,9 @@ NOINLINE static void inner(volatile int *a)
 
 void tick(void)
 {
-	volatile int a[3] = {0, 0, 0};
+	volatile int a[3];
+
+	a[0] = 0;
 
 	inner(a);
 	if (--more <= 0)
@@ -187,7 +189,7 @@ int main(void)
 __attribute__((noreturn)) static void leave(void)
 {
 	for (;;)
-		__asm__ volatile("mov r0, #0x18\n ldr r1, =0x20026\n bkpt 0xab" ::: "r0", "r1");
+		__asm__ volatile("movs r0, #0x18\n ldr r1, =0x20026\n bkpt 0xab" ::: "r0", "r1");
 }
 
 void reset(void)
@@ -202,7 +204,7 @@ void reset(void)
 	ctx.irq_lo = ctx.lo;
 	ctx.lo = (uintptr_t)process;
 	ctx.hi = (uintptr_t)(process + 512);
-	__asm__ volatile("msr psp, %0\n mov r0, #2\n msr control, r0\n isb" : : "r"(process + 512) : "r0", "memory");
+	__asm__ volatile("msr psp, %0\n movs r0, #2\n msr control, r0\n isb" : : "r"(process + 512) : "r0", "memory");
 #else
 	(void)process;
 #endif
