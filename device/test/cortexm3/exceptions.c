@@ -92,7 +92,7 @@ void tick(void)
 		SYSTICK_CTRL = 0;
 	/* again in 40 to 200 instructions, not at once */
 	state = state * 1664525u + 1013904223u;
-	SYSTICK_LOAD = 2 + (state >> 16) % 5;
+	SYSTICK_LOAD = 2 + ((state >> 16) & 3);
 	SYSTICK_NOW = 0;
 	ICSR = 1 << 25;
 }
@@ -157,7 +157,7 @@ NOINLINE static int branch(int a)
 {
 	if (a < 0)
 		return a + 1;
-	if (a % 3 == 0)
+	if ((a & 3) == 0)
 		return moving(a) + 1;
 	return leaf_plain(a) - last;
 }
@@ -167,7 +167,7 @@ NOINLINE static int outer(int a)
 	int r = branch(a - 1);
 
 	r += many(a, r, 3, 4, a - 5, 6);
-	wait((unsigned)a % 7);
+	wait((unsigned)a & 7);
 	return r;
 }
 
