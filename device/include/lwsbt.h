@@ -351,7 +351,7 @@ extern const struct lwsbt_functions lwsbt_functions;
 
 /*
  * A cache of what prologue readers found out from code, by return address: with it,
- * a frame seen before takes some 60 instructions, not 600. An array of these is the
+ * a frame seen before takes some 100 instructions, not 500 and more. An array of these is the
  * program's, all zero at first, and may serve several threads. Where code is loaded or
  * replaced, zero it.
  */
