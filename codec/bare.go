@@ -30,21 +30,28 @@ const sizeZeroBits = countBits + 1 + spillWidth
 // written 0 is 32 if b holds 32 frames, else 0. On an [*Error], s is empty.
 // (BT-BARE-1, BT-BARE-2)
 func DecodeBare(s *Stack, b []byte) (bits int, err error) {
+	return DecodeBareWord(s, b, 64)
+}
+
+// DecodeBareWord is [DecodeBare] for a known word of the encoder, as [DecodeWord].
+// (BT-BARE-1, BT-COUNT-4)
+func DecodeBareWord(s *Stack, b []byte, word int) (bits int, err error) {
 	s.Reset()
 	end := 8 * len(b)
 	var short [8]byte
 	b = padded(b, &short)
 	depth := int(b[0] >> (8 - depthWidth))
-	w := walker{b: b, end: end, word: 64}
+	w := walker{b: b, end: end, word: checkWord(word)}
 	if fault := w.frames(depth, nil); fault != nil {
 		return 0, fault
 	}
 	if depth == 0 {
-		deepest := walker{b: b, end: end, word: 64}
+		deepest := walker{b: b, end: end, word: w.word}
 		if deepest.frames(MaxDepth, nil) == nil {
 			w, depth = deepest, MaxDepth
 		}
 	}
 	s.frames(b, depth)
+	s.cutTo(w.word)
 	return w.pos, nil
 }

@@ -103,11 +103,18 @@ func (s *Stack) read(b []byte, end, depth int, word uint) (pos int) {
 		if count > 32 || s.Marks.Wide != 0 {
 			return -1
 		}
+		s.cutTo(word)
+	}
+	return pos
+}
+
+// cutTo takes the addresses modulo 2^word. (BT-DELTA-6)
+func (s *Stack) cutTo(word uint) {
+	if word == 32 {
 		for n := range s.PCs {
 			s.PCs[n] &= 1<<32 - 1
 		}
 	}
-	return pos
 }
 
 // frames decodes depth frames from b, which holds 8 bytes or more. It returns the

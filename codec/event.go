@@ -1,6 +1,9 @@
 package codec
 
-import "encoding/base64"
+import (
+	"encoding/base64"
+	"fmt"
+)
 
 // AppendEventLine appends the ~e# line of a blob with user fields, without a line
 // end; the blob is made by [AppendBlobUser]. (BT-EVT-1)
@@ -15,10 +18,35 @@ func ParseEventLine(dst, line []byte) ([]byte, error) {
 	return parseLine(dst, line, LeadInEvent, "BT-EVT-1")
 }
 
-// DecodeEvent reads the blob of an event into s and u. A depth of 0 is an empty stack;
-// TagEvent and TagAddress are present, and TagOldAddress if the event is EventMoved.
-// TagEvent may have an unknown value; skip such an event. word is 32 or 64 bits, as for
-// [DecodeWord]. On an [*Error], s and u are empty. (BT-EVT-2, BT-EVT-3)
+// AppendEvent appends the blob of an event: [AppendBlobUser] with the fields that an event
+// must have. Of a stack of 32 frames it takes the 31 innermost ones. It refuses what
+// SPEC.md does not define (BT-EVT-4): u without TagEvent, TagAddress or, of EventMoved alone,
+// TagOldAddress, and other values of TagEvent. On an [*Error], dst is returned as it was.
+// (BT-EVT-2, BT-EVT-3)
+func AppendEvent(dst []byte, s *Stack, u *User, m Machine, search Search) ([]byte, error) {
+	if err := s.fits(m); err != nil {
+		return dst, err
+	}
+	if missing := u.lacks(); missing != "" {
+		return dst, textError(-1, ReasonEvent, "BT-EVT-3", "%s", missing)
+	}
+	kind, _ := u.Get(TagEvent)
+	_, moved := u.Get(TagOldAddress)
+	switch {
+	case kind > EventMoved:
+		return dst, textError(-1, ReasonEvent, "BT-EVT-3", "event %d, expected 0, 1 or 2", kind)
+	case moved && kind != EventMoved:
+		return dst, textError(-1, ReasonEvent, "BT-EVT-3", "event %d with an old address, expected it of event 2 alone", kind)
+	}
+	inner := Stack{Size: s.Size, PCs: s.PCs[:min(len(s.PCs), MaxDepth-1)]}
+	return AppendBlobUser(dst, &inner, u, m, search)
+}
+
+// DecodeEvent reads the blob of an event into s and u. A depth of 0 is an empty stack.
+// TagEvent is present. If it is EventAllocated, EventFreed or EventMoved, so is
+// TagAddress, and of EventMoved TagOldAddress. Any other value has no meaning: skip such
+// an event. word is 32 or 64 bits, as for [DecodeWord]. On an [*Error], s and u are empty.
+// (BT-EVT-2, BT-EVT-3)
 func DecodeEvent(s *Stack, u *User, blob []byte, word int) error {
 	u.Reset()
 	s.Reset()
@@ -45,16 +73,27 @@ func DecodeEvent(s *Stack, u *User, blob []byte, word int) error {
 // checkEvent reports what an event lacks; its user fields begin at bit pos.
 // (BT-EVT-3)
 func (u *User) checkEvent(pos int) error {
-	for _, t := range []Tag{TagEvent, TagAddress} {
-		if _, ok := u.Get(t); !ok {
-			return bitError(pos, FieldUser, -1, ReasonEvent, "no field with tag %d (%v), which an event must have", uint8(t), t)
-		}
-	}
-	if e, _ := u.Get(TagEvent); e == EventMoved {
-		if _, ok := u.Get(TagOldAddress); !ok {
-			return bitError(pos, FieldUser, -1, ReasonEvent, "no field with tag %d (%v), which an event of a moved block must have",
-				uint8(TagOldAddress), TagOldAddress)
-		}
+	if missing := u.lacks(); missing != "" {
+		return bitError(pos, FieldUser, -1, ReasonEvent, "%s", missing)
 	}
 	return nil
+}
+
+// lacks names the user field that an event must have and lacks; "" if there is none.
+func (u *User) lacks() string {
+	kind, ok := u.Get(TagEvent)
+	need := [...]Tag{TagEvent, TagAddress, TagOldAddress}
+	n := 2
+	switch {
+	case !ok || kind > EventMoved: // an unknown event may have other fields
+		n = 1
+	case kind == EventMoved:
+		n = 3
+	}
+	for _, t := range need[:n] {
+		if _, ok := u.Get(t); !ok {
+			return fmt.Sprintf("no field with tag %d (%v), which this event must have", uint8(t), t)
+		}
+	}
+	return ""
 }

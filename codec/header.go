@@ -2,7 +2,9 @@ package codec
 
 import (
 	"bytes"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -23,8 +25,8 @@ const (
 type Header struct {
 	Verb   string
 	Number uint32 // of the dump that VerbBegin opens or VerbEnd closes (BT-HEAD-3)
-	// HasNumber reports whether a number follows the verb. [ParseHeader] sets it;
-	// VerbBegin and VerbEnd are written with their number without it, too.
+	// HasNumber reports whether a number follows the verb. VerbBegin and VerbEnd
+	// must have one.
 	HasNumber bool
 	Keys      []HeaderKey
 }
@@ -84,30 +86,24 @@ func numberFault(key, value string) (expected string) {
 	return ""
 }
 
-// AppendHeader appends the ~h# line of h, without a line end. It panics if the
-// verb or a key is not one or more lower-case letters, or if h.HasNumber is set
-// and the verb is one that no number follows. (BT-HEAD-1)
-func AppendHeader(dst []byte, h *Header) []byte {
-	word := func(s string) string {
-		if s == "" || wordEnd([]byte(s), 0) != len(s) {
-			panic("codec: AppendHeader: " + strconv.Quote(s) + " is not a word of lower-case letters")
-		}
-		return s
+// AppendHeader appends the ~h# line of h, without a line end, and returns the extended
+// slice. It refuses what [ParseHeader] rejects: a verb or a key that is not one or more
+// lower-case letters, a number that is missing, or that the verb cannot have, and a
+// value that must be a number and is none. It then returns dst as it was, and an
+// [*Error]. Values are written byte by byte as they are, leading zeros included.
+// (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
+func AppendHeader(dst []byte, h *Header) ([]byte, error) {
+	if expected := h.fault(); expected != "" {
+		return dst, textError(-1, ReasonHeaderLine, "BT-HEAD-1", "%s", expected)
 	}
-	dst = append(dst, LeadInHeader...)
-	dst = append(dst, word(h.Verb)...)
-	if h.HasNumber && !mayNumber(h.Verb) {
-		panic("codec: AppendHeader: " + h.Verb + " has no number")
-	}
-	if h.HasNumber || numbered(h.Verb) {
+	dst = append(append(dst, LeadInHeader...), h.Verb...)
+	if h.HasNumber {
 		dst = strconv.AppendUint(append(dst, ' '), uint64(h.Number), 10)
 	}
 	for _, k := range h.Keys {
-		dst = append(dst, ' ')
-		dst = append(dst, word(k.Key)...)
-		dst = append(dst, '=')
+		dst = append(append(append(dst, ' '), k.Key...), '=')
 		for _, c := range []byte(k.Value) {
-			if plain(c) {
+			if plain(c) && c != '~' {
 				dst = append(dst, c)
 			} else {
 				const digits = "0123456789ABCDEF"
@@ -115,11 +111,59 @@ func AppendHeader(dst []byte, h *Header) []byte {
 			}
 		}
 	}
-	return dst
+	return dst, nil
 }
 
-// plain reports whether a byte of a value stands for itself.
+// fault returns what a header that is to be written lacks, "" when all is well.
+func (h *Header) fault() (expected string) {
+	word := func(s string) bool { return s != "" && wordEnd([]byte(s), 0) == len(s) }
+	switch {
+	case !word(h.Verb):
+		return fmt.Sprintf("verb %q, expected lower-case letters", h.Verb)
+	case numbered(h.Verb) && !h.HasNumber:
+		return h.Verb + " without a number, expected that of a dump"
+	case h.HasNumber && !mayNumber(h.Verb):
+		return h.Verb + " with a number, expected none"
+	}
+	for i, k := range h.Keys {
+		if !word(k.Key) {
+			return fmt.Sprintf("key %q, expected lower-case letters", k.Key)
+		}
+		first := !slices.ContainsFunc(h.Keys[:i], func(o HeaderKey) bool { return o.Key == k.Key })
+		if expected := numberFault(k.Key, k.Value); expected != "" && first {
+			return fmt.Sprintf("%s=%q, %s", k.Key, k.Value, expected)
+		}
+	}
+	return ""
+}
+
+// plain reports whether a byte of a value may stand for itself. Writers escape '~', so
+// that no lead-in is in a value. (BT-HEAD-1)
 func plain(c byte) bool { return '!' <= c && c <= '~' && c != '%' }
+
+// leadInAt reports whether text begins with a lead-in.
+func leadInAt(text []byte) bool {
+	return len(text) >= 3 && text[0] == '~' && text[2] == '#' && bytes.IndexByte([]byte("mbeh"), text[1]) >= 0
+}
+
+// HeaderEnd returns the length of the ~h# line that text begins with: it ends before the
+// next line end, escape character or lead-in, and before the spaces and tabs that
+// precede these. whole is false if none of them is there: then the line may go on, unless
+// text is all there is. The line need not be one that [ParseHeader] accepts. (BT-HEAD-5)
+func HeaderEnd(text []byte) (n int, whole bool) {
+	n = min(len(text), len(LeadInHeader))
+	for ; n < len(text); n++ {
+		c := text[n]
+		if c == '\n' || c == '\r' || c == 0x1b || c == '~' && leadInAt(text[n:]) {
+			whole = true
+			break
+		}
+	}
+	for n > len(LeadInHeader) && (text[n-1] == ' ' || text[n-1] == '\t') {
+		n--
+	}
+	return n, whole
+}
 
 // wordEnd returns the end of the lower-case letters that begin at pos.
 func wordEnd(line []byte, pos int) int {
@@ -195,6 +239,8 @@ func headerValue(line []byte, pos int) (value string, end int, expected string) 
 	for ; pos < len(line) && line[pos] != ' '; pos++ {
 		c := line[pos]
 		switch {
+		case c == '~' && leadInAt(line[pos:]):
+			return "", pos, "expected no other lead-in"
 		case plain(c):
 			out = append(out, c)
 		case c == '%' && pos+2 < len(line) && digit(line[pos+1]) < 16 && digit(line[pos+2]) < 16:

@@ -12,8 +12,15 @@ import "bytes"
 // trusted, and s is empty. s is also empty if a cut blob has a depth written 0, which
 // may mean 32 frames, or an empty stack with user bits. (BT-SALV-1, BT-SALV-2)
 func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
+	return SalvageWord(s, blob, 64)
+}
+
+// SalvageWord is [Salvage] of a blob whose encoder had a word of 32 or 64 bits, as
+// [DecodeWord] reads it. (BT-SALV-1, BT-SALV-2)
+func SalvageWord(s *Stack, blob []byte, word int) (depth int, sized bool, err error) {
+	bits := checkWord(word)
 	if err = checkLength(blob); err == nil {
-		if err := Decode(s, blob); err != nil {
+		if err := DecodeWord(s, blob, word); err != nil {
 			return 0, false, err
 		}
 		return len(s.PCs), true, nil
@@ -25,10 +32,10 @@ func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 	// The length's place, and space for a window.
 	b, end := append(bytes.Clone(blob), make([]byte, 8)...), 8*len(blob)
 	depth = int(b[0] >> (8 - depthWidth))
-	if s.read(b, end, depth, 64) >= 0 {
+	if s.read(b, end, depth, bits) >= 0 {
 		return depth, true, err
 	}
-	fault := diagnose(b, end, depth, 64)
+	fault := diagnose(b, end, depth, bits)
 	if fault.Reason != ReasonTruncated {
 		s.Reset()
 		return depth, false, fault
@@ -36,6 +43,7 @@ func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 	if fault.Frame >= 0 {
 		s.keep(fault.Frame)
 	}
+	s.cutTo(bits)
 	s.Size, s.Marks.LossySize = 0, false
 	return depth, false, err
 }

@@ -12,9 +12,9 @@ const (
 	TagAddress    Tag = 1 // address of the block, as the program sees it
 	TagTime       Tag = 2 // microseconds since the boot
 	TagThread     Tag = 3 // thread or task
-	TagSequence   Tag = 4 // number of the allocation since the boot
+	TagSequence   Tag = 4 // number of the allocation since the boot (BT-EVT-6)
 	TagEvent      Tag = 5 // EventAllocated, EventFreed or EventMoved
-	TagOldAddress Tag = 6 // address that a moved block had before; each EventMoved has it
+	TagOldAddress Tag = 6 // address that a block had before realloc; each EventMoved has it
 
 	tagEnd Tag = 0 // ends the list, and so does padding (BT-UF-2)
 )
@@ -22,11 +22,11 @@ const (
 // tagsUsed is one more than the largest tag above.
 const tagsUsed = 7
 
-// Values of TagEvent. (BT-EVT-3)
+// Values of TagEvent. (BT-EVT-3, BT-EVT-5)
 const (
 	EventAllocated = 0
 	EventFreed     = 1
-	EventMoved     = 2 // by realloc
+	EventMoved     = 2 // realloc resized it; it may have stayed where it was
 )
 
 var tagNames = [tagsUsed]string{"end", "address", "time", "thread", "sequence", "event", "old address"}

@@ -28,7 +28,7 @@ type Answer struct {
 	Sized   bool   // salvage: the size is complete
 	Data    []byte // encode, format
 	Bits    int    // bare-encode: how many bits of Data count
-	Words   string // bare, marks, scan, hline: the answer behind its verb
+	Words   string // bare, marks, scan, hline, log: the answer behind its verb
 	Reason  string // of a rejection; "" if none was given
 	Bit     int    // of a rejection: where; -1 if not said
 	Signal  string // of a crash: SIGSEGV, or EXIT-3 where it ended by itself
@@ -101,7 +101,7 @@ func parseWant(text string, evidence bool) (Answer, error) {
 		return a, err
 	case word == "part":
 		return a, a.parsePart(rest)
-	case word == "bare" || word == "marks" || word == "found" || word == "head":
+	case word == "bare" || word == "marks" || word == "found" || word == "head" || word == "records":
 		a.Outcome, a.Words = OK, rest
 		return a, nil
 	case word == "reject":
@@ -119,7 +119,7 @@ func parseWant(text string, evidence bool) (Answer, error) {
 		return a, fmt.Errorf("%q, expected ok, reject REASON, part, crash SIGNAL, hang or skip", text)
 	}
 	return a, fmt.Errorf("%q, expected ok size=N pcs=LIST, reject REASON, part depth=N size=N pcs=LIST, or bare, marks, "+
-		"found or head and words", clip(text))
+		"found, head or records and words", clip(text))
 }
 
 // part is a salvaged stack in words.

@@ -32,15 +32,15 @@ func (r Request) Line(id string) string {
 	}
 	out := head + formatHex(r.Data)
 	switch r.Op {
-	case OpDecode, OpEnd, OpUser, OpEline:
-		out += " word=" + strconv.Itoa(r.Word)
+	case OpDecode, OpEnd, OpUser, OpEline, OpSalvage, OpBare:
+		out += " word=" + strconv.Itoa(r.word())
 	case OpMline:
 		if r.Lenient {
 			out += " reading=lenient"
 		} else {
 			out += " reading=strict"
 		}
-		out += " word=" + strconv.Itoa(r.Word)
+		out += " word=" + strconv.Itoa(r.word())
 	}
 	return out
 }
@@ -62,7 +62,7 @@ func parseRequest(line string) (id string, r Request, ok bool, err error) {
 	r = Request{Op: op, Word: 64, Machine: codec.MachineExact64}
 	args := words[2:]
 	switch op {
-	case OpEncode, OpUserEncode, OpBareEncode:
+	case OpEncode, OpUserEncode, OpEventEncode, OpBareEncode:
 		err = r.parseEncode(args)
 	case OpFormat:
 		err = r.parseFormat(args)
@@ -156,7 +156,7 @@ func (r *Request) parseData(args []string) error {
 // hasWord reports whether requests for op say what the word is.
 func hasWord(op Op) bool {
 	switch op {
-	case OpDecode, OpEnd, OpMline, OpUser, OpEline:
+	case OpDecode, OpEnd, OpMline, OpUser, OpEline, OpSalvage, OpBare:
 		return true
 	}
 	return false
@@ -199,7 +199,7 @@ func ParseAnswer(line string, op Op, id string) (a Answer, err error) {
 	got, rest, _ := strings.Cut(rest, " ")
 	want := kinds[op].answer
 	switch verb {
-	case "ok", "reject", "blob", "text", "part", "bits", "bare", "marks", "found", "head", "skip":
+	case "ok", "reject", "blob", "text", "part", "bits", "bare", "marks", "found", "head", "records", "skip":
 	default:
 		return a, fmt.Errorf("expected %s %s …, reject %s REASON or skip %s", want, id, id, id)
 	}

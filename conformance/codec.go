@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -46,9 +47,11 @@ func askCodec(r *Request) (a Answer) {
 	case r.Op == OpFormat:
 		a, err = codecFormat(r)
 	case r.Op == OpSalvage:
-		return codecSalvage(r.Data)
+		return codecSalvage(r.Data, r.word())
 	case r.Op == OpScan:
 		return codecScan(r.Data)
+	case r.Op == OpLog:
+		return codecLog(r.Data)
 	case r.Op == OpHline:
 		var h codec.Header
 		if err = codec.ParseHeader(&h, r.Data); err == nil {
@@ -71,12 +74,12 @@ func codecRead(r *Request) (a Answer, err error) {
 	blob := r.Data
 	switch r.Op {
 	case OpDecode:
-		err = codec.DecodeWord(&s, blob, r.Word)
+		err = codec.DecodeWord(&s, blob, r.word())
 	case OpMarks:
 		err = codec.Decode(&s, blob)
 	case OpEnd:
 		if blob, err = codec.BlobAtEnd(r.Data); err == nil {
-			err = codec.DecodeWord(&s, blob, r.Word)
+			err = codec.DecodeWord(&s, blob, r.word())
 		}
 	case OpMline:
 		parse := codec.ParseLine
@@ -84,19 +87,19 @@ func codecRead(r *Request) (a Answer, err error) {
 			parse = codec.ParseLineLenient
 		}
 		if blob, err = parse(nil, r.Data); err == nil {
-			err = codec.DecodeWord(&s, blob, r.Word)
+			err = codec.DecodeWord(&s, blob, r.word())
 		}
 	case OpBline:
 		err = codec.ParseDecoded(&s, r.Data)
 	case OpUser:
-		err = codec.DecodeUser(&s, &u, blob, r.Word)
+		err = codec.DecodeUser(&s, &u, blob, r.word())
 	case OpEline:
 		if blob, err = codec.ParseEventLine(nil, r.Data); err == nil {
-			err = codec.DecodeEvent(&s, &u, blob, r.Word)
+			err = codec.DecodeEvent(&s, &u, blob, r.word())
 		}
 	case OpBare:
 		var bits int
-		bits, err = codec.DecodeBare(&s, r.Data)
+		bits, err = codec.DecodeBareWord(&s, r.Data, r.word())
 		a.Words = fmt.Sprintf("bits=%d pcs=%s", bits, formatPCs(s.PCs))
 		return a, err
 	}
@@ -147,26 +150,66 @@ func headerWords(h *codec.Header) string {
 		number = strconv.FormatUint(uint64(h.Number), 10)
 	}
 	words := []string{h.Verb, number}
-	text := string(codec.AppendHeader(nil, &codec.Header{Verb: h.Verb, Number: h.Number, HasNumber: h.HasNumber, Keys: h.Keys}))
-	keys := strings.Split(text, " ")[1:]
-	if number != "-" {
-		keys = keys[1:]
+	for _, k := range h.Keys {
+		words = append(words, k.Key+"="+escape(k.Value))
 	}
-	return strings.Join(append(words, keys...), " ")
+	return strings.Join(words, " ")
 }
 
-// parseHeaderWords is the reverse. An error says why there is no such header. (BT-HEAD-1)
-func parseHeaderWords(h *codec.Header, text string) error {
-	verb, rest, _ := strings.Cut(text, " ")
-	number, keys, more := strings.Cut(rest, " ")
-	line := codec.LeadInHeader + verb
-	if number != "-" {
-		line += " " + number
+// escape writes the bytes of a value as a writer of headers does. (BT-HEAD-1)
+func escape(value string) string {
+	var out []byte
+	for _, c := range []byte(value) {
+		if '!' <= c && c <= '}' && c != '%' {
+			out = append(out, c)
+		} else {
+			out = fmt.Appendf(out, "%%%02X", c)
+		}
 	}
-	if more {
-		line += " " + keys
+	return string(out)
+}
+
+// unescape is the reverse; ok is false if a % is not followed by two digits.
+func unescape(text string) (value string, ok bool) {
+	var out []byte
+	for len(text) > 0 {
+		if text[0] != '%' {
+			out, text = append(out, text[0]), text[1:]
+			continue
+		}
+		if len(text) < 3 {
+			return "", false
+		}
+		c, err := hex.DecodeString(text[1:3])
+		if err != nil {
+			return "", false
+		}
+		out, text = append(out, c...), text[3:]
 	}
-	return codec.ParseHeader(h, []byte(line))
+	return string(out), true
+}
+
+// parseHeaderWords is the reverse of headerWords. It takes what a writer must refuse, too;
+// ok is false where codec.Header cannot hold it.
+func parseHeaderWords(text string) (h codec.Header, ok bool) {
+	words := strings.Split(text, " ")
+	h.Verb = words[0]
+	if len(words) > 1 && words[1] != "-" {
+		n, err := strconv.ParseUint(words[1], 10, 32)
+		if err != nil {
+			return h, false
+		}
+		h.Number, h.HasNumber = uint32(n), true
+	}
+	for _, word := range words[min(2, len(words)):] {
+		name, text, found := strings.Cut(word, "=")
+		value, ok := unescape(text)
+		if !found || !ok {
+			return h, false
+		}
+		h.Keys = append(h.Keys, codec.HeaderKey{Key: name, Value: value})
+	}
+	return h, true
 }
 
 func codecEncode(r *Request) (a Answer, err error) {
@@ -174,12 +217,16 @@ func codecEncode(r *Request) (a Answer, err error) {
 	switch r.Op {
 	case OpBareEncode:
 		a.Data, a.Bits, err = codec.AppendBare(nil, &s, r.Machine, r.Search)
-	case OpUserEncode:
+	case OpUserEncode, OpEventEncode:
 		var u codec.User
 		for _, f := range r.In.User {
 			u.Set(codec.Tag(f.Tag), f.Value)
 		}
-		a.Data, err = codec.AppendBlobUser(nil, &s, &u, r.Machine, r.Search)
+		if r.Op == OpUserEncode {
+			a.Data, err = codec.AppendBlobUser(nil, &s, &u, r.Machine, r.Search)
+		} else {
+			a.Data, err = codec.AppendEvent(nil, &s, &u, r.Machine, r.Search)
+		}
 	default:
 		a.Data, err = codec.AppendBlob(nil, &s, r.Machine, r.Search)
 	}
@@ -195,24 +242,24 @@ func codecFormat(r *Request) (a Answer, err error) {
 		}
 		a.Data = codec.AppendDecoded(nil, &s)
 	case r.Words != "":
-		var h codec.Header
-		if err := parseHeaderWords(&h, r.Words); err != nil {
-			return a, err
+		h, ok := parseHeaderWords(r.Words)
+		if !ok {
+			return a, &codec.Error{Off: -1, Field: codec.FieldText, Frame: -1, Clause: "BT-HEAD-1", Reason: codec.ReasonHeaderLine}
 		}
-		a.Data = codec.AppendHeader(nil, &h)
+		a.Data, err = codec.AppendHeader(nil, &h)
 	case r.Event:
 		a.Data = codec.AppendEventLine(nil, r.Data)
 	default:
 		a.Data = codec.AppendLine(nil, r.Data)
 	}
-	return a, nil
+	return a, err
 }
 
 // codecSalvage distinguishes a blob that was cut, of which the whole frames stand,
 // from one of which nothing is certain. (BT-SALV-1, BT-SALV-2)
-func codecSalvage(data []byte) Answer {
+func codecSalvage(data []byte, word int) Answer {
 	var s codec.Stack
-	depth, sized, err := codec.Salvage(&s, data)
+	depth, sized, err := codec.SalvageWord(&s, data, word)
 	if e, ok := err.(*codec.Error); ok {
 		cut := e.Reason == codec.ReasonLength || e.Reason == codec.ReasonEmpty || e.Reason == codec.ReasonShort
 		if !cut || depth == 0 {
@@ -238,6 +285,55 @@ func codecScan(text []byte) Answer {
 			continue
 		}
 		found = append(found, fmt.Sprintf("%c@%d+%d", r.Text[1], r.Offset, len(r.Text)))
+	}
+	if len(found) == 0 {
+		found = []string{"-"}
+	}
+	return Answer{Outcome: OK, Words: strings.Join(found, " "), Bit: -1}
+}
+
+// codecLog lists the records in a recording, with what they say: read at the word of
+// their boot, with user fields if their dump has them, and with the number of this dump.
+// (BT-REC-1, BT-REC-2, BT-HEAD-4)
+func codecLog(text []byte) Answer {
+	s := dump.NewScanner(bytes.NewReader(text), "text")
+	s.Recordings = true
+	var (
+		found []string
+		stack codec.Stack
+		boot  int
+	)
+	open := "-"
+	for s.Next() {
+		r := s.Record()
+		switch {
+		case r.Kind == dump.Decoded && codec.ParseDecoded(&stack, r.Text) != nil:
+			continue
+		case r.Kind == dump.Header:
+			switch {
+			case r.Err != nil:
+			case r.Header.Verb == codec.VerbBoot:
+				boot++
+				open = "-"
+			case r.Header.Verb == codec.VerbBegin:
+				open = strconv.FormatUint(uint64(r.Header.Number), 10)
+			case r.Header.Verb == codec.VerbEnd:
+				open = "-"
+			}
+			continue
+		}
+		of := open
+		if r.Kind == dump.Event {
+			of = "-"
+		}
+		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", r.Text[1], r.Offset, len(r.Text), boot, of)
+		if r.Err != nil {
+			item += "reject"
+		} else {
+			v := Value{Size: r.Stack.Size, PCs: r.Stack.PCs, User: userFields(&r.User)}
+			item += strings.ReplaceAll(v.String(), " ", ";")
+		}
+		found = append(found, item)
 	}
 	if len(found) == 0 {
 		found = []string{"-"}

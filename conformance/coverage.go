@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Coverage says which clauses of SPEC.md have vectors.
@@ -14,8 +15,32 @@ type Coverage struct {
 // ClauseCoverage counts the vectors of a clause.
 type ClauseCoverage struct {
 	Clause
+	VectorCounts
+	Requirements []MustCoverage // each MUST of the clause
+}
+
+// MustCoverage counts the vectors of one MUST. Those that name a clause without a number
+// show its only MUST, and none of several.
+type MustCoverage struct {
+	Must
+	VectorCounts
+}
+
+// VectorCounts are numbers of vectors.
+type VectorCounts struct {
 	Accepts, Rejects int // vectors to be accepted, encodings among them, and to be rejected
 	Examples         int // how many of these stand in SPEC.md
+}
+
+func (n *VectorCounts) add(v *Vector, example bool) {
+	if v.Rejects() {
+		n.Rejects++
+	} else {
+		n.Accepts++
+	}
+	if example {
+		n.Examples++
+	}
 }
 
 // Cover counts the vectors and the examples of each clause of the specification, and
@@ -26,7 +51,15 @@ func Cover(spec *Spec, set *Set) (*Coverage, error) {
 	index := map[string]int{}
 	for i, clause := range spec.Clauses {
 		index[clause.ID] = i
-		c.Clauses = append(c.Clauses, ClauseCoverage{Clause: clause})
+		cover := ClauseCoverage{Clause: clause}
+		musts, err := clause.Musts()
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range musts {
+			cover.Requirements = append(cover.Requirements, MustCoverage{Must: m})
+		}
+		c.Clauses = append(c.Clauses, cover)
 	}
 	rejected := map[string]bool{}
 	count := func(v *Vector, example bool) {
@@ -40,14 +73,10 @@ func Cover(spec *Spec, set *Set) (*Coverage, error) {
 				continue
 			}
 			if v.Rejects() {
-				c.Clauses[i].Rejects++
 				rejected[v.Want.Reason] = true
-			} else {
-				c.Clauses[i].Accepts++
 			}
-			if example {
-				c.Clauses[i].Examples++
-			}
+			c.Clauses[i].add(v, example)
+			c.Clauses[i].count(v, example, fault)
 		}
 	}
 	for _, v := range set.Vectors {
@@ -59,8 +88,10 @@ func Cover(spec *Spec, set *Set) (*Coverage, error) {
 		count(v, true)
 	}
 	for _, clause := range c.Clauses {
-		if clause.NeedsVectors() && clause.Accepts+clause.Rejects == 0 {
-			fault("%s:%d: %s has a MUST and no vector", SpecFile, clause.Row, clause.ID)
+		for _, m := range clause.Requirements {
+			if m.NeedsVectors() && m.Accepts+m.Rejects == 0 {
+				fault("%s:%d: %s has no vector: %s", SpecFile, clause.Row, m.ID, clip(m.Text))
+			}
 		}
 	}
 	for _, reason := range reasons() {
@@ -69,6 +100,22 @@ func Cover(spec *Spec, set *Set) (*Coverage, error) {
 		}
 	}
 	return c, c.execute(spec.Examples, fault)
+}
+
+// count adds a vector of the clause to the requirements that it shows.
+func (c *ClauseCoverage) count(v *Vector, example bool, fault func(string, ...any)) {
+	for i := range c.Requirements {
+		m := &c.Requirements[i]
+		if m.ID == c.ID || slices.Contains(v.Musts, m.ID) {
+			m.add(v, example)
+		}
+	}
+	for _, id := range v.Musts {
+		known := slices.ContainsFunc(c.Requirements, func(m MustCoverage) bool { return m.ID == id })
+		if clauseOf(id) == c.ID && !known {
+			fault("%s: %s names %s, which SPEC.md lacks", v.Place(), v.ID, id)
+		}
+	}
 }
 
 // execute runs the examples; those that were not answered or wrongly are faults.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -169,12 +170,21 @@ func (p *parser) key(key, value string) (err error) {
 		}
 		v.ID = value
 	case "clause":
-		v.Clauses = strings.Fields(value)
-		for _, c := range v.Clauses {
-			if !clauseID.MatchString(c) {
-				return fmt.Errorf("clause %q, expected an ID such as BT-FIELD-1", clip(c))
+		for _, word := range strings.Fields(value) {
+			m := clauseID.FindStringSubmatch(word)
+			if m == nil {
+				return fmt.Errorf("clause %q, expected an ID such as BT-FIELD-1, or BT-FIELD-1.2 of one MUST in it", clip(word))
+			}
+			if !slices.Contains(v.Clauses, m[1]) {
+				v.Clauses = append(v.Clauses, m[1])
+			}
+			if m[2] != "" {
+				v.Musts = append(v.Musts, word)
 			}
 		}
+		slices.SortStableFunc(v.Musts, func(a, b string) int {
+			return slices.Index(v.Clauses, clauseOf(a)) - slices.Index(v.Clauses, clauseOf(b))
+		})
 	case "op":
 		v.Ops, err = parseOps(value)
 	case "why":
@@ -203,6 +213,10 @@ func (p *parser) key(key, value string) (err error) {
 		}
 		v.Lenient = value == "lenient"
 	case "in":
+		if words, ok := strings.CutPrefix(value, "head "); ok {
+			v.Words = words
+			return nil
+		}
 		var in Value
 		in, err = parseValue(value)
 		v.In = &in
@@ -227,6 +241,12 @@ func (p *parser) key(key, value string) (err error) {
 		return p.evidence(key, value)
 	}
 	return err
+}
+
+// clauseOf returns the clause of a requirement.
+func clauseOf(must string) string {
+	id, _, _ := strings.Cut(must, ".")
+	return id
 }
 
 // evidence reads want[NAME].

@@ -170,7 +170,22 @@ func TestSetErrors(t *testing.T) {
 	reject := func(hex, differs string) string {
 		return accepted + "id: bad\nclause: BT-BLOB-2\nop: decode\ntwin: ok\ndiffers: " + differs + "\nhex: " + hex + "\nwant: reject length\n"
 	}
+	written := "id: ok\nclause: BT-HEAD-1\nop: format\nin: head map - t=5 x=1\ntext: \"~h#map t=5 x=1\"\n\n"
+	refuse := func(words string) string {
+		return written + "id: bad\nclause: BT-HEAD-1\nop: format\ntwin: ok\ndiffers: in\nin: head " + words + "\nwant: reject header-line\n"
+	}
+	event := func(in string) string {
+		return "id: ok\nclause: BT-EVT-4\nop: event-encode\nmachine: exact64\nin: size=0 pcs=- user=1:10,5:0\nhex: 0004\n\n" +
+			"id: bad\nclause: BT-EVT-4\nop: event-encode\ntwin: ok\ndiffers: in\nmachine: exact64\nin: " + in + "\nwant: reject event\n"
+	}
 	for _, c := range []struct{ name, text, want string }{
+		{"two words", refuse("map - t=x x=2"), `x.btv:9: bad: differs in: words ["t=x" "x=2"] differ`},
+		{"two words more", refuse("map - t=5 x=1 y=1 z=1"), `x.btv:9: bad: differs in: words ["y=1" "z=1"] differ`},
+		{"no word", refuse("map - t=5 x=1"), `x.btv:9: bad: differs in: words [] differ`},
+		{"words of a stack", strings.Replace(refuse("map - t=x"), written, "id: ok\nop: format\nin: size=0 pcs=-\nwhy: none\ntext: \"~b#size: 0,\"\n\n", 1), `x.btv:9: bad: twin ok is not a header to write`},
+		{"two user fields", event("size=0 pcs=- user=1:11,5:3"), "x.btv:10: bad: differs in: 4 values differ"},
+		{"a user field and the size", event("size=1 pcs=- user=1:10,5:3"), "x.btv:10: bad: differs in: 3 values differ"},
+		{"two user fields less", event("size=0 pcs=-"), "x.btv:10: bad: differs in: 2 values differ"},
 		{"id twice", accepted + accepted, "x.btv:9: id ok is that of x.btv:3"},
 		{"no twin", strings.Replace(reject("00100005", "bit 31"), "twin: ok", "twin: ko", 1), "x.btv:9: bad: twin ko"},
 		{"twin rejected", strings.Replace(reject("00100005", "bit 31"), "twin: ok", "twin: bad", 1), "x.btv:9: bad: twin bad is not an accepted vector"},

@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -10,11 +11,51 @@ import (
 )
 
 var (
-	clauseID    = regexp.MustCompile(`^BT-[A-Z][A-Z0-9]*-[1-9][0-9]*$`)
+	clauseID    = regexp.MustCompile(`^(BT-[A-Z][A-Z0-9]*-[1-9][0-9]*)(\.[1-9][0-9]*)?$`)
 	clauseStart = regexp.MustCompile(`^\*\*(BT-[A-Z][A-Z0-9]*-[1-9][0-9]*)\*\*(?: |$)`)
 	notByVector = regexp.MustCompile(`\(not by vector: [^)]+\)`)
-	wordMust    = regexp.MustCompile(`\bMUST\b`)
+	wordMust    = regexp.MustCompile(`\bMUST(?: NOT)?([⁰¹²³⁴⁵⁶⁷⁸⁹]*)`)
+	ends        = regexp.MustCompile(`[.;:] `)
+	superscript = strings.NewReplacer("⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9")
 )
+
+// Must is one requirement of a clause: what it says from one MUST up to the next.
+type Must struct {
+	ID     string // such as BT-TEXT-2.3, and that of the clause if it has one MUST alone
+	Text   string
+	vector bool // vectors can show it
+}
+
+// NeedsVectors reports whether vectors can show the requirement.
+func (m Must) NeedsVectors() bool { return m.vector }
+
+// Musts returns the requirements of the clause. An error says that a MUST has no number of its own
+// though there are several.
+func (c Clause) Musts() (musts []Must, err error) {
+	all := wordMust.FindAllStringSubmatchIndex(c.Text, -1)
+	seen := map[string]bool{}
+	for i, at := range all {
+		end := len(c.Text)
+		if i+1 < len(all) { // without the words before the next MUST that belong to that
+			end = all[i+1][0]
+			if last := ends.FindAllStringIndex(c.Text[at[0]:end], -1); last != nil {
+				end = at[0] + last[len(last)-1][0] + 1
+			}
+		}
+		m := Must{ID: c.ID, Text: strings.TrimRight(c.Text[at[0]:end], " ")}
+		m.vector = !notByVector.MatchString(m.Text)
+		number := superscript.Replace(c.Text[at[2]:at[3]])
+		if number != "" {
+			m.ID += "." + number
+		}
+		if number == "" && len(all) > 1 || number != "" && number[0] == '0' || seen[m.ID] {
+			return nil, fmt.Errorf("%s has %d MUST, expected a number in superscript of its own after each: %q", c.ID, len(all), clip(m.Text))
+		}
+		seen[m.ID] = true
+		musts = append(musts, m)
+	}
+	return musts, nil
+}
 
 // Clause is a numbered rule of SPEC.md.
 type Clause struct {
@@ -25,7 +66,8 @@ type Clause struct {
 
 // NeedsVectors reports whether the clause has a MUST that vectors can show.
 func (c Clause) NeedsVectors() bool {
-	return wordMust.MatchString(c.Text) && !notByVector.MatchString(c.Text)
+	musts, _ := c.Musts()
+	return slices.ContainsFunc(musts, func(m Must) bool { return m.vector })
 }
 
 // Spec is a specification: its clauses and its examples, which are vectors.
@@ -94,6 +136,11 @@ func ParseSpec(name, text string) (*Spec, error) {
 		if words := strings.TrimSpace(line); current >= 0 && words != "" && words[0] != '|' {
 			c := &s.Clauses[current]
 			c.Text = strings.TrimPrefix(c.Text+" "+words, " ")
+		}
+	}
+	for _, c := range s.Clauses {
+		if _, err := c.Musts(); err != nil {
+			return nil, fault(c.Row, "%v", err)
 		}
 	}
 	if len(s.Clauses) == 0 {

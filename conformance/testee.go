@@ -48,13 +48,21 @@ func (h Hello) Offers(r Request) bool {
 type Request struct {
 	Op      Op
 	Data    []byte // blob, memory, bits or text; of format a blob, if In is nil
-	Word    int    // of decode, end and mline: 32 or 64
+	Word    int    // of operations that read blobs: 32 or 64; 0 is 64
 	Lenient bool   // of mline
 	In      *Value // of encoding and format
 	Event   bool   // of format: Data is the blob of an event
 	Words   string // of format: a header
 	Machine codec.Machine
 	Search  codec.Search
+}
+
+// word returns the word of the request.
+func (r Request) word() int {
+	if r.Word == 0 {
+		return 64
+	}
+	return r.Word
 }
 
 // Testee is an implementation under test.

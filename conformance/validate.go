@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -48,7 +49,7 @@ func (v *Vector) validate() error {
 // validateSpills holds the spill bits of an encoder's blob to its machine, unless
 // the head leaves them to the compiler. Those of bits are written by dots alone.
 func (v *Vector) validateSpills() error {
-	if !v.Has(OpEncode) && !v.Has(OpUserEncode) || v.Rejects() || v.Head.AnySpill || v.Bits != nil && string(v.Blob) == string(v.Bits.Blob()) {
+	if !slices.ContainsFunc(v.Ops, Op.encodes) || v.Rejects() || v.Head.AnySpill || v.Bits != nil && string(v.Blob) == string(v.Bits.Blob()) {
 		return nil
 	}
 	if at := bitstring.FirstDifference(v.Blob, v.machineSpills(v.Blob)); at >= 0 {
@@ -96,12 +97,14 @@ func (v *Vector) validateOp(op Op) error {
 	case op != OpFormat:
 		err = need(v.Blob != nil, "hex or bits")
 	default:
-		if v.Text != nil && strings.HasPrefix(*v.Text, "~h#") {
+		if v.Words != "" {
+			err = need(v.Text != nil || v.Rejects(), "text, or want: reject")
+		} else if v.Text != nil && strings.HasPrefix(*v.Text, "~h#") {
 			err = need(v.Want != nil && v.Want.Words != "", "want head")
 		} else if v.In == nil {
 			err = errors.Join(need(v.Blob != nil, "in, hex or bits"), need(v.Line != "" || v.Text != nil, "line or text"))
 		} else {
-			err = need(v.Text != nil, "text")
+			err = need(v.Text != nil || v.Rejects(), "text, or want: reject")
 		}
 	}
 	if err != nil {

@@ -25,17 +25,19 @@ const (
 	OpBareEncode Op = "bare-encode" // frames to such bits
 	OpMarks      Op = "marks"       // blob to the marks of its values
 	OpScan       Op = "scan"        // text to the places of records in it
+	OpLog        Op = "log"         // text to its records, as its headers say that they are read
 
-	OpUser       Op = "user"        // blob to stack and user fields
-	OpUserEncode Op = "user-encode" // stack and user fields to blob
-	OpEline      Op = "eline"       // ~e# text to stack and user fields
-	OpHline      Op = "hline"       // ~h# text to a header
+	OpUser        Op = "user"         // blob to stack and user fields
+	OpUserEncode  Op = "user-encode"  // stack and user fields to blob
+	OpEline       Op = "eline"        // ~e# text to stack and user fields
+	OpEventEncode Op = "event-encode" // stack and user fields to the blob of an event
+	OpHline       Op = "hline"        // ~h# text to a header
 )
 
 // Ops lists all operations.
 func Ops() []Op {
 	return []Op{OpDecode, OpEncode, OpEnd, OpSalvage, OpMline, OpBline, OpFormat, OpBare, OpBareEncode, OpMarks,
-		OpScan, OpUser, OpUserEncode, OpEline, OpHline}
+		OpScan, OpUser, OpUserEncode, OpEline, OpEventEncode, OpHline, OpLog}
 }
 
 // kind is what an operation takes and gives.
@@ -52,11 +54,14 @@ var kinds = map[Op]kind{
 	OpMline: {answer: "ok", text: true}, OpBline: {answer: "ok", text: true}, OpEline: {answer: "ok", text: true},
 	OpBare: {answer: "bare", words: true}, OpMarks: {answer: "marks", words: true},
 	OpScan: {answer: "found", text: true, words: true}, OpHline: {answer: "head", text: true, words: true},
-	OpEncode: {answer: "blob"}, OpUserEncode: {answer: "blob"}, OpBareEncode: {answer: "bits"}, OpFormat: {answer: "text"},
+	OpLog:    {answer: "records", text: true, words: true},
+	OpEncode: {answer: "blob"}, OpUserEncode: {answer: "blob"}, OpEventEncode: {answer: "blob"}, OpBareEncode: {answer: "bits"}, OpFormat: {answer: "text"},
 }
 
 // encodes reports whether an operation is given a stack and a machine.
-func (op Op) encodes() bool { return op == OpEncode || op == OpUserEncode || op == OpBareEncode }
+func (op Op) encodes() bool {
+	return op == OpEncode || op == OpUserEncode || op == OpEventEncode || op == OpBareEncode
+}
 
 // Value is a stack as the wire formats of this package write it.
 type Value struct {
@@ -191,6 +196,7 @@ type Evidence struct {
 type Vector struct {
 	ID      string // unique in a Set; with the platform before it where the head has one
 	Clauses []string
+	Musts   []string // requirements of these clauses that it shows, such as BT-TEXT-2.3
 	Ops     []Op
 	Why     string
 	Twin    string
@@ -203,6 +209,7 @@ type Vector struct {
 	Lenient    bool
 
 	In    *Value   // what was given to the encoder
+	Words string   // a header that was given to format: verb, number and keys
 	Bits  *BitText // the blob bit by bit, if written so
 	Blob  []byte   // from hex or bits; nil if neither is there
 	Line  string   // ~m# text of Blob, if written

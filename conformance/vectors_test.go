@@ -73,7 +73,7 @@ func TestRejectsBreakTheClauseOfTheirReason(t *testing.T) {
 		"delta-first":  {"BT-DELTA-4", "BT-DEPTH-2", "BT-SALV-2"},
 		"back":         {"BT-DELTA-5", "BT-SALV-2"},
 		"count":        {"BT-COUNT-4", "BT-DEPTH-2"},
-		"event":        {"BT-EVT-3"},
+		"event":        {"BT-EVT-3", "BT-EVT-4"},
 		"header-line":  {"BT-HEAD-1", "BT-HEAD-2", "BT-HEAD-3"},
 		"frames":       {"BT-REJ-2"},
 		"word":         {"BT-MACH-1"},
@@ -105,9 +105,9 @@ func TestClausesHaveBothKinds(t *testing.T) {
 			continue
 		}
 		musts++
-		// BT-REJ-1 is about rejecting alone, BT-BLOB-4 and BT-DELTA-4 of what no
+		// BT-REJ-1 and BT-EVT-4 are about rejecting alone, BT-BLOB-4 and BT-DELTA-4 of what no
 		// accepted blob has: their accepted vectors are the twins.
-		onlyRejects := []string{"BT-REJ-1", "BT-BLOB-4", "BT-FIELD-4", "BT-SALV-2"}
+		onlyRejects := []string{"BT-REJ-1", "BT-BLOB-4", "BT-FIELD-4", "BT-SALV-2", "BT-EVT-4"}
 		if accepted[c.ID] == 0 && !slices.Contains(onlyRejects, c.ID) {
 			t.Errorf("%s has a MUST and no accepted vector by hand", c.ID)
 		}
@@ -209,7 +209,11 @@ func TestCoverageFaults(t *testing.T) {
 	example := func(text string) string { return "```btv\n" + text + "```\n" }
 	good := "id: a\nclause: BT-LIT-1\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n"
 	for _, c := range []struct{ name, spec, want string }{
-		{"clause without vector", clause + "**BT-LIT-2** It\nMUST, too.\n" + example(good), "SPEC.md:3: BT-LIT-2 has a MUST and no vector"},
+		{"clause without vector", clause + "**BT-LIT-2** It\nMUST, too.\n" + example(good), "SPEC.md:3: BT-LIT-2 has no vector: MUST, too."},
+		{"MUST without vector", "**BT-LIT-1** It MUST¹ be, and MUST NOT² not be.\n\n" + example(strings.Replace(good, "LIT-1", "LIT-1.1", 1)),
+			"SPEC.md:1: BT-LIT-1.2 has no vector: MUST NOT² not be."},
+		{"clause of several MUSTs alone", "**BT-LIT-1** It MUST¹ be, and MUST NOT² not be.\n\n" + example(good), "SPEC.md:1: BT-LIT-1.1 has no vector"},
+		{"unknown MUST", clause + example(strings.Replace(good, "LIT-1", "LIT-1.2", 1)), "SPEC.md:4: a names BT-LIT-1.2"},
 		{"no clause named", clause + example(strings.Replace(good, "clause: BT-LIT-1\n", "", 1)), "SPEC.md:4: a names no clause"},
 		{"unknown clause", clause + example(strings.Replace(good, "LIT-1", "LIT-9", 1)), "SPEC.md:4: a names clause BT-LIT-9"},
 		{"wrong example", clause + example(strings.Replace(good, "size=0", "size=1", 1)), "SPEC.md:4: example a decode does not pass"},
@@ -238,6 +242,8 @@ func TestCoverageFaults(t *testing.T) {
 		{"empty example", clause + example("# nothing\n"), "SPEC.md:3: an example without records"},
 		{"clause twice", clause + clause, "SPEC.md:3: clause BT-LIT-1 again"},
 		{"no clauses", "# Title\n", "SPEC.md:1: no clauses"},
+		{"MUST without a number", "**BT-LIT-1** It MUST¹ be, and MUST be.\n", "SPEC.md:1: BT-LIT-1 has 2 MUST"},
+		{"a number twice", "**BT-LIT-1** It MUST¹ be, and MUST¹ be.\n", "SPEC.md:1: BT-LIT-1 has 2 MUST"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := ParseSpec("SPEC.md", c.spec); err == nil || !strings.HasPrefix(err.Error(), c.want) {

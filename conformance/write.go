@@ -33,10 +33,27 @@ func AppendBTV(dst []byte, h *Head, vectors []*Vector) []byte {
 	return b.Bytes()
 }
 
+// clauseWords lists the clauses, each with the requirements of it that the vector shows.
+func (v *Vector) clauseWords() string {
+	var words []string
+	for _, id := range v.Clauses {
+		plain := true
+		for _, m := range v.Musts {
+			if clauseOf(m) == id {
+				words, plain = append(words, m), false
+			}
+		}
+		if plain {
+			words = append(words, id)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 func (v *Vector) write(put func(key, value string)) {
 	h := v.Head
 	put("id", strings.TrimPrefix(v.ID, h.Platform+"/"))
-	put("clause", strings.Join(v.Clauses, " "))
+	put("clause", v.clauseWords())
 	ops := make([]string, len(v.Ops))
 	for i, op := range v.Ops {
 		ops[i] = string(op)
@@ -63,6 +80,9 @@ func (v *Vector) write(put func(key, value string)) {
 	}
 	if v.In != nil {
 		put("in", v.In.String())
+	}
+	if v.Words != "" {
+		put("in", "head "+v.Words)
 	}
 	if v.Bits != nil {
 		for _, line := range v.Bits.Lines {

@@ -56,7 +56,7 @@ func options(t *testing.T) []string {
 
 // The heap without what options leave out: without all, without all but one, and without one.
 func TestHeapOptions(t *testing.T) {
-	sets := []string{"-DLWSBT_TINY"}
+	sets := []string{"-DLWSBT_TINY", "-DLWSBT_WHOLE_CHUNKS=0", "-DLWSBT_QUARANTINE=5"}
 	if full() {
 		for _, name := range options(t) {
 			without := "-D" + name + "=0"

@@ -119,7 +119,7 @@ func (l *lines) add(requests *strings.Builder) {
 		return
 	}
 	l.checks = append(l.checks, func(line []byte) error {
-		if want := codec.AppendHeader(nil, h); !bytes.Equal(line, want) {
+		if want, err := codec.AppendHeader(nil, h); err != nil || !bytes.Equal(line, want) {
 			return fmt.Errorf("want\n%s", want)
 		}
 		var read codec.Header

@@ -238,8 +238,8 @@ func (t *turns) ended() error {
 // processors.
 func Workers() int { return runtime.GOMAXPROCS(0) }
 
-// ResetChunk turns to a chunk, and what follows it if it has a Rest. Whether blobs have
-// user fields stays as it was: SetUserFields says otherwise.
+// ResetChunk turns to a chunk, and what follows it if it has a Rest. What headers said
+// stays as it was: SetState says otherwise.
 func (s *Scanner) ResetChunk(c *Chunk) {
 	if c.Rest != nil {
 		s.ResetAt(io.MultiReader(bytes.NewReader(c.Data), c.Rest), c.Place)
@@ -256,13 +256,6 @@ func (s *Scanner) ResetChunk(c *Chunk) {
 type nothing struct{}
 
 func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
-
-// UserFields reports whether blobs have user fields from here on, as a header said;
-// SetUserFields sets that for a chunk.
-func (s *Scanner) UserFields() bool { return s.user }
-
-// SetUserFields sets what UserFields reports.
-func (s *Scanner) SetUserFields(has bool) { s.user = has }
 
 // Take adds the counts of another tally, of a part of the log that follows, and
 // empties that.

@@ -70,7 +70,7 @@ func TestChunksAreTheLog(t *testing.T) {
 		chunks, carried := 0, ""
 		err := dump.NewChunks(&pieces{strings.NewReader(log), rng}, "x").Each(workers, func(w int, c *dump.Chunk) {
 			scanners[w].ResetChunk(c)
-			scanners[w].SetUserFields(false)
+			scanners[w].SetState(dump.State{})
 			found[w] = scanned(scanners[w], &texts[w])
 		}, func(w int, c *dump.Chunk) error {
 			chunks++

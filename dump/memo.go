@@ -99,6 +99,9 @@ func (s *Scanner) memoRecord() bool {
 	line := rest[:n]
 	m := s.memo
 	h := maphash.Bytes(m.seed, line)
+	if s.word() == 32 {
+		h ^= 2 << 32 // another tag: it was read at another word
+	}
 	tag := uint32(h>>32) | 1
 	slot := h % memoSize
 	e, inUse := &m.entries[slot], &m.tags[slot]

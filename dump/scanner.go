@@ -14,7 +14,8 @@ const (
 	bufSize = 256 << 10
 	// maxBase64 is the most base64 characters that a blob can have.
 	maxBase64 = codec.MaxLength / 3 * 4
-	// maxDecoded is the longest ~b# record in bytes; 32 addresses take some 640.
+	// maxDecoded is more than the longest ~b# record that is read, in bytes; 32
+	// addresses take some 640. (BT-LIM-4)
 	maxDecoded = 4096
 )
 
@@ -31,13 +32,14 @@ type Scanner struct {
 	// Recordings makes records of ~h# and ~e# lines, too. Otherwise they are
 	// text, as they are to any reader of libwebsockets' own lines.
 	Recordings bool
-	// Word32 reads blobs as known to come from a 32-bit encoder. (BT-COUNT-4)
+	// Word32 reads blobs as known to come from a 32-bit encoder. (BT-COUNT-4) In
+	// recordings, those of a boot with w=32 are read so, too. (BT-REC-1)
 	Word32 bool
 
 	src   io.Reader
 	memo  *memo
 	known func(number uint64) bool // see Remember
-	user  bool                     // blobs have user fields: a header said so
+	state State                    // what headers said
 	rec   Record
 	tally Tally
 	err   error
@@ -66,9 +68,21 @@ func NewScanner(src io.Reader, file string) *Scanner {
 	return s
 }
 
+// State is what headers said of the blobs that follow.
+type State struct {
+	UserFields bool // they have some (BT-REC-2)
+	Word32     bool // w=32: the boot is that of a 32-bit machine (BT-REC-1)
+}
+
+// State returns what headers said so far; SetState sets it for a chunk.
+func (s *Scanner) State() State { return s.state }
+
+// SetState sets what State returns.
+func (s *Scanner) SetState(now State) { s.state = now }
+
 // Reset turns to another log. Options and tally are kept, an error is cleared.
 func (s *Scanner) Reset(src io.Reader, file string) {
-	s.user = false
+	s.state = State{}
 	s.ResetAt(src, Place{File: file, Line: 1})
 }
 
@@ -184,7 +198,7 @@ func (s *Scanner) isLeadIn(c byte) bool {
 // blobRecord takes the record of base64 at pos, whose lead-in has head bytes. It
 // returns false when its end is not in the buffer yet.
 func (s *Scanner) blobRecord(head int) bool {
-	if s.memo != nil && !s.user && head > 0 && s.buf[s.pos+1] == 'm' && s.memo.worth() {
+	if s.memo != nil && !s.state.UserFields && head > 0 && s.buf[s.pos+1] == 'm' && s.memo.worth() {
 		return s.memoRecord()
 	}
 	return s.newRecord(head)
@@ -245,7 +259,7 @@ func (s *Scanner) decode(blob []byte) error {
 	if s.rec.Kind == Event {
 		return codec.DecodeEvent(&s.rec.Stack, &s.rec.User, blob, s.word())
 	}
-	if s.user {
+	if s.state.UserFields {
 		return codec.DecodeUser(&s.rec.Stack, &s.rec.User, blob, s.word())
 	}
 	return codec.DecodeWord(&s.rec.Stack, blob, s.word())
@@ -253,7 +267,7 @@ func (s *Scanner) decode(blob []byte) error {
 
 // word is how many bits the encoder's words have: 64 where that is not known.
 func (s *Scanner) word() int {
-	if s.Word32 {
+	if s.Word32 || s.state.Word32 {
 		return 32
 	}
 	return 64
@@ -275,24 +289,19 @@ func (s *Scanner) begin(kind Kind, n int) {
 	s.pos += n
 }
 
-// maxHeader is the longest ~h# line in bytes.
+// maxHeader is more than the longest ~h# line that is read, in bytes. (BT-LIM-4)
 const maxHeader = 4096
 
-// headerRecord is blobRecord for ~h#: its text goes to the end of the line or to
-// an escape character, such as loggers write there to reset a terminal's colour,
-// without the spaces and tabs before that. (BT-HEAD-1)
+// headerRecord is blobRecord for ~h#. (BT-HEAD-5)
 func (s *Scanner) headerRecord() bool {
 	text := s.buf[s.pos:min(s.end, s.pos+maxHeader)]
-	n := bytes.IndexAny(text, "\n\r\x1b")
-	if n < 0 {
-		n = len(text)
-		if n < maxHeader && !s.eof {
-			return false
-		}
+	n, whole := codec.HeaderEnd(text)
+	if !whole && len(text) < maxHeader && !s.eof {
+		return false
 	}
-	s.begin(Header, len(bytes.TrimRight(text[:n], " \t")))
+	s.begin(Header, n)
 	r := &s.rec
-	if n == maxHeader {
+	if !whole && len(text) == maxHeader {
 		r.Err = ErrTooLong
 		return true
 	}
@@ -302,9 +311,12 @@ func (s *Scanner) headerRecord() bool {
 	switch r.Header.Verb {
 	case codec.VerbBegin:
 		u, _ := r.Header.Uint("u")
-		s.user = u == 1
-	case codec.VerbEnd, codec.VerbBoot:
-		s.user = false
+		s.state.UserFields = u == 1
+	case codec.VerbEnd:
+		s.state.UserFields = false
+	case codec.VerbBoot:
+		w, _ := r.Header.Uint("w")
+		s.state = State{Word32: w == 32}
 	}
 	return true
 }

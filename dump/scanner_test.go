@@ -434,3 +434,97 @@ func TestRecordings(t *testing.T) {
 		t.Errorf("%d records where recordings are not asked for, want the two ~m#", n)
 	}
 }
+
+// What headers say of the records that follow: their word, and whether they have user
+// fields.
+func TestHeadersBeforeRecords(t *testing.T) {
+	var u codec.User
+	u.Set(codec.TagAddress, 0x10)
+	blob, err := codec.AppendBlobUser(nil, &codec.Stack{Size: 5}, &u, codec.MachineExact64, codec.SearchLws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := string(codec.AppendLine(nil, blob)) + "\n"
+	wide := lineOf(codec.Stack{PCs: []uint64{1 << 32}}) + "\n"
+	for _, tt := range []struct {
+		before string
+		user   bool
+	}{
+		{"", false},
+		{"~h#begin 0\n", false},
+		{"~h#begin 0 u=1\n", true},
+		{"~h#begin 0 u=01\n", true},
+		{"~h#begin 0 u=%31\n", true},
+		{"~h#begin 0 u=0\n", false},
+		{"~h#begin 0 u=2\n", false},
+		{"~h#begin 0 u=1 u=0\n", true},
+		{"~h#begin 0 u=0 u=1\n", false},
+		{"~h#begin 0 u=1\n~h#end 0\n", false},
+		{"~h#begin 0 u=1\n~h#end 7\n", false},
+		{"~h#begin 0 u=1\n~h#begin 1\n", false},
+		{"~h#begin 0 u=1\n~h#boot\n", false},
+		{"~h#begin 0 u=1\n~h#map\n~h#load\n~h#lost n=1\n~h#total\n", true},
+		{"~h#begin 0 u=1\n~h#Map\n", true},
+		{"~h#begin 0 u=1~h#map t=5", true},
+	} {
+		sc := dump.NewScanner(strings.NewReader(tt.before+record), "log")
+		sc.Recordings = true
+		var last *dump.Record
+		for sc.Next() {
+			last = sc.Record()
+		}
+		if _, ok := last.User.Get(codec.TagAddress); last.Kind != dump.Blob || ok != tt.user {
+			t.Errorf("%q: user fields %v, want %v", tt.before, ok, tt.user)
+		}
+	}
+	for before, rejected := range map[string]bool{
+		"":                                false,
+		"~h#boot\n":                       false,
+		"~h#boot w=32\n":                  true,
+		"~h#boot w=032\n":                 true,
+		"~h#boot w=64\n":                  false,
+		"~h#boot w=32\n~h#boot\n":         false,
+		"~h#boot w=32\n~h#begin 0 w=64\n": true,
+		"~h#boot w=32\n" + wide + "~h#boot w=64\n" + wide: false,
+		wide + wide + "~h#boot w=32\n":                    true,
+	} {
+		for _, memo := range []bool{false, true} {
+			sc := dump.NewScanner(strings.NewReader(before+wide), "log")
+			sc.Recordings = true
+			if memo {
+				sc.Remember(nil, nil)
+			}
+			var last dump.Record
+			for sc.Next() {
+				last = *sc.Record()
+			}
+			if got := last.Reason() == codec.ReasonCount; got != rejected {
+				t.Errorf("%q, memo %v: %v, want rejected for its count: %v", before, memo, last.Err, rejected)
+			}
+		}
+	}
+}
+
+// ~b# and ~h# lines of 4,095 bytes are read. (BT-LIM-4)
+func TestLongLines(t *testing.T) {
+	for _, tt := range []struct{ head, fill, tail string }{
+		{"~h#boot prog=", "x", ""},
+		{"~h#map t=", "0", "5"},
+		{"~b#size: ", "0", "5, 0x10"},
+		{"~b#size: 5, 0x", "0", "10"},
+	} {
+		for _, length := range []int{4095, 4097, 9000} {
+			line := tt.head + strings.Repeat(tt.fill, length-len(tt.head)-len(tt.tail)) + tt.tail
+			sc := dump.NewScanner(strings.NewReader(line+"\n~m#ABAABA==\n"), "log")
+			sc.Recordings = true
+			if !sc.Next() || (sc.Record().Err == nil) != (length == 4095) || length == 4095 && string(sc.Record().Text) != line {
+				t.Errorf("%s… of %d bytes: %v", tt.head, length, sc.Record().Err)
+			}
+			for sc.Next() {
+			}
+			if r := sc.Record(); r.Kind != dump.Blob || r.Err != nil {
+				t.Errorf("%s… of %d bytes: the record behind it is lost: %v", tt.head, length, r.Err)
+			}
+		}
+	}
+}

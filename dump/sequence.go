@@ -60,7 +60,7 @@ const (
 // ~h#begin lines go back, a boot begins, too.
 //
 // Feed it all text and records in order. It keeps a few hashes, no records.
-// (BT-HEAD-4)
+// (BT-HEAD-4, BT-REC-1, BT-REC-3)
 type Sequence struct {
 	// Split, if not nil, matches lines that begin a dump; it may match a line with
 	// records in, which begin it then.

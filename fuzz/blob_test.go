@@ -244,15 +244,17 @@ func compareFields(t *testing.T, blob []byte, want naive.Stack) {
 }
 
 func compareSalvage(t *testing.T, data []byte) {
-	want, depth, sized := naive.Salvage(data)
-	var s codec.Stack
-	d, z, _ := codec.Salvage(&s, data)
-	if !sized {
-		want.Size, want.SizeLossy = 0, false
-	}
-	if d != depth || z != sized || !sameStack(&s, &want) {
-		t.Fatalf("%x: salvaged %d %x %+v of %d (size %v), by the naive codec %+v of %d (size %v)",
-			data, s.Size, s.PCs, s.Marks, d, z, want, depth, sized)
+	for _, word := range []int{64, 32} {
+		want, depth, sized, _ := naive.Salvage(data, word)
+		var s codec.Stack
+		d, z, _ := codec.SalvageWord(&s, data, word)
+		if !sized {
+			want.Size, want.SizeLossy = 0, false
+		}
+		if d != depth || z != sized || !sameStack(&s, &want) {
+			t.Fatalf("%x at word %d: salvaged %d %x %+v of %d (size %v), by the naive codec %+v of %d (size %v)",
+				data, word, s.Size, s.PCs, s.Marks, d, z, want, depth, sized)
+		}
 	}
 }
 

@@ -18,16 +18,18 @@ const (
 	DamagedNode                    // the whole node
 	DamagedCalls                   // the stack decodes, but to addresses that are none
 	DamagedSize                    // the size decodes, but reaches into the next block
+	DamagedEnd                     // not the metadata, but bytes behind the block
 )
 
-// Damage is metadata of a block that was overwritten.
+// Damage is metadata of a block that was overwritten, or bytes behind its end.
 type Damage struct {
 	Addr  uint64 // what the program got
 	Parts Parts
 	What  []string // one for each finding: what stands there, and what was expected
 	// Suspect is the index of the block that ends before the damage, -1 if none
 	// does: a write past its end looks like this. If it is the damaged block
-	// itself, its blob is intact and its node is not: a write before its start.
+	// itself, its blob is intact and its node is not: a write before its start; or, with
+	// DamagedEnd, a write past its end.
 	Suspect int
 	// Gap is how many bytes lie between the end of the suspect's memory and the
 	// node of the damaged block.
@@ -225,6 +227,39 @@ func (f *finder) checkCalls() {
 	}
 }
 
+// spareByte is LWSBT_SPARE_BYTE of device/: what it writes behind a block.
+const spareByte = 0xe5
+
+// checkEnds finds blocks behind whose end bytes of known value were overwritten.
+func (f *finder) checkEnds() {
+	for i := range f.h.Blocks {
+		b := &f.h.Blocks[i]
+		o := &f.h.Owners[b.Owner]
+		if b.Blob == nil || !o.Device {
+			continue
+		}
+		if d := f.damages[b.Addr-3*f.ptr]; d != nil && d.Parts&(DamagedSize|DamagedCalls) != 0 {
+			continue // its size may be another one
+		}
+		end := b.Addr + b.Size
+		bytes, ok := f.m.Bytes(end, (o.Spare-end)&(o.Align-1))
+		if !ok {
+			continue
+		}
+		b.Checked = uint64(len(bytes))
+		wrong := 0
+		for _, c := range bytes {
+			if c != spareByte {
+				wrong++
+			}
+		}
+		if wrong > 0 {
+			f.o = o
+			f.damage(b.Addr-3*f.ptr).say(DamagedEnd, "%d of %d bytes from %#x on, behind its end", wrong, len(bytes), end)
+		}
+	}
+}
+
 // Limits of the search for a suspect: how far before a damaged node a block may
 // end, in bytes, and how many blocks are looked at.
 const (
@@ -256,8 +291,12 @@ func (f *finder) suspect() {
 		for last := max(0, at-suspectSteps); at > last; {
 			at--
 			b := &h.Blocks[order[at]]
-			if b.Blob == nil || b.Damaged {
+			over := f.damages[b.Addr-3*f.ptr]
+			if b.Blob == nil || over != nil && over.Parts != DamagedEnd {
 				continue
+			}
+			if over == nil && b.Checked > 0 {
+				break // a write past its end would have changed these bytes
 			}
 			if gap := d.node - b.Addr - min(b.Size, d.node-b.Addr); gap <= suspectReach && f.m.Find(b.Addr) == here {
 				d.Suspect, d.Gap = int(order[at]), gap

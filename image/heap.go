@@ -38,6 +38,11 @@ type Owner struct {
 	// Carved reports that it was found by its blocks.
 	Carved bool
 	Blocks int // that were found
+	// Device reports that it is a struct lwsbt_heap, by its mark: bytes of known value are behind
+	// each block, up to the next address that is Spare modulo Align.
+	Device bool
+	Align  uint64
+	Spare  uint64
 }
 
 // Block is a live allocation.
@@ -53,6 +58,9 @@ type Block struct {
 	Carved bool
 	// Damaged reports that Heap.Damage names the block.
 	Damaged bool
+	// Checked is how many bytes behind the block were looked at, to find writes past
+	// its end; 0 if none there have a known value.
+	Checked uint64
 }
 
 // Search says where to look for heaps.
@@ -60,6 +68,8 @@ type Search struct {
 	// Owners are candidates for the head of the list. Without any, or if there is
 	// no list in any of them, memory is searched for blocks.
 	Owners []Symbol
+	// Typed are owners for certain: variables of that type.
+	Typed []Symbol
 	// Strict reports that the user named the owners: nothing else is searched.
 	Strict bool
 	// FollowsCall, if not nil, tells whether an address follows a call, where the
@@ -83,6 +93,13 @@ func (m *Image) FindHeap(s Search) (*Heap, error) {
 	f := &finder{m: m, h: h, ptr: uint64(m.PointerSize()), follows: s.FollowsCall,
 		nodes: map[uint64]*node{}, claims: map[uint64]bool{}, damages: map[uint64]*Damage{}}
 	seen := map[uint64]bool{}
+	for _, sym := range s.Typed {
+		if o, ok := f.readOwner(sym.Addr); ok && !seen[o.Addr] && (o.Device || f.ownsBlocks(o)) {
+			seen[o.Addr] = true
+			o.Name = sym.Name
+			h.Owners = append(h.Owners, o)
+		}
+	}
 	for _, sym := range s.Owners {
 		if o, ok := f.readOwner(sym.Addr); ok && !seen[o.Addr] && (f.ownsBlocks(o) || s.Strict) {
 			seen[o.Addr] = true
@@ -94,25 +111,35 @@ func (m *Image) FindHeap(s Search) (*Heap, error) {
 	}
 	if len(h.Owners) == 0 {
 		for _, o := range f.carveOwners() {
-			o.Name = nameOf(s.Owners, o.Addr)
+			o.Name = nameOf(append(slices.Clip(s.Typed), s.Owners...), o.Addr)
 			h.Owners = append(h.Owners, o)
 		}
 	}
 	if len(h.Owners) == 0 {
-		for _, sym := range s.Owners { // a heap may be empty
-			if o, ok := f.readOwner(sym.Addr); ok && o.Head == 0 && o.Tail == 0 && o.Count == 0 {
-				o.Name = sym.Name
-				h.Owners = append(h.Owners, o)
-				return h, nil
-			}
+		o, ok := f.anyOwner(s)
+		if !ok {
+			return nil, ErrNoHeap
 		}
-		return nil, ErrNoHeap
+		h.Owners = append(h.Owners, o)
 	}
 	for i := range h.Owners {
 		f.list(i)
 	}
 	h.finish(f)
 	return h, nil
+}
+
+// anyOwner returns an owner that no block was found of: one whose type or name is known, be its
+// list empty or overwritten, or a candidate whose list is empty.
+func (f *finder) anyOwner(s Search) (o Owner, ok bool) {
+	for _, sym := range append(slices.Clip(s.Typed), s.Owners...) {
+		typed := slices.Contains(s.Typed, sym)
+		if o, ok := f.readOwner(sym.Addr); ok && (typed || o.Device || o.Head == 0 && o.Tail == 0 && o.Count == 0) {
+			o.Name = sym.Name
+			return o, true
+		}
+	}
+	return o, false
 }
 
 func nameOf(list []Symbol, addr uint64) string {
@@ -171,6 +198,7 @@ func (h *Heap) finish(f *finder) {
 	h.User = f.userFields()
 	f.checkSizes()
 	f.checkCalls()
+	f.checkEnds()
 	f.suspect()
 	for i := range h.Owners {
 		if o := &h.Owners[i]; uint64(o.Count) != uint64(o.Blocks) {

@@ -53,70 +53,88 @@ func (r *records) end(ended bool, mark string) error {
 	return nil
 }
 
+// hexFile is what the records of an Intel HEX file have set so far.
+type hexFile struct {
+	records
+	base  uint64
+	wrap  bool // at 64 KB, as segments do
+	ended bool
+}
+
 // addHex reads Intel HEX: `:`, then length, address (16 bits), type, data and a
 // checksum, all in hexadecimal.
 func (m *Image) addHex(s *source) error {
-	r := records{m: m, name: s.name}
-	base, ended, wrap := uint64(0), false, false // wrap: at 64 KB, as segments do
+	r := hexFile{records: records{m: m, name: s.name}}
 	var buf [256 + 5]byte
 	for n, line := range numbered(s.data) {
-		if len(line) == 0 || ended {
+		if len(line) == 0 || r.ended {
 			continue
 		}
-		if line[0] != ':' || len(line) < 11 || len(line) > 1+2*len(buf) {
-			r.reject(n, "not an Intel HEX record")
+		b, why := hexRecord(buf[:], line)
+		if why != "" {
+			r.reject(n, "%s", why)
 			continue
 		}
-		k, err := hex.Decode(buf[:], line[1:])
-		if err != nil {
-			r.reject(n, "%v", err)
-			continue
-		}
-		b := buf[:k]
-		if want := int(b[0]) + 5; want != k {
-			r.reject(n, "%d bytes, expected %d", k, want)
-			continue
-		}
-		sum := byte(0)
-		for _, c := range b {
-			sum += c
-		}
-		if sum != 0 {
-			r.reject(n, "checksum 0x%02x, expected 0x%02x", b[k-1], b[k-1]-sum)
-			continue
-		}
-		at, data := uint64(b[1])<<8|uint64(b[2]), b[4:k-1]
-		switch b[3] {
-		case 0:
-			if over := int(at) + len(data) - 1<<16; wrap && over > 0 {
-				if err = r.put(base+at, data[:len(data)-over]); err == nil {
-					err = r.put(base, data[len(data)-over:])
-				}
-			} else {
-				err = r.put((base+at)&(1<<32-1), data)
-			}
-		case 1:
-			ended = true
-		case 2, 4:
-			if len(data) != 2 {
-				r.reject(n, "%d bytes of address, expected 2", len(data))
-				break
-			}
-			base = uint64(data[0])<<8 | uint64(data[1])
-			if wrap = b[3] == 2; wrap {
-				base <<= 4
-			} else {
-				base <<= 16
-			}
-		case 3, 5: // where the program starts
-		default:
-			r.reject(n, "record type %d", b[3])
-		}
-		if err != nil {
+		if err := r.record(n, b); err != nil {
 			return err
 		}
 	}
-	return r.end(ended, "end-of-file record")
+	return r.end(r.ended, "end-of-file record")
+}
+
+// hexRecord returns the bytes of a record, or why it is none.
+func hexRecord(buf []byte, line []byte) (b []byte, why string) {
+	if line[0] != ':' || len(line) < 11 || len(line) > 1+2*len(buf) {
+		return nil, "not an Intel HEX record"
+	}
+	k, err := hex.Decode(buf, line[1:])
+	if err != nil {
+		return nil, err.Error()
+	}
+	b = buf[:k]
+	if want := int(b[0]) + 5; want != k {
+		return nil, fmt.Sprintf("%d bytes, expected %d", k, want)
+	}
+	sum := byte(0)
+	for _, c := range b {
+		sum += c
+	}
+	if sum != 0 {
+		return nil, fmt.Sprintf("checksum 0x%02x, expected 0x%02x", b[k-1], b[k-1]-sum)
+	}
+	return b, ""
+}
+
+// record does what a record says.
+func (r *hexFile) record(line int, b []byte) error {
+	at, data := uint64(b[1])<<8|uint64(b[2]), b[4:len(b)-1]
+	switch b[3] {
+	case 0:
+		over := int(at) + len(data) - 1<<16
+		if !r.wrap || over <= 0 {
+			return r.put((r.base+at)&(1<<32-1), data)
+		}
+		if err := r.put(r.base+at, data[:len(data)-over]); err != nil {
+			return err
+		}
+		return r.put(r.base, data[len(data)-over:])
+	case 1:
+		r.ended = true
+	case 2, 4:
+		if len(data) != 2 {
+			r.reject(line, "%d bytes of address, expected 2", len(data))
+			return nil
+		}
+		shift := 16
+		if r.wrap = b[3] == 2; r.wrap {
+			shift = 4
+		}
+		r.base = (uint64(data[0])<<8 | uint64(data[1])) << shift
+	case 3, 5: // where the program starts
+	default:
+		r.reject(line, "record type %d", b[3])
+	}
+	return nil
 }
 
 // addSRec reads Motorola S-records: `S`, type, then count, address, data and a

@@ -13,8 +13,8 @@ type Reach uint8
 const (
 	// Leaked: nothing points to the block, or only leaked blocks do.
 	Leaked Reach = iota
-	// Uncertain: only heap memory that is in no block points to it. That was freed,
-	// or belongs to another allocator.
+	// Uncertain: only heap memory that is in no block points to it, which was freed,
+	// or belongs to another allocator; or something points one byte past its end.
 	Uncertain
 	// Reachable: a register, a stack, data or bss points to it, or a reachable block.
 	Reachable
@@ -92,6 +92,8 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		for _, v := range t.Values {
 			if i, ok := g.find(v); ok {
 				reach(i)
+			} else {
+				g.ends(v)
 			}
 		}
 		l.Roots += uint64(len(t.Values) * m.PointerSize())
@@ -106,10 +108,19 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		}
 	}
 	g.spread(reach)
+	uncertain := mark(Uncertain)
 	for _, s := range heap {
-		g.pointers(s, mark(Uncertain))
+		g.pointers(s, uncertain)
 	}
-	g.spread(mark(Uncertain))
+	g.spread(uncertain)
+	for len(g.past) > 0 { // each of which may lead to more
+		past := g.past
+		g.past = nil
+		for _, i := range past {
+			uncertain(int(i))
+		}
+		g.spread(uncertain)
+	}
 	g.group(l)
 	if len(m.Threads) == 0 {
 		l.notes.add("no registers: all memory outside of the heap counts as stack")
@@ -125,14 +136,16 @@ type graph struct {
 	end   []uint64
 	index []int32 // of Heap.Blocks
 	work  []int32
-	used  []span // blocks with their metadata
+	used  []span           // blocks with their metadata
+	stop  map[uint64]int32 // by the address past the end of a block, its index of Heap.Blocks
+	past  []int32          // blocks past whose end something points, that have not been marked
 }
 
 // maxUnsized is how many bytes of a block whose size is unknown are searched.
 const maxUnsized = 64 << 10
 
 func newGraph(m *Image, h *Heap) *graph {
-	g := &graph{m: m, h: h, index: h.sorted()}
+	g := &graph{m: m, h: h, index: h.sorted(), stop: make(map[uint64]int32, len(h.Blocks))}
 	ptr := uint64(m.PointerSize())
 	for i, at := range g.index {
 		b := &h.Blocks[at]
@@ -145,6 +158,9 @@ func newGraph(m *Image, h *Heap) *graph {
 			end = min(end, max(b.Addr+1, next.Addr-3*ptr-max(uint64(len(next.Blob)), 2)))
 		}
 		g.addr, g.end = append(g.addr, b.Addr), append(g.end, end)
+		if b.Blob != nil && b.Size > 0 {
+			g.stop[b.Addr+b.Size] = at
+		}
 		g.used = append(g.used, span{b.Addr - 3*ptr - max(uint64(len(b.Blob)), 2), end})
 	}
 	g.used = normal(g.used)
@@ -161,6 +177,14 @@ func (g *graph) find(v uint64) (int, bool) {
 		return int(g.index[i]), true
 	}
 	return 0, false
+}
+
+// ends remembers the block that ends at v, an address in no block.
+func (g *graph) ends(v uint64) {
+	if i, ok := g.stop[v]; ok {
+		g.past = append(g.past, i)
+		delete(g.stop, v) // once is enough
+	}
 }
 
 // pointers calls visit for each block that an aligned word of a span points to.
@@ -183,10 +207,12 @@ func (g *graph) pointers(s span, visit func(int)) {
 			at := int(-(part.Addr + uint64(off)) & uint64(size-1))
 			for ; at+size <= len(b); at += size {
 				v := uintOf(b[at:][:size], order)
-				if v < low || v >= high {
+				if v < low || v > high {
 					continue
 				}
-				if i, ok := g.find(v); ok && !g.isFreeList(part.Addr+uint64(off+at), v, i) {
+				if i, ok := g.find(v); !ok {
+					g.ends(v)
+				} else if !g.isFreeList(part.Addr+uint64(off+at), v, i) {
 					visit(i)
 				}
 			}

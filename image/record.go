@@ -42,7 +42,9 @@ func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) 
 	out := bufio.NewWriterSize(w, 1<<16)
 	var line []byte
 	head := func(verb string, keys ...codec.HeaderKey) {
-		line = append(codec.AppendHeader(line[:0], &codec.Header{Verb: verb, Keys: keys}), '\n')
+		h := codec.Header{Verb: verb, HasNumber: verb == codec.VerbBegin || verb == codec.VerbEnd, Keys: keys}
+		line, _ = codec.AppendHeader(line[:0], &h) // its keys are right
+		line = append(line, '\n')
 		out.Write(line)
 	}
 	num := func(key string, v uint64) codec.HeaderKey {

@@ -8,96 +8,36 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
+// leakGraph is the leaked blocks and the pointers between them.
+type leakGraph struct {
+	*graph
+	leaked []int32   // indexes of Heap.Blocks
+	edges  [][]int32 // by position in leaked, to positions
+	parts  [][]int32 // strongly connected components
+	part   []int32   // of each block, its component
+	// Of components: whether another one points to it, and whether its blocks point to each other.
+	pointed, cycle []bool
+}
+
 // group makes groups of the leaked blocks: strongly connected components, by
 // Tarjan's algorithm without recursion, and of those no other one points to, the
 // ones with the same call stacks together.
 func (g *graph) group(l *Leaks) {
-	var leaked []int32 // indexes of Heap.Blocks
+	x := leakGraph{graph: g}
 	number := make([]int32, len(l.Reach))
 	for i, r := range l.Reach {
 		number[i] = -1
 		if r == Leaked {
-			number[i] = int32(len(leaked))
-			leaked = append(leaked, int32(i))
+			number[i] = int32(len(x.leaked))
+			x.leaked = append(x.leaked, int32(i))
 		}
 	}
-	if len(leaked) == 0 {
+	if len(x.leaked) == 0 {
 		return
 	}
-	edges := make([][]int32, len(leaked))
-	for n, i := range leaked {
-		var out []int32
-		g.pointers(g.content(int(i)), func(to int) {
-			if t := number[to]; t >= 0 {
-				out = append(out, t)
-				if len(out) > 64 && len(out)&(len(out)-1) == 0 { // the same again and again
-					slices.Sort(out)
-					out = slices.Compact(out)
-				}
-			}
-		})
-		slices.Sort(out)
-		edges[n] = slices.Compact(out)
-	}
-	parts := components(edges)
-	part := make([]int32, len(leaked)) // of each
-	for p, members := range parts {
-		for _, n := range members {
-			part[n] = int32(p)
-		}
-	}
-	pointed := make([]bool, len(parts))
-	cycle := make([]bool, len(parts))
-	for n, out := range edges {
-		for _, to := range out {
-			if part[to] != part[n] {
-				pointed[part[to]] = true
-			} else {
-				cycle[part[n]] = true
-			}
-		}
-	}
-	taken := make([]bool, len(parts))
-	groups := map[string]*LeakGroup{}
-	var order []string
-	// Components come in reverse order of their links: those that nothing points
-	// to are the last of what they lead to.
-	for p := len(parts) - 1; p >= 0; p-- {
-		if pointed[p] {
-			continue
-		}
-		key := g.key(leaked, parts[p])
-		if cycle[p] {
-			key = "cycle" + key
-		}
-		group := groups[key]
-		if group == nil {
-			group = &LeakGroup{Cycle: cycle[p], Stacks: g.stacks(leaked, parts[p])}
-			groups[key] = group
-			order = append(order, key)
-		}
-		for _, n := range parts[p] {
-			group.Direct = append(group.Direct, int(leaked[n]))
-		}
-		taken[p] = true
-		for work := []int{p}; len(work) > 0; {
-			q := work[len(work)-1]
-			work = work[:len(work)-1]
-			for _, n := range parts[q] {
-				for _, to := range edges[n] {
-					if t := part[to]; !taken[t] {
-						taken[t] = true
-						work = append(work, int(t))
-						for _, x := range parts[t] {
-							group.Indirect = append(group.Indirect, int(leaked[x]))
-						}
-					}
-				}
-			}
-		}
-	}
-	for _, key := range order {
-		group := groups[key]
+	x.link(number)
+	x.condense()
+	for _, group := range x.groups() {
 		slices.Sort(group.Direct)
 		slices.Sort(group.Indirect)
 		for _, i := range append(slices.Clone(group.Direct), group.Indirect...) {
@@ -108,6 +48,100 @@ func (g *graph) group(l *Leaks) {
 	slices.SortStableFunc(l.Groups, func(a, b LeakGroup) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Direct[0], b.Direct[0]))
 	})
+}
+
+// link finds the pointers between leaked blocks. number has the position in leaked of each block,
+// -1 for none.
+func (x *leakGraph) link(number []int32) {
+	x.edges = make([][]int32, len(x.leaked))
+	for n, i := range x.leaked {
+		var out []int32
+		x.pointers(x.content(int(i)), func(to int) {
+			t := number[to]
+			if t < 0 {
+				return
+			}
+			out = append(out, t)
+			if len(out) > 64 && len(out)&(len(out)-1) == 0 { // the same again and again
+				slices.Sort(out)
+				out = slices.Compact(out)
+			}
+		})
+		slices.Sort(out)
+		x.edges[n] = slices.Compact(out)
+	}
+}
+
+// condense finds the components.
+func (x *leakGraph) condense() {
+	x.parts = components(x.edges)
+	x.part = make([]int32, len(x.leaked))
+	for p, members := range x.parts {
+		for _, n := range members {
+			x.part[n] = int32(p)
+		}
+	}
+	x.pointed, x.cycle = make([]bool, len(x.parts)), make([]bool, len(x.parts))
+	for n, out := range x.edges {
+		for _, to := range out {
+			if x.part[to] != x.part[n] {
+				x.pointed[x.part[to]] = true
+			} else {
+				x.cycle[x.part[n]] = true
+			}
+		}
+	}
+}
+
+// groups returns the components that no other one points to, by call stacks, with what only
+// they lead to.
+func (x *leakGraph) groups() (list []*LeakGroup) {
+	taken := make([]bool, len(x.parts))
+	groups := map[string]*LeakGroup{}
+	// Components come in reverse order of their links: those that nothing points
+	// to are the last of what they lead to.
+	for p := len(x.parts) - 1; p >= 0; p-- {
+		if x.pointed[p] {
+			continue
+		}
+		key := x.key(x.leaked, x.parts[p])
+		if x.cycle[p] {
+			key = "cycle" + key
+		}
+		group := groups[key]
+		if group == nil {
+			group = &LeakGroup{Cycle: x.cycle[p], Stacks: x.stacks(x.leaked, x.parts[p])}
+			groups[key] = group
+			list = append(list, group)
+		}
+		for _, n := range x.parts[p] {
+			group.Direct = append(group.Direct, int(x.leaked[n]))
+		}
+		taken[p] = true
+		x.behind(group, int32(p), taken)
+	}
+	return list
+}
+
+// behind adds to a group what a component leads to and what was not taken so far.
+func (x *leakGraph) behind(group *LeakGroup, p int32, taken []bool) {
+	for work := []int32{p}; len(work) > 0; {
+		q := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, n := range x.parts[q] {
+			for _, to := range x.edges[n] {
+				t := x.part[to]
+				if taken[t] {
+					continue
+				}
+				taken[t] = true
+				work = append(work, t)
+				for _, m := range x.parts[t] {
+					group.Indirect = append(group.Indirect, int(x.leaked[m]))
+				}
+			}
+		}
+	}
 }
 
 // key identifies the call stacks of a component, whatever their number and order.
@@ -150,64 +184,83 @@ func (g *graph) stackKey(block int) string {
 	return string(out)
 }
 
+// unseen is the index of a node that was not visited.
+const unseen = -1
+
+// tarjan is the state of Tarjan's algorithm.
+type tarjan struct {
+	edges      [][]int32
+	index, low []int32
+	on         []bool // the stack
+	stack      []int32
+	calls      []visit
+	next       int32
+	parts      [][]int32
+}
+
+// visit is a call of the algorithm's function: of a node, at one of its edges.
+type visit struct{ node, edge int32 }
+
 // components returns the strongly connected components of a graph, each before
 // those that point to it.
 func components(edges [][]int32) (parts [][]int32) {
-	const unseen = -1
 	n := len(edges)
-	index, low := make([]int32, n), make([]int32, n)
-	on := make([]bool, n)
-	for i := range index {
-		index[i] = unseen
+	t := tarjan{edges: edges, index: make([]int32, n), low: make([]int32, n), on: make([]bool, n)}
+	for i := range t.index {
+		t.index[i] = unseen
 	}
-	type visit struct{ node, edge int32 }
-	var stack []int32
-	var calls []visit
-	next := int32(0)
 	for root := range edges {
-		if index[root] != unseen {
+		if t.index[root] != unseen {
 			continue
 		}
-		calls = append(calls, visit{int32(root), 0})
-		for len(calls) > 0 {
-			c := &calls[len(calls)-1]
-			v := c.node
-			if c.edge == 0 && index[v] == unseen {
-				index[v], low[v] = next, next
-				next++
-				stack = append(stack, v)
-				on[v] = true
-			}
-			if int(c.edge) < len(edges[v]) {
-				w := edges[v][c.edge]
-				c.edge++
-				if index[w] == unseen {
-					calls = append(calls, visit{w, 0})
-				} else if on[w] {
-					low[v] = min(low[v], index[w])
-				}
-				continue
-			}
-			calls = calls[:len(calls)-1]
-			if len(calls) > 0 {
-				u := calls[len(calls)-1].node
-				low[u] = min(low[u], low[v])
-			}
-			if low[v] != index[v] {
-				continue
-			}
-			var part []int32
-			for {
-				w := stack[len(stack)-1]
-				stack = stack[:len(stack)-1]
-				on[w] = false
-				part = append(part, w)
-				if w == v {
-					break
-				}
-			}
-			parts = append(parts, part)
+		for t.calls = append(t.calls, visit{int32(root), 0}); len(t.calls) > 0; {
+			t.step()
 		}
 	}
-	return parts
+	return t.parts
+}
+
+// step goes on with the innermost call: to its next edge, or back.
+func (t *tarjan) step() {
+	c := &t.calls[len(t.calls)-1]
+	v := c.node
+	if c.edge == 0 && t.index[v] == unseen {
+		t.index[v], t.low[v] = t.next, t.next
+		t.next++
+		t.stack = append(t.stack, v)
+		t.on[v] = true
+	}
+	if int(c.edge) < len(t.edges[v]) {
+		w := t.edges[v][c.edge]
+		c.edge++
+		if t.index[w] == unseen {
+			t.calls = append(t.calls, visit{w, 0})
+		} else if t.on[w] {
+			t.low[v] = min(t.low[v], t.index[w])
+		}
+		return
+	}
+	t.calls = t.calls[:len(t.calls)-1]
+	if len(t.calls) > 0 {
+		u := t.calls[len(t.calls)-1].node
+		t.low[u] = min(t.low[u], t.low[v])
+	}
+	if t.low[v] == t.index[v] {
+		t.pop(v)
+	}
+}
+
+// pop takes the component of v, the last on the stack, off it.
+func (t *tarjan) pop(v int32) {
+	i := len(t.stack) - 1
+	for t.stack[i] != v {
+		i--
+	}
+	part := slices.Clone(t.stack[i:])
+	slices.Reverse(part)
+	t.stack = t.stack[:i]
+	for _, w := range part {
+		t.on[w] = false
+	}
+	t.parts = append(t.parts, part)
 }

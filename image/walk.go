@@ -68,7 +68,31 @@ func (f *finder) readOwner(addr uint64) (o Owner, ok bool) {
 	}
 	c := cursor{b: b, word: f.m.Word, order: f.m.Order}
 	o.Addr, o.Tail, o.Head, o.Count = addr, c.ptr(), c.ptr(), uint32(c.u32())
+	f.readMark(&o)
 	return o, true
+}
+
+// mark is LWSBT_MARK of device/, without its lowest byte.
+const mark = 0x6c777300
+
+// readMark recognises a struct lwsbt_heap of device/:
+//
+//	tail │ head │ count │ generation │ 4 bytes of settings │ mark │ …
+//
+// The lowest byte of the mark tells up to where bytes of known value are written behind a
+// block: 1, to a multiple of the word; else to a multiple of that number, less a word.
+func (f *finder) readMark(o *Owner) {
+	v, ok := f.m.Uint(o.Addr+2*f.ptr+12, 4)
+	align := v & 0xff
+	if !ok || v&^0xff != mark || align&(align-1) != 0 {
+		return
+	}
+	switch {
+	case align == 1:
+		o.Device, o.Align = true, f.ptr
+	case align > f.ptr:
+		o.Device, o.Align, o.Spare = true, align, align-f.ptr
+	}
 }
 
 func (f *finder) readNode(addr uint64) (n node, ok bool) {

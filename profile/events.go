@@ -5,7 +5,8 @@ import (
 )
 
 // Events replays allocations and frees: what is live at each moment, and what each
-// call path did. Memory is by live block and call path, not by event.
+// call path did. Memory is by live block and call path, not by event. The order of events is
+// that of their lines, whatever their times. (BT-EVT-5, BT-REC-5, BT-REC-6)
 type Events struct {
 	Allocations, Frees, Moves int64
 	// DoubleFrees are of an address that was freed and not allocated since, as far as

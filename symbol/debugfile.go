@@ -34,6 +34,7 @@ func (f *File) openDebug() (err error) {
 			g.Close()
 			other = g.Path
 		default:
+			g.debugDirs = f.debugDirs
 			err := f.attach(g)
 			if err == nil {
 				return nil
@@ -111,19 +112,26 @@ func (f *File) sameLayout(g *File) bool {
 	return len(a) > 0 && slices.Equal(a, list(g))
 }
 
+// debugTree is directories of debug files, and the tree in which they are.
+type debugTree struct {
+	tree
+	dirs []string
+}
+
+// debugTrees lists the directories of debug files for f: those of this machine that
+// the caller named and, where f is in a sysroot, the sysroot's own.
+func (f *File) debugTrees() []debugTree {
+	trees := []debugTree{{tree{}, f.debugDirs}}
+	if f.tree.sysroot != "" {
+		trees = append(trees, debugTree{f.tree, DebugDirs()})
+	}
+	return trees
+}
+
 // debugCandidates lists where the debug file may be, as gdb looks for it, and
 // under the file's own name with .debug.
 func (f *File) debugCandidates() (list []debugCandidate) {
-	trees := []struct {
-		tree
-		dirs []string
-	}{{tree{}, f.debugDirs}}
-	if f.tree.sysroot != "" {
-		trees = append(trees, struct {
-			tree
-			dirs []string
-		}{f.tree, DebugDirs()})
-	}
+	trees := f.debugTrees()
 	for _, t := range trees {
 		for _, d := range t.dirs {
 			if len(f.BuildID) > 2 {

@@ -76,11 +76,18 @@ func (f *File) openAlt() (*dwarf.Data, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(f.name), path)
 	}
-	g, err := openELF(f.tree, path)
-	for _, dir := range DebugDirs() {
-		if err != nil && len(id) > 2 {
-			if h, e := openELF(f.tree, buildIDPath(dir, id)); e == nil {
-				g, err = h, nil
+	var g *File
+	if f.mayShare(path) {
+		g, err = openELF(f.tree, path)
+	} else {
+		err = fmt.Errorf("%s is neither beside the file that names it nor in a directory of debug files (--debug-dir)", printable.Text(path))
+	}
+	for _, t := range f.debugTrees() {
+		for _, dir := range t.dirs {
+			if err != nil && len(id) > 2 {
+				if h, e := openELF(t.tree, buildIDPath(dir, id)); e == nil {
+					g, err = h, nil
+				}
 			}
 		}
 	}
@@ -94,6 +101,21 @@ func (f *File) openAlt() (*dwarf.Data, error) {
 	}
 	f.close = append(f.close, g.Close)
 	return alt, nil
+}
+
+// mayShare reports whether f may name the file at path as the one that it shares
+// debug information with. The content of f is not trusted, so without a sysroot,
+// which confines f.tree, path must be below the directory of f or of debug files.
+func (f *File) mayShare(path string) bool {
+	if f.tree.sysroot != "" {
+		return true
+	}
+	for _, dir := range append([]string{filepath.Dir(f.name)}, f.debugDirs...) {
+		if rest, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rest) {
+			return true
+		}
+	}
+	return false
 }
 
 // readAlt reads a file that others share, if it is the one of the build-id.

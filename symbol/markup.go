@@ -11,7 +11,7 @@ import (
 
 // Markup applies what a line of a log says in LLVM's symbolizer markup: {{{reset}}},
 // {{{module:ID:NAME:elf:BUILDID}}} and {{{mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE}}}.
-// Other elements are skipped. The error is that of the first invalid element; invalid
+// Other elements are skipped. (BT-REC-4) The error is that of the first invalid element; invalid
 // elements change nothing.
 func (t *Timeline) Markup(line []byte) (err error) {
 	for {
@@ -48,7 +48,7 @@ func (t *Timeline) module(f []string) error {
 	if len(f) < 5 || f[3] != "elf" {
 		return fmt.Errorf("expected module:ID:NAME:elf:BUILDID")
 	}
-	id, err := strconv.ParseUint(f[1], 0, 64)
+	id, err := markupNumber(f[1])
 	if err != nil {
 		return fmt.Errorf("module %q: expected a number", f[1])
 	}
@@ -61,8 +61,35 @@ func (t *Timeline) module(f []string) error {
 	if t.modules == nil {
 		t.modules = map[uint64]*Module{}
 	}
-	t.modules[id] = &Module{Name: f[2], BuildID: strings.ToLower(f[4]), Logged: true}
+	t.modules[id] = &Module{Name: unescape(f[2]), BuildID: strings.ToLower(f[4]), Logged: true}
 	return nil
+}
+
+// markupNumber reads a number in decimal, or in hexadecimal after 0x.
+func markupNumber(text string) (uint64, error) {
+	if digits, ok := strings.CutPrefix(text, "0x"); ok {
+		return strconv.ParseUint(digits, 16, 64)
+	}
+	return strconv.ParseUint(text, 10, 64)
+}
+
+// unescape reads the escapes of a name, as %3A for a colon. Control characters stay as
+// they are written: no file is called so by somebody who means well.
+func unescape(name string) string {
+	if !strings.Contains(name, "%") {
+		return name
+	}
+	var out []byte
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		if c == '%' && i+2 < len(name) {
+			if v, err := strconv.ParseUint(name[i+1:i+3], 16, 8); err == nil && v >= ' ' && v != 0x7f {
+				c, i = byte(v), i+2
+			}
+		}
+		out = append(out, c)
+	}
+	return string(out)
 }
 
 // isHex reports whether s is made of hexadecimal digits, or empty.
@@ -77,7 +104,7 @@ func (t *Timeline) mmap(f []string) error {
 	var n [4]uint64
 	for i, at := range []int{1, 2, 4, 6} {
 		var err error
-		if n[i], err = strconv.ParseUint(f[at], 0, 64); err != nil {
+		if n[i], err = markupNumber(f[at]); err != nil {
 			return fmt.Errorf("%q: expected a number", f[at])
 		}
 	}

@@ -217,3 +217,25 @@ func TestSetOfEmptyMappings(t *testing.T) {
 		t.Errorf("%+v, %d bits", s, tl.Word())
 	}
 }
+
+func TestMarkupNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"/lib/libc.so.6":   "/lib/libc.so.6",
+		"/a%3ab%7B%7d%25c": "/a:b{}%c",
+		"/a%0a%1B%7F%00":   "/a%0a%1B%7F%00",
+		"/a%":              "/a%",
+		"/a%2":             "/a%2",
+		"/a%zz%+1":         "/a%zz%+1",
+		"/%c3%A4":          "/\u00e4",
+	} {
+		var tl Timeline
+		err := tl.Markup([]byte("{{{module:0x0a:" + text + ":elf:}}} {{{mmap:0x1000:010:load:10:rx:0}}}"))
+		if m := tl.Space().Find(0x1009); err != nil || m == nil || m.Module.Name != want {
+			t.Errorf("%s: %+v, %v, want %q", text, m, err, want)
+		}
+	}
+	var tl Timeline
+	if err := tl.Markup([]byte("{{{module:1_0:x:elf:}}}")); err == nil {
+		t.Error("1_0 is taken for a number")
+	}
+}

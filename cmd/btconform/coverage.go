@@ -15,11 +15,12 @@ func newCoverage() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "coverage [--spec FILE] [VECTORS...]",
-		Short: "show which clauses of SPEC.md have vectors",
-		Long: `coverage shows for each clause of SPEC.md how many vectors must be accepted and
-how many rejected. It exits with 1 when a clause with a MUST has no vector, when
-a vector names no clause or one that SPEC.md lacks, when an example in SPEC.md
-is not executed or does not pass, and when a reason of rejection has no vector.`,
+		Short: "show which requirements of SPEC.md have vectors",
+		Long: `coverage shows for each clause of SPEC.md, and each MUST in it, how many vectors
+must be accepted and how many rejected. It exits with 1 when a MUST has no
+vector, when a vector names no clause or one that SPEC.md lacks, when an example
+in SPEC.md is not executed or does not pass, and when a reason of rejection has
+no vector.`,
 		Example: "btconform coverage --spec SPEC.md",
 		RunE: func(c *cobra.Command, args []string) error {
 			name, text := conformance.SpecFile, lwsbt.Spec

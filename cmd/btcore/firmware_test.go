@@ -131,8 +131,12 @@ func TestFirmware(t *testing.T) {
 				if code != cli.Short {
 					t.Fatalf("%v: exit code %d: %s", args, code, errs)
 				}
+				damaged := "1 damaged block of 11."
+				if i == 0 { // newlib's chunks have spare bytes behind 16
+					damaged = "2 damaged blocks of 11.\n\nMemory behind the block at"
+				}
 				for _, want := range []string{
-					"1 damaged block of 11.", "a write past the end of the block before it: 16 bytes at", "  set_name  /firmware/firmware.c:",
+					damaged, "a write past the end of the block before it: 16 bytes at", "  set_name  /firmware/firmware.c:",
 					"4 blocks leaked, 80 bytes, by 1 call stack.", "80 bytes in 4 blocks:", "  parse_header  /firmware/firmware.c:",
 					"  handle_request  /firmware/firmware.c:", "  main  /firmware/firmware.c:",
 				} {

@@ -15,9 +15,11 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// knownOwners are the variables that hold the list: of lws's alloc.c, and of the
-// allocator that device/ wraps.
+// knownOwners are variables that may hold the list: that of lws's alloc.c, and a usual name.
 var knownOwners = []string{"active", "lwsbt_heap"}
+
+// wrapped is the struct lwsbt_heap of device/adapters/wrap.c.
+const wrapped = "lwsbt_wrapped"
 
 // heapOptions are the flags of btcore heap.
 type heapOptions struct {
@@ -43,8 +45,8 @@ an image, and prints them as a recording: ~h#boot, the modules, and a dump of
 
 If there is an ELF file with symbols, the list of blocks is found by the
 variable that holds it; else memory is searched for blocks. With --damage, heap
-prints which metadata was overwritten, and the block that was probably written
-past its end. With --leaks, it prints the blocks that nothing points to: no
+prints which metadata was overwritten, past which blocks was written, and what
+was not checked. With --leaks, it prints the blocks that nothing points to: no
 register, stack or data, and no block that is reachable itself.`,
 		Example: `
 btcore heap core -e app.elf > heap.rec           the heap, for btheap
@@ -55,7 +57,7 @@ btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM`,
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringArrayVar(&o.owner, "owner", nil, "find the list in variable `NAME`, or at 0xADDR")
 	f.BoolVar(&o.carve, "carve", false, "search all memory for blocks, and ignore the list")
-	f.BoolVar(&o.damage, "damage", false, "print which metadata was overwritten, and which block was probably written past its end")
+	f.BoolVar(&o.damage, "damage", false, "print what was overwritten, which block was probably written past its end, and what was not checked")
 	f.BoolVar(&o.leaks, "leaks", false, "print the leaked blocks, by call stack")
 	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, leaked, uncertain, damaged")
 	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
@@ -97,6 +99,10 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	h, err := in.FindHeap(search)
 	if err != nil {
 		o.warn(c, in, nil)
+		if errors.Is(err, image.ErrNoHeap) && len(search.Typed) > 0 {
+			x := search.Typed[0]
+			return cli.Usagef("the list of blocks is in %s at %#x, which is not in this image", x.Name, x.Addr)
+		}
 		if errors.Is(err, image.ErrNoHeap) {
 			return cli.Usagef("no list of blocks with compressed backtraces in this image: only programs with libwebsockets or device/ linked have one%s", in.hint())
 		}
@@ -175,6 +181,9 @@ func (o *heapOptions) search(in *input) (s image.Search, err error) {
 			in.note("%v: memory is searched for blocks instead", err)
 		}
 		s.Owners = append(s.Owners, list...)
+		if !s.Strict {
+			s.Typed = append(s.Typed, in.typed(f)...)
+		}
 	}
 	for _, n := range names {
 		if s.Strict && !slices.ContainsFunc(s.Owners, func(x image.Symbol) bool { return x.Name == n }) {
@@ -182,6 +191,17 @@ func (o *heapOptions) search(in *input) (s image.Search, err error) {
 		}
 	}
 	return s, nil
+}
+
+// typed returns the variables of a file that are a struct lwsbt_heap: that of wrap.c by its name,
+// others by debug information.
+func (in *input) typed(f elfFile) []image.Symbol {
+	list, _ := in.Variables(f.path, f.bias, wrapped) // a file may have no symbols
+	more, err := in.HeapVariables(f.path, f.bias)
+	if err != nil {
+		in.note("%v", err)
+	}
+	return append(list, more...)
 }
 
 // write writes what was asked for.

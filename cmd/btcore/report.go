@@ -22,7 +22,8 @@ type report struct {
 // damage prints each damaged block: what is wrong, and who is suspected.
 func (r *report) damage() {
 	if len(r.h.Damage) == 0 {
-		fmt.Fprintf(r.w, "No damage: the metadata of %s is intact.\n", cli.Count(len(r.h.Blocks), "block"))
+		fmt.Fprintln(r.w, "No damage found.")
+		r.checked()
 		return
 	}
 	fmt.Fprintf(r.w, "%s of %s.\n", cli.Count(len(r.h.Damage), "damaged block"), cli.Number(len(r.h.Blocks)))
@@ -35,16 +36,53 @@ func (r *report) damage() {
 	for i := range r.h.Damage {
 		r.damaged(&r.h.Damage[i])
 	}
+	fmt.Fprintln(r.w)
+	r.checked()
+}
+
+// checked prints what was looked at, and what was not.
+func (r *report) checked() {
+	ends, most, device := 0, uint64(0), false
+	for i := range r.h.Blocks {
+		if b := &r.h.Blocks[i]; b.Checked > 0 {
+			ends++
+			most = max(most, b.Checked)
+		}
+	}
+	for i := range r.h.Owners {
+		device = device || r.h.Owners[i].Device
+	}
+	n := len(r.h.Blocks)
+	fmt.Fprintf(r.w, "Checked: the metadata of %s", cli.Count(n, "block"))
+	if ends > 0 {
+		fmt.Fprintf(r.w, "; up to %s behind the end of %s", cli.Count(most, "byte"), cli.Count(ends, "block"))
+	}
+	fmt.Fprint(r.w, ".\nNot checked: ")
+	switch {
+	case !device:
+		fmt.Fprint(r.w, "short writes past the end of a block, behind which nothing known\n  was written; ")
+	case ends < n:
+		fmt.Fprintf(r.w, "short writes past the end of %s without spare bytes; ", cli.Count(n-ends, "block"))
+	}
+	fmt.Fprintln(r.w, "contents; freed memory.")
 }
 
 func (r *report) damaged(d *image.Damage) {
-	fmt.Fprintf(r.w, "\nThe metadata of the block at %#x was overwritten:\n", d.Addr)
+	what := "The metadata of"
+	if d.Parts == image.DamagedEnd {
+		what = "Memory behind"
+	}
+	fmt.Fprintf(r.w, "\n%s the block at %#x was overwritten:\n", what, d.Addr)
 	for _, what := range d.What {
 		fmt.Fprintf(r.w, "  - %s\n", cli.Printable(what))
 	}
 	own := r.byAddr[d.Addr]
 	readable := own != nil && own.Blob != nil && d.Parts&(image.DamagedCalls|image.DamagedBlob) == 0
 	switch {
+	case d.Parts == image.DamagedEnd:
+		fmt.Fprintf(r.w, "  It looks like a write past the end of the block itself, of\n  %s, allocated by\n", cli.Count(own.Size, "byte"))
+		r.names.print(r.w, own.Blob, r.in.Word)
+		return
 	case d.Suspect >= 0 && &r.h.Blocks[d.Suspect] == own:
 		fmt.Fprintf(r.w, "  The bytes before the links are intact, so they were not overwritten from\n"+
 			"  below: it looks like a write before the start of the block itself, of\n  %s, allocated by\n", cli.Count(own.Size, "byte"))
@@ -75,7 +113,7 @@ func (r *report) leaks(l *image.Leaks) {
 	fmt.Fprintf(r.w, "%s leaked, %s, by %s.\n", cli.Count(n, "block"), cli.Count(bytes, "byte"), cli.Count(len(l.Groups), "call stack"))
 	fmt.Fprintf(r.w, "%s reachable, %s.\n", cli.Count(reachable, "block"), cli.Count(kept, "byte"))
 	if unsure > 0 {
-		fmt.Fprintf(r.w, "%s uncertain, %s: only heap memory that is in no block points to them.\n",
+		fmt.Fprintf(r.w, "%s uncertain, %s: only heap memory that is in no block points to them,\n  or a pointer one byte past their end.\n",
 			cli.Count(unsure, "block"), cli.Count(unsureBytes, "byte"))
 	}
 	for _, t := range l.Notes() {

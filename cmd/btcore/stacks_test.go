@@ -24,7 +24,18 @@ __attribute__((noinline)) void boom(int n) { char b[100]; memset(b, n, sizeof b)
 __attribute__((noinline)) void handler(int sig) { boom(sig); sink++; }
 __attribute__((noinline)) int compare(const void *a, const void *b) { if (*(int *)b == 7) raise(SIGUSR1); return *(int *)a - *(int *)b; }
 __attribute__((noinline)) int deep(int n) { int v[] = {3, 7, 1, n}; if (n > 0) { int r = deep(n - 1); return r + sink; } qsort(v, 4, 4, compare); return v[0] + sink; }
-int main(void) { signal(SIGUSR1, handler); return deep(5) + zero; }
+#ifdef ALTERNATE
+static char stack[1 << 16];
+static void handlers(void) {
+	stack_t ss = { .ss_sp = stack, .ss_size = sizeof stack };
+	struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_ONSTACK };
+	sigaltstack(&ss, NULL);
+	sigaction(SIGUSR1, &sa, NULL);
+}
+#else
+static void handlers(void) { signal(SIGUSR1, handler); }
+#endif
+int main(void) { handlers(); return deep(5) + zero; }
 `
 
 func tool(t *testing.T, name string, args ...string) string {
@@ -64,7 +75,8 @@ func TestStacksOfACore(t *testing.T) {
 	if err := os.WriteFile(src, []byte(stacksProgram), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, flags := range [][]string{{"-O2", "-static"}, {"-O2", "-no-pie", "-static", "-m32"}} {
+	for _, flags := range [][]string{{"-O2", "-static"}, {"-O2", "-static", "-DALTERNATE"},
+		{"-O2", "-no-pie", "-static", "-m32"}, {"-O2", "-no-pie", "-static", "-DALTERNATE", "-m32"}} {
 		cc := "gcc"
 		if flags[len(flags)-1] == "-m32" {
 			cc, flags = "i686-linux-gnu-gcc", flags[:len(flags)-1]

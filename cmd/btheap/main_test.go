@@ -377,6 +377,17 @@ func TestWeb(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(home, "pprof")); err == nil {
 			t.Error("pprof left a copy under the home directory")
 		}
+		// What writes the user's settings of pprof is not served.
+		for _, name := range []string{"saveconfig?config=x", "deleteconfig?config=x", "ui/saveconfig?config=x"} {
+			r, err := http.Post(strings.TrimSuffix(url, "top")+name, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Body.Close()
+			if r.StatusCode != http.StatusNotFound {
+				t.Errorf("%s: %s, expected that it is not found", name, r.Status)
+			}
+		}
 		return
 	}
 	t.Errorf("no answer at %s; %s", url, errs.String())

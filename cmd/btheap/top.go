@@ -247,6 +247,10 @@ func dumpsCommand() *cobra.Command {
 			return err
 		}
 		tb := table.Table{Head: []string{"Dump", "Boot", "Number", "Time (s)", "Records", "Bytes", "Begins"}, Right: []bool{true, true, true, true, true, true}, Width: s.width()}
+		numbers := make(map[*heap.Dump]int, len(s.prof.Dumps)) // for --dump, from 1
+		for i, d := range s.prof.Dumps {
+			numbers[d] = i + 1
+		}
 		for _, d := range list {
 			time, where, records := "", d.File, cli.Number(d.Records)
 			if d.Timed {
@@ -258,13 +262,7 @@ func dumpsCommand() *cobra.Command {
 			if d.HasAnnouncedRecords {
 				records += " of " + cli.Number(d.AnnouncedRecords)
 			}
-			number := 0
-			for i := range s.prof.Dumps {
-				if s.prof.Dumps[i] == d {
-					number = i + 1
-				}
-			}
-			tb.Rows = append(tb.Rows, []string{strconv.Itoa(number), strconv.Itoa(d.Boot), strconv.FormatInt(d.Number, 10), time, records, cli.Number(d.Total.Bytes), where})
+			tb.Rows = append(tb.Rows, []string{strconv.Itoa(numbers[d]), strconv.Itoa(d.Boot), strconv.FormatInt(d.Number, 10), time, records, cli.Number(d.Total.Bytes), where})
 		}
 		return tb.Write(w)
 	})

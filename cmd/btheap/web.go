@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -19,8 +20,11 @@ func serveLocal(args *driver.HTTPServerArgs) error {
 	}
 	pages := http.NewServeMux()
 	for path, h := range args.Handlers {
-		if path == "/" {
+		switch path {
+		case "/":
 			path = "/{$}"
+		case "/saveconfig", "/deleteconfig":
+			continue // They write the user's settings of pprof.
 		}
 		pages.Handle(path, h)
 	}
@@ -31,8 +35,10 @@ func serveLocal(args *driver.HTTPServerArgs) error {
 	return server.Serve(l)
 }
 
-// onlyLocal answers requests whose Host is a loopback name or address, and that do not
-// come from a page of another site: some of pprof's pages write to the user's settings.
+// onlyLocal answers requests whose Host is a loopback name or address and that do not
+// come from a page of another site. Browsers say where a request comes from in
+// Sec-Fetch-Site (https://www.w3.org/TR/fetch-metadata/), older ones only in Origin or
+// Referer, which must then name the host that is asked.
 func onlyLocal(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -49,6 +55,12 @@ func onlyLocal(h http.Handler) http.Handler {
 		default:
 			http.Error(w, "expected a request of this page or of the user", http.StatusForbidden)
 			return
+		}
+		for _, from := range []string{r.Header.Get("Origin"), r.Header.Get("Referer")} {
+			if u, err := url.Parse(from); from != "" && (err != nil || u.Scheme != "http" || u.Host != r.Host) {
+				http.Error(w, "expected a request of this page or of the user", http.StatusForbidden)
+				return
+			}
 		}
 		h.ServeHTTP(w, r)
 	})

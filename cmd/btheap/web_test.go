@@ -32,3 +32,25 @@ func TestOnlyLocal(t *testing.T) {
 		}
 	}
 }
+
+// Browsers without Sec-Fetch-Site still say which page a request comes from.
+func TestForeignPages(t *testing.T) {
+	h := onlyLocal(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	for from, want := range map[string]int{
+		"": 200, "http://localhost:8080": 200, "http://localhost:8080/ui/top?x=1": 200,
+		"http://attacker.example": 403, "https://localhost:8080": 403, "http://localhost:8081": 403,
+		"http://localhost:8080.attacker.example/": 403, "null": 403, "%": 403,
+	} {
+		for _, header := range []string{"Origin", "Referer"} {
+			r := httptest.NewRequest("POST", "http://localhost:8080/top", nil)
+			if from != "" {
+				r.Header.Set(header, from)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != want {
+				t.Errorf("%s: %q: status %d, want %d", header, from, w.Code, want)
+			}
+		}
+	}
+}

@@ -178,23 +178,23 @@ def at_end(memory):
     return memory[-length:]
 
 
-def decode_bare(data):
+def decode_bare(data, word):
     """Reads depth and frames alone. (BT-BARE-1, BT-BARE-2)"""
     r = Reader(data)
     depth = r.field(5)
     if depth == 0:
         after = r.pos
         try:
-            return read_frames(r, 32, 64), r.pos
+            return read_frames(r, 32, word), r.pos
         except Reject:
             return Stack(), after
-    return read_frames(r, depth, 64), r.pos
+    return read_frames(r, depth, word), r.pos
 
 
-def salvage(data):
+def salvage(data, word):
     """Returns depth, size or None, and frames. (BT-SALV-1, BT-SALV-2)"""
     try:
-        s, _ = decode(data, 64)
+        s, _ = decode(data, word)
         return len(s.pcs), s.size, s.pcs
     except Reject as e:
         if e.reason not in ("short", "empty", "length"):
@@ -208,15 +208,17 @@ def salvage(data):
         at = Reader(data)
         at.field(5)
         try:
-            pcs = read_frames(at, n + 1, 64).pcs
+            pcs = read_frames(at, n + 1, word).pcs
         except Reject as e:
             if e.reason != "truncated":
                 raise
             return depth, None, pcs
     try:
-        s, _ = read_as(data, 8 * len(data), None, 64)
+        s, _ = read_as(data, 8 * len(data), None, word)
         return depth, s.size, pcs
-    except Reject:
+    except Reject as e:
+        if e.reason != "truncated":
+            raise
         return depth, None, pcs
 
 
@@ -235,6 +237,16 @@ def read_user(r):
         if tag <= 6:
             fields.setdefault(tag, value)
     return fields
+
+
+def read_fields(blob, word, event):
+    """Reads a blob with user fields, or that of an event. (BT-EVT-3)"""
+    s, r = decode(blob, word, event)
+    fields = read_user(r)
+    if event and (5 not in fields or any(tag not in fields for tag in EVENTS.get(fields[5], ()))):
+        raise Reject("event")
+    s.user = list(fields.items())
+    return s
 
 
 def marks(s):
@@ -310,6 +322,21 @@ def encode(s, machine, search):
         w.field(tag, 4)
         w.counted(value, "exact64")
     return w.blob()
+
+
+EVENTS = {0: (1,), 1: (1,), 2: (1, 6)}  # the fields that an event must have (BT-EVT-3)
+
+
+def encode_event(s, machine, search):
+    """Returns the blob of an event. (BT-EVT-2, BT-EVT-3)"""
+    fields = dict(s.user)
+    if len(s.pcs) <= 32:  # more are refused for that
+        if fields.get(5) not in EVENTS or any(tag not in fields for tag in EVENTS[fields[5]]):
+            raise Reject("event")
+        if 6 in fields and fields[5] != 2:
+            raise Reject("event")
+        s.pcs = s.pcs[:31]
+    return encode(s, machine, search)
 
 
 # -- Text (section 2)
@@ -403,8 +430,8 @@ def scan(text):
                     break
                 end = address.end()
         else:
-            line = re.compile(r"[^\r\n\x1b]*").match(text, start).group()
-            end = start + len(line.rstrip(" \t"))
+            after = re.compile(r"[\r\n\x1b]|~[mbeh]#").search(text, m.end())  # BT-HEAD-5
+            end = m.end() + len(text[m.end() : after.start() if after else None].rstrip(" \t"))
         found.append("%s@%d+%d" % (kind, start, end - start))
         at = max(end, m.end())
 
@@ -432,7 +459,7 @@ def parse_header(text):
     keys, names = [], set()
     for word in rest:
         m = re.fullmatch(r"([a-z]+)=((?:[!-$&-~]|%[0-9a-fA-F]{2})*)", word)
-        if not m:
+        if not m or re.search(r"~[mbeh]#", word):
             raise bad
         name, value = m.groups()
         plain = re.sub(r"%(..)", lambda e: chr(int(e.group(1), 16)), value)
@@ -442,13 +469,50 @@ def parse_header(text):
             if name == "w" and number(plain, 10) not in (32, 64):
                 raise bad
         names.add(name)
-        keys.append("%s=%s" % (name, "".join(c if "!" <= c <= "~" and c != "%" else "%%%02X" % ord(c) for c in plain)))
+        keys.append("%s=%s" % (name, "".join(c if "!" <= c <= "}" and c != "%" else "%%%02X" % ord(c) for c in plain)))
     return " ".join([verb, dump] + keys)
+
+
+def read_log(text):
+    """Lists the records of a recording, with what they say. (BT-REC-1, BT-REC-2, BT-HEAD-4)"""
+    items, boot, dump, word, fields = [], 0, "-", 64, False
+    for place in [] if scan(text) == "-" else scan(text).split(" "):
+        kind, start, size = place[0], *map(int, place[2:].split("+"))
+        record = text[start : start + size]
+        if kind == "h":
+            try:
+                verb, dumped, *keys = parse_header(record).split(" ")
+            except Reject:
+                continue
+            first = dict(reversed([key.split("=", 1) for key in keys]))
+            if verb in ("boot", "begin", "end"):
+                dump = dumped if verb == "begin" else "-"
+                fields = verb == "begin" and int(first.get("u", "0")) == 1
+            if verb == "boot":
+                boot += 1
+                word = int(first.get("w", "64"))
+            continue
+        item = "%s;boot=%d;dump=%s;" % (place, boot, "-" if kind == "e" else dump)
+        try:
+            if kind == "b":
+                s = parse_decoded(record)
+            elif kind == "e":
+                s = read_fields(parse_line(record, "~e#"), word, event=True)
+            elif fields:
+                s = read_fields(parse_line(record, "~m#"), word, event=False)
+            else:
+                s = decode(parse_line(record, "~m#"), word)[0]
+            items.append(item + stack_of(s).replace(" ", ";"))
+        except Reject:
+            items.append(item + "reject")
+    return " ".join(items) or "-"
 
 
 def format_header(words):
     verb, dump, *keys = words
-    return "~h#" + " ".join([verb] + ([] if dump == "-" else [dump]) + keys)
+    line = "~h#" + " ".join([verb] + ([] if dump == "-" else [dump]) + keys)
+    parse_header(line)  # what readers must reject is refused (BT-HEAD-1)
+    return line
 
 
 # -- BTP/1 (README.md)
@@ -486,10 +550,15 @@ def answer(op, words):
             data = options.get("blob", options.get("event"))
             text = ("~m#" if "blob" in options else "~e#") + to_base64(b"" if data == "-" else bytes.fromhex(data))
         else:
-            text = format_decoded(parse_stack(options))
+            s = parse_stack(options)
+            if len(s.pcs) > 32:
+                raise Reject("frames")  # BT-REJ-2
+            text = format_decoded(s)
         return "text", hex_of(text.encode())
     if op in ("encode", "user-encode"):
         return "blob", hex_of(encode(parse_stack(options), options["machine"], options["search"]))
+    if op == "event-encode":
+        return "blob", hex_of(encode_event(parse_stack(options), options["machine"], options["search"]))
     if op == "bare-encode":
         w = Writer(options["machine"])
         write_frames(w, parse_stack(options), options["search"])
@@ -507,29 +576,26 @@ def answer(op, words):
     if op == "bline":
         return "ok", stack_of(parse_decoded(text))
     if op == "salvage":
-        depth, size, pcs = salvage(data)
+        depth, size, pcs = salvage(data, word)
         return "part", "depth=%d size=%s pcs=%s" % (depth, "-" if size is None else size, list_of(pcs))
     if op == "bare":
-        s, bits = decode_bare(data)
+        s, bits = decode_bare(data, word)
         return "bare", "bits=%d pcs=%s" % (bits, list_of(s.pcs))
     if op == "marks":
         return "marks", marks(decode(data, 64)[0])
     if op == "scan":
         return "found", scan(text)
     if op in ("user", "eline"):
-        blob = parse_line(text, "~e#") if op == "eline" else data
-        s, r = decode(blob, word, event=op == "eline")
-        fields = read_user(r)
-        if op == "eline" and not (1 in fields and 5 in fields and (fields[5] != 2 or 6 in fields)):
-            raise Reject("event")  # BT-EVT-3
-        s.user = list(fields.items())
-        return "ok", stack_of(s)
+        event = op == "eline"
+        return "ok", stack_of(read_fields(parse_line(text, "~e#") if event else data, word, event))
+    if op == "log":
+        return "records", read_log(text)
     if op == "hline":
         return "head", parse_header(text)
     return None
 
 
-OPS = ("decode encode end salvage mline bline format bare bare-encode marks scan user user-encode eline hline").split()
+OPS = ("decode encode end salvage mline bline format bare bare-encode marks scan user user-encode eline event-encode hline log").split()
 
 
 def main():

@@ -11,13 +11,16 @@ import (
 )
 
 // bare reads depth and frames alone. (BT-BARE-1, BT-BARE-2)
-func (b impl) bare(data []byte) (conformance.Answer, error) {
+func (b impl) bare(data []byte, word int) (conformance.Answer, error) {
+	if b.has("bare-at-64") {
+		word = 64
+	}
 	end := 8 * len(data)
 	if b.has("bare-length") {
 		end = max(0, end-16)
 	}
 	read := func(depth int) (*mutantReader, error) {
-		r := &mutantReader{impl: b, data: data, end: end, word: 64}
+		r := &mutantReader{impl: b, data: data, end: end, word: word}
 		said, err := r.field(5, depthField)
 		if depth < 0 {
 			depth = int(said)

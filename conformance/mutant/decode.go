@@ -390,8 +390,11 @@ func (b impl) blobAtEnd(mem []byte) ([]byte, error) {
 }
 
 // salvage reads what is whole of a cut blob. (BT-SALV-1, BT-SALV-2)
-func (b impl) salvage(data []byte) (conformance.Answer, error) {
-	v, err := b.decode(data, 64)
+func (b impl) salvage(data []byte, word int) (conformance.Answer, error) {
+	if b.has("salvage-at-64") {
+		word = 64
+	}
+	v, err := b.decode(data, word)
 	switch {
 	case err == nil:
 		return conformance.Answer{Outcome: conformance.OK, Depth: len(v.PCs), Sized: true, Value: v}, nil
@@ -413,14 +416,14 @@ func (b impl) salvage(data []byte) (conformance.Answer, error) {
 		}
 		depth = 32
 	}
-	r, fault := b.read(data, end, depth, 64)
+	r, fault := b.read(data, end, depth, word)
 	if fault != nil && fault != errTruncated && !b.has("salvage-of-damaged") && !b.has("salvage-of-whole") {
 		return conformance.Answer{}, fault
 	}
 	switch {
 	case b.has("salvage-half-frames") && fault == errTruncated && len(r.pcs) < depth:
 		lavish := impl{"truncated-as-zeros"}
-		if more, _ := lavish.read(data, end, len(r.pcs)+1, 64); len(more.pcs) > len(r.pcs) {
+		if more, _ := lavish.read(data, end, len(r.pcs)+1, word); len(more.pcs) > len(r.pcs) {
 			r.pcs = more.pcs
 		}
 	case b.has("salvage-drops-last") && len(r.pcs) > 0:

@@ -121,6 +121,9 @@ func (b impl) headerKey(text string, word *regexp.Regexp, check bool) (out strin
 	case b.has("header-any-value"):
 		form = anyValue
 	}
+	if leadIns.MatchString(value) && !b.has("header-value-with-lead-in") {
+		return "", false, false
+	}
 	if !found && b.has("header-key-without-value") {
 		return text, false, true
 	}
@@ -147,7 +150,7 @@ func (b impl) headerKey(text string, word *regexp.Regexp, check bool) (out strin
 		}
 		escaped := make([]byte, 0, len(plain))
 		for _, c := range plain {
-			if '!' <= c && c <= '~' && c != '%' {
+			if '!' <= c && c <= '}' && c != '%' {
 				escaped = append(escaped, c)
 			} else {
 				escaped = fmt.Appendf(escaped, "%%%02X", c)
@@ -184,6 +187,10 @@ func (b impl) header(text string) string {
 		line = regexp.MustCompile(`%..`).ReplaceAllStringFunc(line, strings.ToLower)
 	case b.has("header-writes-line-end"):
 		line += "\n"
+	case b.has("header-writes-tilde"):
+		line = strings.ReplaceAll(line, "%7E", "~")
+	case b.has("header-writes-no-zeros"):
+		line = regexp.MustCompile(`=0+([0-9])`).ReplaceAllString(line, "=$1")
 	}
 	return line
 }

@@ -79,20 +79,26 @@ func (b impl) Ask(requests []conformance.Request) ([]conformance.Answer, error) 
 
 func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 	blob := r.Data
-	if r.Op == conformance.OpEncode || r.Op == conformance.OpUserEncode || r.Op == conformance.OpBareEncode {
-		if err := b.refusal(r.In, r.Machine); err != nil {
+	if r.In != nil && !(r.Op == conformance.OpFormat && b.has("writes-33-frames-in-text")) {
+		m := r.Machine
+		if r.Op == conformance.OpFormat {
+			m = codec.MachineExact64
+		}
+		if err := b.refusal(r.In, m); err != nil {
 			return conformance.Answer{}, err
 		}
 	}
 	switch r.Op {
 	case conformance.OpBare:
-		return b.bare(r.Data)
+		return b.bare(r.Data, r.Word)
 	case conformance.OpBareEncode:
 		return b.bareEncode(r.In, r.Machine, r.Search), nil
 	case conformance.OpMarks:
 		return b.marks(r.Data)
 	case conformance.OpScan:
 		return b.scan(string(r.Data)), nil
+	case conformance.OpLog:
+		return b.log(string(r.Data)), nil
 	case conformance.OpUser:
 		v, err := b.user(r.Data, r.Word, false)
 		return conformance.Answer{Outcome: conformance.OK, Value: v}, err
@@ -101,6 +107,8 @@ func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 		return conformance.Answer{Outcome: conformance.OK, Value: v}, err
 	case conformance.OpUserEncode:
 		return conformance.Answer{Outcome: conformance.OK, Data: b.userEncode(r.In, r.Machine, r.Search)}, nil
+	case conformance.OpEventEncode:
+		return b.eventEncode(r.In, r.Machine, r.Search)
 	case conformance.OpHline:
 		return b.hline(string(r.Data))
 	case conformance.OpEncode:
@@ -108,6 +116,9 @@ func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 	case conformance.OpFormat:
 		switch {
 		case r.Words != "":
+			if !b.writable(r.Words) {
+				return conformance.Answer{}, errHeader
+			}
 			return conformance.Answer{Outcome: conformance.OK, Data: []byte(b.header(r.Words))}, nil
 		case r.Event:
 			lead := "~e#"
@@ -124,7 +135,7 @@ func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 		v, err := b.parseDecoded(string(r.Data))
 		return conformance.Answer{Outcome: conformance.OK, Value: v}, err
 	case conformance.OpSalvage:
-		return b.salvage(r.Data)
+		return b.salvage(r.Data, r.Word)
 	case conformance.OpEnd:
 		var err error
 		if blob, err = b.blobAtEnd(r.Data); err != nil {

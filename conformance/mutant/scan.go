@@ -99,7 +99,7 @@ func (b impl) decodedRecord(text string) int {
 }
 
 // headerRecord returns how many bytes at the beginning of text are a ~h# record, 0
-// if there is none. (BT-HEAD-1)
+// if there is none. (BT-HEAD-5)
 func (b impl) headerRecord(text string) int {
 	ends := "\r\n\x1b"
 	switch {
@@ -111,8 +111,11 @@ func (b impl) headerRecord(text string) int {
 	if end := strings.IndexAny(text, ends); end >= 0 {
 		text = text[:end]
 	}
+	if next := leadIns.FindStringIndex(text[3:]); next != nil && !b.has("scan-header-takes-lead-ins") {
+		text = text[:3+next[0]]
+	}
 	if !b.has("scan-header-takes-spaces") {
-		text = strings.TrimRight(text, " \t")
+		text = text[:3] + strings.TrimRight(text[3:], " \t")
 	}
 	if _, err := b.hline(text); err != nil && b.has("scan-header-well-formed-only") {
 		return 0

@@ -97,12 +97,15 @@ func draw(f *conformance.Failure, r *conformance.Result) []string {
 	v := r.Vector
 	switch r.Op {
 	case conformance.OpFormat:
+		if v.Rejects() {
+			return nil
+		}
 		return drawText(v.Formatted(), bitstring.FirstDifference([]byte(v.Formatted()), f.Answer.Data)/8)
 	case conformance.OpMline, conformance.OpBline, conformance.OpEline, conformance.OpHline, conformance.OpScan:
 		return drawText(*v.Text, textPlace(f, v))
-	case conformance.OpBare, conformance.OpBareEncode:
+	case conformance.OpBare, conformance.OpBareEncode, conformance.OpLog:
 		return nil
-	case conformance.OpEncode, conformance.OpUserEncode:
+	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpEventEncode:
 		if v.Rejects() {
 			return nil
 		}

@@ -18,7 +18,7 @@ func Example() {
 	fmt.Println(strings.Split(string(text), "\n\n")[1])
 	// Output:
 	// id: bare/empty
-	// clause: BT-BARE-1
+	// clause: BT-BARE-1.1 BT-BARE-1.2
 	// op: bare bare-encode
 	// machine: exact64
 	// in: size=0 pcs=-

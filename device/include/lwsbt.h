@@ -111,7 +111,7 @@ enum lwsbt_result {
 	LWSBT_DELTA_FIRST,	/* frame 0 is a delta */
 	LWSBT_BACK,		/* the base of a delta lies before frame 0 */
 	LWSBT_COUNT,		/* a value of more bits than the word has */
-	LWSBT_EVENT,		/* a ~e# record without event or address */
+	LWSBT_EVENT,		/* a ~e# record that lacks a user field */
 	LWSBT_SPACE		/* the caller's buffer is too small */
 };
 
@@ -217,11 +217,11 @@ enum lwsbt_result lwsbt_decode_bare(struct lwsbt_stack *s, const void *p, size_t
 	unsigned word);
 
 /* lwsbt_salvage reads what is certain of a blob whose end was cut off: the frames
- * that are whole. *announced is the depth that it once had, *sized whether s->size
- * is known. The result is LWSBT_OK if there was something to salvage. [BT-SALV-1,
- * BT-SALV-2] */
+ * that are whole. word is as for lwsbt_decode. *announced is the depth that it once
+ * had, *sized whether s->size is known. The result is LWSBT_OK if there was something
+ * to salvage. [BT-SALV-1, BT-SALV-2] */
 enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len,
-	unsigned *announced, int *sized);
+	unsigned word, unsigned *announced, int *sized);
 
 /* lwsbt_user reads the user field at bit *pos of a blob, s->end at first, and
  * moves *pos behind it. *tag is LWSBT_TAG_END after the last. */
@@ -310,8 +310,8 @@ struct lwsbt_event {
 };
 
 /* lwsbt_encode_event writes the blob of s with the user fields of e, as
- * lwsbt_encode does; the longest has LWSBT_EVENT_MAX bytes. Of s, no more than 31
- * frames are taken. */
+ * lwsbt_encode does; the longest has LWSBT_EVENT_MAX bytes. Of 32 frames the 31
+ * innermost are taken. [BT-EVT-2] */
 #define LWSBT_EVENT_MAX (LWSBT_BLOB_MAX + 6 * LWSBT_USER_MAX)
 size_t lwsbt_encode_event(void *buf, size_t cap, const struct lwsbt_stack *s,
 	const struct lwsbt_event *e, unsigned how);
@@ -345,9 +345,9 @@ struct lwsbt_functions {
 	uintptr_t end;		/* past the last function */
 };
 
-/* The table that tools/functable -patch writes into the linked program: room for it
- * is in capture_functions.c. Empty until then. */
-extern const struct lwsbt_functions lwsbt_functions;
+/* lwsbt_function_table returns the table that tools/functable -patch has written into
+ * the linked program, or NULL before that. It is in capture_functions.c. */
+const struct lwsbt_functions *lwsbt_function_table(void);
 
 /*
  * A cache of what prologue readers found out from code, by return address: with it,
@@ -424,11 +424,40 @@ struct lwsbt_node {		/* as lws_dll2_t */
 #endif
 #endif
 
-/* What is wrong with metadata. */
+/* What is wrong. */
 enum lwsbt_damage {
 	LWSBT_DAMAGED_LINK = 1,	/* prev or next of a node, or its owner */
-	LWSBT_DAMAGED_BLOB	/* length or bits before a node */
+	LWSBT_DAMAGED_BLOB,	/* length or bits before a node */
+	LWSBT_DAMAGED_END,	/* not the metadata, but bytes behind the program's memory */
+	LWSBT_DAMAGED_FREED	/* memory that was freed, with LWSBT_QUARANTINE */
 };
+
+/*
+ * The bytes between the end of an allocation and the end of what is reserved for it
+ * have this value, so that a write past the end is noticed:
+ *
+ *   what the program gets             reserved up to here
+ *   | size bytes              | spare |
+ *                              0xe5 ...
+ *
+ * There are as many as cost nothing, and there may be none: up to a multiple of a
+ * pointer's size; with LWSBT_WHOLE_CHUNKS, up to the end of the chunk that the
+ * allocator below takes for it anyway. LWSBT_WHOLE_CHUNKS is 1 where that takes chunks
+ * of multiples of LWSBT_ALIGN, one pointer of which is its own: that of glibc and of newlib
+ * without nano.specs, for which it is the default. Define it as 0 above another one: else
+ * a block takes up to LWSBT_ALIGN bytes more.
+ */
+#define LWSBT_SPARE_BYTE 0xe5
+
+/* What freed memory is filled with, with LWSBT_QUARANTINE. */
+#define LWSBT_FREED_BYTE 0xf5
+
+/* How many freed blocks are kept back, at the most: 0, or a number of 3 words each in struct
+ * lwsbt_heap. What is written to them meanwhile is noticed when they leave. All files of a
+ * program must have the same. */
+#ifndef LWSBT_QUARANTINE
+#define LWSBT_QUARANTINE 0
+#endif
 
 /*
  * What the heap is told about its platform. Every member may be NULL. arg is
@@ -462,8 +491,8 @@ struct lwsbt_port {
 	 * LWSBT_NONE. May allocate; what it allocates has no metadata. */
 	void (*event)(void *arg, const struct lwsbt_event *e, const struct lwsbt_stack *s);
 
-	/* Damaged metadata was found at node, which is not touched any more. Outside
-	 * the lock. */
+	/* Damage was found at node. If it is of the metadata, the node is not touched any
+	 * more. Outside the lock. */
 	void (*damaged)(void *arg, enum lwsbt_damage what, const struct lwsbt_node *node);
 };
 
@@ -494,6 +523,7 @@ struct lwsbt_heap {
 	uint8_t flags;			/* LWSBT_KEEP_..., LWSBT_CHECK_... */
 	uint8_t skip;			/* innermost frames to leave out, beyond the allocator's own */
 	uint8_t post;			/* outermost frames to leave out, if there are more */
+	uint32_t mark;			/* LWSBT_MARK once anything was allocated */
 	lwsbt_capture_fn capture;	/* NULL: the caller alone */
 	struct lwsbt_capture_ctx ctx;
 	const struct lwsbt_port *port;	/* or NULL */
@@ -509,7 +539,21 @@ struct lwsbt_heap {
 	uintptr_t lo, hi;		/* all metadata so far was here: the library's */
 	struct lwsbt_walk *walks;	/* the library's */
 	unsigned char guard;		/* the library's */
+#if LWSBT_QUARANTINE
+	struct lwsbt_freed {
+		void *start;
+		struct lwsbt_node *node;
+		size_t size;
+	} freed[LWSBT_QUARANTINE];	/* the library's */
+	unsigned freed_next;		/* the library's */
+#endif
 };
+
+/* By the mark, readers of memory distinguish a struct lwsbt_heap whose blocks have
+ * LWSBT_SPARE_BYTE behind them from a list of lws, which has none; and by its lowest byte, how
+ * many: 1 for those up to a multiple of a pointer's size, LWSBT_ALIGN for those up to the end of a
+ * chunk. */
+#define LWSBT_MARK (0x6c777300u + (LWSBT_WHOLE_CHUNKS ? (uint32_t)LWSBT_ALIGN : 1))
 
 /* The metadata of an allocation to be. */
 struct lwsbt_meta {

@@ -1,8 +1,6 @@
 /*
  * malloc and its kin, with metadata.
  */
-#include <string.h>
-
 #include "heap.h"
 
 /* below allocates from the allocator below. */
@@ -17,7 +15,7 @@ LWSBT_INLINE void *allocate(struct lwsbt_heap *h, const struct lwsbt_allocator *
 	size_t size, const void *caller)
 {
 	struct lwsbt_meta m;
-	size_t adj = lwsbt_meta_gen(h, size, align, caller, &m);
+	size_t adj = lwsbt_meta_gen(h, size, align, caller, &m); /* with what is spare */
 	void *p = below(a, align, adj + size);
 
 	if (adj == 0)
@@ -58,18 +56,45 @@ void *lwsbt_heap_calloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, s
 	return p;
 }
 
+#if LWSBT_QUARANTINE
+
+/* quarantine keeps back the block of p, filled, and returns the true start of the one that
+ * leaves for it; NULL if none does. The metadata stays, for whom damage is reported to. */
+static void *quarantine(struct lwsbt_heap *h, void *start, void *p, size_t size)
+{
+	struct lwsbt_freed *at, out;
+
+	memset(p, LWSBT_FREED_BYTE, size);
+	lwsbt_lock(h);
+	at = &h->freed[h->freed_next++ % LWSBT_QUARANTINE];
+	out = *at;
+	at->start = start;
+	at->node = lwsbt_node_of(p);
+	at->size = size;
+	while (out.size > 0 && ((const uint8_t *)(out.node + 1))[out.size - 1] == LWSBT_FREED_BYTE)
+		out.size--;
+	if (out.size > 0)
+		lwsbt_report(h, LWSBT_DAMAGED_FREED, out.node);
+	else
+		lwsbt_unlock(h);
+	return out.start;
+}
+
+#endif
+
 void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p)
 {
-#if LWSBT_FIELDS
-	p = lwsbt_meta_trim(h, p);
-#else
+#if LWSBT_QUARANTINE
 	struct lwsbt_found f;
+	void *start = p ? lwsbt_release(h, p, &f) : NULL;
 
-	if (p)
-		p = lwsbt_unlink(h, p, &f);
+	if (start && f.len)
+		start = quarantine(h, start, p, f.size);
+#else
+	void *start = lwsbt_meta_trim(h, p);
 #endif
-	if (p)
-		a->release(p);
+	if (start)
+		a->release(start);
 }
 
 /* resize is lwsbt_heap_realloc of a block that is there, and stays. */
@@ -107,6 +132,7 @@ static LWSBT_NOINLINE void *resize(struct lwsbt_heap *h, const struct lwsbt_allo
 		lwsbt_link(h, lwsbt_node_of(p), f.blob, f.size);
 		return NULL;
 	}
+	total = sizeof(struct lwsbt_node) + m.len;
 	if (total != old)
 		memmove(moved + total, moved + old, f.size < size ? f.size : size);
 	q = lwsbt_write(h, moved, &m);

@@ -131,23 +131,33 @@ static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 		(code32(at - 4) & 0xfffffff3) == 0x03a10821;
 }
 
+/* Reports whether the function goes elsewhere, without a call. */
+static int jumps(uint32_t w)
+{
+	return w >> 26 == 2 || w >> 16 == 0x1000 ||	/* j, b, jr */
+		(w >> 26 == 0 && field(w, 0, 6) == 8);
+}
+
 /*
  * The stack pointer is lowered before, by addiu or daddiu, perhaps in several
  * steps, and after a branch; constants may be loaded before that. So the beginning
- * is taken to be after the nearest jump and its delay slot.
+ * is taken to be after the nearest call, or the nearest jump before which the stack
+ * pointer is not yet lowered, and its delay slot.
  */
 static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uintptr_t back;
 	uint32_t w;
+	int lowered = 0;
 
 	for (back = 4; back <= 160 && in_code(ctx, at - back, 4); back += 4) {
 		w = code32(at - back);
-		if (w >> 26 == 2 || w >> 26 == 3 || w >> 16 == 0x1000 || w >> 16 == 0x0411 ||
-		    (w >> 26 == 0 && (field(w, 0, 6) == 8 || field(w, 0, 6) == 9))) {
-			back -= back > 4 ? 4 : 0;	/* j, jal, b, bal, jr, jalr */
+		if (w >> 26 == 3 || w >> 16 == 0x0411 || (w >> 26 == 0 && field(w, 0, 6) == 9) ||
+		    (lowered && jumps(w))) {
+			back -= back > 4 ? 4 : 0;	/* jal, bal, jalr */
 			break;
 		}
+		lowered |= (w >> 16 == 0x27bd || w >> 16 == 0x67bd) && (w & 0x8000);
 	}
 	return at - back + 4;
 }

@@ -97,8 +97,9 @@ static int other_mode(const struct lwsbt_capture_ctx *ctx, uintptr_t ra);
 #define other_mode(ctx, ra) 0
 #endif
 
-/* How far a search for a prologue goes, in bytes of code. */
-#define FAR 0x100000
+/* How far a search for a prologue goes, in bytes of code: interpreters have functions
+ * over 64 KiB. */
+#define FAR 0x40000
 
 /* A function on the stack, of which pc is the next instruction to execute. */
 struct frame {
@@ -289,10 +290,15 @@ static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
 /* Each access is one of the machine's, as others may write at the time. */
 #define SHARED(word) (*(volatile uintptr_t *)&(word))
 
-/* The n-th place of a key. */
-INLINE struct lwsbt_rule *place(const struct lwsbt_capture_ctx *ctx, uintptr_t key, unsigned n)
+/* Where the places of a key begin: the n-th is at place(ctx, hash(key) + n). */
+INLINE uint32_t hash(uintptr_t key)
 {
-	return ctx->rules + ((((uint32_t)key * HASH >> 16) + n) & (RULE_COUNT(ctx) - 1));
+	return (uint32_t)key * HASH >> 16;
+}
+
+INLINE struct lwsbt_rule *place(const struct lwsbt_capture_ctx *ctx, uint32_t n)
+{
+	return ctx->rules + (n & (RULE_COUNT(ctx) - 1));
 }
 
 /* recall returns the rule of a key, or 0. */
@@ -300,10 +306,11 @@ INLINE uintptr_t recall(const struct lwsbt_capture_ctx *ctx, uintptr_t key)
 {
 	struct lwsbt_rule *r;
 	uintptr_t rule;
+	uint32_t at = hash(key);
 	unsigned n;
 
-	for (n = 0; RULE_COUNT(ctx) != 0 && n < PROBES; n++) {
-		r = place(ctx, key, n);
+	for (n = RULE_COUNT(ctx) != 0 ? PROBES : 0; n > 0; n--, at++) {
+		r = place(ctx, at);
 		rule = SHARED(r->rule);
 		if (rule == 0)
 			break;
@@ -321,9 +328,9 @@ static void remember(const struct lwsbt_capture_ctx *ctx, uintptr_t key, uintptr
 
 	if (RULE_COUNT(ctx) == 0 || rule == 0)
 		return;
-	for (n = 0; n < PROBES && SHARED(place(ctx, key, n)->rule) != 0; n++)
+	for (n = 0; n < PROBES && SHARED(place(ctx, hash(key) + n)->rule) != 0; n++)
 		;
-	r = place(ctx, key, n < PROBES ? n : (unsigned)(key >> 4) % PROBES);
+	r = place(ctx, hash(key) + (n < PROBES ? n : (unsigned)(key >> 4) % PROBES));
 	SHARED(r->rule) = rule;
 	SHARED(r->check) = key ^ rule * HASH;
 }
@@ -365,58 +372,6 @@ static int resume(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct t
 #define resume(ctx, f, t) 0
 #endif
 
-/*
- * by_rules replaces f by its caller, takes that, and goes on as long as the cache has a
- * rule: which then is known to be of a return address. f->sp must lie on the stack.
- */
-NOINLINE static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
-{
-	uintptr_t entry, ra, next, sp = f->sp, fp = f->fp, rule = f->rule, hi = f->hi;
-	int kind = f->kind;
-	struct taken taken = *t;	/* which no store can change */
-
-	while (RULE_COUNT(ctx) != 0 && rule != 0 && taken.n != taken.max) {
-		entry = sp + ENTRY(rule) * WORD;
-		if (BY_FP(rule)) {
-			entry += fp - sp;
-			if (entry % WORD != 0 || entry - sp < BELOW_RA(rule) * WORD ||
-			    entry - sp < BELOW_FP(rule) * WORD)
-				break;
-		}
-		/* Every function that calls has a frame: so the walk ends. */
-		if (entry <= sp || entry > hi)
-			break;
-		ra = stripped(*(const uintptr_t *)(entry - BELOW_RA(rule) * WORD));
-		next = (ra & 1) == CALLS ? recall(ctx, ra) : 0;
-		if (BELOW_FP(rule) != 0)
-			fp = *(const uintptr_t *)(entry - BELOW_FP(rule) * WORD);
-		if (next == 0) {
-			int first = kind == FIRST;
-
-			kind = returns_to(ctx, ra);
-			if (kind == NOT_RETURN && !first) {
-				*t = taken;
-				f->kind = NOT_RETURN;
-				f->fp = fp;
-				f->rule = rule;
-				(void)cross(ctx, f, entry, ra, t);
-				return;
-			}
-		} else {
-			kind = RETURN;
-		}
-		sp = entry;
-		rule = next;
-		f->pc = ra & ~(uintptr_t)MODE;
-		take(&taken, f->pc);
-	}
-	*t = taken;
-	f->kind = kind;
-	f->sp = sp;
-	f->fp = fp;
-	f->rule = rule;
-}
-
 /* land replaces f by its caller, to which the return address is ra, and takes that. */
 static int land(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t entry,
 	uintptr_t ra, uintptr_t fp, struct taken *t)
@@ -436,6 +391,50 @@ static int land(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t 
 	f->rule = kind == RETURN ? recall(ctx, ra) : 0;
 	take(t, f->pc);
 	return 1;
+}
+
+/*
+ * by_rules replaces f by its caller, takes that, and goes on as long as the cache has a
+ * rule: which then is known to be of a return address. f->sp must lie on the stack. It does not
+ * set f->pc, which nobody reads while there is a rule.
+ */
+NOINLINE static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
+{
+	uintptr_t entry, ra = 0, next, sp = f->sp, fp = f->fp, rule = f->rule;
+	struct taken taken = *t;	/* which no store can change */
+	int missed = 0;
+
+	while (RULE_COUNT(ctx) != 0 && rule != 0 && taken.n != taken.max) {
+		entry = sp + ENTRY(rule) * WORD;
+		if (BY_FP(rule)) {
+			entry += fp - sp;
+			if (entry % WORD != 0 || entry - sp < BELOW_RA(rule) * WORD ||
+			    entry - sp < BELOW_FP(rule) * WORD)
+				break;
+		}
+		/* Every function that calls has a frame: so the walk ends. */
+		if (entry <= sp || entry > f->hi)
+			break;
+		ra = stripped(*(const uintptr_t *)(entry - BELOW_RA(rule) * WORD));
+		if (BELOW_FP(rule) != 0)
+			fp = *(const uintptr_t *)(entry - BELOW_FP(rule) * WORD);
+		next = (ra & 1) == CALLS ? recall(ctx, ra) : 0;
+		if (next == 0) {
+			missed = 1;
+			break;
+		}
+		sp = entry;
+		rule = next;
+		take(&taken, ra & ~(uintptr_t)MODE);
+	}
+	if (taken.n != t->n)
+		f->kind = RETURN;
+	*t = taken;
+	f->sp = sp;
+	f->fp = fp;
+	f->rule = rule;
+	if (missed)
+		(void)land(ctx, f, entry, ra, fp, t);
 }
 
 /* leave replaces f by its caller, if its function was entered with a stack pointer of

@@ -18,6 +18,12 @@
 
 enum { ZERO = 0, SP = 2 };
 
+/* The register has another value than a known constant. */
+static void forget(struct prologue *p, unsigned rd)
+{
+	p->known &= ~((uint32_t)1 << rd);
+}
+
 /* rd = rs + imm */
 static void add_imm(struct prologue *p, unsigned rd, unsigned rs, intptr_t imm)
 {
@@ -31,13 +37,15 @@ static void add_imm(struct prologue *p, unsigned rd, unsigned rs, intptr_t imm)
 		load_const(p, rd, imm);
 	else if (has_const(p, rs))
 		load_const(p, rd, p->value[rs] + imm);
+	else
+		forget(p, rd);
 }
 
 static void add(struct prologue *p, unsigned rd, unsigned rs, unsigned rt, int sign)
 {
 	if (rd != SP)
-		return;
-	if (rs == SP)
+		forget(p, rd);
+	else if (rs == SP)
 		add_reg(p, rt, sign);
 	else if (rt == SP && sign > 0)
 		add_reg(p, rs, sign);
@@ -50,6 +58,8 @@ static void shift(struct prologue *p, unsigned rd, unsigned rs, unsigned n)
 {
 	if (has_const(p, rs))
 		load_const(p, rd, (intptr_t)((uintptr_t)p->value[rs] << n % (8 * WORD)));
+	else
+		forget(p, rd);
 }
 
 static void decode16(uint32_t h, struct prologue *p)
@@ -58,7 +68,17 @@ static void decode16(uint32_t h, struct prologue *p)
 	intptr_t imm6 = extend(field(h, 12, 1) << 5 | rs, 6);
 
 	switch ((h & 3) << 3 | h >> 13) {
+	case 0x02: case 0x03:				/* c.lw, c.ld */
+		forget(p, 8 + field(h, 2, 3));
+		return;
+	case 0x0c:					/* c.sub, c.and and others */
+		forget(p, 8 + field(h, 7, 3));
+		return;
+	case 0x12: case 0x13:				/* c.lwsp, c.ldsp */
+		forget(p, rd);
+		return;
 	case 0x00:					/* c.addi4spn */
+		forget(p, 8 + field(h, 2, 3));
 		if (field(h, 2, 3) == FP - 8 && h != 0)
 			set_fp(p, (intptr_t)(field(h, 11, 2) << 4 | field(h, 7, 4) << 6 |
 				field(h, 6, 1) << 2 | field(h, 5, 1) << 3));
@@ -125,6 +145,11 @@ static void decode32(uint32_t w, struct prologue *p)
 			p->has |= DYNAMIC;		/* andi: aligned */
 		else if (field(w, 12, 3) == 1)		/* slli */
 			shift(p, rd, rs, field(w, 20, 6));
+		else
+			forget(p, rd);
+		return;
+	case 0x03: case 0x17: case 0x3b:		/* loads, auipc, addw and others */
+		forget(p, rd);
 		return;
 	case 0x37:					/* lui */
 		load_const(p, rd, (intptr_t)(int32_t)(w & 0xfffff000));
@@ -132,6 +157,8 @@ static void decode32(uint32_t w, struct prologue *p)
 	case 0x33:					/* add, sub */
 		if ((w & 0xbe007000) == 0)
 			add(p, rd, rs, field(w, 20, 5), (w & 0x40000000) ? -1 : 1);
+		else
+			forget(p, rd);
 		return;
 	case 0x23:
 		if ((w & 0x707f) == STORE_RA && rs == SP)
@@ -157,20 +184,20 @@ static uintptr_t jal_target(uintptr_t at, uint32_t w)
 /*
  * saved_by returns the address of the routine that saves registers for the
  * function, if the instruction at address at calls one, and 0 otherwise:
- * jal t0, or auipc t0 and jalr t0. *n is the length of the call.
+ * jal t0, or auipc of t0 or t1, and jalr t0 by that. *n is the length of the call.
  */
 static uintptr_t saved_by(uintptr_t at, uintptr_t room, unsigned *n)
 {
 	uint32_t w;
 
 	w = code16(at) & 0xfff;
-	if (room < 4 || (w != 0x2ef && w != 0x297))
+	if (room < 4 || (w != 0x2ef && w != 0x297 && w != 0x317))
 		return 0;
 	w = code_at(at);
 	*n = 4;
 	if ((w & 0xfff) == 0x2ef)
 		return jal_target(at, w);
-	if (room < 8 || (code_at(at + 4) & 0xfffff) != 0x282e7)
+	if (room < 8 || (code_at(at + 4) & 0xfffff) != ((w & 0xf80) << 8 | 0x2e7))
 		return 0;
 	*n = 8;
 	return at + (uintptr_t)(intptr_t)(int32_t)(w & 0xfffff000) +
@@ -263,26 +290,42 @@ static int lowers_sp(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	return h == 0x0113 && in_code(ctx, at, 4) && (code16(at + 2) & 0x800f) == 0x8001;
 }
 
-/* Reports whether what follows the instruction at address at is not executed after it:
- * c.ret, c.jr, c.j, jal without a register. */
+/* Reports whether what follows the instruction at address at is not executed after it,
+ * or after a call, which stands in no prologue: c.jr, c.jalr, c.j, c.jal; jal, jalr. */
 static int leaves(uintptr_t at)
 {
 	uint32_t h = code16(at);
 
-	return (h & 0xf07f) == 0x8002 || (h & 0xe003) == 0xa001 || (h & 0xfff) == 0x6f;
+	return ((h & 0xe07f) == 0x8002 && h != 0x9002) || (h & 0xe003) == 0xa001 || (h & 0x7f) == 0x6f ||
+		(h & 0x707f) == 0x67 || (__riscv_xlen == 32 && (h & 0xe003) == 0x2001);
+}
+
+/* Reports whether the instruction at address at loads a constant: lui or c.lui, li or c.li. */
+static int loads(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	uint32_t h = code16(at);
+
+	return (h & 0x7f) == 0x37 || (h & 0xc003) == 0x4001 ||
+		((h & 0x707f) == 0x13 && in_code(ctx, at, 4) && (code_at(at) & 0xf8000) == 0);
 }
 
 /* The stack pointer is lowered before the return address is stored, or, in functions of
- * variable arguments, before the routine that stores it is called. */
+ * variable arguments, before the routine that stores it is called. Constants for that may be
+ * loaded before. */
 static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
-	uintptr_t back;
+	uintptr_t back, first = at;
+	int lowered = 0;
 
 	for (back = 2; back <= 100 && in_code(ctx, at - back, 2); back += 2) {
-		if ((lowers_sp(ctx, at - back) || leaves(at - back)) && !second(ctx, at - back))
-			return leaves(at - back) ? at : at - back;
+		if (second(ctx, at - back))
+			continue;
+		if (leaves(at - back) || (lowered && saves_ra(ctx, at - back)))
+			break;
+		if (lowers_sp(ctx, at - back) ? !lowered++ : lowered && loads(ctx, at - back))
+			first = at - back;
 	}
-	return at;
+	return first;
 }
 
 #endif

@@ -229,16 +229,16 @@ enum lwsbt_result lwsbt_decode_bare(struct lwsbt_stack *s, const void *p, size_t
 }
 
 enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len,
-	unsigned *announced, int *sized)
+	unsigned word, unsigned *announced, int *sized)
 {
-	struct reader r = { p, 0, 8 * len, word_of(64) };
+	struct reader r = { p, 0, 8 * len, word_of(word) };
 	enum lwsbt_result e = length_of(r.p, len);
 
 	*announced = 0;
 	*sized = 0;
 	s->end = 0;
 	if (e == LWSBT_OK) { /* whole: it has what decoding finds */
-		e = lwsbt_decode(s, p, len, 64);
+		e = lwsbt_decode(s, p, len, word);
 		*announced = s->depth;
 		*sized = e == LWSBT_OK;
 		return e;

@@ -1,8 +1,6 @@
 /*
  * What is live: walks, dumps, and the metadata of one allocation.
  */
-#include <string.h>
-
 #include "heap.h"
 
 enum lwsbt_result lwsbt_meta_parse(struct lwsbt_heap *h, struct lwsbt_stack *s, const void *p)
@@ -131,16 +129,17 @@ static struct lwsbt_node *advance(struct lwsbt_heap *h, struct lwsbt_walk *w, st
 }
 
 /* finish_record writes the record that advance found to buf, and gives the lock up. It
- * returns 0, and reports it, if it does not fit. */
+ * returns 0, and reports it, if it does not fit. Spare bytes that were overwritten are reported,
+ * too. */
 LWSBT_INLINE size_t finish_record(struct lwsbt_heap *h, struct lwsbt_node *n, const struct lwsbt_found *f,
 	void *buf, size_t cap, unsigned flags)
 {
 	size_t len = record(n, f, buf, cap, flags);
 
-	if (len == 0)
-		lwsbt_report(h, LWSBT_DAMAGED_BLOB, n);
-	else
+	if (len > 0 && !f->end)
 		lwsbt_unlock(h);
+	else
+		lwsbt_report(h, len > 0 ? LWSBT_DAMAGED_END : LWSBT_DAMAGED_BLOB, n);
 	return len;
 }
 

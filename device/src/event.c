@@ -10,20 +10,20 @@ size_t lwsbt_encode_event(void *buf, size_t cap, const struct lwsbt_stack *s,
 	unsigned depth = s->depth;
 
 	lwsbt_writer_init(&w, buf, cap);
-	/* a depth written 0 is an empty stack in ~e#, never 32 frames */
+	/* the 31 innermost frames: a depth written 0 is an empty stack here [BT-EVT-2] */
 	if (depth == LWSBT_DEPTH_MAX)
 		depth--;
 	lwsbt_put_frames(&w, s->pc, depth, how);
 	lwsbt_put_value(&w, s->size, how);
-	lwsbt_put_user(&w, LWSBT_TAG_EVENT, (uint64_t)e->kind);
 	lwsbt_put_user(&w, LWSBT_TAG_ADDRESS, e->address);
-	if (e->kind == LWSBT_MOVED)
-		lwsbt_put_user(&w, LWSBT_TAG_OLD, e->old);
 	if (e->time != LWSBT_NONE)
 		lwsbt_put_user(&w, LWSBT_TAG_TIME, e->time);
 	if (e->thread != LWSBT_NONE)
 		lwsbt_put_user(&w, LWSBT_TAG_THREAD, e->thread);
 	if (e->sequence != LWSBT_NONE)
 		lwsbt_put_user(&w, LWSBT_TAG_SEQUENCE, e->sequence);
+	lwsbt_put_user(&w, LWSBT_TAG_EVENT, (uint64_t)e->kind);
+	if (e->kind == LWSBT_MOVED)
+		lwsbt_put_user(&w, LWSBT_TAG_OLD, e->old);
 	return lwsbt_finish(&w);
 }

@@ -68,7 +68,7 @@ void lwsbt_escaped(const struct lwsbt_out *out, const char *name, const char *v)
 		unsigned c = (unsigned char)*v;
 		char code[3] = { '%', hex[c >> 4], hex[c & 15] };
 
-		if (c <= ' ' || c >= 0x7f || c == '%')
+		if (c <= ' ' || c >= '~' || c == '%')
 			out->put(out->arg, code, sizeof code);
 		else
 			out->put(out->arg, v, 1);

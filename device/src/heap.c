@@ -1,8 +1,6 @@
 /*
  * Heap metadata: made, put before an allocation, taken off.
  */
-#include <string.h>
-
 #include "heap.h"
 
 void lwsbt_lock(struct lwsbt_heap *h)
@@ -133,11 +131,11 @@ size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t al
 		total = least;
 	total = (total + align - 1) & ~(align - 1);
 	if (align > 32768 || total - sizeof(struct lwsbt_node) > LWSBT_LENGTH_MAX ||
-	    m->stack.size > PTRDIFF_MAX - total ||
+	    m->stack.size > PTRDIFF_MAX - total - LWSBT_ALIGN ||
 	    (LWSBT_WORD_BITS == 64 && (h->how & LWSBT_WRAP64) && m->stack.size >> 31 != 0))
 		return 0;
 	m->len = (uint16_t)(total - sizeof(struct lwsbt_node));
-	return total;
+	return total + lwsbt_spare(m->stack.size);
 }
 
 /* The most frames of allocation functions that are looked through for the caller. */
@@ -162,10 +160,8 @@ static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t calle
 	caller &= ~(uintptr_t)1; /* the mode bit, which capture functions clear */
 #endif
 	/* The frame left out is that of lwsbt_meta_gen, or below it. */
-	if (h->capture && h->port && h->port->stack)
-		n = capture_thread(h, s);
-	else if (h->capture)
-		n = h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &h->ctx);
+	if (h->capture)
+		n = h->port && h->port->stack ? capture_thread(h, s) : h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &h->ctx);
 	/* The allocator's own functions, however many the compiler left. A walk that ended in
 	 * them, as where only they have unwind tables, leaves the caller alone. */
 	for (drop = 0; drop < n && drop <= OWN_MAX && s->pc[drop] != caller; drop++)
@@ -231,6 +227,8 @@ void lwsbt_link(struct lwsbt_heap *h, struct lwsbt_node *n, const void *start, s
 	lwsbt_lock(h);
 	if (h->hi == 0 || (uintptr_t)start < h->lo)
 		h->lo = (uintptr_t)start;
+	if (!LWSBT_FOREIGN || h->lo) /* blocks of lws have no spare bytes */
+		h->mark = LWSBT_MARK;
 	if ((uintptr_t)n > h->hi)
 		h->hi = (uintptr_t)n;
 	n->prev = h->tail;
@@ -261,7 +259,10 @@ void *lwsbt_write(struct lwsbt_heap *h, void *true_start, const struct lwsbt_met
 	lwsbt_writer_init(&w, start, m->len + sizeof *n);
 	put_bits(&w, h, m);
 	lwsbt_fill(&w, (size_t)m->len - LENGTH_BYTES);
-	lwsbt_link(h, n, start, m->stack.size);
+	start = (uint8_t *)(n + 1) + m->stack.size;
+	for (size_t left = lwsbt_spare(m->stack.size); left > 0; left--)
+		*start++ = LWSBT_SPARE_BYTE;
+	lwsbt_link(h, n, true_start, m->stack.size);
 	return lwsbt_program_pointer(n);
 }
 
@@ -347,6 +348,15 @@ static unsigned next(struct bits *b, unsigned width)
 	return v & ((1u << width) - 1);
 }
 
+/* check_end sets f->end, of n, whose size is known. Blocks of lws have no spare bytes. */
+static void check_end(const struct lwsbt_node *n, struct lwsbt_found *f)
+{
+	const uint8_t *p = (const uint8_t *)(n + 1) + f->size;
+
+	for (size_t left = lwsbt_spare(f->size); left > 0; left--)
+		f->end |= *p++ ^ LWSBT_SPARE_BYTE;
+}
+
 int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, struct lwsbt_found *f)
 {
 	const uint8_t *length = (const uint8_t *)n - LENGTH_BYTES;
@@ -356,6 +366,7 @@ int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, stru
 	lwsbt_word size = 0;
 
 	f->size = 0;
+	f->end = 0;
 	if (LWSBT_FOREIGN && len == 0) {
 		f->bits = 0;
 		f->blob = (uint8_t *)(uintptr_t)length;
@@ -413,6 +424,7 @@ int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, stru
 	while (b.pos < end)
 		if (b.pos < ones ? next(&b, 1) != 0 : next(&b, 8) != 0xff)
 			return 0;
+	check_end(n, f);
 	return 1;
 }
 
@@ -495,6 +507,8 @@ void *lwsbt_unlink(struct lwsbt_heap *h, void *p, struct lwsbt_found *f)
 			if (!lwsbt_find_blob(h, n, f)) {
 				damage = LWSBT_DAMAGED_BLOB;
 				f->size = 0;
+			} else if (f->end) {
+				damage = LWSBT_DAMAGED_END;
 			}
 			detach(h, n, f);
 			p = (uint8_t *)p - lwsbt_overhead(f);
@@ -504,25 +518,35 @@ void *lwsbt_unlink(struct lwsbt_heap *h, void *p, struct lwsbt_found *f)
 	else if ((h->flags & LWSBT_CHECK_UNTRACKED) && listed(h, n))
 		damage = LWSBT_DAMAGED_LINK;
 #endif
-	if (damage) {
-		lwsbt_report(h, damage, n);
-		return NULL;
+	if (!damage) {
+		lwsbt_unlock(h);
+		return p;
 	}
-	lwsbt_unlock(h);
-	return p;
+	lwsbt_report(h, damage, n);
+	return damage == LWSBT_DAMAGED_END ? p : NULL;
+}
+
+/* release is lwsbt_unlink, with its event. */
+LWSBT_INLINE void *release(struct lwsbt_heap *h, void *p, struct lwsbt_found *f)
+{
+	void *start = lwsbt_unlink(h, p, f);
+
+#if LWSBT_FIELDS
+	if (f->len && start && h->port && h->port->event)
+		tell_freed(h, p, f->size);
+#endif
+	return start;
 }
 
 void *lwsbt_meta_trim(struct lwsbt_heap *h, void *p)
 {
 	struct lwsbt_found f;
-	void *start;
 
-	if (!p)
-		return NULL;
-	start = lwsbt_unlink(h, p, &f);
-#if LWSBT_FIELDS
-	if (f.len && start && h->port && h->port->event)
-		tell_freed(h, p, f.size);
-#endif
-	return start;
+	return p ? release(h, p, &f) : NULL;
 }
+
+#if LWSBT_QUARANTINE
+
+void *lwsbt_release(struct lwsbt_heap *h, void *p, struct lwsbt_found *f) { return release(h, p, f); }
+
+#endif

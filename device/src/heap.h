@@ -4,6 +4,8 @@
 #ifndef LWSBT_HEAP_H
 #define LWSBT_HEAP_H
 
+#include <string.h>
+
 #include "internal.h"
 
 /* The heap's words are the machine's. */
@@ -22,6 +24,7 @@ typedef char lwsbt_word_is_uintptr[sizeof(lwsbt_word) == sizeof(uintptr_t) ? 1 :
 struct lwsbt_found {
 	uint8_t *blob;
 	size_t len;		/* bytes, 2 of a blob whose length says 0 */
+	int end;		/* whether the spare bytes were overwritten */
 	size_t bits;		/* depth, frames, size, and the user fields that the heap keeps */
 	lwsbt_word size;
 };
@@ -85,22 +88,42 @@ static inline size_t lwsbt_overhead(const struct lwsbt_found *f)
 	return (n + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
 }
 
+#ifndef LWSBT_WHOLE_CHUNKS /* macros of the C library's headers, of which one was included */
+#if defined(__GLIBC__) || defined(__NEWLIB__) && !defined(_NANO_FORMATTED_IO) && !defined(_PICOLIBC__)
+#define LWSBT_WHOLE_CHUNKS 1
+#else
+#define LWSBT_WHOLE_CHUNKS 0
+#endif
+#endif
+
+/* lwsbt_spare returns how many spare bytes stand behind size bytes of the program's. */
+static inline size_t lwsbt_spare(size_t size)
+{
+	return LWSBT_WHOLE_CHUNKS ? (LWSBT_ALIGN - sizeof(void *) - size) & (LWSBT_ALIGN - 1) :
+		(0 - size) & (sizeof(void *) - 1);
+}
+
 /* lwsbt_report counts damage, gives the lock up, and reports it. */
 void lwsbt_report(struct lwsbt_heap *h, enum lwsbt_damage what, const struct lwsbt_node *n);
 
-/* lwsbt_measure sets m->len and m->form for the stack in m, and returns the
- * overhead at an alignment of align, at least least bytes; 0 if that is too much. */
+/* lwsbt_measure sets m->len and m->form for the stack in m, and returns what an allocation at an
+ * alignment of align takes beside its size: metadata, at least least bytes, and spare ones; 0 if
+ * that is too much. */
 size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t align, size_t least);
 
 /* lwsbt_unlink takes the metadata of p off the list and describes it in *f. It
  * returns the true start; p if there is no metadata; NULL as lwsbt_meta_trim does. */
 void *lwsbt_unlink(struct lwsbt_heap *h, void *p, struct lwsbt_found *f);
 
+/* lwsbt_release is lwsbt_meta_trim of what is no NULL, and describes the metadata in *f. With
+ * LWSBT_QUARANTINE. */
+void *lwsbt_release(struct lwsbt_heap *h, void *p, struct lwsbt_found *f);
+
 /* lwsbt_link lists n, whose metadata is written from start on, of an allocation of
  * size bytes. */
 void lwsbt_link(struct lwsbt_heap *h, struct lwsbt_node *n, const void *start, size_t size);
 
-/* lwsbt_write writes the metadata and lists it; lwsbt_meta_adjust without its event. */
+/* lwsbt_write writes the metadata and the spare bytes, and lists it; lwsbt_meta_adjust without its event. */
 void *lwsbt_write(struct lwsbt_heap *h, void *true_start, const struct lwsbt_meta *m);
 
 /* lwsbt_tell calls the port's event function, if there is one. */

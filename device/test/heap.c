@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lwsbt.h"
-#include "../src/options.h"
+#include "../src/heap.h"
 
 #define CHECK(condition) \
 	do { \
@@ -35,6 +35,8 @@ static unsigned below(unsigned n)
 
 static unsigned fail_one_in;
 static long outstanding;
+static size_t asked;		/* of the last allocation */
+static uint8_t *last_start;
 
 /* True starts are aligned as malloc's. Its own start and its size stand before each. */
 /* One piece of memory for all, where blocks are not freed: what reads outside it, or
@@ -74,6 +76,8 @@ static void *aligned(size_t align, size_t size)
 	memcpy(p - 2 * sizeof raw, &size, sizeof size);
 	memset(p, 0xa5, size);
 	outstanding++;
+	asked = size;
+	last_start = p;
 	return p;
 }
 
@@ -165,6 +169,25 @@ static void event(void *arg, const struct lwsbt_event *e, const struct lwsbt_sta
 }
 
 static struct lwsbt_port port = { NULL, lock, unlock, NULL, interrupt, NULL, clock_now, thread, event, damaged };
+
+#if LWSBT_QUARANTINE
+static int in_arena(const void *p)
+{
+	return (uintptr_t)p >= (uintptr_t)&arena && (uintptr_t)p < (uintptr_t)(&arena + 1);
+}
+#endif
+
+/* flush releases what is in quarantine. */
+static void flush(void)
+{
+#if LWSBT_QUARANTINE
+	for (unsigned i = 0; i < LWSBT_QUARANTINE; i++)
+		if (heap.freed[i].node && !in_arena(heap.freed[i].node)) {
+			release(heap.freed[i].start);
+			heap.freed[i].node = NULL;
+		}
+#endif
+}
 
 /* ---- the model */
 
@@ -355,11 +378,13 @@ static void drain(void)
 		}
 	}
 	CHECK(heap.count == 0 && heap.bytes == 0 && !heap.head && !heap.tail);
+	flush();
 	CHECK(outstanding == 0);
 }
 
 static void begin(unsigned flags)
 {
+	flush();
 	memset(&heap, 0, sizeof heap);
 	heap.capture = capture;
 	heap.port = &port;
@@ -611,6 +636,7 @@ static void interrupts(void)
 	lwsbt_heap_free(&heap, &allocator, q); /* has no metadata, so this works */
 	in_interrupt = 0;
 	lwsbt_heap_free(&heap, &allocator, p);
+	flush();
 	CHECK(heap.count == 0 && outstanding == 0);
 }
 
@@ -684,8 +710,96 @@ static void dump(void)
 		lwsbt_heap_free(&heap, &allocator, p[i]);
 	port.lock = lock;
 	port.unlock = unlock;
+	flush();
 	CHECK(outstanding == 0);
 }
+
+/* reserved returns how many bytes of size are reserved, spare ones among them, of a block that
+ * begins at an aligned address. */
+static size_t reserved(size_t size)
+{
+	while (size % LWSBT_ALIGN % sizeof(void *) != 0 ||
+	       (LWSBT_WHOLE_CHUNKS && size % LWSBT_ALIGN != LWSBT_ALIGN - sizeof(void *)))
+		size++;
+	return size;
+}
+
+/* What is written past the end of a block is noticed as far as bytes are spare, in dumps and when
+ * the block is freed or resized, and the block is freed all the same. Spare bytes cost nothing. */
+static void ends(void)
+{
+	for (size_t size = 0; size < 70; size++) {
+		size_t spare = reserved(size) - size;
+
+		for (size_t at = 0; at <= spare; at++) {
+			struct lwsbt_walk w;
+			uint8_t buf[LWSBT_RECORD_MAX], *p, *q;
+			unsigned expected = at < spare;
+
+			begin(0);
+			CHECK((p = lwsbt_heap_malloc(&heap, &allocator, size, NULL)) != NULL);
+			CHECK(heap.mark == LWSBT_MARK);
+			CHECK(asked % sizeof(void *) == 0);
+			for (size_t i = 0; i < spare; i++)
+				CHECK(p[size + i] == LWSBT_SPARE_BYTE);
+			/* up to the end of what was asked for, and no byte more than a chunk has anyway */
+			CHECK(p + size + spare == last_start + asked);
+			CHECK(LWSBT_WHOLE_CHUNKS ? spare < LWSBT_ALIGN : spare < sizeof(void *));
+			memset(p, 0, size);
+			if (at < spare)
+				p[size + at] ^= (uint8_t)(1 + below(255));
+			lwsbt_walk_begin(&heap, &w);
+			CHECK(lwsbt_walk_next(&heap, &w, buf, sizeof buf, 0) > 0);
+			CHECK(damages == expected && (!expected || last_damage == LWSBT_DAMAGED_END));
+			CHECK(lwsbt_walk_next(&heap, &w, buf, sizeof buf, 0) == 0);
+			lwsbt_walk_end(&heap, &w);
+			CHECK(damages == expected);
+			if (below(2)) {
+				CHECK((q = lwsbt_heap_realloc(&heap, &allocator, p, size + below(30) + 1, NULL)) != NULL);
+				CHECK(damages == 2 * expected);
+				damages = 2 * expected; /* the new block's are written anew */
+				p = q;
+				lwsbt_heap_free(&heap, &allocator, p);
+			} else {
+				lwsbt_heap_free(&heap, &allocator, p);
+			}
+			CHECK(damages == 2 * expected && heap.damaged == damages && heap.count == 0);
+			CHECK(!expected || last_damage == LWSBT_DAMAGED_END);
+			flush();
+		}
+	}
+}
+
+#if LWSBT_QUARANTINE
+
+/* A block that was freed stays for LWSBT_QUARANTINE others; then it is released, and what was
+ * written to it meanwhile is reported, once. */
+static void quarantine(void)
+{
+	for (unsigned round = 0; round < 200; round++) {
+		size_t size = 1 + below(100), at = below((unsigned)size);
+		int write = (int)below(2);
+		uint8_t *p;
+
+		begin(0);
+		CHECK((p = lwsbt_heap_malloc(&heap, &allocator, size, NULL)) != NULL);
+		lwsbt_heap_free(&heap, &allocator, p);
+		CHECK(outstanding == 1 && heap.count == 0);
+		for (size_t i = 0; i < size; i++)
+			CHECK(p[i] == LWSBT_FREED_BYTE);
+		if (write)
+			p[at] ^= (uint8_t)(1 + below(255));
+		for (unsigned i = 0; i < LWSBT_QUARANTINE; i++) {
+			CHECK(damages == 0 && outstanding == (long)i + 1);
+			lwsbt_heap_free(&heap, &allocator, lwsbt_heap_malloc(&heap, &allocator, below(50), NULL));
+		}
+		CHECK(outstanding == LWSBT_QUARANTINE && damages == (unsigned)write);
+		CHECK(!write || last_damage == LWSBT_DAMAGED_FREED);
+		flush();
+	}
+}
+
+#endif
 
 int main(int argc, char **argv)
 {
@@ -704,6 +818,10 @@ int main(int argc, char **argv)
 	port.event = NULL;
 	damage();
 	text_overflow();
+	ends();
+#if LWSBT_QUARANTINE
+	quarantine();
+#endif
 	printf("ok: %u operations by 9 sets of flags; walks, overflow, interrupts, dump, damage\n", operations);
 	return 0;
 }

@@ -176,6 +176,54 @@ static void encode(const char *op, const char *id, const char *request)
 	free(blob);
 }
 
+/* event_encode answers event-encode, for what struct lwsbt_event can hold. */
+static void event_encode(const char *id, const char *request)
+{
+	const char *machine = find(request, "machine="), *search = find(request, "search=");
+	const char *user = find(request, "user=");
+	uint64_t v[16], absent = LWSBT_NONE;
+	uint8_t blob[LWSBT_EVENT_MAX];
+	struct lwsbt_event e;
+	struct lwsbt_stack s;
+	int bits = get_stack(request, &s);
+	unsigned how = 0;
+
+	for (unsigned n = 0; n < 16; n++)
+		v[n] = absent;
+	while (user && *user >= '0' && *user <= '9') {
+		char *end;
+		unsigned long tag = strtoul(user, &end, 10);
+
+		v[tag & 15] = strtoull(end + 1, &end, 16);
+		user = *end == ',' ? end + 1 : NULL;
+	}
+	if (!machine || !search || v[1] == absent || v[5] > LWSBT_MOVED ||
+	    (v[6] == absent) != (v[5] != LWSBT_MOVED)) {
+		printf("skip %s not an event of lwsbt.h\n", id);
+		return;
+	}
+	if (bits > 64) {
+		printf("reject %s frames\n", id);
+		return;
+	}
+	if (bits > LWSBT_WORD_BITS || (bits > 32 && !strncmp(machine, "exact32 ", 8))) {
+		printf("reject %s word\n", id);
+		return;
+	}
+	if (!strncmp(search, "lws", 3))
+		how |= LWSBT_SEARCH_LWS;
+	if (!strncmp(machine, "wrap64 ", 7))
+		how |= LWSBT_WRAP64;
+	e.kind = (enum lwsbt_event_kind)v[5];
+	e.address = v[1];
+	e.old = v[6];
+	e.time = v[2];
+	e.thread = v[3];
+	e.sequence = v[4];
+	printf("blob %s ", id);
+	put_hex(blob, lwsbt_encode_event(blob, sizeof blob, &s, &e, how));
+}
+
 static void format(const char *id, const char *request)
 {
 	static char buf[LWSBT_LINE_LEN(LWSBT_LENGTH_MAX) + 2];
@@ -183,6 +231,7 @@ static void format(const char *id, const char *request)
 	struct lwsbt_out out = { lwsbt_line_text, &text };
 	const char *hex = find(request, "blob=");
 	struct lwsbt_stack s;
+	int bits = hex ? 0 : get_stack(request, &s);
 
 	if (hex) {
 		size_t len;
@@ -190,7 +239,10 @@ static void format(const char *id, const char *request)
 
 		lwsbt_line(&out, blob, len);
 		free(blob);
-	} else if (get_stack(request, &s) <= LWSBT_WORD_BITS) {
+	} else if (bits > 64) {
+		printf("reject %s frames\n", id);
+		return;
+	} else if (bits <= LWSBT_WORD_BITS) {
 		lwsbt_line_decoded(&out, &s);
 	} else {
 		printf("skip %s values over %d bits\n", id, LWSBT_WORD_BITS);
@@ -225,11 +277,7 @@ static void answer(const char *op, const char *id, const char *request, const ui
 		unsigned depth;
 		int sized;
 
-		e = lwsbt_salvage(&s, p, len, &depth, &sized);
-		if (e == LWSBT_COUNT) {
-			printf("skip %s words of %d bits\n", id, LWSBT_WORD_BITS);
-			return;
-		}
+		e = lwsbt_salvage(&s, p, len, word, &depth, &sized);
 		if (e != LWSBT_OK) {
 			put_reject(id, e, NULL);
 			return;
@@ -241,11 +289,7 @@ static void answer(const char *op, const char *id, const char *request, const ui
 			putchar('-');
 		put_pcs(&s);
 	} else if (!strcmp(op, "bare")) {
-		e = lwsbt_decode_bare(&s, p, len, LWSBT_WORD_BITS);
-		if (e == LWSBT_COUNT) {
-			printf("skip %s words of %d bits\n", id, LWSBT_WORD_BITS);
-			return;
-		}
+		e = lwsbt_decode_bare(&s, p, len, word);
 		if (e != LWSBT_OK) {
 			put_reject(id, e, NULL);
 			return;
@@ -318,7 +362,7 @@ int main(void)
 
 		if (!strncmp(line, "hello ", 6)) {
 			puts("hello btp=1 name=lwsbt-device version=" LWSBT_VERSION
-				" ops=decode,end,salvage,mline,bline,bare,user,encode,bare-encode,user-encode,format machines=" MACHINES);
+				" ops=decode,end,salvage,mline,bline,bare,user,encode,bare-encode,user-encode,event-encode,format machines=" MACHINES);
 			fflush(stdout);
 			continue;
 		}
@@ -333,6 +377,8 @@ int main(void)
 			free(p);
 		} else if (!strcmp(op, "encode") || !strcmp(op, "user-encode") || !strcmp(op, "bare-encode")) {
 			encode(op, id, hex);
+		} else if (!strcmp(op, "event-encode")) {
+			event_encode(id, hex);
 		} else if (!strcmp(op, "format")) {
 			format(id, hex);
 		} else {

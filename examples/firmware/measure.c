@@ -104,8 +104,7 @@ int main(void)
 	lwsbt_wrapped.ctx.hi = (uintptr_t)board_stack_hi;
 	lwsbt_wrapped.ctx.code_lo = (uintptr_t)board_code_lo;
 	lwsbt_wrapped.ctx.code_hi = (uintptr_t)board_code_hi;
-	if (lwsbt_functions.count > 0)
-		lwsbt_wrapped.ctx.functions = &lwsbt_functions;
+	lwsbt_wrapped.ctx.functions = lwsbt_function_table();
 	instructions(REAL_MALLOC);
 	frees(__real_free);
 	plain = instructions(REAL_MALLOC);	/* from freed memory, as what follows */

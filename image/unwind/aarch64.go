@@ -2,89 +2,119 @@ package unwind
 
 import "encoding/binary"
 
+// a64 is one instruction.
+type a64 struct {
+	in         *inst
+	w          uint32
+	pc         uint64
+	rd, rn, rm int
+}
+
+// a64Pattern is instructions that have the bits of value in mask.
+type a64Pattern struct {
+	mask, value uint32
+	do          func(d *a64)
+}
+
 // decodeAArch64 knows what saves, restores and moves, and which register all
-// other instructions write.
-func decodeAArch64(a *machine, code []byte, pc uint64, in *inst) bool {
+// other instructions write. golang.org/x/arch/arm64/arm64asm does not export the offsets of
+// loads and stores.
+func decodeAArch64(_ *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 4 || pc&3 != 0 {
 		return false
 	}
 	w := binary.LittleEndian.Uint32(code)
 	in.size = 4
-	rd, rn, rm := int(w&31), int(w>>5&31), int(w>>16&31)
-	switch {
-	case w>>26 == 0x05:
-		in.jump(pc+uint64(signed(int64(w&0x3ffffff)<<2, 28)), false)
-	case w>>26 == 0x25:
-		in.call(pc + uint64(signed(int64(w&0x3ffffff)<<2, 28)))
-	case w>>24 == 0x54, w>>25&0x3f == 0x1a: // B.cond, CBZ, CBNZ
-		in.jump(pc+uint64(signed(int64(w>>5&0x7ffff)<<2, 21)), true)
-	case w>>25&0x3f == 0x1b: // TBZ, TBNZ
-		in.jump(pc+uint64(signed(int64(w>>5&0x3fff)<<2, 16)), true)
-	case w>>25 == 0x6b:
-		a64Branch(w, rn, in)
-	case w>>24 == 0xd4:
-		if w&0xffe0001f == 0xd4000001 {
-			in.flow = flowSyscall
-			in.clear(0)
-		} else {
-			in.flow = flowStop // BRK, HLT
-		}
-	case w>>24 == 0xd5: // system: MRS writes
-		if w>>20 == 0xd53 {
-			a64Clear(in, rd)
-		}
-		if w == 0xd50323ff || w == 0xd50323bf { // AUTIASP: the mask is taken off in any case
-			return true
-		}
-	case w>>24&0x1f == 0x11: // ADD, SUB immediate; 31 is sp
-		imm := int64(w >> 10 & 0xfff)
-		if w>>22&1 == 1 {
-			imm <<= 12
-		}
-		if w>>30&1 == 1 {
-			imm = -imm
-		}
-		switch {
-		case w>>31 == 1 && !(w>>29&1 == 1 && rd == 31):
-			in.addImm(rd, rn, imm)
-		case rd != 31:
-			in.clear(rd)
-		}
-	case w>>24&0x1f == 0x0b && w>>31 == 1: // ADD, SUB shifted or extended register
-		a64AddReg(w, rd, rn, rm, in)
-	case w>>23&0x3f == 0x24: // AND immediate, ORR, EOR: of sp to align it
-		if w>>31 == 1 && w>>29&3 == 0 && rd == 31 {
-			in.add(op{kind: opAnd, dst: 31, src: rn, imm: int64(a64Mask(w))})
-		} else if w>>29&3 != 3 { // not ANDS to xzr
-			in.clear(rd)
-		} else {
-			a64Clear(in, rd)
-		}
-	case w>>24&0x1f == 0x0a: // logical, shifted register
-		if w>>21&0x7ff == 0x550 && rn == 31 && w>>10&63 == 0 && rm != 31 && rd != 31 { // MOV
-			in.move(rd, rm)
-		} else {
-			a64Clear(in, rd)
-		}
-	case w>>23&0x3f == 0x25: // MOVN, MOVZ, MOVK
-		a64MoveWide(w, rd, in)
-	case w>>24&0x1f == 0x10: // ADR, ADRP
-		off := signed(int64(w>>5&0x7ffff)<<2|int64(w>>29&3), 21)
-		if w>>31 == 1 {
-			in.set(rd, pc&^0xfff+uint64(off<<12))
-		} else {
-			in.set(rd, pc+uint64(off))
-		}
-	case w>>25&5 == 4: // loads and stores
-		a64Memory(w, rd, rn, rm, in)
-	case w>>26&7 == 4, w>>25&7 == 5: // other data processing
-		a64Clear(in, rd)
-	case w>>25&7 == 7: // SIMD and FP: some write a general register
-		if w&0x5f20fc00 == 0x1e200000 || w&0xbfe0fc00 == 0x0e003c00 || w&0xbfe0fc00 == 0x0e002c00 || w&0x7f20fc00 == 0x1e200000 {
-			a64Clear(in, rd)
+	d := a64{in: in, w: w, pc: pc, rd: int(w & 31), rn: int(w >> 5 & 31), rm: int(w >> 16 & 31)}
+	d.match(a64Ops)
+	return true
+}
+
+// match does the first pattern of a table that the instruction is of.
+func (d *a64) match(table []a64Pattern) {
+	for i := range table {
+		if p := &table[i]; d.w&p.mask == p.value {
+			p.do(d)
+			return
 		}
 	}
-	return true
+}
+
+func a64Nothing(*a64)  {}
+func a64Writes(d *a64) { a64Clear(d.in, d.rd) }
+func (d *a64) relative(shift, bits uint) uint64 {
+	return d.pc + uint64(signed(int64(d.w>>shift&(1<<bits-1))<<2, int(bits)+2))
+}
+
+// a64Ops are the instructions, by the encoding's groups.
+var a64Ops = []a64Pattern{
+	{0xfc000000, 0x14000000, func(d *a64) { d.in.jump(d.relative(0, 26), false) }}, // B
+	{0xfc000000, 0x94000000, func(d *a64) { d.in.call(d.relative(0, 26)) }},        // BL
+	{0xff000000, 0x54000000, func(d *a64) { d.in.jump(d.relative(5, 19), true) }},  // B.cond
+	{0x7e000000, 0x34000000, func(d *a64) { d.in.jump(d.relative(5, 19), true) }},  // CBZ, CBNZ
+	{0x7e000000, 0x36000000, func(d *a64) { d.in.jump(d.relative(5, 14), true) }},  // TBZ, TBNZ
+	{0xfe000000, 0xd6000000, func(d *a64) { a64Branch(d.w, d.rn, d.in) }},
+	{0xffe0001f, 0xd4000001, func(d *a64) { // SVC
+		d.in.flow = flowSyscall
+		d.in.clear(0)
+	}},
+	{0xff000000, 0xd4000000, func(d *a64) { d.in.flow = flowStop }}, // BRK, HLT
+	{0xfff00000, 0xd5300000, a64Writes},                             // MRS
+	{0xff000000, 0xd5000000, a64Nothing},                            // system; AUTIASP: the mask is taken off in any case
+	{0x1f000000, 0x11000000, a64AddImm},
+	{0x9f000000, 0x8b000000, func(d *a64) { a64AddReg(d.w, d.rd, d.rn, d.rm, d.in) }},
+	{0xff80001f, 0x9200001f, func(d *a64) { // AND immediate to sp, to align it
+		d.in.add(op{kind: opAnd, dst: 31, src: d.rn, imm: int64(a64Mask(d.w))})
+	}},
+	{0x7f800000, 0x72000000, a64Writes},                                     // ANDS immediate: 31 is the zero register
+	{0x1f800000, 0x12000000, func(d *a64) { d.in.clear(d.rd) }},             // AND, ORR, EOR immediate: 31 is sp
+	{0xffe0ffe0, 0xaa0003e0, a64MoveReg},                                    // MOV
+	{0x1f000000, 0x0a000000, a64Writes},                                     // logical, shifted register
+	{0x1f800000, 0x12800000, func(d *a64) { a64MoveWide(d.w, d.rd, d.in) }}, // MOVN, MOVZ, MOVK
+	{0x1f000000, 0x10000000, a64Address},
+	{0x0a000000, 0x08000000, a64Memory},
+	{0x1c000000, 0x10000000, a64Writes}, // other data processing
+	{0x0e000000, 0x0a000000, a64Writes},
+	// SIMD and FP: some write a general register.
+	{0x5f20fc00, 0x1e200000, a64Writes},
+	{0xbfe0fc00, 0x0e003c00, a64Writes},
+	{0xbfe0fc00, 0x0e002c00, a64Writes},
+}
+
+// a64AddImm is ADD and SUB immediate; register 31 is sp.
+func a64AddImm(d *a64) {
+	imm := int64(d.w >> 10 & 0xfff)
+	if d.w>>22&1 == 1 {
+		imm <<= 12
+	}
+	if d.w>>30&1 == 1 {
+		imm = -imm
+	}
+	switch sets := d.w>>29&1 == 1; {
+	case d.w>>31 == 1 && !(sets && d.rd == 31):
+		d.in.addImm(d.rd, d.rn, imm)
+	case d.rd != 31:
+		d.in.clear(d.rd)
+	}
+}
+
+// a64MoveReg is MOV, of registers of which 31 is the zero register.
+func a64MoveReg(d *a64) {
+	if d.rm != 31 && d.rd != 31 {
+		d.in.move(d.rd, d.rm)
+	} else {
+		a64Writes(d)
+	}
+}
+
+// a64Address is ADR and ADRP.
+func a64Address(d *a64) {
+	off := signed(int64(d.w>>5&0x7ffff)<<2|int64(d.w>>29&3), 21)
+	if d.w>>31 == 1 {
+		d.in.set(d.rd, d.pc&^0xfff+uint64(off<<12))
+	} else {
+		d.in.set(d.rd, d.pc+uint64(off))
+	}
 }
 
 // a64Clear is for instructions whose register 31 is the zero register.
@@ -170,66 +200,68 @@ func a64Mask(w uint32) uint64 {
 	return ones>>r | ones<<(64-r)
 }
 
-// a64Memory decodes loads and stores.
-func a64Memory(w uint32, rt, rn, rm int, in *inst) {
-	vector := w>>26&1 == 1
-	switch {
-	case w>>27&7 == 5: // pairs
-		rt2 := int(w >> 10 & 31)
-		size := 4 << (w >> 31)
-		if vector {
-			size = 4 << (w >> 30)
+// a64Transfers are loads and stores.
+var a64Transfers = []a64Pattern{
+	{0x38000000, 0x28000000, a64Pair},
+	{0x3b000000, 0x39000000, func(d *a64) { // unsigned offset
+		if size := d.size(); d.w>>22 != 0x3e6 { // PRFM
+			a64Access(d.in, d.loads(), d.vector(), d.rd, d.rn, int64(d.w>>10&0xfff)*int64(size), size)
 		}
-		if !vector && w>>30 == 1 { // LDPSW
-			size = 4
-		}
-		off := signed(int64(w>>15&127), 7) * int64(size)
-		mode := w >> 23 & 3
-		a64Indexed(in, rn, off, mode == 1, mode == 3, func(off int64) {
-			for i, r := range []int{rt, rt2} {
-				a64Access(in, w>>22&1 == 1, vector, r, rn, off+int64(i*size), size)
-			}
+	}},
+	{0x3b200000, 0x38000000, func(d *a64) { // unscaled, post, pre
+		mode := d.w >> 10 & 3
+		a64Indexed(d.in, d.rn, signed(int64(d.w>>12&511), 9), mode == 1, mode == 3, func(off int64) {
+			a64Access(d.in, d.loads(), d.vector(), d.rd, d.rn, off, d.size())
 		})
-	case w>>27&7 == 7 && w>>24&3 == 1: // unsigned offset
-		size := 1 << (w >> 30)
-		if vector && w>>23&1 == 1 {
-			size = 16
+	}},
+	{0x38000000, 0x38000000, func(d *a64) { // register offset, atomics
+		if d.w>>22&3 != 0 && !d.vector() || d.w>>10&3 == 0 {
+			a64Writes(d)
 		}
-		off := int64(w>>10&0xfff) * int64(size)
-		if w>>30 == 3 && w>>22&3 == 2 && !vector { // PRFM
-			return
-		}
-		a64Access(in, w>>22&3 != 0 && !(vector && w>>22&1 == 0), vector, rt, rn, off, size)
-	case w>>27&7 == 7 && w>>24&3 == 0 && w>>21&1 == 0: // unscaled, post, pre
-		size := 1 << (w >> 30)
-		if vector && w>>23&1 == 1 {
-			size = 16
-		}
-		off := signed(int64(w>>12&511), 9)
-		mode := w >> 10 & 3
-		a64Indexed(in, rn, off, mode == 1, mode == 3, func(off int64) {
-			a64Access(in, w>>22&3 != 0 && !(vector && w>>22&1 == 0), vector, rt, rn, off, size)
-		})
-	case w>>27&7 == 7: // register offset, atomics
-		if w>>22&3 != 0 && !vector || w>>10&3 == 0 {
-			a64Clear(in, rt)
-		}
-	case w>>27&7 == 3: // literal
-		if !vector {
-			a64Clear(in, rt)
-		}
-	case w>>24&0x3f == 8: // exclusive and ordered
-		if w>>22&1 == 1 {
-			a64Clear(in, rt)
-			if w>>21&1 == 1 {
-				a64Clear(in, int(w>>10&31))
+	}},
+	{0x3c000000, 0x18000000, a64Writes}, // literal
+	{0x38000000, 0x18000000, a64Nothing},
+	{0x3f000000, 0x08000000, func(d *a64) { // exclusive and ordered
+		if d.w>>22&1 == 1 {
+			a64Writes(d)
+			if d.w>>21&1 == 1 {
+				a64Clear(d.in, int(d.w>>10&31))
 			}
 		}
-		a64Clear(in, rm) // status
-	case vector && w>>23&1 == 1 && rn == 31: // LD1, ST1 with write-back
-		in.clear(rn)
+		a64Clear(d.in, d.rm) // status
+	}},
+	{0x048003e0, 0x048003e0, func(d *a64) { d.in.clear(d.rn) }}, // LD1, ST1 with write-back to sp
+}
+
+func a64Memory(d *a64) { d.match(a64Transfers) }
+
+// vector reports whether a load or store is of a vector register, loads whether it is a load.
+func (d *a64) vector() bool { return d.w>>26&1 == 1 }
+func (d *a64) loads() bool  { return d.w>>22&3 != 0 && !(d.vector() && d.w>>22&1 == 0) }
+
+// size returns how many bytes are loaded or stored.
+func (d *a64) size() int {
+	if d.vector() && d.w>>23&1 == 1 {
+		return 16
 	}
-	_ = rm
+	return 1 << (d.w >> 30)
+}
+
+// a64Pair is LDP and STP.
+func a64Pair(d *a64) {
+	size := 4 << (d.w >> 31)
+	switch {
+	case d.vector():
+		size = 4 << (d.w >> 30)
+	case d.w>>30 == 1: // LDPSW
+		size = 4
+	}
+	mode := d.w >> 23 & 3
+	a64Indexed(d.in, d.rn, signed(int64(d.w>>15&127), 7)*int64(size), mode == 1, mode == 3, func(off int64) {
+		for i, r := range []int{d.rd, int(d.w >> 10 & 31)} {
+			a64Access(d.in, d.w>>22&1 == 1, d.vector(), r, d.rn, off+int64(i*size), size)
+		}
+	})
 }
 
 // a64Indexed does what is done at base+off with write-back before or after it.

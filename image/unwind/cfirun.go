@@ -175,19 +175,8 @@ func (w *walker) stepCFI(f *fde, regs *Regs, bias, addr uint64) (out Regs, done,
 	if !ok {
 		return out, false, false
 	}
-	var cfa uint64
-	switch r.cfa.kind {
-	case ruleRegister:
-		v, known := regs.Get(r.cfa.reg)
-		if !known {
-			return out, false, false
-		}
-		cfa = w.arch.mask(v + uint64(r.cfa.off))
-	case ruleExpr:
-		if cfa, ok = w.eval(r.cfa.expr, regs, nil); !ok {
-			return out, false, false
-		}
-	default:
+	cfa, ok := w.cfaOf(r, regs)
+	if !ok {
 		return out, false, false
 	}
 	column := f.cie.raColumn
@@ -200,51 +189,52 @@ func (w *walker) stepCFI(f *fde, regs *Regs, bias, addr uint64) (out Regs, done,
 		out.Forget(column)
 	}
 	for n := range maxReg {
-		to := &r.regs[n]
-		switch to.kind {
-		case ruleSame:
-			if n == a.sp {
-				out.Set(n, cfa)
-			} else if n < 72 && !a.isSaved(n) && n != column {
-				out.Forget(n)
-			}
-		case ruleUndefined:
+		switch v, known := w.restored(&r.regs[n], n, regs, cfa); {
+		case known:
+			out.Set(n, v)
+		case r.regs[n].kind != ruleSame, n < 72 && !a.isSaved(n) && n != column:
 			out.Forget(n)
-		case ruleOffset, ruleExpr:
-			at := cfa + uint64(to.off)
-			if to.kind == ruleExpr {
-				if at, ok = w.eval(to.expr, regs, &cfa); !ok {
-					out.Forget(n)
-					continue
-				}
-			}
-			if v, ok := w.word(a.mask(at)); ok {
-				out.Set(n, v)
-			} else {
-				out.Forget(n)
-			}
-		case ruleValOffset:
-			out.Set(n, a.mask(cfa+uint64(to.off)))
-		case ruleRegister:
-			if v, ok := regs.Get(to.reg); ok {
-				out.Set(n, v)
-			} else {
-				out.Forget(n)
-			}
-		case ruleValExpr:
-			if v, ok := w.eval(to.expr, regs, &cfa); ok {
-				out.Set(n, v)
-			} else {
-				out.Forget(n)
-			}
 		}
 	}
 	pc, known := out.Get(column)
-	if !known {
-		return out, false, false
-	}
 	out.PC = a.codePtr(pc)
-	return out, false, true
+	return out, false, known
+}
+
+// cfaOf returns the canonical frame address.
+func (w *walker) cfaOf(r *row, regs *Regs) (cfa uint64, ok bool) {
+	switch r.cfa.kind {
+	case ruleRegister:
+		v, known := regs.Get(r.cfa.reg)
+		return w.arch.mask(v + uint64(r.cfa.off)), known
+	case ruleExpr:
+		return w.eval(r.cfa.expr, regs, nil)
+	}
+	return 0, false
+}
+
+// restored returns the caller's value of register n by its rule, if there is one that gives it.
+func (w *walker) restored(to *rule, n int, regs *Regs, cfa uint64) (v uint64, known bool) {
+	a := w.arch
+	switch to.kind {
+	case ruleSame:
+		return cfa, n == a.sp
+	case ruleOffset:
+		return w.word(a.mask(cfa + uint64(to.off)))
+	case ruleExpr:
+		at, ok := w.eval(to.expr, regs, &cfa)
+		if !ok {
+			return 0, false
+		}
+		return w.word(a.mask(at))
+	case ruleValOffset:
+		return a.mask(cfa + uint64(to.off)), true
+	case ruleRegister:
+		return regs.Get(to.reg)
+	case ruleValExpr:
+		return w.eval(to.expr, regs, &cfa)
+	}
+	return 0, false
 }
 
 // isSaved reports whether functions preserve register n.
@@ -274,6 +264,35 @@ func (a *machine) codePtr(v uint64) uint64 {
 // maxExprOps bounds the operations of one DWARF expression: branches may loop.
 const maxExprOps = 1000
 
+// exprConstants are the operations that push an operand.
+var exprConstants = map[byte]func(c *cursor, word int) uint64{
+	0x03: func(c *cursor, word int) uint64 { return c.addr(word) },
+	0x08: func(c *cursor, _ int) uint64 { return uint64(c.u8()) },
+	0x09: func(c *cursor, _ int) uint64 { return uint64(int64(int8(c.u8()))) },
+	0x0a: func(c *cursor, _ int) uint64 { return uint64(c.u16()) },
+	0x0b: func(c *cursor, _ int) uint64 { return uint64(int64(int16(c.u16()))) },
+	0x0c: func(c *cursor, _ int) uint64 { return uint64(c.u32()) },
+	0x0d: func(c *cursor, _ int) uint64 { return uint64(int64(int32(c.u32()))) },
+	0x0e: func(c *cursor, _ int) uint64 { return c.u64() },
+	0x0f: func(c *cursor, _ int) uint64 { return c.u64() },
+	0x10: func(c *cursor, _ int) uint64 { return c.uleb() },
+	0x11: func(c *cursor, _ int) uint64 { return uint64(c.sleb()) },
+}
+
+// Operations of DWARF expressions that eval itself does.
+const (
+	exprLit0  = 0x30 // to 0x4f
+	exprReg0  = 0x50 // to 0x6f
+	exprBreg0 = 0x70 // to 0x8f
+	exprBregx = 0x92
+	exprSkip  = 0x2f
+	exprBra   = 0x28
+	exprNop   = 0x96
+)
+
+// maxExprStack bounds the stack of an expression.
+const maxExprStack = 64
+
 // eval runs a DWARF expression; first is pushed before it, if there is one.
 func (w *walker) eval(expr []byte, regs *Regs, first *uint64) (uint64, bool) {
 	var st []uint64
@@ -281,80 +300,64 @@ func (w *walker) eval(expr []byte, regs *Regs, first *uint64) (uint64, bool) {
 		st = append(st, *first)
 	}
 	c := cursor{b: expr, order: w.arch.order}
-	need := func(n int) bool { return len(st) >= n }
 	for ops := 0; c.off < len(c.b); ops++ {
-		if ops > maxExprOps || len(st) > 64 || c.bad || !w.spend(1) {
+		if ops > maxExprOps || len(st) > maxExprStack || c.bad || !w.spend(1) {
 			return 0, false
 		}
-		op := c.u8()
-		switch {
-		case op >= 0x30 && op <= 0x4f:
-			st = append(st, uint64(op-0x30))
-			continue
-		case op >= 0x50 && op <= 0x6f:
-			return 0, false // a register's name is no address
-		case op >= 0x70 && op <= 0x8f || op == 0x92:
-			n := int(op) - 0x70
-			if op == 0x92 {
-				n = int(min(c.uleb(), maxReg))
-			}
-			off := c.sleb()
-			v, ok := regs.Get(n)
-			if !ok {
-				return 0, false
-			}
-			st = append(st, w.arch.mask(v+uint64(off)))
-			continue
-		}
-		switch op {
-		case 0x03:
-			st = append(st, c.addr(int(w.arch.word)))
-		case 0x08:
-			st = append(st, uint64(c.u8()))
-		case 0x09:
-			st = append(st, uint64(int64(int8(c.u8()))))
-		case 0x0a:
-			st = append(st, uint64(c.u16()))
-		case 0x0b:
-			st = append(st, uint64(int64(int16(c.u16()))))
-		case 0x0c:
-			st = append(st, uint64(c.u32()))
-		case 0x0d:
-			st = append(st, uint64(int64(int32(c.u32()))))
-		case 0x0e, 0x0f:
-			st = append(st, c.u64())
-		case 0x10:
-			st = append(st, c.uleb())
-		case 0x11:
-			st = append(st, uint64(c.sleb()))
-		case 0x2f, 0x28: // skip, bra
-			to := int(int16(c.u16()))
-			if op == 0x28 {
-				if !need(1) {
-					return 0, false
-				}
-				v := st[len(st)-1]
-				st = st[:len(st)-1]
-				if v == 0 {
-					continue
-				}
-			}
-			if to += c.off; to < 0 || to > len(c.b) {
-				return 0, false
-			}
-			c.off = to
-		case 0x96: // nop
-		default:
-			var ok bool
-			if st, ok = w.exprStackOp(op, st, &c); !ok {
-				return 0, false
-			}
+		var ok bool
+		if st, ok = w.exprOp(c.u8(), st, regs, &c); !ok {
+			return 0, false
 		}
 	}
-	if c.bad || !need(1) {
+	if c.bad || len(st) == 0 {
 		return 0, false
 	}
 	return w.arch.mask(st[len(st)-1]), true
+}
+
+// exprOp does one operation of an expression.
+func (w *walker) exprOp(op byte, st []uint64, regs *Regs, c *cursor) ([]uint64, bool) {
+	if push := exprConstants[op]; push != nil {
+		return append(st, push(c, int(w.arch.word))), true
+	}
+	switch {
+	case op >= exprLit0 && op < exprReg0:
+		return append(st, uint64(op-exprLit0)), true
+	case op >= exprReg0 && op < exprBreg0:
+		return st, false // a register's name is no address
+	case op >= exprBreg0 && op < exprBreg0+32 || op == exprBregx:
+		n := int(op) - exprBreg0
+		if op == exprBregx {
+			n = int(min(c.uleb(), maxReg))
+		}
+		off := c.sleb()
+		v, ok := regs.Get(n)
+		return append(st, w.arch.mask(v+uint64(off))), ok
+	case op == exprSkip, op == exprBra:
+		return exprJump(op, st, c)
+	case op == exprNop:
+		return st, true
+	}
+	return w.exprStackOp(op, st, c)
+}
+
+// exprJump jumps; exprBra only if what it takes off the stack is not 0.
+func exprJump(op byte, st []uint64, c *cursor) ([]uint64, bool) {
+	to := int(int16(c.u16()))
+	if op == exprBra {
+		if len(st) == 0 {
+			return st, false
+		}
+		v := st[len(st)-1]
+		if st = st[:len(st)-1]; v == 0 {
+			return st, true
+		}
+	}
+	if to += c.off; to < 0 || to > len(c.b) {
+		return st, false
+	}
+	c.off = to
+	return st, true
 }
 
 // exprStackOp does the operations that only work on the stack, and memory reads.

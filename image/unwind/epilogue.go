@@ -23,115 +23,113 @@ const (
 	costTail = 2000
 )
 
+// maxBranches bounds the places from which paths may go on, maxReturns the returns that are tried.
+const (
+	maxBranches = 4096
+	maxReturns  = 16
+)
+
+// leaver follows code to returns.
+type leaver struct {
+	w       *walker
+	m       *Module
+	pc      uint64
+	run     runner
+	todo    paths
+	seen    map[uint64]bool
+	try     func(Regs) bool
+	returns int
+	stop    bool
+}
+
 // epilogue follows the code from pc to a return and gives the registers after it
 // to try, which reports whether to stop. Calls are passed over. Of all paths the one with
 // the fewest calls comes first.
 func (w *walker) epilogue(m *Module, pc uint64, regs *Regs, try func(Regs) bool) {
-	a := w.arch
-	run := runner{w: w, word: a.word}
+	l := leaver{w: w, m: m, pc: pc, run: runner{w: w, word: w.arch.word}, seen: map[uint64]bool{}, try: try}
 	s := &state{}
 	for r := range s.regs {
 		if v, ok := regs.Get(r); ok {
 			s.regs[r] = value{baseConst, v}
 		}
 	}
-	todo := paths{{pc: pc, state: s}}
-	seen := map[uint64]bool{}
-	returns := 0
-	for steps := 0; len(todo) > 0; {
-		b := heap.Pop(&todo).(block)
-		at, s, cost := b.pc, b.state, b.cost
-		thumb, it := w.thumb, 0
-		for !seen[at] {
-			if steps++; steps > maxSteps || len(todo) > 4096 || !w.spend(1) {
+	for l.todo = (paths{{pc: pc, state: s}}); len(l.todo) > 0 && !l.stop; {
+		b := heap.Pop(&l.todo).(block)
+		if b.tail {
+			if out, ok := w.returned(&l.run, b.state, w.arch.ra, 0); ok && try(out) {
 				return
 			}
-			seen[at] = true
-			in, ok := w.decode(m, at, thumb)
-			if !ok {
-				break
-			}
-			cost++
-			it = w.inIT(in, it)
-			jump, size := in.flow, uint64(in.size)
-			target, known := in.target-m.Bias, in.known
-			cond, reg, pops := in.cond, in.reg, in.pops
-			if jump == flowSyscall {
-				if jump = flowNext; run.exits(s) {
-					jump = flowStop
-				}
-			}
-			var before *state // the instruction, if it is conditional
-			if in.condOps {
-				before = s.fork()
-			}
-			run.apply(s, in)
-			if in.delay && jump != flowNext {
-				dest := s.get(reg) // read before the delay slot
-				if slot, ok := w.decode(m, at+size, thumb); ok {
-					run.apply(s, slot)
-					size += uint64(slot.size)
-				}
-				if jump == flowIndirect || jump == flowReturn {
-					s.put(reg, dest)
-				}
-			}
-			if jump == flowIndirect || jump == flowReturn && reg >= 0 {
-				if v := s.get(reg); v.base == baseConst && m.inText(a.addr(v.off)-m.Bias) && jump == flowIndirect {
-					jump, target, known = flowJump, a.addr(v.off)-m.Bias, true
-				}
-			}
-			switch jump {
-			case flowReturn:
-				if out, ok := w.returned(&run, s, reg, pops); ok {
-					if returns++; try(out) || returns > 16 {
-						return
-					}
-				}
-			case flowIndirect:
-				// A call in tail position: what it calls returns to our caller.
-				if cost < costTail {
-					t := s.fork()
-					if out, ok := w.returned(&run, t, a.ra, 0); ok && w.follows(out.PC) {
-						heap.Push(&todo, block{pc: 0, cost: cost + costTail, state: t})
-					}
-				}
-			case flowJump:
-				if known && !seen[target] {
-					next := s
-					if cond {
-						next = s.fork()
-					}
-					heap.Push(&todo, block{pc: target, cost: cost, state: next})
-				}
-			case flowCall:
-				w.call(&run, s, m, target, known, pops)
-				cost += costCall
-				if m.isStart(at + size) { // the call is the function's last instruction
-					jump = flowStop
-				}
-			}
-			if before != nil {
-				s = before
-			}
-			at += size
-			if jump != flowNext && jump != flowCall && !cond {
-				break
-			}
-			if jump == flowNext && m.isStart(at) && at != pc {
-				break // padding behind a call that does not return
-			}
-			if len(todo) > 0 && jump != flowNext {
-				heap.Push(&todo, block{pc: at, cost: cost, state: s})
-				break
-			}
+			continue
 		}
-		if at == 0 && s != nil && cost >= costTail {
-			if out, ok := w.returned(&run, s, a.ra, 0); ok && try(out) {
-				return
-			}
+		l.branch(b)
+	}
+}
+
+// branch follows code from a place on.
+func (l *leaver) branch(b block) {
+	at, s, cost, it := b.pc, b.state, b.cost, 0
+	for !l.seen[at] && !l.stop {
+		if l.w.steps--; l.w.steps < 0 || len(l.todo) > maxBranches || !l.w.spend(1) {
+			l.stop = true
+			return
+		}
+		l.seen[at] = true
+		d, ok := l.w.do(&l.run, l.m, s, at, &it)
+		if !ok {
+			return
+		}
+		cost += 1 + l.leave(&d, s, cost+1)
+		if d.flow == flowCall && l.m.isStart(at+d.size) { // the call is the function's last instruction
+			d.flow = flowStop
+		}
+		if d.before != nil {
+			s = d.before
+		}
+		at += d.size
+		if d.ends() || d.flow == flowNext && l.m.isStart(at) && at != l.pc { // padding behind a call that does not return
+			return
+		}
+		if len(l.todo) > 0 && d.flow != flowNext {
+			heap.Push(&l.todo, block{pc: at, cost: cost, state: s})
+			return
 		}
 	}
+}
+
+// leave notes where an instruction leads to besides the next one, and returns what that adds to
+// the cost of going on behind it.
+func (l *leaver) leave(d *done, s *state, cost int) (more int) {
+	a := l.w.arch
+	if at := a.addr(d.dest.off) - l.m.Bias; d.flow == flowIndirect && d.dest.base == baseConst && l.m.inText(at) {
+		d.flow, d.target, d.known = flowJump, at, true
+	}
+	switch d.flow {
+	case flowReturn:
+		if out, ok := l.w.returned(&l.run, s, d.reg, d.pops); ok {
+			l.returns++
+			l.stop = l.try(out) || l.returns > maxReturns
+		}
+	case flowIndirect:
+		// A call in tail position: what it calls returns to our caller.
+		if cost < costTail {
+			t := s.fork()
+			if out, ok := l.w.returned(&l.run, t, a.ra, 0); ok && l.w.follows(out.PC) {
+				heap.Push(&l.todo, block{tail: true, cost: cost + costTail, state: t})
+			}
+		}
+	case flowJump:
+		if d.known && !l.seen[d.target] {
+			next := s
+			if d.cond {
+				next = s.fork()
+			}
+			heap.Push(&l.todo, block{pc: d.target, cost: cost, state: next})
+		}
+	case flowCall:
+		l.w.call(&l.run, s, l.m, d.target, d.known)
+		return costCall
+	}
+	return 0
 }
 
 // returned returns the registers behind a return.

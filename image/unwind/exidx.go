@@ -74,123 +74,136 @@ func (o *Object) extab(addr uint64) []byte {
 	return first
 }
 
-// runEHABI runs unwind instructions: they say what the epilogue would do.
+// ehabi runs unwind instructions: they say what the epilogue would do.
+type ehabi struct {
+	w     *walker
+	regs  *Regs
+	out   Regs
+	vsp   uint64
+	code  []byte // that is left
+	pcSet bool
+}
+
+// ehabiOps are the unwind instructions of EHABI, section 10.3, by mask and value of their first
+// byte; the first that matches counts. An operation reports whether it could be done.
+var ehabiOps = []struct {
+	mask, value byte
+	do          func(e *ehabi, b byte) bool
+}{
+	{0xc0, 0x00, func(e *ehabi, b byte) bool { return e.add(int64(b&0x3f)<<2 + 4) }},
+	{0xc0, 0x40, func(e *ehabi, b byte) bool { return e.add(-(int64(b&0x3f)<<2 + 4)) }},
+	{0xf0, 0x80, func(e *ehabi, b byte) bool {
+		list := uint32(b&15)<<8 | e.arg()
+		return list != 0 && e.pop(list, 4) // 0: refuse to unwind
+	}},
+	{0xfd, 0x9d, nil},
+	{0xf0, 0x90, (*ehabi).setSP},
+	{0xf8, 0xa0, func(e *ehabi, b byte) bool { return e.pop(uint32(1)<<(b&7+1)-1, 4) }},
+	{0xf8, 0xa8, func(e *ehabi, b byte) bool { return e.pop(uint32(1)<<(b&7+1)-1|1<<(armLR-4), 4) }},
+	{0xff, 0xb0, func(e *ehabi, _ byte) bool { e.code = nil; return true }},
+	{0xff, 0xb1, func(e *ehabi, _ byte) bool { return e.pop(e.arg()&15, 0) }},
+	{0xff, 0xb2, func(e *ehabi, _ byte) bool { return e.add(0x204 + int64(e.uleb())<<2) }},
+	{0xff, 0xb3, func(e *ehabi, _ byte) bool { return e.add(int64(e.arg()&15+1)*8 + 4) }},
+	{0xff, 0xb4, func(e *ehabi, _ byte) bool { return e.add(4) }}, // return address authentication code
+	{0xf8, 0xb8, func(e *ehabi, b byte) bool { return e.add(int64(b&7+1)*8 + 4) }},
+	{0xfe, 0xc8, func(e *ehabi, _ byte) bool { return e.add(int64(e.arg()&15+1) * 8) }},
+	{0xf8, 0xd0, func(e *ehabi, b byte) bool { return e.add(int64(b&7+1) * 8) }},
+}
+
+// runEHABI returns the registers of the caller.
 func (w *walker) runEHABI(code []byte, regs *Regs) (out Regs, ok bool) {
-	vsp, ok := regs.Get(armSP)
-	if !ok {
+	e := ehabi{w: w, regs: regs, out: *regs, code: code}
+	if e.vsp, ok = regs.Get(armSP); !ok {
 		return out, false
 	}
-	out = *regs
-	pcSet := false
-	pop := func(list uint32, first int) bool {
-		newSP, setSP := uint64(0), false
-		for r := range 16 {
-			if list>>r&1 == 0 {
-				continue
-			}
-			v, ok := w.wordAt(vsp)
-			if !ok {
-				return false
-			}
-			vsp = w.arch.mask(vsp + 4)
-			n := first + r
-			switch n {
-			case armSP:
-				newSP, setSP = v, true
-			case armPC:
-				out.PC, pcSet = v, true
-			default:
-				out.Set(n, v)
-			}
-		}
-		if setSP {
-			vsp = newSP
-		}
-		return true
-	}
-	for i := 0; i < len(code); i++ {
-		b := code[i]
-		arg := func() uint32 {
-			if i++; i < len(code) {
-				return uint32(code[i])
-			}
-			return 0
-		}
-		good := true
-		switch {
-		case b < 0x40:
-			vsp += uint64(b&0x3f)<<2 + 4
-		case b < 0x80:
-			vsp -= uint64(b&0x3f)<<2 + 4
-		case b < 0x90:
-			mask := uint32(b&15)<<8 | arg()
-			if mask == 0 {
-				return out, false // refuse to unwind
-			}
-			good = pop(mask, 4)
-		case b < 0xa0:
-			v, known := regs.Get(int(b & 15))
-			if r := int(b & 15); r != armSP && r != armPC {
-				v, known = out.Get(r)
-			}
-			if !known || b == 0x9d || b == 0x9f {
-				return out, false
-			}
-			vsp = v
-		case b < 0xb0:
-			list := uint32(1)<<(b&7+1) - 1
-			if b&8 != 0 {
-				list |= 1 << (armLR - 4)
-			}
-			good = pop(list, 4)
-		case b == 0xb0:
-			i = len(code)
-		case b == 0xb1:
-			good = pop(arg()&15, 0)
-		case b == 0xb2:
-			v, shift := uint64(0), 0
-			for {
-				a := arg()
-				if shift < 32 {
-					v |= uint64(a&0x7f) << shift
-				}
-				shift += 7
-				if a&0x80 == 0 {
-					break
-				}
-			}
-			vsp += 0x204 + v<<2
-		case b == 0xb3:
-			vsp += uint64(arg()&15+1)*8 + 4
-		case b == 0xb4: // return address authentication code
-			vsp += 4
-		case b >= 0xb8 && b < 0xc0:
-			vsp += uint64(b&7+1)*8 + 4
-		case b == 0xc8, b == 0xc9:
-			vsp += uint64(arg()&15+1) * 8
-		case b >= 0xd0 && b < 0xd8:
-			vsp += uint64(b&7+1) * 8
-		case b >= 0xc0 && b < 0xc8: // iWMMXt
-			arg()
-			return out, false
-		default:
-			return out, false
-		}
-		vsp = w.arch.mask(vsp)
-		if !good {
+	for len(e.code) > 0 {
+		if !e.step() {
 			return out, false
 		}
 	}
-	if !pcSet {
-		v, known := out.Get(armLR)
-		if !known {
+	if !e.pcSet {
+		if e.out.PC, ok = e.out.Get(armLR); !ok {
 			return out, false
 		}
-		out.PC = v
 	}
 	for _, r := range []int{0, 1, 2, 3, 12} {
-		out.Forget(r)
+		e.out.Forget(r)
 	}
-	out.Set(armSP, vsp)
-	return out, true
+	e.out.Set(armSP, e.vsp)
+	return e.out, true
+}
+
+func (e *ehabi) step() bool {
+	b := e.code[0]
+	e.code = e.code[1:]
+	for i := range ehabiOps {
+		if x := &ehabiOps[i]; b&x.mask == x.value {
+			return x.do != nil && x.do(e, b)
+		}
+	}
+	return false
+}
+
+// arg returns the next byte, 0 past the end.
+func (e *ehabi) arg() uint32 {
+	if len(e.code) == 0 {
+		return 0
+	}
+	b := e.code[0]
+	e.code = e.code[1:]
+	return uint32(b)
+}
+
+func (e *ehabi) uleb() (v uint64) {
+	for shift := 0; ; shift += 7 {
+		a := e.arg()
+		if shift < 32 {
+			v |= uint64(a&0x7f) << shift
+		}
+		if a&0x80 == 0 {
+			return v
+		}
+	}
+}
+
+func (e *ehabi) add(n int64) bool {
+	e.vsp = e.w.arch.mask(e.vsp + uint64(n))
+	return true
+}
+
+// setSP takes the stack pointer from register b&15.
+func (e *ehabi) setSP(b byte) bool {
+	v, known := e.regs.Get(int(b & 15))
+	if r := int(b & 15); r != armSP && r != armPC {
+		v, known = e.out.Get(r)
+	}
+	e.vsp = v
+	return known
+}
+
+// pop takes the registers of a list off the stack; bit 0 is register first.
+func (e *ehabi) pop(list uint32, first int) bool {
+	newSP, setSP := uint64(0), false
+	for r := range 16 {
+		if list>>r&1 == 0 {
+			continue
+		}
+		v, ok := e.w.wordAt(e.vsp)
+		if !ok {
+			return false
+		}
+		e.add(4)
+		switch n := first + r; n {
+		case armSP:
+			newSP, setSP = v, true
+		case armPC:
+			e.out.PC, e.pcSet = v, true
+		default:
+			e.out.Set(n, v)
+		}
+	}
+	if setSP {
+		e.vsp = newSP
+	}
+	return true
 }

@@ -248,7 +248,7 @@ func (m *runner) read(s *state, at value, size int) value {
 }
 
 // afterCall forgets what a called function may change.
-func (m *runner) afterCall(s *state, in *inst) {
+func (m *runner) afterCall(s *state) {
 	a := m.w.arch
 	sp := s.regs[a.sp]
 	var saved [maxReg]value
@@ -283,4 +283,55 @@ func (w *walker) inIT(in *inst, n int) int {
 		return n - 1
 	}
 	return in.it
+}
+
+// done is what one instruction, with its delay slot, did to a state.
+type done struct {
+	flow   flow
+	size   uint64 // bytes, with the delay slot
+	slot   uint64 // address of the delay slot, 0 if there is none
+	target uint64 // address of the file
+	known  bool   // target is
+	cond   bool   // may also go on behind it
+	reg    int    // register of the target
+	dest   value  // of reg, before the delay slot
+	pops   int64
+	before *state // the state behind it if it did nothing, nil if it did something in any case
+}
+
+// ends reports whether code behind the instruction is reached by other ways alone.
+func (d *done) ends() bool { return d.flow != flowNext && d.flow != flowCall && !d.cond }
+
+// do runs the instruction of m at an address on s. it counts the instructions that an IT makes
+// conditional.
+func (w *walker) do(run *runner, m *Module, s *state, at uint64, it *int) (d done, ok bool) {
+	in, ok := w.decode(m, at, w.thumb)
+	if !ok {
+		return d, false
+	}
+	*it = w.inIT(in, *it)
+	d = done{flow: in.flow, size: uint64(in.size), target: in.target - m.Bias, known: in.known, cond: in.cond, reg: in.reg, pops: in.pops}
+	if d.flow == flowSyscall {
+		if d.flow = flowNext; run.exits(s) {
+			d.flow = flowStop
+		}
+	}
+	delay := in.delay && d.flow != flowNext
+	if in.condOps {
+		d.before = s.fork()
+	}
+	run.apply(s, in)
+	d.dest = s.get(d.reg)
+	if !delay {
+		return d, true
+	}
+	d.slot = at + d.size
+	if slot, ok := w.decode(m, d.slot, w.thumb); ok {
+		run.apply(s, slot)
+		d.size += uint64(slot.size)
+	}
+	if d.flow == flowIndirect || d.flow == flowReturn {
+		s.put(d.reg, d.dest)
+	}
+	return d, true
 }

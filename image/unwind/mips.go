@@ -1,5 +1,16 @@
 package unwind
 
+// mips is one instruction.
+type mips struct {
+	a          *machine
+	in         *inst
+	w          uint32
+	pc         uint64
+	rs, rt, rd int
+	imm        int64
+	branch     uint64 // where a branch leads to
+}
+
 // decodeMIPS knows MIPS I to MIPS64 release 2 and release 6; MIPS16 and microMIPS
 // are not read.
 func decodeMIPS(a *machine, code []byte, pc uint64, in *inst) bool {
@@ -8,90 +19,122 @@ func decodeMIPS(a *machine, code []byte, pc uint64, in *inst) bool {
 	}
 	w := a.code.Uint32(code)
 	in.size = 4
-	rs, rt, rd := int(w>>21&31), int(w>>16&31), int(w>>11&31)
-	imm := int64(int16(w))
-	branch := a.mask(pc + 4 + uint64(imm<<2))
-	switch w >> 26 {
-	case 0:
-		return mipsSpecial(w, rs, rt, rd, in)
-	case 1: // REGIMM
-		in.delay = true
-		switch {
-		case rt == 0x11 && rs == 0: // BAL
-			if branch == a.mask(pc+8) { // to learn where it is
-				in.delay = false
-				in.set(31, pc+8)
-				return true
-			}
-			in.call(branch)
-		case rt == 0x10 || rt == 0x11:
-			in.callReg()
-		case rt < 4:
-			in.jump(branch, true)
-		default:
-			in.delay = false // traps
-		}
-	case 2, 3:
-		to := a.mask((pc+4)&^0xfffffff | uint64(w&0x3ffffff)<<2)
-		in.delay = true
-		if w>>26 == 2 {
-			in.jump(to, false)
-		} else {
-			in.call(to)
-		}
-	case 4, 5, 6, 7, 0x14, 0x15, 0x16, 0x17:
-		in.delay = true
-		in.jump(branch, !(w>>26 == 4 && rs == 0 && rt == 0 || w>>26 == 4 && rs == rt))
-	case 8, 9, 0x18, 0x19: // ADDI, ADDIU, DADDI, DADDIU
-		mipsAdd(in, rt, rs, imm)
-	case 0xf: // LUI
-		if rt != 0 && rs == 0 {
-			in.set(rt, uint64(imm<<16))
-		}
-	case 0xc:
-		in.add(op{kind: opAnd, dst: rt, src: rs, imm: int64(uint16(imm))})
-	case 0xd:
-		if rs == 0 {
-			in.set(rt, uint64(uint16(imm)))
-		} else if rt != 0 {
-			in.add(op{kind: opOr, dst: rt, src: rs, imm: int64(uint16(imm))})
-		}
-	case 0xa, 0xb, 0xe, 0x1c, 0x1f, 0x1a, 0x1b:
-		// SPECIAL3 writes rt (EXT, INS, RDHWR) or rd (SEB, WSBH); SPECIAL2 rd.
-		mipsClear(in, rt)
-		if w>>26 == 0x1c || w>>26 == 0x1f {
-			mipsClear(in, rd)
-		}
-	case 0x10, 0x11, 0x12: // coprocessors: moves to rt, branches
-		if w>>21&31 == 8 && w>>26 == 0x11 {
-			in.delay = true
-			in.jump(branch, true)
-		} else if rs <= 3 {
-			mipsClear(in, rt)
-		}
-	case 0x20, 0x21, 0x22, 0x24, 0x25, 0x26, 0x27, 0x30, 0x34:
-		mipsClear(in, rt)
-	case 0x23:
-		mipsLoad(a, in, rt, rs, imm, 4)
-	case 0x37:
-		mipsLoad(a, in, rt, rs, imm, 8)
-	case 0x28, 0x38, 0x3c:
-		in.store(noReg, rs, imm, 1)
-		if w>>26 != 0x28 {
-			mipsClear(in, rt) // SC
-		}
-	case 0x29:
-		in.store(noReg, rs, imm, 2)
-	case 0x2b:
-		in.store(rvStored(a, rt, 4), rs, imm, 4)
-	case 0x39: // SWC1
-		in.store(noReg, rs, imm, 4)
-	case 0x3f:
-		in.store(rvStored(a, rt, 8), rs, imm, 8)
-	case 0x3d: // SDC1
-		in.store(noReg, rs, imm, 8)
+	d := mips{a: a, in: in, w: w, pc: pc, rs: int(w >> 21 & 31), rt: int(w >> 16 & 31), rd: int(w >> 11 & 31), imm: int64(int16(w))}
+	d.branch = a.mask(pc + 4 + uint64(d.imm<<2))
+	if do := mipsOps[w>>26]; do != nil {
+		do(&d)
 	}
 	return true
+}
+
+func mipsWrites(d *mips) { mipsClear(d.in, d.rt) }
+func mipsAddImm(d *mips) { mipsAdd(d.in, d.rt, d.rs, d.imm) }
+
+// mipsStores returns what a store of a register does, mipsStoresOther one of what is not followed.
+func mipsStores(size int) func(d *mips) {
+	return func(d *mips) { d.in.store(rvStored(d.a, d.rt, size), d.rs, d.imm, size) }
+}
+
+func mipsStoresOther(size int) func(d *mips) {
+	return func(d *mips) { d.in.store(noReg, d.rs, d.imm, size) }
+}
+
+// mipsStoresIf is SC: it writes rt, too.
+func mipsStoresIf(d *mips) {
+	d.in.store(noReg, d.rs, d.imm, 1)
+	mipsClear(d.in, d.rt)
+}
+
+// mipsBranches is a branch that may go on behind it.
+func mipsBranches(d *mips) {
+	d.in.delay = true
+	d.in.jump(d.branch, true)
+}
+
+// mipsJumps is J, or JAL if bit 26 is set.
+func mipsJumps(d *mips) {
+	to := d.a.mask((d.pc+4)&^0xfffffff | uint64(d.w&0x3ffffff)<<2)
+	d.in.delay = true
+	if d.w>>26 == 2 {
+		d.in.jump(to, false)
+	} else {
+		d.in.call(to)
+	}
+}
+
+// mipsOps are the instructions by opcode, bits 26 to 31; nil: nothing that matters.
+var mipsOps = [64]func(d *mips){
+	0x00: func(d *mips) { mipsSpecial(d.w, d.rs, d.rt, d.rd, d.in) },
+	0x01: mipsRegimm,
+	0x02: mipsJumps, 0x03: mipsJumps,
+	0x04: func(d *mips) { // BEQ; of a register and itself, it is B
+		d.in.delay = true
+		d.in.jump(d.branch, d.rs != d.rt)
+	},
+	0x05: mipsBranches, 0x06: mipsBranches, 0x07: mipsBranches,
+	0x14: mipsBranches, 0x15: mipsBranches, 0x16: mipsBranches, 0x17: mipsBranches,
+	0x08: mipsAddImm, 0x09: mipsAddImm, 0x18: mipsAddImm, 0x19: mipsAddImm, // ADDI, ADDIU, DADDI, DADDIU
+	0x0a: mipsWrites, 0x0b: mipsWrites, 0x0e: mipsWrites, 0x1a: mipsWrites, 0x1b: mipsWrites,
+	0x0c: func(d *mips) { // ANDI
+		d.in.add(op{kind: opAnd, dst: d.rt, src: d.rs, imm: int64(uint16(d.imm))})
+	},
+	0x0d: func(d *mips) { // ORI
+		if d.rs == 0 {
+			d.in.set(d.rt, uint64(uint16(d.imm)))
+		} else if d.rt != 0 {
+			d.in.add(op{kind: opOr, dst: d.rt, src: d.rs, imm: int64(uint16(d.imm))})
+		}
+	},
+	0x0f: func(d *mips) { // LUI
+		if d.rt != 0 && d.rs == 0 {
+			d.in.set(d.rt, uint64(d.imm<<16))
+		}
+	},
+	0x10: mipsCoprocessor, 0x11: mipsCoprocessor, 0x12: mipsCoprocessor,
+	0x1c: func(d *mips) { mipsClear(d.in, d.rd) }, // SPECIAL2: MUL, CLZ
+	0x1f: func(d *mips) { // SPECIAL3: SEB, WSBH, DSBH write rd; EXT, INS, where rd is a size, write rt
+		if f := d.w & 0x3f; f == 0x20 || f == 0x24 {
+			mipsClear(d.in, d.rd)
+		} else {
+			mipsClear(d.in, d.rt)
+		}
+	},
+	0x20: mipsWrites, 0x21: mipsWrites, 0x22: mipsWrites, 0x24: mipsWrites, 0x25: mipsWrites,
+	0x26: mipsWrites, 0x27: mipsWrites, 0x30: mipsWrites, 0x34: mipsWrites,
+	0x23: func(d *mips) { mipsLoad(d.a, d.in, d.rt, d.rs, d.imm, 4) },
+	0x37: func(d *mips) { mipsLoad(d.a, d.in, d.rt, d.rs, d.imm, 8) },
+	0x28: mipsStoresOther(1), 0x29: mipsStoresOther(2), 0x2b: mipsStores(4), 0x3f: mipsStores(8),
+	0x38: mipsStoresIf, 0x3c: mipsStoresIf,
+	0x39: mipsStoresOther(4), 0x3d: mipsStoresOther(8), // SWC1, SDC1
+}
+
+// mipsRegimm decodes opcode 1.
+func mipsRegimm(d *mips) {
+	d.in.delay = true
+	switch {
+	case d.rt == 0x11 && d.rs == 0: // BAL
+		if d.branch == d.a.mask(d.pc+8) { // to learn where it is
+			d.in.delay = false
+			d.in.set(31, d.pc+8)
+			return
+		}
+		d.in.call(d.branch)
+	case d.rt == 0x10 || d.rt == 0x11:
+		d.in.callReg()
+	case d.rt < 4:
+		d.in.jump(d.branch, true)
+	default:
+		d.in.delay = false // traps
+	}
+}
+
+// mipsCoprocessor decodes moves to rt, and branches.
+func mipsCoprocessor(d *mips) {
+	if d.rs == 8 && d.w>>26 == 0x11 {
+		mipsBranches(d)
+	} else if d.rs <= 3 {
+		mipsClear(d.in, d.rt)
+	}
 }
 
 func mipsClear(in *inst, r int) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sort"
+	"strings"
 )
 
 // Object is an ELF file whose code a thread may be in. It is for one goroutine
@@ -161,6 +162,12 @@ func (o *Object) Close() error {
 	return o.closer.Close()
 }
 
+// Types of the segment and section of Arm's unwind tables.
+const (
+	ptARMExidx  = 0x70000001
+	shtARMExidx = 0x70000001
+)
+
 // read takes from the ELF file what unwinding needs.
 func (o *Object) read(e *elf.File) {
 	for _, p := range e.Progs {
@@ -170,7 +177,6 @@ func (o *Object) read(e *elf.File) {
 				o.text = append(o.text, span{p.Vaddr, p.Vaddr + p.Filesz})
 			}
 		}
-		const ptARMExidx = 0x70000001
 		if p.Type == ptARMExidx && o.Machine == elf.EM_ARM && p.Filesz < maxSection && len(e.Sections) == 0 {
 			if b := o.bytes(p.Vaddr, int(p.Filesz)); b != nil {
 				o.exidx = section{p.Vaddr, b}
@@ -183,33 +189,37 @@ func (o *Object) read(e *elf.File) {
 			s.Flags&elf.SHF_COMPRESSED != 0 && s.Size/maxRatio > s.FileSize {
 			continue
 		}
-		code := s.Flags&elf.SHF_EXECINSTR != 0 && s.Flags&elf.SHF_ALLOC != 0
-		if code {
+		if s.Flags&elf.SHF_EXECINSTR != 0 && s.Flags&elf.SHF_ALLOC != 0 {
 			text = append(text, span{s.Addr, s.Addr + s.Size})
 		}
-		const shtARMExidx = 0x70000001
-		switch {
-		case len(s.Name) >= 4 && s.Name[:4] == ".plt" || s.Name == ".iplt" || s.Name == ".MIPS.stubs":
-			o.plt = append(o.plt, span{s.Addr, s.Addr + s.Size})
-		case s.Name == ".eh_frame":
-			if b, err := s.Data(); err == nil {
-				o.eh = readFrames(b, s.Addr, true, o.arch.order, int(o.arch.word))
-			}
-		case s.Name == ".debug_frame" || s.Name == ".zdebug_frame":
-			if b, err := s.Data(); err == nil {
-				o.debug = readFrames(b, 0, false, o.arch.order, int(o.arch.word))
-			}
-		case s.Type == shtARMExidx && o.Machine == elf.EM_ARM:
-			if b, err := s.Data(); err == nil {
-				o.exidx = section{s.Addr, b}
-			}
-		}
+		o.readSection(s)
 	}
 	if text != nil && len(text) <= maxSpans {
 		o.text = text
 	}
 	o.text = apart(o.text)
 	o.readSymbols(e)
+}
+
+// readSection takes unwind tables and stubs from a section.
+func (o *Object) readSection(s *elf.Section) {
+	word := int(o.arch.word)
+	switch {
+	case strings.HasPrefix(s.Name, ".plt") || s.Name == ".iplt" || s.Name == ".MIPS.stubs":
+		o.plt = append(o.plt, span{s.Addr, s.Addr + s.Size})
+	case s.Name == ".eh_frame":
+		if b, err := s.Data(); err == nil {
+			o.eh = readFrames(b, s.Addr, true, o.arch.order, word)
+		}
+	case s.Name == ".debug_frame" || s.Name == ".zdebug_frame":
+		if b, err := s.Data(); err == nil {
+			o.debug = readFrames(b, 0, false, o.arch.order, word)
+		}
+	case s.Type == shtARMExidx && o.Machine == elf.EM_ARM:
+		if b, err := s.Data(); err == nil {
+			o.exidx = section{s.Addr, b}
+		}
+	}
 }
 
 // apart sorts spans, and takes from each what the one before it has; those past

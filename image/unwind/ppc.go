@@ -1,180 +1,221 @@
 package unwind
 
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/arch/ppc64/ppc64asm"
+)
+
 // DWARF numbers of PowerPC's link and count registers.
 const (
 	ppcLR  = 65
 	ppcCTR = 66
 )
 
+// ppc is one instruction.
+type ppc struct {
+	a          *machine
+	in         *inst
+	x          ppc64asm.Inst
+	pc         uint64
+	rt, ra, rb int // by their places in the instruction
+	imm        int64
+}
+
 // decodePPC knows 32-bit PowerPC.
 func decodePPC(a *machine, code []byte, pc uint64, in *inst) bool {
 	if len(code) < 4 || pc&3 != 0 {
 		return false
 	}
-	w := a.code.Uint32(code)
 	in.size = 4
-	rt, ra, rb := int(w>>21&31), int(w>>16&31), int(w>>11&31)
-	imm := int64(int16(w))
-	link := w&1 == 1
-	switch w >> 26 {
-	case 18, 16: // B, BC
-		n, base := 26, pc
-		off := signed(int64(w&0x3fffffc), 26)
-		if w>>26 == 16 {
-			n, off = 16, signed(int64(w&0xfffc), 16)
-		}
-		if w&2 != 0 {
-			base = 0
-		}
-		to := a.mask(base + uint64(off))
-		switch {
-		case link && to == a.mask(pc+4): // to learn where it is
-			in.set(ppcLR, pc+4)
-		case link:
-			in.call(to)
-		default:
-			in.jump(to, n == 16 && rt&20 != 20)
-		}
-	case 17:
-		in.flow = flowSyscall
-		in.clear(3)
-	case 19:
-		ppcBranchReg(w, rt, link, in)
-	case 14, 15: // ADDI, ADDIS
-		if w>>26 == 15 {
-			imm <<= 16
-		}
-		if ra == 0 {
-			in.set(rt, uint64(imm))
-		} else {
-			in.addImm(rt, ra, imm)
-		}
-	case 24: // ORI
-		if rt == 0 && ra == 0 {
-			return true
-		}
-		in.add(op{kind: opOr, dst: ra, src: rt, imm: int64(uint16(imm))})
-	case 31:
-		ppcExtended(a, w, rt, ra, rb, in)
-	case 32, 33: // LWZ, LWZU
-		ppcUpdate(in, w>>26 == 33, rt, ra, imm, false)
-	case 36, 37: // STW, STWU
-		ppcUpdate(in, w>>26 == 37, rt, ra, imm, true)
-	case 34, 35, 40, 41, 42, 43:
-		in.clear(rt)
-	case 46: // LMW
-		for r := rt; r < 32; r++ {
-			if r != ra {
-				in.load(r, ra, imm+int64(r-rt)*4, 4)
-			}
-		}
-	case 47: // STMW
-		for r := rt; r < 32; r++ {
-			in.store(r, ra, imm+int64(r-rt)*4, 4)
-		}
-	case 38, 39:
-		in.store(noReg, ra, imm, 1)
-	case 44, 45:
-		in.store(noReg, ra, imm, 2)
-	case 52, 53:
-		in.store(noReg, ra, imm, 4)
-	case 54, 55:
-		in.store(noReg, ra, imm, 8)
-	case 7, 8, 12, 13:
-		in.clear(rt)
-	case 20, 21, 23, 25, 26, 27, 28, 29:
-		in.clear(ra)
-	case 3:
-		if rt == 31 {
-			in.flow = flowStop // TRAP
-		}
+	x, err := ppc64asm.Decode(code[:4], a.code)
+	if err != nil {
+		return true // of a later PowerPC, or data
 	}
+	w := x.Enc
+	d := ppc{a: a, in: in, x: x, pc: pc, rt: int(w >> 21 & 31), ra: int(w >> 16 & 31), rb: int(w >> 11 & 31), imm: int64(int16(w))}
+	if do := ppcOps[x.Op]; do != nil {
+		do(&d)
+		return true
+	}
+	d.other()
 	return true
 }
 
-// ppcBranchReg decodes branches to LR and CTR.
-func ppcBranchReg(w uint32, bo int, link bool, in *inst) {
-	always := bo&20 == 20
-	switch w >> 1 & 0x3ff {
-	case 16:
-		if link {
-			in.callReg()
-			return
-		}
-		in.ret(ppcLR)
-	case 528:
-		if link {
-			in.callReg()
-			return
-		}
-		in.indirect(ppcCTR)
-	case 50: // RFI
-		in.flow = flowStop
-		return
+// ppcReads are the beginnings of names of instructions that write no general register, or only
+// read the one that they name first.
+var ppcReads = []string{"st", "dcb", "icb", "tw", "td", "mt", "cmp", "tlb", "slb", "wrtee"}
+
+// other clears what an instruction writes: the register that it names first, and where its name
+// says "with update", the one of the address.
+func (d *ppc) other() {
+	name := strings.TrimSuffix(d.x.Op.String(), ".")
+	store := strings.HasPrefix(name, "st")
+	if r, ok := d.x.Args[0].(ppc64asm.Reg); ok && r <= ppc64asm.R31 &&
+		!slices.ContainsFunc(ppcReads, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		d.in.clear(int(r - ppc64asm.R0))
 	}
-	in.cond = !always && in.flow != flowNext
+	if (store || name[0] == 'l') && (strings.HasSuffix(name, "u") || strings.HasSuffix(name, "ux")) {
+		d.in.clear(d.ra)
+	}
 }
 
-func ppcUpdate(in *inst, update bool, rt, ra int, imm int64, store bool) {
-	if ra == 0 {
-		if !store {
-			in.clear(rt)
+// ppcOps are the instructions of which more is known than which register they write.
+var ppcOps = map[ppc64asm.Op]func(d *ppc){
+	ppc64asm.B: ppcBranch, ppc64asm.BA: ppcBranch, ppc64asm.BL: ppcBranch, ppc64asm.BLA: ppcBranch,
+	ppc64asm.BC: ppcBranch, ppc64asm.BCA: ppcBranch, ppc64asm.BCL: ppcBranch, ppc64asm.BCLA: ppcBranch,
+	ppc64asm.SC: func(d *ppc) {
+		d.in.flow = flowSyscall
+		d.in.clear(3)
+	},
+	ppc64asm.BCLR:  func(d *ppc) { d.in.ret(ppcLR); d.conditional() },
+	ppc64asm.BCCTR: func(d *ppc) { d.in.indirect(ppcCTR); d.conditional() },
+	ppc64asm.BCLRL: func(d *ppc) { d.in.callReg() }, ppc64asm.BCCTRL: func(d *ppc) { d.in.callReg() },
+	ppc64asm.TW: func(d *ppc) {
+		if d.rt == 31 && d.ra == d.rb {
+			d.in.flow = flowStop // TRAP
 		}
-		return
-	}
-	if store {
-		in.store(rt, ra, imm, 4)
+	},
+	ppc64asm.TWI: func(d *ppc) {
+		if d.rt == 31 {
+			d.in.flow = flowStop
+		}
+	},
+	ppc64asm.ADDI:  func(d *ppc) { d.addImm(d.imm) },
+	ppc64asm.ADDIS: func(d *ppc) { d.addImm(d.imm << 16) },
+	ppc64asm.ORI: func(d *ppc) {
+		if d.rt != 0 || d.ra != 0 { // NOP
+			d.in.add(op{kind: opOr, dst: d.ra, src: d.rt, imm: int64(uint16(d.imm))})
+		}
+	},
+	ppc64asm.LI:  func(d *ppc) { d.addImm(d.imm) },
+	ppc64asm.LIS: func(d *ppc) { d.addImm(d.imm << 16) },
+	ppc64asm.OR:  ppcOr, ppc64asm.ORCC: ppcOr,
+	ppc64asm.ADD: ppcAdd, ppc64asm.ADDCC: ppcAdd,
+	ppc64asm.SUBF: ppcSub, ppc64asm.SUBFCC: ppcSub,
+	ppc64asm.MFSPR: ppcFromSpecial,
+	ppc64asm.MTSPR: ppcToSpecial,
+	ppc64asm.LWZ:   func(d *ppc) { d.word(false, false) }, ppc64asm.LWZU: func(d *ppc) { d.word(false, true) },
+	ppc64asm.STW: func(d *ppc) { d.word(true, false) }, ppc64asm.STWU: func(d *ppc) { d.word(true, true) },
+	ppc64asm.LMW: func(d *ppc) {
+		for r := d.rt; r < 32; r++ {
+			if r != d.ra {
+				d.in.load(r, d.ra, d.imm+int64(r-d.rt)*4, 4)
+			}
+		}
+	},
+	ppc64asm.STMW: func(d *ppc) {
+		for r := d.rt; r < 32; r++ {
+			d.in.store(r, d.ra, d.imm+int64(r-d.rt)*4, 4)
+		}
+	},
+	ppc64asm.STB: ppcStores(1), ppc64asm.STBU: ppcStores(1), ppc64asm.STH: ppcStores(2), ppc64asm.STHU: ppcStores(2),
+	ppc64asm.STFS: ppcStores(4), ppc64asm.STFSU: ppcStores(4), ppc64asm.STFD: ppcStores(8), ppc64asm.STFDU: ppcStores(8),
+	ppc64asm.STWX: func(d *ppc) { d.indexed(false) }, ppc64asm.STWUX: func(d *ppc) { d.indexed(true) }, // of large frames
+}
+
+// ppcOr is OR, or MR.
+func ppcOr(d *ppc) {
+	if d.rt == d.rb {
+		d.in.move(d.ra, d.rt)
 	} else {
-		in.load(rt, ra, imm, 4)
-	}
-	if update {
-		in.addImm(ra, ra, imm)
+		d.in.clear(d.ra)
 	}
 }
 
-// ppcExtended decodes opcode 31.
-func ppcExtended(a *machine, w uint32, rt, ra, rb int, in *inst) {
-	switch w >> 1 & 0x3ff {
-	case 444: // OR
-		if rt == rb {
-			in.move(ra, rt)
-		} else {
-			in.clear(ra)
-		}
-	case 266, 778: // ADD
-		in.add(op{kind: opAddReg, dst: rt, src: ra, src2: rb})
-	case 40: // SUBF
-		in.add(op{kind: opSubReg, dst: rt, src: rb, src2: ra})
-	case 339: // MFSPR
-		switch w >> 11 & 0x3ff {
-		case 8 << 5:
-			in.move(rt, ppcLR)
-		case 9 << 5:
-			in.move(rt, ppcCTR)
-		default:
-			in.clear(rt)
-		}
-	case 467: // MTSPR
-		switch w >> 11 & 0x3ff {
-		case 8 << 5:
-			in.move(ppcLR, rt)
-		case 9 << 5:
-			in.move(ppcCTR, rt)
-		}
-	case 183: // STWUX, of large frames
-		in.add(op{kind: opAddReg, dst: tempReg, src: ra, src2: rb})
-		in.store(rt, tempReg, 0, 4)
-		in.move(ra, tempReg)
-	case 151: // STWX
-		in.add(op{kind: opAddReg, dst: tempReg, src: ra, src2: rb})
-		in.store(rt, tempReg, 0, 4)
-	case 0, 32, 4, 86, 54, 246, 278, 470, 982, 1014, 598, 854, 215, 247, 407, 439, 150, 663, 695, 727, 759, 983, 535, 567, 599, 631, 144, 512, 146, 918, 662: // no general register
-	case 28, 60, 124, 284, 316, 412, 476, 26, 922, 954, 24, 536, 792, 824, 508: // result in ra
-		in.clear(ra)
+func ppcAdd(d *ppc) { d.in.add(op{kind: opAddReg, dst: d.rt, src: d.ra, src2: d.rb}) }
+func ppcSub(d *ppc) { d.in.add(op{kind: opSubReg, dst: d.rt, src: d.rb, src2: d.ra}) }
+
+// ppcBranch is B and BC.
+func ppcBranch(d *ppc) {
+	w, base := d.x.Enc, d.pc
+	off, cond := signed(int64(w&0x3fffffc), 26), false
+	if w>>26 == 16 {
+		off, cond = signed(int64(w&0xfffc), 16), d.rt&20 != 20
+	}
+	if w&2 != 0 {
+		base = 0
+	}
+	to := d.a.mask(base + uint64(off))
+	switch link := w&1 == 1; {
+	case link && to == d.a.mask(d.pc+4): // to learn where it is
+		d.in.set(ppcLR, d.pc+4)
+	case link:
+		d.in.call(to)
 	default:
-		in.clear(rt)
-		if n := w >> 1 & 0x3ff; n == 55 || n == 119 || n == 311 || n == 375 { // with update
-			in.clear(ra)
+		d.in.jump(to, cond)
+	}
+}
+
+// conditional sets whether a branch to a register may go on behind it.
+func (d *ppc) conditional() { d.in.cond = d.rt&20 != 20 }
+
+func (d *ppc) addImm(imm int64) {
+	if d.ra == 0 {
+		d.in.set(d.rt, uint64(imm))
+	} else {
+		d.in.addImm(d.rt, d.ra, imm)
+	}
+}
+
+// Numbers of the link and the count register as special ones, with their halves swapped.
+const (
+	sprLR  = 8 << 5
+	sprCTR = 9 << 5
+)
+
+func ppcFromSpecial(d *ppc) {
+	switch d.x.Enc >> 11 & 0x3ff {
+	case sprLR:
+		d.in.move(d.rt, ppcLR)
+	case sprCTR:
+		d.in.move(d.rt, ppcCTR)
+	default:
+		d.in.clear(d.rt)
+	}
+}
+
+func ppcToSpecial(d *ppc) {
+	switch d.x.Enc >> 11 & 0x3ff {
+	case sprLR:
+		d.in.move(ppcLR, d.rt)
+	case sprCTR:
+		d.in.move(ppcCTR, d.rt)
+	}
+}
+
+// word loads or stores a word, and updates the register of the address.
+func (d *ppc) word(store, update bool) {
+	switch {
+	case d.ra == 0 && !store:
+		d.in.clear(d.rt)
+	case d.ra == 0:
+	case store:
+		d.in.store(d.rt, d.ra, d.imm, 4)
+	default:
+		d.in.load(d.rt, d.ra, d.imm, 4)
+	}
+	if update && d.ra != 0 {
+		d.in.addImm(d.ra, d.ra, d.imm)
+	}
+}
+
+// ppcStores returns what a store of something that is not followed does.
+func ppcStores(size int) func(d *ppc) {
+	return func(d *ppc) {
+		d.in.store(noReg, d.ra, d.imm, size)
+		if d.x.Enc>>26&1 == 1 { // with update
+			d.in.addImm(d.ra, d.ra, d.imm)
 		}
+	}
+}
+
+// indexed stores a word at the sum of two registers.
+func (d *ppc) indexed(update bool) {
+	d.in.add(op{kind: opAddReg, dst: tempReg, src: d.ra, src2: d.rb})
+	d.in.store(d.rt, tempReg, 0, 4)
+	if update {
+		d.in.move(d.ra, tempReg)
 	}
 }

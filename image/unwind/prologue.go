@@ -1,6 +1,9 @@
 package unwind
 
-// maxSteps bounds the instructions that are followed to find one caller.
+import "container/heap"
+
+// maxSteps bounds the instructions that are followed to find one caller: from its start, to
+// its end, and from the starts and parts of functions that it may be instead.
 const maxSteps = 60000
 
 // block is a place from which a path goes on.
@@ -8,6 +11,7 @@ type block struct {
 	pc    uint64
 	cost  int
 	state *state
+	tail  bool // a call in tail position, not a place
 }
 
 // fork returns a copy of s whose cells can be appended to.
@@ -22,7 +26,49 @@ func (s *state) fork() *state {
 // known branches, but stands behind a jump whose targets are not known. part is
 // code of the function that stands elsewhere, empty for none.
 func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *state, guessed, ok bool) {
-	run := runner{w: w, word: w.arch.word}
+	key := path{m, start, end, pc, part, w.thumb}
+	if r, seen := w.prologues[key]; seen {
+		return r.at, r.guessed, r.ok && w.spend(1)
+	}
+	at, guessed, ok = w.follow(m, start, end, pc, part)
+	if len(w.prologues) >= maxPlaces {
+		clear(w.prologues)
+	}
+	if !w.Exhausted {
+		w.prologues[key] = reached{at, guessed, ok}
+	}
+	return at, guessed, ok
+}
+
+// path is the way from a function's start to pc.
+type path struct {
+	m              *Module
+	start, end, pc uint64
+	part           span
+	thumb          bool
+}
+
+// reached is where a path led. The state must not be changed.
+type reached struct {
+	at          *state
+	guessed, ok bool
+}
+
+// follower follows code from the start of a function.
+type follower struct {
+	path
+	w      *walker
+	run    runner
+	todo   []block
+	seen   map[uint64]bool
+	table  *state    // at a jump through a register
+	behind addresses // instructions up to pc behind jumps and returns
+	out    bool      // of instructions that may be followed
+}
+
+// follow is prologue for a path that was not followed yet.
+func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state, guessed, ok bool) {
+	f := follower{path: path{m, start, end, pc, part, w.thumb}, w: w, run: runner{w: w, word: w.arch.word}, seen: map[uint64]bool{}}
 	first := &state{}
 	for r := range first.regs {
 		first.regs[r] = value{baseReg + r, 0}
@@ -30,117 +76,116 @@ func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *stat
 	if w.arch.machine == elfMIPS { // position-independent code is called through r25
 		first.regs[25] = value{baseConst, start + m.Bias}
 	}
-	todo := []block{{pc: start, state: first}}
-	seen := map[uint64]bool{}
-	var table *state    // at a jump through a register
-	var behind []uint64 // instructions behind jumps and returns
-	for steps := 0; ; {
-		if len(todo) == 0 {
+	f.todo = []block{{pc: start, state: first}}
+	for !f.out {
+		if len(f.todo) == 0 {
 			// The branches are exhausted: what stands behind a jump is reached by
 			// a table, with the stack as it was at the jump.
-			next := uint64(0)
-			if !w.spend(len(behind)) {
-				return nil, guessed, false
-			}
-			left := behind[:0]
-			for _, b := range behind {
-				if b <= pc && !seen[b] {
-					next, left = max(next, b), append(left, b)
-				}
-			}
-			behind = left
-			if next == 0 {
-				return nil, guessed, false
-			}
-			from := table
-			if from == nil {
-				return nil, guessed, false
+			next := f.behind.next(f.seen)
+			if next == 0 || f.table == nil {
+				break
 			}
 			guessed = true
-			todo = append(todo, block{pc: next, state: from.fork()})
+			f.todo = append(f.todo, block{pc: next, state: f.table.fork()})
 		}
-		b := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		at, s := b.pc, b.state
-		it := 0
-		for at >= start && at < end || part.holds(at) || at == pc {
-			if at == pc {
-				return s, guessed, true
+		b := f.todo[len(f.todo)-1]
+		f.todo = f.todo[:len(f.todo)-1]
+		if s := f.branch(b.pc, b.state); s != nil {
+			return s, guessed, true
+		}
+	}
+	return nil, guessed, false
+}
+
+// inside reports whether an address is of the function.
+func (f *follower) inside(at uint64) bool { return at >= f.start && at < f.end || f.part.holds(at) }
+
+// branch follows code from an address on, and returns the state at pc if it gets there.
+func (f *follower) branch(at uint64, s *state) *state {
+	it := 0
+	for f.inside(at) || at == f.pc {
+		if at == f.pc {
+			return s
+		}
+		if f.seen[at] {
+			return nil
+		}
+		if f.w.steps--; f.w.steps < 0 || !f.w.spend(1) {
+			f.out = true
+			return nil
+		}
+		f.seen[at] = true
+		d, ok := f.w.do(&f.run, f.m, s, at, &it)
+		if !ok {
+			return nil
+		}
+		if d.slot == f.pc && d.slot != 0 {
+			return s
+		}
+		f.leave(&d, s)
+		if d.before != nil {
+			s = d.before
+		}
+		if at += d.size; d.ends() {
+			if at <= f.pc {
+				heap.Push(&f.behind, at)
 			}
-			if seen[at] {
-				break
+			return nil
+		}
+	}
+	return nil
+}
+
+// leave notes where an instruction leads to besides the next one.
+func (f *follower) leave(d *done, s *state) {
+	if d.flow == flowIndirect && d.dest.base == baseConst {
+		d.flow, d.target, d.known = flowJump, d.dest.off-f.m.Bias, true
+	}
+	switch d.flow {
+	case flowJump:
+		if d.known && f.inside(d.target) && !f.seen[d.target] {
+			next := s
+			if d.cond {
+				next = s.fork()
 			}
-			if steps++; steps > maxSteps || !w.spend(1) {
-				return nil, guessed, false
-			}
-			seen[at] = true
-			in, ok := w.decode(m, at, w.thumb)
-			if !ok {
-				break
-			}
-			it = w.inIT(in, it)
-			jump := in.flow
-			size := uint64(in.size)
-			target, known := in.target-m.Bias, in.known
-			cond, reg, pops := in.cond, in.reg, in.pops
-			var before *state // what the instruction would do, if it is conditional
-			if jump == flowSyscall {
-				if jump = flowNext; run.exits(s) {
-					jump = flowStop
-				}
-			}
-			if in.delay && (jump == flowJump || jump == flowIndirect || jump == flowReturn || jump == flowCall) {
-				run.apply(s, in)
-				if at+size == pc { // in the delay slot
-					return s, guessed, true
-				}
-				slot, ok := w.decode(m, at+size, w.thumb)
-				if ok {
-					run.apply(s, slot)
-					size += uint64(slot.size)
-				}
-			} else {
-				if in.condOps {
-					before = s.fork()
-				}
-				run.apply(s, in)
-			}
-			if jump == flowIndirect {
-				if v := s.get(reg); v.base == baseConst {
-					jump, target, known = flowJump, v.off-m.Bias, true
-				}
-			}
-			switch jump {
-			case flowJump:
-				if known && (target >= start && target < end || part.holds(target)) && !seen[target] {
-					next := s
-					if cond {
-						next = s.fork()
-					}
-					todo = append(todo, block{pc: target, state: next})
-				}
-			case flowCall:
-				w.call(&run, s, m, target, known, pops)
-			case flowIndirect:
-				if table == nil || !cond {
-					table = s.fork()
-				}
-			}
-			if before != nil {
-				s = before
-			}
-			at += size
-			if jump != flowNext && jump != flowCall && !cond {
-				behind = append(behind, at)
-				break
-			}
+			f.todo = append(f.todo, block{pc: d.target, state: next})
+		}
+	case flowCall:
+		f.w.call(&f.run, s, f.m, d.target, d.known)
+	case flowIndirect:
+		if f.table == nil || !d.cond {
+			f.table = s.fork()
 		}
 	}
 }
 
+// addresses is a heap of addresses, the highest first.
+type addresses []uint64
+
+func (a addresses) Len() int           { return len(a) }
+func (a addresses) Less(i, j int) bool { return a[i] > a[j] }
+func (a addresses) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *addresses) Push(x any)        { *a = append(*a, x.(uint64)) }
+func (a *addresses) Pop() any {
+	last := len(*a) - 1
+	x := (*a)[last]
+	*a = (*a)[:last]
+	return x
+}
+
+// next removes and returns the highest address that was not seen, 0 if there is none.
+func (a *addresses) next(seen map[uint64]bool) uint64 {
+	for len(*a) > 0 {
+		if x := heap.Pop(a).(uint64); !seen[x] {
+			return x
+		}
+	}
+	return 0
+}
+
 // call does to s what a called function does.
-func (w *walker) call(run *runner, s *state, m *Module, target uint64, known bool, _ int64) {
-	run.afterCall(s, nil)
+func (w *walker) call(run *runner, s *state, m *Module, target uint64, known bool) {
+	run.afterCall(s)
 	if w.arch.name == "i386" && known {
 		if n := w.calleePops(m, target); n > 0 {
 			v := s.get(w.arch.sp)
@@ -193,81 +238,88 @@ func (w *walker) calleePops(m *Module, target uint64) int64 {
 // of the caller.
 func (w *walker) callerOf(s *state, regs *Regs) (out Regs, ok bool) {
 	a := w.arch
-	spBase := baseReg + a.sp
-	entry, found := uint64(0), false
-	try := func(r int) {
-		if v := s.get(r); !found && v.base == spBase {
-			if have, known := regs.Get(r); known {
-				entry, found = a.mask(have-v.off), true
-			}
-		}
-	}
-	try(a.sp)
-	try(a.fp)
-	for _, r := range a.saved {
-		try(r)
-	}
-	if !found {
+	entry, ok := w.entryOf(s, regs)
+	if !ok {
 		return out, false
 	}
-	sp, _ := regs.Get(a.sp)
-	if entry < sp && !w.onStack(entry) {
-		return out, false
-	}
-	// where initial values are now
-	at := map[int]uint64{}
-	for _, c := range s.cells {
-		if c.at.base != spBase {
-			continue
-		}
-		r := c.v.base - baseReg
-		if c.v.base >= baseReg && r < maxReg && c.v.off == 0 && c.size == int(a.word) {
-			if v, ok := s.lookup(c.at, c.size); ok && v == c.v {
-				at[r] = a.mask(entry + c.at.off)
-			}
-		}
-	}
-	initial := func(r int) (uint64, bool) {
-		// Memory first: the register may have been left alone on the path that was
-		// followed, and changed on the one that was taken.
-		if where, ok := at[r]; ok && where >= sp {
-			if v, ok := w.wordAt(where); ok {
-				return v, true
-			}
-		}
-		if s.get(r) == (value{baseReg + r, 0}) {
-			if v, ok := regs.Get(r); ok {
-				return v, true
-			}
-		}
-		for other := range maxReg {
-			if s.regs[other] == (value{baseReg + r, 0}) {
-				if v, ok := regs.Get(other); ok {
-					return v, true
-				}
-			}
-		}
-		return 0, false
-	}
+	e := entryValues{w: w, s: s, regs: regs, at: w.savedAt(s, entry)}
 	for _, r := range a.saved {
-		if v, ok := initial(r); ok {
+		if v, ok := e.initial(r); ok {
 			out.Set(r, v)
 		}
 	}
 	if a.ra < 0 {
 		pc, ok := w.wordAt(entry)
-		if !ok {
-			return out, false
-		}
 		out.PC = a.mask(pc)
 		out.Set(a.sp, a.mask(entry+a.word))
-		return out, true
+		return out, ok
 	}
-	pc, ok := initial(a.ra)
-	if !ok {
-		return out, false
-	}
+	pc, ok := e.initial(a.ra)
 	out.PC = a.codePtr(pc)
 	out.Set(a.sp, entry)
-	return out, true
+	return out, ok
+}
+
+// entryOf returns the stack pointer at the function's start: a register that is known holds it,
+// less a distance that is known.
+func (w *walker) entryOf(s *state, regs *Regs) (entry uint64, ok bool) {
+	a := w.arch
+	sp, _ := regs.Get(a.sp)
+	for _, r := range append([]int{a.sp, a.fp}, a.saved...) {
+		v := s.get(r)
+		have, known := regs.Get(r)
+		if v.base == baseReg+a.sp && known {
+			entry = a.mask(have - v.off)
+			return entry, entry >= sp || w.onStack(entry)
+		}
+	}
+	return 0, false
+}
+
+// savedAt returns where the values that registers had at the function's start are now in memory.
+func (w *walker) savedAt(s *state, entry uint64) map[int]uint64 {
+	at := map[int]uint64{}
+	for _, c := range s.cells {
+		r := c.v.base - baseReg
+		if c.at.base != baseReg+w.arch.sp || c.v.base < baseReg || r >= maxReg || c.v.off != 0 || c.size != int(w.arch.word) {
+			continue
+		}
+		if v, ok := s.lookup(c.at, c.size); ok && v == c.v {
+			at[r] = w.arch.mask(entry + c.at.off)
+		}
+	}
+	return at
+}
+
+// entryValues finds the values that registers had at the function's start.
+type entryValues struct {
+	w    *walker
+	s    *state
+	regs *Regs
+	at   map[int]uint64 // of savedAt
+}
+
+func (e *entryValues) initial(r int) (uint64, bool) {
+	// Memory first: the register may have been left alone on the path that was
+	// followed, and changed on the one that was taken.
+	sp, _ := e.regs.Get(e.w.arch.sp)
+	if where, ok := e.at[r]; ok && where >= sp {
+		if v, ok := e.w.wordAt(where); ok {
+			return v, true
+		}
+	}
+	was := value{baseReg + r, 0}
+	if e.s.get(r) == was {
+		if v, ok := e.regs.Get(r); ok {
+			return v, true
+		}
+	}
+	for other := range maxReg {
+		if e.s.regs[other] == was {
+			if v, ok := e.regs.Get(other); ok {
+				return v, true
+			}
+		}
+	}
+	return 0, false
 }

@@ -20,60 +20,75 @@ import (
 func ReadRegs(r io.Reader, m elf.Machine, class elf.Class) (regs Regs, err error) {
 	const maxLines = 10000
 	sc := bufio.NewScanner(r)
-	pc := false
-	set := func(name, value string) bool {
-		name = strings.TrimPrefix(name, "$")
-		v, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(value), "0x"), 16, 64)
-		if err != nil {
-			return false
-		}
-		n, isPC, ok := RegisterNumber(m, class, name)
-		switch {
-		case m == elf.EM_ARM && (strings.EqualFold(name, "cpsr") && v&0x20 != 0 || strings.EqualFold(name, "xpsr")):
-			regs.PC |= 1 // Thumb
-		case !ok:
-		case isPC:
-			regs.PC, pc = regs.PC&1|v, true
-		default:
-			regs.Set(n, v)
-		}
-		return true
-	}
+	t := regText{machine: m, class: class}
 	for n := 1; sc.Scan(); n++ {
 		if n > maxLines {
-			return regs, fmt.Errorf("more than %d lines of registers", maxLines)
+			return t.regs, fmt.Errorf("more than %d lines of registers", maxLines)
 		}
-		line := sc.Text()
-		if strings.Contains(line, "=") {
-			for _, f := range strings.Fields(strings.NewReplacer("= ", "=", " =", "=").Replace(line)) {
-				if name, value, ok := strings.Cut(f, "="); ok {
-					set(name, value)
-				}
-			}
-			continue
-		}
-		f := strings.Fields(line)
-		if len(f) >= 2 && strings.HasPrefix(f[1], "0x") {
-			if !set(f[0], f[1]) {
-				return regs, fmt.Errorf("line %d: %q, expected a hexadecimal number", n, f[1])
-			}
-			continue
-		}
-		for i := 0; i+1 < len(f); i += 2 {
-			if !set(f[i], f[i+1]) {
-				break
-			}
+		if bad := t.line(sc.Text()); bad != "" {
+			return t.regs, fmt.Errorf("line %d: %q, expected a hexadecimal number", n, bad)
 		}
 	}
 	if err := sc.Err(); err != nil {
-		return regs, err
+		return t.regs, err
 	}
 	a := archOf(m, class, nil)
 	if a == nil {
-		return regs, fmt.Errorf("registers of %v are not known", m)
+		return t.regs, fmt.Errorf("registers of %v are not known", m)
 	}
-	if _, ok := regs.Get(a.sp); !ok || !pc {
-		return regs, errors.New("no program counter or no stack pointer, expected both")
+	if _, ok := t.regs.Get(a.sp); !ok || !t.pc {
+		return t.regs, errors.New("no program counter or no stack pointer, expected both")
 	}
-	return regs, nil
+	return t.regs, nil
+}
+
+// regText reads registers from text.
+type regText struct {
+	machine elf.Machine
+	class   elf.Class
+	regs    Regs
+	pc      bool // was read
+}
+
+// line reads a line. It returns the value of a register of gdb that is none.
+func (t *regText) line(line string) (bad string) {
+	if strings.Contains(line, "=") {
+		for _, f := range strings.Fields(strings.NewReplacer("= ", "=", " =", "=").Replace(line)) {
+			if name, value, ok := strings.Cut(f, "="); ok {
+				t.set(name, value)
+			}
+		}
+		return ""
+	}
+	f := strings.Fields(line)
+	if len(f) >= 2 && strings.HasPrefix(f[1], "0x") {
+		if !t.set(f[0], f[1]) {
+			return f[1]
+		}
+		return ""
+	}
+	for i := 0; i+1 < len(f) && t.set(f[i], f[i+1]); i += 2 {
+	}
+	return ""
+}
+
+// set sets a register, and reports whether value is a number. Those that are not needed are
+// ignored.
+func (t *regText) set(name, value string) bool {
+	name = strings.TrimPrefix(name, "$")
+	v, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(value), "0x"), 16, 64)
+	if err != nil {
+		return false
+	}
+	n, isPC, ok := RegisterNumber(t.machine, t.class, name)
+	switch {
+	case t.machine == elf.EM_ARM && (strings.EqualFold(name, "cpsr") && v&0x20 != 0 || strings.EqualFold(name, "xpsr")):
+		t.regs.PC |= 1 // Thumb
+	case !ok:
+	case isPC:
+		t.regs.PC, t.pc = t.regs.PC&1|v, true
+	default:
+		t.regs.Set(n, v)
+	}
+	return true
 }

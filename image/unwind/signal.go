@@ -56,6 +56,15 @@ func (a *machine) words(list ...uint32) (code [][]byte) {
 	return code
 }
 
+// halves returns an instruction of 16-bit units in the machine's byte order.
+func (a *machine) halves(list ...uint32) []byte {
+	b := make([]byte, 2*len(list))
+	for i, v := range list {
+		a.code.PutUint16(b[2*i:], uint16(v))
+	}
+	return b
+}
+
 // sigframes returns the signal frames of Linux on a machine.
 func (a *machine) sigframes() []sigframe {
 	switch a.machine {
@@ -84,9 +93,9 @@ func (a *machine) sigframes() []sigframe {
 			list = append(list, f)
 			f.code = a.words(0xe3a07000|number, 0xef900000|number)
 			list = append(list, f)
-			f.code = [][]byte{make([]byte, 2), make([]byte, 2)}
-			a.code.PutUint16(f.code[0], uint16(0x2700|number))
-			a.code.PutUint16(f.code[1], 0xdf00)
+			f.code = [][]byte{a.halves(0x2700 | number), a.halves(0xdf00)} // movs r7, #number; svc 0
+			list = append(list, f)
+			f.code = [][]byte{a.halves(0xf04f, 0x0700|number), a.halves(0xdf00)} // mov.w, as glibc has it
 			list = append(list, f)
 		}
 		return list
@@ -208,6 +217,31 @@ func (w *walker) stepException(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	return out, true
 }
 
+// inTrampoline returns the kind of signal frame whose trampoline pc is in, and the stack pointer at
+// its first instruction; sp is that at pc.
+func (w *walker) inTrampoline(pc, sp uint64) (*sigframe, uint64) {
+	if f := w.trampolineAt(pc); f != nil {
+		return f, sp
+	}
+	for _, back := range []uint64{2, 4, 7, 5, 1, 6} { // at its second instruction?
+		f := w.trampolineAt(pc - back)
+		if f == nil {
+			continue
+		}
+		n := uint64(0)
+		for i, c := range f.code[:len(f.code)-1] {
+			if n += uint64(len(c)); n != back {
+				continue
+			}
+			if i == 0 && len(f.code) == 3 || i == 1 {
+				sp -= w.arch.word // the POP of i386
+			}
+			return f, sp
+		}
+	}
+	return nil, 0
+}
+
 // stepSignal returns the registers of what a signal interrupted, if pc is in the
 // trampoline that its handler returns to.
 func (w *walker) stepSignal(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
@@ -215,25 +249,7 @@ func (w *walker) stepSignal(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	if w.excReturn(pc | 1) {
 		return w.stepException(pc, sp, regs)
 	}
-	f := w.trampolineAt(pc)
-	if f == nil { // at its second instruction?
-		for _, back := range []uint64{2, 4, 7, 5, 1, 6} {
-			g := w.trampolineAt(pc - back)
-			if g == nil {
-				continue
-			}
-			n := uint64(0)
-			for i, c := range g.code[:len(g.code)-1] {
-				n += uint64(len(c))
-				if n == back {
-					f = g
-					if i == 0 && len(g.code) == 3 || i == 1 {
-						sp -= a.word // the POP of i386
-					}
-				}
-			}
-		}
-	}
+	f, sp := w.inTrampoline(pc, sp)
 	if f == nil {
 		return out, false
 	}

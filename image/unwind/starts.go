@@ -12,15 +12,38 @@ import (
 // that are for jumps.
 const maxText = 128 << 20
 
-// eachText calls f for the code of the file, part by part, up to maxText.
+// textPart is how many bytes of code are read at a time.
+const textPart = 1 << 20
+
+// eachText calls f for the code of the file, up to maxText, part by part. Each part
+// begins with the last bytes of the one before it, so that each instruction is in one whole.
+// The bytes are reused.
 func (o *Object) eachText(f func(b []byte, addr uint64)) {
 	left := uint64(maxText)
+	buf := make([]byte, textPart+maxCode)
 	for _, t := range o.text {
-		if n := t.high - t.low; n <= left && !o.inPLT(t.low) {
-			left -= n
-			f(o.bytes(t.low, int(n)), t.low)
+		if n := t.high - t.low; n > left || o.inPLT(t.low) {
+			continue
+		}
+		left -= t.high - t.low
+		for at := t.low; at < t.high; at += textPart {
+			if b := buf[:min(uint64(len(buf)), t.high-at)]; o.readAt(b, at) {
+				f(b, at)
+			}
 		}
 	}
+}
+
+// readAt fills b with the file's bytes at a loaded address, and reports whether they are
+// there.
+func (o *Object) readAt(b []byte, addr uint64) bool {
+	for _, l := range o.loads {
+		if l.addr <= addr && uint64(len(b)) <= l.size && addr-l.addr <= l.size-uint64(len(b)) {
+			n, _ := o.file.ReadAt(b, int64(l.off+addr-l.addr))
+			return n == len(b)
+		}
+	}
+	return false
 }
 
 // findStarts adds the targets of calls to the functions that are known, in a file
@@ -42,14 +65,23 @@ func (o *Object) findStarts() {
 	o.starts = slices.Compact(o.starts)
 }
 
-// callsX86 takes every E8 for a call if it goes to code: other bytes E8 seldom do.
+// callsX86 takes every E8 for a call if it goes to code: other bytes E8 seldom do. On x86-64
+// the code whose address LEA computes is a function, too, such as the first one of a thread:
+//
+//	call rel32       E8 rel32
+//	lea rel32(%rip)  0100 1R00  8D  00 reg 101  rel32
 func (o *Object) callsX86(b []byte, addr uint64) {
 	for i := 0; i+5 <= len(b); i++ {
-		if b[i] != 0xe8 {
+		at := i + 1
+		switch {
+		case b[i] == 0xe8:
+		case b[i] == 0x8d && i > 0 && i+6 <= len(b) && b[i+1]&0xc7 == 5 && b[i-1]&0xfb == 0x48 && o.arch.word == 8:
+			at = i + 2
+		default:
 			continue
 		}
-		rel := int32(binary.LittleEndian.Uint32(b[i+1:]))
-		to := o.arch.mask(addr + uint64(i) + 5 + uint64(int64(rel)))
+		rel := int32(binary.LittleEndian.Uint32(b[at:]))
+		to := o.arch.mask(addr + uint64(at) + 4 + uint64(int64(rel)))
 		if rel != 0 && o.inText(to) && !o.inPLT(to) {
 			o.starts = append(o.starts, to)
 		}

@@ -3,6 +3,7 @@ package unwind
 import (
 	"debug/elf"
 	"encoding/binary"
+	"slices"
 )
 
 const elfMIPS = elf.EM_MIPS
@@ -79,18 +80,22 @@ type Unwinder struct {
 	// last ones end early.
 	Exhausted bool
 
-	pops map[uint64]int64
-	used int // of maxWalks
+	pops      map[uint64]int64
+	prologues map[path]reached
+	confirmed map[place]bool
+	used      int // of maxWalks
 }
 
 // walker is the walk of one stack.
 type walker struct {
 	*Unwinder
-	arch  *machine
-	low   uint64 // of the stack: below it nothing is read
-	left  int    // instructions that may still be followed
-	thumb bool
-	inst  inst
+	arch   *machine
+	low    uint64 // of the stack: below it nothing is read
+	passed []span // of stacks on which signals were handled
+	left   int    // instructions that may still be followed
+	steps  int    // those of them that may be followed for the next caller
+	thumb  bool
+	inst   inst
 
 	trampolines bool // frames is filled in
 	frames      []sigframe
@@ -108,10 +113,10 @@ const (
 func (w *walker) spend(n int) bool {
 	w.left -= n
 	w.used += n
-	if w.used > maxWalks {
+	if w.used > maxWalks || w.left < 0 {
 		w.Exhausted = true
 	}
-	return w.left >= 0 && !w.Exhausted
+	return w.left >= 0 && w.used <= maxWalks
 }
 
 // maxStack bounds the bytes of one stack.
@@ -125,7 +130,7 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 		return nil
 	}
 	if u.pops == nil {
-		u.pops = map[uint64]int64{}
+		u.pops, u.prologues, u.confirmed = map[uint64]int64{}, map[path]reached{}, map[place]bool{}
 	}
 	w := &walker{Unwinder: u, arch: a, left: maxWalk}
 	w.low, _ = regs.Get(a.sp)
@@ -146,8 +151,8 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 			sp == cur.SP && len(frames) > 2 && frames[len(frames)-2].SP == sp {
 			break
 		}
-		if how == HowSignal { // cur is the trampoline: the kernel's registers replace what led to it
-			w.low = min(w.low, sp)
+		if how == HowSignal && !w.interrupted(cur.SP, sp) {
+			break
 		}
 		cur = Frame{PC: next.PC, SP: sp, How: how, Signal: how == HowSignal, Module: w.module(a.addr(next.PC))}
 		if cur.Module == nil && !w.isTrampoline(next.PC) {
@@ -160,6 +165,22 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 		regs = next
 	}
 	return frames
+}
+
+// interrupted continues the walk on the stack of what a signal or an exception
+// interrupted: its stack pointer is sp, that of the handler's trampoline is from. The
+// handler may have a stack of its own anywhere in memory. interrupted reports whether
+// sp is in memory that the walk has not passed: so that no stack is walked twice.
+func (w *walker) interrupted(from, sp uint64) bool {
+	if _, mapped := w.word(sp); !mapped {
+		return false
+	}
+	w.passed = append(w.passed, span{w.low, max(from, w.low) + 1})
+	if slices.ContainsFunc(w.passed, func(s span) bool { return s.holds(sp) }) {
+		return false
+	}
+	w.low = sp
+	return true
 }
 
 // step finds the caller of cur.
@@ -281,75 +302,127 @@ func (w *walker) believe(m *Module, cur *Frame, start uint64, known bool, look u
 	return v
 }
 
+// candidate is a caller that code was read for, and how well it fits.
+type candidate struct {
+	regs Regs
+	fit  verdict
+}
+
 // stepCode finds the caller by reading the function's code, and how sure that is.
 func (w *walker) stepCode(m *Module, cur *Frame, pc, look uint64, regs *Regs) (Regs, How, verdict) {
 	m.findStarts()
-	a := w.arch
 	start, end, known := m.startOf(look)
-	var byStart Regs
-	startVerdict := unfit
-	if known {
-		if s, guessed, ok := w.prologue(m, start, end, pc, span{}); ok {
-			if out, ok := w.callerOf(s, regs); ok {
-				byStart = out
-				startVerdict = w.believe(m, cur, start, known, look, &out)
-				if startVerdict == strong {
-					return out, HowPrologue, strong
-				}
-				if out.PC == 0 && m.symbols {
-					return out, HowPrologue, strong // the outermost frame of a thread
-				}
-				if guessed && !m.symbols {
-					startVerdict = min(startVerdict, weak)
-				}
-			}
-		}
+	f := function{m: m, start: start, end: end, known: known}
+	byStart, exact := w.byStart(&f, cur, pc, look, regs)
+	outermost := exact && byStart.regs.PC == 0 && m.symbols
+	if byStart.fit == strong || exact && byStart.fit == fits && w.confirmed[place{m, pc}] {
+		return byStart.regs, HowPrologue, byStart.fit
 	}
-	var best Regs
-	bestVerdict := unfit
-	agreed, tries := false, 0
-	w.epilogue(m, pc, regs, func(out Regs) bool {
-		v := w.believe(m, cur, start, known, look, &out)
-		sp, _ := out.Get(a.sp)
-		if sp < cur.SP {
-			return false
-		}
-		if v > bestVerdict {
-			best, bestVerdict = out, v
-		}
-		sp2, _ := byStart.Get(a.sp)
-		agreed = agreed || startVerdict > unfit && sp == sp2 && out.PC == byStart.PC
-		tries++
-		return v >= fits || agreed || tries >= 8
-	})
+	byEnd, both := candidate{}, false
+	if !outermost {
+		byEnd, both = w.byEnd(&f, cur, pc, look, regs, &byStart)
+	}
 	switch {
-	case agreed && (startVerdict == strong || bestVerdict == strong):
-		merge(&byStart, &best)
-		return byStart, HowPrologue, max(startVerdict, fits)
-	case bestVerdict == strong:
-		return best, HowEpilogue, strong
+	case both && byEnd.fit == strong:
+		merge(&byStart.regs, &byEnd.regs)
+		return byStart.regs, HowPrologue, strong
+	case byEnd.fit == strong:
+		return byEnd.regs, HowEpilogue, strong
 	}
+	w.steps = maxSteps
 	if out, ok := w.stepEarlier(m, start, end, pc, known, regs); ok {
 		return out, HowPrologue, strong
 	}
-	// Nothing names the function that we are in. What is seldom run may stand
-	// apart from it, and what stands behind a call that does not return is of
-	// another function.
-	if out, v := w.stepPart(m, pc, look, regs); v == strong || bestVerdict == unfit && startVerdict == unfit {
+	// No direct call leads to this function's start. Compilers move cold code out of a
+	// function; code after a noreturn call may belong to the next function.
+	if out, v := w.stepPart(m, pc, look, regs); v == strong || v > unfit && !outermost && byEnd.fit == unfit && byStart.fit == unfit {
 		return out, HowPrologue, v
 	}
 	switch {
-	case agreed:
-		merge(&byStart, &best)
-		return byStart, HowPrologue, max(startVerdict, fits)
-	case startVerdict >= bestVerdict && startVerdict > unfit:
-		return byStart, HowPrologue, startVerdict
-	case m.symbols && startVerdict > unfit:
-		return byStart, HowPrologue, startVerdict
-	case bestVerdict > unfit:
-		return best, HowEpilogue, bestVerdict
+	case outermost: // of a thread: nothing has called it
+		return byStart.regs, HowPrologue, strong
+	case both:
+		if same := !merge(&byStart.regs, &byEnd.regs); same && exact {
+			w.confirm(place{m, pc})
+		}
+		return byStart.regs, HowPrologue, max(byStart.fit, fits)
+	case byStart.fit > unfit && (m.symbols || byStart.fit >= byEnd.fit):
+		return byStart.regs, HowPrologue, byStart.fit
+	case byEnd.fit > unfit:
+		return byEnd.regs, HowEpilogue, byEnd.fit
 	}
 	return Regs{}, 0, unfit
+}
+
+// function is the function that a frame is in; known tells whether its start is.
+type function struct {
+	m          *Module
+	start, end uint64
+	known      bool
+}
+
+// byStart returns the caller that the code from the function's start to pc tells. exact
+// tells that known branches lead from there to pc.
+func (w *walker) byStart(f *function, cur *Frame, pc, look uint64, regs *Regs) (c candidate, exact bool) {
+	if !f.known {
+		return c, false
+	}
+	w.steps = maxSteps
+	s, guessed, ok := w.prologue(f.m, f.start, f.end, pc, span{})
+	if !ok {
+		return c, false
+	}
+	if c.regs, ok = w.callerOf(s, regs); !ok {
+		return candidate{}, false
+	}
+	c.fit = w.believe(f.m, cur, f.start, f.known, look, &c.regs)
+	if guessed && !f.m.symbols && c.fit != strong {
+		c.fit = min(c.fit, weak)
+	}
+	return c, !guessed
+}
+
+// maxTries is how many returns are tried that fit nothing.
+const maxTries = 8
+
+// byEnd returns the caller that the code from pc to a return tells, and whether it is
+// that of byStart.
+func (w *walker) byEnd(f *function, cur *Frame, pc, look uint64, regs *Regs, byStart *candidate) (best candidate, both bool) {
+	sp1, _ := byStart.regs.Get(w.arch.sp)
+	tries := 0
+	w.steps = maxSteps
+	w.epilogue(f.m, pc, regs, func(out Regs) bool {
+		v := w.believe(f.m, cur, f.start, f.known, look, &out)
+		sp, _ := out.Get(w.arch.sp)
+		if sp < cur.SP {
+			return false
+		}
+		if v > best.fit {
+			best = candidate{out, v}
+		}
+		both = both || byStart.fit > unfit && sp == sp1 && out.PC == byStart.regs.PC
+		tries++
+		return v >= fits || both || tries >= maxTries
+	})
+	return best, both
+}
+
+// place is an address in the code of a module.
+type place struct {
+	m  *Module
+	pc uint64
+}
+
+// maxPlaces bounds what is remembered of the code that was followed.
+const maxPlaces = 4096
+
+// confirm remembers that code from the function's start to a place and code from there
+// to a return tell the same caller.
+func (w *walker) confirm(p place) {
+	if len(w.confirmed) >= maxPlaces {
+		clear(w.confirmed)
+	}
+	w.confirmed[p] = true
 }
 
 // stepEarlier tries the functions that begin before start, which may be none: a byte
@@ -398,13 +471,16 @@ func (w *walker) stepPart(m *Module, pc, look uint64, regs *Regs) (Regs, verdict
 	return Regs{}, unfit
 }
 
-// merge adds to r what only s knows.
-func merge(r, s *Regs) {
+// merge adds to r what only s knows, and reports whether there was anything.
+func merge(r, s *Regs) (added bool) {
 	for n := range maxReg {
-		if _, ok := r.Get(n); !ok {
-			if v, ok := s.Get(n); ok {
-				r.Set(n, v)
-			}
+		if _, ok := r.Get(n); ok {
+			continue
+		}
+		if v, ok := s.Get(n); ok {
+			r.Set(n, v)
+			added = true
 		}
 	}
+	return added
 }

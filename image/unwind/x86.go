@@ -217,95 +217,134 @@ func (d *x86) stack() bool {
 	return true
 }
 
+// operands are the first two operands of an instruction whose first is a register, or none.
+type operands struct {
+	dst, src      int // noReg if they are none
+	size, srcSize int // bytes
+	whole         bool
+	imm           int64
+	isImm         bool
+}
+
+// x86Writes are instructions of which more is known than that they overwrite their first operand. Each
+// reports whether it did all.
+var x86Writes = map[x86asm.Op]func(d *x86, o *operands) bool{
+	x86asm.CMP:        (*x86).nothing,
+	x86asm.TEST:       (*x86).nothing,
+	x86asm.BT:         (*x86).nothing,
+	x86asm.NOP:        (*x86).nothing,
+	x86asm.PAUSE:      (*x86).nothing,
+	x86asm.PREFETCHT0: (*x86).nothing,
+	x86asm.MOV:        (*x86).mov,
+	x86asm.LEA:        (*x86).lea,
+	x86asm.ADD:        func(d *x86, o *operands) bool { return d.sum(o, 1, opAddReg) },
+	x86asm.SUB:        func(d *x86, o *operands) bool { return d.sum(o, -1, opSubReg) },
+	x86asm.INC:        func(d *x86, o *operands) bool { return d.step(o, 1) },
+	x86asm.DEC:        func(d *x86, o *operands) bool { return d.step(o, -1) },
+	x86asm.AND: func(d *x86, o *operands) bool {
+		if o.whole && o.isImm {
+			d.add(op{kind: opAnd, dst: o.dst, src: o.dst, imm: o.imm})
+		}
+		return o.whole && o.isImm
+	},
+	x86asm.XOR: func(d *x86, o *operands) bool {
+		zero := o.dst != noReg && o.dst == o.src && o.size >= 4
+		if zero {
+			d.set(o.dst, 0)
+		}
+		return zero
+	},
+	x86asm.XCHG: func(d *x86, o *operands) bool {
+		if o.src != noReg && o.src != o.dst {
+			d.clear(o.src)
+		}
+		return o.src == o.dst
+	},
+}
+
 // compute does what writes to its first operand, and a few that write elsewhere.
 func (d *x86) compute() {
-	dst, size := d.reg(0)
-	src, srcSize := d.reg(1)
+	var o operands
+	o.dst, o.size = d.reg(0)
+	o.src, o.srcSize = d.reg(1)
+	o.whole = o.size == d.w
 	imm, isImm := d.x.Args[1].(x86asm.Imm)
-	whole := size == d.w
+	o.imm, o.isImm = int64(imm), isImm
 	if base, off, known, isMem := d.mem(0); isMem {
-		d.computeMem(base, off, known, src, srcSize)
+		d.computeMem(base, off, known, o.src, o.srcSize)
 		return
 	}
-	switch d.x.Op {
-	case x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.NOP, x86asm.PAUSE, x86asm.PREFETCHT0:
+	if do := x86Writes[d.x.Op]; do != nil && do(d, &o) {
 		return
-	case x86asm.MOV:
-		base, off, known, isMem := d.mem(1)
-		switch {
-		case dst == noReg:
-		case isImm && size >= 4:
-			v := uint64(imm)
-			if size == 4 {
-				v &= 0xffffffff
-			}
-			d.set(dst, v)
-		case whole && src != noReg && srcSize == d.w:
-			d.move(dst, src)
-		case whole && isMem && known:
-			d.load(dst, base, off, d.w)
-		default:
-			d.clear(dst)
-		}
-		return
-	case x86asm.LEA:
-		if base, off, known, _ := d.mem(1); dst != noReg && known && whole {
-			d.addImm(dst, base, off)
-			return
-		}
-		if m, ok := d.x.Args[1].(x86asm.Mem); ok && dst != noReg && whole && m.Scale == 1 && m.Base != 0 {
-			b, bs := gprX86(d.a, m.Base)
-			i, is := gprX86(d.a, m.Index)
-			if bs == d.w && is == d.w {
-				d.add(op{kind: opAddReg, dst: dst, src: b, src2: i})
-				d.addImm(dst, dst, m.Disp)
-				return
-			}
-		}
-	case x86asm.ADD, x86asm.SUB:
-		if whole && isImm {
-			v := int64(imm)
-			if d.x.Op == x86asm.SUB {
-				v = -v
-			}
-			d.addImm(dst, dst, v)
-			return
-		}
-		if whole && src != noReg && srcSize == d.w {
-			kind := opAddReg
-			if d.x.Op == x86asm.SUB {
-				kind = opSubReg
-			}
-			d.add(op{kind: kind, dst: dst, src: dst, src2: src})
-			return
-		}
-	case x86asm.INC, x86asm.DEC:
-		if whole {
-			d.addImm(dst, dst, map[bool]int64{true: 1, false: -1}[d.x.Op == x86asm.INC])
-			return
-		}
-	case x86asm.AND:
-		if whole && isImm {
-			d.add(op{kind: opAnd, dst: dst, src: dst, imm: int64(imm)})
-			return
-		}
-	case x86asm.XOR:
-		if dst != noReg && dst == src && size >= 4 {
-			d.set(dst, 0)
-			return
-		}
-	case x86asm.XCHG:
-		if src != noReg && src != dst {
-			d.clear(src)
-		}
-		if src == dst {
-			return
-		}
 	}
 	d.sideEffects()
-	if dst != noReg {
-		d.clear(dst)
+	if o.dst != noReg {
+		d.clear(o.dst)
 	}
+}
+
+func (d *x86) nothing(*operands) bool { return true }
+
+func (d *x86) mov(o *operands) bool {
+	base, off, known, isMem := d.mem(1)
+	switch {
+	case o.dst == noReg:
+	case o.isImm && o.size >= 4:
+		v := uint64(o.imm)
+		if o.size == 4 {
+			v &= 0xffffffff
+		}
+		d.set(o.dst, v)
+	case o.whole && o.src != noReg && o.srcSize == d.w:
+		d.move(o.dst, o.src)
+	case o.whole && isMem && known:
+		d.load(o.dst, base, off, d.w)
+	default:
+		d.clear(o.dst)
+	}
+	return true
+}
+
+func (d *x86) lea(o *operands) bool {
+	if o.dst == noReg || !o.whole {
+		return false
+	}
+	if base, off, known, _ := d.mem(1); known {
+		d.addImm(o.dst, base, off)
+		return true
+	}
+	m, ok := d.x.Args[1].(x86asm.Mem)
+	if !ok || m.Scale != 1 || m.Base == 0 {
+		return false
+	}
+	b, bs := gprX86(d.a, m.Base)
+	i, is := gprX86(d.a, m.Index)
+	if bs != d.w || is != d.w {
+		return false
+	}
+	d.add(op{kind: opAddReg, dst: o.dst, src: b, src2: i})
+	d.addImm(o.dst, o.dst, m.Disp)
+	return true
+}
+
+// sum adds or subtracts.
+func (d *x86) sum(o *operands, sign int64, kind opKind) bool {
+	switch {
+	case o.whole && o.isImm:
+		d.addImm(o.dst, o.dst, sign*o.imm)
+	case o.whole && o.src != noReg && o.srcSize == d.w:
+		d.add(op{kind: kind, dst: o.dst, src: o.dst, src2: o.src})
+	default:
+		return false
+	}
+	return true
+}
+
+func (d *x86) step(o *operands, by int64) bool {
+	if o.whole {
+		d.addImm(o.dst, o.dst, by)
+	}
+	return o.whole
 }
 
 // computeMem does instructions with memory as first operand.

@@ -3,7 +3,6 @@ package cmdtest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -56,11 +55,6 @@ func (s Session) Test(t *testing.T) {
 		list := commands(body)
 		ran += len(list)
 		written, faults := s.block(t, list, plain)
-		for tries := 0; len(faults) > 0 && tries < 3; tries++ {
-			// What is timed, as a dump every second, may differ on a busy machine.
-			t.Logf("once more, since %v", errors.Join(faults...))
-			written, faults = s.block(t, list, plain)
-		}
 		for _, f := range faults {
 			if _, ok := f.(difference); !ok || !s.Update {
 				t.Error(f)

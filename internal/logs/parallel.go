@@ -39,13 +39,13 @@ type Fork struct {
 
 // state is what decides how the records of a chunk are read.
 type state struct {
-	user  bool
-	space *symbol.Space
-	epoch int
+	headers dump.State
+	space   *symbol.Space
+	epoch   int
 }
 
 func (r *Reader) currentState() state {
-	return state{r.scanner.UserFields(), r.Process.Maps.Space(), r.epoch}
+	return state{r.scanner.State(), r.Process.Maps.Space(), r.epoch}
 }
 
 // part is what a lane of dump.Chunks makes of a chunk.
@@ -143,7 +143,7 @@ func (p *part) scan(c *dump.Chunk) error {
 	}
 	p.fork.Begin()
 	p.sc.ResetChunk(c)
-	p.sc.SetUserFields(p.state.user)
+	p.sc.SetState(p.state.headers)
 	for p.sc.Next() {
 		if err := p.record(p.sc.Record()); err != nil {
 			return err

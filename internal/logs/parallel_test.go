@@ -34,7 +34,7 @@ func capture(t *testing.T, name string) string {
 
 // marked puts marks between the lines of a log: headers, maps, boots, other text.
 func marked(rng *rand.Rand, log string, every int) string {
-	marks := []string{"~h#boot w=64\n", "~h#begin %d n=5\n", "~h#begin %d u=1\n", "~h#end %d\n", "{{{reset}}}\n",
+	marks := []string{"~h#boot w=64\n", "~h#boot w=32\n", "~h#map t=1\n", "~h#begin %d n=5\n", "~h#begin %d u=1\n", "~h#end %d\n", "{{{reset}}}\n",
 		"{{{reset}}}\n{{{module:0:app:elf:00}}}\n{{{mmap:0x55d400000000:0x20000000:load:0:rx:0}}}\n", "*** Booting Zephyr\n",
 		"== heap ==\n", "~m#AAAA\n", "~m#!\n", "~b#size: 7, 0x1 0x2\n", "some text { and more {\n", "{", "no line end ~m#ABAABA== "}
 	var b strings.Builder

@@ -302,8 +302,11 @@ func (r *Reader) record(rec *dump.Record, h Handler) error {
 			n, _ := rec.Header.Uint("allocs")
 			r.allocated = r.allocated || n > 0
 		}
-		if rec.Header.Verb == codec.VerbBoot && len(r.flags.Maps) == 0 {
-			r.Process.Maps.Reset()
+		switch rec.Header.Verb { // what was known of modules ends here (BT-REC-1, BT-REC-4)
+		case codec.VerbBoot, codec.VerbMap:
+			if len(r.flags.Maps) == 0 {
+				r.Process.Maps.Reset()
+			}
 		}
 		return call(h.Header, rec)
 	}

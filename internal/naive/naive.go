@@ -130,27 +130,53 @@ func readAnyDepth(bits []byte, word int) (Stack, *Rejection) {
 }
 
 // Salvage reads what is certain of a blob that was cut at its end: the depth
-// announced, and whether the size was there. (BT-SALV-1, BT-SALV-2)
-func Salvage(data []byte) (s Stack, depth int, sized bool) {
-	switch s, rejected := Decode(data, 64); {
-	case rejected == nil:
-		return s, len(s.PCs), true
-	case rejected.Reason == "length", rejected.Reason == "empty", rejected.Reason == "short":
+// announced, whether the size was there, and why nothing is certain, "" if something is.
+// (BT-SALV-1, BT-SALV-2)
+func Salvage(data []byte, word int) (s Stack, depth int, sized bool, reason string) {
+	s, rejected := Decode(data, word)
+	if rejected == nil {
+		return s, len(s.PCs), true, ""
+	}
+	switch rejected.Reason {
+	case "length", "empty", "short":
 	default:
-		return Stack{}, 0, false // it has its right length: damaged, not cut
+		return Stack{}, 0, false, rejected.Reason // it has its right length: damaged, not cut
 	}
 	if len(data) == 0 || data[0]>>3 == 0 {
-		return Stack{}, 0, false // of 32 frames, or empty with user bits
+		return Stack{}, 0, false, rejected.Reason // of 32 frames, or empty with user bits
 	}
 	depth = int(data[0] >> 3)
-	s, cut := read(bitstring.Unpack(data), depth, 64)
+	s, cut := read(bitstring.Unpack(data), depth, word)
 	if cut == nil {
-		return s, depth, true
+		return s, depth, true, ""
 	}
 	if cut.Reason != "truncated" {
-		return Stack{}, depth, false
+		return Stack{}, depth, false, cut.Reason
 	}
-	return s, depth, false
+	return s, depth, false, ""
+}
+
+// Bare reads depth and frames alone. (BT-BARE-1, BT-BARE-2)
+func Bare(data []byte, word int) (Stack, *Rejection) {
+	bits := bitstring.Unpack(data)
+	frames := func(depth int) (Stack, *Rejection) {
+		r := &reader{bits: bits, word: word}
+		said, rejected := r.field("depth", -1, 5)
+		if depth < 0 {
+			depth = int(said)
+		}
+		for n := 0; n < depth && rejected == nil; n++ {
+			rejected = r.frame(n)
+		}
+		return r.Stack, rejected
+	}
+	s, rejected := frames(-1)
+	if rejected == nil && len(s.PCs) == 0 {
+		if full, not := frames(32); not == nil {
+			return full, nil
+		}
+	}
+	return s, rejected
 }
 
 // Cut reads the fields that are there of a blob cut at its end; a rejection with

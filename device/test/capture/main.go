@@ -17,9 +17,11 @@ import (
 
 const usage = `usage: go run ./device/test/capture [flags]
 
-Builds generated programs for each machine, compiler and level of optimization,
-runs them, and compares what each backend captures with what was there.
+Builds programs for each machine, compiler and level of optimization, runs them,
+and compares what each backend captures with what was there.
 
+  -programs KIND  generated (default), or real: those that .ci/sources fetches
+  -program NAMES  of the real ones, only these, comma-separated
   -write FILE     replace the table between its marks in FILE
   -backend NAMES  only these, comma-separated; -machine, -compiler, -level as well
   -seeds N        programs of each cell (default 3)
@@ -36,6 +38,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 type options struct {
 	write, backend, machine, compiler, level, keep, dir string
+	programs, program                                   string
 	extra                                               string
 	seeds, seed, jobs                                   int
 	verbose                                             bool
@@ -45,6 +48,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var o options
 	flags := flag.NewFlagSet("capture", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.programs, "programs", "generated", "")
+	flags.StringVar(&o.program, "program", "", "")
 	flags.StringVar(&o.write, "write", "", "")
 	flags.StringVar(&o.backend, "backend", "", "")
 	flags.StringVar(&o.machine, "machine", "", "")
@@ -79,7 +84,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 			return 3
 		}
 	}
-	table, err := measure(o, stderr)
+	measured, mark := measure, beginMark
+	switch o.programs {
+	case "generated":
+	case "real":
+		measured, mark = measureReal, beginRealMark
+	default:
+		fmt.Fprintf(stderr, "capture: -programs %q: expected generated or real\n", o.programs)
+		return 2
+	}
+	table, err := measured(o, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "capture: %v\n", err)
 		if o.write != "" || table == nil {
@@ -87,11 +101,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if len(table.rows) == 0 {
-		fmt.Fprintln(stderr, "capture: nothing to measure: no such backend or machine, or no compiler for it")
+		fmt.Fprintln(stderr, "capture: nothing to measure: no such backend or machine, or no compiler or source for it")
 		return 2
 	}
 	if o.write != "" {
-		if err := table.replace(o.write); err != nil {
+		if err := table.replace(o.write, mark); err != nil {
 			fmt.Fprintf(stderr, "capture: %v\n", err)
 			return 3
 		}
@@ -111,7 +125,7 @@ func chosen(list, name string) bool {
 
 // measure runs all jobs that are chosen and can be run here.
 func measure(o options, stderr io.Writer) (*table, error) {
-	t := &table{}
+	t := &table{columns: levels}
 	dir, err := filepath.Abs(o.dir)
 	if err != nil {
 		return nil, err
@@ -121,6 +135,7 @@ func measure(o options, stderr io.Writer) (*table, error) {
 		cell *count
 	}
 	var tasks []task
+	var mu sync.Mutex // of cells and stderr
 	skipped := map[string]bool{}
 	for _, b := range backends {
 		for _, name := range b.machines {
@@ -155,23 +170,34 @@ func measure(o options, stderr io.Writer) (*table, error) {
 			}
 		}
 	}
+	err = each(o.jobs, tasks, func(k task) error {
+		c, err := k.job.run(o.keep)
+		mu.Lock()
+		defer mu.Unlock()
+		if o.verbose && (err != nil || c.fatal != "" || c.worst != "" || c.differing > 0) {
+			c.report(stderr, k.job)
+		}
+		k.cell.add(c)
+		return err
+	})
+	return t, err
+}
+
+// each runs the tasks, n at a time, and returns the errors of those that failed: the others
+// are measured all the same.
+func each[T any](n int, tasks []T, run func(T) error) error {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	var failures []error
-	queue := make(chan task)
-	for range o.jobs {
+	queue := make(chan T)
+	for range n {
 		group.Go(func() {
 			for k := range queue {
-				c, err := k.job.run(o.keep)
-				mu.Lock()
-				if err != nil { // not measured; the others are
+				if err := run(k); err != nil {
+					mu.Lock()
 					failures = append(failures, err)
+					mu.Unlock()
 				}
-				if o.verbose && (err != nil || c.fatal != "" || c.worst != "" || c.differing > 0) {
-					fmt.Fprintf(stderr, "%v: recall %.2f false %.2f differing %d\n\t%s\n\ttrue    %s\n", k.job, c.recall(), c.falsity(), c.differing, c.fatal, c.worst)
-				}
-				k.cell.add(c)
-				mu.Unlock()
 			}
 		})
 	}
@@ -180,5 +206,10 @@ func measure(o options, stderr io.Writer) (*table, error) {
 	}
 	close(queue)
 	group.Wait()
-	return t, errors.Join(failures...)
+	return errors.Join(failures...)
+}
+
+// report prints where a backend fell short.
+func (c *count) report(w io.Writer, job any) {
+	fmt.Fprintf(w, "%v: recall %.2f false %.2f differing %d\n\t%s\n\ttrue    %s\n", job, c.recall(), c.falsity(), c.differing, c.fatal, c.worst)
 }

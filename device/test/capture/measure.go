@@ -27,6 +27,7 @@ type count struct {
 	expected    int // frames that were on them
 	found       int // of these, how many were captured, in order
 	wrong       int // captured frames that were not there
+	beyond      int // of these, beyond main
 	corrupted   int // captures of corrupted stacks that ended
 	differing   int // captures that differ with frames skipped, or with a cache: faults
 	fatal       string

@@ -9,7 +9,10 @@ import (
 
 // A table has a row for each backend, machine and compiler, and a cell for each
 // level of optimization.
-type table struct{ rows []*row }
+type table struct {
+	rows    []*row
+	columns []string
+}
 
 type row struct {
 	backend           backend
@@ -64,16 +67,17 @@ func (c *count) String() string {
 	return percent(c.found, c.expected) + " / " + percent(c.wrong, c.found+c.wrong)
 }
 
-// The marks of the table in a document.
+// The marks of the tables in a document: of generated programs, and of real ones.
 const (
-	beginMark = "<!-- table: go run ./device/test/capture -write docs/capture.md -->\n"
-	endMark   = "<!-- end of table -->\n"
+	beginMark     = "<!-- table: go run ./device/test/capture -write docs/capture.md -->\n"
+	beginRealMark = "<!-- table: go run ./device/test/capture -programs real -write docs/capture.md -->\n"
+	endMark       = "<!-- end of table -->\n"
 )
 
 func (t *table) markdown() string {
 	var b strings.Builder
 	frames, stacks, corrupted := 0, 0, 0
-	b.WriteString("| backend | machine | compiler | " + strings.Join(levels, " | ") + " |\n| --- | --- | --- |" + strings.Repeat(" --- |", len(levels)) + "\n")
+	b.WriteString("| backend | machine | compiler | " + strings.Join(t.columns, " | ") + " |\n| --- | --- | --- |" + strings.Repeat(" --- |", len(t.columns)) + "\n")
 	var lines []line
 	for _, r := range t.rows {
 		lines = append(lines, r.line())
@@ -86,7 +90,11 @@ func (t *table) markdown() string {
 	for _, l := range lines {
 		fmt.Fprintf(&b, "| %s |%s\n", l, l.cells)
 	}
-	fmt.Fprintf(&b, "\n%d stacks, %d frames; and %d captures of corrupted stacks.\n", stacks, frames, corrupted)
+	fmt.Fprintf(&b, "\n%d stacks, %d frames", stacks, frames)
+	if corrupted > 0 {
+		fmt.Fprintf(&b, "; and %d captures of corrupted stacks", corrupted)
+	}
+	b.WriteString(".\n")
 	return b.String()
 }
 
@@ -103,7 +111,7 @@ func percent(part, whole int) string {
 }
 
 // replace puts the table between its marks in a document.
-func (t *table) replace(path string) error {
+func (t *table) replace(path, beginMark string) error {
 	doc, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -126,7 +134,7 @@ func (t *table) short() []string {
 				short = append(short, c.fatal)
 			case c.expected == 0 || r.backend.report:
 			case c.recall() < r.backend.recall || c.falsity() > r.backend.wrong || c.differing > 0:
-				short = append(short, fmt.Sprintf("%s %s: %.2f %% found, %.2f %% false, of %g and %g; %d differing", r, levels[i], c.recall(), c.falsity(), r.backend.recall, r.backend.wrong, c.differing))
+				short = append(short, fmt.Sprintf("%s %s: %.2f %% found, %.2f %% false, of %g and %g; %d differing", r, t.columns[i], c.recall(), c.falsity(), r.backend.recall, r.backend.wrong, c.differing))
 			}
 		}
 	}

@@ -175,8 +175,7 @@ int main(void)
 {
 	int i;
 
-	if (lwsbt_functions.count)
-		ctx.functions = &lwsbt_functions;
+	ctx.functions = lwsbt_function_table();
 	SYSTICK_LOAD = 3;
 	SYSTICK_NOW = 0;
 	SYSTICK_CTRL = 7;

@@ -87,8 +87,7 @@ int main(void)
 	lwsbt_wrapped.ctx.hi = (uintptr_t)stack_top;
 	lwsbt_wrapped.ctx.lo = lwsbt_wrapped.ctx.hi - 8192;
 	lwsbt_wrapped.ctx.code_hi = (uintptr_t)code_end;
-	if (lwsbt_functions.count)
-		lwsbt_wrapped.ctx.functions = &lwsbt_functions;
+	lwsbt_wrapped.ctx.functions = lwsbt_function_table();
 	put_number("cold ", deeper(6));
 	put_number("warm ", deeper(6));
 	put_number("frames ", frames);

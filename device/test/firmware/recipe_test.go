@@ -69,7 +69,11 @@ func TestRecipe(t *testing.T) {
 	if strings.Count(command, yours) != 1 {
 		t.Fatalf("no %s in %q", yours, command)
 	}
-	files := board + " DIR/dump.c DIR/app.c -o DIR/fw.elf"
+	if strings.Count(command, "firmware.elf\n") != 2 {
+		t.Fatalf("no firmware.elf that is linked and patched in %q", command)
+	}
+	command = strings.ReplaceAll(command, "firmware.elf", "DIR/fw.elf")
+	files := board + " DIR/dump.c DIR/app.c"
 	mixed := strings.Replace(command, "device/src/*.c device/adapters/wrap.c", "DIR/*.o", 1)
 	if mixed == command {
 		t.Fatalf("no sources in %q", command)
@@ -88,7 +92,7 @@ func TestRecipe(t *testing.T) {
 			if c.depth == 1 && os.Getenv("LWSBT_FULL") == "" {
 				t.Skip("LWSBT_FULL is not set")
 			}
-			sh := exec.Command("sh", "-c", strings.NewReplacer("DIR", dir, "(.ARM", "\\(.ARM", "exidx)", "exidx\\)").Replace(c.script))
+			sh := exec.Command("sh", "-c", strings.NewReplacer("DIR", dir, "\ngo run ", " &&\ngo run ", "(.ARM", "\\(.ARM", "exidx)", "exidx\\)").Replace(c.script))
 			sh.Dir = "../../.."
 			if out, err := sh.CombinedOutput(); err != nil {
 				if bytes.Contains(out, []byte("nano.specs")) {

@@ -77,6 +77,7 @@ func (t *Table) WriteC(w io.Writer) error {
 	}
 	b = fmt.Appendf(b, "\n};\n\nconst struct %s %s = {\n\t%s, %d, (uintptr_t)0x%x, (uintptr_t)0x%x\n};\n",
 		symbolTable, symbolTable, symbolStarts, len(t.Start), t.Base, t.End)
+	b = fmt.Appendf(b, "\nconst struct %s *lwsbt_function_table(void)\n{\n\treturn &%s;\n}\n", symbolTable, symbolTable)
 	_, err := w.Write(b)
 	return err
 }

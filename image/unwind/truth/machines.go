@@ -15,6 +15,7 @@ type Machine struct {
 	Flags   []string // of it
 	Strip   string   // objcopy
 	Qemu    string   // emulator, "" to run natively
+	CPU     string   // that it emulates, "" for its default
 	Machine elf.Machine
 	Class   elf.Class
 	Order   binary.ByteOrder
@@ -54,6 +55,7 @@ func Machines() []Machine {
 		{Name: "thumb", CC: "arm-linux-gnueabihf-gcc", Flags: []string{"-mthumb"}, Strip: "arm-linux-gnueabihf-objcopy", Qemu: "qemu-arm",
 			Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Order: le, SP: "sp", Regs: arm, RISC: true, Exidx: true},
 		{Name: "aarch64", CC: "aarch64-linux-gnu-gcc", Strip: "aarch64-linux-gnu-objcopy", Qemu: "qemu-aarch64",
+			CPU:     "cortex-a57", // without SVE, whose signal frames gdb does not read
 			Machine: elf.EM_AARCH64, Class: elf.ELFCLASS64, Order: le, SP: "sp", RISC: true,
 			Regs: numbered(map[int]string{31: "sp"}, 0, "x", 0, 30)},
 		{Name: "riscv64", CC: "riscv64-linux-gnu-gcc", Strip: "riscv64-linux-gnu-objcopy", Qemu: "qemu-riscv64",

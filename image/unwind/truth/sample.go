@@ -24,11 +24,20 @@ type Sample struct {
 	Thumb  bool              `json:"thumb"`
 	Regs   map[string]uint64 `json:"regs"` // by DWARF number
 	SP     uint64            `json:"sp"`
-	Stack  []byte            `json:"stack"` // from SP on
-	Extra  [][2]any          `json:"extra"` // code that is in no file
+	Stack  []byte            `json:"stack"`  // from SP on
+	Extra  [][2]any          `json:"extra"`  // code that is in no file, and other stacks
+	Stacks int               `json:"stacks"` // how many of Extra are stacks
 	Frames [][2]any          `json:"frames"`
 	VDSO   []any             `json:"vdso"` // its address and bytes, if there is one
 	Maps   string            `json:"maps"`
+
+	extra []part
+}
+
+// part is some memory.
+type part struct {
+	addr uint64
+	data []byte
 }
 
 // Truth returns the addresses of gdb's frames, up to main if it knows where that is.
@@ -52,10 +61,14 @@ func (s *Sample) Read(b []byte, addr uint64) int {
 	if addr >= s.SP && addr-s.SP < uint64(len(s.Stack)) {
 		return copy(b, s.Stack[addr-s.SP:])
 	}
-	for _, e := range s.Extra {
-		at, code := number(e[0]), decoded(e[1])
-		if addr >= at && addr-at < uint64(len(code)) {
-			return copy(b, code[addr-at:])
+	if s.extra == nil {
+		for _, e := range s.Extra {
+			s.extra = append(s.extra, part{number(e[0]), decoded(e[1])})
+		}
+	}
+	for _, p := range s.extra {
+		if addr >= p.addr && addr-p.addr < uint64(len(p.data)) {
+			return copy(b, p.data[addr-p.addr:])
 		}
 	}
 	return 0
@@ -130,6 +143,9 @@ func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 			return nil, err
 		}
 		q := exec.Command(m.Qemu, "-g", strconv.Itoa(port), path)
+		if m.CPU != "" {
+			q.Env = append(os.Environ(), "QEMU_CPU="+m.CPU)
+		}
 		if err := q.Start(); err != nil {
 			return nil, err
 		}

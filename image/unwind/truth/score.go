@@ -61,6 +61,7 @@ func decoded(v any) []byte {
 // Score counts frames, but for each sample's first, which is given.
 type Score struct {
 	Samples int
+	Crossed int // of them with more than one stack
 	Want    int // frames of gdb's backtraces
 	Found   int // of them found, in order
 	False   int // found that gdb has not
@@ -77,8 +78,8 @@ func (s *Score) Wrongs() float64 { return float64(s.False) / float64(max(s.Frame
 
 // String returns the score in one line.
 func (s *Score) String() string {
-	return fmt.Sprintf("%d stops, %d of %d frames (%.1f %%), %d false of %d (%.2f %%), how %v, wrong %v",
-		s.Samples, s.Found, s.Want, s.Recall()*100, s.False, s.Frames, s.Wrongs()*100, s.How, s.Wrong)
+	return fmt.Sprintf("%d stops, %d on an alternate stack, %d of %d frames (%.1f %%), %d false of %d (%.2f %%), how %v, wrong %v",
+		s.Samples, s.Crossed, s.Found, s.Want, s.Recall()*100, s.False, s.Frames, s.Wrongs()*100, s.How, s.Wrong)
 }
 
 // Add compares one backtrace.

@@ -31,9 +31,9 @@ def read(addr, n):
         return b""
 
 
-def memory(sp):
+def memory(sp, most=1 << 20):
     data = b""
-    while len(data) < 1 << 20:
+    while len(data) < most:
         n = 4096 - (sp + len(data)) % 4096
         b = read(sp + len(data), n)
         if not b:
@@ -49,20 +49,25 @@ def sample():
             regs[n] = number(name)
         except (gdb.error, ValueError):
             pass
-    frames, extra = [], []
+    frames, extra, stacks = [], [], []
+    sp = number(sp_name)
+    stack = memory(sp)
     f = gdb.newest_frame()
     try:
         while f is not None and len(frames) < 300:
             if f.type() == gdb.SIGTRAMP_FRAME:
                 extra.append([f.pc() & mask, base64.b64encode(read(f.pc() & mask, 16)).decode()])
+                if f.older() is not None:
+                    at = int(f.older().read_register("sp")) & mask
+                    if not sp <= at < sp + len(stack) or at - sp > 1 << 16:  # the handler has a stack of its own
+                        stacks.append([at, base64.b64encode(memory(at)).decode()])
             if f.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
                 frames.append([f.pc() & mask, f.name() or "?"])
             f = f.older()
     except gdb.error as e:
         pass
-    sp = number(sp_name)
-    line = {"pc": number("pc"), "regs": regs, "sp": sp, "stack": base64.b64encode(memory(sp)).decode(),
-            "extra": extra, "frames": frames}
+    line = {"pc": number("pc"), "regs": regs, "sp": sp, "stack": base64.b64encode(stack).decode(),
+            "extra": extra + stacks, "stacks": len(stacks), "frames": frames}
     if "cpsr" in os.environ.get("TRUTH_FLAGS", ""):
         line["thumb"] = bool(number("cpsr") & 0x20)
     if not os.environ.get("TRUTH_PORT"):
@@ -164,9 +169,8 @@ elif mode == "break":
     gdb.execute("run > /dev/null 2>&1 < /dev/null", to_string=True)
     gdb.execute("delete", to_string=True)
 mask = (1 << 64) - 1 if os.environ["TRUTH_WORD"] == "8" else (1 << 32) - 1
-for s in ["SIGUSR1", "SIGSEGV", "SIGPIPE", "SIGCHLD", "SIGALRM"]:
-    if s == "SIGUSR1":
-        gdb.execute("handle %s nostop noprint pass" % s, to_string=True)
+for s in ["SIGUSR1", "SIGUSR2"]:
+    gdb.execute("handle %s nostop noprint pass" % s, to_string=True)
 if mode == "break":
     by_breaks()
 else:

@@ -34,6 +34,9 @@ func score(t testing.TB, m *Machine, path string, samples []Sample, tables bool)
 		if k := x.Kernel(); k != nil {
 			modules = append(modules[:1], k)
 		}
+		if x.Stacks > 0 {
+			s.Crossed++
+		}
 		u := &unwind.Unwinder{Memory: x, Modules: modules, NoTables: !tables}
 		frames := u.Walk(m.Machine, m.Class, m.Order, x.Registers())
 		if !s.Add(truth, toMain, frames, tag) && os.Getenv("TRUTH_SHOW") != "" && shown < 12 {
@@ -128,8 +131,8 @@ var update = flag.Bool("update", false, "write the tables of docs/stacks.md")
 // else on x86-64 at -O2.
 func TestMachines(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("| machine | level | stops | frames | tables | false | symbols | false | stripped | false |\n")
-	b.WriteString("| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |\n")
+	b.WriteString("| machine | level | stops | alternate | frames | tables | false | symbols | false | stripped | false |\n")
+	b.WriteString("| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n")
 	for _, m := range Machines() {
 		for _, opt := range levels {
 			if !full() && m.Name != "x86-64" || !all() && opt != "-O2" || !strings.Contains(m.Name+opt, os.Getenv("LWSBT_TRUTH_ONLY")) {
@@ -147,7 +150,7 @@ func TestMachines(t *testing.T) {
 				t.Logf("tables:   %v", tables)
 				t.Logf("symbols:  %v", symbols)
 				t.Logf("stripped: %v", stripped)
-				fmt.Fprintf(&b, "| %s | %s | %d | %d |", m.Name, opt, tables.Samples, tables.Want)
+				fmt.Fprintf(&b, "| %s | %s | %d | %d | %d |", m.Name, opt, tables.Samples, tables.Crossed, tables.Want)
 				for _, s := range []*Score{tables, symbols, stripped} {
 					fmt.Fprintf(&b, " %.1f %% | %.1f %% |", s.Recall()*100, s.Wrongs()*100)
 				}

@@ -273,7 +273,7 @@ int main(void)
 	ctx.code_lo = (uintptr_t)__executable_start;
 	ctx.code_hi = (uintptr_t)etext;
 #ifdef TABLE
-	ctx.functions = &lwsbt_functions;
+	ctx.functions = lwsbt_function_table();
 #endif
 	cached = ctx;
 	cached.rules = rules;

@@ -209,16 +209,53 @@ NOINLINE static void t_handler(int sig)
 	t_sink += t_rec(2, (unsigned)sig) + t_check(t_sink);
 }
 
+/* What is called on the alternate stack alone, so that some stops are there for certain. */
+NOINLINE unsigned t_alternate2(unsigned n) { return n == 0 ? t_leaf(n) : t_alternate2(n - 1) + t_sink; }
+
+NOINLINE unsigned t_alternate1(unsigned n)
+{
+	char buf[300];
+	memset(buf, (int)n, sizeof buf);
+	return t_alternate2(n % 3) + (unsigned)buf[n % 300];
+}
+
+NOINLINE static void t_alternate(int sig, siginfo_t *info, void *context)
+{
+	(void)info;
+	(void)context;
+	t_sink += t_alternate1((unsigned)sig) + t_alloca(t_sink);
+	t_sink += t_rec(2, t_sink) + g_entry(t_rand(), 0);
+}
+
 NOINLINE unsigned t_signal(unsigned n)
 {
-	if (n % 4 == 0)
+	if (n % 8 == 0)
 		raise(SIGUSR1);
+	else if (n % 8 == 4)
+		raise(SIGUSR2);
 	return t_call(n);
+}
+
+static void t_stacks(void)
+{
+	static char stack[1 << 17];
+	stack_t ss;
+	struct sigaction sa;
+	memset(&ss, 0, sizeof ss);
+	ss.ss_sp = stack;
+	ss.ss_size = sizeof stack;
+	sigaltstack(&ss, NULL);
+	memset(&sa, 0, sizeof sa);
+	sa.sa_sigaction = t_alternate;
+	sa.sa_flags = SA_ONSTACK | SA_SIGINFO;
+	sigaction(SIGUSR2, &sa, NULL);
 }
 
 int main(void)
 {
 	signal(SIGUSR1, t_handler);
+	t_stacks();
+	raise(SIGUSR2);
 	for (unsigned i = 0;; i++) {
 		t_sink = t_signal(t_rand());
 		t_sink += t_call(t_rand());

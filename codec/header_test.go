@@ -1,0 +1,159 @@
+package codec_test
+
+import (
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+func TestHeaderRefused(t *testing.T) {
+	keys := func(pairs ...string) (list []codec.HeaderKey) {
+		for i := 0; i < len(pairs); i += 2 {
+			list = append(list, codec.HeaderKey{Key: pairs[i], Value: pairs[i+1]})
+		}
+		return list
+	}
+	for name, h := range map[string]codec.Header{
+		"no verb":                  {},
+		"a verb in upper case":     {Verb: "Map"},
+		"a verb with a digit":      {Verb: "map2"},
+		"begin without a number":   {Verb: "begin"},
+		"map with a number":        {Verb: "map", HasNumber: true},
+		"a key without a name":     {Verb: "map", Keys: keys("", "5")},
+		"a key with a digit":       {Verb: "map", Keys: keys("t", "5", "t2", "5")},
+		"a time that is no number": {Verb: "map", Keys: keys("t", "+5")},
+		"a time that is empty":     {Verb: "map", Keys: keys("t", "")},
+		"a time of 65 bits":        {Verb: "map", Keys: keys("t", "18446744073709551616")},
+		"a word of 16 bits":        {Verb: "boot", Keys: keys("prog", "x", "w", "16")},
+	} {
+		dst := []byte("before")
+		got, err := codec.AppendHeader(dst, &h)
+		wantError(t, err, codec.ReasonHeaderLine, -1, "BT-HEAD-1")
+		if string(got) != "before" {
+			t.Errorf("%s: %q beside a refusal", name, got)
+		}
+	}
+	h := codec.Header{Verb: "map", Keys: keys("t", "005", "t", "x")}
+	if got, err := codec.AppendHeader(nil, &h); err != nil || string(got) != "~h#map t=005 t=x" {
+		t.Errorf("zeros and the second of equal keys: %q, %v", got, err)
+	}
+}
+
+func TestHeaderTilde(t *testing.T) {
+	h := codec.Header{Verb: "boot", Keys: []codec.HeaderKey{{Key: "prog", Value: "~/a~m#"}}}
+	line, err := codec.AppendHeader(nil, &h)
+	if err != nil || string(line) != "~h#boot prog=%7E/a%7Em#" {
+		t.Errorf("written %q, %v", line, err)
+	}
+	var read codec.Header
+	if err := codec.ParseHeader(&read, []byte("~h#boot prog=~/a~x#")); err != nil || read.Keys[0].Value != "~/a~x#" {
+		t.Errorf("a tilde as it is: %+v, %v", read, err)
+	}
+	wantError(t, codec.ParseHeader(&read, []byte("~h#boot prog=~/a~m#")), codec.ReasonHeaderLine, 16, "BT-HEAD-1")
+}
+
+func TestHeaderEnd(t *testing.T) {
+	for text, want := range map[string]struct {
+		n     int
+		whole bool
+	}{
+		"~h#map t=5":            {10, false},
+		"~h#map t=5 \t":         {10, false},
+		"~h#map t=5\n":          {10, true},
+		"~h#map t=5 \r\n":       {10, true},
+		"~h#map t=5\x1b[0m":     {10, true},
+		"~h#map t=5~m#ABAABA==": {10, true},
+		"~h#map t=5 ~h#map t=6": {10, true},
+		"~h#map t=5~b#":         {10, true},
+		"~h#map t=5~e#":         {10, true},
+		"~h#map t=5~~m#":        {11, true},
+		"~h#map t=5~x#":         {13, false},
+		"~h#map t=5~m":          {12, false},
+		"~h#~h#":                {3, true},
+		"~h# \n":                {3, true},
+		"~h#":                   {3, false},
+	} {
+		if n, whole := codec.HeaderEnd([]byte(text)); n != want.n || whole != want.whole {
+			t.Errorf("%q: %d, %v, want %d, %v", text, n, whole, want.n, want.whole)
+		}
+	}
+}
+
+func TestAppendEvent(t *testing.T) {
+	pcs := make([]uint64, 33)
+	for i := range pcs {
+		pcs[i] = uint64(i + 1)
+	}
+	encode := func(depth int, u *codec.User) ([]byte, error) {
+		return codec.AppendEvent(nil, &codec.Stack{Size: 5, PCs: pcs[:depth]}, u, codec.MachineExact64, codec.SearchLws)
+	}
+	blob, err := encode(32, user(1, 0x10, 5, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s codec.Stack
+	var u codec.User
+	if err := codec.DecodeEvent(&s, &u, blob, 64); err != nil || len(s.PCs) != 31 || s.PCs[30] != 31 {
+		t.Errorf("of 32 frames %x, %v, want the 31 innermost", s.PCs, err)
+	}
+	for name, tt := range map[string]struct {
+		depth  int
+		user   *codec.User
+		reason codec.Reason
+	}{
+		"33 frames":                     {33, user(1, 0x10, 5, 0), codec.ReasonFrames},
+		"no event":                      {1, user(1, 0x10), codec.ReasonEvent},
+		"no address":                    {1, user(5, 1), codec.ReasonEvent},
+		"moved, no old address":         {1, user(1, 0x10, 5, 2), codec.ReasonEvent},
+		"an event without a meaning":    {1, user(1, 0x10, 5, 3), codec.ReasonEvent},
+		"allocated, and an old address": {1, user(1, 0x10, 5, 0, 6, 1), codec.ReasonEvent},
+		"freed, and an old address":     {1, user(1, 0x10, 5, 1, 6, 1), codec.ReasonEvent},
+	} {
+		got, err := encode(tt.depth, tt.user)
+		if e, ok := err.(*codec.Error); !ok || e.Reason != tt.reason || got != nil {
+			t.Errorf("%s: %x, %v, want %s", name, got, err, tt.reason)
+		}
+	}
+	if _, err := encode(1, user(1, 0x10, 5, 2, 6, 0x10)); err != nil {
+		t.Errorf("moved in place: %v", err)
+	}
+}
+
+// An event without a meaning has no field that it must have, beside its number.
+func TestUnknownEventAlone(t *testing.T) {
+	var s codec.Stack
+	var u codec.User
+	blob := blobOf(t, "00000. 000001. 1. 0101. 000011. 111.", 0)
+	if err := codec.DecodeEvent(&s, &u, blob, 64); err != nil {
+		t.Error(err)
+	}
+	if v, ok := u.Get(codec.TagEvent); v != 7 || !ok {
+		t.Errorf("event %d, %v", v, ok)
+	}
+}
+
+func TestWordOfPartsAndBareStacks(t *testing.T) {
+	// Two frames, 1 and 1 - 2, and the first bit of a third.
+	const wraps = "00011. 0. 000001. 1. 1. 000. 1. 000010. 10. "
+	cut := blobOf(t, wraps+"1", 0)
+	cut = cut[:len(cut)-2]
+	var s codec.Stack
+	if depth, _, _ := codec.SalvageWord(&s, cut, 32); depth != 3 || len(s.PCs) != 2 || s.PCs[1] != 1<<32-1 {
+		t.Errorf("salvaged at word 32: %d, %x", depth, s.PCs)
+	}
+	if _, _, _ = codec.Salvage(&s, cut); len(s.PCs) != 2 || s.PCs[1] != 1<<64-1 {
+		t.Errorf("salvaged at word 64: %x", s.PCs)
+	}
+	bare := blobOf(t, "00010. 0. 000001. 1. 1. 000. 1. 000010. 10.", 0)
+	if bits, err := codec.DecodeBareWord(&s, bare[:len(bare)-2], 32); err != nil || bits != 35 || s.PCs[1] != 1<<32-1 {
+		t.Errorf("bare at word 32: %d, %x, %v", bits, s.PCs, err)
+	}
+	wide := blobOf(t, "00010. 0. 100001. 100000000000000000000000000000000. 0", 0)
+	wide = wide[:len(wide)-2]
+	_, err := codec.DecodeBareWord(&s, wide, 32)
+	wantError(t, err, codec.ReasonCount, 8, "BT-COUNT-4")
+	if _, _, err = codec.SalvageWord(&s, wide, 32); len(s.PCs) != 0 {
+		t.Errorf("salvaged %x", s.PCs)
+	}
+	wantError(t, err, codec.ReasonCount, 8, "BT-COUNT-4")
+}
