@@ -365,7 +365,7 @@ struct lwsbt_capture_ctx {
 	uintptr_t code_lo, code_hi; /* the program's code; both 0 if unknown */
 	const struct lwsbt_functions *functions; /* or NULL */
 	struct lwsbt_rule *rules; /* the cache, or NULL */
-	size_t rule_count;	/* of rules: a power of 2, at most 65536; or 0 */
+	size_t rule_count;	/* of rules: a power of 2, at most 4096; or 0 */
 	uintptr_t irq_lo, irq_hi; /* the stack of interrupts, where it is another: of a Cortex-M
 				 * whose threads run on the process stack; both 0 if not */
 };

@@ -290,10 +290,11 @@ static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
 /* Each access is one of the machine's, as others may write at the time. */
 #define SHARED(word) (*(volatile uintptr_t *)&(word))
 
-/* Where the places of a key begin: the n-th is at place(ctx, hash(key) + n). */
+/* Where the places of a key begin: the n-th is at place(ctx, hash(key) + n). The highest bits
+ * of the product depend on most bits of the key. */
 INLINE uint32_t hash(uintptr_t key)
 {
-	return (uint32_t)key * HASH >> 16;
+	return (uint32_t)key * HASH >> 20;
 }
 
 INLINE struct lwsbt_rule *place(const struct lwsbt_capture_ctx *ctx, uint32_t n)

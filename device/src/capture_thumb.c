@@ -481,9 +481,10 @@ static int is_data(const struct lwsbt_capture_ctx *ctx, uintptr_t at, int pops)
 {
 	uintptr_t word = at & ~(uintptr_t)3, v = code32(word);
 
+	/* In a table there are others beside it. One before it that is loaded is no part of a table. */
 	if (in_code(ctx, v, 1))
-		return (is_target(ctx, word) && (is_target(ctx, word - 4) || is_target(ctx, word + 4))) ||
-			is_constant(ctx, at, 1);
+		return (is_target(ctx, word) && (is_target(ctx, word + 4) ||
+			(is_target(ctx, word - 4) && !is_constant(ctx, word - 4, 0)))) || is_constant(ctx, at, 1);
 	if (pops)
 		return 0;
 	return in_offsets(ctx, at) ||

@@ -140,7 +140,7 @@ func TestInstructions(t *testing.T) {
 	if n > 20830/5 {
 		t.Errorf("an allocation takes %d instructions, want at most %d", n, 20830/5)
 	}
-	if capture > 1400 || capture < 100 {
-		t.Errorf("capture takes %d instructions, want at most 1400", capture)
+	if capture > 1100 || capture < 100 {
+		t.Errorf("capture takes %d instructions, want at most 1100", capture)
 	}
 }

@@ -121,6 +121,12 @@ __asm__(
 	/* addresses before a function that look like mov lr, r11: as where r8 to r11 are saved */
 	"	outer after, moves\n	push {r1-r7, lr}\n	ldr r3, 20f\n	bx lr\n	.balign 4\n20:	.word 0x846de\n	inner 0\n"
 
+	/* a push that looks like an address of code, behind a constant that is one */
+	"	outer after, address\n	push {r1-r7, lr}\n	ldr r3, 20f\n	bx lr\n	.balign 4\n20:	.word hook\n"
+	"	.thumb_func\n"
+	"30:	push {r0, r1, r4, lr}\n	movs r1, r0\n	bl hook\n"
+	"31:	pop {r1, r2, r4, pc}\n"
+
 	/* a short function before the inner one: its place is no part of that */
 	"	outer after, bl\n	sub sp, #12\n	bl hook\n	inner 0\n"
 	"	outer after, blx\n	sub sp, #12\n	blx r3\n	inner 0\n"
