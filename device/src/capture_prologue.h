@@ -22,7 +22,7 @@
  * return address (struct lwsbt_rule).
  *
  * With LWSBT_CAPTURE_TABLE_ONLY there always is a table, and what is needed without
- * is left out: 1,040 to 1,290 bytes of Thumb code.
+ * is left out: 1,150 to 1,310 bytes of Thumb code.
  *
  * A backend says how instructions are read. Before it includes this header, it
  * includes capture_code.h and defines:

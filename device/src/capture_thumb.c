@@ -389,8 +389,9 @@ static int is_target(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	return to % 2 != 0 && to - at + FAR < 2 * FAR && in_code(ctx, to, 1);
 }
 
-/* size_of_table returns the size in bytes of an entry of the table of offsets behind the instruction
- * at address at, or 0: behind tbb, tbh, and, on Armv6-M, calls of libgcc's __gnu_thumb1_case_*. */
+/* size_of_table returns the size in bytes of an entry of the table of offsets behind the instructions
+ * at address at, or 0: behind tbb, tbh, bx of a sum in position-independent code, and, on Armv6-M, calls
+ * of libgcc's __gnu_thumb1_case_*. */
 static unsigned size_of_table(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uint32_t h = code16(at), h2 = code16(at + 2);
@@ -408,8 +409,14 @@ static unsigned size_of_table(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	}
 	return 0;
 #else
-	(void)ctx;
-	return h == 0xe8df && (h2 & 0xffe0) == 0xf000 ? 1 + (h2 >> 4 & 1) : 0;
+	if (h == 0xe8df && (h2 & 0xffe0) == 0xf000)
+		return 1 + (h2 >> 4 & 1);
+	if (h2 == 0xbf00 && in_code(ctx, at - 2, 2)) {	/* a nop: tables of words are aligned */
+		h2 = h;
+		h = code16(at - 2);
+	}
+	/* add Rd, Rm; bx Rd */
+	return at % 4 == 0 && (h & 0xff80) == 0x4400 && (h2 & 0xffc7) == 0x4700 && field(h2, 3, 3) == (h & 7) ? 4 : 0;
 #endif
 }
 
@@ -427,6 +434,9 @@ static int in_offsets(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 		size = size_of_table(ctx, from);
 		if (size == 0)
 			continue;
+		/* of words that have the mode bit */
+		if (THUMB2 && size == 4 && ((code16(at & ~(uintptr_t)3) & 1) == 0 || code32(at & ~(uintptr_t)3) >= FAR))
+			return 0;
 		end = from + FAR;
 		for (entry = from + 4; entry <= at && entry < end; entry += size) {
 			v = size == 4 ? code32(entry) / 2 : size == 2 ? code16(entry) : *(const uint8_t *)entry;

@@ -18,7 +18,7 @@ func TestConstantsBeforeFunctions(t *testing.T) {
 	}
 	for _, m := range []struct{ cpu, kinds, within, ends string }{
 		{"cortex-m0", "ldr far both", "data offset", "moves address bl blx"},
-		{"cortex-m3", "ldr far both ldr.w ldrd ldrd2 adr vldr", "data offset mla mla2 tbb tbh", "moves address bl blx b.w ldr.w ldmia.w"},
+		{"cortex-m3", "ldr far both ldr.w ldrd ldrd2 adr vldr", "data offset mla mla2 tbb tbh words aligned", "moves address bl blx b.w ldr.w ldmia.w"},
 	} {
 		t.Run(m.cpu, func(t *testing.T) {
 			cmdtest.Need(t, "arm-none-eabi-gcc", "qemu-arm")

@@ -117,6 +117,8 @@ __asm__(
 	"	within mla2, \"b 22f; .inst.w 0xfb07b505; .inst.w 0xfb07b505\"\n"
 	"	within tbb, \"movs r3, 0; tbb [pc, r3]; 20: .byte (22f - 20b) / 2, 0xb5, 0x70, 0xb5, 0x70, 0xb5\"\n"
 	"	within tbh, \"movs r3, 0; tbh [pc, r3, lsl 1]; 20: .hword (22f - 20b) / 2, 0xb570, 0xb570\"\n"
+	"	within words, \"movs r3, 0; adr r2, 20f; ldr r3, [r2, r3, lsl 2]; add r3, r2; bx r3; .balign 4; 20: .word 22f - 20b + 1, 0xb571, 0xb571\"\n"
+	"	within aligned, \"nop; movs r3, 0; adr r2, 20f; ldr r3, [r2, r3, lsl 2]; add r3, r2; bx r3; .balign 4; 20: .word 22f - 20b + 1, 0xb571, 0xb571\"\n"
 #endif
 	/* addresses before a function that look like mov lr, r11: as where r8 to r11 are saved */
 	"	outer after, moves\n	push {r1-r7, lr}\n	ldr r3, 20f\n	bx lr\n	.balign 4\n20:	.word 0x846de\n	inner 0\n"
