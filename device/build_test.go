@@ -82,7 +82,7 @@ var builds = []build{
 // so that go test does not take its cached result for that of changed ones.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
-	for _, pattern := range []string{"*/*.h", "*/*.c", "Makefile", "../examples/wrap/*.c"} {
+	for _, pattern := range []string{"*/*.h", "include/lwsbt/*.h", "*/*.c", "Makefile", "../examples/wrap/*.c"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no %s: %v", pattern, err)
@@ -151,5 +151,29 @@ func each(t *testing.T, test func(t *testing.T, b build)) {
 			t.Parallel()
 			test(t, b)
 		})
+	}
+}
+
+// Each header can be included alone, in C99 and C++, and the codec's declares nothing of the heap.
+func TestHeaders(t *testing.T) {
+	need(t, "gcc", "g++")
+	parts, err := filepath.Glob("include/lwsbt/*.h")
+	if err != nil || len(parts) != 3 {
+		t.Fatalf("%v: %v, want 3", parts, err)
+	}
+	for _, header := range append(parts, "include/lwsbt.h") {
+		for _, cc := range []string{"gcc -std=c99 -x c", "g++ -std=c++11 -x c++"} {
+			args := strings.Fields(cc + " -Wall -Wextra -pedantic -Werror -fsyntax-only -Iinclude -")
+			cmd := exec.Command(args[0], args[1:]...)
+			cmd.Stdin = strings.NewReader("#include \"" + strings.TrimPrefix(header, "include/") + "\"\nint unused;\n")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %s: %v\n%s", header, cc, err, out)
+			}
+		}
+	}
+	cmd := exec.Command("gcc", strings.Fields("-std=c99 -fsyntax-only -x c -Iinclude -")...)
+	cmd.Stdin = strings.NewReader("#include \"lwsbt/codec.h\"\nstruct lwsbt_heap { int own; };\nstruct lwsbt_capture_ctx { int own; };\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("lwsbt/codec.h declares what is not the codec's: %v\n%s", err, out)
 	}
 }

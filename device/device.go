@@ -5,8 +5,8 @@ package device
 
 import "embed"
 
-// Sources holds include/lwsbt.h, src/, and preload/, the library that btrecord
+// Sources holds include/, src/, and preload/, the library that btrecord
 // preloads.
 //
-//go:embed include/*.h src/*.c src/*.h preload/*.c preload/*.h
+//go:embed include/*.h include/lwsbt/*.h src/*.c src/*.h preload/*.c preload/*.h
 var Sources embed.FS

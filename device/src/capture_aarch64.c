@@ -10,7 +10,6 @@
 #define CALLS 0u
 #define REGISTERS 32u
 #define DELAY 0
-#define DOUBTFUL 0
 #define RA 30u
 #define FP 29u
 #include "capture_prologue.h"

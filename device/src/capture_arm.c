@@ -1,6 +1,6 @@
 /*
  * capture_arm.c: walks the stack of 32-bit Arm code, in Arm state, by reading
- * prologues. A caller in Thumb state ends the walk.
+ * prologues. A caller in Thumb state is recorded, and ends the walk.
  */
 #include "capture_code.h"
 
@@ -13,6 +13,7 @@
 #define DELAY 0
 #define RA 14u
 #define FP 11u
+#define OTHER_MODES	/* Thumb */
 #include "capture_prologue.h"
 
 static unsigned ones(uint32_t v)
@@ -85,6 +86,8 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 		add_reg(p, w & 15, (w & 0x00800000) ? 1 : -1);	/* sub, add sp, sp, Rm */
 	} else if ((w & 0xfffff000) == 0xe28dd000) {		/* add sp, sp, #const: an epilogue */
 		return 4;
+	} else if (w == 0xe1a0d00b || (w & 0xfffff000) == 0xe24bd000) {
+		return 4;		/* mov sp, fp; sub sp, fp, #const: an epilogue */
 	} else if ((w & 0x0c00f000) == 0x0000d000 && (w & 0x0e000090) != 0x00000090 &&
 		   field(w, 23, 2) != 2) {
 		p->has |= DYNAMIC;				/* other arithmetic into sp */
@@ -139,6 +142,17 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 }
 
 #endif
+
+/* Reports whether ra is that of a call by Thumb code: blx Rm, bl, blx */
+static int other_mode(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
+{
+	uint32_t h;
+
+	if (ra % 2 == 0 || !in_code(ctx, ra - 5, 4))
+		return 0;
+	h = code16(ra - 3);
+	return (h & 0xff87) == 0x4780 || ((h & 0xc000) == 0xc000 && code16(ra - 5) >> 11 == 0x1e);
+}
 
 NOINLINE size_t lwsbt_capture_arm(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx)

@@ -35,7 +35,10 @@ UNUSED static int stack_word(const struct lwsbt_capture_ctx *ctx, uintptr_t at, 
 #ifdef LWSBT_IN_CODE
 int LWSBT_IN_CODE(uintptr_t at, uintptr_t n);
 #define in_code(ctx, at, n) ((void)(ctx), LWSBT_IN_CODE(at, n))
+#define CODE_GOES_ON(ctx, at) in_code(ctx, at, 2)
 #else
+/* Reports whether there is code at address at, which is within the limits; modules have gaps. */
+#define CODE_GOES_ON(ctx, at) 1
 INLINE int in_code(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t n)
 {
 	return at >= ctx->code_lo && at < ctx->code_hi && ctx->code_hi - at >= n;

@@ -12,7 +12,6 @@
 #define CALLS 0u
 #define REGISTERS 32u
 #define DELAY 1
-#define DOUBTFUL 0
 #define RA 31u
 #define FP 30u
 #define OTHER_MODES

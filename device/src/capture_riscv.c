@@ -12,7 +12,6 @@
 #define CALLS 0u
 #define REGISTERS 32u
 #define DELAY 0
-#define DOUBTFUL 0
 #define RA 1u
 #define FP 8u	/* s0 */
 #include "capture_prologue.h"

@@ -9,15 +9,44 @@
 #define STEP 2u
 #define MODE 1u
 #define CALLS 1u
-#define REGISTERS 16u
+#define REGISTERS 0	/* constants are looked for where they are used */
 #define DELAY 0
 #define RA 14u
 #define FP 7u	/* of Thumb code */
+#define OWN_SEARCH
+#define MAY_SAVE_RA(ctx, at) may_save_ra(code16(at))
+#define PLAIN(at) plain(code16(at))
+/* A Cortex-M enters a handler with a mark in lr, and what it interrupted on a stack. */
+#if LWSBT_EXCEPTIONS && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#define EXCEPTIONS
+#endif
+#ifdef __ARM_ARCH_ISA_ARM
+#define OTHER_MODES	/* Arm */
+#endif
+
+/* Reports whether an instruction is one of most, which matter not: mov, add, cmp, of r0 to r7;
+ * stores, loads, adr, add Rd, sp */
+INLINE int plain(uint32_t h)
+{
+	return h < 0x4400 || h - 0x4800 < 0x6700;
+}
+
+/* Reports whether an instruction may save lr, by its first halfword. */
+INLINE int may_save_ra(uint32_t h)
+{
+	return h >> 8 == 0xb5 || h == 0xe92d || h == 0xf84d;
+}
+
 #include "capture_prologue.h"
 
 /* Of Armv6-M, bl alone has two halfwords, but for barriers and accesses of special registers.
  * Armv8-M's baseline, which calls itself Thumb, has movw and movt. */
-#if __ARM_ARCH_ISA_THUMB == 1 && !defined(__ARM_ARCH_8M_BASE__)
+#if __ARM_ARCH_ISA_THUMB == 1
+#define THUMB1 1
+#else
+#define THUMB1 0
+#endif
+#if THUMB1 && !defined(__ARM_ARCH_8M_BASE__)
 #define THUMB2 0
 #else
 #define THUMB2 1
@@ -25,8 +54,7 @@
 
 /* What the instructions of a prologue do, and what their constant is. */
 enum {
-	NOTHING, BRANCHES, PUSHES, STORES, LOWERS, LOWERS_BY, RAISES_BY, MAKES_FP, MOVES_SP,
-	LOADS, LOADS_TOP, FROM_CODE
+	NOTHING, BRANCHES, PUSHES, STORES, LOWERS, LOWERS_BY, RAISES_BY, MAKES_FP, MOVES_SP
 };
 enum { NONE, WORDS7, WORDS8, WORDS, BYTES8, MODIFIED, IMM12, IMM16 };
 
@@ -38,12 +66,12 @@ static const struct form {
 	uint16_t mask, bits;
 	uint8_t does, constant;
 } forms[] = {
-	{0xf800, 0x4800, FROM_CODE, WORDS8},	/* ldr Rt, [pc, #imm8 * 4] */
-	{0xffff, 0x466f, MAKES_FP, NONE},	/* mov r7, sp */
-	{0xff87, 0x4685, MOVES_SP, NONE},	/* mov sp, Rm */
-	{0xff00, 0x4600, NOTHING, NONE},	/* other mov */
 	{0xfe00, 0xb400, PUSHES, NONE},		/* push; bit 8: and lr */
 	{0xff80, 0xb080, LOWERS, WORDS7},	/* sub sp, #imm7 * 4 */
+	{0xffff, 0x466f, MAKES_FP, NONE},	/* mov r7, sp */
+	{0xffff, 0x46bd, NOTHING, NONE},	/* mov sp, r7: an epilogue */
+	{0xff87, 0x4685, MOVES_SP, NONE},	/* mov sp, Rm */
+	{0xff00, 0x4600, NOTHING, NONE},	/* other mov */
 	{0xf500, 0xb100, BRANCHES, NONE},	/* cbz, cbnz */
 	{0xff80, 0xd180, NOTHING, NONE},	/* bne back: a loop that probes a large frame */
 	{0xf000, 0xd000, BRANCHES, NONE},	/* b<c>, svc */
@@ -56,15 +84,11 @@ static const struct form {
 #if THUMB2
 	{0xffff, 0xe92d, PUSHES, NONE},		/* stmdb sp!, {...} */
 	{0xffff, 0xf84d, STORES, BYTES8},	/* str Rt, [sp, #-imm8]! */
-	{0xffff, 0xf8df, FROM_CODE, NONE},	/* ldr Rt, [pc, #imm12] */
 	{0xff00, 0xf800, NOTHING, NONE},	/* other loads and stores */
 	{0xfbff, 0xf1ad, LOWERS, MODIFIED},	/* sub.w sp, sp, #const */
 	{0xfbff, 0xf2ad, LOWERS, IMM12},	/* subw sp, sp, #imm12 */
 	{0xfbff, 0xf10d, MAKES_FP, MODIFIED},	/* add.w r7, sp, #const */
 	{0xfbff, 0xf20d, MAKES_FP, IMM12},	/* addw r7, sp, #imm12 */
-	{0xfbef, 0xf04f, LOADS, MODIFIED},	/* mov.w Rd, #const */
-	{0xfbf0, 0xf240, LOADS, IMM16},		/* movw */
-	{0xfbf0, 0xf2c0, LOADS_TOP, IMM16},	/* movt */
 	{0xffbf, 0xed2d, LOWERS, WORDS},	/* vpush: counted in words, also of doubles */
 	{0xffff, 0xebad, LOWERS_BY, NONE},	/* sub sp, sp, Rm */
 	{0xffff, 0xeb0d, RAISES_BY, NONE},	/* add sp, sp, Rm */
@@ -108,18 +132,73 @@ static uint32_t constant(unsigned kind, uint32_t h, uint32_t h2)
 	return 0;
 }
 
+/* The size of the registers in list, on the stack. */
+INLINE intptr_t size_of(uint32_t list)
+{
+	intptr_t n = 0;
+
+	for (; list != 0; list &= list - 1)
+		n += 4;
+	return n;
+}
+
 /* push of the registers in list, of which lr is bit 14: the highest comes to the
  * highest address */
-static void push(struct prologue *p, uint32_t list)
+INLINE void push(struct prologue *p, uint32_t list)
 {
-	unsigned reg;
+	if (list >> RA & 1)
+		save_ra(p, -4);
+	p->sp -= size_of(list);
+	if (list >> FP & 1)
+		save_fp(p, size_of(list & ((1u << FP) - 1)));
+}
 
-	for (reg = RA; list != 0; list &= ~((uint32_t)1 << reg--)) {
-		if (!(list >> reg & 1))
-			continue;
-		p->sp -= 4;
-		store(p, reg, 0);
+/* The length of the instruction that begins with a halfword. */
+INLINE uintptr_t length(uint32_t h)
+{
+	return h >= 0xe800 ? 4 : 2;
+}
+
+/*
+ * constant_in returns the constant that the instructions from where p starts to address at leave in
+ * register reg, for frames that are too large for others: from memory, or by movw and
+ * movt. If there is none, p is DYNAMIC.
+ */
+NOINLINE static uint32_t constant_in(const struct lwsbt_capture_ctx *ctx, struct prologue *p,
+	uintptr_t at, unsigned reg)
+{
+	uintptr_t from, start;
+	uint32_t h, h2, v = 0;
+	int found = 0;
+
+	for (start = p->start; start < at; start += length(h)) {
+		h = code16(start);
+		h2 = 0;
+		from = 4 * (h & 0xff);
+		if (h >> 11 != 9 || field(h, 8, 3) != reg) {
+			if (!THUMB2 || h < 0xf000 || at - start < 4)
+				continue;
+			h2 = code16(start + 2);
+			if ((h & 0xfbef) == 0xf04f && field(h2, 8, 4) == reg) {		/* mov.w */
+				v = constant(MODIFIED, h, h2);
+				found = 1;
+			}
+			if ((h & 0xfb70) == 0xf240 && field(h2, 8, 4) == reg) {	/* movw, movt */
+				v = h & 0x80 ? (v & 0xffff) | constant(IMM16, h, h2) << 16 : constant(IMM16, h, h2);
+				found = 1;
+			}
+			if (h != 0xf8df || h2 >> 12 != reg)	/* ldr.w Rt, [pc, #imm12] */
+				continue;
+			from = h2 & 0xfff;
+		}
+		from += (start + 4) & ~(uintptr_t)3;
+		found = in_code(ctx, from, 4);
+		if (found)
+			v = code32(from);
 	}
+	if (!found)
+		p->has |= DYNAMIC;
+	return v;
 }
 
 static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t end,
@@ -127,10 +206,9 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 {
 	const struct form *f = forms;
 	uint32_t h = code16(at), h2 = 0, v;
-	unsigned rd = field(h, 8, 3), rm = field(h, 3, 4), n = 2;
+	unsigned rd = 0, rm = field(h, 3, 4), n = 2;
 
-	/* Most are none of these: mov, add, cmp; stores, loads, add Rd, sp */
-	if (h < 0x4400 || (h >= 0x5000 && h < 0xaf00))
+	if (plain(h))
 		return n;
 	if (h >= 0xe800) {
 		n = 4;
@@ -143,40 +221,45 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 				p->has |= FLOW;
 			return n;
 		}
-		if (!THUMB2)
+		/* loads and stores but of one register, and floating point, matter not */
+		if (!THUMB2 || (h >> 9 == 0x7c && h != 0xf84d))
 			return n;
 		f += WIDE;
 		rd = field(h2, 8, 4);
-		rm = h2 & 0xf0f0 ? REGISTERS : h2 & 15;
+		rm = h2 & 0xf0f0 ? 16u : h2 & 15;
 	}
 	while ((h & f->mask) != f->bits)
 		f++;
 	v = f->constant == NONE ? 0 : constant(f->constant, h, h2);
-	if (!THUMB2)
-		n = 2;
 	switch (f->does) {
 	case BRANCHES:
 		p->has |= FLOW;
 		break;
+#if THUMB2
+	case STORES:
+		if ((h2 & 0xf00) != 0xd00)	/* not pre-indexed, down */
+			break;
+		p->sp -= (intptr_t)v - 4;
+		h2 = (uint32_t)1 << (h2 >> 12);
+#endif
+		/* fall through */
 	case PUSHES:
 		push(p, n == 4 ? h2 & 0x7fff : (h & 0xff) | (h & 0x100) << 6);
 		break;
-#if THUMB2
-	case STORES:
-		if ((h2 & 0xf00) == 0xd00) {	/* pre-indexed, down */
-			p->sp -= (intptr_t)v - 4;
-			push(p, (uint32_t)1 << (h2 >> 12) & 0x7fff);
-		}
-		break;
-#endif
 	case LOWERS:
 		if (n == 2 || rd == 13 || f->constant == WORDS)
 			p->sp -= (intptr_t)v;
 		break;
 	case LOWERS_BY:
 	case RAISES_BY:
-		if (n == 2 || rd == 13)
-			add_reg(p, rm, f->does == LOWERS_BY ? -1 : 1);
+		if (n == 4 && rd != 13)
+			break;
+		if (p->has & BEHIND) {
+			p->has |= f->does == LOWERS_BY ? DYNAMIC : 0;
+			break;
+		}
+		v = constant_in(ctx, p, at, rm);
+		p->sp += (intptr_t)(f->does == LOWERS_BY ? 0 - v : v);
 		break;
 	case MAKES_FP:
 		if (n == 2 || rd == FP)
@@ -185,40 +268,37 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 	case MOVES_SP:
 		p->has |= DYNAMIC;
 		break;
-#if THUMB2
-	case LOADS:
-		load_const(p, rd, (intptr_t)v);
-		break;
-	case LOADS_TOP:
-		p->value[rd] = (intptr_t)(((uint32_t)p->value[rd] & 0xffff) | v << 16);
-		break;
-#endif
-	case FROM_CODE:
-		at = ((at + 4) & ~(uintptr_t)3) + (n == 4 ? h2 & 0xfff : v);
-		if (in_code(ctx, at, 4))
-			load_const(p, n == 4 ? h2 >> 12 : rd, (intptr_t)code32(at));
-		break;
 	}
 	return n;
 }
 
 #ifndef LWSBT_CAPTURE_TABLE_ONLY
 
+static int is_constant(const struct lwsbt_capture_ctx *ctx, uintptr_t at, int doubt);
+
+/* Reports whether an instruction of two halfwords that begins with h can have 0xb5xx as its
+ * second: b.w, ldrd, loads and stores of r11, and multiplications. */
+static int takes_b5(uint32_t h)
+{
+	return h >> 11 == 0x1e || (h & 0xfe40) == 0xe840 || h >> 8 == 0xfb ||
+		(h >> 9 == 0x7c && (h & 0x180) != 0);
+}
+
 /*
  * second reports whether the halfword at address at, 0xb5xx, is the second of an
  * instruction. One below 0xe800 ends an instruction, whichever half it is; those
- * from there on begin one, or are the second of one, in turns. Constants before
- * a function upset this; only b.w, and loads and stores of r11, can end so.
+ * from there on begin one, or are the second of one, in turns. A constant before it may
+ * look like the first half.
  */
 static int second(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	unsigned n = 0;
 
-	if (!in_code(ctx, at - 2, 2) || code16(at - 2) >= 0xf900)
+	if (!in_code(ctx, at - 2, 2) || !takes_b5(code16(at - 2)))
 		return 0;
 	while (n < 64 && in_code(ctx, at - 2 * (n + 1), 2) && code16(at - 2 * (n + 1)) >= 0xe800)
 		n++;
-	return n % 2 != 0;
+	return n % 2 != 0 && !(at % 4 == 0 && is_constant(ctx, at - 4, 0));
 }
 
 /* Reports whether at address at stands what is in no prologue before lr is saved: bx, pop
@@ -241,18 +321,21 @@ static int ends(uintptr_t at)
 /*
  * pushes_high reports whether the push with lr at address at saves another register in
  * it. Of Armv6-M, push cannot name r8 to r11: they are moved to others first, of
- * which lr may be one, after it was saved. Other instructions may stand between.
+ * which lr may be one, after it was saved by a push before. Other instructions may stand between.
  */
 static int pushes_high(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uintptr_t back;
 	uint32_t h;
+	int moved = 0;
 
-	for (back = 2; back <= PROLOGUE && in_code(ctx, at - back, 2); back += 2) {
+	for (back = 2; THUMB1 && back <= PROLOGUE && in_code(ctx, at - back, 2); back += 2) {
 		h = code16(at - back);
 		if ((h & 0xffc7) == 0x46c6)	/* mov lr, r8 to r15 */
-			return 1;
-		if (h >> 9 == 0x5a || ends(at - back))	/* another push */
+			moved = 1;
+		if (h >> 9 == 0x5a)		/* another push */
+			return moved && (h & 0x100);
+		if (ends(at - back))
 			break;
 	}
 	return 0;
@@ -295,35 +378,149 @@ static int is_constant(const struct lwsbt_capture_ctx *ctx, uintptr_t at, int do
 	return 0;
 }
 
-/*
- * is_address reports whether the word at address at is one of code or constants, not two
- * instructions: those of a switch are near, and odd; of others, is_constant is asked.
- */
-static int is_address(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+/* An address of code as the table of a switch has it: odd, and not far from address at. */
+static int is_target(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uintptr_t to;
 
-	if (at % 4 != 0 || !in_code(ctx, at, 4))
+	if (!in_code(ctx, at, 4))
 		return 0;
 	to = code32(at);
-	return in_code(ctx, to, 1) &&
-		((to % 2 != 0 && to - at + 4096 < 8192) || is_constant(ctx, at, 1));
+	return to % 2 != 0 && to - at + FAR < 2 * FAR && in_code(ctx, to, 1);
 }
 
-/* Of the constants within a function, those that look like a push and are addresses are
- * recognised. To look up all would take long. */
+/* size_of_table returns the size in bytes of an entry of the table of offsets behind the instructions
+ * at address at, or 0: behind tbb, tbh, bx of a sum in position-independent code, and, on Armv6-M, calls
+ * of libgcc's __gnu_thumb1_case_*. */
+static unsigned size_of_table(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	uint32_t h = code16(at), h2 = code16(at + 2);
+#if THUMB1
+	uintptr_t to = at + 4 + (uintptr_t)(extend(h, 11) * 4096) + 2 * (h2 & 0x7ff);
+	unsigned i;
+
+	if (h >> 11 != 0x1e || h2 >> 11 != 0x1f || !in_code(ctx, to, 16) ||
+	    (code16(to) & 0xfffe) != 0xb402 || code16(to + 2) != 0x4671)	/* push {r1}; mov r1, lr */
+		return 0;
+	for (i = 4; i < 16; i += 2) {
+		h = code16(to + i);
+		if (h >> 12 == 5)		/* ldrsb, ldr, ldrh, ldrb, ldrsh */
+			return h >> 9 & 1 ? ((h >> 9 & 7) == 3 ? 1 : 2) : (h >> 9 & 7) == 4 ? 4 : 1;
+	}
+	return 0;
+#else
+	if (h == 0xe8df && (h2 & 0xffe0) == 0xf000)
+		return 1 + (h2 >> 4 & 1);
+	if (h2 == 0xbf00 && in_code(ctx, at - 2, 2)) {	/* a nop: tables of words are aligned */
+		h2 = h;
+		h = code16(at - 2);
+	}
+	/* add Rd, Rm; bx Rd */
+	return at % 4 == 0 && (h & 0xff80) == 0x4400 && (h2 & 0xffc7) == 0x4700 && field(h2, 3, 3) == (h & 7) ? 4 : 0;
+#endif
+}
+
+#define TABLE 1024	/* how far behind its beginning a table of offsets is looked for, in bytes */
+
+/* Reports whether address at is in a table of offsets. It ends at the latest where the nearest of
+ * its targets is. */
+static int in_offsets(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	uintptr_t from, entry, end;
+	uint32_t v;
+	unsigned size;
+
+	for (from = at - 4; at - from <= TABLE && in_code(ctx, from, 4); from -= 2) {
+		size = size_of_table(ctx, from);
+		if (size == 0)
+			continue;
+		/* of words that have the mode bit */
+		if (THUMB2 && size == 4 && ((code16(at & ~(uintptr_t)3) & 1) == 0 || code32(at & ~(uintptr_t)3) >= FAR))
+			return 0;
+		end = from + FAR;
+		for (entry = from + 4; entry <= at && entry < end; entry += size) {
+			v = size == 4 ? code32(entry) / 2 : size == 2 ? code16(entry) : *(const uint8_t *)entry;
+			if (v != 0 && v < end / 2 && from + 4 + 2 * v < end)
+				end = from + 4 + 2 * v;
+		}
+		return at < end;
+	}
+	return 0;
+}
+
+/* returned returns the registers that the next return behind address at pops with pc, or 0. Stacks
+ * are left as they were entered, in most functions. */
+static uint32_t returned(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	unsigned n;
+	uint32_t h;
+
+	for (n = 0; n < 256 && in_code(ctx, at, 2); n++) {
+		h = code16(at);
+		if (h >> 8 == 0xbd)
+			return h & 0xff;
+		if (h >> 8 == 0xb5)
+			break;
+		at += length(h);
+	}
+	return 0;
+}
+
 static int saves_ra(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 {
 	uint32_t h = code16(at);
 
+	if (!may_save_ra(h) || !in_code(ctx, at, 4))
+		return 0;
 	if (h >> 8 == 0xb5)		/* push, and lr */
-		return !is_address(ctx, at) && !(THUMB2 && second(ctx, at)) && !pushes_high(ctx, at);
-	if (!THUMB2)
-		return 0;
-	if ((h != 0xe92d && h != 0xf84d) || !in_code(ctx, at, 4))
-		return 0;
+		return !(THUMB2 && second(ctx, at)) && !pushes_high(ctx, at);
 	/* stmdb sp!, with lr, neither sp nor pc; str lr, [sp, #-n]! */
 	return h == 0xe92d ? (code16(at + 2) & 0xe000) == 0x4000 : (code16(at + 2) & 0xff00) == 0xed00;
+}
+
+/* How far read-only data may be from the code, variables from the stack, and one from another, in
+ * bytes. */
+#define APART 0x1000000u
+
+/*
+ * is_data reports whether what looks like a push of lr at address at is data: a constant that is
+ * loaded, or in the table of a switch. pops is set if the function pops the same registers: then it
+ * may only be an address in the code. To look for what loads a constant takes long.
+ */
+static int is_data(const struct lwsbt_capture_ctx *ctx, uintptr_t at, int pops)
+{
+	uintptr_t word = at & ~(uintptr_t)3, v = code32(word);
+
+	/* In a table there are others beside it. One before it that is loaded is no part of a table. */
+	if (in_code(ctx, v, 1))
+		return (is_target(ctx, word) && (is_target(ctx, word + 4) ||
+			(is_target(ctx, word - 4) && !is_constant(ctx, word - 4, 0)))) || is_constant(ctx, at, 1);
+	if (pops)
+		return 0;
+	return in_offsets(ctx, at) ||
+		((v + APART < 2 * APART || v - ctx->code_lo + APART < ctx->code_hi - ctx->code_lo + 2 * APART ||
+		  v - ctx->lo + APART < 2 * APART) && is_constant(ctx, at, 1));
+}
+
+static uintptr_t search(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	uintptr_t end = at - ctx->code_lo < FAR ? ctx->code_lo : at - FAR, pc = at;
+	uint32_t h, list = 0x100;
+
+	while (at - end >= STEP && CODE_GOES_ON(ctx, at - STEP)) {
+		at -= STEP;
+		h = code16(at);
+		if (!may_save_ra(h) || !saves_ra(ctx, at))
+			continue;
+		if (h >> 8 == 0xb5) {
+			if (list == 0x100)
+				list = returned(ctx, pc);
+			if (is_data(ctx, at, list == (h & 0xff)))
+				continue;
+		}
+		return begin(ctx, at);
+	}
+	return 0;
 }
 
 /*
@@ -351,6 +548,25 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	return first;
 }
 
+#endif
+
+#ifdef OTHER_MODES
+
+/* Reports whether ra is that of a call by Arm code: bl, blx */
+static int other_mode(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
+{
+	uint32_t w;
+
+	if (ra % 4 != 0 || !in_code(ctx, ra - 4, 4))
+		return 0;
+	w = code32(ra - 4);
+	return (w & 0x0ffffff0) == 0x012fff30 || (w & 0xfe000000) == 0xfa000000;
+}
+
+#endif
+
+#ifdef EXCEPTIONS
+#include "capture_exception.h"
 #endif
 
 NOINLINE size_t lwsbt_capture_thumb(uintptr_t *pcs, size_t max, size_t skip,

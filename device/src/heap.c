@@ -141,19 +141,27 @@ size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t al
 /* The most frames of allocation functions that are looked through for the caller. */
 #define OWN_MAX 6
 
+/* capture_thread captures the stack of a thread, whose limits the port knows. It is not inlined: the
+ * copy of the limits takes stack. */
+static LWSBT_NOINLINE size_t capture_thread(struct lwsbt_heap *h, struct lwsbt_stack *s)
+{
+	struct lwsbt_capture_ctx ctx = h->ctx;
+
+	h->port->stack(h->port->arg, &ctx);
+	return h->capture(s->pc, LWSBT_HEAP_DEPTH, 2, &ctx);
+}
+
 /* capture fills in s->pc: the caller and what is beyond it. */
 static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller)
 {
-	struct lwsbt_capture_ctx ctx = h->ctx;
 	size_t n = 0, drop;
 
 #if defined(__arm__)
 	caller &= ~(uintptr_t)1; /* the mode bit, which capture functions clear */
 #endif
-	if (h->port && h->port->stack)
-		h->port->stack(h->port->arg, &ctx);
-	if (h->capture) /* without lwsbt_meta_gen */
-		n = h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &ctx);
+	/* The frame left out is that of lwsbt_meta_gen, or below it. */
+	if (h->capture)
+		n = h->port && h->port->stack ? capture_thread(h, s) : h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &h->ctx);
 	/* The allocator's own functions, however many the compiler left. A walk that ended in
 	 * them, as where only they have unwind tables, leaves the caller alone. */
 	for (drop = 0; drop < n && drop <= OWN_MAX && s->pc[drop] != caller; drop++)

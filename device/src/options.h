@@ -33,6 +33,9 @@
 #ifndef LWSBT_CACHE	/* rules of struct lwsbt_capture_ctx */
 #define LWSBT_CACHE LWSBT_UNSET
 #endif
+#ifndef LWSBT_EXCEPTIONS /* captures cross exceptions of a Cortex-M */
+#define LWSBT_EXCEPTIONS LWSBT_UNSET
+#endif
 #ifndef LWSBT_SPEED	/* code that is larger, and faster */
 #define LWSBT_SPEED LWSBT_UNSET
 #endif

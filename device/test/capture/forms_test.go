@@ -48,7 +48,7 @@ func TestForms(t *testing.T) {
 // changed ones.
 func readSources(t *testing.T) {
 	t.Helper()
-	for _, pattern := range []string{"../../include/*.h", "../../src/*", "program/*", "real/*"} {
+	for _, pattern := range []string{"../../include/*.h", "../../include/lwsbt/*.h", "../../src/*", "program/*", "real/*"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no %s: %v", pattern, err)

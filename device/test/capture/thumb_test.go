@@ -16,9 +16,9 @@ func TestConstantsBeforeFunctions(t *testing.T) {
 	if os.Getenv("LWSBT_FULL") == "" {
 		t.Skip("LWSBT_FULL is not set")
 	}
-	for _, m := range []struct{ cpu, kinds, ends string }{
-		{"cortex-m0", "ldr far both", "bl blx"},
-		{"cortex-m3", "ldr far both ldr.w ldrd ldrd2 adr vldr", "bl blx b.w ldr.w ldmia.w"},
+	for _, m := range []struct{ cpu, kinds, within, ends string }{
+		{"cortex-m0", "ldr far both", "data offset", "moves address bl blx"},
+		{"cortex-m3", "ldr far both ldr.w ldrd ldrd2 adr vldr", "data offset mla mla2 tbb tbh words aligned", "moves address bl blx b.w ldr.w ldmia.w"},
 	} {
 		t.Run(m.cpu, func(t *testing.T) {
 			cmdtest.Need(t, "arm-none-eabi-gcc", "qemu-arm")
@@ -36,6 +36,9 @@ func TestConstantsBeforeFunctions(t *testing.T) {
 				}
 			}
 			want = append(want, "within 0x1b510")
+			for _, kind := range f(m.within) {
+				want = append(want, "within "+kind)
+			}
 			for _, end := range f(m.ends) {
 				want = append(want, "after "+end)
 			}
@@ -67,5 +70,28 @@ func TestEndsInCall(t *testing.T) {
 	}
 	if out, err := exec.Command("qemu-arm", exe).CombinedOutput(); err != nil || string(out) != "ok\n" {
 		t.Errorf("%v, got %q, want %q", err, out, "ok\n")
+	}
+}
+
+// A caller in the other state of the processor is the last frame.
+func TestOtherState(t *testing.T) {
+	if os.Getenv("LWSBT_FULL") == "" {
+		t.Skip("LWSBT_FULL is not set")
+	}
+	cmdtest.Need(t, "arm-linux-gnueabihf-gcc", "qemu-arm")
+	for _, backend := range []string{"arm", "thumb"} {
+		for _, options := range []string{"", "-DLWSBT_TINY"} {
+			t.Run(backend+" "+options, func(t *testing.T) {
+				exe := filepath.Join(t.TempDir(), "modes")
+				args := f("-m" + backend + " " + options + " -Os -static -I../../include -DBACKEND=lwsbt_capture_" + backend + " program/modes.c ../../src/capture_" + backend + ".c -o " + exe)
+				if out, err := exec.Command("arm-linux-gnueabihf-gcc", args...).CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				const want = "3 ok\n3 ok\n"
+				if out, err := exec.Command("qemu-arm", exe).CombinedOutput(); err != nil || string(out) != want {
+					t.Errorf("%v, got %q, want %q", err, out, want)
+				}
+			})
+		}
 	}
 }

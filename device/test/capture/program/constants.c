@@ -99,6 +99,36 @@ __asm__(
 	"22:	bl hook\n"
 	"31:	add sp, #16\n	pop {r4, pc}\n"
 
+	/* what looks like a push of lr within a function: an address of read-only data, and, as far
+	 * as it goes, the second half of an instruction, and the table of a switch */
+	".macro within what, looks\n"
+	"	outer within, \\what\n"
+	"	.thumb_func\n"
+	"30:	push {r4, lr}\n	sub sp, #16\n	ldr r3, 19f\n	b 18f\n	.balign 4\n19:	.word 31f + 1\n"
+	"18:	str r3, [sp, #8]\n	str r3, [sp, #12]\n"	/* where that would have saved lr */
+	"	\\looks\n"
+	"22:	bl hook\n"
+	"31:	add sp, #16\n	pop {r4, pc}\n"
+	".endm\n"
+	"	within data, \"ldr r3, 20f; b 22f; .balign 4; 20: .word 0x9b570\"\n"
+	"	within offset, \"ldr r3, 20f; b 22f; .balign 4; 20: .word 0xffffb570\"\n"
+#if __ARM_ARCH_ISA_THUMB == 2
+	"	within mla, \"b 22f; .inst.w 0xfb07b505\"\n"	/* mla r5, r7, r5, r11 */
+	"	within mla2, \"b 22f; .inst.w 0xfb07b505; .inst.w 0xfb07b505\"\n"
+	"	within tbb, \"movs r3, 0; tbb [pc, r3]; 20: .byte (22f - 20b) / 2, 0xb5, 0x70, 0xb5, 0x70, 0xb5\"\n"
+	"	within tbh, \"movs r3, 0; tbh [pc, r3, lsl 1]; 20: .hword (22f - 20b) / 2, 0xb570, 0xb570\"\n"
+	"	within words, \"movs r3, 0; adr r2, 20f; ldr r3, [r2, r3, lsl 2]; add r3, r2; bx r3; .balign 4; 20: .word 22f - 20b + 1, 0xb571, 0xb571\"\n"
+	"	within aligned, \"nop; movs r3, 0; adr r2, 20f; ldr r3, [r2, r3, lsl 2]; add r3, r2; bx r3; .balign 4; 20: .word 22f - 20b + 1, 0xb571, 0xb571\"\n"
+#endif
+	/* addresses before a function that look like mov lr, r11: as where r8 to r11 are saved */
+	"	outer after, moves\n	push {r1-r7, lr}\n	ldr r3, 20f\n	bx lr\n	.balign 4\n20:	.word 0x846de\n	inner 0\n"
+
+	/* a push that looks like an address of code, behind a constant that is one */
+	"	outer after, address\n	push {r1-r7, lr}\n	ldr r3, 20f\n	bx lr\n	.balign 4\n20:	.word hook\n"
+	"	.thumb_func\n"
+	"30:	push {r0, r1, r4, lr}\n	movs r1, r0\n	bl hook\n"
+	"31:	pop {r1, r2, r4, pc}\n"
+
 	/* a short function before the inner one: its place is no part of that */
 	"	outer after, bl\n	sub sp, #12\n	bl hook\n	inner 0\n"
 	"	outer after, blx\n	sub sp, #12\n	blx r3\n	inner 0\n"
