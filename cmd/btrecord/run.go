@@ -120,7 +120,8 @@ func (o *options) environment(library, path string) []string {
 	return env
 }
 
-// sameAs returns an error if the recording would overwrite the program or the library.
+// sameAs returns an error if the recording would overwrite the program, its
+// script or the library.
 func (o *options) sameAs(t *target) error {
 	output, err := os.Stat(o.output)
 	if o.output == "" || err != nil {
@@ -182,8 +183,8 @@ func runProgram(c *cobra.Command, args, env []string) (status string, err error)
 	p := exec.Command(args[0], args[1:]...)
 	p.Env = env
 	p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// A terminal sends its interrupt to the program, too. Signals that only this process
-	// receives are forwarded.
+	// A terminal sends its interrupt and quit signals to the program, too. The others are
+	// forwarded.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
