@@ -26,18 +26,18 @@ var style string
 //go:embed assets/report.js
 var script string
 
-// MaxPaths is how many call paths a page holds. The rest, those that never hold much,
-// are added up as one.
+// MaxPaths is the largest number of call paths of a page. The call paths with the
+// smallest maxima beyond it are added up as one.
 const MaxPaths = 50_000
 
-// maxGrowth is how many call paths the growth page lists.
+// maxGrowth is the largest number of call paths of the growth page.
 const maxGrowth = 200
 
-// MaxDumps is how many dumps a page holds.
+// MaxDumps is the largest number of dumps of a page.
 const MaxDumps = 500
 
-// SomeDumps returns the dumps that a page holds of these: all, or of more than MaxDumps
-// some, evenly, the first and the last among them. note says which, "" if all.
+// SomeDumps selects the dumps for a page: all, or, if there are more than MaxDumps, some
+// at even distances, with the first and the last. note names the selection, "" if all.
 func SomeDumps(all []*profile.Dump) (some []*profile.Dump, note string) {
 	if len(all) <= MaxDumps {
 		return all, ""
@@ -55,8 +55,8 @@ type Options struct {
 	Notes    []string // remarks for the reader, such as which lines were lost
 }
 
-// Write writes the page of a profile, which has 1 to MaxDumps dumps. Growth is that of
-// the dumps that are complete.
+// Write writes the page of a profile, which has 1 to MaxDumps dumps. Growth is computed
+// from the complete dumps.
 func Write(w io.Writer, p *profile.Profile, o Options) error {
 	if n := len(p.Dumps()); n == 0 || n > MaxDumps {
 		return fmt.Errorf("report: %d dumps, expected 1 to %d", n, MaxDumps)
@@ -77,13 +77,13 @@ func Write(w io.Writer, p *profile.Profile, o Options) error {
 		"Script": script, "ScriptHash": hash(script)})
 }
 
-// hash returns what a Content-Security-Policy calls a text by.
+// hash returns the hash source of a text in a Content-Security-Policy.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// data is what the script draws. Call paths are a tree from the outermost frame
+// data is the input of the script. Call paths are a tree from the outermost frame
 // inward: node 0 is its root, and a node's parent has a lower number.
 type data struct {
 	Subtitle    string      `json:"subtitle"`
@@ -162,7 +162,7 @@ func newDump(from *profile.Dump, index int, total profile.Value) dump {
 	return out
 }
 
-// warning returns what of a dump is known to be missing.
+// warning describes the known missing part of a dump.
 func warning(d *profile.Dump) string {
 	var parts []string
 	if a := d.Announced; a.HasRecords && uint64(d.Records) != a.Records {

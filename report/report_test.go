@@ -146,7 +146,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// Growth is that of complete dumps: of the leak's four the third lost its end.
+// Growth uses complete dumps: the third of the leak's four dumps lost its end.
 func TestGrowthOfCompleteDumps(t *testing.T) {
 	var page bytes.Buffer
 	if err := report.Write(&page, profileOf(t, leak, 2), report.Options{}); err != nil {

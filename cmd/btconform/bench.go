@@ -44,7 +44,7 @@ type benchOptions struct {
 	model   string
 }
 
-// benchDepths are the depths that speed is shown for.
+// benchDepths are the depths of the measured stacks.
 var benchDepths = []int{4, 12, 16}
 
 // speed is ns per stack.
@@ -105,17 +105,17 @@ func (o *benchOptions) bench(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// benchSet is stacks of one kind by depth, and how long they took at best.
+// benchSet holds stacks of one kind by depth, and their best times.
 type benchSet struct {
 	name      string
 	stacks    map[int][]codec.Stack
 	lws, ours map[int]*speed
 }
 
-// benchLimit is how long the library may take beside its measurements.
+// benchLimit is the time that the library may take in addition to its measurements.
 const benchLimit = 30 * time.Second
 
-// benchCount is how many stacks of each kind and depth are timed.
+// benchCount is the number of stacks of each kind and depth.
 const benchCount = 1000
 
 // benchSets makes stacks of the depths to show, of a model's two kinds.
@@ -224,7 +224,7 @@ func benchCodec(stacks []codec.Stack, seconds float64) (speed, error) {
 	decode := perCall(len(blobs), seconds, func() {
 		for _, blob := range blobs {
 			if err := codec.Decode(&s, blob); err != nil {
-				panic(err) // what AppendBlob wrote is read
+				panic(err) // Decode accepts all output of AppendBlob
 			}
 		}
 	})
@@ -236,7 +236,7 @@ func benchCodec(stacks []codec.Stack, seconds float64) (speed, error) {
 	return speed{encode: encode, decode: decode}, nil
 }
 
-// perCall is the ns that one of n calls in f takes, the best of some.
+// perCall returns the ns of one of the n calls in f, the best of several rounds.
 func perCall(n int, seconds float64, f func()) float64 {
 	best := 0.0
 	for round := range 8 { // the first warms up

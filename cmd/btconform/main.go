@@ -67,7 +67,7 @@ func testeeOf(c *cobra.Command, args []string) (paths, testee []string, dash boo
 // errNoTestee is the error of a program whose name is empty.
 var errNoTestee = cli.BadArgsf("the name of the program is empty")
 
-// noArgs refuses arguments.
+// noArgs rejects arguments.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return cli.BadArgsf("%s %s, expected no argument", c.Name(), args[0])

@@ -183,7 +183,7 @@ func TestHelpWidth(t *testing.T) {
 	}
 }
 
-// Our own serve, as any testee, passes all that is built in.
+// Our own serve, like any implementation under test, passes all built-in vectors.
 func TestServeAsTestee(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	args := append([]string{"--format", "json", "--strict-reasons", "--"}, self(t, "serve")...)
@@ -226,7 +226,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// A reader that stops early is no failure and no noise.
+// A reader that stops early causes neither a failure nor a message.
 func TestClosedPipe(t *testing.T) {
 	for _, args := range []string{"list", "stacks", "coverage", "help", "--format json"} {
 		line := strings.Join(self(t), " ") + " " + args + " | head -c 1"

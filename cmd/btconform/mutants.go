@@ -61,7 +61,7 @@ func mutants(c *cobra.Command, args []string, all bool) error {
 	return nil
 }
 
-// listed is head and as many IDs as fit a line of 76 characters, or all.
+// listed returns head and as many IDs as fit a line of 76 characters, or all IDs.
 func listed(head string, ids []string, all bool) string {
 	for i, id := range ids {
 		if !all && i > 0 && len(head)+1+len(id)+len(", …") > 76 {

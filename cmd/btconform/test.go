@@ -179,7 +179,7 @@ func (o *testOptions) starter(testee []string) (conformance.Starter, error) {
 	return conformance.Process(testee, o.timeout), nil
 }
 
-// repeat returns what a command needs that runs a vector again.
+// repeat returns the arguments of a command that runs a vector again.
 func (o *testOptions) repeat(paths, testee []string) conformance.Repeat {
 	var flags []string
 	if o.style != "btp" {
@@ -194,7 +194,7 @@ func (o *testOptions) repeat(paths, testee []string) conformance.Repeat {
 	return conformance.Repeat{Flags: flags, Vectors: paths, Testee: testee}
 }
 
-// progress is a line on a terminal that says how far a run is.
+// progress is a line on a terminal that shows the progress of a run.
 type progress struct {
 	w     io.Writer // nil if it is no terminal
 	last  time.Time

@@ -8,8 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// addr2lineSink writes what GNU addr2line would for the addresses of the records,
-// one after the other.
+// addr2lineSink writes the output of GNU addr2line for the addresses of the records.
 type addr2lineSink struct {
 	w *bufio.Writer
 	*options

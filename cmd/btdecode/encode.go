@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/heaplog"
 )
 
-// encodeSink writes ~b# records as ~m# lines; what is one already stays.
+// encodeSink writes ~b# records as ~m# lines. It copies ~m# records.
 type encodeSink struct {
 	w           *bufio.Writer
 	passthrough bool

@@ -6,7 +6,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// frames has, for each address, its text in the output and what the filter makes of it.
+// frames caches, for each address, its text in the output and the filter's decision.
 type frames struct {
 	filter  *profile.Filter
 	render  func(a symbol.Addr, shown []symbol.Frame) string
@@ -23,7 +23,7 @@ type rendered struct {
 	matched profile.Matched
 }
 
-// maxRendered is how many addresses are cached.
+// maxRendered is the largest number of cached addresses.
 const maxRendered = 1 << 16
 
 func newFrames(o *options, r *heaplog.Reader) *frames {
@@ -75,7 +75,7 @@ func (f *frames) keeps(it *heaplog.Item) bool {
 	return focused
 }
 
-// text returns an address in the output, "" if all of it is hidden.
+// text returns an address in the output, "" if all its frames are hidden.
 func (f *frames) text(a symbol.Addr) string {
 	c := f.of(a)
 	if f.filter.Any() {
@@ -84,6 +84,6 @@ func (f *frames) text(a symbol.Addr) string {
 	return c.text
 }
 
-// looked reports whether addresses are looked up: files have symbols, or the log tells its
-// memory map.
+// looked reports whether addresses are looked up: the command line names files with
+// symbols, or the log contains its memory map.
 func (f *frames) looked() bool { return f.named || f.locate(0).Location != nil }

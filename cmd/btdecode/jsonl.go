@@ -131,7 +131,7 @@ func (j *jsonSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
 	return j.end(b)
 }
 
-// appendReason appends why a record is cut or unreadable.
+// appendReason appends the reason for a cut or unreadable record.
 func appendReason(b []byte, it *heaplog.Item) []byte {
 	b = appendString(append(b, `,"error":`...), it.Err.Error())
 	return appendString(append(b, `,"reason":`...), string(it.Reason()))
@@ -200,7 +200,7 @@ func (j *jsonSink) appendSource(b []byte, f *symbol.Frame) []byte {
 	return append(b, '}')
 }
 
-// appendEventJSON appends what an event says beside its stack.
+// appendEventJSON appends the fields of an event other than its stack.
 func appendEventJSON(b []byte, u *codec.User) []byte {
 	b = append(b, `,"event":"`...)
 	b = append(b, eventName(u)...)

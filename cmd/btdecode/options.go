@@ -92,7 +92,7 @@ func newCommand() *cobra.Command {
 	return c
 }
 
-// check reads the flags' values and refuses what has no effect.
+// check reads the flags' values, and refuses flags without effect.
 func (o *options) check(f *pflag.FlagSet) (err error) {
 	if err := o.Flags.Check(o.args); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (o *options) noEffect(f *pflag.FlagSet) error {
 	return nil
 }
 
-// file is how a source file is called in output.
+// file returns the name of a source file in the output.
 func (o *options) file(path string) string {
 	if o.basenames && path != "" {
 		return filepath.Base(path)

@@ -20,9 +20,9 @@ type sink interface {
 	record(it *heaplog.Item) error
 	// unreadable takes a record that could not be read.
 	unreadable(it *heaplog.Item) error
-	// text takes what is between records.
+	// text takes the text between records.
 	text(p []byte) error
-	// close writes what is left.
+	// close writes the remaining output.
 	close() error
 }
 
@@ -103,7 +103,7 @@ func (o *options) newSink(w *bufio.Writer, r *heaplog.Reader, frames *frames, st
 	return t
 }
 
-// cutNote is what a cut record lacks.
+// cutNote describes the missing part of a cut record.
 func cutNote(it *heaplog.Item) string {
 	note := fmt.Sprintf(" [cut: %d of %d frames", len(it.Stack.PCs), it.Cut.Depth)
 	if !it.Cut.Sized {

@@ -63,8 +63,8 @@ func tempFile(t testing.TB, name, text string) string {
 	return p
 }
 
-// wide is addresses that a lossy encoder hurts, and what becomes of them: below
-// 2^31 the same, bit 31 set, and from bit 32 up the low 15 or 16 bits again.
+// wide has addresses that a lossy encoder changes, and their results: below 2^31 the
+// same, bit 31 set, and from bit 32 up the low 15 or 16 bits again.
 var wide = []uint64{0x7f2b1234567c, 0x406651}
 
 const wideDecoded = "~b#size: 8, 0x567c9234567c 0x406651"
@@ -144,7 +144,7 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// A cut record keeps its whole frames and says so.
+// A cut record keeps its whole frames and is marked.
 func TestCutRecord(t *testing.T) {
 	pcs := make([]uint64, 20)
 	for i := range pcs {

@@ -20,8 +20,8 @@ import (
 
 // textSink writes ~b# lines and, where there are symbols, frames below them.
 //
-// What follows an address list in brackets is not part of the record: a reader
-// of ~b# lines stops before it. (BT-TEXT-3)
+// Text in brackets after an address list is not part of the record: a reader of
+// ~b# lines stops before the bracket. (BT-TEXT-3)
 type textSink struct {
 	w           *bufio.Writer
 	passthrough bool
@@ -130,8 +130,8 @@ func (t *textSink) appendFrames(b []byte, addrs []symbol.Addr) []byte {
 	return b
 }
 
-// render writes the lines of an address with the frames that are shown, but for the
-// frame's number.
+// render writes the lines of an address with its visible frames, without the frame's
+// number.
 func (t *textSink) render(a symbol.Addr, shown []symbol.Frame) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, " %c%#x ", " ~!"[a.State], a.PC)
@@ -161,7 +161,7 @@ func (t *textSink) render(a symbol.Addr, shown []symbol.Frame) string {
 	return b.String()
 }
 
-// where describes an address without symbols, and why there are none.
+// where describes an address without symbols, and gives the reason.
 func where(a symbol.Addr) string {
 	s, m := "??", moduleOf(a)
 	if m != nil {
@@ -190,8 +190,8 @@ func (t *textSink) unreadable(it *heaplog.Item) error {
 	return err
 }
 
-// text passes the log's other text on, at once. Frames stand below the line that
-// their record is in, or the address of a panic.
+// text copies the log's other text at once. Frames follow the line that has their
+// record, or the address of a panic.
 func (t *textSink) text(p []byte) error {
 	if !t.passthrough {
 		return nil
@@ -250,7 +250,7 @@ func appendEvent(b []byte, u *codec.User) []byte {
 	return append(b, ']')
 }
 
-// palette is the colours of a terminal; the zero one has none.
+// palette holds the colours of a terminal; the zero palette has none.
 type palette struct{ fn, file func(string) string }
 
 func newPalette() palette {
@@ -261,7 +261,7 @@ func newPalette() palette {
 	return palette{fn: paint(color.New(color.FgGreen)), file: paint(color.New(color.FgCyan))}
 }
 
-// painted is s in a colour, if there is one.
+// painted returns s in a colour, or s itself if the colour is empty.
 func painted(paint func(string) string, s string) string {
 	if paint == nil {
 		return s

@@ -16,7 +16,7 @@ import (
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// siteEvents is what a call site did: of what heap.Churn has, what is shown.
+// siteEvents has the columns of a call site: the fields of heap.Churn that are printed.
 type siteEvents struct {
 	heap.Site
 	live             heap.Value // at the moment asked for
@@ -69,7 +69,7 @@ func (s *session) readEvents() error {
 	return nil
 }
 
-// writeEvents writes what the events did, and the call sites that did most.
+// writeEvents writes the totals of the events, and the call sites with the most.
 func (s *session) writeEvents(w io.Writer, rows int, order string) error {
 	s.summary(w)
 	d := s.replay.Peak()
@@ -103,7 +103,7 @@ func (s *session) writeEvents(w io.Writer, rows int, order string) error {
 	return nil
 }
 
-// momentOf returns what was live at a moment.
+// momentOf returns the allocations that were live at a moment.
 func momentOf(r *heap.Replay, at heaplog.Instant) *heap.Dump {
 	switch at {
 	case heaplog.Peak:
@@ -114,7 +114,7 @@ func momentOf(r *heap.Replay, at heaplog.Instant) *heap.Dump {
 	return r.At(0)
 }
 
-// summary writes what the whole recording did.
+// summary writes the totals of the whole recording.
 func (s *session) summary(w io.Writer) {
 	e := s.replay.Totals()
 	fmt.Fprintf(w, "%s in %s s: %s, %s, %s\n", cli.Count(e.Events, "event"), seconds((e.Last - e.First).Seconds()),
@@ -138,7 +138,7 @@ func (s *session) summary(w io.Writer) {
 
 func seconds(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 
-// bySite adds up call paths by their innermost frame that is shown.
+// bySite adds up call paths by their innermost visible frame.
 func bySite(p *heap.Profile, live *heap.Dump, r *heap.Replay) []siteEvents {
 	var list []siteEvents
 	index := map[heap.Site]int{}

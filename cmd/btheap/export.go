@@ -69,8 +69,8 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 	return c
 }
 
-// byAddress are the formats of addresses with functions, files and lines, which the reader
-// groups.
+// byAddress lists the formats that hold addresses with functions, files and lines. The
+// program that reads the file groups them.
 var byAddress = []string{"pprof", "dhat", "heaptrack"}
 
 func htmlCommand() *cobra.Command {
@@ -157,8 +157,8 @@ func webCommand() *cobra.Command {
 // webPaths is how many call paths pprof's pages hold: its package takes some 10 KB for each.
 const webPaths = 100_000
 
-// heaviest returns a dump with the n call paths that hold the most, and all others as
-// [heap.Other], and how many the others are: 0 if there are none.
+// heaviest returns a dump with the n call paths that hold the most, and with all others
+// added up as [heap.Other]. It also returns the number of the others.
 func heaviest(d *heap.Dump, w heap.Weight, n int) (few *heap.Dump, left int) {
 	var sums []uint64
 	for a := range d.Allocations() {
@@ -208,10 +208,10 @@ func serve(prof *profile.Profile, name string, port int, noBrowser bool) error {
 	return nil
 }
 
-// fixed is a fetcher of one profile, whatever is asked for.
+// fixed is a fetcher that returns the same profile for every source.
 type fixed struct{ prof *profile.Profile }
 
-// Fetch names no source: of one, pprof would save a copy under the user's home.
+// Fetch returns no source name: with a name, pprof would save a copy under the user's home.
 func (f fixed) Fetch(string, time.Duration, time.Duration) (*profile.Profile, string, error) {
 	return f.prof, "", nil
 }

@@ -62,8 +62,8 @@ func stack(w io.Writer, sites []heap.Site) {
 	}
 }
 
-// Flags of commands that compare dumps. A moment is only one dump, so --at is not among
-// them.
+// Flags of commands that compare dumps. --at selects a single dump, so they do not
+// include it.
 var compareFrames = append([]string{"by"}, append(frameFlags, "max-paths")...)
 
 func diffCommand() *cobra.Command {
@@ -110,7 +110,7 @@ grew come first, those that shrank last.`,
 	return c
 }
 
-// writeDiff writes how two dumps differ, and returns by how many bytes.
+// writeDiff writes the changes between two dumps, and returns the change in bytes.
 func (s *session) writeDiff(w io.Writer, p *heap.Profile, rows int) heap.Delta {
 	before, after := p.Total(0), p.Total(1)
 	total := heap.Sub(after.Bytes, before.Bytes)
@@ -181,9 +181,9 @@ func (s *session) pair() ([]*heap.Dump, error) {
 	return []*heap.Dump{list[0], list[len(list)-1]}, nil
 }
 
-// lastBoot returns those dumps of one log that are of its last boot with two or more
-// that are complete: a restart empties the heap, and sums across it would hide what
-// grows. With --dump, or if there is no such boot, it returns all.
+// lastBoot returns the dumps of the last boot that has two or more complete dumps: a
+// restart empties the heap, and sums across it would hide growth. With --dump, or if
+// no boot has two complete dumps, it returns all dumps.
 func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
 	boots, complete := map[int]bool{}, map[int]int{}
 	for _, d := range all {
@@ -210,8 +210,8 @@ func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
 	return all
 }
 
-// complete returns those dumps that can be compared, two or more, and notes which are
-// left out: of a dump that is not complete nobody knows what it lacks.
+// complete returns the complete dumps, two or more, and notes the others. The content
+// that an incomplete dump lacks is unknown, so it cannot be compared.
 func (s *session) complete(all []*heap.Dump) (list []*heap.Dump, err error) {
 	var left []string
 	for _, d := range all {
@@ -237,7 +237,7 @@ func (s *session) complete(all []*heap.Dump) (list []*heap.Dump, err error) {
 	return list, nil
 }
 
-// incomplete returns what a dump lacks.
+// incomplete describes the missing part of a dump.
 func incomplete(d *heap.Dump) string {
 	if d.Announced.HasRecords && uint64(d.Records) < d.Announced.Records {
 		return fmt.Sprintf("%s of %s records", cli.Number(d.Records), cli.Number(d.Announced.Records))
@@ -245,8 +245,8 @@ func incomplete(d *heap.Dump) string {
 	return "no ~h#end"
 }
 
-// onlyOne is the error where there is nothing to compare a dump with. It says how
-// to get more of them.
+// onlyOne returns the error for input with a single dump. The message explains how to
+// get more dumps.
 func (s *session) onlyOne(d *heap.Dump) error {
 	advice := "--split REGEX says at which line a dump begins"
 	switch {
@@ -301,7 +301,8 @@ uses the last one that has two dumps, unless --dump is given.`,
 	return c
 }
 
-// writeGrowth writes what grows over the dumps of p: those of all that are complete.
+// writeGrowth writes the call paths that grow over the dumps of p, which are the
+// complete ones of all.
 func (s *session) writeGrowth(w io.Writer, p *heap.Profile, all []*heap.Dump, rows int, every bool) {
 	trend := p.Growth(s.w)
 	var totals []heap.Value
@@ -339,8 +340,7 @@ func (s *session) writeGrowth(w io.Writer, p *heap.Profile, all []*heap.Dump, ro
 	}
 }
 
-// growthLines writes what grew, in two lines. The points are of those dumps that are
-// complete.
+// growthLines writes a growth in two lines. The numbers are those of complete dumps.
 func (s *session) growthLines(w io.Writer, all []*heap.Dump, rise float64, points []heap.Value, word string) {
 	unit := "bytes"
 	if s.w == heap.Count {

@@ -1,5 +1,5 @@
-// Btheap shows where the memory is: from logs with heap dumps to call sites,
-// call trees, differences, growth, exports and a page that one can send.
+// Btheap reads logs with heap dumps and shows which functions hold memory: call sites,
+// call trees, differences, growth, exports and an HTML page.
 package main
 
 import (

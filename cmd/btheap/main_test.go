@@ -215,7 +215,7 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// What is exported is what the log says, and pprof files are read back.
+// Exports have the numbers of the log, and pprof files can be read back.
 func TestExportAndBack(t *testing.T) {
 	log := logFile(t, "fw.log", leaking(t, false))
 	pb := filepath.Join(t.TempDir(), "heap.pb.gz")
@@ -266,7 +266,7 @@ func TestExportAndBack(t *testing.T) {
 	}
 }
 
-// A page is not poured onto a terminal.
+// A page is not written to a terminal.
 func TestPageToATerminal(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {

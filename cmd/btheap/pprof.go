@@ -15,7 +15,7 @@ import (
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// profiles reads the arguments as profiles of pprof, nil if they are logs.
+// profiles reads the arguments as profiles of pprof. It returns nil if they are logs.
 func (s *session) profiles() ([]*profile.Profile, error) {
 	var list []*profile.Profile
 	for i, path := range s.files {
@@ -67,7 +67,7 @@ func (s *session) readProfiles(list []*profile.Profile) error {
 	return nil
 }
 
-// maxProfile is how large a profile of pprof may be, in bytes, decompressed.
+// maxProfile is the largest size of a decompressed profile of pprof, in bytes.
 const maxProfile = 128 << 20
 
 // Frames that a profile of pprof may have, counted for each sample anew: locations are
@@ -96,9 +96,10 @@ func checkFrames(p *profile.Profile, size int) error {
 	return nil
 }
 
-// readProfile reads a file as a profile of pprof, nil if it is none. Such a file
-// begins with field 1 of a message, itself one with a field 1, once it is decompressed.
-// A file is an error if it is certain not to be a log, since it goes on with field 2.
+// readProfile reads a file as a profile of pprof. It returns nil if the file is not a
+// profile. A decompressed profile begins with field 1, a message that begins with its
+// own field 1. If field 2 follows in
+// the inner message, the file cannot be a log, and damage is an error.
 func readProfile(path string) (*profile.Profile, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, nil
@@ -125,7 +126,7 @@ func readProfile(path string) (*profile.Profile, error) {
 	} else if err != nil {
 		return nil, nil
 	}
-	// Its names are anybody's, as those of an ELF file are.
+	// Names in a profile are untrusted, like names in an ELF file.
 	for _, f := range p.Function {
 		f.Name, f.SystemName, f.Filename = printable.Text(f.Name), printable.Text(f.SystemName), printable.Text(f.Filename)
 	}

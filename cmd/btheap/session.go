@@ -18,7 +18,7 @@ import (
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// session is what all subcommands share: flags, and what was read.
+// session holds the state that all subcommands share: flags and input.
 type session struct {
 	logflags.Flags
 	view     heap.View
@@ -51,7 +51,7 @@ var (
 	frameFlags  = []string{"hide", "show", "ignore", "focus", "basenames", "full-names"}
 )
 
-// own has, by name, what adds a flag that is not one of all commands that read logs.
+// own maps the name of a flag that only btheap has to the function that adds it.
 var own = map[string]func(s *session, f *pflag.FlagSet){
 	"by": func(s *session, f *pflag.FlagSet) {
 		f.StringVar(&s.by, "by", "", "group call sites by `WHAT`: line, function, file, module or address")
@@ -101,7 +101,7 @@ func (s *session) addAll(c *cobra.Command, frames, output []string) {
 	s.add(c, "Output", output...)
 }
 
-// check reads the values of the flags; by is what --by is by default.
+// check reads the values of the flags; by is the default of --by.
 func (s *session) check(by heap.Granularity) (err error) {
 	if err := s.Flags.Check(s.files); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (l *status) show(text string) {
 	}
 }
 
-// dumps shows how many dumps of a live log there are.
+// dumps shows the number of dumps of a live log.
 func (l *status) dumps(list []*heap.Dump) {
 	text := "no dump yet"
 	if len(list) == 1 {
@@ -179,8 +179,8 @@ func (s *session) note(format string, args ...any) {
 	}
 }
 
-// command makes a subcommand: its RunE reads all input by read and then calls report
-// with what to write to. args returns the logs among the arguments; nil if all are.
+// command makes a subcommand: its RunE reads all input by read, and then calls report
+// with the output. args returns the logs among the arguments; if nil, all are logs.
 func (s *session) command(c *cobra.Command, by heap.Granularity, args func(args []string) ([]string, error), read func() error, report func(w io.Writer) error) *cobra.Command {
 	s.c = c
 	if c.Args == nil {
@@ -270,7 +270,8 @@ func (s *session) read() error {
 	return s.readDumps()
 }
 
-// readDumps reads the dumps of logs. A dump that goes on is replaced by itself.
+// readDumps reads the dumps of logs. A longer version of a growing dump replaces the
+// earlier version.
 func (s *session) readDumps() error {
 	s.status.dumps(nil)
 	for d, err := range s.reader.Dumps() {
@@ -325,8 +326,8 @@ func (s *session) profile(list []*heap.Dump) (*heap.Profile, error) {
 	return s.shown, nil
 }
 
-// width is how wide text may be: the terminal, or 80 columns, or as wide as it is
-// in a file.
+// width returns the columns that text may take: those of the terminal, or 80; any
+// number in a file.
 func (s *session) width() int {
 	out := s.c.OutOrStdout()
 	if s.output == "" && cli.IsTerminal(out) {
@@ -344,7 +345,7 @@ func title(d *heap.Dump) string {
 	return s
 }
 
-// joined are the names of dumps that are compared.
+// joined returns the names of the compared dumps.
 func joined(list []*heap.Dump) string {
 	return fmt.Sprintf("%s to %s", title(list[0]), title(list[len(list)-1]))
 }

@@ -6,9 +6,9 @@ import (
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// sparkline draws points as bars from the least to the largest, and those that are nil
-// as dots; at most width of them: of more, some are left out evenly, the first and the
-// last never.
+// sparkline draws points as bars, scaled from the least to the largest, and nil points as
+// dots. If there are more than width points, it leaves out some at even distances, but
+// keeps the first and the last.
 func sparkline(points []*heap.Value, w heap.Weight, width int) string {
 	if len(points) > width && width > 1 {
 		some := make([]*heap.Value, width)

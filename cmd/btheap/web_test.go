@@ -33,7 +33,7 @@ func TestOnlyLocal(t *testing.T) {
 	}
 }
 
-// Browsers without Sec-Fetch-Site still say which page a request comes from.
+// Browsers without Sec-Fetch-Site name the page of a request in Origin or Referer.
 func TestForeignPages(t *testing.T) {
 	h := onlyLocal(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	for from, want := range map[string]int{

@@ -57,7 +57,7 @@ btrecord dump 1234`,
 	return c
 }
 
-// requestDump has a process write a dump, and says where it is.
+// requestDump asks a process for a dump, and returns the place of the dump.
 func requestDump(pid int, wait time.Duration) (string, error) {
 	proc := fmt.Sprintf("/proc/%d/", pid)
 	maps, err := os.ReadFile(proc + "maps")
@@ -120,8 +120,8 @@ func caught(proc string, s syscall.Signal) bool {
 	return err == nil && 0 < s && s <= 64 && mask>>(s-1)&1 == 1
 }
 
-// recordingOf returns the path of the recording that a process has open. Whatever else
-// it has open is not touched: a pipe may wait for a writer, and a device may start over.
+// recordingOf returns the path of the recording that a process has open. It opens no
+// other file of the process: opening a pipe may block, and opening a device may reset it.
 func recordingOf(proc string) string {
 	entries, _ := os.ReadDir(proc + "fd")
 	for _, e := range entries {

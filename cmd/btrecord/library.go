@@ -24,16 +24,16 @@ import (
 // libraryName is the file that is preloaded.
 const libraryName = "liblwsbt.so"
 
-// cflags build the library. The stack walk wants its frame pointers and its
-// unwind tables; threads' data must be where no call is needed to reach it.
+// cflags build the library. The stack walk needs the library's frame pointers and unwind
+// tables; access to thread-local data must need no function call.
 var cflags = strings.Fields("-std=gnu99 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec " +
 	"-fno-omit-frame-pointer -fasynchronous-unwind-tables -DLWSBT_IN_CODE=lwsbt_in_code -Wall -Wextra")
 
 // ldflags keep the library from loading another one for the unwinder.
 var ldflags = strings.Fields("-static-libgcc -Wl,-z,now -Wl,--eh-frame-hdr -ldl -lpthread")
 
-// codecSources are the files of src/ that it needs; the backends of other machines
-// are empty.
+// codecSources are the files of src/ that the library needs; backends of other machines
+// compile to nothing.
 var codecSources = []string{"encode.c", "choose.c", "head.c", "line.c",
 	"capture_mips.c", "capture_arm.c", "capture_thumb.c", "capture_riscv.c", "capture_functions.c"}
 
@@ -104,7 +104,7 @@ func writeSources(dir string) error {
 	})
 }
 
-// build compiles the library to output. cc may have options behind it.
+// build compiles the library to output. Options may follow the compiler in cc.
 func build(cc string, extra []string, output string) error {
 	command := strings.Fields(cc)
 	if len(command) == 0 {

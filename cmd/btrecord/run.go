@@ -101,7 +101,7 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// environment returns what the preloaded library is told.
+// environment returns the variables for the preloaded library.
 func (o *options) environment(library, path string) []string {
 	if old := os.Getenv("LD_PRELOAD"); old != "" {
 		library += ":" + old
@@ -120,7 +120,8 @@ func (o *options) environment(library, path string) []string {
 	return env
 }
 
-// sameAs returns an error if the recording would overwrite what is to run.
+// sameAs returns an error if the recording would overwrite the program, its
+// script or the library.
 func (o *options) sameAs(t *target) error {
 	output, err := os.Stat(o.output)
 	if o.output == "" || err != nil {
@@ -134,8 +135,8 @@ func (o *options) sameAs(t *target) error {
 	return nil
 }
 
-// createOutput makes the recording, empty, so that what cannot be written is known
-// before the program runs. It returns its absolute path.
+// createOutput creates an empty recording, so that a path that cannot be written is
+// reported before the program runs. It returns the absolute path.
 func (o *options) createOutput(program string) (string, error) {
 	if o.output == cli.Stdio {
 		return fmt.Sprintf("/proc/%d/fd/1", os.Getpid()), nil
@@ -176,14 +177,14 @@ func (o *options) createOutput(program string) (string, error) {
 	return "", cli.Failedf("%s.rec and all its numbered names exist; see -o", base)
 }
 
-// runProgram runs it with this process's streams, and returns how it failed, "" if
-// it did not.
+// runProgram runs the program with this process's streams. It returns a description of
+// the failure, or "".
 func runProgram(c *cobra.Command, args, env []string) (status string, err error) {
 	p := exec.Command(args[0], args[1:]...)
 	p.Env = env
 	p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// An interrupt from the terminal is the program's; what is sent to this process
-	// alone goes on to it.
+	// A terminal sends its interrupt and quit signals to the program, too. The others are
+	// forwarded.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
@@ -212,8 +213,8 @@ func runProgram(c *cobra.Command, args, env []string) (status string, err error)
 	return "", err
 }
 
-// summary returns a sentence on what a recording holds, by its last total, and whether it lacks
-// its end, as where the disk is full; an error if nothing was recorded.
+// summary returns a sentence with the last total of a recording, and whether the recording
+// lacks its end, for example after the disk was full. It fails if nothing was recorded.
 func summary(path string) (said string, cut bool, err error) {
 	info, err := os.Stat(path) // before it is opened: a pipe would wait for a writer
 	if err == nil && !info.Mode().IsRegular() {
@@ -243,14 +244,13 @@ func summary(path string) (said string, cut bool, err error) {
 	return text, !complete, nil
 }
 
-// lastTotal returns the last ~h#total of a recording, and whether a dump that is
-// whole follows it.
+// lastTotal returns the last ~h#total of a recording, and whether a whole dump follows.
 func lastTotal(r io.ReadSeeker) (total *codec.Header, complete bool, err error) {
 	rest, err := r.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, false, err
 	}
-	// From the end on, in pieces that overlap by more than a header.
+	// Read backwards, in pieces that overlap by more than a header.
 	const piece, overlap = 1 << 20, 512
 	for rest > 0 {
 		from := max(0, rest-piece)

@@ -20,7 +20,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// target is the program that is to run, or the interpreter of a script.
+// target is the program to run, or the interpreter of a script.
 type target struct {
 	path    string
 	script  string // what is to run, if path is its interpreter
@@ -29,7 +29,7 @@ type target struct {
 	order   elf.Data
 	loader  string
 	musl    bool
-	// warning says why nothing of it can be recorded, "" if it can.
+	// warning is the reason why the program cannot be recorded, or "".
 	warning string
 }
 
@@ -76,7 +76,7 @@ func findTarget(name string) (*target, error) {
 	return t, nil
 }
 
-// scriptInterpreter returns what runs a script, "" if path is none.
+// scriptInterpreter returns the interpreter of a script, "" if path is not a script.
 func scriptInterpreter(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -127,8 +127,8 @@ var machines = map[string][2]elf.Machine{
 	"ppc64": {elf.EM_PPC64, elf.EM_PPC}, "ppc64le": {elf.EM_PPC64}, "s390x": {elf.EM_S390}, "loong64": {elf.EM_LOONGARCH},
 }
 
-// runsHere returns an error that says why the kernel will not run the target, if that
-// can be known.
+// runsHere returns an error with the reason if the kernel cannot run the target. It
+// returns nil if it cannot tell.
 func (t *target) runsHere() error {
 	if t.machine == elf.EM_NONE {
 		return nil
@@ -161,7 +161,7 @@ func gainsPrivileges(info fs.FileInfo) bool {
 		info.Mode()&fs.ModeSetgid != 0 && int(st.Gid) != os.Getgid()
 }
 
-// compilers lists what may build a library for the target, the best first.
+// compilers lists the compilers that may build a library for the target, the best first.
 func (t *target) compilers() []string {
 	native := map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_386: "386", elf.EM_AARCH64: "arm64",
 		elf.EM_ARM: "arm", elf.EM_RISCV: "riscv64", elf.EM_MIPS: "mips"}[t.machine] == runtime.GOARCH
@@ -197,7 +197,7 @@ func (t *target) describe() string {
 	return fmt.Sprintf("%s, %s", strings.TrimPrefix(t.machine.String(), "EM_"), libc)
 }
 
-// findLibrary builds the library for the target by the first compiler that can.
+// findLibrary builds the library for the target with the first compiler that succeeds.
 func (t *target) findLibrary(cc string) (string, error) {
 	list := t.compilers()
 	if cc != "" {
@@ -224,7 +224,7 @@ func elfError(err error) error {
 	return err
 }
 
-// checkLibrary reports why a library does not fit the target.
+// checkLibrary returns an error if a library does not fit the target.
 func (t *target) checkLibrary(path string) error {
 	f, err := elf.Open(path)
 	if err != nil {

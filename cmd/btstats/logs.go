@@ -25,7 +25,7 @@ type reporter struct {
 	stderr io.Writer
 }
 
-// gathered is what was read of logs.
+// gathered holds the data read from logs.
 type gathered struct {
 	dump    *stats.Collector
 	infer   stats.Inference
@@ -70,12 +70,12 @@ func (r *reporter) open() (*heaplog.Reader, error) {
 	return heaplog.Open(r.ctx, options...)
 }
 
-// refresh is how long a followed log may be silent before a report is written that is due.
+// refresh is the silence of a followed log after which a due report is written.
 const refresh = 50 * time.Millisecond
 
-// read adds the records of all logs. What was read of a log before an error counts: the error
-// is kept for the end of the report. each, if not nil, is called after each record, and
-// where a followed log has no more for now.
+// read adds the records of all logs. Records read before an error count; the error is
+// kept for the end of the report. each, if not nil, is called after each record, and
+// when a followed log has no more records for now.
 func (r *reporter) read(g *gathered, log *heaplog.Reader, each func() error) error {
 	progress := newProgress(r.stderr)
 	defer progress.done()
@@ -115,7 +115,7 @@ func (r *reporter) read(g *gathered, log *heaplog.Reader, each func() error) err
 	return nil
 }
 
-// failed returns an error of reading, unless the report says it. before is the number of
+// failed returns a read error, unless the report includes it. before is the number of
 // records before the log.
 func (g *gathered) failed(err error, before uint64) error {
 	var read *heaplog.ReadError
@@ -130,7 +130,7 @@ func (g *gathered) failed(err error, before uint64) error {
 	return nil
 }
 
-// something returns an error if there was not one record.
+// something returns an error if there was no record.
 func (g *gathered) something(bare bool) error {
 	if g.dump.Records() > 0 {
 		return nil
@@ -166,7 +166,7 @@ func (g *gathered) cuts() (list []heaplog.Place) {
 	return list[:min(len(list), 3)]
 }
 
-// log is the summary for the report.
+// log returns the summary for the report.
 func (g *gathered) log() stats.Log {
 	sum := &g.summary
 	l := stats.Log{Files: g.files, Bytes: sum.Bytes, Lines: sum.Lines, Blobs: sum.Records[heaplog.Blob],
@@ -188,7 +188,7 @@ func (g *gathered) log() stats.Log {
 	return l
 }
 
-// machine is the one given, or the one inferred.
+// machine returns the machine that --machine names, or else the inferred machine.
 func (g *gathered) machine(given *codec.Machine) (m codec.Machine, sure bool) {
 	if given != nil {
 		return *given, true
@@ -263,8 +263,8 @@ func (r *reporter) reportLogs() error {
 	return nil
 }
 
-// reportEachInterval returns what writes a report if the interval is over and records came
-// in it.
+// reportEachInterval returns a function that writes a report if the interval is over and
+// has new records.
 func (r *reporter) reportEachInterval(g *gathered, log *heaplog.Reader) func() error {
 	next, reported := time.Now().Add(r.interval), uint64(0)
 	return func() error {

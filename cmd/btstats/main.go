@@ -1,5 +1,5 @@
-// Btstats reports what the compressed backtraces in a log cost, what they
-// could cost, and which settings to choose.
+// Btstats reports the size of the compressed backtraces in a log, their size in other
+// encodings, and which settings to choose.
 package main
 
 import (
@@ -58,7 +58,7 @@ btstats --model cortex-m,x86_64-pie --section models`,
 	return root
 }
 
-// config is what the flags say.
+// config holds the values of the flags.
 type config struct {
 	format   string
 	machine  string
@@ -110,7 +110,7 @@ func (c *config) addFlags(root *cobra.Command) {
 	})
 }
 
-// check reads the values of flags, and what the flags ask for together.
+// check reads the values of flags, and checks them and their combinations.
 func (c *config) check(flags *pflag.FlagSet, args []string) error {
 	c.args = args
 	switch c.format {
@@ -158,7 +158,7 @@ func (c *config) check(flags *pflag.FlagSet, args []string) error {
 
 var sectionNames = []string{"models", "dump", "compression", "bits", "snip", "overhead"}
 
-// wanted is the sections that --section names.
+// wanted returns the sections that --section names.
 func (c *config) wanted(all []stats.Section) []stats.Section {
 	if len(c.sections) == 0 {
 		return all
@@ -220,7 +220,7 @@ func (c *config) checkMode(changed func(flag string) bool) error {
 	return nil
 }
 
-// report is the whole run, after the flags were checked.
+// report runs the command after the flags were checked.
 func (c *config) report(cmd *cobra.Command) error {
 	ctx, stop := context.Background(), context.CancelFunc(func() {})
 	if c.follow {
@@ -234,7 +234,7 @@ func (c *config) report(cmd *cobra.Command) error {
 	return r.reportLogs()
 }
 
-// write renders data as the flags say: as JSON itself, else as sections.
+// write renders data in the format of --format: data itself as JSON, else the sections.
 func (c *config) write(w io.Writer, data any, sections []stats.Section) error {
 	sections = c.wanted(sections)
 	switch c.format {

@@ -203,7 +203,7 @@ func csvValue(t *testing.T, data []byte, section, table, row, column string) str
 	return found
 }
 
-// A machine that is given is believed, here against the evidence.
+// --machine overrides the inferred machine, here against the evidence.
 func TestGivenMachine(t *testing.T) {
 	for _, c := range []struct{ machine, best string }{{"", "wrap64"}, {"exact64", "exact64"}} {
 		args := []string{"--format", "csv", perl}

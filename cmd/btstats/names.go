@@ -60,9 +60,9 @@ type namer struct {
 	addrs   []symbol.Addr
 }
 
-// open opens the files that the flags name, and infers where they were loaded from the
-// addresses of the dump where nothing else says so.
-// word is the bits of an address, 0 if that is not known.
+// open opens the files that the flags name. If their load bases are not given, it infers
+// them from the addresses of the dump. word is the number of bits of an address, 0 if
+// unknown.
 func (n *nameFlags) open(dump *stats.Collector, word int, by string) (*namer, error) {
 	process, err := symbol.NewProcess(symbol.Config{Files: n.specs, DebugDirs: n.debugDirs, Word: word, WordBy: by})
 	if err != nil {
@@ -98,8 +98,8 @@ func (n *namer) readMaps(path string) error {
 
 func (n *namer) close() { n.process.Close() }
 
-// name returns the function that a return address is in, "" if it is not known. Of
-// inlined ones it is the outermost, which is the one that has a frame.
+// name returns the function of a return address, "" if unknown. For inlined calls it is
+// the outermost function, which has the frame.
 func (n *namer) name(pc uint64, lossy bool) string {
 	s := codec.Stack{PCs: []uint64{pc}}
 	if lossy {

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// progress tells of reading that takes long, if standard error is a terminal.
+// progress shows the progress of a long read, if standard error is a terminal.
 type progress struct {
 	out   io.Writer // nil where nobody looks
 	start time.Time

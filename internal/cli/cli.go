@@ -1,12 +1,12 @@
-// Package cli is what the commands share beside their work: exit codes, the help
-// layout, terminals, colours, and output files.
+// Package cli has the code that all commands share: exit codes, the help layout,
+// terminals, colours, and output files.
 //
 //	root := cli.Root(&cobra.Command{Use: "btfoo [flags] FILE...", …})
 //	os.Exit(cli.Run(root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 //
 // A command's RunE returns an error; [Run] prints it and turns it into an exit
-// code. What could not be written exits with Failed whatever the command made of
-// it, and a pipe that was closed by its reader ends the command quietly.
+// code. A failed write exits with Failed even if the command ignored the error. If the
+// reader closes the output pipe, the command ends quietly.
 package cli
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// output remembers the first error of writing.
+// output keeps the first write error.
 type output struct {
 	w   io.Writer
 	err error
@@ -50,8 +50,8 @@ func limitMemory() {
 // exit code. RunE reads cmd.InOrStdin and writes to cmd.OutOrStdout and
 // cmd.ErrOrStderr.
 //
-// That a process was started with standard output closed (>&-) is not noticed: Go's
-// runtime then opens /dev/null there, in the way in which Python and Node discard output.
+// Run cannot detect a standard output that was closed at the start (>&-): Go's runtime
+// opens /dev/null in its place.
 func Run(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// A write to a closed pipe is an error, not the end of the process: temporary
 	// files are still to be removed.
@@ -101,5 +101,5 @@ func BadArgs(err error) error {
 	return &usageError{err}
 }
 
-// BadArgsf is BadArgs of a formatted error.
+// BadArgsf formats an error and marks it as BadArgs does.
 func BadArgsf(format string, args ...any) error { return BadArgs(fmt.Errorf(format, args...)) }

@@ -19,13 +19,13 @@ const (
 	Failed = 3 // something outside failed: a program under test, the harness, an output that cannot be written
 )
 
-// Error is an error that knows its exit code. Any other error exits with Usage.
+// Error is an error with an exit code. Any other error exits with Usage.
 type Error struct {
 	Code int
 	Err  error // nil: the command has said everything, only the code matters
 }
 
-// Error returns the message of Err, or the code where there is none.
+// Error returns the message of Err, or the code if Err is nil.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
@@ -65,17 +65,17 @@ func Code(err error) int {
 	return Usage
 }
 
-// ClosedPipe reports whether err is that the reader of an output has gone, which
-// is nobody's fault.
+// ClosedPipe reports whether err means that the reader of an output has closed its end,
+// which is not a failure.
 func ClosedPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
 }
 
 var parseNumber = regexp.MustCompile(`strconv\.Parse(\w+): parsing ("(?:[^"\\]|\\.)*"): (.*)$`)
 
-// Message returns what err says to a user: without the name of a system call in
-// front of a path, or of a function of Go in front of a number, with a file named
-// once, and with control characters escaped.
+// Message returns the message of err for a user: without a system call before a path or
+// a Go function before a number, with each file named once, and with control characters
+// escaped.
 func Message(err error) string {
 	s := err.Error()
 	var e *exec.Error

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// OutputFile is a file being written under a temporary name beside its target,
-// which it replaces when it is whole. A target that is no regular file, such as a
-// device or a pipe, is written to directly.
+// OutputFile is a file written under a temporary name beside its target. It replaces the
+// target when it is complete. A target that is not a regular file, such as a device or
+// a pipe, is written directly.
 type OutputFile struct {
 	f      *os.File
 	temp   string // "" if written directly
@@ -23,8 +23,8 @@ type OutputFile struct {
 // Stdio is the path that means standard input or output.
 const Stdio = "-"
 
-// CreateOutput begins the output file path. It refuses a target that is one of
-// the files that are read, under whatever name or link; Stdio is standard input.
+// CreateOutput begins the output file path. It rejects a target that is also an input
+// file, under any name or link; Stdio is standard input.
 func CreateOutput(path string, inputs []string) (*OutputFile, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -80,8 +80,7 @@ func CreateOutput(path string, inputs []string) (*OutputFile, error) {
 	return nil, Failedf("%s: cannot find a temporary name beside it", path)
 }
 
-// inputOf returns which of the files that are read is the file of info, if one is. info
-// may be nil.
+// inputOf returns the input file that info describes, if there is one. info may be nil.
 func inputOf(info fs.FileInfo, inputs []string) (in string, is bool) {
 	if info == nil || !info.Mode().IsRegular() {
 		return "", false
@@ -98,8 +97,8 @@ func inputOf(info fs.FileInfo, inputs []string) (in string, is bool) {
 	return "", false
 }
 
-// CheckStdout refuses a standard output that is one of the files that are read. It is for
-// commands that write while they read: what they append would be read again, without end.
+// CheckStdout rejects a standard output that is also an input file. It is for commands
+// that write while they read: they would read their own output again, without end.
 func CheckStdout(stdout io.Writer, inputs []string) error {
 	f := file(stdout)
 	if f == nil {
@@ -146,8 +145,8 @@ func (o *OutputFile) Commit() error {
 	return nil
 }
 
-// Abort closes the file and removes it, unless Commit came first; the target is
-// what it was. It is for defer.
+// Abort closes and removes the file, and leaves the target unchanged. After Commit, it
+// does nothing. It is for defer.
 func (o *OutputFile) Abort() {
 	if !o.done {
 		o.done = true

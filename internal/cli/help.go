@@ -15,7 +15,7 @@ import (
 // groupAnnotation is the annotation of a flag that names its group in help.
 const groupAnnotation = "lwsbt_group"
 
-// exitCodes is what help says unless a command has its own words.
+// exitCodes is the help text on exit codes, unless a command has its own.
 const exitCodes = `0 done, 1 the input is damaged or a check failed, 2 usage, unreadable input
 or nothing to do, 3 something outside failed, such as writing the output.`
 
@@ -150,7 +150,7 @@ var (
 	badValue    = regexp.MustCompile(`^invalid argument ("(?:[^"\\]|\\.)*") for "(?:-\w, )?(--[^"]+)" flag: (.*)$`)
 )
 
-// explainFlag puts an error of the flag library into words for users.
+// explainFlag rewords an error of the flag library for users.
 func explainFlag(c *cobra.Command, err error) error {
 	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
 		best, distance := "", 3
@@ -203,8 +203,8 @@ func Suggest(c *cobra.Command, arg string) string {
 	return ""
 }
 
-// editDistance is how many characters are to be inserted, removed or replaced to
-// make b of a.
+// editDistance returns the number of characters to insert, remove or replace to turn a
+// into b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

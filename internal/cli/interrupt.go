@@ -25,7 +25,7 @@ func interrupts() []os.Signal {
 // signals the process, and then its group.
 const together = 200 * time.Millisecond
 
-// ending is what is left to do when an interrupt ends the process.
+// ending holds the clean-up for an interrupt that ends the process.
 var ending struct {
 	sync.Mutex
 	temporary map[string]bool    // files to remove
@@ -34,7 +34,7 @@ var ending struct {
 	first     time.Time          // when that was
 }
 
-// watchInterrupts has interrupts come to watch, from now on.
+// watchInterrupts sends all later interrupts to watch.
 func watchInterrupts() {
 	if ending.watched {
 		return
@@ -45,8 +45,8 @@ func watchInterrupts() {
 	go watch(c)
 }
 
-// removeAtInterrupt has a temporary file removed if an interrupt ends the process
-// before keepAtInterrupt is called.
+// removeAtInterrupt registers a temporary file. If an interrupt ends the process before
+// keepAtInterrupt is called, the file is removed.
 func removeAtInterrupt(path string) {
 	ending.Lock()
 	defer ending.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A compiler that does not find stdlib.h is as good as none.
+// A compiler that does not find stdlib.h counts as missing.
 func TestMissing(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

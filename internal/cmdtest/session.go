@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Session is a document that shows commands and what they print. A command follows
+// Session is a document that shows commands and their output. A command follows
 // "$ " in a block of type console and, if its line ends in a backslash or a pipe, goes
 // on in the next; below it is what it prints. "…" stands for any text in a line, and
 // a line of "…" alone for any lines. A block after a comment "<!-- needs: tool … -->"
@@ -72,7 +72,7 @@ func (s Session) Test(t *testing.T) {
 	}
 }
 
-// difference is what is printed otherwise than the document has it.
+// difference is a difference between the document and the output.
 type difference struct{ error }
 
 // block runs the commands of a block. It returns the block as it is to be written, and

@@ -1,5 +1,5 @@
-// Package printable makes text that comes from strangers safe to print: names
-// out of ELF files, and pieces of logs in messages.
+// Package printable makes untrusted text safe to print: names from ELF files, and
+// pieces of logs in messages.
 package printable
 
 import (
@@ -20,7 +20,7 @@ func Text(s string) string {
 	return string(append(append(make([]byte, 0, len(s)+16), s[:n]...), escape(s[n:])...))
 }
 
-// prefix is how many bytes of s need no escape.
+// prefix returns the length of the prefix of s that needs no escape.
 func prefix(s string) int {
 	for i := 0; i < len(s); {
 		if c := s[i]; c >= ' ' && c < 0x7f {

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Compare holds btrecord against heaptrack, valgrind's DHAT and gperftools' heap
-// profiler on programs of the system, and prints the tables of docs/btrecord.md.
+// Recordcompare compares btrecord with heaptrack, valgrind's DHAT and gperftools' heap
+// profiler on programs of the system, and prints the tables of
+// docs/btrecord-compared.md.
 //
 //	go run ./internal/recordcompare totals
 //	go run ./internal/recordcompare cost

@@ -17,7 +17,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// sums is what a tool says of a run, in bytes and numbers; -1: it does not say.
+// sums holds the figures of a tool for a run, in bytes and counts; -1 if not reported.
 type sums struct {
 	allocs, frees, bytes, peak, left int64
 	leaks                            map[string]int64 // by the function that called the allocator

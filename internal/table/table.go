@@ -32,7 +32,7 @@ type Table struct {
 // gap is the spaces between columns.
 const gap = 2
 
-// minLast is the least that is left of the last column.
+// minLast is the smallest width of the last column.
 const minLast = 20
 
 // Write writes the table.
@@ -99,8 +99,8 @@ func (t *Table) appendRow(line []byte, cells []string, widths []int) []byte {
 	return append(bytes.TrimRight(line, " "), '\n')
 }
 
-// Fit returns s cut to n columns of text. Of "function file:line" the directories go
-// first, and then the middle of the function; of other text the middle does.
+// Fit returns s cut to n columns of text. In "function file:line" it drops directories
+// first, and then the middle of the function; in other text it drops the middle.
 func Fit(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

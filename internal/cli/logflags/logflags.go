@@ -1,4 +1,4 @@
-// Package logflags has the flags of commands that read logs, and opens what they name.
+// Package logflags has the flags of commands that read logs, and opens the logs.
 package logflags
 
 import (
@@ -40,7 +40,7 @@ type Flags struct {
 	baud                            int
 }
 
-// define has, by name, what adds a flag.
+// define maps the name of a flag to the function that adds it.
 var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	"exe": func(f *Flags, s *pflag.FlagSet) {
 		s.StringArrayVarP(&f.Exes, "exe", "e", nil, "ELF `FILE`; FILE@0xADDR if loaded at 0xADDR, FILE@+0xBIAS if loaded 0xBIAS above the addresses in it (repeatable)")
@@ -128,7 +128,7 @@ func (r Regexp) String() string {
 	return (*r.To).String()
 }
 
-// Type returns the name that help has for the value.
+// Type returns the name of the value in help.
 func (r Regexp) Type() string { return "REGEX" }
 
 // Check reads the values of the flags; args are the logs.
@@ -213,7 +213,8 @@ func (f *Flags) Named() bool { return len(f.Exes)+len(f.Maps) > 0 }
 // CodecMachine returns the value of --machine, and whether it was given.
 func (f *Flags) CodecMachine() (m codec.Machine, given bool) { return f.machine, f.Machine != "" }
 
-// Inputs returns the files that are read, logs and others: no output may be one.
+// Inputs returns all files that the command reads, logs and others. No output may be one
+// of them.
 func (f *Flags) Inputs(args []string) []string {
 	all := slices.Clone(args)
 	if len(args) == 0 {

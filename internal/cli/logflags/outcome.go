@@ -10,7 +10,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// Outcome collects the errors of a pass over logs, and ends the command as they say.
+// Outcome collects the errors of a pass over logs, and derives the error of the
+// command from them.
 type Outcome struct {
 	Flags  *Flags
 	Reader *heaplog.Reader
