@@ -50,7 +50,7 @@ type Growth struct {
 
 // Trend is the growth of all rows over the complete dumps.
 type Trend struct {
-	Rows  []Growth // those that grew in every dump first, of these the steepest first
+	Rows  []Growth // rows that grew in every dump first, the steepest first in each group
 	Total Growth   // of all rows together; its Row is empty
 }
 

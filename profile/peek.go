@@ -61,7 +61,7 @@ type call struct {
 	callee      bool
 }
 
-const otherCalls = 1<<32 - 1 // the index used beyond the limit
+const otherCalls = 1<<32 - 1 // the value of call.other beyond the limit
 
 // add adds a stack. It returns false if too many sites match.
 func (k *peek) add(stack []uint32, v Value) bool {
