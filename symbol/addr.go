@@ -61,9 +61,9 @@ type Module struct {
 	// Logged reports whether a log named the module, and not the user. Such a module is
 	// read only from a file with the module's build-id, or from below a sysroot.
 	Logged bool
-	// Inode is the inode number of the file that was mapped, 0 if it is not known. A module
-	// that is not Logged is read only from a file with this inode number, or from below a
-	// sysroot.
+	// Inode is the inode number of the file that was mapped, 0 if it is not known. For a
+	// module that is not Logged, a file of this machine is used only if it has this inode
+	// number or is below a sysroot.
 	Inode uint64
 }
 

@@ -50,8 +50,8 @@ func (f *File) instructionSets(addr uint64) (thumb, arm bool) {
 
 // callSet holds every address of a file that follows a call, by its offset in a page.
 type callSet struct {
-	n       int                // the share of return addresses among the possible code addresses
-	density float64            // of them, among the addresses that code can have
+	n       int                // number of possible return addresses
+	density float64            // the share of n among the possible code addresses
 	page    [pageSize][]uint64 // addresses, by their low 12 bits
 }
 

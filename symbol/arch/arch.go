@@ -20,8 +20,8 @@ type Arch struct {
 	// DelaySlot is the number of bytes of instructions after a call that run before the
 	// call takes effect. The return address follows them.
 	DelaySlot uint64
-	// TagBits are bits of a return address that say in which instruction set the
-	// code is (Thumb, MIPS16, microMIPS) and are not part of the address. (BT-CAP-4)
+	// TagBits are the bits of a return address that give the instruction set of the
+	// code (Thumb, MIPS16, microMIPS) and are not part of the address. (BT-CAP-4)
 	TagBits uint64
 
 	isCall func(*Code) bool
