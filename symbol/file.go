@@ -205,8 +205,8 @@ func (f *File) unwindowed(addr uint64) uint64 {
 	return addr
 }
 
-// AddrOfOffset returns the address at which the byte at a file offset is loaded. ok is
-// false if it is not loaded.
+// AddrOfOffset returns the address at which the byte at a file offset is loaded. It returns
+// false if the byte is not loaded.
 func (f *File) AddrOfOffset(off uint64) (uint64, bool) {
 	for _, s := range f.loads {
 		if s.off <= off && off < s.off+s.size {
