@@ -10,25 +10,25 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// assembler adds records up as dumps, and yields them.
+// assembler adds the records of each dump together and yields the dumps.
 type assembler struct {
 	r       *Reader
 	yield   func(*profile.Dump, error) bool
 	builder *profile.Builder
 
 	current  *dumpStart // nil before the first dump
-	number   int        // of the current dump, from 1
+	number   int        // number of the current dump, from 1
 	loss     profile.Loss
 	held     []held
 	yielded  int
-	last     *profile.Dump // kept until it is known whether it is the last
+	last     *profile.Dump // the latest dump, until it is known whether it is the last one
 	lastFrom *dumpStart
 
 	events events
 	replay *profile.Replay
 }
 
-// held is a record that waits for its dump.
+// held is a pending record: the dump that it belongs to is not known yet.
 type held struct {
 	path profile.Path
 	profile.Value
@@ -99,7 +99,7 @@ func pathOf(b *profile.Builder, d *decoded) profile.Path {
 	return d.path
 }
 
-// release adds the records that waited to the current dump.
+// release adds the pending records to the current dump.
 func (a *assembler) release() {
 	for i := range a.held {
 		a.add(&a.held[i])
@@ -116,7 +116,7 @@ func (a *assembler) add(h *held) {
 	a.builder.Add(h.path, h.Value)
 }
 
-// mark begins dumps at once, for a dump may have no records.
+// mark begins a dump at its mark, because the dump may have no records.
 func (a *assembler) mark(p *pass, it *Item) bool {
 	if it.Header.Verb != codec.VerbBegin || a.r.moment != nil {
 		return true
@@ -125,7 +125,7 @@ func (a *assembler) mark(p *pass, it *Item) bool {
 	return a.begin(p)
 }
 
-// begin ends the current dump, and begins the last one of the sequence.
+// begin ends the current dump and begins the newest dump of the sequence.
 func (a *assembler) begin(p *pass) bool {
 	if !a.finish(p) {
 		return false
@@ -136,21 +136,21 @@ func (a *assembler) begin(p *pass) bool {
 	return true
 }
 
-// facts returns what is known of the current dump.
+// facts returns the properties of the current dump.
 func (a *assembler) facts() profile.Dump {
 	d := a.current
 	return profile.Dump{Name: fmt.Sprintf("dump %d", a.number), File: d.File, Line: d.Line, Index: a.yielded, Boot: d.boot,
 		Number: d.number, Time: d.time, Timed: d.timed, Announced: d.announced, Loss: a.loss}
 }
 
-// finish ends the current dump, if there is one, and yields it if it is selected.
+// finish ends the current dump, if any, and yields it if it is selected.
 func (a *assembler) finish(p *pass) bool {
 	if a.current == nil {
 		return true
 	}
 	facts := a.facts()
 	from := a.current
-	unread := p.damaged && from.log == p.log // what follows in its log
+	unread := p.damaged && from.log == p.log // the rest of its log cannot be read
 	facts.Cut = !from.ended && (from.marked || unread)
 	if p.sequence.count == 1 && p.log == len(a.r.inputs)-1 {
 		facts.Name = facts.File
@@ -169,7 +169,7 @@ func (a *assembler) finish(p *pass) bool {
 	return a.yield(d, nil)
 }
 
-// idle yields what there is before the pass waits.
+// idle yields the unfinished dump before the pass waits.
 func (a *assembler) idle(p *pass) bool {
 	d, last := a.current, a.r.selected && a.r.from < 0
 	switch {
@@ -183,7 +183,7 @@ func (a *assembler) idle(p *pass) bool {
 	return a.yield(a.builder.Dump(a.facts()), nil)
 }
 
-// end yields the last dump of an input that could not be read on, or of all.
+// end yields the last dump at the end of the input, or where reading failed.
 func (a *assembler) end(p *pass) bool {
 	if a.r.moment == nil {
 		a.release()
@@ -213,7 +213,7 @@ func (a *assembler) end(p *pass) bool {
 	return true
 }
 
-// atMoment returns what events left live at the moment asked for.
+// atMoment returns the allocations that were live at the selected moment.
 func (a *assembler) atMoment() *profile.Dump {
 	switch at := a.r.moment; {
 	case at == nil || *at == End:
@@ -224,14 +224,14 @@ func (a *assembler) atMoment() *profile.Dump {
 	return a.replay.At(0)
 }
 
-// events makes events of items.
+// events converts items to events.
 type events struct {
 	builder *profile.Builder
 	event   profile.Event
 }
 
-// take makes the event of an item. An event without a time is as late as the one before. Of an
-// unknown kind, ok is false. (BT-EVT-3)
+// take converts an item to an event. An event without a time gets the time of the previous
+// event. ok is false if the kind of the event is unknown. (BT-EVT-3)
 func (e *events) take(p *pass, it *Item) (ok bool) {
 	u := it.User
 	get := func(t codec.Tag) uint64 { v, _ := u.Get(t); return v }

@@ -2,14 +2,14 @@ package heaplog
 
 import "encoding/binary"
 
-// What a table entry says beside the value of a character. The values of four
-// characters, each shifted to its place, or together into 24 bits.
+// A table entry is the value of a character, shifted to its position in the 24 bits of a
+// group of four characters. An invalid or URL-alphabet character also sets a flag.
 const (
-	sextetURL  = 1 << 24 // '-' or '_': not of the standard alphabet
-	sextetNone = 1 << 31 // of neither alphabet
+	sextetURL  = 1 << 24 // '-' or '_': in the URL alphabet only
+	sextetNone = 1 << 31 // in neither alphabet
 )
 
-// sextets[i] holds the value of a character that is number i of its group of 4.
+// sextets[i] holds the entries for character i of a group of 4.
 var sextets = func() (t [4][256]uint32) {
 	const std = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	for i := range t {
@@ -28,12 +28,12 @@ var sextets = func() (t [4][256]uint32) {
 
 func inAlphabet(c byte) bool { return sextets[0][c]&sextetNone == 0 }
 
-// decodeRun decodes the characters of either alphabet at the start of text into
-// blob, which has room for 3 bytes for each 4 of text, and 1 more. It returns the
-// bytes written and the characters taken; a last incomplete group is taken with
-// the whole bytes it holds. url reports whether one was of the URL alphabet, left how
-// many characters are in the last group, 0 to 3, and unused which of its bits
-// are in no byte. (BT-B64-3)
+// decodeRun decodes the base64 characters, of either alphabet, at the start of text into
+// blob. blob must have 3 bytes for each 4 of text, and 1 more. decodeRun returns n, the
+// bytes written, and taken, the characters read; from an incomplete last group it writes
+// the complete bytes. url reports whether a character is in the URL alphabet only. left is
+// the number of characters in the last group, 0 to 3, and unused holds the bits of that
+// group that belong to no complete byte. (BT-B64-3)
 func decodeRun(blob, text []byte) (n, taken int, url bool, left int, unused uint32) {
 	var seen uint32
 	t0, t1, t2, t3 := &sextets[0], &sextets[1], &sextets[2], &sextets[3]

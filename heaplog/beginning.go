@@ -2,21 +2,22 @@ package heaplog
 
 import "slices"
 
-// beginning is the first distinct records of a dump, by their hashes.
+// beginning holds the hashes of the first distinct records of a dump.
 type beginning struct {
 	hashes []uint64
-	broken bool // by other text before there were enough for that to be an end
+	broken bool // other text interrupted it before it had enough records
 	done   bool
 }
 
-// endsAtText ends the beginning where other text follows, if it has enough records by then.
+// endsAtText ends the beginning where other text follows, if the beginning has enough
+// records.
 func (b *beginning) endsAtText() {
 	switch n := len(b.hashes); {
 	case n == 0 || b.broken:
 	case n >= beginningFew:
 		b.done = true
 	default:
-		b.broken = true // each record of this log is alone in its lines
+		b.broken = true // each record of this log is on its own between other text
 	}
 }
 
@@ -28,8 +29,8 @@ func (b *beginning) add(h uint64) {
 	}
 }
 
-// place returns the index of a record in the beginning, from index from on; -1 if it is not
-// there.
+// place returns the index of a record in the beginning, searching from index from on, or
+// -1.
 func (b *beginning) place(h uint64, from int) int {
 	for i := from; i < len(b.hashes); i++ {
 		if b.hashes[i] == h {
@@ -39,8 +40,8 @@ func (b *beginning) place(h uint64, from int) int {
 	return -1
 }
 
-// compare looks whether records begin again as those of the dump did. Some may be missing,
-// which were freed since, and some new: a quarter of them.
+// compare checks whether a record and those after it repeat the beginning of the dump. A
+// quarter of the records may differ: some were freed since, and some are new.
 func (q *sequence) compare(it *Item, between int64) boundary {
 	ref := &q.beginning
 	if between == 0 && ref.done && len(q.held) == 0 {
@@ -62,7 +63,7 @@ func (q *sequence) compare(it *Item, between int64) boundary {
 		q.held, q.matched, q.missed, q.at, q.heldAt = append(q.held, h), 1, at, at+1, it.Place
 		return q.decide()
 	}
-	known := h == q.held[len(q.held)-1] // the same again says nothing
+	known := h == q.held[len(q.held)-1] // a repeated record is no evidence
 	q.held = append(q.held, h)
 	if at := ref.place(h, q.at); at >= 0 {
 		q.matched, q.missed, q.at = q.matched+1, q.missed+at-q.at, at+1
@@ -72,7 +73,7 @@ func (q *sequence) compare(it *Item, between int64) boundary {
 	return q.decide()
 }
 
-// decide ends the comparison once its result is clear.
+// decide returns the result of the comparison, or pending while it is open.
 func (q *sequence) decide() boundary {
 	n := len(q.beginning.hashes)
 	switch {

@@ -9,51 +9,51 @@ import (
 )
 
 const (
-	// maxCachedLine is the longest end of a line that is cached, in bytes.
+	// maxCachedLine is the length in bytes of the longest line, from the lead-in on, that
+	// is cached.
 	maxCachedLine = 512
-	// minSlots and maxSlots are how many records can be cached, at first and if there are
-	// more.
+	// minSlots is the initial size of the cache in records, maxSlots the largest.
 	minSlots, maxSlots = 1 << 10, 1 << 13
-	// cacheWindow is after how many records the cache is judged: with fewer than 1 hit in
-	// cacheWorth, it pauses for minPause records, then twice as many, up to maxPause.
+	// The cache is judged after each cacheWindow lookups. If fewer than 1 in cacheWorth
+	// hit, the cache pauses for minPause records, then for twice as many, up to maxPause.
 	cacheWindow = 1 << 13
 	cacheWorth  = 8
 	minPause    = 4 * cacheWindow
 	maxPause    = 1 << 20
-	// maxHits bounds for how long a record is kept that is not met any more.
+	// maxHits bounds how long the cache keeps a record that no longer occurs.
 	maxHits = 3
 )
 
-// decoded is a record that was decoded, and its call path.
+// decoded is a decoded record with its call path.
 type decoded struct {
 	line    []byte // the rest of its line, from the lead-in on
-	hits    uint8  // up to maxHits, less the other records that wanted the slot
+	hits    uint8  // up to maxHits, minus the number of other records that needed the slot
 	length  int    // of the record's text, in bytes
 	lenient bool
 	blob    []byte
 	stack   codec.Stack
 
-	generation int // of the process for which the following is true; 0: none
+	generation int // of the process for which the fields below are valid; 0: none
 	allocs     [1]Alloc
 	states     [3]int64 // addresses by state
-	ambiguous  int64    // of the lost ones
+	ambiguous  int64    // how many of the lost addresses are ambiguous
 	path       profile.Path
 	hasPath    bool
 }
 
-// cache finds records by the rest of their line, from the lead-in on: dumps repeat the same
-// lines again and again.
+// cache maps the rest of a line, from the lead-in on, to its decoded record: dumps repeat
+// the same lines.
 type cache struct {
 	slots []*decoded // by the hash of the line
 	seed  maphash.Seed
-	puts  int // since slots was made
-	asked int // in this window
+	puts  int // since slots was allocated
+	asked int // lookups in this window
 	hits  int // of asked
-	pause int // records that are not to be looked for
-	next  int // the next pause
+	pause int // remaining records for which the cache is not used
+	next  int // length of the next pause
 }
 
-// worth reports whether to look for the next record.
+// worth reports whether the cache should be used for the next record.
 func (c *cache) worth() bool {
 	if c.pause > 0 {
 		c.pause--
@@ -70,7 +70,8 @@ func (c *cache) worth() bool {
 	return true
 }
 
-// get returns the record with a line, nil if it is not in the cache, and the slot for it.
+// get returns the record of a line, nil if it is not in the cache, and the slot for the
+// line.
 func (c *cache) get(line []byte) (d *decoded, slot **decoded) {
 	switch n := len(c.slots); {
 	case n == 0:
@@ -88,7 +89,7 @@ func (c *cache) get(line []byte) (d *decoded, slot **decoded) {
 	return d, slot
 }
 
-// put keeps a record of n bytes in a slot, unless the one there is met more often.
+// put stores a record of n bytes in a slot, unless the record there is used more often.
 func (c *cache) put(slot **decoded, line []byte, it *Item, n int) {
 	c.puts++
 	d := *slot

@@ -1,6 +1,6 @@
-// Package heaplog reads heap dumps and allocation events from logs: records of
-// libwebsockets' compressed backtraces among any other text. It names their call paths
-// from ELF files and memory maps.
+// Package heaplog reads heap dumps and allocation events from logs. A log holds records of
+// libwebsockets' compressed backtraces among other text. The package names the functions of
+// the call paths with the help of ELF files and memory maps.
 //
 //	r, err := heaplog.Open(ctx, heaplog.Files("heap.log"), heaplog.Exe("fw.elf"))
 //	if err != nil {
@@ -18,23 +18,25 @@
 //		}
 //	}
 //
-// [Reader.Dumps] yields whole dumps, [Reader.Events] allocations and frees one by one, and
+// [Reader.Dumps] yields whole dumps, [Reader.Events] single allocations and frees, and
 // [Reader.Items] every record and all text between the records, in the order of the log.
-// Each call of one of them is a pass over the log. A pass runs in the caller's goroutine.
-// A Reader is for one goroutine, and one pass, at a time.
+// Each call of one of these methods is a pass over the log. A pass runs in the caller's
+// goroutine. Only one goroutine may use a Reader, for one pass at a time.
 //
 // # What is inferred
 //
 // A dump begins at a ~h#begin line, at a boot, at a line that matches [Split], or where
-// records repeat the beginning of the dump before. Position-independent files without a
-// memory map get the load base at which most addresses follow a call; the log is read
-// twice for that. Bits that an encoder dropped are recovered from the map or the bases.
+// records repeat the beginning of the previous dump. For position-independent files without
+// a memory map, the load base is inferred: it is the base at which most addresses follow a
+// call. The log is read twice for this inference. Bits that an encoder dropped are
+// recovered from the memory map or the load bases.
 //
 // # Errors and losses
 //
-// A [*ReadError] ends one input, and the next input follows if the loop goes on. Any other
-// error ends the pass. Before either, the unfinished dump is yielded, with Complete false.
-// A record that cannot be read is never an error: it is an [Item] with Err, a count in the
-// Loss of its dump, and a [Fault] in the [Summary]. An address without a name has a
-// reason: see symbol.Addr.Missing. A log without any record ends with [ErrNoRecord].
+// A [*ReadError] ends one input; if the loop continues, the next input follows. Any other
+// error ends the pass. Before any error, the unfinished dump is yielded, and its Complete
+// method returns false. A record that cannot be read is never an error. It is an [Item]
+// with Err, a count in the Loss of its dump, and a [Fault] in the [Summary]. An address
+// without a name has a reason: see symbol.Addr.Missing. A log without any record ends with
+// [ErrNoRecord].
 package heaplog

@@ -14,39 +14,40 @@ import (
 )
 
 const (
-	followPoll     = 20 * time.Millisecond // between two looks at the end of a file
-	followPatience = 3                     // looks at the end of a renamed file, which may still be written
-	followLast     = time.Second           // for reading on when the context is done
-	followTail     = 4 << 10               // bytes in front of the place that tell a file from another
-	maxOpen        = 64                    // files that were read and stay open: their inode numbers stay theirs
+	followPoll     = 20 * time.Millisecond // between two checks for new data
+	followPatience = 3                     // checks at the end of a renamed file, which another program may still write
+	followLast     = time.Second           // limit for reading the rest once the context is done
+	followTail     = 4 << 10               // bytes before the offset, compared to recognize the content of a file
+	maxOpen        = 64                    // files already read that stay open, so that their inode numbers are not reused
 )
 
-// follower reads a log that is written and rotated. When the file was renamed, it reads the
-// file to its end, then the files that had its name since and are still beside it, such as
-// log.1 and log.2, and then the one that has the name. When the file was truncated, it reads
-// the rest from the copy beside it, if there is one, and then the file from its start.
+// follower reads a log that another program writes and rotates. After the file was renamed,
+// the follower reads it to its end, then the newer rotated files beside it, such as log.1
+// and log.2, and then the file that now has the log's name. After the file was truncated,
+// the follower reads the rest from a copy beside it, if there is one, and then the file
+// from its start.
 type follower struct {
 	ctx   context.Context
 	path  string
 	names *regexp.Regexp // of the log and its rotated files
-	idle  func() error   // called at each look that finds nothing
+	idle  func() error   // called after each check that finds no new data
 	note  func(string)   // called if lines may be lost
 
-	part              // being read
-	tail    []byte    // what was read of it last
-	queue   []part    // to be read next
-	done    []part    // not to be read again
-	looks   int       // at the end of part, since there is a queue
-	until   time.Time // when reading ends, once the context is done
+	part              // the part being read
+	tail    []byte    // the last bytes read from part
+	queue   []part    // parts to read next
+	done    []part    // parts already read, or to be skipped
+	looks   int       // checks at the end of part since queue is not empty
+	until   time.Time // deadline for reading, once the context is done
 	compare [followTail]byte
 }
 
-// part is a file from an offset on.
+// part is a file from an offset to its end.
 type part struct {
 	f    *os.File
 	info os.FileInfo
 	at   int64
-	copy bool // a copy of what f has may have been read before f
+	copy bool // another file, a copy of f, may have been read up to this offset
 }
 
 // follow opens a log and begins at its start.
@@ -55,7 +56,7 @@ func follow(ctx context.Context, path string, idle func() error, note func(strin
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, cmp.Or(err, fmt.Errorf("%s: is not a regular file, expected one to follow", path))
 	}
-	l.done = l.look().unread // what was rotated before is not read
+	l.done = l.look().unread // files rotated before the start are not read
 	i := slices.IndexFunc(l.done, func(p part) bool { return filepath.Base(p.f.Name()) == filepath.Base(path) })
 	if i < 0 {
 		l.Close()
@@ -68,18 +69,18 @@ func follow(ctx context.Context, path string, idle func() error, note func(strin
 	return l, nil
 }
 
-// Close closes all files.
+// Close closes all files. It may close a file twice, which does no harm.
 func (l *follower) Close() error {
 	for _, p := range l.known() {
-		p.f.Close() // a second time is no matter
+		p.f.Close()
 	}
 	return nil
 }
 
-// known returns all files that were read, or will be, the newest last.
+// known returns all files that were read or will be read, the newest last.
 func (l *follower) known() []part { return slices.Concat(l.done, []part{l.part}, l.queue) }
 
-// Read returns io.EOF when the context is done and all was read.
+// Read returns io.EOF when the context is done and the log has been read to its end.
 func (l *follower) Read(p []byte) (int, error) {
 	for {
 		ends := l.ctx.Err() != nil
@@ -91,7 +92,7 @@ func (l *follower) Read(p []byte) (int, error) {
 		switch {
 		case n == 0 && err != io.EOF:
 			return 0, err
-		case n > 0 && !l.has(l.f): // truncated, and grown since
+		case n > 0 && !l.has(l.f): // truncated, and then grown
 			l.restart(false)
 		case n > 0 && l.at == 0 && !l.copy && l.restart(true):
 		case n > 0 && !(ends && time.Now().After(l.until)):
@@ -112,20 +113,20 @@ func (l *follower) Read(p []byte) (int, error) {
 			return 0, cmp.Or(err, io.EOF)
 		}
 		select {
-		case <-l.ctx.Done(): // what was written before is still read
+		case <-l.ctx.Done(): // data written before is still read
 		case <-time.After(followPoll):
 		}
 	}
 }
 
-// has reports whether f has in front of the place what was read there.
+// has reports whether f holds, before the current offset, the bytes last read.
 func (l *follower) has(f *os.File) bool {
 	b := l.compare[:len(l.tail)]
 	n, _ := f.ReadAt(b, l.at-int64(len(l.tail)))
 	return n == len(b) && bytes.Equal(b, l.tail)
 }
 
-// size returns the size of the file now, 0 if it is not known.
+// size returns the current size of the file in bytes, 0 if it is not known.
 func (p part) size() int64 {
 	info, err := p.f.Stat()
 	if err != nil {
@@ -136,7 +137,8 @@ func (p part) size() int64 {
 
 func (p part) more() bool { return p.size() > p.at }
 
-// turn looks, at the end of the file, whether the log goes on there or elsewhere.
+// turn is called at the end of the file. It reports whether the log continues, in this file
+// or another.
 func (l *follower) turn() (more bool) {
 	if l.size() < l.at {
 		return l.restart(false)
@@ -155,7 +157,7 @@ func (l *follower) turn() (more bool) {
 	}
 	l.looks++
 	if len(l.queue) < 2 && l.looks < followPatience || !slices.ContainsFunc(l.queue, part.more) {
-		return l.more() // as long as what follows is empty, this file may be written
+		return l.more() // while the next files are empty, this file may still be written
 	}
 	if !l.more() {
 		l.next()
@@ -163,7 +165,7 @@ func (l *follower) turn() (more bool) {
 	return true
 }
 
-// next turns to the next part.
+// next goes to the next part.
 func (l *follower) next() {
 	last := l.part
 	l.part, l.queue, l.looks = l.queue[0], l.queue[1:], 0
@@ -184,9 +186,9 @@ func (l *follower) next() {
 	}
 }
 
-// restart turns to the start of the file, which was truncated, but first to the copy of what
-// it had, from the place on, and to other files that were not read. With first, nothing was
-// read of the file; it was truncated only if there are such files.
+// restart queues the truncated file from its start. Before it come the copy of its old
+// content, from the current offset on, and other unread files. With first, nothing of the
+// file has been read yet: restart then returns false unless there are other unread files.
 func (l *follower) restart(first bool) bool {
 	found := l.look()
 	files, rest := found.unread, found.rest
@@ -207,15 +209,15 @@ func (l *follower) restart(first bool) bool {
 	return true
 }
 
-// found is the log and its rotated files at one moment.
+// found describes the log and its rotated files at one moment.
 type found struct {
-	unread []part // files that are not known, the oldest first
-	rest   *part  // the newest file that has what was read, other than the one being read
-	gone   bool   // the newest known file is not there any more
+	unread []part // files not known before, the oldest first
+	rest   *part  // the newest other file that holds the bytes last read
+	gone   bool   // the newest known file no longer exists
 	named  bool   // the file being read has the log's name
 }
 
-// look finds the log and its rotated files.
+// look lists the log and its rotated files.
 func (l *follower) look() (out found) {
 	known := l.known()
 	there := make([]bool, len(known))

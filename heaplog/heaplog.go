@@ -14,15 +14,15 @@ type Reader struct {
 	ctx context.Context
 	config
 	process *symbol.Process
-	offset  uint64 // of Section
+	offset  uint64 // address of the section that Section names
 	bases   bases
-	starts  []*dumpStart // of all dumps, for Items with Select; nil if not known
+	starts  []*dumpStart // of all dumps, for Items with Select; nil if not surveyed
 	pass    *pass        // the current or last one
 	replay  *profile.Replay
 }
 
-// Open opens logs as the options say. The context ends every pass. Errors name the option.
-// Close the Reader after use.
+// Open opens the logs that the options name. When ctx is done, every pass ends. An error
+// names the option that caused it. The caller must close the Reader after use.
 func Open(ctx context.Context, options ...Option) (*Reader, error) {
 	r := &Reader{ctx: ctx}
 	r.symbols.DebugDirs = symbol.DebugDirs()
@@ -53,7 +53,7 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 	return r, nil
 }
 
-// Close closes all files and removes temporary ones. What a pass yielded stays valid.
+// Close closes all files and removes temporary files. Dumps that a pass yielded stay valid.
 func (r *Reader) Close() error {
 	r.process.Close()
 	for _, in := range r.inputs {
@@ -64,12 +64,12 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// maxAddrs is how many addresses with their names a pass of Dumps caches: the call paths of
-// the dumps hold the names anyway.
+// maxAddrs is the number of addresses, with their names, that a pass of Dumps caches. The
+// call paths of the dumps hold these names anyway.
 const maxAddrs = 1 << 24
 
-// Dumps yields each dump when it is whole. A recording that has events alone yields one dump
-// at the end: what they left live.
+// Dumps yields each dump when it is complete. A recording that has only events yields one
+// dump at the end: the blocks that are then live.
 func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 	return func(yield func(*profile.Dump, error) bool) {
 		r.process.Remember(maxAddrs)
@@ -79,7 +79,8 @@ func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 	}
 }
 
-// Replay returns what the events did that the last pass of Dumps met, nil if it met none.
+// Replay returns the replay of the events in the last pass of Dumps, nil if there were
+// none.
 func (r *Reader) Replay() *profile.Replay {
 	if r.replay == nil || r.replay.Totals().Events == 0 {
 		return nil
@@ -87,15 +88,15 @@ func (r *Reader) Replay() *profile.Replay {
 	return r.replay
 }
 
-// Events yields the allocation events of a recording: allocations, frees, moves. An Event is
-// valid until the next.
+// Events yields the allocation events of a recording: allocations, frees, moves. An Event
+// is valid until the next one is yielded.
 func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
 	return func(yield func(*profile.Event, error) bool) {
 		r.run(&eventConsumer{events: events{builder: profile.NewBuilder(r.maxPaths)}, yield: yield})
 	}
 }
 
-// Items yields everything in the log in order, in constant memory.
+// Items yields all records, and the text between them, in order. It needs constant memory.
 func (r *Reader) Items() iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
 		r.process.Remember(0)
@@ -109,11 +110,11 @@ func (r *Reader) Items() iter.Seq2[*Item, error] {
 	}
 }
 
-// Locate returns what is known of a code address at the current item of a pass, as of the
-// addresses that a panic prints as text.
+// Locate returns the symbol.Addr of a code address at the current item of a pass: for
+// example, of an address that a panic prints as text.
 func (r *Reader) Locate(pc uint64) symbol.Addr { return r.process.Locate(pc) }
 
-// Summary returns what the pass met so far, or all of what the last pass met.
+// Summary returns the counts and notes of the current pass so far, or of the last pass.
 func (r *Reader) Summary() Summary {
 	if r.pass == nil {
 		return Summary{}
@@ -146,7 +147,7 @@ func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
 	return c.yield(it, nil)
 }
 
-// selects reports whether an item is in a dump that is selected.
+// selects reports whether an item belongs to a selected dump.
 func (c *itemConsumer) selects(p *pass, it *Item) bool {
 	for c.at+1 < len(c.r.starts) {
 		next := c.r.starts[c.at+1]
@@ -162,7 +163,7 @@ func (c *itemConsumer) fail(err error) bool { return c.yield(nil, err) }
 
 func (c *itemConsumer) end(*pass) bool { return true }
 
-// selectsDump reports whether Select selects dump n, from 1, of all dumps.
+// selectsDump reports whether Select selects dump n, from 1, of a total of all dumps.
 func (r *Reader) selectsDump(n, all int) bool {
 	from, to := r.from, r.to
 	if from < 0 {

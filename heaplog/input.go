@@ -9,25 +9,25 @@ import (
 	"sync"
 )
 
-// input is a log that options name.
+// input is a log named by the options.
 type input struct {
 	name string
-	size int64 // in bytes as stored, -1 if it is not known
-	live bool  // it may pause, and ends with the context
+	size int64 // in bytes as stored; -1 if it is not known
+	live bool  // another program may still write it; it ends when the context is done
 	open func(*hooks) (*source, error)
 	// stream is not nil if the log can be read only once.
 	stream *stream
 }
 
-// hooks is what a pass gives its inputs.
+// hooks are the functions and settings that a pass gives its inputs.
 type hooks struct {
 	ctx    context.Context
 	survey bool         // another pass follows
-	idle   func() error // called when there is nothing to read for now; an error ends reading
+	idle   func() error // called when no data is available; an error ends reading
 	note   func(string) // called if lines may be lost
 }
 
-// errStopped is the error of hooks.idle if the caller of an iterator wants no more.
+// errStopped is the error of hooks.idle when the caller has ended the iteration.
 var errStopped = errors.New("stopped")
 
 // fileInput returns the input of a file.
@@ -72,7 +72,7 @@ func streamInput(r io.Reader, name string) *input {
 	if !ok {
 		return pipeInput(r, name)
 	}
-	at, err := seeker.Seek(0, io.SeekCurrent) // another program may have read what is before
+	at, err := seeker.Seek(0, io.SeekCurrent) // another program may have read the bytes before
 	if err != nil {
 		return pipeInput(r, name)
 	}
@@ -84,13 +84,13 @@ func streamInput(r io.Reader, name string) *input {
 	}}
 }
 
-// pipeInput returns the input of a reader that can be read once, and may block.
+// pipeInput returns the input of a reader that may block and can be read only once.
 func pipeInput(r io.Reader, name string) *input {
 	s := &stream{src: r, name: name}
 	return &input{name: name, size: -1, live: true, stream: s, open: s.open}
 }
 
-// followInput returns the input of a log that is still written.
+// followInput returns the input of a log that another program still writes.
 func followInput(path string) (*input, error) {
 	l, err := follow(context.Background(), path, nil, nil)
 	if err != nil {
@@ -108,11 +108,12 @@ func followInput(path string) (*input, error) {
 	}}, nil
 }
 
-// pipe is a file that is no regular one, as bash's <(…) is. The first Read opens it: the
-// opening of a FIFO waits for a writer. It is not opened again, as what was read is gone.
+// pipe is a file that is not regular, such as bash's <(…). The first Read opens it, because
+// opening a FIFO blocks until there is a writer. It is never opened again: data that was
+// read is gone.
 type pipe struct {
 	path string
-	mu   sync.Mutex // of what follows
+	mu   sync.Mutex // guards the fields below
 	f    *os.File
 	err  error
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// snapshot is a file of [Maps], and from which line of the log on it applies.
+// snapshot is a file of [Maps] and the line of the log from which it applies.
 type snapshot struct {
 	path string
 	from int64
@@ -34,17 +34,17 @@ func parseSnapshot(spec string) (snapshot, error) {
 	return snapshot{path: spec}, nil
 }
 
-// readSnapshots reads the files and sorts them by their lines.
+// readSnapshots reads the files and sorts the snapshots by line.
 func readSnapshots(ctx context.Context, all []snapshot) error {
 	for i := range all {
 		s := &all[i]
-		file := &pipe{path: s.path} // it may be one, as of <(ssh …), and nothing come
+		file := &pipe{path: s.path} // it may be a pipe such as <(ssh …) that stays silent
 		list, err := symbol.ReadMaps(newPump(ctx, file), s.path)
 		file.Close()
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("--maps: %s: interrupted", s.path)
-		case file.err != nil: // of opening: it names the file
+		case file.err != nil: // from opening the file: the error names the file
 			return fmt.Errorf("--maps: %w", file.err)
 		case err != nil:
 			return fmt.Errorf("--maps: %w", err)

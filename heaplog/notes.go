@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// notes says what the user should know of all that the pass met.
+// notes returns the notes for the user on the whole pass.
 func (p *pass) notes(s *Summary) (list []Note) {
 	t := &p.tally
 	note := func(kind NoteKind, format string, args ...any) {
@@ -47,7 +47,7 @@ func (p *pass) notes(s *Summary) (list []Note) {
 	return append(list, p.dumpNotes()...)
 }
 
-// symbolNotes says where files were loaded, and why symbols are missing.
+// symbolNotes returns notes on load bases and on missing symbols.
 func (p *pass) symbolNotes() (list []Note) {
 	b := &p.r.bases
 	if !b.live {
@@ -72,7 +72,8 @@ func (p *pass) symbolNotes() (list []Note) {
 	return list
 }
 
-// dumpNotes says what the dumps lack that were yielded, and whether there may be more.
+// dumpNotes returns notes on what the yielded dumps lack, and on dumps that may not have
+// been recognized.
 func (p *pass) dumpNotes() (list []Note) {
 	t := &p.tally
 	note := func(format string, args ...any) {
@@ -113,7 +114,7 @@ func (p *pass) dumpNotes() (list []Note) {
 	return list
 }
 
-// noRecord returns why nothing could be read.
+// noRecord returns the error for a pass without a readable record.
 func (p *pass) noRecord() error {
 	t := &p.tally
 	text := ""
@@ -132,7 +133,7 @@ func (p *pass) noRecord() error {
 	return &noRecord{text}
 }
 
-// empty returns what may be wrong with a log of dumps without any record.
+// empty returns what may be wrong with a log whose dumps have no records.
 func (t *tally) empty() string {
 	text := fmt.Sprintf("%d dumps, all empty", t.begun)
 	if t.begun == 1 {

@@ -14,8 +14,8 @@ import (
 // Option is an option of [Open].
 type Option func(*config) error
 
-// Instant is a moment of a recording with events, for [Moment]: a time since the boot
-// as a time.Duration, or [Peak] or [End].
+// Instant is a moment of a recording with events, for [Moment]: a time since the boot, as a
+// time.Duration, or one of [Peak] and [End].
 type Instant time.Duration
 
 const (
@@ -23,14 +23,14 @@ const (
 	End                      // after the last event
 )
 
-// config is what the options say.
+// config holds the values of the options.
 type config struct {
 	inputs    []*input
 	only      *regexp.Regexp
 	split     *regexp.Regexp
 	bare      bool
 	selected  bool
-	from, to  int // dumps from 1, -1 is the last
+	from, to  int // numbers of the selected dumps, from 1; -1 is the last
 	moment    *Instant
 	maxPaths  int
 	refresh   time.Duration
@@ -38,12 +38,11 @@ type config struct {
 	maps      []snapshot
 	section   string
 	machine   codec.Machine
-	machineBy string // "" if machine is not known
+	machineBy string // how machine is known; "" if it is not
 }
 
-// Files adds log files. They may be compressed by gzip, zstd or xz, and they may be UTF-16
-// with a byte order mark. A file that is not a regular one, such as a FIFO, is read as a
-// [Stream].
+// Files adds log files. A log may be compressed by gzip, zstd or xz. It may be UTF-16 with
+// a byte order mark. A file that is not regular, such as a FIFO, is read as a [Stream].
 func Files(paths ...string) Option {
 	return func(c *config) error {
 		for _, path := range paths {
@@ -57,9 +56,10 @@ func Files(paths ...string) Option {
 	}
 }
 
-// Stream adds a log that r holds, such as standard input, a serial port, or memory. name is
-// the name of the log in places. A pass does not wait for r when the context is done. A
-// regular file, and what has the method Seek and is no *os.File, is read from where it is.
+// Stream adds the log that r reads, such as standard input, a serial port, or memory. name
+// is the name of the log in each [Place]. When the context is done, a pass does not wait
+// for a blocked Read. A regular file is read from its current offset; so is an r that has a
+// Seek method and is no *os.File.
 func Stream(r io.Reader, name string) Option {
 	return func(c *config) error {
 		if r == nil {
@@ -70,8 +70,8 @@ func Stream(r io.Reader, name string) Option {
 	}
 }
 
-// Follow adds a log that is still written. It is read until the context is done, also
-// after it was renamed or truncated, as log rotation does it. It must not be compressed.
+// Follow adds a log that another program still writes. The log is read until the context is
+// done, even after it is renamed or truncated by log rotation. It must not be compressed.
 func Follow(path string) Option {
 	return func(c *config) error {
 		in, err := followInput(path)
@@ -82,8 +82,8 @@ func Follow(path string) Option {
 	}
 }
 
-// Only leaves out lines that do not match, for logs of several devices. A line is matched by
-// its first 256 KiB.
+// Only skips lines that do not match, for logs of several devices. match sees the first 256
+// KiB of a line.
 func Only(match *regexp.Regexp) Option {
 	return func(c *config) error { c.only = match; return nil }
 }
@@ -93,10 +93,11 @@ func Split(match *regexp.Regexp) Option {
 	return func(c *config) error { c.split = match; return nil }
 }
 
-// Bare reads lines of base64 without a lead-in as records, too.
+// Bare makes lines of base64 without a lead-in records, too.
 func Bare() Option { return func(c *config) error { c.bare = true; return nil } }
 
-// Select selects dumps by number, from 1: those from from to to. -1 is the last one.
+// Select selects the dumps with the numbers from to to, inclusive, from 1. -1 is the last
+// dump.
 func Select(from, to int) Option {
 	return func(c *config) error {
 		if from == 0 || to == 0 || from < -1 || to < -1 || to != -1 && (from == -1 || to < from) {
@@ -107,8 +108,8 @@ func Select(from, to int) Option {
 	}
 }
 
-// Moment makes [Reader.Dumps] yield one dump: what was live at a moment of a recording with
-// events.
+// Moment makes [Reader.Dumps] yield one dump: the blocks that were live at a moment of a
+// recording with events.
 func Moment(at Instant) Option {
 	return func(c *config) error {
 		if at < End {
@@ -119,8 +120,8 @@ func Moment(at Instant) Option {
 	}
 }
 
-// MaxPaths limits how many distinct call paths are kept, in all dumps together; the records of
-// others are added up as one path. By default, the limit is that of profile.NewBuilder.
+// MaxPaths limits the number of distinct call paths in all dumps together. The records of
+// other call paths are added up as one path. The default is that of profile.NewBuilder.
 func MaxPaths(n int) Option {
 	return func(c *config) error {
 		if n < 0 {
@@ -131,8 +132,8 @@ func MaxPaths(n int) Option {
 	}
 }
 
-// Refresh makes a pass over a log that is still written yield what there is whenever it has
-// waited that long: Items yields another [Idle], Dumps the dump that is not yet whole.
+// Refresh sets how often a pass yields something while it waits for more of a log: Items
+// yields another [Idle], Dumps the unfinished dump.
 func Refresh(every time.Duration) Option {
 	return func(c *config) error {
 		if every < 0 {
@@ -143,8 +144,8 @@ func Refresh(every time.Duration) Option {
 	}
 }
 
-// Exe adds an ELF file: PATH; PATH@0xADDR if its first segment was loaded at 0xADDR; or
-// PATH@+0xBIAS if it was loaded 0xBIAS above the addresses in it.
+// Exe adds an ELF file. spec is PATH, PATH@0xADDR if the first segment was loaded at
+// 0xADDR, or PATH@+0xBIAS if the file was loaded 0xBIAS above its own addresses.
 func Exe(spec string) Option {
 	return func(c *config) error {
 		s, err := symbol.ParseFileSpec(spec)
@@ -156,8 +157,8 @@ func Exe(spec string) Option {
 	}
 }
 
-// Maps adds a copy of /proc/PID/maps: PATH, or PATH@LINE if it applies from that line of
-// the log on.
+// Maps adds a copy of /proc/PID/maps. spec is PATH, or PATH@LINE if the map applies from
+// that line of the log on.
 func Maps(spec string) Option {
 	return func(c *config) error {
 		s, err := parseSnapshot(spec)
@@ -166,28 +167,29 @@ func Maps(spec string) Option {
 	}
 }
 
-// Sysroot adds a directory below which the files of modules are looked for.
+// Sysroot adds a directory under which the files of modules are searched.
 func Sysroot(dir string) Option {
 	return func(c *config) error { c.symbols.Sysroots = append(c.symbols.Sysroots, dir); return nil }
 }
 
-// DebugDirs sets the directories of separate debug files; by default, symbol.DebugDirs.
+// DebugDirs sets the directories of separate debug files. The default is symbol.DebugDirs.
 func DebugDirs(dirs ...string) Option {
 	return func(c *config) error { c.symbols.DebugDirs = dirs; return nil }
 }
 
-// Adjust sets at which address a return address is looked up; by default, symbol.AdjustAuto.
+// Adjust sets the address at which a return address is looked up. The default is
+// symbol.AdjustAuto.
 func Adjust(a symbol.Adjust) Option {
 	return func(c *config) error { c.symbols.Adjust = a; return nil }
 }
 
-// Section makes addresses relative to a section of the ELF file.
+// Section makes addresses relative to the start of a section of the ELF file.
 func Section(name string) Option {
 	return func(c *config) error { c.section = name; return nil }
 }
 
-// Machine sets which machine encoded the log. Without it, an address that may have lost bits
-// is taken for lossy.
+// Machine sets the machine that encoded the log. Without it, an address that may have lost
+// bits counts as lossy.
 func Machine(m codec.Machine) Option {
 	return func(c *config) error {
 		c.machine, c.machineBy = m, "--machine "+m.String()
@@ -197,10 +199,10 @@ func Machine(m codec.Machine) Option {
 	}
 }
 
-// Unnamed opens no ELF file: addresses get modules and offsets only.
+// Unnamed opens no ELF file: addresses have modules and offsets, and no functions.
 func Unnamed() Option { return func(c *config) error { c.symbols.NoFiles = true; return nil } }
 
-// check reports options that exclude each other.
+// check returns an error for options that exclude each other.
 func (c *config) check() error {
 	switch {
 	case len(c.inputs) == 0:

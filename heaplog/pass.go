@@ -12,25 +12,25 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// bufSize is how much of the log is in memory at once, in bytes: more than the longest record,
-// little enough to stay in a processor's cache.
+// bufSize is the size of the log buffer in bytes. It is larger than the longest record, and
+// fits a processor's cache.
 const bufSize = 256 << 10
 
-// minBuf is the size of the buffer of a short log.
+// minBuf is the buffer size for a short log, in bytes.
 const minBuf = 16 << 10
 
-// consumer is what a pass is made for.
+// consumer receives the items of a pass.
 type consumer interface {
-	// item takes an item, and which dump it belongs to if it is a record of a dump. item
-	// returns false if no more are wanted.
+	// item takes an item and, for a record, the dump that it belongs to. It returns false
+	// to end the pass.
 	item(*pass, *Item, boundary) bool
-	// end takes the end of an input that could not be read to its end, or of the last one.
+	// end is called at the end of all inputs, and where an input cannot be read to its end.
 	end(*pass) bool
-	// fail takes an error. The pass goes on after a *ReadError, if fail returns true.
+	// fail takes an error. If fail returns true after a *ReadError, the pass continues.
 	fail(error) bool
 }
 
-// pass is one way through all inputs: input → scanner → sequence and process → consumer.
+// pass is one pass over all inputs: input → scanner → sequence and process → consumer.
 type pass struct {
 	r        *Reader
 	consumer consumer
@@ -40,14 +40,14 @@ type pass struct {
 	tally    tally
 
 	log       int // index of the input
-	boot      int // for which bases are set
+	boot      int // the boot that the current bases belong to
 	maps      []snapshot
 	word      word
 	only      onlyState
 	err       error // ends the pass
-	damaged   bool  // the input ended by an error, which is yielded next
+	damaged   bool  // the input ended with an error, which is yielded next
 	pcs       []uint64
-	idleSince time.Time // of the last Idle; zero: something was read since
+	idleSince time.Time // time of the last Idle; zero if data was read since
 }
 
 func newPass(r *Reader, c consumer) *pass {
@@ -151,7 +151,7 @@ func (p *pass) input(in *input) error {
 	return err
 }
 
-// feed gives data to the scanner, but for lines that Only leaves out.
+// feed passes data to the scanner, without the lines that Only skips.
 func (p *pass) feed(data []byte, more bool) (took int, ok bool) {
 	if p.r.only == nil {
 		return p.scanner.scan(data, more)
@@ -188,13 +188,13 @@ func (p *pass) feed(data []byte, more bool) (took int, ok bool) {
 	return took, true
 }
 
-// onlyState is where feed is in a line.
+// onlyState is the state of feed within a line.
 type onlyState struct {
-	inLine bool // what follows is of a line that was looked at
-	keep   bool // of such a line: it matches
+	inLine bool // the following text continues a line that was already matched
+	keep   bool // whether that line matched
 }
 
-// idle is called repeatedly when there is nothing to read for now.
+// idle is called repeatedly while no data is available.
 func (p *pass) idle() error {
 	now := time.Now()
 	if !p.idleSince.IsZero() && (p.r.refresh == 0 || now.Sub(p.idleSince) < p.r.refresh) {
@@ -231,7 +231,7 @@ func (p *pass) use(it *Item) bool {
 	return p.consumer.item(p, it, b)
 }
 
-// mark takes a line of a recording.
+// mark processes a ~h# line.
 func (p *pass) mark(it *Item) {
 	p.sequence.header(it)
 	switch given := len(p.r.maps) > 0; it.Header.Verb {
@@ -241,14 +241,14 @@ func (p *pass) mark(it *Item) {
 			p.r.process.Reset()
 			p.boot = 0
 		}
-	case codec.VerbMap: // what was known of modules ends here (BT-REC-4)
+	case codec.VerbMap: // the modules known so far end here (BT-REC-4)
 		if !given {
 			p.r.process.Map(nil)
 		}
 	}
 }
 
-// record takes a record with a stack.
+// record processes a record with a stack.
 func (p *pass) record(it *Item) (b boundary) {
 	if it.Kind == Event {
 		p.sequence.events = true
@@ -277,7 +277,7 @@ func (p *pass) record(it *Item) (b boundary) {
 	return b
 }
 
-// setWord rejects ELF files with addresses of another size than the log tells.
+// setWord rejects ELF files whose address size differs from the log's.
 func (p *pass) setWord() error {
 	if p.r.machineBy != "" || p.r.offset != 0 {
 		return nil
@@ -292,7 +292,7 @@ func (p *pass) setWord() error {
 	return nil
 }
 
-// resolve finds the names of a record's addresses, unless they are known.
+// resolve names the addresses of a record, unless the cache has them.
 func (p *pass) resolve(it *Item) {
 	d := it.decoded
 	if generation := p.r.process.Generation() + 1; d.generation != generation {
@@ -311,7 +311,7 @@ func (p *pass) resolve(it *Item) {
 	}
 }
 
-// lookUp is resolve for addresses that are not known.
+// lookUp is resolve for addresses that are not in the cache.
 func (p *pass) lookUp(d *decoded, it *Item) {
 	s := it.Stack
 	if p.r.offset != 0 {

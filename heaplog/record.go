@@ -68,7 +68,7 @@ func (s *scanner) newRecord(it *Item, text []byte, more bool) (n int) {
 	return n
 }
 
-// decode decodes the blob of a record.
+// decode decodes the base64 and the blob of a record.
 func (s *scanner) decode(it *Item) error {
 	switch {
 	case it.Kind == Event:
@@ -83,15 +83,15 @@ func (s *scanner) decode(it *Item) error {
 	return codec.DecodeWord(it.Stack, it.Blob, s.word)
 }
 
-// lws prints a blob's base64 from a buffer of this many characters, and of a longer one the
-// first so many and up to three of rubbish. (BT-LIM-3)
+// lws prints base64 from a buffer of this many characters. Of a longer blob, it prints that
+// many characters and up to three of garbage. (BT-LIM-3)
 const (
 	lwsLine    = 184
 	lwsRubbish = 3
 )
 
-// rescue reads what can be read of a record that was rejected, and returns the length of its
-// text. Its base64 has run characters after the lead-in of head bytes, without padding.
+// rescue reads the complete part of a rejected record and returns the length of its text in
+// bytes. The lead-in has head bytes; run base64 characters without padding follow it.
 // (BT-SALV-3)
 func (s *scanner) rescue(it *Item, text []byte, head, run int) (n int) {
 	switch it.Reason() {
@@ -118,7 +118,7 @@ func (s *scanner) rescue(it *Item, text []byte, head, run int) (n int) {
 		return len(text)
 	}
 	if byLws {
-		it.Err = err // of what lws wrote, without the rubbish
+		it.Err = err // the error without the garbage that lws prints
 	}
 	s.cut = Cut{Depth: depth, Sized: sized, ByLws: byLws}
 	it.Cut = &s.cut

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// rotatedNames matches the names of a log and of its rotated files: the log's name with a
-// number, a date or "old" at its end or before its extension, such as log.1, log.old,
-// log-20261121, x-1.log. It captures what was added.
+// rotatedNames matches the names of a log and of its rotated files, and captures the added
+// suffix. A rotated file has the log's name with a number, a date or "old" at its end or
+// before its extension, such as log.1, log.old, log-20261121, x-1.log.
 func rotatedNames(path string) *regexp.Regexp {
 	base, ext := filepath.Base(path), filepath.Ext(path)
 	stem := strings.TrimSuffix(base, ext)
@@ -30,17 +30,17 @@ type rotated struct {
 
 const (
 	unnumbered = 1_000_000
-	maxTries   = 100 // of list, some 5 s
+	maxTries   = 100 // of list, for a total of about 5 s
 )
 
-// compare orders by age. Files with dates come before those with numbers: an order that mixed
-// numbers and times would not be one.
+// compare orders files by age. Files with dates sort before files with numbers: comparing
+// times in one pair and numbers in another would not be a consistent order.
 func (r rotated) compare(o rotated) int {
 	return cmp.Or(cmp.Compare(o.number, r.number), r.info.ModTime().Compare(o.info.ModTime()), cmp.Compare(r.info.Name(), o.info.Name()))
 }
 
-// list opens the log and its rotated files, the oldest first. It does so until two lists are
-// the same: names of different moments would be in another order.
+// list opens the log and its rotated files, the oldest first. It repeats until two
+// successive lists are the same: a rotation in between would change the order.
 func (l *follower) list() []rotated {
 	for tries := range maxTries {
 		list, again := l.listOnce(), l.listOnce()
@@ -70,7 +70,7 @@ func (l *follower) listOnce() (list []rotated) {
 		}
 		path := filepath.Join(dir, e.Name())
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-			continue // to open a FIFO would wait for a writer
+			continue // opening a FIFO would wait for a writer
 		}
 		f, err := os.Open(path)
 		if err != nil {

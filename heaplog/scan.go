@@ -8,51 +8,52 @@ import (
 
 const (
 	leadInLen = len(codec.LeadIn)
-	// maxBase64 is the most base64 characters that a blob can have.
+	// maxBase64 is the maximum number of base64 characters of a blob.
 	maxBase64 = codec.MaxLength / 3 * 4
-	// maxLine is the longest ~b# or ~h# that is read, in bytes; 32 addresses take some
-	// 640. (BT-LIM-4)
+	// maxLine is the longest ~b# or ~h# record that is read, in bytes. A record of 32
+	// addresses takes about 640. (BT-LIM-4)
 	maxLine = 4095
-	// lineAhead is how many bytes of the log show where a ~b# or ~h# of maxLine bytes ends:
-	// a lead-in more, or " 0x", or a digit after it.
+	// lineAhead is the number of bytes that show where a ~b# or ~h# record of maxLine bytes
+	// ends: after it may come a lead-in, " 0x", or another digit.
 	lineAhead = maxLine + 4
-	// minBare is the fewest base64 characters of a bare record: the shortest blob.
+	// minBare is the minimum number of base64 characters of a bare record, which is the
+	// shortest blob.
 	minBare = 6
-	// maxBareLine is the longest line, in bytes, that can be a bare record.
+	// maxBareLine is the length in bytes of the longest line that can be a bare record.
 	maxBareLine = bufSize / 2
 )
 
 // scanner finds the records in a log.
 type scanner struct {
-	bare     bool // lines of base64 alone are records
+	bare     bool // lines of nothing but base64 are records
 	always32 bool // the encoder is known to have 32-bit words
-	word     int  // bits of the encoder's words: 64, where that is not known (BT-COUNT-4)
-	user     bool // blobs have user fields: a header said so (BT-REC-2)
-	// use is given each item. If it returns false, scan ends.
+	word     int  // bits of the encoder's words; 64 if not known (BT-COUNT-4)
+	user     bool // blobs have user fields, as a header announced (BT-REC-2)
+	// use receives each item. If it returns false, scan ends.
 	use func(*Item) bool
 
-	at      Place // of what scan is given next
-	bol     bool  // at is at the beginning of a line that was not looked at for bare
-	item    Item  // of a record
-	between Item  // of text
+	at      Place // where the data of the next scan begins
+	bol     bool  // at is the beginning of a line that was not yet checked for a bare record
+	item    Item  // for records
+	between Item  // for text between records
 	cut     Cut
 	fields  codec.User
 	header  codec.Header
 	scratch decoded
-	blob    [codec.MaxLength + 1]byte // decodeRun writes one byte more
+	blob    [codec.MaxLength + 1]byte // one more byte than the longest blob, for decodeRun
 	cache   cache
 }
 
-// begin begins a log.
+// begin starts a log.
 func (s *scanner) begin(file string) {
 	s.at, s.bol, s.user = Place{File: file, Line: 1}, true, false
 	s.setWord(false)
 }
 
-// scan gives s.use the records in data, and the text between them, in order. data continues
-// the log where the last scan ended. scan returns how many bytes of data it took, and
-// whether s.use wants more. If the log goes on after data, as more says, scan does not take
-// the beginning of a record whose end is not in data.
+// scan passes the records in data and the text between them to s.use, in order. data
+// continues the log where the last scan ended. scan returns how many bytes of data it
+// consumed, and whether s.use wants more items. more means that the log continues after
+// data; scan then leaves a record whose end is not in data.
 func (s *scanner) scan(data []byte, more bool) (n int, ok bool) {
 	for n < len(data) {
 		took, ok := 0, false
@@ -68,9 +69,9 @@ func (s *scanner) scan(data []byte, more bool) (n int, ok bool) {
 	return n, true
 }
 
-// step passes on the text that line begins with, or the record. line is the beginning of
-// data. open and more say that the log goes on after line and after data. step returns how
-// many bytes it took: 0 if it has to see more.
+// step passes on the text or the record at the start of line. line is a prefix of data.
+// open means that the log continues after line, more that it continues after data. step
+// returns how many bytes it consumed, or 0 if it needs more data.
 func (s *scanner) step(line, data []byte, open, more bool) (took int, ok bool) {
 	at, kind := findLeadIn(line, open)
 	switch {
@@ -82,7 +83,7 @@ func (s *scanner) step(line, data []byte, open, more bool) (took int, ok bool) {
 	return s.record(kind, data, more)
 }
 
-// bareStep is step where a line of base64 alone is a record.
+// bareStep is step for logs in which a line of base64 alone is a record.
 func (s *scanner) bareStep(data []byte, more bool) (took int, ok bool) {
 	line, open := data, more
 	if end := bytes.IndexByte(data, '\n'); end >= 0 {
@@ -105,9 +106,9 @@ func (s *scanner) bareStep(data []byte, more bool) (took int, ok bool) {
 	return took, ok
 }
 
-// findLeadIn returns where the first record in text begins, and its kind. If there is none,
-// kind is Text, and at is len(text), or where a lead-in may begin if the log goes on after
-// text, as more says.
+// findLeadIn returns the index and the kind of the first record in text. If there is none,
+// kind is Text and at is len(text). If more is set, the log continues after text, and at is
+// then the index of a possible incomplete lead-in.
 func findLeadIn(text []byte, more bool) (at int, kind Kind) {
 	for ; ; at++ {
 		i := bytes.IndexByte(text[at:], '~')
@@ -126,7 +127,7 @@ func findLeadIn(text []byte, more bool) (at int, kind Kind) {
 	}
 }
 
-// leadIns has the kinds of records by the letter of their lead-in.
+// leadIns maps the letter of a lead-in to the kind of the record.
 var leadIns = [256]Kind{'m': Blob, 'b': Decoded, 'e': Event, 'h': Mark}
 
 // text passes on text between records.
@@ -147,8 +148,8 @@ func (s *scanner) text(text []byte) bool {
 
 var newline = []byte{'\n'}
 
-// record passes on the record that text begins with, and returns its length in bytes; 0 if
-// its end is not in text, and the log goes on.
+// record passes on the record at the start of text and returns its length in bytes, or 0 if
+// the log continues and the end of the record is not in text.
 func (s *scanner) record(kind Kind, text []byte, more bool) (n int, ok bool) {
 	s.item = Item{Kind: kind, Place: s.at}
 	it := &s.item
@@ -200,8 +201,8 @@ func (s *scanner) markRecord(it *Item, text []byte, more bool) (n int) {
 	return n
 }
 
-// setWord sets the word of the records that follow: 32 bits if the boot is that of a 32-bit
-// machine, or if the encoder is known to be one. (BT-REC-1)
+// setWord sets the word size of the records that follow. It is 32 bits if the boot is on a
+// 32-bit machine, or if the encoder is known to have 32-bit words. (BT-REC-1)
 func (s *scanner) setWord(is32 bool) {
 	word := 64
 	if is32 || s.always32 {
@@ -213,7 +214,7 @@ func (s *scanner) setWord(is32 bool) {
 	}
 }
 
-// decodedRecord reads a ~b# record: its text is as much as has the form. (BT-TEXT-3)
+// decodedRecord reads a ~b# record: the longest part of text that has its form. (BT-TEXT-3)
 func (s *scanner) decodedRecord(it *Item, text []byte, more bool) (n int) {
 	text = text[:min(len(text), lineAhead)]
 	n, fault, whole := decodedExtent(text)
@@ -229,7 +230,8 @@ func (s *scanner) decodedRecord(it *Item, text []byte, more bool) (n int) {
 	return n
 }
 
-// fresh makes it a record that is not in the cache, and returns what holds its stack.
+// fresh makes the item a record that is not in the cache, and returns the struct for its
+// stack.
 func (s *scanner) fresh(it *Item) *decoded {
 	d := &s.scratch
 	d.stack.Reset()
@@ -238,10 +240,10 @@ func (s *scanner) fresh(it *Item) *decoded {
 	return d
 }
 
-// decodedExtent returns how many bytes at the start of text have the form of a ~b# record.
-// whole reports whether the byte after them, which ends the record, is in text. Where an
-// address follows that cannot be one of the record, fault is the end of that address, else
-// n: the stack lacks that address, and is not to be taken for a complete one.
+// decodedExtent returns n, the number of bytes at the start of text that have the form of a
+// ~b# record. whole reports whether text has the byte after them, which ends the record. If
+// an invalid address follows, the stack is incomplete, and fault is the index of the end of
+// that address; otherwise fault is n.
 func decodedExtent(text []byte) (n, fault int, whole bool) {
 	const head = codec.LeadInDecoded + "size: "
 	for n < len(head) {
@@ -275,13 +277,14 @@ func decodedExtent(text []byte) (n, fault int, whole bool) {
 			return n, end, end < len(text)
 		}
 		if n = end; n == len(text) {
-			return n, n, false // the number may go on
+			return n, n, false // more digits may follow
 		}
 	}
 }
 
-// addressExtent returns how many hexadecimal digits text begins with, and how many of them
-// follow the leading zeros: with over 16, the number is not below 2^64.
+// addressExtent returns the number of hexadecimal digits at the start of text, and how many
+// of them remain without leading zeros. A number of more than 16 significant digits is 2^64
+// or more.
 func addressExtent(text []byte) (digits, significant int) {
 	for digits < len(text) && isHex(text[digits]) {
 		if significant > 0 || text[digits] != '0' {
@@ -296,8 +299,8 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// bareText returns where in a line its base64 begins, and whether the line is nothing but
-// base64, apart from spaces around it.
+// bareText returns the index at which the base64 of a line begins. ok reports whether the
+// line is only base64 with optional spaces around it.
 func bareText(line []byte) (lead int, ok bool) {
 	text := bytes.TrimLeft(line, " \t")
 	lead = len(line) - len(text)

@@ -11,18 +11,18 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// dumpStart is where a dump begins, and what its marks say.
+// dumpStart is the beginning of a dump, with the content of its marks.
 type dumpStart struct {
 	Place
-	log       int // how many logs came before the one it is in
+	log       int // number of logs before the log of the dump
 	boot      int // from 1
 	number    int64
 	time      time.Duration // since the boot, if timed
 	timed     bool
-	marked    bool // it begins with a ~h#begin line
-	ended     bool // and has a ~h#end line
+	marked    bool // begins with a ~h#begin line
+	ended     bool // has a ~h#end line
 	announced profile.Announced
-	split     bool // it begins at a line that matches sequence.split
+	split     bool // begins at a line that matches sequence.split
 }
 
 // boundary says which dump a record belongs to.
@@ -30,63 +30,63 @@ type boundary uint8
 
 const (
 	sameDump boundary = iota // the current dump, as do the records that were pending
-	newDump                  // the dump that sequence.dumps ends with now, or the pending ones did
-	pending                  // not known until later records
+	newDump                  // a new dump, the last of sequence.dumps; pending records belong to it
+	pending                  // known only after later records
 )
 
-// sequence finds in one pass where in a log dumps and boots begin: by ~h# lines, by
-// {{{reset}}} and boot banners, by lines that match split, and where there is none of these,
-// by records that begin as those of the dump before did. Where the numbers of ~h#begin lines
-// go back, a boot begins, too. It keeps a few hashes, no records. (BT-HEAD-4,
-// BT-REC-1, BT-REC-3)
+// sequence finds in one pass where the dumps and boots in a log begin. Boots begin at ~h#
+// lines, at {{{reset}}}, at boot banners, and where the number of a ~h#begin line is lower
+// than the one before. Dumps begin at boots, at ~h# lines and at lines that match split; in a log
+// with none of these, they begin where records repeat the beginning of the previous dump. A
+// sequence keeps a few hashes, and no records. (BT-HEAD-4, BT-REC-1, BT-REC-3)
 type sequence struct {
 	split *regexp.Regexp // of lines that begin a dump, or nil
-	// dumps is where dumps begin, the current one last. The user of a sequence may drop
-	// the first ones.
+	// dumps holds the starts of dumps, the current dump last. The user of a sequence may
+	// remove earlier ones.
 	dumps []*dumpStart
-	count int  // of dumps so far, also of those that were dropped
-	told  bool // a mark or split says where the first one begins
+	count int  // number of dumps so far, including removed ones
+	told  bool // a mark or split gives the start of the first dump
 
 	log       int
 	boot      int
 	numbers   int64      // dumps of this boot so far
-	next      *dumpStart // begins with the next record
-	afterBoot bool       // next is there because of a boot
+	next      *dumpStart // the dump that begins with the next record
+	afterBoot bool       // next exists because of a boot
 	events    bool       // there were events since the boot
 	marked    bool       // this boot has ~h#begin lines
-	number    uint32     // of the last of these
+	number    uint32     // of the last ~h#begin line
 	open      bool       // between ~h#begin and ~h#end
-	remap     bool       // a ~h#map was seen: the next {{{reset}}} is its own
-	line      []byte     // of text, not ended yet
+	remap     bool       // a ~h#map was read: the next {{{reset}}} belongs to it
+	line      []byte     // a line of text whose end is not yet read
 	last      int64      // line of the last record
 
 	run     int            // records without runGap lines of other text between them
-	gap     int64          // lines in front of the run
-	runs    int            // runs of runRecords and more
-	ends    map[uint64]int // how often runs ended with the same records, by their hash
+	gap     int64          // lines before the run
+	runs    int            // number of runs of at least runRecords
+	ends    map[uint64]int // how often runs ended with the same records, by the hash of these records
 	recent  [runRecords][]byte
-	recents int // records of the run in recent, and more
+	recents int // number of records of the run
 	seed    maphash.Seed
 
 	beginning beginning // of the current dump
 	held      []uint64  // hashes of pending records
-	heldAt    Place     // of the first of them
-	matched   int       // of held: also in beginning
-	missed    int       // records of either that are not in the other
-	at        int       // in beginning.hashes
+	heldAt    Place     // of the first pending record
+	matched   int       // number of pending records that are in beginning
+	missed    int       // number of records that are in only one of beginning and held
+	at        int       // index in beginning.hashes
 }
 
 const (
-	// beginningMost is how many distinct records are compared, and beginningFew how many
-	// are needed to tell anything.
+	// beginningMost is the number of distinct records compared, beginningFew the minimum
+	// for a decision.
 	beginningMost, beginningFew = 8, 3
 	runRecords                  = 8
 	runGap                      = 5
 	maxTextLine                 = 4096
-	maxEnds                     = 4096 // of sequence.ends
+	maxEnds                     = 4096 // limit for sequence.ends
 )
 
-// newLog begins another log, with its number from 0: its records are of another boot.
+// newLog starts the log with number log, from 0. Its records belong to another boot.
 func (q *sequence) newLog(log int) {
 	q.line = q.line[:0]
 	q.log = log
@@ -107,7 +107,7 @@ func (q *sequence) newBoot(at Place) {
 	q.next, q.afterBoot = &dumpStart{Place: at, boot: q.boot}, true
 }
 
-// header takes a ~h# line.
+// header processes a ~h# line.
 func (q *sequence) header(it *Item) {
 	h := it.Header
 	switch h.Verb {
@@ -117,7 +117,7 @@ func (q *sequence) header(it *Item) {
 		q.remap = true
 	case codec.VerbBegin:
 		q.boot = max(q.boot, 1)
-		if q.marked && int32(h.Number-q.number) < 0 { // numbers go up, and wrap: it restarted
+		if q.marked && int32(h.Number-q.number) < 0 { // numbers increase and wrap around: the device restarted
 			q.boot++
 			q.numbers = 0
 		}
@@ -126,7 +126,7 @@ func (q *sequence) header(it *Item) {
 		us, timed := h.Uint("t")
 		d.time, d.timed = microseconds(us), timed
 		announce(&d.announced, h)
-		q.begin(d) // at once: a dump without records is one, too
+		q.begin(d) // here, because a dump may have no records
 	case codec.VerbEnd:
 		if n := len(q.dumps); q.open && n > 0 && q.dumps[n-1].number == int64(h.Number) {
 			q.dumps[n-1].ended = true
@@ -137,7 +137,7 @@ func (q *sequence) header(it *Item) {
 	}
 }
 
-// microseconds returns a time of the log as a duration, at most the longest one.
+// microseconds converts a time of the log to a duration, limited to the longest duration.
 func microseconds(us uint64) time.Duration {
 	return time.Duration(min(us, uint64(1<<63-1)/uint64(time.Microsecond))) * time.Microsecond
 }
@@ -167,7 +167,7 @@ func (q *sequence) begin(d *dumpStart) {
 	q.held, q.matched, q.missed, q.at = q.held[:0], 0, 0, 0
 }
 
-// banners are texts by which devices say that they start.
+// banners are texts that devices print when they boot.
 var banners = [...]string{
 	"*** Booting ",              // Zephyr, Zephyr's MCUboot
 	"rst:0x",                    // ESP32's boot ROM
@@ -178,7 +178,7 @@ var banners = [...]string{
 	"OpenWrt SDK boot",          //
 }
 
-// bannerStart has the bytes that banners begin with.
+// bannerStart marks the first bytes of all banners.
 var bannerStart = func() (t [256]bool) {
 	for _, b := range banners {
 		t[b[0]] = true
@@ -186,7 +186,7 @@ var bannerStart = func() (t [256]bool) {
 	return t
 }()
 
-// isBanner reports whether a line says that a device starts.
+// isBanner reports whether a line is a boot banner.
 func isBanner(line []byte) bool {
 	for i, c := range line {
 		if !bannerStart[c] {
@@ -203,7 +203,8 @@ func isBanner(line []byte) bool {
 
 var resetElement = []byte("{{{reset}}}")
 
-// text takes text between records. Most text is one line end, or the text in front of a record.
+// text processes text between records. Most text is a line end, or the text before a
+// record.
 func (q *sequence) text(p []byte) {
 	for len(p) > 0 {
 		end := bytes.IndexByte(p, '\n')
@@ -226,8 +227,8 @@ func (q *sequence) text(p []byte) {
 	}
 }
 
-// endLine looks at a line of text, without its records. A line with a record is looked at
-// before that record, as far as it is in front of it.
+// endLine examines a line of text. For a line with a record, endLine runs before the record
+// and sees the text before it.
 func (q *sequence) endLine() {
 	switch {
 	case len(q.line) == 0:
@@ -244,9 +245,9 @@ func (q *sequence) endLine() {
 	q.line = q.line[:0]
 }
 
-// record takes a record with a stack, and returns which dump it belongs to. Pending records
-// belong to the current dump if sameDump follows, and to the new one if newDump does; at the
-// end of the log, they belong to the current one.
+// record processes a record with a stack and returns the dump that it belongs to. Pending
+// records belong to the current dump if sameDump follows or the log ends, and to the new
+// dump if newDump follows.
 func (q *sequence) record(it *Item) boundary {
 	q.endLine()
 	q.boot = max(q.boot, 1)
@@ -280,12 +281,12 @@ func (q *sequence) record(it *Item) boundary {
 	return q.compare(it, between)
 }
 
-// endRun counts how often the same 8 records were the last before other text, in the same
-// order: a list that is printed newest first ends as it did before.
+// endRun counts how often the same 8 records, in the same order, come last before other
+// text. A list that is printed newest first ends with the same records each time.
 func (q *sequence) endRun() {
 	if q.recents >= runRecords && len(q.ends) < maxEnds {
 		var h maphash.Hash
-		q.hash(nil) // makes the seed
+		q.hash(nil) // creates the seed
 		h.SetSeed(q.seed)
 		for i := range runRecords {
 			h.Write(q.recent[(q.recents+i)%runRecords])
@@ -316,8 +317,8 @@ func (q *sequence) countRun(between int64) {
 	}
 }
 
-// undecided returns what else the log may be, if only one dump was found and it may be
-// several; else "". Call it at the end of the log.
+// undecided returns why the log may hold several dumps although only one was found, or "".
+// Call it at the end of the log.
 func (q *sequence) undecided() string {
 	if q.count != 1 || q.told {
 		return ""

@@ -17,13 +17,13 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// Limits of what decompression may take, in bytes.
+// Limits for decompression, in bytes.
 const (
 	maxZstdWindow = 128 << 20
 	maxXZDict     = 128 << 20
 )
 
-// source is a log that is open: decompressed if it is compressed, as UTF-8 if it is UTF-16.
+// source is an open log. It yields decompressed text, with UTF-16 converted to UTF-8.
 type source struct {
 	name        string
 	compression string // "gzip", "zstd", "xz", or ""
@@ -32,8 +32,8 @@ type source struct {
 	closes      []func() error
 }
 
-// newSource detects compression and encoding from the first bytes of r. It reads no more
-// bytes than that takes.
+// newSource detects compression and encoding from the first bytes of r. It reads only the
+// bytes that detection needs.
 func newSource(r io.Reader, name string) (*source, error) {
 	s := &source{name: name}
 	compression, all, err := sniff(counter{r, &s.stored}, compressions)
@@ -63,7 +63,7 @@ func newSource(r io.Reader, name string) (*source, error) {
 	}
 	encoding, all, err := sniff(s.r, encodings)
 	if err != nil {
-		all = io.MultiReader(all, failing{err}) // what could be decompressed counts
+		all = io.MultiReader(all, failing{err}) // the data before the error is still read
 	}
 	s.r = all
 	switch encoding {
@@ -75,7 +75,7 @@ func newSource(r io.Reader, name string) (*source, error) {
 	return s, nil
 }
 
-// Read reads the log. An error is io.EOF, a *ReadError, or errStopped.
+// Read reads the log. Its error is io.EOF, a *ReadError, or errStopped.
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	if err != nil && err != io.EOF && !errors.Is(err, errStopped) {
@@ -93,17 +93,17 @@ func (s *source) close() {
 	s.closes = nil
 }
 
-// Error returns the message with the name of the log, and how it is compressed.
+// Error returns the message with the name of the log and its compression.
 func (e *ReadError) Error() string {
 	compression, text := "", reason(e.Err).Error()
 	if e.Compression != "" {
 		compression = e.Compression + ": "
-		text = strings.TrimPrefix(text, compression) // package xz names itself
+		text = strings.TrimPrefix(text, compression) // package xz puts its own name in front
 	}
 	return fmt.Sprintf("%s: %s%s", e.Name, compression, text)
 }
 
-// reason is an error in words for users.
+// reason converts an error to words for users.
 func reason(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -118,15 +118,15 @@ func reason(err error) error {
 	return err
 }
 
-// Unwrap returns the error that reading met.
+// Unwrap returns the error of the reader.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// failing is a reader at which an error waits.
+// failing is a reader that always returns an error.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// counter counts the bytes read through it.
+// counter counts the bytes that are read through it.
 type counter struct {
 	r io.Reader
 	n *int64
@@ -138,7 +138,7 @@ func (c counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// magic is the beginning of a format: bytes, and which bits of the first one count.
+// magic is the signature of a format: its bytes, and a mask for the first byte.
 type magic struct {
 	name  string
 	bytes []byte
@@ -157,14 +157,15 @@ var encodings = []magic{
 	{"UTF-16BE", []byte{0xfe, 0xff}, 0xff},
 }
 
-// begins reports whether data begins like m, as far as it goes.
+// begins reports whether data begins with m; if data is shorter than m, whether m begins
+// with data.
 func (m *magic) begins(data []byte) bool {
 	n := min(len(data), len(m.bytes))
 	return n == 0 || data[0]&m.mask == m.bytes[0]&m.mask && bytes.Equal(data[1:n], m.bytes[1:n])
 }
 
-// sniff reads until it is known which of the formats r has, "" for none. The reader it
-// returns begins where r did.
+// sniff reads until it knows which of the formats r has, "" for none. The returned reader
+// yields all of r, including the bytes that sniff read.
 func sniff(r io.Reader, formats []magic) (format string, all io.Reader, err error) {
 	var head []byte
 	for range 100 {
@@ -193,7 +194,7 @@ func sniff(r io.Reader, formats []magic) (format string, all io.Reader, err erro
 	return "", bytes.NewReader(head), io.ErrNoProgress
 }
 
-// compressionOf names how a file is compressed, "" if it is not.
+// compressionOf returns the name of a file's compression, "" if it is not compressed.
 func compressionOf(f *os.File) string {
 	var head [8]byte
 	n, _ := f.ReadAt(head[:], 0)

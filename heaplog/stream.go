@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// stream is a log that can be read only once. What has to be read twice is copied to a
-// temporary file first.
+// stream is a log that can be read only once. The part that must be read twice is copied to
+// a temporary file first.
 type stream struct {
 	src   io.Reader
 	name  string
 	pump  *pump
 	copy  *temporary // nil if nothing was copied
-	size  int64      // of copy
-	ended bool       // nothing follows copy
-	spent bool       // what follows copy was read
+	size  int64      // of copy, in bytes
+	ended bool       // the log ends with copy
+	spent bool       // the data after copy has been read
 }
 
 // open returns the log from its beginning.
@@ -47,7 +47,7 @@ func (s *stream) pumped(h *hooks) *pump {
 	return s.pump
 }
 
-// Close removes the copy, and closes the log if Open opened it.
+// Close removes the copy. It closes the log if Open opened it.
 func (s *stream) Close() error {
 	if s.copy != nil {
 		s.copy.remove()
@@ -58,12 +58,12 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// silence is for how long a stream has to be silent before what was read is taken for all
-// there is for now.
+// silence is how long a stream must be silent before the data read so far counts as all
+// that is available.
 const silence = 80 * time.Millisecond
 
-// spool copies what the stream has now, or all of it. With first, it waits until there is
-// something: the first log of a pass may begin at any time.
+// spool copies the available data of the stream, or with all the whole stream. With first,
+// spool waits for the first data, because the first log of a pass may begin at any time.
 func (s *stream) spool(h *hooks, all, first bool) (err error) {
 	if s.copy != nil || s.spent {
 		return nil
@@ -85,32 +85,32 @@ func (s *stream) spool(h *hooks, all, first bool) (err error) {
 			return err
 		}
 		switch {
-		case late && (!p.asked.Load() || first && s.size == 0): // on a busy machine, not yet asked
+		case late && (!p.asked.Load() || first && s.size == 0): // on a busy machine, the read may not have started yet
 		case late:
 			return nil
 		case p.rest.err == io.EOF:
 			s.ended = true
 			return nil
 		case p.rest.err != nil:
-			return nil // whoever reads on meets the error
+			return nil // the next reader of the stream gets the error
 		}
 	}
 }
 
-// pumpSize is how much is read at once, in bytes.
+// pumpSize is the size of a read, in bytes.
 const pumpSize = 256 << 10
 
-// pump reads ahead in a goroutine of its own, since a read may block for ever. It ends with
-// io.EOF when the context is done.
+// pump reads ahead in its own goroutine, since a read may block forever. When the context
+// is done, it returns io.EOF.
 type pump struct {
 	src     io.Reader
 	done    <-chan struct{}
-	idle    func() error // called when there is nothing to read for now; may be nil
+	idle    func() error // called when no data is available; may be nil
 	full    chan piece
 	empty   chan []byte
 	rest    piece
 	started bool
-	asked   atomic.Bool // src was asked, and has not answered
+	asked   atomic.Bool // a read of src is in progress
 }
 
 type piece struct {
@@ -128,7 +128,7 @@ func newPump(ctx context.Context, src io.Reader) *pump {
 
 // run reads until the end, or until the context is done.
 func (p *pump) run() {
-	for nothing := 0; ; { // reads in a row
+	for nothing := 0; ; { // successive reads without data
 		var buf []byte
 		select {
 		case <-p.done:
@@ -143,7 +143,7 @@ func (p *pump) run() {
 		} else if nothing == 100 && err == nil {
 			err = io.ErrNoProgress
 		}
-		if p.full <- (piece{buf, buf[:n], err}); err != nil { // there is a place for each buffer
+		if p.full <- (piece{buf, buf[:n], err}); err != nil { // never blocks: full has capacity for each buffer
 			return
 		}
 	}
@@ -169,10 +169,10 @@ func (p *pump) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// now is a timeout that is over.
+// now is a timeout that has expired.
 var now = func() chan time.Time { c := make(chan time.Time); close(c); return c }()
 
-// next waits for the next piece, or until timeout: then it reports that it is late.
+// next waits for the next piece or for timeout. late reports that timeout came first.
 func (p *pump) next(timeout <-chan time.Time) (late bool) {
 	if !p.started {
 		p.started = true
@@ -187,14 +187,14 @@ func (p *pump) next(timeout <-chan time.Time) (late bool) {
 	}
 	select {
 	case p.rest = <-p.full:
-	default: // what is there comes first
+	default: // data that is available comes first
 		select {
 		case p.rest = <-p.full:
 		case <-timeout:
 			return true
 		case <-p.done:
 			select {
-			case p.rest = <-p.full: // it has just been read
+			case p.rest = <-p.full: // it has just arrived
 			case <-time.After(followPoll):
 				p.rest.err = io.EOF
 			}
@@ -203,14 +203,14 @@ func (p *pump) next(timeout <-chan time.Time) (late bool) {
 	if p.rest.err != nil {
 		select {
 		case <-p.done:
-			p.rest.err = io.EOF // an interrupt may have closed what is read
+			p.rest.err = io.EOF // an interrupt may have closed src
 		default:
 		}
 	}
 	return false
 }
 
-// temporary is a temporary file that leaves nothing behind, however the program ends.
+// temporary is a temporary file that is removed however the program ends.
 type temporary struct {
 	*os.File
 	named bool

@@ -12,28 +12,28 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// Summary is what a pass met so far, or all of what the last pass met.
+// Summary holds the counts and notes of the current pass so far, or of the last pass.
 type Summary struct {
 	At     Place // of the last item
-	Bytes  int64 // of log, decompressed, records included
+	Bytes  int64 // of the log, decompressed, including records
 	Lines  int64
-	Stored int64 // bytes read, before decompression
-	Size   int64 // bytes of all inputs, as stored; -1 if one is not known
+	Stored int64 // bytes read from the input, before decompression
+	Size   int64 // total size of the inputs in bytes, as stored; -1 if a size is not known
 
-	Records  map[Kind]int64 // by kind; Unreadable ones, too, but no cut ones
-	Cut      int64          // records that are cut
-	CutByLws int64          // of Cut: by lws itself
-	Lenient  int64          // of Records: in base64 that strict reading rejects
-	Faults   []Fault        // the commonest first
+	Records  map[Kind]int64 // by kind, including Unreadable records but not cut ones
+	Cut      int64          // number of cut records
+	CutByLws int64          // number of Cut that lws itself cut
+	Lenient  int64          // number of Records whose base64 strict reading rejects
+	Faults   []Fault        // the most frequent first
 
-	Addresses int64 // of the records
-	Lossy     int64 // of Addresses: the encoder kept the low 31 bits alone
-	Inferred  int64 // of Lossy: recovered
-	Lost      int64 // of Lossy: not recovered
+	Addresses int64 // number of addresses in all records
+	Lossy     int64 // number of Addresses of which the encoder kept only the low 31 bits
+	Inferred  int64 // number of Lossy that were recovered
+	Lost      int64 // number of Lossy that were not recovered
 
 	Dumps, Boots int
-	LostEvents   int64   // that the recorder dropped
-	BadFrees     []Place // the first frees that freed nothing
+	LostEvents   int64   // events that the recorder dropped
+	BadFrees     []Place // the first frees of addresses with no live block
 	Notes        []Note
 }
 
@@ -42,19 +42,19 @@ func (s *Summary) Readable() int64 {
 	return s.Records[Blob] + s.Records[Decoded] + s.Records[BareBlob] + s.Records[Event] + s.Cut
 }
 
-// maxPlaces is how many places are kept of a fault, and of BadFrees.
+// maxPlaces is the maximum number of places kept for a fault, and in BadFrees.
 const maxPlaces = 3
 
 // Fault counts the records that were rejected for one reason.
 type Fault struct {
 	Reason codec.Reason
-	Cut    bool // these records are cut, and their complete frames counted
+	Cut    bool // the records are cut, and their complete frames are counted
 	Count  int64
-	Places []Place // of the first three
-	Errs   []error // why, at each of Places
+	Places []Place // of the first three records
+	Errs   []error // the error at each of Places
 }
 
-// NoteKind is what a [Note] is about.
+// NoteKind is the subject of a [Note].
 type NoteKind uint8
 
 const (
@@ -64,24 +64,24 @@ const (
 	NoteWrong                   // something does not match the log, such as an ELF file
 )
 
-// Note says what the user of a log should know. Text is one line without a full stop. It
-// names options as the flags of this module's commands: Split is --split.
+// Note is a message for the user of a log. Text is one line without a full stop. Text names
+// options by the flags of this module's commands, such as --split for [Split].
 type Note struct {
 	Kind NoteKind
 	Text string
 }
 
-// ErrNoRecord is the error of a log without a record that could be read. errors.Is finds it;
-// the message says what was looked for, and where.
+// ErrNoRecord is the error for a log without a readable record. Use errors.Is: the message
+// of the actual error says where records were searched.
 var ErrNoRecord = errors.New("no record")
 
-// noRecord is ErrNoRecord with more to say.
+// noRecord is an ErrNoRecord with a specific message.
 type noRecord struct{ text string }
 
 func (e *noRecord) Error() string        { return e.text }
 func (e *noRecord) Is(target error) bool { return target == ErrNoRecord }
 
-// ReadError is an error of reading one input. What came before it was read.
+// ReadError is an error in reading one input. The data before the error was processed.
 type ReadError struct {
 	Name        string
 	Compression string // "gzip", "zstd", "xz", or "" if the log is not compressed
@@ -93,7 +93,7 @@ func isRead(err error) bool {
 	return errors.As(err, &e)
 }
 
-// tally counts what a pass meets.
+// tally counts what occurs in a pass.
 type tally struct {
 	last                 *Item
 	bytes, lines, stored int64
@@ -112,17 +112,17 @@ type tally struct {
 	lostSizes int64
 
 	begun      int  // ~h#begin lines
-	announced  bool // one of them gives a number of records
-	allocated  bool // a ~h#total says that there were allocations
+	announced  bool // a ~h#begin line announces a number of records
+	allocated  bool // a ~h#total line says that there were allocations
 	lostEvents int64
-	process    string // of the last ~h#boot, "" if it names none
-	unended    bool   // there are events after its last dump
+	process    string // of the last ~h#boot, "" if it has no process
+	unended    bool   // events follow the last dump of the process
 	badFrees   []Place
 
-	badElements int   // of markup
-	firstBad    error // of them
+	badElements int   // invalid elements of symbolizer markup
+	firstBad    error // the first error of badElements
 	notes       []Note
-	dumps       []dumpFacts // of which something is to be said
+	dumps       []dumpFacts // dumps with a note
 	undecided   string      // of sequence
 	otherPaths  int64
 	saturated   bool
@@ -133,13 +133,13 @@ type faultKey struct {
 	cut    bool
 }
 
-// dumpFacts is what is to be said of a dump.
+// dumpFacts holds what the notes need about a dump.
 type dumpFacts struct {
 	profile.Dump
 	marked, ended bool
 }
 
-// maxNotedDumps is of how many dumps something is said.
+// maxNotedDumps is the maximum number of dumps with a note.
 const maxNotedDumps = 1000
 
 func (t *tally) note(kind NoteKind, text string) { t.notes = append(t.notes, Note{kind, text}) }
@@ -171,7 +171,7 @@ func (t *tally) add(it *Item) {
 		}
 	}
 	if it.Kind == Event {
-		t.unended = t.process != "" // btrecord ends a process by a dump
+		t.unended = t.process != "" // btrecord writes a dump at the end of a process
 	}
 	t.kinds[it.Kind]++
 }
@@ -191,7 +191,7 @@ func (t *tally) fault(it *Item) {
 	}
 }
 
-// mark counts a line of a recording.
+// mark counts a ~h# line.
 func (t *tally) mark(h *codec.Header) {
 	number := func(key string) uint64 { n, _ := h.Uint(key); return n }
 	switch h.Verb {
@@ -227,7 +227,7 @@ func (t *tally) badFree(at Place) {
 	}
 }
 
-// dump notes what a dump lacks.
+// dump records what a dump lacks.
 func (t *tally) dump(d *profile.Dump, from *dumpStart) {
 	t.otherPaths += d.Loss.OtherPaths
 	t.saturated = t.saturated || d.Loss.Saturated
@@ -239,7 +239,7 @@ func (t *tally) dump(d *profile.Dump, from *dumpStart) {
 	}
 }
 
-// summary returns what the pass met so far.
+// summary returns the Summary so far.
 func (p *pass) summary() Summary {
 	t := &p.tally
 	s := Summary{Bytes: t.bytes, Lines: t.lines, Stored: t.stored, Records: map[Kind]int64{}, Cut: t.cut, CutByLws: t.cutByLws,

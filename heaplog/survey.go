@@ -9,36 +9,38 @@ import (
 )
 
 const (
-	// maxGathered is how many distinct addresses of a boot are gathered: more tell no more
-	// about its load bases.
+	// maxGathered is the maximum number of distinct addresses gathered per boot. More
+	// addresses do not improve the inferred load bases.
 	maxGathered = 1 << 20
-	// minGathered is with how many load bases are first inferred on a live log.
+	// minGathered is the number of addresses after which load bases are first inferred on a
+	// live log.
 	minGathered = 8
-	// maxBaseNotes is of how many boots a note says that bases cannot be inferred.
+	// maxBaseNotes is the maximum number of boots with a note that a base cannot be
+	// inferred.
 	maxBaseNotes = 50
 )
 
-// bases is where position-independent files were loaded, by boot.
+// bases holds the load bases of position-independent files, by boot.
 type bases struct {
 	surveyed bool
-	byBoot   map[int][]symbol.Base // as far as inferred; nil if bases are not inferred
+	byBoot   map[int][]symbol.Base // the bases inferred so far; nil if bases are not inferred
 	current  []symbol.Base
 	notes    []string
-	// live: the log may go on after the survey, and bases are inferred again each time
-	// that twice as many addresses were seen.
+	// live means that the log may continue after the survey. Bases are then inferred again
+	// each time the number of distinct addresses has doubled.
 	live  bool
-	known map[symbol.ReturnAddr]bool // as the survey left it
+	known map[symbol.ReturnAddr]bool // addresses found by the survey
 	seen  map[symbol.ReturnAddr]bool
-	retry int // size of seen
+	retry int // size of seen at which bases are inferred again
 }
 
-// wanted reports whether a survey has to infer bases.
+// wanted reports whether a survey must infer bases.
 func (b *bases) wanted(r *Reader) bool {
 	return !b.surveyed && !r.symbols.NoFiles && len(r.maps) == 0 && r.section == "" && len(r.process.Unplaced()) > 0
 }
 
-// survey reads the logs once to learn where dumps begin, and the load bases. What cannot be
-// read twice is copied first; of a live log, what there is now, or with all, everything.
+// survey reads the logs once to find where dumps begin, and the load bases. Streams are
+// copied first: of a live log, the data available now or, with all, everything.
 func (r *Reader) survey(all bool) error {
 	h := hooks{ctx: r.ctx, survey: true}
 	b := &r.bases
@@ -50,7 +52,7 @@ func (r *Reader) survey(all bool) error {
 				return err
 			}
 			b.live = b.live || !in.stream.ended
-		case in.live: // it is followed, and has no end
+		case in.live: // it is followed and has no end
 			b.live = true
 			if all {
 				return fmt.Errorf("%s: is read until it is interrupted: dumps cannot be selected in it", in.name)
@@ -76,7 +78,7 @@ func (r *Reader) survey(all bool) error {
 	}
 	switch {
 	case !infer:
-	case r.process.Mapped(): // the log tells
+	case r.process.Mapped(): // the log contains the memory map
 		b.byBoot, b.live = nil, false
 	default:
 		c.infer()
@@ -89,7 +91,7 @@ func (r *Reader) survey(all bool) error {
 type surveyor struct {
 	r    *Reader
 	boot int
-	seen map[symbol.ReturnAddr]bool // nil if bases are not to be inferred
+	seen map[symbol.ReturnAddr]bool // nil if bases are not inferred
 	err  error
 }
 
@@ -106,7 +108,7 @@ func (c *surveyor) item(p *pass, it *Item, _ boundary) bool {
 	return true
 }
 
-// fail keeps errors that another pass would not meet.
+// fail keeps the errors that a second pass would not find.
 func (c *surveyor) fail(err error) bool {
 	if c.r.ctx.Err() == nil && !isRead(err) {
 		c.err = err
@@ -116,7 +118,7 @@ func (c *surveyor) fail(err error) bool {
 
 func (c *surveyor) end(*pass) bool { return true }
 
-// infer infers the bases of the boot whose addresses were gathered.
+// infer infers the bases of the boot from its gathered addresses.
 func (c *surveyor) infer() {
 	if len(c.seen) > 0 {
 		c.r.bases.byBoot[c.boot] = c.r.inferFrom(c.seen, &c.r.bases.notes)
@@ -133,7 +135,8 @@ func (r *Reader) gather(to map[symbol.ReturnAddr]bool, it *Item) {
 	}
 }
 
-// inferFrom infers bases from addresses. It appends to notes of which files it cannot.
+// inferFrom infers bases from addresses. It appends a note for each file whose base it cannot
+// infer.
 func (r *Reader) inferFrom(seen map[symbol.ReturnAddr]bool, notes *[]string) (found []symbol.Base) {
 	for _, b := range symbol.InferBases(r.process.Unplaced(), slices.Collect(maps.Keys(seen))) {
 		if b.Sound() {
@@ -145,14 +148,14 @@ func (r *Reader) inferFrom(seen map[symbol.ReturnAddr]bool, notes *[]string) (fo
 	return found
 }
 
-// begin begins a pass.
+// begin resets the bases for a pass.
 func (b *bases) begin() {
 	b.current, b.seen, b.retry = nil, map[symbol.ReturnAddr]bool{}, minGathered
 	maps.Copy(b.seen, b.known)
 	b.retry = max(b.retry, 2*len(b.seen))
 }
 
-// turn sets the bases of a boot. If only one boot has bases, all have these.
+// turn sets the bases of a boot. If only one boot has bases, all boots get them.
 func (b *bases) turn(p *symbol.Process, boot int) {
 	if b.byBoot == nil {
 		return
@@ -167,8 +170,9 @@ func (b *bases) turn(p *symbol.Process, boot int) {
 	p.SetBases(b.current)
 }
 
-// again infers bases again on a live log, each time that twice as many distinct addresses
-// were seen. late reports that these are the first bases: the records before have none.
+// again infers the bases of a live log again when the number of distinct addresses has
+// doubled. late reports that these are the first bases, so that earlier records have no
+// names.
 func (b *bases) again(r *Reader, it *Item) (late bool) {
 	if !b.live || b.byBoot == nil || r.process.Mapped() || len(b.seen) >= maxGathered {
 		return false

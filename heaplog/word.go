@@ -2,19 +2,19 @@ package heaplog
 
 import "fmt"
 
-// word is how many bits the addresses of the current boot have, as far as the log tells.
+// word is the address size of the current boot, as far as the log shows it.
 type word struct {
 	bits   int // 0 if it is not known
 	by     string
-	wide   int  // records so far, all of whose addresses are over 32 bits
-	narrow bool // there was another one
+	wide   int  // number of records so far, if all their addresses are over 32 bits
+	narrow bool // a record had an address of at most 32 bits
 }
 
-// minWide is how many records in a row, from a boot on, must have no address that fits 32
-// bits: one can be damage.
+// minWide is the number of records at the start of a boot that must have only addresses
+// over 32 bits. A single record could be damaged.
 const minWide = 3
 
-// boot takes a line ~h#boot. (BT-HEAD-2)
+// boot processes a ~h#boot line. (BT-HEAD-2)
 func (w *word) boot(it *Item) {
 	*w = word{}
 	if n, _ := it.Header.Uint("w"); n == 32 || n == 64 {
@@ -22,7 +22,7 @@ func (w *word) boot(it *Item) {
 	}
 }
 
-// record takes a record.
+// record processes a record.
 func (w *word) record(it *Item) {
 	s := it.Stack
 	if w.bits != 0 || w.narrow || len(s.PCs) == 0 {

@@ -14,7 +14,7 @@ type Path struct {
 	id uint32
 }
 
-// stack returns the numbers of the path's addresses.
+// stack returns the address numbers of the path.
 func (p Path) stack() []uint32 {
 	if p.in == nil {
 		return nil
@@ -30,8 +30,8 @@ func (p Path) Append(dst []symbol.Addr) []symbol.Addr {
 	return dst
 }
 
-// Frames returns the frames of the path, innermost first. An address without symbol is
-// a frame named by the address.
+// Frames returns the frames of the path, innermost first. An address without a symbol
+// becomes a frame whose name is the address.
 func (p Path) Frames() iter.Seq[symbol.Frame] {
 	return func(yield func(symbol.Frame) bool) {
 		var f Filter
@@ -47,30 +47,30 @@ func (p Path) Frames() iter.Seq[symbol.Frame] {
 	}
 }
 
-// Other is the name of the only frame of the path that stands for all call paths beyond
-// the limit of a [Builder].
+// Other is the name of the only frame of the path that represents all call paths beyond the
+// limit of a [Builder].
 const Other = "(other call paths)"
 
 var otherAddr = symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: Other, Name: Other}}}}
 
-// Other reports whether the path stands for all call paths beyond the limit of its
+// Other reports whether the path represents all call paths beyond the limit of its
 // [Builder].
 func (p Path) Other() bool {
 	s := p.stack()
 	return len(s) == 1 && *p.in.addrs.at(int(s[0])) == otherAddr
 }
 
-// Limits of a [Builder]. At both limits, with call paths of 16 addresses, it takes less
-// than 2.5 GB.
+// Limits of a [Builder]. At both limits, with 16 addresses per call path, a Builder takes
+// less than 2.5 GB.
 const (
 	DefaultMaxPaths = 10_000_000
 	maxAddrs        = 1 << 24
 )
 
-// Builder adds up allocations by call path, one dump after the other. Its memory
-// depends on how many distinct call paths there are, and not on how many allocations.
-// A Dump may be read in another goroutine while the Builder goes on. The zero Builder
-// is NewBuilder(0).
+// Builder adds up allocations by call path, one dump after another. Its memory depends on
+// the number of distinct call paths, and not on the number of allocations. Another
+// goroutine may read a Dump while the Builder continues. The zero Builder is equivalent to
+// NewBuilder(0).
 type Builder struct {
 	paths    *paths
 	byStack  stackSet
@@ -83,16 +83,16 @@ type Builder struct {
 	stack    []uint32
 
 	sums    array[Value]  // of the open dump, by number of the path
-	touched array[uint32] // paths with a sum
-	open    Dump          // what was counted of it
+	touched array[uint32] // paths that have a sum
+	open    Dump          // the counts of the open dump
 }
 
-// file is a file in which an address means the same in every boot.
+// file is a file in which an address has the same meaning in every boot.
 type file struct{ name, buildID string }
 
-// NewBuilder returns a Builder that keeps maxPaths distinct call paths and adds up the
-// allocations of all others as one path, [Path.Other]. If maxPaths is 0 or less, it is
-// DefaultMaxPaths.
+// NewBuilder returns a Builder that keeps at most maxPaths distinct call paths. The
+// allocations of all other call paths are added up as one path, for which [Path.Other] is
+// true. If maxPaths is 0 or less, the limit is DefaultMaxPaths.
 func NewBuilder(maxPaths int) *Builder {
 	b := &Builder{maxPaths: maxPaths}
 	b.init()
@@ -109,9 +109,9 @@ func (b *Builder) init() {
 	}
 }
 
-// Path returns the call path of the addresses, innermost first. Addresses in files are
-// equal if file and own address are, whatever the load base. Beyond the limits, Path
-// returns the path for which [Path.Other] is true.
+// Path returns the call path of the addresses, innermost first. Two addresses in files are
+// equal if file and address within the file are equal, whatever the load base. Beyond the
+// limits, Path returns the path for which [Path.Other] is true.
 func (b *Builder) Path(addrs []symbol.Addr) Path {
 	b.init()
 	if b.paths.addrs.n+len(addrs) > maxAddrs {
@@ -145,7 +145,7 @@ func (b *Builder) otherPath() Path {
 	return b.other
 }
 
-// identity is equal for addresses that are the same.
+// identity is equal for two addresses that count as the same address.
 type identity struct {
 	addr  uint64 // in the file
 	file  uint32 // its number, 0 for memory
@@ -157,7 +157,7 @@ func (b *Builder) identity(a *symbol.Addr) identity {
 	switch {
 	case l == nil:
 		return identity{a.PC, 0, a.State}
-	case len(l.Frames) > 0 && (l.Module == nil || l.Own == 0): // symbols without addresses, as profiles of pprof can have
+	case len(l.Frames) > 0 && (l.Module == nil || l.Own == 0): // symbols without addresses, as in some pprof profiles
 		return identity{0, b.fileNumber(l), a.State}
 	case l.Module == nil:
 		return identity{a.PC, 0, a.State}
@@ -193,8 +193,8 @@ func (b *Builder) addr(a *symbol.Addr) uint32 {
 	return n
 }
 
-// Add adds an allocation, or several of one call path, to the open dump. A path of
-// another Builder is taken over.
+// Add adds allocations of one call path to the open dump. It copies a path of another
+// Builder to this one.
 func (b *Builder) Add(p Path, v Value) {
 	b.init()
 	if p.in != b.paths {
@@ -219,8 +219,9 @@ func (b *Builder) Add(p Path, v Value) {
 	}
 }
 
-// Dump returns the open dump as it is so far, which goes on. Of the facts, Records,
-// Total, Ended, Loss.OtherPaths and Loss.Saturated are ignored: the Builder knows them.
+// Dump returns the current state of the open dump, which stays open. It ignores Records,
+// Total, Ended, Loss.OtherPaths and Loss.Saturated in facts, because the Builder has these
+// values.
 func (b *Builder) Dump(facts Dump) *Dump {
 	b.init()
 	d := facts

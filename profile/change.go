@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Change is what a row holds in the first and in the last dump of a profile.
+// Change is the value of a row in the first and in the last dump of a profile.
 type Change struct {
 	Row
 	Before, After Value
 }
 
-// New reports whether the row held nothing before.
+// New reports whether the row is zero before and not after.
 func (c *Change) New() bool { return c.Before.IsZero() && !c.After.IsZero() }
 
-// Gone reports whether the row holds nothing after.
+// Gone reports whether the row is zero after and not before.
 func (c *Change) Gone() bool { return !c.Before.IsZero() && c.After.IsZero() }
 
-// Delta returns how much the row grew.
+// Delta returns the growth of the row.
 func (c *Change) Delta(w Weight) Delta { return Sub(w.Of(c.After), w.Of(c.Before)) }
 
-// Diff returns the rows that differ between the first and the last dump: those that
-// grew the most first, those that shrank the most last.
+// Diff returns the rows that differ between the first and the last dump. The row that grew
+// most is first, the row that shrank most is last.
 func (p *Profile) Diff(w Weight) []Change {
 	var list []Change
 	_, last := p.last()
@@ -40,26 +40,25 @@ func (p *Profile) Diff(w Weight) []Change {
 	return list
 }
 
-// Growth is how a row grows over the dumps of a profile that are complete.
+// Growth is the growth of a row over the complete dumps of a profile.
 type Growth struct {
 	Row
-	// Slope is the growth per dump of the straight line that fits the values best, by
-	// least squares.
+	// Slope is the growth per dump: the slope of the least-squares line through the values.
 	Slope float64
 	Every bool // each dump holds more than the one before it
 }
 
-// Trend is what grows over dumps.
+// Trend is the growth of all rows over the complete dumps.
 type Trend struct {
-	Rows  []Growth // those that grew in every dump first, of these the steepest first
+	Rows  []Growth // rows that grew in every dump first, the steepest first in each group
 	Total Growth   // of all rows together; its Row is empty
 }
 
-// Growth returns what grows over the dumps that are complete. It is empty if there are
-// fewer than two.
+// Growth returns the growth over the complete dumps. It is empty if fewer than two dumps
+// are complete.
 func (p *Profile) Growth(w Weight) Trend {
 	dumps := p.Dumps()
-	number := make([]int, len(dumps)) // among the complete dumps, -1 for others
+	number := make([]int, len(dumps)) // index among the complete dumps, -1 for incomplete dumps
 	n := 0
 	var total []point
 	for i, d := range dumps {
@@ -98,7 +97,7 @@ func (p *Profile) Growth(w Weight) Trend {
 	return t
 }
 
-// point is a value at one of the places 0, 1, 2, …; at places without point it is 0.
+// point is a value at position 0, 1, 2, …; a position without a point has the value 0.
 type point struct {
 	x int
 	y uint64
@@ -106,7 +105,7 @@ type point struct {
 
 // rises reports whether each of the n values is larger than the one before it.
 func rises(points []point, n int) bool {
-	if len(points) < n-1 { // zero twice
+	if len(points) < n-1 { // at least two values are zero
 		return false
 	}
 	next, last := 0, uint64(0)
@@ -124,7 +123,7 @@ func rises(points []point, n int) bool {
 	return true
 }
 
-// slope fits a straight line to n values, of which there are two or more.
+// slope returns the slope of the least-squares line through n values; n is at least 2.
 func slope(points []point, n int) float64 {
 	count, middle := float64(n), float64(n-1)/2
 	var mean float64
@@ -137,5 +136,5 @@ func slope(points []point, n int) float64 {
 		x := float64(p.x) - middle
 		xy, xs = xy+x*(float64(p.y)-mean), xs+x
 	}
-	return (xy + xs*mean) / (count * (count*count - 1) / 12) // by the sum of (x-middle)²
+	return (xy + xs*mean) / (count * (count*count - 1) / 12) // the divisor is the sum of (x-mean)²
 }

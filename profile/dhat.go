@@ -8,20 +8,19 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// shortLived is the mean lifetime, in microseconds, up to which the viewer's sort
-// by short-lived blocks shows a call path ("tuth").
+// shortLived is the largest mean lifetime, in microseconds, of a call path that the viewer
+// lists when it sorts by short-lived blocks ("tuth").
 const shortLived = 500
 
-// dhatPath is an entry of the file.
+// dhatPath is the value of an entry of the file.
 type dhatPath struct {
 	total, most, peak, end Value
 	lifetime               float64 // seconds
 }
 
-// writeDHAT writes what dh_view.html of valgrind opens: JSON, file version 2. A
-// dump knows what is live and nothing of lifetimes, so its file says that it has
-// none ("bklt"), and its totals are what is live. Events have lifetimes. Accesses
-// ("bkacc") are not recorded.
+// writeDHAT writes the JSON that valgrind's dh_view.html opens, file version 2. A dump has
+// live blocks and no lifetimes, so its file announces no lifetimes ("bklt"), and the totals
+// are the live values. Events have lifetimes. Accesses ("bkacc") are not recorded.
 func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 	f := &dhatFile{names: p.names(), numbers: map[string]uint32{}, known: map[uint32][]uint32{}, entries: newStackSet()}
 	d, _ := p.last()
@@ -29,7 +28,7 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 	verb, end := "Live", d.Time
 	if events {
 		verb, end, d = "Allocated", o.Replay.totals.Last, o.Replay.Ever()
-		if d.Len() > 0 { // else there is nothing to name
+		if d.Len() > 0 { // an empty dump has no names
 			f.names = newNames([]*Dump{d}, *f.names.view)
 		}
 		f.addReplay(o.Replay)
@@ -66,13 +65,13 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 	return inexact(d, "dhat"), err
 }
 
-// dhatFile collects frames and entries. The viewer refuses two entries with one stack
-// of texts, so call paths with the same texts are one entry.
+// dhatFile collects frames and entries. The viewer rejects two entries with the same texts,
+// so call paths with the same texts share an entry.
 type dhatFile struct {
 	names   *names
 	texts   []string
 	numbers map[string]uint32   // by text
-	known   map[uint32][]uint32 // by address: its frames
+	known   map[uint32][]uint32 // numbers of its frames, by address
 	entries stackSet
 	sums    []dhatPath // by entry
 	stack   []uint32
@@ -93,8 +92,8 @@ func (f *dhatFile) addReplay(r *Replay) {
 	}
 }
 
-// add adds a call path. The most that two paths of one entry held is at most the sum
-// of both.
+// add adds a call path. The maximum of an entry is the sum of the maxima of its paths,
+// which is an upper bound.
 func (f *dhatFile) add(path uint32, v dhatPath) {
 	f.stack = f.stack[:0]
 	for _, addr := range f.names.inPath(path) {
@@ -115,7 +114,7 @@ func (f *dhatFile) add(path uint32, v dhatPath) {
 	sum.lifetime += v.lifetime
 }
 
-// number returns the number of a text, from 1: 0 is the root.
+// number returns the number of a text, from 1. Number 0 is the root.
 func (f *dhatFile) number(text string) uint32 {
 	n, known := f.numbers[text]
 	if !known {
@@ -157,7 +156,7 @@ func (f *dhatFile) write(w *bufio.Writer, entry int, events bool) {
 	w.WriteString("]\n  }\n")
 }
 
-// dhatFrame returns a frame as valgrind writes it: "0x109154: inner (a.c:4)".
+// dhatFrame formats a frame as valgrind does: "0x109154: inner (a.c:4)".
 func dhatFrame(a symbol.Addr, f symbol.Frame) string {
 	name := f.Name
 	if len(a.Frames()) == 0 {
@@ -175,8 +174,8 @@ func dhatFrame(a symbol.Addr, f symbol.Frame) string {
 	return s
 }
 
-// callOf returns the address in memory of the call that an address returns from, or
-// the address itself if nothing is known of it.
+// callOf returns the address in memory of the call before return address a, or a itself if
+// nothing is known of it.
 func callOf(a *symbol.Addr) uint64 {
 	if l := a.Location; l != nil && (l.Module != nil || len(l.Frames) > 0) {
 		return l.Call

@@ -1,18 +1,18 @@
-// Package profile is the data model of heap profiles: allocations by call path, one
-// dump or several, and the reports on them.
+// Package profile is the data model of heap profiles, which are allocations by call path in
+// one or several dumps, and the reports on heap profiles.
 //
 //	records ─Builder→ Dump ─New→ Profile ─View→ Profile ─┬→ Top, Sites, Tree, Peek, Diff, Growth
 //	events ──Replay──↗                                   └→ pprof, folded, speedscope, DHAT, …
 //
 // A [Builder] adds up the records of each dump. A [Dump] refers to the call paths of its
-// Builder and holds its own values; a [Profile] merges the call paths of dumps that look
-// alike in a [View]. Dumps and profiles never change. The package reads no logs and no
-// ELF files: the addresses of a call path say what is known of them (see [symbol.Addr]).
+// Builder and holds its own values. A [Profile] merges the call paths that look alike in a
+// [View]. Dumps and profiles never change. The package reads no logs and no ELF files: the
+// addresses of a call path come with their symbols (see [symbol.Addr]).
 //
-// Sums are unsigned 64-bit numbers. A larger sum is the largest value, and
-// [Loss.Saturated] is set. Exporters return notes on what their format cannot hold.
+// Sums are unsigned 64-bit numbers. If a sum overflows, it is 2^64-1, and [Loss.Saturated]
+// is set. Exporters return notes on values that their format cannot hold.
 //
 // The memory of a Builder depends on the number of distinct call paths, and not on the
-// number of records: some 110 bytes for a path of 16 addresses, and 50 for each
-// distinct address.
+// number of records: about 110 bytes per path of 16 addresses, and 50 bytes per distinct
+// address.
 package profile

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Dump is what was live at one moment, by call path. It does not change once a
-// [Builder] has returned it.
+// Dump holds the allocations that were live at one moment, by call path. A Dump that a
+// [Builder] has returned does not change.
 type Dump struct {
-	Name   string        // what reports call it: "dump 3", or the name of a file
-	File   string        // where it begins
-	Line   int64         // in File, from 1; 0 if not known
+	Name   string        // the name in reports: "dump 3", or the name of a file
+	File   string        // the log in which it begins
+	Line   int64         // line in File where it begins, from 1; 0 if not known
 	Index  int           // among the dumps of all inputs, from 0
-	Boot   int           // of the device, from 1
-	Number int64         // as the log numbers the dump, else counted from 1
+	Boot   int           // boot of the device, from 1
+	Number int64         // number of the dump in the log, or else counted from 1
 	Time   time.Duration // since the boot, if Timed
 	Timed  bool
 
-	Records   int64 // that were added
+	Records   int64 // number of records added
 	Total     Value
 	Announced Announced
 	Loss      Loss
-	Cut       bool // its end is missing: the log has a begin mark and no end mark, or reading failed
-	Ended     bool // no record will be added
+	Cut       bool // the end is missing: the log has a begin mark and no end mark, or reading failed
+	Ended     bool // no more records will be added
 
 	in     *paths
 	addrs  int // of in, which the call paths are made of
@@ -31,35 +31,36 @@ type Dump struct {
 	values []Value // by index in ids
 }
 
-// Announced is what the marks of a dump in the log say of it.
+// Announced holds the numbers that the marks of a dump in the log announce.
 type Announced struct {
 	Records, Bytes       uint64
 	HasRecords, HasBytes bool
 }
 
-// Loss is what a dump lacks, in records.
+// Loss counts the records of a dump that are incomplete.
 type Loss struct {
 	Unreadable int64
 	Cut        int64 // call paths that lack their outer frames
-	NoSize     int64 // cut before the size: they count 0 bytes
-	OtherPaths int64 // of call paths beyond the limit, added up as one
-	Saturated  bool  // a sum is over 2^64-1, and is 2^64-1 instead
+	NoSize     int64 // records cut before the size, which count 0 bytes
+	OtherPaths int64 // records of call paths beyond the limit, added up as one path
+	Saturated  bool  // a sum overflowed and is 2^64-1
 }
 
-// Complete reports whether nothing of the dump is known to be missing: it has ended,
-// has its end mark if it has a begin mark, and has as many records as announced.
+// Complete reports whether no part of the dump is known to be missing: the dump has ended,
+// it has an end mark if it has a begin mark, and its number of records is the announced
+// one.
 func (d *Dump) Complete() bool {
 	return d.Ended && !d.Cut && (!d.Announced.HasRecords || uint64(d.Records) >= d.Announced.Records)
 }
 
-// Allocation is the live allocations of one call path.
+// Allocation is the sum of the live allocations of one call path.
 type Allocation struct {
 	Path
 	Value
 }
 
-// Allocations returns what the dump holds by call path, in the order in which the
-// Builder met the paths. No value is zero.
+// Allocations returns the allocations of the dump by call path, in the order in which the
+// Builder first met the paths. No value is zero.
 func (d *Dump) Allocations() iter.Seq[Allocation] {
 	return func(yield func(Allocation) bool) {
 		if d == nil {
@@ -73,7 +74,7 @@ func (d *Dump) Allocations() iter.Seq[Allocation] {
 	}
 }
 
-// Len returns how many call paths hold something.
+// Len returns the number of call paths with live allocations.
 func (d *Dump) Len() int {
 	if d == nil {
 		return 0
@@ -81,7 +82,7 @@ func (d *Dump) Len() int {
 	return len(d.ids)
 }
 
-// Value returns what a call path holds in the dump.
+// Value returns the live allocations of a call path in the dump.
 func (d *Dump) Value(p Path) Value {
 	if d == nil || p.in != d.in {
 		return Value{}
@@ -93,8 +94,8 @@ func (d *Dump) Value(p Path) Value {
 	return d.values[i]
 }
 
-// Sum returns several dumps added up as one, named after the first and the last. Of one
-// dump, it returns that dump.
+// Sum returns the sum of several dumps as one dump, named after the first and the last. The
+// sum of one dump is that dump itself.
 func Sum(dumps ...*Dump) *Dump {
 	dumps = slices.DeleteFunc(slices.Clone(dumps), func(d *Dump) bool { return d == nil })
 	switch len(dumps) {
@@ -131,7 +132,7 @@ func (l *Loss) add(o *Loss) {
 	l.Saturated = l.Saturated || o.Saturated
 }
 
-// common returns where the call paths of all dumps are, nil if they are of several
+// common returns the call paths that all dumps share, or nil if the dumps have several
 // Builders.
 func common(dumps []*Dump) (in *paths, ok bool) {
 	for _, d := range dumps {
@@ -146,8 +147,8 @@ func common(dumps []*Dump) (in *paths, ok bool) {
 	return in, true
 }
 
-// builderOn returns a Builder to which the dumps can be added. If they are of one
-// Builder, it copies no path, and must not get other paths.
+// builderOn returns a Builder to which the dumps can be added. If the dumps share a
+// Builder, builderOn copies no path, and the caller must add no other paths.
 func builderOn(dumps []*Dump) *Builder {
 	b := NewBuilder(0)
 	if in, ok := common(dumps); ok && in != nil {

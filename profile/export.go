@@ -12,15 +12,15 @@ import (
 
 // ExportOptions are the options of [Profile.Export].
 type ExportOptions struct {
-	Weight  Weight // of formats that have one weight: folded
+	Weight  Weight // for formats that have one weight: folded
 	Program string // what wrote the file, and what it is of
 	Command string
-	// Replay, if not nil, is what dhat writes instead of the last dump: what each call
-	// path allocated, how long it lived, and what was live at the peak and at the end.
+	// Replay, if not nil, is written by dhat instead of the last dump: the total and the
+	// lifetimes of each path, and the values live at the peak and at the end.
 	Replay *Replay
 }
 
-// exporter writes the last dump; notes say what the format cannot hold.
+// exporter writes the last dump. The notes name the values that the format cannot hold.
 type exporter func(w *bufio.Writer, p *Profile, o ExportOptions) (notes []string, err error)
 
 // exporters by the name of their format.
@@ -34,12 +34,12 @@ func Formats() []string {
 	return []string{"pprof", "folded", "speedscope", "dhat", "heaptrack", "jsonl", "csv"}
 }
 
-// Binary reports whether a format is binary, so not for a terminal.
+// Binary reports whether a format is binary, and so unsuitable for a terminal.
 func Binary(format string) bool { return format == "pprof" }
 
-// Export writes the last dump in a format of Formats. The notes say what the format
-// cannot hold and how it was written instead. The error is one of w, or says that the
-// format is unknown or cannot hold the dump.
+// Export writes the last dump in one of the Formats. The notes name the values that the
+// format cannot hold, and what was written instead. Export returns the error of w, or an
+// error if the format is unknown or cannot hold the dump.
 func (p *Profile) Export(w io.Writer, format string, o ExportOptions) (notes []string, err error) {
 	e := exporters[format]
 	if e == nil {
@@ -52,10 +52,10 @@ func (p *Profile) Export(w io.Writer, format string, o ExportOptions) (notes []s
 	return notes, b.Flush()
 }
 
-// safeInteger is the largest integer that readers in JavaScript hold exactly.
+// safeInteger is the largest integer that JavaScript represents exactly.
 const safeInteger = 1<<53 - 1
 
-// inexact returns a note if sums are over what JavaScript holds.
+// inexact returns a note if sums exceed safeInteger.
 func inexact(d *Dump, format string) []string {
 	if max(d.Total.Bytes, d.Total.Count) <= safeInteger {
 		return nil
@@ -63,8 +63,7 @@ func inexact(d *Dump, format string) []string {
 	return []string{format + ": sums over 2^53-1 are rounded by readers of the format"}
 }
 
-// clamp returns v as int64 for formats that have no more, and reports whether it does
-// not fit.
+// clamp returns v limited to the largest int64. It also reports whether v does not fit.
 func clamp(v uint64) (int64, bool) {
 	if v > math.MaxInt64 {
 		return math.MaxInt64, true
@@ -81,8 +80,7 @@ func writeJSON(w *bufio.Writer, v any) {
 	w.Write(b)
 }
 
-// lastPaths returns the call paths of the last dump that the view shows, and what each
-// holds.
+// lastPaths returns the call paths of the last dump that the view shows, with their values.
 func (p *Profile) lastPaths() iter.Seq2[uint32, Value] {
 	return func(yield func(uint32, Value) bool) {
 		names := p.names()

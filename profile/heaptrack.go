@@ -6,16 +6,15 @@ import (
 	"slices"
 )
 
-// heaptrackVersion is the program version that files of format 3 come from.
+// heaptrackVersion is the version of heaptrack that introduced file format 3.
 const heaptrackVersion = 0x10400
 
-// heaptrackMost is how many allocations are written at most.
+// heaptrackMost is the maximum number of allocations written.
 const heaptrackMost = 100_000_000
 
-// writeHeaptrack writes what heaptrack_print and heaptrack_gui read, in file format
-// 3: each allocation of the dump, and that it was not freed. A call path keeps its
-// bytes and allocations and not their single sizes: they are written as equal as their
-// sum allows.
+// writeHeaptrack writes file format 3 of heaptrack_print and heaptrack_gui: each allocation
+// of the dump, none of them freed. A call path has only the sum of its sizes, so the sizes
+// are written as equal as the sum allows.
 func writeHeaptrack(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 	d, _ := p.last()
 	if d.Total.Count > heaptrackMost {
@@ -28,7 +27,7 @@ func writeHeaptrack(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, err
 	for id := range p.lastPaths() {
 		list = append(list, branch{index: id})
 	}
-	// In the order of the tree, only the traces of the current path need be known.
+	// in the order of the tree, only the traces of the current path are needed
 	order.sort(list, 0)
 	for _, b := range list {
 		if err := h.path(b.index, d.Value(Path{d.in, b.index})); err != nil {
@@ -39,7 +38,7 @@ func writeHeaptrack(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, err
 	return nil, err
 }
 
-// inPath returns the addresses of a path.
+// inPath returns the address numbers of a path.
 func (n *names) inPath(path uint32) []uint32 { return n.in.at(path) }
 
 type heaptrackWriter struct {
@@ -126,8 +125,8 @@ func (h *heaptrackWriter) ip(addr uint32) int {
 	return n
 }
 
-// trace returns the number of a call path's trace, 0 if it is empty. What the path has
-// in common with the one before has been written.
+// trace returns the number of a call path's trace, 0 if the path is empty. It writes only
+// the part that the path does not share with the previous path.
 func (h *heaptrackWriter) trace(path []uint32) int {
 	common := 0
 	for common < min(len(path), len(h.current)) && path[common] == h.current[common] {

@@ -10,21 +10,20 @@ import (
 // PeekRow is a call site with its callers and callees.
 type PeekRow struct {
 	SiteRow
-	Callers, Callees []SiteRow // Cum is of call paths with this call, and Flat 0
+	Callers, Callees []SiteRow // Cum counts the call paths with this call; Flat is 0
 }
 
-// Limits of Peek: sites that match, and calls that are kept apart.
+// Limits of Peek: matching sites, and calls counted separately.
 const (
 	maxPeeked = 10_000
 	maxCalls  = 2_000_000
 )
 
-// OtherCalls is the name of the callers or callees of a function beyond a limit of
-// 2,000,000 calls.
+// OtherCalls is the name of the callers or callees beyond a limit of 2,000,000 calls.
 const OtherCalls = "(other calls)"
 
 // Peek returns the call sites of the last dump whose function matches, each with its
-// callers and callees, the heaviest first. It is an error if over 10,000 sites match.
+// callers and callees, the heaviest first. It fails if more than 10,000 sites match.
 func (p *Profile) Peek(match *regexp.Regexp, w Weight) ([]PeekRow, error) {
 	if match == nil {
 		return nil, fmt.Errorf("profile: expected a regular expression")
@@ -40,7 +39,7 @@ func (p *Profile) Peek(match *regexp.Regexp, w Weight) ([]PeekRow, error) {
 	return k.report(w), nil
 }
 
-// peek adds up what Peek reports.
+// peek collects the report of Peek.
 type peek struct {
 	names   *names
 	match   *regexp.Regexp
@@ -56,13 +55,13 @@ const (
 	miss
 )
 
-// call is a call of a site that matches by another one, or of the other one.
+// call is a pair of a matching site and its caller or callee.
 type call struct {
 	site, other uint32
 	callee      bool
 }
 
-const otherCalls = 1<<32 - 1 // in place of the other site
+const otherCalls = 1<<32 - 1 // the value of call.other beyond the limit
 
 // add adds a stack. It returns false if too many sites match.
 func (k *peek) add(stack []uint32, v Value) bool {
@@ -91,7 +90,7 @@ func (k *peek) add(stack []uint32, v Value) bool {
 	return true
 }
 
-// hit reports whether a site matches.
+// hit reports whether the function of a site matches.
 func (k *peek) hit(site uint32) bool {
 	m := &k.matches[site]
 	if *m == notTried {

@@ -11,9 +11,9 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// Pprof returns the last dump as a heap profile of pprof: live objects and bytes, a
-// location per address, at the call. The notes say what the format cannot hold and how
-// it was written instead.
+// Pprof returns the last dump as a pprof heap profile: live objects and bytes, with a
+// location per address, at the call. The notes name the values that the format cannot hold,
+// and what was written instead.
 func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
 	x := &pprofBuilder{names: p.names(), locations: map[uint32]*pprof.Location{}, modules: map[symbol.Module]*pprof.Mapping{},
 		functions: map[pprof.Function]*pprof.Function{}}
@@ -38,7 +38,7 @@ func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
 		s.Value = []int64{count, bytes}
 		x.prof.Sample = append(x.prof.Sample, s)
 	}
-	// Readers take the first mapping for the program: the lowest, in a process.
+	// readers take the first mapping for the program, which is the lowest in a process
 	slices.SortStableFunc(x.prof.Mapping, func(a, b *pprof.Mapping) int { return cmp.Compare(a.Start, b.Start) })
 	for i, m := range x.prof.Mapping {
 		m.ID = uint64(i + 1)
@@ -113,9 +113,9 @@ func (x *pprofBuilder) function(f symbol.Frame) *pprof.Function {
 	return known
 }
 
-// FromPprof adds a profile of pprof to a Builder that has no open dump, and returns it
-// as a dump with a name: its values in use, if it has these, else its default sample
-// type.
+// FromPprof adds a pprof profile to a Builder without an open dump, and returns it as a
+// dump with the given name. It uses the values in use, if there are any, else the default
+// sample type.
 func FromPprof(b *Builder, prof *pprof.Profile, name string) (*Dump, error) {
 	if b == nil || prof == nil {
 		return nil, fmt.Errorf("%s: no Builder or no profile", name)
@@ -146,8 +146,8 @@ func FromPprof(b *Builder, prof *pprof.Profile, name string) (*Dump, error) {
 	return b.End(Dump{Name: name, File: name, Number: 1, Boot: 1}), nil
 }
 
-// pprofTypes returns the indexes of a profile's values in bytes and of its counts, -1 if
-// there are none.
+// pprofTypes returns the indexes of the sample types in bytes and in counts, -1 for a
+// missing type.
 func pprofTypes(prof *pprof.Profile) (bytes, count int) {
 	bytes, count = -1, -1
 	for i, t := range prof.SampleType {
@@ -161,8 +161,8 @@ func pprofTypes(prof *pprof.Profile) (bytes, count int) {
 	return bytes, count
 }
 
-// pprofReader adds call paths of one profile. Locations are told apart as the profile
-// does, since their addresses may be missing, or be those of another program.
+// pprofReader adds the call paths of one profile. It distinguishes locations as the profile
+// does, since addresses may be missing or belong to another program.
 type pprofReader struct {
 	b       *Builder
 	addrs   map[*pprof.Location]uint32

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Profile is the call paths of one dump or several, as a [View] shows them. It never
-// changes, and what its methods return stays valid; they may be called by several
-// goroutines.
+// Profile holds the call paths of one or more dumps, as a [View] shows them. A Profile
+// never changes, and the results of its methods stay valid. Several goroutines may call its
+// methods.
 type Profile struct {
 	dumps    []*Dump
 	view     View
@@ -17,8 +17,8 @@ type Profile struct {
 	getRows  func() *rows
 }
 
-// New returns the profile of dumps, by line and with everything shown. Dumps of one
-// Builder are not copied. It is an error if there is no dump.
+// New returns the profile of dumps, by line, with everything shown. Dumps of the same
+// Builder are not copied. New fails if there is no dump, or if a dump is nil.
 func New(dumps ...*Dump) (*Profile, error) {
 	if len(dumps) == 0 {
 		return nil, fmt.Errorf("profile: no dump")
@@ -40,9 +40,9 @@ func New(dumps ...*Dump) (*Profile, error) {
 	return view(dumps, View{}), nil
 }
 
-// Collect returns the profile of all dumps of an iterator. If the iterator yields an
-// error, Collect goes on, and returns the first error together with the profile of the
-// dumps. The profile is nil if there is no dump.
+// Collect returns the profile of all dumps of an iterator. If the iterator yields an error,
+// Collect continues, and returns the first error with the profile. The profile is nil if
+// there is no dump.
 func Collect(dumps iter.Seq2[*Dump, error]) (*Profile, error) {
 	var list []*Dump
 	var first error
@@ -82,7 +82,7 @@ func (p *Profile) rows() *rows {
 	return p.getRows()
 }
 
-// View returns the dumps of p under another view.
+// View returns the profile of the same dumps in another view.
 func (p *Profile) View(v View) *Profile { return view(p.Dumps(), v) }
 
 // Dumps returns the dumps of the profile.
@@ -93,7 +93,7 @@ func (p *Profile) Dumps() []*Dump {
 	return slices.Clone(p.dumps)
 }
 
-// last returns the last dump, and its index.
+// last returns the last dump and its index.
 func (p *Profile) last() (*Dump, int) {
 	if p == nil || len(p.dumps) == 0 {
 		return &Dump{Ended: true}, -1
@@ -101,8 +101,8 @@ func (p *Profile) last() (*Dump, int) {
 	return p.dumps[len(p.dumps)-1], len(p.dumps) - 1
 }
 
-// Total returns what the call paths that the view shows hold in the dump with an index,
-// nothing if there is no such dump.
+// Total returns the sum of the call paths that the view shows in the dump with an index, or
+// zero if there is no such dump.
 func (p *Profile) Total(dump int) Value {
 	switch {
 	case p == nil || dump < 0 || dump >= len(p.dumps):
@@ -113,7 +113,7 @@ func (p *Profile) Total(dump int) Value {
 	return p.rows().total[dump]
 }
 
-// Unmatched returns the expressions of the view's filter that match no frame: see
+// Unmatched returns the expressions of the view's filter that match no frame. See
 // [Filter.Unmatched].
 func (p *Profile) Unmatched() []string {
 	n := p.names()

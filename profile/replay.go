@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// EventKind is what an [Event] did.
+// EventKind is the kind of an [Event].
 type EventKind uint8
 
 const (
@@ -21,22 +21,22 @@ type Event struct {
 	Boot   int           // of the device
 	Time   time.Duration // since the boot
 	Thread uint64
-	Addr   uint64 // of the block
-	Old    uint64 // of a block that is moved: where it was, 0 if it is new
-	Path   Path   // of Allocated and Moved: by which it was allocated
+	Addr   uint64 // address of the block
+	Old    uint64 // for a moved block, its previous address; 0 if the block is new
+	Path   Path   // of Allocated and Moved: the call path that allocated the block
 	Bytes  uint64 // of Allocated and Moved: the size
 }
 
-// Replay finds from events what is live at each moment, and what each call path did.
-// The order of events is that of Add, whatever their times. (BT-EVT-5, BT-REC-5, BT-REC-6)
-// Its memory depends on the number of live blocks and of call paths, and not on the
-// number of events. The zero Replay is NewReplay().
+// Replay computes from events the live blocks at each moment, and the totals of each call
+// path. Events take effect in the order of Add, whatever their times. (BT-EVT-5, BT-REC-5,
+// BT-REC-6) The memory of a Replay depends on the number of live blocks and call paths, and
+// not on the number of events. The zero Replay is equivalent to NewReplay().
 type Replay struct {
 	totals   Totals
 	boot     int
 	blocks   map[uint64]block    // live, by address
-	freed    map[uint64]struct{} // addresses that are free again
-	threads  map[uint64]uint64   // the address that a thread allocated with its last event
+	freed    map[uint64]struct{} // addresses that were freed and not allocated again
+	threads  map[uint64]uint64   // the address that the last event of a thread allocated
 	number   map[Path]uint32     // index in paths
 	paths    []pathState
 	peakSeen int64 // events when Totals.Peak was reached
@@ -51,40 +51,40 @@ type block struct {
 	time time.Duration
 }
 
-// Churn is what the events of a call path did.
+// Churn holds the totals of the events of a call path.
 type Churn struct {
 	Total     Value // ever allocated
 	Temporary Value // of Total, freed by the next event of the same thread
 	Live, Max Value // now, and when Live.Bytes was the largest
 	Freed     uint64
-	Lifetime  float64 // of the blocks that were freed, added up, in seconds
+	Lifetime  float64 // sum of the lifetimes of the freed blocks, in seconds
 }
 
 type pathState struct {
 	path Path
 	Churn
-	peak    Value // Live at the peak, if changed is after it
-	changed int64 // event that changed Live last
+	peak    Value // Live at the peak, if changed is later than the peak
+	changed int64 // number of the event that last changed Live
 }
 
-// Totals is what all events did.
+// Totals holds the totals of all events.
 type Totals struct {
 	Events, Allocations, Frees, Moves int64
-	// DoubleFrees are of an address that was freed and not allocated since, as far as
-	// the last million of them is remembered; UnknownFrees of any other address at
-	// which no block is live.
+	// DoubleFrees counts frees of an address that was freed and not allocated since; only
+	// the last million freed addresses are remembered. UnknownFrees counts frees of any
+	// other address without a live block.
 	DoubleFrees, UnknownFrees int64
-	Lost                      int64 // blocks allocated where one is live: a free is missing
+	Lost                      int64 // blocks allocated where a block is live: its free is missing
 	Total, Temporary          Value // as in Churn
 	Live, Peak                Value // now, and when the most bytes were live
 	PeakTime, First, Last     time.Duration
-	Saturated                 bool // a sum is over 2^64-1, and is 2^64-1 instead
+	Saturated                 bool // a sum overflowed and is 2^64-1
 }
 
-// maxFreed is how many freed addresses are remembered.
+// maxFreed is the maximum number of freed addresses remembered.
 const maxFreed = 1 << 20
 
-// NewReplay returns a Replay that keeps what is live at each of these times: see
+// NewReplay returns a Replay that keeps the live blocks at each of these times: see
 // [Replay.At].
 func NewReplay(at ...time.Duration) *Replay {
 	return &Replay{at: at, dumps: make([]*Dump, len(at))}
@@ -96,8 +96,8 @@ func (r *Replay) init() {
 	}
 }
 
-// Add takes the next event. It returns false for a free where no block is live. An
-// event of another boot ends the life of all blocks.
+// Add processes the next event. It returns false for a free of an address without a live
+// block. An event of another boot ends the life of all blocks.
 func (r *Replay) Add(e Event) bool {
 	r.init()
 	t := &r.totals
@@ -130,7 +130,7 @@ func (r *Replay) Add(e Event) bool {
 func (r *Replay) move(e *Event) bool {
 	ok := true
 	if e.Old != 0 {
-		delete(r.threads, e.Thread) // a block that is moved is not temporary
+		delete(r.threads, e.Thread) // a moved block is not temporary
 		// A block that stays at its address may be older than the recording.
 		ok = r.free(e.Old, e) || e.Old == e.Addr
 	}
@@ -179,7 +179,7 @@ func (r *Replay) pathNumber(p Path) uint32 {
 	return n
 }
 
-// change returns the state of a path whose Live is about to change. It keeps Live at
+// change returns the state of a path before its Live changes. It saves the value of Live at
 // the peak.
 func (r *Replay) change(path uint32) *pathState {
 	p := &r.paths[path]
@@ -190,7 +190,7 @@ func (r *Replay) change(path uint32) *pathState {
 	return p
 }
 
-// release takes a block out of what is live.
+// release removes a block from the live blocks.
 func (r *Replay) release(b block, now time.Duration) *pathState {
 	p := r.change(b.path)
 	v := Value{b.size, 1}
@@ -201,7 +201,7 @@ func (r *Replay) release(b block, now time.Duration) *pathState {
 	return p
 }
 
-// lifetime returns in seconds how long a block lived. Clocks can go back.
+// lifetime returns the lifetime of a block in seconds. Clocks can go backwards.
 func lifetime(from, to time.Duration) float64 {
 	return math.Max(0, to.Seconds()-from.Seconds())
 }
@@ -232,7 +232,7 @@ func (r *Replay) free(addr uint64, e *Event) bool {
 	return true
 }
 
-// restart forgets what is live.
+// restart discards all live blocks.
 func (r *Replay) restart() {
 	for addr, b := range r.blocks {
 		r.change(b.path).Live.sub(Value{b.size, 1})
@@ -243,10 +243,11 @@ func (r *Replay) restart() {
 	clear(r.threads)
 }
 
-// Totals returns what all events did.
+// Totals returns the totals of all events.
 func (r *Replay) Totals() Totals { return r.totals }
 
-// Paths returns what each call path did, in the order in which they were met.
+// Paths returns the totals of each call path, in the order in which the paths were first
+// met.
 func (r *Replay) Paths() iter.Seq2[Path, Churn] {
 	return func(yield func(Path, Churn) bool) {
 		for i := range r.paths {
@@ -257,8 +258,8 @@ func (r *Replay) Paths() iter.Seq2[Path, Churn] {
 	}
 }
 
-// lifetimes returns for each path how long its blocks lived, added up, in seconds. A
-// block that is live counts up to the last event.
+// lifetimes returns for each path the sum of the lifetimes of its blocks, in seconds. A
+// live block counts up to the last event.
 func (r *Replay) lifetimes() []float64 {
 	sums := make([]float64, len(r.paths))
 	for i := range sums {
@@ -270,7 +271,7 @@ func (r *Replay) lifetimes() []float64 {
 	return sums
 }
 
-// dump returns a dump of a value of each path.
+// dump returns a dump with a value for each path.
 func (r *Replay) dump(facts Dump, value func(*pathState) Value) *Dump {
 	b := NewBuilder(0)
 	if r.in != nil {
@@ -293,12 +294,12 @@ func (r *Replay) live(at time.Duration) *Dump {
 	return r.dump(Dump{Name: "live", Time: at, Timed: true}, func(p *pathState) Value { return p.Live })
 }
 
-// End returns what is live after the last event.
+// End returns the blocks that are live after the last event.
 func (r *Replay) End() *Dump {
 	return r.dump(Dump{Name: "live at the end", Time: r.totals.Last, Timed: true}, func(p *pathState) Value { return p.Live })
 }
 
-// Peak returns what was live when the most bytes were.
+// Peak returns the blocks that were live when the most bytes were live.
 func (r *Replay) Peak() *Dump {
 	return r.dump(Dump{Name: "live at the peak", Time: r.totals.PeakTime, Timed: true}, func(p *pathState) Value { return r.atPeak(p) })
 }
@@ -310,8 +311,8 @@ func (r *Replay) atPeak(p *pathState) Value {
 	return p.peak
 }
 
-// At returns what was live at the time with index i among those of [NewReplay]; an
-// empty dump if there is no such time.
+// At returns the blocks that were live at the time with index i in the arguments of
+// [NewReplay], or an empty dump if there is no such time.
 func (r *Replay) At(i int) *Dump {
 	switch {
 	case i < 0 || i >= len(r.at):
@@ -322,7 +323,7 @@ func (r *Replay) At(i int) *Dump {
 	return r.dumps[i]
 }
 
-// Ever returns everything that was ever allocated.
+// Ever returns all allocations, including freed ones.
 func (r *Replay) Ever() *Dump {
 	return r.dump(Dump{Name: "ever allocated"}, func(p *pathState) Value { return p.Total })
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// rows merges the call paths of dumps that look alike in a view. A row is a stack of
-// sites and what it holds in each dump, in the order in which they were met.
+// rows merges the call paths of dumps that look alike in a view. A row is a stack of sites
+// with a value in each dump. Rows are in the order in which they were first met.
 type rows struct {
 	names  *names
 	stacks stackSet // by row, unless paths is set
@@ -131,8 +131,8 @@ func (r *rows) value(row, dump int) Value {
 	return values[i].Value
 }
 
-// Row is a stack of call sites of a profile and what it holds: call paths that look
-// alike in the view are one row. The zero Row is empty.
+// Row is a stack of call sites of a profile with its values. Call paths that look alike in
+// the view are one row. The zero Row is empty.
 type Row struct {
 	p      *Profile
 	number int
@@ -147,7 +147,7 @@ func (r Row) Stack() []Site {
 	return rows.names.sites(rows.stack(r.number))
 }
 
-// Value returns what the row holds in the last dump.
+// Value returns the value of the row in the last dump.
 func (r Row) Value() Value {
 	if r.p == nil {
 		return Value{}
@@ -156,7 +156,7 @@ func (r Row) Value() Value {
 	return r.At(last)
 }
 
-// At returns what the row holds in the dump with an index, nothing if there is no such
+// At returns the value of the row in the dump with an index, or zero if there is no such
 // dump.
 func (r Row) At(dump int) Value {
 	if r.p == nil {
@@ -165,7 +165,7 @@ func (r Row) At(dump int) Value {
 	return r.p.rows().value(r.number, dump)
 }
 
-// Values returns the indexes of the dumps in which the row holds something, and what.
+// Values returns the nonzero values of the row, with the indexes of their dumps.
 func (r Row) Values() iter.Seq2[int, Value] {
 	return func(yield func(int, Value) bool) {
 		if r.p == nil {
@@ -179,7 +179,7 @@ func (r Row) Values() iter.Seq2[int, Value] {
 	}
 }
 
-// Points returns what the row holds in each dump.
+// Points returns the value of the row in each dump.
 func (r Row) Points() []Value {
 	if r.p == nil {
 		return nil
@@ -191,7 +191,7 @@ func (r Row) Points() []Value {
 	return list
 }
 
-// lastRows returns the rows that hold something in the last dump, and what.
+// lastRows returns the rows with a value in the last dump, and the value.
 func (p *Profile) lastRows() iter.Seq2[int, Value] {
 	return func(yield func(int, Value) bool) {
 		rows := p.rows()
@@ -204,7 +204,7 @@ func (p *Profile) lastRows() iter.Seq2[int, Value] {
 	}
 }
 
-// Rows returns all rows, in the order in which they were met.
+// Rows returns all rows, in the order in which they were first met.
 func (p *Profile) Rows() iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		for i := range p.rows().len() {
@@ -215,11 +215,11 @@ func (p *Profile) Rows() iter.Seq[Row] {
 	}
 }
 
-// Len returns how many rows there are.
+// Len returns the number of rows.
 func (p *Profile) Len() int { return p.rows().len() }
 
-// Top returns the n rows that hold the most in the last dump, the heaviest first; all
-// that hold anything if n is 0 or less.
+// Top returns the n largest rows of the last dump, the heaviest first, or all nonzero rows
+// if n is 0 or less.
 func (p *Profile) Top(w Weight, n int) []Row {
 	type heavy struct {
 		Value

@@ -2,24 +2,23 @@ package profile
 
 import "cmp"
 
-// SiteRow is what a call site holds: flat, in call paths of which it is the innermost
-// frame shown, and cumulative, in all call paths that it is in.
+// SiteRow holds the values of a call site: Flat, from call paths in which the site is the
+// innermost frame shown, and Cum, from all call paths that contain the site.
 type SiteRow struct {
 	Site
 	Flat, Cum Value
 }
 
-// SiteReport is the call sites of a dump that hold the most.
+// SiteReport holds the heaviest call sites of a dump.
 type SiteReport struct {
 	Rows  []SiteRow
 	Total Value // of the call paths that the view shows
-	Paths int   // how many these are
-	Sites int   // in them, of which Rows has the first
+	Paths int   // number of call paths that the view shows
+	Sites int   // number of call sites in these call paths; Rows has the first of them
 }
 
-// Sites returns the n call sites that hold the most in the last dump, the heaviest
-// first; all if n is 0 or less. They are ordered by their flat sums, or if byCum is set
-// by their cumulative sums.
+// Sites returns the n heaviest call sites of the last dump, the heaviest first, or all if n
+// is 0 or less. They are ordered by cumulative value if byCum is set, else by flat value.
 func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
 	names := p.names()
 	d, _ := p.last()

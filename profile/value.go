@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// Value is the memory that call paths hold: bytes asked for, and allocations.
+// Value is an amount of memory: bytes requested, and number of allocations.
 type Value struct {
 	Bytes uint64
 	Count uint64
 }
 
-// Add adds o. A sum over 64 bits becomes the largest value, and Add reports it.
+// Add adds o. If a sum overflows, it becomes 2^64-1, and Add returns true.
 func (v *Value) Add(o Value) (saturated bool) {
 	v.Bytes += o.Bytes
 	if v.Bytes < o.Bytes {
@@ -30,7 +30,7 @@ func (v *Value) sub(o Value) {
 	v.Count -= min(o.Count, v.Count)
 }
 
-// Times returns v added n times. A product over 64 bits becomes the largest value.
+// Times returns v multiplied by n. If a product overflows, it becomes 2^64-1.
 func (v Value) Times(n uint64) Value {
 	return Value{times(v.Bytes, n), times(v.Count, n)}
 }
@@ -43,10 +43,10 @@ func times(a, b uint64) uint64 {
 	return lo
 }
 
-// IsZero reports whether v holds nothing.
+// IsZero reports whether v is zero.
 func (v Value) IsZero() bool { return v == Value{} }
 
-// Weight is which number of a [Value] a report orders by.
+// Weight selects the number of a [Value] by which a report is ordered.
 type Weight uint8
 
 const (
@@ -54,7 +54,7 @@ const (
 	Count
 )
 
-// Of returns the number of v that w asks for.
+// Of returns the number of v that w selects.
 func (w Weight) Of(v Value) uint64 {
 	if w == Count {
 		return v.Count
@@ -62,7 +62,7 @@ func (w Weight) Of(v Value) uint64 {
 	return v.Bytes
 }
 
-// other returns the number of v that w does not ask for.
+// other returns the number of v that w does not select.
 func (w Weight) other(v Value) uint64 {
 	if w == Count {
 		return v.Bytes
@@ -76,7 +76,7 @@ type Delta struct {
 	Magnitude uint64
 }
 
-// Sub returns after less before.
+// Sub returns after minus before.
 func Sub(after, before uint64) Delta {
 	if after < before {
 		return Delta{true, before - after}
@@ -112,10 +112,10 @@ func (d Delta) Compare(o Delta) int {
 	return 1
 }
 
-// Over reports whether d is a growth of more than limit.
+// Over reports whether d is an increase of more than limit.
 func (d Delta) Over(limit uint64) bool { return !d.Negative && d.Magnitude > limit }
 
-// Share returns part of all in percent, 0 of nothing.
+// Share returns part as a percentage of all, or 0 if all is 0.
 func Share(part, all uint64) float64 {
 	if all == 0 {
 		return 0

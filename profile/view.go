@@ -42,16 +42,16 @@ func (g Granularity) String() string {
 	return granularities[g]
 }
 
-// Site is a call site: a frame as reports name it. What the granularity leaves out is
-// "" or 0.
+// Site is a call site: a frame as reports show it. Fields that the granularity omits are ""
+// or 0.
 type Site struct {
-	Func   string // or the address, where no function is known
+	Func   string // or the address, if no function is known
 	File   string
 	Line   int
 	Module string // base name of the ELF file
 }
 
-// String returns "function file:line", or as much of it as there is.
+// String returns "function file:line", or the known part of it.
 func (s Site) String() string {
 	where := s.File
 	if where != "" && s.Line > 0 {
@@ -68,7 +68,7 @@ func (s Site) String() string {
 	return s.Func + " " + where
 }
 
-// View decides which frames and call paths of a profile are shown, and by what name.
+// View selects which frames and call paths of a profile are shown, and under which names.
 // The zero View shows everything, by line, with short C++ names.
 type View struct {
 	By        Granularity
@@ -85,7 +85,7 @@ type Filter struct {
 	Ignore, Focus *regexp.Regexp // leave out call paths with a frame that matches Ignore, and those without one that matches Focus
 }
 
-// Matched is which expressions of a [Filter] match a frame.
+// Matched holds which expressions of a [Filter] match a frame.
 type Matched struct{ Hide, Show, Ignore, Focus bool }
 
 // Or returns the expressions that match in m or in o.
@@ -136,8 +136,8 @@ func (f *Filter) match(frame *symbol.Frame, module string) (m Matched, shown boo
 // Any reports whether the filter has an expression.
 func (f *Filter) Any() bool { return f != nil && *f != Filter{} }
 
-// Unmatched returns the expressions that are not in m, as "hide REGEX", "show REGEX",
-// "ignore REGEX" and "focus REGEX".
+// Unmatched returns the expressions not set in m, as "hide REGEX", "show REGEX", "ignore
+// REGEX" and "focus REGEX".
 func (f *Filter) Unmatched(m Matched) (list []string) {
 	if f == nil {
 		return nil

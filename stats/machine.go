@@ -8,11 +8,11 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// spillSample is how many records are looked into for their spill bits.
+// spillSample is the maximum number of records examined for spill bits.
 const spillSample = 1000
 
-// Inference infers from the records of a dump which machine wrote it: the width of its
-// words, and the result of its shifts. One record tells little; a dump decides. (BT-LOSS-2)
+// Inference infers from the records of a dump which machine encoded it: the word size, and
+// the behavior of its shifts. A single record is weak evidence. (BT-LOSS-2)
 type Inference struct {
 	records int64
 	wide    int64 // values over 32 bits
@@ -26,8 +26,8 @@ type Inference struct {
 	fields  []codec.Field
 }
 
-// Add takes a record into account. blob is nil where there is only a stack: the
-// marks of s say nothing then.
+// Add adds a record to the evidence. blob is nil if only the stack is known; the loss flags
+// of s are then ignored.
 func (f *Inference) Add(s *codec.Stack, blob []byte) {
 	f.records++
 	m := s.Marks
@@ -65,7 +65,7 @@ func (f *Inference) sampleSpills(blob []byte) {
 	}
 }
 
-// mostly is the share in 1/1000 that decides.
+// mostly is the share of the evidence that decides, in 1/1000.
 const mostly = 990
 
 func share(n, of int64) int64 { return n * 1000 / max(of, 1) }
@@ -92,7 +92,7 @@ func (f *Inference) Machine() (m codec.Machine, sure bool) {
 	return codec.MachineExact32, f.high > 0
 }
 
-// Evidence returns, in sentences, what Machine is based on.
+// Evidence returns the evidence for the result of Machine, in sentences.
 func (f *Inference) Evidence() []string {
 	m, sure := f.Machine()
 	switch {

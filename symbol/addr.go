@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Addr is a return address of a record, with its function and lines if they are known. Two values are equal
-// only if they were resolved at the same [Process.Generation]: compare their PC, State
-// and Own to tell whether two addresses are the same.
+// Addr is a return address of a record, with its function and lines if they are known. Two
+// equal addresses have equal Addr values only if they were resolved in the same
+// [Process.Generation]. To compare addresses, compare PC, State and Own.
 type Addr struct {
-	// PC is the address in memory, with the upper bits that were recovered. It is the
-	// file's own address where the bits of the load base are not all known, and has
-	// only its low 31 bits right if State is Lost.
+	// PC is the address in memory, including recovered upper bits. If the load base is not
+	// known in full, PC is the file's own address. If State is Lost, only the low 31 bits
+	// of PC are correct.
 	PC       uint64
 	State    State
-	Location *Location // nil if the address is in no known file or mapping
+	Location *Location // nil if no known file or mapping holds the address
 }
 
-// State is how far an address of a record can be trusted.
+// State is the reliability of an address of a record.
 type State uint8
 
 const (
-	Exact    State = iota // as it was read
+	Exact    State = iota // as recorded
 	Inferred              // bits that the encoder dropped were recovered
 	Lost                  // only the low 31 bits are known
 )
@@ -34,15 +34,15 @@ func (s State) String() string {
 	return [...]string{"exact", "inferred", "lost"}[s]
 }
 
-// Location is the module and the frames of an address. Several addresses share a
-// Location; it never changes.
+// Location is the module and the frames of an address. Several addresses may share a
+// Location. A Location never changes.
 type Location struct {
-	Module *Module // nil if the address is in no known file
-	// Own is the address in the file, without the load base. If there is only a memory
-	// map, and the file is not available, Own is an offset in the file.
+	Module *Module // nil if no known file holds the address
+	// Own is the address in the file, without the load base. If only a memory map is
+	// available and not the file, Own is an offset in the file.
 	Own uint64
-	// Call is the address in memory that was looked up, as a rule inside the call
-	// instruction in front of the return address.
+	// Call is the address in memory that was looked up: usually one inside the call
+	// instruction before the return address.
 	Call    uint64
 	Frames  []Frame // innermost first, empty if no symbol is known
 	Missing string  // why Frames is empty or has no lines, "" if it has both
@@ -50,35 +50,35 @@ type Location struct {
 
 // Module is a file that a process loaded.
 type Module struct {
-	Name    string // path, or what the log calls the file
+	Name    string // path, or the name of the file in the log
 	BuildID string // hexadecimal in lower case, "" if not known
 
 	// File, Start, End and Offset are set in what [Process.Resolve] returns.
 	File       *File  // nil if it is not available
-	Start, End uint64 // addresses in memory of the mapping, or of the whole file without a map
-	Offset     uint64 // of Start in the file, in bytes
+	Start, End uint64 // addresses in memory, of the mapping, or of the whole file if there is no memory map
+	Offset     uint64 // offset of Start in the file, in bytes
 
-	// Logged modules were named by a log and not by the user: only a file with
-	// the module's build-id is used for one, unless it is below a sysroot.
+	// Logged reports whether a log named the module, and not the user. Such a module is
+	// read only from a file with the module's build-id, or from below a sysroot.
 	Logged bool
-	// Inode is the number of the file that was mapped, 0 if it is not known. Of modules
-	// that are not Logged, a file of this machine is used only if it has that number,
-	// unless it is below a sysroot.
+	// Inode is the inode number of the file that was mapped, 0 if it is not known. For a
+	// module that is not Logged, a file of this machine is used only if it has this inode
+	// number or is below a sysroot.
 	Inode uint64
 }
 
-// Frame is one call in source. What is not known is "" or 0.
+// Frame is one call in source. Unknown fields are "" or 0.
 type Frame struct {
 	Func          string // linkage name
 	Name          string // Func, demangled; a [Process] sets it
 	File          string
 	Line          int
-	Discriminator int  // distinguishes pieces of code of one line
-	Inlined       bool // into the frame that follows
+	Discriminator int  // distinguishes several pieces of code on one line
+	Inlined       bool // inlined into the next frame
 }
 
-// Frames returns the calls at the address, innermost first: several if calls were
-// inlined, none if no symbol is known. The caller must not change them.
+// Frames returns the calls at the address, innermost first. There are several if calls were
+// inlined, and none if no symbol is known. The caller must not change the slice.
 func (a Addr) Frames() []Frame {
 	if a.Location == nil {
 		return nil
@@ -86,8 +86,8 @@ func (a Addr) Frames() []Frame {
 	return a.Location.Frames
 }
 
-// Missing returns why the address has no frames, or frames without lines; "" if it has
-// both.
+// Missing returns the reason why the address has no frames, or frames without lines. It
+// returns "" if the address has both.
 func (a Addr) Missing() string {
 	switch {
 	case a.Location != nil:
@@ -98,11 +98,11 @@ func (a Addr) Missing() string {
 	return reasonNothing
 }
 
-// Ambiguous reports whether the address is lost because several addresses of the
-// process have its low 31 bits.
+// Ambiguous reports whether the address is Lost because several addresses of the process
+// have its low 31 bits.
 func (a Addr) Ambiguous() bool { return a.State == Lost && a.Location != nil }
 
-// String returns the innermost function. If that is not known, it returns the address:
+// String returns the name of the innermost function, or if it is not known, the address:
 // "app+0x1234" in a module, "0x401234", or "?1234" if the upper bits are lost.
 func (a Addr) String() string {
 	l := a.Location

@@ -14,29 +14,29 @@ type ReturnAddr struct {
 	Lossy bool
 }
 
-// Base is the load base of a file, as far as the return addresses of a dump tell.
+// Base is the load base of a file, inferred from the return addresses of a dump.
 type Base struct {
 	File *File
-	// Bias is the address in memory minus the address in the file. It is exact if Exact
-	// is set, else modulo 2^31, because no address of the file was intact.
+	// Bias is the address in memory minus the address in the file. If Exact is false, Bias
+	// is known only modulo 2^31, because every address of the file had lost its upper bits.
 	Bias  uint64
 	Exact bool
 
 	Votes    int // addresses that follow a call at this base
 	InCode   int // addresses that are in the file's code at this base
 	RunnerUp int // votes for the next best base
-	// logP is the logarithm to base 10 of how likely any wrong base at all gets
-	// so many votes.
+	// logP is the base-10 logarithm of the probability that any wrong base gets this many
+	// votes.
 	logP float64
 }
 
-// Sound reports whether the evidence for the base is enough to rely on it.
+// Sound reports whether there is enough evidence for the base.
 func (b Base) Sound() bool {
 	return b.Votes > 0 && b.logP <= maxLogP && float64(b.Votes) >= minShare*float64(b.InCode) && b.Votes >= 2*b.RunnerUp
 }
 
-// String returns the evidence for the base in words and, if it is not sound, how much
-// would be needed.
+// String returns the evidence for the base. If the base is not sound, String also names the
+// evidence needed.
 func (b Base) String() string {
 	if b.Sound() || b.File == nil {
 		return fmt.Sprintf("%d of the %d addresses in its code follow a call, %d at the next best base",
@@ -50,19 +50,19 @@ func (b Base) String() string {
 
 // Limits for a sound base.
 const (
-	maxLogP    = -6.0 // no more than one wrong base in a million dumps
-	minShare   = 0.9  // of addresses in the code that follow a call
+	maxLogP    = -6.0 // at most one wrong base in a million dumps
+	minShare   = 0.9  // share of the addresses in code that follow a call
 	basesBits  = 31 - 12
 	basesCount = 1 << basesBits
 )
 
-// InferBases infers where files were loaded from the return addresses of a dump
-// alone. A base keeps the offset in a page, and return addresses follow calls:
-// so each address votes for the bases at which it would. The result has the best base of
-// each file, the surest first, and bases that are not [Base.Sound] last. An address votes
-// for one sound base only.
+// InferBases infers the load bases of files from the return addresses of a dump. A load
+// base is a multiple of the page size, and a return address follows a call, so each address
+// votes for the bases at which it would follow a call. The result has the best base of each
+// file, the most certain first, and bases that are not [Base.Sound] last. An address votes
+// for at most one sound base.
 //
-// Addresses of one dump that are equal count once.
+// Equal addresses of a dump count once.
 func InferBases(files []*File, seen []ReturnAddr) []Base {
 	seen = distinct(seen)
 	var found []Base
@@ -85,15 +85,15 @@ func InferBases(files []*File, seen []ReturnAddr) []Base {
 	for _, f := range left {
 		if b := f.vote(all); !b.Sound() {
 			found = append(found, b)
-		} else { // by the addresses of another file
+		} else { // the votes came from addresses of another file
 			found = append(found, f.vote(seen))
 		}
 	}
 	return found
 }
 
-// distinct keeps one of the addresses with the same low bits, an intact one if
-// there is one.
+// distinct keeps one address for each value of the low bits, preferably one that is not
+// lossy.
 func distinct(seen []ReturnAddr) []ReturnAddr {
 	seen = slices.Clone(seen)
 	slices.SortFunc(seen, func(a, b ReturnAddr) int {
@@ -111,7 +111,7 @@ func distinct(seen []ReturnAddr) []ReturnAddr {
 	return slices.CompactFunc(seen, func(a, b ReturnAddr) bool { return a.PC&low31Mask == b.PC&low31Mask })
 }
 
-// vote lets each address vote and returns the base with the most votes.
+// vote returns the base with the most votes of the addresses.
 func (f *File) vote(seen []ReturnAddr) Base {
 	calls := f.calls()
 	if calls.n == 0 {
@@ -146,10 +146,11 @@ func (f *File) vote(seen []ReturnAddr) Base {
 	return b
 }
 
-// maxVotes is about the most votes that are cast for a file.
+// maxVotes is the approximate limit for the votes per file.
 const maxVotes = 1 << 30
 
-// sample returns all addresses, or evenly spread ones if their votes were too many.
+// sample returns all addresses, or an evenly spaced sample if there would be too many
+// votes.
 func (c *callSet) sample(seen []ReturnAddr) []ReturnAddr {
 	longest := 0
 	for _, list := range c.page {
@@ -166,8 +167,8 @@ func (c *callSet) sample(seen []ReturnAddr) []ReturnAddr {
 	return some
 }
 
-// own is the file's own address for an address in memory at a base, modulo 2^31
-// both, and whether that lies in its code.
+// own returns the file's own address for an address in memory at a base, both modulo 2^31,
+// and reports whether it is in the file's code.
 func (f *File) own(base, pc uint64) (uint64, bool) {
 	for _, s := range f.text {
 		if off := (pc - base - s.addr) & low31Mask; off < s.end-s.addr {
@@ -182,8 +183,8 @@ func (f *File) textAt(base, pc uint64) bool {
 	return ok
 }
 
-// complete finds the upper bits of the base, if any address has them, and
-// returns the addresses that are not the file's.
+// complete finds the upper bits of the base, if any address has them. It returns the
+// addresses that are not in the file.
 func (b *Base) complete(seen []ReturnAddr) []ReturnAddr {
 	full := map[uint64]int{}
 	rest := slices.DeleteFunc(slices.Clone(seen), func(s ReturnAddr) bool {
@@ -204,8 +205,9 @@ func (b *Base) complete(seen []ReturnAddr) []ReturnAddr {
 	return rest
 }
 
-// ownAddr returns the file's own address for a return address of the dump, and
-// whether it can be one: it is in the file's code and, unless the base and the
+// ownAddr returns the file's own address for a return address of the dump. It reports
+// whether the address is in the file's code and, unless base and address are exact, follows
+// a call.
 // address are exact, follows a call there.
 func (b *Base) ownAddr(s ReturnAddr) (uint64, bool) {
 	if !s.Lossy && b.Exact {
@@ -216,8 +218,8 @@ func (b *Base) ownAddr(s ReturnAddr) (uint64, bool) {
 	return own, ok && b.File.FollowsCall(own)
 }
 
-// logTail returns the logarithm to base 10 of the probability that of n trials at least
-// k succeed, each with probability p.
+// logTail returns the base-10 logarithm of the probability of at least k successes in n
+// trials, each with probability p.
 func logTail(n, k int, p float64) float64 {
 	if k <= 0 || k > n {
 		return 0

@@ -7,16 +7,16 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/arch"
 )
 
-// CallAddr returns an address inside the call that an address of the file is the
-// return address of: what to look up to name the call and not the line after it.
+// CallAddr returns an address inside the call that returns to ret. Looking up this address
+// finds the line of the call and not the line after it.
 func (f *File) CallAddr(ret uint64) uint64 { return f.arch.CallAddr(ret) }
 
-// CanTellCalls reports whether calls are recognised in the file's kind of code,
-// and the code is in the file.
+// CanTellCalls reports whether the package recognizes calls for the file's machine, and the
+// file holds its code.
 func (f *File) CanTellCalls() bool { return f.arch.RecognisesCalls() && !f.noCode }
 
-// FollowsCall reports whether the instruction that ends at addr is a call, as in front
-// of every return address. It returns true where that is not known.
+// FollowsCall reports whether the instruction that ends at addr is a call, as before every
+// return address. It returns true if this is not known.
 func (f *File) FollowsCall(addr uint64) (follows bool) {
 	if !f.CanTellCalls() {
 		return true
@@ -35,8 +35,8 @@ func (f *File) FollowsCall(addr uint64) (follows bool) {
 	return arm && f.arch.FollowsCall(&c)
 }
 
-// instructionSets reports in which instruction sets the code that ends at addr
-// may be: Thumb, and the machine's other.
+// instructionSets reports which instruction sets the code that ends at addr may use: Thumb,
+// and the machine's other set.
 func (f *File) instructionSets(addr uint64) (thumb, arm bool) {
 	if f.Machine != elf.EM_ARM {
 		return false, true
@@ -48,17 +48,17 @@ func (f *File) instructionSets(addr uint64) (thumb, arm bool) {
 	return thumb || !known, !thumb || !known
 }
 
-// callSet is every address of a file that follows a call, by its offset in a page.
+// callSet holds every address of a file that follows a call, by its offset in a page.
 type callSet struct {
-	n       int                // return addresses there could be
-	density float64            // of them, among the addresses that code can have
+	n       int                // number of possible return addresses
+	density float64            // the share of n among the possible code addresses
 	page    [pageSize][]uint64 // addresses, by their low 12 bits
 }
 
-// pageSize is the alignment of a load base that can be relied on.
+// pageSize is the alignment that every load base has, in bytes.
 const pageSize = 1 << 12
 
-// findCalls looks through all code for calls.
+// findCalls finds all calls in the code.
 func (f *File) findCalls() (s *callSet) {
 	s = &callSet{}
 	if !f.CanTellCalls() || f.image == nil {

@@ -10,9 +10,8 @@ import (
 // name of 255 bytes can expand to more than fits in memory.
 const maxDemangled = 14
 
-// demangled returns the source name for a linkage name of C++ or Rust, and any other
-// name unchanged, as well as one that could take over 2 s. At most 16,384 bytes are
-// returned.
+// demangled returns the source name for a C++ or Rust linkage name, at most 16,384 bytes.
+// It returns any other name unchanged, and also a name that could take over 2 s.
 func demangled(name string) string {
 	if !strings.HasPrefix(name, "_") || demangleCost(name) > maxCostOfName {
 		return name
@@ -43,17 +42,17 @@ func demangleCost(name string) int64 {
 	return n * (500 + n*(8+100*packs))
 }
 
-// A Demangler demangles names, each once, for a bounded time. The zero value is
-// ready to use.
+// A Demangler demangles names, each once, within a time limit. The zero value is ready to
+// use.
 type Demangler struct {
 	names map[string]string
 	spent int64 // as demangleCost estimates it
 	left  bool  // a name was left as it is
 }
 
-// Demangle returns the source name for a linkage name of C++ or Rust, at most 16,384
-// bytes. Any other name is returned unchanged, and so is a name that could take over 2 s,
-// or the time for all names over 10 s.
+// Demangle returns the source name for a C++ or Rust linkage name, at most 16,384 bytes. It
+// returns any other name unchanged. It also returns a name unchanged if demangling it could
+// take over 2 s, or all names together over 10 s.
 func (d *Demangler) Demangle(name string) string {
 	if !strings.HasPrefix(name, "_") {
 		return name
@@ -76,7 +75,7 @@ func (d *Demangler) Demangle(name string) string {
 	return s
 }
 
-// Why returns why some names were returned unchanged, "" if none was.
+// Why returns why some names were returned unchanged, "" if there is no reason.
 func (d *Demangler) Why() string {
 	if !d.left {
 		return ""

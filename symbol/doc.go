@@ -3,30 +3,30 @@
 //
 //	address ─memory map or load bases→ module, address in it ─File→ frames: function, file:line, inlined chain
 //
-// A [Process] is all that most programs need: it is told the memory map, as a log has it,
-// or load bases, as [InferBases] finds them where there are only the ELF files, and
+// Most programs need only a [Process]. Its memory map comes from a log. Without a memory
+// map, [InferBases] infers load bases from addresses and ELF files. The Process then
 // resolves the addresses of records. A [File] has the functions and lines of one ELF file.
 //
-// Addresses in backtraces are return addresses. A [File] looks up exactly what it
-// is asked; [File.CallAddr] returns the address to ask for.
+// Addresses in backtraces are return addresses. A [File] looks up the exact address that it
+// is given; [File.CallAddr] returns the address to look up for a return address.
 //
 // # Untrusted input
 //
-// Malformed files cause errors or missing symbols, and no panic, even if they become
-// shorter while they are in use. What a file may cost is in proportion to its size: 64
-// MB of memory and 2^25 steps of some 10 to 40 ns, and for each byte of the file 16
-// bytes and 8 steps more. Past that, functions are named from its symbol table, without
-// lines, and [File.Why] says so. Linkers' output takes a fraction of it. Names longer
-// than 32 KB are cut, demangled ones at 16 KB; those of the symbol table may take as much
-// memory again. At most 256 calls may be inlined into each other. Names that could take
-// over 2 s to demangle, or together over 10 s, are not demangled: see [Demangler].
+// Malformed files cause errors or missing symbols but no panic, even if they shrink while
+// they are in use. Each file has a budget: 64 MB of memory and 2^25 steps of about 10 to 40
+// ns, plus 16 bytes and 8 steps per byte of the file. Beyond the budget, functions are
+// named from the symbol table, without lines, and [File.Why] gives the reason. The output
+// of linkers needs a fraction of the budget. Names are cut at 32 KB, and demangled names at
+// 16 KB; the names of the symbol table have a second budget of the same memory. At most 256
+// calls may be inlined into each other. Names that could take over 2 s to demangle, or over
+// 10 s together, are not demangled: see [Demangler].
 //
-// A log names files: its modules. Below a sysroot, these are opened by way of
-// [os.Root], with links as a program there would follow them. Elsewhere, a file is used
-// only if it has the build-id that the log says, and no file of this machine is used for
-// the log of another machine. Only regular files are opened. A process may have
-// 65,536 mappings. The caches of a [Process] hold 131,072 addresses by default, some 60 MB,
-// and the names of its files, whatever the length of the log.
+// A log names files, as modules. Below a sysroot, they are opened through [os.Root], and
+// links are followed as a program in the sysroot would follow them. Elsewhere, a file is
+// used only if it has the build-id in the log, and only if the log comes from the same kind
+// of machine. Only regular files are opened. A process may have 65,536 mappings. The caches
+// of a [Process] hold 131,072 addresses by default, about 60 MB, and the names of its
+// files, independent of the length of the log.
 //
 // Names are safe to print: see internal/printable.
 //

@@ -15,16 +15,16 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
-// File is an ELF file and what its debug information knows of its addresses,
-// which are always the file's own: those of its program headers.
+// File is an ELF file with its debug information. Addresses of a File are the file's own,
+// as in its program headers.
 //
-// A File is for one goroutine at a time.
+// Only one goroutine at a time may use a File.
 type File struct {
 	Path    string
 	BuildID string // hexadecimal, "" if there is none
 	Machine elf.Machine
 	Word    int  // bits of an address
-	PIE     bool // may be loaded anywhere: ET_DYN
+	PIE     bool // position-independent: ET_DYN
 
 	tree                   tree
 	name                   string // in tree
@@ -64,9 +64,9 @@ func (s segment) holds(addr uint64) bool { return s.addr <= addr && addr < s.end
 // DebugDirs returns the default directories of separate debug files.
 func DebugDirs() []string { return []string{"/usr/lib/debug"} }
 
-// Open reads the ELF file at path, and the file with its debug information if
-// that is a separate one: by build-id or .gnu_debuglink, beside it, in .debug/
-// there and under debugDirs.
+// Open reads the ELF file at path and its debug information. Debug information in a
+// separate file is found by build-id or .gnu_debuglink, in the directory of path, in .debug
+// there, and under debugDirs.
 func Open(path string, debugDirs []string) (*File, error) {
 	f, err := openFile(tree{}, path, debugDirs, nil)
 	if head := (notELF)(nil); errors.As(err, &head) {
@@ -75,8 +75,8 @@ func Open(path string, debugDirs []string) (*File, error) {
 	return f, err
 }
 
-// openFile opens a file of a tree. accept, unless nil, is asked before more than
-// its headers is read.
+// openFile opens a file of a tree. If accept is not nil, it is called once the headers are
+// read, and can reject the file.
 func openFile(t tree, name string, debugDirs []string, accept func(*File) error) (*File, error) {
 	f, err := openELF(t, name)
 	if err != nil {
@@ -109,7 +109,7 @@ func openFile(t tree, name string, debugDirs []string, accept func(*File) error)
 	return f, nil
 }
 
-// Close releases the file's memory. Frames it returned remain valid.
+// Close releases the file's memory. Frames that the File returned stay valid.
 func (f *File) Close() {
 	for _, c := range f.close {
 		c()
@@ -117,7 +117,7 @@ func (f *File) Close() {
 	f.close, f.debug, f.image = nil, nil, nil
 }
 
-// Why returns why lines or even function names are missing, "" if they are not.
+// Why returns why lines or function names are missing, "" if neither are.
 func (f *File) Why() string { return f.why }
 
 // DebugPath returns the path of the file that the debug information comes from.
@@ -165,9 +165,9 @@ func (f *File) Executable(addr uint64) bool { return f.textSpans.holds(addr, add
 // loaded reports whether addr lies in any loaded part of the file.
 func (f *File) loaded(addr uint64) bool { return f.loadedSpans.holds(addr, addr) }
 
-// Code returns the executable bytes of the file up to address end, at most n. They
-// are a part of the file's image: use them before the next call, and do not keep
-// or change them.
+// Code returns up to n executable bytes of the file that end at address end. The slice
+// refers to the file's image: it is valid until the next call, and the caller must not
+// change it.
 func (f *File) Code(end uint64, n int) []byte {
 	i, _ := slices.BinarySearchFunc(f.text, end, func(s segment, end uint64) int { return cmp.Compare(s.addr, end) })
 	if i--; i < 0 || end > f.text[i].addr+f.text[i].size {
@@ -178,7 +178,7 @@ func (f *File) Code(end uint64, n int) []byte {
 	return f.bytesAt(s.off+(end-s.addr)-back, back)
 }
 
-// ownAddr returns the file's own address for one in memory, and false if the
+// ownAddr returns the file's own address for an address in memory. It returns false if the
 // address has more bits than the file's machine.
 func (f *File) ownAddr(pc, bias uint64) (uint64, bool) {
 	addr := pc - bias
@@ -191,8 +191,8 @@ func (f *File) ownAddr(pc, bias uint64) (uint64, bool) {
 	return f.unwindowed(addr), true
 }
 
-// unwindowed returns an Xtensa return address with its top bits as the code has
-// them: the processor keeps the size of the caller's register window there.
+// unwindowed returns an Xtensa return address with the top bits of a code address. In a
+// return address, the processor stores the size of the caller's register window there.
 func (f *File) unwindowed(addr uint64) uint64 {
 	if f.Machine != elf.EM_XTENSA || f.loaded(addr) {
 		return addr
@@ -205,7 +205,8 @@ func (f *File) unwindowed(addr uint64) uint64 {
 	return addr
 }
 
-// AddrOfOffset returns the address at which the byte at a file offset is loaded.
+// AddrOfOffset returns the address at which the byte at a file offset is loaded. It returns
+// false if the byte is not loaded.
 func (f *File) AddrOfOffset(off uint64) (uint64, bool) {
 	for _, s := range f.loads {
 		if s.off <= off && off < s.off+s.size {
@@ -222,7 +223,7 @@ func (f *File) AddrOfOffset(off uint64) (uint64, bool) {
 	return 0, false
 }
 
-// Span returns the lowest and the end of the highest address that is loaded.
+// Span returns the lowest loaded address and the end of the highest loaded segment.
 func (f *File) Span() (low, high uint64) {
 	low = ^uint64(0)
 	for _, s := range f.loads {

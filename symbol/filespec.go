@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Adjust says at which address a return address is looked up.
+// Adjust selects the address at which a return address is looked up.
 type Adjust uint8
 
 const (
-	// AdjustAuto looks at the call, but where the code is known to have none in
-	// front of the address, as in a signal handler's caller, at the address.
+	// AdjustAuto looks up the call. Where the code is known to have no call before the
+	// address, as in the caller of a signal handler, it looks up the address itself.
 	AdjustAuto Adjust = iota
 	AdjustAll
 	AdjustNone
@@ -29,20 +29,20 @@ func ParseAdjust(name string) (Adjust, error) {
 	return Adjust(i), nil
 }
 
-// FileSpec is an ELF file that the user names, and where it is loaded.
+// FileSpec is an ELF file named by the user, and its load address.
 type FileSpec struct {
 	Path string
 	Load Load
-	Addr uint64 // what Load says
+	Addr uint64 // the address or bias, depending on Load
 }
 
-// Load is how the command line gives the address at which a file is loaded.
+// Load is the kind of load address on the command line.
 type Load uint8
 
 const (
-	LoadAsLinked Load = iota // at its own addresses; if position-independent, anywhere
+	LoadAsLinked Load = iota // at the file's own addresses; anywhere if position-independent
 	LoadAt                   // Addr is the address of its first segment
-	LoadBias                 // Addr is the difference of addresses in memory and its own
+	LoadBias                 // Addr is the address in memory minus the file's own address
 )
 
 // ParseFileSpec reads PATH, PATH@ADDR or PATH@+BIAS. Numbers are decimal, or
@@ -71,8 +71,8 @@ func ParseFileSpec(s string) (FileSpec, error) {
 	return f, fmt.Errorf("%s: %q, expected PATH@0xADDR, the address of its first segment, or PATH@+0xBIAS", s, s[i+1:])
 }
 
-// bias returns the difference of addresses in memory and in f, and whether the
-// FileSpec says it.
+// bias returns the address in memory minus the address in f, and whether the FileSpec gives
+// it.
 func (s FileSpec) bias(f *File) (bias uint64, known bool) {
 	switch s.Load {
 	case LoadBias:

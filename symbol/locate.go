@@ -79,8 +79,9 @@ func (p *Process) remember(key addrKey, l *Location) {
 	p.locations[key] = l
 }
 
-// Remember sets how many addresses the Process caches: n, or 131,072 if n is less. A
-// cached address takes some 300 bytes. It is for callers that keep the Locations anyway.
+// Remember sets the number of addresses that the Process caches: n, or 131,072 if n is
+// less. A cached address takes about 300 bytes. Callers that keep the Locations anyway can
+// set a large n.
 func (p *Process) Remember(n int) { p.cached = n }
 
 func (p *Process) objectOf(f *File) *object {

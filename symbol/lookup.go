@@ -8,10 +8,10 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
-// Lookup appends the frames at an address of the file to dst, the innermost
-// first: more than one where calls were inlined. It appends nothing where
-// neither a function nor a line is known. The error says what of the file could
-// not be read; frames may be found all the same.
+// Lookup appends the frames at an address of the file to dst, innermost first. There are
+// several frames if calls were inlined, and none if neither function nor line is known. The
+// error names the part of the file that could not be read; Lookup may find frames despite
+// an error.
 func (f *File) Lookup(dst []Frame, pc uint64) (frames []Frame, err error) {
 	frames = dst
 	defer f.faulted(debug.SetPanicOnFault(true), &err)

@@ -13,14 +13,14 @@ type Mapping struct {
 	Start, End uint64
 	Exec       bool
 	Module     *Module // nil: memory without a file
-	// Offset is the offset in the module's file of the byte at Start; if Relative, it
-	// is the module's own address of that byte.
+	// Offset is the offset of Start in the module's file, in bytes. If Relative is set, it
+	// is the module's own address of Start.
 	Offset   uint64
 	Relative bool
 }
 
-// timeline is the memory map of a process as a log tells of its changes. The zero value
-// knows nothing.
+// timeline is the memory map of a process, updated from a log. The zero value is an empty
+// map.
 type timeline struct {
 	space
 	modules map[uint64]*Module // of markup, by their numbers

@@ -10,13 +10,14 @@ import (
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// maxMarkup is more than any element has, in bytes.
+// maxMarkup is the limit for the length of an element, in bytes.
 const maxMarkup = 8 << 10
 
-// Markup applies what a part of a log says in LLVM's symbolizer markup: {{{reset}}},
-// {{{module:ID:NAME:elf:BUILDID}}} and {{{mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE}}}.
-// Other text is skipped. (BT-REC-4) An element may come in several calls, but ends at a line end.
-// The error joins those of all invalid elements; invalid elements change nothing.
+// Markup applies a part of a log in LLVM's symbolizer markup: {{{reset}}},
+// {{{module:ID:NAME:elf:BUILDID}}} and {{{mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE}}}. It
+// skips other text. An element may be split over several calls, but ends at a line end. An
+// invalid element changes nothing; the returned error joins the errors of all invalid
+// elements. (BT-REC-4)
 func (p *Process) Markup(text []byte) error {
 	var bad []error
 	for len(text) > 0 {

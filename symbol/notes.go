@@ -9,7 +9,7 @@ import (
 // maxNotes is how many different notes are kept.
 const maxNotes = 50
 
-// note keeps what the user should hear, each thing once.
+// note adds a note for the user, unless it was added before.
 func (p *Process) note(format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
 	if len(p.notes) < maxNotes && !slices.Contains(p.notes, s) {
@@ -24,8 +24,8 @@ const (
 	wrongShare = 0.7
 )
 
-// Notes returns why symbols are missing, and which files do not match the log,
-// each thing once.
+// Notes returns the reasons why symbols are missing, and the files that do not match the
+// log. Each note occurs once.
 func (p *Process) Notes() []string {
 	notes := slices.Clone(p.notes)
 	all := slices.Concat(p.added, p.opened)

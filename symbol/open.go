@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// tree is where files are opened: the whole machine, or below a sysroot. What a
-// log or a file names is opened below a sysroot only by way of it, and only if it
-// is a regular file.
+// tree is a file tree: the whole machine or a sysroot. Files named by a log or by another
+// file are opened only through a tree, and only if they are regular files.
 type tree struct{ sysroot string } // "": the whole machine
 
 var errNotRegular = errors.New("not a regular file")
@@ -65,8 +64,9 @@ func (t tree) path(name string) string {
 	return filepath.Join(t.sysroot, filepath.Join("/", filepath.FromSlash(name)))
 }
 
-// UnderSysroot returns where on this machine a file of a sysroot is: links are followed as
-// a program there would follow them, never out of it. name is a path there.
+// UnderSysroot returns the path on this machine of a file in a sysroot. name is the path in
+// the sysroot. Links are followed as a program there would follow them, and never lead out
+// of the sysroot.
 func UnderSysroot(sysroot, name string) (path string, err error) {
 	if sysroot == "" {
 		return name, nil

@@ -8,30 +8,30 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Config is what a [Process] is made of. The zero value knows no files.
+// Config is the configuration of a [Process]. The zero value has no files.
 type Config struct {
 	Files     []FileSpec // ELF files of the program
-	Sysroots  []string   // below which the paths of modules are looked for, first to last
-	DebugDirs []string   // where separate debug files are looked for
+	Sysroots  []string   // directories under which the paths of modules are searched, in this order
+	DebugDirs []string   // directories of separate debug files
 	Adjust    Adjust
-	NoFiles   bool // open no file: addresses get a module and an offset, and no frames
-	Lossless  bool // the encoder keeps every bit, so loss flags mean nothing
+	NoFiles   bool // open no file: addresses have a module and an offset but no frames
+	Lossless  bool // the encoder keeps every bit: ignore loss flags
 
-	// Machine is that of the program, 0 if it is not known; the first of Files tells it.
-	// Files for another machine are refused.
+	// Machine is the machine of the program. If it is 0, the first of Files determines it.
+	// Files for another machine are rejected.
 	Machine elf.Machine
 	Word    int    // bits of an address in the program, 0 if not known
-	WordBy  string // where Word is from, for messages
+	WordBy  string // the source of Word, for messages
 }
 
-// Process finds functions and lines for the addresses of one process. It knows the
-// process's memory map at the time of the next record, and the ELF files. It opens a
-// file of the memory map when an address first needs it.
+// Process resolves the addresses of one process to functions and lines. It holds the ELF
+// files and the memory map at the time of the next record. It opens a file of the memory
+// map when an address first needs it.
 //
-// Names of functions, files and modules are safe to print: what could control a terminal
-// or begin a line is escaped.
+// Names of functions, files and modules are safe to print: characters that could control a
+// terminal or start a line are escaped.
 //
-// A Process is for one goroutine at a time.
+// Only one goroutine at a time may use a Process.
 type Process struct {
 	config     Config
 	maps       timeline
@@ -57,8 +57,8 @@ type Process struct {
 	notes     []string
 }
 
-// NewProcess opens the files of a configuration. The error is that of the first file
-// that cannot be used, and begins with the file's path.
+// NewProcess opens the files of a configuration. It returns the error of the first unusable
+// file; the message begins with the path of the file.
 func NewProcess(c Config) (*Process, error) {
 	p := &Process{config: c}
 	for _, spec := range c.Files {
@@ -115,7 +115,7 @@ func (p *Process) pair(f *File, spec FileSpec) bool {
 	return false
 }
 
-// accepts returns an error for a file that cannot be of the process.
+// accepts returns an error if the file cannot belong to the process.
 func (p *Process) accepts(f *File) error {
 	c := &p.config
 	switch {
@@ -127,7 +127,8 @@ func (p *Process) accepts(f *File) error {
 	return nil
 }
 
-// machine names the program's machine, with the file that tells it if one does.
+// machine returns the name of the program's machine, with the file that determined it, if
+// any.
 func (p *Process) machine() string {
 	if len(p.added) > 0 {
 		f := p.added[0].file
@@ -137,7 +138,7 @@ func (p *Process) machine() string {
 }
 
 // Files returns the files of the configuration, in order. A program and its debug file
-// are one.
+// count as one.
 func (p *Process) Files() (list []*File) {
 	for _, o := range p.added {
 		list = append(list, o.file)
@@ -145,10 +146,10 @@ func (p *Process) Files() (list []*File) {
 	return list
 }
 
-// SetWord sets how many bits an address has in the program, 0 if that is not known. by
-// says where the number is from, for messages. SetWord fails if a file of the
-// configuration has addresses of another width. Files of modules with such addresses are
-// refused when they are opened.
+// SetWord sets the number of bits of an address in the program, 0 if it is not known. by is
+// the source of the number, for messages. SetWord fails if a file of the configuration has
+// another address size. Files of modules with another address size are rejected when they
+// are opened.
 func (p *Process) SetWord(bits int, by string) error {
 	if p.config.Word == bits {
 		return nil
@@ -164,15 +165,15 @@ func (p *Process) SetWord(bits int, by string) error {
 	return nil
 }
 
-// Map replaces the memory map by a snapshot, as [ReadMaps] returns it. Where mappings
-// overlap, the later one counts.
+// Map replaces the memory map by a snapshot from [ReadMaps]. Where mappings overlap, the
+// later mapping takes precedence.
 func (p *Process) Map(list []Mapping) { p.maps.set(list) }
 
-// Mapped reports whether anything is known of the memory map.
+// Mapped reports whether there is a memory map.
 func (p *Process) Mapped() bool { return p.maps.known() }
 
-// MapWord returns 64 if a mapping passes 32 bits, and 0 if the memory map does not tell
-// how many bits an address has.
+// MapWord returns 64 if a mapping extends beyond 32 bits, and 0 if the memory map does not
+// show the address size.
 func (p *Process) MapWord() int {
 	if p.maps.wide {
 		return 64
@@ -180,16 +181,16 @@ func (p *Process) MapWord() int {
 	return 0
 }
 
-// Reset forgets the memory map and the bases: the next record comes from a new process, or
-// from the same device after a reboot. The files stay open.
+// Reset discards the memory map and the bases, for a new process or a reboot of the device.
+// The files stay open.
 func (p *Process) Reset() {
 	p.maps.reset()
 	p.markup = p.markup[:0]
 	p.SetBases(nil)
 }
 
-// Unplaced returns the files that may have been loaded anywhere, whether or not a base
-// has been set for them.
+// Unplaced returns the files that may have been loaded anywhere, including files whose base
+// has been set.
 func (p *Process) Unplaced() (list []*File) {
 	for _, o := range p.added {
 		if _, known := o.bias(o.file); !known {
@@ -199,9 +200,9 @@ func (p *Process) Unplaced() (list []*File) {
 	return list
 }
 
-// SetBases sets where the files of [Process.Unplaced] are loaded, as [InferBases] found
-// it. Bases that are not sound, and those of other files, have no effect. Bases are used
-// only while there is no memory map.
+// SetBases sets the load bases of the [Process.Unplaced] files, as returned by
+// [InferBases]. It ignores bases that are not sound and bases of other files. Bases are
+// used only while there is no memory map.
 func (p *Process) SetBases(found []Base) {
 	var bases []Base
 	unplaced := p.Unplaced()
@@ -222,8 +223,8 @@ func (p *Process) SetBases(found []Base) {
 }
 
 // Generation returns a number that changes whenever the same address may resolve
-// otherwise than before: with the memory map, a base, or the word. A memory map that a
-// log repeats unchanged does not change it.
+// differently: after a change of the memory map, a base, or the word size. A log that
+// repeats its memory map unchanged does not change the number.
 func (p *Process) Generation() int {
 	if p.maps.settle() {
 		p.change()
@@ -231,15 +232,15 @@ func (p *Process) Generation() int {
 	return p.generation
 }
 
-// change begins a generation.
+// change starts a new generation.
 func (p *Process) change() {
 	p.generation++
 	p.locations = nil
 }
 
-// Resolve appends an Addr for each address of a record to dst. It recovers the upper bits
-// that the encoder lost where only one address is possible. It does not change s. blob is
-// the blob that s was decoded from; without it, a memory map recovers no bits.
+// Resolve appends an Addr to dst for each address of a record. It recovers upper bits that
+// the encoder lost if exactly one address is possible. s is not modified. blob is the blob
+// that s was decoded from; without blob, a memory map recovers no bits.
 func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
 	p.Generation()
 	from := len(dst)
@@ -270,13 +271,13 @@ func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
 	return dst
 }
 
-// Locate returns the Addr of one address.
+// Locate returns the Addr of a single address.
 func (p *Process) Locate(pc uint64) Addr {
 	p.Generation()
 	return Addr{PC: pc, Location: p.locate(pc)}
 }
 
-// Close closes all files. Locations remain valid, except for the files of their modules.
+// Close closes all files. Locations stay valid, except for the File of their modules.
 func (p *Process) Close() {
 	for _, o := range slices.Concat(p.added, p.opened) {
 		o.file.Close()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ReadMaps reads a snapshot of /proc/PID/maps. name is what errors call it.
+// ReadMaps reads a snapshot of /proc/PID/maps. name is the name of r in errors.
 func ReadMaps(r io.Reader, name string) ([]Mapping, error) {
 	var list []Mapping
 	modules := map[string]*Module{}

@@ -18,7 +18,7 @@ type recoverer struct {
 	frames [codec.MaxDepth]recoverFrame
 }
 
-// recoverFrame is what a record says of a frame, and which addresses fit.
+// recoverFrame holds the fields of a frame in a record, and its candidate addresses.
 type recoverFrame struct {
 	value uint64 // of its literal or delta
 	count int    // of bits of it
@@ -53,8 +53,8 @@ func (r *recoverer) recover(addrs []Addr, lossy uint32, blob []byte, space *spac
 	for i := range n {
 		r.propose(i, addrs[i].PC, space)
 	}
-	// Candidates form trees along the deltas: what no child agrees with falls
-	// from the leaves up, what no parent agrees with from the root down.
+	// Candidates form trees along the deltas. Candidates that no child confirms are removed
+	// from the leaves up, candidates that no parent confirms from the root down.
 	for i := n - 1; i >= 0; i-- {
 		r.pruneParent(i)
 	}
@@ -154,14 +154,14 @@ func (r *recoverer) propose(i int, read uint64, space *space) {
 	}
 }
 
-// wrote reports whether an encoder writes v as the value that the frame's field has.
+// wrote reports whether an encoder would write v as the value in the frame's field.
 func (f *recoverFrame) wrote(v uint64) bool {
 	return significant(v) == f.count &&
 		(codec.MachineWrap64.Wire(v) == f.value || codec.MachineZero64.Wire(v) == f.value || v == f.value)
 }
 
-// pruneParent strikes the candidates of a frame's base that none of the frame's
-// own agrees with; a frame without candidates says nothing.
+// pruneParent removes the candidates of a frame's base that none of the frame's own
+// candidates confirms. A frame without candidates removes nothing.
 func (r *recoverer) pruneParent(i int) {
 	f := &r.frames[i]
 	if f.base < 0 || f.open {
@@ -193,7 +193,7 @@ func (r *recoverer) pruneOrphans(i int) {
 	}
 }
 
-// alive lists the distinct addresses that are left.
+// alive returns the distinct remaining addresses.
 func (f *recoverFrame) alive() (list []uint64) {
 	for _, c := range f.cands {
 		if !c.dead && !slices.Contains(list, c.addr) {
@@ -203,7 +203,7 @@ func (f *recoverFrame) alive() (list []uint64) {
 	return list
 }
 
-// significant returns the number of bits a field of v has. (BT-COUNT-1)
+// significant returns the number of bits in a field of value v. (BT-COUNT-1)
 func significant(v uint64) int { return bits.Len64(v | 1) }
 
 // recoverByBase sets a lossy address to the one of the only file whose base makes it a

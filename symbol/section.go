@@ -72,9 +72,10 @@ func (f *File) inflate(r io.Reader, size uint64) ([]byte, error) {
 	return out, nil
 }
 
-// Section returns the contents and the address of a section; the contents are nil if
-// the file does not hold them. They are valid until the file is closed, and must not be
-// changed. The error says that there is no section of this name, or that it is malformed.
+// Section returns the contents and the address of a section. The contents are nil if the
+// file does not hold them. They are valid until the file is closed, and the caller must not
+// change them. The error reports that there is no section of this name or that it is
+// malformed.
 func (f *File) Section(name string) (data []byte, addr uint64, err error) {
 	i := slices.IndexFunc(f.sections, func(s *elf.Section) bool { return s.Name == name })
 	if i < 0 {

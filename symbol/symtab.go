@@ -231,12 +231,12 @@ func (f *File) sameSection(a, b uint64) bool {
 // Variable is a variable of the symbol table.
 type Variable struct {
 	Name       string
-	Addr, Size uint64 // in bytes; Size is 0 where the table does not say
+	Addr, Size uint64 // size in bytes, 0 if the table does not give it
 }
 
-// Variables returns the variables of the symbol table that have one of the names, in
-// the order of the table; of a stripped file those of the dynamic linker's. ok is
-// false if there is no table.
+// Variables returns the variables of the symbol table that have one of the names, in table
+// order. A stripped file has only the dynamic symbol table. ok is false if there is no
+// table.
 func (f *File) Variables(names ...string) (list []Variable, ok bool) {
 	defer f.faulted(debug.SetPanicOnFault(true), nil)
 	symbols, strings := f.table(elf.SHT_SYMTAB)
@@ -261,12 +261,11 @@ func (f *File) Variables(names ...string) (list []Variable, ok bool) {
 // Function is a function of the symbol table.
 type Function struct {
 	Name       string // linkage name, as the file has it
-	Addr, Size uint64 // in bytes; Size is 0 where the table does not say
+	Addr, Size uint64 // size in bytes, 0 if the table does not give it
 	Thumb      bool
 }
 
-// Functions returns the functions of the symbol table by address, one for each
-// address.
+// Functions returns the functions of the symbol table, by address, one for each address.
 func (f *File) Functions() []Function {
 	defer f.faulted(debug.SetPanicOnFault(true), nil)
 	t := f.symtab()

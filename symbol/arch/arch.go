@@ -1,5 +1,5 @@
-// Package arch holds what has to be known of a machine to get from a return
-// address to the call it belongs to: how calls look, and which address is theirs.
+// Package arch describes machines: how to recognize the call before a return address, and
+// how to compute the address of the call.
 //
 //	       call              delay slot (MIPS)
 //	... | 0c 10 00 40      | 00 00 00 00      | 8f bc 00 10 ...
@@ -15,20 +15,20 @@ import (
 type Arch struct {
 	Machine elf.Machine
 	Name    string // as people write it
-	// Step is what addresses of instructions are a multiple of, in bytes.
+	// Step is the alignment of instructions, in bytes.
 	Step uint64
-	// DelaySlot is how many bytes after a call run before it is done: a return
-	// address is behind them.
+	// DelaySlot is the number of bytes of instructions after a call that run before the
+	// call takes effect. The return address follows them.
 	DelaySlot uint64
-	// TagBits are bits of a return address that say in which instruction set the
-	// code is (Thumb, MIPS16, microMIPS) and are not part of the address. (BT-CAP-4)
+	// TagBits are the bits of a return address that give the instruction set of the
+	// code (Thumb, MIPS16, microMIPS) and are not part of the address. (BT-CAP-4)
 	TagBits uint64
 
 	isCall func(*Code) bool
 }
 
-// MaxCall is the most bytes in front of a return address that its call takes, with
-// its delay slot: an x86-64 indirect call has up to 8, one of MIPS 4 and 4 more.
+// MaxCall is the maximum length in bytes of a call with its delay slot: an x86-64 indirect
+// call has up to 8 bytes, a MIPS call 4, and its delay slot 4.
 const MaxCall = 8
 
 var table = []Arch{
@@ -44,8 +44,8 @@ var table = []Arch{
 	{Machine: elf.EM_XTENSA, Name: "Xtensa", Step: 1, isCall: callXtensa},
 }
 
-// Of returns the Arch of an ELF machine. One that is not in the table has no name,
-// a Step of 1, and calls that are not recognised.
+// Of returns the Arch of an ELF machine. For an unknown machine, Name is empty, Step is 1,
+// and calls are not recognized.
 func Of(machine elf.Machine) *Arch {
 	for i := range table {
 		if table[i].Machine == machine {
@@ -57,29 +57,30 @@ func Of(machine elf.Machine) *Arch {
 
 // Code is the code in front of an address.
 type Code struct {
-	Bytes []byte // that end at Addr; the last MaxCall are enough
+	Bytes []byte // bytes that end at Addr; the last MaxCall bytes suffice
 	Addr  uint64 // without TagBits
 	Word  int    // bits of an address
 	Big   bool   // byte order
 	Thumb bool   // the code is Thumb
-	// Text reports whether an address is executable. A call elsewhere is none, but
-	// data that looks like one; nil takes all for executable.
+	// Text reports whether an address is executable. Data that looks like a call to an
+	// address that is not executable is no call. If Text is nil, all addresses count as
+	// executable.
 	Text func(addr uint64) bool
 }
 
-// RecognisesCalls reports whether FollowsCall can tell a call.
+// RecognisesCalls reports whether FollowsCall can recognize calls of the machine.
 func (a *Arch) RecognisesCalls() bool { return a.isCall != nil }
 
-// FollowsCall reports whether the instruction that ends at c.Addr is a call, or
-// the delay slot of one, as in front of every return address. Where calls are not
-// recognised, it is true.
+// FollowsCall reports whether the instruction that ends at c.Addr is a call, or the delay
+// slot of a call, as before every return address. It returns true if calls are not
+// recognized.
 func (a *Arch) FollowsCall(c *Code) bool { return a.isCall == nil || a.isCall(c) }
 
 // Strip returns an address without its TagBits.
 func (a *Arch) Strip(addr uint64) uint64 { return addr &^ a.TagBits }
 
-// CallAddr returns an address inside the instruction that ret is the return
-// address of: what to look up to name the call and not the line after it. (BT-CAP-3)
+// CallAddr returns an address inside the instruction that returns to ret. Looking up this
+// address finds the line of the call and not the line after it. (BT-CAP-3)
 func (a *Arch) CallAddr(ret uint64) uint64 {
 	tagged := ret&a.TagBits != 0 // a short instruction set: its delay slots have 2 bytes or 4
 	ret = a.Strip(ret)

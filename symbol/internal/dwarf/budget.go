@@ -21,7 +21,7 @@ const (
 	bytesPerStep   = 64      // of a string that is skipped
 )
 
-// ErrBudget is the error of a file that would cost too much.
+// ErrBudget is the error for a file that exceeds its budget.
 var ErrBudget = errors.New("its debug information takes more memory or time to read than a file of its size should")
 
 // NewBudget returns the budget of a file of size bytes.
@@ -29,13 +29,13 @@ func NewBudget(size int64) *Budget {
 	return &Budget{steps: FloorSteps + StepsPerByte*size, bytes: FloorBytes + BytesPerByte*size}
 }
 
-// Step takes n steps, and reports whether they were left.
+// Step uses n steps, and reports whether the budget had n steps left.
 func (b *Budget) Step(n int) bool {
 	b.steps -= int64(n)
 	return b.steps >= 0
 }
 
-// Alloc takes n bytes, and reports whether they were left.
+// Alloc uses n bytes, and reports whether the budget had n bytes left.
 func (b *Budget) Alloc(n int64) bool {
 	if n < 0 || n > b.bytes {
 		b.bytes = -1
@@ -45,8 +45,8 @@ func (b *Budget) Alloc(n int64) bool {
 	return true
 }
 
-// Left returns how many bytes may still be taken.
+// Left returns the number of bytes left.
 func (b *Budget) Left() int64 { return max(b.bytes, 0) }
 
-// exceeded reports whether more was taken than there was.
+// exceeded reports whether the budget is exceeded.
 func (b *Budget) exceeded() bool { return b.steps < 0 || b.bytes < 0 }

@@ -10,22 +10,23 @@ import (
 	"sort"
 )
 
-// Sections are the contents of a file's sections; those it does not have are nil.
+// Sections holds the contents of a file's sections. A missing section is nil.
 type Sections struct {
 	Info, Abbrev, Line, Str, LineStr   []byte
 	Ranges, RngLists, Addr, StrOffsets []byte
 }
 
-// Options are what else has to be known of a file.
+// Options describes the file that holds the sections.
 type Options struct {
 	BigEndian bool
-	// Loaded reports whether [low, high) lies in loaded parts of the file. What
-	// linkers drop they leave at 0, or at some other place that is not loaded.
+	// Loaded reports whether [low, high) is in loaded parts of the file. Linkers leave
+	// the debug information of removed code at address 0 or another address that is
+	// not loaded.
 	Loaded func(low, high uint64) bool
 	// Symbol returns the symbol of the function that begins at addr, "" if there
 	// is none.
 	Symbol func(addr uint64) string
-	// Alt is what dwz shared between files, nil if nothing.
+	// Alt is the debug information that dwz moved to a shared file, nil if none.
 	Alt    *Data
 	Budget *Budget
 }
@@ -79,8 +80,8 @@ type unit struct {
 	linesErr, scopeErr error
 }
 
-// New reads unit headers and root entries. The error says which of them is
-// malformed, or that reading takes too much.
+// New reads unit headers and root entries. The error names the malformed one, or is
+// ErrBudget.
 func New(s Sections, o Options) (*Data, error) {
 	d, err := NewAlt(s, o)
 	if err != nil {
@@ -92,7 +93,7 @@ func New(s Sections, o Options) (*Data, error) {
 	return d, nil
 }
 
-// NewAlt reads unit headers alone: enough for names that other files refer to.
+// NewAlt reads only unit headers, which suffice for names that other files refer to.
 func NewAlt(s Sections, o Options) (*Data, error) {
 	d := &Data{order: order(o.BigEndian), Sections: s, Options: o, abbrevs: map[abbrevKey]*abbrevTable{},
 		tables: map[uint64]*lineTable{}, names: map[uint64]*string{}}

@@ -2,7 +2,7 @@ package dwarf
 
 import "strings"
 
-// Frame is one call in source. What is not known is "" or 0.
+// Frame is one call in source. Unknown fields are "" or 0.
 type Frame struct {
 	Func          string // linkage name
 	File          string
@@ -11,9 +11,9 @@ type Frame struct {
 	Inlined       bool // into the frame that follows
 }
 
-// Lookup appends the frames at an address to dst, the innermost first. The error
-// says what could not be read; frames may be found all the same. After ErrBudget
-// nothing more will be found.
+// Lookup appends the frames at an address to dst, innermost first. The error names the
+// data that could not be read; Lookup may find frames despite an error. After ErrBudget,
+// Lookup finds no more frames.
 func (d *Data) Lookup(dst []Frame, pc uint64) ([]Frame, error) {
 	if d.Budget.exceeded() {
 		return dst, ErrBudget
