@@ -57,6 +57,7 @@ type sequence struct {
 	number    uint32     // of the last of these
 	open      bool       // between ~h#begin and ~h#end
 	remap     bool       // a ~h#map was seen: the next {{{reset}}} is its own
+	headers   bool       // this log has ~h# lines: no {{{reset}}} begins a boot
 	line      []byte     // of text, not ended yet
 	last      int64      // line of the last record
 
@@ -90,6 +91,7 @@ const (
 func (q *sequence) newLog(log int) {
 	q.line = q.line[:0]
 	q.log = log
+	q.headers = false
 	q.afterBoot = false
 	q.newBoot(Place{})
 	q.afterBoot = false
@@ -110,6 +112,7 @@ func (q *sequence) newBoot(at Place) {
 // header takes a ~h# line.
 func (q *sequence) header(it *Item) {
 	h := it.Header
+	q.headers = true
 	switch h.Verb {
 	case codec.VerbBoot:
 		q.newBoot(it.Place)
@@ -236,7 +239,7 @@ func (q *sequence) endLine() {
 	case isBanner(q.line):
 		q.newBoot(Place{})
 	case bytes.Contains(q.line, resetElement):
-		if !q.remap {
+		if !q.remap && !q.headers { // BT-REC-4
 			q.newBoot(Place{})
 		}
 		q.remap = false
