@@ -35,7 +35,7 @@ const (
 )
 
 // sequence finds in one pass where in a log dumps and boots begin: by ~h# lines, by
-// {{{reset}}} and boot banners, by lines that match split, and where there is none of these,
+// {{{reset}}} where no header stands above it, boot banners, by lines that match split, and where there is none of these,
 // by records that begin as those of the dump before did. Where the numbers of ~h#begin lines
 // go back, a boot begins, too. It keeps a few hashes, no records. (BT-HEAD-4,
 // BT-REC-1, BT-REC-3)
