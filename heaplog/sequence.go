@@ -35,8 +35,8 @@ const (
 )
 
 // sequence finds in one pass where the dumps and boots in a log begin. Boots begin at ~h#
-// lines, at {{{reset}}}, at boot banners, and where the number of a ~h#begin line is lower
-// than the one before. Dumps begin at boots, at ~h# lines and at lines that match split; in a log
+// lines, at a {{{reset}}} in a log without headers above it, at boot banners, and where the
+// number of a ~h#begin line is lower than the one before. Dumps begin at boots, at ~h# lines and at lines that match split; in a log
 // with none of these, they begin where records repeat the beginning of the previous dump. A
 // sequence keeps a few hashes, and no records. (BT-HEAD-4, BT-REC-1, BT-REC-3)
 type sequence struct {
@@ -57,6 +57,7 @@ type sequence struct {
 	number    uint32     // of the last ~h#begin line
 	open      bool       // between ~h#begin and ~h#end
 	remap     bool       // a ~h#map was read: the next {{{reset}}} belongs to it
+	headers   bool       // this log has ~h# lines: no {{{reset}}} begins a boot
 	line      []byte     // a line of text whose end is not yet read
 	last      int64      // line of the last record
 
@@ -90,6 +91,7 @@ const (
 func (q *sequence) newLog(log int) {
 	q.line = q.line[:0]
 	q.log = log
+	q.headers = false
 	q.afterBoot = false
 	q.newBoot(Place{})
 	q.afterBoot = false
@@ -110,6 +112,7 @@ func (q *sequence) newBoot(at Place) {
 // header processes a ~h# line.
 func (q *sequence) header(it *Item) {
 	h := it.Header
+	q.headers = true
 	switch h.Verb {
 	case codec.VerbBoot:
 		q.newBoot(it.Place)
@@ -237,7 +240,7 @@ func (q *sequence) endLine() {
 	case isBanner(q.line):
 		q.newBoot(Place{})
 	case bytes.Contains(q.line, resetElement):
-		if !q.remap {
+		if !q.remap && !q.headers { // BT-REC-4
 			q.newBoot(Place{})
 		}
 		q.remap = false

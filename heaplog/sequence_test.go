@@ -64,6 +64,7 @@ func TestSequence(t *testing.T) {
 		{"a lost dump", lines("~h#begin 1", a, "~h#end 1", "~h#begin 3", b, "~h#end 3"), "", "[5 5]", "1/1 1/3"},
 		{"a map is no boot", lines("~h#boot", "~h#map t=1", "{{{reset}}}", "{{{module:0:a:elf:00}}}", a, "~h#map t=9", "{{{reset}}}", b), "", "[10]", "1/1"},
 		{"resets", lines("{{{reset}}}", a, "{{{reset}}}{{{module:0:a:elf:00}}}", b), "", "[5 5]", "1/1 2/1"},
+		{"a reset below a header is no boot", lines("~h#begin 1", a, "{{{reset}}}", "{{{module:0:a:elf:00}}}", b, "~h#end 1"), "", "[10]", "1/1"},
 		{"banners", lines("ets Jul 29 2019 12:21:46", "", "rst:0x1 (POWERON_RESET),boot:0x13", a, "rst:0x3 (SW_RESET)", "*** Booting Zephyr OS build v3", b), "", "[5 5]", "1/1 2/1"},
 		{"split", lines("== heap", a, "other", b, "== heap", b), "^== heap", "[10 5]", "1/1 1/2"},
 		{"split in the record's line", lines("first "+a, b, "first "+b), "^first", "[10 5]", "1/1 1/2"},

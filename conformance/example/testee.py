@@ -510,9 +510,10 @@ def read_log(text):
 
 def format_header(words):
     verb, dump, *keys = words
-    line = "~h#" + " ".join([verb] + ([] if dump == "-" else [dump]) + keys)
-    parse_header(line)  # what readers must reject is refused (BT-HEAD-1)
-    return line
+    parse_header("~h#" + " ".join([verb] + ([] if dump == "-" else [dump]) + keys))  # what readers reject is refused (BT-HEAD-1)
+    if dump != "-":
+        verb += " " + (dump.lstrip("0") or "0")  # without leading zeros
+    return "~h#" + " ".join([verb] + keys)
 
 
 # -- BTP/1 (README.md)

@@ -331,6 +331,8 @@ func (b impl) header(text string) string {
 	parts := strings.Split(text, " ")
 	if parts[1] == "-" {
 		parts = slices.Delete(parts, 1, 2)
+	} else if !b.has("header-writes-number-zeros") {
+		parts[1] = b.plainNumber(parts[1])
 	}
 	line := "~h#" + strings.Join(parts, " ")
 	switch b.bug {

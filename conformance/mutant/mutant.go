@@ -36,6 +36,10 @@ type Killed struct {
 // Kill runs the vectors of set on every mutant, as they are written, and returns the
 // vectors that each failed.
 func Kill(ctx context.Context, set *conformance.Set) ([]Killed, error) {
+	return kill(ctx, set, mutants)
+}
+
+func kill(ctx context.Context, set *conformance.Set, mutants []Mutant) ([]Killed, error) {
 	all := make([]Killed, 0, len(mutants))
 	for _, m := range mutants {
 		report, err := conformance.Run(ctx, set, m.Start, conformance.Options{Written: true})

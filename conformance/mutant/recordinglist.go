@@ -184,6 +184,7 @@ var recordingMutants = []Mutant{
 	{Name: "event-writes-m", Bug: "an event is written with ~m#", Encoder: true},
 	{Name: "header-writes-lower-escapes", Bug: "escapes are written with lower-case digits", Encoder: true},
 	{Name: "header-writes-line-end", Bug: "a line end is written", Encoder: true},
+	{Name: "header-writes-number-zeros", Bug: "leading zeros of the number are written", Encoder: true},
 	{Name: "header-writes-tilde", Bug: "~ is written as it is", Encoder: true},
 	{Name: "header-writes-no-zeros", Bug: "leading zeros of a value are not written", Encoder: true},
 	{Name: "header-writes-anything", Bug: "a header that readers must reject is written", Encoder: true},
