@@ -42,7 +42,11 @@ func mutants(c *cobra.Command, args []string, all bool) error {
 		if !k.Encoder {
 			decoders++
 		}
-		fmt.Fprintf(w, "%s: %s\n", k.Name, k.Bug)
+		between := " "
+		if len(k.Name)+len(k.Bug) > 78 {
+			between = "\n    "
+		}
+		fmt.Fprintf(w, "%s:%s%s\n", k.Name, between, k.Bug)
 		if len(k.By) == 0 {
 			survivors++
 			fmt.Fprintln(w, "    SURVIVES: it passes all vectors")
