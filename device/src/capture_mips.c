@@ -138,6 +138,13 @@ static int jumps(uint32_t w)
 		(w >> 26 == 0 && field(w, 0, 6) == 8);
 }
 
+/* Reports whether w is addu, subu, daddu or dsubu sp, sp, REG: frames of over 32 KiB. */
+static int lowers_by_reg(uint32_t w)
+{
+	w &= 0xffe0ffff;
+	return w == 0x03a0e821 || w == 0x03a0e823 || w == 0x03a0e82d || w == 0x03a0e82f;
+}
+
 /*
  * The stack pointer is lowered before, by addiu or daddiu, perhaps in several
  * steps, and after a branch; constants may be loaded before that. So the beginning
@@ -157,7 +164,8 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 			back -= back > 4 ? 4 : 0;	/* jal, bal, jalr */
 			break;
 		}
-		lowered |= (w >> 16 == 0x27bd || w >> 16 == 0x67bd) && (w & 0x8000);
+		lowered |= ((w >> 16 == 0x27bd || w >> 16 == 0x67bd) && (w & 0x8000)) ||
+			lowers_by_reg(w);
 	}
 	return at - back + 4;
 }

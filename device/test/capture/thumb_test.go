@@ -83,7 +83,7 @@ func TestOtherState(t *testing.T) {
 		for _, options := range []string{"", "-DLWSBT_TINY"} {
 			t.Run(backend+" "+options, func(t *testing.T) {
 				exe := filepath.Join(t.TempDir(), "modes")
-				args := f("-m" + backend + " " + options + " -Os -static -I../../include -DBACKEND=lwsbt_capture_" + backend + " program/modes.c ../../src/capture_" + backend + ".c -o " + exe)
+				args := f("-m" + backend + " " + options + " -Os -static -I../../include -DBACKEND=lwsbt_capture_" + backend + " program/states.c ../../src/capture_" + backend + ".c -o " + exe)
 				if out, err := exec.Command("arm-linux-gnueabihf-gcc", args...).CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
