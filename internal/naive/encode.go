@@ -41,15 +41,6 @@ func Encode(pcs []uint64, size uint64, machine, search string) []byte {
 	return append(blob, byte(length/256), byte(length%256))
 }
 
-// FieldBits returns the number of bits that the fields of a blob of pcs take.
-func FieldBits(pcs []uint64, size uint64, machine, search string) int {
-	s, rejected := Decode(Encode(pcs, size, machine, search), 64)
-	if rejected != nil {
-		panic(rejected)
-	}
-	return s.FieldBits()
-}
-
 // field writes a field that is the same on every machine, with a spill bit of 0.
 func (e *encoder) field(v uint64, width int) {
 	e.bits += fmt.Sprintf("%0*b", width, v) + "0"
