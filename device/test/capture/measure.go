@@ -126,16 +126,7 @@ func (j job) run(keep string) (count, error) {
 			return count{}, err
 		}
 	}
-	command := []string{exe}
-	if j.machine.qemu != "" {
-		command = []string{j.machine.qemu, exe}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	out, stderr, err := j.machine.execute(exe, 5*time.Minute)
 	symbols, symErr := readSymbols(exe)
 	if symErr != nil {
 		return count{}, symErr
@@ -145,7 +136,7 @@ func (j job) run(keep string) (count, error) {
 		return count{}, fmt.Errorf("%v: %w", j, checkErr)
 	}
 	if err != nil {
-		c.fatal = fmt.Sprintf("%v: %v %s", j, err, bytes.TrimSpace(stderr.Bytes()))
+		c.fatal = fmt.Sprintf("%v: %v %s", j, err, bytes.TrimSpace(stderr))
 	}
 	return c, nil
 }
@@ -399,4 +390,19 @@ func (c *count) compare(truth []frame, got []uint64, symbols *symbolTable) {
 		}
 		c.worst = b.String()
 	}
+}
+
+// execute runs a program for the machine, for at most limit, and returns what it printed.
+func (m machine) execute(exe string, limit time.Duration) (stdout, stderr []byte, err error) {
+	command := []string{exe}
+	if m.qemu != "" {
+		command = []string{m.qemu, exe}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	stdout, err = cmd.Output()
+	return stdout, errs.Bytes(), err
 }

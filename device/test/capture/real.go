@@ -3,12 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -113,23 +111,14 @@ func (j realJob) run(keep string) (plain, table count, err error) {
 			return plain, table, err
 		}
 	}
-	command := []string{exe}
-	if j.machine.qemu != "" {
-		command = []string{j.machine.qemu, exe}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, runErr := cmd.Output()
+	out, stderr, runErr := j.machine.execute(exe, 10*time.Minute)
 	symbols, err := readSymbols(exe)
 	if err != nil {
 		return plain, table, err
 	}
 	plain, table, err = checkReal(out, symbols)
 	if runErr != nil {
-		plain.fatal = fmt.Sprintf("%v: %v %s", j, runErr, bytes.TrimSpace(stderr.Bytes()))
+		plain.fatal = fmt.Sprintf("%v: %v %s", j, runErr, bytes.TrimSpace(stderr))
 		return plain, table, nil
 	}
 	if err != nil {
