@@ -115,3 +115,17 @@ func (w *digitWriter) values(e PathEntry, l PathLine, units *uint64) {
 		}
 	}
 }
+
+// PathCRC returns the digits of the CRC of a ~p# line whose other digits are text.
+func PathCRC(text string) string {
+	w := digitWriter{}
+	w.fixed(crc16(text), 3)
+	return w.text
+}
+
+// EventCRC returns the digits of the CRC of a ~v# line whose other digits are text.
+func EventCRC(text string) string {
+	w := digitWriter{}
+	w.fixed(crc32(text), 6)
+	return w.text
+}
