@@ -1,0 +1,414 @@
+package callpath_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/internal/naive"
+)
+
+// entriesOf returns the entries of a parsed line, with memory of their own.
+func entriesOf(l *callpath.Line) []callpath.Entry {
+	var all []callpath.Entry
+	for e := (callpath.Entry{}); l.Next(&e); {
+		e.Path, e.Blocks = e.Clone(), slices.Clone(e.Blocks)
+		all = append(all, e)
+	}
+	return all
+}
+
+// show returns entries in a form that is equal for equal ones, be a slice nil or empty.
+func show(entries []callpath.Entry) string {
+	var out string
+	for _, e := range entries {
+		out += fmt.Sprintln(e.Base, e.Outer, len(e.Frames), e.Frames, e.Definition, e.Live, e.Bytes, e.Blocks, e.Allocs, e.AllocBytes, e.Peak)
+	}
+	return out
+}
+
+// What is written is read back, by this package and by the naive reader.
+func TestLineRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		head, entries := gen.PathEntries(rapid.Uint64().Draw(t, "seed"))
+		line, err := callpath.AppendLine([]byte("x"), head, entries)
+		if err != nil || line[0] != 'x' {
+			t.Fatal(err)
+		}
+		line = line[1:]
+		var l callpath.Line
+		if err := l.Parse(line); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if got := entriesOf(&l); l.Head != head || l.Len != len(entries) || show(got) != show(entries) {
+			t.Fatalf("%s: %+v\n%s, want %+v\n%s", line, l.Head, show(got), head, show(entries))
+		}
+		sameAsNaive(t, line)
+	})
+}
+
+type fataler interface{ Fatalf(string, ...any) }
+
+// sameAsNaive checks that a ~p# line is read as the naive reader reads it.
+func sameAsNaive(t fataler, line []byte) {
+	var l callpath.Line
+	err := l.Parse(line)
+	want, reason := naive.ReadPaths(string(line))
+	var e *codec.Error
+	if err == nil && reason != "" || err != nil && (!errors.As(err, &e) || string(e.Reason) != reason) {
+		t.Fatalf("%q: %v, the naive reader says %q", line, err, reason)
+	}
+	if err != nil {
+		if l.Len != 0 || l.Next(new(callpath.Entry)) {
+			t.Fatalf("%q: an entry beside %v", line, err)
+		}
+		return
+	}
+	if l.Head != (callpath.Head{Flags: callpath.Flags(want.Flags), Dump: uint8(want.Dump), Seq: uint16(want.Sequence), Unit: uint8(want.Unit)}) {
+		t.Fatalf("%q: %+v, the naive reader says %+v", line, l.Head, want)
+	}
+	var others []callpath.Entry
+	for _, e := range want.Entries {
+		o := callpath.Entry{Path: callpath.Path{Base: callpath.Base(min(e.Base, 2)), Outer: e.Name}, Definition: e.Definition,
+			Live: e.Live, Bytes: e.Bytes, Allocs: e.Allocs, AllocBytes: e.Ever, Peak: e.Peak}
+		for _, f := range e.Frames {
+			o.Frames = append(o.Frames, callpath.Frame{Value: f.X, Escaped: f.Escaped})
+		}
+		for _, b := range e.Blocks {
+			o.Blocks = append(o.Blocks, callpath.Block{Address: b.Address, Size: b.Size})
+			if o.Bytes += b.Size; o.Bytes < b.Size {
+				o.Bytes = 1<<64 - 1
+			}
+		}
+		others = append(others, o)
+	}
+	if got := entriesOf(&l); show(got) != show(others) {
+		t.Fatalf("%q:\n%s\nthe naive reader:\n%s", line, show(got), show(others))
+	}
+}
+
+// Lines cut, changed, and put together again give an error or what the naive reader
+// reads. The CRC is made right, since few changes get beyond it otherwise.
+func TestDamagedLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		line := gen.PathLine(rapid.Uint64().Draw(t, "seed"))
+		line = line[:len(line)-3]
+		const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+		for range rapid.IntRange(0, 3).Draw(t, "changes") {
+			if len(line) > 3 {
+				line[rapid.IntRange(3, len(line)-1).Draw(t, "at")] = digits[rapid.IntRange(0, 63).Draw(t, "digit")]
+			}
+		}
+		line = line[:rapid.IntRange(3, len(line)).Draw(t, "length")]
+		sameAsNaive(t, callpath.AppendCRC(line))
+	})
+}
+
+// All cuts of the example are rejected.
+func TestTruncated(t *testing.T) {
+	for n := range len(example) {
+		var l callpath.Line
+		if err := l.Parse([]byte(example[:n])); err == nil {
+			t.Errorf("%s is accepted", example[:n])
+		}
+		sameAsNaive(t, []byte(example[:n]))
+	}
+	body := example[:len(example)-3]
+	for n := 3; n < len(body); n++ {
+		sameAsNaive(t, callpath.AppendCRC([]byte(body[:n])))
+	}
+}
+
+// sum is what a dump holds for a path.
+type sum struct{ live, bytes, allocs, allocBytes, peak uint64 }
+
+// dump adds up lines by path: the frames of each, as far as known, and what it holds;
+// and all blocks.
+func dump(t fataler, text []byte, limit int) (sums map[string]sum, blocks []callpath.Block) {
+	var names callpath.Names
+	var line callpath.Line
+	byID := map[callpath.ID]sum{}
+	for row := range bytes.Lines(text) {
+		row = bytes.TrimSuffix(row, []byte("\n"))
+		if len(row) > limit {
+			t.Fatalf("%d characters, limit %d: %s", len(row), limit, row)
+		}
+		if err := line.Parse(row); err != nil {
+			t.Fatalf("%s: %v", row, err)
+		}
+		for e := (callpath.Entry{}); line.Next(&e); {
+			id := names.Add(&e.Path)
+			if e.Definition {
+				continue
+			}
+			s := byID[id]
+			byID[id] = sum{s.live + e.Live, s.bytes + e.Bytes, s.allocs + e.Allocs, s.allocBytes + e.AllocBytes, s.peak + e.Peak}
+			blocks = append(blocks, e.Blocks...)
+		}
+	}
+	sums = map[string]sum{}
+	for id, a := range byID {
+		key := fmt.Sprint(names.Path(id, nil))
+		b := sums[key]
+		sums[key] = sum{a.live + b.live, a.bytes + b.bytes, a.allocs + b.allocs, a.allocBytes + b.allocBytes, a.peak + b.peak}
+	}
+	return sums, blocks
+}
+
+// Lines of a Writer add up to what it was given: whatever the limit, with paths that
+// are cut, entries that are divided, and outer parts by name.
+func TestWriterAddsUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := callpath.Writer{
+			Flags: callpath.Flags(rapid.IntRange(0, 7).Draw(t, "flags")),
+			Unit:  uint8(rapid.IntRange(0, callpath.MaxUnit).Draw(t, "unit")),
+			Limit: rapid.IntRange(callpath.MinLimit, 250).Draw(t, "limit"),
+			Whole: rapid.Uint64Range(0, 4).Draw(t, "whole"),
+			Lines: rapid.Uint64Range(0, 10000).Draw(t, "lines"),
+		}
+		want := map[string]sum{}
+		var wantBlocks []callpath.Block
+		var text []byte
+		last := callpath.Path{}
+		for range rapid.IntRange(0, 20).Draw(t, "entries") {
+			e := drawEntry(t, &last, &w)
+			var err error
+			if text, err = w.Append(text, &e); err != nil {
+				t.Fatal(err)
+			}
+			if !e.Definition {
+				key := fmt.Sprint(e.Path)
+				s := want[key]
+				want[key] = sum{s.live + e.Live, s.bytes + e.Bytes, s.allocs + e.Allocs, s.allocBytes + e.AllocBytes, s.peak + e.Peak}
+				wantBlocks = append(wantBlocks, e.Blocks...)
+			}
+		}
+		text = w.Flush(text)
+		got, blocks := dump(t, text, w.Limit)
+		if fmt.Sprint(got) != fmt.Sprint(want) || !slices.Equal(blocks, wantBlocks) {
+			t.Fatalf("%s holds\n%v\n%v, want\n%v\n%v", text, got, blocks, want, wantBlocks)
+		}
+		var first callpath.Line
+		if line, _, ok := bytes.Cut(text, []byte("\n")); ok {
+			if err := first.Parse(line); err != nil || uint64(first.Seq) != (w.Lines-uint64(bytes.Count(text, []byte("\n"))))%4096 {
+				t.Fatalf("first line %d, %v; %d lines since", first.Seq, err, w.Lines)
+			}
+		}
+	})
+}
+
+// drawEntry draws an entry whose path shares frames with last, with up to 300 frames
+// and 100 blocks.
+func drawEntry(t *rapid.T, last *callpath.Path, w *callpath.Writer) callpath.Entry {
+	p := last.Clone()
+	p.Frames = p.Frames[:rapid.IntRange(0, len(p.Frames)).Draw(t, "keep")]
+	if rapid.IntRange(0, 4).Draw(t, "new") == 0 {
+		p = callpath.Path{Base: callpath.Base(rapid.IntRange(0, 1).Draw(t, "base"))}
+	}
+	more := rapid.SampledFrom([]int{0, 1, 3, 10, 300}).Draw(t, "more")
+	// No return address has offset 0 or 1: those would have the names of no frames.
+	start := rapid.Uint64Range(2, callpath.MaxOffset-1).Draw(t, "start")
+	for i := range more {
+		f := callpath.Frame{Value: max(2, (start+uint64(i*i*37))%callpath.MaxOffset)}
+		if i%7 == 5 {
+			f = callpath.Frame{Value: start << i % 64, Escaped: true}
+		}
+		p.Frames = append(p.Frames, f)
+	}
+	*last = p.Clone()
+	e := callpath.Entry{Path: p, Definition: rapid.IntRange(0, 9).Draw(t, "definition") == 0}
+	if e.Definition {
+		return e
+	}
+	small := rapid.Uint64Range(0, 1<<40)
+	if w.Flags&callpath.Blocks != 0 {
+		for i := range rapid.SampledFrom([]int{0, 1, 2, 100}).Draw(t, "blocks") {
+			b := callpath.Block{Address: (start*uint64(i+1) + 0xffffffffffff0000) << w.Unit, Size: uint64(i)}
+			e.Blocks = append(e.Blocks, b)
+			e.Bytes += b.Size
+		}
+		e.Live = uint64(len(e.Blocks))
+	} else {
+		e.Live, e.Bytes = small.Draw(t, "live"), small.Draw(t, "bytes")
+	}
+	if w.Flags&callpath.Ever != 0 {
+		e.Allocs, e.AllocBytes = small.Draw(t, "allocs"), small.Draw(t, "allocated")
+	}
+	if w.Flags&callpath.Peak != 0 {
+		e.Peak = small.Draw(t, "peak")
+	}
+	return e
+}
+
+// A path has the same frames whichever parts of it a name stands for, and whether they
+// are defined before or after.
+func TestNamesResolve(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		whole := callpath.Path{Base: callpath.Base(rapid.IntRange(0, 1).Draw(t, "base"))}
+		for range rapid.IntRange(1, 12).Draw(t, "depth") {
+			whole.Frames = append(whole.Frames, callpath.Frame{Value: rapid.Uint64Range(2, 50).Draw(t, "offset"), Escaped: rapid.Bool().Draw(t, "escaped")})
+		}
+		// A chain: the first part with its frames, each other part by the name of those
+		// before it.
+		var parts []callpath.Path
+		cut := 0
+		for cut < len(whole.Frames) || cut == 0 {
+			next := rapid.IntRange(cut+1, len(whole.Frames)).Draw(t, "cut")
+			part := callpath.Path{Base: whole.Base, Frames: whole.Frames[:next]}
+			if cut > 0 {
+				outer := callpath.Path{Base: whole.Base, Frames: whole.Frames[:cut]}
+				part = callpath.Path{Base: callpath.Named, Outer: outer.Name(), Frames: whole.Frames[cut:next]}
+			}
+			parts = append(parts, part)
+			cut = next
+		}
+		if got, want := parts[len(parts)-1].Name(), whole.Name(); got != want {
+			t.Fatalf("name %#x, want %#x", got, want)
+		}
+		byName := callpath.Path{Base: callpath.Named, Outer: whole.Name()}
+		parts = append(parts, byName, callpath.Path{Base: callpath.Cut, Frames: whole.Frames[:1]})
+		var names callpath.Names
+		ids := make([]callpath.ID, len(parts))
+		for _, i := range rapid.Permutation(indices(len(parts))).Draw(t, "order") {
+			ids[i] = names.Add(&parts[i])
+			if rapid.Bool().Draw(t, "resolve") {
+				names.Resolve(ids[i])
+			}
+		}
+		direct := names.Resolve(names.Add(&whole))
+		for _, i := range []int{len(parts) - 2, len(parts) - 3} {
+			if got := names.Path(ids[i], nil); fmt.Sprint(got) != fmt.Sprint(whole) {
+				t.Fatalf("%v is %v, want %v", parts[i], got, whole)
+			}
+			if names.Resolve(ids[i]) != direct {
+				t.Fatalf("%v and the whole path have different IDs", parts[i])
+			}
+		}
+	})
+}
+
+func indices(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// Events are read back as they were written, and as the naive reader reads them.
+func TestEventsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		line := gen.EventLine(rapid.Uint64().Draw(t, "seed"))
+		eventsAsNaive(t, line)
+		var l callpath.Events
+		if err := l.Parse(line); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		w := callpath.EventsWriter{Flags: l.Flags, Unit: l.Unit, Lines: uint64(l.Seq), Next: l.EventsHead.Next}
+		var again []byte
+		for e := (callpath.Event{}); l.Next(&e); {
+			var err error
+			if again, err = w.Append(again, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if again = w.Flush(again); string(again) != string(line)+"\n" || w.Next != l.After() {
+			t.Fatalf("%s is written again as %s", line, again)
+		}
+		body := line[:len(line)-6]
+		body = body[:rapid.IntRange(3, len(body)).Draw(t, "length")]
+		eventsAsNaive(t, callpath.AppendCRC(body))
+	})
+}
+
+// eventsAsNaive checks that a ~v# line is read as the naive reader reads it.
+func eventsAsNaive(t fataler, line []byte) {
+	var l callpath.Events
+	err := l.Parse(line)
+	want, reason := naive.ReadEvents(string(line))
+	var e *codec.Error
+	if err == nil && reason != "" || err != nil && (!errors.As(err, &e) || string(e.Reason) != reason) {
+		t.Fatalf("%q: %v, the naive reader says %q", line, err, reason)
+	}
+	if err != nil {
+		return
+	}
+	head := callpath.EventsHead{Flags: callpath.Flags(want.Flags), Seq: uint32(want.Sequence), Unit: uint8(want.Unit), Time: want.Time, Thread: want.Thread, Next: want.Next}
+	if l.EventsHead != head || l.Len != len(want.Events) {
+		t.Fatalf("%q: %+v with %d events, the naive reader says %+v", line, l.EventsHead, l.Len, want)
+	}
+	kinds := map[string]callpath.EventKind{"allocated": callpath.Allocated, "freed": callpath.Freed, "moved": callpath.Moved, "unknown": callpath.FreedUnknown, "lost": callpath.Lost}
+	for i := 0; ; i++ {
+		var got callpath.Event
+		if !l.Next(&got) {
+			break
+		}
+		n := want.Events[i]
+		o := callpath.Event{Kind: kinds[n.Kind], Time: n.Time, Thread: n.Thread, Path: n.Path, Number: n.Number, Old: n.Old, Size: n.Size, Address: n.Address, Count: n.Lost}
+		if n.Kind == "freed" {
+			o.Number, o.Old = 0, n.Number
+		}
+		if got != o {
+			t.Fatalf("%q: event %d is %+v, the naive reader says %+v", line, i, got, o)
+		}
+	}
+}
+
+// Ranges map each address that has a code offset there and back.
+func TestRanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shift := rapid.IntRange(0, 4).Draw(t, "shift")
+		r := callpath.Ranges{Shift: uint8(shift)}
+		var told []codec.Range
+		for range rapid.IntRange(0, 5).Draw(t, "ranges") {
+			x := codec.Range{Start: rapid.Uint64Range(0, 2000).Draw(t, "start"), Length: rapid.Uint64Range(1, 300).Draw(t, "length")}
+			if rapid.IntRange(0, 5).Draw(t, "end") == 0 {
+				x.Start = -x.Length
+			}
+			if slices.Contains(told, x) {
+				continue
+			}
+			r.Add(x, "")
+			told = append(told, x)
+		}
+		for range 50 {
+			address := rapid.Uint64Range(0, 2400).Draw(t, "address") - 50
+			f := r.Frame(address)
+			if want := frameOf(address, told, shift); f != want {
+				t.Fatalf("%#x of %+v is %+v, want %+v", address, told, f, want)
+			}
+			if back, _, ok := r.Address(f); back != address || !ok {
+				t.Fatalf("%#x is %+v, which is %#x, %v", address, f, back, ok)
+			}
+		}
+		if _, _, ok := r.Address(callpath.Frame{Value: r.Units()}); ok {
+			t.Fatal("an address behind all code")
+		}
+	})
+}
+
+// frameOf looks an address up as SPEC.md says: the last range that holds it counts.
+func frameOf(address uint64, ranges []codec.Range, shift int) callpath.Frame {
+	escaped := callpath.Frame{Value: address, Escaped: true}
+	for i, r := range slices.Backward(ranges) {
+		u := (address - r.Start) >> shift
+		if address < r.Start || u >= r.Length>>shift {
+			continue
+		}
+		if (address-r.Start)%(1<<shift) != 0 {
+			return escaped
+		}
+		for _, before := range ranges[:i] {
+			u += before.Length >> shift
+		}
+		return callpath.Frame{Value: u}
+	}
+	return escaped
+}
