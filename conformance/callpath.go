@@ -498,3 +498,11 @@ func lineOfDigits(lines []string, events bool) (string, error) {
 	}
 	return "~p#" + string(text) + naive.PathCRC(string(text)), nil
 }
+
+// crcDigits returns how many digits the CRC of a line has that is written in `digits:`.
+func (v *Vector) crcDigits() int {
+	if v.Has(OpVline) || v.Has(OpVencode) {
+		return 6
+	}
+	return 3
+}
