@@ -116,6 +116,9 @@ func codecVline(text []byte) (string, error) {
 func codecPencode(words string) ([]byte, error) {
 	longest, rest, _ := maxOf(words)
 	l, _ := parsePathLine(rest)
+	if l.Unit > callpath.MaxUnit { // a mistake of the caller, for a Writer
+		return callpath.AppendLine(nil, callpath.Head{Flags: callpath.Flags(l.Flags), Unit: uint8(l.Unit)}, nil)
+	}
 	w := callpath.Writer{Flags: callpath.Flags(l.Flags), Unit: uint8(l.Unit), Limit: longest, Dump: uint32(l.Dump), Lines: uint64(l.Sequence)}
 	var text []byte
 	for _, n := range l.Entries {

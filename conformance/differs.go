@@ -144,7 +144,7 @@ func (v *Vector) checkControlIn(control *Vector) error {
 // checkControlWords proves that a header that is not written differs from one that is in one
 // word, or has one word more or less.
 func (v *Vector) checkControlWords(control *Vector) error {
-	if control.Words == "" || control.WordsOf != v.WordsOf || control.Text == nil && control.Want == nil || control.Rejects() {
+	if control.Words == "" || control.WordsOf != v.WordsOf || control.WordsOf == "head" && control.Text == nil || control.Rejects() {
 		return fmt.Errorf("control vector %s is not to write such words", control.ID)
 	}
 	a, b := strings.Split(v.Words, " "), strings.Split(control.Words, " ")
