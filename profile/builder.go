@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -84,7 +85,8 @@ type Builder struct {
 
 	sums    array[Value]  // of the open dump, by number of the path
 	touched array[uint32] // paths that have a sum
-	open    Dump          // the counts of the open dump
+	more    map[uint32]*more
+	open    Dump // the counts of the open dump
 }
 
 // file is a file in which an address has the same meaning in every boot.
@@ -219,6 +221,30 @@ func (b *Builder) Add(p Path, v Value) {
 	}
 }
 
+// AddAllocation is Add for an allocation with what was recorded besides its live value, and
+// with its standard errors. It counts one record.
+func (b *Builder) AddAllocation(a Allocation) {
+	b.Add(a.Path, a.Value)
+	m := moreOf(&a)
+	if m == (more{}) {
+		return
+	}
+	if a.Path.in != b.paths {
+		a.Path = b.Path(a.Path.Append(nil))
+	}
+	sum := b.more[a.Path.id]
+	if sum == nil {
+		if b.more == nil {
+			b.more = map[uint32]*more{}
+		}
+		sum = &more{id: a.Path.id}
+		b.more[a.Path.id] = sum
+	}
+	if sum.add(&m) {
+		b.open.Loss.Saturated = true
+	}
+}
+
 // Dump returns the current state of the open dump, which stays open. It ignores Records,
 // Total, Ended, Loss.OtherPaths and Loss.Saturated in facts, because the Builder has these
 // values.
@@ -236,6 +262,10 @@ func (b *Builder) Dump(facts Dump) *Dump {
 	for i, id := range d.ids {
 		d.values[i] = *b.sums.at(int(id))
 	}
+	for _, m := range b.more {
+		d.more = append(d.more, *m)
+	}
+	slices.SortFunc(d.more, func(a, b more) int { return cmp.Compare(a.id, b.id) })
 	return &d
 }
 
@@ -246,6 +276,6 @@ func (b *Builder) End(facts Dump) *Dump {
 	for _, id := range d.ids {
 		*b.sums.at(int(id)) = Value{}
 	}
-	b.touched.n, b.open = 0, Dump{}
+	b.touched.n, b.open, b.more = 0, Dump{}, nil
 	return d
 }

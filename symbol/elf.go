@@ -91,7 +91,7 @@ func (f *File) readHeaders() (err error) {
 			s := segment{addr: p.Vaddr, off: p.Off, size: p.Filesz, end: p.Vaddr + p.Memsz}
 			f.loads = append(f.loads, s)
 			if p.Flags&elf.PF_X != 0 {
-				f.text = append(f.text, s)
+				f.text, f.codeLoads = append(f.text, s), append(f.codeLoads, s)
 			}
 		}
 		if p.Type == elf.PT_NOTE {
