@@ -7,18 +7,16 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
-
-// AddrRange is a range of addresses, [Start, End).
-type AddrRange struct{ Start, End uint64 }
 
 // Layout is what a firmware says in its ELF file about the addresses in its logs. The zero
 // Layout says nothing. (BT-NOTE-1)
 type Layout struct {
-	Code     []AddrRange // executable memory, in the order in which offsets count
+	Code     []codec.Range // executable memory, in the order in which offsets count
 	Shift    int         // offsets count units of 2^Shift bytes
-	Heap     []AddrRange
+	Heap     []codec.Range
 	Firmware string // version, safe to print
 }
 
@@ -46,9 +44,9 @@ func (f *File) Layout() (Layout, error) {
 	if len(l.Code) == 0 {
 		l.Shift = bits.Len64(f.arch.Step) - 1
 		for _, s := range f.codeLoads {
-			l.Code = append(l.Code, AddrRange{s.addr, s.end})
+			l.Code = append(l.Code, codec.Range{Start: s.addr, Length: s.end - s.addr})
 		}
-		slices.SortFunc(l.Code, func(a, b AddrRange) int { return cmp.Compare(a.Start, b.Start) })
+		slices.SortFunc(l.Code, func(a, b codec.Range) int { return cmp.Compare(a.Start, b.Start) })
 	}
 	return l, err
 }
@@ -99,7 +97,7 @@ func (f *File) oneNote(b []byte) (kind uint32, desc, rest []byte, ok bool) {
 }
 
 // codeNote reads a note of type noteCode.
-func (f *File) codeNote(desc []byte) (list []AddrRange, shift int, ok bool) {
+func (f *File) codeNote(desc []byte) (list []codec.Range, shift int, ok bool) {
 	if len(desc) < 8 {
 		return nil, 0, false
 	}
@@ -112,17 +110,17 @@ func (f *File) codeNote(desc []byte) (list []AddrRange, shift int, ok bool) {
 }
 
 // ranges reads pairs of words.
-func (f *File) ranges(b []byte) (list []AddrRange, ok bool) {
+func (f *File) ranges(b []byte) (list []codec.Range, ok bool) {
 	word := f.Word / 8
 	if len(b)%(2*word) != 0 || len(b)/(2*word) > maxSegments {
 		return nil, false
 	}
 	for ; len(b) > 0; b = b[2*word:] {
-		r := AddrRange{f.wordAt(b), f.wordAt(b[word:])}
-		if r.End < r.Start {
+		start, end := f.wordAt(b), f.wordAt(b[word:])
+		if end < start {
 			return nil, false
 		}
-		list = append(list, r)
+		list = append(list, codec.Range{Start: start, Length: end - start})
 	}
 	return list, true
 }
