@@ -1,8 +1,10 @@
 package profile
 
 import (
+	"fmt"
 	"iter"
 	"slices"
+	"sync"
 
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -52,6 +54,22 @@ func (p Path) Frames() iter.Seq[symbol.Frame] {
 const Other = "(other call paths)"
 
 var otherAddr = symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: Other, Name: Other}}}}
+
+// cutAddrs are the addresses that [CutAddr] has returned, by number of frames.
+var cutAddrs sync.Map
+
+// CutAddr returns the outermost address of a call path whose outer frames were not recorded:
+// one that has the frame "(cut at 31 frames)" if frames, the number of recorded frames, is 31.
+// Reports thus show the path below that frame, and not as one that begins at its outermost
+// recorded function. All calls with the same number return the same address.
+func CutAddr(frames int) symbol.Addr {
+	name := fmt.Sprintf("(cut at %d frames)", frames)
+	if frames == 1 {
+		name = "(cut at 1 frame)"
+	}
+	l, _ := cutAddrs.LoadOrStore(frames, &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}})
+	return symbol.Addr{Location: l.(*symbol.Location)}
+}
 
 // Other reports whether the path represents all call paths beyond the limit of its
 // [Builder].
