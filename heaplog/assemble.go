@@ -140,7 +140,7 @@ func (a *assembler) begin(p *pass) bool {
 func (a *assembler) facts() profile.Dump {
 	d := a.current
 	return profile.Dump{Name: fmt.Sprintf("dump %d", a.number), File: d.File, Line: d.Line, Index: a.yielded, Boot: d.boot,
-		Number: d.number, Time: d.time, Timed: d.timed, Announced: d.announced, Loss: a.loss}
+		Number: d.number, Time: d.time, Timed: d.timed, Why: d.why, Announced: d.announced, Loss: a.loss}
 }
 
 // finish ends the current dump, if any, and yields it if it is selected.

@@ -21,6 +21,7 @@ type dumpStart struct {
 	timed     bool
 	marked    bool // begins with a ~h#begin line
 	ended     bool // has a ~h#end line
+	why       string
 	announced profile.Announced
 	split     bool // begins at a line that matches sequence.split
 
@@ -157,6 +158,7 @@ func (q *sequence) header(it *Item) {
 		d := &dumpStart{Place: it.Place, boot: q.boot, number: int64(h.Number), marked: true}
 		us, timed := h.Uint("t")
 		d.time, d.timed = microseconds(us), timed
+		d.why, _ = h.Get("why")
 		announce(&d.announced, h)
 		d.callPaths(h)
 		q.begin(d) // here, because a dump may have no records

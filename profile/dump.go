@@ -17,6 +17,7 @@ type Dump struct {
 	Number int64         // number of the dump in the log, or else counted from 1
 	Time   time.Duration // since the boot, if Timed
 	Timed  bool
+	Why    string // what caused the dump, as its ~h#begin says: "exit", "interval"; "" if not known
 
 	Records   int64 // number of records added
 	Total     Value
@@ -81,6 +82,22 @@ type Loss struct {
 // one.
 func (d *Dump) Complete() bool {
 	return d.Ended && !d.Cut && (!d.Announced.HasRecords || uint64(d.Records) >= d.Announced.Records)
+}
+
+// Missing returns the fraction of the announced blocks that is missing, from 0 to 1. known is
+// false if the log does not say how many blocks the dump had.
+func (d *Dump) Missing() (fraction float64, known bool) {
+	if !d.Announced.HasRecords {
+		return 0, false
+	}
+	have := d.Total.Count
+	if d.Sample > 0 || d.Diff || !d.Written.IsZero() {
+		have = d.Written.Count
+	}
+	if n := d.Announced.Records; n > have {
+		return float64(n-have) / float64(n), true
+	}
+	return 0, true
 }
 
 // Allocation is the sum of the live allocations of one call path.
