@@ -26,13 +26,12 @@ type dumpStart struct {
 	split     bool // begins at a line that matches sequence.split
 
 	info     bootInfo
-	why      string
 	heap     profile.Heap
 	diff     bool // has only what changed since the dump with the number base
 	base     int64
 	sample   uint64
-	paths    bool // began with a line of call paths
-	headless bool // its begin mark was lost
+	paths    bool         // began with a line of call paths
+	headless bool         // its begin mark was lost
 	lines    [2]lineCount // of call paths since the boot, at its begin and its end mark
 	folded   uint64
 }
@@ -72,17 +71,17 @@ type sequence struct {
 	boot      int
 	info      bootInfo
 	heap      profile.Heap // that the allocator reported last in this boot
-	numbers   int64      // dumps of this boot so far
-	next      *dumpStart // the dump that begins with the next record
-	afterBoot bool       // next exists because of a boot
-	events    bool       // there were events since the boot
-	marked    bool       // this boot has ~h#begin lines
-	number    uint32     // of the last ~h#begin line
-	open      bool       // between ~h#begin and ~h#end
-	remap     bool       // a ~h#map was read: the next {{{reset}}} belongs to it
-	headers   bool       // this log has ~h# lines: no {{{reset}}} begins a boot
-	line      []byte     // a line of text whose end is not yet read
-	last      int64      // line of the last record
+	numbers   int64        // dumps of this boot so far
+	next      *dumpStart   // the dump that begins with the next record
+	afterBoot bool         // next exists because of a boot
+	events    bool         // there were events since the boot
+	marked    bool         // this boot has ~h#begin lines
+	number    uint32       // of the last ~h#begin line
+	open      bool         // between ~h#begin and ~h#end
+	remap     bool         // a ~h#map was read: the next {{{reset}}} belongs to it
+	headers   bool         // this log has ~h# lines: no {{{reset}}} begins a boot
+	line      []byte       // a line of text whose end is not yet read
+	last      int64        // line of the last record
 
 	run     int            // records without runGap lines of other text between them
 	gap     int64          // lines before the run
@@ -222,6 +221,7 @@ func (q *sequence) paths(it *Item, values bool) boundary {
 		}
 	}
 	d := &dumpStart{Place: it.Place, boot: q.boot, paths: true, headless: q.marked}
+	q.open = false
 	q.begin(d)
 	if d.number = last&^63 | digit; last < 0 {
 		d.number = digit

@@ -176,6 +176,9 @@ func (p *Process) Remap() {
 	p.maps.code.remap = true
 }
 
+// ResetCode forgets the mappings of [Process.Executable], for a new boot.
+func (p *Process) ResetCode() { p.maps.code = codeMap{} }
+
 // Executable returns the executable mappings that the log told since the boot, also those
 // that it has removed since, in the order in which it told them first. Offsets of call
 // paths count in this order. The caller must not
