@@ -21,6 +21,7 @@ type assembler struct {
 	loss     profile.Loss
 	held     []held
 	yielded  int
+	skip     int           // dumps that an earlier pass has yielded
 	last     *profile.Dump // the latest dump, until it is known whether it is the last one
 	lastFrom *dumpStart
 
@@ -161,12 +162,12 @@ func (a *assembler) finish(p *pass) bool {
 	case a.r.selected && a.r.from < 0:
 		a.last, a.lastFrom = d, from
 		return true
-	case !a.r.selectsDump(a.number, math.MaxInt):
+	case !a.r.selectsDump(a.number, math.MaxInt), a.r.resplits(p.sequence):
 		return true
 	}
 	a.yielded++
 	p.tally.dump(d, from)
-	return a.yield(d, nil)
+	return a.yielded <= a.skip || a.yield(d, nil)
 }
 
 // idle yields the unfinished dump before the pass waits.
@@ -185,6 +186,12 @@ func (a *assembler) idle(p *pass) bool {
 
 // end yields the last dump at the end of the input, or where reading failed.
 func (a *assembler) end(p *pass) bool {
+	if p.log == len(a.r.inputs)-1 && !p.damaged {
+		p.sequence.endBoot()
+		if a.r.resplits(p.sequence) {
+			return false // Dumps begins another pass
+		}
+	}
 	if a.r.moment == nil {
 		a.release()
 		if !a.finish(p) {
