@@ -25,6 +25,7 @@ type assembler struct {
 	loss     profile.Loss
 	held     []held
 	yielded  int
+	skip     int           // dumps that an earlier pass has yielded
 	last     *profile.Dump // the latest dump, until it is known whether it is the last one
 	lastFrom *dumpStart
 
@@ -211,6 +212,12 @@ func (a *assembler) idle(p *pass) bool {
 
 // end yields the last dump at the end of the input, or where reading failed.
 func (a *assembler) end(p *pass) bool {
+	if p.log == len(a.r.inputs)-1 && !p.damaged {
+		p.sequence.endBoot()
+		if a.r.resplits(p.sequence) {
+			return false // Dumps begins another pass
+		}
+	}
 	if !a.events.flush(!p.damaged) {
 		return false
 	}

@@ -60,7 +60,7 @@ type pass struct {
 }
 
 func newPass(r *Reader, c consumer) *pass {
-	p := &pass{r: r, consumer: c, maps: r.maps, sequence: &sequence{split: r.split}, names: map[string]*callpath.Names{}}
+	p := &pass{r: r, consumer: c, maps: r.maps, sequence: &sequence{split: r.split, groups: r.groups}, names: map[string]*callpath.Names{}}
 	p.hooks = hooks{ctx: r.ctx, idle: p.idle, note: func(text string) { p.tally.note(NoteLoss, text) }}
 	p.scanner.bare, p.scanner.use = r.bare, p.use
 	p.scanner.always32 = r.machineBy != "" && r.machine.Word() == 32

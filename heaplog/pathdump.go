@@ -263,12 +263,12 @@ func (a *assembler) emit(p *pass, e *endedDump) bool {
 	case a.r.selected && a.r.from < 0:
 		a.last, a.lastFrom = d, e.from
 		return true
-	case !a.r.selectsDump(e.number, math.MaxInt):
+	case !a.r.selectsDump(e.number, math.MaxInt), a.r.resplits(p.sequence):
 		return true
 	}
 	a.yielded++
 	p.tally.dump(d, e.from)
-	return a.yield(d, nil)
+	return a.yielded <= a.skip || a.yield(d, nil)
 }
 
 // unpark emits the parked dumps that wait for no name, in order. With all, it emits all.

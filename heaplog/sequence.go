@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -65,7 +66,12 @@ type sequence struct {
 	// remove earlier ones.
 	dumps []*dumpStart
 	count int  // number of dumps so far, including removed ones
-	told  bool // a mark or split gives the start of the first dump
+	told  bool // a mark or split gives the start of the first dump of this boot
+
+	groups  map[int]groupEnd // known from an earlier pass, by boot: what the dumps end with
+	found   map[int]groupEnd // that this pass has found
+	unclear []string         // why boots may have several dumps that are added up
+	inBoot  int              // number of dumps of this boot
 
 	log       int
 	boot      int
@@ -86,7 +92,8 @@ type sequence struct {
 	run     int            // records without runGap lines of other text between them
 	gap     int64          // lines before the run
 	runs    int            // number of runs of at least runRecords
-	ends    map[uint64]int // how often runs ended with the same records, by the hash of these records
+	ends    map[uint64]int // how often runs of this boot ended with the same records, by the hash of these records
+	ended   int            // number of runs of this boot that ended
 	recent  [runRecords][]byte
 	recents int // number of records of the run
 	seed    maphash.Seed
@@ -124,6 +131,7 @@ func (q *sequence) newBoot(at Place) {
 	if q.next != nil && q.afterBoot && !q.events {
 		return // a banner of several lines, or one with a reset
 	}
+	q.endBoot()
 	q.boot++
 	q.events = false
 	q.numbers, q.marked, q.open, q.remap = 0, false, false, false
@@ -253,8 +261,9 @@ func (q *sequence) begin(d *dumpStart) {
 	}
 	q.next = nil
 	d.log, d.info, d.heap = q.log, q.info, q.heap
-	if q.count++; q.count == 1 {
-		q.told = d.marked || d.split
+	q.count++
+	if q.inBoot++; q.inBoot == 1 {
+		q.told = d.marked || d.split || d.paths
 	}
 	q.dumps = append(q.dumps, d)
 	q.beginning = beginning{}
@@ -366,32 +375,68 @@ func (q *sequence) record(it *Item) boundary {
 	if q.marked || q.split != nil {
 		return sameDump
 	}
-	if between > 0 {
-		q.endRun()
+	if between > 0 && q.endRun() {
+		q.begin(&dumpStart{Place: it.Place, boot: q.boot})
+		q.keep(it)
+		return newDump
 	}
-	at := q.recents % runRecords
-	q.recent[at] = append(q.recent[at][:0], it.Text...)
-	q.recents++
+	q.keep(it)
 	return q.compare(it, between)
 }
 
+// keep remembers one of the last records of a run.
+func (q *sequence) keep(it *Item) {
+	at := q.recents % runRecords
+	q.recent[at] = append(q.recent[at][:0], it.Text...)
+	q.recents++
+}
+
+// groupEnd is what the dumps of a boot end with: the hash of the last 8 records.
+type groupEnd struct {
+	seed maphash.Seed
+	hash uint64
+}
+
 // endRun counts how often the same 8 records, in the same order, come last before other
-// text. A list that is printed newest first ends with the same records each time.
-func (q *sequence) endRun() {
-	if q.recents >= runRecords && len(q.ends) < maxEnds {
-		var h maphash.Hash
-		q.hash(nil) // creates the seed
-		h.SetSeed(q.seed)
-		for i := range runRecords {
-			h.Write(q.recent[(q.recents+i)%runRecords])
-			h.WriteByte('\n')
-		}
+// text. A list that is printed newest first ends with the same records each time. endRun
+// reports whether an earlier pass found that a dump ends with these records.
+func (q *sequence) endRun() (dumpEnds bool) {
+	if q.recents > 0 {
+		q.ended++
+	}
+	if known, ok := q.groups[q.boot]; ok {
+		dumpEnds = q.recents >= runRecords && q.recentHash(known.seed) == known.hash
+	} else if q.recents >= runRecords && len(q.ends) < maxEnds && q.distinct() {
 		if q.ends == nil {
 			q.ends = map[uint64]int{}
 		}
-		q.ends[h.Sum64()]++
+		q.hash(nil) // creates the seed
+		q.ends[q.recentHash(q.seed)]++
 	}
 	q.recents = 0
+	return dumpEnds
+}
+
+// distinct reports whether the last 8 records are different enough to recognize a dump.
+func (q *sequence) distinct() bool {
+	n := 0
+	for i := range q.recent {
+		if !slices.ContainsFunc(q.recent[:i], func(r []byte) bool { return bytes.Equal(r, q.recent[i]) }) {
+			n++
+		}
+	}
+	return n >= beginningFew
+}
+
+// recentHash returns the hash of the last 8 records.
+func (q *sequence) recentHash(seed maphash.Seed) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for i := range runRecords {
+		h.Write(q.recent[(q.recents+i)%runRecords])
+		h.WriteByte('\n')
+	}
+	return h.Sum64()
 }
 
 func (q *sequence) hash(text []byte) uint64 {
@@ -411,25 +456,40 @@ func (q *sequence) countRun(between int64) {
 	}
 }
 
-// undecided returns why the log may hold several dumps although only one was found, or "".
-// Call it at the end of the log.
-func (q *sequence) undecided() string {
-	if q.count != 1 || q.told {
-		return ""
+// endBoot examines whether a boot in which no dump boundary was found may hold several
+// dumps. If each of its groups of records ends with the same records, each is a dump, which
+// another pass can tell from the others.
+func (q *sequence) endBoot() {
+	defer func() { q.inBoot, q.runs, q.ended, q.ends, q.recents = 0, 0, 0, nil, 0 }()
+	if q.inBoot != 1 || q.told || q.marked || q.split != nil {
+		return
 	}
 	q.endRun()
-	same := 0
-	for _, n := range q.ends {
-		same = max(same, n)
+	same, end := 0, uint64(0)
+	for h, n := range q.ends {
+		if n > same {
+			same, end = n, h
+		}
 	}
-	why := ""
 	switch {
+	case same > 1 && same == q.ended:
+		if q.found == nil {
+			q.found = map[int]groupEnd{}
+		}
+		q.found[q.boot] = groupEnd{q.seed, end}
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d groups of records end with the same ones", same, same))
 	case same > 1:
-		why = fmt.Sprintf("%d dumps, but they are added up as one: %d groups of records end with the same ones", same, same)
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d of %d groups of records end with the same ones", same, same, q.ended))
 	case q.runs > 1:
-		why = fmt.Sprintf("%d dumps, but they are added up as one: there are %d groups of records, with other text between them", q.runs, q.runs)
-	default:
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: there are %d groups of records, with other text between them", q.runs, q.runs))
+	}
+}
+
+// undecided returns why the log may hold several dumps although they are added up as one, or
+// "". Call it after endBoot at the end of the log.
+func (q *sequence) undecided() string {
+	if len(q.unclear) == 0 {
 		return ""
 	}
-	return "looks like " + why + "; --split REGEX says at which line a dump begins"
+	return "looks like " + q.unclear[0] + "; --split REGEX says at which line a dump begins"
 }

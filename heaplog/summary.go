@@ -32,6 +32,7 @@ type Summary struct {
 	Lost      int64 // number of Lossy that were not recovered
 
 	Dumps, Boots int
+	Undecided    string  // why dumps may have been added up as one, and what to do; "" if none were
 	LostEvents   int64   // events that the recorder dropped
 	BadFrees     []Place // the first frees of addresses with no live block
 	Notes        []Note
@@ -280,6 +281,7 @@ func (p *pass) summary() Summary {
 	s.Inferred, s.Lost = t.states[symbol.Inferred], t.states[symbol.Lost]
 	s.Lossy = s.Inferred + s.Lost
 	s.Addresses = s.Lossy + t.states[symbol.Exact]
+	s.Undecided = t.undecided
 	s.Notes = p.notes(&s)
 	return s
 }
