@@ -240,7 +240,7 @@ func (t *tally) dump(d *profile.Dump, from *dumpStart) {
 	t.otherPaths += d.Loss.OtherPaths
 	t.saturated = t.saturated || d.Loss.Saturated
 	a := &d.Announced
-	if len(t.dumps) < maxNotedDumps && (from.marked && !from.ended || d.Loss.NoSize > 0 ||
+	if len(t.dumps) < maxNotedDumps && (from.headless || from.marked && !from.ended || d.Loss.NoSize > 0 ||
 		a.HasRecords && uint64(d.Records) != a.Records || a.HasBytes && d.Written.Bytes != a.Bytes ||
 		d.Loss != profile.Loss{Cut: d.Loss.Cut, Unreadable: d.Loss.Unreadable} || d.Sample > 0) {
 		f := dumpFacts{profile.Dump{Name: d.Name, Line: d.Line, Records: d.Records, Total: d.Total, Announced: *a, Loss: d.Loss, Written: d.Written,

@@ -78,10 +78,10 @@ type Loss struct {
 }
 
 // Complete reports whether no part of the dump is known to be missing: the dump has ended,
-// it has an end mark if it has a begin mark, and its number of records is the announced
-// one.
+// it has an end mark if it has a begin mark, its number of records is the announced one, and
+// so was the dump that it differs from.
 func (d *Dump) Complete() bool {
-	return d.Ended && !d.Cut && (!d.Announced.HasRecords || uint64(d.Records) >= d.Announced.Records)
+	return d.Ended && !d.Cut && !d.Loss.NoBase && (!d.Announced.HasRecords || uint64(d.Records) >= d.Announced.Records)
 }
 
 // Missing returns the fraction of the announced blocks that is missing, from 0 to 1. known is
