@@ -260,10 +260,19 @@ func (c *callPaths) locate(f callpath.Frame) symbol.Addr {
 	return c.process.Locate(pc + c.offset)
 }
 
+// CodeOffset returns the code offset of an address of a call path that is in none of the
+// known code ranges; ok is false for other addresses. (BT-CODE-2)
+func CodeOffset(a symbol.Addr) (offset uint64, ok bool) {
+	return a.PC, a.Location != nil && a.Location.Missing == missingCode
+}
+
+// missingCode is the reason why a code offset has no address.
+const missingCode = "the log does not say where the code is"
+
 // offsetAddr returns the Addr of a code offset that is in none of the known code ranges.
 func offsetAddr(x uint64) symbol.Addr {
 	name := fmt.Sprintf("code+%#x", x)
-	return symbol.Addr{PC: x, Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}, Missing: "the log does not say where the code is"}}
+	return symbol.Addr{PC: x, Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}, Missing: missingCode}}
 }
 
 // unknownOuter returns the outermost Addr of a call path whose outer frames have a name that
