@@ -18,11 +18,11 @@ type callPaths struct {
 	process *symbol.Process
 	offset  uint64 // added to each address
 	names   *callpath.Names
-	key     string // of names, for later boots; "" if none may use them
-	shared  bool   // an earlier boot has used names
-	closed  bool   // another boot has begun: process is no longer that of this boot
+	shared  bool // the boot before has used names
+	closed  bool // another boot has begun: process is no longer that of this boot
 
 	ranges callpath.Ranges
+	shift  uint8 // of the boot line, 0 if it has none
 	from   codeSource
 	told   int          // executable mappings of the process in ranges
 	file   *symbol.File // whose own addresses the ranges are, nil if they are those in memory
@@ -84,51 +84,44 @@ func (s *sequenceNumbers) line(number, modulus uint64) (lost int64) {
 	return lost
 }
 
-// newCallPaths begins a boot. h is its ~h#boot line, nil if it has none. kept holds the names
-// of earlier boots of the pass. (BT-NAME-3)
-func newCallPaths(r *Reader, h *codec.Header, kept map[string]*callpath.Names) *callPaths {
+// newCallPaths begins a boot. h is its ~h#boot line, nil if it has none. last and before are
+// the latest boot that had lines of call paths and its ~h#boot line, nil if there are none.
+func newCallPaths(r *Reader, h, before *codec.Header, last *callPaths) *callPaths {
 	c := &callPaths{process: r.process, offset: r.offset, addrs: map[callpath.Frame]symbol.Addr{}}
 	if h != nil {
 		c.lines.known, c.events.known = true, true
 		c.header(h)
 	}
 	if c.from == fromNothing {
-		c.elf(h != nil && hasKey(h, "shift"))
+		c.elf()
 	}
-	if c.key != "" && c.from != fromNothing {
-		c.names, c.shared = kept[c.key], true
-	}
-	if c.names == nil {
-		c.names, c.shared = &callpath.Names{}, false
-		if c.key != "" {
-			kept[c.key] = c.names
-		}
+	// BT-NAME-3
+	if h != nil && before != nil && callpath.KeepsNames(before, h) && last.from == c.from && (c.from == fromHeader || c.from == fromELF) {
+		c.names, c.shared = last.names, true
+	} else {
+		c.names = &callpath.Names{}
 	}
 	return c
 }
 
-func hasKey(h *codec.Header, key string) bool { _, ok := h.Get(key); return ok }
-
 // header takes the code ranges of the boot line. (BT-CODE-1)
 func (c *callPaths) header(h *codec.Header) {
 	shift, _ := h.Uint("shift")
-	c.ranges.Shift = uint8(min(shift, symbol.MaxShift))
+	c.shift = uint8(min(shift, symbol.MaxShift))
 	code, ok := h.Get("code")
-	if build, _ := h.Get("build"); build != "" {
-		c.key = fmt.Sprintf("%s %s %d", build, code, shift)
-	}
 	if !ok {
 		return
 	}
 	list, _ := codec.ParseRanges(code)
+	c.ranges.Shift = c.shift
 	for _, x := range list {
 		c.ranges.Add(x, "")
 	}
 	c.from = fromHeader
 }
 
-// elf takes the code ranges of the ELF file that the user names. (BT-CODE-4)
-func (c *callPaths) elf(shifted bool) {
+// elf takes the code ranges of the ELF file that the user names. (BT-CODE-3, BT-NOTE-1)
+func (c *callPaths) elf() {
 	files := c.process.Files()
 	if len(files) == 0 {
 		return
@@ -137,9 +130,7 @@ func (c *callPaths) elf(shifted bool) {
 	if err != nil {
 		c.problem = err.Error()
 	}
-	if !shifted {
-		c.ranges.Shift = uint8(l.Shift)
-	}
+	c.ranges.Shift = uint8(l.Shift)
 	for _, x := range l.Code {
 		c.ranges.Add(x, "")
 	}
@@ -157,11 +148,7 @@ func (c *callPaths) settle() {
 		return
 	}
 	if c.from != fromMap {
-		shift := c.ranges.Shift
-		if c.file != nil {
-			shift = 0 // BT-CODE-3: that of the boot line, or 0
-		}
-		c.ranges, c.from, c.file = callpath.Ranges{Shift: shift}, fromMap, nil
+		c.ranges, c.from, c.file = callpath.Ranges{Shift: c.shift}, fromMap, nil
 		clear(c.addrs)
 		if c.shared { // offsets of another map
 			c.names, c.shared = &callpath.Names{}, false
@@ -351,11 +338,10 @@ type pathSum struct {
 
 	// Estimates of the live values and their variances, if the dump is sampled.
 	bytes, count, bytesVar, countVar float64
-	everBytes, everCount             float64
 }
 
-// sumOf returns the values of an entry. Each block, or the mean block of an entry, is scaled by its
-// own size if the dump is sampled. (BT-SAMPLE-1)
+// sumOf returns the values of an entry. If the dump is sampled, the live values are scaled: by
+// the size of each block, if the line has the blocks, else by their mean size. (BT-DUMP-5)
 func sumOf(e *pathEntry, sample uint64) pathSum {
 	s := pathSum{live: e.live, ever: e.ever, peak: e.peak}
 	if e.peak > 0 {
@@ -365,9 +351,12 @@ func sumOf(e *pathEntry, sample uint64) pathSum {
 		return s
 	}
 	add := func(v profile.Value) {
-		bytes, count, bytesErr, countErr := profile.Unsample(v, sample)
-		s.bytes, s.count = s.bytes+bytes, s.count+count
-		s.bytesVar, s.countVar = s.bytesVar+bytesErr*bytesErr, s.countVar+countErr*countErr
+		count, bytes, variance := callpath.Scale(v.Count, v.Bytes, sample)
+		s.bytes, s.count, s.bytesVar = s.bytes+bytes, s.count+count, s.bytesVar+variance
+		if v.Bytes > 0 {
+			size := float64(v.Bytes) / float64(v.Count)
+			s.countVar += variance / (size * size)
+		}
 	}
 	if e.blocks == nil {
 		add(e.live)
@@ -375,7 +364,6 @@ func sumOf(e *pathEntry, sample uint64) pathSum {
 	for _, b := range e.blocks {
 		add(profile.Value{Bytes: b.Size, Count: 1})
 	}
-	s.everBytes, s.everCount, _, _ = profile.Unsample(e.ever, sample)
 	return s
 }
 
@@ -390,5 +378,4 @@ func (s *pathSum) add(o *pathSum) {
 	s.peaks += o.peaks
 	s.bytes, s.count = s.bytes+o.bytes, s.count+o.count
 	s.bytesVar, s.countVar = s.bytesVar+o.bytesVar, s.countVar+o.countVar
-	s.everBytes, s.everCount = s.everBytes+o.everBytes, s.everCount+o.everCount
 }

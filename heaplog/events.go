@@ -33,7 +33,7 @@ type queuedEvent struct {
 // maxQueued is the number of events that wait for a name.
 const maxQueued = 1 << 20
 
-// take converts an item.
+// take converts an item. (BT-VLINE-5)
 func (e *events) take(p *pass, it *Item) bool {
 	if it.Kind == Event {
 		q := queuedEvent{pass: p, place: it.Place}

@@ -42,11 +42,12 @@ type pass struct {
 	sequence *sequence
 	tally    tally
 
-	paths     *callPaths                 // of this boot, nil if it has no lines of call paths so far
-	bootLine  *codec.Header              // of this boot, nil if it has none
-	pathBoot  int                        // number of the boot of paths
-	names     map[string]*callpath.Names // of earlier boots
-	lostLines int64                      // before this line of call paths
+	paths     *callPaths    // of this boot, nil if it has no lines of call paths so far
+	bootLine  *codec.Header // of this boot, nil if it has none
+	pathBoot  int           // number of the boot of paths
+	lastPaths *callPaths    // of the latest boot before this one that had lines of call paths
+	lastLine  *codec.Header
+	lostLines int64 // before this line of call paths
 
 	log       int // index of the input
 	boot      int // the boot that the current bases belong to
@@ -60,7 +61,7 @@ type pass struct {
 }
 
 func newPass(r *Reader, c consumer) *pass {
-	p := &pass{r: r, consumer: c, maps: r.maps, sequence: &sequence{split: r.split, groups: r.groups}, names: map[string]*callpath.Names{}}
+	p := &pass{r: r, consumer: c, maps: r.maps, sequence: &sequence{split: r.split, groups: r.groups}}
 	p.hooks = hooks{ctx: r.ctx, idle: p.idle, note: func(text string) { p.tally.note(NoteLoss, text) }}
 	p.scanner.bare, p.scanner.use = r.bare, p.use
 	p.scanner.always32 = r.machineBy != "" && r.machine.Word() == 32
@@ -305,6 +306,7 @@ func (p *pass) newCode(h *codec.Header) {
 	if p.paths != nil {
 		p.paths.closed = true
 		p.tally.outside += p.paths.unknown
+		p.lastPaths, p.lastLine = p.paths, p.bootLine
 	}
 	p.paths, p.bootLine = nil, nil
 	if h != nil {
@@ -318,7 +320,7 @@ func (p *pass) newCode(h *codec.Header) {
 func (p *pass) callPaths() *callPaths {
 	boot := max(p.sequence.boot, 1)
 	if p.paths == nil {
-		p.paths = newCallPaths(p.r, p.bootLine, p.names)
+		p.paths = newCallPaths(p.r, p.bootLine, p.lastLine, p.lastPaths)
 		if p.paths.problem != "" {
 			p.tally.note(NoteSymbols, p.paths.problem)
 		}

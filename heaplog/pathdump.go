@@ -155,15 +155,20 @@ func (e *endedDump) build(bases *dumpBases, snapshot bool) *profile.Dump {
 		d.Written = profile.Value{Bytes: d.Total.Bytes, Count: uint64(d.Records)}
 		return d
 	}
+	others := b.Dump(profile.Dump{}) // ~m# records of a dump without k=
 	if snapshot {
 		b = b.Fork()
+		for a := range others.Allocations() {
+			b.AddAllocation(a)
+		}
 	}
-	paths, facts := e.paths.resolved(b), e.facts
+	paths, facts := *e.paths.resolved(b), e.facts
+	paths.written.Add(profile.Value{Bytes: others.Total.Bytes, Count: uint64(others.Records)})
 	facts.Written, facts.Sample, facts.Diff, facts.Base = paths.written, e.from.sample, e.from.diff, e.from.base
 	facts.Loss.NoOuter += paths.noOuter
 	facts.Loss.Lines = e.lost()
 	facts.Loss.Folded = clampInt(e.from.folded)
-	if e.from.diff {
+	if e.from.diff { // BT-DUMP-3
 		base := bases.get(facts.Boot, e.from.base)
 		facts.Loss.NoBase = base == nil || !base.Complete() || base.Loss.Lines > 0
 		for a := range base.Allocations() {
@@ -187,7 +192,7 @@ func (e *endedDump) build(bases *dumpBases, snapshot bool) *profile.Dump {
 	return d
 }
 
-// lost returns the number of lines that are missing. If both marks have the number of lines
+// lost returns the number of lines that are missing. (BT-DUMP-4) If both marks have the number of lines
 // before them, this includes lines at the end of the dump.
 func (e *endedDump) lost() int64 {
 	from, to := e.from.lines[0], e.from.lines[1]
@@ -206,7 +211,6 @@ func (s *pathSum) allocation(p profile.Path, sample uint64) profile.Allocation {
 		return a
 	}
 	a.Value = profile.Value{Bytes: rounded(s.bytes), Count: rounded(s.count)}
-	a.Ever = profile.Value{Bytes: rounded(s.everBytes), Count: rounded(s.everCount)}
 	a.BytesErr, a.CountErr = math.Sqrt(s.bytesVar), math.Sqrt(s.countVar)
 	return a
 }
@@ -223,7 +227,7 @@ func rounded(v float64) uint64 {
 // each definition within 16 dumps. (BT-NAME-4)
 const maxParked = 32
 
-// pathLine adds a line of call paths.
+// pathLine adds a line of call paths. (BT-DUMP-2)
 func (a *assembler) pathLine(p *pass, b boundary) bool {
 	if b == newDump && !a.begin(p) {
 		return false
@@ -241,6 +245,7 @@ func (a *assembler) pathLine(p *pass, b boundary) bool {
 	if a.paths == nil {
 		a.paths = &pathDump{}
 	}
+	d.paths = true
 	a.paths.lines++
 	a.paths.gaps += p.lostLines
 	for i := range p.paths.entries {
@@ -256,7 +261,9 @@ func (a *assembler) emit(p *pass, e *endedDump) bool {
 	e.facts.Index = a.yielded
 	d := e.build(&a.bases, false)
 	if e.paths != nil {
-		a.bases.add(d)
+		if e.from.marked {
+			a.bases.add(d)
+		}
 		p.tally.pathDump(e.paths)
 	}
 	switch {
@@ -299,6 +306,9 @@ func (t *tally) pathDump(d *pathDump) {
 // pathNotes returns the notes on lines of call paths.
 func (p *pass) pathNotes(note func(kind NoteKind, format string, args ...any)) {
 	t := &p.tally
+	if t.kind != "" {
+		note(NoteInfo, "dumps with k=%s are read as k=paths", printable.Text(t.kind))
+	}
 	if t.sameAddress > 0 {
 		note(NoteLoss, "%s in a dump at the address of another one: both count", printable.Count(t.sameAddress, "block"))
 	}

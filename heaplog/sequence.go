@@ -28,7 +28,8 @@ type dumpStart struct {
 
 	info     bootInfo
 	heap     profile.Heap
-	diff     bool // has only what changed since the dump with the number base
+	kind     string // value of k=, "" if there is none
+	diff     bool   // has only what changed since the dump with the number base
 	base     int64
 	sample   uint64
 	paths    bool         // began with a line of call paths
@@ -175,7 +176,7 @@ func (q *sequence) header(it *Item) {
 			d.ended, d.number = true, int64(h.Number)
 			announce(&d.announced, h)
 			d.lines[1].n, d.lines[1].known = h.Uint("l")
-			d.folded, _ = h.Uint("cut")
+			d.folded, _ = h.Uint("cut") // BT-DUMP-6
 		}
 		q.open = false
 		q.next, q.afterBoot = &dumpStart{boot: q.boot}, false
@@ -191,11 +192,10 @@ func (d *dumpStart) endedBy(h *codec.Header, open bool) bool {
 	return open && d.number == int64(h.Number)
 }
 
-// callPaths reads the keys of a begin mark that are about call paths. (BT-HEAD-2)
+// callPaths reads the keys of a begin mark that are about call paths. (BT-DUMP-1)
 func (d *dumpStart) callPaths(h *codec.Header) {
-	kind, _ := h.Get("k")
-	d.paths = kind != ""
-	d.diff = kind == "diff"
+	d.kind, d.paths = h.Get("k")
+	d.diff = d.kind == "diff"
 	base, _ := h.Uint("base")
 	d.base = int64(base)
 	d.sample, _ = h.Uint("sample")
@@ -224,16 +224,18 @@ func (q *sequence) paths(it *Item, values bool) boundary {
 	last := int64(-1)
 	if n := len(q.dumps); n > 0 && q.dumps[n-1].boot == q.boot {
 		d := q.dumps[n-1]
-		if last = d.number; q.next == nil && d.paths && last&63 == digit {
+		if last = d.number; q.next == nil && (d.paths || d.marked) && last&63 == digit {
 			return sameDump
 		}
 	}
-	d := &dumpStart{Place: it.Place, boot: q.boot, paths: true, headless: q.marked}
+	d := &dumpStart{Place: it.Place, boot: q.boot, paths: true}
+	// Outside of dumps, lines have the number of the dump before, or 0. (BT-DUMP-2)
+	d.headless = q.marked && (q.open || digit != max(last, 0)&63)
 	q.open = false
 	q.begin(d)
 	if d.number = last&^63 | digit; last < 0 {
 		d.number = digit
-	} else if d.number <= last {
+	} else if d.number < last {
 		d.number += 64
 	}
 	return newDump

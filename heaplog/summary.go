@@ -120,9 +120,10 @@ type tally struct {
 	unended    bool   // events follow the last dump of the process
 	badFrees   []Place
 
-	sameAddress    int64 // blocks of ~p# lines at the address of another one
-	peakParts      int64 // call paths whose peak stands in several entries of a dump
-	outside        int64 // distinct code offsets in none of the code ranges
+	kind           string // a value of k= that is not known, taken as k=paths
+	sameAddress    int64  // blocks of ~p# lines at the address of another one
+	peakParts      int64  // call paths whose peak stands in several entries of a dump
+	outside        int64  // distinct code offsets in none of the code ranges
 	lostEventLines int64
 	lostAllocs     uint64
 
@@ -208,6 +209,9 @@ func (t *tally) mark(h *codec.Header) {
 		t.unended = false
 	case codec.VerbBegin:
 		t.begun++
+		if k, ok := h.Get("k"); ok && k != "paths" && k != "diff" {
+			t.kind = k
+		}
 		t.announced = t.announced || number("n") > 0
 	case codec.VerbEnd:
 		t.announced = t.announced || number("n") > 0

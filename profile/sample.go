@@ -88,21 +88,3 @@ func (d *Dump) TotalStdErr() (bytes, count float64) {
 	}
 	return math.Sqrt(bytes), math.Sqrt(count)
 }
-
-// Unsample estimates a value from the blocks of it that were sampled, all of about the
-// same size. Sampling takes each byte with probability 1/mean, and a block if it has at
-// least one such byte. It returns the estimate, which is unbiased, and its standard errors.
-// If mean is 0, the value was not sampled.
-func Unsample(v Value, mean uint64) (bytes, count, bytesErr, countErr float64) {
-	bytes, count = float64(v.Bytes), float64(v.Count)
-	if mean == 0 || v.Count == 0 {
-		return bytes, count, 0, 0
-	}
-	size := bytes / count
-	p := -math.Expm1(-size / float64(mean))
-	if p <= 0 { // blocks of 0 bytes are never sampled
-		return bytes, count, 0, 0
-	}
-	countErr = math.Sqrt(count*(1-p)) / p
-	return bytes / p, count / p, size * countErr, countErr
-}

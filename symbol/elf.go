@@ -79,6 +79,7 @@ func (f *File) readHeaders() (err error) {
 	if e.Class == elf.ELFCLASS32 {
 		f.Word = 32
 	}
+	f.entry = e.Entry
 	left := 2 * uint64(len(f.image)) // bytes of notes: segments and sections have each once
 	notes := func(off, n uint64) {
 		if f.BuildID == "" && n <= left {

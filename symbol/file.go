@@ -36,6 +36,7 @@ type File struct {
 	text                   []segment // executable, by address
 	loads                  []segment // all that is loaded
 	codeLoads              []segment // the executable ones of loads
+	entry                  uint64
 	textSpans, loadedSpans spans
 	sections               []*elf.Section
 	image                  []byte // the whole file

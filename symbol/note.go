@@ -2,9 +2,9 @@ package symbol
 
 import (
 	"cmp"
+	"debug/elf"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -15,7 +15,7 @@ import (
 // Layout says nothing. (BT-NOTE-1)
 type Layout struct {
 	Code     []codec.Range // executable memory, in the order in which offsets count
-	Shift    int         // offsets count units of 2^Shift bytes
+	Shift    int           // offsets count units of 2^Shift bytes
 	Heap     []codec.Range
 	Firmware string // version, safe to print
 }
@@ -42,13 +42,30 @@ var errNote = errors.New("section " + noteSection + " is malformed")
 func (f *File) Layout() (Layout, error) {
 	l, err := f.noteLayout()
 	if len(l.Code) == 0 {
-		l.Shift = bits.Len64(f.arch.Step) - 1
+		l.Shift = f.codeShift()
 		for _, s := range f.codeLoads {
 			l.Code = append(l.Code, codec.Range{Start: s.addr, Length: s.end - s.addr})
 		}
 		slices.SortFunc(l.Code, func(a, b codec.Range) int { return cmp.Compare(a.Start, b.Start) })
 	}
 	return l, err
+}
+
+// codeShift returns the unit of code offsets that the machine has by default, as a power of 2.
+// (BT-CODE-3)
+func (f *File) codeShift() int {
+	switch f.Machine {
+	case elf.EM_RISCV, elf.EM_S390:
+		return 1
+	case elf.EM_ARM:
+		if f.entry&1 != 0 { // Thumb
+			return 1
+		}
+		return 2
+	case elf.EM_AARCH64, elf.EM_MIPS, elf.EM_PPC, elf.EM_PPC64:
+		return 2
+	}
+	return 0
 }
 
 // noteLayout reads the note section.
