@@ -31,7 +31,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"image":       {packages: "codec symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
 	"heaplog":     {packages: "codec codec/callpath symbol profile internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"report":      {packages: "profile internal/printable"},
-	"stats":       {packages: "codec internal/table", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
+	"stats":       {packages: "codec codec/callpath internal/table", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
 	"profile":     {packages: "symbol", libraries: "github.com/google/pprof"},
 	"gen":         {packages: "codec internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest": {packages: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
