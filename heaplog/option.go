@@ -27,21 +27,22 @@ const (
 
 // config holds the values of the options.
 type config struct {
-	inputs    []*input
-	only      *regexp.Regexp
-	split     *regexp.Regexp
-	bare      bool
-	format    string // of traces of other systems; "" if it is recognized
-	selected  bool
-	from, to  int // numbers of the selected dumps, from 1; -1 is the last
-	moment    *Instant
-	maxPaths  int
-	refresh   time.Duration
-	symbols   symbol.Config
-	maps      []snapshot
-	section   string
-	machine   codec.Machine
-	machineBy string // how machine is known; "" if it is not
+	inputs     []*input
+	only       *regexp.Regexp
+	split      *regexp.Regexp
+	bare       bool
+	format     string // of traces of other systems; "" if it is recognized
+	selected   bool
+	from, to   int // numbers of the selected dumps, from 1; -1 is the last
+	moment     *Instant
+	maxPaths   int
+	namesFirst bool
+	refresh    time.Duration
+	symbols    symbol.Config
+	maps       []snapshot
+	section    string
+	machine    codec.Machine
+	machineBy  string // how machine is known; "" if it is not
 }
 
 // Files adds log files. A log may be compressed by gzip, zstd or xz. It may be UTF-16 with
@@ -218,6 +219,11 @@ func Machine(m codec.Machine) Option {
 		return nil
 	}
 }
+
+// NamesFirst reads the logs once before [Reader.Items], to learn the names of call paths: Items
+// then knows a name that a later line tells. It copies streams to a temporary file first, to their
+// end.
+func NamesFirst() Option { return func(c *config) error { c.namesFirst = true; return nil } }
 
 // Unnamed opens no ELF file: addresses have modules and offsets, and no functions.
 func Unnamed() Option { return func(c *config) error { c.symbols.NoFiles = true; return nil } }

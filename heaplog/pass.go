@@ -49,7 +49,8 @@ type pass struct {
 	pathBoot  int           // number of the boot of paths
 	lastPaths *callPaths    // of the latest boot before this one that had lines of call paths
 	lastLine  *codec.Header
-	lostLines int64 // before this line of call paths
+	names     []*callpath.Names // of each boot that had lines of call paths
+	lostLines int64             // before this line of call paths
 
 	log       int // index of the input
 	boot      int // the boot that the current bases belong to
@@ -340,6 +341,10 @@ func (p *pass) callPaths() *callPaths {
 	boot := max(p.sequence.boot, 1)
 	if p.paths == nil {
 		p.paths = newCallPaths(p.r, p.bootLine, p.lastLine, p.lastPaths)
+		if n := len(p.names); n < len(p.r.names) {
+			p.paths.names = p.r.names[n]
+		}
+		p.names = append(p.names, p.paths.names)
 		if p.paths.problem != "" {
 			p.tally.note(NoteSymbols, p.paths.problem)
 		}

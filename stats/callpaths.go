@@ -1,8 +1,8 @@
 package stats
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 
@@ -106,9 +106,7 @@ func (v *view) callPaths(overhead []Overhead, text uint64) CallPaths {
 	return out
 }
 
-// ranges returns code ranges that hold all addresses of the dump: pages, with gaps of at most
-// 1 MiB between two addresses. The unit is the largest that all addresses are multiples of, up
-// to 4 bytes.
+// ranges returns code ranges that hold all addresses of the dump, and their sum in bytes.
 func (v *view) ranges() (r *callpath.Ranges, bytes uint64) {
 	seen := map[uint64]struct{}{}
 	v.eachPath(func(_ *path, pcs []uint64) {
@@ -116,28 +114,11 @@ func (v *view) ranges() (r *callpath.Ranges, bytes uint64) {
 			seen[pc] = struct{}{}
 		}
 	})
-	all := make([]uint64, 0, len(seen))
-	set, odd := uint64(0), true
-	for pc := range seen {
-		all = append(all, pc)
-		odd = odd && pc&1 == 1
-		set |= pc
-	}
-	slices.Sort(all)
-	r = &callpath.Ranges{Shift: uint8(min(2, bits.TrailingZeros64(set|4)))}
-	if odd && len(all) > 0 { // Thumb
-		r.Shift = 1
-	}
-	for i := 0; i < len(all); {
-		j := i + 1
-		for j < len(all) && all[j]-all[j-1] <= 1<<20 {
-			j++
-		}
-		start := all[i] &^ (page - 1)
-		length := (all[j-1] | (page - 1)) - start + 1
-		r.Add(codec.Range{Start: start, Length: length}, "")
-		bytes += length
-		i = j
+	list, shift := callpath.InferRanges(slices.Collect(maps.Keys(seen)))
+	r = &callpath.Ranges{Shift: uint8(shift)}
+	for _, x := range list {
+		r.Add(x, "")
+		bytes += x.Length
 	}
 	return r, bytes
 }
@@ -160,9 +141,7 @@ func (v *view) entries(r *callpath.Ranges) []callpath.Entry {
 		v.paths.eachSize(p, func(s *sizeClass) { e.Live, e.Bytes = e.Live+s.count, satAdd(e.Bytes, s.bytes) })
 		list = append(list, e)
 	})
-	slices.SortFunc(list, func(a, b callpath.Entry) int {
-		return slices.CompareFunc(a.Frames, b.Frames, func(a, b callpath.Frame) int { return cmp.Compare(a.Value, b.Value) })
-	})
+	slices.SortFunc(list, func(a, b callpath.Entry) int { return callpath.Compare(&a.Path, &b.Path) })
 	return list
 }
 
