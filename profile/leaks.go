@@ -290,14 +290,17 @@ func (l *Leaks) exhaust(heap uint64) {
 // Steady returns the index of the dump that shows the present state of a running program: the
 // last one that has lost at most a fifth of its blocks and that was not written at the exit
 // of the program. If there is none, it is the last dump; it is -1 if there is no dump. reason
-// says why the last dump is not the one, "" if it is.
-func (p *Profile) Steady() (index int, reason string) {
-	list := steadyDumps(p.Dumps())
+// says what is wrong with the last dump, "" if nothing is.
+func Steady(dumps ...*Dump) (index int, reason string) {
+	list := steadyDumps(dumps)
 	last := len(list) - 1
 	for i := last; i >= 0; i-- {
 		if list[i].Used {
 			return i, list[last].Reason
 		}
 	}
-	return last, ""
+	if last >= 0 {
+		reason = list[last].Reason
+	}
+	return last, reason
 }

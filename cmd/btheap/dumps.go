@@ -13,7 +13,7 @@ import (
 )
 
 func dumpsCommand() *cobra.Command {
-	s := &session{listed: true}
+	s := &session{listed: true, adds: true}
 	c := s.command(&cobra.Command{
 		Use: "dumps [flags] [FILE...]", Short: "the dumps and boots in the logs",
 		Long:    "dumps lists the dumps of the logs. The first column, from 1, is the number for\n--dump; Number is the one that the device gave the dump in ~h#begin.",

@@ -64,7 +64,7 @@ func stack(w io.Writer, sites []heap.Site) {
 
 // Flags of commands that compare dumps. --at selects a single dump, so they do not
 // include it.
-var compareFrames = append([]string{"by"}, append(frameFlags, "max-paths")...)
+var compareFrames = append([]string{"by", "no-fold"}, append(frameFlags, "max-paths")...)
 
 func diffCommand() *cobra.Command {
 	s := &session{}
@@ -160,6 +160,8 @@ func (s *session) pair() ([]*heap.Dump, error) {
 		}
 		for i, d := range last {
 			switch {
+			case d == nil && s.outcome != nil: // the damage was noted
+				return nil, cli.Exit(cli.Usage)
 			case d == nil:
 				return nil, fmt.Errorf("%s: no dump", s.files[i])
 			case !d.Complete():

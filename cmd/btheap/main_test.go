@@ -328,8 +328,8 @@ func TestBaseOfEachBoot(t *testing.T) {
 	}
 	for _, d := range []string{"1", "2", "3"} {
 		out, errs, code := command("", "top", "-q", "-s", "-e", exe, "--by", "function", "--dump", d, path)
-		if code != 0 || !regexp.MustCompile(`(?m)^ *0 +0\.0 +0 +122,880 +[0-9.]+ +30 +connection$`).MatchString(out) {
-			t.Errorf("dump %s: exit code %d, connection not found: %s%s", d, code, out, errs)
+		if code != 0 || !regexp.MustCompile(`(?m)^ *0 +0\.0 +0 +122,880 +[0-9.]+ +30 +serve$`).MatchString(out) {
+			t.Errorf("dump %s: exit code %d, serve not found: %s%s", d, code, out, errs)
 		}
 	}
 }
@@ -436,7 +436,7 @@ allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
 			t.Errorf("--at %s: exit code %d, %s%s", at, code, out, errs)
 		}
 	}
-	if out, _, _ := command("", "top", log); !strings.Contains(out, "live at the end: 800 bytes") {
+	if out, _, _ := command("", "top", log); !strings.Contains(out, "live at the peak: 7,500 bytes") {
 		t.Errorf("top of events alone:\n%s", out)
 	}
 	events := b.String()

@@ -15,7 +15,8 @@ import (
 
 // Flags of commands that report on one dump.
 var (
-	oneFrames = append([]string{"by"}, append(frameFlags, "at", "max-paths")...)
+	oneFrames = append([]string{"no-fold"}, allFrames...)
+	allFrames = append([]string{"by"}, append(frameFlags, "at", "max-paths")...) // of reports in which no frame is folded
 	oneOutput = []string{"weight", "output"}
 )
 

@@ -108,7 +108,7 @@ func peekCommand() *cobra.Command {
 		}
 		return nil
 	})
-	s.addAll(c, oneFrames, oneOutput)
+	s.addAll(c, allFrames, oneOutput)
 	return c
 }
 
