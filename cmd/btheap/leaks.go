@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -54,6 +53,7 @@ recording with events, it takes 40 moments. It says leak, probably, or grows.`,
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
 	cli.AddFlags(c, "Leaks", f)
 	c.MarkFlagsMutuallyExclusive("json", "format")
+	c.MarkFlagsMutuallyExclusive("alive", "format")
 	return c
 }
 
@@ -195,15 +195,21 @@ func (l *leaks) write(w io.Writer) error {
 	view := l.view
 	view.By = heap.ByFunction
 	functions := p.View(view).Leaks(o)
+	var alive []aliveBlock
+	if l.alive > 0 {
+		if alive, err = l.findAlive(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case l.json:
-		err = json.NewEncoder(w).Encode(l.document(p, found, functions))
+		err = l.document(found, functions, alive).write(w)
 	case l.format == "gcc":
 		l.writeGCC(w, found)
 	default:
-		l.writeText(w, p, found, functions)
+		l.writeText(w, found, functions)
 		if l.alive > 0 {
-			err = l.writeAlive(w)
+			l.writeAlive(w, alive)
 		}
 	}
 	if err != nil {
@@ -269,7 +275,7 @@ func (l *leaks) worst(found *heap.Leaks) (sure, grow []heap.Leak, more int) {
 }
 
 // writeText writes the report for people.
-func (l *leaks) writeText(w io.Writer, p *heap.Profile, found, functions *heap.Leaks) {
+func (l *leaks) writeText(w io.Writer, found, functions *heap.Leaks) {
 	sure, grow, more := l.worst(found)
 	fmt.Fprintf(w, "%s in %s\n", headline(found), examined(found))
 	l.writeExhaustion(w, found)

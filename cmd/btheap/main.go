@@ -24,8 +24,8 @@ btheap html -e app.elf -o heap.html device.log
 btheap diff before.log after.log         what changed`
 
 const exitCodes = `0 reported, 1 a log is damaged, or too much leaks or grows (--fail-over,
---fail-on-growth), 2 usage, unreadable input, no record, or dumps that cannot be
-told apart, 3 the output cannot be written.`
+--fail-on-growth), 2 usage, unreadable input, no record, or dumps that cannot
+be told apart, 3 the output cannot be written.`
 
 // newCommand returns the root command.
 func newCommand() *cobra.Command {
