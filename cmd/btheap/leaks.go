@@ -36,10 +36,11 @@ func leaksCommand() *cobra.Command {
 	s := l.session
 	c := s.command(&cobra.Command{
 		Use: "leaks [flags] [FILE...]", Short: "what leaks, how fast, and how long the heap lasts",
-		Long: `leaks ranks the call paths by the evidence that they leak: the floor of what each
-holds, over all dumps and boots of the logs. It uses dumps that lost lines, with
-the loss as error, and leaves out those written at the exit of a program. Of a
-recording with events, it takes 40 moments. It says leak, probably, or grows.`,
+		Long: `leaks ranks the call paths by the evidence that they leak: the floor of what
+each holds, over all dumps and boots of the logs. It uses dumps that lost lines,
+with the loss as error, and leaves out those written at the exit of a program.
+Of a recording with events, it takes 40 moments. It says leak, probably, or
+grows.`,
 		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",
 	}, heap.ByLine, func(args []string) ([]string, error) { return args, l.checkFlags() }, l.readLeaks, l.write)
 	s.addAll(c, compareFrames, []string{"json", "output"})

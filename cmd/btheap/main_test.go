@@ -181,7 +181,7 @@ func TestReports(t *testing.T) {
 }
 
 func TestHelpFits(t *testing.T) {
-	for _, c := range append([]string{""}, "top", "tree", "peek", "diff", "growth", "dumps", "events", "html", "web", "export") {
+	for _, c := range append([]string{""}, "leaks", "top", "tree", "peek", "diff", "growth", "dumps", "events", "html", "web", "export") {
 		args := []string{"--help"}
 		if c != "" {
 			args = []string{c, "--help"}
