@@ -106,7 +106,7 @@ func TestReports(t *testing.T) {
 		{"no such dump", []string{"top", "--dump", "9", log}, 2, nil, "--dump 9: the log has 4"},
 		{"dumps", []string{"dumps", marked}, 0, []string{"Dump  Boot  Number", "1     1       0     0.000  18 of 18", "4     1       3     3.000  27 of 27"}, ""},
 		{"a lost line", []string{"top", "--dump", "1", lost}, 0, []string{"dump 1"}, "17 of 18 records: lines were lost"},
-		{"tree", []string{"tree", "--dump", "1", log}, 0, []string{"0x401900", "  0x401500", "    0x401200", "  0x401300", "    0x401110"}, ""},
+		{"tree", []string{"tree", "--dump", "1", log}, 0, []string{"0x401900", "  0x401500 → 0x401200\n", "  0x401300 → 0x401110\n"}, ""},
 		{"tree, collapsed", []string{"tree", "--dump", "1", "--depth", "1", log}, 0, []string{"0x401900 (+6 call sites)"}, ""},
 		{"tree of callers", []string{"tree", "--callers", "--dump", "1", "--depth", "1", "--min", "50", log}, 0, []string{"0x401200 (+2 call sites)", "(2 call sites below 50 %)"}, ""},
 		{"peek", []string{"peek", "401500", "--dump", "1", log}, 0, []string{"called by 0x401900", "0x401500", "calls 0x401200"}, ""},
