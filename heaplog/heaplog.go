@@ -115,7 +115,7 @@ func (r *Reader) Replay() *profile.Replay {
 // is valid until the next one is yielded.
 func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
 	return func(yield func(*profile.Event, error) bool) {
-		r.run(&eventConsumer{events: events{builder: profile.NewBuilder(r.maxPaths)}, yield: yield})
+		r.run(newEventConsumer(r, yield))
 	}
 }
 
@@ -161,11 +161,22 @@ type itemConsumer struct {
 	r     *Reader
 	yield func(*Item, error) bool
 	at    int // index of the dump in r.starts
+
+	allocs []Alloc
+	events []PathEvent
 }
 
 func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
 	if c.r.starts != nil && !c.selects(p, it) {
 		return true
+	}
+	switch it.Kind {
+	case Paths:
+		c.allocs = p.paths.allocs(c.allocs[:0])
+		it.Allocs = c.allocs
+	case PathEvents:
+		c.events = p.paths.pathEvents(c.events[:0], it.events)
+		it.Events = c.events
 	}
 	return c.yield(it, nil)
 }

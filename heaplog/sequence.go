@@ -25,6 +25,26 @@ type dumpStart struct {
 	why       string
 	announced profile.Announced
 	split     bool // begins at a line that matches sequence.split
+
+	info     bootInfo
+	heap     profile.Heap
+	kind     string // value of k=, "" if there is none
+	diff     bool   // has only what changed since the dump with the number base
+	base     int64
+	sample   uint64
+	paths    bool         // began with a line of call paths
+	headless bool         // its begin mark was lost
+	lines    [2]lineCount // of call paths since the boot, at its begin and its end mark
+	folded   uint64
+}
+
+// bootInfo is what a boot says about the device and its program.
+type bootInfo struct{ build, device, firmware string }
+
+// lineCount is a number of lines, if a mark has it.
+type lineCount struct {
+	n     uint64
+	known bool
 }
 
 // boundary says which dump a record belongs to.
@@ -56,17 +76,19 @@ type sequence struct {
 
 	log       int
 	boot      int
-	numbers   int64      // dumps of this boot so far
-	next      *dumpStart // the dump that begins with the next record
-	afterBoot bool       // next exists because of a boot
-	events    bool       // there were events since the boot
-	marked    bool       // this boot has ~h#begin lines
-	number    uint32     // of the last ~h#begin line
-	open      bool       // between ~h#begin and ~h#end
-	remap     bool       // a ~h#map was read: the next {{{reset}}} belongs to it
-	headers   bool       // this log has ~h# lines: no {{{reset}}} begins a boot
-	line      []byte     // a line of text whose end is not yet read
-	last      int64      // line of the last record
+	info      bootInfo
+	heap      profile.Heap // that the allocator reported last in this boot
+	numbers   int64        // dumps of this boot so far
+	next      *dumpStart   // the dump that begins with the next record
+	afterBoot bool         // next exists because of a boot
+	events    bool         // there were events since the boot
+	marked    bool         // this boot has ~h#begin lines
+	number    uint32       // of the last ~h#begin line
+	open      bool         // between ~h#begin and ~h#end
+	remap     bool         // a ~h#map was read: the next {{{reset}}} belongs to it
+	headers   bool         // this log has ~h# lines: no {{{reset}}} begins a boot
+	line      []byte       // a line of text whose end is not yet read
+	last      int64        // line of the last record
 
 	run     int            // records without runGap lines of other text between them
 	gap     int64          // lines before the run
@@ -103,6 +125,7 @@ func (q *sequence) newLog(log int) {
 	q.afterBoot = false
 	q.newBoot(Place{})
 	q.afterBoot = false
+	q.info = bootInfo{}
 }
 
 func (q *sequence) newBoot(at Place) {
@@ -115,6 +138,7 @@ func (q *sequence) newBoot(at Place) {
 	q.numbers, q.marked, q.open, q.remap = 0, false, false, false
 	q.beginning = beginning{}
 	q.last, q.run = 0, 0
+	q.heap = profile.Heap{}
 	q.next, q.afterBoot = &dumpStart{Place: at, boot: q.boot}, true
 }
 
@@ -125,6 +149,11 @@ func (q *sequence) header(it *Item) {
 	switch h.Verb {
 	case codec.VerbBoot:
 		q.newBoot(it.Place)
+		q.info.build, _ = h.Get("build")
+		q.info.device, _ = h.Get("dev")
+		q.info.firmware, _ = h.Get("fw")
+	case codec.VerbHeap:
+		q.heapMark(h)
 	case codec.VerbMap:
 		q.remap = true
 	case codec.VerbBegin:
@@ -139,15 +168,77 @@ func (q *sequence) header(it *Item) {
 		d.time, d.timed = microseconds(us), timed
 		d.why, _ = h.Get("why")
 		announce(&d.announced, h)
+		d.callPaths(h)
 		q.begin(d) // here, because a dump may have no records
 	case codec.VerbEnd:
-		if n := len(q.dumps); q.open && n > 0 && q.dumps[n-1].number == int64(h.Number) {
-			q.dumps[n-1].ended = true
-			announce(&q.dumps[n-1].announced, h)
+		if n := len(q.dumps); n > 0 && q.dumps[n-1].endedBy(h, q.open) {
+			d := q.dumps[n-1]
+			d.ended, d.number = true, int64(h.Number)
+			announce(&d.announced, h)
+			d.lines[1].n, d.lines[1].known = h.Uint("l")
+			d.folded, _ = h.Uint("cut") // BT-DUMP-6
 		}
 		q.open = false
 		q.next, q.afterBoot = &dumpStart{boot: q.boot}, false
 	}
+}
+
+// endedBy reports whether an end mark closes the dump. open means that the last begin or end
+// mark was a begin mark.
+func (d *dumpStart) endedBy(h *codec.Header, open bool) bool {
+	if d.headless {
+		return !d.ended && d.number&63 == int64(h.Number)&63
+	}
+	return open && d.number == int64(h.Number)
+}
+
+// callPaths reads the keys of a begin mark that are about call paths. (BT-DUMP-1)
+func (d *dumpStart) callPaths(h *codec.Header) {
+	d.kind, d.paths = h.Get("k")
+	d.diff = d.kind == "diff"
+	base, _ := h.Uint("base")
+	d.base = int64(base)
+	d.sample, _ = h.Uint("sample")
+	d.lines[0].n, d.lines[0].known = h.Uint("l")
+}
+
+// heapMark processes a ~h#heap line. In a dump, it belongs to that dump.
+func (q *sequence) heapMark(h *codec.Header) {
+	number := func(key string) uint64 { n, _ := h.Uint(key); return n }
+	q.heap = profile.Heap{Known: true, Size: number("size"), Free: number("free"), Largest: number("largest"), Min: number("min")}
+	if n := len(q.dumps); q.open && n > 0 {
+		q.dumps[n-1].heap = q.heap
+	}
+}
+
+// paths processes a line of call paths and returns the dump that it belongs to. A line
+// without values belongs to none. The dump of a line whose number is another than that of
+// the open dump has lost its begin mark. (BT-PLINE-1)
+func (q *sequence) paths(it *Item, values bool) boundary {
+	q.endLine()
+	q.boot = max(q.boot, 1)
+	if !values {
+		return sameDump
+	}
+	digit := int64(it.Paths.Dump)
+	last := int64(-1)
+	if n := len(q.dumps); n > 0 && q.dumps[n-1].boot == q.boot {
+		d := q.dumps[n-1]
+		if last = d.number; q.next == nil && (d.paths || d.marked) && last&63 == digit {
+			return sameDump
+		}
+	}
+	d := &dumpStart{Place: it.Place, boot: q.boot, paths: true}
+	// Outside of dumps, lines have the number of the dump before, or 0. (BT-DUMP-2)
+	d.headless = q.marked && (q.open || digit != max(last, 0)&63)
+	q.open = false
+	q.begin(d)
+	if d.number = last&^63 | digit; last < 0 {
+		d.number = digit
+	} else if d.number < last {
+		d.number += 64
+	}
+	return newDump
 }
 
 // microseconds converts a time of the log to a duration, limited to the longest duration.
@@ -171,10 +262,10 @@ func (q *sequence) begin(d *dumpStart) {
 		d.number = q.numbers
 	}
 	q.next = nil
-	d.log = q.log
+	d.log, d.info, d.heap = q.log, q.info, q.heap
 	q.count++
 	if q.inBoot++; q.inBoot == 1 {
-		q.told = d.marked || d.split
+		q.told = d.marked || d.split || d.paths
 	}
 	q.dumps = append(q.dumps, d)
 	q.beginning = beginning{}

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -90,6 +91,15 @@ const (
 // goroutine may read a Dump while the Builder continues. The zero Builder is equivalent to
 // NewBuilder(0).
 type Builder struct {
+	*interner
+	sums    array[Value]  // of the open dump, by number of the path
+	touched array[uint32] // paths that have a sum
+	more    map[uint32]*more
+	open    Dump // the counts of the open dump
+}
+
+// interner numbers the addresses and call paths of a Builder and its forks.
+type interner struct {
 	paths    *paths
 	byStack  stackSet
 	byAddr   hashes
@@ -99,10 +109,6 @@ type Builder struct {
 	maxPaths int
 	other    Path
 	stack    []uint32
-
-	sums    array[Value]  // of the open dump, by number of the path
-	touched array[uint32] // paths that have a sum
-	open    Dump          // the counts of the open dump
 }
 
 // file is a file in which an address has the same meaning in every boot.
@@ -112,12 +118,15 @@ type file struct{ name, buildID string }
 // allocations of all other call paths are added up as one path, for which [Path.Other] is
 // true. If maxPaths is 0 or less, the limit is DefaultMaxPaths.
 func NewBuilder(maxPaths int) *Builder {
-	b := &Builder{maxPaths: maxPaths}
+	b := &Builder{interner: &interner{maxPaths: maxPaths}}
 	b.init()
 	return b
 }
 
 func (b *Builder) init() {
+	if b.interner == nil {
+		b.interner = &interner{}
+	}
 	if b.paths == nil {
 		b.paths, b.files = &paths{}, map[any]uint32{}
 		b.byStack = stackSet{stacks: &b.paths.stacks}
@@ -125,6 +134,13 @@ func (b *Builder) init() {
 	if b.maxPaths <= 0 {
 		b.maxPaths = DefaultMaxPaths
 	}
+}
+
+// Fork returns a Builder with the same call paths and an open dump of its own, for a dump
+// that ends after a later one has begun.
+func (b *Builder) Fork() *Builder {
+	b.init()
+	return &Builder{interner: b.interner}
 }
 
 // Path returns the call path of the addresses, innermost first. Two addresses in files are
@@ -143,7 +159,7 @@ func (b *Builder) Path(addrs []symbol.Addr) Path {
 }
 
 // path returns the call path with these numbers of addresses.
-func (b *Builder) path(stack []uint32) Path {
+func (b *interner) path(stack []uint32) Path {
 	id, hash, found := b.byStack.find(stack)
 	switch {
 	case found:
@@ -156,7 +172,7 @@ func (b *Builder) path(stack []uint32) Path {
 	return Path{b.paths, id}
 }
 
-func (b *Builder) otherPath() Path {
+func (b *interner) otherPath() Path {
 	if b.other.in == nil {
 		b.other = Path{b.paths, b.byStack.add([]uint32{b.addr(&otherAddr)})}
 	}
@@ -170,7 +186,7 @@ type identity struct {
 	state symbol.State
 }
 
-func (b *Builder) identity(a *symbol.Addr) identity {
+func (b *interner) identity(a *symbol.Addr) identity {
 	l := a.Location
 	switch {
 	case l == nil:
@@ -186,7 +202,7 @@ func (b *Builder) identity(a *symbol.Addr) identity {
 }
 
 // fileNumber returns the number of a file or a location, from 1.
-func (b *Builder) fileNumber(key any) uint32 {
+func (b *interner) fileNumber(key any) uint32 {
 	n := b.files[key]
 	if n == 0 {
 		n = uint32(len(b.files) + 1)
@@ -196,7 +212,7 @@ func (b *Builder) fileNumber(key any) uint32 {
 }
 
 // addr returns the number of an address.
-func (b *Builder) addr(a *symbol.Addr) uint32 {
+func (b *interner) addr(a *symbol.Addr) uint32 {
 	is := b.identity(a)
 	hash := uint32(mix(mix(is.addr, 0), uint64(is.file)<<8|uint64(is.state)))
 	n, found := b.byAddr.find(hash, func(n uint32) bool {
@@ -237,6 +253,30 @@ func (b *Builder) Add(p Path, v Value) {
 	}
 }
 
+// AddAllocation is Add for an allocation with what was recorded besides its live value, and
+// with its standard errors. It counts one record.
+func (b *Builder) AddAllocation(a Allocation) {
+	b.Add(a.Path, a.Value)
+	m := moreOf(&a)
+	if m == (more{}) {
+		return
+	}
+	if a.Path.in != b.paths {
+		a.Path = b.Path(a.Path.Append(nil))
+	}
+	sum := b.more[a.Path.id]
+	if sum == nil {
+		if b.more == nil {
+			b.more = map[uint32]*more{}
+		}
+		sum = &more{id: a.Path.id}
+		b.more[a.Path.id] = sum
+	}
+	if sum.add(&m) {
+		b.open.Loss.Saturated = true
+	}
+}
+
 // Dump returns the current state of the open dump, which stays open. It ignores Records,
 // Total, Ended, Loss.OtherPaths and Loss.Saturated in facts, because the Builder has these
 // values.
@@ -254,6 +294,10 @@ func (b *Builder) Dump(facts Dump) *Dump {
 	for i, id := range d.ids {
 		d.values[i] = *b.sums.at(int(id))
 	}
+	for _, m := range b.more {
+		d.more = append(d.more, *m)
+	}
+	slices.SortFunc(d.more, func(a, b more) int { return cmp.Compare(a.id, b.id) })
 	return &d
 }
 
@@ -264,6 +308,6 @@ func (b *Builder) End(facts Dump) *Dump {
 	for _, id := range d.ids {
 		*b.sums.at(int(id)) = Value{}
 	}
-	b.touched.n, b.open = 0, Dump{}
+	b.touched.n, b.open, b.more = 0, Dump{}, nil
 	return d
 }
