@@ -387,7 +387,10 @@ func (l *leaks) writeExhaustion(w io.Writer, found *heap.Leaks) {
 	if !found.Timed {
 		in += " dumps"
 	}
-	fmt.Fprintf(w, "free %s bytes: exhausted in %s (%s to %s) at %s ± %s %s\n", cli.Number(x.Free), in, span(x.From), span(x.To), amount(x.Rate), amount(x.Margin)[1:], unit(found))
+	if from, to := span(x.From), span(x.To); from != to {
+		in += fmt.Sprintf(" (%s to %s)", from, to)
+	}
+	fmt.Fprintf(w, "free %s bytes: exhausted in %s at %s ± %s %s\n", cli.Number(x.Free), in, amount(x.Rate), amount(x.Margin)[1:], unit(found))
 }
 
 // amount writes a rate: with a fraction only if it is small.
