@@ -4,8 +4,7 @@
 #include "internal.h"
 
 enum {
-	ESCAPE = 0xfffffff,	/* where a step stands: an address follows [BT-STEP-2] */
-	HEAD_DIGITS = 4,	/* flags, dump and sequence */
+	ESCAPE = 0xfffffff,	/* in the place of a step: an address follows [BT-DIGIT-3] */
 	CRC_DIGITS = 3
 };
 
@@ -41,6 +40,7 @@ static uint32_t mix(uint32_t h, uint32_t x)
 	return h ^ h >> 15;
 }
 
+/* [BT-NAME-1] */
 uint32_t lwsbt_name(const struct lwsbt_code *c, const struct lwsbt_path *p)
 {
 	uint32_t h = p->base == LWSBT_PATH_NAMED ? p->outer : p->base;
@@ -89,7 +89,7 @@ static LWSBT_NOINLINE void number(struct lwsbt_paths *w, lwsbt_word v)
 	digit(w, (unsigned)v);
 }
 
-/* step writes a folded difference, or ESCAPE. [BT-STEP-1] */
+/* step writes a folded difference, or ESCAPE. [BT-DIGIT-3] */
 static void step(struct lwsbt_paths *w, uint32_t v)
 {
 	unsigned c = 0;
@@ -99,7 +99,7 @@ static void step(struct lwsbt_paths *w, uint32_t v)
 	fixed(w, 4 * v + c, c + 2);
 }
 
-/* reference returns what the step after a frame at pc refers to. [BT-STEP-3] */
+/* reference returns what a step from the frame at pc starts from. [BT-ENTRY-2] */
 static uint32_t reference(const struct lwsbt_paths *w, lwsbt_word pc)
 {
 	uint32_t x = lwsbt_offset(w->code, pc);
@@ -107,28 +107,30 @@ static uint32_t reference(const struct lwsbt_paths *w, lwsbt_word pc)
 	return x == LWSBT_NO_OFFSET ? 0 : x;
 }
 
-/* entry writes the first depth frames of p with n values. [BT-ENTRY-2] */
+/* entry writes the first depth frames of p with n values. [BT-ENTRY-1, BT-SHARE-1] */
 static void entry(struct lwsbt_paths *w, const struct lwsbt_path *p, unsigned depth, const lwsbt_word *v, unsigned n)
 {
-	unsigned keep = 0;
+	unsigned keep = 0, k;
 	uint32_t ref = 0;
+	int named = p->base == LWSBT_PATH_NAMED, same = w->any && w->base == p->base && (!named || w->outer == p->outer);
 
-	if (w->any && w->base == p->base && (p->base != LWSBT_PATH_NAMED || w->outer == p->outer)) {
-		while (keep < w->depth && keep < depth && w->pc[keep] == p->pc[keep])
-			keep++;
-		number(w, 4u + w->depth - keep);
+	while (same && keep < w->depth && keep < depth && w->pc[keep] == p->pc[keep])
+		keep++;
+	k = p->base;
+	if (same && (named || keep > 0)) {
+		k = 4u + w->depth - keep;
 		if (keep < w->depth)
 			ref = reference(w, w->pc[keep]);
 		else if (keep > 0)
 			ref = reference(w, p->pc[keep - 1]);
-		number(w, depth - keep);
-	} else {
-		number(w, p->base + (p->base == LWSBT_PATH_NAMED && depth > 0 ? 1u : 0u));
-		if (p->base == LWSBT_PATH_NAMED)
-			fixed(w, p->outer, 6);
-		if (p->base != LWSBT_PATH_NAMED || depth > 0)
-			number(w, depth);
+	} else if (named && depth > 0) {
+		k = 3;
 	}
+	number(w, k);
+	if (k == 2 || k == 3)
+		fixed(w, p->outer, 6);
+	if (k != 2)
+		number(w, depth - keep);
 	for (; keep < depth; keep++) {
 		uint32_t x = lwsbt_offset(w->code, p->pc[keep]), d = x - ref;
 
@@ -148,6 +150,7 @@ static void entry(struct lwsbt_paths *w, const struct lwsbt_path *p, unsigned de
 	}
 }
 
+/* begin begins a line. [BT-PLINE-1] */
 static void begin(struct lwsbt_paths *w)
 {
 	w->text[0] = '~';
@@ -180,7 +183,7 @@ void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *path, const
 				w->pc[i] = p.pc[i];
 			if (!rest)
 				return;
-			/* the outer frames are defined; the others go on from their name [BT-DUMP-6] */
+			/* the outer frames are defined; the others go on from their name [BT-NAME-4] */
 			p.depth = (uint16_t)depth;
 			p.outer = lwsbt_name(w->code, &p);
 			p.base = LWSBT_PATH_NAMED;
@@ -188,10 +191,11 @@ void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *path, const
 			p.depth = (uint16_t)(path->depth - (p.pc - path->pc));
 			depth = p.depth;
 			lwsbt_paths_flush(w);
-		} else if (w->len = (uint16_t)len, len > 0) {
-			lwsbt_paths_flush(w);
 		} else {
-			depth--;
+			w->len = (uint16_t)len;
+			if (len == 0)
+				depth--;
+			lwsbt_paths_flush(w);
 		}
 	}
 }
@@ -202,7 +206,7 @@ void lwsbt_paths_flush(struct lwsbt_paths *w)
 
 	if (w->len == 0)
 		return;
-	for (unsigned i = 3; i < w->len; i++) {	/* CRC-16/IBM-3740 [BT-PATH-3] */
+	for (unsigned i = 3; i < w->len; i++) {	/* CRC-16/IBM-3740 [BT-PLINE-2] */
 		crc ^= (uint32_t)(unsigned char)w->text[i] << 8;
 		for (unsigned bit = 0; bit < 8; bit++)
 			crc = crc << 1 ^ (crc & 0x8000 ? 0x1021u : 0);

@@ -44,10 +44,10 @@ static unsigned child(struct lwsbt_profile *p, unsigned parent, uintptr_t v, uns
 /* frame returns the node of the frame at pc inside parent; 0 if there is no place. */
 static unsigned frame(struct lwsbt_profile *p, unsigned parent, uintptr_t pc, unsigned bits)
 {
-	uintptr_t v = (uintptr_t)lwsbt_offset(&p->code, pc) + 1, escape = lwsbt_escape(bits);
+	uintptr_t offset = lwsbt_offset(&p->code, pc), escape = lwsbt_escape(bits);
 
-	if (v - 1 < escape - 1) /* neither 0, of LWSBT_NO_OFFSET, nor too large */
-		return child(p, parent, v, bits);
+	if (offset < escape - 1 && offset != LWSBT_NO_OFFSET)
+		return child(p, parent, offset + 1, bits);
 	parent = child(p, parent, (pc >> HALF) + 1, bits);
 	if (parent)
 		parent = child(p, parent, (pc & (((uintptr_t)1 << HALF) - 1)) + 1, bits);
@@ -248,7 +248,7 @@ static int find(struct lwsbt_profile *p, void *q, struct found *f)
 			f->overhead = b[-1].size;
 			f->number = (unsigned)b[-1].tag;
 		}
-		if (f->number < p->entries && p->entry[f->number].live > 0 && p->entry[f->number].bytes >= f->size) {
+		if (f->number < p->entries) {
 			f->start = (uint8_t *)q - f->overhead;
 			return 1;
 		}

@@ -5,6 +5,22 @@
 
 typedef char lwsbt_paths_are_deep_enough[LWSBT_PATH_DEPTH >= LWSBT_HEAP_DEPTH ? 1 : -1];
 
+/* extend has all entries of a path written if e is: their sum replaces the path's values. [BT-DUMP-3] */
+static void extend(struct lwsbt_profile *p, const struct lwsbt_entry *e)
+{
+	int written;
+
+	lwsbt_lock(p->heap);
+	written = e->bits & WRITTEN;
+	lwsbt_unlock(p->heap);
+	for (unsigned i = 0; written && i < p->entries; i++) {
+		lwsbt_lock(p->heap);
+		if (p->entry[i].node == e->node)
+			p->entry[i].bits |= WRITTEN;
+		lwsbt_unlock(p->heap);
+	}
+}
+
 void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, uint32_t number,
 	const char *why, unsigned flags)
 {
@@ -20,14 +36,9 @@ void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, 
 		*bits = (uint8_t)((*bits & (USED | CUT | KNOWN)) | (*bits & CHANGED ? WRITTEN : 0));
 		lwsbt_unlock(p->heap);
 	}
-	/* of a path that changed all entries are written: their sum replaces its values [BT-DUMP-3] */
-	for (unsigned i = 0; flags & LWSBT_DIFF && i < p->entries; i++)
-		for (unsigned k = 0; p->entry[i].bits & WRITTEN && k < p->entries; k++)
-			if (p->entry[k].node == p->entry[i].node && k != i) {
-				lwsbt_lock(p->heap);
-				p->entry[k].bits |= WRITTEN;
-				lwsbt_unlock(p->heap);
-			}
+	if (flags & LWSBT_DIFF)
+		for (unsigned i = 0; i < p->entries; i++)
+			extend(p, &p->entry[i]);
 	d->lines.code = &p->code;
 	d->lines.flags = 0;
 	d->lines.dump = number;
@@ -171,7 +182,7 @@ static void collect(struct lwsbt_profile *p)
 		lwsbt_lock(p->heap);
 		if (e->live == 0 && !(e->bits & CHANGED))
 			e->bits = 0;
-		for (node = e->bits ? e->node : 0; node >= FIRST && !(p->node[node - FIRST] & MARK); node = lwsbt_parent(p, node, bits))
+		for (node = e->bits ? e->node : 0; node >= FIRST; node = lwsbt_parent(p, node, bits))
 			p->node[node - FIRST] |= MARK;
 		lwsbt_unlock(p->heap);
 	}

@@ -45,7 +45,7 @@ uint32_t lwsbt_offset(const struct lwsbt_code *c, lwsbt_word pc);
 lwsbt_word lwsbt_address(const struct lwsbt_code *c, uint32_t offset);
 
 /* The longest line, without its end, in characters: at most 120 for a serial line, 240
- * elsewhere [BT-PATH-4]; and the most frames of a path. All files of a program must have the
+ * elsewhere [BT-PLINE-3]; and the most frames of a path. All files of a program must have the
  * same. */
 #ifndef LWSBT_PATH_LINE
 #define LWSBT_PATH_LINE 120
@@ -71,7 +71,7 @@ struct lwsbt_path {
 /* lwsbt_name returns the name of a path. [BT-NAME-1] */
 uint32_t lwsbt_name(const struct lwsbt_code *c, const struct lwsbt_path *p);
 
-/* Flags of lines: which values entries have beside live blocks and bytes. [BT-VALUE-2] */
+/* Flags of lines: which values entries have beside live blocks and bytes. [BT-ENTRY-4] */
 enum {
 	LWSBT_PATH_EVER = 2,	/* allocations and bytes since the boot */
 	LWSBT_PATH_PEAK = 4	/* the most bytes that were live */

@@ -57,8 +57,8 @@ struct lwsbt_profile {
 	struct lwsbt_heap *heap;	/* capture, ctx, port, skip, post; its counters are used, its list is not */
 	uintptr_t *node;
 	struct lwsbt_entry *entry;
-	uint16_t nodes;			/* 2 to LWSBT_PROFILE_NODES_MAX */
-	uint16_t entries;		/* 2 to LWSBT_PROFILE_ENTRIES_MAX */
+	uint16_t nodes;			/* 16 to LWSBT_PROFILE_NODES_MAX */
+	uint16_t entries;		/* 17 to LWSBT_PROFILE_ENTRIES_MAX */
 	struct lwsbt_code code;		/* frames elsewhere take three nodes */
 	uint32_t sample;		/* mean bytes between sample points, below 2^27; 0: all blocks are counted */
 	uint32_t random;		/* seed for sample, not 0; 0: always the same */
