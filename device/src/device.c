@@ -34,7 +34,7 @@ void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d
 	lwsbt_text(out, "~h#boot");
 	lwsbt_escaped(out, " prog=", d->prog);
 	lwsbt_text(out, " w=" STRING(LWSBT_WORD_BITS));
-	if (note) {
+	if (LWSBT_EXTRAS && note) {
 		const uint8_t *id = (const uint8_t *)(note + 3) + ((note[0] + 3) & ~(uint32_t)3);
 
 		lwsbt_text(out, " build=");
@@ -43,13 +43,15 @@ void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d
 			hex(out, id[i] & 15);
 		}
 	}
-	lwsbt_escaped(out, " dev=", d->dev);
-	lwsbt_escaped(out, " fw=", d->fw);
+	if (LWSBT_EXTRAS) {
+		lwsbt_escaped(out, " dev=", d->dev);
+		lwsbt_escaped(out, " fw=", d->fw);
+	}
 	for (unsigned i = 0; i < d->code.count; i++)
 		range(out, i ? "," : " code=", &d->code.range[i]);
 	if (d->code.count)
 		lwsbt_key(out, " shift=", d->code.shift);
-	if (d->heap.end)
+	if (LWSBT_EXTRAS && d->heap.end)
 		range(out, " heap=", &d->heap);
 	lwsbt_text(out, "\n");
 }
@@ -74,16 +76,16 @@ void lwsbt_head_paths(const struct lwsbt_out *out, const struct lwsbt_port *port
 	lwsbt_key(out, "~h#begin ", number);
 	if (LWSBT_FIELDS && port && port->time)
 		lwsbt_key(out, " t=", (lwsbt_number)port->time(port->arg));
-	if (base)
+	if (LWSBT_EXTRAS && base)
 		lwsbt_key(out, " k=diff base=", *base);
 	else
 		lwsbt_text(out, " k=paths");
 	lwsbt_key(out, " l=", lines);
-	if (sample)
+	if (LWSBT_EXTRAS && sample)
 		lwsbt_key(out, " sample=", sample);
 	lwsbt_escaped(out, " why=", why);
 	lwsbt_text(out, "\n");
-	if (port && port->numbers && port->numbers(port->arg, &n))
+	if (LWSBT_EXTRAS && port && port->numbers && port->numbers(port->arg, &n))
 		lwsbt_head_heap(out, &n, LWSBT_NONE);
 }
 

@@ -173,7 +173,8 @@ int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller)
 	if (drop > n)
 		drop = n;
 	n -= drop;
-	memmove(s->pc, s->pc + drop, n * sizeof *s->pc);
+	for (size_t i = 0; i < n; i++)
+		s->pc[i] = s->pc[i + drop];
 	if (n > h->post)
 		n -= h->post;
 	if (n == 0 && caller)

@@ -14,11 +14,9 @@ enum { PROBES = 64 };
 static inline unsigned place(uint32_t hash, unsigned n) { return (hash >> 16) * n >> 16; }
 static inline unsigned step(uint32_t hash) { return (hash >> 8 & 14) | 1; }
 
-/* child returns the node of value v inside parent, which it makes if need be; 0 if there is no place. */
-static unsigned child(struct lwsbt_profile *p, unsigned parent, uintptr_t v, unsigned bits)
+/* search returns the node of a key, which it makes if need be; 0 if there is no place. */
+static LWSBT_NOINLINE unsigned search(struct lwsbt_profile *p, uintptr_t key, uint32_t hash)
 {
-	uintptr_t key = v << bits | parent;
-	uint32_t hash = (uint32_t)(key ^ key >> HALF) * GOLDEN;
 	unsigned at = place(hash, p->nodes), found = 0;
 
 	for (unsigned left = PROBES; left > 0; left--) {
@@ -41,17 +39,60 @@ static unsigned child(struct lwsbt_profile *p, unsigned parent, uintptr_t v, uns
 	return found;
 }
 
-/* frame returns the node of the frame at pc inside parent; 0 if there is no place. */
-static unsigned frame(struct lwsbt_profile *p, unsigned parent, uintptr_t pc, unsigned bits)
+/* child returns the node of value v inside parent, which it makes if need be; 0 if there is no place. */
+LWSBT_INLINE unsigned child(struct lwsbt_profile *p, unsigned parent, uintptr_t v, unsigned bits)
 {
-	uintptr_t offset = lwsbt_offset(&p->code, pc), escape = lwsbt_escape(bits);
+	uintptr_t key = v << bits | parent;
+	uint32_t hash = (uint32_t)(key ^ key >> HALF) * GOLDEN;
+	unsigned at = place(hash, p->nodes);
 
-	if (offset < escape - 1 && offset != LWSBT_NO_OFFSET)
-		return child(p, parent, offset + 1, bits);
-	parent = child(p, parent, (pc >> HALF) + 1, bits);
-	if (parent)
-		parent = child(p, parent, (pc & (((uintptr_t)1 << HALF) - 1)) + 1, bits);
-	return parent ? child(p, parent, escape, bits) : 0;
+	if (LWSBT_SPEED && p->node[at] == (key | MARK)) /* most often */
+		return at + FIRST;
+	return search(p, key, hash);
+}
+
+/* frame returns the node of the frame at pc inside parent; 0 if there is no place. */
+static LWSBT_NOINLINE unsigned frame(struct lwsbt_profile *p, unsigned parent, uintptr_t pc, unsigned bits)
+{
+	uintptr_t escape = lwsbt_escape(bits), v[3] = { lwsbt_offset(&p->code, pc) };
+	unsigned n = 1;
+
+	if (v[0]++ == LWSBT_NO_OFFSET || v[0] >= escape) {
+		v[0] = (pc >> HALF) + 1;
+		v[1] = (pc & (((uintptr_t)1 << HALF) - 1)) + 1;
+		v[2] = escape;
+		n = 3;
+	}
+	for (unsigned i = 0; i < n && (i == 0 || parent); i++)
+		parent = child(p, parent, v[i], bits);
+	return parent;
+}
+
+/* path returns the node of a stack, or of the outer part of it for which there is place: then *cut is CUT. */
+LWSBT_INLINE unsigned path(struct lwsbt_profile *p, const struct lwsbt_stack *s, unsigned node, unsigned *cut)
+{
+	unsigned bits = lwsbt_parent_bits(p), shift = p->code.shift;
+	uintptr_t start = 0, length = 0; /* of what most frames are in */
+
+	if (LWSBT_SPEED && p->code.count) {
+		start = p->code.range->start;
+		length = p->code.range->end - start;
+		if (length >> shift >= lwsbt_escape(bits) || length >> shift > 1u << 27)
+			length = 0;
+	}
+	*cut = 0;
+	for (const lwsbt_word *pc = s->pc + s->depth; pc-- > s->pc;) {
+		uintptr_t at = *pc - start, x = at >> shift;
+		unsigned inner = LWSBT_SPEED && at < length && x << shift == at ? child(p, node, x + 1, bits) :
+			frame(p, node, *pc, bits);
+
+		if (!inner) {
+			*cut = CUT;
+			break;
+		}
+		node = inner;
+	}
+	return node;
 }
 
 /* entry returns the number of the entry for node, which it makes if need be; 0 if there is no place. */
@@ -78,6 +119,8 @@ static unsigned entry(struct lwsbt_profile *p, unsigned node, unsigned size_clas
 	return 0;
 }
 
+#if LWSBT_EXTRAS
+
 /* class_of returns the size class of a block that is sampled: readers scale by the mean size of an
  * entry. [BT-SAMPLE-2] */
 static unsigned class_of(size_t size)
@@ -89,23 +132,19 @@ static unsigned class_of(size_t size)
 	return 4 * n + (n < 3 ? 0 : (unsigned)(size >> (n - 3)) & 3);
 }
 
+#else
+#define class_of(size) 0u
+#endif
+
 unsigned lwsbt_profile_count(struct lwsbt_profile *p, const struct lwsbt_stack *s, unsigned base)
 {
-	unsigned bits = lwsbt_parent_bits(p), node = base, cut = 0, at, size_class = p->sample ? class_of(s->size) : 0;
+	unsigned at, cut, node, size_class = p->sample ? class_of(s->size) : 0;
 	struct lwsbt_entry *e;
 
 	lwsbt_lock(p->heap);
-	for (unsigned left = s->depth; left > 0; left--) {
-		unsigned inner = frame(p, node, s->pc[left - 1], bits);
-
-		if (!inner) {
-			cut = CUT;
-			break;
-		}
-		node = inner;
-	}
+	node = path(p, s, base, &cut);
 	while ((at = entry(p, node, size_class, cut)) == 0 && node >= FIRST) {
-		node = lwsbt_outer(p, node, bits);
+		node = lwsbt_outer(p, node, lwsbt_parent_bits(p));
 		cut = CUT;
 	}
 	e = &p->entry[at];
@@ -144,6 +183,8 @@ void lwsbt_profile_uncount(struct lwsbt_profile *p, unsigned number, size_t size
 
 /* ------------------------------------------------------------------- sampling */
 
+#if LWSBT_EXTRAS
+
 /* distance returns the bytes to the next sample point: an exponential distribution of mean p->sample. */
 static size_t distance(struct lwsbt_profile *p)
 {
@@ -176,6 +217,17 @@ int lwsbt_profile_sampled(struct lwsbt_profile *p, size_t size)
 	lwsbt_unlock(p->heap);
 	return sampled;
 }
+
+#else
+
+int lwsbt_profile_sampled(struct lwsbt_profile *p, size_t size)
+{
+	(void)p;
+	(void)size;
+	return 1;
+}
+
+#endif
 
 /* --------------------------------------------------------------------- blocks */
 
@@ -277,7 +329,7 @@ static void end(struct lwsbt_profile *p, void *q, const struct found *f)
 
 /* capture captures the stack of caller, which allocates size bytes, and sets *base. It returns 0 if they
  * are not to be counted. */
-static LWSBT_NOINLINE int capture(struct lwsbt_profile *p, struct lwsbt_stack *s, size_t size, const void *caller,
+LWSBT_INLINE int capture(struct lwsbt_profile *p, struct lwsbt_stack *s, size_t size, const void *caller,
 	unsigned *base)
 {
 	struct lwsbt_heap *h = p->heap;
@@ -299,7 +351,7 @@ static LWSBT_NOINLINE int capture(struct lwsbt_profile *p, struct lwsbt_stack *s
 	return 1;
 }
 
-void *lwsbt_profile_memalign(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
+LWSBT_INLINE void *allocate(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
 	size_t size, const void *caller)
 {
 	struct lwsbt_stack s;
@@ -326,10 +378,16 @@ void *lwsbt_profile_memalign(struct lwsbt_profile *p, const struct lwsbt_allocat
 	return put(&f);
 }
 
+void *lwsbt_profile_memalign(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
+	size_t size, const void *caller)
+{
+	return allocate(p, a, align, size, caller);
+}
+
 void *lwsbt_profile_malloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t size,
 	const void *caller)
 {
-	return lwsbt_profile_memalign(p, a, 0, size, caller);
+	return allocate(p, a, 0, size, caller);
 }
 
 void *lwsbt_profile_calloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t n,
@@ -339,7 +397,7 @@ void *lwsbt_profile_calloc(struct lwsbt_profile *p, const struct lwsbt_allocator
 
 	if (size && n > SIZE_MAX / size)
 		return NULL;
-	q = lwsbt_profile_memalign(p, a, 0, n * size, caller);
+	q = lwsbt_profile_malloc(p, a, n * size, caller);
 	return q ? memset(q, 0, n * size) : NULL;
 }
 
@@ -384,7 +442,7 @@ void *lwsbt_profile_realloc(struct lwsbt_profile *p, const struct lwsbt_allocato
 	size_t size, const void *caller)
 {
 	if (!q)
-		return lwsbt_profile_memalign(p, a, 0, size, caller);
+		return lwsbt_profile_malloc(p, a, size, caller);
 	if (size)
 		return resize(p, a, q, size, caller);
 	lwsbt_profile_free(p, a, q);

@@ -26,9 +26,12 @@ void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, 
 {
 	const struct lwsbt_out *out = d->lines.out;
 
+	if (!LWSBT_EXTRAS)
+		flags = 0;
 	if (!d->ended)
 		flags &= ~(unsigned)LWSBT_DIFF;
-	lwsbt_head_paths(out, p->heap->port, number, d->lines.lines, flags & LWSBT_DIFF ? &d->base : NULL, p->sample, why);
+	lwsbt_head_paths(out, p->heap->port, number, d->lines.lines, flags & LWSBT_DIFF ? &d->base : NULL,
+		LWSBT_EXTRAS ? p->sample : 0, why);
 	for (unsigned i = 0; i < p->entries; i++) {
 		uint8_t *bits = &p->entry[i].bits;
 
@@ -36,7 +39,7 @@ void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, 
 		*bits = (uint8_t)((*bits & (USED | CUT | KNOWN)) | (*bits & CHANGED ? WRITTEN : 0));
 		lwsbt_unlock(p->heap);
 	}
-	if (flags & LWSBT_DIFF)
+	if (LWSBT_EXTRAS && (flags & LWSBT_DIFF))
 		for (unsigned i = 0; i < p->entries; i++)
 			extend(p, &p->entry[i]);
 	d->lines.code = &p->code;
@@ -89,7 +92,7 @@ static int wanted(const struct lwsbt_profile_dump *d, const struct lwsbt_entry *
 {
 	if (!(e->bits & USED) || (e->bits & DONE))
 		return 0;
-	return d->flags & LWSBT_DIFF ? (e->bits & WRITTEN) != 0 : e->live > 0;
+	return LWSBT_EXTRAS && (d->flags & LWSBT_DIFF) ? (e->bits & WRITTEN) != 0 : e->live > 0;
 }
 
 /* choose returns the entry to write next, or NULL. */
@@ -104,7 +107,7 @@ static struct lwsbt_entry *choose(struct lwsbt_profile_dump *d)
 			best = &p->entry[d->at];
 		lwsbt_unlock(p->heap);
 	}
-	if (!best || !(d->flags & LWSBT_SORT))
+	if (!LWSBT_EXTRAS || !best || !(d->flags & LWSBT_SORT))
 		return best;
 	d->at--; /* it may not be the first in order */
 	for (unsigned i = d->at + 1u; i < p->entries; i++) {
@@ -153,7 +156,7 @@ static LWSBT_NOINLINE void write(struct lwsbt_profile_dump *d, struct lwsbt_entr
 	e->bits = (uint8_t)(bits | DONE | KNOWN);
 	lwsbt_unlock(p->heap);
 	/* a sixteenth of the paths is defined again in each dump [BT-NAME-4] */
-	if ((d->flags & LWSBT_NAMES) && (bits & KNOWN) && (d->lines.dump + e->node) % 16 != 0 && path.depth > 0) {
+	if (LWSBT_EXTRAS && (d->flags & LWSBT_NAMES) && (bits & KNOWN) && (d->lines.dump + e->node) % 16 != 0 && path.depth > 0) {
 		path.outer = lwsbt_name(&p->code, &path);
 		path.base = LWSBT_PATH_NAMED;
 		path.depth = 0;
