@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heaplog/internal/foreign"
+	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -107,7 +109,13 @@ func (p *pass) input(in *input) error {
 	if err != nil {
 		return err
 	}
+	traces, err := foreign.NewReader(src.r, p.r.format)
+	if err != nil {
+		return err
+	}
+	src.r = traces
 	defer func() {
+		p.traces(in.name, traces)
 		p.tally.stored += src.stored
 		p.tally.source = nil
 		src.close()
@@ -149,6 +157,17 @@ func (p *pass) input(in *input) error {
 		return nil
 	}
 	return err
+}
+
+// traces notes what was read of the traces of other systems.
+func (p *pass) traces(name string, r *foreign.Reader) {
+	if p.hooks.survey || r.Format() == "" {
+		return
+	}
+	p.tally.note(NoteInfo, fmt.Sprintf("%s: read as heap traces of %s", name, r.Format()))
+	if n := r.Skipped(); n > 0 {
+		p.tally.note(NoteLoss, fmt.Sprintf("%s: %s of the heap traces could not be read", name, printable.Count(n, "line")))
+	}
 }
 
 // feed passes data to the scanner, without the lines that Only skips.
