@@ -34,7 +34,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"report":                   {packages: "profile internal/printable"},
 	"stats":                    {packages: "codec internal/table", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
 	"profile":                  {packages: "symbol", libraries: "github.com/google/pprof"},
-	"gen":                      {packages: "codec internal/bitstring", libraries: "github.com/google/gofuzz"},
+	"gen":                      {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":              {packages: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
 	"conformance":         {packages: ". codec heaplog conformance/vectors internal/bitstring internal/naive"},
@@ -53,7 +53,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"device/tools/functable": {packages: "device/tools/functions"},
 	"device/tools/functions": {},
 
-	"fuzz":  {packages: "codec heaplog gen gen/gentest conformance corpus"},
+	"fuzz":  {packages: "codec codec/callpath heaplog gen gen/gentest conformance corpus"},
 	"ref-c": {},
 
 	"internal/bitstring":    {},
