@@ -13,13 +13,6 @@ import (
 // notInCode are clauses that no code carries out, and why.
 var notInCode = map[string]string{
 	"BT-LOSS-4": "it describes what lws's own decoder prints; ref-c reproduces it as erratum 13",
-
-	"BT-DUMP-1":  "package heaplog is to read dumps of call paths",
-	"BT-DUMP-2":  "as BT-DUMP-1",
-	"BT-DUMP-3":  "as BT-DUMP-1",
-	"BT-DUMP-6":  "as BT-DUMP-1",
-	"BT-VLINE-5": "as BT-DUMP-1",
-	"BT-NOTE-1":  "package symbol is to read the note",
 }
 
 var (

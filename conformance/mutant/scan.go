@@ -13,10 +13,10 @@ import (
 // Where records begin and end in the text of a log. (BT-TEXT-3, BT-HEAD-5)
 var (
 	scanLeadIn = forms{ // the first group is the lead-in
-		"":                         `(~[mbeh]#)`,
-		"scan-not-after-tilde":     `(?:^|[^~])(~[mbeh]#)`,
-		"scan-not-after-letters":   `(?:^|[^A-Za-z])(~[mbeh]#)`,
-		"scan-skips-half-lead-ins": `(?s)^(?:~[mbeh][^#]|~[^mbeh]|[^~])*?(~[mbeh]#)`,
+		"":                         `(~[mbehpv]#)`,
+		"scan-not-after-tilde":     `(?:^|[^~])(~[mbehpv]#)`,
+		"scan-not-after-letters":   `(?:^|[^A-Za-z])(~[mbehpv]#)`,
+		"scan-skips-half-lead-ins": `(?s)^(?:~[mbehpv][^#]|~[^mbehpv]|[^~])*?(~[mbehpv]#)`,
 		"scan-any-letter":          `(~[a-z]#)`,
 	}
 	scanRun = forms{
@@ -60,17 +60,19 @@ var (
 		"scan-header-ends-at-colour":        `[\r\n]|\x1b\[`,
 	}
 	scanHeaderNext = forms{
-		"":                                `~[mbeh]#`,
+		"":                                `~[mbehpv]#`,
 		"scan-header-takes-lead-ins":      `^\b$`, // never
-		"scan-header-takes-headers":       `~[mbe]#`,
-		"scan-header-takes-events":        `~[mbh]#`,
-		"scan-header-takes-decoded":       `~[meh]#`,
-		"scan-header-takes-blobs":         `~[beh]#`,
+		"scan-header-takes-paths":         `~[mbehv]#`,
+		"scan-header-takes-path-events":   `~[mbehp]#`,
+		"scan-header-takes-headers":       `~[mbepv]#`,
+		"scan-header-takes-events":        `~[mbhpv]#`,
+		"scan-header-takes-decoded":       `~[mehpv]#`,
+		"scan-header-takes-blobs":         `~[behpv]#`,
 		"scan-header-ends-at-tilde":       `~`,
 		"scan-header-ends-at-any-letter":  `~[a-z]#`,
-		"scan-header-ends-at-half":        `~[mbeh]`,
-		"scan-header-lead-in-after-text":  `[^ \t]~[mbeh]#`,
-		"scan-header-lead-in-after-space": `[ \t]~[mbeh]#`,
+		"scan-header-ends-at-half":        `~[mbehpv]`,
+		"scan-header-lead-in-after-text":  `[^ \t]~[mbehpv]#`,
+		"scan-header-lead-in-after-space": `[ \t]~[mbehpv]#`,
 	}
 	scanHeaderTail = forms{
 		"":                         `[ \t]*\z`,
@@ -82,7 +84,7 @@ var (
 )
 
 // leadIns are in no value of a header. (BT-HEAD-1)
-var leadIns = regexp.MustCompile(`~[mbeh]#`)
+var leadIns = regexp.MustCompile(`~[mbehpv]#`)
 
 // scan lists the records in a text. (BT-TEXT-3)
 func (b impl) scan(text string) conformance.Answer {
