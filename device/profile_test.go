@@ -283,6 +283,95 @@ func TestProfileModel(t *testing.T) {
 	})
 }
 
+// The same counts, by a heap that keeps the stacks in front of the blocks and adds them up in dumps.
+func TestSums(t *testing.T) {
+	each(t, func(t *testing.T, b build) {
+		if b.word != "" {
+			t.Skip("the heap's words are the machine's")
+		}
+		for seed, paths := range []int{20, 150} {
+			r := newTableRun(uint64(seed), paths, 12)
+			for i := range r.paths { // the stack of a block does not say that it was cut
+				p := &r.paths[i]
+				p.base, p.key = 0, "0"+p.key[1:]
+			}
+			r.script.Reset()
+			for range 400 {
+				r.count(&r.paths[r.IntN(len(r.paths))])
+			}
+			r.dump(0)
+			for range 300 {
+				r.free(r.IntN(len(r.blocks)))
+			}
+			for dump := range 17 {
+				r.dump(2 * min(1, dump))
+			}
+			for i, d := range r.run(t, b, 0, 0, 0, 120) {
+				if !maps.Equal(d.held, r.want[i]) {
+					t.Fatalf("seed %d, dump %d:\n got %v\nwant %v", seed, i, d.held, r.want[i])
+				}
+			}
+		}
+	})
+}
+
+// Packets are as long as whole lines allow, and together the text.
+func TestPackets(t *testing.T) {
+	program := builds[0].make(t, "profile")
+	r := rand.New(rand.NewPCG(1, 21))
+	for _, size := range []int{1, 50, 1280} {
+		var text []byte
+		for range 300 {
+			for range r.IntN(130) {
+				text = append(text, byte('a'+r.IntN(26)))
+			}
+			text = append(text, '\n')
+		}
+		cmd := exec.Command(program, "packets", strconv.Itoa(size))
+		cmd.Stdin = bytes.NewReader(text)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(bytes.ReplaceAll(out, []byte{0}, nil), text) {
+			t.Fatalf("size %d: the packets are not the text", size)
+		}
+		packets := bytes.Split(bytes.TrimSuffix(out, []byte{0}), []byte{0})
+		for i, p := range packets[:len(packets)-1] {
+			next, _, _ := bytes.Cut(packets[i+1], []byte("\n"))
+			whole := bytes.HasSuffix(p, []byte("\n"))
+			if len(p) > size || len(p) == 0 || whole && len(p)+len(next)+1 <= size || !whole && (len(p) < size || bytes.Contains(p, []byte("\n"))) {
+				t.Fatalf("size %d: packet %q before %q", size, p, next)
+			}
+		}
+	}
+}
+
+func TestDeviceHeaders(t *testing.T) {
+	out, err := exec.Command(builds[0].make(t, "profile"), "headers").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []codec.Header{
+		{Verb: codec.VerbBoot, Keys: []codec.HeaderKey{{Key: "prog", Value: "my app"}, {Key: "w", Value: "64"}, {Key: "build", Value: "01020304ffee"},
+			{Key: "dev", Value: "serial 7"}, {Key: "fw", Value: "1.2.3%"}, {Key: "code", Value: "8000000+60000,20000000+800"}, {Key: "shift", Value: "1"},
+			{Key: "heap", Value: "20001000+f000"}}},
+		{Verb: codec.VerbHeap, Keys: []codec.HeaderKey{{Key: "t", Value: "17"}, {Key: "size", Value: "4000"}, {Key: "free", Value: "300"},
+			{Key: "largest", Value: "20"}, {Key: "min", Value: "1"}}},
+		{Verb: "thread", Number: 3, HasNumber: true, Keys: []codec.HeaderKey{{Key: "name", Value: "net io"}}},
+	}
+	lines := bytes.Split(bytes.TrimSuffix(out, []byte("\n")), []byte("\n"))
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines: %s", len(lines), out)
+	}
+	for i, line := range lines {
+		var h codec.Header
+		if err := codec.ParseHeader(&h, line); err != nil || h.Verb != want[i].Verb || h.Number != want[i].Number || !slices.Equal(h.Keys, want[i].Keys) {
+			t.Errorf("%s: %v, read as %+v", line, err, h)
+		}
+	}
+}
+
 // A table that is full counts what has no place under outer frames of it, says so, and has room again
 // after these blocks were freed and dumps were made.
 func TestProfileFull(t *testing.T) {

@@ -3,7 +3,7 @@
  */
 #include "heap.h"
 
-static void hex(const struct lwsbt_out *out, uintptr_t v)
+static void hex(const struct lwsbt_out *out, lwsbt_word v)
 {
 	char text[2 * sizeof v], *p = text + sizeof text;
 
@@ -65,6 +65,13 @@ void lwsbt_head_heap(const struct lwsbt_out *out, const struct lwsbt_numbers *n,
 	lwsbt_key(out, " free=", n->free);
 	lwsbt_key(out, " largest=", n->largest);
 	lwsbt_key(out, " min=", n->least);
+	lwsbt_text(out, "\n");
+}
+
+void lwsbt_head_thread(const struct lwsbt_out *out, uintptr_t thread, const char *name)
+{
+	lwsbt_key(out, "~h#thread ", thread);
+	lwsbt_escaped(out, " name=", name);
 	lwsbt_text(out, "\n");
 }
 

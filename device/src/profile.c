@@ -122,7 +122,7 @@ static unsigned entry(struct lwsbt_profile *p, unsigned node, unsigned size_clas
 #if LWSBT_EXTRAS
 
 /* class_of returns the size class of a block that is sampled: readers scale by the mean size of an
- * entry. [BT-SAMPLE-2] */
+ * entry. [BT-DUMP-5] */
 static unsigned class_of(size_t size)
 {
 	unsigned n = lwsbt_significant(size);

@@ -2,7 +2,8 @@
  * The profile, tested.
  *
  *   profile table NODES ENTRIES SAMPLE START-END[,START-END...] SHIFT MAX
- *       does what standard input asks for, a line each, and writes the dumps:
+ *       does what standard input asks for, a line each, and writes the dumps; with 0 nodes
+ *       by a heap that keeps the stacks in front of the blocks:
  *         c BASE SIZE PC,PC...   counts block 0, 1, 2, ...; innermost frame first; - for none
  *         f BLOCK                takes it back
  *         d NUMBER FLAGS         dumps
@@ -10,6 +11,10 @@
  *       prints how many of TIMES blocks are sampled
  *   profile heap SEED OPERATIONS
  *       random calls of malloc and its kin, held to a model
+ *   profile packets SIZE
+ *       standard input in packets, each followed by a NUL
+ *   profile headers
+ *       the ~h# lines of a device
  *   profile threads ROUNDS
  *       8 threads allocate, resize, free and dump
  */
@@ -61,17 +66,38 @@ static void size_table(unsigned nodes, unsigned entries)
 struct counted {
 	unsigned number;
 	size_t size;
+	void *p;	/* with 0 nodes */
 };
+
+static void *plain(size_t size) { return malloc(size); }
+static const struct lwsbt_allocator below = { plain, realloc, free, NULL };
+static struct lwsbt_stack stack;
+
+static size_t given(uintptr_t *pcs, size_t max, size_t skip, const struct lwsbt_capture_ctx *ctx)
+{
+	size_t n = stack.depth < max ? stack.depth : max;
+
+	(void)skip;
+	(void)ctx;
+	for (size_t i = 0; i < n; i++)
+		pcs[i] = (uintptr_t)stack.pc[i];
+	return n;
+}
 
 static void table(char **argv)
 {
 	static char line[4096];
 	static struct lwsbt_range ranges[8];
 	static struct counted blocks[100000];
+	static struct lwsbt_sum slots[LWSBT_SUMS];
 	unsigned n = 0, count = 0;
 	struct lwsbt_device device = { "table", NULL, NULL, NULL, { NULL, 0, 0 }, { 0, 0 } };
 
-	size_table((unsigned)atoi(argv[0]), (unsigned)atoi(argv[1]));
+	int sums = atoi(argv[0]) == 0;
+
+	if (!sums)
+		size_table((unsigned)atoi(argv[0]), (unsigned)atoi(argv[1]));
+	heap.capture = given;
 	profile.sample = (uint32_t)strtoul(argv[2], NULL, 10);
 	for (char *p = argv[3]; *p && count < 8; count++) {
 		ranges[count].start = (uintptr_t)strtoull(p, &p, 16);
@@ -84,6 +110,7 @@ static void table(char **argv)
 	dump.lines.out = &out;
 	dump.lines.max = (uint8_t)atoi(argv[5]);
 	device.code = profile.code;
+	dump.lines.code = &profile.code;
 	lwsbt_head_device(&out, &device);
 	while (fgets(line, sizeof line, stdin)) {
 		char *p = line + 2;
@@ -101,16 +128,27 @@ static void table(char **argv)
 				s.pc[s.depth++] = (lwsbt_word)strtoull(p + 1, &p, 16);
 			}
 			blocks[n].size = s.size;
-			blocks[n++].number = lwsbt_profile_count(&profile, &s, base);
+			stack = s;
+			if (sums)
+				blocks[n++].p = need(lwsbt_heap_malloc(&heap, &below, (size_t)s.size, NULL));
+			else
+				blocks[n++].number = lwsbt_profile_count(&profile, &s, base);
 			break;
 		case 'f':
 			at = (unsigned)strtoul(p, NULL, 10);
 			CHECK(at < n);
-			lwsbt_profile_uncount(&profile, blocks[at].number, blocks[at].size);
+			if (sums)
+				lwsbt_heap_free(&heap, &below, blocks[at].p);
+			else
+				lwsbt_profile_uncount(&profile, blocks[at].number, blocks[at].size);
 			break;
 		case 'd':
 			at = (unsigned)strtoul(p, &p, 10);
-			lwsbt_profile_dump(&profile, &dump, at, "test", (unsigned)strtoul(p, NULL, 10));
+			base = (unsigned)strtoul(p, NULL, 10);
+			if (sums)
+				lwsbt_dump_paths(&heap, &dump.lines, slots, at, "test", base);
+			else
+				lwsbt_profile_dump(&profile, &dump, at, "test", base);
 			break;
 		default:
 			fail(__LINE__, line);
@@ -118,6 +156,38 @@ static void table(char **argv)
 	}
 	free(profile.node);
 	free(profile.entry);
+}
+
+static void put_packet(void *arg, const char *text, size_t len)
+{
+	put(arg, text, len);
+	putchar(0);
+}
+
+static void packets(size_t size)
+{
+	static char text[2000], piece[40];
+	static const struct lwsbt_out to = { put_packet, NULL };
+	struct lwsbt_packet p = { &to, text, size, 0, 0 };
+	size_t n;
+
+	CHECK(size <= sizeof text);
+	for (size_t want = 1; (n = fread(piece, 1, want, stdin)) > 0; want = want % sizeof piece + 1)
+		lwsbt_packet_put(&p, piece, n);
+	lwsbt_packet_flush(&p);
+}
+
+static void headers(void)
+{
+	static const uint32_t build[] = { 4, 6, 3, 0x00554e47, 0x04030201, 0xeeff }; /* of a little-endian machine */
+	static const struct lwsbt_range ranges[] = { { 0x8000000, 0x8060000 }, { 0x20000000, 0x20000800 } };
+	static const struct lwsbt_device device = { "my app", "serial 7", "1.2.3%", build, { ranges, 2, 1 },
+		{ 0x20001000, 0x20010000 } };
+	struct lwsbt_numbers n = { 4000, 300, 20, 1 };
+
+	lwsbt_head_device(&out, &device);
+	lwsbt_head_heap(&out, &n, 17);
+	lwsbt_head_thread(&out, 3, "net io");
 }
 
 static void sample(char **argv)
@@ -460,6 +530,14 @@ int main(int argc, char **argv)
 		puts("ok");
 		return 0;
 	}
+	if (argc == 3 && !strcmp(argv[1], "packets")) {
+		packets((size_t)atoi(argv[2]));
+		return 0;
+	}
+	if (argc == 2 && !strcmp(argv[1], "headers")) {
+		headers();
+		return 0;
+	}
 	if (argc == 3 && !strcmp(argv[1], "threads")) {
 		rounds = (unsigned)atoi(argv[2]);
 		set_up(100, 20);
@@ -467,6 +545,6 @@ int main(int argc, char **argv)
 		puts("ok");
 		return 0;
 	}
-	fputs("usage: profile table|sample|heap|threads ...\n", stderr);
+	fputs("usage: profile table|sample|packets|headers|heap|threads ...\n", stderr);
 	return 2;
 }

@@ -17,7 +17,7 @@ extern "C" {
  * boot line or the ELF file's note says must be the same. [BT-CODE-1]
  */
 struct lwsbt_range {
-	uintptr_t start, end;
+	lwsbt_word start, end;
 };
 
 struct lwsbt_code {

@@ -98,7 +98,7 @@ unsigned lwsbt_profile_count(struct lwsbt_profile *p, const struct lwsbt_stack *
 void lwsbt_profile_uncount(struct lwsbt_profile *p, unsigned number, size_t size);
 
 /* lwsbt_profile_sampled reports whether a block of size bytes is to be counted: always, without
- * sample; else with a probability of 1 - exp(-size / sample). [BT-SAMPLE-1] */
+ * sample; else with a probability of 1 - exp(-size / sample). [BT-DUMP-5] */
 int lwsbt_profile_sampled(struct lwsbt_profile *p, size_t size);
 
 /* ------------------------------------------------------------------- dumps */
@@ -160,7 +160,7 @@ void lwsbt_dump_paths(struct lwsbt_heap *h, struct lwsbt_paths *w, struct lwsbt_
 
 /* ----------------------------------------------------------------- headers */
 
-/* What the boot line says of the device. NULL and 0 leave a key out. [BT-HDR-BOOT] */
+/* What the boot line says of the device. NULL and 0 leave a key out. [BT-HEAD-6] */
 struct lwsbt_device {
 	const char *prog;		/* of the program */
 	const char *dev;		/* of the device: a serial number or the like */
@@ -176,11 +176,14 @@ void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d
 /* lwsbt_head_heap writes a ~h#heap line. time is in microseconds since boot, or LWSBT_NONE. */
 void lwsbt_head_heap(const struct lwsbt_out *out, const struct lwsbt_numbers *n, uint64_t time);
 
+/* lwsbt_head_thread writes a ~h#thread line: the name of a thread by the number that the port gives it. */
+void lwsbt_head_thread(const struct lwsbt_out *out, uintptr_t thread, const char *name);
+
 /*
  * LWSBT_NOTE_CODE(shift, start, end) and LWSBT_NOTE_HEAP(start, end), at file level, each once in a
  * program, tell a reader of the ELF file where code and heap are, by symbols of the linker script
- * (char arrays); LWSBT_NOTE_TEXT("1.2.3") the version. The section .note.lwsbt need not be
- * loaded; the linker script keeps it by KEEP(*(.note.lwsbt)).
+ * (char arrays); LWSBT_NOTE_TEXT("1.2.3") the version. With --gc-sections, the linker script keeps the
+ * section by KEEP(*(.note.lwsbt)); it need not be loaded. [BT-NOTE-1]
  */
 #define LWSBT_NOTE_(name_, type_, ...) \
 	__attribute__((section(".note.lwsbt"), used, aligned(4))) static const struct __attribute__((packed)) { \
