@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/gen"
 )
 
 // A held is what a call path holds.
@@ -193,8 +194,10 @@ func newTableRun(seed uint64, paths, depth int) *tableRun {
 	return r
 }
 
-func (r *tableRun) count(p *tablePath) {
-	b := tableBlock{r.made, p, r.Uint64N(1 << r.IntN(13))}
+func (r *tableRun) count(p *tablePath) { r.counted(p, r.Uint64N(1<<r.IntN(13))) }
+
+func (r *tableRun) counted(p *tablePath, size uint64) {
+	b := tableBlock{r.made, p, size}
 	fmt.Fprintf(&r.script, "c %d %d", p.base, b.size)
 	for i, pc := range slices.Backward(p.frames) {
 		fmt.Fprintf(&r.script, "%c%x", " ,"[min(1, len(p.frames)-1-i)], pc)
@@ -486,5 +489,80 @@ func TestProfileThreads(t *testing.T) {
 	log := append([]byte("~h#boot w=64 code=8000000+100000 shift=1\n"), bytes.TrimSuffix(out, []byte("ok\n"))...)
 	if dumps := readDumps(t, log, 120); len(dumps) < 30 {
 		t.Errorf("%d dumps", len(dumps))
+	}
+}
+
+// What docs/device.md says of a profile's memory and dumps, on a 32-bit machine, for the synthetic program of a
+// Cortex-M, 2,000 live blocks of 163 call paths:
+//
+//	LWSBT_FULL=1 go test ./device -run ProfileFigures -v
+func TestProfileFigures(t *testing.T) {
+	if !full() {
+		t.Skip("LWSBT_FULL is not set")
+	}
+	model, ok := gen.ModelByName("cortex-m")
+	if !ok {
+		t.Fatal("no model cortex-m")
+	}
+	var r tableRun
+	r.model = map[string]held{}
+	r.Rand = rand.New(rand.NewPCG(1, 21))
+	lws := 0
+	for _, s := range model.Program(7).Stacks(2000) {
+		blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lws += len(codec.AppendLine(nil, blob)) + 1
+		frames := slices.Clone(s.PCs)
+		for i := range frames {
+			frames[i] &^= 1
+		}
+		slices.Reverse(frames)
+		r.counted(&tablePath{frames: frames, key: fmt.Sprint(frames)}, s.Size)
+	}
+	counts := r.script.String()
+	b := build{cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-Os -mthumb", ldflags: "-static"}
+	run := func(nodes, entries, limit int, flags ...int) []pathDump {
+		r.script.Reset()
+		r.script.WriteString(counts)
+		r.want = nil
+		for _, f := range flags {
+			r.dump(f)
+		}
+		return r.run(t, b, nodes, entries, 0, limit)
+	}
+	cut := func(nodes, entries int) uint64 { return run(nodes, entries, 120, 0)[0].end["cut"] }
+	nodes, entries := 586, 165
+	for ; cut(nodes, 1000) > 0; nodes += 6 {
+	}
+	for ; cut(nodes, entries) > 0; entries++ {
+	}
+	memory := 4*nodes + 12*entries
+	dumps := run(nodes, entries, 120, 4, 0, 6, 2, 1)
+	inline := run(0, 0, 120, 0, 2)
+	t.Logf("| paths | %d |", len(dumps[0].held))
+	t.Logf("| memory of the table: %d nodes of 4 bytes, %d entries of 12 | %d |", nodes, entries, memory)
+	t.Logf("| lws's lines | %d |", lws)
+	for _, row := range []struct {
+		what       string
+		dump       pathDump
+		least, top int
+	}{
+		{"dump, sorted", dumps[0], 3658, 3658}, // what package callpath makes of these paths
+		{"dump, as found", dumps[1], 4500, 5300},
+		{"dump by name, sorted; a sixteenth with its frames", dumps[2], 1800, 2300},
+		{"dump by name, as found; a sixteenth with its frames", dumps[3], 1800, 2300},
+		{"difference when nothing changed", dumps[4], 0, 0},
+		{"dump of stacks in front of blocks, added up in 64 slots", inline[0], 5000, 50000},
+		{"the same by name; a sixteenth with its frames", inline[1], 1800, 20000},
+	} {
+		t.Logf("| %s | %d |", row.what, row.dump.lines)
+		if len(row.dump.held) != 163 || row.dump.end["cut"] != 0 || row.dump.lines < row.least || row.dump.lines > row.top {
+			t.Errorf("%s: %d paths in %d characters, want 163 in %d to %d", row.what, len(row.dump.held), row.dump.lines, row.least, row.top)
+		}
+	}
+	if memory > 4608 {
+		t.Errorf("the table takes %d bytes, want at most 4.5 KB", memory)
 	}
 }

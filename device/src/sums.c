@@ -35,7 +35,14 @@ static void add(struct lwsbt_paths *w, struct lwsbt_sum *sums, struct lwsbt_stac
 	p.base = s->depth < LWSBT_HEAP_DEPTH ? LWSBT_PATH_WHOLE : LWSBT_PATH_CUT;
 	p.outer = 0;
 	name = lwsbt_name(w->code, &p);
+	/* one of 8 slots: that of the path, or the one that holds least */
 	sum = &sums[name % LWSBT_SUMS];
+	for (unsigned i = 4; i < 32 && sum->name != name; i += 4) {
+		struct lwsbt_sum *other = &sums[(name >> i) % LWSBT_SUMS];
+
+		if (other->name == name || other->live < sum->live)
+			sum = other;
+	}
 	if (sum->name != name) {
 		write(w, sum);
 		sum->name = name;
