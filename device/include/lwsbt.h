@@ -38,5 +38,7 @@
 #include "lwsbt/capture.h"
 #include "lwsbt/codec.h"
 #include "lwsbt/heap.h"
+#include "lwsbt/paths.h"
+#include "lwsbt/profile.h"
 
 #endif
