@@ -17,10 +17,11 @@ const module = "github.com/lwsbt/lwsbt"
 // other packages of the module, and libraries. Bytes flow one way, from a log line
 // to a report. A package or an import that is not listed changes the design.
 var layout = map[string]struct{ packages, libraries string }{
-	".":           {},
-	"codec":       {},
-	"symbol":      {packages: "codec symbol/arch symbol/internal/dwarf internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
-	"symbol/arch": {},
+	".":              {},
+	"codec":          {},
+	"codec/callpath": {packages: "codec"},
+	"symbol":         {packages: "codec symbol/arch symbol/internal/dwarf internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
+	"symbol/arch":    {},
 
 	"symbol/internal/dwarf": {},
 
