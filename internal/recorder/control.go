@@ -138,12 +138,11 @@ func recorderOf(pid int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("process %d: %w", pid, err)
 	}
-	for _, m := range parseMaps(string(text)) {
-		name := strings.TrimSuffix(m.path, " (deleted)")
-		if number, ok := strings.CutPrefix(name, "/memfd:"+memoryName); ok {
-			if n, err := strconv.Atoi(number); err == nil && n > 0 {
-				return n, nil
-			}
+	for line := range strings.Lines(string(text)) {
+		_, name, _ := strings.Cut(line, "/memfd:"+memoryName)
+		number, _, _ := strings.Cut(name, " ")
+		if n, err := strconv.Atoi(number); err == nil && n > 0 {
+			return n, nil
 		}
 	}
 	return 0, fmt.Errorf("process %d is not recorded by btrecord", pid)

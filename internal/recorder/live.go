@@ -4,16 +4,15 @@ package recorder
 
 import "math/bits"
 
-// sizeBits is the width of a block's size. A program has no larger block: addresses of
-// user space have at most 47 bits on most machines, and records hold 44.
-const sizeBits = 44
+// sizeBits is the width of a block's size in a record.
+const sizeBits = 48
 
 // block is a live allocation.
 type block struct {
 	addr   uint64
 	size   uint64 // below 1<<sizeBits
 	path   pathID
-	number uint64 // of the allocation since the boot, below 1<<52
+	number uint64 // of the allocation since the boot, below 1<<48
 }
 
 // liveTable holds the live blocks by address: open addressing, linear probing, and
@@ -27,7 +26,7 @@ type liveTable struct {
 // liveSlot is a block in 24 bytes. addr 0 is an empty slot.
 type liveSlot struct {
 	addr uint64
-	word uint64 // size << 20 | number >> 32
+	word uint64 // size << 16 | number >> 32
 	low  uint32 // of number
 	path pathID
 }
@@ -41,7 +40,7 @@ func (t *liveTable) clear() { *t = liveTable{} }
 func (t *liveTable) home(addr uint64) int { return int(addr >> 3 * 0x9e3779b97f4a7c15 >> t.shift) }
 
 func (s *liveSlot) block() block {
-	return block{s.addr, s.word >> 20, s.path, s.word&(1<<20-1)<<32 | uint64(s.low)}
+	return block{s.addr, s.word >> 16, s.path, s.word&(1<<16-1)<<32 | uint64(s.low)}
 }
 
 // put adds a block. If there is one at its address already, put replaces it and returns
@@ -50,7 +49,7 @@ func (t *liveTable) put(b block) (old block, replaced bool) {
 	if t.n >= len(t.slots)/4*3 {
 		t.grow()
 	}
-	fresh := liveSlot{b.addr, b.size<<20 | b.number>>32, uint32(b.number), b.path}
+	fresh := liveSlot{b.addr, b.size<<16 | b.number>>32, uint32(b.number), b.path}
 	mask := len(t.slots) - 1
 	for i := t.home(b.addr); ; i = (i + 1) & mask {
 		switch s := &t.slots[i]; s.addr {

@@ -29,7 +29,7 @@ func TestLiveTable(t *testing.T) {
 			check(addr, got, ok)
 			delete(want, addr)
 		default:
-			b := block{addr, r.Uint64N(1 << sizeBits), pathID(r.Uint32()), r.Uint64N(1 << 52)}
+			b := block{addr, r.Uint64N(1 << sizeBits), pathID(r.Uint32()), r.Uint64N(1 << 48)}
 			got, ok := table.put(b)
 			check(addr, got, ok)
 			want[addr] = b

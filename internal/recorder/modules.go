@@ -3,64 +3,94 @@
 package recorder
 
 import (
+	"bytes"
 	"cmp"
+	"debug/elf"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// unitBits is the width of a code offset in call paths. Code beyond is written as its
-// address.
-const unitBits = 27
-
-// modules is the map of a process, as the recording has it.
-type modules struct {
-	text     string // of /proc/PID/maps, as read last
-	files    map[fileKey]module
-	segments []segment   // mapped now, by start
-	code     []codeRange // the executable ones of them, by start
-
-	// Executable segments are laid end to end in the order in which they are first written,
-	// and keep their offsets until the next boot, also when their module is gone.
-	offsets map[segmentKey]uint64
-	next    uint64 // the offset of the next
-}
-
-type fileKey struct {
-	device string
-	inode  uint64
-	path   string
-}
-
-// module is a mapped file. Its image is nil if it is not an ELF file that can be read.
+// module is what a process told of a loaded module.
 type module struct {
-	id    int
-	image *image
+	base       uint64 // address in memory minus address in the file
+	start, end uint64
+	name       string // "[vdso]" if the process knows none
+	buildID    string // hexadecimal, "" if there is none
 }
 
 // segment is what one mmap line says.
 type segment struct {
-	mapping
-	module   module
-	relative uint64
+	module
+	start, size uint64
+	flags       string // of r, w and x
+	relative    uint64 // the address of its start in the file
 }
 
-// segmentKey is by what a reader takes a segment for one that it was told before.
-type segmentKey struct {
+func (s *segment) executable() bool { return strings.Contains(s.flags, "x") }
+
+// place is by what a reader takes an executable segment for one that it was told before.
+type place struct {
 	name, buildID         string
 	start, size, relative uint64
 }
 
-func (s *segment) key() segmentKey {
-	return segmentKey{s.path, s.module.image.buildID, s.start, s.end - s.start, s.relative}
+// modules is the map of a process, as the recording has it. Executable segments are laid
+// end to end in the order in which they are written first. They keep their place until
+// the next boot, also when their module is gone: so paths with them keep their meaning.
+type modules struct {
+	segments map[module][]segment // as written; nothing is told twice
+	offsets  map[place]uint64
+	next     uint64 // the offset of the next segment
+	code     []code // mapped now, by start
 }
 
-type codeRange struct{ start, end, offset uint64 }
+type code struct{ start, end, offset uint64 }
 
-// offset returns the offset of an address in the code of the boot. ok is false if the
-// address is in no module, or too far.
-func (m *modules) offset(addr uint64) (x uint64, ok bool) {
+func (m *modules) reset() {
+	*m = modules{segments: map[module][]segment{}, offsets: map[place]uint64{}}
+}
+
+// unload forgets what is mapped. The process tells again what is still there.
+func (m *modules) unload() { m.code = m.code[:0] }
+
+// load maps a module. It appends the lines of a module that the recording does not have
+// yet to dst.
+func (m *modules) load(dst []byte, pid int, mod module, micros uint64) []byte {
+	segments, told := m.segments[mod]
+	if !told {
+		segments = mod.read(pid)
+		dst = fmt.Appendf(dst, "~h#load t=%d\n{{{module:%d:%s:elf:%s}}}\n", micros, len(m.segments), escapeName(mod.name), mod.buildID)
+		for _, s := range segments {
+			dst = fmt.Appendf(dst, "{{{mmap:%#x:%#x:load:%d:%s:%#x}}}\n", s.start, s.size, len(m.segments), s.flags, s.relative)
+		}
+		m.segments[mod] = segments
+	}
+	m.code = slices.DeleteFunc(m.code, func(c code) bool { return c.start < mod.end && mod.start < c.end })
+	for _, s := range segments {
+		if !s.executable() {
+			continue
+		}
+		p := place{s.name, s.buildID, s.start, s.size, s.relative}
+		offset, known := m.offsets[p]
+		if !known {
+			offset = m.next
+			m.next += s.size
+			m.offsets[p] = offset
+		}
+		m.code = append(m.code, code{s.start, s.start + s.size, offset})
+	}
+	slices.SortFunc(m.code, func(a, b code) int { return cmp.Compare(a.start, b.start) })
+	return dst
+}
+
+// step returns the frame of a return address.
+func (m *modules) step(addr uint64) step {
 	lo, hi := 0, len(m.code)
 	for lo < hi {
 		if mid := (lo + hi) / 2; m.code[mid].end <= addr {
@@ -69,129 +99,128 @@ func (m *modules) offset(addr uint64) (x uint64, ok bool) {
 			hi = mid
 		}
 	}
-	if lo == len(m.code) || addr < m.code[lo].start {
-		return 0, false
+	if lo < len(m.code) && addr >= m.code[lo].start {
+		if x := m.code[lo].offset + addr - m.code[lo].start; x < callpath.MaxOffset {
+			return step{x, inCode}
+		}
 	}
-	x = m.code[lo].offset + addr - m.code[lo].start
-	return x, x < 1<<unitBits
+	return step{addr, outside}
 }
 
-// readMaps returns the text of a process's map, "" if the process is gone.
-func readMaps(pid int) string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		return ""
-	}
-	return string(text)
-}
-
-// update takes a new map of a process. It appends the lines that tell the change to dst:
-// a ~h#load with the modules that are new, or a ~h#map with all if some are gone. changed
-// reports whether an address may now mean something else.
-func (m *modules) update(dst []byte, pid int, text string, micros uint64) (_ []byte, changed bool) {
-	if text == "" || text == m.text {
-		return dst, false
-	}
-	first := m.text == ""
-	m.text = text
-	now := m.read(pid, parseMaps(text))
-	if slices.Equal(now, m.segments) {
-		return dst, false
-	}
-	before := map[segment]bool{}
-	for _, s := range m.segments {
-		before[s] = true
-	}
-	kept := 0
-	for _, s := range now {
-		if before[s] {
-			kept++
-		}
-	}
-	if all := first || kept < len(before); all {
-		dst = fmt.Appendf(dst, "~h#map t=%d\n{{{reset}}}\n", micros)
-		clear(before)
-	} else {
-		dst = fmt.Appendf(dst, "~h#load t=%d\n", micros)
-	}
-	m.segments = now
-	m.code = m.code[:0]
-	told := map[int]bool{}
-	for s := range before {
-		told[s.module.id] = true
-	}
-	for _, s := range now {
-		if !before[s] {
-			dst = s.append(dst, told)
-		}
-		if !s.executable() {
-			continue
-		}
-		offset, known := m.offsets[s.key()]
-		if !known {
-			offset = m.next
-			m.next += s.end - s.start
-			m.offsets[s.key()] = offset
-		}
-		m.code = append(m.code, codeRange{s.start, s.end, offset})
-	}
-	return dst, true
-}
-
-// read returns the segments of modules among mappings, by start.
-func (m *modules) read(pid int, list []mapping) []segment {
-	if m.files == nil {
-		m.files, m.offsets = map[fileKey]module{}, map[segmentKey]uint64{}
-	}
-	code := map[fileKey]bool{} // files of which something is executable
-	for _, p := range list {
-		if p.executable() && (strings.HasPrefix(p.path, "/") || p.path == "[vdso]") {
-			code[p.key()] = true
-		}
-	}
+// read returns the segments of a module by its file. Without the file, all of the module
+// is one segment.
+func (mod module) read(pid int) []segment {
 	var found []segment
-	for _, p := range list {
-		if !code[p.key()] {
-			continue
-		}
-		f := m.module(pid, p)
-		if f.image == nil {
-			continue
-		}
-		if relative, ok := f.image.relative(p); ok {
-			found = append(found, segment{p, f, relative})
-		}
+	if f, err := openFile(pid, mod.name); err == nil {
+		found = mod.readFrom(f)
+		f.Close()
 	}
-	slices.SortFunc(found, func(a, b segment) int { return cmp.Compare(a.start, b.start) })
+	if !slices.ContainsFunc(found, func(s segment) bool { return s.executable() }) {
+		return []segment{{mod, mod.start, mod.end - mod.start, "rx", mod.start - mod.base}}
+	}
 	return found
 }
 
-func (p *mapping) key() fileKey { return fileKey{p.device, p.inode, p.path} }
-
-// module returns the file of a mapping. A file that could not be read is tried once.
-func (m *modules) module(pid int, p mapping) module {
-	f, ok := m.files[p.key()]
-	if ok {
-		return f
+// openFile opens a file by its path as a process sees it, or as the recorder does.
+func openFile(pid int, name string) (*os.File, error) {
+	if !strings.HasPrefix(name, "/") {
+		return nil, os.ErrNotExist
 	}
-	f.id = len(m.files)
-	if p.path == "[vdso]" {
-		f.image, _ = readVDSO(pid, p)
-	} else if file, err := openMapped(pid, p); err == nil {
-		f.image, _ = readImage(file)
-		file.Close()
+	for _, path := range []string{fmt.Sprintf("/proc/%d/root%s", pid, name), name} {
+		f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			return f, nil
+		}
+		f.Close()
 	}
-	m.files[p.key()] = f
-	return f
+	return nil, os.ErrNotExist
 }
 
-// append appends the line of a segment, and before it that of its module unless told.
-func (s *segment) append(dst []byte, told map[int]bool) []byte {
-	if !told[s.module.id] {
-		told[s.module.id] = true
-		dst = fmt.Appendf(dst, "{{{module:%d:%s:elf:%s}}}\n", s.module.id, escapeName(s.path), s.module.image.buildID)
+// readFrom returns the segments that a file of the module says, nil if it is no ELF file,
+// or another one than the process has loaded.
+func (mod module) readFrom(r io.ReaderAt) []segment {
+	f, err := elf.NewFile(withoutSections{r})
+	if err != nil {
+		return nil
 	}
-	return fmt.Appendf(dst, "{{{mmap:%#x:%#x:load:%d:%s:%#x}}}\n", s.start, s.end-s.start, s.module.id, s.flags, s.relative)
+	var found []segment
+	id := ""
+	for _, p := range f.Progs {
+		switch p.Type {
+		case elf.PT_NOTE:
+			notes := make([]byte, min(p.Filesz, 1<<16))
+			if n, _ := p.ReadAt(notes, 0); id == "" {
+				id = buildID(notes[:n], f)
+			}
+		case elf.PT_LOAD:
+			start := mod.base + p.Vaddr
+			if f.Class == elf.ELFCLASS32 {
+				start &= 1<<32 - 1
+			}
+			if p.Memsz == 0 || start < mod.start&^0xffff || p.Memsz > mod.end-start || start >= mod.end {
+				return nil // another file by now
+			}
+			found = append(found, segment{mod, start, p.Memsz, flagsOf(p.Flags), p.Vaddr})
+		}
+	}
+	if id != mod.buildID {
+		return nil
+	}
+	return found
+}
+
+func flagsOf(f elf.ProgFlag) string {
+	s := ""
+	for i, flag := range []elf.ProgFlag{elf.PF_R, elf.PF_W, elf.PF_X} {
+		if f&flag != 0 {
+			s += "rwx"[i : i+1]
+		}
+	}
+	return s
+}
+
+// withoutSections hides an ELF file's section headers from debug/elf, which would read
+// and check them: only program headers are needed.
+type withoutSections struct{ r io.ReaderAt }
+
+func (h withoutSections) ReadAt(p []byte, off int64) (int, error) {
+	n, err := h.r.ReadAt(p, off)
+	var class [1]byte
+	if _, e := h.r.ReadAt(class[:], elf.EI_CLASS); e != nil || off >= 64 {
+		return n, err
+	}
+	fields := [][2]int64{{0x28, 0x30}, {0x3c, 0x40}} // e_shoff; e_shnum, e_shstrndx
+	if elf.Class(class[0]) == elf.ELFCLASS32 {
+		fields = [][2]int64{{0x20, 0x24}, {0x30, 0x34}}
+	}
+	for _, field := range fields {
+		for i := max(field[0], off); i < min(field[1], off+int64(n)); i++ {
+			p[i-off] = 0
+		}
+	}
+	return n, err
+}
+
+// buildID returns the GNU build ID among ELF notes, "" if there is none.
+func buildID(notes []byte, f *elf.File) string {
+	const gnuBuildID = 3
+	for len(notes) >= 12 {
+		nameSize, size := uint64(f.ByteOrder.Uint32(notes)), uint64(f.ByteOrder.Uint32(notes[4:]))
+		kind := f.ByteOrder.Uint32(notes[8:])
+		notes = notes[12:]
+		name, desc := (nameSize+3)&^3, (size+3)&^3
+		if name > uint64(len(notes)) || size > uint64(len(notes))-name {
+			return ""
+		}
+		if kind == gnuBuildID && bytes.HasPrefix(notes, []byte("GNU\x00")) && nameSize == 4 {
+			return fmt.Sprintf("%x", notes[name:name+size])
+		}
+		notes = notes[min(name+desc, uint64(len(notes))):]
+	}
+	return ""
 }
 
 // escapeName returns a path for a module line.

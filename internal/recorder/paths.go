@@ -5,6 +5,8 @@ package recorder
 import (
 	"iter"
 	"math/bits"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
 // pathID is a call path: the index of its innermost frame in a tree. The first two have
@@ -12,28 +14,36 @@ import (
 type pathID uint32
 
 const (
-	noFrames pathID = iota // paths begin here
-	cutOuter               // and here those whose outer frames were not captured
-	roots
+	noFrames = pathID(callpath.Whole) // paths begin here
+	cutOuter = pathID(callpath.Cut)   // and here those whose outer frames were not captured
+	roots    = cutOuter + 1
 )
 
 // maxDepth is the largest number of frames of a call path.
-const maxDepth = 1024
-
-// frame is a return address: an offset in the code of the boot, or an address outside.
-type frame struct {
-	x       uint64
-	outside bool
-}
+const maxDepth = callpath.MaxDepth
 
 // node is a call path: its parent's, and one more frame. A parent comes before its
 // children.
 type node struct {
-	x       uint64
-	parent  pathID
-	depth   uint16
-	outside bool
+	step
+	parent pathID
+	depth  uint16 // frames
+	name   uint32
 }
+
+// step is what a path has beyond its parent.
+type step struct {
+	x    uint64
+	kind stepKind
+}
+
+type stepKind uint8
+
+const (
+	inCode  stepKind = iota // a frame: an offset in the code of the boot
+	outside                 // a frame outside of the code: its address
+	ofSize                  // no frame: x is the size of the blocks, if they are sampled
+)
 
 // tree holds each call path once.
 type tree struct {
@@ -44,33 +54,45 @@ type tree struct {
 
 func (t *tree) reset() {
 	*t = tree{nodes: make([]node, roots, 1<<10), table: make([]pathID, 1<<11), shift: 64 - 11}
+	t.nodes[cutOuter].name = uint32(callpath.Cut)
 }
 
-// child returns the path of a parent and one frame further in.
-func (t *tree) child(parent pathID, f frame) pathID {
+func (t *tree) home(parent pathID, x uint64) int {
+	return int((x ^ uint64(parent)<<29) * 0x9e3779b97f4a7c15 >> t.shift)
+}
+
+// child returns the path of a parent and one step further in.
+func (t *tree) child(parent pathID, s step) pathID {
 	mask := len(t.table) - 1
-	i := int((f.x ^ uint64(parent)<<29) * 0x9e3779b97f4a7c15 >> t.shift)
+	i := t.home(parent, s.x)
 	for ; t.table[i] != 0; i = (i + 1) & mask {
-		if n := &t.nodes[t.table[i]]; n.parent == parent && n.x == f.x && n.outside == f.outside {
+		if n := &t.nodes[t.table[i]]; n.parent == parent && n.step == s {
 			return t.table[i]
 		}
 	}
 	id := pathID(len(t.nodes))
 	t.table[i] = id
-	t.nodes = append(t.nodes, node{f.x, parent, t.nodes[parent].depth + 1, f.outside})
+	n := node{s, parent, t.nodes[parent].depth, t.nodes[parent].name}
+	if s.kind != ofSize {
+		n.depth++
+		p := callpath.Path{Base: callpath.Named, Outer: n.name, Frames: []callpath.Frame{s.frame()}}
+		n.name = p.Name()
+	}
+	t.nodes = append(t.nodes, n)
 	if len(t.nodes) > len(t.table)/2 {
 		t.grow()
 	}
 	return id
 }
 
+func (s step) frame() callpath.Frame { return callpath.Frame{Value: s.x, Escaped: s.kind == outside} }
+
 func (t *tree) grow() {
 	t.table = make([]pathID, 2*len(t.table))
 	t.shift = uint(64 - bits.TrailingZeros(uint(len(t.table))))
 	mask := len(t.table) - 1
 	for id := roots; id < pathID(len(t.nodes)); id++ {
-		n := &t.nodes[id]
-		i := int((n.x ^ uint64(n.parent)<<29) * 0x9e3779b97f4a7c15 >> t.shift)
+		i := t.home(t.nodes[id].parent, t.nodes[id].x)
 		for t.table[i] != 0 {
 			i = (i + 1) & mask
 		}
@@ -88,16 +110,20 @@ func (t *tree) outer(id pathID, frames int) pathID {
 	return id
 }
 
-// frames returns the frames of a path, the outermost first, in memory of dst. cut reports
-// whether its outer frames were not captured.
-func (t *tree) frames(dst []frame, id pathID) (_ []frame, cut bool) {
+// path sets p to a path of the tree, in p's memory.
+func (t *tree) path(p *callpath.Path, id pathID) {
 	n := t.depth(id)
-	dst = append(dst[:0], make([]frame, n)...)
-	for ; n > 0; n-- {
-		dst[n-1] = frame{t.nodes[id].x, t.nodes[id].outside}
-		id = t.nodes[id].parent
+	if cap(p.Frames) < n {
+		p.Frames = make([]callpath.Frame, maxDepth)
 	}
-	return dst, id == cutOuter
+	p.Frames = p.Frames[:n]
+	for ; id >= roots; id = t.nodes[id].parent {
+		if s := t.nodes[id].step; s.kind != ofSize {
+			n--
+			p.Frames[n] = s.frame()
+		}
+	}
+	p.Base = callpath.Base(id) // noFrames, cutOuter
 }
 
 // sorted yields the paths that are wanted, with each path next to those that share its
