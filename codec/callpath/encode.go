@@ -5,8 +5,8 @@ import (
 )
 
 // AppendLine appends the ~p# line of entries, without a line end, and returns the
-// extended slice. Each entry shares the outer frames of the one before it where that
-// is no longer (BT-SHARE-1). AppendLine does not check the length of the line, see
+// extended slice. An entry leaves out what it shares with the one before it
+// (BT-SHARE-1). AppendLine does not check the length of the line, see
 // [Writer]. It returns dst unchanged and an [*codec.Error] for what no line can hold: a
 // unit over 12, or that an address is no multiple of (unit), a code offset of 2^27 or
 // more (frame), more than 1,024 frames (depth), more than 2^64 − 2 live blocks (number).
@@ -96,32 +96,40 @@ func (enc *encoder) entry(dst []byte, e *Entry) []byte {
 	return enc.values(dst, e)
 }
 
-// frames appends base and frames, in the shorter of two forms: on its own, or as what
-// it has in common with the entry before and the rest. (BT-SHARE-1)
+// frames appends base and frames. (BT-ENTRY-1)
 func (enc *encoder) frames(dst []byte, p *Path) []byte {
-	start := len(dst)
-	shared := -1
-	if enc.any && enc.base == p.Base && enc.outer == p.outer() {
-		shared = 0
-		for shared < min(len(enc.own), len(p.Frames)) && enc.own[shared] == p.Frames[shared] {
-			shared++
-		}
-	}
-	dst = appendAlone(dst, p)
-	if shared >= 0 {
-		middle := len(dst)
-		dst = enc.appendShared(dst, p, shared)
-		alone, with := middle-start, len(dst)-middle
-		if with <= alone {
-			copy(dst[start:], dst[middle:])
-			dst = dst[:start+with]
-		} else {
-			dst = dst[:middle]
-		}
-	}
+	dst = enc.appendPath(dst, p)
+	shared := max(enc.shared(p), 0)
 	enc.any, enc.base, enc.outer = true, p.Base, p.outer()
-	enc.own = append(enc.own[:max(shared, 0)], p.Frames[max(shared, 0):]...)
+	enc.own = append(enc.own[:shared], p.Frames[shared:]...)
 	return dst
+}
+
+// shared returns how many of its outermost frames a path has in common with the entry
+// before, −1 if there is none or they begin with another base or name.
+func (enc *encoder) shared(p *Path) int {
+	if !enc.any || enc.base != p.Base || enc.outer != p.outer() {
+		return -1
+	}
+	return commonFrames(enc.own, p.Frames)
+}
+
+func commonFrames(a, b []Frame) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// appendPath appends base and frames: alone, or without the frames that the path shares
+// with the entry before, if they share a frame or a name. It does not change enc.
+// (BT-SHARE-1)
+func (enc *encoder) appendPath(dst []byte, p *Path) []byte {
+	if shared := enc.shared(p); shared > 0 || shared == 0 && p.Base == Named {
+		return enc.appendShared(dst, p, shared)
+	}
+	return appendAlone(dst, p)
 }
 
 // appendAlone appends a path without reference to the entry before.
