@@ -14,10 +14,13 @@ import (
 
 // Config says how a program is recorded.
 type Config struct {
-	Children bool   // also record processes that the program starts
-	Lossy    bool   // drop events rather than let the program wait
-	Sample   uint64 // mean distance of samples in bytes; 0 records every allocation
-	StartOff bool   // record nothing until it is asked for
+	Events    bool   // record each event
+	AtPeak    bool   // write a dump of the heap when it was largest
+	Inherited bool   // a child's recording begins with the blocks of its parent
+	Children  bool   // also record processes that the program starts
+	Lossy     bool   // drop events rather than let the program wait
+	Sample    uint64 // mean distance of samples in bytes; 0 records every allocation
+	StartOff  bool   // record nothing until it is asked for
 
 	// Slots and Words are the number of rings and the words of 8 bytes in a ring. 0 means
 	// 4,096 rings of 32,768 words; memory is used for rings that a thread has.

@@ -8,6 +8,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -40,11 +41,12 @@ type place struct {
 	start, size, relative uint64
 }
 
-// modules is the map of a process, as the recording has it. Executable segments are laid
-// end to end in the order in which they are written first. They keep their place until
-// the next boot, also when their module is gone: so paths with them keep their meaning.
+// modules is the map of a process. Executable segments are laid end to end in the order
+// in which they are written first. They keep their place until the process ends, also when
+// their module is gone: so paths with them keep their meaning.
 type modules struct {
-	segments map[module][]segment // as written; nothing is told twice
+	told     []module // in the order in which they are written
+	segments map[module][]segment
 	offsets  map[place]uint64
 	next     uint64 // the offset of the next segment
 	code     []code // mapped now, by start
@@ -56,20 +58,20 @@ func (m *modules) reset() {
 	*m = modules{segments: map[module][]segment{}, offsets: map[place]uint64{}}
 }
 
+func (m *modules) clone() modules {
+	return modules{slices.Clone(m.told), maps.Clone(m.segments), maps.Clone(m.offsets), m.next, slices.Clone(m.code)}
+}
+
 // unload forgets what is mapped. The process tells again what is still there.
 func (m *modules) unload() { m.code = m.code[:0] }
 
-// load maps a module. It appends the lines of a module that the recording does not have
-// yet to dst.
-func (m *modules) load(dst []byte, pid int, mod module, micros uint64) []byte {
+// load maps a module.
+func (m *modules) load(mod module, pid int) {
 	segments, told := m.segments[mod]
 	if !told {
 		segments = mod.read(pid)
-		dst = fmt.Appendf(dst, "~h#load t=%d\n{{{module:%d:%s:elf:%s}}}\n", micros, len(m.segments), escapeName(mod.name), mod.buildID)
-		for _, s := range segments {
-			dst = fmt.Appendf(dst, "{{{mmap:%#x:%#x:load:%d:%s:%#x}}}\n", s.start, s.size, len(m.segments), s.flags, s.relative)
-		}
 		m.segments[mod] = segments
+		m.told = append(m.told, mod)
 	}
 	m.code = slices.DeleteFunc(m.code, func(c code) bool { return c.start < mod.end && mod.start < c.end })
 	for _, s := range segments {
@@ -86,6 +88,17 @@ func (m *modules) load(dst []byte, pid int, mod module, micros uint64) []byte {
 		m.code = append(m.code, code{s.start, s.start + s.size, offset})
 	}
 	slices.SortFunc(m.code, func(a, b code) int { return cmp.Compare(a.start, b.start) })
+}
+
+// append appends the lines of the modules told from a number on.
+func (m *modules) append(dst []byte, from int) []byte {
+	for id, mod := range m.told[from:] {
+		id += from
+		dst = fmt.Appendf(dst, "{{{module:%d:%s:elf:%s}}}\n", id, escapeName(mod.name), mod.buildID)
+		for _, s := range m.segments[mod] {
+			dst = fmt.Appendf(dst, "{{{mmap:%#x:%#x:load:%d:%s:%#x}}}\n", s.start, s.size, id, s.flags, s.relative)
+		}
+	}
 	return dst
 }
 

@@ -5,6 +5,7 @@ package recorder
 import (
 	"iter"
 	"math/bits"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
@@ -55,6 +56,10 @@ type tree struct {
 func (t *tree) reset() {
 	*t = tree{nodes: make([]node, roots, 1<<10), table: make([]pathID, 1<<11), shift: 64 - 11}
 	t.nodes[cutOuter].name = uint32(callpath.Cut)
+}
+
+func (t *tree) clone() tree {
+	return tree{slices.Clone(t.nodes), slices.Clone(t.table), t.shift}
 }
 
 func (t *tree) home(parent pathID, x uint64) int {

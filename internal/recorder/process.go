@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -21,7 +22,8 @@ type process struct {
 	config *Config
 	clock  *clock
 	out    *output
-	boots  int
+	// foreign is a process of another PID namespace: its PID means nothing here.
+	foreign bool
 
 	modules modules
 	tree    tree
@@ -38,7 +40,7 @@ type process struct {
 	path    callpath.Path
 	text    []byte // to be written
 
-	inherited map[uint64]*liveTable // by stamp of a fork
+	forks []fork // that a child may ask for
 }
 
 type processKey struct {
@@ -46,12 +48,20 @@ type processKey struct {
 	image uint64
 }
 
+// fork is what was live when the process was about to fork.
+type fork struct {
+	stamp uint64
+	live  liveTable
+}
+
+// maxForks is the largest number of forks of which the heap is kept: a child that records
+// nothing never asks for it.
+const maxForks = 16
+
 // boot begins the recording of the process, or begins it again with no blocks.
 func (p *process) boot() {
 	p.zero = p.clock.now
 	p.last = 0
-	p.modules.reset()
-	p.tree.reset()
 	p.account = account{}
 	p.live.clear()
 	p.owed = map[uint64]int{}
@@ -71,6 +81,7 @@ func (p *process) boot() {
 		codec.HeaderKey{Key: "shift", Value: "0"})
 	p.header(&h)
 	p.text = append(p.text, "~h#map t=0\n{{{reset}}}\n"...)
+	p.text = p.modules.append(p.text, 0)
 	p.begun = true
 }
 
@@ -80,6 +91,43 @@ func (p *process) header(h *codec.Header) {
 		panic("recorder: " + err.Error())
 	}
 	p.text = append(text, '\n')
+}
+
+// mark keeps what is live for the child of a fork.
+func (p *process) mark(stamp uint64) {
+	if !p.begun {
+		return
+	}
+	if len(p.forks) == maxForks {
+		p.forks = slices.Delete(p.forks, 0, 1)
+	}
+	p.forks = append(p.forks, fork{stamp, p.live.clone()})
+}
+
+// copy takes modules and call paths over from the parent's process, and returns the
+// blocks that were live at a fork.
+func (p *process) copy(from *process, stamp uint64) liveTable {
+	i := slices.IndexFunc(from.forks, func(f fork) bool { return f.stamp == stamp })
+	if i < 0 {
+		return liveTable{}
+	}
+	p.modules, p.tree = from.modules.clone(), from.tree.clone()
+	live := from.forks[i].live
+	from.forks = slices.Delete(from.forks, i, i+1)
+	return live
+}
+
+// inherit begins the recording with blocks that the process has from its parent.
+func (p *process) inherit(live *liveTable) {
+	if live.n == 0 {
+		return
+	}
+	for b := range live.all {
+		p.begin(b, nil, p.key.pid, 0)
+	}
+	if !p.config.Events {
+		p.dump("fork", 0, false)
+	}
 }
 
 // flush writes what there is to write.
@@ -206,8 +254,9 @@ func (p *process) define(id pathID) uint32 {
 	if outer >= roots {
 		e.Path = callpath.Path{Base: callpath.Named, Outer: p.tree.nodes[outer].name, Frames: p.path.Frames[p.tree.depth(outer):]}
 	}
-	p.names.Flags = 0
-	p.entry(&e)
+	if len(e.Frames) > 0 {
+		p.entry(&e)
+	}
 	return p.tree.nodes[id].name
 }
 
