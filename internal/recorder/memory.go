@@ -185,7 +185,7 @@ func stableCycles() bool {
 }
 
 // before reports whether one stamp is before another.
-func (c *clock) before(a, b uint64) bool { return c.distance(b, a) < 0 }
+func (c *clock) before(a, b uint64) bool { return c.distance(a, b) < 0 }
 
 // distance returns a − b for stamps of which the difference is below half their range.
 func (c *clock) distance(a, b uint64) int64 {
