@@ -18,6 +18,7 @@ require (
 	github.com/therootcompany/xz v1.0.1
 	go.bug.st/serial v1.8.0
 	golang.org/x/arch v0.32.0
+	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 	golang.org/x/text v0.43.0
 	pgregory.net/rapid v1.3.0
@@ -37,5 +38,4 @@ require (
 	github.com/olekukonko/ll v0.1.6 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 )

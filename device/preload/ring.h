@@ -1,0 +1,193 @@
+/*
+ * The shared memory between a recorded program and its recorder: the one
+ * description of it. btrecord makes a file of this layout, and names it to the
+ * program in the environment variable LWSBT_RING. The program writes records into
+ * rings, a ring for each thread; btrecord reads them.
+ *
+ *   0              header, 4096 bytes
+ *   slot_at        slots, RING_SLOT bytes each: who has a ring, and how full it is
+ *   area_at        areas, area bytes each, that of slot i at area_at + i * area:
+ *                    0         RING_OWN bytes, the program's own, not for btrecord
+ *                    RING_OWN  the ring: words of 8 bytes, and RING_SLACK more
+ *
+ * The file is sparse, all zeroes but for what is said below. Numbers have the byte
+ * order of the machine; the layout is the same for programs of 32 and 64 bits.
+ */
+#ifndef LWSBT_RING_H
+#define LWSBT_RING_H
+
+#include <stdint.h>
+
+#define RING_ENV "LWSBT_RING"		/* the file's absolute path */
+#define RING_MAGIC "lwsbtrng"
+#define RING_VERSION 1u
+#define RING_SLOT 256u			/* bytes */
+#define RING_OWN (256u << 10)		/* bytes */
+#define RING_RECORD_MAX 1088u		/* words: the longest record */
+#define RING_SLACK RING_RECORD_MAX
+#define RING_DEPTH 1024u		/* frames of a stack, at most */
+#define RING_PLACES 32u
+
+/*
+ * The header. btrecord fills it before the program starts. Later changes are said
+ * beside each field.
+ */
+struct ring_header {
+	char magic[8];			/*   0 */
+	uint32_t version;		/*   8 */
+	uint32_t slots;			/*  12: 1 to 65536; 4096 is a good number */
+	uint32_t words;			/*  16: of a ring, a power of two, 4096 to 2^24; 32768 is good */
+	uint32_t slot_at;		/*  20: bytes, a multiple of 4096 */
+	uint64_t area_at;		/*  24: bytes, a multiple of 65536 */
+	uint64_t area;			/*  32: bytes, a multiple of 65536, at least
+					 *      RING_OWN + 8 * (words + RING_SLACK) */
+	uint32_t clock;			/*  40: RING_COUNT or RING_CYCLES */
+	uint32_t children;		/*  44: 1: processes other than root are recorded, too */
+	uint64_t sample;		/*  48: mean distance of samples in bytes; 0: everything */
+	uint32_t recorder;		/*  56: its pid */
+	uint32_t reserved;		/*  60 */
+
+	uint32_t mode;			/*  64: RING_ALLOCS | ...; changes at any time */
+	uint32_t root;			/*  68: 0; then pid of the first process that is recorded */
+	uint32_t hint;			/*  72: no slot below is free, maybe. The program raises it;
+					 *      btrecord lowers it to a slot that it frees */
+	uint32_t slotless;		/*  76: events lost as no slot was free: the program adds */
+	uint32_t pad1[12];
+
+	uint32_t asleep;		/* 128: futex: btrecord sets 1 and waits while it is 1; the
+					 *      program sets 0 and wakes it */
+	uint32_t beat;			/* 132: btrecord adds 1 each time it has looked at the rings,
+					 *      at least once per second */
+	uint32_t pad2[14];
+
+	uint32_t count;			/* 192: with RING_COUNT, the next stamp */
+	uint32_t pad3[15];
+};
+
+/*
+ * Stamps order the records of all rings. Bits 8 to 63 of a record's word 0.
+ *
+ * RING_CYCLES: the machine's cycle counter (x86: the TSC; AArch64: CNTVCT_EL0; on no
+ * other machine), modulo 2^56. RING_COUNT: header.count, which each record adds 1 to,
+ * modulo 2^32. Compare stamps by the sign of their difference, of 56 or 32 bits.
+ *
+ * btrecord reads the clock (count: a load) as t0, then a full fence, then each slot's
+ * head; of the records found it takes those stamped before t0, in the order of stamps,
+ * of equal stamps RING_FREED and RING_MOVE_BEGINS first. Others stay for the next time.
+ * Within a ring the order of records is the order of events; a stamp there that is less
+ * than the one before it counts as equal to that.
+ */
+enum ring_clock { RING_COUNT, RING_CYCLES };
+
+enum ring_mode {
+	RING_ALLOCS = 1,	/* record allocations */
+	RING_FREES = 2,		/* record frees and moves */
+	RING_LOSSY = 4,		/* drop what a full ring does not take, and count it */
+};
+
+/* A slot: four lines of 64 bytes. */
+struct ring_slot {
+	uint32_t state;			/*   0: enum ring_state */
+	uint32_t pid, tid;		/*   4, 8 */
+	uint32_t level;			/*  12: 0; 1 to 3: of signal handlers that interrupt the recording of
+					 *      an event of the thread */
+	uint64_t image;			/*  16: the stamp at the start of the process or of the program in
+					 *      it: (pid, image) is what is recorded as one */
+	char name[16];			/*  24: of the thread, when it began to allocate and when it ended */
+	uint32_t pad0[6];
+
+	uint32_t head;			/*  64: words published: store-release by the program */
+	uint32_t lost;			/*  68: events that this ring lost so far (RING_LOSSY) */
+	uint32_t pad1[14];
+
+	uint32_t tail;			/* 128: words read: store-release by btrecord */
+	uint32_t waiting;		/* 132: 1 while the thread waits as the ring is full */
+	uint32_t room;			/* 136: futex: after it stored tail, with a full fence, btrecord adds 1
+					 *      here and wakes one if waiting is 1 */
+	uint32_t pad2[13];
+
+	uint32_t pad3[16];
+};
+
+/*
+ * The program takes a free slot by a compare-and-swap to FILLING, fills pid to name,
+ * and stores TAKEN with release. LEFT: the thread is through with it. btrecord reads the
+ * rest, sets head, tail, lost, waiting and room to 0, then stores FREE with release. It
+ * does the same with a slot that is not FREE and whose process or thread is gone, or
+ * whose process has another image by now (an IMAGE record with its pid).
+ */
+enum ring_state { RING_FREE, RING_TAKEN, RING_LEFT, RING_FILLING };
+
+/*
+ * Records. head and tail count words modulo 2^32; word w is at w modulo words of the
+ * ring. A record is contiguous: it begins before the ring's end and may end in the slack
+ * behind it. If it reaches or passes the ring's end, the next record begins at the next
+ * multiple of words.
+ *
+ *    63                                8 7       4 3        0
+ *   | stamp                             | flags   | kind     |  word 0
+ *
+ * ALLOCATED, MOVE_ENDS: word 1 address, word 2:
+ *
+ *    63     56 55     48 47                                 0
+ *   | 0       | place   | size, bytes                        |
+ *
+ * With flag RING_FRAMES, word 3:
+ *
+ *    63     40 39     32 31            16 15                0
+ *   | 0       | end     | kept           | more              |
+ *
+ * The stack is the outermost kept frames of the last stack that a record of this ring
+ * with RING_FRAMES had, then `more` frames, which follow as return addresses (a word
+ * each), the outermost first; kept + more is at most RING_DEPTH. It is now the stack of
+ * this place, if that is less than RING_PLACES; else it has none. Without RING_FRAMES
+ * the stack is that of the place. A slot begins without last stack and without places.
+ * Where a signal came in, the frame has the address where it came: the frame inside of it
+ * (the handler's caller, the kernel's trampoline) tells, as a return address in the C
+ * library or vDSO.
+ */
+enum ring_kind {
+	RING_ALLOCATED = 1,	/* 3 words and the stack's */
+	RING_FREED = 2,		/* 2 words: the address */
+	RING_MOVE_BEGINS = 3,	/* 2 words: the old address; its next record but for MODULE and UNLOADED,
+				 * and IMAGE, which can come between, is one of the following four */
+	RING_MOVE_ENDS = 4,	/* as ALLOCATED: the block is here now */
+	RING_MOVE_FAILED = 5,	/* 1 word: the block stays as it was */
+	RING_MOVE_FREED = 6,	/* 1 word: the block is freed, or not recorded any more */
+	RING_LOST = 7,		/* 2 words: the number of events lost here. A move that began ended in these */
+	RING_MODULE = 8,	/* see below */
+	RING_UNLOADED = 9,	/* 1 word: modules of this image that were told so far may be gone. Those
+				 * that are still there are told again before a stack has them */
+	RING_IMAGE = 10,	/* see below: the first record of an image */
+	RING_FORK = 11,		/* 1 word: the process is about to fork. The child's IMAGE has this stamp */
+};
+
+#define RING_FRAMES 1u		/* flag: frames follow */
+#define RING_LOADER 2u		/* flag: the dynamic linker called */
+
+/* How a stack ends: word 3, end. */
+enum ring_end {
+	RING_END_OUTERMOST = 0,	/* at the outermost frame */
+	RING_END_DEPTH = 1,	/* there are more than RING_DEPTH */
+	RING_END_UNKNOWN = 2,	/* no table, and no frame pointer that leads on */
+	RING_END_UNREADABLE = 3,/* at memory that cannot be read */
+};
+
+/*
+ * MODULE: word 1 the load base (address minus address in the file), words 2 and 3
+ * where it begins and ends, word 4: bytes of the path (bits 0 to 15), bytes of the build
+ * ID (16 to 23); then build ID and path, each filled with zeroes up to a whole word. It is
+ * told before the first stack with an address of it, in any ring of the image; a path of
+ * no bytes has no name. The program's own is that of /proc/PID/exe.
+ *
+ * IMAGE: word 1: pid (bits 0 to 31), parent's pid (32 to 63); word 2: the parent's image if
+ * this process is a fork of one that is recorded, else 0; word 3: the stamp of that FORK,
+ * as it was, 0 if there was none; word 4: bytes of the path of the program (bits 0 to 15), bytes of its
+ * arguments (16 to 31), bytes of a word (32 to 39: 4 or 8); then path and arguments, each filled
+ * to a whole word. Arguments each end with a 0 byte; they are cut at 2,048 bytes.
+ *
+ * Records of other kinds are errors: the ring cannot be read on.
+ */
+#define RING_PLACE_NONE 255u
+
+#endif

@@ -1,0 +1,293 @@
+/*
+ * What the program calls instead of the C library's. Compiled with frame pointers:
+ * see CALLER.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "process.h"
+
+/* ---------------------------------------------------------------- the real ones */
+
+typedef void *(*malloc_fn)(size_t);
+typedef void (*free_fn)(void *);
+typedef void *(*calloc_fn)(size_t, size_t);
+typedef void *(*realloc_fn)(void *, size_t);
+typedef void *(*align_fn)(size_t, size_t);
+typedef int (*posix_memalign_fn)(void **, size_t, size_t);
+
+static malloc_fn real_malloc;
+static free_fn real_free;
+static calloc_fn real_calloc;
+static realloc_fn real_realloc;
+static align_fn real_memalign, real_aligned_alloc;
+static posix_memalign_fn real_posix_memalign;
+
+uintptr_t allocator_lo, allocator_size;
+
+/* Until the real ones are found, dlsym itself may allocate: from here, and that is
+ * never freed. */
+static char early[16 << 10] __attribute__((aligned(16)));
+static size_t early_used;
+
+static void *early_alloc(size_t n)
+{
+	if (n > sizeof early)
+		return NULL;
+	n = (n + 31) & ~(size_t)15;
+	size_t at = __atomic_fetch_add(&early_used, n, __ATOMIC_RELAXED);
+	if (at + n > sizeof early)
+		return NULL;
+	*(size_t *)(void *)(early + at) = n - 16;
+	return early + at + 16;
+}
+
+static inline bool is_early(const void *p)
+{
+	return UNLIKELY((uintptr_t)p - (uintptr_t)early < sizeof early);
+}
+
+static enum { RAW, STARTING, STARTED } state;
+
+static void *next(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+/* An allocator that is a library of its own calls functions of the C library for
+ * itself: what comes from there is passed through. */
+static void find_allocator(void)
+{
+	struct module m, c;
+
+	if (module_at((uintptr_t)real_malloc, &m) && module_at((uintptr_t)&getenv, &c) && m.start != c.start &&
+	    (uintptr_t)&malloc - m.start >= m.end - m.start) {
+		allocator_lo = m.start;
+		allocator_size = m.end - m.start;
+	}
+}
+
+/* start finds the real functions, and begins to record. Before the C library has
+ * set itself up there is no environment, so nothing to go by: wait for that. */
+static void start(void)
+{
+	int e = errno;
+
+	if (!real_free) {
+		state = STARTING;
+		real_malloc = (malloc_fn)next("malloc");
+		real_calloc = (calloc_fn)next("calloc");
+		real_realloc = (realloc_fn)next("realloc");
+		real_memalign = (align_fn)next("memalign");
+		real_aligned_alloc = (align_fn)next("aligned_alloc");
+		real_posix_memalign = (posix_memalign_fn)next("posix_memalign");
+		real_free = (free_fn)next("free");
+		state = RAW;
+	}
+	if (environ) {
+		state = STARTING;
+		find_allocator();
+		process_start();
+		state = STARTED;
+	}
+	errno = e;
+}
+
+NOINLINE bool begin(void)
+{
+	if (state == RAW)
+		start();
+	else if (state == STARTED) {
+		/* Of a child, the first event of the one thread that it has comes first; another
+		 * that comes at the same time is early, and not recorded. */
+		static int busy;
+		if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
+			return false;
+		child_start();
+		__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+	}
+	return gate->ring;
+}
+
+static __attribute__((constructor)) void loaded(void)
+{
+	if (state == RAW)
+		start();
+}
+
+/* on reports whether events of this mode are recorded. */
+static inline bool on(uint32_t mode)
+{
+	struct ring_header *r = gate->ring;
+
+	if (UNLIKELY(!r) && !begin())
+		return false;
+	return __atomic_load_n(&gate->ring->mode, __ATOMIC_RELAXED) & mode;
+}
+
+/* keep records an allocation, if it is one of those. */
+static inline void keep(void *p, size_t n, const struct regs *from)
+{
+	const struct ring_header *r = gate->ring;
+
+	if (!sampled(r, n))
+		return;
+	if (UNLIKELY(r->sample))
+		sample_add((uintptr_t)p);
+	record_alloc(p, n, from);
+}
+
+/* ---------------------------------------------------------------- C */
+
+EXPORT void *malloc(size_t n)
+{
+	bool wanted = on(RING_ALLOCS);
+	void *p = LIKELY(real_malloc) ? real_malloc(n) : early_alloc(n);
+
+	if (LIKELY(wanted && p)) {
+		struct regs from = CALLER;
+		keep(p, n, &from);
+	}
+	return p;
+}
+
+EXPORT void free(void *p)
+{
+	if (is_early(p) || !p)
+		return;
+	if (LIKELY(on(RING_FREES)) && (!gate->ring->sample || sample_has((uintptr_t)p)))
+		record_free(p, (uintptr_t)__builtin_return_address(0));
+	real_free(p);
+}
+
+EXPORT void *calloc(size_t n, size_t size)
+{
+	size_t bytes;
+	bool wanted = on(RING_ALLOCS);
+
+	if (UNLIKELY(!real_calloc))
+		return __builtin_mul_overflow(n, size, &bytes) ? NULL : early_alloc(bytes);
+	void *p = real_calloc(n, size);
+	if (LIKELY(wanted && p)) {
+		struct regs from = CALLER;
+		keep(p, n * size, &from);
+	}
+	return p;
+}
+
+static void *resize(void *p, size_t n, const struct regs *from)
+{
+	if (is_early(p)) {
+		size_t had = ((size_t *)p)[-2];
+		void *q = malloc(n);
+		if (q)
+			memcpy(q, p, had < n ? had : n);
+		return q;
+	}
+	if (LIKELY(on(RING_ALLOCS | RING_FREES)))
+		return record_move(p, n, from, real_realloc);
+	return real_realloc ? real_realloc(p, n) : early_alloc(n);
+}
+
+EXPORT void *realloc(void *p, size_t n)
+{
+	struct regs from = CALLER;
+
+	return resize(p, n, &from);
+}
+
+EXPORT void *reallocarray(void *p, size_t n, size_t size)
+{
+	struct regs from = CALLER;
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return resize(p, bytes, &from);
+}
+
+static void *align(bool wanted, align_fn real, size_t to, size_t n, const struct regs *from)
+{
+	void *p = real ? real(to, n) : NULL;
+
+	if (LIKELY(wanted && p))
+		keep(p, n, from);
+	return p;
+}
+
+EXPORT void *memalign(size_t to, size_t n)
+{
+	struct regs from = CALLER;
+	bool wanted = on(RING_ALLOCS);
+
+	return align(wanted, real_memalign ? real_memalign : real_aligned_alloc, to, n, &from);
+}
+
+EXPORT void *aligned_alloc(size_t to, size_t n)
+{
+	struct regs from = CALLER;
+	bool wanted = on(RING_ALLOCS);
+
+	return align(wanted, real_aligned_alloc ? real_aligned_alloc : real_memalign, to, n, &from);
+}
+
+EXPORT int posix_memalign(void **out, size_t to, size_t n)
+{
+	bool wanted = on(RING_ALLOCS);
+	int r = real_posix_memalign ? real_posix_memalign(out, to, n) : ENOMEM;
+
+	if (LIKELY(wanted && !r && *out)) {
+		struct regs from = CALLER;
+		keep(*out, n, &from);
+	}
+	return r;
+}
+
+EXPORT void *valloc(size_t n)
+{
+	struct regs from = CALLER;
+	bool wanted = on(RING_ALLOCS);
+
+	return align(wanted, real_memalign ? real_memalign : real_aligned_alloc, (size_t)sysconf(_SC_PAGESIZE), n, &from);
+}
+
+EXPORT void *pvalloc(size_t n)
+{
+	struct regs from = CALLER;
+	bool wanted = on(RING_ALLOCS);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (n > SIZE_MAX - page) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	n = n ? (n + page - 1) & ~(page - 1) : page;
+	return align(wanted, real_memalign ? real_memalign : real_aligned_alloc, page, n, &from);
+}
+
+/* cfree is gone from the C library; old programs call it. */
+EXPORT void cfree(void *p)
+{
+	free(p);
+}
+
+/* ---------------------------------------------------------------- modules */
+
+/* dlclose is not slowed: it only says that modules may be gone. */
+EXPORT int dlclose(void *handle)
+{
+	static int (*real)(void *);
+
+	if (!real)
+		real = (int (*)(void *))next("dlclose");
+	int r = real(handle);
+	if (gate->ring)
+		record_unloaded();
+	return r;
+}

@@ -1,0 +1,121 @@
+/*
+ * Which memory can be read. A walk may be led anywhere: by tables that are wrong, by
+ * stacks that the program made itself, beside guard pages and unmapped ones.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "preload.h"
+
+void *pages(size_t bytes)
+{
+	int e = errno;
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	errno = e;
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* ---------------------------------------------------------------- single pages */
+
+/* The kernel reads a new signal mask before it looks what to do with it: EFAULT
+ * says that it could not, EINVAL that there is nothing such to do. Nothing changes. */
+static bool by_mask(uintptr_t page)
+{
+	return syscall(SYS_rt_sigprocmask, ~0, page, NULL, _NSIG / 8) && errno == EINVAL;
+}
+
+static bool by_copy(uintptr_t page)
+{
+	uint64_t word;
+	struct iovec to = {&word, sizeof word}, from = {(void *)page, sizeof word};
+
+	return syscall(SYS_process_vm_readv, getpid(), &to, 1, &from, 1, 0) == (long)sizeof word;
+}
+
+static bool (*way)(uintptr_t page);
+
+/* Of the ways that there are, that which tells a page that can be read from one that
+ * cannot is taken: an emulator may do otherwise than the kernel. With none, no page can
+ * be read. */
+void memory_start(void)
+{
+	bool (*const ways[])(uintptr_t) = {by_mask, by_copy};
+	uintptr_t here = (uintptr_t)&self & ~(PAGE - 1), guard;
+	void *p = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	guard = p == MAP_FAILED ? PAGE : (uintptr_t)p;
+	for (unsigned i = 0; i < sizeof ways / sizeof *ways && !way; i++)
+		if (ways[i](here) && !ways[i](guard))
+			way = ways[i];
+	if (p != MAP_FAILED)
+		munmap(p, PAGE);
+}
+
+bool readable(uintptr_t at)
+{
+	int e = errno;
+	bool ok = at >= PAGE && way && way(at & ~(PAGE - 1));
+
+	errno = e;
+	return ok;
+}
+
+/* ---------------------------------------------------------------- the stack */
+
+#define STACK_PAGES 4096 /* that are looked at in one go */
+
+/*
+ * The thread's descriptor lies above its stack, in the same mapping; above that of the
+ * first thread lie the random bytes that the kernel gave the program. So all pages
+ * from sp up to there can be read, or sp is on another stack.
+ */
+static uintptr_t stack_top(uintptr_t sp)
+{
+	uintptr_t tops[] = {(uintptr_t)pthread_self(), getauxval(AT_RANDOM)}, top = 0;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (tops[i] > sp && (!top || tops[i] < top))
+			top = tops[i];
+	return top & ~(uintptr_t)15;
+}
+
+bool on_stack_slow(uintptr_t sp)
+{
+	uintptr_t from = sp & ~(PAGE - 1);
+
+	if (sp < self.gap)
+		return false;
+	if (!self.hi) {
+		uintptr_t top = stack_top(sp), at = from;
+
+		if (!top || top - sp > STACK_PAGES * PAGE)
+			return false;
+		while (at < top && readable(at))
+			at += PAGE;
+		if (at < top) {
+			self.gap = at;
+			return false;
+		}
+		self.lo = from;
+		self.hi = top;
+		return true;
+	}
+	if (sp >= self.lo || self.lo - sp > STACK_PAGES * PAGE)
+		return false;
+	/* It has grown. Or there is a gap between this stack and the thread's. */
+	for (uintptr_t at = from; at < self.lo; at += PAGE)
+		if (!readable(at)) {
+			self.gap = at;
+			return false;
+		}
+	self.lo = from;
+	return true;
+}

@@ -1,0 +1,180 @@
+/*
+ * Records, and which events have one.
+ *
+ * A free is stamped and published before the block is free, an allocation is stamped
+ * after the allocator returned it, and a move is both. So what must come before an
+ * event at its address was published before that event was stamped, and btrecord sees
+ * it in time: see ring.h.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "preload.h"
+
+/* What is between enter and leave is not interrupted by this thread but by signal
+ * handlers, which find the level raised. */
+static inline unsigned enter(void)
+{
+	unsigned level = self.level;
+
+	self.level = (uint8_t)(level + 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return level;
+}
+
+static inline void leave(unsigned level)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	self.level = (uint8_t)level;
+}
+
+/* lose counts an event that had to be dropped. */
+static NOINLINE void lose(struct own *o)
+{
+	o->lost++;
+	__atomic_fetch_add(&o->slot->lost, 1, __ATOMIC_RELAXED);
+	walk_begin(o); /* what it would have defined is not known to btrecord */
+}
+
+static inline bool put(struct own *o, uint64_t *w, uint64_t stamp, unsigned kind, uint32_t n)
+{
+	w[0] = word0(stamp, 0, kind);
+	publish(o, n);
+	return true;
+}
+
+#define SIZE_MAX_TOLD (((uint64_t)1 << 48) - 1)
+
+/* put_alloc puts a block with its stack, of kind ALLOCATED or MOVE_ENDS. */
+static inline void put_alloc(struct own *o, unsigned kind, void *p, size_t size, const struct regs *from)
+{
+	struct stack s;
+	uint64_t *w, n = size;
+	uint32_t words = 3, flags = 0;
+
+	walk(o, from, &s);
+#ifdef LWSBT_CHECK
+	check(o, &s, from->pc);
+#endif
+	if (UNLIKELY(!(w = reserve(o)))) {
+		lose(o);
+		return;
+	}
+	w[1] = (uintptr_t)p;
+	w[2] = (n < SIZE_MAX_TOLD ? n : SIZE_MAX_TOLD) | (uint64_t)s.place << 48;
+	if (UNLIKELY(s.frames)) {
+		flags = RING_FRAMES;
+		w[3] = s.more | (uint64_t)s.kept << 16 | (uint64_t)s.end << 32;
+		if (s.pcs)
+			for (unsigned i = 0; i < s.more; i++)
+				w[4 + i] = s.pcs[i];
+		else
+			for (unsigned i = 0; i < s.more; i++)
+				w[4 + i] = s.steps[s.more - 1 - i].pc;
+		words = 4 + s.more;
+	}
+	if (UNLIKELY(from->pc - loader_lo < loader_size))
+		flags |= RING_LOADER;
+	w[0] = word0(stamp_after(), flags, kind);
+	publish(o, words);
+}
+
+/* passes reports whether an event is not the program's: it is of the allocator's own
+ * work, or no level is left. */
+static inline bool passes(uintptr_t caller)
+{
+	return UNLIKELY(caller - allocator_lo < allocator_size || self.level >= LEVELS);
+}
+
+void record_alloc(void *p, size_t size, const struct regs *from)
+{
+	if (passes(from->pc))
+		return;
+	unsigned level = enter();
+	struct own *o = own_at(level);
+	if (LIKELY(o))
+		put_alloc(o, RING_ALLOCATED, p, size, from);
+	leave(level);
+}
+
+static inline void put_word(struct own *o, unsigned kind, uintptr_t p)
+{
+	uint64_t *w = reserve(o);
+
+	if (UNLIKELY(!w)) {
+		lose(o);
+		return;
+	}
+	w[1] = p;
+	put(o, w, stamp_before(), kind, 2);
+}
+
+void record_free(void *p, uintptr_t caller)
+{
+	if (passes(caller))
+		return;
+	unsigned level = enter();
+	struct own *o = own_at(level);
+	if (LIKELY(o)) {
+		if (UNLIKELY(caller - loader_lo < loader_size))
+			modules_unloaded(o);
+		put_word(o, RING_FREED, (uintptr_t)p);
+	}
+	leave(level);
+}
+
+void record_unloaded(void)
+{
+	unsigned level = enter();
+	struct own *o = own_at(level);
+
+	if (o)
+		modules_unloaded(o);
+	leave(level);
+}
+
+void record_fork(void)
+{
+	unsigned level = enter();
+	struct own *o = own_at(level);
+	uint64_t *w = o ? reserve(o) : NULL;
+
+	self.forked = 0;
+	if (w) {
+		self.forked = stamp_before() & (((uint64_t)1 << 56) - 1);
+		put(o, w, self.forked, RING_FORK, 1);
+	}
+	leave(level);
+}
+
+void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(void *, size_t))
+{
+	if (passes(from->pc))
+		return real(p, size);
+	struct ring_header *r = gate->ring;
+	unsigned level = enter();
+	struct own *o = own_at(level);
+	bool had = p && o && (!r->sample || sample_has((uintptr_t)p));
+	if (had)
+		put_word(o, RING_MOVE_BEGINS, (uintptr_t)p);
+	void *q = real(p, size);
+	int e = errno;
+	bool wanted = o && q && __atomic_load_n(&r->mode, __ATOMIC_RELAXED) & RING_ALLOCS && sampled(r, size);
+	if (wanted)
+		put_alloc(o, had ? RING_MOVE_ENDS : RING_ALLOCATED, q, size, from);
+	else if (had) {
+		bool failed = !q && size;
+		uint64_t *w = reserve(o);
+		if (w)
+			put(o, w, stamp_after(), failed ? RING_MOVE_FAILED : RING_MOVE_FREED, 1);
+		else
+			lose(o);
+		if (failed && r->sample)
+			sample_add((uintptr_t)p);
+	}
+	if (wanted && r->sample)
+		sample_add((uintptr_t)q);
+	leave(level);
+	errno = e;
+	return q;
+}
