@@ -75,6 +75,7 @@ type View struct {
 	Filter    Filter
 	Basenames bool // file names without directories
 	FullNames bool // C++ names with template and function arguments
+	Modules   bool // sites by line have their module
 }
 
 // Filter leaves out frames and call paths, as the options of pprof with the same names
