@@ -325,7 +325,7 @@ func TestAddress(t *testing.T) {
 	}
 	wantText(t, ctx, "#summary", "dump 11 of boot 2", "compared with dump 6", "Incomplete: ")
 	// What no page can have is left out, and does no harm.
-	eval[any](t, ctx, `location.hash = "#tab=none&dump=99&base=-3&weight=x&group=__proto__&module=nowhere&boot=7&fn=12345&zoom=99999999^3~1&cost=constructor"`)
+	eval[any](t, ctx, `location.hash = "#tab=none&dump=99&base=-3&weight=x&group=__proto__&module=nowhere&boot=7&fn=12345&zoom=99999999^3~0-1&cost=constructor"`)
 	do(t, ctx, chromedp.Sleep(50*time.Millisecond))
 	wantText(t, ctx, "#summary", "dump 20 of boot 2")
 	eval[any](t, ctx, `location.hash = "#tab=functions&fn=12345"`)

@@ -1,7 +1,8 @@
 // Where the frames of a flame graph are, in rows: the root's first.
 
-// minWidth is the narrowest frame, in pixels. Narrower ones of one caller are one frame.
-const minWidth = 2;
+// minWidth is the narrowest frame, in pixels. Narrower ones of one caller are drawn
+// together, in frames of about restWidth.
+const minWidth = 2, restWidth = 24;
 
 // layout returns rows of frames {node, x, w, above}, x and w in pixels: the callers of
 // zoomed in full width, then what is below it, up to most frames.
@@ -25,24 +26,21 @@ function layout(zoomed, width, most = 400000) {
 
 function layChildren(frame, scale, out) {
   const list = childrenOf(frame.node);
-  let x = frame.x;
-  for (let k = 0; k < list.length; k++) {
+  let x = frame.x, k = 0;
+  for (; k < list.length; k++) {
     const w = sizeOf(list[k]) * scale;
-    if (w < minWidth && list.length > 1) { // all that follow are as narrow
-      const left = widthFrom(list, k, scale);
-      if (left >= 0.5) out.push({node: list.length - k > 1 ? restOf(frame.node, k) : list[k], x, w: left, above: false});
-      return;
-    }
-    if (w < 0.5) return;
+    if (w < minWidth && list.length > 1) break; // all that follow are as narrow
     out.push({node: list[k], x, w, above: false});
     x += w;
   }
-}
-
-function widthFrom(list, from, scale) {
-  let sum = 0;
-  for (let k = from; k < list.length; k++) sum += sizeOf(list[k]);
-  return sum * scale;
+  for (let from = k, w = 0; k < list.length; k++) {
+    w += sizeOf(list[k]) * scale;
+    if (w < restWidth && k + 1 < list.length) continue;
+    if (w >= 0.5) out.push({node: k > from ? restOf(frame.node, from, k + 1) : list[k], x, w, above: false});
+    x += w;
+    from = k + 1;
+    w = 0;
+  }
 }
 
 // frameAt returns the frame of a row at a position in pixels, or null.

@@ -44,7 +44,7 @@ function weigh(m, view) {
 // nodes holds where the values are, and at the frame of each that is drawn.
 function newNode(tree, key, parent) {
   return {tree, key, parent, depth: parent ? parent.depth + 1 : 0, nodes: [], at: tree.callers ? [] : null,
-    gain: 0, loss: 0, list: null, rest: 0, series: [null, null]};
+    gain: 0, loss: 0, list: null, rest: null, series: [null, null]};
 }
 
 function addMember(node, value, at) {
@@ -109,11 +109,11 @@ function childrenOf(node) {
   return node.list = [...groups.values()].sort((a, b) => sizeOf(b) - sizeOf(a) || a.key - b.key);
 }
 
-// restOf returns the children of a node from the k-th on as one node.
-function restOf(node, k) {
+// restOf returns some children of a node as one node: those from one index to another.
+function restOf(node, from, to) {
   const r = newNode(node.tree, -2, node);
-  r.rest = k;
-  r.list = childrenOf(node).slice(k);
+  r.rest = {from, to};
+  r.list = childrenOf(node).slice(from, to);
   for (const c of r.list) {
     r.gain += c.gain;
     r.loss += c.loss;
@@ -172,16 +172,16 @@ function callerSite(node, i) {
 }
 
 // placeKey returns the text by which findPlace finds a tree node again: a model node of it,
-// in a tree of callers ^ and the steps outward, and ~k for its smaller children.
+// in a tree of callers ^ and the steps outward, and ~from-to for some of its children.
 function placeKey(node) {
-  if (node.rest) return placeKey(node.parent) + "~" + node.rest;
+  if (node.rest) return `${placeKey(node.parent)}~${node.rest.from}-${node.rest.to}`;
   if (!node.parent) return "";
   return node.tree.callers ? node.nodes[0] + "^" + node.depth : String(node.nodes[0]);
 }
 
 // findPlace returns the node that placeKey described, or the nearest one outside it.
 function findPlace(root, text) {
-  const found = /^(\d*)(?:\^(\d+))?((?:~\d+)*)$/.exec(text || "");
+  const found = /^(\d*)(?:\^(\d+))?((?:~\d+-\d+)*)$/.exec(text || "");
   if (!found) return root;
   const m = root.tree.w.m, keys = root.tree.keys, path = [];
   let n = Number(found[1] || 0), left = found[2] ? Number(found[2]) : Infinity;
@@ -194,9 +194,10 @@ function findPlace(root, text) {
     if (!next) return node;
     node = next;
   }
-  for (const k of found[3].split("~").slice(1).map(Number)) {
-    if (k < 1 || k >= childrenOf(node).length) break;
-    node = restOf(node, k);
+  for (const range of found[3].split("~").slice(1)) {
+    const [from, to] = range.split("-").map(Number);
+    if (from >= to || to > childrenOf(node).length) break;
+    node = restOf(node, from, to);
   }
   return node;
 }
