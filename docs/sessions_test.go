@@ -31,6 +31,7 @@ var sessions = []struct {
 	{"btrecord.md", 5},
 	{"btstats.md", 3},
 	{"library.md", 2},
+	{"systems.md", 2},
 }
 
 // TestSessions runs the commands in an empty directory with links to what the

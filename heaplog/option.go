@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heaplog/internal/foreign"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -29,6 +31,7 @@ type config struct {
 	only      *regexp.Regexp
 	split     *regexp.Regexp
 	bare      bool
+	format    string // of traces of other systems; "" if it is recognized
 	selected  bool
 	from, to  int // numbers of the selected dumps, from 1; -1 is the last
 	moment    *Instant
@@ -92,6 +95,23 @@ func Only(match *regexp.Regexp) Option {
 func Split(match *regexp.Regexp) Option {
 	return func(c *config) error { c.split = match; return nil }
 }
+
+// Format sets the format of logs that have heap traces of another system: one of [Formats].
+// By default the format is recognized by the text of the log.
+func Format(name string) Option {
+	return func(c *config) error {
+		if !slices.Contains(foreign.Names(), name) {
+			return fmt.Errorf("format %q, expected one of %q", name, foreign.Names())
+		}
+		c.format = name
+		return nil
+	}
+}
+
+// Formats returns the names for [Format]: esp-idf (heap_trace_dump, heap_caps_dump), nuttx
+// (memdump, free), zephyr (heaptrace dump, sys_heap_print_info) and freertos (the fields of
+// vPortGetHeapStats).
+func Formats() []string { return foreign.Names() }
 
 // Bare makes lines of base64 without a lead-in records, too.
 func Bare() Option { return func(c *config) error { c.bare = true; return nil } }

@@ -25,7 +25,13 @@ type Event struct {
 	Old    uint64 // for a moved block, its previous address; 0 if the block is new
 	Path   Path   // of Allocated and Moved: the call path that allocated the block
 	Bytes  uint64 // of Allocated and Moved: the size
+	// Numbered reports that Addr and Old are not addresses, but the numbers of the blocks:
+	// of the allocations since the boot, from 0. (BT-VLINE-4)
+	Numbered bool
 }
+
+// numbered distinguishes the number of a block from an address.
+const numbered = 1 << 63
 
 // Replay computes from events the live blocks at each moment, and the totals of each call
 // path. Events take effect in the order of Add, whatever their times. (BT-EVT-5, BT-REC-5,
@@ -100,6 +106,9 @@ func (r *Replay) init() {
 // block. An event of another boot ends the life of all blocks.
 func (r *Replay) Add(e Event) bool {
 	r.init()
+	if e.Numbered {
+		e.Addr, e.Old = e.Addr^numbered, e.Old^numbered
+	}
 	t := &r.totals
 	if t.Events > 0 && e.Boot != r.boot {
 		r.restart()
@@ -326,4 +335,9 @@ func (r *Replay) At(i int) *Dump {
 // Ever returns all allocations, including freed ones.
 func (r *Replay) Ever() *Dump {
 	return r.dump(Dump{Name: "ever allocated"}, func(p *pathState) Value { return p.Total })
+}
+
+// Temporary returns the allocations that the next event of the same thread freed.
+func (r *Replay) Temporary() *Dump {
+	return r.dump(Dump{Name: "temporary"}, func(p *pathState) Value { return p.Temporary })
 }

@@ -107,7 +107,7 @@ func (d *data) addDumps(p *profile.Profile) {
 		total := p.Total(i)
 		rounded = rounded || total.Bytes > largestExact
 		out := dump{Name: printable.Text(from.Name), Label: fmt.Sprint(i + 1), Boot: from.Boot, Bytes: total.Bytes, Count: total.Count,
-			Warning: warning(from), Steady: from.Complete()}
+			Warning: warning(from)}
 		if out.Name == "" {
 			out.Name = fmt.Sprintf("dump %d", i+1)
 		}
@@ -117,18 +117,32 @@ func (d *data) addDumps(p *profile.Profile) {
 		}
 		d.Dumps = append(d.Dumps, out)
 	}
+	d.setAside(p.Dumps())
 	if rounded {
 		d.Notes = append(d.Notes, "Sums above 2^53 are rounded on this page.")
 	}
-	d.Open = len(d.Dumps) - 1
-	for i := range slices.Backward(d.Dumps) {
-		if d.Dumps[i].Steady {
-			d.Open = i
-			break
-		}
+	open, reason := profile.Steady(p.Dumps()...)
+	d.Open = max(0, open)
+	if last := len(d.Dumps) - 1; d.Open < last {
+		d.OpenWhy = fmt.Sprintf("The page opens here: %s, the last, %s.", d.Dumps[last].Name, printable.Text(reason))
 	}
-	if d.Open < len(d.Dumps)-1 {
-		d.OpenWhy = "The page opens here, as no later dump is complete."
+}
+
+// setAside marks the dumps that say nothing about a running program.
+func (d *data) setAside(dumps []*profile.Dump) {
+	for i, from := range dumps {
+		only := []*profile.Dump{from}
+		if i == len(dumps)-1 || dumps[i+1].Boot != from.Boot { // the last of a boot is compared with the one before
+			only = dumps[max(0, i-1) : i+1]
+			if only[0].Boot != from.Boot {
+				only = only[1:]
+			}
+		}
+		at, reason := profile.Steady(only...)
+		d.Dumps[i].Steady = at == len(only)-1 && reason == ""
+		if reason != "" && d.Dumps[i].Warning == "" {
+			d.Dumps[i].Aside = "It is not compared with others: " + printable.Text(reason) + "."
+		}
 	}
 }
 
@@ -143,6 +157,9 @@ func warning(d *profile.Dump) string {
 	}
 	if n := d.Loss.NoSize; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d records were cut before their size and count as 0 bytes", n))
+	}
+	if d.Loss.NoBase {
+		parts = append(parts, "the dump that it differs from is missing")
 	}
 	if len(parts) == 0 {
 		return ""

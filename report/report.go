@@ -101,8 +101,8 @@ type Leak struct {
 }
 
 // Write writes the page of a profile, which has 1 to MaxDumps dumps. Growth is computed
-// from the complete dumps. The page opens on the last dump that [profile.Profile.Growth]
-// would use, and says so if a later one was left out.
+// from the complete dumps. The page opens on the dump that [profile.Steady] returns, and
+// says why if it is not the last.
 func Write(w io.Writer, p *profile.Profile, o Options) error {
 	if n := len(p.Dumps()); n == 0 || n > MaxDumps {
 		return fmt.Errorf("report: %d dumps, expected 1 to %d", n, MaxDumps)

@@ -63,7 +63,7 @@ func newCommand() *cobra.Command {
 	})
 	cli.ExitCodes(c, exitCodes)
 	o.Add(c, "Symbols", "exe", "maps", "sysroot", "debug-dir", "adjust", "machine")
-	o.Add(c, "Input", "dump", "split", "only", "serial", "follow", "bare", "strict", "quiet")
+	o.Add(c, "Input", "dump", "split", "only", "serial", "follow", "bare", "input-format", "strict", "quiet")
 
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text, addr2line, jsonl; btheap export has\nthose that add up")
