@@ -25,7 +25,7 @@ var scripts embed.FS
 
 // parts are the files of the script in the order in which they stand in the page. Only
 // the last uses the document when it is loaded.
-var parts = []string{"format", "model", "tree", "layout", "color", "state", "element", "flame", "table", "timeline", "heap", "views", "app"}
+var parts = []string{"format", "model", "tree", "layout", "color", "state", "element", "flame", "table", "timeline", "views", "app"}
 
 // script returns the script of a page.
 func script() (string, error) {

@@ -75,8 +75,8 @@ func axe(t *testing.T) string {
 func TestAccessible(t *testing.T) {
 	needFull(t)
 	script := axe(t)
-	url := writePage(t, write(t, firmware.profile(t), report.Options{Title: "sensord", Subtitle: "serial.log", Notes: []string{"2 lines were lost."}, Sources: numbered}))
-	for _, view := range []string{"tab=flame", "tab=flame&dump=39&base=31&search=lws", "tab=functions", "tab=functions&fn=0&dump=30", "tab=growth"} {
+	url := writePage(t, write(t, firmware.profile(t), report.Options{Title: "sensord", Subtitle: "serial.log", Notes: []string{"2 lines were lost."}, Sources: numbered, Leaks: sampleLeaks}))
+	for _, view := range []string{"tab=leaks", "tab=flame", "tab=flame&dump=39&base=31&search=lws", "tab=functions", "tab=functions&fn=0&dump=30", "tab=growth"} {
 		for _, theme := range []string{"light", "dark"} {
 			for _, width := range []int64{1280, 390} {
 				ctx := browser(t, url+"#"+view+"&theme="+theme)

@@ -19,8 +19,8 @@ function startPage() {
   // ---- controls; they are made once, so that they keep the focus ----
 
   const choose = (id, label, options, change) => el("label", {}, label, el("select", {id, onchange: e => set(change(e.target.value))}, options.map(([v, t]) => el("option", {value: v}, t))));
-  const tabs = [["leaks", "Leaks"], ["flame", "Flame graph"], ["functions", "Functions"], ["growth", "Growth"], ["heap", "Heap map"]].filter(([t]) => hasTab(m, t));
-  const dumpOptions = dumps.map((d, i) => [i, d.name]);
+  const tabs = [["leaks", "Leaks"], ["flame", "Flame graph"], ["functions", "Functions"], ["growth", "Growth"]].filter(([t]) => hasTab(m, t));
+  const dumpOptions = dumps.map((d, i) => [i, boots.length > 1 ? `boot ${d.boot}, ${d.name}` : d.name]);
   const modules = [...new Set(m.sites.map(s => s[3]).filter(Boolean))].sort();
   const costs = [["live", "live"], ...(canLeak(m) ? [["leaked", "leaked"]] : []), ...m.costs.map((c, i) => [i, c.name])];
   const toNumber = v => v === "live" || v === "leaked" ? v : Number(v);
@@ -111,7 +111,7 @@ function startPage() {
     byID("found").textContent = matching ? foundText(matching, found.plain) : "";
     const panel = byID("panel");
     panel.replaceChildren();
-    view = {leaks: drawLeaks, flame: drawFlame, functions: drawFunctions, growth: drawGrowth, heap: drawHeap}[s.tab](ctx, panel);
+    view = {leaks: drawLeaks, flame: drawFlame, functions: drawFunctions, growth: drawGrowth}[s.tab](ctx, panel);
   }
 
   function foundText(matching, plain) {

@@ -151,3 +151,9 @@ function nameOf(site, grouping) {
 function placeOf(site) {
   return site[1] ? site[1] + (site[2] ? ":" + site[2] : "") : "";
 }
+
+// shortPlace is placeOf with at most two names of the path.
+function shortPlace(site, line = true) {
+  const file = site[1].split(/[/\\]/).slice(-2).join("/");
+  return file && line && site[2] ? file + ":" + site[2] : file;
+}

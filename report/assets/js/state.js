@@ -1,6 +1,6 @@
 // What is shown, and its form in the address, so that a view can be sent.
 
-const tabNames = ["leaks", "flame", "functions", "growth", "heap"];
+const tabNames = ["leaks", "flame", "functions", "growth"];
 
 // newState returns the state of a page that is opened without one.
 function newState(m) {
@@ -61,7 +61,6 @@ function hasTab(m, tab) {
   switch (tab) {
   case "leaks": return !!m.data.leaks;
   case "growth": return !!m.data.growth;
-  case "heap": return !!m.data.heap;
   }
   return true;
 }

@@ -26,11 +26,12 @@ function newTable(options) {
     arrange();
   }
   function arrange() {
-    const compare = (a, b) => {
-      const x = sort.value(a), y = sort.value(b);
+    const compare = (a, b, c) => {
+      const x = c.value(a), y = c.value(b);
       return typeof x === "string" ? (x < y ? -1 : x > y ? 1 : 0) : x - y;
     };
-    rows = options.rows.slice().sort((a, b) => up ? compare(a, b) : compare(b, a));
+    const numbers = columns.filter(c => c.num); // among equal rows, the larger ones first
+    rows = options.rows.slice().sort((a, b) => (up ? 1 : -1) * compare(a, b, sort) || numbers.reduce((d, c) => d || compare(b, a, c), 0));
     headers.forEach((th, i) => {
       const on = columns[i] === sort;
       if (on) th.setAttribute("aria-sort", up ? "ascending" : "descending"); else th.removeAttribute("aria-sort");

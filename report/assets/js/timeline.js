@@ -32,7 +32,7 @@ function nearestDump(scale, x) {
 // newTimeline returns the picture. Options: dumps; picked(now, base), base is -1 unless a
 // span was drawn.
 function newTimeline(options) {
-  const {dumps} = options, height = 132, left = 62, right = 14, top = 18, bottom = 24;
+  const {dumps} = options, height = 144, left = 62, right = 14, top = 30, bottom = 24;
   const box = el("div", {class: "timeline", tabindex: 0, role: "slider", "aria-label": "moment", "aria-valuemin": 1, "aria-valuemax": dumps.length});
   let scale, drag = null, state, width = 0;
   const px = d => left + scale.x.get(d) * (width - left - right);
@@ -52,10 +52,6 @@ function newTimeline(options) {
       parts.push(svg("line", {class: "grid", x1: left, x2: width - right, y1: y(v), y2: y(v)}),
         svg("text", {x: left - 6, y: y(v) + 4, "text-anchor": "end"}, short(v, s.weight)));
     }
-    if (s.base >= 0 && scale.x.has(s.base) && scale.x.has(s.now)) {
-      const [a, b] = [px(s.base), px(s.now)].sort((p, q) => p - q);
-      parts.push(svg("rect", {class: "span", x: a, width: Math.max(1, b - a), y: top, height: plot}));
-    }
     let lastLabel = -Infinity;
     for (const p of scale.parts) {
       const x0 = left + p.from * (width - left - right), x1 = left + p.to * (width - left - right), line = p.list.map(d => `${px(d).toFixed(1)},${y(value(d)).toFixed(1)}`);
@@ -63,7 +59,7 @@ function newTimeline(options) {
         svg("polyline", {class: "line", points: line.join(" ")}));
       if (scale.parts.length > 1) {
         if (p !== scale.parts[0]) parts.push(svg("line", {class: "boot", x1: x0 - 4, x2: x0 - 4, y1: 4, y2: height - bottom}));
-        if (x1 - x0 > 44) parts.push(svg("text", {x: x0, y: 12}, `boot ${p.boot}`));
+        if (x1 - x0 > 44) parts.push(svg("text", {x: x0, y: 11}, `boot ${p.boot}`));
       }
       for (const [at, text] of axis(p, x1 - x0)) {
         const x = x0 + (p.span > 0 ? at / p.span : 0.5) * (x1 - x0);
@@ -75,6 +71,10 @@ function newTimeline(options) {
     for (const d of shown) {
       const bad = !!dumps[d].warning;
       if (bad || shown.length <= 150) parts.push(svg("circle", {class: "dot" + (bad ? " bad" : dumps[d].steady ? "" : " aside"), cx: px(d).toFixed(1), cy: y(value(d)).toFixed(1), r: bad ? 4 : 2.5}));
+    }
+    if (s.base >= 0 && scale.x.has(s.base) && scale.x.has(s.now)) {
+      const [a, b] = [px(s.base), px(s.now)].sort((p, q) => p - q);
+      parts.push(svg("rect", {class: "span", x: a, width: Math.max(1, b - a), y: top, height: plot}));
     }
     const peak = shown.reduce((a, b) => value(b) > value(a) ? b : a, shown[0]);
     if (shown.length > 1) parts.push(mark(peak, y(value(peak)), "peak"));
@@ -94,7 +94,7 @@ function newTimeline(options) {
 
   // axis returns the labels of a boot: seconds or dumps from its first, and text.
   function axis(part, w) {
-    const n = Math.max(1, Math.floor(w / 80));
+    const n = Math.max(2, Math.floor(w / 80));
     if (!scale.timed) {
       const every = Math.max(1, Math.ceil(part.list.length * 46 / w));
       return part.list.flatMap((d, i) => i % every === 0 ? [[i, dumps[d].label]] : []);

@@ -205,34 +205,38 @@ function findPlace(root, text) {
 // functionRows adds up by key: own_ is what a function holds itself, the rest what it and
 // what it calls hold. A recursive call counts once.
 function functionRows(w, keys) {
-  const m = w.m, rows = new Map(), open = new Map();
-  const names = ["bytes", "count", "baseBytes", "baseCount"].filter(n => w[n]);
-  const enter = i => {
-    if (!names.some(n => w.total[n][i] !== 0)) return false;
-    const key = keys[m.site[i]], depth = open.get(key) || 0;
-    let r = rows.get(key);
-    if (!r) {
-      rows.set(key, r = {key});
-      for (const n of ["bytes", "count", "baseBytes", "baseCount"]) r[n] = r["own_" + n] = 0;
-    }
-    for (const n of names) {
-      if (!depth) r[n] += w.total[n][i];
-      r["own_" + n] += w[n][i];
-    }
-    open.set(key, depth + 1);
-    return true;
-  };
+  const m = w.m, names = ["bytes", "count", "baseBytes", "baseCount"].filter(n => w[n]), used = new Uint8Array(m.n);
+  for (const n of names) for (let i = 1; i < m.n; i++) if (w.total[n][i] !== 0) used[i] = 1;
+  // Whether a call recurs depends on the callers, so the walk goes down and up again.
+  const open = new Int32Array(m.sites.length), first = new Uint8Array(m.n);
   const stack = Array.from(m.children.subarray(m.childStart[0], m.childStart[1]));
   while (stack.length) {
     const i = stack.pop();
     if (i < 0) { // what is below node ~i is done
-      const key = keys[m.site[~i]];
-      open.set(key, open.get(key) - 1);
+      open[keys[m.site[~i]]]--;
       continue;
     }
-    if (!enter(i)) continue;
+    if (!used[i]) continue;
+    first[i] = open[keys[m.site[i]]]++ === 0 ? 1 : 0;
     stack.push(~i);
     for (let k = m.childStart[i]; k < m.childStart[i + 1]; k++) stack.push(m.children[k]);
+  }
+  const rows = new Map();
+  for (let i = 1; i < m.n; i++) {
+    const key = keys[m.site[i]];
+    if (used[i] && !rows.has(key)) rows.set(key, {key, bytes: 0, count: 0, baseBytes: 0, baseCount: 0, own_bytes: 0, own_count: 0, own_baseBytes: 0, own_baseCount: 0});
+  }
+  for (const n of names) {
+    const all = new Float64Array(m.sites.length), own = new Float64Array(m.sites.length);
+    for (let i = 1; i < m.n; i++) {
+      const key = keys[m.site[i]];
+      if (first[i]) all[key] += w.total[n][i];
+      own[key] += w[n][i];
+    }
+    for (const r of rows.values()) {
+      r[n] = all[r.key];
+      r["own_" + n] = own[r.key];
+    }
   }
   return [...rows.values()];
 }

@@ -33,7 +33,7 @@ function aboutNode(ctx, node) {
   if (!w.diff) lines.push(el("div", {}, `${share(sizeOf(node), all)} of all ${state.weight === COUNT ? "allocations" : "bytes"}`));
   else if (node.gain && node.loss) lines.push(el("div", {}, `${grouped(node.gain)} gained, ${grouped(node.loss)} lost`));
   const own = state.weight === COUNT ? a.ownCount : a.ownBytes;
-  if (!node.tree.callers && node.key >= 0 && !w.diff && own && own !== sizeOf(node)) lines.push(el("div", {}, `${unit(own, state.weight)} by itself`));
+  if (!node.tree.callers && node.parent && node.key >= 0 && !w.diff && own && own !== sizeOf(node)) lines.push(el("div", {}, `${unit(own, state.weight)} by itself`));
   const growth = growthOf(ctx, node);
   if (growth) lines.push(growth);
   return lines;
@@ -103,7 +103,7 @@ function emptyText(ctx) {
 
 // nameCell is the cell of a function: its name, and place and module beside it.
 function nameCell(ctx, site, text, open) {
-  const where = [ctx.state.group === "line" || !site[2] ? placeOf(site) : site[1], site[1] ? site[3] : ""].filter(Boolean).join(" · ");
+  const where = [shortPlace(site, ctx.state.group === "line"), site[1] ? site[3] : ""].filter(Boolean).join(" · ");
   return [el("button", {type: "button", title: [text, placeOf(site), site[3]].filter(Boolean).join("\n"), onclick: e => { e.stopPropagation(); open(); }}, text),
     where && where !== text ? el("span", {class: "where"}, where) : null];
 }
@@ -179,13 +179,18 @@ function drawSandwich(ctx, side, key) {
     views.push(flame);
   }
   const source = sourceOf(ctx, key);
-  if (source) side.append(el("h3", {}, "Source"), source);
+  if (source) {
+    side.append(el("h3", {}, "Source"), source);
+    const hot = source.querySelector(".hot");
+    source.scrollTop = hot.offsetTop - source.clientHeight / 3;
+  }
   return views;
 }
 
 // sourceOf returns the source lines of a function with what each line holds, or null.
 function sourceOf(ctx, key) {
-  const {m, w, state} = ctx, sources = m.data.sources || {}, lines = new Map();
+  const {m, w, state} = ctx, {sources} = m.data, lines = new Map();
+  if (!sources) return null;
   const byLine = keysOf(m, "line");
   for (const r of functionRows(w, byLine)) {
     const s = m.sites[r.key];
@@ -251,10 +256,10 @@ function drawLeaks(ctx, panel) {
     el("span", {class: "badge " + r.verdict.replace(/ /g, "-")}, r.verdict),
     el("div", {class: "what"},
       el("button", {type: "button", class: "link", disabled: r.node <= 0, onclick: () => openPath(ctx, r), title: "open in the flame graph"}, nameOf(m.sites[r.stack[0]] || ["(no frames)", "", 0, ""], "function")),
-      el("span", {class: "where"}, placeOf(m.sites[r.stack[0]] || ["", ""])),
+      el("span", {class: "where"}, r.stack.length ? shortPlace(m.sites[r.stack[0]]) : ""),
       el("div", {class: "chain"}, r.stack.slice(1).map(s => "← " + nameOf(m.sites[s], "function")).join(" ")),
       el("div", {class: "muted"}, r.text)),
-    el("div", {class: "rate"}, el("b", {class: r.rate > 0 ? "gain" : ""}, r.rateText),
+    el("div", {class: "rate"}, el("b", {class: r.grows ? "gain" : ""}, r.rateText),
       el("div", {class: "muted"}, `${grouped(r.first[COUNT])} → ${grouped(r.last[COUNT])} blocks, ${grouped(r.first[BYTES])} → ${grouped(r.last[BYTES])} bytes`)),
     sparkline(r.points, r.points.map(grouped).join(", "), 160)))));
   return {resize() {}, redraw() {}};

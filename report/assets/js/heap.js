@@ -1,1 +1,0 @@
-function drawHeap() { return {resize() {}, redraw() {}}; }
