@@ -166,6 +166,9 @@ func (n *names) site(f *symbol.Frame, a *symbol.Addr) uint32 {
 		}
 	default:
 		s = Site{Func: n.shorten(f.Name), File: n.file(f.File), Line: f.Line}
+		if n.view.Modules {
+			s.Module = module
+		}
 	}
 	number, known := n.numbers[s]
 	if !known {

@@ -75,6 +75,7 @@ type View struct {
 	Filter    Filter
 	Basenames bool // file names without directories
 	FullNames bool // C++ names with template and function arguments
+	Modules   bool // sites by line have their module
 	Fold      bool // leave out allocators and their wrappers at the inner end of call paths: see [Allocator]
 }
 

@@ -149,7 +149,7 @@ func oneSeries(dumps []*heap.Dump) []*heap.Dump {
 }
 
 // sampleEvents replaces the dumps by what was live at moments of equal distance.
-func (l *leaks) sampleEvents() error {
+func (l *session) sampleEvents() error {
 	t := l.replay.Totals()
 	step := (t.Last - t.First) / samples
 	if step <= 0 {
@@ -416,8 +416,13 @@ func (l *leaks) writeLeak(w io.Writer, found *heap.Leaks, r *heap.Leak) {
 	}
 	fmt.Fprintf(w, "\n%s  %s ± %s %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, amount(r.Rate), amount(r.Margin)[1:], unit(found),
 		cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, sparkline(bars, l.w, 24))
-	fmt.Fprintf(w, "  the floor rose in %d of %s (chance: %.0f)%s\n", r.Rose, cli.Count(r.Intervals, "interval"), r.Chance, evidence(&r.Evidence))
+	fmt.Fprintf(w, "  %s\n", floor(r))
 	stack(w, r.Stack())
+}
+
+// floor describes the evidence of a call path.
+func floor(r *heap.Leak) string {
+	return fmt.Sprintf("the floor rose in %d of %s (chance: %.0f)%s", r.Rose, cli.Count(r.Intervals, "interval"), r.Chance, evidence(&r.Evidence))
 }
 
 // evidence describes how the floor rose.
