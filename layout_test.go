@@ -37,7 +37,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"gen":                      {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":              {packages: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
-	"conformance":         {packages: ". codec heaplog conformance/vectors internal/bitstring internal/naive"},
+	"conformance":         {packages: ". codec codec/callpath heaplog conformance/vectors internal/bitstring internal/naive"},
 	"conformance/vectors": {},
 	"conformance/mutant":  {packages: "codec conformance internal/bitstring"},
 	"conformance/interop": {packages: "codec gen conformance"},
@@ -60,7 +60,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/heapfile":     {packages: "codec symbol internal/printable", libraries: "github.com/google/pprof github.com/klauspost/compress"},
 	"internal/printable":    {},
 	"internal/naive":        {packages: "internal/bitstring"},
-	"internal/cmdtest":      {},
+	"internal/cmdtest":      {libraries: "github.com/spf13/cobra"},
 	"internal/cli/logflags": {packages: "codec symbol profile heaplog internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
 	"internal/table":        {libraries: "github.com/olekukonko/tablewriter"},
 	"internal/cli":          {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
