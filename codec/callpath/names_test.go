@@ -119,6 +119,7 @@ func TestRefused(t *testing.T) {
 		"an offset of 2^27": {callpath.Head{}, callpath.Entry{Path: callpath.Path{Frames: offsets(1, 1<<27)}}, codec.ReasonFrame},
 		"2^64 - 1 blocks":   {callpath.Head{}, callpath.Entry{Live: 1<<64 - 1}, codec.ReasonNumber},
 		"an address mod 16": {callpath.Head{Flags: callpath.Blocks, Unit: 4}, callpath.Entry{Blocks: []callpath.Block{{Address: 16}, {Address: 24}}}, codec.ReasonUnit},
+		"2 live, 1 block":   {callpath.Head{Flags: callpath.Blocks}, callpath.Entry{Live: 2, Blocks: make([]callpath.Block, 1)}, codec.ReasonNumber},
 		"a unit of 13":      {callpath.Head{Flags: callpath.Blocks, Unit: 13}, callpath.Entry{}, codec.ReasonUnit},
 	} {
 		got, err := callpath.AppendLine([]byte("before"), c.head, []callpath.Entry{c.entry})
