@@ -33,6 +33,9 @@ type callPaths struct {
 	unknown    int64                          // distinct frames outside of the code
 	problem    string                         // with the ELF file's note section, "" if there is none
 
+	cache   map[callpath.ID]cachedPath // of paths without unknown names
+	cacheAt int                        // generation of the process for which cache is valid
+
 	entries []pathEntry // of the current line
 	blocks  []callpath.Block
 	frames  []callpath.Frame
@@ -283,6 +286,28 @@ var othersAddr = namedAddr("(all other call paths)")
 // namedAddr returns an address that is a name only.
 func namedAddr(name string) symbol.Addr {
 	return symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}}}
+}
+
+// cachedPath is the call path of a Builder. All Builders of a pass share their call paths.
+type cachedPath struct {
+	path    profile.Path
+	noOuter bool
+}
+
+// knownPath is builderPath for a path without unknown names; ok is false for others.
+func (c *callPaths) knownPath(b *profile.Builder, id callpath.ID) (x cachedPath, ok bool) {
+	if g := c.process.Generation(); c.cache == nil || g != c.cacheAt {
+		c.cache, c.cacheAt = map[callpath.ID]cachedPath{}, g
+	}
+	if x, ok = c.cache[id]; ok {
+		return x, true
+	}
+	if !c.known(id) {
+		return x, false
+	}
+	x.path, x.noOuter = c.builderPath(b, id)
+	c.cache[id] = x
+	return x, true
 }
 
 // builderPath returns the call path of a Builder. noOuter reports whether its outer frames are
