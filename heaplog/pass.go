@@ -102,7 +102,7 @@ func (p *pass) run() {
 	switch err := p.r.ctx.Err(); {
 	case err != nil:
 		p.consumer.fail(err)
-	case p.tally.readable == 0 && p.tally.readErrors == 0:
+	case p.tally.readable == 0 && p.tally.readErrors == 0 && !p.sequence.emptied():
 		p.consumer.fail(p.noRecord())
 	}
 }

@@ -96,8 +96,10 @@ func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Ou
 		}
 	}
 	c.end(nil)
-	for _, text := range c.counts.notes() {
-		outcome.Note(text)
+	if !o.Quiet {
+		for _, text := range c.counts.notes() {
+			outcome.Note(text)
+		}
 	}
 	return c.err
 }
@@ -124,13 +126,19 @@ func (c *converter) survey(r *heaplog.Reader) error {
 		}
 		for _, a := range it.Allocs {
 			for _, addr := range a.Stack {
-				if addr.State != symbol.Lost {
-					c.boots[len(c.boots)-1].addresses[addr.PC] = struct{}{}
-				}
+				c.boots[len(c.boots)-1].addresses[pcOf(addr)] = struct{}{}
 			}
 		}
 	}
 	return nil
+}
+
+// pcOf returns an address as far as it is known.
+func pcOf(a symbol.Addr) uint64 {
+	if a.State == symbol.Lost {
+		return a.PC & (1<<31 - 1)
+	}
+	return a.PC
 }
 
 func (c *converter) write(b []byte) {
@@ -271,7 +279,7 @@ func (c *converter) record(it *heaplog.Item) {
 		if addr.State == symbol.Lost {
 			c.counts.lost++
 		}
-		pc := addr.PC
+		pc := pcOf(addr)
 		if c.ranges.Shift == 1 && pc&1 != 0 {
 			c.counts.thumb++
 			pc &^= 1
