@@ -129,6 +129,7 @@ func (a *assembler) add(h *held) {
 
 // mark begins a dump at its mark, because the dump may have no records.
 func (a *assembler) mark(p *pass, it *Item) bool {
+	a.r.labels.header(it.Header)
 	if it.Header.Verb == codec.VerbBoot && !(a.events.flush(false) && a.unpark(p, false)) {
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -26,7 +27,29 @@ func GroupBy(l Label) Option { return func(c *config) error { c.label = l; retur
 type labels struct {
 	by    Label
 	addrs map[string]symbol.Addr
+	names map[uint64]string // of the threads of this boot
 }
+
+// header takes the name of a thread, "~h#thread 7 name=mqtt". It counts for the blocks that
+// follow. A boot forgets the names.
+func (l *labels) header(h *codec.Header) {
+	switch h.Verb {
+	case codec.VerbBoot:
+		l.names = nil
+	case "thread":
+		name, ok := h.Get("name")
+		if !ok || !h.HasNumber || len(l.names) >= maxThreadNames {
+			return
+		}
+		if l.names == nil {
+			l.names = map[uint64]string{}
+		}
+		l.names[uint64(h.Number)] = printable.Text(name)
+	}
+}
+
+// maxThreadNames is the largest number of threads of a boot that have names.
+const maxThreadNames = 1 << 16
 
 // path returns the call path with one frame.
 func (l *labels) path(b *profile.Builder, name string) profile.Path {
@@ -50,6 +73,9 @@ func (l *labels) size(b *profile.Builder, bytes uint64) profile.Path {
 func (l *labels) thread(b *profile.Builder, thread uint64, known bool) profile.Path {
 	if !known {
 		return l.path(b, "(thread not recorded)")
+	}
+	if name := l.names[thread]; name != "" {
+		return l.path(b, fmt.Sprintf("thread %d %s", thread, name))
 	}
 	return l.path(b, fmt.Sprintf("thread %d", thread))
 }

@@ -176,6 +176,34 @@ func TestLeaksAlive(t *testing.T) {
 	checkJSON(t, "leaks", "--alive", "3", log)
 }
 
+// Dumps that are printed newest first are told apart by what they end with. If one lost its
+// end, they cannot be.
+func TestUndecidedDumps(t *testing.T) {
+	var b strings.Builder
+	for n := 10; n < 16; n++ {
+		b.WriteString("heap:\n")
+		for i := n; i >= 0; i-- {
+			b.WriteString(record(t, 64, 0x401000+uint64(i)*16))
+		}
+	}
+	whole := logFile(t, "whole.log", b.String())
+	lost := logFile(t, "lost.log", strings.Replace(b.String(), record(t, 64, 0x401000), "", 1))
+	if out, errs, code := command("", "top", whole); code != 0 || !strings.Contains(out, "dump 6: 1,024 bytes in 16 allocations") {
+		t.Errorf("exit code %d, %s%s", code, errs, out)
+	}
+	for _, c := range []string{"top", "leaks", "growth", "diff"} {
+		if _, errs, code := command("", c, lost); code != 2 || !strings.Contains(errs, "looks like 5 dumps") || !strings.Contains(errs, "give --split REGEX, or --dump all to report on their sum\n") {
+			t.Errorf("%s: exit code %d, %s", c, code, errs)
+		}
+	}
+	if out, errs, code := command("", "top", "-q", "--dump", "all", lost); code != 0 || errs != "" || !strings.Contains(out, "5,120 bytes in 80 allocations") {
+		t.Errorf("exit code %d, %s%s", code, errs, out)
+	}
+	if _, errs, code := command("", "top", "-q", lost); code != 2 || !strings.HasSuffix(errs, "at which line a dump begins, or --dump all to report on their sum\n") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
 // What is recorded beside the call path is a way to group.
 func TestByThreadAndSize(t *testing.T) {
 	var b strings.Builder

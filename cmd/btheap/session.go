@@ -322,7 +322,10 @@ func (s *session) readDumps() error {
 		return fmt.Errorf("no dump")
 	}
 	if u := s.reader.Summary().Undecided; u != "" && s.Dump == "" && !s.adds {
-		return fmt.Errorf("%s; --dump all reports on their sum", u)
+		if !s.Quiet { // it was noted
+			u = "the dumps cannot be told apart: give --split REGEX"
+		}
+		return fmt.Errorf("%s, or --dump all to report on their sum", u)
 	}
 	return nil
 }
