@@ -58,8 +58,8 @@ static void add(struct lwsbt_paths *w, struct lwsbt_sum *sums, struct lwsbt_stac
 	sum->bytes += s->size;
 }
 
-/* next reads the stack of the next block. It returns 0 after the last. Not inlined: the blob takes stack. */
-static LWSBT_NOINLINE int next(struct lwsbt_heap *h, struct lwsbt_walk *walk, struct lwsbt_stack *s)
+/* next_stack reads the stack of the next block. It returns 0 after the last. Not inlined: the blob takes stack. */
+static LWSBT_NOINLINE int next_stack(struct lwsbt_heap *h, struct lwsbt_walk *walk, struct lwsbt_stack *s)
 {
 	uint8_t blob[LWSBT_RECORD_MAX];
 	size_t len;
@@ -87,7 +87,7 @@ void lwsbt_dump_paths(struct lwsbt_heap *h, struct lwsbt_paths *w, struct lwsbt_
 		sums[i].bytes = 0;
 	}
 	lwsbt_walk_begin(h, &walk);
-	while (next(h, &walk, &s)) {
+	while (next_stack(h, &walk, &s)) {
 		blocks++;
 		bytes += s.size;
 		add(w, sums, &s, flags);
