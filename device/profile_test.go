@@ -42,100 +42,120 @@ func pathKey(base callpath.Base, frames []callpath.Frame, address func(callpath.
 // what sums, sequence and lengths do not confirm.
 func readDumps(t testing.TB, log []byte, limit int) []pathDump {
 	t.Helper()
-	var dumps []pathDump
-	var names callpath.Names
-	var ranges callpath.Ranges
-	var line callpath.Line
-	state := map[string]held{}
-	written := map[callpath.ID]held{}
-	lines, diff := uint64(0), false
+	r := dumpReader{TB: t, limit: limit, state: map[string]held{}, written: map[callpath.ID]held{}}
 	for text := range bytes.Lines(log) {
 		text = bytes.TrimSuffix(text, []byte("\n"))
 		if bytes.HasPrefix(text, []byte("~p#")) {
-			if err := line.Parse(text); err != nil {
-				t.Fatalf("%s: %v", text, err)
-			}
-			d := &dumps[len(dumps)-1]
-			if d.end != nil || len(text) > limit || uint64(line.Seq) != lines%4096 ||
-				strconv.Itoa(int(line.Dump)) != d.begin["number"] {
-				t.Fatalf("%s: %d characters, sequence %d, dump %d; want line %d of dump %s", text, len(text), line.Seq, line.Dump, lines, d.begin["number"])
-			}
-			lines++
-			d.lines += len(text) + 1
-			var e callpath.Entry
-			for line.Next(&e) {
-				id := names.Add(&e.Path)
-				if !e.Definition {
-					v := written[id]
-					written[id] = held{v.live + e.Live, v.bytes + e.Bytes}
-				}
-			}
+			r.entries(text)
 			continue
 		}
 		var h codec.Header
 		if err := codec.ParseHeader(&h, text); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		keys, numbers := map[string]string{"number": strconv.Itoa(int(h.Number % 64))}, map[string]uint64{}
-		for _, k := range h.Keys {
-			keys[k.Key] = k.Value
-			numbers[k.Key], _ = strconv.ParseUint(k.Value, 10, 64)
-		}
-		switch h.Verb {
-		case codec.VerbBoot:
-			ranges.Shift = uint8(numbers["shift"])
-			code, ok := codec.ParseRanges(keys["code"])
-			if !ok {
-				t.Fatalf("%s: no code", text)
-			}
-			for _, r := range code {
-				ranges.Add(r, "")
-			}
-		case codec.VerbBegin:
-			if numbers["l"] != lines {
-				t.Fatalf("%s, want l=%d", text, lines)
-			}
-			diff = keys["k"] == "diff"
-			if diff && (len(dumps) == 0 || keys["base"] != dumps[len(dumps)-1].begin["N"]) || !diff && keys["k"] != "paths" {
-				t.Fatalf("%s: another base", text)
-			}
-			keys["N"] = strconv.Itoa(int(h.Number))
-			dumps = append(dumps, pathDump{begin: keys})
-			clear(written)
-		case codec.VerbEnd:
-			var all held
-			sums := map[string]held{}
-			for id, v := range written {
-				all = held{all.live + v.live, all.bytes + v.bytes}
-				p := names.Path(id, nil)
-				if p.Base == callpath.Named {
-					t.Fatalf("%s: name %08x is not known", text, p.Outer)
-				}
-				key := pathKey(p.Base, p.Frames, func(f callpath.Frame) uint64 {
-					if f.Escaped {
-						return f.Value
-					}
-					address, _, ok := ranges.Address(f)
-					if !ok {
-						t.Fatalf("offset %x is beyond the code", f.Value)
-					}
-					return address
-				})
-				sums[key] = held{sums[key].live + v.live, sums[key].bytes + v.bytes}
-			}
-			if numbers["n"] != all.live || numbers["b"] != all.bytes || numbers["l"] != lines {
-				t.Fatalf("%s: the lines have n=%d b=%d l=%d", text, all.live, all.bytes, lines)
-			}
-			if !diff {
-				clear(state)
-			}
-			maps.Copy(state, sums)
-			maps.DeleteFunc(state, func(_ string, v held) bool { return v.live == 0 })
-			d := &dumps[len(dumps)-1]
-			d.held, d.end = maps.Clone(state), numbers
+		r.header(&h, text)
+	}
+	return r.dumps
+}
+
+type dumpReader struct {
+	testing.TB
+	limit   int
+	dumps   []pathDump
+	names   callpath.Names
+	ranges  callpath.Ranges
+	line    callpath.Line
+	state   map[string]held
+	written map[callpath.ID]held // of the open dump
+	lines   uint64
+	diff    bool
+}
+
+// entries reads a ~p# line.
+func (r *dumpReader) entries(text []byte) {
+	if err := r.line.Parse(text); err != nil {
+		r.Fatalf("%s: %v", text, err)
+	}
+	d := &r.dumps[len(r.dumps)-1]
+	if d.end != nil || len(text) > r.limit || uint64(r.line.Seq) != r.lines%4096 ||
+		strconv.Itoa(int(r.line.Dump)) != d.begin["number"] {
+		r.Fatalf("%s: %d characters, sequence %d, dump %d; want line %d of dump %s", text, len(text), r.line.Seq,
+			r.line.Dump, r.lines, d.begin["number"])
+	}
+	r.lines++
+	d.lines += len(text) + 1
+	var e callpath.Entry
+	for r.line.Next(&e) {
+		id := r.names.Add(&e.Path)
+		if !e.Definition {
+			v := r.written[id]
+			r.written[id] = held{v.live + e.Live, v.bytes + e.Bytes}
 		}
 	}
-	return dumps
+}
+
+func (r *dumpReader) header(h *codec.Header, text []byte) {
+	keys, numbers := map[string]string{"number": strconv.Itoa(int(h.Number % 64))}, map[string]uint64{}
+	for _, k := range h.Keys {
+		keys[k.Key] = k.Value
+		numbers[k.Key], _ = strconv.ParseUint(k.Value, 10, 64)
+	}
+	switch h.Verb {
+	case codec.VerbBoot:
+		r.ranges.Shift = uint8(numbers["shift"])
+		code, ok := codec.ParseRanges(keys["code"])
+		if !ok {
+			r.Fatalf("%s: no code", text)
+		}
+		for _, x := range code {
+			r.ranges.Add(x, "")
+		}
+	case codec.VerbBegin:
+		r.diff = keys["k"] == "diff"
+		if numbers["l"] != r.lines || !r.diff && keys["k"] != "paths" ||
+			r.diff && (len(r.dumps) == 0 || keys["base"] != r.dumps[len(r.dumps)-1].begin["N"]) {
+			r.Fatalf("%s, want l=%d, and the dump before as a base", text, r.lines)
+		}
+		keys["N"] = strconv.Itoa(int(h.Number))
+		r.dumps = append(r.dumps, pathDump{begin: keys})
+		clear(r.written)
+	case codec.VerbEnd:
+		r.end(numbers, text)
+	}
+}
+
+// end ends a dump.
+func (r *dumpReader) end(numbers map[string]uint64, text []byte) {
+	var all held
+	sums := map[string]held{}
+	for id, v := range r.written {
+		all = held{all.live + v.live, all.bytes + v.bytes}
+		p := r.names.Path(id, nil)
+		if p.Base == callpath.Named {
+			r.Fatalf("%s: name %08x is not known", text, p.Outer)
+		}
+		key := pathKey(p.Base, p.Frames, func(f callpath.Frame) uint64 {
+			address, _, ok := r.ranges.Address(f)
+			if f.Escaped {
+				return f.Value
+			}
+			if !ok {
+				r.Fatalf("offset %x is beyond the code", f.Value)
+			}
+			return address
+		})
+		sums[key] = held{sums[key].live + v.live, sums[key].bytes + v.bytes}
+	}
+	if numbers["n"] != all.live || numbers["b"] != all.bytes || numbers["l"] != r.lines {
+		r.Fatalf("%s: the lines have n=%d b=%d l=%d", text, all.live, all.bytes, r.lines)
+	}
+	if !r.diff {
+		clear(r.state)
+	}
+	maps.Copy(r.state, sums)
+	maps.DeleteFunc(r.state, func(_ string, v held) bool { return v.live == 0 })
+	d := &r.dumps[len(r.dumps)-1]
+	d.held, d.end = maps.Clone(r.state), numbers
 }
 
 // A tableRun asks test/profile.c's table for counts, and keeps a model.
@@ -375,6 +395,38 @@ func TestDeviceHeaders(t *testing.T) {
 	}
 }
 
+// sum returns what all paths hold.
+func sum(paths map[string]held) (all held) {
+	for _, v := range paths {
+		all = held{all.live + v.live, all.bytes + v.bytes}
+	}
+	return all
+}
+
+// sound returns why a dump of a table that was full cannot be of what a model holds, or nil.
+func (d *pathDump) sound(model map[string]held) error {
+	got, want, exact := sum(d.held), sum(model), uint64(0)
+	if got != want {
+		return fmt.Errorf("%+v in all, want %+v", got, want)
+	}
+	for key, v := range d.held {
+		below := uint64(0) // blocks that can have been counted there
+		for other, w := range model {
+			if other == key || strings.HasPrefix(other, key+"/") || key == "1:" {
+				below += w.live
+			}
+		}
+		if v.live > below {
+			return fmt.Errorf("%s holds %d, of %d below it", key, v.live, below)
+		}
+		exact += min(v.live, model[key].live)
+	}
+	if cut := d.end["cut"]; cut < want.live-exact || cut > want.live {
+		return fmt.Errorf("cut=%d of %d blocks, %d of which are under their own path", cut, want.live, exact)
+	}
+	return nil
+}
+
 // A table that is full counts what has no place under outer frames of it, says so, and has room again
 // after these blocks were freed and dumps were made.
 func TestProfileFull(t *testing.T) {
@@ -401,32 +453,11 @@ func TestProfileFull(t *testing.T) {
 		r.dump(0)
 		dumps := r.run(t, builds[0], 300+int(seed), 40, 0, 120)
 		for i, d := range dumps {
-			var got, want held
-			for _, v := range d.held {
-				got = held{got.live + v.live, got.bytes + v.bytes}
+			if err := d.sound(r.want[i]); err != nil {
+				t.Errorf("seed %d, dump %d: %v", seed, i, err)
 			}
-			for _, v := range r.want[i] {
-				want = held{want.live + v.live, want.bytes + v.bytes}
-			}
-			if got != want {
-				t.Errorf("seed %d, dump %d: %+v in all, want %+v", seed, i, got, want)
-			}
-			// what is inside any frames is at most what was counted there, and the difference was cut
-			exact := uint64(0)
-			for key, v := range d.held {
-				below := uint64(0)
-				for other, w := range r.want[i] {
-					if other == key || strings.HasPrefix(other, key+"/") || key == "1:" {
-						below += w.live
-					}
-				}
-				if v.live > below {
-					t.Errorf("seed %d, dump %d: %s holds %d, of %d below it", seed, i, key, v.live, below)
-				}
-				exact += min(v.live, r.want[i][key].live)
-			}
-			if cut := d.end["cut"]; cut < want.live-exact || cut > want.live || i == 0 && cut < 100 {
-				t.Errorf("seed %d, dump %d: cut=%d of %d blocks, %d of which are under their own path", seed, i, cut, want.live, exact)
+			if i == 0 && d.end["cut"] < 100 {
+				t.Errorf("seed %d: cut=%d, in a table that is too small", seed, d.end["cut"])
 			}
 		}
 		last := dumps[len(dumps)-1].held

@@ -173,8 +173,12 @@ int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller)
 	if (drop > n)
 		drop = n;
 	n -= drop;
+#if LWSBT_SPEED /* the memmove of small C libraries goes by bytes */
 	for (size_t i = 0; i < n; i++)
 		s->pc[i] = s->pc[i + drop];
+#else
+	memmove(s->pc, s->pc + drop, n * sizeof *s->pc);
+#endif
 	if (n > h->post)
 		n -= h->post;
 	if (n == 0 && caller)
