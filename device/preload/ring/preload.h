@@ -8,8 +8,11 @@
  *   sample.c    which blocks are recorded, where not all are
  *   slots.c     rings: taking one, waiting while it is full, leaving it
  *   process.c   start, fork, threads' ends
- *   walk.c      call stacks, and what is kept of the thread's last ones
- *   cfi.c       how to leave a frame, from the .eh_frame of its module
+ *   places.c    call stacks that the thread had before
+ *   walk.c      others, frame by frame
+ *   walk_code.c those of machines without tables
+ *   rules.c     how to leave a frame, for each return address
+ *   cfi.c       such a rule, from the .eh_frame of its module
  *   modules.c   what is loaded
  *   memory.c    which memory can be read
  *
@@ -33,6 +36,11 @@
 #define NOINLINE __attribute__((noinline))
 #define WORD sizeof(uintptr_t)
 #define PAGE ((uintptr_t)4096) /* bytes; larger pages have several of these */
+
+static inline uintptr_t page_end(uintptr_t at)
+{
+	return (at | (PAGE - 1)) + 1;
+}
 
 /* ---------------------------------------------------------------- threads */
 
@@ -183,6 +191,7 @@ struct stack {
 void walk(struct own *o, const struct regs *from, struct stack *s);
 void walk_begin(struct own *o);	/* what is kept is void */
 void walk_forget(void);		/* for all threads: modules are gone */
+extern uintptr_t walk_salt;	/* counts that: of another salt, what is kept is void */
 bool walk_start(void);
 
 /* ---------------------------------------------------------------- cfi.c */

@@ -26,7 +26,7 @@ static struct ring_header *ring;	/* as the gate, and in a forked child, too */
 static pid_t owner;
 static uint64_t parent_image, forked;
 static pid_t parent;
-static bool told;
+static uint32_t told; /* the image's record: not every machine has atomic bytes */
 
 /* ---------------------------------------------------------------- threads' ends */
 
@@ -71,9 +71,9 @@ static size_t whole(size_t bytes)
 
 void image_tell(struct own *o)
 {
-	bool no = false;
+	uint32_t no = 0;
 
-	if (!__atomic_compare_exchange_n(&told, &no, true, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&told, &no, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
 	size_t path = strlen(program_path);
 	uint64_t *w = reserve(o); /* it is the first: there is room for it */
@@ -192,7 +192,7 @@ void child_start(void)
 		return;
 	}
 	parent_image = image;
-	told = false;
+	told = 0;
 	open_gate();
 	self.level = 1;
 	own_take(0);
