@@ -116,12 +116,18 @@ bool module_at(uintptr_t pc, struct module *m)
 		return of_list(pc, m);
 	if (_dl_find_object((void *)pc, &f))
 		return false;
-	m->base = f.dlfo_link_map->l_addr;
-	m->start = (uintptr_t)f.dlfo_map_start;
-	m->end = (uintptr_t)f.dlfo_map_end;
-	m->table = DLFO_EH_SEGMENT_TYPE == PT_GNU_EH_FRAME ? (uintptr_t)f.dlfo_eh_frame : 0;
-	m->name = f.dlfo_link_map->l_name && *f.dlfo_link_map->l_name ? f.dlfo_link_map->l_name : program_path;
-	return true;
+	const struct link_map *l = f.dlfo_link_map;
+	struct headers hs;
+	m->base = l->l_addr;
+	m->name = l->l_name && *l->l_name ? l->l_name : program_path;
+	/* What it says of a module with gaps is one part of it. */
+	if (m->name == program_path)
+		hs = of_program();
+	else if (m->base != (uintptr_t)f.dlfo_map_start && !readable(m->base))
+		return false;
+	else if (!at_header(m->base, &hs))
+		return false;
+	return span(m, &hs);
 }
 
 #else
@@ -200,8 +206,8 @@ bool module_tell(struct own *o, const struct module *m)
 		return false;
 	if (m->name == program_path)
 		hs = of_program();
-	else
-		at_header(m->start, &hs);
+	else if (readable(m->base))
+		at_header(m->base, &hs);
 	while (bytes < PATH_MAX - 1 && m->name[bytes])
 		bytes++;
 	const uint8_t *id = build_id(m, &hs, &id_bytes);

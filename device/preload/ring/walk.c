@@ -284,25 +284,38 @@ static inline unsigned by_rule(struct walk *k, struct step *s, uint64_t r)
 	return RING_END_OUTERMOST;
 }
 
-/* by_fp leaves a frame for which there is no rule. */
-static unsigned by_fp(struct walk *k, struct step *s)
+/* returns_to reports whether ra is a return address, as far as can be seen: it is behind a
+ * call. Those of code that was made at run time need not be. */
+static bool returns_to(uintptr_t ra, bool chained)
 {
-	uintptr_t fp = k->fp, ra;
-	struct lwsbt_capture_ctx code = {.code_hi = UINTPTR_MAX};
+	struct lwsbt_capture_ctx code = {.code_lo = ra - 8, .code_hi = UINTPTR_MAX};
+	struct module m;
+
+	if (ra < PAGE || !readable(ra - 8) || !readable(ra))
+		return false;
+	return module_at(ra - 1, &m) ? after_call(&code, ra) : chained;
+}
+
+/* by_fp leaves a frame for which there is no rule. The outermost one has no frame pointer,
+ * as the psABIs want it. */
+static unsigned by_fp(struct walk *k, struct step *s, bool *ended)
+{
+	uintptr_t fp = k->fp, up, ra;
 
 	s->by_fp = true;
+	*ended = !fp;
+	if (!fp)
+		return RING_END_OUTERMOST;
 	if (fp % WORD || !in(k, fp + (uintptr_t)LINK_FP) || !in(k, fp + (uintptr_t)LINK_RA))
 		return RING_END_UNKNOWN;
 	s->ra_at = fp + (uintptr_t)LINK_RA;
 	ra = stripped(word_at(s->ra_at));
-	if (ra < PAGE)
-		return RING_END_UNKNOWN;
-	code.code_lo = ra - 8;
-	if (!readable(ra - 8) || !readable(ra) || !after_call(&code, ra))
+	up = word_at(fp + (uintptr_t)LINK_FP);
+	if (!returns_to(ra, up > fp && in(k, up)))
 		return RING_END_UNKNOWN;
 	s->fp_at = fp + (uintptr_t)LINK_FP;
 	k->pc = ra;
-	k->fp = word_at(s->fp_at);
+	k->fp = up;
 	k->sp = fp + LINK_CFA;
 	return RING_END_OUTERMOST;
 }
@@ -310,7 +323,7 @@ static unsigned by_fp(struct walk *k, struct step *s)
 #ifdef SIG_PC
 /* by_signal goes on where a signal came in. The handler may have had a stack of its own.
  * pc is not behind a call there: its rule is that of pc itself. */
-static unsigned by_signal(struct walk *k)
+static unsigned by_signal(struct walk *k, bool *ended)
 {
 	k->plain = false;
 	k->m = 0;
@@ -332,9 +345,10 @@ static unsigned by_signal(struct walk *k)
 	case RULE_SP: case RULE_FP: case RULE_AT_FP:
 		return by_rule(k, s, r);
 	case RULE_END:
+		*ended = true;
 		return RING_END_OUTERMOST;
 	default:
-		return by_fp(k, s);
+		return by_fp(k, s, ended);
 	}
 }
 #endif
@@ -390,11 +404,11 @@ static void walk_frames(struct walk *k)
 			break;
 		case RULE_SIGNAL:
 #ifdef SIG_PC
-			end = by_signal(k);
+			end = by_signal(k, &ended);
 			break;
 #endif
 		case RULE_OTHER: case RULE_NONE:
-			end = by_fp(k, s);
+			end = by_fp(k, s, &ended);
 			break;
 		}
 		if (UNLIKELY(end != RING_END_OUTERMOST)) {
