@@ -17,10 +17,11 @@ const module = "github.com/lwsbt/lwsbt"
 // other packages of the module, and libraries. Bytes flow one way, from a log line
 // to a report. A package or an import that is not listed changes the design.
 var layout = map[string]struct{ packages, libraries string }{
-	".":           {},
-	"codec":       {},
-	"symbol":      {packages: "codec symbol/arch symbol/internal/dwarf internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
-	"symbol/arch": {},
+	".":              {},
+	"codec":          {},
+	"codec/callpath": {packages: "codec"},
+	"symbol":         {packages: "codec symbol/arch symbol/internal/dwarf internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
+	"symbol/arch":    {},
 
 	"symbol/internal/dwarf": {},
 
@@ -28,7 +29,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"image/unwind/truth": {packages: "image/unwind"},
 
 	"image":       {packages: "codec symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
-	"heaplog":     {packages: "codec symbol profile internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
+	"heaplog":     {packages: "codec codec/callpath symbol profile internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"report":      {packages: "profile internal/printable"},
 	"stats":       {packages: "codec internal/table", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
 	"profile":     {packages: "symbol", libraries: "github.com/google/pprof"},
@@ -66,9 +67,10 @@ var layout = map[string]struct{ packages, libraries string }{
 	"cmd/btcore":             {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
 	"cmd/btheap":             {packages: "heaplog profile report internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof"},
 	"internal/recordcompare": {packages: "codec"},
+	"internal/leakbench":     {packages: "profile symbol"},
 	"cmd/btstats":            {packages: "codec gen heaplog stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btrecord":           {packages: "codec device internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btdecode":           {packages: "codec symbol profile heaplog internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
+	"cmd/btdecode":           {packages: "codec codec/callpath symbol profile heaplog internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 }
 
 func TestImportsFollowTheLayout(t *testing.T) {

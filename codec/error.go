@@ -19,6 +19,16 @@ const (
 	ReasonEvent       Reason = "event"        // an event that lacks a required user field
 	ReasonHeaderLine  Reason = "header-line"  // a malformed ~h# line
 
+	ReasonCRC    Reason = "crc"    // the CRC of a ~p# or ~v# line differs
+	ReasonUnit   Reason = "unit"   // a unit of addresses over 12
+	ReasonNumber Reason = "number" // a number not in its shortest form, or of 2^64 or more
+	ReasonHash   Reason = "hash"   // a name of more than 32 bits
+	ReasonDrop   Reason = "drop"   // an entry leaves out frames that the previous one does not have
+	ReasonDepth  Reason = "depth"  // a call path of more than 1,024 frames
+	ReasonFrame  Reason = "frame"  // a code offset below 0, or of 2^27 or more
+	ReasonIndex  Reason = "index"  // a call path that the ~v# line does not have
+	ReasonAge    Reason = "age"    // a block before the first one of the boot
+
 	ReasonFrames Reason = "frames" // an encoder refuses more than MaxDepth frames
 	ReasonWord   Reason = "word"   // an encoder refuses a value that does not fit its machine's word
 )
@@ -34,6 +44,13 @@ func Reasons() []Reason {
 // (BT-EVT-3, BT-HEAD-1)
 func RecordingReasons() []Reason { return []Reason{ReasonEvent, ReasonHeaderLine} }
 
+// PathReasons returns the reasons that only lines of call paths have, in the order of
+// SPEC.md. (BT-PREJ-1)
+func PathReasons() []Reason {
+	return []Reason{ReasonCRC, ReasonUnit, ReasonNumber, ReasonHash, ReasonDrop, ReasonDepth,
+		ReasonFrame, ReasonIndex, ReasonAge}
+}
+
 // RefusalReasons returns the reasons for which an encoder refuses a stack. (BT-REJ-2)
 func RefusalReasons() []Reason { return []Reason{ReasonFrames, ReasonWord} }
 
@@ -48,7 +65,7 @@ type Error struct {
 	Frame  int    // frame of the field, -1 if none
 	Clause string // violated clause of SPEC.md
 	Reason Reason
-	detail string // what was found and expected
+	Detail string // what was found and what was expected, for people
 }
 
 // Error returns place, field, expectation, reason and clause in one line.
@@ -62,9 +79,9 @@ func (e *Error) Error() string {
 		field = fmt.Sprintf("%s of frame %d", field, e.Frame)
 	}
 	if e.Off < 0 {
-		return fmt.Sprintf("%s %s [%s, %s]", field, e.detail, e.Reason, e.Clause)
+		return fmt.Sprintf("%s %s [%s, %s]", field, e.Detail, e.Reason, e.Clause)
 	}
-	return fmt.Sprintf("%s %d, %s: %s [%s, %s]", unit, e.Off, field, e.detail, e.Reason, e.Clause)
+	return fmt.Sprintf("%s %d, %s: %s [%s, %s]", unit, e.Off, field, e.Detail, e.Reason, e.Clause)
 }
 
 // clauseOf returns the clause that a reason enforces by default; some callers set a
@@ -93,6 +110,8 @@ func clauseOf(r Reason) string {
 		return "BT-EVT-3"
 	case ReasonHeaderLine:
 		return "BT-HEAD-1"
+	case ReasonCRC, ReasonUnit, ReasonNumber, ReasonHash, ReasonDrop, ReasonDepth, ReasonFrame, ReasonIndex, ReasonAge:
+		return "BT-PREJ-1"
 	case ReasonFrames, ReasonWord:
 		return "BT-REJ-2"
 	}
@@ -101,10 +120,10 @@ func clauseOf(r Reason) string {
 
 func textError(off int, r Reason, clause, format string, args ...any) *Error {
 	return &Error{Off: off, Field: FieldText, Frame: -1, Clause: clause, Reason: r,
-		detail: fmt.Sprintf(format, args...)}
+		Detail: fmt.Sprintf(format, args...)}
 }
 
 func bitError(off int, k FieldKind, frame int, r Reason, format string, args ...any) *Error {
 	return &Error{Off: off, Field: k, Frame: frame, Clause: clauseOf(r), Reason: r,
-		detail: fmt.Sprintf(format, args...)}
+		Detail: fmt.Sprintf(format, args...)}
 }

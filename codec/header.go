@@ -17,6 +17,7 @@ const (
 	VerbEnd   = "end"   // closes a dump
 	VerbTotal = "total" // totals since the recording began
 	VerbLost  = "lost"  // the recorder dropped events here
+	VerbHeap  = "heap"  // what the allocator says about its heap
 )
 
 // Header is a ~h# line of a recording. (BT-HEAD-1)
@@ -63,7 +64,7 @@ func numbered(verb string) bool { return verb == VerbBegin || verb == VerbEnd }
 // (BT-HEAD-1)
 func mayNumber(verb string) bool {
 	switch verb {
-	case VerbBoot, VerbMap, VerbLoad, VerbTotal, VerbLost:
+	case VerbBoot, VerbMap, VerbLoad, VerbTotal, VerbLost, VerbHeap:
 		return false
 	}
 	return true
@@ -73,7 +74,8 @@ func mayNumber(verb string) bool {
 // there is none. It does not depend on the verb. (BT-HEAD-2)
 func numberFault(key, value string) (expected string) {
 	switch key {
-	case "t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak":
+	case "t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak",
+		"l", "base", "sample", "cut", "shift", "size", "free", "largest", "min":
 		v, n, ok := parseUint([]byte(value), 0, 10)
 		if !ok || n != len(value) {
 			return "expected a number in decimal, below 2^64"
@@ -81,8 +83,62 @@ func numberFault(key, value string) (expected string) {
 		if key == "w" && v != 32 && v != 64 {
 			return "expected 32 or 64"
 		}
+		if key == "shift" && v > 4 {
+			return "expected 0 to 4"
+		}
+		if key == "base" && v > math.MaxUint32 {
+			return "expected the number of a dump, below 2^32"
+		}
+		if key == "sample" && v == 0 {
+			return "expected 1 or more"
+		}
+	case "code", "heap":
+		if _, ok := ParseRanges(value); !ok {
+			return "expected ranges START+LENGTH in hexadecimal, with commas between"
+		}
 	}
 	return ""
+}
+
+// Range is a range of addresses.
+type Range struct {
+	Start  uint64
+	Length uint64 // in bytes, at least 1; Start + Length is at most 2^64
+}
+
+// ParseRanges reads ranges as the keys code and heap have them: START+LENGTH in
+// hexadecimal, with commas between. ok is false if value has another form. (BT-HEAD-6)
+func ParseRanges(value string) (ranges []Range, ok bool) {
+	text := []byte(value)
+	for pos := 0; ; pos++ {
+		var r Range
+		if r.Start, pos, ok = parseUint(text, pos, 16); !ok || pos == len(text) || text[pos] != '+' {
+			return nil, false
+		}
+		if r.Length, pos, ok = parseUint(text, pos+1, 16); !ok || r.Length == 0 || r.Start+(r.Length-1) < r.Start {
+			return nil, false
+		}
+		ranges = append(ranges, r)
+		if pos == len(text) {
+			return ranges, true
+		}
+		if text[pos] != ',' {
+			return nil, false
+		}
+	}
+}
+
+// FormatRanges returns ranges as the keys code and heap have them. (BT-HEAD-6)
+func FormatRanges(ranges []Range) string {
+	var text []byte
+	for i, r := range ranges {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendUint(text, r.Start, 16)
+		text = strconv.AppendUint(append(text, '+'), r.Length, 16)
+	}
+	return string(text)
 }
 
 // AppendHeader appends the ~h# line of h, without a line end, and returns the extended
@@ -141,7 +197,7 @@ func plain(c byte) bool { return '!' <= c && c <= '~' && c != '%' }
 
 // leadInAt reports whether text begins with a lead-in.
 func leadInAt(text []byte) bool {
-	return len(text) >= 3 && text[0] == '~' && text[2] == '#' && bytes.IndexByte([]byte("mbeh"), text[1]) >= 0
+	return len(text) >= 3 && text[0] == '~' && text[2] == '#' && bytes.IndexByte([]byte("mbehpv"), text[1]) >= 0
 }
 
 // HeaderEnd returns the length of the ~h# line that text begins with. The line ends

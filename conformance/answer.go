@@ -26,9 +26,9 @@ type Answer struct {
 	Value   Value  // decode, end, mline, bline; of salvage the frames
 	Depth   int    // salvage: frames that the blob announces
 	Sized   bool   // salvage: the size is complete
-	Data    []byte // encode, format
+	Data    []byte // encode, format, pencode, vencode
 	Bits    int    // bare-encode: how many bits of Data count
-	Words   string // bare, marks, scan, hline, log: the answer behind its verb
+	Words   string // bare, marks, scan, hline, log, pline and others: the answer behind its verb
 	Reason  string // of a rejection; "" if none was given
 	Bit     int    // of a rejection: where; -1 if not said
 	Signal  string // of a crash: SIGSEGV, or EXIT-3 where it ended by itself
@@ -40,7 +40,7 @@ func (a Answer) Describe(op Op) string {
 	switch a.Outcome {
 	case OK:
 		switch k := kinds[op]; {
-		case op == OpFormat:
+		case k.answer == "text":
 			return "text " + strconv.Quote(string(a.Data))
 		case op == OpBareEncode:
 			return fmt.Sprintf("bits %d %s", a.Bits, formatHex(a.Data))
@@ -101,7 +101,7 @@ func parseWant(text string, evidence bool) (Answer, error) {
 		return a, err
 	case word == "part":
 		return a, a.parsePart(rest)
-	case word == "bare" || word == "marks" || word == "found" || word == "head" || word == "records":
+	case answersWords(word):
 		a.Outcome, a.Words = OK, rest
 		return a, nil
 	case word == "reject":
@@ -119,7 +119,12 @@ func parseWant(text string, evidence bool) (Answer, error) {
 		return a, fmt.Errorf("%q, expected ok, reject REASON, part, crash SIGNAL, hang or skip", text)
 	}
 	return a, fmt.Errorf("%q, expected ok size=N pcs=LIST, reject REASON, part depth=N size=N pcs=LIST, or bare, marks, "+
-		"found, head or records and words", clip(text))
+		"found, head, records, paths, events, name, offsets or addresses and words", clip(text))
+}
+
+// answersWords reports whether the answer with this verb is kept as words.
+func answersWords(verb string) bool {
+	return slices.ContainsFunc(Ops(), func(op Op) bool { return kinds[op].words && kinds[op].answer == verb })
 }
 
 // part is a salvaged stack in words.

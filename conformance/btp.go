@@ -30,6 +30,9 @@ func (r Request) Line(id string) string {
 	case r.Op == OpFormat:
 		return head + "blob=" + formatHex(r.Data)
 	}
+	if kinds[r.Op].in != "" {
+		return head + r.Words
+	}
 	out := head + formatHex(r.Data)
 	switch r.Op {
 	case OpDecode, OpEnd, OpUser, OpEline, OpSalvage, OpBare:
@@ -66,6 +69,9 @@ func parseRequest(line string) (id string, r Request, ok bool, err error) {
 		err = r.parseEncode(args)
 	case OpFormat:
 		err = r.parseFormat(args)
+	case OpPencode, OpVencode, OpName, OpOffsets, OpAddresses:
+		r.Words = strings.Join(args, " ")
+		err = checkWords(op, r.Words)
 	default:
 		err = r.parseData(args)
 	}
@@ -170,7 +176,7 @@ func (a Answer) Line(op Op, id string) string {
 		switch {
 		case op == OpBareEncode:
 			return verb + strconv.Itoa(a.Bits) + " " + formatHex(a.Data)
-		case op.encodes() || op == OpFormat:
+		case op.encodes() || kinds[op].answer == "text":
 			return verb + formatHex(a.Data)
 		case op == OpSalvage:
 			return verb + a.part()
@@ -199,8 +205,11 @@ func ParseAnswer(line string, op Op, id string) (a Answer, err error) {
 	got, rest, _ := strings.Cut(rest, " ")
 	want := kinds[op].answer
 	switch verb {
-	case "ok", "reject", "blob", "text", "part", "bits", "bare", "marks", "found", "head", "records", "skip":
+	case "ok", "reject", "blob", "text", "part", "bits", "skip":
 	default:
+		if answersWords(verb) {
+			break
+		}
 		return a, fmt.Errorf("expected %s %s …, reject %s REASON or skip %s", want, id, id, id)
 	}
 	if got != id {

@@ -61,7 +61,7 @@ func newCheck(v *Vector, op Op, hello Hello) check {
 	if v.Word == 64 && hello.only32() && v.sameAt32(op) {
 		c.word = 32
 	}
-	if !kinds[op].text && op != OpFormat {
+	if !kinds[op].text && op != OpFormat && kinds[op].in == "" {
 		c.spills = v.Spills(op)
 	}
 	return c
@@ -149,6 +149,8 @@ func (c *check) request(how variant, seed uint64) Request {
 	switch {
 	case kinds[c.op].text:
 		r.Data = []byte(*v.Text)
+	case kinds[c.op].in != "":
+		r.Words = v.given(c.op)
 	case c.op.encodes():
 		r.In = v.In
 	case c.op == OpFormat:
@@ -234,7 +236,9 @@ func (v *Vector) expectedBare() []byte {
 func (c *check) judge(a Answer) (right bool, warning string, byReason bool) {
 	v := c.v
 	switch {
-	case (c.op.encodes() || c.op == OpFormat) && v.Rejects():
+	case v.Rejects():
+	case c.op == OpPencode || c.op == OpVencode:
+		return a.Outcome == OK && c.written(string(a.Data)) == "", "", false
 	case c.op == OpBareEncode:
 		return a.Outcome == OK && a.Bits == len(v.Bits.Bits) && string(a.Data) == string(v.expectedBare()), "", false
 	case c.op.encodes():
@@ -306,7 +310,9 @@ func (c *check) sameBlob(got []byte) bool {
 // want describes what is expected.
 func (c *check) want() string {
 	switch {
-	case (c.op.encodes() || c.op == OpFormat) && c.v.Rejects():
+	case c.v.Rejects():
+	case c.op == OpPencode || c.op == OpVencode:
+		return kinds[c.op].answer + " that says " + c.v.given(c.op)
 	case c.op == OpBareEncode:
 		return Answer{Outcome: OK, Bits: len(c.v.Bits.Bits), Data: c.v.expectedBare()}.Describe(c.op)
 	case c.op.encodes():
@@ -320,4 +326,27 @@ func (c *check) want() string {
 		return Answer{Outcome: OK, Data: []byte(c.v.Formatted())}.Describe(c.op)
 	}
 	return c.v.Want.Describe(c.op)
+}
+
+// given returns the words that the vector gives to op: those of its `in:`, or those that it wants of
+// reading. A line may then have 240 characters.
+func (v *Vector) given(op Op) string {
+	switch {
+	case v.WordsOf == kinds[op].in:
+		return v.Words
+	case op == OpPencode && v.Want != nil:
+		return "max=240 " + v.Want.Words
+	case op == OpVencode && v.Want != nil:
+		return v.Want.Words
+	}
+	return ""
+}
+
+// written returns what is wrong with the lines that a writer of paths or events wrote, "" if
+// nothing is.
+func (c *check) written(text string) string {
+	if c.op == OpVencode {
+		return sameEvents(c.v.given(c.op), text)
+	}
+	return samePaths(c.v.given(c.op), text)
 }

@@ -140,8 +140,8 @@ func (v *Vector) checkControlIn(control *Vector) error {
 // checkControlWords proves that a header that is not written differs from one that is in one
 // word, or has one word more or less.
 func (v *Vector) checkControlWords(control *Vector) error {
-	if control.Words == "" || control.Text == nil || control.Rejects() {
-		return fmt.Errorf("control vector %s is not a header to write", control.ID)
+	if control.Words == "" || control.WordsOf != v.WordsOf || control.Text == nil && control.Want == nil || control.Rejects() {
+		return fmt.Errorf("control vector %s is not to write such words", control.ID)
 	}
 	a, b := strings.Split(v.Words, " "), strings.Split(control.Words, " ")
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {

@@ -78,7 +78,7 @@ func (p *parser) records(text string, row int, inHead bool) ([]*Vector, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.seen[key] && key != "bits" {
+		if p.seen[key] && key != "bits" && key != "digits" {
 			return nil, p.fault("key %q again, expected it once", key)
 		}
 		if inHead {
@@ -212,8 +212,8 @@ func (p *parser) key(key, value string) (err error) {
 		}
 		v.Lenient = value == "lenient"
 	case "in":
-		if words, ok := strings.CutPrefix(value, "head "); ok {
-			v.Words = words
+		if of, words, ok := strings.Cut(value, " "); ok && slices.Contains(inWords(), of) {
+			v.WordsOf, v.Words = of, words
 			return nil
 		}
 		var in Value
@@ -226,6 +226,8 @@ func (p *parser) key(key, value string) (err error) {
 		if err = v.Bits.add(value); err != nil {
 			return fmt.Errorf("bits: %v", err)
 		}
+	case "digits":
+		v.Digits = append(v.Digits, value)
 	case "hex":
 		v.Blob, err = parseHexPieces(value)
 	case "line":
@@ -254,7 +256,7 @@ func (p *parser) evidence(key, value string) error {
 	name, ok2 := strings.CutSuffix(name, "]")
 	if !ok || !ok2 || !isID(name) {
 		return fmt.Errorf("key %q, expected one of id clause op why control differs machine search word reading in "+
-			"bits hex line text want want[NAME]", clip(key))
+			"bits digits hex line text want want[NAME]", clip(key))
 	}
 	a, err := parseWant(value, true)
 	p.vec.Notes = append(p.vec.Notes, Evidence{name, a})

@@ -6,7 +6,7 @@ import "github.com/lwsbt/lwsbt/codec"
 // BT-REJ-2)
 func reasons() []string {
 	var names []string
-	for _, list := range [][]codec.Reason{codec.Reasons(), codec.RecordingReasons(), codec.RefusalReasons()} {
+	for _, list := range [][]codec.Reason{codec.Reasons(), codec.RecordingReasons(), codec.PathReasons(), codec.RefusalReasons()} {
 		for _, r := range list {
 			names = append(names, string(r))
 		}

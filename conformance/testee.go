@@ -52,7 +52,7 @@ type Request struct {
 	Lenient bool   // of mline
 	In      *Value // of encoding and format
 	Event   bool   // of format: Data is the blob of an event
-	Words   string // of format: a header
+	Words   string // of format a header; of pencode, vencode, name, offsets, addresses what they are given
 	Machine codec.Machine
 	Search  codec.Search
 }

@@ -23,6 +23,16 @@ func (v *Vector) validate() error {
 			return err
 		}
 	}
+	if v.Digits != nil {
+		text, err := lineOfDigits(v.Digits, v.Has(OpVline) || v.Has(OpVencode))
+		if err != nil {
+			return err
+		}
+		if v.Text != nil && *v.Text != text {
+			return fmt.Errorf("text %q, expected %q for the digits", clip(*v.Text), clip(text))
+		}
+		v.Text = &text
+	}
 	if v.Line != "" {
 		if v.Blob == nil {
 			return errors.New("line without hex or bits, expected the blob it holds")
@@ -92,6 +102,8 @@ func (v *Vector) validateOp(op Op) error {
 		}
 	case kinds[op].text:
 		err = need(v.Text != nil, "text")
+	case kinds[op].in != "":
+		return v.validateWords(op)
 	case op != OpFormat:
 		err = need(v.Blob != nil, "hex or bits")
 	default:
@@ -137,4 +149,44 @@ func (v *Vector) validateLow() error {
 		return fmt.Errorf("want: size is %d, expected the low bits of in's %d", v.Want.Value.Size, v.In.Size)
 	}
 	return nil
+}
+
+// validateWords holds the words that op is given to their form, and a text that a vector has for
+// pencode and vencode to them.
+func (v *Vector) validateWords(op Op) error {
+	words := v.given(op)
+	if words == "" {
+		return fmt.Errorf("op %s without in: %s, expected it", op, kinds[op].in)
+	}
+	if err := checkWords(op, words); err != nil {
+		return err
+	}
+	if kinds[op].words && v.Want == nil {
+		return fmt.Errorf("op %s without want, expected it", op)
+	}
+	if v.Rejects() || v.Text == nil || kinds[op].words {
+		return nil
+	}
+	if why := (&check{v: v, op: op}).written(*v.Text); why != "" {
+		return fmt.Errorf("text: %s, expected what in or want says", why)
+	}
+	return nil
+}
+
+// checkWords reports an error if words do not have the form of what op is given.
+func checkWords(op Op, words string) (err error) {
+	switch op {
+	case OpPencode:
+		var rest string
+		if _, rest, err = maxOf(words); err == nil {
+			_, err = parsePathLine(rest)
+		}
+	case OpVencode:
+		_, err = parseEventLine(words)
+	case OpName:
+		_, _, _, err = parsePath(words)
+	case OpOffsets, OpAddresses:
+		_, err = parseCode(words, op == OpOffsets)
+	}
+	return err
 }

@@ -32,12 +32,21 @@ const (
 	OpEline       Op = "eline"        // ~e# text to stack and user fields
 	OpEventEncode Op = "event-encode" // stack and user fields to the blob of an event
 	OpHline       Op = "hline"        // ~h# text to a header
+
+	OpPline     Op = "pline"     // ~p# text to its entries
+	OpVline     Op = "vline"     // ~v# text to its events
+	OpPencode   Op = "pencode"   // entries to ~p# lines
+	OpVencode   Op = "vencode"   // events to a ~v# line
+	OpName      Op = "name"      // path to its name
+	OpOffsets   Op = "offsets"   // addresses to frames
+	OpAddresses Op = "addresses" // frames to addresses
 )
 
 // Ops lists all operations.
 func Ops() []Op {
 	return []Op{OpDecode, OpEncode, OpEnd, OpSalvage, OpMline, OpBline, OpFormat, OpBare, OpBareEncode, OpMarks,
-		OpScan, OpUser, OpUserEncode, OpEline, OpEventEncode, OpHline, OpLog}
+		OpScan, OpUser, OpUserEncode, OpEline, OpEventEncode, OpHline, OpLog,
+		OpPline, OpVline, OpPencode, OpVencode, OpName, OpOffsets, OpAddresses}
 }
 
 // kind describes the input and the answer of an operation.
@@ -45,6 +54,7 @@ type kind struct {
 	text   bool   // the input is text, else bytes
 	answer string // verb of BTP/1's answer
 	words  bool   // the answer is kept as words
+	in     string // the input is words, which vectors have in `in:` behind this word
 }
 
 // kinds has the kind of each operation. Encoding and format take values, the others data.
@@ -55,6 +65,20 @@ var kinds = map[Op]kind{
 	OpScan: {answer: "found", text: true, words: true}, OpHline: {answer: "head", text: true, words: true},
 	OpLog:    {answer: "records", text: true, words: true},
 	OpEncode: {answer: "blob"}, OpUserEncode: {answer: "blob"}, OpEventEncode: {answer: "blob"}, OpBareEncode: {answer: "bits"}, OpFormat: {answer: "text"},
+	OpPline: {answer: "paths", text: true, words: true}, OpVline: {answer: "events", text: true, words: true},
+	OpPencode: {answer: "text", in: "paths"}, OpVencode: {answer: "text", in: "events"}, OpName: {answer: "name", in: "path", words: true},
+	OpOffsets: {answer: "offsets", in: "addresses", words: true}, OpAddresses: {answer: "addresses", in: "frames", words: true},
+}
+
+// inWords are the words that `in:` may begin with, but for a stack.
+func inWords() []string {
+	words := []string{"head"}
+	for _, op := range Ops() {
+		if word := kinds[op].in; word != "" {
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
 // encodes reports whether an operation is given a stack and a machine.
@@ -206,14 +230,16 @@ type Vector struct {
 	Word       int // 32 or 64
 	Lenient    bool
 
-	In    *Value   // what was given to the encoder
-	Words string   // a header that was given to format: verb, number and keys
-	Bits  *BitText // the blob bit by bit, if written so
-	Blob  []byte   // from hex or bits; nil if neither is there
-	Line  string   // ~m# text of Blob, if written
-	Text  *string  // text for mline and bline; the result of format
-	Want  *Answer  // nil where Blob or Text is all there is to expect
-	Notes []Evidence
+	In      *Value   // what was given to the encoder
+	Words   string   // other words that were given to a writer: of format a header, see WordsOf
+	WordsOf string   // what Words are: head, or the word of kinds
+	Bits    *BitText // the blob bit by bit, if written so
+	Blob    []byte   // from hex or bits; nil if neither is there
+	Digits  []string // a ~p# or ~v# line in fields, without lead-in and CRC, if written so
+	Line    string   // ~m# text of Blob, if written
+	Text    *string  // text for mline and bline; the result of format
+	Want    *Answer  // nil where Blob or Text is all there is to expect
+	Notes   []Evidence
 
 	Head *Head
 	File string

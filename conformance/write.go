@@ -81,7 +81,7 @@ func (v *Vector) write(put func(key, value string)) {
 		put("in", v.In.String())
 	}
 	if v.Words != "" {
-		put("in", "head "+v.Words)
+		put("in", v.WordsOf+" "+v.Words)
 	}
 	if v.Bits != nil {
 		for _, line := range v.Bits.Lines {
@@ -92,12 +92,20 @@ func (v *Vector) write(put func(key, value string)) {
 		put("hex", formatHex(v.Blob))
 	}
 	put("line", v.Line)
-	if v.Text != nil {
+	for _, line := range v.Digits {
+		put("digits", line)
+	}
+	if v.Text != nil && v.Digits == nil {
 		put("text", quoteText(*v.Text))
 	}
 	op := v.Ops[0]
 	if v.Want != nil {
-		if op.encodes() || op == OpFormat {
+		switch k := kinds[op]; {
+		case op == OpPencode && v.Want.Words != "":
+			op = OpPline
+		case op == OpVencode && v.Want.Words != "":
+			op = OpVline
+		case op.encodes() || k.answer == "text":
 			op = OpDecode
 		}
 		put("want", v.Want.wantText(op))

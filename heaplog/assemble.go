@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -16,11 +17,15 @@ type assembler struct {
 	yield   func(*profile.Dump, error) bool
 	builder *profile.Builder
 
-	current  *dumpStart // nil before the first dump
-	number   int        // number of the current dump, from 1
+	current  *dumpStart   // nil before the first dump
+	paths    *pathDump    // of the current dump, nil if it has no call paths so far
+	parked   []*endedDump // dumps that wait for names of call paths, and those after them
+	bases    dumpBases
+	number   int // number of the current dump, from 1
 	loss     profile.Loss
 	held     []held
 	yielded  int
+	skip     int           // dumps that an earlier pass has yielded
 	last     *profile.Dump // the latest dump, until it is known whether it is the last one
 	lastFrom *dumpStart
 
@@ -38,6 +43,7 @@ type held struct {
 func newAssembler(r *Reader, yield func(*profile.Dump, error) bool) *assembler {
 	a := &assembler{r: r, yield: yield, builder: profile.NewBuilder(r.maxPaths)}
 	a.events.builder = a.builder
+	a.events.deliver = a.event
 	if at := r.moment; at != nil && *at >= 0 {
 		a.replay = profile.NewReplay(time.Duration(*at))
 	} else {
@@ -56,11 +62,10 @@ func (a *assembler) item(p *pass, it *Item, b boundary) bool {
 		return a.mark(p, it)
 	case Idle:
 		return a.idle(p)
-	case Event:
-		if a.events.take(p, it) && !a.replay.Add(a.events.event) {
-			p.tally.badFree(it.Place)
-		}
-		return true
+	case Event, PathEvents:
+		return a.events.take(p, it)
+	case Paths:
+		return a.events.flush(false) && (a.r.moment != nil || a.pathLine(p, b))
 	case Unreadable:
 		a.loss.Unreadable++
 		return true
@@ -110,6 +115,16 @@ func (a *assembler) release() {
 func (a *assembler) add(h *held) {
 	a.loss.Cut += h.loss.Cut
 	a.loss.NoSize += h.loss.NoSize
+	if a.current.paths {
+		if a.paths == nil {
+			a.paths = &pathDump{}
+		}
+		h.Value.Count = 1
+		s := sumOf(&pathEntry{live: h.Value}, a.current.sample)
+		a.paths.written.Add(h.Value)
+		a.paths.add(h.path, &s)
+		return
+	}
 	if a.r.from > 0 && !a.r.selectsDump(a.number, math.MaxInt) {
 		return
 	}
@@ -118,6 +133,9 @@ func (a *assembler) add(h *held) {
 
 // mark begins a dump at its mark, because the dump may have no records.
 func (a *assembler) mark(p *pass, it *Item) bool {
+	if it.Header.Verb == codec.VerbBoot && !(a.events.flush(false) && a.unpark(p, false)) {
+		return false
+	}
 	if it.Header.Verb != codec.VerbBegin || a.r.moment != nil {
 		return true
 	}
@@ -140,7 +158,8 @@ func (a *assembler) begin(p *pass) bool {
 func (a *assembler) facts() profile.Dump {
 	d := a.current
 	return profile.Dump{Name: fmt.Sprintf("dump %d", a.number), File: d.File, Line: d.Line, Index: a.yielded, Boot: d.boot,
-		Number: d.number, Time: d.time, Timed: d.timed, Announced: d.announced, Loss: a.loss}
+		Number: d.number, Time: d.time, Timed: d.timed, Why: d.why, Announced: d.announced, Loss: a.loss,
+		Build: d.info.build, Device: d.info.device, Firmware: d.info.firmware, Heap: d.heap, Sample: d.sample}
 }
 
 // finish ends the current dump, if any, and yields it if it is selected.
@@ -148,25 +167,27 @@ func (a *assembler) finish(p *pass) bool {
 	if a.current == nil {
 		return true
 	}
-	facts := a.facts()
-	from := a.current
-	unread := p.damaged && from.log == p.log // the rest of its log cannot be read
-	facts.Cut = !from.ended && (from.marked || unread)
+	e := a.ended()
+	unread := p.damaged && e.from.log == p.log // the rest of its log cannot be read
+	e.facts.Cut = !e.from.ended && (e.from.marked || unread) || e.from.headless
 	if p.sequence.count == 1 && p.log == len(a.r.inputs)-1 {
-		facts.Name = facts.File
+		e.facts.Name = e.facts.File
 	}
-	a.current, a.loss = nil, profile.Loss{}
-	d := a.builder.End(facts)
-	switch {
-	case a.r.selected && a.r.from < 0:
-		a.last, a.lastFrom = d, from
-		return true
-	case !a.r.selectsDump(a.number, math.MaxInt):
-		return true
+	a.current, a.loss, a.paths = nil, profile.Loss{}, nil
+	if len(a.parked) == 0 && !e.paths.waits() {
+		return a.emit(p, e)
 	}
-	a.yielded++
-	p.tally.dump(d, from)
-	return a.yield(d, nil)
+	a.parked = append(a.parked, e)
+	a.builder = a.builder.Fork()
+	return a.unpark(p, false)
+}
+
+// ended returns the current dump.
+func (a *assembler) ended() *endedDump {
+	if a.current.paths && a.paths == nil {
+		a.paths = &pathDump{}
+	}
+	return &endedDump{facts: a.facts(), from: a.current, number: a.number, builder: a.builder, paths: a.paths}
 }
 
 // idle yields the unfinished dump before the pass waits.
@@ -180,14 +201,29 @@ func (a *assembler) idle(p *pass) bool {
 	case a.r.refresh == 0:
 		return true
 	}
-	return a.yield(a.builder.Dump(a.facts()), nil)
+	for i, e := range append(slices.Clone(a.parked), a.ended()) {
+		e.facts.Index = a.yielded + i
+		if !a.yield(e.build(&a.bases, true), nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // end yields the last dump at the end of the input, or where reading failed.
 func (a *assembler) end(p *pass) bool {
+	if p.log == len(a.r.inputs)-1 && !p.damaged {
+		p.sequence.endBoot()
+		if a.r.resplits(p.sequence) {
+			return false // Dumps begins another pass
+		}
+	}
+	if !a.events.flush(!p.damaged) {
+		return false
+	}
 	if a.r.moment == nil {
 		a.release()
-		if !a.finish(p) {
+		if !a.finish(p) || !a.unpark(p, true) {
 			return false
 		}
 	}
@@ -224,49 +260,10 @@ func (a *assembler) atMoment() *profile.Dump {
 	return a.replay.At(0)
 }
 
-// events converts items to events.
-type events struct {
-	builder *profile.Builder
-	event   profile.Event
-}
-
-// take converts an item to an event. An event without a time gets the time of the previous
-// event. ok is false if the kind of the event is unknown. (BT-EVT-3)
-func (e *events) take(p *pass, it *Item) (ok bool) {
-	u := it.User
-	get := func(t codec.Tag) uint64 { v, _ := u.Get(t); return v }
-	ev := profile.Event{Boot: max(p.sequence.boot, 1), Time: e.event.Time, Thread: get(codec.TagThread), Addr: get(codec.TagAddress)}
-	if us, timed := u.Get(codec.TagTime); timed {
-		ev.Time = microseconds(us)
+// event adds an event to the replay.
+func (a *assembler) event(p *pass, e *profile.Event, at Place) bool {
+	if !a.replay.Add(*e) {
+		p.tally.badFree(at)
 	}
-	e.event = ev
-	switch get(codec.TagEvent) {
-	case codec.EventAllocated:
-		ev.Kind = profile.Allocated
-	case codec.EventFreed:
-		ev.Kind = profile.Freed
-	case codec.EventMoved:
-		ev.Kind, ev.Old = profile.Moved, get(codec.TagOldAddress)
-	default:
-		return false
-	}
-	if ev.Kind != profile.Freed {
-		ev.Path, ev.Bytes = pathOf(e.builder, it.decoded), it.Allocs[0].Bytes
-	}
-	e.event = ev
 	return true
 }
-
-// eventConsumer yields events.
-type eventConsumer struct {
-	events
-	yield func(*profile.Event, error) bool
-}
-
-func (c *eventConsumer) item(p *pass, it *Item, _ boundary) bool {
-	return it.Kind != Event || !c.take(p, it) || c.yield(&c.event, nil)
-}
-
-func (c *eventConsumer) fail(err error) bool { return c.yield(nil, err) }
-
-func (c *eventConsumer) end(*pass) bool { return true }

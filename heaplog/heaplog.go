@@ -16,8 +16,9 @@ type Reader struct {
 	process *symbol.Process
 	offset  uint64 // address of the section that Section names
 	bases   bases
-	starts  []*dumpStart // of all dumps, for Items with Select; nil if not surveyed
-	pass    *pass        // the current or last one
+	starts  []*dumpStart     // of all dumps, for Items with Select; nil if not surveyed
+	groups  map[int]groupEnd // by boot: what the dumps of a log without marks end with; nil if not known
+	pass    *pass            // the current or last one
 	replay  *profile.Replay
 }
 
@@ -76,7 +77,29 @@ func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 		a := newAssembler(r, yield)
 		r.replay = a.replay
 		r.run(a)
+		if q := r.pass.sequence; r.resplits(q) {
+			r.groups = q.found
+			yielded := a.yielded
+			a = newAssembler(r, yield)
+			a.skip, r.replay = yielded, a.replay
+			r.run(a)
+		}
 	}
+}
+
+// resplits reports whether a pass has found how to tell apart dumps that it adds up, and
+// whether the logs can be read again. The next pass then yields these dumps and all later
+// ones.
+func (r *Reader) resplits(q *sequence) bool {
+	if r.groups != nil || len(q.found) == 0 || r.moment != nil {
+		return false
+	}
+	for _, in := range r.inputs {
+		if in.live && (in.stream == nil || !in.stream.ended) {
+			return false
+		}
+	}
+	return true
 }
 
 // Replay returns the replay of the events in the last pass of Dumps, nil if there were
@@ -92,7 +115,7 @@ func (r *Reader) Replay() *profile.Replay {
 // is valid until the next one is yielded.
 func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
 	return func(yield func(*profile.Event, error) bool) {
-		r.run(&eventConsumer{events: events{builder: profile.NewBuilder(r.maxPaths)}, yield: yield})
+		r.run(newEventConsumer(r, yield))
 	}
 }
 
@@ -138,11 +161,22 @@ type itemConsumer struct {
 	r     *Reader
 	yield func(*Item, error) bool
 	at    int // index of the dump in r.starts
+
+	allocs []Alloc
+	events []PathEvent
 }
 
 func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
 	if c.r.starts != nil && !c.selects(p, it) {
 		return true
+	}
+	switch it.Kind {
+	case Paths:
+		c.allocs = p.paths.allocs(c.allocs[:0])
+		it.Allocs = c.allocs
+	case PathEvents:
+		c.events = p.paths.pathEvents(c.events[:0], it.events)
+		it.Events = c.events
 	}
 	return c.yield(it, nil)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -19,11 +20,13 @@ const (
 	BareBlob               // a record: a line that is only the base64 of a blob; see [Bare]
 	Event                  // ~e# and the blob of an allocation event
 	Mark                   // ~h#, a header line of a recording
+	Paths                  // ~p#, call paths with what they hold
+	PathEvents             // ~v#, allocation events with names of call paths
 	Unreadable             // a record of which nothing could be read
 	Idle                   // no text: no data is available, and the pass is about to wait
 )
 
-var kindNames = [...]string{"text", "~m#", "~b#", "bare", "~e#", "~h#", "unreadable", "idle"}
+var kindNames = [...]string{"text", "~m#", "~b#", "bare", "~e#", "~h#", "~p#", "~v#", "unreadable", "idle"}
 
 // String returns the lead-in of a record, or the name of the kind.
 func (k Kind) String() string {
@@ -50,9 +53,14 @@ type Item struct {
 	Place
 	// Text is the text of the item in the log. The Texts of all items together are the log.
 	Text []byte
-	// Allocs are the allocations of the record, with recovered bits and names. A Mark or an
-	// Unreadable record has none.
+	// Allocs are the allocations of the record, with recovered bits and names. A Paths item
+	// has one for each of its call paths. A Mark, a PathEvents item or an Unreadable record
+	// has none.
 	Allocs []Alloc
+	// Paths is the line of a Paths item, before its first entry, else nil.
+	Paths *callpath.Line
+	// Events are the events of a PathEvents item.
+	Events []PathEvent
 	// Blob is the decoded base64 of a record, as far as it could be decoded. It is nil for
 	// a Decoded record.
 	Blob []byte
@@ -72,7 +80,15 @@ type Item struct {
 	// complete.
 	Cut *Cut
 
-	decoded *decoded // nil if there is no stack
+	decoded *decoded         // nil if there is no stack
+	events  *callpath.Events // of a PathEvents item
+}
+
+// PathEvent is an event of a ~v# line. (BT-VLINE-4)
+type PathEvent struct {
+	callpath.Event
+	Stack   []symbol.Addr // of Allocated and Moved, innermost frame first, as far as it is known
+	NoOuter bool          // the outer frames are not known
 }
 
 // Cut describes a record whose end is missing. A character lost inside a record cannot
@@ -88,6 +104,15 @@ type Alloc struct {
 	Stack []symbol.Addr // innermost frame first
 	profile.Value
 	SizeLost bool // only the low 31 bits of the size are known
+
+	// The other fields are of Paths items. Value is what the line holds, before sampling is
+	// accounted for.
+	Name       uint32           // of the call path (BT-NAME-1)
+	Definition bool             // the entry defines the name, and has no values
+	NoOuter    bool             // the outer frames were not captured, or their name is not known
+	Blocks     []callpath.Block // each block, if the line has them
+	Ever       profile.Value    // allocations since the boot, if the line has them
+	Peak       uint64           // the most bytes that were live, if the line has it
 }
 
 // ErrTooLong is the Err of a record longer than any valid record.

@@ -81,21 +81,17 @@ func (p *pass) dumpNotes() (list []Note) {
 	}
 	for i := range t.dumps {
 		d := &t.dumps[i]
-		cut, a := d.marked && !d.ended, &d.Announced
-		switch {
-		case cut && a.HasRecords && uint64(d.Records) < a.Records:
-			note("%s (line %d): %s of %s records, no ~h#end: it was cut", d.Name, d.Line, printable.Number(d.Records), printable.Number(a.Records))
-		case a.HasRecords && uint64(d.Records) != a.Records:
-			note("%s (line %d): %s of %s records: lines were lost", d.Name, d.Line, printable.Number(d.Records), printable.Number(a.Records))
-		case a.HasBytes && d.Total.Bytes != a.Bytes && !t.saturated:
-			note("%s (line %d): %s of %s bytes: lines were lost or changed", d.Name, d.Line, printable.Number(d.Total.Bytes), printable.Number(a.Bytes))
-		case cut:
-			note("%s (line %d): has no ~h#end: it was cut", d.Name, d.Line)
+		if text := d.missing(t.saturated); text != "" {
+			note("%s (line %d): %s", d.Name, d.Line, text)
 		}
 		if d.Loss.NoSize > 0 {
 			note("%s: %s cut before the size, counted as 0 bytes", d.Name, printable.Count(d.Loss.NoSize, "record"))
 		}
+		list = append(list, d.pathNotes()...)
 	}
+	p.pathNotes(func(kind NoteKind, format string, args ...any) {
+		list = append(list, Note{kind, fmt.Sprintf(format, args...)})
+	})
 	if t.unended {
 		note("the recording of process %s has no dump at its end: it was cut, or the process was killed", t.process)
 	}
@@ -110,6 +106,58 @@ func (p *pass) dumpNotes() (list []Note) {
 	}
 	if t.otherPaths > 0 {
 		note("%s of call paths beyond the limit are added up as %q; --max-paths sets the limit", printable.Count(t.otherPaths, "record"), profile.Other)
+	}
+	return list
+}
+
+// missing returns how much of a dump is missing, "" if nothing is known to be.
+func (d *dumpFacts) missing(saturated bool) string {
+	cut, a := d.marked && !d.ended, &d.Announced
+	unit, why := "records", "lines were lost"
+	if d.paths {
+		unit = "blocks"
+		if a.HasBytes {
+			unit = fmt.Sprintf("blocks and %s of %s bytes", printable.Number(d.Written.Bytes), printable.Number(a.Bytes))
+		}
+		if n := d.Loss.Lines; n > 0 {
+			why = printable.Count(n, "line") + " lost"
+		}
+	}
+	switch {
+	case cut && a.HasRecords && uint64(d.Records) < a.Records:
+		return fmt.Sprintf("%s of %s %s, no ~h#end: it was cut", printable.Number(d.Records), printable.Number(a.Records), unit)
+	case a.HasRecords && uint64(d.Records) != a.Records:
+		return fmt.Sprintf("%s of %s %s: %s", printable.Number(d.Records), printable.Number(a.Records), unit, why)
+	case a.HasBytes && d.Written.Bytes != a.Bytes && !saturated:
+		return fmt.Sprintf("%s of %s bytes: lines were lost or changed", printable.Number(d.Written.Bytes), printable.Number(a.Bytes))
+	case cut:
+		return "has no ~h#end: it was cut"
+	case d.Loss.Lines > 0:
+		return printable.Count(d.Loss.Lines, "line") + " lost"
+	}
+	return ""
+}
+
+// pathNotes returns notes on a dump of call paths.
+func (d *dumpFacts) pathNotes() (list []Note) {
+	note := func(kind NoteKind, format string, args ...any) {
+		list = append(list, Note{kind, d.Name + ": " + fmt.Sprintf(format, args...)})
+	}
+	l := &d.Loss
+	if d.headless {
+		note(NoteLoss, "its ~h#begin was lost, so it may be incomplete")
+	}
+	if l.NoBase {
+		note(NoteLoss, "has only what changed since dump number %d, which is missing or incomplete", d.Base)
+	}
+	if l.NoOuter > 0 {
+		note(NoteLoss, "%s without outer frames", printable.Count(l.NoOuter, "call path"))
+	}
+	if l.Folded > 0 {
+		note(NoteLoss, "%s counted under an outer frame of the call path: the table of the device was full", printable.Count(l.Folded, "block"))
+	}
+	if d.Sample > 0 {
+		note(NoteInfo, "sampled, once in %s bytes: %s ± %.0f bytes (standard error)", printable.Number(d.Sample), printable.Number(d.Total.Bytes), d.bytesErr)
 	}
 	return list
 }

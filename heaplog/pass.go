@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -39,6 +42,13 @@ type pass struct {
 	sequence *sequence
 	tally    tally
 
+	paths     *callPaths    // of this boot, nil if it has no lines of call paths so far
+	bootLine  *codec.Header // of this boot, nil if it has none
+	pathBoot  int           // number of the boot of paths
+	lastPaths *callPaths    // of the latest boot before this one that had lines of call paths
+	lastLine  *codec.Header
+	lostLines int64 // before this line of call paths
+
 	log       int // index of the input
 	boot      int // the boot that the current bases belong to
 	maps      []snapshot
@@ -51,7 +61,7 @@ type pass struct {
 }
 
 func newPass(r *Reader, c consumer) *pass {
-	p := &pass{r: r, consumer: c, maps: r.maps, sequence: &sequence{split: r.split}}
+	p := &pass{r: r, consumer: c, maps: r.maps, sequence: &sequence{split: r.split, groups: r.groups}}
 	p.hooks = hooks{ctx: r.ctx, idle: p.idle, note: func(text string) { p.tally.note(NoteLoss, text) }}
 	p.scanner.bare, p.scanner.use = r.bare, p.use
 	p.scanner.always32 = r.machineBy != "" && r.machine.Word() == 32
@@ -98,6 +108,7 @@ func (p *pass) run() {
 func (p *pass) input(in *input) error {
 	if p.log > 0 {
 		p.sequence.newLog(p.log)
+		p.newCode(nil)
 	}
 	if err := p.r.ctx.Err(); err != nil {
 		return &ReadError{Name: in.name, Err: err}
@@ -221,6 +232,10 @@ func (p *pass) use(it *Item) bool {
 	case Mark:
 		p.mark(it)
 	case Unreadable:
+	case Paths:
+		b = p.pathLine(it)
+	case PathEvents:
+		p.eventLine(it)
 	default:
 		b = p.record(it)
 	}
@@ -234,6 +249,7 @@ func (p *pass) use(it *Item) bool {
 // mark processes a ~h# line.
 func (p *pass) mark(it *Item) {
 	p.sequence.header(it)
+	p.r.process.Marked()
 	switch given := len(p.r.maps) > 0; it.Header.Verb {
 	case codec.VerbBoot:
 		p.word.boot(it)
@@ -241,9 +257,10 @@ func (p *pass) mark(it *Item) {
 			p.r.process.Reset()
 			p.boot = 0
 		}
+		p.newCode(it.Header)
 	case codec.VerbMap: // the modules known so far end here (BT-REC-4)
 		if !given {
-			p.r.process.Map(nil)
+			p.r.process.Remap()
 		}
 	}
 }
@@ -256,18 +273,7 @@ func (p *pass) record(it *Item) (b boundary) {
 		b = p.sequence.record(it)
 	}
 	p.word.record(it)
-	for len(p.maps) > 0 && p.maps[0].from <= it.Line {
-		p.r.process.Map(p.maps[0].list)
-		p.maps = p.maps[1:]
-	}
-	if p.err = p.setWord(); p.err != nil {
-		return b
-	}
-	if boot := max(p.sequence.boot, 1); boot != p.boot {
-		p.boot = boot
-		p.r.bases.turn(p.r.process, boot)
-	}
-	if p.hooks.survey {
+	if !p.locatable(it) || p.hooks.survey {
 		return b
 	}
 	if p.r.bases.again(p.r, it) && p.tally.readable > 0 {
@@ -275,6 +281,91 @@ func (p *pass) record(it *Item) (b boundary) {
 	}
 	p.resolve(it)
 	return b
+}
+
+// locatable prepares the process for the addresses of an item. It returns false after an
+// error, which ends the pass.
+func (p *pass) locatable(it *Item) bool {
+	for len(p.maps) > 0 && p.maps[0].from <= it.Line {
+		p.r.process.Map(p.maps[0].list)
+		p.maps = p.maps[1:]
+	}
+	if p.err = p.setWord(); p.err != nil {
+		return false
+	}
+	if boot := max(p.sequence.boot, 1); boot != p.boot {
+		p.boot = boot
+		p.r.bases.turn(p.r.process, boot)
+	}
+	return true
+}
+
+// newCode begins a boot with the ~h#boot line h, or without one.
+func (p *pass) newCode(h *codec.Header) {
+	p.r.process.ResetCode()
+	if p.paths != nil {
+		p.paths.closed = true
+		p.tally.outside += p.paths.unknown
+		p.lastPaths, p.lastLine = p.paths, p.bootLine
+	}
+	p.paths, p.bootLine = nil, nil
+	if h != nil {
+		own := *h
+		own.Keys = slices.Clone(h.Keys)
+		p.bootLine = &own
+	}
+}
+
+// callPaths returns the call paths of this boot.
+func (p *pass) callPaths() *callPaths {
+	boot := max(p.sequence.boot, 1)
+	if p.paths == nil {
+		p.paths = newCallPaths(p.r, p.bootLine, p.lastLine, p.lastPaths)
+		if p.paths.problem != "" {
+			p.tally.note(NoteSymbols, p.paths.problem)
+		}
+	} else if boot != p.pathBoot { // a boot without a ~h#boot line
+		p.paths.lines, p.paths.events = sequenceNumbers{}, sequenceNumbers{}
+	}
+	p.pathBoot = boot
+	return p.paths
+}
+
+// pathLine processes a line of call paths.
+func (p *pass) pathLine(it *Item) (b boundary) {
+	p.sequence.endLine()
+	p.sequence.boot = max(p.sequence.boot, 1)
+	if !p.locatable(it) {
+		return sameDump
+	}
+	c := p.callPaths()
+	p.lostLines = c.lines.line(uint64(it.Paths.Seq), 1<<12)
+	frames, values := c.line(it.Paths, !p.hooks.survey)
+	p.tally.states[symbol.Exact] += frames
+	return p.sequence.paths(it, values)
+}
+
+// eventLine processes a line of events.
+func (p *pass) eventLine(it *Item) {
+	p.sequence.endLine()
+	p.sequence.events = true
+	if !p.locatable(it) {
+		return
+	}
+	c := p.callPaths()
+	lost := c.events.line(uint64(it.events.Seq), 1<<18)
+	p.tally.lostEventLines += lost
+	if it.events.EventsHead.Next > c.next && c.events.read > 1 {
+		p.tally.lostAllocs += it.events.EventsHead.Next - c.next
+	}
+	var e callpath.Event
+	for it.events.Next(&e) {
+		if e.Kind == callpath.Lost {
+			p.tally.lostEvents += clampInt(min(e.Count, uint64(math.MaxInt64-p.tally.lostEvents)))
+		}
+	}
+	c.next = it.events.After()
+	it.events.Rewind()
 }
 
 // setWord rejects ELF files whose address size differs from the log's.

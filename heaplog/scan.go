@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
 const (
@@ -40,6 +41,8 @@ type scanner struct {
 	fields  codec.User
 	header  codec.Header
 	scratch decoded
+	paths   callpath.Line
+	events  callpath.Events
 	blob    [codec.MaxLength + 1]byte // one more byte than the longest blob, for decodeRun
 	cache   cache
 }
@@ -128,7 +131,7 @@ func findLeadIn(text []byte, more bool) (at int, kind Kind) {
 }
 
 // leadIns maps the letter of a lead-in to the kind of the record.
-var leadIns = [256]Kind{'m': Blob, 'b': Decoded, 'e': Event, 'h': Mark}
+var leadIns = [256]Kind{'m': Blob, 'b': Decoded, 'e': Event, 'h': Mark, 'p': Paths, 'v': PathEvents}
 
 // text passes on text between records.
 func (s *scanner) text(text []byte) bool {
@@ -158,6 +161,8 @@ func (s *scanner) record(kind Kind, text []byte, more bool) (n int, ok bool) {
 		n = s.decodedRecord(it, text, more)
 	case Mark:
 		n = s.markRecord(it, text, more)
+	case Paths, PathEvents:
+		n = s.pathRecord(it, text, more)
 	default:
 		n = s.blobRecord(it, text, more)
 	}
@@ -166,7 +171,7 @@ func (s *scanner) record(kind Kind, text []byte, more bool) (n int, ok bool) {
 	}
 	it.Text = text[:n:n]
 	if it.Err != nil && it.Cut == nil {
-		it.Kind, it.Stack, it.User, it.Header = Unreadable, nil, nil, nil
+		it.Kind, it.Stack, it.User, it.Header, it.Paths, it.events = Unreadable, nil, nil, nil, nil, nil
 	}
 	s.at.Offset += int64(n)
 	return n, s.use(it)
@@ -197,6 +202,28 @@ func (s *scanner) markRecord(it *Item, text []byte, more bool) (n int) {
 		w, _ := s.header.Uint("w")
 		s.user = false
 		s.setWord(w == 32)
+	}
+	return n
+}
+
+// pathRecord reads a ~p# or ~v# line: the lead-in and the longest run of digits.
+// (BT-PLINE-4)
+func (s *scanner) pathRecord(it *Item, text []byte, more bool) (n int) {
+	n = leadInLen
+	for n < len(text) && n <= callpath.MaxEvents && sextets[0][text[n]]&(sextetNone|sextetURL) == 0 {
+		n++
+	}
+	switch {
+	case n > callpath.MaxEvents:
+		it.Err = ErrTooLong
+	case n == len(text) && more:
+		return 0
+	case it.Kind == Paths:
+		it.Paths = &s.paths
+		it.Err = s.paths.Parse(text[:n])
+	default:
+		it.events = &s.events
+		it.Err = s.events.Parse(text[:n])
 	}
 	return n
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -21,8 +22,29 @@ type dumpStart struct {
 	timed     bool
 	marked    bool // begins with a ~h#begin line
 	ended     bool // has a ~h#end line
+	why       string
 	announced profile.Announced
 	split     bool // begins at a line that matches sequence.split
+
+	info     bootInfo
+	heap     profile.Heap
+	kind     string // value of k=, "" if there is none
+	diff     bool   // has only what changed since the dump with the number base
+	base     int64
+	sample   uint64
+	paths    bool         // began with a line of call paths
+	headless bool         // its begin mark was lost
+	lines    [2]lineCount // of call paths since the boot, at its begin and its end mark
+	folded   uint64
+}
+
+// bootInfo is what a boot says about the device and its program.
+type bootInfo struct{ build, device, firmware string }
+
+// lineCount is a number of lines, if a mark has it.
+type lineCount struct {
+	n     uint64
+	known bool
 }
 
 // boundary says which dump a record belongs to.
@@ -45,26 +67,34 @@ type sequence struct {
 	// remove earlier ones.
 	dumps []*dumpStart
 	count int  // number of dumps so far, including removed ones
-	told  bool // a mark or split gives the start of the first dump
+	told  bool // a mark or split gives the start of the first dump of this boot
+
+	groups  map[int]groupEnd // known from an earlier pass, by boot: what the dumps end with
+	found   map[int]groupEnd // that this pass has found
+	unclear []string         // why boots may have several dumps that are added up
+	inBoot  int              // number of dumps of this boot
 
 	log       int
 	boot      int
-	numbers   int64      // dumps of this boot so far
-	next      *dumpStart // the dump that begins with the next record
-	afterBoot bool       // next exists because of a boot
-	events    bool       // there were events since the boot
-	marked    bool       // this boot has ~h#begin lines
-	number    uint32     // of the last ~h#begin line
-	open      bool       // between ~h#begin and ~h#end
-	remap     bool       // a ~h#map was read: the next {{{reset}}} belongs to it
-	headers   bool       // this log has ~h# lines: no {{{reset}}} begins a boot
-	line      []byte     // a line of text whose end is not yet read
-	last      int64      // line of the last record
+	info      bootInfo
+	heap      profile.Heap // that the allocator reported last in this boot
+	numbers   int64        // dumps of this boot so far
+	next      *dumpStart   // the dump that begins with the next record
+	afterBoot bool         // next exists because of a boot
+	events    bool         // there were events since the boot
+	marked    bool         // this boot has ~h#begin lines
+	number    uint32       // of the last ~h#begin line
+	open      bool         // between ~h#begin and ~h#end
+	remap     bool         // a ~h#map was read: the next {{{reset}}} belongs to it
+	headers   bool         // this log has ~h# lines: no {{{reset}}} begins a boot
+	line      []byte       // a line of text whose end is not yet read
+	last      int64        // line of the last record
 
 	run     int            // records without runGap lines of other text between them
 	gap     int64          // lines before the run
 	runs    int            // number of runs of at least runRecords
-	ends    map[uint64]int // how often runs ended with the same records, by the hash of these records
+	ends    map[uint64]int // how often runs of this boot ended with the same records, by the hash of these records
+	ended   int            // number of runs of this boot that ended
 	recent  [runRecords][]byte
 	recents int // number of records of the run
 	seed    maphash.Seed
@@ -95,17 +125,20 @@ func (q *sequence) newLog(log int) {
 	q.afterBoot = false
 	q.newBoot(Place{})
 	q.afterBoot = false
+	q.info = bootInfo{}
 }
 
 func (q *sequence) newBoot(at Place) {
 	if q.next != nil && q.afterBoot && !q.events {
 		return // a banner of several lines, or one with a reset
 	}
+	q.endBoot()
 	q.boot++
 	q.events = false
 	q.numbers, q.marked, q.open, q.remap = 0, false, false, false
 	q.beginning = beginning{}
 	q.last, q.run = 0, 0
+	q.heap = profile.Heap{}
 	q.next, q.afterBoot = &dumpStart{Place: at, boot: q.boot}, true
 }
 
@@ -116,6 +149,11 @@ func (q *sequence) header(it *Item) {
 	switch h.Verb {
 	case codec.VerbBoot:
 		q.newBoot(it.Place)
+		q.info.build, _ = h.Get("build")
+		q.info.device, _ = h.Get("dev")
+		q.info.firmware, _ = h.Get("fw")
+	case codec.VerbHeap:
+		q.heapMark(h)
 	case codec.VerbMap:
 		q.remap = true
 	case codec.VerbBegin:
@@ -128,16 +166,79 @@ func (q *sequence) header(it *Item) {
 		d := &dumpStart{Place: it.Place, boot: q.boot, number: int64(h.Number), marked: true}
 		us, timed := h.Uint("t")
 		d.time, d.timed = microseconds(us), timed
+		d.why, _ = h.Get("why")
 		announce(&d.announced, h)
+		d.callPaths(h)
 		q.begin(d) // here, because a dump may have no records
 	case codec.VerbEnd:
-		if n := len(q.dumps); q.open && n > 0 && q.dumps[n-1].number == int64(h.Number) {
-			q.dumps[n-1].ended = true
-			announce(&q.dumps[n-1].announced, h)
+		if n := len(q.dumps); n > 0 && q.dumps[n-1].endedBy(h, q.open) {
+			d := q.dumps[n-1]
+			d.ended, d.number = true, int64(h.Number)
+			announce(&d.announced, h)
+			d.lines[1].n, d.lines[1].known = h.Uint("l")
+			d.folded, _ = h.Uint("cut") // BT-DUMP-6
 		}
 		q.open = false
 		q.next, q.afterBoot = &dumpStart{boot: q.boot}, false
 	}
+}
+
+// endedBy reports whether an end mark closes the dump. open means that the last begin or end
+// mark was a begin mark.
+func (d *dumpStart) endedBy(h *codec.Header, open bool) bool {
+	if d.headless {
+		return !d.ended && d.number&63 == int64(h.Number)&63
+	}
+	return open && d.number == int64(h.Number)
+}
+
+// callPaths reads the keys of a begin mark that are about call paths. (BT-DUMP-1)
+func (d *dumpStart) callPaths(h *codec.Header) {
+	d.kind, d.paths = h.Get("k")
+	d.diff = d.kind == "diff"
+	base, _ := h.Uint("base")
+	d.base = int64(base)
+	d.sample, _ = h.Uint("sample")
+	d.lines[0].n, d.lines[0].known = h.Uint("l")
+}
+
+// heapMark processes a ~h#heap line. In a dump, it belongs to that dump.
+func (q *sequence) heapMark(h *codec.Header) {
+	number := func(key string) uint64 { n, _ := h.Uint(key); return n }
+	q.heap = profile.Heap{Known: true, Size: number("size"), Free: number("free"), Largest: number("largest"), Min: number("min")}
+	if n := len(q.dumps); q.open && n > 0 {
+		q.dumps[n-1].heap = q.heap
+	}
+}
+
+// paths processes a line of call paths and returns the dump that it belongs to. A line
+// without values belongs to none. The dump of a line whose number is another than that of
+// the open dump has lost its begin mark. (BT-PLINE-1)
+func (q *sequence) paths(it *Item, values bool) boundary {
+	q.endLine()
+	q.boot = max(q.boot, 1)
+	if !values {
+		return sameDump
+	}
+	digit := int64(it.Paths.Dump)
+	last := int64(-1)
+	if n := len(q.dumps); n > 0 && q.dumps[n-1].boot == q.boot {
+		d := q.dumps[n-1]
+		if last = d.number; q.next == nil && (d.paths || d.marked) && last&63 == digit {
+			return sameDump
+		}
+	}
+	d := &dumpStart{Place: it.Place, boot: q.boot, paths: true}
+	// Outside of dumps, lines have the number of the dump before, or 0. (BT-DUMP-2)
+	d.headless = q.marked && (q.open || digit != max(last, 0)&63)
+	q.open = false
+	q.begin(d)
+	if d.number = last&^63 | digit; last < 0 {
+		d.number = digit
+	} else if d.number < last {
+		d.number += 64
+	}
+	return newDump
 }
 
 // microseconds converts a time of the log to a duration, limited to the longest duration.
@@ -161,9 +262,10 @@ func (q *sequence) begin(d *dumpStart) {
 		d.number = q.numbers
 	}
 	q.next = nil
-	d.log = q.log
-	if q.count++; q.count == 1 {
-		q.told = d.marked || d.split
+	d.log, d.info, d.heap = q.log, q.info, q.heap
+	q.count++
+	if q.inBoot++; q.inBoot == 1 {
+		q.told = d.marked || d.split || d.paths
 	}
 	q.dumps = append(q.dumps, d)
 	q.beginning = beginning{}
@@ -275,32 +377,68 @@ func (q *sequence) record(it *Item) boundary {
 	if q.marked || q.split != nil {
 		return sameDump
 	}
-	if between > 0 {
-		q.endRun()
+	if between > 0 && q.endRun() {
+		q.begin(&dumpStart{Place: it.Place, boot: q.boot})
+		q.keep(it)
+		return newDump
 	}
-	at := q.recents % runRecords
-	q.recent[at] = append(q.recent[at][:0], it.Text...)
-	q.recents++
+	q.keep(it)
 	return q.compare(it, between)
 }
 
+// keep remembers one of the last records of a run.
+func (q *sequence) keep(it *Item) {
+	at := q.recents % runRecords
+	q.recent[at] = append(q.recent[at][:0], it.Text...)
+	q.recents++
+}
+
+// groupEnd is what the dumps of a boot end with: the hash of the last 8 records.
+type groupEnd struct {
+	seed maphash.Seed
+	hash uint64
+}
+
 // endRun counts how often the same 8 records, in the same order, come last before other
-// text. A list that is printed newest first ends with the same records each time.
-func (q *sequence) endRun() {
-	if q.recents >= runRecords && len(q.ends) < maxEnds {
-		var h maphash.Hash
-		q.hash(nil) // creates the seed
-		h.SetSeed(q.seed)
-		for i := range runRecords {
-			h.Write(q.recent[(q.recents+i)%runRecords])
-			h.WriteByte('\n')
-		}
+// text. A list that is printed newest first ends with the same records each time. endRun
+// reports whether an earlier pass found that a dump ends with these records.
+func (q *sequence) endRun() (dumpEnds bool) {
+	if q.recents > 0 {
+		q.ended++
+	}
+	if known, ok := q.groups[q.boot]; ok {
+		dumpEnds = q.recents >= runRecords && q.recentHash(known.seed) == known.hash
+	} else if q.recents >= runRecords && len(q.ends) < maxEnds && q.distinct() {
 		if q.ends == nil {
 			q.ends = map[uint64]int{}
 		}
-		q.ends[h.Sum64()]++
+		q.hash(nil) // creates the seed
+		q.ends[q.recentHash(q.seed)]++
 	}
 	q.recents = 0
+	return dumpEnds
+}
+
+// distinct reports whether the last 8 records are different enough to recognize a dump.
+func (q *sequence) distinct() bool {
+	n := 0
+	for i := range q.recent {
+		if !slices.ContainsFunc(q.recent[:i], func(r []byte) bool { return bytes.Equal(r, q.recent[i]) }) {
+			n++
+		}
+	}
+	return n >= beginningFew
+}
+
+// recentHash returns the hash of the last 8 records.
+func (q *sequence) recentHash(seed maphash.Seed) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for i := range runRecords {
+		h.Write(q.recent[(q.recents+i)%runRecords])
+		h.WriteByte('\n')
+	}
+	return h.Sum64()
 }
 
 func (q *sequence) hash(text []byte) uint64 {
@@ -320,25 +458,40 @@ func (q *sequence) countRun(between int64) {
 	}
 }
 
-// undecided returns why the log may hold several dumps although only one was found, or "".
-// Call it at the end of the log.
-func (q *sequence) undecided() string {
-	if q.count != 1 || q.told {
-		return ""
+// endBoot examines whether a boot in which no dump boundary was found may hold several
+// dumps. If each of its groups of records ends with the same records, each is a dump, which
+// another pass can tell from the others.
+func (q *sequence) endBoot() {
+	defer func() { q.inBoot, q.runs, q.ended, q.ends, q.recents = 0, 0, 0, nil, 0 }()
+	if q.inBoot != 1 || q.told || q.marked || q.split != nil {
+		return
 	}
 	q.endRun()
-	same := 0
-	for _, n := range q.ends {
-		same = max(same, n)
+	same, end := 0, uint64(0)
+	for h, n := range q.ends {
+		if n > same {
+			same, end = n, h
+		}
 	}
-	why := ""
 	switch {
+	case same > 1 && same == q.ended:
+		if q.found == nil {
+			q.found = map[int]groupEnd{}
+		}
+		q.found[q.boot] = groupEnd{q.seed, end}
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d groups of records end with the same ones", same, same))
 	case same > 1:
-		why = fmt.Sprintf("%d dumps, but they are added up as one: %d groups of records end with the same ones", same, same)
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d of %d groups of records end with the same ones", same, same, q.ended))
 	case q.runs > 1:
-		why = fmt.Sprintf("%d dumps, but they are added up as one: there are %d groups of records, with other text between them", q.runs, q.runs)
-	default:
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: there are %d groups of records, with other text between them", q.runs, q.runs))
+	}
+}
+
+// undecided returns why the log may hold several dumps although they are added up as one, or
+// "". Call it after endBoot at the end of the log.
+func (q *sequence) undecided() string {
+	if len(q.unclear) == 0 {
 		return ""
 	}
-	return "looks like " + why + "; --split REGEX says at which line a dump begins"
+	return "looks like " + q.unclear[0] + "; --split REGEX says at which line a dump begins"
 }

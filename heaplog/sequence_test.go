@@ -2,6 +2,7 @@ package heaplog_test
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -102,8 +103,32 @@ func TestSequence(t *testing.T) {
 			newestFirst += r[i] + "\n"
 		}
 	}
-	if dumps, undecided := sequence(t, newestFirst); len(dumps) != 1 || !strings.Contains(undecided, "looks like 4 dumps") {
-		t.Errorf("newest first: %d dumps, %q", len(dumps), undecided)
+	recordsOf := func(dumps []*profile.Dump) (list []int64) {
+		for _, d := range dumps {
+			list = append(list, d.Records)
+		}
+		return list
+	}
+	for _, c := range []struct{ name, log, counts, undecided string }{
+		{"newest first", newestFirst, "[10 12 14 16]", ""},
+		{"newest first, twice", newestFirst + "*** Booting Zephyr OS\n" + newestFirst, "[10 12 14 16 10 12 14 16]", ""},
+		{"behind dumps with marks", lines("~h#begin 1", a, "~h#end 1") + "*** Booting Zephyr OS\n" + newestFirst, "[5 10 12 14 16]", ""},
+		{"the oldest record of one dump is lost", strings.Replace(newestFirst, r[0]+"\n", "", 1), "[51]", "looks like 3 dumps, but they are added up as one: 3 of 4 groups"},
+	} {
+		if dumps, undecided := sequence(t, c.log); fmt.Sprint(recordsOf(dumps)) != c.counts || !strings.HasPrefix(undecided, c.undecided) || undecided != "" && c.undecided == "" {
+			t.Errorf("%s: %v, want %v; %q", c.name, recordsOf(dumps), c.counts, undecided)
+		}
+	}
+	// A pipe cannot be read again.
+	pipe := open(t, struct{ io.Reader }{strings.NewReader(newestFirst)})
+	n := 0
+	for _, err := range pipe.Dumps() {
+		if n++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if u := pipe.Summary().Undecided; n != 1 || !strings.Contains(u, "looks like 4 dumps") {
+		t.Errorf("newest first, in a pipe: %d dumps, %q", n, u)
 	}
 	dumps, _ := sequence(t, lines("~h#begin 7 t=81 n=84 b=6 u=0", a, "~h#end 7 n=5 b=60"))
 	d := dumps[0]

@@ -32,6 +32,7 @@ type Summary struct {
 	Lost      int64 // number of Lossy that were not recovered
 
 	Dumps, Boots int
+	Undecided    string  // why dumps may have been added up as one, and what to do; "" if none were
 	LostEvents   int64   // events that the recorder dropped
 	BadFrees     []Place // the first frees of addresses with no live block
 	Notes        []Note
@@ -39,7 +40,7 @@ type Summary struct {
 
 // Readable returns how many records could be read, at least in part.
 func (s *Summary) Readable() int64 {
-	return s.Records[Blob] + s.Records[Decoded] + s.Records[BareBlob] + s.Records[Event] + s.Cut
+	return s.Records[Blob] + s.Records[Decoded] + s.Records[BareBlob] + s.Records[Event] + s.Records[Paths] + s.Records[PathEvents] + s.Cut
 }
 
 // maxPlaces is the maximum number of places kept for a fault, and in BadFrees.
@@ -119,6 +120,13 @@ type tally struct {
 	unended    bool   // events follow the last dump of the process
 	badFrees   []Place
 
+	kind           string // a value of k= that is not known, taken as k=paths
+	sameAddress    int64  // blocks of ~p# lines at the address of another one
+	peakParts      int64  // call paths whose peak stands in several entries of a dump
+	outside        int64  // distinct code offsets in none of the code ranges
+	lostEventLines int64
+	lostAllocs     uint64
+
 	badElements int   // invalid elements of symbolizer markup
 	firstBad    error // the first error of badElements
 	notes       []Note
@@ -136,7 +144,8 @@ type faultKey struct {
 // dumpFacts holds what the notes need about a dump.
 type dumpFacts struct {
 	profile.Dump
-	marked, ended bool
+	marked, ended, headless, paths bool
+	bytesErr                       float64
 }
 
 // maxNotedDumps is the maximum number of dumps with a note.
@@ -170,7 +179,7 @@ func (t *tally) add(it *Item) {
 			t.lenient++
 		}
 	}
-	if it.Kind == Event {
+	if it.Kind == Event || it.Kind == PathEvents {
 		t.unended = t.process != "" // btrecord writes a dump at the end of a process
 	}
 	t.kinds[it.Kind]++
@@ -200,6 +209,9 @@ func (t *tally) mark(h *codec.Header) {
 		t.unended = false
 	case codec.VerbBegin:
 		t.begun++
+		if k, ok := h.Get("k"); ok && k != "paths" && k != "diff" {
+			t.kind = k
+		}
 		t.announced = t.announced || number("n") > 0
 	case codec.VerbEnd:
 		t.announced = t.announced || number("n") > 0
@@ -232,9 +244,12 @@ func (t *tally) dump(d *profile.Dump, from *dumpStart) {
 	t.otherPaths += d.Loss.OtherPaths
 	t.saturated = t.saturated || d.Loss.Saturated
 	a := &d.Announced
-	if len(t.dumps) < maxNotedDumps && (from.marked && !from.ended || d.Loss.NoSize > 0 ||
-		a.HasRecords && uint64(d.Records) != a.Records || a.HasBytes && d.Total.Bytes != a.Bytes) {
-		f := dumpFacts{profile.Dump{Name: d.Name, Line: d.Line, Records: d.Records, Total: d.Total, Announced: *a, Loss: d.Loss}, from.marked, from.ended}
+	if len(t.dumps) < maxNotedDumps && (from.headless || from.marked && !from.ended || d.Loss.NoSize > 0 ||
+		a.HasRecords && uint64(d.Records) != a.Records || a.HasBytes && d.Written.Bytes != a.Bytes ||
+		d.Loss != profile.Loss{Cut: d.Loss.Cut, Unreadable: d.Loss.Unreadable} || d.Sample > 0) {
+		f := dumpFacts{profile.Dump{Name: d.Name, Line: d.Line, Records: d.Records, Total: d.Total, Announced: *a, Loss: d.Loss, Written: d.Written,
+			Sample: d.Sample, Diff: d.Diff, Base: d.Base}, from.marked, from.ended, from.headless, from.paths, 0}
+		f.bytesErr, _ = d.TotalStdErr()
 		t.dumps = append(t.dumps, f)
 	}
 }
@@ -270,6 +285,7 @@ func (p *pass) summary() Summary {
 	s.Inferred, s.Lost = t.states[symbol.Inferred], t.states[symbol.Lost]
 	s.Lossy = s.Inferred + s.Lost
 	s.Addresses = s.Lossy + t.states[symbol.Exact]
+	s.Undecided = t.undecided
 	s.Notes = p.notes(&s)
 	return s
 }

@@ -96,13 +96,21 @@ type surveyor struct {
 }
 
 func (c *surveyor) item(p *pass, it *Item, _ boundary) bool {
-	if c.seen == nil || it.Stack == nil {
+	if c.seen == nil || it.Stack == nil && it.Kind != Paths {
 		return true
 	}
 	if boot := max(p.sequence.boot, 1); boot != c.boot {
 		c.infer()
 		c.boot = boot
 		clear(c.seen)
+	}
+	if it.Kind == Paths {
+		for _, pc := range p.paths.pcs {
+			if len(c.seen) < maxGathered {
+				c.seen[symbol.ReturnAddr{PC: pc}] = true
+			}
+		}
+		return true
 	}
 	c.r.gather(c.seen, it)
 	return true

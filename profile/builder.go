@@ -1,8 +1,11 @@
 package profile
 
 import (
+	"cmp"
+	"fmt"
 	"iter"
 	"slices"
+	"sync"
 
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -53,6 +56,22 @@ const Other = "(other call paths)"
 
 var otherAddr = symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: Other, Name: Other}}}}
 
+// cutAddrs are the addresses that [CutAddr] has returned, by number of frames.
+var cutAddrs sync.Map
+
+// CutAddr returns the outermost address of a call path whose outer frames were not recorded:
+// one that has the frame "(cut at 31 frames)" if frames, the number of recorded frames, is 31.
+// Reports thus show the path below that frame, and not as one that begins at its outermost
+// recorded function. All calls with the same number return the same address.
+func CutAddr(frames int) symbol.Addr {
+	name := fmt.Sprintf("(cut at %d frames)", frames)
+	if frames == 1 {
+		name = "(cut at 1 frame)"
+	}
+	l, _ := cutAddrs.LoadOrStore(frames, &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}})
+	return symbol.Addr{Location: l.(*symbol.Location)}
+}
+
 // Other reports whether the path represents all call paths beyond the limit of its
 // [Builder].
 func (p Path) Other() bool {
@@ -72,6 +91,15 @@ const (
 // goroutine may read a Dump while the Builder continues. The zero Builder is equivalent to
 // NewBuilder(0).
 type Builder struct {
+	*interner
+	sums    array[Value]  // of the open dump, by number of the path
+	touched array[uint32] // paths that have a sum
+	more    map[uint32]*more
+	open    Dump // the counts of the open dump
+}
+
+// interner numbers the addresses and call paths of a Builder and its forks.
+type interner struct {
 	paths    *paths
 	byStack  stackSet
 	byAddr   hashes
@@ -81,10 +109,6 @@ type Builder struct {
 	maxPaths int
 	other    Path
 	stack    []uint32
-
-	sums    array[Value]  // of the open dump, by number of the path
-	touched array[uint32] // paths that have a sum
-	open    Dump          // the counts of the open dump
 }
 
 // file is a file in which an address has the same meaning in every boot.
@@ -94,12 +118,15 @@ type file struct{ name, buildID string }
 // allocations of all other call paths are added up as one path, for which [Path.Other] is
 // true. If maxPaths is 0 or less, the limit is DefaultMaxPaths.
 func NewBuilder(maxPaths int) *Builder {
-	b := &Builder{maxPaths: maxPaths}
+	b := &Builder{interner: &interner{maxPaths: maxPaths}}
 	b.init()
 	return b
 }
 
 func (b *Builder) init() {
+	if b.interner == nil {
+		b.interner = &interner{}
+	}
 	if b.paths == nil {
 		b.paths, b.files = &paths{}, map[any]uint32{}
 		b.byStack = stackSet{stacks: &b.paths.stacks}
@@ -107,6 +134,13 @@ func (b *Builder) init() {
 	if b.maxPaths <= 0 {
 		b.maxPaths = DefaultMaxPaths
 	}
+}
+
+// Fork returns a Builder with the same call paths and an open dump of its own, for a dump
+// that ends after a later one has begun.
+func (b *Builder) Fork() *Builder {
+	b.init()
+	return &Builder{interner: b.interner}
 }
 
 // Path returns the call path of the addresses, innermost first. Two addresses in files are
@@ -125,7 +159,7 @@ func (b *Builder) Path(addrs []symbol.Addr) Path {
 }
 
 // path returns the call path with these numbers of addresses.
-func (b *Builder) path(stack []uint32) Path {
+func (b *interner) path(stack []uint32) Path {
 	id, hash, found := b.byStack.find(stack)
 	switch {
 	case found:
@@ -138,7 +172,7 @@ func (b *Builder) path(stack []uint32) Path {
 	return Path{b.paths, id}
 }
 
-func (b *Builder) otherPath() Path {
+func (b *interner) otherPath() Path {
 	if b.other.in == nil {
 		b.other = Path{b.paths, b.byStack.add([]uint32{b.addr(&otherAddr)})}
 	}
@@ -152,7 +186,7 @@ type identity struct {
 	state symbol.State
 }
 
-func (b *Builder) identity(a *symbol.Addr) identity {
+func (b *interner) identity(a *symbol.Addr) identity {
 	l := a.Location
 	switch {
 	case l == nil:
@@ -168,7 +202,7 @@ func (b *Builder) identity(a *symbol.Addr) identity {
 }
 
 // fileNumber returns the number of a file or a location, from 1.
-func (b *Builder) fileNumber(key any) uint32 {
+func (b *interner) fileNumber(key any) uint32 {
 	n := b.files[key]
 	if n == 0 {
 		n = uint32(len(b.files) + 1)
@@ -178,7 +212,7 @@ func (b *Builder) fileNumber(key any) uint32 {
 }
 
 // addr returns the number of an address.
-func (b *Builder) addr(a *symbol.Addr) uint32 {
+func (b *interner) addr(a *symbol.Addr) uint32 {
 	is := b.identity(a)
 	hash := uint32(mix(mix(is.addr, 0), uint64(is.file)<<8|uint64(is.state)))
 	n, found := b.byAddr.find(hash, func(n uint32) bool {
@@ -219,6 +253,30 @@ func (b *Builder) Add(p Path, v Value) {
 	}
 }
 
+// AddAllocation is Add for an allocation with what was recorded besides its live value, and
+// with its standard errors. It counts one record.
+func (b *Builder) AddAllocation(a Allocation) {
+	b.Add(a.Path, a.Value)
+	m := moreOf(&a)
+	if m == (more{}) {
+		return
+	}
+	if a.Path.in != b.paths {
+		a.Path = b.Path(a.Path.Append(nil))
+	}
+	sum := b.more[a.Path.id]
+	if sum == nil {
+		if b.more == nil {
+			b.more = map[uint32]*more{}
+		}
+		sum = &more{id: a.Path.id}
+		b.more[a.Path.id] = sum
+	}
+	if sum.add(&m) {
+		b.open.Loss.Saturated = true
+	}
+}
+
 // Dump returns the current state of the open dump, which stays open. It ignores Records,
 // Total, Ended, Loss.OtherPaths and Loss.Saturated in facts, because the Builder has these
 // values.
@@ -236,6 +294,10 @@ func (b *Builder) Dump(facts Dump) *Dump {
 	for i, id := range d.ids {
 		d.values[i] = *b.sums.at(int(id))
 	}
+	for _, m := range b.more {
+		d.more = append(d.more, *m)
+	}
+	slices.SortFunc(d.more, func(a, b more) int { return cmp.Compare(a.id, b.id) })
 	return &d
 }
 
@@ -246,6 +308,6 @@ func (b *Builder) End(facts Dump) *Dump {
 	for _, id := range d.ids {
 		*b.sums.at(int(id)) = Value{}
 	}
-	b.touched.n, b.open = 0, Dump{}
+	b.touched.n, b.open, b.more = 0, Dump{}, nil
 	return d
 }

@@ -17,6 +17,7 @@ type Dump struct {
 	Number int64         // number of the dump in the log, or else counted from 1
 	Time   time.Duration // since the boot, if Timed
 	Timed  bool
+	Why    string // what caused the dump, as its ~h#begin says: "exit", "interval"; "" if not known
 
 	Records   int64 // number of records added
 	Total     Value
@@ -25,10 +26,35 @@ type Dump struct {
 	Cut       bool // the end is missing: the log has a begin mark and no end mark, or reading failed
 	Ended     bool // no more records will be added
 
+	Build, Device, Firmware string // of the boot, as the log names them; "" if it does not
+	Heap                    Heap   // what the allocator reported last, in this dump or before it
+
+	// Written is the sum of the records as the log holds them. Announced is about the same
+	// sum. It differs from Total if the dump is sampled, or has only what changed since
+	// another dump.
+	Written Value
+	// Sample is the mean number of bytes from one sampled byte to the next, 0 if the dump
+	// is not sampled. The values of a sampled dump are estimates: see [Dump.StdErr].
+	Sample uint64
+	// Diff reports that the log has only what changed since the dump with the number Base.
+	// The values of the Dump are whole: those of the other dump, with the changes.
+	Diff bool
+	Base int64
+
 	in     *paths
 	addrs  int // of in, which the call paths are made of
 	ids    []uint32
 	values []Value // by index in ids
+	more   []more  // by id, of the paths that have any
+}
+
+// Heap holds what an allocator reported about its memory, in bytes. (BT-HEAD-2)
+type Heap struct {
+	Known   bool   // the allocator reported
+	Size    uint64 // of the heap
+	Free    uint64
+	Largest uint64 // size of the largest free block
+	Min     uint64 // the least that was ever free
 }
 
 // Announced holds the numbers that the marks of a dump in the log announce.
@@ -44,19 +70,44 @@ type Loss struct {
 	NoSize     int64 // records cut before the size, which count 0 bytes
 	OtherPaths int64 // records of call paths beyond the limit, added up as one path
 	Saturated  bool  // a sum overflowed and is 2^64-1
+
+	Lines   int64 // lines of call paths that were lost
+	NoOuter int64 // records of call paths that lack their outer frames, or whose name is not known
+	Folded  int64 // live blocks that count under an outer frame of their call path, since the device had no space for the whole path
+	NoBase  bool  // the dump that this one differs from is missing or incomplete
 }
 
 // Complete reports whether no part of the dump is known to be missing: the dump has ended,
-// it has an end mark if it has a begin mark, and its number of records is the announced
-// one.
+// it has an end mark if it has a begin mark, its number of records is the announced one, and
+// so was the dump that it differs from.
 func (d *Dump) Complete() bool {
-	return d.Ended && !d.Cut && (!d.Announced.HasRecords || uint64(d.Records) >= d.Announced.Records)
+	return d.Ended && !d.Cut && !d.Loss.NoBase && (!d.Announced.HasRecords || uint64(d.Records) >= d.Announced.Records)
+}
+
+// Missing returns the fraction of the announced blocks that is missing, from 0 to 1. known is
+// false if the log does not say how many blocks the dump had.
+func (d *Dump) Missing() (fraction float64, known bool) {
+	if !d.Announced.HasRecords {
+		return 0, false
+	}
+	have := d.Total.Count
+	if d.Sample > 0 || d.Diff || !d.Written.IsZero() {
+		have = d.Written.Count
+	}
+	if n := d.Announced.Records; n > have {
+		return float64(n-have) / float64(n), true
+	}
+	return 0, true
 }
 
 // Allocation is the sum of the live allocations of one call path.
 type Allocation struct {
 	Path
 	Value
+	Ever Value  // allocations since the boot, including freed ones; zero if not recorded
+	Peak uint64 // the most bytes that were live, or an upper bound; 0 if not recorded
+	// BytesErr and CountErr are the standard errors of Value, 0 if the dump is not sampled.
+	BytesErr, CountErr float64
 }
 
 // Allocations returns the allocations of the dump by call path, in the order in which the
@@ -67,7 +118,9 @@ func (d *Dump) Allocations() iter.Seq[Allocation] {
 			return
 		}
 		for i, id := range d.ids {
-			if !yield(Allocation{Path{d.in, id}, d.values[i]}) {
+			a := Allocation{Path: Path{d.in, id}, Value: d.values[i]}
+			d.moreOf(id).fill(&a)
+			if !yield(a) {
 				return
 			}
 		}
@@ -105,14 +158,21 @@ func Sum(dumps ...*Dump) *Dump {
 		return dumps[0]
 	}
 	first, last := dumps[0], dumps[len(dumps)-1]
-	facts := Dump{Name: first.Name + " to " + last.Name, File: first.File, Line: first.Line, Boot: first.Boot}
+	facts := Dump{Name: first.Name + " to " + last.Name, File: first.File, Line: first.Line, Boot: first.Boot,
+		Build: first.Build, Device: first.Device, Firmware: first.Firmware}
 	records := int64(0)
 	b := builderOn(dumps)
 	for _, d := range dumps {
 		for a := range d.Allocations() {
-			b.Add(a.Path, a.Value)
+			b.AddAllocation(a)
+		}
+		for a := range d.Freed() {
+			b.AddAllocation(a)
 		}
 		records += d.Records
+		facts.Written.Add(d.Written)
+		facts.Sample = max(facts.Sample, d.Sample)
+		facts.same(d)
 		facts.Loss.add(&d.Loss)
 		facts.Cut = facts.Cut || d.Cut
 	}
@@ -130,6 +190,22 @@ func (l *Loss) add(o *Loss) {
 	l.NoSize += o.NoSize
 	l.OtherPaths += o.OtherPaths
 	l.Saturated = l.Saturated || o.Saturated
+	l.Lines += o.Lines
+	l.NoOuter += o.NoOuter
+	l.Folded += o.Folded
+	l.NoBase = l.NoBase || o.NoBase
+}
+
+// same clears what the sum of d and another dump does not have in common with both.
+func (d *Dump) same(o *Dump) {
+	for _, s := range []struct {
+		mine  *string
+		other string
+	}{{&d.Build, o.Build}, {&d.Device, o.Device}, {&d.Firmware, o.Firmware}} {
+		if *s.mine != s.other {
+			*s.mine = ""
+		}
+	}
 }
 
 // common returns the call paths that all dumps share, or nil if the dumps have several

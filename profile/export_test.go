@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -371,5 +372,46 @@ func TestFromPprof(t *testing.T) {
 		if _, err := FromPprof(new(Builder), bad, "bad"); err == nil || !strings.HasPrefix(err.Error(), "bad: ") {
 			t.Errorf("%v: %v", bad, err)
 		}
+	}
+}
+
+// A sampled dump with totals since the boot keeps its rate, labels and totals in a pprof
+// profile; pprof's own package accepts it.
+func TestPprofOfCallPaths(t *testing.T) {
+	b := NewBuilder(0)
+	live, freed := b.Path([]symbol.Addr{{PC: 0x10}, {PC: 0x20}}), b.Path([]symbol.Addr{{PC: 0x30}})
+	b.AddAllocation(Allocation{Path: live, Value: Value{Bytes: 4096, Count: 4}, Ever: Value{Bytes: 9000, Count: 9}, BytesErr: 30, CountErr: 2})
+	b.AddAllocation(Allocation{Path: live, Value: Value{Bytes: 4, Count: 1}, Ever: Value{Bytes: 10, Count: 1}, BytesErr: 40})
+	b.AddAllocation(Allocation{Path: freed, Ever: Value{Bytes: 77, Count: 7}})
+	d := b.End(Dump{Name: "dump 1", Sample: 512 << 10, Build: "5ca1ab1e", Device: "kitchen", Firmware: "1.2"})
+	if bytes, count := d.TotalStdErr(); bytes != 50 || count != 2 {
+		t.Errorf("errors %v, %v", bytes, count)
+	}
+	p, err := New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prof, _ := p.Pprof()
+	if err := prof.CheckValid(); err != nil {
+		t.Fatal(err)
+	}
+	if prof.Period != 512<<10 || len(prof.SampleType) != 4 || len(prof.Sample) != 2 {
+		t.Fatalf("%v", prof)
+	}
+	for i, want := range [][]int64{{10, 9010, 5, 4100}, {7, 77, 0, 0}} {
+		s := prof.Sample[i]
+		if !slices.Equal(s.Value, want) || s.Label["device"][0] != "kitchen" || s.Label["firmware"][0] != "1.2" || s.Label["build"][0] != "5ca1ab1e" {
+			t.Errorf("sample %d: %v %v", i, s.Value, s.Label)
+		}
+	}
+	// what was read back is live values
+	back, err := FromPprof(NewBuilder(0), prof, "back")
+	if err != nil || back.Total != (Value{Bytes: 4100, Count: 5}) {
+		t.Errorf("read back: %v, %v", back.Total, err)
+	}
+	// the sum of two dumps keeps them, too
+	sum := Sum(d, d)
+	if bytes, _ := sum.TotalStdErr(); math.Abs(bytes-50*math.Sqrt2) > 1e-9 || sum.Device != "kitchen" || sum.Sample != d.Sample || len(slices.Collect(sum.Freed())) != 1 {
+		t.Errorf("sum %+v", sum)
 	}
 }

@@ -68,6 +68,11 @@ func usedAddrs(dumps []*Dump, addrs int, needed bool) []bool {
 				used[addr] = true
 			}
 		}
+		for i := range d.more {
+			for _, addr := range d.in.at(d.more[i].id) {
+				used[addr] = true
+			}
+		}
 	}
 	return used
 }

@@ -12,8 +12,10 @@ import (
 )
 
 // Pprof returns the last dump as a pprof heap profile: live objects and bytes, with a
-// location per address, at the call. The notes name the values that the format cannot hold,
-// and what was written instead.
+// location per address, at the call. If the dump has what was allocated since the boot, so has the
+// profile. The values of a sampled dump are scaled, and the period is the mean number of
+// bytes between samples. Build, device and firmware are labels. The notes name the values
+// that the format cannot hold, and what was written instead.
 func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
 	x := &pprofBuilder{names: p.names(), locations: map[uint32]*pprof.Location{}, modules: map[symbol.Module]*pprof.Mapping{},
 		functions: map[pprof.Function]*pprof.Function{}}
@@ -21,21 +23,30 @@ func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
 		SampleType: []*pprof.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
 		PeriodType: &pprof.ValueType{Type: "space", Unit: "bytes"}, Period: 1, DefaultSampleType: "inuse_space",
 	}
-	if d, _ := p.last(); d.Name != "" {
-		x.prof.Comments = []string{d.Name}
+	d, _ := p.last()
+	x.describe(d)
+	ever := slices.ContainsFunc(d.more, func(m more) bool { return !m.ever.IsZero() })
+	if ever {
+		x.prof.SampleType = append([]*pprof.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}}, x.prof.SampleType...)
 	}
 	clamped := false
-	for id, v := range p.lastPaths() {
-		s := &pprof.Sample{}
+	for id, v := range p.allPaths() {
+		s := &pprof.Sample{Label: x.labels}
 		for _, addr := range x.names.inPath(id) {
 			if !x.names.hidden(addr) {
 				s.Location = append(s.Location, x.location(addr))
 			}
 		}
-		count, over1 := clamp(v.Count)
-		bytes, over2 := clamp(v.Bytes)
-		clamped = clamped || over1 || over2
-		s.Value = []int64{count, bytes}
+		values := []uint64{v.Count, v.Bytes}
+		if ever {
+			m := d.moreOf(id)
+			values = []uint64{m.ever.Count, m.ever.Bytes, v.Count, v.Bytes}
+		}
+		for _, v := range values {
+			n, over := clamp(v)
+			clamped = clamped || over
+			s.Value = append(s.Value, n)
+		}
 		x.prof.Sample = append(x.prof.Sample, s)
 	}
 	// readers take the first mapping for the program, which is the lowest in a process
@@ -54,9 +65,30 @@ func writePprof(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) 
 	return notes, prof.Write(w)
 }
 
+// describe adds the properties of a dump: its name, how it was sampled, and labels.
+func (x *pprofBuilder) describe(d *Dump) {
+	if d.Name != "" {
+		x.prof.Comments = []string{d.Name}
+	}
+	if d.Sample > 0 {
+		bytes, count := d.TotalStdErr()
+		x.prof.Period, _ = clamp(d.Sample)
+		x.prof.Comments = append(x.prof.Comments, fmt.Sprintf("sampled; standard errors of the totals: %.0f bytes, %.0f objects", bytes, count))
+	}
+	for _, l := range [][2]string{{"build", d.Build}, {"device", d.Device}, {"firmware", d.Firmware}} {
+		if l[1] != "" {
+			if x.labels == nil {
+				x.labels = map[string][]string{}
+			}
+			x.labels[l[0]] = []string{l[1]}
+		}
+	}
+}
+
 type pprofBuilder struct {
 	names     *names
 	prof      *pprof.Profile
+	labels    map[string][]string        // of each sample
 	locations map[uint32]*pprof.Location // by address
 	modules   map[symbol.Module]*pprof.Mapping
 	functions map[pprof.Function]*pprof.Function

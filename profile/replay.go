@@ -25,7 +25,13 @@ type Event struct {
 	Old    uint64 // for a moved block, its previous address; 0 if the block is new
 	Path   Path   // of Allocated and Moved: the call path that allocated the block
 	Bytes  uint64 // of Allocated and Moved: the size
+	// Numbered reports that Addr and Old are not addresses, but the numbers of the blocks:
+	// of the allocations since the boot, from 0. (BT-VLINE-4)
+	Numbered bool
 }
+
+// numbered distinguishes the number of a block from an address.
+const numbered = 1 << 63
 
 // Replay computes from events the live blocks at each moment, and the totals of each call
 // path. Events take effect in the order of Add, whatever their times. (BT-EVT-5, BT-REC-5,
@@ -100,6 +106,9 @@ func (r *Replay) init() {
 // block. An event of another boot ends the life of all blocks.
 func (r *Replay) Add(e Event) bool {
 	r.init()
+	if e.Numbered {
+		e.Addr, e.Old = e.Addr^numbered, e.Old^numbered
+	}
 	t := &r.totals
 	if t.Events > 0 && e.Boot != r.boot {
 		r.restart()

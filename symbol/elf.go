@@ -79,6 +79,7 @@ func (f *File) readHeaders() (err error) {
 	if e.Class == elf.ELFCLASS32 {
 		f.Word = 32
 	}
+	f.entry = e.Entry
 	left := 2 * uint64(len(f.image)) // bytes of notes: segments and sections have each once
 	notes := func(off, n uint64) {
 		if f.BuildID == "" && n <= left {
@@ -91,7 +92,7 @@ func (f *File) readHeaders() (err error) {
 			s := segment{addr: p.Vaddr, off: p.Off, size: p.Filesz, end: p.Vaddr + p.Memsz}
 			f.loads = append(f.loads, s)
 			if p.Flags&elf.PF_X != 0 {
-				f.text = append(f.text, s)
+				f.text, f.codeLoads = append(f.text, s), append(f.codeLoads, s)
 			}
 		}
 		if p.Type == elf.PT_NOTE {

@@ -35,6 +35,8 @@ type File struct {
 	noCode                 bool      // code was not kept in the file: it has debug information alone
 	text                   []segment // executable, by address
 	loads                  []segment // all that is loaded
+	codeLoads              []segment // the executable ones of loads
+	entry                  uint64
 	textSpans, loadedSpans spans
 	sections               []*elf.Section
 	image                  []byte // the whole file

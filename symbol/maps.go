@@ -28,6 +28,44 @@ type timeline struct {
 
 	told    uint64 // hash of all mappings since the last reset, in their order
 	settled uint64 // told at the last settle
+
+	code codeMap
+}
+
+// codeMap lists the executable mappings of a boot, in the order in which the log told
+// them first. Mappings that the log has removed since stay: the offsets of the others count
+// them.
+type codeMap struct {
+	list   []Mapping
+	known  map[codeKey]bool
+	remap  bool // a complete map follows: the next {{{reset}}} belongs to it
+	marked bool // the log has headers, so that no {{{reset}}} begins a boot
+}
+
+type codeKey struct {
+	start, end, offset uint64
+	module             Module
+}
+
+// add adds a mapping, unless the log repeats it.
+func (c *codeMap) add(m Mapping) {
+	key := codeKey{m.Start, m.End, m.Offset, *m.Module}
+	if !m.Exec || m.Start == m.End || c.known[key] || len(c.list) >= maxMapped {
+		return
+	}
+	if c.known == nil {
+		c.known = map[codeKey]bool{}
+	}
+	c.known[key] = true
+	c.list = append(c.list, m)
+}
+
+// reset processes a {{{reset}}}. (BT-REC-4)
+func (c *codeMap) reset() {
+	if !c.remap && !c.marked {
+		*c = codeMap{}
+	}
+	c.remap = false
 }
 
 // maxMapped is the most mappings and modules between two resets: as many mappings as
@@ -48,7 +86,7 @@ func (t *timeline) settle() bool {
 }
 
 // reset forgets everything.
-func (t *timeline) reset() { *t = timeline{settled: t.settled} }
+func (t *timeline) reset() { *t = timeline{settled: t.settled, code: t.code} }
 
 // add adds a mapping, which replaces what it overlaps. It fails if there are too many.
 func (t *timeline) add(m Mapping) error {

@@ -53,6 +53,7 @@ func (t *timeline) element(text string) error {
 	switch f[0] {
 	case "reset":
 		t.reset()
+		t.code.reset()
 	case "module":
 		return t.module(f)
 	case "mmap":
@@ -132,6 +133,7 @@ func (t *timeline) mmap(f []string) error {
 	if n[0]+n[1] < n[0] {
 		return fmt.Errorf("%#x bytes from %#x pass the end of memory", n[1], n[0])
 	}
-	return t.add(Mapping{Start: n[0], End: n[0] + n[1], Exec: strings.Contains(f[5], "x"), Module: module,
-		Offset: n[3], Relative: true})
+	m := Mapping{Start: n[0], End: n[0] + n[1], Exec: strings.Contains(f[5], "x"), Module: module, Offset: n[3], Relative: true}
+	t.code.add(m)
+	return t.add(m)
 }

@@ -169,6 +169,25 @@ func (p *Process) SetWord(bits int, by string) error {
 // later mapping takes precedence.
 func (p *Process) Map(list []Mapping) { p.maps.set(list) }
 
+// Remap processes a ~h#map line: the modules and mappings known so far end, and a complete
+// map follows. (BT-REC-4)
+func (p *Process) Remap() {
+	p.maps.reset()
+	p.maps.code.remap = true
+}
+
+// ResetCode forgets the mappings of [Process.Executable], for a new boot.
+func (p *Process) ResetCode() { p.maps.code = codeMap{} }
+
+// Executable returns the executable mappings that the log told since the boot, also those
+// that it has removed since, in the order in which it told them first. Offsets of call
+// paths count in this order. The caller must not
+// change the list. (BT-CODE-3)
+func (p *Process) Executable() []Mapping { return p.maps.code.list }
+
+// Marked says that the log has headers, so that a {{{reset}}} begins no boot. (BT-REC-4)
+func (p *Process) Marked() { p.maps.code.marked = true }
+
 // Mapped reports whether there is a memory map.
 func (p *Process) Mapped() bool { return p.maps.known() }
 
@@ -185,6 +204,7 @@ func (p *Process) MapWord() int {
 // The files stay open.
 func (p *Process) Reset() {
 	p.maps.reset()
+	p.maps.code = codeMap{}
 	p.markup = p.markup[:0]
 	p.SetBases(nil)
 }
@@ -275,6 +295,19 @@ func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
 func (p *Process) Locate(pc uint64) Addr {
 	p.Generation()
 	return Addr{PC: pc, Location: p.locate(pc)}
+}
+
+// LocateIn returns the Addr of an address of a file of the configuration, as in the file's
+// program headers. If the load base of the file is known, the PC of the Addr is the address
+// in memory.
+func (p *Process) LocateIn(f *File, own uint64) Addr {
+	p.Generation()
+	for i := range p.bases {
+		if b := &p.bases[i]; b.File == f && b.Exact {
+			return Addr{PC: own + b.Bias, Location: p.locate(own + b.Bias)}
+		}
+	}
+	return Addr{PC: own, Location: p.locateOwn(f, own)}
 }
 
 // Close closes all files. Locations stay valid, except for the File of their modules.

@@ -20,6 +20,11 @@ func (a *addr2lineSink) record(it *heaplog.Item) error {
 			a.addr(p)
 		}
 	}
+	for _, e := range it.Events {
+		for _, p := range e.Stack {
+			a.addr(p)
+		}
+	}
 	_, err := a.w.Write(nil)
 	return err
 }

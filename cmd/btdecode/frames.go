@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -55,21 +57,32 @@ func (f *frames) of(a symbol.Addr) *rendered {
 	return c
 }
 
-// keeps reports whether the filter keeps a record.
+// keeps reports whether the filter keeps an item. Of an item with several call paths, it
+// removes those that the filter does not keep.
 func (f *frames) keeps(it *heaplog.Item) bool {
-	if f.filter.Ignore == nil && f.filter.Focus == nil {
+	switch {
+	case f.filter.Ignore == nil && f.filter.Focus == nil:
 		return true
+	case it.Kind == heaplog.Paths:
+		it.Allocs = slices.DeleteFunc(it.Allocs, func(a heaplog.Alloc) bool { return !f.keepsStack(a.Stack) })
+		return len(it.Allocs) > 0
+	case it.Kind == heaplog.PathEvents:
+		it.Events = slices.DeleteFunc(it.Events, func(e heaplog.PathEvent) bool { return !f.keepsStack(e.Stack) })
+		return len(it.Events) > 0
 	}
+	return len(it.Allocs) > 0 && f.keepsStack(it.Allocs[0].Stack)
+}
+
+// keepsStack reports whether the filter keeps a stack.
+func (f *frames) keepsStack(stack []symbol.Addr) bool {
 	focused := f.filter.Focus == nil
-	for _, alloc := range it.Allocs {
-		for _, a := range alloc.Stack {
-			m := f.of(a).matched
-			if m.Ignore {
-				f.matched.Ignore = true
-				return false
-			}
-			focused = focused || m.Focus
+	for _, a := range stack {
+		m := f.of(a).matched
+		if m.Ignore {
+			f.matched.Ignore = true
+			return false
 		}
+		focused = focused || m.Focus
 	}
 	f.matched.Focus = f.matched.Focus || focused
 	return focused

@@ -82,6 +82,12 @@ func (j *jsonSink) end(b []byte) error {
 }
 
 func (j *jsonSink) record(it *heaplog.Item) error {
+	switch it.Kind {
+	case heaplog.Paths:
+		return j.callPaths(it)
+	case heaplog.PathEvents:
+		return j.pathEvents(it)
+	}
 	for i := range it.Allocs {
 		if err := j.alloc(it, &it.Allocs[i]); err != nil {
 			return err
@@ -101,8 +107,18 @@ func (j *jsonSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
 	if a.SizeLost {
 		b = append(b, `,"size_lost":true`...)
 	}
+	b = j.appendStack(b, a.Stack)
+	if it.Cut != nil {
+		b = strconv.AppendInt(append(b, `,"cut_from":`...), int64(it.Cut.Depth), 10)
+		b = appendReason(b, it)
+	}
+	return j.end(b)
+}
+
+// appendStack appends the frames of a stack that are shown.
+func (j *jsonSink) appendStack(b []byte, stack []symbol.Addr) []byte {
 	looked, first := j.frames.looked(), true
-	for _, addr := range a.Stack {
+	for _, addr := range stack {
 		from := len(b)
 		if first {
 			b = append(b, `,"frames":[`...)
@@ -124,11 +140,7 @@ func (j *jsonSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
 	if !first {
 		b = append(b, ']')
 	}
-	if it.Cut != nil {
-		b = strconv.AppendInt(append(b, `,"cut_from":`...), int64(it.Cut.Depth), 10)
-		b = appendReason(b, it)
-	}
-	return j.end(b)
+	return b
 }
 
 // appendReason appends the reason for a cut or unreadable record.
@@ -139,6 +151,9 @@ func appendReason(b []byte, it *heaplog.Item) []byte {
 
 // appendAddr begins the object of an address.
 func appendAddr(b []byte, a symbol.Addr) []byte {
+	if offset, ok := heaplog.CodeOffset(a); ok {
+		return append(appendHex(append(b, `{"code_offset":"`...), offset), '"')
+	}
 	b = append(b, `{"pc":"`...)
 	b = appendHex(b, a.PC)
 	b = append(b, `","state":"`...)

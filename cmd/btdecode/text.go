@@ -48,6 +48,12 @@ func newTextSink(w *bufio.Writer, o *options, f *frames, stdout io.Writer) *text
 }
 
 func (t *textSink) record(it *heaplog.Item) error {
+	switch it.Kind {
+	case heaplog.Paths:
+		return t.callPaths(it)
+	case heaplog.PathEvents:
+		return t.pathEvents(it)
+	}
 	for i := range it.Allocs {
 		if err := t.alloc(it, &it.Allocs[i]); err != nil {
 			return err

@@ -121,7 +121,7 @@ func build(cc string, extra []string, output string) error {
 	if err := writeSources(dir); err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "preload", "*.c"))
+	files, err := filepath.Glob(filepath.Join(dir, "preload", "ring", "*.c"))
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func build(cc string, extra []string, output string) error {
 	temp := fmt.Sprintf("%s.%d.tmp", output, os.Getpid())
 	defer os.Remove(temp)
 	args := slices.Concat(command[1:], cflags, extra,
-		[]string{"-I" + filepath.Join(dir, "include"), "-I" + filepath.Join(dir, "preload"), "-o", temp}, files, ldflags)
+		[]string{"-I" + filepath.Join(dir, "include"), "-I" + filepath.Join(dir, "preload"), "-I" + filepath.Join(dir, "preload", "ring"), "-o", temp}, files, ldflags)
 	var said bytes.Buffer
 	ctx, stop := cli.Interruptible(context.Background()) // the directory is removed whatever happens
 	defer stop()

@@ -21,17 +21,18 @@ func command() *cobra.Command {
 		Use:   "btrecord [flags] -- PROGRAM [ARG...]",
 		Short: "btrecord runs a Linux program and records its heap.",
 		Long: `
-btrecord runs a program with a preloaded library that records its heap. The
-library writes dumps of the live allocations with their call stacks, when the
-program ends and when asked for, and the modules that are loaded; with --events
-also each allocation and free. The recording is a log: btheap, btdecode and
-btstats read it as it is, and find functions by the build-ids and paths in it.`,
+btrecord runs a program with a preloaded library that tells btrecord of each
+allocation and free. btrecord adds up and writes a recording: the live
+allocations by call path when the program ends, and with --events each
+allocation and free. btheap, btdecode and btstats read recordings as they are,
+and find functions by the build IDs and paths in them.`,
 		Example: `
 btrecord -- git status                    writes git.rec
 btheap top git.rec                        what was left at the end
-btrecord --at-peak -o peak.rec -- make    the heap when it was largest
+btrecord --at-peak -o peak.rec -- make    also the heap when it was largest
 btrecord --events -- ./app                each allocation and free
-btrecord dump $(pidof app)                a dump now
+btrecord --sample 512K -- ./server        one allocation per 512 KB, on average
+btrecord ctl $(pidof app) dump            a dump now
 btrecord library --cc mips-linux-gnu-gcc -o liblwsbt.so   for a router`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -41,20 +42,24 @@ btrecord library --cc mips-linux-gnu-gcc -o liblwsbt.so   for a router`,
 		},
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
 	})
-	cli.ExitCodes(root, `0 recorded, 2 usage, or no such program, 3 the program failed or was not
-recorded, or there is no C compiler to build the library.`)
+	cli.ExitCodes(root, `that of the program, or 128 + the number of the signal that ended it.
+125 it was not recorded, or not completely, 126 it cannot be run, 127 there is
+no such program, 2 usage.`)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&o.output, "output", "o", "", "write to `FILE` (default PROGRAM.rec, or PROGRAM.2.rec and so on if that exists)")
 	f.BoolVar(&o.events, "events", false, "record each allocation and free, too")
 	f.DurationVar(&o.interval, "interval", 0, "write a dump every `TIME`, such as 10s")
-	f.BoolVar(&o.atPeak, "at-peak", false, "write a dump at each new peak that is 1 % above the last")
+	f.BoolVar(&o.atPeak, "at-peak", false, "write a dump of the heap when it was largest, too")
+	f.StringVar(&o.sample, "sample", "", "record one block per `BYTES` allocated, on average, such as 512K")
 	f.BoolVar(&o.children, "children", false, "record child processes, too, each in FILE.PID")
-	f.IntVar(&o.signal, "signal", 0, "write a dump on signal number `N` (default SIGUSR1)")
+	f.BoolVar(&o.inherited, "inherited", false, "with --children: begin with the blocks that a child has of its parent")
+	f.BoolVar(&o.lossy, "lossy", false, "drop events rather than let the program wait")
+	f.BoolVar(&o.startOff, "start-off", false, "record nothing until btrecord ctl PID on")
 	f.StringVar(&o.library, "library", "", "preload `FILE`, built by btrecord library")
 	f.StringVar(&o.cc, "cc", "", "build the library with compiler `CC`")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no notes on stderr")
 	cli.AddFlags(root, "Recording", f)
 	root.Flags().SetInterspersed(false)
-	root.AddCommand(dumpCommand(), libraryCommand())
+	root.AddCommand(ctlCommand(), libraryCommand())
 	return root
 }

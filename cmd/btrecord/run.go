@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,33 +18,27 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/recorder"
+)
+
+// Exit codes of failures of btrecord's own, as those of env and timeout.
+const (
+	notRecorded = 125
+	notRunnable = 126
+	notFound    = 127
 )
 
 type options struct {
-	output, library, cc             string
-	events, atPeak, children, quiet bool
-	interval                        time.Duration
-	signal                          int
+	output, library, cc, sample                                 string
+	events, atPeak, children, inherited, lossy, startOff, quiet bool
+	interval                                                    time.Duration
+	rate                                                        uint64
 }
 
 func (o *options) run(c *cobra.Command, args []string) error {
-	note := func(format string, args ...any) {
-		if !o.quiet {
-			fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s\n", cli.Printable(fmt.Sprintf(format, args...)))
-		}
-	}
-	if o.interval < 0 || o.interval > 0 && o.interval < time.Millisecond {
-		return cli.BadArgsf("--interval %v: expected 1ms or more", o.interval)
-	}
-	switch {
-	case o.library != "" && o.cc != "":
-		return cli.BadArgsf("--cc has no effect with --library: nothing is built")
-	case o.signal < 0 || o.signal > 64:
-		return cli.BadArgsf("--signal %d: expected 1 to 64", o.signal)
-	case o.signal == int(syscall.SIGKILL) || o.signal == int(syscall.SIGSTOP):
-		return cli.BadArgsf("--signal %d: no program can catch it (%v)", o.signal, syscall.Signal(o.signal))
+	if err := o.check(); err != nil {
+		return err
 	}
 	t, err := findTarget(args[0])
 	if err != nil {
@@ -54,70 +47,149 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if err := o.sameAs(t); err != nil {
 		return err
 	}
-	library := o.library
-	switch {
-	case t.warning != "":
-	case library == "":
-		library, err = t.findLibrary(o.cc)
-	default:
-		if library, err = filepath.Abs(library); err == nil {
-			err = t.checkLibrary(library)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	env := os.Environ()
-	var path string
-	if t.warning == "" {
-		if strings.ContainsAny(library, " :") {
-			return cli.Usagef("%s: the loader cannot preload a library with a space or colon in its path", library)
-		}
-		if path, err = o.createOutput(args[0]); err != nil {
+	if t.warning != "" {
+		fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s %s; it runs, but is not recorded\n", cli.Printable(t.path), t.warning)
+		p, err := start(args, os.Environ())
+		if err != nil {
 			return err
 		}
-		env = append(env, o.environment(library, path)...)
-	} else {
-		fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s %s; it runs, but is not recorded\n", cli.Printable(t.path), t.warning)
+		code, err := p.wait()
+		if err == nil && code == 0 {
+			return failed(notRecorded, "%s %s: nothing was recorded", t.path, t.warning)
+		}
+		return ends(code, err)
 	}
-	status, err := runProgram(c, args, env)
+	library, err := o.findLibrary(t)
 	if err != nil {
 		return err
 	}
-	if t.warning != "" {
-		return cli.Failedf("%s %s: nothing was recorded", t.path, t.warning)
-	}
-	said, cut, err := summary(path)
-	switch {
-	case err != nil:
-		return err
-	case cut && status == "":
-		return cli.Failedf("%s: %s, though the program ended by itself", path, said)
-	}
-	note("%s: %s", path, said)
-	if status != "" {
-		return cli.Failedf("%s: %s", args[0], status)
-	}
-	return nil
+	return o.record(c, args, library)
 }
 
-// environment returns the variables for the preloaded library.
-func (o *options) environment(library, path string) []string {
+// check checks the options.
+func (o *options) check() (err error) {
+	switch {
+	case o.interval < 0 || o.interval > 0 && o.interval < time.Millisecond:
+		return cli.BadArgsf("--interval %v: expected 1ms or more", o.interval)
+	case o.library != "" && o.cc != "":
+		return cli.BadArgsf("--cc has no effect with --library: nothing is built")
+	case o.inherited && !o.children:
+		return cli.BadArgsf("--inherited has no effect without --children")
+	case o.children && o.output == cli.Stdio:
+		return cli.BadArgsf("--children writes a file for each process, expected a name for -o")
+	}
+	if o.sample != "" {
+		o.rate, err = parseBytes(o.sample)
+	}
+	return err
+}
+
+// parseBytes reads a number of bytes, with K, M or G for powers of 1,024.
+func parseBytes(s string) (uint64, error) {
+	number, shift := s, 0
+	if i := strings.IndexAny("KMG", s[len(s)-1:]); i >= 0 {
+		number, shift = s[:len(s)-1], 10*(i+1)
+	}
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || n == 0 || n > 1<<40>>shift {
+		return 0, cli.BadArgsf("--sample %q: expected a number of bytes from 1 to 1024G, such as 512K", s)
+	}
+	return n << shift, nil
+}
+
+func failed(code int, format string, args ...any) error {
+	return &cli.Error{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// findLibrary returns the path of the library to preload.
+func (o *options) findLibrary(t *target) (path string, err error) {
+	if o.library == "" {
+		path, err = t.findLibrary(o.cc)
+	} else if path, err = filepath.Abs(o.library); err == nil {
+		err = t.checkLibrary(path)
+	}
+	if err == nil && strings.ContainsAny(path, " :") {
+		err = cli.Usagef("%s: the loader cannot preload a library with a space or colon in its path", path)
+	}
+	return path, err
+}
+
+// record runs a program and records it.
+func (o *options) record(c *cobra.Command, args []string, library string) error {
+	note := func(format string, args ...any) {
+		if !o.quiet {
+			fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s\n", cli.Printable(fmt.Sprintf(format, args...)))
+		}
+	}
+	first, path, err := o.createOutput(args[0])
+	if err != nil {
+		return err
+	}
+	r, err := recorder.New(recorder.Config{
+		Events: o.events, AtPeak: o.atPeak, Children: o.children, Inherited: o.inherited, Lossy: o.lossy,
+		StartOff: o.startOff, Sample: o.rate,
+	}, func(pid int, root bool) (io.WriteCloser, error) {
+		if root {
+			return first, nil
+		}
+		return os.Create(fmt.Sprintf("%s.%d", path, pid))
+	})
+	if err != nil {
+		return &cli.Error{Code: notRecorded, Err: err}
+	}
+	defer r.Close()
 	if old := os.Getenv("LD_PRELOAD"); old != "" {
 		library += ":" + old
 	}
-	env := []string{"LD_PRELOAD=" + library, "LWSBT_OUT=" + strings.ReplaceAll(path, "%", "%%")}
-	add := func(name string, on bool, value string) {
-		if on {
-			env = append(env, name+"="+value)
-		}
+	p, err := start(args, append(os.Environ(), "LD_PRELOAD="+library, r.Variable()))
+	if err != nil {
+		return err
 	}
-	add("LWSBT_EVENTS", o.events, "1")
-	add("LWSBT_AT_PEAK", o.atPeak, "1")
-	add("LWSBT_CHILDREN", o.children, "1")
-	add("LWSBT_INTERVAL", o.interval > 0, strconv.FormatFloat(o.interval.Seconds(), 'f', 6, 64))
-	add("LWSBT_SIGNAL", o.signal > 0, strconv.Itoa(o.signal))
-	return env
+	var code int
+	var waitErr error
+	go func() {
+		code, waitErr = p.wait()
+		r.Ended(p.Process.Pid)
+	}()
+	recorded, notes := r.Run(o.interval)
+	for _, text := range notes {
+		note("%s", text)
+	}
+	err = report(recorded, path, note)
+	if err == nil && len(recorded) == 0 {
+		err = failed(notRecorded, "nothing was recorded: the program did not load the library")
+	}
+	if code != 0 || waitErr != nil {
+		if err != nil {
+			note("%v", err)
+		}
+		return ends(code, waitErr)
+	}
+	return err
+}
+
+// report prints what was recorded. It returns an error if a recording is not complete.
+func report(recorded []recorder.Summary, path string, note func(string, ...any)) (err error) {
+	for _, s := range recorded {
+		file := path
+		if !s.Root {
+			file = fmt.Sprintf("%s.%d", path, s.PID)
+		}
+		if s.Err != nil {
+			err = failed(notRecorded, "%s: the recording is not complete: %w", file, s.Err)
+			continue
+		}
+		note("%s: %s", file, s.Text)
+	}
+	return err
+}
+
+// ends returns the error that makes btrecord end as the program did.
+func ends(code int, err error) error {
+	if err != nil {
+		return &cli.Error{Code: notRecorded, Err: err}
+	}
+	return cli.Exit(code)
 }
 
 // sameAs returns an error if the recording would overwrite the program, its
@@ -136,27 +208,20 @@ func (o *options) sameAs(t *target) error {
 }
 
 // createOutput creates an empty recording, so that a path that cannot be written is
-// reported before the program runs. It returns the absolute path.
-func (o *options) createOutput(program string) (string, error) {
+// reported before the program runs.
+func (o *options) createOutput(program string) (f *os.File, path string, err error) {
 	if o.output == cli.Stdio {
-		return fmt.Sprintf("/proc/%d/fd/1", os.Getpid()), nil
+		return os.Stdout, "standard output", nil
 	}
 	if o.output != "" {
-		path, err := filepath.Abs(o.output)
-		if err != nil {
-			return "", err
+		if info, err := os.Stat(o.output); err == nil && info.IsDir() {
+			return nil, "", cli.Usagef("%s: is a directory, expected a file to write", o.output)
 		}
-		switch info, err := os.Stat(path); {
-		case err == nil && info.IsDir():
-			return "", cli.Usagef("%s: is a directory, expected a file to write", o.output)
-		case err == nil && info.Mode()&fs.ModeNamedPipe != 0:
-			return path, nil
+		if f, err = os.Create(o.output); err != nil {
+			return nil, "", &cli.Error{Code: notRecorded, Err: err}
 		}
-		f, err := os.Create(path)
-		if err != nil {
-			return "", &cli.Error{Code: cli.Failed, Err: err}
-		}
-		return path, f.Close()
+		path, err = filepath.Abs(o.output)
+		return f, path, err
 	}
 	base := filepath.Base(program)
 	for n := 1; n < 10000; n++ {
@@ -169,34 +234,43 @@ func (o *options) createOutput(program string) (string, error) {
 			continue
 		}
 		if err != nil {
-			return "", &cli.Error{Code: cli.Failed, Err: err}
+			return nil, "", &cli.Error{Code: notRecorded, Err: err}
 		}
-		f.Close()
-		return filepath.Abs(name)
+		path, err := filepath.Abs(name)
+		return f, path, err
 	}
-	return "", cli.Failedf("%s.rec and all its numbered names exist; see -o", base)
+	return nil, "", failed(notRecorded, "%s.rec and all its numbered names exist; see -o", base)
 }
 
-// runProgram runs the program with this process's streams. It returns a description of
-// the failure, or "".
-func runProgram(c *cobra.Command, args, env []string) (status string, err error) {
-	p := exec.Command(args[0], args[1:]...)
+// program is one that runs with this process's streams.
+type program struct {
+	*exec.Cmd
+	signals chan os.Signal
+}
+
+// start starts the program.
+func start(args, env []string) (*program, error) {
+	p := &program{exec.Command(args[0], args[1:]...), make(chan os.Signal, 8)}
 	p.Env = env
 	p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// A terminal sends its interrupt and quit signals to the program, too. The others are
 	// forwarded.
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
-	defer signal.Stop(signals)
+	signal.Notify(p.signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	if err := p.Start(); err != nil {
-		return "", &cli.Error{Code: cli.Failed, Err: err}
+		return nil, &cli.Error{Code: notRunnable, Err: err}
 	}
+	return p, nil
+}
+
+// wait waits for the program and returns its exit code, or 128 + the number of the signal
+// that ended it.
+func (p *program) wait() (code int, err error) {
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
 		for {
 			select {
-			case s := <-signals:
+			case s := <-p.signals:
 				if s != os.Interrupt && s != syscall.SIGQUIT {
 					p.Process.Signal(s)
 				}
@@ -206,73 +280,14 @@ func runProgram(c *cobra.Command, args, env []string) (status string, err error)
 		}
 	}()
 	err = p.Wait()
+	signal.Stop(p.signals)
 	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exit.String(), nil
+	if err != nil && !errors.As(err, &exit) {
+		return 0, err
 	}
-	return "", err
-}
-
-// summary returns a sentence with the last total of a recording, and whether the recording
-// lacks its end, for example after the disk was full. It fails if nothing was recorded.
-func summary(path string) (said string, cut bool, err error) {
-	info, err := os.Stat(path) // before it is opened: a pipe would wait for a writer
-	if err == nil && !info.Mode().IsRegular() {
-		return "not a regular file, so its contents are not checked", false, nil
+	status, ok := p.ProcessState.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		return 128 + int(status.Signal()), nil
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", false, &cli.Error{Code: cli.Failed, Err: err}
-	}
-	defer f.Close()
-	if info.Size() == 0 {
-		return "", false, cli.Failedf("nothing was recorded: the program did not load the library")
-	}
-	total, complete, err := lastTotal(f)
-	switch {
-	case err != nil:
-		return "", false, err
-	case total == nil:
-		return fmt.Sprintf("%d bytes, without a dump at the end", info.Size()), true, nil
-	}
-	n := func(key string) uint64 { v, _ := total.Uint(key); return v }
-	text := fmt.Sprintf("%d allocations, %d frees, peak %d bytes, %d bytes in %d allocations at the end",
-		n("allocs"), n("frees"), n("peak"), n("live"), n("allocs")-n("frees"))
-	if !complete {
-		text += "; the last dump was cut"
-	}
-	return text, !complete, nil
-}
-
-// lastTotal returns the last ~h#total of a recording, and whether a whole dump follows.
-func lastTotal(r io.ReadSeeker) (total *codec.Header, complete bool, err error) {
-	rest, err := r.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, false, err
-	}
-	// Read backwards, in pieces that overlap by more than a header.
-	const piece, overlap = 1 << 20, 512
-	for rest > 0 {
-		from := max(0, rest-piece)
-		text := make([]byte, rest-from)
-		if _, err := r.Seek(from, io.SeekStart); err != nil {
-			return nil, false, err
-		}
-		if _, err := io.ReadFull(r, text); err != nil {
-			return nil, false, err
-		}
-		complete = complete || bytes.Contains(text, []byte("~h#end "))
-		if i := bytes.LastIndex(text, []byte("~h#total ")); i >= 0 {
-			line, _, _ := bytes.Cut(text[i:], []byte("\n"))
-			total = new(codec.Header)
-			if codec.ParseHeader(total, line) == nil {
-				return total, complete, nil
-			}
-		}
-		if from == 0 {
-			break
-		}
-		rest = from + overlap
-	}
-	return nil, complete, nil
+	return p.ProcessState.ExitCode(), nil
 }

@@ -41,9 +41,9 @@ func findTarget(name string) (*target, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-			return nil, cli.Usagef("%s: no such program", name)
+			return nil, failed(notFound, "%s: no such program", name)
 		}
-		return nil, err
+		return nil, &cli.Error{Code: notRunnable, Err: err}
 	}
 	t := &target{path: path}
 	for range 4 { // a script's interpreter may be a script

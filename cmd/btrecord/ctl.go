@@ -1,0 +1,52 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/recorder"
+)
+
+func ctlCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ctl PID on|off|dump",
+		Short: "dump the heap of a running program now, or turn its recording on or off",
+		Long: `
+ctl asks the btrecord that records a program to write a dump of its live
+allocations, or to turn the recording on or off. That is for the program and
+its recorded children. What is live is known only since the recording was
+turned on: each time begins with no blocks.`,
+		Example: `
+btrecord ctl 1234 dump
+btrecord ctl 1234 off`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return cli.BadArgsf("expected the PID of a program, and on, off or dump")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			pid, err := strconv.Atoi(args[0])
+			if err != nil || pid <= 0 {
+				return cli.BadArgsf("%q: expected the PID of a program", args[0])
+			}
+			r := recorder.Request(args[1])
+			switch r {
+			case recorder.On, recorder.Off, recorder.Dump:
+			default:
+				return cli.BadArgsf("%q: expected on, off or dump", args[1])
+			}
+			answer, err := recorder.Control(pid, r)
+			if err != nil {
+				return cli.Failedf("%w", err)
+			}
+			fmt.Fprintf(c.ErrOrStderr(), "btrecord: process %d: %s\n", pid, cli.Printable(answer))
+			return nil
+		},
+	}
+}

@@ -1,0 +1,66 @@
+package callpath
+
+import (
+	"math"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// LineEnd returns the length of the ~p# or ~v# line that text begins with: the lead-in
+// and the longest run of digits behind it. It is len(text) where the line may continue
+// after text, and 0 if text begins with neither lead-in. It does not check the line.
+// (BT-PLINE-4)
+func LineEnd(text []byte) int {
+	if len(text) < len(LeadIn) || text[0] != '~' || text[1] != 'p' && text[1] != 'v' || text[2] != '#' {
+		return 0
+	}
+	n := len(LeadIn)
+	for n < len(text) && valueOf[text[n]] != noDigit {
+		n++
+	}
+	return n
+}
+
+// KeepsNames reports whether the names of one boot are known in the next one, by their
+// ~h#boot lines: both have the same build, and the same code and shift. Where neither
+// has the key code, the caller has to know that both take it from the same ELF file.
+// (BT-NAME-3)
+func KeepsNames(before, after *codec.Header) bool {
+	build, ok := before.Get("build")
+	again, also := after.Get("build")
+	if !ok || !also || build != again {
+		return false
+	}
+	shift, _ := before.Uint("shift")
+	shiftAgain, _ := after.Uint("shift")
+	code, _ := before.Get("code")
+	codeAgain, _ := after.Get("code")
+	ranges, ok := codec.ParseRanges(code)
+	rangesAgain, also := codec.ParseRanges(codeAgain)
+	if shift != shiftAgain || ok != also || len(ranges) != len(rangesAgain) {
+		return false
+	}
+	for i := range ranges {
+		if ranges[i] != rangesAgain[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Missing returns how many lines are missing between two ~p# lines of a boot, by their
+// sequence: 0 to 4,095. More are lost if a multiple of 4,096 is. (BT-DUMP-4)
+func Missing(before, after uint16) int { return int((after - before - 1) & 4095) }
+
+// Scale estimates how many blocks and bytes were allocated where a sample with a mean
+// of rate bytes has live blocks of equal size with this sum of bytes. variance is that
+// of the bytes. Scale returns its arguments for a rate of 0 or no blocks. (BT-DUMP-5)
+func Scale(live, bytes, rate uint64) (scaledLive, scaledBytes, variance float64) {
+	n, b := float64(live), float64(bytes)
+	if rate == 0 || live == 0 || bytes == 0 {
+		return n, b, 0
+	}
+	s := b / n
+	p := -math.Expm1(-s / float64(rate))
+	return n / p, b / p, n * s * s * (1 - p) / (p * p)
+}

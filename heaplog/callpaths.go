@@ -1,0 +1,381 @@
+package heaplog
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// callPaths turns the lines of call paths of one boot into call stacks. It knows the names of
+// the call paths, and the addresses of the code. A boot has one; it stays usable when the
+// next boot has begun, for call paths whose names are not known yet.
+type callPaths struct {
+	process *symbol.Process
+	offset  uint64 // added to each address
+	names   *callpath.Names
+	shared  bool // the boot before has used names
+	closed  bool // another boot has begun: process is no longer that of this boot
+
+	ranges callpath.Ranges
+	shift  uint8 // of the boot line, 0 if it has none
+	from   codeSource
+	told   int          // executable mappings of the process in ranges
+	file   *symbol.File // whose own addresses the ranges are, nil if they are those in memory
+
+	addrs      map[callpath.Frame]symbol.Addr // frames of this boot
+	generation int                            // of the process when addrs was checked
+	unknown    int64                          // distinct frames outside of the code
+	problem    string                         // with the ELF file's note section, "" if there is none
+
+	entries []pathEntry // of the current line
+	blocks  []callpath.Block
+	frames  []callpath.Frame
+	pcs     []uint64 // addresses in memory of the current line, in a survey
+	lines   sequenceNumbers
+	events  sequenceNumbers
+	next    uint64 // number of the next block, by the line of events before
+}
+
+// codeSource is what the code ranges come from.
+type codeSource uint8
+
+const (
+	fromNothing codeSource = iota
+	fromELF                // the note section or the program headers of the ELF file
+	fromMap                // the executable mappings of the log
+	fromHeader             // the boot line
+)
+
+// pathEntry is an entry of a line of call paths.
+type pathEntry struct {
+	id         callpath.ID
+	definition bool
+	live, ever profile.Value
+	peak       uint64
+	blocks     []callpath.Block // nil if the line has none
+}
+
+// sequenceNumbers finds lost lines by the number that each line has.
+type sequenceNumbers struct {
+	known bool
+	next  uint64
+	lost  int64
+	read  int64
+}
+
+// line takes the number of a line, which counts modulo a power of 2, and returns how many
+// lines before it were lost. Lines that come late or twice are not counted.
+func (s *sequenceNumbers) line(number, modulus uint64) (lost int64) {
+	s.read++
+	gap := (number - s.next) % modulus
+	if s.known && gap >= modulus/2 {
+		return 0
+	}
+	if s.known {
+		lost = int64(gap)
+	}
+	s.known, s.next = true, (number+1)%modulus
+	s.lost += lost
+	return lost
+}
+
+// newCallPaths begins a boot. h is its ~h#boot line, nil if it has none. last and before are
+// the latest boot that had lines of call paths and its ~h#boot line, nil if there are none.
+func newCallPaths(r *Reader, h, before *codec.Header, last *callPaths) *callPaths {
+	c := &callPaths{process: r.process, offset: r.offset, addrs: map[callpath.Frame]symbol.Addr{}}
+	if h != nil {
+		c.lines.known, c.events.known = true, true
+		c.header(h)
+	}
+	if c.from == fromNothing {
+		c.elf()
+	}
+	// BT-NAME-3
+	if h != nil && before != nil && callpath.KeepsNames(before, h) && last.from == c.from && (c.from == fromHeader || c.from == fromELF) {
+		c.names, c.shared = last.names, true
+	} else {
+		c.names = &callpath.Names{}
+	}
+	return c
+}
+
+// header takes the code ranges of the boot line. (BT-CODE-1)
+func (c *callPaths) header(h *codec.Header) {
+	shift, _ := h.Uint("shift")
+	c.shift = uint8(min(shift, symbol.MaxShift))
+	code, ok := h.Get("code")
+	if !ok {
+		return
+	}
+	list, _ := codec.ParseRanges(code)
+	c.ranges.Shift = c.shift
+	for _, x := range list {
+		c.ranges.Add(x, "")
+	}
+	c.from = fromHeader
+}
+
+// elf takes the code ranges of the ELF file that the user names. (BT-CODE-3, BT-NOTE-1)
+func (c *callPaths) elf() {
+	files := c.process.Files()
+	if len(files) == 0 {
+		return
+	}
+	l, err := files[0].Layout()
+	if err != nil {
+		c.problem = err.Error()
+	}
+	c.ranges.Shift = uint8(l.Shift)
+	for _, x := range l.Code {
+		c.ranges.Add(x, "")
+	}
+	c.from, c.file = fromELF, files[0]
+}
+
+// settle takes the executable mappings that the log has told since the last call, unless the
+// boot line has the code ranges. (BT-CODE-3)
+func (c *callPaths) settle() {
+	if c.closed || c.from == fromHeader {
+		return
+	}
+	list := c.process.Executable()
+	if len(list) == 0 || len(list) == c.told {
+		return
+	}
+	if c.from != fromMap {
+		c.ranges, c.from, c.file = callpath.Ranges{Shift: c.shift}, fromMap, nil
+		clear(c.addrs)
+		if c.shared { // offsets of another map
+			c.names, c.shared = &callpath.Names{}, false
+		}
+	}
+	for i := c.told; i < len(list); i++ {
+		m := &list[i]
+		c.ranges.Add(codec.Range{Start: m.Start, Length: m.End - m.Start}, fmt.Sprintf("%s %s %x", m.Module.Name, m.Module.BuildID, m.Offset))
+	}
+	c.told = len(list)
+}
+
+// line reads the entries of a line. With locate, it names their addresses, too; otherwise it
+// only collects the addresses in memory. frames is the number of frames in the line; values reports
+// whether one of the entries is no definition.
+func (c *callPaths) line(l *callpath.Line, locate bool) (frames int64, values bool) {
+	c.settle()
+	c.entries, c.blocks, c.pcs = c.entries[:0], c.blocks[:0], c.pcs[:0]
+	var e callpath.Entry
+	for l.Next(&e) {
+		p := pathEntry{id: c.names.Add(&e.Path), definition: e.Definition, live: profile.Value{Bytes: e.Bytes, Count: e.Live},
+			ever: profile.Value{Bytes: e.AllocBytes, Count: e.Allocs}, peak: e.Peak}
+		if l.Flags&callpath.Blocks != 0 && !e.Definition {
+			c.blocks = append(c.blocks, e.Blocks...)
+			p.blocks = c.blocks[len(c.blocks)-len(e.Blocks):]
+		}
+		frames += int64(len(e.Frames))
+		for _, f := range e.Frames {
+			if locate {
+				c.addr(f)
+			} else if pc, _, ok := c.ranges.Address(f); ok && c.file == nil {
+				c.pcs = append(c.pcs, pc)
+			}
+		}
+		values = values || !e.Definition
+		c.entries = append(c.entries, p)
+	}
+	l.Rewind()
+	return frames, values
+}
+
+// named returns the path of a name.
+func (c *callPaths) named(name uint32) callpath.ID {
+	return c.names.Add(&callpath.Path{Base: callpath.Named, Outer: name})
+}
+
+// known reports whether no name in a path is unknown.
+func (c *callPaths) known(id callpath.ID) bool {
+	p := c.names.Path(id, c.frames)
+	c.frames = p.Frames
+	return p.Base != callpath.Named
+}
+
+// stack appends the addresses of a path, innermost first, as far as they are known, and
+// returns what the path begins with.
+func (c *callPaths) stack(dst []symbol.Addr, id callpath.ID) ([]symbol.Addr, callpath.Path) {
+	c.settle()
+	p := c.names.Path(id, c.frames)
+	c.frames = p.Frames
+	for _, f := range slices.Backward(p.Frames) {
+		dst = append(dst, c.addr(f))
+	}
+	return dst, p
+}
+
+// addr returns the address of a frame. An address that has a name keeps it when the module is
+// gone.
+func (c *callPaths) addr(f callpath.Frame) symbol.Addr {
+	if g := c.process.Generation(); !c.closed && g != c.generation {
+		c.generation = g
+		for f, a := range c.addrs {
+			if len(a.Frames()) == 0 {
+				delete(c.addrs, f)
+			}
+		}
+	}
+	a, ok := c.addrs[f]
+	if !ok {
+		a = c.locate(f)
+		c.addrs[f] = a
+	}
+	return a
+}
+
+func (c *callPaths) locate(f callpath.Frame) symbol.Addr {
+	pc, _, ok := c.ranges.Address(f)
+	switch {
+	case !ok:
+		c.unknown++
+		return offsetAddr(f.Value)
+	case c.closed:
+		return symbol.Addr{PC: pc}
+	case c.file != nil && !f.Escaped:
+		return c.process.LocateIn(c.file, pc)
+	}
+	return c.process.Locate(pc + c.offset)
+}
+
+// CodeOffset returns the code offset of an address of a call path that is in none of the
+// known code ranges; ok is false for other addresses. (BT-CODE-2)
+func CodeOffset(a symbol.Addr) (offset uint64, ok bool) {
+	return a.PC, a.Location != nil && a.Location.Missing == missingCode
+}
+
+// missingCode is the reason why a code offset has no address.
+const missingCode = "the log does not say where the code is"
+
+// offsetAddr returns the Addr of a code offset that is in none of the known code ranges.
+func offsetAddr(x uint64) symbol.Addr {
+	name := fmt.Sprintf("code+%#x", x)
+	return symbol.Addr{PC: x, Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}, Missing: missingCode}}
+}
+
+// unknownOuter returns the outermost Addr of a call path whose outer frames have a name that
+// is not known.
+func (c *callPaths) unknownOuter(name uint32) symbol.Addr {
+	f := callpath.Frame{Value: callpath.MaxOffset + uint64(name)} // no frame has this offset
+	a, ok := c.addrs[f]
+	if !ok {
+		a = namedAddr("(outer frames not known)")
+		c.addrs[f] = a
+	}
+	return a
+}
+
+// othersAddr is the address of the path of no frames, in which a device adds up what it has
+// no other place for. (BT-NAME-1)
+var othersAddr = namedAddr("(all other call paths)")
+
+// namedAddr returns an address that is a name only.
+func namedAddr(name string) symbol.Addr {
+	return symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}}}
+}
+
+// builderPath returns the call path of a Builder. noOuter reports whether its outer frames are
+// missing.
+func (c *callPaths) builderPath(b *profile.Builder, id callpath.ID) (path profile.Path, noOuter bool) {
+	stack, p := c.stack(nil, id)
+	switch p.Base {
+	case callpath.Cut:
+		if len(stack) == 0 {
+			return b.Path([]symbol.Addr{othersAddr}), false
+		}
+		stack = append(stack, profile.CutAddr(len(stack)))
+	case callpath.Named:
+		stack = append(stack, c.unknownOuter(p.Outer))
+	}
+	return b.Path(stack), p.Base != callpath.Whole
+}
+
+// allocs appends the entries of the current line as Allocs.
+func (c *callPaths) allocs(dst []Alloc) []Alloc {
+	for i := range c.entries {
+		e := &c.entries[i]
+		a := Alloc{Value: e.live, Name: c.names.Name(e.id), Definition: e.definition, Blocks: e.blocks, Ever: e.ever, Peak: e.peak}
+		var p callpath.Path
+		a.Stack, p = c.stack(nil, e.id)
+		a.NoOuter = p.Base == callpath.Named || p.Base == callpath.Cut && len(a.Stack) > 0
+		dst = append(dst, a)
+	}
+	return dst
+}
+
+// pathEvents appends the events of a line.
+func (c *callPaths) pathEvents(dst []PathEvent, l *callpath.Events) []PathEvent {
+	c.settle()
+	e := PathEvent{}
+	for l.Next(&e.Event) {
+		e.Stack, e.NoOuter = nil, false
+		if e.Kind == callpath.Allocated || e.Kind == callpath.Moved {
+			var p callpath.Path
+			e.Stack, p = c.stack(nil, c.named(e.Path))
+			e.NoOuter = p.Base != callpath.Whole
+		}
+		dst = append(dst, e)
+	}
+	l.Rewind()
+	return dst
+}
+
+// pathSum is what a dump holds of a call path: the sum of its entries.
+type pathSum struct {
+	live, ever profile.Value
+	peak       uint64
+	peaks      int // entries that have a peak
+	saturated  bool
+
+	// Estimates of the live values and their variances, if the dump is sampled.
+	bytes, count, bytesVar, countVar float64
+}
+
+// sumOf returns the values of an entry. If the dump is sampled, the live values are scaled: by
+// the size of each block, if the line has the blocks, else by their mean size. (BT-DUMP-5)
+func sumOf(e *pathEntry, sample uint64) pathSum {
+	s := pathSum{live: e.live, ever: e.ever, peak: e.peak}
+	if e.peak > 0 {
+		s.peaks = 1
+	}
+	if sample == 0 {
+		return s
+	}
+	add := func(v profile.Value) {
+		count, bytes, variance := callpath.Scale(v.Count, v.Bytes, sample)
+		s.bytes, s.count, s.bytesVar = s.bytes+bytes, s.count+count, s.bytesVar+variance
+		if v.Bytes > 0 {
+			size := float64(v.Bytes) / float64(v.Count)
+			s.countVar += variance / (size * size)
+		}
+	}
+	if e.blocks == nil {
+		add(e.live)
+	}
+	for _, b := range e.blocks {
+		add(profile.Value{Bytes: b.Size, Count: 1})
+	}
+	return s
+}
+
+// add adds the values of another entry of the path.
+func (s *pathSum) add(o *pathSum) {
+	live, ever := s.live.Add(o.live), s.ever.Add(o.ever)
+	peak, carry := bits.Add64(s.peak, o.peak, 0)
+	if carry != 0 {
+		peak = 1<<64 - 1
+	}
+	s.peak, s.saturated = peak, s.saturated || live || ever || carry != 0
+	s.peaks += o.peaks
+	s.bytes, s.count = s.bytes+o.bytes, s.count+o.count
+	s.bytesVar, s.countVar = s.bytesVar+o.bytesVar, s.countVar+o.countVar
+}

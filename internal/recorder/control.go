@@ -1,0 +1,151 @@
+//go:build linux
+
+package recorder
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Request is what a user asks of a recorder that runs, for one process.
+type Request string
+
+// Requests.
+const (
+	On   Request = "on"   // record from now on, beginning with no blocks
+	Off  Request = "off"  // write a dump and record no more
+	Dump Request = "dump" // write a dump now
+)
+
+// request is one that waits for the recorder's loop.
+type request struct {
+	Request
+	pid   int
+	reply chan string
+}
+
+// controller takes requests at an abstract socket: it has no file that could be left over.
+type controller struct {
+	listener net.Listener
+	requests chan request
+}
+
+func socketName(recorder int) string { return fmt.Sprintf("@lwsbt.%d", recorder) }
+
+func listen() (*controller, error) {
+	l, err := net.Listen("unix", socketName(os.Getpid()))
+	if err != nil {
+		return nil, err
+	}
+	c := &controller{l, make(chan request)}
+	go c.accept()
+	return c, nil
+}
+
+func (c *controller) close() { c.listener.Close() }
+
+func (c *controller) accept() {
+	for {
+		conn, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		go c.serve(conn.(*net.UnixConn))
+	}
+}
+
+// serve answers one request: a line "dump 1234" is answered by a line "ok …" or "error …".
+func (c *controller) serve(conn *net.UnixConn) {
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Minute))
+	if !mayControl(conn) {
+		fmt.Fprintln(conn, "error another user records this process")
+		return
+	}
+	line, err := bufio.NewReaderSize(conn, 64).ReadSlice('\n')
+	verb, number, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+	pid, numberErr := strconv.Atoi(number)
+	switch Request(verb) {
+	case On, Off, Dump:
+	default:
+		verb = ""
+	}
+	if err != nil || numberErr != nil || verb == "" {
+		fmt.Fprintln(conn, "error expected on, off or dump, and a PID")
+		return
+	}
+	r := request{Request(verb), pid, make(chan string, 1)}
+	select {
+	case c.requests <- r:
+		fmt.Fprintln(conn, <-r.reply)
+	case <-time.After(30 * time.Second):
+		fmt.Fprintln(conn, "error the recorder is busy")
+	}
+}
+
+// mayControl reports whether the peer is of the same user, or root.
+func mayControl(conn *net.UnixConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	allowed := false
+	raw.Control(func(fd uintptr) {
+		cred, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		allowed = err == nil && (cred.Uid == 0 || int(cred.Uid) == os.Getuid())
+	})
+	return allowed
+}
+
+// Control asks the recorder of a process to do something, and returns its answer. The
+// error says why it did not.
+func Control(pid int, r Request) (answer string, err error) {
+	recorder, err := recorderOf(pid)
+	if err != nil {
+		return "", err
+	}
+	conn, err := net.Dial("unix", socketName(recorder))
+	if err != nil {
+		return "", fmt.Errorf("process %d: its recorder, process %d, does not answer: %w", pid, recorder, err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Minute))
+	fmt.Fprintf(conn, "%s %d\n", r, pid)
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("process %d: its recorder, process %d, did not answer: %w", pid, recorder, err)
+	}
+	line = strings.TrimSuffix(line, "\n")
+	if text, ok := strings.CutPrefix(line, "ok "); ok {
+		return text, nil
+	}
+	return "", fmt.Errorf("process %d: %s", pid, strings.TrimPrefix(line, "error "))
+}
+
+// recorderOf returns the PID of the recorder of a process: the memory that both share
+// bears it in its name.
+func recorderOf(pid int) (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if os.IsNotExist(err) {
+		return 0, fmt.Errorf("no process %d", pid)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		_, name, _ := strings.Cut(line, "/memfd:"+memoryName)
+		number, _, _ := strings.Cut(name, " ")
+		if n, err := strconv.Atoi(number); err == nil && n > 0 {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("process %d is not recorded by btrecord", pid)
+}
+
+const memoryName = "lwsbt."

@@ -1,0 +1,209 @@
+//go:build linux
+
+package recorder
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Config says how a program is recorded.
+type Config struct {
+	Events    bool   // record each event
+	AtPeak    bool   // write a dump of the heap when it was largest
+	Inherited bool   // a child's recording begins with the blocks of its parent
+	Children  bool   // also record processes that the program starts
+	Lossy     bool   // drop events rather than let the program wait
+	Sample    uint64 // mean distance of samples in bytes; 0 records every allocation
+	StartOff  bool   // record nothing until it is asked for
+
+	// Slots and Words are the number of rings and the words of 8 bytes in a ring. 0 means
+	// 4,096 rings of 32,768 words; memory is used for rings that a thread has.
+	Slots, Words int
+}
+
+// memory is what the recorder shares with the programs. It is a file without a name that
+// cannot be made shorter, so that reading it never faults.
+type memory struct {
+	file  *os.File
+	bytes []byte
+	*header
+	slots  []slot
+	areas  []byte // of all slots
+	stride int    // bytes of an area
+	words  uint32 // of a ring
+	clock  clock
+}
+
+// newMemory makes the memory.
+func newMemory(c Config) (*memory, error) {
+	slots, words := c.Slots, c.Words
+	if slots == 0 {
+		slots = 4096
+		if unsafe.Sizeof(uintptr(0)) == 4 {
+			slots = 256 // of 512 KB of addresses each
+		}
+	}
+	if words == 0 {
+		words = 32768
+	}
+	up := func(n, to int) int { return (n + to - 1) / to * to }
+	areaAt := up(headerBytes+slots*ringSlot, 65536)
+	area := up(ringOwn+8*(words+ringSlack), 65536)
+	size := areaAt + slots*area
+
+	fd, err := unix.MemfdCreate(fmt.Sprintf("%s%d", memoryName, os.Getpid()), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create shared memory: %w", err)
+	}
+	m := &memory{file: os.NewFile(uintptr(fd), "shared memory")}
+	if err := m.file.Truncate(int64(size)); err != nil {
+		m.file.Close()
+		return nil, fmt.Errorf("cannot create %d bytes of shared memory: %w", size, err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		m.file.Close()
+		return nil, fmt.Errorf("cannot seal shared memory: %w", err)
+	}
+	m.bytes, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		m.file.Close()
+		return nil, fmt.Errorf("cannot map %d bytes of shared memory: %w", size, err)
+	}
+	m.areas, m.stride, m.words = m.bytes[areaAt:], area, uint32(words)
+	m.header = (*header)(unsafe.Pointer(&m.bytes[0]))
+	m.slots = unsafe.Slice((*slot)(unsafe.Pointer(&m.bytes[headerBytes])), slots)
+	h := m.header
+	copy(h.magic[:], ringMagic)
+	h.version = ringVersion
+	h.slots, h.words = uint32(slots), uint32(words)
+	h.slotAt, h.areaAt, h.area = headerBytes, uint64(areaAt), uint64(area)
+	h.sample = c.Sample
+	h.recorder = uint32(os.Getpid())
+	if c.Children {
+		h.children = 1
+	}
+	m.clock = newClock()
+	h.clock = m.clock.kind
+	m.setRecording(!c.StartOff, c.Lossy)
+	return m, nil
+}
+
+// path returns the name that the program opens.
+func (m *memory) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), m.file.Fd()) }
+
+func (m *memory) close() {
+	unix.Munmap(m.bytes)
+	m.file.Close()
+}
+
+func (m *memory) setRecording(on, lossy bool) {
+	mode := uint32(0)
+	if on {
+		mode |= modeAllocs | modeFrees
+	}
+	if lossy {
+		mode |= modeLossy
+	}
+	m.mode.Store(mode)
+}
+
+// ring returns the words of a slot's ring, with the slack. Its place goes by what the
+// recorder made, and not by the header, which the program can change.
+func (m *memory) ring(i int) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(&m.areas[i*m.stride+ringOwn])), int(m.words)+ringSlack)
+}
+
+// sleep waits until a program wakes the recorder, at most for a time.
+func (m *memory) sleep(d time.Duration) {
+	t := unix.NsecToTimespec(int64(d))
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&m.asleep)), futexWait, 1, uintptr(unsafe.Pointer(&t)), 0, 0)
+}
+
+// wake ends a sleep.
+func (m *memory) wake() {
+	m.asleep.Store(0)
+	futexWakeOne(unsafe.Pointer(&m.asleep))
+}
+
+const (
+	futexWait = 0 // between processes: without FUTEX_PRIVATE_FLAG
+	futexWake = 1
+)
+
+func futexWakeOne(p unsafe.Pointer) {
+	unix.Syscall(unix.SYS_FUTEX, uintptr(p), futexWake, 1)
+}
+
+// clock turns stamps into times.
+type clock struct {
+	kind  uint32
+	bits  uint // of a stamp
+	start time.Time
+	now   uint64  // µs since the start, when it was measured last
+	base  uint64  // the stamp at the start, of clockCycles
+	scale float64 // µs per cycle
+}
+
+// newClock returns the clock of this machine: its cycle counter if that is what the
+// kernel's own clock goes by, so that it is the same on all processors.
+func newClock() clock {
+	c := clock{kind: clockCount, bits: 32, start: time.Now()}
+	if haveCycles && kernelUsesCycles() {
+		c.kind, c.bits, c.base = clockCycles, 56, cycles()
+		time.Sleep(2 * time.Millisecond)
+		c.measure()
+	}
+	return c
+}
+
+// measure reads the time. The clock's rate grows more exact with it.
+func (c *clock) measure() {
+	since := time.Since(c.start)
+	c.now = uint64(since.Microseconds())
+	if c.kind == clockCycles {
+		c.scale = float64(since) / 1000 / float64(cycles()-c.base)
+	}
+}
+
+func kernelUsesCycles() bool {
+	text, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+	name := strings.TrimSpace(string(text))
+	return err == nil && (name == "tsc" || name == "arch_sys_counter") || name == "kvm-clock" && stableCycles()
+}
+
+// stableCycles reports whether the processor says that its counter has a constant rate
+// in all states: then kvm-clock, too, goes by it.
+func stableCycles() bool {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	return err == nil && strings.Contains(string(text), " constant_tsc ") && strings.Contains(string(text), " nonstop_tsc ")
+}
+
+// before reports whether one stamp is before another.
+func (c *clock) before(a, b uint64) bool { return c.distance(a, b) < 0 }
+
+// distance returns a − b for stamps of which the difference is below half their range.
+func (c *clock) distance(a, b uint64) int64 {
+	return int64((a-b)<<(64-c.bits)) >> (64 - c.bits)
+}
+
+// micros returns the time of a stamp in µs since the start of the clock.
+func (c *clock) micros(stamp uint64) uint64 {
+	if c.kind == clockCount {
+		return c.now
+	}
+	return uint64(max(0, float64(c.distance(stamp, c.base))*c.scale))
+}
+
+// now returns the stamp of now.
+func (m *memory) now() uint64 {
+	if m.clock.kind == clockCount {
+		return uint64(m.count.Load())
+	}
+	return cycles() & (1<<56 - 1)
+}

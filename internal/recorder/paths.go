@@ -1,0 +1,170 @@
+//go:build linux
+
+package recorder
+
+import (
+	"iter"
+	"math/bits"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
+)
+
+// pathID is a call path: the index of its innermost frame in a tree. The first two have
+// no frame.
+type pathID uint32
+
+const (
+	noFrames = pathID(callpath.Whole) // paths begin here
+	cutOuter = pathID(callpath.Cut)   // and here those whose outer frames were not captured
+	roots    = cutOuter + 1
+)
+
+// maxDepth is the largest number of frames of a call path.
+const maxDepth = callpath.MaxDepth
+
+// node is a call path: its parent's, and one more frame. A parent comes before its
+// children.
+type node struct {
+	step
+	parent pathID
+	depth  uint16 // frames
+	name   uint32
+}
+
+// step is what a path has beyond its parent.
+type step struct {
+	x    uint64
+	kind stepKind
+}
+
+type stepKind uint8
+
+const (
+	inCode  stepKind = iota // a frame: an offset in the code of the boot
+	outside                 // a frame outside of the code: its address
+	ofSize                  // no frame: x is the size of the blocks, if they are sampled
+)
+
+// tree holds each call path once.
+type tree struct {
+	nodes []node
+	table []pathID // by hash of parent and frame; 0 is empty
+	shift uint
+}
+
+func (t *tree) reset() {
+	*t = tree{nodes: make([]node, roots, 1<<10), table: make([]pathID, 1<<11), shift: 64 - 11}
+	t.nodes[cutOuter].name = uint32(callpath.Cut)
+}
+
+func (t *tree) clone() tree {
+	return tree{slices.Clone(t.nodes), slices.Clone(t.table), t.shift}
+}
+
+func (t *tree) home(parent pathID, x uint64) int {
+	return int((x ^ uint64(parent)<<29) * 0x9e3779b97f4a7c15 >> t.shift)
+}
+
+// child returns the path of a parent and one step further in.
+func (t *tree) child(parent pathID, s step) pathID {
+	mask := len(t.table) - 1
+	i := t.home(parent, s.x)
+	for ; t.table[i] != 0; i = (i + 1) & mask {
+		if n := &t.nodes[t.table[i]]; n.parent == parent && n.step == s {
+			return t.table[i]
+		}
+	}
+	id := pathID(len(t.nodes))
+	t.table[i] = id
+	n := node{s, parent, t.nodes[parent].depth, t.nodes[parent].name}
+	if s.kind != ofSize {
+		n.depth++
+		p := callpath.Path{Base: callpath.Named, Outer: n.name, Frames: []callpath.Frame{s.frame()}}
+		n.name = p.Name()
+	}
+	t.nodes = append(t.nodes, n)
+	if len(t.nodes) > len(t.table)/2 {
+		t.grow()
+	}
+	return id
+}
+
+func (s step) frame() callpath.Frame { return callpath.Frame{Value: s.x, Escaped: s.kind == outside} }
+
+func (t *tree) grow() {
+	t.table = make([]pathID, 2*len(t.table))
+	t.shift = uint(64 - bits.TrailingZeros(uint(len(t.table))))
+	mask := len(t.table) - 1
+	for id := roots; id < pathID(len(t.nodes)); id++ {
+		i := t.home(t.nodes[id].parent, t.nodes[id].x)
+		for t.table[i] != 0 {
+			i = (i + 1) & mask
+		}
+		t.table[i] = id
+	}
+}
+
+func (t *tree) depth(id pathID) int { return int(t.nodes[id].depth) }
+
+// outer returns the outer part of a path that has a number of frames.
+func (t *tree) outer(id pathID, frames int) pathID {
+	for t.depth(id) > frames {
+		id = t.nodes[id].parent
+	}
+	return id
+}
+
+// path sets p to a path of the tree, in p's memory.
+func (t *tree) path(p *callpath.Path, id pathID) {
+	n := t.depth(id)
+	if cap(p.Frames) < n {
+		p.Frames = make([]callpath.Frame, maxDepth)
+	}
+	p.Frames = p.Frames[:n]
+	for ; id >= roots; id = t.nodes[id].parent {
+		if s := t.nodes[id].step; s.kind != ofSize {
+			n--
+			p.Frames[n] = s.frame()
+		}
+	}
+	p.Base = callpath.Base(id) // noFrames, cutOuter
+}
+
+// sorted yields the paths that are wanted, with each path next to those that share its
+// outer frames.
+func (t *tree) sorted(wanted func(pathID) bool) iter.Seq[pathID] {
+	return func(yield func(pathID) bool) {
+		// A node is on the way to a wanted one if one of its children is.
+		const none = 0
+		first := make([]pathID, len(t.nodes)) // child of a node
+		next := make([]pathID, len(t.nodes))  // sibling
+		for id := pathID(len(t.nodes) - 1); id >= roots; id-- {
+			if first[id] != none || wanted(id) {
+				parent := t.nodes[id].parent
+				next[id], first[parent] = first[parent], id
+			}
+		}
+		for root := range roots {
+			if wanted(root) && !yield(root) {
+				return
+			}
+			for id := first[root]; id != none; {
+				if wanted(id) && !yield(id) {
+					return
+				}
+				if first[id] != none {
+					id = first[id]
+					continue
+				}
+				for id >= roots && next[id] == none {
+					id = t.nodes[id].parent
+				}
+				if id < roots {
+					break
+				}
+				id = next[id]
+			}
+		}
+	}
+}

@@ -1,0 +1,350 @@
+//go:build linux
+
+package recorder
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+)
+
+// process is a program that runs in a process: exec begins another one.
+type process struct {
+	key    processKey
+	parent uint32
+	name   string // path of the program
+	word   uint64 // bits
+	config *Config
+	clock  *clock
+	out    *output
+	// foreign is a process of another PID namespace: its PID means nothing here.
+	foreign bool
+
+	modules modules
+	tree    tree
+	account account
+	live    liveTable
+	owed    map[uint64]int // frees to come of blocks that ended otherwise
+	defined []bool         // by pathID: its name is in the recording
+	names   callpath.Writer
+	events  callpath.EventsWriter
+	dumps   uint32
+	last    uint64 // µs of the last event
+	zero    uint64 // µs of the clock at the boot
+	begun   bool   // the boot is written
+	path    callpath.Path
+	text    []byte // to be written
+	line    []byte // of events
+
+	forks []fork // that a child may ask for
+}
+
+type processKey struct {
+	pid   uint32
+	image uint64
+}
+
+// fork is what was live when the process was about to fork.
+type fork struct {
+	stamp uint64
+	live  liveTable
+}
+
+// maxForks is the largest number of forks of which the heap is kept: a child that records
+// nothing never asks for it.
+const maxForks = 16
+
+// boot begins the recording of the process, or begins it again with no blocks.
+func (p *process) boot() {
+	p.zero = p.clock.now
+	p.last = 0
+	p.account = account{}
+	p.live.clear()
+	p.owed = map[uint64]int{}
+	p.defined = nil
+	p.names = callpath.Writer{Whole: 8}
+	p.events = callpath.EventsWriter{}
+	p.dumps = 0
+	h := codec.Header{Verb: codec.VerbBoot, Keys: []codec.HeaderKey{
+		{Key: "prog", Value: filepath.Base(p.name)},
+		{Key: "pid", Value: fmt.Sprint(p.key.pid)},
+	}}
+	if p.parent != 0 {
+		h.Keys = append(h.Keys, codec.HeaderKey{Key: "parent", Value: fmt.Sprint(p.parent)})
+	}
+	h.Keys = append(h.Keys, codec.HeaderKey{Key: "w", Value: fmt.Sprint(p.word)},
+		codec.HeaderKey{Key: "epoch", Value: fmt.Sprint(p.clock.start.UnixMicro() + int64(p.zero))},
+		codec.HeaderKey{Key: "shift", Value: "0"})
+	p.header(&h)
+	p.text = append(p.text, "~h#map t=0\n{{{reset}}}\n"...)
+	p.text = p.modules.append(p.text, 0)
+	p.begun = true
+}
+
+func (p *process) header(h *codec.Header) {
+	text, err := codec.AppendHeader(p.text, h)
+	if err != nil {
+		panic("recorder: " + err.Error())
+	}
+	p.text = append(text, '\n')
+}
+
+// mark keeps what is live for the child of a fork.
+func (p *process) mark(stamp uint64) {
+	if !p.begun {
+		return
+	}
+	if len(p.forks) == maxForks {
+		p.forks = slices.Delete(p.forks, 0, 1)
+	}
+	p.forks = append(p.forks, fork{stamp, p.live.clone()})
+}
+
+// copy takes modules and call paths over from the parent's process, and returns the
+// blocks that were live at a fork.
+func (p *process) copy(from *process, stamp uint64) liveTable {
+	i := slices.IndexFunc(from.forks, func(f fork) bool { return f.stamp == stamp })
+	if i < 0 {
+		return liveTable{}
+	}
+	p.modules, p.tree = from.modules.clone(), from.tree.clone()
+	live := from.forks[i].live
+	from.forks = slices.Delete(from.forks, i, i+1)
+	return live
+}
+
+// inherit begins the recording with blocks that the process has from its parent.
+func (p *process) inherit(live *liveTable) {
+	if live.n == 0 {
+		return
+	}
+	for b := range live.all {
+		p.begin(b, nil, p.key.pid, 0)
+	}
+	if !p.config.Events {
+		p.dump("fork", 0, false)
+	}
+}
+
+// flush writes what there is to write.
+func (p *process) flush() {
+	p.out.write(p.text)
+	p.text = p.text[:0]
+}
+
+// time returns the time of a stamp in µs since the boot. Times do not go back.
+func (p *process) time(stamp uint64) uint64 {
+	if t := p.clock.micros(stamp); t > p.zero+p.last {
+		p.last = t - p.zero
+	}
+	return p.last
+}
+
+// weight returns how many blocks of the program a recorded block stands for.
+func (p *process) weight(size uint64) float64 {
+	if p.config.Sample == 0 {
+		return 1
+	}
+	return 1 / -math.Expm1(-float64(size)/float64(p.config.Sample))
+}
+
+// begin records a block that begins. ended, if it is not nil, is the block that moved.
+func (p *process) begin(b block, ended *block, tid uint32, micros uint64) {
+	if old, replaced := p.live.put(p.numbered(b)); replaced {
+		// The clocks of two processors disagree, or a free was not seen. The block at this
+		// address has ended; its free may come.
+		p.account.conflicts++
+		p.owed[b.addr]++
+		p.end(old, tid, micros)
+	}
+	if ended != nil {
+		p.account.remove(ended.path, ended.size)
+	}
+	p.account.add(b.path, b.size, micros)
+	if !p.config.Events {
+		return
+	}
+	e := callpath.Event{Kind: callpath.Allocated, Time: micros, Thread: uint64(tid), Path: p.define(b.path), Size: b.size}
+	if ended != nil {
+		e.Kind, e.Old = callpath.Moved, ended.number
+	}
+	p.event(e)
+}
+
+// numbered returns a block with the number that its event will have.
+func (p *process) numbered(b block) block {
+	b.number = p.account.allocs
+	return b
+}
+
+// end records that a block ended. It is no longer in the table.
+func (p *process) end(b block, tid uint32, micros uint64) {
+	p.account.remove(b.path, b.size)
+	if p.config.Events {
+		p.event(callpath.Event{Kind: callpath.Freed, Time: micros, Thread: uint64(tid), Old: b.number})
+	}
+}
+
+// free records the free of an address.
+func (p *process) free(addr uint64, tid uint32, micros uint64) {
+	b, ok := p.take(addr)
+	if ok {
+		p.end(b, tid, micros)
+		return
+	}
+	if p.config.Events && p.config.Sample == 0 && addr != 0 {
+		p.event(callpath.Event{Kind: callpath.FreedUnknown, Time: micros, Thread: uint64(tid)})
+	}
+}
+
+// take removes the block at an address. It counts a free of a block that is not known.
+func (p *process) take(addr uint64) (block, bool) {
+	if len(p.owed) > 0 && p.owed[addr] > 0 {
+		if p.owed[addr]--; p.owed[addr] == 0 {
+			delete(p.owed, addr)
+		}
+		return block{}, false
+	}
+	b, ok := p.live.take(addr)
+	if !ok && addr != 0 {
+		p.account.foreign++
+	}
+	return b, ok
+}
+
+func (p *process) lose(n, micros uint64) {
+	p.account.lost += n
+	if p.config.Events {
+		p.event(callpath.Event{Kind: callpath.Lost, Count: n, Time: micros})
+		return
+	}
+	p.text = fmt.Appendf(p.text, "~h#lost n=%d\n", n)
+}
+
+func (p *process) event(e callpath.Event) {
+	line, err := p.events.Append(p.line[:0], e)
+	if err != nil {
+		panic("recorder: " + err.Error()) // a block older than the boot
+	}
+	if p.line = line; len(line) == 0 {
+		return
+	}
+	p.text = append(p.names.Flush(p.text), line...) // what it names is defined before
+	if len(p.text) > 1<<16 {
+		p.flush()
+	}
+}
+
+// define returns the name of a path. It writes the definition of a path that the
+// recording does not have, from the innermost of its outer parts on that it has.
+func (p *process) define(id pathID) uint32 {
+	if int(id) >= len(p.defined) {
+		p.defined = append(p.defined, make([]bool, len(p.tree.nodes)-len(p.defined))...)
+	}
+	if p.defined[id] || id < roots {
+		return p.tree.nodes[id].name
+	}
+	outer := id
+	for outer >= roots && !p.defined[outer] {
+		p.defined[outer] = true
+		outer = p.tree.nodes[outer].parent
+	}
+	p.tree.path(&p.path, id)
+	e := callpath.Entry{Path: p.path, Definition: true}
+	if outer >= roots {
+		e.Path = callpath.Path{Base: callpath.Named, Outer: p.tree.nodes[outer].name, Frames: p.path.Frames[p.tree.depth(outer):]}
+	}
+	if len(e.Frames) > 0 {
+		p.entry(&e)
+	}
+	return p.tree.nodes[id].name
+}
+
+func (p *process) entry(e *callpath.Entry) {
+	var err error
+	if p.text, err = p.names.Append(p.text, e); err != nil {
+		panic("recorder: " + err.Error()) // more frames, or larger offsets, than the tree takes
+	}
+	if len(p.text) > 1<<16 {
+		p.flush()
+	}
+}
+
+// dump writes what is live, by path. With peak it is what was live when the heap was
+// largest.
+func (p *process) dump(why string, micros uint64, peak bool) (blocks, bytes uint64) {
+	value := p.account.now
+	if peak {
+		value, micros = p.account.then, p.account.peakAt
+	}
+	p.settle()
+	for id := range p.tree.nodes {
+		n, b := value(pathID(id))
+		blocks, bytes = blocks+n, bytes+b
+	}
+	p.dumps++
+	number := p.dumps - 1
+	a := &p.account
+	p.text = fmt.Appendf(p.text, "~h#total t=%d allocs=%d frees=%d bytes=%d live=%d peak=%d\n", p.last, a.allocs, a.frees, a.bytes, a.live, a.peak)
+	p.text = fmt.Appendf(p.text, "~h#begin %d t=%d k=paths why=%s n=%d b=%d l=%d", number, micros, why, blocks, bytes, p.names.Lines)
+	if p.config.Sample > 0 {
+		p.text = fmt.Appendf(p.text, " sample=%d", p.config.Sample)
+	}
+	p.text = append(p.text, '\n')
+	p.names.Dump = number
+	p.names.Flags = 0
+	var e callpath.Entry
+	for id := range p.tree.sorted(func(id pathID) bool { n, _ := value(id); return n > 0 }) {
+		p.tree.path(&p.path, id)
+		e = callpath.Entry{Path: p.path}
+		if int(id) < len(p.defined) && p.defined[id] {
+			e.Path = callpath.Path{Base: callpath.Named, Outer: p.tree.nodes[id].name}
+		}
+		e.Live, e.Bytes = value(id)
+		p.entry(&e)
+	}
+	p.text = p.names.Flush(p.text)
+	p.text = fmt.Appendf(p.text, "~h#end %d n=%d b=%d l=%d\n", number, blocks, bytes, p.names.Lines)
+	p.flush()
+	p.out.flush()
+	return blocks, bytes
+}
+
+// settle completes the lines that are begun.
+func (p *process) settle() {
+	p.text = p.names.Flush(p.text)
+	p.text = p.events.Flush(p.text)
+}
+
+// finish writes the last dump.
+func (p *process) finish(why string, micros uint64) {
+	if p.config.AtPeak {
+		p.dump("peak", micros, true)
+	}
+	p.dump(why, micros, false)
+}
+
+// String returns a sentence with the totals.
+func (p *process) String() string {
+	a := &p.account
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d allocations, %d frees, peak %d bytes, %d bytes in %d allocations at the end",
+		a.allocs, a.frees, a.peak, a.live, a.allocs-a.frees)
+	for _, c := range []struct {
+		n    uint64
+		what string
+	}{
+		{a.lost, "events lost"},
+		{a.conflicts, "blocks whose end was not seen in time"},
+	} {
+		if c.n > 0 {
+			fmt.Fprintf(&b, "; %d %s", c.n, c.what)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,575 @@
+//go:build linux
+
+// Package recorder records the heap of running programs. A library in the program writes
+// records of allocations into rings of shared memory, as device/preload/ring.h describes
+// them; a Recorder reads the rings, adds up, and writes recordings.
+//
+//	ring ──record──> order ──> thread ──> process: live blocks, paths, totals ──> output
+package recorder
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Recorder records the processes that have its memory.
+type Recorder struct {
+	config  Config
+	memory  *memory
+	control *controller
+	create  func(pid int, root bool) (io.WriteCloser, error)
+
+	threads   []*thread // by slot, nil if it is free
+	top       int       // no slot from here on was ever taken
+	merge     []*thread // those that have records to merge, a heap by stamp
+	processes map[processKey]*process
+	outputs   map[uint32]*output // by PID
+	ended     []Summary
+	root      uint32
+	on        bool
+	scanned   time.Time // all slots were looked at
+	notes     []string
+	finished  chan int // PIDs whose end is known
+}
+
+// Summary says how the recording of one process ended.
+type Summary struct {
+	PID    int
+	Root   bool
+	Text   string // totals
+	Allocs uint64
+	Err    error // why the recording is not complete
+}
+
+// New makes the memory and listens for requests. create opens the recording of a
+// process.
+func New(c Config, create func(pid int, root bool) (io.WriteCloser, error)) (*Recorder, error) {
+	m, err := newMemory(c)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorder{config: c, memory: m, create: create, on: !c.StartOff,
+		threads: make([]*thread, len(m.slots)), processes: map[processKey]*process{},
+		outputs: map[uint32]*output{}, finished: make(chan int, 1)}
+	if r.control, err = listen(); err != nil {
+		r.note("cannot take requests of btrecord ctl: %v", err)
+	}
+	return r, nil
+}
+
+// Variable returns the variable of the environment that the program needs.
+func (r *Recorder) Variable() string { return "LWSBT_RING=" + r.memory.path() }
+
+// Ended tells that a process ended, for example as the caller waited for it.
+func (r *Recorder) Ended(pid int) {
+	r.finished <- pid
+	r.memory.wake()
+}
+
+// Close frees the memory.
+func (r *Recorder) Close() {
+	if r.control != nil {
+		r.control.close()
+	}
+	r.memory.close()
+}
+
+func (r *Recorder) note(format string, args ...any) {
+	if len(r.notes) < 100 {
+		r.notes = append(r.notes, fmt.Sprintf(format, args...))
+	}
+}
+
+// Intervals between looks at the rings. A program that fills half a ring wakes the
+// recorder earlier.
+const (
+	shortSleep = 2 * time.Millisecond
+	longSleep  = 50 * time.Millisecond
+	scanEvery  = 250 * time.Millisecond
+)
+
+// Run records until the process of Ended and all others that are recorded are gone. It
+// returns what was recorded and notes for the user.
+func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
+	sleep := shortSleep
+	next := time.Now().Add(interval)
+	root := -1
+	for {
+		r.memory.asleep.Store(1)
+		if r.round() > 0 {
+			sleep = shortSleep
+		} else {
+			sleep = min(sleep*2, longSleep)
+		}
+		now := time.Now()
+		r.memory.beat.Add(1)
+		for _, p := range r.processes {
+			if p.begun && now.Sub(p.out.flushed) >= flushAfter {
+				p.settle()
+				p.flush()
+				p.out.flush()
+			}
+		}
+		if interval > 0 && !now.Before(next) {
+			for _, p := range r.live() {
+				p.dump("interval", p.time(r.memory.now()), false)
+			}
+			next = now.Add(interval)
+		}
+		if now.Sub(r.scanned) >= scanEvery {
+			r.scan(now)
+		}
+		select {
+		case pid := <-r.finished:
+			root = pid
+			r.gone(uint32(pid))
+		default:
+		}
+		if root >= 0 && r.idle(now) {
+			return r.end()
+		}
+		if r.control != nil {
+			select {
+			case q := <-r.control.requests:
+				q.reply <- r.answer(q)
+			default:
+			}
+		}
+		r.memory.sleep(sleep)
+	}
+}
+
+// idle ends the recordings of processes in other PID namespaces, once they are all that
+// is left and record nothing, and reports whether none is left.
+func (r *Recorder) idle(now time.Time) bool {
+	for _, p := range r.processes {
+		if !p.foreign {
+			return false
+		}
+	}
+	for _, t := range r.threads[:r.top] {
+		if t != nil && now.Sub(t.active) < time.Second {
+			return len(r.processes) == 0
+		}
+	}
+	for _, p := range r.processes {
+		r.gone(p.key.pid)
+	}
+	return true
+}
+
+// live returns the processes that record, in the order of their PIDs.
+func (r *Recorder) live() []*process {
+	var list []*process
+	for _, p := range r.processes {
+		if p.begun {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *process) int { return int(a.key.pid) - int(b.key.pid) })
+	return list
+}
+
+// end closes all recordings.
+func (r *Recorder) end() ([]Summary, []string) {
+	if n := r.memory.slotless.Load(); n > 0 {
+		r.note("%d events were lost: more than %d threads at once", n, len(r.memory.slots))
+	}
+	for pid, o := range r.outputs {
+		if err := o.close(); err != nil {
+			r.failed(pid, err)
+		}
+	}
+	return r.ended, r.notes
+}
+
+// failed says that a recording is not complete.
+func (r *Recorder) failed(pid uint32, err error) {
+	for i := range r.ended {
+		if r.ended[i].PID == int(pid) && r.ended[i].Err == nil {
+			r.ended[i].Err = err
+		}
+	}
+}
+
+// round reads what is in the rings, and returns the number of records.
+func (r *Recorder) round() int {
+	r.take()
+	m := r.memory
+	t0 := m.now()
+	m.clock.measure()
+	r.merge = r.merge[:0]
+	for _, t := range r.threads[:r.top] {
+		if t == nil || t.bad != nil {
+			continue
+		}
+		head := t.head.Load()
+		if head == t.ring.tail {
+			continue
+		}
+		if err := t.ring.publish(head); err != nil {
+			r.broken(t, err)
+			continue
+		}
+		if t.ring.peek(&m.clock) && m.clock.before(t.ring.stamp, t0) {
+			r.merge = append(r.merge, t)
+		}
+	}
+	n := r.drain(t0)
+	for _, p := range r.processes {
+		if len(p.text) > 0 {
+			p.flush()
+		}
+	}
+	for _, t := range r.threads[:r.top] {
+		if t == nil {
+			continue
+		}
+		t.give()
+		if t.state.Load() == slotLeft && t.head.Load() == t.ring.tail {
+			r.release(t)
+		}
+	}
+	return n
+}
+
+// take looks for slots that were taken.
+func (r *Recorder) take() {
+	r.top = max(r.top, min(len(r.memory.slots), int(r.memory.hint.Load())+8))
+	for i := range r.memory.slots[:r.top] {
+		if r.threads[i] == nil {
+			if s := r.memory.slots[i].state.Load(); s == slotTaken || s == slotLeft {
+				r.threads[i] = newThread(r.memory, i)
+				r.threads[i].active = time.Now()
+			}
+		}
+	}
+}
+
+// release frees a slot that is read to its end.
+func (r *Recorder) release(t *thread) {
+	if n := uint64(t.slot.lost.Load()); t.proc != nil && t.proc.begun && n > t.lost {
+		t.proc.lose(n-t.lost, t.proc.last)
+	}
+	r.threads[t.index] = nil
+	t.head.Store(0)
+	t.tail.Store(0)
+	t.slot.lost.Store(0)
+	t.waiting.Store(0)
+	t.room.Store(0)
+	t.state.Store(slotFree)
+	for hint := r.memory.hint.Load(); uint32(t.index) < hint; hint = r.memory.hint.Load() {
+		if r.memory.hint.CompareAndSwap(hint, uint32(t.index)) {
+			break
+		}
+	}
+}
+
+// broken gives a ring up: it says nothing that can be relied on.
+func (r *Recorder) broken(t *thread, err error) {
+	t.bad = err
+	r.note("process %d, thread %d: the recording of this thread ended: %v; the program wrote over shared memory", t.pid, t.tid, err)
+	if t.proc != nil && t.proc.begun {
+		t.proc.text = append(t.proc.text, "~h#lost\n"...)
+	}
+}
+
+// drain applies the records before t0 of the threads to merge, in the order of stamps.
+func (r *Recorder) drain(t0 uint64) (n int) {
+	c := &r.memory.clock
+	for i := len(r.merge)/2 - 1; i >= 0; i-- {
+		r.sink(i)
+	}
+	eighth := r.memory.words / 8
+	var rec record
+	for len(r.merge) > 0 {
+		t := r.merge[0]
+		err := t.ring.next(&rec)
+		if err == nil {
+			err = r.apply(t, &rec)
+		}
+		n++
+		more := err == nil && t.ring.peek(c) && c.before(t.ring.stamp, t0)
+		switch {
+		case err != nil:
+			r.broken(t, err)
+		case t.ring.tail-t.given >= eighth:
+			t.give()
+		}
+		if !more {
+			t.active = time.Now()
+			last := len(r.merge) - 1
+			r.merge[0] = r.merge[last]
+			r.merge = r.merge[:last]
+		}
+		r.sink(0)
+	}
+	return n
+}
+
+// sink moves an element of the heap down to its place.
+func (r *Recorder) sink(i int) {
+	h := r.merge
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
+			if r.first(h[child], h[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+}
+
+// first reports whether the next record of a comes before that of b. Of equal stamps,
+// blocks end before others begin.
+func (r *Recorder) first(a, b *thread) bool {
+	if d := r.memory.clock.distance(a.ring.stamp, b.ring.stamp); d != 0 {
+		return d < 0
+	}
+	ends := func(t *thread) bool {
+		k := t.ring.load(0) & 15
+		return k == kindFreed || k == kindMoveBegins
+	}
+	return ends(a) && !ends(b)
+}
+
+// apply applies a record.
+func (r *Recorder) apply(t *thread, rec *record) error {
+	if rec.kind == kindImage {
+		return r.image(t, rec)
+	}
+	if t.proc == nil {
+		if t.proc = r.processes[t.key()]; t.proc == nil {
+			return badRing("a record of kind %d before the first of its process", rec.kind)
+		}
+	}
+	p := t.proc
+	switch rec.kind {
+	case kindModule:
+		return r.module(p, rec)
+	case kindUnloaded:
+		p.modules.unload()
+	case kindFork:
+		if r.config.Inherited {
+			p.mark(rec.stamp)
+		}
+	default:
+		return t.apply(rec)
+	}
+	return nil
+}
+
+// image begins the recording of a program.
+func (r *Recorder) image(t *thread, rec *record) error {
+	w := rec.rest
+	pid, parent := uint32(w[1]), uint32(w[1]>>32)
+	key := processKey{pid, t.image}
+	if pid != t.pid || r.processes[key] != nil {
+		return badRing("a first record of process %d in a ring of process %d", pid, t.pid)
+	}
+	name, rest := text(w[5:], w[4]&0xffff)
+	args, _ := text(rest, w[4]>>16&0xffff)
+	bits := (w[4] >> 32 & 0xff) * 8
+	if bits != 32 && bits != 64 {
+		return badRing("a word of %d bits", bits)
+	}
+	if name == "" {
+		name, _, _ = strings.Cut(args, "\x00")
+	}
+	for k, old := range r.processes {
+		if k.pid == pid { // it executed this program
+			r.finish(old, "exec")
+		}
+	}
+	p := &process{key: key, parent: parent, name: name, word: bits, config: &r.config, clock: &r.memory.clock}
+	from := r.processes[processKey{parent, w[2]}]
+	if r.root == 0 {
+		r.root, p.parent = pid, 0
+	} else if pid != r.root {
+		// In another PID namespace, numbers of processes mean others here.
+		p.foreign = parent == 0 || from != nil && from.foreign
+	}
+	r.processes[key], t.proc = p, p
+	if p.out = r.outputs[pid]; p.out == nil {
+		f, err := r.create(int(pid), pid == r.root)
+		if err == nil {
+			p.out, err = newOutput(f)
+		}
+		if err != nil {
+			delete(r.processes, key)
+			r.ended = append(r.ended, Summary{PID: int(pid), Root: pid == r.root, Err: err})
+			return err
+		}
+		r.outputs[pid] = p.out
+	}
+	p.modules.reset()
+	p.tree.reset()
+	if from != nil && w[2] != 0 {
+		p.modules = from.modules.clone()
+	}
+	var inherited liveTable
+	if from != nil && r.config.Inherited && from.begun {
+		inherited = p.copy(from, w[3])
+	}
+	if r.on {
+		p.boot()
+		p.inherit(&inherited)
+	}
+	return nil
+}
+
+// module takes a module that a process told.
+func (r *Recorder) module(p *process, rec *record) error {
+	w := rec.rest
+	idBytes, nameBytes := w[4]>>16&0xff, w[4]&0xffff
+	id, rest := text(w[5:], idBytes)
+	name, _ := text(rest, nameBytes)
+	if name == "" {
+		name = "[vdso]"
+	}
+	mod := module{base: w[1], start: w[2], end: w[3], name: absolute(int(p.key.pid), name), buildID: fmt.Sprintf("%x", id)}
+	if mod.start >= mod.end {
+		return badRing("a module from %#x to %#x", mod.start, mod.end)
+	}
+	first := len(p.modules.told)
+	p.modules.load(mod, int(p.key.pid))
+	if p.begun && first < len(p.modules.told) {
+		p.text = fmt.Appendf(p.text, "~h#load t=%d\n", p.time(rec.stamp))
+		p.text = p.modules.append(p.text, first)
+	}
+	return nil
+}
+
+// scan looks for threads and processes that are gone.
+func (r *Recorder) scan(now time.Time) {
+	r.scanned = now
+	for _, t := range r.threads[:r.top] {
+		if t == nil || t.proc != nil && t.proc.foreign || now.Sub(t.active) < time.Second || t.head.Load() != t.ring.tail {
+			continue
+		}
+		if unix.Tgkill(int(t.pid), int(t.tid), 0) == unix.ESRCH && t.state.Load() != slotFree {
+			r.release(t)
+		}
+	}
+	for _, p := range r.processes {
+		if p.key.pid != r.root && !p.foreign && !running(int(p.key.pid)) {
+			r.gone(p.key.pid)
+		}
+	}
+	// A slot may be taken by a thread that ended before it was done with that.
+	for i := range r.memory.slots[:r.top] {
+		s := &r.memory.slots[i]
+		if r.threads[i] == nil && s.state.Load() == slotFilling && s.pid != 0 && !running(int(s.pid)) {
+			s.state.CompareAndSwap(slotFilling, slotFree)
+		}
+	}
+}
+
+// running reports whether a process has a thread that runs.
+func running(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte{' '})
+	if !bytes.HasPrefix(state, []byte{'Z'}) && !bytes.HasPrefix(state, []byte{'X'}) {
+		return true
+	}
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)) // its first thread may have ended
+	return len(tasks) > 1
+}
+
+// gone ends the recording of a process that ended.
+func (r *Recorder) gone(pid uint32) {
+	for r.round() > 0 {
+	}
+	for k, p := range r.processes {
+		if k.pid == pid {
+			r.finish(p, "exit")
+		}
+	}
+	for _, t := range r.threads[:r.top] {
+		if t != nil && t.pid == pid {
+			r.release(t)
+		}
+	}
+	if o := r.outputs[pid]; o != nil && pid != r.root {
+		if err := o.close(); err != nil {
+			r.failed(pid, err)
+		}
+		delete(r.outputs, pid)
+	}
+}
+
+// finish ends the recording of a program.
+func (r *Recorder) finish(p *process, why string) {
+	delete(r.processes, p.key)
+	for _, t := range r.threads[:r.top] {
+		if t != nil && t.proc == p {
+			if n := uint64(t.slot.lost.Load()); n > t.lost && p.begun {
+				p.lose(n-t.lost, p.last)
+				t.lost = n
+			}
+		}
+	}
+	s := Summary{PID: int(p.key.pid), Root: p.key.pid == r.root, Text: p.String(), Allocs: p.account.allocs, Err: p.out.err}
+	if p.begun {
+		p.finish(why, p.time(r.memory.now()))
+	}
+	r.ended = append(r.ended, s)
+}
+
+// answer does what a user asks for.
+func (r *Recorder) answer(q request) string {
+	if q.Request != Dump {
+		r.round()
+		return r.turn(q.Request == On)
+	}
+	for r.round() > 0 {
+	}
+	for k, p := range r.processes {
+		if int(k.pid) == q.pid && p.begun {
+			blocks, bytes := p.dump("request", p.time(r.memory.now()), false)
+			return fmt.Sprintf("ok dump %d, %d allocations, %d bytes", p.dumps-1, blocks, bytes)
+		}
+	}
+	if !r.on {
+		return "error the recording is off"
+	}
+	return "error it has not allocated anything since it is recorded"
+}
+
+// turn begins the recording, or ends it. Each recording is a boot of its own: what
+// happened meanwhile is not known.
+func (r *Recorder) turn(on bool) string {
+	if on == r.on {
+		return map[bool]string{true: "ok it is on already", false: "ok it is off already"}[on]
+	}
+	r.on = on
+	r.memory.setRecording(on, r.config.Lossy)
+	if on {
+		for _, p := range r.processes {
+			p.boot()
+		}
+		return "ok on"
+	}
+	for r.round() > 0 {
+	}
+	for _, p := range r.processes {
+		p.finish("off", p.time(r.memory.now()))
+		p.begun = false
+	}
+	return "ok off"
+}

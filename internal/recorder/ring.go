@@ -1,0 +1,149 @@
+//go:build linux
+
+package recorder
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+)
+
+// record is one that a thread wrote. Its words are copied where they are used: the
+// program can change them at any time.
+type record struct {
+	stamp   uint64
+	kind    uint8
+	address uint64 // of kindLost the number of events
+	size    uint64
+	place   uint8
+	frames  bool // the stack is kept and more, else that of the place
+	end     uint8
+	kept    uint16
+	more    []uint64 // return addresses in the ring, the outermost first
+	rest    []uint64 // of kindModule and kindImage: the words behind word 0, in the ring
+}
+
+// ring reads the records of one slot. A producer of the program may write anything at any
+// time, also words that were checked before, so each word is loaded once.
+type ring struct {
+	words []uint64 // with the slack
+	mask  uint32   // of the ring's words without the slack
+	tail  uint32   // words read
+	head  uint32   // words that may be read
+	stamp uint64   // of the record at tail
+	past  uint64   // the stamp of the record before it
+	any   bool     // there was a record before
+}
+
+// ringError is a ring that cannot be read on.
+type ringError struct{ what string }
+
+func (e *ringError) Error() string { return e.what }
+
+func badRing(format string, args ...any) error { return &ringError{fmt.Sprintf(format, args...)} }
+
+// load returns word i of the record at tail. i is below ringRecordMax.
+func (r *ring) load(i int) uint64 {
+	return *(*uint64)(unsafe.Pointer(&r.words[int(r.tail&r.mask)+i]))
+}
+
+// publish takes a head that the program published. It returns an error if that is not
+// possible.
+func (r *ring) publish(head uint32) error {
+	// The last record may reach into the slack, and then skips the rest of the next turn.
+	if n := head - r.tail; n > r.mask+1 {
+		return badRing("%d words in a ring of %d", n, r.mask+1)
+	}
+	r.head = head
+	return nil
+}
+
+// peek reports whether there is a record, and sets stamp to its stamp: at least that of
+// the record before.
+func (r *ring) peek(c *clock) bool {
+	if r.tail == r.head {
+		return false
+	}
+	r.stamp = r.load(0) >> 8
+	if c.bits == 32 {
+		r.stamp &= 1<<32 - 1
+	}
+	if r.any && c.before(r.stamp, r.past) {
+		r.stamp = r.past
+	}
+	return true
+}
+
+// next reads the record that peek found, and moves on.
+func (r *ring) next(rec *record) error {
+	left := r.head - r.tail
+	word := r.load(0)
+	*rec = record{stamp: r.stamp, kind: uint8(word & 15)}
+	frames := word>>4&flagFrames != 0
+	var n uint32
+	switch rec.kind {
+	case kindAllocated, kindMoveEnds:
+		n = 3
+		rec.address = r.load(1)
+		w := r.load(2)
+		rec.size, rec.place = w&(1<<48-1), uint8(w>>48)
+		if frames {
+			w = r.load(3)
+			rec.kept, rec.end = uint16(w>>16), uint8(w>>32)
+			more := uint32(w & 0xffff)
+			if uint32(rec.kept)+more > ringDepth {
+				return badRing("a stack of %d frames, expected %d at most", uint32(rec.kept)+more, ringDepth)
+			}
+			rec.frames = true
+			n += 1 + more
+			at := int(r.tail&r.mask) + 4
+			rec.more = r.words[at : at+int(more)]
+		}
+	case kindFreed, kindMoveBegins, kindLost:
+		n = 2
+		rec.address = r.load(1)
+	case kindMoveFailed, kindMoveFreed, kindUnloaded, kindFork:
+		n = 1
+	case kindModule:
+		w := r.load(4)
+		n = 5 + up8(w>>16&0xff) + up8(w&0xffff)
+	case kindImage:
+		w := r.load(4)
+		n = 5 + up8(w&0xffff) + up8(w>>16&0xffff)
+	default:
+		return badRing("a record of kind %d", rec.kind)
+	}
+	if n > ringRecordMax {
+		return badRing("a record of %d words, expected %d at most", n, ringRecordMax)
+	}
+	if rec.kind == kindModule || rec.kind == kindImage {
+		at := int(r.tail & r.mask)
+		rec.rest = append([]uint64(nil), r.words[at:at+int(n)]...)
+	}
+	// A record that reaches the ring's end takes the rest of the slack.
+	if at := r.tail & r.mask; at+n > r.mask {
+		n = r.mask + 1 - at
+	}
+	if n > left {
+		return badRing("a record of %d words, where %d are written", n, left)
+	}
+	r.tail += n
+	r.past, r.any = r.stamp, true
+	return nil
+}
+
+// up8 returns the words that a number of bytes takes.
+func up8(bytes uint64) uint32 { return uint32((bytes + 7) / 8) }
+
+// text returns bytes of words of a record, and the words behind them.
+func text(words []uint64, bytes uint64) (string, []uint64) {
+	n := int(up8(bytes))
+	if n > len(words) {
+		return "", nil
+	}
+	b := make([]byte, 0, 8*n)
+	for _, w := range words[:n] {
+		b = binary.NativeEndian.AppendUint64(b, w)
+	}
+	return string(b[:bytes]), words[n:]
+}

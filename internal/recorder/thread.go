@@ -1,0 +1,150 @@
+//go:build linux
+
+package recorder
+
+import (
+	"bytes"
+	"time"
+	"unsafe"
+)
+
+// thread is a slot that is taken, and what its ring told so far.
+type thread struct {
+	index int
+	*slot
+	ring  ring
+	pid   uint32 // as the slot says when it was taken
+	tid   uint32
+	image uint64
+	level uint32
+	proc  *process
+
+	given  uint32 // the tail that the program was given
+	last   pathID // the stack that was told last
+	places [ringPlaces]pathID
+	known  [ringPlaces]bool
+
+	moves  bool  // a move has begun
+	moving block // what moves; addr is 0 if it is not known
+	lost   uint64
+
+	active time.Time // of the last record
+	bad    error     // the ring cannot be read on
+}
+
+// newThread reads a slot that is taken.
+func newThread(m *memory, i int) *thread {
+	s := &m.slots[i]
+	t := &thread{index: i, slot: s, pid: s.pid, tid: s.tid, image: s.image, level: s.level}
+	t.ring = ring{words: m.ring(i), mask: m.words - 1}
+	return t
+}
+
+func (t *thread) key() processKey { return processKey{t.pid, t.image} }
+
+// name returns the name that the slot has now.
+func (t *thread) name() string {
+	name := t.slot.name
+	b, _, _ := bytes.Cut(name[:], []byte{0})
+	return string(b)
+}
+
+// give gives words that are read back to the program.
+func (t *thread) give() {
+	if t.given == t.ring.tail {
+		return
+	}
+	t.given = t.ring.tail
+	t.tail.Store(t.given)
+	t.room.Add(1)
+	if t.waiting.Load() != 0 {
+		futexWakeOne(unsafe.Pointer(&t.room))
+	}
+}
+
+// stack returns the path of a record.
+func (t *thread) stack(rec *record) (pathID, error) {
+	if !rec.frames {
+		if rec.place >= ringPlaces || !t.known[rec.place] {
+			return 0, badRing("the stack of place %d, which has none", rec.place)
+		}
+		return t.places[rec.place], nil
+	}
+	tree := &t.proc.tree
+	kept := int(rec.kept)
+	if kept > tree.depth(t.last) {
+		return 0, badRing("%d frames of a stack of %d", kept, tree.depth(t.last))
+	}
+	path := tree.outer(t.last, kept)
+	if kept == 0 {
+		path = noFrames
+		if rec.end != endOutermost {
+			path = cutOuter
+		}
+	}
+	for i := range rec.more {
+		path = tree.child(path, t.proc.modules.step(rec.more[i]))
+	}
+	t.last = path
+	if rec.place < ringPlaces {
+		t.places[rec.place], t.known[rec.place] = path, true
+	}
+	return path, nil
+}
+
+// apply applies an event to the process.
+func (t *thread) apply(rec *record) error {
+	p := t.proc
+	micros := p.time(rec.stamp)
+	if !p.begun && rec.kind != kindAllocated && rec.kind != kindMoveEnds {
+		t.moves = false
+		return nil
+	}
+	switch rec.kind {
+	case kindAllocated, kindMoveEnds:
+		path, err := t.stack(rec)
+		if err != nil {
+			return err
+		}
+		if p.config.Sample > 0 {
+			path = p.tree.child(path, step{rec.size, ofSize})
+		}
+		b := block{addr: rec.address, size: rec.size, path: path}
+		var ended *block
+		if rec.kind == kindMoveEnds && t.moves && t.moving.addr != 0 {
+			ended = &t.moving
+		}
+		if b.addr != 0 && p.begun {
+			p.begin(b, ended, t.tid, micros)
+		}
+		t.moves = false
+	case kindFreed:
+		p.free(rec.address, t.tid, micros)
+	case kindMoveBegins:
+		t.moving, _ = p.take(rec.address)
+		t.moves = true
+	case kindMoveFailed:
+		if t.moves && t.moving.addr != 0 {
+			if old, replaced := p.live.put(t.moving); replaced {
+				p.account.conflicts++
+				p.end(old, t.tid, micros)
+			}
+		}
+		t.moves = false
+	case kindMoveFreed:
+		t.endMove(micros)
+	case kindLost:
+		t.endMove(micros)
+		t.lost += rec.address
+		p.lose(rec.address, micros)
+	}
+	return nil
+}
+
+// endMove ends the block that moves.
+func (t *thread) endMove(micros uint64) {
+	if t.moves && t.moving.addr != 0 {
+		t.proc.end(t.moving, t.tid, micros)
+	}
+	t.moves = false
+}

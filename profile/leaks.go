@@ -1,0 +1,303 @@
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// LeakOptions are the options of [Profile.Leaks].
+type LeakOptions struct {
+	// ByFunction adds up the call paths with the same innermost shown frame. A leak that
+	// comes from many callers is seen in the sum only.
+	ByFunction bool
+	// Heap is the size of the device's heap in bytes, 0 if it is not known.
+	Heap uint64
+}
+
+// Leaks is what the dumps of a profile say about leaks. (docs/leaks.md)
+type Leaks struct {
+	// Rows are the call paths whose floor rose, the most likely leak first: those with the
+	// verdict Leaking, then Probably, then the others, and within these by Score.
+	Rows []Leak
+	// Dumps says of each dump of the profile whether it was used.
+	Dumps []LeakDump
+	Used  int // number of dumps used
+	Boots int // boots that have at least three used dumps
+	// Timed is set if the rates are per hour. Otherwise they are per dump, because the log has
+	// no times.
+	Timed bool
+	// Span is the sum over the boots of the time between the first and the last used dump, if
+	// Timed.
+	Span time.Duration
+	// Missing is the fraction of the blocks of the used dumps that the log lacks, 0 to 1.
+	Missing float64
+	// Varied is the number of call paths that differ between used dumps, in Rows or not.
+	Varied int
+	// Longest is the number of used dumps in the boot with the most.
+	Longest int
+	// Exhaustion is when the heap will be full, nil if no row is Leaking or Probably, or if
+	// its size is not known.
+	Exhaustion *Exhaustion
+}
+
+// Leak is a call path, or with [LeakOptions.ByFunction] a call site, whose floor rose.
+type Leak struct {
+	Evidence
+	p     *Profile
+	rows  []uint32
+	stack []Site
+}
+
+// Stack returns the call sites, innermost first. It is one site with
+// [LeakOptions.ByFunction].
+func (l *Leak) Stack() []Site {
+	if l.stack != nil || l.p == nil {
+		return l.stack
+	}
+	return Row{l.p, int(l.rows[0])}.Stack()
+}
+
+// Points returns the value in each dump of the profile, used or not.
+func (l *Leak) Points() []Value {
+	if l.p == nil {
+		return nil
+	}
+	list := make([]Value, len(l.p.dumps))
+	l.p.addRows(list, l.rows)
+	return list
+}
+
+// LeakDump says how a dump was used.
+type LeakDump struct {
+	*Dump
+	Used    bool
+	Reason  string  // why the dump was not used, "" if it was
+	Missing float64 // fraction of its blocks that the log lacks, from 0 to 1
+}
+
+// Exhaustion is the time until the heap is full at the present rate. The unit is hours if
+// [Leaks.Timed] is set, else dumps.
+type Exhaustion struct {
+	Free         uint64  // bytes, after the last used dump
+	Rate, Margin float64 // sum of the rows that are Leaking or Probably, bytes per hour or dump
+	In           float64
+	From, To     float64 // In with the largest and the smallest likely rate; To is +Inf if that is 0 or less
+}
+
+// maxMissing is the largest fraction of missing blocks with which a dump is used.
+const maxMissing = 0.2
+
+// Leaks returns which call paths leak, by the rule of docs/leaks.md. It adds up the boots, and
+// uses dumps that lost up to a fifth of their blocks, with the loss as error. It leaves
+// out dumps without an end and the dumps that programs write when they exit.
+func (p *Profile) Leaks(o LeakOptions) *Leaks {
+	l := &Leaks{Dumps: useDumps(p.Dumps())}
+	t := newLeakTrend(l.Dumps)
+	l.Boots, l.Used, l.Timed, l.Longest = len(t.boots), t.dumps, t.timed && t.dumps > 0, t.longest
+	if l.Timed {
+		l.Span = time.Duration(t.span * float64(time.Hour))
+	}
+	var want, have float64
+	for _, d := range l.Dumps {
+		if n := float64(d.Total.Count); d.Used {
+			have, want = have+n, want+n/(1-d.Missing)
+		}
+	}
+	if want > 0 {
+		l.Missing = 1 - have/want
+	}
+	if l.Used > 0 {
+		p.addLeaks(l, t, o.ByFunction)
+	}
+	rank := func(e *Leak) int { return -max(0, int(e.Verdict)-int(Grows)) }
+	slices.SortFunc(l.Rows, func(a, b Leak) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.Score, a.Score), cmp.Compare(b.Gain, a.Gain), cmp.Compare(a.rows[0], b.rows[0]))
+	})
+	l.exhaust(o.Heap)
+	return l
+}
+
+// addLeaks examines all rows, or with byFunction all innermost sites.
+func (p *Profile) addLeaks(l *Leaks, t *leakTrend, byFunction bool) {
+	rows := p.rows()
+	points := make([]Value, len(p.dumps))
+	examine := func(which []uint32, stack []Site) {
+		clear(points)
+		p.addRows(points, which)
+		if varies(points, l.Dumps) {
+			l.Varied++
+		}
+		if e := t.examine(points); e.Gain > 0 {
+			l.Rows = append(l.Rows, Leak{Evidence: e, p: p, rows: slices.Clone(which), stack: stack})
+		}
+	}
+	if !byFunction {
+		for row := range rows.len() {
+			examine([]uint32{uint32(row)}, nil)
+		}
+		return
+	}
+	var order []uint32
+	bySite := map[uint32][]uint32{}
+	for row := range rows.len() {
+		if stack := rows.stack(row); len(stack) > 0 {
+			if bySite[stack[0]] == nil {
+				order = append(order, stack[0])
+			}
+			bySite[stack[0]] = append(bySite[stack[0]], uint32(row))
+		}
+	}
+	for _, site := range order {
+		examine(bySite[site], []Site{rows.names.siteAt(site)})
+	}
+}
+
+// addRows adds the values of rows by dump.
+func (p *Profile) addRows(points []Value, which []uint32) {
+	rows := p.rows()
+	for _, row := range which {
+		for _, v := range rows.in(int(row)) {
+			points[v.dump].Add(v.Value)
+		}
+	}
+}
+
+// varies reports whether the values of the used dumps differ.
+func varies(points []Value, dumps []LeakDump) bool {
+	first := -1
+	for i, d := range dumps {
+		switch {
+		case !d.Used:
+		case first < 0:
+			first = i
+		case points[i] != points[first]:
+			return true
+		}
+	}
+	return false
+}
+
+// useDumps decides which dumps a trend uses.
+func useDumps(all []*Dump) []LeakDump {
+	list := steadyDumps(all)
+	n := map[int]int{}
+	for i := range list {
+		if list[i].Used {
+			n[list[i].Boot]++
+		}
+	}
+	for i := range list {
+		if d := &list[i]; d.Used && n[d.Boot] < minBootDumps {
+			d.Used, d.Reason = false, fmt.Sprintf("its boot has fewer than %d whole dumps", minBootDumps)
+		}
+	}
+	return list
+}
+
+// steadyDumps decides which dumps show a running program, by themselves.
+func steadyDumps(all []*Dump) []LeakDump {
+	list := make([]LeakDump, len(all))
+	marked := 0 // dumps that announce how many blocks they have
+	for i, d := range all {
+		list[i].Dump = d
+		missing, known := d.Missing()
+		list[i].Missing = missing
+		switch {
+		case !d.Ended:
+			list[i].Reason = "not ended yet"
+		case d.Cut && (!known || missing > 0):
+			list[i].Reason = "has no end"
+		case missing > maxMissing:
+			list[i].Reason = fmt.Sprintf("%.0f %% of its blocks are missing", 100*missing)
+		}
+		if known {
+			marked++
+		}
+	}
+	for i := range list {
+		if d := &list[i]; d.Reason == "" && !d.Announced.HasRecords && marked > len(list)/2 {
+			d.Reason = "its beginning is missing"
+		}
+	}
+	leaveOutExits(list)
+	for i := range list {
+		list[i].Used = list[i].Reason == ""
+	}
+	return list
+}
+
+// leaveOutExits leaves out the dumps that programs write when they exit: those with why=exit,
+// and the last dump of a boot if it has less than half of the bytes of the dump before.
+func leaveOutExits(list []LeakDump) {
+	last := map[int]int{}
+	before := map[int]int{}
+	for i := range list {
+		d := &list[i]
+		switch {
+		case d.Reason != "":
+		case d.Why == "exit":
+			d.Reason = "written at the exit of the program"
+		default:
+			if at, ok := last[d.Boot]; ok {
+				before[d.Boot] = at
+			}
+			last[d.Boot] = i
+		}
+	}
+	for boot, at := range last {
+		b, ok := before[boot]
+		if !ok {
+			continue
+		}
+		if bytes := func(d *LeakDump) float64 { return float64(d.Total.Bytes) / (1 - d.Missing) }; bytes(&list[at]) < bytes(&list[b])/2 {
+			list[at].Reason = "holds less than half of the dump before: the program was ending"
+		}
+	}
+}
+
+// exhaust computes when the heap is full.
+func (l *Leaks) exhaust(heap uint64) {
+	var last *Dump
+	for i := range l.Dumps {
+		if l.Dumps[i].Used {
+			last = l.Dumps[i].Dump
+		}
+	}
+	if heap == 0 || last == nil {
+		return
+	}
+	x := Exhaustion{Free: heap - min(heap, last.Total.Bytes)}
+	for i := range l.Rows {
+		if r := &l.Rows[i]; r.Verdict >= Probably {
+			x.Rate += r.Rate
+			x.Margin = math.Hypot(x.Margin, r.Margin)
+		}
+	}
+	if x.Rate <= 0 {
+		return
+	}
+	free := float64(x.Free)
+	x.In, x.From, x.To = free/x.Rate, free/(x.Rate+x.Margin), math.Inf(1)
+	if x.Rate > x.Margin {
+		x.To = free / (x.Rate - x.Margin)
+	}
+	l.Exhaustion = &x
+}
+
+// Steady returns the index of the dump that shows the present state of a running program: the
+// last one that has lost at most a fifth of its blocks and that was not written at the exit
+// of the program. If there is none, it is the last dump; it is -1 if there is no dump. reason
+// says why the last dump is not the one, "" if it is.
+func (p *Profile) Steady() (index int, reason string) {
+	list := steadyDumps(p.Dumps())
+	last := len(list) - 1
+	for i := last; i >= 0; i-- {
+		if list[i].Used {
+			return i, list[last].Reason
+		}
+	}
+	return last, ""
+}

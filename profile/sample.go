@@ -1,0 +1,90 @@
+package profile
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"slices"
+)
+
+// more is what a dump holds of a call path besides its live value.
+type more struct {
+	id           uint32 // of the path
+	ever         Value
+	peak         uint64
+	bytes, count float64 // variances of the live value
+}
+
+// moreOf returns what an allocation has besides its live value, without the id.
+func moreOf(a *Allocation) more {
+	return more{0, a.Ever, a.Peak, a.BytesErr * a.BytesErr, a.CountErr * a.CountErr}
+}
+
+// add adds what another record has of the same path. Peaks of parts need not be of one
+// moment, so their sum is an upper bound.
+func (m *more) add(o *more) (saturated bool) {
+	saturated = m.ever.Add(o.ever)
+	peak := Value{Bytes: m.peak}
+	saturated = peak.Add(Value{Bytes: o.peak}) || saturated
+	m.peak = peak.Bytes
+	m.bytes += o.bytes
+	m.count += o.count
+	return saturated
+}
+
+// fill sets the fields of an allocation.
+func (m more) fill(a *Allocation) {
+	a.Ever, a.Peak, a.BytesErr, a.CountErr = m.ever, m.peak, math.Sqrt(m.bytes), math.Sqrt(m.count)
+}
+
+func (d *Dump) moreOf(id uint32) more {
+	i, ok := slices.BinarySearchFunc(d.more, id, func(m more, id uint32) int { return cmp.Compare(m.id, id) })
+	if !ok {
+		return more{}
+	}
+	return d.more[i]
+}
+
+// Freed returns the call paths without live allocations of which the log says what they
+// allocated since the boot. Their Value is zero.
+func (d *Dump) Freed() iter.Seq[Allocation] {
+	return func(yield func(Allocation) bool) {
+		if d == nil {
+			return
+		}
+		for _, m := range d.more {
+			if _, live := slices.BinarySearch(d.ids, m.id); live || m.ever.IsZero() && m.peak == 0 {
+				continue
+			}
+			a := Allocation{Path: Path{d.in, m.id}}
+			m.fill(&a)
+			if !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// StdErr returns the standard errors of the value of a call path in a sampled dump: for
+// about two of three call paths, the true value is no further off. Both are 0 if the dump is
+// not sampled.
+func (d *Dump) StdErr(p Path) (bytes, count float64) {
+	if d == nil || p.in != d.in {
+		return 0, 0
+	}
+	m := d.moreOf(p.id)
+	return math.Sqrt(m.bytes), math.Sqrt(m.count)
+}
+
+// TotalStdErr returns the standard errors of Total in a sampled dump, 0 if the dump is not
+// sampled.
+func (d *Dump) TotalStdErr() (bytes, count float64) {
+	if d == nil {
+		return 0, 0
+	}
+	for _, m := range d.more {
+		bytes += m.bytes
+		count += m.count
+	}
+	return math.Sqrt(bytes), math.Sqrt(count)
+}
