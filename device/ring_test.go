@@ -409,7 +409,7 @@ func ringLibrary(t testing.TB, cc string, flags ...string) string {
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	files, err := filepath.Glob("preload/ring/*.c")
+	files, err := filepath.Glob("preload/*.c")
 	if err != nil || len(files) < 5 {
 		t.Fatal(files, err)
 	}
