@@ -22,7 +22,7 @@ func TestBadFiles(t *testing.T) {
 		func(file string) []string { return []string{"--library", file, "--", "/bin/sh"} },
 		func(file string) []string { return []string{"library", "--cc", file} },
 		func(file string) []string { return []string{"library", "-o", filepath.Join(file, "lib.so", "x")} },
-		func(file string) []string { return []string{"dump", file} },
+		func(file string) []string { return []string{"ctl", file, "dump"} },
 	} {
 		cmdtest.BadFiles(t, run, args)
 	}

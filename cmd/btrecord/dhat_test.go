@@ -83,8 +83,7 @@ func TestDHATOfEvents(t *testing.T) {
 	}
 	want := dhatSites(t, text, functions)
 
-	recording := filepath.Join(dir, "rec")
-	runPreloaded(t, buildLibrary(t, "gcc"), []string{"LWSBT_OUT=" + recording, "LWSBT_EVENTS=1"}, "", program)
+	recording := record(t, "--events", "--", program).file
 	r, err := heaplog.Open(t.Context(), heaplog.Files(recording))
 	if err != nil {
 		t.Fatal(err)

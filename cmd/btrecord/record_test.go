@@ -4,19 +4,21 @@ package main
 
 import (
 	"bytes"
-	"debug/elf"
+	"context"
 	"fmt"
-	"math/rand/v2"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sort"
-	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 func full() bool { return os.Getenv("LWSBT_FULL") != "" }
@@ -24,28 +26,21 @@ func full() bool { return os.Getenv("LWSBT_FULL") != "" }
 // shared is a directory for what is built once.
 var shared string
 
+// TestMain runs the command instead of the tests if it is asked to: tests need a process
+// of its own.
 func TestMain(m *testing.M) {
+	if os.Getenv("LWSBT_TEST_BTRECORD") != "" {
+		os.Unsetenv("LWSBT_TEST_BTRECORD")
+		main()
+	}
 	var err error
 	if shared, err = os.MkdirTemp("", "btrecord"); err != nil {
 		panic(err)
 	}
+	os.Setenv("XDG_CACHE_HOME", shared) // of the library
 	code := m.Run()
 	os.RemoveAll(shared)
 	os.Exit(code)
-}
-
-// buildLibrary returns the library as cc builds it.
-func buildLibrary(t testing.TB, cc string, extra ...string) string {
-	t.Helper()
-	cmdtest.Need(t, cc)
-	path := filepath.Join(shared, "liblwsbt-"+strings.NewReplacer("/", "_", " ", "_").Replace(cc+strings.Join(extra, ""))+".so")
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	if err := build(cc, append([]string{"-Werror"}, extra...), path); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // compile builds a program of testdata, once.
@@ -63,205 +58,350 @@ func compile(t testing.TB, cc, source string, flags ...string) string {
 	return path
 }
 
-// record runs a program with the library preloaded, and returns its recording and
-// what it printed.
-func record(t testing.TB, library string, env []string, stdin string, args ...string) (*recorded, string, string) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "rec")
-	out, errs := runPreloaded(t, library, append(env, "LWSBT_OUT="+path), stdin, args...)
-	return readRecording(t, path), out, errs
+func modes(t testing.TB) string { return compile(t, "gcc", "modes.c", "-O1", "-pthread") }
+
+// btrecord returns a command that runs btrecord, at most for a minute.
+func btrecord(t testing.TB, args ...string) *exec.Cmd {
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(stop)
+	c := exec.CommandContext(ctx, os.Args[0], args...)
+	c.Env = append(os.Environ(), "LWSBT_TEST_BTRECORD=1")
+	return c
 }
 
-func runPreloaded(t testing.TB, library string, env []string, stdin string, args ...string) (string, string) {
+// run is a run of btrecord.
+type run struct {
+	file      string // the recording
+	code      int
+	out, errs string
+}
+
+// record records a program. Flags end before "--".
+func record(t testing.TB, args ...string) run {
 	t.Helper()
+	r := run{file: filepath.Join(t.TempDir(), "rec")}
 	var out, errs bytes.Buffer
-	c := exec.Command(args[0], args[1:]...)
-	c.Env = append(append(os.Environ(), env...), "LD_PRELOAD="+library)
-	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(stdin), &out, &errs
-	if err := c.Run(); err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, errs.String())
-	}
-	return out.String(), errs.String()
+	c := btrecord(t, append([]string{"-o", r.file}, args...)...)
+	c.Stdout, c.Stderr = &out, &errs
+	c.Run()
+	r.code, r.out, r.errs = c.ProcessState.ExitCode(), out.String(), errs.String()
+	return r
 }
 
-// functions is the functions of a program by address, as its symbol table has them.
-type functions []elf.Symbol
-
-func readFunctions(t testing.TB, path string) functions {
+// read returns the dumps of a recording.
+func read(t testing.TB, file string) []*profile.Dump {
 	t.Helper()
-	f, err := elf.Open(path)
+	r, err := heaplog.Open(context.Background(), heaplog.Files(file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	all, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
+	defer r.Close()
+	var list []*profile.Dump
+	for d, err := range r.Dumps() {
+		if err != nil && strings.Contains(err.Error(), "empty") {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if !d.Complete() || d.Loss != (profile.Loss{}) {
+			t.Errorf("%s: dump %s is not complete: %+v", file, d.Why, d.Loss)
+		}
+		list = append(list, d)
 	}
-	list := slices.DeleteFunc(all, func(s elf.Symbol) bool { return elf.ST_TYPE(s.Info) != elf.STT_FUNC || s.Size == 0 })
-	sort.Slice(list, func(i, j int) bool { return list[i].Value < list[j].Value })
 	return list
 }
 
-// name returns the function that a frame "module+0xoffset" returns to, if it is of
-// the program.
-func (f functions) name(frame, program string) string {
-	module, offset, _ := strings.Cut(frame, "+0x")
-	if module != filepath.Base(program) {
-		return ""
-	}
-	pc, err := strconv.ParseUint(offset, 16, 64)
-	if err != nil {
-		return ""
-	}
-	i := sort.Search(len(f), func(i int) bool { return f[i].Value+f[i].Size > pc-1 })
-	if i == len(f) || f[i].Value > pc-1 {
-		return ""
-	}
-	return f[i].Name
-}
-
-// A script is operations for testdata/ops.c.
-func randomScript(r *rand.Rand, threads bool) (script string, last map[int]string) {
-	var b strings.Builder
-	live := map[int]bool{}
-	last = map[int]string{}
-	for range 20 + r.IntN(60) {
-		slot := r.IntN(40)
-		op := "rymcagpvd"[r.IntN(9)]
-		switch {
-		case live[slot] && r.IntN(2) == 0:
-			op = 'f'
-		case live[slot]:
-			op = "ry"[r.IntN(2)]
-		}
-		size := 1 + r.IntN([]int{16, 200, 5000, 300000}[r.IntN(4)])
-		var path []byte
-		for range r.IntN(9) {
-			path = append(path, byte('0'+r.IntN(9)))
-		}
-		path = append(path, '.')
-		letter := op
-		if threads && r.IntN(8) == 0 {
-			letter = op - 32
-		}
-		fmt.Fprintf(&b, "%c %d %d %s\n", letter, slot, size, path)
-		live[slot] = op != 'f'
-		last[slot] = string(path) + string(letter)
-	}
-	return b.String(), last
-}
-
-// wantStack is the program's functions on a stack, innermost first.
-func wantStack(path string) []string {
-	digits, letter, _ := strings.Cut(path, ".")
-	want := []string{"act"}
-	for _, d := range slices.Backward([]byte(digits)) {
-		want = append(want, "step", "f"+string(d))
-	}
-	if want = append(want, "step"); letter < "a" {
-		return append(want, "thread")
-	}
-	return append(want, "main")
-}
-
-// checkOps holds the last dump of a recording of ops.c against what the program
-// printed, address by address, and the stacks against the symbol table.
-func checkOps(t *testing.T, r *recorded, out string, last map[int]string, program string, fns functions) {
-	t.Helper()
-	type slot struct {
-		size uint64
-		path string
-	}
-	want := map[uint64]slot{}
-	for line := range strings.Lines(out) {
-		var n int
-		var addr, size uint64
-		if _, err := fmt.Sscanf(line, "%d 0x%x %d", &n, &addr, &size); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		want[addr] = slot{size, last[n]}
-	}
-	for _, b := range r.last(t).blocks {
-		var names []string
-		for _, f := range b.stack {
-			if n := fns.name(f, program); n != "" && n != "_start" {
-				names = append(names, n)
-			}
-		}
-		w, ok := want[b.addr]
-		if !ok {
-			if slices.Contains(names, "act") {
-				t.Errorf("%#x, %d bytes by %v: is not live", b.addr, b.size, names)
-			}
-			continue
-		}
-		delete(want, b.addr)
-		if b.size != w.size {
-			t.Errorf("%#x has %d bytes, want %d", b.addr, b.size, w.size)
-		}
-		if stack := wantStack(w.path); !slices.Equal(names, stack) {
-			t.Errorf("%#x by %v, want %v\n%v", b.addr, names, stack, b.stack)
-		}
-	}
-	for addr, w := range want {
-		t.Errorf("%#x of %d bytes is live, and not in the dump", addr, w.size)
-	}
-	checkEvents(t, r)
-}
-
-// checkEvents holds what the events leave against the last dump.
-func checkEvents(t *testing.T, r *recorded) {
-	t.Helper()
-	if r.events == nil {
-		return
-	}
-	live := r.replay(t)
-	for _, b := range r.last(t).blocks {
-		if e, ok := live[b.addr]; !ok || e.size != b.size || !slices.Equal(e.stack, b.stack) {
-			t.Errorf("%#x of %d bytes is in the dump; by the events: %v %+v", b.addr, b.size, ok, e)
-		}
-		delete(live, b.addr)
-	}
-	if len(live) > 0 {
-		t.Errorf("%d blocks live by the events are not in the dump", len(live))
-	}
-}
-
-// Random programs of malloc calls leave exactly the live set they should, each
-// block with the stack that it was allocated by.
-func TestRandomPrograms(t *testing.T) {
-	library := buildLibrary(t, "gcc")
-	runs := 60
-	if full() {
-		runs = 2000
-	}
-	for _, flags := range [][]string{{"-O2"}, {"-O0"}, {"-Os", "-static-pie"}, {"-O2", "-fomit-frame-pointer", "-no-pie"}} {
-		program := compile(t, "gcc", "ops.c", append(flags, "-pthread")...)
-		fns := readFunctions(t, program)
-		static := slices.Contains(flags, "-static-pie")
-		for i := range runs / 4 {
-			r := rand.New(rand.NewPCG(uint64(i), 13))
-			script, last := randomScript(r, true)
-			if static { // nothing is recorded, and all runs on
-				path := filepath.Join(t.TempDir(), "rec")
-				runPreloaded(t, library, []string{"LWSBT_OUT=" + path}, script, program)
-				if _, err := os.Stat(path); err == nil {
-					t.Fatal("a recording of a static program")
-				}
+// through returns what the call paths through a function hold.
+func through(d *profile.Dump, function string) (v profile.Value) {
+	for a := range d.Allocations() {
+		for f := range a.Frames() {
+			if f.Func == function {
+				v.Bytes += a.Bytes
+				v.Count += a.Count
 				break
 			}
-			env := []string{"LWSBT_CHECK=1"}
-			if i%2 == 1 {
-				env = append(env, "LWSBT_EVENTS=1")
+		}
+	}
+	return v
+}
+
+func TestExitStatus(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "not-executable")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"true"}, 0},
+		{[]string{"false"}, 1},
+		{[]string{"sh", "-c", "exit 42"}, 42},
+		{[]string{"sh", "-c", "kill -KILL $$"}, 128 + 9},
+		{[]string{"sh", "-c", "kill -SEGV $$"}, 128 + 11},
+		{[]string{"/no/such/program"}, 127},
+		{[]string{"no-such-program"}, 127},
+		{[]string{script}, 126},
+		{[]string{compile(t, "gcc", "module.c", "-static", "-DFN=main")}, 125},
+	} {
+		r := record(t, append([]string{"--"}, test.args...)...)
+		if test.code != 125 && r.code != test.code || test.code == 125 && !strings.Contains(r.errs, "static program") {
+			t.Errorf("%v: exit status %d, want %d: %s", test.args, r.code, test.code, r.errs)
+		}
+	}
+	if r := record(t, "-o", "/dev/full", "--", "true"); r.code != 125 || !strings.Contains(r.errs, "no space left") {
+		t.Errorf("full device: exit status %d: %s", r.code, r.errs)
+	}
+}
+
+// However a process ends, all that it allocated is recorded.
+func TestEnds(t *testing.T) {
+	for _, test := range []struct {
+		mode  string
+		code  int
+		count uint64
+	}{
+		{"churn", 0, 1250}, {"_exit", 0, 1250}, {"quick_exit", 0, 1250}, {"exit_group", 0, 1250},
+		{"crash", 128 + 11, 1250}, {"kill", 128 + 9, 1250}, {"abort", 128 + 6, 1250},
+		{"vfork", 0, 200}, {"execfails", 0, 200}, {"close", 0, 1313}, {"rawfork", 0, 2500},
+	} {
+		t.Run(test.mode, func(t *testing.T) {
+			for _, flag := range []string{"--events", "--at-peak"} {
+				r := record(t, flag, "--", modes(t), test.mode)
+				if r.code != test.code {
+					t.Fatalf("exit status %d, want %d: %s", r.code, test.code, r.errs)
+				}
+				dumps := read(t, r.file)
+				last := dumps[len(dumps)-1]
+				if last.Why != "exit" {
+					t.Errorf("the last dump is of %q", last.Why)
+				}
+				if got, want := through(last, "churn"), (profile.Value{Bytes: 100 * test.count, Count: test.count}); got != want {
+					t.Errorf("%s: %+v is live, want %+v", flag, got, want)
+				}
 			}
-			rec, out, errs := record(t, library, env, script, program)
-			checkOps(t, rec, out, last, program, fns)
-			if !strings.Contains(errs, "differed=0 ") || strings.Contains(errs, "checked=0 ") {
-				t.Errorf("the unwinder's stacks differ: %s", errs)
+		})
+	}
+}
+
+// A program that a process executes goes on in its recording.
+func TestExec(t *testing.T) {
+	for _, mode := range []string{"exec", "rawexec", "execveat", "longname"} {
+		r := record(t, "--", modes(t), mode)
+		var counts []uint64
+		for _, d := range read(t, r.file) {
+			counts = append(counts, through(d, "churn").Count)
+		}
+		want := []uint64{100, 200}
+		if mode == "longname" {
+			want[0] = 0
+		}
+		if r.code != 0 || !slices.Equal(counts, want) {
+			t.Errorf("%s: exit status %d, %v blocks, want %v: %s", mode, r.code, counts, want, r.errs)
+		}
+	}
+}
+
+// A child is recorded if that is wanted, and begins with no blocks, or with those of its
+// parent.
+func TestChildren(t *testing.T) {
+	r := record(t, "--", modes(t), "fork")
+	if files, _ := filepath.Glob(r.file + ".*"); len(files) != 0 {
+		t.Errorf("without --children: %v", files)
+	}
+	for _, test := range []struct {
+		mode  string
+		flags []string
+		want  []uint64 // live in the dumps of the child
+	}{
+		{"fork", nil, []uint64{200}},
+		{"fork", []string{"--inherited"}, []uint64{100, 300}},
+		{"inherit", nil, []uint64{0}},
+		{"inherit", []string{"--inherited"}, []uint64{100, 50}},
+		{"inherit", []string{"--inherited", "--events"}, []uint64{50}},
+	} {
+		r := record(t, append(append([]string{"--children"}, test.flags...), "--", modes(t), test.mode)...)
+		pid, _, _ := strings.Cut(r.out, "\n")
+		if r.code != 0 || pid == "" {
+			t.Fatalf("%+v: exit status %d: %s", test, r.code, r.errs)
+		}
+		var counts []uint64
+		for _, d := range read(t, r.file+"."+pid) {
+			counts = append(counts, through(d, "churn").Count)
+		}
+		if !slices.Equal(counts, test.want) {
+			t.Errorf("%+v: the child has %v", test, counts)
+		}
+		dumps := read(t, r.file)
+		if n := through(dumps[len(dumps)-1], "churn").Count; n != 100 {
+			t.Errorf("%+v: the parent has %d blocks, want 100", test, n)
+		}
+	}
+}
+
+// The dump of the peak is what the events say was live then.
+func TestAtPeak(t *testing.T) {
+	r := record(t, "--events", "--at-peak", "--", modes(t), "peak")
+	for _, d := range read(t, r.file) {
+		if got := through(d, "main"); d.Why == "peak" && (got.Count != 1000 || got.Bytes != 1000_000) {
+			t.Errorf("%+v at the peak, want 1,000 blocks of 1,000 bytes", got)
+		} else if d.Why == "peak" {
+			return
+		}
+	}
+	t.Error("no dump of the peak")
+}
+
+// Requests and intervals write dumps; a recording that is turned off and on begins again.
+func TestControl(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rec")
+	c := btrecord(t, "--start-off", "-o", file, "--", modes(t), "wait")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready := make([]byte, 6)
+	if _, err := out.Read(ready); err != nil {
+		t.Fatal(err)
+	}
+	pid := ""
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", c.Process.Pid))
+	for _, file := range files {
+		children, _ := os.ReadFile(file)
+		pid += strings.TrimSpace(string(children))
+	}
+	if pid == "" {
+		t.Skip("this kernel does not tell children")
+	}
+	for _, request := range []string{"on", "dump", "off", "on", "on"} {
+		ctl := btrecord(t, "ctl", pid, request)
+		if text, err := ctl.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", request, err, text)
+		}
+	}
+	in.Close()
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+	var why []string
+	for _, d := range read(t, file) {
+		why = append(why, d.Why)
+		if n := through(d, "churn").Count; n != 0 {
+			t.Errorf("%d blocks that were allocated while it was off", n)
+		}
+	}
+	if got := strings.Join(why, " "); got != "request off exit" {
+		t.Errorf("dumps of %s", got)
+	}
+	if err := btrecord(t, "ctl", fmt.Sprint(os.Getpid()), "dump").Run(); err == nil {
+		t.Error("a dump of a process that is not recorded")
+	}
+}
+
+func TestInterval(t *testing.T) {
+	r := record(t, "--interval", "50ms", "--", modes(t), "slow")
+	if n := len(read(t, r.file)); n < 4 {
+		t.Errorf("%d dumps in 400 ms, one each 50 ms", n)
+	}
+}
+
+// A sample says what all allocations are, within five times the standard error that it
+// gives.
+func TestSample(t *testing.T) {
+	r := record(t, "--sample", "16K", "--", modes(t), "sizes")
+	dumps := read(t, r.file)
+	d := dumps[len(dumps)-1]
+	stderr, _ := d.TotalStdErr()
+	const want = 13 << 20
+	got := through(d, "main").Bytes
+	if stderr == 0 || stderr > want/10 || math.Abs(float64(got)-want) > 5*stderr {
+		t.Errorf("%d bytes ± %.0f, want %d", got, stderr, want)
+	}
+}
+
+// Nothing is lost or counted twice where threads free each other's blocks, and fork while
+// others allocate.
+func TestStress(t *testing.T) {
+	for _, args := range [][]string{{"--events", "--", modes(t), "threads"}, {"--", modes(t), "threads"}, {"--children", "--", modes(t), "forks", "100"}} {
+		r := record(t, args...)
+		if r.code != 0 || strings.Contains(r.errs, "not seen in time") || strings.Contains(r.errs, "lost") {
+			t.Errorf("%v: exit status %d: %s", args, r.code, r.errs)
+		}
+		dumps := read(t, r.file)
+		if n := through(dumps[len(dumps)-1], "stress").Count; n != 0 {
+			t.Errorf("%v: %d blocks are live, want none", args, n)
+		}
+		files, _ := filepath.Glob(r.file + ".*")
+		if args[0] != "--children" {
+			continue
+		}
+		if len(files) != 100 {
+			t.Errorf("%d children are recorded, want 100", len(files))
+		}
+		for _, file := range files[:min(len(files), 10)] {
+			if got := through(read(t, file)[0], "churn").Count; got != 32 {
+				t.Errorf("%s: %d blocks, want 32", file, got)
 			}
-			if t.Failed() {
-				t.Fatalf("%v, script %d:\n%s", flags, i, script)
+		}
+	}
+}
+
+// A program runs on without its recorder.
+func TestRecorderKilled(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rec")
+	c := btrecord(t, "--events", "-o", file, "--", modes(t), "threads", "300000")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c.Stdout = w
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	time.Sleep(300 * time.Millisecond)
+	c.Process.Signal(syscall.SIGKILL)
+	c.Wait()
+	r.SetReadDeadline(time.Now().Add(30 * time.Second))
+	var out bytes.Buffer
+	if _, err := out.ReadFrom(r); err != nil || out.String() != "done\n" {
+		t.Errorf("the program said %q: %v", out.String(), err)
+	}
+}
+
+// At one address there is module B, then D, then B elsewhere: each block is of the
+// function that allocated it.
+func TestModulesComeAndGo(t *testing.T) {
+	program := compile(t, "gcc", "xy.c", "-O2")
+	b := compile(t, "gcc", "module.c", "-O2", "-fPIC", "-shared", "-DFN=of_b")
+	d := compile(t, "gcc", "module.c", "-O2", "-fPIC", "-shared", "-DFN=of_d")
+	for _, times := range []int{1, 40} {
+		for _, flag := range []string{"--events", "--at-peak"} {
+			r := record(t, flag, "--", program, b, d, fmt.Sprint(times))
+			want := map[string]profile.Value{}
+			for line := range strings.Lines(r.out) {
+				function, _, _ := strings.Cut(line, " ")
+				v := want[function]
+				want[function] = profile.Value{Count: v.Count + 1}
+			}
+			if len(want) != 2 {
+				t.Fatalf("the program printed %q", r.out)
+			}
+			dumps := read(t, r.file)
+			last := dumps[len(dumps)-1]
+			for function, v := range want {
+				if got := through(last, function).Count; got != v.Count {
+					t.Errorf("%d times, %s: %d blocks by %s, want %d", times, flag, got, function, v.Count)
+				}
 			}
 		}
 	}

@@ -3,248 +3,130 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/lwsbt/lwsbt/codec"
 )
 
-const (
-	// rounds is how often each tool runs; they take turns, and the least of each
-	// figure counts.
-	rounds = 6
-	// long and short are the turns of churn.pl's loop; slow tools get the short one.
-	long, short = 200000, 20000
-	// kept is what keep.pl holds in blocks of its own in a first run; a second one
-	// holds twice as many.
-	kept = 300000
-)
+// rounds is how often each tool runs; they take turns, and the least of each figure
+// counts.
+const rounds = 5
 
-// tool is a way to run a program.
-type tool struct {
-	name string
-	over int      // what its cost is added to: a tool before it, -1 if to nothing
-	env  []string // environment, beside that of all
-	args []string // before the program's
-	slow bool     // it runs once, with less to do
-
-	wall float64 // seconds from start to end of the command
+// cost is what a run takes.
+type cost struct {
 	all  float64 // CPU seconds of all its processes
-	own  float64 // CPU seconds of the program's thread, until its last statement
-	file int64   // bytes written
-
-	memory, beside float64 // bytes per live allocation; in a process beside
+	own  float64 // CPU seconds of the program's thread until its last statement, if it tells
+	file int64   // bytes of the recording
 }
 
-// The tools, by index.
-const (
-	alone = iota
-	aloneShort
-	command
-	commandEvents
-	heaptrack
-	library
-	libraryEvents
-	heaptrackLibrary
-)
-
-func (b *bench) tools(out string) []tool {
-	preload := func(env ...string) []string { return append(env, "LD_PRELOAD="+b.library, "LWSBT_OUT="+out) }
-	record := []string{b.path("btrecord"), "-q", "--library", b.library, "-o", out}
-	with := func(args ...string) []string { return append(append([]string{}, record...), args...) }
-	tools := []tool{
-		alone:            {name: "alone", over: -1},
-		aloneShort:       {name: "alone, a tenth of the work", over: -1, slow: true},
-		command:          {name: "`btrecord`", args: with("--")},
-		commandEvents:    {name: "`btrecord --events`", args: with("--events", "--")},
-		heaptrack:        {name: "`heaptrack`", args: []string{"heaptrack", "-o", out}},
-		library:          {name: "liblwsbt.so", env: preload()},
-		libraryEvents:    {name: "liblwsbt.so, `LWSBT_EVENTS=1`", env: preload("LWSBT_EVENTS=1")},
-		heaptrackLibrary: {name: "libheaptrack_preload.so", env: []string{"LD_PRELOAD=" + b.heaptrack, "DUMP_HEAPTRACK_OUTPUT=" + out}},
-	}
-	tcmalloc := "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"
-	if _, err := os.Stat(tcmalloc); err == nil {
-		tools = append(tools, tool{name: "tcmalloc alone", over: -1, slow: true, env: []string{"LD_PRELOAD=" + tcmalloc}},
-			tool{name: "tcmalloc, `HEAPPROFILE`", over: len(tools), slow: true, env: []string{"LD_PRELOAD=" + tcmalloc, "HEAPPROFILE=" + out}})
-	}
-	return append(tools, tool{name: "DHAT", over: aloneShort, slow: true, args: []string{"valgrind", "-q", "--tool=dhat", "--dhat-out-file=/dev/null"}})
+func (c *cost) least(d cost) {
+	c.all, c.own, c.file = min(c.all, d.all), min(c.own, d.own), d.file
 }
 
-// cost prints what recording adds to an allocation-heavy program.
+// cost prints what recording adds to programs.
 func (b *bench) cost() error {
 	out := b.path("out")
-	if text, err := exec.Command("go", "build", "-o", b.path("btrecord"), "./cmd/btrecord").CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, text)
+	record := []string{b.path("btrecord"), "-q", "-o", out}
+	tools := []struct {
+		name string
+		args []string
+	}{
+		{"alone", nil},
+		{"btrecord", append(record, "--")},
+		{"btrecord --events", append(record, "--events", "--")},
+		{"btrecord --sample 512K", append(record, "--sample", "512K", "--")},
+		{"heaptrack", []string{"heaptrack", "-o", out}},
 	}
-	tools := b.tools(out)
-	for i := range tools {
-		tools[i].wall, tools[i].all, tools[i].own = math.Inf(1), math.Inf(1), math.Inf(1)
+	// What each tool takes to start is no cost of events.
+	empty, err := b.turns(tools[0].args, program{args: []string{"true"}})
+	starts := []cost{empty}
+	for _, t := range tools[1:] {
+		c, e := b.turns(t.args, program{args: []string{"true"}})
+		starts, err = append(starts, c), cmp.Or(err, e)
 	}
-	var total codec.Header
-	var records int
-	var packed []byte
-	for round := range rounds {
-		for i := range tools {
-			t := &tools[i]
-			if t.slow && round > 0 && i != aloneShort {
-				continue
-			}
-			if err := b.measure(t, out); err != nil {
-				return err
-			}
-			if i != libraryEvents || round > 0 {
-				continue
-			}
-			var err error
-			if records, err = readEvents(out, &total); err != nil {
-				return err
-			}
-			if packed, err = exec.Command("zstd", "-3", "-q", "-c", out).Output(); err != nil {
-				return fmt.Errorf("zstd: %w", err)
-			}
-		}
-	}
-	if err := b.memory(tools, out); err != nil {
+	if err != nil {
 		return err
 	}
-	allocs, _ := total.Uint("allocs")
-	frees, _ := total.Uint("frees")
-	fmt.Printf("A perl script with %d allocations and %d frees (tcmalloc and DHAT: a tenth of them), %d runs in turns, the least of each figure.\n\n", allocs, frees, rounds)
-	printCost(tools, float64(allocs))
+	fmt.Println("| program | tool | CPU, s | added net of the tool's start, ns per allocation | of heaptrack's | in the program, ns per allocation | recording, bytes |")
+	fmt.Println("| --- | --- | --- | --- | --- | --- | --- |")
+	programs := append([]program{{"perl, more", []string{"perl", b.path("churn.pl"), "200000"}, nil}}, b.programs()...)
+	for _, p := range programs {
+		if p.drive != nil {
+			continue
+		}
+		costs := make([]cost, len(tools))
+		for i := range costs {
+			costs[i] = cost{math.Inf(1), math.Inf(1), 0}
+		}
+		for range rounds {
+			for i, t := range tools {
+				c, err := b.once(t.args, p)
+				if err != nil {
+					return err
+				}
+				costs[i].least(c)
+			}
+		}
+		sums, err := b.ours(p)
+		if err != nil {
+			return err
+		}
+		added := func(i int) float64 {
+			return (costs[i].all - costs[0].all - (starts[i].all - starts[0].all)) / float64(sums.allocs) * 1e9
+		}
+		for i, t := range tools {
+			fmt.Printf("| %s | %s | %.3f |", []string{p.name, "", "", "", ""}[i], t.name, costs[i].all)
+			if i == 0 {
+				fmt.Printf(" %d allocations | | | |\n", sums.allocs)
+				continue
+			}
+			own := ""
+			if d := costs[i].own - costs[0].own; d > 0 {
+				own = fmt.Sprintf("%.0f", d/float64(sums.allocs)*1e9)
+			}
+			fmt.Printf(" %.0f | %.0f %% | %s | %d |\n", added(i), 100*added(i)/added(len(tools)-1), own, costs[i].file)
+		}
+	}
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		fmt.Printf("\nLoad at the end: %s", load)
 	}
-	fmt.Printf("\nWith --events the recording has %d events in %d bytes: %.1f bytes per event, and %.1f after zstd -3. Heaptrack's library writes %d bytes, its command %d, compressed.\n",
-		records, tools[libraryEvents].file, float64(tools[libraryEvents].file)/float64(records),
-		float64(len(packed))/float64(records), tools[heaptrackLibrary].file, tools[heaptrack].file)
 	return nil
 }
 
-// measure runs a tool once.
-func (b *bench) measure(t *tool, out string) error {
-	n := long
-	if t.slow {
-		n = short
+// turns returns the least of several runs.
+func (b *bench) turns(tool []string, p program) (cost, error) {
+	least := cost{math.Inf(1), math.Inf(1), 0}
+	for range rounds {
+		c, err := b.once(tool, p)
+		if err != nil {
+			return c, err
+		}
+		least.least(c)
 	}
-	own := b.path("own")
-	os.Remove(out)
-	os.Remove(out + ".zst")
-	args := append(append([]string{}, t.args...), "perl", b.path("churn.pl"), strconv.Itoa(n))
-	begun := time.Now()
-	_, all, _, err := b.run(args, nil, append([]string{"OWN=" + own}, t.env...)...)
-	if err != nil {
-		return err
+	return least, nil
+}
+
+// once runs a program with a tool.
+func (b *bench) once(tool []string, p program) (c cost, err error) {
+	own, out := b.path("own"), b.path("out")
+	for _, path := range []string{own, out, out + ".zst", out + ".raw.zst"} {
+		os.Remove(path)
 	}
-	t.wall, t.all = min(t.wall, time.Since(begun).Seconds()), min(t.all, all)
-	text, err := os.ReadFile(own)
-	if err != nil {
-		return err
+	args := append(append([]string{}, tool...), p.args...)
+	if _, c.all, _, err = b.run(args, nil, "OWN="+own); err != nil {
+		return c, err
 	}
-	ns, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-	if err != nil {
-		return err
+	if text, err := os.ReadFile(own); err == nil {
+		ns, _ := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+		c.own = ns / 1e9
 	}
-	t.own = min(t.own, ns/1e9)
-	for _, name := range []string{out, out + ".zst"} {
+	for _, name := range []string{out, out + ".zst", out + ".raw.zst"} {
 		if info, err := os.Stat(name); err == nil {
-			t.file = info.Size()
+			c.file = info.Size()
 		}
 	}
-	return nil
-}
-
-// printCost prints the table. pairs is how many allocations the long script has.
-func printCost(tools []tool, pairs float64) {
-	fmt.Println("| | wall, s | CPU, all processes, s | CPU, program, s | wall added, µs | CPU added, all, µs | CPU added, program, µs | bytes per live allocation |")
-	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- |")
-	added := func(t *tool) [3]float64 {
-		n := pairs / 1e6
-		if t.slow {
-			n *= float64(short) / long
-		}
-		over := &tools[t.over]
-		return [3]float64{(t.wall - over.wall) / n, (t.all - over.all) / n, (t.own - over.own) / n}
-	}
-	theirs := added(&tools[heaptrack])
-	for i := range tools {
-		t := &tools[i]
-		fmt.Printf("| %s | %.3f | %.3f | %.3f |", t.name, t.wall, t.all, t.own)
-		if t.over < 0 {
-			fmt.Println(" | | | |")
-			continue
-		}
-		for k, v := range added(t) {
-			fmt.Printf(" %.3f (%.0f %%) |", v, 100*v/theirs[k])
-		}
-		if t.memory != 0 {
-			fmt.Printf(" %.1f", t.memory)
-		}
-		if t.beside != 0 {
-			fmt.Printf(", and %.1f in heaptrack_interpret", t.beside)
-		}
-		fmt.Println(" |")
-	}
-}
-
-// memory finds what each live allocation costs: how the largest resident set grows
-// when twice as many are kept, less how the program's own does.
-func (b *bench) memory(tools []tool, out string) error {
-	growth := func(rss [2]int64) float64 { return float64(rss[1]-rss[0]) * 1024 / kept }
-	var plain float64
-	for _, i := range []int{alone, library, libraryEvents, heaptrackLibrary} {
-		t := &tools[i]
-		var rss, beside [2]int64
-		for k := range 2 {
-			var err error
-			os.Remove(out)
-			// What the system says of a child at its end counts this process's own.
-			own := b.path("own")
-			if _, _, _, err = b.run([]string{"perl", b.path("keep.pl"), strconv.Itoa(kept * (k + 1))}, nil, append([]string{"OWN=" + own}, t.env...)...); err != nil {
-				return err
-			}
-			text, err := os.ReadFile(own)
-			if err != nil {
-				return err
-			}
-			if rss[k], err = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err != nil {
-				return err
-			}
-			if i == heaptrackLibrary {
-				c := exec.Command(b.interpreter())
-				if c.Stdin, err = os.Open(out); err != nil {
-					return err
-				}
-				if err := c.Run(); err != nil {
-					return fmt.Errorf("heaptrack_interpret: %w", err)
-				}
-				beside[k] = maxRSS(c)
-			}
-		}
-		if i == alone {
-			plain = growth(rss)
-			continue
-		}
-		t.memory, t.beside = growth(rss)-plain, growth(beside)
-	}
-	return nil
-}
-
-// readEvents counts the events of a recording and reads its last total.
-func readEvents(path string, total *codec.Header) (int, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	i := bytes.LastIndex(text, []byte("~h#total "))
-	if i < 0 {
-		return 0, fmt.Errorf("no total in the recording")
-	}
-	line, _, _ := strings.Cut(string(text[i:]), "\n")
-	return bytes.Count(text, []byte(codec.LeadInEvent)), codec.ParseHeader(total, []byte(line))
+	return c, nil
 }

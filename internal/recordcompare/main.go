@@ -1,7 +1,6 @@
 //go:build linux
 
-// Recordcompare compares btrecord with heaptrack, valgrind's DHAT and gperftools' heap
-// profiler on programs of the system, and prints the tables of
+// Recordcompare compares btrecord with heaptrack and valgrind's DHAT on programs of the system, and prints the tables of
 // docs/btrecord-compared.md.
 //
 //	go run ./internal/recordcompare totals
@@ -40,9 +39,9 @@ func main() {
 	}
 }
 
-// bench is a directory with the library and input files.
+// bench is a directory with input files.
 type bench struct {
-	dir, library, heaptrack string
+	dir, heaptrack string
 }
 
 // A program is one to record, with its arguments. If it is a server, drive gives it
@@ -56,7 +55,6 @@ type program struct {
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 
 func (b *bench) prepare() error {
-	b.library = b.path("liblwsbt.so")
 	for _, p := range []string{"/usr/lib/heaptrack/libheaptrack_preload.so", "/usr/lib/x86_64-linux-gnu/heaptrack/libheaptrack_preload.so"} {
 		if _, err := os.Stat(p); err == nil {
 			b.heaptrack = p
@@ -68,8 +66,6 @@ func (b *bench) prepare() error {
 	for name, text := range map[string]string{
 		"churn.pl": "my @a; for my $i (1..$ARGV[0]) { my %h=(a=>\"x$i\",b=>[1,2,3]); push @a,\\%h if $i%10==0; }\n" +
 			"open my $f,'<','/proc/thread-self/schedstat'; my ($ns)=split / /,<$f>; open my $o,'>',$ENV{OWN}; print $o $ns;\n",
-		"keep.pl": "my @a; push @a, \"a string of its own $_\" for 1..$ARGV[0];\n" +
-			"open my $f,'<','/proc/self/status'; my ($kb)=map /VmHWM:\\s*(\\d+)/,<$f>; open my $o,'>',$ENV{OWN}; print $o $kb;\n",
 		"script.pl": "my %h; for my $i (1..20000) { my %r=(a=>\"x$i\",b=>[1,2,3]); push @{$h{$i%100}},\\%r if $i%10==0; }\n",
 		"script.py": "import json,collections\nd=collections.defaultdict(list)\nfor i in range(20000):\n    d[i%100].append(json.loads(json.dumps({'a':i,'b':[str(i)]*3})))\n",
 		"script.sql": "create table t(a integer primary key, b text, c real);\nwith recursive n(i) as (select 1 union all select i+1 from n where i<20000) insert into t select i, 'row '||i, i*1.5 from n;\n" +
@@ -88,7 +84,7 @@ func (b *bench) prepare() error {
 		return err
 	}
 	for _, line := range [][]string{
-		{"go", "run", "./cmd/btrecord", "library", "-o", b.library},
+		{"go", "build", "-o", b.path("btrecord"), "./cmd/btrecord"},
 		{"g++", "-O2", "-g", "-o", b.path("cpp"), b.path("script.cc")},
 		{"gcc", "-E", "-o", b.path("script.i"), b.path("script.c")},
 		{"git", "init", "-q", b.path("git")},

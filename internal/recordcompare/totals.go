@@ -114,10 +114,11 @@ func abs(v int64) int64 {
 func (b *bench) ours(p program) (*sums, error) {
 	rec := b.path("rec")
 	os.Remove(rec)
-	if _, _, _, err := b.run(p.args, p.drive, "LD_PRELOAD="+b.library, "LWSBT_OUT="+rec); err != nil {
+	args := append([]string{b.path("btrecord"), "-q", "-o", rec, "--"}, p.args...)
+	if _, _, _, err := b.run(args, p.drive); err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(rec)
+	text, err := exec.Command("zstd", "-dcq", rec).Output()
 	if err != nil {
 		return nil, err
 	}

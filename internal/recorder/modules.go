@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -132,6 +133,21 @@ func (mod module) read(pid int) []segment {
 		return []segment{{mod, mod.start, mod.end - mod.start, "rx", mod.start - mod.base}}
 	}
 	return found
+}
+
+// absolute returns the absolute path of a file that a process opened by a name, if that
+// can be found.
+func absolute(pid int, name string) string {
+	if strings.HasPrefix(name, "/") || !strings.Contains(name, "/") {
+		return name
+	}
+	dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	if err != nil {
+		if dir, err = os.Getwd(); err != nil {
+			return name
+		}
+	}
+	return filepath.Join(dir, name)
 }
 
 // openFile opens a file by its path as a process sees it, or as the recorder does.

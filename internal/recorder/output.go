@@ -55,13 +55,6 @@ func (o *output) write(text []byte) {
 	}
 }
 
-// tick flushes text that has waited long enough.
-func (o *output) tick(now time.Time) {
-	if o.pending > 0 && now.Sub(o.flushed) >= flushAfter {
-		o.flush()
-	}
-}
-
 func (o *output) flush() {
 	if o.err == nil && o.pending > 0 {
 		o.err = o.z.Flush()

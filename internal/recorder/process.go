@@ -39,6 +39,7 @@ type process struct {
 	begun   bool   // the boot is written
 	path    callpath.Path
 	text    []byte // to be written
+	line    []byte // of events
 
 	forks []fork // that a child may ask for
 }
@@ -226,10 +227,14 @@ func (p *process) lose(n, micros uint64) {
 }
 
 func (p *process) event(e callpath.Event) {
-	var err error
-	if p.text, err = p.events.Append(p.text, e); err != nil {
+	line, err := p.events.Append(p.line[:0], e)
+	if err != nil {
 		panic("recorder: " + err.Error()) // a block older than the boot
 	}
+	if p.line = line; len(line) == 0 {
+		return
+	}
+	p.text = append(p.names.Flush(p.text), line...) // what it names is defined before
 	if len(p.text) > 1<<16 {
 		p.flush()
 	}
@@ -277,8 +282,7 @@ func (p *process) dump(why string, micros uint64, peak bool) (blocks, bytes uint
 	if peak {
 		value, micros = p.account.then, p.account.peakAt
 	}
-	p.text = p.events.Flush(p.text)
-	p.text = p.names.Flush(p.text)
+	p.settle()
 	for id := range p.tree.nodes {
 		n, b := value(pathID(id))
 		blocks, bytes = blocks+n, bytes+b
@@ -309,6 +313,12 @@ func (p *process) dump(why string, micros uint64, peak bool) (blocks, bytes uint
 	p.flush()
 	p.out.flush()
 	return blocks, bytes
+}
+
+// settle completes the lines that are begun.
+func (p *process) settle() {
+	p.text = p.names.Flush(p.text)
+	p.text = p.events.Flush(p.text)
 }
 
 // finish writes the last dump.

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -111,8 +110,12 @@ func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
 		}
 		now := time.Now()
 		r.memory.beat.Add(1)
-		for _, o := range r.outputs {
-			o.tick(now)
+		for _, p := range r.processes {
+			if p.begun && now.Sub(p.out.flushed) >= flushAfter {
+				p.settle()
+				p.flush()
+				p.out.flush()
+			}
 		}
 		if interval > 0 && !now.Before(next) {
 			for _, p := range r.live() {
@@ -413,6 +416,9 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	}
 	p.modules.reset()
 	p.tree.reset()
+	if from != nil && w[2] != 0 {
+		p.modules = from.modules.clone()
+	}
 	var inherited liveTable
 	if from != nil && r.config.Inherited && from.begun {
 		inherited = p.copy(from, w[3])
@@ -433,7 +439,7 @@ func (r *Recorder) module(p *process, rec *record) error {
 	if name == "" {
 		name = "[vdso]"
 	}
-	mod := module{base: w[1], start: w[2], end: w[3], name: filepath.Clean(name), buildID: fmt.Sprintf("%x", id)}
+	mod := module{base: w[1], start: w[2], end: w[3], name: absolute(int(p.key.pid), name), buildID: fmt.Sprintf("%x", id)}
 	if mod.start >= mod.end {
 		return badRing("a module from %#x to %#x", mod.start, mod.end)
 	}

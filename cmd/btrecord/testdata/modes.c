@@ -226,6 +226,40 @@ int main(int argc, char **argv)
 	} else if (!strcmp(mode, "_exit")) {
 		churn((int)n);
 		_exit(0);
+	} else if (!strcmp(mode, "exit_group")) {
+		churn((int)n);
+		syscall(SYS_exit_group, 0);
+	} else if (!strcmp(mode, "rawexec")) {
+		char *args[] = {argv[0], "churn", "3200", NULL};
+		churn(1600);
+		syscall(SYS_execve, argv[0], args, environ);
+	} else if (!strcmp(mode, "execveat")) {
+		char *args[] = {argv[0], "churn", "3200", NULL};
+		churn(1600);
+		syscall(SYS_execveat, AT_FDCWD, argv[0], args, environ, 0);
+	} else if (!strcmp(mode, "longname")) { /* argv[0] of 1,000 characters, 3,000 arguments */
+		static char name[1001], *args[3003];
+		memset(name, '~', 1000);
+		args[0] = name;
+		args[1] = "churn";
+		args[2] = "3200";
+		for (int i = 3; i < 3000; i++)
+			args[i] = "argument";
+		execv(argv[0], args);
+	} else if (!strcmp(mode, "inherit")) { /* the child frees half of what it has of its parent */
+		churn(1600);
+		pid_t pid = fork();
+		if (!pid) {
+			for (int i = 0; i < 50; i++)
+				free(keep[i]);
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+		printf("%d\n", (int)pid);
+	} else if (!strcmp(mode, "sizes")) { /* blocks of sizes from 16 to 64 KB, a MB of each */
+		for (int size = 16, at = 0; size <= 65536; size *= 2)
+			for (int i = 0; i < (1 << 20) / size; i++)
+				keep[at++] = malloc((size_t)size);
 	} else if (!strcmp(mode, "quick_exit")) {
 		churn((int)n);
 		quick_exit(0);
