@@ -8,5 +8,5 @@ import "embed"
 // Sources holds include/, src/, and preload/, the library that btrecord
 // preloads.
 //
-//go:embed include/*.h include/lwsbt/*.h src/*.c src/*.h preload/*.c preload/*.h preload/ring/*.c preload/ring/*.h
+//go:embed include/*.h include/lwsbt/*.h src/*.c src/*.h preload/*.c preload/*.h
 var Sources embed.FS

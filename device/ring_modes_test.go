@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 const ringBlockSize = 5003 // ring.c's SIZE
@@ -86,7 +88,7 @@ func TestRingModes(t *testing.T) {
 		{name: "modules", args: []string{"modules", "50", plugin}, images: 1},
 	} {
 		for clock, name := range []string{"counter", "cycles"} {
-			if clock != i%2 && os.Getenv("LWSBT_FULL") == "" || clock == 1 && !cycles() {
+			if clock != i%2 && !full() || clock == 1 && !cycles() {
 				continue
 			}
 			t.Run(m.name+"/"+name, func(t *testing.T) {
@@ -367,7 +369,7 @@ func TestRingUnwinder(t *testing.T) {
 		{"bash", "-c", "for i in {1..500}; do x+=$i; done; echo ${#x}"},
 		{"openssl", "version", "-a"},
 	}
-	if os.Getenv("LWSBT_FULL") != "" {
+	if full() {
 		programs = append(programs, [][]string{
 			{"node", "-e", "let a=[];for(let i=0;i<100000;i++)a.push({x:i,y:String(i)}); console.log(JSON.stringify(a).length)"},
 			{"java", "-version"},
@@ -409,7 +411,7 @@ func TestRingStorm(t *testing.T) {
 	library := ringLibrary(t, "gcc")
 	program := ringProgram(t, "gcc", "test/ring_storm.c", "-O2")
 	seconds := "2"
-	if os.Getenv("LWSBT_FULL") != "" {
+	if full() {
 		seconds = "600"
 	}
 	for clock := range 2 {
@@ -424,6 +426,76 @@ func TestRingStorm(t *testing.T) {
 		}
 		r.end(t)
 		t.Logf("%s, %d records", strings.TrimSpace(out), r.read)
+	}
+}
+
+// Other machines and C libraries, some under qemu: blocks, order, and the functions on
+// their stacks.
+func TestRingMachines(t *testing.T) {
+	for _, m := range []struct{ name, cc, run, flags string }{
+		{"clang", "clang", "", ""},
+		{"musl", "musl-gcc", "", "-Wl,--eh-frame-hdr -fasynchronous-unwind-tables"},
+		{"i686", "i686-linux-gnu-gcc", "/usr/i686-linux-gnu/lib/ld-linux.so.2 --library-path /usr/i686-linux-gnu/lib", ""},
+		{"aarch64", "aarch64-linux-gnu-gcc", "qemu-aarch64 -L /usr/aarch64-linux-gnu", ""},
+		{"riscv64", "riscv64-linux-gnu-gcc", "qemu-riscv64 -L /usr/riscv64-linux-gnu", "-fasynchronous-unwind-tables"},
+		{"arm", "arm-linux-gnueabihf-gcc", "qemu-arm -L /usr/arm-linux-gnueabihf", ""},
+		{"mipsel", "mipsel-linux-gnu-gcc", "qemu-mipsel -L /usr/mipsel-linux-gnu", ""},
+	} {
+		for _, mode := range []string{"churn", "threads", "small", "getattr", "fork", "execve"} {
+			t.Run(m.name+"/"+mode, func(t *testing.T) {
+				if !full() {
+					t.Skip("LWSBT_FULL=1 runs it")
+				}
+				library := ringLibrary(t, m.cc)
+				program := ringProgram(t, m.cc, "test/ring.c", append(strings.Fields(m.flags), "-O1", "-fno-optimize-sibling-calls")...)
+				fns := ringFunctions(t, program)
+				r := newRing(t, ringConfig{children: 1})
+				args := strings.Fields(m.run)
+				if len(args) > 0 {
+					cmdtest.Need(t, args[0])
+				}
+				preload := library
+				if strings.HasPrefix(m.run, "qemu") { // it is not to be loaded into the emulator
+					args = slices.Concat(args, []string{"-E", "LD_PRELOAD=" + library})
+					preload = ""
+				}
+				if strings.HasPrefix(m.run, "qemu") && mode == "execve" {
+					t.Skip("the kernel cannot run it")
+				}
+				out, err := runRing(t, preload, r, nil, "", append(args, program, mode, "50")...)
+				if err != nil {
+					t.Fatal(out, err)
+				}
+				recs := r.end(t)
+				all := replayRing(t, recs)
+				if n := ringCounted(recs); n != sum(t, out) || r.lost() != 0 {
+					t.Errorf("%d blocks, want %s, %d lost", n, out, r.lost())
+				}
+				named := 0
+				for _, rec := range recs {
+					if rec.kind != ringAllocated || rec.size != ringBlockSize {
+						continue
+					}
+					base, ok := all[rec.image].bases[filepath.Base(program)]
+					if !ok {
+						t.Fatalf("the program is not told: %v", all[rec.image].bases)
+					}
+					var names []string
+					for _, pc := range rec.stack {
+						names = append(names, fns.name(pc-base))
+					}
+					if s := strings.Join(names, " "); strings.HasPrefix(s, "block churn ") {
+						named++
+					} else if named == 0 {
+						t.Errorf("stack %q of %x", names, rec.stack)
+						break
+					}
+				}
+				if named != sum(t, out) {
+					t.Errorf("%d stacks with the functions, want %s", named, out)
+				}
+			})
+		}
 	}
 }
 

@@ -405,8 +405,11 @@ func ringLibrary(t testing.TB, cc string, flags ...string) string {
 	t.Helper()
 	command := strings.Fields(cc)
 	cmdtest.Need(t, command[0])
-	path := filepath.Join(t.TempDir(), "liblwsbt.so")
-	files, err := filepath.Glob("preload/ring/*.c")
+	path := filepath.Join(programs, "liblwsbt-"+strings.NewReplacer(" ", "_", "/", "_").Replace(cc+strings.Join(flags, ""))+".so")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	files, err := filepath.Glob("preload/*.c")
 	if err != nil || len(files) < 5 {
 		t.Fatal(files, err)
 	}
@@ -426,7 +429,10 @@ func ringProgram(t testing.TB, cc, source string, flags ...string) string {
 	t.Helper()
 	command := strings.Fields(cc)
 	cmdtest.Need(t, command[0])
-	path := filepath.Join(t.TempDir(), "program")
+	path := filepath.Join(programs, strings.NewReplacer(" ", "_", "/", "_").Replace(cc+source+strings.Join(flags, "")))
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
 	args := slices.Concat(command[1:], []string{"-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", path, source}, flags)
 	if out, err := exec.Command(command[0], args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -440,14 +446,17 @@ func runRing(t testing.TB, library string, r *ringReader, env []string, stdin st
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
 	defer stop()
-	if os.Getenv("LWSBT_FULL") != "" {
+	if full() {
 		ctx = t.Context()
 	}
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	var out, errs bytes.Buffer
 	c.Env = append(os.Environ(), env...)
 	if r != nil {
-		c.Env = append(c.Env, "LD_PRELOAD="+library, "LWSBT_RING="+r.path)
+		c.Env = append(c.Env, "LWSBT_RING="+r.path)
+		if library != "" {
+			c.Env = append(c.Env, "LD_PRELOAD="+library)
+		}
 	}
 	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(stdin), &out, &errs
 	c.WaitDelay = time.Second

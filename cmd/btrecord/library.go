@@ -32,10 +32,10 @@ var cflags = strings.Fields("-std=gnu99 -O2 -g -fPIC -shared -fvisibility=hidden
 // ldflags keep the library from loading another one for the unwinder.
 var ldflags = strings.Fields("-static-libgcc -Wl,-z,now -Wl,--eh-frame-hdr -ldl -lpthread")
 
-// codecSources are the files of src/ that the library needs; backends of other machines
+// captureSources are the files of src/ that the library needs: backends of other machines
 // compile to nothing.
-var codecSources = []string{"encode.c", "choose.c", "head.c", "line.c",
-	"capture_mips.c", "capture_arm.c", "capture_thumb.c", "capture_riscv.c", "capture_functions.c"}
+var captureSources = []string{"capture_mips.c", "capture_arm.c", "capture_thumb.c", "capture_riscv.c",
+	"capture_ppc.c", "capture_s390x.c", "capture_functions.c"}
 
 func libraryCommand() *cobra.Command {
 	var cc, output, sources string
@@ -121,18 +121,18 @@ func build(cc string, extra []string, output string) error {
 	if err := writeSources(dir); err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "preload", "ring", "*.c"))
+	files, err := filepath.Glob(filepath.Join(dir, "preload", "*.c"))
 	if err != nil {
 		return err
 	}
-	for _, f := range codecSources {
+	for _, f := range captureSources {
 		files = append(files, filepath.Join(dir, "src", f))
 	}
 	// Written beside its place and renamed: a library in use must not change.
 	temp := fmt.Sprintf("%s.%d.tmp", output, os.Getpid())
 	defer os.Remove(temp)
 	args := slices.Concat(command[1:], cflags, extra,
-		[]string{"-I" + filepath.Join(dir, "include"), "-I" + filepath.Join(dir, "preload"), "-I" + filepath.Join(dir, "preload", "ring"), "-o", temp}, files, ldflags)
+		[]string{"-I" + filepath.Join(dir, "include"), "-I" + filepath.Join(dir, "preload"), "-o", temp}, files, ldflags)
 	var said bytes.Buffer
 	ctx, stop := cli.Interruptible(context.Background()) // the directory is removed whatever happens
 	defer stop()

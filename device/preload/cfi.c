@@ -2,7 +2,7 @@
  * The rule of one address, from a module's .eh_frame: DWARF's call frame
  * information as gcc and clang write it for exceptions (Linux Standard Base,
  * "Exception Frames"). Only three columns are followed: the CFA, the return
- * address and the frame pointer. What needs another is RULE_OTHER, for the unwinder.
+ * address and the frame pointer. What needs another is RULE_OTHER.
  */
 #include <string.h>
 
@@ -24,58 +24,82 @@
 
 #ifdef WALKS
 
-#define WORD ((int)sizeof(uintptr_t))
+#undef WORD
+#define WORD ((int32_t)sizeof(uintptr_t))
 
-static uint64_t uleb(const uint8_t **p)
+/* What is read, and where it ends: nothing beyond is. */
+struct in {
+	const uint8_t *p, *end;
+};
+
+static void take(struct in *in, void *to, size_t n)
+{
+	if ((size_t)(in->end - in->p) < n) {
+		memset(to, 0, n);
+		in->p = in->end;
+		return;
+	}
+	memcpy(to, in->p, n);
+	in->p += n;
+}
+
+static uint8_t take1(struct in *in)
+{
+	return in->p < in->end ? *in->p++ : 0;
+}
+
+static void skip(struct in *in, uint64_t n)
+{
+	in->p += n < (uint64_t)(in->end - in->p) ? (size_t)n : (size_t)(in->end - in->p);
+}
+
+/* part returns the next n bytes of in. */
+static struct in part(const struct in *in, uint64_t n)
+{
+	struct in all = *in;
+
+	skip(&all, n);
+	return (struct in){in->p, all.p};
+}
+
+static uint64_t leb(struct in *in, bool sign)
 {
 	uint64_t v = 0;
 	unsigned shift = 0;
 	uint8_t b;
 
 	do {
-		b = *(*p)++;
+		b = take1(in);
 		if (shift < 64)
 			v |= (uint64_t)(b & 127) << shift;
 		shift += 7;
 	} while (b & 128);
+	if (sign && shift < 64 && b & 64)
+		v |= ~(uint64_t)0 << shift;
 	return v;
 }
 
-static int64_t sleb(const uint8_t **p)
-{
-	uint64_t v = 0;
-	unsigned shift = 0;
-	uint8_t b;
-
-	do {
-		b = *(*p)++;
-		if (shift < 64)
-			v |= (uint64_t)(b & 127) << shift;
-		shift += 7;
-	} while (b & 128);
-	if (shift < 64 && b & 64)
-		v |= ~(uint64_t)0 << shift;
-	return (int64_t)v;
-}
+static uint64_t uleb(struct in *in) { return leb(in, false); }
+static int64_t sleb(struct in *in) { return (int64_t)leb(in, true); }
 
 /* encoded reads a pointer of DW_EH_PE_ form enc. false: a form that is not known. */
-static bool encoded(const uint8_t **p, uint8_t enc, uintptr_t data, uintptr_t *v)
+static bool encoded(struct in *in, uint8_t enc, uintptr_t data, uintptr_t *v)
 {
-	uintptr_t at = (uintptr_t)*p;
+	uintptr_t at = (uintptr_t)in->p;
 	uint16_t u2; int16_t s2; uint32_t u4; int32_t s4; uint64_t u8;
 
 	*v = 0;
 	if (enc == 0xff)
 		return true;
 	switch (enc & 15) {
-	case 0: memcpy(v, *p, sizeof *v); *p += sizeof *v; break;
-	case 1: *v = (uintptr_t)uleb(p); break;
-	case 2: memcpy(&u2, *p, 2); *v = u2; *p += 2; break;
-	case 3: memcpy(&u4, *p, 4); *v = u4; *p += 4; break;
-	case 4: case 12: memcpy(&u8, *p, 8); *v = (uintptr_t)u8; *p += 8; break;
-	case 9: *v = (uintptr_t)sleb(p); break;
-	case 10: memcpy(&s2, *p, 2); *v = (uintptr_t)(intptr_t)s2; *p += 2; break;
-	case 11: memcpy(&s4, *p, 4); *v = (uintptr_t)(intptr_t)s4; *p += 4; break;
+	case 0: take(in, v, sizeof *v); break;
+	case 1: *v = (uintptr_t)uleb(in); break;
+	case 2: take(in, &u2, 2); *v = u2; break;
+	case 3: take(in, &u4, 4); *v = u4; break;
+	case 4: case 12: take(in, &u8, 8); *v = (uintptr_t)u8; break;
+	case 9: *v = (uintptr_t)sleb(in); break;
+	case 10: take(in, &s2, 2); *v = (uintptr_t)(intptr_t)s2; break;
+	case 11: take(in, &s4, 4); *v = (uintptr_t)(intptr_t)s4; break;
 	default: return false;
 	}
 	switch (enc & 0x70) {
@@ -86,12 +110,13 @@ static bool encoded(const uint8_t **p, uint8_t enc, uintptr_t data, uintptr_t *v
 	}
 }
 
+/* Rows are kept small: remembered ones are on the program's stack. */
 struct row {
-	int cfa_reg;	/* -1: an expression */
-	int64_t cfa;
+	int32_t cfa;	/* bytes */
+	int32_t off[2];	/* bytes from the CFA, of RA and FP */
+	int16_t cfa_reg; /* -1: an expression */
 	bool at_fp;	/* the CFA is what stands at FP + cfa */
-	int64_t off[2];	/* bytes from the CFA, of RA and FP */
-	uint8_t how[2];	/* of these */
+	uint8_t how[2];	/* of off */
 };
 enum { SAME, OFFSET, UNDEFINED, ELSE, AT_FP };
 
@@ -101,46 +126,69 @@ struct cie {
 	unsigned ra;
 	uint8_t enc;
 	bool augmented, signal;
-	const uint8_t *insns, *end;
+	struct in insns;
 };
 
-static bool read_cie(const uint8_t *p, struct cie *c)
+/* small returns v, if it fits; else a number that is no offset. */
+static int32_t small(int64_t v)
+{
+	return v > INT32_MIN && v <= INT32_MAX ? (int32_t)v : INT32_MIN;
+}
+
+static int16_t reg16(uint64_t reg)
+{
+	return reg <= INT16_MAX ? (int16_t)reg : -1;
+}
+
+/* entry begins to read an entry: in is what is in it, behind its length. */
+static bool entry(struct in *in, uint32_t *id)
 {
 	uint32_t len;
-	const char *aug;
 
-	memcpy(&len, p, 4);
-	p += 4;
-	c->end = p + len;
-	p += 4; /* its id */
-	uint8_t version = *p++;
-	aug = (const char *)p;
-	p += strlen(aug) + 1;
+	take(in, &len, 4);
+	if (len < 4 || len == 0xffffffff)
+		return false;
+	*in = part(in, len);
+	take(in, id, 4);
+	return true;
+}
+
+static bool read_cie(struct in in, struct cie *c)
+{
+	uint32_t id;
+
+	if (!entry(&in, &id) || id != 0)
+		return false;
+	uint8_t version = take1(&in);
+	struct in aug = in;
+	while (take1(&in))
+		;
 	if (version != 1 && version != 3)
 		return false;
-	c->code = uleb(&p);
-	c->data = sleb(&p);
-	c->ra = version == 1 ? *p++ : (unsigned)uleb(&p);
+	c->code = uleb(&in);
+	c->data = sleb(&in);
+	c->ra = version == 1 ? take1(&in) : (unsigned)uleb(&in);
 	c->enc = 0;
-	c->augmented = *aug == 'z';
 	c->signal = false;
-	if (!c->augmented) {
-		c->insns = p;
-		return *aug == 0;
-	}
-	uint64_t alen = uleb(&p);
-	c->insns = p + alen;
-	for (aug++; *aug; aug++) {
+	uint8_t letter = take1(&aug);
+	c->augmented = letter == 'z';
+	c->insns = in;
+	if (!c->augmented)
+		return letter == 0;
+	uint64_t n = uleb(&in);
+	c->insns = in;
+	skip(&c->insns, n);
+	while ((letter = take1(&aug))) {
 		uintptr_t v;
-		switch (*aug) {
-		case 'R': c->enc = *p++; break;
+		switch (letter) {
+		case 'R': c->enc = take1(&in); break;
 		case 'P': {
-			uint8_t enc = *p++;
-			if (!encoded(&p, enc, 0, &v))
+			uint8_t enc = take1(&in);
+			if (!encoded(&in, enc, 0, &v))
 				return false;
 			break;
 		}
-		case 'L': p++; break;
+		case 'L': take1(&in); break;
 		case 'S': c->signal = true; break;
 		case 'B': break; /* pointer authentication, by the B key */
 		default: return true; /* what follows is not needed but 'R' */
@@ -154,214 +202,262 @@ static int column(const struct cie *c, uint64_t reg)
 	return reg == c->ra ? 0 : reg == REG_FP ? 1 : -1;
 }
 
-/* run carries out instructions up to address pc; loc is where they begin. false:
- * one that is not known. */
-static bool run(const uint8_t *p, const uint8_t *end, const struct cie *c, uintptr_t loc,
-	uintptr_t pc, struct row *r, const struct row *first)
+static void set(struct row *r, int column, uint8_t how, int64_t off)
 {
-	struct row saved[8];
-	unsigned depth = 0;
-	uint64_t reg;
-	int64_t v;
-	int k;
-
-#define SET(H, O) do { if ((k = column(c, reg)) >= 0) { r->how[k] = (H); r->off[k] = (O); } } while (0)
-	while (p < end && loc <= pc) {
-		uint8_t op = *p++;
-		uint16_t u2;
-		uint32_t u4;
-		switch (op & 0xc0) {
-		case 0x40: loc += (op & 63) * c->code; continue;
-		case 0x80: reg = op & 63; v = (int64_t)uleb(&p) * c->data; SET(OFFSET, v); continue;
-		case 0xc0:
-			reg = op & 63;
-			if ((k = column(c, reg)) >= 0) {
-				r->how[k] = first->how[k];
-				r->off[k] = first->off[k];
-			}
-			continue;
-		}
-		switch (op) {
-		case 0x00: break;
-		case 0x01: {
-			uintptr_t at;
-			if (!encoded(&p, c->enc, 0, &at))
-				return false;
-			loc = at;
-			break;
-		}
-		case 0x02: loc += *p++ * c->code; break;
-		case 0x03: memcpy(&u2, p, 2); p += 2; loc += u2 * c->code; break;
-		case 0x04: memcpy(&u4, p, 4); p += 4; loc += u4 * c->code; break;
-		case 0x05: reg = uleb(&p); v = (int64_t)uleb(&p) * c->data; SET(OFFSET, v); break;
-		case 0x06:
-			reg = uleb(&p);
-			if ((k = column(c, reg)) >= 0) {
-				r->how[k] = first->how[k];
-				r->off[k] = first->off[k];
-			}
-			break;
-		case 0x07: reg = uleb(&p); SET(UNDEFINED, 0); break;
-		case 0x08: reg = uleb(&p); SET(SAME, 0); break;
-		case 0x09: reg = uleb(&p); uleb(&p); SET(ELSE, 0); break;
-		case 0x0a:
-			if (depth == 8)
-				return false;
-			saved[depth++] = *r;
-			break;
-		case 0x0b:
-			if (!depth)
-				return false;
-			*r = saved[--depth];
-			break;
-		case 0x0c: r->cfa_reg = (int)uleb(&p); r->cfa = (int64_t)uleb(&p); r->at_fp = false; break;
-		case 0x0d: r->cfa_reg = (int)uleb(&p); break;
-		case 0x0e: r->cfa = (int64_t)uleb(&p); break;
-		case 0x0f: { /* the CFA by an expression: of those, FP + n, then what is there */
-			uint64_t len = uleb(&p);
-			const uint8_t *e = p;
-			p += len;
-			r->cfa_reg = -1;
-			r->at_fp = false;
-			if (len >= 3 && *e == 0x70 + REG_FP) {
-				e++;
-				r->cfa = sleb(&e);
-				r->at_fp = e + 1 == p && *e == 0x06;
-			}
-			break;
-		}
-		case 0x10: case 0x16: {
-			reg = uleb(&p);
-			uint64_t len = uleb(&p);
-			const uint8_t *e = p;
-			p += len;
-			SET(ELSE, 0);
-			/* gcc saves the frame pointer of a function that aligns its stack at
-			 * FP + 0: where FP is then, which the CFA's expression is of as well. */
-			if (op == 0x10 && reg == REG_FP && len == 2 && e[0] == 0x70 + REG_FP && e[1] == 0)
-				SET(AT_FP, 0);
-			break;
-		}
-		case 0x11: reg = uleb(&p); v = sleb(&p) * c->data; SET(OFFSET, v); break;
-		case 0x12: r->cfa_reg = (int)uleb(&p); r->cfa = sleb(&p) * c->data; r->at_fp = false; break;
-		case 0x13: r->cfa = sleb(&p) * c->data; break;
-		case 0x14: case 0x15: reg = uleb(&p); uleb(&p); SET(ELSE, 0); break;
-		case 0x2d: break; /* AArch64: the return address is signed from here */
-		case 0x2e: uleb(&p); break;
-		default: return false;
-		}
+	if (column >= 0) {
+		r->how[column] = how;
+		r->off[column] = small(off);
 	}
-#undef SET
+}
+
+/* An expression of the CFA: of those, FP + n, then what is there. */
+static void cfa_expression(struct row *r, struct in e)
+{
+	r->cfa_reg = -1;
+	r->at_fp = false;
+	if (e.end - e.p < 3 || take1(&e) != 0x70 + REG_FP)
+		return;
+	r->cfa = small(sleb(&e));
+	r->at_fp = e.p + 1 == e.end && *e.p == 0x06;
+}
+
+/* gcc saves the frame pointer of a function that aligns its stack at FP + 0: where FP
+ * is then, which the CFA's expression is of as well. */
+static bool saved_at_fp(struct in e)
+{
+	return e.end - e.p == 2 && e.p[0] == 0x70 + REG_FP && e.p[1] == 0;
+}
+
+#define REMEMBERED 6
+
+/* The instructions of one function, up to an address. */
+struct run {
+	struct in in;
+	const struct cie *c;
+	uintptr_t loc;
+	struct row *r;
+	const struct row *first;
+	struct row saved[REMEMBERED];
+	unsigned depth;
+};
+
+static void restore(struct run *u, uint64_t reg)
+{
+	int k = column(u->c, reg);
+
+	if (k >= 0)
+		set(u->r, k, u->first->how[k], u->first->off[k]);
+}
+
+/* advance carries out an instruction that moves on, or reports that it is none. */
+static bool advance(struct run *u, uint8_t op)
+{
+	uint16_t u2 = 0;
+	uint32_t u4 = 0;
+
+	switch (op) {
+	case 0x02: u->loc += take1(&u->in) * u->c->code; return true;
+	case 0x03: take(&u->in, &u2, 2); u->loc += u2 * u->c->code; return true;
+	case 0x04: take(&u->in, &u4, 4); u->loc += u4 * u->c->code; return true;
+	}
+	return false;
+}
+
+/* cfa_insn carries out an instruction of the CFA, or reports that it is none. */
+static bool cfa_insn(struct run *u, uint8_t op)
+{
+	struct row *r = u->r;
+
+	switch (op) {
+	case 0x0c: r->cfa_reg = reg16(uleb(&u->in)); r->cfa = small((int64_t)uleb(&u->in)); break;
+	case 0x0d: r->cfa_reg = reg16(uleb(&u->in)); return true;
+	case 0x0e: r->cfa = small((int64_t)uleb(&u->in)); return true;
+	case 0x0f: {
+		uint64_t len = uleb(&u->in);
+		cfa_expression(r, part(&u->in, len));
+		skip(&u->in, len);
+		return true;
+	}
+	case 0x12: r->cfa_reg = reg16(uleb(&u->in)); r->cfa = small(sleb(&u->in) * u->c->data); break;
+	case 0x13: r->cfa = small(sleb(&u->in) * u->c->data); return true;
+	default: return false;
+	}
+	r->at_fp = false;
 	return true;
 }
 
-/* fde finds the entry for pc by the sorted table. */
-static const uint8_t *fde(uintptr_t pc, uintptr_t hdr)
+/* reg_insn carries out an instruction of a register, or reports that it is none. */
+static bool reg_insn(struct run *u, uint8_t op)
 {
-	const uint8_t *p = (const uint8_t *)hdr;
-	uintptr_t frame, count;
+	uint64_t reg, len;
 
-	if (p[0] != 1 || p[3] != 0x3b)
-		return NULL;
-	uint8_t frame_enc = p[1], count_enc = p[2];
-	p += 4;
-	if (!encoded(&p, frame_enc, hdr, &frame) || !encoded(&p, count_enc, hdr, &count) || !count)
-		return NULL;
-	const int32_t *t = (const int32_t *)(const void *)p;
+	if (op != 0x05 && op != 0x11 && (op < 0x06 || op > 0x09) && op != 0x10 && (op < 0x14 || op > 0x16))
+		return false;
+	reg = uleb(&u->in);
+	int k = column(u->c, reg);
+	switch (op) {
+	case 0x05: set(u->r, k, OFFSET, (int64_t)uleb(&u->in) * u->c->data); break;
+	case 0x11: set(u->r, k, OFFSET, sleb(&u->in) * u->c->data); break;
+	case 0x06: restore(u, reg); break;
+	case 0x07: set(u->r, k, UNDEFINED, 0); break;
+	case 0x08: set(u->r, k, SAME, 0); break;
+	case 0x10: case 0x16:
+		len = uleb(&u->in);
+		set(u->r, k, op == 0x10 && reg == REG_FP && saved_at_fp(part(&u->in, len)) ? AT_FP : ELSE, 0);
+		skip(&u->in, len);
+		break;
+	default: uleb(&u->in); set(u->r, k, ELSE, 0); break;
+	}
+	return true;
+}
+
+static bool other_insn(struct run *u, uint8_t op)
+{
+	switch (op) {
+	case 0x00: case 0x2d: return true; /* 2d: AArch64: the return address is signed from here */
+	case 0x01: return encoded(&u->in, u->c->enc, 0, &u->loc);
+	case 0x0a:
+		if (u->depth == REMEMBERED)
+			return false;
+		u->saved[u->depth++] = *u->r;
+		return true;
+	case 0x0b:
+		if (!u->depth)
+			return false;
+		*u->r = u->saved[--u->depth];
+		return true;
+	case 0x2e: uleb(&u->in); return true;
+	}
+	return false;
+}
+
+/* run carries out instructions up to address pc; loc is where they begin. false: one that
+ * is not known. */
+static bool run(struct in in, const struct cie *c, uintptr_t loc, uintptr_t pc, struct row *r, const struct row *first)
+{
+	struct run u = {.in = in, .c = c, .loc = loc, .r = r, .first = first};
+
+	while (u.in.p < u.in.end && u.loc <= pc) {
+		uint8_t op = take1(&u.in), low = op & 63;
+		switch (op & 0xc0) {
+		case 0x40: u.loc += low * c->code; break;
+		case 0x80: set(r, column(c, low), OFFSET, (int64_t)uleb(&u.in) * c->data); break;
+		case 0xc0: restore(&u, low); break;
+		default:
+			if (!advance(&u, op) && !cfa_insn(&u, op) && !reg_insn(&u, op) && !other_insn(&u, op))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* within returns what there is of a module from an address on; nothing if it is not of
+ * the module. */
+static struct in within(const struct module *m, uintptr_t at)
+{
+	const uint8_t *end = (const uint8_t *)m->end;
+
+	return (struct in){at >= m->start && at < m->end ? (const uint8_t *)at : end, end};
+}
+
+/* fde finds the entry for pc by the sorted table. */
+static bool fde(uintptr_t pc, const struct module *m, struct in *found)
+{
+	struct in in = within(m, m->table);
+	uintptr_t frame, count;
+	uint8_t form[4];
+
+	take(&in, form, 4);
+	if (form[0] != 1 || form[3] != 0x3b || !encoded(&in, form[1], m->table, &frame) ||
+	    !encoded(&in, form[2], m->table, &count) || !count || count > (size_t)(in.end - in.p) / 8)
+		return false;
+	const int32_t *t = (const int32_t *)(const void *)in.p;
 	size_t lo = 0, hi = count;
 	while (hi - lo > 1) {
 		size_t mid = (lo + hi) / 2;
-		if (hdr + (uintptr_t)(intptr_t)t[2 * mid] <= pc)
+		if (m->table + (uintptr_t)(intptr_t)t[2 * mid] <= pc)
 			lo = mid;
 		else
 			hi = mid;
 	}
-	if (hdr + (uintptr_t)(intptr_t)t[2 * lo] > pc)
-		return NULL;
-	return (const uint8_t *)(hdr + (uintptr_t)(intptr_t)t[2 * lo + 1]);
+	if (m->table + (uintptr_t)(intptr_t)t[2 * lo] > pc)
+		return false;
+	*found = within(m, m->table + (uintptr_t)(intptr_t)t[2 * lo + 1]);
+	return true;
 }
 
-struct rule cfi_rule(uintptr_t pc, uintptr_t hdr)
+/* words returns an offset from the CFA in words; 0: it is not of any. */
+static int16_t words(const struct row *r, int column)
 {
-	struct rule rule = {.kind = RULE_NONE}, other = {.kind = RULE_OTHER};
-	const uint8_t *p = fde(pc, hdr), *end;
-	uint32_t len, back;
-	uintptr_t lo, size;
+	int32_t w = r->off[column] / WORD;
+
+	return r->off[column] % WORD || w > INT16_MAX || w <= INT16_MIN ? 0 : (int16_t)w;
+}
+
+/* rule_of returns the rule of a row. */
+static struct rule rule_of(const struct row *r)
+{
+	struct rule rule = {.kind = RULE_OTHER, .cfa = r->cfa}, other = {.kind = RULE_OTHER};
+	int16_t where[2] = {0, 0};
+
+	if (r->how[0] == UNDEFINED)
+		return (struct rule){.kind = RULE_END};
+	if (r->at_fp)
+		rule.kind = RULE_AT_FP;
+	else if (r->cfa_reg == REG_SP)
+		rule.kind = RULE_SP;
+	else if (r->cfa_reg == REG_FP)
+		rule.kind = RULE_FP;
+	if (rule.kind == RULE_OTHER || r->cfa == INT32_MIN)
+		return other;
+	for (int i = 0; i < 2; i++) {
+		if (r->how[i] == OFFSET && !(where[i] = words(r, i)))
+			return other;
+		if (r->how[i] == AT_FP)
+			where[i] = FP_AT_FP;
+		if (r->how[i] == ELSE || r->how[i] == UNDEFINED)
+			return other;
+	}
+	rule.ra = where[0];
+	rule.fp = where[1];
+	return rule;
+}
+
+struct rule cfi_rule(uintptr_t pc, const struct module *m)
+{
+	struct rule none = {.kind = RULE_NONE}, other = {.kind = RULE_OTHER};
+	struct in in;
+	uint32_t back;
+	uintptr_t lo, size, at;
 	struct cie c;
 	struct row r = {.cfa_reg = -1}, first;
 
-	if (!p)
-		return rule;
-	memcpy(&len, p, 4);
-	if (len == 0 || len == 0xffffffff)
-		return rule;
-	p += 4;
-	end = p + len;
-	memcpy(&back, p, 4);
-	if (!read_cie(p - back, &c))
-		return other;
-	p += 4;
-	if (!encoded(&p, c.enc, 0, &lo) || !encoded(&p, c.enc & 15, 0, &size))
+	if (!fde(pc, m, &in))
+		return none;
+	at = (uintptr_t)in.p + 4;
+	if (!entry(&in, &back))
+		return none;
+	if (!read_cie(within(m, at - back), &c) || !encoded(&in, c.enc, 0, &lo) || !encoded(&in, c.enc & 15, 0, &size))
 		return other;
 	if (pc < lo || pc - lo >= size)
-		return rule;
-	if (c.signal) {
-		rule.kind = RULE_SIGNAL;
-		return rule;
-	}
-	if (c.augmented) {
-		uint64_t alen = uleb(&p);
-		p += alen;
-	}
-	if (!run(c.insns, c.end, &c, 0, UINTPTR_MAX, &r, &r))
+		return none;
+	if (c.signal)
+		return (struct rule){.kind = RULE_SIGNAL};
+	if (c.augmented)
+		skip(&in, uleb(&in));
+	if (!run(c.insns, &c, 0, UINTPTR_MAX, &r, &r))
 		return other;
 	first = r;
-	if (!run(p, end, &c, lo, pc, &r, &first))
+	if (!run(in, &c, lo, pc, &r, &first))
 		return other;
-	if (r.how[0] == UNDEFINED) {
-		rule.kind = RULE_END;
-		return rule;
-	}
-	if (r.at_fp)
-		rule.kind = RULE_AT_FP;
-	else if (r.cfa_reg == REG_SP)
-		rule.kind = RULE_SP;
-	else if (r.cfa_reg == REG_FP)
-		rule.kind = RULE_FP;
-	else
-		return other;
-	if (r.cfa > INT32_MAX || r.cfa < INT32_MIN)
-		return other;
-	rule.cfa = (int32_t)r.cfa;
-	for (int i = 0; i < 2; i++) {
-		int64_t words = 0;
-		switch (r.how[i]) {
-		case OFFSET:
-			words = r.off[i] / WORD;
-			if (r.off[i] % WORD || !words || words > INT16_MAX || words < INT16_MIN)
-				return other;
-			break;
-		case SAME:
-			break;
-		case AT_FP:
-			words = FP_AT_FP;
-			break;
-		default:
-			return other;
-		}
-		if (i)
-			rule.fp = (int16_t)words;
-		else
-			rule.ra = (int16_t)words;
-	}
-	return rule;
+	return rule_of(&r);
 }
 
 #else
 
-struct rule cfi_rule(uintptr_t pc, uintptr_t hdr)
+struct rule cfi_rule(uintptr_t pc, const struct module *m)
 {
-	(void)pc, (void)hdr;
+	(void)pc, (void)m;
 	return (struct rule){.kind = RULE_OTHER};
 }
 

@@ -5,13 +5,11 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "preload.h"
+#include "process.h"
 
 /* ---------------------------------------------------------------- the real ones */
 
@@ -28,6 +26,8 @@ static calloc_fn real_calloc;
 static realloc_fn real_realloc;
 static align_fn real_memalign, real_aligned_alloc;
 static posix_memalign_fn real_posix_memalign;
+
+uintptr_t allocator_lo, allocator_size;
 
 /* Until the real ones are found, dlsym itself may allocate: from here, and that is
  * never freed. */
@@ -58,10 +58,25 @@ static void *next(const char *name)
 	return dlsym(RTLD_NEXT, name);
 }
 
+/* An allocator that is a library of its own calls functions of the C library for
+ * itself: what comes from there is passed through. */
+static void find_allocator(void)
+{
+	struct module m, c;
+
+	if (module_at((uintptr_t)real_malloc, &m) && module_at((uintptr_t)&getenv, &c) && m.start != c.start &&
+	    (uintptr_t)&malloc - m.start >= m.end - m.start) {
+		allocator_lo = m.start;
+		allocator_size = m.end - m.start;
+	}
+}
+
 /* start finds the real functions, and begins to record. Before the C library has
  * set itself up there is no environment, so nothing to go by: wait for that. */
-static __attribute__((noinline)) void start(void)
+static void start(void)
 {
+	int e = errno;
+
 	if (!real_free) {
 		state = STARTING;
 		real_malloc = (malloc_fn)next("malloc");
@@ -73,61 +88,70 @@ static __attribute__((noinline)) void start(void)
 		real_free = (free_fn)next("free");
 		state = RAW;
 	}
-	extern char **environ;
-	if (!environ)
-		return;
-	int e = errno;
-	self.busy = true;
-	state = STARTED;
-	process_init();
-	self.busy = false;
+	if (environ) {
+		state = STARTING;
+		find_allocator();
+		process_start();
+		state = STARTED;
+	}
 	errno = e;
 }
 
-void hooks_init(void)
+NOINLINE bool begin(void)
+{
+	if (state == RAW)
+		start();
+	else if (state == STARTED) {
+		/* Of a child, the first event of the one thread that it has comes first; another
+		 * that comes at the same time is early, and not recorded. */
+		static int busy;
+		if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
+			return false;
+		child_start();
+		__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+	}
+	return gate->ring;
+}
+
+static __attribute__((constructor)) void loaded(void)
 {
 	if (state == RAW)
 		start();
 }
 
-static __attribute__((constructor)) void loaded(void)
+/* on reports whether events of this mode are recorded. */
+static inline bool on(uint32_t mode)
 {
-	hooks_init();
-}
+	struct ring_header *r = gate->ring;
 
-bool hooks_mine(void)
-{
-	return dlsym(RTLD_DEFAULT, "malloc") == (void *)malloc;
-}
-
-/* ready reports whether to record. */
-static inline bool ready(void)
-{
-	if (UNLIKELY(state != STARTED)) {
-		if (state == STARTING)
-			return false;
-		start();
-	}
-	if (UNLIKELY(!on || self.busy))
+	if (UNLIKELY(!r) && !begin())
 		return false;
-	if (UNLIKELY(!self.tid))
-		self.tid = (uint32_t)syscall(SYS_gettid);
-	return true;
+	return __atomic_load_n(&gate->ring->mode, __ATOMIC_RELAXED) & mode;
+}
+
+/* keep records an allocation, if it is one of those. */
+static inline void keep(void *p, size_t n, const struct regs *from)
+{
+	const struct ring_header *r = gate->ring;
+
+	if (!sampled(r, n))
+		return;
+	if (UNLIKELY(r->sample))
+		sample_add((uintptr_t)p);
+	record_alloc(p, n, from);
 }
 
 /* ---------------------------------------------------------------- C */
 
 EXPORT void *malloc(size_t n)
 {
-	if (UNLIKELY(!ready()))
-		return real_malloc ? real_malloc(n) : early_alloc(n);
-	self.busy = true;
-	void *p = real_malloc(n);
-	if (LIKELY(p)) {
+	bool wanted = on(RING_ALLOCS);
+	void *p = LIKELY(real_malloc) ? real_malloc(n) : early_alloc(n);
+
+	if (LIKELY(wanted && p)) {
 		struct regs from = CALLER;
-		record_alloc(p, n, &from);
+		keep(p, n, &from);
 	}
-	self.busy = false;
 	return p;
 }
 
@@ -135,55 +159,38 @@ EXPORT void free(void *p)
 {
 	if (is_early(p) || !p)
 		return;
-	if (LIKELY(ready())) {
-		if (UNLIKELY((uintptr_t)__builtin_return_address(0) - loader_lo < loader_hi - loader_lo))
-			modules_stale = true;
-		self.busy = true;
-		record_free(p);
-		self.busy = false;
-	}
+	if (LIKELY(on(RING_FREES)) && (!gate->ring->sample || sample_has((uintptr_t)p)))
+		record_free(p, (uintptr_t)__builtin_return_address(0));
 	real_free(p);
 }
 
 EXPORT void *calloc(size_t n, size_t size)
 {
 	size_t bytes;
+	bool wanted = on(RING_ALLOCS);
 
-	if (UNLIKELY(!ready())) {
-		if (real_calloc)
-			return real_calloc(n, size);
+	if (UNLIKELY(!real_calloc))
 		return __builtin_mul_overflow(n, size, &bytes) ? NULL : early_alloc(bytes);
-	}
-	self.busy = true;
 	void *p = real_calloc(n, size);
-	if (LIKELY(p)) {
+	if (LIKELY(wanted && p)) {
 		struct regs from = CALLER;
-		record_alloc(p, n * size, &from);
+		keep(p, n * size, &from);
 	}
-	self.busy = false;
 	return p;
 }
 
 static void *resize(void *p, size_t n, const struct regs *from)
 {
-	void *q;
-
 	if (is_early(p)) {
 		size_t had = ((size_t *)p)[-2];
-		q = malloc(n);
+		void *q = malloc(n);
 		if (q)
 			memcpy(q, p, had < n ? had : n);
 		return q;
 	}
-	if (UNLIKELY(!ready()))
-		return real_realloc ? real_realloc(p, n) : early_alloc(n);
-	self.busy = true;
-	if (p)
-		q = record_move(p, n, from, real_realloc);
-	else if ((q = real_realloc(NULL, n)))
-		record_alloc(q, n, from);
-	self.busy = false;
-	return q;
+	if (LIKELY(on(RING_ALLOCS | RING_FREES)))
+		return record_move(p, n, from, real_realloc);
+	return real_realloc ? real_realloc(p, n) : early_alloc(n);
 }
 
 EXPORT void *realloc(void *p, size_t n)
@@ -205,56 +212,55 @@ EXPORT void *reallocarray(void *p, size_t n, size_t size)
 	return resize(p, bytes, &from);
 }
 
-static void *align(align_fn real, size_t to, size_t n, const struct regs *from)
+static void *align(bool wanted, align_fn real, size_t to, size_t n, const struct regs *from)
 {
-	if (UNLIKELY(!ready()))
-		return real ? real(to, n) : NULL;
-	self.busy = true;
-	void *p = real(to, n);
-	if (LIKELY(p))
-		record_alloc(p, n, from);
-	self.busy = false;
+	void *p = real ? real(to, n) : NULL;
+
+	if (LIKELY(wanted && p))
+		keep(p, n, from);
 	return p;
 }
 
 EXPORT void *memalign(size_t to, size_t n)
 {
 	struct regs from = CALLER;
+	bool wanted = on(RING_ALLOCS);
 
-	return align(real_memalign ? real_memalign : real_aligned_alloc, to, n, &from);
+	return align(wanted, real_memalign ? real_memalign : real_aligned_alloc, to, n, &from);
 }
 
 EXPORT void *aligned_alloc(size_t to, size_t n)
 {
 	struct regs from = CALLER;
+	bool wanted = on(RING_ALLOCS);
 
-	return align(real_aligned_alloc ? real_aligned_alloc : real_memalign, to, n, &from);
+	return align(wanted, real_aligned_alloc ? real_aligned_alloc : real_memalign, to, n, &from);
 }
 
 EXPORT int posix_memalign(void **out, size_t to, size_t n)
 {
-	if (UNLIKELY(!ready()))
-		return real_posix_memalign ? real_posix_memalign(out, to, n) : ENOMEM;
-	self.busy = true;
-	int r = real_posix_memalign(out, to, n);
-	if (LIKELY(!r && *out)) {
+	bool wanted = on(RING_ALLOCS);
+	int r = real_posix_memalign ? real_posix_memalign(out, to, n) : ENOMEM;
+
+	if (LIKELY(wanted && !r && *out)) {
 		struct regs from = CALLER;
-		record_alloc(*out, n, &from);
+		keep(*out, n, &from);
 	}
-	self.busy = false;
 	return r;
 }
 
 EXPORT void *valloc(size_t n)
 {
 	struct regs from = CALLER;
+	bool wanted = on(RING_ALLOCS);
 
-	return align(real_memalign ? real_memalign : real_aligned_alloc, (size_t)sysconf(_SC_PAGESIZE), n, &from);
+	return align(wanted, real_memalign ? real_memalign : real_aligned_alloc, (size_t)sysconf(_SC_PAGESIZE), n, &from);
 }
 
 EXPORT void *pvalloc(size_t n)
 {
 	struct regs from = CALLER;
+	bool wanted = on(RING_ALLOCS);
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	if (n > SIZE_MAX - page) {
@@ -262,7 +268,7 @@ EXPORT void *pvalloc(size_t n)
 		return NULL;
 	}
 	n = n ? (n + page - 1) & ~(page - 1) : page;
-	return align(real_memalign ? real_memalign : real_aligned_alloc, page, n, &from);
+	return align(wanted, real_memalign ? real_memalign : real_aligned_alloc, page, n, &from);
 }
 
 /* cfree is gone from the C library; old programs call it. */
@@ -281,105 +287,7 @@ EXPORT int dlclose(void *handle)
 	if (!real)
 		real = (int (*)(void *))next("dlclose");
 	int r = real(handle);
-	if (on && !self.busy) {
-		self.busy = true;
-		modules_check();
-		self.busy = false;
-	}
+	if (gate->ring)
+		record_unloaded();
 	return r;
-}
-
-/* ---------------------------------------------------------------- exits */
-
-EXPORT void _exit(int status)
-{
-	finish("exit");
-	for (;;)
-		syscall(SYS_exit_group, status);
-}
-
-EXPORT void _Exit(int status)
-{
-	_exit(status);
-}
-
-EXPORT void quick_exit(int status)
-{
-	static void (*real)(int);
-
-	/* Its handlers may allocate still; this process ends without destructors. */
-	finish("exit");
-	real = (void (*)(int))next("quick_exit");
-	real(status);
-	__builtin_unreachable();
-}
-
-/* ---------------------------------------------------------------- exec */
-
-typedef int (*execve_fn)(const char *, char *const[], char *const[]);
-
-EXPORT int execve(const char *path, char *const argv[], char *const env[])
-{
-	finish("exec");
-	return ((execve_fn)next("execve"))(path, argv, env);
-}
-
-EXPORT int execv(const char *path, char *const argv[])
-{
-	finish("exec");
-	return ((int (*)(const char *, char *const[]))next("execv"))(path, argv);
-}
-
-EXPORT int execvp(const char *file, char *const argv[])
-{
-	finish("exec");
-	return ((int (*)(const char *, char *const[]))next("execvp"))(file, argv);
-}
-
-EXPORT int execvpe(const char *file, char *const argv[], char *const env[])
-{
-	finish("exec");
-	return ((execve_fn)next("execvpe"))(file, argv, env);
-}
-
-EXPORT int fexecve(int fd, char *const argv[], char *const env[])
-{
-	finish("exec");
-	return ((int (*)(int, char *const[], char *const[]))next("fexecve"))(fd, argv, env);
-}
-
-/* The arguments of the others stand one by one, up to a NULL. */
-#define GATHER(first) \
-	va_list list; \
-	size_t n = 1; \
-	va_start(list, first); \
-	while (va_arg(list, char *)) \
-		n++; \
-	va_end(list); \
-	char *argv[n + 1]; \
-	argv[0] = (char *)(uintptr_t)first; \
-	va_start(list, first); \
-	for (size_t i = 1; i <= n; i++) \
-		argv[i] = va_arg(list, char *);
-
-EXPORT int execl(const char *path, const char *arg, ...)
-{
-	GATHER(arg)
-	va_end(list);
-	return execv(path, argv);
-}
-
-EXPORT int execlp(const char *file, const char *arg, ...)
-{
-	GATHER(arg)
-	va_end(list);
-	return execvp(file, argv);
-}
-
-EXPORT int execle(const char *path, const char *arg, ...)
-{
-	GATHER(arg)
-	char *const *env = va_arg(list, char *const *);
-	va_end(list);
-	return execve(path, argv, env);
 }

@@ -1,20 +1,20 @@
 /*
- * What is loaded. The C library counts modules that it loaded and unloaded;
- * the list is read again when the counts have changed. They are looked at when
- * something may have happened: the dynamic linker allocated or freed memory, as it
- * does for each dlopen and dlclose; a stack had an address that no known module
- * has; dlclose returned; and at every 64th allocation of a thread. So there is no
- * hook around dlopen, whose meaning depends on its caller.
+ * What is loaded. The C library's _dl_find_object finds the module of an address
+ * without a lock. Where there is none (musl, glibc before 2.35), the list that debuggers
+ * read is read, every part of it checked: a module of which there is an address on the
+ * stack stays in it meanwhile.
  *
- * An address can be of one module now and of another one later. Unloads begin a
- * new epoch; a stack belongs to the one in which it was taken, and rules kept for
- * return addresses are forgotten.
+ * A module is told to btrecord before the first stack with an address of it. An address
+ * can be of one module now and of another one later, so after each unload all are told
+ * again. Unloads are seen as dlclose returns, and as the dynamic linker frees
+ * memory, which it does after them. There is no hook around dlopen, whose meaning depends on its
+ * caller.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -29,422 +29,242 @@
 #define NT_GNU_BUILD_ID 3
 #endif
 
-#define SEGMENTS 12
+uintptr_t loader_lo, loader_size;
+char program_path[PATH_MAX];
 
-struct module {
-	struct module *next;
-	uint32_t id;		/* in the recording */
-	uint32_t born, dead;	/* epochs: there from born to before dead */
-	bool seen;		/* in the list that is being read */
-	uintptr_t base, lo, hi, table;
-	uint8_t segments, id_len, id_bytes[32];
-	struct {
-		uintptr_t lo, size;
-		uint8_t flags;
-	} segment[SEGMENTS];
-	char name[];
+/* ---------------------------------------------------------------- program headers */
+
+struct headers {
+	const ElfW(Phdr) *h;
+	unsigned n;
 };
 
-bool modules_stale = true;
-uint32_t modules_epoch;
-uintptr_t loader_lo, loader_hi;
-
-static lock_t modules_locked;
-static struct module *all, *last;
-static uint32_t ids;
-static uint64_t adds, subs;
-static bool written; /* a map is in the recording */
-
-void modules_lock(void) { lock(&modules_locked); }
-bool modules_try_lock(void) { return lock_try(&modules_locked); }
-void modules_unlock(void) { unlock(&modules_locked); }
-
-/* Counters read without the lock of ours: dl_iterate_phdr takes one of its own, which
- * a thread may hold while it waits for ours. */
-struct counters {
-	uint64_t adds, subs;
-};
-
-static int count(struct dl_phdr_info *info, size_t size, void *arg)
+/* at_header reads the ELF header at an address that can be read. */
+static bool at_header(uintptr_t start, struct headers *hs)
 {
-	struct counters *c = arg;
+	const ElfW(Ehdr) *e = (const ElfW(Ehdr) *)start;
 
-	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
-		c->adds = info->dlpi_adds;
-		c->subs = info->dlpi_subs;
-	}
-	return 1;
-}
-
-/* ---------------------------------------------------------------- reading the list */
-
-/* The list as dl_iterate_phdr tells it, in memory for the time being. */
-struct reading {
-	struct counters counters;
-	bool any, failed;
-	struct module *list, **end;
-	char *at, *limit;
-};
-#define READING ((size_t)1 << 20) /* bytes: some thousand modules */
-
-static void build_id(struct module *m, const char *p, size_t size)
-{
-	while (size >= sizeof(ElfW(Nhdr))) {
-		ElfW(Nhdr) n;
-		memcpy(&n, p, sizeof n);
-		size_t name = (n.n_namesz + 3) & ~3u, desc = (n.n_descsz + 3) & ~3u;
-		if (sizeof n + name + desc > size)
-			return;
-		const char *d = p + sizeof n + name;
-		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && !memcmp(p + sizeof n, "GNU", 4) &&
-		    n.n_descsz <= sizeof m->id_bytes) {
-			m->id_len = (uint8_t)n.n_descsz;
-			memcpy(m->id_bytes, d, n.n_descsz);
-			return;
-		}
-		p += sizeof n + name + desc;
-		size -= sizeof n + name + desc;
-	}
-}
-
-static struct module *known(uintptr_t base, const char *name)
-{
-	/* In an epoch that still runs, a base is one module's. */
-	for (struct module *m = all; m; m = m->next)
-		if (m->dead == UINT32_MAX && m->base == base && (!*name || !strcmp(m->name, name)))
-			return m;
-	return NULL;
-}
-
-/* list_one is called for each module, with the C library's lock held. Known
- * modules are marked; others are described by a new struct. */
-static int list_one(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	struct reading *r = arg;
-	char path[PATH_MAX];
-	const char *name = info->dlpi_name ? info->dlpi_name : "";
-	bool first = !r->any;
-
-	if (first) {
-		r->any = true;
-		count(info, size, &r->counters);
-	}
-	if (*name != '/' && first) { /* glibc has no name of the program, musl what was typed */
-		/* Started by its loader's name, the loader is what was executed. */
-		ssize_t n = 0;
-		if (getauxval(AT_BASE))
-			n = readlink("/proc/self/exe", path, sizeof path - 1);
-		else if (realpath(program_invocation_name, path))
-			n = (ssize_t)strlen(path);
-		path[n > 0 ? n : 0] = 0;
-		name = path;
-	}
-	size_t bytes = (sizeof(struct module) + strlen(name) + 16) & ~(size_t)7;
-	if ((size_t)(r->limit - r->at) < bytes) {
-		r->failed = true;
-		return 1;
-	}
-	struct module *m = (struct module *)(void *)r->at;
-	r->at += bytes;
-	strcpy(m->name, *name ? name : "[vdso]");
-	m->base = info->dlpi_addr;
-	m->dead = UINT32_MAX;
-	m->lo = UINTPTR_MAX;
-	for (size_t i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
-		uintptr_t at = info->dlpi_addr + h->p_vaddr;
-		switch (h->p_type) {
-		case PT_LOAD:
-			if (m->segments < SEGMENTS) {
-				m->segment[m->segments].lo = at;
-				m->segment[m->segments].size = h->p_memsz;
-				m->segment[m->segments++].flags = (uint8_t)h->p_flags;
-			}
-			if (at < m->lo)
-				m->lo = at;
-			if (at + h->p_memsz > m->hi)
-				m->hi = at + h->p_memsz;
-			break;
-		case PT_NOTE:
-			if (!m->id_len)
-				build_id(m, (const char *)at, h->p_memsz);
-			break;
-		case PT_GNU_EH_FRAME:
-			m->table = at;
-			break;
-		}
-	}
-	*r->end = m;
-	r->end = &m->next;
-	return 0;
-}
-
-/* ---------------------------------------------------------------- writing */
-
-/* Every address of it is that of the module's file: relative to its base. */
-static void write_module(const struct module *m)
-{
-	char *p = out_line(256 + strlen(m->name) * 3);
-
-	if (!p)
-		return;
-	p = put_dec(put_text(p, "{{{module:"), m->id);
-	*p++ = ':';
-	for (const char *s = m->name; *s; s++)
-		if (*s == '{' || *s == '}' || *s == ':' || *s == '%' || (unsigned char)*s < ' ') {
-			*p++ = '%';
-			*p++ = "0123456789abcdef"[(unsigned char)*s >> 4];
-			*p++ = "0123456789abcdef"[*s & 15];
-		} else
-			*p++ = *s;
-	p = put_text(p, ":elf:");
-	for (unsigned i = 0; i < m->id_len; i++) {
-		*p++ = "0123456789abcdef"[m->id_bytes[i] >> 4];
-		*p++ = "0123456789abcdef"[m->id_bytes[i] & 15];
-	}
-	out_commit(put_text(p, "}}}\n"));
-	for (unsigned i = 0; i < m->segments; i++) {
-		if (!(p = out_line(128)))
-			return;
-		p = put_hex(put_text(p, "{{{mmap:"), m->segment[i].lo);
-		p = put_hex(put_text(p, ":"), m->segment[i].size);
-		p = put_dec(put_text(p, ":load:"), m->id);
-		*p++ = ':';
-		if (m->segment[i].flags & PF_R)
-			*p++ = 'r';
-		if (m->segment[i].flags & PF_W)
-			*p++ = 'w';
-		if (m->segment[i].flags & PF_X)
-			*p++ = 'x';
-		p = put_hex(put_text(p, ":"), m->segment[i].lo - m->base);
-		out_commit(put_text(p, "}}}\n"));
-	}
-}
-
-static bool write_map_line(const char *verb)
-{
-	char *p = out_line(64);
-
-	if (!p)
+	if (start % WORD || memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_phentsize != sizeof *hs->h ||
+	    e->e_phoff % WORD || e->e_phoff + e->e_phnum * sizeof *hs->h > PAGE)
 		return false;
-	p = put_dec(put_text(put_text(put_text(p, "~h#"), verb), " t="), now());
-	out_commit(put_text(p, "\n"));
+	*hs = (struct headers){(const ElfW(Phdr) *)(start + e->e_phoff), e->e_phnum};
 	return true;
 }
 
-void modules_write_epoch(uint32_t epoch)
+static struct headers of_program(void)
 {
-	char *p;
-
-	if (!write_map_line("map") || !(p = out_line(16)))
-		return;
-	out_commit(put_text(p, "{{{reset}}}\n"));
-	for (const struct module *m = all; m; m = m->next)
-		if (m->born <= epoch && epoch < m->dead)
-			write_module(m);
+	return (struct headers){(const ElfW(Phdr) *)getauxval(AT_PHDR), (unsigned)getauxval(AT_PHNUM)};
 }
 
-void modules_write(void)
+/* span finds where a module's memory begins and ends, and its table. */
+static bool span(struct module *m, const struct headers *hs)
 {
-	modules_write_epoch(modules_epoch);
-	written = true;
+	m->start = UINTPTR_MAX;
+	m->end = m->table = 0;
+	for (unsigned i = 0; i < hs->n; i++) {
+		uintptr_t at = m->base + hs->h[i].p_vaddr, end = at + hs->h[i].p_memsz;
+		if (hs->h[i].p_type == PT_LOAD) {
+			m->start = at < m->start ? at : m->start;
+			m->end = end > m->end ? end : m->end;
+		} else if (hs->h[i].p_type == PT_GNU_EH_FRAME)
+			m->table = at;
+	}
+	return m->start < m->end;
 }
 
-/* ---------------------------------------------------------------- changes */
+/* ---------------------------------------------------------------- finding one */
 
-/* take makes the list that was read the one that counts. */
-static void take(struct reading *r)
+/* of_list looks in the dynamic linker's list. */
+extern struct r_debug _r_debug __attribute__((weak));
+extern struct r_debug *_dl_debug_addr __attribute__((weak));
+
+static bool can_read(const void *p, size_t n)
 {
-	bool less = false;
-	struct module *fresh = NULL, **end = &fresh, *next;
+	return (uintptr_t)p % WORD == 0 && readable((uintptr_t)p) && readable((uintptr_t)p + n - 1);
+}
 
-	for (struct module *m = all; m; m = m->next)
-		m->seen = false;
-	for (struct module *m = r->list; m; m = next) {
-		next = m->next;
-		struct module *k = known(m->base, m->name);
-		if (k && k->hi == m->hi && k->id_len == m->id_len &&
-		    !memcmp(k->id_bytes, m->id_bytes, m->id_len)) {
-			k->seen = true;
+static bool of_list(uintptr_t pc, struct module *m)
+{
+	const struct r_debug *d = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
+	const struct link_map *l = d ? d->r_map : NULL;
+	bool first = true;
+
+	for (unsigned n = 0; l && n < 65536 && can_read(l, offsetof(struct link_map, l_prev)); n++, l = l->l_next, first = false) {
+		struct headers hs;
+		m->base = l->l_addr;
+		if (first)
+			hs = of_program();
+		else if (!can_read((const void *)m->base, PAGE) || !at_header(m->base, &hs))
 			continue;
+		if (!span(m, &hs) || pc - m->start >= m->end - m->start)
+			continue;
+		m->name = first ? program_path : can_read((const void *)((uintptr_t)l->l_name & ~(WORD - 1)), WORD) ? l->l_name : "";
+		return true;
+	}
+	return false;
+}
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+
+extern int _dl_find_object(void *, struct dl_find_object *) __attribute__((weak));
+
+bool module_at(uintptr_t pc, struct module *m)
+{
+	struct dl_find_object f;
+
+	if (!&_dl_find_object)
+		return of_list(pc, m);
+	if (_dl_find_object((void *)pc, &f))
+		return false;
+	const struct link_map *l = f.dlfo_link_map;
+	struct headers hs;
+	m->base = l->l_addr;
+	m->name = l->l_name && *l->l_name ? l->l_name : program_path;
+	/* What it says of a module with gaps is one part of it. */
+	if (m->name == program_path)
+		hs = of_program();
+	else if (m->base != (uintptr_t)f.dlfo_map_start && !readable(m->base))
+		return false;
+	else if (!at_header(m->base, &hs))
+		return false;
+	return span(m, &hs);
+}
+
+#else
+
+bool module_at(uintptr_t pc, struct module *m)
+{
+	return of_list(pc, m);
+}
+
+#endif
+
+/* ---------------------------------------------------------------- telling it */
+
+static const uint8_t *build_id(const struct module *m, const struct headers *hs, size_t *bytes)
+{
+	for (unsigned i = 0; i < hs->n; i++) {
+		const ElfW(Phdr) *h = &hs->h[i];
+		uintptr_t p = m->base + h->p_vaddr, size = h->p_memsz;
+
+		if (h->p_type != PT_NOTE || p < m->start || p >= m->end || size > m->end - p)
+			continue;
+		while (size >= sizeof(ElfW(Nhdr))) {
+			const ElfW(Nhdr) *n = (const ElfW(Nhdr) *)p;
+			size_t name = (n->n_namesz + 3) & ~3u, desc = (n->n_descsz + 3) & ~3u, all = sizeof *n + name + desc;
+			if (name > size || desc > size || all > size)
+				break;
+			const char *d = (const char *)p + sizeof *n;
+			if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && !memcmp(d, "GNU", 4) && n->n_descsz <= 64) {
+				*bytes = n->n_descsz;
+				return (const uint8_t *)d + name;
+			}
+			p += all;
+			size -= all;
 		}
-		size_t bytes = sizeof *m + strlen(m->name) + 8;
-		struct module *stays = keep(bytes);
-		if (!stays)
-			break;
-		memcpy(stays, m, sizeof *m + strlen(m->name) + 1);
-		stays->next = NULL;
-		stays->seen = true;
-		*end = stays;
-		end = &stays->next;
 	}
-	for (struct module *m = all; m; m = m->next)
-		if (!m->seen && m->dead == UINT32_MAX) {
-			m->dead = modules_epoch + 1;
-			less = true;
-		}
-	if (less) {
-		__atomic_store_n(&modules_epoch, modules_epoch + 1, __ATOMIC_RELEASE);
-		walk_forget();
-	}
-	for (struct module *m = fresh; m; m = m->next) {
-		m->id = ids++;
-		m->born = modules_epoch;
-	}
-	if (fresh) {
-		if (last)
-			last->next = fresh;
-		else
-			all = fresh;
-		for (last = fresh; last->next; last = last->next)
-			;
-	}
-	adds = r->counters.adds;
-	subs = r->counters.subs;
-	if (!on || !written || !(less || fresh))
-		return;
-	lock(&out_lock);
-	if (less)
-		modules_write();
-	else if (write_map_line("load"))
-		for (const struct module *m = fresh; m; m = m->next)
-			write_module(m);
-	unlock(&out_lock);
-}
-
-/*
- * The C library's lock of its list is held during dl_iterate_phdr. A child of fork has
- * it as it was, so no thread may be there at a fork: whoever calls it holds this lock
- * of ours, and so does a fork. It is never waited for long: a thread may call us from
- * a function that dl_iterate_phdr calls.
- */
-static lock_t iterating;
-static bool held_by_fork, careful;
-
-static bool begin_iterating(unsigned tries)
-{
-	while (!lock_try(&iterating)) {
-		if (!tries--)
-			return false;
-		sched_yield();
-	}
-	return true;
-}
-
-void modules_before_fork(bool threads)
-{
-	held_by_fork = begin_iterating(100000);
-	careful = threads; /* of the child: other threads of the program may be in there */
-}
-
-/* In the child, what was not to be had stays locked: modules are not looked for. */
-void modules_after_fork(bool child)
-{
-	if (held_by_fork)
-		unlock(&iterating);
-	if (!child)
-		careful = false;
-}
-
-bool modules_careful(void) { return careful; }
-
-/*
- * modules_check looks whether modules came or went, and writes them down. The
- * order is that which loses nothing: what is watched, the counters, is read before
- * the list, and in the same hold of the C library's lock.
- */
-void modules_check(void)
-{
-	struct counters c = {0, 0};
-	int e = errno;
-
-	if (!begin_iterating(1000))
-		return; /* and again with the next allocation, if it has to be */
-	__atomic_store_n(&modules_stale, false, __ATOMIC_SEQ_CST);
-	dl_iterate_phdr(count, &c);
-	if (all && c.adds == adds && c.subs == subs)
-		goto unlock;
-	struct reading r = {.end = &r.list};
-	char *room = pages(READING);
-	if (!room)
-		goto unlock;
-	r.at = room;
-	r.limit = room + READING;
-	dl_iterate_phdr(list_one, &r);
-	unlock(&iterating);
-	if (!r.failed) {
-		modules_lock();
-		/* Another thread may have read a later list meanwhile. */
-		if (!all || r.counters.adds + r.counters.subs > adds + subs)
-			take(&r);
-		modules_unlock();
-	}
-	pages_free(room, READING);
-	errno = e;
-	return;
-unlock:
-	unlock(&iterating);
-	errno = e;
-}
-
-void modules_init(void)
-{
-	uintptr_t loader = getauxval(AT_BASE);
-
-	modules_check();
-	for (const struct module *m = all; loader && m; m = m->next)
-		if (m->lo == loader) {
-			loader_lo = m->lo;
-			loader_hi = m->hi;
-		}
-}
-
-/* ---------------------------------------------------------------- questions */
-
-static const struct module *at_epoch(uintptr_t pc, uint32_t epoch)
-{
-	for (const struct module *m = all; m; m = m->next)
-		if (pc - m->lo < m->hi - m->lo && m->born <= epoch && epoch < m->dead)
-			return m;
+	*bytes = 0;
 	return NULL;
 }
 
-bool modules_table(uintptr_t pc, uintptr_t *table)
+/* Where the modules that were told begin. */
+#define TOLD 1024u
+static uintptr_t told[TOLD];
+static uint32_t tolds;
+static uint32_t unloads;
+
+static bool is_told(uintptr_t start)
 {
-	modules_lock();
-	const struct module *m = at_epoch(pc, modules_epoch);
-	*table = m ? m->table : 0;
-	modules_unlock();
-	return m;
+	uint32_t n = __atomic_load_n(&tolds, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n && i < TOLD; i++)
+		if (__atomic_load_n(&told[i], __ATOMIC_ACQUIRE) == start)
+			return true;
+	return false;
 }
 
-/* lwsbt_in_code is asked by the backends that read code: see capture_code.h. */
-int lwsbt_in_code(uintptr_t at, uintptr_t n)
+static uint64_t *fill(uint64_t *w, const void *p, size_t n)
 {
-	static __thread struct {
-		uintptr_t lo, size;
-		uint32_t epoch;
-	} last __attribute__((tls_model("initial-exec")));
+	size_t words = (n + 7) / 8;
 
-	if (last.size && last.epoch == modules_epoch && at - last.lo < last.size &&
-	    last.size - (at - last.lo) >= n)
-		return 1;
-	modules_lock();
-	const struct module *m = at_epoch(at, modules_epoch);
-	int found = 0;
-	for (unsigned i = 0; m && i < m->segments && !found; i++)
-		if (m->segment[i].flags & PF_X && at - m->segment[i].lo < m->segment[i].size &&
-		    m->segment[i].size - (at - m->segment[i].lo) >= n) {
-			last.lo = m->segment[i].lo;
-			last.size = m->segment[i].size;
-			last.epoch = modules_epoch;
-			found = 1;
-		}
-	modules_unlock();
-	return found;
+	memset(w, 0, words * 8);
+	if (n)
+		memcpy(w, p, n);
+	return w + words;
 }
 
-bool modules_moved(uintptr_t pc, uint32_t epoch)
+bool module_tell(struct own *o, const struct module *m)
 {
-	return at_epoch(pc, epoch) != at_epoch(pc, modules_epoch);
+	uint32_t before = __atomic_load_n(&unloads, __ATOMIC_ACQUIRE);
+	struct headers hs = {0};
+	uint64_t *w, *end;
+	size_t id_bytes, bytes = 0;
+
+	if (is_told(m->start))
+		return true;
+	if (!(w = reserve(o)))
+		return false;
+	if (m->name == program_path)
+		hs = of_program();
+	else if (readable(m->base))
+		at_header(m->base, &hs);
+	while (bytes < PATH_MAX - 1 && m->name[bytes])
+		bytes++;
+	const uint8_t *id = build_id(m, &hs, &id_bytes);
+	w[1] = m->base;
+	w[2] = m->start;
+	w[3] = m->end;
+	w[4] = bytes | (uint64_t)id_bytes << 16;
+	end = fill(fill(w + 5, id, id_bytes), m->name, bytes);
+	w[0] = word0(stamp_before(), 0, RING_MODULE);
+	publish(o, (uint32_t)(end - w));
+	/* Others may do the same at the same time. */
+	if (before == __atomic_load_n(&unloads, __ATOMIC_ACQUIRE)) {
+		uint32_t i = __atomic_fetch_add(&tolds, 1, __ATOMIC_ACQ_REL);
+		if (i < TOLD)
+			__atomic_store_n(&told[i], m->start, __ATOMIC_RELEASE);
+	}
+	return true;
+}
+
+void modules_unloaded(struct own *o)
+{
+	uint64_t *w = reserve(o);
+
+	if (w) {
+		w[0] = word0(stamp_before(), 0, RING_UNLOADED);
+		publish(o, 1);
+	}
+	__atomic_fetch_add(&unloads, 1, __ATOMIC_ACQ_REL);
+	__atomic_store_n(&tolds, 0, __ATOMIC_RELEASE);
+	walk_forget();
+}
+
+/* A child tells its own. */
+void modules_child(void)
+{
+	tolds = 0;
+	walk_forget();
+}
+
+/* ---------------------------------------------------------------- the start */
+
+void modules_start(void)
+{
+	ssize_t n = 0;
+
+	/* Started by its loader's name, the loader is what was executed. */
+	if (getauxval(AT_BASE))
+		n = readlink("/proc/self/exe", program_path, sizeof program_path - 1);
+	else if (realpath(program_invocation_name, program_path))
+		n = (ssize_t)strlen(program_path);
+	program_path[n > 0 ? n : 0] = 0;
+#if defined(__GLIBC__)
+	struct module m = {.base = getauxval(AT_BASE)};
+	struct headers hs;
+	if (m.base && at_header(m.base, &hs) && span(&m, &hs)) {
+		loader_lo = m.start;
+		loader_size = m.end - m.start;
+	}
+#endif
 }

@@ -1,27 +1,24 @@
 /*
- * The parts of the preloaded library, liblwsbt.so, which records the heap of a
- * Linux program. docs/btrecord.md says what it does.
+ * The preloaded library, liblwsbt.so, which records the heap of a Linux program. What
+ * it writes is described in ring.h; btrecord reads it. docs/btrecord.md says what that
+ * gives.
  *
  *   hooks.c     malloc, free and the others, as the program calls them
+ *   record.c    records into the thread's ring
+ *   sample.c    which blocks are recorded, where not all are
+ *   slots.c     rings: taking one, waiting while it is full, leaving it
+ *   process.c   start, fork, threads' ends
  *   places.c    call stacks that the thread had before
- *   walk.c      others, by rules kept for each return address
- *   rules.c     these
- *   unwind.c    call stacks by others, where those do not reach
- *   cfi.c       such a rule, from the .eh_frame of a module
- *   stacks.c    each distinct call stack once, with its bits encoded
- *   blocks.c    the live allocations, by address
- *   pairs.c     stack and size of an allocation, as a number
- *   modules.c   what is loaded, and when that changes
- *   output.c    lines into the recording's file
- *   record.c    what is done at each allocation and free; events
- *   dump.c      dumps
- *   tail.h      size and user fields of a record, behind its stack's text
- *   base64.c    characters of these
- *   process.c   start, fork, exec, signals, exit
+ *   walk.c      others, frame by frame
+ *   walk_code.c those of machines without tables
+ *   rules.c     how to leave a frame, for each return address
+ *   cfi.c       such a rule, from the .eh_frame of its module
+ *   modules.c   what is loaded
+ *   memory.c    which memory can be read
  *
- * Locks are taken in this order: stacks, modules, shards of blocks, pairs, output,
- * memory that is kept. None is held during a call into the C library that could lock:
- * dl_iterate_phdr or malloc (but see hooks.c on realloc).
+ * All runs inside calls of the program's, in any thread, in signal handlers, after
+ * fork. So in a hook there is no lock, no allocation, and no system call, but where a
+ * ring is taken, is full, or where memory that was not read before has to be checked.
  */
 #ifndef LWSBT_PRELOAD_H
 #define LWSBT_PRELOAD_H
@@ -31,86 +28,75 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "lwsbt.h"
+#include "ring.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define EXPORT __attribute__((visibility("default")))
+#define NOINLINE __attribute__((noinline))
+#define WORD sizeof(uintptr_t)
+#define PAGE ((uintptr_t)4096) /* bytes; larger pages have several of these */
 
-#define FRAMES 31 /* the most that an event has [BT-EVT-2] */
-
-/* ---------------------------------------------------------------- locks */
-
-typedef int lock_t;
-
-void lock_slow(lock_t *l);
-
-/* Whether there is one thread only: then no operation need be atomic. (A signal
- * handler that comes in between finds and leaves things as they were.) */
-#if defined(__GLIBC__)
-extern char __libc_single_threaded __attribute__((weak));
-#define SINGLE (&__libc_single_threaded && __libc_single_threaded)
-#else
-#define SINGLE false
-#endif
-
-static inline bool lock_try(lock_t *l)
+static inline uintptr_t page_end(uintptr_t at)
 {
-	if (LIKELY(SINGLE)) {
-		bool free = !*(volatile lock_t *)l;
-		*(volatile lock_t *)l = 1;
-		return free;
-	}
-	return __atomic_exchange_n(l, 1, __ATOMIC_ACQUIRE) == 0;
-}
-
-static inline void lock(lock_t *l)
-{
-	if (UNLIKELY(!lock_try(l)))
-		lock_slow(l);
-}
-
-static inline void unlock(lock_t *l)
-{
-	__atomic_store_n(l, 0, __ATOMIC_RELEASE);
+	return (at | (PAGE - 1)) + 1;
 }
 
 /* ---------------------------------------------------------------- threads */
 
-/* What is kept of a thread. In static TLS: no call, and no allocation. */
+#define LEVELS 4u
+
+struct own;
+
+/* What is kept of a thread in static TLS, where access needs no call. */
 struct thread {
-	bool busy;		/* inside the library: record nothing */
-	uint8_t count;		/* of allocations, to look at modules now and then */
+	struct own *own[LEVELS];	/* the ring of each level; NULL: none taken */
+	uint8_t level;			/* > 0: in the recording of an event. What comes in then is a
+					 * signal handler's, or of a function that the recording calls */
+	uint8_t rounds;			/* of the thread's destructors */
 	uint32_t tid;
-	uintptr_t lo, hi;	/* of its stack; 0: not yet known */
+	uint32_t slotless;		/* events since a ring was last looked for */
+	int64_t left;			/* bytes to the next sample */
+	uint64_t random;		/* 0: not yet begun */
+	uint64_t forked;		/* stamp of the fork that is under way, or was the last */
+	uintptr_t lo, hi;		/* of its stack: memory that can be read; 0: not known */
+	uintptr_t gap;			/* no part of its stack is below */
 };
 
 extern __thread struct thread self __attribute__((tls_model("initial-exec")));
 
+/* ---------------------------------------------------------------- process.c */
+
+/* The page that reads as 0 in a forked child. ring is NULL where nothing is recorded. */
+struct gate {
+	struct ring_header *ring;
+};
+extern struct gate *gate;
+
+/* begin starts recording, at the first event of a process, and reports whether it is
+ * recorded. */
+bool begin(void);
+void process_start(void);
+void thread_end_wanted(void);	/* has the thread's rings left at its end */
+extern uint64_t image;
+extern char **environ;
+
+/* ---------------------------------------------------------------- hooks.c */
+
+extern uintptr_t allocator_lo, allocator_size; /* what calls from there is passed through */
+
 /* ---------------------------------------------------------------- walk.c */
 
-typedef uint32_t stack_id; /* 0: not known */
+/* Whether stacks are walked by tables and frame pointers; elsewhere the code of
+ * functions tells. */
+#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
+#define WALKS 1
+#endif
 
 /* The registers of a function's caller, at its return from the call. */
 struct regs {
 	uintptr_t pc, sp, fp;
 };
-
-/* Whether this machine's stacks are walked here; others go by the unwinder. */
-#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
-#define WALKS 1
-#endif
-
-/* And by what where programs have no tables for it. */
-#if defined(__riscv)
-#define PROLOGUES lwsbt_capture_riscv
-#elif defined(__mips__)
-#define PROLOGUES lwsbt_capture_mips
-#elif defined(__thumb__)
-#define PROLOGUES lwsbt_capture_thumb
-#elif defined(__arm__)
-#define PROLOGUES lwsbt_capture_arm
-#endif
 
 /* CALLER fills a struct regs in the function that the program called. It wants
  * that function compiled with a frame pointer. */
@@ -122,7 +108,7 @@ struct regs {
 #define SAVED_FP 0
 #endif
 #if defined(__arm__) || defined(__mips__)
-#define MODE_BIT 1 /* Thumb, MIPS16: cleared, as the unwinder does */
+#define MODE_BIT 1 /* Thumb, MIPS16 */
 #else
 #define MODE_BIT 0
 #endif
@@ -130,33 +116,83 @@ struct regs {
 	(uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)) & ~(uintptr_t)MODE_BIT, \
 	(uintptr_t)__builtin_dwarf_cfa(), SAVED_FP})
 
-/* walk returns the call stack from there. */
-stack_id walk(const struct regs *from);
-void walk_init(void);
-void walk_forget(void);		/* modules are gone: so are their rules */
-void walk_report(void);		/* of LWSBT_CHECK, at the end */
+/* Frames, outermost first, and what else was read for them: see walk.c. */
+struct word {
+	uintptr_t at, value;
+};
+#define OTHERS (2 * RING_DEPTH)
 
-extern unsigned walk_check;	/* every so many stacks, ask the unwinder as well */
+struct last {
+	uint64_t salt;
+	unsigned n;
+	bool foreign;		/* not on the thread's stack */
+	uint8_t end;		/* enum ring_end */
+	uintptr_t top;		/* what was read is below */
+	uintptr_t pc[RING_DEPTH], sp[RING_DEPTH], fp[RING_DEPTH];
+	uintptr_t ra_at[RING_DEPTH];	/* where the pc of the next frame outwards was read */
+	uint16_t others[RING_DEPTH];	/* where the frame's words end in other */
+	bool by_fp[RING_DEPTH];	/* what comes of it depends on fp */
+	struct word other[OTHERS];	/* what else was read and counts */
+};
 
-/* ---------------------------------------------------------------- unwind.c */
+#define PLACE_WORDS 64
 
-/* musl-gcc takes the unwinder of glibc's gcc, which wants what only glibc has; where
- * stacks are walked here, it can be done without. */
-#if defined(__GLIBC__) || !defined(WALKS)
-#define UNWINDS 1
-#endif
+struct place {
+	uintptr_t pc, sp, fp;
+	uint32_t salt;
+	uint16_t words, frames;	/* of at: all, and the first ones; no words: an empty place */
+	uint16_t far;		/* the largest of at */
+	uint8_t next;		/* the place of the allocation after it */
+	bool by_fp;
+	uint16_t at[PLACE_WORDS];
+	uintptr_t pcs[PLACE_WORDS];
+};
 
-/* unwind asks the compiler's unwinder for the stack from the frame that returns
- * to pc, the outermost frame first. It returns the number of frames. */
-unsigned unwind(uintptr_t pcs[FRAMES], uintptr_t pc);
-/* longer replaces a stack of *n frames by that which prologues tell, if it has more:
- * where tables are missing, stacks end. */
-void longer(uintptr_t pcs[FRAMES], unsigned *n, uintptr_t pc);
-/* stack_limits finds those of the thread's stack. */
-void stack_limits(void);
-/* readable reports whether the page at an address is there: of stacks that the
- * program made itself no limit is known. */
-bool readable(uintptr_t page);
+/* A frame of a walk, innermost first, and where its words were read; 0: they were not. */
+struct step {
+	uintptr_t pc, sp, fp, cfa_at, ra_at, fp_at;
+	bool by_fp;
+};
+
+struct walked {
+	unsigned n;		/* steps */
+	unsigned joined;	/* then come so many frames of the last stack */
+	bool again;		/* the next walk may join it */
+	uint8_t end;
+	uintptr_t top;
+	struct step step[RING_DEPTH];
+};
+
+/* What the program keeps beside each ring. */
+struct own {
+	uint64_t *words;		/* the ring */
+	uint32_t head, limit, mask;	/* at limit, see make_room */
+	uint32_t lost;			/* events, not yet told */
+	struct ring_slot *slot;
+	uint8_t before;			/* the place of the last stack */
+	struct last last;
+	struct place place[RING_PLACES];
+	struct walked walked;
+};
+
+_Static_assert(sizeof(struct own) <= RING_OWN, "what the program keeps beside a ring");
+
+/* A stack as it goes into a record. */
+struct stack {
+	unsigned place;		/* RING_PLACE_NONE: none */
+	bool frames;		/* what follows is of use */
+	unsigned kept, more;
+	uint8_t end;
+	const uintptr_t *pcs;	/* the others, outermost first; NULL: see steps */
+	const struct step *steps; /* the others, innermost first */
+};
+
+/* walk finds the call stack from a function's caller. */
+void walk(struct own *o, const struct regs *from, struct stack *s);
+void walk_begin(struct own *o);	/* what is kept is void */
+void walk_forget(void);		/* for all threads: modules are gone */
+extern uintptr_t walk_salt;	/* counts that: of another salt, what is kept is void */
+bool walk_start(void);
 
 /* ---------------------------------------------------------------- cfi.c */
 
@@ -170,226 +206,153 @@ struct rule {
 };
 #define FP_AT_FP INT16_MIN /* as fp: where the register points */
 
-/* cfi_rule reads the rule at pc from the table of a module. */
-struct rule cfi_rule(uintptr_t pc, uintptr_t eh_frame_hdr);
-
-/* ---------------------------------------------------------------- stacks.c */
-
-#define TEXT_STEP 16u
-
-struct stack {
-	uint64_t hash;
-	uint32_t epoch;		/* of modules: see there */
-	uint8_t depth;
-	uint8_t rest;		/* 0 to 5 bits that fill no character, in restbits */
-	uint8_t restbits;
-	bool encoded;
-	uint16_t chars;		/* of text */
-	char *text;		/* base64 of depth and frames, as far as characters are
-				 * whole; there is memory to a multiple of TEXT_STEP */
-	uintptr_t pcs[];	/* the outermost first */
+struct module {
+	uintptr_t base, start, end;	/* load base; its memory */
+	uintptr_t table;		/* .eh_frame_hdr; 0: none */
+	const char *name;
 };
 
-/* stack_hash returns the hash of the frames that h is of, and one more, inner one.
- * stack_hash_less returns that of the innermost FRAMES alone; outer is that of the
- * others. */
-#define HASH_FACTOR ((uint64_t)0x9e3779b97f4a7c15)
-
-static inline uint64_t stack_hash(uint64_t h, uintptr_t pc)
-{
-	return h * HASH_FACTOR + pc;
-}
-
-#define HASH_2 (HASH_FACTOR * HASH_FACTOR)
-#define HASH_4 (HASH_2 * HASH_2)
-#define HASH_8 (HASH_4 * HASH_4)
-
-static inline uint64_t stack_hash_less(uint64_t h, uint64_t outer)
-{
-	_Static_assert(FRAMES == 31, "the power of the factor");
-	return h - outer * (HASH_8 * HASH_8 * HASH_8 * HASH_4 * HASH_2 * HASH_FACTOR);
-}
-
-/* stack_intern returns the stack of these frames, the outermost first. */
-stack_id stack_intern(const uintptr_t *pcs, size_t depth, uint64_t hash);
-
-#define STACK_BITS 12
-extern struct stack **stack_list[]; /* by the id's upper bits, then by the lowest */
-
-static inline struct stack *stack_get(stack_id id)
-{
-	return id ? stack_list[id >> STACK_BITS][id & ((1u << STACK_BITS) - 1)] : NULL;
-}
-
-const struct stack *stack_encode(struct stack *s);
-
-/* stack_encoded returns a stack with its text, NULL if there is none. Call it under
- * the output lock. */
-static inline const struct stack *stack_encoded(stack_id id)
-{
-	struct stack *s = stack_get(id);
-
-	return LIKELY(!s || s->encoded) ? s : stack_encode(s);
-}
-
-void stacks_lock(void);
-void stacks_unlock(void);
-
-/* memory that stays: never freed. NULL if there is none */
-void *keep(size_t bytes);
-void keep_take_lock(void);
-void keep_leave_lock(void);
-void *pages(size_t bytes); /* by mmap; NULL if there are none */
-void pages_free(void *p, size_t bytes);
-
-/* ---------------------------------------------------------------- pairs.c */
-
-/* A pair is a stack, 24 bits, above a size, 40 bits. */
-static inline uint64_t pair_of(stack_id stack, size_t size)
-{
-	uint64_t most = ((uint64_t)1 << 40) - 1;
-
-	return (uint64_t)stack << 40 | (UNLIKELY(size > most) ? most : size);
-}
-
-static inline stack_id pair_stack(uint64_t pair) { return (stack_id)(pair >> 40); }
-static inline uint64_t pair_size(uint64_t pair) { return pair & (((uint64_t)1 << 40) - 1); }
-
-/* Their numbers, from 1 to PAIRS - 2. */
-#define PAIR_BITS 23
-#define PAIRS ((uint32_t)1 << PAIR_BITS)
-#define PAIR_MASK (PAIRS - 1)
-#define PAIR_LIST_BITS 12
-extern uint64_t *pair_list[]; /* by the number's upper bits, then by the lowest */
-
-static inline uint64_t *pair_at(uint32_t n)
-{
-	return &pair_list[n >> PAIR_LIST_BITS][n & ((1u << PAIR_LIST_BITS) - 1)];
-}
-
-bool pairs_init(void);
-/* pair_number returns a pair's number, 0 if there is no memory for it. It wants the
- * lock of a shard of blocks. */
-uint32_t pair_number(uint64_t pair);
-extern bool pairs_crowded;	/* pairs_sweep is due */
-/* The following want blocks_lock. pairs_marks returns a bit for each number, all 0, to
- * be set for those in use; NULL if there is no memory. */
-uint32_t *pairs_marks(size_t *bytes);
-void pairs_sweep(const uint32_t *marks);
-
-/* ---------------------------------------------------------------- blocks.c */
-
-struct block {
-	uintptr_t addr;
-	uint64_t size;
-	stack_id stack;
-};
-
-struct totals {
-	uint64_t allocations, frees, allocated; /* allocated: bytes, ever */
-	uint64_t live, bytes;
-};
-
-bool blocks_init(void);
-bool blocks_add(uintptr_t addr, size_t size, stack_id stack);
-/* blocks_take removes the block at addr, and reports whether there was one. */
-bool blocks_take(uintptr_t addr, struct block *b);
-void blocks_back(const struct block *b); /* undoes blocks_take */
-void blocks_lock(void);
-bool blocks_try_lock(void);
-void blocks_unlock(void);
-/* The following want blocks_lock. */
-void blocks_each(void (*f)(const struct block *, void *), void *arg);
-void blocks_totals(struct totals *t);
-
-/* Bytes; words, since not every machine has atomic operations on more. */
-extern uintptr_t blocks_peak, blocks_live;
+/* cfi_rule reads the rule at pc from the table of its module. */
+struct rule cfi_rule(uintptr_t pc, const struct module *m);
 
 /* ---------------------------------------------------------------- modules.c */
 
-extern bool modules_stale;	/* something may have changed: look */
-extern uint32_t modules_epoch;	/* counts unloads: before and after one, an address
-				 * may be of different modules */
-extern uintptr_t loader_lo, loader_hi; /* the dynamic linker's code */
+/* module_at finds the module of an address. It takes no lock. */
+bool module_at(uintptr_t pc, struct module *m);
+/* module_tell puts a record of a module into the ring, if there is none so far. */
+bool module_tell(struct own *o, const struct module *m);
+void modules_unloaded(struct own *o);
+void modules_start(void);
+void modules_child(void);	/* in a forked child */
+extern uintptr_t loader_lo, loader_size; /* the dynamic linker's code */
+extern char program_path[];
 
-void modules_init(void);
-void modules_check(void);
-void modules_before_fork(bool threads);
-void modules_after_fork(bool child);
-bool modules_careful(void);	/* look where the loader was at work alone */
-void modules_write(void);			/* the whole map; under the output lock */
-/* modules_table finds the .eh_frame_hdr for pc, 0 if its module has none, and
- * reports whether it is of a module at all. */
-bool modules_table(uintptr_t pc, uintptr_t *table);
-/* modules_moved reports whether pc, of an epoch before, is not of the module that
- * is there now. */
-bool modules_moved(uintptr_t pc, uint32_t epoch);
-void modules_write_epoch(uint32_t epoch);	/* the map as it was then */
-bool modules_try_lock(void);
-void modules_lock(void);
-void modules_unlock(void);
+/* ---------------------------------------------------------------- memory.c */
 
-/* ---------------------------------------------------------------- output.c */
+void memory_start(void);
+/* readable reports whether the page of an address can be read. */
+bool readable(uintptr_t at);
+/* on_stack reports whether sp is on the stack that the thread was started with: then
+ * what is between sp and self.hi can be read. */
+bool on_stack_slow(uintptr_t sp);
 
-extern bool on;		/* recording */
-extern lock_t out_lock;
+static inline bool on_stack(uintptr_t sp)
+{
+	return LIKELY(sp - self.lo < self.hi - self.lo) || on_stack_slow(sp);
+}
 
-bool out_open(const char *path, bool children);
-void out_close(void);		/* writes what there is */
-void out_drop(void);		/* in the child of a fork */
-char *out_line(size_t max);	/* room for a line; NULL: not recording */
-void out_commit(char *end);	/* the line ends here */
-void out_flush(void);
-void say(const char *text, const char *detail); /* to standard error */
-uint64_t now(void);		/* microseconds since the recording began */
-uint64_t now_coarse(void);
-uint64_t clock_begin(void);	/* begins anew; returns Unix time in microseconds */
+/* pages returns new memory, all zeroes, NULL if there is none. */
+void *pages(size_t bytes);
 
-/* Characters without printf, which could allocate. */
-char *put_text(char *p, const char *text);
-char *put_dec(char *p, uint64_t v);
-char *put_hex(char *p, uint64_t v);
+/* ---------------------------------------------------------------- slots.c */
+
+/* own_take returns a ring for the thread's level, which is above 0. NULL: none is free. */
+struct own *own_take(unsigned level);
+void own_leave(void);		/* all of the thread */
+/* make_room reports whether another record fits, and waits until it does. */
+bool make_room(struct own *o);
+
+static inline struct own *own_at(unsigned level)
+{
+	if (UNLIKELY(level >= LEVELS))
+		return NULL;
+	return LIKELY(self.own[level]) ? self.own[level] : own_take(level);
+}
+
+/* reserve returns memory for a record, NULL if it is to be dropped. */
+static inline uint64_t *reserve(struct own *o)
+{
+	if (UNLIKELY((int32_t)(o->head - o->limit) >= 0) && !make_room(o))
+		return NULL;
+	return o->words + (o->head & o->mask);
+}
+
+/* publish ends the record that was reserved, of n words. */
+static inline void publish(struct own *o, uint32_t n)
+{
+	if (UNLIKELY((o->head & o->mask) + n > o->mask))
+		o->head = (o->head | o->mask) + 1;
+	else
+		o->head += n;
+	__atomic_store_n(&o->slot->head, o->head, __ATOMIC_RELEASE);
+}
+
+/* word0 returns the first word of a record. stamp_before is for what comes before the
+ * program's memory changes, stamp_after for what comes after. */
+static inline uint64_t word0(uint64_t stamp, unsigned flags, unsigned kind)
+{
+	return stamp << 8 | flags << 4 | kind;
+}
+
+static inline uint64_t count_stamp(void)
+{
+	return __atomic_fetch_add(&gate->ring->count, 1, __ATOMIC_SEQ_CST);
+}
+
+static inline uint64_t stamp_before(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	if (LIKELY(gate->ring->clock == RING_CYCLES))
+		return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+	if (LIKELY(gate->ring->clock == RING_CYCLES)) {
+		uint64_t v;
+		__asm__ volatile("mrs %0, cntvct_el0" : "=r"(v) :: "memory");
+		return v;
+	}
+#endif
+	return count_stamp();
+}
+
+static inline uint64_t stamp_after(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	if (LIKELY(gate->ring->clock == RING_CYCLES)) {
+		unsigned cpu;
+		return __builtin_ia32_rdtscp(&cpu);
+	}
+#elif defined(__aarch64__)
+	if (LIKELY(gate->ring->clock == RING_CYCLES)) {
+		uint64_t v;
+		__asm__ volatile("isb; mrs %0, cntvct_el0" : "=r"(v) :: "memory");
+		return v;
+	}
+#endif
+	return count_stamp();
+}
 
 /* ---------------------------------------------------------------- record.c */
 
-extern bool with_events;
-extern unsigned events_queued;	/* events not yet written; under the output lock */
-void events_write(void);	/* has them in the buffer */
-
 void record_alloc(void *p, size_t size, const struct regs *from);
 /* record_free of a block that the program frees: call before it is free. */
-void record_free(void *p);
-/* record_move of a block that realloc has to move: real carries it out. */
+void record_free(void *p, uintptr_t caller);
+/* record_move of a block by realloc: real carries it out. */
 void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(void *, size_t));
+void record_fork(void);
+void record_unloaded(void);
 
-/* ---------------------------------------------------------------- dump.c */
+/* Sampling: sampled reports whether an allocation of n bytes is recorded; sample_has
+ * whether the block at p was, and forgets it. */
+bool sampled_slow(size_t n);
+bool sample_has(uintptr_t p);
+void sample_add(uintptr_t p);
+bool sample_start(void);
 
-extern unsigned long dump_every; /* milliseconds, or 0 */
-extern bool dump_at_peak;
-extern int dump_wanted;		/* by a signal that came at the wrong moment */
-
-void record_boot(void);
-bool dump(const char *why, bool wait); /* reports whether it could, if not to wait */
-void write_totals(void);	/* under both locks */
-void dump_due(void);
-void at_peak(void);
-
-/* due writes the dumps that are. */
-static inline void due(void)
+static inline bool sampled(const struct ring_header *r, size_t n)
 {
-	if (UNLIKELY(__atomic_load_n(&dump_wanted, __ATOMIC_RELAXED) || dump_every))
-		dump_due();
+	if (LIKELY(!r->sample))
+		return true;
+	if (LIKELY((uint64_t)self.left > n)) {
+		self.left -= (int64_t)n;
+		return false;
+	}
+	return sampled_slow(n);
 }
 
-/* ---------------------------------------------------------------- process.c */
+/* ---------------------------------------------------------------- check.c */
 
-void process_init(void);
-void finish(const char *why);
-extern pid_t owner;		/* the process that records */
-
-/* ---------------------------------------------------------------- hooks.c */
-
-void hooks_init(void);
-bool hooks_mine(void); /* reports whether the program's malloc is ours */
+#ifdef LWSBT_CHECK
+void check(const struct own *o, const struct stack *s, uintptr_t pc);
+#endif
 
 #endif

@@ -1,207 +1,202 @@
 /*
- * When the process starts, forks, executes another program, gets a signal and
- * ends.
+ * When the process starts, forks, and when threads end. Nothing is done at exit: what
+ * is in the rings stays there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "tail.h"
+#include "process.h"
 
-pid_t owner;
-static bool children;
-static int dump_signal;
-static int finished;
+__thread struct thread self;
 
-/* number reads a decimal number of up to 9 digits, with up to 6 places after a
- * point, in millionths. */
-static uint64_t millionths(const char *s)
+static struct gate shut;
+struct gate *gate = &shut;
+uint64_t image;
+
+static struct ring_header *ring;	/* as the gate, and in a forked child, too */
+static pid_t owner;
+static uint64_t parent_image, forked;
+static pid_t parent;
+static uint32_t told; /* the image's record: not every machine has atomic bytes */
+
+/* ---------------------------------------------------------------- threads' ends */
+
+static pthread_key_t key;
+static bool keyed;
+
+#ifndef PTHREAD_DESTRUCTOR_ITERATIONS
+#define PTHREAD_DESTRUCTOR_ITERATIONS 4
+#endif
+
+/* Other destructors free memory, too: this one comes again, and leaves in the last round. */
+static void thread_ends(void *arg)
 {
-	uint64_t v = 0, place = 1000000;
-
-	for (; *s >= '0' && *s <= '9' && v < 1000000000; s++)
-		v = v * 10 + (uint64_t)(*s - '0');
-	v *= 1000000;
-	if (*s == '.')
-		for (s++; *s >= '0' && *s <= '9' && place > 1; s++)
-			v += (uint64_t)(*s - '0') * (place /= 10);
-	return v;
-}
-
-/* ---------------------------------------------------------------- signals */
-
-static struct sigaction before;
-
-static void wanted(int sig)
-{
-	int e = errno;
-
-	(void)sig;
-	if (self.busy)
-		__atomic_store_n(&dump_wanted, 1, __ATOMIC_RELEASE);
-	else {
-		self.busy = true;
-		dump("signal", true);
-		self.busy = false;
+	if (++self.rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+		pthread_setspecific(key, arg);
+		return;
 	}
-	errno = e;
+	own_leave();
 }
 
-/* ---------------------------------------------------------------- the end */
-
-/* finish writes the last dump. It may be called several times: by the program's
- * exit, and by what comes after. */
-void finish(const char *why)
+/* A C library keeps the first keys' values without allocating. Threads without a value
+ * are found by btrecord, as those that end otherwise. */
+void thread_end_wanted(void)
 {
-	bool was = self.busy;
+	if (keyed && key < 32)
+		pthread_setspecific(key, &self);
+}
 
-	if (!on || owner != getpid())
+/* ---------------------------------------------------------------- the image */
+
+const char *ring_path(void)
+{
+	return getenv(RING_ENV);
+}
+
+#define ARGUMENTS 2048u
+
+static size_t whole(size_t bytes)
+{
+	return (bytes + 7) / 8;
+}
+
+void image_tell(struct own *o)
+{
+	uint32_t no = 0;
+
+	if (!__atomic_compare_exchange_n(&told, &no, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
-	self.busy = true;
-	if (!strcmp(why, "exec")) /* it may fail, and the program go on */
-		dump(why, true);
-	else if (!__atomic_exchange_n(&finished, 1, __ATOMIC_ACQ_REL)) {
-		dump(why, true);
-		walk_report();
-		if (!hooks_mine())
-			say("the program has an allocator of its own: ", "what it allocates there is not recorded");
-		lock(&out_lock);
-		on = false;
-		out_close();
-		unlock(&out_lock);
-	}
-	self.busy = was;
-}
-
-/* at_end is registered for no module, and before the dynamic linker's own: so it
- * runs after all destructors. */
-extern int __cxa_atexit(void (*)(void *), void *, void *);
-
-static void at_end(void *arg)
-{
-	(void)arg;
-	finish("exit");
-}
-
-/* ---------------------------------------------------------------- fork */
-
-static void before_fork(void)
-{
-	if (!on || owner != getpid())
+	size_t path = strlen(program_path);
+	uint64_t *w = reserve(o); /* it is the first: there is room for it */
+	if (!w)
 		return;
-	self.busy = true;
-	modules_before_fork(!SINGLE);
-	stacks_lock();
-	modules_lock();
-	blocks_lock();
-	lock(&out_lock);
-	out_flush();
-	keep_take_lock();
-}
+	char *arguments = (char *)(w + 5 + whole(path));
+	size_t n = 0;
+	ssize_t more;
+	int f = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
 
-static void after_fork(void)
-{
-	if (!self.busy || owner != getpid())
-		return;
-	keep_leave_lock();
-	unlock(&out_lock);
-	blocks_unlock();
-	modules_unlock();
-	stacks_unlock();
-	modules_after_fork(false);
-	self.busy = false;
-}
-
-static void in_child(void)
-{
-	bool recording = on;
-
-	if (!self.busy)
-		return;
-	out_drop();
-	keep_leave_lock();
-	unlock(&out_lock);
-	blocks_unlock();
-	modules_unlock();
-	stacks_unlock();
-	modules_after_fork(true);
-	owner = getpid();
-	self.tid = (uint32_t)owner;
-	const char *path = getenv("LWSBT_OUT");
-	if (recording && children && path && out_open(path, true)) {
-		on = true;
-		record_boot();
-		dump("fork", true); /* what it inherits */
-	}
-	self.busy = false;
+	memset(w + 5, 0, (whole(path) + whole(ARGUMENTS)) * 8);
+	memcpy(w + 5, program_path, path);
+	while (f >= 0 && n < ARGUMENTS && (more = read(f, arguments + n, ARGUMENTS - n)) > 0)
+		n += (size_t)more;
+	if (f >= 0)
+		close(f);
+	w[1] = (uint32_t)owner | (uint64_t)parent << 32;
+	w[2] = parent_image;
+	w[3] = forked;
+	w[4] = path | n << 16 | (uint64_t)WORD << 32;
+	w[0] = word0(stamp_before(), 0, RING_IMAGE);
+	publish(o, (uint32_t)(5 + whole(path) + whole(n)));
 }
 
 /* ---------------------------------------------------------------- the start */
 
-/* make_absolute has LWSBT_OUT name the same file wherever the process goes: a program
- * that it executes, and a child, read it again. */
-static void make_absolute(const char *path)
+static struct ring_header *map(const char *path)
 {
-	extern char **environ;
-	static char text[4096] = "LWSBT_OUT=";
-	char cwd[2048], *p = text + strlen(text);
-	size_t n = strlen(path);
+	struct ring_header h;
+	void *p = MAP_FAILED;
+	struct stat info;
+	int f = open(path, O_RDWR | O_CLOEXEC);
 
-	if (*path == '/' || !getcwd(cwd, sizeof cwd - 1))
-		return;
-	const char *c = strcat(cwd, "/");
-	for (; *c && p < text + sizeof text - 2; c++)
-		if ((*p++ = *c) == '%')
-			*p++ = '%';
-	if (*c || n >= (size_t)(text + sizeof text - p))
-		return; /* too long: out_open says so */
-	memcpy(p, path, n + 1);
-	for (char **e = environ; *e; e++)
-		if (!strncmp(*e, text, strlen("LWSBT_OUT=")))
-			*e = text;
+	if (f < 0)
+		return NULL;
+	if (read(f, &h, sizeof h) == (ssize_t)sizeof h && !memcmp(h.magic, RING_MAGIC, sizeof h.magic) &&
+	    h.version == RING_VERSION && h.slots && h.slots <= 65536 && h.words >= 4096 && !(h.words & (h.words - 1)) &&
+	    h.slot_at >= sizeof h && h.area >= RING_OWN + 8 * ((uint64_t)h.words + RING_SLACK) &&
+	    h.area_at >= h.slot_at + (uint64_t)h.slots * RING_SLOT &&
+	    !fstat(f, &info) && (uint64_t)info.st_size >= h.area_at + h.slots * h.area)
+		p = mmap(NULL, h.slot_at + h.slots * RING_SLOT, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+	close(f);
+	return p == MAP_FAILED ? NULL : p;
 }
 
-/* process_init is called by the first allocation, or as the library is loaded. */
-void process_init(void)
+/* ours reports whether this process is to be recorded. The first is. */
+static bool ours(void)
 {
-	const char *path = getenv("LWSBT_OUT"), *s;
+	uint32_t none = 0, pid = (uint32_t)owner;
 
+	return __atomic_compare_exchange_n(&ring->root, &none, pid, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+		none == pid || ring->children;
+}
+
+/* open_gate has events recorded from now on. */
+static void open_gate(void)
+{
+	gate->ring = ring; /* stamps want it */
+	image = stamp_before() & (((uint64_t)1 << 56) - 1);
+	if (!image)
+		image = 1;
+}
+
+static void before_fork(void)
+{
+	if (gate->ring)
+		record_fork();
+}
+
+static void in_child(void)
+{
+	forked = self.forked;
+	gate->ring = NULL; /* where the kernel did not do it */
+}
+
+void process_start(void)
+{
+	const char *path = ring_path();
+
+	if (!path || !*path || !(ring = map(path)))
+		return;
 	owner = getpid();
-	self.tid = (uint32_t)syscall(SYS_gettid);
-	if (!path || !*path)
-		return;
-	children = (s = getenv("LWSBT_CHILDREN")) && *s == '1';
-	with_events = (s = getenv("LWSBT_EVENTS")) && *s == '1';
-	dump_at_peak = (s = getenv("LWSBT_AT_PEAK")) && *s == '1';
-	if ((s = getenv("LWSBT_INTERVAL")))
-		dump_every = (unsigned long)((millionths(s) + 999) / 1000);
-	if ((s = getenv("LWSBT_CHECK")))
-		walk_check = (unsigned)(millionths(s) / 1000000);
-	dump_signal = (s = getenv("LWSBT_SIGNAL")) ? (int)(millionths(s) / 1000000) : SIGUSR1;
-	make_absolute(path);
-	if (!out_open(path, children))
-		return;
-	base64_init();
-	walk_init();
-	if (!blocks_init()) {
-		say("no memory for its tables: ", "nothing is recorded");
-		out_drop();
+	memory_start();
+	madvise(ring, ring->slot_at + ring->slots * RING_SLOT, MADV_DONTDUMP);
+	struct gate *page = pages(PAGE);
+	modules_start();
+	if (!ours() || !page || !slots_start(ring) || !walk_start() || (ring->sample && !sample_start())) {
+		ring = NULL;
 		return;
 	}
-	modules_init();
-	on = true;
-	record_boot();
-	__cxa_atexit(at_end, NULL, NULL);
-	pthread_atfork(before_fork, after_fork, in_child);
-	if (dump_signal > 0) {
-		struct sigaction a = {.sa_handler = wanted, .sa_flags = SA_RESTART};
-		sigemptyset(&a.sa_mask);
-		if (!sigaction(dump_signal, NULL, &before) && before.sa_handler == SIG_DFL)
-			sigaction(dump_signal, &a, NULL);
+	madvise(page, PAGE, MADV_WIPEONFORK);
+	gate = page;
+	parent = getppid();
+	keyed = !pthread_key_create(&key, thread_ends);
+	pthread_atfork(before_fork, NULL, in_child);
+	open_gate();
+	/* The first record. */
+	self.level = 1;
+	own_take(0);
+	self.level = 0;
+}
+
+/* In a child there is one thread, this one, and what it had are its parent's rings. */
+void child_start(void)
+{
+	if (!ring)
+		return;
+	memset(self.own, 0, sizeof self.own);
+	self.level = 0;
+	self.tid = 0;
+	self.random = 0;
+	parent = owner;
+	owner = getpid();
+	if (!ours()) {
+		ring = NULL;
+		return;
 	}
+	parent_image = image;
+	modules_child();
+	told = 0;
+	open_gate();
+	self.level = 1;
+	own_take(0);
+	self.level = 0;
+	forked = 0;
 }

@@ -1,182 +1,180 @@
 /*
- * What is done at each allocation, free and move: an event is written, too, if they
- * are wanted.
+ * Records, and which events have one.
+ *
+ * A free is stamped and published before the block is free, an allocation is stamped
+ * after the allocator returned it, and a move is both. So what must come before an
+ * event at its address was published before that event was stamped, and btrecord sees
+ * it in time: see ring.h.
  */
 #include <errno.h>
+#include <string.h>
 
-#include "tail.h"
+#include "preload.h"
 
-bool with_events;
-
-/* ---------------------------------------------------------------- events */
-
-/* Events wait here, and become text together: that is quicker than one by one. Any
- * other line, and what writes to the file, has them written first. */
-#define QUEUE 64
-static struct queued {
-	uintptr_t addr, old;
-	uint64_t time, size;
-	stack_id stack;
-	uint32_t tid, kind;
-} queue[QUEUE];
-unsigned events_queued;
-
-/* A user field but for its value, for values of count bits: of one event after another,
- * times and threads have as many. */
-struct field {
-	uint64_t bits;
-	unsigned count, width;
-};
-
-static void fit(struct field *f, unsigned tag, uint64_t v)
+/* What is between enter and leave is not interrupted by this thread but by signal
+ * handlers, which find the level raised. */
+static inline unsigned enter(void)
 {
-	f->count = bits_of(v);
-	f->bits = ((uint64_t)tag << 7 | f->count) << 1 << f->count << 1;
-	f->width = f->count + 13;
+	unsigned level = self.level;
+
+	self.level = (uint8_t)(level + 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return level;
 }
 
-INLINE char *event_text(const struct queued *e, char *p, const struct field *time,
-	const struct field *thread)
+static inline void leave(unsigned level)
 {
-	struct tail t;
-	uint8_t bytes[TAIL];
-	unsigned count = bits_of(e->size);
-
-	begin(&t, bytes, p, "~e#", e->stack);
-	/* The kind has 1 bit, or 2. With it go the size, and tag and count of an address of
-	 * 47 bits, which those of most programs are. */
-	if (LIKELY(e->kind < 2 && count <= 23 && (uint64_t)e->addr >> 46 == 1)) {
-		uint64_t size = ((uint64_t)count << 1 << count | e->size) << 1;
-		put_bits(&t, size << 26 | (LWSBT_TAG_EVENT << 10 | 1 << 3 | e->kind << 1) << 12 |
-			LWSBT_TAG_ADDRESS << 8 | 47 << 1, count + 8 + 26);
-		put_bits(&t, (uint64_t)e->addr << 1, 48);
-	} else {
-		put_value(&t, e->size);
-		put_user(&t, LWSBT_TAG_EVENT, e->kind);
-		put_user(&t, LWSBT_TAG_ADDRESS, e->addr);
-		if (e->kind == LWSBT_MOVED)
-			put_user(&t, LWSBT_TAG_OLD, e->old);
-	}
-	if (LIKELY(time->count <= 44))
-		put_bits(&t, time->bits | e->time << 1, time->width);
-	else
-		put_user(&t, LWSBT_TAG_TIME, e->time);
-	put_bits(&t, thread->bits | (uint64_t)e->tid << 1, thread->width);
-	return end(&t, bytes);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	self.level = (uint8_t)level;
 }
 
-void events_write(void)
+/* lose counts an event that had to be dropped. */
+static NOINLINE void lose(struct own *o)
 {
-	unsigned n = events_queued;
+	o->lost++;
+	__atomic_fetch_add(&o->slot->lost, 1, __ATOMIC_RELAXED);
+	walk_begin(o); /* what it would have defined is not known to btrecord */
+}
 
-	events_queued = 0;
-	char *p = out_line(RECORD_MAX * QUEUE);
-	if (!p)
+static inline bool put(struct own *o, uint64_t *w, uint64_t stamp, unsigned kind, uint32_t n)
+{
+	w[0] = word0(stamp, 0, kind);
+	publish(o, n);
+	return true;
+}
+
+#define SIZE_MAX_TOLD (((uint64_t)1 << 48) - 1)
+
+/* put_alloc puts a block with its stack, of kind ALLOCATED or MOVE_ENDS. */
+static inline void put_alloc(struct own *o, unsigned kind, void *p, size_t size, const struct regs *from)
+{
+	struct stack s;
+	uint64_t *w, n = size;
+	uint32_t words = 3, flags = 0;
+
+	walk(o, from, &s);
+#ifdef LWSBT_CHECK
+	check(o, &s, from->pc);
+#endif
+	if (UNLIKELY(!(w = reserve(o)))) {
+		lose(o);
 		return;
-	struct field time, thread;
-	fit(&time, LWSBT_TAG_TIME, queue[0].time);
-	fit(&thread, LWSBT_TAG_THREAD, queue[0].tid);
-	for (unsigned i = 0; i < n; i++) {
-		const struct queued *e = &queue[i];
-		if (UNLIKELY(e->time >> (time.count - 1) != 1))
-			fit(&time, LWSBT_TAG_TIME, e->time);
-		if (UNLIKELY(e->tid >> (thread.count - 1) != 1))
-			fit(&thread, LWSBT_TAG_THREAD, e->tid);
-		p = event_text(e, p, &time, &thread);
 	}
-	out_commit(p);
+	w[1] = (uintptr_t)p;
+	w[2] = (n < SIZE_MAX_TOLD ? n : SIZE_MAX_TOLD) | (uint64_t)s.place << 48;
+	if (UNLIKELY(s.frames)) {
+		flags = RING_FRAMES;
+		w[3] = s.more | (uint64_t)s.kept << 16 | (uint64_t)s.end << 32;
+		if (s.pcs)
+			for (unsigned i = 0; i < s.more; i++)
+				w[4 + i] = s.pcs[i];
+		else
+			for (unsigned i = 0; i < s.more; i++)
+				w[4 + i] = s.steps[s.more - 1 - i].pc;
+		words = 4 + s.more;
+	}
+	if (UNLIKELY(from->pc - loader_lo < loader_size))
+		flags |= RING_LOADER;
+	w[0] = word0(stamp_after(), flags, kind);
+	publish(o, words);
 }
 
-INLINE void event_locked(unsigned kind, uintptr_t addr, uintptr_t old, size_t size, stack_id stack)
+/* passes reports whether an event is not the program's: it is of the allocator's own
+ * work, or no level is left. */
+static inline bool passes(uintptr_t caller)
 {
-	if (!on)
-		return;
-	struct queued *q = &queue[events_queued];
-	q->addr = addr;
-	if (kind == LWSBT_MOVED)
-		q->old = old;
-	q->time = now();
-	q->size = size;
-	q->stack = stack;
-	q->tid = self.tid;
-	q->kind = kind;
-	if (UNLIKELY(++events_queued == QUEUE))
-		events_write();
-}
-
-INLINE void event(unsigned kind, uintptr_t addr, size_t size, stack_id stack)
-{
-	lock(&out_lock);
-	event_locked(kind, addr, 0, size, stack);
-	unlock(&out_lock);
-}
-
-/* ---------------------------------------------------------------- recording */
-
-INLINE stack_id stack_here(const struct regs *from)
-{
-	if (UNLIKELY(from->pc - loader_lo < loader_hi - loader_lo))
-		modules_stale = true;
-	if (UNLIKELY(__atomic_load_n(&modules_stale, __ATOMIC_RELAXED)) ||
-	    (++self.count % 64 == 0 && !modules_careful()))
-		modules_check();
-	return walk(from);
+	return UNLIKELY(caller - allocator_lo < allocator_size || self.level >= LEVELS);
 }
 
 void record_alloc(void *p, size_t size, const struct regs *from)
 {
-	stack_id id = stack_here(from);
-
-	if (UNLIKELY(!blocks_add((uintptr_t)p, size, id)))
-		return; /* no memory for it: its free is not known either */
-	if (with_events)
-		event(LWSBT_ALLOCATED, (uintptr_t)p, size, id);
-	due();
+	if (passes(from->pc))
+		return;
+	unsigned level = enter();
+	struct own *o = own_at(level);
+	if (LIKELY(o))
+		put_alloc(o, RING_ALLOCATED, p, size, from);
+	leave(level);
 }
 
-void record_free(void *p)
+static inline void put_word(struct own *o, unsigned kind, uintptr_t p)
 {
-	struct block b;
+	uint64_t *w = reserve(o);
 
-	if (UNLIKELY(dump_at_peak))
-		at_peak();
-	if (LIKELY(blocks_take((uintptr_t)p, &b)) && with_events)
-		event(LWSBT_FREED, b.addr, b.size, 0);
-	due();
+	if (UNLIKELY(!w)) {
+		lose(o);
+		return;
+	}
+	w[1] = p;
+	put(o, w, stamp_before(), kind, 2);
 }
 
-/*
- * record_move of a block that the program resizes. The old address must not be
- * seen in use by another thread before the event is written, so the output is
- * held while real does it: the C library's allocator takes no lock of ours. (The
- * locks of blocks come before that of output, so the block is taken first.)
- */
+void record_free(void *p, uintptr_t caller)
+{
+	if (passes(caller))
+		return;
+	unsigned level = enter();
+	struct own *o = own_at(level);
+	if (LIKELY(o)) {
+		if (UNLIKELY(caller - loader_lo < loader_size))
+			modules_unloaded(o);
+		put_word(o, RING_FREED, (uintptr_t)p);
+	}
+	leave(level);
+}
+
+void record_unloaded(void)
+{
+	unsigned level = enter();
+	struct own *o = own_at(level);
+
+	if (o)
+		modules_unloaded(o);
+	leave(level);
+}
+
+void record_fork(void)
+{
+	unsigned level = enter();
+	struct own *o = own_at(level);
+	uint64_t *w = o ? reserve(o) : NULL;
+
+	self.forked = 0;
+	if (w) {
+		self.forked = stamp_before() & (((uint64_t)1 << 56) - 1);
+		put(o, w, self.forked, RING_FORK, 1);
+	}
+	leave(level);
+}
+
 void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(void *, size_t))
 {
-	stack_id id = stack_here(from);
-	struct block b;
-
-	if (UNLIKELY(dump_at_peak))
-		at_peak();
-	bool known = blocks_take((uintptr_t)p, &b);
-	if (with_events)
-		lock(&out_lock);
+	if (passes(from->pc))
+		return real(p, size);
+	struct ring_header *r = gate->ring;
+	unsigned level = enter();
+	struct own *o = own_at(level);
+	bool had = p && o && (!r->sample || sample_has((uintptr_t)p));
+	if (had)
+		put_word(o, RING_MOVE_BEGINS, (uintptr_t)p);
 	void *q = real(p, size);
 	int e = errno;
-	if (with_events) {
-		if (q && known)
-			event_locked(LWSBT_MOVED, (uintptr_t)q, (uintptr_t)p, size, id);
-		else if (q)
-			event_locked(LWSBT_ALLOCATED, (uintptr_t)q, 0, size, id);
-		else if (known && !size)
-			event_locked(LWSBT_FREED, (uintptr_t)p, 0, b.size, 0);
-		unlock(&out_lock);
+	bool wanted = o && q && __atomic_load_n(&r->mode, __ATOMIC_RELAXED) & RING_ALLOCS && sampled(r, size);
+	if (wanted)
+		put_alloc(o, had ? RING_MOVE_ENDS : RING_ALLOCATED, q, size, from);
+	else if (had) {
+		bool failed = !q && size;
+		uint64_t *w = reserve(o);
+		if (w)
+			put(o, w, stamp_after(), failed ? RING_MOVE_FAILED : RING_MOVE_FREED, 1);
+		else
+			lose(o);
+		if (failed && r->sample)
+			sample_add((uintptr_t)p);
 	}
-	if (q)
-		blocks_add((uintptr_t)q, size, id);
-	else if (known && size) /* it did not move */
-		blocks_back(&b);
-	due();
+	if (wanted && r->sample)
+		sample_add((uintptr_t)q);
+	leave(level);
 	errno = e;
 	return q;
 }

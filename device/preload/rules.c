@@ -1,55 +1,88 @@
 /*
- * Rules by return address, of walk.c. The unwinder finds for each frame the module, its
- * table, the entry, and runs that: some 300 ns per frame. What comes of it depends on
- * the return address alone, and is two words of the stack and where the caller's
- * frame begins. So it is found once for each return address, packed into 64 bits,
- * and kept.
+ * Rules by return address. To find one takes the module, its table, the entry, and to
+ * run that. What comes of it depends on the return address alone, and is two words of
+ * the stack and where the caller's frame begins. So it is found once for each return
+ * address, packed into 64 bits, and kept.
  */
 #include "walk.h"
 
-#ifdef WALKS
+/* ---------------------------------------------------------------- what is void */
 
-struct kept *kept;
-uint64_t salt;
-
-void walk_init(void)
-{
-	kept = pages(sizeof *kept << KEPT_BITS);
-}
+uintptr_t walk_salt = 1;
 
 void walk_forget(void)
 {
-	__atomic_fetch_add(&salt, 0x9e3779b97f4a7c15u, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&walk_salt, 1, __ATOMIC_RELEASE);
 }
 
-uint64_t find_rule(uintptr_t pc, uint64_t key, struct kept *k)
+void walk_begin(struct own *o)
 {
-	/* A module that is not listed was loaded since: the table is asked again. */
-	uintptr_t table;
-
-	if (!modules_table(pc, &table)) {
-		modules_check();
-		modules_table(pc, &table);
+	o->before = 0;
+	o->last.n = 0;
+	for (unsigned i = 0; i < RING_PLACES; i++) {
+		o->place[i].words = 0;
+		o->place[i].next = 0;
 	}
+}
+
+/* ---------------------------------------------------------------- what can be read */
+
+/* lwsbt_in_code reports whether n bytes of code can be read: see capture_code.h. */
+int lwsbt_in_code(uintptr_t at, uintptr_t n)
+{
+	return readable(at) && readable(at + n - 1);
+}
+
+#define FAR ((uintptr_t)1 << 20)
+
+bool reach(uintptr_t sp, uintptr_t *hi, uintptr_t at)
+{
+	if (at - sp > FAR || (at > *hi && at - *hi > FAR))
+		return false;
+	for (; *hi < at; *hi += PAGE)
+		if (!readable(*hi))
+			return false;
+	return true;
+}
+
+#ifdef WALKS
+
+/* ---------------------------------------------------------------- rules */
+
+struct kept *kept;
+
+bool walk_start(void)
+{
+	kept = pages(sizeof *kept << KEPT_BITS);
+	return kept;
+}
+
+static uint64_t pack(struct rule r)
+{
+	return (uint64_t)r.kind << 61 | (uint64_t)(r.cfa & 0xfffffff) << 33 |
+		(uint64_t)(uint16_t)r.ra << 17 | (uint64_t)(uint16_t)r.fp << 1;
+}
+
+NOINLINE uint64_t find_rule(struct own *o, uintptr_t pc, uint64_t key, bool before)
+{
+	struct module m;
 	struct rule r = {.kind = RULE_NONE};
-	if (table)
-		/* The call is before the return address, and may be the last of its
-		 * function. */
-		r = cfi_rule(pc - 1, table);
+
+	if (!module_at(pc - before, &m))
+		return pack(r);
+	bool told = module_tell(o, &m);
+	if (m.table)
+		r = cfi_rule(pc - before, &m);
 	if (r.cfa >= 1 << 27 || r.cfa < -(1 << 27))
 		r.kind = RULE_OTHER;
 	uint64_t p = pack(r);
-	if (k) {
+	if (before && told) {
+		struct kept *k = kept_at(pc);
 		__atomic_store_n(&k->key, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&k->rule, p, __ATOMIC_RELAXED);
+		__atomic_store_n(&k->rule, p, __ATOMIC_RELEASE);
 		__atomic_store_n(&k->key, key ^ p, __ATOMIC_RELEASE);
 	}
 	return p;
 }
-
-#else
-
-void walk_init(void) {}
-void walk_forget(void) {}
 
 #endif

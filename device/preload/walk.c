@@ -1,36 +1,47 @@
 /*
- * Call stacks by rules, frame by frame, as far as they differ from the thread's last
- * one.
+ * Call stacks, frame by frame, as far as they differ from the thread's last one. A frame is
+ * left by the rule of its return address, from the tables of its module; where there
+ * is none, by the frame pointer, if what it points to looks like a frame. Nothing is
+ * read outside the thread's stack but pages that were checked in the same walk.
  */
 #include <string.h>
 
+#include "../src/capture_code.h"
+#undef WORD
+#undef INLINE
+#undef NOINLINE
+#define INLINE static inline __attribute__((always_inline))
 #include "walk.h"
-
-unsigned walk_check;
-static unsigned long checked, differed, asked; /* asked: stacks that the unwinder made */
 
 #ifdef WALKS
 
-__thread struct last last;
+/* ---------------------------------------------------------------- the last stack */
 
-/* unchanged returns how many of the outermost n frames are as they were, once the
- * innermost of these is known to be. */
-static unsigned unchanged(unsigned n)
+/*
+ * What a walk finds from a frame outwards depends on the frame's pc, sp and fp, and on
+ * the words that it reads. So a walk that comes to a frame that was there the last time,
+ * and finds all words of the frames around it as they were, need not go on. That
+ * costs a comparison per frame, and none waits for the one before.
+ *
+ * unchanged returns how many of the outermost n frames are as they were, once the
+ * innermost of these is known to be.
+ */
+static unsigned unchanged(const struct last *l, unsigned n)
 {
 	uintptr_t differ = 0;
 	unsigned i, k;
 
 	for (i = 1; i < n; i++)
-		differ |= bare(word_at(last.ra_at[i])) ^ last.pc[i - 1];
-	for (k = 0; k < last.others[n - 1]; k++)
-		differ |= word_at(last.other[k].at) ^ last.other[k].value;
+		differ |= bare(word_at(l->ra_at[i])) ^ l->pc[i - 1];
+	for (k = 0; k < l->others[n - 1]; k++)
+		differ |= word_at(l->other[k].at) ^ l->other[k].value;
 	if (LIKELY(!differ))
 		return n;
 	for (i = k = 0; i < n; i++) {
-		if (i && bare(word_at(last.ra_at[i])) != last.pc[i - 1])
+		if (i && bare(word_at(l->ra_at[i])) != l->pc[i - 1])
 			return i;
-		for (; k < last.others[i]; k++)
-			if (word_at(last.other[k].at) != last.other[k].value)
+		for (; k < l->others[i]; k++)
+			if (word_at(l->other[k].at) != l->other[k].value)
 				return i;
 	}
 	return n;
@@ -54,294 +65,300 @@ static unsigned unchanged(unsigned n)
 
 /* ---------------------------------------------------------------- the walk */
 
-/* A frame of a walk, and where its words were read; 0: they were not. */
-struct step {
-	uintptr_t pc, sp, fp, cfa_at, ra_at, fp_at;
-	bool by_fp;
-};
-
-struct walked {
-	unsigned n;		/* steps, innermost first */
-	unsigned joined;	/* then come so many frames of the last stack */
-	bool again;		/* may be what the next walk joins */
-	bool ended;		/* at the program's outermost frame */
-	bool other;		/* at what only the unwinder knows */
-	bool untabled;		/* at a frame for which there is no table */
-	struct step step[LOOK];
-};
-
-static void walk_rules(struct walked *w, const struct regs *from, uint64_t now_salt, unsigned m)
-{
-	uintptr_t pc = from->pc, sp = from->sp, fp = from->fp, ra = 0, hi = self.hi;
-	bool loose = sp < self.lo || sp >= hi;
-	unsigned n = 0;
-
-	w->joined = 0;
-	w->again = w->ended = w->other = w->untabled = false;
-	if (UNLIKELY(loose)) {
-		hi = (sp | 4095) + 1;
-		m = 0;
-	}
-	bool plain = !loose; /* no frame so far that the next walk could not join */
-/* IN wants the word at a on the stack above sp. */
-#define IN(a) \
-	while (UNLIKELY((a) < sp || (a) > hi - WORD)) { \
-		if (!loose || (a) < sp || (a) - sp > 65536 || !readable(hi)) \
-			goto out; \
-		hi += 4096; \
-	}
-	while (n < LOOK) {
-		if (UNLIKELY(pc < 4096)) {
-			w->ended = true;
-			break;
-		}
-		while (m && last.sp[m - 1] < sp)
-			m--;
-		if (m && last.sp[m - 1] == sp && last.pc[m - 1] == pc &&
-		    (!last.by_fp[m - 1] || last.fp[m - 1] == fp)) {
-			unsigned same = unchanged(m);
-			if (LIKELY(same == m)) {
-				w->joined = m;
-				w->ended = last.whole;
-				break;
-			}
-			m = same;
-		}
-		struct step *s = &w->step[n++];
-		*s = (struct step){.pc = pc, .sp = sp, .fp = fp};
-		uint64_t r = rule_at(pc, now_salt);
-		uintptr_t cfa;
-		switch (kind_of(r)) {
-		case RULE_SP:
-			cfa = sp + (uintptr_t)cfa_of(r);
-			break;
-		case RULE_FP:
-			s->by_fp = true;
-			cfa = fp + (uintptr_t)cfa_of(r);
-			break;
-		case RULE_AT_FP:
-			s->by_fp = true;
-			s->cfa_at = fp + (uintptr_t)cfa_of(r);
-			IN(s->cfa_at)
-			cfa = word_at(s->cfa_at);
-			break;
-#ifdef SIG_PC
-		case RULE_SIGNAL:
-			plain = false;
-			m = 0;
-			IN(sp + SIG_PC)
-			pc = word_at(sp + SIG_PC);
-			fp = word_at(sp + SIG_FP);
-#ifdef SIG_RA
-			ra = word_at(sp + SIG_RA);
-#endif
-			sp = word_at(sp + SIG_SP);
-			/* The handler may have had a stack of its own. Where the signal came,
-			 * pc is not behind a call: its rule is that of pc itself. */
-			loose = sp < self.lo || sp >= self.hi;
-			hi = loose ? (sp | 4095) + 1 : self.hi;
-			if (n == LOOK)
-				goto out;
-			s = &w->step[n++];
-			*s = (struct step){.pc = pc, .sp = sp, .fp = fp};
-			r = find_rule(pc + 1, 0, NULL);
-			if (kind_of(r) == RULE_SP)
-				cfa = sp + (uintptr_t)cfa_of(r);
-			else if (kind_of(r) == RULE_FP)
-				cfa = fp + (uintptr_t)cfa_of(r);
-			else {
-				w->other = kind_of(r) != RULE_END && kind_of(r) != RULE_NONE;
-				goto out;
-			}
-			break;
+/* Where a frame pointer points, its caller's stands, and beside it the return address. */
+#if defined(__riscv)
+#define LINK_FP (-2 * (intptr_t)WORD)
+#define LINK_RA (-(intptr_t)WORD)
+#define LINK_CFA 0
 #else
-		case RULE_SIGNAL:
+#define LINK_FP 0
+#define LINK_RA ((intptr_t)WORD)
+#define LINK_CFA (2 * WORD)
 #endif
-		case RULE_OTHER:
-			w->other = true;
-			goto out;
-		case RULE_NONE:
-			w->untabled = true;
-			w->ended = true;
-			goto done;
-		default:
-			w->ended = true;
-			goto done;
-		}
-		if (UNLIKELY(cfa < sp || cfa % 4))
-			break;
-		if (ra_of(r)) {
-			s->ra_at = cfa + (uintptr_t)(ra_of(r) * (intptr_t)WORD);
-			IN(s->ra_at)
-			pc = bare(word_at(s->ra_at));
-		} else {
-			pc = bare(ra);
-			ra = 0;
-			if (!pc) {
-				w->ended = true;
-				break;
+
+struct walk {
+	struct walked *w;
+	struct own *o;
+	uint64_t salt;
+	uintptr_t pc, sp, fp, ra;
+	uintptr_t hi;		/* what is between sp and here can be read */
+	bool foreign;		/* not on the thread's stack: hi is not the end of it */
+	bool plain;		/* no frame so far that the next walk could not join */
+	unsigned m;		/* the outermost frames of the last stack that may be joined */
+};
+
+/* in reports whether the word at an address can be read; it must be on the stack above sp. */
+INLINE bool in(struct walk *k, uintptr_t at)
+{
+	if (LIKELY(at >= k->sp && at <= k->hi - WORD))
+		return at % WORD == 0;
+	return at >= k->sp && at % WORD == 0 && k->foreign && reach(k->sp, &k->hi, at + WORD);
+}
+
+static struct step *next_step(struct walk *k)
+{
+	struct step *s = &k->w->step[k->w->n++];
+
+	*s = (struct step){.pc = k->pc, .sp = k->sp, .fp = k->fp};
+	return s;
+}
+
+/* go_to has the walk go on at another stack pointer. */
+static void go_to(struct walk *k, uintptr_t sp)
+{
+	k->sp = sp;
+	k->foreign = !on_stack(sp);
+	k->hi = k->foreign ? page_end(sp) : self.hi;
+}
+
+/* by_rule leaves a frame by its rule, and returns RING_END_OUTERMOST if it could, or why
+ * it could not. */
+static inline unsigned by_rule(struct walk *k, struct step *s, uint64_t r)
+{
+	uintptr_t cfa;
+
+	if (kind_of(r) == RULE_SP)
+		cfa = k->sp + (uintptr_t)cfa_of(r);
+	else {
+		s->by_fp = true;
+		cfa = k->fp + (uintptr_t)cfa_of(r);
+		if (UNLIKELY(kind_of(r) == RULE_AT_FP)) {
+			s->cfa_at = cfa;
+			if (!in(k, cfa)) {
+				s->cfa_at = 0;
+				return RING_END_UNREADABLE;
 			}
+			cfa = word_at(cfa);
 		}
-		if (fp_of(r)) {
-			s->by_fp |= fp_of(r) == FP_AT_FP;
-			s->fp_at = fp_of(r) == FP_AT_FP ? fp : cfa + (uintptr_t)(fp_of(r) * (intptr_t)WORD);
-			IN(s->fp_at)
-			fp = word_at(s->fp_at);
-		}
-		if (UNLIKELY(sp == cfa && !ra_of(r)))
-			goto out;
-		sp = cfa;
 	}
-done:
-	w->again = plain && (w->ended || w->joined || n == LOOK);
-#ifdef PROLOGUES
-	w->again &= !w->untabled; /* it will be made longer */
+	if (UNLIKELY(cfa < k->sp || cfa % 4 || (cfa == k->sp && !ra_of(r) && !k->ra)))
+		return RING_END_UNKNOWN;
+	uintptr_t pc = bare(k->ra);
+	if (ra_of(r)) {
+		uintptr_t at = cfa + (uintptr_t)(ra_of(r) * (intptr_t)WORD);
+		if (UNLIKELY(!in(k, at)))
+			return RING_END_UNREADABLE;
+		s->ra_at = at;
+		pc = bare(word_at(at));
+	}
+	if (fp_of(r)) {
+		s->by_fp |= fp_of(r) == FP_AT_FP;
+		uintptr_t at = fp_of(r) == FP_AT_FP ? k->fp : cfa + (uintptr_t)(fp_of(r) * (intptr_t)WORD);
+		if (UNLIKELY(!in(k, at)))
+			return RING_END_UNREADABLE;
+		s->fp_at = at;
+		k->fp = word_at(at);
+	}
+	k->ra = 0;
+	k->pc = pc;
+	k->sp = cfa;
+	return RING_END_OUTERMOST;
+}
+
+/* returns_to reports whether ra is a return address, as far as can be seen: it is behind a
+ * call. Those of code that was made at run time need not be. */
+static bool returns_to(uintptr_t ra, bool chained)
+{
+	struct lwsbt_capture_ctx code = {.code_lo = ra - 8, .code_hi = UINTPTR_MAX};
+	struct module m;
+
+	if (ra < PAGE || !readable(ra - 8) || !readable(ra))
+		return false;
+	return module_at(ra - 1, &m) ? after_call(&code, ra) : chained;
+}
+
+/* by_fp leaves a frame for which there is no rule. The outermost one has no frame pointer,
+ * as the psABIs want it. */
+static unsigned by_fp(struct walk *k, struct step *s, bool *ended)
+{
+	uintptr_t fp = k->fp, up, ra;
+
+	s->by_fp = true;
+	*ended = !fp;
+	if (!fp)
+		return RING_END_OUTERMOST;
+	if (fp % WORD || !in(k, fp + (uintptr_t)LINK_FP) || !in(k, fp + (uintptr_t)LINK_RA))
+		return RING_END_UNKNOWN;
+	s->ra_at = fp + (uintptr_t)LINK_RA;
+	ra = bare(word_at(s->ra_at));
+	up = word_at(fp + (uintptr_t)LINK_FP);
+	if (!returns_to(ra, up > fp && in(k, up)))
+		return RING_END_UNKNOWN;
+	s->fp_at = fp + (uintptr_t)LINK_FP;
+	k->pc = ra;
+	k->fp = up;
+	k->sp = fp + LINK_CFA;
+	return RING_END_OUTERMOST;
+}
+
+#ifdef SIG_PC
+/* by_signal goes on where a signal came in. The handler may have had a stack of its own.
+ * pc is not behind a call there: its rule is that of pc itself. */
+static unsigned by_signal(struct walk *k, bool *ended)
+{
+	k->plain = false;
+	k->m = 0;
+	if (!in(k, k->sp + SIG_PC))
+		return RING_END_UNREADABLE;
+	k->pc = word_at(k->sp + SIG_PC);
+	k->fp = word_at(k->sp + SIG_FP);
+#ifdef SIG_RA
+	k->ra = word_at(k->sp + SIG_RA);
 #endif
-out:
-	w->n = n;
-#undef IN
+	go_to(k, word_at(k->sp + SIG_SP));
+	if (!on_stack(k->sp) && !readable(k->sp))
+		return RING_END_UNREADABLE;
+	if (k->w->n == RING_DEPTH)
+		return RING_END_DEPTH;
+	struct step *s = next_step(k);
+	uint64_t r = find_rule(k->o, k->pc, 0, false);
+	switch (kind_of(r)) {
+	case RULE_SP: case RULE_FP: case RULE_AT_FP:
+		return by_rule(k, s, r);
+	case RULE_END:
+		*ended = true;
+		return RING_END_OUTERMOST;
+	default:
+		return by_fp(k, s, ended);
+	}
+}
+#endif
+
+/* join reports whether the frame that the walk is at was there the last time, and all
+ * around it. */
+INLINE bool join(struct walk *k)
+{
+	const struct last *l = &k->o->last;
+	unsigned m = k->m;
+
+	while (m && l->sp[m - 1] < k->sp)
+		m--;
+	if (m && l->sp[m - 1] == k->sp && l->pc[m - 1] == k->pc && (!l->by_fp[m - 1] || l->fp[m - 1] == k->fp)) {
+		unsigned same = unchanged(l, m);
+		if (LIKELY(same == m)) {
+			k->w->joined = m;
+			k->w->end = l->end;
+			return true;
+		}
+		m = same;
+	}
+	k->m = m;
+	return false;
+}
+
+static void walk_frames(struct walk *k)
+{
+	struct walked *w = k->w;
+	bool ended = false;
+
+	w->n = w->joined = 0;
+	w->end = RING_END_OUTERMOST;
+	while (!ended) {
+		unsigned end = RING_END_OUTERMOST;
+		if (UNLIKELY(k->pc < PAGE))
+			break;
+		if (join(k))
+			break;
+		if (w->n == RING_DEPTH) {
+			w->end = RING_END_DEPTH;
+			k->plain = false;
+			break;
+		}
+		struct step *s = next_step(k);
+		uint64_t r = rule_at(k->o, k->pc, k->salt);
+		switch (kind_of(r)) {
+		case RULE_SP: case RULE_FP: case RULE_AT_FP:
+			end = by_rule(k, s, r);
+			break;
+		case RULE_END:
+			ended = true;
+			break;
+		case RULE_SIGNAL:
+#ifdef SIG_PC
+			end = by_signal(k, &ended);
+			break;
+#endif
+		case RULE_OTHER: case RULE_NONE:
+			end = by_fp(k, s, &ended);
+			break;
+		}
+		if (UNLIKELY(end != RING_END_OUTERMOST)) {
+			w->end = (uint8_t)end;
+			/* As the next one will, if its words are the same. */
+			k->plain &= end == RING_END_UNKNOWN && s == &w->step[w->n - 1];
+			ended = true;
+		}
+	}
+	w->again = k->plain;
+	w->top = k->hi;
 }
 
 /* remember puts the steps behind the frames that they joined. */
-static void remember(const struct walked *w)
+static void remember(struct last *l, const struct walked *w)
 {
-	unsigned n = w->joined, others = n ? last.others[n - 1] : 0;
+	unsigned n = w->joined, others = n ? l->others[n - 1] : 0;
 	bool fits = true;
 
 	for (unsigned i = w->n; i-- > 0; n++) {
 		const struct step *s = &w->step[i];
-		bool fp_counts = n && last.by_fp[n - 1]; /* of the next frame outwards */
+		bool fp_counts = n && l->by_fp[n - 1]; /* of the next frame outwards */
 
-		last.pc[n] = s->pc;
-		last.sp[n] = s->sp;
-		last.fp[n] = s->fp;
-		last.ra_at[n] = s->ra_at;
-		last.hash[n] = stack_hash(n ? last.hash[n - 1] : 0, s->pc);
-		last.by_fp[n] = s->by_fp || (fp_counts && !s->fp_at);
-		if (UNLIKELY(s->cfa_at && fits && (fits = others < KEEP / 2)))
-			last.other[others++] = (struct word){s->cfa_at, word_at(s->cfa_at)};
-		if (s->fp_at && fp_counts && fits && (fits = others < KEEP / 2))
-			last.other[others++] = (struct word){s->fp_at, last.fp[n - 1]};
-		/* the outermost frame's return address, which was none */
-		if (!n && w->ended && s->ra_at && fits && (fits = others < KEEP / 2))
-			last.other[others++] = (struct word){s->ra_at, word_at(s->ra_at)};
-		last.others[n] = (uint8_t)others;
-	}
-	last.n = n;
-	last.whole = w->ended;
-	if (!fits)
-		last.salt = ~last.salt; /* not to be joined */
-}
-
-void check(const uintptr_t *pcs, unsigned n, uintptr_t pc)
-{
-#ifdef UNWINDS
-	static unsigned since;
-	uintptr_t want[FRAMES];
-
-	if (__atomic_add_fetch(&since, 1, __ATOMIC_RELAXED) % walk_check)
-		return;
-	unsigned m = unwind(want, pc);
-	__atomic_fetch_add(&checked, 1, __ATOMIC_RELAXED);
-	if (m == n && !memcmp(want, pcs, n * sizeof *pcs))
-		return;
-	if (__atomic_fetch_add(&differed, 1, __ATOMIC_RELAXED) > 9)
-		return;
-	char line[64];
-	for (unsigned i = 0; i < n || i < m; i++) {
-		char *p = put_hex(line, i < n ? pcs[i] : 0);
-		p = put_text(p, i < n && i < m && pcs[i] == want[i] ? " = " : " != ");
-		*put_hex(p, i < m ? want[i] : 0) = 0;
-		say("stack differs: ", line);
-	}
-#else
-	(void)pcs, (void)n, (void)pc;
-#endif
-}
-
-stack_id walk_new(const struct regs *from, uint64_t now_salt, struct place *place)
-{
-	struct walked w;
-	uintptr_t own[FRAMES], *pcs = own;
-	uint64_t hash = 0;
-	unsigned n;
-
-	if (UNLIKELY(!self.hi))
-		stack_limits();
-	if (UNLIKELY(last.salt != now_salt))
-		last.n = 0;
-	walk_rules(&w, from, now_salt, last.n);
-	/* What it joined may be too little, if not to the outermost frame, or too much. */
-	if (UNLIKELY(w.joined && (w.n + w.joined > KEEP || (!last.whole && w.n + w.joined < FRAMES))))
-		walk_rules(&w, from, now_salt, 0);
-	if (LIKELY(w.again)) {
-		last.salt = now_salt;
-		remember(&w);
-		n = last.n;
-		hash = last.hash[n - 1];
-		pcs = last.pc;
-		if (UNLIKELY(n > FRAMES)) {
-			hash = stack_hash_less(hash, last.hash[n - FRAMES - 1]);
-			pcs += n - FRAMES;
-			n = FRAMES;
+		l->pc[n] = s->pc;
+		l->sp[n] = s->sp;
+		l->fp[n] = s->fp;
+		l->ra_at[n] = s->ra_at;
+		l->by_fp[n] = s->by_fp || (fp_counts && !s->fp_at);
+		if (UNLIKELY(others + 3 > OTHERS)) {
+			fits = false;
+			others = 0;
 		}
+		if (UNLIKELY(s->cfa_at))
+			l->other[others++] = (struct word){s->cfa_at, word_at(s->cfa_at)};
+		if (s->fp_at && fp_counts)
+			l->other[others++] = (struct word){s->fp_at, l->fp[n - 1]};
+		if (!n && s->ra_at) /* the outermost frame's return address, which was none */
+			l->other[others++] = (struct word){s->ra_at, word_at(s->ra_at)};
+		l->others[n] = (uint16_t)others;
+	}
+	l->n = n;
+	l->end = w->end;
+	if (w->top > l->top || !w->joined)
+		l->top = w->top;
+	if (!fits)
+		l->salt = 0; /* not to be joined */
+}
+
+NOINLINE void walk_new(struct own *o, const struct regs *from, uint64_t now_salt, unsigned place, struct stack *s)
+{
+	struct walked *w = &o->walked;
+	struct last *l = &o->last;
+	struct walk k = {.w = w, .o = o, .salt = now_salt, .pc = from->pc, .fp = from->fp, .plain = true};
+
+	go_to(&k, from->sp);
+	/* Words of another stack that was there are not to be read. */
+	if (l->salt == now_salt && l->foreign == k.foreign &&
+	    (!k.foreign || (l->top >= k.hi && reach(k.sp, &k.hi, l->top))))
+		k.m = l->n;
+	l->foreign = k.foreign;
+	walk_frames(&k);
+	if (UNLIKELY(w->n + w->joined > RING_DEPTH)) {
+		go_to(&k, from->sp);
+		k.pc = from->pc;
+		k.fp = from->fp;
+		k.ra = k.m = 0;
+		walk_frames(&k);
+	}
+	*s = (struct stack){.place = RING_PLACE_NONE, .frames = true, .kept = w->joined, .more = w->n, .end = w->end};
+	if (LIKELY(w->again)) {
+		l->salt = now_salt;
+		remember(l, w);
+		s->pcs = l->pc + w->joined;
+		if (settle(&o->place[place], l))
+			s->place = place;
 	} else {
-		n = w.n < FRAMES ? w.n : FRAMES;
-		for (unsigned i = 0; i < n; i++)
-			own[i] = w.step[n - 1 - i].pc;
-		last.n = 0;
+		l->n = 0;
+		s->steps = w->step;
 	}
-	if (UNLIKELY(w.other && n < FRAMES)) {
-		unsigned m = unwind(own, from->pc);
-		__atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);
-		if (m)
-			n = m;
-	}
-	if (UNLIKELY(walk_check))
-		check(pcs, n, from->pc);
-#ifdef PROLOGUES
-	if (UNLIKELY(w.untabled))
-		longer(own, &n, from->pc);
-#endif
-	if (UNLIKELY(pcs == own))
-		for (unsigned i = 0; i < n; i++)
-			hash = stack_hash(hash, own[i]);
-	stack_id id = stack_intern(pcs, n, hash);
-	if (pcs != own)
-		settle(place, n, id);
-	return id;
-}
-
-#else
-
-stack_id walk(const struct regs *from)
-{
-	uintptr_t pcs[FRAMES];
-	unsigned n = unwind(pcs, from->pc);
-	uint64_t hash = 0;
-
-	__atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);
-	if (!n)
-		pcs[n++] = from->pc;
-#ifdef PROLOGUES
-	longer(pcs, &n, from->pc);
-#endif
-	for (unsigned i = 0; i < n; i++)
-		hash = stack_hash(hash, pcs[i]);
-	return stack_intern(pcs, n, hash);
 }
 
 #endif
-
-void walk_report(void)
-{
-	char line[96], *p = line;
-
-	if (!walk_check)
-		return;
-	p = put_dec(put_text(p, "checked="), checked);
-	p = put_dec(put_text(p, " differed="), differed);
-	p = put_dec(put_text(p, " asked="), asked);
-	*p = 0;
-	say("stacks: ", line);
-}

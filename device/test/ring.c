@@ -181,6 +181,7 @@ static void forks(void *(*f)(void *), int n)
 
 /* ---------------------------------------------------------------- coroutines */
 
+#ifdef __GLIBC__
 static ucontext_t home, away;
 
 __attribute__((noinline)) static int deep(int n)
@@ -235,6 +236,13 @@ static void *coroutines_of_thread(void *arg)
 	pthread_mutex_unlock(&one);
 	return arg;
 }
+
+#else
+
+static void coroutines(long n) { (void)n; }
+static void *coroutines_of_thread(void *arg) { return arg; }
+
+#endif
 
 /* ---------------------------------------------------------------- signals */
 

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
@@ -16,9 +15,14 @@
 
 #include "process.h"
 
-#ifndef SYS_futex
-#define SYS_futex SYS_futex_time64
+/* linux/futex.h is not there for every C library. */
+#if defined(SYS_futex_time64)
+#define FUTEX_CALL (sizeof(time_t) > sizeof(long) ? SYS_futex_time64 : SYS_futex)
+#else
+#define FUTEX_CALL SYS_futex
 #endif
+#define FUTEX_WAIT 0
+#define FUTEX_WAKE 1
 
 /* ---------------------------------------------------------------- memory */
 
@@ -159,7 +163,7 @@ void own_leave(void)
 
 static void futex(uint32_t *word, int op, uint32_t value, const struct timespec *time)
 {
-	if (syscall(SYS_futex, word, op, value, time, NULL, 0) < 0 &&
+	if (syscall(FUTEX_CALL, word, op, value, time, NULL, 0) < 0 &&
 	    errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
 		nanosleep(&(struct timespec){0, 1000000}, NULL); /* forbidden to us */
 }
