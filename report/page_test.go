@@ -373,9 +373,14 @@ func TestVirtualTable(t *testing.T) {
 		stacks = append(stacks, stack{[]string{"f" + strconv.Itoa(n)}, []profile.Value{v(uint64(10000-n), 1)}})
 	}
 	ctx := browser(t, writePage(t, pageOf(t, stacks, report.Options{}))+"#tab=functions")
+	do(t, ctx, chromedp.EmulateViewport(1280, 900))
 	wantText(t, ctx, "tbody", "f0")
 	if n := eval[int](t, ctx, `document.querySelectorAll("tbody tr").length`); n > 80 {
 		t.Errorf("%d rows are elements", n)
+	}
+	click(t, ctx, "td.name button") // beside the callers, some columns are hidden: the others take all of the width
+	if gap := eval[float64](t, ctx, `document.querySelector(".table").getBoundingClientRect().right - Math.max(...[...document.querySelectorAll("th")].map(e => e.getBoundingClientRect().right))`); gap > 20 {
+		t.Errorf("the columns leave %v pixels of the table empty", gap)
 	}
 	eval[any](t, ctx, `document.querySelector(".table").scrollTop = 1e9`)
 	do(t, ctx, chromedp.Sleep(100*time.Millisecond))

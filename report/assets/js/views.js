@@ -43,7 +43,7 @@ function aboutNode(ctx, node) {
 function growthOf(ctx, node) {
   const {m, state} = ctx;
   if (state.cost !== "live" || m.dumps.length < 2) return null;
-  const list = bootsOf(m.dumps).find(b => b.list.includes(state.now)).list;
+  const list = bootsOf(m.dumps).find(b => b.list.includes(state.now)).list.filter(d => m.dumps[d].steady || d === state.now);
   const points = seriesOf(node, state.weight), first = list[0];
   if (list.length < 2) return null;
   return el("div", {class: "growth"}, sparkline(list.map(d => points[d]), "over the dumps"),
