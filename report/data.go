@@ -124,7 +124,7 @@ func (d *data) addDumps(p *profile.Profile) {
 	open, reason := profile.Steady(p.Dumps()...)
 	d.Open = max(0, open)
 	if last := len(d.Dumps) - 1; d.Open < last {
-		d.OpenWhy = fmt.Sprintf("The page opens here: %s, the last, %s.", d.Dumps[last].Name, printable.Text(reason))
+		d.OpenWhy = fmt.Sprintf("Shown instead of the last, %s (%s).", d.Dumps[last].Name, printable.Text(reason))
 	}
 }
 

@@ -76,9 +76,9 @@ func TestAccessible(t *testing.T) {
 	needFull(t)
 	script := axe(t)
 	url := writePage(t, write(t, firmware.profile(t), report.Options{Title: "sensord", Subtitle: "serial.log", Notes: []string{"2 lines were lost."}, Sources: numbered, Leaks: sampleLeaks}))
-	for _, view := range []string{"tab=leaks", "tab=flame", "tab=flame&dump=39&base=31&search=lws", "tab=functions", "tab=functions&fn=0&dump=30", "tab=growth"} {
+	for _, view := range []string{"tab=leaks", "tab=flame&dump=39&base=31&search=lws", "tab=functions&fn=0&dump=30", "tab=growth"} {
 		for _, theme := range []string{"light", "dark"} {
-			for _, width := range []int64{1280, 390} {
+			for _, width := range map[string][]int64{"light": {1280}, "dark": {1280, 390}}[theme] {
 				ctx := browser(t, url+"#"+view+"&theme="+theme)
 				do(t, ctx, chromedp.EmulateViewport(width, 900))
 				eval[any](t, ctx, script+"; 0")

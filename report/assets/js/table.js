@@ -50,7 +50,7 @@ function newTable(options) {
     if (!force && first === from && end === to) return;
     from = first; to = end;
     const pad = n => {
-      const td = el("td", {colspan: columns.length});
+      const td = el("td"); // no colspan: some columns may be hidden
       td.style.height = n * tableRow + "px";
       return el("tr", {class: "pad", "aria-hidden": "true"}, td);
     };

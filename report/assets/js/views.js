@@ -43,7 +43,7 @@ function aboutNode(ctx, node) {
 function growthOf(ctx, node) {
   const {m, state} = ctx;
   if (state.cost !== "live" || m.dumps.length < 2) return null;
-  const list = bootsOf(m.dumps).find(b => b.list.includes(state.now)).list;
+  const list = bootsOf(m.dumps).find(b => b.list.includes(state.now)).list.filter(d => m.dumps[d].steady || d === state.now);
   const points = seriesOf(node, state.weight), first = list[0];
   if (list.length < 2) return null;
   return el("div", {class: "growth"}, sparkline(list.map(d => points[d]), "over the dumps"),
@@ -257,7 +257,7 @@ function drawLeaks(ctx, panel) {
     el("div", {class: "what"},
       el("button", {type: "button", class: "link", disabled: r.node <= 0, onclick: () => openPath(ctx, r), title: "open in the flame graph"}, nameOf(m.sites[r.stack[0]] || ["(no frames)", "", 0, ""], "function")),
       el("span", {class: "where"}, r.stack.length ? shortPlace(m.sites[r.stack[0]]) : ""),
-      el("div", {class: "chain"}, r.stack.slice(1).map(s => "← " + nameOf(m.sites[s], "function")).join(" ")),
+      el("div", {class: "chain", title: r.stack.map(s => m.sites[s][0]).join("\n")}, r.stack.slice(1).map(s => "← " + nameOf(m.sites[s], "function")).join(" ")),
       el("div", {class: "muted"}, r.text)),
     el("div", {class: "rate"}, el("b", {class: r.grows ? "gain" : ""}, r.rateText),
       el("div", {class: "muted"}, `${grouped(r.first[COUNT])} → ${grouped(r.last[COUNT])} blocks, ${grouped(r.first[BYTES])} → ${grouped(r.last[BYTES])} bytes`)),
