@@ -30,8 +30,8 @@ func ringCounted(recs []ringRecord) (n int) {
 	return n
 }
 
-// sum adds up what ring.c printed.
-func sum(t testing.TB, out string) (n int) {
+// ringSum adds up what ring.c printed.
+func ringSum(t testing.TB, out string) (n int) {
 	t.Helper()
 	for _, f := range strings.Fields(out) {
 		v, err := strconv.Atoi(f)
@@ -127,7 +127,7 @@ func TestRingModes(t *testing.T) {
 					}
 					p.consistent(t)
 				}
-				if got, want := ringCounted(recs), sum(t, out); got != want || r.lost() != 0 {
+				if got, want := ringCounted(recs), ringSum(t, out); got != want || r.lost() != 0 {
 					t.Errorf("%d blocks recorded and %d events lost, want %d and 0", got, r.lost(), want)
 				}
 			})
@@ -224,7 +224,7 @@ func TestRingGone(t *testing.T) {
 		*r.u32(56) = uint32(gone.Process.Pid)
 		start := time.Now()
 		out, err := runRing(t, library, r, nil, "", program, "threads", "10000")
-		if err != nil || sum(t, out) != 160000 {
+		if err != nil || ringSum(t, out) != 160000 {
 			t.Fatal(out, err)
 		}
 		if d := time.Since(start); d > 5*time.Second {
@@ -468,7 +468,7 @@ func TestRingMachines(t *testing.T) {
 				}
 				recs := r.end(t)
 				all := replayRing(t, recs)
-				if n := ringCounted(recs); n != sum(t, out) || r.lost() != 0 {
+				if n := ringCounted(recs); n != ringSum(t, out) || r.lost() != 0 {
 					t.Errorf("%d blocks, want %s, %d lost", n, out, r.lost())
 				}
 				named := 0
@@ -491,7 +491,7 @@ func TestRingMachines(t *testing.T) {
 						break
 					}
 				}
-				if named != sum(t, out) {
+				if named != ringSum(t, out) {
 					t.Errorf("%d stacks with the functions, want %s", named, out)
 				}
 			})
