@@ -28,7 +28,7 @@ var sessions = []struct {
 	{"snip.md", 3},
 	{"report.md", 7},
 	{"btdecode.md", 2},
-	{"callpaths.md", 2},
+	{"units.md", 2},
 	{"btheap.md", 2},
 	{"btrecord.md", 5},
 	{"btstats.md", 3},
