@@ -60,7 +60,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/heapfile":     {packages: "codec symbol internal/printable", libraries: "github.com/google/pprof github.com/klauspost/compress"},
 	"internal/printable":    {},
 	"internal/naive":        {packages: "internal/bitstring"},
-	"internal/cmdtest":      {},
+	"internal/cmdtest":      {libraries: "github.com/spf13/cobra"},
 	"internal/cli/logflags": {packages: "codec symbol profile heaplog internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
 	"internal/table":        {libraries: "github.com/olekukonko/tablewriter"},
 	"internal/cli":          {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
