@@ -37,7 +37,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"gen":                      {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":              {packages: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
-	"conformance":         {packages: ". codec heaplog conformance/vectors internal/bitstring internal/naive"},
+	"conformance":         {packages: ". codec codec/callpath heaplog conformance/vectors internal/bitstring internal/naive"},
 	"conformance/vectors": {},
 	"conformance/mutant":  {packages: "codec conformance internal/bitstring"},
 	"conformance/interop": {packages: "codec gen conformance"},

@@ -194,7 +194,7 @@ func parseEntry(text string, flags int) (e naive.PathEntry, err error) {
 		return e, nil
 	}
 	r := &wordReader{words: strings.Split(values, ";")}
-	e.Live = r.number("live", anyNumber-1)
+	e.Live = r.number("live", anyNumber)
 	if flags&1 != 0 {
 		e.Blocks = r.blocks(e.Live)
 	} else {

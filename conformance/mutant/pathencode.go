@@ -184,6 +184,9 @@ func (w *pathWriter) entry(word string) error {
 		}
 	}
 	v := keys(keyValues(strings.Split(values, ";")))
+	if v.number("live") == 1<<64-1 && !b.has("w-live-wraps") {
+		return errNumber
+	}
 	var blocks []string
 	if text := v["blocks"]; text != "" && text != "-" {
 		blocks = strings.Split(text, ",")
@@ -194,10 +197,10 @@ func (w *pathWriter) entry(word string) error {
 			return errUnit
 		}
 	}
-	for len(w.path(e)) > w.longest-80 { // a definition of the outer part, and the rest behind its name
-		n := len(e.frames)
-		for len(w.path(entry{base: e.base, name: e.name, frames: e.frames[:n]})) > w.longest-20 {
-			n--
+	for len(e.frames) > w.longest/2 || len(w.path(e)) > w.longest-80 { // a definition of the outer part, and the rest behind its name
+		n := 1
+		for n < len(e.frames) && len(w.path(entry{base: e.base, name: e.name, frames: e.frames[:n+1]})) <= w.longest-20 {
+			n++
 		}
 		outer := entry{base: e.base, name: e.name, frames: e.frames[:n]}
 		name := impl{}.nameOf(outer.base, outer.name, outer.frames)
@@ -300,7 +303,9 @@ func (b impl) vencode(text string) ([]byte, error) {
 	w := &eventWriter{putter: p, flags: flags, unit: unit, time: head.number("t"), thread: head.number("thread"),
 		next: head.number("next"), paths: map[string]uint64{}}
 	for _, word := range words[n:] {
-		w.event(word)
+		if err := w.event(word); err != nil {
+			return nil, err
+		}
 	}
 	p.fixed(impl{}.crc32(p.text), 6)
 	return []byte("~v#" + p.text), nil
@@ -312,7 +317,7 @@ type eventWriter struct {
 	paths                               map[string]uint64
 }
 
-func (w *eventWriter) event(word string) {
+func (w *eventWriter) event(word string) error {
 	b := w.b
 	kind, rest, _ := strings.Cut(word, ";")
 	e := keys(keyValues(strings.Split(rest, ";")))
@@ -331,6 +336,15 @@ func (w *eventWriter) event(word string) {
 		w.thread = t
 	}
 	age := w.next - e.number("n")
+	old := w.next - e.number("old")
+	if kind == "free" && (age == 0 || age > w.next) || kind == "move" && (old == 0 || old > w.next) {
+		if !b.has("w-any-age") {
+			return errAge
+		}
+	}
+	if e.hex("addr")&(1<<w.unit-1) != 0 && !b.has("w-event-address-rounded-down") {
+		return errUnit
+	}
 	switch kind {
 	case "alloc", "move":
 		k := uint64(0)
@@ -348,7 +362,7 @@ func (w *eventWriter) event(word string) {
 			w.fixed(e.hex("path"), 6)
 		}
 		if kind == "move" {
-			w.number(w.next - e.number("old"))
+			w.number(old)
 		}
 		w.number(e.number("size"))
 		w.address(e)
@@ -367,6 +381,7 @@ func (w *eventWriter) event(word string) {
 		w.number(15)
 		w.number(e.number("count"))
 	}
+	return nil
 }
 
 func (w *eventWriter) address(e keys) {

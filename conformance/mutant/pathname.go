@@ -133,6 +133,14 @@ func (b impl) ordered(c code) [][2]uint64 {
 	return c.ranges
 }
 
+// units returns how many units a range has.
+func (b impl) units(c code, r [2]uint64) uint64 {
+	if b.has("code-units-rounded-up") {
+		return (r[1] + 1<<c.shift - 1) >> c.shift
+	}
+	return r[1] >> c.shift
+}
+
 // offsets returns the frames of addresses.
 func (b impl) offsets(words string) string {
 	c := parseCode(words)
@@ -142,31 +150,43 @@ func (b impl) offsets(words string) string {
 		out[i] = frame{true, address}.String()
 		before := uint64(0)
 		for n, r := range b.ordered(c) {
-			d := address - r[0]
-			if b.has("code-of-32-bits") {
-				d = uint64(uint32(address) - uint32(r[0]))
-			}
-			inside := d < r[1] || d == r[1] && b.has("code-end-included")
-			if b.has("code-end-wraps") {
-				inside = address >= r[0] && address < r[0]+r[1]
-			}
-			whole := (before+d)&(1<<c.shift-1) == 0 || b.has("code-rounded-down")
-			x := (before + d) >> c.shift
-			switch {
-			case b.has("code-not-shifted"):
-				x = before + d
-			case b.has("code-from-the-first-range"):
-				x = (address - c.ranges[0][0]) >> c.shift
-			}
-			if inside && whole && (x < 1<<27 || b.has("code-of-28-bits")) && !(n > 0 && b.has("code-first-range-alone")) && !(x == 0 && b.has("code-offset-0-escaped")) {
+			if x, ok := b.offset(c, r, address, before); ok && !(n > 0 && b.has("code-first-range-alone")) {
 				out[i] = frame{x: x}.String()
+				if b.has("code-first-range-counts") {
+					break
+				}
 			}
 			if !b.has("code-each-range-from-0") {
-				before += r[1]
+				before += b.units(c, r)
 			}
 		}
 	}
 	return strings.Join(out, ",")
+}
+
+// offset returns the code offset of an address in the range r, which begins with offset
+// before.
+func (b impl) offset(c code, r [2]uint64, address, before uint64) (x uint64, ok bool) {
+	d := address - r[0]
+	if b.has("code-of-32-bits") {
+		d = uint64(uint32(address) - uint32(r[0]))
+	}
+	inside := d>>c.shift < b.units(c, r) || d == r[1] && b.has("code-end-included")
+	if b.has("code-end-wraps") {
+		inside = address >= r[0] && address < r[0]+r[1]
+	}
+	whole := d&(1<<c.shift-1) == 0 || b.has("code-rounded-down")
+	if b.has("code-multiple-of-the-address") {
+		whole = address&(1<<c.shift-1) == 0
+	}
+	x = before + d>>c.shift
+	switch {
+	case b.has("code-not-shifted"):
+		x = before<<c.shift + d
+	case b.has("code-from-the-first-range"):
+		x = (address - c.ranges[0][0]) >> c.shift
+	}
+	return x, inside && whole && (x < 1<<27 || b.has("code-of-28-bits")) && !(x == 0 && b.has("code-offset-0-escaped"))
 }
 
 // addresses returns the addresses of frames, ? for one beyond the code.
@@ -183,17 +203,17 @@ func (b impl) addresses(words string) string {
 			}
 			continue
 		}
-		d := f.x << c.shift
+		x := f.x
 		if b.has("code-back-not-shifted") {
-			d = f.x
+			x >>= c.shift
 		}
 		ranges := b.ordered(c)
 		for n, r := range ranges {
-			if d < r[1] || n == len(ranges)-1 && b.has("code-beyond-goes-on") {
-				out[i] = fmt.Sprintf("%x", r[0]+d)
+			if x < b.units(c, r) || n == len(ranges)-1 && b.has("code-beyond-goes-on") {
+				out[i] = fmt.Sprintf("%x", r[0]+x<<c.shift)
 				break
 			}
-			if d -= r[1]; b.has("code-back-first-range-alone") {
+			if x -= b.units(c, r); b.has("code-back-first-range-alone") {
 				break
 			}
 		}

@@ -145,6 +145,8 @@ func (b impl) recordAt(text string) int {
 		return b.decodedRecord(text)
 	case 'h':
 		return b.headerRecord(text)
+	case 'p', 'v':
+		return b.pathRecord(text)
 	}
 	event := text[1] == 'e'
 	chars := b.runAt(text[3:])
@@ -169,6 +171,27 @@ func (b impl) recordAt(text string) int {
 		n++
 	}
 	return n
+}
+
+// pathRecord returns how many bytes at the beginning of text are a ~p# or ~v# line. (BT-PLINE-4)
+func (b impl) pathRecord(text string) int {
+	digits := text[3:]
+	n := len(digits) - len(strings.TrimLeft(digits, base64Alphabet))
+	switch {
+	case b.has("scan-without-paths") && text[1] == 'p', b.has("scan-without-path-events") && text[1] == 'v', b.has("scan-paths-with-digits") && n == 0:
+		return 0
+	case b.has("scan-paths-both-alphabets"):
+		n = len(digits) - len(strings.TrimLeft(digits, base64Alphabet+"-_"))
+	case b.has("scan-paths-padding"):
+		n += len(digits[n:]) - len(strings.TrimLeft(digits[n:], "="))
+	case b.has("scan-paths-of-240"):
+		n = min(n, 237)
+	case b.has("scan-paths-that-can-be-read") && text[1] == 'p':
+		if _, err := (impl{}).pline(text[:3+n]); err != nil {
+			return 0
+		}
+	}
+	return 3 + n
 }
 
 // runAt returns how many characters at the beginning of text are the run of a record.
