@@ -81,13 +81,13 @@ type keys map[string]string
 
 // pathWriter writes entries as ~p# lines, each path alone.
 type pathWriter struct {
-	b            impl
-	head         keys
-	longest      int
-	seq, unit    uint64
-	line         string // digits of entries
-	at, atBefore uint64 // the block before in the line, in units
-	lines        []string
+	b         impl
+	head      keys
+	longest   int
+	seq, unit uint64
+	line      string // digits of entries
+	at        uint64 // the block before in the line, in units
+	lines     []string
 }
 
 // pencode writes the entries of words.
@@ -311,16 +311,9 @@ func (b impl) vencode(text string) ([]byte, error) {
 	return []byte("~v#" + p.text), nil
 }
 
-type eventWriter struct {
-	*putter
-	flags, unit, time, thread, next, at uint64
-	paths                               map[string]uint64
-}
-
-func (w *eventWriter) event(word string) error {
+// timeAndThread writes those of an event where they differ from the ones before.
+func (w *eventWriter) timeAndThread(e keys) {
 	b := w.b
-	kind, rest, _ := strings.Cut(word, ";")
-	e := keys(keyValues(strings.Split(rest, ";")))
 	if t := e.number("t"); t != w.time && !b.has("w-time-of-the-line") {
 		w.number(3)
 		if b.has("w-time-whole") {
@@ -335,12 +328,25 @@ func (w *eventWriter) event(word string) error {
 		w.number(t)
 		w.thread = t
 	}
-	age := w.next - e.number("n")
-	old := w.next - e.number("old")
-	if kind == "free" && (age == 0 || age > w.next) || kind == "move" && (old == 0 || old > w.next) {
-		if !b.has("w-any-age") {
-			return errAge
-		}
+}
+
+type eventWriter struct {
+	*putter
+	flags, unit, time, thread, next, at uint64
+	paths                               map[string]uint64
+}
+
+func (w *eventWriter) event(word string) error {
+	b := w.b
+	kind, rest, _ := strings.Cut(word, ";")
+	e := keys(keyValues(strings.Split(rest, ";")))
+	w.timeAndThread(e)
+	age := w.next - e.number(map[string]string{"move": "old"}[kind])
+	if kind == "free" {
+		age = w.next - e.number("n")
+	}
+	if (kind == "free" || kind == "move") && (age == 0 || age > w.next) && !b.has("w-any-age") {
+		return errAge
 	}
 	if e.hex("addr")&(1<<w.unit-1) != 0 && !b.has("w-event-address-rounded-down") {
 		return errUnit
@@ -362,7 +368,7 @@ func (w *eventWriter) event(word string) error {
 			w.fixed(e.hex("path"), 6)
 		}
 		if kind == "move" {
-			w.number(old)
+			w.number(age)
 		}
 		w.number(e.number("size"))
 		w.address(e)
