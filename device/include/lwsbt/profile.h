@@ -76,7 +76,7 @@ struct lwsbt_profile {
  * Memory without the two words is freed and resized as it is. Damage to a block's words
  * makes it memory without; with LWSBT_CHECK_UNTRACKED in heap->flags, all such memory is damage
  * (LWSBT_DAMAGED_BLOB), and is not freed. Events of the port are not called. They take the lock once
- * for an allocation, for some 30 instructions per frame.
+ * for an allocation, while its frames are looked up, and not during capture.
  */
 void *lwsbt_profile_malloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t size,
 	const void *caller);
@@ -106,7 +106,7 @@ int lwsbt_profile_sampled(struct lwsbt_profile *p, size_t size);
 enum {
 	LWSBT_DIFF = 1,		/* only what changed since the last dump, if that was ended */
 	LWSBT_NAMES = 2,	/* names for paths that were written before; each is repeated every 16 dumps */
-	LWSBT_SORT = 4		/* in the order of paths: a fifth shorter; takes time by the square of the entries */
+	LWSBT_SORT = 4		/* in the order of paths: a third shorter; takes time by the square of the entries */
 };
 
 /* A dump, for all of a boot: zeros at first, and then out and max of lines set. */
