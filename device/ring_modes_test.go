@@ -141,6 +141,66 @@ func cycles() bool {
 	return err == nil && (bytes.HasPrefix(text, []byte("tsc")) || bytes.HasPrefix(text, []byte("kvm")) || bytes.HasPrefix(text, []byte("arch_sys")))
 }
 
+// Programs of other languages, whose runtimes have threads, signals, stacks and code of their
+// own, and other allocators: the output is what it is alone.
+func TestRingOthers(t *testing.T) {
+	library := ringLibrary(t, "gcc")
+	program := ringProgram(t, "gcc", "test/ring.c", "-O2")
+	rust := filepath.Join(programs, "ring_threads")
+	if _, err := exec.LookPath("rustc"); err == nil {
+		if out, err := exec.Command("rustc", "-O", "-o", rust, "test/ring_threads.rs").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	const node = "let n=0; for(let i=0;i<20000;i++) n+=Buffer.from(JSON.stringify({i, s:String(i)})).length; console.log(n)"
+	jemalloc, tcmalloc := "libjemalloc.so.2", "libtcmalloc_minimal.so.4"
+	for _, c := range []struct {
+		name, preload string
+		args          []string
+		full          bool
+	}{
+		{"Rust", "", []string{rust}, false},
+		{"Java", "", []string{"java", "-Xshare:auto", "test/RingThreads.java"}, true},
+		{"Node", "", []string{"node", "-e", node}, true},
+		{"jemalloc, threads", jemalloc, []string{program, "threads", "2000"}, false},
+		{"jemalloc, realloc and fork", jemalloc, []string{program, "reallocs", "20"}, false},
+		{"jemalloc, dlopen and fork", jemalloc, []string{program, "loads", "20"}, true},
+		{"tcmalloc, threads", tcmalloc, []string{program, "threads", "2000"}, false},
+		{"tcmalloc, realloc", tcmalloc, []string{program, "small", "200"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.full && !full() {
+				t.Skip("LWSBT_FULL=1 runs it")
+			}
+			cmdtest.Need(t, c.args[0])
+			lib, alone := library, []string{}
+			if c.preload != "" {
+				if out, err := exec.Command("ldconfig", "-p").Output(); err != nil || !bytes.Contains(out, []byte(c.preload)) {
+					t.Skipf("%s is not installed", c.preload)
+				}
+				lib += ":" + c.preload
+				alone = append(alone, "LD_PRELOAD="+c.preload)
+			}
+			wantOut, wantErr := runRing(t, "", nil, alone, "", c.args...)
+			r := newRing(t, ringConfig{clock: 1, children: 1, slots: 1024})
+			out, err := runRing(t, lib, r, nil, "", c.args...)
+			if fmt.Sprint(err) != fmt.Sprint(wantErr) || !strings.Contains(c.name, "dlopen") && out != wantOut {
+				t.Errorf("%q, %v; alone %q, %v", out, err, wantOut, wantErr)
+			}
+			allocs := 0
+			for _, p := range replayRing(t, r.end(t)) {
+				allocs += p.allocs
+				if p.image != nil && p.image[2] == 0 && p.twice != 0 {
+					t.Errorf("process %d: %d allocations at live addresses", p.pid, p.twice)
+				}
+			}
+			if allocs < 1000 || r.lost() != 0 {
+				t.Errorf("%d allocations, %d events lost", allocs, r.lost())
+			}
+		})
+	}
+}
+
 // Stacks end at main's callers however deep, up to the limit, which the record tells.
 func TestRingDepth(t *testing.T) {
 	library := ringLibrary(t, "gcc")
