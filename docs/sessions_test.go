@@ -27,10 +27,12 @@ var sessions = []struct {
 	{"snip.md", 3},
 	{"report.md", 7},
 	{"btdecode.md", 2},
+	{"callpaths.md", 2},
 	{"btheap.md", 2},
 	{"btrecord.md", 5},
 	{"btstats.md", 3},
 	{"library.md", 2},
+	{"systems.md", 2},
 }
 
 // TestSessions runs the commands in an empty directory with links to what the

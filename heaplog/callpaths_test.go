@@ -1,6 +1,7 @@
 package heaplog_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -273,9 +274,39 @@ func TestCallPathModules(t *testing.T) {
 	log := "~h#boot w=64\n~h#map\n{{{reset}}}\n" + a + b + line(0, wholePath(1, 1, 0x10, 0x1020)) +
 		"~h#map\n{{{reset}}}\n" + a + c + line(1, wholePath(1, 2, 0x1030, 0x2040)) + "~h#map\n{{{reset}}}\n" + a + b + c + line(2, wholePath(1, 4, 0x1050, 0x2fff, 0x3000))
 	dumps, _ := pathDumps(t, log)
-	want := "1 in 1: b+0x20 a+0x10\n2 in 1: c+0x40 0x7f0000000030\n4 in 1: code+0x3000 c+0xfff b+0x50"
+	want := "1 in 1: b+0x20 a+0x10\n2 in 1: c+0x40 b+0x30\n4 in 1: code+0x3000 c+0xfff b+0x50"
 	if len(dumps) != 1 || dumpText(dumps[0]) != want {
 		t.Errorf("got\n%s\nwant\n%s", dumpText(dumps[0]), want)
+	}
+}
+
+// A module that takes the place of another one in memory gets offsets of its own, and names of the
+// one that is gone stay.
+func TestCallPathModuleReplaced(t *testing.T) {
+	mmap := func(id int, name string) string {
+		return fmt.Sprintf("{{{module:%d:%s:elf:%02x}}}\n{{{mmap:0x400000:0x1000:load:%d:rx:0x0}}}\n", id, name, id, id)
+	}
+	line := func(seq uint16, e ...callpath.Entry) string { return pathLine(t, callpath.Head{Seq: seq}, e...) }
+	log := "~h#boot w=64\n~h#load\n" + mmap(0, "/a") + "~h#load\n" + mmap(1, "/b") + line(0, wholePath(1, 1, 0x10), wholePath(1, 2, 0x1010))
+	dumps, _ := pathDumps(t, log)
+	if want := "1 in 1: a+0x10\n2 in 1: b+0x10"; len(dumps) != 1 || dumpText(dumps[0]) != want {
+		t.Errorf("got\n%s\nwant\n%s", dumpText(dumps[0]), want)
+	}
+}
+
+// A whole dump of no call paths is a dump: the program freed everything.
+func TestCallPathsEmpty(t *testing.T) {
+	dumps, r := pathDumps(t, pathBoot+"~h#begin 0 k=paths l=0\n~h#end 0 n=0 b=0 l=0\n")
+	if len(dumps) != 1 || dumps[0].Total.Count != 0 || !dumps[0].Complete() || notes(r) != "" {
+		t.Errorf("%d dumps, notes %s", len(dumps), notes(r))
+	}
+	r = open(t, strings.NewReader(pathBoot+"~h#begin 0 k=paths l=0\n~h#end 0 n=1 b=8 l=1\n"))
+	var last error
+	for _, err := range r.Dumps() {
+		last = err
+	}
+	if !errors.Is(last, heaplog.ErrNoRecord) {
+		t.Errorf("a dump that lost its only line: %v", last)
 	}
 }
 

@@ -16,9 +16,6 @@ type events struct {
 
 	last  time.Duration // of the latest ~e# record
 	queue []queuedEvent
-	paths map[uint32]profile.Path // by name, of in and its generation
-	in    *callPaths
-	at    int
 }
 
 // queuedEvent is an event that may wait for the name of its call path.
@@ -102,21 +99,15 @@ func (e *events) resolve(q *queuedEvent, all bool) bool {
 	if q.in == nil {
 		return true
 	}
-	if generation := q.in.process.Generation(); e.in != q.in || e.at != generation {
-		e.paths, e.in, e.at = map[uint32]profile.Path{}, q.in, generation
-	}
-	path, known := e.paths[q.name]
+	id := q.in.named(q.name)
+	x, known := q.in.knownPath(e.builder, id)
 	if !known {
-		id := q.in.named(q.name)
-		if known = q.in.known(id); !known && !all && !q.in.closed {
+		if !all && !q.in.closed {
 			return false
 		}
-		path, _ = q.in.builderPath(e.builder, id)
-		if known {
-			e.paths[q.name] = path
-		}
+		x.path, _ = q.in.builderPath(e.builder, id)
 	}
-	q.Path, q.in = path, nil
+	q.Path, q.in = x.path, nil
 	return true
 }
 

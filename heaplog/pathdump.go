@@ -61,11 +61,15 @@ func (d *pathDump) entry(b *profile.Builder, c *callPaths, e *pathEntry, sample 
 		}
 		d.addresses[x.Address] = struct{}{}
 	}
-	if !c.known(e.id) {
+	x, ok := c.knownPath(b, e.id)
+	if !ok {
 		d.pending = append(d.pending, pendingPath{c, e.id, s})
 		return
 	}
-	d.addPath(b, c, e.id, &s)
+	if x.noOuter {
+		d.noOuter++
+	}
+	d.add(x.path, &s)
 }
 
 func (d *pathDump) addPath(b *profile.Builder, c *callPaths, id callpath.ID, s *pathSum) {

@@ -14,7 +14,8 @@ import (
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 const about = `btheap shows where the memory is. It reads logs with heap dumps of libwebsockets
-(~m# lines) and recordings, plain or compressed, and heap profiles of pprof.
+(~m# lines) and recordings, plain or compressed, heap traces of ESP-IDF, NuttX
+and Zephyr, and files of pprof, heaptrack, DHAT, gperftools and jemalloc.
 Without FILE, or with '-', it reads standard input.`
 
 const examples = `

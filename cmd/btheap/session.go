@@ -34,7 +34,7 @@ type session struct {
 	c       *cobra.Command
 	files   []string // logs and profiles, without other arguments
 	stop    context.CancelFunc
-	reader  *heaplog.Reader // nil if profiles of pprof were read
+	reader  *heaplog.Reader // nil if files of other profilers were read
 	out     logflags.Outcome
 	replay  *heap.Replay  // of events, nil if there is none
 	dumps   []*heap.Dump  // that were read
@@ -47,7 +47,7 @@ type session struct {
 // Flags that most commands read, by the groups in which help lists them.
 var (
 	symbolFlags = []string{"exe", "maps", "sysroot", "debug-dir", "adjust", "machine"}
-	inputFlags  = []string{"dump", "split", "only", "serial", "follow", "bare", "strict", "quiet"}
+	inputFlags  = []string{"dump", "split", "only", "serial", "follow", "bare", "input-format", "strict", "quiet"}
 	frameFlags  = []string{"hide", "show", "ignore", "focus", "basenames", "full-names"}
 )
 

@@ -1,6 +1,8 @@
 package callpath
 
 import (
+	"bytes"
+
 	"github.com/lwsbt/lwsbt/codec"
 )
 
@@ -213,4 +215,17 @@ func (p *Path) outer() uint32 {
 		return p.Outer
 	}
 	return 0
+}
+
+// AppendCRC appends the CRC of a ~p# or ~v# line that is complete but for it: of a line
+// made by hand, for tests. It panics if line has another lead-in. (BT-PLINE-2,
+// BT-VLINE-2)
+func AppendCRC(line []byte) []byte {
+	switch {
+	case bytes.HasPrefix(line, []byte(LeadIn)):
+		return appendFixed(line, crc16(line[len(LeadIn):]), crcDigits)
+	case bytes.HasPrefix(line, []byte(LeadInEvents)):
+		return appendFixed(line, crc32Of(line[len(LeadInEvents):]), eventsCRCDigits)
+	}
+	panic("callpath: AppendCRC: no lead-in of a ~p# or ~v# line")
 }

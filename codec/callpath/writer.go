@@ -1,6 +1,9 @@
 package callpath
 
-import "fmt"
+import (
+	"fmt"
+	"sort"
+)
 
 // Writer packs entries into ~p# lines: as many as fit a line, each sharing frames with
 // the one before it. A path that is too long for a line is cut: its outer part is
@@ -91,13 +94,12 @@ func (w *Writer) appendBlocks(dst []byte, e *Entry) []byte {
 
 // fit returns how many of the blocks an entry could have in the line.
 func (w *Writer) fit(e *Entry, blocks []Block) int {
-	part := *e
-	for n := range blocks {
-		if part.Blocks = blocks[:n+1]; !w.fits(&part) {
-			return n
-		}
-	}
-	return len(blocks)
+	most := min(len(blocks), w.Limit/2) // a block takes two digits or more
+	return sort.Search(most, func(n int) bool {
+		part := *e
+		part.Blocks = blocks[:n+1]
+		return !w.fits(&part)
+	})
 }
 
 // open begins a line if there is none.
@@ -165,16 +167,15 @@ func (w *Writer) shortest(p *Path) Path {
 // cut defines, in a line of its own, as many outer frames of an entry as fit, and
 // leaves the rest of the path to the entry. (BT-NAME-4)
 func (w *Writer) cut(dst []byte, e *Entry) []byte {
+	most := min(len(e.Frames), w.Limit/2) // a frame takes two digits or more
 	outer := Entry{Path: Path{e.Base, e.Outer, nil}, Definition: true}
-	for n := 1; n <= len(e.Frames); n++ {
-		longer := outer
-		if longer.Frames = e.Frames[:n]; !w.fits(&longer) {
-			break
-		}
-		outer = longer
-	}
+	n := sort.Search(most, func(n int) bool {
+		outer.Frames = e.Frames[:n+1]
+		return !w.fits(&outer)
+	})
+	outer.Frames = e.Frames[:n]
 	w.try(&outer)
-	e.Path = Path{Named, outer.Name(), e.Frames[len(outer.Frames):]}
+	e.Path = Path{Named, outer.Name(), e.Frames[n:]}
 	return w.Flush(dst)
 }
 

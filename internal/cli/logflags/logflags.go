@@ -29,7 +29,7 @@ import (
 type Flags struct {
 	Exes, Maps, Sysroots, DebugDirs []string
 	Adjust, Machine, Section        string
-	Dump, Serial                    string
+	Dump, Serial, Format            string
 	Split, Only                     *regexp.Regexp
 	Follow, Bare, Strict, Quiet     bool
 	Filter                          profile.Filter
@@ -78,6 +78,9 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	},
 	"bare": func(f *Flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.Bare, "bare", false, "read lines of base64 without ~m# as records, too")
+	},
+	"input-format": func(f *Flags, s *pflag.FlagSet) {
+		s.StringVar(&f.Format, "input-format", "", "the log has heap traces of `SYSTEM`, which is recognized: "+strings.Join(heaplog.Formats(), ", "))
 	},
 	"strict": func(f *Flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.Strict, "strict", false, "exit with 1 if a record could not be read")
@@ -142,6 +145,9 @@ func (f *Flags) Check(args []string) (err error) {
 		if f.machine, err = codec.ParseMachine(f.Machine); err != nil {
 			return cli.BadArgsf("--machine: %w", err)
 		}
+	}
+	if f.Format != "" && !slices.Contains(heaplog.Formats(), f.Format) {
+		return cli.BadArgsf("--input-format %q, expected one of %s", f.Format, strings.Join(heaplog.Formats(), ", "))
 	}
 	if f.from, f.to, err = parseDumps(f.Dump); err != nil {
 		return cli.BadArgsf("--dump %w", err)
@@ -252,6 +258,9 @@ func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more .
 	}
 	if f.Machine != "" {
 		options = append(options, heaplog.Machine(f.machine))
+	}
+	if f.Format != "" {
+		options = append(options, heaplog.Format(f.Format))
 	}
 	if f.Bare {
 		options = append(options, heaplog.Bare())
