@@ -12,6 +12,7 @@ import (
 // for the name, and those after it wait, too.
 type events struct {
 	builder *profile.Builder
+	labels  *labels
 	deliver func(*pass, *profile.Event, Place) bool
 
 	last  time.Duration // of the latest ~e# record
@@ -102,6 +103,14 @@ func (e *events) resolve(q *queuedEvent, all bool) bool {
 	if q.in == nil {
 		return true
 	}
+	switch e.labels.by {
+	case ByThread:
+		q.Path, q.in = e.labels.thread(e.builder, q.Thread, true), nil
+		return true
+	case BySize:
+		q.Path, q.in = e.labels.size(e.builder, q.Bytes), nil
+		return true
+	}
 	if generation := q.in.process.Generation(); e.in != q.in || e.at != generation {
 		e.paths, e.in, e.at = map[uint32]profile.Path{}, q.in, generation
 	}
@@ -141,7 +150,7 @@ func (e *events) blob(p *pass, it *Item, ev *profile.Event) (ok bool) {
 		return false
 	}
 	if ev.Kind != profile.Freed {
-		ev.Path, ev.Bytes = pathOf(e.builder, it.decoded), it.Allocs[0].Bytes
+		ev.Path, ev.Bytes = e.labels.pathOf(e.builder, it), it.Allocs[0].Bytes
 	}
 	return true
 }
@@ -154,6 +163,7 @@ type eventConsumer struct {
 
 func newEventConsumer(r *Reader, yield func(*profile.Event, error) bool) *eventConsumer {
 	c := &eventConsumer{yield: yield}
+	c.labels = &r.labels
 	c.builder = profile.NewBuilder(r.maxPaths)
 	c.deliver = func(_ *pass, e *profile.Event, _ Place) bool { return yield(e, nil) }
 	return c

@@ -18,7 +18,8 @@ type Reader struct {
 	bases   bases
 	starts  []*dumpStart     // of all dumps, for Items with Select; nil if not surveyed
 	groups  map[int]groupEnd // by boot: what the dumps of a log without marks end with; nil if not known
-	pass    *pass            // the current or last one
+	labels  labels
+	pass    *pass // the current or last one
 	replay  *profile.Replay
 }
 
@@ -35,6 +36,7 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 			return nil, err
 		}
 	}
+	r.labels.by = r.label
 	if err := r.check(); err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ type config struct {
 	from, to  int // numbers of the selected dumps, from 1; -1 is the last
 	moment    *Instant
 	maxPaths  int
+	label     Label
 	refresh   time.Duration
 	symbols   symbol.Config
 	maps      []snapshot

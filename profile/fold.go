@@ -29,5 +29,5 @@ func Allocator(name string) bool {
 	if !strings.HasPrefix(s, "operator ") && !strings.HasPrefix(s, "<") {
 		s = s[strings.LastIndexByte(s, ' ')+1:] // without the return type of a template
 	}
-	return foldable().MatchString(s)
+	return foldable().MatchString(strings.TrimPrefix(s, "__GI_")) // glibc's names for calls within itself
 }

@@ -12,7 +12,7 @@ import (
 // The names are those that programs of these libraries have in backtraces.
 func TestAllocator(t *testing.T) {
 	for _, name := range []string{"malloc", "__libc_malloc", "calloc", "__GI___libc_malloc", "_int_malloc", "je_malloc", "je_arena_malloc_hard", "mi_heap_malloc",
-		"tc_malloc", "__interceptor_calloc", "__wrap_malloc", "_malloc_r", "_calloc_r", "posix_memalign", "strdup", "vasprintf", "xmalloc", "xstrdup",
+		"tc_malloc", "__interceptor_calloc", "__wrap_malloc", "_malloc_r", "_calloc_r", "posix_memalign", "strdup", "__GI___strdup", "vasprintf", "xmalloc", "xstrdup",
 		"operator new(unsigned long)", "operator new[](unsigned int)", "operator new(unsigned long, std::nothrow_t const&)",
 		"std::__new_allocator<char>::allocate(unsigned long, void const*)", "std::allocator_traits<std::allocator<int> >::allocate(std::allocator<int>&, unsigned long)",
 		"std::vector<int, std::allocator<int> >::_M_realloc_insert<int const&>(__gnu_cxx::__normal_iterator<int*, std::vector<int, std::allocator<int> > >, int const&)",

@@ -13,7 +13,8 @@ type LeakOptions struct {
 	// ByFunction adds up the call paths with the same innermost shown frame. A leak that
 	// comes from many callers is seen in the sum only.
 	ByFunction bool
-	// Heap is the size of the device's heap in bytes, 0 if it is not known.
+	// Heap is the size of the device's heap in bytes. If it is 0, what is free is taken from
+	// Dump.Heap of the last used dump, if the allocator reported it.
 	Heap uint64
 }
 
@@ -266,10 +267,15 @@ func (l *Leaks) exhaust(heap uint64) {
 			last = l.Dumps[i].Dump
 		}
 	}
-	if heap == 0 || last == nil {
+	var x Exhaustion
+	switch {
+	case last == nil, heap == 0 && !last.Heap.Known:
 		return
+	case heap == 0:
+		x.Free = last.Heap.Free
+	default:
+		x.Free = heap - min(heap, last.Total.Bytes)
 	}
-	x := Exhaustion{Free: heap - min(heap, last.Total.Bytes)}
 	for i := range l.Rows {
 		if r := &l.Rows[i]; r.Verdict >= Probably {
 			x.Rate += r.Rate

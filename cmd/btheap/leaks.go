@@ -82,8 +82,8 @@ func (l *leaks) checkFlags() (err error) {
 
 // parseSize reads a number of bytes with a unit: K, M or G, of 1,024, 1,024² and 1,024³.
 func parseSize(s string) (uint64, error) {
-	number, unit := strings.TrimRight(s, "KkMmGgBiB"), ""
-	unit = strings.ToUpper(strings.TrimRight(strings.TrimPrefix(s, number), "iB"))
+	number := strings.TrimRight(s, "KkMmGgiB")
+	unit := strings.ToUpper(strings.TrimRight(strings.TrimPrefix(s, number), "iB"))
 	shift, ok := map[string]uint{"": 0, "K": 10, "M": 20, "G": 30}[unit]
 	n, err := strconv.ParseUint(number, 0, 64)
 	if !ok || err != nil || n > math.MaxUint64>>shift {
@@ -323,7 +323,7 @@ func headline(found *heap.Leaks) string {
 	case len(list) == 0 && n[heap.Grows] == 0:
 		return "no leak found"
 	case len(list) == 0:
-		return "no leak found, " + cli.Count(n[heap.Grows], "call path") + " may grow,"
+		return "no leak found (" + cli.Count(n[heap.Grows], "call path") + " may be one)"
 	}
 	return strings.Join(list, ", ")
 }
@@ -387,7 +387,10 @@ func (l *leaks) writeExhaustion(w io.Writer, found *heap.Leaks) {
 	if !found.Timed {
 		in += " dumps"
 	}
-	fmt.Fprintf(w, "free %s bytes: exhausted in %s (%s to %s) at %s ± %s %s\n", cli.Number(x.Free), in, span(x.From), span(x.To), amount(x.Rate), amount(x.Margin)[1:], unit(found))
+	if from, to := span(x.From), span(x.To); from != to {
+		in += fmt.Sprintf(" (%s to %s)", from, to)
+	}
+	fmt.Fprintf(w, "free %s bytes: exhausted in %s at %s ± %s %s\n", cli.Number(x.Free), in, amount(x.Rate), amount(x.Margin)[1:], unit(found))
 }
 
 // amount writes a rate: with a fraction only if it is small.

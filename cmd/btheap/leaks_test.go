@@ -73,7 +73,8 @@ func TestLeaks(t *testing.T) {
 		{"of two boots", []string{boots}, 0, append([]string{"1 leak in 12 dumps of 2 boots over 10 h", "2 boots"}, path...), ""},
 		{"of two logs", []string{log, boots}, 0, append([]string{"1 leak in 24 dumps of 3 boots over 21 h"}, path...), ""},
 		{"without times", []string{untimed}, 0, []string{"1 leak in 12 dumps\n\nleak  +120 ± 0 bytes per dump"}, ""},
-		{"exhaustion", []string{"--heap", "16K", log}, 0, []string{"exhausted in", "h ("}, ""},
+		{"exhaustion as the allocator says", []string{logFile(t, "heap.log", strings.ReplaceAll(clean, "~h#end", "~h#heap size=65536 free=12000 largest=9000 min=11000\n~h#end"))}, 0, []string{"free 12,000 bytes: exhausted in 4.17 days at +120 ± 0 bytes per hour"}, ""},
+		{"exhaustion", []string{"--heap", "16K", log}, 0, []string{"free 3,448 bytes: exhausted in 28.7 h at"}, ""},
 		{"a limit that is kept", []string{"--fail-over", "121/h", log}, 0, nil, ""},
 		{"a limit that is not", []string{"--fail-over", "119/h", log}, 1, nil, "leaks +120 bytes per hour, more than 119/h (--fail-over)"},
 		{"a limit per dump", []string{"--fail-over", "119/dump", untimed}, 1, nil, "per dump, more than 119/dump"},
@@ -173,6 +174,75 @@ func TestLeaksAlive(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	checkJSON(t, "leaks", "--alive", "3", log)
+}
+
+// Dumps that are printed newest first are told apart by what they end with. If one lost its
+// end, they cannot be.
+func TestUndecidedDumps(t *testing.T) {
+	var b strings.Builder
+	for n := 10; n < 16; n++ {
+		b.WriteString("heap:\n")
+		for i := n; i >= 0; i-- {
+			b.WriteString(record(t, 64, 0x401000+uint64(i)*16))
+		}
+	}
+	whole := logFile(t, "whole.log", b.String())
+	lost := logFile(t, "lost.log", strings.Replace(b.String(), record(t, 64, 0x401000), "", 1))
+	if out, errs, code := command("", "top", whole); code != 0 || !strings.Contains(out, "dump 6: 1,024 bytes in 16 allocations") {
+		t.Errorf("exit code %d, %s%s", code, errs, out)
+	}
+	for _, c := range []string{"top", "leaks", "growth", "diff"} {
+		if _, errs, code := command("", c, lost); code != 2 || !strings.Contains(errs, "looks like 5 dumps") || !strings.Contains(errs, "give --split REGEX, or --dump all to report on their sum\n") {
+			t.Errorf("%s: exit code %d, %s", c, code, errs)
+		}
+	}
+	if out, errs, code := command("", "top", "-q", "--dump", "all", lost); code != 0 || errs != "" || !strings.Contains(out, "5,120 bytes in 80 allocations") {
+		t.Errorf("exit code %d, %s%s", code, errs, out)
+	}
+	if _, errs, code := command("", "top", "-q", lost); code != 2 || !strings.HasSuffix(errs, "at which line a dump begins, or --dump all to report on their sum\n") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
+// What is recorded beside the call path is a way to group.
+func TestByThreadAndSize(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("~h#begin 1 u=1\n")
+	for i, size := range []uint64{64, 64, 100} {
+		var u codec.User
+		u.Set(codec.TagThread, uint64(7+i%2))
+		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: []uint64{0x401100 + uint64(i)*16}, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(codec.AppendLine(nil, blob), '\n'))
+	}
+	b.WriteString("~h#end 1\n")
+	log := logFile(t, "fw.log", b.String())
+	for by, want := range map[string]string{
+		"thread": "       164  71.9      2        164  71.9      2  thread 7\n        64  28.1      1         64  28.1      1  thread 8\n",
+		"size":   "       128  56.1      2        128  56.1      2  64 bytes\n       100  43.9      1        100  43.9      1  100 bytes\n",
+	} {
+		if out, errs, code := command("", "top", "--by", by, log); code != 0 || !strings.HasSuffix(out, want) {
+			t.Errorf("%s: exit code %d, %s%s", by, code, errs, out)
+		}
+	}
+	if out, _, code := command("", "top", "--by", "thread", logFile(t, "none.log", device(t, 1, 0))); code != 0 || !strings.Contains(out, "(thread not recorded)") {
+		t.Errorf("exit code %d, %s", code, out)
+	}
+}
+
+// A stack of 31 frames was cut there: its outermost frame is no root.
+func TestCutStack(t *testing.T) {
+	var pcs []uint64
+	for i := range uint64(31) {
+		pcs = append(pcs, 0x401000+16*i)
+	}
+	log := record(t, 64, pcs...) + record(t, 32, pcs[:30]...)
+	out, errs, code := command(log, "tree", "--depth", "1", "-")
+	if code != 0 || !strings.Contains(out, "   64  66.7      1  (cut at 31 frames) ") || !strings.Contains(out, "   32  33.3      1  0x4011d0 ") {
+		t.Errorf("exit code %d, %s%s", code, errs, out)
+	}
 }
 
 // checkJSON validates what a command writes by the schema, and returns it.

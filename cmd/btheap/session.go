@@ -28,7 +28,8 @@ type session struct {
 	output   string
 	json     bool
 	at       string
-	last     bool // without --dump, the report is on the last steady dump
+	label    heaplog.Label // of --by thread and --by size
+	last     bool          // without --dump, the report is on the last steady dump
 	noFold   bool
 	folds    bool // the command has --no-fold
 
@@ -59,7 +60,7 @@ var (
 // own maps the name of a flag that only btheap has to the function that adds it.
 var own = map[string]func(s *session, f *pflag.FlagSet){
 	"by": func(s *session, f *pflag.FlagSet) {
-		f.StringVar(&s.by, "by", "", "group call sites by `WHAT`: line, function, file, module or address")
+		f.StringVar(&s.by, "by", "", "group call sites by `WHAT`: line, function, file, module or address; or blocks by thread or size")
 	},
 	"basenames": func(s *session, f *pflag.FlagSet) {
 		f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
@@ -101,7 +102,7 @@ func (s *session) add(c *cobra.Command, group string, names ...string) {
 		cli.AddFlags(c, group, f)
 	}
 	if slices.Contains(names, "by") {
-		c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(heap.Granularities(), cobra.ShellCompDirectiveNoFileComp))
+		c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(append(heap.Granularities(), "thread", "size"), cobra.ShellCompDirectiveNoFileComp))
 	}
 }
 
@@ -119,9 +120,15 @@ func (s *session) check(by heap.Granularity) (err error) {
 		return err
 	}
 	s.view.By, s.view.Filter, s.view.Fold = by, s.Filter, s.folds && !s.noFold
-	if s.by != "" {
+	switch s.by {
+	case "":
+	case "thread":
+		s.label, s.view.By = heaplog.ByThread, heap.ByFunction
+	case "size":
+		s.label, s.view.By = heaplog.BySize, heap.ByFunction
+	default:
 		if s.view.By, err = heap.ParseGranularity(s.by); err != nil {
-			return cli.BadArgsf("--by %w", err)
+			return cli.BadArgsf("--by %w, thread, size", err)
 		}
 	}
 	switch s.weight {
@@ -257,7 +264,7 @@ func (s *session) open(more ...heaplog.Option) (err error) {
 		s.status.w = errs
 		more = append(more, heaplog.Refresh(time.Second))
 	}
-	more = append(more, heaplog.MaxPaths(s.maxPaths))
+	more = append(more, heaplog.MaxPaths(s.maxPaths), heaplog.GroupBy(s.label))
 	if s.reader, err = s.Open(ctx, s.files, s.c.InOrStdin(), more...); err != nil {
 		return err
 	}
@@ -271,6 +278,8 @@ func (s *session) read() error {
 	switch {
 	case err != nil:
 		return err
+	case profiles != nil && s.label != heaplog.ByPath:
+		return cli.BadArgsf("--by %s has no effect here: it is for logs, and %s is a heap profile", s.by, s.files[0])
 	case profiles != nil:
 		return s.readProfiles(profiles)
 	}
@@ -313,7 +322,10 @@ func (s *session) readDumps() error {
 		return fmt.Errorf("no dump")
 	}
 	if u := s.reader.Summary().Undecided; u != "" && s.Dump == "" && !s.adds {
-		return fmt.Errorf("%s; --dump all reports on their sum", u)
+		if !s.Quiet { // it was noted
+			u = "the dumps cannot be told apart: give --split REGEX"
+		}
+		return fmt.Errorf("%s, or --dump all to report on their sum", u)
 	}
 	return nil
 }
