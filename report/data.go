@@ -27,6 +27,7 @@ type data struct {
 	Costs       []cost              `json:"costs,omitempty"`
 	Growth      *[2][]grown         `json:"growth,omitempty"` // by bytes, by count
 	GrowthTotal *[2]grown           `json:"growthTotal,omitempty"`
+	GrowthBoot  int                 `json:"growthBoot,omitempty"` // whose growth it is, 0 for all
 	Leaks       *leaks              `json:"leaks,omitempty"`
 	Sources     map[string][]source `json:"sources,omitempty"`
 
@@ -91,7 +92,12 @@ func newData(p *profile.Profile, o *Options) *data {
 	}
 	d.addDumps(p)
 	d.addRows(p)
-	d.addGrowth(p)
+	if o.Growth == nil {
+		d.addGrowth(p)
+	} else if list := o.Growth.Dumps(); len(list) > 0 {
+		d.GrowthBoot = list[0].Boot
+		d.addGrowth(o.Growth)
+	}
 	for _, c := range o.Costs {
 		d.addCost(&c)
 	}

@@ -315,6 +315,19 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
+// The growth of one boot says which.
+func TestGrowthOfBoot(t *testing.T) {
+	p := firmware.profile(t)
+	boot, err := profile.New(p.Dumps()[firmware.dumps:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := browser(t, writePage(t, write(t, p, report.Options{Growth: boot.View(profile.View{Modules: true})}))+"#tab=growth")
+	wantText(t, ctx, "#panel", "19 complete dumps of boot 2")
+	click(t, ctx, "td.name button")
+	wantText(t, ctx, "[role=tab][aria-selected=true]", "Flame graph")
+}
+
 // The leaks are the first tab. A row opens its call path in the graph.
 func TestLeaks(t *testing.T) {
 	ctx := browser(t, writePage(t, write(t, firmware.profile(t), report.Options{Leaks: sampleLeaks})))

@@ -71,6 +71,10 @@ type Options struct {
 	Costs    []Cost   // what call paths have beside live memory
 	Leaks    *Leaks   // the leaks, the first tab if there are any; nil for no such tab
 
+	// Growth has the dumps of one boot, of which the growth is shown, in the view of the page;
+	// nil for all dumps of the page.
+	Growth *profile.Profile
+
 	// Sources returns the text of a source file as the profile names it, and whether there
 	// is one. The page holds the lines around each call site. nil for no sources.
 	Sources func(file string) (text []byte, found bool)

@@ -191,10 +191,19 @@ func (s *session) pair() ([]*heap.Dump, error) {
 // restart empties the heap, and sums across it would hide growth. With --dump, or if
 // no boot has two complete dumps, it returns all dumps.
 func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
+	list, boots := s.bootOf(all)
+	if len(list) < len(all) {
+		s.note("%d boots; these are the dumps of boot %d; --dump all selects those of all boots", boots, list[0].Boot)
+	}
+	return list
+}
+
+// bootOf returns the dumps that lastBoot returns, and the number of boots.
+func (s *session) bootOf(all []*heap.Dump) ([]*heap.Dump, int) {
 	boots, complete := map[int]bool{}, map[int]int{}
 	for _, d := range all {
 		if d.File != all[0].File {
-			return all // of several logs, which were given one by one
+			return all, 0 // of several logs, which were given one by one
 		}
 		boots[d.Boot] = true
 		if d.Complete() {
@@ -202,18 +211,16 @@ func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
 		}
 	}
 	if s.Dump != "" || len(boots) < 2 {
-		return all
+		return all, len(boots)
 	}
 	for last := len(all) - 1; last >= 0; last-- {
 		boot := all[last].Boot
 		if complete[boot] < 2 {
 			continue
 		}
-		list := slices.DeleteFunc(slices.Clone(all), func(d *heap.Dump) bool { return d.Boot != boot })
-		s.note("%d boots; these are the dumps of boot %d; --dump all selects those of all boots", len(boots), boot)
-		return list
+		return slices.DeleteFunc(slices.Clone(all), func(d *heap.Dump) bool { return d.Boot != boot }), len(boots)
 	}
-	return all
+	return all, len(boots)
 }
 
 // complete returns the complete dumps, two or more, and notes the others. The content

@@ -91,6 +91,13 @@ func (h *html) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if boot, _ := h.bootOf(list); len(boot) < len(list) {
+		all, err := heap.New(boot...)
+		if err != nil {
+			return err
+		}
+		o.Growth = all.View(h.view)
+	}
 	if o.Costs, err = h.costs(list); err != nil {
 		return err
 	}

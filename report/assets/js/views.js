@@ -229,7 +229,7 @@ function drawGrowth(ctx, panel) {
   const every = rows.filter(g => g.every).length, total = growthTotal[state.weight], points = g => g.points.map(grouped).join(", ");
   panel.append(el("p", {}, every ? `${plural(every, "call path")} grew in every dump.` : "No call path grew in every dump.",
     ` All together: ${signed(total.slope)} ${unitName} per dump, ${grouped(total.points[0])} → ${grouped(total.points[total.points.length - 1])}. `,
-    el("span", {class: "muted"}, `The slope is that of the straight line which fits the ${unitName} of ${plural(total.points.length, "complete dump")} best, by least squares.`)));
+    el("span", {class: "muted"}, `The slope is that of the straight line which fits the ${unitName} of ${plural(total.points.length, "complete dump")}${m.data.growthBoot ? ` of boot ${m.data.growthBoot}` : ""} best, by least squares.`)));
   const table = newTable({caption: "call paths that grew", rows, sort: "slope", open: r => openPath(ctx, r), columns: [
     {id: "path", title: "Call path", hint: "innermost first", name: true, value: r => r.stack.map(s => m.sites[s][0]).join(" ").toLowerCase(), cell: r => pathCell(ctx, r.stack, () => openPath(ctx, r))},
     {id: "slope", title: "Slope per dump", num: true, value: r => r.slope, cell: r => changeSpan(r.slope)},
