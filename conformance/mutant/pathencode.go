@@ -9,12 +9,12 @@ import (
 // putter appends fields to a text of digits.
 type putter struct {
 	b    impl
-	text string
+	text []byte
 }
 
 func (p *putter) fixed(v uint64, n int) {
 	for range n {
-		p.text += base64Alphabet[v&63:][:1]
+		p.text = append(p.text, base64Alphabet[v&63])
 		v >>= 6
 	}
 }
@@ -39,7 +39,7 @@ func (p *putter) frames(frames []frame) {
 	ref := uint64(0)
 	for _, f := range frames {
 		if f.escaped && !p.b.has("w-escape-not-written") {
-			p.text += "/////"
+			p.text = append(p.text, "/////"...)
 			p.number(f.x)
 			ref = 0
 			if p.b.has("w-step-from-escape") {
@@ -130,9 +130,9 @@ func (w *pathWriter) flush() {
 	if w.head.number("flags")&1 != 0 {
 		p.fixed(w.unit, 1)
 	}
-	p.text += w.line
-	p.fixed(impl{}.crc16(p.text), 3)
-	w.lines = append(w.lines, "~p#"+p.text)
+	p.text = append(p.text, w.line...)
+	p.fixed(impl{}.crc16(string(p.text)), 3)
+	w.lines = append(w.lines, "~p#"+string(p.text))
 	w.line, w.at = "", 0
 	if !w.b.has("w-sequence-stays") {
 		w.seq++
@@ -165,7 +165,7 @@ func (w *pathWriter) path(e entry) string {
 	if e.base != 2 {
 		p.frames(e.frames)
 	}
-	return p.text
+	return string(p.text)
 }
 
 func (w *pathWriter) entry(word string) error {
@@ -234,7 +234,7 @@ func (w *pathWriter) valued(e entry, v keys, blocks []string) {
 			return
 		}
 		w.put(func() string {
-			p := &putter{b: b, text: w.path(e)}
+			p := &putter{b: b, text: []byte(w.path(e))}
 			live := v.number("live")
 			if flags&1 != 0 {
 				live = uint64(len(part))
@@ -263,7 +263,7 @@ func (w *pathWriter) valued(e entry, v keys, blocks []string) {
 			if flags&4 != 0 && !b.has("w-peak-first") {
 				p.number(peak)
 			}
-			return p.text
+			return string(p.text)
 		})
 	}
 }
@@ -307,8 +307,8 @@ func (b impl) vencode(text string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	p.fixed(impl{}.crc32(p.text), 6)
-	return []byte("~v#" + p.text), nil
+	p.fixed(impl{}.crc32(string(p.text)), 6)
+	return append([]byte("~v#"), p.text...), nil
 }
 
 // timeAndThread writes those of an event where they differ from the ones before.
