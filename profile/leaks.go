@@ -295,14 +295,19 @@ func (l *Leaks) exhaust(heap uint64) {
 
 // Steady returns the index of the dump that shows the present state of a running program: the
 // last one that has lost at most a fifth of its blocks and that was not written at the exit
-// of the program. If there is none, it is the last dump; it is -1 if there is no dump. reason
-// says what is wrong with the last dump, "" if nothing is.
+// of the program. If a boot has only a complete dump at its exit, that is taken. If there is
+// none, it is the last dump; it is -1 if there is no dump. reason says why it is not the last
+// dump, or what is wrong with that.
 func Steady(dumps ...*Dump) (index int, reason string) {
 	list := steadyDumps(dumps)
 	last := len(list) - 1
 	for i := last; i >= 0; i-- {
 		if list[i].Used {
 			return i, list[last].Reason
+		}
+		if first := i == 0 || dumps[i-1].Boot != dumps[i].Boot || dumps[i-1].File != dumps[i].File; first && dumps[last].Complete() &&
+			dumps[i].Boot == dumps[last].Boot && dumps[i].File == dumps[last].File {
+			return last, "" // there is no other of this boot
 		}
 	}
 	if last >= 0 {
