@@ -61,7 +61,7 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 		}
 		return err
 	})
-	s.addAll(c, oneFrames, oneOutput)
+	s.addAll(c, allFrames, oneOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, speedscope, dhat,\nheaptrack, jsonl, csv")
 	cli.AddFlags(c, "Export", f)

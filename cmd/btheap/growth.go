@@ -64,7 +64,7 @@ func stack(w io.Writer, sites []heap.Site) {
 
 // Flags of commands that compare dumps. --at selects a single dump, so they do not
 // include it.
-var compareFrames = append([]string{"by"}, append(frameFlags, "max-paths")...)
+var compareFrames = append([]string{"by", "no-fold"}, append(frameFlags, "max-paths")...)
 
 func diffCommand() *cobra.Command {
 	s := &session{}
@@ -96,13 +96,18 @@ grew come first, those that shrank last.`,
 		if err != nil {
 			return err
 		}
-		total := s.writeDiff(w, p, rows)
+		total := heap.Sub(p.Total(1).Bytes, p.Total(0).Bytes)
+		if s.json {
+			err = s.diffJSON(p, rows).write(w)
+		} else {
+			s.writeDiff(w, p, rows)
+		}
 		if limit.given && total.Over(limit.bytes) {
 			s.outcome = cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(total.Magnitude), cli.Number(limit.bytes))
 		}
-		return nil
+		return err
 	})
-	s.addAll(c, compareFrames, oneOutput)
+	s.addAll(c, compareFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&rows, "rows", "n", 20, "list `N` call paths, 0 for all")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `BYTES`")
@@ -110,8 +115,8 @@ grew come first, those that shrank last.`,
 	return c
 }
 
-// writeDiff writes the changes between two dumps, and returns the change in bytes.
-func (s *session) writeDiff(w io.Writer, p *heap.Profile, rows int) heap.Delta {
+// writeDiff writes the changes between two dumps.
+func (s *session) writeDiff(w io.Writer, p *heap.Profile, rows int) {
 	before, after := p.Total(0), p.Total(1)
 	total := heap.Sub(after.Bytes, before.Bytes)
 	fmt.Fprintf(w, "%s\n%s → %s bytes (%s), %s → %s allocations (%s)\n", joined(p.Dumps()),
@@ -135,7 +140,6 @@ func (s *session) writeDiff(w io.Writer, p *heap.Profile, rows int) heap.Delta {
 		fmt.Fprintln(w)
 		writeMore(w, more, "more call path")
 	}
-	return total
 }
 
 // ends keeps n of the changes: the largest gains and losses.
@@ -160,6 +164,8 @@ func (s *session) pair() ([]*heap.Dump, error) {
 		}
 		for i, d := range last {
 			switch {
+			case d == nil && s.outcome != nil: // the damage was noted
+				return nil, cli.Exit(cli.Usage)
 			case d == nil:
 				return nil, fmt.Errorf("%s: no dump", s.files[i])
 			case !d.Complete():
@@ -288,11 +294,14 @@ uses the last one that has two dumps, unless --dump is given.`,
 		if err != nil {
 			return err
 		}
-		s.writeGrowth(w, p, all, rows, every)
 		s.outcome = limit.check(p, s.outcome)
+		if s.json {
+			return s.growthJSON(p, rows, every).write(w)
+		}
+		s.writeGrowth(w, p, all, rows, every)
 		return nil
 	})
-	s.addAll(c, compareFrames, oneOutput)
+	s.addAll(c, compareFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&rows, "rows", "n", 10, "list `N` call paths, 0 for all")
 	f.BoolVar(&every, "every", false, "list only those that grew in every dump")
