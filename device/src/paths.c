@@ -164,7 +164,7 @@ static void begin(struct lwsbt_paths *w)
 
 void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *path, const lwsbt_word *v, unsigned n)
 {
-	unsigned max = w->max ? w->max : LWSBT_PATH_LINE, depth = path->depth;
+	unsigned max = w->max && w->max < LWSBT_PATH_LINE ? w->max : LWSBT_PATH_LINE, depth = path->depth;
 	struct lwsbt_path p = *path;
 
 	for (;;) {

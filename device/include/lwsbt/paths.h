@@ -44,7 +44,7 @@ uint32_t lwsbt_offset(const struct lwsbt_code *c, lwsbt_word pc);
 /* lwsbt_address returns the address of an offset that lwsbt_offset returned. */
 lwsbt_word lwsbt_address(const struct lwsbt_code *c, uint32_t offset);
 
-/* The longest line, without its end, in characters: at most 120 for a serial line, 240
+/* The longest line, without its end, in characters: 96 or more; at most 120 for a serial line, 240
  * elsewhere [BT-PLINE-3]; and the most frames of a path. All files of a program must have the
  * same. */
 #ifndef LWSBT_PATH_LINE
@@ -85,7 +85,7 @@ struct lwsbt_paths {
 	const struct lwsbt_out *out;
 	const struct lwsbt_code *code;
 	uint8_t flags;		/* LWSBT_PATH_EVER and LWSBT_PATH_PEAK; flush before a change */
-	uint8_t max;		/* longest line; 0: LWSBT_PATH_LINE */
+	uint8_t max;		/* longest line, 96 to LWSBT_PATH_LINE; 0: that */
 
 	uint32_t dump;		/* number of the dump; flush before a change */
 	uint32_t lines;		/* ~p# lines since the boot */
