@@ -35,21 +35,26 @@ func (h *Heap) AppendLine(dst []byte, block int) ([]byte, bool) {
 	return codec.AppendLine(dst, blob), true
 }
 
-// WriteRecording writes a heap as a recording: boot, modules, and one dump. The dump
-// contains the blocks for which keep returns true, all blocks if keep is nil. Blocks
-// without a blob are omitted, but counted as expected.
-func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) error {
-	out := bufio.NewWriterSize(w, 1<<16)
-	var line []byte
-	head := func(verb string, keys ...codec.HeaderKey) {
-		h := codec.Header{Verb: verb, HasNumber: verb == codec.VerbBegin || verb == codec.VerbEnd, Keys: keys}
-		line, _ = codec.AppendHeader(line[:0], &h) // the keys are valid
-		line = append(line, '\n')
-		out.Write(line)
-	}
-	num := func(key string, v uint64) codec.HeaderKey {
-		return codec.HeaderKey{Key: key, Value: strconv.FormatUint(v, 10)}
-	}
+// recording writes the lines of a recording.
+type recording struct {
+	*bufio.Writer
+	line []byte
+}
+
+func (r *recording) head(verb string, keys ...codec.HeaderKey) {
+	h := codec.Header{Verb: verb, HasNumber: verb == codec.VerbBegin || verb == codec.VerbEnd, Keys: keys}
+	r.line, _ = codec.AppendHeader(r.line[:0], &h) // the keys are valid
+	r.line = append(r.line, '\n')
+	r.Write(r.line)
+}
+
+func num(key string, v uint64) codec.HeaderKey {
+	return codec.HeaderKey{Key: key, Value: strconv.FormatUint(v, 10)}
+}
+
+// boot begins a recording: it writes a boot, with keys, and the modules.
+func (m *Image) boot(w io.Writer, keys ...codec.HeaderKey) *recording {
+	r := &recording{Writer: bufio.NewWriterSize(w, 1<<16)}
 	boot := []codec.HeaderKey{}
 	if m.Program != "" {
 		boot = append(boot, codec.HeaderKey{Key: "prog", Value: m.Program})
@@ -57,11 +62,19 @@ func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) 
 	if m.PID > 0 {
 		boot = append(boot, num("pid", uint64(m.PID)))
 	}
-	head(codec.VerbBoot, append(boot, num("w", uint64(m.Word)))...)
+	r.head(codec.VerbBoot, append(append(boot, num("w", uint64(m.Word))), keys...)...)
 	if modules := m.Modules(); len(modules) > 0 {
-		head(codec.VerbMap)
-		out.WriteString(moduleLines(modules))
+		r.head(codec.VerbMap)
+		r.WriteString(moduleLines(modules))
 	}
+	return r
+}
+
+// WriteRecording writes a heap as a recording: boot, modules, and one dump. The dump
+// contains the blocks for which keep returns true, all blocks if keep is nil. Blocks
+// without a blob are omitted, but counted as expected.
+func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) error {
+	out := m.boot(w)
 	n, bytes, missing := uint64(0), uint64(0), 0
 	for i := range h.Blocks {
 		switch b := &h.Blocks[i]; {
@@ -76,17 +89,17 @@ func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) 
 	if keep == nil {
 		expected = max(expected, uint64(h.Expected()))
 	}
-	head(codec.VerbBegin, num("n", expected), num("b", bytes), num("u", 1), codec.HeaderKey{Key: "why", Value: "image"})
+	out.head(codec.VerbBegin, num("n", expected), num("b", bytes), num("u", 1), codec.HeaderKey{Key: "why", Value: "image"})
 	for i := range h.Blocks {
 		if keep != nil && !keep(i) {
 			continue
 		}
 		var ok bool
-		if line, ok = h.AppendLine(line[:0], i); ok {
-			out.Write(append(line, '\n'))
+		if out.line, ok = h.AppendLine(out.line[:0], i); ok {
+			out.Write(append(out.line, '\n'))
 		}
 	}
-	head(codec.VerbEnd, num("n", n), num("b", bytes))
+	out.head(codec.VerbEnd, num("n", n), num("b", bytes))
 	return out.Flush()
 }
 

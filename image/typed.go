@@ -9,8 +9,11 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// heapType is the name of the struct in device/ that holds a list of blocks.
-const heapType = "lwsbt_heap"
+// The names of the structs in device/ that hold a list of blocks, and a table of call paths.
+const (
+	heapType    = "lwsbt_heap"
+	profileType = "lwsbt_profile"
+)
 
 // Limits for debug information: total size of its sections in bytes, compression ratio,
 // and number of entries.
@@ -24,14 +27,25 @@ const (
 // have one as a member or element, from its debug information. bias is the address in
 // memory minus the address in the file. The list is empty if the file has no debug
 // information.
-func (m *Image) HeapVariables(path string, bias uint64) (found []Symbol, err error) {
+func (m *Image) HeapVariables(path string, bias uint64) ([]Symbol, error) {
+	return m.variablesOf(heapType, path, bias)
+}
+
+// ProfileVariables is HeapVariables for variables that are, or have, a struct
+// lwsbt_profile.
+func (m *Image) ProfileVariables(path string, bias uint64) ([]Symbol, error) {
+	return m.variablesOf(profileType, path, bias)
+}
+
+// variablesOf returns the variables that are, or have, a struct of the name.
+func (m *Image) variablesOf(name, path string, bias uint64) (found []Symbol, err error) {
 	defer func() {
 		if r := recover(); r != nil { // panics of debug/elf and debug/dwarf
 			err = fmt.Errorf("%s: malformed debug information: %v", path, r)
 		}
 	}()
 	for _, p := range append([]string{path}, debugFile(path)...) {
-		list, err := typedVariables(p)
+		list, err := typedVariables(p, name)
 		if err != nil {
 			return nil, err
 		}
@@ -66,21 +80,21 @@ func debugFile(path string) []string {
 }
 
 // typedVariables returns the variables of one file. If debug information gives no
-// constant address, Addr is 0 and Size is the offset of the heap in the variable.
-func typedVariables(path string) (found []Symbol, err error) {
+// constant address, Addr is 0 and Size is the offset of the struct in the variable.
+func typedVariables(path, structName string) (found []Symbol, err error) {
 	f, err := elf.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if !mentions(f) {
+	if !mentions(f, structName) {
 		return nil, nil
 	}
 	d, err := f.DWARF()
 	if err != nil {
 		return nil, fmt.Errorf("%s: debug information: %w", path, err)
 	}
-	offsets := map[dwarf.Offset][]uint64{} // of heaps in the variables of a type
+	offsets := map[dwarf.Offset][]uint64{} // of the structs in the variables of a type
 	r := d.Reader()
 	for range maxEntries {
 		e, err := r.Next()
@@ -98,7 +112,7 @@ func typedVariables(path string) (found []Symbol, err error) {
 		list, seen := offsets[at]
 		if !seen {
 			if t, err := d.Type(at); err == nil {
-				list = heapsIn(t, 0, 0, nil)
+				list = structsIn(t, structName, 0, 0, nil)
 			}
 			offsets[at] = list
 		}
@@ -116,7 +130,7 @@ func typedVariables(path string) (found []Symbol, err error) {
 
 // mentions reports whether debug information contains the name of the type. It returns
 // false if the debug information exceeds the limits.
-func mentions(f *elf.File) bool {
+func mentions(f *elf.File, structName string) bool {
 	total, found := uint64(0), false
 	for _, s := range f.Sections {
 		if len(s.Name) < 7 || s.Name[:7] != ".debug_" && s.Name[:7] != ".zdebug" {
@@ -128,7 +142,7 @@ func mentions(f *elf.File) bool {
 		switch s.Name {
 		case ".debug_str", ".zdebug_str", ".debug_info", ".zdebug_info":
 			b, err := s.Data()
-			found = found || err == nil && bytes.Contains(b, []byte(heapType+"\x00"))
+			found = found || err == nil && bytes.Contains(b, []byte(structName+"\x00"))
 		}
 	}
 	return found
@@ -147,33 +161,33 @@ func plainAddress(loc []byte, f *elf.File) (uint64, bool) {
 	return uintOf(loc[1:], f.ByteOrder), true
 }
 
-// Limits for heaps within a variable.
+// Limits for structs within a variable.
 const (
 	maxNesting  = 4
 	maxElements = 64
 )
 
-// heapsIn appends the offsets of heaps in a variable of type t at offset off.
-func heapsIn(t dwarf.Type, off uint64, depth int, list []uint64) []uint64 {
+// structsIn appends the offsets of structs of the name in a variable of type t at offset off.
+func structsIn(t dwarf.Type, name string, off uint64, depth int, list []uint64) []uint64 {
 	if depth > maxNesting || len(list) >= maxElements {
 		return list
 	}
 	switch t := t.(type) {
 	case *dwarf.TypedefType:
-		return heapsIn(t.Type, off, depth, list)
+		return structsIn(t.Type, name, off, depth, list)
 	case *dwarf.QualType:
-		return heapsIn(t.Type, off, depth, list)
+		return structsIn(t.Type, name, off, depth, list)
 	case *dwarf.ArrayType:
 		size := t.Type.Size()
 		for i := int64(0); i < min(t.Count, maxElements) && size > 0; i++ {
-			list = heapsIn(t.Type, off+uint64(i*size), depth+1, list)
+			list = structsIn(t.Type, name, off+uint64(i*size), depth+1, list)
 		}
 	case *dwarf.StructType:
-		if t.StructName == heapType {
+		if t.StructName == name {
 			return append(list, off)
 		}
 		for _, x := range t.Field {
-			list = heapsIn(x.Type, off+uint64(x.ByteOffset), depth+1, list)
+			list = structsIn(x.Type, name, off+uint64(x.ByteOffset), depth+1, list)
 		}
 	}
 	return list

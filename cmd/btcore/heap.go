@@ -11,8 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/image"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // knownOwners are names of variables that may hold the list: that of lws's alloc.c, and
@@ -22,6 +24,9 @@ var knownOwners = []string{"active", "lwsbt_heap"}
 // wrapped is the name of the struct lwsbt_heap in device/adapters/wrap.c.
 const wrapped = "lwsbt_wrapped"
 
+// wrappedProfile is the name of the struct lwsbt_profile there.
+const wrappedProfile = "lwsbt_wrapped_profile"
+
 // heapOptions are the flags of btcore heap.
 type heapOptions struct {
 	owner  []string
@@ -30,6 +35,7 @@ type heapOptions struct {
 	damage bool
 	only   string
 	bytes  []string
+	paths  bool
 }
 
 // heapCommand returns btcore heap.
@@ -48,12 +54,16 @@ If there is an ELF file with symbols, the list of blocks is found by the
 variable that holds it; else memory is searched for blocks. With --damage, heap
 prints which metadata was overwritten, which blocks were written past their
 end, and what was not checked. With --leaks, it prints the blocks that nothing
-points to: no register, stack or data, and no reachable block.`,
+points to: no register, stack or data, and no reachable block.
+
+Of a program that counts by call path in a struct lwsbt_profile, heap prints
+the table: a dump of ~p# lines. With --paths, it prints any heap so.`,
 		Example: `
 btcore heap core -e app.elf > heap.rec           the heap, for btheap
 btcore heap --leaks core -e app.elf              what is leaked
 btcore heap --only leaked core -e app.elf | btheap top
-btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM`,
+btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM
+btcore heap --paths core -e app.elf > heap.rec   a hundredth of the size`,
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringArrayVar(&o.owner, "owner", nil, "find the list in variable `NAME`, or at 0xADDR")
@@ -61,6 +71,7 @@ btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM`,
 	f.BoolVar(&o.damage, "damage", false, "print overwritten metadata, the blocks that were probably written past their end, and what was not checked")
 	f.BoolVar(&o.leaks, "leaks", false, "print the leaked blocks, by call stack")
 	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, leaked, uncertain, damaged")
+	f.BoolVar(&o.paths, "paths", false, "print the recording by call path: ~p# lines, without addresses")
 	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
 	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or incomplete,
 2 usage, unreadable input or no heap in it, 3 something outside failed.`)
@@ -77,6 +88,8 @@ func (o *heapOptions) check() error {
 		return cli.BadArgsf("--carve and --owner: expected one of them")
 	case o.only != "" && (o.leaks || o.damage || len(o.bytes) > 0):
 		return cli.BadArgsf("--only is for recordings: not with --leaks, --damage or --bytes")
+	case o.paths && (o.leaks || o.damage || len(o.bytes) > 0):
+		return cli.BadArgsf("--paths is for recordings: not with --leaks, --damage or --bytes")
 	case len(o.bytes) > 0 && (o.leaks || o.damage):
 		return cli.BadArgsf("--bytes: not with --leaks or --damage")
 	}
@@ -97,27 +110,121 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	var done func()
 	search.FollowsCall, done = in.followsCall()
 	defer done()
-	h, err := in.FindHeap(search)
-	if err != nil {
-		o.warn(c, in, nil)
-		if errors.Is(err, image.ErrNoHeap) && len(search.Typed) > 0 {
-			x := search.Typed[0]
-			return cli.Usagef("the list of blocks is in %s at %#x, which is not in this image", x.Name, x.Addr)
-		}
-		if errors.Is(err, image.ErrNoHeap) {
-			return cli.Usagef("no list of blocks with compressed backtraces in this image: only programs with libwebsockets or device/ linked have one%s", in.hint())
-		}
-		return err
-	}
-	err = in.write(c, func(w io.Writer) error { return o.write(w, in, h) })
-	o.warn(c, in, h)
+	profiles, err := o.profiles(in, &search)
 	if err != nil {
 		return err
 	}
-	if len(h.Damage) > 0 || len(h.Notes()) > 0 || len(in.Notes()) > 0 {
+	h, err := o.findHeap(in, search, profiles)
+	if err != nil {
+		o.warn(c, in, nil, profiles)
+		return err
+	}
+	err = in.write(c, func(w io.Writer) error { return o.write(w, in, h, profiles) })
+	o.warn(c, in, h, profiles)
+	if err != nil {
+		return err
+	}
+	if len(in.Notes()) > 0 || h != nil && (len(h.Damage) > 0 || len(h.Notes()) > 0) {
 		return cli.Exit(cli.Short)
 	}
 	return nil
+}
+
+// findHeap finds the list of blocks. It returns nil if there is none besides profiles.
+func (o *heapOptions) findHeap(in *input, search image.Search, profiles []*image.Profile) (*image.Heap, error) {
+	blocks := o.only != "" || o.leaks || o.damage || len(o.bytes) > 0 // are needed
+	err := image.ErrNoHeap
+	var h *image.Heap
+	if len(profiles) == 0 || len(search.Owners)+len(search.Typed) > 0 {
+		h, err = in.FindHeap(search)
+	}
+	if err == nil && len(profiles) > 0 && h.Expected() == 0 && len(h.Damage)+len(h.Notes()) == 0 {
+		h, err = nil, image.ErrNoHeap
+	}
+	switch {
+	case err == nil && len(profiles) > 0 && profiles[0].Sample > 0:
+		return nil, cli.Usagef("the blocks of the profile at %#x are sampled, those of the list at %#x are not: --owner selects one of them",
+			profiles[0].Addr, h.Owners[0].Addr)
+	case !errors.Is(err, image.ErrNoHeap):
+		return h, err
+	case len(profiles) > 0 && blocks:
+		return nil, cli.Usagef("the blocks of the profile at %#x are in no list: not with --only, --leaks, --damage or --bytes", profiles[0].Addr)
+	case len(profiles) > 0:
+		return nil, nil
+	case len(search.Typed) > 0:
+		x := search.Typed[0]
+		return nil, cli.Usagef("the list of blocks is in %s at %#x, which is not in this image", x.Name, x.Addr)
+	}
+	return nil, cli.Usagef("no list of blocks with compressed backtraces in this image: only programs with libwebsockets or device/ linked have one%s", in.hint())
+}
+
+// profiles returns the tables of call paths, and removes them and their heaps from search.
+func (o *heapOptions) profiles(in *input, search *image.Search) ([]*image.Profile, error) {
+	if o.carve {
+		return nil, nil
+	}
+	var candidates []image.Symbol
+	for _, f := range in.files {
+		if !f.loaded {
+			continue
+		}
+		list, _ := in.Variables(f.path, f.bias, wrappedProfile) // a file may have no symbols
+		more, err := in.ProfileVariables(f.path, f.bias)
+		if err != nil {
+			in.note("%v", err)
+		}
+		candidates = append(candidates, append(list, more...)...)
+	}
+	if search.Strict {
+		candidates = slices.DeleteFunc(candidates, func(x image.Symbol) bool { return !at(search.Owners, x.Addr) })
+	}
+	if len(candidates) == 0 {
+		return nil, nil
+	}
+	code, shift := in.code()
+	list := in.FindProfiles(candidates, code, shift)
+	for _, p := range list {
+		if p.Sample != list[0].Sample {
+			return nil, cli.Usagef("the profiles at %#x and %#x are sampled differently: --owner selects one of them", list[0].Addr, p.Addr)
+		}
+		known := func(x image.Symbol) bool { return x.Addr == p.Addr || x.Addr == p.Heap }
+		search.Owners = slices.DeleteFunc(search.Owners, known)
+		search.Typed = slices.DeleteFunc(search.Typed, known)
+	}
+	return list, nil
+}
+
+func at(list []image.Symbol, addr uint64) bool {
+	return slices.ContainsFunc(list, func(x image.Symbol) bool { return x.Addr == addr })
+}
+
+// code returns the code ranges of the files, and the shift of their offsets. (BT-CODE-3)
+func (in *input) code() (code []codec.Range, shift int) {
+	for _, f := range in.files {
+		if !f.loaded {
+			continue
+		}
+		file, err := symbol.Open(f.path, nil)
+		if err != nil {
+			continue // the error is reported where names are needed
+		}
+		l, err := file.Layout()
+		file.Close()
+		if err != nil {
+			in.note("%v", err)
+		}
+		if len(code) == 0 {
+			shift = l.Shift
+		}
+		shift = min(shift, l.Shift)
+		for _, x := range l.Code {
+			if x.Start += f.bias; in.Word == 32 {
+				x.Start = uint64(uint32(x.Start))
+			}
+			code = append(code, x)
+		}
+	}
+	return code, shift
 }
 
 // addRegs adds the thread of --regs.
@@ -206,7 +313,7 @@ func (in *input) typed(f elfFile) []image.Symbol {
 }
 
 // write writes the output that the flags select.
-func (o *heapOptions) write(w io.Writer, in *input, h *image.Heap) error {
+func (o *heapOptions) write(w io.Writer, in *input, h *image.Heap, profiles []*image.Profile) error {
 	switch {
 	case len(o.bytes) > 0:
 		return writeBytes(w, in, h, o.bytes)
@@ -228,7 +335,15 @@ func (o *heapOptions) write(w io.Writer, in *input, h *image.Heap) error {
 		}
 		return nil
 	}
-	return in.WriteRecording(w, h, o.keep(in, h))
+	if !o.paths && len(profiles) == 0 {
+		return in.WriteRecording(w, h, o.keep(in, h))
+	}
+	d := image.PathDump{Profiles: profiles, Heap: h}
+	if h != nil {
+		d.Keep = o.keep(in, h)
+		d.Code, d.Shift = in.code()
+	}
+	return in.WritePaths(w, d)
 }
 
 // keep returns a function that reports whether --only selects a block; nil selects
@@ -268,11 +383,16 @@ func (in *input) roots() (r image.Roots) {
 }
 
 // warn writes notes, and the lists that were found, to standard error.
-func (o *heapOptions) warn(c *cobra.Command, in *input, h *image.Heap) {
+func (o *heapOptions) warn(c *cobra.Command, in *input, h *image.Heap, profiles []*image.Profile) {
 	w := c.ErrOrStderr()
 	say := func(text string) { fmt.Fprintf(w, "btcore: %s\n", cli.Printable(text)) }
 	for _, t := range append(in.Notes(), in.notes...) {
 		say(t)
+	}
+	for _, p := range profiles {
+		n, _ := p.Live()
+		say(fmt.Sprintf("%s of %s in the profile at %#x (variable %s); %s found in memory",
+			cli.Count(n, "block"), cli.Count(len(p.Entries), "path"), p.Addr, p.Name, cli.Count(p.Found, "block")))
 	}
 	if h == nil {
 		return

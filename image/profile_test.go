@@ -1,0 +1,270 @@
+package image
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
+)
+
+// profileCore crashes testdata/profile.c, and returns its core file with the table in it.
+func profileCore(t *testing.T, triple, mode string, flags ...string) (d dead, m *Image, at []Symbol) {
+	cc := []string{"-DON_DEVICE", "-fexceptions", "-I", testdata(t, "../../device/include"), testdata(t, "profile.c")}
+	for _, name := range strings.Fields("choose encode decode line head event parse heap alloc dump paths packet profile profile_dump sums device") {
+		cc = append(cc, testdata(t, "../../device/src/"+name+".c"))
+	}
+	d = die(t, triple, "", mode, append(cc, flags...)...)
+	text, err := os.ReadFile(strings.TrimSuffix(d.core, "gdb.core") + "out.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, callpath.LeadIn) {
+			d.lines = append(d.lines, strings.TrimSpace(line))
+		}
+	}
+	m = &Image{}
+	t.Cleanup(m.Close)
+	if err := m.AddFile(d.core); err != nil {
+		t.Fatal(err)
+	}
+	bias := uint64(0)
+	for _, x := range m.Modules() {
+		if x.Path == d.exe {
+			bias = x.Bias
+		}
+	}
+	if at, err = m.ProfileVariables(d.exe, bias); err != nil {
+		t.Fatal(err)
+	}
+	if more, _ := m.Variables(d.exe, bias, "lwsbt_wrapped_profile"); len(at) == 0 {
+		at = more
+	}
+	if len(at) != 1 {
+		t.Fatalf("tables %v", at)
+	}
+	return d, m, at
+}
+
+// pathsOf returns the entries of ~p# lines, in order of paths.
+func pathsOf(t *testing.T, lines []string) (list []callpath.Entry) {
+	t.Helper()
+	for _, line := range lines {
+		var l callpath.Line
+		if err := l.Parse([]byte(line)); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		for e := (callpath.Entry{}); l.Next(&e); {
+			list = append(list, callpath.Entry{Path: e.Clone(), Live: e.Live, Bytes: e.Bytes})
+		}
+	}
+	slices.SortFunc(list, compareEntries)
+	return list
+}
+
+func compareEntries(a, b callpath.Entry) int {
+	if c := callpath.Compare(&a.Path, &b.Path); c != 0 {
+		return c
+	}
+	return int(a.Bytes) - int(b.Bytes)
+}
+
+// linesOf returns the ~p# lines of a recording.
+func linesOf(text []byte) (list []string) {
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, callpath.LeadIn) {
+			list = append(list, strings.TrimSpace(line))
+		}
+	}
+	return list
+}
+
+// TestProfile reads the table of a program, of either word size, found by debug
+// information and by name. The entries are those of the library's own dump, and what
+// they hold is what the program says.
+func TestProfile(t *testing.T) {
+	for _, c := range []struct {
+		name, triple, mode string
+		flags              []string
+	}{
+		{"x86_64", "", "plain", nil},
+		{"x86_64-by-name-full", "", "full", []string{"-DWRAPPED", "-g0"}},
+		{"i686", "i686-linux-gnu", "plain", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			slow(t, c.triple)
+			d, m, at := profileCore(t, c.triple, c.mode, c.flags...)
+			list := m.FindProfiles(at, nil, 0)
+			if len(list) != 1 || len(m.Notes()) > 0 {
+				t.Fatalf("%d tables, notes %q", len(list), m.Notes())
+			}
+			p := list[0]
+
+			// By the program's account.
+			type sum struct{ live, bytes uint64 }
+			truth, total := map[string]sum{}, sum{}
+			for _, x := range d.truth {
+				s := truth[x.label]
+				truth[x.label] = sum{s.live + 1, s.bytes + x.size}
+				total = sum{total.live + 1, total.bytes + x.size}
+			}
+			if live, size := p.Live(); (sum{live, size}) != total || uint64(p.Found) != total.live {
+				t.Errorf("%d blocks of %d bytes, %d found; the program has %+v", live, size, p.Found, total)
+			}
+			cut := uint64(0)
+			for _, e := range p.Entries {
+				if e.Cut {
+					cut += e.Live
+				}
+				for label, s := range truth {
+					if s == (sum{e.Live, e.Bytes}) {
+						delete(truth, label)
+						break
+					}
+				}
+			}
+			if c.mode != "full" && (len(truth) > 0 || cut > 0) {
+				t.Errorf("no entries for %v, %d blocks cut", truth, cut)
+			}
+			if c.mode == "full" && (cut == 0 || cut == total.live) {
+				t.Errorf("%d of %d blocks under an outer part of their path", cut, total.live)
+			}
+
+			// By the library's dump.
+			var out bytes.Buffer
+			if err := m.WritePaths(&out, PathDump{Profiles: list}); err != nil {
+				t.Fatal(err)
+			}
+			got, want := pathsOf(t, linesOf(out.Bytes())), pathsOf(t, d.lines)
+			if !slices.EqualFunc(got, want, func(a, b callpath.Entry) bool { return compareEntries(a, b) == 0 && a.Live == b.Live }) {
+				t.Errorf("entries\n%v\nthe library writes\n%v", got, want)
+			}
+		})
+	}
+}
+
+// writable returns the memory of an image without files behind it.
+func writable(m *Image) *Image {
+	out := &Image{Word: m.Word, Order: m.Order}
+	for _, s := range m.Segments() {
+		if s.Write && !s.ELF && len(s.Data) < 1<<22 {
+			out.add(Segment{Addr: s.Addr, Data: slices.Clone(s.Data), Write: true})
+		}
+	}
+	return out
+}
+
+// TestProfileDamaged overwrites parts of a table. Whatever changes the sums is noted.
+func TestProfileDamaged(t *testing.T) {
+	_, m, at := profileCore(t, "", "plain")
+	clean := writable(m).FindProfiles(at, nil, 0)
+	if len(clean) != 1 {
+		t.Fatal("no table")
+	}
+	live, size := clean[0].Live()
+	node, _ := m.Pointer(at[0].Addr + 8)
+	entry, _ := m.Pointer(at[0].Addr + 16)
+	used := entry + 16*uint64(clean[0].Entries[0].Number)
+	innermost, _ := m.Uint(used, 2)
+	leaf := node + 8*(innermost-2)
+
+	for _, c := range []struct {
+		name string
+		addr uint64
+		data []byte
+		want string // in a note
+		kept bool   // the sums stay
+	}{
+		{"nodes=0", at[0].Addr + 24, []byte{0, 0}, "0 nodes, 300 entries", false},
+		{"shift=9", at[0].Addr + 41, []byte{9}, "shift 9", false},
+		{"node=8", at[0].Addr + 8, []byte{8, 0, 0, 0, 0, 0, 0, 0}, "its nodes are not in the image", false},
+		{"entry=16", at[0].Addr + 16, []byte{16, 0, 0, 0, 0, 0, 0, 0}, "its entries are not in the image", false},
+		{"ranges=16", at[0].Addr + 32, []byte{16, 0, 0, 0, 0, 0, 0, 0}, "its code ranges are not in the image", false},
+		{"entry's node out of the table", used, []byte{0xff, 0xff}, "node 65535 of 900", true},
+		{"entry's bits", used + 3, []byte{0xff}, "was overwritten: left out", false},
+		{"entry's live", used + 4, []byte{0x7f}, "were found", false},
+		{"entry's bytes", used + 8, []byte{1, 2, 3, 4, 5, 6, 7, 8}, "more than there is memory", true},
+		{"node never used", leaf, make([]byte, 8), "is not in use", true},
+		{"node that is its own parent", leaf, []byte{byte(innermost), byte(innermost>>8) | 4, 0, 0, 0, 0, 0, 0}, "or a loop", true},
+		{"node out of the code", leaf, []byte{0, 0, 0, 0, 0, 0, 0, 0x40}, "is in no code range", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bad := writable(m)
+			copy(bad.Find(c.addr).Data[c.addr-bad.Find(c.addr).Addr:], c.data)
+			list := bad.FindProfiles(at, nil, 0)
+			if notes := strings.Join(bad.Notes(), "\n"); !strings.Contains(notes, c.want) {
+				t.Errorf("notes %q, want %q", notes, c.want)
+			}
+			if !c.kept {
+				return
+			}
+			if len(list) != 1 {
+				t.Fatalf("%d tables", len(list))
+			}
+			if n, b := list[0].Live(); n != live || b != size {
+				t.Errorf("%d blocks of %d bytes, want %d of %d", n, b, live, size)
+			}
+		})
+	}
+
+	rnd := rand.New(rand.NewPCG(21, 1))
+	bad := writable(m)
+	for range 200 {
+		addr := []uint64{at[0].Addr + rnd.Uint64N(64), node + rnd.Uint64N(900*8), entry + rnd.Uint64N(300*16)}[rnd.IntN(3)]
+		s := bad.Find(addr)
+		b := &s.Data[addr-s.Addr]
+		old := *b
+		*b = byte(rnd.Uint32())
+		bad.notes = notes{}
+		list := bad.FindProfiles(at, nil, 0)
+		switch {
+		case len(bad.Notes()) > 0:
+		case len(list) != 1:
+			t.Fatalf("byte %#x: %d → %d: no table, and no note", addr, old, *b)
+		default:
+			if n, x := list[0].Live(); n != live || x != size {
+				t.Fatalf("byte %#x: %d → %d: %d blocks of %d bytes, want %d of %d, and no note", addr, old, *b, n, x, live, size)
+			}
+		}
+		*b = old
+	}
+}
+
+// TestHeapByPaths writes a list of blocks by call path: the sums are those of the blocks.
+func TestHeapByPaths(t *testing.T) {
+	d := deviceCore(t, 0, "plain")
+	m, owners, _ := d.open(t)
+	h, err := m.FindHeap(Search{Owners: owners})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := m.WritePaths(&out, PathDump{Heap: h}); err != nil {
+		t.Fatal(err)
+	}
+	live, size, want := uint64(0), uint64(0), uint64(0)
+	list := pathsOf(t, linesOf(out.Bytes()))
+	for _, e := range list {
+		live, size = live+e.Live, size+e.Bytes
+		if len(e.Frames) < 3 {
+			t.Errorf("a path of %d frames", len(e.Frames))
+		}
+	}
+	for _, x := range d.truth {
+		want += x.size
+	}
+	stacks := map[string]bool{}
+	for _, line := range d.lines {
+		s, _ := fields(t, line)
+		stacks[fmt.Sprint(s.PCs)] = true
+	}
+	if live != uint64(len(d.truth)) || size != want || len(list) != len(stacks) {
+		t.Errorf("%d blocks of %d bytes in %d paths, the program has %d of %d, the library %d stacks",
+			live, size, len(list), len(d.truth), want, len(stacks))
+	}
+}
