@@ -176,7 +176,9 @@ func (o *heapOptions) profiles(in *input, search *image.Search) ([]*image.Profil
 		candidates = append(candidates, append(list, more...)...)
 	}
 	if search.Strict {
-		candidates = slices.DeleteFunc(candidates, func(x image.Symbol) bool { return !at(search.Owners, x.Addr) })
+		candidates = slices.DeleteFunc(candidates, func(x image.Symbol) bool {
+			return !slices.ContainsFunc(search.Owners, func(o image.Symbol) bool { return x.Addr == o.Addr || x.Name == o.Name })
+		})
 	}
 	if len(candidates) == 0 {
 		return nil, nil
@@ -187,15 +189,11 @@ func (o *heapOptions) profiles(in *input, search *image.Search) ([]*image.Profil
 		if p.Sample != list[0].Sample {
 			return nil, cli.Usagef("the profiles at %#x and %#x are sampled differently: --owner selects one of them", list[0].Addr, p.Addr)
 		}
-		known := func(x image.Symbol) bool { return x.Addr == p.Addr || x.Addr == p.Heap }
+		known := func(x image.Symbol) bool { return x.Addr == p.Addr || x.Addr == p.Heap || x.Name == p.Name }
 		search.Owners = slices.DeleteFunc(search.Owners, known)
 		search.Typed = slices.DeleteFunc(search.Typed, known)
 	}
 	return list, nil
-}
-
-func at(list []image.Symbol, addr uint64) bool {
-	return slices.ContainsFunc(list, func(x image.Symbol) bool { return x.Addr == addr })
 }
 
 // code returns the code ranges of the files, and the shift of their offsets. (BT-CODE-3)
