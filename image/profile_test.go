@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,13 +14,13 @@ import (
 )
 
 // profileCore crashes testdata/profile.c, and returns its core file with the table in it.
-func profileCore(t *testing.T, triple, mode string, flags ...string) (d dead, m *Image, at []Symbol) {
+func profileCore(t *testing.T, triple, qemu, mode string, flags ...string) (d dead, m *Image, at []Symbol) {
 	cc := []string{"-DON_DEVICE", "-fexceptions", "-I", testdata(t, "../../device/include"), testdata(t, "profile.c")}
 	for _, name := range strings.Fields("choose encode decode line head event parse heap alloc dump paths packet profile profile_dump sums device") {
 		cc = append(cc, testdata(t, "../../device/src/"+name+".c"))
 	}
-	d = die(t, triple, "", mode, append(cc, flags...)...)
-	text, err := os.ReadFile(strings.TrimSuffix(d.core, "gdb.core") + "out.txt")
+	d = die(t, triple, qemu, mode, append(cc, flags...)...)
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(d.exe), "out.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,21 +85,24 @@ func linesOf(text []byte) (list []string) {
 	return list
 }
 
-// TestProfile reads the table of a program, of either word size, found by debug
+// TestProfile reads the table of a program, of either word size and byte order, found by debug
 // information and by name. The entries are those of the library's own dump, and what
 // they hold is what the program says.
 func TestProfile(t *testing.T) {
 	for _, c := range []struct {
-		name, triple, mode string
-		flags              []string
+		name, triple, qemu, mode string
+		flags                    []string
 	}{
-		{"x86_64", "", "plain", nil},
-		{"x86_64-by-name-full", "", "full", []string{"-DWRAPPED", "-g0"}},
-		{"i686", "i686-linux-gnu", "plain", nil},
+		{"x86_64", "", "", "plain", nil},
+		{"x86_64-by-name-full", "", "", "full", []string{"-DWRAPPED", "-g0"}},
+		{"i686", "i686-linux-gnu", "", "plain", nil},
+		{"mips", "mips-linux-gnu", "qemu-mips", "plain", nil},
+		{"armhf", "arm-linux-gnueabihf", "qemu-arm", "plain", nil},
+		{"s390x", "s390x-linux-gnu", "qemu-s390x", "plain", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			slow(t, c.triple)
-			d, m, at := profileCore(t, c.triple, c.mode, c.flags...)
+			d, m, at := profileCore(t, c.triple, c.qemu, c.mode, c.flags...)
 			list := m.FindProfiles(at, nil, 0)
 			if len(list) != 1 || len(m.Notes()) > 0 {
 				t.Fatalf("%d tables, notes %q", len(list), m.Notes())
@@ -161,7 +165,7 @@ func writable(m *Image) *Image {
 
 // TestProfileDamaged overwrites parts of a table. Whatever changes the sums is noted.
 func TestProfileDamaged(t *testing.T) {
-	_, m, at := profileCore(t, "", "plain")
+	_, m, at := profileCore(t, "", "", "plain")
 	clean := writable(m).FindProfiles(at, nil, 0)
 	if len(clean) != 1 {
 		t.Fatal("no table")

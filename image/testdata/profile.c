@@ -90,6 +90,6 @@ int main(int argc, char **argv)
 	for (int k = 0; k < truths; k++)
 		printf("live %lx %lu %s\n", (unsigned long)(uintptr_t)truth[k].p, (unsigned long)truth[k].size, truth[k].label);
 	fflush(stdout);
-	stop(0);
+	stop(argc > 1 && strstr(argv[1], "die"));
 	return 0;
 }
