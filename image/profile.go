@@ -271,34 +271,40 @@ func (m *Image) findProfileBlocks(p *Profile) {
 	for i := range p.Entries {
 		at[uint64(p.Entries[i].Number)] = &p.Entries[i]
 	}
-	ptr := m.PointerSize()
 	for _, s := range m.Segments() {
 		if s.ELF || !s.Write {
 			continue
 		}
 		for from, b := range s.extents() {
-			addr := s.Addr + uint64(from)
-			for off := int(-addr & uint64(ptr-1)); off+2*ptr <= len(b); off += ptr {
-				tag := uintOf(b[off+ptr:][:ptr], m.Order)
-				number := tag & 0xffff
-				if tag&0x10000 == 0 || number >= uint64(p.entries) && number != alignedTag {
-					continue
+			m.profileBlocks(p, b, s.Addr+uint64(from), func(number, size uint64) {
+				p.Found++
+				if e := at[number]; e != nil {
+					e.found++
+					e.foundBytes = addSize(e.foundBytes, size)
 				}
-				size, q := uintOf(b[off:][:ptr], m.Order), addr+uint64(off+2*ptr)
-				if tag != m.blockTag(q, size, number) {
-					continue
-				}
-				if number == alignedTag { // the number is in the words before
-					number, _ = m.Pointer(q - 3*uint64(ptr))
-				}
-				if number < uint64(p.entries) {
-					p.Found++
-					if e := at[number]; e != nil {
-						e.found++
-						e.foundBytes = addSize(e.foundBytes, size)
-					}
-				}
-			}
+			})
+		}
+	}
+}
+
+// profileBlocks calls visit for each block in the bytes b at addr, with the number of its entry.
+func (m *Image) profileBlocks(p *Profile, b []byte, addr uint64, visit func(number, size uint64)) {
+	ptr := m.PointerSize()
+	for off := int(-addr & uint64(ptr-1)); off+2*ptr <= len(b); off += ptr {
+		tag := uintOf(b[off+ptr:][:ptr], m.Order)
+		number := tag & 0xffff
+		if tag&0x10000 == 0 || number >= uint64(p.entries) && number != alignedTag {
+			continue
+		}
+		size, q := uintOf(b[off:][:ptr], m.Order), addr+uint64(off+2*ptr)
+		if tag != m.blockTag(q, size, number) {
+			continue
+		}
+		if number == alignedTag { // the number is in the words before
+			number, _ = m.Pointer(q - 3*uint64(ptr))
+		}
+		if number < uint64(p.entries) {
+			visit(number, size)
 		}
 	}
 }
@@ -325,7 +331,7 @@ func (m *Image) checkProfile(p *Profile) {
 		e := &p.Entries[i]
 		switch {
 		case e.Bytes > memory || e.Live > memory/overhead:
-			m.notes.add("entry %d of the profile at %#x counts %d blocks of %d bytes, more than there is memory: %d blocks of %d bytes were found",
+			m.notes.add("entry %d of the profile at %#x counts %d blocks of %d bytes, more than there is memory: the %d blocks of %d bytes that were found are counted",
 				e.Number, p.Addr, e.Live, e.Bytes, e.found, e.foundBytes)
 			e.Live, e.Bytes = e.found, e.foundBytes
 		case p.Found > 0 && (e.found != e.Live || e.foundBytes != e.Bytes):

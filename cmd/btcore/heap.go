@@ -63,7 +63,7 @@ btcore heap core -e app.elf > heap.rec           the heap, for btheap
 btcore heap --leaks core -e app.elf              what is leaked
 btcore heap --only leaked core -e app.elf | btheap top
 btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM
-btcore heap --paths core -e app.elf > heap.rec   a hundredth of the size`,
+btcore heap --paths core -e app.elf > heap.rec   a line for many blocks`,
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringArrayVar(&o.owner, "owner", nil, "find the list in variable `NAME`, or at 0xADDR")
