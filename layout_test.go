@@ -28,7 +28,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"image/unwind":       {packages: "symbol/arch", libraries: "golang.org/x/arch"},
 	"image/unwind/truth": {packages: "image/unwind"},
 
-	"image":                    {packages: "codec symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
+	"image":                    {packages: "codec codec/callpath symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
 	"heaplog":                  {packages: "codec codec/callpath symbol profile heaplog/internal/foreign internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"heaplog/internal/foreign": {packages: "codec"},
 	"report":                   {packages: "profile internal/printable"},
