@@ -56,6 +56,8 @@ func askCodec(r *Request) (a Answer) {
 		if err = codec.ParseHeader(&h, r.Data); err == nil {
 			a.Words = headerWords(&h)
 		}
+	case isPathOp(r.Op):
+		a, err = codecPaths(r)
 	default:
 		a, err = codecRead(r)
 	}

@@ -14,7 +14,8 @@ import (
 type Differs struct {
 	// Kind is bit or byte (other bits or bytes there), insert (bytes that the
 	// control vector lacks), delete (bytes that only the control vector has; positions are
-	// the control vector's), tail (one is the other cut short), word or reading (the same
+	// the control vector's), replace (these bytes stand where the control vector has more or
+	// fewer), tail (one is the other cut short), word or reading (the same
 	// bytes, read otherwise), or in (what is encoded has a frame more, or another
 	// value in one place).
 	Kind     string
@@ -36,7 +37,7 @@ func (d Differs) String() string {
 
 func parseDiffers(text string) (Differs, error) {
 	bad := fmt.Errorf("differs %q, expected bit N, bits N-M, byte N, bytes N-M, insert N, insert N-M, delete N, "+
-		"delete N-M, tail, word, reading or in", clip(text))
+		"delete N-M, replace N, replace N-M, tail, word, reading or in", clip(text))
 	kind, span, ok := strings.Cut(text, " ")
 	if !ok {
 		switch text {
@@ -53,7 +54,7 @@ func parseDiffers(text string) (Differs, error) {
 	switch {
 	case isSpan && (kind == "bits" || kind == "bytes"):
 	case !isSpan && (kind == "bit" || kind == "byte"):
-	case kind == "insert" || kind == "delete":
+	case kind == "insert" || kind == "delete" || kind == "replace":
 	default:
 		return Differs{}, bad
 	}
@@ -91,6 +92,9 @@ func (v *Vector) checkControl(control *Vector) error {
 		return fmt.Errorf("control vector %s is read in another way, expected differs: word or reading", control.ID)
 	}
 	a, b := v.Input(), control.Input()
+	if v.Digits != nil && control.Digits != nil { // the CRC follows from the digits
+		a, b = a[:len(a)-v.crcDigits()], b[:len(b)-control.crcDigits()]
+	}
 	if same := bytes.Equal(a, b); same != (d.Kind == "word" || d.Kind == "reading") {
 		return fmt.Errorf("differs %v: bytes equal to the control vector's: %v", d, same)
 	}
@@ -140,7 +144,7 @@ func (v *Vector) checkControlIn(control *Vector) error {
 // checkControlWords proves that a header that is not written differs from one that is in one
 // word, or has one word more or less.
 func (v *Vector) checkControlWords(control *Vector) error {
-	if control.Words == "" || control.WordsOf != v.WordsOf || control.Text == nil && control.Want == nil || control.Rejects() {
+	if control.Words == "" || control.WordsOf != v.WordsOf || control.WordsOf == "head" && control.Text == nil || control.Rejects() {
 		return fmt.Errorf("control vector %s is not to write such words", control.ID)
 	}
 	a, b := strings.Split(v.Words, " "), strings.Split(control.Words, " ")
@@ -186,6 +190,11 @@ func (d Differs) repair(a, b []byte, blob bool) ([]byte, error) {
 			return nil, beyond
 		}
 		return append(append(bytes.Clone(a[:d.From]), b[d.From:d.To+1]...), a[d.From:]...), nil
+	case "replace":
+		if d.To >= len(a) || !bytes.HasPrefix(b, a[:d.From]) || !bytes.HasSuffix(b[d.From:], a[d.To+1:]) {
+			return nil, fmt.Errorf("what is before or after the place is not the control vector's")
+		}
+		return b, nil
 	case "tail":
 		if blob && len(a) >= 2 && len(b) >= 2 {
 			a, b = a[:len(a)-2], b[:len(b)-2] // the lengths say what each has

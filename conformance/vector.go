@@ -86,6 +86,11 @@ func (op Op) encodes() bool {
 	return op == OpEncode || op == OpUserEncode || op == OpEventEncode || op == OpBareEncode
 }
 
+// isPathOp reports whether op is one of call paths.
+func isPathOp(op Op) bool {
+	return op == OpPline || op == OpVline || kinds[op].in != ""
+}
+
 // Value is a stack as the wire formats of this package write it.
 type Value struct {
 	Size uint64

@@ -30,8 +30,8 @@ func ringCounted(recs []ringRecord) (n int) {
 	return n
 }
 
-// sum adds up what ring.c printed.
-func sum(t testing.TB, out string) (n int) {
+// ringSum adds up what ring.c printed.
+func ringSum(t testing.TB, out string) (n int) {
 	t.Helper()
 	for _, f := range strings.Fields(out) {
 		v, err := strconv.Atoi(f)
@@ -142,7 +142,7 @@ func (m ringMode) run(t *testing.T, library, program, bump string) {
 			t.Errorf("process %d: parent %d, image %x", p.pid, p.image[1]>>32, p.image[2])
 		}
 	}
-	if got, want := ringCounted(recs), sum(t, out); got != want || r.lost() != 0 {
+	if got, want := ringCounted(recs), ringSum(t, out); got != want || r.lost() != 0 {
 		t.Errorf("%d blocks recorded and %d events lost, want %d and 0", got, r.lost(), want)
 	}
 }
@@ -266,7 +266,7 @@ func ringKilled(t *testing.T, library, program string) {
 	*r.u32(56) = uint32(gone.Process.Pid)
 	start := time.Now()
 	out, err := runRing(t, library, r, nil, "", program, "threads", "10000")
-	if err != nil || sum(t, out) != 160000 {
+	if err != nil || ringSum(t, out) != 160000 {
 		t.Fatal(out, err)
 	}
 	if d := time.Since(start); d > 5*time.Second {

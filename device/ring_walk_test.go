@@ -138,7 +138,7 @@ func ringMachine(t *testing.T, cc string, args, flags []string, mode string) {
 	}
 	recs := r.end(t)
 	all := replayRing(t, recs)
-	if n := ringCounted(recs); n != sum(t, out) || r.lost() != 0 {
+	if n := ringCounted(recs); n != ringSum(t, out) || r.lost() != 0 {
 		t.Errorf("%d blocks, want %s, %d lost", n, out, r.lost())
 	}
 	fns := ringFunctions(t, program)

@@ -24,13 +24,17 @@ type callPaths struct {
 	ranges callpath.Ranges
 	shift  uint8 // of the boot line, 0 if it has none
 	from   codeSource
-	told   int          // executable mappings of the process in ranges
-	file   *symbol.File // whose own addresses the ranges are, nil if they are those in memory
+	told   []*symbol.Mapping // executable mappings of the log, by index in ranges
+	given  bool              // the user gives the memory map
+	file   *symbol.File      // whose own addresses the ranges are, nil if they are those in memory
 
 	addrs      map[callpath.Frame]symbol.Addr // frames of this boot
 	generation int                            // of the process when addrs was checked
 	unknown    int64                          // distinct frames outside of the code
 	problem    string                         // with the ELF file's note section, "" if there is none
+
+	cache   map[callpath.ID]cachedPath // of paths without unknown names
+	cacheAt int                        // generation of the process for which cache is valid
 
 	entries []pathEntry // of the current line
 	blocks  []callpath.Block
@@ -87,7 +91,7 @@ func (s *sequenceNumbers) line(number, modulus uint64) (lost int64) {
 // newCallPaths begins a boot. h is its ~h#boot line, nil if it has none. last and before are
 // the latest boot that had lines of call paths and its ~h#boot line, nil if there are none.
 func newCallPaths(r *Reader, h, before *codec.Header, last *callPaths) *callPaths {
-	c := &callPaths{process: r.process, offset: r.offset, addrs: map[callpath.Frame]symbol.Addr{}}
+	c := &callPaths{process: r.process, offset: r.offset, given: len(r.maps) > 0, addrs: map[callpath.Frame]symbol.Addr{}}
 	if h != nil {
 		c.lines.known, c.events.known = true, true
 		c.header(h)
@@ -144,7 +148,7 @@ func (c *callPaths) settle() {
 		return
 	}
 	list := c.process.Executable()
-	if len(list) == 0 || len(list) == c.told {
+	if len(list) <= len(c.told) {
 		return
 	}
 	if c.from != fromMap {
@@ -154,11 +158,10 @@ func (c *callPaths) settle() {
 			c.names, c.shared = &callpath.Names{}, false
 		}
 	}
-	for i := c.told; i < len(list); i++ {
-		m := &list[i]
+	for _, m := range list[len(c.told):] {
+		c.told = append(c.told, &m)
 		c.ranges.Add(codec.Range{Start: m.Start, Length: m.End - m.Start}, fmt.Sprintf("%s %s %x", m.Module.Name, m.Module.BuildID, m.Offset))
 	}
-	c.told = len(list)
 }
 
 // line reads the entries of a line. With locate, it names their addresses, too; otherwise it
@@ -234,13 +237,15 @@ func (c *callPaths) addr(f callpath.Frame) symbol.Addr {
 }
 
 func (c *callPaths) locate(f callpath.Frame) symbol.Addr {
-	pc, _, ok := c.ranges.Address(f)
+	pc, index, ok := c.ranges.Address(f)
 	switch {
 	case !ok:
 		c.unknown++
 		return offsetAddr(f.Value)
 	case c.closed:
 		return symbol.Addr{PC: pc}
+	case c.from == fromMap && index >= 0 && !c.given:
+		return c.process.LocateMapping(c.told[index], pc)
 	case c.file != nil && !f.Escaped:
 		return c.process.LocateIn(c.file, pc)
 	}
@@ -281,6 +286,28 @@ var othersAddr = namedAddr("(all other call paths)")
 // namedAddr returns an address that is a name only.
 func namedAddr(name string) symbol.Addr {
 	return symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}}}
+}
+
+// cachedPath is the call path of a Builder. All Builders of a pass share their call paths.
+type cachedPath struct {
+	path    profile.Path
+	noOuter bool
+}
+
+// knownPath is builderPath for a path without unknown names; ok is false for others.
+func (c *callPaths) knownPath(b *profile.Builder, id callpath.ID) (x cachedPath, ok bool) {
+	if g := c.process.Generation(); c.cache == nil || g != c.cacheAt {
+		c.cache, c.cacheAt = map[callpath.ID]cachedPath{}, g
+	}
+	if x, ok = c.cache[id]; ok {
+		return x, true
+	}
+	if !c.known(id) {
+		return x, false
+	}
+	x.path, x.noOuter = c.builderPath(b, id)
+	c.cache[id] = x
+	return x, true
 }
 
 // builderPath returns the call path of a Builder. noOuter reports whether its outer frames are

@@ -1,6 +1,7 @@
 package heaplog_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -273,9 +274,39 @@ func TestCallPathModules(t *testing.T) {
 	log := "~h#boot w=64\n~h#map\n{{{reset}}}\n" + a + b + line(0, wholePath(1, 1, 0x10, 0x1020)) +
 		"~h#map\n{{{reset}}}\n" + a + c + line(1, wholePath(1, 2, 0x1030, 0x2040)) + "~h#map\n{{{reset}}}\n" + a + b + c + line(2, wholePath(1, 4, 0x1050, 0x2fff, 0x3000))
 	dumps, _ := pathDumps(t, log)
-	want := "1 in 1: b+0x20 a+0x10\n2 in 1: c+0x40 0x7f0000000030\n4 in 1: code+0x3000 c+0xfff b+0x50"
+	want := "1 in 1: b+0x20 a+0x10\n2 in 1: c+0x40 b+0x30\n4 in 1: code+0x3000 c+0xfff b+0x50"
 	if len(dumps) != 1 || dumpText(dumps[0]) != want {
 		t.Errorf("got\n%s\nwant\n%s", dumpText(dumps[0]), want)
+	}
+}
+
+// A module that takes the place of another one in memory gets offsets of its own, and names of the
+// one that is gone stay.
+func TestCallPathModuleReplaced(t *testing.T) {
+	mmap := func(id int, name string) string {
+		return fmt.Sprintf("{{{module:%d:%s:elf:%02x}}}\n{{{mmap:0x400000:0x1000:load:%d:rx:0x0}}}\n", id, name, id, id)
+	}
+	line := func(seq uint16, e ...callpath.Entry) string { return pathLine(t, callpath.Head{Seq: seq}, e...) }
+	log := "~h#boot w=64\n~h#load\n" + mmap(0, "/a") + "~h#load\n" + mmap(1, "/b") + line(0, wholePath(1, 1, 0x10), wholePath(1, 2, 0x1010))
+	dumps, _ := pathDumps(t, log)
+	if want := "1 in 1: a+0x10\n2 in 1: b+0x10"; len(dumps) != 1 || dumpText(dumps[0]) != want {
+		t.Errorf("got\n%s\nwant\n%s", dumpText(dumps[0]), want)
+	}
+}
+
+// A whole dump of no call paths is a dump: the program freed everything.
+func TestCallPathsEmpty(t *testing.T) {
+	dumps, r := pathDumps(t, pathBoot+"~h#begin 0 k=paths l=0\n~h#end 0 n=0 b=0 l=0\n")
+	if len(dumps) != 1 || dumps[0].Total.Count != 0 || !dumps[0].Complete() || notes(r) != "" {
+		t.Errorf("%d dumps, notes %s", len(dumps), notes(r))
+	}
+	r = open(t, strings.NewReader(pathBoot+"~h#begin 0 k=paths l=0\n~h#end 0 n=1 b=8 l=1\n"))
+	var last error
+	for _, err := range r.Dumps() {
+		last = err
+	}
+	if !errors.Is(last, heaplog.ErrNoRecord) {
+		t.Errorf("a dump that lost its only line: %v", last)
 	}
 }
 
@@ -325,6 +356,21 @@ func TestCallPathSampling(t *testing.T) {
 	}
 	if bias := sum / float64(runs) / float64(truth.Bytes); math.Abs(bias) > 0.002 {
 		t.Errorf("bias %f", bias)
+	}
+}
+
+// Estimates of many call paths add up to the estimate of the total.
+func TestCallPathSamplingTotal(t *testing.T) {
+	log, count, bytes := pathBoot+"~h#begin 1 k=paths sample=4096\n", 0.0, 0.0
+	for i := range uint16(1000) {
+		size := uint64(1000 + i)
+		log += pathLine(t, callpath.Head{Dump: 1, Seq: i}, wholePath(1, size, uint64(i)))
+		p := 1 - math.Exp(-float64(size)/4096)
+		count, bytes = count+1/p, bytes+float64(size)/p
+	}
+	dumps, _ := pathDumps(t, log+"~h#end 1\n")
+	if d := dumps[0]; math.Abs(float64(d.Total.Count)-count) > 0.51 || math.Abs(float64(d.Total.Bytes)-bytes) > 0.51 || d.Records != 1000 {
+		t.Errorf("%+v of %d, want %f bytes in %f", d.Total, d.Records, bytes, count)
 	}
 }
 

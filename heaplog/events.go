@@ -12,13 +12,11 @@ import (
 // for the name, and those after it wait, too.
 type events struct {
 	builder *profile.Builder
+	labels  *labels
 	deliver func(*pass, *profile.Event, Place) bool
 
 	last  time.Duration // of the latest ~e# record
 	queue []queuedEvent
-	paths map[uint32]profile.Path // by name, of in and its generation
-	in    *callPaths
-	at    int
 }
 
 // queuedEvent is an event that may wait for the name of its call path.
@@ -102,21 +100,23 @@ func (e *events) resolve(q *queuedEvent, all bool) bool {
 	if q.in == nil {
 		return true
 	}
-	if generation := q.in.process.Generation(); e.in != q.in || e.at != generation {
-		e.paths, e.in, e.at = map[uint32]profile.Path{}, q.in, generation
+	switch e.labels.by {
+	case ByThread:
+		q.Path, q.in = e.labels.thread(e.builder, q.Thread, true), nil
+		return true
+	case BySize:
+		q.Path, q.in = e.labels.size(e.builder, q.Bytes), nil
+		return true
 	}
-	path, known := e.paths[q.name]
+	id := q.in.named(q.name)
+	x, known := q.in.knownPath(e.builder, id)
 	if !known {
-		id := q.in.named(q.name)
-		if known = q.in.known(id); !known && !all && !q.in.closed {
+		if !all && !q.in.closed {
 			return false
 		}
-		path, _ = q.in.builderPath(e.builder, id)
-		if known {
-			e.paths[q.name] = path
-		}
+		x.path, _ = q.in.builderPath(e.builder, id)
 	}
-	q.Path, q.in = path, nil
+	q.Path, q.in = x.path, nil
 	return true
 }
 
@@ -141,7 +141,7 @@ func (e *events) blob(p *pass, it *Item, ev *profile.Event) (ok bool) {
 		return false
 	}
 	if ev.Kind != profile.Freed {
-		ev.Path, ev.Bytes = pathOf(e.builder, it.decoded), it.Allocs[0].Bytes
+		ev.Path, ev.Bytes = e.labels.pathOf(e.builder, it), it.Allocs[0].Bytes
 	}
 	return true
 }
@@ -154,6 +154,7 @@ type eventConsumer struct {
 
 func newEventConsumer(r *Reader, yield func(*profile.Event, error) bool) *eventConsumer {
 	c := &eventConsumer{yield: yield}
+	c.labels = &r.labels
 	c.builder = profile.NewBuilder(r.maxPaths)
 	c.deliver = func(_ *pass, e *profile.Event, _ Place) bool { return yield(e, nil) }
 	return c

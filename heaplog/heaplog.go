@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -16,9 +17,11 @@ type Reader struct {
 	process *symbol.Process
 	offset  uint64 // address of the section that Section names
 	bases   bases
-	starts  []*dumpStart     // of all dumps, for Items with Select; nil if not surveyed
-	groups  map[int]groupEnd // by boot: what the dumps of a log without marks end with; nil if not known
-	pass    *pass            // the current or last one
+	starts  []*dumpStart      // of all dumps, for Items with Select; nil if not surveyed
+	groups  map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
+	pass    *pass             // the current or last one
+	names   []*callpath.Names // of each boot with call paths, if a survey has learned them
+	labels  labels
 	replay  *profile.Replay
 }
 
@@ -35,6 +38,7 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 			return nil, err
 		}
 	}
+	r.labels.by = r.label
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -123,7 +127,7 @@ func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
 func (r *Reader) Items() iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
 		r.process.Remember(0)
-		if r.selected && r.starts == nil {
+		if r.selected && r.starts == nil || r.namesFirst && r.names == nil {
 			if err := r.survey(true); err != nil {
 				yield(nil, err)
 				return

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heaplog/internal/foreign"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -25,20 +27,23 @@ const (
 
 // config holds the values of the options.
 type config struct {
-	inputs    []*input
-	only      *regexp.Regexp
-	split     *regexp.Regexp
-	bare      bool
-	selected  bool
-	from, to  int // numbers of the selected dumps, from 1; -1 is the last
-	moment    *Instant
-	maxPaths  int
-	refresh   time.Duration
-	symbols   symbol.Config
-	maps      []snapshot
-	section   string
-	machine   codec.Machine
-	machineBy string // how machine is known; "" if it is not
+	inputs     []*input
+	only       *regexp.Regexp
+	split      *regexp.Regexp
+	bare       bool
+	format     string // of traces of other systems; "" if it is recognized
+	selected   bool
+	from, to   int // numbers of the selected dumps, from 1; -1 is the last
+	moment     *Instant
+	maxPaths   int
+	namesFirst bool
+	refresh    time.Duration
+	symbols    symbol.Config
+	maps       []snapshot
+	section    string
+	machine    codec.Machine
+	machineBy  string // how machine is known; "" if it is not
+	label      Label
 }
 
 // Files adds log files. A log may be compressed by gzip, zstd or xz. It may be UTF-16 with
@@ -92,6 +97,23 @@ func Only(match *regexp.Regexp) Option {
 func Split(match *regexp.Regexp) Option {
 	return func(c *config) error { c.split = match; return nil }
 }
+
+// Format sets the format of logs that have heap traces of another system: one of [Formats].
+// By default the format is recognized by the text of the log.
+func Format(name string) Option {
+	return func(c *config) error {
+		if !slices.Contains(foreign.Names(), name) {
+			return fmt.Errorf("format %q, expected one of %q", name, foreign.Names())
+		}
+		c.format = name
+		return nil
+	}
+}
+
+// Formats returns the names for [Format]: esp-idf (heap_trace_dump, heap_caps_dump), nuttx
+// (memdump, free), zephyr (heaptrace dump, sys_heap_print_info) and freertos (the fields of
+// vPortGetHeapStats).
+func Formats() []string { return foreign.Names() }
 
 // Bare makes lines of base64 without a lead-in records, too.
 func Bare() Option { return func(c *config) error { c.bare = true; return nil } }
@@ -198,6 +220,11 @@ func Machine(m codec.Machine) Option {
 		return nil
 	}
 }
+
+// NamesFirst reads the logs once before [Reader.Items], to learn the names of call paths: Items
+// then knows a name that a later line tells. It copies streams to a temporary file first, to their
+// end.
+func NamesFirst() Option { return func(c *config) error { c.namesFirst = true; return nil } }
 
 // Unnamed opens no ELF file: addresses have modules and offsets, and no functions.
 func Unnamed() Option { return func(c *config) error { c.symbols.NoFiles = true; return nil } }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heaplog/internal/foreign"
+	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -47,7 +49,8 @@ type pass struct {
 	pathBoot  int           // number of the boot of paths
 	lastPaths *callPaths    // of the latest boot before this one that had lines of call paths
 	lastLine  *codec.Header
-	lostLines int64 // before this line of call paths
+	names     []*callpath.Names // of each boot that had lines of call paths
+	lostLines int64             // before this line of call paths
 
 	log       int // index of the input
 	boot      int // the boot that the current bases belong to
@@ -99,7 +102,7 @@ func (p *pass) run() {
 	switch err := p.r.ctx.Err(); {
 	case err != nil:
 		p.consumer.fail(err)
-	case p.tally.readable == 0 && p.tally.readErrors == 0:
+	case p.tally.readable == 0 && p.tally.readErrors == 0 && !p.sequence.emptied():
 		p.consumer.fail(p.noRecord())
 	}
 }
@@ -118,7 +121,13 @@ func (p *pass) input(in *input) error {
 	if err != nil {
 		return err
 	}
+	traces, err := foreign.NewReader(src.r, p.r.format)
+	if err != nil {
+		return err
+	}
+	src.r = traces
 	defer func() {
+		p.traces(in.name, traces)
 		p.tally.stored += src.stored
 		p.tally.source = nil
 		src.close()
@@ -160,6 +169,17 @@ func (p *pass) input(in *input) error {
 		return nil
 	}
 	return err
+}
+
+// traces notes what was read of the traces of other systems.
+func (p *pass) traces(name string, r *foreign.Reader) {
+	if p.hooks.survey || r.Format() == "" {
+		return
+	}
+	p.tally.note(NoteInfo, fmt.Sprintf("%s: read as heap traces of %s", name, r.Format()))
+	if n := r.Skipped(); n > 0 {
+		p.tally.note(NoteLoss, fmt.Sprintf("%s: %s of the heap traces could not be read", name, printable.Count(n, "line")))
+	}
 }
 
 // feed passes data to the scanner, without the lines that Only skips.
@@ -321,6 +341,10 @@ func (p *pass) callPaths() *callPaths {
 	boot := max(p.sequence.boot, 1)
 	if p.paths == nil {
 		p.paths = newCallPaths(p.r, p.bootLine, p.lastLine, p.lastPaths)
+		if n := len(p.names); n < len(p.r.names) {
+			p.paths.names = p.r.names[n]
+		}
+		p.names = append(p.names, p.paths.names)
 		if p.paths.problem != "" {
 			p.tally.note(NoteSymbols, p.paths.problem)
 		}

@@ -192,6 +192,17 @@ func (d *dumpStart) endedBy(h *codec.Header, open bool) bool {
 	return open && d.number == int64(h.Number)
 }
 
+// emptied reports whether the latest dump is one of call paths that is whole and has none:
+// the program had freed everything.
+func (q *sequence) emptied() bool {
+	n := len(q.dumps)
+	if n == 0 {
+		return false
+	}
+	d := q.dumps[n-1]
+	return d.kind != "" && d.ended && d.announced.HasRecords && d.announced.Records == 0
+}
+
 // callPaths reads the keys of a begin mark that are about call paths. (BT-DUMP-1)
 func (d *dumpStart) callPaths(h *codec.Header) {
 	d.kind, d.paths = h.Get("k")

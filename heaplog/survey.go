@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -75,6 +76,9 @@ func (r *Reader) survey(all bool) error {
 	}
 	if r.selected {
 		r.starts = p.sequence.dumps
+	}
+	if r.namesFirst {
+		r.names = append([]*callpath.Names{}, p.names...)
 	}
 	switch {
 	case !infer:

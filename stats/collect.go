@@ -20,6 +20,7 @@ type Collector struct {
 	blobs       uint64 // number of records that are blobs
 	payload     uint64 // saturates
 	payloadOver bool   // payload is saturated
+	deep        uint64 // allocations of more frames than lws captures
 	frames      uint64
 	depths      counts
 	lens        counts    // of recorded blobs, in bytes
@@ -46,16 +47,37 @@ func (c *Collector) Records() uint64 { return c.records }
 
 // Add adds an allocation: its decoded stack, the blob it was recorded as (nil if it was
 // not), and its text in the log (nil if it has none). It does not retain them.
-func (c *Collector) Add(s *codec.Stack, blob, text []byte) {
+func (c *Collector) Add(s *codec.Stack, blob, text []byte) { c.add(s, blob, text, 1) }
+
+// AddPath adds n allocations of one call path, each of s.Size bytes, as a record of call paths
+// holds them. Of more than 31 frames, the innermost count, as lws captures them.
+func (c *Collector) AddPath(s *codec.Stack, n uint64) {
+	const most = codec.MaxDepth - 1
+	if len(s.PCs) > most {
+		c.deep += n
+		s = &codec.Stack{PCs: s.PCs[:most], Size: s.Size}
+	}
+	if n > 0 {
+		c.add(s, nil, nil, n)
+	}
+}
+
+// add adds n equal allocations, 1 if they are a blob or have a text.
+func (c *Collector) add(s *codec.Stack, blob, text []byte, n uint64) {
 	size := significant(s.Size)
 	p, regular := c.findPath(s, blob, size)
 	class := c.paths.sizeOf(p, size)
-	class.count++
-	c.records++
-	c.payloadOver = c.payloadOver || c.payload > math.MaxUint64-s.Size
-	c.payload = satAdd(c.payload, s.Size)
-	c.frames += uint64(len(s.PCs))
-	c.depths.add(len(s.PCs), 1)
+	hi, bytes := bits.Mul64(s.Size, n)
+	if hi != 0 {
+		bytes = math.MaxUint64
+	}
+	class.count += n
+	class.bytes = satAdd(class.bytes, bytes)
+	c.records += n
+	c.payloadOver = c.payloadOver || hi != 0 || c.payload > math.MaxUint64-bytes
+	c.payload = satAdd(c.payload, bytes)
+	c.frames += uint64(len(s.PCs)) * n
+	c.depths.add(len(s.PCs), n)
 	if text != nil {
 		c.hasText = true
 		c.textBytes += uint64(len(text)) + 1

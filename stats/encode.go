@@ -212,7 +212,10 @@ func (c *Collector) Rebased(m codec.Machine, addr uint64) (*Collector, codec.Mac
 		}
 		m = fitting(moved.PCs, m)
 		q, _ := out.findPath(&moved, nil, 0)
-		c.paths.eachSize(p, func(s *sizeClass) { out.paths.sizeOf(q, int(s.bits)).count += s.count })
+		c.paths.eachSize(p, func(s *sizeClass) {
+			t := out.paths.sizeOf(q, int(s.bits))
+			t.count, t.bytes = t.count+s.count, satAdd(t.bytes, s.bytes)
+		})
 	})
 	return out, m
 }

@@ -9,7 +9,7 @@ import (
 
 // path is a call path. Its addresses are stored as bits, as they were recorded or in
 // the shortest encoding, and decoded on every use: this takes a third of the memory of
-// the addresses. A path takes 24 bytes, its bits, and 32 bytes for each width of size.
+// the addresses. A path takes 24 bytes, its bits, and 40 bytes for each width of size.
 type path struct {
 	bits     uint64 // position in the memory of the table; see pathTable.bitsOf
 	lossy    uint32 // frames of which only the low 31 bits are known
@@ -28,6 +28,7 @@ type sizeClass struct {
 	count   uint64 // all allocations
 	blobs   uint64 // allocations recorded as blobs
 	regular uint64 // blobs with the bits of the path, and only padding after the size
+	bytes   uint64 // sum of the sizes; saturates
 }
 
 const (

@@ -26,6 +26,7 @@ type Report struct {
 	Bits        []FieldBits `json:"bits"`
 	Snip        Snip        `json:"snip"`
 	Overhead    []Overhead  `json:"overhead"`
+	CallPaths   CallPaths   `json:"call_paths"`
 
 	word int // of the machine
 }
@@ -184,6 +185,7 @@ func (c *Collector) Report(o Options) *Report {
 	for _, word := range words {
 		rep.Overhead = append(rep.Overhead, overhead(lens, c.payload, word))
 	}
+	rep.CallPaths = v.callPaths(rep.Overhead, c.textSize(lens))
 	rep.Dump = c.dump(&o)
 	for _, h := range rep.Overhead {
 		if h.Word == o.Machine.Word() {

@@ -8,7 +8,7 @@ import (
 // Sections returns the report as tables.
 func (r *Report) Sections() []Section {
 	return []Section{r.dumpSection(), r.compressionSection(), r.bitsSection(), r.snipSection(),
-		r.overheadSection()}
+		r.overheadSection(), r.callPathsSection()}
 }
 
 func (r *Report) dumpSection() Section {

@@ -137,6 +137,11 @@ func (p *Process) locateMapped(pc uint64) *Location {
 	case m.Module == nil:
 		return p.because(reasonAnonymous)
 	}
+	return p.locateIn(m, pc)
+}
+
+// locateIn returns the Location of an address in a mapping of a module.
+func (p *Process) locateIn(m *Mapping, pc uint64) *Location {
 	o := p.module(m.Module)
 	own, err := o.ownAddr(m, pc)
 	if err == nil {

@@ -297,6 +297,12 @@ func (p *Process) Locate(pc uint64) Addr {
 	return Addr{PC: pc, Location: p.locate(pc)}
 }
 
+// LocateMapping returns the Addr of an address in a mapping of [Process.Executable], also if the
+// log has removed the mapping since, or another module is there now.
+func (p *Process) LocateMapping(m *Mapping, pc uint64) Addr {
+	return Addr{PC: pc, Location: p.locateIn(m, pc)}
+}
+
 // LocateIn returns the Addr of an address of a file of the configuration, as in the file's
 // program headers. If the load base of the file is known, the PC of the Addr is the address
 // in memory.

@@ -43,6 +43,7 @@ type options struct {
 	passthrough bool
 	encode      bool
 	searchName  string
+	convertTo   string
 
 	addresses, functions, pretty, inlines, demangle, basenames bool
 
@@ -63,13 +64,14 @@ func newCommand() *cobra.Command {
 	})
 	cli.ExitCodes(c, exitCodes)
 	o.Add(c, "Symbols", "exe", "maps", "sysroot", "debug-dir", "adjust", "machine")
-	o.Add(c, "Input", "dump", "split", "only", "serial", "follow", "bare", "strict", "quiet")
+	o.Add(c, "Input", "dump", "split", "only", "serial", "follow", "bare", "input-format", "strict", "quiet")
 
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text, addr2line, jsonl; btheap export has\nthose that add up")
 	f.BoolVar(&o.passthrough, "passthrough", false, "copy all other text, and decode records in place; print the frames of panic backtraces, too")
 	f.BoolVar(&o.encode, "encode", false, "turn ~b# lines into ~m# lines")
-	f.StringVar(&o.searchName, "search", "lws", "with --encode, encode as `NAME`: lws, or best, for the shortest records")
+	f.StringVar(&o.convertTo, "convert", "", "write the dumps as `WHAT`: paths (~p# lines), or records (~m# lines)")
+	f.StringVar(&o.searchName, "search", "lws", "with --encode or --convert records, encode as `NAME`: lws, or best, for the shortest records")
 	f.StringVar(&o.color, "color", "auto", "colour the output `WHEN`: auto, always, or never")
 	f.StringVarP(&o.output, "output", "o", "", "write to `FILE`")
 	cli.AddFlags(c, "Output", f)
@@ -110,6 +112,12 @@ func (o *options) check(f *pflag.FlagSet) (err error) {
 		return fmt.Errorf("--format addr2line needs an ELF file (-e) or a map (--maps)")
 	case o.passthrough && o.format != "text":
 		return fmt.Errorf("--passthrough goes with --format text only")
+	case o.convertTo != "" && o.convertTo != toPaths && o.convertTo != toRecords:
+		return fmt.Errorf("--convert %q, expected %s or %s", o.convertTo, toPaths, toRecords)
+	case o.convertTo != "" && (o.format != "text" || o.passthrough || o.encode):
+		return fmt.Errorf("--convert writes a log of its own: it excludes --format, --passthrough and --encode")
+	case o.convertTo != "" && o.Live():
+		return fmt.Errorf("--convert reads a log twice: --follow and --serial have no end")
 	case o.encode && (o.format != "text" || o.Named()):
 		return fmt.Errorf("--encode makes ~m# lines and nothing else")
 	case o.Live() && o.Dump != "":
@@ -127,7 +135,8 @@ func (o *options) noEffect(f *pflag.FlagSet) error {
 		flags  []string
 	}{
 		{addr2line, "--format addr2line", []string{"addresses", "functions", "pretty-print", "inlines", "demangle"}},
-		{o.encode, "--encode", []string{"search"}},
+		{o.encode || o.convertTo == toRecords, "--encode or --convert records", []string{"search"}},
+		{o.convertTo == "", "no --convert", []string{"hide", "show", "ignore", "focus", "basenames", "color"}},
 		{!o.encode, "no --encode", []string{"hide", "show", "ignore", "focus", "basenames", "debug-dir", "sysroot", "adjust", "section"}},
 		{!addr2line, "another format than addr2line", []string{"hide", "show", "ignore", "focus"}},
 		{o.format == "text" && !o.encode, "--format text", []string{"color"}},

@@ -35,7 +35,11 @@ func decode(c *cobra.Command, o *options) error {
 			return err
 		}
 	}
-	r, err := o.Open(ctx, o.args, c.InOrStdin())
+	var more []heaplog.Option
+	if o.convertTo != "" {
+		more = append(more, heaplog.NamesFirst())
+	}
+	r, err := o.Open(ctx, o.args, c.InOrStdin(), more...)
 	if err != nil {
 		return err
 	}
@@ -56,6 +60,12 @@ func decode(c *cobra.Command, o *options) error {
 // write writes record by record.
 func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outcome, stdout io.Writer) error {
 	w := bufio.NewWriterSize(out, 64<<10)
+	if o.convertTo != "" {
+		if err := o.convert(w, r, outcome); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
 	frames := newFrames(o, r)
 	s := o.newSink(w, r, frames, stdout)
 	for it, err := range r.Items() {

@@ -45,13 +45,11 @@ func libraryCommand() *cobra.Command {
 		Short: "build the library for a machine, such as a router",
 		Long: `
 library builds the preloaded library with a C compiler, for the machine and the
-C library (glibc or musl) that the compiler is for. On the target nothing else
-is needed to record a program:
+C library (glibc or musl) that the compiler is for. btrecord itself is a static
+Go program, so a router needs these two files:
 
-  LWSBT_OUT=/tmp/app.%p.rec LD_PRELOAD=/tmp/liblwsbt.so app
-
-%p is replaced by the PID. LWSBT_EVENTS=1, LWSBT_AT_PEAK=1, LWSBT_CHILDREN=1,
-LWSBT_INTERVAL=SECONDS and LWSBT_SIGNAL=N do what btrecord's flags do.`,
+  GOARCH=mips GOMIPS=softfloat CGO_ENABLED=0 go build ./cmd/btrecord
+  router# btrecord --library liblwsbt.so -- app`,
 		Example: `
 btrecord library --cc mips-linux-gnu-gcc -o liblwsbt.so
 btrecord library --cc 'musl-gcc -Os' -o liblwsbt.so

@@ -48,6 +48,24 @@ func (g *gathered) add(s *codec.Stack, blob, text []byte) {
 	g.infer.Add(s, blob)
 }
 
+// addPaths adds the call paths of a line. All blocks of an entry count with their mean size.
+func (g *gathered) addPaths(it *heaplog.Item) {
+	for i := range it.Allocs {
+		a := &it.Allocs[i]
+		if a.Definition || a.Count == 0 {
+			continue
+		}
+		s := codec.Stack{Size: a.Bytes / a.Count}
+		for _, addr := range a.Stack {
+			s.PCs = append(s.PCs, addr.PC)
+		}
+		g.dump.AddPath(&s, a.Count)
+		if s.PCs = s.PCs[:min(len(s.PCs), codec.MaxDepth)]; len(s.PCs) > 0 {
+			g.infer.Add(&s, nil)
+		}
+	}
+}
+
 // open opens the logs. With --follow, the last one is followed.
 func (r *reporter) open() (*heaplog.Reader, error) {
 	options := []heaplog.Option{heaplog.Unnamed()}
@@ -92,8 +110,10 @@ func (r *reporter) read(g *gathered, log *heaplog.Reader, each func() error) err
 			file, before = it.File, g.dump.Records()
 		}
 		switch it.Kind {
-		case heaplog.Text, heaplog.Mark, heaplog.Event:
+		case heaplog.Text, heaplog.Mark, heaplog.Event, heaplog.PathEvents:
 			continue
+		case heaplog.Paths:
+			g.addPaths(it)
 		case heaplog.Idle:
 		default:
 			if it.Err != nil && r.strict {
@@ -135,7 +155,7 @@ func (g *gathered) something(bare bool) error {
 	if g.dump.Records() > 0 {
 		return nil
 	}
-	looked := "~m# and ~b#"
+	looked := "~m#, ~b# and ~p#"
 	if bare {
 		looked += ", and lines of nothing but base64"
 	}

@@ -89,7 +89,7 @@ func (c *config) addFlags(root *cobra.Command) {
 	}
 	group("Output", func(f *pflag.FlagSet) {
 		f.StringVar(&c.format, "format", "table", "write format `NAME`: table, markdown, csv or json")
-		f.StringSliceVar(&c.sections, "section", nil, "print only sections `NAME,...` of dump, compression, bits, snip, overhead, and with --model also models (default: all)")
+		f.StringSliceVar(&c.sections, "section", nil, "print only sections `NAME,...` of dump, compression, bits, snip, overhead, paths, and with --model also models (default: all)")
 	})
 	group("Dump", func(f *pflag.FlagSet) {
 		f.StringVar(&c.machine, "machine", "", "`NAME` of the machine that encoded the dump: exact32 exact64 wrap32 wrap64 zero32 zero64 (default: inferred from the dump)")
@@ -156,7 +156,7 @@ func (c *config) check(flags *pflag.FlagSet, args []string) error {
 	return c.checkMode(flags.Changed)
 }
 
-var sectionNames = []string{"models", "dump", "compression", "bits", "snip", "overhead"}
+var sectionNames = []string{"models", "dump", "compression", "bits", "snip", "overhead", "paths"}
 
 // wanted returns the sections that --section names.
 func (c *config) wanted(all []stats.Section) []stats.Section {

@@ -1,6 +1,8 @@
 package callpath
 
 import (
+	"bytes"
+
 	"github.com/lwsbt/lwsbt/codec"
 )
 
@@ -78,6 +80,9 @@ func (enc *encoder) check(e *Entry) error {
 			return refuse(codec.ReasonNumber, "BT-DIGIT-2", "2^64 - 1 live blocks")
 		}
 		return nil
+	}
+	if e.Live != 0 && e.Live != uint64(len(e.Blocks)) {
+		return refuse(codec.ReasonNumber, "BT-ENTRY-4", "another number of live blocks than of blocks")
 	}
 	for _, b := range e.Blocks {
 		if b.Address&(1<<enc.head.Unit-1) != 0 {
@@ -213,4 +218,17 @@ func (p *Path) outer() uint32 {
 		return p.Outer
 	}
 	return 0
+}
+
+// AppendCRC appends the CRC of a ~p# or ~v# line that is complete but for it: of a line
+// made by hand, for tests. It panics if line has another lead-in. (BT-PLINE-2,
+// BT-VLINE-2)
+func AppendCRC(line []byte) []byte {
+	switch {
+	case bytes.HasPrefix(line, []byte(LeadIn)):
+		return appendFixed(line, crc16(line[len(LeadIn):]), crcDigits)
+	case bytes.HasPrefix(line, []byte(LeadInEvents)):
+		return appendFixed(line, crc32Of(line[len(LeadInEvents):]), eventsCRCDigits)
+	}
+	panic("callpath: AppendCRC: no lead-in of a ~p# or ~v# line")
 }

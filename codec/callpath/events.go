@@ -219,12 +219,13 @@ type EventsWriter struct {
 	Unit  uint8  // of addresses, 0 to MaxUnit
 	Limit int    // characters of a line; 0 means MaxEvents
 	Lines uint64 // ~v# lines since the boot
-	Next  uint64 // number of the block that the next Allocated or Moved begins
+	Next  uint64 // number of the block that the next Allocated or Moved begins; may be raised
 
 	line         []byte // the line so far; empty between lines
 	item         []byte
 	time, thread uint64
 	address      uint64
+	next         uint64            // that of the next item in this line
 	paths        map[uint32]uint64 // name to index in this line, from 1
 }
 
@@ -249,6 +250,9 @@ func (w *EventsWriter) Append(dst []byte, e Event) ([]byte, error) {
 	if limit == 0 {
 		limit = MaxEvents
 	}
+	if w.Next != w.next {
+		dst = w.Flush(dst)
+	}
 	if len(w.line) > 0 {
 		w.encode(&e)
 		if len(w.line)+len(w.item)+eventsCRCDigits > limit {
@@ -265,7 +269,7 @@ func (w *EventsWriter) Append(dst []byte, e Event) ([]byte, error) {
 
 // begin begins a line at the time and thread of an event.
 func (w *EventsWriter) begin(e *Event) {
-	w.time, w.thread, w.address = e.Time, e.Thread, 0
+	w.time, w.thread, w.address, w.next = e.Time, e.Thread, 0, w.Next
 	if w.paths == nil {
 		w.paths = map[uint32]uint64{}
 	}
@@ -334,6 +338,7 @@ func (w *EventsWriter) take(e *Event) {
 			w.paths[e.Path] = uint64(len(w.paths)) + 1
 		}
 		w.Next++
+		w.next++
 	}
 }
 

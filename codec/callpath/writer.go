@@ -1,19 +1,23 @@
 package callpath
 
-import "fmt"
+import (
+	"fmt"
+	"sort"
+)
 
 // Writer packs entries into ~p# lines: as many as fit a line, each sharing frames with
 // the one before it. A path that is too long for a line is cut: its outer part is
 // defined, and then named. An entry with too many blocks goes on in the next line. Set
-// the fields before the first entry, or after Flush. The zero Writer writes lines of up
-// to MaxLine characters. (BT-PLINE-3, BT-NAME-4)
+// the fields before the first entry, or after Flush. A Writer is for one boot. The zero
+// Writer writes lines of up to MaxLine characters. (BT-PLINE-3, BT-NAME-4)
 type Writer struct {
 	Flags Flags // of all lines
 	Unit  uint8 // of addresses, 0 to MaxUnit
 	Limit int   // characters of a line, at least MinLimit; 0 means MaxLine
 	// Whole, if it is not 0, lets entries name an outer part that they have in common
-	// with the entry before, except in every line whose number is a multiple of Whole:
-	// a third shorter, but a line lost may take outer frames of later ones with it.
+	// with the entry before, except in every line whose number is a multiple of Whole.
+	// Deep stacks take up to half of the characters less (docs/callpaths.md), but a line
+	// lost may take outer frames of the next Whole − 1 lines with it.
 	Whole uint64
 	Dump  uint32 // number of the dump
 	Lines uint64 // ~p# lines since the boot
@@ -40,7 +44,12 @@ func (w *Writer) Append(dst []byte, e *Entry) ([]byte, error) {
 	if w.Limit < MinLimit || w.Unit > MaxUnit {
 		panic(fmt.Sprintf("callpath: Writer: limit %d, unit %d", w.Limit, w.Unit))
 	}
-	w.enc.head = Head{Flags: w.Flags, Unit: w.Unit}
+	switch h := w.head(); {
+	case len(w.line) == 0:
+		w.enc.head = h
+	case w.enc.head != h:
+		panic("callpath: Writer: a field was changed without Flush")
+	}
 	if err := w.enc.check(e); err != nil {
 		return dst, err
 	}
@@ -91,19 +100,23 @@ func (w *Writer) appendBlocks(dst []byte, e *Entry) []byte {
 
 // fit returns how many of the blocks an entry could have in the line.
 func (w *Writer) fit(e *Entry, blocks []Block) int {
-	part := *e
-	for n := range blocks {
-		if part.Blocks = blocks[:n+1]; !w.fits(&part) {
-			return n
-		}
-	}
-	return len(blocks)
+	most := min(len(blocks), w.Limit/2) // a block takes two digits or more
+	return sort.Search(most, func(n int) bool {
+		part := *e
+		part.Blocks = blocks[:n+1]
+		return !w.fits(&part)
+	})
+}
+
+// head returns the head of the line. (BT-PLINE-1)
+func (w *Writer) head() Head {
+	return Head{w.Flags, uint8(w.Dump % 64), uint16(w.Lines % 4096), w.Unit}
 }
 
 // open begins a line if there is none.
 func (w *Writer) open() {
 	if len(w.line) == 0 {
-		w.line = w.enc.begin(w.line, Head{w.Flags, uint8(w.Dump % 64), uint16(w.Lines % 4096), w.Unit})
+		w.line = w.enc.begin(w.line, w.head())
 	}
 }
 
@@ -165,16 +178,15 @@ func (w *Writer) shortest(p *Path) Path {
 // cut defines, in a line of its own, as many outer frames of an entry as fit, and
 // leaves the rest of the path to the entry. (BT-NAME-4)
 func (w *Writer) cut(dst []byte, e *Entry) []byte {
+	most := min(len(e.Frames), w.Limit/2) // a frame takes two digits or more
 	outer := Entry{Path: Path{e.Base, e.Outer, nil}, Definition: true}
-	for n := 1; n <= len(e.Frames); n++ {
-		longer := outer
-		if longer.Frames = e.Frames[:n]; !w.fits(&longer) {
-			break
-		}
-		outer = longer
-	}
+	n := sort.Search(most, func(n int) bool {
+		outer.Frames = e.Frames[:n+1]
+		return !w.fits(&outer)
+	})
+	outer.Frames = e.Frames[:n]
 	w.try(&outer)
-	e.Path = Path{Named, outer.Name(), e.Frames[len(outer.Frames):]}
+	e.Path = Path{Named, outer.Name(), e.Frames[n:]}
 	return w.Flush(dst)
 }
 

@@ -97,6 +97,9 @@ func (r *digitReader) number() uint64 {
 		digits++
 		sum.Add(sum, new(big.Int).Mul(weight, big.NewInt(int64(d%32))))
 		weight.Mul(weight, big.NewInt(32))
+		if digits == 13 && d > 15 { // 2^64 or more, however it goes on
+			r.reject("number")
+		}
 		if d >= 32 {
 			continue
 		}
@@ -265,7 +268,7 @@ func (r *digitReader) path(before *PathEntry) PathEntry {
 		return e
 	}
 	n := r.number()
-	if n > 1024 {
+	if n > 1024 || n+uint64(len(e.Frames)) > 1024 {
 		r.reject("depth")
 	}
 	for i := uint64(0); i < n && r.reason == ""; i++ {

@@ -41,10 +41,10 @@ func (b *bench) cost() error {
 		{"heaptrack", []string{"heaptrack", "-o", out}},
 	}
 	// What each tool takes to start is no cost of events.
-	empty, err := b.turns(tools[0].args, program{args: []string{"true"}})
+	empty, err := b.turns(tools[0].args, program{args: []string{"cat", "/dev/null"}})
 	starts := []cost{empty}
 	for _, t := range tools[1:] {
-		c, e := b.turns(t.args, program{args: []string{"true"}})
+		c, e := b.turns(t.args, program{args: []string{"cat", "/dev/null"}})
 		starts, err = append(starts, c), cmp.Or(err, e)
 	}
 	if err != nil {

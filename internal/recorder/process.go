@@ -41,6 +41,8 @@ type process struct {
 	text    []byte // to be written
 	line    []byte // of events
 
+	threads map[uint32]string // names as written, by TID
+
 	forks []fork // that a child may ask for
 }
 
@@ -67,6 +69,7 @@ func (p *process) boot() {
 	p.live.clear()
 	p.owed = map[uint64]int{}
 	p.defined = nil
+	p.threads = map[uint32]string{}
 	p.names = callpath.Writer{Whole: 8}
 	p.events = callpath.EventsWriter{}
 	p.dumps = 0
@@ -145,12 +148,14 @@ func (p *process) time(stamp uint64) uint64 {
 	return p.last
 }
 
-// weight returns how many blocks of the program a recorded block stands for.
-func (p *process) weight(size uint64) float64 {
-	if p.config.Sample == 0 {
-		return 1
+// thread writes the name of a thread other than the first, unless it is written already.
+func (p *process) thread(t *thread) {
+	name := t.name()
+	if !p.begun || !p.config.Events || t.tid == t.pid || name == "" || p.threads[t.tid] == name {
+		return
 	}
-	return 1 / -math.Expm1(-float64(size)/float64(p.config.Sample))
+	p.threads[t.tid] = name
+	p.header(&codec.Header{Verb: "thread", Number: t.tid, HasNumber: true, Keys: []codec.HeaderKey{{Key: "name", Value: name}}})
 }
 
 // begin records a block that begins. ended, if it is not nil, is the block that moved.
@@ -290,7 +295,9 @@ func (p *process) dump(why string, micros uint64, peak bool) (blocks, bytes uint
 	p.dumps++
 	number := p.dumps - 1
 	a := &p.account
-	p.text = fmt.Appendf(p.text, "~h#total t=%d allocs=%d frees=%d bytes=%d live=%d peak=%d\n", p.last, a.allocs, a.frees, a.bytes, a.live, a.peak)
+	if p.config.Sample == 0 {
+		p.text = fmt.Appendf(p.text, "~h#total t=%d allocs=%d frees=%d bytes=%d live=%d peak=%d\n", p.last, a.allocs, a.frees, a.bytes, a.live, a.peak)
+	}
 	p.text = fmt.Appendf(p.text, "~h#begin %d t=%d k=paths why=%s n=%d b=%d l=%d", number, micros, why, blocks, bytes, p.names.Lines)
 	if p.config.Sample > 0 {
 		p.text = fmt.Appendf(p.text, " sample=%d", p.config.Sample)
@@ -333,18 +340,46 @@ func (p *process) finish(why string, micros uint64) {
 func (p *process) String() string {
 	a := &p.account
 	var b strings.Builder
+	if p.config.Sample > 0 {
+		blocks, bytes, stderr := p.estimate()
+		fmt.Fprintf(&b, "about %.0f bytes (standard error %.0f) in %.0f allocations at the end, from %d of %d sampled blocks",
+			bytes, stderr, blocks, p.live.n, a.allocs)
+		return b.String() + p.faults()
+	}
 	fmt.Fprintf(&b, "%d allocations, %d frees, peak %d bytes, %d bytes in %d allocations at the end",
 		a.allocs, a.frees, a.peak, a.live, a.allocs-a.frees)
+	return b.String() + p.faults()
+}
+
+// estimate returns what all live blocks are, by those that were sampled, and the standard
+// error of their bytes. A block is sampled with probability p = 1 − exp(−size/rate).
+func (p *process) estimate() (blocks, bytes, stderr float64) {
+	variance := 0.0
+	for b := range p.live.all {
+		size := float64(b.size)
+		q := -math.Expm1(-size / float64(p.config.Sample))
+		if q == 0 {
+			continue // of no bytes: never sampled
+		}
+		blocks, bytes = blocks+1/q, bytes+size/q
+		variance += size * size * (1 - q) / (q * q)
+	}
+	return blocks, bytes, math.Sqrt(variance)
+}
+
+// faults returns what is wrong with the totals, "" if nothing is.
+func (p *process) faults() string {
+	text := ""
 	for _, c := range []struct {
 		n    uint64
 		what string
 	}{
-		{a.lost, "events lost"},
-		{a.conflicts, "blocks whose end was not seen in time"},
+		{p.account.lost, "events lost"},
+		{p.account.conflicts, "blocks whose end was not seen in time"},
 	} {
 		if c.n > 0 {
-			fmt.Fprintf(&b, "; %d %s", c.n, c.what)
+			text += fmt.Sprintf("; %d %s", c.n, c.what)
 		}
 	}
-	return b.String()
+	return text
 }

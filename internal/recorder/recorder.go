@@ -258,6 +258,9 @@ func (r *Recorder) release(t *thread) {
 	if n := uint64(t.slot.lost.Load()); t.proc != nil && t.proc.begun && n > t.lost {
 		t.proc.lose(n-t.lost, t.proc.last)
 	}
+	if t.proc != nil {
+		t.proc.thread(t)
+	}
 	r.threads[t.index] = nil
 	t.head.Store(0)
 	t.tail.Store(0)
@@ -356,6 +359,10 @@ func (r *Recorder) apply(t *thread, rec *record) error {
 		}
 	}
 	p := t.proc
+	if !t.told {
+		t.told = true
+		p.thread(t)
+	}
 	switch rec.kind {
 	case kindModule:
 		return r.module(p, rec)

@@ -28,6 +28,7 @@ type thread struct {
 	moving block // what moves; addr is 0 if it is not known
 	lost   uint64
 
+	told   bool      // the recording has the thread's name of its beginning
 	active time.Time // of the last record
 	bad    error     // the ring cannot be read on
 }

@@ -72,6 +72,7 @@ size_t lwsbt_capture_scan(uintptr_t *, size_t, size_t, const struct lwsbt_captur
 size_t lwsbt_capture_riscv(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* prologues */
 size_t lwsbt_capture_aarch64(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *); /* prologues */
 size_t lwsbt_capture_ppc(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* back chain */
+size_t lwsbt_capture_xtensa(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *); /* register windows; not tested on hardware */
 size_t lwsbt_capture_s390x(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* back chain */
 
 #ifdef __cplusplus

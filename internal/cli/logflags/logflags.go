@@ -29,13 +29,15 @@ import (
 type Flags struct {
 	Exes, Maps, Sysroots, DebugDirs []string
 	Adjust, Machine, Section        string
-	Dump, Serial                    string
+	Dump, Serial, Format            string
 	Split, Only                     *regexp.Regexp
 	Follow, Bare, Strict, Quiet     bool
+	Verbose                         bool
 	Filter                          profile.Filter
 	adjust                          symbol.Adjust
 	machine                         codec.Machine
-	from, to                        int // dumps of Dump, -1 is the last; 0 if it selects all
+	from, to                        int  // dumps of Dump, -1 is the last; 0 if it selects all
+	brief                           bool // the command has --verbose
 	port                            string
 	baud                            int
 }
@@ -79,11 +81,18 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	"bare": func(f *Flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.Bare, "bare", false, "read lines of base64 without ~m# as records, too")
 	},
+	"input-format": func(f *Flags, s *pflag.FlagSet) {
+		s.StringVar(&f.Format, "input-format", "", "the log has heap traces of `SYSTEM`, which is recognized: "+strings.Join(heaplog.Formats(), ", "))
+	},
 	"strict": func(f *Flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.Strict, "strict", false, "exit with 1 if a record could not be read")
 	},
 	"quiet": func(f *Flags, s *pflag.FlagSet) {
-		s.BoolVarP(&f.Quiet, "quiet", "q", false, "print no notes on stderr")
+		s.BoolVarP(&f.Quiet, "quiet", "q", false, "print no notes on stderr but those on damage and on a wrong ELF file")
+	},
+	"verbose": func(f *Flags, s *pflag.FlagSet) {
+		f.brief = true
+		s.BoolVarP(&f.Verbose, "verbose", "v", false, "print each note; without it, one line for those of a kind")
 	},
 	"hide": func(f *Flags, s *pflag.FlagSet) {
 		s.Var(Regexp{&f.Filter.Hide}, "hide", "leave out frames that match `REGEX`")
@@ -142,6 +151,9 @@ func (f *Flags) Check(args []string) (err error) {
 		if f.machine, err = codec.ParseMachine(f.Machine); err != nil {
 			return cli.BadArgsf("--machine: %w", err)
 		}
+	}
+	if f.Format != "" && !slices.Contains(heaplog.Formats(), f.Format) {
+		return cli.BadArgsf("--input-format %q, expected one of %s", f.Format, strings.Join(heaplog.Formats(), ", "))
 	}
 	if f.from, f.to, err = parseDumps(f.Dump); err != nil {
 		return cli.BadArgsf("--dump %w", err)
@@ -252,6 +264,9 @@ func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more .
 	}
 	if f.Machine != "" {
 		options = append(options, heaplog.Machine(f.machine))
+	}
+	if f.Format != "" {
+		options = append(options, heaplog.Format(f.Format))
 	}
 	if f.Bare {
 		options = append(options, heaplog.Bare())

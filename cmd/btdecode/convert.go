@@ -1,0 +1,511 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/internal/cli/logflags"
+	"github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Kinds of records that --convert writes.
+const (
+	toPaths   = "paths"
+	toRecords = "records"
+)
+
+// converter writes the dumps of a log with records of the other kind. It keeps headers, lines of the
+// memory map, and events, and drops all other text.
+type converter struct {
+	w       io.Writer
+	machine codec.Machine
+	search  codec.Search
+	counts  conversion
+	buf     []byte
+	blob    []byte
+	err     error
+
+	unmarked bool // the log has no begin marks
+
+	boots  []codeOf // of the log, by number of the boot
+	boot   int
+	ranges callpath.Ranges
+	lines  uint64 // of call paths in this boot
+
+	begin   *codec.Header // of the open dump, nil if there is none
+	bare    bool          // the open dump has no begin mark in the log
+	entries []callpath.Entry
+	index   map[string]int // in entries
+	value   written
+	skip    bool // the open dump cannot be converted
+}
+
+// written is the number and the sum of the blocks that a dump has in the output.
+type written struct{ blocks, bytes uint64 }
+
+// conversion counts what a conversion loses.
+type conversion struct {
+	lost, thumb, fields, deep, outer, unplaced, means, diffs, sampled, totals, unreadable int64
+}
+
+// codeOf is the code of a boot, as its addresses show it.
+type codeOf struct {
+	addresses map[uint64]struct{}
+	marked    bool // the log has a ~h#boot line
+}
+
+// convert writes the log with --convert.
+func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Outcome) error {
+	c := &converter{w: out, machine: codec.MachineExact64, search: o.search}
+	if m, given := o.CodecMachine(); given {
+		c.machine = m
+	}
+	if o.convertTo == toPaths {
+		if err := c.survey(r); err != nil {
+			return err
+		}
+		if n := r.Summary().Dumps; n > 1 && c.unmarked && o.Dump == "" {
+			return fmt.Errorf("the log has %d dumps and no ~h#begin lines, expected one dump: --dump N selects it", n)
+		}
+	}
+	step := c.toPaths
+	if o.convertTo == toRecords {
+		step = c.toRecords
+	}
+	c.startBoot(0)
+	for it, err := range r.Items() {
+		if err != nil {
+			err = outcome.Add(err)
+		} else {
+			err = step(it)
+		}
+		if err == nil {
+			err = c.err
+		}
+		if err != nil {
+			return err
+		}
+	}
+	c.end(nil)
+	if !o.Quiet {
+		for _, text := range c.counts.notes() {
+			outcome.Note(text)
+		}
+	}
+	return c.err
+}
+
+// survey collects the addresses of each boot.
+func (c *converter) survey(r *heaplog.Reader) error {
+	c.unmarked = true
+	c.boots = []codeOf{{addresses: map[uint64]struct{}{}}}
+	for it, err := range r.Items() {
+		if err != nil {
+			continue // the second pass reports it
+		}
+		if it.Kind == heaplog.Mark && it.Header.Verb == codec.VerbBegin {
+			c.unmarked = false
+		}
+		if it.Kind == heaplog.Mark && it.Header.Verb == codec.VerbBoot {
+			c.boots = append(c.boots, codeOf{map[uint64]struct{}{}, true})
+		}
+		if it.Kind == heaplog.Paths {
+			return fmt.Errorf("%v: the log already has ~p# lines", it.Place)
+		}
+		if it.Kind == heaplog.Event {
+			continue
+		}
+		for _, a := range it.Allocs {
+			for _, addr := range a.Stack {
+				c.boots[len(c.boots)-1].addresses[pcOf(addr)] = struct{}{}
+			}
+		}
+	}
+	return nil
+}
+
+// pcOf returns an address as far as it is known.
+func pcOf(a symbol.Addr) uint64 {
+	if a.State == symbol.Lost {
+		return a.PC & (1<<31 - 1)
+	}
+	return a.PC
+}
+
+func (c *converter) write(b []byte) {
+	if c.err == nil {
+		_, c.err = c.w.Write(b)
+	}
+}
+
+// header writes a header.
+func (c *converter) header(h *codec.Header) {
+	b, err := codec.AppendHeader(c.buf[:0], h)
+	if err != nil {
+		c.err = err
+		return
+	}
+	c.buf = append(b, '\n')
+	c.write(c.buf)
+}
+
+// without returns the keys of a header but these.
+func without(h *codec.Header, keys ...string) *codec.Header {
+	out := *h
+	out.Keys = slices.DeleteFunc(slices.Clone(h.Keys), func(k codec.HeaderKey) bool { return slices.Contains(keys, k.Key) })
+	return &out
+}
+
+func add(h *codec.Header, key string, value uint64) {
+	h.Keys = append(h.Keys, codec.HeaderKey{Key: key, Value: fmt.Sprint(value)})
+}
+
+// other copies what both kinds of logs have: events, and lines of the memory map.
+func (c *converter) other(it *heaplog.Item) {
+	switch it.Kind {
+	case heaplog.Text:
+		for line := range bytes.Lines(it.Text) {
+			if i := bytes.Index(line, []byte("{{{")); i >= 0 {
+				c.write(append(bytes.TrimRight(line[i:], "\r\n"), '\n'))
+			}
+		}
+	case heaplog.Event, heaplog.PathEvents:
+		c.write(append(slices.Clone(it.Text), '\n'))
+	case heaplog.Unreadable:
+		c.counts.unreadable++
+	}
+}
+
+// startBoot begins a boot of the output.
+func (c *converter) startBoot(n int) {
+	c.boot, c.lines = n, 0
+	if c.boots == nil {
+		return
+	}
+	b := &c.boots[n]
+	list, shift := callpath.InferRanges(keys(b.addresses))
+	c.ranges = callpath.Ranges{Shift: uint8(shift)}
+	for _, x := range list {
+		c.ranges.Add(x, "")
+	}
+	if !b.marked && len(list) > 0 {
+		c.header(c.bootLine(&codec.Header{Verb: codec.VerbBoot}, list))
+	}
+}
+
+func keys(m map[uint64]struct{}) (list []uint64) {
+	for k := range m {
+		list = append(list, k)
+	}
+	return list
+}
+
+// bootLine returns a ~h#boot line with the code ranges.
+func (c *converter) bootLine(h *codec.Header, list []codec.Range) *codec.Header {
+	out := without(h, "code", "shift")
+	if len(list) > 0 {
+		out.Keys = append(out.Keys, codec.HeaderKey{Key: "code", Value: codec.FormatRanges(list)})
+		add(out, "shift", uint64(c.ranges.Shift))
+	}
+	return out
+}
+
+// toPaths converts an item to call paths.
+func (c *converter) toPaths(it *heaplog.Item) error {
+	switch it.Kind {
+	case heaplog.Mark:
+		c.mark(it.Header, true)
+	case heaplog.Blob, heaplog.Decoded, heaplog.BareBlob:
+		if c.begin == nil {
+			c.open(&codec.Header{Verb: codec.VerbBegin, HasNumber: true})
+			c.bare = true
+		}
+		c.record(it)
+	default:
+		c.other(it)
+	}
+	return nil
+}
+
+// mark copies a header. The marks of dumps become those of the other kind.
+func (c *converter) mark(h *codec.Header, paths bool) {
+	switch h.Verb {
+	case codec.VerbBoot:
+		c.end(nil)
+		if paths {
+			c.startBoot(c.boot + 1)
+			list, _ := callpath.InferRanges(keys(c.boots[c.boot].addresses))
+			h = c.bootLine(h, list)
+		}
+		c.header(h)
+	case codec.VerbBegin:
+		c.end(nil)
+		own := *h
+		own.Keys = slices.Clone(h.Keys)
+		c.open(&own)
+	case codec.VerbEnd:
+		c.end(h)
+	default:
+		c.header(h)
+	}
+}
+
+// open begins a dump.
+func (c *converter) open(h *codec.Header) {
+	c.begin, c.bare, c.entries, c.index, c.value, c.skip = h, false, nil, map[string]int{}, written{}, false
+}
+
+// record adds a ~m# or ~b# record to the entries: one for each call path and size, so that the
+// sizes can be read back.
+func (c *converter) record(it *heaplog.Item) {
+	a := &it.Allocs[0]
+	e := callpath.Entry{Live: 1, Bytes: a.Bytes}
+	if it.Cut != nil || len(a.Stack) == codec.MaxDepth-1 { // lws captures no more
+		e.Base = callpath.Cut
+	}
+	if it.Cut != nil && !it.Cut.Sized {
+		e.Bytes = 0
+	}
+	for _, addr := range slices.Backward(a.Stack) {
+		if addr.State == symbol.Lost {
+			c.counts.lost++
+		}
+		pc := pcOf(addr)
+		if c.ranges.Shift == 1 && pc&1 != 0 {
+			c.counts.thumb++
+			pc &^= 1
+		}
+		e.Frames = append(e.Frames, c.ranges.Frame(pc))
+	}
+	address, placed := uint64(0), false
+	if it.User != nil {
+		address, placed = it.User.Get(codec.TagAddress)
+		for _, tag := range []codec.Tag{codec.TagTime, codec.TagThread, codec.TagSequence} {
+			if _, ok := it.User.Get(tag); ok {
+				c.counts.fields++
+			}
+		}
+	}
+	if placed {
+		e.Blocks = []callpath.Block{{Address: address, Size: a.Bytes}}
+	}
+	c.value.blocks++
+	c.value.bytes += e.Bytes
+	key := binary.AppendUvarint([]byte{byte(e.Base), byte(len(e.Blocks))}, a.Bytes)
+	if placed {
+		key = key[:2]
+	}
+	for _, f := range e.Frames {
+		escaped := byte(0)
+		if f.Escaped {
+			escaped = 1
+		}
+		key = binary.AppendUvarint(append(key, escaped), f.Value)
+	}
+	if i, ok := c.index[string(key)]; ok {
+		o := &c.entries[i]
+		o.Live, o.Bytes, o.Blocks = o.Live+1, o.Bytes+e.Bytes, append(o.Blocks, e.Blocks...)
+		return
+	}
+	c.index[string(key)] = len(c.entries)
+	c.entries = append(c.entries, e)
+}
+
+// end writes the open dump, if any; h is its ~h#end line, nil if it has none.
+func (c *converter) end(h *codec.Header) {
+	begin := c.begin
+	if begin == nil {
+		if h != nil {
+			c.header(h)
+		}
+		return
+	}
+	c.begin = nil
+	if c.boots != nil {
+		c.endPaths(begin, h)
+	} else {
+		c.endRecords(begin, h)
+	}
+}
+
+// endPaths writes a dump as call paths. A dump without an end mark has none in the output,
+// unless it has no begin mark either.
+func (c *converter) endPaths(begin, end *codec.Header) {
+	head := without(begin, "u")
+	head.Keys = append(head.Keys, codec.HeaderKey{Key: "k", Value: toPaths})
+	add(head, "l", c.lines)
+	c.header(head)
+	slices.SortFunc(c.entries, func(a, b callpath.Entry) int { return callpath.Compare(&a.Path, &b.Path) })
+	for _, placed := range []bool{false, true} {
+		w := callpath.Writer{Dump: begin.Number, Lines: c.lines}
+		if placed {
+			w.Flags, w.Unit = callpath.Blocks, c.unit()
+		}
+		for i := range c.entries {
+			if e := &c.entries[i]; placed == (e.Blocks != nil) && c.err == nil {
+				c.buf, c.err = w.Append(c.buf[:0], e)
+				c.write(c.buf)
+			}
+		}
+		c.write(w.Flush(nil))
+		c.lines = w.Lines
+	}
+	if end == nil {
+		if !c.bare {
+			return
+		}
+		end = &codec.Header{Verb: codec.VerbEnd, Number: begin.Number, HasNumber: true}
+	}
+	tail := without(end, "l")
+	if _, ok := end.Get("n"); !ok {
+		add(tail, "n", c.value.blocks)
+		add(tail, "b", c.value.bytes)
+	}
+	add(tail, "l", c.lines)
+	c.header(tail)
+}
+
+// unit returns the unit of all addresses of blocks.
+func (c *converter) unit() uint8 {
+	set := uint64(1 << callpath.MaxUnit)
+	for i := range c.entries {
+		for _, b := range c.entries[i].Blocks {
+			set |= b.Address
+		}
+	}
+	return uint8(bits.TrailingZeros64(set))
+}
+
+// toRecords converts an item to ~m# lines.
+func (c *converter) toRecords(it *heaplog.Item) error {
+	switch it.Kind {
+	case heaplog.Mark:
+		c.mark(it.Header, false)
+		if h := c.begin; h != nil && it.Header.Verb == codec.VerbBegin {
+			c.openRecords(h)
+		}
+	case heaplog.Paths:
+		if !c.skip {
+			for i := range it.Allocs {
+				c.alloc(&it.Allocs[i])
+			}
+		}
+	case heaplog.Blob, heaplog.Decoded, heaplog.BareBlob:
+		c.value.blocks++
+		c.value.bytes += it.Allocs[0].Bytes
+		c.write(append(slices.Clone(it.Text), '\n'))
+	default:
+		c.other(it)
+	}
+	return nil
+}
+
+// openRecords writes the begin mark of a dump of ~m# records. A dump that ~m# records cannot
+// hold is left out.
+func (c *converter) openRecords(h *codec.Header) {
+	if kind, _ := h.Get("k"); kind == "diff" {
+		c.skip = true
+		c.counts.diffs++
+		return
+	}
+	if _, sampled := h.Get("sample"); sampled {
+		c.skip = true
+		c.counts.sampled++
+		return
+	}
+	head := without(h, "k", "l", "base", "n", "b")
+	add(head, "u", 1)
+	c.header(head)
+}
+
+// endRecords writes the end mark of a dump of ~m# records.
+func (c *converter) endRecords(_, end *codec.Header) {
+	if c.skip || end == nil {
+		return
+	}
+	tail := without(end, "l", "cut", "n", "b")
+	add(tail, "n", c.value.blocks)
+	add(tail, "b", c.value.bytes)
+	c.header(tail)
+}
+
+// alloc writes the blocks of a call path as records.
+func (c *converter) alloc(a *heaplog.Alloc) {
+	if !a.Ever.IsZero() || a.Peak > 0 {
+		c.counts.totals++
+	}
+	if a.Definition || a.Count == 0 {
+		return
+	}
+	s := codec.Stack{}
+	for _, addr := range a.Stack {
+		if _, unplaced := heaplog.CodeOffset(addr); unplaced {
+			c.counts.unplaced++
+		}
+		s.PCs = append(s.PCs, addr.PC)
+	}
+	if a.NoOuter {
+		c.counts.outer++
+	}
+	if len(s.PCs) > codec.MaxDepth-1 {
+		c.counts.deep++
+		s.PCs = s.PCs[:codec.MaxDepth-1]
+	}
+	if a.Blocks == nil && a.Count > 1 {
+		c.counts.means += int64(min(a.Count, math.MaxInt64))
+	}
+	for i := uint64(0); i < a.Count && c.err == nil; i++ {
+		u := codec.User{}
+		if a.Blocks != nil {
+			s.Size = a.Blocks[i].Size
+			u.Set(codec.TagAddress, a.Blocks[i].Address)
+		} else if s.Size = a.Bytes / a.Count; i < a.Bytes%a.Count {
+			s.Size++
+		}
+		c.value.blocks++
+		c.value.bytes += s.Size
+		c.blob = c.blob[:0]
+		if c.begin != nil {
+			c.blob, c.err = codec.AppendBlobUser(c.blob, &s, &u, c.machine, c.search)
+		} else {
+			c.blob, c.err = codec.AppendBlob(c.blob, &s, c.machine, c.search)
+		}
+		c.buf = append(codec.AppendLine(c.buf[:0], c.blob), '\n')
+		c.write(c.buf)
+	}
+}
+
+// notes returns what the conversion lost.
+func (n *conversion) notes() (list []string) {
+	for _, x := range []struct {
+		n    int64
+		text string
+		noun string
+	}{
+		{n.unreadable, "left out, since they cannot be read", "record"},
+		{n.lost, "written with the low 31 bits that are known", "address"},
+		{n.thumb, "written without bit 0, which says Thumb code", "address"},
+		{n.fields, "with a time, thread or sequence number, which call paths do not hold", "user field"},
+		{n.diffs, "left out, since they are the difference to another dump", "dump"},
+		{n.sampled, "left out, since they are sampled", "dump"},
+		{n.means, "written with the mean size of their entry", "block"},
+		{n.deep, "written with the innermost 31 frames", "call path"},
+		{n.outer, "written without outer frames, which the log does not have", "call path"},
+		{n.unplaced, "written as code offsets, since the log does not say where the code is: give -e", "frame"},
+		{n.totals, "written without what was allocated since the boot, and without peaks", "call path"},
+	} {
+		if x.n > 0 {
+			list = append(list, fmt.Sprintf("%s %s", printable.Count(x.n, x.noun), x.text))
+		}
+	}
+	return list
+}

@@ -1,0 +1,192 @@
+package device
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestXtensa walks register windows made by hand.
+func TestXtensa(t *testing.T) {
+	need(t, "gcc")
+	exe := filepath.Join(t.TempDir(), "xtensa")
+	if out, err := exec.Command("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-Iinclude", "-fsanitize=undefined", "-o", exe, "test/xtensa.c").CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	if out, err := exec.Command(exe).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// adapters are the files that each system compiles, beside src/, and the macros that its
+// build defines.
+var adapters = []struct{ name, files, include, define string }{
+	{"esp-idf, malloc", "esp-idf/lwsbt_esp_idf.c adapters/wrap.c", "esp-idf test/stubs/esp-idf", "CONFIG_LWSBT_WRAP=1 LWSBT_WRAP_PORT=lwsbt_esp_idf_port"},
+	{"esp-idf, hooks", "esp-idf/lwsbt_esp_idf.c adapters/hooks.c", "esp-idf test/stubs/esp-idf", "CONFIG_LWSBT_HOOKS=1 LWSBT_HOOK_PORT=lwsbt_esp_idf_port"},
+	{"zephyr, malloc", "zephyr/lwsbt_zephyr.c zephyr/sample/src/main.c adapters/wrap.c", "zephyr test/stubs/zephyr", "CONFIG_LWSBT_WRAP=1 LWSBT_WRAP_PORT=lwsbt_zephyr_port"},
+	{"zephyr, listener", "zephyr/lwsbt_zephyr.c adapters/hooks.c", "zephyr test/stubs/zephyr", "CONFIG_LWSBT_LISTENER=1 LWSBT_HOOK_PORT=lwsbt_zephyr_port"},
+	{"nuttx", "nuttx/lwsbt_nuttx.c adapters/wrap.c", "nuttx test/stubs/nuttx", "LWSBT_WRAP_PORT=lwsbt_nuttx_port"},
+	{"freertos", "freertos/lwsbt_freertos.c freertos/sample/main.c", "freertos freertos/sample test/stubs/freertos", ""},
+	{"platformio", "adapters/wrap.c", "", ""},
+}
+
+// TestAdapters compiles the adapters against headers that declare what they call.
+func TestAdapters(t *testing.T) {
+	for _, cc := range []string{"arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb", "riscv64-unknown-elf-gcc -march=rv32imac -mabi=ilp32 --specs=picolibc.specs"} {
+		args := strings.Fields(cc)
+		for _, a := range adapters {
+			t.Run(args[0]+"/"+a.name, func(t *testing.T) {
+				need(t, args[0])
+				for _, file := range strings.Fields(a.files) {
+					c := append(args[1:len(args):len(args)], "-std=gnu11", "-Os", "-Wall", "-Wextra", "-Werror", "-Iinclude", "-c", "-o", filepath.Join(t.TempDir(), "x.o"), file)
+					for _, dir := range strings.Fields(a.include) {
+						c = append(c, "-I"+dir)
+					}
+					for _, d := range strings.Fields(a.define) {
+						c = append(c, "-D"+d)
+					}
+					if out, err := exec.Command(args[0], c...).CombinedOutput(); err != nil {
+						t.Errorf("%s %s: %v\n%s", args[0], strings.Join(c, " "), err, out)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestKconfig reads the Kconfig files as the systems do, and checks which macros choices
+// give. The symbols that they select and depend on are the systems'.
+func TestKconfig(t *testing.T) {
+	python := "/usr/bin/python3"
+	if exec.Command(python, "-c", "import kconfiglib").Run() != nil {
+		t.Skip("no python3-kconfiglib")
+	}
+	for _, c := range []struct{ file, system, set, want string }{
+		{"Kconfig", "config HEAP_USE_HOOKS\n bool\n", "", "LWSBT_WRAP=y LWSBT_HOOKS=n LWSBT_HEAP_DEPTH=16 HEAP_USE_HOOKS=n"},
+		{"Kconfig", "config HEAP_USE_HOOKS\n bool\n", "LWSBT_HOOKS=y LWSBT_HEAP_DEPTH=31", "LWSBT_WRAP=n LWSBT_HOOKS=y LWSBT_HEAP_DEPTH=31 HEAP_USE_HOOKS=y"},
+		{"zephyr/Kconfig", "config THREAD_STACK_INFO\n def_bool y\nconfig HEAP_LISTENER\n bool\n", "LWSBT=y", "LWSBT_WRAP=y LWSBT_HEAP_DEPTH=16 HEAP_LISTENER=n"},
+		{"zephyr/Kconfig", "config THREAD_STACK_INFO\n def_bool y\nconfig HEAP_LISTENER\n bool\n", "LWSBT=y LWSBT_LISTENER=y", "LWSBT_WRAP=n HEAP_LISTENER=y"},
+		{"nuttx/Kconfig", "config BUILD_FLAT\n def_bool y\n", "LWSBT=y", "LWSBT=y LWSBT_HEAP_DEPTH=16"},
+	} {
+		file, err := filepath.Abs(c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		top := filepath.Join(t.TempDir(), "Kconfig")
+		if err := os.WriteFile(top, []byte(c.system+"source \""+file+"\"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		script := `import sys, kconfiglib
+k = kconfiglib.Kconfig(sys.argv[1], warn_to_stderr=False)
+for s in sys.argv[2].split():
+    name, value = s.split("=")
+    k.syms[name].set_value(value)
+print(" ".join(n.split("=")[0] + "=" + k.syms[n.split("=")[0]].str_value for n in sys.argv[3].split()))
+print(*k.warnings)
+`
+		out, err := exec.Command(python, "-c", script, top, c.set, c.want).CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != c.want {
+			t.Errorf("%s with %q: %v\ngot  %swant %s", c.file, c.set, err, out, c.want)
+		}
+	}
+}
+
+// TestManifests checks the files by which the systems find the library, where they look for
+// them, by the systems' documented rules.
+func TestManifests(t *testing.T) {
+	version := regexp.MustCompile(`project\(lwsbt VERSION ([\d.]+)`).FindStringSubmatch(read(t, "CMakeLists.txt"))
+	if version == nil {
+		t.Fatal("no version in CMakeLists.txt")
+	}
+	// PlatformIO: library.json in the root of the library
+	var library struct {
+		Name, Version, Description, License string
+		Repository                          struct{ Type, URL string }
+		Build                               struct {
+			SrcDir, IncludeDir string
+			SrcFilter          []string
+		}
+	}
+	d := json.NewDecoder(strings.NewReader(read(t, "library.json")))
+	if err := d.Decode(&library); err != nil {
+		t.Fatalf("library.json: %v", err)
+	}
+	if !regexp.MustCompile(`^[^:/,]{1,50}$`).MatchString(library.Name) || library.Version != version[1] || library.License != "MIT" || library.Repository.Type != "git" {
+		t.Errorf("library.json: %+v, expected a name, version %s, license and repository", library, version[1])
+	}
+	for _, f := range library.Build.SrcFilter {
+		m := regexp.MustCompile(`^\+<(.+)>$`).FindStringSubmatch(f)
+		if m == nil {
+			t.Errorf("library.json: filter %q, expected +<…>", f)
+			continue
+		}
+		if files, err := filepath.Glob(filepath.Join(library.Build.SrcDir, m[1])); err != nil || len(files) == 0 {
+			t.Errorf("library.json: %q matches no file", f)
+		}
+	}
+	// ESP-IDF: idf_component.yml, CMakeLists.txt and Kconfig in the root of the component
+	manifest := yaml(t, "idf_component.yml")
+	if manifest["version"] != `"`+version[1]+`"` || manifest["description"] == "" || !strings.HasPrefix(manifest["url"], "https://") {
+		t.Errorf("idf_component.yml: %q, expected version %s, description and url", manifest, version[1])
+	}
+	for _, key := range slices.Sorted(maps.Keys(manifest)) {
+		if !slices.Contains(strings.Fields("version description url license targets dependencies tags maintainers repository documentation issues discussion examples files"), key) {
+			t.Errorf("idf_component.yml: unknown key %q", key)
+		}
+	}
+	if !strings.Contains(read(t, "CMakeLists.txt"), "esp-idf/component.cmake") || !strings.Contains(read(t, "esp-idf/component.cmake"), "idf_component_register(") {
+		t.Error("CMakeLists.txt does not register the component of ESP-IDF")
+	}
+	// Zephyr: zephyr/module.yml in the root of the module; cmake is the directory of its
+	// CMakeLists.txt, kconfig a file
+	module := read(t, "zephyr/module.yml")
+	for _, c := range []struct{ pattern, file string }{{`(?m)^  cmake: (\S+)$`, "/CMakeLists.txt"}, {`(?m)^  kconfig: (\S+)$`, ""}, {`(?m)^  - (\S+)$`, "/sample.yaml"}} {
+		m := regexp.MustCompile(c.pattern).FindStringSubmatch(module)
+		if m == nil {
+			t.Errorf("zephyr/module.yml lacks %s", c.pattern)
+		} else if _, err := os.Stat(m[1] + c.file); err != nil {
+			t.Errorf("zephyr/module.yml: %v", err)
+		}
+	}
+	for _, c := range [][2]string{{"zephyr/CMakeLists.txt", "zephyr_library_named(lwsbt)"}, {"zephyr/sample/CMakeLists.txt", "find_package(Zephyr"},
+		{"nuttx/Make.defs", "CONFIGURED_APPS +="}, {"nuttx/Makefile", "include $(APPDIR)/Application.mk"}} {
+		if !strings.Contains(read(t, c[0]), c[1]) {
+			t.Errorf("%s lacks %q", c[0], c[1])
+		}
+	}
+	// Macros of Kconfig are those that the sources read.
+	for _, c := range [][2]string{{"esp-idf/lwsbt_esp_idf.c", "Kconfig"}, {"zephyr/lwsbt_zephyr.c", "zephyr/Kconfig"}} {
+		for _, m := range regexp.MustCompile(`CONFIG_(LWSBT_\w+)`).FindAllStringSubmatch(read(t, c[0]), -1) {
+			if !strings.Contains(read(t, c[1]), "config "+m[1]+"\n") {
+				t.Errorf("%s reads CONFIG_%s, which %s lacks", c[0], m[1], c[1])
+			}
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// yaml returns the keys of the first level of a YAML file, and their values.
+func yaml(t *testing.T, path string) map[string]string {
+	t.Helper()
+	values := map[string]string{}
+	for _, line := range strings.Split(read(t, path), "\n") {
+		if m := regexp.MustCompile(`^([a-z_]+):(?: (.*))?$`).FindStringSubmatch(line); m != nil {
+			values[m[1]] = m[2]
+		}
+	}
+	return values
+}

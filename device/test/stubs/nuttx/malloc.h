@@ -1,0 +1,3 @@
+#pragma once
+struct mallinfo { int arena, ordblks, aordblks, mxordblk, uordblks, fordblks, usmblks; };
+struct mallinfo mallinfo(void);

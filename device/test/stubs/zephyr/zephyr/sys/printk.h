@@ -1,0 +1,2 @@
+#pragma once
+void printk(const char *format, ...) __attribute__((format(printf, 1, 2)));

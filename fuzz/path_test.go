@@ -1,0 +1,195 @@
+package fuzz
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/internal/naive"
+)
+
+// Any line, as it is and with its digits made valid and its CRC right, is read as
+// ~p# and as ~v# line as the naive reader reads it. What was accepted is written again.
+func FuzzPathLine(f *testing.F) {
+	seed(f, pathSeeds())
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if len(line) > 4000 {
+			return // the naive reader is slow
+		}
+		pathsAsNaive(t, line)
+		eventsAsNaive(t, line)
+		const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+		body := bytes.Clone(line[min(3, len(line)):])
+		for i, c := range body {
+			if !bytes.Contains([]byte(digits), []byte{c}) {
+				body[i] = digits[c&63]
+			}
+		}
+		pathsAsNaive(t, callpath.AppendCRC(append([]byte(callpath.LeadIn), body...)))
+		eventsAsNaive(t, callpath.AppendCRC(append([]byte(callpath.LeadInEvents), body...)))
+	})
+}
+
+// Any lines: their names lead to paths of at most 1,024 frames, and a path that is
+// resolved is not changed by resolving it again.
+func FuzzNames(f *testing.F) {
+	var logs [][]byte
+	for s := range uint64(20) {
+		var log []byte
+		for i := range s % 5 {
+			log = append(append(log, gen.PathLine(100*s+i)...), '\n')
+		}
+		logs = append(logs, log, []byte("~p#AAAACAAAAAAA\n~p#AAAADAAAAAABAAA"))
+	}
+	seed(f, logs)
+	f.Fuzz(func(t *testing.T, log []byte) {
+		var names callpath.Names
+		var line callpath.Line
+		var ids []callpath.ID
+		for row := range bytes.Lines(log) {
+			row = bytes.TrimSuffix(row, []byte("\n"))
+			if bytes.HasPrefix(row, []byte(callpath.LeadIn)) && len(row) > 6 {
+				row = callpath.AppendCRC(bytes.Clone(row[:len(row)-3]))
+			}
+			if line.Parse(row) != nil {
+				continue
+			}
+			for e := (callpath.Entry{}); line.Next(&e); {
+				ids = append(ids, names.Add(&e.Path))
+				if got := names.Name(ids[len(ids)-1]); got != e.Path.Name() {
+					t.Fatalf("%q: name %#x, want %#x", row, got, e.Path.Name())
+				}
+			}
+		}
+		for _, id := range ids {
+			p := names.Path(id, nil)
+			again := names.Resolve(names.Add(&p))
+			if len(p.Frames) > callpath.MaxDepth || names.Name(again) != names.Name(id) {
+				t.Fatalf("%q: path %d is %d frames deep, name %#x, want %#x", log, id, len(p.Frames), names.Name(again), names.Name(id))
+			}
+		}
+	})
+}
+
+// pathSeeds are lines of Part III: valid, with one fault, and cut.
+func pathSeeds() [][]byte {
+	lines := [][]byte{[]byte("~p#ABFAADQoh7FRNQEgDFCIFBspCgQRtA"), []byte("~p#ABGACpT2LvCEgDC4FhykDCgQ61F")}
+	for s := range uint64(100) {
+		lines = append(lines, gen.PathLine(s), gen.EventLine(s))
+	}
+	for n := range len(lines[3]) {
+		lines = append(lines, lines[3][:n])
+	}
+	for s := range uint64(10) {
+		for _, fault := range gen.PathFaults(s) {
+			lines = append(lines, fault.Line)
+		}
+	}
+	return lines
+}
+
+// pathsAsNaive checks that a ~p# line is read as the naive reader reads it.
+func pathsAsNaive(t *testing.T, line []byte) {
+	var l callpath.Line
+	err := l.Parse(line)
+	want, reason := naive.ReadPaths(string(line))
+	var e *codec.Error
+	if err == nil && reason != "" || err != nil && (!errors.As(err, &e) || string(e.Reason) != reason) {
+		t.Fatalf("%q: %v, the naive reader says %q", line, err, reason)
+	}
+	if err != nil {
+		if l.Len != 0 || l.Next(new(callpath.Entry)) {
+			t.Fatalf("%q: an entry beside %v", line, err)
+		}
+		return
+	}
+	if l.Head != (callpath.Head{Flags: callpath.Flags(want.Flags), Dump: uint8(want.Dump), Seq: uint16(want.Sequence), Unit: uint8(want.Unit)}) {
+		t.Fatalf("%q: %+v, the naive reader says %+v", line, l.Head, want)
+	}
+	var others []callpath.Entry
+	for _, e := range want.Entries {
+		o := callpath.Entry{Path: callpath.Path{Base: callpath.Base(min(e.Base, 2)), Outer: e.Name}, Definition: e.Definition,
+			Live: e.Live, Bytes: e.Bytes, Allocs: e.Allocs, AllocBytes: e.Ever, Peak: e.Peak}
+		for _, f := range e.Frames {
+			o.Frames = append(o.Frames, callpath.Frame{Value: f.X, Escaped: f.Escaped})
+		}
+		for _, b := range e.Blocks {
+			o.Blocks = append(o.Blocks, callpath.Block{Address: b.Address, Size: b.Size})
+			if o.Bytes += b.Size; o.Bytes < b.Size {
+				o.Bytes = 1<<64 - 1
+			}
+		}
+		others = append(others, o)
+	}
+	if got := entriesOf(&l); show(got) != show(others) {
+		t.Fatalf("%q:\n%s\nthe naive reader:\n%s", line, show(got), show(others))
+	}
+	writeAgain(t, l.Head, others)
+}
+
+// entriesOf returns the entries of a line, with memory of their own.
+func entriesOf(l *callpath.Line) []callpath.Entry {
+	var all []callpath.Entry
+	for e := (callpath.Entry{}); l.Next(&e); {
+		e.Path, e.Blocks = e.Clone(), slices.Clone(e.Blocks)
+		all = append(all, e)
+	}
+	return all
+}
+
+// show returns entries in a form that is equal for equal ones, be a slice nil or empty.
+func show(entries []callpath.Entry) string {
+	var out string
+	for _, e := range entries {
+		out += fmt.Sprintln(e.Base, e.Outer, e.Frames, e.Definition, e.Live, e.Bytes, e.Blocks, e.Allocs, e.AllocBytes, e.Peak)
+	}
+	return out
+}
+
+// writeAgain checks that a line is read as it was, once it is written again.
+func writeAgain(t *testing.T, head callpath.Head, entries []callpath.Entry) {
+	head.Flags &= callpath.Blocks | callpath.Ever | callpath.Peak
+	line, err := callpath.AppendLine(nil, head, entries)
+	var l callpath.Line
+	if err != nil || l.Parse(line) != nil || show(entriesOf(&l)) != show(entries) {
+		t.Fatalf("%s\nis written %q, %v", show(entries), line, err)
+	}
+}
+
+// eventsAsNaive checks that a ~v# line is read as the naive reader reads it.
+func eventsAsNaive(t *testing.T, line []byte) {
+	var l callpath.Events
+	err := l.Parse(line)
+	want, reason := naive.ReadEvents(string(line))
+	var e *codec.Error
+	if err == nil && reason != "" || err != nil && (!errors.As(err, &e) || string(e.Reason) != reason) {
+		t.Fatalf("%q: %v, the naive reader says %q", line, err, reason)
+	}
+	if err != nil {
+		return
+	}
+	head := callpath.EventsHead{Flags: callpath.Flags(want.Flags), Seq: uint32(want.Sequence), Unit: uint8(want.Unit), Time: want.Time, Thread: want.Thread, Next: want.Next}
+	if l.EventsHead != head || l.Len != len(want.Events) {
+		t.Fatalf("%q: %+v with %d events, the naive reader says %+v", line, l.EventsHead, l.Len, want)
+	}
+	kinds := map[string]callpath.EventKind{"allocated": callpath.Allocated, "freed": callpath.Freed, "moved": callpath.Moved, "unknown": callpath.FreedUnknown, "lost": callpath.Lost}
+	for i := 0; ; i++ {
+		var got callpath.Event
+		if !l.Next(&got) {
+			break
+		}
+		n := want.Events[i]
+		o := callpath.Event{Kind: kinds[n.Kind], Time: n.Time, Thread: n.Thread, Path: n.Path, Number: n.Number, Old: n.Old, Size: n.Size, Address: n.Address, Count: n.Lost}
+		if n.Kind == "freed" {
+			o.Number, o.Old = 0, n.Number
+		}
+		if got != o {
+			t.Fatalf("%q: event %d is %+v, the naive reader says %+v", line, i, got, o)
+		}
+	}
+}

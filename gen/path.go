@@ -1,0 +1,192 @@
+package gen
+
+import (
+	"math"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+)
+
+// PathEntries returns the entries of a ~p# line of a synthetic program, and a head for
+// them: all flags that a writer may write, frames that are shared, escaped or named,
+// definitions, and values of any width.
+func PathEntries(seed uint64) (callpath.Head, []callpath.Entry) {
+	p := pathMaker{newRNG(seed, "paths")}
+	h := callpath.Head{
+		Flags: callpath.Flags(p.below(8)), Dump: uint8(p.below(64)), Seq: uint16(p.below(4096)),
+	}
+	if h.Flags&callpath.Blocks != 0 {
+		h.Unit = uint8(p.below(callpath.MaxUnit + 1))
+	}
+	entries := make([]callpath.Entry, p.below(6))
+	for i := range entries {
+		if i > 0 {
+			entries[i].Path = entries[i-1].Clone()
+		}
+		p.path(&entries[i].Path)
+		if entries[i].Definition = p.chance(10); !entries[i].Definition {
+			p.values(&entries[i], h)
+		}
+	}
+	return h, entries
+}
+
+type pathMaker struct{ *rng }
+
+// path changes a path into one that often shares its outer frames.
+func (p pathMaker) path(path *callpath.Path) {
+	switch {
+	case p.chance(30):
+		*path = callpath.Path{Base: callpath.Base(p.below(3))}
+		if path.Base == callpath.Named {
+			path.Outer = uint32(p.uint64())
+		}
+	case len(path.Frames) > 0:
+		path.Frames = path.Frames[:p.below(len(path.Frames)+1)]
+	}
+	for range p.below(6) {
+		path.Frames = append(path.Frames, p.frame(path.Frames))
+	}
+}
+
+// frame returns a frame, often near the last of those before it.
+func (p pathMaker) frame(before []callpath.Frame) callpath.Frame {
+	if p.chance(10) {
+		return callpath.Frame{Value: p.width(1 + p.below(64)), Escaped: true}
+	}
+	near := int64(0)
+	if n := len(before); n > 0 && !before[n-1].Escaped {
+		near = int64(before[n-1].Value)
+	}
+	d := int64(p.width(1 + p.below(27)))
+	if p.chance(50) {
+		d = -d
+	}
+	return callpath.Frame{Value: uint64(min(max(near+d, 0), callpath.MaxOffset-1))}
+}
+
+func (p pathMaker) values(e *callpath.Entry, h callpath.Head) {
+	any := func() uint64 { return p.width(1 + p.below(64)) }
+	if h.Flags&callpath.Blocks != 0 {
+		for range p.below(4) {
+			b := callpath.Block{Address: p.width(1+p.below(64-int(h.Unit))) << h.Unit, Size: any() >> 2}
+			e.Blocks = append(e.Blocks, b)
+			e.Bytes += b.Size
+		}
+		e.Live = uint64(len(e.Blocks))
+	} else {
+		e.Live, e.Bytes = min(any(), math.MaxUint64-1), any()
+	}
+	if h.Flags&callpath.Ever != 0 {
+		e.Allocs, e.AllocBytes = any(), any()
+	}
+	if h.Flags&callpath.Peak != 0 {
+		e.Peak = any()
+	}
+}
+
+// PathLine returns a valid ~p# line.
+func PathLine(seed uint64) []byte {
+	h, entries := PathEntries(seed)
+	line, err := callpath.AppendLine(nil, h, entries)
+	if err != nil {
+		panic("gen: " + err.Error())
+	}
+	return line
+}
+
+// EventLine returns a valid ~v# line.
+func EventLine(seed uint64) []byte {
+	p := pathMaker{newRNG(seed, "events")}
+	w := callpath.EventsWriter{Flags: callpath.Flags(p.below(2)), Lines: p.uint64(), Next: uint64(p.spread(1 << 20))}
+	if w.Flags != 0 {
+		w.Unit = uint8(p.below(callpath.MaxUnit + 1))
+	}
+	e := callpath.Event{Time: p.width(1 + p.below(50)), Thread: uint64(p.spread(100000))}
+	var names [3]uint32
+	for i := range names {
+		names[i] = uint32(p.uint64())
+	}
+	var line []byte
+	for range 1 + p.below(8) {
+		e.Kind = callpath.EventKind(p.below(5))
+		if w.Next == 0 && (e.Kind == callpath.Freed || e.Kind == callpath.Moved) {
+			e.Kind = callpath.Allocated
+		}
+		if p.chance(50) {
+			e.Time += uint64(p.spread(1000))
+		}
+		if p.chance(10) {
+			e.Thread = uint64(p.spread(100000))
+		}
+		e.Path, e.Size, e.Count = names[p.below(len(names))], p.width(1+p.below(64)), p.width(1+p.below(64))
+		e.Address = p.width(1+p.below(64-int(w.Unit))) << w.Unit
+		if w.Next > 0 {
+			e.Old = w.Next - 1 - uint64(p.spread(int(min(w.Next, 1<<20))))
+		}
+		var err error
+		if line, err = w.Append(line, e); err != nil {
+			panic("gen: " + err.Error())
+		}
+	}
+	line = w.Flush(line)
+	return line[:len(line)-1]
+}
+
+// PathFault is a ~p# or ~v# line with one fault.
+type PathFault struct {
+	Reason codec.Reason
+	Events bool // a ~v# line
+	Line   []byte
+}
+
+// PathFaults returns lines with one fault each, in the order of reading: at least one
+// for each reason of which such lines are rejected. Their bytes are written from
+// SPEC.md, not changed at random. The seed chooses the values. (BT-PREJ-1)
+func PathFaults(seed uint64) []PathFault {
+	p := pathMaker{newRNG(seed, "path-faults")}
+	var faults []PathFault
+	add := func(reason codec.Reason, leadIn, digits string) {
+		line := callpath.AppendCRC([]byte(leadIn + digits))
+		faults = append(faults, PathFault{reason, leadIn == callpath.LeadInEvents, line})
+	}
+	paths := func(reason codec.Reason, digits string) { add(reason, callpath.LeadIn, digits) }
+	events := func(reason codec.Reason, digits string) { add(reason, callpath.LeadInEvents, digits) }
+	digit := func(lo, hi int) string {
+		return "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[p.between(lo, hi):][:1]
+	}
+	head := "A" + digit(0, 63) + digit(0, 63) + digit(0, 63)
+	const eventsHead = "AAAAAAA" // flags 0, sequence 0, time 0, thread 0, next 0
+
+	good := PathLine(seed)
+	spoilt := func(reason codec.Reason, at int, c byte) {
+		line := slices.Clone(good)
+		line[at] = c
+		faults = append(faults, PathFault{reason, false, line})
+	}
+	spoilt(codec.ReasonLeadIn, p.below(3), 'x')
+	spoilt(codec.ReasonBase64, 3+p.below(len(good)-3), "=-_ \n~"[p.below(6)])
+	faults = append(faults, PathFault{codec.ReasonShort, false, []byte("~p#" + head[:4] + "AA")},
+		PathFault{codec.ReasonShort, true, []byte("~v#AAAAAAAAAAAA")})
+	at := len(good) - 3
+	spoilt(codec.ReasonCRC, at, "ABC"[(slices.Index([]byte("ABC"), good[at])+1)%3])
+	paths(codec.ReasonUnit, "B"+head[1:]+digit(13, 63))
+	events(codec.ReasonUnit, "BAAA"+digit(13, 63)+"AAA")
+	paths(codec.ReasonTruncated, head+"A"+digit(1, 31))        // frames that are not there
+	paths(codec.ReasonTruncated, head+"AAF")                   // no bytes
+	paths(codec.ReasonTruncated, "g"+head[1:]+"AABA"+"CA")     // digits to skip
+	paths(codec.ReasonNumber, head+"AA"+digit(32, 63)+"A"+"A") // a last digit of 0
+	paths(codec.ReasonNumber, head+"AA"+"ggggggggggggQ"+"A")
+	paths(codec.ReasonNumber, head+"AB"+"BAA"+"A") // a step of 0 in class 1
+	paths(codec.ReasonHash, head+"CAAAAA"+digit(4, 63)+"A")
+	events(codec.ReasonHash, eventsHead+"AAAAAA"+digit(4, 63)+"A")
+	paths(codec.ReasonDrop, head+digit(4, 31)+"AA")
+	paths(codec.ReasonDrop, head+"ABIAA"+digit(6, 31)+"AA")
+	paths(codec.ReasonDepth, head+"A"+"hgB"+"A") // 1 + 0·32 + 1·1024
+	paths(codec.ReasonFrame, head+"AB"+"EA"+"A") // −1
+	events(codec.ReasonIndex, eventsHead+"E"+"A")
+	events(codec.ReasonAge, eventsHead+"B")
+	events(codec.ReasonAge, eventsHead+"F")
+	return faults
+}

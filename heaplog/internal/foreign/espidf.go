@@ -1,0 +1,134 @@
+package foreign
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// The texts of ESP-IDF, from its sources: heap_trace_dump and heap_trace_dump_caps of
+// components/heap/heap_trace_standalone.c (v3.0 to v5.5), heap_caps_dump of multi_heap.c
+// (v4.4 to v5.5), heap_caps_print_heap_info of heap_caps.c (v3.0 to v5.5), and the first
+// line of the bootloader in ROM.
+var espSigns = []string{"== Heap Trace:", "allocations trace (", "Showing data for heap:", "Heap summary for capabilities"}
+
+var (
+	espRecord = regexp.MustCompile(`(\d+) bytes \(@ (0x[0-9a-fA-F]+)[^)]*\) allocated CPU (\d+)(?: ccount (0x[0-9a-fA-F]+))?(.*)`)
+	espSum    = regexp.MustCompile(`(\d+) bytes (?:'leaked'|alive) in trace \((\d+)(?:/\d+)? allocations\)`)
+	espBlock  = regexp.MustCompile(`Block (0x[0-9a-fA-F]+) data, size: (\d+) bytes, Free: (Yes|No)`)
+	espTotals = regexp.MustCompile(`free (\d+) allocated (\d+) min_free (\d+) largest_free_block (\d+)`)
+	espBoot   = regexp.MustCompile(`\brst:0x[0-9a-fA-F]+ \(`)
+)
+
+// esp reads the traces of ESP-IDF.
+//
+// A record of an allocation may be followed by "freed by" on a line of its own, with lines
+// of names by idf_monitor between them: it counts only when something else comes.
+type esp struct {
+	*trace
+	last   block
+	held   bool     // last is not written yet
+	totals bool     // the line "Totals:" was the last one
+	heaps  []string // that the open dump of heap_caps_dump shows
+}
+
+func newESP(t *trace) lineReader { return &esp{trace: t} }
+
+func (e *esp) line(text []byte) {
+	totals := e.totals
+	e.totals = bytes.Contains(text, []byte("Totals:"))
+	switch {
+	case bytes.Contains(text, []byte("== Heap Trace:")), bytes.Contains(text, []byte("allocations trace (")):
+		e.flush()
+		e.close(-1, -1)
+		e.begin()
+	case bytes.Contains(text, []byte("freed by 0x")):
+		e.held = false
+	case bytes.Contains(text, []byte(" bytes (@ 0x")):
+		e.flush()
+		e.record(text)
+	case bytes.Contains(text, []byte("in trace (")):
+		e.flush()
+		if m := espSum.FindSubmatch(text); m != nil {
+			e.close(number(m[2]), number(m[1]))
+		}
+	case bytes.Contains(text, []byte("Showing data for heap:")):
+		e.show(text)
+	case bytes.Contains(text, []byte(" data, size: ")):
+		e.block(text)
+	case totals && bytes.Contains(text, []byte("largest_free_block")):
+		if m := espTotals.FindSubmatch(text); m != nil {
+			free, allocated := number(m[1]), number(m[2])
+			e.heap(free+allocated, free, number(m[4]), number(m[3]))
+		}
+	case espBoot.Match(text):
+		e.flush()
+		e.boot()
+	}
+}
+
+// record reads a line of heap_trace_dump.
+func (e *esp) record(text []byte) {
+	m := espRecord.FindSubmatch(text)
+	if m == nil {
+		e.skipped++
+		return
+	}
+	rest := bytes.TrimSpace(m[5])
+	if bytes.HasPrefix(rest, []byte("freed")) {
+		return // without frame pointers, RISC-V shows no callers
+	}
+	b := &e.last
+	b.size = number(m[1])
+	b.pcs = b.pcs[:0]
+	if callers, ok := bytes.CutPrefix(rest, []byte("caller")); ok {
+		b.pcs = hexes(b.pcs, callers, " :")
+	}
+	b.user.Reset()
+	b.user.Set(codec.TagAddress, address(m[2]))
+	e.held = true
+}
+
+// show takes the line before the blocks of a heap. heap_caps_dump has no last line: it
+// shows some heaps, and begins again with one that was shown.
+func (e *esp) show(text []byte) {
+	_, name, _ := bytes.Cut(text, []byte("heap:"))
+	if name = bytes.TrimSpace(name); slices.Contains(e.heaps, string(name)) {
+		e.close(-1, -1)
+		e.heaps = nil
+	}
+	if !e.open {
+		e.begin()
+	}
+	e.heaps = append(e.heaps, string(name))
+}
+
+// block reads a line of heap_caps_dump.
+func (e *esp) block(text []byte) {
+	m := espBlock.FindSubmatch(text)
+	switch {
+	case m == nil:
+		e.skipped++
+	case string(m[3]) == "No":
+		b := block{size: number(m[2])}
+		b.user.Set(codec.TagAddress, address(m[1]))
+		e.trace.record(&b)
+	}
+}
+
+// flush writes the held record.
+func (e *esp) flush() {
+	if e.held {
+		e.trace.record(&e.last)
+	}
+	e.held = false
+}
+
+func (e *esp) end() {
+	e.flush()
+	if e.heaps != nil {
+		e.close(-1, -1)
+	}
+}

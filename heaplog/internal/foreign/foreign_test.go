@@ -1,0 +1,105 @@
+package foreign
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// TestHeap checks the headers that are made of statistics. The texts are by hand from the
+// format strings of the systems.
+func TestHeap(t *testing.T) {
+	for _, test := range []struct{ name, log, want string }{
+		{"esp-idf", `Heap summary for capabilities 0x00000004:
+  At 0x3ffae6e0 len 6432 free 4 allocated 6212 min_free 4
+    largest_free_block 0 alloc_blocks 20 free_blocks 0 total_blocks 20
+  Totals:
+    free 277788 allocated 20736 min_free 277000 largest_free_block 113792 alloc_blocks 62 free_blocks 3 total_blocks 65
+`, "~h#heap size=298524 free=277788 largest=113792 min=277000"},
+		{"nuttx", `nsh> free
+      total       used       free    maxused    maxfree  nused  nfree name
+ 2149562732      12700 2149550032      13200 2147483616     30      2 Umem
+`, "~h#heap size=2149562732 free=2149550032 largest=2147483616 min=2149549532"},
+		{"zephyr", `Heap at 0x20001000 contains 8192 units in 13 buckets
+
+  bucket#    min units        total      largest      largest
+             threshold       chunks      (units)      (bytes)
+  -----------------------------------------------------------
+        3            8            2           12           96
+       12         4096            1         8000        64000
+
+64096 free bytes, 1000 allocated bytes, overhead = 440 bytes (0.7%)
+`, "~h#heap size=65536 free=64096 largest=64000"},
+		{"freertos", "heap: xAvailableHeapSpaceInBytes = 8192, xSizeOfLargestFreeBlockInBytes = 4096\nxMinimumEverFreeBytesRemaining: 2000\nok\n",
+			"~h#heap free=8192 largest=4096 min=2000"},
+	} {
+		r, err := NewReader(strings.NewReader(test.log), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, got, _ := strings.Cut(string(out), " ~")
+		got, _, _ = strings.Cut("~"+got, "\n")
+		if got != test.want || r.Format() != test.name {
+			t.Errorf("%s: got %q as %s, expected %q", test.name, got, r.Format(), test.want)
+		}
+	}
+}
+
+func TestUnknownFormat(t *testing.T) {
+	if _, err := NewReader(strings.NewReader(""), "vxworks"); err == nil || !strings.Contains(err.Error(), "nuttx") {
+		t.Errorf("error %v, expected one that lists the formats", err)
+	}
+}
+
+// FuzzReader checks that a log keeps its text: each line is the beginning of a line of what
+// is read. It also checks that the result does not depend on how the log arrives.
+func FuzzReader(f *testing.F) {
+	for _, seed := range []string{
+		"== Heap Trace: 1 records\n 3 bytes (@ 0x3f, Internal) allocated CPU 0 ccount 0x1 caller 0x4:0x5\nfreed by 0x3\n",
+		"Dump all used memory node info\n PID Size Address\n 1 2 0x3 0x4\n Total Blks Total Size\r\n 1 2\r\n",
+		"[heaptrace] ptr=0x1 size=2 heap=x alloc_tid=0x3 alloc_thread=x alloc_cpu=0 alloc_ms=4\n[heaptrace]   backtrace: 0x4",
+		"xAvailableHeapSpaceInBytes 3\n~m#AAAA\n", "Showing data for heap: 0x1\nBlock 0x1 data, size: 99999999999999999999 bytes, Free: No\n",
+	} {
+		for _, format := range append(Names(), "") {
+			f.Add([]byte(seed), format)
+		}
+	}
+	f.Fuzz(func(t *testing.T, log []byte, format string) {
+		r, err := NewReader(bytes.NewReader(log), format)
+		if err != nil {
+			if slices.Contains(Names(), format) || format == "" {
+				t.Fatal(err)
+			}
+			return
+		}
+		out, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after := bytes.Split(log, []byte("\n")), bytes.Split(out, []byte("\n"))
+		if len(before) != len(after) {
+			t.Fatalf("%d lines became %d", len(before), len(after))
+		}
+		for i := range before {
+			if text := bytes.TrimRight(before[i], "\r"); !bytes.HasPrefix(after[i], text) {
+				t.Fatalf("line %d: %q became %q", i+1, before[i], after[i])
+			}
+		}
+		slow, _ := NewReader(iotest.OneByteReader(bytes.NewReader(log)), format)
+		again, err := io.ReadAll(slow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// '\r' that arrives before its '\n' stays where it was
+		if strip := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r"), nil) }; !bytes.Equal(strip(out), strip(again)) {
+			t.Fatalf("%q\nbyte by byte: %q", out, again)
+		}
+	})
+}

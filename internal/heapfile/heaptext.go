@@ -1,0 +1,177 @@
+package heapfile
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// The text of gperftools (docs/heapprofile.html, heap-profile-table.cc) and of jemalloc
+// (prof_data.c, 3.6 to 5.3). Each call path has its live blocks and bytes, in gperftools
+// before the path, and in jemalloc after it, in all ("t*") and by thread. The memory map
+// stands at the end.
+var (
+	heapFirst = regexp.MustCompile(`^heap profile:\s+\d+:\s+\d+ \[\s*\d+:\s*\d+\] @ (\S+)`)
+	heapRow   = regexp.MustCompile(`^\s*(\d+):\s+(\d+) \[\s*\d+:\s*\d+\] @((?: 0x[0-9a-fA-F]+)*)`)
+	heapPath  = regexp.MustCompile(`^@((?: 0x[0-9a-fA-F]+)*)`)
+	heapSum   = regexp.MustCompile(`^\s*t\*: (\d+): (\d+) \[`)
+	heapRate  = regexp.MustCompile(`^heap_v2/(\d+)`)
+)
+
+func isHeapText(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("heap profile: ")) || bytes.HasPrefix(head, []byte("heap_v2/"))
+}
+
+// heapText is a file while it is read.
+type heapText struct {
+	*builder
+	rate    float64 // mean bytes between samples, 0 if all allocations count
+	paths   []heapTextPath
+	pending []uint64 // the path before its sum, in jemalloc
+	waiting bool     // for the sum
+	process *symbol.Process
+	found   map[uint64]*profile.Location
+}
+
+type heapTextPath struct {
+	count, bytes int64
+	pcs          []uint64 // return addresses, innermost first
+}
+
+// readHeapText reads a file and names its addresses by the files in its memory map, where
+// these are the mapped ones.
+func readHeapText(r io.Reader) ([]Profile, error) {
+	h := &heapText{builder: newBuilder(), found: map[uint64]*profile.Location{}}
+	in := bufio.NewReaderSize(&limited{r, maxFile}, 64<<10)
+	frames := 0
+	for n := 1; ; n++ {
+		line, err := in.ReadString('\n')
+		if line == "MAPPED_LIBRARIES:\n" {
+			break
+		}
+		if err != nil && err != io.EOF {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if e := h.line(line, n == 1); e != nil {
+			return nil, fmt.Errorf("line %d: %w", n, e)
+		}
+		if frames += len(h.pending); frames > maxHeaptrack {
+			return nil, fmt.Errorf("line %d: over %d frames: %w", n, maxHeaptrack, errTooLarge)
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	maps, err := symbol.ReadMaps(in, "MAPPED_LIBRARIES")
+	if err != nil {
+		maps = nil // addresses without names are still call paths
+	}
+	if h.process, err = symbol.NewProcess(symbol.Config{DebugDirs: symbol.DebugDirs()}); err != nil {
+		return nil, err
+	}
+	defer h.process.Close()
+	h.process.Map(maps)
+	return []Profile{{h.with(h.samples()), ""}}, nil
+}
+
+// line reads a line before the memory map.
+func (h *heapText) line(text string, first bool) error {
+	if first {
+		if m := heapFirst.FindStringSubmatch(text); m != nil {
+			text = m[1]
+		}
+		if m := heapRate.FindStringSubmatch(text); m != nil {
+			rate, err := strconv.ParseUint(m[1], 10, 62)
+			if err != nil {
+				return fmt.Errorf("sampling rate %s, expected a number below 2^62", m[1])
+			}
+			h.rate = float64(rate)
+		}
+		return nil
+	}
+	var count, size string
+	if m := heapRow.FindStringSubmatch(text); m != nil {
+		count, size, h.pending = m[1], m[2], hexes(m[3])
+	} else if m := heapPath.FindStringSubmatch(text); m != nil {
+		h.pending, h.waiting = hexes(m[1]), true
+		return nil
+	} else if m := heapSum.FindStringSubmatch(text); m != nil && h.waiting {
+		count, size = m[1], m[2]
+	} else {
+		return nil
+	}
+	h.waiting = false
+	n, err1 := strconv.ParseInt(count, 10, 64)
+	b, err2 := strconv.ParseInt(size, 10, 64)
+	if err1 != nil || err2 != nil {
+		return errors.New("a value is 2^63 or more")
+	}
+	if n > 0 {
+		n, b = h.scale(n, b)
+		h.paths = append(h.paths, heapTextPath{n, b, h.pending})
+	}
+	return nil
+}
+
+// scale turns sampled values into estimates: a block of s bytes is sampled with the
+// probability 1-exp(-s/rate).
+func (h *heapText) scale(count, size int64) (int64, int64) {
+	if h.rate <= 1 || size == 0 {
+		return count, size
+	}
+	p := -math.Expm1(-float64(size) / float64(count) / h.rate)
+	return int64(math.Round(float64(count) / p)), int64(math.Round(float64(size) / p))
+}
+
+// samples names the addresses of the paths.
+func (h *heapText) samples() []*profile.Sample {
+	list := make([]*profile.Sample, len(h.paths))
+	for i, p := range h.paths {
+		s := &profile.Sample{Value: []int64{p.count, p.bytes}}
+		for _, pc := range p.pcs {
+			s.Location = append(s.Location, h.at(pc))
+		}
+		list[i] = s
+	}
+	return list
+}
+
+// at returns the location of a return address.
+func (h *heapText) at(pc uint64) *profile.Location {
+	if l := h.found[pc]; l != nil {
+		return l
+	}
+	addr := h.process.Resolve(nil, &codec.Stack{PCs: []uint64{pc}}, nil)[0]
+	var lines []profile.Line
+	for _, f := range addr.Frames() {
+		lines = append(lines, h.builder.line(f.Name, f.File, int64(f.Line)))
+	}
+	module := ""
+	if l := addr.Location; l != nil && l.Module != nil {
+		module = l.Module.Name
+	}
+	l := h.location(pc, module, lines...)
+	h.found[pc] = l
+	return l
+}
+
+// hexes reads numbers with 0x between spaces.
+func hexes(text string) []uint64 {
+	var list []uint64
+	for _, f := range bytes.Fields([]byte(text)) {
+		if v, err := strconv.ParseUint(string(f[2:]), 16, 64); err == nil {
+			list = append(list, v)
+		}
+	}
+	return list
+}

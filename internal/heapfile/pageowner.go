@@ -1,0 +1,108 @@
+package heapfile
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/google/pprof/profile"
+)
+
+// The text of /sys/kernel/debug/page_owner (mm/page_owner.c, Linux 4.6 to 6.12), and the
+// output of tools/mm/page_owner_sort, which puts a count before each group.
+var (
+	ownerPage  = regexp.MustCompile(`Page allocated via order (\d+),`)
+	ownerTimes = regexp.MustCompile(`^(\d+) times(?:, (\d+) pages)?`)
+	ownerFrame = regexp.MustCompile(`^\s+(?:\[<([0-9a-fA-F]+)>\] )?([^\s+]+)\+0x([0-9a-fA-F]+)/0x[0-9a-fA-F]+(?: \[(\S+)\])?`)
+)
+
+// pageSize is the size of a page of order 0 in bytes. The file does not tell it; it is
+// larger on some machines.
+const pageSize = 4096
+
+func isPageOwner(head []byte) bool {
+	return ownerPage.Match(head) && (bytes.HasPrefix(head, []byte("Page allocated")) || ownerTimes.Match(head))
+}
+
+// readPageOwner reads each page as a block.
+func readPageOwner(r io.Reader) ([]Profile, error) {
+	o := &pageOwner{builder: newBuilder(), locations: map[string]*profile.Location{}, samples: map[string]*profile.Sample{}}
+	lines := bufio.NewScanner(&limited{r, maxFile})
+	lines.Buffer(make([]byte, 64<<10), maxHeaptrackLine)
+	for n := 1; lines.Scan(); n++ {
+		if err := o.line(lines.Text()); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	o.flush()
+	return []Profile{{o.with(o.list), ""}}, nil
+}
+
+type pageOwner struct {
+	*builder
+	locations map[string]*profile.Location // by name and offset
+	samples   map[string]*profile.Sample   // by stack
+	list      []*profile.Sample
+	times     int64 // how often the page that follows was found
+	order     int   // of the page, -1 outside of one
+	pages     int64 // of which the stack is being read, 0 if none
+	stack     []*profile.Location
+	key       strings.Builder
+}
+
+func (o *pageOwner) line(text string) error {
+	if m := ownerTimes.FindStringSubmatch(text); m != nil {
+		o.flush()
+		o.times, _ = strconv.ParseInt(m[1], 10, 32)
+		return nil
+	}
+	if m := ownerPage.FindStringSubmatch(text); m != nil {
+		o.flush()
+		order, err := strconv.Atoi(m[1])
+		if err != nil || order > 30 {
+			return fmt.Errorf("order %s, expected 0 to 30", m[1])
+		}
+		o.order, o.pages = order, max(o.times, 1)
+		o.times = 0
+		return nil
+	}
+	if m := ownerFrame.FindStringSubmatch(text); m != nil && o.pages > 0 {
+		o.frame(m[1], m[2], m[3], m[4])
+	}
+	return nil
+}
+
+func (o *pageOwner) frame(address, name, offset, module string) {
+	key := name + "+" + offset + " " + module
+	l := o.locations[key]
+	if l == nil {
+		pc, _ := strconv.ParseUint(address, 16, 64)
+		l = o.location(pc, module, o.builder.line(name, "", 0))
+		o.locations[key] = l
+	}
+	o.stack = append(o.stack, l)
+	o.key.WriteString(key + "\n")
+}
+
+// flush adds the pages that were read.
+func (o *pageOwner) flush() {
+	if o.pages > 0 {
+		s := o.samples[o.key.String()]
+		if s == nil {
+			s = &profile.Sample{Location: o.stack, Value: []int64{0, 0}}
+			o.samples[o.key.String()] = s
+			o.list = append(o.list, s)
+		}
+		s.Value[0] += o.pages
+		s.Value[1] += o.pages * pageSize << o.order
+	}
+	o.pages, o.stack = 0, nil
+	o.key.Reset()
+}
