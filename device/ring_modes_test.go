@@ -404,13 +404,16 @@ func TestRingSample(t *testing.T) {
 }
 
 // Threads, forks, modules and signals at once, in a program that does nothing else: long with
-// LWSBT_FULL.
+// LWSBT_FULL, ten minutes with LWSBT_FULL=all.
 func TestRingStorm(t *testing.T) {
 	library := ringLibrary(t, "gcc")
 	program := ringProgram(t, "gcc", "test/ring_storm.c", "-O2")
 	seconds := "2"
-	if full() {
+	switch {
+	case all():
 		seconds = "600"
+	case full():
+		seconds = "60"
 	}
 	for clock := range 2 {
 		if clock == 1 && !cycles() {
