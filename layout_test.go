@@ -37,7 +37,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"gen":                      {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":              {packages: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
-	"conformance":         {packages: ". codec heaplog conformance/vectors internal/bitstring internal/naive"},
+	"conformance":         {packages: ". codec codec/callpath heaplog conformance/vectors internal/bitstring internal/naive"},
 	"conformance/vectors": {},
 	"conformance/mutant":  {packages: "codec conformance internal/bitstring"},
 	"conformance/interop": {packages: "codec gen conformance"},
@@ -67,7 +67,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"cmd/btconform":          {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btcore":             {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
-	"cmd/btheap":             {packages: "heaplog profile report internal/heapfile internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof"},
+	"cmd/btheap":             {packages: "codec heaplog profile report internal/heapfile internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof"},
 	"internal/recordcompare": {packages: "codec"},
 	"internal/recorder":      {packages: "codec codec/callpath", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"internal/leakbench":     {packages: "profile symbol"},

@@ -10,14 +10,15 @@ import (
 
 // Verbs of headers. Other verbs are accepted but have no meaning. (BT-HEAD-2)
 const (
-	VerbBoot  = "boot"  // a device or program starts: time and numbers restart
-	VerbMap   = "map"   // the module lines that follow are the complete map
-	VerbLoad  = "load"  // the module lines that follow were loaded in addition
-	VerbBegin = "begin" // opens a dump
-	VerbEnd   = "end"   // closes a dump
-	VerbTotal = "total" // totals since the recording began
-	VerbLost  = "lost"  // the recorder dropped events here
-	VerbHeap  = "heap"  // what the allocator says about its heap
+	VerbBoot   = "boot"   // a device or program starts: time and numbers restart
+	VerbMap    = "map"    // the module lines that follow are the complete map
+	VerbLoad   = "load"   // the module lines that follow were loaded in addition
+	VerbBegin  = "begin"  // opens a dump
+	VerbEnd    = "end"    // closes a dump
+	VerbTotal  = "total"  // totals since the recording began
+	VerbLost   = "lost"   // the recorder dropped events here
+	VerbHeap   = "heap"   // what the allocator says about its heap
+	VerbThread = "thread" // names a thread
 )
 
 // Header is a ~h# line of a recording. (BT-HEAD-1)

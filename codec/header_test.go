@@ -1,6 +1,7 @@
 package codec_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -25,6 +26,9 @@ func TestHeaderRefused(t *testing.T) {
 		"a time that is empty":     {Verb: "map", Keys: keys("t", "")},
 		"a time of 65 bits":        {Verb: "map", Keys: keys("t", "18446744073709551616")},
 		"a word of 16 bits":        {Verb: "boot", Keys: keys("prog", "x", "w", "16")},
+		"a heap with a number":     {Verb: "heap", HasNumber: true},
+		"a shift of 5":             {Verb: "boot", Keys: keys("shift", "5")},
+		"code without length":      {Verb: "boot", Keys: keys("code", "8000000")},
 	} {
 		dst := []byte("before")
 		got, err := codec.AppendHeader(dst, &h)
@@ -37,6 +41,65 @@ func TestHeaderRefused(t *testing.T) {
 	if got, err := codec.AppendHeader(nil, &h); err != nil || string(got) != "~h#map t=005 t=x" {
 		t.Errorf("zeros and the second of equal keys: %q, %v", got, err)
 	}
+}
+
+// Keys of call paths, in any header: the first of equal ones is checked. (BT-HEAD-2, BT-HEAD-6)
+func TestHeaderOfPaths(t *testing.T) {
+	for key, values := range map[string]struct{ good, bad []string }{
+		"shift":  {[]string{"0", "4", "04"}, []string{"5", "", "-1", "0x1"}},
+		"base":   {[]string{"0", "4294967295"}, []string{"4294967296", "x", ""}},
+		"sample": {[]string{"1", "18446744073709551615"}, []string{"0", "00", "18446744073709551616", ""}},
+		"l":      {[]string{"0", "18446744073709551615"}, []string{"1.5", ""}},
+		"cut":    {[]string{"7"}, []string{"+7"}},
+		"size":   {[]string{"7"}, []string{"7k"}},
+		"free":   {[]string{"7"}, []string{" 7"}},
+		"min":    {[]string{"7"}, []string{"seven"}},
+		"k":      {[]string{"paths", "diff", "later", ""}, nil},
+		"build":  {[]string{"5ca1ab1e", "any"}, nil},
+		"code": {[]string{"8000000+60000", "0+1", "0008000000+060000,20000000+800", "Ff+aB", "ffffffffffffffff+1", "1+ffffffffffffffff"},
+			[]string{"", "8000000", "8000000+", "+1", "8000000+0", "1+1,", ",1+1", "1+1,,2+1", "0x1+1", "1+1;2+1", "1+1 2+1",
+				"ffffffffffffffff+2", "10000000000000000+1", "1+10000000000000000", "g+1", "1-1"}},
+		"heap": {[]string{"20000800+4000"}, []string{"20000800"}},
+	} {
+		check := func(value string, want bool) {
+			h := codec.Header{Verb: "later", Keys: []codec.HeaderKey{{Key: key, Value: value}}}
+			line, err := codec.AppendHeader(nil, &h)
+			if (err == nil) != want {
+				t.Errorf("%s=%q: written %v", key, value, err)
+			}
+			escaped := []byte("~h#later " + key + "=")
+			for _, c := range []byte(value) {
+				escaped = fmt.Appendf(escaped, "%%%02x", c)
+			}
+			var read codec.Header
+			err = codec.ParseHeader(&read, escaped)
+			if (err == nil) != want || want && read.Keys[0].Value != value {
+				t.Errorf("%s: %v", escaped, err)
+			}
+			if err == nil && codec.ParseHeader(&read, line) != nil {
+				t.Errorf("%s is not read", line)
+			}
+		}
+		for _, v := range values.good {
+			check(v, true)
+		}
+		for _, v := range values.bad {
+			check(v, false)
+			var read codec.Header
+			if err := codec.ParseHeader(&read, []byte("~h#boot "+key+"="+values.good[0]+" "+key+"=?")); err != nil {
+				t.Errorf("the second %s: %v", key, err)
+			}
+		}
+	}
+}
+
+func ExampleParseRanges() {
+	ranges, ok := codec.ParseRanges("8000000+60000,20000000+800")
+	fmt.Printf("%x %v\n", ranges, ok)
+	fmt.Println(codec.FormatRanges(ranges))
+	// Output:
+	// [{8000000 60000} {20000000 800}] true
+	// 8000000+60000,20000000+800
 }
 
 func TestHeaderTilde(t *testing.T) {
@@ -67,6 +130,8 @@ func TestHeaderEnd(t *testing.T) {
 		"~h#map t=5~b#":         {10, true},
 		"~h#map t=5~e#":         {10, true},
 		"~h#map t=5~~m#":        {11, true},
+		"~h#map t=5~p#":         {10, true},
+		"~h#map t=5~v#":         {10, true},
 		"~h#map t=5~x#":         {13, false},
 		"~h#map t=5~m":          {12, false},
 		"~h#~h#":                {3, true},

@@ -194,7 +194,7 @@ func parseEntry(text string, flags int) (e naive.PathEntry, err error) {
 		return e, nil
 	}
 	r := &wordReader{words: strings.Split(values, ";")}
-	e.Live = r.number("live", anyNumber-1)
+	e.Live = r.number("live", anyNumber)
 	if flags&1 != 0 {
 		e.Blocks = r.blocks(e.Live)
 	} else {
@@ -403,25 +403,26 @@ type pathSum struct {
 // of known, a named path by its whole path.
 func pathSums(l, known naive.PathLine) map[string]pathSum {
 	outer := map[uint32]naive.PathEntry{}
-	for _, e := range known.Entries {
-		if e.Base < 2 {
-			for n := range len(e.Frames) + 1 {
-				outer[naive.Name(e.Base == 1, e.Frames[:n])] = naive.PathEntry{Base: e.Base, Frames: e.Frames[:n]}
+	tell := func(e naive.PathEntry) {
+		for n, h := 0, uint32(e.Base); ; n++ {
+			outer[h] = naive.PathEntry{Base: e.Base, Frames: e.Frames[:n]}
+			if n == len(e.Frames) {
+				break
+			}
+			h = naive.NameBehind(h, e.Frames[n:n+1])
+		}
+	}
+	for told := -1; told < len(outer); { // until no name is new: an outer part may itself be named
+		told = len(outer)
+		for _, e := range known.Entries {
+			if e = resolved(e, outer); e.Base < 2 {
+				tell(e)
 			}
 		}
 	}
 	sums := map[string]pathSum{}
 	for _, e := range l.Entries {
-		for range 8 { // an outer part may itself be named
-			o, found := outer[e.Name]
-			if e.Base < 2 || !found {
-				break
-			}
-			e.Base, e.Name, e.Frames = o.Base, 0, append(slices.Clone(o.Frames), e.Frames...)
-			for n := range len(e.Frames) + 1 {
-				outer[naive.Name(e.Base == 1, e.Frames[:n])] = naive.PathEntry{Base: e.Base, Frames: e.Frames[:n]}
-			}
-		}
+		e = resolved(e, outer)
 		key := pathText(e.Base, e.Name, e.Frames)
 		if e.Base >= 2 { // the same path, of which more or less is named
 			key = fmt.Sprintf("2:%08x", naive.NameBehind(e.Name, e.Frames))
@@ -435,6 +436,14 @@ func pathSums(l, known naive.PathLine) map[string]pathSum {
 		sums[key] = s
 	}
 	return sums
+}
+
+// resolved returns an entry with the frames of its name, if they are known.
+func resolved(e naive.PathEntry, outer map[uint32]naive.PathEntry) naive.PathEntry {
+	if o, found := outer[e.Name]; e.Base >= 2 && found {
+		e.Base, e.Name, e.Frames = o.Base, 0, append(slices.Clone(o.Frames), e.Frames...)
+	}
+	return e
 }
 
 // differentSums says what is missing, too much or different in got; definitions may be added.

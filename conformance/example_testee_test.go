@@ -25,7 +25,7 @@ func compiler(t *testing.T) string {
 }
 
 // The example of README.md builds without a warning, and passes all there is to
-// decode, for the right reasons.
+// decode and all ~p# lines, for the right reasons.
 func TestExampleTestee(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "testee")
 	out, err := exec.Command(compiler(t), "-std=c11", "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror",
@@ -38,19 +38,21 @@ func TestExampleTestee(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoded, failed := 0, 0
+	decoded, lines, failed := 0, 0, 0
 	for i, r := range report.Results {
 		switch {
 		case r.Op == OpDecode && r.Status == Pass:
 			decoded++
-		case r.Op == OpDecode:
+		case r.Op == OpPline && r.Status == Pass:
+			lines++
+		case r.Op == OpDecode, r.Op == OpPline:
 			failed++
 			t.Errorf("%s: %s (%+v)", r.ID, r.Status, report.Results[i].Failure)
 		case r.Status != Skipped:
 			t.Errorf("%s %s: %s, want skip", r.ID, r.Op, r.Status)
 		}
 	}
-	if decoded < 200 {
-		t.Errorf("%d vectors decoded, want at least 200", decoded)
+	if decoded < 200 || lines < 200 {
+		t.Errorf("%d blobs and %d lines of call paths read, want at least 200 of each", decoded, lines)
 	}
 }

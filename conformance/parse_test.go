@@ -204,7 +204,7 @@ func TestSetErrors(t *testing.T) {
 		{"two words", refuse("map - t=x x=2"), `x.btv:9: bad: differs in: words ["t=x" "x=2"] differ`},
 		{"two words more", refuse("map - t=5 x=1 y=1 z=1"), `x.btv:9: bad: differs in: words ["y=1" "z=1"] differ`},
 		{"no word", refuse("map - t=5 x=1"), `x.btv:9: bad: differs in: words [] differ`},
-		{"words of a stack", strings.Replace(refuse("map - t=x"), written, "id: ok\nop: format\nin: size=0 pcs=-\nwhy: none\ntext: \"~b#size: 0,\"\n\n", 1), `x.btv:9: bad: control vector ok is not a header to write`},
+		{"words of a stack", strings.Replace(refuse("map - t=x"), written, "id: ok\nop: format\nin: size=0 pcs=-\nwhy: none\ntext: \"~b#size: 0,\"\n\n", 1), `x.btv:9: bad: control vector ok is not to write such words`},
 		{"two user fields", event("size=0 pcs=- user=1:11,5:3"), "x.btv:10: bad: differs in: 4 values differ"},
 		{"a user field and the size", event("size=1 pcs=- user=1:10,5:3"), "x.btv:10: bad: differs in: 3 values differ"},
 		{"two user fields less", event("size=0 pcs=-"), "x.btv:10: bad: differs in: 2 values differ"},

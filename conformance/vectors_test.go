@@ -63,18 +63,27 @@ func TestRejectsHaveControls(t *testing.T) {
 // is the one that its reason stands for.
 func TestRejectsBreakTheClauseOfTheirReason(t *testing.T) {
 	clauses := map[string][]string{
-		"lead-in":      {"BT-TEXT-1", "BT-TEXT-2", "BT-EVT-1", "BT-HEAD-1"},
-		"base64":       {"BT-B64-2", "BT-B64-3"},
+		"lead-in":      {"BT-TEXT-1", "BT-TEXT-2", "BT-EVT-1", "BT-HEAD-1", "BT-PLINE-1", "BT-VLINE-1"},
+		"base64":       {"BT-B64-2", "BT-B64-3", "BT-DIGIT-1"},
 		"decoded-line": {"BT-TEXT-2"},
-		"short":        {"BT-BLOB-2", "BT-BLOB-3", "BT-SALV-2"},
+		"short":        {"BT-BLOB-2", "BT-BLOB-3", "BT-SALV-2", "BT-PLINE-1", "BT-VLINE-1"},
 		"empty":        {"BT-BLOB-4", "BT-SALV-2"},
 		"length":       {"BT-BLOB-2", "BT-BLOB-3", "BT-SALV-2"},
-		"truncated":    {"BT-FIELD-4", "BT-SALV-2", "BT-UF-2"},
+		"truncated":    {"BT-FIELD-4", "BT-SALV-2", "BT-UF-2", "BT-PLINE-1", "BT-VLINE-1", "BT-PREJ-1"},
 		"delta-first":  {"BT-DELTA-4", "BT-DEPTH-2", "BT-SALV-2"},
 		"back":         {"BT-DELTA-5", "BT-SALV-2"},
 		"count":        {"BT-COUNT-4", "BT-DEPTH-2"},
 		"event":        {"BT-EVT-3", "BT-EVT-4"},
-		"header-line":  {"BT-HEAD-1", "BT-HEAD-2", "BT-HEAD-3"},
+		"header-line":  {"BT-HEAD-1", "BT-HEAD-2", "BT-HEAD-3", "BT-HEAD-6"},
+		"crc":          {"BT-PLINE-2", "BT-VLINE-2"},
+		"unit":         {"BT-PLINE-1", "BT-VLINE-1", "BT-PREJ-2"},
+		"number":       {"BT-DIGIT-2", "BT-DIGIT-3", "BT-PREJ-1", "BT-PREJ-2"},
+		"hash":         {"BT-ENTRY-1", "BT-VLINE-4", "BT-PREJ-1"},
+		"drop":         {"BT-ENTRY-1", "BT-PREJ-1"},
+		"depth":        {"BT-ENTRY-3", "BT-PREJ-2"},
+		"frame":        {"BT-CODE-2", "BT-PREJ-1", "BT-PREJ-2"},
+		"index":        {"BT-VLINE-4"},
+		"age":          {"BT-VLINE-4", "BT-PREJ-2"},
 		"frames":       {"BT-REJ-2"},
 		"word":         {"BT-MACH-1"},
 	}
@@ -105,9 +114,9 @@ func TestClausesHaveBothKinds(t *testing.T) {
 			continue
 		}
 		musts++
-		// BT-REJ-1 and BT-EVT-4 are about rejecting alone, BT-BLOB-4 and BT-DELTA-4 of what no
+		// BT-REJ-1, BT-EVT-4 and BT-PREJ-1 are about rejecting alone, BT-BLOB-4 and BT-DELTA-4 of what no
 		// accepted blob has: their accepted vectors are the control vectors.
-		onlyRejects := []string{"BT-REJ-1", "BT-BLOB-4", "BT-FIELD-4", "BT-SALV-2", "BT-EVT-4"}
+		onlyRejects := []string{"BT-REJ-1", "BT-BLOB-4", "BT-FIELD-4", "BT-SALV-2", "BT-EVT-4", "BT-PREJ-1"}
 		if accepted[c.ID] == 0 && !slices.Contains(onlyRejects, c.ID) {
 			t.Errorf("%s has a MUST and no accepted vector by hand", c.ID)
 		}
@@ -116,7 +125,9 @@ func TestClausesHaveBothKinds(t *testing.T) {
 		t.Errorf("%d clauses with a MUST in SPEC.md, want at least 30", musts)
 	}
 	for _, c := range []string{"BT-TEXT-1", "BT-TEXT-2", "BT-B64-2", "BT-B64-3", "BT-BLOB-2", "BT-BLOB-3", "BT-BLOB-4",
-		"BT-FIELD-4", "BT-COUNT-4", "BT-DELTA-4", "BT-DELTA-5", "BT-DEPTH-2", "BT-REJ-1", "BT-SALV-2"} {
+		"BT-FIELD-4", "BT-COUNT-4", "BT-DELTA-4", "BT-DELTA-5", "BT-DEPTH-2", "BT-REJ-1", "BT-SALV-2",
+		"BT-HEAD-6", "BT-DIGIT-1", "BT-DIGIT-2", "BT-DIGIT-3", "BT-CODE-2", "BT-PLINE-1", "BT-PLINE-2", "BT-ENTRY-1", "BT-ENTRY-3",
+		"BT-PREJ-1", "BT-PREJ-2", "BT-VLINE-1", "BT-VLINE-2", "BT-VLINE-4"} {
 		if rejected[c] == 0 {
 			t.Errorf("%s can be broken, and no vector by hand does", c)
 		}

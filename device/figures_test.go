@@ -14,7 +14,7 @@ import (
 
 const cortexM3 = "-std=c99 -Os -mthumb -mcpu=cortex-m3 -ffunction-sections -fdata-sections -Iinclude"
 
-var libraryParts = []string{"choose", "encode", "line", "head", "decode", "heap", "alloc", "dump"}
+var libraryParts = []string{"choose", "encode", "line", "head", "decode", "heap", "alloc", "dump", "paths", "device", "profile", "profile_dump", "sums"}
 
 // A size is what the linker keeps of the library in a Cortex-M3's program at -Os: of one that
 // calls symbols, or of the firmware of test/size.c.
@@ -40,7 +40,21 @@ func sizes(t *testing.T) []size {
 		{"calloc and realloc more, `scan`, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -flto -DALL", "", "scan"},
 		{"calloc and realloc more, `thumb`", "-DALL", "", "thumb"},
 	}
+	const table = " -DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"
+	list = append(list,
+		size{"`~p#` lines", "", "lwsbt_paths_add lwsbt_paths_flush", ""},
+		size{"profile, `scan`, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -flto" + table, "", "scan"},
+		size{"profile, `scan`, `LWSBT_TINY`", "-DLWSBT_TINY" + table, "", "scan"},
+		size{"profile, `scan`", table, "", "scan"},
+		size{"profile, `thumb` with a table alone, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -DLWSBT_CAPTURE_TABLE_ONLY -flto" + table, "", "thumb"},
+		size{"profile, `thumb`, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -flto" + table, "", "thumb"},
+		size{"profile, `thumb`", table, "", "thumb"},
+		size{m + "`scan`, `LWSBT_TINY`, `-flto`, dumps by call path", "-DLWSBT_TINY -flto -DSUMS", "", "scan"})
 	for _, name := range options(t) {
+		if name == "LWSBT_EXTRAS" {
+			list = append(list, size{"`" + name + "`", "-DLWSBT_TINY -D" + name + "=1" + table, "", "scan"})
+			continue
+		}
 		list = append(list, size{"`" + name + "`", "-DLWSBT_TINY -D" + name + "=1", "", "thumb"})
 	}
 	return list
@@ -111,8 +125,12 @@ func TestSize(t *testing.T) {
 	of := map[string]int{}
 	for _, s := range sizes(t) {
 		n := s.measure(t)
-		if strings.HasPrefix(s.what, "`") { // an option: what it adds
-			n -= of["malloc, free and dumps, `thumb`, `LWSBT_TINY`"]
+		if strings.HasPrefix(s.what, "`L") { // an option: what it adds
+			base := "malloc, free and dumps, `thumb`, `LWSBT_TINY`"
+			if s.firmware == "scan" {
+				base = "profile, `scan`, `LWSBT_TINY`"
+			}
+			n -= of[base]
 		}
 		t.Logf("| %s | %d |", s.what, n)
 		if n < 10 || n < 400 && s.what[0] != '`' {
@@ -131,6 +149,8 @@ func TestSize(t *testing.T) {
 	}
 	for what, most := range map[string]int{
 		"encoder and `~m#` lines":                               900,
+		"`~p#` lines":                                           1100,
+		"profile, `scan`, `LWSBT_TINY`, `-flto`":                4000,
 		"malloc, free and dumps, `scan`, `LWSBT_TINY`, `-flto`": 2660,
 	} {
 		if n, ok := of[what]; !ok || n > most {
@@ -185,7 +205,8 @@ func TestStackUsage(t *testing.T) {
 		name string
 		most int
 	}{{"lwsbt_encode", 200}, {"lwsbt_line", 100}, {"lwsbt_decode", 250}, {"lwsbt_heap_malloc", 400},
-		{"lwsbt_heap_calloc", 400}, {"lwsbt_heap_realloc", 400}, {"lwsbt_heap_free", 300}, {"lwsbt_dump", 400}} {
+		{"lwsbt_heap_calloc", 400}, {"lwsbt_heap_realloc", 400}, {"lwsbt_heap_free", 300}, {"lwsbt_dump", 400},
+		{"lwsbt_profile_malloc", 400}, {"lwsbt_profile_free", 200}, {"lwsbt_profile_dump", 450}, {"lwsbt_dump_paths", 720}} {
 		n, path := deepest(f.name, nil)
 		t.Logf("%-18s %4d bytes: %s", f.name, n, strings.Join(path, ", "))
 		if n > f.most || n < 8 {

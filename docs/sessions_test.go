@@ -24,10 +24,11 @@ var sessions = []struct {
 	{"../README.md", 8},
 	{"live.md", 7},
 	{"leak.md", 6},
+	{"leaks.md", 1},
 	{"snip.md", 3},
 	{"report.md", 7},
 	{"btdecode.md", 2},
-	{"callpaths.md", 2},
+	{"units.md", 2},
 	{"btheap.md", 2},
 	{"btrecord.md", 5},
 	{"btstats.md", 3},
@@ -86,7 +87,7 @@ func clone(t *testing.T) string {
 
 // What one reads in a session fits a few screens.
 func TestLength(t *testing.T) {
-	for _, file := range []string{"live.md", "leak.md", "snip.md", "report.md", "btdecode.md", "btheap.md", "btstats.md", "btcore.md"} {
+	for _, file := range []string{"live.md", "leak.md", "leaks.md", "snip.md", "report.md", "btdecode.md", "btheap.md", "btstats.md", "btcore.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

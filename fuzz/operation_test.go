@@ -15,7 +15,7 @@ var reading = []conformance.Request{
 	{Op: conformance.OpSalvage}, {Op: conformance.OpMline, Word: 64}, {Op: conformance.OpMline, Word: 64, Lenient: true},
 	{Op: conformance.OpBline}, {Op: conformance.OpBare}, {Op: conformance.OpMarks},
 	{Op: conformance.OpUser, Word: 64}, {Op: conformance.OpUser, Word: 32}, {Op: conformance.OpEline, Word: 64},
-	{Op: conformance.OpHline},
+	{Op: conformance.OpHline}, {Op: conformance.OpPline}, {Op: conformance.OpVline},
 }
 
 // Any bytes, to any operation that reads, which the first byte selects: the codec and what mutants are made of, a

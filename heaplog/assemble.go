@@ -42,7 +42,7 @@ type held struct {
 
 func newAssembler(r *Reader, yield func(*profile.Dump, error) bool) *assembler {
 	a := &assembler{r: r, yield: yield, builder: profile.NewBuilder(r.maxPaths)}
-	a.events.builder = a.builder
+	a.events.builder, a.events.labels = a.builder, &r.labels
 	a.events.deliver = a.event
 	if at := r.moment; at != nil && *at >= 0 {
 		a.replay = profile.NewReplay(time.Duration(*at))
@@ -65,6 +65,10 @@ func (a *assembler) item(p *pass, it *Item, b boundary) bool {
 	case Event, PathEvents:
 		return a.events.take(p, it)
 	case Paths:
+		if a.r.label != ByPath {
+			a.fail(errors.New("lines of call paths (~p#) have neither threads nor sizes of blocks"))
+			return false
+		}
 		return a.events.flush(false) && (a.r.moment != nil || a.pathLine(p, b))
 	case Unreadable:
 		a.loss.Unreadable++
@@ -73,7 +77,7 @@ func (a *assembler) item(p *pass, it *Item, b boundary) bool {
 	if a.r.moment != nil {
 		return true
 	}
-	h := held{path: pathOf(a.builder, it.decoded), Value: it.Allocs[0].Value}
+	h := held{path: a.r.labels.pathOf(a.builder, it), Value: it.Allocs[0].Value}
 	if it.Cut != nil {
 		h.loss.Cut = 1
 		if !it.Cut.Sized {
@@ -94,14 +98,6 @@ func (a *assembler) item(p *pass, it *Item, b boundary) bool {
 	}
 	a.add(&h)
 	return true
-}
-
-// pathOf returns the call path of a record.
-func pathOf(b *profile.Builder, d *decoded) profile.Path {
-	if !d.hasPath {
-		d.path, d.hasPath = b.Path(d.allocs[0].Stack), true
-	}
-	return d.path
 }
 
 // release adds the pending records to the current dump.
@@ -133,6 +129,7 @@ func (a *assembler) add(h *held) {
 
 // mark begins a dump at its mark, because the dump may have no records.
 func (a *assembler) mark(p *pass, it *Item) bool {
+	a.r.labels.header(it.Header)
 	if it.Header.Verb == codec.VerbBoot && !(a.events.flush(false) && a.unpark(p, false)) {
 		return false
 	}

@@ -359,6 +359,21 @@ func TestCallPathSampling(t *testing.T) {
 	}
 }
 
+// Estimates of many call paths add up to the estimate of the total.
+func TestCallPathSamplingTotal(t *testing.T) {
+	log, count, bytes := pathBoot+"~h#begin 1 k=paths sample=4096\n", 0.0, 0.0
+	for i := range uint16(1000) {
+		size := uint64(1000 + i)
+		log += pathLine(t, callpath.Head{Dump: 1, Seq: i}, wholePath(1, size, uint64(i)))
+		p := 1 - math.Exp(-float64(size)/4096)
+		count, bytes = count+1/p, bytes+float64(size)/p
+	}
+	dumps, _ := pathDumps(t, log+"~h#end 1\n")
+	if d := dumps[0]; math.Abs(float64(d.Total.Count)-count) > 0.51 || math.Abs(float64(d.Total.Bytes)-bytes) > 0.51 || d.Records != 1000 {
+		t.Errorf("%+v of %d, want %f bytes in %f", d.Total, d.Records, bytes, count)
+	}
+}
+
 func TestCallPathEverPeakBlocks(t *testing.T) {
 	e := wholePath(2, 0, 1, 2)
 	e.Blocks = []callpath.Block{{Address: 0x20000010, Size: 8}, {Address: 0x20000100, Size: 24}}

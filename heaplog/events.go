@@ -12,6 +12,7 @@ import (
 // for the name, and those after it wait, too.
 type events struct {
 	builder *profile.Builder
+	labels  *labels
 	deliver func(*pass, *profile.Event, Place) bool
 
 	last  time.Duration // of the latest ~e# record
@@ -99,6 +100,14 @@ func (e *events) resolve(q *queuedEvent, all bool) bool {
 	if q.in == nil {
 		return true
 	}
+	switch e.labels.by {
+	case ByThread:
+		q.Path, q.in = e.labels.thread(e.builder, q.Thread, true), nil
+		return true
+	case BySize:
+		q.Path, q.in = e.labels.size(e.builder, q.Bytes), nil
+		return true
+	}
 	id := q.in.named(q.name)
 	x, known := q.in.knownPath(e.builder, id)
 	if !known {
@@ -132,7 +141,7 @@ func (e *events) blob(p *pass, it *Item, ev *profile.Event) (ok bool) {
 		return false
 	}
 	if ev.Kind != profile.Freed {
-		ev.Path, ev.Bytes = pathOf(e.builder, it.decoded), it.Allocs[0].Bytes
+		ev.Path, ev.Bytes = e.labels.pathOf(e.builder, it), it.Allocs[0].Bytes
 	}
 	return true
 }
@@ -145,6 +154,7 @@ type eventConsumer struct {
 
 func newEventConsumer(r *Reader, yield func(*profile.Event, error) bool) *eventConsumer {
 	c := &eventConsumer{yield: yield}
+	c.labels = &r.labels
 	c.builder = profile.NewBuilder(r.maxPaths)
 	c.deliver = func(_ *pass, e *profile.Event, _ Place) bool { return yield(e, nil) }
 	return c

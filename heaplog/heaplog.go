@@ -21,6 +21,7 @@ type Reader struct {
 	groups  map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
 	pass    *pass             // the current or last one
 	names   []*callpath.Names // of each boot with call paths, if a survey has learned them
+	labels  labels
 	replay  *profile.Replay
 }
 
@@ -37,6 +38,7 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 			return nil, err
 		}
 	}
+	r.labels.by = r.label
 	if err := r.check(); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package heaplog
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/printable"
@@ -66,8 +67,13 @@ func (p *pass) symbolNotes() (list []Note) {
 		}
 		list = append(list, Note{NoteInfo, text})
 	}
+	wrong := p.r.process.Mismatches()
 	for _, text := range p.r.process.Notes() {
-		list = append(list, Note{NoteSymbols, text})
+		kind := NoteSymbols
+		if slices.Contains(wrong, text) {
+			kind = NoteWrong
+		}
+		list = append(list, Note{kind, text})
 	}
 	return list
 }

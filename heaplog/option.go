@@ -43,6 +43,7 @@ type config struct {
 	section    string
 	machine    codec.Machine
 	machineBy  string // how machine is known; "" if it is not
+	label      Label
 }
 
 // Files adds log files. A log may be compressed by gzip, zstd or xz. It may be UTF-16 with

@@ -182,10 +182,11 @@ func (e *endedDump) build(bases *dumpBases, snapshot bool) *profile.Dump {
 		}
 	}
 	saturated := false
+	var bytes, count rounding
 	for i := range paths.sums {
 		s := &paths.sums[i]
 		saturated = saturated || s.saturated
-		b.AddAllocation(s.allocation(paths.paths[i], e.from.sample))
+		b.AddAllocation(s.allocation(paths.paths[i], e.from.sample, &bytes, &count))
 	}
 	d := b.Dump(facts)
 	if !snapshot {
@@ -209,22 +210,29 @@ func (e *endedDump) lost() int64 {
 func clampInt(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
 // allocation returns the values of a call path, scaled if the dump is sampled.
-func (s *pathSum) allocation(p profile.Path, sample uint64) profile.Allocation {
+func (s *pathSum) allocation(p profile.Path, sample uint64, bytes, count *rounding) profile.Allocation {
 	a := profile.Allocation{Path: p, Value: s.live, Ever: s.ever, Peak: s.peak}
 	if sample == 0 {
 		return a
 	}
-	a.Value = profile.Value{Bytes: rounded(s.bytes), Count: rounded(s.count)}
+	a.Value = profile.Value{Bytes: bytes.next(s.bytes), Count: count.next(s.count)}
 	a.BytesErr, a.CountErr = math.Sqrt(s.bytesVar), math.Sqrt(s.countVar)
 	return a
 }
 
-// rounded returns the nearest integer, at most 2^64-1.
-func rounded(v float64) uint64 {
-	if v = math.Round(v); v >= 1<<64 {
+// rounding rounds estimates to integers whose sum is the rounded sum of the estimates. It is
+// what the integers so far are too low by.
+type rounding float64
+
+// next returns an integer less than 1 from v, at most 2^64-1.
+func (r *rounding) next(v float64) uint64 {
+	v += float64(*r)
+	n := math.Round(v)
+	*r = rounding(v - n)
+	if n >= 1<<64 {
 		return math.MaxUint64
 	}
-	return uint64(v)
+	return uint64(max(n, 0))
 }
 
 // maxParked is the number of dumps that wait for the names of call paths. A device repeats

@@ -17,10 +17,10 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-var updateTable = flag.Bool("update", false, "write the table of docs/callpaths.md anew")
+var updateTable = flag.Bool("update", false, "write the table of docs/units.md anew")
 
 // sameHeapDoc holds the table of TestSameHeap.
-const sameHeapDoc = "../docs/callpaths.md"
+const sameHeapDoc = "../docs/units.md"
 
 // sampleMean is the mean number of bytes between samples in TestSameHeap.
 const sampleMean = 256

@@ -96,6 +96,17 @@ func TestSequence(t *testing.T) {
 			t.Errorf("%s: %v %v, want %v %v", c.name, counts, starts, c.counts, c.starts)
 		}
 	}
+	dumps, _ := sequence(t, lines("~h#begin 7 t=81 n=84 b=6 u=0", a, "~h#end 7 n=5 b=60"))
+	d := dumps[0]
+	if d.Number != 7 || !d.Timed || d.Time != 81*time.Microsecond || d.Announced != (profile.Announced{Records: 5, Bytes: 60, HasRecords: true, HasBytes: true}) || d.Line != 1 || d.File != "log" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Dumps that are printed newest first end with the same records.
+func TestSequenceNewestFirst(t *testing.T) {
+	r := records(t, 0, 20)
+	marked := "~h#begin 1\n" + strings.Join(r[:5], "\n") + "\n~h#end 1\n"
 	newestFirst := ""
 	for n := 10; n <= 16; n += 2 {
 		newestFirst += "dump\n"
@@ -112,7 +123,7 @@ func TestSequence(t *testing.T) {
 	for _, c := range []struct{ name, log, counts, undecided string }{
 		{"newest first", newestFirst, "[10 12 14 16]", ""},
 		{"newest first, twice", newestFirst + "*** Booting Zephyr OS\n" + newestFirst, "[10 12 14 16 10 12 14 16]", ""},
-		{"behind dumps with marks", lines("~h#begin 1", a, "~h#end 1") + "*** Booting Zephyr OS\n" + newestFirst, "[5 10 12 14 16]", ""},
+		{"behind dumps with marks", marked + "*** Booting Zephyr OS\n" + newestFirst, "[5 10 12 14 16]", ""},
 		{"the oldest record of one dump is lost", strings.Replace(newestFirst, r[0]+"\n", "", 1), "[51]", "looks like 3 dumps, but they are added up as one: 3 of 4 groups"},
 	} {
 		if dumps, undecided := sequence(t, c.log); fmt.Sprint(recordsOf(dumps)) != c.counts || !strings.HasPrefix(undecided, c.undecided) || undecided != "" && c.undecided == "" {
@@ -129,11 +140,6 @@ func TestSequence(t *testing.T) {
 	}
 	if u := pipe.Summary().Undecided; n != 1 || !strings.Contains(u, "looks like 4 dumps") {
 		t.Errorf("newest first, in a pipe: %d dumps, %q", n, u)
-	}
-	dumps, _ := sequence(t, lines("~h#begin 7 t=81 n=84 b=6 u=0", a, "~h#end 7 n=5 b=60"))
-	d := dumps[0]
-	if d.Number != 7 || !d.Timed || d.Time != 81*time.Microsecond || d.Announced != (profile.Announced{Records: 5, Bytes: 60, HasRecords: true, HasBytes: true}) || d.Line != 1 || d.File != "log" {
-		t.Errorf("%+v", d)
 	}
 }
 

@@ -86,3 +86,14 @@ func ExampleReplay() {
 	// Output:
 	// parse main held 80 bytes
 }
+
+// A sampled dump has estimates; StdErr says how far off they may be.
+func ExampleDump_StdErr() {
+	b := profile.NewBuilder(0)
+	path := b.Path([]symbol.Addr{{PC: 0x8000284}})
+	b.AddAllocation(profile.Allocation{Path: path, Value: profile.Value{Bytes: 4096, Count: 8}, BytesErr: 512, CountErr: 1})
+	d := b.End(profile.Dump{Name: "dump 1", Sample: 65536})
+	bytes, _ := d.StdErr(path)
+	fmt.Printf("%d ± %.0f bytes\n", d.Total.Bytes, bytes)
+	// Output: 4096 ± 512 bytes
+}

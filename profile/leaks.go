@@ -13,7 +13,8 @@ type LeakOptions struct {
 	// ByFunction adds up the call paths with the same innermost shown frame. A leak that
 	// comes from many callers is seen in the sum only.
 	ByFunction bool
-	// Heap is the size of the device's heap in bytes, 0 if it is not known.
+	// Heap is the size of the device's heap in bytes. If it is 0, what is free is taken from
+	// Dump.Heap of the last used dump, if the allocator reported it.
 	Heap uint64
 }
 
@@ -266,10 +267,15 @@ func (l *Leaks) exhaust(heap uint64) {
 			last = l.Dumps[i].Dump
 		}
 	}
-	if heap == 0 || last == nil {
+	var x Exhaustion
+	switch {
+	case last == nil, heap == 0 && !last.Heap.Known:
 		return
+	case heap == 0:
+		x.Free = last.Heap.Free
+	default:
+		x.Free = heap - min(heap, last.Total.Bytes)
 	}
-	x := Exhaustion{Free: heap - min(heap, last.Total.Bytes)}
 	for i := range l.Rows {
 		if r := &l.Rows[i]; r.Verdict >= Probably {
 			x.Rate += r.Rate
@@ -289,15 +295,23 @@ func (l *Leaks) exhaust(heap uint64) {
 
 // Steady returns the index of the dump that shows the present state of a running program: the
 // last one that has lost at most a fifth of its blocks and that was not written at the exit
-// of the program. If there is none, it is the last dump; it is -1 if there is no dump. reason
-// says why the last dump is not the one, "" if it is.
-func (p *Profile) Steady() (index int, reason string) {
-	list := steadyDumps(p.Dumps())
+// of the program. If a boot has only a complete dump at its exit, that is taken. If there is
+// none, it is the last dump; it is -1 if there is no dump. reason says why it is not the last
+// dump, or what is wrong with that.
+func Steady(dumps ...*Dump) (index int, reason string) {
+	list := steadyDumps(dumps)
 	last := len(list) - 1
 	for i := last; i >= 0; i-- {
 		if list[i].Used {
 			return i, list[last].Reason
 		}
+		if first := i == 0 || dumps[i-1].Boot != dumps[i].Boot || dumps[i-1].File != dumps[i].File; first && dumps[last].Complete() &&
+			dumps[i].Boot == dumps[last].Boot && dumps[i].File == dumps[last].File {
+			return last, "" // there is no other of this boot
+		}
 	}
-	return last, ""
+	if last >= 0 {
+		reason = list[last].Reason
+	}
+	return last, reason
 }

@@ -179,13 +179,9 @@ func TestSteady(t *testing.T) {
 		{"the last", line(1, 3, 10, 1), 2, false},
 		{"an exit", append(line(1, 3, 10, 1), dumpOf{boot: 1, blocks: []uint64{1}}), 2, true},
 		{"cut", append(line(1, 3, 10, 1), dumpOf{boot: 1, cut: true, lost: 60, blocks: []uint64{13, 40}}), 2, true},
-		{"only an exit", []dumpOf{{why: "exit", blocks: []uint64{5}}}, 0, false},
+		{"only an exit", []dumpOf{{why: "exit", blocks: []uint64{5}}}, 0, true},
 	} {
-		p, err := profile.New(build(c.dumps)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, reason := p.Steady()
+		got, reason := profile.Steady(build(c.dumps)...)
 		if got != c.want || (reason != "") != c.reason {
 			t.Errorf("%s: %d, %q, want %d", c.name, got, reason, c.want)
 		}

@@ -18,8 +18,10 @@ type names struct {
 	lists   [][]uint32
 	named   []Site
 	numbers map[Site]uint32
-	short   map[string]string // C++ names: in full → short
-	same    bool              // each address is the site with its number
+	short   map[string]string   // C++ names: in full → short
+	same    bool                // each address is the site with its number
+	fold    map[string]bool     // whether a function is an allocator
+	outer   map[uint32][]uint32 // by address with isFolded: its sites without allocators at the inner end
 }
 
 // shown is how an address appears: as one site, or as a list.
@@ -32,10 +34,12 @@ const (
 	isList uint8 = 1 << iota
 	isFocused
 	isIgnored
+	isFolded // begins with an allocator, at its inner end
 )
 
 func newNames(dumps []*Dump, v View) *names {
-	n := &names{view: &v, numbers: map[Site]uint32{}, short: map[string]string{}}
+	n := &names{view: &v, numbers: map[Site]uint32{}, short: map[string]string{},
+		fold: map[string]bool{}, outer: map[uint32][]uint32{}}
 	n.in, _ = common(dumps)
 	addrs := 0
 	for _, d := range dumps {
@@ -93,12 +97,10 @@ func (n *names) look(number int) (s shown) {
 	if m.Ignore {
 		s.flags |= isIgnored
 	}
-	var list []uint32
-	for i := range frames {
-		list = append(list, n.site(&frames[i], a))
-	}
-	if v.By == ByFile || v.By == ByModule { // inlined calls of one file are one site
-		list = slices.Compact(list)
+	list := n.sitesOf(frames, a)
+	if folded := n.folded(frames); folded > 0 {
+		s.flags |= isFolded
+		n.outer[uint32(number)] = n.sitesOf(frames[folded:], a)
 	}
 	if len(list) == 1 {
 		s.site = list[0]
@@ -108,6 +110,37 @@ func (n *names) look(number int) (s shown) {
 	s.site = uint32(len(n.lists))
 	n.lists = append(n.lists, list)
 	return s
+}
+
+// sitesOf returns the numbers of the sites of frames of an address.
+func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
+	for i := range frames {
+		list = append(list, n.site(&frames[i], a))
+	}
+	if n.view.By == ByFile || n.view.By == ByModule { // inlined calls of one file are one site
+		list = slices.Compact(list)
+	}
+	return list
+}
+
+// folded returns how many of the frames, from the innermost on, are allocators that the view
+// leaves out.
+func (n *names) folded(frames []symbol.Frame) int {
+	if !n.view.Fold {
+		return 0
+	}
+	for i := range frames {
+		name := frames[i].Name
+		is, known := n.fold[name]
+		if !known {
+			is = Allocator(name)
+			n.fold[name] = is
+		}
+		if !is {
+			return i
+		}
+	}
+	return len(frames)
 }
 
 // site returns the number of a frame's site.
@@ -133,6 +166,9 @@ func (n *names) site(f *symbol.Frame, a *symbol.Addr) uint32 {
 		}
 	default:
 		s = Site{Func: n.shorten(f.Name), File: n.file(f.File), Line: f.Line}
+		if n.view.Modules {
+			s.Module = module
+		}
 	}
 	number, known := n.numbers[s]
 	if !known {
@@ -195,23 +231,42 @@ func (n *names) stack(buf *[]uint32, path uint32) (stack []uint32, shown bool) {
 
 func (n *names) appendStack(dst []uint32, path uint32) (stack []uint32, shown bool) {
 	shown = n.view.Filter.Focus == nil
-	for _, addr := range n.in.at(path) {
+	start, folding, all := len(dst), true, n.in.at(path)
+	if n.view.Fold && n.allFolded(all) {
+		folding = false
+	}
+	for _, addr := range all {
 		s := n.shown[addr]
 		if s.flags == 0 {
-			dst = append(dst, s.site)
+			dst, folding = append(dst, s.site), false
 			continue
 		}
 		if s.flags&isIgnored != 0 {
 			return dst, false
 		}
 		shown = shown || s.flags&isFocused != 0
-		if s.flags&isList == 0 {
+		switch {
+		case folding && s.flags&isFolded != 0:
+			dst = append(dst, n.outer[addr]...)
+		case s.flags&isList == 0:
 			dst = append(dst, s.site)
-		} else {
+		default:
 			dst = append(dst, n.lists[s.site]...)
 		}
+		folding = folding && len(dst) == start
 	}
 	return dst, shown
+}
+
+// allFolded reports whether a path has allocators only: it is then shown whole.
+func (n *names) allFolded(path []uint32) bool {
+	for _, addr := range path {
+		s := n.shown[addr]
+		if !n.hidden(addr) && (s.flags&isFolded == 0 || len(n.outer[addr]) > 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // frames returns the frames of an address as the view shows them, innermost first.

@@ -336,3 +336,8 @@ func (r *Replay) At(i int) *Dump {
 func (r *Replay) Ever() *Dump {
 	return r.dump(Dump{Name: "ever allocated"}, func(p *pathState) Value { return p.Total })
 }
+
+// Temporary returns the allocations that the next event of the same thread freed.
+func (r *Replay) Temporary() *Dump {
+	return r.dump(Dump{Name: "temporary"}, func(p *pathState) Value { return p.Temporary })
+}

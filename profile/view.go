@@ -75,6 +75,8 @@ type View struct {
 	Filter    Filter
 	Basenames bool // file names without directories
 	FullNames bool // C++ names with template and function arguments
+	Modules   bool // sites by line have their module
+	Fold      bool // leave out allocators and their wrappers at the inner end of call paths: see [Allocator]
 }
 
 // Filter leaves out frames and call paths, as the options of pprof with the same names
@@ -83,6 +85,7 @@ type View struct {
 type Filter struct {
 	Hide, Show    *regexp.Regexp // leave out frames that match Hide, and those that do not match Show
 	Ignore, Focus *regexp.Regexp // leave out call paths with a frame that matches Ignore, and those without one that matches Focus
+	Suppress      *regexp.Regexp // leave out call paths with a frame that matches, as Ignore does
 }
 
 // Matched holds which expressions of a [Filter] match a frame.
@@ -129,7 +132,7 @@ func (f *Filter) match(frame *symbol.Frame, module string) (m Matched, shown boo
 	match := func(re *regexp.Regexp) bool {
 		return re != nil && (re.MatchString(frame.Name) || frame.File != "" && re.MatchString(frame.File) || module != "" && re.MatchString(module))
 	}
-	m = Matched{match(f.Hide), match(f.Show), match(f.Ignore), match(f.Focus)}
+	m = Matched{match(f.Hide), match(f.Show), match(f.Ignore) || match(f.Suppress), match(f.Focus)}
 	return m, !m.Hide && (f.Show == nil || m.Show)
 }
 

@@ -38,7 +38,7 @@ func v(bytes, count uint64) profile.Value { return profile.Value{Bytes: bytes, C
 // leak is four dumps: one call path grows in each, one comes and goes, one stays.
 var leak = []stack{
 	{[]string{"strdup_url", "parse", "main"}, []profile.Value{v(100, 1), v(200, 2), v(300, 3), v(400, 4)}},
-	{[]string{"read_file", "load", "main"}, []profile.Value{v(5000, 1), v(0, 0), v(5000, 1), v(0, 0)}},
+	{[]string{"read_file", "load", "main"}, []profile.Value{v(1400, 1), v(0, 0), v(1400, 1), v(0, 0)}},
 	{[]string{"ring_init", "main"}, []profile.Value{v(1024, 1), v(1024, 1), v(1024, 1), v(1024, 1)}},
 }
 
@@ -105,10 +105,8 @@ func TestData(t *testing.T) {
 		t.Fatal("no data in the page")
 	}
 	var d struct {
-		Dumps []struct {
-			Bytes, Count uint64
-			Values       []uint64
-		}
+		Dumps        []struct{ Bytes, Count uint64 }
+		Values       []uint64
 		Sites        [][]any
 		Parent, Site []int
 		Notes        []string
@@ -120,11 +118,7 @@ func TestData(t *testing.T) {
 		t.Errorf("dumps: %+v", d.Dumps)
 	}
 	for i, want := range []uint64{1 << 53, 16} {
-		var sum uint64
-		for n := 0; n < len(d.Dumps[i].Values); n += 3 {
-			sum += d.Dumps[i].Values[n+1]
-		}
-		if sum != want {
+		if sum := bytesIn(d.Values, uint64(i)); sum != want {
 			t.Errorf("dump %d: the call paths hold %d bytes, want %d", i, sum, want)
 		}
 	}
@@ -144,6 +138,20 @@ func TestData(t *testing.T) {
 	if n := bytes.Count(page, []byte("</script>")); n != 2 {
 		t.Errorf("%d script ends, want 2", n)
 	}
+}
+
+// bytesIn adds up what the nodes hold in a dump, from the changes of each.
+func bytesIn(values []uint64, dump uint64) (sum uint64) {
+	for len(values) > 0 {
+		var now uint64
+		changes := values[2 : 2+3*values[1]]
+		values = values[2+len(changes):]
+		for ; len(changes) > 0 && changes[0] <= dump; changes = changes[3:] {
+			now = changes[1]
+		}
+		sum += now
+	}
+	return sum
 }
 
 // Growth uses complete dumps: the third of the leak's four dumps lost its end.
@@ -169,15 +177,84 @@ func TestGrowthOfCompleteDumps(t *testing.T) {
 	if g := d.Growth[0][0]; !slices.Equal(g.Points, []uint64{100, 200, 400}) || g.Slope != 150 {
 		t.Errorf("the leak: %v, slope %v; want [100 200 400], 150", g.Points, g.Slope)
 	}
-	if got := d.GrowthTotal[0].Points; !slices.Equal(got, []uint64{6124, 1224, 1424}) {
-		t.Errorf("the total: %v, want [6124 1224 1424]", got)
+	if got := d.GrowthTotal[0].Points; !slices.Equal(got, []uint64{2524, 1224, 1424}) {
+		t.Errorf("the total: %v, want [2524 1224 1424]", got)
 	}
 	page.Reset()
 	if err := report.Write(&page, profileOf(t, leak, 0, 1, 2), report.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Contains(page.Bytes(), []byte(`"growth":`)) {
+	if bytes.Contains(dataBlock.Find(page.Bytes()), []byte(`"growth":`)) {
 		t.Error("one complete dump has growth")
+	}
+}
+
+// A page has each value once for as long as it stays the same.
+func TestChanges(t *testing.T) {
+	stacks := []stack{{[]string{"a", "main"}, []profile.Value{v(1, 1), v(1, 1), v(0, 0), v(1, 1), v(1, 1)}}, {[]string{"main"}, []profile.Value{v(0, 0), v(0, 0), v(7, 2), v(7, 2), v(7, 2)}}}
+	var d struct{ Values []uint64 }
+	if err := json.Unmarshal(dataBlock.FindSubmatch(pageOf(t, stacks, report.Options{}))[1], &d); err != nil {
+		t.Fatal(err)
+	}
+	if want := []uint64{1, 1, 2, 7, 2, 2, 3, 0, 1, 1, 2, 0, 0, 3, 1, 1}; !slices.Equal(d.Values, want) {
+		t.Errorf("values %v, want %v", d.Values, want)
+	}
+}
+
+// The lines around each call site are on the page, and nothing else of a file.
+func TestSources(t *testing.T) {
+	var text []string
+	for i := range 100 {
+		text = append(text, fmt.Sprintf("line %d\t</script>\x1b", i+1))
+	}
+	asked := map[string]int{}
+	page := pageOf(t, leak, report.Options{Sources: func(file string) ([]byte, bool) {
+		asked[file]++
+		return []byte(strings.Join(text, "\n")), true
+	}})
+	if asked["src/a.c"] != 1 || len(asked) != 1 {
+		t.Errorf("files that were read: %v, want src/a.c once", asked)
+	}
+	var d struct {
+		Sites   [][]any
+		Sources map[string][][2]any
+	}
+	if err := json.Unmarshal(dataBlock.FindSubmatch(page)[1], &d); err != nil {
+		t.Fatal(err)
+	}
+	runs := d.Sources["src/a.c"]
+	if len(runs) != 1 || runs[0][0] != 4.0 || len(runs[0][1].([]any)) != 18 { // sites in lines 10 to 15, and 6 around
+		t.Fatalf("sources: %v, sites %v", runs, d.Sites)
+	}
+	if got := runs[0][1].([]any)[0]; got != `line 4    </script>\x1b` {
+		t.Errorf("the first line is %q", got)
+	}
+}
+
+// Costs are on the page, call paths included that no dump has.
+func TestCosts(t *testing.T) {
+	ever := profileOf(t, []stack{{[]string{"strdup_url", "parse", "main"}, []profile.Value{v(4000, 40)}}, {[]string{"scratch", "main"}, []profile.Value{v(512, 2)}}})
+	page := pageOf(t, leak, report.Options{Costs: []report.Cost{{Name: "allocated", About: "ever", Profile: ever}}})
+	var d struct {
+		Sites        [][]any
+		Parent, Site []int
+		Costs        []struct {
+			Name   string
+			Values []uint64
+		}
+	}
+	if err := json.Unmarshal(dataBlock.FindSubmatch(page)[1], &d); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Costs) != 1 || d.Costs[0].Name != "allocated" || len(d.Costs[0].Values) != 6 {
+		t.Fatalf("costs: %+v", d.Costs)
+	}
+	got := map[any][]uint64{}
+	for list := d.Costs[0].Values; len(list) > 0; list = list[3:] {
+		got[d.Sites[d.Site[list[0]]][0]] = list[1:3]
+	}
+	if !slices.Equal(got["strdup_url"], []uint64{4000, 40}) || !slices.Equal(got["scratch"], []uint64{512, 2}) {
+		t.Errorf("allocated: %v", got)
 	}
 }
 
@@ -199,21 +276,20 @@ func TestManyPaths(t *testing.T) {
 	}
 	page := pageOf(t, stacks, report.Options{})
 	var d struct {
-		Sites [][]any
-		Site  []int
-		Dumps []struct{ Values []uint64 }
-		Notes []string
+		Sites  [][]any
+		Site   []int
+		Values []uint64
+		Notes  []string
 	}
 	if err := json.Unmarshal(dataBlock.FindSubmatch(page)[1], &d); err != nil {
 		t.Fatal(err)
 	}
-	values := d.Dumps[0].Values
-	if n := len(values) / 3; n != report.MaxPaths+1 {
+	if n := len(d.Values) / 5; n != report.MaxPaths+1 {
 		t.Errorf("%d call paths, want %d and one more", n, report.MaxPaths)
 	}
-	last := values[len(values)-3:]
-	if name := d.Sites[d.Site[last[0]]][0]; name != profile.Other || last[1] != extra*(extra+1)/2 || last[2] != extra {
-		t.Errorf("the last is %v with %d bytes, %d allocations", name, last[1], last[2])
+	last := d.Values[len(d.Values)-5:] // node, 1 change, dump 0, bytes, count
+	if name := d.Sites[d.Site[last[0]]][0]; name != profile.Other || last[3] != extra*(extra+1)/2 || last[4] != extra {
+		t.Errorf("the last is %v with %d bytes, %d allocations", name, last[3], last[4])
 	}
 	if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "the other 10 are shown as one") {
 		t.Errorf("notes: %q", d.Notes)

@@ -26,8 +26,12 @@ const (
 
 // Notes returns the reasons why symbols are missing, and the files that do not match the
 // log. Each note occurs once.
-func (p *Process) Notes() []string {
-	notes := slices.Clone(p.notes)
+func (p *Process) Notes() []string { return slices.Concat(p.notes, p.Mismatches()) }
+
+// Mismatches returns those of the notes that say that an ELF file does not match the log: names
+// from it may be wrong.
+func (p *Process) Mismatches() []string {
+	var notes []string
 	all := slices.Concat(p.added, p.opened)
 	slices.SortStableFunc(all, func(a, b *object) int { return cmp.Compare(a.file.Path, b.file.Path) })
 	for _, o := range all {

@@ -11,6 +11,7 @@ func TestBadFiles(t *testing.T) {
 	for _, args := range []func(file string) []string{
 		func(file string) []string { return []string{"top", file} },
 		func(file string) []string { return []string{"growth", file} },
+		func(file string) []string { return []string{"leaks", file} },
 		func(file string) []string { return []string{"diff", "-q", log, file} },
 		func(file string) []string { return []string{"top", "-e", file, log} },
 		func(file string) []string { return []string{"top", "--maps", file, log} },

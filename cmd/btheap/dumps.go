@@ -13,12 +13,15 @@ import (
 )
 
 func dumpsCommand() *cobra.Command {
-	s := &session{listed: true}
+	s := &session{listed: true, adds: true}
 	c := s.command(&cobra.Command{
 		Use: "dumps [flags] [FILE...]", Short: "the dumps and boots in the logs",
 		Long:    "dumps lists the dumps of the logs. The first column, from 1, is the number for\n--dump; Number is the one that the device gave the dump in ~h#begin.",
 		Example: "btheap dumps device.log\nbtheap dumps --split '^== heap ==' device.log",
 	}, heap.ByLine, nil, s.read, func(w io.Writer) error {
+		if s.json {
+			return newDocument("dumps", s.dumps...).write(w)
+		}
 		tb := table.Table{Head: []string{"Dump", "Boot", "Number", "Time (s)", "Records", "Bytes", "Begins"}, Right: []bool{true, true, true, true, true, true}, Width: s.width()}
 		first, _ := s.Selected()
 		switch {
@@ -46,6 +49,6 @@ func dumpsCommand() *cobra.Command {
 	})
 	s.add(c, "Symbols", "machine")
 	s.add(c, "Input", inputFlags...)
-	s.add(c, "Output", "output")
+	s.add(c, "Output", "json", "output")
 	return c
 }

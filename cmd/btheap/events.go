@@ -46,7 +46,7 @@ freed by the next event of its thread.`,
 		return args, nil
 	}, s.readEvents, func(w io.Writer) error { return s.writeEvents(w, rows, order) })
 	s.add(c, "Symbols", symbolFlags...)
-	s.add(c, "Input", "only", "serial", "follow", "bare", "input-format", "strict", "quiet")
+	s.add(c, "Input", "only", "serial", "follow", "bare", "input-format", "strict", "quiet", "verbose")
 	s.add(c, "Frames", oneFrames...)
 	s.add(c, "Output", oneOutput...)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)

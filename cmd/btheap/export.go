@@ -15,7 +15,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	heap "github.com/lwsbt/lwsbt/profile"
-	"github.com/lwsbt/lwsbt/report"
 )
 
 func exportCommand() *cobra.Command {
@@ -61,7 +60,7 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 		}
 		return err
 	})
-	s.addAll(c, oneFrames, oneOutput)
+	s.addAll(c, allFrames, oneOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, speedscope, dhat,\nheaptrack, jsonl, csv")
 	cli.AddFlags(c, "Export", f)
@@ -72,48 +71,6 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 // byAddress lists the formats that hold addresses with functions, files and lines. The
 // program that reads the file groups them.
 var byAddress = []string{"pprof", "dhat", "heaptrack"}
-
-func htmlCommand() *cobra.Command {
-	s := &session{}
-	name := ""
-	c := s.command(&cobra.Command{
-		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
-		Long: `html writes one HTML file that needs no network: a flame graph, a table
-of call sites, the dumps over time, their differences and their growth.`,
-		Example: "btheap html -e app.elf -o heap.html device.log",
-	}, heap.ByFunction, func(args []string) ([]string, error) {
-		if s.output == "" && cli.IsTerminal(s.c.OutOrStdout()) {
-			return nil, fmt.Errorf("the page is not for a terminal: give -o FILE, or a pipe")
-		}
-		return args, nil
-	}, s.read, func(w io.Writer) error {
-		list := s.dumps
-		o := report.Options{Title: name, Subtitle: title(list[0])}
-		if len(list) > 1 {
-			o.Subtitle = joined(list)
-		}
-		list, some := report.SomeDumps(list)
-		if some != "" {
-			o.Notes = append(o.Notes, some)
-			s.note("%s --dump A..B chooses others.", some)
-		}
-		for _, d := range list {
-			if a := d.Announced; a.HasRecords && uint64(d.Records) != a.Records {
-				o.Notes = append(o.Notes, fmt.Sprintf("%s: %s of %s records", d.Name, cli.Number(d.Records), cli.Number(a.Records)))
-			}
-		}
-		p, err := s.profile(list)
-		if err != nil {
-			return err
-		}
-		return report.Write(w, p, o)
-	})
-	s.addAll(c, oneFrames, []string{"output"})
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&name, "title", "", "title the page `TEXT`")
-	cli.AddFlags(c, "Page", f)
-	return c
-}
 
 func webCommand() *cobra.Command {
 	s := &session{last: true}

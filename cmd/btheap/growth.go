@@ -64,7 +64,7 @@ func stack(w io.Writer, sites []heap.Site) {
 
 // Flags of commands that compare dumps. --at selects a single dump, so they do not
 // include it.
-var compareFrames = append([]string{"by"}, append(frameFlags, "max-paths")...)
+var compareFrames = append([]string{"by", "no-fold"}, append(frameFlags, "max-paths")...)
 
 func diffCommand() *cobra.Command {
 	s := &session{}
@@ -96,13 +96,18 @@ grew come first, those that shrank last.`,
 		if err != nil {
 			return err
 		}
-		total := s.writeDiff(w, p, rows)
+		total := heap.Sub(p.Total(1).Bytes, p.Total(0).Bytes)
+		if s.json {
+			err = s.diffJSON(p, rows).write(w)
+		} else {
+			s.writeDiff(w, p, rows)
+		}
 		if limit.given && total.Over(limit.bytes) {
 			s.outcome = cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(total.Magnitude), cli.Number(limit.bytes))
 		}
-		return nil
+		return err
 	})
-	s.addAll(c, compareFrames, oneOutput)
+	s.addAll(c, compareFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&rows, "rows", "n", 20, "list `N` call paths, 0 for all")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `BYTES`")
@@ -110,8 +115,8 @@ grew come first, those that shrank last.`,
 	return c
 }
 
-// writeDiff writes the changes between two dumps, and returns the change in bytes.
-func (s *session) writeDiff(w io.Writer, p *heap.Profile, rows int) heap.Delta {
+// writeDiff writes the changes between two dumps.
+func (s *session) writeDiff(w io.Writer, p *heap.Profile, rows int) {
 	before, after := p.Total(0), p.Total(1)
 	total := heap.Sub(after.Bytes, before.Bytes)
 	fmt.Fprintf(w, "%s\n%s → %s bytes (%s), %s → %s allocations (%s)\n", joined(p.Dumps()),
@@ -135,7 +140,6 @@ func (s *session) writeDiff(w io.Writer, p *heap.Profile, rows int) heap.Delta {
 		fmt.Fprintln(w)
 		writeMore(w, more, "more call path")
 	}
-	return total
 }
 
 // ends keeps n of the changes: the largest gains and losses.
@@ -160,6 +164,8 @@ func (s *session) pair() ([]*heap.Dump, error) {
 		}
 		for i, d := range last {
 			switch {
+			case d == nil && s.outcome != nil: // the damage was noted
+				return nil, cli.Exit(cli.Usage)
 			case d == nil:
 				return nil, fmt.Errorf("%s: no dump", s.files[i])
 			case !d.Complete():
@@ -185,10 +191,19 @@ func (s *session) pair() ([]*heap.Dump, error) {
 // restart empties the heap, and sums across it would hide growth. With --dump, or if
 // no boot has two complete dumps, it returns all dumps.
 func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
+	list, boots := s.bootOf(all)
+	if len(list) < len(all) {
+		s.note("%d boots; these are the dumps of boot %d; --dump all selects those of all boots", boots, list[0].Boot)
+	}
+	return list
+}
+
+// bootOf returns the dumps that lastBoot returns, and the number of boots.
+func (s *session) bootOf(all []*heap.Dump) ([]*heap.Dump, int) {
 	boots, complete := map[int]bool{}, map[int]int{}
 	for _, d := range all {
 		if d.File != all[0].File {
-			return all // of several logs, which were given one by one
+			return all, 0 // of several logs, which were given one by one
 		}
 		boots[d.Boot] = true
 		if d.Complete() {
@@ -196,18 +211,16 @@ func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
 		}
 	}
 	if s.Dump != "" || len(boots) < 2 {
-		return all
+		return all, len(boots)
 	}
 	for last := len(all) - 1; last >= 0; last-- {
 		boot := all[last].Boot
 		if complete[boot] < 2 {
 			continue
 		}
-		list := slices.DeleteFunc(slices.Clone(all), func(d *heap.Dump) bool { return d.Boot != boot })
-		s.note("%d boots; these are the dumps of boot %d; --dump all selects those of all boots", len(boots), boot)
-		return list
+		return slices.DeleteFunc(slices.Clone(all), func(d *heap.Dump) bool { return d.Boot != boot }), len(boots)
 	}
-	return all
+	return all, len(boots)
 }
 
 // complete returns the complete dumps, two or more, and notes the others. The content
@@ -288,11 +301,14 @@ uses the last one that has two dumps, unless --dump is given.`,
 		if err != nil {
 			return err
 		}
-		s.writeGrowth(w, p, all, rows, every)
 		s.outcome = limit.check(p, s.outcome)
+		if s.json {
+			return s.growthJSON(p, rows, every).write(w)
+		}
+		s.writeGrowth(w, p, all, rows, every)
 		return nil
 	})
-	s.addAll(c, compareFrames, oneOutput)
+	s.addAll(c, compareFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&rows, "rows", "n", 10, "list `N` call paths, 0 for all")
 	f.BoolVar(&every, "every", false, "list only those that grew in every dump")

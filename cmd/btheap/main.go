@@ -20,12 +20,13 @@ Without FILE, or with '-', it reads standard input.`
 
 const examples = `
 btheap top -e app.elf device.log         who holds how much
-btheap growth -e app.elf device.log      what grows from dump to dump
+btheap leaks -e app.elf device.log       what leaks, and how fast
 btheap html -e app.elf -o heap.html device.log
 btheap diff before.log after.log         what changed`
 
-const exitCodes = `0 reported, 1 a log is damaged or the heap grew too much (--fail-on-growth),
-2 usage, unreadable input or no record, 3 the output cannot be written.`
+const exitCodes = `0 reported, 1 a log is damaged, or too much leaks or grows (--fail-over,
+--fail-on-growth), 2 usage, unreadable input, no record, or dumps that cannot
+be told apart, 3 the output cannot be written.`
 
 // newCommand returns the root command.
 func newCommand() *cobra.Command {
@@ -38,7 +39,7 @@ func newCommand() *cobra.Command {
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)
-	root.AddCommand(topCommand(), treeCommand(), peekCommand(), diffCommand(), growthCommand(), dumpsCommand(),
+	root.AddCommand(leaksCommand(), topCommand(), treeCommand(), peekCommand(), diffCommand(), growthCommand(), dumpsCommand(),
 		eventsCommand(), htmlCommand(), webCommand(), exportCommand())
 	return root
 }

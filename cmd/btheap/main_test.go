@@ -106,7 +106,7 @@ func TestReports(t *testing.T) {
 		{"no such dump", []string{"top", "--dump", "9", log}, 2, nil, "--dump 9: the log has 4"},
 		{"dumps", []string{"dumps", marked}, 0, []string{"Dump  Boot  Number", "1     1       0     0.000  18 of 18", "4     1       3     3.000  27 of 27"}, ""},
 		{"a lost line", []string{"top", "--dump", "1", lost}, 0, []string{"dump 1"}, "17 of 18 records: lines were lost"},
-		{"tree", []string{"tree", "--dump", "1", log}, 0, []string{"0x401900", "  0x401500", "    0x401200", "  0x401300", "    0x401110"}, ""},
+		{"tree", []string{"tree", "--dump", "1", log}, 0, []string{"0x401900", "  0x401500 → 0x401200\n", "  0x401300 → 0x401110\n"}, ""},
 		{"tree, collapsed", []string{"tree", "--dump", "1", "--depth", "1", log}, 0, []string{"0x401900 (+6 call sites)"}, ""},
 		{"tree of callers", []string{"tree", "--callers", "--dump", "1", "--depth", "1", "--min", "50", log}, 0, []string{"0x401200 (+2 call sites)", "(2 call sites below 50 %)"}, ""},
 		{"peek", []string{"peek", "401500", "--dump", "1", log}, 0, []string{"called by 0x401900", "0x401500", "calls 0x401200"}, ""},
@@ -181,7 +181,7 @@ func TestReports(t *testing.T) {
 }
 
 func TestHelpFits(t *testing.T) {
-	for _, c := range append([]string{""}, "top", "tree", "peek", "diff", "growth", "dumps", "events", "html", "web", "export") {
+	for _, c := range append([]string{""}, "leaks", "top", "tree", "peek", "diff", "growth", "dumps", "events", "html", "web", "export") {
 		args := []string{"--help"}
 		if c != "" {
 			args = []string{c, "--help"}
@@ -328,8 +328,8 @@ func TestBaseOfEachBoot(t *testing.T) {
 	}
 	for _, d := range []string{"1", "2", "3"} {
 		out, errs, code := command("", "top", "-q", "-s", "-e", exe, "--by", "function", "--dump", d, path)
-		if code != 0 || !regexp.MustCompile(`(?m)^ *0 +0\.0 +0 +122,880 +[0-9.]+ +30 +connection$`).MatchString(out) {
-			t.Errorf("dump %s: exit code %d, connection not found: %s%s", d, code, out, errs)
+		if code != 0 || !regexp.MustCompile(`(?m)^ *0 +0\.0 +0 +122,880 +[0-9.]+ +30 +serve$`).MatchString(out) {
+			t.Errorf("dump %s: exit code %d, serve not found: %s%s", d, code, out, errs)
 		}
 	}
 }
@@ -436,7 +436,7 @@ allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
 			t.Errorf("--at %s: exit code %d, %s%s", at, code, out, errs)
 		}
 	}
-	if out, _, _ := command("", "top", log); !strings.Contains(out, "live at the end: 800 bytes") {
+	if out, _, _ := command("", "top", log); !strings.Contains(out, "live at the peak: 7,500 bytes") {
 		t.Errorf("top of events alone:\n%s", out)
 	}
 	events := b.String()

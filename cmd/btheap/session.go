@@ -26,8 +26,12 @@ type session struct {
 	weight   string
 	maxPaths int
 	output   string
+	json     bool
 	at       string
-	last     bool // without --dump, the report is on the last dump
+	label    heaplog.Label // of --by thread and --by size
+	last     bool          // without --dump, the report is on the last steady dump
+	noFold   bool
+	folds    bool // the command has --no-fold
 
 	moment  *heaplog.Instant // of --at, nil if it is not given
 	w       heap.Weight
@@ -40,27 +44,33 @@ type session struct {
 	dumps   []*heap.Dump  // that were read
 	shown   *heap.Profile // that is reported on, nil if there is none
 	status  status
+	latest  latest
 	listed  bool  // dumps without any record are reported, too
+	adds    bool  // dumps that may be several are reported as one
 	outcome error // how the command ends if it reports what it read
 }
 
 // Flags that most commands read, by the groups in which help lists them.
 var (
 	symbolFlags = []string{"exe", "maps", "sysroot", "debug-dir", "adjust", "machine"}
-	inputFlags  = []string{"dump", "split", "only", "serial", "follow", "bare", "input-format", "strict", "quiet"}
+	inputFlags  = []string{"dump", "split", "only", "serial", "follow", "bare", "input-format", "strict", "quiet", "verbose"}
 	frameFlags  = []string{"hide", "show", "ignore", "focus", "basenames", "full-names"}
 )
 
 // own maps the name of a flag that only btheap has to the function that adds it.
 var own = map[string]func(s *session, f *pflag.FlagSet){
 	"by": func(s *session, f *pflag.FlagSet) {
-		f.StringVar(&s.by, "by", "", "group call sites by `WHAT`: line, function, file, module or address")
+		f.StringVar(&s.by, "by", "", "group call sites by `WHAT`: line, function, file, module or address; or blocks by thread or size")
 	},
 	"basenames": func(s *session, f *pflag.FlagSet) {
 		f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
 	},
 	"full-names": func(s *session, f *pflag.FlagSet) {
 		f.BoolVar(&s.view.FullNames, "full-names", false, "show C++ names with their arguments")
+	},
+	"no-fold": func(s *session, f *pflag.FlagSet) {
+		s.folds = true
+		f.BoolVar(&s.noFold, "no-fold", false, "show allocators and their wrappers at the inner end of call paths")
 	},
 	"at": func(s *session, f *pflag.FlagSet) {
 		f.StringVar(&s.at, "at", "", "of a recording with events, report what was live at `WHEN`: peak, end, or a time such as 2.5s")
@@ -70,6 +80,9 @@ var own = map[string]func(s *session, f *pflag.FlagSet){
 	},
 	"weight": func(s *session, f *pflag.FlagSet) {
 		f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`: bytes or count")
+	},
+	"json": func(s *session, f *pflag.FlagSet) {
+		f.BoolVar(&s.json, "json", false, "write JSON (docs/btheap.schema.json)")
 	},
 	"output": func(s *session, f *pflag.FlagSet) {
 		f.StringVarP(&s.output, "output", "o", "", "write to `FILE`")
@@ -89,7 +102,7 @@ func (s *session) add(c *cobra.Command, group string, names ...string) {
 		cli.AddFlags(c, group, f)
 	}
 	if slices.Contains(names, "by") {
-		c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(heap.Granularities(), cobra.ShellCompDirectiveNoFileComp))
+		c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(append(heap.Granularities(), "thread", "size"), cobra.ShellCompDirectiveNoFileComp))
 	}
 }
 
@@ -106,10 +119,16 @@ func (s *session) check(by heap.Granularity) (err error) {
 	if err := s.Flags.Check(s.files); err != nil {
 		return err
 	}
-	s.view.By, s.view.Filter = by, s.Filter
-	if s.by != "" {
+	s.view.By, s.view.Filter, s.view.Fold = by, s.Filter, s.folds && !s.noFold
+	switch s.by {
+	case "":
+	case "thread":
+		s.label, s.view.By = heaplog.ByThread, heap.ByFunction
+	case "size":
+		s.label, s.view.By = heaplog.BySize, heap.ByFunction
+	default:
 		if s.view.By, err = heap.ParseGranularity(s.by); err != nil {
-			return cli.BadArgsf("--by %w", err)
+			return cli.BadArgsf("--by %w, thread, size", err)
 		}
 	}
 	switch s.weight {
@@ -171,12 +190,17 @@ func (l *status) dumps(list []*heap.Dump) {
 	l.show(text + "; Ctrl-C prints the report")
 }
 
-// note says something on stderr.
+// note says something on stderr, unless --quiet is given.
 func (s *session) note(format string, args ...any) {
 	if !s.Quiet {
-		s.status.show("")
-		fmt.Fprintf(s.c.ErrOrStderr(), "btheap: %s\n", printable.Text(fmt.Sprintf(format, args...)))
+		s.warn(fmt.Sprintf(format, args...))
 	}
+}
+
+// warn says something on stderr.
+func (s *session) warn(text string) {
+	s.status.show("")
+	fmt.Fprintf(s.c.ErrOrStderr(), "btheap: %s\n", printable.Text(text))
 }
 
 // command makes a subcommand: its RunE reads all input by read, and then calls report
@@ -240,11 +264,11 @@ func (s *session) open(more ...heaplog.Option) (err error) {
 		s.status.w = errs
 		more = append(more, heaplog.Refresh(time.Second))
 	}
-	more = append(more, heaplog.MaxPaths(s.maxPaths))
+	more = append(more, heaplog.MaxPaths(s.maxPaths), heaplog.GroupBy(s.label))
 	if s.reader, err = s.Open(ctx, s.files, s.c.InOrStdin(), more...); err != nil {
 		return err
 	}
-	s.out = logflags.Outcome{Flags: &s.Flags, Reader: s.reader, Note: func(text string) { s.note("%s", text) }}
+	s.out = logflags.Outcome{Flags: &s.Flags, Reader: s.reader, Note: func(text string) { s.note("%s", text) }, Warn: s.warn}
 	return nil
 }
 
@@ -254,15 +278,14 @@ func (s *session) read() error {
 	switch {
 	case err != nil:
 		return err
+	case profiles != nil && s.label != heaplog.ByPath:
+		return cli.BadArgsf("--by %s has no effect here: it is for logs, and %s is a heap profile", s.by, s.files[0])
 	case profiles != nil:
 		return s.readProfiles(profiles)
 	}
 	var options []heaplog.Option
 	if s.moment != nil {
 		options = append(options, heaplog.Moment(*s.moment))
-	}
-	if s.last && s.Dump == "" && !s.Live() {
-		options = append(options, heaplog.Select(-1, -1))
 	}
 	if err := s.open(options...); err != nil {
 		return err
@@ -281,11 +304,16 @@ func (s *session) readDumps() error {
 			}
 			continue
 		}
+		if s.last && s.Dump == "" && !s.Live() {
+			s.latest.add(d)
+			continue
+		}
 		s.dumps = append(s.dumps[:d.Index], d)
 		s.status.dumps(s.dumps)
 	}
 	s.status.show("")
 	s.replay = s.reader.Replay()
+	s.dumps = append(s.dumps, s.latest.choose(s.replay, s.moment == nil)...)
 	s.outcome = s.out.End()
 	if s.outcome != nil && cli.Code(s.outcome) != cli.Short && !(s.listed && len(s.dumps) > 0) {
 		return s.outcome
@@ -293,7 +321,46 @@ func (s *session) readDumps() error {
 	if len(s.dumps) == 0 {
 		return fmt.Errorf("no dump")
 	}
+	if u := s.reader.Summary().Undecided; u != "" && s.Dump == "" && !s.adds {
+		if !s.Quiet { // it was noted
+			u = "the dumps cannot be told apart: give --split REGEX"
+		}
+		return fmt.Errorf("%s, or --dump all to report on their sum", u)
+	}
 	return nil
+}
+
+// latest keeps of the dumps of a log those among which the report chooses.
+type latest struct {
+	steady, before, last *heap.Dump // the last steady dump before these two, and the last two; nil if there is none
+	reason               string     // why the chosen dump is not the last one
+}
+
+// add takes the next dump.
+func (l *latest) add(d *heap.Dump) {
+	if l.before != nil {
+		if _, reason := heap.Steady(l.before); reason == "" {
+			l.steady = l.before
+		}
+	}
+	l.before, l.last = l.last, d
+}
+
+// choose returns the last steady dump or, of a recording that has only events and dumps at
+// exits, what was live at the peak if peak is set.
+func (l *latest) choose(replay *heap.Replay, peak bool) []*heap.Dump {
+	list := slices.DeleteFunc([]*heap.Dump{l.steady, l.before, l.last}, func(d *heap.Dump) bool { return d == nil })
+	if len(list) == 0 {
+		return nil
+	}
+	i, reason := heap.Steady(list...)
+	l.reason = reason
+	events := replay != nil && list[i].Line == 0 // the blocks that are live after the last event
+	if peak && replay != nil && (events || i == len(list)-1 && reason != "") {
+		l.reason = "peak"
+		return []*heap.Dump{replay.Peak()}
+	}
+	return list[i : i+1]
 }
 
 // one returns the profile of the dump to report on: the last, or those of --dump
@@ -305,15 +372,26 @@ func (s *session) one() (*heap.Profile, error) {
 	}
 	if s.Dump == "" {
 		list = list[len(list)-1:]
-		if n > 1 && s.moment == nil {
-			s.note("%d dumps, of which this is the last; --dump N, A..B or all selects others, btheap growth compares them", n)
-		}
+		s.noteDump(list[0], n)
 	}
 	d := heap.Sum(list...)
 	if d.Loss.Saturated && (s.reader == nil || !slices.ContainsFunc(list, func(d *heap.Dump) bool { return d.Loss.Saturated })) {
 		s.note("sums over 2^64-1 are reported as 2^64-1")
 	}
 	return s.profile([]*heap.Dump{d})
+}
+
+// noteDump says which of n dumps the report is on.
+func (s *session) noteDump(d *heap.Dump, n int) {
+	switch {
+	case s.latest.reason == "peak":
+		s.note("this is what was live at the peak; --at end or a time selects another moment")
+	case s.moment != nil || n < 2:
+	case s.latest.reason != "" && d != s.latest.last:
+		s.note("%d dumps; %s is not the one to look at (%s), and this is %s; --dump N, A..B or all selects others", n, s.latest.last.Name, s.latest.reason, d.Name)
+	default:
+		s.note("%d dumps, of which this is the last; --dump N, A..B or all selects others, btheap leaks finds leaks in all of them", n)
+	}
 }
 
 // profile returns the profile of dumps that the command reports on.

@@ -15,8 +15,11 @@ import (
 
 // Flags of commands that report on one dump.
 var (
-	oneFrames = append([]string{"by"}, append(frameFlags, "at", "max-paths")...)
+	oneFrames = append([]string{"no-fold"}, allFrames...)
+	allFrames = append([]string{"by"}, append(frameFlags, "at", "max-paths")...) // of reports in which no frame is folded
 	oneOutput = []string{"weight", "output"}
+
+	jsonOutput = []string{"weight", "json", "output"}
 )
 
 func topCommand() *cobra.Command {
@@ -39,12 +42,15 @@ stacks.`,
 		if err != nil {
 			return err
 		}
+		if s.json {
+			return s.topJSON(p, cum, stacks, rows).write(w)
+		}
 		if stacks {
 			return s.writeStacks(w, p, rows)
 		}
 		return s.writeTop(w, p, cum, rows)
 	})
-	s.addAll(c, oneFrames, oneOutput)
+	s.addAll(c, oneFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&rows, "rows", "n", 20, "list `N` call sites, 0 for all")
 	f.BoolVar(&cum, "cum", false, "order by the cumulative sum")

@@ -61,6 +61,10 @@ func (r *treeRows) below(n *heap.Node, indent string, yield func([]string) bool)
 	}
 	for _, c := range n.Children {
 		name := c.Site.String()
+		for len(c.Children) == 1 && c.Omitted == 0 && c.Children[0].Total == c.Total { // a chain is one line
+			c = c.Children[0]
+			name += " → " + c.Site.String()
+		}
 		if c.Below > 0 {
 			name += fmt.Sprintf(" (+%s)", cli.Count(c.Below, "call site"))
 		}
@@ -108,7 +112,7 @@ func peekCommand() *cobra.Command {
 		}
 		return nil
 	})
-	s.addAll(c, oneFrames, oneOutput)
+	s.addAll(c, allFrames, oneOutput)
 	return c
 }
 

@@ -81,6 +81,9 @@ func (enc *encoder) check(e *Entry) error {
 		}
 		return nil
 	}
+	if e.Live != 0 && e.Live != uint64(len(e.Blocks)) {
+		return refuse(codec.ReasonNumber, "BT-ENTRY-4", "another number of live blocks than of blocks")
+	}
 	for _, b := range e.Blocks {
 		if b.Address&(1<<enc.head.Unit-1) != 0 {
 			return refuse(codec.ReasonUnit, "BT-ENTRY-4", "an address that is no multiple of the unit")

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -135,9 +136,20 @@ func references(t testing.TB) []reference {
 	}
 }
 
-// TestSizes prints the table of docs/callpaths.md.
+// TestSizes holds the table of docs/callpaths.md to what is measured, and prints it.
 func TestSizes(t *testing.T) {
-	t.Logf("| %-17s | allocations | paths |    lws | Part III | of lws | lines | per path | named | by name |", "set")
+	doc, err := os.ReadFile("../../docs/callpaths.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		t.Log(text)
+		if !bytes.Contains(doc, []byte(text+"\n")) {
+			t.Errorf("docs/callpaths.md lacks %s", text)
+		}
+	}
+	row("| set | allocations | paths | `~m#` lines | `~p#` lines | of it | per path | in hash order | lines of 240 | named | by name |")
 	for _, ref := range references(t) {
 		h := ref.heap
 		whole := h.text(t, callpath.Writer{Limit: 120})
@@ -147,19 +159,24 @@ func TestSizes(t *testing.T) {
 			known.entries[i].Path = callpath.Path{Base: callpath.Named, Outer: e.Name()}
 		}
 		names := known.text(t, callpath.Writer{Limit: 120})
+		long := h.text(t, callpath.Writer{})
+		shuffled := heap{entries: slices.Clone(h.entries)}
+		slices.SortFunc(shuffled.entries, func(a, b callpath.Entry) int { return cmp.Compare(a.Name(), b.Name()) })
+		hashed := shuffled.text(t, callpath.Writer{Limit: 120})
 		lines := bytes.Count(whole, []byte("\n"))
 		if len(whole) != ref.chars || lines != ref.lines {
 			t.Errorf("%s: %d characters in %d lines, want %d in %d", h.name, len(whole), lines, ref.chars, ref.lines)
 		}
 		per := func(text []byte) float64 { return float64(len(text)) / float64(len(h.entries)) }
-		t.Logf("| %-17s | %11d | %5d | %6d | %8d | %4.1f %% | %5d | %8.1f | %5.1f | %7.1f |", h.name, h.allocations, len(h.entries), h.lws,
-			len(whole), 100*float64(len(whole))/float64(h.lws), lines, per(whole), per(named), per(names))
+		row("| %s | %d | %d | %d | %d | %.1f %% | %.1f | %.1f | %.1f | %.1f | %.1f |", h.name, h.allocations, len(h.entries), h.lws,
+			len(whole), 100*float64(len(whole))/float64(h.lws), per(whole), per(hashed), per(long), per(named), per(names))
 		for _, text := range [][]byte{whole, named, names} {
 			if longest(text) > 120 {
 				t.Errorf("%s: a line of %d characters", h.name, longest(text))
 			}
 		}
 		h.equal(t, whole)
+		h.equal(t, hashed)
 		h.equal(t, named)
 	}
 }

@@ -8,15 +8,16 @@ import (
 // Writer packs entries into ~p# lines: as many as fit a line, each sharing frames with
 // the one before it. A path that is too long for a line is cut: its outer part is
 // defined, and then named. An entry with too many blocks goes on in the next line. Set
-// the fields before the first entry, or after Flush. The zero Writer writes lines of up
-// to MaxLine characters. (BT-PLINE-3, BT-NAME-4)
+// the fields before the first entry, or after Flush. A Writer is for one boot. The zero
+// Writer writes lines of up to MaxLine characters. (BT-PLINE-3, BT-NAME-4)
 type Writer struct {
 	Flags Flags // of all lines
 	Unit  uint8 // of addresses, 0 to MaxUnit
 	Limit int   // characters of a line, at least MinLimit; 0 means MaxLine
 	// Whole, if it is not 0, lets entries name an outer part that they have in common
-	// with the entry before, except in every line whose number is a multiple of Whole:
-	// a third shorter, but a line lost may take outer frames of later ones with it.
+	// with the entry before, except in every line whose number is a multiple of Whole.
+	// Deep stacks take up to half of the characters less (docs/callpaths.md), but a line
+	// lost may take outer frames of the next Whole − 1 lines with it.
 	Whole uint64
 	Dump  uint32 // number of the dump
 	Lines uint64 // ~p# lines since the boot
@@ -43,7 +44,12 @@ func (w *Writer) Append(dst []byte, e *Entry) ([]byte, error) {
 	if w.Limit < MinLimit || w.Unit > MaxUnit {
 		panic(fmt.Sprintf("callpath: Writer: limit %d, unit %d", w.Limit, w.Unit))
 	}
-	w.enc.head = Head{Flags: w.Flags, Unit: w.Unit}
+	switch h := w.head(); {
+	case len(w.line) == 0:
+		w.enc.head = h
+	case w.enc.head != h:
+		panic("callpath: Writer: a field was changed without Flush")
+	}
 	if err := w.enc.check(e); err != nil {
 		return dst, err
 	}
@@ -102,10 +108,15 @@ func (w *Writer) fit(e *Entry, blocks []Block) int {
 	})
 }
 
+// head returns the head of the line. (BT-PLINE-1)
+func (w *Writer) head() Head {
+	return Head{w.Flags, uint8(w.Dump % 64), uint16(w.Lines % 4096), w.Unit}
+}
+
 // open begins a line if there is none.
 func (w *Writer) open() {
 	if len(w.line) == 0 {
-		w.line = w.enc.begin(w.line, Head{w.Flags, uint8(w.Dump % 64), uint16(w.Lines % 4096), w.Unit})
+		w.line = w.enc.begin(w.line, w.head())
 	}
 }
 

@@ -6,6 +6,7 @@ It is written from SPEC.md, and offers every operation that ../README.md lists. 
     btconform -- python3 conformance/example/testee.py
 """
 
+import binascii
 import re
 import sys
 
@@ -408,7 +409,7 @@ def scan(text):
     """Lists the records in a text. (BT-TEXT-3)"""
     found, at = [], 0
     while True:
-        m = re.compile(r"~[mbeh]#").search(text, at)
+        m = re.compile(r"~[mbehpv]#").search(text, at)
         if not m:
             return " ".join(found) or "-"
         start, kind = m.start(), text[m.start() + 1]
@@ -418,6 +419,8 @@ def scan(text):
             end = run
             while left >= 2 and end < len(text) and text[end] == "=" and end - run < 4 - left:
                 end += 1
+        elif kind in "pv":
+            end = re.compile(r"[A-Za-z0-9+/]*").match(text, m.end()).end()  # BT-PLINE-4
         elif kind == "b":
             head = re.compile(r"~b#size: ([0-9]+),").match(text, start)
             if not head or number(head.group(1), 10) is None:
@@ -430,7 +433,7 @@ def scan(text):
                     break
                 end = address.end()
         else:
-            after = re.compile(r"[\r\n\x1b]|~[mbeh]#").search(text, m.end())  # BT-HEAD-5
+            after = re.compile(r"[\r\n\x1b]|~[mbehpv]#").search(text, m.end())  # BT-HEAD-5
             end = m.end() + len(text[m.end() : after.start() if after else None].rstrip(" \t"))
         found.append("%s@%d+%d" % (kind, start, end - start))
         at = max(end, m.end())
@@ -438,9 +441,20 @@ def scan(text):
 
 # -- Headers (section 16)
 
-NUMBERS = ("t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak")
+NUMBERS = ("t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak",
+           "l", "base", "sample", "cut", "shift", "size", "free", "largest", "min")
 NUMBERED = ("begin", "end")
-NOT_NUMBERED = ("boot", "map", "load", "total", "lost")  # other verbs may have a number
+NOT_NUMBERED = ("boot", "map", "load", "total", "lost", "heap")  # other verbs may have a number
+
+
+def ranges_fit(value):
+    """Reports whether a value is START+LENGTH in hexadecimal, with commas between. (BT-HEAD-6)"""
+    for word in value.split(","):
+        m = re.fullmatch(r"([0-9a-fA-F]+)\+([0-9a-fA-F]+)", word, re.ASCII)
+        start, length = [number(digits, 16) for digits in m.groups()] if m else (None, None)
+        if start is None or not length or start + length > 1 << 64:
+            return False
+    return True
 
 
 def parse_header(text):
@@ -459,7 +473,7 @@ def parse_header(text):
     keys, names = [], set()
     for word in rest:
         m = re.fullmatch(r"([a-z]+)=((?:[!-$&-~]|%[0-9a-fA-F]{2})*)", word)
-        if not m or re.search(r"~[mbeh]#", word):
+        if not m or re.search(r"~[mbehpv]#", word):
             raise bad
         name, value = m.groups()
         plain = re.sub(r"%(..)", lambda e: chr(int(e.group(1), 16)), value)
@@ -468,6 +482,12 @@ def parse_header(text):
                 raise bad
             if name == "w" and number(plain, 10) not in (32, 64):
                 raise bad
+            limits = {"shift": (0, 4), "base": (0, (1 << 32) - 1), "sample": (1, 1 << 64)}  # BT-HEAD-6
+            least, most = limits.get(name, (0, 1 << 64))
+            if not least <= number(plain, 10) <= most:
+                raise bad
+        if name in ("code", "heap") and name not in names and not ranges_fit(plain):
+            raise bad
         names.add(name)
         keys.append("%s=%s" % (name, "".join(c if "!" <= c <= "}" and c != "%" else "%%%02X" % ord(c) for c in plain)))
     return " ".join([verb, dump] + keys)
@@ -492,6 +512,8 @@ def read_log(text):
                 boot += 1
                 word = int(first.get("w", "64"))
             continue
+        if kind in "pv":
+            continue
         item = "%s;boot=%d;dump=%s;" % (place, boot, "-" if kind == "e" else dump)
         try:
             if kind == "b":
@@ -514,6 +536,482 @@ def format_header(words):
     if dump != "-":
         verb += " " + (dump.lstrip("0") or "0")  # without leading zeros
     return "~h#" + " ".join([verb] + keys)
+
+
+# -- Call paths (sections 18 to 25). A frame is a code offset, or an address as "@" and hexadecimal.
+
+
+class Digits:
+    """Reads and writes fields of digits. (BT-DIGIT-1, BT-DIGIT-2)"""
+
+    def __init__(self, text=""):
+        self.text, self.pos = text, 0
+
+    def more(self):
+        return self.pos < len(self.text)
+
+    def digit(self):
+        if not self.more():
+            raise Reject("truncated")
+        self.pos += 1
+        return STANDARD.index(self.text[self.pos - 1])
+
+    def fixed(self, n):
+        return sum(self.digit() << 6 * i for i in range(n))
+
+    def number(self):
+        value = 0
+        for n in range(13):
+            d = self.digit()
+            if n == 12 and d > 15 or n > 0 and d == 0:
+                raise Reject("number")
+            value |= (d & 31) << 5 * n
+            if d < 32:
+                return value
+
+    def name(self):
+        name = self.fixed(6)
+        if name >> 32:
+            raise Reject("hash")
+        return name
+
+    def frame(self, ref):  # BT-DIGIT-3
+        first = self.digit()
+        c = first & 3
+        v = first >> 2 | self.fixed(c + 1) << 4
+        if c and v < 1 << 4 + 6 * c:
+            raise Reject("number")
+        if v == (1 << 28) - 1:
+            return "@%x" % self.number()
+        x = ref + unfold(v)
+        if not 0 <= x < 1 << 27:
+            raise Reject("frame")
+        return x
+
+    def put_fixed(self, value, n):
+        self.text += "".join(STANDARD[value >> 6 * i & 63] for i in range(n))
+
+    def put_number(self, value):
+        while value >= 32:
+            self.put_fixed(32 | value & 31, 1)
+            value >>= 5
+        self.put_fixed(value, 1)
+
+    def put_frame(self, x, ref):
+        if isinstance(x, str):
+            self.text += "/////"
+            self.put_number(int(x[1:], 16))
+            return
+        v = fold(x - ref)
+        c = next(c for c in range(4) if v < 1 << 10 + 6 * c)
+        self.put_fixed(v << 2 | c, c + 2)
+
+
+def fold(d):
+    return 2 * d if d >= 0 else -2 * d - 1
+
+
+def unfold(v):
+    return v // 2 if v % 2 == 0 else -(v // 2) - 1
+
+
+def fold64(d):
+    """Folds a difference modulo 2^64."""
+    d %= 1 << 64
+    return fold(d if d < 1 << 63 else d - (1 << 64))
+
+
+def reference(x):
+    return 0 if isinstance(x, str) else x  # BT-ENTRY-2
+
+
+def crc16(text):  # BT-PLINE-2
+    crc = 0xFFFF
+    for c in text.encode():
+        crc ^= c << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ (0x1021 if crc & 0x8000 else 0)) & 0xFFFF
+    return crc
+
+
+def crc32(text):  # BT-VLINE-2
+    return binascii.crc32(text.encode())
+
+
+def fields_of(text, lead_in, least, crc, crc_digits):
+    """Returns the fields between lead-in and CRC. (BT-PREJ-1)"""
+    if not text.startswith(lead_in):
+        raise Reject("lead-in")
+    digits = text[3:]
+    if any(c not in STANDARD for c in digits):
+        raise Reject("base64")
+    if len(digits) < least:
+        raise Reject("short")
+    body = digits[:-crc_digits]
+    if Digits(digits[-crc_digits:]).fixed(crc_digits) != crc(body):
+        raise Reject("crc")
+    return Digits(body)
+
+
+def unit_of(r, flags):
+    unit = r.digit() if flags & 1 else 0
+    if unit > 12:
+        raise Reject("unit")
+    return unit
+
+
+class Entry:
+    """A path, and what it holds: words behind it. base is 0, 1 or 2; name is that of base 2."""
+
+    def __init__(self, base, name, frames, values=""):
+        self.base, self.name, self.frames, self.values = base, name, frames, values
+
+    def path(self):
+        parts = ["%08x" % self.name] if self.base == 2 else []
+        return "%d:%s" % (self.base, "/".join(parts + [frame_text(x) for x in self.frames]))
+
+    def __str__(self):
+        return self.path() + ";" + self.values
+
+
+def frame_text(x):
+    return x if isinstance(x, str) else "%x" % x
+
+
+def parse_frame(word):
+    return word if word.startswith("@") else int(word, 16)
+
+
+def parse_path(text):
+    base, parts = int(text[0]), [p for p in text[2:].split("/") if p]
+    name = int(parts.pop(0), 16) if base == 2 else 0
+    return Entry(base, name, [parse_frame(p) for p in parts])
+
+
+def read_entry(r, before):
+    k = r.number()
+    frames, ref = [], 0
+    if k >= 4:
+        if before is None or k - 4 > len(before.frames):
+            raise Reject("drop")
+        keep = len(before.frames) - (k - 4)
+        base, name, frames = before.base, before.name, before.frames[:keep]
+        if k > 4:
+            ref = reference(before.frames[keep])
+        elif frames:
+            ref = reference(frames[-1])
+    else:
+        base, name = min(k, 2), r.name() if k >= 2 else 0
+    if k != 2:
+        n = r.number()
+        if n + len(frames) > 1024:
+            raise Reject("depth")
+        for _ in range(n):
+            frames.append(r.frame(ref))
+            ref = reference(frames[-1])
+    return Entry(base, name, frames)
+
+
+def read_paths(text):
+    """Returns the words of a ~p# line. (BT-PLINE-1)"""
+    r = fields_of(text, "~p#", 7, crc16, 3)
+    flags, dump, sequence = r.digit(), r.digit(), r.fixed(2)
+    unit, at, entries = unit_of(r, flags), 0, []
+    while r.more():
+        e = read_entry(r, entries[-1] if entries else None)
+        entries.append(e)
+        v = r.number()
+        if v == 0:
+            e.values = "def"
+            continue
+        e.values = "live=%d" % (v - 1)  # BT-ENTRY-4
+        if flags & 1:
+            blocks = []
+            for _ in range(v - 1):
+                at = (at + unfold(r.number())) % (1 << 64)
+                blocks.append("%x+%d" % ((at << unit) % (1 << 64), r.number()))
+            e.values += ";blocks=" + (",".join(blocks) or "-")
+        else:
+            e.values += ";bytes=%d" % r.number()
+        if flags & 2:
+            e.values += ";ever=%d,%d" % (r.number(), r.number())
+        if flags & 4:
+            e.values += ";peak=%d" % r.number()
+        for flag in 8, 16:
+            if flags & flag:
+                r.number()
+        if flags & 32:
+            for _ in range(r.number()):
+                r.digit()
+    head = "flags=%d dump=%d seq=%d" % (flags, dump, sequence) + (" unit=%d" % unit if flags & 1 else "")
+    return " ".join([head] + [str(e) for e in entries])
+
+
+def name_of(e):  # BT-NAME-1
+    def mix(h, x):
+        g = (h ^ x) * 0x9E3779B1 & 0xFFFFFFFF
+        return g ^ g >> 15
+
+    h = e.name if e.base == 2 else e.base
+    for x in e.frames:
+        if isinstance(x, str):
+            a = int(x[1:], 16)
+            h = mix(mix(mix(h, 0xFFFFFFFF), a & 0xFFFFFFFF), a >> 32)
+        else:
+            h = mix(h, x)
+    return h
+
+
+def keys_of(words):
+    return dict(w.split("=", 1) for w in words)
+
+
+def check_addresses(addresses, unit):  # BT-PREJ-2
+    if unit > 12 or any(int(a, 16) % (1 << unit) for a in addresses):
+        raise Reject("unit")
+
+
+class PathWriter:
+    """Writes entries as ~p# lines, each path alone. (BT-PLINE-3, BT-NAME-4)"""
+
+    def __init__(self, head):
+        self.head = keys_of(head)
+        self.flags, self.unit = int(self.head["flags"]), int(self.head.get("unit", 0))
+        self.sequence, self.longest = int(self.head["seq"]), int(self.head["max"])
+        self.body, self.at, self.lines = "", 0, []
+
+    def flush(self):
+        if self.body:
+            w = Digits()
+            w.put_fixed(self.flags, 1)
+            w.put_fixed(int(self.head["dump"]), 1)
+            w.put_fixed(self.sequence % 4096, 2)
+            if self.flags & 1:
+                w.put_fixed(self.unit, 1)
+            w.text += self.body
+            w.put_fixed(crc16(w.text), 3)
+            self.lines.append("~p#" + w.text)
+            self.sequence += 1
+        self.body, self.at = "", 0
+
+    def path(self, e):
+        w, ref = Digits(), 0
+        w.put_number(3 if e.base == 2 else e.base)
+        if e.base == 2:
+            w.put_fixed(e.name, 6)
+        w.put_number(len(e.frames))
+        for x in e.frames:
+            w.put_frame(x, ref)
+            ref = reference(x)
+        return w.text
+
+    def left(self):
+        return self.longest - 11 - len(self.body)
+
+    def put(self, text):
+        if len(text) > self.left():
+            self.flush()
+        self.body += text
+
+    def entry(self, word):
+        path, values = word.split(";", 1)
+        e, values = parse_path(path), keys_of(v for v in values.split(";") if "=" in v)
+        blocks = [b for b in values.get("blocks", "-").split(",") if b != "-"]
+        if len(e.frames) > 1024:
+            raise Reject("depth")
+        if any(not isinstance(x, str) and x >> 27 for x in e.frames):
+            raise Reject("frame")
+        if values and int(values["live"]) == (1 << 64) - 1:
+            raise Reject("number")
+        check_addresses([b.split("+")[0] for b in blocks], self.unit)
+        while len(self.path(e)) > self.longest - 80:  # defines an outer part, and goes on from its name
+            n = 1
+            while n < len(e.frames) and len(self.path(Entry(e.base, e.name, e.frames[: n + 1]))) < self.longest - 11:
+                n += 1
+            outer = Entry(e.base, e.name, e.frames[:n])
+            self.put(self.path(outer) + "A")
+            e = Entry(2, name_of(outer), e.frames[n:])
+        if not values:
+            self.put(self.path(e) + "A")
+            return
+        ever = values.get("ever", "0,0").split(",")
+        rest = ever * (self.flags >> 1 & 1) + [values.get("peak", 0)] * (self.flags >> 2 & 1)
+        if not self.flags & 1:
+            self.put(self.valued(e, int(values["live"]), [values["bytes"]] + rest))
+            return
+        part = blocks[:1]  # one block in each entry is simple, if long
+        while True:
+            self.flush()
+            numbers = []
+            for b in part:
+                address, size = b.split("+")
+                at = int(address, 16) >> self.unit
+                numbers += [fold64(at - self.at), int(size)]
+                self.at = at
+            self.put(self.valued(e, len(part), numbers + rest))
+            blocks = blocks[1:]
+            if not blocks:
+                return
+            part, rest = blocks[:1], [0] * len(rest)
+
+    def valued(self, e, live, numbers):
+        w = Digits(self.path(e))
+        for v in [live + 1] + numbers:
+            w.put_number(int(v))
+        return w.text
+
+
+def write_paths(words):
+    head = [w for w in words if ":" not in w]
+    w = PathWriter(head)
+    check_addresses([], w.unit)
+    for word in words[len(head) :]:
+        w.entry(word)
+    w.flush()
+    return "\n".join(w.lines)
+
+
+def read_events(text):
+    """Returns the words of a ~v# line. (BT-VLINE-1, BT-VLINE-4)"""
+    r = fields_of(text, "~v#", 13, crc32, 6)
+    flags, sequence = r.digit(), r.fixed(3)
+    unit, at, paths, events = unit_of(r, flags), 0, [], []
+    time, thread, block = r.number(), r.number(), r.number()
+    head = "flags=%d seq=%d" % (flags, sequence) + (" unit=%d" % unit if flags & 1 else "")
+    head += " t=%d thread=%d next=%d" % (time, thread, block)
+
+    def path(a):
+        if a == 0:
+            paths.append(r.name())
+        elif a > len(paths):
+            raise Reject("index")
+        return paths[a - 1]
+
+    def old(age):
+        if not 0 < age <= block:
+            raise Reject("age")
+        return block - age
+
+    def address():
+        nonlocal at
+        if not flags & 1:
+            return ""
+        at = (at + unfold(r.number())) % (1 << 64)
+        return ";addr=%x" % ((at << unit) % (1 << 64))
+
+    while r.more():
+        n = r.number()
+        kind, a = n & 3, n >> 2
+        when = ";t=%d;thread=%d" % (time, thread)
+        if kind == 1:
+            events.append("free;n=%d%s" % (old(a), when))
+        elif kind in (0, 2):
+            by = path(a)
+            verb = "alloc;n=%d" % block if kind == 0 else "move;n=%d;old=%d" % (block, old(r.number()))
+            size = r.number()
+            events.append("%s%s;path=%08x;size=%d%s" % (verb, when, by, size, address()))
+            block = (block + 1) % (1 << 64)
+        elif a == 0:
+            time = (time + r.number()) % (1 << 64)
+        elif a == 1:
+            thread = r.number()
+        elif a == 2:
+            events.append("unknown" + when + address())
+        elif a == 3:
+            events.append("lost%s;count=%d" % (when, r.number()))
+        else:
+            for _ in range(r.number()):
+                r.digit()
+    return " ".join([head] + events)
+
+
+def write_events(words):
+    head = [w for w in words if ";" not in w]
+    h = {key: int(value) for key, value in keys_of(head).items()}
+    flags, unit, at, paths = h["flags"], h.get("unit", 0), 0, []
+    time, thread, block = h["t"], h["thread"], h["next"]
+    w = Digits()
+    w.put_fixed(flags, 1)
+    w.put_fixed(h["seq"], 3)
+    if flags & 1:
+        w.put_fixed(unit, 1)
+    for v in time, thread, block:
+        w.put_number(v)
+    for word in words[len(head) :]:
+        kind, *rest = word.split(";")
+        e = keys_of(rest)
+        check_addresses([e["addr"]] if "addr" in e else [], unit)
+        if int(e["t"]) != time:
+            w.put_number(3)
+            w.put_number(int(e["t"]) - time)
+        if int(e["thread"]) != thread:
+            w.put_number(4 + 3)
+            w.put_number(int(e["thread"]))
+        time, thread = int(e["t"]), int(e["thread"])
+        age = block - int({"free": e.get("n"), "move": e.get("old")}.get(kind, -1))
+        if not 0 < age <= block and kind in ("free", "move"):
+            raise Reject("age")
+        if kind == "free":
+            w.put_number(4 * age + 1)
+        elif kind == "unknown":
+            w.put_number(4 * 2 + 3)
+        elif kind == "lost":
+            w.put_number(4 * 3 + 3)
+            w.put_number(int(e["count"]))
+        else:
+            item = 0 if kind == "alloc" else 2
+            if e["path"] in paths:
+                w.put_number(4 * (paths.index(e["path"]) + 1) + item)
+            else:
+                paths.append(e["path"])
+                w.put_number(item)
+                w.put_fixed(int(e["path"], 16), 6)
+            if item:
+                w.put_number(age)
+            w.put_number(int(e["size"]))
+            block += 1
+        if "addr" in e:
+            w.put_number(fold64((int(e["addr"], 16) >> unit) - at))
+            at = int(e["addr"], 16) >> unit
+    w.put_fixed(crc32(w.text), 6)
+    return "~v#" + w.text
+
+
+def parse_code(words):
+    shift = int(words[0][len("shift=") :])
+    ranges = [[int(n, 16) for n in r.split("+")] for r in words[1][len("code=") :].split(",")]
+    return shift, ranges, words[2].split(",")
+
+
+def offsets(words):
+    """Returns the frames of addresses. (BT-CODE-1, BT-CODE-2)"""
+    shift, ranges, addresses = parse_code(words)
+    out = []
+    for word in addresses:
+        address, found, before = int(word, 16), None, 0
+        for start, length in ranges:
+            d = address - start
+            if 0 <= d < length:
+                x = before + (d >> shift)
+                fits = d >> shift < length >> shift and d % (1 << shift) == 0 and x < 1 << 27
+                found = "%x" % x if fits else None
+            before += length >> shift
+        out.append(found or "@" + word)
+    return ",".join(out)
+
+
+def addresses(words):
+    shift, ranges, frames = parse_code(words)
+    out = []
+    for word in frames:
+        found = word[1:] if word.startswith("@") else "?"
+        x = -1 if word.startswith("@") else int(word, 16)
+        for start, length in ranges:
+            if 0 <= x < length >> shift:
+                found = "%x" % (start + (x << shift))
+            x -= length >> shift
+        out.append(found)
+    return ",".join(out)
 
 
 # -- BTP/1 (README.md)
@@ -556,6 +1054,16 @@ def answer(op, words):
                 raise Reject("frames")  # BT-REJ-2
             text = format_decoded(s)
         return "text", hex_of(text.encode())
+    if op == "pencode":
+        return "text", hex_of(write_paths(words).encode())
+    if op == "vencode":
+        return "text", hex_of(write_events(words).encode())
+    if op == "name":
+        return "name", "%08x" % name_of(parse_path(words[0]))
+    if op == "offsets":
+        return "offsets", offsets(words)
+    if op == "addresses":
+        return "addresses", addresses(words)
     if op in ("encode", "user-encode"):
         return "blob", hex_of(encode(parse_stack(options), options["machine"], options["search"]))
     if op == "event-encode":
@@ -593,10 +1101,15 @@ def answer(op, words):
         return "records", read_log(text)
     if op == "hline":
         return "head", parse_header(text)
+    if op == "pline":
+        return "paths", read_paths(text)
+    if op == "vline":
+        return "events", read_events(text)
     return None
 
 
-OPS = ("decode encode end salvage mline bline format bare bare-encode marks scan user user-encode eline event-encode hline log").split()
+OPS = ("decode encode end salvage mline bline format bare bare-encode marks scan user user-encode eline event-encode hline log "
+       "pline vline pencode vencode name offsets addresses").split()
 
 
 def main():

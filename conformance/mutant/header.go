@@ -17,9 +17,10 @@ var (
 	errHeader = fmt.Errorf("%s", codec.ReasonHeaderLine)
 
 	numberedVerbs = []string{"begin", "end"}
-	plainVerbs    = []string{"boot", "map", "load", "total", "lost"}
-	numberKeys    = []string{"t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak"}
-	whys          = []string{"exit", "signal", "interval", "peak", "request", "image", "exec", "fork"}
+	plainVerbs    = []string{"boot", "map", "load", "total", "lost", "heap"}
+	numberKeys    = []string{"t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak",
+		"l", "base", "sample", "cut", "shift", "size", "free", "largest", "min"}
+	whys = []string{"exit", "signal", "interval", "peak", "request", "image", "exec", "fork"}
 )
 
 // The parts of a header. (BT-HEAD-1)
@@ -92,13 +93,15 @@ var (
 		"header-value-two-percents": `^(?:[!-$&-~]|%%|%[0-9A-Fa-f]{2})*$`,
 	}
 	headerNotInValue = forms{
-		"":                                 `~[mbeh]#`,
+		"":                                 `~[mbehpv]#`,
 		"header-value-with-lead-in":        `^\b$`, // never
-		"header-value-with-own-lead-in":    `~[mbe]#`,
-		"header-value-with-event":          `~[mbh]#`,
+		"header-value-with-own-lead-in":    `~[mbepv]#`,
+		"header-value-with-paths":          `~[mbehv]#`,
+		"header-value-with-path-events":    `~[mbehp]#`,
+		"header-value-with-event":          `~[mbhpv]#`,
 		"header-value-with-tilde-refused":  `~`,
 		"header-value-with-any-letter":     `~[a-z]#`,
-		"header-value-with-half-a-lead-in": `~[mbeh]`,
+		"header-value-with-half-a-lead-in": `~[mbehpv]`,
 	}
 	headerKeyNumber = forms{ // after escapes were read
 		"":                         `^[0-9]+$`,
@@ -286,11 +289,22 @@ func (b impl) refusesKey(name, value, plain string) bool {
 
 // headerValueFits reports whether a value is what its key takes. (BT-HEAD-2)
 func (b impl) headerValueFits(verb, name, value string) bool {
+	if name == "code" || name == "heap" {
+		return b.rangesFit(value) || b.has("header-"+name+"-unchecked")
+	}
 	if !slices.Contains(numberKeys, name) || b.has("header-numbers-unchecked") || b.has("header-"+name+"-unchecked") {
 		return true
 	}
 	if !b.pattern(headerKeyNumber).MatchString(value) || !b.fits(value, 64) {
 		return false
+	}
+	switch plain := strings.TrimLeft(value, "0"); {
+	case name == "shift":
+		return plain == "" || len(plain) == 1 && plain <= "4" || b.has("header-any-shift") || plain == "5" && b.has("header-shift-5")
+	case name == "base":
+		return b.fits(value, 32) || b.has("header-base-of-64-bits")
+	case name == "sample":
+		return plain != "" || b.has("header-sample-0")
 	}
 	if name != "w" || b.has("header-any-word") || b.has("header-word-of-boot") && verb != "boot" {
 		return true
@@ -299,9 +313,48 @@ func (b impl) headerValueFits(verb, name, value string) bool {
 	return digits == "32" || digits == "64" || digits == "128" && b.has("header-word-128")
 }
 
+// headerRange is a range of the keys code and heap.
+var headerRange = forms{
+	"":                        `^0*([0-9A-Fa-f]{1,16})[+]0*([0-9A-Fa-f]{1,16})$`,
+	"header-range-with-0x":    `^(?:0x)?0*([0-9A-Fa-f]{1,16})[+]0*([0-9A-Fa-f]{1,16})$`,
+	"header-range-any-start":  `^0*([0-9A-Fa-f]*)[+]0*([0-9A-Fa-f]{1,16})$`,
+	"header-range-spaces":     `^ *0*([0-9A-Fa-f]{1,16})[+]0*([0-9A-Fa-f]{1,16})$`,
+	"header-range-minus":      `^0*([0-9A-Fa-f]{1,16})[+]-?0*([0-9A-Fa-f]{1,16})$`,
+	"header-range-start-long": `^[0-9A-Fa-f]*?([0-9A-Fa-f]{1,16})[+]0*([0-9A-Fa-f]{1,16})$`,
+	"header-range-length-opt": `^0*([0-9A-Fa-f]{1,16})(?:[+]0*([0-9A-Fa-f]{1,16}))?$`,
+}
+
+// rangesFit reports whether a value is ranges START+LENGTH with commas between.
+func (b impl) rangesFit(value string) bool {
+	if b.has("header-range-comma-at-end") {
+		value = strings.TrimSuffix(value, ",")
+	}
+	for i, word := range strings.Split(value, ",") {
+		if i > 0 && b.has("header-first-range-checked") {
+			break
+		}
+		if word == "" && b.has("header-range-may-be-empty") {
+			continue
+		}
+		m := b.pattern(headerRange).FindStringSubmatch(word)
+		if m == nil {
+			return false
+		}
+		start, err := strconv.ParseUint("0"+m[1], 16, 64)
+		length, err2 := strconv.ParseUint("0"+m[2], 16, 64)
+		if err != nil || err2 != nil && !b.has("header-range-length-opt") {
+			return false
+		}
+		if length == 0 && !b.has("header-range-of-0") && !b.has("header-range-length-opt") || length > 0 && start+length-1 < start && !b.has("header-range-beyond") {
+			return false
+		}
+	}
+	return true
+}
+
 var (
 	escapes     = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
-	loneTilde   = regexp.MustCompile(`%7E([^mbeh])`)
+	loneTilde   = regexp.MustCompile(`%7E([^mbehpv])`)
 	punctuation = regexp.MustCompile("[!-$&-,:-<>-@[-^`{-}]") // that of URLs is escaped
 )
 

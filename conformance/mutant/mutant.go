@@ -97,6 +97,9 @@ func (b impl) ofOp(op conformance.Op) (it impl, alone bool) {
 
 func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 	b, alone := b.ofOp(r.Op)
+	if a, ok, err := b.pathOp(r); ok {
+		return a, err
+	}
 	blob := r.Data
 	if r.In != nil && r.Op != conformance.OpEventEncode && !(r.Op == conformance.OpFormat && b.has("writes-33-frames-in-text")) {
 		m := r.Machine

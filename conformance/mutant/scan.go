@@ -13,10 +13,10 @@ import (
 // Where records begin and end in the text of a log. (BT-TEXT-3, BT-HEAD-5)
 var (
 	scanLeadIn = forms{ // the first group is the lead-in
-		"":                         `(~[mbeh]#)`,
-		"scan-not-after-tilde":     `(?:^|[^~])(~[mbeh]#)`,
-		"scan-not-after-letters":   `(?:^|[^A-Za-z])(~[mbeh]#)`,
-		"scan-skips-half-lead-ins": `(?s)^(?:~[mbeh][^#]|~[^mbeh]|[^~])*?(~[mbeh]#)`,
+		"":                         `(~[mbehpv]#)`,
+		"scan-not-after-tilde":     `(?:^|[^~])(~[mbehpv]#)`,
+		"scan-not-after-letters":   `(?:^|[^A-Za-z])(~[mbehpv]#)`,
+		"scan-skips-half-lead-ins": `(?s)^(?:~[mbehpv][^#]|~[^mbehpv]|[^~])*?(~[mbehpv]#)`,
 		"scan-any-letter":          `(~[a-z]#)`,
 	}
 	scanRun = forms{
@@ -60,17 +60,19 @@ var (
 		"scan-header-ends-at-colour":        `[\r\n]|\x1b\[`,
 	}
 	scanHeaderNext = forms{
-		"":                                `~[mbeh]#`,
+		"":                                `~[mbehpv]#`,
 		"scan-header-takes-lead-ins":      `^\b$`, // never
-		"scan-header-takes-headers":       `~[mbe]#`,
-		"scan-header-takes-events":        `~[mbh]#`,
-		"scan-header-takes-decoded":       `~[meh]#`,
-		"scan-header-takes-blobs":         `~[beh]#`,
+		"scan-header-takes-paths":         `~[mbehv]#`,
+		"scan-header-takes-path-events":   `~[mbehp]#`,
+		"scan-header-takes-headers":       `~[mbepv]#`,
+		"scan-header-takes-events":        `~[mbhpv]#`,
+		"scan-header-takes-decoded":       `~[mehpv]#`,
+		"scan-header-takes-blobs":         `~[behpv]#`,
 		"scan-header-ends-at-tilde":       `~`,
 		"scan-header-ends-at-any-letter":  `~[a-z]#`,
-		"scan-header-ends-at-half":        `~[mbeh]`,
-		"scan-header-lead-in-after-text":  `[^ \t]~[mbeh]#`,
-		"scan-header-lead-in-after-space": `[ \t]~[mbeh]#`,
+		"scan-header-ends-at-half":        `~[mbehpv]`,
+		"scan-header-lead-in-after-text":  `[^ \t]~[mbehpv]#`,
+		"scan-header-lead-in-after-space": `[ \t]~[mbehpv]#`,
 	}
 	scanHeaderTail = forms{
 		"":                         `[ \t]*\z`,
@@ -82,7 +84,7 @@ var (
 )
 
 // leadIns are in no value of a header. (BT-HEAD-1)
-var leadIns = regexp.MustCompile(`~[mbeh]#`)
+var leadIns = regexp.MustCompile(`~[mbehpv]#`)
 
 // scan lists the records in a text. (BT-TEXT-3)
 func (b impl) scan(text string) conformance.Answer {
@@ -143,6 +145,8 @@ func (b impl) recordAt(text string) int {
 		return b.decodedRecord(text)
 	case 'h':
 		return b.headerRecord(text)
+	case 'p', 'v':
+		return b.pathRecord(text)
 	}
 	event := text[1] == 'e'
 	chars := b.runAt(text[3:])
@@ -167,6 +171,27 @@ func (b impl) recordAt(text string) int {
 		n++
 	}
 	return n
+}
+
+// pathRecord returns how many bytes at the beginning of text are a ~p# or ~v# line. (BT-PLINE-4)
+func (b impl) pathRecord(text string) int {
+	digits := text[3:]
+	n := len(digits) - len(strings.TrimLeft(digits, base64Alphabet))
+	switch {
+	case b.has("scan-without-paths") && text[1] == 'p', b.has("scan-without-path-events") && text[1] == 'v', b.has("scan-paths-with-digits") && n == 0:
+		return 0
+	case b.has("scan-paths-both-alphabets"):
+		n = len(digits) - len(strings.TrimLeft(digits, base64Alphabet+"-_"))
+	case b.has("scan-paths-padding"):
+		n += len(digits[n:]) - len(strings.TrimLeft(digits[n:], "="))
+	case b.has("scan-paths-of-240"):
+		n = min(n, 237)
+	case b.has("scan-paths-that-can-be-read") && text[1] == 'p':
+		if _, err := (impl{}).pline(text[:3+n]); err != nil {
+			return 0
+		}
+	}
+	return 3 + n
 }
 
 // runAt returns how many characters at the beginning of text are the run of a record.

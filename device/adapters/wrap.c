@@ -22,6 +22,11 @@
  *   -DLWSBT_WRAP_RULES=64                      entries of the capture function's cache, a
  *                                              power of 2: two words each
  *   -DLWSBT_WRAP_POST=1                        outermost frames to leave out
+ *   -DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180
+ *                                              blocks are counted by call path, in
+ *                                              lwsbt_wrapped_profile, a table of this
+ *                                              size; without these, each block has its
+ *                                              own stack in front of it
  */
 #include <errno.h>
 
@@ -57,6 +62,25 @@ struct lwsbt_heap lwsbt_wrapped = {
 	.port = &LWSBT_WRAP_PORT,
 #endif
 };
+
+#ifdef LWSBT_WRAP_NODES
+static uintptr_t nodes[LWSBT_WRAP_NODES];
+static struct lwsbt_entry entries[LWSBT_WRAP_ENTRIES];
+
+/* Its capture, limits and port are those of lwsbt_wrapped. Set its code before the first allocation. */
+struct lwsbt_profile lwsbt_wrapped_profile = {
+	.heap = &lwsbt_wrapped,
+	.node = nodes,
+	.entry = entries,
+	.nodes = LWSBT_WRAP_NODES,
+	.entries = LWSBT_WRAP_ENTRIES,
+};
+#define WRAPPED(call) lwsbt_profile_##call
+#define WRAPPED_HEAP &lwsbt_wrapped_profile
+#else
+#define WRAPPED(call) lwsbt_heap_##call
+#define WRAPPED_HEAP &lwsbt_wrapped
+#endif
 
 void *__real_malloc(size_t size);
 void *__real_realloc(void *p, size_t size);
@@ -134,31 +158,31 @@ int __wrap_posix_memalign(void **p, size_t align, size_t size);
 
 void *__wrap_malloc(size_t size)
 {
-	return inside ? __real_malloc(size) : lwsbt_heap_malloc(&lwsbt_wrapped, &real, size, CALLER);
+	return inside ? __real_malloc(size) : WRAPPED(malloc)(WRAPPED_HEAP, &real, size, CALLER);
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return lwsbt_heap_calloc(&lwsbt_wrapped, &real, n, size, CALLER);
+	return WRAPPED(calloc)(WRAPPED_HEAP, &real, n, size, CALLER);
 }
 
 void *__wrap_realloc(void *p, size_t size)
 {
-	return lwsbt_heap_realloc(&lwsbt_wrapped, &real, p, size, CALLER);
+	return WRAPPED(realloc)(WRAPPED_HEAP, &real, p, size, CALLER);
 }
 
-void __wrap_free(void *p) { lwsbt_heap_free(&lwsbt_wrapped, &real, p); }
+void __wrap_free(void *p) { WRAPPED(free)(WRAPPED_HEAP, &real, p); }
 
 #ifdef LWSBT_WRAP_ALIGNED
 
 void *__wrap_memalign(size_t align, size_t size)
 {
-	return lwsbt_heap_memalign(&lwsbt_wrapped, &real, align, size, CALLER);
+	return WRAPPED(memalign)(WRAPPED_HEAP, &real, align, size, CALLER);
 }
 
 void *__wrap_aligned_alloc(size_t align, size_t size)
 {
-	return lwsbt_heap_memalign(&lwsbt_wrapped, &real, align, size, CALLER);
+	return WRAPPED(memalign)(WRAPPED_HEAP, &real, align, size, CALLER);
 }
 
 int __wrap_posix_memalign(void **p, size_t align, size_t size)
@@ -167,7 +191,7 @@ int __wrap_posix_memalign(void **p, size_t align, size_t size)
 
 	if (align % sizeof(void *) != 0 || align == 0 || (align & (align - 1)) != 0)
 		return EINVAL;
-	q = lwsbt_heap_memalign(&lwsbt_wrapped, &real, align, size, CALLER);
+	q = WRAPPED(memalign)(WRAPPED_HEAP, &real, align, size, CALLER);
 	if (!q)
 		return ENOMEM;
 	*p = q;

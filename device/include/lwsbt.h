@@ -4,7 +4,7 @@
  * Takes the call stack of each heap allocation, compresses it to some 20 to 60
  * bytes, keeps it in front of the allocated memory and writes all of them out
  * as lines of text, on request, in the format of libwebsockets (lws) that SPEC.md
- * specifies. Clauses in brackets, [BT-...], are SPEC.md's.
+ * specifies; or counts allocations by call path in a table, and writes that. Clauses in brackets, [BT-...], are SPEC.md's.
  *
  * C99. Nothing here allocates or recurses, and nothing is static but what the
  * program itself declares. Link what is needed: each part is a file of src/.
@@ -26,6 +26,16 @@
  *                   alloc.c         lwsbt_heap_malloc...
  *   dumps           dump.c          lwsbt_walk..., lwsbt_dump, lwsbt_meta_parse
  *
+ *   lwsbt/paths.h
+ *   call paths      paths.c         lwsbt_paths_add, lwsbt_name, lwsbt_offset...
+ *                   packet.c        lwsbt_packet_put
+ *
+ *   lwsbt/profile.h
+ *   profile         profile.c       lwsbt_profile_malloc...
+ *                   profile_dump.c  lwsbt_profile_dump..., lwsbt_low
+ *                   sums.c          lwsbt_dump_paths, of a heap
+ *                   device.c        lwsbt_head_device...
+ *
  *   lwsbt/capture.h
  *   capture         capture_*.c     lwsbt_capture_...
  *
@@ -38,5 +48,7 @@
 #include "lwsbt/capture.h"
 #include "lwsbt/codec.h"
 #include "lwsbt/heap.h"
+#include "lwsbt/paths.h"
+#include "lwsbt/profile.h"
 
 #endif

@@ -151,17 +151,18 @@ static LWSBT_NOINLINE size_t capture_thread(struct lwsbt_heap *h, struct lwsbt_s
 	return h->capture(s->pc, LWSBT_HEAP_DEPTH, 2, &ctx);
 }
 
-/* capture fills in s->pc: the caller and what is beyond it. */
-static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller)
+int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller)
 {
 	size_t n = 0, drop;
+	int full;
 
 #if defined(__arm__)
 	caller &= ~(uintptr_t)1; /* the mode bit, which capture functions clear */
 #endif
-	/* The frame left out is that of lwsbt_meta_gen, or below it. */
+	/* The frame left out is that of the function that called this one, or below it. */
 	if (h->capture)
 		n = h->port && h->port->stack ? capture_thread(h, s) : h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &h->ctx);
+	full = n == LWSBT_HEAP_DEPTH;
 	/* The allocator's own functions, however many the compiler left. A walk that ended in
 	 * them, as where only they have unwind tables, leaves the caller alone. */
 	for (drop = 0; drop < n && drop <= OWN_MAX && s->pc[drop] != caller; drop++)
@@ -172,12 +173,18 @@ static void capture(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t calle
 	if (drop > n)
 		drop = n;
 	n -= drop;
+#if LWSBT_SPEED /* the memmove of small C libraries goes by bytes */
+	for (size_t i = 0; i < n; i++)
+		s->pc[i] = s->pc[i + drop];
+#else
 	memmove(s->pc, s->pc + drop, n * sizeof *s->pc);
+#endif
 	if (n > h->post)
 		n -= h->post;
 	if (n == 0 && caller)
 		s->pc[n++] = caller;
 	s->depth = (uint32_t)n;
+	return full;
 }
 
 /* admit sets the guard for a capture, and counts it. It reports whether there may be one. */
@@ -214,7 +221,7 @@ LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t a
 		m->thread = h->port->thread(h->port->arg);
 	if ((h->flags & KEEP & LWSBT_KEEP_TIME) && h->port && h->port->time)
 		m->time = h->port->time(h->port->arg);
-	capture(h, &m->stack, (uintptr_t)caller);
+	lwsbt_take(h, &m->stack, (uintptr_t)caller);
 	lwsbt_leave(h);
 	adj = lwsbt_measure(h, m, align, 0);
 	if (adj == 0)

@@ -103,6 +103,16 @@ static inline size_t lwsbt_spare(size_t size)
 		(0 - size) & (sizeof(void *) - 1);
 }
 
+/* lwsbt_take captures into s->pc the caller and what is beyond it, and reports whether there may be
+ * more than LWSBT_HEAP_DEPTH frames. Between lwsbt_enter and lwsbt_leave. */
+int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller);
+
+/* The lines that begin and end a dump by call path: port or NULL; base of a difference or NULL; why or NULL. */
+void lwsbt_head_paths(const struct lwsbt_out *out, const struct lwsbt_port *port, uint32_t number, uint32_t lines,
+	const uint32_t *base, uint32_t sample, const char *why);
+void lwsbt_tail_paths(const struct lwsbt_out *out, uint32_t number, uint32_t blocks, size_t bytes, uint32_t lines,
+	uint32_t cut);
+
 /* lwsbt_report counts damage, gives the lock up, and reports it. */
 void lwsbt_report(struct lwsbt_heap *h, enum lwsbt_damage what, const struct lwsbt_node *n);
 

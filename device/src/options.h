@@ -39,5 +39,8 @@
 #ifndef LWSBT_SPEED	/* code that is larger, and faster */
 #define LWSBT_SPEED LWSBT_UNSET
 #endif
+#ifndef LWSBT_EXTRAS	/* sampling, flags of dumps of profiles, ~h#heap; build, dev, fw and heap of devices */
+#define LWSBT_EXTRAS LWSBT_UNSET
+#endif
 
 #endif

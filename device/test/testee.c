@@ -343,6 +343,199 @@ static void answer(const char *op, const char *id, const char *request, const ui
 	}
 }
 
+/* ------------------------------------------------------------------ call paths */
+
+/* Offsets of frames are of this code: addresses elsewhere are escaped. */
+#define ALL_CODE ((lwsbt_word)1 << (LWSBT_WORD_BITS - 1))
+static const struct lwsbt_range all_code = { ALL_CODE, ALL_CODE + (1 << 27) };
+static const struct lwsbt_code code = { &all_code, 1, 0 };
+
+/* word reads a number of a base; it reports whether the library's words hold it. */
+static int word(const char **at, int base, lwsbt_word *v)
+{
+	char *end;
+	unsigned long long x = strtoull(*at, &end, base);
+
+	*at = end;
+	*v = (lwsbt_word)x;
+	return *v == x;
+}
+
+/* get_path reads BASE:[NAME/]FRAME/FRAME. It returns 0 for what the library does not write. */
+static int get_path(const char **at, struct lwsbt_path *p, lwsbt_word *pc)
+{
+	int fits = 1, frames;
+
+	p->base = (uint8_t)strtoul(*at, NULL, 10);
+	p->pc = pc;
+	p->depth = 0;
+	p->outer = 0;
+	*at = strchr(*at, ':') + 1;
+	frames = **at != '\0' && !strchr(" ;\n", **at);
+	if (p->base == LWSBT_PATH_NAMED) {
+		char *end;
+
+		p->outer = (uint32_t)strtoul(*at, &end, 16);
+		*at = end;
+		frames = *end == '/';
+		*at += frames;
+	}
+	for (; frames; frames = **at == '/', *at += frames) {
+		int escaped = **at == '@';
+
+		if (p->depth == LWSBT_PATH_DEPTH)
+			return 0;
+		*at += escaped;
+		fits &= word(at, 16, &pc[p->depth]);
+		if (!escaped) {
+			fits &= pc[p->depth] < 1 << 27;
+			pc[p->depth] += ALL_CODE;
+		} else {
+			fits &= lwsbt_offset(&code, pc[p->depth]) == LWSBT_NO_OFFSET;
+		}
+		p->depth++;
+	}
+	return fits;
+}
+
+/* key reads the number after a key of request; 0 if there is none. */
+static lwsbt_word key(const char *request, const char *name)
+{
+	const char *at = find(request, name);
+	lwsbt_word v = 0;
+
+	if (at)
+		word(&at, 10, &v);
+	return v;
+}
+
+static void path_encode(const char *id, const char *request)
+{
+	static char buf[1 << 20];
+	static lwsbt_word pc[LWSBT_PATH_DEPTH];
+	struct lwsbt_text text = { buf, sizeof buf, 0 };
+	struct lwsbt_out to = { lwsbt_line_text, &text };
+	static struct lwsbt_paths w;
+	const char *at = request;
+	int fits;
+
+	memset(&w, 0, sizeof w);
+	w.out = &to;
+	w.code = &code;
+	w.flags = (uint8_t)key(request, "flags=");
+	w.dump = (uint32_t)key(request, "dump=");
+	w.lines = (uint32_t)key(request, "seq=");
+	w.max = (uint8_t)key(request, "max=");
+	fits = !(w.flags & ~(LWSBT_PATH_EVER | LWSBT_PATH_PEAK));
+	while (fits && (at = strchr(at, ' ')) != NULL) {
+		struct lwsbt_path p;
+		lwsbt_word v[5];
+		unsigned n = 0;
+
+		at++;
+		if (*at < '0' || *at > '2' || at[1] != ':')
+			continue;
+		fits = get_path(&at, &p, pc);
+		while (fits && (*at == ';' || *at == ',')) {
+			at++;
+			if (!strncmp(at, "def", 3)) {
+				at += 3;
+				continue;
+			}
+			if (*at > '9')
+				at = strchr(at, '=') + 1;
+			fits = word(&at, 10, &v[n]) && (n > 0 || v[0] + 1 > 0);
+			n++;
+		}
+		if (fits)
+			lwsbt_paths_add(&w, &p, v, n);
+	}
+	if (!fits) {
+		printf("skip %s beyond the library's words, or what it writes\n", id);
+		return;
+	}
+	lwsbt_paths_flush(&w);
+	printf("text %s ", id);
+	put_hex(buf, text.len ? text.len - 1 : 0); /* without the last line end */
+}
+
+static void path_name(const char *id, const char *request)
+{
+	static lwsbt_word pc[LWSBT_PATH_DEPTH];
+	struct lwsbt_path p;
+
+	if (get_path(&request, &p, pc))
+		printf("name %s %08lx\n", id, (unsigned long)lwsbt_name(&code, &p));
+	else
+		printf("skip %s beyond the library's words\n", id);
+}
+
+/* code_map answers offsets and addresses. */
+static void code_map(const char *op, const char *id, const char *request)
+{
+	struct lwsbt_range ranges[16];
+	struct lwsbt_code c = { ranges, 0, (uint8_t)key(request, "shift=") };
+	const char *at = find(request, "code=");
+	lwsbt_word v = 0, sum = 0;
+	int fits = at != NULL, more = fits && *at > ' ' && *at != '-', first = 1;
+
+	for (; fits && more; more = *at == ',', at += more) {
+		struct lwsbt_range *r = &ranges[c.count];
+
+		fits = c.count < 16 && word(&at, 16, &v);
+		r->start = v;
+		at++;
+		fits &= word(&at, 16, &v);
+		r->end = r->start + v;
+		sum += v >> c.shift;
+		/* the code of a device: no overlap, and whole units */
+		fits &= r->end > r->start && (v & (((lwsbt_word)1 << c.shift) - 1)) == 0;
+		for (unsigned i = 0; i < c.count; i++)
+			fits &= r->start >= ranges[i].end || r->end <= ranges[i].start;
+		c.count++;
+	}
+	at = fits ? strchr(at, ' ') : NULL;
+	if (!at) {
+		printf("skip %s not the code of a device\n", id);
+		return;
+	}
+	/* the answer is one line: all of it, or skip */
+	for (const char *p = ++at; fits && *p > ' '; p += *p == ',') {
+		int escaped = *p == '@';
+
+		p += escaped;
+		fits = word(&p, 16, &v);
+	}
+	if (!fits) {
+		printf("skip %s words of %d bits\n", id, LWSBT_WORD_BITS);
+		return;
+	}
+	printf("%s %s ", op, id);
+	for (; *at > ' '; at += *at == ',', first = 0) {
+		int escaped = *at == '@';
+		uint32_t x;
+
+		at += escaped;
+		word(&at, 16, &v);
+		if (!first)
+			putchar(',');
+		if (!strcmp(op, "offsets")) {
+			x = lwsbt_offset(&c, v);
+			if (x == LWSBT_NO_OFFSET)
+				printf("@%llx", (unsigned long long)v);
+			else
+				printf("%lx", (unsigned long)x);
+		} else if (escaped) {
+			printf("%llx", (unsigned long long)v);
+		} else if (v < sum) {
+			printf("%llx", (unsigned long long)lwsbt_address(&c, (uint32_t)v));
+		} else {
+			putchar('?');
+		}
+	}
+	putchar('\n');
+}
+
 #if LWSBT_WORD_BITS == 64
 #define MACHINES "exact32,exact64,wrap64"
 #else
@@ -362,7 +555,7 @@ int main(void)
 
 		if (!strncmp(line, "hello ", 6)) {
 			puts("hello btp=1 name=lwsbt-device version=" LWSBT_VERSION
-				" ops=decode,end,salvage,mline,bline,bare,user,encode,bare-encode,user-encode,event-encode,format machines=" MACHINES);
+				" ops=decode,end,salvage,mline,bline,bare,user,encode,bare-encode,user-encode,event-encode,format,pencode,name,offsets,addresses machines=" MACHINES);
 			fflush(stdout);
 			continue;
 		}
@@ -381,6 +574,12 @@ int main(void)
 			event_encode(id, hex);
 		} else if (!strcmp(op, "format")) {
 			format(id, hex);
+		} else if (!strcmp(op, "pencode")) {
+			path_encode(id, hex);
+		} else if (!strcmp(op, "name")) {
+			path_name(id, hex);
+		} else if (!strcmp(op, "offsets") || !strcmp(op, "addresses")) {
+			code_map(op, id, hex);
 		} else {
 			printf("skip %s unsupported\n", id);
 		}

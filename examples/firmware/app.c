@@ -5,6 +5,9 @@
  *
  *   qemu-system-arm -M mps2-an385 -nographic -semihosting -kernel build/mps2.elf |
  *       btdecode --passthrough -e build/mps2.elf
+ *
+ * mps2-paths.elf has the same program with a profile: blocks are counted by call path, and the
+ * ELF file says where the code is.
  */
 #include "board.h"
 
@@ -117,6 +120,38 @@ static void print(const char *text)
 
 static const struct lwsbt_out uart = {put, NULL};
 
+#ifdef LWSBT_WRAP_NODES
+extern struct lwsbt_profile lwsbt_wrapped_profile;	/* of device/adapters/wrap.c */
+extern char board_build[], heap_start[], heap_end[];	/* of the linker script */
+
+LWSBT_NOTE_CODE(LWSBT_CODE_SHIFT, board_code_lo, board_code_hi);
+LWSBT_NOTE_HEAP(heap_start, heap_end);
+LWSBT_NOTE_TEXT("1.0");
+
+static void heap_begin(void)
+{
+	static struct lwsbt_range code;
+	struct lwsbt_device device = {.prog = "firmware", .fw = "1.0", .build = board_build};
+
+	code.start = (uintptr_t)board_code_lo;
+	code.end = (uintptr_t)board_code_hi;
+	lwsbt_wrapped_profile.code.range = &code;
+	lwsbt_wrapped_profile.code.count = 1;
+	lwsbt_wrapped_profile.code.shift = LWSBT_CODE_SHIFT;
+	lwsbt_head_device(&uart, &device);	/* without code: the note has it */
+}
+
+static void dump_heap(uint32_t number)
+{
+	static struct lwsbt_profile_dump state = {.lines = {.out = &uart}};
+
+	lwsbt_profile_dump(&lwsbt_wrapped_profile, &state, number, "interval", LWSBT_SORT | LWSBT_NAMES);
+}
+#else
+static void heap_begin(void) { lwsbt_head_boot(&uart, "firmware", LWSBT_NONE, LWSBT_NONE); }
+static void dump_heap(uint32_t number) { lwsbt_dump(&lwsbt_wrapped, &uart, number, "interval", 0); }
+#endif
+
 int main(void)
 {
 	unsigned tick;
@@ -128,13 +163,13 @@ int main(void)
 	lwsbt_wrapped.ctx.code_hi = (uintptr_t)board_code_hi;
 	lwsbt_wrapped.ctx.functions = lwsbt_function_table();
 	print("firmware: started\n");
-	lwsbt_head_boot(&uart, "firmware", LWSBT_NONE, LWSBT_NONE);
+	heap_begin();
 	for (tick = 0; dump < DUMPS; tick++) {
 		net_poll(tick);
 		sensor_poll(tick);
 		if (tick % 16 == 15) {
 			print("firmware: 16 sessions later\n");
-			lwsbt_dump(&lwsbt_wrapped, &uart, dump++, "interval", 0);
+			dump_heap(dump++);
 		}
 	}
 	print("firmware: ends\n");

@@ -10,6 +10,10 @@
 #include "lwsbt.h"
 
 extern struct lwsbt_heap lwsbt_wrapped;
+#ifdef LWSBT_WRAP_NODES
+extern struct lwsbt_profile lwsbt_wrapped_profile;
+static struct lwsbt_range code;
+#endif
 void *__real_malloc(size_t size);
 void __real_free(void *p);
 
@@ -44,6 +48,10 @@ NOINLINE static unsigned down0(unsigned way)
 		blocks[i++ % TIMES] = malloc(100);
 		break;
 	case PARSE:
+#ifdef LWSBT_WRAP_NODES /* the stack is not in front of the block */
+		frames = (unsigned)lwsbt_wrapped.capture(s.pc, FRAMES + 1, 0, &lwsbt_wrapped.ctx);
+		break;
+#endif
 		if (lwsbt_meta_parse(&lwsbt_wrapped, &s, blocks[0]) == LWSBT_OK)
 			frames = s.depth;
 		break;
@@ -105,6 +113,13 @@ int main(void)
 	lwsbt_wrapped.ctx.code_lo = (uintptr_t)board_code_lo;
 	lwsbt_wrapped.ctx.code_hi = (uintptr_t)board_code_hi;
 	lwsbt_wrapped.ctx.functions = lwsbt_function_table();
+#ifdef LWSBT_WRAP_NODES
+	code.start = (uintptr_t)board_code_lo;
+	code.end = (uintptr_t)board_code_hi;
+	lwsbt_wrapped_profile.code.range = &code;
+	lwsbt_wrapped_profile.code.count = 1;
+	lwsbt_wrapped_profile.code.shift = LWSBT_CODE_SHIFT;
+#endif
 	instructions(REAL_MALLOC);
 	frees(__real_free);
 	plain = instructions(REAL_MALLOC);	/* from freed memory, as what follows */

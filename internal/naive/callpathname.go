@@ -36,35 +36,37 @@ func NameBehind(outer uint32, frames []CallFrame) uint32 {
 }
 
 // ToFrame returns the frame of an address, by ranges that are laid end to end, in units of
-// 2^shift bytes.
+// 2^shift bytes. Of ranges that hold the address the last one counts. (BT-CODE-1, BT-CODE-2)
 func ToFrame(address uint64, ranges []CodeRange, shift int) CallFrame {
 	unit := uint64(1) << shift
+	found := CallFrame{Escaped: true, X: address}
 	before := uint64(0)
 	for _, r := range ranges {
-		if address >= r.Start && address-r.Start < r.Length {
-			at := before + (address - r.Start)
-			if at%unit == 0 && at/unit < codeLimit {
-				return CallFrame{X: at / unit}
+		if whole := r.Length / unit * unit; address >= r.Start && address-r.Start < r.Length {
+			found = CallFrame{Escaped: true, X: address}
+			at := address - r.Start
+			if at < whole && at%unit == 0 && before+at/unit < codeLimit {
+				found = CallFrame{X: before + at/unit}
 			}
-			break
 		}
-		before += r.Length
+		before += r.Length / unit
 	}
-	return CallFrame{Escaped: true, X: address}
+	return found
 }
 
 // ToAddress returns the address of a frame; known is false where the offset is beyond the
-// ranges.
+// ranges. (BT-CODE-2)
 func ToAddress(f CallFrame, ranges []CodeRange, shift int) (address uint64, known bool) {
 	if f.Escaped {
 		return f.X, true
 	}
-	bytes := f.X << shift
+	unit := uint64(1) << shift
+	left := f.X
 	for _, r := range ranges {
-		if bytes < r.Length {
-			return r.Start + bytes, true
+		if left < r.Length/unit {
+			return r.Start + left*unit, true
 		}
-		bytes -= r.Length
+		left -= r.Length / unit
 	}
 	return 0, false
 }

@@ -79,6 +79,13 @@ enum lwsbt_damage {
 #define LWSBT_QUARANTINE 0
 #endif
 
+/* What an allocator says of itself, in bytes. */
+struct lwsbt_numbers {
+	size_t size;		/* of the heap */
+	size_t free, largest;	/* now: all, and the largest block */
+	size_t least;		/* that was ever free */
+};
+
 /*
  * What the heap is told about its platform. Every member may be NULL. arg is
  * handed to all.
@@ -114,6 +121,9 @@ struct lwsbt_port {
 	/* Damage was found at node. If it is of the metadata, the node is not touched any
 	 * more. Outside the lock. */
 	void (*damaged)(void *arg, enum lwsbt_damage what, const struct lwsbt_node *node);
+
+	/* Sets what the allocator says of itself, for ~h#heap; returns 0 if it does not. */
+	int (*numbers)(void *arg, struct lwsbt_numbers *n);
 };
 
 /* Flags of a heap. The first three: what to keep with each allocation, as user

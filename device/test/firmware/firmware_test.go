@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // A board of the example.
@@ -92,6 +95,58 @@ func TestFirmwareLeak(t *testing.T) {
 	}
 }
 
+// The same firmware with a profile: a reader with the ELF file, which says where the code is, finds the
+// same leak in dumps by call path.
+func TestFirmwareProfile(t *testing.T) {
+	if os.Getenv("LWSBT_FULL") == "" {
+		t.Skip("LWSBT_FULL is not set")
+	}
+	path := build(t, boards[0].tools, "mps2-paths", t.TempDir())
+	uart := emulate(t, boards[0].qemu, path)
+	file, err := symbol.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	layout, err := file.Layout()
+	if err != nil || layout.Firmware != "1.0" || layout.Shift != 1 || len(layout.Code) != 1 || len(layout.Heap) != 1 || layout.Heap[0].Start < 0x20000000 {
+		t.Errorf("the note is %+v: %v", layout, err)
+	}
+	r, err := heaplog.Open(t.Context(), heaplog.Stream(bytes.NewReader(uart), "uart"), heaplog.Exe(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got, want := "", ""
+	dumps := 0
+	for d, err := range r.Dumps() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := profile.New(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var leaked, sensor, others int64
+		for _, row := range p.Top(profile.Bytes, 10) {
+			switch stack := fmt.Sprint(row.Stack()); {
+			case strings.HasPrefix(stack, "[buffer_new") && strings.Contains(stack, " main"):
+				leaked += int64(row.Value().Count)
+			case strings.HasPrefix(stack, "[sensor_poll") && strings.Contains(stack, " main"):
+				sensor += int64(row.Value().Count)
+			default:
+				others += int64(row.Value().Count)
+			}
+		}
+		got += fmt.Sprintf("%d leaked, %d sensor, %d others; ", leaked, sensor, others)
+		dumps++
+		want += fmt.Sprintf("%d leaked, 1 sensor, 0 others; ", 4*dumps)
+	}
+	if got != want || dumps != 4 {
+		t.Errorf("%d dumps: %s\nwant:  %s\n%s", dumps, got, want, uart)
+	}
+}
+
 // paths counts the records of each dump by their call path.
 func paths(out string) string {
 	var b strings.Builder
@@ -136,6 +191,7 @@ func TestInstructions(t *testing.T) {
 		{"cache, table", nil, 1100, 20830 / 5},
 		{"cache", []string{"NO_TABLE=1"}, 1100, 20830 / 5},
 		{"table", []string{"MEASURE=-ULWSBT_WRAP_RULES"}, 800 * 12, 0}, // 800 per frame: as libgcc's unwinder
+		{"profile, cache, table", []string{"MEASURE=-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"}, 1100, 2000},
 		{"neither", []string{"MEASURE=-ULWSBT_WRAP_RULES", "NO_TABLE=1"}, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,23 +10,34 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
-// docBlock returns the first block of docs/device.md in a language.
-func docBlock(t *testing.T, language string) string {
+// docBlock returns a block of docs/device.md in a language, n = 0 for the first.
+func docBlock(t *testing.T, language string, n int) string {
 	t.Helper()
 	doc, err := os.ReadFile("../../../docs/device.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, block, _ := strings.Cut(string(doc), "\n```"+language+"\n")
-	block, _, ok := strings.Cut(block, "\n```\n")
+	blocks := strings.Split(string(doc), "\n```"+language+"\n")
+	block, ok := "", false
+	if n+1 < len(blocks) {
+		block, _, ok = strings.Cut(blocks[n+1], "\n```\n")
+	}
 	if !ok {
 		t.Fatalf("docs/device.md has no block of %s", language)
 	}
 	return block + "\n"
 }
+
+// recipeBoard is what the recipe leaves to the user.
+const recipeBoard = " -nostartfiles --specs=nano.specs --specs=nosys.specs -T examples/firmware/mps2.ld -Iexamples/firmware" +
+	" examples/firmware/mps2.c -Wl,--no-warnings" +
+	" -Wl,--defsym=stack_lo=board_stack_lo,--defsym=stack_hi=board_stack_hi" +
+	",--defsym=code_lo=board_code_lo,--defsym=code_hi=board_code_hi"
 
 const recipeApp = `#include <stdlib.h>
 #include "board.h"
@@ -45,24 +56,74 @@ int main(void)
 }
 `
 
+// The other recipe, of a profile, as it is written there.
+func TestProfileRecipe(t *testing.T) {
+	cmdtest.Need(t, boards[0].tools...)
+	dir := t.TempDir()
+	for name, text := range map[string]string{"dump.c": docBlock(t, "c", 1), "app.c": recipeApp} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := strings.ReplaceAll(strings.Replace(docBlock(t, "sh", 0), "YOUR_FILES_AND_OPTIONS",
+		"-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"+recipeBoard+" DIR/dump.c DIR/app.c", 1), "firmware.elf", "DIR/fw.elf")
+	sh := exec.Command("sh", "-e", "-c", strings.ReplaceAll(script, "DIR", dir))
+	sh.Dir = "../../.."
+	if out, err := sh.CombinedOutput(); err != nil {
+		if bytes.Contains(out, []byte("nano.specs")) {
+			t.Skip("newlib is not installed")
+		}
+		t.Fatalf("%v\n%s", err, out)
+	}
+	elf := filepath.Join(dir, "fw.elf")
+	uart := emulate(t, boards[0].qemu, elf)
+	if !bytes.HasPrefix(uart, []byte("~h#boot prog=firmware w=32 fw=1.2 code=")) {
+		t.Errorf("the log is %q", uart)
+	}
+	got := stacks(t, uart, elf)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "1 77 [leak ") || !strings.Contains(got[0], " main ") {
+		t.Errorf("the log is %q, read as %q, want 77 bytes of leak, work and main", uart, got)
+	}
+}
+
+// stacks returns the paths of the last dump of a log: blocks, bytes and functions.
+func stacks(t *testing.T, log []byte, elf string) (paths []string) {
+	t.Helper()
+	r, err := heaplog.Open(t.Context(), heaplog.Stream(bytes.NewReader(log), "uart"), heaplog.Exe(elf))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for d, err := range r.Dumps() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := profile.New(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = nil
+		for _, row := range p.Top(profile.Bytes, 10) {
+			paths = append(paths, fmt.Sprint(row.Value().Count, row.Value().Bytes, row.Stack()))
+		}
+	}
+	return paths
+}
+
 // The recipe of docs/device.md, as it is written there, on a Cortex-M3: the dump has
 // the block with its whole stack. With unwind tables in the library alone, the block
 // has its caller, and no function of the library.
 func TestRecipe(t *testing.T) {
 	cmdtest.Need(t, boards[0].tools...)
 	dir := t.TempDir()
-	command, code := docBlock(t, "sh"), docBlock(t, "c")
+	command, code := docBlock(t, "sh", 0), docBlock(t, "c", 0)
 	for name, text := range map[string]string{"dump.c": code, "app.c": recipeApp} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const (
-		yours = "YOUR_FILES_AND_OPTIONS"
-		board = " -nostartfiles --specs=nano.specs --specs=nosys.specs -T examples/firmware/mps2.ld -Iexamples/firmware" +
-			" examples/firmware/mps2.c -Wl,--no-warnings" +
-			" -Wl,--defsym=stack_lo=board_stack_lo,--defsym=stack_hi=board_stack_hi" +
-			",--defsym=code_lo=board_code_lo,--defsym=code_hi=board_code_hi"
+		yours         = "YOUR_FILES_AND_OPTIONS"
 		unwindLibrary = "for f in device/src/*.c device/adapters/wrap.c; do arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb -Os -Idevice/include" +
 			" -funwind-tables -DLWSBT_WRAP_CAPTURE=lwsbt_capture_unwind -c $f -o DIR/$(basename $f).o || exit 1; done\n"
 	)
@@ -73,7 +134,7 @@ func TestRecipe(t *testing.T) {
 		t.Fatalf("no firmware.elf that is linked and patched in %q", command)
 	}
 	command = strings.ReplaceAll(command, "firmware.elf", "DIR/fw.elf")
-	files := board + " DIR/dump.c DIR/app.c"
+	files := recipeBoard + " DIR/dump.c DIR/app.c"
 	mixed := strings.Replace(command, "device/src/*.c device/adapters/wrap.c", "DIR/*.o", 1)
 	if mixed == command {
 		t.Fatalf("no sources in %q", command)

@@ -32,10 +32,12 @@ type Flags struct {
 	Dump, Serial, Format            string
 	Split, Only                     *regexp.Regexp
 	Follow, Bare, Strict, Quiet     bool
+	Verbose                         bool
 	Filter                          profile.Filter
 	adjust                          symbol.Adjust
 	machine                         codec.Machine
-	from, to                        int // dumps of Dump, -1 is the last; 0 if it selects all
+	from, to                        int  // dumps of Dump, -1 is the last; 0 if it selects all
+	brief                           bool // the command has --verbose
 	port                            string
 	baud                            int
 }
@@ -86,7 +88,11 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 		s.BoolVar(&f.Strict, "strict", false, "exit with 1 if a record could not be read")
 	},
 	"quiet": func(f *Flags, s *pflag.FlagSet) {
-		s.BoolVarP(&f.Quiet, "quiet", "q", false, "print no notes on stderr")
+		s.BoolVarP(&f.Quiet, "quiet", "q", false, "print no notes on stderr but those on damage and on a wrong ELF file")
+	},
+	"verbose": func(f *Flags, s *pflag.FlagSet) {
+		f.brief = true
+		s.BoolVarP(&f.Verbose, "verbose", "v", false, "print each note; without it, one line for those of a kind")
 	},
 	"hide": func(f *Flags, s *pflag.FlagSet) {
 		s.Var(Regexp{&f.Filter.Hide}, "hide", "leave out frames that match `REGEX`")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
@@ -15,8 +16,9 @@ import (
 type Outcome struct {
 	Flags  *Flags
 	Reader *heaplog.Reader
-	// Note prints a line for the user; nil prints nothing.
-	Note func(text string)
+	// Note prints a line for the user; nil prints nothing. Warn prints a line that --quiet must
+	// not hide; if nil, Note does.
+	Note, Warn func(text string)
 
 	damaged []string // logs that could not be read to their ends
 	first   error    // of damaged
@@ -75,15 +77,27 @@ func (o *Outcome) Nothing() error {
 func (o *Outcome) End() error {
 	s := o.Reader.Summary()
 	nothing := o.Nothing()
-	if o.Note != nil {
+	warn := o.Warn
+	if warn == nil {
+		warn = o.Note
+	}
+	if warn != nil {
 		for i, text := range o.damaged {
 			if i > 0 || nothing != o.first {
-				o.Note(text)
+				warn(text)
 			}
 		}
 		for _, n := range s.Notes {
-			o.Note(n.Text)
+			if n.Kind == heaplog.NoteWrong {
+				warn(n.Text)
+			}
 		}
+	}
+	if o.Note != nil && !o.Flags.Quiet {
+		o.notes(s.Notes)
+	} else if n := s.Records[heaplog.Unreadable]; n > 0 && warn != nil && o.Nothing() == nil {
+		i := slices.IndexFunc(s.Faults, func(f heaplog.Fault) bool { return !f.Cut })
+		warn(fmt.Sprintf("%s unreadable, the first at %v", cli.Count(n, "record"), s.Faults[i].Places[0]))
 	}
 	switch {
 	case nothing != nil:
@@ -92,6 +106,24 @@ func (o *Outcome) End() error {
 		return cli.Exit(cli.Short)
 	}
 	return nil
+}
+
+// notes prints the notes other than those on wrong files: all, or one for each kind.
+func (o *Outcome) notes(list []heaplog.Note) {
+	for _, kind := range []heaplog.NoteKind{heaplog.NoteInfo, heaplog.NoteLoss, heaplog.NoteSymbols} {
+		var texts []string
+		for _, n := range list {
+			if n.Kind == kind {
+				texts = append(texts, n.Text)
+			}
+		}
+		if more := len(texts) - 1; more > 0 && o.Flags.brief && !o.Flags.Verbose {
+			texts = []string{fmt.Sprintf("%s (and %s: -v)", texts[0], cli.Count(more, "more note"))}
+		}
+		for _, text := range texts {
+			o.Note(text)
+		}
+	}
 }
 
 // Unmatched prints the expressions of the filter that matched nothing.

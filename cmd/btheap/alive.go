@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	heap "github.com/lwsbt/lwsbt/profile"
+)
+
+// aliveBlock is a block that is in the last dump of the log, and in those before it.
+type aliveBlock struct {
+	addr, bytes uint64
+	dumps       int // in how many dumps in a row it was, up to the last one
+	path        heap.Path
+	stack       []heap.Site
+}
+
+// findAlive reads the logs once more and returns the blocks that were in the last dump and in
+// at least n dumps in a row up to it, the oldest first. A block is the same if its
+// address, size and call path are. Only dumps whose records have addresses count.
+func (l *leaks) findAlive() (list []aliveBlock, err error) {
+	if l.reader == nil {
+		return nil, cli.BadArgsf("--alive needs a log: profiles of pprof have no addresses")
+	}
+	b := heap.NewBuilder(0)
+	var before, now map[uint64]aliveBlock
+	addresses := false
+	for it, err := range l.reader.Items() {
+		switch {
+		case err != nil:
+			if err := l.out.Add(err); err != nil {
+				return nil, fmt.Errorf("%w (--alive reads the log twice)", err)
+			}
+			continue
+		case it.Kind == heaplog.Mark && it.Header.Verb == codec.VerbBoot:
+			before, now = nil, nil
+		case it.Kind == heaplog.Mark && it.Header.Verb == codec.VerbBegin:
+			if len(now) > 0 {
+				before = now
+			}
+			now = map[uint64]aliveBlock{}
+		}
+		if now == nil || it.Kind == heaplog.Event || it.User == nil || len(it.Allocs) != 1 {
+			continue
+		}
+		addr, ok := it.User.Get(codec.TagAddress)
+		if !ok {
+			continue
+		}
+		addresses = true
+		block := aliveBlock{addr: addr, bytes: it.Allocs[0].Bytes, dumps: 1, path: b.Path(it.Allocs[0].Stack)}
+		if old, ok := before[addr]; ok && old.bytes == block.bytes && old.path == block.path {
+			block.dumps += old.dumps
+		}
+		now[addr] = block
+	}
+	if !addresses {
+		return nil, cli.Usagef("--alive: the log has no dump with ~h#begin and addresses of blocks, as btrecord writes them")
+	}
+	if len(now) == 0 {
+		now = before
+	}
+	return l.named(b, now), nil
+}
+
+// named returns the blocks in at least --alive dumps, with the stacks that the view shows.
+func (l *leaks) named(b *heap.Builder, blocks map[uint64]aliveBlock) (list []aliveBlock) {
+	for _, block := range blocks {
+		if block.dumps >= l.alive {
+			b.Add(block.path, heap.Value{Bytes: block.bytes, Count: 1})
+			list = append(list, block)
+		}
+	}
+	p, err := heap.New(b.End(heap.Dump{}))
+	if err != nil {
+		return nil // there is a dump
+	}
+	p = p.View(l.view)
+	list = slices.DeleteFunc(list, func(block aliveBlock) bool { _, shown := p.Stack(block.path); return !shown })
+	for i := range list {
+		list[i].stack, _ = p.Stack(list[i].path)
+	}
+	slices.SortFunc(list, func(a, b aliveBlock) int {
+		return cmp.Or(cmp.Compare(b.dumps, a.dumps), cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.addr, b.addr))
+	})
+	return list
+}
+
+// writeAlive writes the blocks by call path, the largest sum first.
+func (l *leaks) writeAlive(w io.Writer, list []aliveBlock) {
+	type group struct {
+		blocks []aliveBlock
+		bytes  uint64
+	}
+	groups := map[heap.Path]*group{}
+	var order []*group
+	for _, b := range list {
+		g := groups[b.path]
+		if g == nil {
+			g = &group{}
+			groups[b.path] = g
+			order = append(order, g)
+		}
+		g.blocks = append(g.blocks, b)
+		g.bytes += b.bytes
+	}
+	slices.SortStableFunc(order, func(a, b *group) int { return cmp.Compare(b.bytes, a.bytes) })
+	fmt.Fprintf(w, "\n%s that lived for %s or more\n", cli.Count(len(list), "block"), cli.Count(l.alive, "dump"))
+	for i, g := range order {
+		if l.rows > 0 && i == l.rows {
+			writeMore(w, len(order)-i, "more call path")
+			break
+		}
+		fmt.Fprintf(w, "\n%s bytes in %s\n", cli.Number(g.bytes), cli.Count(len(g.blocks), "block"))
+		stack(w, g.blocks[0].stack)
+		for k, b := range g.blocks {
+			if k == 8 {
+				fmt.Fprintf(w, "  %s more\n", cli.Number(len(g.blocks)-k))
+				break
+			}
+			fmt.Fprintf(w, "  %#x: %s bytes, %s\n", b.addr, cli.Number(b.bytes), cli.Count(b.dumps, "dump"))
+		}
+	}
+}

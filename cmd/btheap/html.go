@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/report"
+)
+
+// html is the state of btheap html.
+type html struct {
+	*session
+	title   string
+	sources string
+	heap    string
+
+	size uint64 // of --heap
+}
+
+func htmlCommand() *cobra.Command {
+	h := &html{session: &session{}}
+	c := h.command(&cobra.Command{
+		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
+		Long: `html writes one HTML file that needs no network: the leaks, the dumps over time,
+a flame graph of each moment and of the difference between two, callers and
+callees of each function, with --sources its source lines, and the growth. Of a
+recording with events, it has 40 moments, and what was live at the peak, ever
+allocated, and temporary.`,
+		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --sources src --heap 256K -o heap.html device.log",
+	}, heap.ByLine, func(args []string) ([]string, error) {
+		if h.output == "" && cli.IsTerminal(h.c.OutOrStdout()) {
+			return nil, fmt.Errorf("the page is not for a terminal: give -o FILE, or a pipe")
+		}
+		var err error
+		if h.heap != "" {
+			if h.size, err = parseSize(h.heap); err != nil || h.size == 0 {
+				return nil, fmt.Errorf("--heap %q, expected a number of bytes, such as 262144 or 256K", h.heap)
+			}
+		}
+		return args, nil
+	}, h.readMoments, h.write)
+	h.addAll(c, allFrames, []string{"output"})
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&h.title, "title", "", "title the page `TEXT`")
+	f.StringVar(&h.sources, "sources", "", "show lines of the source files under `DIR`")
+	f.StringVar(&h.heap, "heap", "", "`SIZE` of the heap, such as 256K: says when it is exhausted")
+	cli.AddFlags(c, "Page", f)
+	return c
+}
+
+// readMoments reads all dumps. A recording with fewer than four dumps and with events is
+// sampled.
+func (h *html) readMoments() error {
+	if err := h.read(); err != nil {
+		return err
+	}
+	if h.replay != nil && h.Dump == "" && h.moment == nil && len(h.dumps) < 4 {
+		return h.sampleEvents()
+	}
+	return nil
+}
+
+// write writes the page.
+func (h *html) write(w io.Writer) error {
+	h.view.Modules = true
+	list := h.dumps
+	o := report.Options{Title: h.title, Subtitle: title(list[0])}
+	if len(list) > 1 {
+		o.Subtitle = joined(list)
+	}
+	list, some := report.SomeDumps(list)
+	if some != "" {
+		o.Notes = append(o.Notes, some)
+		h.note("%s --dump A..B chooses others.", some)
+	}
+	for _, d := range list {
+		if a := d.Announced; a.HasRecords && uint64(d.Records) != a.Records {
+			o.Notes = append(o.Notes, fmt.Sprintf("%s: %s of %s records", d.Name, cli.Number(d.Records), cli.Number(a.Records)))
+		}
+	}
+	p, err := h.profile(list)
+	if err != nil {
+		return err
+	}
+	if boot, _ := h.bootOf(list); len(boot) < len(list) {
+		all, err := heap.New(boot...)
+		if err != nil {
+			return err
+		}
+		o.Growth = all.View(h.view)
+	}
+	if o.Costs, err = h.costs(list); err != nil {
+		return err
+	}
+	if o.Leaks, err = h.leaks(); err != nil {
+		return err
+	}
+	if h.sources != "" {
+		root, err := os.OpenRoot(h.sources)
+		if err != nil {
+			return cli.BadArgsf("--sources %w", err)
+		}
+		defer root.Close()
+		o.Sources = func(file string) ([]byte, bool) { return sourceUnder(root, file) }
+	}
+	return report.Write(w, p, o)
+}
+
+// maxSourceFile is the size of the largest source file that is read, in bytes.
+const maxSourceFile = 16 << 20
+
+// sourceUnder reads a source file as the debug information names it. It tries the name
+// without its first directories until a file exists. What is outside of the root is not
+// read, whatever the name says.
+func sourceUnder(root *os.Root, name string) ([]byte, bool) {
+	parts := slices.DeleteFunc(strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '\\' }), func(s string) bool { return s == "." || s == ".." })
+	for ; len(parts) > 0; parts = parts[1:] {
+		path := strings.Join(parts, "/")
+		if info, err := root.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxSourceFile {
+			continue
+		}
+		if text, err := root.ReadFile(path); err == nil {
+			return text, true
+		}
+	}
+	return nil, false
+}
+
+// costs returns what call paths have beside live memory.
+func (h *html) costs(list []*heap.Dump) (costs []report.Cost, err error) {
+	add := func(name, about string, d *heap.Dump) {
+		if d.Total.IsZero() || err != nil {
+			return
+		}
+		var p *heap.Profile
+		if p, err = heap.New(d); err == nil {
+			costs = append(costs, report.Cost{Name: name, About: about, Profile: p.View(h.view)})
+		}
+	}
+	if r := h.replay; r != nil {
+		add("peak", "live when the most bytes were live, at "+seconds(r.Totals().PeakTime.Seconds())+" s", r.Peak())
+		add("allocated", "ever allocated, freed or not", r.Ever())
+		add("temporary", "freed by the next event of the same thread", r.Temporary())
+		return costs, err
+	}
+	steady, _ := heap.Steady(list...)
+	peak, ever := heap.NewBuilder(0), heap.NewBuilder(0)
+	for a := range list[max(0, steady)].Allocations() {
+		if a.Peak > 0 {
+			peak.Add(a.Path, heap.Value{Bytes: a.Peak})
+		}
+		if !a.Ever.IsZero() {
+			ever.Add(a.Path, a.Ever)
+		}
+	}
+	name := list[max(0, steady)].Name
+	add("peak", "the most bytes that each call path held until "+name+"; the sum is an upper bound", peak.End(heap.Dump{Name: "peak"}))
+	add("allocated", "allocated from the boot to "+name+", freed or not", ever.End(heap.Dump{Name: "allocated"}))
+	return costs, err
+}
+
+// leaks returns the leaks as btheap leaks writes them, nil if there are too few dumps.
+func (h *html) leaks() (*report.Leaks, error) {
+	all, err := heap.New(oneSeries(h.dumps)...)
+	if err != nil {
+		return nil, err
+	}
+	view := h.view
+	if view.Filter.Suppress, err = readSuppressions(nil, true); err != nil {
+		return nil, err
+	}
+	found := all.View(view).Leaks(heap.LeakOptions{Heap: h.size})
+	if found.Used == 0 {
+		return nil, nil
+	}
+	l := &leaks{session: h.session, size: h.size}
+	var basis bytes.Buffer
+	l.writeExhaustion(&basis, found)
+	l.writeBasis(&basis, found)
+	out := &report.Leaks{Summary: []string{headline(found) + " in " + examined(found)}}
+	for line := range strings.Lines(basis.String()) {
+		if line = strings.TrimSpace(line); line != "" {
+			out.Summary = append(out.Summary, line)
+		}
+	}
+	sure, grow, _ := l.worst(found)
+	for _, r := range slices.Concat(sure, grow) {
+		row := report.Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: fmt.Sprintf("%s ± %s %s", amount(r.Rate), amount(r.Margin)[1:], unit(found)),
+			Grows: r.Rate > 0, First: r.First, Last: r.Last, Text: floor(&r)}
+		for i, v := range r.Points() {
+			if found.Dumps[i].Used {
+				row.Points = append(row.Points, heap.Bytes.Of(v))
+			}
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out, nil
+}

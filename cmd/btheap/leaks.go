@@ -1,0 +1,518 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+	heap "github.com/lwsbt/lwsbt/profile"
+)
+
+// leaks is the state of btheap leaks.
+type leaks struct {
+	*session
+	rows     int
+	heap     string
+	fail     string
+	format   string
+	alive    int
+	suppress []string
+	defaults bool // do not use the default suppressions
+
+	limit rateLimit
+	size  uint64 // of --heap
+}
+
+func leaksCommand() *cobra.Command {
+	l := &leaks{session: &session{}}
+	s := l.session
+	c := s.command(&cobra.Command{
+		Use: "leaks [flags] [FILE...]", Short: "what leaks, how fast, and how long the heap lasts",
+		Long: `leaks ranks the call paths by the evidence that they leak: the floor of what
+each holds, over all dumps and boots of the logs. It uses dumps that lost lines,
+with the loss as error, and leaves out those written at the exit of a program.
+Of a recording with events, it takes 40 moments. It says leak, probably, or
+grows.`,
+		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",
+	}, heap.ByLine, func(args []string) ([]string, error) { return args, l.checkFlags() }, l.readLeaks, l.write)
+	s.addAll(c, compareFrames, []string{"json", "output"})
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.IntVarP(&l.rows, "rows", "n", 10, "list `N` leaks, 0 for all")
+	f.StringVar(&l.heap, "heap", "", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
+	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if what leaks, or probably does, grows by more than `RATE`: 1K/h, 64/dump")
+	f.IntVar(&l.alive, "alive", 0, "list the blocks that lived for `N` dumps or more, with addresses")
+	f.StringVar(&l.format, "format", "text", "write `WHAT`: text, or gcc (FILE:LINE: warning: ...)")
+	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
+	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
+	cli.AddFlags(c, "Leaks", f)
+	c.MarkFlagsMutuallyExclusive("json", "format")
+	c.MarkFlagsMutuallyExclusive("alive", "format")
+	return c
+}
+
+// checkFlags reads the values of the flags.
+func (l *leaks) checkFlags() (err error) {
+	switch {
+	case l.rows < 0:
+		return fmt.Errorf("-n %d, expected a number of leaks", l.rows)
+	case l.alive < 0:
+		return fmt.Errorf("--alive %d, expected a number of dumps", l.alive)
+	case l.format != "text" && l.format != "gcc":
+		return fmt.Errorf("--format %q, expected text or gcc", l.format)
+	}
+	if l.heap != "" {
+		if l.size, err = parseSize(l.heap); err != nil || l.size == 0 {
+			return fmt.Errorf("--heap %q, expected a number of bytes, such as 262144 or 256K", l.heap)
+		}
+	}
+	if l.limit, err = parseRate(l.fail); err != nil {
+		return err
+	}
+	l.Filter.Suppress, err = readSuppressions(l.suppress, !l.defaults)
+	return err
+}
+
+// parseSize reads a number of bytes with a unit: K, M or G, of 1,024, 1,024² and 1,024³.
+func parseSize(s string) (uint64, error) {
+	number := strings.TrimRight(s, "KkMmGgiB")
+	unit := strings.ToUpper(strings.TrimRight(strings.TrimPrefix(s, number), "iB"))
+	shift, ok := map[string]uint{"": 0, "K": 10, "M": 20, "G": 30}[unit]
+	n, err := strconv.ParseUint(number, 0, 64)
+	if !ok || err != nil || n > math.MaxUint64>>shift {
+		return 0, fmt.Errorf("%q, expected a number of bytes, such as 64 or 1K", s)
+	}
+	return n << shift, nil
+}
+
+// rateLimit is the value of --fail-over: bytes per hour or per dump.
+type rateLimit struct {
+	text    string
+	bytes   float64
+	perDump bool
+}
+
+// parseRate reads SIZE/UNIT, such as 1K/h.
+func parseRate(s string) (r rateLimit, err error) {
+	if s == "" {
+		return r, nil
+	}
+	size, unit, _ := strings.Cut(s, "/")
+	n, err := parseSize(size)
+	hours, ok := map[string]float64{"s": 1.0 / 3600, "min": 1.0 / 60, "h": 1, "day": 24, "week": 168, "dump": 1}[unit]
+	if err != nil || !ok {
+		return r, fmt.Errorf("--fail-over %q, expected SIZE/UNIT, such as 1K/h: the unit is s, min, h, day, week or dump", s)
+	}
+	return rateLimit{s, float64(n) / hours, unit == "dump"}, nil
+}
+
+// samples is how many moments of a recording with events are compared.
+const samples = 40
+
+// readLeaks reads all dumps. A recording with fewer than four dumps and with events is
+// sampled.
+func (l *leaks) readLeaks() error {
+	if err := l.read(); err != nil {
+		return err
+	}
+	if l.replay != nil && l.Dump == "" && len(l.dumps) < 4 {
+		return l.sampleEvents()
+	}
+	l.dumps = oneSeries(l.dumps)
+	return nil
+}
+
+// oneSeries returns the dumps of logs that have one dump each as those of one boot: logs that
+// were given in order.
+func oneSeries(dumps []*heap.Dump) []*heap.Dump {
+	files := map[string]bool{}
+	for _, d := range dumps {
+		files[d.File] = true
+	}
+	if len(files) < 3 || len(files) != len(dumps) {
+		return dumps
+	}
+	list := make([]*heap.Dump, len(dumps))
+	for i, d := range dumps {
+		one := *d
+		one.Boot, one.Timed = 1, d.Timed && d.Line == 0
+		list[i] = &one
+	}
+	return list
+}
+
+// sampleEvents replaces the dumps by what was live at moments of equal distance.
+func (l *session) sampleEvents() error {
+	t := l.replay.Totals()
+	step := (t.Last - t.First) / samples
+	if step <= 0 {
+		return nil
+	}
+	l.dumps = nil
+	replay, boot, next := heap.NewReplay(), 0, time.Duration(0)
+	for e, err := range l.reader.Events() {
+		if err != nil {
+			if err := l.out.Add(err); err != nil {
+				return fmt.Errorf("%w (the events are read twice)", err)
+			}
+			continue
+		}
+		if e.Boot != boot {
+			boot, next = e.Boot, e.Time+step
+		}
+		for ; e.Time >= next; next += step {
+			d := *replay.End()
+			d.Index, d.Number, d.Boot, d.Time = len(l.dumps), int64(len(l.dumps)+1), boot, next
+			d.Name = "live at " + seconds(next.Seconds()) + " s"
+			l.dumps = append(l.dumps, &d)
+		}
+		replay.Add(*e)
+	}
+	if len(l.dumps) == 0 {
+		l.dumps = []*heap.Dump{replay.End()}
+	}
+	return nil
+}
+
+// write writes the report and checks --fail-over.
+func (l *leaks) write(w io.Writer) error {
+	p, err := l.profile(l.dumps)
+	if err != nil {
+		return err
+	}
+	o := heap.LeakOptions{Heap: l.size}
+	found := p.Leaks(o)
+	if found.Used == 0 {
+		return l.tooFew(found)
+	}
+	o.ByFunction = true
+	view := l.view
+	view.By = heap.ByFunction
+	functions := p.View(view).Leaks(o)
+	var alive []aliveBlock
+	if l.alive > 0 {
+		if alive, err = l.findAlive(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case l.json:
+		err = l.document(found, functions, alive).write(w)
+	case l.format == "gcc":
+		l.writeGCC(w, found)
+	default:
+		l.writeText(w, found, functions)
+		if l.alive > 0 {
+			l.writeAlive(w, alive)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return l.checkLimit(found)
+}
+
+// tooFew returns the error for dumps of which no boot has enough.
+func (l *leaks) tooFew(found *heap.Leaks) error {
+	if len(found.Dumps) == 1 {
+		return l.onlyOne(found.Dumps[0].Dump)
+	}
+	var left []string
+	for _, d := range found.Dumps[:min(3, len(found.Dumps))] {
+		left = append(left, fmt.Sprintf("%s: %s", d.Name, d.Reason))
+	}
+	return fmt.Errorf("%s, expected three or more whole ones of a boot; %s", cli.Count(len(found.Dumps), "dump"), strings.Join(left, "; "))
+}
+
+// checkLimit sets how the command ends if what leaks is more than --fail-over.
+func (l *leaks) checkLimit(found *heap.Leaks) error {
+	if l.limit.text == "" {
+		return nil
+	}
+	if !found.Timed && !l.limit.perDump {
+		return cli.Usagef("--fail-over %s: the dumps have no times: give SIZE/dump", l.limit.text)
+	}
+	rate := 0.0
+	for i := range found.Rows {
+		if r := &found.Rows[i]; r.Verdict >= heap.Probably {
+			rate += r.Rate
+		}
+	}
+	if found.Timed && l.limit.perDump {
+		rate *= found.Span.Hours() / float64(found.Used-found.Boots)
+	}
+	if rate > l.limit.bytes {
+		unit := "hour"
+		if l.limit.perDump {
+			unit = "dump"
+		}
+		l.outcome = cli.Shortf("leaks %s bytes per %s, more than %s (--fail-over)", slope(rate), unit, l.limit.text)
+	}
+	return nil
+}
+
+// worst returns the rows that the report lists: those that leak or probably do, and at
+// most three that grow.
+func (l *leaks) worst(found *heap.Leaks) (sure, grow []heap.Leak, more int) {
+	for _, r := range found.Rows {
+		switch {
+		case r.Verdict >= heap.Probably:
+			sure = append(sure, r)
+		case r.Verdict == heap.Grows && len(grow) < 3:
+			grow = append(grow, r)
+		}
+	}
+	if l.rows > 0 && len(sure) > l.rows {
+		sure, more = sure[:l.rows], len(sure)-l.rows
+	}
+	return sure, grow, more
+}
+
+// writeText writes the report for people.
+func (l *leaks) writeText(w io.Writer, found, functions *heap.Leaks) {
+	sure, grow, more := l.worst(found)
+	fmt.Fprintf(w, "%s in %s\n", headline(found), examined(found))
+	l.writeExhaustion(w, found)
+	for i := range sure {
+		l.writeLeak(w, found, &sure[i])
+	}
+	if more > 0 {
+		fmt.Fprintln(w)
+		writeMore(w, more, "more leak")
+	}
+	l.writeFunctions(w, found, functions)
+	if len(grow) > 0 {
+		fmt.Fprintf(w, "\ngrows, as about %s of %s look by chance:\n", amount(chance(found) * float64(found.Varied))[1:], cli.Count(found.Varied, "call path"))
+	}
+	for i := range grow {
+		l.writeLeak(w, found, &grow[i])
+	}
+	l.writeBasis(w, found)
+}
+
+// chance returns which part of noisy call paths looks as if it grows. docs/leaks.md has the
+// table.
+func chance(found *heap.Leaks) float64 {
+	if found.Used < 14 {
+		return 0.03
+	}
+	return 0.01
+}
+
+// headline says how many leaks there are.
+func headline(found *heap.Leaks) string {
+	n := map[heap.Verdict]int{}
+	for i := range found.Rows {
+		n[found.Rows[i].Verdict]++
+	}
+	var list []string
+	if k := n[heap.Leaking]; k > 0 {
+		list = append(list, cli.Count(k, "leak"))
+	}
+	if k := n[heap.Probably]; k > 0 {
+		list = append(list, cli.Count(k, "probable leak"))
+	}
+	switch {
+	case len(list) == 0 && n[heap.Grows] == 0:
+		return "no leak found"
+	case len(list) == 0:
+		return "no leak found (" + cli.Count(n[heap.Grows], "call path") + " may be one)"
+	}
+	return strings.Join(list, ", ")
+}
+
+// examined says what was examined.
+func examined(found *heap.Leaks) string {
+	s := cli.Count(found.Used, "dump")
+	if found.Boots > 1 {
+		s += fmt.Sprintf(" of %d boots", found.Boots)
+	}
+	if found.Timed {
+		s += " over " + duration(found.Span.Hours())
+	}
+	return s
+}
+
+// duration writes hours in a unit that gives a small number.
+func duration(hours float64) string {
+	for _, u := range []struct {
+		hours float64
+		name  string
+	}{{24 * 365, "years"}, {24 * 2, "days"}, {1, "h"}, {1.0 / 60, "min"}} {
+		if hours < u.hours {
+			continue
+		}
+		if u.name == "days" {
+			u.hours = 24
+		}
+		if hours/u.hours > 1000 {
+			return "over 1,000 " + u.name
+		}
+		return strconv.FormatFloat(hours/u.hours, 'g', 3, 64) + " " + u.name
+	}
+	return strconv.FormatFloat(hours*3600, 'g', 3, 64) + " s"
+}
+
+// unit returns the unit of the rates.
+func unit(found *heap.Leaks) string {
+	if found.Timed {
+		return "bytes per hour"
+	}
+	return "bytes per dump"
+}
+
+// writeExhaustion writes when the heap will be full.
+func (l *leaks) writeExhaustion(w io.Writer, found *heap.Leaks) {
+	x := found.Exhaustion
+	if x == nil {
+		return
+	}
+	span := func(v float64) string {
+		switch {
+		case math.IsInf(v, 1):
+			return "never"
+		case found.Timed:
+			return duration(v)
+		}
+		return slope(math.Round(v))[1:]
+	}
+	in := span(x.In)
+	if !found.Timed {
+		in += " dumps"
+	}
+	if from, to := span(x.From), span(x.To); from != to {
+		in += fmt.Sprintf(" (%s to %s)", from, to)
+	}
+	fmt.Fprintf(w, "free %s bytes: exhausted in %s at %s ± %s %s\n", cli.Number(x.Free), in, amount(x.Rate), amount(x.Margin)[1:], unit(found))
+}
+
+// amount writes a rate: with a fraction only if it is small.
+func amount(v float64) string {
+	if math.Abs(v) >= 100 {
+		v = math.Round(v)
+	}
+	return slope(v)
+}
+
+// writeLeak writes a call path with its evidence.
+func (l *leaks) writeLeak(w io.Writer, found *heap.Leaks, r *heap.Leak) {
+	points := r.Points()
+	bars := make([]*heap.Value, len(points))
+	for i := range points {
+		if found.Dumps[i].Used {
+			bars[i] = &points[i]
+		}
+	}
+	boots := ""
+	if r.Boots > 1 {
+		boots = fmt.Sprintf("  %d boots", r.Boots)
+	}
+	fmt.Fprintf(w, "\n%s  %s ± %s %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, amount(r.Rate), amount(r.Margin)[1:], unit(found),
+		cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, sparkline(bars, l.w, 24))
+	fmt.Fprintf(w, "  %s\n", floor(r))
+	stack(w, r.Stack())
+}
+
+// floor describes the evidence of a call path.
+func floor(r *heap.Leak) string {
+	return fmt.Sprintf("the floor rose in %d of %s (chance: %.0f)%s", r.Rose, cli.Count(r.Intervals, "interval"), r.Chance, evidence(&r.Evidence))
+}
+
+// evidence describes how the floor rose.
+func evidence(e *heap.Evidence) string {
+	s := ", in both halves"
+	if e.H2 < 0.5 {
+		s = ", most of it in one half"
+	}
+	switch {
+	case e.D <= 0.12:
+		s += ", nearly straight"
+	case e.D > 0.25:
+		s += ", far from straight"
+	}
+	if e.ByBytes {
+		s += "; the blocks grow"
+	}
+	return s
+}
+
+// writeFunctions writes the functions with more evidence than any of their call paths: a leak
+// with many callers.
+func (l *leaks) writeFunctions(w io.Writer, found, functions *heap.Leaks) {
+	best := map[string]heap.Verdict{}
+	for i := range found.Rows {
+		if stack := found.Rows[i].Stack(); len(stack) > 0 {
+			best[stack[0].Func] = max(best[stack[0].Func], found.Rows[i].Verdict)
+		}
+	}
+	said := false
+	for i := range functions.Rows {
+		r := &functions.Rows[i]
+		if r.Verdict < heap.Probably || best[r.Stack()[0].Func] >= r.Verdict {
+			continue
+		}
+		if !said {
+			fmt.Fprint(w, "\nfunctions, with all their callers together:\n")
+			said = true
+		}
+		l.writeLeak(w, functions, r)
+	}
+}
+
+// writeBasis writes what was left out, and what the answer rests on.
+func (l *leaks) writeBasis(w io.Writer, found *heap.Leaks) {
+	var lines []string
+	left := map[string][]string{}
+	var reasons []string
+	for _, d := range found.Dumps {
+		if !d.Used {
+			if left[d.Reason] == nil {
+				reasons = append(reasons, d.Reason)
+			}
+			left[d.Reason] = append(left[d.Reason], d.Name)
+		}
+	}
+	for _, reason := range reasons {
+		names := left[reason]
+		if n := len(names) - 3; n > 0 {
+			names = append(slices.Clone(names[:3]), fmt.Sprintf("%d more", n))
+		}
+		lines = append(lines, fmt.Sprintf("left out: %s (%s)", strings.Join(names, ", "), reason))
+	}
+	if found.Missing > 0.0005 {
+		lines = append(lines, fmt.Sprintf("%.1f %% of the blocks are missing: rates are corrected, and the order takes two standard errors off", 100*found.Missing))
+	}
+	if found.Used < 8 {
+		lines = append(lines, fmt.Sprintf("8 dumps are needed to say leak; there are %d", found.Used))
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(w, "\n%s\n", strings.Join(lines, "\n"))
+	}
+}
+
+// writeGCC writes a line per leak as compilers do, for editors and CI.
+func (l *leaks) writeGCC(w io.Writer, found *heap.Leaks) {
+	sure, grow, _ := l.worst(found)
+	for _, r := range slices.Concat(sure, grow) {
+		at, name, kind := "unknown:0", "(no frames)", "warning"
+		stack := r.Stack()
+		if len(stack) > 0 {
+			name = stack[0].Func
+		}
+		if i := slices.IndexFunc(stack, func(s heap.Site) bool { return s.File != "" && s.Line > 0 }); i >= 0 {
+			at, name = fmt.Sprintf("%s:%d", stack[i].File, stack[i].Line), stack[i].Func
+		}
+		if r.Verdict == heap.Grows {
+			kind = "note"
+		}
+		fmt.Fprintf(w, "%s: %s: %s: %s: %s ± %s %s, %s → %s blocks\n", at, kind, r.Verdict, name, amount(r.Rate), amount(r.Margin)[1:], unit(found),
+			cli.Number(r.First.Count), cli.Number(r.Last.Count))
+	}
+}

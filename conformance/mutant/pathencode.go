@@ -1,0 +1,402 @@
+package mutant
+
+import (
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// putter appends fields to a text of digits.
+type putter struct {
+	b    impl
+	text []byte
+}
+
+func (p *putter) fixed(v uint64, n int) {
+	for range n {
+		p.text = append(p.text, base64Alphabet[v&63])
+		v >>= 6
+	}
+}
+
+func (p *putter) number(v uint64) {
+	for v>>5 != 0 {
+		p.fixed(v&31|32, 1)
+		v >>= 5
+	}
+	if p.b.has("w-number-in-two-digits") && len(p.text)%7 == 0 {
+		p.fixed(v|32, 1)
+		v = 0
+	}
+	p.fixed(v, 1)
+}
+
+func (p *putter) folded(d uint64) uint64 { return d<<1 ^ uint64(int64(d)>>63) }
+
+// frames writes steps.
+func (p *putter) frames(frames []frame) {
+	p.number(uint64(len(frames)))
+	ref := uint64(0)
+	for _, f := range frames {
+		if f.escaped && !p.b.has("w-escape-not-written") {
+			p.text = append(p.text, "/////"...)
+			p.number(f.x)
+			ref = 0
+			if p.b.has("w-step-from-escape") {
+				ref = f.x
+			}
+			continue
+		}
+		v := p.folded(f.x - ref)
+		class := max(0, (bits.Len64(v)-5)/6)
+		if p.b.has("w-step-of-class-3") {
+			class = 3
+		}
+		p.fixed(v<<2|uint64(class), class+2)
+		ref = f.x
+	}
+}
+
+// words returns the values of key=value words.
+func keyValues(words []string) map[string]string {
+	all := map[string]string{}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		all[key] = value
+	}
+	return all
+}
+
+func (m keys) number(key string) uint64 {
+	v, _ := strconv.ParseUint(m[key], 10, 64)
+	return v
+}
+
+func (m keys) hex(key string) uint64 {
+	v, _ := strconv.ParseUint(m[key], 16, 64)
+	return v
+}
+
+type keys map[string]string
+
+// pathWriter writes entries as ~p# lines, each path alone.
+type pathWriter struct {
+	b         impl
+	head      keys
+	longest   int
+	seq, unit uint64
+	line      string // digits of entries
+	at        uint64 // the block before in the line, in units
+	lines     []string
+}
+
+// pencode writes the entries of words.
+func (b impl) pencode(text string) ([]byte, error) {
+	words := strings.Split(text, " ")
+	n := 0
+	for n < len(words) && !strings.Contains(words[n], ":") {
+		n++
+	}
+	w := &pathWriter{b: b, head: keyValues(words[:n])}
+	w.longest = int(w.head.number("max"))
+	if b.has("w-240-always") {
+		w.longest = 240
+	}
+	w.seq, w.unit = w.head.number("seq"), w.head.number("unit")
+	if w.unit > 12 && !b.has("w-unit-over-12") {
+		return nil, errUnit
+	}
+	for _, word := range words[n:] {
+		if err := w.entry(word); err != nil {
+			return nil, err
+		}
+	}
+	w.flush()
+	return []byte(strings.Join(w.lines, "\n")), nil
+}
+
+func (w *pathWriter) flush() {
+	if w.line == "" {
+		return
+	}
+	p := &putter{b: w.b}
+	p.fixed(w.head.number("flags"), 1)
+	p.fixed(w.head.number("dump"), 1)
+	seq := w.seq & 4095
+	if w.b.has("w-sequence-of-one-digit") {
+		seq &= 63
+	}
+	p.fixed(seq, 2)
+	if w.head.number("flags")&1 != 0 {
+		p.fixed(w.unit, 1)
+	}
+	p.text = append(p.text, w.line...)
+	p.fixed(impl{}.crc16(string(p.text)), 3)
+	w.lines = append(w.lines, "~p#"+string(p.text))
+	w.line, w.at = "", 0
+	if !w.b.has("w-sequence-stays") {
+		w.seq++
+	}
+}
+
+// put adds the digits of an entry, in a new line if need be.
+func (w *pathWriter) put(digits func() string) {
+	at := w.at
+	text := digits()
+	if 3+5+len(w.line)+len(text)+3 > w.longest && w.line != "" {
+		w.flush()
+		if w.b.has("w-blocks-go-on") {
+			w.at = at
+		}
+		text = digits()
+	}
+	w.line += text
+}
+
+func (w *pathWriter) path(e entry) string {
+	p := &putter{b: w.b}
+	if w.b.has("w-cut-as-whole") && e.base == 1 {
+		e.base = 0
+	}
+	p.number(e.base)
+	if e.base >= 2 {
+		p.fixed(uint64(e.name), 6)
+	}
+	if e.base != 2 {
+		p.frames(e.frames)
+	}
+	return string(p.text)
+}
+
+func (w *pathWriter) entry(word string) error {
+	b := w.b
+	pathWord, values, _ := strings.Cut(word, ";")
+	e := parsePath(pathWord)
+	if len(e.frames) > 1024 && !b.has("w-depth-over-1024") {
+		return errDepth
+	}
+	for i, f := range e.frames {
+		if !f.escaped && f.x>>27 != 0 {
+			if !b.has("w-frame-over-27-bits") {
+				return errFrame
+			}
+			e.frames[i].x &= 1<<27 - 1
+		}
+	}
+	v := keys(keyValues(strings.Split(values, ";")))
+	if v.number("live") == 1<<64-1 && !b.has("w-live-wraps") {
+		return errNumber
+	}
+	var blocks []string
+	if text := v["blocks"]; text != "" && text != "-" {
+		blocks = strings.Split(text, ",")
+	}
+	for _, block := range blocks {
+		address, _, _ := strings.Cut(block, "+")
+		if a, _ := strconv.ParseUint(address, 16, 64); a&(1<<w.unit-1) != 0 && !b.has("w-address-rounded-down") {
+			return errUnit
+		}
+	}
+	for len(e.frames) > w.longest/2 || len(w.path(e)) > w.longest-80 { // a definition of the outer part, and the rest behind its name
+		n := 1
+		for n < len(e.frames) && len(w.path(entry{base: e.base, name: e.name, frames: e.frames[:n+1]})) <= w.longest-20 {
+			n++
+		}
+		outer := entry{base: e.base, name: e.name, frames: e.frames[:n]}
+		name := impl{}.nameOf(outer.base, outer.name, outer.frames)
+		if b.has("w-outer-name-of-outermost") {
+			name = impl{}.nameOf(0, 0, outer.frames)
+		}
+		if !b.has("w-outer-part-not-defined") {
+			w.put(func() string { return w.path(outer) + "A" })
+		}
+		e.base, e.name, e.frames = 3, name, e.frames[n:]
+		if b.has("w-outer-part-lost") {
+			e.base = 1
+		}
+	}
+	if values == "def" {
+		w.put(func() string { return w.path(e) + "A" })
+		return nil
+	}
+	w.valued(e, v, blocks)
+	return nil
+}
+
+// valued writes an entry with values, in parts if its blocks do not fit a line.
+func (w *pathWriter) valued(e entry, v keys, blocks []string) {
+	b := w.b
+	flags := w.head.number("flags")
+	for first := true; first || len(blocks) > 0; first = false {
+		part := blocks[:min(len(blocks), max(1, (w.longest-60)/24))]
+		blocks = blocks[len(part):]
+		if !first && b.has("w-blocks-of-one-line") {
+			return
+		}
+		w.put(func() string {
+			p := &putter{b: b, text: []byte(w.path(e))}
+			live := v.number("live")
+			if flags&1 != 0 {
+				live = uint64(len(part))
+			}
+			if b.has("w-live-as-it-is") {
+				live--
+			}
+			p.number(live + 1)
+			w.blocks(p, part)
+			if flags&1 == 0 {
+				p.number(v.number("bytes"))
+			}
+			ever, peak := v["ever"], v.number("peak")
+			if !first && !b.has("w-values-of-each-part") {
+				ever, peak = "0,0", 0
+			}
+			allocs, bytes, _ := strings.Cut(ever, ",")
+			two := keys{"a": allocs, "b": bytes}
+			if flags&4 != 0 && b.has("w-peak-first") {
+				p.number(peak)
+			}
+			if flags&2 != 0 {
+				p.number(two.number("a"))
+				p.number(two.number("b"))
+			}
+			if flags&4 != 0 && !b.has("w-peak-first") {
+				p.number(peak)
+			}
+			return string(p.text)
+		})
+	}
+}
+
+func (w *pathWriter) blocks(p *putter, blocks []string) {
+	for _, block := range blocks {
+		address, size, _ := strings.Cut(block, "+")
+		k := keys{"address": address, "size": size}
+		at := k.hex("address") >> w.unit
+		if p.b.has("w-unit-not-applied") {
+			at = k.hex("address")
+		}
+		p.number(p.folded(at - w.at))
+		p.number(k.number("size"))
+		w.at = at
+	}
+}
+
+// vencode writes the events of words as a ~v# line.
+func (b impl) vencode(text string) ([]byte, error) {
+	words := strings.Split(text, " ")
+	n := 0
+	for n < len(words) && !strings.Contains(words[n], ";") {
+		n++
+	}
+	head := keys(keyValues(words[:n]))
+	p := &putter{b: b}
+	flags, unit := head.number("flags"), head.number("unit")
+	p.fixed(flags, 1)
+	p.fixed(head.number("seq"), 3)
+	if flags&1 != 0 {
+		p.fixed(unit, 1)
+	}
+	p.number(head.number("t"))
+	p.number(head.number("thread"))
+	p.number(head.number("next"))
+	w := &eventWriter{putter: p, flags: flags, unit: unit, time: head.number("t"), thread: head.number("thread"),
+		next: head.number("next"), paths: map[string]uint64{}}
+	for _, word := range words[n:] {
+		if err := w.event(word); err != nil {
+			return nil, err
+		}
+	}
+	p.fixed(impl{}.crc32(string(p.text)), 6)
+	return append([]byte("~v#"), p.text...), nil
+}
+
+// timeAndThread writes those of an event where they differ from the ones before.
+func (w *eventWriter) timeAndThread(e keys) {
+	b := w.b
+	if t := e.number("t"); t != w.time && !b.has("w-time-of-the-line") {
+		w.number(3)
+		if b.has("w-time-whole") {
+			w.number(t)
+		} else {
+			w.number(t - w.time)
+		}
+		w.time = t
+	}
+	if t := e.number("thread"); t != w.thread && !b.has("w-thread-of-the-line") {
+		w.number(7)
+		w.number(t)
+		w.thread = t
+	}
+}
+
+type eventWriter struct {
+	*putter
+	flags, unit, time, thread, next, at uint64
+	paths                               map[string]uint64
+}
+
+func (w *eventWriter) event(word string) error {
+	b := w.b
+	kind, rest, _ := strings.Cut(word, ";")
+	e := keys(keyValues(strings.Split(rest, ";")))
+	w.timeAndThread(e)
+	age := w.next - e.number(map[string]string{"move": "old"}[kind])
+	if kind == "free" {
+		age = w.next - e.number("n")
+	}
+	if (kind == "free" || kind == "move") && (age == 0 || age > w.next) && !b.has("w-any-age") {
+		return errAge
+	}
+	if e.hex("addr")&(1<<w.unit-1) != 0 && !b.has("w-event-address-rounded-down") {
+		return errUnit
+	}
+	switch kind {
+	case "alloc", "move":
+		k := uint64(0)
+		if kind == "move" {
+			k = 2
+		}
+		if at := w.paths[e["path"]]; at > 0 {
+			w.number(4*at + k)
+		} else {
+			w.paths[e["path"]] = uint64(len(w.paths) + 1)
+			if b.has("w-index-from-0") {
+				w.paths[e["path"]]--
+			}
+			w.number(k)
+			w.fixed(e.hex("path"), 6)
+		}
+		if kind == "move" {
+			w.number(age)
+		}
+		w.number(e.number("size"))
+		w.address(e)
+		if w.next++; kind == "move" && b.has("w-move-takes-no-number") {
+			w.next--
+		}
+	case "free":
+		if b.has("w-age-one-less") {
+			age--
+		}
+		w.number(4*age + 1)
+	case "unknown":
+		w.number(11)
+		w.address(e)
+	case "lost":
+		w.number(15)
+		w.number(e.number("count"))
+	}
+	return nil
+}
+
+func (w *eventWriter) address(e keys) {
+	if w.flags&1 == 0 {
+		return
+	}
+	at := e.hex("addr") >> w.unit
+	w.number(w.folded(at - w.at))
+	if !w.b.has("w-addresses-whole") {
+		w.at = at
+	}
+}

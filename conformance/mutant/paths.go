@@ -1,0 +1,618 @@
+package mutant
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/conformance"
+)
+
+// Rejections of lines of call paths.
+var (
+	errCRC    = errors.New(string(codec.ReasonCRC))
+	errUnit   = errors.New(string(codec.ReasonUnit))
+	errNumber = errors.New(string(codec.ReasonNumber))
+	errHash   = errors.New(string(codec.ReasonHash))
+	errDrop   = errors.New(string(codec.ReasonDrop))
+	errDepth  = errors.New(string(codec.ReasonDepth))
+	errFrame  = errors.New(string(codec.ReasonFrame))
+	errIndex  = errors.New(string(codec.ReasonIndex))
+	errAge    = errors.New(string(codec.ReasonAge))
+)
+
+// pathOp answers the operations of call paths; ok is false for any other.
+func (b impl) pathOp(r *conformance.Request) (a conformance.Answer, ok bool, err error) {
+	switch r.Op {
+	case conformance.OpPline:
+		a, err = b.pline(string(r.Data))
+	case conformance.OpVline:
+		a, err = b.vline(string(r.Data))
+	case conformance.OpPencode:
+		a.Data, err = b.pencode(r.Words)
+	case conformance.OpVencode:
+		a.Data, err = b.vencode(r.Words)
+	case conformance.OpName:
+		a.Words = fmt.Sprintf("%08x", b.name(r.Words))
+	case conformance.OpOffsets:
+		a.Words = b.offsets(r.Words)
+	case conformance.OpAddresses:
+		a.Words = b.addresses(r.Words)
+	default:
+		return a, false, nil
+	}
+	a.Outcome = conformance.OK
+	return a, true, err
+}
+
+// frame is an offset, or an address if it is escaped.
+type frame struct {
+	escaped bool
+	x       uint64
+}
+
+func (f frame) String() string {
+	if f.escaped {
+		return fmt.Sprintf("@%x", f.x)
+	}
+	return fmt.Sprintf("%x", f.x)
+}
+
+// ref returns what the step behind the frame counts from.
+func (b impl) ref(f frame) uint64 {
+	if f.escaped && !b.has("p-escape-is-reference") {
+		return 0
+	}
+	return f.x
+}
+
+// fields takes fields from a text of digits by panics with the reason of a rejection, which
+// reads recovers.
+type fields struct {
+	b    impl
+	text string
+	all  string // text and what is behind it
+
+	zeros int // digits that were missing: p-truncated-as-zeros
+}
+
+func reads(f func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			reason, ok := p.(error)
+			if _, runtime := p.(interface{ RuntimeError() }); !ok || runtime {
+				panic(p)
+			}
+			err = reason
+		}
+	}()
+	f()
+	return nil
+}
+
+func (f *fields) digit() uint64 {
+	if f.text == "" {
+		switch {
+		case f.b.has("p-truncated-as-zeros") && f.zeros < 1000:
+			f.zeros++
+			return 0
+		case f.b.has("p-reads-crc") && f.all != "":
+			f.text, f.all = f.all, ""
+		default:
+			panic(errTruncated)
+		}
+	}
+	d := strings.IndexByte(base64Alphabet, f.text[0])
+	f.text = f.text[1:]
+	return uint64(d)
+}
+
+func (f *fields) fixed(n int) (v uint64) {
+	for i := range n {
+		v |= f.digit() << (6 * i)
+	}
+	return v
+}
+
+func (f *fields) number() (v uint64) {
+	b := f.b
+	if b.has("p-number-first-digit-last") {
+		for {
+			d := f.digit()
+			if v = v<<5 | d&31; d < 32 {
+				return v
+			}
+		}
+	}
+	for n := 0; ; n++ {
+		d := f.digit()
+		switch {
+		case n == 12 && d > 15 && !b.has("p-number-wraps") || n > 12 && !b.has("p-number-wraps"):
+			panic(errNumber)
+		case n >= 7 && b.has("p-number-of-32-bits") || n > 11 && b.has("p-number-of-60-bits"):
+			panic(errNumber)
+		}
+		v |= d & 31 << (5 * n)
+		if d >= 32 {
+			continue
+		}
+		if n > 0 && d == 0 && !b.has("p-number-with-zeros") {
+			panic(errNumber)
+		}
+		if b.has("p-number-signed") && v>>63 == 1 {
+			panic(errNumber)
+		}
+		return v
+	}
+}
+
+func (f *fields) name() uint32 {
+	if f.b.has("p-name-of-5-digits") {
+		return uint32(f.fixed(5))
+	}
+	v := f.fixed(6)
+	if f.b.has("p-name-last-digit-first") {
+		v = v&63<<30 | v>>6&63<<24 | v>>12&63<<18 | v>>18&63<<12 | v>>24&63<<6 | v>>30
+	}
+	if v>>32 != 0 && !f.b.has("p-name-of-36-bits") && !(f.b.has("p-name-of-33-bits") && v>>33 == 0) {
+		panic(errHash)
+	}
+	return uint32(v)
+}
+
+// step reads a frame, by a step from ref.
+func (f *fields) step(ref uint64) frame {
+	b := f.b
+	first := f.digit()
+	class := int(first & 3)
+	if b.has("p-step-class-in-high-bits") {
+		class, first = int(first>>4), first&15<<2
+	}
+	v := first>>2 | f.fixed(class+1)<<4
+	if v == 1<<28-1 && !b.has("p-escape-is-a-step") {
+		a := frame{true, f.number()}
+		switch {
+		case b.has("p-escape-of-32-bits"):
+			a.x &= 1<<32 - 1
+		case b.has("p-escape-as-offset"):
+			a.escaped = false
+		}
+		return a
+	}
+	if class > 0 && bits.Len64(v) <= 4+6*class && !b.has("p-step-of-any-class") && !(b.has("p-step-of-class-3") && class == 3) {
+		panic(errNumber)
+	}
+	d := int64(v>>1) ^ -int64(v&1)
+	switch {
+	case b.has("p-step-sign-and-magnitude") && v&1 == 1:
+		d = -int64(v >> 1)
+	case b.has("p-step-of-odd-up"):
+		d = -d
+	case b.has("p-step-unsigned"):
+		d = int64(v)
+	}
+	x := int64(ref) + d
+	switch {
+	case x < 0 && b.has("p-frame-at-least-0"):
+		x = 0
+	case x < 0 && b.has("p-frame-below-0"), x>>27 != 0 && b.has("p-frame-wraps"):
+		x &= 1<<27 - 1
+	case x < 0, x >= 1<<27 && !b.has("p-frame-of-28-bits"), x >= 1<<24 && b.has("p-frame-of-24-bits"):
+		panic(errFrame)
+	}
+	return frame{x: uint64(x)}
+}
+
+// crc16 is CRC-16/IBM-3740, a byte at a time.
+func (b impl) crc16(text string) uint64 {
+	crc := uint16(0xFFFF)
+	if b.has("p-crc-from-0") {
+		crc = 0
+	}
+	for i := range len(text) {
+		if b.has("p-crc-reflected") {
+			x := (crc ^ uint16(text[i])) & 0xFF
+			for range 8 {
+				x = x>>1 ^ 0x8408*(x&1)
+			}
+			crc = crc>>8 ^ x
+			continue
+		}
+		x := crc>>8 ^ uint16(text[i])
+		x ^= x >> 4
+		crc = crc<<8 ^ x<<12 ^ x<<5 ^ x
+	}
+	switch {
+	case b.has("p-crc-inverted"):
+		crc ^= 0xFFFF
+	case b.has("p-crc-bytes-swapped"):
+		crc = bits.ReverseBytes16(crc)
+	}
+	return uint64(crc)
+}
+
+// line checks lead-in, digits and CRC, and returns the fields between.
+func (b impl) pathLine(of byte, text string, least, crcDigits int, crc func(string) uint64) *fields {
+	lead := "~" + string(of) + "#"
+	switch {
+	case b.has("p-lead-in-searched") && strings.Contains(text, lead):
+		text = text[strings.Index(text, lead):]
+	case b.has("p-lead-in-optional") && !strings.HasPrefix(text, "~"), b.has("p-lead-in-of-any-letter") && len(text) > 3 && text[0] == '~' && text[2] == '#':
+		text = lead + strings.TrimPrefix(text, text[:min(len(text), 3*strings.Count(text[:1], "~"))])
+	case b.has("p-lead-in-of-any-case"):
+		text = strings.Replace(strings.Replace(text, "~P#", "~p#", 1), "~V#", "~v#", 1)
+	}
+	digits, ok := strings.CutPrefix(text, lead)
+	if !ok {
+		panic(errLeadIn)
+	}
+	digits = b.otherDigits(digits)
+	switch {
+	case len(strings.TrimLeft(digits, base64Alphabet)) > 0:
+		panic(errBase64)
+	case len(digits) < least && b.has("p-short-accepted"):
+		return &fields{b: b, text: "AAAAAAA"}
+	case len(digits) < least:
+		panic(errShort)
+	case b.has("p-at-most-120") && len(text) > 120, b.has("p-at-most-239") && len(text) > 239:
+		panic(errLength)
+	}
+	end := len(digits) - crcDigits
+	sum := &fields{b: b, text: digits[end:]}
+	got, want := sum.fixed(crcDigits), crc(digits[:end])
+	switch {
+	case b.has("p-crc-ignored"):
+		got = want
+	case b.has("p-crc-of-two-digits"):
+		got, want = got&4095, want&4095
+	case b.has("p-crc-unused-bits"):
+		got &= map[int]uint64{3: 0xFFFF, 6: 0xFFFFFFFF}[crcDigits]
+	case b.has("p-crc-last-digit-first") && crcDigits == 3:
+		got = got&63<<12 | got&(63<<6) | got>>12
+	case b.has("p-crc-with-lead-in"):
+		want = crc(lead + digits[:end])
+	case b.has("p-crc-bits-12-to-15-ignored"):
+		got, want = got&^0xF000, want&^0xF000
+	}
+	if got != want {
+		panic(errCRC)
+	}
+	return &fields{b: b, text: digits[:end], all: digits[end:]}
+}
+
+// otherDigits returns the digits as a reader takes them that knows others, too.
+func (b impl) otherDigits(digits string) string {
+	switch b.bug {
+	case "p-url-alphabet":
+		return strings.NewReplacer("-", "+", "_", "/").Replace(digits)
+	case "p-skips-spaces":
+		return strings.NewReplacer(" ", "", "\t", "").Replace(digits)
+	case "p-skips-line-ends":
+		return strings.NewReplacer("\r", "", "\n", "").Replace(digits)
+	case "p-skips-line-end-behind":
+		return strings.TrimRight(digits, "\r\n")
+	case "p-skips-padding":
+		return strings.TrimRight(digits, "=")
+	case "p-skips-other-characters":
+		return strings.Map(func(c rune) rune {
+			if strings.ContainsRune(base64Alphabet, c) {
+				return c
+			}
+			return -1
+		}, digits)
+	case "p-ends-at-other-characters":
+		return digits[:len(digits)-len(strings.TrimLeft(digits, base64Alphabet))]
+	case "p-digits-of-7-bits":
+		return string(mapBytes(digits, func(c byte) byte { return c & 0x7f }))
+	}
+	return digits
+}
+
+func mapBytes(text string, f func(byte) byte) []byte {
+	out := []byte(text)
+	for i, c := range out {
+		out[i] = f(c)
+	}
+	return out
+}
+
+// entry is an entry of a ~p# line: its path, as it stands, and its words.
+type entry struct {
+	base   uint64
+	name   uint32
+	frames []frame
+	words  string
+}
+
+func (b impl) pathWords(e *entry) string {
+	parts := make([]string, 0, len(e.frames)+1)
+	base := e.base
+	if base >= 2 {
+		parts = append(parts, fmt.Sprintf("%08x", e.name))
+		base = 2
+	}
+	for i := range e.frames {
+		at := i
+		if b.has("p-frames-innermost-first") {
+			at = len(e.frames) - 1 - i
+		}
+		parts = append(parts, e.frames[at].String())
+	}
+	return fmt.Sprintf("%d:%s", base, strings.Join(parts, "/"))
+}
+
+// pline reads a ~p# line.
+func (b impl) pline(text string) (a conformance.Answer, err error) {
+	err = reads(func() {
+		f := b.pathLine('p', text, 7, 3, b.crc16)
+		flags, dump := f.digit(), f.digit()
+		seq := f.fixed(2)
+		switch {
+		case b.has("p-dump-before-flags"):
+			flags, dump = dump, flags
+		case b.has("p-sequence-high-digit-first"):
+			seq = seq>>6 | seq&63<<6
+		case b.has("p-sequence-of-one-digit"):
+			seq &= 63
+		case b.has("p-dump-of-5-bits"):
+			dump &= 31
+		case b.has("p-unknown-flags-refused") && flags > 7, b.has("p-flag-32-refused") && flags > 31:
+			panic(errUnit)
+		}
+		list := []string{fmt.Sprintf("flags=%d dump=%d seq=%d", flags, dump, seq)}
+		unit := uint64(0)
+		if flags&1 != 0 && !b.has("p-unit-not-there") || b.has("p-unit-always") {
+			unit = f.digit()
+			switch {
+			case b.has("p-unit-of-4-bits"):
+				unit &= 15
+			case b.has("p-unit-at-most-4") && unit > 4:
+				panic(errUnit)
+			case unit > 12 && !b.has("p-unit-over-12"):
+				panic(errUnit)
+			}
+		}
+		if flags&1 != 0 {
+			list = append(list, fmt.Sprintf("unit=%d", unit))
+		}
+		v := &values{fields: f, flags: flags, unit: unit}
+		var before *entry
+		for f.text != "" {
+			rest := f.text
+			e, bad := (*entry)(nil), error(nil)
+			if b.has("p-truncated-ends") {
+				bad = reads(func() { e = f.entry(before); v.read(e) })
+			} else {
+				e = f.entry(before)
+				v.read(e)
+			}
+			if bad != nil && !errors.Is(bad, errTruncated) {
+				panic(bad)
+			}
+			if bad != nil || len(rest) == len(f.text) {
+				break
+			}
+			list = append(list, b.pathWords(e)+e.words)
+			before = e
+		}
+		a.Words = strings.Join(list, " ")
+	})
+	return a, err
+}
+
+// entry reads the path of an entry.
+func (f *fields) entry(before *entry) *entry {
+	b := f.b
+	k := f.number()
+	e := &entry{base: k}
+	ref := uint64(0)
+	switch {
+	case k >= 4:
+		e, ref = f.share(k-4, before)
+	case k >= 2:
+		e.name = f.name()
+	}
+	if k == 2 || k == 3 && b.has("p-base-3-without-frames") {
+		return e
+	}
+	n := f.number()
+	if n > 1024 || n+uint64(len(e.frames)) > 1024 {
+		panic(errDepth)
+	}
+	if b.has("p-depth-at-most-31") && n > 31 || b.has("p-no-frames-refused") && k < 2 && n == 0 {
+		panic(errDepth)
+	}
+	if b.has("p-base-1-as-0") && e.base == 1 {
+		e.base = 0
+	}
+	for range n {
+		x := f.step(ref)
+		e.frames = append(e.frames, x)
+		if !(b.has("p-steps-from-the-first") && len(e.frames) > 1) && !(x.escaped && b.has("p-escape-keeps-reference")) {
+			ref = b.ref(x)
+		}
+	}
+	return e
+}
+
+// share returns the outer frames of the entry before, without the innermost drop, and the
+// reference of the first step.
+func (f *fields) share(drop uint64, before *entry) (*entry, uint64) {
+	b := f.b
+	if before == nil && b.has("p-share-of-nothing") {
+		before, drop = &entry{}, 0
+	}
+	if before == nil {
+		panic(errDrop)
+	}
+	frames := before.frames
+	switch {
+	case drop > uint64(len(frames)) && b.has("p-drop-all-at-most"):
+		drop = uint64(len(frames))
+	case b.has("p-drop-counts-frames-kept"):
+		drop = uint64(len(frames)) - drop
+	case b.has("p-drop-one-less") && drop > 0:
+		drop--
+	}
+	if drop > uint64(len(frames)) {
+		if full := frames[:cap(frames)]; b.has("p-drop-of-frames-left-out") && drop <= uint64(len(full)) {
+			frames = full
+		} else {
+			panic(errDrop)
+		}
+	}
+	keep := uint64(len(frames)) - drop
+	e := &entry{base: before.base, name: before.name, frames: append([]frame{}, frames[:keep]...)}
+	if b.has("p-drop-of-frames-left-out") {
+		e.frames = frames[:keep]
+	}
+	switch {
+	case b.has("p-share-from-base-0"):
+		e.base = 0
+	case b.has("p-share-drops-cut") && e.base == 1:
+		e.base = 0
+	case b.has("p-share-drops-name"):
+		e.base, e.name = 0, 0
+	}
+	switch {
+	case b.has("p-share-from-0"):
+		return e, 0
+	case drop > 0 && !b.has("p-share-from-the-caller"):
+		if b.has("p-share-from-the-innermost") {
+			return e, b.ref(frames[len(frames)-1])
+		}
+		return e, b.ref(frames[keep])
+	case keep > 0 && !(drop == 0 && b.has("p-share-goes-on-from-0")):
+		return e, b.ref(frames[keep-1])
+	}
+	return e, 0
+}
+
+// values reads the values of entries.
+type values struct {
+	*fields
+	flags, unit uint64
+	at          uint64 // the block before, in units
+}
+
+func (v *values) read(e *entry) {
+	b := v.b
+	n := v.number()
+	if n == 0 {
+		e.words = ";def"
+		if b.has("p-definition-has-bytes") {
+			v.number()
+		}
+		if b.has("p-definition-has-flags") {
+			v.behind(e)
+			e.words = ";def"
+		}
+		return
+	}
+	live := n - 1
+	if b.has("p-live-one-more") {
+		live = n
+	}
+	e.words = fmt.Sprintf(";live=%d", live)
+	if v.flags&1 != 0 && !b.has("p-blocks-are-bytes") {
+		v.blocks(e, n-1)
+	} else {
+		size := v.number()
+		if b.has("p-bytes-of-32-bits") {
+			size &= 1<<32 - 1
+		}
+		e.words += fmt.Sprintf(";bytes=%d", size)
+		if v.flags&1 != 0 {
+			e.words = fmt.Sprintf(";live=%d;blocks=-", live)
+		}
+	}
+	v.behind(e)
+}
+
+func (v *values) blocks(e *entry, n uint64) {
+	b := v.b
+	if b.has("p-blocks-and-bytes") {
+		v.number()
+	}
+	if b.has("p-blocks-from-0-in-each-entry") {
+		v.at = 0
+	}
+	words := []string{}
+	for range n {
+		d := v.number()
+		size := uint64(0)
+		if b.has("p-block-size-first") {
+			size, d = d, v.number()
+		} else {
+			size = v.number()
+		}
+		switch {
+		case b.has("p-block-difference-unsigned"):
+			v.at += d
+		case b.has("p-block-address-whole"):
+			v.at = d >> 1
+		default:
+			v.at += uint64(int64(d>>1) ^ -int64(d&1))
+		}
+		address := v.at << v.unit
+		switch {
+		case b.has("p-block-unit-ignored"):
+			address = v.at
+		case b.has("p-block-unit-of-bytes") && v.unit > 0:
+			address = v.at * v.unit
+		case b.has("p-block-of-32-bits"):
+			address &= 1<<32 - 1
+		case b.has("p-block-of-63-bits") && address>>63 == 1:
+			panic(errNumber)
+		}
+		if word := fmt.Sprintf("%x+%d", address, size); !b.has("p-blocks-once") || len(words) == 0 || !strings.HasPrefix(words[len(words)-1], fmt.Sprintf("%x+", address)) {
+			words = append(words, word)
+		}
+	}
+	if len(words) == 0 {
+		words = []string{"-"}
+	}
+	e.words += ";blocks=" + strings.Join(words, ",")
+}
+
+// behind reads the values of flags 2 to 32.
+func (v *values) behind(e *entry) {
+	b := v.b
+	peak := uint64(0)
+	if v.flags&4 != 0 && b.has("p-peak-first") {
+		peak = v.number()
+	}
+	if v.flags&2 != 0 {
+		allocs, ever := v.number(), v.number()
+		if b.has("p-ever-bytes-first") {
+			allocs, ever = ever, allocs
+		}
+		e.words += fmt.Sprintf(";ever=%d,%d", allocs, ever)
+	}
+	if v.flags&4 != 0 {
+		if !b.has("p-peak-first") {
+			peak = v.number()
+		}
+		e.words += fmt.Sprintf(";peak=%d", peak)
+	}
+	if v.flags&8 != 0 && !b.has("p-flag-8-has-no-number") {
+		v.number()
+	}
+	if v.flags&16 != 0 && !b.has("p-flag-16-has-no-number") {
+		v.number()
+	}
+	if v.flags&32 == 0 || b.has("p-flag-32-has-nothing") {
+		return
+	}
+	for range v.number() {
+		switch {
+		case b.has("p-later-are-numbers"):
+			v.number()
+		case b.has("p-later-is-one-number"):
+		default:
+			v.digit()
+		}
+	}
+}

@@ -1,0 +1,130 @@
+/*
+ * lwsbt/paths.h: ~p# lines, call paths with what they hold, written. See lwsbt.h, and
+ * SPEC.md, Part III.
+ */
+#ifndef LWSBT_INCLUDE_PATHS_H
+#define LWSBT_INCLUDE_PATHS_H
+
+#include "codec.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Executable addresses, start <= address < end; start and end are multiples of
+ * 1 << shift. Frames in the lines are offsets into the ranges, laid end to end. What the
+ * boot line or the ELF file's note says must be the same. [BT-CODE-1]
+ */
+struct lwsbt_range {
+	lwsbt_word start, end;
+};
+
+struct lwsbt_code {
+	const struct lwsbt_range *range;
+	uint8_t count;		/* of ranges */
+	uint8_t shift;		/* 0 to 4; LWSBT_CODE_SHIFT is the machine's */
+};
+
+/* Return addresses are multiples of 1 << LWSBT_CODE_SHIFT. */
+#if defined(__thumb__) || defined(__riscv) || defined(__s390x__)
+#define LWSBT_CODE_SHIFT 1
+#elif defined(__arm__) || defined(__aarch64__) || defined(__mips__) || defined(__powerpc__)
+#define LWSBT_CODE_SHIFT 2
+#else
+#define LWSBT_CODE_SHIFT 0
+#endif
+
+#define LWSBT_NO_OFFSET 0xffffffffu
+
+/* lwsbt_offset returns the offset of an address in the code, below 2^27, or
+ * LWSBT_NO_OFFSET. */
+uint32_t lwsbt_offset(const struct lwsbt_code *c, lwsbt_word pc);
+
+/* lwsbt_address returns the address of an offset that lwsbt_offset returned. */
+lwsbt_word lwsbt_address(const struct lwsbt_code *c, uint32_t offset);
+
+/* The longest line, without its end, in characters: 96 or more; at most 120 for a serial line, 240
+ * elsewhere [BT-PLINE-3]; and the most frames of a path. All files of a program must have the
+ * same. */
+#ifndef LWSBT_PATH_LINE
+#define LWSBT_PATH_LINE 120
+#endif
+#ifndef LWSBT_PATH_DEPTH
+#define LWSBT_PATH_DEPTH 31
+#endif
+
+/* What a path's frames begin at. */
+enum lwsbt_base {
+	LWSBT_PATH_WHOLE = 0,	/* the outermost frame there is */
+	LWSBT_PATH_CUT = 1,	/* frames further out were not captured */
+	LWSBT_PATH_NAMED = 2	/* the innermost frame of the path, or outer part of one, named outer */
+};
+
+struct lwsbt_path {
+	const lwsbt_word *pc;	/* addresses, the outermost first, without mode bits */
+	uint16_t depth;		/* of pc; at most LWSBT_PATH_DEPTH */
+	uint8_t base;		/* enum lwsbt_base */
+	uint32_t outer;		/* name, with LWSBT_PATH_NAMED */
+};
+
+/* lwsbt_name returns the name of a path. [BT-NAME-1] */
+uint32_t lwsbt_name(const struct lwsbt_code *c, const struct lwsbt_path *p);
+
+/* Flags of lines: which values entries have beside live blocks and bytes. [BT-ENTRY-4] */
+enum {
+	LWSBT_PATH_EVER = 2,	/* allocations and bytes since the boot */
+	LWSBT_PATH_PEAK = 4	/* the most bytes that were live */
+};
+
+/*
+ * A writer of ~p# lines, for all of a boot: zeros at first, and then the first group set. It
+ * may be used by one thread at a time.
+ */
+struct lwsbt_paths {
+	const struct lwsbt_out *out;
+	const struct lwsbt_code *code;
+	uint8_t flags;		/* LWSBT_PATH_EVER and LWSBT_PATH_PEAK; flush before a change */
+	uint8_t max;		/* longest line, 96 to LWSBT_PATH_LINE; 0: that */
+
+	uint32_t dump;		/* number of the dump; flush before a change */
+	uint32_t lines;		/* ~p# lines since the boot */
+
+	uint16_t len;		/* these are the library's: of text; 0 between lines */
+	uint16_t depth;		/* of the entry before */
+	uint8_t base;
+	uint8_t any;		/* whether there is one in this line */
+	uint32_t outer;
+	lwsbt_word pc[LWSBT_PATH_DEPTH];
+	char text[LWSBT_PATH_LINE + 1];
+};
+
+/*
+ * lwsbt_paths_add writes an entry: the path, and n values: live blocks, bytes, and what flags
+ * say, in this order; with an n of 0, a definition of the path alone. A line is given to out when
+ * it is full. A path that is too long for a line takes several. [BT-ENTRY-1]
+ */
+void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *p, const lwsbt_word *v, unsigned n);
+
+/* lwsbt_paths_flush gives the line that was begun to out, if there is one. */
+void lwsbt_paths_flush(struct lwsbt_paths *w);
+
+/*
+ * Packets for a transport that has no lines: lwsbt_packet_put is the put function that
+ * gathers whole lines, of any kind, up to cap bytes, and gives them to out together.
+ * A line that is longer than cap is given in pieces. lwsbt_packet_flush gives what is left.
+ */
+struct lwsbt_packet {
+	const struct lwsbt_out *out;
+	char *text;
+	size_t cap;
+	size_t len, end;	/* the library's: of text, and of whole lines in it */
+};
+void lwsbt_packet_put(void *arg, const char *text, size_t len);
+void lwsbt_packet_flush(struct lwsbt_packet *p);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,33 @@
+package profile
+
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+//go:embed fold.txt
+var foldList string
+
+// foldable matches the names of functions that allocate for others.
+var foldable = sync.OnceValue(func() *regexp.Regexp {
+	var list []string
+	for line := range strings.Lines(foldList) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			list = append(list, line)
+		}
+	}
+	return regexp.MustCompile("^(?:" + strings.Join(list, "|") + ")$")
+})
+
+// Allocator reports whether a function allocates for others: malloc and its wrappers,
+// operator new, containers of C++ and Rust, interpreters. The name is demangled. The list of
+// these functions is fold.txt.
+func Allocator(name string) bool {
+	s := strings.ReplaceAll(Shorten(name), "<…>", "")
+	if !strings.HasPrefix(s, "operator ") && !strings.HasPrefix(s, "<") {
+		s = s[strings.LastIndexByte(s, ' ')+1:] // without the return type of a template
+	}
+	return foldable().MatchString(strings.TrimPrefix(s, "__GI_")) // glibc's names for calls within itself
+}

@@ -1,0 +1,157 @@
+// The heap over time: a line through the dumps, boots one after the other.
+
+// timeScale returns where dumps are on a line from 0 to 1, and what its axis says: by time
+// where every dump has one and time goes on within a boot, else by number. A boot is as wide
+// as its time, but at least half of an even share.
+function timeScale(dumps, boots) {
+  const timed = boots.every(b => b.list.every((d, i) => dumps[d].time != null && (i === 0 || dumps[d].time >= dumps[b.list[i - 1]].time))) &&
+    boots.some(b => span(b) > 0);
+  function span(b) { return dumps[b.list[b.list.length - 1]].time - dumps[b.list[0]].time; }
+  const weights = boots.map(b => timed ? span(b) : Math.max(b.list.length - 1, 0.5));
+  const all = weights.reduce((a, b) => a + b, 0), least = boots.length > 1 ? all / boots.length / 2 : 0;
+  const widths = weights.map(w => Math.max(w, least)), sum = widths.reduce((a, b) => a + b, 0) || 1;
+  const gap = boots.length > 1 ? 0.02 : 0, usable = 1 - gap * (boots.length - 1);
+  const x = new Map(), parts = [];
+  let at = 0;
+  boots.forEach((b, i) => {
+    const width = widths[i] / sum * usable, first = dumps[b.list[0]].time, s = timed ? span(b) : b.list.length - 1;
+    b.list.forEach((d, k) => x.set(d, at + (s > 0 ? width * (timed ? dumps[d].time - first : k) / s : width / 2)));
+    parts.push({boot: b.boot, from: at, to: at + width, first: timed ? first : 0, span: s, list: b.list});
+    at += width + gap;
+  });
+  return {timed, x, parts};
+}
+
+// nearestDump returns the dump whose place is nearest.
+function nearestDump(scale, x) {
+  let best = -1, distance = Infinity;
+  for (const [d, at] of scale.x) if (Math.abs(at - x) < distance) { distance = Math.abs(at - x); best = d; }
+  return best;
+}
+
+// newTimeline returns the picture. Options: dumps; picked(now, base), base is -1 unless a
+// span was drawn.
+function newTimeline(options) {
+  const {dumps} = options, height = 144, left = 62, right = 14, top = 30, bottom = 24;
+  const box = el("div", {class: "timeline", tabindex: 0, role: "slider", "aria-label": "moment", "aria-valuemin": 1, "aria-valuemax": dumps.length});
+  let scale, drag = null, state, width = 0;
+  const px = d => left + scale.x.get(d) * (width - left - right);
+  const under = e => nearestDump(scale, (e.clientX - box.getBoundingClientRect().left - left) / (width - left - right));
+  const value = d => dumps[d][state.weight === COUNT ? "count" : "bytes"];
+
+  function show(s) {
+    state = s;
+    width = Math.max(box.clientWidth, 200);
+    const boots = bootsOf(dumps).filter(b => !s.boot || b.boot === s.boot);
+    scale = timeScale(dumps, boots);
+    const shown = boots.flatMap(b => b.list), max = Math.max(...shown.map(value), 1);
+    const yTicks = s.weight === COUNT ? ticks(max, 3) : byteTicks(max, 3), plot = height - top - bottom;
+    const y = v => top + plot * (1 - v / Math.max(max, yTicks[yTicks.length - 1]));
+    const parts = [];
+    for (const v of yTicks) {
+      parts.push(svg("line", {class: "grid", x1: left, x2: width - right, y1: y(v), y2: y(v)}),
+        svg("text", {x: left - 6, y: y(v) + 4, "text-anchor": "end"}, short(v, s.weight)));
+    }
+    let lastLabel = -Infinity;
+    for (const p of scale.parts) {
+      const x0 = left + p.from * (width - left - right), x1 = left + p.to * (width - left - right), line = p.list.map(d => `${px(d).toFixed(1)},${y(value(d)).toFixed(1)}`);
+      parts.push(svg("polygon", {class: "area", points: `${px(p.list[0]).toFixed(1)},${y(0)} ${line.join(" ")} ${px(p.list[p.list.length - 1]).toFixed(1)},${y(0)}`}),
+        svg("polyline", {class: "line", points: line.join(" ")}));
+      if (scale.parts.length > 1) {
+        if (p !== scale.parts[0]) parts.push(svg("line", {class: "boot", x1: x0 - 4, x2: x0 - 4, y1: 4, y2: height - bottom}));
+        if (x1 - x0 > 44) parts.push(svg("text", {x: x0, y: 11}, `boot ${p.boot}`));
+      }
+      for (const [at, text] of axis(p, x1 - x0)) {
+        const x = x0 + (p.span > 0 ? at / p.span : 0.5) * (x1 - x0);
+        if (x - lastLabel < text.length * 7 + 6 || x > width - text.length * 3) continue;
+        parts.push(svg("line", {class: "tick", x1: x, x2: x, y1: height - bottom, y2: height - bottom + 4}), svg("text", {x, y: height - 7, "text-anchor": "middle"}, text));
+        lastLabel = x;
+      }
+    }
+    for (const d of shown) {
+      const bad = !!dumps[d].warning;
+      if (bad || shown.length <= 150) parts.push(svg("circle", {class: "dot" + (bad ? " bad" : dumps[d].steady ? "" : " aside"), cx: px(d).toFixed(1), cy: y(value(d)).toFixed(1), r: bad ? 4 : 2.5}));
+    }
+    if (s.base >= 0 && scale.x.has(s.base) && scale.x.has(s.now)) {
+      const [a, b] = [px(s.base), px(s.now)].sort((p, q) => p - q);
+      parts.push(svg("rect", {class: "span", x: a, width: Math.max(1, b - a), y: top, height: plot}));
+    }
+    const peak = shown.reduce((a, b) => value(b) > value(a) ? b : a, shown[0]);
+    if (shown.length > 1) parts.push(mark(peak, y(value(peak)), "peak"));
+    if (s.base >= 0 && scale.x.has(s.base)) parts.push(cursor(s.base, "base"));
+    if (scale.x.has(s.now)) parts.push(cursor(s.now, "now"));
+    box.replaceChildren(svg("svg", {width, height, "aria-hidden": "true"}, parts));
+    box.setAttribute("aria-valuenow", s.now + 1);
+    box.setAttribute("aria-valuetext", describe(s.now) + (s.base >= 0 ? `; compared with ${describe(s.base)}` : ""));
+    function cursor(d, kind) {
+      return svg("g", {class: "cursor " + kind}, svg("line", {x1: px(d), x2: px(d), y1: top - 4, y2: height - bottom}), svg("circle", {cx: px(d), cy: y(value(d)), r: 5}));
+    }
+    function mark(d, at, text) {
+      const x = px(d), end = x > width - 70;
+      return svg("g", {class: "mark"}, svg("path", {d: `M${x} ${at - 5}l-4 -6h8z`}), svg("text", {x: x + (end ? -8 : 8), y: at - 5, "text-anchor": end ? "end" : "start"}, text + " " + short(value(d), s.weight)));
+    }
+  }
+
+  // axis returns the labels of a boot: seconds or dumps from its first, and text.
+  function axis(part, w) {
+    const n = Math.max(2, Math.floor(w / 80));
+    if (!scale.timed) {
+      const every = Math.max(1, Math.ceil(part.list.length * 46 / w));
+      return part.list.flatMap((d, i) => i % every === 0 ? [[i, dumps[d].label]] : []);
+    }
+    return timeTicks(part.first + part.span, Math.max(1, n * (part.first + part.span) / Math.max(part.span, 1e-9)))
+      .filter(t => t >= part.first).map(t => [t - part.first, duration(t, part.first + part.span)]);
+  }
+
+  function describe(d) {
+    const at = dumps[d].time == null ? "" : ", " + duration(dumps[d].time);
+    return `${dumps[d].name}${bootsOf(dumps).length > 1 && at ? `, boot ${dumps[d].boot}` : ""}${at}: ${unit(dumps[d].bytes, BYTES)} in ${unit(dumps[d].count, COUNT)}`;
+  }
+
+  box.addEventListener("pointerdown", e => {
+    if (e.button) return;
+    drag = {from: under(e), x: e.clientX, moved: false};
+    box.setPointerCapture(e.pointerId);
+    e.preventDefault();
+    box.focus({preventScroll: true});
+  });
+  box.addEventListener("pointermove", e => {
+    if (!scale) return;
+    const d = under(e);
+    if (drag && Math.abs(e.clientX - drag.x) > 4) drag.moved = true;
+    if (drag && drag.moved && drag.from !== d) show({...state, base: Math.min(drag.from, d), now: Math.max(drag.from, d)});
+    const lines = [el("b", {}, describe(d))];
+    if (dumps[d].warning) lines.push(el("div", {class: "warn"}, dumps[d].warning));
+    else if (dumps[d].aside) lines.push(el("div", {}, dumps[d].aside));
+    tip.show(e.clientX, e.clientY, lines);
+  });
+  box.addEventListener("pointerup", e => {
+    if (!drag) return;
+    const d = under(e), {from, moved} = drag;
+    drag = null;
+    tip.hide();
+    if (e.shiftKey && !moved) pickBase(d);
+    else if (moved && from !== d) options.picked(Math.max(from, d), Math.min(from, d));
+    else options.picked(d, -1);
+  });
+  box.addEventListener("pointercancel", () => { drag = null; show(state); });
+  box.addEventListener("pointerleave", tip.hide);
+  const pickBase = d => options.picked(state.now, d === state.now || d === state.base ? -1 : d);
+  box.addEventListener("keydown", e => {
+    if (e.ctrlKey || e.altKey || e.metaKey) return;
+    const shown = [...scale.x.keys()], at = d => Math.max(0, shown.indexOf(d)), last = shown.length - 1;
+    const step = {ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -last, End: last, PageDown: -10, PageUp: 10}[e.key];
+    if (!step && e.key !== "Home" && e.key !== "End") return;
+    e.preventDefault();
+    e.stopPropagation();
+    const to = from => shown[Math.max(0, Math.min(last, at(from) + step))];
+    if (e.shiftKey) {
+      const d = to(state.base >= 0 ? state.base : state.now);
+      options.picked(state.now, d === state.now ? -1 : d);
+    } else {
+      const d = to(state.now);
+      options.picked(d, d === state.base ? -1 : state.base);
+    }
+  });
+  return {box, show};
+}

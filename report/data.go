@@ -1,0 +1,416 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/profile"
+)
+
+// data is the input of the script. Call paths are a tree from the outermost frame
+// inward: node 0 is its root, and a node's parent has a lower number.
+type data struct {
+	Subtitle string   `json:"subtitle"`
+	Notes    []string `json:"notes"`
+	Dumps    []dump   `json:"dumps"`
+	Open     int      `json:"open"`    // the dump to show first
+	OpenWhy  string   `json:"openWhy"` // why it is not the last
+	Sites    [][4]any `json:"sites"`   // function, file, line, module
+	Parent   []int    `json:"parent"`
+	Site     []int    `json:"site"`
+	// Values has for each node with any: the node, the number of changes, and for each change
+	// the dump, and the bytes and the count from that dump on.
+	Values      []uint64            `json:"values"`
+	Costs       []cost              `json:"costs,omitempty"`
+	Growth      *[2][]grown         `json:"growth,omitempty"` // by bytes, by count
+	GrowthTotal *[2]grown           `json:"growthTotal,omitempty"`
+	GrowthBoot  int                 `json:"growthBoot,omitempty"` // whose growth it is, 0 for all
+	Leaks       *leaks              `json:"leaks,omitempty"`
+	Sources     map[string][]source `json:"sources,omitempty"`
+
+	sites map[profile.Site]int
+	nodes map[edge]int
+}
+
+type dump struct {
+	Name    string   `json:"name"`
+	Label   string   `json:"label"` // the same, short
+	Time    *float64 `json:"time"`  // seconds since the boot
+	Boot    int      `json:"boot"`
+	Bytes   uint64   `json:"bytes"`
+	Count   uint64   `json:"count"`
+	Warning string   `json:"warning,omitempty"`
+	Aside   string   `json:"aside,omitempty"` // why it cannot be compared, though nothing is missing
+	Steady  bool     `json:"steady"`          // it can be compared
+}
+
+type cost struct {
+	Name   string   `json:"name"`
+	About  string   `json:"about"`
+	Values []uint64 `json:"values"` // node, bytes, count; node, …
+}
+
+type grown struct {
+	Stack  []int    `json:"stack"` // sites, innermost first
+	Node   int      `json:"node"`  // 0 if the call path is not on the page
+	Points []uint64 `json:"points"`
+	Slope  float64  `json:"slope"`
+	Every  bool     `json:"every"`
+}
+
+type leaks struct {
+	Summary []string `json:"summary"`
+	Rows    []leak   `json:"rows"`
+}
+
+type leak struct {
+	Verdict  string    `json:"verdict"`
+	Stack    []int     `json:"stack"`
+	Node     int       `json:"node"`
+	RateText string    `json:"rateText"`
+	Grows    bool      `json:"grows"`
+	First    [2]uint64 `json:"first"` // bytes, count
+	Last     [2]uint64 `json:"last"`
+	Points   []uint64  `json:"points"`
+	Text     string    `json:"text"`
+}
+
+// edge is a call site below a node.
+type edge struct{ parent, site int }
+
+// largestExact is the largest whole number that the script's numbers hold exactly.
+const largestExact = 1<<53 - 1
+
+func newData(p *profile.Profile, o *Options) *data {
+	d := &data{Subtitle: printable.Text(o.Subtitle), Notes: []string{}, Sites: [][4]any{}, Parent: []int{-1}, Site: []int{-1}, Values: []uint64{},
+		sites: map[profile.Site]int{}, nodes: map[edge]int{}}
+	for _, n := range o.Notes {
+		d.Notes = append(d.Notes, printable.Text(n))
+	}
+	d.addDumps(p)
+	d.addRows(p)
+	if o.Growth == nil {
+		d.addGrowth(p)
+	} else if list := o.Growth.Dumps(); len(list) > 0 {
+		d.GrowthBoot = list[0].Boot
+		d.addGrowth(o.Growth)
+	}
+	for _, c := range o.Costs {
+		d.addCost(&c)
+	}
+	d.addLeaks(o.Leaks)
+	d.addSources(o.Sources)
+	return d
+}
+
+// addDumps adds the facts of the dumps.
+func (d *data) addDumps(p *profile.Profile) {
+	rounded := false
+	for i, from := range p.Dumps() {
+		total := p.Total(i)
+		rounded = rounded || total.Bytes > largestExact
+		out := dump{Name: printable.Text(from.Name), Label: fmt.Sprint(i + 1), Boot: from.Boot, Bytes: total.Bytes, Count: total.Count,
+			Warning: warning(from)}
+		if out.Name == "" {
+			out.Name = fmt.Sprintf("dump %d", i+1)
+		}
+		if from.Timed {
+			t := from.Time.Seconds()
+			out.Time = &t
+		}
+		d.Dumps = append(d.Dumps, out)
+	}
+	d.setAside(p.Dumps())
+	if rounded {
+		d.Notes = append(d.Notes, "Sums above 2^53 are rounded on this page.")
+	}
+	open, reason := profile.Steady(p.Dumps()...)
+	d.Open = max(0, open)
+	if last := len(d.Dumps) - 1; d.Open < last {
+		d.OpenWhy = fmt.Sprintf("Shown instead of the last, %s (%s).", d.Dumps[last].Name, printable.Text(reason))
+	}
+}
+
+// setAside marks the dumps that say nothing about a running program.
+func (d *data) setAside(dumps []*profile.Dump) {
+	for i, from := range dumps {
+		only := []*profile.Dump{from}
+		if i == len(dumps)-1 || dumps[i+1].Boot != from.Boot { // the last of a boot is compared with the one before
+			only = dumps[max(0, i-1) : i+1]
+			if only[0].Boot != from.Boot {
+				only = only[1:]
+			}
+		}
+		at, reason := profile.Steady(only...)
+		d.Dumps[i].Steady = at == len(only)-1 && reason == ""
+		if reason != "" && d.Dumps[i].Warning == "" {
+			d.Dumps[i].Aside = "It is not compared with others: " + printable.Text(reason) + "."
+		}
+	}
+}
+
+// warning describes the known missing part of a dump.
+func warning(d *profile.Dump) string {
+	var parts []string
+	if a := d.Announced; a.HasRecords && uint64(d.Records) != a.Records {
+		parts = append(parts, fmt.Sprintf("%d of %d records were read", d.Records, a.Records))
+	}
+	if d.Cut {
+		parts = append(parts, "the dump was never closed")
+	}
+	if n := d.Loss.NoSize; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d records were cut before their size and count as 0 bytes", n))
+	}
+	if d.Loss.NoBase {
+		parts = append(parts, "the dump that it differs from is missing")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Incomplete: " + strings.Join(parts, "; ") + "."
+}
+
+// addGrowth adds the growth over the complete dumps, if there are two.
+func (d *data) addGrowth(p *profile.Profile) {
+	var complete []int // indexes of dumps; what the others lack is not known
+	for i, from := range p.Dumps() {
+		if from.Complete() {
+			complete = append(complete, i)
+		}
+	}
+	if len(complete) < 2 {
+		return
+	}
+	d.Growth, d.GrowthTotal = &[2][]grown{}, &[2]grown{}
+	for i, w := range []profile.Weight{profile.Bytes, profile.Count} {
+		trend := p.Growth(w)
+		d.GrowthTotal[i] = newGrown(trend.Total, []int{}, complete, func(dump int) uint64 { return w.Of(p.Total(dump)) })
+		d.Growth[i] = []grown{}
+		for _, g := range trend.Rows[:min(maxGrowth, len(trend.Rows))] {
+			stack := d.stack(g.Stack())
+			out := newGrown(g, stack, complete, func(dump int) uint64 { return w.Of(g.At(dump)) })
+			out.Node = d.find(stack)
+			d.Growth[i] = append(d.Growth[i], out)
+		}
+	}
+}
+
+func newGrown(g profile.Growth, stack, dumps []int, value func(dump int) uint64) grown {
+	out := grown{Stack: stack, Slope: g.Slope, Every: g.Every}
+	for _, dump := range dumps {
+		out.Points = append(out.Points, value(dump))
+	}
+	return out
+}
+
+// addCost adds what call paths have of a cost. Paths that are not on the page are added.
+func (d *data) addCost(c *Cost) {
+	sums := map[int]profile.Value{}
+	for row := range c.Profile.Rows() {
+		v := row.Value()
+		if v.IsZero() {
+			continue
+		}
+		stack := d.stack(row.Stack())
+		node := d.find(stack)
+		if node == 0 && len(d.nodes) < 4*MaxPaths {
+			node = d.path(stack)
+		}
+		if node == 0 {
+			node = d.child(0, d.extraSite(profile.Other))
+		}
+		sum := sums[node]
+		sum.Add(v)
+		sums[node] = sum
+	}
+	out := cost{Name: printable.Text(c.Name), About: printable.Text(c.About), Values: []uint64{}}
+	nodes := make([]int, 0, len(sums))
+	for node := range sums {
+		nodes = append(nodes, node)
+	}
+	slices.Sort(nodes)
+	for _, node := range nodes {
+		out.Values = append(out.Values, uint64(node), sums[node].Bytes, sums[node].Count)
+	}
+	d.Costs = append(d.Costs, out)
+}
+
+func (d *data) addLeaks(l *Leaks) {
+	if l == nil {
+		return
+	}
+	d.Leaks = &leaks{Summary: []string{}, Rows: []leak{}}
+	for _, s := range l.Summary {
+		d.Leaks.Summary = append(d.Leaks.Summary, printable.Text(s))
+	}
+	for _, r := range l.Rows {
+		stack := d.stack(r.Stack)
+		d.Leaks.Rows = append(d.Leaks.Rows, leak{Verdict: r.Verdict, Stack: stack, Node: d.find(stack), RateText: printable.Text(r.Rate), Grows: r.Grows,
+			First: [2]uint64{r.First.Bytes, r.First.Count}, Last: [2]uint64{r.Last.Bytes, r.Last.Count},
+			Points: append([]uint64{}, r.Points...), Text: printable.Text(r.Text)})
+	}
+}
+
+// stack returns the numbers of sites, which it adds if they are new, innermost first.
+func (d *data) stack(sites []profile.Site) []int {
+	list := make([]int, 0, len(sites))
+	for _, s := range sites {
+		n, known := d.sites[s]
+		if !known {
+			n = len(d.Sites)
+			d.sites[s] = n
+			d.Sites = append(d.Sites, [4]any{printable.Text(s.Func), printable.Text(s.File), s.Line, printable.Text(s.Module)})
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// addRows adds the call paths. Beyond the limits, those that never hold much become one.
+func (d *data) addRows(p *profile.Profile) {
+	rows, rest := heaviest(slices.Collect(p.Rows()))
+	if len(rest) > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("The page holds the %d call paths that hold most; the other %d are shown as one.", len(rows), len(rest)))
+	}
+	series := map[int][]profile.Value{} // by node and dump
+	points := func(node int) []profile.Value {
+		if series[node] == nil {
+			series[node] = make([]profile.Value, len(d.Dumps))
+		}
+		return series[node]
+	}
+	put := func(node int, row profile.Row) {
+		list := points(node)
+		for i, v := range row.Values() {
+			list[i].Add(v)
+		}
+	}
+	// All call paths but the rest have a node of their own, so that only one series is kept.
+	var changes [][]uint64
+	for _, row := range rows {
+		node := d.path(d.stack(row.Stack()))
+		put(node, row)
+		if !d.isExtra(node) {
+			changes = append(changes, encode(node, series[node]))
+			delete(series, node)
+		}
+	}
+	if len(rest) > 0 {
+		node := d.child(0, d.extraSite(profile.Other))
+		for _, row := range rest {
+			put(node, row)
+		}
+	}
+	for node, list := range series {
+		changes = append(changes, encode(node, list))
+	}
+	slices.SortFunc(changes, func(a, b []uint64) int { return cmp.Compare(a[0], b[0]) })
+	for _, c := range changes {
+		d.Values = append(d.Values, c...)
+	}
+}
+
+// isExtra reports whether a node is one of those that are only a name.
+func (d *data) isExtra(node int) bool {
+	s := d.Sites[d.Site[node]]
+	return d.Parent[node] == 0 && (s[0] == noFrames || s[0] == profile.Other)
+}
+
+// encode returns the values of a node as data.Values has them.
+func encode(node int, list []profile.Value) []uint64 {
+	out := []uint64{uint64(node), 0}
+	var before profile.Value
+	for i, v := range list {
+		if v != before {
+			out = append(out, uint64(i), v.Bytes, v.Count)
+			out[1]++
+		}
+		before = v
+	}
+	return out
+}
+
+// heaviest returns the rows of a page, and the rest. If the page does not hold all, it
+// has those with the most bytes, then allocations, that they ever hold.
+func heaviest(rows []profile.Row) (heavy, rest []profile.Row) {
+	type sized struct {
+		most    profile.Value
+		changes int
+		row     profile.Row
+	}
+	list, sum := make([]sized, len(rows)), 0
+	for i, row := range rows {
+		s := &list[i]
+		s.row = row
+		var before profile.Value
+		next := 0
+		for dump, v := range row.Values() {
+			s.most.Bytes, s.most.Count = max(s.most.Bytes, v.Bytes), max(s.most.Count, v.Count)
+			if dump != next && !before.IsZero() || v != before {
+				s.changes++
+			}
+			before, next = v, dump+1
+		}
+		sum += s.changes
+	}
+	if len(rows) <= MaxPaths && sum <= maxChanges {
+		return rows, nil
+	}
+	slices.SortStableFunc(list, func(a, b sized) int {
+		return cmp.Or(cmp.Compare(b.most.Bytes, a.most.Bytes), cmp.Compare(b.most.Count, a.most.Count))
+	})
+	n, sum := 0, 0
+	for n < min(len(list), MaxPaths) && sum+list[n].changes <= maxChanges {
+		sum += list[n].changes
+		n++
+	}
+	for i := range list {
+		rows[i] = list[i].row
+	}
+	return rows[:n], rows[n:]
+}
+
+// path returns the node of a call path, which it adds if it is new.
+func (d *data) path(stack []int) int {
+	node := 0
+	for _, s := range slices.Backward(stack) {
+		node = d.child(node, s)
+	}
+	if node == 0 {
+		node = d.child(0, d.extraSite(noFrames))
+	}
+	return node
+}
+
+// find returns the node of a call path, or 0.
+func (d *data) find(stack []int) int {
+	node := 0
+	for _, s := range slices.Backward(stack) {
+		n, ok := d.nodes[edge{node, s}]
+		if !ok {
+			return 0
+		}
+		node = n
+	}
+	return node
+}
+
+// child returns the node of a site below a node.
+func (d *data) child(parent, site int) int {
+	n, ok := d.nodes[edge{parent, site}]
+	if !ok {
+		n = len(d.Parent)
+		d.nodes[edge{parent, site}] = n
+		d.Parent, d.Site = append(d.Parent, parent), append(d.Site, site)
+	}
+	return n
+}
+
+// noFrames is the name of call paths of which no frame is shown.
+const noFrames = "(no frames)"
+
+// extraSite returns the number of a site that is only a name.
+func (d *data) extraSite(name string) int { return d.stack([]profile.Site{{Func: name}})[0] }
