@@ -48,7 +48,7 @@ peak, ever allocated, and temporary.`,
 		}
 		return args, nil
 	}, h.readMoments, h.write)
-	h.addAll(c, allFrames, []string{"output"})
+	h.addAll(c, oneFrames, []string{"output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&h.title, "title", "", "title the page `TEXT`")
 	f.StringVar(&h.sources, "sources", "", "show lines of the source files under `DIR`")

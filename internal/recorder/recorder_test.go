@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -377,5 +379,29 @@ func TestDamagedRings(t *testing.T) {
 		if rec.files[testPID] != nil {
 			dumps(t, rec.text(t, testPID)) // every line can be read
 		}
+	}
+}
+
+// Times are since the start of the program, not since btrecord first saw it.
+func TestTimesSinceTheStart(t *testing.T) {
+	if !haveCycles || !kernelUsesCycles() {
+		t.Skip("no cycle counter that the kernel relies on")
+	}
+	r, rec, wait := newTest(t, Config{Slots: 8, Words: 4096, Events: true})
+	start, stamp := time.Now(), r.memory.now()
+	time.Sleep(20 * time.Millisecond)
+	p := produce(r.memory, 0, testPID, 1, stamp)
+	p.image(testPID, 1, 0, 0, "/bin/late")
+	p.module(moduleBase, moduleBase, moduleEnd, "/no/such/file")
+	p.allocated(1<<20, 64, stackOf(rand.New(rand.NewPCG(1, 2))))
+	r.Ended(testPID)
+	wait()
+	m := regexp.MustCompile(`~h#begin 0 t=(\d+)`).FindStringSubmatch(rec.text(t, testPID))
+	if m == nil {
+		t.Fatal("no dump")
+	}
+	// The clock's rate is off by less than a tenth after the 2 ms that it is measured for.
+	if us, _ := strconv.ParseInt(m[1], 10, 64); us < 18_000 || us > 2*time.Since(start).Microseconds() {
+		t.Errorf("the last event was at %d µs, want 20,000 or a little more", us)
 	}
 }
