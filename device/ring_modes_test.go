@@ -76,6 +76,7 @@ type ringMode struct {
 	images int  // 0: any number
 	free   bool // the number of blocks is the run's own
 	bump   bool // with that allocator
+	env    string
 }
 
 func ringModes(plugin string) []ringMode {
@@ -91,6 +92,9 @@ func ringModes(plugin string) []ringMode {
 		{name: "fflush and fork", args: []string{"flushes", "30"}, config: ringConfig{children: 1}, images: 31},
 		{name: "realloc and fork", args: []string{"reallocs", "30"}, config: ringConfig{children: 1}, images: 31},
 		{name: "coroutines", args: []string{"coroutines", "200"}, images: 1},
+		{name: "a stack without an end", args: []string{"switch", "100"}, images: 1},
+		{name: "one arena", args: []string{"contend", "20000"}, images: 1, env: "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"},
+		{name: "one arena again", args: []string{"contend", "20000"}, images: 1, env: "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"},
 		{name: "signals", args: []string{"signals", "30000"}, images: 1, bump: true},
 		{name: "deep recursion", args: []string{"recurse", "5000"}, images: 1},
 		{name: "exec by the kernel", args: []string{"execve", "1000"}, images: 2},
@@ -107,15 +111,15 @@ func ringModes(plugin string) []ringMode {
 }
 
 func (m ringMode) run(t *testing.T, library, program, bump string) {
-	var alone []string
+	alone, env := []string{m.env}, []string{m.env}
 	args := append([]string{program}, m.args...)
 	if m.bump {
-		alone = []string{"LD_PRELOAD=" + bump}
+		alone = append(alone, "LD_PRELOAD="+bump)
 		library += ":" + bump
 	}
 	wantOut, wantErr := runRing(t, "", nil, alone, "", args...)
 	r := newRing(t, m.config)
-	out, err := runRing(t, library, r, nil, "", args...)
+	out, err := runRing(t, library, r, env, "", args...)
 	if fmt.Sprint(err) != fmt.Sprint(wantErr) || !m.free && out != wantOut {
 		t.Fatalf("%q, %v; alone %q, %v", out, err, wantOut, wantErr)
 	}
@@ -400,13 +404,16 @@ func TestRingSample(t *testing.T) {
 }
 
 // Threads, forks, modules and signals at once, in a program that does nothing else: long with
-// LWSBT_FULL.
+// LWSBT_FULL, ten minutes with LWSBT_FULL=all.
 func TestRingStorm(t *testing.T) {
 	library := ringLibrary(t, "gcc")
 	program := ringProgram(t, "gcc", "test/ring_storm.c", "-O2")
 	seconds := "2"
-	if full() {
+	switch {
+	case all():
 		seconds = "600"
+	case full():
+		seconds = "60"
 	}
 	for clock := range 2 {
 		if clock == 1 && !cycles() {

@@ -450,11 +450,15 @@ func ringProgram(t testing.TB, cc, source string, flags ...string) string {
 // returned.
 func runRing(t testing.TB, library string, r *ringReader, env []string, stdin string, args ...string) (string, error) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
-	defer stop()
-	if full() {
-		ctx = t.Context()
+	limit := time.Minute
+	switch {
+	case all():
+		limit = 20 * time.Minute
+	case full():
+		limit = 5 * time.Minute
 	}
+	ctx, stop := context.WithTimeout(t.Context(), limit)
+	defer stop()
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	var out, errs bytes.Buffer
 	c.Env = append(os.Environ(), env...)

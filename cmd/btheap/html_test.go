@@ -99,3 +99,16 @@ func TestPageOfEvents(t *testing.T) {
 		}
 	}
 }
+
+// The page leaves out allocators where call paths begin, as the other reports do.
+func TestPageFolds(t *testing.T) {
+	log := logFile(t, "out.dhat", `{"dhatFileVersion":2,"mode":"heap","verb":"Allocated","bklt":true,"bkacc":false,"tu":"instrs","Mtu":"Minstr",
+		"cmd":"./prog","pid":1,"tg":50,"te":90,"pps":[{"tb":64,"tbk":1,"tl":9,"mb":64,"mbk":1,"gb":64,"gbk":1,"eb":64,"ebk":1,"fs":[1,2]}],
+		"ftbl":["[root]","0x4848899: malloc (vg_replace_malloc.c:381)","0x109166: main (prog.c:7)"]}`)
+	for flag, want := range map[string]bool{"-q": false, "--no-fold": true} {
+		page, errs, code := command("", "html", flag, log)
+		if got := strings.Contains(page, `"malloc"`); code != 0 || got != want || !strings.Contains(page, `"main"`) {
+			t.Errorf("html %s: exit code %d, malloc in the page: %v, want %v: %s", flag, code, got, want, errs)
+		}
+	}
+}
