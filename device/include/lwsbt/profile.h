@@ -136,8 +136,8 @@ void lwsbt_profile_dump(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, u
 	const char *why, unsigned flags);
 
 /* lwsbt_low reports whether to dump because memory is low: an allocation failed since the last
- * call, or free, in bytes, has fallen below limit. It reports this once, until free was more than
- * 1.25 times limit. Only one thread may call it. */
+ * call, or free, in bytes, has fallen below limit. It reports the latter once, until free was at
+ * least 1.25 times limit. Only one thread may call it. */
 int lwsbt_low(struct lwsbt_profile *p, size_t free, size_t limit);
 
 /*
