@@ -51,7 +51,7 @@ typedef uintptr_t lwsbt_word;
 #define LWSBT_BLOB_MAX 180
 #endif
 #define LWSBT_BLOB_MIN 4	/* [BT-LIM-1] */
-#define LWSBT_LENGTH_MAX 65535	/* the longest blob with user fields, in bytes */
+#define LWSBT_LENGTH_MAX 65535	/* the largest length of a blob, in bytes */
 #define LWSBT_USER_MAX 10	/* bytes, rounded up */
 
 /* Characters of the ~m# line of a blob of n bytes, without a NUL. [BT-TEXT-1] */
