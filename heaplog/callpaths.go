@@ -12,7 +12,7 @@ import (
 )
 
 // callPaths turns the lines of call paths of one boot into call stacks. It knows the names of
-// the call paths, and the addresses of the code. A boot has one; it stays usable when the
+// the call paths, and the addresses of the code. Each boot has one. It can still be used when the
 // next boot has begun, for call paths whose names are not known yet.
 type callPaths struct {
 	process *symbol.Process
@@ -45,7 +45,7 @@ type callPaths struct {
 	next    uint64 // number of the next block, by the line of events before
 }
 
-// codeSource is what the code ranges come from.
+// codeSource is the source of the code ranges.
 type codeSource uint8
 
 const (
@@ -141,7 +141,7 @@ func (c *callPaths) elf() {
 	c.from, c.file = fromELF, files[0]
 }
 
-// settle takes the executable mappings that the log has told since the last call, unless the
+// settle adds the executable mappings that the log has had since the last call, unless the
 // boot line has the code ranges. (BT-CODE-3)
 func (c *callPaths) settle() {
 	if c.closed || c.from == fromHeader {
@@ -279,8 +279,8 @@ func (c *callPaths) unknownOuter(name uint32) symbol.Addr {
 	return a
 }
 
-// othersAddr is the address of the path of no frames, in which a device adds up what it has
-// no other place for. (BT-NAME-1)
+// othersAddr is the address of the path of no frames, for which a device counts the blocks of
+// paths that its table has no space for. (BT-NAME-1)
 var othersAddr = namedAddr("(all other call paths)")
 
 // namedAddr returns an address that is a name only.
@@ -356,7 +356,7 @@ func (c *callPaths) pathEvents(dst []PathEvent, l *callpath.Events) []PathEvent 
 	return dst
 }
 
-// pathSum is what a dump holds of a call path: the sum of its entries.
+// pathSum has the values of a call path in a dump: the sum of its entries.
 type pathSum struct {
 	live, ever profile.Value
 	peak       uint64

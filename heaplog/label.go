@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// Label is what [GroupBy] groups allocations by.
+// Label is a property by which [GroupBy] groups allocations.
 type Label uint8
 
 const (
@@ -18,9 +18,9 @@ const (
 	BySize                // the size of the block
 )
 
-// GroupBy sets what the call paths of dumps and events are. With ByThread and BySize, each
-// is one frame, "thread 7" or "64 bytes". Lines of call paths (~p#) do not record these: they are
-// an error.
+// GroupBy sets the call paths of dumps and events. With ByThread and BySize, each call path is
+// one frame, such as "thread 7" or "64 bytes". Lines of call paths (~p#) do not record threads
+// and sizes; a log with such lines is an error.
 func GroupBy(l Label) Option { return func(c *config) error { c.label = l; return nil } }
 
 // labels makes the frames of a [Label].

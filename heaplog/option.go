@@ -222,8 +222,8 @@ func Machine(m codec.Machine) Option {
 }
 
 // NamesFirst reads the logs once before [Reader.Items], to learn the names of call paths: Items
-// then knows a name that a later line tells. It copies streams to a temporary file first, to their
-// end.
+// then also knows names that only a later line defines. Streams are first copied to a temporary
+// file, up to their end.
 func NamesFirst() Option { return func(c *config) error { c.namesFirst = true; return nil } }
 
 // Unnamed opens no ELF file: addresses have modules and offsets, and no functions.

@@ -10,8 +10,8 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// pathDump holds the call paths of a dump that has lines of them: with k= in its begin mark,
-// or without marks. The zero pathDump is ready for use.
+// pathDump holds the call paths of a dump with lines of call paths: a dump with k= in its
+// ~h#begin line, or without ~h# lines. The zero pathDump is ready for use.
 type pathDump struct {
 	sums    []pathSum
 	paths   []profile.Path       // by index in sums
@@ -80,7 +80,7 @@ func (d *pathDump) addPath(b *profile.Builder, c *callPaths, id callpath.ID, s *
 	d.add(path, s)
 }
 
-// waits reports whether a later line can still tell a name that is not known yet.
+// waits reports whether a later line can still define a name that is not known yet.
 func (d *pathDump) waits() bool {
 	if d == nil {
 		return false
@@ -103,8 +103,8 @@ func (d *pathDump) resolved(b *profile.Builder) *pathDump {
 	return &r
 }
 
-// maxBases is the number of dumps of a boot that are kept, since a later dump may be the
-// difference to one of them.
+// maxBases is the number of dumps of a boot that are kept, since a later dump may be a
+// difference from one of them.
 const maxBases = 64
 
 // bases holds the latest dumps of a boot by number.
@@ -145,8 +145,8 @@ type endedDump struct {
 	paths   *pathDump        // nil if it has no lines of call paths
 }
 
-// build returns the dump, or with snapshot, what it is as far as it goes: then another dump
-// of the same lines can be built later.
+// build returns the dump. With snapshot, it returns the dump so far, and another dump of the
+// same lines can be built later.
 func (e *endedDump) build(bases *dumpBases, snapshot bool) *profile.Dump {
 	b := e.builder
 	if e.paths == nil {
@@ -197,8 +197,8 @@ func (e *endedDump) build(bases *dumpBases, snapshot bool) *profile.Dump {
 	return d
 }
 
-// lost returns the number of lines that are missing. (BT-DUMP-4) If both marks have the number of lines
-// before them, this includes lines at the end of the dump.
+// lost returns the number of lines that are missing. If both the ~h#begin and the ~h#end line
+// have the number of lines before them, this includes lines at the end of the dump. (BT-DUMP-4)
 func (e *endedDump) lost() int64 {
 	from, to := e.from.lines[0], e.from.lines[1]
 	if from.known && to.known && to.n >= from.n {
@@ -221,7 +221,7 @@ func (s *pathSum) allocation(p profile.Path, sample uint64, bytes, count *roundi
 }
 
 // rounding rounds estimates to integers whose sum is the rounded sum of the estimates. It is
-// what the integers so far are too low by.
+// the sum of the estimates less the sum of the integers so far.
 type rounding float64
 
 // next returns an integer less than 1 from v, at most 2^64-1.

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Verdict is what the dumps say about a call path that grows. The words and the thresholds
+// Verdict classifies a call path by the evidence that it leaks. The words and the thresholds
 // are those of docs/leaks.md.
 type Verdict uint8
 
 const (
-	NoEvidence Verdict = iota // it does not grow, or as noise does
-	Grows                     // one to three of 100 noisy call paths look so
+	NoEvidence Verdict = iota // no growth, or growth like that of noise
+	Grows                     // also one to three of 100 noisy call paths
 	Probably                  // a leak, or growth that will end
 	Leaking                   // a leak
 )
@@ -30,9 +30,9 @@ func (v Verdict) String() string {
 // MarshalText returns the text of String, for JSON.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// Evidence is what the rule of docs/leaks.md computes from the values of one call path. It
-// looks at the floor: the fewest blocks that the path held at a dump or at any later dump
-// of the boot. Memory below the floor came and never went back.
+// Evidence is what the rule of docs/leaks.md computes from the values of one call path. The
+// rule examines the floor: the fewest blocks that the path held at a dump or at any later dump
+// of the boot. Blocks below the floor were allocated and not freed since.
 type Evidence struct {
 	Verdict Verdict
 	// Rate is the growth of the floor in bytes per hour if [Leaks.Timed] is set, else per
@@ -42,37 +42,37 @@ type Evidence struct {
 	Intervals    int     // number of intervals
 	Chance       float64 // how many intervals would rise if the order of the dumps were random
 	Z            float64 // Rose less Chance, in standard deviations
-	D            float64 // largest distance of the floor from a straight line, as a part of its rise, 0 to 1
-	H2           float64 // rise in the half of the time in which the floor rose less, times 2, as a part of the rise
+	D            float64 // largest distance of the floor from a straight line, as a fraction of its rise, 0 to 1
+	H2           float64 // twice the rise in the half of the time in which the floor rose less, as a fraction of the rise
 	Gain         float64 // bytes that the floor rose over all boots, less two standard errors of the loss
-	Score        float64 // orders paths of one verdict: Gain, less if the rise is uneven
-	ByBytes      bool    // the number of blocks stands still, and their bytes were examined
+	Score        float64 // orders paths of one verdict: Gain, reduced if the rise is uneven
+	ByBytes      bool    // the number of blocks hardly changes, and their bytes were examined
 	First, Last  Value   // in the first and the last examined dump of the last examined boot
 	Boots        int     // boots that were examined
 }
 
-// minBootDumps is how many dumps a boot must have to be examined.
+// minBootDumps is the least number of dumps of a boot that is examined.
 const minBootDumps = 3
 
 // thresholds of the verdicts: all three must hold.
 var thresholds = []struct {
 	verdict  Verdict
 	z, d, h2 float64
-	dumps    int // that one boot must have
+	dumps    int // least number of dumps of the longest boot
 }{
 	{Leaking, 4, 0.20, 0.75, 6},
 	{Probably, 3.5, 0.25, 0.65, 0},
 	{Grows, 2, 0.40, 0.50, 0},
 }
 
-// trendBoot is the examined dumps of a boot.
+// trendBoot has the examined dumps of a boot.
 type trendBoot struct {
 	dumps []int     // indexes in the profile
 	at    []float64 // hours, or number of the dump, increasing
-	kept  []float64 // fraction of the blocks that the log has, over 0
+	kept  []float64 // fraction of the blocks that the log has, more than 0
 }
 
-// leakTrend examines the values of one call path after the other.
+// leakTrend examines call paths, one after the other.
 type leakTrend struct {
 	boots   []trendBoot
 	dumps   int // examined
@@ -211,7 +211,7 @@ type rise struct {
 func (s *rise) add(t *leakTrend, b *trendBoot, points []Value, byBytes bool) {
 	k := len(b.dumps)
 	x, f := t.value[:k], t.floor[:k]
-	step := 0.5 // of half a block; for bytes, of more than what alignment adds
+	step := 0.5 // least rise: half a block; for bytes, more than what alignment adds
 	for i, d := range b.dumps {
 		if byBytes {
 			x[i], step = float64(points[d].Bytes)/b.kept[i], 8

@@ -10,20 +10,20 @@ import (
 
 // LeakOptions are the options of [Profile.Leaks].
 type LeakOptions struct {
-	// ByFunction adds up the call paths with the same innermost shown frame. A leak that
-	// comes from many callers is seen in the sum only.
+	// ByFunction adds up the call paths with the same innermost shown frame. For a leak with
+	// many callers, the evidence may be clear only for the sum.
 	ByFunction bool
-	// Heap is the size of the device's heap in bytes. If it is 0, what is free is taken from
+	// Heap is the size of the device's heap in bytes. If it is 0, the free memory is that of
 	// Dump.Heap of the last used dump, if the allocator reported it.
 	Heap uint64
 }
 
-// Leaks is what the dumps of a profile say about leaks. (docs/leaks.md)
+// Leaks is the result of [Profile.Leaks]. (docs/leaks.md)
 type Leaks struct {
 	// Rows are the call paths whose floor rose, the most likely leak first: those with the
 	// verdict Leaking, then Probably, then the others, and within these by Score.
 	Rows []Leak
-	// Dumps says of each dump of the profile whether it was used.
+	// Dumps has each dump of the profile, and whether it was used.
 	Dumps []LeakDump
 	Used  int // number of dumps used
 	Boots int // boots that have at least three used dumps
@@ -35,12 +35,13 @@ type Leaks struct {
 	Span time.Duration
 	// Missing is the fraction of the blocks of the used dumps that the log lacks, 0 to 1.
 	Missing float64
-	// Varied is the number of call paths that differ between used dumps, in Rows or not.
+	// Varied is the number of call paths whose values differ between used dumps. It includes
+	// paths that are not in Rows.
 	Varied int
-	// Longest is the number of used dumps in the boot with the most.
+	// Longest is the largest number of used dumps in one boot.
 	Longest int
-	// Exhaustion is when the heap will be full, nil if no row is Leaking or Probably, or if
-	// its size is not known.
+	// Exhaustion is the time until the heap is full. It is nil if no row is Leaking or
+	// Probably, or if the free memory is not known.
 	Exhaustion *Exhaustion
 }
 
@@ -71,7 +72,7 @@ func (l *Leak) Points() []Value {
 	return list
 }
 
-// LeakDump says how a dump was used.
+// LeakDump is a dump, and whether [Profile.Leaks] used it.
 type LeakDump struct {
 	*Dump
 	Used    bool
@@ -91,9 +92,9 @@ type Exhaustion struct {
 // maxMissing is the largest fraction of missing blocks with which a dump is used.
 const maxMissing = 0.2
 
-// Leaks returns which call paths leak, by the rule of docs/leaks.md. It adds up the boots, and
-// uses dumps that lost up to a fifth of their blocks, with the loss as error. It leaves
-// out dumps without an end and the dumps that programs write when they exit.
+// Leaks returns the call paths that leak, by the rule of docs/leaks.md. It adds up the boots.
+// It uses dumps that lost up to a fifth of their blocks, and adds the loss to the error. It
+// leaves out dumps without an end, and dumps that programs write when they exit.
 func (p *Profile) Leaks(o LeakOptions) *Leaks {
 	l := &Leaks{Dumps: useDumps(p.Dumps())}
 	t := newLeakTrend(l.Dumps)
@@ -198,7 +199,7 @@ func useDumps(all []*Dump) []LeakDump {
 	return list
 }
 
-// steadyDumps decides which dumps show a running program, by themselves.
+// steadyDumps decides which dumps show a running program, without regard to their boots.
 func steadyDumps(all []*Dump) []LeakDump {
 	list := make([]LeakDump, len(all))
 	marked := 0 // dumps that announce how many blocks they have
@@ -294,10 +295,10 @@ func (l *Leaks) exhaust(heap uint64) {
 }
 
 // Steady returns the index of the dump that shows the present state of a running program: the
-// last one that has lost at most a fifth of its blocks and that was not written at the exit
-// of the program. If a boot has only a complete dump at its exit, that is taken. If there is
-// none, it is the last dump; it is -1 if there is no dump. reason says why it is not the last
-// dump, or what is wrong with that.
+// last dump that lost at most a fifth of its blocks and was not written at the exit of the
+// program. If the last boot has only a complete dump at its exit, Steady returns that dump. If
+// there is no such dump, it returns the last dump, or -1 if there is no dump at all. reason is
+// why the result is not the last dump, or what is wrong with the last dump.
 func Steady(dumps ...*Dump) (index int, reason string) {
 	list := steadyDumps(dumps)
 	last := len(list) - 1

@@ -108,7 +108,7 @@ func TestSearch(t *testing.T) {
 	}
 	eval[any](t, ctx, `(() => { const s = document.getElementById("search"); s.value = "no such function ("; s.dispatchEvent(new Event("input")); })()`)
 	do(t, ctx, chromedp.Sleep(100*time.Millisecond))
-	wantText(t, ctx, "#panel", "No call path passes the filter.")
+	wantText(t, ctx, "#panel", "No call path matches the filter.")
 	wantText(t, ctx, "#found", "0.0%", "not a regular expression")
 }
 

@@ -50,14 +50,14 @@ heap finds the allocations of libwebsockets, or of lwsbt's device library, in
 an image, and prints them as a recording: ~h#boot, the modules, and a dump of
 ~m# lines with the address of each block, for btheap and btdecode.
 
-If there is an ELF file with symbols, the list of blocks is found by the
-variable that holds it; else memory is searched for blocks. With --damage, heap
-prints which metadata was overwritten, which blocks were written past their
-end, and what was not checked. With --leaks, it prints the blocks that nothing
-points to: no register, stack or data, and no reachable block.
+With an ELF file with symbols, heap finds the list of blocks by the variable
+that holds it; otherwise it searches memory for blocks. With --damage, heap
+prints metadata that was overwritten, blocks that were written past their end,
+and what was not checked. With --leaks, it prints the blocks to which nothing
+points: no register, stack or data, and no reachable block.
 
-Of a program that counts by call path in a struct lwsbt_profile, heap prints
-the table: a dump of ~p# lines. With --paths, it prints any heap so.`,
+If the program counts by call path in a struct lwsbt_profile, heap prints the
+table: a dump of ~p# lines. With --paths, it prints any heap in this form.`,
 		Example: `
 btcore heap core -e app.elf > heap.rec           the heap, for btheap
 btcore heap --leaks core -e app.elf              what is leaked

@@ -33,10 +33,10 @@ func stacksCommand() *cobra.Command {
 		Long: `
 stacks prints the call stack of each thread of a core file. For the RAM of a
 device, it prints that of the thread whose registers are in a file (--regs). It
-uses unwind tables where the program has them; else it reads the code of each
+uses unwind tables if the program has them; otherwise it reads the code of each
 function, to find how far the function lowered the stack pointer. The second
-column says how a frame was found. A frame found by "scan" is a guess: some word
-of the stack is the address after a call.`,
+column has the method by which a frame was found. A frame found by "scan" is a
+guess: a word of the stack is the address after a call.`,
 		Example: `
 btcore stacks core -e app.elf
 btcore stacks --ram 0x20000000=ram.bin --regs regs.txt -e fw.elf

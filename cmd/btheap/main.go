@@ -19,7 +19,7 @@ ESP-IDF, NuttX and Zephyr, and files of pprof, heaptrack, DHAT, gperftools and
 jemalloc. Without FILE, or with '-', it reads standard input.`
 
 const examples = `
-btheap top -e app.elf device.log         who holds how much
+btheap top -e app.elf device.log         which functions hold how much
 btheap leaks -e app.elf device.log       what leaks, and how fast
 btheap html -e app.elf -o heap.html device.log
 btheap diff before.log after.log         what changed`

@@ -73,7 +73,7 @@ var own = map[string]func(s *session, f *pflag.FlagSet){
 		f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and wrappers that call paths begin with")
 	},
 	"at": func(s *session, f *pflag.FlagSet) {
-		f.StringVar(&s.at, "at", "", "of a recording with events, report what was live at `WHEN`: peak, end, or a time such as 2.5s")
+		f.StringVar(&s.at, "at", "", "for a recording with events, report the blocks that were live at `WHEN`: peak, end, or a time such as 2.5s")
 	},
 	"max-paths": func(s *session, f *pflag.FlagSet) {
 		f.IntVar(&s.maxPaths, "max-paths", 0, "keep `N` distinct call paths, and add up the others as one (default 10 million)")

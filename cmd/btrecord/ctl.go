@@ -15,12 +15,12 @@ import (
 func ctlCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ctl PID on|off|dump",
-		Short: "dump the heap of a running program now, or turn its recording on or off",
+		Short: "write a dump of a running program, or turn its recording on or off",
 		Long: `
 ctl asks the btrecord that records a program to write a dump of its live
-allocations, or to turn the recording on or off. That is for the program and
-its recorded children. What is live is known only since the recording was
-turned on: each time begins with no blocks.`,
+allocations, or to turn the recording on or off. This applies to the program
+and its recorded children. Each time the recording is turned on, it begins with
+no blocks: blocks that were allocated before are not recorded.`,
 		Example: `
 btrecord ctl 1234 dump
 btrecord ctl 1234 off`,

@@ -45,8 +45,8 @@ func libraryCommand() *cobra.Command {
 		Short: "build the library for a machine, such as a router",
 		Long: `
 library builds the preloaded library with a C compiler, for the machine and the
-C library (glibc or musl) that the compiler is for. btrecord itself is a static
-Go program, so a router needs these two files:
+C library (glibc or musl) of the compiler. btrecord itself is a static Go
+program, so a router needs only this library and btrecord:
 
   GOARCH=mips GOMIPS=softfloat CGO_ENABLED=0 go build ./cmd/btrecord
   router# btrecord --library liblwsbt.so -- app`,

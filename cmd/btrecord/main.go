@@ -22,17 +22,17 @@ func command() *cobra.Command {
 		Short: "btrecord runs a Linux program and records its heap.",
 		Long: `
 btrecord runs a program with a preloaded library that tells btrecord of each
-allocation and free. btrecord adds up and writes a recording: the live
-allocations by call path when the program ends, and with --events each
-allocation and free. btheap, btdecode and btstats read recordings like logs,
-and find functions by the build IDs and paths in them.`,
+allocation and free. btrecord writes a recording: the live allocations, added up
+by call path, when the program ends, and with --events each allocation and free.
+btheap, btdecode and btstats read recordings like logs, and find functions by
+the build IDs and paths in them.`,
 		Example: `
 btrecord -- git status                    writes git.rec
 btheap top git.rec                        live blocks at the end
 btrecord --at-peak -o peak.rec -- make    also the heap at its peak
 btrecord --events -- ./app                each allocation and free
-btrecord --sample 512K -- ./server        one allocation per 512 KB, on average
-btrecord ctl $(pidof app) dump            a dump now
+btrecord --sample 512K -- ./server        one block per 512 KB, on average
+btrecord ctl $(pidof app) dump            write a dump now
 btrecord library --cc mips-linux-gnu-gcc -o liblwsbt.so   for a router`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -7,12 +7,12 @@ import (
 )
 
 // AppendLine appends the ~p# line of entries, without a line end, and returns the
-// extended slice. An entry leaves out what it shares with the one before it
-// (BT-SHARE-1). AppendLine does not check the length of the line, see
-// [Writer]. It returns dst unchanged and an [*codec.Error] for what no line can hold: a
-// unit over 12, or that an address is no multiple of (unit), a code offset of 2^27 or
-// more (frame), more than 1,024 frames (depth), more than 2^64 − 2 live blocks (number).
-// It panics on flags that this package does not write. (BT-PLINE-1)
+// extended slice. An entry leaves out the frames that it shares with the previous entry
+// (BT-SHARE-1). AppendLine does not check the length of the line; see [Writer]. It
+// returns dst unchanged and an [*codec.Error] for an entry that no line can hold: with a
+// unit over 12 or an address that is not a multiple of the unit (reason unit), a code
+// offset of 2^27 or more (frame), more than 1,024 frames (depth), or more than 2^64 − 2
+// live blocks (number). It panics on flags that this package does not write. (BT-PLINE-1)
 func AppendLine(dst []byte, h Head, entries []Entry) ([]byte, error) {
 	var enc encoder
 	out := enc.begin(dst, h)
@@ -220,8 +220,8 @@ func (p *Path) outer() uint32 {
 	return 0
 }
 
-// AppendCRC appends the CRC of a ~p# or ~v# line that is complete but for it: of a line
-// made by hand, for tests. It panics if line has another lead-in. (BT-PLINE-2,
+// AppendCRC appends the CRC to a ~p# or ~v# line that lacks only the CRC, such as a line
+// written by hand for a test. It panics if line has another lead-in. (BT-PLINE-2,
 // BT-VLINE-2)
 func AppendCRC(line []byte) []byte {
 	switch {

@@ -4,7 +4,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// LeadInEvents is that of a line of events. (BT-VLINE-1)
+// LeadInEvents is the lead-in of a line of events. (BT-VLINE-1)
 const LeadInEvents = "~v#"
 
 // MaxEvents is the length of the longest line of events, in characters. (BT-VLINE-3)
@@ -13,7 +13,7 @@ const MaxEvents = 65536
 // minEvents is the least number of digits of a line of events. (BT-VLINE-1)
 const minEvents = 1 + 3 + 3 + eventsCRCDigits
 
-// EventsHead is what a line of events begins with. (BT-VLINE-1)
+// EventsHead is the head of a line of events. (BT-VLINE-1)
 type EventsHead struct {
 	Flags  Flags  // Blocks if events have addresses; others have no meaning
 	Seq    uint32 // number of ~v# lines since the boot before this one, mod 2^18
@@ -23,7 +23,7 @@ type EventsHead struct {
 	Next   uint64 // number of the next block: allocations since the boot before this line
 }
 
-// EventKind is what happened.
+// EventKind is the kind of an [Event].
 type EventKind uint8
 
 const (
@@ -113,8 +113,8 @@ func (l *Events) reset(start int) {
 // Rewind makes the first event the next one.
 func (l *Events) Rewind() { l.reset(l.start) }
 
-// After returns the number of the block that the next event of this kind would begin:
-// after the last event, what the next line has as Next.
+// After returns the number that the next block to begin would have. After the last event,
+// it is the Next of the following line.
 func (l *Events) After() uint64 { return l.next }
 
 // Next reads the next event into e and reports whether there was one. (BT-VLINE-4)
@@ -229,11 +229,11 @@ type EventsWriter struct {
 	paths        map[uint32]uint64 // name to index in this line, from 1
 }
 
-// Append adds an event to the line, and appends to dst the line before and its line
-// end if the event does not fit that. Number is not used: Allocated and Moved begin
-// block w.Next. Append returns dst unchanged and an [*codec.Error] for an event that no
-// line can hold: an Old of w.Next or more (age), an address that is no multiple of the
-// unit (unit). (BT-VLINE-1)
+// Append adds an event to the current line. If the event does not fit, Append first
+// appends the current line and a line end to dst, and begins a new line. It ignores
+// Number: Allocated and Moved begin block w.Next. Append returns dst unchanged and an
+// [*codec.Error] for an event that no line can hold: with an Old of w.Next or more (reason
+// age), or an address that is not a multiple of the unit (unit). (BT-VLINE-1)
 func (w *EventsWriter) Append(dst []byte, e Event) ([]byte, error) {
 	switch {
 	case w.Flags&^Blocks != 0 || w.Unit > MaxUnit:
@@ -342,7 +342,7 @@ func (w *EventsWriter) take(e *Event) {
 	}
 }
 
-// Flush appends the line so far and a line end to dst, if there is one.
+// Flush appends the current line and a line end to dst, if the line has events.
 func (w *EventsWriter) Flush(dst []byte) []byte {
 	if len(w.line) == 0 {
 		return dst

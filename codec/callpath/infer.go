@@ -8,16 +8,16 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Code ranges that are inferred from addresses begin and end at a page, and are apart if
-// there are more than inferGap bytes between two addresses.
+// Inferred code ranges begin and end at a page. Two addresses that are more than inferGap
+// bytes apart are in different ranges.
 const (
 	inferPage = 4 << 10
 	inferGap  = 1 << 20
 )
 
-// InferRanges returns code ranges that hold all of the addresses, for a log that does not
-// say where its code is, and the shift: the largest up to 2 that fits all addresses. If all
-// addresses are odd, as of Thumb code, bit 0 is no part of them, and shift is 1.
+// InferRanges returns code ranges that contain all addresses, for a log without code ranges,
+// and the shift: the largest up to 2 that fits all addresses. If all addresses are odd, as in
+// Thumb code, bit 0 is ignored, and shift is 1.
 func InferRanges(addresses []uint64) (ranges []codec.Range, shift int) {
 	if len(addresses) == 0 {
 		return nil, 0

@@ -6,7 +6,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// LeadIn is that of a line of call paths. (BT-PLINE-1)
+// LeadIn is the lead-in of a line of call paths. (BT-PLINE-1)
 const LeadIn = "~p#"
 
 // Longest lines, in characters from the lead-in to the CRC. (BT-PLINE-3)
@@ -15,7 +15,7 @@ const (
 	MaxLine   = 240 // elsewhere
 )
 
-// Flags say which values the entries of a line have. (BT-ENTRY-4)
+// Flags are the values that the entries of a line have. (BT-ENTRY-4)
 type Flags uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	laterField Flags = 32
 )
 
-// Head is what a line of call paths begins with. (BT-PLINE-1)
+// Head is the head of a line of call paths. (BT-PLINE-1)
 type Head struct {
 	Flags Flags
 	Dump  uint8  // number of the dump mod 64
@@ -39,7 +39,7 @@ type Head struct {
 // Block is a live block. (BT-ENTRY-4)
 type Block struct{ Address, Size uint64 }
 
-// Entry is a call path and what it holds. (BT-ENTRY-1, BT-ENTRY-4)
+// Entry is a call path with its values. (BT-ENTRY-1, BT-ENTRY-4)
 type Entry struct {
 	Path
 	Definition bool // the entry has no values, it only defines the name of its path

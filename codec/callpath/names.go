@@ -2,9 +2,9 @@ package callpath
 
 import "slices"
 
-// Names finds call paths by their names, within a boot. It keeps all paths that it was
-// given, and knows a name if it saw exactly one path, or outer part of a path, of that
-// name. A later definition resolves earlier uses. The zero Names is ready for use.
+// Names finds call paths by their names, within a boot. It keeps all paths that are added,
+// and knows a name if exactly one added path, or outer part of a path, has that name.
+// A later definition resolves earlier uses. The zero Names is ready for use.
 // (BT-NAME-2)
 type Names struct {
 	nodes    []node
@@ -13,9 +13,9 @@ type Names struct {
 	named    map[uint32]ID // first candidate of a name; node.next leads to the others
 }
 
-// ID is a path of a Names. The IDs of a path that stands in several lines are equal if
-// the lines give it in the same way; those that [Names.Resolve] returns are equal for
-// all lines, as far as names are known.
+// ID is a path of a Names. If several lines have the same path, its IDs are equal if the
+// lines write it with the same base and frames. The IDs that [Names.Resolve] returns are
+// equal for all lines, as far as names are known.
 type ID uint32
 
 // node is a path: that of its parent and one more frame. A root has no frame.
@@ -33,7 +33,7 @@ type edge struct {
 	frame  Frame
 }
 
-// IDs of the roots that stand for no frames.
+// IDs of the roots without frames.
 const (
 	wholeRoot ID = 0
 	cutRoot   ID = 1
@@ -118,9 +118,9 @@ func (n *Names) known(id ID) bool { return n.nodes[id].root <= cutRoot }
 // Name returns the name of a path. (BT-NAME-1)
 func (n *Names) Name(id ID) uint32 { n.init(); return n.nodes[id].name }
 
-// Resolve returns the ID of the same path with the outer frames that it gives by name,
-// as far as the name is known by now. Equal paths then have equal IDs. The result
-// changes as paths are added. (BT-NAME-2)
+// Resolve returns the ID of the path in which the name of the outer part is replaced by its
+// frames, as far as the name is known by now. Equal paths then have equal IDs. The result
+// may change as paths are added. (BT-NAME-2)
 func (n *Names) Resolve(id ID) ID {
 	n.init()
 	if n.known(id) {
@@ -202,8 +202,8 @@ func (n *Names) same(a, b ID) bool {
 	return true
 }
 
-// Path returns a path as [Names.Resolve] finds it, its frames in buf if they fit. Its
-// base is Whole or Cut, or Named if the name of its outer part is not known.
+// Path returns the resolved path of id; see [Names.Resolve]. It uses buf for the frames if
+// they fit. The base is Whole or Cut, or Named if the name of the outer part is not known.
 func (n *Names) Path(id ID, buf []Frame) Path {
 	id = n.Resolve(id)
 	root := &n.nodes[n.nodes[id].root]

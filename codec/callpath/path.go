@@ -9,31 +9,30 @@ const (
 	MaxUnit   = 12      // of addresses (BT-PLINE-1)
 )
 
-// Frame is a frame of a call path: a code offset, or an address that has none.
+// Frame is a frame of a call path: a code offset, or an address outside the code ranges.
 type Frame struct {
 	Value   uint64 // code offset below MaxOffset; if Escaped, an address
 	Escaped bool
 }
 
-// Base is what a path begins with. (BT-ENTRY-1)
+// Base is the beginning of a path, before its first frame. (BT-ENTRY-1)
 type Base uint8
 
 const (
 	Whole Base = 0 // the outermost frame of the stack
-	Cut   Base = 1 // some frame: those further out were not captured
+	Cut   Base = 1 // an inner frame: the outer frames were not captured
 	Named Base = 2 // the path whose name is Outer, and then the frames
 )
 
-// Path is a call path as it stands in a line: its frames, outermost first, and what
-// stands before them.
+// Path is a call path as a line has it: a base, and the frames after it, outermost first.
 type Path struct {
 	Base   Base
 	Outer  uint32  // name of the outer part, if Base is Named
 	Frames []Frame // outermost first; at most MaxDepth
 }
 
-// Name returns the name of the path. It depends on all of its frames, those of an
-// outer part that is given by name included. (BT-NAME-1)
+// Name returns the name of the path. It depends on all frames of the path, including those
+// of an outer part that is given by name. (BT-NAME-1)
 func (p *Path) Name() uint32 {
 	h := p.root()
 	for _, f := range p.Frames {

@@ -7,8 +7,8 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Ranges maps addresses to code offsets and back: executable ranges laid end to end.
-// The zero Ranges has none. (BT-CODE-1)
+// Ranges maps addresses to code offsets and back. Code offsets are positions in the
+// executable ranges, laid end to end. The zero Ranges is empty. (BT-CODE-1)
 type Ranges struct {
 	Shift uint8 // addresses count in units of 1<<Shift bytes, 0 to 4; set it before Add
 

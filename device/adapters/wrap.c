@@ -1,13 +1,13 @@
 /*
- * malloc and its kin by the linker's --wrap, for any C library: newlib, picolibc,
- * glibc, musl. Compile this with the program, and link with
+ * malloc, free, calloc and realloc with the linker's --wrap, for any C library:
+ * newlib, picolibc, glibc, musl. Compile this with the program, and link with
  *
  *   -Wl,--wrap=malloc,--wrap=free,--wrap=calloc,--wrap=realloc
  *   -Wl,--wrap=memalign,--wrap=aligned_alloc,--wrap=posix_memalign
  *
- * What the C library allocates for itself, as in strdup, is wrapped where it is
- * linked statically and its strdup calls malloc; where not, its memory has no
- * metadata, and may be freed all the same.
+ * Memory that the C library allocates for itself, as in strdup, is wrapped if the
+ * library is linked statically and its strdup calls malloc. Otherwise this memory
+ * has no metadata, and may be freed all the same.
  *
  *   -DLWSBT_WRAP_ALIGNED=memalign              with the second line: the function of
  *                                              the C library that the two others

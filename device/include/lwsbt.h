@@ -1,13 +1,14 @@
 /*
  * lwsbt.h: compressed backtraces for firmware
  *
- * Takes the call stack of each heap allocation, compresses it to some 20 to 60
- * bytes, keeps it in front of the allocated memory and writes all of them out
- * as lines of text, on request, in the format of libwebsockets (lws) that SPEC.md
- * specifies; or counts allocations by call path in a table, and writes that. Clauses in brackets, [BT-...], are SPEC.md's.
+ * The library captures the call stack of each heap allocation, compresses it to
+ * some 20 to 60 bytes, stores it in front of the allocated memory, and writes all
+ * live stacks as lines of text on request, in the format of libwebsockets (lws)
+ * that SPEC.md specifies. Or it counts allocations by call path in a table, and
+ * writes the table. IDs in brackets, [BT-...], are clauses of SPEC.md.
  *
- * C99. Nothing here allocates or recurses, and nothing is static but what the
- * program itself declares. Link what is needed: each part is a file of src/.
+ * The library is C99. It allocates no memory, does not recurse, and has no static
+ * data. Link only the parts that you need: each is a file of src/.
  *
  * This header includes all parts. Each can be included alone:
  *
@@ -39,8 +40,8 @@
  *   lwsbt/capture.h
  *   capture         capture_*.c     lwsbt_capture_...
  *
- * Unless it says otherwise, a function may be called from several threads at a
- * time, and from interrupts, as it touches nothing but its arguments.
+ * Unless its comment says otherwise, a function uses only its arguments: it may be
+ * called from several threads at a time, and from interrupts.
  */
 #ifndef LWSBT_H
 #define LWSBT_H

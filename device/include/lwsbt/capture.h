@@ -1,5 +1,5 @@
 /*
- * lwsbt/capture.h: call stacks. See lwsbt.h, and docs/capture.md for which function to take.
+ * lwsbt/capture.h: call stacks. See lwsbt.h. docs/capture.md describes which function to use.
  */
 #ifndef LWSBT_INCLUDE_CAPTURE_H
 #define LWSBT_INCLUDE_CAPTURE_H
@@ -12,14 +12,14 @@ extern "C" {
 #endif
 
 /*
- * A table of the program's functions, sorted by address, for backends that look
- * at code: made from the ELF file by a tool of tools/, and optional.
+ * A table of the program's functions, sorted by address, for capture functions that
+ * read code. It is optional. A tool in tools/ makes it from the ELF file.
  */
 struct lwsbt_functions {
 	const uint32_t *start;	/* first address of each function, less base */
 	size_t count;
 	uintptr_t base;
-	uintptr_t end;		/* past the last function */
+	uintptr_t end;		/* first address after the last function */
 };
 
 /* lwsbt_function_table returns the table that tools/functable -patch has written into
@@ -27,16 +27,16 @@ struct lwsbt_functions {
 const struct lwsbt_functions *lwsbt_function_table(void);
 
 /*
- * A cache of what prologue readers found out from code, by return address: with it,
- * a frame seen before takes some 80 instructions, not 640 and more. An array of these is the
- * program's, all zero at first, and may serve several threads. Where code is loaded or
- * replaced, zero it.
+ * An entry of the cache of prologue readers, by return address. With the cache, a frame seen
+ * before takes about 80 instructions instead of 640 or more. The program provides an array of
+ * entries, initialized with zeros; several threads may share it. Clear it when code is loaded
+ * or replaced.
  */
 struct lwsbt_rule {
-	uintptr_t check, rule;	/* the library's */
+	uintptr_t check, rule;	/* internal */
 };
 
-/* What a capture function may read. */
+/* The memory that a capture function may read. */
 struct lwsbt_capture_ctx {
 	uintptr_t lo, hi;	/* the stack: lo <= address < hi; both 0 if unknown */
 	uintptr_t code_lo, code_hi; /* code, and read-only data behind it; both 0 if unknown */
@@ -48,21 +48,21 @@ struct lwsbt_capture_ctx {
 };
 
 /*
- * A capture function stores return addresses of the calling thread's stack to
- * pcs, the innermost first, at most max, leaving out the first skip. It returns
- * how many. With a skip of 0, pcs[0] is in the function that called the capture
- * function: the address to which it returns.
+ * A capture function stores at most max return addresses of the calling thread's
+ * stack to pcs, the innermost first, without the first skip addresses. It returns
+ * their number. With a skip of 0, pcs[0] is the return address of the capture
+ * function, which is in the function that called it.
  *
  * It reads no stack outside ctx->lo to ctx->hi, and no code outside code_lo to
- * code_hi, where these are known; it ends where it cannot go on, and never
- * faults on a corrupted stack within these limits. Addresses have their mode
+ * code_hi, if these are known. It ends at the first frame that it cannot unwind,
+ * and never faults on a corrupted stack within these limits. Addresses have their mode
  * bits cleared (bit 0 of Thumb). It allocates nothing, unless its description
  * says so. ctx may be NULL: then nothing is known.
  */
 typedef size_t (*lwsbt_capture_fn)(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx);
 
-/* By what, in one line each; docs/capture.md says which to take. */
+/* Capture functions, with the method of each. docs/capture.md describes which to use. */
 size_t lwsbt_capture_unwind(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *); /* the compiler's unwinder */
 size_t lwsbt_capture_fp(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* frame pointers */
 size_t lwsbt_capture_mips(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* prologues */

@@ -1,5 +1,5 @@
 /*
- * lwsbt/codec.h: blobs and lines, written and read. See lwsbt.h.
+ * lwsbt/codec.h: writes and reads blobs and lines. See lwsbt.h.
  */
 #ifndef LWSBT_INCLUDE_CODEC_H
 #define LWSBT_INCLUDE_CODEC_H
@@ -51,7 +51,7 @@ typedef uintptr_t lwsbt_word;
 #define LWSBT_BLOB_MAX 180
 #endif
 #define LWSBT_BLOB_MIN 4	/* [BT-LIM-1] */
-#define LWSBT_LENGTH_MAX 65535	/* the most a blob's length can say, in bytes */
+#define LWSBT_LENGTH_MAX 65535	/* the largest length of a blob, in bytes */
 #define LWSBT_USER_MAX 10	/* bytes, rounded up */
 
 /* Characters of the ~m# line of a blob of n bytes, without a NUL. [BT-TEXT-1] */
@@ -59,7 +59,7 @@ typedef uintptr_t lwsbt_word;
 
 /* A call stack and the size of the allocation that it made. */
 struct lwsbt_stack {
-	lwsbt_word size;		/* bytes asked for */
+	lwsbt_word size;		/* requested bytes */
 	uint32_t end;			/* bits of a decoded blob: see lwsbt_decode */
 	uint32_t depth;			/* frames in pc, 0 to 32 */
 	lwsbt_word pc[LWSBT_DEPTH_MAX];	/* return addresses, the innermost first */
@@ -75,7 +75,7 @@ enum lwsbt_result {
 	LWSBT_DECODED_LINE,	/* a ~b# line of another form */
 	LWSBT_SHORT,		/* fewer than 2 bytes */
 	LWSBT_LENGTH,		/* the length contradicts the bytes available */
-	LWSBT_EMPTY,		/* length 0: the writer had no room for metadata */
+	LWSBT_EMPTY,		/* length 0: the writer had no memory for metadata */
 	LWSBT_TRUNCATED,	/* a field reaches into the length */
 	LWSBT_DELTA_FIRST,	/* frame 0 is a delta */
 	LWSBT_BACK,		/* the base of a delta lies before frame 0 */
@@ -113,10 +113,10 @@ enum lwsbt_tag {
 
 /*
  * lwsbt_encode writes the blob of s to buf, which has cap bytes, and returns its
- * length in bytes. If that is over cap, the blob did not fit, and what is in buf
- * is of no use: nothing beyond buf[cap - 1] is ever written. So a first call with
- * cap 0 (and buf NULL) measures. No blob without user fields is longer than
- * LWSBT_BLOB_MAX.
+ * length in bytes. If the length is over cap, the blob did not fit, and the contents
+ * of buf are invalid. Nothing after buf[cap - 1] is ever written, so a call with
+ * cap 0 (and buf NULL) returns the length. No blob without user fields is longer
+ * than LWSBT_BLOB_MAX.
  *
  * s->depth must be 0 to 32. [BT-BLOB-1, BT-SRCH-1, BT-SRCH-2, BT-MACH-4]
  */
@@ -124,8 +124,8 @@ size_t lwsbt_encode(void *buf, size_t cap, const struct lwsbt_stack *s, unsigned
 
 /*
  * A writer puts bit fields into a buffer: for blobs with user fields, and for
- * stacks within a program's own data. Set it up by lwsbt_writer_init; the
- * members are the library's.
+ * stacks within a program's own data. Initialize it with lwsbt_writer_init; the
+ * members are internal.
  */
 struct lwsbt_writer {
 	uint8_t *buf;
@@ -148,11 +148,11 @@ void lwsbt_put_stack(struct lwsbt_writer *w, const struct lwsbt_stack *s, unsign
  * [BT-SIZE-1] */
 void lwsbt_put_value(struct lwsbt_writer *w, lwsbt_word v, unsigned how);
 
-/* lwsbt_put_user writes a user field: tag (1 to 15), count and value. They stand
- * after the size; a 0 tag, which padding reads as, ends them. */
+/* lwsbt_put_user writes a user field: tag (1 to 15), count and value. User fields
+ * follow the size. A tag of 0 ends them; padding reads as this tag. */
 void lwsbt_put_user(struct lwsbt_writer *w, unsigned tag, uint64_t v);
 
-/* lwsbt_bits returns how many bits were written so far. */
+/* lwsbt_bits returns the number of bits written so far. */
 size_t lwsbt_bits(const struct lwsbt_writer *w);
 
 /* lwsbt_finish pads to a byte, writes the length, and returns it, as lwsbt_encode
@@ -168,8 +168,8 @@ size_t lwsbt_finish(struct lwsbt_writer *w);
  * field at fault.
  *
  * word is that of the encoder's machine, 32 or 64: at 32, sums are modulo 2^32
- * and a count over 32 is rejected. Where lwsbt_word has 32 bits, only that can
- * be read: word is then taken for 32. [BT-BLOB-2, BT-DEPTH-2, BT-DELTA-6, BT-COUNT-4]
+ * and a count over 32 is rejected. If lwsbt_word has 32 bits, word is always
+ * treated as 32. [BT-BLOB-2, BT-DEPTH-2, BT-DELTA-6, BT-COUNT-4]
  */
 enum lwsbt_result lwsbt_decode(struct lwsbt_stack *s, const void *blob, size_t len,
 	unsigned word);
@@ -185,21 +185,21 @@ enum lwsbt_result lwsbt_decode_at_end(struct lwsbt_stack *s, const void *past, s
 enum lwsbt_result lwsbt_decode_bare(struct lwsbt_stack *s, const void *p, size_t len,
 	unsigned word);
 
-/* lwsbt_salvage reads what is certain of a blob whose end was cut off: the frames
- * that are whole. word is as for lwsbt_decode. *announced is the depth that it once
- * had, *sized whether s->size is known. The result is LWSBT_OK if there was something
+/* lwsbt_salvage reads the whole frames of a truncated blob. word is as for
+ * lwsbt_decode. It sets *announced to the depth of the blob before it was truncated,
+ * and *sized to whether s->size is known. It returns LWSBT_OK if there was something
  * to salvage. [BT-SALV-1, BT-SALV-2] */
 enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len,
 	unsigned word, unsigned *announced, int *sized);
 
-/* lwsbt_user reads the user field at bit *pos of a blob, s->end at first, and
- * moves *pos behind it. *tag is LWSBT_TAG_END after the last. */
+/* lwsbt_user reads the user field at bit *pos of a blob, and moves *pos past it. Set
+ * *pos to s->end for the first field. *tag is LWSBT_TAG_END after the last. */
 enum lwsbt_result lwsbt_user(const void *blob, size_t len, size_t *pos, unsigned *tag,
 	uint64_t *value);
 
 /* ------------------------------------------------------------------- lines */
 
-/* Where lines go: put is called with pieces of text, of 1 to some 24 characters,
+/* The output of lines. put is called with pieces of text of 1 to about 24 characters,
  * not NUL-terminated. A line ends with "\n". */
 typedef void (*lwsbt_put_fn)(void *arg, const char *text, size_t len);
 

@@ -1,6 +1,6 @@
 /*
- * lwsbt/paths.h: ~p# lines, call paths with what they hold, written. See lwsbt.h, and
- * SPEC.md, Part III.
+ * lwsbt/paths.h: writes ~p# lines, which have call paths with their live blocks and bytes. See
+ * lwsbt.h, and SPEC.md, Part III.
  */
 #ifndef LWSBT_INCLUDE_PATHS_H
 #define LWSBT_INCLUDE_PATHS_H
@@ -13,8 +13,8 @@ extern "C" {
 
 /*
  * Executable addresses, start <= address < end; start and end are multiples of
- * 1 << shift. Frames in the lines are offsets into the ranges, laid end to end. What the
- * boot line or the ELF file's note says must be the same. [BT-CODE-1]
+ * 1 << shift. Frames in the lines are offsets into the ranges, laid end to end. The boot
+ * line or the ELF file's note must have the same ranges. [BT-CODE-1]
  */
 struct lwsbt_range {
 	lwsbt_word start, end;
@@ -23,7 +23,7 @@ struct lwsbt_range {
 struct lwsbt_code {
 	const struct lwsbt_range *range;
 	uint8_t count;		/* of ranges */
-	uint8_t shift;		/* 0 to 4; LWSBT_CODE_SHIFT is the machine's */
+	uint8_t shift;		/* 0 to 4; LWSBT_CODE_SHIFT for the machine */
 };
 
 /* Return addresses are multiples of 1 << LWSBT_CODE_SHIFT. */
@@ -44,9 +44,9 @@ uint32_t lwsbt_offset(const struct lwsbt_code *c, lwsbt_word pc);
 /* lwsbt_address returns the address of an offset that lwsbt_offset returned. */
 lwsbt_word lwsbt_address(const struct lwsbt_code *c, uint32_t offset);
 
-/* The longest line, without its end, in characters: 96 or more; at most 120 for a serial line, 240
- * elsewhere [BT-PLINE-3]; and the most frames of a path. All files of a program must have the
- * same. */
+/* LWSBT_PATH_LINE is the length of the longest line in characters, without its end: 96 or more; at
+ * most 120 for a serial line, 240 elsewhere. [BT-PLINE-3] LWSBT_PATH_DEPTH is the largest number of
+ * frames of a path. All files of a program must have the same values. */
 #ifndef LWSBT_PATH_LINE
 #define LWSBT_PATH_LINE 120
 #endif
@@ -54,11 +54,11 @@ lwsbt_word lwsbt_address(const struct lwsbt_code *c, uint32_t offset);
 #define LWSBT_PATH_DEPTH 31
 #endif
 
-/* What a path's frames begin at. */
+/* The beginning of a path, before its first frame in pc. */
 enum lwsbt_base {
-	LWSBT_PATH_WHOLE = 0,	/* the outermost frame there is */
-	LWSBT_PATH_CUT = 1,	/* frames further out were not captured */
-	LWSBT_PATH_NAMED = 2	/* the innermost frame of the path, or outer part of one, named outer */
+	LWSBT_PATH_WHOLE = 0,	/* nothing: the first frame is the outermost of the stack */
+	LWSBT_PATH_CUT = 1,	/* frames that were not captured */
+	LWSBT_PATH_NAMED = 2	/* the frames of the path, or of the outer part of a path, whose name is outer */
 };
 
 struct lwsbt_path {
@@ -71,54 +71,55 @@ struct lwsbt_path {
 /* lwsbt_name returns the name of a path. [BT-NAME-1] */
 uint32_t lwsbt_name(const struct lwsbt_code *c, const struct lwsbt_path *p);
 
-/* Flags of lines: which values entries have beside live blocks and bytes. [BT-ENTRY-4] */
+/* Flags of lines: the values that entries have in addition to live blocks and bytes. [BT-ENTRY-4] */
 enum {
 	LWSBT_PATH_EVER = 2,	/* allocations and bytes since the boot */
 	LWSBT_PATH_PEAK = 4	/* the most bytes that were live */
 };
 
 /*
- * A writer of ~p# lines, for all of a boot: zeros at first, and then the first group set. It
- * may be used by one thread at a time.
+ * A writer of ~p# lines, for a whole boot. Initialize it with zeros, and set the members of the
+ * first group. Only one thread may use it at a time.
  */
 struct lwsbt_paths {
 	const struct lwsbt_out *out;
 	const struct lwsbt_code *code;
 	uint8_t flags;		/* LWSBT_PATH_EVER and LWSBT_PATH_PEAK; flush before a change */
-	uint8_t max;		/* longest line, 96 to LWSBT_PATH_LINE; 0: that */
+	uint8_t max;		/* longest line, 96 to LWSBT_PATH_LINE; 0 means LWSBT_PATH_LINE */
 
 	uint32_t dump;		/* number of the dump; flush before a change */
 	uint32_t lines;		/* ~p# lines since the boot */
 
-	uint16_t len;		/* these are the library's: of text; 0 between lines */
-	uint16_t depth;		/* of the entry before */
+	uint16_t len;		/* this and the following are internal: length of text; 0 between lines */
+	uint16_t depth;		/* of the previous entry */
 	uint8_t base;
-	uint8_t any;		/* whether there is one in this line */
+	uint8_t any;		/* whether this line has an entry */
 	uint32_t outer;
 	lwsbt_word pc[LWSBT_PATH_DEPTH];
 	char text[LWSBT_PATH_LINE + 1];
 };
 
 /*
- * lwsbt_paths_add writes an entry: the path, and n values: live blocks, bytes, and what flags
- * say, in this order; with an n of 0, a definition of the path alone. A line is given to out when
- * it is full. A path that is too long for a line takes several. [BT-ENTRY-1]
+ * lwsbt_paths_add writes an entry: the path, and n values, which are live blocks, bytes, and those
+ * of w->flags, in this order. With an n of 0, it only defines the name of the path. It passes a
+ * line to out when the line is full. A path that is too long for a line takes several lines.
+ * [BT-ENTRY-1]
  */
 void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *p, const lwsbt_word *v, unsigned n);
 
-/* lwsbt_paths_flush gives the line that was begun to out, if there is one. */
+/* lwsbt_paths_flush passes the current line to out, if it has entries. */
 void lwsbt_paths_flush(struct lwsbt_paths *w);
 
 /*
- * Packets for a transport that has no lines: lwsbt_packet_put is the put function that
- * gathers whole lines, of any kind, up to cap bytes, and gives them to out together.
- * A line that is longer than cap is given in pieces. lwsbt_packet_flush gives what is left.
+ * Packets for a transport such as UDP. lwsbt_packet_put is a put function that gathers whole
+ * lines, of any kind, up to cap bytes, and passes them to out together. It splits a line that is
+ * longer than cap. lwsbt_packet_flush passes the remaining lines.
  */
 struct lwsbt_packet {
 	const struct lwsbt_out *out;
 	char *text;
 	size_t cap;
-	size_t len, end;	/* the library's: of text, and of whole lines in it */
+	size_t len, end;	/* internal: length of text, and of the whole lines in it */
 };
 void lwsbt_packet_put(void *arg, const char *text, size_t len);
 void lwsbt_packet_flush(struct lwsbt_packet *p);

@@ -13,33 +13,33 @@ extern "C" {
 #endif
 
 /*
- * The table is a tree of frames, and an entry for each path that holds something. The number of an
- * entry stays the same while a block of it lives. Entry 0 is for what has no place: it counts "all
- * others", the path of no frames.
+ * The table has a tree of frames, and an entry for each path that holds blocks. The number of an
+ * entry does not change while one of its blocks lives. Entry 0 is "all others", the path of no
+ * frames: it counts blocks of paths for which the table has no space.
  *
  *   node, a word    | mark | offset of the frame, and 1 | number of the node outside it |
  *                     1 bit                               as many bits as the numbers take
  *
- * A node's number is its place and 2; 0 and 1 are where paths of LWSBT_PATH_WHOLE and
- * LWSBT_PATH_CUT begin. A frame outside the code takes three nodes.
+ * A node's number is its index plus 2. Numbers 0 and 1 are the roots of paths of LWSBT_PATH_WHOLE
+ * and LWSBT_PATH_CUT. A frame outside the code takes three nodes.
  */
 struct lwsbt_entry {
 	uint16_t node;		/* innermost frame */
 	uint8_t size_class;	/* with sample: 4 for each power of 2; else 0 */
-	uint8_t bits;		/* the library's */
-	uint32_t live;		/* blocks */
-	size_t bytes;		/* that they asked for */
+	uint8_t bits;		/* internal */
+	uint32_t live;		/* number of live blocks */
+	size_t bytes;		/* requested for the live blocks */
 };
 
 /*
- * A block has two words before the program's memory, and behind it the spare bytes of heap.h:
+ * A block has two words before the program's memory, and the spare bytes of heap.h after it:
  *
- *   true start                         what the program gets
+ *   true start                         the program's pointer
  *   | size          | check | number  | size bytes ... | spare |
  *     a word          the upper and the lower 16 bits
  *
- * The check is of address, size and number: a write past the end of the block before, or before
- * the beginning of this one, changes it.
+ * The check covers address, size and number. It fails after a write past the end of the previous
+ * block, or before the beginning of this one.
  */
 struct lwsbt_block {
 	uintptr_t size, tag;
@@ -49,9 +49,9 @@ struct lwsbt_block {
 #define LWSBT_PROFILE_ENTRIES_MAX 65534
 
 /*
- * A profile. Set the first group before the first allocation; node and entry are
- * arrays of zeros. 3 or 4 nodes for each path, and a tenth more of both, are a beginning: see
- * docs/device.md. Read the second group whenever you like.
+ * A profile. Set the members of the first group before the first allocation; node and entry are
+ * arrays of zeros. Begin with 3 or 4 nodes for each path, and a tenth more of both: see
+ * docs/device.md. The second group may be read at any time.
  */
 struct lwsbt_profile {
 	struct lwsbt_heap *heap;	/* capture, ctx, port, skip, post; its counters are used, its list is not */
@@ -63,20 +63,20 @@ struct lwsbt_profile {
 	uint32_t sample;		/* mean bytes between sample points, below 2^27; 0: all blocks are counted */
 	uint32_t random;		/* seed for sample, not 0; 0: always the same */
 
-	uint32_t cut;			/* allocations so far that were counted under an outer frame of theirs */
+	uint32_t cut;			/* allocations so far that were counted for an outer part of their path */
 	uint32_t failed;		/* allocations so far for which there was no memory */
 
-	size_t left;			/* the library's */
-	uint32_t seen;			/* the library's: of failed */
-	uint8_t low;			/* the library's */
+	size_t left;			/* internal */
+	uint32_t seen;			/* internal: last value of failed */
+	uint8_t low;			/* internal */
 };
 
 /*
- * lwsbt_profile_... are malloc, memalign, calloc, realloc and free as lwsbt_heap_... are.
- * Memory without the two words is freed and resized as it is. Damage to a block's words
- * makes it memory without; with LWSBT_CHECK_UNTRACKED in heap->flags, all such memory is damage
- * (LWSBT_DAMAGED_BLOB), and is not freed. Events of the port are not called. They take the lock once
- * for an allocation, while its frames are looked up, and not during capture.
+ * lwsbt_profile_... are malloc, memalign, calloc, realloc and free, like lwsbt_heap_... .
+ * Memory without the two words is passed to the allocator unchanged, also if the words were
+ * damaged. With LWSBT_CHECK_UNTRACKED in heap->flags, all such memory is reported as damage
+ * (LWSBT_DAMAGED_BLOB), and is not freed. The event callback of the port is not called. An
+ * allocation takes the lock once, while it looks up its frames, and not during capture.
  */
 void *lwsbt_profile_malloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t size,
 	const void *caller);
@@ -89,31 +89,30 @@ void *lwsbt_profile_realloc(struct lwsbt_profile *p, const struct lwsbt_allocato
 void lwsbt_profile_free(struct lwsbt_profile *p, const struct lwsbt_allocator *a, void *q);
 
 /*
- * For an allocator of your own: lwsbt_profile_count counts a block of size bytes under its
- * stack, innermost frame first, and returns the number of the entry; lwsbt_profile_uncount takes
- * it back. base is LWSBT_PATH_WHOLE, or LWSBT_PATH_CUT if
- * outer frames were not captured.
+ * For your own allocator: lwsbt_profile_count counts a block of size bytes for its stack,
+ * innermost frame first, and returns the number of the entry. lwsbt_profile_uncount undoes this.
+ * base is LWSBT_PATH_WHOLE, or LWSBT_PATH_CUT if outer frames were not captured.
  */
 unsigned lwsbt_profile_count(struct lwsbt_profile *p, const struct lwsbt_stack *s, unsigned base);
 void lwsbt_profile_uncount(struct lwsbt_profile *p, unsigned number, size_t size);
 
-/* lwsbt_profile_sampled reports whether a block of size bytes is to be counted: always, without
- * sample; else with a probability of 1 - exp(-size / sample). [BT-DUMP-5] */
+/* lwsbt_profile_sampled reports whether to count a block of size bytes: always if p->sample is 0,
+ * else with a probability of 1 - exp(-size / sample). [BT-DUMP-5] */
 int lwsbt_profile_sampled(struct lwsbt_profile *p, size_t size);
 
 /* ------------------------------------------------------------------- dumps */
 
 enum {
-	LWSBT_DIFF = 1,		/* only what changed since the last dump, if that was ended */
-	LWSBT_NAMES = 2,	/* names for paths that were written before; each is repeated every 16 dumps */
-	LWSBT_SORT = 4		/* in the order of paths: a third shorter; takes time by the square of the entries */
+	LWSBT_DIFF = 1,		/* only paths that changed since the last dump, if that is complete */
+	LWSBT_NAMES = 2,	/* names for paths that were written before; frames are repeated every 16 dumps */
+	LWSBT_SORT = 4		/* sorted by path: a third shorter; time grows with the square of the entries */
 };
 
-/* A dump, for all of a boot: zeros at first, and then out and max of lines set. */
+/* The state of dumps, for a whole boot. Initialize it with zeros, and set lines.out and lines.max. */
 struct lwsbt_profile_dump {
 	struct lwsbt_paths lines;
 
-	struct lwsbt_profile *p;	/* the library's */
+	struct lwsbt_profile *p;	/* this and the following: internal */
 	uint32_t base, blocks, cut;
 	size_t bytes;
 	uint16_t at;
@@ -122,27 +121,28 @@ struct lwsbt_profile_dump {
 
 /*
  * lwsbt_profile_begin begins a dump: it writes ~h#begin, and ~h#heap if the port has numbers.
- * Each call of lwsbt_profile_next writes at most one entry, and after the last one ~h#end, and
- * removes what holds nothing; it returns 0 then, else 1. Others may allocate and free meanwhile: each
- * entry is as it was when it was written. One dump at a time. flags are LWSBT_DIFF and the
- * like; why is the reason, or NULL.
+ * Each call of lwsbt_profile_next writes at most one entry and returns 1. After the last entry it
+ * writes ~h#end, removes the entries without blocks, and returns 0. Other threads may allocate and
+ * free between the calls: an entry has its values at the time when it is written. Only one dump at
+ * a time is possible. flags is a sum of LWSBT_DIFF, LWSBT_NAMES and LWSBT_SORT; why is the reason
+ * for the dump, or NULL.
  */
 void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, uint32_t number,
 	const char *why, unsigned flags);
 int lwsbt_profile_next(struct lwsbt_profile_dump *d);
 
-/* lwsbt_profile_dump does all of it. */
+/* lwsbt_profile_dump writes a whole dump. */
 void lwsbt_profile_dump(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, uint32_t number,
 	const char *why, unsigned flags);
 
-/* lwsbt_low reports whether to dump because memory is low: allocations failed since the last
- * call, or free, in bytes, is below limit and was not at the last call. It is below limit until it is over
- * limit and a quarter. One thread calls it. */
+/* lwsbt_low reports whether to dump because memory is low: an allocation failed since the last
+ * call, or free, in bytes, has fallen below limit. It reports the latter once, until free was at
+ * least 1.25 times limit. Only one thread may call it. */
 int lwsbt_low(struct lwsbt_profile *p, size_t free, size_t limit);
 
 /*
- * The same dump of a heap that keeps its stacks in front of the blocks (heap.h): the blocks are
- * added up in LWSBT_SUMS slots. Where these do not suffice, a path has several entries.
+ * The same dump for a heap with stacks in front of its blocks (heap.h). It adds up the blocks in
+ * LWSBT_SUMS slots. If there are more paths, a path may have several entries.
  */
 #ifndef LWSBT_SUMS
 #define LWSBT_SUMS 64
@@ -153,24 +153,24 @@ struct lwsbt_sum {
 	size_t bytes;
 };
 
-/* lwsbt_dump_paths writes a dump of h by call path. sums has LWSBT_SUMS slots, of any contents. flags
- * is LWSBT_NAMES, to write names alone, or 0. */
+/* lwsbt_dump_paths writes a dump of h by call path. sums has LWSBT_SUMS slots, which need not be
+ * initialized. flags is LWSBT_NAMES, to write only names of paths that were written before, or 0. */
 void lwsbt_dump_paths(struct lwsbt_heap *h, struct lwsbt_paths *w, struct lwsbt_sum *sums,
 	uint32_t number, const char *why, unsigned flags);
 
 /* ----------------------------------------------------------------- headers */
 
-/* What the boot line says of the device. NULL and 0 leave a key out. [BT-HEAD-6] */
+/* The values of the boot line. NULL and 0 leave out a key. [BT-HEAD-6] */
 struct lwsbt_device {
-	const char *prog;		/* of the program */
-	const char *dev;		/* of the device: a serial number or the like */
+	const char *prog;		/* name of the program */
+	const char *dev;		/* name of the device, such as a serial number */
 	const char *fw;			/* version of the firmware */
 	const void *build;		/* the ELF file's .note.gnu.build-id, 4-byte aligned */
 	struct lwsbt_code code;
 	struct lwsbt_range heap;
 };
 
-/* lwsbt_head_device writes the ~h#boot line; lwsbt_head_boot is the one for Linux. */
+/* lwsbt_head_device writes the ~h#boot line of a device; lwsbt_head_boot writes that of a Linux program. */
 void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d);
 
 /* lwsbt_head_heap writes a ~h#heap line. time is in microseconds since boot, or LWSBT_NONE. */
@@ -180,10 +180,11 @@ void lwsbt_head_heap(const struct lwsbt_out *out, const struct lwsbt_numbers *n,
 void lwsbt_head_thread(const struct lwsbt_out *out, uintptr_t thread, const char *name);
 
 /*
- * LWSBT_NOTE_CODE(shift, start, end) and LWSBT_NOTE_HEAP(start, end), at file level, each once in a
- * program, tell a reader of the ELF file where code and heap are, by symbols of the linker script
- * (char arrays); LWSBT_NOTE_TEXT("1.2.3") the version. With --gc-sections, the linker script keeps the
- * section by KEEP(*(.note.lwsbt)); it need not be loaded. [BT-NOTE-1]
+ * LWSBT_NOTE_CODE(shift, start, end) and LWSBT_NOTE_HEAP(start, end) store the address ranges of
+ * code and heap in the ELF file, for readers. start and end are symbols of the linker script (char
+ * arrays). LWSBT_NOTE_TEXT("1.2.3") stores the version. Use each at file level, once in a program.
+ * With --gc-sections, the linker script must have KEEP(*(.note.lwsbt)); the section need not be
+ * loaded. [BT-NOTE-1]
  */
 #define LWSBT_NOTE_(name_, type_, ...) \
 	__attribute__((section(".note.lwsbt"), used, aligned(4))) static const struct __attribute__((packed)) { \

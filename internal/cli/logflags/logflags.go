@@ -82,7 +82,7 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 		s.BoolVar(&f.Bare, "bare", false, "read lines of base64 without ~m# as records, too")
 	},
 	"input-format": func(f *Flags, s *pflag.FlagSet) {
-		s.StringVar(&f.Format, "input-format", "", "the log has heap traces of `SYSTEM`, which is recognized: "+strings.Join(heaplog.Formats(), ", "))
+		s.StringVar(&f.Format, "input-format", "", "the log has heap traces of `SYSTEM` (default: recognized by its text): "+strings.Join(heaplog.Formats(), ", "))
 	},
 	"strict": func(f *Flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.Strict, "strict", false, "exit with 1 if a record could not be read")

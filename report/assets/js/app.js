@@ -49,7 +49,7 @@ function startPage() {
           choose("now", "Dump", dumpOptions, v => ({now: Number(v), base: ctx.state.base === Number(v) ? -1 : ctx.state.base, cost: "live"})),
           choose("base", "compared with", [[-1, "nothing"], ...dumpOptions], v => ({base: Number(v) === ctx.state.now ? -1 : Number(v), cost: "live"})),
           el("button", {type: "button", id: "peak", title: "the dump with the most bytes", onclick: () => set({now: peak, base: -1, boot: 0, cost: "live"})}, "Peak"),
-          el("span", {class: "grow"}), el("span", {class: "muted hint"}, "Click: that moment. Drag: the difference.")), timeline.box) : null,
+          el("span", {class: "grow"}), el("span", {class: "muted hint"}, "Click: show a moment. Drag: show a difference.")), timeline.box) : null,
       el("p", {id: "summary", "aria-live": "polite"}),
       el("div", {class: "bar filters", role: "search"},
         costs.length > 1 ? choose("cost", "Show", costs, v => ({cost: toNumber(v), base: -1})) : null,
@@ -125,7 +125,7 @@ function startPage() {
     const s = ctx.state, w = ctx.w, d = dumps[s.now], out = [];
     const sum = `${unit(w.total.bytes[0], BYTES)} in ${unit(w.total.count[0], COUNT)}`;
     if (s.cost !== "live") {
-      const cost = s.cost === "leaked" ? {name: "leaked", about: "what came after the first dump of a boot and never went back"} : m.costs[s.cost];
+      const cost = s.cost === "leaked" ? {name: "leaked", about: "allocated after the first dump of a boot, and not freed since"} : m.costs[s.cost];
       return [el("b", {}, cost.name), `: ${sum}`, cost.about ? el("span", {class: "muted"}, `; ${cost.about}`) : null, "."].filter(Boolean);
     }
     out.push(el("b", {}, d.name), boots.length > 1 ? ` of boot ${d.boot}` : "", `: ${sum}`, d.time != null ? `, at ${duration(d.time)}` : "");

@@ -65,7 +65,7 @@ function hasTab(m, tab) {
   return true;
 }
 
-// canLeak reports whether some boot has dumps enough to say what came and never went back.
+// canLeak reports whether a boot has enough dumps to compute what was allocated and not freed since.
 function canLeak(m) {
   return bootsOf(m.dumps).some(b => b.list.filter(d => m.dumps[d].steady).length > 2);
 }

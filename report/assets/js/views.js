@@ -25,7 +25,7 @@ function changeText(now, base, diff, weight) {
 // aboutNode describes a tree node in lines, for the tooltip and for the text below a graph.
 function aboutNode(ctx, node) {
   const {w, state} = ctx, a = amounts(node), all = w.total.gain[0] + w.total.loss[0], lines = [el("b", {}, titleOf(ctx, node))];
-  if (node.rest) lines.push(el("div", {class: "muted"}, "too narrow to draw one by one; a click widens them"));
+  if (node.rest) lines.push(el("div", {class: "muted"}, "too narrow to draw one by one; click to zoom in"));
   const {places, modules} = placesOf(ctx, sitesOf(node));
   if (places) lines.push(el("div", {class: "place"}, places));
   if (modules) lines.push(el("div", {class: "place"}, "in " + modules));
@@ -88,7 +88,7 @@ function drawFlame(ctx, panel) {
   const out = el("button", {type: "button", id: "out", disabled: !zoomed.parent, onclick: () => zoom(root)}, "Zoom out");
   const flame = newFlame({...flameOptions(ctx), label: state.invert ? "flame graph, innermost functions first" : "flame graph", zoom, focus: describe});
   panel.append(el("div", {class: "bar"},
-    el("button", {type: "button", id: "invert", "aria-pressed": state.invert, title: "from the innermost functions outward ( i )", onclick: () => ctx.set({invert: !state.invert, zoom: ""})}, "Invert"), out,
+    el("button", {type: "button", id: "invert", "aria-pressed": state.invert, title: "draw the innermost functions first ( i )", onclick: () => ctx.set({invert: !state.invert, zoom: ""})}, "Invert"), out,
     el("span", {class: "muted hint"}, "Click: zoom. Shift and click: callers and callees. Arrow keys and Enter work, too.")), flame.box, about);
   flame.show(zoomed);
   describe(zoomed);
@@ -97,7 +97,7 @@ function drawFlame(ctx, panel) {
 }
 
 function emptyText(ctx) {
-  if (ctx.state.module || ctx.state.only && ctx.state.search) return "No call path passes the filter.";
+  if (ctx.state.module || ctx.state.only && ctx.state.search) return "No call path matches the filter.";
   return ctx.w.diff ? "No call path differs between the two dumps." : "Nothing is live here.";
 }
 
@@ -119,7 +119,7 @@ function drawFunctions(ctx, panel) {
     value: r => r[name] - (diff ? r[baseName(name)] : 0), cell: r => diff ? changeSpan(r[name] - r[baseName(name)]) : grouped(r[name])});
   const baseName = name => name.replace("bytes", "baseBytes").replace("count", "baseCount");
   const part = (id, title, name) => ({id, title, hint: "share of the whole", num: true, low: true, value: r => r[name], cell: r => share(r[name], all)});
-  const own = "of call paths in which it is the innermost", total = "of call paths in which it is anywhere";
+  const own = "of call paths in which the function is innermost", total = "of all call paths with the function";
   const main = weight === COUNT ? "count" : "bytes", other = weight === COUNT ? "bytes" : "count";
   const titles = {bytes: "bytes", count: "count"};
   const columns = [
@@ -228,8 +228,8 @@ function drawGrowth(ctx, panel) {
   const rows = growth[state.weight].filter(g => !ctx.hits || g.stack.some(s => ctx.hits[ctx.keys[s]]));
   const every = rows.filter(g => g.every).length, total = growthTotal[state.weight], points = g => g.points.map(grouped).join(", ");
   panel.append(el("p", {}, every ? `${plural(every, "call path")} grew in every dump.` : "No call path grew in every dump.",
-    ` All together: ${signed(total.slope)} ${unitName} per dump, ${grouped(total.points[0])} → ${grouped(total.points[total.points.length - 1])}. `,
-    el("span", {class: "muted"}, `The slope is that of the straight line which fits the ${unitName} of ${plural(total.points.length, "complete dump")}${m.data.growthBoot ? ` of boot ${m.data.growthBoot}` : ""} best, by least squares.`)));
+    ` Total: ${signed(total.slope)} ${unitName} per dump, ${grouped(total.points[0])} → ${grouped(total.points[total.points.length - 1])}. `,
+    el("span", {class: "muted"}, `The slope is that of a straight line fitted by least squares to the ${unitName} of ${plural(total.points.length, "complete dump")}${m.data.growthBoot ? ` of boot ${m.data.growthBoot}` : ""}.`)));
   const table = newTable({caption: "call paths that grew", rows, sort: "slope", open: r => openPath(ctx, r), columns: [
     {id: "path", title: "Call path", hint: "innermost first", name: true, value: r => r.stack.map(s => m.sites[s][0]).join(" ").toLowerCase(), cell: r => pathCell(ctx, r.stack, () => openPath(ctx, r))},
     {id: "slope", title: "Slope", hint: "per dump", num: true, value: r => r.slope, cell: r => changeSpan(r.slope)},
@@ -249,7 +249,7 @@ function drawLeaks(ctx, panel) {
   panel.append(el("div", {class: "verdict"}, leaks.summary.map((s, i) => el("p", {class: i ? "muted" : "lead"}, s))));
   const rows = leaks.rows.filter(r => !ctx.hits || r.stack.some(s => ctx.hits[ctx.keys[s]]));
   if (!rows.length) {
-    if (ctx.hits) panel.append(el("p", {class: "empty"}, "None matches the search."));
+    if (ctx.hits) panel.append(el("p", {class: "empty"}, "No leak matches the search."));
     return {resize() {}, redraw() {}};
   }
   panel.append(el("ol", {class: "leaks"}, rows.map(r => el("li", {},
