@@ -233,11 +233,20 @@ func (l *leaks) tooFew(found *heap.Leaks) error {
 
 // checkLimit sets how the command ends if what leaks is more than --fail-over.
 func (l *leaks) checkLimit(found *heap.Leaks) error {
-	if l.limit.text == "" {
-		return nil
+	text, err := l.over(found)
+	if text != "" {
+		l.outcome = cli.Shortf("%s", text)
+	}
+	return err
+}
+
+// over says by how much --fail-over is exceeded, "" if it is not.
+func (l *leaks) over(found *heap.Leaks) (string, error) {
+	if l.limit.text == "" || found.Used == 0 {
+		return "", nil
 	}
 	if !found.Timed && !l.limit.perDump {
-		return cli.Usagef("--fail-over %s: the dumps have no times: give SIZE/dump", l.limit.text)
+		return "", cli.Usagef("--fail-over %s: the dumps have no times: give SIZE/dump", l.limit.text)
 	}
 	rate := 0.0
 	for i := range found.Rows {
@@ -248,14 +257,14 @@ func (l *leaks) checkLimit(found *heap.Leaks) error {
 	if found.Timed && l.limit.perDump {
 		rate *= found.Span.Hours() / float64(found.Used-found.Boots)
 	}
-	if rate > l.limit.bytes {
-		unit := "hour"
-		if l.limit.perDump {
-			unit = "dump"
-		}
-		l.outcome = cli.Shortf("leaks %s bytes per %s, more than %s (--fail-over)", slope(rate), unit, l.limit.text)
+	if rate <= l.limit.bytes {
+		return "", nil
 	}
-	return nil
+	unit := "hour"
+	if l.limit.perDump {
+		unit = "dump"
+	}
+	return fmt.Sprintf("leaks %s bytes per %s, more than %s (--fail-over)", slope(rate), unit, l.limit.text), nil
 }
 
 // worst returns the rows that the report lists: those that leak or probably do, and at
@@ -368,29 +377,35 @@ func unit(found *heap.Leaks) string {
 	return "bytes per dump"
 }
 
-// writeExhaustion writes when the heap will be full.
-func (l *leaks) writeExhaustion(w io.Writer, found *heap.Leaks) {
+// span writes a time in the unit of the rates.
+func span(found *heap.Leaks, v float64) string {
+	switch {
+	case math.IsInf(v, 1):
+		return "never"
+	case found.Timed:
+		return duration(v)
+	}
+	return slope(math.Round(v))[1:]
+}
+
+// left returns how long the heap lasts, such as "3 h (2 h to 5 h)".
+func left(found *heap.Leaks) string {
 	x := found.Exhaustion
-	if x == nil {
-		return
-	}
-	span := func(v float64) string {
-		switch {
-		case math.IsInf(v, 1):
-			return "never"
-		case found.Timed:
-			return duration(v)
-		}
-		return slope(math.Round(v))[1:]
-	}
-	in := span(x.In)
+	in := span(found, x.In)
 	if !found.Timed {
 		in += " dumps"
 	}
-	if from, to := span(x.From), span(x.To); from != to {
+	if from, to := span(found, x.From), span(found, x.To); from != to {
 		in += fmt.Sprintf(" (%s to %s)", from, to)
 	}
-	fmt.Fprintf(w, "free %s bytes: exhausted in %s at %s ± %s %s\n", cli.Number(x.Free), in, amount(x.Rate), amount(x.Margin)[1:], unit(found))
+	return in
+}
+
+// writeExhaustion writes when the heap will be full.
+func (l *leaks) writeExhaustion(w io.Writer, found *heap.Leaks) {
+	if x := found.Exhaustion; x != nil {
+		fmt.Fprintf(w, "free %s bytes: exhausted in %s at %s ± %s %s\n", cli.Number(x.Free), left(found), amount(x.Rate), amount(x.Margin)[1:], unit(found))
+	}
 }
 
 // amount writes a rate: with a fraction only if it is small.
