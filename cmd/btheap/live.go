@@ -110,7 +110,10 @@ func (l *live) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if u := s.reader.Summary().Undecided; u != "" {
-		return fmt.Errorf("%s", u)
+		if !s.Quiet { // it was noted
+			u = "the dumps cannot be told apart: give --split REGEX"
+		}
+		return errors.New(u)
 	}
 	return l.outcome
 }
@@ -223,7 +226,7 @@ func (st *state) line() string {
 		r := &st.found.Rows[i]
 		fmt.Fprintf(&b, ", %s ± %s %s", amount(r.Rate), amount(r.Margin)[1:], unit(st.found))
 		if stack := r.Stack(); len(stack) > 0 {
-			fmt.Fprintf(&b, ", %s", stack[0])
+			fmt.Fprintf(&b, ", %s", siteName(stack[0]))
 		}
 	}
 	if x := st.found.Exhaustion; x != nil {

@@ -92,15 +92,40 @@ func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case done:
 		m.message = msg.text
 	case tea.KeyMsg:
-		if m.typing {
-			m.typeFilter(msg)
-			break
-		}
-		m.message = ""
-		cmd = m.key(msg.String())
+		cmd = m.keys(msg)
 	}
 	m.scroll()
 	return m, cmd
+}
+
+// keys takes the keys of a message: those that are typed fast come together.
+func (m *screen) keys(msg tea.KeyMsg) tea.Cmd {
+	if msg.Type != tea.KeyRunes {
+		return m.press(msg)
+	}
+	var list []tea.Cmd
+	for _, r := range msg.Runes {
+		if cmd := m.press(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}); cmd != nil {
+			list = append(list, cmd)
+		}
+	}
+	switch len(list) {
+	case 0:
+		return nil
+	case 1:
+		return list[0]
+	}
+	return tea.Sequence(list...)
+}
+
+// press takes one key.
+func (m *screen) press(msg tea.KeyMsg) tea.Cmd {
+	if m.typing {
+		m.typeFilter(msg)
+		return nil
+	}
+	m.message = ""
+	return m.key(msg.String())
 }
 
 // key does what a key stands for.
@@ -282,13 +307,13 @@ func callers(stack []heap.Site) string {
 	}
 	names := make([]string, len(stack))
 	for i, s := range stack {
-		names[i] = s.String()
-		if i > 0 && s.Func != "" {
-			names[i] = s.Func
-		}
+		names[i] = siteName(s)
 	}
 	return strings.Join(names, " < ")
 }
+
+// siteName returns the function of a call site, or what is known of it.
+func siteName(s heap.Site) string { return cmp.Or(s.Func, s.String()) }
 
 // Lines above and below the list.
 const (

@@ -117,7 +117,7 @@ func TestScreen(t *testing.T) {
 	if m.selected != 2 {
 		t.Errorf("selected %d, want 2", m.selected)
 	}
-	press(t, m, "home", "/", "1", "2", "5", "x", "backspace", "0", "enter")
+	press(t, m, "home", "/125x", "backspace", "0", "enter")
 	if view := m.View(); strings.Contains(view, "0x401110") || !strings.Contains(view, "0x401250") || !strings.Contains(view, "[filter 1250, Esc clears]") {
 		t.Errorf("filtered:\n%s", view)
 	}
