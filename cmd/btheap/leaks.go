@@ -260,11 +260,11 @@ func (l *leaks) over(found *heap.Leaks) (string, error) {
 	if rate <= l.limit.bytes {
 		return "", nil
 	}
-	unit := "hour"
+	per := "hour"
 	if l.limit.perDump {
-		unit = "dump"
+		per = "dump"
 	}
-	return fmt.Sprintf("leaks %s bytes per %s, more than %s (--fail-over)", slope(rate), unit, l.limit.text), nil
+	return fmt.Sprintf("leaks %s bytes per %s, more than %s (--fail-over)", slope(rate), per, l.limit.text), nil
 }
 
 // worst returns the rows that the report lists: those that leak or probably do, and at
@@ -289,6 +289,9 @@ func (l *leaks) writeText(w io.Writer, found, functions *heap.Leaks) {
 	sure, grow, more := l.worst(found)
 	fmt.Fprintf(w, "%s in %s\n", headline(found), examined(found))
 	l.writeExhaustion(w, found)
+	if text := torn(found.Dumps); text != "" {
+		fmt.Fprintln(w, text)
+	}
 	for i := range sure {
 		l.writeLeak(w, found, &sure[i])
 	}
@@ -406,6 +409,30 @@ func (l *leaks) writeExhaustion(w io.Writer, found *heap.Leaks) {
 	if x := found.Exhaustion; x != nil {
 		fmt.Fprintf(w, "free %s bytes: exhausted in %s at %s ± %s %s\n", cli.Number(x.Free), left(found), amount(x.Rate), amount(x.Margin)[1:], unit(found))
 	}
+}
+
+// torn says that the heap is fragmented, by what the allocator reported in the dumps of the last
+// boot: the largest free block became a quarter smaller, and what is free did not become a tenth
+// smaller. It returns "" if it is not, or if the allocator reported in fewer than three dumps.
+func torn(dumps []heap.LeakDump) string {
+	var list []heap.Heap
+	for i := range dumps {
+		if i > 0 && (dumps[i].Boot != dumps[i-1].Boot || dumps[i].File != dumps[i-1].File) {
+			list = list[:0]
+		}
+		if dumps[i].Heap.Known {
+			list = append(list, dumps[i].Heap)
+		}
+	}
+	if len(list) < 3 {
+		return ""
+	}
+	first, last := list[0], list[len(list)-1]
+	if float64(last.Largest) > 0.75*float64(first.Largest) || float64(last.Free) < 0.9*float64(first.Free) {
+		return ""
+	}
+	return fmt.Sprintf("fragmentation: the largest free block went from %s to %s bytes, what is free from %s to %s (btheap map)",
+		cli.Number(first.Largest), cli.Number(last.Largest), cli.Number(first.Free), cli.Number(last.Free))
 }
 
 // amount writes a rate: with a fraction only if it is small.
