@@ -442,7 +442,7 @@ func (m *screen) head(b *strings.Builder) {
 	case st.alarm != "":
 		m.line(b, red, "ALARM: "+st.alarm+m.exhausted("; "))
 	default:
-		m.line(b, plainText, m.exhausted(""))
+		m.line(b, plainText, cmp.Or(torn(st.found.Dumps), m.exhausted("")))
 	}
 }
 
