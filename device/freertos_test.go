@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,6 +119,6 @@ func checkSample(t *testing.T, exe, log string) {
 		}
 	}
 	if n < 4 {
-		t.Error(fmt.Sprintf("%d dumps, expected 3 and that of the failed allocation\n%s", n, log))
+		t.Errorf("%d dumps, expected 3 and that of the failed allocation\n%s", n, log)
 	}
 }

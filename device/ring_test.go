@@ -173,20 +173,26 @@ func (r *ringReader) drain() error {
 			syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(r.u32(at+136))), 1, 1, 0, 0, 0)
 		}
 		if (state == 2 || r.gone(s)) && atomic.LoadUint32(r.u32(at+64)) == s.tail {
-			r.before += int(atomic.LoadUint32(r.u32(at + 68)))
-			for _, f := range []int{64, 68, 128, 132, 136} {
-				atomic.StoreUint32(r.u32(at+f), 0)
-			}
-			s.taken = false
-			for hint := atomic.LoadUint32(r.u32(72)); uint32(i) < hint; hint = atomic.LoadUint32(r.u32(72)) {
-				if atomic.CompareAndSwapUint32(r.u32(72), hint, uint32(i)) {
-					break
-				}
-			}
-			atomic.StoreUint32(r.u32(at), 0)
+			r.free(i, s)
 		}
 	}
 	return nil
+}
+
+// free gives a slot back.
+func (r *ringReader) free(i int, s *ringSlot) {
+	at := 4096 + i*256
+	r.before += int(atomic.LoadUint32(r.u32(at + 68)))
+	for _, f := range []int{64, 68, 128, 132, 136} {
+		atomic.StoreUint32(r.u32(at+f), 0)
+	}
+	s.taken = false
+	for hint := atomic.LoadUint32(r.u32(72)); uint32(i) < hint; hint = atomic.LoadUint32(r.u32(72)) {
+		if atomic.CompareAndSwapUint32(r.u32(72), hint, uint32(i)) {
+			break
+		}
+	}
+	atomic.StoreUint32(r.u32(at), 0)
 }
 
 // gone reports whether the process of a slot is gone, looked at now and then.
@@ -302,15 +308,15 @@ type ringBlock struct {
 }
 
 type ringProcess struct {
-	pid                                          uint32
-	live                                         map[uint64]ringBlock
-	allocs, frees, moves, unknown, twice, ringes int
-	bytes                                        uint64
-	modules                                      map[uint64]string
-	bases                                        map[string]uint64
-	image                                        []uint64
-	ends                                         [4]int
-	deepest                                      int
+	pid                                  uint32
+	live                                 map[uint64]ringBlock
+	allocs, frees, moves, unknown, twice int
+	bytes                                uint64
+	modules                              map[uint64]string
+	bases                                map[string]uint64
+	image                                []uint64
+	ends                                 [4]int
+	deepest                              int
 }
 
 // replay returns what the events of each image leave.
@@ -444,11 +450,15 @@ func ringProgram(t testing.TB, cc, source string, flags ...string) string {
 // returned.
 func runRing(t testing.TB, library string, r *ringReader, env []string, stdin string, args ...string) (string, error) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
-	defer stop()
-	if full() {
-		ctx = t.Context()
+	limit := time.Minute
+	switch {
+	case all():
+		limit = 20 * time.Minute
+	case full():
+		limit = 5 * time.Minute
 	}
+	ctx, stop := context.WithTimeout(t.Context(), limit)
+	defer stop()
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	var out, errs bytes.Buffer
 	c.Env = append(os.Environ(), env...)

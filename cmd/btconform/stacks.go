@@ -16,7 +16,7 @@ func newStacks() *cobra.Command {
 	var seed uint64
 	c := &cobra.Command{
 		Use:   "stacks --word 32|64 [--seed N]",
-		Short: "print the stacks to record vectors from",
+		Short: "print the stacks from which vectors are recorded",
 		Long: `stacks prints the stacks that ref-c/vectors are recorded from, one per line: ID,
 size and addresses in hex (- for none), separated by tabs.`,
 		Example: "btconform stacks --word 64 | ref-c/btref vectors > x86_64.btv",

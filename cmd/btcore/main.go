@@ -17,16 +17,16 @@ func command() *cobra.Command {
 		Use:   "btcore",
 		Short: "btcore reads the heap and call stacks out of a core file or RAM image.",
 		Long: `
-btcore reads what is left of a program that died: a core file of Linux, of gdb
-or of qemu's dump-guest-memory, or the RAM of a device. It finds the heap of
+btcore reads the memory image of a program: a core file of Linux, of gdb or of
+qemu's dump-guest-memory, or the RAM of a device. It finds the heap of
 libwebsockets or of lwsbt's device library in this image, with the call stack of
 each block. It prints the heap as a recording that btheap reads, or prints which
 blocks were overwritten and which leaked.
 
-An image holds whatever the program held, keys and passwords too. Contents of
-blocks are printed only where --bytes asks for them.`,
+An image contains all data of the program, also keys and passwords. btcore
+prints the contents of blocks only with --bytes.`,
 		Example: `
-btcore heap core -e app.elf | btheap top         where the memory is
+btcore heap core -e app.elf | btheap top         what holds the memory
 btcore heap --leaks core -e app.elf              leaks
 btcore heap --damage --ram 0x20000000=ram.bin -e fw.elf
 btcore stacks core -e app.elf                    the call stacks`,

@@ -67,8 +67,8 @@ func newCommand() *cobra.Command {
 	o.Add(c, "Input", "dump", "split", "only", "serial", "follow", "bare", "input-format", "strict", "quiet")
 
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text, addr2line, jsonl; btheap export has\nthose that add up")
-	f.BoolVar(&o.passthrough, "passthrough", false, "copy all other text, and decode records in place; print the frames of panic backtraces, too")
+	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text, addr2line, jsonl; btheap export has\nformats of sums")
+	f.BoolVar(&o.passthrough, "passthrough", false, "also print all other text, with the records decoded in place, and the frames of panic backtraces")
 	f.BoolVar(&o.encode, "encode", false, "turn ~b# lines into ~m# lines")
 	f.StringVar(&o.convertTo, "convert", "", "write the dumps as `WHAT`: paths (~p# lines), or records (~m# lines)")
 	f.StringVar(&o.searchName, "search", "lws", "with --encode or --convert records, encode as `NAME`: lws, or best, for the shortest records")

@@ -30,11 +30,11 @@ func eventsCommand() *cobra.Command {
 	rows, order := 0, ""
 	c := s.command(&cobra.Command{
 		Use: "events [flags] [FILE...]", Short: "peak, churn and lifetimes of a recording of events",
-		Long: `events reports on recordings with events, which have a line for each allocation
-and free (~e# lines, as btrecord --events writes). It lists what was live at the
-peak (or --at), what each call site allocated, how long its blocks lived, and
-frees of addresses that were not allocated. A temporary block is one that was
-freed by the next event of its thread.`,
+		Long: `events reports on recordings with events: each allocation and free, as btrecord
+--events writes them (~v# or ~e# lines). It lists the memory that was live at
+the peak (or --at), the memory that each call site allocated, how long its
+blocks lived, and frees of addresses that were not allocated. A temporary block
+is one that was freed by the next event of its thread.`,
 		Example: "btheap events -e app app.rec\nbtheap events --at 2.5s --sort temporary -e app app.rec",
 	}, heap.ByLine, func(args []string) ([]string, error) {
 		if !slices.Contains(orders, order) {

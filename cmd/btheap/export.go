@@ -78,7 +78,7 @@ func webCommand() *cobra.Command {
 	noBrowser := false
 	c := s.command(&cobra.Command{
 		Use: "web [flags] [FILE...]", Short: "show the profile in pprof's web interface",
-		Long:    "web serves pprof's web interface for the profile until interrupted, to browsers\non this machine alone.",
+		Long:    "web serves pprof's web interface for the profile until interrupted, to browsers\non this machine only.",
 		Example: "btheap web -e app.elf device.log",
 	}, heap.ByLine, func(args []string) ([]string, error) {
 		if port < 0 || port > 65535 {

@@ -72,7 +72,7 @@ func diffCommand() *cobra.Command {
 	var limit threshold
 	c := s.command(&cobra.Command{
 		Use: "diff [flags] A B | LOG", Short: "what changed between two dumps",
-		Long: `diff compares the last dump of log A with the last of log B. Of one LOG, it
+		Long: `diff compares the last dump of log A with the last of log B. For one LOG, it
 compares the first and the last dump, or those of --dump A..B. Call paths that
 grew come first, those that shrank last.`,
 		Example: "btheap diff -e app.elf before.log after.log\nbtheap diff --dump 2..5 -e app.elf device.log",
@@ -282,7 +282,7 @@ func growthCommand() *cobra.Command {
 		Long: `growth lists the call paths that grow over all dumps of the logs: first those
 that grew in every dump, the steepest first. The slope is that of a straight
 line fitted by least squares. Dumps without an end (~h#end), or with fewer
-records than they announce, are left out. Of a log with several boots, growth
+records than they announce, are left out. If a log has several boots, growth
 uses the last one that has two dumps, unless --dump is given.`,
 		Example: "btheap growth -e app.elf device.log\nbtheap growth --fail-on-growth 1024/dump -e app.elf monday.log tuesday.log",
 	}, heap.ByFunction, func(args []string) (files []string, err error) {

@@ -32,9 +32,9 @@ func htmlCommand() *cobra.Command {
 		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
 		Long: `html writes one HTML file that needs no network: the leaks, the dumps over time,
 a flame graph of each moment and of the difference between two, callers and
-callees of each function, with --sources its source lines, and the growth. Of a
-recording with events, it has 40 moments, and what was live at the peak, ever
-allocated, and temporary.`,
+callees of each function, with --sources its source lines, and the growth. For a
+recording with events, it has 40 moments, and the memory that was live at the
+peak, ever allocated, and temporary.`,
 		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --sources src --heap 256K -o heap.html device.log",
 	}, heap.ByLine, func(args []string) ([]string, error) {
 		if h.output == "" && cli.IsTerminal(h.c.OutOrStdout()) {
@@ -48,11 +48,11 @@ allocated, and temporary.`,
 		}
 		return args, nil
 	}, h.readMoments, h.write)
-	h.addAll(c, allFrames, []string{"output"})
+	h.addAll(c, oneFrames, []string{"output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&h.title, "title", "", "title the page `TEXT`")
 	f.StringVar(&h.sources, "sources", "", "show lines of the source files under `DIR`")
-	f.StringVar(&h.heap, "heap", "", "`SIZE` of the heap, such as 256K: says when it is exhausted")
+	f.StringVar(&h.heap, "heap", "", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	cli.AddFlags(c, "Page", f)
 	return c
 }

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
 )
 
 // A source file is found by the end of its name, and only under the directory.
@@ -33,6 +38,77 @@ func TestSourceUnder(t *testing.T) {
 		text, found := sourceUnder(root, name)
 		if string(text) != want || found != (want != "") {
 			t.Errorf("%q: %q, %v; want %q", name, text, found, want)
+		}
+	}
+}
+
+// The page of a recording with events has moments of it, the costs, and the leaks if any.
+// The numbers are of the events, added up by hand.
+func TestPageOfEvents(t *testing.T) {
+	var b strings.Builder
+	event := func(kind, addr, ms, size uint64, pcs ...uint64) {
+		u := &codec.User{}
+		u.Set(codec.TagEvent, kind)
+		u.Set(codec.TagAddress, addr)
+		u.Set(codec.TagTime, ms*1000)
+		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, u, codec.MachineExact32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(codec.AppendEventLine(nil, blob), '\n'))
+	}
+	b.WriteString("~h#boot prog=x w=32\n")
+	event(codec.EventAllocated, 0x1000, 0, 500, 0x401100, 0x401900)
+	event(codec.EventAllocated, 0x2000, 1000, 7000, 0x401200, 0x401900)
+	event(codec.EventFreed, 0x2000, 3000, 0) // temporary
+	event(codec.EventAllocated, 0x3000, 40000, 300, 0x401100, 0x401900)
+	out, errs, code := command("", "html", logFile(t, "x.rec", b.String()))
+	if code != 0 {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	m := regexp.MustCompile(`(?s)<script id="data" type="application/json">(.*?)</script>`).FindStringSubmatch(out)
+	if m == nil {
+		t.Fatal("no data in the page")
+	}
+	var d struct {
+		Dumps []struct{ Bytes uint64 }
+		Costs []struct {
+			Name   string
+			Values []uint64
+		}
+	}
+	if err := json.Unmarshal([]byte(m[1]), &d); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(d.Dumps); n < 39 || n > 41 || d.Dumps[1].Bytes != 7500 || d.Dumps[10].Bytes != 500 {
+		t.Errorf("%d moments, want 40 a second apart, of 7,500 bytes until 3 s and 500 until 40 s: %v", n, d.Dumps)
+	}
+	for i, want := range []struct {
+		name         string
+		bytes, count uint64
+	}{{"peak", 7500, 2}, {"allocated", 7800, 3}, {"temporary", 7000, 1}} {
+		if i >= len(d.Costs) || d.Costs[i].Name != want.name {
+			t.Fatalf("costs: %+v, want %s", d.Costs, want.name)
+		}
+		var bytes, count uint64
+		for v := d.Costs[i].Values; len(v) > 0; v = v[3:] {
+			bytes, count = bytes+v[1], count+v[2]
+		}
+		if bytes != want.bytes || count != want.count {
+			t.Errorf("%s: %d bytes in %d, want %d in %d", want.name, bytes, count, want.bytes, want.count)
+		}
+	}
+}
+
+// The page leaves out allocators where call paths begin, as the other reports do.
+func TestPageFolds(t *testing.T) {
+	log := logFile(t, "out.dhat", `{"dhatFileVersion":2,"mode":"heap","verb":"Allocated","bklt":true,"bkacc":false,"tu":"instrs","Mtu":"Minstr",
+		"cmd":"./prog","pid":1,"tg":50,"te":90,"pps":[{"tb":64,"tbk":1,"tl":9,"mb":64,"mbk":1,"gb":64,"gbk":1,"eb":64,"ebk":1,"fs":[1,2]}],
+		"ftbl":["[root]","0x4848899: malloc (vg_replace_malloc.c:381)","0x109166: main (prog.c:7)"]}`)
+	for flag, want := range map[string]bool{"-q": false, "--no-fold": true} {
+		page, errs, code := command("", "html", flag, log)
+		if got := strings.Contains(page, `"malloc"`); code != 0 || got != want || !strings.Contains(page, `"main"`) {
+			t.Errorf("html %s: exit code %d, malloc in the page: %v, want %v: %s", flag, code, got, want, errs)
 		}
 	}
 }

@@ -36,22 +36,22 @@ func leaksCommand() *cobra.Command {
 	s := l.session
 	c := s.command(&cobra.Command{
 		Use: "leaks [flags] [FILE...]", Short: "what leaks, how fast, and how long the heap lasts",
-		Long: `leaks ranks the call paths by the evidence that they leak: the floor of what
-each holds, over all dumps and boots of the logs. It uses dumps that lost lines,
-with the loss as error, and leaves out those written at the exit of a program.
-Of a recording with events, it takes 40 moments. It says leak, probably, or
-grows.`,
+		Long: `leaks ranks the call paths by the evidence that they leak, over all dumps and
+boots of the logs, and calls them leak, probably or grows (docs/leaks.md). It
+uses dumps that lost some lines, and adds the loss to the error. It leaves out
+dumps written at the exit of a program. For a recording with events, it compares
+40 moments.`,
 		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",
 	}, heap.ByLine, func(args []string) ([]string, error) { return args, l.checkFlags() }, l.readLeaks, l.write)
 	s.addAll(c, compareFrames, []string{"json", "output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&l.rows, "rows", "n", 10, "list `N` leaks, 0 for all")
 	f.StringVar(&l.heap, "heap", "", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
-	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if what leaks, or probably does, grows by more than `RATE`: 1K/h, 64/dump")
+	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if the leaks, with those that are probable, grow by more than `RATE`: 1K/h, 64/dump")
 	f.IntVar(&l.alive, "alive", 0, "list the blocks that lived for `N` dumps or more, with addresses")
 	f.StringVar(&l.format, "format", "text", "write `WHAT`: text, or gcc (FILE:LINE: warning: ...)")
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
-	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
+	f.BoolVar(&l.defaults, "no-default-suppressions", false, "also show pools of the C and C++ libraries and of the loader")
 	cli.AddFlags(c, "Leaks", f)
 	c.MarkFlagsMutuallyExclusive("json", "format")
 	c.MarkFlagsMutuallyExclusive("alive", "format")

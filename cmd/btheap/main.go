@@ -13,10 +13,10 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-const about = `btheap shows where the memory is. It reads logs with heap dumps of libwebsockets
-(~m# lines) and recordings, plain or compressed, heap traces of ESP-IDF, NuttX
-and Zephyr, and files of pprof, heaptrack, DHAT, gperftools and jemalloc.
-Without FILE, or with '-', it reads standard input.`
+const about = `btheap shows which functions hold memory. It reads logs with heap dumps of
+libwebsockets (~m# lines) and recordings, plain or compressed, heap traces of
+ESP-IDF, NuttX and Zephyr, and files of pprof, heaptrack, DHAT, gperftools and
+jemalloc. Without FILE, or with '-', it reads standard input.`
 
 const examples = `
 btheap top -e app.elf device.log         who holds how much
@@ -24,9 +24,9 @@ btheap leaks -e app.elf device.log       what leaks, and how fast
 btheap html -e app.elf -o heap.html device.log
 btheap diff before.log after.log         what changed`
 
-const exitCodes = `0 reported, 1 a log is damaged, or too much leaks or grows (--fail-over,
---fail-on-growth), 2 usage, unreadable input, no record, or dumps that cannot
-be told apart, 3 the output cannot be written.`
+const exitCodes = `0 reported, 1 a log is damaged, or the heap leaks or grows by more than
+--fail-over or --fail-on-growth allows, 2 usage, unreadable input, no record,
+or dumps that cannot be told apart, 3 the output cannot be written.`
 
 // newCommand returns the root command.
 func newCommand() *cobra.Command {

@@ -438,12 +438,16 @@ func (m *screen) head(b *strings.Builder) {
 		text += "; 8 are needed to say leak"
 	}
 	m.line(b, plainText, text)
-	switch {
-	case st.alarm != "":
-		m.line(b, red, "ALARM: "+st.alarm+m.exhausted("; "))
-	default:
-		m.line(b, plainText, cmp.Or(torn(st.found.Dumps), m.exhausted("")))
+	attribute, parts := plainText, []string{}
+	if st.alarm != "" {
+		attribute, parts = red, append(parts, "ALARM: "+st.alarm)
 	}
+	for _, text := range []string{m.exhausted(), torn(st.found.Dumps)} {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	m.line(b, attribute, strings.Join(parts, "; "))
 }
 
 // unfinished describes the dump that has not ended.
@@ -455,12 +459,12 @@ func (m *screen) unfinished() string {
 }
 
 // exhausted says how long the heap lasts.
-func (m *screen) exhausted(separator string) string {
+func (m *screen) exhausted() string {
 	x := m.now.found.Exhaustion
 	if x == nil {
 		return ""
 	}
-	return fmt.Sprintf("%sfree %s bytes: exhausted in %s", separator, cli.Number(x.Free), left(m.now.found))
+	return fmt.Sprintf("free %s bytes: exhausted in %s", cli.Number(x.Free), left(m.now.found))
 }
 
 // row writes a call path.

@@ -70,7 +70,7 @@ var own = map[string]func(s *session, f *pflag.FlagSet){
 	},
 	"no-fold": func(s *session, f *pflag.FlagSet) {
 		s.folds = true
-		f.BoolVar(&s.noFold, "no-fold", false, "show allocators and their wrappers at the inner end of call paths")
+		f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and wrappers that call paths begin with")
 	},
 	"at": func(s *session, f *pflag.FlagSet) {
 		f.StringVar(&s.at, "at", "", "of a recording with events, report what was live at `WHEN`: peak, end, or a time such as 2.5s")

@@ -27,10 +27,10 @@ func topCommand() *cobra.Command {
 	rows, cum, stacks := 0, false, false
 	c := s.command(&cobra.Command{
 		Use: "top [flags] [FILE...]", Short: "the call sites that hold the most",
-		Long: `top lists the call sites that hold the most memory. Flat is what a call site
-allocated itself (its frame is the innermost shown); cumulative also includes
-what the functions allocated that it called. With --stacks, top lists whole call
-stacks.`,
+		Long: `top lists the call sites that hold the most memory. Flat is the memory that a
+call site allocated itself (its frame is the innermost shown); cumulative also
+includes the memory that its callees allocated. With --stacks, top lists whole
+call stacks.`,
 		Example: "btheap top -e app.elf device.log\nbtheap top --by module --cum --maps app.maps device.log",
 	}, heap.ByLine, func(args []string) ([]string, error) {
 		if rows < 0 {

@@ -24,12 +24,12 @@ func command() *cobra.Command {
 btrecord runs a program with a preloaded library that tells btrecord of each
 allocation and free. btrecord adds up and writes a recording: the live
 allocations by call path when the program ends, and with --events each
-allocation and free. btheap, btdecode and btstats read recordings as they are,
+allocation and free. btheap, btdecode and btstats read recordings like logs,
 and find functions by the build IDs and paths in them.`,
 		Example: `
 btrecord -- git status                    writes git.rec
-btheap top git.rec                        what was left at the end
-btrecord --at-peak -o peak.rec -- make    also the heap when it was largest
+btheap top git.rec                        live blocks at the end
+btrecord --at-peak -o peak.rec -- make    also the heap at its peak
 btrecord --events -- ./app                each allocation and free
 btrecord --sample 512K -- ./server        one allocation per 512 KB, on average
 btrecord ctl $(pidof app) dump            a dump now
@@ -47,13 +47,13 @@ btrecord library --cc mips-linux-gnu-gcc -o liblwsbt.so   for a router`,
 no such program, 2 usage.`)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&o.output, "output", "o", "", "write to `FILE` (default PROGRAM.rec, or PROGRAM.2.rec and so on if that exists)")
-	f.BoolVar(&o.events, "events", false, "record each allocation and free, too")
+	f.BoolVar(&o.events, "events", false, "also record each allocation and free")
 	f.DurationVar(&o.interval, "interval", 0, "write a dump every `TIME`, such as 10s")
-	f.BoolVar(&o.atPeak, "at-peak", false, "write a dump of the heap when it was largest, too")
+	f.BoolVar(&o.atPeak, "at-peak", false, "also write a dump of the heap at its peak")
 	f.StringVar(&o.sample, "sample", "", "record one block per `BYTES` allocated, on average, such as 512K")
 	f.BoolVar(&o.children, "children", false, "record child processes, too, each in FILE.PID")
-	f.BoolVar(&o.inherited, "inherited", false, "with --children: begin with the blocks that a child has of its parent")
-	f.BoolVar(&o.lossy, "lossy", false, "drop events rather than let the program wait")
+	f.BoolVar(&o.inherited, "inherited", false, "with --children: begin with the blocks that a child inherits from its parent")
+	f.BoolVar(&o.lossy, "lossy", false, "drop events instead of making the program wait")
 	f.BoolVar(&o.startOff, "start-off", false, "record nothing until btrecord ctl PID on")
 	f.StringVar(&o.library, "library", "", "preload `FILE`, built by btrecord library")
 	f.StringVar(&o.cc, "cc", "", "build the library with compiler `CC`")

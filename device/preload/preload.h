@@ -246,7 +246,8 @@ void *pages(size_t bytes);
 
 /* ---------------------------------------------------------------- slots.c */
 
-/* own_take returns a ring for the thread's level, which is above 0. NULL: none is free. */
+/* own_take returns a ring for a level of the thread, NULL if there is none: the event is
+ * counted as lost. */
 struct own *own_take(unsigned level);
 void own_leave(void);		/* all of the thread */
 /* make_room reports whether another record fits, and waits until it does. */
@@ -254,9 +255,7 @@ bool make_room(struct own *o);
 
 static inline struct own *own_at(unsigned level)
 {
-	if (UNLIKELY(level >= LEVELS))
-		return NULL;
-	return LIKELY(self.own[level]) ? self.own[level] : own_take(level);
+	return LIKELY(level < LEVELS && self.own[level]) ? self.own[level] : own_take(level);
 }
 
 /* reserve returns memory for a record, NULL if it is to be dropped. */

@@ -57,11 +57,6 @@ void thread_end_wanted(void)
 
 /* ---------------------------------------------------------------- the image */
 
-const char *ring_path(void)
-{
-	return getenv(RING_ENV);
-}
-
 #define ARGUMENTS 2048u
 
 static size_t whole(size_t bytes)
@@ -100,21 +95,45 @@ void image_tell(struct own *o)
 
 /* ---------------------------------------------------------------- the start */
 
+/* What LWSBT_RING names: the environment may change. */
+static char ring_path[PATH_MAX];
+static dev_t device;
+static ino_t inode;
+
+int ring_open(void)
+{
+	struct stat info;
+	int f = open(ring_path, O_RDWR | O_CLOEXEC);
+
+	if (f < 0 || (!fstat(f, &info) && info.st_dev == device && info.st_ino == inode))
+		return f;
+	close(f); /* it is another one by now */
+	return -1;
+}
+
+static bool fits(const struct ring_header *h, uint64_t bytes)
+{
+	return !memcmp(h->magic, RING_MAGIC, sizeof h->magic) && h->version == RING_VERSION && h->slots && h->slots <= 65536 &&
+		h->words >= 4096 && !(h->words & (h->words - 1)) && h->slot_at >= sizeof *h &&
+		h->area >= RING_OWN + 8 * ((uint64_t)h->words + RING_SLACK) &&
+		h->area_at >= h->slot_at + (uint64_t)h->slots * RING_SLOT && bytes >= h->area_at + h->slots * h->area;
+}
+
 static struct ring_header *map(const char *path)
 {
 	struct ring_header h;
 	void *p = MAP_FAILED;
 	struct stat info;
-	int f = open(path, O_RDWR | O_CLOEXEC);
+	int f;
 
-	if (f < 0)
+	if (strlen(path) >= sizeof ring_path || (f = open(path, O_RDWR | O_CLOEXEC)) < 0)
 		return NULL;
-	if (read(f, &h, sizeof h) == (ssize_t)sizeof h && !memcmp(h.magic, RING_MAGIC, sizeof h.magic) &&
-	    h.version == RING_VERSION && h.slots && h.slots <= 65536 && h.words >= 4096 && !(h.words & (h.words - 1)) &&
-	    h.slot_at >= sizeof h && h.area >= RING_OWN + 8 * ((uint64_t)h.words + RING_SLACK) &&
-	    h.area_at >= h.slot_at + (uint64_t)h.slots * RING_SLOT &&
-	    !fstat(f, &info) && (uint64_t)info.st_size >= h.area_at + h.slots * h.area)
+	if (read(f, &h, sizeof h) == (ssize_t)sizeof h && !fstat(f, &info) && fits(&h, (uint64_t)info.st_size)) {
+		strcpy(ring_path, path);
+		device = info.st_dev;
+		inode = info.st_ino;
 		p = mmap(NULL, h.slot_at + h.slots * RING_SLOT, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+	}
 	close(f);
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -151,7 +170,7 @@ static void in_child(void)
 
 void process_start(void)
 {
-	const char *path = ring_path();
+	const char *path = getenv(RING_ENV);
 
 	if (!path || !*path || !(ring = map(path)))
 		return;

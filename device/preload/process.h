@@ -7,8 +7,8 @@
 #include "preload.h"
 
 bool slots_start(const struct ring_header *r);
-/* ring_path returns the path of the file, NULL if it is not known. */
-const char *ring_path(void);
+/* ring_open opens the file; -1: it cannot be reached. */
+int ring_open(void);
 /* image_tell puts the record of the process into its first ring. */
 /* child_start begins recording in a forked child, if it is to be recorded. */
 void child_start(void);

@@ -79,11 +79,10 @@ static inline void put_alloc(struct own *o, unsigned kind, void *p, size_t size,
 	publish(o, words);
 }
 
-/* passes reports whether an event is not the program's: it is of the allocator's own
- * work, or no level is left. */
+/* passes reports whether an event is not the program's, but of the allocator's own work. */
 static inline bool passes(uintptr_t caller)
 {
-	return UNLIKELY(caller - allocator_lo < allocator_size || self.level >= LEVELS);
+	return UNLIKELY(caller - allocator_lo < allocator_size);
 }
 
 void record_alloc(void *p, size_t size, const struct regs *from)

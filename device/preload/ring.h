@@ -154,7 +154,8 @@ enum ring_kind {
 	RING_MOVE_ENDS = 4,	/* as ALLOCATED: the block is here now */
 	RING_MOVE_FAILED = 5,	/* 1 word: the block stays as it was */
 	RING_MOVE_FREED = 6,	/* 1 word: the block is freed, or not recorded any more */
-	RING_LOST = 7,		/* 2 words: the number of events lost here. A move that began ended in these */
+	RING_LOST = 7,		/* 2 words: the number of events lost here. A move that began ended in these.
+				 * Places and the last stack stay as they are */
 	RING_MODULE = 8,	/* see below */
 	RING_UNLOADED = 9,	/* 1 word: modules of this image that were told so far may be gone. Those
 				 * that are still there are told again before a stack has them */

@@ -3,7 +3,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
@@ -32,30 +31,25 @@ static struct own **areas;
 
 /*
  * area_map maps the area of a slot. The file may be out of reach by now: of a process
- * that closed its descriptors, changed its user or its root. So the mapping that there
- * is is made a longer, second one, whose beginning is given back. Where that is not to
- * be had, as under an emulator, the file is opened again.
+ * that closed its descriptors, changed its user or its root. Then the mapping that there
+ * is is made a longer, second one, whose beginning is given back.
  */
 static struct own *area_map(struct ring_header *r, uint32_t slot)
 {
 	uint64_t from = r->area_at + slot * r->area, to = from + r->area;
 	void *p = MAP_FAILED;
+	int f = ring_open();
 
-	if (to <= SIZE_MAX / 2)
-		p = mremap(r, 0, (size_t)to, MREMAP_MAYMOVE);
-	if (p != MAP_FAILED) {
-		munmap(p, (size_t)from);
-		p = (char *)p + from;
-	} else {
-		const char *path = ring_path();
-		int f = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-		if (f < 0)
-			return NULL;
+	if (f >= 0) {
 		p = mmap(NULL, (size_t)r->area, PROT_READ | PROT_WRITE, MAP_SHARED, f, (off_t)from);
 		close(f);
-		if (p == MAP_FAILED)
-			return NULL;
 	}
+	if (p == MAP_FAILED && to <= SIZE_MAX / 2 && (p = mremap(r, 0, (size_t)to, MREMAP_MAYMOVE)) != MAP_FAILED) {
+		munmap(p, (size_t)from);
+		p = (char *)p + from;
+	}
+	if (p == MAP_FAILED)
+		return NULL;
 	madvise(p, (size_t)r->area, MADV_DONTDUMP);
 	return p;
 }
@@ -131,7 +125,7 @@ NOINLINE struct own *own_take(unsigned level)
 	struct own *o = NULL;
 	int e = errno;
 
-	if (self.slotless++ % LOOK_AGAIN == 0)
+	if (level < LEVELS && self.slotless++ % LOOK_AGAIN == 0)
 		o = take(r, level);
 	if (!o) {
 		__atomic_fetch_add(&r->slotless, 1, __ATOMIC_RELAXED);

@@ -168,7 +168,7 @@ static void event(void *arg, const struct lwsbt_event *e, const struct lwsbt_sta
 		lwsbt_heap_free(&heap, &allocator, p);
 }
 
-static struct lwsbt_port port = { NULL, lock, unlock, NULL, interrupt, NULL, clock_now, thread, event, damaged };
+static struct lwsbt_port port = { NULL, lock, unlock, NULL, interrupt, NULL, clock_now, thread, event, damaged, NULL };
 
 #if LWSBT_QUARANTINE
 static int in_arena(const void *p)

@@ -244,6 +244,45 @@ static void *coroutines_of_thread(void *arg) { return arg; }
 
 #endif
 
+/* A stack that the walk cannot see the end of: the function below it goes on where
+ * nothing can be read. */
+static void *switches(void *arg)
+{
+#if defined(__x86_64__)
+	char *all = mmap(NULL, 3 << 12, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uintptr_t top = (uintptr_t)all + (2 << 12);
+	void (*f)(long) = churn;
+	long n = amount;
+
+	mprotect(all + 4096, 4096, PROT_READ | PROT_WRITE);
+	__asm__ volatile("mov %%rsp, %%r12; mov %1, %%rsp; call *%2; mov %%r12, %%rsp"
+		: "+D"(n) : "r"(top), "r"(f)
+		: "r12", "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
+#endif
+	return arg;
+}
+
+/* Threads that share what one of them freed: with one arena and no caches. */
+static void *contends(void *arg)
+{
+	unsigned x = (unsigned)(uintptr_t)arg + 1;
+	void *own[16] = {0};
+
+	for (long i = 0; i < amount; i++) {
+		x = x * 1664525u + 1013904223u;
+		unsigned k = x >> 28;
+		if (x >> 16 & 1)
+			own[k] = realloc(own[k], 1 + (x >> 8 & 63));
+		else {
+			free(own[k]);
+			own[k] = malloc(1 + (x >> 8 & 63));
+		}
+	}
+	for (int k = 0; k < 16; k++)
+		free(own[k]);
+	return arg;
+}
+
 /* ---------------------------------------------------------------- signals */
 
 static volatile long handled;
@@ -340,7 +379,12 @@ int main(int argc, char **argv)
 		churn(amount);
 	else if (!strcmp(mode, "threads"))
 		threads(16, churns, NULL);
-	else if (!strcmp(mode, "getattr"))
+	else if (!strcmp(mode, "contend"))
+		threads(16, contends, NULL);
+	else if (!strcmp(mode, "switch")) {
+		threads(2, switches, &small);
+		switches(NULL);
+	} else if (!strcmp(mode, "getattr"))
 		for (long i = 0; i < amount; i++)
 			threads(8, getattr, NULL);
 	else if (!strcmp(mode, "small"))

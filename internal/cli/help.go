@@ -83,7 +83,7 @@ func writeHelp(w io.Writer, c *cobra.Command) {
 		fmt.Fprintf(w, "\nExamples:\n  %s\n", strings.ReplaceAll(strings.TrimSpace(dedent(c.Example)), "\n", "\n  "))
 	}
 	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(w, "\nCommands (%s COMMAND --help says more):\n", c.CommandPath())
+		fmt.Fprintf(w, "\nCommands (%s COMMAND --help describes each):\n", c.CommandPath())
 		for _, s := range c.Commands() {
 			if s.IsAvailableCommand() {
 				fmt.Fprintf(w, "  %-*s  %s\n", c.NamePadding(), s.Name(), s.Short)

@@ -135,8 +135,8 @@ func (t *tree) path(p *callpath.Path, id pathID) {
 // outer frames.
 func (t *tree) sorted(wanted func(pathID) bool) iter.Seq[pathID] {
 	return func(yield func(pathID) bool) {
-		// A node is on the way to a wanted one if one of its children is.
 		const none = 0
+		// A node is visited if it is wanted, or one of its children is visited.
 		first := make([]pathID, len(t.nodes)) // child of a node
 		next := make([]pathID, len(t.nodes))  // sibling
 		for id := pathID(len(t.nodes) - 1); id >= roots; id-- {
@@ -145,25 +145,27 @@ func (t *tree) sorted(wanted func(pathID) bool) iter.Seq[pathID] {
 				next[id], first[parent] = first[parent], id
 			}
 		}
+		// after returns the node after a visited one, none after the last.
+		after := func(id pathID) pathID {
+			if first[id] != none {
+				return first[id]
+			}
+			for id >= roots && next[id] == none {
+				id = t.nodes[id].parent
+			}
+			if id < roots {
+				return none
+			}
+			return next[id]
+		}
 		for root := range roots {
 			if wanted(root) && !yield(root) {
 				return
 			}
-			for id := first[root]; id != none; {
+			for id := first[root]; id != none; id = after(id) {
 				if wanted(id) && !yield(id) {
 					return
 				}
-				if first[id] != none {
-					id = first[id]
-					continue
-				}
-				for id >= roots && next[id] == none {
-					id = t.nodes[id].parent
-				}
-				if id < roots {
-					break
-				}
-				id = next[id]
 			}
 		}
 	}

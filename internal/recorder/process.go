@@ -61,9 +61,10 @@ type fork struct {
 // nothing never asks for it.
 const maxForks = 16
 
-// boot begins the recording of the process, or begins it again with no blocks.
-func (p *process) boot() {
-	p.zero = p.clock.now
+// boot begins the recording of the process, or begins it again with no blocks. Times are
+// since zero, in µs of the clock, which is not after the last measurement.
+func (p *process) boot(zero uint64) {
+	p.zero = min(zero, p.clock.now)
 	p.last = 0
 	p.account = account{}
 	p.live.clear()

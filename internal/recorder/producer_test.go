@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,8 +26,6 @@ type producer struct {
 	last  []uint64
 	place map[string]uint8
 }
-
-var images atomic.Uint64
 
 // produce takes a slot.
 func produce(m *memory, i int, pid, tid uint32, image uint64) *producer {
@@ -110,7 +107,7 @@ func words(s string) []uint64 {
 	for ; s != ""; s = s[8:] {
 		var w uint64
 		for i := range 8 {
-			w |= uint64(s[i]) << (8 * i) // TestMain skips on machines of another byte order
+			w |= uint64(s[i]) << (8 * i)
 		}
 		list = append(list, w)
 	}

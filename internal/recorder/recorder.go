@@ -431,7 +431,7 @@ func (r *Recorder) image(t *thread, rec *record) error {
 		inherited = p.copy(from, w[3])
 	}
 	if r.on {
-		p.boot()
+		p.boot(p.clock.micros(p.key.image))
 		p.inherit(&inherited)
 	}
 	return nil
@@ -568,7 +568,7 @@ func (r *Recorder) turn(on bool) string {
 	r.memory.setRecording(on, r.config.Lossy)
 	if on {
 		for _, p := range r.processes {
-			p.boot()
+			p.boot(p.clock.now)
 		}
 		return "ok on"
 	}

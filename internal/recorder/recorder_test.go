@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -167,131 +170,137 @@ func TestStorm(t *testing.T) {
 				if clock == clockCycles && (!haveCycles || !kernelUsesCycles()) {
 					t.Skip("no cycle counter that the kernel relies on")
 				}
-				var rec recording
-				r, err := New(Config{Slots: 64, Words: 8192, Events: events, AtPeak: true}, rec.create)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer r.Close()
-				if clock == clockCount {
-					r.memory.clock.kind, r.memory.clock.bits = clockCount, 32
-				}
-				done := make(chan []string, 1)
-				var summaries []Summary
-				go func() {
-					s, notes := r.Run(0)
-					summaries = s
-					done <- notes
-				}()
-				h := heap{top: 1 << 20}
-				shared := make(chan blockOf, 50)
-				var mu sync.Mutex
-				var live []blockOf
-				var wg sync.WaitGroup
-				image := r.memory.now()
-				first := produce(r.memory, 0, testPID, 1, image)
-				first.image(testPID, 1, 0, 0, "/bin/storm")
-				first.module(moduleBase, moduleBase, moduleEnd, "/no/such/file")
-				for i := range 8 {
-					p := first
-					if i > 0 {
-						p = produce(r.memory, i, testPID, uint32(i+1), image)
-					}
-					wg.Go(func() {
-						mine := p.storm(&h, uint64(i), shared, 20_000)
-						mu.Lock()
-						live = append(live, mine...)
-						mu.Unlock()
-					})
-				}
-				wg.Wait()
-				close(shared)
-				for b := range shared {
-					live = append(live, b)
-				}
-				r.Ended(testPID)
-				if notes := <-done; len(notes) > 0 {
-					t.Error(notes)
-				}
-				if len(summaries) != 1 || strings.Contains(summaries[0].Text, ";") {
-					t.Errorf("summaries %+v", summaries)
-				}
-				text := rec.text(t, testPID)
+				text, live := storm(t, clock, Config{Slots: 64, Words: 8192, Events: events})
 				want := sumOf(live)
 				if got := dumps(t, text)["exit"]; !maps.Equal(got, want) {
 					t.Errorf("%d paths are live, want %d", len(got), len(want))
 				}
-				if events {
-					if got := replay(t, text); !maps.Equal(got, want) {
-						t.Errorf("by events %d paths are live, want %d", len(got), len(want))
-					}
-				}
 				if len(want) < 90 {
 					t.Errorf("only %d paths", len(want))
+				}
+				if !events {
+					return
+				}
+				if got := replay(t, text); !maps.Equal(got, want) {
+					t.Errorf("by events %d paths are live, want %d", len(got), len(want))
 				}
 			})
 		}
 	}
 }
 
+// storm records eight threads, and returns the recording and what is live at the end.
+func storm(t *testing.T, clock uint32, c Config) (text string, live []blockOf) {
+	var rec recording
+	r, err := New(c, rec.create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if clock == clockCount {
+		r.memory.clock.kind, r.memory.clock.bits = clockCount, 32
+	}
+	done := make(chan struct{})
+	var summaries []Summary
+	var notes []string
+	go func() {
+		summaries, notes = r.Run(0)
+		close(done)
+	}()
+	h := heap{top: 1 << 20}
+	shared := make(chan blockOf, 50)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	image := r.memory.now()
+	first := produce(r.memory, 0, testPID, 1, image)
+	first.image(testPID, 1, 0, 0, "/bin/storm")
+	first.module(moduleBase, moduleBase, moduleEnd, "/no/such/file")
+	for i := range 8 {
+		p := first
+		if i > 0 {
+			p = produce(r.memory, i, testPID, uint32(i+1), image)
+		}
+		wg.Go(func() {
+			mine := p.storm(&h, uint64(i), shared, 20_000)
+			mu.Lock()
+			defer mu.Unlock()
+			live = append(live, mine...)
+		})
+	}
+	wg.Wait()
+	close(shared)
+	for b := range shared {
+		live = append(live, b)
+	}
+	r.Ended(testPID)
+	<-done
+	if len(notes) > 0 || len(summaries) != 1 || strings.Contains(summaries[0].Text, ";") {
+		t.Errorf("notes %q, summaries %+v", notes, summaries)
+	}
+	return rec.text(t, testPID), live
+}
+
 // replay returns what is live after the events of a recording.
 func replay(t *testing.T, text string) held {
 	t.Helper()
-	var names callpath.Names
-	paths := map[uint32]string{}
-	var line callpath.Line
-	var events callpath.Events
-	var all []callpath.Event
-	var ids []callpath.ID
+	paths := defined(t, text)
+	live := map[uint64]blockOf{}
+	var line callpath.Events
 	for l := range strings.Lines(text) {
-		l = strings.TrimSuffix(l, "\n")
-		switch {
-		case strings.HasPrefix(l, "~p#"):
-			if err := line.Parse([]byte(l)); err != nil {
-				t.Fatal(err)
+		if !strings.HasPrefix(l, "~v#") {
+			continue
+		}
+		if err := line.Parse([]byte(strings.TrimSuffix(l, "\n"))); err != nil {
+			t.Fatal(err)
+		}
+		var e callpath.Event
+		for line.Next(&e) {
+			if _, ok := live[e.Old]; !ok && (e.Kind == callpath.Freed || e.Kind == callpath.Moved) {
+				t.Fatalf("%+v: its block is not live", e)
 			}
-			var e callpath.Entry
-			for line.Next(&e) {
-				ids = append(ids, names.Add(&e.Path))
-			}
-		case strings.HasPrefix(l, "~v#"):
-			if err := events.Parse([]byte(l)); err != nil {
-				t.Fatal(err)
-			}
-			var e callpath.Event
-			for events.Next(&e) {
-				all = append(all, e)
+			switch e.Kind {
+			case callpath.Freed:
+				delete(live, e.Old)
+			case callpath.Moved:
+				delete(live, e.Old)
+				fallthrough
+			case callpath.Allocated:
+				live[e.Number] = blockOf{size: e.Size, path: paths[e.Path]}
+			default:
+				t.Fatalf("%+v", e)
 			}
 		}
 	}
+	return sumOf(slices.Collect(maps.Values(live)))
+}
+
+// defined returns the paths of a recording by name.
+func defined(t *testing.T, text string) map[uint32]string {
+	t.Helper()
+	var names callpath.Names
+	var line callpath.Line
+	var ids []callpath.ID
+	for l := range strings.Lines(text) {
+		if !strings.HasPrefix(l, "~p#") {
+			continue
+		}
+		if err := line.Parse([]byte(strings.TrimSuffix(l, "\n"))); err != nil {
+			t.Fatal(err)
+		}
+		var e callpath.Entry
+		for line.Next(&e) {
+			ids = append(ids, names.Add(&e.Path))
+		}
+	}
+	paths := map[uint32]string{}
 	for _, id := range ids {
-		id = names.Resolve(id)
-		p := names.Path(id, nil)
+		p := names.Path(names.Resolve(id), nil)
 		for n := range len(p.Frames) + 1 {
 			outer := callpath.Path{Base: p.Base, Frames: p.Frames[:n]}
 			paths[outer.Name()] = fmt.Sprint(p.Base, outer.Frames)
 		}
 	}
-	live := map[uint64]blockOf{}
-	for _, e := range all {
-		if e.Kind == callpath.Freed || e.Kind == callpath.Moved {
-			if _, ok := live[e.Old]; !ok {
-				t.Fatalf("%+v: its block is not live", e)
-			}
-			delete(live, e.Old)
-		}
-		if e.Kind == callpath.Allocated || e.Kind == callpath.Moved {
-			live[e.Number] = blockOf{size: e.Size, path: paths[e.Path]}
-		}
-		if e.Kind == callpath.Lost || e.Kind == callpath.FreedUnknown {
-			t.Fatalf("%+v", e)
-		}
-	}
-	var list []blockOf
-	for _, b := range live {
-		list = append(list, b)
-	}
-	return sumOf(list)
+	return paths
 }
 
 // TestPeak holds the dump of the peak against a copy of the heap that was kept at each
@@ -370,5 +379,29 @@ func TestDamagedRings(t *testing.T) {
 		if rec.files[testPID] != nil {
 			dumps(t, rec.text(t, testPID)) // every line can be read
 		}
+	}
+}
+
+// Times are since the start of the program, not since btrecord first saw it.
+func TestTimesSinceTheStart(t *testing.T) {
+	if !haveCycles || !kernelUsesCycles() {
+		t.Skip("no cycle counter that the kernel relies on")
+	}
+	r, rec, wait := newTest(t, Config{Slots: 8, Words: 4096, Events: true})
+	start, stamp := time.Now(), r.memory.now()
+	time.Sleep(20 * time.Millisecond)
+	p := produce(r.memory, 0, testPID, 1, stamp)
+	p.image(testPID, 1, 0, 0, "/bin/late")
+	p.module(moduleBase, moduleBase, moduleEnd, "/no/such/file")
+	p.allocated(1<<20, 64, stackOf(rand.New(rand.NewPCG(1, 2))))
+	r.Ended(testPID)
+	wait()
+	m := regexp.MustCompile(`~h#begin 0 t=(\d+)`).FindStringSubmatch(rec.text(t, testPID))
+	if m == nil {
+		t.Fatal("no dump")
+	}
+	// The clock's rate is off by less than a tenth after the 2 ms that it is measured for.
+	if us, _ := strconv.ParseInt(m[1], 10, 64); us < 18_000 || us > 2*time.Since(start).Microseconds() {
+		t.Errorf("the last event was at %d µs, want 20,000 or a little more", us)
 	}
 }

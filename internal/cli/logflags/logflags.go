@@ -89,11 +89,11 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 		s.BoolVar(&f.Strict, "strict", false, "exit with 1 if a record could not be read")
 	},
 	"quiet": func(f *Flags, s *pflag.FlagSet) {
-		s.BoolVarP(&f.Quiet, "quiet", "q", false, "print no notes on stderr but those on damage and on a wrong ELF file")
+		s.BoolVarP(&f.Quiet, "quiet", "q", false, "print no notes on stderr, except on damage and on a wrong ELF file")
 	},
 	"verbose": func(f *Flags, s *pflag.FlagSet) {
 		f.brief = true
-		s.BoolVarP(&f.Verbose, "verbose", "v", false, "print each note; without it, one line for those of a kind")
+		s.BoolVarP(&f.Verbose, "verbose", "v", false, "print each note, not one line for all notes of the same kind")
 	},
 	"hide": func(f *Flags, s *pflag.FlagSet) {
 		s.Var(Regexp{&f.Filter.Hide}, "hide", "leave out frames that match `REGEX`")

@@ -20,7 +20,7 @@ function startPage() {
 
   const choose = (id, label, options, change) => el("label", {}, label, el("select", {id, onchange: e => set(change(e.target.value))}, options.map(([v, t]) => el("option", {value: v}, t))));
   const tabs = [["leaks", "Leaks"], ["flame", "Flame graph"], ["functions", "Functions"], ["growth", "Growth"]].filter(([t]) => hasTab(m, t));
-  const dumpOptions = dumps.map((d, i) => [i, boots.length > 1 ? `boot ${d.boot}, ${d.name}` : d.name]);
+  const dumpOptions = dumps.map((d, i) => [i, boots.length > 1 ? `${d.name}, boot ${d.boot}` : d.name]);
   const modules = [...new Set(m.sites.map(s => s[3]).filter(Boolean))].sort();
   const costs = [["live", "live"], ...(canLeak(m) ? [["leaked", "leaked"]] : []), ...m.costs.map((c, i) => [i, c.name])];
   const toNumber = v => v === "live" || v === "leaked" ? v : Number(v);

@@ -232,7 +232,7 @@ function drawGrowth(ctx, panel) {
     el("span", {class: "muted"}, `The slope is that of the straight line which fits the ${unitName} of ${plural(total.points.length, "complete dump")}${m.data.growthBoot ? ` of boot ${m.data.growthBoot}` : ""} best, by least squares.`)));
   const table = newTable({caption: "call paths that grew", rows, sort: "slope", open: r => openPath(ctx, r), columns: [
     {id: "path", title: "Call path", hint: "innermost first", name: true, value: r => r.stack.map(s => m.sites[s][0]).join(" ").toLowerCase(), cell: r => pathCell(ctx, r.stack, () => openPath(ctx, r))},
-    {id: "slope", title: "Slope per dump", num: true, value: r => r.slope, cell: r => changeSpan(r.slope)},
+    {id: "slope", title: "Slope", hint: "per dump", num: true, value: r => r.slope, cell: r => changeSpan(r.slope)},
     {id: "first", title: "First", num: true, low: true, value: r => r.points[0], cell: r => grouped(r.points[0])},
     {id: "last", title: "Last", num: true, value: r => r.points[r.points.length - 1], cell: r => grouped(r.points[r.points.length - 1])},
     {id: "every", title: "Every dump", low: true, value: r => r.every ? "yes" : "", cell: r => r.every ? "yes" : ""},
