@@ -25,6 +25,7 @@ var sessions = []struct {
 	{"live.md", 7},
 	{"leak.md", 6},
 	{"leaks.md", 1},
+	{"map.md", 3},
 	{"snip.md", 3},
 	{"report.md", 7},
 	{"btdecode.md", 2},
@@ -87,7 +88,7 @@ func clone(t *testing.T) string {
 
 // What one reads in a session fits a few screens.
 func TestLength(t *testing.T) {
-	for _, file := range []string{"live.md", "leak.md", "leaks.md", "snip.md", "report.md", "btdecode.md", "btheap.md", "btstats.md", "btcore.md"} {
+	for _, file := range []string{"live.md", "leak.md", "leaks.md", "map.md", "snip.md", "report.md", "btdecode.md", "btheap.md", "btstats.md", "btcore.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

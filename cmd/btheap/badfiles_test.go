@@ -12,6 +12,7 @@ func TestBadFiles(t *testing.T) {
 		func(file string) []string { return []string{"top", file} },
 		func(file string) []string { return []string{"growth", file} },
 		func(file string) []string { return []string{"leaks", file} },
+		func(file string) []string { return []string{"map", file} },
 		func(file string) []string { return []string{"diff", "-q", log, file} },
 		func(file string) []string { return []string{"top", "-e", file, log} },
 		func(file string) []string { return []string{"top", "--maps", file, log} },

@@ -15,6 +15,7 @@ func FuzzCommand(f *testing.F) {
 	f.Add([]byte(leaking(f, false)), uint16(4))
 	f.Add([]byte("~h#boot\n~e#AAA=\n~h#begin 1 n=5\n"), uint16(7))
 	f.Add([]byte("~b#size: 18446744073709551615, 0x1\nx\n~b#size: 1, 0x1\n"), uint16(3))
+	f.Add([]byte(tornLog(f)), uint16(18))
 	serial, err := os.ReadFile("../../corpus/serial.log")
 	if err != nil {
 		f.Fatal(err)
@@ -23,7 +24,7 @@ func FuzzCommand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, log []byte, set uint16) {
 		commands := [][]string{{"top"}, {"tree", "--min", "0"}, {"growth", "-n", "0"}, {"diff", "-n", "0"}, {"dumps"}, {"html"}, {"events"},
 			{"export", "-F", "dhat"}, {"export", "-F", "speedscope"}, {"export", "-F", "jsonl"}, {"export", "-F", "csv"}, {"export", "-F", "heaptrack"},
-			{"leaks"}, {"leaks", "--json", "--heap", "1M"}, {"top", "--json"}, {"growth", "--json"}, {"leaks", "--alive", "2"}, {"tree", "--by", "size"}}
+			{"leaks"}, {"leaks", "--json", "--heap", "1M"}, {"top", "--json"}, {"growth", "--json"}, {"leaks", "--alive", "2"}, {"tree", "--by", "size"}, {"map"}}
 		n := int(set) % len(commands)
 		args := append([]string{}, commands[n]...)
 		for i, flag := range []string{"--split=a", "--dump=1..2", "--by=module", "--hide=4", "--weight=count", "--max-paths=2", "--bare"} {

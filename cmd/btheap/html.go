@@ -185,6 +185,9 @@ func (h *html) leaks() (*report.Leaks, error) {
 	l := &leaks{session: h.session, size: h.size}
 	var basis bytes.Buffer
 	l.writeExhaustion(&basis, found)
+	if text := torn(found.Dumps); text != "" {
+		fmt.Fprintln(&basis, text)
+	}
 	l.writeBasis(&basis, found)
 	out := &report.Leaks{Summary: []string{headline(found) + " in " + examined(found)}}
 	for line := range strings.Lines(basis.String()) {

@@ -233,11 +233,20 @@ func (l *leaks) tooFew(found *heap.Leaks) error {
 
 // checkLimit sets how the command ends if what leaks is more than --fail-over.
 func (l *leaks) checkLimit(found *heap.Leaks) error {
-	if l.limit.text == "" {
-		return nil
+	text, err := l.over(found)
+	if text != "" {
+		l.outcome = cli.Shortf("%s", text)
+	}
+	return err
+}
+
+// over says by how much --fail-over is exceeded, "" if it is not.
+func (l *leaks) over(found *heap.Leaks) (string, error) {
+	if l.limit.text == "" || found.Used == 0 {
+		return "", nil
 	}
 	if !found.Timed && !l.limit.perDump {
-		return cli.Usagef("--fail-over %s: the dumps have no times: give SIZE/dump", l.limit.text)
+		return "", cli.Usagef("--fail-over %s: the dumps have no times: give SIZE/dump", l.limit.text)
 	}
 	rate := 0.0
 	for i := range found.Rows {
@@ -248,14 +257,14 @@ func (l *leaks) checkLimit(found *heap.Leaks) error {
 	if found.Timed && l.limit.perDump {
 		rate *= found.Span.Hours() / float64(found.Used-found.Boots)
 	}
-	if rate > l.limit.bytes {
-		unit := "hour"
-		if l.limit.perDump {
-			unit = "dump"
-		}
-		l.outcome = cli.Shortf("leaks %s bytes per %s, more than %s (--fail-over)", slope(rate), unit, l.limit.text)
+	if rate <= l.limit.bytes {
+		return "", nil
 	}
-	return nil
+	per := "hour"
+	if l.limit.perDump {
+		per = "dump"
+	}
+	return fmt.Sprintf("leaks %s bytes per %s, more than %s (--fail-over)", slope(rate), per, l.limit.text), nil
 }
 
 // worst returns the rows that the report lists: those that leak or probably do, and at
@@ -280,6 +289,9 @@ func (l *leaks) writeText(w io.Writer, found, functions *heap.Leaks) {
 	sure, grow, more := l.worst(found)
 	fmt.Fprintf(w, "%s in %s\n", headline(found), examined(found))
 	l.writeExhaustion(w, found)
+	if text := torn(found.Dumps); text != "" {
+		fmt.Fprintln(w, text)
+	}
 	for i := range sure {
 		l.writeLeak(w, found, &sure[i])
 	}
@@ -368,29 +380,59 @@ func unit(found *heap.Leaks) string {
 	return "bytes per dump"
 }
 
-// writeExhaustion writes when the heap will be full.
-func (l *leaks) writeExhaustion(w io.Writer, found *heap.Leaks) {
+// span writes a time in the unit of the rates.
+func span(found *heap.Leaks, v float64) string {
+	switch {
+	case math.IsInf(v, 1):
+		return "never"
+	case found.Timed:
+		return duration(v)
+	}
+	return slope(math.Round(v))[1:]
+}
+
+// left returns how long the heap lasts, such as "3 h (2 h to 5 h)".
+func left(found *heap.Leaks) string {
 	x := found.Exhaustion
-	if x == nil {
-		return
-	}
-	span := func(v float64) string {
-		switch {
-		case math.IsInf(v, 1):
-			return "never"
-		case found.Timed:
-			return duration(v)
-		}
-		return slope(math.Round(v))[1:]
-	}
-	in := span(x.In)
+	in := span(found, x.In)
 	if !found.Timed {
 		in += " dumps"
 	}
-	if from, to := span(x.From), span(x.To); from != to {
+	if from, to := span(found, x.From), span(found, x.To); from != to {
 		in += fmt.Sprintf(" (%s to %s)", from, to)
 	}
-	fmt.Fprintf(w, "free %s bytes: exhausted in %s at %s ± %s %s\n", cli.Number(x.Free), in, amount(x.Rate), amount(x.Margin)[1:], unit(found))
+	return in
+}
+
+// writeExhaustion writes when the heap will be full.
+func (l *leaks) writeExhaustion(w io.Writer, found *heap.Leaks) {
+	if x := found.Exhaustion; x != nil {
+		fmt.Fprintf(w, "free %s bytes: exhausted in %s at %s ± %s %s\n", cli.Number(x.Free), left(found), amount(x.Rate), amount(x.Margin)[1:], unit(found))
+	}
+}
+
+// torn says that the heap is fragmented, by what the allocator reported in the dumps of the last
+// boot: the largest free block became a quarter smaller, and what is free did not become a tenth
+// smaller. It returns "" if it is not, or if the allocator reported in fewer than three dumps.
+func torn(dumps []heap.LeakDump) string {
+	var list []heap.Heap
+	for i := range dumps {
+		if i > 0 && (dumps[i].Boot != dumps[i-1].Boot || dumps[i].File != dumps[i-1].File) {
+			list = list[:0]
+		}
+		if dumps[i].Heap.Known {
+			list = append(list, dumps[i].Heap)
+		}
+	}
+	if len(list) < 3 {
+		return ""
+	}
+	first, last := list[0], list[len(list)-1]
+	if float64(last.Largest) > 0.75*float64(first.Largest) || float64(last.Free) < 0.9*float64(first.Free) {
+		return ""
+	}
+	return fmt.Sprintf("fragmentation: the largest free block went from %s to %s bytes, what is free from %s to %s (btheap map)",
+		cli.Number(first.Largest), cli.Number(last.Largest), cli.Number(first.Free), cli.Number(last.Free))
 }
 
 // amount writes a rate: with a fraction only if it is small.

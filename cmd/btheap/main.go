@@ -39,7 +39,7 @@ func newCommand() *cobra.Command {
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)
-	root.AddCommand(leaksCommand(), topCommand(), treeCommand(), peekCommand(), diffCommand(), growthCommand(), dumpsCommand(),
+	root.AddCommand(leaksCommand(), liveCommand(), topCommand(), treeCommand(), peekCommand(), diffCommand(), growthCommand(), dumpsCommand(), mapCommand(),
 		eventsCommand(), htmlCommand(), webCommand(), exportCommand())
 	return root
 }

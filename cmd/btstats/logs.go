@@ -31,6 +31,7 @@ type gathered struct {
 	infer   stats.Inference
 	summary heaplog.Summary
 	files   []string
+	memory  []byte   // of inMemory
 	broken  []string // logs that could not be read to their end, and why
 }
 
@@ -42,10 +43,33 @@ func (r *reporter) newGathered() *gathered {
 	return &gathered{dump: stats.NewCollector(word)}
 }
 
-// add adds a record. blob is nil if the record has none.
-func (g *gathered) add(s *codec.Stack, blob, text []byte) {
-	g.dump.Add(s, blob, text)
+// add adds a record. blob is nil if the record has none, memory is what the device has of it.
+func (g *gathered) add(s *codec.Stack, blob, memory, text []byte) {
+	g.dump.Add(s, memory, text)
 	g.infer.Add(s, blob)
+}
+
+// inMemory returns the blob of an item as the device has it in memory: without the address of
+// the block, which dumps alone have. It is valid until the next call.
+func (g *gathered) inMemory(it *heaplog.Item) []byte {
+	if it.User == nil || it.Blob == nil {
+		return it.Blob
+	}
+	if _, ok := it.User.Get(codec.TagAddress); !ok {
+		return it.Blob
+	}
+	var rest codec.User
+	for _, tag := range []codec.Tag{codec.TagTime, codec.TagThread, codec.TagSequence} {
+		if v, ok := it.User.Get(tag); ok {
+			rest.Set(tag, v)
+		}
+	}
+	blob, err := codec.AppendUser(g.memory[:0], it.Blob, &rest)
+	if err != nil {
+		return it.Blob
+	}
+	g.memory = blob
+	return blob
 }
 
 // addPaths adds the call paths of a line. All blocks of an entry count with their mean size.
@@ -120,7 +144,7 @@ func (r *reporter) read(g *gathered, log *heaplog.Reader, each func() error) err
 				return cli.Shortf("%v: %v", it.Place, it.Err)
 			}
 			if it.Err == nil {
-				g.add(it.Stack, it.Blob, it.Text)
+				g.add(it.Stack, it.Blob, g.inMemory(it), it.Text)
 			}
 		}
 		if now := time.Now(); progress.due(now) {

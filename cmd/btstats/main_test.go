@@ -405,3 +405,43 @@ func TestNamesOfDroppedFrames(t *testing.T) {
 		}
 	}
 }
+
+// Addresses that only the dumps have take no memory on the device; times that the heap keeps do.
+func TestAddressesAreOfTheLog(t *testing.T) {
+	var logs [4]strings.Builder // without user fields, with addresses, with times, with both
+	for i := range 50 {
+		s := codec.Stack{PCs: []uint64{0x401200, 0x401500 + uint64(i%5)*8, 0x401900}, Size: uint64(20 + i)}
+		for k := range logs {
+			var u codec.User
+			if k&1 != 0 {
+				u.Set(codec.TagAddress, 0x20001000+uint64(i)*64)
+			}
+			if k&2 != 0 {
+				u.Set(codec.TagTime, uint64(i)*1000)
+			}
+			blob, err := codec.AppendBlobUser(nil, &s, &u, codec.MachineExact32, codec.SearchLws)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				fmt.Fprintf(&logs[k], "~h#boot prog=fw w=32\n~h#begin 0 n=50%s\n", []string{"", " u=1"}[min(k, 1)])
+			}
+			fmt.Fprintf(&logs[k], "%s\n", codec.AppendLine(nil, blob))
+		}
+	}
+	var out [4]string
+	for k := range logs {
+		logs[k].WriteString("~h#end 0\n")
+		var stdout, errs bytes.Buffer
+		if code := run([]string{"--section", "bits,overhead", "-"}, strings.NewReader(logs[k].String()), &stdout, &errs); code != 0 {
+			t.Fatalf("exit code %d: %s", code, errs.String())
+		}
+		out[k] = stdout.String()
+	}
+	if out[0] != out[1] || out[2] != out[3] {
+		t.Errorf("addresses count: %s", cmdtest.FirstDifference(out[1], out[0]))
+	}
+	if out[0] == out[2] {
+		t.Error("times do not count")
+	}
+}

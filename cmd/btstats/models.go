@@ -74,7 +74,7 @@ func (r *reporter) reportModel(m gen.Model) (*stats.Report, error) {
 			return nil, fmt.Errorf("model %s: %w", m.Name, err)
 		}
 		line = codec.AppendLine(line[:0], blob)
-		g.add(&recorded, blob, line)
+		g.add(&recorded, blob, blob, line)
 	}
 	if r.addr == nil {
 		r2 := *r

@@ -23,6 +23,10 @@ func IsTerminal(stream any) bool {
 	return f != nil && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
 }
 
+// File returns the file under a stream (also one that Run passes on), nil if there is
+// none.
+func File(stream any) *os.File { return file(stream) }
+
 // file returns the file under a stream, nil if there is none.
 func file(stream any) *os.File {
 	if o, ok := stream.(*output); ok {

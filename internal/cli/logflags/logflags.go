@@ -40,6 +40,7 @@ type Flags struct {
 	brief                           bool // the command has --verbose
 	port                            string
 	baud                            int
+	device                          io.Writer // the open serial port
 }
 
 // define maps the name of a flag to the function that adds it.
@@ -219,6 +220,9 @@ func (f *Flags) Selected() (from, to int) { return f.from, f.to }
 // Live reports whether a log is read on until the user interrupts the command.
 func (f *Flags) Live() bool { return f.Follow || f.Serial != "" }
 
+// Port returns the serial port that Open has opened, to write to it, or nil.
+func (f *Flags) Port() io.Writer { return f.device }
+
 // Named reports whether the command line names files with symbols.
 func (f *Flags) Named() bool { return len(f.Exes)+len(f.Maps) > 0 }
 
@@ -290,6 +294,7 @@ func (f *Flags) openInputs(ctx context.Context, args []string, stdin io.Reader) 
 		if err != nil {
 			return nil, cli.Usagef("--serial %s: %w", f.port, err)
 		}
+		f.device = port
 		context.AfterFunc(ctx, func() { port.Close() })
 		return []heaplog.Option{heaplog.Stream(port, f.port)}, nil
 	case f.Follow:

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+	heap "github.com/lwsbt/lwsbt/profile"
+)
+
+// placed is a block at an address.
+type placed struct {
+	addr, size uint64
+	path       heap.Path
+}
+
+// end returns the address behind the block, at most 2^64-1.
+func (b placed) end() uint64 { return addSaturated(b.addr, b.size) }
+
+func addSaturated(a, b uint64) uint64 {
+	if s, carry := bits.Add64(a, b, 0); carry == 0 {
+		return s
+	}
+	return 1<<64 - 1
+}
+
+// limit returns the address behind a region, at most 2^64-1.
+func limit(r codec.Range) uint64 { return addSaturated(r.Start, r.Length) }
+
+// Without heap= in the log, a heap is what lies between blocks that are at most maxGap
+// bytes apart.
+const maxGap = 1 << 20
+
+// Gaps between blocks that are smaller than a hole are the allocator's: headers, and what it rounds
+// up. A hole is slack bytes larger than the smallest gap that was seen, or than 0 if that is
+// over maxOverhead.
+const (
+	slack       = 32
+	maxOverhead = 128
+)
+
+// smallestGap returns the bytes between the two blocks that are closest, or least if that is
+// smaller.
+func smallestGap(least uint64, sorted []placed) uint64 {
+	for i := 1; i < len(sorted); i++ {
+		if before := sorted[i-1].end(); sorted[i].addr >= before {
+			least = min(least, sorted[i].addr-before)
+		}
+	}
+	return least
+}
+
+// leastHole returns the size of the smallest hole.
+func leastHole(gap uint64) uint64 {
+	if gap > maxOverhead {
+		gap = 0
+	}
+	return gap + slack
+}
+
+// regions is address ranges that do not overlap, the lowest first.
+type regions []codec.Range
+
+// declared returns the regions that a log declares.
+func declared(ranges []codec.Range) regions {
+	var r regions
+	for _, x := range ranges {
+		r = append(r, x)
+	}
+	return r.merge(0)
+}
+
+// grow adds blocks, and merges what is at most maxGap bytes apart.
+func (r regions) grow(blocks []placed) regions {
+	for _, b := range blocks {
+		if b.size > 0 {
+			r = append(r, codec.Range{Start: b.addr, Length: b.end() - b.addr})
+		}
+	}
+	return r.merge(maxGap)
+}
+
+// merge sorts the regions, and merges what is at most gap bytes apart.
+func (r regions) merge(gap uint64) regions {
+	slices.SortFunc(r, func(a, b codec.Range) int { return cmp.Compare(a.Start, b.Start) })
+	var list regions
+	for _, x := range r {
+		if n := len(list); n > 0 {
+			last := &list[n-1]
+			if end := limit(*last); x.Start <= addSaturated(end, gap) {
+				last.Length = max(end, limit(x)) - last.Start
+				continue
+			}
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// hole is a gap between blocks, or between a block and the end of the heap.
+type hole struct{ addr, size uint64 }
+
+// group is adjacent blocks between two holes.
+type group struct {
+	blocks      []placed
+	bytes       uint64 // from the end of the hole before to the begin of the hole after
+	left, right uint64 // sizes of the holes
+}
+
+// kept is the bytes of the smaller of the two holes: by so much, the larger one would grow if
+// the group were freed, beside the group itself.
+func (r *group) kept() uint64 { return min(r.left, r.right) }
+
+// mapped says what is where in a heap.
+type mapped struct {
+	regions       regions
+	least         uint64 // size of the smallest hole
+	size, used    uint64 // bytes of the regions, and of blocks in them
+	count         int    // of blocks
+	outside       int    // blocks in no region
+	holes         []hole
+	free, largest uint64  // bytes of all holes, and of the largest
+	groups        []group // between two holes
+	blocks        []placed
+	overlap       int // blocks that begin in another
+}
+
+// fragmentation returns the part of the free memory that is not in the largest hole, from 0 to
+// 1.
+func fragmentation(free, largest uint64) float64 {
+	if free == 0 {
+		return 0
+	}
+	return 1 - float64(largest)/float64(free)
+}
+
+// sortBlocks orders blocks by address.
+func sortBlocks(list []placed) {
+	slices.SortFunc(list, func(a, b placed) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.size, b.size)) })
+}
+
+// mapBlocks finds the holes of at least a number of bytes between blocks in regions. The blocks
+// are in the order of sortBlocks.
+func mapBlocks(r regions, blocks []placed, least uint64) *mapped {
+	m := &mapped{regions: r, blocks: blocks, least: least}
+	rest := m.blocks
+	for _, region := range r {
+		m.size += region.Length
+		for len(rest) > 0 && rest[0].addr < region.Start {
+			m.outside++
+			rest = rest[1:]
+		}
+		n := 0
+		for n < len(rest) && rest[n].addr-region.Start < region.Length {
+			n++
+		}
+		m.region(region, rest[:n])
+		rest = rest[n:]
+	}
+	m.outside += len(rest)
+	return m
+}
+
+// region finds the holes of one region; the blocks begin in it.
+func (m *mapped) region(r codec.Range, blocks []placed) {
+	at, end, from := r.Start, limit(r), 0
+	before, has := uint64(0), false // the hole before the group that begins with blocks[from]
+	gap := func(i int, next uint64) {
+		if next < at || next-at < m.least {
+			return
+		}
+		h := hole{at, next - at}
+		m.holes = append(m.holes, h)
+		m.free += h.size
+		m.largest = max(m.largest, h.size)
+		if has && i > from {
+			m.groups = append(m.groups, group{blocks[from:i], at - blocks[from].addr, before, h.size})
+		}
+		before, has, from = h.size, true, i
+	}
+	for i, b := range blocks {
+		switch {
+		case b.addr < at:
+			m.overlap++
+		default:
+			gap(i, b.addr)
+		}
+		m.count++
+		if e := min(b.end(), end); e > at {
+			m.used += e - max(at, b.addr)
+			at = e
+		}
+	}
+	gap(len(blocks), end)
+}
+
+// pin is a call path whose blocks keep holes apart.
+type pin struct {
+	path   heap.Path
+	blocks int
+	bytes  uint64 // of the blocks
+	kept   uint64 // of the holes that would join larger ones
+	at     uint64 // address of the block between the largest holes
+	most   uint64
+}
+
+// pins returns the call paths whose blocks lie in groups that are no larger than the holes at both
+// sides, those that keep the most first.
+func (m *mapped) pins() []pin {
+	index := map[heap.Path]int{}
+	var list []pin
+	for i := range m.groups {
+		r := &m.groups[i]
+		if r.bytes > r.kept() {
+			continue
+		}
+		seen := map[heap.Path]bool{}
+		for _, b := range r.blocks {
+			k, ok := index[b.path]
+			if !ok {
+				k = len(list)
+				index[b.path] = k
+				list = append(list, pin{path: b.path})
+			}
+			p := &list[k]
+			p.blocks++
+			p.bytes += b.size
+			if r.kept() > p.most {
+				p.most, p.at = r.kept(), b.addr
+			}
+			if !seen[b.path] {
+				seen[b.path] = true
+				p.kept += r.kept()
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b pin) int { return cmp.Compare(b.kept, a.kept) })
+	return list
+}
+
+// sizes counts holes and blocks by size: index i is of sizes from 2^i to 2^(i+1)-1 bytes.
+type sizes [64]struct {
+	holes, blocks         int
+	holeBytes, blockBytes uint64
+}
+
+// histogram returns the sizes of holes and blocks.
+func (m *mapped) histogram() (s sizes) {
+	for _, h := range m.holes {
+		x := &s[bits.Len64(h.size)-1]
+		x.holes++
+		x.holeBytes += h.size
+	}
+	for _, b := range m.blocks {
+		if b.size > 0 {
+			x := &s[bits.Len64(b.size)-1]
+			x.blocks++
+			x.blockBytes += b.size
+		}
+	}
+	return s
+}
+
+// picture draws a region as cells of equal size: how much of each is used.
+func (m *mapped) picture(r codec.Range, cells int) string {
+	used := make([]float64, cells)
+	per := float64(r.Length) / float64(cells)
+	for _, b := range m.blocks {
+		if b.addr < r.Start || b.addr-r.Start >= r.Length {
+			continue
+		}
+		from := float64(b.addr - r.Start)
+		to := min(from+float64(b.size), float64(r.Length))
+		for i := int(from / per); i < cells && float64(i)*per < to; i++ {
+			used[i] += min(to, float64(i+1)*per) - max(from, float64(i)*per)
+		}
+	}
+	shades := []rune("·░▒▓█")
+	out := make([]rune, cells)
+	for i, u := range used {
+		level := 0
+		if part := u / per; part > 0 {
+			level = min(len(shades)-1, 1+int(part*float64(len(shades)-1)-1e-9))
+		}
+		out[i] = shades[level]
+	}
+	return string(out)
+}

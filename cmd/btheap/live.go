@@ -1,0 +1,357 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/printable"
+	heap "github.com/lwsbt/lwsbt/profile"
+)
+
+// live is the state of btheap live.
+type live struct {
+	leaks
+	keep  int
+	ask   string
+	plain bool
+
+	stopped bool // by an interrupt
+}
+
+func liveCommand() *cobra.Command {
+	l := &live{leaks: leaks{session: &session{}}}
+	l.format = "text"
+	c := &cobra.Command{
+		Use: "live [flags] [FILE]", Short: "watch the heap of a running device",
+		Long: `live shows on a terminal what leaks, while a log grows or a device writes to a
+serial port: the leaks first, then what holds the most. Without a terminal, it
+writes one line for each dump. It looks at the last dumps (--keep). Keys:
+up, down select, s sort, / filter, space freeze, p save the page of btheap html,
+a send the device the line of --ask, q quit.`,
+		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    l.run,
+	}
+	s := l.session
+	s.addAll(c, compareFrames, nil)
+	for _, name := range []string{"dump", "follow"} { // it follows, and looks at all
+		c.Flags().MarkHidden(name)
+	}
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&s.output, "page", "heap.html", "the key p writes the page to `FILE`")
+	f.StringVar(&l.ask, "ask", "", "the key a sends `TEXT` and a line feed to the serial port")
+	f.StringVar(&l.leaks.heap, "heap", "", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
+	f.StringVar(&l.fail, "fail-over", "", "show an alarm, and exit with 1, if what leaks, or probably does, grows by more than `RATE`: 1K/h, 64/dump")
+	f.IntVar(&l.keep, "keep", 240, "look at the last `N` dumps")
+	f.BoolVar(&l.plain, "plain", false, "write one line for each dump to a terminal, too")
+	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
+	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
+	cli.AddFlags(c, "Live", f)
+	return c
+}
+
+// check reads the flags and decides how the log is read.
+func (l *live) check(args []string) error {
+	s := l.session
+	s.files = args
+	switch {
+	case len(args) > 1:
+		return cli.BadArgsf("%d files, expected one log", len(args))
+	case l.keep < 3:
+		return cli.BadArgsf("--keep %d, expected 3 dumps or more", l.keep)
+	case l.ask != "" && s.Serial == "":
+		return cli.BadArgsf("--ask needs --serial: nobody reads what is sent to a log")
+	}
+	if len(args) == 1 && args[0] != cli.Stdio && s.Serial == "" {
+		if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {
+			s.Follow = true
+		}
+	}
+	if err := l.checkFlags(); err != nil {
+		return cli.BadArgs(err)
+	}
+	return s.check(heap.ByLine)
+}
+
+func (l *live) run(c *cobra.Command, args []string) error {
+	s := l.session
+	s.c = c
+	if err := l.check(args); err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.open(heaplog.Refresh(time.Second)); err != nil {
+		return err
+	}
+	s.status = status{}
+	out := cli.File(c.OutOrStdout())
+	var err error
+	if out != nil && cli.IsTerminal(out) && !l.plain && os.Getenv("TERM") != "dumb" {
+		err = l.show(out)
+	} else {
+		err = l.print(c.OutOrStdout())
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.out.End(); err != nil {
+		return err
+	}
+	if u := s.reader.Summary().Undecided; u != "" {
+		if !s.Quiet { // it was noted
+			u = "the dumps cannot be told apart: give --split REGEX"
+		}
+		return errors.New(u)
+	}
+	return l.outcome
+}
+
+// recent is the last dumps of a log.
+type recent struct {
+	dumps []*heap.Dump // that have ended
+	open  *heap.Dump   // that has not, nil if there is none
+	keep  int
+}
+
+// add adds a dump. It reports whether the dump has ended and is new.
+func (r *recent) add(d *heap.Dump) bool {
+	if !d.Ended {
+		r.open = d
+		return false
+	}
+	r.open = nil
+	if n := len(r.dumps); n > 0 && r.dumps[n-1].Index == d.Index {
+		r.dumps[n-1] = d
+		return false
+	}
+	r.dumps = append(r.dumps, d)
+	if n := len(r.dumps) - r.keep; n > 0 {
+		clear(r.dumps[:n])
+		r.dumps = r.dumps[n:]
+	}
+	return true
+}
+
+// read reads the log to its end and calls each with every dump, whether it has ended or not.
+func (l *live) read(each func(d *heap.Dump) error) error {
+	for d, err := range l.reader.Dumps() {
+		if err == nil {
+			if err := each(d); err != nil {
+				return err
+			}
+			continue
+		}
+		l.stopped = l.stopped || errors.Is(err, context.Canceled)
+		if err := l.out.Add(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// state is what the last dumps say.
+type state struct {
+	dumps []*heap.Dump
+	open  *heap.Dump
+	p     *heap.Profile
+	found *heap.Leaks
+	alarm string // "" if there is none
+}
+
+// judge looks for leaks in the last dumps.
+func (l *live) judge(dumps []*heap.Dump, open *heap.Dump) (*state, error) {
+	st := &state{dumps: dumps, open: open}
+	if len(dumps) == 0 {
+		return st, nil
+	}
+	p, err := heap.New(dumps...)
+	if err != nil {
+		return nil, err
+	}
+	st.p = p.View(l.view)
+	st.found = st.p.Leaks(heap.LeakOptions{Heap: l.size})
+	if st.alarm, err = l.over(st.found); err != nil {
+		st.alarm = cli.Message(err)
+	}
+	return st, nil
+}
+
+// print writes a line for each dump.
+func (l *live) print(w io.Writer) error {
+	r := recent{keep: l.keep}
+	var last *state
+	err := l.read(func(d *heap.Dump) error {
+		if !r.add(d) {
+			return nil
+		}
+		st, err := l.judge(r.dumps, nil)
+		if err != nil {
+			return err
+		}
+		last = st
+		_, err = fmt.Fprintln(w, st.line())
+		return err
+	})
+	if err != nil || last == nil {
+		return err
+	}
+	return l.checkLimit(last.found)
+}
+
+// line describes the last dump.
+func (st *state) line() string {
+	d := st.dumps[len(st.dumps)-1]
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", when(d), held(d))
+	if n := len(st.dumps); n > 1 && st.dumps[n-2].Boot == d.Boot {
+		fmt.Fprintf(&b, " (%s)", signed(heap.Sub(d.Total.Bytes, st.dumps[n-2].Total.Bytes)))
+	}
+	if !d.Complete() {
+		fmt.Fprintf(&b, ", %s", incomplete(d))
+	}
+	fmt.Fprintf(&b, "; %s", st.finding())
+	if i := slices.IndexFunc(st.found.Rows, func(r heap.Leak) bool { return r.Verdict >= heap.Probably }); i >= 0 {
+		r := &st.found.Rows[i]
+		fmt.Fprintf(&b, ", %s ± %s %s", amount(r.Rate), amount(r.Margin)[1:], unit(st.found))
+		if stack := r.Stack(); len(stack) > 0 {
+			fmt.Fprintf(&b, ", %s", siteName(stack[0]))
+		}
+	}
+	if x := st.found.Exhaustion; x != nil {
+		fmt.Fprintf(&b, "; exhausted in %s", left(st.found))
+	}
+	if st.alarm != "" {
+		fmt.Fprintf(&b, "; ALARM: %s", st.alarm)
+	}
+	return printable.Text(b.String())
+}
+
+// when names a dump and its time.
+func when(d *heap.Dump) string {
+	s := fmt.Sprintf("dump %d", d.Index+1)
+	if d.Boot > 1 {
+		s += fmt.Sprintf(", boot %d", d.Boot)
+	}
+	if d.Timed {
+		s += ", " + duration(d.Time.Hours())
+	}
+	return s
+}
+
+// held describes what was live in a dump.
+func held(d *heap.Dump) string {
+	return fmt.Sprintf("%s bytes in %s", cli.Number(d.Total.Bytes), cli.Count(d.Total.Count, "block"))
+}
+
+// finding says how many leaks there are.
+func (st *state) finding() string {
+	if st.found.Used == 0 {
+		return cli.Count(len(st.dumps), "dump") + ", expected three or more whole ones"
+	}
+	return headline(st.found)
+}
+
+// show shows the screen until the user quits.
+func (l *live) show(out *os.File) error {
+	options := []tea.ProgramOption{tea.WithAltScreen(), tea.WithOutput(out), tea.WithoutSignalHandler()}
+	if in, ok := l.c.InOrStdin().(*os.File); ok && cli.IsTerminal(in) {
+		options = append(options, tea.WithInput(in))
+	} else { // the log is there, or nothing
+		options = append(options, tea.WithInputTTY())
+	}
+	name := "standard input"
+	switch {
+	case l.Serial != "":
+		name = l.Serial
+	case len(l.files) == 1 && l.files[0] != cli.Stdio:
+		name = l.files[0]
+	}
+	m := newScreen(name, cli.Color("auto", out))
+	m.save = l.save
+	if port := l.Port(); l.ask != "" && port != nil {
+		m.ask = func() error {
+			_, err := io.WriteString(port, l.ask+"\n")
+			return err
+		}
+		m.asked = l.ask
+	}
+	program := tea.NewProgram(m, options...)
+	read := make(chan error, 1)
+	latest := make(chan recent, 1)
+	go func() {
+		read <- l.feed(latest)
+		close(latest)
+	}()
+	judged := make(chan error, 1)
+	go func() {
+		judged <- l.judgeAll(latest, program.Send)
+	}()
+	end, err := program.Run()
+	l.stopReading()
+	if e := <-read; err == nil {
+		err = e
+	}
+	if e := <-judged; err == nil {
+		err = e
+	}
+	if last, ok := end.(*screen); err == nil && ok && last.now != nil && last.now.found != nil {
+		err = l.checkLimit(last.now.found)
+	}
+	return err
+}
+
+// feed reads the log and puts the last dumps into the channel. It replaces those that
+// were not taken yet.
+func (l *live) feed(latest chan recent) error {
+	r := recent{keep: l.keep}
+	return l.read(func(d *heap.Dump) error {
+		r.add(d)
+		now := recent{dumps: slices.Clone(r.dumps), open: r.open}
+		select {
+		case <-latest:
+		default:
+		}
+		latest <- now
+		return nil
+	})
+}
+
+// judgeAll sends what the dumps in the channel say.
+func (l *live) judgeAll(latest <-chan recent, send func(tea.Msg)) error {
+	for r := range latest {
+		st, err := l.judge(r.dumps, r.open)
+		if err != nil {
+			send(tea.Quit())
+			for range latest { // until the log ends
+			}
+			return err
+		}
+		send(st)
+	}
+	if l.stopped {
+		send(tea.Quit())
+	} else {
+		send(endOfLog{})
+	}
+	return nil
+}
+
+// save writes the page of btheap html on these dumps, and returns the name of its file.
+func (l *live) save(dumps []*heap.Dump) (string, error) {
+	s := *l.session
+	s.dumps, s.Quiet = dumps, true
+	h := &html{session: &s, size: l.size}
+	return s.output, cli.WriteOutput(s.output, s.Inputs(s.files), io.Discard, h.write)
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+)
+
+// at is an allocation with an address.
+func at(t testing.TB, addr, size uint64, pcs ...uint64) string {
+	t.Helper()
+	var u codec.User
+	u.Set(codec.TagAddress, addr)
+	blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(codec.AppendLine(nil, blob)) + "\n"
+}
+
+// tornLog returns two dumps of a heap of 4,096 bytes at 0x20001000. In both, a block of 24 bytes is at
+// 0x20001800, in the middle, and one of 1,000 bytes at the begin; in the first, two more of 1,000
+// are there, 8 bytes behind the first and behind the middle one: holes of 40 and 1,016 bytes remain.
+func tornLog(t testing.TB) string {
+	const buffer, session = 0x401200, 0x401500
+	first, middle := at(t, 0x20001000, 1000, buffer, 0x401900), at(t, 0x20001800, 24, session, 0x401900)
+	return "~h#boot prog=fw w=32 heap=20001000+1000\n" +
+		"~h#begin 0 t=1000000 n=4 u=1\n" + first + at(t, 0x200013f0, 1000, buffer, 0x401900) + middle + at(t, 0x20001820, 1000, buffer, 0x401900) +
+		"~h#heap size=4096 free=1000 largest=900 min=900\n~h#end 0\n" +
+		"~h#begin 1 t=2000000 n=2 u=1\n" + first + middle + "~h#heap size=4096 free=3000 largest=2000 min=900\n~h#end 1\n"
+}
+
+func TestMap(t *testing.T) {
+	log := logFile(t, "fw.log", tornLog(t))
+	heapOnly := logFile(t, "heap.log", "~h#boot prog=fw w=32\n~h#begin 0 n=1\n"+record(t, 20, 0x401110)+"~h#heap size=4096 free=1000 largest=250 min=900\n~h#end 0\n")
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says []string
+		errs string
+	}{
+		// The hole before the block in the middle has 2,048 - 1,000 bytes, that behind it 2,048 - 24.
+		{"the last dump", []string{log}, 0, []string{
+			"dump 2, 2 s: 4,096 bytes of heap (as the log says)\n1,024 bytes used by 2 blocks; 3,072 free in 2 holes, the largest of 2,024: fragmentation 34.1 %\ngaps below 40 bytes",
+			"  0x20001000 ███████████████", "█▒·\n", "  0x20001800 █▒·", "Allocator  Largest",
+			"   1     1  3,024       4  1,056      2    1,016   3.8 %      1,000      900  10.0 %\n",
+			"   2     1  1,024       2  3,072      2    2,024  34.1 %      3,000    2,000  33.3 %\n",
+			"1,024 to 2,047      2  3,072", "1,048 bytes kept apart by 1 block of 24 bytes, the most at 0x20001800\n    0x401500\n    0x401900\n"}, ""},
+		{"another dump", []string{"--dump", "1", log}, 0, []string{"dump 1, 1 s: ", "no block lies between"}, ""},
+		{"another range", []string{"--space", "20001000+3e8", log}, 0, []string{"dump 2, 2 s: 1,000 bytes of heap (--space)\n1,000 bytes used by 1 block; 0 free in 0 holes", "1 block outside of the heap"}, ""},
+		{"no range", []string{logFile(t, "x.log", strings.Replace(tornLog(t), " heap=20001000+1000", "", 1))}, 0,
+			[]string{"3,080 bytes of heap (inferred from the blocks)\n1,024 bytes used by 2 blocks; 2,056 free in 2 holes"}, ""},
+		{"no addresses", []string{heapOnly}, 0, []string{"   1     1      1,000      250  75.0 %"}, ""},
+		{"nothing", []string{logFile(t, "no.log", leaking(t, true))}, 2, nil, "no dump has addresses of blocks, nor ~h#heap"},
+		{"no such dump", []string{"--dump", "3", log}, 2, nil, "--dump 3: the log has 2"},
+		{"several dumps", []string{"--dump", "1..2", log}, 2, nil, "--dump 1..2, expected one dump"},
+		{"a wrong range", []string{"--space", "1-2", log}, 2, nil, `--space "1-2", expected START+LENGTH`},
+	} {
+		out, errs, code := command("", append([]string{"map"}, c.args...)...)
+		rest := out
+		for _, s := range c.says {
+			i := strings.Index(rest, s)
+			if i < 0 {
+				t.Errorf("%s: no %q in\n%s", c.name, s, out)
+				break
+			}
+			rest = rest[i+len(s):]
+		}
+		if code != c.code || !strings.Contains(errs, c.errs) || c.errs == "" && errs != "" {
+			t.Errorf("%s: exit code %d, want %d, %q, want %q", c.name, code, c.code, errs, c.errs)
+		}
+	}
+}
+
+// Events say where blocks are, too.
+func TestMapOfEvents(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("~h#boot prog=x w=32 heap=1000+1000\n")
+	for i, e := range []struct{ kind, addr, size uint64 }{{0, 0x1000, 512}, {0, 0x1200, 100}, {0, 0x1800, 64}, {1, 0x1200, 0}} {
+		var u codec.User
+		u.Set(codec.TagEvent, e.kind)
+		u.Set(codec.TagAddress, e.addr)
+		u.Set(codec.TagTime, uint64(i)*1000)
+		s := codec.Stack{Size: e.size}
+		if e.kind == 0 {
+			s.PCs = []uint64{0x401200}
+		}
+		blob, err := codec.AppendBlobUser(nil, &s, &u, codec.MachineExact32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(codec.LeadInEvent + strings.TrimPrefix(string(codec.AppendLine(nil, blob)), codec.LeadIn) + "\n")
+	}
+	out, errs, code := command(b.String(), "map")
+	if want := "576 bytes used by 2 blocks; 3,520 free in 2 holes, the largest of 1,984: fragmentation 43.6 %"; code != 0 || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, %s, no %q in\n%s", code, errs, want, out)
+	}
+}
+
+// The sums are those of a map of single bytes.
+func TestMapBlocksByBytes(t *testing.T) {
+	const size, start, least = 2000, 0x1000, 24
+	random := rand.New(rand.NewPCG(1, 2))
+	for round := range 500 {
+		var bytes [size]bool
+		var blocks []placed
+		for range random.IntN(40) {
+			a, n := random.Uint64N(size), random.Uint64N(120)
+			blocks = append(blocks, placed{addr: start + a, size: n})
+			for i := a; i < min(a+n, size); i++ {
+				bytes[i] = true
+			}
+		}
+		var used, free, largest, gap uint64
+		holes := 0
+		end := func() {
+			if gap >= least {
+				holes, free, largest = holes+1, free+gap, max(largest, gap)
+			}
+			gap = 0
+		}
+		// A block of no bytes ends a hole, too.
+		empty := map[uint64]bool{}
+		for _, b := range blocks {
+			empty[b.addr-start] = true
+		}
+		for i, taken := range bytes {
+			switch {
+			case taken:
+				used++
+				end()
+			case empty[uint64(i)]:
+				end()
+				gap = 1
+			default:
+				gap++
+			}
+		}
+		end()
+		sortBlocks(blocks)
+		m := mapBlocks(regions{{Start: start, Length: size}}, blocks, least)
+		if m.used != used || m.free != free || m.largest != largest || len(m.holes) != holes || m.count != len(blocks) || m.outside != 0 {
+			t.Fatalf("round %d: used %d, free %d, largest %d, %d holes, %d blocks; want %d, %d, %d, %d, %d", round, m.used, m.free, m.largest, len(m.holes), m.count,
+				used, free, largest, holes, len(blocks))
+		}
+		if n := len([]rune(m.picture(m.regions[0], 64))); n != 64 {
+			t.Fatalf("%d cells", n)
+		}
+	}
+}
+
+// Addresses up to the last, sizes up to the largest, and many ranges do not overflow.
+func TestMapBlocksAtTheEnds(t *testing.T) {
+	blocks := []placed{{addr: 0, size: 16}, {addr: 1 << 63, size: math.MaxUint64}, {addr: math.MaxUint64, size: 1}, {addr: 5, size: 0}}
+	sortBlocks(blocks)
+	for _, r := range []regions{nil, regions(nil).grow(blocks), declared([]codec.Range{{Start: 1 << 63, Length: 1 << 63}, {Start: 0, Length: 1}, {Start: 0, Length: 4}})} {
+		m := mapBlocks(r, slices.Clone(blocks), 32)
+		for _, x := range r {
+			m.picture(x, 10)
+		}
+		if m.count+m.outside != len(blocks) || m.used > m.size || m.free > m.size {
+			t.Errorf("%v: %+v", r, m)
+		}
+	}
+	if r := regions(nil).grow([]placed{{addr: 100, size: 10}, {addr: 110 + maxGap, size: 10}, {addr: 121 + 2*maxGap, size: 10}}); len(r) != 2 || r[0].Length != 20+maxGap {
+		t.Errorf("%v, want two ranges", r)
+	}
+}
+
+// leaks says when it is fragmentation: by what the allocator reports.
+func TestLeaksSaysFragmentation(t *testing.T) {
+	const said = "fragmentation: the largest free block went from 9,000 to "
+	for _, c := range []struct {
+		free, largest int // in the last dump
+		want          bool
+	}{{12000, 4000, true}, {10800, 6750, true}, {10700, 4000, false}, {12000, 7000, false}} {
+		log := device(t, 12, 0)
+		for d := range 12 {
+			free, largest := 12000+(c.free-12000)*d/11, 9000+(c.largest-9000)*d/11
+			end := fmt.Sprintf("~h#end %d\n", d)
+			log = strings.Replace(log, end, fmt.Sprintf("~h#heap size=65536 free=%d largest=%d min=1000\n%s", free, largest, end), 1)
+		}
+		out, errs, code := command(log, "leaks")
+		if code != 0 || strings.Contains(out, said) != c.want {
+			t.Errorf("%+v: exit code %d, %s\n%s", c, code, errs, out)
+		}
+	}
+}
+
+// Lines of call paths can have the address of each block.
+func TestMapOfCallPaths(t *testing.T) {
+	w := callpath.Writer{Flags: callpath.Blocks, Limit: callpath.MaxSerial, Dump: 0}
+	e := callpath.Entry{Path: callpath.Path{Frames: []callpath.Frame{{Value: 0x1900}, {Value: 0x1200}}}, Live: 2, Bytes: 600,
+		Blocks: []callpath.Block{{Address: 0x20001000, Size: 500}, {Address: 0x20001800, Size: 100}}}
+	text, err := w.Append(nil, &e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := "~h#boot prog=fw w=32 code=400000+10000 heap=20001000+1000\n~h#begin 0 k=paths n=2 b=600 l=0\n" + string(w.Flush(text)) + "~h#end 0 n=2 b=600 l=1\n"
+	out, errs, code := command(log, "map", "-q")
+	for _, want := range []string{"600 bytes used by 2 blocks; 3,496 free in 2 holes, the largest of 1,948", "1,548 bytes kept apart by 1 block of 100 bytes, the most at 0x20001800\n    0x401200\n    0x401900\n"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, %s, no %q in\n%s", code, errs, want, out)
+		}
+	}
+}

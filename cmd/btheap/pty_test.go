@@ -1,0 +1,116 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// A device on a serial port writes a dump each time that the user presses a. The user sees the leak,
+// saves the page, and quits.
+func TestLiveOnATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm-256color")
+	t.Setenv("NO_COLOR", "")
+	keys, tty, err := pty.Open()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer keys.Close()
+	defer tty.Close()
+	if err := pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: 100}); err != nil {
+		t.Fatal(err)
+	}
+	device, port := serialPort(t)
+	page := filepath.Join(t.TempDir(), "heap.html")
+	var seen cmdtest.Buffer
+	go io.Copy(&seen, keys)
+	var errs bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		code <- run([]string{"live", "--serial", port, "--ask", "dump now", "--page", page}, tty, tty, &errs)
+	}()
+	wait := func(text string) {
+		t.Helper()
+		for start := time.Now(); !strings.Contains(seen.String(), text); time.Sleep(5 * time.Millisecond) {
+			if time.Since(start) > time.Minute {
+				t.Fatalf("%q never came: %q %q", text, seen.String(), errs.String())
+			}
+		}
+	}
+	wait("no whole dump yet")
+	for _, want := range []string{"dump 1, 1 h", "dump 2, 2 h", "dump 12, 12 h"} {
+		keys.WriteString("a")
+		wait(want)
+	}
+	wait("1 leak in 12 dumps over 11 h")
+	keys.WriteString("p")
+	wait("wrote ")
+	keys.WriteString("q")
+	select {
+	case got := <-code:
+		if got != 0 {
+			t.Errorf("exit code %d: %s", got, errs.String())
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("q does not quit")
+	}
+	const enter, leave = "\x1b[?1049h", "\x1b[?1049l" // the alternate screen
+	if s := seen.String(); !strings.Contains(s, enter) || !strings.Contains(s, leave) {
+		t.Errorf("the screen of before is not back: %q", s)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !bytes.Contains(text, []byte("1 leak in 12 dumps over 11 h")) {
+		t.Errorf("the page has %d bytes: %v", len(text), err)
+	}
+	if err := <-device; err != nil {
+		t.Error(err)
+	}
+}
+
+// serialPort returns the name of a pseudo-terminal, at whose other end a device writes dumps 1, 2 and 3 to 12
+// when it reads the line "dump now".
+func serialPort(t *testing.T) (result <-chan error, port string) {
+	t.Helper()
+	end, tty, err := pty.Open()
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { end.Close(); tty.Close() })
+	if _, err := term.MakeRaw(int(tty.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	dumps := strings.SplitAfter(device(t, 12, 0), "~h#end ")
+	for i := range dumps { // the number behind ~h#end belongs to its line
+		number, rest, _ := strings.Cut(dumps[i], "\n")
+		if i > 0 {
+			dumps[i-1] += number + "\n"
+			dumps[i] = rest
+		}
+	}
+	done := make(chan error, 1)
+	go func() {
+		lines := bufio.NewScanner(end)
+		for _, text := range []string{dumps[0], dumps[1], strings.Join(dumps[2:], "")} {
+			for lines.Scan() && lines.Text() != "dump now" {
+			}
+			if _, err := io.WriteString(end, text); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	return done, tty.Name()
+}

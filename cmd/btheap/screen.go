@@ -1,0 +1,538 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/printable"
+	heap "github.com/lwsbt/lwsbt/profile"
+)
+
+// screen is what btheap live shows on a terminal. Update and View are its only methods that
+// bubbletea calls; they do no I/O.
+type screen struct {
+	name          string // of the log
+	width, height int
+	color         bool
+	save          func(dumps []*heap.Dump) (file string, err error)
+	ask           func() error // nil without --ask
+	asked         string       // the value of --ask
+
+	now    *state // that is shown, nil before the first
+	next   *state // the newest one while the screen is frozen
+	frozen bool
+	ended  bool // the log
+
+	rows     []liveRow // those that match the filter, in order
+	order    order
+	filter   *regexp.Regexp
+	typing   bool // the filter is being typed
+	typed    string
+	selected int
+	first    int    // row at the top
+	message  string // of the last key
+}
+
+// endOfLog is the message that the log has ended.
+type endOfLog struct{}
+
+// done is the message that a command of a key has ended.
+type done struct{ text string }
+
+// order is what the rows are ordered by.
+type order uint8
+
+const (
+	byEvidence order = iota
+	byBytes
+	byCount
+	byGrowth
+	lastOrder = byGrowth
+)
+
+func (o order) String() string { return [...]string{"evidence", "bytes", "count", "growth"}[o] }
+
+// liveRow is a call path.
+type liveRow struct {
+	heap.Row
+	leak *heap.Leak // nil if its floor did not rise
+	rank int        // among the leaks, or behind them
+	grew heap.Delta // bytes since the first dump
+	name string
+}
+
+func newScreen(name string, color bool) *screen {
+	return &screen{name: name, color: color, width: cli.DefaultWidth, height: 24}
+}
+
+// Init returns the first command: none.
+func (m *screen) Init() tea.Cmd { return nil }
+
+// Update changes the screen as a message says.
+func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var cmd tea.Cmd
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case *state:
+		if m.frozen {
+			m.next = msg
+			break
+		}
+		m.set(msg)
+	case endOfLog:
+		m.ended = true
+	case done:
+		m.message = msg.text
+	case tea.KeyMsg:
+		cmd = m.keys(msg)
+	}
+	m.scroll()
+	return m, cmd
+}
+
+// keys takes the keys of a message: those that are typed fast come together.
+func (m *screen) keys(msg tea.KeyMsg) tea.Cmd {
+	if msg.Type != tea.KeyRunes {
+		return m.press(msg)
+	}
+	var list []tea.Cmd
+	for _, r := range msg.Runes {
+		if cmd := m.press(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}); cmd != nil {
+			list = append(list, cmd)
+		}
+	}
+	switch len(list) {
+	case 0:
+		return nil
+	case 1:
+		return list[0]
+	}
+	return tea.Sequence(list...)
+}
+
+// press takes one key.
+func (m *screen) press(msg tea.KeyMsg) tea.Cmd {
+	if m.typing {
+		m.typeFilter(msg)
+		return nil
+	}
+	m.message = ""
+	return m.key(msg.String())
+}
+
+// key does what a key stands for.
+func (m *screen) key(key string) tea.Cmd {
+	page := max(1, m.listed()-1)
+	switch key {
+	case "q", "ctrl+c":
+		return tea.Quit
+	case "up", "k":
+		m.selected--
+	case "down", "j":
+		m.selected++
+	case "pgup":
+		m.selected -= page
+	case "pgdown":
+		m.selected += page
+	case "home", "g":
+		m.selected = 0
+	case "end", "G":
+		m.selected = len(m.rows) - 1
+	case "s":
+		m.order = (m.order + 1) % (lastOrder + 1)
+		m.sort()
+	case "/":
+		m.typing, m.typed = true, ""
+	case "esc":
+		m.filter, m.typed = nil, ""
+		m.sort()
+	case " ":
+		if m.frozen = !m.frozen; !m.frozen && m.next != nil {
+			m.set(m.next)
+			m.next = nil
+		}
+	case "p":
+		return m.savePage()
+	case "a":
+		return m.send()
+	}
+	return nil
+}
+
+// savePage returns the command that saves the page.
+func (m *screen) savePage() tea.Cmd {
+	if m.now == nil || len(m.now.dumps) == 0 || m.save == nil {
+		m.message = "no dump yet"
+		return nil
+	}
+	m.message = "writing the page"
+	dumps, save := m.now.dumps, m.save
+	return func() tea.Msg {
+		file, err := save(dumps)
+		if err != nil {
+			return done{cli.Message(err)}
+		}
+		return done{"wrote " + file}
+	}
+}
+
+// send returns the command that sends the line of --ask.
+func (m *screen) send() tea.Cmd {
+	if m.ask == nil {
+		m.message = "--ask TEXT with --serial gives the line to send"
+		return nil
+	}
+	ask, text := m.ask, m.asked
+	return func() tea.Msg {
+		if err := ask(); err != nil {
+			return done{cli.Message(err)}
+		}
+		return done{fmt.Sprintf("sent %q", text)}
+	}
+}
+
+// typeFilter takes a key of the filter.
+func (m *screen) typeFilter(msg tea.KeyMsg) {
+	switch msg.Type {
+	case tea.KeyEnter:
+		m.typing = false
+		filter, err := regexp.Compile("(?i)" + m.typed)
+		if err != nil {
+			m.message = fmt.Sprintf("%q is no regular expression", m.typed)
+			return
+		}
+		if m.filter = filter; m.typed == "" {
+			m.filter = nil
+		}
+		m.sort()
+	case tea.KeyEsc, tea.KeyCtrlC:
+		m.typing = false
+	case tea.KeyBackspace:
+		if r := []rune(m.typed); len(r) > 0 {
+			m.typed = string(r[:len(r)-1])
+		}
+	case tea.KeyRunes, tea.KeySpace:
+		m.typed += string(msg.Runes)
+	}
+}
+
+// set shows a state.
+func (m *screen) set(st *state) {
+	m.now = st
+	m.sort()
+}
+
+// key of a call path, to find it in another list.
+func pathKey(stack []heap.Site) string {
+	var b strings.Builder
+	for _, s := range stack {
+		fmt.Fprintf(&b, "%s\x00%s\x00", s, s.Module)
+	}
+	return b.String()
+}
+
+// sort fills rows.
+func (m *screen) sort() {
+	var selected string
+	if m.selected > 0 && m.selected < len(m.rows) {
+		selected = pathKey(m.rows[m.selected].Stack())
+	}
+	m.rows = m.rows[:0]
+	if m.now == nil || m.now.p == nil {
+		return
+	}
+	leaks := map[string]int{}
+	for i := range m.now.found.Rows {
+		leaks[pathKey(m.now.found.Rows[i].Stack())] = i
+	}
+	for r := range m.now.p.Rows() {
+		stack := r.Stack()
+		row := liveRow{Row: r, rank: len(leaks), grew: heap.Sub(r.Value().Bytes, r.At(0).Bytes), name: callers(stack)}
+		if i, ok := leaks[pathKey(stack)]; ok && m.now.found.Rows[i].Verdict > heap.NoEvidence {
+			row.leak, row.rank = &m.now.found.Rows[i], i
+		}
+		if row.leak == nil && r.Value().IsZero() || m.filter != nil && !m.filter.MatchString(row.name) {
+			continue
+		}
+		m.rows = append(m.rows, row)
+	}
+	slices.SortStableFunc(m.rows, m.compare)
+	m.selected = min(m.selected, max(0, len(m.rows)-1))
+	if selected != "" {
+		if i := slices.IndexFunc(m.rows, func(r liveRow) bool { return pathKey(r.Stack()) == selected }); i >= 0 {
+			m.selected = i
+		}
+	}
+}
+
+// compare orders rows.
+func (m *screen) compare(a, b liveRow) int {
+	va, vb := a.Value(), b.Value()
+	bytes := cmp.Compare(vb.Bytes, va.Bytes)
+	switch m.order {
+	case byBytes:
+		return bytes
+	case byCount:
+		return cmp.Or(cmp.Compare(vb.Count, va.Count), bytes)
+	case byGrowth:
+		return cmp.Or(compareDeltas(b.grew, a.grew), bytes)
+	}
+	return cmp.Or(cmp.Compare(a.rank, b.rank), bytes)
+}
+
+func compareDeltas(a, b heap.Delta) int {
+	switch {
+	case a.Negative != b.Negative && a.Negative:
+		return -1
+	case a.Negative != b.Negative:
+		return 1
+	case a.Negative:
+		return cmp.Compare(b.Magnitude, a.Magnitude)
+	}
+	return cmp.Compare(a.Magnitude, b.Magnitude)
+}
+
+// callers writes a call path in a line, the innermost frame first.
+func callers(stack []heap.Site) string {
+	if len(stack) == 0 {
+		return "(no frames)"
+	}
+	names := make([]string, len(stack))
+	for i, s := range stack {
+		names[i] = siteName(s)
+	}
+	return strings.Join(names, " < ")
+}
+
+// siteName returns the function of a call site, or what is known of it.
+func siteName(s heap.Site) string { return cmp.Or(s.Func, s.String()) }
+
+// Lines above and below the list.
+const (
+	headLines   = 5 // with the head of the table
+	minList     = 3
+	stackLines  = 9 // of the selected call path, with an empty line
+	footLines   = 1
+	valueFormat = "%-9s %12s %13s %9s %-16s "
+)
+
+// listed returns how many rows fit.
+func (m *screen) listed() int {
+	n := m.height - headLines - footLines
+	if n-stackLines >= minList {
+		n -= stackLines
+	}
+	return max(1, n)
+}
+
+// scroll keeps the selected row on the screen.
+func (m *screen) scroll() {
+	m.selected = max(0, min(m.selected, len(m.rows)-1))
+	n := m.listed()
+	m.first = max(0, min(m.first, len(m.rows)-n, m.selected))
+	if m.selected >= m.first+n {
+		m.first = m.selected - n + 1
+	}
+}
+
+// Attributes of text, in the escape sequences of ECMA-48.
+const (
+	plainText = ""
+	bold      = "1"
+	red       = "31"
+	yellow    = "33"
+	reverse   = "7"
+)
+
+// line writes a line, cut at the width of the screen.
+func (m *screen) line(b *strings.Builder, attribute, text string) {
+	text = ansi.Truncate(printable.Text(text), m.width, "…")
+	if attribute == reverse {
+		text += strings.Repeat(" ", max(0, m.width-ansi.StringWidth(text)))
+	}
+	if m.color && attribute != plainText {
+		text = "\x1b[" + attribute + "m" + text + "\x1b[0m"
+	}
+	b.WriteString(text)
+	b.WriteByte('\n')
+}
+
+// View returns the text of the screen.
+func (m *screen) View() string {
+	var b strings.Builder
+	m.head(&b)
+	m.line(&b, reverse, fmt.Sprintf(valueFormat, " "+m.unit(), "rate", "bytes", "blocks", "last dumps")+"call path, by "+m.order.String())
+	n := m.listed()
+	for i := m.first; i < m.first+n; i++ {
+		if i >= len(m.rows) {
+			m.line(&b, plainText, "")
+			continue
+		}
+		m.row(&b, &m.rows[i], i == m.selected)
+	}
+	if m.height-headLines-footLines-stackLines >= minList {
+		m.stack(&b)
+	}
+	m.foot(&b)
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// unit is the head of the first column.
+func (m *screen) unit() string {
+	switch {
+	case m.now == nil || m.now.found == nil:
+		return ""
+	case m.now.found.Timed:
+		return "per h"
+	}
+	return "per dump"
+}
+
+// head writes four lines about the log as a whole.
+func (m *screen) head(b *strings.Builder) {
+	title := "btheap live: " + m.name
+	switch {
+	case m.frozen && m.next != nil:
+		title += "  [frozen; newer dumps have come]"
+	case m.frozen:
+		title += "  [frozen]"
+	case m.ended:
+		title += "  [the log has ended]"
+	}
+	m.line(b, bold, title)
+	if m.now == nil || len(m.now.dumps) == 0 {
+		m.line(b, plainText, "no whole dump yet"+m.unfinished())
+		m.line(b, plainText, "")
+		m.line(b, plainText, "")
+		return
+	}
+	st := m.now
+	d := st.dumps[len(st.dumps)-1]
+	totals := make([]*heap.Value, len(st.dumps))
+	for i, d := range st.dumps {
+		if d.Complete() {
+			totals[i] = &d.Total
+		}
+	}
+	text := when(d) + ": " + held(d) + "  " + sparkline(totals, heap.Bytes, 24)
+	if h := d.Heap; h.Known {
+		text += fmt.Sprintf("  %s of %s free, largest %s", cli.Number(h.Free), cli.Number(h.Size), cli.Number(h.Largest))
+	}
+	if !d.Complete() {
+		text += "  (" + incomplete(d) + ")"
+	}
+	m.line(b, plainText, text+m.unfinished())
+	text = st.finding()
+	if st.found.Used > 0 {
+		text += " in " + examined(st.found)
+	}
+	if st.found.Used < 8 {
+		text += "; 8 are needed to say leak"
+	}
+	m.line(b, plainText, text)
+	attribute, parts := plainText, []string{}
+	if st.alarm != "" {
+		attribute, parts = red, append(parts, "ALARM: "+st.alarm)
+	}
+	for _, text := range []string{m.exhausted(), torn(st.found.Dumps)} {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	m.line(b, attribute, strings.Join(parts, "; "))
+}
+
+// unfinished describes the dump that has not ended.
+func (m *screen) unfinished() string {
+	if m.now == nil || m.now.open == nil {
+		return ""
+	}
+	return fmt.Sprintf("  (%s begins: %s)", m.now.open.Name, cli.Count(m.now.open.Records, "record"))
+}
+
+// exhausted says how long the heap lasts.
+func (m *screen) exhausted() string {
+	x := m.now.found.Exhaustion
+	if x == nil {
+		return ""
+	}
+	return fmt.Sprintf("free %s bytes: exhausted in %s", cli.Number(x.Free), left(m.now.found))
+}
+
+// row writes a call path.
+func (m *screen) row(b *strings.Builder, r *liveRow, selected bool) {
+	verdict, rate, attribute := "", "", plainText
+	if r.leak != nil {
+		verdict, rate = r.leak.Verdict.String(), amount(r.leak.Rate)
+		attribute = [...]string{heap.Grows: plainText, heap.Probably: yellow, heap.Leaking: red}[r.leak.Verdict]
+	}
+	mark := " "
+	if selected {
+		mark, attribute = ">", bold
+	}
+	points := r.Points()
+	bars := make([]*heap.Value, len(points))
+	for i := range points {
+		bars[i] = &points[i]
+	}
+	v := r.Value()
+	m.line(b, attribute, fmt.Sprintf(valueFormat, mark+verdict, rate, cli.Number(v.Bytes), cli.Number(v.Count), pad(sparkline(bars, heap.Bytes, 16), 16))+r.name)
+}
+
+// pad appends spaces up to a number of columns.
+func pad(s string, columns int) string {
+	return s + strings.Repeat(" ", max(0, columns-ansi.StringWidth(s)))
+}
+
+// stack writes the call path of the selected row.
+func (m *screen) stack(b *strings.Builder) {
+	m.line(b, plainText, "")
+	left := stackLines - 1
+	if m.selected < len(m.rows) {
+		r := &m.rows[m.selected]
+		first := signed(r.grew) + " bytes since the first of these dumps"
+		if r.leak != nil {
+			first += "; " + floor(r.leak)
+		}
+		m.line(b, plainText, first)
+		left--
+		stack := r.Stack()
+		for i, s := range stack {
+			if left == 1 && len(stack) > i+1 {
+				m.line(b, plainText, fmt.Sprintf("    %d more callers", len(stack)-i))
+				left--
+				break
+			}
+			m.line(b, plainText, "    "+s.String())
+			left--
+		}
+	}
+	for ; left > 0; left-- {
+		m.line(b, plainText, "")
+	}
+}
+
+// foot writes the last line.
+func (m *screen) foot(b *strings.Builder) {
+	keys := "q quit  s sort  / filter  space freeze  p page"
+	if m.ask != nil {
+		keys += "  a ask"
+	}
+	switch {
+	case m.typing:
+		keys = "filter (regular expression): " + m.typed + "_"
+	case m.message != "":
+		keys = m.message
+	case m.filter != nil:
+		keys += "  [filter " + strings.TrimPrefix(m.filter.String(), "(?i)") + ", Esc clears]"
+	}
+	m.line(b, plainText, keys)
+}
