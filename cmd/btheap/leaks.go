@@ -291,7 +291,7 @@ func (l *leaks) writeText(w io.Writer, found, functions *heap.Leaks) {
 	}
 	l.writeFunctions(w, found, functions)
 	if len(grow) > 0 {
-		fmt.Fprintf(w, "\ngrows, as about %s of %s look by chance:\n", amount(chance(found) * float64(found.Varied))[1:], cli.Count(found.Varied, "call path"))
+		fmt.Fprintf(w, "\nPerhaps; of %s without a leak, about %s would look so by chance:\n", cli.Count(found.Varied, "call path"), amount(chance(found) * float64(found.Varied))[1:])
 	}
 	for i := range grow {
 		l.writeLeak(w, found, &grow[i])
