@@ -2,6 +2,7 @@ package heaplog
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -163,7 +164,7 @@ func (d *dumpFacts) pathNotes() (list []Note) {
 		note(NoteLoss, "%s counted under an outer frame of the call path: the table of the device was full", printable.Count(l.Folded, "block"))
 	}
 	if d.Sample > 0 {
-		note(NoteInfo, "sampled, once in %s bytes: %s ± %.0f bytes (standard error)", printable.Number(d.Sample), printable.Number(d.Total.Bytes), d.bytesErr)
+		note(NoteInfo, "sampled, once in %s bytes: %s ± %s bytes (standard error)", printable.Number(d.Sample), printable.Number(d.Total.Bytes), printable.Number(uint64(math.Round(d.bytesErr))))
 	}
 	return list
 }

@@ -202,8 +202,12 @@ func useDumps(all []*Dump) []LeakDump {
 // steadyDumps decides which dumps show a running program, without regard to their boots.
 func steadyDumps(all []*Dump) []LeakDump {
 	list := make([]LeakDump, len(all))
-	marked := 0 // dumps that announce how many blocks they have
+	marked := 0              // dumps that announce how many blocks they have
+	untimed := map[int]int{} // by boot: dumps without a time, less those with one
 	for i, d := range all {
+		if untimed[d.Boot]++; d.Timed {
+			untimed[d.Boot] -= 2
+		}
 		list[i].Dump = d
 		missing, known := d.Missing()
 		list[i].Missing = missing
@@ -220,7 +224,8 @@ func steadyDumps(all []*Dump) []LeakDump {
 		}
 	}
 	for i := range list {
-		if d := &list[i]; d.Reason == "" && !d.Announced.HasRecords && marked > len(list)/2 {
+		d := &list[i]
+		if d.Reason == "" && (!d.Announced.HasRecords && marked > len(list)/2 || !d.Timed && untimed[d.Boot] < 0) {
 			d.Reason = "its beginning is missing"
 		}
 	}

@@ -56,6 +56,16 @@ func line(boot, n int, first, step uint64) (list []dumpOf) {
 	return list
 }
 
+// A dump without a time, because its begin mark was lost, is left out: the rate stays one per hour.
+func TestLeaksLostBegin(t *testing.T) {
+	dumps := line(1, 10, 10, 3)
+	dumps[4].at = 0
+	l := leaksOf(t, profile.LeakOptions{}, dumps...)
+	if !l.Timed || l.Used != 9 || l.Dumps[4].Used || l.Dumps[4].Reason != "its beginning is missing" || len(l.Rows) != 1 || l.Rows[0].Rate != 48 {
+		t.Errorf("timed %t, %d used, %+v, %d rows", l.Timed, l.Used, l.Dumps[4].Reason, len(l.Rows))
+	}
+}
+
 // The highest z, that of a path that grows in each interval, is in the design's table of
 // thresholds: 2.4 with 4 dumps, 3.0, 3.6 and 4.8 with 8. So are the words.
 func TestLeaksStraightLine(t *testing.T) {

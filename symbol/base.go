@@ -44,8 +44,8 @@ func (b Base) String() string {
 	}
 	density := min(max(b.File.calls().density, 1e-9), 0.99)
 	needed := math.Ceil((maxLogP - basesBits*math.Log10(2)) / math.Log10(density))
-	return fmt.Sprintf("at the best one, %d of the %d addresses in its code follow a call, at the next best, %d; needed are about %.0f, and twice as many as at the next best",
-		b.Votes, b.InCode, b.RunnerUp, needed)
+	return fmt.Sprintf("at the best one, %d of the %d addresses in its code follow a call, at the next best, %d; needed are about %.0f, %.0f %% of them, and twice as many as at the next best",
+		b.Votes, b.InCode, b.RunnerUp, needed, 100*minShare)
 }
 
 // Limits for a sound base.

@@ -65,7 +65,10 @@ type codeOf struct {
 
 // convert writes the log with --convert.
 func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Outcome) error {
-	c := &converter{w: out, machine: codec.MachineExact64, search: o.search}
+	if err := o.findDumps(r); err != nil {
+		return err
+	}
+	c := &converter{w: out, machine: codec.MachineExact64, search: o.search, unmarked: true}
 	if m, given := o.CodecMachine(); given {
 		c.machine = m
 	}
@@ -73,8 +76,8 @@ func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Ou
 		if err := c.survey(r); err != nil {
 			return err
 		}
-		if n := r.Summary().Dumps; n > 1 && c.unmarked && o.Dump == "" {
-			return fmt.Errorf("the log has %d dumps and no ~h#begin lines, expected one dump: --dump N selects it", n)
+		if err := o.single(c, r); err != nil {
+			return err
 		}
 	}
 	step := c.toPaths
@@ -96,6 +99,9 @@ func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Ou
 		}
 	}
 	c.end(nil)
+	if err := o.single(c, r); err != nil {
+		return err
+	}
 	if !o.Quiet {
 		for _, text := range c.counts.notes() {
 			outcome.Note(text)
@@ -104,9 +110,30 @@ func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Ou
 	return c.err
 }
 
+// findDumps makes a pass of dumps, after which the passes of items tell apart dumps that end alike.
+func (o *options) findDumps(r *heaplog.Reader) error {
+	for _, err := range r.Dumps() {
+		if err != nil {
+			continue // a later pass reports it
+		}
+	}
+	if text := r.Summary().Undecided; text != "" && o.Dump == "" {
+		return fmt.Errorf("%s, or --dump all converts their sum", text)
+	}
+	return nil
+}
+
+// single returns an error if the log has several dumps without begin marks, since the output
+// would add them up.
+func (o *options) single(c *converter, r *heaplog.Reader) error {
+	if n := r.Summary().Dumps; n > 1 && c.unmarked && o.Dump == "" {
+		return fmt.Errorf("the log has %d dumps and no ~h#begin lines, expected one dump: --dump N selects it", n)
+	}
+	return nil
+}
+
 // survey collects the addresses of each boot.
 func (c *converter) survey(r *heaplog.Reader) error {
-	c.unmarked = true
 	c.boots = []codeOf{{addresses: map[uint64]struct{}{}}}
 	for it, err := range r.Items() {
 		if err != nil {
@@ -248,6 +275,7 @@ func (c *converter) mark(h *codec.Header, paths bool) {
 		}
 		c.header(h)
 	case codec.VerbBegin:
+		c.unmarked = false
 		c.end(nil)
 		own := *h
 		own.Keys = slices.Clone(h.Keys)

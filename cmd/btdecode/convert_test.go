@@ -172,3 +172,26 @@ func TestCallPathText(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }
+
+// Dumps that only their ends tell apart are not added up.
+func TestConvertUnmarkedDumps(t *testing.T) {
+	var b strings.Builder
+	for d := range 6 {
+		b.WriteString("listing\n")
+		for i := 12 + 9*d; i > 0; i-- { // the newest first
+			blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x401000 + uint64(i)*16, 0x402000}, Size: uint64(i)}, codec.MachineExact32, codec.SearchLws)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Write(append(codec.AppendLine(nil, blob), '\n'))
+		}
+	}
+	for _, kind := range []string{"paths", "records"} {
+		if _, stderr, code := command(b.String(), "--convert", kind); code != 2 || !strings.Contains(stderr, "the log has 6 dumps and no ~h#begin lines") {
+			t.Errorf("%s: exit code %d, %s", kind, code, stderr)
+		}
+		if out, stderr, code := command(b.String(), "--convert", kind, "--dump", "2"); code != 0 || kind == "paths" && !strings.Contains(out, "~h#end 0 n=21 b=231 ") {
+			t.Errorf("%s of dump 2: exit code %d, %s%s", kind, code, stderr, out)
+		}
+	}
+}

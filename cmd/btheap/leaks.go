@@ -148,15 +148,22 @@ func oneSeries(dumps []*heap.Dump) []*heap.Dump {
 	return list
 }
 
-// sampleEvents replaces the dumps by what was live at moments of equal distance.
+// sampleEvents replaces the dumps by what was live at moments of equal distance, of which the
+// last is after the last event.
 func (l *session) sampleEvents() error {
 	t := l.replay.Totals()
-	step := (t.Last - t.First) / samples
+	step := (t.Last - t.First + samples - 1) / samples
 	if step <= 0 {
 		return nil
 	}
 	l.dumps = nil
 	replay, boot, next := heap.NewReplay(), 0, time.Duration(0)
+	add := func(at time.Duration) {
+		d := *replay.End()
+		d.Index, d.Number, d.Boot, d.Time = len(l.dumps), int64(len(l.dumps)+1), boot, at
+		d.Name = "live at " + seconds(at.Seconds()) + " s"
+		l.dumps = append(l.dumps, &d)
+	}
 	for e, err := range l.reader.Events() {
 		if err != nil {
 			if err := l.out.Add(err); err != nil {
@@ -167,17 +174,12 @@ func (l *session) sampleEvents() error {
 		if e.Boot != boot {
 			boot, next = e.Boot, e.Time+step
 		}
-		for ; e.Time >= next; next += step {
-			d := *replay.End()
-			d.Index, d.Number, d.Boot, d.Time = len(l.dumps), int64(len(l.dumps)+1), boot, next
-			d.Name = "live at " + seconds(next.Seconds()) + " s"
-			l.dumps = append(l.dumps, &d)
+		for ; e.Time > next; next += step {
+			add(next)
 		}
 		replay.Add(*e)
 	}
-	if len(l.dumps) == 0 {
-		l.dumps = []*heap.Dump{replay.End()}
-	}
+	add(replay.Totals().Last)
 	return nil
 }
 
@@ -301,7 +303,7 @@ func (l *leaks) writeText(w io.Writer, found, functions *heap.Leaks) {
 	}
 	l.writeFunctions(w, found, functions)
 	if len(grow) > 0 {
-		fmt.Fprintf(w, "\ngrows, as about %s of %s look by chance:\n", amount(chance(found) * float64(found.Varied))[1:], cli.Count(found.Varied, "call path"))
+		fmt.Fprintf(w, "\nPerhaps; of %s without a leak, about %s would look so by chance:\n", cli.Count(found.Varied, "call path"), amount(chance(found) * float64(found.Varied))[1:])
 	}
 	for i := range grow {
 		l.writeLeak(w, found, &grow[i])

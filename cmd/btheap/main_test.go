@@ -436,6 +436,9 @@ allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
 			t.Errorf("--at %s: exit code %d, %s%s", at, code, out, errs)
 		}
 	}
+	if out, _, _ := command("", "leaks", "--json", log); !strings.Contains(out, `"bytes": 800,`) {
+		t.Errorf("the last moment of leaks is not after the last event:\n%s", out)
+	}
 	if out, _, _ := command("", "top", log); !strings.Contains(out, "live at the peak: 7,500 bytes") {
 		t.Errorf("top of events alone:\n%s", out)
 	}

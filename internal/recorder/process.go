@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // process is a program that runs in a process: exec begins another one.
@@ -343,14 +344,17 @@ func (p *process) String() string {
 	var b strings.Builder
 	if p.config.Sample > 0 {
 		blocks, bytes, stderr := p.estimate()
-		fmt.Fprintf(&b, "about %.0f bytes (standard error %.0f) in %.0f allocations at the end, from %d of %d sampled blocks",
-			bytes, stderr, blocks, p.live.n, a.allocs)
+		fmt.Fprintf(&b, "%s ± %s bytes (standard error) in about %s at the end, from %s of %s",
+			rounded(bytes), rounded(stderr), printable.Count(uint64(math.Round(blocks)), "allocation"),
+			printable.Number(p.live.n), printable.Count(a.allocs, "sampled block"))
 		return b.String() + p.faults()
 	}
-	fmt.Fprintf(&b, "%d allocations, %d frees, peak %d bytes, %d bytes in %d allocations at the end",
-		a.allocs, a.frees, a.peak, a.live, a.allocs-a.frees)
+	fmt.Fprintf(&b, "%s, %s, peak %s, %s in %s at the end", printable.Count(a.allocs, "allocation"), printable.Count(a.frees, "free"),
+		printable.Count(a.peak, "byte"), printable.Count(a.live, "byte"), printable.Count(a.allocs-a.frees, "allocation"))
 	return b.String() + p.faults()
 }
+
+func rounded(x float64) string { return printable.Number(uint64(math.Round(x))) }
 
 // estimate returns what all live blocks are, by those that were sampled, and the standard
 // error of their bytes. A block is sampled with probability p = 1 − exp(−size/rate).

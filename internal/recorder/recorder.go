@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // Recorder records the processes that have its memory.
@@ -549,7 +551,7 @@ func (r *Recorder) answer(q request) string {
 	for k, p := range r.processes {
 		if int(k.pid) == q.pid && p.begun {
 			blocks, bytes := p.dump("request", p.time(r.memory.now()), false)
-			return fmt.Sprintf("ok dump %d, %d allocations, %d bytes", p.dumps-1, blocks, bytes)
+			return fmt.Sprintf("ok dump %d, %s, %s", p.dumps-1, printable.Count(blocks, "allocation"), printable.Count(bytes, "byte"))
 		}
 	}
 	if !r.on {
