@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/heapfile"
@@ -18,6 +19,9 @@ func (s *session) profiles() ([]heapfile.Profile, error) {
 			return nil, err
 		}
 		if p == nil && len(list) > 0 || p != nil && len(list) == 0 && i > 0 {
+			if _, err := os.Stat(path); err != nil && path != cli.Stdio {
+				return nil, err
+			}
 			return nil, fmt.Errorf("%s: logs and heap profiles cannot be read together", path)
 		}
 		list = append(list, p...)

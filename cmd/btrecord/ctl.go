@@ -13,7 +13,7 @@ import (
 )
 
 func ctlCommand() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "ctl PID on|off|dump",
 		Short: "write a dump of a running program, or turn its recording on or off",
 		Long: `
@@ -49,4 +49,6 @@ btrecord ctl 1234 off`,
 			return nil
 		},
 	}
+	cli.ExitCodes(c, `0 done, 2 usage, 3 btrecord does not record the process.`)
+	return c
 }
