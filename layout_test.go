@@ -35,7 +35,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"stats":                    {packages: "codec codec/callpath internal/table", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
 	"profile":                  {packages: "symbol", libraries: "github.com/google/pprof"},
 	"gen":                      {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
-	"gen/gentest":              {packages: "codec gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
+	"gen/gentest":              {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
 	"conformance":         {packages: ". codec codec/callpath heaplog conformance/vectors internal/bitstring internal/naive"},
 	"conformance/vectors": {},

@@ -3,13 +3,12 @@ package fuzz
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/gen/gentest"
 	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
@@ -126,29 +125,10 @@ func pathsAsNaive(t *testing.T, line []byte) {
 		}
 		others = append(others, o)
 	}
-	if got := entriesOf(&l); show(got) != show(others) {
-		t.Fatalf("%q:\n%s\nthe naive reader:\n%s", line, show(got), show(others))
+	if got := gentest.Entries(&l); gentest.Show(got) != gentest.Show(others) {
+		t.Fatalf("%q:\n%s\nthe naive reader:\n%s", line, gentest.Show(got), gentest.Show(others))
 	}
 	writeAgain(t, l.Head, others)
-}
-
-// entriesOf returns the entries of a line, with memory of their own.
-func entriesOf(l *callpath.Line) []callpath.Entry {
-	var all []callpath.Entry
-	for e := (callpath.Entry{}); l.Next(&e); {
-		e.Path, e.Blocks = e.Clone(), slices.Clone(e.Blocks)
-		all = append(all, e)
-	}
-	return all
-}
-
-// show returns entries in a form that is equal for equal ones, be a slice nil or empty.
-func show(entries []callpath.Entry) string {
-	var out string
-	for _, e := range entries {
-		out += fmt.Sprintln(e.Base, e.Outer, e.Frames, e.Definition, e.Live, e.Bytes, e.Blocks, e.Allocs, e.AllocBytes, e.Peak)
-	}
-	return out
 }
 
 // writeAgain checks that a line is read as it was, once it is written again.
@@ -156,8 +136,8 @@ func writeAgain(t *testing.T, head callpath.Head, entries []callpath.Entry) {
 	head.Flags &= callpath.Blocks | callpath.Ever | callpath.Peak
 	line, err := callpath.AppendLine(nil, head, entries)
 	var l callpath.Line
-	if err != nil || l.Parse(line) != nil || show(entriesOf(&l)) != show(entries) {
-		t.Fatalf("%s\nis written %q, %v", show(entries), line, err)
+	if err != nil || l.Parse(line) != nil || gentest.Show(gentest.Entries(&l)) != gentest.Show(entries) {
+		t.Fatalf("%s\nis written %q, %v", gentest.Show(entries), line, err)
 	}
 }
 

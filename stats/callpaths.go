@@ -204,11 +204,7 @@ func (r *Report) callPathsSection() Section {
 	for _, f := range c.Forms {
 		text.Rows = append(text.Rows, []any{f.Name, f.Bytes, percent(f.OfText), f.Lines, decimal(f.PerPath), decimal(f.Each)})
 	}
-	memory := Table{ID: "memory", Title: "Memory on the device", Head: []string{"bytes"}}
-	rows := []struct {
-		name string
-		of   func(m PathMemory) any
-	}{
+	memory := targetTable(c.Memory, func(m PathMemory) int { return m.Word }, []targetRow[PathMemory]{
 		{"inline, lws's blobs", func(m PathMemory) any { return m.Inline }},
 		{"inline, packed", func(m PathMemory) any { return m.Packed }},
 		{"table: words of blocks", func(m PathMemory) any { return m.Blocks }},
@@ -216,17 +212,8 @@ func (r *Report) callPathsSection() Section {
 		{"table: call paths", func(m PathMemory) any { return m.Sums }},
 		{"table, total", func(m PathMemory) any { return m.Table }},
 		{"table, of inline by lws", func(m PathMemory) any { return percent(m.Share) }},
-	}
-	for _, m := range c.Memory {
-		memory.Head = append(memory.Head, fmt.Sprintf("%d-bit target", m.Word))
-	}
-	for _, row := range rows {
-		cells := []any{row.name}
-		for _, m := range c.Memory {
-			cells = append(cells, row.of(m))
-		}
-		memory.Rows = append(memory.Rows, cells)
-	}
+	})
+	memory.ID, memory.Title = "memory", "Memory on the device"
 	s := Section{ID: "paths", Title: "6. Call paths", Tables: []Table{text, memory}, Notes: []string{
 		fmt.Sprintf("Code ranges as the addresses show them: %s bytes, in units of %d. Paths are sorted; sizes have no ~h# lines.", count(c.Code), 1<<c.Shift),
 		"A table as device/ has it, without spare places: 2 words for each block, a word for each frame, and 2 counts and a word for each path."}}

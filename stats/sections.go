@@ -189,12 +189,31 @@ func (r *Report) snipSection() Section {
 	return s
 }
 
+// targetRow is a row of a targetTable: its name and its value for a target.
+type targetRow[T any] struct {
+	name string
+	of   func(T) any
+}
+
+// targetTable returns a table of bytes with a column for each target. word returns the
+// word of a target in bits.
+func targetTable[T any](targets []T, word func(T) int, rows []targetRow[T]) Table {
+	t := Table{Head: []string{"bytes"}}
+	for _, target := range targets {
+		t.Head = append(t.Head, fmt.Sprintf("%d-bit target", word(target)))
+	}
+	for _, row := range rows {
+		cells := []any{row.name}
+		for _, target := range targets {
+			cells = append(cells, row.of(target))
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return t
+}
+
 func (r *Report) overheadSection() Section {
-	t := Table{ID: "overhead", Head: []string{"bytes"}}
-	rows := []struct {
-		name string
-		of   func(o Overhead) any
-	}{
+	t := targetTable(r.Overhead, func(o Overhead) int { return o.Word }, []targetRow[Overhead]{
 		{"blobs", func(o Overhead) any { return o.Blob }},
 		{"padding to a pointer", func(o Overhead) any { return o.Padding }},
 		{"list nodes", func(o Overhead) any { return o.Node }},
@@ -207,17 +226,8 @@ func (r *Report) overheadSection() Section {
 		{"per allocation, max", func(o Overhead) any { return o.Each.Max }},
 		{"total, by lws's wrapper", func(o Overhead) any { return o.WrapperTotal }},
 		{"share of the heap, by lws's wrapper", func(o Overhead) any { return percent(o.WrapperShare) }},
-	}
-	for _, o := range r.Overhead {
-		t.Head = append(t.Head, fmt.Sprintf("%d-bit target", o.Word))
-	}
-	for _, row := range rows {
-		cells := []any{row.name}
-		for _, o := range r.Overhead {
-			cells = append(cells, row.of(o))
-		}
-		t.Rows = append(t.Rows, cells)
-	}
+	})
+	t.ID = "overhead"
 	return Section{ID: "overhead", Title: "5. Overhead of live allocations", Tables: []Table{t}, Notes: []string{
 		"The wrapper that LWS_WITH_ALLOC_METADATA_LWS puts around lws's own allocations adds the overhead twice."}}
 }

@@ -88,19 +88,7 @@ func TestLeaks(t *testing.T) {
 		{"one dump", []string{one}, 2, nil, "one dump, expected two or more"},
 		{"three dumps", []string{logFile(t, "three.log", device(t, 3, 0))}, 0, []string{"no leak found", "8 dumps are needed to say leak; there are 3"}, ""},
 	} {
-		out, errs, code := command("", append([]string{"leaks"}, c.args...)...)
-		rest := out
-		for _, s := range c.says {
-			i := strings.Index(rest, s)
-			if i < 0 {
-				t.Errorf("%s: no %q in\n%s", c.name, s, out)
-				break
-			}
-			rest = rest[i+len(s):]
-		}
-		if code != c.code || !strings.Contains(errs, c.errs) || c.errs == "" && errs != "" {
-			t.Errorf("%s: exit code %d, want %d, %q, want %q", c.name, code, c.code, errs, c.errs)
-		}
+		checkSession(t, c.name, append([]string{"leaks"}, c.args...), c.code, c.says, c.errs)
 	}
 }
 
@@ -287,5 +275,24 @@ func TestJSON(t *testing.T) {
 	delete(row, "margin")
 	if schema.Validate(map[string]any(d)) == nil {
 		t.Error("the schema takes a leak without margin")
+	}
+}
+
+// checkSession runs a command: its output has the texts of says in this order, and stderr
+// has errs, or nothing if that is "".
+func checkSession(t *testing.T, name string, args []string, wantCode int, says []string, wantErrs string) {
+	t.Helper()
+	out, errs, code := command("", args...)
+	rest := out
+	for _, s := range says {
+		i := strings.Index(rest, s)
+		if i < 0 {
+			t.Errorf("%s: no %q in\n%s", name, s, out)
+			break
+		}
+		rest = rest[i+len(s):]
+	}
+	if code != wantCode || !strings.Contains(errs, wantErrs) || wantErrs == "" && errs != "" {
+		t.Errorf("%s: exit code %d, want %d, %q, want %q", name, code, wantCode, errs, wantErrs)
 	}
 }

@@ -63,19 +63,7 @@ func TestMap(t *testing.T) {
 		{"several dumps", []string{"--dump", "1..2", log}, 2, nil, "--dump 1..2, expected one dump"},
 		{"a wrong range", []string{"--space", "1-2", log}, 2, nil, `--space "1-2", expected START+LENGTH`},
 	} {
-		out, errs, code := command("", append([]string{"map"}, c.args...)...)
-		rest := out
-		for _, s := range c.says {
-			i := strings.Index(rest, s)
-			if i < 0 {
-				t.Errorf("%s: no %q in\n%s", c.name, s, out)
-				break
-			}
-			rest = rest[i+len(s):]
-		}
-		if code != c.code || !strings.Contains(errs, c.errs) || c.errs == "" && errs != "" {
-			t.Errorf("%s: exit code %d, want %d, %q, want %q", c.name, code, c.code, errs, c.errs)
-		}
+		checkSession(t, c.name, append([]string{"map"}, c.args...), c.code, c.says, c.errs)
 	}
 }
 

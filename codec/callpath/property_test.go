@@ -11,26 +11,8 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/gen/gentest"
 )
-
-// entriesOf returns the entries of a parsed line, with memory of their own.
-func entriesOf(l *callpath.Line) []callpath.Entry {
-	var all []callpath.Entry
-	for e := (callpath.Entry{}); l.Next(&e); {
-		e.Path, e.Blocks = e.Clone(), slices.Clone(e.Blocks)
-		all = append(all, e)
-	}
-	return all
-}
-
-// show returns entries in a form that is equal for equal ones, be a slice nil or empty.
-func show(entries []callpath.Entry) string {
-	var out string
-	for _, e := range entries {
-		out += fmt.Sprintln(e.Base, e.Outer, len(e.Frames), e.Frames, e.Definition, e.Live, e.Bytes, e.Blocks, e.Allocs, e.AllocBytes, e.Peak)
-	}
-	return out
-}
 
 // What is written is read back.
 func TestLineRoundTrip(t *testing.T) {
@@ -45,8 +27,8 @@ func TestLineRoundTrip(t *testing.T) {
 		if err := l.Parse(line); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		if got := entriesOf(&l); l.Head != head || l.Len != len(entries) || show(got) != show(entries) {
-			t.Fatalf("%s: %+v\n%s, want %+v\n%s", line, l.Head, show(got), head, show(entries))
+		if got := gentest.Entries(&l); l.Head != head || l.Len != len(entries) || gentest.Show(got) != gentest.Show(entries) {
+			t.Fatalf("%s: %+v\n%s, want %+v\n%s", line, l.Head, gentest.Show(got), head, gentest.Show(entries))
 		}
 	})
 }

@@ -30,9 +30,9 @@
 static struct own **areas;
 
 /*
- * area_map maps the area of a slot. The file may be out of reach by now: of a process
- * that closed its descriptors, changed its user or its root. Then the mapping that there
- * is is made a longer, second one, whose beginning is given back.
+ * area_map maps the area of a slot. The file can no longer be opened if the process closed
+ * its descriptors, or changed its user or root. Then mremap with an old size of 0 maps the
+ * file a second time, up to the end of the area, and what lies before the area is unmapped.
  */
 static struct own *area_map(struct ring_header *r, uint32_t slot)
 {

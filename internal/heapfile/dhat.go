@@ -22,7 +22,7 @@ type dhatFile struct {
 	Frames    []string   `json:"ftbl"`
 }
 
-// dhatPath is a call path: bytes and blocks in all, at the peak, and at the end.
+// dhatPath is a call path: total bytes and blocks, those at the peak, and those at the end.
 type dhatPath struct {
 	Total      int64 `json:"tb"`
 	TotalCount int64 `json:"tbk"`

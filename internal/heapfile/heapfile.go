@@ -52,6 +52,8 @@ var formats = []format{
 const (
 	maxFile   = 4 << 30   // bytes, of a format that is read line by line
 	maxWhole  = 128 << 20 // bytes, of a format that is read at once
+	maxLine   = 1 << 20   // bytes
+	maxParts  = 1 << 27   // entries, or frames of all samples
 	maxWindow = 128 << 20 // bytes, of zstd
 	headSize  = 512
 )

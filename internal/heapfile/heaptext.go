@@ -9,6 +9,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/google/pprof/profile"
 
@@ -18,7 +19,7 @@ import (
 
 // The text of gperftools (docs/heapprofile.html, heap-profile-table.cc) and of jemalloc
 // (prof_data.c, 3.6 to 5.3). Each call path has its live blocks and bytes, in gperftools
-// before the path, and in jemalloc after it, in all ("t*") and by thread. The memory map
+// before the path, and in jemalloc after it, the total ("t*") and by thread. The memory map
 // stands at the end.
 var (
 	heapFirst = regexp.MustCompile(`^heap profile:\s+\d+:\s+\d+ \[\s*\d+:\s*\d+\] @ (\S+)`)
@@ -65,8 +66,8 @@ func readHeapText(r io.Reader) ([]Profile, error) {
 		if e := h.line(line, n == 1); e != nil {
 			return nil, fmt.Errorf("line %d: %w", n, e)
 		}
-		if frames += len(h.pending); frames > maxHeaptrack {
-			return nil, fmt.Errorf("line %d: over %d frames: %w", n, maxHeaptrack, errTooLarge)
+		if frames += len(h.pending); frames > maxParts {
+			return nil, fmt.Errorf("line %d: over %d frames: %w", n, maxParts, errTooLarge)
 		}
 		if err == io.EOF {
 			break
@@ -168,8 +169,8 @@ func (h *heapText) at(pc uint64) *profile.Location {
 // hexes reads numbers with 0x between spaces.
 func hexes(text string) []uint64 {
 	var list []uint64
-	for _, f := range bytes.Fields([]byte(text)) {
-		if v, err := strconv.ParseUint(string(f[2:]), 16, 64); err == nil {
+	for _, f := range strings.Fields(text) {
+		if v, err := strconv.ParseUint(f[2:], 16, 64); err == nil {
 			list = append(list, v)
 		}
 	}

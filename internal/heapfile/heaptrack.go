@@ -16,12 +16,6 @@ func isHeaptrack(head []byte) bool {
 	return ok && bytes.HasPrefix(first, []byte("v ")) && (bytes.HasPrefix(rest, []byte("X ")) || bytes.HasPrefix(rest, []byte("x ")))
 }
 
-// Limits of a file of heaptrack.
-const (
-	maxHeaptrackLine = 1 << 20 // bytes
-	maxHeaptrack     = 1 << 27 // entries of a kind
-)
-
 // heaptrack reads what heaptrack_interpret writes, file versions 1 to 3: a letter and
 // hexadecimal numbers in each line (analyze/accumulatedtracedata.cpp of heaptrack).
 type heaptrack struct {
@@ -50,7 +44,7 @@ type heaptrackBlock struct {
 func readHeaptrack(r io.Reader) ([]Profile, error) {
 	h := &heaptrack{builder: newBuilder()}
 	lines := bufio.NewScanner(&limited{r, maxFile})
-	lines.Buffer(make([]byte, 64<<10), maxHeaptrackLine)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
 	n := 0
 	for lines.Scan() {
 		n++
@@ -117,7 +111,7 @@ func (h *heaptrack) line(text []byte) error {
 	default:
 		return h.event(kind, v)
 	}
-	if len(h.ips)+len(h.traces)+len(h.blocks) > maxHeaptrack {
+	if len(h.ips)+len(h.traces)+len(h.blocks) > maxParts {
 		return errTooLarge
 	}
 	return nil
@@ -220,8 +214,8 @@ func (h *heaptrack) samples(live func(*heaptrackBlock) int64) (*profile.Profile,
 			for t := b.trace; t > 0; t = int64(h.traces[t-1].parent) {
 				s.Location = append(s.Location, h.ips[h.traces[t-1].ip-1])
 			}
-			if frames += len(s.Location); frames > maxHeaptrack {
-				return nil, fmt.Errorf("over %d frames: %w", maxHeaptrack, errTooLarge)
+			if frames += len(s.Location); frames > maxParts {
+				return nil, fmt.Errorf("over %d frames: %w", maxParts, errTooLarge)
 			}
 			byTrace[b.trace] = s
 			samples = append(samples, s)

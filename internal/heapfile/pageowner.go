@@ -32,7 +32,7 @@ func isPageOwner(head []byte) bool {
 func readPageOwner(r io.Reader) ([]Profile, error) {
 	o := &pageOwner{builder: newBuilder(), locations: map[string]*profile.Location{}, samples: map[string]*profile.Sample{}}
 	lines := bufio.NewScanner(&limited{r, maxFile})
-	lines.Buffer(make([]byte, 64<<10), maxHeaptrackLine)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
 	for n := 1; lines.Scan(); n++ {
 		if err := o.line(lines.Text()); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
