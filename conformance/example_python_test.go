@@ -10,9 +10,7 @@ import (
 // The example in Python passes everything: all operations, for the right reasons,
 // on the vectors built in and on what the real library wrote.
 func TestExampleInPython(t *testing.T) {
-	if !full() {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	cmdtest.Need(t, "python3")
 	start := Process([]string{"python3", "example/testee.py"}, time.Minute)
 	report, err := Run(t.Context(), builtinSet(t), start, Options{Seed: 5, Workers: 2, StrictReasons: true})

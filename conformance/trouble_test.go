@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // script is a testee in a shell: it says hello, then runs body, with the line asked
@@ -123,6 +124,7 @@ func TestKnownTroubleDoesNotStop(t *testing.T) {
 
 // A testee that writes answers without reading is caught, and does not hold the run.
 func TestAnswersWithoutReading(t *testing.T) {
+	cmdtest.Long(t)
 	t.Parallel()
 	const body = "i=0; while [ $i -lt 200 ]; do echo ok $i size=0 pcs=-; i=$((i+1)); done; sleep 600"
 	// Requests that are more than a pipe holds.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // consumer is a program that finds the library in each of the ways of cmake/README.md.
@@ -45,6 +47,7 @@ func cmakeBuild(t *testing.T, source string, args ...string) string {
 
 // The example is built against the library in each way, runs, and its dump has its leaks.
 func TestCMake(t *testing.T) {
+	cmdtest.Long(t)
 	need(t, "cmake", "gcc", "make")
 	here, err := filepath.Abs(".")
 	if err != nil {
@@ -97,9 +100,7 @@ func TestCMake(t *testing.T) {
 
 // TestCMakeCross builds the static libraries with each toolchain file.
 func TestCMakeCross(t *testing.T) {
-	if !full() {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	here, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/device/tools/functions"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // Who calls the functions of test/cortexm3/exceptions.c.
@@ -24,9 +25,7 @@ var callers = map[string]string{
 // any instruction: with the table of functions. Without it the walk may end early, but no
 // frame is false.
 func TestExceptions(t *testing.T) {
-	if !full() {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	for _, c := range []struct{ name, cpu, board, flags string }{
 		{"main stack", "cortex-m3", "mps2-an385", ""},
 		{"process stack", "cortex-m3", "mps2-an385", "-DPROCESS"},

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 const cortexM3 = "-std=c99 -Os -mthumb -mcpu=cortex-m3 -ffunction-sections -fdata-sections -Iinclude"
@@ -110,9 +112,7 @@ func text(t *testing.T, name string) int {
 //	LWSBT_FULL=1 go test ./device -run Size -v
 func TestSize(t *testing.T) {
 	const cc = "arm-none-eabi-gcc"
-	if !full() {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	need(t, cc, "arm-none-eabi-size")
 	version, err := exec.Command(cc, "-dumpversion").Output()
 	if err != nil {
@@ -165,9 +165,7 @@ func TestSize(t *testing.T) {
 //	go test ./device -run Stack -v
 func TestStackUsage(t *testing.T) {
 	const cc = "arm-none-eabi-gcc"
-	if !full() {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	need(t, cc)
 	dir := t.TempDir()
 	usage, calls := map[string]int{}, map[string][]string{}
@@ -251,9 +249,7 @@ func readCallGraph(t *testing.T, name string, usage map[string]int, calls map[st
 // OTHER names an archive or object files to compare with, that have a function
 // void *another_allocate(size_t size, void *(*below)(size_t)).
 func TestInstructions(t *testing.T) {
-	if !full() {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	need(t, "arm-none-eabi-gcc", "qemu-system-arm")
 	elf := filepath.Join(t.TempDir(), "instructions.elf")
 	args := strings.Fields("-std=gnu99 -Os -mthumb -mcpu=cortex-m3 -funwind-tables -ffunction-sections -Iinclude" +

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // Random allocations, held to a model, and every kind of damage: test/heap.c.
@@ -56,24 +58,22 @@ func options(t *testing.T) []string {
 
 // The heap without what options leave out: without all, without all but one, and without one.
 func TestHeapOptions(t *testing.T) {
-	sets := []string{"-DLWSBT_TINY"}
-	if full() {
-		sets = append(sets, "-DLWSBT_WHOLE_CHUNKS=0", "-DLWSBT_QUARANTINE=5")
-		for _, name := range options(t) {
-			without := "-D" + name + "=0"
-			if name == "LWSBT_NESTED" { // which LWSBT_FIELDS needs
-				without += " -DLWSBT_FIELDS=0"
-			}
-			if sets = append(sets, without); all() {
-				sets = append(sets, "-DLWSBT_TINY -D"+name+"=1")
-			}
+	cmdtest.Long(t)
+	sets := []string{"-DLWSBT_TINY", "-DLWSBT_WHOLE_CHUNKS=0", "-DLWSBT_QUARANTINE=5"}
+	for _, name := range options(t) {
+		without := "-D" + name + "=0"
+		if name == "LWSBT_NESTED" { // which LWSBT_FIELDS needs
+			without += " -DLWSBT_FIELDS=0"
+		}
+		if sets = append(sets, without); all() {
+			sets = append(sets, "-DLWSBT_TINY -D"+name+"=1")
 		}
 	}
 	for _, set := range sets {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
 			build{cc: "gcc", cflags: sanitizers + " " + set}.runHeap(t, 1, 400)
-			if full() && set == "-DLWSBT_TINY" {
+			if set == "-DLWSBT_TINY" {
 				build{cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-Os -mthumb " + set, ldflags: "-static"}.runHeap(t, 1, 400)
 			}
 		})
@@ -95,9 +95,7 @@ func TestThreads(t *testing.T) {
 
 // libFuzzer finds nothing in 10 seconds: test/fuzz.c.
 func TestFuzz(t *testing.T) {
-	if !full() {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	for _, word := range []string{"", "32"} {
 		t.Run("word"+word, func(t *testing.T) {
 			t.Parallel()
@@ -114,6 +112,7 @@ func TestFuzz(t *testing.T) {
 
 // gcc's static analysis, and all warnings of gcc and clang, find nothing.
 func TestWarnings(t *testing.T) {
+	cmdtest.Long(t)
 	sources, err := filepath.Glob("src/*.c")
 	if err != nil || len(sources) < 10 {
 		t.Fatalf("%d sources: %v", len(sources), err)

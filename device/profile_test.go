@@ -15,6 +15,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // A held is what a call path holds.
@@ -528,9 +529,7 @@ func TestProfileThreads(t *testing.T) {
 //
 //	LWSBT_FULL=1 go test ./device -run ProfileFigures -v
 func TestProfileFigures(t *testing.T) {
-	if !full() {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	model, ok := gen.ModelByName("cortex-m")
 	if !ok {
 		t.Fatal("no model cortex-m")

@@ -406,14 +406,12 @@ func TestRingSample(t *testing.T) {
 // Threads, forks, modules and signals at once, in a program that does nothing else: 15 seconds with
 // LWSBT_FULL, ten minutes with LWSBT_FULL=all.
 func TestRingStorm(t *testing.T) {
+	cmdtest.Long(t)
 	library := ringLibrary(t, "gcc")
 	program := ringProgram(t, "gcc", "test/ring_storm.c", "-O2")
-	seconds := "2"
-	switch {
-	case all():
+	seconds := "15"
+	if all() {
 		seconds = "600"
-	case full():
-		seconds = "15"
 	}
 	for clock := range 2 {
 		if clock == 1 && !cycles() {

@@ -109,9 +109,7 @@ func TestRingMachines(t *testing.T) {
 	} {
 		for _, mode := range []string{"churn", "threads", "small", "getattr", "fork", "execve"} {
 			t.Run(m.name+"/"+mode, func(t *testing.T) {
-				if !full() {
-					t.Skip("LWSBT_FULL=1 runs it")
-				}
+				cmdtest.Long(t)
 				if strings.HasPrefix(m.run, "qemu") && mode == "execve" {
 					t.Skip("the kernel cannot run it")
 				}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/device/tools/functions"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // Bytes that malloc takes of a task's stack on a Cortex-M3, with capture, encoding and list, as
@@ -15,9 +16,7 @@ import (
 //
 //	LWSBT_FULL=1 go test ./device -run TaskStack -v
 func TestTaskStack(t *testing.T) {
-	if !full() {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	for _, options := range []string{"", "-DLWSBT_TINY", "-DLWSBT_WRAP_RULES=64"} {
 		for _, table := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s table=%t", options, table), func(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // synthCore returns a core file of a synthetic device, with a thread whose stack
@@ -199,6 +201,7 @@ func mutate(b []byte, rnd *rand.Rand, order binary.ByteOrder) []byte {
 // TestDamagedImages reads 2,000 damaged images without a panic, each within two seconds
 // in the best of five tries, and with memory in proportion to its size.
 func TestDamagedImages(t *testing.T) {
+	cmdtest.Long(t)
 	blocks, full := 0, 0
 	for _, c := range synths {
 		s := newSynth(c.word, c.order, 1<<15, 11)

@@ -41,6 +41,7 @@ type Image struct {
 	pieces  []piece
 	sorted  []Segment // nil until Segments computes it from pieces
 	sources []*source
+	typed   map[string]map[string][]Symbol // result of structs by path
 }
 
 // Map is a range of addresses of a process.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // profileCore crashes testdata/profile.c, and returns its core file with the table in it.
@@ -170,6 +171,7 @@ func writable(m *Image) *Image {
 
 // TestProfileDamaged overwrites parts of a table. Whatever changes the sums is noted.
 func TestProfileDamaged(t *testing.T) {
+	cmdtest.Long(t)
 	_, m, at := profileCore(t, "", "", "plain")
 	clean := writable(m).FindProfiles(at, nil, 0)
 	if len(clean) != 1 {

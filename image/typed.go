@@ -44,57 +44,78 @@ func (m *Image) variablesOf(name, path string, bias uint64) (found []Symbol, err
 			err = fmt.Errorf("%s: malformed debug information: %v", path, r)
 		}
 	}()
-	for _, p := range append([]string{path}, debugFile(path)...) {
-		list, err := typedVariables(p, name)
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range list {
-			if v.Addr == 0 {
-				known, _ := m.Variables(path, bias, v.Name)
-				for _, k := range known {
-					found = append(found, Symbol{v.Name, path, m.wrap(k.Addr + v.Size), 0})
-				}
-				continue
-			}
+	list, err := m.structs(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range list[name] {
+		if v.Addr != 0 {
 			found = append(found, Symbol{v.Name, path, m.wrap(v.Addr + bias), 0})
+			continue
 		}
-		if len(found) > 0 {
-			break
+		known, _ := m.Variables(path, bias, v.Name)
+		for _, k := range known {
+			found = append(found, Symbol{v.Name, path, m.wrap(k.Addr + v.Size), 0})
 		}
 	}
 	return found, nil
 }
 
-// debugFile returns the file that has the debug information of path, if it is another file.
-func debugFile(path string) []string {
-	f, err := symbol.Open(path, symbol.DebugDirs())
+// structs returns the variables of a file that are, or have, one of the structs, by the
+// name of the struct. They are in the debug information of the file, or else of its debug
+// file. Reading it takes long, so the result is cached.
+func (m *Image) structs(path string) (map[string][]Symbol, error) {
+	if list, ok := m.typed[path]; ok {
+		return list, nil
+	}
+	list, err := typedVariables(path)
+	if err == nil && len(list) == 0 {
+		if p := debugFile(path); p != "" {
+			list, err = typedVariables(p)
+		}
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	defer f.Close()
-	if p := f.DebugPath(); p != "" && p != path {
-		return []string{p}
+	if m.typed == nil {
+		m.typed = map[string]map[string][]Symbol{}
 	}
-	return nil
+	m.typed[path] = list
+	return list, nil
 }
 
-// typedVariables returns the variables of one file. If debug information gives no
-// constant address, Addr is 0 and Size is the offset of the struct in the variable.
-func typedVariables(path, structName string) (found []Symbol, err error) {
+// debugFile returns the file that has the debug information of path, "" if it is path
+// itself or there is none.
+func debugFile(path string) string {
+	f, err := symbol.Open(path, symbol.DebugDirs())
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if p := f.DebugPath(); p != path {
+		return p
+	}
+	return ""
+}
+
+// typedVariables returns the variables of one file, by the name of the struct. If debug
+// information gives no constant address, Addr is 0 and Size is the offset of the struct
+// in the variable.
+func typedVariables(path string) (found map[string][]Symbol, err error) {
 	f, err := elf.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if !mentions(f, structName) {
+	if !mentions(f, heapType, profileType) {
 		return nil, nil
 	}
 	d, err := f.DWARF()
 	if err != nil {
 		return nil, fmt.Errorf("%s: debug information: %w", path, err)
 	}
-	offsets := map[dwarf.Offset][]uint64{} // of the structs in the variables of a type
+	found = map[string][]Symbol{}
+	offsets := map[dwarf.Offset][]member{} // of the structs in the variables of a type
 	r := d.Reader()
 	for range maxEntries {
 		e, err := r.Next()
@@ -112,25 +133,25 @@ func typedVariables(path, structName string) (found []Symbol, err error) {
 		list, seen := offsets[at]
 		if !seen {
 			if t, err := d.Type(at); err == nil {
-				list = structsIn(t, structName, 0, 0, nil)
+				list = structsIn(t, 0, 0, nil)
 			}
 			offsets[at] = list
 		}
 		loc, _ := e.Val(dwarf.AttrLocation).([]byte)
-		for _, off := range list {
+		for _, m := range list {
 			if addr, ok := plainAddress(loc, f); ok {
-				found = append(found, Symbol{Name: name, File: path, Addr: addr + off})
+				found[m.name] = append(found[m.name], Symbol{Name: name, File: path, Addr: addr + m.off})
 			} else if loc != nil {
-				found = append(found, Symbol{Name: name, File: path, Size: off})
+				found[m.name] = append(found[m.name], Symbol{Name: name, File: path, Size: m.off})
 			}
 		}
 	}
 	return found, nil
 }
 
-// mentions reports whether debug information contains the name of the type. It returns
-// false if the debug information exceeds the limits.
-func mentions(f *elf.File, structName string) bool {
+// mentions reports whether debug information contains the name of one of the types. It
+// returns false if the debug information exceeds the limits.
+func mentions(f *elf.File, names ...string) bool {
 	total, found := uint64(0), false
 	for _, s := range f.Sections {
 		if len(s.Name) < 7 || s.Name[:7] != ".debug_" && s.Name[:7] != ".zdebug" {
@@ -142,7 +163,9 @@ func mentions(f *elf.File, structName string) bool {
 		switch s.Name {
 		case ".debug_str", ".zdebug_str", ".debug_info", ".zdebug_info":
 			b, err := s.Data()
-			found = found || err == nil && bytes.Contains(b, []byte(structName+"\x00"))
+			for _, name := range names {
+				found = found || err == nil && bytes.Contains(b, []byte(name+"\x00"))
+			}
 		}
 	}
 	return found
@@ -167,27 +190,36 @@ const (
 	maxElements = 64
 )
 
-// structsIn appends the offsets of structs of the name in a variable of type t at offset off.
-func structsIn(t dwarf.Type, name string, off uint64, depth int, list []uint64) []uint64 {
+// member is a struct at an offset in a variable.
+type member struct {
+	name string // of the struct
+	off  uint64
+}
+
+// structsIn appends the structs in a variable of type t at offset off.
+func structsIn(t dwarf.Type, off uint64, depth int, list []member) []member {
 	if depth > maxNesting || len(list) >= maxElements {
 		return list
 	}
 	switch t := t.(type) {
 	case *dwarf.TypedefType:
-		return structsIn(t.Type, name, off, depth, list)
+		return structsIn(t.Type, off, depth, list)
 	case *dwarf.QualType:
-		return structsIn(t.Type, name, off, depth, list)
+		return structsIn(t.Type, off, depth, list)
 	case *dwarf.ArrayType:
 		size := t.Type.Size()
 		for i := int64(0); i < min(t.Count, maxElements) && size > 0; i++ {
-			list = structsIn(t.Type, name, off+uint64(i*size), depth+1, list)
+			list = structsIn(t.Type, off+uint64(i*size), depth+1, list)
 		}
 	case *dwarf.StructType:
-		if t.StructName == name {
-			return append(list, off)
+		if t.StructName == heapType || t.StructName == profileType {
+			list = append(list, member{t.StructName, off})
+		}
+		if t.StructName == heapType {
+			return list
 		}
 		for _, x := range t.Field {
-			list = structsIn(x.Type, name, off+uint64(x.ByteOffset), depth+1, list)
+			list = structsIn(x.Type, off+uint64(x.ByteOffset), depth+1, list)
 		}
 	}
 	return list

@@ -4,11 +4,11 @@ package profile
 
 import (
 	"math/rand/v2"
-	"os"
 	"runtime/debug"
 	"syscall"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -16,9 +16,7 @@ import (
 // rows of a profile less than 4 GB.
 func TestMemory(t *testing.T) {
 	paths := 10_000_000
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set: it takes minutes and 3 GB")
-	}
+	cmdtest.Long(t)
 	debug.SetMemoryLimit(2 << 30) // as the commands do
 	defer debug.SetMemoryLimit(-1)
 	resident := func() float64 {

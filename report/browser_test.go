@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // chromium is one browser for all tests of the package, or the reason why there is none.
@@ -73,9 +74,7 @@ func browser(t *testing.T, url string) context.Context {
 
 func needFull(t *testing.T) {
 	t.Helper()
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set: no page is shown in Chromium")
-	}
+	cmdtest.Long(t)
 }
 
 // do runs an action and returns its value.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
@@ -301,6 +302,7 @@ var hostile = []struct {
 // Each hostile file stays within its budget, and what is still known of it is
 // found: at least the symbol.
 func TestHostileFilesStayInBudget(t *testing.T) {
+	cmdtest.Long(t)
 	dir := t.TempDir()
 	for i, h := range hostile {
 		if raceFactor > 1 && testing.Short() && i >= 3 {

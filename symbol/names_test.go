@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // symbolsELF writes a file whose symbol table has a symbol for each name, by its offset
@@ -88,6 +90,7 @@ func expansions(n int) string {
 // A name that takes a minute to demangle is left as it is, and so are many that take
 // long; others are not.
 func TestDemangleTime(t *testing.T) {
+	cmdtest.Long(t)
 	start := time.Now()
 	var d Demangler
 	if got := d.Demangle(expansions(24)); got != "void f<"+strings.Repeat("int, ", 11)+"int>("+strings.Repeat("int, ", 35)+"int)" {

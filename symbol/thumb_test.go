@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // firmwareSource is functions from to to of n that call one another, by name, by
@@ -35,9 +37,7 @@ func firmwareSource(n, from, to int) string {
 // Return addresses of a Thumb firmware, with bit 0 set as the processor has it and
 // without as gcc's unwinder gives them, against addr2line at the call.
 func TestThumbFirmwareAgainstAddr2line(t *testing.T) {
-	if !full {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	t.Parallel()
 	gcc := tool(t, "arm-none-eabi-gcc")
 	objdump, gnu := tool(t, "arm-none-eabi-objdump"), tool(t, "arm-none-eabi-addr2line")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 func runArgs(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -18,9 +19,7 @@ func runArgs(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 func TestMutants(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set: all mutants are run by conformance/mutant alone")
-	}
+	cmdtest.Long(t)
 	code, out, errs := runArgs(t, "mutants")
 	if code != cli.OK || errs != "" {
 		t.Fatalf("exit %d, %s", code, errs)

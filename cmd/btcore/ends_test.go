@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // endsProgram allocates blocks of 1 to 64 bytes, from malloc or from the library, and
@@ -137,6 +138,7 @@ func TestHeapIsFound(t *testing.T) {
 // TestWritesPastTheEnd checks that one byte written past the end of a block with a
 // spare byte is reported with the block, and that the report says what is not checked.
 func TestWritesPastTheEnd(t *testing.T) {
+	cmdtest.Long(t)
 	for _, c := range []struct {
 		name    string
 		flags   []string
@@ -188,6 +190,7 @@ func testEnds(t *testing.T, flags []string, checked func(size int) bool) {
 // TestPointerPastTheEnd checks that a block with only a pointer one past its end is
 // uncertain, and a block without a pointer is leaked.
 func TestPointerPastTheEnd(t *testing.T) {
+	cmdtest.Long(t)
 	core, exe, blocks := endsCore(t, "past", "-DWRAPPED")
 	for kind, want := range map[string]uint64{"leaked": blocks[39], "uncertain": blocks[40]} {
 		_, out, _ := execute("heap", "--only", kind, core, "-e", exe)

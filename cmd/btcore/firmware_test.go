@@ -117,9 +117,7 @@ func execute(args ...string) (code int, out, errs string) {
 // TestFirmware reads the RAM of firmware that leaked 4 headers and wrote past the end
 // of a name. btcore reports both, and nothing else.
 func TestFirmware(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	for i, f := range firmwares {
 		t.Run(f.name, func(t *testing.T) {
 			dir := t.TempDir()

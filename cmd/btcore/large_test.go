@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // largeProgram returns a program with threads and long stacks: 200 frames of a function
@@ -92,6 +94,7 @@ func enlarge(t *testing.T, path string, size uint64) {
 // TestStacksOfALargeCore checks on a core file of 3.8 GB that the stacks without tables
 // are those with tables, and take about as long.
 func TestStacksOfALargeCore(t *testing.T) {
+	cmdtest.Long(t)
 	dir := t.TempDir()
 	src, exe, core := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "core")
 	if err := os.WriteFile(src, []byte(largeProgram()), 0o644); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // pathSums adds up the ~p# lines of a recording, and checks the end of the dump.
@@ -48,6 +49,7 @@ func pathSums(t *testing.T, out string) (live, size uint64, paths int) {
 
 // TestProfileOfACore prints the table of image/testdata/profile.c, which prints its blocks itself.
 func TestProfileOfACore(t *testing.T) {
+	cmdtest.Long(t)
 	src, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +100,7 @@ func TestProfileOfACore(t *testing.T) {
 
 // TestHeapByPaths prints a list of blocks by call path.
 func TestHeapByPaths(t *testing.T) {
+	cmdtest.Long(t)
 	core, _, blocks := deadProgram(t)
 	for _, c := range []struct {
 		args string

@@ -331,7 +331,7 @@ func (m *heapMap) writeMap(w io.Writer) {
 		cells := []rune(x.picture(r, lines*columns))
 		for k := range lines {
 			at := r.Start + r.Length/uint64(lines)*uint64(k)
-			fmt.Fprintf(w, "%#12x %s\n", at, string(cells[k*columns:(k+1)*columns]))
+			fmt.Fprintf(w, "  0x%08x %s\n", at, string(cells[k*columns:(k+1)*columns]))
 		}
 	}
 }

@@ -66,9 +66,7 @@ func dhatSites(t *testing.T, text []byte, functions []string) map[string]dhatSit
 // The DHAT export of a recording with events has the numbers of valgrind's own file:
 // what each call path allocated, its most, what it held at the peak and at the end.
 func TestDHATOfEvents(t *testing.T) {
-	if !full() {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	cmdtest.Need(t, "valgrind")
 	functions := []string{"keep", "peak", "churn"}
 	program := compile(t, "gcc", "lifetimes.c", "-O1")

@@ -327,6 +327,7 @@ func TestSample(t *testing.T) {
 // Nothing is lost or counted twice where threads free each other's blocks, and fork while
 // others allocate.
 func TestStress(t *testing.T) {
+	cmdtest.Long(t)
 	for _, args := range [][]string{{"--events", "--", modes(t), "threads"}, {"--", modes(t), "threads"}, {"--children", "--", modes(t), "forks", "100"}} {
 		r := record(t, args...)
 		if r.code != 0 || strings.Contains(r.errs, "not seen in time") || strings.Contains(r.errs, "lost") {

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
-	"os"
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // part is a section of a generated file.
@@ -101,9 +102,7 @@ func TestCostOfObjects(t *testing.T) {
 
 // TestCostOfStacks unwinds many threads, each at a place where following the code is slow.
 func TestCostOfStacks(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	// A jump table, followed by jumps to themselves: each is tried as a target.
 	code := append([]byte{0xff, 0x24, 0xc5, 0, 0, 0, 0}, bytes.Repeat([]byte{0xeb, 0xfe}, 1<<15)...)
 	a := archOf(elf.EM_X86_64, elf.ELFCLASS64, binary.LittleEndian)

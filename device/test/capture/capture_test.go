@@ -65,9 +65,7 @@ func TestBackends(t *testing.T) {
 
 // Programs in which a backend lost most stacks at one form of prologue.
 func TestLostBefore(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	dir, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

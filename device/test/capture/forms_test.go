@@ -15,9 +15,7 @@ import (
 // the end of a stack.
 func TestForms(t *testing.T) {
 	readSources(t)
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	for _, tt := range []struct{ machine, backend, flags, forms string }{
 		{"mips", "mips", "-fno-pic -mno-abicalls", "outer large delay_of_b delay_of_jr"},
 		{"riscv64", "riscv", "", "outer large after_noreturn overwritten constant_first"},

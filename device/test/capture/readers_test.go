@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,9 +12,7 @@ import (
 // What the readers of the article report is walked, or ends the walk, as they would
 // have wanted it.
 func TestReadersReports(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	for _, m := range []struct{ gcc, qemu string }{{"mips-linux-gnu-gcc", "qemu-mips"}, {"mipsel-linux-gnu-gcc", "qemu-mipsel"}} {
 		t.Run(m.qemu, func(t *testing.T) {
 			cmdtest.Need(t, m.gcc, m.qemu)
@@ -36,9 +33,7 @@ func TestReadersReports(t *testing.T) {
 // A caller in another mode is recorded, and ends the walk. Not microMIPS, for lack
 // of an emulated processor that has it and floating point, as the C library wants.
 func TestOtherModes(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	for _, mode := range []string{"mips16"} {
 		for _, level := range []string{"-O0", "-O2"} {
 			t.Run(mode+level, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,9 +12,7 @@ import (
 // A constant before a function may look like a push of arguments, or like place made for
 // them: it is no part of the function, if something loads it.
 func TestConstantsBeforeFunctions(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	for _, m := range []struct{ cpu, kinds, within, ends string }{
 		{"cortex-m0", "ldr far both", "data offset", "moves address bl blx"},
 		{"cortex-m3", "ldr far both ldr.w ldrd ldrd2 adr vldr", "data offset mla mla2 tbb tbh words aligned", "moves address bl blx b.w ldr.w ldmia.w"},
@@ -59,9 +56,7 @@ func TestConstantsBeforeFunctions(t *testing.T) {
 
 // A call before an Arm function is no part of it.
 func TestEndsInCall(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	cmdtest.Need(t, "arm-linux-gnueabihf-gcc", "qemu-arm")
 	exe := filepath.Join(t.TempDir(), "ends")
 	args := f("-Os -marm -static -I../../include program/ends.c ../../src/capture_arm.c -o " + exe)
@@ -75,9 +70,7 @@ func TestEndsInCall(t *testing.T) {
 
 // A caller in the other state of the processor is the last frame.
 func TestOtherState(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	cmdtest.Need(t, "arm-linux-gnueabihf-gcc", "qemu-arm")
 	for _, backend := range []string{"arm", "thumb"} {
 		for _, options := range []string{"", "-DLWSBT_TINY"} {

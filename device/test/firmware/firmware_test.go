@@ -63,9 +63,7 @@ func emulate(t *testing.T, command, elf string) []byte {
 // block in each dump for every fourth of the 16 sessions before it, and no other
 // path that grows.
 func TestFirmwareLeak(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	btdecode := filepath.Join(t.TempDir(), "btdecode")
 	if out, err := exec.Command("go", "build", "-o", btdecode, "github.com/lwsbt/lwsbt/cmd/btdecode").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -98,9 +96,7 @@ func TestFirmwareLeak(t *testing.T) {
 // The same firmware with a profile: a reader with the ELF file, which says where the code is, finds the
 // same leak in dumps by call path.
 func TestFirmwareProfile(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	path := build(t, boards[0].tools, "mps2-paths", t.TempDir())
 	uart := emulate(t, boards[0].qemu, path)
 	file, err := symbol.Open(path, nil)
@@ -179,9 +175,7 @@ func paths(out string) string {
 //
 //	LWSBT_FULL=1 go test ./device/test/firmware -run Instructions -v
 func TestInstructions(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") == "" {
-		t.Skip("LWSBT_FULL is not set")
-	}
+	cmdtest.Long(t)
 	for _, c := range []struct {
 		name              string
 		variables         []string
