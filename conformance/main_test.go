@@ -3,6 +3,7 @@ package conformance
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +20,9 @@ func TestMain(m *testing.M) {
 		misbehave(how)
 		return
 	}
+	// Parallel tests wait for testees most of the time.
+	flag.Parse()
+	flag.Set("test.parallel", "8")
 	os.Exit(m.Run())
 }
 
