@@ -1,0 +1,268 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// Limits of one compaction.
+const (
+	minInputs = 4       // fewer files of a part are left as they are
+	maxRows   = 4 << 20 // facts of the inputs, which are in memory
+)
+
+// Compact merges the files of each build and day, and removes uploads that are in
+// several files. Files that were replaced more than grace ago are deleted. Only one
+// process compacts at a time: another one returns without an error (see [Store.Lease]).
+// If it is interrupted, the next call goes on.
+func (s *Store) Compact(ctx context.Context, owner string, grace time.Duration) error {
+	release, ok, err := s.Lease(ctx, "compact", owner, 10*time.Minute)
+	if err != nil || !ok {
+		return err
+	}
+	defer release()
+	parts, err := s.parts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range parts {
+		if err := s.clean(ctx, c, grace); err != nil {
+			return err
+		}
+		if err := s.compact(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compact merges the live files of a part.
+func (s *Store) compact(ctx context.Context, c contents) error {
+	n := c.last
+	name := func() string { return c.name(compactions, fmt.Sprintf("%06d", n), ".json") }
+	var job compaction
+	unfinished := n > 0 && !slices.Contains(c.live, generation(n)) && !slices.Contains(c.replaced, generation(n))
+	if unfinished {
+		old, err := s.compaction(ctx, name())
+		if err != nil {
+			return err
+		}
+		job = *old
+	} else {
+		if len(c.live) < minInputs {
+			return nil
+		}
+		n++
+		job.Inputs = c.live
+	}
+	batch, used, err := s.merge(ctx, c.part, job.Inputs)
+	if err != nil {
+		return err
+	}
+	if !unfinished {
+		if job.Inputs = used; len(used) < 2 {
+			return nil
+		}
+		data, err := json.Marshal(job)
+		if err != nil {
+			return err
+		}
+		err = s.put(ctx, name(), true, func(w io.Writer) error { _, err := w.Write(data); return err })
+		if errors.Is(err, ErrExists) {
+			return nil // another process was faster
+		}
+		if err != nil {
+			return err
+		}
+	}
+	batch.sort()
+	to := generation(n)
+	if err := write(ctx, s, c.name(Paths, to, ".parquet"), batch.Paths); err != nil {
+		return err
+	}
+	if err := write(ctx, s, c.name(Facts, to, ".parquet"), batch.Facts); err != nil {
+		return err
+	}
+	return write(ctx, s, c.name(Dumps, to, ".parquet"), batch.Dumps)
+}
+
+// merge reads files of a part, as many as fit in memory, and drops uploads that an
+// earlier file has. used are the files that were read.
+func (s *Store) merge(ctx context.Context, p part, inputs []string) (b *Batch, used []string, err error) {
+	b = &Batch{}
+	type upload struct{ device, sum string }
+	type dump struct {
+		device     string
+		boot, dump int64
+	}
+	seen := map[upload]string{} // the file that has it
+	for _, in := range inputs {
+		dumps, err := readRows[Dump](ctx, s, p.name(Dumps, in, ".parquet"))
+		if err != nil {
+			return nil, nil, err
+		}
+		facts, err := readRows[Fact](ctx, s, p.name(Facts, in, ".parquet"))
+		if err != nil {
+			return nil, nil, err
+		}
+		paths, err := readRows[Path](ctx, s, p.name(Paths, in, ".parquet"))
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(used) > 0 && len(b.Facts)+len(facts) > maxRows {
+			continue
+		}
+		again := map[dump]bool{}
+		for _, d := range dumps {
+			u := upload{d.Device, d.Upload}
+			if first, ok := seen[u]; ok && first != in {
+				again[dump{d.Device, d.Boot, d.Dump}] = true
+				continue
+			}
+			seen[u] = in
+			b.Dumps = append(b.Dumps, d)
+		}
+		for _, f := range facts {
+			if !again[dump{f.Device, f.Boot, f.Dump}] {
+				b.Facts = append(b.Facts, f)
+			}
+		}
+		b.Paths = append(b.Paths, paths...)
+		used = append(used, in)
+	}
+	return b, used, nil
+}
+
+// readRows reads a file.
+func readRows[T any](ctx context.Context, s *Store, name string) ([]T, error) {
+	data, err := s.read(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", name, err)
+	}
+	rows, err := parquet.Read[T](bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", name, err)
+	}
+	return rows, nil
+}
+
+// clean deletes the files of a part that were replaced more than grace ago.
+func (s *Store) clean(ctx context.Context, c contents, grace time.Duration) error {
+	if len(c.replaced) == 0 {
+		return nil
+	}
+	a, err := s.bucket.Attributes(ctx, c.name(compactions, fmt.Sprintf("%06d", c.last), ".json"))
+	if err != nil || time.Since(a.ModTime) < grace {
+		return err
+	}
+	for _, base := range c.replaced {
+		if err := s.drop(ctx, c.part, base); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop deletes a file of each table. The file of dumps goes first: without it readers
+// ignore the others.
+func (s *Store) drop(ctx context.Context, p part, base string) error {
+	for _, table := range []string{Dumps, Facts, Paths} {
+		if err := s.delete(ctx, p.name(table, base, ".parquet")); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	return nil
+}
+
+// Retention limits what a store keeps. Zero values do not limit.
+type Retention struct {
+	Age  time.Duration // days that ended longer ago are deleted
+	Size int64         // bytes; the oldest days are deleted until the rest is smaller
+}
+
+// Retain deletes the days that exceed the limits, and returns their names.
+func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (deleted []string, err error) {
+	all, err := s.names(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	total := int64(0)
+	sizes := map[string]int64{} // by day
+	for _, o := range all {
+		total += o.Size
+		if p, _, ok := split(o.Name); ok {
+			sizes[p.day] += o.Size
+		}
+	}
+	days := make([]string, 0, len(sizes))
+	for d := range sizes {
+		days = append(days, d)
+	}
+	slices.Sort(days)
+	for _, day := range days {
+		end, err := time.Parse(time.DateOnly, day)
+		if err != nil {
+			continue
+		}
+		old := limit.Age > 0 && now.Sub(end.AddDate(0, 0, 1)) > limit.Age
+		if !old && (limit.Size <= 0 || total <= limit.Size) {
+			continue
+		}
+		// Lists of compactions go last: without them their inputs would be read again.
+		for _, prefix := range []string{Dumps, Facts, Paths, compactions} {
+			for _, o := range all {
+				p, _, ok := split(o.Name)
+				if !ok || p.day != day || !strings.HasPrefix(o.Name, prefix+"/") {
+					continue
+				}
+				if err := s.delete(ctx, o.Name); err != nil {
+					return deleted, fmt.Errorf("store: %w", err)
+				}
+			}
+		}
+		total -= sizes[day]
+		deleted = append(deleted, day)
+	}
+	return deleted, nil
+}
+
+// Lease is the right of one process at a time to do something. ok is false if another
+// process has it. A process that ends without release loses it after length.
+func (s *Store) Lease(ctx context.Context, what, owner string, length time.Duration) (release func(), ok bool, err error) {
+	name := "leases/" + what + ".json"
+	type lease struct {
+		Owner   string
+		Expires time.Time
+	}
+	for range 2 {
+		data, err := json.Marshal(lease{owner, time.Now().Add(length)})
+		if err != nil {
+			return nil, false, err
+		}
+		err = s.put(ctx, name, true, func(w io.Writer) error { _, err := w.Write(data); return err })
+		if err == nil {
+			return func() { s.delete(context.WithoutCancel(ctx), name) }, true, nil
+		}
+		if !errors.Is(err, ErrExists) {
+			return nil, false, err
+		}
+		old, err := s.read(ctx, name)
+		var l lease
+		if err == nil && json.Unmarshal(old, &l) == nil && time.Now().Before(l.Expires) {
+			return nil, false, nil
+		}
+		if err := s.delete(ctx, name); err != nil {
+			return nil, false, err
+		}
+	}
+	return nil, false, nil
+}

@@ -1,0 +1,99 @@
+// Package store keeps the heap dumps of many devices in Parquet files, in a directory
+// or a bucket.
+//
+//	Batch ─Put→ files of dumps, facts and paths ─Files→ a query engine
+//	                     └─Compact→ fewer files    └─Retain→ none that are too old
+//
+// Any number of processes may write to a store at the same time. A reader never sees
+// part of a batch: see [Store.Snapshot].
+package store
+
+// Schema is the version of the tables. It is in the metadata of every file, as
+// lwsbt.schema.
+const Schema = "1"
+
+// The tables, which are also the first parts of the names of the files.
+const (
+	Dumps  = "dumps"
+	Facts  = "facts"
+	Paths  = "paths"
+	Frames = "frames"
+)
+
+// Dump is one heap dump of a device. Rows are sorted by device, boot and dump.
+type Dump struct {
+	Build    string  `parquet:"build,dict"`  // build ID of the firmware, "unknown" if it is not known
+	FW       string  `parquet:"fw,dict"`     // version of the firmware, as the device says
+	Device   string  `parquet:"device,dict"` //
+	Boot     int64   `parquet:"boot,dict"`   // orders the boots of a device: the Unix time in µs when the server first heard of it
+	Dump     int64   `parquet:"dump,dict"`   // index within the boot, from 0, in the order of arrival
+	Time     int64   `parquet:"time,timestamp(microsecond)"`
+	Uptime   int64   `parquet:"uptime_us"` // since the boot, in µs; -1 if not known
+	Received int64   `parquet:"received,timestamp(microsecond)"`
+	Bytes    int64   `parquet:"bytes"`     // live
+	Count    int64   `parquet:"count"`     // live blocks
+	Complete bool    `parquet:"complete"`  // no part of the dump is known to be missing
+	Lost     float64 `parquet:"lost,dict"` // fraction of the blocks that is missing, 0 to 1
+	Why      string  `parquet:"why,dict"`  // what caused the dump, as its header says
+
+	// What the allocator reported, in bytes; -1 if it did not.
+	HeapSize    int64 `parquet:"heap_size,dict"`
+	HeapFree    int64 `parquet:"heap_free"`
+	HeapLargest int64 `parquet:"heap_largest"`
+	HeapMinimum int64 `parquet:"heap_minimum"`
+
+	Upload string `parquet:"upload,dict"` // SHA-256 of device and content of the upload, 32 hexadecimal digits
+}
+
+// Fact is what one call path held in one dump. A path without a fact held nothing.
+// Rows are sorted by device, path, boot and dump.
+type Fact struct {
+	Build    string  `parquet:"build,dict"`
+	Device   string  `parquet:"device,dict"`
+	Path     int64   `parquet:"path,dict"` // see [PathID]
+	Boot     int64   `parquet:"boot,dict"`
+	Dump     int64   `parquet:"dump,dict"`
+	Time     int64   `parquet:"time,timestamp(microsecond),dict"`
+	Count    int64   `parquet:"count,dict"`
+	Bytes    int64   `parquet:"bytes,dict"`
+	Complete bool    `parquet:"complete"`
+	Lost     float64 `parquet:"lost,dict"`
+}
+
+// Path is a call path of a build.
+type Path struct {
+	Build string `parquet:"build,dict"`
+	Path  int64  `parquet:"path"`
+	// Addresses are the return addresses, innermost first: "0x8000123", "code+0x123" if
+	// only the code offset is known (SPEC.md, BT-CODE-2), "module+0x123", or the reason
+	// why there are no more, in parentheses.
+	Addresses []string `parquet:"addresses,list"`
+}
+
+// Frame is a function at an address of a build. An address has several frames if
+// functions are inlined.
+type Frame struct {
+	Build    string `parquet:"build,dict"`
+	Address  string `parquet:"address"`
+	Index    int32  `parquet:"index"` // 0 is the innermost inlined function
+	Function string `parquet:"function,dict"`
+	File     string `parquet:"file,dict"`
+	Line     int32  `parquet:"line"`
+	Missing  string `parquet:"missing,dict"` // why there is no function, or no line; else ""
+}
+
+// Unknown is the build of dumps whose firmware is not known.
+const Unknown = "unknown"
+
+// PathID returns the identifier of a call path within its build: 63 bits of the FNV-1a
+// hash of its addresses. It is never negative.
+func PathID(addresses []string) int64 {
+	h := uint64(0xcbf29ce484222325)
+	for _, a := range addresses {
+		for i := range len(a) {
+			h = (h ^ uint64(a[i])) * 0x100000001b3
+		}
+		h = (h ^ ' ') * 0x100000001b3
+	}
+	return int64(h >> 1)
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Snapshot is the list of files that a reader has to read: all of the batches that are
+// whole, each upload once, as far as compaction found out. Names are those of the store.
+type Snapshot struct {
+	Dumps, Facts, Paths, Frames []string
+}
+
+// part is the rows of a build and a day.
+type part struct{ build, day string } // as in the names of files
+
+// split splits the name of a file of dumps, facts, paths, or of a compaction.
+func split(name string) (p part, base string, ok bool) {
+	list := strings.Split(name, "/")
+	if len(list) != 4 || !strings.HasPrefix(list[1], "build=") || !strings.HasPrefix(list[2], "day=") {
+		return p, "", false
+	}
+	return part{list[1][len("build="):], list[2][len("day="):]}, strings.TrimSuffix(list[3], path.Ext(list[3])), true
+}
+
+func (p part) name(table, base, extension string) string {
+	return path.Join(table, "build="+p.build, "day="+p.day, base+extension)
+}
+
+// Snapshot lists the files of the builds, or of all builds if none is given. Days before
+// since (YYYY-MM-DD, "" for none) are left out.
+//
+// Files that a compaction has replaced are deleted some time later. A reader that takes
+// longer finds a file missing, and should take another snapshot.
+func (s *Store) Snapshot(ctx context.Context, since string, builds ...string) (*Snapshot, error) {
+	parts, err := s.parts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted := func(build string) bool {
+		return len(builds) == 0 || slices.ContainsFunc(builds, func(b string) bool { return Escape(b) == build })
+	}
+	var list Snapshot
+	for _, p := range parts {
+		if !wanted(p.build) || p.day < since {
+			continue
+		}
+		for _, base := range p.live {
+			list.Dumps = append(list.Dumps, p.name(Dumps, base, ".parquet"))
+			list.Facts = append(list.Facts, p.name(Facts, base, ".parquet"))
+			list.Paths = append(list.Paths, p.name(Paths, base, ".parquet"))
+		}
+	}
+	frames, err := s.names(ctx, Frames+"/")
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range frames {
+		if p, _, ok := split(o.Name); ok && wanted(p.build) {
+			list.Frames = append(list.Frames, o.Name)
+		}
+	}
+	return &list, nil
+}
+
+// contents are the files of a part: those to read, and those that were replaced.
+type contents struct {
+	part
+	live     []string
+	replaced []string
+	last     int // generation of the last compaction, 0 if there is none
+}
+
+// compactions is where the lists of the replaced files are.
+const compactions = "compactions"
+
+// compaction is the content of such a list. It is written first, and only by one
+// process for each generation. It counts once the file of dumps that it announces exists.
+type compaction struct {
+	Inputs []string `json:"inputs"`
+}
+
+// generation returns the base name of the files that a compaction makes.
+func generation(n int) string { return fmt.Sprintf("compacted-%06d", n) }
+
+// parts lists the parts of the store by build and day.
+func (s *Store) parts(ctx context.Context) ([]contents, error) {
+	// In this order: the result of a compaction that ends between the two lists is not
+	// seen, and its inputs are.
+	lists, err := s.names(ctx, compactions+"/")
+	if err != nil {
+		return nil, err
+	}
+	dumps, err := s.names(ctx, Dumps+"/")
+	if err != nil {
+		return nil, err
+	}
+	bases := map[part][]string{}
+	for _, o := range dumps {
+		if p, base, ok := split(o.Name); ok {
+			bases[p] = append(bases[p], base)
+		}
+	}
+	replaced := map[part]map[string]bool{}
+	last := map[part]int{}
+	announced := map[part]map[string]bool{}
+	for _, o := range lists {
+		p, base, ok := split(o.Name)
+		n := 0
+		if _, err := fmt.Sscanf(base, "%d", &n); !ok || err != nil {
+			continue
+		}
+		last[p] = max(last[p], n)
+		set(announced, p, generation(n))
+		if !slices.Contains(bases[p], generation(n)) {
+			continue // not finished
+		}
+		c, err := s.compaction(ctx, o.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, in := range c.Inputs {
+			set(replaced, p, in)
+		}
+	}
+	var list []contents
+	for p, names := range bases {
+		c := contents{part: p, last: last[p]}
+		for _, n := range names {
+			switch {
+			case replaced[p][n]:
+				c.replaced = append(c.replaced, n)
+			case strings.HasPrefix(n, "compacted-") && !announced[p][n]:
+				// Its list was made after the lists were read: its inputs are read.
+			default:
+				c.live = append(c.live, n)
+			}
+		}
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b contents) int {
+		return strings.Compare(a.build+"/"+a.day, b.build+"/"+b.day)
+	})
+	return list, nil
+}
+
+func set(m map[part]map[string]bool, p part, name string) {
+	if m[p] == nil {
+		m[p] = map[string]bool{}
+	}
+	m[p][name] = true
+}
+
+// compaction reads a list of replaced files. Lists do not change, so they are cached.
+func (s *Store) compaction(ctx context.Context, name string) (*compaction, error) {
+	s.mu.Lock()
+	c := s.lists[name]
+	s.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	data, err := s.read(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", name, err)
+	}
+	c = &compaction{}
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, fmt.Errorf("store: %s: %w", name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lists == nil {
+		s.lists = map[string]*compaction{}
+	}
+	s.lists[name] = c
+	return c, nil
+}

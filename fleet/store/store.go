@@ -1,0 +1,308 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/azureblob" // azblob://
+	"gocloud.dev/blob/fileblob"
+	_ "gocloud.dev/blob/gcsblob" // gs://
+	_ "gocloud.dev/blob/memblob" // mem://
+	_ "gocloud.dev/blob/s3blob"  // s3://
+	"gocloud.dev/gcerrors"
+)
+
+// Store is a directory or bucket of Parquet files:
+//
+//	TABLE/build=BUILD/day=YYYY-MM-DD/NAME.parquet
+//
+// The day is that of receipt, UTC. A file never changes once it is there.
+type Store struct {
+	bucket *blob.Bucket
+	dir    string // of the files, "" if they are not on this machine
+	// Retries is how often an operation that failed is repeated. Open sets it to 5.
+	Retries int
+	// Wait is the time before the first repetition; it doubles with each.
+	Wait time.Duration
+
+	mu    sync.Mutex
+	lists map[string]*compaction // by name
+}
+
+// Open opens a store: a directory, which is made if it does not exist, or the URL of a
+// bucket, such as s3://fleet?region=eu-west-1, gs://fleet or azblob://fleet (see
+// gocloud.dev/blob).
+func Open(ctx context.Context, where string) (*Store, error) {
+	if strings.Contains(where, "://") && !strings.HasPrefix(where, "file://") {
+		b, err := blob.OpenBucket(ctx, where)
+		if err != nil {
+			return nil, fmt.Errorf("store %s: %w", where, err)
+		}
+		return New(b), nil
+	}
+	dir, err := filepath.Abs(strings.TrimPrefix(where, "file://"))
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", where, err)
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	// Temporary files in the same directory can be renamed. Attributes are not used.
+	b, err := fileblob.OpenBucket(dir, &fileblob.Options{NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", where, err)
+	}
+	s := New(b)
+	s.dir = dir
+	return s, nil
+}
+
+// New returns the store in a bucket, which Close closes.
+func New(b *blob.Bucket) *Store { return &Store{bucket: b, Retries: 5, Wait: 100 * time.Millisecond} }
+
+// Close closes the bucket.
+func (s *Store) Close() error { return s.bucket.Close() }
+
+// Dir returns the directory of the files, "" if they are not on this machine.
+func (s *Store) Dir() string { return s.dir }
+
+// Batch holds rows that become visible together. Its name makes a repeated Put of the
+// same batch harmless: the files have the same names.
+type Batch struct {
+	Name  string
+	Day   time.Time // of receipt
+	Dumps []Dump
+	Facts []Fact
+	Paths []Path
+}
+
+// Put writes a batch: for each build one file of each table. The file of dumps is
+// written last; without it a reader ignores the other files. Put sorts the rows.
+func (s *Store) Put(ctx context.Context, b *Batch) error {
+	b.sort()
+	day := b.Day.UTC().Format(time.DateOnly)
+	for _, build := range b.builds() {
+		name := func(table string) string { return Name(table, build, day, b.Name) }
+		if err := write(ctx, s, name(Paths), of(b.Paths, func(r Path) bool { return r.Build == build })); err != nil {
+			return err
+		}
+		if err := write(ctx, s, name(Facts), of(b.Facts, func(r Fact) bool { return r.Build == build })); err != nil {
+			return err
+		}
+		if err := write(ctx, s, name(Dumps), of(b.Dumps, func(r Dump) bool { return r.Build == build })); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Name returns the name of a file. The build is escaped: it comes from devices.
+func Name(table, build, day, name string) string {
+	return path.Join(table, "build="+Escape(build), "day="+day, name+".parquet")
+}
+
+// Escape returns s as part of a file name: letters, digits, '-', '_' and '.', except
+// at the beginning, are kept, other bytes become %XX.
+func Escape(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.' && i > 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// builds returns the builds of which the batch has dumps, sorted.
+func (b *Batch) builds() []string {
+	var list []string
+	for _, d := range b.Dumps {
+		list = append(list, d.Build)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// sort sorts the rows as the types say.
+func (b *Batch) sort() {
+	slices.SortStableFunc(b.Dumps, func(x, y Dump) int {
+		return cmp.Or(cmp.Compare(x.Device, y.Device), cmp.Compare(x.Boot, y.Boot), cmp.Compare(x.Dump, y.Dump))
+	})
+	slices.SortStableFunc(b.Facts, func(x, y Fact) int {
+		return cmp.Or(cmp.Compare(x.Device, y.Device), cmp.Compare(x.Path, y.Path), cmp.Compare(x.Boot, y.Boot), cmp.Compare(x.Dump, y.Dump))
+	})
+	slices.SortStableFunc(b.Paths, func(x, y Path) int {
+		return cmp.Or(cmp.Compare(x.Build, y.Build), cmp.Compare(x.Path, y.Path))
+	})
+	b.Paths = slices.CompactFunc(b.Paths, func(x, y Path) bool { return x.Build == y.Build && x.Path == y.Path })
+}
+
+func of[T any](rows []T, keep func(T) bool) []T {
+	var list []T
+	for _, r := range rows {
+		if keep(r) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// rowsPerGroup is the number of rows that one processor of a query engine reads at once.
+const rowsPerGroup = 1 << 17
+
+// write writes rows as one file, durably if it is on this machine.
+func write[T any](ctx context.Context, s *Store, name string, rows []T) error {
+	return s.put(ctx, name, false, func(w io.Writer) error {
+		p := parquet.NewGenericWriter[T](w, parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
+			parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.KeyValueMetadata("lwsbt.schema", Schema))
+		if _, err := p.Write(rows); err != nil {
+			return err
+		}
+		return p.Close()
+	})
+}
+
+// ErrExists is the error of writing an object that must be new.
+var ErrExists = errors.New("the object exists")
+
+// put writes an object. once makes an object that exists an ErrExists.
+func (s *Store) put(ctx context.Context, name string, once bool, fill func(io.Writer) error) error {
+	err := s.retry(ctx, func() error {
+		attempt, cancel := context.WithCancel(ctx)
+		defer cancel() // of a writer that is not closed: the object is not made
+		w, err := s.bucket.NewWriter(attempt, name, &blob.WriterOptions{IfNotExist: once, DisableContentTypeDetection: true, ContentType: "application/octet-stream"})
+		if err != nil {
+			return err
+		}
+		if err := fill(w); err != nil {
+			cancel()
+			w.Close()
+			return err
+		}
+		return w.Close()
+	})
+	if once && gcerrors.Code(err) == gcerrors.FailedPrecondition {
+		return fmt.Errorf("%s: %w", name, ErrExists)
+	}
+	if err != nil {
+		return fmt.Errorf("store: %s: %w", name, err)
+	}
+	return s.sync(name)
+}
+
+// sync makes an object durable, if it is a file: the file and the directories above it.
+func (s *Store) sync(name string) error {
+	if s.dir == "" {
+		return nil
+	}
+	at := filepath.Join(s.dir, filepath.FromSlash(name))
+	for {
+		if err := SyncPath(at); err != nil {
+			return err
+		}
+		if at == s.dir {
+			return nil
+		}
+		at = filepath.Dir(at)
+	}
+}
+
+// SyncPath makes a file or the names in a directory durable.
+func SyncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// retry repeats an operation of the bucket that failed. What another attempt cannot
+// change is not repeated.
+func (s *Store) retry(ctx context.Context, do func() error) (err error) {
+	wait := s.Wait
+	for try := 0; ; try++ {
+		if err = do(); err == nil || try >= s.Retries || ctx.Err() != nil {
+			return err
+		}
+		switch gcerrors.Code(err) {
+		case gcerrors.NotFound, gcerrors.FailedPrecondition, gcerrors.InvalidArgument, gcerrors.PermissionDenied:
+			return err
+		}
+		if errors.Is(err, os.ErrPermission) || Full(err) {
+			return err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		wait *= 2
+	}
+}
+
+// read returns the content of an object.
+func (s *Store) read(ctx context.Context, name string) (data []byte, err error) {
+	err = s.retry(ctx, func() error {
+		data, err = s.bucket.ReadAll(ctx, name)
+		return err
+	})
+	return data, err
+}
+
+// names returns the names of the objects below a prefix, sorted.
+func (s *Store) names(ctx context.Context, prefix string) (list []Object, err error) {
+	err = s.retry(ctx, func() error {
+		list = nil
+		it := s.bucket.List(&blob.ListOptions{Prefix: prefix})
+		for {
+			o, err := it.Next(ctx)
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if strings.HasSuffix(o.Key, ".attrs") || strings.HasPrefix(path.Base(o.Key), ".") {
+				continue
+			}
+			list = append(list, Object{o.Key, o.Size, o.ModTime})
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", prefix, err)
+	}
+	return list, nil
+}
+
+// Object is a file of a store.
+type Object struct {
+	Name     string
+	Size     int64 // in bytes
+	Modified time.Time
+}
+
+func (s *Store) delete(ctx context.Context, name string) error {
+	err := s.retry(ctx, func() error { return s.bucket.Delete(ctx, name) })
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return nil
+	}
+	return err
+}
