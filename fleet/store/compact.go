@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,9 @@ func (s *Store) Compact(ctx context.Context, owner string, grace time.Duration) 
 		return err
 	}
 	defer release()
+	if err := s.cleanTemporary(ctx); err != nil {
+		return err
+	}
 	parts, err := s.parts(ctx)
 	if err != nil {
 		return err
@@ -106,15 +110,15 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string) (b *Batch, u
 	}
 	seen := map[upload]string{} // the file that has it
 	for _, in := range inputs {
-		dumps, err := readRows[Dump](ctx, s, p.name(Dumps, in, ".parquet"))
+		dumps, err := Read[Dump](ctx, s, p.name(Dumps, in, ".parquet"))
 		if err != nil {
 			return nil, nil, err
 		}
-		facts, err := readRows[Fact](ctx, s, p.name(Facts, in, ".parquet"))
+		facts, err := Read[Fact](ctx, s, p.name(Facts, in, ".parquet"))
 		if err != nil {
 			return nil, nil, err
 		}
-		paths, err := readRows[Path](ctx, s, p.name(Paths, in, ".parquet"))
+		paths, err := Read[Path](ctx, s, p.name(Paths, in, ".parquet"))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -142,8 +146,8 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string) (b *Batch, u
 	return b, used, nil
 }
 
-// readRows reads a file.
-func readRows[T any](ctx context.Context, s *Store, name string) ([]T, error) {
+// Read returns the rows of a file of the table with the row type T.
+func Read[T any](ctx context.Context, s *Store, name string) ([]T, error) {
 	data, err := s.read(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("store: %s: %w", name, err)
@@ -167,6 +171,25 @@ func (s *Store) clean(ctx context.Context, c contents, grace time.Duration) erro
 	for _, base := range c.replaced {
 		if err := s.drop(ctx, c.part, base); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// cleanTemporary deletes what processes left that were killed while they wrote a file.
+func (s *Store) cleanTemporary(ctx context.Context) error {
+	if s.dir == "" {
+		return nil // buckets have no partial objects
+	}
+	all, err := s.names(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		if strings.Count(path.Base(o.Name), ".") > 1 && time.Since(o.Modified) > time.Hour {
+			if err := s.delete(ctx, o.Name); err != nil {
+				return fmt.Errorf("store: %w", err)
+			}
 		}
 	}
 	return nil

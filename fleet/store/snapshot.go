@@ -24,7 +24,9 @@ func split(name string) (p part, base string, ok bool) {
 	if len(list) != 4 || !strings.HasPrefix(list[1], "build=") || !strings.HasPrefix(list[2], "day=") {
 		return p, "", false
 	}
-	return part{list[1][len("build="):], list[2][len("day="):]}, strings.TrimSuffix(list[3], path.Ext(list[3])), true
+	base, _, ok = strings.Cut(list[3], path.Ext(list[3]))
+	// A file that is being written has more than one dot.
+	return part{list[1][len("build="):], list[2][len("day="):]}, base, ok && !strings.Contains(base, ".")
 }
 
 func (p part) name(table, base, extension string) string {
@@ -189,7 +191,7 @@ func (s *Store) Uploads(ctx context.Context) (map[string]bool, error) {
 	list := map[string]bool{}
 	for _, c := range parts {
 		for _, base := range c.live {
-			rows, err := readRows[Dump](ctx, s, c.name(Dumps, base, ".parquet"))
+			rows, err := Read[Dump](ctx, s, c.name(Dumps, base, ".parquet"))
 			if err != nil {
 				return nil, err
 			}

@@ -33,7 +33,7 @@ import (
 type Store struct {
 	bucket *blob.Bucket
 	dir    string // of the files, "" if they are not on this machine
-	// Retries is how often an operation that failed is repeated. Open sets it to 5.
+	// Retries is how often an operation that failed is repeated. Open sets it to 8.
 	Retries int
 	// Wait is the time before the first repetition; it doubles with each.
 	Wait time.Duration
@@ -71,7 +71,7 @@ func Open(ctx context.Context, where string) (*Store, error) {
 }
 
 // New returns the store in a bucket, which Close closes.
-func New(b *blob.Bucket) *Store { return &Store{bucket: b, Retries: 5, Wait: 100 * time.Millisecond} }
+func New(b *blob.Bucket) *Store { return &Store{bucket: b, Retries: 8, Wait: 50 * time.Millisecond} }
 
 // Close closes the bucket.
 func (s *Store) Close() error { return s.bucket.Close() }
@@ -277,6 +277,9 @@ func (s *Store) names(ctx context.Context, prefix string) (list []Object, err er
 			if err == io.EOF {
 				return nil
 			}
+			if gcerrors.Code(err) == gcerrors.NotFound {
+				return errMoved
+			}
 			if err != nil {
 				return err
 			}
@@ -291,6 +294,9 @@ func (s *Store) names(ctx context.Context, prefix string) (list []Object, err er
 	}
 	return list, nil
 }
+
+// errMoved is the error of listing a directory in which a file was renamed meanwhile.
+var errMoved = errors.New("a file was renamed while its directory was listed")
 
 // Object is a file of a store.
 type Object struct {

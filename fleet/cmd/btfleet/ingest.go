@@ -89,7 +89,7 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 		if dumps += res.Dumps; first == "" {
 			first = u.Sum()
 		}
-		if len(b.Facts) > 1<<20 || i == len(files)-1 {
+		if len(b.Facts) > 1<<20 {
 			if err := flush(c, s, b, first); err != nil {
 				return err
 			}

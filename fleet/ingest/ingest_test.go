@@ -1,0 +1,154 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+var received = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+func read(t *testing.T, s *State, u Upload) *store.Batch {
+	t.Helper()
+	var b store.Batch
+	if u.Received.IsZero() {
+		u.Received = received
+	}
+	if _, err := u.Read(t.Context(), &b, s, DefaultLimits); err != nil {
+		t.Fatal(err)
+	}
+	return &b
+}
+
+func TestRows(t *testing.T) {
+	const dumps, paths = 3, 20
+	b := read(t, &State{}, Upload{Device: "d1", Text: fleettest.Log("d1", "5ca1ab1e", dumps, paths)})
+	if len(b.Dumps) != dumps || len(b.Facts) != dumps*paths || len(b.Paths) != paths {
+		t.Fatalf("%d dumps, %d facts, %d paths", len(b.Dumps), len(b.Facts), len(b.Paths))
+	}
+	for i, d := range b.Dumps {
+		blocks, size := fleettest.Held(i, paths)
+		if d.Build != "5ca1ab1e" || d.FW != "1.0" || d.Device != "d1" || d.Count != blocks || d.Bytes != size ||
+			!d.Complete || d.Lost != 0 || d.Dump != int64(i) || d.Uptime != int64(i+1)*3_600_000_000 || d.HeapSize != 16777216 || d.HeapFree != 16777216-size {
+			t.Errorf("dump %d: %+v, want %d blocks of %d bytes", i, d, blocks, size)
+		}
+		if want := received.Add(time.Duration(i+1-dumps) * time.Hour); d.Time != want.UnixMicro() {
+			t.Errorf("dump %d at %v, want %v", i, time.UnixMicro(d.Time).UTC(), want)
+		}
+		sum := int64(0)
+		for _, f := range b.Facts {
+			if f.Dump == d.Dump {
+				sum += f.Bytes
+			}
+		}
+		if sum != size {
+			t.Errorf("facts of dump %d have %d bytes, want %d", i, sum, size)
+		}
+	}
+	// The range of the boot begins at 8000000, and its offsets count 2 bytes each.
+	if got := b.Paths[0].Addresses; strings.Join(got, " ") != "0x8010000 0x8004000 0x8000200" {
+		t.Errorf("addresses %v", got)
+	}
+}
+
+// Parts of a log have the rows of the whole.
+func TestParts(t *testing.T) {
+	text := fleettest.Log("d1", "5ca1ab1e", 4, 5)
+	whole := read(t, &State{}, Upload{Device: "d1", Text: text})
+	var s State
+	var parts store.Batch
+	rest := text
+	for len(rest) > 0 {
+		end := bytes.Index(rest, []byte("~h#end"))
+		end += bytes.IndexByte(rest[end:], '\n') + 1
+		u := Upload{Device: "d1", Received: received, Text: rest[:end]}
+		if _, err := u.Read(t.Context(), &parts, &s, DefaultLimits); err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[end:]
+	}
+	if len(parts.Dumps) != 4 || len(parts.Facts) != len(whole.Facts) {
+		t.Fatalf("%d dumps, %d facts", len(parts.Dumps), len(parts.Facts))
+	}
+	for i := range parts.Dumps {
+		a, b := parts.Dumps[i], whole.Dumps[i]
+		if a.Build != b.Build || a.Boot != b.Boot || a.Dump != b.Dump || a.Bytes != b.Bytes || a.Uptime != b.Uptime {
+			t.Errorf("dump %d: %+v, want %+v", i, a, b)
+		}
+	}
+	for i := range parts.Facts {
+		if a, b := parts.Facts[i], whole.Facts[i]; a.Path != b.Path || a.Bytes != b.Bytes || a.Dump != b.Dump {
+			t.Errorf("fact %d: %+v, want %+v", i, a, b)
+		}
+	}
+}
+
+// A second ~h#boot is another boot; an epoch gives the time.
+func TestBoots(t *testing.T) {
+	one := fleettest.Log("d1", "5ca1ab1e", 1, 3)
+	two := bytes.Replace(fleettest.Log("d1", "0ddba115", 2, 3), []byte("~h#boot "), []byte("~h#boot epoch=1790000000000000 "), 1)
+	b := read(t, &State{}, Upload{Device: "d1", Text: append(one, two...)})
+	if len(b.Dumps) != 3 {
+		t.Fatal(len(b.Dumps))
+	}
+	if b.Dumps[0].Boot >= b.Dumps[1].Boot || b.Dumps[1].Boot != b.Dumps[2].Boot || b.Dumps[2].Dump != 1 || b.Dumps[1].Build != "0ddba115" {
+		t.Errorf("%+v", b.Dumps)
+	}
+	if want := int64(1790000000000000 + 3_600_000_000); b.Dumps[1].Time != want {
+		t.Errorf("time %d, want %d", b.Dumps[1].Time, want)
+	}
+}
+
+// Lines that are lost are in the rows.
+func TestLoss(t *testing.T) {
+	lines := bytes.SplitAfter(fleettest.Log("d1", "5ca1ab1e", 1, 200), []byte("\n"))
+	for i, l := range lines {
+		if bytes.HasPrefix(l, []byte("~p#")) {
+			lines[i+1] = nil
+			break
+		}
+	}
+	b := read(t, &State{}, Upload{Device: "d1", Text: bytes.Join(lines, nil)})
+	blocks, _ := fleettest.Held(0, 200)
+	d := b.Dumps[0]
+	if want := 1 - float64(d.Count)/float64(blocks); d.Complete || math.Abs(d.Lost-want) > 1e-9 || want <= 0 || d.HeapSize != 16777216 {
+		t.Errorf("%+v, lost %g, want %g", d, d.Lost, want)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	log := fleettest.Log("d1", "5ca1ab1e", 1, 50)
+	for _, c := range []struct {
+		name   string
+		upload Upload
+		limit  Limits
+		want   error
+	}{
+		{"no dump", Upload{Device: "d1", Text: []byte("hello\n")}, DefaultLimits, ErrNoDump},
+		{"empty", Upload{Device: "d1"}, DefaultLimits, ErrNoDump},
+		{"other device", Upload{Device: "d2", Text: log}, DefaultLimits, ErrDevice},
+		{"paths", Upload{Device: "d1", Text: log}, Limits{Paths: 49, Dumps: 10}, ErrLimit},
+		{"dumps", Upload{Device: "d1", Text: fleettest.Log("d1", "b", 11, 1)}, Limits{Paths: 50, Dumps: 10}, ErrLimit},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b store.Batch
+			s := State{Boot: 7}
+			c.upload.Received = received
+			_, err := c.upload.Read(t.Context(), &b, &s, c.limit)
+			if !errors.Is(err, c.want) || len(b.Dumps)+len(b.Facts)+len(b.Paths) != 0 || s != (State{Boot: 7}) {
+				t.Errorf("%v, %d rows, %+v", err, len(b.Dumps), s)
+			}
+		})
+	}
+	for _, name := range []string{"", "..", "../x", "a/b", "a b", "<b>", strings.Repeat("x", 129), "a\x00"} {
+		if CheckDevice(name) == nil {
+			t.Errorf("device %q is accepted", name)
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"gocloud.dev/blob/s3blob"
+)
+
+var day = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+func open(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// batch returns a batch of one device with one dump of n bytes.
+func batch(name, device, upload string, n int64) *Batch {
+	return &Batch{Name: name, Day: day,
+		Dumps: []Dump{{Build: "b1", Device: device, Boot: 1, Bytes: n, Count: 1, Upload: upload, Received: day.UnixMicro()}},
+		Facts: []Fact{{Build: "b1", Device: device, Boot: 1, Path: 5, Bytes: n, Count: 1}},
+		Paths: []Path{{Build: "b1", Path: 5, Addresses: []string{"0x1", "0x2"}}}}
+}
+
+// total returns the bytes of the facts and of the dumps that a reader sees.
+func total(t *testing.T, s *Store) (facts, dumps int64) {
+	t.Helper()
+	list, err := s.Snapshot(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Facts {
+		f, err := Read[Fact](t.Context(), s, list.Facts[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range f {
+			facts += r.Bytes
+		}
+		d, err := Read[Dump](t.Context(), s, list.Dumps[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range d {
+			dumps += r.Bytes
+		}
+	}
+	return facts, dumps
+}
+
+func expect(t *testing.T, s *Store, want int64) {
+	t.Helper()
+	if facts, dumps := total(t, s); facts != want || dumps != want {
+		t.Fatalf("facts of %d bytes, dumps of %d, want %d", facts, dumps, want)
+	}
+}
+
+func put(t *testing.T, s *Store, b *Batch) {
+	t.Helper()
+	if err := s.Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A batch is visible once its dumps are, and once.
+func TestPut(t *testing.T) {
+	s := open(t)
+	b := batch("one", "d1", "u1", 10)
+	put(t, s, b)
+	put(t, s, b)
+	expect(t, s, 10)
+	put(t, s, batch("two", "d2", "u2", 5))
+	expect(t, s, 15)
+	if err := os.Remove(filepath.Join(s.Dir(), Name(Dumps, "b1", "2026-11-01", "two"))); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, 10)
+}
+
+// The names of builds come from devices.
+func TestEscape(t *testing.T) {
+	for in, want := range map[string]string{"5ca1ab1e": "5ca1ab1e", "../x": "%2E.%2Fx", "a b": "a%20b", "<": "%3C", ".": "%2E", "v1.2": "v1.2"} {
+		if got := Escape(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	s := open(t)
+	b := batch("x", "d", "u", 3)
+	b.Dumps[0].Build, b.Facts[0].Build, b.Paths[0].Build = "../../e", "../../e", "../../e"
+	put(t, s, b)
+	expect(t, s, 3)
+	list, err := s.Snapshot(t.Context(), "", "../../e")
+	if err != nil || len(list.Dumps) != 1 {
+		t.Errorf("%v %v", list, err)
+	}
+}
+
+// Compaction changes no sum, at any point at which it ends early, and drops uploads that
+// came twice.
+func TestCompact(t *testing.T) {
+	s := open(t)
+	for i := range 9 {
+		put(t, s, batch(fmt.Sprintf("b%d", i), fmt.Sprintf("d%d", i), fmt.Sprintf("u%d", i), 100))
+	}
+	again := batch("z", "d3", "u3", 100)
+	again.Dumps[0].Boot, again.Facts[0].Boot = 2, 2
+	put(t, s, again)
+	expect(t, s, 1000)
+
+	// Another process has announced the compaction of two files and ended.
+	data, _ := json.Marshal(compaction{Inputs: []string{"b0", "b1"}})
+	if err := s.put(t.Context(), compactions+"/build=b1/day=2026-11-01/000001.json", true, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, 1000)
+	compact := func(grace time.Duration) {
+		t.Helper()
+		if err := s.Compact(t.Context(), "test", grace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compact(time.Hour) // finishes that
+	expect(t, s, 1000)
+	compact(time.Hour)
+	expect(t, s, 900)
+	list, _ := s.Snapshot(t.Context(), "")
+	if len(list.Dumps) != 1 || !strings.Contains(list.Dumps[0], generation(2)) {
+		t.Errorf("%v, want generation 2 alone", list.Dumps)
+	}
+	compact(0) // deletes what was replaced
+	expect(t, s, 900)
+	files, err := filepath.Glob(filepath.Join(s.Dir(), Facts, "*", "*", "*"))
+	if err != nil || len(files) != 1 {
+		t.Errorf("%v %v, want one file", files, err)
+	}
+	for i := range 4 {
+		put(t, s, batch(fmt.Sprintf("c%d", i), "e", fmt.Sprintf("v%d", i), 1))
+	}
+	compact(0)
+	compact(0)
+	expect(t, s, 904)
+}
+
+// Readers see the same sums while two processes write and compact.
+func TestConcurrent(t *testing.T) {
+	s := open(t)
+	other, err := Open(t.Context(), s.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	var acknowledged atomic.Int64
+	done := make(chan error, 2)
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	for k, s := range []*Store{s, other} {
+		go func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				id := fmt.Sprintf("%d-%d", k, i)
+				if err := s.Put(t.Context(), batch(id, id, id, 1)); err != nil {
+					done <- err
+					return
+				}
+				acknowledged.Add(1)
+				if i%5 == 4 {
+					if err := s.Compact(t.Context(), id, time.Hour); err != nil {
+						done <- err
+						return
+					}
+				}
+			}
+			done <- nil
+		}()
+	}
+	for ctx.Err() == nil {
+		before := acknowledged.Load()
+		facts, _ := total(t, s)
+		if after := acknowledged.Load() + 2; facts < before || facts > after {
+			t.Fatalf("%d bytes, want %d to %d", facts, before, after)
+		}
+	}
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, s, acknowledged.Load())
+}
+
+// A bucket by the protocol of S3 that fails one request in ten.
+func TestBucket(t *testing.T) {
+	fake := gofakes3.New(s3mem.New()).Server()
+	n := 0
+	r := rand.New(rand.NewPCG(1, 2))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if n++; n > 1 && r.IntN(10) == 0 {
+			http.Error(w, "try again", http.StatusServiceUnavailable)
+			return
+		}
+		fake.ServeHTTP(w, req)
+	}))
+	defer server.Close()
+	req, _ := http.NewRequest("PUT", server.URL+"/fleet", nil)
+	if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
+	}
+	client := s3.New(s3.Options{BaseEndpoint: &server.URL, UsePathStyle: true, Region: "us-east-1", RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider("key", "secret", "")})
+	bucket, err := s3blob.OpenBucket(t.Context(), client, "fleet", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(bucket)
+	defer s.Close()
+	s.Wait = time.Millisecond
+	for i := range 8 {
+		id := fmt.Sprint(i)
+		put(t, s, batch(id, id, id, 10))
+	}
+	expect(t, s, 80)
+	for range 2 {
+		if err := s.Compact(t.Context(), "test", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, s, 80)
+	if list, _ := s.Snapshot(t.Context(), ""); len(list.Dumps) != 1 {
+		t.Errorf("%v, want one file", list.Dumps)
+	}
+}
+
+func TestLease(t *testing.T) {
+	s := open(t)
+	release, ok, err := s.Lease(t.Context(), "x", "a", time.Hour)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if _, ok, err := s.Lease(t.Context(), "x", "b", time.Hour); ok || err != nil {
+		t.Errorf("a second lease: %v %v", ok, err)
+	}
+	release()
+	if _, ok, err := s.Lease(t.Context(), "x", "b", -time.Hour); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if _, ok, err := s.Lease(t.Context(), "x", "c", time.Hour); !ok || err != nil {
+		t.Errorf("after the lease has expired: %v %v", ok, err)
+	}
+}
+
+func TestRetain(t *testing.T) {
+	s := open(t)
+	for i := range 5 {
+		b := batch("x", "d", fmt.Sprint(i), 10)
+		b.Day = day.AddDate(0, 0, i)
+		put(t, s, b)
+	}
+	deleted, err := s.Retain(t.Context(), Retention{Age: 48 * time.Hour}, day.AddDate(0, 0, 4))
+	if err != nil || strings.Join(deleted, " ") != "2026-11-01 2026-11-02" {
+		t.Errorf("%v %v", deleted, err)
+	}
+	expect(t, s, 30)
+	all, _ := s.names(t.Context(), "")
+	size := int64(0)
+	for _, o := range all {
+		size += o.Size
+	}
+	deleted, err = s.Retain(t.Context(), Retention{Size: size / 2}, day)
+	if err != nil || len(deleted) != 2 {
+		t.Errorf("%v %v, want two days", deleted, err)
+	}
+	expect(t, s, 10)
+}
+
+// What a bucket refuses for good is not tried again.
+func TestRetry(t *testing.T) {
+	s := New(nil)
+	s.Wait = time.Millisecond
+	n := 0
+	if err := s.retry(t.Context(), func() error { n++; return errors.New("busy") }); err == nil || n != 9 {
+		t.Errorf("%d attempts, %v", n, err)
+	}
+	n = 0
+	if err := s.retry(t.Context(), func() error { n++; return os.ErrPermission }); err == nil || n != 1 {
+		t.Errorf("%d attempts, %v", n, err)
+	}
+}
