@@ -210,7 +210,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(body, s.Limits.Text+1))
 	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &large) || errors.Is(err, zstd.ErrDecoderSizeExceeded) || int64(len(text)) > s.Limits.Text:
+	case errors.As(err, &large) || errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) || int64(len(text)) > s.Limits.Text:
 		return nil, refuse(http.StatusRequestEntityTooLarge, "refused",
 			fmt.Errorf("an upload has at most %d bytes, and %d decompressed", s.Limits.Body, s.Limits.Text))
 	case err != nil:

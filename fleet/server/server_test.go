@@ -1,0 +1,537 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	mqtt "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+// fixture is a server with a store.
+type fixture struct {
+	*Server
+	w   *Writer
+	url string
+}
+
+func serve(t testing.TB, spoolDir string, to *store.Store, tokens *Tokens) *fixture {
+	t.Helper()
+	spool, err := OpenSpool(spoolDir, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { spool.Close() })
+	registry := prometheus.NewRegistry()
+	log := slog.New(slog.DiscardHandler)
+	s := &Server{Spool: spool, Tokens: tokens, Limits: DefaultLimits, Log: log, Metrics: NewMetrics(registry, spool),
+		Pages: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "page") })}
+	s.Limits.Rate, s.Limits.Burst = 1e9, 1e9
+	f := &fixture{Server: s, w: &Writer{Spool: spool, Store: to, Limits: s.Limits.Ingest, Log: log, Metrics: s.Metrics, MaxUploads: 100, MaxFacts: 1 << 20}}
+	h := httptest.NewServer(s.Handler(registry))
+	t.Cleanup(h.Close)
+	f.url = h.URL
+	return f
+}
+
+func open(t testing.TB, dir string) *store.Store {
+	t.Helper()
+	s, err := store.Open(context.Background(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// send sends an upload and returns status and answer.
+func (f *fixture) send(t testing.TB, device string, body []byte, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest("PUT", f.url+"/v1/dumps/"+device, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode == 429 || resp.StatusCode == 507 {
+		if resp.Header.Get("Retry-After") == "" {
+			t.Errorf("status %d without Retry-After", resp.StatusCode)
+		}
+	}
+	return resp.StatusCode, string(text)
+}
+
+// inStore returns the bytes of the dumps and of the facts in a store, and how often each
+// upload is there.
+func inStore(t testing.TB, s *store.Store) (dumps, facts int64, uploads map[string]int) {
+	t.Helper()
+	list, err := s.Snapshot(context.Background(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uploads = map[string]int{}
+	for i := range list.Dumps {
+		d, err := store.Read[store.Dump](context.Background(), s, list.Dumps[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, r := range d {
+			dumps += r.Bytes
+			if u := r.Device + " " + r.Upload; !seen[u] {
+				seen[u] = true
+				uploads[u]++
+			}
+		}
+		f, err := store.Read[store.Fact](context.Background(), s, list.Facts[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range f {
+			facts += r.Bytes
+		}
+	}
+	return dumps, facts, uploads
+}
+
+func zip(b []byte) []byte {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	z.Write(b)
+	z.Close()
+	return out.Bytes()
+}
+
+func zst(b []byte) []byte {
+	e, _ := zstd.NewWriter(nil)
+	return e.EncodeAll(b, nil)
+}
+
+func (f *fixture) flush(t testing.TB) {
+	t.Helper()
+	if err := f.w.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUpload(t *testing.T) {
+	to := open(t, t.TempDir())
+	f := serve(t, t.TempDir(), to, nil)
+	want := int64(0)
+	for i, c := range []struct {
+		encoding string
+		pack     func([]byte) []byte
+	}{{"", bytes.Clone}, {"gzip", zip}, {"zstd", zst}} {
+		device := fmt.Sprintf("d%d", i)
+		log := fleettest.Log(device, "5ca1ab1e", 2, 30)
+		for _, status := range []int{201, 200} { // the second time it is the same upload
+			got, answer := f.send(t, device, c.pack(log), "Content-Encoding", c.encoding)
+			var a Answer
+			if err := json.Unmarshal([]byte(answer), &a); err != nil || got != status || a != (Answer{Dumps: 2, Paths: 30, Again: status == 200}) {
+				t.Errorf("%s: status %d, %s %v", c.encoding, got, answer, err)
+			}
+		}
+		for d := range 2 {
+			_, n := fleettest.Held(d, 30)
+			want += n
+		}
+	}
+	f.flush(t)
+	// Also after it is in the store, the same upload is known.
+	if got, _ := f.send(t, "d0", fleettest.Log("d0", "5ca1ab1e", 2, 30)); got != 200 {
+		t.Errorf("status %d, want 200", got)
+	}
+	f.flush(t)
+	dumps, facts, uploads := inStore(t, to)
+	if dumps != want || facts != want || len(uploads) != 3 || f.Spool.Size() != 0 {
+		t.Errorf("dumps of %d bytes, facts of %d, %d uploads, %d bytes in the spool; want %d", dumps, facts, len(uploads), f.Spool.Size(), want)
+	}
+	for _, path := range []string{"/healthz", "/metrics", "/"} {
+		resp, err := http.Get(f.url + path)
+		if err != nil || resp.StatusCode != 200 {
+			t.Errorf("%s: %v %v", path, resp, err)
+		}
+	}
+}
+
+func hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// What attackers send is refused, with a reason, and is not in the store.
+func TestRefused(t *testing.T) {
+	tokens, err := ReadTokens(strings.NewReader("device d1 "+hash("one")+"\nfleet "+hash("all")+"\nread "+hash("look")+"\n"), "tokens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := open(t, t.TempDir())
+	f := serve(t, t.TempDir(), to, tokens)
+	f.Limits.Body, f.Limits.Text, f.Limits.Ingest.Paths = 100_000, 1_000_000, 1000
+	log := fleettest.Log("d1", "5ca1ab1e", 1, 20)
+	bomb := bytes.Repeat([]byte("~p#AAAA"), 10_000_000)
+	bearer := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
+	for _, c := range []struct {
+		name, device string
+		body         []byte
+		header       []string
+		status       int
+	}{
+		{"no token", "d1", log, nil, 401},
+		{"wrong token", "d1", log, bearer("two"), 401},
+		{"token of another device", "d2", log, bearer("one"), 401},
+		{"token to read", "d1", log, bearer("look"), 401},
+		{"the log is of another device", "d2", log, bearer("all"), 403},
+		{"traversal", "..%2f..%2fetc", log, bearer("all"), 400},
+		{"markup", "%3Cscript%3E", log, bearer("all"), 400},
+		{"no dump", "d1", []byte("hello"), bearer("one"), 400},
+		{"empty", "d1", nil, bearer("one"), 400},
+		{"unknown encoding", "d1", log, append(bearer("one"), "Content-Encoding", "br"), 415},
+		{"not gzip", "d1", log, append(bearer("one"), "Content-Encoding", "gzip"), 400},
+		{"not zstd", "d1", log, append(bearer("one"), "Content-Encoding", "zstd"), 400},
+		{"half of gzip", "d1", zip(log)[:200], append(bearer("one"), "Content-Encoding", "gzip"), 400},
+		{"gzip bomb", "d1", zip(bomb), append(bearer("one"), "Content-Encoding", "gzip"), 413},
+		{"zstd bomb", "d1", zst(bomb), append(bearer("one"), "Content-Encoding", "zstd"), 413},
+		{"large", "d1", bomb[:200_000], bearer("one"), 413},
+		{"many paths", "d1", zip(fleettest.Log("d1", "b", 1, 20_000)), append(bearer("one"), "Content-Encoding", "gzip"), 413},
+		{"long build", "d1?build=" + strings.Repeat("x", 200), log, bearer("one"), 400},
+	} {
+		if status, answer := f.send(t, c.device, c.body, c.header...); status != c.status || !strings.Contains(answer, "error") {
+			t.Errorf("%s: status %d, want %d: %s", c.name, status, c.status, answer)
+		}
+	}
+	for _, path := range []string{"/", "/metrics"} {
+		if resp, err := http.Get(f.url + path); err != nil || resp.StatusCode != 401 {
+			t.Errorf("%s without a token: %v %v", path, resp, err)
+		}
+	}
+	if status, answer := f.send(t, "d1", log, bearer("one")...); status != 201 {
+		t.Errorf("the right token: %d %s", status, answer)
+	}
+	f.flush(t)
+	if _, _, uploads := inStore(t, to); len(uploads) != 1 {
+		t.Errorf("%v, want one upload", uploads)
+	}
+}
+
+func TestTokens(t *testing.T) {
+	for _, text := range []string{"device d1", "fleet abc", "device ../x " + hash("x"), "all " + hash("x"), "fleet x " + hash("x"), "read " + hash("x") + "00"} {
+		if _, err := ReadTokens(strings.NewReader("# ok\n\n"+text), "tokens"); err == nil || !strings.HasPrefix(err.Error(), "tokens:3: ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	token, sum := NewToken()
+	if len(token) != 32 || sum != hash(token) {
+		t.Error(token, sum)
+	}
+}
+
+// A client that stops in the middle of an upload is cut off, and leaves nothing.
+func TestSlowClient(t *testing.T) {
+	to := open(t, t.TempDir())
+	f := serve(t, t.TempDir(), to, nil)
+	h := HTTPServer(f.Handler(prometheus.NewRegistry()), f.Log)
+	h.ReadTimeout = 200 * time.Millisecond
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go h.Serve(l)
+	defer h.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	log := fleettest.Log("d1", "b", 1, 20)
+	fmt.Fprintf(c, "PUT /v1/dumps/d1 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(log), log[:len(log)/2])
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	text, err := io.ReadAll(c)
+	if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 400 ")) || !bytes.Contains(text, []byte("Connection: close")) {
+		t.Errorf("%q %v, want that the server hangs up", text, err)
+	}
+	if names, _ := f.Spool.Waiting(); len(names) != 0 {
+		t.Errorf("%v in the spool", names)
+	}
+}
+
+// The rate of a device, the size of the spool, and a store that fails put back pressure on
+// clients; nothing that was accepted is lost.
+func TestBackpressure(t *testing.T) {
+	dir := t.TempDir()
+	to := open(t, dir)
+	f := serve(t, t.TempDir(), to, nil)
+	f.Limits.Rate, f.Limits.Burst = 0.0001, 2
+	for i, want := range []int{201, 201, 429} {
+		if status, _ := f.send(t, "d1", fleettest.Log("d1", "b", i+1, 5)); status != want {
+			t.Errorf("upload %d: status %d, want %d", i, status, want)
+		}
+	}
+	f.Spool.limit = f.Spool.Size()
+	if status, _ := f.send(t, "d2", fleettest.Log("d2", "b", 1, 5)); status != 429 {
+		t.Errorf("full spool: status %d", status)
+	}
+	if resp, err := http.Get(f.url + "/healthz"); err != nil || resp.StatusCode != 503 {
+		t.Errorf("healthz: %v %v", resp, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, store.Facts), nil, 0o666); err != nil { // where a directory must be
+		t.Fatal(err)
+	}
+	to.Retries = 0
+	if err := f.w.Flush(t.Context()); err == nil {
+		t.Fatal("the store does not fail")
+	}
+	if err := os.Remove(filepath.Join(dir, store.Facts)); err != nil {
+		t.Fatal(err)
+	}
+	f.flush(t)
+	if status, _ := f.send(t, "d2", fleettest.Log("d2", "b", 1, 5)); status != 201 {
+		t.Errorf("empty spool: status %d", status)
+	}
+	f.flush(t)
+	if _, _, uploads := inStore(t, to); len(uploads) != 3 {
+		t.Errorf("%v, want 3 uploads", uploads)
+	}
+}
+
+// A full disk is 507, and nothing that was accepted is lost.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k"); err != nil {
+		t.Skip("mounting a small file system: ", err)
+	}
+	defer syscall.Unmount(dir, syscall.MNT_DETACH)
+	to := open(t, t.TempDir())
+	f := serve(t, dir, to, nil)
+	accepted := 0
+	full := false
+	for i := 0; i < 500 && !full; i++ {
+		id := fmt.Sprintf("d%d", i)
+		switch status, answer := f.send(t, id, fleettest.Log(id, "b", 1, 100)); status {
+		case 201:
+			accepted++
+		case 507:
+			full = true
+		default:
+			t.Fatalf("status %d: %s", status, answer)
+		}
+	}
+	if !full || accepted == 0 {
+		t.Fatalf("%d uploads accepted, full: %v", accepted, full)
+	}
+	// The list of a batch needs space, too: it is not there until something makes room.
+	if err := f.w.Flush(t.Context()); err != nil && !store.Full(err) {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	f.flush(t)
+	if _, _, uploads := inStore(t, to); len(uploads) != accepted {
+		t.Errorf("%d uploads in the store, want %d", len(uploads), accepted)
+	}
+}
+
+// The clock of a device may be wrong: the day of a dump is that of the server.
+func TestClock(t *testing.T) {
+	to := open(t, t.TempDir())
+	f := serve(t, t.TempDir(), to, nil)
+	log := bytes.Replace(fleettest.Log("d1", "b", 3, 4), []byte("~h#boot "), []byte("~h#boot epoch=86400000000 "), 1)
+	if status, answer := f.send(t, "d1", log); status != 201 {
+		t.Fatal(status, answer)
+	}
+	f.flush(t)
+	list, err := to.Snapshot(t.Context(), time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly))
+	if err != nil || len(list.Dumps) != 1 {
+		t.Errorf("%v %v, want a file of today", list, err)
+	}
+}
+
+// Two servers write to one store; one is told an upload that the other has.
+func TestTwoServers(t *testing.T) {
+	to := open(t, t.TempDir())
+	a, b := serve(t, t.TempDir(), to, nil), serve(t, t.TempDir(), to, nil)
+	want := int64(0)
+	for i := range 10 {
+		id := fmt.Sprintf("d%d", i)
+		log := fleettest.Log(id, "b", 1, 10)
+		f := []*fixture{a, b}[i%2]
+		if status, answer := f.send(t, id, log); status != 201 {
+			t.Fatal(status, answer)
+		}
+		_, n := fleettest.Held(0, 10)
+		want += n
+	}
+	if status, _ := b.send(t, "d0", fleettest.Log("d0", "b", 1, 10)); status != 201 {
+		t.Error(status)
+	}
+	var both sync.WaitGroup
+	for _, f := range []*fixture{a, b} {
+		both.Go(func() { f.flush(t) })
+	}
+	both.Wait()
+	for i := range 4 { // a compaction needs four files
+		id := fmt.Sprintf("e%d", i)
+		if status, _ := a.send(t, id, fleettest.Log(id, "b", 1, 10)); status != 201 {
+			t.Error(status)
+		}
+		a.flush(t)
+		_, n := fleettest.Held(0, 10)
+		want += n
+	}
+	if err := to.Compact(t.Context(), "test", 0); err != nil {
+		t.Fatal(err)
+	}
+	dumps, facts, uploads := inStore(t, to)
+	if dumps != want || facts != want || len(uploads) != 14 {
+		t.Errorf("dumps of %d bytes, facts of %d, %d uploads; want %d", dumps, facts, len(uploads), want)
+	}
+}
+
+// Only one server can have a spool.
+func TestSpoolLock(t *testing.T) {
+	dir := t.TempDir()
+	s, err := OpenSpool(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenSpool(dir, 1); err == nil || !strings.Contains(err.Error(), "another server") {
+		t.Errorf("%v", err)
+	}
+	s.Close()
+	if s, err = OpenSpool(dir, 1); err != nil {
+		t.Error(err)
+	}
+	s.Close()
+}
+
+// A broker sends dumps; those that could not be taken come again.
+func TestMQTT(t *testing.T) {
+	broker := mqtt.New(&mqtt.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})
+	if err := broker.AddHook(new(auth.AllowHook), nil); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := broker.AddListener(listeners.NewNet("t", l)); err != nil {
+		t.Fatal(err)
+	}
+	go broker.Serve()
+	defer broker.Close()
+	to := open(t, t.TempDir())
+	f := serve(t, t.TempDir(), to, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- f.Subscribe(ctx, MQTT{URL: &url.URL{Scheme: "mqtt", Host: l.Addr().String()}, Filter: "lwsbt/+/dump", Client: "c"})
+	}()
+	waitFor(t, func() bool { return broker.Info.Subscriptions > 0 })
+	for i := range 3 {
+		id := fmt.Sprintf("d%d", i)
+		if err := broker.Publish("lwsbt/"+id+"/dump", fleettest.Log(id, "b", 1, 10), false, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := broker.Publish("lwsbt/d9/dump", []byte("no dump"), false, 1); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { names, _ := f.Spool.Waiting(); return len(names) == 3 })
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	f.flush(t)
+	if _, _, uploads := inStore(t, to); len(uploads) != 3 {
+		t.Errorf("%v", uploads)
+	}
+	for _, filter := range []string{"", "lwsbt/dump", "a/+/+", "a/+/#", "a+/x"} {
+		if CheckFilter(filter) == nil {
+			t.Errorf("filter %q is accepted", filter)
+		}
+	}
+}
+
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it takes too long")
+		}
+	}
+}
+
+// BenchmarkIngest sends dumps of 163 call paths over HTTP; each is on disk before its
+// answer. It reports the dumps per second and the bytes per fact in the store.
+func BenchmarkIngest(b *testing.B) {
+	dir := b.TempDir()
+	to := open(b, filepath.Join(dir, "store"))
+	f := serve(b, filepath.Join(dir, "spool"), to, nil)
+	logs := make([][]byte, b.N)
+	for i := range logs {
+		logs[i] = zip(fleettest.Log(fmt.Sprintf("d%d", i), "b", 1, 163))
+	}
+	b.ResetTimer()
+	var clients sync.WaitGroup
+	next := make(chan int)
+	for range 8 {
+		clients.Go(func() {
+			for i := range next {
+				if status, answer := f.send(b, fmt.Sprintf("d%d", i), logs[i], "Content-Encoding", "gzip"); status != 201 {
+					b.Error(status, answer)
+				}
+			}
+		})
+	}
+	for i := range logs {
+		next <- i
+	}
+	close(next)
+	clients.Wait()
+	f.flush(b)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "dumps/s")
+	b.StopTimer()
+	if _, _, uploads := inStore(b, to); len(uploads) != b.N {
+		b.Errorf("%d uploads, want %d", len(uploads), b.N)
+	}
+	size := int64(0)
+	filepath.Walk(filepath.Join(dir, "store"), func(_ string, info os.FileInfo, _ error) error {
+		if !info.IsDir() {
+			size += info.Size()
+		}
+		return nil
+	})
+	b.ReportMetric(float64(size)/float64(b.N*163), "bytes/fact")
+}
