@@ -179,3 +179,24 @@ func (s *Store) compaction(ctx context.Context, name string) (*compaction, error
 	s.lists[name] = c
 	return c, nil
 }
+
+// Uploads returns the uploads that are in the store: device, a zero byte, and sum.
+func (s *Store) Uploads(ctx context.Context) (map[string]bool, error) {
+	parts, err := s.parts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := map[string]bool{}
+	for _, c := range parts {
+		for _, base := range c.live {
+			rows, err := readRows[Dump](ctx, s, c.name(Dumps, base, ".parquet"))
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range rows {
+				list[r.Device+"\x00"+r.Upload] = true
+			}
+		}
+	}
+	return list, nil
+}

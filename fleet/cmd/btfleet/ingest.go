@@ -1,0 +1,189 @@
+package main
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/time/rate"
+
+	"github.com/lwsbt/lwsbt/fleet/ingest"
+	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+func rateOf(perSecond float64) rate.Limit { return rate.Limit(perSecond) }
+
+// ingestOptions is the state of btfleet ingest.
+type ingestOptions struct {
+	store             storeFlag
+	device, build, fw string
+}
+
+func ingestCommand() *cobra.Command {
+	o := &ingestOptions{}
+	c := &cobra.Command{Use: "ingest [flags] FILE...", Short: "put logs into a store, without a server",
+		Long: `ingest puts logs into a store: files, plain or compressed (.gz, .zst), the files
+below directories, or standard input (-). The device is the one that a log's
+~h#boot line names, else that of --device, else the name of the file without
+its extensions. Each file is one upload: put in again, it counts once.`,
+		Example: "btfleet ingest --store fleet --build 5ca1ab1e logs/\nssh router logread | btfleet ingest --store fleet --device router-1 -",
+		Args:    cobra.MinimumNArgs(1), RunE: o.run}
+	o.store.add(c)
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&o.device, "device", "", "`NAME` of the device")
+	f.StringVar(&o.build, "build", "", "build `ID` of logs that do not name theirs (btfleet build-id)")
+	f.StringVar(&o.fw, "fw", "", "`VERSION` of the firmware of logs that do not name it")
+	cli.AddFlags(c, "Identity", f)
+	return c
+}
+
+func (o *ingestOptions) run(c *cobra.Command, args []string) error {
+	files, err := regular(args)
+	if err != nil {
+		return cli.Usagef("%v", err)
+	}
+	s, err := o.store.open(c.Context(), true)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	b := &store.Batch{Day: time.Now()}
+	known, err := s.Uploads(c.Context())
+	if err != nil {
+		return cli.Failedf("%v", err)
+	}
+	failed, dumps, first := 0, 0, ""
+	states := map[string]ingest.State{}
+	for i, name := range files {
+		u, err := o.upload(c, name)
+		if err != nil {
+			fmt.Fprintf(c.ErrOrStderr(), "btfleet: %s: %v\n", cli.Printable(name), err)
+			failed++
+			continue
+		}
+		// One time for each file: it orders the boots.
+		u.Received = b.Day.Add(time.Duration(i) * time.Microsecond)
+		if known[u.Device+"\x00"+u.Sum()] {
+			fmt.Fprintf(c.ErrOrStderr(), "%s: in the store already\n", cli.Printable(name))
+			continue
+		}
+		known[u.Device+"\x00"+u.Sum()] = true
+		state := states[u.Device]
+		res, err := u.Read(c.Context(), b, &state, ingest.DefaultLimits)
+		if err != nil {
+			fmt.Fprintf(c.ErrOrStderr(), "btfleet: %s: %v\n", cli.Printable(name), err)
+			failed++
+			continue
+		}
+		states[u.Device] = state
+		if dumps += res.Dumps; first == "" {
+			first = u.Sum()
+		}
+		if len(b.Facts) > 1<<20 || i == len(files)-1 {
+			if err := flush(c, s, b, first); err != nil {
+				return err
+			}
+			first = ""
+		}
+	}
+	if err := flush(c, s, b, first); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%s of %s, %d refused\n", cli.Count(dumps, "dump"), cli.Count(len(states), "device"), failed)
+	if failed > 0 {
+		return cli.Exit(cli.Short)
+	}
+	return nil
+}
+
+// flush writes a batch that has rows, and empties it.
+func flush(c *cobra.Command, s *store.Store, b *store.Batch, first string) error {
+	if len(b.Dumps) == 0 {
+		return nil
+	}
+	b.Name = fmt.Sprintf("%020d-%s", b.Day.UnixNano(), first)
+	if err := s.Put(c.Context(), b); err != nil {
+		return cli.Failedf("%v", err)
+	}
+	*b = store.Batch{Day: b.Day}
+	return nil
+}
+
+// upload reads a file.
+func (o *ingestOptions) upload(c *cobra.Command, name string) (*ingest.Upload, error) {
+	in := c.InOrStdin()
+	if name != cli.Stdio {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	u := &ingest.Upload{Device: o.device, Build: o.build, FW: o.fw}
+	base := filepath.Base(name)
+	switch filepath.Ext(name) {
+	case ".gz":
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, err
+		}
+		in, base = z, strings.TrimSuffix(base, ".gz")
+	case ".zst":
+		z, err := zstd.NewReader(in)
+		if err != nil {
+			return nil, err
+		}
+		defer z.Close()
+		in, base = z, strings.TrimSuffix(base, ".zst")
+	}
+	const most = 1 << 30
+	text, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > most {
+		return nil, errors.New("larger than 1 GiB")
+	}
+	u.Text = text
+	if u.Device == "" {
+		u.Device = ingest.DeviceOf(text)
+	}
+	if u.Device == "" && name != cli.Stdio {
+		u.Device = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	if u.Device == "" {
+		return nil, errors.New("the log does not name its device: --device is needed")
+	}
+	return u, nil
+}
+
+// regular returns the files of the arguments, and those below directories.
+func regular(args []string) (files []string, err error) {
+	for _, a := range args {
+		if a == cli.Stdio {
+			files = append(files, a)
+			continue
+		}
+		err := filepath.WalkDir(a, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/fleet/server"
+	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// serve is the state of btfleet serve.
+type serve struct {
+	store       storeFlag
+	keep        retention
+	spool, size string
+	listen      string
+	tokens      string
+	cert, key   string
+	mqtt        server.MQTT
+	broker      string
+	every       time.Duration
+	rate        float64
+}
+
+func serveCommand() *cobra.Command {
+	o := &serve{}
+	c := &cobra.Command{Use: "serve [flags]", Short: "receive dumps from devices, and show the page",
+		Long: `serve receives dumps:
+
+    curl -T heap.log -H "Authorization: Bearer TOKEN" \
+        http://HOST:8470/v1/dumps/DEVICE?build=BUILD&fw=VERSION
+
+An upload is a log, or a part of one that ends at the end of a dump, plain or
+compressed (Content-Encoding: gzip or zstd). build and fw are for logs whose
+~h#boot line does not name them. An upload that is sent again counts once. The
+answer 201 says that the upload is on disk; 429 and 507 have a Retry-After.
+With --mqtt it subscribes to a broker, too. /metrics is for Prometheus, and
+/healthz for a load balancer. An interrupt ends it after all is written.`,
+		Example: "btfleet serve --store fleet --listen :8470 --tokens tokens --cert tls.pem --key key.pem\nbtfleet serve --store s3://heap?region=eu-west-1 --mqtt mqtt://broker:1883", Args: cobra.NoArgs, RunE: o.run}
+	o.store.add(c)
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.keep.add(f)
+	cli.AddFlags(c, "Retention", f)
+	f = pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8470", "`ADDRESS` and port to listen at")
+	f.StringVar(&o.tokens, "tokens", "", "`FILE` with the hashes of tokens (btfleet token); needed for addresses other than this machine's")
+	f.StringVar(&o.cert, "cert", "", "`FILE` with the certificate chain for TLS, in PEM")
+	f.StringVar(&o.key, "key", "", "`FILE` with the key of the certificate")
+	f.StringVar(&o.spool, "spool", "spool", "`DIR` for uploads that are not in the store yet, on a local disk")
+	f.StringVar(&o.size, "spool-size", "4G", "refuse uploads when the spool is larger than `SIZE`")
+	f.DurationVar(&o.every, "write-every", 30*time.Second, "write what waits every `TIME`; more often, if much waits")
+	f.Float64Var(&o.rate, "rate", 1, "uploads per second of one device, `N`")
+	f.StringVar(&o.broker, "mqtt", "", "`URL` of a broker: mqtt://USER:PASSWORD@HOST:1883, mqtts://HOST")
+	f.StringVar(&o.mqtt.Filter, "topic", "lwsbt/+/dump", "`FILTER` for topics of the broker; the level + is the device")
+	f.StringVar(&o.mqtt.Client, "client-id", "btfleet", "`NAME` of this server at the broker")
+	cli.AddFlags(c, "Server", f)
+	return c
+}
+
+func (o *serve) run(c *cobra.Command, _ []string) error {
+	limit, err := o.keep.parse()
+	if err != nil {
+		return err
+	}
+	size, err := parseSize(o.size)
+	if err != nil {
+		return cli.Usagef("--spool-size %v", err)
+	}
+	if (o.cert == "") != (o.key == "") {
+		return cli.Usagef("--cert and --key belong together")
+	}
+	tokens, err := o.readTokens()
+	if err != nil {
+		return err
+	}
+	ctx, stop := cli.Interruptible(c.Context())
+	defer stop()
+	to, err := o.store.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	spool, err := server.OpenSpool(o.spool, size)
+	if err != nil {
+		return cli.Failedf("%v", err)
+	}
+	defer spool.Close()
+	listener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return cli.Failedf("%v", err)
+	}
+	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics := server.NewMetrics(registry, spool)
+	s := &server.Server{Spool: spool, Tokens: tokens, Limits: server.DefaultLimits, Log: log, Metrics: metrics, Pages: pages(to)}
+	s.Limits.Rate = rateOf(o.rate)
+	w := &server.Writer{Spool: spool, Store: to, Limits: s.Limits.Ingest, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
+	return o.serve(ctx, listener, s, w, registry, limit)
+}
+
+// readTokens reads --tokens. Without it only this machine can connect.
+func (o *serve) readTokens() (*server.Tokens, error) {
+	if o.tokens == "" {
+		host, _, err := net.SplitHostPort(o.listen)
+		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return nil, cli.Usagef("--listen %s: other machines can connect, so --tokens is needed (btfleet token)", o.listen)
+		}
+		return nil, nil
+	}
+	f, err := os.Open(o.tokens)
+	if err != nil {
+		return nil, cli.Usagef("--tokens: %v", err)
+	}
+	defer f.Close()
+	t, err := server.ReadTokens(f, o.tokens)
+	if err != nil {
+		return nil, cli.Usagef("--tokens: %v", err)
+	}
+	return t, nil
+}
+
+// serve runs until ctx is done. Then it stops to listen, answers the requests that it
+// has, and writes all that waits.
+func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *server.Writer, registry *prometheus.Registry, limit store.Retention) error {
+	var background sync.WaitGroup
+	background.Go(func() { w.Run(ctx, o.every) })
+	background.Go(func() {
+		for ctx.Err() == nil {
+			if deleted, err := maintain(ctx, w.Store, limit); err != nil && ctx.Err() == nil {
+				s.Log.Error("compaction", "err", err)
+			} else if len(deleted) > 0 {
+				s.Log.Info("deleted", "days", deleted)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour):
+			}
+		}
+	})
+	if o.broker != "" {
+		u, err := url.Parse(o.broker)
+		if err != nil {
+			return cli.Usagef("--mqtt: %v", err)
+		}
+		o.mqtt.URL = u
+		if err := server.CheckFilter(o.mqtt.Filter); err != nil {
+			return cli.Usagef("--topic: %v", err)
+		}
+		background.Go(func() {
+			if err := s.Subscribe(ctx, o.mqtt); err != nil {
+				s.Log.Error("MQTT", "err", err)
+			}
+		})
+	}
+	h := server.HTTPServer(s.Handler(registry), s.Log)
+	failed := make(chan error, 1)
+	go func() {
+		if o.cert != "" {
+			failed <- h.ServeTLS(l, o.cert, o.key)
+		} else {
+			failed <- h.Serve(l)
+		}
+	}()
+	s.Log.Info("listening", "address", l.Addr().String(), "tls", o.cert != "")
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	h.Shutdown(last)
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return cli.Failedf("%v", err)
+	}
+	background.Wait()
+	if err := w.Flush(last); err != nil {
+		return cli.Failedf("uploads stay in the spool: %v", err)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/fleet/server"
+	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// storeFlag is the flag --store of commands that need a store.
+type storeFlag struct{ where string }
+
+func (f *storeFlag) add(c *cobra.Command) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.StringVar(&f.where, "store", "fleet", "the store: a `DIR`, or the URL of a bucket: s3://, gs://, azblob://")
+	cli.AddFlags(c, "Store", flags)
+}
+
+// open opens the store. A directory must exist unless it is to be made.
+func (f *storeFlag) open(ctx context.Context, create bool) (*store.Store, error) {
+	if !create && !strings.Contains(f.where, "://") {
+		if _, err := os.Stat(f.where); err != nil {
+			return nil, cli.Usagef("--store %s: %v", f.where, err)
+		}
+	}
+	s, err := store.Open(ctx, f.where)
+	if err != nil {
+		return nil, cli.Failedf("%v", err)
+	}
+	return s, nil
+}
+
+// retention are the flags that limit what a store keeps.
+type retention struct{ age, size string }
+
+func (r *retention) add(f *pflag.FlagSet) {
+	f.StringVar(&r.age, "keep-days", "", "delete what is older than `N` days")
+	f.StringVar(&r.size, "keep-size", "", "delete the oldest days if the store is larger than `SIZE`, such as 200G")
+}
+
+func (r *retention) parse() (limit store.Retention, err error) {
+	if r.age != "" {
+		days, err := strconv.ParseUint(r.age, 10, 16)
+		if err != nil {
+			return limit, cli.Usagef("--keep-days %q: expected a number of days", r.age)
+		}
+		limit.Age = time.Duration(days) * 24 * time.Hour
+	}
+	if r.size != "" {
+		if limit.Size, err = parseSize(r.size); err != nil {
+			return limit, cli.Usagef("--keep-size %v", err)
+		}
+	}
+	return limit, nil
+}
+
+// parseSize parses a number of bytes with K, M, G or T, which are powers of 1,024.
+func parseSize(s string) (int64, error) {
+	digits := strings.TrimRight(s, "KMGT")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	shift, ok := map[string]int{"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[s[len(digits):]]
+	if err != nil || !ok || n < 0 || n<<shift>>shift != n {
+		return 0, fmt.Errorf("%q: expected a size such as 512M", s)
+	}
+	return n << shift, nil
+}
+
+func compactCommand() *cobra.Command {
+	var from storeFlag
+	var keep retention
+	c := &cobra.Command{Use: "compact [flags]", Short: "merge the files of a store, delete old ones",
+		Long: `compact merges the small files that servers write into one file for each build
+and day, and deletes what exceeds --keep-days and --keep-size. btfleet serve
+does the same every hour.`,
+		Example: "btfleet compact --store fleet --keep-days 90", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			limit, err := keep.parse()
+			if err != nil {
+				return err
+			}
+			s, err := from.open(c.Context(), false)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			deleted, err := maintain(c.Context(), s, limit)
+			for _, day := range deleted {
+				fmt.Fprintf(c.ErrOrStderr(), "deleted %s\n", day)
+			}
+			if err != nil {
+				return cli.Failedf("%v", err)
+			}
+			return nil
+		}}
+	from.add(c)
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	keep.add(f)
+	cli.AddFlags(c, "Retention", f)
+	return c
+}
+
+// grace is the time for which files are kept that a compaction has replaced: readers that
+// began before may still read them.
+const grace = 15 * time.Minute
+
+// maintain compacts a store and deletes what is too old.
+func maintain(ctx context.Context, s *store.Store, limit store.Retention) (deleted []string, err error) {
+	host, _ := os.Hostname()
+	if err := s.Compact(ctx, fmt.Sprintf("%s/%d", host, os.Getpid()), grace); err != nil {
+		return nil, err
+	}
+	return s.Retain(ctx, limit, time.Now())
+}
+
+func tokenCommand() *cobra.Command {
+	return &cobra.Command{Use: "token {device NAME | fleet | read}", Short: "make a token for a client of btfleet serve",
+		Long: `token prints a random token on standard error, for the client, and the line for
+the file of --tokens on standard output: the file has only hashes.`,
+		Example: "btfleet token device sensor-7 >>tokens", Args: cobra.RangeArgs(1, 2),
+		RunE: func(c *cobra.Command, args []string) error {
+			token, hash := server.NewToken()
+			line := strings.Join(append(args, hash), " ")
+			if _, err := server.ReadTokens(strings.NewReader(line), "token"); err != nil {
+				return cli.BadArgsf("expected device NAME, fleet or read")
+			}
+			fmt.Fprintln(c.ErrOrStderr(), token)
+			fmt.Fprintln(c.OutOrStdout(), line)
+			return nil
+		}}
+}

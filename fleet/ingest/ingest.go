@@ -1,0 +1,281 @@
+// Package ingest turns what devices send into the rows of a store.
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"time"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Upload is a log, or a part of one, as a device sent it. A part should end at the end
+// of a dump: the rest of a dump that is cut is not found again.
+type Upload struct {
+	Device string
+	// Build and FW are used for boots that do not tell theirs (SPEC.md, BT-HEAD-6).
+	Build, FW string
+	Received  time.Time
+	Text      []byte
+}
+
+// Sum returns the SHA-256 of device and text, 32 hexadecimal digits. Uploads of one
+// device with the same text are one upload.
+func (u *Upload) Sum() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q\n", u.Device)
+	h.Write(u.Text)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// State is what has to be known of a device's earlier uploads to read the next one. The
+// zero State is that of a device without any.
+type State struct {
+	Boot   int64  `json:"boot"`   // see [store.Dump]
+	Header string `json:"header"` // the ~h#boot line of that boot, "" if there is none
+	Dumps  int64  `json:"dumps"`  // of that boot so far
+}
+
+// Limits of one upload.
+type Limits struct {
+	Paths int // distinct call paths
+	Dumps int
+}
+
+// DefaultLimits suit devices of some megabytes of heap.
+var DefaultLimits = Limits{Paths: 100_000, Dumps: 10_000}
+
+// ErrNoDump is the error of an upload that has no dump.
+var ErrNoDump = errors.New("no heap dump: expected a log with ~m# or ~p# lines (SPEC.md)")
+
+// ErrLimit is the error of an upload that exceeds [Limits].
+var ErrLimit = errors.New("too much in one upload")
+
+// ErrDevice is the error of a log of another device.
+var ErrDevice = errors.New("the log names another device")
+
+// device is the form of names of devices.
+var device = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$`)
+
+// CheckDevice checks the name of a device: it begins with a letter or digit and has up
+// to 128 letters, digits and . _ : @ -.
+func CheckDevice(name string) error {
+	if !device.MatchString(name) {
+		return fmt.Errorf("device %q: expected 1 to 128 letters, digits and . _ : @ -, the first a letter or digit", name)
+	}
+	return nil
+}
+
+// Result is what an upload adds to a batch.
+type Result struct {
+	Dumps      int
+	Paths      int   // distinct
+	Incomplete int   // dumps of which a part is known to be missing
+	Unreadable int64 // records
+}
+
+// Read appends the rows of an upload to b, and advances the state of its device. On an
+// error neither changes.
+func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limits) (res Result, err error) {
+	if err := CheckDevice(u.Device); err != nil {
+		return res, err
+	}
+	r, err := heaplog.Open(ctx, heaplog.Stream(u.text(s), u.Device), heaplog.Unnamed(), heaplog.MaxPaths(limit.Paths))
+	if err != nil {
+		return res, err
+	}
+	defer r.Close()
+	var dumps []*profile.Dump
+	for d, err := range r.Dumps() {
+		if errors.Is(err, heaplog.ErrNoRecord) {
+			return res, ErrNoDump
+		}
+		if err != nil {
+			return res, err
+		}
+		if dumps = append(dumps, d); len(dumps) > limit.Dumps {
+			return res, fmt.Errorf("%w: more than %d dumps", ErrLimit, limit.Dumps)
+		}
+		if d.Loss.OtherPaths > 0 {
+			return res, fmt.Errorf("%w: more than %d call paths", ErrLimit, limit.Paths)
+		}
+		if d.Device != "" && d.Device != u.Device {
+			return res, fmt.Errorf("%w: dev=%s, expected %s", ErrDevice, d.Device, u.Device)
+		}
+	}
+	if len(dumps) == 0 {
+		return res, ErrNoDump
+	}
+	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boots: u.boots(s), paths: map[profile.Path]int64{}}
+	w.last = dumps[len(dumps)-1]
+	for _, d := range dumps {
+		w.dump(d)
+		res.Unreadable += d.Loss.Unreadable
+		if !d.Complete() {
+			res.Incomplete++
+		}
+	}
+	*s = w.state
+	res.Dumps, res.Paths = len(dumps), len(w.paths)
+	return res, nil
+}
+
+// text returns the log, after the header of the boot that it continues.
+func (u *Upload) text(s *State) io.Reader {
+	if s.Header == "" {
+		return bytes.NewReader(u.Text)
+	}
+	return io.MultiReader(bytes.NewReader([]byte(s.Header+"\n")), bytes.NewReader(u.Text))
+}
+
+// boot is a ~h#boot line of an upload.
+type boot struct {
+	line  int64 // in the text that Read reads, from 1
+	text  string
+	epoch int64 // Unix time in µs at uptime 0, 0 if not known
+}
+
+// boots returns the boots of an upload. The first is the one it continues.
+func (u *Upload) boots(s *State) []boot {
+	list := []boot{{text: s.Header, epoch: epoch(s.Header)}}
+	line := int64(0)
+	if s.Header != "" {
+		line = 1
+	}
+	for text := range bytes.Lines(u.Text) {
+		line++
+		if at := bytes.Index(text, []byte("~h#boot")); at >= 0 {
+			header := string(bytes.TrimRight(text[at:], "\r\n"))
+			list = append(list, boot{line, header, epoch(header)})
+		}
+	}
+	return list
+}
+
+// epoch returns the key of a ~h#boot line, 0 if there is none.
+func epoch(line string) int64 {
+	var h codec.Header
+	if codec.ParseHeader(&h, []byte(line)) != nil {
+		return 0
+	}
+	v, _ := h.Uint("epoch")
+	return int64(min(v, math.MaxInt64))
+}
+
+// writer appends the dumps of an upload to a batch.
+type writer struct {
+	u     *Upload
+	b     *store.Batch
+	sum   string
+	state State
+	boots []boot
+	at    int // the boot of the last dump, in boots
+	last  *profile.Dump
+	paths map[profile.Path]int64
+}
+
+func (w *writer) dump(d *profile.Dump) {
+	for w.at+1 < len(w.boots) && w.boots[w.at+1].line <= d.Line {
+		w.at++
+		w.state = State{Boot: w.u.Received.UnixMicro() + int64(w.at), Header: w.boots[w.at].text}
+	}
+	if w.state.Boot == 0 {
+		w.state.Boot = w.u.Received.UnixMicro()
+	}
+	row := store.Dump{
+		Build: cmp.Or(d.Build, w.u.Build, store.Unknown), FW: cmp.Or(d.Firmware, w.u.FW), Device: w.u.Device,
+		Boot: w.state.Boot, Dump: w.state.Dumps, Time: w.time(d), Uptime: -1, Received: w.u.Received.UnixMicro(),
+		Bytes: number(d.Total.Bytes), Count: number(d.Total.Count), Complete: d.Complete(), Why: d.Why,
+		HeapSize: -1, HeapFree: -1, HeapLargest: -1, HeapMinimum: -1, Upload: w.sum,
+	}
+	if d.Timed {
+		row.Uptime = d.Time.Microseconds()
+	}
+	row.Lost, _ = d.Missing()
+	if d.Heap.Known {
+		row.HeapSize, row.HeapFree = number(d.Heap.Size), number(d.Heap.Free)
+		row.HeapLargest, row.HeapMinimum = number(d.Heap.Largest), number(d.Heap.Min)
+	}
+	w.state.Dumps++
+	w.b.Dumps = append(w.b.Dumps, row)
+	held := map[int64]int{} // facts by path: addresses may look alike
+	for a := range d.Allocations() {
+		id := w.path(row.Build, a.Path)
+		i, ok := held[id]
+		if !ok {
+			i = len(w.b.Facts)
+			held[id] = i
+			w.b.Facts = append(w.b.Facts, store.Fact{Build: row.Build, Device: row.Device, Path: id, Boot: row.Boot,
+				Dump: row.Dump, Time: row.Time, Complete: row.Complete, Lost: row.Lost})
+		}
+		w.b.Facts[i].Count += number(a.Count)
+		w.b.Facts[i].Bytes += number(a.Bytes)
+	}
+}
+
+// time returns the Unix time of a dump in µs: by the device's clock if its boot told it,
+// else counted back from the last dump, which is assumed to be new.
+func (w *writer) time(d *profile.Dump) int64 {
+	switch {
+	case d.Timed && w.boots[w.at].epoch > 0:
+		return w.boots[w.at].epoch + d.Time.Microseconds()
+	case d.Timed && w.last.Timed && w.last.Boot == d.Boot:
+		return w.u.Received.UnixMicro() - (w.last.Time - d.Time).Microseconds()
+	}
+	return w.u.Received.UnixMicro()
+}
+
+// path returns the identifier of a call path, and adds it to the batch.
+func (w *writer) path(build string, p profile.Path) int64 {
+	if id, ok := w.paths[p]; ok {
+		return id
+	}
+	var addresses []string
+	for _, a := range p.Append(nil) {
+		addresses = append(addresses, address(a))
+	}
+	id := store.PathID(addresses)
+	w.paths[p] = id
+	w.b.Paths = append(w.b.Paths, store.Path{Build: build, Path: id, Addresses: addresses})
+	return id
+}
+
+// address returns the text of an address: see [store.Path].
+func address(a symbol.Addr) string {
+	if offset, ok := heaplog.CodeOffset(a); ok {
+		return fmt.Sprintf("code+%#x", offset)
+	}
+	return a.String()
+}
+
+func number(v uint64) int64 { return int64(min(v, math.MaxInt64)) }
+
+// DeviceOf returns the name of the device in the first ~h#boot line of a log that has
+// one, else "".
+func DeviceOf(text []byte) string {
+	for line := range bytes.Lines(text) {
+		at := bytes.Index(line, []byte("~h#boot"))
+		if at < 0 {
+			continue
+		}
+		var h codec.Header
+		if codec.ParseHeader(&h, line[at:]) == nil {
+			if name, ok := h.Get("dev"); ok {
+				return name
+			}
+		}
+	}
+	return ""
+}

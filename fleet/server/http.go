@@ -1,0 +1,270 @@
+package server
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/time/rate"
+
+	"github.com/lwsbt/lwsbt/fleet/ingest"
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+// Limits are what one upload, one device and the server may take.
+type Limits struct {
+	Body    int64 // bytes of an upload as it is sent
+	Text    int64 // bytes of an upload, decompressed
+	Rate    rate.Limit
+	Burst   int // uploads of one device: Rate per second, Burst at once
+	Uploads int // read at the same time
+	Ingest  ingest.Limits
+}
+
+// DefaultLimits bound the memory of a server to about 500 MB.
+var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 60, Uploads: 16, Ingest: ingest.DefaultLimits}
+
+// Server receives dumps.
+type Server struct {
+	Spool   *Spool
+	Tokens  *Tokens // nil: no token is needed
+	Limits  Limits
+	Log     *slog.Logger
+	Metrics *Metrics
+	// Pages answers what is not an upload; nil for none. It needs a read token.
+	Pages http.Handler
+
+	once  sync.Once
+	slots chan struct{}
+	mu    sync.Mutex
+	rates map[string]*rate.Limiter
+}
+
+// Handler returns the handler of all requests.
+func (s *Server) Handler(metrics prometheus.Gatherer) http.Handler {
+	m := http.NewServeMux()
+	m.HandleFunc("PUT /v1/dumps/{device}", s.put)
+	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		if s.Spool.Size() >= s.Spool.limit {
+			http.Error(w, "the spool is full", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	m.Handle("GET /metrics", s.read(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
+	if s.Pages != nil {
+		m.Handle("/", s.read(s.Pages))
+	}
+	return m
+}
+
+// read passes requests on that have a read token.
+func (s *Server) read(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.Tokens != nil && !s.Tokens.Read(tokenOf(r)) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="btfleet", charset="UTF-8"`)
+			http.Error(w, "a read token is needed, as the password", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// refusal is an error with the status that a client gets.
+type refusal struct {
+	status int
+	result string // of Metrics.Uploads
+	err    error
+	after  int // seconds after which the client should try again, 0 for never
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+
+func refuse(status int, result string, err error) *refusal {
+	return &refusal{status: status, result: result, err: err}
+}
+
+// put is PUT /v1/dumps/{device}?build=BUILD&fw=VERSION.
+func (s *Server) put(w http.ResponseWriter, r *http.Request) {
+	device := r.PathValue("device")
+	answer, err := s.accept(w, r, device)
+	var no *refusal
+	if errors.As(err, &no) {
+		s.Metrics.Uploads.WithLabelValues(no.result).Inc()
+		s.Log.Warn("upload refused", "device", device, "status", no.status, "err", no.err, "from", r.RemoteAddr)
+		if no.after > 0 {
+			w.Header().Set("Retry-After", fmt.Sprint(no.after))
+		}
+		reply(w, no.status, map[string]any{"error": no.Error()})
+		return
+	}
+	status, result := http.StatusCreated, "accepted"
+	if answer.Again {
+		status, result = http.StatusOK, "again"
+	}
+	s.Metrics.Uploads.WithLabelValues(result).Inc()
+	reply(w, status, answer)
+}
+
+// Answer is the answer to an upload that was accepted.
+type Answer struct {
+	Dumps      int   `json:"dumps"`
+	Paths      int   `json:"paths"`
+	Incomplete int   `json:"incomplete,omitempty"` // dumps of which a part is missing
+	Unreadable int64 `json:"unreadable,omitempty"` // records
+	Again      bool  `json:"again,omitempty"`      // the same upload was accepted before
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(body)
+}
+
+func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (a Answer, err error) {
+	if s.Tokens != nil && !s.Tokens.Send(tokenOf(r), device) {
+		return a, refuse(http.StatusUnauthorized, "refused", errors.New("the token is not one of this device"))
+	}
+	if err := ingest.CheckDevice(device); err != nil {
+		return a, refuse(http.StatusBadRequest, "refused", err)
+	}
+	if !s.limiter(device).Allow() {
+		return a, &refusal{http.StatusTooManyRequests, "limited", errors.New("too many uploads of this device"), 60}
+	}
+	release, err := s.slot(r.Context())
+	if err != nil {
+		return a, &refusal{http.StatusTooManyRequests, "limited", err, 10}
+	}
+	defer release()
+	text, err := s.body(w, r)
+	if err != nil {
+		return a, err
+	}
+	q := r.URL.Query()
+	return s.Accept(r.Context(), &ingest.Upload{Device: device, Build: q.Get("build"), FW: q.Get("fw"), Received: time.Now(), Text: text})
+}
+
+// Accept checks an upload and puts it in the spool, durably.
+func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err error) {
+	if len(u.Build) > 128 || len(u.FW) > 128 {
+		return a, refuse(http.StatusBadRequest, "refused", errors.New("build and fw have at most 128 bytes"))
+	}
+	res, err := u.Read(ctx, &store.Batch{}, &ingest.State{}, s.Limits.Ingest)
+	switch {
+	case errors.Is(err, ingest.ErrLimit):
+		return a, refuse(http.StatusRequestEntityTooLarge, "refused", err)
+	case errors.Is(err, ingest.ErrDevice):
+		return a, refuse(http.StatusForbidden, "refused", err)
+	case ctx.Err() != nil:
+		return a, &refusal{http.StatusServiceUnavailable, "failed", ctx.Err(), 10}
+	case err != nil:
+		return a, refuse(http.StatusBadRequest, "refused", err)
+	}
+	again, err := s.Spool.Add(u)
+	switch {
+	case errors.Is(err, ErrBusy):
+		return a, &refusal{http.StatusTooManyRequests, "limited", err, 60}
+	case store.Full(err):
+		return a, &refusal{http.StatusInsufficientStorage, "full", errors.New("no space left on the server"), 600}
+	case err != nil:
+		s.Log.Error("spool", "err", err)
+		return a, &refusal{http.StatusInternalServerError, "failed", errors.New("the server could not store the upload"), 60}
+	}
+	return Answer{res.Dumps, res.Paths, res.Incomplete, res.Unreadable, again}, nil
+}
+
+// body reads an upload and decompresses it.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body := io.Reader(http.MaxBytesReader(w, r.Body, s.Limits.Body))
+	switch e := strings.ToLower(r.Header.Get("Content-Encoding")); e {
+	case "", "identity":
+	case "gzip":
+		z, err := gzip.NewReader(body)
+		if err != nil {
+			return nil, refuse(http.StatusBadRequest, "refused", fmt.Errorf("gzip: %w", err))
+		}
+		body = z
+	case "zstd":
+		z, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(s.Limits.Text)), zstd.WithDecoderMaxWindow(8<<20))
+		if err != nil {
+			return nil, refuse(http.StatusBadRequest, "refused", fmt.Errorf("zstd: %w", err))
+		}
+		defer z.Close()
+		body = z
+	default:
+		return nil, refuse(http.StatusUnsupportedMediaType, "refused", fmt.Errorf("Content-Encoding %q: expected gzip or zstd", e))
+	}
+	text, err := io.ReadAll(io.LimitReader(body, s.Limits.Text+1))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large) || errors.Is(err, zstd.ErrDecoderSizeExceeded) || int64(len(text)) > s.Limits.Text:
+		return nil, refuse(http.StatusRequestEntityTooLarge, "refused",
+			fmt.Errorf("an upload has at most %d bytes, and %d decompressed", s.Limits.Body, s.Limits.Text))
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, "refused", fmt.Errorf("the upload ends early: %w", err))
+	}
+	return text, nil
+}
+
+// slot waits until the server reads fewer uploads than it may.
+func (s *Server) slot(ctx context.Context) (release func(), err error) {
+	s.once.Do(func() { s.slots = make(chan struct{}, s.Limits.Uploads) })
+	wait := time.NewTimer(5 * time.Second)
+	defer wait.Stop()
+	select {
+	case s.slots <- struct{}{}:
+		return func() { <-s.slots }, nil
+	case <-ctx.Done():
+	case <-wait.C:
+	}
+	return nil, errors.New("too many uploads at the same time")
+}
+
+// maxRates is the number of devices whose rates are remembered. Beyond it, all start anew.
+const maxRates = 1 << 20
+
+// limiter returns the limit of a device.
+func (s *Server) limiter(device string) *rate.Limiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.rates[device]
+	if l == nil {
+		if s.rates == nil || len(s.rates) >= maxRates {
+			s.rates = map[string]*rate.Limiter{}
+		}
+		l = rate.NewLimiter(s.Limits.Rate, s.Limits.Burst)
+		s.rates[device] = l
+	}
+	return l
+}
+
+// HTTPServer returns a server with time limits for slow clients, and for TLS the
+// protocols of Mozilla's intermediate configuration, version 5.7.
+func HTTPServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: 2 * time.Minute,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		TLSConfig: &tls.Config{
+			MinVersion:       tls.VersionTLS12,
+			CurvePreferences: []tls.CurveID{tls.X25519MLKEM768, tls.X25519, tls.CurveP256, tls.CurveP384},
+			CipherSuites: []uint16{ // of TLS 1.2
+				tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+				tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+				tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+			},
+		},
+	}
+}

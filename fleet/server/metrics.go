@@ -1,0 +1,32 @@
+package server
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics are the counters of a server.
+type Metrics struct {
+	Uploads  *prometheus.CounterVec // by result: accepted, again, refused, limited, full, failed
+	Dumps    prometheus.Counter     // written to the store
+	Rows     prometheus.Counter     // facts written to the store
+	LeftOut  prometheus.Counter     // uploads that were accepted and could not be read
+	Failures prometheus.Counter     // of writing to the store
+}
+
+// NewMetrics returns metrics that r collects, with the size of the spool.
+func NewMetrics(r prometheus.Registerer, spool *Spool) *Metrics {
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "btfleet", Name: name, Help: help})
+		r.MustRegister(c)
+		return c
+	}
+	m := &Metrics{
+		Uploads: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "btfleet", Name: "uploads_total",
+			Help: "Uploads by result."}, []string{"result"}),
+		Dumps:    counter("dumps_total", "Heap dumps written to the store."),
+		Rows:     counter("facts_total", "Facts written to the store."),
+		LeftOut:  counter("left_out_total", "Uploads that were accepted and could not be read."),
+		Failures: counter("store_failures_total", "Batches that could not be written and are tried again."),
+	}
+	r.MustRegister(m.Uploads, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "btfleet", Name: "spool_bytes",
+		Help: "Size of the uploads that wait to be written."}, func() float64 { return float64(spool.Size()) }))
+	return m
+}

@@ -1,0 +1,127 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/eclipse/paho.golang/autopaho"
+	"github.com/eclipse/paho.golang/paho"
+
+	"github.com/lwsbt/lwsbt/fleet/ingest"
+)
+
+// MQTT is a subscription to a broker. The name of the device is the level of a topic
+// that matches + in the filter.
+type MQTT struct {
+	URL    *url.URL // mqtt://HOST:1883, or mqtts://; with user and password, if needed
+	Filter string   // such as lwsbt/+/dump
+	Client string   // identifier, by which the broker keeps messages for this server
+}
+
+// CheckFilter checks a filter: exactly one level is +, none is #.
+func CheckFilter(filter string) error {
+	n := 0
+	for level := range strings.SplitSeq(filter, "/") {
+		if level == "+" {
+			n++
+		} else if strings.ContainsAny(level, "+#") {
+			n = 2
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("MQTT filter %q: expected exactly one level + for the device, such as lwsbt/+/dump", filter)
+	}
+	return nil
+}
+
+// device returns the level of a topic that matches + in the filter.
+func (m *MQTT) device(topic string) string {
+	levels := strings.Split(topic, "/")
+	for i, level := range strings.Split(m.Filter, "/") {
+		if level == "+" && i < len(levels) {
+			return levels[i]
+		}
+	}
+	return ""
+}
+
+// Subscribe receives dumps from a broker until ctx is done. A message (QoS 1) is
+// acknowledged once it is in the spool. If it cannot be put there now, the connection is
+// closed, and the broker sends it again.
+func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
+	if err := CheckFilter(m.Filter); err != nil {
+		return err
+	}
+	again := make(chan struct{}, 1)
+	config := autopaho.ClientConfig{
+		ServerUrls: []*url.URL{m.URL}, KeepAlive: 30, SessionExpiryInterval: 7 * 24 * 3600,
+		TlsCfg: &tls.Config{MinVersion: tls.VersionTLS12},
+		OnConnectionUp: func(c *autopaho.ConnectionManager, _ *paho.Connack) {
+			_, err := c.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: m.Filter, QoS: 1}}})
+			s.Log.Info("subscribed", "broker", m.URL.Host, "filter", m.Filter, "err", err)
+		},
+		OnConnectError: func(err error) { s.Log.Error("broker", "host", m.URL.Host, "err", err) },
+		ClientConfig: paho.ClientConfig{
+			ClientID: m.Client, EnableManualAcknowledgment: true,
+			OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) {
+				if s.message(ctx, m.device(p.Packet.Topic), p.Packet.Payload) {
+					return true, p.Client.Ack(p.Packet)
+				}
+				select {
+				case again <- struct{}{}:
+				default:
+				}
+				return true, nil
+			}},
+		},
+	}
+	if m.URL.User != nil {
+		config.ConnectUsername = m.URL.User.Username()
+		password, _ := m.URL.User.Password()
+		config.ConnectPassword = []byte(password)
+	}
+	for ctx.Err() == nil {
+		session, stop := context.WithCancel(ctx)
+		c, err := autopaho.NewConnection(session, config)
+		if err != nil {
+			stop()
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-again:
+		}
+		stop()
+		<-c.Done()
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Second):
+		}
+	}
+	return nil
+}
+
+// message accepts a message. done is false if it should be sent again.
+func (s *Server) message(ctx context.Context, device string, payload []byte) (done bool) {
+	var err error
+	if int64(len(payload)) > s.Limits.Text {
+		err = refuse(http.StatusRequestEntityTooLarge, "refused", errors.New("the message is too large"))
+	} else {
+		_, err = s.Accept(ctx, &ingest.Upload{Device: device, Received: time.Now(), Text: payload})
+	}
+	result := "accepted"
+	var no *refusal
+	if errors.As(err, &no) {
+		result = no.result
+		s.Log.Log(ctx, slog.LevelWarn, "message refused", "device", device, "err", no.err)
+	}
+	s.Metrics.Uploads.WithLabelValues(result).Inc()
+	return no == nil || no.after == 0
+}

@@ -1,0 +1,348 @@
+// Package server receives heap dumps from devices, by HTTP and MQTT, and writes them to
+// a store.
+//
+//	PUT, MQTT ─Accept→ Spool (durable) ─Writer→ store
+//
+// An upload is accepted once it is in the spool on disk. From there it is written to the
+// store in the background, in batches. The list of a batch is in the spool before the
+// batch is written, so that a server that was killed writes the same batch again, under
+// the same name.
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/lwsbt/lwsbt/fleet/ingest"
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+// Spool is a directory of uploads that were accepted and are not in the store yet:
+//
+//	new/TIME-SUM    an upload: a line of JSON, then the log, compressed by zstd
+//	tmp/            uploads that are being received
+//	batch.json      the batch that is being written
+//	journal         the uploads that are in the store, a line of JSON each
+type Spool struct {
+	dir     string
+	limit   int64 // of Size, in bytes
+	encoder *zstd.Encoder
+
+	size    atomic.Int64
+	mu      sync.Mutex
+	sums    map[string]bool         // accepted, in the store or not
+	states  map[string]ingest.State // of the devices, by the journal
+	journal *os.File
+	lock    *os.File
+}
+
+// entry is a line of the journal. The state is that of the device after the upload.
+type entry struct {
+	Sum    string       `json:"sum,omitempty"`
+	Device string       `json:"device"`
+	State  ingest.State `json:"state"`
+}
+
+// maxSums is the number of sums that are remembered, about 100 MB of memory.
+const maxSums = 2_000_000
+
+// ErrBusy is the error of an upload that finds the spool full: the device should try
+// again later.
+var ErrBusy = errors.New("too many uploads wait to be written")
+
+// OpenSpool opens a spool, and makes its directory. limit is the most bytes that it
+// holds. Only one process can have a spool open.
+func OpenSpool(dir string, limit int64) (s *Spool, err error) {
+	s = &Spool{dir: dir, limit: limit, sums: map[string]bool{}, states: map[string]ingest.State{}}
+	for _, d := range []string{"new", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return nil, fmt.Errorf("spool: %w", err)
+		}
+	}
+	if s.lock, err = lockFile(filepath.Join(dir, "lock")); err != nil {
+		return nil, fmt.Errorf("spool %s: another server uses it: %w", dir, err)
+	}
+	if s.encoder, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest)); err != nil {
+		return nil, err
+	}
+	if err := s.readJournal(); err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	tmp, err := os.ReadDir(s.path("tmp"))
+	if err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	for _, e := range tmp { // never acknowledged
+		os.Remove(s.path("tmp", e.Name()))
+	}
+	waiting, err := s.Waiting()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range waiting {
+		if info, err := os.Stat(s.path("new", name)); err == nil {
+			s.size.Add(info.Size())
+		}
+		_, sum, _ := strings.Cut(name, "-")
+		s.sums[sum] = true
+	}
+	return s, nil
+}
+
+func (s *Spool) path(name ...string) string {
+	return filepath.Join(append([]string{s.dir}, name...)...)
+}
+
+// readJournal reads the journal. If it is long, only the states and the sums of its
+// newer half are kept. A last line without its end is dropped: its batch is unfinished.
+func (s *Spool) readJournal() error {
+	text, err := os.ReadFile(s.path("journal"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	whole := text[:bytes.LastIndexByte(text, '\n')+1]
+	skip := 0
+	if n := bytes.Count(whole, []byte("\n")); n > maxSums {
+		skip = n / 2
+	}
+	var kept bytes.Buffer
+	n := 0
+	for line := range bytes.Lines(whole) {
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("journal, line %d: %w", n+1, err)
+		}
+		if e.Device != "" {
+			s.states[e.Device] = e.State
+		}
+		if n++; n > skip && e.Sum != "" {
+			s.sums[e.Sum] = true
+			kept.Write(line)
+		}
+	}
+	if skip > 0 || len(whole) < len(text) {
+		if skip > 0 {
+			kept.Reset()
+			for device, state := range s.states {
+				if err := json.NewEncoder(&kept).Encode(entry{Device: device, State: state}); err != nil {
+					return err
+				}
+			}
+			for sum := range s.sums {
+				if err := json.NewEncoder(&kept).Encode(entry{Sum: sum}); err != nil {
+					return err
+				}
+			}
+		} else {
+			kept = *bytes.NewBuffer(whole)
+		}
+		tmp := s.path("tmp", "journal")
+		if err := writeSynced(tmp, kept.Bytes()); err != nil {
+			return err
+		}
+		if err := os.Rename(tmp, s.path("journal")); err != nil {
+			return err
+		}
+	}
+	s.journal, err = os.OpenFile(s.path("journal"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	return errors.Join(err, store.SyncPath(s.dir))
+}
+
+// Close closes the spool.
+func (s *Spool) Close() error {
+	return errors.Join(s.journal.Close(), s.lock.Close())
+}
+
+// Size returns the bytes of the uploads that wait.
+func (s *Spool) Size() int64 { return s.size.Load() }
+
+// meta is the first line of an upload in the spool.
+type meta struct {
+	Device   string    `json:"device"`
+	Build    string    `json:"build,omitempty"`
+	FW       string    `json:"fw,omitempty"`
+	Received time.Time `json:"received"`
+}
+
+// Add puts an upload in the spool, durably. again is true if the spool or the store has
+// it already.
+func (s *Spool) Add(u *ingest.Upload) (again bool, err error) {
+	sum := u.Sum()
+	s.mu.Lock()
+	again = s.sums[sum]
+	s.mu.Unlock()
+	if again {
+		return true, nil
+	}
+	if s.Size() >= s.limit {
+		return false, ErrBusy
+	}
+	head, err := json.Marshal(meta{u.Device, u.Build, u.FW, u.Received})
+	if err != nil {
+		return false, err
+	}
+	data := s.encoder.EncodeAll(append(append(head, '\n'), u.Text...), nil)
+	name := fmt.Sprintf("%020d-%s", u.Received.UnixNano(), sum)
+	tmp := s.path("tmp", name)
+	if err := writeSynced(tmp, data); err != nil {
+		os.Remove(tmp)
+		return false, err
+	}
+	s.mu.Lock()
+	if s.sums[sum] { // the same upload came twice at the same time
+		s.mu.Unlock()
+		os.Remove(tmp)
+		return true, nil
+	}
+	err = os.Rename(tmp, s.path("new", name))
+	if err == nil {
+		s.sums[sum] = true
+	}
+	s.mu.Unlock()
+	if err != nil {
+		os.Remove(tmp)
+		return false, err
+	}
+	s.size.Add(int64(len(data)))
+	return false, store.SyncPath(s.path("new"))
+}
+
+// writeSynced writes a file durably. Its name is durable once its directory is synced.
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// Waiting returns the names of the uploads that wait, the oldest first.
+func (s *Spool) Waiting() ([]string, error) {
+	entries, err := os.ReadDir(s.path("new"))
+	if err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	var list []string
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// read reads an upload.
+func (s *Spool) read(name string) (*ingest.Upload, error) {
+	f, err := os.Open(s.path("new", name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	r := bufio.NewReader(z)
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return nil, fmt.Errorf("spool: %s: %w", name, err)
+	}
+	var m meta
+	if err := json.Unmarshal(line, &m); err != nil {
+		return nil, fmt.Errorf("spool: %s: %w", name, err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("spool: %s: %w", name, err)
+	}
+	return &ingest.Upload{Device: m.Device, Build: m.Build, FW: m.FW, Received: m.Received, Text: text}, nil
+}
+
+// batch is the list of the uploads that are being written to the store.
+type batch struct {
+	Name    string                  `json:"name"`
+	Uploads []string                `json:"uploads"`
+	States  map[string]ingest.State `json:"states"` // of the devices, before the batch
+}
+
+// unfinished returns the batch that was being written when the server ended, nil if none.
+func (s *Spool) unfinished() (*batch, error) {
+	data, err := os.ReadFile(s.path("batch.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var b batch
+	if err := json.Unmarshal(data, &b); err != nil {
+		return nil, fmt.Errorf("spool: batch.json: %w", err)
+	}
+	return &b, nil
+}
+
+// begin records a batch, durably.
+func (s *Spool) begin(b *batch) error {
+	data, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	tmp := s.path("tmp", "batch.json")
+	if err := writeSynced(tmp, data); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, s.path("batch.json")); err != nil {
+		return err
+	}
+	return store.SyncPath(s.dir)
+}
+
+// end records that a batch is in the store, and removes its uploads. entries are those
+// of its uploads.
+func (s *Spool) end(b *batch, entries []entry) error {
+	var lines bytes.Buffer
+	for _, e := range entries {
+		if err := json.NewEncoder(&lines).Encode(e); err != nil {
+			return err
+		}
+	}
+	if _, err := s.journal.Write(lines.Bytes()); err != nil {
+		return err
+	}
+	if err := s.journal.Sync(); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		s.states[e.Device] = e.State
+	}
+	for _, name := range b.Uploads {
+		path := s.path("new", name)
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // removed before the server ended
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		s.size.Add(-info.Size())
+	}
+	if err := store.SyncPath(s.path("new")); err != nil {
+		return err
+	}
+	return os.Remove(s.path("batch.json"))
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/fleet/ingest"
+)
+
+// Tokens are the rights of clients, by hashes of their tokens. The file of tokens has
+// lines of three forms; HASH is the SHA-256 of the token in hexadecimal:
+//
+//	device NAME HASH    may send dumps of this device
+//	fleet HASH          may send dumps of all devices
+//	read HASH           may see all answers
+//
+// Empty lines and lines that begin with # are skipped.
+type Tokens struct {
+	device map[string][][sha256.Size]byte
+	fleet  [][sha256.Size]byte
+	read   [][sha256.Size]byte
+}
+
+// ReadTokens reads a file of tokens.
+func ReadTokens(r io.Reader, name string) (*Tokens, error) {
+	t := &Tokens{device: map[string][][sha256.Size]byte{}}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		var hash [sha256.Size]byte
+		sum, err := hex.DecodeString(fields[len(fields)-1])
+		if err != nil || copy(hash[:], sum) != sha256.Size || len(sum) != sha256.Size {
+			return nil, fmt.Errorf("%s:%d: expected a SHA-256 of 64 hexadecimal digits at the end", name, n)
+		}
+		switch {
+		case fields[0] == "device" && len(fields) == 3 && ingest.CheckDevice(fields[1]) == nil:
+			t.device[fields[1]] = append(t.device[fields[1]], hash)
+		case fields[0] == "fleet" && len(fields) == 2:
+			t.fleet = append(t.fleet, hash)
+		case fields[0] == "read" && len(fields) == 2:
+			t.read = append(t.read, hash)
+		default:
+			return nil, fmt.Errorf(`%s:%d: expected "device NAME HASH", "fleet HASH" or "read HASH"`, name, n)
+		}
+	}
+	return t, lines.Err()
+}
+
+// NewToken returns a random token and its hash in hexadecimal.
+func NewToken() (token, hash string) {
+	var b [24]byte
+	rand.Read(b[:])
+	token = base64.RawURLEncoding.EncodeToString(b[:])
+	sum := sha256.Sum256([]byte(token))
+	return token, hex.EncodeToString(sum[:])
+}
+
+// has reports whether a token is one of a list. All are compared, in constant time.
+func has(list [][sha256.Size]byte, token string) bool {
+	sum := sha256.Sum256([]byte(token))
+	found := 0
+	for i := range list {
+		found |= subtle.ConstantTimeCompare(list[i][:], sum[:])
+	}
+	return found == 1
+}
+
+// Send reports whether a token may send dumps of a device.
+func (t *Tokens) Send(token, device string) bool {
+	return has(t.fleet, token) || has(t.device[device], token)
+}
+
+// Read reports whether a token may see the answers.
+func (t *Tokens) Read(token string) bool { return has(t.read, token) }
+
+// cookie is the name of the cookie that has the token of a browser.
+const cookie = "btfleet"
+
+// tokenOf returns the token of a request: a bearer token, the password of basic
+// authentication, or that of the cookie.
+func tokenOf(r *http.Request) string {
+	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return t
+	}
+	if _, password, ok := r.BasicAuth(); ok {
+		return password
+	}
+	if c, err := r.Cookie(cookie); err == nil {
+		return c.Value
+	}
+	return ""
+}

@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/ingest"
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+// Writer writes the uploads of a spool to a store.
+type Writer struct {
+	Spool  *Spool
+	Store  *store.Store
+	Limits ingest.Limits
+	Log    *slog.Logger
+	// MaxUploads and MaxFacts limit a batch, and so the memory of the writer.
+	MaxUploads, MaxFacts int
+	Metrics              *Metrics
+}
+
+// Run writes batches until ctx is done: what waits every interval, at once if much waits.
+func (w *Writer) Run(ctx context.Context, interval time.Duration) {
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wait.C:
+		}
+		more, err := w.Write(ctx)
+		next := interval
+		switch {
+		case err != nil && ctx.Err() == nil:
+			w.Log.Error("writing to the store failed; it is tried again", "err", err)
+			w.Metrics.Failures.Inc()
+		case more:
+			next = 0
+		}
+		wait.Reset(next)
+	}
+}
+
+// Flush writes all that waits.
+func (w *Writer) Flush(ctx context.Context) error {
+	for {
+		more, err := w.Write(ctx)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// Write writes one batch. more reports whether uploads are left.
+func (w *Writer) Write(ctx context.Context) (more bool, err error) {
+	b, err := w.Spool.unfinished()
+	if err != nil {
+		return false, err
+	}
+	waiting, err := w.Spool.Waiting()
+	if err != nil || b == nil && len(waiting) == 0 {
+		return false, err
+	}
+	if b == nil {
+		if b, err = w.plan(waiting); err != nil {
+			return false, err
+		}
+		if err := w.Spool.begin(b); err != nil {
+			return false, err
+		}
+	}
+	rows, entries, err := w.rows(ctx, b)
+	if err != nil {
+		return false, err
+	}
+	if err := w.Store.Put(ctx, rows); err != nil {
+		return false, err
+	}
+	if err := w.Spool.end(b, entries); err != nil {
+		return false, err
+	}
+	w.Metrics.Dumps.Add(float64(len(rows.Dumps)))
+	w.Metrics.Rows.Add(float64(len(rows.Facts)))
+	w.Log.Info("batch written", "name", b.Name, "uploads", len(b.Uploads), "dumps", len(rows.Dumps), "facts", len(rows.Facts))
+	return len(waiting) > len(b.Uploads), nil
+}
+
+// plan chooses the uploads of a batch: of one day, so that its files have one place.
+func (w *Writer) plan(waiting []string) (*batch, error) {
+	b := &batch{States: map[string]ingest.State{}}
+	day := ""
+	facts := 0
+	for _, name := range waiting {
+		if len(b.Uploads) >= w.MaxUploads || facts >= w.MaxFacts {
+			break
+		}
+		u, err := w.Spool.read(name)
+		if err != nil {
+			return nil, err
+		}
+		if d := u.Received.UTC().Format(time.DateOnly); day == "" {
+			day = d
+		} else if d != day {
+			break
+		}
+		b.States[u.Device] = w.Spool.states[u.Device]
+		facts += len(u.Text) / 20 // at least as many as it can have
+		b.Uploads = append(b.Uploads, name)
+	}
+	b.Name = strings.Replace(b.Uploads[0], "-", "-"+fmt.Sprint(len(b.Uploads))+"-", 1)
+	return b, nil
+}
+
+// rows reads the uploads of a batch. Those that cannot be read are left out: the server
+// has checked them before.
+func (w *Writer) rows(ctx context.Context, b *batch) (*store.Batch, []entry, error) {
+	states := maps.Clone(b.States)
+	rows := &store.Batch{Name: b.Name}
+	var entries []entry
+	for _, name := range b.Uploads {
+		u, err := w.Spool.read(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows.Day = u.Received
+		state := states[u.Device]
+		_, err = u.Read(ctx, rows, &state, w.Limits)
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
+		if err != nil {
+			w.Log.Warn("upload left out", "device", u.Device, "upload", name, "err", err)
+			w.Metrics.LeftOut.Inc()
+		}
+		states[u.Device] = state
+		entries = append(entries, entry{Sum: u.Sum(), Device: u.Device, State: state})
+	}
+	return rows, entries, nil
+}
