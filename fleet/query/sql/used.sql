@@ -1,22 +1,15 @@
--- used: the dumps that the rule of docs/leaks.md examines, once for each direction. In
+-- used: the steady dumps of boots with three or more, once for each direction. In
 -- direction -1 the dumps of each boot are in reverse order: a path that shrinks grows in it.
 -- i is the index in the boot, k the number of dumps of the boot, at hours (or the number of
 -- the dump, if a dump of the device has no uptime), u the time from 0 to 1, half the first i
--- of the second half of the time, q the fraction of the blocks that arrived.
+-- of the second half of the time.
 with
-steady as (
-  select device, boot, dump, uptime_us, heap_free, 1 - lost as q, bytes / (1 - lost) as whole,
-    lag(bytes / (1 - lost)) over (partition by device, boot order by dump) as prior,
-    row_number() over (partition by device, boot order by dump desc) as from_end
-  from dumps
-  where lost <= 0.2 and (complete or lost > 0) and why <> 'exit'),
 numbered as (
   select *,
     row_number() over (partition by device, boot order by dump) - 1 as i,
     count(*) over (partition by device, boot) as k,
     uptime_us - lag(uptime_us) over (partition by device, boot order by dump) as step
-  from steady
-  where from_end > 1 or prior is null or whole >= prior / 2),
+  from steady),
 timed as (
   select *, min(case when uptime_us < 0 or step <= 0 then 0 else 1 end) over (partition by device) as timed
   from numbered
