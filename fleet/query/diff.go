@@ -1,0 +1,203 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Change is a call path of two builds.
+type Change struct {
+	Before   float64 `json:"before"` // mean bytes per device
+	After    float64 `json:"after"`
+	Had      int64   `json:"had"`  // devices that hold it, of Diff.DevicesBefore
+	Have     int64   `json:"have"` // of Diff.DevicesAfter
+	Kind     string  `json:"kind"` // new, gone, grown or shrunk
+	P        float64 `json:"p"`    // probability that any path differs as much if no path changed
+	Evidence string  `json:"evidence"`
+	Stack    []Frame `json:"stack"`              // innermost first
+	PathOld  int64   `json:"path_before,string"` // -1 if there is none
+	PathNew  int64   `json:"path_after,string"`  // -1 if there is none
+	Chain    string  `json:"chain"`              // what paths were matched by
+}
+
+// Delta returns the difference of the bytes per device.
+func (c *Change) Delta() float64 { return c.After - c.Before }
+
+// The words for evidence of a change.
+const (
+	Changed    = "changed"  // P is at most 0.0001
+	Perhaps    = "probably" // P is at most 0.01
+	NoEvidence = ""         // the difference may be random
+)
+
+// Diff is the result of [DB.Diff].
+type Diff struct {
+	BuildBefore   string  `json:"build_before"`
+	BuildAfter    string  `json:"build_after"`
+	DevicesBefore int64   `json:"devices_before"`
+	DevicesAfter  int64   `json:"devices_after"`
+	Hours         float64 `json:"hours"`  // dumps of the second half of this uptime are compared; negative if no uptime is known
+	Before        float64 `json:"before"` // bytes per device, of all paths
+	After         float64 `json:"after"`
+	Paths         int     `json:"paths"`   // compared
+	ByName        bool    `json:"by_name"` // paths were matched by the names of their functions
+	// Rows are the paths that changed, then those that probably did, then the others; the
+	// largest growth first.
+	Rows []Change `json:"rows"`
+}
+
+// Growth returns the bytes per device of the paths that grew, as far as they changed.
+func (d *Diff) Growth() (sum float64) {
+	for _, r := range d.Rows {
+		if r.Evidence == Changed {
+			sum += max(0, r.Delta())
+		}
+	}
+	return sum
+}
+
+// Diff compares two builds. (docs/fleet-leaks.md)
+func (d *DB) Diff(ctx context.Context, before, after string, o Scope) (*Diff, error) {
+	if before == after {
+		return nil, fmt.Errorf("query: a build cannot be compared with itself")
+	}
+	o.Builds = []string{before, after}
+	f := &Diff{BuildBefore: before, BuildAfter: after}
+	if err := d.with(ctx, o, func(s *session) error { return s.diff(ctx, f) }); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (s *session) diff(ctx context.Context, d *Diff) error {
+	defer s.drop("steady", "compared", "wanted", "addresses", "keys")
+	if err := s.tables(ctx, "steady", "compared"); err != nil {
+		return err
+	}
+	hours, err := rows[struct {
+		Build string
+		Hours float64
+	}](ctx, s, "select build, max(hours) from compared group by build")
+	if err != nil {
+		return err
+	}
+	for _, b := range []string{d.BuildBefore, d.BuildAfter} {
+		found := false
+		for _, h := range hours {
+			found, d.Hours = found || h.Build == b, h.Hours
+		}
+		if !found {
+			return fmt.Errorf("build %s: %w", b, ErrNoDump)
+		}
+	}
+	if err := s.exec(ctx, "create or replace temp table wanted as select distinct path from paths"); err != nil {
+		return err
+	}
+	if err := s.tables(ctx, "addresses", "keys"); err != nil {
+		return err
+	}
+	known, err := rows[struct{ Builds int64 }](ctx, s, "select count(distinct build) from keys where known = 1")
+	if err != nil {
+		return err
+	}
+	d.ByName = known[0].Builds == 2
+	if err := s.changes(ctx, d); err != nil {
+		return err
+	}
+	var paths []int64
+	for _, r := range d.Rows {
+		paths = append(paths, max(r.PathNew, r.PathOld))
+	}
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		if paths[i] = r.PathNew; r.PathNew < 0 {
+			paths[i] = r.PathOld
+		}
+	}
+	stacks, err := s.stacks(ctx, paths)
+	for i := range d.Rows {
+		build := d.BuildAfter
+		if d.Rows[i].PathNew < 0 {
+			build = d.BuildBefore
+		}
+		d.Rows[i].Stack = stacks[pathOf{build, paths[i]}]
+	}
+	return err
+}
+
+// changes sets the rows.
+func (s *session) changes(ctx context.Context, d *Diff) error {
+	type row struct {
+		Key          string
+		N1, N2       int64
+		Mean1, Mean2 float64
+		With1, With2 int64
+		A50, B50     int64
+		A90, B90     int64
+		A99, B99     int64
+		Path1, Path2 int64
+	}
+	q := strings.NewReplacer("'BEFORE'", quote(d.BuildBefore), "'AFTER'", quote(d.BuildAfter)).Replace(text("diff"))
+	list, err := rows[row](ctx, s, q)
+	if err != nil {
+		return fmt.Errorf("query diff: %w", err)
+	}
+	d.Paths = len(list)
+	byEvidence := map[string][]Change{}
+	for _, r := range list {
+		d.DevicesBefore, d.DevicesAfter = r.N1, r.N2
+		d.Before, d.After = d.Before+r.Mean1, d.After+r.Mean2
+		c := Change{Before: r.Mean1, After: r.Mean2, Had: r.With1, Have: r.With2, Chain: r.Key, PathOld: r.Path1, PathNew: r.Path2}
+		p := min(fisher(r.A50, r.N1, r.B50, r.N2), fisher(r.A90, r.N1, r.B90, r.N2), fisher(r.A99, r.N1, r.B99, r.N2))
+		c.P = min(1, 3*p*float64(len(list)))
+		switch {
+		case r.With1 == 0:
+			c.Kind = "new"
+		case r.With2 == 0:
+			c.Kind = "gone"
+		case c.After > c.Before:
+			c.Kind = "grown"
+		default:
+			c.Kind = "shrunk"
+		}
+		switch {
+		case c.P <= 1e-4:
+			c.Evidence = Changed
+		case c.P <= 1e-2:
+			c.Evidence = Perhaps
+		}
+		byEvidence[c.Evidence] = append(byEvidence[c.Evidence], c)
+	}
+	for _, e := range []string{Changed, Perhaps, NoEvidence} {
+		d.Rows = append(d.Rows, byEvidence[e]...)
+	}
+	return nil
+}
+
+// fisher returns the two-sided probability of Fisher's exact test: that the shares a of n and
+// b of m differ this much or more if they are of one population.
+func fisher(a, n, b, m int64) float64 {
+	k := a + b
+	if n == 0 || m == 0 || k == 0 || k == n+m {
+		return 1
+	}
+	choose := func(n, k int64) float64 {
+		x, _ := math.Lgamma(float64(n + 1))
+		y, _ := math.Lgamma(float64(k + 1))
+		z, _ := math.Lgamma(float64(n - k + 1))
+		return x - y - z
+	}
+	all := choose(n+m, k)
+	at := func(i int64) float64 { return math.Exp(choose(n, i) + choose(m, k-i) - all) }
+	low, high := max(0, k-m), min(n, k)
+	var below, above float64 // P(i ≤ a), P(i ≥ a)
+	for i := low; i <= a; i++ {
+		below += at(i)
+	}
+	for i := a; i <= high; i++ {
+		above += at(i)
+	}
+	return min(1, 2*min(below, above))
+}

@@ -1,0 +1,185 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Build is a build of the firmware.
+type Build struct {
+	Build    string    `json:"build"`
+	Firmware string    `json:"fw"`
+	Devices  int64     `json:"devices"`
+	Dumps    int64     `json:"dumps"`
+	First    time.Time `json:"first"` // when the server received it
+	Last     time.Time `json:"last"`
+	Bytes    float64   `json:"bytes"`     // mean of the devices' last dumps
+	HeapFree float64   `json:"heap_free"` // mean; -1 if no device reports it
+	Lost     float64   `json:"lost"`      // mean fraction of the blocks that is missing
+}
+
+// Builds returns the builds of the scope, the newest first.
+func (d *DB) Builds(ctx context.Context, o Scope) (list []Build, err error) {
+	err = d.with(ctx, o, func(s *session) error {
+		defer s.drop("steady")
+		if err := s.tables(ctx, "steady"); err != nil {
+			return err
+		}
+		list, err = rows[Build](ctx, s, text("builds"))
+		return err
+	})
+	return list, err
+}
+
+// Device is a device, as its last dump shows it.
+type Device struct {
+	Device   string    `json:"device"`
+	Build    string    `json:"build"`
+	Firmware string    `json:"fw"`
+	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
+	Dumps    int64     `json:"dumps"`
+	Boots    int64     `json:"boots"`
+	Bytes    int64     `json:"bytes"`
+	HeapFree int64     `json:"heap_free"` // -1 if it is not known
+}
+
+// Devices returns the devices of the scope, those with the least free memory first. A limit of
+// 0 is none.
+func (d *DB) Devices(ctx context.Context, o Scope, limit int) (list []Device, err error) {
+	q := text("devices")
+	if limit > 0 {
+		q += fmt.Sprintf("\nlimit %d", limit)
+	}
+	err = d.with(ctx, o, func(s *session) error {
+		list, err = rows[Device](ctx, s, q)
+		return err
+	})
+	return list, err
+}
+
+// Holder is a call path, and what the devices of a build hold with it.
+type Holder struct {
+	Path     int64   `json:"path,string"`
+	Examined int64   `json:"examined"` // devices
+	Devices  int64   `json:"devices"`  // that hold it
+	Mean     float64 `json:"mean"`     // bytes per device
+	Median   float64 `json:"median"`   // of the devices that hold it
+	P95      float64 `json:"p95"`
+	Blocks   float64 `json:"blocks"` // mean per device
+	Stack    []Frame `json:"stack"`  // innermost first
+}
+
+// Top returns the call paths of a build, those that hold most first. A limit of 0 is none. The
+// scope has one build.
+func (d *DB) Top(ctx context.Context, o Scope, limit int) (list []Holder, err error) {
+	if len(o.Builds) != 1 {
+		return nil, fmt.Errorf("query: top of %d builds, expected one", len(o.Builds))
+	}
+	q := text("top")
+	if limit > 0 {
+		q += fmt.Sprintf("\nlimit %d", limit)
+	}
+	err = d.with(ctx, o, func(s *session) error {
+		defer s.drop("steady")
+		if err := s.tables(ctx, "steady"); err != nil {
+			return err
+		}
+		type row struct {
+			Path, Examined, Devices   int64
+			Mean, Median, P95, Blocks float64
+		}
+		found, err := rows[row](ctx, s, q)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return fmt.Errorf("build %s: %w", o.Builds[0], ErrNoDump)
+		}
+		list = nil
+		var paths []int64
+		for _, r := range found {
+			paths = append(paths, r.Path)
+		}
+		stacks, err := s.stacks(ctx, paths)
+		for _, r := range found {
+			list = append(list, Holder{r.Path, r.Examined, r.Devices, r.Mean, r.Median, r.P95, r.Blocks, stacks[pathOf{o.Builds[0], r.Path}]})
+		}
+		return err
+	})
+	return list, err
+}
+
+// Moment is a dump of a device.
+type Moment struct {
+	Build    string    `json:"build"`
+	Firmware string    `json:"fw"`
+	Boot     int64     `json:"boot"`
+	Dump     int64     `json:"dump"`
+	Received time.Time `json:"received"`
+	Uptime   int64     `json:"uptime_us"` // -1 if it is not known
+	Bytes    int64     `json:"bytes"`
+	Blocks   int64     `json:"blocks"`
+	Complete bool      `json:"complete"`
+	Lost     float64   `json:"lost"`
+	Why      string    `json:"why"`
+	HeapSize int64     `json:"heap_size"` // -1 if it is not known
+	HeapFree int64     `json:"heap_free"`
+}
+
+// Growth is what a call path of a device held in its first and in its last whole dump.
+type Growth struct {
+	Path   int64   `json:"path,string"`
+	Build  string  `json:"build"`
+	Before float64 `json:"before"` // bytes
+	After  float64 `json:"after"`
+	Stack  []Frame `json:"stack"`
+}
+
+// Timeline is what a device reported.
+type Timeline struct {
+	Device string   `json:"device"`
+	Dumps  []Moment `json:"dumps"` // oldest first
+	Paths  []Growth `json:"paths"` // those that grew most first, and those that shrank last
+}
+
+// Timeline returns the dumps of a device.
+func (d *DB) Timeline(ctx context.Context, device string, o Scope) (*Timeline, error) {
+	o.Device = device
+	l := &Timeline{Device: device}
+	err := d.with(ctx, o, func(s *session) (err error) {
+		defer s.drop("steady")
+		if err := s.tables(ctx, "steady"); err != nil {
+			return err
+		}
+		if l.Dumps, err = rows[Moment](ctx, s, text("timeline")); err != nil {
+			return err
+		}
+		if len(l.Dumps) == 0 {
+			return fmt.Errorf("device %s: %w", device, ErrNoDump)
+		}
+		found, err := rows[struct {
+			Path          int64
+			Build         string
+			Before, After float64
+		}](ctx, s, text("growth"))
+		if err != nil {
+			return err
+		}
+		l.Paths = nil
+		var paths []int64
+		for _, r := range found {
+			paths = append(paths, r.Path)
+		}
+		stacks, err := s.stacks(ctx, paths)
+		for _, r := range found {
+			l.Paths = append(l.Paths, Growth{r.Path, r.Build, r.Before, r.After, stacks[pathOf{r.Build, r.Path}]})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}

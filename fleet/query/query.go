@@ -1,0 +1,244 @@
+// Package query answers questions about a fleet: which call paths leak in a build, what
+// changed between two builds, what a device held. The questions are the SQL of the
+// directory sql, which DuckDB runs on the Parquet files of a store:
+//
+//	dumps → steady → used → rises → candidates → evidence → leaks, exhaustion
+//	               → compared, keys → diff
+//	               → builds, top, growth
+package query
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// text returns the SQL of a file.
+func text(name string) string {
+	b, err := files.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err)
+	}
+	return strings.TrimRight(strings.TrimSpace(string(b)), ";")
+}
+
+// DB answers questions about a store. It may be used by several goroutines.
+type DB struct {
+	store *store.Store
+	db    *sql.DB
+	temp  string // directory for what does not fit in memory
+}
+
+// ErrNoFile is the error of a store whose files are not on this machine.
+var ErrNoFile = errors.New("query: the store is a bucket: copy it to a directory, or query it with ClickHouse (docs/fleet-plan.md)")
+
+// ErrNoDump is the error of a question about a build or a device without dumps.
+var ErrNoDump = errors.New("no dump")
+
+// Open opens a store for questions. DuckDB uses up to 1.5 GB of memory and two
+// processors. It reads files of the store only, and has no network.
+func Open(ctx context.Context, s *store.Store) (*DB, error) {
+	if s.Dir() == "" {
+		return nil, ErrNoFile
+	}
+	temp, err := os.MkdirTemp("", "btfleet-")
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	settings := []string{
+		"set memory_limit = '1500MB'", "set threads = 2", "set TimeZone = 'UTC'", "set preserve_insertion_order = false",
+		"set temp_directory = " + quote(temp), "set max_temp_directory_size = '8GB'",
+		"set autoinstall_known_extensions = false", "set autoload_known_extensions = false", "set allow_community_extensions = false",
+		"set allowed_directories = [" + quote(s.Dir()+string(filepath.Separator)) + "]",
+		"set enable_external_access = false", "set lock_configuration = true",
+	}
+	macros := strings.Split(text("duckdb"), ";\n")
+	first := true
+	c, err := duckdb.NewConnector("", func(e driver.ExecerContext) error {
+		if !first { // they are of the database, not of the connection
+			return nil
+		}
+		first = false
+		for _, q := range append(macros, settings...) {
+			if _, err := e.ExecContext(ctx, q, nil); err != nil {
+				return fmt.Errorf("%s: %w", q, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	d := &DB{store: s, db: sql.OpenDB(c), temp: temp}
+	d.db.SetMaxOpenConns(4)
+	if err := d.db.PingContext(ctx); err != nil {
+		d.Close()
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	return d, nil
+}
+
+// Close closes the database, not the store.
+func (d *DB) Close() error { return errors.Join(d.db.Close(), os.RemoveAll(d.temp)) }
+
+// session is a connection whose views are the files of a snapshot.
+type session struct{ conn *sql.Conn }
+
+// Scope is the dumps that a question is about.
+type Scope struct {
+	Builds []string  // all if there is none
+	Since  time.Time // when the server received the first; the zero Time is no limit
+	Device string    // "" for all
+}
+
+// with runs do on the files of a scope. If compaction deleted a file meanwhile, it runs do
+// again on the files that replaced it.
+func (d *DB) with(ctx context.Context, o Scope, do func(*session) error) (err error) {
+	for range 3 {
+		if err = d.once(ctx, o, do); err == nil || !strings.Contains(err.Error(), "No files found") && !strings.Contains(err.Error(), "No such file") {
+			return err
+		}
+	}
+	return err
+}
+
+func (d *DB) once(ctx context.Context, o Scope, do func(*session) error) error {
+	day := ""
+	if !o.Since.IsZero() {
+		day = o.Since.UTC().Format(time.DateOnly)
+	}
+	list, err := d.store.Snapshot(ctx, day, o.Builds...)
+	if err != nil {
+		return err
+	}
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	s := &session{conn}
+	where := " where true"
+	if o.Device != "" {
+		where += " and device = " + quote(o.Device)
+	}
+	since := where
+	if !o.Since.IsZero() {
+		since += fmt.Sprintf(" and received >= make_timestamp(%d::bigint)", o.Since.UnixMicro())
+	}
+	for _, v := range []struct {
+		name, where, empty string
+		files              []string
+	}{
+		{store.Dumps, since, noDumps, list.Dumps}, {store.Facts, where, noFacts, list.Facts},
+		{store.Paths, "", noPaths, list.Paths}, {store.Frames, "", noFrames, list.Frames},
+	} {
+		from := v.empty
+		if len(v.files) > 0 {
+			from = "select * from read_parquet(" + d.list(v.files) + ", hive_partitioning = false)" + v.where
+		}
+		if err := s.exec(ctx, "create or replace temp view "+v.name+" as "+from); err != nil {
+			return err
+		}
+	}
+	defer s.exec(context.WithoutCancel(ctx), "drop view if exists dumps; drop view if exists facts; drop view if exists paths; drop view if exists frames")
+	return do(s)
+}
+
+// What the views are if there is no file.
+const (
+	noDumps = `select '' as build, '' as fw, '' as device, 0::bigint as boot, 0::bigint as dump, make_timestamp(0) as time, 0::bigint as uptime_us,
+		make_timestamp(0) as received, 0::bigint as bytes, 0::bigint as count, true as complete, 0.0::double as lost, '' as why, 0::bigint as heap_size,
+		0::bigint as heap_free, 0::bigint as heap_largest, 0::bigint as heap_minimum, '' as upload where false`
+	noFacts = `select '' as build, '' as device, 0::bigint as path, 0::bigint as boot, 0::bigint as dump, make_timestamp(0) as time, 0::bigint as count,
+		0::bigint as bytes, true as complete, 0.0::double as lost where false`
+	noPaths  = `select '' as build, 0::bigint as path, ['']::varchar[] as addresses where false`
+	noFrames = `select '' as build, '' as address, 0::int as "index", '' as function, '' as file, 0::int as line, '' as missing where false`
+)
+
+// list returns the SQL list of files of the store.
+func (d *DB) list(names []string) string {
+	var b strings.Builder
+	for i, n := range names {
+		b.WriteString(map[bool]string{true: "[", false: ", "}[i == 0])
+		b.WriteString(quote(filepath.Join(d.store.Dir(), filepath.FromSlash(n))))
+	}
+	return b.String() + "]"
+}
+
+// quote returns a string of SQL.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+func (s *session) exec(ctx context.Context, q string) error {
+	_, err := s.conn.ExecContext(ctx, q)
+	return err
+}
+
+// tables makes tables of files of SQL that have their names.
+func (s *session) tables(ctx context.Context, names ...string) error {
+	for _, n := range names {
+		if err := s.exec(ctx, "create or replace temp table "+n+" as "+text(n)); err != nil {
+			return fmt.Errorf("query %s: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// drop removes tables that the session does not need any more.
+func (s *session) drop(names ...string) {
+	for _, n := range names {
+		s.exec(context.Background(), "drop table if exists "+n)
+	}
+}
+
+// want makes the table of the call paths whose frames, or whose sum, are wanted.
+func (s *session) want(ctx context.Context, paths []int64) error {
+	var b strings.Builder
+	for i, p := range paths {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprint(&b, p)
+	}
+	return s.exec(ctx, "create or replace temp table wanted as select unnest(["+b.String()+"]::bigint[]) as path")
+}
+
+// rows returns the rows of a question. The fields of T, in their order, are its first columns.
+func rows[T any](ctx context.Context, s *session, q string) (list []T, err error) {
+	r, err := s.conn.QueryContext(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	columns, err := r.Columns()
+	if err != nil {
+		return nil, err
+	}
+	for r.Next() {
+		var row T
+		v := reflect.ValueOf(&row).Elem()
+		into := make([]any, len(columns))
+		for i := range into {
+			into[i] = v.Field(i).Addr().Interface()
+		}
+		if err := r.Scan(into...); err != nil {
+			return nil, err
+		}
+		list = append(list, row)
+	}
+	return list, r.Err()
+}

@@ -1,0 +1,67 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Frame is a frame of a call path.
+type Frame struct {
+	Address  string `json:"address"`
+	Function string `json:"function,omitempty"` // "" if it is not known
+	File     string `json:"file,omitempty"`
+	Line     int32  `json:"line,omitempty"`
+	Missing  string `json:"missing,omitempty"` // why there is no function, or no line
+}
+
+// String returns "function file:line", or the address.
+func (f Frame) String() string {
+	switch {
+	case f.Function == "":
+		return f.Address
+	case f.File == "":
+		return f.Function
+	}
+	return fmt.Sprintf("%s %s:%d", f.Function, f.File[strings.LastIndexAny(f.File, `/\`)+1:], f.Line)
+}
+
+// pathOf identifies a call path of a build.
+type pathOf struct {
+	build string
+	path  int64
+}
+
+// stacks returns the frames of call paths, innermost first. Inlined functions have the
+// address of their caller.
+func (s *session) stacks(ctx context.Context, paths []int64) (map[pathOf][]Frame, error) {
+	m := map[pathOf][]Frame{}
+	if len(paths) == 0 {
+		return m, nil
+	}
+	if err := s.want(ctx, paths); err != nil {
+		return nil, err
+	}
+	if err := s.tables(ctx, "addresses"); err != nil {
+		return nil, err
+	}
+	defer s.drop("addresses", "wanted")
+	list, err := rows[struct {
+		Build    string
+		Path     int64
+		Address  string
+		Function *string
+		File     *string
+		Line     *int32
+		Missing  *string
+	}](ctx, s, text("stacks"))
+	for _, r := range list {
+		f := Frame{Address: r.Address}
+		if r.Function != nil {
+			f.Function, f.File, f.Line, f.Missing = *r.Function, *r.File, *r.Line, *r.Missing
+		}
+		k := pathOf{r.Build, r.Path}
+		m[k] = append(m[k], f)
+	}
+	return m, err
+}

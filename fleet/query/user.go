@@ -1,0 +1,51 @@
+package query
+
+import "context"
+
+// Result is the result of a question in SQL.
+type Result struct {
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
+	More    bool     `json:"more"` // there are more rows than the limit
+}
+
+// Query answers a question in DuckDB's SQL: one SELECT over the views dumps, facts, paths and
+// frames. It cannot change anything, and reads no other file than those of the store. The
+// result has up to limit rows.
+func (d *DB) Query(ctx context.Context, q string, o Scope, limit int) (*Result, error) {
+	var res *Result
+	err := d.with(ctx, o, func(s *session) (err error) {
+		// The function query takes one SELECT, and nothing else.
+		res, err = s.any(ctx, "select * from query("+quote(q)+")", limit)
+		return err
+	})
+	return res, err
+}
+
+func (s *session) any(ctx context.Context, q string, limit int) (*Result, error) {
+	r, err := s.conn.QueryContext(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	res := &Result{}
+	if res.Columns, err = r.Columns(); err != nil {
+		return nil, err
+	}
+	for r.Next() {
+		if len(res.Rows) == limit {
+			res.More = true
+			return res, nil
+		}
+		row := make([]any, len(res.Columns))
+		into := make([]any, len(row))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := r.Scan(into...); err != nil {
+			return nil, err
+		}
+		res.Rows = append(res.Rows, row)
+	}
+	return res, r.Err()
+}

@@ -1,0 +1,169 @@
+// Package simulate makes the heap dumps of a fleet of devices, of which some leak. The
+// same [Fleet] always makes the same dumps.
+package simulate
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"time"
+)
+
+// Fleet describes the devices and what they hold.
+type Fleet struct {
+	Devices int
+	Builds  int           // device i runs build i modulo Builds
+	Days    int           // of dumps
+	PerDay  int           // dumps per day and device
+	Paths   int           // call paths of a build, at least 10
+	Seed    uint64        //
+	Loss    float64       // fraction of the lines of a dump that are lost, below 0.5
+	Reboots float64       // mean reboots per device and day
+	Skew    time.Duration // clocks of devices are wrong by up to this
+	Start   time.Time     // of the first day, UTC
+	Leak    Leak
+}
+
+// Leak is a path that grows with the time since the boot.
+type Leak struct {
+	Build int     // whose devices leak, from 0; -1 for none
+	Share float64 // of the build's devices
+	Rate  float64 // bytes per hour
+	Path  int     // index of the path, below Paths
+}
+
+// Default is a small fleet whose fourth build leaks on a twentieth of its devices.
+func Default() Fleet {
+	return Fleet{Devices: 1000, Builds: 5, Days: 7, PerDay: 1, Paths: 150, Seed: 1, Loss: 0.02, Reboots: 0.02, Skew: 6 * time.Hour,
+		Start: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Leak: Leak{Build: 3, Share: 0.05, Rate: 200, Path: 17}}
+}
+
+// Check returns an error for values that make no fleet.
+func (f *Fleet) Check() error {
+	switch {
+	case f.Devices < 1, f.Builds < 1, f.Days < 1, f.PerDay < 1:
+		return fmt.Errorf("%d devices, %d builds, %d days, %d dumps per day: expected 1 or more of each", f.Devices, f.Builds, f.Days, f.PerDay)
+	case f.Paths < 10 || f.Paths > 100_000:
+		return fmt.Errorf("%d call paths, expected 10 to 100,000", f.Paths)
+	case !(f.Loss >= 0 && f.Loss < 0.5):
+		return fmt.Errorf("loss %g, expected a fraction from 0 to below 0.5", f.Loss)
+	case !(f.Reboots >= 0 && f.Reboots <= 24):
+		return fmt.Errorf("%g reboots per day, expected 0 to 24", f.Reboots)
+	case f.Leak.Build >= f.Builds || f.Leak.Path < 0 || f.Leak.Path >= f.Paths:
+		return fmt.Errorf("leak in path %d of build %d: there are %d paths and %d builds", f.Leak.Path, f.Leak.Build, f.Paths, f.Builds)
+	case !(f.Leak.Share >= 0 && f.Leak.Share <= 1) || !(f.Leak.Rate >= 0 && f.Leak.Rate < 1e9):
+		return fmt.Errorf("a leak of %g bytes per hour on a share of %g, expected 0 or more, and 0 to 1", f.Leak.Rate, f.Leak.Share)
+	}
+	return nil
+}
+
+// BuildID returns the build ID of a build.
+func (f *Fleet) BuildID(build int) string {
+	return fmt.Sprintf("%016x%016x%08x", hash(1, uint64(build)), hash(2, uint64(build)), uint32(hash(3, uint64(build))))
+}
+
+// Firmware returns the version of a build.
+func (f *Fleet) Firmware(build int) string { return fmt.Sprintf("1.4.%d", build) }
+
+// DeviceID returns the name of a device.
+func (f *Fleet) DeviceID(device int) string { return fmt.Sprintf("sim-%06d", device) }
+
+// Leaks reports whether a device leaks: the share is exact, to one device.
+func (f *Fleet) Leaks(device int) bool {
+	if device%f.Builds != f.Leak.Build {
+		return false
+	}
+	i := float64(device / f.Builds)
+	return math.Floor((i+1)*f.Leak.Share+1e-9) > math.Floor(i*f.Leak.Share+1e-9)
+}
+
+// moment is a dump of a device.
+type moment struct {
+	day      int
+	n        int // of the device's dumps
+	boot     int // of the device's boots
+	index    int // in the boot
+	received time.Time
+	started  time.Time     // of the boot
+	heard    time.Time     // when the server first heard of the boot
+	uptime   time.Duration // since the boot
+}
+
+// moments returns the dumps of a device. Boots begin at random times, the first up to
+// two days before the first dump.
+func (f *Fleet) moments(device int) []moment {
+	rate := f.Reboots / float64(24*time.Hour)
+	wait := func(i int) time.Duration {
+		if rate == 0 {
+			return 1 << 62
+		}
+		return time.Duration(math.Min(-math.Log(1-f.uniform(4, device, i))/rate, 1<<61))
+	}
+	step := 24 * time.Hour / time.Duration(f.PerDay)
+	phase := time.Duration(f.uniform(5, device, 0) * float64(step))
+	m := moment{started: f.Start.Add(-time.Duration(f.uniform(6, device, 0) * float64(48*time.Hour)))}
+	next := f.Start.Add(min(wait(0), 1<<61))
+	list := make([]moment, 0, f.Days*f.PerDay)
+	for n := range f.Days * f.PerDay {
+		m.day, m.n, m.received = n/f.PerDay, n, f.Start.Add(phase+time.Duration(n)*step)
+		for next.Before(m.received) {
+			m.boot, m.index, m.started = m.boot+1, 0, next
+			next = next.Add(wait(m.boot) + time.Minute)
+		}
+		if m.index == 0 {
+			m.heard = m.received
+		}
+		m.uptime = m.received.Sub(m.started).Truncate(time.Microsecond)
+		list = append(list, m)
+		m.index++
+	}
+	return list
+}
+
+// held is what a path holds in a dump, and whether its line arrived.
+type held struct {
+	path         int
+	count, bytes int64
+	arrived      bool
+}
+
+// heap returns what the paths of a device hold at a moment.
+func (f *Fleet) heap(device int, m *moment, paths []source) iter.Seq[held] {
+	return func(yield func(held) bool) {
+		leaks := f.Leaks(device)
+		for i := range paths {
+			s := &paths[i]
+			count, size := f.blocks(s, device, i, m)
+			if leaks && i == f.Leak.Path {
+				count += int64(f.Leak.Rate * m.uptime.Hours() / float64(s.size))
+			}
+			if count <= 0 {
+				continue
+			}
+			line := i / entriesPerLine
+			h := held{i, count, count * size, f.uniform(7, device, m.n*(1+f.Paths)+line) >= f.Loss}
+			if !yield(h) {
+				return
+			}
+		}
+	}
+}
+
+// entriesPerLine is how many paths a line of a log has: they are lost together.
+const entriesPerLine = 4
+
+// hash mixes numbers (splitmix64).
+func hash(list ...uint64) (h uint64) {
+	for _, v := range list {
+		h += v + 0x9e3779b97f4a7c15
+		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+		h = (h ^ h>>27) * 0x94d049bb133111eb
+		h ^= h >> 31
+	}
+	return h
+}
+
+// uniform returns a number from 0 to below 1 that depends on its arguments only.
+func (f *Fleet) uniform(what uint64, device, n int) float64 {
+	return float64(hash(f.Seed, what, uint64(device), uint64(n))>>11) / (1 << 53)
+}

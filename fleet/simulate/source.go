@@ -1,0 +1,127 @@
+package simulate
+
+import "math"
+
+// source is a call path of all builds: how many blocks it holds.
+type source struct {
+	kind   kind
+	level  float64 // typical number of blocks
+	size   int64   // bytes per block
+	a, b   float64 // from 0 to 1, for what the kinds have of their own
+	frames []uint64
+}
+
+// kind is how a path behaves. None of them leaks.
+type kind int
+
+const (
+	constant  kind = iota
+	noise          // independent at each dump
+	slowNoise      // correlated over some dumps
+	cycle          // by the time of day
+	flushed        // fills, and is flushed
+	logarithm      // grows with the logarithm of the uptime
+	warmUp         // fills within hours of the boot
+	step           // grows once, at some time after the boot
+	buffer         // one block, of which the size varies
+	walk           // a random walk between two limits
+	rare           // on one device in ten
+	kinds
+)
+
+// kindOf returns the kind of a number from 0 to 1: 30 % are constant.
+func kindOf(u float64) kind {
+	if u < 0.3 {
+		return constant
+	}
+	return noise + kind((u-0.3)/0.7*float64(kinds-noise))
+}
+
+// sources returns the call paths. They are the same in all builds.
+func (f *Fleet) sources() []source {
+	list := make([]source, f.Paths)
+	for i := range list {
+		u := func(n uint64) float64 { return float64(hash(f.Seed, 8, uint64(i), n)>>11) / (1 << 53) }
+		list[i] = source{kind: kindOf(u(0)), level: math.Exp(math.Log(2) + u(1)*math.Log(60)), size: 16 << int(u(2)*5), a: u(3), b: u(4)}
+		if i == f.Leak.Path {
+			list[i].kind = noise
+			list[i].size = 16 << int(u(2)*3)
+		}
+		list[i].frames = f.stack(i)
+	}
+	return list
+}
+
+// gauss returns a number of mean 0 and variance 1, almost normal.
+func gauss(h uint64) float64 {
+	sum := float64(h&0xffff) + float64(h>>16&0xffff) + float64(h>>32&0xffff) + float64(h>>48)
+	return (sum/65536 - 2) * math.Sqrt(3)
+}
+
+// blocks returns what a path holds, without leak: blocks, and their mean size.
+func (f *Fleet) blocks(s *source, device, path int, m *moment) (count, size int64) {
+	own := hash(f.Seed, 9, uint64(device), uint64(path))
+	level := s.level * math.Exp(0.2*gauss(own))
+	noiseAt := func(n int) float64 { return gauss(hash(own, uint64(n))) }
+	hours := m.uptime.Hours()
+	size = s.size
+	switch s.kind {
+	case noise:
+		level *= 1 + 0.25*noiseAt(m.n)
+	case slowNoise:
+		level *= 1 + 0.2*f.correlated(own, m.n)
+	case cycle:
+		level *= 1 + 0.3*math.Sin(2*math.Pi*(float64(m.received.Unix()%86400)/86400+s.a)) + 0.05*noiseAt(m.n)
+	case flushed:
+		period := 2 + 60*s.a
+		level *= math.Mod(hours+period*float64(own%997)/997, period) / period
+	case logarithm:
+		level *= math.Log(1+hours)/5 + 0.05*noiseAt(m.n)
+	case warmUp:
+		level *= 1 - math.Exp(-hours/(1+12*s.a)) + 0.05*noiseAt(m.n)
+	case step:
+		if hours > 150*float64(own%991)/991 {
+			level *= 1.5
+		}
+	case buffer:
+		return 1, int64(s.level * float64(s.size) * math.Exp(0.3*noiseAt(m.n)))
+	case walk:
+		level *= 1 + 0.4*f.walked(own, m.n)
+	case rare:
+		if own%10 != 0 {
+			return 0, 0
+		}
+		level *= 1 + 0.5*noiseAt(m.n)
+	}
+	return int64(math.Round(math.Max(0, level))), size
+}
+
+// correlated returns noise of which neighbours are alike: the correlation is 0.7.
+func (f *Fleet) correlated(own uint64, n int) (x float64) {
+	weight := math.Sqrt(1 - 0.7*0.7)
+	for i := range 12 {
+		x += weight * gauss(hash(own, uint64(n-i)+1<<32))
+		weight *= 0.7
+	}
+	return x
+}
+
+// walked returns a random walk from −1 to 1, reflected at these limits.
+func (f *Fleet) walked(own uint64, n int) float64 {
+	x := 4 * float64(own%983) / 983 // begins anywhere
+	for i := range n {
+		x += 0.4 * gauss(hash(own, uint64(i)))
+	}
+	x = math.Mod(math.Mod(x, 4)+4, 4) // 0 to 4: up and down
+	return math.Abs(x-2) - 1
+}
+
+// stack returns the code offsets of a path, innermost first. Paths share their outer
+// frames, as those of a program do.
+func (f *Fleet) stack(path int) []uint64 {
+	list := []uint64{uint64(path)*37 + 0x4000}
+	for n := path; n > 0; n /= 5 {
+		list = append(list, uint64(n/5)*53+0x1000)
+	}
+	return append(list, 0x142)
+}
