@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
+	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// asCommand makes the test binary be btfleet.
+const asCommand = "BTFLEET_TEST_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// start starts btfleet serve at an address and waits until it listens.
+func start(t *testing.T, dir, address string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(os.Args[0], "serve", "--store", filepath.Join(dir, "store"), "--spool", filepath.Join(dir, "spool"),
+		"--listen", address, "--write-every", "20ms", "--rate", "1000")
+	c.Env = append(os.Environ(), asCommand+"=1")
+	var log bytes.Buffer
+	c.Stderr = &log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if resp, err := http.Get("http://" + address + "/healthz"); err == nil {
+			resp.Body.Close()
+			return c
+		}
+		if time.Now().After(end) {
+			c.Process.Kill()
+			c.Wait()
+			t.Fatalf("it does not listen:\n%s", log.String())
+		}
+	}
+}
+
+// A server is killed at random moments while devices send dumps. Each upload that was
+// acknowledged is in the store once. A device sends again what was not acknowledged, so
+// in the end all are there once.
+func TestKill(t *testing.T) {
+	kills := 5
+	if cmdtest.Full() {
+		kills = 200
+	}
+	dir := t.TempDir()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	const devices, paths = 8, 20
+	var sent [devices]int // acknowledged uploads
+	var clients sync.WaitGroup
+	for d := range devices {
+		clients.Go(func() {
+			id := fmt.Sprintf("d%d", d)
+			for ctx.Err() == nil {
+				log := bytes.Replace(fleettest.Log(id, "b", 1, paths), []byte(" fw=1.0"), fmt.Appendf(nil, " fw=%d", sent[d]), 1)
+				req, _ := http.NewRequest("PUT", "http://"+address+"/v1/dumps/"+id, bytes.NewReader(log))
+				resp, err := http.DefaultClient.Do(req)
+				if err != nil {
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode == 201 || resp.StatusCode == 200 {
+					sent[d]++
+				}
+			}
+		})
+	}
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	for range kills {
+		c := start(t, dir, address)
+		time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
+		c.Process.Kill()
+		c.Wait()
+	}
+	c := start(t, dir, address)
+	time.Sleep(50 * time.Millisecond)
+	stop()
+	clients.Wait()
+	c.Process.Signal(os.Interrupt) // writes all that waits
+	if err := c.Wait(); err != nil && !strings.Contains(err.Error(), "130") {
+		t.Errorf("after an interrupt: %v", err)
+	}
+	s, err := store.Open(t.Context(), filepath.Join(dir, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list, err := s.Snapshot(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	dumps, facts := 0, 0
+	for i := range list.Dumps {
+		rows, err := store.Read[store.Dump](t.Context(), s, list.Dumps[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			found[r.Device+" "+r.FW]++
+		}
+		dumps += len(rows)
+		f, err := store.Read[store.Fact](t.Context(), s, list.Facts[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts += len(f)
+	}
+	total := 0
+	for d, n := range sent {
+		total += n
+		for i := range n {
+			if id := fmt.Sprintf("d%d %d", d, i); found[id] != 1 {
+				t.Errorf("upload %s is in the store %d times", id, found[id])
+			}
+		}
+	}
+	// The last upload of a device may have been stored without its answer.
+	if dumps < total || dumps > total+devices || facts != dumps*paths {
+		t.Errorf("%d dumps with %d facts in the store, %d acknowledged", dumps, facts, total)
+	}
+	t.Logf("%d uploads acknowledged, %d kills, %d files", total, kills, len(list.Dumps))
+	if total < kills {
+		t.Errorf("only %d uploads", total)
+	}
+}
