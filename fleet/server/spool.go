@@ -312,6 +312,15 @@ func (s *Spool) begin(b *batch) error {
 	return store.SyncPath(s.dir)
 }
 
+// removed reports whether an upload of a batch was removed: end has written the journal,
+// and the server ended before it had removed all.
+func (s *Spool) removed(b *batch) bool {
+	return slices.ContainsFunc(b.Uploads, func(name string) bool {
+		_, err := os.Stat(s.path("new", name))
+		return errors.Is(err, fs.ErrNotExist)
+	})
+}
+
 // end records that a batch is in the store, and removes its uploads. entries are those
 // of its uploads.
 func (s *Spool) end(b *batch, entries []entry) error {

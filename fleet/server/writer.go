@@ -74,6 +74,9 @@ func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
+	if w.Spool.removed(b) {
+		return true, w.Spool.end(b, nil)
+	}
 	rows, entries, err := w.rows(ctx, b)
 	if err != nil {
 		return false, err
