@@ -127,6 +127,9 @@ func (s *session) diff(ctx context.Context, d *Diff) error {
 	return err
 }
 
+// percentiles is how many percentiles diff.sql compares.
+const percentiles = 5
+
 // changes sets the rows.
 func (s *session) changes(ctx context.Context, d *Diff) error {
 	type row struct {
@@ -134,9 +137,7 @@ func (s *session) changes(ctx context.Context, d *Diff) error {
 		N1, N2       int64
 		Mean1, Mean2 float64
 		With1, With2 int64
-		A50, B50     int64
-		A90, B90     int64
-		A99, B99     int64
+		Above        [2 * percentiles]int64 // by percentile: before, after
 		Path1, Path2 int64
 	}
 	q := strings.NewReplacer("'BEFORE'", quote(d.BuildBefore), "'AFTER'", quote(d.BuildAfter)).Replace(text("diff"))
@@ -150,8 +151,11 @@ func (s *session) changes(ctx context.Context, d *Diff) error {
 		d.DevicesBefore, d.DevicesAfter = r.N1, r.N2
 		d.Before, d.After = d.Before+r.Mean1, d.After+r.Mean2
 		c := Change{Before: r.Mean1, After: r.Mean2, Had: r.With1, Have: r.With2, Chain: r.Key, PathOld: r.Path1, PathNew: r.Path2}
-		p := min(fisher(r.A50, r.N1, r.B50, r.N2), fisher(r.A90, r.N1, r.B90, r.N2), fisher(r.A99, r.N1, r.B99, r.N2))
-		c.P = min(1, 3*p*float64(len(list)))
+		p := 1.0
+		for i := range percentiles {
+			p = min(p, fisher(r.Above[2*i], r.N1, r.Above[2*i+1], r.N2))
+		}
+		c.P = min(1, percentiles*p*float64(len(list)))
 		switch {
 		case r.With1 == 0:
 			c.Kind = "new"

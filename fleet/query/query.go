@@ -17,10 +17,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
+	"gocloud.dev/gcerrors"
 
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
@@ -41,30 +44,32 @@ func text(name string) string {
 type DB struct {
 	store *store.Store
 	db    *sql.DB
-	temp  string // directory for what does not fit in memory
-}
+	temp  string // directory for what does not fit in memory, and for files of a bucket
+	dir   string // of the files of the store, or of those copied from a bucket
 
-// ErrNoFile is the error of a store whose files are not on this machine.
-var ErrNoFile = errors.New("query: the store is a bucket: copy it to a directory, or query it with ClickHouse (docs/fleet-plan.md)")
+	copying sync.Mutex
+}
 
 // ErrNoDump is the error of a question about a build or a device without dumps.
 var ErrNoDump = errors.New("no dump")
 
 // Open opens a store for questions. DuckDB uses up to 1.5 GB of memory and two
-// processors. It reads files of the store only, and has no network.
+// processors. It reads files of the store only, and has no network. Files of a bucket are
+// copied to this machine when they are first needed, until Close.
 func Open(ctx context.Context, s *store.Store) (*DB, error) {
-	if s.Dir() == "" {
-		return nil, ErrNoFile
-	}
 	temp, err := os.MkdirTemp("", "btfleet-")
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
+	}
+	dir := s.Dir()
+	if dir == "" {
+		dir = filepath.Join(temp, "bucket")
 	}
 	settings := []string{
 		"set memory_limit = '1500MB'", "set threads = 2", "set TimeZone = 'UTC'", "set preserve_insertion_order = false",
 		"set temp_directory = " + quote(temp), "set max_temp_directory_size = '8GB'",
 		"set autoinstall_known_extensions = false", "set autoload_known_extensions = false", "set allow_community_extensions = false",
-		"set allowed_directories = [" + quote(s.Dir()+string(filepath.Separator)) + "]",
+		"set allowed_directories = [" + quote(dir+string(filepath.Separator)) + "]",
 		"set enable_external_access = false", "set lock_configuration = true",
 	}
 	macros := strings.Split(text("duckdb"), ";\n")
@@ -84,7 +89,7 @@ func Open(ctx context.Context, s *store.Store) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
-	d := &DB{store: s, db: sql.OpenDB(c), temp: temp}
+	d := &DB{store: s, db: sql.OpenDB(c), temp: temp, dir: dir}
 	d.db.SetMaxOpenConns(4)
 	if err := d.db.PingContext(ctx); err != nil {
 		d.Close()
@@ -110,20 +115,28 @@ type Scope struct {
 // again on the files that replaced it.
 func (d *DB) with(ctx context.Context, o Scope, do func(*session) error) (err error) {
 	for range 3 {
-		if err = d.once(ctx, o, do); err == nil || !strings.Contains(err.Error(), "No files found") && !strings.Contains(err.Error(), "No such file") {
+		if err = d.try(ctx, o, do); err == nil || !gone(err) {
 			return err
 		}
 	}
 	return err
 }
 
-func (d *DB) once(ctx context.Context, o Scope, do func(*session) error) error {
+// gone reports whether an error is that of a file that does not exist.
+func gone(err error) bool {
+	return gcerrors.Code(err) == gcerrors.NotFound || strings.Contains(err.Error(), "No files found") || strings.Contains(err.Error(), "No such file")
+}
+
+func (d *DB) try(ctx context.Context, o Scope, do func(*session) error) error {
 	day := ""
 	if !o.Since.IsZero() {
 		day = o.Since.UTC().Format(time.DateOnly)
 	}
 	list, err := d.store.Snapshot(ctx, day, o.Builds...)
 	if err != nil {
+		return err
+	}
+	if err := d.copy(ctx, list); err != nil {
 		return err
 	}
 	conn, err := d.db.Conn(ctx)
@@ -144,7 +157,7 @@ func (d *DB) once(ctx context.Context, o Scope, do func(*session) error) error {
 		name, where, empty string
 		files              []string
 	}{
-		{store.Dumps, since, noDumps, list.Dumps}, {store.Facts, where, noFacts, list.Facts},
+		{store.Dumps, since + once, noDumps, list.Dumps}, {store.Facts, where, noFacts, list.Facts},
 		{store.Paths, "", noPaths, list.Paths}, {store.Frames, "", noFrames, list.Frames},
 	} {
 		from := v.empty
@@ -159,6 +172,10 @@ func (d *DB) once(ctx context.Context, o Scope, do func(*session) error) error {
 	return do(s)
 }
 
+// once leaves out an upload that two servers stored, in boots of its own, until compaction
+// removes it. A join with dumps leaves its facts out, too.
+const once = " qualify received = min(received) over (partition by device, upload)"
+
 // What the views are if there is no file.
 const (
 	noDumps = `select '' as build, '' as fw, '' as device, 0::bigint as boot, 0::bigint as dump, make_timestamp(0) as time, 0::bigint as uptime_us,
@@ -170,12 +187,41 @@ const (
 	noFrames = `select '' as build, '' as address, 0::int as "index", '' as function, '' as file, 0::int as line, '' as missing where false`
 )
 
+// copy copies the files of a bucket that are not here yet. Files of a store never change.
+func (d *DB) copy(ctx context.Context, list *store.Snapshot) error {
+	if d.store.Dir() != "" {
+		return nil
+	}
+	d.copying.Lock()
+	defer d.copying.Unlock()
+	for _, n := range slices.Concat(list.Dumps, list.Facts, list.Paths, list.Frames) {
+		to := filepath.Join(d.dir, filepath.FromSlash(n))
+		if _, err := os.Stat(to); err == nil {
+			continue
+		}
+		data, err := d.store.Read(ctx, n)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return fmt.Errorf("query: %w", err)
+		}
+		if err := os.WriteFile(to+".part", data, 0o600); err != nil {
+			return fmt.Errorf("query: %w", err)
+		}
+		if err := os.Rename(to+".part", to); err != nil {
+			return fmt.Errorf("query: %w", err)
+		}
+	}
+	return nil
+}
+
 // list returns the SQL list of files of the store.
 func (d *DB) list(names []string) string {
 	var b strings.Builder
 	for i, n := range names {
 		b.WriteString(map[bool]string{true: "[", false: ", "}[i == 0])
-		b.WriteString(quote(filepath.Join(d.store.Dir(), filepath.FromSlash(n))))
+		b.WriteString(quote(filepath.Join(d.dir, filepath.FromSlash(n))))
 	}
 	return b.String() + "]"
 }
@@ -217,7 +263,7 @@ func (s *session) want(ctx context.Context, paths []int64) error {
 	return s.exec(ctx, "create or replace temp table wanted as select unnest(["+b.String()+"]::bigint[]) as path")
 }
 
-// rows returns the rows of a question. The fields of T, in their order, are its first columns.
+// rows returns the rows of a question. Its columns are the first fields of T, in their order.
 func rows[T any](ctx context.Context, s *session, q string) (list []T, err error) {
 	r, err := s.conn.QueryContext(ctx, q)
 	if err != nil {
@@ -230,15 +276,25 @@ func rows[T any](ctx context.Context, s *session, q string) (list []T, err error
 	}
 	for r.Next() {
 		var row T
-		v := reflect.ValueOf(&row).Elem()
-		into := make([]any, len(columns))
-		for i := range into {
-			into[i] = v.Field(i).Addr().Interface()
-		}
-		if err := r.Scan(into...); err != nil {
+		if err := r.Scan(fields(reflect.ValueOf(&row).Elem(), nil)[:len(columns)]...); err != nil {
 			return nil, err
 		}
 		list = append(list, row)
 	}
 	return list, r.Err()
+}
+
+// fields appends pointers to the fields of a struct; an array is as many fields.
+func fields(v reflect.Value, list []any) []any {
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if f.Kind() != reflect.Array {
+			list = append(list, f.Addr().Interface())
+			continue
+		}
+		for j := range f.Len() {
+			list = append(list, f.Index(j).Addr().Interface())
+		}
+	}
+	return list
 }

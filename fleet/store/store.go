@@ -267,6 +267,15 @@ func (s *Store) read(ctx context.Context, name string) (data []byte, err error) 
 	return data, err
 }
 
+// Read returns the content of a file of a [Snapshot].
+func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
+	data, err := s.read(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", name, err)
+	}
+	return data, nil
+}
+
 // names returns the names of the objects below a prefix, sorted.
 func (s *Store) names(ctx context.Context, prefix string) (list []Object, err error) {
 	err = s.retry(ctx, func() error {

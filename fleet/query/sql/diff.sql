@@ -1,5 +1,5 @@
--- diff: the bytes per device of each call path in the builds 'before' and 'after', and at how many
--- devices they exceed what half, 90 % and 99 % of the devices of both builds hold at most.
+-- diff: the bytes per device of each call path in the builds 'before' and 'after', and at how
+-- many devices they exceed the percentiles 50, 90, 95, 97.5 and 99 of the devices of both builds.
 with
 devices as (select build, device from compared group by build, device),
 sizes as (
@@ -17,16 +17,18 @@ grid as (
   from (select distinct key from found) a cross join devices d
   left join found f on f.key = a.key and f.build = d.build and f.device = d.device),
 limits as (
-  select key, lower50(bytes) as t50, lower90(bytes) as t90, lower99(bytes) as t99 from grid group by key),
+  select key, lower50(bytes) as t50, lower90(bytes) as t90, lower95(bytes) as t95, lower98(bytes) as t98, lower99(bytes) as t99 from grid group by key),
 counts as (
   select g.key as key,
     sum(case when build = 'BEFORE' then bytes else 0 end) as bytes1, sum(case when build = 'AFTER' then bytes else 0 end) as bytes2,
     sum(case when build = 'BEFORE' and bytes > 0 then 1 else 0 end) as with1, sum(case when build = 'AFTER' and bytes > 0 then 1 else 0 end) as with2,
     sum(case when build = 'BEFORE' and bytes > t50 then 1 else 0 end) as a50, sum(case when build = 'AFTER' and bytes > t50 then 1 else 0 end) as b50,
     sum(case when build = 'BEFORE' and bytes > t90 then 1 else 0 end) as a90, sum(case when build = 'AFTER' and bytes > t90 then 1 else 0 end) as b90,
+    sum(case when build = 'BEFORE' and bytes > t95 then 1 else 0 end) as a95, sum(case when build = 'AFTER' and bytes > t95 then 1 else 0 end) as b95,
+    sum(case when build = 'BEFORE' and bytes > t98 then 1 else 0 end) as a98, sum(case when build = 'AFTER' and bytes > t98 then 1 else 0 end) as b98,
     sum(case when build = 'BEFORE' and bytes > t99 then 1 else 0 end) as a99, sum(case when build = 'AFTER' and bytes > t99 then 1 else 0 end) as b99
   from grid g join limits l on g.key = l.key group by g.key)
-select c.key as key, n1, n2, bytes1 / greatest(n1, 1) as mean1, bytes2 / greatest(n2, 1) as mean2, with1, with2, a50, b50, a90, b90, a99, b99,
+select c.key as key, n1, n2, bytes1 / greatest(n1, 1) as mean1, bytes2 / greatest(n2, 1) as mean2, with1, with2, a50, b50, a90, b90, a95, b95, a98, b98, a99, b99,
   path1, path2
 from counts c cross join sizes
 join (select key, max(case when build = 'BEFORE' then path else -1 end) as path1, max(case when build = 'AFTER' then path else -1 end) as path2

@@ -16,18 +16,18 @@ paths_of as (
     median(case when dir = 1 and timed = 1 and heap_free >= 0 then heap_free / rate end) as hours
   from evidence cross join fleet group by path),
 nets as (
-  select path, sum(net1) as net1, sum(net) as net, sum(straight1) as straight1 from rises group by path),
+  select path, sum(net) as net, sum(ahead) as ahead, sum(r.bend) as bent, sum(r.bend * r.bend) as bent2 from rises r group by path),
 judged as (
   select p.*, (grew - shrank) / sqrt(grew + shrank) as z, bend / g as d,
-    case when net > 0 and straight1 > 0 and straight1 < net
-      then 1 - abs(net1 - straight1) / least(straight1, net - straight1) else 0 end as h2,
+    case when ahead > 0 and ahead < net
+      then 1 - (abs(bent) + 2 * sqrt(greatest(0, bent2 - bent * bent / examined))) / least(ahead, net - ahead) else 0 end as h2,
     greatest(least(2, examined), 0.1 * examined) as enough
   from paths_of p join nets n on p.path = n.path where grew > 0)
 select path, examined, grew, shrank, greatest(0, grew - shrank) / examined as share, z, d, h2,
   rate_median, rate_p95, hours,
   gain / examined as gain,
-  case when (z >= 4 or said_leak >= enough) and d <= 0.20 and h2 >= 0.85 then 3
-       when (z >= 3.5 or said_probably >= enough) and d <= 0.25 and h2 >= 0.85 then 2
+  case when (z >= 4 or said_leak >= enough) and d <= 0.20 and h2 >= 0.80 then 3
+       when (z >= 3.5 or said_probably >= enough) and d <= 0.25 and h2 >= 0.80 then 2
        when (z >= 2 or grew >= enough) and d <= 0.40 and h2 >= 0.60 then 1
        else 0 end as word,
   gain / examined * greatest(0, grew - shrank) / (grew + shrank)

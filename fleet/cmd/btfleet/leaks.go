@@ -1,0 +1,187 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/table"
+	"github.com/lwsbt/lwsbt/profile"
+)
+
+func leaksCommand() *cobra.Command {
+	q := &question{}
+	var build, fail string
+	c := q.command(&cobra.Command{Use: "leaks --build BUILD [flags]", Short: "what leaks in a build, how fast, and on how many devices",
+		Long: `leaks ranks the call paths of a build by the evidence that they leak, over all
+devices, and calls them leak, probably or grows (docs/fleet-leaks.md). A leak
+that is too slow to be seen on one device is seen on many.`,
+		Example: "btfleet leaks --build 1.4.2\nbtfleet leaks --build 5ca1ab1e --since 14d --fail-over 64/h", Args: cobra.NoArgs}, 10,
+		func(c *cobra.Command, _ []string) error {
+			limit, err := parseRate(fail)
+			if err != nil {
+				return cli.Usagef("--fail-over %v", err)
+			}
+			if err := q.one(c, build); err != nil {
+				return err
+			}
+			l, err := q.db.Leaks(c.Context(), q.scope)
+			if err != nil {
+				return err
+			}
+			if q.json {
+				err = writeJSON(c.OutOrStdout(), l)
+			} else {
+				q.writeLeaks(c.OutOrStdout(), l)
+			}
+			if err != nil || fail == "" {
+				return err
+			}
+			for _, r := range l.Rows {
+				if r.Verdict >= profile.Probably && r.Rate != nil && *r.Rate > float64(limit) {
+					return cli.Shortf("a path grows by %s bytes per hour, more than --fail-over %s", bytesOf(*r.Rate), fail)
+				}
+			}
+			return nil
+		})
+	addBuild(c, &build, buildUsage)
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&fail, "fail-over", "", "exit with 1 if a leak, or a probable one, grows by more than `RATE` on the devices that leak: 64/h, 1K/h")
+	cli.AddFlags(c, "Question", f)
+	c.MarkFlagRequired("build")
+	return c
+}
+
+// parseRate reads bytes per hour.
+func parseRate(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	n, ok := strings.CutSuffix(s, "/h")
+	size, err := parseSize(n)
+	if !ok || err != nil {
+		return 0, fmt.Errorf("%q: expected bytes per hour, such as 64/h or 1K/h", s)
+	}
+	return size, nil
+}
+
+// listedGrows is how many paths with the word grows are listed.
+const listedGrows = 3
+
+func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
+	count := map[profile.Verdict]int64{}
+	for _, r := range l.Rows {
+		count[r.Verdict]++
+	}
+	found := "no leak found"
+	switch {
+	case count[profile.Leaking] > 0 && count[profile.Probably] > 0:
+		found = fmt.Sprintf("%s, %d probable", cli.Count(count[profile.Leaking], "leak"), count[profile.Probably])
+	case count[profile.Leaking] > 0:
+		found = cli.Count(count[profile.Leaking], "leak")
+	case count[profile.Probably] > 0:
+		found = cli.Count(count[profile.Probably], "probable leak")
+	}
+	fmt.Fprintf(w, "%s in build %s: %s, %s\n", found, short(l.Build), cli.Count(l.Devices, "device"), cli.Count(l.Paths, "call path"))
+	if n := l.Devices - l.Examined; n > 0 {
+		fmt.Fprintf(w, "not examined: %s without a boot of three dumps\n", cli.Count(n, "device"))
+	}
+	if x := l.Exhaustion; x != nil && x.Hours != nil {
+		fmt.Fprintf(w, "heaps exhausted in %s (median of %s), a twentieth of them in %s\n", hours(*x.Hours), cli.Count(x.Devices, "device"), hours(*x.Hours05))
+	}
+	grows := 0
+	for _, r := range cut(q, l.Rows) {
+		if r.Verdict == profile.Grows {
+			if grows++; grows > listedGrows && q.rows > 0 {
+				continue
+			}
+		}
+		rate := "growing, on devices that report no uptime,"
+		if r.Rate != nil {
+			rate = fmt.Sprintf("%s bytes per hour (95th percentile %s)", signed(*r.Rate), bytesOf(*r.Rate95))
+		}
+		fmt.Fprintf(w, "\n%v  %s\n", r.Verdict, rate)
+		fmt.Fprintf(w, "  grows on %s of %s (%.1f %%), shrinks on %s\n", cli.Number(r.Grew), cli.Count(r.Examined, "device"), 100*float64(r.Grew)/float64(r.Examined), cli.Number(r.Shrank))
+		writeStack(w, r.Stack)
+	}
+	if n := int64(grows - listedGrows); n > 0 && q.rows > 0 {
+		fmt.Fprintf(w, "\n%s more that grow, as caches do: -n 0 lists all\n", cli.Count(n, "call path"))
+	}
+}
+
+func diffCommand() *cobra.Command {
+	q := &question{}
+	fail := ""
+	c := q.command(&cobra.Command{Use: "diff [flags] BEFORE AFTER", Short: "what changed from one build to another, per device",
+		Long: `diff compares what the devices of two builds hold at the same uptime, by call
+path. A difference that may be random is not a change (docs/fleet-leaks.md).`,
+		Example: "btfleet diff 1.4.1 1.4.2\nbtfleet diff --fail-over 1K 5ca1ab1e 0ddba115", Args: cobra.ExactArgs(2)}, 10,
+		func(c *cobra.Command, args []string) error {
+			limit, err := parseSize(fail)
+			if fail != "" && err != nil {
+				return cli.Usagef("--fail-over %v", err)
+			}
+			var builds [2]string
+			for i, name := range args {
+				if builds[i], err = q.find(c, name); err != nil {
+					return err
+				}
+			}
+			if builds[0] == builds[1] {
+				return cli.Usagef("%s and %s are one build", cli.Printable(args[0]), cli.Printable(args[1]))
+			}
+			d, err := q.db.Diff(c.Context(), builds[0], builds[1], q.scope)
+			if err != nil {
+				return err
+			}
+			if q.json {
+				err = writeJSON(c.OutOrStdout(), d)
+			} else {
+				err = q.writeDiff(c.OutOrStdout(), d)
+			}
+			if err == nil && fail != "" && d.Growth() > float64(limit) {
+				err = cli.Shortf("paths grew by %s bytes per device, more than --fail-over %s", bytesOf(d.Growth()), fail)
+			}
+			return err
+		})
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&fail, "fail-over", "", "exit with 1 if the paths that changed grew by more than `SIZE` per device, such as 1K")
+	cli.AddFlags(c, "Question", f)
+	return c
+}
+
+func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
+	at := "at any uptime"
+	if d.Hours > 0 {
+		at = fmt.Sprintf("at an uptime of %s to %s", hours(d.Hours/2), hours(d.Hours))
+	}
+	fmt.Fprintf(w, "%s (%s) to %s (%s), %s\n%s bytes per device, was %s\n", short(d.BuildBefore), cli.Count(d.DevicesBefore, "device"), short(d.BuildAfter),
+		cli.Count(d.DevicesAfter, "device"), at, bytesOf(d.After), bytesOf(d.Before))
+	if !d.ByName {
+		fmt.Fprintf(w, "a build has no function names: paths are matched by address (btfleet symbols add)\n")
+	}
+	changed := 0
+	t := &table.Table{Head: []string{"evidence", "change", "bytes/device", "before", "after", "devices", "call site"}, Right: []bool{false, false, true, true, true, true}}
+	for _, r := range d.Rows {
+		if r.Evidence != query.NoEvidence {
+			changed++
+			t.Rows = append(t.Rows, []string{r.Evidence, r.Kind, signed(r.Delta()), bytesOf(r.Before), bytesOf(r.After), cli.Number(r.Have), where(r.Stack)})
+		}
+	}
+	if changed == 0 {
+		fmt.Fprintf(w, "no change of %s that is not random\n", cli.Count(int64(d.Paths), "call path"))
+		return nil
+	}
+	fmt.Fprintln(w)
+	t.Rows = cut(q, t.Rows)
+	if err := write(w, t); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\n%s of %s changed\n", cli.Number(int64(changed)), cli.Count(int64(d.Paths), "call path"))
+	return nil
+}

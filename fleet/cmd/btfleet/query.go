@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/table"
+)
+
+// question is the state of the commands that ask a store.
+type question struct {
+	store storeFlag
+	since string
+	json  bool
+	rows  int
+
+	db    *query.DB
+	scope query.Scope
+}
+
+// command adds the flags of all questions to a command. ask writes the answer.
+func (q *question) command(c *cobra.Command, rows int, ask func(c *cobra.Command, args []string) error) *cobra.Command {
+	q.store.add(c)
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&q.since, "since", "", "only dumps received since `TIME`: 2026-06-01, or 7d, 12h before now")
+	if rows > 0 {
+		f.IntVarP(&q.rows, "rows", "n", rows, "list `N` rows, 0 for all")
+	}
+	f.BoolVar(&q.json, "json", false, "write JSON")
+	cli.AddFlags(c, "Question", f)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if q.rows < 0 {
+			return cli.Usagef("-n %d, expected a number of rows", q.rows)
+		}
+		var err error
+		if q.scope.Since, err = parseSince(q.since, time.Now()); err != nil {
+			return cli.Usagef("--since %v", err)
+		}
+		s, err := q.store.open(c.Context(), false)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		if q.db, err = query.Open(c.Context(), s); err != nil {
+			return cli.Failedf("%v", err)
+		}
+		defer q.db.Close()
+		return failure(ask(c, args))
+	}
+	return c
+}
+
+// failure gives an error of the engine or the store the code of such errors.
+func failure(err error) error {
+	var coded *cli.Error
+	if err == nil || errors.As(err, &coded) || errors.Is(err, query.ErrNoDump) || cli.ClosedPipe(err) {
+		return err
+	}
+	return cli.Failedf("%s", cli.Printable(err.Error()))
+}
+
+// parseSince reads a date, a time, or a time before now. "" is the zero Time.
+func parseSince(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339, "2006-01-02T15:04"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, nil
+		}
+	}
+	text, unit := s, time.Duration(1)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		text, unit = days+"h", 24
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > 1<<62/unit {
+		return time.Time{}, fmt.Errorf("%q: expected a date such as 2026-06-01, a time such as 2026-06-01T12:00:00Z, or 7d or 12h before now", s)
+	}
+	return now.Add(-d * unit), nil
+}
+
+// one sets the build of the scope.
+func (q *question) one(c *cobra.Command, name string) error {
+	b, err := q.find(c, name)
+	q.scope.Builds = []string{b}
+	return err
+}
+
+// find returns the build that the user means.
+func (q *question) find(c *cobra.Command, name string) (string, error) {
+	b, err := q.db.Find(c.Context(), name)
+	if err != nil {
+		return "", cli.Usagef("%s", cli.Printable(err.Error()))
+	}
+	return b, nil
+}
+
+// cut returns the first rows, as many as are to be listed.
+func cut[T any](q *question, list []T) []T {
+	if q.rows > 0 && len(list) > q.rows {
+		return list[:q.rows]
+	}
+	return list
+}
+
+// writeJSON writes a value, indented.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// short returns the beginning of a build ID.
+func short(build string) string {
+	if len(build) > 12 {
+		build = build[:12]
+	}
+	return cli.Printable(build)
+}
+
+// writeStack writes the frames of a path, indented, the innermost first.
+func writeStack(w io.Writer, stack []query.Frame) {
+	for _, f := range stack {
+		fmt.Fprintf(w, "    %s\n", cli.Printable(f.String()))
+	}
+}
+
+// where returns the innermost frame of a path.
+func where(stack []query.Frame) string {
+	if len(stack) == 0 {
+		return "-"
+	}
+	return cli.Printable(stack[0].String())
+}
+
+// bytesOf formats a number of bytes, "-" if it is negative: not known.
+func bytesOf(v float64) string {
+	if v < 0 {
+		return "-"
+	}
+	return cli.Number(int64(v + 0.5))
+}
+
+// signed formats a difference in bytes.
+func signed(v float64) string {
+	if v < 0 {
+		return "-" + bytesOf(-v)
+	}
+	return "+" + bytesOf(v)
+}
+
+// hours formats a time in hours.
+func hours(h float64) string {
+	switch {
+	case h < 1:
+		return cli.Count(int64(h*60), "minute")
+	case h < 48:
+		return cli.Count(int64(h+0.5), "hour")
+	}
+	return cli.Number(int64(h/24+0.5)) + " days"
+}
+
+// when formats a time of the server, UTC.
+func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
+
+// write writes a table that fits the terminal.
+func write(w io.Writer, t *table.Table) error {
+	t.Width = cli.Width(w)
+	return t.Write(w)
+}

@@ -1,0 +1,40 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Find returns the build that a user means: a build ID, its beginning, or a version of the
+// firmware that one build has.
+func (d *DB) Find(ctx context.Context, name string) (build string, err error) {
+	var list []struct{ Build, Firmware string }
+	err = d.with(ctx, Scope{}, func(s *session) error {
+		list, err = rows[struct{ Build, Firmware string }](ctx, s, "select build, max(fw) as fw from dumps group by build order by build")
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	var begin, version []string
+	for _, b := range list {
+		switch {
+		case b.Build == name:
+			return name, nil
+		case strings.HasPrefix(b.Build, strings.ToLower(name)):
+			begin = append(begin, b.Build)
+		}
+		if b.Firmware == name {
+			version = append(version, b.Build)
+		}
+	}
+	found := append(version, begin...)
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("build %s: none of %d builds has this ID, beginning or version", name, len(list))
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("build %s: %d builds have this beginning or version, such as %s and %s", name, len(found), found[0], found[1])
+}

@@ -1,0 +1,85 @@
+package simulate
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
+)
+
+// Logs writes the log of each device to a directory, as DEVICE.log, and returns their number.
+// A log has the dumps that Store makes rows of; lines that are lost are not in it.
+func (f *Fleet) Logs(dir string) (int, error) {
+	if err := f.Check(); err != nil {
+		return 0, err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return 0, err
+	}
+	paths := f.sources()
+	for d := range f.Devices {
+		if err := f.log(filepath.Join(dir, f.DeviceID(d)+".log"), d, paths); err != nil {
+			return d, err
+		}
+	}
+	return f.Devices, nil
+}
+
+// log writes the log of a device.
+func (f *Fleet) log(name string, device int, paths []source) (err error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := file.Close(); err == nil {
+			err = e
+		}
+	}()
+	w := bufio.NewWriter(file)
+	boot := -1
+	for _, m := range f.moments(device) {
+		if m.boot != boot {
+			boot = m.boot
+			fmt.Fprintf(w, "~h#boot w=32 build=%s dev=%s fw=%s epoch=%d\n", f.BuildID(device%f.Builds), f.DeviceID(device), f.Firmware(device%f.Builds),
+				m.started.Add(f.skew(device)).UnixMicro())
+		}
+		w.Write(f.appendDump(nil, device, &m, paths))
+	}
+	return w.Flush()
+}
+
+// appendDump appends the text of a dump.
+func (f *Fleet) appendDump(text []byte, device int, m *moment, paths []source) []byte {
+	var count, bytes int64
+	var lines []byte
+	for h := range f.heap(device, m, paths) {
+		count, bytes = count+h.count, bytes+h.bytes
+		if !h.arrived {
+			continue
+		}
+		lines = appendEntry(lines, m, &h, paths)
+	}
+	t := m.uptime.Microseconds()
+	text = fmt.Appendf(text, "~h#begin %d t=%d n=%d b=%d why=interval\n", m.index, t, count, bytes)
+	text = append(text, lines...)
+	text = fmt.Appendf(text, "~h#heap t=%d size=%d free=%d\n", t, heapSize, max(0, heapSize-bytes))
+	return fmt.Appendf(text, "~h#end %d n=%d b=%d\n", m.index, count, bytes)
+}
+
+// appendEntry appends the line of a path.
+func appendEntry(text []byte, m *moment, h *held, paths []source) []byte {
+	e := callpath.Entry{Live: uint64(h.count), Bytes: uint64(h.bytes)}
+	frames := paths[h.path].frames
+	for i := range frames { // a line has the outermost first
+		e.Frames = append(e.Frames, callpath.Frame{Value: frames[len(frames)-1-i]})
+	}
+	w := callpath.Writer{Dump: uint32(m.index), Lines: uint64(h.path)}
+	text, err := w.Append(text, &e)
+	if err != nil {
+		panic(err) // no frame is too large
+	}
+	return w.Flush(text)
+}
