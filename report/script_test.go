@@ -1,17 +1,16 @@
 package report_test
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/report"
 )
 
@@ -39,42 +38,11 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// axeVersion is the release of axe-core (MPL-2.0, by Deque) that examines the page. It is in
-// no page and not in this repository: npm fetches it for the test.
-const axeVersion = "4.14.1"
-
-// axe returns the script of axe-core.
-func axe(t *testing.T) string {
-	t.Helper()
-	npm, err := exec.LookPath("npm")
-	if err != nil {
-		t.Skip("no npm")
-	}
-	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, npm, "pack", "--silent", "axe-core@"+axeVersion)
-	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Skipf("npm cannot fetch axe-core: %v %s", err, out)
-	}
-	c = exec.Command("tar", "-xzf", "axe-core-"+axeVersion+".tgz", "package/axe.min.js")
-	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
-	script, err := os.ReadFile(filepath.Join(dir, "package/axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(script)
-}
-
 // Every view keeps to WCAG 2.1 AA as far as axe-core can tell, in both themes and in a
 // narrow window. Contrast on the canvas is tested in testdata/page.test.js.
 func TestAccessible(t *testing.T) {
 	needFull(t)
-	script := axe(t)
+	script := cmdtest.Axe(t)
 	url := writePage(t, write(t, firmware.profile(t), report.Options{Title: "sensord", Subtitle: "serial.log", Notes: []string{"2 lines were lost."}, Sources: numbered, Leaks: sampleLeaks}))
 	for _, view := range []string{"tab=leaks", "tab=flame&dump=39&base=31&search=lws", "tab=functions&fn=0&dump=30", "tab=growth"} {
 		for _, theme := range []string{"light", "dark"} {

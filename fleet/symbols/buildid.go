@@ -8,14 +8,16 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // BuildID returns the build ID of an ELF file, in hexadecimal: that of the linker's note,
 // or else the SHA-1 of its loaded segments (type PT_LOAD): for each in the order of the
-// program headers, p_paddr and p_filesz as 8 bytes each, big-endian, and the content.
-// The hash is equal for a file and its stripped copy.
+// program headers, p_paddr and p_filesz as 8 bytes each, big-endian, and the content,
+// without the ELF header and the program headers, which may be at its beginning. The
+// hash is equal for a file and its stripped copy.
 func BuildID(path string) (id string, err error) {
 	f, err := symbol.Open(path, nil)
 	if err != nil {
@@ -36,6 +38,10 @@ func BuildID(path string) (id string, err error) {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	defer e.Close()
+	headers, err := endOfHeaders(path, e)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
 	h := sha1.New()
 	for _, p := range e.Progs {
 		if p.Type != elf.PT_LOAD {
@@ -45,9 +51,33 @@ func BuildID(path string) (id string, err error) {
 		binary.BigEndian.PutUint64(head[:], p.Paddr)
 		binary.BigEndian.PutUint64(head[8:], p.Filesz)
 		h.Write(head[:])
-		if _, err := io.Copy(h, p.Open()); err != nil {
+		skip := uint64(0)
+		if p.Off < headers {
+			skip = min(headers-p.Off, p.Filesz)
+		}
+		if _, err := io.Copy(h, io.NewSectionReader(p, int64(skip), int64(p.Filesz-skip))); err != nil {
 			return "", fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// endOfHeaders returns the offset in the file at which the ELF header and the program
+// headers end.
+func endOfHeaders(path string, e *elf.File) (uint64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var b [64]byte
+	if _, err := io.ReadFull(f, b[:]); err != nil {
+		return 0, err
+	}
+	if e.Class == elf.ELFCLASS32 {
+		const size = 32 // of a program header
+		return max(52, uint64(e.ByteOrder.Uint32(b[28:]))+size*uint64(len(e.Progs))), nil
+	}
+	const size = 56
+	return max(64, e.ByteOrder.Uint64(b[32:])+size*uint64(len(e.Progs))), nil
 }

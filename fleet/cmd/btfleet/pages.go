@@ -1,10 +1,20 @@
 package main
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 
+	"github.com/lwsbt/lwsbt/fleet/page"
+	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// pages returns the handler of the page over a store.
-func pages(*store.Store) http.Handler { return nil }
+// pages returns the pages over a store. The caller closes the database.
+func pages(ctx context.Context, s *store.Store, log *slog.Logger) (http.Handler, *query.DB, error) {
+	db, err := query.Open(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return page.New(db, log), db, nil
+}

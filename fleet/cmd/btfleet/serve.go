@@ -18,6 +18,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/server"
 	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/fleet/symbols"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -106,7 +107,13 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := server.NewMetrics(registry, spool)
-	s := &server.Server{Spool: spool, Tokens: tokens, Limits: server.DefaultLimits, Log: log, Metrics: metrics, Pages: pages(to)}
+	s := &server.Server{Spool: spool, Tokens: tokens, Limits: server.DefaultLimits, Log: log, Metrics: metrics}
+	handler, db, err := pages(ctx, to, log)
+	if err != nil {
+		return cli.Failedf("%v", err)
+	}
+	defer db.Close()
+	s.Pages = handler
 	s.Limits.Rate = rateOf(o.rate)
 	w := &server.Writer{Spool: spool, Store: to, Limits: s.Limits.Ingest, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
 	return o.serve(ctx, listener, s, w, registry, limit)
@@ -148,6 +155,17 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Hour):
+			}
+		}
+	})
+	background.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := symbols.Update(ctx, w.Store, symbols.Servers()); err != nil && ctx.Err() == nil {
+				s.Log.Error("symbols", "err", err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
 			}
 		}
 	})

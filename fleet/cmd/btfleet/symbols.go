@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/fleet/symbols"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+func symbolsCommand() *cobra.Command {
+	var in storeFlag
+	c := &cobra.Command{Use: "symbols {add FILE... | update}", Short: "name the functions of builds",
+		Long: `symbols add puts ELF files with debug information into the store, by their build
+IDs, and names the functions of the builds' call paths. symbols update names
+what has arrived since; btfleet serve does so every minute. It asks the servers
+of DEBUGINFOD_URLS for builds without a file.`,
+		Example: "btfleet symbols add --store fleet fw-1.4.2.elf", Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case args[0] == "add" && len(args) > 1, args[0] == "update" && len(args) == 1:
+			default:
+				return cli.BadArgsf("expected add FILE..., or update")
+			}
+			s, err := in.open(c.Context(), args[0] == "add")
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			out := c.OutOrStdout()
+			for _, file := range args[1:] {
+				build, n, err := symbols.Add(c.Context(), s, file)
+				if err != nil {
+					return cli.Usagef("%v", err)
+				}
+				fmt.Fprintf(out, "%s  %s  %s named\n", build, cli.Printable(file), cli.Count(n, "address"))
+			}
+			if args[0] == "update" {
+				n, err := symbols.Update(c.Context(), s, symbols.Servers())
+				if err != nil {
+					return cli.Failedf("%v", err)
+				}
+				fmt.Fprintf(out, "%s named\n", cli.Count(n, "address"))
+			}
+			return nil
+		}}
+	in.add(c)
+	return c
+}

@@ -1,0 +1,326 @@
+// Package page is the pages of btfleet: builds, leaks, differences, devices. They are
+// made on the server and have no script, except for the flame graphs, which are the pages
+// of package report. Each answers in JSON, too, with format=json in the query.
+package page
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/push"
+	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/report"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// style is the name of the style sheet, which changes with its content.
+var style = func() string {
+	b, err := assets.ReadFile("assets/style.css")
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:4])
+}()
+
+var templates = template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html"))
+
+// Pages is the handler of all pages.
+type Pages struct {
+	db  *query.DB
+	log *slog.Logger
+	mux *http.ServeMux
+
+	mu    sync.Mutex
+	cache map[string]*cached
+}
+
+// New returns the pages over a database.
+func New(db *query.DB, log *slog.Logger) *Pages {
+	p := &Pages{db: db, log: log, mux: http.NewServeMux(), cache: map[string]*cached{}}
+	list, err := fs.Sub(assets, "assets")
+	if err != nil {
+		panic(err)
+	}
+	p.mux.Handle("GET /style-"+style+".css", cachedFile(list, "style.css"))
+	p.page("GET /{$}", "builds.html", p.builds)
+	p.page("GET /build/{build}", "build.html", p.build)
+	p.page("GET /diff", "diff.html", p.diff)
+	p.page("GET /devices", "devices.html", p.devices)
+	p.page("GET /device/{device}", "device.html", p.device)
+	p.mux.HandleFunc("GET /build/{build}/heap", func(w http.ResponseWriter, r *http.Request) {
+		p.heap(w, r, r.PathValue("build"))
+	})
+	p.mux.HandleFunc("GET /diff/heap", func(w http.ResponseWriter, r *http.Request) {
+		p.heap(w, r, r.FormValue("from"), r.FormValue("to"))
+	})
+	return p
+}
+
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Frame-Options", "DENY")
+	p.mux.ServeHTTP(w, r)
+}
+
+func cachedFile(list fs.FS, name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=31536000, immutable")
+		http.ServeFileFS(w, r, list, name)
+	})
+}
+
+// errNotFound is the error of a page that does not exist.
+var errNotFound = errors.New("not found")
+
+// page adds a page: answer returns the data of its template.
+func (p *Pages) page(pattern, name string, answer func(ctx context.Context, r *http.Request) (any, error)) {
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		data, err := p.cached(r.Context(), name+"\x00"+r.URL.Path+"\x00"+r.URL.Query().Encode(), func(ctx context.Context) (any, error) { return answer(ctx, r) })
+		if err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		if r.FormValue("format") == "json" {
+			w.Header().Set("Content-Type", "application/json")
+			if err := json.NewEncoder(w).Encode(data); err != nil {
+				p.log.Warn("page", "path", r.URL.Path, "err", err)
+			}
+			return
+		}
+		p.show(w, r, http.StatusOK, name, data)
+	})
+}
+
+func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	w.WriteHeader(status)
+	if err := templates.ExecuteTemplate(w, name, data); err != nil {
+		p.log.Warn("page", "path", r.URL.Path, "err", err)
+	}
+}
+
+func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, text := http.StatusInternalServerError, "The question could not be answered; the server's log says why."
+	switch {
+	case errors.Is(err, query.ErrNoDump) || errors.Is(err, errNotFound):
+		status, text = http.StatusNotFound, err.Error()
+	case r.Context().Err() != nil:
+		return
+	default:
+		p.log.Error("page", "path", r.URL.Path, "err", err)
+	}
+	p.show(w, r, status, "error.html", text)
+}
+
+// Cache limits.
+const (
+	cacheFor  = 30 * time.Second
+	maxCached = 128
+)
+
+// cached is an answer that is being computed, or was.
+type cached struct {
+	done  chan struct{}
+	until time.Time
+	data  any
+	err   error
+}
+
+// cached returns an answer from the cache, or computes it. Requests with the same key at
+// the same time wait for one answer.
+func (p *Pages) cached(ctx context.Context, key string, answer func(context.Context) (any, error)) (any, error) {
+	p.mu.Lock()
+	c := p.cache[key]
+	if c == nil || !c.until.IsZero() && time.Now().After(c.until) {
+		if len(p.cache) >= maxCached {
+			clear(p.cache)
+		}
+		c = &cached{done: make(chan struct{})}
+		p.cache[key] = c
+		go func() {
+			// The answer is for all who wait, so it does not end with one of them.
+			work, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+			defer stop()
+			data, err := answer(work)
+			p.mu.Lock()
+			c.data, c.err, c.until = data, err, time.Now().Add(cacheFor)
+			p.mu.Unlock()
+			close(c.done)
+		}()
+	}
+	p.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.data, c.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Build is a line of the page of all builds.
+type Build struct {
+	query.Build
+	Trend []float64 `json:"trend"` // mean bytes of the dumps of each day, the oldest first
+}
+
+func (p *Pages) builds(ctx context.Context, _ *http.Request) (any, error) {
+	list, err := p.db.Builds(ctx, query.Scope{})
+	if err != nil {
+		return nil, err
+	}
+	res, err := p.db.Query(ctx, "select build, avg(bytes)::double as bytes from dumps where complete group by build, received::date order by build, received::date", query.Scope{}, 100_000)
+	if err != nil {
+		return nil, err
+	}
+	trends := map[string][]float64{}
+	for _, row := range res.Rows {
+		build, _ := row[0].(string)
+		v, _ := row[1].(float64)
+		trends[build] = append(trends[build], v)
+	}
+	all := []Build{}
+	for _, b := range list {
+		all = append(all, Build{b, trends[b.Build]})
+	}
+	return struct {
+		Builds []Build `json:"builds"`
+	}{all}, nil
+}
+
+// topPaths is the number of call paths on the page of a build.
+const topPaths = 50
+
+func (p *Pages) build(ctx context.Context, r *http.Request) (any, error) {
+	o := query.Scope{Builds: []string{r.PathValue("build")}}
+	leaks, err := p.db.Leaks(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	top, err := p.db.Top(ctx, o, topPaths)
+	if err != nil {
+		return nil, err
+	}
+	list, err := p.db.Builds(ctx, o)
+	if err != nil || len(list) == 0 {
+		return nil, errors.Join(err, errNotFound)
+	}
+	return struct {
+		Build query.Build    `json:"build"`
+		Leaks *query.Leaks   `json:"leaks"`
+		Top   []query.Holder `json:"top"`
+	}{list[0], leaks, top}, nil
+}
+
+func (p *Pages) diff(ctx context.Context, r *http.Request) (any, error) {
+	list, err := p.db.Builds(ctx, query.Scope{})
+	if err != nil {
+		return nil, err
+	}
+	from, to := r.FormValue("from"), r.FormValue("to")
+	data := struct {
+		Builds   []query.Build `json:"-"`
+		From, To string        `json:"-"`
+		Diff     *query.Diff   `json:"diff"`
+	}{Builds: list, From: from, To: to}
+	if from != "" && to != "" {
+		if data.Diff, err = p.db.Diff(ctx, from, to, query.Scope{}); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// perPage is the number of devices on a page.
+const perPage = 100
+
+func (p *Pages) devices(ctx context.Context, r *http.Request) (any, error) {
+	o := query.Scope{}
+	if b := r.FormValue("build"); b != "" {
+		o.Builds = []string{b}
+	}
+	from, _ := strconv.Atoi(r.FormValue("from"))
+	from = min(max(from, 0), 10_000_000)
+	list, err := p.db.Devices(ctx, o, from+perPage+1)
+	if err != nil {
+		return nil, err
+	}
+	data := struct {
+		Build   string         `json:"build"`
+		From    int            `json:"from"`
+		Devices []query.Device `json:"devices"`
+		Before  string         `json:"-"`
+		After   string         `json:"-"`
+	}{Build: r.FormValue("build"), From: from}
+	link := func(from int) string {
+		return "/devices?" + url.Values{"build": {data.Build}, "from": {strconv.Itoa(from)}}.Encode()
+	}
+	if from < len(list) {
+		data.Devices = list[from:]
+	}
+	if from > 0 {
+		data.Before = link(max(0, from-perPage))
+	}
+	if len(data.Devices) > perPage {
+		data.Devices = data.Devices[:perPage]
+		data.After = link(from + perPage)
+	}
+	return data, nil
+}
+
+func (p *Pages) device(ctx context.Context, r *http.Request) (any, error) {
+	return p.db.Timeline(ctx, r.PathValue("device"), query.Scope{})
+}
+
+// heap writes the flame graph of one build, or of two, and their difference. Values are
+// means per device.
+func (p *Pages) heap(w http.ResponseWriter, r *http.Request, builds ...string) {
+	b := profile.NewBuilder(0)
+	var dumps []*profile.Dump
+	title := "heap per device"
+	for _, build := range builds {
+		data, err := p.cached(r.Context(), "heap\x00"+build, func(ctx context.Context) (any, error) {
+			return p.db.Top(ctx, query.Scope{Builds: []string{build}}, report.MaxPaths)
+		})
+		if err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		top := data.([]query.Holder)
+		d, err := profile.FromPprof(b, push.Profile(top, time.Time{}), "build "+build)
+		if err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		dumps = append(dumps, d)
+		title += fmt.Sprintf(", %s (%d devices)", short(build), top[0].Examined)
+	}
+	prof, err := profile.New(dumps...)
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if err := report.Write(w, prof, report.Options{Title: title, Subtitle: "mean bytes per device"}); err != nil {
+		p.log.Warn("page", "path", r.URL.Path, "err", err)
+	}
+}

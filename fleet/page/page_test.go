@@ -1,0 +1,245 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// hostile is a name as an attacker chooses it.
+const hostile = `<script>alert(1)</script>"'&`
+
+// serve shows the pages of a simulated fleet, with one device and one function that have a
+// hostile name.
+func serve(t *testing.T, devices int) (url string, fleet simulate.Fleet) {
+	t.Helper()
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	fleet = simulate.Default()
+	fleet.Devices = devices
+	if _, _, err := fleet.Store(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	b := &store.Batch{Name: "hostile", Day: now,
+		Paths: []store.Path{{Build: hostile, Path: 1, Addresses: []string{"0x10"}}}}
+	for i := range 9 {
+		d := store.Dump{Build: hostile, FW: hostile, Device: hostile, Boot: 1, Dump: int64(i), Received: now.UnixMicro() + int64(i)*3_600_000_000,
+			Uptime: int64(i) * 3_600_000_000, Bytes: int64(i) * 100, Count: int64(i), Complete: true, Why: hostile, HeapSize: -1, HeapFree: -1, HeapLargest: -1, HeapMinimum: -1, Upload: "u"}
+		b.Dumps = append(b.Dumps, d)
+		b.Facts = append(b.Facts, store.Fact{Build: hostile, Device: hostile, Boot: 1, Dump: int64(i), Path: 1, Count: int64(i) + 1, Bytes: int64(i)*100 + 1, Complete: true})
+	}
+	if err := s.Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutFrames(t.Context(), hostile, now, []store.Frame{{Build: hostile, Address: "0x10", Function: hostile, File: hostile, Line: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	db, err := query.Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	h := httptest.NewServer(New(db, slog.New(slog.DiscardHandler)))
+	t.Cleanup(h.Close)
+	return h.URL, fleet
+}
+
+func get(t *testing.T, url string, status int) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != status {
+		t.Fatalf("%s: status %d, want %d: %v\n%s", url, resp.StatusCode, status, err, text)
+	}
+	return string(text)
+}
+
+// Each page shows what it is for, and no name of a device is markup.
+func TestPages(t *testing.T) {
+	url, fleet := serve(t, 200)
+	leaks, other := fleet.BuildID(fleet.Leak.Build), fleet.BuildID(0)
+	escaped := "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27&"
+	for path, want := range map[string][]string{
+		"/":                                         {"1.4.3", short(leaks), "<svg class=\"trend\"", "&lt;script&gt;"},
+		"/build/" + leaks:                           {"Leaks", "Largest call paths", "40 devices"},
+		"/build/" + leaks + "/heap":                 {"heap per device", short(leaks)},
+		"/build/" + escaped:                         {"&lt;script&gt;"},
+		"/build/" + escaped + "/heap":               {"heap per device"},
+		"/diff?from=" + other:                       {"<select name=\"from\">", "1.4.3"},
+		"/diff?from=" + other + "&to=" + leaks:      {"bytes per device on", "Flame graph of the difference"},
+		"/diff/heap?from=" + other + "&to=" + leaks: {"heap per device", short(leaks)},
+		"/devices":                                  {"sim-00", "rel=\"next\""},
+		"/devices?from=200":                         {"rel=\"prev\"", "&lt;script&gt;"},
+		"/devices?from=-3&build=" + leaks:           {"sim-000003"},
+		"/device/sim-000003":                        {"<svg class=\"chart\"", "What grew"},
+		"/device/" + escaped:                        {"&lt;script&gt;"},
+	} {
+		text := get(t, url+path, 200)
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no %q", path, w)
+			}
+		}
+		if strings.Contains(text, hostile) || strings.Contains(text, "<script>alert") {
+			t.Errorf("%s: a name is markup", path)
+		}
+	}
+	for _, path := range []string{"/nope", "/build/none", "/device/none", "/build/none/heap", "/diff?from=none&to=" + leaks, "/style.css"} {
+		get(t, url+path, 404)
+	}
+	if resp, err := http.Post(url+"/", "text/plain", nil); err != nil || resp.StatusCode != 405 {
+		t.Errorf("POST: %v %v", resp, err)
+	}
+	var answer struct {
+		Builds []struct {
+			Build   string
+			Devices int64
+			Trend   []float64
+		}
+	}
+	if err := json.Unmarshal([]byte(get(t, url+"/?format=json", 200)), &answer); err != nil || len(answer.Builds) != fleet.Builds+1 {
+		t.Fatalf("%v, %d builds", err, len(answer.Builds))
+	}
+	for _, b := range answer.Builds {
+		if b.Build != hostile && (b.Devices != 40 || len(b.Trend) != fleet.Days) {
+			t.Errorf("%+v, want 40 devices and %d days", b, fleet.Days)
+		}
+	}
+}
+
+// Requests at the same time wait for one answer, also if the first of them goes away.
+func TestCache(t *testing.T) {
+	p := &Pages{cache: map[string]*cached{}}
+	n := 0
+	begun, end := make(chan bool), make(chan bool)
+	answer := func(ctx context.Context) (any, error) {
+		n++
+		close(begun)
+		<-end
+		return n, ctx.Err()
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() { _, err := p.cached(ctx, "k", answer); first <- err }()
+	<-begun
+	stop()
+	if err := <-first; err != context.Canceled {
+		t.Errorf("%v", err)
+	}
+	second := make(chan any)
+	go func() { v, _ := p.cached(t.Context(), "k", answer); second <- v }()
+	close(end)
+	if v := <-second; v != 1 {
+		t.Errorf("%v, want the first answer", v)
+	}
+}
+
+// The pages of 10,000 devices in Chromium: no error on the console, by keyboard, narrow,
+// in both themes, WCAG 2.1 AA as far as axe-core can tell.
+func TestChromium(t *testing.T) {
+	cmdtest.Long(t)
+	cmdtest.Need(t, "chromium")
+	axe := cmdtest.Axe(t)
+	url, fleet := serve(t, 10_000)
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1000, 800))...)
+	defer stop()
+	ctx, cancel := chromedp.NewContext(ctx)
+	defer cancel()
+	ctx, timeout := context.WithTimeout(ctx, 3*time.Minute)
+	defer timeout()
+	run := func(action chromedp.Action[any]) any {
+		t.Helper()
+		v, err := chromedp.Run(ctx, action)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if _, err := chromedp.Run(ctx, chromedp.Sleep(0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Listen(ctx, func(ev any) {
+		switch ev := ev.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("exception: %+v", ev.ExceptionDetails)
+		case *log.EventEntryAdded:
+			if !strings.Contains(ev.Entry.Text, "favicon") && !strings.HasSuffix(ev.Entry.URL, "/favicon.ico") {
+				t.Errorf("console: %s %s", ev.Entry.Level, ev.Entry.Text)
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	leaks := fleet.BuildID(fleet.Leak.Build)
+	for _, page := range []string{"/", "/build/" + leaks, "/diff?from=" + fleet.BuildID(0) + "&to=" + leaks, "/devices", "/device/sim-000003"} {
+		for _, width := range []int64{1280, 390} {
+			if _, err := chromedp.Run(ctx, chromedp.EmulateViewport(width, 900)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := chromedp.Run(ctx, chromedp.Navigate(url+page)); err != nil {
+				t.Fatal(err)
+			}
+			run(chromedp.Evaluate[any](axe + "; 0"))
+			found := run(chromedp.Evaluate[any](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]})
+				.then(r => r.passes.length + " " + r.violations.map(v => v.id + ": " + v.nodes.slice(0, 2).map(n => n.html).join("; ")).join("\n"))`, chromedp.EvalAwaitPromise))
+			passes, violations := 0, ""
+			fmt.Sscan(fmt.Sprint(found), &passes)
+			_, violations, _ = strings.Cut(fmt.Sprint(found), " ")
+			if passes < 10 || violations != "" {
+				t.Errorf("%s, %d pixels: %d rules passed; %s", page, width, passes, violations)
+			}
+			if wide := run(chromedp.Evaluate[any](`document.documentElement.scrollWidth > innerWidth`)); wide != false {
+				t.Errorf("%s is wider than %d pixels", page, width)
+			}
+		}
+	}
+	// By keyboard: Tab to the first build, Enter opens it.
+	if _, err := chromedp.Run(ctx, chromedp.Navigate(url+"/")); err != nil {
+		t.Fatal(err)
+	}
+	for range 12 {
+		if _, err := chromedp.Run(ctx, chromedp.KeyEvent("\t")); err != nil {
+			t.Fatal(err)
+		}
+		if run(chromedp.Evaluate[any](`(document.activeElement.getAttribute("href") || "").startsWith("/build/")`)) == true {
+			break
+		}
+	}
+	if _, err := chromedp.Run(ctx, chromedp.KeyEvent("\r")); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); run(chromedp.Evaluate[any](`location.pathname.startsWith("/build/") && document.readyState === "complete"`)) != true; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("Enter opens no build")
+		}
+	}
+}

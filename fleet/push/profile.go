@@ -1,0 +1,83 @@
+// Package push turns the answers of a fleet into profiles, and sends them to servers of
+// profiles.
+package push
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/lwsbt/lwsbt/fleet/query"
+)
+
+// Profile returns what the devices of a build hold as a pprof profile: the means per
+// device, inuse_objects and inuse_space. t is the time of the profile.
+func Profile(holders []query.Holder, t time.Time) *profile.Profile {
+	p := &profile.Profile{
+		SampleType:        []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
+		DefaultSampleType: "inuse_space",
+		PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1,
+		TimeNanos: t.UnixNano(),
+	}
+	b := builder{p: p, functions: map[string]*profile.Function{}, locations: map[string]*profile.Location{}}
+	for _, h := range holders {
+		p.Sample = append(p.Sample, &profile.Sample{
+			Location: b.stack(h.Stack),
+			Value:    []int64{int64(math.Round(h.Blocks)), int64(math.Round(h.Mean))},
+		})
+	}
+	return p
+}
+
+// builder makes the functions and locations of a profile.
+type builder struct {
+	p         *profile.Profile
+	functions map[string]*profile.Function
+	locations map[string]*profile.Location
+}
+
+// stack returns the locations of a call path, innermost first. Inlined functions have
+// the address of their caller, and one location with it.
+func (b *builder) stack(frames []query.Frame) (list []*profile.Location) {
+	for len(frames) > 0 {
+		n := 1
+		for n < len(frames) && frames[n].Address == frames[0].Address && frames[n] != frames[n-1] {
+			n++
+		}
+		list = append(list, b.location(frames[:n]))
+		frames = frames[n:]
+	}
+	return list
+}
+
+func (b *builder) location(frames []query.Frame) *profile.Location {
+	key := fmt.Sprint(frames)
+	if l := b.locations[key]; l != nil {
+		return l
+	}
+	l := &profile.Location{ID: uint64(len(b.p.Location) + 1)}
+	fmt.Sscanf(frames[0].Address, "0x%x", &l.Address)
+	for _, f := range frames {
+		name := f.Function
+		if name == "" {
+			name = f.Address
+		}
+		l.Line = append(l.Line, profile.Line{Function: b.function(name, f.File), Line: int64(f.Line)})
+	}
+	b.locations[key] = l
+	b.p.Location = append(b.p.Location, l)
+	return l
+}
+
+func (b *builder) function(name, file string) *profile.Function {
+	key := name + "\x00" + file
+	f := b.functions[key]
+	if f == nil {
+		f = &profile.Function{ID: uint64(len(b.p.Function) + 1), Name: name, SystemName: name, Filename: file}
+		b.functions[key] = f
+		b.p.Function = append(b.p.Function, f)
+	}
+	return f
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"gocloud.dev/gcerrors"
+)
+
+// elfs is where the ELF files of builds are.
+const elfs = "symbols"
+
+// ErrNoELF is the error of a build whose ELF file is not known.
+var ErrNoELF = errors.New("no ELF file of this build")
+
+// PutELF stores the ELF file of a build.
+func (s *Store) PutELF(ctx context.Context, build string, file io.ReadSeeker) error {
+	return s.put(ctx, path.Join(elfs, Escape(build)), false, func(w io.Writer) error {
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := io.Copy(w, file)
+		return err
+	})
+}
+
+// ELF returns the ELF file of a build, or ErrNoELF.
+func (s *Store) ELF(ctx context.Context, build string) ([]byte, error) {
+	data, err := s.read(ctx, path.Join(elfs, Escape(build)))
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return nil, ErrNoELF
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return data, nil
+}
+
+// PutFrames stores the functions of addresses of a build.
+func (s *Store) PutFrames(ctx context.Context, build string, now time.Time, rows []Frame) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	return write(ctx, s, Name(Frames, build, now.UTC().Format(time.DateOnly), fmt.Sprintf("%020d", now.UnixNano())), rows)
+}
+
+// Builds returns the builds of which the store has dumps.
+func (s *Store) Builds(ctx context.Context) ([]string, error) {
+	parts, err := s.parts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, p := range parts {
+		list = append(list, unescape(p.build))
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// unescape is the inverse of Escape.
+func unescape(s string) string {
+	if t, err := url.PathUnescape(strings.ReplaceAll(s, "+", "%2B")); err == nil {
+		return t
+	}
+	return s
+}

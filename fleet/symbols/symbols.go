@@ -1,0 +1,254 @@
+package symbols
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// maxELF is the size of the largest ELF file that is taken, in bytes.
+const maxELF = 1 << 30
+
+// Add puts an ELF file into a store, by its build ID, and names the functions of the
+// build's call paths (see [Update]).
+func Add(ctx context.Context, s *store.Store, path string) (build string, named int, err error) {
+	build, err = BuildID(path)
+	if err != nil {
+		return "", 0, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() > maxELF {
+		return "", 0, errors.Join(err, fmt.Errorf("%s: larger than %d bytes", path, maxELF))
+	}
+	if err := s.PutELF(ctx, build, f); err != nil {
+		return "", 0, err
+	}
+	named, err = Update(ctx, s, nil, build)
+	return build, named, err
+}
+
+// Update names the addresses of call paths that have no name yet, of the builds, or of
+// all builds if none is given. A build without an ELF file in the store is asked for at
+// the debuginfod servers, if there are any. It returns the number of addresses that were
+// looked up.
+func Update(ctx context.Context, s *store.Store, servers []string, builds ...string) (named int, err error) {
+	if len(builds) == 0 {
+		if builds, err = s.Builds(ctx); err != nil {
+			return 0, err
+		}
+	}
+	for _, b := range builds {
+		n, err := update(ctx, s, servers, b)
+		if err != nil {
+			return named, fmt.Errorf("build %s: %w", b, err)
+		}
+		named += n
+	}
+	return named, nil
+}
+
+func update(ctx context.Context, s *store.Store, servers []string, build string) (int, error) {
+	list, err := s.Snapshot(ctx, "", build)
+	if err != nil {
+		return 0, err
+	}
+	known := map[string]bool{}
+	for _, name := range list.Frames {
+		rows, err := store.Read[store.Frame](ctx, s, name)
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range rows {
+			known[r.Address] = true
+		}
+	}
+	var addresses []string
+	for _, name := range list.Paths {
+		rows, err := store.Read[store.Path](ctx, s, name)
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range rows {
+			for _, a := range r.Addresses {
+				if !known[a] {
+					known[a] = true
+					addresses = append(addresses, a)
+				}
+			}
+		}
+	}
+	if len(addresses) == 0 {
+		return 0, nil
+	}
+	elf, err := s.ELF(ctx, build)
+	if errors.Is(err, store.ErrNoELF) {
+		elf, err = download(ctx, servers, build)
+	}
+	if errors.Is(err, store.ErrNoELF) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	dir, err := os.MkdirTemp("", "btfleet-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "elf")
+	if err := os.WriteFile(file, elf, 0o600); err != nil {
+		return 0, err
+	}
+	slices.Sort(addresses)
+	rows, err := Frames(ctx, file, build, addresses)
+	if err != nil {
+		return 0, err
+	}
+	return len(addresses), s.PutFrames(ctx, build, time.Now(), rows)
+}
+
+// Frames returns the rows of addresses (see [store.Path]) of a build, by its ELF file.
+// Addresses in other modules have no function.
+func Frames(ctx context.Context, file, build string, addresses []string) ([]store.Frame, error) {
+	f, err := symbol.Open(file, nil)
+	if err != nil {
+		return nil, err
+	}
+	word := f.Word
+	f.Close()
+	var rows []store.Frame
+	var log []byte
+	log = fmt.Appendf(log, "~h#boot w=%d\n", word)
+	var asked []string // in the order of the lines of the log
+	writer := callpath.Writer{}
+	for _, a := range addresses {
+		switch kind, v := parse(a); kind {
+		case "0x":
+			log = fmt.Appendf(log, "~b#size: 1, %#x\n", v)
+		case "code+":
+			e := callpath.Entry{Live: 1, Bytes: 1}
+			e.Frames = []callpath.Frame{{Value: v}}
+			line, err := writer.Append(nil, &e)
+			if err != nil {
+				rows = append(rows, store.Frame{Build: build, Address: a, Missing: "no code offset"})
+				continue
+			}
+			log = writer.Flush(append(log, line...))
+		default:
+			rows = append(rows, store.Frame{Build: build, Address: a, Missing: "in no known file"})
+			continue
+		}
+		asked = append(asked, a)
+	}
+	if len(asked) == 0 {
+		return rows, nil
+	}
+	r, err := heaplog.Open(ctx, heaplog.Stream(bytes.NewReader(log), "addresses"), heaplog.Exe(file))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	i := 0
+	for it, err := range r.Items() {
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range it.Allocs {
+			if i == len(asked) || len(a.Stack) != 1 {
+				return nil, fmt.Errorf("%s: address %d of %d was not read back", file, i, len(asked))
+			}
+			rows = append(rows, frames(build, asked[i], a.Stack[0])...)
+			i++
+		}
+	}
+	if i != len(asked) {
+		return nil, fmt.Errorf("%s: %d of %d addresses were read back", file, i, len(asked))
+	}
+	return rows, nil
+}
+
+// frames returns the rows of one address.
+func frames(build, address string, a symbol.Addr) (rows []store.Frame) {
+	for i, f := range a.Frames() {
+		rows = append(rows, store.Frame{Build: build, Address: address, Index: int32(i), Function: f.Name, File: f.File, Line: int32(f.Line), Missing: a.Missing()})
+	}
+	if len(rows) == 0 {
+		rows = []store.Frame{{Build: build, Address: address, Missing: a.Missing()}}
+	}
+	return rows
+}
+
+// parse splits an address into what precedes the number, and the number.
+func parse(address string) (kind string, v uint64) {
+	at := strings.LastIndex(address, "0x")
+	if at < 0 {
+		return "", 0
+	}
+	v, err := strconv.ParseUint(address[at+2:], 16, 64)
+	if err != nil {
+		return "", 0
+	}
+	if at == 0 {
+		return "0x", v
+	}
+	return address[:at], v
+}
+
+// Servers returns the debuginfod servers of the environment, DEBUGINFOD_URLS.
+func Servers() []string { return strings.Fields(os.Getenv("DEBUGINFOD_URLS")) }
+
+// download gets the ELF file with the debug information of a build from the first
+// debuginfod server that has it, by the protocol of elfutils: GET /buildid/ID/debuginfo.
+func download(ctx context.Context, servers []string, build string) ([]byte, error) {
+	var failed error
+	client := http.Client{Timeout: 5 * time.Minute}
+	for _, server := range servers {
+		u, err := url.JoinPath(server, "buildid", build, "debuginfo")
+		if err != nil {
+			return nil, err
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			failed = err
+			continue
+		}
+		data, err := io.ReadAll(io.LimitReader(resp.Body, maxELF))
+		resp.Body.Close()
+		switch {
+		case resp.StatusCode == http.StatusNotFound:
+		case resp.StatusCode != http.StatusOK:
+			failed = fmt.Errorf("%s: %s", u, resp.Status)
+		case err != nil:
+			failed = err
+		default:
+			return data, nil
+		}
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return nil, store.ErrNoELF
+}
