@@ -1,5 +1,9 @@
--- stacks: the frames of some call paths, innermost first.
+-- stacks: the frames of some call paths, innermost first. If names came in several versions, one
+-- with a name is preferred.
 select a.build as build, a.path as path, a.address as address, f.function as function, f.file as file, f.line as line, f.missing as missing
 from addresses a
-left join (select distinct * from frames) f on f.build = a.build and f.address = a.address
-order by a.build, a.path, a.pos, f."index"
+left join (
+  select build, address, "index" as idx, max(function) as function, max_by(file, function) as file, max_by(line, function) as line, min(missing) as missing
+  from frames group by build, address, "index") f
+  on f.build = a.build and f.address = a.address
+order by a.build, a.path, a.pos, f.idx

@@ -1,0 +1,93 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+// BenchmarkFleet asks about 10,000 devices × 7 days × 150 paths, and, with SIZES=1000,100000,
+// about other numbers of devices, spread over 5 builds or all of one. MB is the most memory that
+// the process had so far. The fleets are simulated in $FLEETS, or in a temporary directory.
+func BenchmarkFleet(b *testing.B) {
+	sizes := "10000"
+	if s := os.Getenv("SIZES"); s != "" {
+		sizes = s
+	}
+	for _, size := range strings.Split(sizes, ",") {
+		n, err := strconv.Atoi(size)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, builds := range []int{5, 2} {
+			f := simulate.Default()
+			f.Devices, f.Builds, f.Paths, f.Leak.Build = n, builds, 165, builds-2
+			dir := b.TempDir()
+			if where := os.Getenv("FLEETS"); where != "" {
+				dir = fmt.Sprintf("%s/%d-%d", where, n, builds)
+			}
+			benchmark(b, fmt.Sprintf("devices=%d/builds=%d", n, builds), dir, &f)
+		}
+	}
+}
+
+func benchmark(b *testing.B, name, dir string, f *simulate.Fleet) {
+	s, err := store.Open(context.Background(), dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if list, err := s.Builds(context.Background()); err != nil || len(list) == 0 {
+		dumps, facts, err := f.Store(context.Background(), s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Logf("%s: %d dumps, %d facts", name, dumps, facts)
+		runtime.GC()
+	}
+	d := open(b, s)
+	one := Scope{Builds: []string{f.BuildID(f.Leak.Build)}}
+	for _, q := range []struct {
+		name string
+		ask  func() error
+	}{
+		{"leaks", func() error { _, err := d.Leaks(context.Background(), one); return err }},
+		{"diff", func() error {
+			_, err := d.Diff(context.Background(), f.BuildID(f.Leak.Build+1), f.BuildID(f.Leak.Build), Scope{})
+			return err
+		}},
+		{"top", func() error { _, err := d.Top(context.Background(), one, 20); return err }},
+		{"builds", func() error { _, err := d.Builds(context.Background(), Scope{}); return err }},
+		{"timeline", func() error {
+			_, err := d.Timeline(context.Background(), f.DeviceID(f.Leak.Build), Scope{})
+			return err
+		}},
+	} {
+		b.Run(name+"/"+q.name, func(b *testing.B) {
+			for b.Loop() {
+				if err := q.ask(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(peak(), "MB")
+		})
+	}
+}
+
+// peak returns the most memory that the process had, in MB; 0 if it is not known.
+func peak() float64 {
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		var kb float64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %f kB", &kb); n == 1 {
+			return kb / 1000
+		}
+	}
+	return 0
+}

@@ -1,0 +1,250 @@
+package query
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gocloud.dev/blob/fileblob"
+
+	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+// Query answers SELECT, and neither writes nor reads anything but the store.
+func TestQueryIsReadOnly(t *testing.T) {
+	d := hand(t, byHand{device: "d", blocks: []int64{1, 2, 3}})
+	out := filepath.Join(d.dir, "out.csv")
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("hidden"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	copyTo := "copy (select 1) to '" + out + "'"
+	for _, q := range []string{
+		copyTo, copyTo + "; select 1", "select 1; " + copyTo, "explain analyze " + copyTo, "select 1) as x; " + copyTo + "; select (1", "select 1'); " + copyTo + "; --",
+		"select * from read_csv('" + secret + "')", "select * from read_text('" + secret + "')", "select * from read_blob('" + d.dir + "/../secret')", "select * from glob('/*')",
+		"from '" + secret + "'", "attach '" + out + "'", "set threads = 1", "reset memory_limit", "install httpfs", "load httpfs", "create table x as select 1",
+		"insert into dumps select * from dumps", "drop view dumps", "pragma database_list", "export database '" + d.dir + "/x'", "select * from read_parquet('http://127.0.0.1:9/x')",
+		"select * from duckdb_secrets()", "call pragma_version()", "", ";", "select",
+	} {
+		if r, err := d.Query(t.Context(), q, Scope{}, 10); err == nil {
+			t.Errorf("%q was answered: %v", q, r)
+		} else if strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%q: %v", q, err)
+		}
+	}
+	var names []string
+	filepath.WalkDir(d.dir, func(path string, e os.DirEntry, err error) error {
+		if !e.IsDir() && filepath.Ext(path) != ".parquet" {
+			names = append(names, path)
+		}
+		return err
+	})
+	if len(names) > 0 {
+		t.Errorf("the store has %v", names)
+	}
+	r, err := d.Query(t.Context(), "select count(*) as n, sum(facts.count) from facts join dumps using (device, boot, dump)", Scope{}, 10)
+	if err != nil || r.Columns[0] != "n" || r.Rows[0][0] != int64(3) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err = d.Query(t.Context(), "select * from facts", Scope{}, 2); err != nil || len(r.Rows) != 2 || !r.More {
+		t.Errorf("%+v, %v: want two rows, and more", r, err)
+	}
+}
+
+// An upload that two servers stored counts once. Their boots differ.
+func TestUploadOfTwoServers(t *testing.T) {
+	d := hand(t, byHand{device: "d", blocks: []int64{10, 13, 16, 19, 22, 25, 28, 31}})
+	again := &store.Batch{Name: "other", Day: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
+	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 4 {
+		received := at.Add(time.Duration(i+1)*time.Hour + time.Minute).UnixMicro()
+		again.Dumps = append(again.Dumps, store.Dump{Build: "b", FW: "1.0", Device: "d", Boot: 2, Dump: int64(i), Uptime: int64(i+1) * 3600e6, Received: received, Time: received,
+			Bytes: 100, Count: 10, Complete: true, HeapFree: 480, HeapSize: 4096, Upload: "d" + string(rune('0'+i))})
+		again.Facts = append(again.Facts, store.Fact{Build: "b", Device: "d", Path: 7, Boot: 2, Dump: int64(i), Count: 10, Bytes: 100, Complete: true})
+	}
+	if err := d.store.Put(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	list, err := d.Builds(t.Context(), Scope{})
+	if err != nil || len(list) != 1 || list[0].Dumps != 8 || list[0].Devices != 1 || list[0].Bytes != 31*16 {
+		t.Errorf("%+v, %v: want 8 dumps", list, err)
+	}
+	l, err := d.Leaks(t.Context(), Scope{Builds: []string{"b"}})
+	if err != nil || len(l.Rows) != 1 || *l.Rows[0].Rate != 48 {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+// The files of a bucket are copied, and the answers are those of a directory.
+func TestBucket(t *testing.T) {
+	f := simulate.Default()
+	f.Devices, f.Paths, f.Days, f.Leak.Path = 50, 20, 4, 3
+	dir := t.TempDir()
+	b, err := fileblob.OpenBucket(dir, &fileblob.Options{NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := store.New(b) // which knows of no directory
+	if _, _, err := f.Store(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	here, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, local := open(t, s), open(t, here)
+	got, err := remote.Top(t.Context(), Scope{Builds: []string{f.BuildID(1)}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := local.Top(t.Context(), Scope{Builds: []string{f.BuildID(1)}}, 0)
+	if err != nil || len(got) != len(want) || len(got) < 15 {
+		t.Fatalf("%d and %d paths, %v", len(got), len(want), err)
+	}
+	for i := range got {
+		if got[i].Path != want[i].Path || math.Abs(got[i].Mean-want[i].Mean) > 1e-9*want[i].Mean {
+			t.Errorf("row %d: %+v, want %+v", i, got[i], want[i])
+		}
+	}
+	temp := remote.temp
+	remote.Close()
+	if _, err := os.Stat(temp); err == nil {
+		t.Errorf("%s was not removed", temp)
+	}
+}
+
+// The lists, by arithmetic.
+func TestLists(t *testing.T) {
+	d := hand(t, byHand{device: "a", blocks: []int64{10, 20, 30}}, byHand{device: "z", blocks: []int64{5, 5}})
+	top, err := d.Top(t.Context(), Scope{Builds: []string{"b"}}, 0)
+	if err != nil || len(top) != 1 || top[0].Mean != (30*16+5*16)/2 || top[0].Blocks != 17.5 || top[0].Devices != 2 || top[0].Examined != 2 {
+		t.Errorf("top: %+v, %v", top, err)
+	}
+	list, err := d.Devices(t.Context(), Scope{}, 0)
+	if err != nil || len(list) != 2 || list[0].Device != "a" || list[0].Dumps != 3 || list[0].Bytes != 480 || list[1].Bytes != 80 {
+		t.Errorf("devices: %+v, %v", list, err)
+	}
+	l, err := d.Timeline(t.Context(), "a", Scope{})
+	if err != nil || len(l.Dumps) != 3 || l.Dumps[2].Uptime != 3*3600e6 || len(l.Paths) != 1 || l.Paths[0].Before != 160 || l.Paths[0].After != 480 || len(l.Paths[0].Stack) != 2 {
+		t.Errorf("timeline: %+v, %v", l, err)
+	}
+	since := Scope{Since: time.Date(2026, 6, 1, 2, 30, 0, 0, time.UTC)}
+	builds, err := d.Builds(t.Context(), since)
+	if err != nil || len(builds) != 1 || builds[0].Dumps != 1 || builds[0].Devices != 1 {
+		t.Errorf("builds since the third dump: %+v, %v", builds, err)
+	}
+	for _, device := range []string{"none", "a' or true --"} {
+		if l, err := d.Timeline(t.Context(), device, Scope{}); err == nil {
+			t.Errorf("timeline of %q: %+v", device, l)
+		}
+	}
+	for _, build := range []string{"none", "b' or true --"} {
+		if l, err := d.Leaks(t.Context(), Scope{Builds: []string{build}}); err == nil {
+			t.Errorf("leaks of %q: %+v", build, l)
+		}
+	}
+	for name, want := range map[string]string{"b": "b", "1.0": "b", "c": "", "": ""} {
+		if got, err := d.Find(t.Context(), name); got != want && name != "" || (err == nil) != (got != "") {
+			t.Errorf("find %q: %q, %v", name, got, err)
+		}
+	}
+}
+
+// An empty store has answers, too.
+func TestEmptyStore(t *testing.T) {
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, s)
+	if list, err := d.Builds(t.Context(), Scope{}); err != nil || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	if list, err := d.Devices(t.Context(), Scope{}, 0); err != nil || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	if _, err := d.Diff(t.Context(), "a", "b", Scope{}); err == nil {
+		t.Error("a diff of nothing")
+	}
+}
+
+// Paths of two builds whose addresses differ are matched by the names of their functions.
+func TestDiffByName(t *testing.T) {
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	b := &store.Batch{Name: "hand", Day: at}
+	for i, build := range []string{"old", "new"} {
+		address := []string{"0x10", "0x500"}[i]
+		b.Paths = append(b.Paths, store.Path{Build: build, Path: int64(i), Addresses: []string{address, "0x20"}},
+			store.Path{Build: build, Path: int64(10 + i), Addresses: []string{address + "1", "0x20"}})
+		if err := s.PutFrames(t.Context(), build, at, []store.Frame{{Build: build, Address: address, Function: "inner", File: "a.c", Line: 3},
+			{Build: build, Address: address, Index: 1, Function: "outer", File: "a.c", Line: 9},
+			{Build: build, Address: address + "1", Function: []string{"before", "after"}[i], File: "b.c", Line: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 40 {
+			device := build + string(rune('A'+n))
+			b.Dumps = append(b.Dumps, store.Dump{Build: build, Device: device, Boot: 1, Uptime: 3600e6, Received: at.UnixMicro(), Bytes: 1000, Count: 3, Complete: true, HeapFree: -1, Upload: device})
+			b.Facts = append(b.Facts, store.Fact{Build: build, Device: device, Path: int64(i), Boot: 1, Count: 1, Bytes: int64(100 + 50*i + n%3), Complete: true},
+				store.Fact{Build: build, Device: device, Path: int64(10 + i), Boot: 1, Count: 1, Bytes: 64, Complete: true})
+		}
+	}
+	if err := s.Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	x, err := open(t, s).Diff(t.Context(), "old", "new", Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range x.Rows {
+		got = append(got, r.Kind+" "+r.Evidence+" "+r.Stack[0].String())
+	}
+	slices.Sort(got)
+	if want := []string{"gone changed before b.c:1", "grown changed inner a.c:3", "new changed after b.c:1"}; !slices.Equal(got, want) || !x.ByName {
+		t.Errorf("%q, by name %t, want %q", got, x.ByName, want)
+	}
+	for _, r := range x.Rows {
+		if r.Kind == "grown" && (r.Delta() != 50 || len(r.Stack) != 3 || r.Stack[1].Function != "outer" || r.Chain != "inner\nouter\n0x20") {
+			t.Errorf("%+v, want 50 bytes more in inner, outer, 0x20", r)
+		}
+	}
+}
+
+// Fisher's exact test, against values that R's fisher.test prints for one side, doubled.
+func TestFisher(t *testing.T) {
+	for _, c := range []struct {
+		a, n, b, m int64
+		want       float64
+	}{
+		{0, 10, 10, 10, 2.0 / 184756}, // 2 / C(20,10)
+		{3, 4, 1, 4, 2 * 17.0 / 70},   // the lady tasting tea
+		{5, 10, 5, 10, 1}, {0, 10, 0, 10, 1}, {10, 10, 10, 10, 1}, {0, 0, 3, 10, 1},
+		{0, 5, 1, 5, 1}, // 2 · 1/2
+		{0, 2000, 25, 2000, 2 * choose(2000, 25) / choose(4000, 25)},
+	} {
+		if got := fisher(c.a, c.n, c.b, c.m); math.Abs(got-c.want) > 1e-9*c.want {
+			t.Errorf("%d of %d, %d of %d: %g, want %g", c.a, c.n, c.b, c.m, got, c.want)
+		}
+		if got := fisher(c.b, c.m, c.a, c.n); math.Abs(got-c.want) > 1e-9*c.want {
+			t.Errorf("%d of %d, %d of %d: %g, want %g", c.b, c.m, c.a, c.n, got, c.want)
+		}
+	}
+}
+
+// choose returns a binomial coefficient.
+func choose(n, k int) float64 {
+	x := 1.0
+	for i := range k {
+		x *= float64(n-i) / float64(k-i)
+	}
+	return x
+}
