@@ -62,23 +62,27 @@ func TestFindsTheLeakOften(t *testing.T) {
 		large.add(t, &f)
 	}
 	large.check(t, 3)
-	if large.words[profile.Leaking] != 3 {
-		t.Errorf("words of the leaks of 10,000 devices: %v", large.words)
+	if large.words[profile.Leaking] != 3 || large.changes[Changed] != 3 {
+		t.Errorf("words of the leaks of 10,000 devices: %v, %v", large.words, large.changes)
 	}
 }
 
 // results counts over fleets.
 type results struct {
 	first, firstInDiff int
-	words              [4]int // of the planted leaks
-	accused            int    // other paths and builds that are a leak, probably one, or changed
-	perhaps, diffs     int    // paths that probably changed and did not; diffs
+	changes            map[string]int // words of the planted leaks in diffs
+	words              [4]int         // of the planted leaks
+	accused            int            // other paths and builds that are a leak, probably one, or changed
+	perhaps, diffs     int            // paths that probably changed and did not; diffs
 }
 
 // add examines a fleet.
 func (c *results) add(t *testing.T, f *simulate.Fleet) {
 	d := simulated(t, f)
 	defer d.Close()
+	if c.changes == nil {
+		c.changes = map[string]int{}
+	}
 	for b := range f.Builds {
 		l, err := d.Leaks(t.Context(), Scope{Builds: []string{f.BuildID(b)}})
 		if err != nil {
@@ -110,7 +114,8 @@ func (c *results) add(t *testing.T, f *simulate.Fleet) {
 			leak := r.Stack[0].Address == leaf(f)
 			switch {
 			case leak && b+1 == f.Leak.Build:
-				if i == 0 && r.Evidence == Changed && r.Kind == "grown" {
+				c.changes[r.Evidence]++
+				if i == 0 && r.Evidence != NoEvidence && r.Kind == "grown" {
 					c.firstInDiff++
 				} else {
 					t.Errorf("seed %d: diff: the leak is row %d: %+v", f.Seed, i, r)
@@ -127,7 +132,7 @@ func (c *results) add(t *testing.T, f *simulate.Fleet) {
 }
 
 func (c *results) check(t *testing.T, fleets int) {
-	t.Logf("%d fleets: first in leaks %d, words %v, first in diff %d, accused %d, probably changed %d in %d diffs", fleets, c.first, c.words, c.firstInDiff, c.accused, c.perhaps, c.diffs)
+	t.Logf("%d fleets: first in leaks %d, words %v, first in diff %d, words %v, accused %d, probably changed %d in %d diffs", fleets, c.first, c.words, c.firstInDiff, c.changes, c.accused, c.perhaps, c.diffs)
 	// One diff in a hundred has a path that "probably" changed and did not.
 	if c.first != fleets || c.firstInDiff != fleets || c.accused != 0 || c.perhaps > 1+c.diffs/40 {
 		t.Errorf("%+v of %d fleets", *c, fleets)

@@ -2,37 +2,38 @@
 -- computes for the log of one device, of those that have a word. A boot is summed up first,
 -- then the boots of a device.
 with
+held as (
+  select f.device as device, f.path as path, f.boot as boot, f.dump as dump, f.count as count, f.bytes as bytes
+  from facts f join (select distinct device, path from candidates) c on f.device = c.device and f.path = c.path),
 series as (
-  select c.device as device, c.path as path, c.dir as dir, u.boot as boot, u.i as i, u.k as k, u.half as half, u.u as u,
-    u.t as t, u.span as span, u.q as q, u.timed as timed, u.heap_free as heap_free,
-    coalesce(f.count, 0) as count, coalesce(f.bytes, 0) as bytes
+  select c.device as device, c.path as path, c.dir as dir, c.size as size, c.may_stand as may_stand, u.boot as boot, u.i as i, u.k as k, u.half as half,
+    u.u as u, u.t as t, u.span as span, u.q as q, u.timed as timed, u.heap_free as heap_free,
+    coalesce(f.count, 0) / u.q as blocks, coalesce(f.bytes, 0) / u.q as bytes
   from candidates c
   join used u on u.device = c.device and u.dir = c.dir
-  left join facts f on f.device = u.device and f.path = c.path and f.boot = u.boot and f.dump = u.dump),
+  left join held f on f.device = u.device and f.path = c.path and f.boot = u.boot and f.dump = u.dump),
 changes as (
-  select *, case when i > 0 then count / q - lag(count / q) over (partition by device, path, dir, boot order by i) else 0 end as change
-  from series),
-units as (
-  select device, path, dir,
-    case when sum(abs(change)) <= 0.2 * count(*) then 1 else 0 end as by_bytes,
-    sum(bytes) / sum(count) as size
-  from changes group by device, path, dir),
+  select *, case when i > 0 then blocks - lag(blocks) over (partition by device, path, dir, boot order by i) else 0 end as change
+  from series where may_stand = 1),
+still as (
+  select device, path, dir, 1 as by_bytes from changes group by device, path, dir having sum(abs(change)) <= 0.2 * count(*)),
 valued as (
-  select s.*, by_bytes, case when by_bytes = 1 then 1 else size end as size,
-    case when by_bytes = 1 then bytes / q else count / q end as x,
+  select s.device as device, s.path as path, s.dir as dir, boot, i, k, half, u, t, span, q, timed, heap_free,
+    coalesce(by_bytes, 0) as by_bytes, case when by_bytes = 1 then 1 else size end as size,
+    case when by_bytes = 1 then bytes else blocks end as x,
     case when by_bytes = 1 then 8 else 0.5 end as least_step
-  from series s join units t on s.device = t.device and s.path = t.path and s.dir = t.dir),
-floors as (
+  from series s left join still on s.device = still.device and s.path = still.path and s.dir = still.dir),
+-- the floor of the dump before is the lesser of its value and of the floor
+windows as (
   select *,
-    min(x) over (partition by device, path, dir, boot order by i rows between current row and unbounded following) as f
+    min(x) over (partition by device, path, dir, boot order by i rows between current row and unbounded following) as f,
+    min(x) over (partition by device, path, dir, boot order by i rows between unbounded preceding and unbounded following) as f_first,
+    last_value(x) over (partition by device, path, dir, boot order by i rows between unbounded preceding and unbounded following) as f_last,
+    lag(x) over (partition by device, path, dir, boot order by i) as x_before,
+    lag(t) over (partition by device, path, dir, boot order by i) as t_before
   from valued),
 steps as (
-  select *,
-    min(f) over (partition by device, path, dir, boot) as f_first,
-    max(f) over (partition by device, path, dir, boot) - min(f) over (partition by device, path, dir, boot) as g,
-    f - lag(f) over (partition by device, path, dir, boot order by i) as df,
-    t - lag(t) over (partition by device, path, dir, boot order by i) as dt
-  from floors),
+  select *, f_last - f_first as g, case when i > 0 then greatest(0.0, f - x_before) end as df, t - t_before as dt from windows),
 boots as (
   select device, path, dir, boot, max(by_bytes) as by_bytes, max(size) as size, max(timed) as timed, max(k) as k,
     max(g) as g, max(span) as span,
