@@ -63,7 +63,7 @@ func (f *Fleet) appendDump(text []byte, device int, m *moment, paths []source) [
 		lines = appendEntry(lines, m, &h, paths)
 	}
 	t := m.uptime.Microseconds()
-	text = fmt.Appendf(text, "~h#begin %d t=%d n=%d b=%d why=interval\n", m.index, t, count, bytes)
+	text = fmt.Appendf(text, "~h#begin %d t=%d k=paths n=%d b=%d why=interval\n", m.index, t, count, bytes)
 	text = append(text, lines...)
 	text = fmt.Appendf(text, "~h#heap t=%d size=%d free=%d\n", t, heapSize, max(0, heapSize-bytes))
 	return fmt.Appendf(text, "~h#end %d n=%d b=%d\n", m.index, count, bytes)

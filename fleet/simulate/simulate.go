@@ -105,15 +105,17 @@ func (f *Fleet) moments(device int) []moment {
 	next := f.Start.Add(min(wait(0), 1<<61))
 	list := make([]moment, 0, f.Days*f.PerDay)
 	for n := range f.Days * f.PerDay {
-		m.day, m.n, m.received = n/f.PerDay, n, f.Start.Add(phase+time.Duration(n)*step)
+		late := time.Duration(f.uniform(11, device, n) * float64(step) / 50) // no clock is exact
+		m.day, m.n, m.received = n/f.PerDay, n, f.Start.Add(phase*49/50+time.Duration(n)*step+late)
 		for next.Before(m.received) {
 			m.boot, m.index, m.started = m.boot+1, 0, next
 			next = next.Add(wait(m.boot) + time.Minute)
 		}
+		m.received, m.started = m.received.Truncate(time.Microsecond), m.started.Truncate(time.Microsecond)
 		if m.index == 0 {
 			m.heard = m.received
 		}
-		m.uptime = m.received.Sub(m.started).Truncate(time.Microsecond)
+		m.uptime = m.received.Sub(m.started)
 		list = append(list, m)
 		m.index++
 	}

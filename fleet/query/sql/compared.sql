@@ -4,7 +4,7 @@
 with
 longest as (select build, device, max(uptime_us) as uptime from steady group by build, device),
 limits as (
-  select min(most) as most from (select build, median(uptime) as most from longest group by build) b)
+  select min(most) as most from (select build, p50(uptime) as most from longest group by build) b)
 select s.build as build, device, boot, dump, q, 1.0 / count(*) over (partition by s.build, device) as share, most / 3.6e9 as hours
 from steady s cross join limits
 where most < 0 or uptime_us <= most and uptime_us > most / 2

@@ -10,10 +10,11 @@ series as (
   join used u on u.device = c.device and u.dir = c.dir
   left join facts f on f.device = u.device and f.path = c.path and f.boot = u.boot and f.dump = u.dump),
 changes as (
-  select *, count / q - lag(count / q) over (partition by device, path, dir, boot order by i) as change from series),
+  select *, case when i > 0 then count / q - lag(count / q) over (partition by device, path, dir, boot order by i) else 0 end as change
+  from series),
 units as (
   select device, path, dir,
-    case when sum(abs(coalesce(change, 0))) <= 0.2 * count(*) then 1 else 0 end as by_bytes,
+    case when sum(abs(change)) <= 0.2 * count(*) then 1 else 0 end as by_bytes,
     sum(bytes) / sum(count) as size
   from changes group by device, path, dir),
 valued as (
@@ -37,7 +38,7 @@ boots as (
     max(g) as g, max(span) as span,
     max(case when i = half then f - f_first end) as early,
     max(case when g > 0 then abs((f - f_first) / g - u) else 0 end) as bend,
-    sum(case when df > least_step then 1 else 0 end) as rose,
+    sum(case when i > 0 and df > least_step then 1 else 0 end) as rose,
     sum(case when i > 0 then 1.0 / (i + 1) else 0 end) as chance,
     sum(case when i > 0 then 1.0 / (i + 1) - 1.0 / ((i + 1) * (i + 1)) else 0 end) as variance,
     sum(case when by_bytes = 0 and (i = 0 or i = k - 1) then x * (1 - q) / q else 0 end) as lost,

@@ -12,10 +12,10 @@ boots as (
     avg(case when dir = 1 and third = 3 then u end) as u3
   from used group by device, boot),
 places as (
-  select u.device, u.boot, u.dump, u.q,
+  select u.device as device, u.boot as boot, u.dump as dump, u.q as q,
     case when u.i >= b.half then 1 else 0 end as late,
     case when b.k - 1 - u.i >= b.half_back then 1 else 0 end as early,
-    u.i, b.k, u.third,
+    u.i as i, b.k as k, u.third as third,
     1.0 / count(*) over (partition by u.device, u.boot, u.third) as share, (u2 - u1) / (u3 - u1) as ahead
   from used u join boots b on u.device = b.device and u.boot = b.boot
   where u.dir = 1),
