@@ -60,7 +60,7 @@ var thresholds = []struct {
 	z, d, h2 float64
 	dumps    int // least number of dumps of the longest boot
 }{
-	{Leaking, 4, 0.20, 0.75, 6},
+	{Leaking, 4, 0.15, 0.75, 6},
 	{Probably, 3.5, 0.25, 0.65, 0},
 	{Grows, 2, 0.40, 0.50, 0},
 }

@@ -26,7 +26,7 @@ func TestRule(t *testing.T) {
 			t.Errorf("%s: first in %.0f %%, the rule in %.0f", m.name, means[i], means[last])
 		}
 	}
-	if means[last] < 60 || accused[last] > 0.15 {
+	if means[last] < 60 || accused[last] > 0.05 {
 		t.Errorf("the rule: first in %.0f %%, %.2f false leaks per log", means[last], accused[last])
 	}
 	intervals, hit := 0, 0

@@ -58,7 +58,7 @@ judged as (
     g * size / span as rate, (g - 2 * sqrt(lost)) * size as gain
   from devices where g > 0)
 select *,
-  case when z >= 4 and d <= 0.20 and h2 >= 0.75 and longest >= 6 then 3
+  case when z >= 4 and d <= 0.15 and h2 >= 0.75 and longest >= 6 then 3
        when z >= 3.5 and d <= 0.25 and h2 >= 0.65 then 2
        else 1 end as word
 from judged
