@@ -45,22 +45,20 @@ func (l *leaks) findAlive() (list []aliveBlock, err error) {
 			}
 			now = map[uint64]aliveBlock{}
 		}
-		if now == nil || it.Kind == heaplog.Event || it.User == nil || len(it.Allocs) != 1 {
+		if now == nil {
 			continue
 		}
-		addr, ok := it.User.Get(codec.TagAddress)
-		if !ok {
-			continue
+		for x := range blocksOf(it, b) {
+			addresses = true
+			block := aliveBlock{addr: x.addr, bytes: x.size, dumps: 1, path: x.path}
+			if old, ok := before[x.addr]; ok && old.bytes == block.bytes && old.path == block.path {
+				block.dumps += old.dumps
+			}
+			now[x.addr] = block
 		}
-		addresses = true
-		block := aliveBlock{addr: addr, bytes: it.Allocs[0].Bytes, dumps: 1, path: b.Path(it.Allocs[0].Stack)}
-		if old, ok := before[addr]; ok && old.bytes == block.bytes && old.path == block.path {
-			block.dumps += old.dumps
-		}
-		now[addr] = block
 	}
 	if !addresses {
-		return nil, cli.Usagef("--alive: the log has no dump with ~h#begin and addresses of blocks, as btrecord writes them")
+		return nil, cli.Usagef("--alive: the log has no dump with ~h#begin and addresses of blocks, as btrecord --addresses writes them")
 	}
 	if len(now) == 0 {
 		now = before

@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"iter"
 	"math/bits"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heaplog"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
@@ -13,6 +15,29 @@ import (
 type placed struct {
 	addr, size uint64
 	path       heap.Path
+}
+
+// blocksOf yields the blocks of a record of a dump that have addresses.
+func blocksOf(it *heaplog.Item, b *heap.Builder) iter.Seq[placed] {
+	return func(yield func(placed) bool) {
+		if it.Kind == heaplog.Paths {
+			for i := range it.Allocs {
+				path := b.Path(it.Allocs[i].Stack)
+				for _, x := range it.Allocs[i].Blocks {
+					if !yield(placed{x.Address, x.Size, path}) {
+						return
+					}
+				}
+			}
+			return
+		}
+		if it.Kind == heaplog.Event || it.User == nil || len(it.Allocs) != 1 {
+			return
+		}
+		if addr, ok := it.User.Get(codec.TagAddress); ok {
+			yield(placed{addr, it.Allocs[0].Bytes, b.Path(it.Allocs[0].Stack)})
+		}
+	}
 }
 
 // end returns the address behind the block, at most 2^64-1.

@@ -109,7 +109,9 @@ func (m *heapMap) read() error {
 		case it.Kind == heaplog.Event, it.Kind == heaplog.PathEvents:
 			events = true
 		default:
-			m.blocks(it, boot)
+			for b := range blocksOf(it, m.builder) {
+				m.block(b, boot)
+			}
 		}
 	}
 	m.end()
@@ -154,25 +156,6 @@ func (m *heapMap) mark(h *codec.Header, boot int) {
 		if m.now == nil && len(m.moments) > 0 && m.moments[len(m.moments)-1].boot == boot && !m.moments[len(m.moments)-1].heap.Known {
 			m.moments[len(m.moments)-1].heap = m.heap
 		}
-	}
-}
-
-// blocks adds the blocks of a record.
-func (m *heapMap) blocks(it *heaplog.Item, boot int) {
-	if it.Kind == heaplog.Paths {
-		for i := range it.Allocs {
-			a := &it.Allocs[i]
-			for _, b := range a.Blocks {
-				m.block(placed{b.Address, b.Size, m.builder.Path(a.Stack)}, boot)
-			}
-		}
-		return
-	}
-	if it.User == nil || len(it.Allocs) != 1 {
-		return
-	}
-	if addr, ok := it.User.Get(codec.TagAddress); ok {
-		m.block(placed{addr, it.Allocs[0].Bytes, m.builder.Path(it.Allocs[0].Stack)}, boot)
 	}
 }
 

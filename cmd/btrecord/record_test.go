@@ -404,3 +404,43 @@ func TestModulesComeAndGo(t *testing.T) {
 		}
 	}
 }
+
+// With --addresses, a dump has the blocks that the program has, with their sizes.
+func TestAddresses(t *testing.T) {
+	r := record(t, "--addresses", "--", modes(t), "addresses")
+	want := map[uint64]uint64{}
+	for line := range strings.Lines(r.out) {
+		var at, size uint64
+		if _, err := fmt.Sscanf(line, "block 0x%x %d", &at, &size); err == nil {
+			want[at] = size
+		}
+	}
+	if len(want) != 200 {
+		t.Fatalf("the program says that it has %d blocks:\n%s%s", len(want), r.out, r.errs)
+	}
+	h, err := heaplog.Open(t.Context(), heaplog.Files(r.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for it, err := range h.Items() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range it.Allocs {
+			sum := uint64(0)
+			for _, b := range a.Blocks {
+				if size, ok := want[b.Address]; ok && size == b.Size {
+					delete(want, b.Address)
+				}
+				sum += b.Size
+			}
+			if uint64(len(a.Blocks)) != a.Count || sum != a.Bytes {
+				t.Errorf("%d blocks of %d bytes, want %d of %d", len(a.Blocks), sum, a.Count, a.Bytes)
+			}
+		}
+	}
+	if len(want) != 0 {
+		t.Errorf("%d blocks are not in the recording", len(want))
+	}
+}

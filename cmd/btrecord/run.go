@@ -30,10 +30,10 @@ const (
 )
 
 type options struct {
-	output, library, cc, sample                                 string
-	events, atPeak, children, inherited, lossy, startOff, quiet bool
-	interval                                                    time.Duration
-	rate                                                        uint64
+	output, library, cc, sample                                            string
+	events, addresses, atPeak, children, inherited, lossy, startOff, quiet bool
+	interval                                                               time.Duration
+	rate                                                                   uint64
 }
 
 func (o *options) run(c *cobra.Command, args []string) error {
@@ -126,7 +126,7 @@ func (o *options) record(c *cobra.Command, args []string, library string) error 
 		return err
 	}
 	r, err := recorder.New(recorder.Config{
-		Events: o.events, AtPeak: o.atPeak, Children: o.children, Inherited: o.inherited, Lossy: o.lossy,
+		Events: o.events, Addresses: o.addresses, AtPeak: o.atPeak, Children: o.children, Inherited: o.inherited, Lossy: o.lossy,
 		StartOff: o.startOff, Sample: o.rate,
 	}, func(pid int, root bool) (io.WriteCloser, error) {
 		if root {

@@ -2,7 +2,11 @@
 
 package recorder
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
+)
 
 // sizeBits is the width of a block's size in a record.
 const sizeBits = 48
@@ -115,6 +119,24 @@ func (t *liveTable) all(yield func(block) bool) {
 			return
 		}
 	}
+}
+
+// paths calls each for the path of each block, which it may change.
+func (t *liveTable) paths(each func(*pathID)) {
+	for i := range t.slots {
+		if t.slots[i].addr != 0 {
+			each(&t.slots[i].path)
+		}
+	}
+}
+
+// unit returns the power of two, up to 12, of which all addresses are multiples.
+func (t *liveTable) unit() uint8 {
+	all := uint64(1) << callpath.MaxUnit
+	for i := range t.slots {
+		all |= t.slots[i].addr
+	}
+	return uint8(bits.TrailingZeros64(all))
 }
 
 // clone returns a copy.

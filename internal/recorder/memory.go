@@ -15,6 +15,7 @@ import (
 // Config says how a program is recorded.
 type Config struct {
 	Events    bool   // record each event
+	Addresses bool   // dumps have the address and size of each block
 	AtPeak    bool   // write a dump of the heap when it was largest
 	Inherited bool   // a child's recording begins with the blocks of its parent
 	Children  bool   // also record processes that the program starts

@@ -92,8 +92,11 @@ func (t *tree) child(parent pathID, s step) pathID {
 
 func (s step) frame() callpath.Frame { return callpath.Frame{Value: s.x, Escaped: s.kind == outside} }
 
-func (t *tree) grow() {
-	t.table = make([]pathID, 2*len(t.table))
+func (t *tree) grow() { t.index(2 * len(t.table)) }
+
+// index makes the table anew, with a power of two of entries.
+func (t *tree) index(size int) {
+	t.table = make([]pathID, size)
 	t.shift = uint(64 - bits.TrailingZeros(uint(len(t.table))))
 	mask := len(t.table) - 1
 	for id := roots; id < pathID(len(t.nodes)); id++ {
@@ -129,6 +132,34 @@ func (t *tree) path(p *callpath.Path, id pathID) {
 		}
 	}
 	p.Base = callpath.Base(id) // noFrames, cutOuter
+}
+
+// prune drops the paths that are not wanted, and are no outer part of one that is. It
+// returns the new number of each path; a path that was dropped has 0. wanted, by path, is
+// changed.
+func (t *tree) prune(wanted []bool) (moved []pathID) {
+	for id := pathID(len(t.nodes) - 1); id >= roots; id-- {
+		if wanted[id] {
+			wanted[t.nodes[id].parent] = true
+		}
+	}
+	moved = make([]pathID, len(t.nodes))
+	nodes := make([]node, roots, 1<<10)
+	copy(nodes, t.nodes)
+	for id := range roots {
+		moved[id] = id
+	}
+	for id := roots; id < pathID(len(t.nodes)); id++ {
+		if wanted[id] {
+			n := t.nodes[id]
+			n.parent = moved[n.parent]
+			moved[id] = pathID(len(nodes))
+			nodes = append(nodes, n)
+		}
+	}
+	t.nodes = nodes
+	t.index(1 << max(11, bits.Len(uint(2*len(nodes)))))
+	return moved
 }
 
 // sorted yields the paths that are wanted, with each path next to those that share its

@@ -3,6 +3,7 @@
 package recorder
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -45,6 +46,7 @@ type process struct {
 	threads map[uint32]string // names as written, by TID
 
 	forks []fork // that a child may ask for
+	many  int    // paths from which on those that hold nothing are dropped
 }
 
 type processKey struct {
@@ -307,6 +309,11 @@ func (p *process) dump(why string, micros uint64, peak bool) (blocks, bytes uint
 	p.text = append(p.text, '\n')
 	p.names.Dump = number
 	p.names.Flags = 0
+	var blocksOf map[pathID][]callpath.Block
+	if p.config.Addresses && !peak {
+		blocksOf = p.blocks()
+		p.names.Flags, p.names.Unit = callpath.Blocks, p.live.unit()
+	}
 	var e callpath.Entry
 	for id := range p.tree.sorted(func(id pathID) bool { n, _ := value(id); return n > 0 }) {
 		p.tree.path(&p.path, id)
@@ -315,13 +322,77 @@ func (p *process) dump(why string, micros uint64, peak bool) (blocks, bytes uint
 			e.Path = callpath.Path{Base: callpath.Named, Outer: p.tree.nodes[id].name}
 		}
 		e.Live, e.Bytes = value(id)
+		e.Blocks = blocksOf[id]
 		p.entry(&e)
 	}
 	p.text = p.names.Flush(p.text)
+	p.names.Flags, p.names.Unit = 0, 0
 	p.text = fmt.Appendf(p.text, "~h#end %d n=%d b=%d l=%d\n", number, blocks, bytes, p.names.Lines)
 	p.flush()
 	p.out.flush()
 	return blocks, bytes
+}
+
+// blocks returns the live blocks of each path, by address.
+func (p *process) blocks() map[pathID][]callpath.Block {
+	m := map[pathID][]callpath.Block{}
+	for b := range p.live.all {
+		m[b.path] = append(m[b.path], callpath.Block{Address: b.addr, Size: b.size})
+	}
+	for _, list := range m {
+		slices.SortFunc(list, func(a, b callpath.Block) int { return cmp.Compare(a.Address, b.Address) })
+	}
+	return m
+}
+
+// minMany is the least value of many: some 20 MB of paths.
+const minMany = 1 << 18
+
+// prune drops the call paths that hold nothing, once there are many. A path is kept if it
+// holds a block now, at a fork that a child may ask for, or, with AtPeak, at the peak, or
+// if one of the process's threads may refer to it.
+func (p *process) prune(threads []*thread) {
+	if len(p.tree.nodes) < max(p.many, minMany) {
+		return
+	}
+	wanted := make([]bool, len(p.tree.nodes))
+	for id := range p.account.sums {
+		s := &p.account.sums[id]
+		wanted[id] = s.live > 0 || p.config.AtPeak && s.epoch == p.account.epoch && s.peakLive > 0
+	}
+	refer := func(each func(*pathID)) {
+		p.live.paths(each)
+		for i := range p.forks {
+			p.forks[i].live.paths(each)
+		}
+		for _, t := range threads {
+			if t == nil || t.proc != p {
+				continue
+			}
+			each(&t.last)
+			each(&t.moving.path)
+			for i := range t.places {
+				each(&t.places[i])
+			}
+		}
+	}
+	refer(func(id *pathID) { wanted[*id] = true })
+	moved := p.tree.prune(wanted)
+	refer(func(id *pathID) { *id = moved[*id] })
+	sums, defined := make([]sum, len(p.tree.nodes)), make([]bool, len(p.tree.nodes))
+	for id, to := range moved {
+		if to == 0 && id != 0 {
+			continue
+		}
+		if id < len(p.account.sums) {
+			sums[to] = p.account.sums[id]
+		}
+		if id < len(p.defined) {
+			defined[to] = p.defined[id]
+		}
+	}
+	p.account.sums, p.defined = sums, defined
+	p.many = 2 * len(p.tree.nodes)
 }
 
 // settle completes the lines that are begun.

@@ -226,6 +226,7 @@ func (r *Recorder) round() int {
 	}
 	n := r.drain(t0)
 	for _, p := range r.processes {
+		p.prune(r.threads[:r.top])
 		if len(p.text) > 0 {
 			p.flush()
 		}

@@ -127,6 +127,19 @@ int main(int argc, char **argv)
 
 	if (!strcmp(mode, "churn")) {
 		churn((int)n);
+	} else if (!strcmp(mode, "addresses")) {
+		static void *kept[200];
+
+		for (int i = 0; i < 400; i++) {
+			void *p = malloc(10 + i);
+
+			if (i % 2)
+				free(p);
+			else
+				kept[i / 2] = p;
+		}
+		for (int i = 0; i < 200; i++)
+			printf("block %p %d\n", kept[i], 10 + 2 * i);
 	} else if (!strcmp(mode, "seccomp-write")) {
 		churn(1000);
 		if (deny(SYS_write, SECCOMP_RET_ERRNO | EPERM))
