@@ -138,53 +138,12 @@ size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t al
 	return total + lwsbt_spare(m->stack.size);
 }
 
-/* The most frames of allocation functions that are looked through for the caller. */
-#define OWN_MAX 6
-
-/* capture_thread captures the stack of a thread, whose limits the port knows. It is not inlined: the
- * copy of the limits takes stack. */
-static LWSBT_NOINLINE size_t capture_thread(struct lwsbt_heap *h, struct lwsbt_stack *s)
+size_t lwsbt_capture_thread(struct lwsbt_heap *h, struct lwsbt_stack *s)
 {
 	struct lwsbt_capture_ctx ctx = h->ctx;
 
 	h->port->stack(h->port->arg, &ctx);
 	return h->capture(s->pc, LWSBT_HEAP_DEPTH, 2, &ctx);
-}
-
-int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller)
-{
-	size_t n = 0, drop;
-	int full;
-
-#if defined(__arm__)
-	caller &= ~(uintptr_t)1; /* the mode bit, which capture functions clear */
-#endif
-	/* The frame left out is that of the function that called this one, or below it. */
-	if (h->capture)
-		n = h->port && h->port->stack ? capture_thread(h, s) : h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &h->ctx);
-	full = n == LWSBT_HEAP_DEPTH;
-	/* The allocator's own functions, however many the compiler left. A walk that ended in
-	 * them, as where only they have unwind tables, leaves the caller alone. */
-	for (drop = 0; drop < n && drop <= OWN_MAX && s->pc[drop] != caller; drop++)
-		;
-	if (drop > OWN_MAX || caller == 0)
-		drop = 0;
-	drop += h->skip;
-	if (drop > n)
-		drop = n;
-	n -= drop;
-#if LWSBT_SPEED /* the memmove of small C libraries goes by bytes */
-	for (size_t i = 0; i < n; i++)
-		s->pc[i] = s->pc[i + drop];
-#else
-	memmove(s->pc, s->pc + drop, n * sizeof *s->pc);
-#endif
-	if (n > h->post)
-		n -= h->post;
-	if (n == 0 && caller)
-		s->pc[n++] = caller;
-	s->depth = (uint32_t)n;
-	return full;
 }
 
 /* admit sets the guard for a capture, and counts it. It reports whether there may be one. */
@@ -206,7 +165,7 @@ static int admit(struct lwsbt_heap *h, struct lwsbt_meta *m)
 LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const void *caller,
 	struct lwsbt_meta *m)
 {
-	size_t adj;
+	size_t adj, first;
 
 	m->stack.depth = 0;
 	m->stack.size = size;
@@ -221,8 +180,15 @@ LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t a
 		m->thread = h->port->thread(h->port->arg);
 	if ((h->flags & KEEP & LWSBT_KEEP_TIME) && h->port && h->port->time)
 		m->time = h->port->time(h->port->arg);
-	lwsbt_take(h, &m->stack, (uintptr_t)caller);
+	lwsbt_take(h, &m->stack, (uintptr_t)caller, &first);
 	lwsbt_leave(h);
+	m->stack.depth -= (uint32_t)first;
+#if LWSBT_SPEED /* the memmove of small C libraries goes by bytes */
+	for (size_t i = 0; i < m->stack.depth; i++)
+		m->stack.pc[i] = m->stack.pc[i + first];
+#else
+	memmove(m->stack.pc, m->stack.pc + first, m->stack.depth * sizeof *m->stack.pc);
+#endif
 	adj = lwsbt_measure(h, m, align, 0);
 	if (adj == 0)
 		lwsbt_count(h, &h->untracked);

@@ -103,9 +103,47 @@ static inline size_t lwsbt_spare(size_t size)
 		(0 - size) & (sizeof(void *) - 1);
 }
 
-/* lwsbt_take captures into s->pc the caller and what is beyond it, and reports whether there may be
- * more than LWSBT_HEAP_DEPTH frames. Between lwsbt_enter and lwsbt_leave. */
-int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller);
+/* The most frames of allocation functions that are looked through for the caller. */
+#define OWN_MAX 6
+
+/* lwsbt_capture_thread captures the stack of a thread, whose limits the port knows, but for the two innermost
+ * frames. It is not inlined: the copy of the limits takes stack. */
+size_t lwsbt_capture_thread(struct lwsbt_heap *h, struct lwsbt_stack *s);
+
+/* lwsbt_take captures the stack into s->pc[*first] to s->pc[s->depth - 1]: the caller and what is beyond it. It
+ * reports whether there may be more than LWSBT_HEAP_DEPTH frames. Between lwsbt_enter and lwsbt_leave. */
+LWSBT_INLINE int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller, size_t *first)
+{
+	size_t n = 0, drop;
+	int full;
+
+#if defined(__arm__)
+	caller &= ~(uintptr_t)1; /* the mode bit, which capture functions clear */
+#endif
+	/* The frame left out is that of the function that called this one, or below it. */
+	if (h->capture)
+		n = h->port && h->port->stack ? lwsbt_capture_thread(h, s) : h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &h->ctx);
+	full = n == LWSBT_HEAP_DEPTH;
+	/* The allocator's own functions, however many the compiler left. A walk that ended in
+	 * them, as where only they have unwind tables, leaves the caller alone. */
+	for (drop = 0; drop < n && drop <= OWN_MAX && s->pc[drop] != caller; drop++)
+		;
+	if (drop > OWN_MAX || caller == 0)
+		drop = 0;
+	drop += h->skip;
+	if (drop > n)
+		drop = n;
+	if (n - drop > h->post)
+		n -= h->post;
+	if (n == drop && caller) {
+		drop = 0;
+		n = 1;
+		s->pc[0] = caller;
+	}
+	*first = drop;
+	s->depth = (uint32_t)n;
+	return full;
+}
 
 /* The lines that begin and end a dump by call path: port or NULL; base of a difference or NULL; why or NULL. */
 void lwsbt_head_paths(const struct lwsbt_out *out, const struct lwsbt_port *port, uint32_t number, uint32_t lines,
