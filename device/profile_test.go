@@ -17,8 +17,13 @@ import (
 	"github.com/lwsbt/lwsbt/gen"
 )
 
-// A held is what a call path holds.
-type held struct{ live, bytes uint64 }
+// A held is what a call path holds, and, with a history, what it held since the boot.
+type held struct{ live, bytes, allocs, allocBytes, peak uint64 }
+
+// plus is the sum of what two entries hold; their peaks may be of one time.
+func (h held) plus(o held) held {
+	return held{h.live + o.live, h.bytes + o.bytes, h.allocs + o.allocs, h.allocBytes + o.allocBytes, h.peak + o.peak}
+}
 
 // A pathDump is a dump of a device as a reader has it, by path.
 type pathDump struct {
@@ -88,8 +93,7 @@ func (r *dumpReader) entries(text []byte) {
 	for r.line.Next(&e) {
 		id := r.names.Add(&e.Path)
 		if !e.Definition {
-			v := r.written[id]
-			r.written[id] = held{v.live + e.Live, v.bytes + e.Bytes}
+			r.written[id] = r.written[id].plus(held{e.Live, e.Bytes, e.Allocs, e.AllocBytes, e.Peak})
 		}
 	}
 }
@@ -129,7 +133,7 @@ func (r *dumpReader) end(numbers map[string]uint64, text []byte) {
 	var all held
 	sums := map[string]held{}
 	for id, v := range r.written {
-		all = held{all.live + v.live, all.bytes + v.bytes}
+		all = all.plus(v)
 		p := r.names.Path(id, nil)
 		if p.Base == callpath.Named {
 			r.Fatalf("%s: name %08x is not known", text, p.Outer)
@@ -144,7 +148,7 @@ func (r *dumpReader) end(numbers map[string]uint64, text []byte) {
 			}
 			return address
 		})
-		sums[key] = held{sums[key].live + v.live, sums[key].bytes + v.bytes}
+		sums[key] = sums[key].plus(v)
 	}
 	if numbers["n"] != all.live || numbers["b"] != all.bytes || numbers["l"] != r.lines {
 		r.Fatalf("%s: the lines have n=%d b=%d l=%d", text, all.live, all.bytes, r.lines)
@@ -153,7 +157,7 @@ func (r *dumpReader) end(numbers map[string]uint64, text []byte) {
 		clear(r.state)
 	}
 	maps.Copy(r.state, sums)
-	maps.DeleteFunc(r.state, func(_ string, v held) bool { return v.live == 0 })
+	maps.DeleteFunc(r.state, func(_ string, v held) bool { return v.live == 0 && v.allocs == 0 })
 	d := &r.dumps[len(r.dumps)-1]
 	d.held, d.end = maps.Clone(r.state), numbers
 }
@@ -161,12 +165,13 @@ func (r *dumpReader) end(numbers map[string]uint64, text []byte) {
 // A tableRun asks test/profile.c's table for counts, and keeps a model.
 type tableRun struct {
 	*rand.Rand
-	paths  []tablePath
-	blocks []tableBlock // live ones
-	made   int
-	model  map[string]held
-	script strings.Builder
-	want   []map[string]held // at each dump
+	paths   []tablePath
+	blocks  []tableBlock // live ones
+	made    int
+	model   map[string]held
+	history bool // whether the model has what paths held since the boot
+	script  strings.Builder
+	want    []map[string]held // at each dump
 }
 
 type tablePath struct {
@@ -229,7 +234,14 @@ func (r *tableRun) counted(p *tablePath, size uint64) {
 	r.made++
 	r.blocks = append(r.blocks, b)
 	v := r.model[p.key]
-	r.model[p.key] = held{v.live + 1, v.bytes + b.size}
+	v.live++
+	v.bytes += b.size
+	if r.history {
+		v.allocs++
+		v.allocBytes += b.size
+		v.peak = max(v.peak, v.bytes)
+	}
+	r.model[p.key] = v
 }
 
 func (r *tableRun) free(i int) {
@@ -237,7 +249,9 @@ func (r *tableRun) free(i int) {
 	r.blocks = slices.Delete(r.blocks, i, i+1)
 	fmt.Fprintln(&r.script, "f", b.number)
 	v := r.model[b.path.key]
-	if r.model[b.path.key] = (held{v.live - 1, v.bytes - b.size}); v.live == 1 {
+	v.live--
+	v.bytes -= b.size
+	if r.model[b.path.key] = v; v.live == 0 && !r.history {
 		delete(r.model, b.path.key)
 	}
 }
@@ -264,8 +278,12 @@ func (r *tableRun) random(operations int) {
 
 func (r *tableRun) run(t *testing.T, b build, nodes, entries, sample, limit int) []pathDump {
 	t.Helper()
-	argv := b.argv(b.make(t, "profile"), "table", strconv.Itoa(nodes), strconv.Itoa(entries), strconv.Itoa(sample),
-		tableRanges, "1", strconv.Itoa(limit))
+	args := []string{"table", strconv.Itoa(nodes), strconv.Itoa(entries), strconv.Itoa(sample),
+		tableRanges, "1", strconv.Itoa(limit)}
+	if r.history {
+		args = append([]string{"history"}, args...)
+	}
+	argv := b.argv(b.make(t, "profile"), args...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin = strings.NewReader(r.script.String())
 	out, err := cmd.Output()
@@ -302,6 +320,32 @@ func TestProfileModel(t *testing.T) {
 			if !names {
 				t.Errorf("seed %d: no dump is as short as one of names", seed)
 			}
+		}
+	})
+}
+
+// With a history, dumps have the allocations, bytes and peak of each path since the boot, also of paths without blocks.
+func TestProfileHistory(t *testing.T) {
+	each(t, func(t *testing.T, b build) {
+		if b.word != "" {
+			t.Skip("the heap's words are the machine's")
+		}
+		r := newTableRun(5, 100, 12)
+		r.history = true
+		r.random(1500)
+		gone := 0
+		for i, d := range r.run(t, b, 16382/2, 2000, 0, 120) {
+			if !maps.Equal(d.held, r.want[i]) {
+				t.Fatalf("dump %d (%v):\n got %v\nwant %v", i, d.begin, d.held, r.want[i])
+			}
+			for _, v := range d.held {
+				if v.live == 0 && v.peak > 0 {
+					gone++
+				}
+			}
+		}
+		if gone == 0 {
+			t.Error("no dump has a path whose blocks were all freed")
 		}
 	})
 }
@@ -398,7 +442,7 @@ func TestDeviceHeaders(t *testing.T) {
 // sum returns what all paths hold.
 func sum(paths map[string]held) (all held) {
 	for _, v := range paths {
-		all = held{all.live + v.live, all.bytes + v.bytes}
+		all = all.plus(v)
 	}
 	return all
 }
@@ -447,8 +491,7 @@ func TestProfileFull(t *testing.T) {
 			r.count(&few[r.IntN(len(few))])
 		}
 		for _, b := range r.blocks[3:] {
-			v := kept[b.path.key]
-			kept[b.path.key] = held{v.live + 1, v.bytes + b.size}
+			kept[b.path.key] = kept[b.path.key].plus(held{live: 1, bytes: b.size})
 		}
 		r.dump(0)
 		dumps := r.run(t, builds[0], 300+int(seed), 40, 0, 120)

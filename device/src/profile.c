@@ -120,7 +120,8 @@ static LWSBT_NOINLINE unsigned path(struct lwsbt_profile *p, const lwsbt_word *f
 
 	*cut = 0;
 	while (pc > first) {
-		inner = known(node, *--pc);
+		pc--;
+		inner = known(node, *pc);
 		if (!inner)
 			inner = frame(p, node, *pc, lwsbt_parent_bits(p));
 		if (!inner) {
@@ -173,6 +174,20 @@ static unsigned class_of(size_t size)
 #define class_of(size) 0u
 #endif
 
+#if LWSBT_EXTRAS
+
+/* remember counts a block of size bytes in the history of an entry, which has it already. */
+static LWSBT_NOINLINE void remember(struct lwsbt_history *h, const struct lwsbt_entry *e, size_t size)
+{
+	if (h->allocations < UINT32_MAX)
+		h->allocations++;
+	h->bytes = h->bytes + size < size ? SIZE_MAX : h->bytes + size;
+	if (e->bytes > h->peak)
+		h->peak = e->bytes;
+}
+
+#endif
+
 /* count_from is lwsbt_profile_count of the frames of s from the first on. */
 static unsigned count_from(struct lwsbt_profile *p, const struct lwsbt_stack *s, size_t first, unsigned base)
 {
@@ -196,6 +211,10 @@ static unsigned count_from(struct lwsbt_profile *p, const struct lwsbt_stack *s,
 	e->bits |= CHANGED;
 	e->live++;
 	e->bytes += s->size;
+#if LWSBT_EXTRAS
+	if (p->history)
+		remember(&p->history[at], e, s->size);
+#endif
 	p->heap->count++;
 	p->heap->bytes += s->size;
 	if (p->heap->bytes > p->heap->peak) {

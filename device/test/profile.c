@@ -1,8 +1,8 @@
 /*
  * The profile, tested.
  *
- *   profile table NODES ENTRIES SAMPLE START-END[,START-END...] SHIFT MAX
- *       does what standard input asks for, a line each, and writes the dumps; with 0 nodes
+ *   profile [history] table NODES ENTRIES SAMPLE START-END[,START-END...] SHIFT MAX
+ *       with history, dumps have what paths held since the boot; does what standard input asks for, a line each, and writes the dumps; with 0 nodes
  *       by a heap that keeps the stacks in front of the blocks:
  *         c BASE SIZE PC,PC...   counts block 0, 1, 2, ...; innermost frame first; - for none
  *         f BLOCK                takes it back
@@ -52,6 +52,8 @@ static void put(void *arg, const char *text, size_t len)
 
 static const struct lwsbt_out out = { put, NULL };
 
+static int keep_history;
+
 static void size_table(unsigned nodes, unsigned entries)
 {
 	CHECK(nodes <= LWSBT_PROFILE_NODES_MAX && entries <= LWSBT_PROFILE_ENTRIES_MAX);
@@ -59,6 +61,8 @@ static void size_table(unsigned nodes, unsigned entries)
 	profile.entries = (uint16_t)entries;
 	profile.node = need(calloc(nodes, sizeof *profile.node));
 	profile.entry = need(calloc(entries, sizeof *profile.entry));
+	if (keep_history)
+		profile.history = need(calloc(entries, sizeof *profile.history));
 }
 
 /* ---------------------------------------------------------------------- table */
@@ -156,6 +160,7 @@ static void table(char **argv)
 	}
 	free(profile.node);
 	free(profile.entry);
+	free(profile.history);
 }
 
 static void put_packet(void *arg, const char *text, size_t len)
@@ -513,6 +518,11 @@ static void threads(void)
 
 int main(int argc, char **argv)
 {
+	if (argc > 2 && !strcmp(argv[1], "history")) {
+		keep_history = 1;
+		argc--;
+		argv++;
+	}
 	if (argc == 8 && !strcmp(argv[1], "table")) {
 		table(argv + 2);
 		return 0;
