@@ -206,7 +206,7 @@ func TestStackUsage(t *testing.T) {
 		most int
 	}{{"lwsbt_encode", 200}, {"lwsbt_line", 100}, {"lwsbt_decode", 250}, {"lwsbt_heap_malloc", 400},
 		{"lwsbt_heap_calloc", 400}, {"lwsbt_heap_realloc", 400}, {"lwsbt_heap_free", 300}, {"lwsbt_dump", 400},
-		{"lwsbt_profile_malloc", 400}, {"lwsbt_profile_free", 200}, {"lwsbt_profile_dump", 450}, {"lwsbt_dump_paths", 720}} {
+		{"lwsbt_profile_malloc", 400}, {"lwsbt_profile_free", 200}, {"lwsbt_profile_dump", 460}, {"lwsbt_dump_paths", 640}} {
 		n, path := deepest(f.name, nil)
 		t.Logf("%-18s %4d bytes: %s", f.name, n, strings.Join(path, ", "))
 		if n > f.most || n < 8 {

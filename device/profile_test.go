@@ -276,6 +276,23 @@ func (r *tableRun) random(operations int) {
 	r.dump(0)
 }
 
+// overhead returns what the stacks of the script's blocks take in front of them, in bytes.
+func (r *tableRun) overhead(t *testing.T, b build) int {
+	t.Helper()
+	argv := b.argv(b.make(t, "profile"), "overhead", "table", "0", "0", "0", tableRanges, "1", "120")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin = strings.NewReader(r.script.String())
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatalf("%s: %v", strings.Join(argv, " "), err)
+	}
+	return n
+}
+
 func (r *tableRun) run(t *testing.T, b build, nodes, entries, sample, limit int) []pathDump {
 	t.Helper()
 	args := []string{"table", strconv.Itoa(nodes), strconv.Itoa(entries), strconv.Itoa(sample),
@@ -350,29 +367,35 @@ func TestProfileHistory(t *testing.T) {
 	})
 }
 
-// The same counts, by a heap that keeps the stacks in front of the blocks and adds them up in dumps.
+// sums asks for counts and dumps by a heap that keeps the stacks in front of the blocks and adds them up in dumps.
+func sums(seed uint64, paths int) *tableRun {
+	r := newTableRun(seed, paths, 12)
+	for i := range r.paths { // the stack of a block does not say that it was cut
+		p := &r.paths[i]
+		p.base, p.key = 0, "0"+p.key[1:]
+	}
+	r.script.Reset()
+	for range 400 {
+		r.count(&r.paths[r.IntN(len(r.paths))])
+	}
+	r.dump(0)
+	for range 300 {
+		r.free(r.IntN(len(r.blocks)))
+	}
+	for dump := range 17 {
+		r.dump(2 * min(1, dump))
+	}
+	return r
+}
+
+// Such dumps are what a plain model holds.
 func TestSums(t *testing.T) {
 	each(t, func(t *testing.T, b build) {
 		if b.word != "" {
 			t.Skip("the heap's words are the machine's")
 		}
 		for seed, paths := range []int{20, 150} {
-			r := newTableRun(uint64(seed), paths, 12)
-			for i := range r.paths { // the stack of a block does not say that it was cut
-				p := &r.paths[i]
-				p.base, p.key = 0, "0"+p.key[1:]
-			}
-			r.script.Reset()
-			for range 400 {
-				r.count(&r.paths[r.IntN(len(r.paths))])
-			}
-			r.dump(0)
-			for range 300 {
-				r.free(r.IntN(len(r.blocks)))
-			}
-			for dump := range 17 {
-				r.dump(2 * min(1, dump))
-			}
+			r := sums(uint64(seed), paths)
 			for i, d := range r.run(t, b, 0, 0, 0, 120) {
 				if !maps.Equal(d.held, r.want[i]) {
 					t.Fatalf("seed %d, dump %d:\n got %v\nwant %v", seed, i, d.held, r.want[i])
@@ -380,6 +403,32 @@ func TestSums(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Packed stacks, of frames inside and outside the code, are those that the model has, and take less than blobs.
+func TestPackedStacks(t *testing.T) {
+	machines := []string{"x86_64", "x86_64-asan", "x86_64-clang-ubsan", "i686", "thumb", "thumb-shortest", "mips", "aarch64", "s390x"}
+	for _, b := range builds {
+		if !slices.Contains(machines, b.name) || !b.light && !full() {
+			continue
+		}
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			packed := b
+			packed.cflags += " -DLWSBT_PACKED=1"
+			for seed := range 4 {
+				r := sums(uint64(seed), 20+60*seed)
+				for i, d := range r.run(t, packed, 0, 0, 0, 120) {
+					if !maps.Equal(d.held, r.want[i]) {
+						t.Fatalf("seed %d, dump %d:\n got %v\nwant %v", seed, i, d.held, r.want[i])
+					}
+				}
+				if p, u := r.overhead(t, packed), r.overhead(t, b); p >= u {
+					t.Errorf("seed %d: packed stacks take %d bytes, blobs %d", seed, p, u)
+				}
+			}
+		})
+	}
 }
 
 // Packets are as long as whole lines allow, and together the text.
@@ -635,6 +684,16 @@ func TestProfileFigures(t *testing.T) {
 		if len(row.dump.held) != 163 || row.dump.end["cut"] != 0 || row.dump.lines < row.least || row.dump.lines > row.top {
 			t.Errorf("%s: %d paths in %d characters, want 163 in %d to %d", row.what, len(row.dump.held), row.dump.lines, row.least, row.top)
 		}
+	}
+	r.script.Reset()
+	r.script.WriteString(counts)
+	packed := b
+	packed.cflags += " -DLWSBT_PACKED=1"
+	blobs, short := r.overhead(t, b), r.overhead(t, packed)
+	t.Logf("| a block with a blob in front of it | %.1f |", float64(blobs)/2000)
+	t.Logf("| a block with a packed stack in front of it | %.1f |", float64(short)/2000)
+	if short > 43*2000 || blobs < 55*2000 {
+		t.Errorf("%d bytes of packed stacks, %d of blobs; want at most 43 per block, at least 55", short, blobs)
 	}
 	if memory > 4608 {
 		t.Errorf("the table takes %d bytes, want at most 4.5 KB", memory)

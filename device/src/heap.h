@@ -29,6 +29,51 @@ struct lwsbt_found {
 	lwsbt_word size;
 };
 
+/* A reader of bits in front of a block. */
+struct lwsbt_reader {
+	const uint8_t *p;
+	size_t pos;
+};
+
+/* lwsbt_next returns the next width bits, at most 16. They may reach beyond a blob, into its length
+ * and node. */
+static inline unsigned lwsbt_next(struct lwsbt_reader *r, unsigned width)
+{
+	const uint8_t *p = r->p + (r->pos >> 3);
+	uint32_t v = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
+
+	v >>= 24 - width - (r->pos & 7);
+	r->pos += width;
+	return v & ((1u << width) - 1);
+}
+
+#if LWSBT_PACKED
+
+/* lwsbt_pack writes depth, size and frames of s. c is the code, or NULL. */
+void lwsbt_pack(struct lwsbt_writer *w, const struct lwsbt_code *c, const struct lwsbt_stack *s);
+
+/* lwsbt_unpack reads these from r, which ends at bit end. It returns 0 if they make no sense. */
+int lwsbt_unpack(struct lwsbt_reader *r, size_t end, const struct lwsbt_code *c, struct lwsbt_stack *s);
+
+#endif
+
+/* lwsbt_stack_of reads the stack that was found before a node of h. */
+static inline enum lwsbt_result lwsbt_stack_of(const struct lwsbt_heap *h, const struct lwsbt_found *f,
+	struct lwsbt_stack *s)
+{
+#if LWSBT_PACKED
+	struct lwsbt_reader r = { f->blob, 0 };
+
+	return lwsbt_unpack(&r, f->bits, h->code, s) ? LWSBT_OK : LWSBT_TRUNCATED;
+#else
+	(void)h;
+	return lwsbt_decode(s, f->blob, f->len, LWSBT_WORD_BITS);
+#endif
+}
+
+/* lwsbt_walk_stack reads the stack of the next block of a walk. It returns 0 after the last. */
+int lwsbt_walk_stack(struct lwsbt_heap *h, struct lwsbt_walk *w, struct lwsbt_stack *s);
+
 static inline struct lwsbt_node *lwsbt_node_of(const void *p)
 {
 	return (struct lwsbt_node *)((uintptr_t)p - sizeof(struct lwsbt_node));
