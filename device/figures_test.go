@@ -49,7 +49,8 @@ func sizes(t *testing.T) []size {
 		size{"profile, `thumb` with a table alone, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -DLWSBT_CAPTURE_TABLE_ONLY -flto" + table, "", "thumb"},
 		size{"profile, `thumb`, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -flto" + table, "", "thumb"},
 		size{"profile, `thumb`", table, "", "thumb"},
-		size{m + "`scan`, `LWSBT_TINY`, `-flto`, dumps by call path", "-DLWSBT_TINY -flto -DSUMS", "", "scan"})
+		size{m + "`scan`, `LWSBT_TINY`, `-flto`, dumps by call path", "-DLWSBT_TINY -flto -DSUMS", "", "scan"},
+		size{"the same, `LWSBT_PACKED`", "-DLWSBT_TINY -flto -DSUMS -DLWSBT_PACKED=1", "", "scan"})
 	for _, name := range options(t) {
 		if name == "LWSBT_EXTRAS" {
 			list = append(list, size{"`" + name + "`", "-DLWSBT_TINY -D" + name + "=1" + table, "", "scan"})
