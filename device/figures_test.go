@@ -151,7 +151,7 @@ func TestSize(t *testing.T) {
 	for what, most := range map[string]int{
 		"encoder and `~m#` lines":                               900,
 		"`~p#` lines":                                           1100,
-		"profile, `scan`, `LWSBT_TINY`, `-flto`":                4000,
+		"profile, `scan`, `LWSBT_TINY`, `-flto`":                3900,
 		"malloc, free and dumps, `scan`, `LWSBT_TINY`, `-flto`": 2660,
 	} {
 		if n, ok := of[what]; !ok || n > most {

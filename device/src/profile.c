@@ -133,6 +133,13 @@ static LWSBT_NOINLINE unsigned path(struct lwsbt_profile *p, const lwsbt_word *f
 	return node;
 }
 
+LWSBT_NOINLINE unsigned lwsbt_outer(const struct lwsbt_profile *p, unsigned node, unsigned bits)
+{
+	if (lwsbt_value(p, node, bits) == lwsbt_escape(bits))
+		node = lwsbt_parent(p, lwsbt_parent(p, node, bits), bits);
+	return lwsbt_parent(p, node, bits);
+}
+
 /* entry returns the number of the entry for node, which it makes if need be; 0 if there is no place. */
 static unsigned entry(struct lwsbt_profile *p, unsigned node, unsigned size_class, unsigned cut)
 {

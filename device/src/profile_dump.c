@@ -38,7 +38,7 @@ void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, 
 		flags &= ~(unsigned)LWSBT_DIFF;
 	lwsbt_head_paths(out, p->heap->port, number, d->lines.lines, flags & LWSBT_DIFF ? &d->base : NULL,
 		LWSBT_EXTRAS ? p->sample : 0, why);
-	for (unsigned i = 0; i < p->entries; i++) {
+	for (unsigned i = 0; LWSBT_EXTRAS && i < p->entries; i++) {
 		uint8_t *bits = &p->entry[i].bits;
 
 		lwsbt_lock(p->heap);
