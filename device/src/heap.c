@@ -141,7 +141,7 @@ size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t al
 	return total + lwsbt_spare(m->stack.size);
 }
 
-size_t lwsbt_capture_thread(struct lwsbt_heap *h, struct lwsbt_stack *s)
+LWSBT_NOINLINE size_t lwsbt_capture_thread(struct lwsbt_heap *h, struct lwsbt_stack *s)
 {
 	struct lwsbt_capture_ctx ctx = h->ctx;
 

@@ -165,7 +165,7 @@ LWSBT_INLINE int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr
 #if defined(__arm__)
 	caller &= ~(uintptr_t)1; /* the mode bit, which capture functions clear */
 #endif
-	/* The frame left out is that of the function that called this one, or below it. */
+	/* The frame left out is that of the function that this one is inlined in, which is not inlined. */
 	if (h->capture)
 		n = h->port && h->port->stack ? lwsbt_capture_thread(h, s) : h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &h->ctx);
 	full = n == LWSBT_HEAP_DEPTH;

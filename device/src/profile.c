@@ -452,13 +452,13 @@ LWSBT_INLINE void *allocate(struct lwsbt_profile *p, const struct lwsbt_allocato
 	return put(&f);
 }
 
-void *lwsbt_profile_memalign(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
+LWSBT_NOINLINE void *lwsbt_profile_memalign(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
 	size_t size, const void *caller)
 {
 	return allocate(p, a, align, size, caller);
 }
 
-void *lwsbt_profile_malloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t size,
+LWSBT_NOINLINE void *lwsbt_profile_malloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t size,
 	const void *caller)
 {
 	return allocate(p, a, 0, size, caller);

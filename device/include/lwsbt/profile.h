@@ -57,8 +57,9 @@ struct lwsbt_block {
 
 /*
  * A profile. Set the members of the first group before the first allocation; node and entry are
- * arrays of zeros. With history, a path keeps its entry when its last block is freed. Begin with 3 or 4 nodes for each path, and a tenth more of both: see
- * docs/device.md. The second group may be read at any time.
+ * arrays of zeros. Begin with 3 or 4 nodes for each path, and a tenth more of both: see
+ * docs/device.md. With history, a path keeps its entry when its last block is freed. The second
+ * group may be read at any time.
  */
 struct lwsbt_profile {
 	struct lwsbt_heap *heap;	/* capture, ctx, port, skip, post; its counters are used, its list is not */
