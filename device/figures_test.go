@@ -51,7 +51,8 @@ func sizes(t *testing.T) []size {
 		size{"profile, `thumb` with a table alone, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -DLWSBT_CAPTURE_TABLE_ONLY -flto" + table, "", "thumb"},
 		size{"profile, `thumb`, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -flto" + table, "", "thumb"},
 		size{"profile, `thumb`", table, "", "thumb"},
-		size{m + "`scan`, `LWSBT_TINY`, `-flto`, dumps by call path", "-DLWSBT_TINY -flto -DSUMS", "", "scan"})
+		size{m + "`scan`, `LWSBT_TINY`, `-flto`, dumps by call path", "-DLWSBT_TINY -flto -DSUMS", "", "scan"},
+		size{"the same, `LWSBT_PACKED`", "-DLWSBT_TINY -flto -DSUMS -DLWSBT_PACKED=1", "", "scan"})
 	for _, name := range options(t) {
 		if name == "LWSBT_EXTRAS" {
 			list = append(list, size{"`" + name + "`", "-DLWSBT_TINY -D" + name + "=1" + table, "", "scan"})
@@ -150,7 +151,7 @@ func TestSize(t *testing.T) {
 	for what, most := range map[string]int{
 		"encoder and `~m#` lines":                               900,
 		"`~p#` lines":                                           1100,
-		"profile, `scan`, `LWSBT_TINY`, `-flto`":                4000,
+		"profile, `scan`, `LWSBT_TINY`, `-flto`":                3900,
 		"malloc, free and dumps, `scan`, `LWSBT_TINY`, `-flto`": 2660,
 	} {
 		if n, ok := of[what]; !ok || n > most {
@@ -204,7 +205,7 @@ func TestStackUsage(t *testing.T) {
 		most int
 	}{{"lwsbt_encode", 200}, {"lwsbt_line", 100}, {"lwsbt_decode", 250}, {"lwsbt_heap_malloc", 400},
 		{"lwsbt_heap_calloc", 400}, {"lwsbt_heap_realloc", 400}, {"lwsbt_heap_free", 300}, {"lwsbt_dump", 400},
-		{"lwsbt_profile_malloc", 400}, {"lwsbt_profile_free", 200}, {"lwsbt_profile_dump", 450}, {"lwsbt_dump_paths", 720}} {
+		{"lwsbt_profile_malloc", 400}, {"lwsbt_profile_free", 200}, {"lwsbt_profile_dump", 460}, {"lwsbt_dump_paths", 640}} {
 		n, path := deepest(f.name, nil)
 		t.Logf("%-18s %4d bytes: %s", f.name, n, strings.Join(path, ", "))
 		if n > f.most || n < 8 {

@@ -59,7 +59,8 @@ func options(t *testing.T) []string {
 // The heap without what options leave out: without all, without all but one, and without one.
 func TestHeapOptions(t *testing.T) {
 	cmdtest.Long(t)
-	sets := []string{"-DLWSBT_TINY", "-DLWSBT_WHOLE_CHUNKS=0", "-DLWSBT_QUARANTINE=5"}
+	sets := []string{"-DLWSBT_TINY", "-DLWSBT_PACKED=1", "-DLWSBT_WHOLE_CHUNKS=0", "-DLWSBT_QUARANTINE=5",
+		"-DLWSBT_PACKED=1 -DLWSBT_TINY", "-DLWSBT_PACKED=1 -DLWSBT_SPEED=0 -DLWSBT_QUARANTINE=3"}
 	for _, name := range options(t) {
 		without := "-D" + name + "=0"
 		if name == "LWSBT_NESTED" { // which LWSBT_FIELDS needs
@@ -73,7 +74,7 @@ func TestHeapOptions(t *testing.T) {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
 			build{cc: "gcc", cflags: sanitizers + " " + set}.runHeap(t, 1, 400)
-			if set == "-DLWSBT_TINY" {
+			if strings.HasSuffix(set, "-DLWSBT_TINY") {
 				build{cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-Os -mthumb " + set, ldflags: "-static"}.runHeap(t, 1, 400)
 			}
 		})

@@ -18,8 +18,13 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// A held is what a call path holds.
-type held struct{ live, bytes uint64 }
+// A held is what a call path holds, and, with a history, what it held since the boot.
+type held struct{ live, bytes, allocs, allocBytes, peak uint64 }
+
+// plus is the sum of what two entries hold; their peaks may be of one time.
+func (h held) plus(o held) held {
+	return held{h.live + o.live, h.bytes + o.bytes, h.allocs + o.allocs, h.allocBytes + o.allocBytes, h.peak + o.peak}
+}
 
 // A pathDump is a dump of a device as a reader has it, by path.
 type pathDump struct {
@@ -89,8 +94,7 @@ func (r *dumpReader) entries(text []byte) {
 	for r.line.Next(&e) {
 		id := r.names.Add(&e.Path)
 		if !e.Definition {
-			v := r.written[id]
-			r.written[id] = held{v.live + e.Live, v.bytes + e.Bytes}
+			r.written[id] = r.written[id].plus(held{e.Live, e.Bytes, e.Allocs, e.AllocBytes, e.Peak})
 		}
 	}
 }
@@ -130,7 +134,7 @@ func (r *dumpReader) end(numbers map[string]uint64, text []byte) {
 	var all held
 	sums := map[string]held{}
 	for id, v := range r.written {
-		all = held{all.live + v.live, all.bytes + v.bytes}
+		all = all.plus(v)
 		p := r.names.Path(id, nil)
 		if p.Base == callpath.Named {
 			r.Fatalf("%s: name %08x is not known", text, p.Outer)
@@ -145,7 +149,7 @@ func (r *dumpReader) end(numbers map[string]uint64, text []byte) {
 			}
 			return address
 		})
-		sums[key] = held{sums[key].live + v.live, sums[key].bytes + v.bytes}
+		sums[key] = sums[key].plus(v)
 	}
 	if numbers["n"] != all.live || numbers["b"] != all.bytes || numbers["l"] != r.lines {
 		r.Fatalf("%s: the lines have n=%d b=%d l=%d", text, all.live, all.bytes, r.lines)
@@ -154,7 +158,7 @@ func (r *dumpReader) end(numbers map[string]uint64, text []byte) {
 		clear(r.state)
 	}
 	maps.Copy(r.state, sums)
-	maps.DeleteFunc(r.state, func(_ string, v held) bool { return v.live == 0 })
+	maps.DeleteFunc(r.state, func(_ string, v held) bool { return v.live == 0 && v.allocs == 0 })
 	d := &r.dumps[len(r.dumps)-1]
 	d.held, d.end = maps.Clone(r.state), numbers
 }
@@ -162,12 +166,13 @@ func (r *dumpReader) end(numbers map[string]uint64, text []byte) {
 // A tableRun asks test/profile.c's table for counts, and keeps a model.
 type tableRun struct {
 	*rand.Rand
-	paths  []tablePath
-	blocks []tableBlock // live ones
-	made   int
-	model  map[string]held
-	script strings.Builder
-	want   []map[string]held // at each dump
+	paths   []tablePath
+	blocks  []tableBlock // live ones
+	made    int
+	model   map[string]held
+	history bool // whether the model has what paths held since the boot
+	script  strings.Builder
+	want    []map[string]held // at each dump
 }
 
 type tablePath struct {
@@ -230,7 +235,14 @@ func (r *tableRun) counted(p *tablePath, size uint64) {
 	r.made++
 	r.blocks = append(r.blocks, b)
 	v := r.model[p.key]
-	r.model[p.key] = held{v.live + 1, v.bytes + b.size}
+	v.live++
+	v.bytes += b.size
+	if r.history {
+		v.allocs++
+		v.allocBytes += b.size
+		v.peak = max(v.peak, v.bytes)
+	}
+	r.model[p.key] = v
 }
 
 func (r *tableRun) free(i int) {
@@ -238,7 +250,9 @@ func (r *tableRun) free(i int) {
 	r.blocks = slices.Delete(r.blocks, i, i+1)
 	fmt.Fprintln(&r.script, "f", b.number)
 	v := r.model[b.path.key]
-	if r.model[b.path.key] = (held{v.live - 1, v.bytes - b.size}); v.live == 1 {
+	v.live--
+	v.bytes -= b.size
+	if r.model[b.path.key] = v; v.live == 0 && !r.history {
 		delete(r.model, b.path.key)
 	}
 }
@@ -263,10 +277,31 @@ func (r *tableRun) random(operations int) {
 	r.dump(0)
 }
 
+// overhead returns what the stacks of the script's blocks take in front of them, in bytes.
+func (r *tableRun) overhead(t *testing.T, b build) int {
+	t.Helper()
+	argv := b.argv(b.make(t, "profile"), "overhead", "table", "0", "0", "0", tableRanges, "1", "120")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin = strings.NewReader(r.script.String())
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatalf("%s: %v", strings.Join(argv, " "), err)
+	}
+	return n
+}
+
 func (r *tableRun) run(t *testing.T, b build, nodes, entries, sample, limit int) []pathDump {
 	t.Helper()
-	argv := b.argv(b.make(t, "profile"), "table", strconv.Itoa(nodes), strconv.Itoa(entries), strconv.Itoa(sample),
-		tableRanges, "1", strconv.Itoa(limit))
+	args := []string{"table", strconv.Itoa(nodes), strconv.Itoa(entries), strconv.Itoa(sample),
+		tableRanges, "1", strconv.Itoa(limit)}
+	if r.history {
+		args = append([]string{"history"}, args...)
+	}
+	argv := b.argv(b.make(t, "profile"), args...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin = strings.NewReader(r.script.String())
 	out, err := cmd.Output()
@@ -307,29 +342,61 @@ func TestProfileModel(t *testing.T) {
 	})
 }
 
-// The same counts, by a heap that keeps the stacks in front of the blocks and adds them up in dumps.
+// With a history, dumps have the allocations, bytes and peak of each path since the boot, also of paths without blocks.
+func TestProfileHistory(t *testing.T) {
+	each(t, func(t *testing.T, b build) {
+		if b.word != "" {
+			t.Skip("the heap's words are the machine's")
+		}
+		r := newTableRun(5, 100, 12)
+		r.history = true
+		r.random(1500)
+		gone := 0
+		for i, d := range r.run(t, b, 16382/2, 2000, 0, 120) {
+			if !maps.Equal(d.held, r.want[i]) {
+				t.Fatalf("dump %d (%v):\n got %v\nwant %v", i, d.begin, d.held, r.want[i])
+			}
+			for _, v := range d.held {
+				if v.live == 0 && v.peak > 0 {
+					gone++
+				}
+			}
+		}
+		if gone == 0 {
+			t.Error("no dump has a path whose blocks were all freed")
+		}
+	})
+}
+
+// sums asks for counts and dumps by a heap that keeps the stacks in front of the blocks and adds them up in dumps.
+func sums(seed uint64, paths int) *tableRun {
+	r := newTableRun(seed, paths, 12)
+	for i := range r.paths { // the stack of a block does not say that it was cut
+		p := &r.paths[i]
+		p.base, p.key = 0, "0"+p.key[1:]
+	}
+	r.script.Reset()
+	for range 400 {
+		r.count(&r.paths[r.IntN(len(r.paths))])
+	}
+	r.dump(0)
+	for range 300 {
+		r.free(r.IntN(len(r.blocks)))
+	}
+	for dump := range 17 {
+		r.dump(2 * min(1, dump))
+	}
+	return r
+}
+
+// Such dumps are what a plain model holds.
 func TestSums(t *testing.T) {
 	each(t, func(t *testing.T, b build) {
 		if b.word != "" {
 			t.Skip("the heap's words are the machine's")
 		}
 		for seed, paths := range []int{20, 150} {
-			r := newTableRun(uint64(seed), paths, 12)
-			for i := range r.paths { // the stack of a block does not say that it was cut
-				p := &r.paths[i]
-				p.base, p.key = 0, "0"+p.key[1:]
-			}
-			r.script.Reset()
-			for range 400 {
-				r.count(&r.paths[r.IntN(len(r.paths))])
-			}
-			r.dump(0)
-			for range 300 {
-				r.free(r.IntN(len(r.blocks)))
-			}
-			for dump := range 17 {
-				r.dump(2 * min(1, dump))
-			}
+			r := sums(uint64(seed), paths)
 			for i, d := range r.run(t, b, 0, 0, 0, 120) {
 				if !maps.Equal(d.held, r.want[i]) {
 					t.Fatalf("seed %d, dump %d:\n got %v\nwant %v", seed, i, d.held, r.want[i])
@@ -337,6 +404,32 @@ func TestSums(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Packed stacks, of frames inside and outside the code, are those that the model has, and take less than blobs.
+func TestPackedStacks(t *testing.T) {
+	machines := []string{"x86_64", "x86_64-asan", "x86_64-clang-ubsan", "i686", "thumb", "thumb-shortest", "mips", "aarch64", "s390x"}
+	for _, b := range builds {
+		if !slices.Contains(machines, b.name) || !b.light && !full() {
+			continue
+		}
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			packed := b
+			packed.cflags += " -DLWSBT_PACKED=1"
+			for seed := range 4 {
+				r := sums(uint64(seed), 20+60*seed)
+				for i, d := range r.run(t, packed, 0, 0, 0, 120) {
+					if !maps.Equal(d.held, r.want[i]) {
+						t.Fatalf("seed %d, dump %d:\n got %v\nwant %v", seed, i, d.held, r.want[i])
+					}
+				}
+				if p, u := r.overhead(t, packed), r.overhead(t, b); p >= u {
+					t.Errorf("seed %d: packed stacks take %d bytes, blobs %d", seed, p, u)
+				}
+			}
+		})
+	}
 }
 
 // Packets are as long as whole lines allow, and together the text.
@@ -399,7 +492,7 @@ func TestDeviceHeaders(t *testing.T) {
 // sum returns what all paths hold.
 func sum(paths map[string]held) (all held) {
 	for _, v := range paths {
-		all = held{all.live + v.live, all.bytes + v.bytes}
+		all = all.plus(v)
 	}
 	return all
 }
@@ -448,8 +541,7 @@ func TestProfileFull(t *testing.T) {
 			r.count(&few[r.IntN(len(few))])
 		}
 		for _, b := range r.blocks[3:] {
-			v := kept[b.path.key]
-			kept[b.path.key] = held{v.live + 1, v.bytes + b.size}
+			kept[b.path.key] = kept[b.path.key].plus(held{live: 1, bytes: b.size})
 		}
 		r.dump(0)
 		dumps := r.run(t, builds[0], 300+int(seed), 40, 0, 120)
@@ -591,6 +683,16 @@ func TestProfileFigures(t *testing.T) {
 		if len(row.dump.held) != 163 || row.dump.end["cut"] != 0 || row.dump.lines < row.least || row.dump.lines > row.top {
 			t.Errorf("%s: %d paths in %d characters, want 163 in %d to %d", row.what, len(row.dump.held), row.dump.lines, row.least, row.top)
 		}
+	}
+	r.script.Reset()
+	r.script.WriteString(counts)
+	packed := b
+	packed.cflags += " -DLWSBT_PACKED=1"
+	blobs, short := r.overhead(t, b), r.overhead(t, packed)
+	t.Logf("| a block with a blob in front of it | %.1f |", float64(blobs)/2000)
+	t.Logf("| a block with a packed stack in front of it | %.1f |", float64(short)/2000)
+	if short > 43*2000 || blobs < 55*2000 {
+		t.Errorf("%d bytes of packed stacks, %d of blobs; want at most 43 per block, at least 55", short, blobs)
 	}
 	if memory > 4608 {
 		t.Errorf("the table takes %d bytes, want at most 4.5 KB", memory)

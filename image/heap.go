@@ -43,14 +43,17 @@ type Owner struct {
 	Device bool
 	Align  uint64
 	Spare  uint64
+
+	packing *packing // of packed stacks, or nil
 }
 
 // Block is a live allocation.
 type Block struct {
 	Addr uint64 // as returned to the program
 	Size uint64 // requested size in bytes
-	// Blob is the compressed stack, a subslice of the image. It is nil if it was
-	// overwritten or lws had no space for it; Size is then unknown.
+	// Blob is the compressed stack, a subslice of the image, or made of a packed stack
+	// (LWSBT_PACKED of device/). It is nil if it was overwritten or lws had no space for
+	// it; Size is then unknown.
 	Blob  []byte
 	Owner int // index of Heap.Owners
 	// Carved reports whether the block was found by its own bytes, because no chain of
@@ -61,6 +64,8 @@ type Block struct {
 	// Checked is the number of spare bytes after the block that were checked for writes
 	// past its end; 0 if there are none.
 	Checked uint64
+
+	length uint64 // of the stack in memory, with its padding; 0 if it is not known
 }
 
 // Search holds the options of [Image.FindHeap].
@@ -72,6 +77,10 @@ type Search struct {
 	Typed []Symbol
 	// Strict restricts the search to Owners, which the user named.
 	Strict bool
+	// Code is the code of the program, with its shift. It is used to read packed stacks if
+	// their own ranges are not in the image.
+	Code  []codec.Range
+	Shift int
 	// FollowsCall, if not nil, reports whether the code before an address is known, and
 	// whether the address follows a call.
 	FollowsCall func(pc uint64) (known, follows bool)
@@ -90,8 +99,8 @@ func (m *Image) FindHeap(s Search) (*Heap, error) {
 		return nil, errors.New("raw memory does not tell its word size and byte order: give the ELF file of the program")
 	}
 	h := &Heap{}
-	f := &finder{m: m, h: h, ptr: uint64(m.PointerSize()), follows: s.FollowsCall,
-		nodes: map[uint64]*node{}, claims: map[uint64]bool{}, damages: map[uint64]*Damage{}}
+	f := &finder{m: m, h: h, ptr: uint64(m.PointerSize()), follows: s.FollowsCall, code: s.Code, shift: s.Shift,
+		nodes: map[uint64]*node{}, claims: map[uint64]bool{}, packings: map[uint64]*packing{}, damages: map[uint64]*Damage{}}
 	seen := map[uint64]bool{}
 	for _, sym := range s.Typed {
 		if o, ok := f.readOwner(sym.Addr); ok && !seen[o.Addr] && (o.Device || f.ownsBlocks(o)) {

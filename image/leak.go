@@ -155,13 +155,13 @@ func newGraph(m *Image, h *Heap) *graph {
 		}
 		if i+1 < len(g.index) {
 			next := &h.Blocks[g.index[i+1]]
-			end = min(end, max(b.Addr+1, next.Addr-3*ptr-max(uint64(len(next.Blob)), 2)))
+			end = min(end, max(b.Addr+1, next.Addr-3*ptr-max(next.length, 2)))
 		}
 		g.addr, g.end = append(g.addr, b.Addr), append(g.end, end)
 		if b.Blob != nil && b.Size > 0 {
 			g.stop[b.Addr+b.Size] = at
 		}
-		g.used = append(g.used, span{b.Addr - 3*ptr - max(uint64(len(b.Blob)), 2), end})
+		g.used = append(g.used, span{b.Addr - 3*ptr - max(b.length, 2), end})
 	}
 	g.used = normal(g.used)
 	return g

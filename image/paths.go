@@ -41,7 +41,8 @@ func (m *Image) WritePaths(w io.Writer, d PathDump) error {
 	var live, bytes, cut uint64
 	sample := uint32(0)
 	add := func(e *ProfileEntry) {
-		x := callpath.Entry{Path: callpath.Path{Base: e.Base}, Live: e.Live, Bytes: e.Bytes}
+		x := callpath.Entry{Path: callpath.Path{Base: e.Base}, Live: e.Live, Bytes: e.Bytes,
+			Allocs: e.Allocs, AllocBytes: e.AllocBytes, Peak: e.Peak}
 		for _, a := range e.Frames {
 			x.Frames = append(x.Frames, ranges.Frame(a))
 		}
@@ -51,7 +52,11 @@ func (m *Image) WritePaths(w io.Writer, d PathDump) error {
 			cut = addSize(cut, e.Live)
 		}
 	}
+	var lines callpath.Writer
 	for _, p := range d.Profiles {
+		if p.History {
+			lines.Flags = callpath.Ever | callpath.Peak
+		}
 		sample = max(sample, p.Sample)
 		for i := range p.Entries {
 			add(&p.Entries[i])
@@ -70,7 +75,6 @@ func (m *Image) WritePaths(w io.Writer, d PathDump) error {
 	}
 	out.head(codec.VerbBegin, append(begin, codec.HeaderKey{Key: "why", Value: "image"})...)
 	slices.SortStableFunc(entries, func(a, b callpath.Entry) int { return callpath.Compare(&a.Path, &b.Path) })
-	var lines callpath.Writer
 	var err error
 	for i := range entries {
 		if out.line, err = lines.Append(out.line[:0], &entries[i]); err != nil {

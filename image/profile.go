@@ -11,7 +11,7 @@ import (
 
 // Profile is a struct lwsbt_profile of device/: a table of call paths, with what each holds.
 //
-//	heap │ node │ entry │ nodes, entries (16 bits) │ ranges │ count, shift (8 bits) │ sample │ random │ cut │ failed
+//	heap │ node │ entry │ nodes, entries (16 bits) │ ranges │ count, shift (8 bits) │ sample │ random │ history │ cut │ failed
 type Profile struct {
 	Addr    uint64
 	Name    string // of the variable, "" if not known
@@ -19,7 +19,8 @@ type Profile struct {
 	Sample  uint32 // mean bytes between sample points, 0 if all blocks are counted
 	Code    []codec.Range
 	Shift   int
-	Entries []ProfileEntry // those with live blocks
+	Entries []ProfileEntry // those with live blocks, or a history
+	History bool           // the entries have Allocs, AllocBytes and Peak
 	// Found is the number of blocks of the table found in memory, by their check bytes.
 	Found int
 
@@ -34,6 +35,9 @@ type ProfileEntry struct {
 	Cut    bool // blocks of longer paths are counted here, or the path was damaged
 	Live   uint64
 	Bytes  uint64
+
+	Allocs, AllocBytes, Peak uint64 // since the boot, if the table has a history
+
 	// The path. Frames are return addresses, outermost first.
 	Base   callpath.Base
 	Frames []uint64
@@ -93,7 +97,7 @@ var errUnused = errors.New("not in use")
 // readProfile reads the table at addr.
 func (m *Image) readProfile(addr uint64, code []codec.Range, shift int) (*Profile, error) {
 	ptr := uint64(m.PointerSize())
-	b, ok := m.Bytes(addr, 6*ptr+16)
+	b, ok := m.Bytes(addr, 7*ptr+16)
 	if !ok || addr == 0 || addr%ptr != 0 {
 		return nil, errors.New("not in the image")
 	}
@@ -133,8 +137,22 @@ func (m *Image) readProfile(addr uint64, code []codec.Range, shift int) (*Profil
 		return nil, errors.New("its entries are not in the image")
 	}
 	p.count, _ = m.Uint(p.Heap+2*ptr, 4)
-	m.readEntries(p, eb)
+	c.off = int(6*ptr + 8)
+	m.readEntries(p, eb, m.readHistory(p, c.ptr()))
 	return p, nil
+}
+
+// readHistory returns the bytes of the table's history, which is at address at; nil if it has none.
+func (m *Image) readHistory(p *Profile, at uint64) []byte {
+	if at == 0 {
+		return nil
+	}
+	b, ok := m.Bytes(at, uint64(p.entries)*3*uint64(m.PointerSize()))
+	if !ok {
+		m.notes.add("the history of the profile at %#x is not in the image: left out", p.Addr)
+		return nil
+	}
+	return b
 }
 
 // readCode reads the code ranges of a table. Those of the ELF file stay if they are not in the image.
@@ -174,11 +192,12 @@ func (p *Profile) ranges() *callpath.Ranges {
 	return r
 }
 
-// readEntries reads the entries that hold something. One whose path is damaged is
+// readEntries reads the entries that hold something, or have a history. One whose path is damaged is
 // counted under the path of no frames, so that no bytes are lost.
-func (m *Image) readEntries(p *Profile, b []byte) {
+func (m *Image) readEntries(p *Profile, b, history []byte) {
 	code := p.ranges()
 	c := cursor{b: b, word: m.Word, order: m.Order}
+	p.History = history != nil
 	for i := range p.entries {
 		node, _, flags, live, size := c.u16(), c.uint(1), c.uint(1), c.u32(), c.ptr()
 		if flags&entryUsed == 0 && live == 0 && size == 0 {
@@ -188,10 +207,16 @@ func (m *Image) readEntries(p *Profile, b []byte) {
 			m.notes.add("entry %d of the profile at %#x was overwritten: left out", i, p.Addr)
 			continue
 		}
-		if live == 0 {
+		e := ProfileEntry{Number: i, Cut: flags&entryCut != 0, Live: live, Bytes: size}
+		if p.History { // a count of 32 bits, in a word, and two words
+			h := cursor{b: history, off: 3 * i * m.PointerSize(), word: m.Word, order: m.Order}
+			e.Allocs = h.u32()
+			h.off = (3*i + 1) * m.PointerSize()
+			e.AllocBytes, e.Peak = h.ptr(), h.ptr()
+		}
+		if live == 0 && e.Allocs == 0 {
 			continue
 		}
-		e := ProfileEntry{Number: i, Cut: flags&entryCut != 0, Live: live, Bytes: size}
 		if err := p.path(&e, int(node), m.Word, code); err != nil {
 			m.notes.add("entry %d of the profile at %#x: %v: its %d blocks are counted under no path", i, p.Addr, err, live)
 			e.Cut, e.Base, e.Frames = true, callpath.Cut, nil

@@ -62,7 +62,7 @@ func pathsOf(t *testing.T, lines []string) (list []callpath.Entry) {
 			t.Fatalf("%s: %v", line, err)
 		}
 		for e := (callpath.Entry{}); l.Next(&e); {
-			list = append(list, callpath.Entry{Path: e.Clone(), Live: e.Live, Bytes: e.Bytes})
+			list = append(list, callpath.Entry{Path: e.Clone(), Live: e.Live, Bytes: e.Bytes, Allocs: e.Allocs, AllocBytes: e.AllocBytes, Peak: e.Peak})
 		}
 	}
 	slices.SortFunc(list, compareEntries)
@@ -96,7 +96,9 @@ func TestProfile(t *testing.T) {
 	}{
 		{"x86_64", "", "", "plain", nil},
 		{"x86_64-by-name-full", "", "", "full", []string{"-DWRAPPED", "-g0"}},
+		{"x86_64-history", "", "", "plain", []string{"-DHISTORY"}},
 		{"i686", "i686-linux-gnu", "", "plain", nil},
+		{"i686-history", "i686-linux-gnu", "", "plain", []string{"-DHISTORY"}},
 		{"mips", "mips-linux-gnu", "qemu-mips", "plain", nil},
 		{"armhf", "arm-linux-gnueabihf", "qemu-arm", "plain", nil},
 		{"s390x", "s390x-linux-gnu", "qemu-s390x", "plain", nil},
@@ -116,7 +118,13 @@ func TestProfile(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, want := pathsOf(t, linesOf(out.Bytes())), pathsOf(t, d.lines)
-			if !slices.EqualFunc(got, want, func(a, b callpath.Entry) bool { return compareEntries(a, b) == 0 && a.Live == b.Live }) {
+			same := func(a, b callpath.Entry) bool {
+				return compareEntries(a, b) == 0 && a.Live == b.Live && a.Allocs == b.Allocs && a.AllocBytes == b.AllocBytes && a.Peak == b.Peak
+			}
+			if p.History != strings.HasSuffix(c.name, "-history") {
+				t.Errorf("history: %t", p.History)
+			}
+			if !slices.EqualFunc(got, want, same) {
 				t.Errorf("entries\n%v\nthe library writes\n%v", got, want)
 			}
 		})
@@ -139,6 +147,9 @@ func (d *dead) checkSums(t *testing.T, p *Profile, full bool) {
 	var got, want []sum
 	cut := uint64(0)
 	for _, e := range p.Entries {
+		if p.History && e.Live == 0 { // its blocks were freed
+			continue
+		}
 		got = append(got, sum{e.Live, e.Bytes})
 		if e.Cut {
 			cut += e.Live

@@ -39,7 +39,11 @@ type finder struct {
 
 	damages map[uint64]*Damage // damage in all lists, by node
 	near    []span             // RAM, and the memory near it
-	scratch codec.Stack
+	code    []codec.Range      // of the program, if its ranges are not in the image
+	shift   int
+
+	packings map[uint64]*packing // by owner
+	scratch  codec.Stack
 }
 
 // link is a pointer from one node, or the owner (0), to another.
@@ -83,7 +87,8 @@ const mark = 0x6c777300
 func (f *finder) readMark(o *Owner) {
 	v, ok := f.m.Uint(o.Addr+2*f.ptr+12, 4)
 	align := v & 0xff
-	if !ok || v&^0xff != mark || align&(align-1) != 0 {
+	packed := v&^0xff == packedMark
+	if !ok || v&^0xff != mark && !packed || align&(align-1) != 0 {
 		return
 	}
 	switch {
@@ -91,6 +96,9 @@ func (f *finder) readMark(o *Owner) {
 		o.Device, o.Align = true, f.ptr
 	case align > f.ptr:
 		o.Device, o.Align, o.Spare = true, align, align-f.ptr
+	}
+	if packed {
+		o.packing = f.packing(o.Addr)
 	}
 }
 
@@ -115,34 +123,38 @@ func (f *finder) ownsBlocks(o Owner) bool {
 	return ok && n.owner == o.Addr && n.next == 0 && f.decodes(n.addr)
 }
 
-// blob returns the blob that ends before a node. It is a subslice of the image, unless
-// it spans segments.
-func (f *finder) blob(node uint64) ([]byte, error) {
+// blob returns the blob that ends before a node, and its length in memory. It is a
+// subslice of the image, unless it spans segments or was packed.
+func (f *finder) blob(node uint64) (blob []byte, length uint64, err error) {
 	end, ok := f.m.Bytes(node-2, 2)
 	if !ok || node < 2 {
-		return nil, errors.New("the length is not in the image")
+		return nil, 0, errors.New("the length is not in the image")
 	}
 	n := uint64(binary.BigEndian.Uint16(end))
 	if n < 2 {
 		_, err := codec.BlobAtEnd(end)
-		return nil, err
+		return nil, 0, err
 	}
 	mem, ok := f.m.Bytes(node-n, n)
 	if !ok || node < n {
-		return nil, fmt.Errorf("length %d, more than there is before it", n)
+		return nil, 0, fmt.Errorf("length %d, more than there is before it", n)
+	}
+	if p := f.packingAt(node); p != nil {
+		b, err := p.unpack(&f.scratch, mem, f.m.Word)
+		return b, n, err
 	}
 	b, err := codec.BlobAtEnd(mem)
 	if err == nil {
 		err = codec.DecodeWord(&f.scratch, b, f.m.Word)
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return b, nil
+	return b, n, nil
 }
 
 func (f *finder) decodes(node uint64) bool {
-	_, err := f.blob(node)
+	_, _, err := f.blob(node)
 	return err == nil
 }
 
@@ -292,9 +304,9 @@ func (f *finder) collect(owner int) {
 		} else {
 			b.Carved = true
 		}
-		blob, err := f.blob(addr)
+		blob, length, err := f.blob(addr)
 		if err == nil {
-			b.Blob, b.Size = blob, f.scratch.Size
+			b.Blob, b.Size, b.length = blob, f.scratch.Size, length
 		} else if r := (*codec.Error)(nil); errors.As(err, &r) && r.Reason == codec.ReasonEmpty {
 			f.h.notes.add("the block at %#x has no metadata (length 0): its size is not known", b.Addr)
 		} else {

@@ -136,6 +136,7 @@ func (o *heapOptions) findHeap(in *input, search image.Search, profiles []*image
 	err := image.ErrNoHeap
 	var h *image.Heap
 	if len(profiles) == 0 || len(search.Owners)+len(search.Typed) > 0 {
+		search.Code, search.Shift = in.code()
 		h, err = in.FindHeap(search)
 	}
 	if err == nil && len(profiles) > 0 && h.Expected() == 0 && len(h.Damage)+len(h.Notes()) == 0 {

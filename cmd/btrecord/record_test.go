@@ -21,8 +21,6 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-func full() bool { return os.Getenv("LWSBT_FULL") != "" }
-
 // shared is a directory for what is built once.
 var shared string
 

@@ -27,6 +27,8 @@
  *                                              lwsbt_wrapped_profile, a table of this
  *                                              size; without these, each block has its
  *                                              own stack in front of it
+ *   -DLWSBT_WRAP_HISTORY                       with these: dumps have the allocations, bytes
+ *                                              and peak of each path since the boot
  */
 #include <errno.h>
 
@@ -66,6 +68,9 @@ struct lwsbt_heap lwsbt_wrapped = {
 #ifdef LWSBT_WRAP_NODES
 static uintptr_t nodes[LWSBT_WRAP_NODES];
 static struct lwsbt_entry entries[LWSBT_WRAP_ENTRIES];
+#ifdef LWSBT_WRAP_HISTORY
+static struct lwsbt_history history[LWSBT_WRAP_ENTRIES];
+#endif
 
 /* Its capture, limits and port are those of lwsbt_wrapped. Set its code before the first allocation. */
 struct lwsbt_profile lwsbt_wrapped_profile = {
@@ -74,6 +79,9 @@ struct lwsbt_profile lwsbt_wrapped_profile = {
 	.entry = entries,
 	.nodes = LWSBT_WRAP_NODES,
 	.entries = LWSBT_WRAP_ENTRIES,
+#ifdef LWSBT_WRAP_HISTORY
+	.history = history,
+#endif
 };
 #define WRAPPED(call) lwsbt_profile_##call
 #define WRAPPED_HEAP &lwsbt_wrapped_profile

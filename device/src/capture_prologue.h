@@ -271,7 +271,7 @@ static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
  * taken for none.
  *
  * The key is the return address, with its mode bit. That of the capture function
- * itself is its start, but for bit 0, which return addresses do not have so.
+ * itself is the complement of its start.
  */
 #define HASH 0x9e3779b1u
 #define BY_FP(rule) ((rule) >> 31 & 1)
@@ -302,23 +302,27 @@ INLINE struct lwsbt_rule *place(const struct lwsbt_capture_ctx *ctx, uint32_t n)
 	return ctx->rules + (n & (RULE_COUNT(ctx) - 1));
 }
 
-/* recall returns the rule of a key, or 0. */
-INLINE uintptr_t recall(const struct lwsbt_capture_ctx *ctx, uintptr_t key)
+/* find returns the rule of a key, or 0, in a cache that has entries. Inlined, it would leave too few registers to
+ * by_rules. */
+NOINLINE static uintptr_t find(const struct lwsbt_capture_ctx *ctx, uintptr_t key)
 {
 	struct lwsbt_rule *r;
 	uintptr_t rule;
-	uint32_t at = hash(key);
-	unsigned n;
+	uint32_t at = hash(key), end = at + PROBES;
 
-	for (n = RULE_COUNT(ctx) != 0 ? PROBES : 0; n > 0; n--, at++) {
+	do {
 		r = place(ctx, at);
 		rule = SHARED(r->rule);
-		if (rule == 0)
-			break;
 		if ((SHARED(r->check) ^ rule * HASH) == key)
 			return rule;
-	}
+	} while (rule != 0 && ++at != end);
 	return 0;
+}
+
+/* recall returns the rule of a key, or 0. */
+INLINE uintptr_t recall(const struct lwsbt_capture_ctx *ctx, uintptr_t key)
+{
+	return RULE_COUNT(ctx) != 0 ? find(ctx, key) : 0;
 }
 
 /* remember takes the first place that is free, or one of those taken. */
@@ -401,11 +405,11 @@ static int land(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t 
  */
 NOINLINE static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
 {
-	uintptr_t entry, ra = 0, next, sp = f->sp, fp = f->fp, rule = f->rule;
-	struct taken taken = *t;	/* which no store can change */
+	uintptr_t entry, ra, next, sp = f->sp, fp = f->fp, rule = f->rule, *pcs = t->pcs;
+	size_t n = t->n, max = t->max;
 	int missed = 0;
 
-	while (RULE_COUNT(ctx) != 0 && rule != 0 && taken.n != taken.max) {
+	while (LWSBT_CACHE && rule != 0 && n != max) {
 		entry = sp + ENTRY(rule) * WORD;
 		if (BY_FP(rule)) {
 			entry += fp - sp;
@@ -419,18 +423,20 @@ NOINLINE static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame 
 		ra = stripped(*(const uintptr_t *)(entry - BELOW_RA(rule) * WORD));
 		if (BELOW_FP(rule) != 0)
 			fp = *(const uintptr_t *)(entry - BELOW_FP(rule) * WORD);
-		next = (ra & 1) == CALLS ? recall(ctx, ra) : 0;
+		next = find(ctx, ra);
 		if (next == 0) {
 			missed = 1;
 			break;
 		}
 		sp = entry;
 		rule = next;
-		take(&taken, ra & ~(uintptr_t)MODE);
+		if (n < max)
+			pcs[n] = ra & ~(uintptr_t)MODE;
+		n++;
 	}
-	if (taken.n != t->n)
+	if (n != t->n)
 		f->kind = RETURN;
-	*t = taken;
+	t->n = n;
 	f->sp = sp;
 	f->fp = fp;
 	f->rule = rule;
@@ -578,7 +584,7 @@ NOINLINE static int first(const struct lwsbt_capture_ctx *ctx, struct frame *f, 
 	read_prologue(ctx, start & ~(uintptr_t)MODE, start + FAR, &p);
 	if (!(p.has & HAS_RA) || !leave(ctx, f, f->sp - (uintptr_t)p.sp, &p, t))
 		return 0;
-	remember(ctx, start ^ 1, rule_of(&p, 0));
+	remember(ctx, ~start, rule_of(&p, 0));
 	return 1;
 }
 
@@ -590,13 +596,12 @@ static size_t walk(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t start)
 {
 	struct taken t = {pcs, 0 - skip, max};
-	uintptr_t word;
 
-	if (!ctx || !find_stack(ctx, f) || !frame_word(f, f->sp, &word))
+	if (!ctx || !find_stack(ctx, f) || f->sp % WORD != 0 || f->sp - f->lo >= f->hi - f->lo)
 		return 0;
 	f->kind = FIRST;
 	f->pc = start;
-	f->rule = recall(ctx, start ^ 1);
+	f->rule = recall(ctx, ~start);
 	if (f->rule == 0 && !first(ctx, f, start, &t))
 		return 0;
 	do

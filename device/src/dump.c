@@ -16,7 +16,7 @@ enum lwsbt_result lwsbt_meta_parse(struct lwsbt_heap *h, struct lwsbt_stack *s, 
 	if (lwsbt_owned(h, n)) {
 		e = LWSBT_LENGTH;
 		if (lwsbt_linked(h, n) && lwsbt_find_blob(h, n, &f))
-			e = lwsbt_decode(s, f.blob, f.len, LWSBT_WORD_BITS);
+			e = lwsbt_stack_of(h, &f, s);
 	}
 	lwsbt_unlock(h);
 	return e;
@@ -44,7 +44,23 @@ void lwsbt_walk_end(struct lwsbt_heap *h, struct lwsbt_walk *w)
 	lwsbt_unlock(h);
 }
 
-#if LWSBT_FIELDS
+#if LWSBT_PACKED
+
+/* record writes the stack of n as a blob. It returns 0 if it does not fit. */
+static LWSBT_NOINLINE size_t record(struct lwsbt_node *n, const struct lwsbt_found *f, uint8_t *buf, size_t cap,
+	unsigned flags)
+{
+	struct lwsbt_stack s;
+	size_t len;
+
+	(void)flags;
+	if (lwsbt_stack_of(n->owner, f, &s) != LWSBT_OK)
+		return 0;
+	len = lwsbt_encode(buf, cap, &s, n->owner->how);
+	return len <= cap ? len : 0;
+}
+
+#elif LWSBT_FIELDS
 
 /*
  * record writes the blob of n, without what aligns memory, and with its address if
@@ -156,6 +172,24 @@ size_t lwsbt_walk_next(struct lwsbt_heap *h, struct lwsbt_walk *w, void *buf, si
 		len = finish_record(h, n, &f, buf, cap, flags);
 	}
 	return len;
+}
+
+int lwsbt_walk_stack(struct lwsbt_heap *h, struct lwsbt_walk *w, struct lwsbt_stack *s)
+{
+	struct lwsbt_node *n;
+	struct lwsbt_found f;
+
+	while ((n = advance(h, w, &f)) != NULL) {
+		int ok = lwsbt_stack_of(h, &f, s) == LWSBT_OK;
+
+		if (f.bits == 0 || (ok && !f.end)) /* lws had no room, and says no more [BT-BLOB-4] */
+			lwsbt_unlock(h);
+		else
+			lwsbt_report(h, ok ? LWSBT_DAMAGED_END : LWSBT_DAMAGED_BLOB, n);
+		if (ok)
+			return 1;
+	}
+	return 0;
 }
 
 static void counts(const struct lwsbt_out *out, uint32_t records, size_t bytes)

@@ -74,7 +74,7 @@ static void put_kept(struct lwsbt_writer *w, const struct lwsbt_heap *h, const s
 	}
 }
 
-#if LWSBT_SPEED
+#if LWSBT_SPEED && !LWSBT_PACKED
 
 /* kept_bits returns how many bits put_kept writes. */
 static size_t kept_bits(const struct lwsbt_heap *h, const struct lwsbt_meta *m)
@@ -99,12 +99,15 @@ static size_t kept_bits(const struct lwsbt_heap *h, const struct lwsbt_meta *m)
 /* put_bits writes what m has, up to the filling. */
 static void put_bits(struct lwsbt_writer *w, const struct lwsbt_heap *h, const struct lwsbt_meta *m)
 {
-#if LWSBT_SPEED
+#if LWSBT_PACKED
+	lwsbt_pack(w, h->code, &m->stack);
+#elif LWSBT_SPEED
 	lwsbt_put_forms(w, m->stack.pc, m->stack.depth, h->how, m->form);
 #else
 	lwsbt_put_frames(w, m->stack.pc, m->stack.depth, h->how);
 #endif
-	lwsbt_put_value(w, m->stack.size, h->how);
+	if (!LWSBT_PACKED)
+		lwsbt_put_value(w, m->stack.size, h->how);
 	if (KEEP)
 		put_kept(w, h, m);
 }
@@ -112,7 +115,7 @@ static void put_bits(struct lwsbt_writer *w, const struct lwsbt_heap *h, const s
 size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t align, size_t least)
 {
 	size_t bits, total;
-#if LWSBT_SPEED
+#if LWSBT_SPEED && !LWSBT_PACKED
 	struct lwsbt_stack *s = &m->stack;
 
 	bits = (KEEP ? kept_bits(h, m) : 0) + lwsbt_choose(s->pc, s->depth, h->how, m->form) +
@@ -138,53 +141,12 @@ size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t al
 	return total + lwsbt_spare(m->stack.size);
 }
 
-/* The most frames of allocation functions that are looked through for the caller. */
-#define OWN_MAX 6
-
-/* capture_thread captures the stack of a thread, whose limits the port knows. It is not inlined: the
- * copy of the limits takes stack. */
-static LWSBT_NOINLINE size_t capture_thread(struct lwsbt_heap *h, struct lwsbt_stack *s)
+LWSBT_NOINLINE size_t lwsbt_capture_thread(struct lwsbt_heap *h, struct lwsbt_stack *s)
 {
 	struct lwsbt_capture_ctx ctx = h->ctx;
 
 	h->port->stack(h->port->arg, &ctx);
 	return h->capture(s->pc, LWSBT_HEAP_DEPTH, 2, &ctx);
-}
-
-int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller)
-{
-	size_t n = 0, drop;
-	int full;
-
-#if defined(__arm__)
-	caller &= ~(uintptr_t)1; /* the mode bit, which capture functions clear */
-#endif
-	/* The frame left out is that of the function that called this one, or below it. */
-	if (h->capture)
-		n = h->port && h->port->stack ? capture_thread(h, s) : h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &h->ctx);
-	full = n == LWSBT_HEAP_DEPTH;
-	/* The allocator's own functions, however many the compiler left. A walk that ended in
-	 * them, as where only they have unwind tables, leaves the caller alone. */
-	for (drop = 0; drop < n && drop <= OWN_MAX && s->pc[drop] != caller; drop++)
-		;
-	if (drop > OWN_MAX || caller == 0)
-		drop = 0;
-	drop += h->skip;
-	if (drop > n)
-		drop = n;
-	n -= drop;
-#if LWSBT_SPEED /* the memmove of small C libraries goes by bytes */
-	for (size_t i = 0; i < n; i++)
-		s->pc[i] = s->pc[i + drop];
-#else
-	memmove(s->pc, s->pc + drop, n * sizeof *s->pc);
-#endif
-	if (n > h->post)
-		n -= h->post;
-	if (n == 0 && caller)
-		s->pc[n++] = caller;
-	s->depth = (uint32_t)n;
-	return full;
 }
 
 /* admit sets the guard for a capture, and counts it. It reports whether there may be one. */
@@ -206,7 +168,7 @@ static int admit(struct lwsbt_heap *h, struct lwsbt_meta *m)
 LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const void *caller,
 	struct lwsbt_meta *m)
 {
-	size_t adj;
+	size_t adj, first;
 
 	m->stack.depth = 0;
 	m->stack.size = size;
@@ -221,8 +183,15 @@ LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t a
 		m->thread = h->port->thread(h->port->arg);
 	if ((h->flags & KEEP & LWSBT_KEEP_TIME) && h->port && h->port->time)
 		m->time = h->port->time(h->port->arg);
-	lwsbt_take(h, &m->stack, (uintptr_t)caller);
+	lwsbt_take(h, &m->stack, (uintptr_t)caller, &first);
 	lwsbt_leave(h);
+	m->stack.depth -= (uint32_t)first;
+#if LWSBT_SPEED /* the memmove of small C libraries goes by bytes */
+	for (size_t i = 0; i < m->stack.depth; i++)
+		m->stack.pc[i] = m->stack.pc[i + first];
+#else
+	memmove(m->stack.pc, m->stack.pc + first, m->stack.depth * sizeof *m->stack.pc);
+#endif
 	adj = lwsbt_measure(h, m, align, 0);
 	if (adj == 0)
 		lwsbt_count(h, &h->untracked);
@@ -338,23 +307,6 @@ int lwsbt_linked(const struct lwsbt_heap *h, const struct lwsbt_node *n)
 		(n->next ? plausible(h, n->next) && n->next->prev == n : h->tail == n);
 }
 
-struct bits {
-	const uint8_t *p;
-	size_t pos;
-};
-
-/* next returns the next width bits, at most 16. They may reach beyond a blob, into its length
- * and node. */
-static unsigned next(struct bits *b, unsigned width)
-{
-	const uint8_t *p = b->p + (b->pos >> 3);
-	uint32_t v = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
-
-	v >>= 24 - width - (b->pos & 7);
-	b->pos += width;
-	return v & ((1u << width) - 1);
-}
-
 /* check_end sets f->end, of n, whose size is known. Blocks of lws have no spare bytes. */
 static void check_end(const struct lwsbt_node *n, struct lwsbt_found *f)
 {
@@ -364,13 +316,57 @@ static void check_end(const struct lwsbt_node *n, struct lwsbt_found *f)
 		f->end |= *p++ ^ LWSBT_SPARE_BYTE;
 }
 
+#if LWSBT_PACKED
+
+/* read_bits reads the bits at b, which end at end, and sets *size. It returns 0 if they make no sense. */
+static LWSBT_NOINLINE int read_bits(const struct lwsbt_heap *h, struct lwsbt_reader *b, size_t end, lwsbt_word *size)
+{
+	struct lwsbt_stack s;
+	int ok = lwsbt_unpack(b, end, h->code, &s);
+
+	*size = s.size;
+	return ok;
+}
+
+#else
+
+/* read_bits reads the bits at b, which end at end, without the frames, and sets *size. It returns 0 if they make no
+ * sense. */
+LWSBT_INLINE int read_bits(const struct lwsbt_heap *h, struct lwsbt_reader *b, size_t end, lwsbt_word *size)
+{
+	unsigned depth = lwsbt_next(b, DEPTH_BITS) >> SPILL, count;
+
+	(void)h;
+	for (unsigned i = 0;; i++) {
+		if (i < depth && lwsbt_next(b, LITERAL_LEAD) >> SPILL &&
+		    lwsbt_next(b, DELTA_LEAD - LITERAL_LEAD) >> 3 >= i) /* how far back */
+			return 0;
+		count = lwsbt_full_count(lwsbt_next(b, COUNT_BITS) >> SPILL);
+		if (count > LWSBT_WORD_BITS || b->pos + count >= end)
+			return 0;
+		if (i == depth)
+			break;
+		b->pos += count + SPILL;
+	}
+	*size = 0;
+	while (count > 0) {
+		unsigned k = LWSBT_SPEED ? (count - 1) % 8 + 1 : 1;
+
+		*size = *size << k | lwsbt_next(b, k);
+		count -= k;
+	}
+	b->pos += SPILL;
+	return 1;
+}
+
+#endif
+
 int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, struct lwsbt_found *f)
 {
 	const uint8_t *length = (const uint8_t *)n - LENGTH_BYTES;
 	size_t len = (size_t)length[0] << 8 | length[1], end, ones;
-	struct bits b;
-	unsigned depth, count;
-	lwsbt_word size = 0;
+	struct lwsbt_reader b;
+	lwsbt_word size;
 
 	f->size = 0;
 	f->end = 0;
@@ -387,34 +383,17 @@ int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, stru
 	f->blob = (uint8_t *)(uintptr_t)b.p;
 	f->len = len;
 	end = 8 * (len - LENGTH_BYTES);
-	depth = next(&b, DEPTH_BITS) >> SPILL;
-	for (unsigned i = 0;; i++) {
-		if (i < depth && next(&b, LITERAL_LEAD) >> SPILL &&
-		    next(&b, DELTA_LEAD - LITERAL_LEAD) >> 3 >= i) /* how far back */
-			return 0;
-		count = lwsbt_full_count(next(&b, COUNT_BITS) >> SPILL);
-		if (count > LWSBT_WORD_BITS || b.pos + count >= end)
-			return 0;
-		if (i == depth)
-			break;
-		b.pos += count + SPILL;
-	}
-	while (count > 0) {
-		unsigned k = LWSBT_SPEED ? (count - 1) % 8 + 1 : 1;
-
-		size = size << k | next(&b, k);
-		count -= k;
-	}
+	if (!read_bits(h, &b, end, &size))
+		return 0;
 	f->size = size;
-	b.pos += SPILL;
 	while ((h->flags & KEEP) && b.pos + TAG_BITS <= end) {
 		size_t at = b.pos;
 
-		if (next(&b, TAG_BITS) >> SPILL == LWSBT_TAG_END) {
+		if (lwsbt_next(&b, TAG_BITS) >> SPILL == LWSBT_TAG_END) {
 			b.pos = at;
 			break;
 		}
-		b.pos += lwsbt_full_count(next(&b, COUNT_BITS) >> SPILL) + SPILL;
+		b.pos += lwsbt_full_count(lwsbt_next(&b, COUNT_BITS) >> SPILL) + SPILL;
 	}
 	f->bits = b.pos;
 	if (b.pos > end)
@@ -426,10 +405,10 @@ int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, stru
 	/* Behind the bits are zeros, of an empty list of user fields and up to a byte, and
 	 * then ones: see lwsbt_fill. */
 	ones = (b.pos + TAG_BITS + 7) & ~(size_t)7;
-	if (LWSBT_SPEED && ones <= end && next(&b, (unsigned)(ones - b.pos)) != 0)
+	if (LWSBT_SPEED && ones <= end && lwsbt_next(&b, (unsigned)(ones - b.pos)) != 0)
 		return 0;
 	while (b.pos < end)
-		if (b.pos < ones ? next(&b, 1) != 0 : next(&b, 8) != 0xff)
+		if (b.pos < ones ? lwsbt_next(&b, 1) != 0 : lwsbt_next(&b, 8) != 0xff)
 			return 0;
 	check_end(n, f);
 	return 1;

@@ -29,6 +29,51 @@ struct lwsbt_found {
 	lwsbt_word size;
 };
 
+/* A reader of bits in front of a block. */
+struct lwsbt_reader {
+	const uint8_t *p;
+	size_t pos;
+};
+
+/* lwsbt_next returns the next width bits, at most 16. They may reach beyond a blob, into its length
+ * and node. */
+static inline unsigned lwsbt_next(struct lwsbt_reader *r, unsigned width)
+{
+	const uint8_t *p = r->p + (r->pos >> 3);
+	uint32_t v = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
+
+	v >>= 24 - width - (r->pos & 7);
+	r->pos += width;
+	return v & ((1u << width) - 1);
+}
+
+#if LWSBT_PACKED
+
+/* lwsbt_pack writes depth, size and frames of s. c is the code, or NULL. */
+void lwsbt_pack(struct lwsbt_writer *w, const struct lwsbt_code *c, const struct lwsbt_stack *s);
+
+/* lwsbt_unpack reads these from r, which ends at bit end. It returns 0 if they make no sense. */
+int lwsbt_unpack(struct lwsbt_reader *r, size_t end, const struct lwsbt_code *c, struct lwsbt_stack *s);
+
+#endif
+
+/* lwsbt_stack_of reads the stack that was found before a node of h. */
+static inline enum lwsbt_result lwsbt_stack_of(const struct lwsbt_heap *h, const struct lwsbt_found *f,
+	struct lwsbt_stack *s)
+{
+#if LWSBT_PACKED
+	struct lwsbt_reader r = { f->blob, 0 };
+
+	return lwsbt_unpack(&r, f->bits, h->code, s) ? LWSBT_OK : LWSBT_TRUNCATED;
+#else
+	(void)h;
+	return lwsbt_decode(s, f->blob, f->len, LWSBT_WORD_BITS);
+#endif
+}
+
+/* lwsbt_walk_stack reads the stack of the next block of a walk. It returns 0 after the last. */
+int lwsbt_walk_stack(struct lwsbt_heap *h, struct lwsbt_walk *w, struct lwsbt_stack *s);
+
 static inline struct lwsbt_node *lwsbt_node_of(const void *p)
 {
 	return (struct lwsbt_node *)((uintptr_t)p - sizeof(struct lwsbt_node));
@@ -103,9 +148,47 @@ static inline size_t lwsbt_spare(size_t size)
 		(0 - size) & (sizeof(void *) - 1);
 }
 
-/* lwsbt_take captures into s->pc the caller and what is beyond it, and reports whether there may be
- * more than LWSBT_HEAP_DEPTH frames. Between lwsbt_enter and lwsbt_leave. */
-int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller);
+/* The most frames of allocation functions that are looked through for the caller. */
+#define OWN_MAX 6
+
+/* lwsbt_capture_thread captures the stack of a thread, whose limits the port knows, but for the two innermost
+ * frames. It is not inlined: the copy of the limits takes stack. */
+size_t lwsbt_capture_thread(struct lwsbt_heap *h, struct lwsbt_stack *s);
+
+/* lwsbt_take captures the stack into s->pc[*first] to s->pc[s->depth - 1]: the caller and what is beyond it. It
+ * reports whether there may be more than LWSBT_HEAP_DEPTH frames. Between lwsbt_enter and lwsbt_leave. */
+LWSBT_INLINE int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller, size_t *first)
+{
+	size_t n = 0, drop;
+	int full;
+
+#if defined(__arm__)
+	caller &= ~(uintptr_t)1; /* the mode bit, which capture functions clear */
+#endif
+	/* The frame left out is that of the function that this one is inlined in, which is not inlined. */
+	if (h->capture)
+		n = h->port && h->port->stack ? lwsbt_capture_thread(h, s) : h->capture(s->pc, LWSBT_HEAP_DEPTH, 1, &h->ctx);
+	full = n == LWSBT_HEAP_DEPTH;
+	/* The allocator's own functions, however many the compiler left. A walk that ended in
+	 * them, as where only they have unwind tables, leaves the caller alone. */
+	for (drop = 0; drop < n && drop <= OWN_MAX && s->pc[drop] != caller; drop++)
+		;
+	if (drop > OWN_MAX || caller == 0)
+		drop = 0;
+	drop += h->skip;
+	if (drop > n)
+		drop = n;
+	if (n - drop > h->post)
+		n -= h->post;
+	if (n == drop && caller) {
+		drop = 0;
+		n = 1;
+		s->pc[0] = caller;
+	}
+	*first = drop;
+	s->depth = (uint32_t)n;
+	return full;
+}
 
 /* The lines that begin and end a dump by call path: port or NULL; base of a difference or NULL; why or NULL. */
 void lwsbt_head_paths(const struct lwsbt_out *out, const struct lwsbt_port *port, uint32_t number, uint32_t lines,

@@ -12,6 +12,16 @@
 #define LWSBT_UNSET 1
 #endif
 
+#if LWSBT_PACKED
+#if LWSBT_FIELDS || LWSBT_FOREIGN
+#error "LWSBT_PACKED has neither LWSBT_FIELDS nor LWSBT_FOREIGN"
+#endif
+#undef LWSBT_FIELDS
+#undef LWSBT_FOREIGN
+#define LWSBT_FIELDS 0
+#define LWSBT_FOREIGN 0
+#endif
+
 #ifndef LWSBT_FIELDS	/* user fields and events; times in ~h# lines, and %XX */
 #define LWSBT_FIELDS LWSBT_UNSET
 #endif

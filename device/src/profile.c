@@ -39,17 +39,10 @@ static LWSBT_NOINLINE unsigned search(struct lwsbt_profile *p, uintptr_t key, ui
 	return found;
 }
 
-/* child returns the node of value v inside parent, which it makes if need be; 0 if there is no place. */
-LWSBT_INLINE unsigned child(struct lwsbt_profile *p, unsigned parent, uintptr_t v, unsigned bits)
-{
-	uintptr_t key = v << bits | parent;
-	uint32_t hash = (uint32_t)(key ^ key >> HALF) * GOLDEN;
-	unsigned at = place(hash, p->nodes);
+/* key_of returns the node of value v inside parent. */
+static inline uintptr_t key_of(unsigned parent, uintptr_t v, unsigned bits) { return v << bits | parent; }
 
-	if (LWSBT_SPEED && p->node[at] == (key | MARK)) /* most often */
-		return at + FIRST;
-	return search(p, key, hash);
-}
+static inline uint32_t hash_of(uintptr_t key) { return (uint32_t)(key ^ key >> HALF) * GOLDEN; }
 
 /* frame returns the node of the frame at pc inside parent; 0 if there is no place. */
 static LWSBT_NOINLINE unsigned frame(struct lwsbt_profile *p, unsigned parent, uintptr_t pc, unsigned bits)
@@ -63,29 +56,74 @@ static LWSBT_NOINLINE unsigned frame(struct lwsbt_profile *p, unsigned parent, u
 		v[2] = escape;
 		n = 3;
 	}
-	for (unsigned i = 0; i < n && (i == 0 || parent); i++)
-		parent = child(p, parent, v[i], bits);
+	for (unsigned i = 0; i < n && (i == 0 || parent); i++) {
+		uintptr_t key = key_of(parent, v[i], bits);
+
+		parent = search(p, key, hash_of(key));
+	}
 	return parent;
 }
 
-/* path returns the node of a stack, or of the outer part of it for which there is place: then *cut is CUT. */
-LWSBT_INLINE unsigned path(struct lwsbt_profile *p, const struct lwsbt_stack *s, unsigned node, unsigned *cut)
+#if LWSBT_SPEED
+
+/* The tree, and the range of the code that most frames are in, the first. */
+struct tree {
+	const uintptr_t *node;
+	unsigned nodes, bits, shift;
+	uintptr_t before;	/* the unit before the range: the value of a frame is its distance from there, */
+	uintptr_t last;		/* up to this */
+};
+
+static struct tree tree_of(const struct lwsbt_profile *p)
 {
-	unsigned bits = lwsbt_parent_bits(p), shift = p->code.shift;
-	uintptr_t start = 0, length = 0; /* of what most frames are in */
+	struct tree t = { p->node, p->nodes, lwsbt_parent_bits(p), p->code.shift, 0, 0 };
 
-	if (LWSBT_SPEED && p->code.count) {
-		start = p->code.range->start;
-		length = p->code.range->end - start;
-		if (length >> shift >= lwsbt_escape(bits) || length >> shift > 1u << 27)
-			length = 0;
+	if (p->code.count) {
+		t.before = p->code.range->start - ((uintptr_t)1 << t.shift);
+		t.last = (p->code.range->end - p->code.range->start) >> t.shift;
+		if (t.last >= lwsbt_escape(t.bits) || t.last > 1u << 27)
+			t.last = 0;
 	}
-	*cut = 0;
-	for (const lwsbt_word *pc = s->pc + s->depth; pc-- > s->pc;) {
-		uintptr_t at = *pc - start, x = at >> shift;
-		unsigned inner = LWSBT_SPEED && at < length && x << shift == at ? child(p, node, x + 1, bits) :
-			frame(p, node, *pc, bits);
+	return t;
+}
 
+/* rotate returns v >> shift, with the bits below as the highest: what is no multiple is large. */
+static inline uintptr_t rotate(uintptr_t v, unsigned shift)
+{
+	return v >> shift | v << ((0u - shift) & (unsigned)(8 * sizeof v - 1));
+}
+
+/* known returns the node of the frame at pc inside parent if it is in its first place; 0 if not. No node has the
+ * value 0. */
+LWSBT_INLINE unsigned known(const struct tree *t, unsigned parent, uintptr_t pc)
+{
+	uintptr_t v = rotate(pc - t->before, t->shift), key = key_of(parent, v, t->bits);
+	unsigned found = place(hash_of(key), t->nodes);
+
+	return v <= t->last && t->node[found] == (key | MARK) ? found + FIRST : 0;
+}
+
+#endif
+
+/* path returns the node of the frames from first to below pc, or of the outer part of them for which there is
+ * place: then *cut is CUT. */
+static LWSBT_NOINLINE unsigned path(struct lwsbt_profile *p, const lwsbt_word *first, const lwsbt_word *pc,
+	unsigned node, unsigned *cut)
+{
+	unsigned inner = 0;
+#if LWSBT_SPEED
+	struct tree t = tree_of(p);
+#define known(node, pc) known(&t, node, pc)
+#else
+#define known(node, pc) 0
+#endif
+
+	*cut = 0;
+	while (pc > first) {
+		pc--;
+		inner = known(node, *pc);
+		if (!inner)
+			inner = frame(p, node, *pc, lwsbt_parent_bits(p));
 		if (!inner) {
 			*cut = CUT;
 			break;
@@ -93,6 +131,13 @@ LWSBT_INLINE unsigned path(struct lwsbt_profile *p, const struct lwsbt_stack *s,
 		node = inner;
 	}
 	return node;
+}
+
+LWSBT_NOINLINE unsigned lwsbt_outer(const struct lwsbt_profile *p, unsigned node, unsigned bits)
+{
+	if (lwsbt_value(p, node, bits) == lwsbt_escape(bits))
+		node = lwsbt_parent(p, lwsbt_parent(p, node, bits), bits);
+	return lwsbt_parent(p, node, bits);
 }
 
 /* entry returns the number of the entry for node, which it makes if need be; 0 if there is no place. */
@@ -136,13 +181,28 @@ static unsigned class_of(size_t size)
 #define class_of(size) 0u
 #endif
 
-unsigned lwsbt_profile_count(struct lwsbt_profile *p, const struct lwsbt_stack *s, unsigned base)
+#if LWSBT_EXTRAS
+
+/* remember counts a block of size bytes in the history of an entry, which has it already. */
+static LWSBT_NOINLINE void remember(struct lwsbt_history *h, const struct lwsbt_entry *e, size_t size)
+{
+	if (h->allocations < UINT32_MAX)
+		h->allocations++;
+	h->bytes = h->bytes + size < size ? SIZE_MAX : h->bytes + size;
+	if (e->bytes > h->peak)
+		h->peak = e->bytes;
+}
+
+#endif
+
+/* count_from is lwsbt_profile_count of the frames of s from the first on. */
+static unsigned count_from(struct lwsbt_profile *p, const struct lwsbt_stack *s, size_t first, unsigned base)
 {
 	unsigned at, cut, node, size_class = p->sample ? class_of(s->size) : 0;
 	struct lwsbt_entry *e;
 
 	lwsbt_lock(p->heap);
-	node = path(p, s, base, &cut);
+	node = path(p, s->pc + first, s->pc + s->depth, base, &cut);
 	while ((at = entry(p, node, size_class, cut)) == 0 && node >= FIRST) {
 		node = lwsbt_outer(p, node, lwsbt_parent_bits(p));
 		cut = CUT;
@@ -158,6 +218,10 @@ unsigned lwsbt_profile_count(struct lwsbt_profile *p, const struct lwsbt_stack *
 	e->bits |= CHANGED;
 	e->live++;
 	e->bytes += s->size;
+#if LWSBT_EXTRAS
+	if (p->history)
+		remember(&p->history[at], e, s->size);
+#endif
 	p->heap->count++;
 	p->heap->bytes += s->size;
 	if (p->heap->bytes > p->heap->peak) {
@@ -166,6 +230,11 @@ unsigned lwsbt_profile_count(struct lwsbt_profile *p, const struct lwsbt_stack *
 	}
 	lwsbt_unlock(p->heap);
 	return at;
+}
+
+unsigned lwsbt_profile_count(struct lwsbt_profile *p, const struct lwsbt_stack *s, unsigned base)
+{
+	return count_from(p, s, 0, base);
 }
 
 void lwsbt_profile_uncount(struct lwsbt_profile *p, unsigned number, size_t size)
@@ -327,15 +396,21 @@ static void end(struct lwsbt_profile *p, void *q, const struct found *f)
 	}
 }
 
-/* capture captures the stack of caller, which allocates size bytes, and sets *base. It returns 0 if they
+/* A stack that was captured: the frames of s from the first on. */
+struct captured {
+	struct lwsbt_stack s;
+	size_t first;
+	unsigned base;
+};
+
+/* capture captures the stack of caller, which allocates size bytes. It returns 0 if they
  * are not to be counted. */
-LWSBT_INLINE int capture(struct lwsbt_profile *p, struct lwsbt_stack *s, size_t size, const void *caller,
-	unsigned *base)
+LWSBT_INLINE int capture(struct lwsbt_profile *p, struct captured *c, size_t size, const void *caller)
 {
 	struct lwsbt_heap *h = p->heap;
 	int entered;
 
-	if (size > PTRDIFF_MAX / 2 || !lwsbt_profile_sampled(p, size))
+	if (size > PTRDIFF_MAX / 2 || (LWSBT_EXTRAS && p->sample && !lwsbt_profile_sampled(p, size)))
 		return 0;
 	if (lwsbt_interrupted(h)) {
 		h->interrupts++;
@@ -345,22 +420,21 @@ LWSBT_INLINE int capture(struct lwsbt_profile *p, struct lwsbt_stack *s, size_t 
 	lwsbt_unlock(h);
 	if (!entered)
 		return 0;
-	*base = lwsbt_take(h, s, (uintptr_t)caller) ? LWSBT_PATH_CUT : LWSBT_PATH_WHOLE;
+	c->base = lwsbt_take(h, &c->s, (uintptr_t)caller, &c->first) ? LWSBT_PATH_CUT : LWSBT_PATH_WHOLE;
 	lwsbt_leave(h);
-	s->size = size;
+	c->s.size = size;
 	return 1;
 }
 
 LWSBT_INLINE void *allocate(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
 	size_t size, const void *caller)
 {
-	struct lwsbt_stack s;
+	struct captured c;
 	struct found f;
-	unsigned base = 0;
 
 	f.size = size;
 	f.overhead = 0;
-	if (capture(p, &s, size, caller, &base)) {
+	if (capture(p, &c, size, caller)) {
 		f.overhead = OVERHEAD;
 		if (align > LWSBT_ALIGN)
 			f.overhead = align < 2 * sizeof(struct lwsbt_block) ? 2 * sizeof(struct lwsbt_block) : align;
@@ -374,17 +448,17 @@ LWSBT_INLINE void *allocate(struct lwsbt_profile *p, const struct lwsbt_allocato
 		lwsbt_count(p->heap, &p->failed);
 	if (!f.start || !f.overhead)
 		return f.start;
-	f.number = lwsbt_profile_count(p, &s, base);
+	f.number = count_from(p, &c.s, c.first, c.base);
 	return put(&f);
 }
 
-void *lwsbt_profile_memalign(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
+LWSBT_NOINLINE void *lwsbt_profile_memalign(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
 	size_t size, const void *caller)
 {
 	return allocate(p, a, align, size, caller);
 }
 
-void *lwsbt_profile_malloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t size,
+LWSBT_NOINLINE void *lwsbt_profile_malloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t size,
 	const void *caller)
 {
 	return allocate(p, a, 0, size, caller);
@@ -401,13 +475,12 @@ void *lwsbt_profile_calloc(struct lwsbt_profile *p, const struct lwsbt_allocator
 	return q ? memset(q, 0, n * size) : NULL;
 }
 
-/* resize is lwsbt_profile_realloc of a block that is there, and stays. */
-static LWSBT_NOINLINE void *resize(struct lwsbt_profile *p, const struct lwsbt_allocator *a, void *q, size_t size,
+/* resize_counted is lwsbt_profile_realloc of a block that is there, and stays. */
+static LWSBT_NOINLINE void *resize_counted(struct lwsbt_profile *p, const struct lwsbt_allocator *a, void *q, size_t size,
 	const void *caller)
 {
-	struct lwsbt_stack s;
+	struct captured c;
 	struct found old, f;
-	unsigned base = 0;
 	uintptr_t tag = block_of(q)->tag;
 	size_t total, keep;
 
@@ -415,7 +488,7 @@ static LWSBT_NOINLINE void *resize(struct lwsbt_profile *p, const struct lwsbt_a
 		return NULL;
 	f.size = size;
 	f.overhead = 0;
-	if (capture(p, &s, size, caller, &base))
+	if (capture(p, &c, size, caller))
 		f.overhead = old.overhead > OVERHEAD ? old.overhead : OVERHEAD;
 	total = f.overhead ? size + f.overhead + lwsbt_spare(size) : size + old.overhead;
 	if (old.overhead)
@@ -434,7 +507,7 @@ static LWSBT_NOINLINE void *resize(struct lwsbt_profile *p, const struct lwsbt_a
 		lwsbt_profile_uncount(p, old.number, old.size);
 	if (!f.overhead)
 		return f.start;
-	f.number = lwsbt_profile_count(p, &s, base);
+	f.number = count_from(p, &c.s, c.first, c.base);
 	return put(&f);
 }
 
@@ -444,7 +517,7 @@ void *lwsbt_profile_realloc(struct lwsbt_profile *p, const struct lwsbt_allocato
 	if (!q)
 		return lwsbt_profile_malloc(p, a, size, caller);
 	if (size)
-		return resize(p, a, q, size, caller);
+		return resize_counted(p, a, q, size, caller);
 	lwsbt_profile_free(p, a, q);
 	return NULL;
 }

@@ -6,14 +6,14 @@
 
 #include "heap.h"
 
-/* Bits of an entry. */
+/* Bits of an entry. Only dumps with flags need the last four. */
 enum {
 	USED = 1,
 	CUT = 2,	/* these blocks are of paths that go on further in */
-	CHANGED = 4,	/* since the last dump began */
-	WRITTEN = 8,	/* of the dump that is written: changed before it */
-	DONE = 16,	/* and it has been written */
-	KNOWN = 32	/* the path was written with its frames */
+	CHANGED = LWSBT_EXTRAS ? 4 : 0,		/* since the last dump began */
+	WRITTEN = LWSBT_EXTRAS ? 8 : 0,		/* of the dump that is written: changed before it */
+	DONE = LWSBT_EXTRAS ? 16 : 0,		/* and it has been written */
+	KNOWN = LWSBT_EXTRAS ? 32 : 0		/* the path was written with its frames */
 };
 
 /* A node of the tree. */
@@ -47,11 +47,6 @@ static inline uintptr_t lwsbt_value(const struct lwsbt_profile *p, unsigned node
 }
 
 /* lwsbt_outer returns the node of the frame outside that of node, which is at least FIRST. */
-static inline unsigned lwsbt_outer(const struct lwsbt_profile *p, unsigned node, unsigned bits)
-{
-	if (lwsbt_value(p, node, bits) == lwsbt_escape(bits))
-		node = lwsbt_parent(p, lwsbt_parent(p, node, bits), bits);
-	return lwsbt_parent(p, node, bits);
-}
+unsigned lwsbt_outer(const struct lwsbt_profile *p, unsigned node, unsigned bits);
 
 #endif

@@ -21,6 +21,12 @@ static void extend(struct lwsbt_profile *p, const struct lwsbt_entry *e)
 	}
 }
 
+/* history returns the history of an entry; NULL if there is none. */
+static const struct lwsbt_history *history(const struct lwsbt_profile *p, unsigned number)
+{
+	return LWSBT_EXTRAS && p->history ? &p->history[number] : NULL;
+}
+
 void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, uint32_t number,
 	const char *why, unsigned flags)
 {
@@ -32,7 +38,7 @@ void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, 
 		flags &= ~(unsigned)LWSBT_DIFF;
 	lwsbt_head_paths(out, p->heap->port, number, d->lines.lines, flags & LWSBT_DIFF ? &d->base : NULL,
 		LWSBT_EXTRAS ? p->sample : 0, why);
-	for (unsigned i = 0; i < p->entries; i++) {
+	for (unsigned i = 0; LWSBT_EXTRAS && i < p->entries; i++) {
 		uint8_t *bits = &p->entry[i].bits;
 
 		lwsbt_lock(p->heap);
@@ -43,7 +49,7 @@ void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, 
 		for (unsigned i = 0; i < p->entries; i++)
 			extend(p, &p->entry[i]);
 	d->lines.code = &p->code;
-	d->lines.flags = 0;
+	d->lines.flags = history(p, 0) ? LWSBT_PATH_EVER | LWSBT_PATH_PEAK : 0;
 	d->lines.dump = number;
 	d->p = p;
 	d->blocks = 0;
@@ -92,7 +98,7 @@ static int wanted(const struct lwsbt_profile_dump *d, const struct lwsbt_entry *
 {
 	if (!(e->bits & USED) || (e->bits & DONE))
 		return 0;
-	return LWSBT_EXTRAS && (d->flags & LWSBT_DIFF) ? (e->bits & WRITTEN) != 0 : e->live > 0;
+	return LWSBT_EXTRAS && (d->flags & LWSBT_DIFF) ? (e->bits & WRITTEN) != 0 : e->live > 0 || history(d->p, 0);
 }
 
 /* choose returns the entry to write next, or NULL. */
@@ -144,7 +150,8 @@ static void path_of(const struct lwsbt_profile *p, unsigned node, lwsbt_word *pc
 static LWSBT_NOINLINE void write(struct lwsbt_profile_dump *d, struct lwsbt_entry *e)
 {
 	struct lwsbt_profile *p = d->p;
-	lwsbt_word pc[LWSBT_HEAP_DEPTH], v[2];
+	const struct lwsbt_history *h = history(p, (unsigned)(e - p->entry));
+	lwsbt_word pc[LWSBT_HEAP_DEPTH], v[5];
 	struct lwsbt_path path;
 	unsigned bits;
 
@@ -152,6 +159,11 @@ static LWSBT_NOINLINE void write(struct lwsbt_profile_dump *d, struct lwsbt_entr
 	path_of(p, e->node, pc, &path);
 	v[0] = e->live;
 	v[1] = e->bytes;
+	if (h) {
+		v[2] = h->allocations;
+		v[3] = h->bytes;
+		v[4] = h->peak;
+	}
 	bits = e->bits;
 	e->bits = (uint8_t)(bits | DONE | KNOWN);
 	lwsbt_unlock(p->heap);
@@ -161,14 +173,14 @@ static LWSBT_NOINLINE void write(struct lwsbt_profile_dump *d, struct lwsbt_entr
 		path.base = LWSBT_PATH_NAMED;
 		path.depth = 0;
 	}
-	lwsbt_paths_add(&d->lines, &path, v, 2);
+	lwsbt_paths_add(&d->lines, &path, v, h ? 5 : 2);
 	d->blocks += (uint32_t)v[0];
 	d->bytes += v[1];
 	if (bits & CUT)
 		d->cut += (uint32_t)v[0];
 }
 
-/* collect removes the entries that hold nothing, and whose last dump said so, and the nodes that no entry
+/* collect removes the entries that hold nothing, if the last dump reported this and they have no history, and the nodes that no entry
  * needs: nodes that one needs, or that were used meanwhile, are marked. */
 static void collect(struct lwsbt_profile *p)
 {
@@ -183,7 +195,7 @@ static void collect(struct lwsbt_profile *p)
 		struct lwsbt_entry *e = &p->entry[i];
 
 		lwsbt_lock(p->heap);
-		if (e->live == 0 && !(e->bits & CHANGED))
+		if (e->live == 0 && !(e->bits & CHANGED) && !history(p, i))
 			e->bits = 0;
 		for (node = e->bits ? e->node : 0; node >= FIRST; node = lwsbt_parent(p, node, bits))
 			p->node[node - FIRST] |= MARK;

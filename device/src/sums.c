@@ -58,18 +58,6 @@ static void add(struct lwsbt_paths *w, struct lwsbt_sum *sums, struct lwsbt_stac
 	sum->bytes += s->size;
 }
 
-/* next_stack reads the stack of the next block. It returns 0 after the last. Not inlined: the blob takes stack. */
-static LWSBT_NOINLINE int next_stack(struct lwsbt_heap *h, struct lwsbt_walk *walk, struct lwsbt_stack *s)
-{
-	uint8_t blob[LWSBT_RECORD_MAX];
-	size_t len;
-
-	while ((len = lwsbt_walk_next(h, walk, blob, sizeof blob, 0)) > 0)
-		if (lwsbt_decode(s, blob, len, LWSBT_WORD_BITS) == LWSBT_OK)
-			return 1;
-	return 0;
-}
-
 void lwsbt_dump_paths(struct lwsbt_heap *h, struct lwsbt_paths *w, struct lwsbt_sum *sums,
 	uint32_t number, const char *why, unsigned flags)
 {
@@ -87,7 +75,7 @@ void lwsbt_dump_paths(struct lwsbt_heap *h, struct lwsbt_paths *w, struct lwsbt_
 		sums[i].bytes = 0;
 	}
 	lwsbt_walk_begin(h, &walk);
-	while (next_stack(h, &walk, &s)) {
+	while (lwsbt_walk_stack(h, &walk, &s)) {
 		blocks++;
 		bytes += s.size;
 		add(w, sums, &s, flags);

@@ -1,8 +1,11 @@
 /*
  * The profile, tested.
  *
- *   profile table NODES ENTRIES SAMPLE START-END[,START-END...] SHIFT MAX
- *       does what standard input asks for, a line each, and writes the dumps; with 0 nodes
+ *   profile [history] table NODES ENTRIES SAMPLE START-END[,START-END...] SHIFT MAX
+ *   profile overhead table 0 ...
+ *       prints what stacks in front of the blocks take, in bytes, with their nodes, in place of the dumps
+ *
+ *       with history, dumps have what paths held since the boot; does what standard input asks for, a line each, and writes the dumps; with 0 nodes
  *       by a heap that keeps the stacks in front of the blocks:
  *         c BASE SIZE PC,PC...   counts block 0, 1, 2, ...; innermost frame first; - for none
  *         f BLOCK                takes it back
@@ -52,6 +55,8 @@ static void put(void *arg, const char *text, size_t len)
 
 static const struct lwsbt_out out = { put, NULL };
 
+static int keep_history, print_overhead;
+
 static void size_table(unsigned nodes, unsigned entries)
 {
 	CHECK(nodes <= LWSBT_PROFILE_NODES_MAX && entries <= LWSBT_PROFILE_ENTRIES_MAX);
@@ -59,6 +64,8 @@ static void size_table(unsigned nodes, unsigned entries)
 	profile.entries = (uint16_t)entries;
 	profile.node = need(calloc(nodes, sizeof *profile.node));
 	profile.entry = need(calloc(entries, sizeof *profile.entry));
+	if (keep_history)
+		profile.history = need(calloc(entries, sizeof *profile.history));
 }
 
 /* ---------------------------------------------------------------------- table */
@@ -84,6 +91,14 @@ static size_t given(uintptr_t *pcs, size_t max, size_t skip, const struct lwsbt_
 	return n;
 }
 
+/* overhead returns what is in front of a block. */
+static size_t overhead(const void *p)
+{
+	const uint8_t *node = (const uint8_t *)p - sizeof(struct lwsbt_node);
+
+	return sizeof(struct lwsbt_node) + ((size_t)node[-2] << 8 | node[-1]);
+}
+
 static void table(char **argv)
 {
 	static char line[4096];
@@ -91,6 +106,7 @@ static void table(char **argv)
 	static struct counted blocks[100000];
 	static struct lwsbt_sum slots[LWSBT_SUMS];
 	unsigned n = 0, count = 0;
+	size_t bytes = 0;
 	struct lwsbt_device device = { "table", NULL, NULL, NULL, { NULL, 0, 0 }, { 0, 0 } };
 
 	int sums = atoi(argv[0]) == 0;
@@ -111,7 +127,11 @@ static void table(char **argv)
 	dump.lines.max = (uint8_t)atoi(argv[5]);
 	device.code = profile.code;
 	dump.lines.code = &profile.code;
-	lwsbt_head_device(&out, &device);
+#if LWSBT_PACKED
+	heap.code = &profile.code;
+#endif
+	if (!print_overhead)
+		lwsbt_head_device(&out, &device);
 	while (fgets(line, sizeof line, stdin)) {
 		char *p = line + 2;
 		struct lwsbt_stack s;
@@ -129,9 +149,10 @@ static void table(char **argv)
 			}
 			blocks[n].size = s.size;
 			stack = s;
-			if (sums)
-				blocks[n++].p = need(lwsbt_heap_malloc(&heap, &below, (size_t)s.size, NULL));
-			else
+			if (sums) {
+				blocks[n].p = need(lwsbt_heap_malloc(&heap, &below, (size_t)s.size, NULL));
+				bytes += overhead(blocks[n++].p);
+			} else
 				blocks[n++].number = lwsbt_profile_count(&profile, &s, base);
 			break;
 		case 'f':
@@ -143,6 +164,8 @@ static void table(char **argv)
 				lwsbt_profile_uncount(&profile, blocks[at].number, blocks[at].size);
 			break;
 		case 'd':
+			if (print_overhead)
+				break;
 			at = (unsigned)strtoul(p, &p, 10);
 			base = (unsigned)strtoul(p, NULL, 10);
 			if (sums)
@@ -154,8 +177,11 @@ static void table(char **argv)
 			fail(__LINE__, line);
 		}
 	}
+	if (print_overhead)
+		printf("%lu\n", (unsigned long)bytes);
 	free(profile.node);
 	free(profile.entry);
+	free(profile.history);
 }
 
 static void put_packet(void *arg, const char *text, size_t len)
@@ -513,6 +539,12 @@ static void threads(void)
 
 int main(int argc, char **argv)
 {
+	if (argc > 2 && (!strcmp(argv[1], "history") || !strcmp(argv[1], "overhead"))) {
+		keep_history = argv[1][0] == 'h';
+		print_overhead = argv[1][0] == 'o';
+		argc--;
+		argv++;
+	}
 	if (argc == 8 && !strcmp(argv[1], "table")) {
 		table(argv + 2);
 		return 0;

@@ -16,6 +16,9 @@ extern char __executable_start[], etext[];
 static uintptr_t node[900];
 static struct lwsbt_entry entry[300];
 static struct lwsbt_range range;
+#ifdef HISTORY
+static struct lwsbt_history history[300];
+#endif
 #ifdef WRAPPED
 struct lwsbt_profile lwsbt_wrapped_profile
 #else
@@ -27,6 +30,9 @@ static struct { int other; struct lwsbt_profile profile; } table
 #endif
 	.heap = &lwsbt_heap, .node = node, .entry = entry, .nodes = 900, .entries = 300,
 	.code = { &range, 1, LWSBT_CODE_SHIFT },
+#ifdef HISTORY
+	.history = history,
+#endif
 #ifndef WRAPPED
 	}
 #endif

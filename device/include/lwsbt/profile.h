@@ -31,6 +31,13 @@ struct lwsbt_entry {
 	size_t bytes;		/* requested for the live blocks */
 };
 
+/* What an entry held since the boot. The values stay at their largest number if they would exceed it. */
+struct lwsbt_history {
+	uint32_t allocations;
+	size_t bytes;		/* requested for them */
+	size_t peak;		/* the most bytes that were live */
+};
+
 /*
  * A block has two words before the program's memory, and the spare bytes of heap.h after it:
  *
@@ -51,7 +58,8 @@ struct lwsbt_block {
 /*
  * A profile. Set the members of the first group before the first allocation; node and entry are
  * arrays of zeros. Begin with 3 or 4 nodes for each path, and a tenth more of both: see
- * docs/device.md. The second group may be read at any time.
+ * docs/device.md. With history, a path keeps its entry when its last block is freed. The second
+ * group may be read at any time.
  */
 struct lwsbt_profile {
 	struct lwsbt_heap *heap;	/* capture, ctx, port, skip, post; its counters are used, its list is not */
@@ -62,6 +70,7 @@ struct lwsbt_profile {
 	struct lwsbt_code code;		/* frames elsewhere take three nodes */
 	uint32_t sample;		/* mean bytes between sample points, below 2^27; 0: all blocks are counted */
 	uint32_t random;		/* seed for sample, not 0; 0: always the same */
+	struct lwsbt_history *history;	/* one for each entry, zeros; dumps have the values then. Or NULL */
 
 	uint32_t cut;			/* allocations so far that were counted for an outer part of their path */
 	uint32_t failed;		/* allocations so far for which there was no memory */
