@@ -37,7 +37,8 @@ func liveCommand() *cobra.Command {
 		Use: "live [flags] [FILE]", Short: "watch the heap of a running device",
 		Long: `live shows on a terminal what leaks, while a log grows or a device writes to a
 serial port: the leaks first, then what holds the most. Without a terminal, it
-writes one line for each dump; with --json, one object. It looks at the last dumps (--keep). Keys:
+writes one line for each dump; with --json, one object. It looks at the last
+dumps (--keep). Keys:
 up, down select, s sort, / filter, space freeze, p save the page of btheap html,
 a send the device the line of --ask, q quit.`,
 		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
