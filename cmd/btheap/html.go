@@ -75,7 +75,7 @@ func (h *html) write(w io.Writer) error {
 	list := h.dumps
 	o := report.Options{Title: h.title, Subtitle: title(list[0])}
 	if len(list) > 1 {
-		o.Subtitle = joined(list)
+		o.Subtitle = subtitle(list)
 	}
 	list, some := report.SomeDumps(list)
 	if some != "" {
@@ -207,4 +207,13 @@ func (h *html) leaks() (*report.Leaks, error) {
 		out.Rows = append(out.Rows, row)
 	}
 	return out, nil
+}
+
+// subtitle names the first and the last dump, and their log once if it is the same.
+func subtitle(list []*heap.Dump) string {
+	first, last := list[0], list[len(list)-1]
+	if first.File == last.File && first.Name != first.File && last.Name != last.File {
+		return title(first) + " to " + last.Name
+	}
+	return joined(list)
 }

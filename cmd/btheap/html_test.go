@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	heap "github.com/lwsbt/lwsbt/profile"
 )
 
 // A source file is found by the end of its name, and only under the directory.
@@ -109,6 +110,24 @@ func TestPageFolds(t *testing.T) {
 		page, errs, code := command("", "html", flag, log)
 		if got := strings.Contains(page, `"malloc"`); code != 0 || got != want || !strings.Contains(page, `"main"`) {
 			t.Errorf("html %s: exit code %d, malloc in the page: %v, want %v: %s", flag, code, got, want, errs)
+		}
+	}
+}
+
+// The line below the page's title names a log once.
+func TestSubtitle(t *testing.T) {
+	a1, a3 := &heap.Dump{Name: "dump 1", File: "a.log"}, &heap.Dump{Name: "dump 3", File: "a.log"}
+	b2, c := &heap.Dump{Name: "dump 2", File: "b.log"}, &heap.Dump{Name: "c.log", File: "c.log"}
+	for _, x := range []struct {
+		list []*heap.Dump
+		want string
+	}{
+		{[]*heap.Dump{a1, a3}, "a.log, dump 1 to dump 3"},
+		{[]*heap.Dump{a1, b2}, "a.log, dump 1 to b.log, dump 2"},
+		{[]*heap.Dump{a1, c}, "a.log, dump 1 to c.log"},
+	} {
+		if got := subtitle(x.list); got != x.want {
+			t.Errorf("got %q, want %q", got, x.want)
 		}
 	}
 }

@@ -178,6 +178,19 @@ func leaksJSON(found *heap.Leaks) []jsonLeak {
 	return list
 }
 
+// exhaustionJSON returns when the heap is full, nil if that is not known.
+func exhaustionJSON(found *heap.Leaks) *jsonExhaustion {
+	x := found.Exhaustion
+	if x == nil {
+		return nil
+	}
+	j := &jsonExhaustion{Free: x.Free, Rate: x.Rate, Margin: x.Margin, In: x.In, From: x.From}
+	if !math.IsInf(x.To, 1) {
+		j.To = &x.To
+	}
+	return j
+}
+
 // document returns the output of btheap leaks --json. All rows with evidence are in it.
 func (l *leaks) document(found, functions *heap.Leaks, alive []aliveBlock) *document {
 	d := newDocument("leaks", l.dumps...)
@@ -190,12 +203,7 @@ func (l *leaks) document(found, functions *heap.Leaks, alive []aliveBlock) *docu
 		span := found.Span.Seconds()
 		j.Per, j.Span = "hour", &span
 	}
-	if x := found.Exhaustion; x != nil {
-		j.Exhaustion = &jsonExhaustion{Free: x.Free, Rate: x.Rate, Margin: x.Margin, In: x.In, From: x.From}
-		if !math.IsInf(x.To, 1) {
-			j.Exhaustion.To = &x.To
-		}
-	}
+	j.Exhaustion = exhaustionJSON(found)
 	for _, b := range alive {
 		j.Alive = append(j.Alive, jsonBlock{b.addr, b.bytes, b.dumps, stackJSON(b.stack)})
 	}

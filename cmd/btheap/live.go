@@ -37,7 +37,8 @@ func liveCommand() *cobra.Command {
 		Use: "live [flags] [FILE]", Short: "watch the heap of a running device",
 		Long: `live shows on a terminal what leaks, while a log grows or a device writes to a
 serial port: the leaks first, then what holds the most. Without a terminal, it
-writes one line for each dump. It looks at the last dumps (--keep). Keys:
+writes one line for each dump; with --json, one object. It looks at the last
+dumps (--keep). Keys:
 up, down select, s sort, / filter, space freeze, p save the page of btheap html,
 a send the device the line of --ask, q quit.`,
 		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
@@ -45,7 +46,7 @@ a send the device the line of --ask, q quit.`,
 		RunE:    l.run,
 	}
 	s := l.session
-	s.addAll(c, compareFrames, nil)
+	s.addAll(c, compareFrames, []string{"json"})
 	for _, name := range []string{"dump", "follow"} { // it follows, and looks at all
 		c.Flags().MarkHidden(name)
 	}
@@ -98,7 +99,7 @@ func (l *live) run(c *cobra.Command, args []string) error {
 	s.status = status{}
 	out := cli.File(c.OutOrStdout())
 	var err error
-	if out != nil && cli.IsTerminal(out) && !l.plain && os.Getenv("TERM") != "dumb" {
+	if out != nil && cli.IsTerminal(out) && !l.plain && !l.json && os.Getenv("TERM") != "dumb" {
 		err = l.show(out)
 	} else {
 		err = l.print(c.OutOrStdout())
@@ -201,6 +202,9 @@ func (l *live) print(w io.Writer) error {
 			return err
 		}
 		last = st
+		if l.json {
+			return st.writeJSON(w)
+		}
 		_, err = fmt.Fprintln(w, st.line())
 		return err
 	})

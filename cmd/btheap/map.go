@@ -75,7 +75,7 @@ the blocks that are at most 1 MiB apart. Memory of no block in the log is free.`
 		}
 		return args, nil
 	}, m.read, m.write)
-	s.addAll(c, compareFrames, []string{"output"})
+	s.addAll(c, compareFrames, []string{"json", "output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&m.rows, "rows", "n", 5, "list `N` call paths that keep holes apart, 0 for all")
 	f.StringVar(&m.space, "space", "", "the heap is at `RANGES`, START+LENGTH,... in hexadecimal")
@@ -262,6 +262,9 @@ func (m *heapMap) choose() error {
 
 // write writes the map.
 func (m *heapMap) write(w io.Writer) error {
+	if m.json {
+		return m.writeJSON(w)
+	}
 	if m.shown != nil {
 		m.writeMap(w)
 		fmt.Fprintln(w)
@@ -277,6 +280,17 @@ func (m *heapMap) write(w io.Writer) error {
 // share writes a part of 1.
 func share(part float64) string { return strconv.FormatFloat(100*part, 'f', 1, 64) + " %" }
 
+// source returns where the ranges of the heap come from: flag, log or blocks.
+func (m *heapMap) source() string {
+	switch {
+	case m.space != "":
+		return "flag"
+	case m.declared == nil:
+		return "blocks"
+	}
+	return "log"
+}
+
 // writeMap writes the sums of a dump and the picture of its heap.
 func (m *heapMap) writeMap(w io.Writer) {
 	x := m.shown
@@ -284,13 +298,7 @@ func (m *heapMap) writeMap(w io.Writer) {
 	if m.of.timed {
 		name += ", " + duration(m.of.time.Hours())
 	}
-	how := "as the log says"
-	switch {
-	case m.space != "":
-		how = "--space"
-	case m.declared == nil:
-		how = "inferred from the blocks"
-	}
+	how := map[string]string{"flag": "--space", "log": "as the log says", "blocks": "inferred from the blocks"}[m.source()]
 	fmt.Fprintf(w, "%s: %s bytes of heap (%s)\n%s bytes used by %s; %s free in %s, the largest of %s: fragmentation %s\ngaps below %d bytes are not counted as holes\n",
 		name, cli.Number(x.size), how, cli.Number(x.used), cli.Count(x.count, "block"), cli.Number(x.free), cli.Count(len(x.holes), "hole"),
 		cli.Number(x.largest), share(fragmentation(x.free, x.largest)), x.least)
@@ -364,19 +372,27 @@ func (m *heapMap) writeSizes(w io.Writer) {
 	tb.Write(w)
 }
 
-// writePins writes the call paths that keep holes apart.
-func (m *heapMap) writePins(w io.Writer) error {
+// pinned returns the call paths that keep holes apart and that the flags do not leave out.
+func (m *heapMap) pinned() (*heap.Profile, []pin, error) {
 	pins := m.shown.pins()
 	for _, p := range pins {
 		m.builder.Add(p.path, heap.Value{Bytes: p.bytes, Count: uint64(p.blocks)})
 	}
 	p, err := heap.New(m.builder.End(heap.Dump{}))
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	p = p.View(m.view)
 	m.session.shown = p
-	pins = slices.DeleteFunc(pins, func(x pin) bool { _, shown := p.Stack(x.path); return !shown })
+	return p, slices.DeleteFunc(pins, func(x pin) bool { _, shown := p.Stack(x.path); return !shown }), nil
+}
+
+// writePins writes the call paths that keep holes apart.
+func (m *heapMap) writePins(w io.Writer) error {
+	p, pins, err := m.pinned()
+	if err != nil {
+		return err
+	}
 	if len(pins) == 0 {
 		fmt.Fprintln(w, "\nno block lies between two holes that are larger than what is between them")
 		return nil

@@ -67,6 +67,36 @@ func TestMap(t *testing.T) {
 	}
 }
 
+func TestMapJSON(t *testing.T) {
+	d := checkJSON(t, "map", logFile(t, "fw.log", tornLog(t)))
+	moments, shown := d["moments"].([]any), d["map"].(map[string]any)
+	field := func(from any, names ...string) string {
+		for _, name := range names {
+			from = from.(map[string]any)[name]
+		}
+		return fmt.Sprint(from)
+	}
+	// The numbers are those of tornLog's comment.
+	for _, c := range []struct{ got, want string }{
+		{fmt.Sprint(len(moments)), "2"},
+		{field(moments[0], "blocks", "used"), "3024"}, {field(moments[0], "blocks", "free"), "1056"}, {field(moments[0], "blocks", "largest"), "1016"},
+		{field(moments[0], "time"), "1"}, {field(moments[0], "allocator", "largest"), "900"},
+		{field(moments[1], "blocks", "holes"), "2"}, {field(moments[1], "blocks", "largest"), "2024"}, {field(moments[1], "allocator", "free"), "3000"},
+		{field(shown, "number"), "2"}, {field(shown, "source"), "log"}, {field(shown["ranges"].([]any)[0], "start"), fmt.Sprint(0x20001000)},
+		{field(shown["pins"].([]any)[0], "kept"), "1048"}, {field(shown["pins"].([]any)[0], "address"), fmt.Sprint(0x20001800)},
+		{field(shown["pins"].([]any)[0].(map[string]any)["stack"].([]any)[0], "function"), "0x401500"}, {field(shown, "left"), "0"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %s, want %s in %v", c.got, c.want, d)
+		}
+	}
+	heapOnly := logFile(t, "heap.log", "~h#boot prog=fw w=32\n~h#begin 0 n=1\n"+record(t, 20, 0x401110)+"~h#heap size=4096 free=1000 largest=250 min=900\n~h#end 0\n")
+	d = checkJSON(t, "map", heapOnly)
+	if first := d["moments"].([]any)[0]; d["map"] != nil || field(first, "blocks") != "<nil>" || field(first, "allocator", "fragmentation") != "0.75" {
+		t.Errorf("without addresses: %v", d)
+	}
+}
+
 // Events say where blocks are, too.
 func TestMapOfEvents(t *testing.T) {
 	var b strings.Builder

@@ -112,7 +112,8 @@ function nameCell(ctx, site, text, open) {
 // calls and its source.
 function drawFunctions(ctx, panel) {
   const {w, state, m} = ctx, diff = w.diff, weight = state.weight;
-  let rows = functionRows(w, ctx.keys);
+  if (!ctx.functions || ctx.functions.w !== w || ctx.functions.keys !== ctx.keys) ctx.functions = {w, keys: ctx.keys, rows: functionRows(w, ctx.keys)};
+  let rows = ctx.functions.rows.slice();
   if (ctx.hits) rows = rows.filter(r => ctx.hits[r.key]);
   const all = weight === COUNT ? w.total.count[0] : w.total.bytes[0];
   const amount = (id, title, hint, name, low) => ({id, title, hint, num: true, low,

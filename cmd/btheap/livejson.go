@@ -1,0 +1,41 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+
+	heap "github.com/lwsbt/lwsbt/profile"
+)
+
+// liveDocument is a line of live --json. docs/btheap.schema.json describes it.
+type liveDocument struct {
+	Command    string          `json:"command"`
+	Version    int             `json:"version"`
+	Dumps      []jsonDump      `json:"dumps"` // the last one
+	Per        string          `json:"per"`   // the unit of rates: hour or dump
+	Kept       int             `json:"kept"`  // dumps that the leaks are computed from, used or not
+	Used       int             `json:"used"`
+	Leaks      []jsonLeak      `json:"leaks"` // leak and probably
+	Exhaustion *jsonExhaustion `json:"exhaustion"`
+	Alarm      *string         `json:"alarm"` // null if there is none
+}
+
+// writeJSON writes what the last dumps say, in one line.
+func (st *state) writeJSON(w io.Writer) error {
+	last := len(st.dumps) - 1
+	dump := dumpJSON(st.dumps[last])
+	dump.Used, dump.Reason = &st.found.Dumps[last].Used, st.found.Dumps[last].Reason
+	d := liveDocument{Command: "live", Version: schemaVersion, Dumps: []jsonDump{dump}, Per: "dump", Kept: len(st.dumps), Used: st.found.Used,
+		Exhaustion: exhaustionJSON(st.found)}
+	d.Leaks = slices.DeleteFunc(leaksJSON(st.found), func(r jsonLeak) bool { return r.Verdict < heap.Probably })
+	if st.found.Timed {
+		d.Per = "hour"
+	}
+	if st.alarm != "" {
+		d.Alarm = &st.alarm
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(d)
+}
