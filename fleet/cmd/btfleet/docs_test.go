@@ -1,0 +1,29 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+var update = flag.Bool("update", false, "write what the commands print into the documents")
+
+// TestSessions runs the commands of the documents, in an empty directory.
+func TestSessions(t *testing.T) {
+	cmdtest.Need(t, "bash")
+	bin := t.TempDir()
+	// The test binary is the command: see TestMain.
+	script := "#!/bin/sh\n" + asCommand + "=1 exec '" + os.Args[0] + "' \"$@\"\n"
+	if strings.Contains(os.Args[0], "'") {
+		t.Skip("the test binary has a quote in its name")
+	}
+	if err := os.WriteFile(filepath.Join(bin, "btfleet"), []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "NO_COLOR=1"}
+	cmdtest.Session{Document: "../../../docs/fleet.md", Least: 6, Update: *update, Run: cmdtest.Shell(t.TempDir(), env)}.Test(t)
+}
