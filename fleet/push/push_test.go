@@ -170,7 +170,7 @@ func TestOTLP(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no\x1b[31m", 403) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no\x1b[31m", http.StatusForbidden) }))
 	defer s.Close()
 	p := Profile(holders, time.Time{})
 	if err := (Target{Kind: "parca", URL: s.URL}).Send(t.Context(), p, labels); err == nil || !strings.Contains(err.Error(), "403") || strings.Contains(err.Error(), "\x1b") {

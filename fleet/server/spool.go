@@ -115,13 +115,33 @@ func (s *Spool) readJournal() error {
 		return err
 	}
 	whole := text[:bytes.LastIndexByte(text, '\n')+1]
-	skip := 0
+	skip, kept := 0, whole
 	if n := bytes.Count(whole, []byte("\n")); n > maxSums {
 		skip = n / 2
 	}
-	var kept bytes.Buffer
+	if err := s.remember(whole, skip); err != nil {
+		return err
+	}
+	if skip > 0 {
+		kept = s.summary()
+	}
+	if len(kept) != len(text) {
+		tmp := s.path("tmp", "journal")
+		if err := writeSynced(tmp, kept); err != nil {
+			return err
+		}
+		if err := os.Rename(tmp, s.path("journal")); err != nil {
+			return err
+		}
+	}
+	s.journal, err = os.OpenFile(s.path("journal"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	return errors.Join(err, store.SyncPath(s.dir))
+}
+
+// remember takes the states of the lines of a journal, and the sums of those after skip.
+func (s *Spool) remember(lines []byte, skip int) error {
 	n := 0
-	for line := range bytes.Lines(whole) {
+	for line := range bytes.Lines(lines) {
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
 			return fmt.Errorf("journal, line %d: %w", n+1, err)
@@ -131,35 +151,22 @@ func (s *Spool) readJournal() error {
 		}
 		if n++; n > skip && e.Sum != "" {
 			s.sums[e.Sum] = true
-			kept.Write(line)
 		}
 	}
-	if skip > 0 || len(whole) < len(text) {
-		if skip > 0 {
-			kept.Reset()
-			for device, state := range s.states {
-				if err := json.NewEncoder(&kept).Encode(entry{Device: device, State: state}); err != nil {
-					return err
-				}
-			}
-			for sum := range s.sums {
-				if err := json.NewEncoder(&kept).Encode(entry{Sum: sum}); err != nil {
-					return err
-				}
-			}
-		} else {
-			kept = *bytes.NewBuffer(whole)
-		}
-		tmp := s.path("tmp", "journal")
-		if err := writeSynced(tmp, kept.Bytes()); err != nil {
-			return err
-		}
-		if err := os.Rename(tmp, s.path("journal")); err != nil {
-			return err
-		}
+	return nil
+}
+
+// summary returns a journal with what is remembered: a line for each state and each sum.
+func (s *Spool) summary() []byte {
+	var b bytes.Buffer
+	lines := json.NewEncoder(&b) // of these values it cannot fail
+	for device, state := range s.states {
+		lines.Encode(entry{Device: device, State: state})
 	}
-	s.journal, err = os.OpenFile(s.path("journal"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	return errors.Join(err, store.SyncPath(s.dir))
+	for sum := range s.sums {
+		lines.Encode(entry{Sum: sum})
+	}
+	return b.Bytes()
 }
 
 // Close closes the spool.

@@ -146,28 +146,19 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *
 	var background sync.WaitGroup
 	background.Go(func() { w.Run(ctx, o.every) })
 	background.Go(func() {
-		for ctx.Err() == nil {
-			if deleted, err := maintain(ctx, w.Store, limit); err != nil && ctx.Err() == nil {
-				s.Log.Error("compaction", "err", err)
-			} else if len(deleted) > 0 {
+		every(ctx, time.Hour, func() error {
+			deleted, err := maintain(ctx, w.Store, limit)
+			if len(deleted) > 0 {
 				s.Log.Info("deleted", "days", deleted)
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Hour):
-			}
-		}
+			return err
+		}, s.Log)
 	})
 	background.Go(func() {
-		for ctx.Err() == nil {
-			if _, err := symbols.Update(ctx, w.Store, symbols.Servers()); err != nil && ctx.Err() == nil {
-				s.Log.Error("symbols", "err", err)
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Minute):
-			}
-		}
+		every(ctx, time.Minute, func() error {
+			_, err := symbols.Update(ctx, w.Store, symbols.Servers())
+			return err
+		}, s.Log)
 	})
 	if o.broker != "" {
 		u, err := url.Parse(o.broker)
@@ -210,4 +201,18 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *
 		return cli.Failedf("uploads stay in the spool: %v", err)
 	}
 	return nil
+}
+
+// every does something now, and then once in each interval until ctx is done. Errors are
+// logged.
+func every(ctx context.Context, interval time.Duration, do func() error, log *slog.Logger) {
+	for ctx.Err() == nil {
+		if err := do(); err != nil && ctx.Err() == nil {
+			log.Error("in the background", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(interval):
+		}
+	}
 }
