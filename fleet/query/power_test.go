@@ -17,36 +17,7 @@ func TestPower(t *testing.T) {
 	for _, devices := range []int{20, 100, 500, 2000} {
 		before := 0
 		for _, share := range []float64{0.05, 0.2, 1} {
-			var first, leak, probably, accused int
-			for seed := range fleets {
-				f := simulate.Default()
-				f.Devices, f.Builds, f.Paths, f.Seed = devices, 1, 50, uint64(100+seed)
-				f.Leak = simulate.Leak{Build: 0, Share: share, Rate: 200, Path: (7*seed + 17) % f.Paths}
-				d := simulated(t, &f)
-				l, err := d.Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				d.Close()
-				for i, r := range l.Rows {
-					switch {
-					case r.Stack[0].Address != leaf(&f):
-						if r.Verdict >= profile.Probably {
-							accused++
-							t.Logf("%d devices, seed %d: %s", devices, f.Seed, describe(&r))
-						}
-						continue
-					case r.Verdict == profile.Leaking:
-						leak++
-						probably++
-					case r.Verdict == profile.Probably:
-						probably++
-					}
-					if i == 0 {
-						first++
-					}
-				}
-			}
+			first, leak, probably, accused := power(t, devices, share, fleets)
 			t.Logf("%7d  %5.2f  %5d  %4d  %16d; %d", devices, share, first, leak, probably, accused)
 			if first+2 < before {
 				t.Errorf("%d devices: first in %d of %d fleets, and in %d if fewer devices leak", devices, first, fleets, before)
@@ -57,6 +28,39 @@ func TestPower(t *testing.T) {
 			t.Errorf("all of 2,000 devices leak: first in %d of %d fleets", before, fleets)
 		}
 	}
+}
+
+// power simulates fleets, and returns in how many the leak is first, has the word leak, or that
+// or probably, and how many other paths have these words.
+func power(t *testing.T, devices int, share float64, fleets int) (first, leak, probably, accused int) {
+	for seed := range fleets {
+		f := simulate.Default()
+		f.Devices, f.Builds, f.Paths, f.Seed = devices, 1, 50, uint64(100+seed)
+		f.Leak = simulate.Leak{Build: 0, Share: share, Rate: 200, Path: (7*seed + 17) % f.Paths}
+		d := simulated(t, &f)
+		l, err := d.Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Close()
+		for i, r := range l.Rows {
+			planted, said := r.Stack[0].Address == leaf(&f), r.Verdict >= profile.Probably
+			switch {
+			case planted && i == 0:
+				first++
+			case !planted && said:
+				accused++
+				t.Logf("%d devices, seed %d: %s", devices, f.Seed, describe(&r))
+			}
+			if planted && said {
+				probably++
+			}
+			if planted && r.Verdict == profile.Leaking {
+				leak++
+			}
+		}
+	}
+	return first, leak, probably, accused
 }
 
 // One device is not enough: in a build without a leak, the rule for one device says leak of many
