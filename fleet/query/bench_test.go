@@ -1,3 +1,5 @@
+//go:build unix
+
 package query
 
 import (
@@ -7,7 +9,9 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -15,7 +19,7 @@ import (
 
 // BenchmarkFleet asks about 10,000 devices × 7 days × 150 paths, and, with SIZES=1000,100000,
 // about other numbers of devices, spread over 5 builds or all of one. MB is the most memory that
-// the process had so far. The fleets are simulated in $FLEETS, or in a temporary directory.
+// the process had so far, cpu-s the time of all processors. The fleets are simulated in $FLEETS, or in a temporary directory.
 func BenchmarkFleet(b *testing.B) {
 	sizes := "10000"
 	if s := os.Getenv("SIZES"); s != "" {
@@ -70,11 +74,14 @@ func benchmark(b *testing.B, name, dir string, f *simulate.Fleet) {
 		}},
 	} {
 		b.Run(name+"/"+q.name, func(b *testing.B) {
+			before, n := processor(), 0
 			for b.Loop() {
 				if err := q.ask(); err != nil {
 					b.Fatal(err)
 				}
+				n++
 			}
+			b.ReportMetric((processor()-before)/float64(n), "cpu-s/op")
 			b.ReportMetric(peak(), "MB")
 		})
 	}
@@ -90,4 +97,13 @@ func peak() float64 {
 		}
 	}
 	return 0
+}
+
+// processor returns the time that the process took of all processors, in seconds.
+func processor() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -247,4 +248,46 @@ func choose(n, k int) float64 {
 		x *= float64(n-i) / float64(k-i)
 	}
 	return x
+}
+
+// Questions may be asked at the same time.
+func TestConcurrent(t *testing.T) {
+	f := simulate.Default()
+	f.Devices, f.Paths, f.Leak.Share = 200, 20, 0.5
+	d := simulated(t, &f)
+	ask := func(build int) (n int, err error) {
+		o := Scope{Builds: []string{f.BuildID(build)}}
+		l, err := d.Leaks(t.Context(), o)
+		if err != nil {
+			return 0, err
+		}
+		top, err := d.Top(t.Context(), o, 0)
+		if err != nil {
+			return 0, err
+		}
+		x, err := d.Diff(t.Context(), f.BuildID(build), f.BuildID((build+1)%5), Scope{})
+		if err != nil {
+			return 0, err
+		}
+		return len(l.Rows) + 100*len(top) + 10000*len(x.Rows), nil
+	}
+	want := make([]int, f.Builds)
+	for b := range want {
+		n, err := ask(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[b] = n
+	}
+	var all sync.WaitGroup
+	for range 3 {
+		for b := range want {
+			all.Go(func() {
+				if n, err := ask(b); n != want[b] || err != nil {
+					t.Errorf("build %d: %d, %v, want %d", b, n, err, want[b])
+				}
+			})
+		}
+	}
+	all.Wait()
 }

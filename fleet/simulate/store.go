@@ -20,51 +20,64 @@ func (f *Fleet) Store(ctx context.Context, s *store.Store) (dumps, facts int, er
 	if err := f.Check(); err != nil {
 		return 0, 0, err
 	}
-	paths := f.sources()
-	ids := make([]int64, len(paths))
-	for i, p := range paths {
-		ids[i] = store.PathID(addresses(p.frames))
+	w := writer{f: f, s: s, paths: f.sources(), schedule: make([][]moment, f.Devices)}
+	for _, p := range w.paths {
+		w.ids = append(w.ids, store.PathID(addresses(p.frames)))
 	}
-	schedule := make([][]moment, f.Devices)
-	for d := range schedule {
-		schedule[d] = f.moments(d)
+	for d := range w.schedule {
+		w.schedule[d] = f.moments(d)
 	}
 	for build := range f.Builds {
-		rows := make([]store.Path, len(paths))
-		for i, p := range paths {
-			rows[i] = store.Path{Build: f.BuildID(build), Path: ids[i], Addresses: addresses(p.frames)}
-		}
 		for day := range f.Days {
-			b := &store.Batch{}
-			part := 0
-			put := func() error {
-				if len(b.Dumps) == 0 {
-					return nil
-				}
-				b.Name, b.Day, b.Paths = fmt.Sprintf("simulated-%d-%d", f.Seed, part), f.Start.AddDate(0, 0, day), rows
-				dumps, facts, part = dumps+len(b.Dumps), facts+len(b.Facts), part+1
-				err := s.Put(ctx, b)
-				b = &store.Batch{Dumps: b.Dumps[:0], Facts: b.Facts[:0]}
-				return err
-			}
-			for d := build; d < f.Devices; d += f.Builds {
-				for i := range schedule[d] {
-					if m := &schedule[d][i]; m.day == day {
-						f.rows(b, d, m, paths, ids)
-					}
-				}
-				if len(b.Facts) > batchFacts {
-					if err := put(); err != nil {
-						return dumps, facts, err
-					}
-				}
-			}
-			if err := put(); err != nil {
-				return dumps, facts, err
+			if err := w.day(ctx, build, day); err != nil {
+				return w.dumps, w.facts, err
 			}
 		}
 	}
-	return dumps, facts, nil
+	return w.dumps, w.facts, nil
+}
+
+// writer writes a fleet to a store.
+type writer struct {
+	f            *Fleet
+	s            *store.Store
+	paths        []source
+	ids          []int64    // of the paths
+	schedule     [][]moment // by device
+	dumps, facts int        // written
+}
+
+// day writes the dumps of a build and a day, in parts if there are many.
+func (w *writer) day(ctx context.Context, build, day int) error {
+	b := &store.Batch{}
+	part := 0
+	for d := build; d < w.f.Devices; d += w.f.Builds {
+		for i := range w.schedule[d] {
+			if m := &w.schedule[d][i]; m.day == day {
+				w.f.rows(b, d, m, w.paths, w.ids)
+			}
+		}
+		if len(b.Facts) > batchFacts {
+			if err := w.put(ctx, b, build, day, part); err != nil {
+				return err
+			}
+			b, part = &store.Batch{}, part+1
+		}
+	}
+	if len(b.Dumps) == 0 {
+		return nil
+	}
+	return w.put(ctx, b, build, day, part)
+}
+
+// put writes a part of a day.
+func (w *writer) put(ctx context.Context, b *store.Batch, build, day, part int) error {
+	b.Name, b.Day = fmt.Sprintf("simulated-%d-%d", w.f.Seed, part), w.f.Start.AddDate(0, 0, day)
+	for i, p := range w.paths {
+		b.Paths = append(b.Paths, store.Path{Build: w.f.BuildID(build), Path: w.ids[i], Addresses: addresses(p.frames)})
+	}
+	w.dumps, w.facts = w.dumps+len(b.Dumps), w.facts+len(b.Facts)
+	return w.s.Put(ctx, b)
 }
 
 // rows appends the rows of a dump.

@@ -25,5 +25,7 @@ func TestSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "NO_COLOR=1"}
-	cmdtest.Session{Document: "../../../docs/fleet.md", Least: 6, Update: *update, Run: cmdtest.Shell(t.TempDir(), env)}.Test(t)
+	for name, least := range map[string]int{"fleet.md": 6, "fleet-leaks.md": 4} {
+		cmdtest.Session{Document: "../../../docs/" + name, Least: least, Update: *update, Run: cmdtest.Shell(t.TempDir(), env)}.Test(t)
+	}
 }

@@ -92,7 +92,7 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 		fmt.Fprintf(w, "not examined: %s without a boot of three dumps\n", cli.Count(n, "device"))
 	}
 	if x := l.Exhaustion; x != nil && x.Hours != nil {
-		fmt.Fprintf(w, "heaps exhausted in %s (median of %s), a twentieth of them in %s\n", hours(*x.Hours), cli.Count(x.Devices, "device"), hours(*x.Hours05))
+		fmt.Fprintf(w, "heaps exhausted in %s (median of %s), the first 5 %% in %s\n", hours(*x.Hours), cli.Count(x.Devices, "device"), hours(*x.Hours05))
 	}
 	grows := 0
 	for _, r := range cut(q, l.Rows) {
@@ -160,10 +160,10 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 	if d.Hours > 0 {
 		at = fmt.Sprintf("at an uptime of %s to %s", hours(d.Hours/2), hours(d.Hours))
 	}
-	fmt.Fprintf(w, "%s (%s) to %s (%s), %s\n%s bytes per device, was %s\n", short(d.BuildBefore), cli.Count(d.DevicesBefore, "device"), short(d.BuildAfter),
+	fmt.Fprintf(w, "%s (%s) to %s (%s)\n%s: %s bytes per device, was %s\n", short(d.BuildBefore), cli.Count(d.DevicesBefore, "device"), short(d.BuildAfter),
 		cli.Count(d.DevicesAfter, "device"), at, bytesOf(d.After), bytesOf(d.Before))
 	if !d.ByName {
-		fmt.Fprintf(w, "a build has no function names: paths are matched by address (btfleet symbols add)\n")
+		fmt.Fprintf(w, "no function names: paths are matched by address (btfleet symbols add)\n")
 	}
 	changed := 0
 	t := &table.Table{Head: []string{"evidence", "change", "bytes/device", "before", "after", "devices", "call site"}, Right: []bool{false, false, true, true, true, true}}

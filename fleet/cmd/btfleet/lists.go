@@ -48,16 +48,24 @@ func devicesCommand() *cobra.Command {
 		if q.json {
 			return writeJSON(c.OutOrStdout(), list)
 		}
-		t := &table.Table{Head: []string{"device", "build", "firmware", "boots", "dumps", "bytes", "free", "last dump (UTC)"},
-			Right: []bool{false, false, false, true, true, true, true}}
+		t := &table.Table{Head: []string{"device", "firmware", "boots", "dumps", "bytes", "free", "last dump (UTC)"},
+			Right: []bool{false, false, true, true, true, true}}
 		for _, d := range list {
-			t.Rows = append(t.Rows, []string{cli.Printable(d.Device), short(d.Build), cli.Printable(d.Firmware), cli.Number(d.Boots), cli.Number(d.Dumps),
+			t.Rows = append(t.Rows, []string{cli.Printable(d.Device), firmware(d.Firmware, d.Build), cli.Number(d.Boots), cli.Number(d.Dumps),
 				cli.Number(d.Bytes), bytesOf(float64(d.HeapFree)), when(d.Last)})
 		}
 		return write(c.OutOrStdout(), t)
 	})
 	addBuild(c, &build, "only devices that ran `BUILD`: an ID, its beginning, or a version")
 	return c
+}
+
+// firmware returns the version of a build, or the beginning of its ID.
+func firmware(version, build string) string {
+	if version == "" {
+		return short(build)
+	}
+	return cli.Printable(version)
 }
 
 // addBuild adds the flag --build.
@@ -120,7 +128,7 @@ func deviceCommand() *cobra.Command {
 			if !d.Complete && d.Lost == 0 {
 				lost = "some"
 			}
-			t.Rows = append(t.Rows, []string{when(d.Received), cli.Printable(d.Firmware), up, cli.Number(d.Bytes), cli.Number(d.Blocks), bytesOf(float64(d.HeapFree)), lost, cli.Printable(d.Why)})
+			t.Rows = append(t.Rows, []string{when(d.Received), firmware(d.Firmware, d.Build), up, cli.Number(d.Bytes), cli.Number(d.Blocks), bytesOf(float64(d.HeapFree)), lost, cli.Printable(d.Why)})
 		}
 		if err := write(w, t); err != nil {
 			return err

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/query"
+)
+
+// ask runs the command, and returns its exit code and its output.
+func ask(args ...string) (code int, stdout, stderr string) {
+	var out, errs strings.Builder
+	code = run(args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// leaky makes a store with a small fleet whose build 1.4.1 leaks on each third device.
+func leaky(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if code, _, stderr := ask("simulate", "--store", dir, "--devices", "300", "--builds", "2", "--paths", "30", "--leak-build", "1", "--leak-share", "0.33",
+		"--leak-rate", "500"); code != 0 {
+		t.Fatal(stderr)
+	}
+	return dir
+}
+
+func TestQuestions(t *testing.T) {
+	dir := leaky(t)
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want string // in standard output, or in standard error if the code is not 0 or 1
+	}{
+		{"builds", []string{"builds"}, 0, "1.4.1"},
+		{"devices", []string{"devices", "--build", "1.4.1", "-n", "2"}, 0, "sim-"},
+		{"leaks", []string{"leaks", "--build", "1.4.1"}, 0, "1 leak in build"},
+		{"no leaks", []string{"leaks", "--build", "1.4.0"}, 0, "no leak found in build"},
+		{"over the rate", []string{"leaks", "--build", "1.4.1", "--fail-over", "64/h"}, 1, "code+0x4275"},
+		{"below the rate", []string{"leaks", "--build", "1.4.1", "--fail-over", "1K/h"}, 0, "code+0x4275"},
+		{"diff", []string{"diff", "1.4.0", "1.4.1"}, 0, "grown"},
+		{"diff over the size", []string{"diff", "1.4.0", "1.4.1", "--fail-over", "1K"}, 1, "grown"},
+		{"diff back", []string{"diff", "1.4.1", "1.4.0", "--fail-over", "1K"}, 0, "shrunk"},
+		{"top", []string{"top", "--build", "1.4.1", "-n", "1"}, 0, "code+0x"},
+		{"device", []string{"device", "sim-000001"}, 0, "call site"},
+		{"query", []string{"query", "select count(distinct device) as n from dumps"}, 0, "300"},
+		{"escaped", []string{"query", `select chr(27) || '[31m' as "x` + "\a" + `"`}, 0, `\x1b[31m`},
+		{"two statements", []string{"query", "select 1; select 2"}, 2, "Expected a single SELECT"},
+		{"bad SQL", []string{"query", "select from"}, 2, "Parser Error"},
+		{"unknown build", []string{"leaks", "--build", "9"}, 2, "none of 2 builds"},
+		{"ambiguous", []string{"leaks", "--build", ""}, 2, "--build"},
+		{"one build", []string{"diff", "1.4.1", "1.4.1"}, 2, "are one build"},
+		{"unknown device", []string{"device", "none"}, 2, "no dump"},
+		{"bad time", []string{"builds", "--since", "yesterday"}, 2, "expected a date"},
+		{"bad rate", []string{"leaks", "--build", "1.4.1", "--fail-over", "64"}, 2, "expected bytes per hour"},
+		{"bad rows", []string{"top", "--build", "1.4.1", "-n", "-1"}, 2, "expected a number of rows"},
+		{"later", []string{"builds", "--since", "2026-06-07", "--json"}, 0, `"dumps": 150`},
+	} {
+		code, stdout, stderr := ask(append(c.args, "--store", dir)...)
+		out := stdout
+		if c.code > 1 {
+			out = stderr
+		}
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", c.name, code, c.code, c.want, stdout, stderr)
+		}
+		if strings.ContainsAny(stdout, "\x1b\a") {
+			t.Errorf("%s: control characters in %q", c.name, stdout)
+		}
+		if c.name == "query" || strings.Contains(stdout, `"`) {
+			continue
+		}
+		for line := range strings.Lines(stdout) {
+			if n := len([]rune(line)) - 1; n > 80 {
+				t.Errorf("%s: a line of %d columns: %s", c.name, n, line)
+			}
+		}
+	}
+	if code, _, stderr := ask("builds", "--store", dir+"/none"); code != 2 || !strings.Contains(stderr, "none") {
+		t.Errorf("a store that is not there: %d, %s", code, stderr)
+	}
+}
+
+func TestQuestionsJSON(t *testing.T) {
+	dir := leaky(t)
+	_, stdout, stderr := ask("leaks", "--store", dir, "--build", "1.4.1", "--json")
+	var l query.Leaks
+	if err := json.Unmarshal([]byte(stdout), &struct {
+		Devices *int64
+		Rows    *[]struct {
+			Verdict string
+			Path    string
+			Share   float64
+			Rate    float64
+			Stack   []query.Frame
+		}
+	}{Devices: &l.Devices}); err != nil || l.Devices != 150 {
+		t.Errorf("%v, %d devices: %s%s", err, l.Devices, stdout, stderr)
+	}
+	for _, want := range []string{`"verdict": "leak"`, `"address": "code+0x4275"`, `"rate": 49`} {
+		if !strings.Contains(stdout, want) && !strings.Contains(stdout, strings.Replace(want, "49", "50", 1)) {
+			t.Errorf("no %s in %.800s", want, stdout)
+		}
+	}
+}
+
+func TestParseSince(t *testing.T) {
+	now := time.Date(2026, 6, 10, 12, 0, 0, 0, time.UTC)
+	for s, want := range map[string]string{"": "0001-01-01T00:00:00Z", "2026-06-01": "2026-06-01T00:00:00Z", "7d": "2026-06-03T12:00:00Z", "12h": "2026-06-10T00:00:00Z",
+		"2026-06-01T10:00:00+02:00": "2026-06-01T08:00:00Z", "2026-06-01T10:00": "2026-06-01T10:00:00Z"} {
+		if got, err := parseSince(s, now); err != nil || got.UTC().Format(time.RFC3339) != want {
+			t.Errorf("%q: %v, %v, want %s", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"x", "-1d", "0h", "7", "1e9d", "99999999999d", "2026-13-01"} {
+		if got, err := parseSince(s, now); err == nil {
+			t.Errorf("%q: %v", s, got)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package query
+
+import (
+	"testing"
+
+	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/profile"
+)
+
+// How often a leak is found, by the number of devices of a build and the share that leaks: the
+// table of docs/fleet-leaks.md. A larger share, and more devices, must not find less.
+func TestPower(t *testing.T) {
+	cmdtest.Long(t)
+	const fleets = 20
+	t.Logf("devices  share  first  leak  leak or probably, of %d; others accused", fleets)
+	for _, devices := range []int{20, 100, 500, 2000} {
+		before := 0
+		for _, share := range []float64{0.05, 0.2, 1} {
+			first, leak, probably, accused := power(t, devices, share, fleets)
+			t.Logf("%7d  %5.2f  %5d  %4d  %16d; %d", devices, share, first, leak, probably, accused)
+			if first+2 < before {
+				t.Errorf("%d devices: first in %d of %d fleets, and in %d if fewer devices leak", devices, first, fleets, before)
+			}
+			before = first
+		}
+		if devices == 2000 && before < fleets {
+			t.Errorf("all of 2,000 devices leak: first in %d of %d fleets", before, fleets)
+		}
+	}
+}
+
+// power simulates fleets, and returns in how many the leak is first, has the word leak, or that
+// or probably, and how many other paths have these words.
+func power(t *testing.T, devices int, share float64, fleets int) (first, leak, probably, accused int) {
+	for seed := range fleets {
+		f := simulate.Default()
+		f.Devices, f.Builds, f.Paths, f.Seed = devices, 1, 50, uint64(100+seed)
+		f.Leak = simulate.Leak{Build: 0, Share: share, Rate: 200, Path: (7*seed + 17) % f.Paths}
+		d := simulated(t, &f)
+		l, err := d.Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Close()
+		for i, r := range l.Rows {
+			planted, said := r.Stack[0].Address == leaf(&f), r.Verdict >= profile.Probably
+			switch {
+			case planted && i == 0:
+				first++
+			case !planted && said:
+				accused++
+				t.Logf("%d devices, seed %d: %s", devices, f.Seed, describe(&r))
+			}
+			if planted && said {
+				probably++
+			}
+			if planted && r.Verdict == profile.Leaking {
+				leak++
+			}
+		}
+	}
+	return first, leak, probably, accused
+}
+
+// One device is not enough: in a build without a leak, the rule for one device says leak of many
+// paths of many devices. The sum over the devices says it of none.
+func TestManyDevices(t *testing.T) {
+	f := simulate.Default()
+	f.Devices, f.Builds, f.Paths, f.Leak = 500, 1, 150, simulate.Leak{Build: -1}
+	d := simulated(t, &f)
+	var words []struct{ Word, Pairs, Devices int64 }
+	err := d.with(t.Context(), Scope{}, func(s *session) (err error) {
+		if err := s.evidence(t.Context()); err != nil {
+			return err
+		}
+		words, err = rows[struct{ Word, Pairs, Devices int64 }](t.Context(), s,
+			"select word, count(*), count(distinct device) from evidence where dir = 1 group by word order by word desc")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("word, paths of devices, devices: %v", words)
+	if len(words) == 0 || words[0].Word != 3 || words[0].Pairs < 20 {
+		t.Errorf("%v: expected false leaks of single devices", words)
+	}
+	l, err := d.Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range l.Rows {
+		if r.Verdict >= profile.Probably {
+			t.Errorf("accused: %s", describe(&r))
+		}
+	}
+}
