@@ -1,17 +1,19 @@
 package query
 
 import (
+	"os"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/fleet/simulate"
-	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/profile"
 )
 
 // How often a leak is found, by the number of devices of a build and the share that leaks: the
 // table of docs/fleet-leaks.md. A larger share, and more devices, must not find less.
 func TestPower(t *testing.T) {
-	cmdtest.Long(t)
+	if os.Getenv("LWSBT_FULL") != "all" {
+		t.Skip("it takes two minutes: LWSBT_FULL is not all")
+	}
 	const fleets = 20
 	t.Logf("devices  share  first  leak  leak or probably, of %d; others accused", fleets)
 	for _, devices := range []int{20, 100, 500, 2000} {
