@@ -37,7 +37,7 @@ func kindOf(u float64) kind {
 	return noise + kind((u-0.3)/0.7*float64(kinds-noise))
 }
 
-// sources returns the call paths. They are the same in all builds.
+// sources returns the call paths. They are the same in each build.
 func (f *Fleet) sources() []source {
 	list := make([]source, f.Paths)
 	for i := range list {
