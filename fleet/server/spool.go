@@ -193,7 +193,7 @@ func (s *Spool) Add(u *ingest.Upload) (again bool, err error) {
 	again = s.sums[sum]
 	s.mu.Unlock()
 	if again {
-		return true, nil
+		return true, store.SyncPath(s.path("new")) // the first may not have done that yet
 	}
 	if s.Size() >= s.limit {
 		return false, ErrBusy
@@ -213,7 +213,7 @@ func (s *Spool) Add(u *ingest.Upload) (again bool, err error) {
 	if s.sums[sum] { // the same upload came twice at the same time
 		s.mu.Unlock()
 		os.Remove(tmp)
-		return true, nil
+		return true, store.SyncPath(s.path("new"))
 	}
 	err = os.Rename(tmp, s.path("new", name))
 	if err == nil {
