@@ -4,6 +4,7 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -12,11 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -291,36 +294,46 @@ func (p *Pages) device(ctx context.Context, r *http.Request) (any, error) {
 	return p.db.Timeline(ctx, r.PathValue("device"), query.Scope{})
 }
 
-// heap writes the flame graph of one build, or of two, and their difference. Values are
-// means per device.
+// heap shows the flame graph of one build, or of two, and their difference.
 func (p *Pages) heap(w http.ResponseWriter, r *http.Request, builds ...string) {
+	data, err := p.cached(r.Context(), "heap\x00"+strings.Join(builds, "\x00"), func(ctx context.Context) (any, error) {
+		var b bytes.Buffer
+		err := Write(ctx, p.db, &b, query.Scope{}, builds...)
+		return b.Bytes(), err
+	})
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if _, err := w.Write(data.([]byte)); err != nil {
+		p.log.Warn("page", "path", r.URL.Path, "err", err)
+	}
+}
+
+// Write writes the page of package report for builds: a flame graph of what their devices
+// hold, a dump for each build. Values are means per device. The builds of the scope are
+// ignored.
+func Write(ctx context.Context, db *query.DB, w io.Writer, o query.Scope, builds ...string) error {
 	b := profile.NewBuilder(0)
 	var dumps []*profile.Dump
 	title := "heap per device"
 	for _, build := range builds {
-		data, err := p.cached(r.Context(), "heap\x00"+build, func(ctx context.Context) (any, error) {
-			return p.db.Top(ctx, query.Scope{Builds: []string{build}}, report.MaxPaths)
-		})
+		o.Builds = []string{build}
+		top, err := db.Top(ctx, o, report.MaxPaths)
 		if err != nil {
-			p.fail(w, r, err)
-			return
+			return err
 		}
-		top := data.([]query.Holder)
 		d, err := profile.FromPprof(b, push.Profile(top, time.Time{}), "build "+build)
 		if err != nil {
-			p.fail(w, r, err)
-			return
+			return err
 		}
 		dumps = append(dumps, d)
 		title += fmt.Sprintf(", %s (%d devices)", short(build), top[0].Examined)
 	}
 	prof, err := profile.New(dumps...)
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if err := report.Write(w, prof, report.Options{Title: title, Subtitle: "mean bytes per device"}); err != nil {
-		p.log.Warn("page", "path", r.URL.Path, "err", err)
-	}
+	return report.Write(w, prof, report.Options{Title: title, Subtitle: "mean bytes per device"})
 }

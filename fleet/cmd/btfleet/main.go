@@ -39,7 +39,7 @@ func newRoot() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)
 	root.AddCommand(demoCommand(), symbolsCommand(), pushCommand(), serveCommand(), ingestCommand(), compactCommand(), tokenCommand(), buildIDCommand(),
-		buildsCommand(), devicesCommand(), leaksCommand(), diffCommand(), topCommand(), deviceCommand(), queryCommand(), simulateCommand())
+		buildsCommand(), devicesCommand(), leaksCommand(), diffCommand(), topCommand(), deviceCommand(), htmlCommand(), queryCommand(), simulateCommand())
 	return root
 }
 

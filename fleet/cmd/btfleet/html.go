@@ -1,0 +1,45 @@
+package main
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/fleet/page"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+func htmlCommand() *cobra.Command {
+	q := &question{}
+	output := ""
+	c := q.command(&cobra.Command{Use: "html [flags] BUILD [BUILD]", Short: "the flame graph of a build, or of two, as a page",
+		Long: `html writes the page of btheap html: what the devices of a build hold, as means
+per device. With two builds, the page shows either of them, or the difference.`,
+		Example: "btfleet html -o heap.html 1.4.2\nbtfleet html -o diff.html 1.4.1 1.4.2", Args: cobra.RangeArgs(1, 2)}, 0,
+		func(c *cobra.Command, args []string) error {
+			if q.json {
+				return cli.Usagef("--json: html writes a page (btfleet top --json)")
+			}
+			var builds []string
+			for _, name := range args {
+				b, err := q.find(c, name)
+				if err != nil {
+					return err
+				}
+				builds = append(builds, b)
+			}
+			var inputs []string
+			if !strings.Contains(q.store.where, "://") {
+				inputs = []string{q.store.where}
+			}
+			return cli.WriteOutput(output, inputs, c.OutOrStdout(), func(w io.Writer) error {
+				return page.Write(c.Context(), q.db, w, q.scope, builds...)
+			})
+		})
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVarP(&output, "output", "o", "heap.html", "write to `FILE`; '-' is standard output")
+	cli.AddFlags(c, "Output", f)
+	return c
+}
