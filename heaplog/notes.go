@@ -54,7 +54,7 @@ func (p *pass) symbolNotes() (list []Note) {
 	b := &p.r.bases
 	if !b.live {
 		for _, text := range b.notes {
-			list = append(list, Note{NoteSymbols, text})
+			list = append(list, Note{NoteWrong, text}) // the ELF file may be another one
 		}
 	}
 	for _, b := range b.current {
