@@ -29,3 +29,22 @@ func TestSessions(t *testing.T) {
 		cmdtest.Session{Document: "../../../docs/" + name, Least: least, Update: *update, Run: cmdtest.Shell(t.TempDir(), env)}.Test(t)
 	}
 }
+
+// The help of each command fits a terminal of 80 columns.
+func TestHelp(t *testing.T) {
+	names := []string{""}
+	for _, c := range newRoot().Commands() {
+		names = append(names, c.Name())
+	}
+	for _, name := range names {
+		code, out, errs := ask(append(strings.Fields(name), "--help")...)
+		if code != 0 || !strings.Contains(out, "Usage:") {
+			t.Errorf("%s: exit code %d, %s%s", name, code, out, errs)
+		}
+		for line := range strings.Lines(out) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+				t.Errorf("%s: %d characters: %s", name, n, line)
+			}
+		}
+	}
+}

@@ -50,7 +50,7 @@ compressed (Content-Encoding: gzip or zstd). build and fw are for logs whose
 answer 201 says that the upload is on disk; 429 and 507 have a Retry-After.
 With --mqtt it subscribes to a broker, too. /metrics is for Prometheus, and
 /healthz for a load balancer. An interrupt ends it after all is written.`,
-		Example: "btfleet serve --store fleet --listen :8470 --tokens tokens --cert tls.pem --key key.pem\nbtfleet serve --store s3://heap?region=eu-west-1 --mqtt mqtt://broker:1883", Args: cobra.NoArgs, RunE: o.run}
+		Example: "btfleet serve --listen :8470 --tokens tokens --cert tls.pem --key key.pem\nbtfleet serve --store s3://heap?region=eu-west-1 --mqtt mqtt://broker:1883", Args: cobra.NoArgs, RunE: o.run}
 	o.store.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.keep.add(f)
