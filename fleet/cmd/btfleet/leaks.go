@@ -101,7 +101,7 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 				continue
 			}
 		}
-		rate := "growing, on devices that report no uptime,"
+		rate := "at an unknown rate: the devices report no uptime"
 		if r.Rate != nil {
 			rate = fmt.Sprintf("%s bytes per hour (95th percentile %s)", signed(*r.Rate), bytesOf(*r.Rate95))
 		}
