@@ -197,7 +197,7 @@ func (h *html) leaks() (*report.Leaks, error) {
 	}
 	sure, grow, _ := l.worst(found)
 	for _, r := range slices.Concat(sure, grow) {
-		row := report.Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: fmt.Sprintf("%s ± %s %s", amount(r.Rate), amount(r.Margin)[1:], unit(found)),
+		row := report.Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: rate(found, r.Rate, r.Margin),
 			Grows: r.Rate > 0, First: r.First, Last: r.Last, Text: floor(&r)}
 		for i, v := range r.Points() {
 			if found.Dumps[i].Used {

@@ -374,12 +374,21 @@ func duration(hours float64) string {
 	return strconv.FormatFloat(hours*3600, 'g', 3, 64) + " s"
 }
 
-// unit returns the unit of the rates.
-func unit(found *heap.Leaks) string {
-	if found.Timed {
-		return "bytes per hour"
+// shortRun is the time below which rates are per second: a program that ran for seconds says
+// little about an hour.
+const shortRun = 2 * time.Minute
+
+// rate writes a rate and its margin, bytes per hour or dump, such as
+// "+69.3 ± 6.5 bytes per dump".
+func rate(found *heap.Leaks, v, margin float64) string {
+	per := "dump"
+	switch {
+	case found.Timed && found.Span < shortRun:
+		per, v, margin = "second", v/3600, margin/3600
+	case found.Timed:
+		per = "hour"
 	}
-	return "bytes per dump"
+	return fmt.Sprintf("%s ± %s bytes per %s", amount(v), amount(margin)[1:], per)
 }
 
 // span writes a time in the unit of the rates.
@@ -409,7 +418,7 @@ func left(found *heap.Leaks) string {
 // writeExhaustion writes when the heap will be full.
 func (l *leaks) writeExhaustion(w io.Writer, found *heap.Leaks) {
 	if x := found.Exhaustion; x != nil {
-		fmt.Fprintf(w, "free %s bytes: exhausted in %s at %s ± %s %s\n", cli.Number(x.Free), left(found), amount(x.Rate), amount(x.Margin)[1:], unit(found))
+		fmt.Fprintf(w, "free %s bytes: exhausted in %s at %s\n", cli.Number(x.Free), left(found), rate(found, x.Rate, x.Margin))
 	}
 }
 
@@ -458,7 +467,7 @@ func (l *leaks) writeLeak(w io.Writer, found *heap.Leaks, r *heap.Leak) {
 	if r.Boots > 1 {
 		boots = fmt.Sprintf("  %d boots", r.Boots)
 	}
-	fmt.Fprintf(w, "\n%s  %s ± %s %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, amount(r.Rate), amount(r.Margin)[1:], unit(found),
+	fmt.Fprintf(w, "\n%s  %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, rate(found, r.Rate, r.Margin),
 		cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, sparkline(bars, l.w, 24))
 	fmt.Fprintf(w, "  %s\n", floor(r))
 	stack(w, r.Stack())
@@ -556,7 +565,7 @@ func (l *leaks) writeGCC(w io.Writer, found *heap.Leaks) {
 		if r.Verdict == heap.Grows {
 			kind = "note"
 		}
-		fmt.Fprintf(w, "%s: %s: %s: %s: %s ± %s %s, %s → %s blocks\n", at, kind, r.Verdict, name, amount(r.Rate), amount(r.Margin)[1:], unit(found),
+		fmt.Fprintf(w, "%s: %s: %s: %s: %s, %s → %s blocks\n", at, kind, r.Verdict, name, rate(found, r.Rate, r.Margin),
 			cli.Number(r.First.Count), cli.Number(r.Last.Count))
 	}
 }

@@ -228,7 +228,7 @@ func (st *state) line() string {
 	fmt.Fprintf(&b, "; %s", st.finding())
 	if i := slices.IndexFunc(st.found.Rows, func(r heap.Leak) bool { return r.Verdict >= heap.Probably }); i >= 0 {
 		r := &st.found.Rows[i]
-		fmt.Fprintf(&b, ", %s ± %s %s", amount(r.Rate), amount(r.Margin)[1:], unit(st.found))
+		fmt.Fprintf(&b, ", %s", rate(st.found, r.Rate, r.Margin))
 		if stack := r.Stack(); len(stack) > 0 {
 			fmt.Fprintf(&b, ", %s", siteName(stack[0]))
 		}
