@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -458,7 +459,7 @@ func TestMQTT(t *testing.T) {
 	go func() {
 		done <- f.Subscribe(ctx, MQTT{URL: &url.URL{Scheme: "mqtt", Host: l.Addr().String()}, Filter: "lwsbt/+/dump", Client: "c"})
 	}()
-	waitFor(t, func() bool { return broker.Info.Subscriptions > 0 })
+	waitFor(t, func() bool { return atomic.LoadInt64(&broker.Info.Subscriptions) > 0 })
 	for i := range 3 {
 		id := fmt.Sprintf("d%d", i)
 		if err := broker.Publish("lwsbt/"+id+"/dump", fleettest.Log(id, "b", 1, 10), false, 1); err != nil {
