@@ -14,14 +14,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/time/rate"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
-
-func rateOf(perSecond float64) rate.Limit { return rate.Limit(perSecond) }
 
 // ingestOptions is the state of btfleet ingest.
 type ingestOptions struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/time/rate"
 
 	"github.com/lwsbt/lwsbt/fleet/server"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -114,7 +115,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	}
 	defer db.Close()
 	s.Pages = handler
-	s.Limits.Rate = rateOf(o.rate)
+	s.Limits.Rate = rate.Limit(o.rate)
 	w := &server.Writer{Spool: spool, Store: to, Limits: s.Limits.Ingest, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
 	return o.serve(ctx, listener, s, w, registry, limit)
 }
