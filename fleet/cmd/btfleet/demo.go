@@ -44,8 +44,7 @@ until an interrupt.`,
 }
 
 func (o *demo) run(c *cobra.Command, _ []string) error {
-	host, _, err := net.SplitHostPort(o.listen)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !loopback(o.listen) {
 		return cli.Usagef("--listen %s: expected an address of this machine, such as 127.0.0.1:8470", o.listen)
 	}
 	ctx, stop := cli.Interruptible(c.Context())

@@ -123,8 +123,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 // readTokens reads --tokens. Without it only this machine can connect.
 func (o *serve) readTokens() (*server.Tokens, error) {
 	if o.tokens == "" {
-		host, _, err := net.SplitHostPort(o.listen)
-		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if !loopback(o.listen) {
 			return nil, cli.Usagef("--listen %s: other machines can connect, so --tokens is needed (btfleet token)", o.listen)
 		}
 		return nil, nil
@@ -139,6 +138,13 @@ func (o *serve) readTokens() (*server.Tokens, error) {
 		return nil, cli.Usagef("--tokens: %v", err)
 	}
 	return t, nil
+}
+
+// loopback reports whether only this machine can connect to an address.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 // serve runs until ctx is done. Then it stops to listen, answers the requests that it
