@@ -112,21 +112,32 @@ func TestCostOfStacks(t *testing.T) {
 	o.loads = []load{{fuzzText, 0, n, fuzzText + n}}
 	o.text = []span{{fuzzText, fuzzText + n}}
 	u := &Unwinder{Memory: stackMemory(make([]byte, 1<<12)), Modules: []*Module{{Object: o}}}
-	start, most := time.Now(), 40*time.Second
-	threads, limit := 0, 20000
-	for ; threads < limit && time.Since(start) < most; threads++ {
+	walk := func(thread int) {
 		var r Regs
-		r.PC = fuzzText + n - 1 - 2*uint64(threads%(1<<14)) // code followed once is kept
+		r.PC = fuzzText + n - 1 - 2*uint64(thread%(1<<14)) // code followed once is kept
 		r.Set(a.sp, fuzzStack)
 		if list := u.Walk(o.Machine, o.Class, o.Order, r); len(list) == 0 {
 			t.Fatal("no frame")
 		}
-		if threads == 0 { // on a slow machine, what some hundred of them take
-			most = max(most, 350*time.Since(start))
-		}
 	}
-	if threads < limit {
-		t.Errorf("%d threads took %v", threads, time.Since(start))
+	// The limit on work for an image ends this. Each stack follows all the jumps, so it
+	// takes a few hundred of them.
+	start, threads := time.Now(), 0
+	for ; threads < 2000 && !u.Exhausted; threads++ {
+		walk(threads)
+	}
+	limited := time.Since(start)
+	t.Logf("%d threads, %d instructions, %v", threads, u.used, limited)
+	if u.used > maxWalks+maxWalk {
+		t.Errorf("%d instructions were followed, the limit is %d", u.used, maxWalks)
+	}
+	// From there on a stack costs next to nothing.
+	start = time.Now()
+	for thread := threads; thread < threads+20000; thread++ {
+		walk(thread)
+	}
+	if took := time.Since(start); took > limited {
+		t.Errorf("20,000 threads beyond the limit took %v, those before it %v", took, limited)
 	}
 	if !u.Exhausted {
 		t.Error("the last stacks ended early, and it is not said")
