@@ -33,7 +33,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heaplog":                  {packages: "codec codec/callpath symbol profile heaplog/internal/foreign internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"heaplog/internal/foreign": {packages: "codec"},
 	"report":                   {packages: "profile internal/printable"},
-	"stats":                    {packages: "codec codec/callpath internal/table", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
+	"stats":                    {packages: "codec codec/callpath", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
 	"profile":                  {packages: "symbol", libraries: "github.com/google/pprof"},
 	"gen":                      {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":              {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
@@ -63,7 +63,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/naive":        {packages: "internal/bitstring"},
 	"internal/cmdtest":      {libraries: "github.com/spf13/cobra"},
 	"internal/cli/logflags": {packages: "codec symbol profile heaplog internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
-	"internal/table":        {libraries: "github.com/olekukonko/tablewriter"},
+	"internal/table":        {},
 	"internal/cli":          {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
 
 	"cmd/btconform":          {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},

@@ -30,7 +30,7 @@ func TestExampleInPython(t *testing.T) {
 		}
 	}
 	globs := []string{"x86_64-gcc12-O2/*", "s390x-gcc12-O2/*", "armhf-gcc12-O2/*"}
-	if full() {
+	if cmdtest.Full() {
 		globs = nil
 	}
 	recorded, err := Load([]string{recordedDir}, nil)

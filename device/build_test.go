@@ -13,12 +13,6 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// full reports whether the slow suites run, too; with LWSBT_FULL=all, the heap's at their
-// full length.
-func full() bool { return os.Getenv("LWSBT_FULL") != "" }
-
-func all() bool { return os.Getenv("LWSBT_FULL") == "all" }
-
 // programs is where programs are built, once for all tests.
 var programs string
 
@@ -144,7 +138,7 @@ func (b build) argv(program string, args ...string) []string {
 // each runs a test for every build, or for those that are light, several at a time.
 func each(t *testing.T, test func(t *testing.T, b build)) {
 	for _, b := range builds {
-		if !full() && !b.light {
+		if !cmdtest.Full() && !b.light {
 			continue
 		}
 		t.Run(b.name, func(t *testing.T) {

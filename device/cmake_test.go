@@ -58,13 +58,13 @@ func TestCMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, shared := range []string{"OFF", "ON"} {
-		if shared == "ON" && !full() {
+		if shared == "ON" && !cmdtest.Full() {
 			continue
 		}
 		installed := t.TempDir()
 		cmake(t, "--install", cmakeBuild(t, here, "-DBUILD_SHARED_LIBS="+shared), "--prefix", installed)
 		for _, use := range []string{"installed", "fetched", "subdirectory"} {
-			if use != "installed" && !full() {
+			if use != "installed" && !cmdtest.Full() {
 				continue
 			}
 			dir := cmakeBuild(t, project, "-DUSE="+use, "-DDEVICE="+here, "-DBUILD_SHARED_LIBS="+shared, "-DCMAKE_PREFIX_PATH="+installed)

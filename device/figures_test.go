@@ -262,7 +262,7 @@ func TestInstructions(t *testing.T) {
 		args = append(append(args, "-DOTHER"), strings.Fields(other)...)
 	}
 	backend := os.Getenv("BACKEND")
-	if backend == "" && full() {
+	if backend == "" && cmdtest.Full() {
 		backend = "unwind" // which ends at the reset value of lr
 	}
 	if backend != "" {

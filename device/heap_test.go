@@ -20,7 +20,7 @@ func TestHeap(t *testing.T) {
 			t.Skip("the heap's words are the machine's")
 		}
 		seeds, operations := 1, 400
-		if all() {
+		if cmdtest.All() {
 			seeds, operations = 3, 1000
 		}
 		b.runHeap(t, seeds, operations)
@@ -66,7 +66,7 @@ func TestHeapOptions(t *testing.T) {
 		if name == "LWSBT_NESTED" { // which LWSBT_FIELDS needs
 			without += " -DLWSBT_FIELDS=0"
 		}
-		if sets = append(sets, without); all() {
+		if sets = append(sets, without); cmdtest.All() {
 			sets = append(sets, "-DLWSBT_TINY -D"+name+"=1")
 		}
 	}
@@ -85,7 +85,7 @@ func TestHeapOptions(t *testing.T) {
 func TestThreads(t *testing.T) {
 	b := build{cc: "gcc", cflags: "-O1 -g -fsanitize=thread"}
 	rounds := "500"
-	if full() {
+	if cmdtest.Full() {
 		rounds = "5000"
 	}
 	out, err := exec.Command(b.make(t, "threads"), rounds).CombinedOutput()
@@ -122,10 +122,10 @@ func TestWarnings(t *testing.T) {
 		t.Run(cc, func(t *testing.T) {
 			need(t, cc)
 			options := []string{"-O2"}
-			if full() {
+			if cmdtest.Full() {
 				options = append(options, "-Os -DLWSBT_TINY")
 			}
-			if full() && cc == "gcc" {
+			if cmdtest.Full() && cc == "gcc" {
 				options = append(options, "-O2 -fanalyzer", "-Os -fanalyzer -DLWSBT_SPEED=0")
 			}
 			for _, o := range options {

@@ -410,7 +410,7 @@ func TestSums(t *testing.T) {
 func TestPackedStacks(t *testing.T) {
 	machines := []string{"x86_64", "x86_64-asan", "x86_64-clang-ubsan", "i686", "thumb", "thumb-shortest", "mips", "aarch64", "s390x"}
 	for _, b := range builds {
-		if !slices.Contains(machines, b.name) || !b.light && !full() {
+		if !slices.Contains(machines, b.name) || !b.light && !cmdtest.Full() {
 			continue
 		}
 		t.Run(b.name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestRingModes(t *testing.T) {
 	}
 	for i, m := range ringModes(plugin) {
 		for clock, name := range []string{"counter", "cycles"} {
-			if clock != i%2 && !full() || clock == 1 && !cycles() {
+			if clock != i%2 && !cmdtest.Full() || clock == 1 && !cycles() {
 				continue
 			}
 			t.Run(m.name+"/"+name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestRingOthers(t *testing.T) {
 		{"tcmalloc, realloc", tcmalloc, []string{program, "small", "200"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.full && !full() {
+			if c.full && !cmdtest.Full() {
 				t.Skip("LWSBT_FULL=1 runs it")
 			}
 			cmdtest.Need(t, c.args[0])
@@ -410,7 +410,7 @@ func TestRingStorm(t *testing.T) {
 	library := ringLibrary(t, "gcc")
 	program := ringProgram(t, "gcc", "test/ring_storm.c", "-O2")
 	seconds := "15"
-	if all() {
+	if cmdtest.All() {
 		seconds = "600"
 	}
 	for clock := range 2 {

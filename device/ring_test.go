@@ -452,9 +452,9 @@ func runRing(t testing.TB, library string, r *ringReader, env []string, stdin st
 	t.Helper()
 	limit := time.Minute
 	switch {
-	case all():
+	case cmdtest.All():
 		limit = 20 * time.Minute
-	case full():
+	case cmdtest.Full():
 		limit = 5 * time.Minute
 	}
 	ctx, stop := context.WithTimeout(t.Context(), limit)

@@ -59,7 +59,7 @@ func TestRingUnwinder(t *testing.T) {
 		{"bash", "-c", "for i in {1..500}; do x+=$i; done; echo ${#x}"},
 		{"openssl", "version", "-a"},
 	}
-	if full() {
+	if cmdtest.Full() {
 		programs = append(programs, [][]string{
 			{"node", "-e", "let a=[];for(let i=0;i<100000;i++)a.push({x:i,y:String(i)}); console.log(JSON.stringify(a).length)"},
 			{"java", "-version"},

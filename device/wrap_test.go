@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 const (
@@ -56,7 +57,7 @@ var heapSources = strings.Fields("src/choose.c src/encode.c src/line.c src/head.
 func TestWrap(t *testing.T) {
 	for _, w := range wrappings {
 		t.Run(w.name, func(t *testing.T) {
-			if w.full && !full() {
+			if w.full && !cmdtest.Full() {
 				t.Skip("LWSBT_FULL is not set")
 			}
 			need(t, w.cc)

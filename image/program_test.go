@@ -103,7 +103,7 @@ func graphCore(t *testing.T, build int, onDevice bool, seed, count int) dead {
 // roots of every kind. All leaks are found, and no other block is reported.
 func TestLeaksOfPrograms(t *testing.T) {
 	seeds := 1
-	if os.Getenv("LWSBT_FULL") == "all" {
+	if cmdtest.All() {
 		seeds = 3
 	}
 	for i, b := range lwsBuilds {
@@ -328,7 +328,7 @@ func fields(t *testing.T, line string) (s codec.Stack, u codec.User) {
 
 // slow skips tests of other machines unless LWSBT_FULL is set.
 func slow(t *testing.T, triple string) {
-	if triple != "" && os.Getenv("LWSBT_FULL") == "" {
+	if triple != "" && !cmdtest.Full() {
 		t.Skip("LWSBT_FULL is not set")
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 	"github.com/olekukonko/tablewriter/tw"
 
-	style "github.com/lwsbt/lwsbt/internal/table"
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
 )
 
 // width is the maximum width of rendered text, in columns.
@@ -54,7 +55,7 @@ func WriteText(w io.Writer, sections []Section) error {
 func (t *Table) text(out *bytes.Buffer) error {
 	var table bytes.Buffer
 	aligns := t.aligns()
-	tb := style.New(&table, t.Head, aligns)
+	tb := newTable(&table, t.Head, aligns)
 	room := t.room()
 	for _, row := range t.Rows {
 		cells := make([]string, len(row))
@@ -79,6 +80,30 @@ func (t *Table) text(out *bytes.Buffer) error {
 		out.WriteString(line + "\n")
 	}
 	return nil
+}
+
+// newTable returns a table that is rendered to w. It looks like the tables of
+// internal/table, and its cells may have several lines. Lines keep their trailing spaces.
+func newTable(w io.Writer, head []string, aligns []tw.Align) *tablewriter.Table {
+	pad := tw.CellPadding{Global: tw.Padding{Right: strings.Repeat(" ", gapWidth), Overwrite: true}}
+	align := tw.CellAlignment{PerColumn: aligns}
+	plain := tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off}
+	tb := tablewriter.NewTable(w,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders: tw.BorderNone,
+			Symbols: tw.NewSymbols(tw.StyleASCII),
+			Settings: tw.Settings{
+				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off},
+				Lines:      tw.Lines{ShowHeaderLine: tw.On},
+			},
+		})),
+		tablewriter.WithConfig(tablewriter.Config{
+			Header:   tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
+			Row:      tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
+			Behavior: tw.Behavior{TrimSpace: tw.Off},
+		}))
+	tb.Header(head)
+	return tb
 }
 
 // aligns right-aligns columns of numbers.

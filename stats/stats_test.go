@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/corpus"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/stats"
 )
 
@@ -51,7 +51,7 @@ func collectDecoded(all []corpus.Allocation) *stats.Collector {
 
 // captures returns the captures to test: one for each word, all with LWSBT_FULL=1.
 func captures() []string {
-	if os.Getenv("LWSBT_FULL") != "" {
+	if cmdtest.Full() {
 		return corpus.Captures()
 	}
 	return []string{"perl", "i386sql"}

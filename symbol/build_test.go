@@ -11,11 +11,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // full is set where everything is to be tried: LWSBT_FULL=1. Without it, each kind
 // of thing is tried once, on fewer addresses; together that takes some ten seconds.
-var full = os.Getenv("LWSBT_FULL") != ""
+var full = cmdtest.Full()
 
 // built is what was compiled for some test; others use it, too.
 var built struct {

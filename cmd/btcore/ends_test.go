@@ -114,7 +114,7 @@ func TestHeapIsFound(t *testing.T) {
 	for name, flags := range endsBuilds {
 		for what, least := range map[string]int{"empty": 0, "full": 64, "ends": 62} {
 			t.Run(name+", "+what, func(t *testing.T) {
-				if what != "ends" && os.Getenv("LWSBT_FULL") == "" {
+				if what != "ends" && !cmdtest.Full() {
 					t.Skip("LWSBT_FULL is not set")
 				}
 				core, exe, _ := endsCore(t, what, flags...)

@@ -351,7 +351,7 @@ func TestFlagsOfAddr2line(t *testing.T) {
 	}
 	record := "~b#size: 1, " + strings.Join(pcs[:min(len(pcs), 32)], " ")
 	for set := range 64 {
-		if set%5 != 3 && set != 63 && os.Getenv("LWSBT_FULL") == "" {
+		if set%5 != 3 && set != 63 && !cmdtest.Full() {
 			continue // each flag on and off, with each other one on and off
 		}
 		args := []string{}

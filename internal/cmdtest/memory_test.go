@@ -145,7 +145,7 @@ var memoryCases = func() (list []memoryCase) {
 // Every command holds to its limit of memory, whatever its input; the table of the docs
 // is what this measures.
 func TestMemory(t *testing.T) {
-	all := os.Getenv("LWSBT_FULL") != "" || *update
+	all := Full() || *update
 	if !all && *sizes == "" {
 		t.Skip("LWSBT_FULL is not set")
 	}

@@ -53,20 +53,3 @@ func ToFrame(address uint64, ranges []CodeRange, shift int) CallFrame {
 	}
 	return found
 }
-
-// ToAddress returns the address of a frame; known is false where the offset is beyond the
-// ranges. (BT-CODE-2)
-func ToAddress(f CallFrame, ranges []CodeRange, shift int) (address uint64, known bool) {
-	if f.Escaped {
-		return f.X, true
-	}
-	unit := uint64(1) << shift
-	left := f.X
-	for _, r := range ranges {
-		if left < r.Length/unit {
-			return r.Start + left*unit, true
-		}
-		left -= r.Length / unit
-	}
-	return 0, false
-}

@@ -10,10 +10,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
-	"github.com/olekukonko/tablewriter/tw"
 )
 
 // Table is a table of text. Each column has a heading.
@@ -130,28 +126,4 @@ func middle(s string, n int) string {
 	}
 	head := (n - 1) / 2
 	return string(r[:head]) + "…" + string(r[len(r)-(n-1-head):])
-}
-
-// New returns a table in the style of all commands, to which rows are appended and
-// which is then rendered to w. Trailing spaces are left in.
-func New(w io.Writer, head []string, aligns []tw.Align) *tablewriter.Table {
-	pad := tw.CellPadding{Global: tw.Padding{Right: strings.Repeat(" ", gap), Overwrite: true}}
-	align := tw.CellAlignment{PerColumn: aligns}
-	plain := tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off}
-	tb := tablewriter.NewTable(w,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders: tw.BorderNone,
-			Symbols: tw.NewSymbols(tw.StyleASCII),
-			Settings: tw.Settings{
-				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off},
-				Lines:      tw.Lines{ShowHeaderLine: tw.On},
-			},
-		})),
-		tablewriter.WithConfig(tablewriter.Config{
-			Header:   tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
-			Row:      tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
-			Behavior: tw.Behavior{TrimSpace: tw.Off},
-		}))
-	tb.Header(head)
-	return tb
 }

@@ -18,7 +18,7 @@ import (
 // LWSBT_FULL=1 each backend is on each of its machines, compiled by gcc and by clang at
 // one level each. The command of this package measures all levels.
 func TestBackends(t *testing.T) {
-	full := os.Getenv("LWSBT_FULL") != ""
+	full := cmdtest.Full()
 	dir, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

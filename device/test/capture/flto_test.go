@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -22,7 +21,7 @@ func TestTableWithLTO(t *testing.T) {
 		{"riscv", "riscv64", "gcc"}, {"mips", "mips", "gcc"}, {"arm", "arm", "gcc"}, {"thumb", "thumb2", "gcc"}, {"aarch64", "aarch64", "gcc"},
 	} {
 		t.Run(tt.backend+" "+tt.machine+" "+tt.compiler, func(t *testing.T) {
-			if tt.backend != "fp" && os.Getenv("LWSBT_FULL") == "" {
+			if tt.backend != "fp" && !cmdtest.Full() {
 				t.Skip("LWSBT_FULL is not set")
 			}
 			table, out := runWithLTO(t, tt.backend, tt.machine, tt.compiler)

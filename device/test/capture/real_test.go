@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // Real programs, one on one machine; with LWSBT_FULL=1, each on some machines. The command of
@@ -46,7 +48,7 @@ func sampledJobs(t *testing.T) (jobs []realJob) {
 				k := (i + n) % 3
 				light := b.name == "fp" && m.name == "x86-64" && p.name == "cjson"
 				// sqlite3 takes a minute to compile.
-				if light || os.Getenv("LWSBT_FULL") != "" && i%3 == n%3 && p.name != "sqlite3" {
+				if light || cmdtest.Full() && i%3 == n%3 && p.name != "sqlite3" {
 					jobs = append(jobs, realJob{machine: m, backend: b, level: realLevels[k], program: p, dir: dir})
 				}
 			}

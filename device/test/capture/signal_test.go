@@ -2,19 +2,20 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // From a signal handler on, the walk crosses the interrupted frame or ends: what it
 // finds is on the stack, in order, with the handler's own frames in any case.
 func TestSignalHandler(t *testing.T) {
-	full := os.Getenv("LWSBT_FULL") != ""
+	full := cmdtest.Full()
 	for _, b := range backends {
 		if b.report || b.table {
 			continue

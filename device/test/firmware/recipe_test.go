@@ -150,7 +150,7 @@ func TestRecipe(t *testing.T) {
 		{"unwind tables in the library alone", unwindLibrary + strings.Replace(mixed, yours, files+" -Wl,--defsym=__exidx_start=ADDR(.ARM.exidx),--defsym=__exidx_end=__exidx_start+SIZEOF(.ARM.exidx)", 1), 1, fields},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.depth == 1 && os.Getenv("LWSBT_FULL") == "" {
+			if c.depth == 1 && !cmdtest.Full() {
 				t.Skip("LWSBT_FULL is not set")
 			}
 			sh := exec.Command("sh", "-c", strings.NewReplacer("DIR", dir, "\ngo run ", " &&\ngo run ", "(.ARM", "\\(.ARM", "exidx)", "exidx\\)").Replace(c.script))

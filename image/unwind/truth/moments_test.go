@@ -126,7 +126,7 @@ func TestMoments(t *testing.T) {
 		}
 		b := &bare{dir: dir, objects: map[string]*unwind.Object{}}
 		for i, p := range moments {
-			if !all() && (i > 0 || k > 0) || !strings.Contains(p.name, os.Getenv("LWSBT_TRUTH_ONLY")) {
+			if !cmdtest.All() && (i > 0 || k > 0) || !strings.Contains(p.name, os.Getenv("LWSBT_TRUTH_ONLY")) {
 				continue
 			}
 			path, err := findProgram(root, p.name)
@@ -136,7 +136,7 @@ func TestMoments(t *testing.T) {
 			}
 			t.Run(p.name+"-"+m.Name, func(t *testing.T) {
 				o := Options{Dir: dir, Samples: 200, Seconds: 75, Moments: true, Moment: 0.03, Seed: i}
-				if !all() {
+				if !cmdtest.All() {
 					o.Samples, o.Seconds = 12, 15
 				}
 				if root != "" {

@@ -68,13 +68,6 @@ func compared(x *Sample, truth []uint64, frames []unwind.Frame, tag uint64) stri
 	return b.String()
 }
 
-// full reports whether slow tests are enabled.
-func full() bool { return os.Getenv("LWSBT_FULL") != "" }
-
-// all reports whether to measure everything in the tables of docs/stacks.md, which
-// takes an hour.
-func all() bool { return os.Getenv("LWSBT_FULL") == "all" }
-
 // kept reports whether to score only the samples in LWSBT_TRUTH_DIR.
 func kept() bool { return os.Getenv("LWSBT_TRUTH_KEPT") != "" }
 
@@ -100,7 +93,7 @@ func stops(t testing.TB, m *Machine, opt string, n, seconds int) (Build, []Sampl
 		t.Fatal(err)
 	}
 	least := n
-	if all() {
+	if cmdtest.All() {
 		least = n / 2 // some places may never be reached
 	}
 	list, err := take(m, b.Full, Options{Dir: dir, Samples: n, Seconds: seconds, Seed: 1, Keep: keep}, least)
@@ -136,12 +129,12 @@ func TestMachines(t *testing.T) {
 	b.WriteString("| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n")
 	for _, m := range Machines() {
 		for _, opt := range levels {
-			if !full() && m.Name != "x86-64" || !all() && opt != "-O2" || !strings.Contains(m.Name+opt, os.Getenv("LWSBT_TRUTH_ONLY")) {
+			if !cmdtest.Full() && m.Name != "x86-64" || !cmdtest.All() && opt != "-O2" || !strings.Contains(m.Name+opt, os.Getenv("LWSBT_TRUTH_ONLY")) {
 				continue
 			}
 			t.Run(m.Name+opt, func(t *testing.T) {
 				n, seconds := 25, 15
-				if all() {
+				if cmdtest.All() {
 					n, seconds = 200, 28
 				}
 				files, samples := stops(t, &m, opt, n, seconds)

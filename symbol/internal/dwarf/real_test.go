@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // Real programs: commands of Go, DWARF 5 of a compiler that inlines much, and the debug
@@ -30,7 +32,7 @@ func programs(t *testing.T) (list []string) {
 		t.Fatalf("%d commands, want %d", len(commands), goCommands)
 	}
 	most := libraries
-	if os.Getenv("LWSBT_FULL") == "" {
+	if !cmdtest.Full() {
 		commands, most = commands[:1], 1
 	}
 	dir := t.TempDir() + "/"
