@@ -6,6 +6,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // events converts items to events, in order. An event whose call path is not known yet waits
@@ -102,10 +103,10 @@ func (e *events) resolve(q *queuedEvent, all bool) bool {
 	}
 	switch e.labels.by {
 	case ByThread:
-		q.Path, q.in = e.labels.thread(e.builder, q.Thread, true), nil
+		q.Path, q.in = e.builder.Path([]symbol.Addr{e.labels.thread(q.Thread, true)}), nil
 		return true
 	case BySize:
-		q.Path, q.in = e.labels.size(e.builder, q.Bytes), nil
+		q.Path, q.in = e.builder.Path([]symbol.Addr{e.labels.size(q.Bytes)}), nil
 		return true
 	}
 	id := q.in.named(q.name)
@@ -116,7 +117,9 @@ func (e *events) resolve(q *queuedEvent, all bool) bool {
 		}
 		x.path, _ = q.in.builderPath(e.builder, id)
 	}
-	q.Path, q.in = x.path, nil
+	if q.Path, q.in = x.path, nil; e.labels.by == ByThreadPath {
+		q.Path = e.builder.Path(append(q.Path.Append(nil), e.labels.thread(q.Thread, true)))
+	}
 	return true
 }
 

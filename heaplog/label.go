@@ -13,13 +13,14 @@ import (
 type Label uint8
 
 const (
-	ByPath   Label = iota // the call path
-	ByThread              // the thread that allocated
-	BySize                // the size of the block
+	ByPath       Label = iota // the call path
+	ByThread                  // the thread that allocated
+	BySize                    // the size of the block
+	ByThreadPath              // the call path, with the thread as its outermost frame
 )
 
 // GroupBy sets the call paths of dumps and events. With ByThread and BySize, each call path is
-// one frame, such as "thread 7" or "64 bytes". Lines of call paths (~p#) do not record threads
+// one frame, such as "thread 7" or "64 bytes"; with ByThreadPath, such a frame is added. Lines of call paths (~p#) do not record threads
 // and sizes; a log with such lines is an error.
 func GroupBy(l Label) Option { return func(c *config) error { c.label = l; return nil } }
 
@@ -51,8 +52,8 @@ func (l *labels) header(h *codec.Header) {
 // maxThreadNames is the largest number of threads of a boot that have names.
 const maxThreadNames = 1 << 16
 
-// path returns the call path with one frame.
-func (l *labels) path(b *profile.Builder, name string) profile.Path {
+// frame returns the address with a name.
+func (l *labels) frame(name string) symbol.Addr {
 	a, known := l.addrs[name]
 	if !known {
 		if l.addrs == nil {
@@ -61,23 +62,29 @@ func (l *labels) path(b *profile.Builder, name string) profile.Path {
 		a = symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}}}
 		l.addrs[name] = a
 	}
-	return b.Path([]symbol.Addr{a})
+	return a
 }
 
-// size returns the call path of blocks of a size.
-func (l *labels) size(b *profile.Builder, bytes uint64) profile.Path {
-	return l.path(b, fmt.Sprintf("%d bytes", bytes))
-}
+// size returns the frame of blocks of a size.
+func (l *labels) size(bytes uint64) symbol.Addr { return l.frame(fmt.Sprintf("%d bytes", bytes)) }
 
-// thread returns the call path of a thread.
-func (l *labels) thread(b *profile.Builder, thread uint64, known bool) profile.Path {
+// thread returns the frame of a thread.
+func (l *labels) thread(thread uint64, known bool) symbol.Addr {
 	if !known {
-		return l.path(b, "(thread not recorded)")
+		return l.frame("(thread not recorded)")
 	}
 	if name := l.names[thread]; name != "" {
-		return l.path(b, fmt.Sprintf("thread %d %s", thread, name))
+		return l.frame(fmt.Sprintf("thread %d %s", thread, name))
 	}
-	return l.path(b, fmt.Sprintf("thread %d", thread))
+	return l.frame(fmt.Sprintf("thread %d", thread))
+}
+
+// threadOf returns the frame of the thread of a record.
+func (l *labels) threadOf(it *Item) symbol.Addr {
+	if it.User == nil {
+		return l.thread(0, false)
+	}
+	return l.thread(it.User.Get(codec.TagThread))
 }
 
 // cutDepth is the number of frames at which libwebsockets and device/ cut a stack.
@@ -87,19 +94,24 @@ const cutDepth = 31
 func (l *labels) pathOf(b *profile.Builder, it *Item) profile.Path {
 	d := it.decoded
 	switch {
-	case l.by == ByThread && it.User == nil:
-		return l.thread(b, 0, false)
 	case l.by == ByThread:
-		t, known := it.User.Get(codec.TagThread)
-		return l.thread(b, t, known)
+		return b.Path([]symbol.Addr{l.threadOf(it)})
 	case l.by == BySize:
-		return l.size(b, it.Allocs[0].Bytes)
+		return b.Path([]symbol.Addr{l.size(it.Allocs[0].Bytes)})
+	case l.by == ByThreadPath:
+		return b.Path(append(wholeStack(d), l.threadOf(it)))
 	case !d.hasPath:
-		stack := d.allocs[0].Stack
-		if len(stack) >= cutDepth {
-			stack = append(stack[:len(stack):len(stack)], profile.CutAddr(len(stack)))
-		}
-		d.path, d.hasPath = b.Path(stack), true
+		d.path, d.hasPath = b.Path(wholeStack(d)), true
 	}
 	return d.path
+}
+
+// wholeStack returns the stack of a record, with a frame that says so if it was cut.
+func wholeStack(d *decoded) []symbol.Addr {
+	stack := d.allocs[0].Stack
+	stack = stack[:len(stack):len(stack)]
+	if len(stack) >= cutDepth {
+		stack = append(stack, profile.CutAddr(len(stack)))
+	}
+	return stack
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -33,6 +34,7 @@ type Summary struct {
 
 	Dumps, Boots int
 	Undecided    string  // why dumps may have been added up as one, and what to do; "" if none were
+	Layout       bool    // the log says where blocks are in the heap, or how much of it is free (~h#heap)
 	LostEvents   int64   // events that the recorder dropped
 	BadFrees     []Place // the first frees of addresses with no live block
 	Notes        []Note
@@ -116,6 +118,7 @@ type tally struct {
 	announced  bool // a ~h#begin line announces a number of records
 	allocated  bool // a ~h#total line says that there were allocations
 	lostEvents int64
+	layout     bool   // as in Summary
 	process    string // of the last ~h#boot, "" if it has no process
 	unended    bool   // events follow the last dump of the process
 	badFrees   []Place
@@ -179,10 +182,30 @@ func (t *tally) add(it *Item) {
 			t.lenient++
 		}
 	}
+	t.layout = t.layout || hasLayout(it)
 	if it.Kind == Event || it.Kind == PathEvents {
 		t.unended = t.process != "" // btrecord writes a dump at the end of a process
 	}
 	t.kinds[it.Kind]++
+}
+
+// hasLayout reports whether an item has addresses of blocks, or what the allocator says.
+func hasLayout(it *Item) bool {
+	switch it.Kind {
+	case Mark:
+		return it.Header.Verb == codec.VerbHeap
+	case Event:
+		return true
+	case Paths:
+		return it.Paths.Flags&callpath.Blocks != 0
+	case PathEvents:
+		return it.events.Flags&callpath.Blocks != 0
+	}
+	if it.User == nil {
+		return false
+	}
+	_, ok := it.User.Get(codec.TagAddress)
+	return ok
 }
 
 func (t *tally) fault(it *Item) {
@@ -258,7 +281,7 @@ func (t *tally) dump(d *profile.Dump, from *dumpStart) {
 func (p *pass) summary() Summary {
 	t := &p.tally
 	s := Summary{Bytes: t.bytes, Lines: t.lines, Stored: t.stored, Records: map[Kind]int64{}, Cut: t.cut, CutByLws: t.cutByLws,
-		Lenient: t.lenient, Dumps: p.sequence.count, Boots: p.sequence.boot, LostEvents: t.lostEvents, BadFrees: slices.Clone(t.badFrees)}
+		Lenient: t.lenient, Dumps: p.sequence.count, Boots: p.sequence.boot, Layout: t.layout, LostEvents: t.lostEvents, BadFrees: slices.Clone(t.badFrees)}
 	if t.last != nil {
 		s.At = t.last.Place
 	}

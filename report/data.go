@@ -16,9 +16,10 @@ type data struct {
 	Subtitle string   `json:"subtitle"`
 	Notes    []string `json:"notes"`
 	Dumps    []dump   `json:"dumps"`
-	Open     int      `json:"open"`    // the dump to show first
-	OpenWhy  string   `json:"openWhy"` // why it is not the last
-	Sites    [][4]any `json:"sites"`   // function, file, line, module
+	Open     int      `json:"open"`              // the dump to show first
+	OpenWhy  string   `json:"openWhy"`           // why it is not the last
+	Threads  bool     `json:"threads,omitempty"` // the outermost frames are threads
+	Sites    [][4]any `json:"sites"`             // function, file, line, module
 	Parent   []int    `json:"parent"`
 	Site     []int    `json:"site"`
 	// Values has for each node with any: the node, the number of changes, and for each change
@@ -29,6 +30,7 @@ type data struct {
 	GrowthTotal *[2]grown           `json:"growthTotal,omitempty"`
 	GrowthBoot  int                 `json:"growthBoot,omitempty"` // whose growth it is, 0 for all
 	Leaks       *leaks              `json:"leaks,omitempty"`
+	Map         *heapMap            `json:"map,omitempty"`
 	Sources     map[string][]source `json:"sources,omitempty"`
 
 	sites map[profile.Site]int
@@ -85,7 +87,7 @@ type edge struct{ parent, site int }
 const largestExact = 1<<53 - 1
 
 func newData(p *profile.Profile, o *Options) *data {
-	d := &data{Subtitle: printable.Text(o.Subtitle), Notes: []string{}, Sites: [][4]any{}, Parent: []int{-1}, Site: []int{-1}, Values: []uint64{},
+	d := &data{Subtitle: printable.Text(o.Subtitle), Threads: o.Threads, Notes: []string{}, Sites: [][4]any{}, Parent: []int{-1}, Site: []int{-1}, Values: []uint64{},
 		sites: map[profile.Site]int{}, nodes: map[edge]int{}}
 	for _, n := range o.Notes {
 		d.Notes = append(d.Notes, printable.Text(n))
@@ -102,6 +104,7 @@ func newData(p *profile.Profile, o *Options) *data {
 		d.addCost(&c)
 	}
 	d.addLeaks(o.Leaks)
+	d.addMap(o.Map)
 	d.addSources(o.Sources)
 	return d
 }

@@ -25,7 +25,7 @@ var scripts embed.FS
 
 // parts are the files of the script in the order in which they stand in the page. Only
 // the last uses the document when it is loaded.
-var parts = []string{"format", "model", "tree", "layout", "color", "state", "element", "flame", "table", "timeline", "views", "app"}
+var parts = []string{"format", "model", "tree", "layout", "color", "state", "element", "flame", "table", "timeline", "views", "map", "app"}
 
 // script returns the script of a page.
 func script() (string, error) {
@@ -68,7 +68,9 @@ type Options struct {
 	Title    string   // "" for "heap"
 	Subtitle string   // what the profile is of
 	Notes    []string // remarks for the reader, such as which lines were lost
+	Threads  bool     // the outermost frame of each call path is a thread
 	Costs    []Cost   // what call paths have beside live memory
+	Map      *Map     // where in the heap blocks and holes are; nil for no such tab
 	Leaks    *Leaks   // the leaks, the first tab if there are any; nil for no such tab
 
 	// Growth has the dumps of one boot, of which the growth is shown, in the view of the page;

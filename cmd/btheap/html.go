@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	heap "github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/report"
@@ -32,7 +33,8 @@ func htmlCommand() *cobra.Command {
 		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
 		Long: `html writes one HTML file that needs no network: the leaks, the dumps over time,
 a flame graph of each moment and of the difference between two, callers and
-callees of each function, with --sources its source lines, and the growth. For a
+callees of each function, with --sources its source lines, the growth, and the
+heap map if the log has addresses of blocks. For a
 recording with events, it has 40 moments, and the memory that was live at the
 peak, ever allocated, and temporary.`,
 		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --sources src --heap 256K -o heap.html device.log",
@@ -60,6 +62,9 @@ peak, ever allocated, and temporary.`,
 // readMoments reads all dumps. A recording with fewer than four dumps and with events is
 // sampled.
 func (h *html) readMoments() error {
+	if h.label == heaplog.ByThread { // the page has the call paths of each thread
+		h.label, h.view.By = heaplog.ByThreadPath, heap.ByLine
+	}
 	if err := h.read(); err != nil {
 		return err
 	}
@@ -73,7 +78,7 @@ func (h *html) readMoments() error {
 func (h *html) write(w io.Writer) error {
 	h.view.Modules = true
 	list := h.dumps
-	o := report.Options{Title: h.title, Subtitle: title(list[0])}
+	o := report.Options{Title: h.title, Subtitle: title(list[0]), Threads: h.label == heaplog.ByThreadPath}
 	if len(list) > 1 {
 		o.Subtitle = subtitle(list)
 	}
@@ -102,6 +107,9 @@ func (h *html) write(w io.Writer) error {
 		return err
 	}
 	if o.Leaks, err = h.leaks(); err != nil {
+		return err
+	}
+	if o.Map, err = h.heapMap(); err != nil {
 		return err
 	}
 	if h.sources != "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -67,10 +68,6 @@ func TestPageOfEvents(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("code %d: %s", code, errs)
 	}
-	m := regexp.MustCompile(`(?s)<script id="data" type="application/json">(.*?)</script>`).FindStringSubmatch(out)
-	if m == nil {
-		t.Fatal("no data in the page")
-	}
 	var d struct {
 		Dumps []struct{ Bytes uint64 }
 		Costs []struct {
@@ -78,9 +75,7 @@ func TestPageOfEvents(t *testing.T) {
 			Values []uint64
 		}
 	}
-	if err := json.Unmarshal([]byte(m[1]), &d); err != nil {
-		t.Fatal(err)
-	}
+	pageData(t, out, &d)
 	if n := len(d.Dumps); n < 39 || n > 41 || d.Dumps[1].Bytes != 7500 || d.Dumps[10].Bytes != 500 {
 		t.Errorf("%d moments, want 40 a second apart, of 7,500 bytes until 3 s and 500 until 40 s: %v", n, d.Dumps)
 	}
@@ -129,5 +124,133 @@ func TestSubtitle(t *testing.T) {
 		if got := subtitle(x.list); got != x.want {
 			t.Errorf("got %q, want %q", got, x.want)
 		}
+	}
+}
+
+// pageData decodes the data of a page.
+func pageData(t *testing.T, page string, data any) {
+	t.Helper()
+	m := regexp.MustCompile(`(?s)<script id="data" type="application/json">(.*?)</script>`).FindStringSubmatch(page)
+	if m == nil {
+		t.Fatal("no data in the page")
+	}
+	if err := json.Unmarshal([]byte(m[1]), data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pageMap is the heap map of a page.
+type pageMap struct {
+	Map *struct {
+		Open    int
+		Moments []struct {
+			Name                string
+			Known               bool
+			Used, Free, Largest uint64
+			Blocks, Holes       int
+			Ranges              []struct {
+				Start  string
+				Length uint64
+				Cells  []int
+			}
+			Pins []struct {
+				Kept uint64
+				Node int
+			}
+			Said []uint64
+		}
+	}
+}
+
+// The page has the map that btheap map writes. The numbers are those of tornLog's comment.
+func TestPageMap(t *testing.T) {
+	page, errs, code := command("", "html", "-q", logFile(t, "fw.log", tornLog(t)))
+	var d pageMap
+	pageData(t, page, &d)
+	if code != 0 || d.Map == nil || len(d.Map.Moments) != 2 || d.Map.Open != 1 {
+		t.Fatalf("exit code %d, %s: %+v", code, errs, d.Map)
+	}
+	first, last := d.Map.Moments[0], d.Map.Moments[1]
+	if first.Used != 3024 || first.Largest != 1016 || first.Said[2] != 900 || len(first.Pins) != 0 {
+		t.Errorf("the first dump: %+v", first)
+	}
+	if last.Name != "dump 2, 2 s" || last.Used != 1024 || last.Free != 3072 || last.Holes != 2 || last.Largest != 2024 || last.Said[1] != 3000 {
+		t.Errorf("the last dump: %+v", last)
+	}
+	if len(last.Pins) != 1 || last.Pins[0].Kept != 1048 || last.Pins[0].Node == 0 {
+		t.Errorf("the call paths that keep holes apart: %+v", last.Pins)
+	}
+	if r := last.Ranges[0]; len(last.Ranges) != 1 || r.Start != "0x20001000" || r.Length != 4096 || len(r.Cells) != 1024 || r.Cells[0] != 100 || r.Cells[249] != 100 || r.Cells[250] != 0 || r.Cells[512] != 100 || r.Cells[518] != 0 {
+		t.Errorf("the ranges: %+v", last.Ranges)
+	}
+	for name, log := range map[string]string{"no addresses": leaking(t, true), "a pipe": ""} {
+		args, in := []string{"html", logFile(t, "x.log", log)}, ""
+		if log == "" {
+			args, in = []string{"html"}, tornLog(t)
+		}
+		page, errs, code := command(in, args...)
+		d.Map = nil
+		if pageData(t, page, &d); code != 0 || d.Map != nil || strings.Contains(errs, "heap map") != (log == "") {
+			t.Errorf("%s: exit code %d, %s: %+v", name, code, errs, d.Map)
+		}
+	}
+}
+
+// Of events, the page has the map over time. Each of 120 blocks is freed two events later, but
+// every tenth.
+func TestPageMapOfEvents(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("~h#boot prog=x w=32 heap=1000+10000\n")
+	write := func(kind, n, size uint64) {
+		var u codec.User
+		u.Set(codec.TagEvent, kind)
+		u.Set(codec.TagAddress, 0x1000+n*256)
+		u.Set(codec.TagTime, n*1000)
+		u.Set(codec.TagThread, 1+n%2)
+		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: []uint64{0x401200}, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(codec.AppendEventLine(nil, blob), '\n'))
+	}
+	events, live := 0, uint64(0)
+	for n := range uint64(120) {
+		write(codec.EventAllocated, n, 100)
+		events, live = events+1, live+100
+		if n%10 != 0 {
+			write(codec.EventFreed, n, 0)
+			events, live = events+1, live-100
+		}
+	}
+	log := logFile(t, "x.rec", b.String())
+	page, errs, code := command("", "html", "-q", log)
+	var d pageMap
+	pageData(t, page, &d)
+	step := (events + pageSteps - 1) / pageSteps
+	if code != 0 || d.Map == nil || len(d.Map.Moments) != (events+step-1)/step {
+		t.Fatalf("exit code %d, %s, %d events: %+v", code, errs, events, d.Map)
+	}
+	last := d.Map.Moments[len(d.Map.Moments)-1]
+	if last.Used != live || last.Blocks != int(live/100) || last.Name != "live at 0.119 s" {
+		t.Errorf("the last moment: %+v, want %d bytes", last, live)
+	}
+	for i, x := range d.Map.Moments[1:] {
+		if before := d.Map.Moments[i]; x.Used+200 < before.Used {
+			t.Errorf("moment %d has %d bytes, the one before it %d", i+1, x.Used, before.Used)
+		}
+	}
+	out, errs, code := command("", "map", log)
+	if want := fmt.Sprintf("\n   0.119     1  %s", "1,200"); code != 0 || !strings.Contains(out, want) || !strings.Contains(out, "Time (s)  Boot") || !strings.Contains(out, "largest hole ") {
+		t.Errorf("exit code %d, %s, no %q in\n%s", code, errs, want, out)
+	}
+	var threads struct {
+		Threads bool
+		Sites   [][]any
+	}
+	page, _, code = command("", "html", "--by", "thread", log)
+	pageData(t, page, &threads)
+	text := fmt.Sprint(threads.Sites)
+	if code != 0 || !threads.Threads || !strings.Contains(text, "thread 1") || !strings.Contains(text, "thread 2") || !strings.Contains(text, "0x401200") {
+		t.Errorf("--by thread: exit code %d, %+v", code, threads)
 	}
 }

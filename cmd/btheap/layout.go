@@ -287,25 +287,33 @@ func (m *mapped) histogram() (s sizes) {
 	return s
 }
 
-// picture draws a region as cells of equal size: how much of each is used.
-func (m *mapped) picture(r codec.Range, cells int) string {
-	used := make([]float64, cells)
-	per := float64(r.Length) / float64(cells)
+// cells returns how much of each of n equal parts of a region is used, from 0 to 1.
+func (m *mapped) cells(r codec.Range, n int) []float64 {
+	used, per := make([]float64, n), float64(r.Length)/float64(n)
 	for _, b := range m.blocks {
 		if b.addr < r.Start || b.addr-r.Start >= r.Length {
 			continue
 		}
 		from := float64(b.addr - r.Start)
 		to := min(from+float64(b.size), float64(r.Length))
-		for i := int(from / per); i < cells && float64(i)*per < to; i++ {
+		for i := int(from / per); i < n && float64(i)*per < to; i++ {
 			used[i] += min(to, float64(i+1)*per) - max(from, float64(i)*per)
 		}
 	}
+	for i := range used {
+		used[i] = min(1, used[i]/per)
+	}
+	return used
+}
+
+// picture draws a region as n cells of equal size: how much of each is used.
+func (m *mapped) picture(r codec.Range, n int) string {
+	cells := m.cells(r, n)
 	shades := []rune("·░▒▓█")
-	out := make([]rune, cells)
-	for i, u := range used {
+	out := make([]rune, n)
+	for i, part := range cells {
 		level := 0
-		if part := u / per; part > 0 {
+		if part > 0 {
 			level = min(len(shades)-1, 1+int(part*float64(len(shades)-1)-1e-9))
 		}
 		out[i] = shades[level]

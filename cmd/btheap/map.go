@@ -3,10 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,34 +19,9 @@ import (
 // heapMap is the state of btheap map.
 type heapMap struct {
 	*session
+	layouts
 	rows  int
 	space string
-
-	builder  *heap.Builder
-	declared regions // heap= of the boot, or --space
-	inferred regions // of the blocks of the boot so far
-	heap     heap.Heap
-	now      *moment             // the open dump
-	gap      uint64              // the smallest between two blocks in this boot
-	seen     map[uint64]struct{} // addresses of blocks of an implicit dump
-	moments  []*moment
-	shown    *mapped // of the dump that is reported on
-	of       *moment
-}
-
-// moment is a dump, or what was live at the end of a recording with events.
-type moment struct {
-	number   int // of the dump, from 1
-	boot     int
-	time     time.Duration
-	timed    bool
-	diff     bool // only what changed is in the log
-	implicit bool // it has no ~h#begin
-	blocks   []placed
-	heap     heap.Heap
-	m        mapped // without lists
-	holes    int
-	known    bool // the blocks have addresses
 }
 
 func mapCommand() *cobra.Command {
@@ -59,7 +32,7 @@ func mapCommand() *cobra.Command {
 		Long: `map shows where blocks lie in the heap: what is used and free, the largest hole
 in each dump, holes by size, and the call paths whose blocks keep holes apart.
 It needs dumps (~h#begin) or events with addresses, or at least what the
-allocator says (~h#heap). The heap is heap= of ~h#boot, or --space; else it is
+allocator says (~h#heap); of events, it shows 20 moments. The heap is heap= of ~h#boot, or --space; else it is
 the blocks that are at most 1 MiB apart. Memory of no block in the log is free.`,
 		Example: "btheap map -e app.elf device.log\nbtheap map --space 20001000+8000 --dump 3 -e app.elf device.log",
 	}, heap.ByLine, func(args []string) ([]string, error) {
@@ -83,175 +56,35 @@ the blocks that are at most 1 MiB apart. Memory of no block in the log is free.`
 	return c
 }
 
-// read reads the blocks of all dumps.
+// mapSteps is how many moments of a recording with events are listed.
+const mapSteps = 20
+
+// read reads the blocks of all dumps, or of events.
 func (m *heapMap) read() error {
-	if from, to := m.Selected(); from != to {
+	from, to := m.Selected()
+	if from != to {
 		return cli.BadArgsf("--dump %s, expected one dump", m.Dump)
 	}
 	if err := m.open(heaplog.NamesFirst()); err != nil {
 		return err
 	}
-	m.builder, m.gap = heap.NewBuilder(m.maxPaths), math.MaxUint64
-	events, boot := false, 1
-	for it, err := range m.reader.Items() {
-		if err != nil {
-			if err := m.out.Add(err); err != nil {
-				return err
-			}
-			continue
-		}
-		switch {
-		case it.Kind == heaplog.Mark:
-			if it.Header.Verb == codec.VerbBoot && (len(m.moments) > 0 || m.now != nil) {
-				boot++
-			}
-			m.mark(it.Header, boot)
-		case it.Kind == heaplog.Event, it.Kind == heaplog.PathEvents:
-			events = true
-		default:
-			for b := range blocksOf(it, m.builder) {
-				m.block(b, boot)
-			}
-		}
+	m.builder, m.flag, m.pick, m.steps = heap.NewBuilder(m.maxPaths), m.space != "", max(0, from), mapSteps
+	if err := m.layouts.read(m.reader, m.out.Add); err != nil {
+		return err
 	}
-	m.end()
 	m.outcome = m.out.End()
 	if m.outcome != nil && cli.Code(m.outcome) != cli.Short {
 		return m.outcome
 	}
-	if events && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.known }) {
-		if err := m.readEvents(); err != nil {
-			return err
-		}
+	if err := m.layouts.readEvents(m.reader, m.out.Add); err != nil {
+		return err
 	}
 	return m.choose()
 }
 
-// mark takes a header line.
-func (m *heapMap) mark(h *codec.Header, boot int) {
-	switch h.Verb {
-	case codec.VerbBoot:
-		m.end()
-		m.inferred, m.heap, m.gap = nil, heap.Heap{}, math.MaxUint64
-		if m.space == "" {
-			m.declared = nil
-			text, _ := h.Get("heap")
-			if ranges, ok := codec.ParseRanges(text); ok {
-				m.declared = declared(ranges)
-			}
-		}
-	case codec.VerbBegin:
-		m.end()
-		m.now = &moment{number: len(m.moments) + 1, boot: boot}
-		if us, ok := h.Uint("t"); ok && us < 1<<53 {
-			m.now.time, m.now.timed = time.Duration(us)*time.Microsecond, true
-		}
-		kind, _ := h.Get("k")
-		m.now.diff = kind == "diff"
-	case codec.VerbEnd:
-		m.end()
-	case codec.VerbHeap:
-		number := func(key string) uint64 { v, _ := h.Uint(key); return v }
-		m.heap = heap.Heap{Known: true, Size: number("size"), Free: number("free"), Largest: number("largest"), Min: number("min")}
-		if m.now == nil && len(m.moments) > 0 && m.moments[len(m.moments)-1].boot == boot && !m.moments[len(m.moments)-1].heap.Known {
-			m.moments[len(m.moments)-1].heap = m.heap
-		}
-	}
-}
-
-// block adds a block. Without ~h#begin, a dump begins where an address is repeated.
-func (m *heapMap) block(b placed, boot int) {
-	if _, again := m.seen[b.addr]; m.now == nil || m.now.implicit && again {
-		m.end()
-		m.now = &moment{number: len(m.moments) + 1, boot: boot, implicit: true}
-	}
-	if m.now.implicit {
-		if m.seen == nil {
-			m.seen = map[uint64]struct{}{}
-		}
-		m.seen[b.addr] = struct{}{}
-	}
-	m.now.known = true
-	m.now.blocks = append(m.now.blocks, b)
-}
-
-// end ends the open dump. Of all but the one to report on, only sums are kept.
-func (m *heapMap) end() {
-	x := m.now
-	m.seen = nil
-	if m.now = nil; x == nil {
-		return
-	}
-	x.heap = m.heap
-	m.heap = heap.Heap{}
-	m.add(x)
-}
-
-func (m *heapMap) add(x *moment) {
-	m.moments = append(m.moments, x)
-	if x.diff || !x.known {
-		x.known = false
-		return
-	}
-	space := m.declared
-	if space == nil {
-		m.inferred = m.inferred.grow(x.blocks)
-		space = slices.Clone(m.inferred)
-	}
-	sortBlocks(x.blocks)
-	m.gap = smallestGap(m.gap, x.blocks)
-	full := mapBlocks(space, x.blocks, leastHole(m.gap))
-	x.m = *full
-	x.holes = len(full.holes)
-	x.m.holes, x.m.groups, x.m.blocks, x.m.regions, x.blocks = nil, nil, nil, nil, nil
-	if from, _ := m.Selected(); from <= 0 && (full.count > 0 || m.shown == nil) || from == x.number {
-		m.shown, m.of = full, x
-	}
-}
-
-// readEvents maps what is live after the last event.
-func (m *heapMap) readEvents() error {
-	live := map[uint64]placed{}
-	boot, at := 0, time.Duration(0)
-	for e, err := range m.reader.Events() {
-		if err != nil {
-			if err := m.out.Add(err); err != nil {
-				return fmt.Errorf("%w (the events are read twice)", err)
-			}
-			continue
-		}
-		if e.Boot != boot {
-			boot = e.Boot
-			clear(live)
-		}
-		if e.Numbered {
-			return cli.Usagef("the events have no addresses, expected dumps or events with addresses")
-		}
-		at = e.Time
-		switch e.Kind {
-		case heap.Freed:
-			delete(live, e.Addr)
-		case heap.Moved:
-			delete(live, e.Old)
-			fallthrough
-		case heap.Allocated:
-			live[e.Addr] = placed{e.Addr, e.Bytes, copyPath(m.builder, e.Path)}
-		}
-	}
-	x := &moment{number: len(m.moments) + 1, boot: boot, time: at, timed: true, known: true}
-	for _, b := range live {
-		x.blocks = append(x.blocks, b)
-	}
-	m.add(x)
-	return nil
-}
-
-// copyPath returns a path of another Builder in b.
-func copyPath(b *heap.Builder, p heap.Path) heap.Path { return b.Path(p.Append(nil)) }
-
 // choose checks that there is something to report on.
 func (m *heapMap) choose() error {
-	if m.shown == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.heap.Known }) {
+	if m.layouts.shown == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.heap.Known }) {
 		if from, _ := m.Selected(); from > len(m.moments) {
 			return cli.Usagef("--dump %d: the log has %d", from, len(m.moments))
 		}
@@ -265,12 +98,12 @@ func (m *heapMap) write(w io.Writer) error {
 	if m.json {
 		return m.writeJSON(w)
 	}
-	if m.shown != nil {
+	if m.layouts.shown != nil {
 		m.writeMap(w)
 		fmt.Fprintln(w)
 	}
 	m.writeMoments(w)
-	if m.shown != nil {
+	if m.layouts.shown != nil {
 		m.writeSizes(w)
 		return m.writePins(w)
 	}
@@ -281,9 +114,9 @@ func (m *heapMap) write(w io.Writer) error {
 func share(part float64) string { return strconv.FormatFloat(100*part, 'f', 1, 64) + " %" }
 
 // source returns where the ranges of the heap come from: flag, log or blocks.
-func (m *heapMap) source() string {
+func (m *layouts) source() string {
 	switch {
-	case m.space != "":
+	case m.flag:
 		return "flag"
 	case m.declared == nil:
 		return "blocks"
@@ -293,14 +126,10 @@ func (m *heapMap) source() string {
 
 // writeMap writes the sums of a dump and the picture of its heap.
 func (m *heapMap) writeMap(w io.Writer) {
-	x := m.shown
-	name := fmt.Sprintf("dump %d", m.of.number)
-	if m.of.timed {
-		name += ", " + duration(m.of.time.Hours())
-	}
+	x := m.layouts.shown
 	how := map[string]string{"flag": "--space", "log": "as the log says", "blocks": "inferred from the blocks"}[m.source()]
 	fmt.Fprintf(w, "%s: %s bytes of heap (%s)\n%s bytes used by %s; %s free in %s, the largest of %s: fragmentation %s\ngaps below %d bytes are not counted as holes\n",
-		name, cli.Number(x.size), how, cli.Number(x.used), cli.Count(x.count, "block"), cli.Number(x.free), cli.Count(len(x.holes), "hole"),
+		m.of.name(), cli.Number(x.size), how, cli.Number(x.used), cli.Count(x.count, "block"), cli.Number(x.free), cli.Count(len(x.holes), "hole"),
 		cli.Number(x.largest), share(fragmentation(x.free, x.largest)), x.least)
 	if x.outside > 0 {
 		fmt.Fprintf(w, "%s outside of the heap\n", cli.Count(x.outside, "block"))
@@ -331,6 +160,7 @@ func (m *heapMap) writeMap(w io.Writer) {
 func (m *heapMap) writeMoments(w io.Writer) {
 	blocks := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.known })
 	said := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.heap.Known })
+	live := len(m.moments) > 0 && m.moments[len(m.moments)-1].live
 	tb := table.Table{Head: []string{"Dump", "Boot"}, Right: slices.Repeat([]bool{true}, 11)}
 	if blocks {
 		tb.Head = append(tb.Head, "Used", "Blocks", "Free", "Holes", "Largest", "Frag.")
@@ -338,8 +168,16 @@ func (m *heapMap) writeMoments(w io.Writer) {
 	if said {
 		tb.Head = append(tb.Head, "Allocator", "Largest", "Frag.")
 	}
+	if live {
+		tb.Head[0] = "Time (s)"
+	}
 	for _, x := range m.moments {
 		row := []string{strconv.Itoa(x.number), strconv.Itoa(x.boot)}
+		if x.live {
+			row[0] = seconds(x.time.Seconds())
+		} else if live {
+			row[0] = fmt.Sprintf("dump %d", x.number)
+		}
 		switch {
 		case x.known:
 			row = append(row, cli.Number(x.m.used), cli.Number(x.m.count), cli.Number(x.m.free), cli.Number(x.holes), cli.Number(x.m.largest),
@@ -356,13 +194,30 @@ func (m *heapMap) writeMoments(w io.Writer) {
 		tb.Rows = append(tb.Rows, row)
 	}
 	tb.Write(w)
+	m.writeTrends(w)
+}
+
+// writeTrends draws what is free and the largest hole over the moments.
+func (m *heapMap) writeTrends(w io.Writer) {
+	var free, largest []*heap.Value
+	for _, x := range m.moments {
+		switch {
+		case x.known:
+			free, largest = append(free, &heap.Value{Bytes: x.m.free}), append(largest, &heap.Value{Bytes: x.m.largest})
+		case x.heap.Known:
+			free, largest = append(free, &heap.Value{Bytes: x.heap.Free}), append(largest, &heap.Value{Bytes: x.heap.Largest})
+		}
+	}
+	if len(free) > 2 {
+		fmt.Fprintf(w, "\nfree %s  largest hole %s\n", sparkline(free, heap.Bytes, 24), sparkline(largest, heap.Bytes, 24))
+	}
 }
 
 // writeSizes writes the histogram.
 func (m *heapMap) writeSizes(w io.Writer) {
 	fmt.Fprintln(w)
 	tb := table.Table{Head: []string{"Size", "Holes", "Bytes", "Blocks", "Bytes"}, Right: []bool{true, true, true, true, true}}
-	for i, x := range m.shown.histogram() {
+	for i, x := range m.layouts.shown.histogram() {
 		if x.holes+x.blocks > 0 {
 			low := uint64(1) << i
 			tb.Rows = append(tb.Rows, []string{fmt.Sprintf("%s to %s", cli.Number(low), cli.Number(low+(low-1))), cli.Number(x.holes), cli.Number(x.holeBytes),
@@ -374,15 +229,11 @@ func (m *heapMap) writeSizes(w io.Writer) {
 
 // pinned returns the call paths that keep holes apart and that the flags do not leave out.
 func (m *heapMap) pinned() (*heap.Profile, []pin, error) {
-	pins := m.shown.pins()
-	for _, p := range pins {
-		m.builder.Add(p.path, heap.Value{Bytes: p.bytes, Count: uint64(p.blocks)})
-	}
-	p, err := heap.New(m.builder.End(heap.Dump{}))
+	pins := m.layouts.shown.pins()
+	p, err := m.name(m.view, slices.Values(pins))
 	if err != nil {
 		return nil, nil, err
 	}
-	p = p.View(m.view)
 	m.session.shown = p
 	return p, slices.DeleteFunc(pins, func(x pin) bool { _, shown := p.Stack(x.path); return !shown }), nil
 }

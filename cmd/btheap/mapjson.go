@@ -80,7 +80,7 @@ func (m *heapMap) writeJSON(w io.Writer) error {
 	for _, x := range m.moments {
 		d.Moments = append(d.Moments, momentJSON(x))
 	}
-	if m.shown != nil {
+	if m.layouts.shown != nil {
 		var err error
 		if d.Map, err = m.mapJSON(); err != nil {
 			return err
@@ -109,11 +109,11 @@ func momentJSON(x *moment) jsonMoment {
 
 // mapJSON returns the heap of the dump that is reported on.
 func (m *heapMap) mapJSON() (*jsonMap, error) {
-	j := &jsonMap{Number: m.of.number, Source: m.source(), LeastHole: m.shown.least, Ranges: []jsonRange{}, Sizes: []jsonSizes{}, Pins: []jsonPinned{}}
-	for _, r := range m.shown.regions {
+	j := &jsonMap{Number: m.of.number, Source: m.source(), LeastHole: m.layouts.shown.least, Ranges: []jsonRange{}, Sizes: []jsonSizes{}, Pins: []jsonPinned{}}
+	for _, r := range m.layouts.shown.regions {
 		j.Ranges = append(j.Ranges, rangeJSON(r))
 	}
-	for i, x := range m.shown.histogram() {
+	for i, x := range m.layouts.shown.histogram() {
 		if low := uint64(1) << i; x.holes+x.blocks > 0 {
 			j.Sizes = append(j.Sizes, jsonSizes{low, low + (low - 1), x.holes, x.holeBytes, x.blocks, x.blockBytes})
 		}

@@ -3,7 +3,7 @@
 "use strict";
 const test = require("node:test"), assert = require("node:assert"), fs = require("node:fs"), vm = require("node:vm"), path = require("node:path");
 
-for (const part of ["format", "model", "tree", "layout", "color", "state"])
+for (const part of ["format", "model", "tree", "layout", "color", "state", "map"])
   vm.runInThisContext(fs.readFileSync(path.join(process.env.SCRIPTS, part + ".js"), "utf8"), part + ".js");
 const $ = name => vm.runInThisContext(name); // a const of the script is no property of the global object
 
@@ -73,6 +73,17 @@ test("numbers", () => {
   assert.equal(duration(0.0015), "1.5 ms");
   assert.equal(duration(864000, 864000), "10 d");
   assert.equal(share(1, 0), "0.0%");
+});
+
+test("the heap map's numbers", () => {
+  assert.equal($("fragmentation")(3072, 2024), 1 - 2024 / 3072);
+  assert.equal($("fragmentation")(0, 0), 0);
+  assert.deepEqual(mapSeries([{known: true, used: 3, free: 4, largest: 2, said: [9, 9, 9, 9]}, {known: false, said: [10, 4, 1, 0]}]),
+    [{used: 3, free: 4, largest: 2}, {used: 6, free: 4, largest: 1}]);
+  const range = {start: "0xffffffff80001000", length: 4096, cells: new Array(64)}; // 64 bytes a cell
+  assert.equal(cellAddress(range, 0), "0xffffffff80001000");
+  assert.equal(cellAddress(range, 33), "0xffffffff80001840");
+  assert.equal(cellAddress({start: "0x20", length: 64, cells: [0, 0]}, 1), "0x00000040");
 });
 
 test("ticks are round, rise, and are few", () => {

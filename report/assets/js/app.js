@@ -19,9 +19,10 @@ function startPage() {
   // ---- controls; they are made once, so that they keep the focus ----
 
   const choose = (id, label, options, change) => el("label", {}, label, el("select", {id, onchange: e => set(change(e.target.value))}, options.map(([v, t]) => el("option", {value: v}, t))));
-  const tabs = [["leaks", "Leaks"], ["flame", "Flame graph"], ["functions", "Functions"], ["growth", "Growth"]].filter(([t]) => hasTab(m, t));
+  const tabs = [["leaks", "Leaks"], ["flame", "Flame graph"], ["functions", "Functions"], ["growth", "Growth"], ["map", "Heap map"]].filter(([t]) => hasTab(m, t));
   const dumpOptions = dumps.map((d, i) => [i, boots.length > 1 ? `${d.name}, boot ${d.boot}` : d.name]);
   const modules = [...new Set(m.sites.map(s => s[3]).filter(Boolean))].sort();
+  const threads = threadsOf(m);
   const costs = [["live", "live"], ...(canLeak(m) ? [["leaked", "leaked"]] : []), ...m.costs.map((c, i) => [i, c.name])];
   const toNumber = v => v === "live" || v === "leaked" ? v : Number(v);
   const peak = dumps.reduce((a, d, i) => d.bytes > dumps[a].bytes ? i : a, 0);
@@ -57,6 +58,7 @@ function startPage() {
           el("button", {type: "button", id: weight === COUNT ? "count" : "bytes", title: "bytes or allocations ( w )", onclick: () => set({weight})}, text))),
         choose("group", "by", Object.keys(groupings).map(g => [g, g]), group => ({group, zoom: "", fn: ""})),
         modules.length > 1 ? choose("module", "Module", [["", "all"], ...modules.map(name => [name, name])], module => ({module, zoom: ""})) : null,
+        threads.length > 1 ? choose("thread", "Thread", [["", "all"], ...threads.map(name => [name, name])], thread => ({thread, zoom: ""})) : null,
         el("input", {id: "search", type: "search", placeholder: "Search ( / )", "aria-label": "search functions, files and modules", oninput: e => typed(e.target.value)}),
         el("label", {}, el("input", {id: "only", type: "checkbox", onchange: e => set({only: e.target.checked, zoom: ""})}), "only these"),
         el("span", {id: "found", class: "muted", role: "status"})),
@@ -72,7 +74,7 @@ function startPage() {
   function sync() {
     const s = ctx.state;
     document.documentElement.dataset.theme = wantsDark() ? "dark" : "light";
-    for (const [id, value] of Object.entries({boot: s.boot, now: s.now, base: s.base, cost: s.cost, group: s.group, module: s.module}))
+    for (const [id, value] of Object.entries({boot: s.boot, now: s.now, base: s.base, cost: s.cost, group: s.group, module: s.module, thread: s.thread}))
       if (byID(id)) byID(id).value = value;
     byID("bytes").setAttribute("aria-pressed", s.weight === BYTES);
     byID("count").setAttribute("aria-pressed", s.weight === COUNT);
@@ -103,7 +105,8 @@ function startPage() {
       if (s.only) filters.push(matching);
     }
     if (s.module) filters.push(Uint8Array.from(m.sites, site => site[3] === s.module ? 1 : 0));
-    const key = [s.now, s.base, s.cost, s.weight, s.module, s.only ? s.search : ""].join("\n");
+    if (s.thread) filters.push(Uint8Array.from(m.sites, site => site[0] === s.thread ? 1 : 0));
+    const key = [s.now, s.base, s.cost, s.weight, s.module, s.thread, s.only ? s.search : ""].join("\n");
     if (key !== cached) ctx.w = weigh(m, {...s, filters});
     cached = key;
     sync();
@@ -111,7 +114,7 @@ function startPage() {
     byID("found").textContent = matching ? foundText(matching, found.plain) : "";
     const panel = byID("panel");
     panel.replaceChildren();
-    view = {leaks: drawLeaks, flame: drawFlame, functions: drawFunctions, growth: drawGrowth}[s.tab](ctx, panel);
+    view = {leaks: drawLeaks, flame: drawFlame, functions: drawFunctions, growth: drawGrowth, map: drawMap}[s.tab](ctx, panel);
   }
 
   function foundText(matching, plain) {
@@ -152,7 +155,7 @@ function startPage() {
       return;
     }
     const tab = tabs[Number(e.key) - 1];
-    const act = {"/": () => byID("search").focus(), Escape: () => set({zoom: "", search: "", only: false, module: ""}), i: () => set({invert: !ctx.state.invert, zoom: ""}),
+    const act = {"/": () => byID("search").focus(), Escape: () => set({zoom: "", search: "", only: false, module: "", thread: ""}), i: () => set({invert: !ctx.state.invert, zoom: ""}),
       w: () => set({weight: 1 - ctx.state.weight}), d: toggleTheme}[e.key] || (tab && (() => set({tab: tab[0]})));
     if (act) { e.preventDefault(); act(); }
   });

@@ -87,6 +87,12 @@ function bootsOf(dumps) {
   return boots;
 }
 
+// threadsOf returns the names of the threads, if the outermost frames are threads.
+function threadsOf(m) {
+  if (!m.data.threads) return [];
+  return [...new Set(Array.from(m.children.subarray(m.childStart[0], m.childStart[1]), n => m.sites[m.site[n]][0]))].sort();
+}
+
 // addSeries adds to sum, by dump, what a node holds itself.
 function addSeries(m, node, weight, sum) {
   const from = weight === COUNT ? m.changeCount : m.changeBytes;

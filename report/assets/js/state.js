@@ -1,11 +1,11 @@
 // What is shown, and its form in the address, so that a view can be sent.
 
-const tabNames = ["leaks", "flame", "functions", "growth"];
+const tabNames = ["leaks", "flame", "functions", "growth", "map"];
 
 // newState returns the state of a page that is opened without one.
 function newState(m) {
   return {tab: m.data.leaks && m.data.leaks.rows.length ? "leaks" : "flame", now: m.data.open, base: -1, cost: "live", weight: BYTES,
-    invert: false, group: "function", search: "", only: false, module: "", boot: 0, fn: "", zoom: "", theme: ""};
+    invert: false, group: "function", search: "", only: false, module: "", thread: "", boot: 0, fn: "", zoom: "", at: m.data.map ? m.data.map.open : -1, theme: ""};
 }
 
 // readState returns the state of an address's fragment. Of a value that is none, the
@@ -25,12 +25,14 @@ function readState(m, fragment) {
   if (cost >= 0) s.cost = cost;
   if (s.cost !== "live" || s.base === s.now) s.base = -1;
   if (p.get("weight") === "count") s.weight = COUNT;
+  if (m.data.map) int("at", "at", 0, m.data.map.moments.length - 1);
   one("group", "group", Object.keys(groupings));
   one("theme", "theme", ["light", "dark"]);
   s.invert = p.get("invert") === "1";
   s.only = p.get("only") === "1";
   s.search = p.get("search") || "";
   if (m.sites.some(site => site[3] === p.get("module"))) s.module = p.get("module") || "";
+  if (threadsOf(m).includes(p.get("thread"))) s.thread = p.get("thread");
   if (m.dumps.some(d => String(d.boot) === p.get("boot"))) s.boot = Number(p.get("boot"));
   s.fn = p.get("fn") || "";
   s.zoom = p.get("zoom") || "";
@@ -50,9 +52,11 @@ function writeState(m, s) {
   if (s.search) p.set("search", s.search);
   if (s.only) p.set("only", "1");
   if (s.module) p.set("module", s.module);
+  if (s.thread) p.set("thread", s.thread);
   if (s.boot) p.set("boot", s.boot);
   if (s.fn) p.set("fn", s.fn);
   if (s.zoom) p.set("zoom", s.zoom);
+  if (s.at !== d.at) p.set("at", s.at);
   if (s.theme) p.set("theme", s.theme);
   return p.toString();
 }
@@ -61,6 +65,7 @@ function hasTab(m, tab) {
   switch (tab) {
   case "leaks": return !!m.data.leaks;
   case "growth": return !!m.data.growth;
+  case "map": return !!m.data.map;
   }
   return true;
 }

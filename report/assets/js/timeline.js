@@ -99,7 +99,9 @@ function newTimeline(options) {
       const every = Math.max(1, Math.ceil(part.list.length * 46 / w));
       return part.list.flatMap((d, i) => i % every === 0 ? [[i, dumps[d].label]] : []);
     }
-    return timeTicks(part.first + part.span, Math.max(1, n * (part.first + part.span) / Math.max(part.span, 1e-9)))
+    if (part.first > 50 * part.span) // long after the boot: from the first dump on
+      return timeTicks(part.span, n).map(t => [t, t ? "+" + duration(t, part.span) : duration(part.first)]);
+    return timeTicks(part.first + part.span, Math.max(1, n * (part.first + part.span) / part.span))
       .filter(t => t >= part.first).map(t => [t - part.first, duration(t, part.first + part.span)]);
   }
 

@@ -97,7 +97,7 @@ function drawFlame(ctx, panel) {
 }
 
 function emptyText(ctx) {
-  if (ctx.state.module || ctx.state.only && ctx.state.search) return "No call path matches the filter.";
+  if (ctx.state.module || ctx.state.thread || ctx.state.only && ctx.state.search) return "No call path matches the filter.";
   return ctx.w.diff ? "No call path differs between the two dumps." : "Nothing is live here.";
 }
 
@@ -220,7 +220,7 @@ function pathCell(ctx, stack, open) {
 
 // openPath shows a call path in the flame graph.
 function openPath(ctx, row) {
-  if (row.node > 0) ctx.set({tab: "flame", invert: false, cost: "live", search: "", only: false, module: "", group: ctx.state.group, zoom: String(row.node)});
+  if (row.node > 0) ctx.set({tab: "flame", invert: false, cost: "live", search: "", only: false, module: "", thread: "", group: ctx.state.group, zoom: String(row.node)});
 }
 
 // drawGrowth draws the call paths that grew, as btheap growth lists them.

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	heap "github.com/lwsbt/lwsbt/profile"
+)
+
+// layouts reads where blocks and holes are in the heap, moment by moment.
+type layouts struct {
+	builder *heap.Builder
+	flag    bool // declared is that of --space
+	pick    int  // number of the moment to report on, 0 for the last with a block
+	steps   int  // moments of a recording with events
+
+	// each is called with the whole map of each moment, of which else only sums are kept; may
+	// be nil.
+	each func(*moment, *mapped)
+
+	declared regions // heap= of the boot, or --space
+	inferred regions // of the blocks of the boot so far
+	heap     heap.Heap
+	now      *moment             // the open dump
+	gap      uint64              // the smallest between two blocks in this boot
+	seen     map[uint64]struct{} // addresses of blocks of an implicit dump
+	events   int64               // events in the log
+	moments  []*moment
+	shown    *mapped // of the moment to report on
+	of       *moment
+}
+
+// moment is a dump, or what was live at a moment of a recording with events.
+type moment struct {
+	number   int // from 1
+	boot     int
+	time     time.Duration
+	timed    bool
+	live     bool // it is not a dump
+	diff     bool // only what changed is in the log
+	implicit bool // it has no ~h#begin
+	blocks   []placed
+	heap     heap.Heap
+	m        mapped // without lists
+	holes    int
+	known    bool // the blocks have addresses
+}
+
+// name names a moment.
+func (x *moment) name() string {
+	switch {
+	case x.live:
+		return "live at " + seconds(x.time.Seconds()) + " s"
+	case x.timed:
+		return fmt.Sprintf("dump %d, %s", x.number, duration(x.time.Hours()))
+	}
+	return fmt.Sprintf("dump %d", x.number)
+}
+
+// read reads the blocks of all dumps or, if no dump has addresses, the events. fail takes the
+// errors of a pass, and returns those that end it.
+func (m *layouts) read(r *heaplog.Reader, fail func(error) error) error {
+	m.gap = math.MaxUint64
+	boot := 1
+	for it, err := range r.Items() {
+		if err != nil {
+			if err := fail(err); err != nil {
+				return err
+			}
+			continue
+		}
+		switch it.Kind {
+		case heaplog.Mark:
+			if it.Header.Verb == codec.VerbBoot && (len(m.moments) > 0 || m.now != nil) {
+				boot++
+			}
+			m.mark(it.Header, boot)
+		case heaplog.Event:
+			m.events++
+		case heaplog.PathEvents:
+			m.events += int64(len(it.Events))
+		default:
+			for b := range blocksOf(it, m.builder) {
+				m.block(b, boot)
+			}
+		}
+	}
+	m.end()
+	return nil
+}
+
+// readEvents adds moments of the events at even distances, if there are events and no dump has
+// addresses. The last moment is after the last event.
+func (m *layouts) readEvents(r *heaplog.Reader, fail func(error) error) error {
+	if m.events == 0 || slices.ContainsFunc(m.moments, func(x *moment) bool { return x.known }) {
+		return nil
+	}
+	live := map[uint64]placed{}
+	boot, at, n, step := 0, time.Duration(0), int64(0), (m.events+int64(m.steps)-1)/int64(m.steps)
+	take := func() {
+		x := &moment{number: len(m.moments) + 1, boot: boot, time: at, timed: true, live: true, known: true}
+		for _, b := range live {
+			x.blocks = append(x.blocks, b)
+		}
+		m.add(x)
+	}
+	for e, err := range r.Events() {
+		if err != nil {
+			if err := fail(err); err != nil {
+				return fmt.Errorf("%w (the events are read twice)", err)
+			}
+			continue
+		}
+		if e.Numbered {
+			return cli.Usagef("the events have no addresses, expected dumps or events with addresses")
+		}
+		if e.Boot != boot {
+			if n%step > 0 {
+				take()
+			}
+			boot, n = e.Boot, 0
+			clear(live)
+		}
+		at = e.Time
+		switch e.Kind {
+		case heap.Freed:
+			delete(live, e.Addr)
+		case heap.Moved:
+			delete(live, e.Old)
+			fallthrough
+		case heap.Allocated:
+			live[e.Addr] = placed{e.Addr, e.Bytes, copyPath(m.builder, e.Path)}
+		}
+		if n++; n%step == 0 {
+			take()
+		}
+	}
+	if n%step > 0 {
+		take()
+	}
+	return nil
+}
+
+// copyPath returns a path of another Builder in b.
+func copyPath(b *heap.Builder, p heap.Path) heap.Path { return b.Path(p.Append(nil)) }
+
+// mark takes a header line.
+func (m *layouts) mark(h *codec.Header, boot int) {
+	switch h.Verb {
+	case codec.VerbBoot:
+		m.end()
+		m.inferred, m.heap, m.gap = nil, heap.Heap{}, math.MaxUint64
+		if !m.flag {
+			m.declared = nil
+			text, _ := h.Get("heap")
+			if ranges, ok := codec.ParseRanges(text); ok {
+				m.declared = declared(ranges)
+			}
+		}
+	case codec.VerbBegin:
+		m.end()
+		m.now = &moment{number: len(m.moments) + 1, boot: boot}
+		if us, ok := h.Uint("t"); ok && us < 1<<53 {
+			m.now.time, m.now.timed = time.Duration(us)*time.Microsecond, true
+		}
+		kind, _ := h.Get("k")
+		m.now.diff = kind == "diff"
+	case codec.VerbEnd:
+		m.end()
+	case codec.VerbHeap:
+		number := func(key string) uint64 { v, _ := h.Uint(key); return v }
+		m.heap = heap.Heap{Known: true, Size: number("size"), Free: number("free"), Largest: number("largest"), Min: number("min")}
+		if m.now == nil && len(m.moments) > 0 && m.moments[len(m.moments)-1].boot == boot && !m.moments[len(m.moments)-1].heap.Known {
+			m.moments[len(m.moments)-1].heap = m.heap
+		}
+	}
+}
+
+// block adds a block. Without ~h#begin, a dump begins where an address is repeated.
+func (m *layouts) block(b placed, boot int) {
+	if _, again := m.seen[b.addr]; m.now == nil || m.now.implicit && again {
+		m.end()
+		m.now = &moment{number: len(m.moments) + 1, boot: boot, implicit: true}
+	}
+	if m.now.implicit {
+		if m.seen == nil {
+			m.seen = map[uint64]struct{}{}
+		}
+		m.seen[b.addr] = struct{}{}
+	}
+	m.now.known = true
+	m.now.blocks = append(m.now.blocks, b)
+}
+
+// end ends the open dump. Of all but the one to report on, only sums are kept.
+func (m *layouts) end() {
+	x := m.now
+	m.seen = nil
+	if m.now = nil; x == nil {
+		return
+	}
+	x.heap = m.heap
+	m.heap = heap.Heap{}
+	m.add(x)
+}
+
+// add adds a moment with its blocks.
+func (m *layouts) add(x *moment) {
+	m.moments = append(m.moments, x)
+	if x.diff || !x.known {
+		x.known = false
+		return
+	}
+	space := m.declared
+	if space == nil {
+		m.inferred = m.inferred.grow(x.blocks)
+		space = slices.Clone(m.inferred)
+	}
+	sortBlocks(x.blocks)
+	m.gap = smallestGap(m.gap, x.blocks)
+	full := mapBlocks(space, x.blocks, leastHole(m.gap))
+	x.m = *full
+	x.holes = len(full.holes)
+	x.m.holes, x.m.groups, x.m.blocks, x.m.regions, x.blocks = nil, nil, nil, nil, nil
+	if m.pick == 0 && (full.count > 0 || m.shown == nil) || m.pick == x.number {
+		m.shown, m.of = full, x
+	}
+	if m.each != nil {
+		m.each(x, full)
+	}
+}
+
+// name returns a profile that names the call paths of pins.
+func (m *layouts) name(view heap.View, pins iter.Seq[pin]) (*heap.Profile, error) {
+	for p := range pins {
+		m.builder.Add(p.path, heap.Value{Bytes: p.bytes, Count: uint64(p.blocks)})
+	}
+	p, err := heap.New(m.builder.End(heap.Dump{}))
+	if err != nil {
+		return nil, err
+	}
+	return p.View(view), nil
+}
