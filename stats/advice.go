@@ -109,10 +109,13 @@ func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
 		pre, post, best = 0, 0, cells[0]
 	}
 	a := SnipAdvice{Pre: pre, Post: post, Saved: best.Saved, Paths: best.Paths, Merged: best.Merged, Frames: []SnipFrame{},
-		CMake: []string{
-			fmt.Sprintf("-DLWS_COMPRESSED_BACKTRACES_SNIP_PRE=%d", best.SetPre),
-			fmt.Sprintf("-DLWS_COMPRESSED_BACKTRACES_SNIP_POST=%d", best.SetPost),
-		}}
+		CMake: []string{}, Fields: []string{}}
+	if o.Log.Device {
+		a.Fields = append(a.Fields, fmt.Sprintf("heap.skip = %d;", best.SetPre), fmt.Sprintf("heap.post = %d;", best.SetPost))
+	} else {
+		a.CMake = append(a.CMake, fmt.Sprintf("-DLWS_COMPRESSED_BACKTRACES_SNIP_PRE=%d", best.SetPre),
+			fmt.Sprintf("-DLWS_COMPRESSED_BACKTRACES_SNIP_POST=%d", best.SetPost))
+	}
 	for n := range pre {
 		a.Frames = append(a.Frames, all.inner[n].frame("innermost", n, "in every stack", all.stacks, o))
 	}

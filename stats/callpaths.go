@@ -185,14 +185,14 @@ func countNodes(entries []callpath.Entry) (n uint64) {
 
 // packed returns the memory of stacks in front of the blocks, with a field as wide as a code
 // offset for each frame: depth and number of bits of the size, 6 bits each, the size, the
-// frames, and the length in 2 bytes, padded to a pointer, and the node of the list.
+// frames, and the length in 2 bytes, with the node of the list padded to the alignment of device/.
 func (v *view) packed(word int, units uint64) (total uint64) {
 	ptr := word / 8
 	width := bits.Len64(max(units, 2) - 1)
 	v.eachPath(func(p *path, pcs []uint64) {
 		v.paths.eachSize(p, func(s *sizeClass) {
 			n := (6+6+int(s.bits)+width*len(pcs)+7)/8 + 2
-			total += s.count * uint64((n+ptr-1)/ptr*ptr+3*ptr)
+			total += s.count * uint64(roundUp(n+3*ptr, deviceAlign(word)))
 		})
 	})
 	return total

@@ -34,7 +34,8 @@ type Report struct {
 // Log describes the log that the records came from. The caller fills it in.
 type Log struct {
 	Files      []string `json:"files"`
-	Bytes      int64    `json:"bytes"` // decompressed
+	Device     bool     `json:"device"` // it has ~h# headers: device/ wrote it, not lws
+	Bytes      int64    `json:"bytes"`  // decompressed
 	Lines      int64    `json:"lines"`
 	Blobs      int64    `json:"blob_records"`    // ~m#
 	Decoded    int64    `json:"decoded_records"` // ~b#
@@ -183,7 +184,7 @@ func (c *Collector) Report(o Options) *Report {
 	rep.Bits = v.fieldBits()
 	rep.Snip = v.snip(&o)
 	for _, word := range words {
-		rep.Overhead = append(rep.Overhead, overhead(lens, c.payload, word))
+		rep.Overhead = append(rep.Overhead, overhead(lens, c.payload, word, o.Log.Device))
 	}
 	rep.CallPaths = v.callPaths(rep.Overhead, c.textSize(lens))
 	rep.Dump = c.dump(&o)
@@ -344,12 +345,16 @@ func (v *view) fieldBits() []FieldBits {
 }
 
 // overhead returns the memory that blobs with these lengths take. (BT-MEM-1, BT-MEM-2)
-func overhead(blobs counts, payload uint64, word int) Overhead {
+func overhead(blobs counts, payload uint64, word int, device bool) Overhead {
 	ptr := word / 8
+	align := ptr
+	if device {
+		align = deviceAlign(word)
+	}
 	o := Overhead{Word: word}
 	var each counts
 	for n, times := range blobs {
-		padded := (n + ptr - 1) / ptr * ptr
+		padded := roundUp(n+3*ptr, align) - 3*ptr
 		o.Blob += uint64(n) * times
 		o.Padding += uint64(padded-n) * times
 		o.Node += uint64(3*ptr) * times
@@ -362,6 +367,13 @@ func overhead(blobs counts, payload uint64, word int) Overhead {
 	o.WrapperShare = ratio(o.WrapperTotal, satAdd(o.WrapperTotal, payload))
 	return o
 }
+
+// deviceAlign returns the alignment of blocks by device/, in bytes: LWSBT_ALIGN of most machines
+// with a word of so many bits.
+func deviceAlign(word int) int { return 2 * word / 8 }
+
+// roundUp returns the smallest multiple of align that is at least n.
+func roundUp(n, align int) int { return (n + align - 1) / align * align }
 
 // place returns an address as text: of a lossy one, an ellipsis and the low 31 bits.
 func place(id uint64, lossy bool) string {

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -145,16 +146,22 @@ func (r *Report) bitsSection() Section {
 
 func (r *Report) snipSection() Section {
 	sn := &r.Snip
-	s := Section{ID: "snip", Title: "4. SNIP_PRE and SNIP_POST"}
+	pre, post, title := "PRE", "POST", "4. SNIP_PRE and SNIP_POST"
+	full := "32 frames, the most that lws captures"
+	if r.Dump.Log.Device {
+		pre, post, title = "skip", "post", "4. Frames to leave out: skip and post"
+		full = "31 frames, the most by default (LWSBT_HEAP_DEPTH)"
+	}
+	s := Section{ID: "snip", Title: title}
 	grid := func(id, title string, cell func(SnipCell) any) {
 		t := Table{ID: id, Title: title, Head: []string{""}}
-		for post := range MaxSnip + 1 {
-			t.Head = append(t.Head, fmt.Sprintf("POST %d", sn.CapturedPost+post))
+		for n := range MaxSnip + 1 {
+			t.Head = append(t.Head, fmt.Sprintf("%s %d", post, sn.CapturedPost+n))
 		}
-		for pre := range MaxSnip + 1 {
-			row := []any{fmt.Sprintf("PRE %d", sn.CapturedPre+pre)}
-			for post := range MaxSnip + 1 {
-				row = append(row, cell(sn.Cells[pre*(MaxSnip+1)+post]))
+		for n := range MaxSnip + 1 {
+			row := []any{fmt.Sprintf("%s %d", pre, sn.CapturedPre+n)}
+			for m := range MaxSnip + 1 {
+				row = append(row, cell(sn.Cells[n*(MaxSnip+1)+m]))
 			}
 			t.Rows = append(t.Rows, row)
 		}
@@ -165,10 +172,10 @@ func (r *Report) snipSection() Section {
 	grid("saved", "Bytes saved over the dump", func(c SnipCell) any { return c.Saved })
 	grid("paths", "Distinct call paths", func(c SnipCell) any { return c.Paths })
 	a := sn.Recommend
-	s.Notes = append(s.Notes, fmt.Sprintf("Assumes that the dump was captured with PRE %d, POST %d; --captured sets these.", sn.CapturedPre, sn.CapturedPost))
+	s.Notes = append(s.Notes, fmt.Sprintf("Assumes that the dump was captured with %s %d, %s %d; --captured sets these.", pre, sn.CapturedPre, post, sn.CapturedPost))
 	if sn.Full > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%s have 32 frames, the most that lws captures: with a larger PRE or POST, frames "+
-			"farther out would take the place of those left out, so these cost more than the tables say.", plural(sn.Full, "stack", "stacks")))
+		s.Notes = append(s.Notes, fmt.Sprintf("%s have %s: with a larger %s or %s, frames "+
+			"farther out would take the place of those left out, so these cost more than the tables say.", plural(sn.Full, "stack", "stacks"), full, pre, post))
 	}
 	if a.Pre+a.Post == 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("Recommended: %s.", a.Why))
@@ -177,15 +184,15 @@ func (r *Report) snipSection() Section {
 		if a.Merged > 0 {
 			merged = fmt.Sprintf("%s of %s call paths become the same as another", text(a.Merged), text(sn.Cells[0].Paths))
 		}
-		s.Notes = append(s.Notes, fmt.Sprintf("Recommended: PRE %d, POST %d: %s. This saves %s of %s bytes. %s.",
-			sn.CapturedPre+a.Pre, sn.CapturedPost+a.Post, a.Why, text(a.Saved), count(sn.Cells[0].Bytes), merged))
-		t := Table{ID: "dropped", Title: "Frames that the recommended PRE and POST leave out", Head: []string{"end", "level", "stacks", "frame", "why"}}
+		s.Notes = append(s.Notes, fmt.Sprintf("Recommended: %s %d, %s %d: %s. This saves %s of %s bytes. %s.",
+			pre, sn.CapturedPre+a.Pre, post, sn.CapturedPost+a.Post, a.Why, text(a.Saved), count(sn.Cells[0].Bytes), merged))
+		t := Table{ID: "dropped", Title: fmt.Sprintf("Frames that the recommended %s and %s leave out", pre, post), Head: []string{"end", "level", "stacks", "frame", "why"}}
 		for _, f := range a.Frames {
 			t.Rows = append(t.Rows, []any{f.End, fmt.Sprint(f.Level), f.Stacks, strings.TrimSpace(f.Name + " " + f.Address), f.Why})
 		}
 		s.Tables = append(s.Tables, t)
 	}
-	s.Code = a.CMake
+	s.Code = slices.Concat(a.CMake, a.Fields)
 	return s
 }
 
@@ -213,9 +220,13 @@ func targetTable[T any](targets []T, word func(T) int, rows []targetRow[T]) Tabl
 }
 
 func (r *Report) overheadSection() Section {
-	t := targetTable(r.Overhead, func(o Overhead) int { return o.Word }, []targetRow[Overhead]{
+	unit, notes := "a pointer", []string{"The wrapper that LWS_WITH_ALLOC_METADATA_LWS puts around lws's own allocations adds the overhead twice."}
+	if r.Dump.Log.Device {
+		unit = "two words"
+	}
+	rows := []targetRow[Overhead]{
 		{"blobs", func(o Overhead) any { return o.Blob }},
-		{"padding to a pointer", func(o Overhead) any { return o.Padding }},
+		{"padding to " + unit, func(o Overhead) any { return o.Padding }},
 		{"list nodes", func(o Overhead) any { return o.Node }},
 		{"total", func(o Overhead) any { return o.Total }},
 		{"share of the heap", func(o Overhead) any { return percent(o.Share) }},
@@ -224,12 +235,16 @@ func (r *Report) overheadSection() Section {
 		{"per allocation, p90", func(o Overhead) any { return o.Each.P90 }},
 		{"per allocation, p99", func(o Overhead) any { return o.Each.P99 }},
 		{"per allocation, max", func(o Overhead) any { return o.Each.Max }},
-		{"total, by lws's wrapper", func(o Overhead) any { return o.WrapperTotal }},
-		{"share of the heap, by lws's wrapper", func(o Overhead) any { return percent(o.WrapperShare) }},
-	})
+	}
+	if r.Dump.Log.Device {
+		notes = []string{"As device/ lays out a heap, whose blocks are aligned to two words (LWSBT_ALIGN)."}
+	} else {
+		rows = append(rows, targetRow[Overhead]{"total, by lws's wrapper", func(o Overhead) any { return o.WrapperTotal }},
+			targetRow[Overhead]{"share of the heap, by lws's wrapper", func(o Overhead) any { return percent(o.WrapperShare) }})
+	}
+	t := targetTable(r.Overhead, func(o Overhead) int { return o.Word }, rows)
 	t.ID = "overhead"
-	return Section{ID: "overhead", Title: "5. Overhead of live allocations", Tables: []Table{t}, Notes: []string{
-		"The wrapper that LWS_WITH_ALLOC_METADATA_LWS puts around lws's own allocations adds the overhead twice."}}
+	return Section{ID: "overhead", Title: "5. Overhead of live allocations", Tables: []Table{t}, Notes: notes}
 }
 
 // saturated returns a sum for a table, marked if the sum overflowed.

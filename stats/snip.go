@@ -49,7 +49,8 @@ type SnipAdvice struct {
 	Merged int         `json:"merged"`
 	Frames []SnipFrame `json:"frames"` // innermost first; one per thread if threads differ
 	Why    string      `json:"why"`
-	CMake  []string    `json:"cmake"`
+	CMake  []string    `json:"cmake"`  // the options of lws; empty if Log.Device
+	Fields []string    `json:"fields"` // the fields of struct lwsbt_heap of device/; empty if not Log.Device
 }
 
 // SnipFrame is a frame that the advice leaves out.

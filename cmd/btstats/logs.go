@@ -31,6 +31,7 @@ type gathered struct {
 	infer   stats.Inference
 	summary heaplog.Summary
 	files   []string
+	headers bool     // there are ~h# lines, which lws does not write
 	memory  []byte   // of inMemory
 	broken  []string // logs that could not be read to their end, and why
 }
@@ -134,7 +135,10 @@ func (r *reporter) read(g *gathered, log *heaplog.Reader, each func() error) err
 			file, before = it.File, g.dump.Records()
 		}
 		switch it.Kind {
-		case heaplog.Text, heaplog.Mark, heaplog.Event, heaplog.PathEvents:
+		case heaplog.Mark:
+			g.headers = true
+			continue
+		case heaplog.Text, heaplog.Event, heaplog.PathEvents:
 			continue
 		case heaplog.Paths:
 			g.addPaths(it)
@@ -213,7 +217,7 @@ func (g *gathered) cuts() (list []heaplog.Place) {
 // log returns the summary for the report.
 func (g *gathered) log() stats.Log {
 	sum := &g.summary
-	l := stats.Log{Files: g.files, Bytes: sum.Bytes, Lines: sum.Lines, Blobs: sum.Records[heaplog.Blob],
+	l := stats.Log{Files: g.files, Device: g.headers, Bytes: sum.Bytes, Lines: sum.Lines, Blobs: sum.Records[heaplog.Blob],
 		Decoded: sum.Records[heaplog.Decoded], Bare: sum.Records[heaplog.BareBlob], Lenient: sum.Lenient,
 		Cut: sum.Cut, CutByLws: sum.CutByLws}
 	for _, p := range g.cuts() {
@@ -250,6 +254,9 @@ func (r *reporter) report(g *gathered) (*stats.Report, error) {
 	}
 	o := stats.Options{Log: g.log(), Machine: m, Given: r.given != nil, Sure: sure,
 		Evidence: evidence, CapturedPre: r.pre, CapturedPost: r.post}
+	if g.headers && r.captured == "" {
+		o.CapturedPre, o.CapturedPost = 0, 0 // the default of device/
+	}
 	if r.names.given() && r.addr == nil {
 		word, by := 0, ""
 		if r.given != nil || sure && m.Word() == 64 { // 32 bits can be a 64-bit program at low addresses

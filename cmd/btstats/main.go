@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,7 +94,7 @@ func (c *config) addFlags(root *cobra.Command) {
 	})
 	group("Dump", func(f *pflag.FlagSet) {
 		f.StringVar(&c.machine, "machine", "", "`NAME` of the machine that encoded the dump: exact32 exact64 wrap32 wrap64 zero32 zero64 (default: inferred from the dump)")
-		f.StringVar(&c.captured, "captured", "2,1", "`PRE,POST`: the SNIP_PRE and SNIP_POST that the dump was captured with")
+		f.StringVar(&c.captured, "captured", "", "`PRE,POST`: the SNIP_PRE and SNIP_POST that the dump was captured with, or skip and post of device/ (default: 2,1, or 0,0 for device/)")
 		f.StringVar(&c.rebase, "rebase", "", "report on the dump as it would be with the program loaded at `ADDRESS`")
 		f.BoolVar(&c.bare, "bare", false, "read lines of base64 without ~m# as records, too")
 		f.BoolVar(&c.strict, "strict", false, "stop with exit code 1 at the first record that cannot be read")
@@ -133,7 +134,7 @@ func (c *config) check(flags *pflag.FlagSet, args []string) error {
 		c.addr = &addr
 	}
 	var err1, err2 error
-	pre, post, ok := strings.Cut(c.captured, ",")
+	pre, post, ok := strings.Cut(cmp.Or(c.captured, "2,1"), ",")
 	c.pre, err1 = strconv.Atoi(pre)
 	c.post, err2 = strconv.Atoi(post)
 	if !ok || err1 != nil || err2 != nil || c.pre < 0 || c.post < 0 || c.pre > 255 || c.post > 255 {

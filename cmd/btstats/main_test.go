@@ -21,6 +21,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -402,6 +403,47 @@ func TestNamesOfDroppedFrames(t *testing.T) {
 	for _, want := range []string{"heap_alloc 0x", "_start 0x"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
+// For a log of device/, the advice names the options of device/, and memory is as device/ lays
+// it out: 3 pointers and the blob, padded to two words. For the same records without headers,
+// both are those of lws.
+func TestDeviceLog(t *testing.T) {
+	var records strings.Builder
+	total := map[int]int{4: 0, 8: 0} // by alignment
+	for i := range 50 {
+		blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x401200, 0x401500 + uint64(i)*8, 0x401500, 0x401600, 0x401700, 0x401800, 0x401900}, Size: uint64(1 << (i % 12))}, codec.MachineExact32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&records, "%s\n", codec.AppendLine(nil, blob))
+		for align := range total {
+			total[align] += (12 + len(blob) + align - 1) / align * align
+		}
+	}
+	for _, c := range []struct {
+		log        string
+		says, lack []string
+	}{
+		{"~h#boot prog=fw w=32\n~h#begin 0 n=50\n" + records.String() + "~h#end 0\n",
+			[]string{"skip and post", "skip 0, post 0", "Recommended: skip 1, post 2", "heap.skip = 1;\n    heap.post = 2;", "padding to two words", cli.Number(total[8])}, []string{"PRE", "CMAKE", "LWS_", "lws's wrapper"}},
+		{records.String(), []string{"SNIP_PRE and SNIP_POST", "PRE 2, POST 1", "SNIP_PRE=3\n    -DLWS_COMPRESSED_BACKTRACES_SNIP_POST=3", "padding to a pointer", cli.Number(total[4]), "lws's wrapper"}, []string{"heap.skip", "two words"}},
+	} {
+		var stdout, errs bytes.Buffer
+		if code := run([]string{"--machine", "exact32", "--section", "snip,overhead", "-"}, strings.NewReader(c.log), &stdout, &errs); code != 0 {
+			t.Fatalf("exit code %d: %s", code, errs.String())
+		}
+		for _, want := range c.says {
+			if !strings.Contains(stdout.String(), want) {
+				t.Errorf("no %q in\n%s", want, stdout.String())
+			}
+		}
+		for _, not := range c.lack {
+			if strings.Contains(stdout.String(), not) {
+				t.Errorf("%q in\n%s", not, stdout.String())
+			}
 		}
 	}
 }
