@@ -73,7 +73,12 @@ func (b *bench) prepare() error {
 		"script.cc": "#include <map>\n#include <memory>\n#include <string>\n#include <vector>\nint main(){std::map<std::string,std::shared_ptr<std::vector<int>>> m;\n" +
 			"for(int i=0;i<40000;i++){auto v=std::make_shared<std::vector<int>>();for(int k=0;k<20;k++)v->push_back(k);m[\"a long key, not within the string \"+std::to_string(i%5000)]=v;}\n" +
 			"auto *leak=new std::map<std::string,std::shared_ptr<std::vector<int>>>(m);return leak->size()==5000?0:1;}\n",
-		"script.c": "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n" + strings.Repeat("static int fN(int a){int s=0;for(int i=0;i<a;i++){s+=i*a;if(s&1)s^=a;}return s;}\n", 1) + "int main(int c,char**v){return printf(\"%d\\n\",fN(c));}\n",
+		"script.tcl":   "for {set i 0} {$i < 20000} {incr i} { dict set d [expr {$i % 500}] \"value $i\"; lappend l [string repeat x [expr {$i % 60}]] }\nputs [llength [lsort -unique $l]]\n",
+		"script.bc":    "scale=200\nfor (i = 1; i < 2000; i++) s = s + sqrt(i)/i\ns\nquit\n",
+		"script.cmake": "foreach(i RANGE 3000)\n  list(APPEND l \"item ${i}\")\n  set(V${i} \"${i} of 3000\")\nendforeach()\nlist(SORT l)\nlist(LENGTH l n)\nmessage(STATUS ${n})\n",
+		"script.mk":    "N := $(foreach a,0 1 2 3 4 5 6 7 8 9,$(foreach b,0 1 2 3 4 5 6 7 8 9,$(foreach c,0 1 2 3 4 5 6 7 8 9,$a$b$c)))\nall: $(N:%=t%)\nt%: ; echo $* $(words $(N))\n",
+		"script.awk":   "BEGIN { for (i = 0; i < 20000; i++) { n[i % 700] = n[i % 700] \" \" i; if (i % 50 == 0) delete n[i % 700] } for (k in n) s += length(n[k]); print s }\n",
+		"script.c":     "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n" + strings.Repeat("static int fN(int a){int s=0;for(int i=0;i<a;i++){s+=i*a;if(s&1)s^=a;}return s;}\n", 1) + "int main(int c,char**v){return printf(\"%d\\n\",fN(c));}\n",
 	} {
 		if err := os.WriteFile(b.path(name), []byte(text), 0o644); err != nil {
 			return err
@@ -86,6 +91,7 @@ func (b *bench) prepare() error {
 	for _, line := range [][]string{
 		{"go", "build", "-o", b.path("btrecord"), "./cmd/btrecord"},
 		{"g++", "-O2", "-g", "-o", b.path("cpp"), b.path("script.cc")},
+		{"g++", "-O2", "-g", "-c", "-o", b.path("cpp.o"), b.path("script.cc")},
 		{"gcc", "-E", "-o", b.path("script.i"), b.path("script.c")},
 		{"git", "init", "-q", b.path("git")},
 		{"cp", "-r", "cmd", "codec", b.path("git")},
@@ -110,6 +116,14 @@ func (b *bench) programs() []program {
 		{"python3", []string{"/usr/bin/python3", "-X", "utf8", b.path("script.py")}, nil},
 		{"a C++ program", []string{b.path("cpp")}, nil},
 		{"zstd -T2", []string{"zstd", "-q", "-T2", "-f", b.path("text"), "-o", b.path("text.zst")}, nil},
+		{"tclsh", []string{"tclsh", b.path("script.tcl")}, nil},
+		{"bc", []string{"bc", "-q", b.path("script.bc")}, nil},
+		{"ld", []string{"ld", "-r", "-o", b.path("linked.o"), b.path("cpp.o"), b.path("cpp.o"), "--allow-multiple-definition"}, nil},
+		{"objdump -dl", []string{"objdump", "-d", "-l", b.path("cpp.o")}, nil},
+		{"openssl", []string{"openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-subj", "/CN=test", "-keyout", "/dev/null", "-out", "/dev/null"}, nil},
+		{"cmake -P", []string{"cmake", "-P", b.path("script.cmake")}, nil},
+		{"make", []string{"make", "-sn", "-f", b.path("script.mk")}, nil},
+		{"awk", []string{"awk", "-f", b.path("script.awk")}, nil},
 	}
 	if _, err := exec.LookPath("redis-server"); err == nil {
 		list = append(list, program{"redis-server", []string{"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--daemonize", "no", "--dir", b.dir},
