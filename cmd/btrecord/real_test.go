@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/profile"
 )
@@ -161,6 +163,59 @@ func TestRealPrograms(t *testing.T) {
 				t.Errorf("%.0f bytes are recorded, the program counts %.0f, want %.2f to %.2f of that", bytes, recorded.own, p.low, p.high)
 			}
 		})
+	}
+}
+
+// TestMemory records 262,144 call paths that hold nothing at the end. The memory in the
+// program is that of a thread, and in btrecord it does not grow with their number.
+func TestMemory(t *testing.T) {
+	cmdtest.Long(t)
+	r := record(t, "-v", "--", compile(t, "gcc", "paths.c", "-O1"), "18")
+	_, text, _ := strings.Cut(r.errs, "btrecord: memory: ")
+	var shared, own uint64
+	_, err := fmt.Sscanf(strings.ReplaceAll(text, ",", ""), "%d bytes shared with the program %d bytes in btrecord", &shared, &own)
+	if err != nil || shared == 0 || shared > 1<<20 || own > 150_000_000 {
+		t.Errorf("%d bytes are shared, want at most 1 MB; btrecord took %d, want at most 150 MB: %v: %s", shared, own, err, r.errs)
+	}
+}
+
+// TestDiskFull has a recording fill its disk: the program runs to its end, btrecord fails,
+// and the recording has what was written before.
+func TestDiskFull(t *testing.T) {
+	cmdtest.Need(t, "unshare", "mount")
+	library := filepath.Join(t.TempDir(), "library.so")
+	if out, err := btrecord(t, "library", "-o", library).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	disk, file := t.TempDir(), filepath.Join(t.TempDir(), "rec")
+	c := btrecord(t)
+	c.Path, _ = exec.LookPath("unshare")
+	c.Args = []string{"unshare", "-rm", "sh", "-c", `mount -t tmpfs -o size=1m none "$1" || exit 99
+"$3" --library "$4" --events -o "$1/rec" -- "$5" threads 100000
+code=$?
+cp "$1/rec" "$2"
+exit $code`, "sh", disk, file, os.Args[0], library, modes(t)}
+	out, err := c.CombinedOutput()
+	code := c.ProcessState.ExitCode()
+	if code == 99 || code == 1 && bytes.Contains(out, []byte("unshare")) {
+		t.Skipf("cannot mount a file system: %s", out)
+	}
+	if code != notRecorded || !bytes.Contains(out, []byte("done\n")) || !bytes.Contains(out, []byte("no space left on device")) {
+		t.Errorf("exit status %d, want %d after the program's output: %v: %s", code, notRecorded, err, out)
+	}
+	r, err := heaplog.Open(t.Context(), heaplog.Files(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	events, failure := 0, error(nil)
+	for it, err := range r.Items() {
+		if failure = err; err == nil {
+			events += len(it.Events)
+		}
+	}
+	if info, e := os.Stat(file); e != nil || info.Size() > 1<<20 || events < 10000 || failure == nil {
+		t.Errorf("%v: %d events of a file of %d bytes can be read, want 10,000 or more, and then an error: %v", e, events, info.Size(), failure)
 	}
 }
 

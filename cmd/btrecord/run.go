@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,10 +31,10 @@ const (
 )
 
 type options struct {
-	output, library, cc, sample                                            string
-	events, addresses, atPeak, children, inherited, lossy, startOff, quiet bool
-	interval                                                               time.Duration
-	rate                                                                   uint64
+	output, library, cc, sample                                                     string
+	events, addresses, atPeak, children, inherited, lossy, startOff, quiet, verbose bool
+	interval                                                                        time.Duration
+	rate                                                                            uint64
 }
 
 func (o *options) run(c *cobra.Command, args []string) error {
@@ -121,6 +122,7 @@ func (o *options) record(c *cobra.Command, args []string, library string) error 
 			fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s\n", cli.Printable(fmt.Sprintf(format, args...)))
 		}
 	}
+	debug.SetGCPercent(25) // it keeps large tables, and makes little garbage
 	first, path, err := o.createOutput(args[0])
 	if err != nil {
 		return err
@@ -156,6 +158,9 @@ func (o *options) record(c *cobra.Command, args []string, library string) error 
 		note("%s", text)
 	}
 	err = report(recorded, path, note)
+	if o.verbose {
+		note("%s", r.Memory())
+	}
 	if err == nil && len(recorded) == 0 {
 		err = failed(notRecorded, "nothing was recorded: the program did not load the library")
 	}

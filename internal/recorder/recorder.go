@@ -9,6 +9,7 @@ package recorder
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -81,6 +82,18 @@ func (r *Recorder) Close() {
 		r.control.close()
 	}
 	r.memory.close()
+}
+
+// Memory returns a text that says how much memory the recording took, at most.
+func (r *Recorder) Memory() string {
+	var shared unix.Stat_t
+	var own unix.Rusage
+	if err := cmp.Or(unix.Fstat(int(r.memory.file.Fd()), &shared), unix.Getrusage(unix.RUSAGE_SELF, &own)); err != nil {
+		return fmt.Sprintf("cannot measure memory: %v", err)
+	}
+	// Pages of the shared memory are never freed. Those that btrecord reads are resident in it, too.
+	return fmt.Sprintf("memory: %s shared with the program, %s in btrecord with those", printable.Count(uint64(shared.Blocks)*512, "byte"),
+		printable.Count(uint64(own.Maxrss)<<10, "byte"))
 }
 
 func (r *Recorder) note(format string, args ...any) {
