@@ -182,18 +182,27 @@ func (g *gdb) safe(before map[int]string) error {
 		return err
 	}
 	now := waits(g.pid)
-	best := ""
-	for _, m := range threadRE.FindAllStringSubmatch(threads, -1) {
-		tid, _ := strconv.Atoi(m[2])
-		if now[tid] != "" && now[tid] == before[tid] && (best == "" || tid == g.pid) {
-			best = m[1]
-		}
-	}
-	if best != "" {
-		_, err = g.do(callLimit, "-thread-select %s", best)
+	if thread := waiting(threads, g.pid, before, now); thread != "" {
+		_, err = g.do(callLimit, "-thread-select %s", thread)
 		return err
 	}
-	return g.next()
+	err = g.next()
+	if thread := waiting(threads, g.pid, now, waits(g.pid)); err != nil && thread != "" { // since it was let run
+		_, err = g.do(callLimit, "-thread-select %s", thread)
+	}
+	return err
+}
+
+// waiting returns GDB's number of a thread that waits as it did before, of the first one if
+// that does.
+func waiting(threads string, pid int, before, now map[int]string) (thread string) {
+	for _, m := range threadRE.FindAllStringSubmatch(threads, -1) {
+		tid, _ := strconv.Atoi(m[2])
+		if now[tid] != "" && now[tid] == before[tid] && (thread == "" || tid == pid) {
+			thread = m[1]
+		}
+	}
+	return thread
 }
 
 // calls are functions at whose beginning a thread does not hold those locks.
@@ -210,11 +219,14 @@ func (g *gdb) next() error {
 	if _, err := g.do(callLimit, "-exec-continue"); err != nil {
 		return err
 	}
-	if _, err := g.wait(breakLimit, "*stopped,"); err != nil {
+	_, err := g.wait(breakLimit, "*stopped,")
+	if _, err := g.do(callLimit, "-break-delete"); err != nil {
+		return err
+	}
+	if err != nil {
 		return fmt.Errorf("each thread is busy or waits for a lock, and none called %s within %v: try again", strings.Join(calls, ", "), breakLimit)
 	}
-	_, err := g.do(callLimit, "-break-delete")
-	return err
+	return nil
 }
 
 // waits returns in which system call the threads of a process wait, with its arguments and
@@ -239,17 +251,24 @@ func waits(pid int) map[int]string {
 	return list
 }
 
-// waitsFor returns in which system call threads wait for longer than the time of a lock.
+// waitsFor returns in which system call threads wait for longer than the time of a lock. If
+// there is none, it looks again for a while.
 func waitsFor(pid int) map[int]string {
-	list := waits(pid)
-	time.Sleep(20 * time.Millisecond)
-	now := waits(pid)
-	for tid, text := range list {
-		if now[tid] != text {
-			delete(list, tid)
+	before := waits(pid)
+	for range 20 {
+		time.Sleep(20 * time.Millisecond)
+		now := waits(pid)
+		for tid, text := range before {
+			if now[tid] != text {
+				delete(before, tid)
+			}
 		}
+		if len(before) > 0 {
+			break
+		}
+		before = now
 	}
-	return list
+	return before
 }
 
 // load has the process load a library, and returns the handle.

@@ -143,10 +143,7 @@ func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
 		select {
 		case e := <-r.finished:
 			root = e.pid
-			if e.detached {
-				r.detach()
-			}
-			r.gone(uint32(root))
+			r.endOf(e)
 		default:
 		}
 		if root >= 0 && r.idle(now) {
@@ -516,13 +513,17 @@ func running(pid int) bool {
 	return len(tasks) > 1
 }
 
-// detach ends the recordings of processes that run on.
-func (r *Recorder) detach() {
-	r.turn(false)
-	for _, p := range r.processes {
-		r.gone(p.key.pid)
+// endOf ends the recording of the first process, and if it was detached, those of its
+// children.
+func (r *Recorder) endOf(e ending) {
+	if e.detached {
+		r.turn(false)
+		for _, p := range r.processes {
+			r.gone(p.key.pid)
+		}
+		r.memory.release(r.top)
 	}
-	r.memory.release(r.top)
+	r.gone(uint32(e.pid))
 }
 
 // gone ends the recording of a process that ended.
