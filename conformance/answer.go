@@ -28,7 +28,7 @@ type Answer struct {
 	Sized   bool   // salvage: the size is complete
 	Data    []byte // encode, format, pencode, vencode
 	Bits    int    // bare-encode: how many bits of Data count
-	Words   string // bare, marks, scan, hline, log, pline and others: the answer behind its verb
+	Words   string // bare, marks, scan, hline, log, pline, dumps and others: the answer behind its verb
 	Reason  string // of a rejection; "" if none was given
 	Bit     int    // of a rejection: where; -1 if not said
 	Signal  string // of a crash: SIGSEGV, or EXIT-3 where it ended by itself
@@ -119,7 +119,7 @@ func parseWant(text string, evidence bool) (Answer, error) {
 		return a, fmt.Errorf("%q, expected ok, reject REASON, part, crash SIGNAL, hang or skip", text)
 	}
 	return a, fmt.Errorf("%q, expected ok size=N pcs=LIST, reject REASON, part depth=N size=N pcs=LIST, or bare, marks, "+
-		"found, head, records, paths, events, name, offsets or addresses and words", clip(text))
+		"found, head, records, paths, events, dumps, name, offsets or addresses and words", clip(text))
 }
 
 // answersWords reports whether the answer with this verb is kept as words.

@@ -16,6 +16,8 @@ func codecPaths(r *Request) (a Answer, err error) {
 		a.Words, err = codecPline(r.Data)
 	case OpVline:
 		a.Words, err = codecVline(r.Data)
+	case OpDumps:
+		a.Words, err = codecDumps(r.Data)
 	case OpPencode:
 		a.Data, err = codecPencode(r.Words)
 	case OpVencode:

@@ -78,7 +78,7 @@ func (p *parser) records(text string, row int, inHead bool) ([]*Vector, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.seen[key] && key != "bits" && key != "digits" {
+		if p.seen[key] && key != "bits" && key != "digits" && key != "text" {
 			return nil, p.fault("key %q again, expected it once", key)
 		}
 		if inHead {
@@ -233,7 +233,11 @@ func (p *parser) key(key, value string) (err error) {
 	case "line":
 		v.Line = value
 	case "text":
-		v.Text, err = parseText(value)
+		var text *string
+		if text, err = parseText(value); err == nil && v.Text != nil {
+			*text = *v.Text + *text
+		}
+		v.Text = text
 	case "want":
 		var a Answer
 		a, err = parseWant(value, false)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // maxPieces is how many bytes `hex:` and `text:` may expand to. A blob has up to
@@ -36,8 +38,8 @@ func parseHexPieces(text string) ([]byte, error) {
 	return data, nil
 }
 
-// parseText reads `text:`: JSON strings, and bytes in hexadecimal, with spaces
-// between, each perhaps followed by *N, which repeats it. A comment may follow.
+// parseText reads `text:`: JSON strings, bytes in hexadecimal, and ~p# lines in words, with
+// spaces between, each perhaps followed by *N, which repeats it. A comment may follow.
 func parseText(text string) (*string, error) {
 	var data []byte
 	rest := text
@@ -70,12 +72,23 @@ func parseText(text string) (*string, error) {
 	return &s, nil
 }
 
-// cutPiece reads a JSON string or bytes in hexadecimal at the beginning of text, and
-// returns what follows.
+// cutPiece reads a JSON string, bytes in hexadecimal or a ~p# line in words at the beginning
+// of text, and returns what follows.
 func cutPiece(text string) (piece []byte, rest string, err error) {
-	bad := fmt.Errorf("text %s, expected strings in double quotes, with JSON's escapes, or bytes in hex", clip(text))
+	bad := fmt.Errorf("text %s, expected strings in double quotes, with JSON's escapes, bytes in hex, or ~p#(WORDS)", clip(text))
 	if text == "" {
 		return nil, "", bad
+	}
+	if words, ok := strings.CutPrefix(text, "~p#("); ok {
+		words, rest, ok = strings.Cut(words, ")")
+		if !ok {
+			return nil, "", bad
+		}
+		line, err := parsePathLine(words)
+		if err != nil {
+			return nil, "", fmt.Errorf("text ~p#(%s): %w", clip(words), err)
+		}
+		return []byte(naive.WritePaths(line)), rest, nil
 	}
 	if text[0] != '"' {
 		end := strings.IndexAny(text, " *")

@@ -35,6 +35,7 @@ const (
 
 	OpPline     Op = "pline"     // ~p# text to its entries
 	OpVline     Op = "vline"     // ~v# text to its events
+	OpDumps     Op = "dumps"     // text to its dumps of call paths
 	OpPencode   Op = "pencode"   // entries to ~p# lines
 	OpVencode   Op = "vencode"   // events to a ~v# line
 	OpName      Op = "name"      // path to its name
@@ -46,7 +47,7 @@ const (
 func Ops() []Op {
 	return []Op{OpDecode, OpEncode, OpEnd, OpSalvage, OpMline, OpBline, OpFormat, OpBare, OpBareEncode, OpMarks,
 		OpScan, OpUser, OpUserEncode, OpEline, OpEventEncode, OpHline, OpLog,
-		OpPline, OpVline, OpPencode, OpVencode, OpName, OpOffsets, OpAddresses}
+		OpPline, OpVline, OpDumps, OpPencode, OpVencode, OpName, OpOffsets, OpAddresses}
 }
 
 // kind describes the input and the answer of an operation.
@@ -66,6 +67,7 @@ var kinds = map[Op]kind{
 	OpLog:    {answer: "records", text: true, words: true},
 	OpEncode: {answer: "blob"}, OpUserEncode: {answer: "blob"}, OpEventEncode: {answer: "blob"}, OpBareEncode: {answer: "bits"}, OpFormat: {answer: "text"},
 	OpPline: {answer: "paths", text: true, words: true}, OpVline: {answer: "events", text: true, words: true},
+	OpDumps:   {answer: "dumps", text: true, words: true},
 	OpPencode: {answer: "text", in: "paths"}, OpVencode: {answer: "text", in: "events"}, OpName: {answer: "name", in: "path", words: true},
 	OpOffsets: {answer: "offsets", in: "addresses", words: true}, OpAddresses: {answer: "addresses", in: "frames", words: true},
 }
@@ -88,7 +90,7 @@ func (op Op) encodes() bool {
 
 // isPathOp reports whether op is one of call paths.
 func isPathOp(op Op) bool {
-	return op == OpPline || op == OpVline || kinds[op].in != ""
+	return op == OpPline || op == OpVline || op == OpDumps || kinds[op].in != ""
 }
 
 // Value is a stack as the wire formats of this package write it.

@@ -50,7 +50,7 @@ func options(t *testing.T) []string {
 	for _, m := range regexp.MustCompile(`(?m)^#define (LWSBT_\w+) .*LWSBT_UNSET`).FindAllStringSubmatch(string(text), -1) {
 		names = append(names, m[1])
 	}
-	if len(names) < 5 {
+	if len(names) < 4 {
 		t.Fatalf("options %v, want more", names)
 	}
 	return names
@@ -60,12 +60,9 @@ func options(t *testing.T) []string {
 func TestHeapOptions(t *testing.T) {
 	cmdtest.Long(t)
 	sets := []string{"-DLWSBT_TINY", "-DLWSBT_PACKED=1", "-DLWSBT_WHOLE_CHUNKS=0", "-DLWSBT_QUARANTINE=5",
-		"-DLWSBT_PACKED=1 -DLWSBT_TINY", "-DLWSBT_PACKED=1 -DLWSBT_SPEED=0 -DLWSBT_QUARANTINE=3"}
+		"-DLWSBT_PACKED=1 -DLWSBT_TINY", "-DLWSBT_PACKED=1 -DLWSBT_EXTRAS=0 -DLWSBT_QUARANTINE=3"}
 	for _, name := range options(t) {
 		without := "-D" + name + "=0"
-		if name == "LWSBT_NESTED" { // which LWSBT_FIELDS needs
-			without += " -DLWSBT_FIELDS=0"
-		}
 		if sets = append(sets, without); cmdtest.All() {
 			sets = append(sets, "-DLWSBT_TINY -D"+name+"=1")
 		}
@@ -126,7 +123,7 @@ func TestWarnings(t *testing.T) {
 				options = append(options, "-Os -DLWSBT_TINY")
 			}
 			if cmdtest.Full() && cc == "gcc" {
-				options = append(options, "-O2 -fanalyzer", "-Os -fanalyzer -DLWSBT_SPEED=0")
+				options = append(options, "-O2 -fanalyzer", "-Os -fanalyzer -DLWSBT_FIELDS=0")
 			}
 			for _, o := range options {
 				for _, source := range sources {

@@ -115,10 +115,7 @@ func (a *assembler) add(h *held) {
 		if a.paths == nil {
 			a.paths = &pathDump{}
 		}
-		h.Value.Count = 1
-		s := sumOf(&pathEntry{live: h.Value}, a.current.sample)
-		a.paths.written.Add(h.Value)
-		a.paths.add(h.path, &s)
+		a.paths.record(h.path, h.Bytes, a.current.sample)
 		return
 	}
 	if a.r.from > 0 && !a.r.selectsDump(a.number, math.MaxInt) {
@@ -200,7 +197,7 @@ func (a *assembler) idle(p *pass) bool {
 	}
 	for i, e := range append(slices.Clone(a.parked), a.ended()) {
 		e.facts.Index = a.yielded + i
-		if !a.yield(e.build(&a.bases, true), nil) {
+		if !a.yield(e.build(e.sums(&a.bases), true), nil) {
 			return false
 		}
 	}

@@ -2,7 +2,6 @@ package heaplog
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -40,8 +39,8 @@ type callPaths struct {
 	blocks  []callpath.Block
 	frames  []callpath.Frame
 	pcs     []uint64 // addresses in memory of the current line, in a survey
-	lines   sequenceNumbers
-	events  sequenceNumbers
+	lines   callpath.Sequence
+	events  callpath.Sequence
 	next    uint64 // number of the next block, by the line of events before
 }
 
@@ -55,37 +54,10 @@ const (
 	fromHeader             // the boot line
 )
 
-// pathEntry is an entry of a line of call paths.
+// pathEntry is an entry of a line of call paths. Its frames are those of id.
 type pathEntry struct {
-	id         callpath.ID
-	definition bool
-	live, ever profile.Value
-	peak       uint64
-	blocks     []callpath.Block // nil if the line has none
-}
-
-// sequenceNumbers finds lost lines by the number that each line has.
-type sequenceNumbers struct {
-	known bool
-	next  uint64
-	lost  int64
-	read  int64
-}
-
-// line takes the number of a line, which counts modulo a power of 2, and returns how many
-// lines before it were lost. Lines that come late or twice are not counted.
-func (s *sequenceNumbers) line(number, modulus uint64) (lost int64) {
-	s.read++
-	gap := (number - s.next) % modulus
-	if s.known && gap >= modulus/2 {
-		return 0
-	}
-	if s.known {
-		lost = int64(gap)
-	}
-	s.known, s.next = true, (number+1)%modulus
-	s.lost += lost
-	return lost
+	callpath.Entry
+	id callpath.ID
 }
 
 // newCallPaths begins a boot. h is its ~h#boot line, nil if it has none. last and before are
@@ -93,7 +65,7 @@ func (s *sequenceNumbers) line(number, modulus uint64) (lost int64) {
 func newCallPaths(r *Reader, h, before *codec.Header, last *callPaths) *callPaths {
 	c := &callPaths{process: r.process, offset: r.offset, given: len(r.maps) > 0, addrs: map[callpath.Frame]symbol.Addr{}}
 	if h != nil {
-		c.lines.known, c.events.known = true, true
+		c.lines.Known, c.events.Known = true, true
 		c.header(h)
 	}
 	if c.from == fromNothing {
@@ -172,11 +144,11 @@ func (c *callPaths) line(l *callpath.Line, locate bool) (frames int64, values bo
 	c.entries, c.blocks, c.pcs = c.entries[:0], c.blocks[:0], c.pcs[:0]
 	var e callpath.Entry
 	for l.Next(&e) {
-		p := pathEntry{id: c.names.Add(&e.Path), definition: e.Definition, live: profile.Value{Bytes: e.Bytes, Count: e.Live},
-			ever: profile.Value{Bytes: e.AllocBytes, Count: e.Allocs}, peak: e.Peak}
+		p := pathEntry{e, c.names.Add(&e.Path)}
+		p.Frames = nil
 		if l.Flags&callpath.Blocks != 0 && !e.Definition {
 			c.blocks = append(c.blocks, e.Blocks...)
-			p.blocks = c.blocks[len(c.blocks)-len(e.Blocks):]
+			p.Blocks = c.blocks[len(c.blocks)-len(e.Blocks):]
 		}
 		frames += int64(len(e.Frames))
 		for _, f := range e.Frames {
@@ -208,13 +180,18 @@ func (c *callPaths) known(id callpath.ID) bool {
 // stack appends the addresses of a path, innermost first, as far as they are known, and
 // returns what the path begins with.
 func (c *callPaths) stack(dst []symbol.Addr, id callpath.ID) ([]symbol.Addr, callpath.Path) {
-	c.settle()
 	p := c.names.Path(id, c.frames)
 	c.frames = p.Frames
+	return c.addresses(dst, &p), p
+}
+
+// addresses appends the addresses of the frames of a path, innermost first.
+func (c *callPaths) addresses(dst []symbol.Addr, p *callpath.Path) []symbol.Addr {
+	c.settle()
 	for _, f := range slices.Backward(p.Frames) {
 		dst = append(dst, c.addr(f))
 	}
-	return dst, p
+	return dst
 }
 
 // addr returns the address of a frame. An address that has a name keeps it when the module is
@@ -305,15 +282,15 @@ func (c *callPaths) knownPath(b *profile.Builder, id callpath.ID) (x cachedPath,
 	if !c.known(id) {
 		return x, false
 	}
-	x.path, x.noOuter = c.builderPath(b, id)
+	x.path, x.noOuter = c.builderPath(b, c.names.Path(id, nil))
 	c.cache[id] = x
 	return x, true
 }
 
 // builderPath returns the call path of a Builder. noOuter reports whether its outer frames are
 // missing.
-func (c *callPaths) builderPath(b *profile.Builder, id callpath.ID) (path profile.Path, noOuter bool) {
-	stack, p := c.stack(nil, id)
+func (c *callPaths) builderPath(b *profile.Builder, p callpath.Path) (path profile.Path, noOuter bool) {
+	stack := c.addresses(nil, &p)
 	switch p.Base {
 	case callpath.Cut:
 		if len(stack) == 0 {
@@ -330,7 +307,8 @@ func (c *callPaths) builderPath(b *profile.Builder, id callpath.ID) (path profil
 func (c *callPaths) allocs(dst []Alloc) []Alloc {
 	for i := range c.entries {
 		e := &c.entries[i]
-		a := Alloc{Value: e.live, Name: c.names.Name(e.id), Definition: e.definition, Blocks: e.blocks, Ever: e.ever, Peak: e.peak}
+		a := Alloc{Value: profile.Value{Bytes: e.Bytes, Count: e.Live}, Name: c.names.Name(e.id), Definition: e.Definition, Blocks: e.Blocks,
+			Ever: profile.Value{Bytes: e.AllocBytes, Count: e.Allocs}, Peak: e.Peak}
 		var p callpath.Path
 		a.Stack, p = c.stack(nil, e.id)
 		a.NoOuter = p.Base == callpath.Named || p.Base == callpath.Cut && len(a.Stack) > 0
@@ -354,55 +332,4 @@ func (c *callPaths) pathEvents(dst []PathEvent, l *callpath.Events) []PathEvent 
 	}
 	l.Rewind()
 	return dst
-}
-
-// pathSum has the values of a call path in a dump: the sum of its entries.
-type pathSum struct {
-	live, ever profile.Value
-	peak       uint64
-	peaks      int // entries that have a peak
-	saturated  bool
-
-	// Estimates of the live values and their variances, if the dump is sampled.
-	bytes, count, bytesVar, countVar float64
-}
-
-// sumOf returns the values of an entry. If the dump is sampled, the live values are scaled: by
-// the size of each block, if the line has the blocks, else by their mean size. (BT-DUMP-5)
-func sumOf(e *pathEntry, sample uint64) pathSum {
-	s := pathSum{live: e.live, ever: e.ever, peak: e.peak}
-	if e.peak > 0 {
-		s.peaks = 1
-	}
-	if sample == 0 {
-		return s
-	}
-	add := func(v profile.Value) {
-		count, bytes, variance := callpath.Scale(v.Count, v.Bytes, sample)
-		s.bytes, s.count, s.bytesVar = s.bytes+bytes, s.count+count, s.bytesVar+variance
-		if v.Bytes > 0 {
-			size := float64(v.Bytes) / float64(v.Count)
-			s.countVar += variance / (size * size)
-		}
-	}
-	if e.blocks == nil {
-		add(e.live)
-	}
-	for _, b := range e.blocks {
-		add(profile.Value{Bytes: b.Size, Count: 1})
-	}
-	return s
-}
-
-// add adds the values of another entry of the path.
-func (s *pathSum) add(o *pathSum) {
-	live, ever := s.live.Add(o.live), s.ever.Add(o.ever)
-	peak, carry := bits.Add64(s.peak, o.peak, 0)
-	if carry != 0 {
-		peak = 1<<64 - 1
-	}
-	s.peak, s.saturated = peak, s.saturated || live || ever || carry != 0
-	s.peaks += o.peaks
-	s.bytes, s.count = s.bytes+o.bytes, s.count+o.count
-	s.bytesVar, s.countVar = s.bytesVar+o.bytesVar, s.countVar+o.countVar
 }

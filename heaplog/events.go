@@ -115,7 +115,7 @@ func (e *events) resolve(q *queuedEvent, all bool) bool {
 		if !all && !q.in.closed {
 			return false
 		}
-		x.path, _ = q.in.builderPath(e.builder, id)
+		x.path, _ = q.in.builderPath(e.builder, q.in.names.Path(id, nil))
 	}
 	if q.Path, q.in = x.path, nil; e.labels.by == ByThreadPath {
 		q.Path = e.builder.Path(append(q.Path.Append(nil), e.labels.thread(q.Thread, true)))

@@ -349,7 +349,7 @@ func (p *pass) callPaths() *callPaths {
 			p.tally.note(NoteSymbols, p.paths.problem)
 		}
 	} else if boot != p.pathBoot { // a boot without a ~h#boot line
-		p.paths.lines, p.paths.events = sequenceNumbers{}, sequenceNumbers{}
+		p.paths.lines, p.paths.events = callpath.Sequence{}, callpath.Sequence{}
 	}
 	p.pathBoot = boot
 	return p.paths
@@ -363,7 +363,7 @@ func (p *pass) pathLine(it *Item) (b boundary) {
 		return sameDump
 	}
 	c := p.callPaths()
-	p.lostLines = c.lines.line(uint64(it.Paths.Seq), 1<<12)
+	p.lostLines = c.lines.Line(uint64(it.Paths.Seq), 1<<12)
 	frames, values := c.line(it.Paths, !p.hooks.survey)
 	p.tally.states[symbol.Exact] += frames
 	return p.sequence.paths(it, values)
@@ -377,9 +377,9 @@ func (p *pass) eventLine(it *Item) {
 		return
 	}
 	c := p.callPaths()
-	lost := c.events.line(uint64(it.events.Seq), 1<<18)
+	lost := c.events.Line(uint64(it.events.Seq), 1<<18)
 	p.tally.lostEventLines += lost
-	if it.events.EventsHead.Next > c.next && c.events.read > 1 {
+	if it.events.EventsHead.Next > c.next && c.events.Read > 1 {
 		p.tally.lostAllocs += it.events.EventsHead.Next - c.next
 	}
 	var e callpath.Event

@@ -1,122 +1,90 @@
 package heaplog
 
 import (
-	"maps"
 	"math"
-	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// pathDump holds the call paths of a dump with lines of call paths: a dump with k= in its
-// ~h#begin line, or without ~h# lines. The zero pathDump is ready for use.
+// pathDump holds a dump with lines of call paths: a dump with k= in its ~h#begin line, or
+// without ~h# lines. The zero pathDump is ready for use.
 type pathDump struct {
-	sums    []pathSum
-	paths   []profile.Path       // by index in sums
-	index   map[profile.Path]int // in sums
-	pending []pendingPath
+	sum     callpath.Dump
+	in      *callPaths // of the boot, nil if the dump has no entries so far
 	written profile.Value
-	lines   int64 // read
-	gaps    int64 // lines that are missing between those
-	noOuter int64
-
-	addresses map[uint64]struct{} // of blocks
-	same      int64               // blocks at an address of addresses
+	records []pathRecord // the ~m# records of the dump, by path
+	index   map[profile.Path]int
 }
 
-// pendingPath is an entry of a call path whose outer frames have a name that is not known
-// yet.
-type pendingPath struct {
-	in  *callPaths
-	id  callpath.ID
-	sum pathSum
+// pathRecord is the sum of the records of a path.
+type pathRecord struct {
+	path profile.Path
+	sum  callpath.PathSum
 }
 
-// add adds an entry of a path.
-func (d *pathDump) add(p profile.Path, s *pathSum) {
+// record adds a record with its stack.
+func (d *pathDump) record(p profile.Path, bytes, sample uint64) {
+	d.written.Add(profile.Value{Bytes: bytes, Count: 1})
 	i, ok := d.index[p]
 	if !ok {
 		if d.index == nil {
 			d.index = map[profile.Path]int{}
 		}
-		i = len(d.sums)
+		i = len(d.records)
 		d.index[p] = i
-		d.sums, d.paths = append(d.sums, pathSum{}), append(d.paths, p)
+		d.records = append(d.records, pathRecord{path: p})
 	}
-	d.sums[i].add(s)
+	d.records[i].sum.Add(&callpath.Entry{Live: 1, Bytes: bytes}, sample)
 }
 
 // entry adds an entry of a line.
-func (d *pathDump) entry(b *profile.Builder, c *callPaths, e *pathEntry, sample uint64) {
-	s := sumOf(e, sample)
-	d.written.Add(e.live)
-	for _, x := range e.blocks {
-		if d.addresses == nil {
-			d.addresses = map[uint64]struct{}{}
-		}
-		if _, known := d.addresses[x.Address]; known {
-			d.same++
-		}
-		d.addresses[x.Address] = struct{}{}
+func (d *pathDump) entry(c *callPaths, e *pathEntry, sample uint64) {
+	if d.in == nil {
+		d.in, d.sum.Names, d.sum.Sample = c, c.names, sample
 	}
-	x, ok := c.knownPath(b, e.id)
-	if !ok {
-		d.pending = append(d.pending, pendingPath{c, e.id, s})
-		return
+	id := e.id
+	if d.sum.Names != c.names { // module lines came after the first lines of the dump
+		p := c.names.Path(id, nil)
+		id = d.sum.Names.Add(&p)
 	}
-	if x.noOuter {
-		d.noOuter++
-	}
-	d.add(x.path, &s)
-}
-
-func (d *pathDump) addPath(b *profile.Builder, c *callPaths, id callpath.ID, s *pathSum) {
-	path, noOuter := c.builderPath(b, id)
-	if noOuter {
-		d.noOuter++
-	}
-	d.add(path, s)
+	d.written.Add(profile.Value{Bytes: e.Bytes, Count: e.Live})
+	d.sum.Add(id, &e.Entry)
 }
 
 // waits reports whether a later line can still define a name that is not known yet.
 func (d *pathDump) waits() bool {
-	if d == nil {
-		return false
-	}
-	return slices.ContainsFunc(d.pending, func(x pendingPath) bool { return !x.in.closed && !x.in.known(x.id) })
-}
-
-// resolved returns the dump with the pending entries, as far as their names are known by
-// now. d does not change.
-func (d *pathDump) resolved(b *profile.Builder) *pathDump {
-	if len(d.pending) == 0 {
-		return d
-	}
-	r := *d
-	r.sums, r.paths, r.index, r.pending = slices.Clone(d.sums), slices.Clone(d.paths), maps.Clone(d.index), nil
-	for i := range d.pending {
-		x := &d.pending[i]
-		r.addPath(b, x.in, x.id, &x.sum)
-	}
-	return &r
+	return d != nil && d.in != nil && !d.in.closed && d.sum.Waits()
 }
 
 // maxBases is the number of dumps of a boot that are kept, since a later dump may be a
 // difference from one of them.
 const maxBases = 64
 
-// bases holds the latest dumps of a boot by number.
+// dumpBases holds the latest dumps of a boot by number.
 type dumpBases struct {
 	boot   int
-	dumps  map[int64]*profile.Dump
+	dumps  map[int64]*dumpPaths
 	latest []int64 // numbers in dumps, the oldest first
 }
 
-func (b *dumpBases) add(d *profile.Dump) {
+// dumpPaths has the call paths of a dump. If the dump is a difference, they include those of
+// its base.
+type dumpPaths struct {
+	in       *callPaths // of the boot, nil if there are no paths
+	names    *callpath.Names
+	paths    []callpath.PathSum
+	own      int // number of paths that are the dump's own, before those of its base
+	records  []pathRecord
+	noBase   bool // the base is missing or not complete
+	complete bool
+}
+
+// add adds a dump with its paths.
+func (b *dumpBases) add(d *profile.Dump, s *dumpPaths) {
 	if b.boot != d.Boot || b.dumps == nil {
-		*b = dumpBases{boot: d.Boot, dumps: map[int64]*profile.Dump{}}
+		*b = dumpBases{boot: d.Boot, dumps: map[int64]*dumpPaths{}}
 	}
 	if b.dumps[d.Number] == nil {
 		if len(b.latest) == maxBases {
@@ -125,11 +93,12 @@ func (b *dumpBases) add(d *profile.Dump) {
 		}
 		b.latest = append(b.latest, d.Number)
 	}
-	b.dumps[d.Number] = d
+	s.complete = d.Complete() && d.Loss.Lines == 0
+	b.dumps[d.Number] = s
 }
 
 // get returns a dump of a boot, nil if it is not there.
-func (b *dumpBases) get(boot int, number int64) *profile.Dump {
+func (b *dumpBases) get(boot int, number int64) *dumpPaths {
 	if b.boot != boot {
 		return nil
 	}
@@ -145,11 +114,51 @@ type endedDump struct {
 	paths   *pathDump        // nil if it has no lines of call paths
 }
 
-// build returns the dump. With snapshot, it returns the dump so far, and another dump of the
-// same lines can be built later.
-func (e *endedDump) build(bases *dumpBases, snapshot bool) *profile.Dump {
-	b := e.builder
+// sums returns the call paths of the dump, nil if it has no lines of call paths.
+func (e *endedDump) sums(bases *dumpBases) *dumpPaths {
 	if e.paths == nil {
+		return nil
+	}
+	d := e.paths
+	s := &dumpPaths{in: d.in, names: d.sum.Names, paths: d.sum.Paths(), records: d.records}
+	s.own = len(s.paths)
+	if !e.from.diff { // BT-DUMP-3
+		return s
+	}
+	base := bases.get(e.facts.Boot, e.from.base)
+	s.noBase = base == nil || !base.complete
+	if base == nil || base.in != nil && s.in != nil && base.names != s.names {
+		return s
+	}
+	if s.in == nil {
+		s.in, s.names = base.in, base.names
+	}
+	if base.in != nil {
+		s.paths = s.names.Apply(s.paths, base.paths)
+	}
+	for _, r := range base.records {
+		if _, changed := d.index[r.path]; !changed {
+			s.records = append(s.records[:len(s.records):len(s.records)], r)
+		}
+	}
+	return s
+}
+
+// path returns the call path of a Builder.
+func (s *dumpPaths) path(b *profile.Builder, id callpath.ID) (p profile.Path, noOuter bool) {
+	if s.names == s.in.names {
+		if x, ok := s.in.knownPath(b, id); ok {
+			return x.path, x.noOuter
+		}
+	}
+	return s.in.builderPath(b, s.names.Path(id, nil))
+}
+
+// build returns the dump with the paths that sums returned. With snapshot, it returns the dump
+// so far, and another dump of the same lines can be built later.
+func (e *endedDump) build(sum *dumpPaths, snapshot bool) *profile.Dump {
+	b := e.builder
+	if sum == nil {
 		var d *profile.Dump
 		if snapshot {
 			d = b.Dump(e.facts)
@@ -166,33 +175,34 @@ func (e *endedDump) build(bases *dumpBases, snapshot bool) *profile.Dump {
 			b.AddAllocation(a)
 		}
 	}
-	paths, facts := *e.paths.resolved(b), e.facts
-	paths.written.Add(profile.Value{Bytes: others.Total.Bytes, Count: uint64(others.Records)})
-	facts.Written, facts.Sample, facts.Diff, facts.Base = paths.written, e.from.sample, e.from.diff, e.from.base
-	facts.Loss.NoOuter += paths.noOuter
+	facts := e.facts
+	facts.Written, facts.Sample, facts.Diff, facts.Base = e.paths.written, e.from.sample, e.from.diff, e.from.base
+	facts.Written.Add(profile.Value{Bytes: others.Total.Bytes, Count: uint64(others.Records)})
 	facts.Loss.Lines = e.lost()
 	facts.Loss.Folded = clampInt(e.from.folded)
-	if e.from.diff { // BT-DUMP-3
-		base := bases.get(facts.Boot, e.from.base)
-		facts.Loss.NoBase = base == nil || !base.Complete() || base.Loss.Lines > 0
-		for a := range base.Allocations() {
-			if _, changed := paths.index[a.Path]; !changed {
-				b.AddAllocation(a)
-			}
-		}
-	}
+	facts.Loss.NoBase = sum.noBase
+	var round roundings
 	saturated := false
-	var bytes, count rounding
-	for i := range paths.sums {
-		s := &paths.sums[i]
-		saturated = saturated || s.saturated
-		b.AddAllocation(s.allocation(paths.paths[i], e.from.sample, &bytes, &count))
+	add := func(p profile.Path, s *callpath.PathSum) {
+		saturated = saturated || s.Saturated
+		b.AddAllocation(round.allocation(p, s))
+	}
+	for i := range sum.paths {
+		s := &sum.paths[i]
+		path, noOuter := sum.path(b, s.ID)
+		if noOuter && i < sum.own {
+			facts.Loss.NoOuter += int64(s.Entries)
+		}
+		add(path, s)
+	}
+	for i := range sum.records {
+		add(sum.records[i].path, &sum.records[i].sum)
 	}
 	d := b.Dump(facts)
 	if !snapshot {
 		d = b.End(facts)
 	}
-	d.Records = clampInt(paths.written.Count)
+	d.Records = clampInt(facts.Written.Count)
 	d.Loss.Saturated = d.Loss.Saturated || saturated
 	return d
 }
@@ -201,22 +211,23 @@ func (e *endedDump) build(bases *dumpBases, snapshot bool) *profile.Dump {
 // have the number of lines before them, this includes lines at the end of the dump. (BT-DUMP-4)
 func (e *endedDump) lost() int64 {
 	from, to := e.from.lines[0], e.from.lines[1]
-	if from.known && to.known && to.n >= from.n {
-		return max(0, clampInt(to.n-from.n)-e.paths.lines)
-	}
-	return e.paths.gaps
+	return e.paths.sum.Lost(to.n-from.n, from.known && to.known && to.n >= from.n)
 }
 
 func clampInt(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// allocation returns the values of a call path, scaled if the dump is sampled.
-func (s *pathSum) allocation(p profile.Path, sample uint64, bytes, count *rounding) profile.Allocation {
-	a := profile.Allocation{Path: p, Value: s.live, Ever: s.ever, Peak: s.peak}
-	if sample == 0 {
+// roundings are those of the bytes and blocks of a sampled dump.
+type roundings struct{ bytes, count rounding }
+
+// allocation returns the values of a call path: estimates, if the dump is sampled.
+func (r *roundings) allocation(p profile.Path, s *callpath.PathSum) profile.Allocation {
+	a := profile.Allocation{Path: p, Value: profile.Value{Bytes: s.Bytes, Count: s.Live},
+		Ever: profile.Value{Bytes: s.AllocBytes, Count: s.Allocs}, Peak: s.Peak}
+	if s.LiveEst == 0 && s.BytesEst == 0 {
 		return a
 	}
-	a.Value = profile.Value{Bytes: bytes.next(s.bytes), Count: count.next(s.count)}
-	a.BytesErr, a.CountErr = math.Sqrt(s.bytesVar), math.Sqrt(s.countVar)
+	a.Value = profile.Value{Bytes: r.bytes.next(s.BytesEst), Count: r.count.next(s.LiveEst)}
+	a.BytesErr, a.CountErr = math.Sqrt(s.BytesVar), math.Sqrt(s.LiveVar)
 	return a
 }
 
@@ -258,11 +269,11 @@ func (a *assembler) pathLine(p *pass, b boundary) bool {
 		a.paths = &pathDump{}
 	}
 	d.paths = true
-	a.paths.lines++
-	a.paths.gaps += p.lostLines
+	a.paths.sum.Lines++
+	a.paths.sum.Gaps += p.lostLines
 	for i := range p.paths.entries {
-		if e := &p.paths.entries[i]; !e.definition {
-			a.paths.entry(a.builder, p.paths, e, d.sample)
+		if e := &p.paths.entries[i]; !e.Definition {
+			a.paths.entry(p.paths, e, d.sample)
 		}
 	}
 	return true
@@ -271,12 +282,13 @@ func (a *assembler) pathLine(p *pass, b boundary) bool {
 // emit yields a dump if it is selected.
 func (a *assembler) emit(p *pass, e *endedDump) bool {
 	e.facts.Index = a.yielded
-	d := e.build(&a.bases, false)
-	if e.paths != nil {
+	sum := e.sums(&a.bases)
+	d := e.build(sum, false)
+	if sum != nil {
+		p.tally.pathDump(e.paths, sum)
 		if e.from.marked {
-			a.bases.add(d)
+			a.bases.add(d, sum)
 		}
-		p.tally.pathDump(e.paths)
 	}
 	switch {
 	case a.r.selected && a.r.from < 0:
@@ -306,10 +318,10 @@ func (a *assembler) unpark(p *pass, all bool) bool {
 }
 
 // pathDump counts what is unusual in the call paths of a dump.
-func (t *tally) pathDump(d *pathDump) {
-	t.sameAddress += d.same
-	for i := range d.sums {
-		if d.sums[i].peaks > 1 {
+func (t *tally) pathDump(d *pathDump, sum *dumpPaths) {
+	t.sameAddress += d.sum.SameAddress
+	for i := range sum.own {
+		if sum.paths[i].Peaks > 1 {
 			t.peakParts++
 		}
 	}

@@ -33,9 +33,15 @@ btrecord --at-peak -o peak.rec -- make    also the heap at its peak
 btrecord --events -- ./app                each allocation and free
 btrecord --sample 512K -- ./server        one block per 512 KB, on average
 btrecord ctl $(pidof app) dump            write a dump now
+btrecord --pid $(pidof app)               attach to a process, until Ctrl-C
 btrecord library --cc mips-linux-gnu-gcc -o liblwsbt.so   for a router`,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			switch attach := c.Flags().Changed("pid"); {
+			case attach && o.pid <= 0:
+				return cli.BadArgsf("--pid %d: expected the PID of a process", o.pid)
+			case attach && len(args) > 0:
+				return cli.BadArgsf("--pid records a process that runs, expected no program to run")
+			case !attach && len(args) == 0:
 				return cli.BadArgsf("expected a program to run")
 			}
 			return nil
@@ -56,6 +62,8 @@ no such program, 2 usage.`)
 	f.BoolVar(&o.inherited, "inherited", false, "with --children: begin with the blocks that a child inherits from its parent")
 	f.BoolVar(&o.lossy, "lossy", false, "drop events instead of making the program wait")
 	f.BoolVar(&o.startOff, "start-off", false, "record nothing until btrecord ctl PID on")
+	f.IntVar(&o.pid, "pid", 0, "attach to process `PID`, through gdb, instead of running a program")
+	f.DurationVar(&o.duration, "duration", 0, "with --pid: detach after `TIME`, such as 30s")
 	f.StringVar(&o.library, "library", "", "preload `FILE`, built by btrecord library")
 	f.StringVar(&o.cc, "cc", "", "build the library with compiler `CC`")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "also print how much memory the recording took")

@@ -33,13 +33,18 @@ const (
 type options struct {
 	output, library, cc, sample                                                     string
 	events, addresses, atPeak, children, inherited, lossy, startOff, quiet, verbose bool
-	interval                                                                        time.Duration
+	interval, duration                                                              time.Duration
+	pid                                                                             int
 	rate                                                                            uint64
 }
 
 func (o *options) run(c *cobra.Command, args []string) error {
 	if err := o.check(); err != nil {
 		return err
+	}
+	debug.SetGCPercent(25) // the recorder keeps large tables, and makes little garbage
+	if c.Flags().Changed("pid") {
+		return o.attach(c)
 	}
 	t, err := findTarget(args[0])
 	if err != nil {
@@ -74,6 +79,8 @@ func (o *options) check() (err error) {
 		return cli.BadArgsf("--interval %v: expected 1ms or more", o.interval)
 	case o.library != "" && o.cc != "":
 		return cli.BadArgsf("--cc has no effect with --library: nothing is built")
+	case o.duration < 0 || o.duration > 0 && o.pid == 0:
+		return cli.BadArgsf("--duration %v: expected a time, with --pid", o.duration)
 	case o.inherited && !o.children:
 		return cli.BadArgsf("--inherited has no effect without --children")
 	case o.children && o.output == cli.Stdio:
@@ -117,12 +124,7 @@ func (o *options) findLibrary(t *target) (path string, err error) {
 
 // record runs a program and records it.
 func (o *options) record(c *cobra.Command, args []string, library string) error {
-	note := func(format string, args ...any) {
-		if !o.quiet {
-			fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s\n", cli.Printable(fmt.Sprintf(format, args...)))
-		}
-	}
-	debug.SetGCPercent(25) // it keeps large tables, and makes little garbage
+	note := o.noter(c)
 	first, path, err := o.createOutput(args[0])
 	if err != nil {
 		return err
@@ -171,6 +173,15 @@ func (o *options) record(c *cobra.Command, args []string, library string) error 
 		return ends(code, waitErr)
 	}
 	return err
+}
+
+// noter returns a function that prints notes.
+func (o *options) noter(c *cobra.Command) func(format string, args ...any) {
+	return func(format string, args ...any) {
+		if !o.quiet {
+			fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s\n", cli.Printable(fmt.Sprintf(format, args...)))
+		}
+	}
 }
 
 // report prints what was recorded. It returns an error if a recording is not complete.

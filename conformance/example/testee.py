@@ -7,6 +7,7 @@ It is written from SPEC.md, and offers every operation that ../README.md lists. 
 """
 
 import binascii
+import math
 import re
 import sys
 
@@ -762,6 +763,146 @@ def name_of(e):  # BT-NAME-1
     return h
 
 
+class Dump:
+    """A dump of call paths: its begin, its end or None, and the entries between. (BT-DUMP-1)"""
+
+    def __init__(self, number, boot, told, keys):
+        self.number, self.boot, self.told, self.begin, self.end = number, boot, told, keys, None
+        self.entries, self.lines, self.gaps, self.blocks, self.bytes = [], 0, 0, 0, 0
+        self.sums, self.lost, self.no_base = {}, None, False
+
+    def add_up(self, earlier):
+        """Adds up the entries by path. earlier are the dumps before this one. (BT-DUMP-2)"""
+        paths, rate = learn(self.told), int(self.begin.get("sample", "0"))
+        for e in self.entries:
+            e = whole(paths, e)
+            key = e.path() if e.base < 2 else name_of(e)
+            total = self.sums.setdefault(key, [e, dict.fromkeys("live bytes allocs ever peak".split(), 0), [0.0, 0.0]])
+            if len(e.frames) > len(total[0].frames):
+                total[0] = e
+            values = values_of(e)
+            for name in total[1]:
+                total[1][name] += values[name]
+            self.blocks, self.bytes = self.blocks + values["live"], self.bytes + values["bytes"]
+            for live, size in values["blocks"] or [(values["live"], values["bytes"])] if rate else []:
+                chance = -math.expm1(-size / live / rate) if live and size else 1  # BT-DUMP-5
+                total[2] = [total[2][0] + live / chance, total[2][1] + size / chance]
+        self.lose()
+        if self.begin.get("k") == "diff":
+            bases = [d for d in earlier if d.boot == self.boot and int(d.number) == int(self.begin.get("base", "0"))]
+            self.no_base = not bases or not bases[-1].complete()
+            for key, total in bases[-1].sums.items() if bases else []:
+                self.sums.setdefault(key, total)  # BT-DUMP-3
+        self.sums = {key: t for key, t in self.sums.items() if t[1]["live"] or t[1]["bytes"]}
+
+    def lose(self):
+        """Finds what is missing. (BT-DUMP-4)"""
+        end = self.end or {}
+        lines = self.gaps
+        if "l" in end and "l" in self.begin:
+            lines = max(0, int(end["l"]) - int(self.begin["l"]) - self.lines)
+        said = [end.get(key, self.begin.get(key)) for key in "nb"]
+        self.lost = [lines] + ["-" if n is None else int(n) - read for n, read in zip(said, (self.blocks, self.bytes))]
+
+    def complete(self):
+        return self.end is not None and not self.no_base and all(n in (0, "-") for n in self.lost)
+
+    def __str__(self):
+        head = "dump=%s;boot=%d;missing=%s" % (self.number, self.boot, ",".join(map(str, self.lost)))
+        head += (";open" if self.end is None else "") + (";nobase" if self.no_base else "")
+        lines = []
+        for e, v, estimates in self.sums.values():
+            line = "%s;live=%d;bytes=%d" % (e.path(), v["live"], v["bytes"])
+            line += ";ever=%d,%d" % (v["allocs"], v["ever"]) if v["allocs"] or v["ever"] else ""
+            line += ";peak=%d" % v["peak"] if v["peak"] else ""
+            lines.append(line + (";est=%.0f,%.0f" % tuple(estimates) if any(estimates) else ""))
+        return " ".join([head] + sorted(lines))
+
+
+def values_of(e):
+    """Returns the values of an entry, and its blocks as pairs of 1 and the size."""
+    words = dict(word.split("=", 1) for word in e.values.split(";"))
+    sizes = [int(b.split("+")[1]) for b in words.get("blocks", "-").split(",") if b != "-"]
+    allocs, ever = map(int, words.get("ever", "0,0").split(","))
+    return {"live": int(words["live"]), "bytes": int(words.get("bytes", sum(sizes))), "allocs": allocs, "ever": ever,
+            "peak": int(words.get("peak", "0")), "blocks": [(1, size) for size in sizes]}
+
+
+def whole(paths, e):
+    """Puts the frames of a known name in its place. (BT-NAME-2)"""
+    found = paths.get(e.name, []) if e.base == 2 else []
+    if len(found) == 1 and len(found[0].frames) + len(e.frames) <= 1024:
+        return Entry(found[0].base, 0, found[0].frames + e.frames, e.values)
+    return e
+
+
+def learn(entries):
+    """Returns the paths that entries tell, by name. (BT-NAME-2)"""
+    paths, count = {0: [Entry(0, 0, [])], 1: [Entry(1, 0, [])]}, None
+    while count != sum(map(len, paths.values())):
+        count = sum(map(len, paths.values()))
+        for e in entries:
+            e = whole(paths, e)
+            for n in range(1, len(e.frames) + 1) if e.base < 2 else []:
+                outer = Entry(e.base, 0, e.frames[:n])
+                same = paths.setdefault(name_of(outer), [])
+                if all(outer.path() != p.path() for p in same):
+                    same.append(outer)
+    return paths
+
+
+def keeps_names(before, keys):
+    """Reports whether a boot keeps the names of the one before. (BT-NAME-3)"""
+    return before is not None and "build" in keys and "code" in keys and all(
+        keys.get(key) == before.get(key) for key in ("build", "code")) and int(keys.get("shift", "0")) == int(before.get("shift", "0"))
+
+
+def read_dumps(text):
+    """Returns the words of the dumps of a log. (Section 24)"""
+    dumps, dump, boot, told, before, word, following = [], None, 0, [], None, 64, None
+    for place in [] if scan(text) == "-" else scan(text).split(" "):
+        kind, start, size = place[0], *map(int, place[2:].split("+"))
+        record = text[start : start + size]
+        try:
+            if kind == "h":
+                verb, number, *keys = parse_header(record).split(" ")
+                keys = dict(reversed([key.split("=", 1) for key in keys]))
+                if verb == "end" and dump and dump.number == number:
+                    dump.end = keys
+                if verb in ("boot", "begin", "end"):
+                    dump = None
+                if verb == "boot":
+                    boot, word, following = boot + 1, int(keys.get("w", "64")), 0
+                    if not keeps_names(before, keys):
+                        told = []
+                    before = keys
+                elif verb == "begin":
+                    dump = Dump(number, boot, told, keys)
+                    dumps.append(dump)
+            elif kind == "p":
+                words = read_paths(record).split(" ")
+                number, sequence = (int(w.split("=")[1]) for w in words[1:3])
+                gap = 0 if following is None else (sequence - following) % 4096
+                following = (sequence + 1) % 4096
+                mine = dump and int(dump.number) % 64 == number
+                if mine:
+                    dump.lines, dump.gaps = dump.lines + 1, dump.gaps + gap
+                for path, values in (w.split(";", 1) for w in words[3:] if not w.startswith("unit=")):
+                    e = parse_path(path)
+                    e.values = values
+                    told.append(e)
+                    if mine and values != "def":
+                        dump.entries.append(e)
+            elif kind in "mb" and dump:
+                dump.blocks += 1
+                dump.bytes += (parse_decoded(record) if kind == "b" else decode(parse_line(record, "~m#"), word)[0]).size
+        except Reject:
+            continue
+    for n, dump in enumerate(dumps):
+        dump.add_up(dumps[:n])
+    return " ".join(map(str, dumps)) or "-"
+
+
 def keys_of(words):
     return dict(w.split("=", 1) for w in words)
 
@@ -1101,6 +1242,8 @@ def answer(op, words):
         return "records", read_log(text)
     if op == "hline":
         return "head", parse_header(text)
+    if op == "dumps":
+        return "dumps", read_dumps(text)
     if op == "pline":
         return "paths", read_paths(text)
     if op == "vline":
@@ -1109,7 +1252,7 @@ def answer(op, words):
 
 
 OPS = ("decode encode end salvage mline bline format bare bare-encode marks scan user user-encode eline event-encode hline log "
-       "pline vline pencode vencode name offsets addresses").split()
+       "pline vline dumps pencode vencode name offsets addresses").split()
 
 
 def main():

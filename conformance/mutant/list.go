@@ -3,7 +3,7 @@ package mutant
 import "slices"
 
 // mutants are all mutants, decoders first.
-var mutants = decodersFirst(slices.Concat(blobMutants, textMutants, recordingMutants, pathMutants))
+var mutants = decodersFirst(slices.Concat(blobMutants, textMutants, recordingMutants, pathMutants, dumpMutants))
 
 func decodersFirst(list []Mutant) []Mutant {
 	rank := func(m Mutant) int {

@@ -30,6 +30,8 @@ func (b impl) pathOp(r *conformance.Request) (a conformance.Answer, ok bool, err
 		a, err = b.pline(string(r.Data))
 	case conformance.OpVline:
 		a, err = b.vline(string(r.Data))
+	case conformance.OpDumps:
+		a.Words = b.pathDumps(string(r.Data))
 	case conformance.OpPencode:
 		a.Data, err = b.pencode(r.Words)
 	case conformance.OpVencode:

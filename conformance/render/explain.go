@@ -161,7 +161,7 @@ func draw(f *conformance.Failure, r *conformance.Result) []string {
 		return drawText(v.Formatted(), bitstring.FirstDifference([]byte(v.Formatted()), f.Answer.Data)/8)
 	case conformance.OpMline, conformance.OpBline, conformance.OpEline, conformance.OpHline, conformance.OpScan:
 		return drawText(*v.Text, textPlace(f, v))
-	case conformance.OpBare, conformance.OpBareEncode, conformance.OpLog:
+	case conformance.OpBare, conformance.OpBareEncode, conformance.OpLog, conformance.OpDumps:
 		return nil
 	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpEventEncode:
 		if v.Rejects() {

@@ -58,6 +58,25 @@ static void *next(const char *name)
 	return dlsym(RTLD_NEXT, name);
 }
 
+static void find_real(void *(*find)(const char *))
+{
+	real_malloc = (malloc_fn)find("malloc");
+	real_calloc = (calloc_fn)find("calloc");
+	real_realloc = (realloc_fn)find("realloc");
+	real_memalign = (align_fn)find("memalign");
+	real_aligned_alloc = (align_fn)find("aligned_alloc");
+	real_posix_memalign = (posix_memalign_fn)find("posix_memalign");
+	real_free = (free_fn)find("free");
+}
+
+/* The library's own, where &malloc may be another one's. GCC wants the attributes that
+ * the C library's headers give malloc. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9
+#pragma GCC diagnostic ignored "-Wmissing-attributes"
+#endif
+#define OWN(f) static __typeof__(f) own_##f __attribute__((alias(#f)))
+OWN(malloc);
+
 /* An allocator that is a library of its own calls functions of the C library for
  * itself: what comes from there is passed through. */
 static void find_allocator(void)
@@ -65,7 +84,7 @@ static void find_allocator(void)
 	struct module m, c;
 
 	if (module_at((uintptr_t)real_malloc, &m) && module_at((uintptr_t)&getenv, &c) && m.start != c.start &&
-	    (uintptr_t)&malloc - m.start >= m.end - m.start) {
+	    (uintptr_t)&own_malloc - m.start >= m.end - m.start) {
 		allocator_lo = m.start;
 		allocator_size = m.end - m.start;
 	}
@@ -79,19 +98,13 @@ static void start(void)
 
 	if (!real_free) {
 		state = STARTING;
-		real_malloc = (malloc_fn)next("malloc");
-		real_calloc = (calloc_fn)next("calloc");
-		real_realloc = (realloc_fn)next("realloc");
-		real_memalign = (align_fn)next("memalign");
-		real_aligned_alloc = (align_fn)next("aligned_alloc");
-		real_posix_memalign = (posix_memalign_fn)next("posix_memalign");
-		real_free = (free_fn)next("free");
+		find_real(next);
 		state = RAW;
 	}
 	if (environ) {
 		state = STARTING;
 		find_allocator();
-		process_start();
+		process_start(getenv(RING_ENV));
 		state = STARTED;
 	}
 	errno = e;
@@ -279,15 +292,40 @@ EXPORT void cfree(void *p)
 
 /* ---------------------------------------------------------------- modules */
 
+static int (*real_dlclose)(void *);
+
 /* dlclose is not slowed: it only says that modules may be gone. */
 EXPORT int dlclose(void *handle)
 {
-	static int (*real)(void *);
-
-	if (!real)
-		real = (int (*)(void *))next("dlclose");
-	int r = real(handle);
+	if (!real_dlclose)
+		real_dlclose = (int (*)(void *))next("dlclose");
+	int r = real_dlclose(handle);
 	if (gate->ring)
 		record_unloaded();
 	return r;
+}
+
+/* ---------------------------------------------------------------- attaching */
+
+OWN(free);
+OWN(calloc);
+OWN(realloc);
+OWN(reallocarray);
+OWN(memalign);
+OWN(aligned_alloc);
+OWN(posix_memalign);
+OWN(valloc);
+OWN(pvalloc);
+OWN(cfree);
+OWN(dlclose);
+
+#define HOOK(f) {#f, (void *)own_##f, NULL}
+struct hook hooks[HOOKS] = {HOOK(malloc), HOOK(free), HOOK(calloc), HOOK(realloc), HOOK(reallocarray), HOOK(memalign),
+	HOOK(aligned_alloc), HOOK(posix_memalign), HOOK(valloc), HOOK(pvalloc), HOOK(cfree), HOOK(dlclose)};
+
+void hooks_attach(void *(*find)(const char *))
+{
+	find_real(find);
+	real_dlclose = (int (*)(void *))find("dlclose");
+	find_allocator();
 }

@@ -8,6 +8,7 @@
  *   sample.c    which blocks are recorded, where not all are
  *   slots.c     rings: taking one, waiting while it is full, leaving it
  *   process.c   start, fork, threads' ends
+ *   attach.c    start in a process that runs already
  *   places.c    call stacks that the thread had before
  *   walk.c      others, frame by frame
  *   walk_code.c those of machines without tables
@@ -76,7 +77,6 @@ extern struct gate *gate;
 /* begin starts recording, at the first event of a process, and reports whether it is
  * recorded. */
 bool begin(void);
-void process_start(void);
 void thread_end_wanted(void);	/* has the thread's rings left at its end */
 extern uint64_t image;
 extern char **environ;

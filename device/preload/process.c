@@ -168,12 +168,10 @@ static void in_child(void)
 	gate->ring = NULL; /* where the kernel did not do it */
 }
 
-void process_start(void)
+bool process_start(const char *path)
 {
-	const char *path = getenv(RING_ENV);
-
 	if (!path || !*path || !(ring = map(path)))
-		return;
+		return false;
 	owner = getpid();
 	memory_start();
 	madvise(ring, ring->slot_at + ring->slots * RING_SLOT, MADV_DONTDUMP);
@@ -181,7 +179,7 @@ void process_start(void)
 	modules_start();
 	if (!ours() || !page || !slots_start(ring) || !walk_start() || (ring->sample && !sample_start())) {
 		ring = NULL;
-		return;
+		return false;
 	}
 	madvise(page, PAGE, MADV_WIPEONFORK);
 	gate = page;
@@ -193,6 +191,7 @@ void process_start(void)
 	self.level = 1;
 	own_take(0);
 	self.level = 0;
+	return true;
 }
 
 /* In a child there is one thread, this one, and what it had are its parent's rings. */

@@ -1,5 +1,5 @@
 /*
- * What slots.c and process.c know of each other.
+ * What slots.c, process.c, hooks.c and attach.c know of each other.
  */
 #ifndef LWSBT_PROCESS_H
 #define LWSBT_PROCESS_H
@@ -13,5 +13,18 @@ int ring_open(void);
 /* child_start begins recording in a forked child, if it is to be recorded. */
 void child_start(void);
 void image_tell(struct own *o);
+/* process_start begins recording into the file at path, and reports whether it did. */
+bool process_start(const char *path);
+
+/* The functions of hooks.c for which those of the C library are exchanged where the
+ * process runs already. real is for attach.c. */
+#define HOOKS 12
+struct hook {
+	const char *name;
+	void *ours, *real;
+};
+extern struct hook hooks[HOOKS];
+/* hooks_attach has the hooks call the functions that find returns. */
+void hooks_attach(void *(*find)(const char *));
 
 #endif

@@ -71,12 +71,11 @@ static void *quarantine(struct lwsbt_heap *h, void *start, void *p, size_t size)
 	at->start = start;
 	at->node = lwsbt_node_of(p);
 	at->size = size;
+	lwsbt_unlock(h);
 	while (out.size > 0 && ((const uint8_t *)(out.node + 1))[out.size - 1] == LWSBT_FREED_BYTE)
 		out.size--;
 	if (out.size > 0)
 		lwsbt_report(h, LWSBT_DAMAGED_FREED, out.node);
-	else
-		lwsbt_unlock(h);
 	return out.start;
 }
 

@@ -281,7 +281,7 @@ static int returns_to(const struct lwsbt_capture_ctx *ctx, uintptr_t ra)
 #define NO_RULE 1u
 #define PROBES 8
 
-#if LWSBT_CACHE
+#if LWSBT_SPEED
 #define RULE_COUNT(ctx) (ctx)->rule_count
 #else
 #define RULE_COUNT(ctx) 0u
@@ -409,7 +409,7 @@ NOINLINE static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame 
 	size_t n = t->n, max = t->max;
 	int missed = 0;
 
-	while (LWSBT_CACHE && rule != 0 && n != max) {
+	while (LWSBT_SPEED && rule != 0 && n != max) {
 		entry = sp + ENTRY(rule) * WORD;
 		if (BY_FP(rule)) {
 			entry += fp - sp;

@@ -1,129 +1,131 @@
 /*
- * The decoder. What it accepts, the fast reader at the end reads fast; the walk
- * before it reads anything, a field at a time, and finds the fault.
+ * The decoder.
  */
 #include "internal.h"
 
-/* What is read, and how far. */
-struct reader {
-	const uint8_t *p;
-	size_t pos;	/* bit */
-	size_t end;	/* bit at which the fields must have ended */
-	unsigned word;	/* 32 or 64 */
-};
-
-/* width bits from bit pos on, at most 64, all of which are there. */
-static uint64_t bits_at(const uint8_t *p, size_t pos, unsigned width)
+static void fail(struct lwsbt_reader *r, size_t pos, enum lwsbt_result fault)
 {
-	uint64_t v = 0;
+	if (r->fault == LWSBT_OK) {
+		r->fault = fault;
+		r->pos = pos;
+	}
+}
 
-	while (width) {
-		unsigned k = 8 - (unsigned)(pos & 7);
-		unsigned byte = p[pos >> 3] & (0xffu >> (pos & 7));
+/* has reports whether there are width bits. */
+static int has(struct lwsbt_reader *r, size_t width)
+{
+	if (r->end - r->pos < width)
+		fail(r, r->pos, LWSBT_TRUNCATED);
+	return r->fault == LWSBT_OK;
+}
 
-		if (k > width) {
-			byte >>= k - width;
-			k = width;
-		}
-		v = v << k | byte;
-		pos += k;
+lwsbt_word lwsbt_next(struct lwsbt_reader *r, unsigned width)
+{
+	lwsbt_word v = 0;
+
+	if (!has(r, width))
+		return 0;
+	while (width > 0) {
+		unsigned left = 8 - (unsigned)(r->pos & 7), k = width < left ? width : left;
+
+		v = v << k | (r->p[r->pos >> 3] >> (left - k) & ((1u << k) - 1));
+		r->pos += k;
 		width -= k;
 	}
 	return v;
 }
 
-/* field reads width bits and a spill bit into *v. [BT-FIELD-1, BT-FIELD-4] */
-static enum lwsbt_result field(struct reader *r, unsigned width, uint64_t *v)
+/* field reads width bits and a spill bit. [BT-FIELD-1, BT-FIELD-4] */
+static lwsbt_word field(struct lwsbt_reader *r, unsigned width)
 {
-	if (r->end - r->pos < width + SPILL)
-		return LWSBT_TRUNCATED;
-	*v = bits_at(r->p, r->pos, width);
-	r->pos += width + SPILL;
-	return LWSBT_OK;
+	lwsbt_word v;
+
+	if (!has(r, width + SPILL))
+		return 0;
+	v = lwsbt_next(r, width);
+	r->pos += SPILL;
+	return v;
 }
 
-/* value reads a count, and a value of that many bits. On a fault, r->pos is that
- * of the field at fault. [BT-COUNT-2, BT-COUNT-4] */
-static enum lwsbt_result value(struct reader *r, uint64_t *v)
+/* count reads a count. */
+static unsigned count(struct lwsbt_reader *r)
 {
-	enum lwsbt_result e = field(r, COUNT_WIDTH, v);
-	unsigned count;
+	size_t at = r->pos;
+	unsigned n = lwsbt_full_count((unsigned)field(r, COUNT_WIDTH));
 
-	if (e != LWSBT_OK)
-		return e;
-	count = lwsbt_full_count((unsigned)*v);
-	if (count > r->word) {
-		r->pos -= COUNT_BITS;
-		return LWSBT_COUNT;
-	}
-	return field(r, count, v);
+	if (n > r->word)
+		fail(r, at, LWSBT_COUNT);
+	return n;
+}
+
+/* value reads a count, and a value of that many bits. [BT-COUNT-2, BT-COUNT-4] */
+static lwsbt_word value(struct lwsbt_reader *r)
+{
+	return field(r, count(r));
 }
 
 /* frame reads frame n into pc[n]. [BT-ITEM-1] */
-static enum lwsbt_result frame(struct reader *r, lwsbt_word *pc, unsigned n)
+static void frame(struct lwsbt_reader *r, lwsbt_word *pc, unsigned n)
 {
-	enum lwsbt_result e;
-	uint64_t v, back, sign;
 	size_t at = r->pos;
+	lwsbt_word v, base = 0, back, sign = 0;
 
-	if ((e = field(r, 1, &v)) != LWSBT_OK)
-		return e;
-	if (v == 0) {
-		if ((e = value(r, &v)) == LWSBT_OK)
-			pc[n] = (lwsbt_word)v;
-		return e;
+	if (field(r, 1)) {
+		if (n == 0)
+			fail(r, at, LWSBT_DELTA_FIRST);
+		at = r->pos;
+		back = field(r, 3);
+		if (back >= n)
+			fail(r, at, LWSBT_BACK);
+		else
+			base = pc[n - 1 - (unsigned)back];
+		sign = 0 - field(r, 1);
 	}
-	if (n == 0) {
-		r->pos = at;
-		return LWSBT_DELTA_FIRST;
-	}
-	at = r->pos;
-	if ((e = field(r, 3, &back)) != LWSBT_OK)
-		return e;
-	if (back >= n) {
-		r->pos = at;
-		return LWSBT_BACK;
-	}
-	if ((e = field(r, 1, &sign)) != LWSBT_OK || (e = value(r, &v)) != LWSBT_OK)
-		return e;
-	pc[n] = pc[n - 1 - (unsigned)back] + (lwsbt_word)(sign ? 0 - v : v);
+	v = value(r);
+	pc[n] = base + ((v ^ sign) - sign);
 #if LWSBT_WORD_BITS == 64
 	if (r->word == 32)
 		pc[n] &= 0xffffffff;
 #endif
-	return LWSBT_OK;
+}
+
+/* read_frames reads the depth field, and depth frames into pc. It returns the number of
+ * frames without a fault. */
+static uint32_t read_frames(struct lwsbt_reader *r, lwsbt_word *pc, unsigned depth)
+{
+	uint32_t n = 0;
+
+	(void)field(r, DEPTH_WIDTH);
+	while (n < depth) {
+		frame(r, pc, n);
+		if (r->fault != LWSBT_OK)
+			break;
+		n++;
+	}
+	return n;
 }
 
 /* frames reads the depth field and depth frames into s; s->depth is how many of
  * these are whole. */
-static enum lwsbt_result frames(struct reader *r, struct lwsbt_stack *s, unsigned depth)
+static enum lwsbt_result frames(const struct lwsbt_reader *from, struct lwsbt_stack *s, unsigned depth)
 {
-	enum lwsbt_result e;
-	uint64_t v;
+	struct lwsbt_reader r = *from;
 
-	s->depth = 0;
+	s->depth = read_frames(&r, s->pc, depth);
 	s->size = 0;
-	e = field(r, DEPTH_WIDTH, &v);
-	while (e == LWSBT_OK && s->depth < depth) {
-		e = frame(r, s->pc, s->depth);
-		if (e == LWSBT_OK)
-			s->depth++;
-	}
-	s->end = (uint32_t)r->pos;
-	return e;
+	s->end = (uint32_t)r.pos;
+	return r.fault;
 }
 
 /* walk reads depth frames and the size. */
-static enum lwsbt_result walk(const struct reader *from, struct lwsbt_stack *s, unsigned depth)
+static enum lwsbt_result walk(const struct lwsbt_reader *from, struct lwsbt_stack *s, unsigned depth)
 {
-	struct reader r = *from;
-	enum lwsbt_result e = frames(&r, s, depth);
-	uint64_t v;
+	struct lwsbt_reader r = *from;
 
-	if (e == LWSBT_OK && (e = value(&r, &v)) == LWSBT_OK)
-		s->size = (lwsbt_word)v;
+	s->depth = read_frames(&r, s->pc, depth);
+	s->size = value(&r);
 	s->end = (uint32_t)r.pos;
-	return e;
+	return r.fault;
 }
 
 static enum lwsbt_result empty(struct lwsbt_stack *s, enum lwsbt_result e)
@@ -137,7 +139,7 @@ static enum lwsbt_result empty(struct lwsbt_stack *s, enum lwsbt_result e)
 #define DEEPEST_MIN 46
 
 /* walk_as reads a blob whose depth field is depth. [BT-DEPTH-2] */
-static enum lwsbt_result walk_as(const struct reader *r, struct lwsbt_stack *s, unsigned depth)
+static enum lwsbt_result walk_as(const struct lwsbt_reader *r, struct lwsbt_stack *s, unsigned depth)
 {
 	enum lwsbt_result e = walk(r, s, depth), deepest;
 
@@ -166,26 +168,17 @@ static enum lwsbt_result length_of(const uint8_t *p, size_t len)
 	return n == len ? LWSBT_OK : n == 0 ? LWSBT_EMPTY : LWSBT_LENGTH;
 }
 
-#if LWSBT_FAST
-static int read_fast(struct lwsbt_stack *s, const uint8_t *p, size_t len, unsigned word);
-#endif
-
 enum lwsbt_result lwsbt_decode(struct lwsbt_stack *s, const void *blob, size_t len,
 	unsigned word)
 {
-	struct reader r = { blob, 0, 0, word_of(word) };
-	enum lwsbt_result e = length_of(r.p, len);
+	const uint8_t *p = blob;
+	enum lwsbt_result e = length_of(p, len);
+	size_t end = len < LENGTH_BYTES ? 0 : 8 * (len - LENGTH_BYTES);
+	struct lwsbt_reader r = lwsbt_reader_of(p, end, word_of(word));
 
-	if (e != LWSBT_OK) {
-		s->end = (uint32_t)(len < LENGTH_BYTES ? 0 : 8 * (len - LENGTH_BYTES));
-		return empty(s, e);
-	}
-#if LWSBT_FAST
-	if (read_fast(s, r.p, len, r.word))
-		return LWSBT_OK;
-#endif
-	r.end = 8 * (len - LENGTH_BYTES);
-	e = walk_as(&r, s, r.end ? r.p[0] >> 3 : 0);
+	s->end = (uint32_t)end;
+	if (e == LWSBT_OK)
+		e = walk_as(&r, s, end ? p[0] >> 3 : 0);
 	return e == LWSBT_OK ? e : empty(s, e);
 }
 
@@ -213,25 +206,19 @@ enum lwsbt_result lwsbt_decode_at_end(struct lwsbt_stack *s, const void *past, s
 enum lwsbt_result lwsbt_decode_bare(struct lwsbt_stack *s, const void *p, size_t len,
 	unsigned word)
 {
-	const struct reader from = { p, 0, 8 * len, word_of(word) };
-	struct reader r = from;
-	unsigned depth = len ? from.p[0] >> 3 : 0;
+	const struct lwsbt_reader r = lwsbt_reader_of(p, 8 * len, word_of(word));
+	unsigned depth = len ? r.p[0] >> 3 : 0;
 	enum lwsbt_result e = frames(&r, s, depth);
 
-	if (depth == 0 && e == LWSBT_OK) {
-		r = from;
-		if (frames(&r, s, LWSBT_DEPTH_MAX) != LWSBT_OK) {
-			r = from;
-			e = frames(&r, s, 0);
-		}
-	}
+	if (depth == 0 && e == LWSBT_OK && frames(&r, s, LWSBT_DEPTH_MAX) != LWSBT_OK)
+		e = frames(&r, s, 0);
 	return e == LWSBT_OK ? e : empty(s, e);
 }
 
 enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len,
 	unsigned word, unsigned *announced, int *sized)
 {
-	struct reader r = { p, 0, 8 * len, word_of(word) };
+	const struct lwsbt_reader r = lwsbt_reader_of(p, 8 * len, word_of(word));
 	enum lwsbt_result e = length_of(r.p, len);
 
 	*announced = 0;
@@ -258,25 +245,34 @@ enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len
 enum lwsbt_result lwsbt_user(const void *blob, size_t len, size_t *pos, unsigned *tag,
 	uint64_t *v)
 {
-	struct reader r = { blob, *pos, 0, 64 };
-	enum lwsbt_result e;
-	uint64_t t;
+	struct lwsbt_reader r = lwsbt_reader_of(blob, len < LENGTH_BYTES ? 0 : 8 * (len - LENGTH_BYTES), 64);
+	unsigned t, n;
+	uint64_t high = 0;
 
+	r.pos = *pos;
 	*tag = LWSBT_TAG_END;
 	*v = 0;
 	if (len < LENGTH_BYTES)
 		return LWSBT_SHORT;
-	r.end = 8 * (len - LENGTH_BYTES);
 	if (r.pos > r.end || r.end - r.pos < TAG_BITS)
 		return LWSBT_OK;
-	e = field(&r, TAG_WIDTH, &t);
-	if (e != LWSBT_OK || t == LWSBT_TAG_END)
-		return e;
-	e = value(&r, v);
+	t = (unsigned)field(&r, TAG_WIDTH);
+	if (t == LWSBT_TAG_END)
+		return LWSBT_OK;
+	n = count(&r);
+	(void)has(&r, n + SPILL);
+	if (n > 32) {
+		high = lwsbt_next(&r, n - 32);
+		n = 32;
+	}
+	high = high << 32 | lwsbt_next(&r, n);
 	*pos = r.pos;
-	if (e == LWSBT_OK)
-		*tag = (unsigned)t;
-	return e;
+	if (r.fault == LWSBT_OK) {
+		*pos += SPILL;
+		*tag = t;
+		*v = high;
+	}
+	return r.fault;
 }
 
 const char *lwsbt_reason(enum lwsbt_result result)
@@ -286,90 +282,3 @@ const char *lwsbt_reason(enum lwsbt_result result)
 
 	return (unsigned)result < sizeof names / sizeof *names ? names[result] : "?";
 }
-
-#if LWSBT_FAST
-
-/* The bits that a window is certain to hold. */
-#define WINDOW 57
-
-/* window returns the bits from bit pos on, the first in the top bit, zeros after
- * the end of the last 8 bytes, which begin at p + last. */
-static inline uint64_t window(const uint8_t *p, size_t last, size_t pos)
-{
-	size_t off = pos >> 3 < last ? pos >> 3 : last;
-
-	return lwsbt_load64(p + off) << ((pos - 8 * off) & 63);
-}
-
-/*
- * read_fast is walk_as for blobs of 1 to 31 frames without a fault. Whether the
- * bits were all there is looked at afterwards: what takes the time is the way from
- * one frame's place to the next, which leads through its count.
- */
-static int read_fast(struct lwsbt_stack *s, const uint8_t *p, size_t len, unsigned word)
-{
-	unsigned depth = p[0] >> 3, wide = 0, count;
-	size_t end = 8 * (len - LENGTH_BYTES), last = len - 8, pos = DEPTH_BITS;
-	uint64_t w, v;
-
-	if (depth == 0 || len < 8)
-		return 0;
-	for (unsigned n = 0; n < depth; n++) {
-		w = window(p, last, pos);
-		if (w >> 63 == 0) {
-			v = w << (LITERAL_LEAD + COUNT_BITS);
-			count = (unsigned)(w >> (64 - LITERAL_LEAD - COUNT_WIDTH)) & 63;
-			if (count - 1 < WINDOW - LITERAL_LEAD - COUNT_BITS) {
-				v >>= 64 - count;
-			} else {
-				count = lwsbt_full_count(count);
-				v = v >> (96 - count) << 32 |
-					window(p, last, pos + LITERAL_LEAD + COUNT_BITS + count - 32) >> 32;
-			}
-			wide |= count > 32;
-			pos += LITERAL_LEAD + COUNT_BITS + count + SPILL;
-			s->pc[n] = v;
-			continue;
-		}
-		v = w << (DELTA_LEAD + COUNT_BITS);
-		count = (unsigned)(w >> (64 - DELTA_LEAD - COUNT_WIDTH)) & 63;
-		if (count - 1 < WINDOW - DELTA_LEAD - COUNT_BITS) {
-			v >>= 64 - count;
-		} else {
-			count = lwsbt_full_count(count);
-			v = v >> (96 - count) << 32 |
-				window(p, last, pos + DELTA_LEAD + COUNT_BITS + count - 32) >> 32;
-		}
-		wide |= count > 32;
-		pos += DELTA_LEAD + COUNT_BITS + count + SPILL;
-		{
-			unsigned base = n - 1 - (unsigned)(w >> 59 & 7);
-			uint64_t subtract = 0 - (w >> 57 & 1);
-
-			if (base >= n)
-				return 0;
-			s->pc[n] = s->pc[base] + ((v ^ subtract) - subtract);
-		}
-	}
-	if (pos > end)
-		return 0;
-	w = window(p, last, pos);
-	count = lwsbt_full_count((unsigned)(w >> 58));
-	v = w << COUNT_BITS >> (64 - count);
-	pos += COUNT_BITS;
-	if (count > WINDOW - COUNT_BITS)
-		v = w << COUNT_BITS >> (96 - count) << 32 | window(p, last, pos + count - 32) >> 32;
-	wide |= count > 32;
-	pos += count + SPILL;
-	if (pos > end || (word == 32 && wide))
-		return 0;
-	if (word == 32)
-		for (unsigned n = 0; n < depth; n++)
-			s->pc[n] &= 0xffffffff;
-	s->size = v;
-	s->depth = depth;
-	s->end = (uint32_t)pos;
-	return 1;
-}
-
-#endif

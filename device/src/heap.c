@@ -27,14 +27,16 @@ void lwsbt_count(struct lwsbt_heap *h, uint32_t *counter)
 int lwsbt_enter(struct lwsbt_heap *h)
 {
 	unsigned char *guard = h->port && h->port->guard ? h->port->guard(h->port->arg) : &h->guard;
+	int entered;
 
 	lwsbt_lock(h);
-	if (*guard) {
+	entered = !*guard;
+	if (entered)
+		*guard = 1;
+	else
 		h->reentered++;
-		return 0;
-	}
-	*guard = 1;
-	return 1;
+	lwsbt_unlock(h);
+	return entered;
 }
 
 void lwsbt_leave(struct lwsbt_heap *h)
@@ -74,40 +76,15 @@ static void put_kept(struct lwsbt_writer *w, const struct lwsbt_heap *h, const s
 	}
 }
 
-#if LWSBT_SPEED && !LWSBT_PACKED
-
-/* kept_bits returns how many bits put_kept writes. */
-static size_t kept_bits(const struct lwsbt_heap *h, const struct lwsbt_meta *m)
-{
-	size_t bits = 0;
-
-	for (unsigned i = 0; i < 3; i++) {
-		uint64_t v;
-
-		if (kept(h, m, i, &v)) {
-			uint32_t high = (uint32_t)(v >> 32);
-
-			bits += TAG_BITS + COUNT_BITS + SPILL +
-				(high ? 32 + lwsbt_significant(high) : lwsbt_significant((uint32_t)v));
-		}
-	}
-	return bits;
-}
-
-#endif
-
 /* put_bits writes what m has, up to the filling. */
 static void put_bits(struct lwsbt_writer *w, const struct lwsbt_heap *h, const struct lwsbt_meta *m)
 {
 #if LWSBT_PACKED
 	lwsbt_pack(w, h->code, &m->stack);
-#elif LWSBT_SPEED
-	lwsbt_put_forms(w, m->stack.pc, m->stack.depth, h->how, m->form);
 #else
-	lwsbt_put_frames(w, m->stack.pc, m->stack.depth, h->how);
+	lwsbt_put_forms(w, m->stack.pc, m->stack.depth, h->how, m->form);
+	lwsbt_put_value(w, m->stack.size, h->how);
 #endif
-	if (!LWSBT_PACKED)
-		lwsbt_put_value(w, m->stack.size, h->how);
 	if (KEEP)
 		put_kept(w, h, m);
 }
@@ -115,17 +92,22 @@ static void put_bits(struct lwsbt_writer *w, const struct lwsbt_heap *h, const s
 size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t align, size_t least)
 {
 	size_t bits, total;
-#if LWSBT_SPEED && !LWSBT_PACKED
-	struct lwsbt_stack *s = &m->stack;
-
-	bits = (KEEP ? kept_bits(h, m) : 0) + lwsbt_choose(s->pc, s->depth, h->how, m->form) +
-		COUNT_BITS + lwsbt_significant(s->size) + SPILL;
-#else
+#if LWSBT_FIELDS || LWSBT_PACKED
 	struct lwsbt_writer w;
+#endif
 
+#if LWSBT_PACKED
 	lwsbt_writer_init(&w, NULL, 0);
-	put_bits(&w, h, m);
+	lwsbt_pack(&w, h->code, &m->stack);
 	bits = lwsbt_bits(&w);
+#else
+	bits = lwsbt_choose(m->stack.pc, m->stack.depth, h->how, m->form) +
+		COUNT_BITS + lwsbt_significant(m->stack.size) + SPILL;
+#endif
+#if LWSBT_FIELDS
+	lwsbt_writer_init(&w, NULL, 0);
+	put_kept(&w, h, m);
+	bits += lwsbt_bits(&w);
 #endif
 	if (align < LWSBT_ALIGN)
 		align = LWSBT_ALIGN;
@@ -152,17 +134,16 @@ LWSBT_NOINLINE size_t lwsbt_capture_thread(struct lwsbt_heap *h, struct lwsbt_st
 /* admit sets the guard for a capture, and counts it. It reports whether there may be one. */
 static int admit(struct lwsbt_heap *h, struct lwsbt_meta *m)
 {
-	int entered;
-
 	if (lwsbt_interrupted(h)) {
 		h->interrupts++;
 		return 0;
 	}
-	entered = lwsbt_enter(h);
-	if (entered)
-		m->sequence = h->sequence++;
+	if (!lwsbt_enter(h))
+		return 0;
+	lwsbt_lock(h);
+	m->sequence = h->sequence++;
 	lwsbt_unlock(h);
-	return entered;
+	return 1;
 }
 
 LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t align, const void *caller,
@@ -177,7 +158,7 @@ LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t a
 	m->time = 0;
 	m->thread = 0;
 #endif
-	if ((LWSBT_FIELDS || LWSBT_NESTED) && !admit(h, m))
+	if (LWSBT_NESTED && !admit(h, m))
 		return 0;
 	if ((h->flags & KEEP & LWSBT_KEEP_THREAD) && h->port && h->port->thread)
 		m->thread = h->port->thread(h->port->arg);
@@ -186,12 +167,8 @@ LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t a
 	lwsbt_take(h, &m->stack, (uintptr_t)caller, &first);
 	lwsbt_leave(h);
 	m->stack.depth -= (uint32_t)first;
-#if LWSBT_SPEED /* the memmove of small C libraries goes by bytes */
-	for (size_t i = 0; i < m->stack.depth; i++)
+	for (size_t i = 0; i < m->stack.depth; i++) /* the memmove of small C libraries goes by bytes */
 		m->stack.pc[i] = m->stack.pc[i + first];
-#else
-	memmove(m->stack.pc, m->stack.pc + first, m->stack.depth * sizeof *m->stack.pc);
-#endif
 	adj = lwsbt_measure(h, m, align, 0);
 	if (adj == 0)
 		lwsbt_count(h, &h->untracked);
@@ -203,7 +180,7 @@ void lwsbt_link(struct lwsbt_heap *h, struct lwsbt_node *n, const void *start, s
 	lwsbt_lock(h);
 	if (h->hi == 0 || (uintptr_t)start < h->lo)
 		h->lo = (uintptr_t)start;
-	if (!LWSBT_FOREIGN || h->lo) /* blocks of lws have no spare bytes */
+	if (h->lo) /* blocks of lws have no spare bytes */
 		h->mark = LWSBT_MARK;
 	if ((uintptr_t)n > h->hi)
 		h->hi = (uintptr_t)n;
@@ -246,10 +223,7 @@ void *lwsbt_write(struct lwsbt_heap *h, void *true_start, const struct lwsbt_met
 
 static void tell(struct lwsbt_heap *h, const struct lwsbt_event *e, const struct lwsbt_stack *s)
 {
-	int entered = lwsbt_enter(h);
-
-	lwsbt_unlock(h);
-	if (!entered)
+	if (!lwsbt_enter(h))
 		return;
 	h->port->event(h->port->arg, e, s);
 	lwsbt_leave(h);
@@ -316,99 +290,86 @@ static void check_end(const struct lwsbt_node *n, struct lwsbt_found *f)
 		f->end |= *p++ ^ LWSBT_SPARE_BYTE;
 }
 
-#if LWSBT_PACKED
-
-/* read_bits reads the bits at b, which end at end, and sets *size. It returns 0 if they make no sense. */
-static LWSBT_NOINLINE int read_bits(const struct lwsbt_heap *h, struct lwsbt_reader *b, size_t end, lwsbt_word *size)
+/* read_bits reads what put_bits writes, without the frames of a blob, and sets *size. It returns 0 if the bits make
+ * no sense. */
+static LWSBT_NOINLINE int read_bits(const struct lwsbt_heap *h, struct lwsbt_reader *r, lwsbt_word *size)
 {
+#if LWSBT_PACKED
 	struct lwsbt_stack s;
-	int ok = lwsbt_unpack(b, end, h->code, &s);
+	int ok = lwsbt_unpack(r, h->code, &s);
 
 	*size = s.size;
 	return ok;
-}
-
 #else
+	unsigned depth = (unsigned)lwsbt_next(r, DEPTH_BITS) >> SPILL, count;
 
-/* read_bits reads the bits at b, which end at end, without the frames, and sets *size. It returns 0 if they make no
- * sense. */
-LWSBT_INLINE int read_bits(const struct lwsbt_heap *h, struct lwsbt_reader *b, size_t end, lwsbt_word *size)
-{
-	unsigned depth = lwsbt_next(b, DEPTH_BITS) >> SPILL, count;
+	for (unsigned i = 0; i < depth; i++) {
+		/* of a literal, the first 6 bits of its value, too: more than that follows */
+		unsigned lead = (unsigned)lwsbt_next(r, DELTA_LEAD + COUNT_BITS);
 
-	(void)h;
-	for (unsigned i = 0;; i++) {
-		if (i < depth && lwsbt_next(b, LITERAL_LEAD) >> SPILL &&
-		    lwsbt_next(b, DELTA_LEAD - LITERAL_LEAD) >> 3 >= i) /* how far back */
+		if (lead >> (DELTA_LEAD - 1 + COUNT_BITS)) {
+			if (FORM_BACK(lead >> COUNT_BITS) >= i)
+				return 0;
+		} else {
+			r->pos -= DELTA_LEAD - LITERAL_LEAD;
+			lead >>= DELTA_LEAD - LITERAL_LEAD;
+		}
+		count = lwsbt_full_count(lead >> SPILL & 63);
+		if (count > LWSBT_WORD_BITS || r->end - r->pos < count + SPILL)
 			return 0;
-		count = lwsbt_full_count(lwsbt_next(b, COUNT_BITS) >> SPILL);
-		if (count > LWSBT_WORD_BITS || b->pos + count >= end)
-			return 0;
-		if (i == depth)
+		r->pos += count + SPILL;
+	}
+	count = lwsbt_full_count((unsigned)lwsbt_next(r, COUNT_BITS) >> SPILL);
+	if (count > LWSBT_WORD_BITS)
+		return 0;
+	*size = lwsbt_next(r, count);
+	(void)lwsbt_next(r, SPILL);
+	while ((h->flags & KEEP) && r->end - r->pos >= TAG_BITS) {
+		size_t at = r->pos;
+
+		if (lwsbt_next(r, TAG_BITS) >> SPILL == LWSBT_TAG_END) {
+			r->pos = at;
 			break;
-		b->pos += count + SPILL;
+		}
+		count = lwsbt_full_count((unsigned)lwsbt_next(r, COUNT_BITS) >> SPILL);
+		if (r->end - r->pos < count + SPILL)
+			return 0;
+		r->pos += count + SPILL;
 	}
-	*size = 0;
-	while (count > 0) {
-		unsigned k = LWSBT_SPEED ? (count - 1) % 8 + 1 : 1;
-
-		*size = *size << k | lwsbt_next(b, k);
-		count -= k;
-	}
-	b->pos += SPILL;
-	return 1;
-}
-
+	return r->fault == LWSBT_OK;
 #endif
+}
 
 int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, struct lwsbt_found *f)
 {
 	const uint8_t *length = (const uint8_t *)n - LENGTH_BYTES;
-	size_t len = (size_t)length[0] << 8 | length[1], end, ones;
-	struct lwsbt_reader b;
-	lwsbt_word size;
+	size_t len = (size_t)length[0] << 8 | length[1], ones;
+	struct lwsbt_reader r;
 
 	f->size = 0;
 	f->end = 0;
-	if (LWSBT_FOREIGN && len == 0) {
-		f->bits = 0;
-		f->blob = (uint8_t *)(uintptr_t)length;
-		f->len = LENGTH_BYTES;
+	f->bits = 0;
+	f->len = len ? len : LENGTH_BYTES;
+	f->blob = (uint8_t *)(uintptr_t)n - f->len;
+	if (len == 0)
 		return h->lo == 0; /* lws had no room [BT-BLOB-4] */
-	}
 	if (len < LWSBT_BLOB_MIN || len > (uintptr_t)n - h->lo)
 		return 0;
-	b.p = (const uint8_t *)n - len;
-	b.pos = 0;
-	f->blob = (uint8_t *)(uintptr_t)b.p;
-	f->len = len;
-	end = 8 * (len - LENGTH_BYTES);
-	if (!read_bits(h, &b, end, &size))
+	r = lwsbt_reader_of(f->blob, 8 * (len - LENGTH_BYTES), LWSBT_WORD_BITS);
+	if (!read_bits(h, &r, &f->size))
 		return 0;
-	f->size = size;
-	while ((h->flags & KEEP) && b.pos + TAG_BITS <= end) {
-		size_t at = b.pos;
-
-		if (lwsbt_next(&b, TAG_BITS) >> SPILL == LWSBT_TAG_END) {
-			b.pos = at;
-			break;
-		}
-		b.pos += lwsbt_full_count(lwsbt_next(&b, COUNT_BITS) >> SPILL) + SPILL;
-	}
-	f->bits = b.pos;
-	if (b.pos > end)
-		return 0;
-	if (LWSBT_FOREIGN && h->lo == 0) /* of lws: neither its padding nor the sum of its sizes is known */
+	f->bits = r.pos;
+	if (h->lo == 0) /* of lws: neither its padding nor the sum of its sizes is known */
 		return 1;
-	if (size > h->bytes)
+	if (f->size > h->bytes)
 		return 0;
 	/* Behind the bits are zeros, of an empty list of user fields and up to a byte, and
 	 * then ones: see lwsbt_fill. */
-	ones = (b.pos + TAG_BITS + 7) & ~(size_t)7;
-	if (LWSBT_SPEED && ones <= end && lwsbt_next(&b, (unsigned)(ones - b.pos)) != 0)
+	ones = (r.pos + TAG_BITS + 7) & ~(size_t)7;
+	if (lwsbt_next(&r, (unsigned)((ones < r.end ? ones : r.end) - r.pos)) != 0)
 		return 0;
-	while (b.pos < end)
-		if (b.pos < ones ? lwsbt_next(&b, 1) != 0 : lwsbt_next(&b, 8) != 0xff)
+	while (r.pos < r.end)
+		if (lwsbt_next(&r, 8) != 0xff)
 			return 0;
 	check_end(n, f);
 	return 1;
@@ -416,8 +377,7 @@ int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, stru
 
 void lwsbt_report(struct lwsbt_heap *h, enum lwsbt_damage what, const struct lwsbt_node *n)
 {
-	h->damaged++;
-	lwsbt_unlock(h);
+	lwsbt_count(h, &h->damaged);
 	if (h->port && h->port->damaged)
 		h->port->damaged(h->port->arg, what, n);
 }
@@ -430,8 +390,6 @@ void lwsbt_report(struct lwsbt_heap *h, enum lwsbt_damage what, const struct lws
 #define PAGES 0
 #endif
 
-#if LWSBT_LISTED || PAGES
-
 /* listed reports whether the list leads to n. */
 static int listed(const struct lwsbt_heap *h, const struct lwsbt_node *n)
 {
@@ -442,8 +400,6 @@ static int listed(const struct lwsbt_heap *h, const struct lwsbt_node *n)
 		at = at->owner == h && plausible(h, at->next) ? at->next : NULL;
 	return at == n;
 }
-
-#endif
 
 int lwsbt_owned(const struct lwsbt_heap *h, const struct lwsbt_node *n)
 {
@@ -500,14 +456,11 @@ void *lwsbt_unlink(struct lwsbt_heap *h, void *p, struct lwsbt_found *f)
 			p = (uint8_t *)p - lwsbt_overhead(f);
 		}
 	}
-#if LWSBT_LISTED
 	else if ((h->flags & LWSBT_CHECK_UNTRACKED) && listed(h, n))
 		damage = LWSBT_DAMAGED_LINK;
-#endif
-	if (!damage) {
-		lwsbt_unlock(h);
+	lwsbt_unlock(h);
+	if (!damage)
 		return p;
-	}
 	lwsbt_report(h, damage, n);
 	return damage == LWSBT_DAMAGED_END ? p : NULL;
 }

@@ -29,31 +29,13 @@ struct lwsbt_found {
 	lwsbt_word size;
 };
 
-/* A reader of bits in front of a block. */
-struct lwsbt_reader {
-	const uint8_t *p;
-	size_t pos;
-};
-
-/* lwsbt_next returns the next width bits, at most 16. They may reach beyond a blob, into its length
- * and node. */
-static inline unsigned lwsbt_next(struct lwsbt_reader *r, unsigned width)
-{
-	const uint8_t *p = r->p + (r->pos >> 3);
-	uint32_t v = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
-
-	v >>= 24 - width - (r->pos & 7);
-	r->pos += width;
-	return v & ((1u << width) - 1);
-}
-
 #if LWSBT_PACKED
 
 /* lwsbt_pack writes depth, size and frames of s. c is the code, or NULL. */
 void lwsbt_pack(struct lwsbt_writer *w, const struct lwsbt_code *c, const struct lwsbt_stack *s);
 
-/* lwsbt_unpack reads these from r, which ends at bit end. It returns 0 if they make no sense. */
-int lwsbt_unpack(struct lwsbt_reader *r, size_t end, const struct lwsbt_code *c, struct lwsbt_stack *s);
+/* lwsbt_unpack reads these from r. It returns 0 if they make no sense. */
+int lwsbt_unpack(struct lwsbt_reader *r, const struct lwsbt_code *c, struct lwsbt_stack *s);
 
 #endif
 
@@ -62,9 +44,9 @@ static inline enum lwsbt_result lwsbt_stack_of(const struct lwsbt_heap *h, const
 	struct lwsbt_stack *s)
 {
 #if LWSBT_PACKED
-	struct lwsbt_reader r = { f->blob, 0 };
+	struct lwsbt_reader r = lwsbt_reader_of(f->blob, f->bits, LWSBT_WORD_BITS);
 
-	return lwsbt_unpack(&r, f->bits, h->code, s) ? LWSBT_OK : LWSBT_TRUNCATED;
+	return lwsbt_unpack(&r, h->code, s) ? LWSBT_OK : LWSBT_TRUNCATED;
 #else
 	(void)h;
 	return lwsbt_decode(s, f->blob, f->len, LWSBT_WORD_BITS);
@@ -81,20 +63,20 @@ static inline struct lwsbt_node *lwsbt_node_of(const void *p)
 
 static inline void *lwsbt_program_pointer(struct lwsbt_node *n) { return n + 1; }
 
+/* Each function that takes the lock releases it. */
 void lwsbt_lock(struct lwsbt_heap *h);
 void lwsbt_unlock(struct lwsbt_heap *h);
 
-/* lwsbt_count adds 1 to a counter of h. Without the lock. */
+/* lwsbt_count adds 1 to a counter of h. */
 void lwsbt_count(struct lwsbt_heap *h, uint32_t *counter);
 
 #if LWSBT_NESTED
 
-/* lwsbt_enter sets the calling thread's guard under the lock, which it holds on
- * return, and reports whether it was free. It may be set for a few operations
- * alone: with one guard for all threads, another's allocation has no metadata
- * meanwhile. */
+/* lwsbt_enter sets the calling thread's guard, and reports whether it was free. It may be
+ * set for a few operations alone: with one guard for all threads, another's allocation has
+ * no metadata meanwhile. */
 int lwsbt_enter(struct lwsbt_heap *h);
-void lwsbt_leave(struct lwsbt_heap *h); /* without the lock */
+void lwsbt_leave(struct lwsbt_heap *h);
 
 static inline int lwsbt_interrupted(const struct lwsbt_heap *h)
 {
@@ -103,11 +85,7 @@ static inline int lwsbt_interrupted(const struct lwsbt_heap *h)
 
 #else
 
-static inline int lwsbt_enter(struct lwsbt_heap *h)
-{
-	lwsbt_lock(h);
-	return 1;
-}
+static inline int lwsbt_enter(struct lwsbt_heap *h) { (void)h; return 1; }
 static inline void lwsbt_leave(struct lwsbt_heap *h) { (void)h; }
 static inline int lwsbt_interrupted(const struct lwsbt_heap *h) { (void)h; return 0; }
 
@@ -196,7 +174,7 @@ void lwsbt_head_paths(const struct lwsbt_out *out, const struct lwsbt_port *port
 void lwsbt_tail_paths(const struct lwsbt_out *out, uint32_t number, uint32_t blocks, size_t bytes, uint32_t lines,
 	uint32_t cut);
 
-/* lwsbt_report counts damage, gives the lock up, and reports it. */
+/* lwsbt_report counts damage, and reports it to the port. Not under the lock. */
 void lwsbt_report(struct lwsbt_heap *h, enum lwsbt_damage what, const struct lwsbt_node *n);
 
 /* lwsbt_measure sets m->len and m->form for the stack in m, and returns what an allocation at an

@@ -7,14 +7,6 @@
 #include "lwsbt.h"
 #include "options.h"
 
-/* Whether 64-bit words are read and written 8 bytes at a time, and without branches on
- * addresses. */
-#if LWSBT_WORD_BITS == 64 && !defined(__OPTIMIZE_SIZE__) && LWSBT_SPEED
-#define LWSBT_FAST 1
-#else
-#define LWSBT_FAST 0
-#endif
-
 /*
  * Widths in bits; each field but the length is followed by a spill bit more.
  * [BT-FIELD-1]
@@ -57,27 +49,40 @@ enum {
 #define LWSBT_INLINE static inline
 #endif
 
-/* lwsbt_form returns how frame n is written, and sets *v to what: address or difference.
- * Not where LWSBT_FAST. */
-unsigned lwsbt_form(const lwsbt_word *pc, unsigned n, unsigned how, lwsbt_word *v);
-
 /* lwsbt_choose sets form[n] for each of depth frames, and returns the bits that the
  * depth field and they take. */
 size_t lwsbt_choose(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form);
-
-/* lwsbt_choose_only does not count bits. Only where LWSBT_FAST. */
-void lwsbt_choose_only(const lwsbt_word *pc, unsigned depth, unsigned how, uint8_t *form);
 
 /* lwsbt_put_forms writes depth and frames as lwsbt_choose chose. */
 void lwsbt_put_forms(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth,
 	unsigned how, const uint8_t *form);
 
-/* lwsbt_put_frames chooses, and writes depth and frames. */
-void lwsbt_put_frames(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth, unsigned how);
-
 /* lwsbt_fill fills up a blob to len bytes: an end of user fields, and then ones, so that no
  * reader takes an empty stack for one of 32 frames. [BT-DEPTH-2] */
 void lwsbt_fill(struct lwsbt_writer *w, size_t len);
+
+/* A reader of bit fields. After a fault it reads zeros, and pos is that of the field at fault. */
+struct lwsbt_reader {
+	const uint8_t *p;
+	size_t pos;	/* bit */
+	size_t end;	/* bit at which the fields must have ended */
+	unsigned word;	/* 32 or 64: the largest count */
+	enum lwsbt_result fault;
+};
+
+/* lwsbt_reader_of returns a reader of the first end bits at p. */
+static inline struct lwsbt_reader lwsbt_reader_of(const uint8_t *p, size_t end, unsigned word)
+{
+	struct lwsbt_reader r = { p, 0, end, word, LWSBT_OK };
+
+	return r;
+}
+
+/* lwsbt_next returns the next width bits, at most a word. */
+lwsbt_word lwsbt_next(struct lwsbt_reader *r, unsigned width);
+
+/* lwsbt_digit returns the base64 character of the lowest 6 bits of v. */
+char lwsbt_digit(unsigned v);
 
 /* The parts of ~h# lines. A number is a time, or one of a heap. */
 #if LWSBT_FIELDS
@@ -108,32 +113,5 @@ static inline unsigned lwsbt_significant(lwsbt_word v)
 /* lwsbt_full_count returns the count that 6 bits mean: 0 stands for 64.
  * [BT-COUNT-2] */
 static inline unsigned lwsbt_full_count(unsigned c) { return ((c - 1) & 63) + 1; }
-
-static inline uint64_t lwsbt_load64(const uint8_t *p)
-{
-#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	uint64_t v;
-
-	__builtin_memcpy(&v, p, sizeof v);
-	return __builtin_bswap64(v);
-#else
-	uint64_t v = 0;
-
-	for (unsigned i = 0; i < 8; i++)
-		v = v << 8 | p[i];
-	return v;
-#endif
-}
-
-static inline void lwsbt_store64(uint8_t *p, uint64_t v)
-{
-#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	v = __builtin_bswap64(v);
-	__builtin_memcpy(p, &v, sizeof v);
-#else
-	for (unsigned i = 8; i-- > 0; v >>= 8)
-		p[i] = (uint8_t)v;
-#endif
-}
 
 #endif

@@ -10,6 +10,22 @@ static void emit(const struct lwsbt_out *out, const char *text, size_t len)
 	out->put(out->arg, text, len);
 }
 
+char lwsbt_digit(unsigned v)
+{
+	unsigned c = 'A' + (v &= 63);
+
+	/* from the end of one range of characters to the next */
+	if (v >= 26)
+		c += 'a' - ('Z' + 1);
+	if (v >= 52)
+		c -= 'z' + 1 - '0';
+	if (v >= 62)
+		c -= '9' + 1 - '+';
+	if (v == 63)
+		c += '/' - ('+' + 1);
+	return (char)c;
+}
+
 /* group writes the first 3 of the len bytes at p, or as many as there are, as 4
  * characters. [BT-B64-1] */
 static LWSBT_NOINLINE void group(const struct lwsbt_out *out, const uint8_t *p, size_t len)
@@ -20,18 +36,7 @@ static LWSBT_NOINLINE void group(const struct lwsbt_out *out, const uint8_t *p, 
 	for (unsigned i = 0; i < 3; i++)
 		acc = acc << 8 | (i < len ? p[i] : 0u);
 	for (unsigned i = 0; i < 4; i++) {
-		unsigned v = acc >> (18 - 6 * i) & 63, c = 'A' + v;
-
-		/* from the end of one range of characters to the next */
-		if (v >= 26)
-			c += 'a' - ('Z' + 1);
-		if (v >= 52)
-			c -= 'z' + 1 - '0';
-		if (v >= 62)
-			c -= '9' + 1 - '+';
-		if (v == 63)
-			c += '/' - ('+' + 1);
-		text[i] = (char)(i > len ? '=' : c);
+		text[i] = i > len ? '=' : lwsbt_digit(acc >> (18 - 6 * i));
 	}
 	emit(out, text, 4);
 }

@@ -46,57 +46,33 @@ void lwsbt_pack(struct lwsbt_writer *w, const struct lwsbt_code *c, const struct
 	}
 }
 
-/* wide returns the next width bits, at most a word. */
-static lwsbt_word wide(struct lwsbt_reader *r, unsigned width)
+int lwsbt_unpack(struct lwsbt_reader *r, const struct lwsbt_code *c, struct lwsbt_stack *s)
 {
-	lwsbt_word v = 0;
+	unsigned head = (unsigned)lwsbt_next(r, 5 + 1 + 6), width = 0, count = lwsbt_full_count(head & 63);
+	lwsbt_word limit = 0;
+	int offsets = head >> 6 & 1;
 
-	while (width > 0) {
-		unsigned k = width > 16 ? 16 : width;
-
-		v = v << k | lwsbt_next(r, k);
-		width -= k;
-	}
-	return v;
-}
-
-int lwsbt_unpack(struct lwsbt_reader *r, size_t end, const struct lwsbt_code *c, struct lwsbt_stack *s)
-{
-	unsigned width = 0, head, count;
-	lwsbt_word limit = 0, v;
-
-	s->depth = 0;
-	s->size = 0;
-	s->end = 0;
-	if (r->pos + 5 + 1 + 6 > end)
-		return 0;
-	head = lwsbt_next(r, 5 + 1 + 6);
 	s->depth = head >> 7;
-	count = lwsbt_full_count(head & 63);
-	if (head >> 6 & 1) {
-		if (!c)
-			return 0;
+	s->end = 0;
+	s->size = 0;
+	if (count > LWSBT_WORD_BITS || (offsets && !c))
+		return 0;
+	s->size = lwsbt_next(r, count);
+	if (offsets) {
 		width = width_of(c);
 		limit = units(c);
 	}
-	if (count > LWSBT_WORD_BITS || r->pos + count > end)
-		return 0;
-	s->size = wide(r, count);
 	for (unsigned i = 0; i < s->depth; i++) {
-		if (r->pos + width > end)
-			return 0;
-		v = wide(r, width);
-		if (v == ((lwsbt_word)1 << width) - 1) {
-			if (r->pos + LWSBT_WORD_BITS > end)
-				return 0;
-			s->pc[i] = wide(r, LWSBT_WORD_BITS);
-		} else if (v < limit) {
+		lwsbt_word v = lwsbt_next(r, width);
+
+		if (v == ((lwsbt_word)1 << width) - 1)
+			s->pc[i] = lwsbt_next(r, LWSBT_WORD_BITS);
+		else if (v < limit)
 			s->pc[i] = lwsbt_address(c, (uint32_t)v);
-		} else {
+		else
 			return 0;
-		}
 	}
-	return 1;
+	return r->fault == LWSBT_OK;
 }
 
 #endif

@@ -58,21 +58,8 @@ uint32_t lwsbt_name(const struct lwsbt_code *c, const struct lwsbt_path *p)
 /* digit writes the lowest 6 bits of v. What is beyond a line is counted, not written. */
 static LWSBT_NOINLINE void digit(struct lwsbt_paths *w, unsigned v)
 {
-	unsigned c;
-
-	v &= 63;
-	c = 'A' + v;
-	/* from the end of one range of characters to the next */
-	if (v >= 26)
-		c += 'a' - ('Z' + 1);
-	if (v >= 52)
-		c -= 'z' + 1 - '0';
-	if (v >= 62)
-		c -= '9' + 1 - '+';
-	if (v == 63)
-		c += '/' - ('+' + 1);
 	if (w->len < LWSBT_PATH_LINE)
-		w->text[w->len] = (char)c;
+		w->text[w->len] = lwsbt_digit(v);
 	w->len++;
 }
 

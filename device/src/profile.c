@@ -377,7 +377,6 @@ static int find(struct lwsbt_profile *p, void *q, struct found *f)
 	}
 	if (!(h->flags & LWSBT_CHECK_UNTRACKED))
 		return 1;
-	lwsbt_lock(h);
 	lwsbt_report(h, LWSBT_DAMAGED_BLOB, lwsbt_node_of(q));
 	return 0;
 }
@@ -390,10 +389,8 @@ static void end(struct lwsbt_profile *p, void *q, const struct found *f)
 	for (size_t left = lwsbt_spare(f->size), at = f->size; left > 0; left--)
 		changed |= ((const uint8_t *)q)[at++] ^ (unsigned)LWSBT_SPARE_BYTE;
 	block_of(q)->tag = 0;
-	if (changed) {
-		lwsbt_lock(p->heap);
+	if (changed)
 		lwsbt_report(p->heap, LWSBT_DAMAGED_END, lwsbt_node_of(q));
-	}
 }
 
 /* A stack that was captured: the frames of s from the first on. */
@@ -408,7 +405,6 @@ struct captured {
 LWSBT_INLINE int capture(struct lwsbt_profile *p, struct captured *c, size_t size, const void *caller)
 {
 	struct lwsbt_heap *h = p->heap;
-	int entered;
 
 	if (size > PTRDIFF_MAX / 2 || (LWSBT_EXTRAS && p->sample && !lwsbt_profile_sampled(p, size)))
 		return 0;
@@ -416,9 +412,7 @@ LWSBT_INLINE int capture(struct lwsbt_profile *p, struct captured *c, size_t siz
 		h->interrupts++;
 		return 0;
 	}
-	entered = lwsbt_enter(h);
-	lwsbt_unlock(h);
-	if (!entered)
+	if (!lwsbt_enter(h))
 		return 0;
 	c->base = lwsbt_take(h, &c->s, (uintptr_t)caller, &c->first) ? LWSBT_PATH_CUT : LWSBT_PATH_WHOLE;
 	lwsbt_leave(h);

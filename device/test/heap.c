@@ -492,7 +492,7 @@ static void damage(void)
 		struct lwsbt_node *node;
 		struct lwsbt_walk w;
 		uint8_t buf[LWSBT_RECORD_MAX], *p[N];
-		unsigned victim = below(N), kind = below(7), records = 0, noticed;
+		unsigned victim = below(N), kind = below(7), records = 0;
 		void *q;
 
 		begin(LWSBT_CHECK_UNTRACKED);
@@ -529,9 +529,7 @@ static void damage(void)
 			CHECK(kind < 4 ? records <= victim : records == N - 1);
 			damages = 0;
 			q = lwsbt_meta_trim(&heap, p[victim]);
-			/* An overwritten owner is looked for in the list alone. */
-			noticed = LWSBT_LISTED || (kind != 2 && kind != 3);
-			CHECK(q == (noticed ? NULL : p[victim]) && damages == noticed);
+			CHECK(q == NULL && damages == 1);
 			CHECK(last_damage == (kind < 4 ? LWSBT_DAMAGED_LINK : LWSBT_DAMAGED_BLOB));
 		}
 	}

@@ -12,7 +12,10 @@
 extern struct lwsbt_heap lwsbt_wrapped;
 #ifdef LWSBT_WRAP_NODES
 extern struct lwsbt_profile lwsbt_wrapped_profile;
-static struct lwsbt_range code;
+#endif
+#if LWSBT_PACKED || defined LWSBT_WRAP_NODES
+static struct lwsbt_range range;
+static struct lwsbt_code code = { &range, 1, LWSBT_CODE_SHIFT };
 #endif
 void *__real_malloc(size_t size);
 void __real_free(void *p);
@@ -113,12 +116,15 @@ int main(void)
 	lwsbt_wrapped.ctx.code_lo = (uintptr_t)board_code_lo;
 	lwsbt_wrapped.ctx.code_hi = (uintptr_t)board_code_hi;
 	lwsbt_wrapped.ctx.functions = lwsbt_function_table();
+#if LWSBT_PACKED || defined LWSBT_WRAP_NODES
+	range.start = (uintptr_t)board_code_lo;
+	range.end = (uintptr_t)board_code_hi;
+#endif
+#if LWSBT_PACKED
+	lwsbt_wrapped.code = &code;
+#endif
 #ifdef LWSBT_WRAP_NODES
-	code.start = (uintptr_t)board_code_lo;
-	code.end = (uintptr_t)board_code_hi;
-	lwsbt_wrapped_profile.code.range = &code;
-	lwsbt_wrapped_profile.code.count = 1;
-	lwsbt_wrapped_profile.code.shift = LWSBT_CODE_SHIFT;
+	lwsbt_wrapped_profile.code = code;
 #endif
 	instructions(REAL_MALLOC);
 	frees(__real_free);

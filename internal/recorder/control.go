@@ -106,13 +106,9 @@ func mayControl(conn *net.UnixConn) bool {
 // Control asks the recorder of a process to do something, and returns its answer. The
 // error says why it did not.
 func Control(pid int, r Request) (answer string, err error) {
-	recorder, err := recorderOf(pid)
+	conn, recorder, err := dialRecorder(pid)
 	if err != nil {
 		return "", err
-	}
-	conn, err := net.Dial("unix", socketName(recorder))
-	if err != nil {
-		return "", fmt.Errorf("process %d: its recorder, process %d, does not answer: %w", pid, recorder, err)
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Minute))
@@ -128,24 +124,42 @@ func Control(pid int, r Request) (answer string, err error) {
 	return "", fmt.Errorf("process %d: %s", pid, strings.TrimPrefix(line, "error "))
 }
 
-// recorderOf returns the PID of the recorder of a process: the memory that both share
-// bears it in its name.
-func recorderOf(pid int) (int, error) {
+// dialRecorder connects to the recorder of a process: the memory that both share bears
+// its PID in its name. Memory of recorders that ended may be left.
+func dialRecorder(pid int) (conn net.Conn, recorder int, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if os.IsNotExist(err) {
-		return 0, fmt.Errorf("no process %d", pid)
+		return nil, 0, fmt.Errorf("no process %d", pid)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("process %d: %w", pid, err)
+		return nil, 0, fmt.Errorf("process %d: %w", pid, err)
 	}
+	err = fmt.Errorf("process %d is not recorded by btrecord", pid)
 	for line := range strings.Lines(string(text)) {
 		_, name, _ := strings.Cut(line, "/memfd:"+memoryName)
 		number, _, _ := strings.Cut(name, " ")
-		if n, err := strconv.Atoi(number); err == nil && n > 0 {
-			return n, nil
+		n, notNumber := strconv.Atoi(number)
+		if notNumber != nil || n <= 0 || n == recorder {
+			continue
 		}
+		recorder = n
+		conn, failure := net.Dial("unix", socketName(n))
+		if failure == nil {
+			return conn, n, nil
+		}
+		err = fmt.Errorf("process %d: its recorder, process %d, does not answer: %w", pid, n, failure)
 	}
-	return 0, fmt.Errorf("process %d is not recorded by btrecord", pid)
+	return nil, 0, err
+}
+
+// Recorded returns the PID of the process that records pid now, 0 if none does.
+func Recorded(pid int) int {
+	conn, recorder, err := dialRecorder(pid)
+	if err != nil {
+		return 0
+	}
+	conn.Close()
+	return recorder
 }
 
 const memoryName = "lwsbt."

@@ -23,6 +23,9 @@ type Config struct {
 	Sample    uint64 // mean distance of samples in bytes; 0 records every allocation
 	StartOff  bool   // record nothing until it is asked for
 
+	// File is the memory to use, a memfd that can be sealed. If it is nil, New makes one.
+	File *os.File
+
 	// Slots and Words are the number of rings and the words of 8 bytes in a ring. 0 means
 	// 4,096 rings of 32,768 words; memory is used for rings that a thread has.
 	Slots, Words int
@@ -58,16 +61,21 @@ func newMemory(c Config) (*memory, error) {
 	area := up(ringOwn+8*(words+ringSlack), 65536)
 	size := areaAt + slots*area
 
-	fd, err := unix.MemfdCreate(fmt.Sprintf("%s%d", memoryName, os.Getpid()), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, fmt.Errorf("cannot create shared memory: %w", err)
+	m := &memory{file: c.File}
+	if m.file == nil {
+		fd, err := unix.MemfdCreate(fmt.Sprintf("%s%d", memoryName, os.Getpid()), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+		if err != nil {
+			return nil, fmt.Errorf("cannot create shared memory: %w", err)
+		}
+		m.file = os.NewFile(uintptr(fd), "shared memory")
 	}
-	m := &memory{file: os.NewFile(uintptr(fd), "shared memory")}
+	fd := int(m.file.Fd())
 	if err := m.file.Truncate(int64(size)); err != nil {
 		m.file.Close()
 		return nil, fmt.Errorf("cannot create %d bytes of shared memory: %w", size, err)
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	if err != nil {
 		m.file.Close()
 		return nil, fmt.Errorf("cannot seal shared memory: %w", err)
 	}
@@ -101,6 +109,15 @@ func (m *memory) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(
 func (m *memory) close() {
 	unix.Munmap(m.bytes)
 	m.file.Close()
+}
+
+// release frees the memory of the first rings, which processes keep mapped. They may
+// still write to a ring, but find no record in it.
+func (m *memory) release(rings int) {
+	for i := range m.slots[:rings] {
+		at := int64(m.areaAt) + int64(i*m.stride) + ringOwn
+		unix.Fallocate(int(m.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, int64(m.stride)-ringOwn)
+	}
 }
 
 func (m *memory) setRecording(on, lossy bool) {

@@ -39,7 +39,13 @@ type Recorder struct {
 	on        bool
 	scanned   time.Time // all slots were looked at
 	notes     []string
-	finished  chan int // PIDs whose end is known
+	finished  chan ending
+}
+
+// ending tells that a process is not recorded any more.
+type ending struct {
+	pid      int
+	detached bool // and runs on
 }
 
 // Summary says how the recording of one process ended.
@@ -60,7 +66,7 @@ func New(c Config, create func(pid int, root bool) (io.WriteCloser, error)) (*Re
 	}
 	r := &Recorder{config: c, memory: m, create: create, on: !c.StartOff,
 		threads: make([]*thread, len(m.slots)), processes: map[processKey]*process{},
-		outputs: map[uint32]*output{}, finished: make(chan int, 1)}
+		outputs: map[uint32]*output{}, finished: make(chan ending, 1)}
 	if r.control, err = listen(); err != nil {
 		r.note("cannot take requests of btrecord ctl: %v", err)
 	}
@@ -72,7 +78,13 @@ func (r *Recorder) Variable() string { return "LWSBT_RING=" + r.memory.path() }
 
 // Ended tells that a process ended, for example as the caller waited for it.
 func (r *Recorder) Ended(pid int) {
-	r.finished <- pid
+	r.finished <- ending{pid: pid}
+	r.memory.wake()
+}
+
+// Detached tells that a process and its children are not recorded any more, and run on.
+func (r *Recorder) Detached(pid int) {
+	r.finished <- ending{pid, true}
 	r.memory.wake()
 }
 
@@ -142,9 +154,9 @@ func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
 			r.scan(now)
 		}
 		select {
-		case pid := <-r.finished:
-			root = pid
-			r.gone(uint32(pid))
+		case e := <-r.finished:
+			root = e.pid
+			r.endOf(e)
 		default:
 		}
 		if root >= 0 && r.idle(now) {
@@ -512,6 +524,19 @@ func running(pid int) bool {
 	}
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)) // its first thread may have ended
 	return len(tasks) > 1
+}
+
+// endOf ends the recording of the first process, and if it was detached, those of its
+// children.
+func (r *Recorder) endOf(e ending) {
+	if e.detached {
+		r.turn(false)
+		for _, p := range r.processes {
+			r.gone(p.key.pid)
+		}
+		r.memory.release(r.top)
+	}
+	r.gone(uint32(e.pid))
 }
 
 // gone ends the recording of a process that ended.

@@ -84,8 +84,8 @@ enum lwsbt_damage {
 /*
  * With LWSBT_PACKED, the bits in front of blocks are no blob, which lws could read: frames are offsets in the code,
  * in fields as wide as its length, which take about two thirds of the memory. Lines are the same. Set code in struct
- * lwsbt_heap before the first allocation. It leaves out LWSBT_FIELDS and LWSBT_FOREIGN of src/options.h. All files
- * of a program must have the same value.
+ * lwsbt_heap before the first allocation. It leaves out LWSBT_FIELDS of src/options.h, and cannot read
+ * blocks of lws. All files of a program must have the same value.
  */
 #ifndef LWSBT_PACKED
 #define LWSBT_PACKED 0

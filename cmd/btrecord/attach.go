@@ -1,0 +1,259 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/recorder"
+)
+
+// attached is a process that has the library.
+type attached struct {
+	pid    int
+	handle string // of the library, for GDB
+	memory *os.File
+}
+
+// attach records a process that runs, until it ends, a signal comes, or the time is over.
+func (o *options) attach(c *cobra.Command) error {
+	t, err := attachTarget(o.pid)
+	if err != nil {
+		return err
+	}
+	name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", o.pid))
+	if err != nil {
+		return failed(notRecorded, "process %d: %w", o.pid, err)
+	}
+	library, err := o.findLibrary(t)
+	if err != nil {
+		return err
+	}
+	output, path, err := o.createOutput(strings.TrimSuffix(name, " (deleted)"))
+	if err != nil {
+		return err
+	}
+	ctx, stop := cli.Interruptible(context.Background())
+	defer stop()
+	note := o.noter(c)
+	a := &attached{pid: o.pid}
+	recorded, notes, err := a.record(o, library, func(r *recorder.Recorder) {
+		note("recording process %d into %s; Ctrl-C ends it", o.pid, path)
+		a.wait(ctx, r, o.duration, note)
+	}, func(pid int, root bool) (io.WriteCloser, error) {
+		if root {
+			return output, nil
+		}
+		return os.Create(fmt.Sprintf("%s.%d", path, pid))
+	})
+	if err != nil {
+		output.Close()
+		if path != cli.Stdio {
+			os.Remove(path)
+		}
+		return err
+	}
+	for _, text := range notes {
+		note("%s", text)
+	}
+	return report(recorded, path, note)
+}
+
+// attachTarget looks at a process, and returns an error if it cannot be recorded.
+func attachTarget(pid int) (*target, error) {
+	proc := fmt.Sprintf("/proc/%d/", pid)
+	status, err := os.ReadFile(proc + "status")
+	if err != nil {
+		return nil, failed(notFound, "no process %d", pid)
+	}
+	for line := range bytes.Lines(status) {
+		key, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimSpace(value)
+		switch {
+		case string(key) == "State" && bytes.HasPrefix(value, []byte("Z")):
+			return nil, failed(notFound, "process %d has ended", pid)
+		case string(key) == "Tgid" && string(value) != fmt.Sprint(pid):
+			return nil, cli.BadArgsf("--pid %d: it is a thread of process %s", pid, value)
+		case string(key) == "TracerPid" && string(value) != "0":
+			return nil, failed(notRecorded, "process %d is traced by process %s: only one can", pid, value)
+		}
+	}
+	if by := recorder.Recorded(pid); by != 0 {
+		return nil, failed(notRecorded, "process %d is recorded by process %d", pid, by)
+	}
+	ours, err := os.Readlink("/proc/self/ns/pid")
+	theirs, theirErr := os.Readlink(proc + "ns/pid")
+	if errors.Is(theirErr, os.ErrPermission) {
+		return nil, failed(notRecorded, "process %d: of another user; try as root", pid)
+	}
+	if err == nil && theirErr == nil && ours != theirs {
+		return nil, failed(notRecorded, "process %d is in a container: run btrecord there, with the PID that the process has there", pid)
+	}
+	t := &target{path: proc + "exe"}
+	t.read()
+	switch {
+	case t.warning != "":
+		return nil, failed(notRecorded, "process %d %s", pid, t.warning)
+	case t.musl:
+		return nil, failed(notRecorded, "process %d has musl as its C library, where a library cannot be loaded later: start it under btrecord", pid)
+	}
+	return t, t.runsHere()
+}
+
+// record loads the library into the process, and records. run is called once it records.
+func (a *attached) record(o *options, library string, run func(*recorder.Recorder), create func(int, bool) (io.WriteCloser, error)) (
+	recorded []recorder.Summary, notes []string, err error) {
+	g, err := a.load(library)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if g != nil {
+			g.close()
+		}
+	}()
+	r, err := recorder.New(recorder.Config{Events: o.events, Addresses: o.addresses, AtPeak: o.atPeak, Children: o.children,
+		Inherited: o.inherited, Lossy: o.lossy, StartOff: o.startOff, Sample: o.rate, File: a.memory}, create)
+	if err != nil {
+		return nil, nil, &cli.Error{Code: notRecorded, Err: err}
+	}
+	defer r.Close()
+	fd, _ := strings.CutPrefix(a.memory.Name(), a.descriptors())
+	var n int
+	fmt.Sscan(fd, &n)
+	switch slots, err := g.number(a.handle, "lwsbt_attach", n); {
+	case err != nil:
+		return nil, nil, &cli.Error{Code: notRecorded, Err: err}
+	case slots == -1:
+		return nil, nil, failed(notRecorded, "process %d was started under btrecord: use btrecord ctl %d on", a.pid, a.pid)
+	case slots == -2:
+		return nil, nil, failed(notRecorded, "process %d cannot map the memory for its records", a.pid)
+	case slots == 0:
+		return nil, nil, failed(notRecorded, "process %d has no calls of malloc that can be recorded", a.pid)
+	}
+	g.close()
+	g = nil
+	go run(r)
+	recorded, notes = r.Run(o.interval)
+	if o.verbose {
+		notes = append(notes, r.Memory())
+	}
+	return recorded, notes, nil
+}
+
+func (a *attached) descriptors() string { return fmt.Sprintf("/proc/%d/fd/", a.pid) }
+
+// load has the process load a copy of the library, and make the memory for its records: it
+// may have another user, and another root directory. The process remains stopped.
+func (a *attached) load(library string) (g *gdb, err error) {
+	text, err := os.ReadFile(library)
+	if err != nil {
+		return nil, &cli.Error{Code: notRecorded, Err: err}
+	}
+	// A copy: the dynamic linker loads a file only once, and the process may have been
+	// recorded before.
+	root := fmt.Sprintf("/proc/%d/root", a.pid)
+	f, err := os.CreateTemp(filepath.Join(root, "tmp"), "liblwsbt-*.so")
+	if err != nil {
+		return nil, &cli.Error{Code: notRecorded, Err: err}
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(0o755), f.Close()); err != nil {
+		return nil, &cli.Error{Code: notRecorded, Err: err}
+	}
+	before := waitsFor(a.pid)
+	if g, err = startGDB(a.pid); err != nil {
+		return nil, err
+	}
+	if err = a.loadInto(g, before, strings.TrimPrefix(f.Name(), root)); err != nil {
+		g.close()
+		return nil, failed(notRecorded, "process %d: %w", a.pid, err)
+	}
+	return g, nil
+}
+
+func (a *attached) loadInto(g *gdb, before map[int]string, library string) (err error) {
+	if err := g.safe(before); err != nil {
+		return err
+	}
+	if a.handle, err = g.load(library); err != nil {
+		return err
+	}
+	fd, err := g.number(a.handle, "lwsbt_memory", os.Getpid())
+	if err != nil {
+		return err
+	}
+	if fd < 0 {
+		return errors.New("it cannot make memory for its records (memfd_create)")
+	}
+	a.memory, err = os.OpenFile(fmt.Sprint(a.descriptors(), fd), os.O_RDWR, 0)
+	return err
+}
+
+// wait waits until the recording is to end, and ends it.
+func (a *attached) wait(ctx context.Context, r *recorder.Recorder, duration time.Duration, note func(string, ...any)) {
+	ended := make(chan struct{})
+	go func() {
+		waitProcess(a.pid)
+		close(ended)
+	}()
+	if duration > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, duration)
+		defer stop()
+	}
+	select {
+	case <-ended:
+		r.Ended(a.pid)
+	case <-ctx.Done():
+		a.detach(r, note)
+	}
+}
+
+// detach puts the functions of the C library back.
+func (a *attached) detach(r *recorder.Recorder, note func(string, ...any)) {
+	defer r.Detached(a.pid)
+	before := waitsFor(a.pid)
+	g, err := startGDB(a.pid)
+	if err == nil {
+		defer g.close()
+		if err = g.safe(before); err == nil {
+			_, err = g.number(a.handle, "lwsbt_detach", 0)
+		}
+	}
+	if err != nil {
+		note("the hooks stay in process %d, and record nothing: %v", a.pid, err)
+	}
+}
+
+// waitProcess waits until a process that is not a child ends.
+func waitProcess(pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		for syscall.Kill(pid, 0) != syscall.ESRCH {
+			time.Sleep(100 * time.Millisecond)
+		}
+		return
+	}
+	defer unix.Close(fd)
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+		if err != unix.EINTR {
+			return
+		}
+	}
+}

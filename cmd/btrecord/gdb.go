@@ -1,0 +1,291 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// gdb calls functions in a process, through GDB's machine interface.
+type gdb struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string // what GDB writes, closed at its end
+	pid   int
+	token int
+}
+
+// Limits of what GDB is to do.
+const (
+	attachLimit = 2 * time.Minute // it reads the symbols of the program
+	callLimit   = 20 * time.Second
+	breakLimit  = 5 * time.Second // until a thread calls malloc
+)
+
+// startGDB stops a process.
+func startGDB(pid int) (*gdb, error) {
+	args := []string{"-nx", "-q", "--interpreter=mi2"}
+	for _, set := range []string{"confirm off", "auto-load no", "auto-solib-add off", "debuginfod enabled off", "unwindonsignal on", "language c"} {
+		args = append(args, "-iex", "set "+set)
+	}
+	g := &gdb{cmd: exec.Command("gdb", args...), lines: make(chan string, 64), pid: pid}
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // not interrupted by the terminal
+	in, err := g.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := g.cmd.Start(); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			return nil, failed(notRecorded, "--pid needs gdb, which is not installed")
+		}
+		return nil, failed(notRecorded, "gdb: %w", err)
+	}
+	g.in = in
+	go func() {
+		defer close(g.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			g.lines <- s.Text()
+		}
+	}()
+	if _, err := g.do(attachLimit, "-target-attach %d", pid); err != nil {
+		g.close()
+		hint := ""
+		if strings.Contains(err.Error(), "not permitted") {
+			hint = "; /proc/sys/kernel/yama/ptrace_scope may forbid it: try as root"
+		}
+		return nil, failed(notRecorded, "cannot attach to process %d: %w%s", pid, err, hint)
+	}
+	return g, nil
+}
+
+// close lets the process run, and ends GDB.
+func (g *gdb) close() {
+	g.do(callLimit, "-target-detach")
+	g.in.Close()
+	end := time.AfterFunc(5*time.Second, func() { g.cmd.Process.Kill() })
+	defer end.Stop()
+	for range g.lines {
+	}
+	g.cmd.Wait()
+}
+
+// do gives GDB a command, and returns its result.
+func (g *gdb) do(limit time.Duration, format string, args ...any) (result string, err error) {
+	g.token++
+	token := strconv.Itoa(g.token)
+	if _, err := fmt.Fprintf(g.in, token+format+"\n", args...); err != nil {
+		return "", fmt.Errorf("gdb ended: %w", err)
+	}
+	line, err := g.wait(limit, token+"^")
+	if err != nil {
+		return "", err
+	}
+	if text, ok := strings.CutPrefix(line, "error,msg="); ok {
+		return "", errors.New(strings.TrimSuffix(cString(text), "."))
+	}
+	_, result, _ = strings.Cut(line, ",")
+	return result, nil
+}
+
+// wait returns the rest of the next line that begins with prefix. After the limit, GDB is
+// interrupted, and undoes a call in the process.
+func (g *gdb) wait(limit time.Duration, prefix string) (string, error) {
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	late := false
+	for {
+		select {
+		case line, ok := <-g.lines:
+			if !ok {
+				return "", errors.New("gdb ended")
+			}
+			rest, ok := strings.CutPrefix(line, prefix)
+			switch {
+			case ok && late:
+				return "", fmt.Errorf("no answer within %v", limit)
+			case ok:
+				return rest, nil
+			}
+		case <-timeout.C:
+			if late {
+				g.cmd.Process.Kill()
+				return "", fmt.Errorf("gdb did not answer within %v", limit)
+			}
+			late = true
+			g.cmd.Process.Signal(os.Interrupt)
+			timeout.Reset(10 * time.Second)
+		}
+	}
+}
+
+// cString returns the text of a C string, which may be followed by more.
+func cString(s string) string {
+	quoted, err := strconv.QuotedPrefix(s)
+	if err != nil {
+		return s
+	}
+	text, err := strconv.Unquote(quoted)
+	if err != nil {
+		return quoted
+	}
+	return text
+}
+
+// call evaluates an expression of C in the process, and returns the value in GDB's words.
+func (g *gdb) call(format string, args ...any) (string, error) {
+	result, err := g.do(callLimit, "-data-evaluate-expression %s", strconv.Quote(fmt.Sprintf(format, args...)))
+	if err != nil {
+		return "", err
+	}
+	return cString(strings.TrimPrefix(result, "value=")), nil
+}
+
+// number calls a function of the library, which returns an int.
+func (g *gdb) number(handle, function string, argument int) (int, error) {
+	text, err := g.call(`((int(*)(int))((void*(*)(void*,const char*))dlsym)((void*)%s,"%s"))(%d)`, handle, function, argument)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", function, err)
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: gdb answered %q, expected a number", function, text)
+	}
+	return n, nil
+}
+
+var threadRE = regexp.MustCompile(`id="(\d+)",target-id="[^"]*?(?:LWP|process) (\d+)`)
+
+// safe makes a thread current that can call the dynamic linker: one that waits in the
+// kernel, and did before, but not for a lock; or else one that calls one of calls.
+// Others may hold the locks of the allocator or the dynamic linker.
+func (g *gdb) safe(before map[int]string) error {
+	threads, err := g.do(callLimit, "-thread-info")
+	if err != nil {
+		return err
+	}
+	now := waits(g.pid)
+	if thread := waiting(threads, g.pid, before, now); thread != "" {
+		_, err = g.do(callLimit, "-thread-select %s", thread)
+		return err
+	}
+	err = g.next()
+	if thread := waiting(threads, g.pid, now, waits(g.pid)); err != nil && thread != "" { // since it was let run
+		_, err = g.do(callLimit, "-thread-select %s", thread)
+	}
+	return err
+}
+
+// waiting returns GDB's number of a thread that waits as it did before, of the first one if
+// that does.
+func waiting(threads string, pid int, before, now map[int]string) (thread string) {
+	for _, m := range threadRE.FindAllStringSubmatch(threads, -1) {
+		tid, _ := strconv.Atoi(m[2])
+		if now[tid] != "" && now[tid] == before[tid] && (thread == "" || tid == pid) {
+			thread = m[1]
+		}
+	}
+	return thread
+}
+
+// calls are functions at whose beginning a thread does not hold those locks.
+var calls = []string{"malloc", "epoll_wait", "poll", "select", "read", "write", "clock_nanosleep"}
+
+// next stops the process where a thread calls one of calls, and makes the thread current.
+func (g *gdb) next() error {
+	if _, err := g.do(attachLimit, `-interpreter-exec console "sharedlibrary"`); err != nil {
+		return err
+	}
+	for _, name := range calls {
+		g.do(callLimit, "-break-insert -t %s", name) // if there is one
+	}
+	if _, err := g.do(callLimit, "-exec-continue"); err != nil {
+		return err
+	}
+	_, err := g.wait(breakLimit, "*stopped,")
+	if _, err := g.do(callLimit, "-break-delete"); err != nil {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("each thread is busy or waits for a lock, and none called %s within %v: try again", strings.Join(calls, ", "), breakLimit)
+	}
+	return nil
+}
+
+// waits returns in which system call the threads of a process wait, with its arguments and
+// registers, as the kernel writes it. Those that run or wait for a lock are left out.
+func waits(pid int) map[int]string {
+	list := map[int]string{}
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, d := range tasks {
+		tid, err := strconv.Atoi(d.Name())
+		if err != nil {
+			continue
+		}
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
+		number, _, _ := strings.Cut(string(text), " ")
+		switch n, err := strconv.Atoi(number); {
+		case err != nil || n < 0:
+		case n == unix.SYS_FUTEX || n == 240 || n == 422: // and that of 32-bit programs
+		default:
+			list[tid] = string(text)
+		}
+	}
+	return list
+}
+
+// waitsFor returns in which system call threads wait for longer than the time of a lock. If
+// there is none, it looks again for a while.
+func waitsFor(pid int) map[int]string {
+	before := waits(pid)
+	for range 20 {
+		time.Sleep(20 * time.Millisecond)
+		now := waits(pid)
+		for tid, text := range before {
+			if now[tid] != text {
+				delete(before, tid)
+			}
+		}
+		if len(before) > 0 {
+			break
+		}
+		before = now
+	}
+	return before
+}
+
+// load has the process load a library, and returns the handle.
+func (g *gdb) load(path string) (handle string, err error) {
+	if _, err := g.do(attachLimit, "-interpreter-exec console \"sharedlibrary lib(c|dl)[.-]\""); err != nil {
+		return "", err
+	}
+	handle, err = g.call(`((void*(*)(const char*,int))dlopen)("%s",2)`, path)
+	if err != nil {
+		return "", fmt.Errorf("dlopen: %w", err)
+	}
+	if handle != "0x0" {
+		return handle, nil
+	}
+	why, err := g.call(`((char*(*)(void))dlerror)()`)
+	if _, text, ok := strings.Cut(why, " "); err == nil && ok {
+		return "", cli.Failedf("the process cannot load the library: %s", cString(text))
+	}
+	return "", cli.Failedf("the process cannot load the library %s", path)
+}

@@ -1,0 +1,156 @@
+package conformance
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/internal/naive"
+)
+
+// dumpLog reads the dumps of call paths of a log: heaplog finds headers and lines, and
+// package callpath adds up.
+type dumpLog struct {
+	boots  int
+	header *codec.Header // of the boot
+	names  *callpath.Names
+	lines  callpath.Sequence
+	open   *codecDump // nil outside of dumps
+	dumps  []*codecDump
+}
+
+// codecDump is a dump between its begin and its end.
+type codecDump struct {
+	callpath.Dump
+	boot       int
+	begin, end *codec.Header
+	count      uint64 // of records
+	bytes      uint64
+	paths      []callpath.PathSum // with those of its base
+	whole      bool               // it is complete, and nothing is known to be missing
+}
+
+// codecDumps returns the words of the dumps of a log.
+func codecDumps(text []byte) (string, error) {
+	log, err := openText(text)
+	if err != nil {
+		return "", err
+	}
+	defer log.Close()
+	l := dumpLog{names: &callpath.Names{}}
+	for it, err := range log.Items() {
+		switch {
+		case err != nil || it.Kind == heaplog.Text || it.Kind == heaplog.Idle || !isRecord(it): // a log without dumps is an answer, too
+		case it.Kind == heaplog.Mark:
+			l.mark(it.Header)
+		case it.Kind == heaplog.Paths:
+			l.line(it.Paths)
+		case l.open != nil && (it.Text[1] == 'm' || it.Text[1] == 'b'):
+			l.open.count++
+			if it.Err == nil {
+				l.open.bytes += it.Stack.Size
+			}
+		}
+	}
+	out := make([]naive.PathDump, len(l.dumps))
+	for i := range l.dumps {
+		out[i] = l.dumps[i].words(l.dumps[:i])
+	}
+	return dumpsWords(out), nil
+}
+
+// mark takes a header. (BT-HEAD-4, BT-NAME-3, BT-DUMP-1)
+func (l *dumpLog) mark(header *codec.Header) {
+	h := *header
+	h.Keys = slices.Clone(h.Keys)
+	switch h.Verb {
+	case codec.VerbBoot:
+		_, coded := h.Get("code")
+		if l.header == nil || !coded || !callpath.KeepsNames(l.header, &h) {
+			l.names = &callpath.Names{}
+		}
+		l.boots++
+		l.header, l.open, l.lines = &h, nil, callpath.Sequence{Known: true}
+	case codec.VerbBegin:
+		sample, _ := h.Uint("sample")
+		l.open = &codecDump{Dump: callpath.Dump{Names: l.names, Sample: sample}, boot: l.boots, begin: &h}
+		l.dumps = append(l.dumps, l.open)
+	case codec.VerbEnd:
+		if l.open != nil && h.Number == l.open.begin.Number {
+			l.open.end = &h
+		}
+		l.open = nil
+	}
+}
+
+// line takes a line of call paths. (BT-DUMP-2)
+func (l *dumpLog) line(line *callpath.Line) {
+	lost := l.lines.Line(uint64(line.Seq), 1<<12)
+	ours := l.open != nil && uint32(line.Dump) == l.open.begin.Number%64
+	if ours {
+		l.open.Lines++
+		l.open.Gaps += lost
+	}
+	for e := (callpath.Entry{}); line.Next(&e); {
+		if id := l.names.Add(&e.Path); ours && !e.Definition {
+			l.open.Add(id, &e)
+		}
+	}
+}
+
+// words returns the dump as a vector has it. earlier are the dumps above it. (BT-DUMP-3)
+func (d *codecDump) words(earlier []*codecDump) naive.PathDump {
+	out := naive.PathDump{Number: uint64(d.begin.Number), Boot: d.boot, Open: d.end == nil}
+	first, from := d.begin.Uint("l")
+	last, to := uint64(0), false
+	if d.end != nil {
+		last, to = d.end.Uint("l")
+	}
+	lines := d.Lost(last-first, from && to)
+	blocks, complete := d.missing("n", d.Live+d.count)
+	bytes, whole := d.missing("b", d.Bytes+d.bytes)
+	out.Lost = [3]string{strconv.FormatInt(lines, 10), blocks, bytes}
+	d.paths = d.Paths()
+	if kind, _ := d.begin.Get("k"); kind == "diff" {
+		out.NoBase = true
+		number, _ := d.begin.Uint("base")
+		for _, base := range slices.Backward(earlier) {
+			if base.boot == d.boot && uint64(base.begin.Number) == number {
+				out.NoBase = !base.whole
+				d.paths = d.Names.Apply(d.paths, base.paths)
+				break
+			}
+		}
+	}
+	d.whole = !out.Open && !out.NoBase && lines == 0 && complete && whole
+	for _, s := range d.paths {
+		if s.Live == 0 && s.Bytes == 0 {
+			continue
+		}
+		p := d.Names.Path(s.ID, nil)
+		t := naive.PathTotal{Base: int(p.Base), Name: p.Outer, Live: s.Live, Bytes: s.Bytes, Allocs: s.Allocs, Ever: s.AllocBytes,
+			Peak: s.Peak, Estimated: s.LiveEst > 0 || s.BytesEst > 0, LiveEst: s.LiveEst, BytesEst: s.BytesEst}
+		for _, f := range p.Frames {
+			t.Frames = append(t.Frames, fromFrame(f))
+		}
+		out.Paths = append(out.Paths, t)
+	}
+	return out
+}
+
+// missing returns how much of what a key of the end, or else of the begin, counts was not
+// read, - if neither has the key. none reports whether nothing is known to be missing.
+// (BT-HEAD-4)
+func (d *codecDump) missing(key string, read uint64) (text string, none bool) {
+	for _, h := range []*codec.Header{d.end, d.begin} {
+		if h == nil {
+			continue
+		}
+		if n, ok := h.Uint(key); ok {
+			return strconv.FormatInt(int64(n-read), 10), n == read
+		}
+	}
+	return "-", true
+}

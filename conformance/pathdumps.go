@@ -1,0 +1,118 @@
+package conformance
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/internal/naive"
+)
+
+// dumpsWords returns the dumps of a log in words: each dump, and then its paths.
+func dumpsWords(dumps []naive.PathDump) string {
+	var words []string
+	for _, d := range dumps {
+		head := fmt.Sprintf("dump=%d;boot=%d;missing=%s", d.Number, d.Boot, strings.Join(d.Lost[:], ","))
+		if d.Open {
+			head += ";open"
+		}
+		if d.NoBase {
+			head += ";nobase"
+		}
+		var paths []string
+		for _, p := range d.Paths {
+			text := fmt.Sprintf("%s;live=%d;bytes=%d", pathText(p.Base, p.Name, p.Frames), p.Live, p.Bytes)
+			if p.Allocs > 0 || p.Ever > 0 {
+				text += fmt.Sprintf(";ever=%d,%d", p.Allocs, p.Ever)
+			}
+			if p.Peak > 0 {
+				text += fmt.Sprintf(";peak=%d", p.Peak)
+			}
+			if p.Estimated {
+				text += fmt.Sprintf(";est=%.0f,%.0f", math.Round(p.LiveEst), math.Round(p.BytesEst))
+			}
+			paths = append(paths, text)
+		}
+		words = append(append(words, head), paths...)
+	}
+	if len(words) == 0 {
+		return "-"
+	}
+	return strings.Join(words, " ")
+}
+
+// sameDumps compares an answer to dumps with the words that are wanted. Losses are a SHOULD
+// (BT-HEAD-4, BT-DUMP-4), and so are the paths of a difference without its base (BT-DUMP-3):
+// another answer there is a warning. An answer without estimates is a right one, since a reader
+// need not show them (BT-DUMP-5).
+func sameDumps(want, got string) (right bool, warning string) {
+	if want, got = sortedDumps(want), sortedDumps(got); want == got {
+		return true, ""
+	}
+	w, g := mustsOf(want, noBases(want)), mustsOf(got, noBases(want))
+	if slices.Equal(w, g) {
+		return true, differentWords(want, got)
+	}
+	plain := func(words []string) []string {
+		words = slices.Clone(words)
+		for i := range words {
+			words[i], _, _ = strings.Cut(words[i], ";est=")
+		}
+		return words
+	}
+	if !strings.Contains(got, ";est=") && slices.Equal(plain(w), g) {
+		return true, "shows no estimates of a sampled dump"
+	}
+	return false, ""
+}
+
+// sortedDumps returns the words with the paths of each dump sorted.
+func sortedDumps(text string) string {
+	words := strings.Split(text, " ")
+	for i, from := 0, 0; i <= len(words); i++ {
+		if i == len(words) || strings.HasPrefix(words[i], "dump=") {
+			slices.Sort(words[from:i])
+			from = i + 1
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// noBases returns for each dump whether its base is missing.
+func noBases(words string) (list []bool) {
+	for _, word := range strings.Split(words, " ") {
+		if strings.HasPrefix(word, "dump=") {
+			list = append(list, strings.HasSuffix(word, ";nobase"))
+		}
+	}
+	return list
+}
+
+// mustsOf returns the words without those that are a SHOULD. skip has the dumps whose paths are.
+func mustsOf(words string, skip []bool) (list []string) {
+	dump := -1
+	for _, word := range strings.Split(words, " ") {
+		if strings.HasPrefix(word, "dump=") {
+			dump++
+			word, _, _ = strings.Cut(word, ";missing=")
+		} else if dump >= 0 && dump < len(skip) && skip[dump] {
+			continue
+		}
+		list = append(list, word)
+	}
+	return list
+}
+
+// differentWords returns the first word in which two answers differ.
+func differentWords(want, got string) string {
+	w, g := strings.Split(want, " "), strings.Split(got, " ")
+	for i := 0; ; i++ {
+		switch {
+		case i == len(w) || i == len(g):
+			return fmt.Sprintf("%d words, expected %d", len(g), len(w))
+		case w[i] != g[i]:
+			return fmt.Sprintf("%s, expected %s", clip(g[i]), clip(w[i]))
+		}
+	}
+}
