@@ -216,7 +216,7 @@ bool module_tell(struct own *o, const struct module *m)
 	w[3] = m->end;
 	w[4] = bytes | (uint64_t)id_bytes << 16;
 	end = fill(fill(w + 5, id, id_bytes), m->name, bytes);
-	w[0] = word0(stamp_before(), 0, RING_MODULE);
+	w[0] = word0(stamp(), 0, RING_MODULE);
 	publish(o, (uint32_t)(end - w));
 	/* Others may do the same at the same time. */
 	if (before == __atomic_load_n(&unloads, __ATOMIC_ACQUIRE)) {
@@ -232,7 +232,7 @@ void modules_unloaded(struct own *o)
 	uint64_t *w = reserve(o);
 
 	if (w) {
-		w[0] = word0(stamp_before(), 0, RING_UNLOADED);
+		w[0] = word0(stamp(), 0, RING_UNLOADED);
 		publish(o, 1);
 	}
 	__atomic_fetch_add(&unloads, 1, __ATOMIC_ACQ_REL);

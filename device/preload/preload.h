@@ -276,8 +276,7 @@ static inline void publish(struct own *o, uint32_t n)
 	__atomic_store_n(&o->slot->head, o->head, __ATOMIC_RELEASE);
 }
 
-/* word0 returns the first word of a record. stamp_before is for what comes before the
- * program's memory changes, stamp_after for what comes after. */
+/* word0 returns the first word of a record. */
 static inline uint64_t word0(uint64_t stamp, unsigned flags, unsigned kind)
 {
 	return stamp << 8 | flags << 4 | kind;
@@ -288,22 +287,9 @@ static inline uint64_t count_stamp(void)
 	return __atomic_fetch_add(&gate->ring->count, 1, __ATOMIC_SEQ_CST);
 }
 
-static inline uint64_t stamp_before(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	if (LIKELY(gate->ring->clock == RING_CYCLES))
-		return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-	if (LIKELY(gate->ring->clock == RING_CYCLES)) {
-		uint64_t v;
-		__asm__ volatile("mrs %0, cntvct_el0" : "=r"(v) :: "memory");
-		return v;
-	}
-#endif
-	return count_stamp();
-}
-
-static inline uint64_t stamp_after(void)
+/* The counter is read once all before it is done: else the processor may read it while it
+ * still waits for the pointer that another thread allocated. */
+static inline uint64_t stamp(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
 	if (LIKELY(gate->ring->clock == RING_CYCLES)) {

@@ -89,7 +89,7 @@ void image_tell(struct own *o)
 	w[2] = parent_image;
 	w[3] = forked;
 	w[4] = path | n << 16 | (uint64_t)WORD << 32;
-	w[0] = word0(stamp_before(), 0, RING_IMAGE);
+	w[0] = word0(stamp(), 0, RING_IMAGE);
 	publish(o, (uint32_t)(5 + whole(path) + whole(n)));
 }
 
@@ -151,7 +151,7 @@ static bool ours(void)
 static void open_gate(void)
 {
 	gate->ring = ring; /* stamps want it */
-	image = stamp_before() & (((uint64_t)1 << 56) - 1);
+	image = stamp() & (((uint64_t)1 << 56) - 1);
 	if (!image)
 		image = 1;
 }

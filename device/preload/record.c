@@ -36,9 +36,9 @@ static NOINLINE void lose(struct own *o)
 	walk_begin(o); /* what it would have defined is not known to btrecord */
 }
 
-static inline bool put(struct own *o, uint64_t *w, uint64_t stamp, unsigned kind, uint32_t n)
+static inline bool put(struct own *o, uint64_t *w, uint64_t at, unsigned kind, uint32_t n)
 {
-	w[0] = word0(stamp, 0, kind);
+	w[0] = word0(at, 0, kind);
 	publish(o, n);
 	return true;
 }
@@ -75,7 +75,7 @@ static inline void put_alloc(struct own *o, unsigned kind, void *p, size_t size,
 	}
 	if (UNLIKELY(from->pc - loader_lo < loader_size))
 		flags |= RING_LOADER;
-	w[0] = word0(stamp_after(), flags, kind);
+	w[0] = word0(stamp(), flags, kind);
 	publish(o, words);
 }
 
@@ -105,7 +105,7 @@ static inline void put_word(struct own *o, unsigned kind, uintptr_t p)
 		return;
 	}
 	w[1] = p;
-	put(o, w, stamp_before(), kind, 2);
+	put(o, w, stamp(), kind, 2);
 }
 
 void record_free(void *p, uintptr_t caller)
@@ -140,7 +140,7 @@ void record_fork(void)
 
 	self.forked = 0;
 	if (w) {
-		self.forked = stamp_before() & (((uint64_t)1 << 56) - 1);
+		self.forked = stamp() & (((uint64_t)1 << 56) - 1);
 		put(o, w, self.forked, RING_FORK, 1);
 	}
 	leave(level);
@@ -165,7 +165,7 @@ void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(v
 		bool failed = !q && size;
 		uint64_t *w = reserve(o);
 		if (w)
-			put(o, w, stamp_after(), failed ? RING_MOVE_FAILED : RING_MOVE_FREED, 1);
+			put(o, w, stamp(), failed ? RING_MOVE_FAILED : RING_MOVE_FREED, 1);
 		else
 			lose(o);
 		if (failed && r->sample)

@@ -20,7 +20,7 @@
 
 #define RING_ENV "LWSBT_RING"		/* the file's absolute path */
 #define RING_MAGIC "lwsbtrng"
-#define RING_VERSION 1u
+#define RING_VERSION 2u
 #define RING_SLOT 256u			/* bytes */
 #define RING_OWN (256u << 10)		/* bytes */
 #define RING_RECORD_MAX 1088u		/* words: the longest record */
@@ -52,7 +52,9 @@ struct ring_header {
 	uint32_t hint;			/*  72: no slot below is free, maybe. The program raises it;
 					 *      btrecord lowers it to a slot that it frees */
 	uint32_t slotless;		/*  76: events lost as no slot was free: the program adds */
-	uint32_t pad1[12];
+	uint32_t top;			/*  80: no slot from here on was ever taken. The program raises it
+					 *      before the slot is TAKEN */
+	uint32_t pad1[11];
 
 	uint32_t asleep;		/* 128: futex: btrecord sets 1 and waits while it is 1; the
 					 *      program sets 0 and wakes it */
@@ -71,8 +73,8 @@ struct ring_header {
  * other machine), modulo 2^56. RING_COUNT: header.count, which each record adds 1 to,
  * modulo 2^32. Compare stamps by the sign of their difference, of 56 or 32 bits.
  *
- * btrecord reads the clock (count: a load) as t0, then a full fence, then each slot's
- * head; of the records found it takes those stamped before t0, in the order of stamps,
+ * btrecord reads the clock (count: a load) as t0, then a full fence, then top, then
+ * each slot's state and head; of the records found it takes those stamped before t0, in the order of stamps,
  * of equal stamps RING_FREED and RING_MOVE_BEGINS first. Others stay for the next time.
  * Within a ring the order of records is the order of events; a stamp there that is less
  * than the one before it counts as equal to that.

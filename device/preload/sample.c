@@ -48,7 +48,7 @@ NOINLINE bool sampled_slow(size_t n)
 	const struct ring_header *r = gate->ring;
 
 	if (!self.random) {
-		self.random = (uint64_t)(uintptr_t)&self * 0x9e3779b97f4a7c15u ^ stamp_before() * 0xd1342543de82ef95u ^ image;
+		self.random = (uint64_t)(uintptr_t)&self * 0x9e3779b97f4a7c15u ^ stamp() * 0xd1342543de82ef95u ^ image;
 		self.random |= 1;
 		for (int i = 0; i < 4; i++)
 			random64();

@@ -77,8 +77,12 @@ static uint32_t find(struct ring_header *r)
 			uint32_t *state = &slot_at(r, i)->state, free = RING_FREE;
 			if (__atomic_load_n(state, __ATOMIC_RELAXED) == RING_FREE &&
 			    __atomic_compare_exchange_n(state, &free, RING_FILLING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+				uint32_t top = __atomic_load_n(&r->top, __ATOMIC_RELAXED);
 				__atomic_compare_exchange_n(&r->hint, &from, i + 1, false,
 					__ATOMIC_RELAXED, __ATOMIC_RELAXED);
+				while (top < i + 1 && !__atomic_compare_exchange_n(&r->top, &top, i + 1, false,
+						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+					;
 				return i;
 			}
 		}
@@ -233,7 +237,7 @@ NOINLINE bool make_room(struct own *o)
 	}
 	if (ok && UNLIKELY(o->lost)) {
 		uint64_t *w = o->words + (o->head & o->mask);
-		w[0] = word0(stamp_before(), 0, RING_LOST);
+		w[0] = word0(stamp(), 0, RING_LOST);
 		w[1] = o->lost;
 		o->lost = 0;
 		publish(o, 2);

@@ -11,7 +11,7 @@ import (
 // and compares.
 const (
 	ringMagic     = "lwsbtrng"
-	ringVersion   = 1
+	ringVersion   = 2
 	ringSlot      = 256       // bytes
 	ringOwn       = 256 << 10 // bytes
 	ringRecordMax = 1088      // words
@@ -40,7 +40,8 @@ type header struct {
 	root     atomic.Uint32
 	hint     atomic.Uint32
 	slotless atomic.Uint32
-	_        [12]uint32
+	top      atomic.Uint32
+	_        [11]uint32
 
 	asleep atomic.Uint32
 	beat   atomic.Uint32

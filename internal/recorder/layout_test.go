@@ -35,7 +35,7 @@ func TestLayout(t *testing.T) {
 		"magic": unsafe.Offsetof(h.magic), "version": unsafe.Offsetof(h.version), "slots": unsafe.Offsetof(h.slots), "words": unsafe.Offsetof(h.words),
 		"slot_at": unsafe.Offsetof(h.slotAt), "area_at": unsafe.Offsetof(h.areaAt), "area": unsafe.Offsetof(h.area), "clock": unsafe.Offsetof(h.clock),
 		"children": unsafe.Offsetof(h.children), "sample": unsafe.Offsetof(h.sample), "recorder": unsafe.Offsetof(h.recorder), "mode": unsafe.Offsetof(h.mode),
-		"root": unsafe.Offsetof(h.root), "hint": unsafe.Offsetof(h.hint), "slotless": unsafe.Offsetof(h.slotless), "asleep": unsafe.Offsetof(h.asleep),
+		"root": unsafe.Offsetof(h.root), "hint": unsafe.Offsetof(h.hint), "top": unsafe.Offsetof(h.top), "slotless": unsafe.Offsetof(h.slotless), "asleep": unsafe.Offsetof(h.asleep),
 		"beat": unsafe.Offsetof(h.beat), "count": unsafe.Offsetof(h.count),
 	} {
 		want["offsetof(struct ring_header, "+name+")"] = uint64(at)

@@ -35,8 +35,8 @@ func produce(m *memory, i int, pid, tid uint32, image uint64) *producer {
 	}
 	s.pid, s.tid, s.image = pid, tid, image
 	copy(s.name[:], "producer")
-	if h := m.hint.Load(); h <= uint32(i) {
-		m.hint.Store(uint32(i) + 1)
+	if top := m.top.Load(); top <= uint32(i) {
+		m.top.Store(uint32(i) + 1)
 	}
 	s.state.Store(slotTaken)
 	return &producer{m: m, slot: s, ring: m.ring(i), place: map[string]uint8{}}

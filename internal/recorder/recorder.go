@@ -228,10 +228,10 @@ func (r *Recorder) failed(pid uint32, err error) {
 
 // round reads what is in the rings, and returns the number of records.
 func (r *Recorder) round() int {
-	r.take()
 	m := r.memory
 	t0 := m.now()
 	m.clock.measure()
+	r.take() // after t0: slots that were taken before it have records of before it
 	r.merge = r.merge[:0]
 	for _, t := range r.threads[:r.top] {
 		if t == nil || t.bad != nil {
@@ -270,7 +270,7 @@ func (r *Recorder) round() int {
 
 // take looks for slots that were taken.
 func (r *Recorder) take() {
-	r.top = max(r.top, min(len(r.memory.slots), int(r.memory.hint.Load())+8))
+	r.top = max(r.top, min(len(r.memory.slots), int(r.memory.top.Load())))
 	for i := range r.memory.slots[:r.top] {
 		if r.threads[i] == nil {
 			if s := r.memory.slots[i].state.Load(); s == slotTaken || s == slotLeft {
@@ -541,8 +541,7 @@ func (r *Recorder) endOf(e ending) {
 
 // gone ends the recording of a process that ended.
 func (r *Recorder) gone(pid uint32) {
-	for r.round() > 0 {
-	}
+	r.round() // reads all that it wrote; while others write, there may be no last round
 	for k, p := range r.processes {
 		if k.pid == pid {
 			r.finish(p, "exit")
@@ -585,8 +584,7 @@ func (r *Recorder) answer(q request) string {
 		r.round()
 		return r.turn(q.Request == On)
 	}
-	for r.round() > 0 {
-	}
+	r.round()
 	for k, p := range r.processes {
 		if int(k.pid) == q.pid && p.begun {
 			blocks, bytes := p.dump("request", p.time(r.memory.now()), false)

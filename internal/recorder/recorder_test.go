@@ -372,7 +372,7 @@ func TestDamagedRings(t *testing.T) {
 			r.memory.slots[random.IntN(8)].head.Store(random.Uint32())
 			r.memory.slots[random.IntN(8)].state.Store(random.Uint32())
 			r.memory.header.words, r.memory.header.slots = 0, 1<<31
-			r.memory.hint.Store(random.Uint32())
+			r.memory.top.Store(random.Uint32())
 		}
 		r.Ended(testPID)
 		wait()
