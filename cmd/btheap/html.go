@@ -143,7 +143,7 @@ func sourceUnder(root *os.Root, name string) ([]byte, bool) {
 	return nil, false
 }
 
-// costs returns what call paths have beside live memory.
+// costs returns the values of call paths other than live memory.
 func (h *html) costs(list []*heap.Dump) (costs []report.Cost, err error) {
 	add := func(name, about string, d *heap.Dump) {
 		if d.Total.IsZero() || err != nil {

@@ -221,7 +221,7 @@ func (l *leaks) write(w io.Writer) error {
 	return l.checkLimit(found)
 }
 
-// tooFew returns the error for dumps of which no boot has enough.
+// tooFew returns the error for dumps if no boot has enough.
 func (l *leaks) tooFew(found *heap.Leaks) error {
 	if len(found.Dumps) == 1 {
 		return l.onlyOne(found.Dumps[0].Dump)
@@ -233,7 +233,7 @@ func (l *leaks) tooFew(found *heap.Leaks) error {
 	return fmt.Errorf("%s, expected three or more whole ones of a boot; %s", cli.Count(len(found.Dumps), "dump"), strings.Join(left, "; "))
 }
 
-// checkLimit sets how the command ends if what leaks is more than --fail-over.
+// checkLimit sets the exit code if the leaks exceed --fail-over.
 func (l *leaks) checkLimit(found *heap.Leaks) error {
 	text, err := l.over(found)
 	if text != "" {
@@ -342,7 +342,7 @@ func headline(found *heap.Leaks) string {
 	return strings.Join(list, ", ")
 }
 
-// examined says what was examined.
+// examined describes the dumps that were examined.
 func examined(found *heap.Leaks) string {
 	s := cli.Count(found.Used, "dump")
 	if found.Boots > 1 {
@@ -519,7 +519,7 @@ func (l *leaks) writeFunctions(w io.Writer, found, functions *heap.Leaks) {
 	}
 }
 
-// writeBasis writes what was left out, and what the answer rests on.
+// writeBasis writes which dumps were left out, and which the result is based on.
 func (l *leaks) writeBasis(w io.Writer, found *heap.Leaks) {
 	var lines []string
 	left := map[string][]string{}
