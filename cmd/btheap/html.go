@@ -59,8 +59,8 @@ peak, ever allocated, and temporary.`,
 	return c
 }
 
-// readMoments reads all dumps. A recording with fewer than four dumps and with events is
-// sampled.
+// readMoments reads all dumps. A recording with fewer than four dumps in each boot and with
+// events is sampled.
 func (h *html) readMoments() error {
 	if h.label == heaplog.ByThread { // the page has the call paths of each thread
 		h.label, h.view.By = heaplog.ByThreadPath, heap.ByLine
@@ -68,7 +68,7 @@ func (h *html) readMoments() error {
 	if err := h.read(); err != nil {
 		return err
 	}
-	if h.replay != nil && h.Dump == "" && h.moment == nil && len(h.dumps) < 4 {
+	if h.replay != nil && h.Dump == "" && h.moment == nil && mostOfBoot(h.dumps) < 4 {
 		return h.sampleEvents()
 	}
 	return nil
