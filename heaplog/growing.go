@@ -1,11 +1,13 @@
 package heaplog
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -37,15 +39,18 @@ func (g *growing) Read(p []byte) (int, error) {
 	}
 }
 
-// isZstd reports whether a file begins as those of zstd do.
-func isZstd(path string) bool {
+// isRecording reports whether a file is compressed by zstd, or is empty and has the name of a
+// recording, to which btrecord writes after a second.
+func isRecording(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	name, _, err := sniff(io.LimitReader(f, 4), compressions)
-	return err == nil && name == "zstd"
+	head := make([]byte, 4)
+	n, _ := io.ReadFull(f, head)
+	name, _, err := sniff(bytes.NewReader(head[:n]), compressions)
+	return err == nil && name == "zstd" || n == 0 && strings.HasSuffix(path, ".rec")
 }
 
 // growingSource opens a recording.

@@ -20,6 +20,9 @@ func TestFollowRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	if !isRecording(path) {
+		t.Error("an empty file x.rec is no recording")
+	}
 	z, err := zstd.NewWriter(f, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		t.Fatal(err)
