@@ -87,7 +87,9 @@ func exported(t *testing.T, dir string) (lines []string) {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
 				d.Body, d.Doc = nil, nil
-				add("%s", text(d))
+				if d.Recv == nil || ast.IsExported(receiver(d.Recv.List[0].Type)) {
+					add("%s", text(d))
+				}
 			case *ast.GenDecl:
 				for _, s := range d.Specs {
 					switch s := s.(type) {
@@ -107,6 +109,19 @@ func exported(t *testing.T, dir string) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// receiver returns the name of the type of a receiver.
+func receiver(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.StarExpr:
+		return receiver(x.X)
+	case *ast.IndexExpr:
+		return receiver(x.X)
+	case *ast.Ident:
+		return x.Name
+	}
+	return ""
 }
 
 // members returns the lines of a type: itself, and each field or method.

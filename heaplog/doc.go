@@ -23,7 +23,7 @@
 // Each call of one of these methods is a pass over the log. A pass runs in the caller's
 // goroutine. Only one goroutine may use a Reader, for one pass at a time.
 //
-// # What is inferred
+// # Inference
 //
 // A dump begins at a ~h#begin line, at a boot, at a line that matches [Split], or where
 // records repeat the beginning of the previous dump. For position-independent files without

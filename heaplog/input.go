@@ -92,6 +92,9 @@ func pipeInput(r io.Reader, name string) *input {
 
 // followInput returns the input of a log that another program still writes.
 func followInput(path string) (*input, error) {
+	if isRecording(path) {
+		return &input{name: path, size: -1, live: true, open: func(h *hooks) (*source, error) { return growingSource(path, h) }}, nil
+	}
 	l, err := follow(context.Background(), path, nil, nil)
 	if err != nil {
 		return nil, err

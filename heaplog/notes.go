@@ -188,7 +188,7 @@ func (p *pass) noRecord() error {
 	return &noRecord{text}
 }
 
-// empty returns what may be wrong with a log whose dumps have no records.
+// empty returns a note about a log whose dumps have no records.
 func (t *tally) empty() string {
 	text := fmt.Sprintf("%d dumps, all empty", t.begun)
 	if t.begun == 1 {

@@ -76,7 +76,8 @@ func Stream(r io.Reader, name string) Option {
 }
 
 // Follow adds a log that another program still writes. The log is read until the context is
-// done, even after it is renamed or truncated by log rotation. It must not be compressed.
+// done, even after it is renamed or truncated by log rotation. It must not be compressed,
+// except for a recording, which btrecord compresses by zstd and never rotates.
 func Follow(path string) Option {
 	return func(c *config) error {
 		in, err := followInput(path)

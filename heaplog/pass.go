@@ -171,7 +171,7 @@ func (p *pass) input(in *input) error {
 	return err
 }
 
-// traces notes what was read of the traces of other systems.
+// traces adds notes about the traces of other systems that were read.
 func (p *pass) traces(name string, r *foreign.Reader) {
 	if p.hooks.survey || r.Format() == "" {
 		return

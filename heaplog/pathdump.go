@@ -216,7 +216,7 @@ func (e *endedDump) lost() int64 {
 
 func clampInt(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// roundings are those of the bytes and blocks of a sampled dump.
+// roundings are the rounding errors of the bytes and blocks of a sampled dump.
 type roundings struct{ bytes, count rounding }
 
 // allocation returns the values of a call path: estimates, if the dump is sampled.
@@ -317,7 +317,7 @@ func (a *assembler) unpark(p *pass, all bool) bool {
 	return true
 }
 
-// pathDump counts what is unusual in the call paths of a dump.
+// pathDump counts irregularities in the call paths of a dump.
 func (t *tally) pathDump(d *pathDump, sum *dumpPaths) {
 	t.sameAddress += d.sum.SameAddress
 	for i := range sum.own {

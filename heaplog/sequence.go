@@ -38,7 +38,7 @@ type dumpStart struct {
 	folded   uint64
 }
 
-// bootInfo is what a boot says about the device and its program.
+// bootInfo has the keys of a boot header about the device and its program.
 type bootInfo struct{ build, device, firmware string }
 
 // lineCount is a number of lines, if a mark has it.
@@ -404,7 +404,7 @@ func (q *sequence) keep(it *Item) {
 	q.recents++
 }
 
-// groupEnd is what the dumps of a boot end with: the hash of the last 8 records.
+// groupEnd identifies the end of the dumps of a boot: the hash of the last 8 records.
 type groupEnd struct {
 	seed maphash.Seed
 	hash uint64

@@ -96,7 +96,7 @@ func isRead(err error) bool {
 	return errors.As(err, &e)
 }
 
-// tally counts what occurs in a pass.
+// tally has the counts of a pass.
 type tally struct {
 	last                 *Item
 	bytes, lines, stored int64
@@ -144,7 +144,7 @@ type faultKey struct {
 	cut    bool
 }
 
-// dumpFacts holds what the notes need about a dump.
+// dumpFacts holds the facts about a dump that notes need.
 type dumpFacts struct {
 	profile.Dump
 	marked, ended, headless, paths bool
@@ -189,7 +189,7 @@ func (t *tally) add(it *Item) {
 	t.kinds[it.Kind]++
 }
 
-// hasLayout reports whether an item has addresses of blocks, or what the allocator says.
+// hasLayout reports whether an item has addresses of blocks or values of the allocator.
 func hasLayout(it *Item) bool {
 	switch it.Kind {
 	case Mark:
@@ -262,7 +262,7 @@ func (t *tally) badFree(at Place) {
 	}
 }
 
-// dump records what a dump lacks.
+// dump records the losses of a dump.
 func (t *tally) dump(d *profile.Dump, from *dumpStart) {
 	t.otherPaths += d.Loss.OtherPaths
 	t.saturated = t.saturated || d.Loss.Saturated

@@ -253,7 +253,7 @@ func (b *Builder) Add(p Path, v Value) {
 	}
 }
 
-// AddAllocation is Add for an allocation with what was recorded besides its live value, and
+// AddAllocation is Add for an allocation with all its recorded values, and
 // with its standard errors. It counts one record.
 func (b *Builder) AddAllocation(a Allocation) {
 	b.Add(a.Path, a.Value)

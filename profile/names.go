@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// names numbers the call sites of dumps as a view shows them. An address of which
+// names numbers the call sites of dumps, as a view shows them. An address of which
 // nothing is known is a site with the number of the address. The number of any other
 // site is the number of addresses plus its index in named.
 type names struct {

@@ -18,7 +18,7 @@ type rows struct {
 	total  []Value // by dump, of what the view shows
 }
 
-// rowValue is what a row holds in a dump. There is none for a dump without.
+// rowValue is the value of a row in a dump. Dumps in which the row holds nothing have none.
 type rowValue struct {
 	Value
 	dump uint32
@@ -121,7 +121,7 @@ func (r *rows) stack(row int) []uint32 {
 // in returns the values of a row by dump.
 func (r *rows) in(row int) []rowValue { return r.values[r.start[row]:r.start[row+1]] }
 
-// value returns what a row holds in a dump.
+// value returns the value of a row in a dump.
 func (r *rows) value(row, dump int) Value {
 	values := r.in(row)
 	i, ok := slices.BinarySearchFunc(values, dump, func(v rowValue, dump int) int { return cmp.Compare(int(v.dump), dump) })

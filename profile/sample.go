@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// more is what a dump holds of a call path besides its live value.
+// more has the values of a call path in a dump, except for its live value.
 type more struct {
 	id           uint32 // of the path
 	ever         Value
@@ -15,7 +15,7 @@ type more struct {
 	bytes, count float64 // variances of the live value
 }
 
-// moreOf returns what an allocation has besides its live value, without the id.
+// moreOf returns the values of an allocation except for its live value, without the id.
 func moreOf(a *Allocation) more {
 	return more{0, a.Ever, a.Peak, a.BytesErr * a.BytesErr, a.CountErr * a.CountErr}
 }

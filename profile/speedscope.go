@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// speedscopeSchema is what files of speedscope.app name as theirs.
+// speedscopeSchema is the schema that files of speedscope.app name.
 const speedscopeSchema = "https://www.speedscope.app/file-format-schema.json"
 
 type speedscopeFrame struct {

@@ -74,7 +74,7 @@ func (s *stacks) push(stack []uint32) uint32 {
 	return uint32(s.start.n - 1)
 }
 
-// hashes finds numbers by the hash of what they number. It is an open-addressed table:
+// hashes maps the hashes of values to the numbers of the values. It is an open-addressed table:
 // a Go map takes twice as long for millions of addresses, and twice the memory.
 type hashes struct {
 	slots []slot // a power of two

@@ -38,7 +38,7 @@ func writeJSONL(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) 
 	return inexact(d, "jsonl"), nil
 }
 
-// writeCSV writes a line per row: what it holds, its innermost frame, and all frames,
+// writeCSV writes a line per row: its values, its innermost frame, and all frames,
 // innermost first.
 func writeCSV(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
 	c := csv.NewWriter(w)

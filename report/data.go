@@ -209,7 +209,7 @@ func newGrown(g profile.Growth, stack, dumps []int, value func(dump int) uint64)
 	return out
 }
 
-// addCost adds what call paths have of a cost. Paths that are not on the page are added.
+// addCost adds a cost of call paths. Paths that are not on the page are added.
 func (d *data) addCost(c *Cost) {
 	sums := map[int]profile.Value{}
 	for row := range c.Profile.Rows() {

@@ -23,7 +23,7 @@ var style string
 //go:embed assets/js
 var scripts embed.FS
 
-// parts are the files of the script in the order in which they stand in the page. Only
+// parts are the files of the script in their order in the page. Only
 // the last uses the document when it is loaded.
 var parts = []string{"format", "model", "tree", "layout", "color", "state", "element", "flame", "table", "timeline", "views", "map", "app"}
 
@@ -63,7 +63,7 @@ func SomeDumps(all []*profile.Dump) (some []*profile.Dump, note string) {
 	return some, fmt.Sprintf("The page holds %d of %d dumps, evenly from the first to the last.", MaxDumps, len(all))
 }
 
-// Options are what a page shows beside the profile.
+// Options select what a page shows besides the profile.
 type Options struct {
 	Title    string   // "" for "heap"
 	Subtitle string   // what the profile is of

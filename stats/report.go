@@ -37,6 +37,7 @@ type Log struct {
 	Device     bool     `json:"device"` // it has ~h# headers: device/ wrote it, not lws
 	Bytes      int64    `json:"bytes"`  // decompressed
 	Lines      int64    `json:"lines"`
+	Dumps      int64    `json:"dumps"`           // ~h#begin headers
 	Blobs      int64    `json:"blob_records"`    // ~m#
 	Decoded    int64    `json:"decoded_records"` // ~b#
 	Bare       int64    `json:"bare_records"`

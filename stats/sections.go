@@ -22,6 +22,9 @@ func (r *Report) dumpSection() Section {
 		row("log bytes", d.Bytes)
 		row("log lines", d.Lines)
 	}
+	if d.Dumps > 1 {
+		row("dumps, counted together", d.Dumps)
+	}
 	row("records", d.Records)
 	for _, k := range []struct {
 		what string

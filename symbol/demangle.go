@@ -19,7 +19,7 @@ func demangled(name string) string {
 	return demangle.Filter(name, demangle.MaxLength(maxDemangled))
 }
 
-// What demangling may cost, as demangleCost estimates it.
+// Limits for the estimates of demangleCost.
 const (
 	maxCostOfName = 2e9
 	maxCost       = 10e9

@@ -19,7 +19,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
-// notELF is the error of a file that is none; it holds the file's first bytes,
+// notELF is the error for a file that is not an ELF file. It holds the file's first bytes,
 // which are not shown unless the user named the file.
 type notELF []byte
 

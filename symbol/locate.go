@@ -88,7 +88,7 @@ func (p *Process) objectOf(f *File) *object {
 	return p.added[slices.IndexFunc(p.added, func(o *object) bool { return o.file == f })]
 }
 
-// because returns the Location of addresses of which only the reason is known.
+// because returns a Location without frames that gives a reason.
 func (p *Process) because(reason string) *Location {
 	l := p.unknown[reason]
 	if l == nil {
@@ -199,7 +199,7 @@ func (p *Process) share(m Module) *Module {
 	return s
 }
 
-// lookup returns what a file, which is module m, has for its own address of pc.
+// lookup returns the Location of pc in the file of module m.
 func (p *Process) lookup(o *object, m *Module, pc, own uint64) *Location {
 	o.used = true
 	key := frameKey{o, own}

@@ -36,7 +36,7 @@ func (f *File) Lookup(dst []Frame, pc uint64) (frames []Frame, err error) {
 	return frames, err
 }
 
-// lookupDebug finds what the debug information has. If that turns out to take too
+// lookupDebug looks up the debug information. If that takes too
 // much memory or time, it is given up for good.
 func (f *File) lookupDebug(dst []Frame, pc uint64) ([]Frame, error) {
 	var err error

@@ -13,7 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// What a log may have of this machine: modules that are remembered, and files.
+// Limits for modules and files of this machine that a log may name.
 const (
 	maxModules = 1 << 14
 	maxOpened  = 1 << 10
@@ -186,7 +186,7 @@ func orNone(id string) string {
 	return id
 }
 
-// hostMachine returns what this program runs on.
+// hostMachine returns the machine on which this program runs.
 func hostMachine() elf.Machine {
 	switch runtime.GOARCH {
 	case "amd64":

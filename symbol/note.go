@@ -35,10 +35,10 @@ const MaxShift = 4
 
 var errNote = errors.New("section " + noteSection + " is malformed")
 
-// Layout returns what the file says about addresses. What its note section does not say
-// comes from the program headers: the executable segments by address, and the alignment of
+// Layout returns how the file describes its addresses. Values that its note section lacks
+// come from the program headers: the executable segments by address, and the alignment of
 // instructions as the unit of offsets. The error reports a malformed note section; the
-// Layout then has only what the program headers say.
+// Layout then has only the values of the program headers.
 func (f *File) Layout() (Layout, error) {
 	l, err := f.noteLayout()
 	if len(l.Code) == 0 {

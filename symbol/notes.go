@@ -28,7 +28,7 @@ const (
 // log. Each note occurs once.
 func (p *Process) Notes() []string { return slices.Concat(p.notes, p.Mismatches()) }
 
-// Mismatches returns those of the notes that say that an ELF file does not match the log: names
+// Mismatches returns the notes about ELF files that do not match the log: names
 // from it may be wrong.
 func (p *Process) Mismatches() []string {
 	var notes []string

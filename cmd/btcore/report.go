@@ -41,7 +41,7 @@ func (r *report) damage() {
 	r.checked()
 }
 
-// checked prints what was checked, and what was not.
+// checked prints which checks were made, and which were not.
 func (r *report) checked() {
 	ends, most, device := 0, uint64(0), false
 	for i := range r.h.Blocks {

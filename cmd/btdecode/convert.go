@@ -52,7 +52,7 @@ type converter struct {
 // written is the number and the sum of the blocks that a dump has in the output.
 type written struct{ blocks, bytes uint64 }
 
-// conversion counts what a conversion loses.
+// conversion counts the losses of a conversion.
 type conversion struct {
 	lost, thumb, fields, deep, outer, unplaced, means, diffs, sampled, totals, unreadable int64
 }
@@ -512,7 +512,7 @@ func (c *converter) alloc(a *heaplog.Alloc) {
 	}
 }
 
-// notes returns what the conversion lost.
+// notes describes the losses of the conversion.
 func (n *conversion) notes() (list []string) {
 	for _, x := range []struct {
 		n    int64

@@ -59,8 +59,8 @@ peak, ever allocated, and temporary.`,
 	return c
 }
 
-// readMoments reads all dumps. A recording with fewer than four dumps and with events is
-// sampled.
+// readMoments reads all dumps. A recording with fewer than four dumps in each boot and with
+// events is sampled.
 func (h *html) readMoments() error {
 	if h.label == heaplog.ByThread { // the page has the call paths of each thread
 		h.label, h.view.By = heaplog.ByThreadPath, heap.ByLine
@@ -68,7 +68,7 @@ func (h *html) readMoments() error {
 	if err := h.read(); err != nil {
 		return err
 	}
-	if h.replay != nil && h.Dump == "" && h.moment == nil && len(h.dumps) < 4 {
+	if h.replay != nil && h.Dump == "" && h.moment == nil && mostOfBoot(h.dumps) < 4 {
 		return h.sampleEvents()
 	}
 	return nil
@@ -143,7 +143,7 @@ func sourceUnder(root *os.Root, name string) ([]byte, bool) {
 	return nil, false
 }
 
-// costs returns what call paths have beside live memory.
+// costs returns the values of call paths other than live memory.
 func (h *html) costs(list []*heap.Dump) (costs []report.Cost, err error) {
 	add := func(name, about string, d *heap.Dump) {
 		if d.Total.IsZero() || err != nil {

@@ -8,7 +8,7 @@ import (
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// What --json writes. docs/btheap.schema.json describes it.
+// The output of --json, which docs/btheap.schema.json describes.
 type (
 	// document is the whole output. The fields that a command does not have are left out.
 	document struct {

@@ -96,7 +96,7 @@ func declared(ranges []codec.Range) regions {
 	return r.merge(0)
 }
 
-// grow adds blocks, and merges what is at most maxGap bytes apart.
+// grow adds blocks, and merges regions that are at most maxGap bytes apart.
 func (r regions) grow(blocks []placed) regions {
 	for _, b := range blocks {
 		if b.size > 0 {
@@ -106,7 +106,7 @@ func (r regions) grow(blocks []placed) regions {
 	return r.merge(maxGap)
 }
 
-// merge sorts the regions, and merges what is at most gap bytes apart.
+// merge sorts the regions, and merges those that are at most gap bytes apart.
 func (r regions) merge(gap uint64) regions {
 	slices.SortFunc(r, func(a, b codec.Range) int { return cmp.Compare(a.Start, b.Start) })
 	var list regions
@@ -137,7 +137,7 @@ type group struct {
 // the group were freed, beside the group itself.
 func (r *group) kept() uint64 { return min(r.left, r.right) }
 
-// mapped says what is where in a heap.
+// mapped is the map of a heap.
 type mapped struct {
 	regions       regions
 	least         uint64 // size of the smallest hole

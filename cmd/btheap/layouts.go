@@ -36,7 +36,7 @@ type layouts struct {
 	of       *moment
 }
 
-// moment is a dump, or what was live at a moment of a recording with events.
+// moment is a dump, or the live blocks at a moment of a recording with events.
 type moment struct {
 	number   int // from 1
 	boot     int

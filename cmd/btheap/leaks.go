@@ -116,17 +116,27 @@ func parseRate(s string) (r rateLimit, err error) {
 // samples is how many moments of a recording with events are compared.
 const samples = 40
 
-// readLeaks reads all dumps. A recording with fewer than four dumps and with events is
-// sampled.
+// readLeaks reads all dumps. A recording with fewer than four dumps in each boot and with
+// events is sampled.
 func (l *leaks) readLeaks() error {
 	if err := l.read(); err != nil {
 		return err
 	}
-	if l.replay != nil && l.Dump == "" && len(l.dumps) < 4 {
+	if l.replay != nil && l.Dump == "" && mostOfBoot(l.dumps) < 4 {
 		return l.sampleEvents()
 	}
 	l.dumps = oneSeries(l.dumps)
 	return nil
+}
+
+// mostOfBoot returns the largest number of dumps that a boot has.
+func mostOfBoot(dumps []*heap.Dump) (most int) {
+	n := map[int]int{}
+	for _, d := range dumps {
+		n[d.Boot]++
+		most = max(most, n[d.Boot])
+	}
+	return most
 }
 
 // oneSeries returns the dumps of logs that have one dump each as those of one boot: logs that
@@ -148,8 +158,8 @@ func oneSeries(dumps []*heap.Dump) []*heap.Dump {
 	return list
 }
 
-// sampleEvents replaces the dumps by what was live at moments of equal distance, of which the
-// last is after the last event.
+// sampleEvents replaces the dumps by the memory that was live at moments of equal distance, and
+// after the last event of each boot.
 func (l *session) sampleEvents() error {
 	t := l.replay.Totals()
 	step := (t.Last - t.First + samples - 1) / samples
@@ -157,7 +167,7 @@ func (l *session) sampleEvents() error {
 		return nil
 	}
 	l.dumps = nil
-	replay, boot, next := heap.NewReplay(), 0, time.Duration(0)
+	replay, boot, next, last := heap.NewReplay(), 0, time.Duration(0), time.Duration(0)
 	add := func(at time.Duration) {
 		d := *replay.End()
 		d.Index, d.Number, d.Boot, d.Time = len(l.dumps), int64(len(l.dumps)+1), boot, at
@@ -172,12 +182,16 @@ func (l *session) sampleEvents() error {
 			continue
 		}
 		if e.Boot != boot {
+			if boot > 0 {
+				add(last)
+			}
 			boot, next = e.Boot, e.Time+step
 		}
 		for ; e.Time > next; next += step {
 			add(next)
 		}
 		replay.Add(*e)
+		last = e.Time
 	}
 	add(replay.Totals().Last)
 	return nil
@@ -221,7 +235,7 @@ func (l *leaks) write(w io.Writer) error {
 	return l.checkLimit(found)
 }
 
-// tooFew returns the error for dumps of which no boot has enough.
+// tooFew returns the error for dumps if no boot has enough.
 func (l *leaks) tooFew(found *heap.Leaks) error {
 	if len(found.Dumps) == 1 {
 		return l.onlyOne(found.Dumps[0].Dump)
@@ -233,7 +247,7 @@ func (l *leaks) tooFew(found *heap.Leaks) error {
 	return fmt.Errorf("%s, expected three or more whole ones of a boot; %s", cli.Count(len(found.Dumps), "dump"), strings.Join(left, "; "))
 }
 
-// checkLimit sets how the command ends if what leaks is more than --fail-over.
+// checkLimit sets the exit code if the leaks exceed --fail-over.
 func (l *leaks) checkLimit(found *heap.Leaks) error {
 	text, err := l.over(found)
 	if text != "" {
@@ -342,7 +356,7 @@ func headline(found *heap.Leaks) string {
 	return strings.Join(list, ", ")
 }
 
-// examined says what was examined.
+// examined describes the dumps that were examined.
 func examined(found *heap.Leaks) string {
 	s := cli.Count(found.Used, "dump")
 	if found.Boots > 1 {
@@ -519,7 +533,7 @@ func (l *leaks) writeFunctions(w io.Writer, found, functions *heap.Leaks) {
 	}
 }
 
-// writeBasis writes what was left out, and what the answer rests on.
+// writeBasis writes which dumps were left out, and which the result is based on.
 func (l *leaks) writeBasis(w io.Writer, found *heap.Leaks) {
 	var lines []string
 	left := map[string][]string{}

@@ -162,7 +162,7 @@ func (l *live) read(each func(d *heap.Dump) error) error {
 	return nil
 }
 
-// state is what the last dumps say.
+// state is the result of the last dumps.
 type state struct {
 	dumps []*heap.Dump
 	open  *heap.Dump
@@ -254,7 +254,7 @@ func when(d *heap.Dump) string {
 	return s
 }
 
-// held describes what was live in a dump.
+// held describes the live memory of a dump.
 func held(d *heap.Dump) string {
 	return fmt.Sprintf("%s bytes in %s", cli.Number(d.Total.Bytes), cli.Count(d.Total.Count, "block"))
 }
@@ -332,7 +332,7 @@ func (l *live) feed(latest chan recent) error {
 	})
 }
 
-// judgeAll sends what the dumps in the channel say.
+// judgeAll sends the state after the dumps in the channel.
 func (l *live) judgeAll(latest <-chan recent, send func(tea.Msg)) error {
 	for r := range latest {
 		st, err := l.judge(r.dumps, r.open)

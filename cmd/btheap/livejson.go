@@ -21,7 +21,7 @@ type liveDocument struct {
 	Alarm      *string         `json:"alarm"` // null if there is none
 }
 
-// writeJSON writes what the last dumps say, in one line.
+// writeJSON writes the result of the last dumps in one line.
 func (st *state) writeJSON(w io.Writer) error {
 	last := len(st.dumps) - 1
 	dump := dumpJSON(st.dumps[last])

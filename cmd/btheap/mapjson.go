@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// What map --json writes. docs/btheap.schema.json describes it.
+// The output of map --json, which docs/btheap.schema.json describes.
 type (
 	mapDocument struct {
 		Command string       `json:"command"`

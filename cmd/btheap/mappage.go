@@ -43,7 +43,7 @@ func (h *html) heapMap() (*report.Map, error) {
 		}
 		out.Moments[x.number-1] = pageMoment(full)
 	}
-	// What is damaged was said when the dumps were read.
+	// Damage was reported when the dumps were read.
 	ignore := func(error) error { return nil }
 	if err := l.read(again.reader, ignore); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func thin(m *report.Map) *report.Map {
 	return m
 }
 
-// pageMoment returns what a page shows of a map, without its names.
+// pageMoment returns the part of a map that a page shows, without its names.
 func pageMoment(m *mapped) report.MapMoment {
 	y := report.MapMoment{Size: m.size, Used: m.used, Blocks: m.count, Holes: len(m.holes), Free: m.free, Largest: m.largest,
 		LeastHole: m.least, Outside: m.outside, Overlap: m.overlap}

@@ -15,7 +15,7 @@ import (
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// screen is what btheap live shows on a terminal. Update and View are its only methods that
+// screen is the display of btheap live on a terminal. Update and View are its only methods that
 // bubbletea calls; they do no I/O.
 type screen struct {
 	name          string // of the log
@@ -46,7 +46,7 @@ type endOfLog struct{}
 // done is the message that a command of a key has ended.
 type done struct{ text string }
 
-// order is what the rows are ordered by.
+// order is the order of the rows.
 type order uint8
 
 const (
@@ -128,7 +128,7 @@ func (m *screen) press(msg tea.KeyMsg) tea.Cmd {
 	return m.key(msg.String())
 }
 
-// key does what a key stands for.
+// key carries out the command of a key.
 func (m *screen) key(key string) tea.Cmd {
 	page := max(1, m.listed()-1)
 	switch key {
@@ -312,7 +312,7 @@ func callers(stack []heap.Site) string {
 	return strings.Join(names, " < ")
 }
 
-// siteName returns the function of a call site, or what is known of it.
+// siteName returns the function of a call site, or its module or address.
 func siteName(s heap.Site) string { return cmp.Or(s.Func, s.String()) }
 
 // Lines above and below the list.

@@ -381,7 +381,7 @@ func (s *session) one() (*heap.Profile, error) {
 	return s.profile([]*heap.Dump{d})
 }
 
-// noteDump says which of n dumps the report is on.
+// noteDump adds a note about which of n dumps the report is on.
 func (s *session) noteDump(d *heap.Dump, n int) {
 	switch {
 	case s.latest.reason == "peak":

@@ -29,7 +29,7 @@ type gdb struct {
 	token int
 }
 
-// Limits of what GDB is to do.
+// Time limits for GDB.
 const (
 	attachLimit = 2 * time.Minute // it reads the symbols of the program
 	callLimit   = 20 * time.Second

@@ -23,7 +23,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/recorder"
 )
 
-// Exit codes of failures of btrecord's own, as those of env and timeout.
+// Exit codes for failures of btrecord itself, as env and timeout have them.
 const (
 	notRecorded = 125
 	notRunnable = 126
@@ -184,7 +184,7 @@ func (o *options) noter(c *cobra.Command) func(format string, args ...any) {
 	}
 }
 
-// report prints what was recorded. It returns an error if a recording is not complete.
+// report prints a summary of each recording. It returns an error if a recording is not complete.
 func report(recorded []recorder.Summary, path string, note func(string, ...any)) (err error) {
 	for _, s := range recorded {
 		file := path
@@ -258,7 +258,7 @@ func (o *options) createOutput(program string) (f *os.File, path string, err err
 	return nil, "", failed(notRecorded, "%s.rec and all its numbered names exist; see -o", base)
 }
 
-// program is one that runs with this process's streams.
+// program is a program that runs with the streams of this process.
 type program struct {
 	*exec.Cmd
 	signals chan os.Signal

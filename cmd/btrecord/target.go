@@ -120,7 +120,7 @@ func (t *target) read() {
 	t.musl = strings.Contains(loader, "ld-musl")
 }
 
-// machines are those of Go's names for them; one runs programs of the other, too.
+// machines maps GOARCH to the machines of which it runs programs.
 var machines = map[string][2]elf.Machine{
 	"amd64": {elf.EM_X86_64, elf.EM_386}, "386": {elf.EM_386}, "arm64": {elf.EM_AARCH64, elf.EM_ARM}, "arm": {elf.EM_ARM},
 	"riscv64": {elf.EM_RISCV}, "mips": {elf.EM_MIPS}, "mipsle": {elf.EM_MIPS}, "mips64": {elf.EM_MIPS}, "mips64le": {elf.EM_MIPS},

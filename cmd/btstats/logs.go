@@ -31,6 +31,7 @@ type gathered struct {
 	infer   stats.Inference
 	summary heaplog.Summary
 	files   []string
+	dumps   int64    // ~h#begin headers
 	headers bool     // there are ~h# lines, which lws does not write
 	memory  []byte   // of inMemory
 	broken  []string // logs that could not be read to their end, and why
@@ -137,6 +138,9 @@ func (r *reporter) read(g *gathered, log *heaplog.Reader, each func() error) err
 		switch it.Kind {
 		case heaplog.Mark:
 			g.headers = true
+			if it.Header.Verb == codec.VerbBegin {
+				g.dumps++
+			}
 			continue
 		case heaplog.Text, heaplog.Event, heaplog.PathEvents:
 			continue
@@ -218,7 +222,7 @@ func (g *gathered) cuts() (list []heaplog.Place) {
 func (g *gathered) log() stats.Log {
 	sum := &g.summary
 	l := stats.Log{Files: g.files, Device: g.headers, Bytes: sum.Bytes, Lines: sum.Lines, Blobs: sum.Records[heaplog.Blob],
-		Decoded: sum.Records[heaplog.Decoded], Bare: sum.Records[heaplog.BareBlob], Lenient: sum.Lenient,
+		Dumps: g.dumps, Decoded: sum.Records[heaplog.Decoded], Bare: sum.Records[heaplog.BareBlob], Lenient: sum.Lenient,
 		Cut: sum.Cut, CutByLws: sum.CutByLws}
 	for _, p := range g.cuts() {
 		l.CutAt = append(l.CutAt, p.String())

@@ -75,7 +75,7 @@ static bool set_slot(const struct object *o, void **slot, void *to)
 	return true;
 }
 
-/* exchange exchanges what is in a slot for the hook, or the hook for what was there, and
+/* exchange puts the hook into a slot, or the function of the C library back, and
  * reports whether it did. A slot of the table for calls may not have been used so far: it
  * leads into its own module then. */
 static bool exchange(const struct object *o, void **slot, const ElfW(Sym) *symbol, bool call, bool attach)

@@ -115,7 +115,7 @@ struct row {
 	int32_t cfa;	/* bytes */
 	int32_t off[2];	/* bytes from the CFA, of RA and FP */
 	int16_t cfa_reg; /* -1: an expression */
-	bool at_fp;	/* the CFA is what stands at FP + cfa */
+	bool at_fp;	/* the CFA is the word at FP + cfa */
 	uint8_t how[2];	/* of off */
 };
 enum { SAME, OFFSET, UNDEFINED, ELSE, AT_FP };
@@ -140,7 +140,7 @@ static int16_t reg16(uint64_t reg)
 	return reg <= INT16_MAX ? (int16_t)reg : -1;
 }
 
-/* entry begins to read an entry: in is what is in it, behind its length. */
+/* entry begins to read an entry: in has its bytes after the length. */
 static bool entry(struct in *in, uint32_t *id)
 {
 	uint32_t len;
@@ -191,7 +191,7 @@ static bool read_cie(struct in in, struct cie *c)
 		case 'L': take1(&in); break;
 		case 'S': c->signal = true; break;
 		case 'B': break; /* pointer authentication, by the B key */
-		default: return true; /* what follows is not needed but 'R' */
+		default: return true; /* of the rest, only 'R' is needed */
 		}
 	}
 	return true;
@@ -210,7 +210,7 @@ static void set(struct row *r, int column, uint8_t how, int64_t off)
 	}
 }
 
-/* An expression of the CFA: of those, FP + n, then what is there. */
+/* An expression of the CFA. Only the word at FP + n is known. */
 static void cfa_expression(struct row *r, struct in e)
 {
 	r->cfa_reg = -1;
@@ -351,8 +351,8 @@ static bool run(struct in in, const struct cie *c, uintptr_t loc, uintptr_t pc, 
 	return true;
 }
 
-/* within returns what there is of a module from an address on; nothing if it is not of
- * the module. */
+/* within returns the memory of a module from an address on, nothing if the address is
+ * not in the module. */
 static struct in within(const struct module *m, uintptr_t at)
 {
 	const uint8_t *end = (const uint8_t *)m->end;

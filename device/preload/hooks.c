@@ -78,7 +78,7 @@ static void find_real(void *(*find)(const char *))
 OWN(malloc);
 
 /* An allocator that is a library of its own calls functions of the C library for
- * itself: what comes from there is passed through. */
+ * itself: these calls are passed through. */
 static void find_allocator(void)
 {
 	struct module m, c;
@@ -142,7 +142,7 @@ static inline bool on(uint32_t mode)
 	return __atomic_load_n(&gate->ring->mode, __ATOMIC_RELAXED) & mode;
 }
 
-/* keep records an allocation, if it is one of those. */
+/* keep records an allocation, if it is sampled. */
 static inline void keep(void *p, size_t n, const struct regs *from)
 {
 	const struct ring_header *r = gate->ring;

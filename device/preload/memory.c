@@ -73,9 +73,9 @@ bool readable(uintptr_t at)
 #define STACK_PAGES 4096 /* that are looked at in one go */
 
 /*
- * The thread's descriptor lies above its stack, in the same mapping; above that of the
- * first thread lie the random bytes that the kernel gave the program. So all pages
- * from sp up to there can be read, or sp is on another stack.
+ * The thread's descriptor lies above its stack, in the same mapping. Above the stack of the
+ * first thread lie the random bytes that the kernel gave the program. So either all pages from
+ * sp up to there can be read, or sp is on another stack.
  */
 static uintptr_t stack_top(uintptr_t sp)
 {

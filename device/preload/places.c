@@ -1,5 +1,5 @@
 /*
- * Stacks that need no walk: those of places where the thread allocated before.
+ * Stacks that need no walk, since the thread allocated at the same place before.
  */
 #include "walk.h"
 
@@ -8,13 +8,12 @@
 #define INLINE static inline __attribute__((always_inline))
 
 /*
- * Stacks that the thread had, by where on the stack the allocator was called and by
- * the innermost frames. A loop allocates at the same places again and again, and the
- * stack is the same if all words that a walk would read are. These are at
- * sp + at[i] words; the first ones have the stack's pcs, but for the
- * innermost; behind these stand pairs, the second of which says what the first has:
- * the address of sp + so many words. The place that followed the last one the time
- * before is looked at first.
+ * Stacks of the thread, by the stack pointer of the allocation and the innermost frames. A
+ * loop allocates at the same places again and again. The stack is the same if all words that
+ * a walk would read are the same. These words are at sp + at[i] words. The first of them
+ * hold the pcs of the stack, except for the innermost. Pairs follow: the word at the first
+ * of a pair holds the address sp + the second, in words. The place that came after the
+ * last one the time before is tried first.
  */
 #define PLACE_FRAMES 4
 

@@ -11,10 +11,10 @@
  *   attach.c    start in a process that runs already
  *   places.c    call stacks that the thread had before
  *   walk.c      others, frame by frame
- *   walk_code.c those of machines without tables
+ *   walk_code.c stacks of machines without tables
  *   rules.c     how to leave a frame, for each return address
  *   cfi.c       such a rule, from the .eh_frame of its module
- *   modules.c   what is loaded
+ *   modules.c   loaded modules
  *   memory.c    which memory can be read
  *
  * All runs inside calls of the program's, in any thread, in signal handlers, after
@@ -83,7 +83,7 @@ extern char **environ;
 
 /* ---------------------------------------------------------------- hooks.c */
 
-extern uintptr_t allocator_lo, allocator_size; /* what calls from there is passed through */
+extern uintptr_t allocator_lo, allocator_size; /* calls from there are passed through */
 
 /* ---------------------------------------------------------------- walk.c */
 
@@ -116,7 +116,7 @@ struct regs {
 	(uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)) & ~(uintptr_t)MODE_BIT, \
 	(uintptr_t)__builtin_dwarf_cfa(), SAVED_FP})
 
-/* Frames, outermost first, and what else was read for them: see walk.c. */
+/* Frames, outermost first, and other words that were read for them: see walk.c. */
 struct word {
 	uintptr_t at, value;
 };
@@ -127,12 +127,12 @@ struct last {
 	unsigned n;
 	bool foreign;		/* not on the thread's stack */
 	uint8_t end;		/* enum ring_end */
-	uintptr_t top;		/* what was read is below */
+	uintptr_t top;		/* all words that were read are below */
 	uintptr_t pc[RING_DEPTH], sp[RING_DEPTH], fp[RING_DEPTH];
 	uintptr_t ra_at[RING_DEPTH];	/* where the pc of the next frame outwards was read */
 	uint16_t others[RING_DEPTH];	/* where the frame's words end in other */
-	bool by_fp[RING_DEPTH];	/* what comes of it depends on fp */
-	struct word other[OTHERS];	/* what else was read and counts */
+	bool by_fp[RING_DEPTH];	/* its caller depends on fp */
+	struct word other[OTHERS];	/* other words that were read */
 };
 
 #define PLACE_WORDS 64
@@ -189,14 +189,14 @@ struct stack {
 
 /* walk finds the call stack from a function's caller. */
 void walk(struct own *o, const struct regs *from, struct stack *s);
-void walk_begin(struct own *o);	/* what is kept is void */
+void walk_begin(struct own *o);	/* forgets all stacks */
 void walk_forget(void);		/* for all threads: modules are gone */
-extern uintptr_t walk_salt;	/* counts that: of another salt, what is kept is void */
+extern uintptr_t walk_salt;	/* counts them; stacks and rules of another salt are forgotten */
 bool walk_start(void);
 
 /* ---------------------------------------------------------------- cfi.c */
 
-/* How to leave a frame: where its CFA is, and from there what its caller had. */
+/* A rule leads from a frame to its caller: to the CFA, and to the registers saved beside it. */
 enum rule_kind { RULE_NONE, RULE_END, RULE_SP, RULE_FP, RULE_AT_FP, RULE_SIGNAL, RULE_OTHER };
 
 struct rule {
@@ -233,7 +233,7 @@ void memory_start(void);
 /* readable reports whether the page of an address can be read. */
 bool readable(uintptr_t at);
 /* on_stack reports whether sp is on the stack that the thread was started with: then
- * what is between sp and self.hi can be read. */
+ * memory from sp to self.hi can be read. */
 bool on_stack_slow(uintptr_t sp);
 
 static inline bool on_stack(uintptr_t sp)

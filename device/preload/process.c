@@ -1,6 +1,6 @@
 /*
- * When the process starts, forks, and when threads end. Nothing is done at exit: what
- * is in the rings stays there.
+ * The start of the process, forks, and the ends of threads. Nothing is done at exit: the
+ * records stay in the rings.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -194,7 +194,7 @@ bool process_start(const char *path)
 	return true;
 }
 
-/* In a child there is one thread, this one, and what it had are its parent's rings. */
+/* A child has one thread, this one. The rings that the thread had are its parent's. */
 void child_start(void)
 {
 	if (!ring)

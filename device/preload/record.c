@@ -33,7 +33,7 @@ static NOINLINE void lose(struct own *o)
 {
 	o->lost++;
 	__atomic_fetch_add(&o->slot->lost, 1, __ATOMIC_RELAXED);
-	walk_begin(o); /* what it would have defined is not known to btrecord */
+	walk_begin(o); /* btrecord does not know its stack */
 }
 
 static inline bool put(struct own *o, uint64_t *w, uint64_t at, unsigned kind, uint32_t n)

@@ -10,7 +10,7 @@
  *                    0         RING_OWN bytes, the program's own, not for btrecord
  *                    RING_OWN  the ring: words of 8 bytes, and RING_SLACK more
  *
- * The file is sparse, all zeroes but for what is said below. Numbers have the byte
+ * The file is sparse; all bytes not described below are zero. Numbers have the byte
  * order of the machine; the layout is the same for programs of 32 and 64 bits.
  */
 #ifndef LWSBT_RING_H
@@ -29,8 +29,8 @@
 #define RING_PLACES 32u
 
 /*
- * The header. btrecord fills it before the program starts. Later changes are said
- * beside each field.
+ * The header. btrecord fills it before the program starts. The comments of fields describe
+ * later changes.
  */
 struct ring_header {
 	char magic[8];			/*   0 */
@@ -73,11 +73,11 @@ struct ring_header {
  * other machine), modulo 2^56. RING_COUNT: header.count, which each record adds 1 to,
  * modulo 2^32. Compare stamps by the sign of their difference, of 56 or 32 bits.
  *
- * btrecord reads the clock (count: a load) as t0, then a full fence, then top, then
- * each slot's state and head; of the records found it takes those stamped before t0, in the order of stamps,
- * of equal stamps RING_FREED and RING_MOVE_BEGINS first. Others stay for the next time.
- * Within a ring the order of records is the order of events; a stamp there that is less
- * than the one before it counts as equal to that.
+ * btrecord reads the clock (count: a load) as t0, then a full fence, then top, then each
+ * slot's state and head. It processes the records stamped before t0 in the order of their stamps; of equal
+ * stamps, RING_FREED and RING_MOVE_BEGINS come first. Later records wait for the next round.
+ * Within a ring, the order of records is the order of events: a stamp that is less than
+ * the one before counts as equal to it.
  */
 enum ring_clock { RING_COUNT, RING_CYCLES };
 
@@ -144,9 +144,9 @@ enum ring_state { RING_FREE, RING_TAKEN, RING_LEFT, RING_FILLING };
  * each), the outermost first; kept + more is at most RING_DEPTH. It is now the stack of
  * this place, if that is less than RING_PLACES; else it has none. Without RING_FRAMES
  * the stack is that of the place. A slot begins without last stack and without places.
- * Where a signal came in, the frame has the address where it came: the frame inside of it
- * (the handler's caller, the kernel's trampoline) tells, as a return address in the C
- * library or vDSO.
+ * The frame of an interrupted function has the address of the interrupted instruction. The
+ * next frame inwards, the kernel's trampoline, shows this: its address is in the C library
+ * or vDSO.
  */
 enum ring_kind {
 	RING_ALLOCATED = 1,	/* 3 words and the stack's */
@@ -159,8 +159,8 @@ enum ring_kind {
 	RING_LOST = 7,		/* 2 words: the number of events lost here. A move that began ended in these.
 				 * Places and the last stack stay as they are */
 	RING_MODULE = 8,	/* see below */
-	RING_UNLOADED = 9,	/* 1 word: modules of this image that were told so far may be gone. Those
-				 * that are still there are told again before a stack has them */
+	RING_UNLOADED = 9,	/* 1 word: modules of this image may be gone. Each one that remains has another
+				 * RING_MODULE before a stack has it */
 	RING_IMAGE = 10,	/* see below: the first record of an image */
 	RING_FORK = 11,		/* 1 word: the process is about to fork. The child's IMAGE has this stamp */
 };
@@ -179,9 +179,10 @@ enum ring_end {
 /*
  * MODULE: word 1 the load base (address minus address in the file), words 2 and 3
  * where it begins and ends, word 4: bytes of the path (bits 0 to 15), bytes of the build
- * ID (16 to 23); then build ID and path, each filled with zeroes up to a whole word. It is
- * told before the first stack with an address of it, in any ring of the image; a path of
- * no bytes has no name. The program's own is that of /proc/PID/exe.
+ * ID (16 to 23); then build ID and path, each filled with zeroes up to a whole word. The
+ * record comes before the first stack with an address of the module, in any ring of the
+ * image. A module without a name has a path of no bytes. The path of the program is that of
+ * /proc/PID/exe.
  *
  * IMAGE: word 1: pid (bits 0 to 31), parent's pid (32 to 63); word 2: the parent's image if
  * this process is a fork of one that is recorded, else 0; word 3: the stamp of that FORK,

@@ -1,12 +1,12 @@
 /*
- * Rules by return address. To find one takes the module, its table, the entry, and to
- * run that. What comes of it depends on the return address alone, and is two words of
- * the stack and where the caller's frame begins. So it is found once for each return
- * address, packed into 64 bits, and kept.
+ * Rules by return address. A rule says where the caller's frame begins, and which two words
+ * of the stack hold its pc and frame pointer. It depends on the return address alone. To find
+ * a rule, the module, its table and the entry have to be found, and the entry to be run. So
+ * a rule is found once for each return address, packed into 64 bits, and kept.
  */
 #include "walk.h"
 
-/* ---------------------------------------------------------------- what is void */
+/* ---------------------------------------------------------------- forgetting */
 
 uintptr_t walk_salt = 1;
 
@@ -25,7 +25,7 @@ void walk_begin(struct own *o)
 	}
 }
 
-/* ---------------------------------------------------------------- what can be read */
+/* ---------------------------------------------------------------- readable memory */
 
 /* lwsbt_in_code reports whether n bytes of code can be read: see capture_code.h. */
 int lwsbt_in_code(uintptr_t at, uintptr_t n)

@@ -65,8 +65,8 @@ NOINLINE bool sampled_slow(size_t n)
 
 /* ---------------------------------------------------------------- frees */
 
-/* Addresses of recorded blocks, in buckets of a cache line. A bucket that is full says so
- * in its last word: then all frees there are told, and btrecord ignores those of others. */
+/* Addresses of recorded blocks, in buckets of a cache line. The last word of a bucket marks
+ * it as full. All frees of a full bucket are recorded; btrecord ignores those of other blocks. */
 #define BUCKET (64 / WORD)
 #define BUCKETS 8192u
 #define FULL 1u

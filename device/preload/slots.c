@@ -32,7 +32,7 @@ static struct own **areas;
 /*
  * area_map maps the area of a slot. The file can no longer be opened if the process closed
  * its descriptors, or changed its user or root. Then mremap with an old size of 0 maps the
- * file a second time, up to the end of the area, and what lies before the area is unmapped.
+ * file a second time, up to the end of the area, and the part before the area is unmapped.
  */
 static struct own *area_map(struct ring_header *r, uint32_t slot)
 {

@@ -1,8 +1,8 @@
 /*
- * Call stacks, frame by frame, as far as they differ from the thread's last one. A frame is
- * left by the rule of its return address, from the tables of its module; where there
- * is none, by the frame pointer, if what it points to looks like a frame. Nothing is
- * read outside the thread's stack but pages that were checked in the same walk.
+ * Call stacks, frame by frame, up to the first frame that the thread's last stack has, too.
+ * The rule of a return address, from the tables of its module, leads to the caller. Without a
+ * rule, the frame pointer leads there, if it points to memory that looks like a frame. Outside
+ * the thread's stack, a walk reads only pages that it has checked.
  */
 #include <string.h>
 
@@ -18,13 +18,13 @@
 /* ---------------------------------------------------------------- the last stack */
 
 /*
- * What a walk finds from a frame outwards depends on the frame's pc, sp and fp, and on
- * the words that it reads. So a walk that comes to a frame that was there the last time,
- * and finds all words of the frames around it as they were, need not go on. That
- * costs a comparison per frame, and none waits for the one before.
+ * The frames outwards from a frame depend on its pc, sp and fp, and on the words that the
+ * walk reads. So a walk stops at a frame of the last stack if all words of the frames
+ * further out are unchanged. This takes a comparison per frame, and the comparisons do not
+ * depend on each other.
  *
- * unchanged returns how many of the outermost n frames are as they were, once the
- * innermost of these is known to be.
+ * unchanged returns how many of the outermost n frames are unchanged, if the innermost of
+ * them is.
  */
 static unsigned unchanged(const struct last *l, unsigned n)
 {
@@ -65,7 +65,7 @@ static unsigned unchanged(const struct last *l, unsigned n)
 
 /* ---------------------------------------------------------------- the walk */
 
-/* Where a frame pointer points, its caller's stands, and beside it the return address. */
+/* A frame pointer points to the caller's frame pointer; the return address is beside it. */
 #if defined(__riscv)
 #define LINK_FP (-2 * (intptr_t)WORD)
 #define LINK_RA (-(intptr_t)WORD)
@@ -81,7 +81,7 @@ struct walk {
 	struct own *o;
 	uint64_t salt;
 	uintptr_t pc, sp, fp, ra;
-	uintptr_t hi;		/* what is between sp and here can be read */
+	uintptr_t hi;		/* memory from sp to here can be read */
 	bool foreign;		/* not on the thread's stack: hi is not the end of it */
 	bool plain;		/* no frame so far that the next walk could not join */
 	unsigned m;		/* the outermost frames of the last stack that may be joined */
@@ -192,8 +192,8 @@ static unsigned by_fp(struct walk *k, struct step *s, bool *ended)
 }
 
 #ifdef SIG_PC
-/* by_signal goes on where a signal came in. The handler may have had a stack of its own.
- * pc is not behind a call there: its rule is that of pc itself. */
+/* by_signal goes on at the interrupted instruction. The signal handler may have its own
+ * stack. No call precedes the interrupted pc, so the rule is looked up at pc itself. */
 static unsigned by_signal(struct walk *k, bool *ended)
 {
 	k->plain = false;

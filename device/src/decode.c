@@ -28,7 +28,7 @@ lwsbt_word lwsbt_next(struct lwsbt_reader *r, unsigned width)
 	while (width > 0) {
 		unsigned left = 8 - (unsigned)(r->pos & 7), k = width < left ? width : left;
 
-		v = v << k | (r->p[r->pos >> 3] >> (left - k) & ((1u << k) - 1));
+		v = v << k | ((unsigned)r->p[r->pos >> 3] >> (left - k) & ((1u << k) - 1));
 		r->pos += k;
 		width -= k;
 	}

@@ -19,7 +19,7 @@ const groupAnnotation = "lwsbt_group"
 const exitCodes = `0 done, 1 the input is damaged or a check failed, 2 usage, unreadable input
 or nothing to do, 3 something outside failed, such as writing the output.`
 
-// exitAnnotation is the annotation of a command that says what its codes mean.
+// exitAnnotation is the annotation of a command with the meanings of its exit codes.
 const exitAnnotation = "lwsbt_exit"
 
 // Root prepares the root command of a program and, when it runs, all its

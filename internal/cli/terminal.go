@@ -12,7 +12,7 @@ import (
 	text "github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// printable is unicode.IsPrint without what turns the direction of text.
+// printable is unicode.IsPrint without the characters that turn the direction of text.
 func printable(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.Is(unicode.Bidi_Control, r)
 }

@@ -1,4 +1,4 @@
-// Package cmdtest has what the tests of commands and documents share.
+// Package cmdtest has helpers for the tests of commands and documents.
 package cmdtest
 
 import (

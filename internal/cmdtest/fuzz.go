@@ -91,7 +91,7 @@ func pick(flags [][]string, picked uint32) (args []string) {
 	return args
 }
 
-// try runs a command twice and checks what Fuzz promises.
+// try runs a command twice and checks the promises of Fuzz.
 func try(t *testing.T, run Command, args []string, input []byte, verdict bool) (code int, out string) {
 	type result struct {
 		code      int

@@ -22,13 +22,13 @@ type Session struct {
 	Document string
 	Least    int  // so many commands must be there
 	Update   bool // write the document anew, with what is printed where it differs
-	// Run runs a command and returns what it prints.
+	// Run runs a command and returns its output.
 	Run func(t *testing.T, line string) (string, error)
-	// Plain, if not nil, returns text without what may differ from run to run.
+	// Plain, if not nil, returns text without the parts that may differ from run to run.
 	Plain func(text string) string
 }
 
-// Test runs the commands of the document and compares what they print.
+// Test runs the commands of the document and compares their output.
 func (s Session) Test(t *testing.T) {
 	t.Helper()
 	data, err := os.ReadFile(s.Document)
@@ -128,12 +128,12 @@ func keep(text, was string) string {
 
 var (
 	remark = regexp.MustCompile(`<!-- ([^>]*?) -->\n$`)
-	// numbers are numbers, bars, and what depends on their width.
+	// numbers matches numbers, bars, and the spaces and rules that depend on their width.
 	numbers = regexp.MustCompile(` *0x[0-9a-f]+| *[0-9][0-9,.]*|-----+|[▁-█]+| {2,}`)
 )
 
 // installed reports whether all tools are, and logs the first that is not. A name in
-// capitals is of a variable that must be set.
+// capitals matches the name of a variable that must be set.
 func installed(t *testing.T, document string, tools []string) bool {
 	for _, tool := range tools {
 		if strings.ToUpper(tool) == tool {
@@ -153,7 +153,7 @@ func installed(t *testing.T, document string, tools []string) bool {
 
 var unfinished = regexp.MustCompile(`(\\|\|)$`)
 
-// typed is a command of a session and what the document says it prints.
+// typed is a command of a session with its output in the document.
 type typed struct{ line, want string }
 
 // commands returns the commands of a console block.

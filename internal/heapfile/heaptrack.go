@@ -36,7 +36,7 @@ type heaptrackTrace struct{ ip, parent int }
 // heaptrackBlock is all allocations of a size and call path.
 type heaptrackBlock struct {
 	size, trace, live int64
-	// before is what live was when it first changed after the peak of epoch.
+	// before is the value of live when it first changed after the peak of epoch.
 	before, epoch int64
 }
 
@@ -117,7 +117,7 @@ func (h *heaptrack) line(text []byte) error {
 	return nil
 }
 
-// str reads a string; from version 3 on, its length stands before it.
+// str reads a string, which has its length in front from version 3 on.
 func (h *heaptrack) str(text []byte) error {
 	if h.version >= 3 {
 		length, s, ok := bytes.Cut(text, []byte(" "))

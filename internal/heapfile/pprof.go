@@ -19,7 +19,7 @@ func isCertainlyPprof(head []byte) bool { return head[1] == 4 && head[4] == 0x10
 
 // Frames that a profile may have, counted for each sample anew: locations are written once,
 // however often they are called. The deepest stacks that profilers record have 2,048; a
-// byte stands for some 3 frames.
+// byte expands to some 3 frames.
 const (
 	maxSampleFrames = 1 << 12
 	minFrames       = 1 << 20 // whatever its size

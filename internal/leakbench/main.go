@@ -37,7 +37,7 @@ var columns = []column{
 	{"100L", setting{dumps: 100, boots: 1, lossy: true}}, {"20 3b", setting{dumps: 20, boots: 3}}, {"100 3b", setting{dumps: 100, boots: 3}},
 }
 
-// score is what one method reached in one column.
+// score is the score of a method in a column.
 type score struct {
 	logs, first    int // logs with a leak, and those in which it was ranked first
 	accused        int // paths accused in the logs without a leak
@@ -94,7 +94,7 @@ func (s *score) add(w *simulated, f finding) {
 	}
 }
 
-// details counts what the rule said.
+// details counts the results of the rule.
 func (b *bench) details(w *simulated, f finding) {
 	said := b.said[f.says]
 	if said == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// finding is what a method says about a log.
+// finding is the result of a method for a log.
 type finding struct {
 	first   int // the path it ranks first, -1 if none
 	accused int // how many paths it accuses of leaking
@@ -255,7 +255,7 @@ func kendallVariance(x, at []float64) float64 {
 	return v * math.Max(0.1, 1+2/(n*(n-1)*(n-2))*sum)
 }
 
-// detrendedRanks returns the ranks of what a straight line leaves.
+// detrendedRanks returns the ranks of the residuals of a straight line.
 func detrendedRanks(x, at []float64) []float64 {
 	mt, mx := mean(at), mean(x)
 	var tt, tx float64

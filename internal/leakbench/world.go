@@ -17,7 +17,7 @@ type setting struct {
 	mild  bool // 65 instead of 29 % of the paths are constant
 }
 
-// simulated is a log: what each call path held in each dump, and which path leaks.
+// simulated is a log: the value of each call path in each dump, and the path that leaks.
 type simulated struct {
 	boot []int       // by dump, from 1
 	at   []float64   // by dump: hours since the boot
@@ -29,7 +29,7 @@ type simulated struct {
 	rate float64     // of the leak, bytes per hour
 }
 
-// amount is what a call path holds.
+// amount is the value of a call path.
 type amount struct{ count, bytes float64 }
 
 type amountSum struct{ count, bytes float64 }
@@ -79,7 +79,7 @@ func (w *simulated) dumpTimes(rng *rand.Rand, s setting, hours float64) {
 	}
 }
 
-// fill computes what the log has.
+// fill computes the values of the log.
 func (w *simulated) fill(rng *rand.Rand, list []source, hours, loss float64) {
 	w.all = make([]amountSum, len(w.boot))
 	got := make([]float64, len(w.boot))

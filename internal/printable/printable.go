@@ -11,7 +11,7 @@ import (
 // Text returns s with everything escaped, as in a Go string literal, that could
 // begin a new line, control a terminal or change the direction of the text after
 // it: control and format characters, unusual spaces, bytes that are not UTF-8.
-// What is printable, a space and a backslash included, stays as it is.
+// Printable characters, a space and a backslash included, stay as they are.
 func Text(s string) string {
 	n := prefix(s)
 	if n == len(s) {

@@ -23,7 +23,7 @@ const (
 	Dump Request = "dump" // write a dump now
 )
 
-// request is one that waits for the recorder's loop.
+// request is a request that waits for the recorder's loop.
 type request struct {
 	Request
 	pid   int
@@ -89,7 +89,7 @@ func (c *controller) serve(conn *net.UnixConn) {
 	}
 }
 
-// mayControl reports whether the peer is of the same user, or root.
+// mayControl reports whether the peer runs as the same user or as root.
 func mayControl(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -31,7 +31,7 @@ type Config struct {
 	Slots, Words int
 }
 
-// memory is what the recorder shares with the programs. It is a file without a name that
+// memory is shared by the recorder and the programs. It is a file without a name that
 // cannot be made shorter, so that reading it never faults.
 type memory struct {
 	file  *os.File

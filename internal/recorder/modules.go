@@ -18,7 +18,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// module is what a process told of a loaded module.
+// module is a loaded module, as a process described it.
 type module struct {
 	base       uint64 // address in memory minus address in the file
 	start, end uint64
@@ -26,7 +26,7 @@ type module struct {
 	buildID    string // hexadecimal, "" if there is none
 }
 
-// segment is what one mmap line says.
+// segment is the content of an mmap line.
 type segment struct {
 	module
 	start, size uint64
@@ -63,7 +63,7 @@ func (m *modules) clone() modules {
 	return modules{slices.Clone(m.told), maps.Clone(m.segments), maps.Clone(m.offsets), m.next, slices.Clone(m.code)}
 }
 
-// unload forgets what is mapped. The process tells again what is still there.
+// unload forgets all mappings. The process reports those that remain again.
 func (m *modules) unload() { m.code = m.code[:0] }
 
 // load maps a module.

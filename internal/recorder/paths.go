@@ -32,7 +32,7 @@ type node struct {
 	name   uint32
 }
 
-// step is what a path has beyond its parent.
+// step is the innermost frame of a path, which its parent lacks.
 type step struct {
 	x    uint64
 	kind stepKind

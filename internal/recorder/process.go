@@ -54,7 +54,7 @@ type processKey struct {
 	image uint64
 }
 
-// fork is what was live when the process was about to fork.
+// fork has the live blocks of a process at a fork.
 type fork struct {
 	stamp uint64
 	live  liveTable
@@ -101,7 +101,7 @@ func (p *process) header(h *codec.Header) {
 	p.text = append(text, '\n')
 }
 
-// mark keeps what is live for the child of a fork.
+// mark keeps the live blocks for the child of a fork.
 func (p *process) mark(stamp uint64) {
 	if !p.begun {
 		return
@@ -138,7 +138,7 @@ func (p *process) inherit(live *liveTable) {
 	}
 }
 
-// flush writes what there is to write.
+// flush writes all pending text.
 func (p *process) flush() {
 	p.out.write(p.text)
 	p.text = p.text[:0]
@@ -443,7 +443,7 @@ func (p *process) estimate() (blocks, bytes, stderr float64) {
 	return blocks, bytes, math.Sqrt(variance)
 }
 
-// faults returns what is wrong with the totals, "" if nothing is.
+// faults describes faults of the totals. It returns "" if there are none.
 func (p *process) faults() string {
 	text := ""
 	for _, c := range []struct {

@@ -123,7 +123,7 @@ const (
 )
 
 // Run records until the process of Ended and all others that are recorded are gone. It
-// returns what was recorded and notes for the user.
+// returns a summary of each recording and notes for the user.
 func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
 	sleep := shortSleep
 	next := time.Now().Add(interval)
@@ -226,7 +226,7 @@ func (r *Recorder) failed(pid uint32, err error) {
 	}
 }
 
-// round reads what is in the rings, and returns the number of records.
+// round reads all records in the rings, and returns their number.
 func (r *Recorder) round() int {
 	m := r.memory
 	t0 := m.now()
@@ -578,7 +578,7 @@ func (r *Recorder) finish(p *process, why string) {
 	r.ended = append(r.ended, s)
 }
 
-// answer does what a user asks for.
+// answer carries out a request of a user.
 func (r *Recorder) answer(q request) string {
 	if q.Request != Dump {
 		r.round()

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// record is one that a thread wrote. Its words are copied where they are used: the
+// record is a record of a thread. Its words are copied where they are used: the
 // program can change them at any time.
 type record struct {
 	stamp   uint64

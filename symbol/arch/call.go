@@ -3,7 +3,7 @@ package arch
 import "encoding/binary"
 
 // callX86 recognises E8 rel32, into executable parts only, and FF /2: an opcode byte,
-// ModRM with reg 2, and what that says follows.
+// ModRM with reg 2, and the SIB and displacement that ModRM announces.
 func callX86(c *Code) bool {
 	b := c.Bytes
 	n := len(b)

@@ -153,7 +153,7 @@ func (r *Reader) keep(text []byte) {
 	}
 }
 
-// endLine gives the current line to the format, and appends what the format adds.
+// endLine passes the current line to the format, and appends the text that the format adds.
 func (r *Reader) endLine() {
 	text := bytes.TrimRight(r.line, "\r")
 	long := r.long
@@ -240,7 +240,7 @@ func (t *trace) close(n, b int64) {
 	t.dump, t.open = t.dump+1, false
 }
 
-// heap says what the allocator knows, in bytes; a negative value is not known.
+// heap adds the values of the allocator, in bytes; a negative value is not known.
 func (t *trace) heap(size, free, largest, least int64) {
 	h := codec.Header{Verb: "heap"}
 	for _, k := range []struct {

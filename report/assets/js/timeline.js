@@ -87,8 +87,8 @@ function newTimeline(options) {
       return svg("g", {class: "cursor " + kind}, svg("line", {x1: px(d), x2: px(d), y1: top - 4, y2: height - bottom}), svg("circle", {cx: px(d), cy: y(value(d)), r: 5}));
     }
     function mark(d, at, text) {
-      const x = px(d), end = x > width - 70;
-      return svg("g", {class: "mark"}, svg("path", {d: `M${x} ${at - 5}l-4 -6h8z`}), svg("text", {x: x + (end ? -8 : 8), y: at - 5, "text-anchor": end ? "end" : "start"}, text + " " + short(value(d), s.weight)));
+      const x = px(d), label = text + " " + short(value(d), s.weight), end = x + 8 + label.length * 8 > width; // 8 pixels a letter, in bold
+      return svg("g", {class: "mark"}, svg("path", {d: `M${x} ${at - 5}l-4 -6h8z`}), svg("text", {x: x + (end ? -8 : 8), y: at - 5, "text-anchor": end ? "end" : "start"}, label));
     }
   }
 

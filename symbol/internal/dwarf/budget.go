@@ -10,7 +10,7 @@ type Budget struct {
 	bytes int64 // of memory that may still be taken
 }
 
-// What a file may cost: a floor, and so much for each byte of its size.
+// The budget of a file: a minimum, and an amount for each byte of its size.
 const (
 	FloorBytes   = 64 << 20
 	BytesPerByte = 16

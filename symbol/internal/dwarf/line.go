@@ -33,7 +33,7 @@ type sequence struct {
 	first, rows int32
 }
 
-// lineRow says what line the code is from its address up to the next row's.
+// lineRow is the line of the code from the row's address up to that of the next row.
 type lineRow struct {
 	off  uint32 // from the sequence's low
 	line uint32

@@ -45,7 +45,7 @@ func (d *Data) findName(die uint64) string {
 	return plain
 }
 
-// nameEntry is what an entry says of its function's name.
+// nameEntry has the attributes of an entry that lead to its function's name.
 type nameEntry struct {
 	linkage, plain []byte
 	next           value // the entry that says more, the zero value if there is none

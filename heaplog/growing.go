@@ -1,0 +1,85 @@
+package heaplog
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// growing reads a recording that btrecord still writes. At the end of the file it waits for
+// more. A recording is never rotated or truncated.
+type growing struct {
+	f    *os.File
+	ctx  context.Context
+	idle func() error
+}
+
+// Read returns io.EOF when the context is done and the file has been read to its end.
+func (g *growing) Read(p []byte) (int, error) {
+	for {
+		n, err := g.f.Read(p)
+		if n > 0 || err != io.EOF {
+			return n, err
+		}
+		ends := g.ctx.Err() != nil
+		if err := g.idle(); err != nil || ends {
+			return 0, cmp.Or(err, io.EOF)
+		}
+		select {
+		case <-g.ctx.Done():
+		case <-time.After(followPoll):
+		}
+	}
+}
+
+// isRecording reports whether a file is compressed by zstd, or is empty and has the name of a
+// recording, to which btrecord writes after a second.
+func isRecording(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 4)
+	n, _ := io.ReadFull(f, head)
+	name, _, err := sniff(bytes.NewReader(head[:n]), compressions)
+	return err == nil && name == "zstd" || n == 0 && strings.HasSuffix(path, ".rec")
+}
+
+// growingSource opens a recording.
+func growingSource(path string, h *hooks) (*source, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{name: path, compression: "zstd"}
+	z, err := zstd.NewReader(counter{&growing{f, h.ctx, h.idle}, &s.stored}, zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxWindow(maxZstdWindow))
+	if err != nil {
+		f.Close()
+		return nil, s.failed(err)
+	}
+	s.r, s.closes = unended{z, h.ctx}, []func() error{func() error { z.Close(); return f.Close() }}
+	return s, nil
+}
+
+// unended is a reader whose data may end anywhere once the context is done.
+type unended struct {
+	io.Reader
+	ctx context.Context
+}
+
+func (u unended) Read(p []byte) (int, error) {
+	n, err := u.Reader.Read(p)
+	if errors.Is(err, io.ErrUnexpectedEOF) && u.ctx.Err() != nil {
+		err = io.EOF
+	}
+	return n, err
+}
