@@ -96,7 +96,10 @@ func (t *thread) stack(rec *record) (pathID, error) {
 // apply applies an event to the process.
 func (t *thread) apply(rec *record) error {
 	p := t.proc
-	micros := p.time(rec.stamp)
+	micros := p.last
+	if p.config.Events || p.config.AtPeak { // else only dumps have times
+		micros = p.time(rec.stamp)
+	}
 	if !p.begun && rec.kind != kindAllocated && rec.kind != kindMoveEnds {
 		t.moves = false
 		return nil
