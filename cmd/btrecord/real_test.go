@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -243,6 +244,9 @@ func runReal(t *testing.T, script, tools, recorder string) (r realRun) {
 	defer stop()
 	c := exec.CommandContext(ctx, "sh", "-c", realPrelude+script)
 	c.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "as=", "DIR="+dir, "TESTDATA="+testdata, "TOOLS="+tools, "BTRECORD="+recorder)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // its servers, too
+	c.WaitDelay = 5 * time.Second
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
 	err = c.Run()
