@@ -53,7 +53,7 @@ type Module struct {
 	Name    string // path, or the name of the file in the log
 	BuildID string // hexadecimal in lower case, "" if not known
 
-	// File, Start, End and Offset are set in what [Process.Resolve] returns.
+	// File, Start, End and Offset are set in the result of [Process.Resolve].
 	File       *File  // nil if it is not available
 	Start, End uint64 // addresses in memory, of the mapping, or of the whole file if there is no memory map
 	Offset     uint64 // offset of Start in the file, in bytes
