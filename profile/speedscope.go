@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// speedscopeSchema is what files of speedscope.app name as theirs.
+// speedscopeSchema is the "$schema" of the files of speedscope.app.
 const speedscopeSchema = "https://www.speedscope.app/file-format-schema.json"
 
 type speedscopeFrame struct {
