@@ -8,10 +8,10 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// finding is what a method says about a log.
+// finding is the result of a method for a log.
 type finding struct {
 	first   int // the path it ranks first, -1 if none
-	accused int // how many paths it accuses of leaking
+	accused int // number of paths it accuses of leaking
 	says    profile.Verdict
 	covered int // 1 if the interval of the leak's rate has the true one, -1 if not, 0 if it has none
 }
@@ -54,7 +54,7 @@ func rule(w *simulated) finding {
 	return f
 }
 
-// judged is a path with a score, and the probability that noise looks so.
+// judged is a path with a score and a p value.
 type judged struct {
 	path  int
 	score float64
@@ -152,7 +152,7 @@ func leastSquares(w *simulated, x []float64) judged {
 	return j
 }
 
-// slopeR2 is the slope times how much of the variance it explains.
+// slopeR2 is the slope times the fraction of the variance that the line explains.
 func slopeR2(w *simulated, x []float64) judged {
 	j := leastSquares(w, x)
 	var explained, all float64
@@ -183,8 +183,8 @@ func everyDump(w *simulated, x []float64) judged {
 	return j
 }
 
-// floorRise is by how much the floor rises; it accuses a path of which
-// it rises by 30 % of the most that the path ever held.
+// floorRise scores the rise of the floor. It accuses paths whose floor rises by 30 % of their
+// maximum.
 func floorRise(w *simulated, x []float64) judged {
 	j := judged{p: 1}
 	top := 0.0
@@ -255,7 +255,7 @@ func kendallVariance(x, at []float64) float64 {
 	return v * math.Max(0.1, 1+2/(n*(n-1)*(n-2))*sum)
 }
 
-// detrendedRanks returns the ranks of what a straight line leaves.
+// detrendedRanks returns the ranks of the residuals of a straight line.
 func detrendedRanks(x, at []float64) []float64 {
 	mt, mx := mean(at), mean(x)
 	var tt, tx float64
