@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// What map --json writes. docs/btheap.schema.json describes it.
+// The output of map --json, which docs/btheap.schema.json describes.
 type (
 	mapDocument struct {
 		Command string       `json:"command"`
@@ -49,7 +49,7 @@ type (
 		LeastHole uint64       `json:"least_hole"`
 		Sizes     []jsonSizes  `json:"sizes"`
 		Pins      []jsonPinned `json:"pins"`
-		Left      int          `json:"left"` // pins left out by -n
+		Left      int          `json:"left"` // pins omitted because of -n
 	}
 	jsonRange struct {
 		Start  uint64 `json:"start"`
