@@ -22,7 +22,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/recorder"
 )
 
-// Exit codes of failures of btrecord's own, as those of env and timeout.
+// Exit codes for failures of btrecord itself, as for env and timeout.
 const (
 	notRecorded = 125
 	notRunnable = 126
@@ -168,7 +168,8 @@ func (o *options) record(c *cobra.Command, args []string, library string) error 
 	return err
 }
 
-// report prints what was recorded. It returns an error if a recording is not complete.
+// report prints the results of the recordings. It returns an error if a recording is
+// incomplete.
 func report(recorded []recorder.Summary, path string, note func(string, ...any)) (err error) {
 	for _, s := range recorded {
 		file := path
@@ -242,7 +243,7 @@ func (o *options) createOutput(program string) (f *os.File, path string, err err
 	return nil, "", failed(notRecorded, "%s.rec and all its numbered names exist; see -o", base)
 }
 
-// program is one that runs with this process's streams.
+// program is a running program with the streams of this process.
 type program struct {
 	*exec.Cmd
 	signals chan os.Signal
