@@ -30,7 +30,7 @@ func (v Verdict) String() string {
 // MarshalText returns the text of String, for JSON.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// Evidence is what the rule of docs/leaks.md computes from the values of one call path. The
+// Evidence is the result of the rule of docs/leaks.md for the values of one call path. The
 // rule examines the floor: the fewest blocks that the path held at a dump or at any later dump
 // of the boot. Blocks below the floor were allocated and not freed since.
 type Evidence struct {
