@@ -21,7 +21,7 @@ func isCertainlyPprof(head []byte) bool { return head[1] == 4 && head[4] == 0x10
 // so a byte can represent about 3 frames. The deepest stacks of profilers have 2,048 frames.
 const (
 	maxSampleFrames = 1 << 12
-	minFrames       = 1 << 20 // whatever its size
+	minFrames       = 1 << 20 // allowed for a profile of any size
 	framesPerByte   = 16
 )
 

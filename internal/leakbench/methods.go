@@ -63,7 +63,7 @@ type judged struct {
 	error float64
 }
 
-// rank orders the paths by a score; those that are accused come first. With bh the p values
+// rank orders the paths by a score, accused paths first. With bh the p values
 // are corrected by Benjamini and Hochberg's method, at 5 %.
 func (w *simulated) rank(judge func(w *simulated, x []float64) judged, bh bool) finding {
 	var list []judged

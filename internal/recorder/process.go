@@ -243,7 +243,7 @@ func (p *process) event(e callpath.Event) {
 	if p.line = line; len(line) == 0 {
 		return
 	}
-	p.text = append(p.names.Flush(p.text), line...) // what it names is defined before
+	p.text = append(p.names.Flush(p.text), line...) // definitions precede the line that uses them
 	if len(p.text) > 1<<16 {
 		p.flush()
 	}

@@ -20,8 +20,8 @@ type Table struct {
 	// Each, if not nil, is used instead of Rows, for tables too large to hold: Write
 	// calls it twice.
 	Each iter.Seq[[]string]
-	// Width is the maximum width of a line in characters, 0 for no limit. A longer last
-	// column is cut, with an ellipsis.
+	// Width is the maximum width of a line in characters, 0 for no limit. The last column
+	// is cut to fit, with an ellipsis, but not below minLast characters.
 	Width int
 }
 

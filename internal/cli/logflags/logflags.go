@@ -194,7 +194,7 @@ func (f *Flags) checkSerial() error {
 	return nil
 }
 
-// parseDumps reads "last", "all", "N" or "A..B"; 0 stands for all dumps.
+// parseDumps reads "last", "all", "N" or "A..B". The result 0 means all dumps.
 func parseDumps(s string) (from, to int, err error) {
 	switch s {
 	case "", "all":
@@ -214,7 +214,7 @@ func parseDumps(s string) (from, to int, err error) {
 	return from, to, nil
 }
 
-// Selected returns the dumps of --dump, from 1; -1 is the last dump, and 0 stands for all.
+// Selected returns the dumps of --dump, from 1; -1 means the last dump, and 0 all dumps.
 func (f *Flags) Selected() (from, to int) { return f.from, f.to }
 
 // Live reports whether a log is read until the user interrupts the command.
