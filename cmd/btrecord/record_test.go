@@ -241,7 +241,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// The dump of the peak is what the events say was live then.
+// The dump of the peak equals the live blocks at the peak according to the events.
 func TestAtPeak(t *testing.T) {
 	r := record(t, "--events", "--at-peak", "--", modes(t), "peak")
 	for _, d := range read(t, r.file) {
