@@ -129,6 +129,16 @@ func (l *leaks) readLeaks() error {
 	return nil
 }
 
+// mostOfBoot returns the largest number of dumps that a boot has.
+func mostOfBoot(dumps []*heap.Dump) (most int) {
+	n := map[int]int{}
+	for _, d := range dumps {
+		n[d.Boot]++
+		most = max(most, n[d.Boot])
+	}
+	return most
+}
+
 // oneSeries returns three or more dumps, each from another log, as dumps of one boot. The user
 // gives such logs in order.
 func oneSeries(dumps []*heap.Dump) []*heap.Dump {

@@ -175,6 +175,15 @@ func (o *options) record(c *cobra.Command, args []string, library string) error 
 	return err
 }
 
+// noter returns a function that prints notes.
+func (o *options) noter(c *cobra.Command) func(format string, args ...any) {
+	return func(format string, args ...any) {
+		if !o.quiet {
+			fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s\n", cli.Printable(fmt.Sprintf(format, args...)))
+		}
+	}
+}
+
 // report prints the results of the recordings. It returns an error if a recording is
 // incomplete.
 func report(recorded []recorder.Summary, path string, note func(string, ...any)) (err error) {

@@ -31,6 +31,7 @@ type gathered struct {
 	infer   stats.Inference
 	summary heaplog.Summary
 	files   []string
+	dumps   int64    // ~h#begin headers
 	headers bool     // the log has ~h# lines, which lws does not write
 	memory  []byte   // of inMemory
 	broken  []string // logs that could not be read to their end, and why

@@ -124,9 +124,9 @@ func Control(pid int, r Request) (answer string, err error) {
 	return "", fmt.Errorf("process %d: %s", pid, strings.TrimPrefix(line, "error "))
 }
 
-// recorderOf returns the PID of the recorder of a process, which is in the name of their
-// shared memory.
-func recorderOf(pid int) (int, error) {
+// dialRecorder connects to the recorder of a process: the memory that both share bears
+// its PID in its name. Memory of recorders that ended may be left.
+func dialRecorder(pid int) (conn net.Conn, recorder int, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if os.IsNotExist(err) {
 		return nil, 0, fmt.Errorf("no process %d", pid)

@@ -23,6 +23,9 @@ type Config struct {
 	Sample    uint64 // mean distance of samples in bytes; 0 records every allocation
 	StartOff  bool   // record nothing until a request On
 
+	// File is the memory to use, a memfd that can be sealed. If it is nil, New makes one.
+	File *os.File
+
 	// Slots is the number of rings, and Words the size of a ring in words of 8 bytes. 0
 	// means 4,096 rings (256 on 32-bit machines) of 32,768 words. Only rings that a thread
 	// uses take memory.
