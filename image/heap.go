@@ -92,8 +92,8 @@ const MaxBlocks = 1 << 23
 // ErrNoHeap is returned if an image has no list of blocks.
 var ErrNoHeap = errors.New("no heap found")
 
-// FindHeap finds the blocks of an image. The error is [ErrNoHeap], or says which
-// property of the image must be set first.
+// FindHeap finds the blocks of an image. The error is [ErrNoHeap], or names the property of
+// the image that must be set first.
 func (m *Image) FindHeap(s Search) (*Heap, error) {
 	if m.Word == 0 || m.Order == nil {
 		return nil, errors.New("raw memory does not tell its word size and byte order: give the ELF file of the program")

@@ -12,14 +12,14 @@ import (
 // packedMark is LWSBT_MARK of heaps with packed stacks (LWSBT_PACKED of device/), without its lowest byte.
 const packedMark = mark + 0x100
 
-// A packing is how the packed stacks of an owner are read.
+// packing holds the parameters to read the packed stacks of an owner.
 type packing struct {
 	code  *callpath.Ranges // nil if the owner has none: all frames are addresses
 	width int              // bits of an offset
 	units uint64           // length of the code
 }
 
-// packing reads how the stacks of an owner are packed:
+// packing returns the packing of an owner, which it reads once:
 //
 //	… │ mark │ pointer to the code │ …
 //	ranges │ count, shift (8 bits)
@@ -32,7 +32,8 @@ func (f *finder) packing(owner uint64) *packing {
 	return p
 }
 
-// readPacking is packing; code and shift are used if the owner's are not in the image.
+// readPacking is packing without the cache. It uses code and shift if the code ranges of the
+// owner are not in the image.
 func (m *Image) readPacking(owner uint64, code []codec.Range, shift int) *packing {
 	ptr := uint64(m.PointerSize())
 	at, ok := m.Pointer(owner + 2*ptr + 16)
@@ -56,8 +57,8 @@ func (m *Image) readPacking(owner uint64, code []codec.Range, shift int) *packin
 	return out
 }
 
-// packingAt returns how the stack before a node is packed, or nil: by the owner of the
-// list that is read, or by that of the node.
+// packingAt returns the packing of the stack before a node, or nil. The packing is that of
+// the current list's owner, or else of the owner that the node names.
 func (f *finder) packingAt(node uint64) *packing {
 	if f.o != nil {
 		return f.o.packing
@@ -77,8 +78,8 @@ var errPacked = errors.New("packed stack: a field reaches beyond the length")
 //	depth │ short │ count │ size  │ frame │ …
 //	5       1       6       count   width, or a word
 //
-// With short, frames are offsets in the code; all ones are followed by an address. It
-// returns the stack as a blob.
+// If short is set, frames are code offsets, and an offset of all ones is followed by an
+// address. unpack returns the stack as a blob.
 func (p *packing) unpack(s *codec.Stack, b []byte, word int) ([]byte, error) {
 	r := packedBits{b: b[:len(b)-2]}
 	depth, short, count := r.next(5), r.next(1) == 1, int(r.next(6)-1)&63+1

@@ -10,20 +10,20 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// PathDump is what [Image.WritePaths] writes in one dump.
+// PathDump is the contents of the dump that [Image.WritePaths] writes.
 type PathDump struct {
 	Profiles []*Profile
 	Heap     *Heap // or nil
 	// Keep, if it is not nil, selects the blocks of Heap.
 	Keep func(block int) bool
-	// The code of the program, if there is no profile to say. Without it, it is inferred
-	// from the addresses.
+	// Code is the code of the program, if no profile has it. If both are missing, the code
+	// is inferred from the addresses.
 	Code  []codec.Range
 	Shift int
 }
 
 // WritePaths writes a recording by call path: a boot with the code ranges, modules, and
-// one dump. Blocks of d.Heap without a blob are counted under the path of no frames.
+// one dump. Blocks of d.Heap without a blob are counted under the cut path without frames.
 // (BT-DUMP-1)
 func (m *Image) WritePaths(w io.Writer, d PathDump) error {
 	blocks := d.blocks(m)
@@ -113,7 +113,7 @@ func (d *PathDump) blocks(m *Image) (list []ProfileEntry) {
 		key = append(key[:0], byte(base))
 		for _, pc := range slices.Backward(s.PCs) {
 			if m.Machine == elf.EM_ARM || m.Machine == elf.EM_MIPS {
-				pc &^= 1 // it says Thumb, or MIPS16
+				pc &^= 1 // bit 0 marks Thumb or MIPS16
 			}
 			frames = append(frames, pc)
 			key = append(strconv.AppendUint(key, pc, 36), ' ')

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// Profile is a struct lwsbt_profile of device/: a table of call paths, with what each holds.
+// Profile is a struct lwsbt_profile of device/: a table of call paths with their values.
 //
 //	heap │ node │ entry │ nodes, entries (16 bits) │ ranges │ count, shift (8 bits) │ sample │ random │ history │ cut │ failed
 type Profile struct {
@@ -19,7 +19,7 @@ type Profile struct {
 	Sample  uint32 // mean bytes between sample points, 0 if all blocks are counted
 	Code    []codec.Range
 	Shift   int
-	Entries []ProfileEntry // those with live blocks, or a history
+	Entries []ProfileEntry // entries with live blocks or a history
 	History bool           // the entries have Allocs, AllocBytes and Peak
 	// Found is the number of blocks of the table found in memory, by their check bytes.
 	Found int
@@ -53,16 +53,16 @@ const (
 
 	entryUsed  = 1
 	entryCut   = 2
-	entryBits  = 64 // those above are not used
+	entryBits  = 64 // higher bits are not used
 	firstNode  = 2  // number of the first node
-	emptyNode  = 0  // a place that was never used
-	removed    = 1  // a place that is free again
+	emptyNode  = 0  // never used
+	removed    = 1  // free again
 	alignedTag = 0xffff
 )
 
-// FindProfiles reads the tables of call paths at candidates, and notes what is damaged
-// in them ([Image.Notes]). code and shift are used for a table whose own ranges are not
-// in the image, as memory of flash. The result is empty if no candidate is a table.
+// FindProfiles reads the tables of call paths at candidates. [Image.Notes] reports their
+// damaged parts. code and shift are used for a table whose own ranges are not in the image,
+// such as ranges in flash. The result is empty if no candidate is a table.
 func (m *Image) FindProfiles(candidates []Symbol, code []codec.Range, shift int) (list []*Profile) {
 	if m.Word == 0 || m.Order == nil {
 		return nil
@@ -83,7 +83,7 @@ func (m *Image) FindProfiles(candidates []Symbol, code []codec.Range, shift int)
 		p.Name = s.Name
 		list = append(list, p)
 	}
-	if len(list) == 1 { // a block does not tell the table that it is of
+	if len(list) == 1 { // blocks do not identify their table
 		m.findProfileBlocks(list[0])
 	}
 	for _, p := range list {
@@ -142,7 +142,7 @@ func (m *Image) readProfile(addr uint64, code []codec.Range, shift int) (*Profil
 	return p, nil
 }
 
-// readHistory returns the bytes of the table's history, which is at address at; nil if it has none.
+// readHistory returns the bytes of the table's history at address at, or nil if there is none.
 func (m *Image) readHistory(p *Profile, at uint64) []byte {
 	if at == 0 {
 		return nil
@@ -155,7 +155,8 @@ func (m *Image) readHistory(p *Profile, at uint64) []byte {
 	return b
 }
 
-// readCode reads the code ranges of a table. Those of the ELF file stay if they are not in the image.
+// readCode reads the code ranges of a table. If they are not in the image, p keeps the ranges
+// of the ELF file.
 func (m *Image) readCode(p *Profile, at, count uint64, shift int) error {
 	ptr := uint64(m.PointerSize())
 	b, ok := m.Bytes(at, 2*ptr*count)
@@ -192,8 +193,8 @@ func (p *Profile) ranges() *callpath.Ranges {
 	return r
 }
 
-// readEntries reads the entries that hold something, or have a history. One whose path is damaged is
-// counted under the path of no frames, so that no bytes are lost.
+// readEntries reads the entries that have live blocks or a history. It counts entries with a
+// damaged path under a path without frames, so that no bytes are lost.
 func (m *Image) readEntries(p *Profile, b, history []byte) {
 	code := p.ranges()
 	c := cursor{b: b, word: m.Word, order: m.Order}
@@ -225,12 +226,12 @@ func (m *Image) readEntries(p *Profile, b, history []byte) {
 	}
 }
 
-// path sets base and frames of an entry to those of a node.
+// path sets base and frames of an entry from its innermost node.
 //
-//	node   | offset and 1 | number of the node outside it |
+//	node   | offset + 1 | number of the caller's node |
 //
-// A frame outside the code is three nodes, outermost first: upper half and 1, lower half
-// and 1, all ones.
+// A frame outside the code takes three nodes, outermost first: upper half + 1, lower half
+// + 1, all ones.
 func (p *Profile) path(e *ProfileEntry, node, word int, code *callpath.Ranges) error {
 	parentBits := bits.Len(uint(len(p.node) + firstNode - 1))
 	escape := uint64(1)<<(word-1-parentBits) - 1
@@ -288,9 +289,9 @@ func (p *Profile) path(e *ProfileEntry, node, word int, code *callpath.Ranges) e
 
 // findProfileBlocks finds the blocks of a table:
 //
-//	size │ check, number │ what the program has …
+//	size │ check, number │ the program's bytes …
 //
-// The check is of address, size and number.
+// The check is a hash of address, size and number.
 func (m *Image) findProfileBlocks(p *Profile) {
 	at := make(map[uint64]*ProfileEntry, len(p.Entries))
 	for i := range p.Entries {
@@ -325,7 +326,7 @@ func (m *Image) profileBlocks(p *Profile, b []byte, addr uint64, visit func(numb
 		if tag != m.blockTag(q, size, number) {
 			continue
 		}
-		if number == alignedTag { // the number is in the words before
+		if number == alignedTag { // the number is in the preceding words
 			number, _ = m.Pointer(q - 3*uint64(ptr))
 		}
 		if number < uint64(p.entries) {
@@ -334,7 +335,7 @@ func (m *Image) profileBlocks(p *Profile, b []byte, addr uint64, visit func(numb
 	}
 }
 
-// blockTag is tag_of of device/src/profile.c.
+// blockTag returns the check and number of the block at q, as tag_of in device/src/profile.c.
 func (m *Image) blockTag(q, size, number uint64) uint64 {
 	const golden = 0x9e3779b1
 	mask := ^uint64(0) >> (64 - m.Word)
@@ -343,7 +344,7 @@ func (m *Image) blockTag(q, size, number uint64) uint64 {
 	return h*golden&mask&^0xffff | 0x10000 | number
 }
 
-// checkProfile compares the entries of a table with its blocks and with what the heap counts.
+// checkProfile compares the entries of a table with the blocks found and with the heap's count.
 func (m *Image) checkProfile(p *Profile) {
 	memory := uint64(0)
 	for _, s := range m.Segments() {

@@ -59,10 +59,10 @@ var otherAddr = symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{F
 // cutAddrs are the addresses that [CutAddr] has returned, by number of frames.
 var cutAddrs sync.Map
 
-// CutAddr returns the outermost address of a call path whose outer frames were not recorded:
-// one that has the frame "(cut at 31 frames)" if frames, the number of recorded frames, is 31.
-// Reports thus show the path below that frame, and not as one that begins at its outermost
-// recorded function. All calls with the same number return the same address.
+// CutAddr returns the outermost address of a call path whose outer frames were not recorded.
+// frames is the number of recorded frames. If it is 31, the frame of the address is "(cut at
+// 31 frames)", and reports show the path below this frame. All calls with the same number
+// return the same address.
 func CutAddr(frames int) symbol.Addr {
 	name := fmt.Sprintf("(cut at %d frames)", frames)
 	if frames == 1 {
@@ -253,8 +253,8 @@ func (b *Builder) Add(p Path, v Value) {
 	}
 }
 
-// AddAllocation is Add for an allocation with all its recorded values, and
-// with its standard errors. It counts one record.
+// AddAllocation is Add for an Allocation, including its values since the boot and its
+// standard errors. It counts one record.
 func (b *Builder) AddAllocation(a Allocation) {
 	b.Add(a.Path, a.Value)
 	m := moreOf(&a)

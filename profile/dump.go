@@ -27,25 +27,24 @@ type Dump struct {
 	Ended     bool // no more records will be added
 
 	Build, Device, Firmware string // of the boot, as the log names them; "" if it does not
-	Heap                    Heap   // what the allocator reported last, in this dump or before it
+	Heap                    Heap   // latest report of the allocator, in this dump or before it
 
-	// Written is the sum of the records as the log holds them. Announced is about the same
-	// sum. It differs from Total if the dump is sampled, or has only what changed since
-	// another dump.
+	// Written is the sum of the records in the log, to which Announced refers. It differs
+	// from Total if the dump is sampled, or has only the changes since another dump.
 	Written Value
 	// Sample is the mean number of bytes from one sampled byte to the next, 0 if the dump
 	// is not sampled. The values of a sampled dump are estimates: see [Dump.StdErr].
 	Sample uint64
-	// Diff reports that the log has only what changed since the dump with the number Base.
-	// The values of the Dump are whole: those of the other dump, with the changes.
+	// Diff reports whether the log has only the changes since the dump with the number
+	// Base. The values of the Dump include both.
 	Diff bool
 	Base int64
 
 	in     *paths
-	addrs  int // of in, which the call paths are made of
+	addrs  int // number of addresses of in that the call paths use
 	ids    []uint32
 	values []Value // by index in ids
-	more   []more  // by id, of the paths that have any
+	more   []more  // by id, only of paths that have any
 }
 
 // Heap holds what an allocator reported about its memory, in bytes. (BT-HEAD-2)
@@ -54,7 +53,7 @@ type Heap struct {
 	Size    uint64 // of the heap
 	Free    uint64
 	Largest uint64 // size of the largest free block
-	Min     uint64 // the least that was ever free
+	Min     uint64 // minimum of the free bytes since the boot
 }
 
 // Announced holds the numbers that the marks of a dump in the log announce.
@@ -73,13 +72,13 @@ type Loss struct {
 
 	Lines   int64 // lines of call paths that were lost
 	NoOuter int64 // records of call paths that lack their outer frames, or whose name is not known
-	Folded  int64 // live blocks that count under an outer frame of their call path, since the device had no space for the whole path
-	NoBase  bool  // the dump that this one differs from is missing or incomplete
+	Folded  int64 // live blocks counted under an outer part of their call path, because the device had no space for the whole path
+	NoBase  bool  // the base of a differential dump is missing or incomplete
 }
 
 // Complete reports whether no part of the dump is known to be missing: the dump has ended,
-// it has an end mark if it has a begin mark, its number of records is the announced one, and
-// so was the dump that it differs from.
+// it has an end mark if it has a begin mark, it has the announced number of records, and the
+// base of a differential dump is complete.
 func (d *Dump) Complete() bool {
 	return d.Ended && !d.Cut && !d.Loss.NoBase && (!d.Announced.HasRecords || uint64(d.Records) >= d.Announced.Records)
 }
@@ -196,7 +195,7 @@ func (l *Loss) add(o *Loss) {
 	l.NoBase = l.NoBase || o.NoBase
 }
 
-// same clears what the sum of d and another dump does not have in common with both.
+// same clears Build, Device and Firmware of d where they differ from those of o.
 func (d *Dump) same(o *Dump) {
 	for _, s := range []struct {
 		mine  *string

@@ -13,7 +13,7 @@ import (
 // ExportOptions are the options of [Profile.Export].
 type ExportOptions struct {
 	Weight  Weight // for formats that have one weight: folded
-	Program string // what wrote the file, and what it is of
+	Program string // program that writes the file, and the subject of the profile
 	Command string
 	// Replay, if not nil, is written by dhat instead of the last dump: the total and the
 	// lifetimes of each path, and the values live at the peak and at the end.
@@ -38,8 +38,8 @@ func Formats() []string {
 func Binary(format string) bool { return format == "pprof" }
 
 // Export writes the last dump in one of the Formats. The notes name the values that the
-// format cannot hold, and what was written instead. Export returns the error of w, or an
-// error if the format is unknown or cannot hold the dump.
+// format cannot hold, and their replacements. Export returns the error of w, or an error if
+// the format is unknown or cannot hold the dump.
 func (p *Profile) Export(w io.Writer, format string, o ExportOptions) (notes []string, err error) {
 	e := exporters[format]
 	if e == nil {
@@ -80,7 +80,7 @@ func writeJSON(w *bufio.Writer, v any) {
 	w.Write(b)
 }
 
-// allPaths is lastPaths with the paths, too, that have only values since the boot.
+// allPaths is lastPaths plus the paths that have only values since the boot.
 func (p *Profile) allPaths() iter.Seq2[uint32, Value] {
 	return func(yield func(uint32, Value) bool) {
 		for id, v := range p.lastPaths() {

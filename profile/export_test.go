@@ -223,7 +223,7 @@ func TestDHATKeysAreValgrinds(t *testing.T) {
 	}
 }
 
-// heaptrack's own program reads the file and finds what is live.
+// heaptrack's own program reads the file and finds the live blocks.
 func TestHeaptrack(t *testing.T) {
 	cmdtest.Need(t, "heaptrack_print")
 	file := filepath.Join(t.TempDir(), "heaptrack.app.1")

@@ -30,7 +30,7 @@ func (v Verdict) String() string {
 // MarshalText returns the text of String, for JSON.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// Evidence is what the rule of docs/leaks.md computes from the values of one call path. The
+// Evidence is the result of the rule of docs/leaks.md for the values of one call path. The
 // rule examines the floor: the fewest blocks that the path held at a dump or at any later dump
 // of the boot. Blocks below the floor were allocated and not freed since.
 type Evidence struct {
@@ -40,7 +40,7 @@ type Evidence struct {
 	Rate, Margin float64
 	Rose         int     // intervals between dumps in which the floor rose
 	Intervals    int     // number of intervals
-	Chance       float64 // how many intervals would rise if the order of the dumps were random
+	Chance       float64 // expected number of rising intervals if the order of the dumps were random
 	Z            float64 // Rose less Chance, in standard deviations
 	D            float64 // largest distance of the floor from a straight line, as a fraction of its rise, 0 to 1
 	H2           float64 // twice the rise in the half of the time in which the floor rose less, as a fraction of the rise
@@ -173,7 +173,7 @@ func (t *leakTrend) examine(points []Value) (e Evidence) {
 	return e
 }
 
-// still reports whether the number of blocks hardly changes, as that of one growing buffer.
+// still reports whether the number of blocks hardly changes, as with one growing buffer.
 func (t *leakTrend) still(points []Value) bool {
 	changes := 0.0
 	for i := range t.boots {
@@ -211,7 +211,7 @@ type rise struct {
 func (s *rise) add(t *leakTrend, b *trendBoot, points []Value, byBytes bool) {
 	k := len(b.dumps)
 	x, f := t.value[:k], t.floor[:k]
-	step := 0.5 // least rise: half a block; for bytes, more than what alignment adds
+	step := 0.5 // least rise: half a block; for bytes, more than alignment adds
 	for i, d := range b.dumps {
 		if byBytes {
 			x[i], step = float64(points[d].Bytes)/b.kept[i], 8

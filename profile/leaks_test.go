@@ -161,7 +161,8 @@ func TestLeaksDumps(t *testing.T) {
 	}
 }
 
-// Of each dump another part is lost. The rate is that of what was there, within its margin.
+// Each dump loses a different part of its blocks. The rate is that of the complete dumps,
+// within its margin.
 func TestLeaksLoss(t *testing.T) {
 	var dumps []dumpOf
 	for i := range 20 {

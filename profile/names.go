@@ -59,8 +59,8 @@ func newNames(dumps []*Dump, v View) *names {
 	return n
 }
 
-// usedAddrs returns which addresses are in call paths of the dumps. If not all is
-// needed, it returns nil, which stands for all addresses: to name them takes less time.
+// usedAddrs reports by address which addresses are in call paths of the dumps. If needed is
+// false, it returns nil, which means all addresses.
 func usedAddrs(dumps []*Dump, addrs int, needed bool) []bool {
 	if !needed {
 		return nil
@@ -123,8 +123,7 @@ func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
 	return list
 }
 
-// folded returns how many of the frames, from the innermost on, are allocators that the view
-// leaves out.
+// folded returns the number of innermost frames that the view leaves out as allocators.
 func (n *names) folded(frames []symbol.Frame) int {
 	if !n.view.Fold {
 		return 0
@@ -199,7 +198,7 @@ func (n *names) shorten(name string) string {
 	return s
 }
 
-// count returns how many sites there are.
+// count returns the number of sites.
 func (n *names) count() int { return len(n.shown) + len(n.named) }
 
 // siteAt returns a site by its number.

@@ -12,10 +12,10 @@ import (
 )
 
 // Pprof returns the last dump as a pprof heap profile: live objects and bytes, with a
-// location per address, at the call. If the dump has what was allocated since the boot, so has the
+// location per address, at the call. If the dump has allocations since the boot, so has the
 // profile. The values of a sampled dump are scaled, and the period is the mean number of
 // bytes between samples. Build, device and firmware are labels. The notes name the values
-// that the format cannot hold, and what was written instead.
+// that the format cannot hold, and their replacements.
 func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
 	x := &pprofBuilder{names: p.names(), locations: map[uint32]*pprof.Location{}, modules: map[symbol.Module]*pprof.Mapping{},
 		functions: map[pprof.Function]*pprof.Function{}}

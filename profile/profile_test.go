@@ -29,7 +29,7 @@ func addr(pc uint64, frames ...symbol.Frame) symbol.Addr {
 	return symbol.Addr{PC: pc, Location: &symbol.Location{Module: app, Own: pc, Call: pc - 1, Frames: frames}}
 }
 
-// bare is an address of which nothing is known.
+// bare returns an address without a Location.
 func bare(pc uint64) symbol.Addr { return symbol.Addr{PC: pc} }
 
 // fixture has two dumps of a program: main calls work, which grows, and idle, which
@@ -420,7 +420,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// A dump that was returned does not change, whatever is added, and can be read meanwhile.
+// A returned dump does not change when allocations are added, and can be read concurrently.
 func TestDumpWhileBuilding(t *testing.T) {
 	var b Builder
 	add := func(from, to int) {
@@ -482,7 +482,7 @@ func TestMaxPaths(t *testing.T) {
 	}
 }
 
-// Nothing panics on what is nil, empty or out of range.
+// No function panics on nil, empty or out-of-range arguments.
 func TestNothing(t *testing.T) {
 	for name, f := range map[string]func() error{
 		"New()":     func() error { _, err := New(); return err },

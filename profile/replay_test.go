@@ -33,7 +33,7 @@ type modelBlock struct {
 	size uint64
 }
 
-// sums returns what is live by path, and its bytes.
+// sums returns the live blocks by path, and the sum of their bytes.
 func (m *model) sums() (all [5]Value, bytes uint64) {
 	for _, b := range m.live {
 		all[b.path].Add(Value{b.size, 1})

@@ -13,18 +13,18 @@ type rows struct {
 	stacks stackSet // by row, unless paths is set
 	paths  []uint32 // by row, if each path is a row
 	buf    []uint32
-	start  []uint32 // by row: of its values; one more at the end
+	start  []uint32 // by row: index of its first value; plus the end
 	values []rowValue
-	total  []Value // by dump, of what the view shows
+	total  []Value // by dump: sum of the call paths that the view shows
 }
 
-// rowValue is the value of a row in a dump. Dumps in which the row holds nothing have none.
+// rowValue is the nonzero value of a row in a dump.
 type rowValue struct {
 	Value
 	dump uint32
 }
 
-// notShown is in place of the row of a call path that the view leaves out.
+// notShown replaces the row of a call path that the view leaves out.
 const notShown = 1<<32 - 1
 
 func newRows(dumps []*Dump, n *names) *rows {
@@ -71,7 +71,7 @@ func (r *rows) add(path uint32) uint32 {
 	return r.stacks.add(stack) + 1
 }
 
-// fill sets the values of all rows. The counts are upper bounds of how many each has.
+// fill sets the values of all rows. counts has upper bounds for the number of values per row.
 func (r *rows) fill(dumps []*Dump, rowOf, counts []uint32) {
 	r.start = make([]uint32, len(counts)+1)
 	for row, n := range counts {
@@ -106,7 +106,7 @@ func (r *rows) fill(dumps []*Dump, rowOf, counts []uint32) {
 	r.values = r.values[:to]
 }
 
-// len returns how many rows there are.
+// len returns the number of rows.
 func (r *rows) len() int { return len(r.start) - 1 }
 
 // stack returns the numbers of a row's sites, innermost first. The caller must not

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// more has the values of a call path in a dump, except for its live value.
+// more holds the values of a call path in a dump besides its live value.
 type more struct {
 	id           uint32 // of the path
 	ever         Value
@@ -15,13 +15,13 @@ type more struct {
 	bytes, count float64 // variances of the live value
 }
 
-// moreOf returns the values of an allocation except for its live value, without the id.
+// moreOf returns the values of an allocation besides its live value, without the id.
 func moreOf(a *Allocation) more {
 	return more{0, a.Ever, a.Peak, a.BytesErr * a.BytesErr, a.CountErr * a.CountErr}
 }
 
-// add adds what another record has of the same path. Peaks of parts need not be of one
-// moment, so their sum is an upper bound.
+// add adds the values of another record of the same path. The peaks may be of different
+// moments, so their sum is an upper bound.
 func (m *more) add(o *more) (saturated bool) {
 	saturated = m.ever.Add(o.ever)
 	peak := Value{Bytes: m.peak}
@@ -45,8 +45,8 @@ func (d *Dump) moreOf(id uint32) more {
 	return d.more[i]
 }
 
-// Freed returns the call paths without live allocations of which the log says what they
-// allocated since the boot. Their Value is zero.
+// Freed returns the call paths without live allocations for which the log has allocations
+// since the boot. Their Value is zero.
 func (d *Dump) Freed() iter.Seq[Allocation] {
 	return func(yield func(Allocation) bool) {
 		if d == nil {
@@ -65,9 +65,9 @@ func (d *Dump) Freed() iter.Seq[Allocation] {
 	}
 }
 
-// StdErr returns the standard errors of the value of a call path in a sampled dump: for
-// about two of three call paths, the true value is no further off. Both are 0 if the dump is
-// not sampled.
+// StdErr returns the standard errors of the value of a call path in a sampled dump. For about
+// two of three call paths, the true value is within one standard error. Both results are 0 if
+// the dump is not sampled.
 func (d *Dump) StdErr(p Path) (bytes, count float64) {
 	if d == nil || p.in != d.in {
 		return 0, 0

@@ -2,8 +2,8 @@ package profile
 
 import "strings"
 
-// keptWords are parts of a C++ or Rust name in which a bracket opens no argument list.
-// None is the beginning of a later one.
+// keptWords are parts of a C++ or Rust name in which a bracket opens no argument list. No
+// element is a prefix of a later one.
 var keptWords = []string{"(anonymous namespace)", "operator()", "operator<<", "operator<=>", "operator<=", "operator<",
 	"operator->*", "operator->", "operator>>", "operator>=", "operator>", "{lambda", "{closure"}
 

@@ -68,7 +68,7 @@ type site struct {
 	number    uint32
 }
 
-// compare orders sites: those that hold more first, then by name.
+// compare orders sites by descending value, then by name.
 func (a *site) compare(b *site, w Weight, byCum bool, n *names) int {
 	c := cmp.Or(cmp.Compare(w.Of(b.flat), w.Of(a.flat)), cmp.Compare(w.Of(b.cum), w.Of(a.cum)))
 	if byCum {

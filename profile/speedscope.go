@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// speedscopeSchema is the schema that files of speedscope.app name.
+// speedscopeSchema is the "$schema" of the files of speedscope.app.
 const speedscopeSchema = "https://www.speedscope.app/file-format-schema.json"
 
 type speedscopeFrame struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// chunkBits is the logarithm of how many elements of an array are allocated at once.
+// chunkBits is the base-2 logarithm of the number of elements in a chunk.
 const chunkBits = 10
 
 // array is a growing array that never moves its elements. One goroutine may push while
@@ -48,7 +48,7 @@ type stacks struct {
 	used   int             // elements of the last block
 }
 
-// blockSize is how many numbers a block of stacks has, unless one stack is longer.
+// blockSize is the number of elements of a block, unless one stack is longer.
 const blockSize = 1 << 12
 
 // at returns the stack with number id, which must be below start.n. The caller must
@@ -74,14 +74,14 @@ func (s *stacks) push(stack []uint32) uint32 {
 	return uint32(s.start.n - 1)
 }
 
-// hashes maps the hashes of values to the numbers of the values. It is an open-addressed table:
-// a Go map takes twice as long for millions of addresses, and twice the memory.
+// hashes is an open-addressed hash table of numbers. A Go map takes twice as long for
+// millions of addresses, and twice the memory.
 type hashes struct {
 	slots []slot // a power of two
 	n     int
 }
 
-// slot holds a number, plus 1, at its hash or at the next slot that was free. 0 is free.
+// slot holds a number plus 1, at the index of its hash or the next free slot. 0 is free.
 type slot struct{ hash, number uint32 }
 
 // find returns the number with a hash for which equal returns true.
@@ -124,8 +124,8 @@ func (h *hashes) put(s slot) {
 	h.slots[i] = s
 }
 
-// seeds make hashes different in each process: nobody can write a log in which many
-// call paths have one hash.
+// seeds make hashes different in each process, so that no log can be written in which many
+// call paths have the same hash.
 var seeds = [2]uint64{rand.Uint64(), rand.Uint64() | 1}
 
 // mix returns a hash of h and v.

@@ -38,8 +38,8 @@ func writeJSONL(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) 
 	return inexact(d, "jsonl"), nil
 }
 
-// writeCSV writes a line per row: its values, its innermost frame, and all frames,
-// innermost first.
+// writeCSV writes a line per row: its value, its innermost frame, and all frames, innermost
+// first.
 func writeCSV(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
 	c := csv.NewWriter(w)
 	c.Write([]string{"dump", "bytes", "count", "function", "file", "line", "stack"})
@@ -68,9 +68,9 @@ func writeCSV(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
 	return nil, c.Error()
 }
 
-// csvText returns a name for a cell of a spreadsheet. One that begins as a formula does
-// would be computed, and names come from ELF files and logs that are not trusted: it gets
-// an apostrophe in front, which makes it text.
+// csvText returns a name for a cell of a spreadsheet. Names come from untrusted ELF files and
+// logs. If a name begins like a formula, csvText adds an apostrophe in front, which makes it
+// text.
 func csvText(s string) string {
 	if s != "" && strings.IndexByte("=+-@\t\r", s[0]) >= 0 {
 		return "'" + s
@@ -80,11 +80,10 @@ func csvText(s string) string {
 
 var foldedName = strings.NewReplacer(";", ":", "\n", " ", "\r", " ")
 
-// writeFolded writes a line per call stack, outermost function first, and its weight:
-// what flamegraph.pl and similar programs read. Lines are ordered by the names of their
-// frames.
+// writeFolded writes the folded format of flamegraph.pl: a line per call stack, outermost
+// function first, with its weight. Lines are ordered by the names of their frames.
 func writeFolded(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
-	if v := *p.names().view; v.By == ByLine { // the format has functions alone
+	if v := *p.names().view; v.By == ByLine { // the format has only functions
 		v.By = ByFunction
 		p = p.View(v)
 	}

@@ -12,8 +12,8 @@ type Node struct {
 	Site
 	Total    Value   // of all call paths through here
 	Children []*Node // the heaviest first
-	Omitted  int     // children that hold less than TreeOptions.Min,
-	Rest     Value   // and what they hold together
+	Omitted  int     // number of children that hold less than TreeOptions.Min
+	Rest     Value   // sum of the omitted children
 	Below    int     // nodes below this one that TreeOptions.Depth leaves out
 }
 
@@ -50,7 +50,7 @@ type tree struct {
 	order stackOrder
 }
 
-// grow adds the children of a node with a depth, the root's being 0, and all below.
+// grow adds all descendants of a node. depth is the depth of the node, 0 for the root.
 func (t *tree) grow(node *Node, list []branch, depth int) {
 	type child struct {
 		*Node
@@ -83,7 +83,7 @@ func (t *tree) grow(node *Node, list []branch, depth int) {
 	}
 }
 
-// count returns how many nodes are below a node.
+// count returns the number of nodes below a node.
 func (t *tree) count(list []branch, depth int) (n int) {
 	for _, branches := range t.order.split(list, depth) {
 		n += 1 + t.count(branches, depth+1)
@@ -94,16 +94,16 @@ func (t *tree) count(list []branch, depth int) (n int) {
 // stackOrder orders stacks by their elements, a stack before those that continue it.
 type stackOrder struct {
 	at        func(index uint32) []uint32 // elements, innermost first
-	rank      []uint32                    // by element: what to order by, nil for the element
+	rank      []uint32                    // by element: sort key; nil to sort by the element itself
 	outermost bool                        // the outermost element is the first
 }
 
-// branch is the index of a stack and, since the last split, its element: 0 if it has
-// none at that depth, otherwise 1 + its rank.
+// branch is the index of a stack and the sort key of the last split: 1 + the rank of the
+// stack's element at that depth, or 0 if the stack ends before.
 type branch struct{ key, index uint32 }
 
-// split orders a list by the elements at a depth, from 0, and yields each element with
-// the stacks that have it. In the list, stacks that end before come first.
+// split orders a list by the elements at a depth, from 0, and yields each element with its
+// stacks. Stacks that end before that depth come first in the list.
 func (o *stackOrder) split(list []branch, depth int) iter.Seq2[uint32, []branch] {
 	for i := range list {
 		list[i].key = 0

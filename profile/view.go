@@ -83,8 +83,8 @@ type View struct {
 // do. Each expression is matched against the names of functions, source files and
 // modules; nil is no expression. The zero Filter leaves out nothing.
 type Filter struct {
-	Hide, Show    *regexp.Regexp // leave out frames that match Hide, and those that do not match Show
-	Ignore, Focus *regexp.Regexp // leave out call paths with a frame that matches Ignore, and those without one that matches Focus
+	Hide, Show    *regexp.Regexp // leave out frames that match Hide, and frames that do not match Show
+	Ignore, Focus *regexp.Regexp // leave out call paths with a frame that matches Ignore, and call paths without a frame that matches Focus
 	Suppress      *regexp.Regexp // leave out call paths with a frame that matches, as Ignore does
 }
 

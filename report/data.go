@@ -17,18 +17,18 @@ type data struct {
 	Notes    []string `json:"notes"`
 	Dumps    []dump   `json:"dumps"`
 	Open     int      `json:"open"`              // the dump to show first
-	OpenWhy  string   `json:"openWhy"`           // why it is not the last
+	OpenWhy  string   `json:"openWhy"`           // why Open is not the last dump
 	Threads  bool     `json:"threads,omitempty"` // the outermost frames are threads
 	Sites    [][4]any `json:"sites"`             // function, file, line, module
 	Parent   []int    `json:"parent"`
 	Site     []int    `json:"site"`
-	// Values has for each node with any: the node, the number of changes, and for each change
-	// the dump, and the bytes and the count from that dump on.
+	// Values has for each node with values: the node, the number of changes, and for each
+	// change the dump, and the bytes and the count from that dump on.
 	Values      []uint64            `json:"values"`
 	Costs       []cost              `json:"costs,omitempty"`
 	Growth      *[2][]grown         `json:"growth,omitempty"` // by bytes, by count
 	GrowthTotal *[2]grown           `json:"growthTotal,omitempty"`
-	GrowthBoot  int                 `json:"growthBoot,omitempty"` // whose growth it is, 0 for all
+	GrowthBoot  int                 `json:"growthBoot,omitempty"` // boot of Growth, 0 for all
 	Leaks       *leaks              `json:"leaks,omitempty"`
 	Map         *heapMap            `json:"map,omitempty"`
 	Sources     map[string][]source `json:"sources,omitempty"`
@@ -45,7 +45,7 @@ type dump struct {
 	Bytes   uint64   `json:"bytes"`
 	Count   uint64   `json:"count"`
 	Warning string   `json:"warning,omitempty"`
-	Aside   string   `json:"aside,omitempty"` // why it cannot be compared, though nothing is missing
+	Aside   string   `json:"aside,omitempty"` // why a complete dump cannot be compared
 	Steady  bool     `json:"steady"`          // it can be compared
 }
 
@@ -137,7 +137,7 @@ func (d *data) addDumps(p *profile.Profile) {
 	}
 }
 
-// setAside marks the dumps that say nothing about a running program.
+// setAside marks the dumps that do not show a running program.
 func (d *data) setAside(dumps []*profile.Dump) {
 	for i, from := range dumps {
 		only := []*profile.Dump{from}
@@ -178,7 +178,7 @@ func warning(d *profile.Dump) string {
 
 // addGrowth adds the growth over the complete dumps, if there are two.
 func (d *data) addGrowth(p *profile.Profile) {
-	var complete []int // indexes of dumps; what the others lack is not known
+	var complete []int // indexes of the complete dumps
 	for i, from := range p.Dumps() {
 		if from.Complete() {
 			complete = append(complete, i)
@@ -209,7 +209,7 @@ func newGrown(g profile.Growth, stack, dumps []int, value func(dump int) uint64)
 	return out
 }
 
-// addCost adds a cost of call paths. Paths that are not on the page are added.
+// addCost adds a cost by call path. It adds paths that are not on the page.
 func (d *data) addCost(c *Cost) {
 	sums := map[int]profile.Value{}
 	for row := range c.Profile.Rows() {
@@ -272,7 +272,7 @@ func (d *data) stack(sites []profile.Site) []int {
 	return list
 }
 
-// addRows adds the call paths. Beyond the limits, those that never hold much become one.
+// addRows adds the call paths. Beyond the limits of a page, the smallest paths become one.
 func (d *data) addRows(p *profile.Profile) {
 	rows, rest := heaviest(slices.Collect(p.Rows()))
 	if len(rest) > 0 {
@@ -316,13 +316,13 @@ func (d *data) addRows(p *profile.Profile) {
 	}
 }
 
-// isExtra reports whether a node is one of those that are only a name.
+// isExtra reports whether a node is only a name, without a call site.
 func (d *data) isExtra(node int) bool {
 	s := d.Sites[d.Site[node]]
 	return d.Parent[node] == 0 && (s[0] == noFrames || s[0] == profile.Other)
 }
 
-// encode returns the values of a node as data.Values has them.
+// encode returns the values of a node in the format of data.Values.
 func encode(node int, list []profile.Value) []uint64 {
 	out := []uint64{uint64(node), 0}
 	var before profile.Value
@@ -336,8 +336,8 @@ func encode(node int, list []profile.Value) []uint64 {
 	return out
 }
 
-// heaviest returns the rows of a page, and the rest. If the page does not hold all, it
-// has those with the most bytes, then allocations, that they ever hold.
+// heaviest returns the rows of a page, and the rest. If the page cannot hold all rows, it
+// holds the rows with the largest maximum of bytes, then of allocations.
 func heaviest(rows []profile.Row) (heavy, rest []profile.Row) {
 	type sized struct {
 		most    profile.Value

@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// Map is where blocks and holes are in the heap, moment by moment.
+// Map holds the positions of blocks and holes in the heap at one or more moments.
 type Map struct {
 	About   string // where the ranges of the heap come from
 	Open    int    // index of the moment to show first
@@ -30,10 +30,10 @@ type MapMoment struct {
 	Overlap       int    // blocks that begin inside another block
 	Ranges        []MapRange
 	Sizes         []MapSizes
-	Pins          []MapPin // the call paths that keep most apart first
-	MorePins      int      // that Pins leaves out
+	Pins          []MapPin // by Kept, the largest first
+	MorePins      int      // number of call paths that Pins omits
 
-	Allocator profile.Heap // what the allocator says
+	Allocator profile.Heap // report of the allocator
 }
 
 // MapRange is a range of addresses of the heap, in cells of equal size.
@@ -54,7 +54,7 @@ type MapSizes struct {
 // MapPin is a call path whose blocks keep holes apart.
 type MapPin struct {
 	Stack   []profile.Site // innermost first
-	Kept    uint64         // bytes that are kept apart
+	Kept    uint64         // bytes of the holes that the blocks keep apart
 	Blocks  int
 	Bytes   uint64 // of the blocks
 	Address uint64 // of the block between the largest holes

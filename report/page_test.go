@@ -61,7 +61,7 @@ func TestFlameGraph(t *testing.T) {
 	if got := width(t, ctx, "ring_init"); got != 72 {
 		t.Errorf("after Escape, ring_init takes %d%%", got)
 	}
-	// Inverted, the innermost frames stand on top.
+	// Inverted, the innermost frames are on top.
 	press(t, ctx, "i")
 	var tops []string
 	for _, f := range frames(t, ctx) {

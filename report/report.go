@@ -23,8 +23,8 @@ var style string
 //go:embed assets/js
 var scripts embed.FS
 
-// parts are the files of the script in their order in the page. Only
-// the last uses the document when it is loaded.
+// parts are the files of the script, in the order of the page. Only the last one uses the
+// document when it is loaded.
 var parts = []string{"format", "model", "tree", "layout", "color", "state", "element", "flame", "table", "timeline", "views", "map", "app"}
 
 // script returns the script of a page.
@@ -63,27 +63,27 @@ func SomeDumps(all []*profile.Dump) (some []*profile.Dump, note string) {
 	return some, fmt.Sprintf("The page holds %d of %d dumps, evenly from the first to the last.", MaxDumps, len(all))
 }
 
-// Options select what a page shows besides the profile.
+// Options are the parts of a page besides the profile.
 type Options struct {
 	Title    string   // "" for "heap"
-	Subtitle string   // what the profile is of
+	Subtitle string   // subject of the profile
 	Notes    []string // remarks for the reader, such as which lines were lost
 	Threads  bool     // the outermost frame of each call path is a thread
-	Costs    []Cost   // what call paths have beside live memory
-	Map      *Map     // where in the heap blocks and holes are; nil for no such tab
-	Leaks    *Leaks   // the leaks, the first tab if there are any; nil for no such tab
+	Costs    []Cost   // values of call paths besides live memory
+	Map      *Map     // heap map; nil for no such tab
+	Leaks    *Leaks   // leaks, the first tab if there are any; nil for no such tab
 
-	// Growth has the dumps of one boot, of which the growth is shown, in the view of the page;
-	// nil for all dumps of the page.
+	// Growth has the dumps of the boot whose growth is shown, in the view of the page. If it
+	// is nil, growth is shown for all dumps of the page.
 	Growth *profile.Profile
 
-	// Sources returns the text of a source file as the profile names it, and whether there
-	// is one. The page holds the lines around each call site. nil for no sources.
+	// Sources returns the text of a source file by its name in the profile, and whether it
+	// was found. The page holds the lines around each call site. nil for no sources.
 	Sources func(file string) (text []byte, found bool)
 }
 
-// Cost is something that call paths have beside live memory: what was live at the peak,
-// what was ever allocated. The profile has one dump, in the same view as the page's.
+// Cost is a value of call paths other than live memory, such as memory live at the peak or
+// ever allocated. The profile has one dump, in the view of the page.
 type Cost struct {
 	Name, About string
 	Profile     *profile.Profile
@@ -91,7 +91,7 @@ type Cost struct {
 
 // Leaks are the ranked leaks of a page.
 type Leaks struct {
-	Summary []string // what was found, and what was left out; the first line is the answer
+	Summary []string // result and omissions; the first line is the answer
 	Rows    []Leak   // the surest first
 }
 
@@ -107,8 +107,8 @@ type Leak struct {
 }
 
 // Write writes the page of a profile, which has 1 to MaxDumps dumps. Growth is computed
-// from the complete dumps. The page opens on the dump that [profile.Steady] returns, and
-// says why if it is not the last.
+// from the complete dumps. The page opens on the dump that [profile.Steady] returns, with
+// the reason if it is not the last.
 func Write(w io.Writer, p *profile.Profile, o Options) error {
 	if n := len(p.Dumps()); n == 0 || n > MaxDumps {
 		return fmt.Errorf("report: %d dumps, expected 1 to %d", n, MaxDumps)

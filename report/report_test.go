@@ -27,7 +27,7 @@ var hostile = []string{
 	"right\u202eto left",
 }
 
-// stack is a call path, innermost first, and what it holds in each dump.
+// stack is a call path, innermost first, and its value in each dump.
 type stack struct {
 	funcs  []string
 	values []profile.Value
@@ -95,7 +95,7 @@ func writePage(t *testing.T, page []byte) (url string) {
 
 var dataBlock = regexp.MustCompile(`(?s)<script id="data" type="application/json">(.*?)</script>`)
 
-// The data is what the profile says, and nothing in it ends the block it is in.
+// The data equals the profile, and no name in it ends the enclosing script element.
 func TestData(t *testing.T) {
 	names := append([]string{"main"}, hostile...)
 	stacks := []stack{{names, []profile.Value{v(1<<53, 2), v(7, 1)}}, {[]string{"other", "main"}, []profile.Value{v(0, 0), v(9, 3)}}}

@@ -66,7 +66,7 @@ func excerpts(text []string, some []int) (runs []source, size int) {
 		}
 		list = nil
 	}
-	next := 1 // line that was not looked at
+	next := 1 // first line that is in no run yet
 	for _, line := range some {
 		from := max(next, line-around)
 		if from > next || len(list) == 0 {

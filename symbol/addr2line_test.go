@@ -284,11 +284,10 @@ func isClone(symbol, name string) bool {
 	return ok && symbol != name && cloneSuffix.MatchString(suffix)
 }
 
-// bareFile is what addr2line prints of a symbol's file.
+// bareFile matches the output of addr2line for a symbol that has a file but no line.
 var bareFile = regexp.MustCompile(`^[^/]*:\?$`)
 
-// aliases is the address of every symbol, those left out where several stand at
-// one address included.
+// aliases returns the address of every symbol, including all symbols of one address.
 func (f *File) aliases() map[string]uint64 {
 	m := map[string]uint64{}
 	t := &symbolTable{budget: f.budget}

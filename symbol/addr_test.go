@@ -38,8 +38,8 @@ func TestAddr(t *testing.T) {
 	}
 }
 
-// A record stays as it was read, lost addresses say why they are lost, and a stack of any
-// depth can be resolved.
+// Resolve does not change the record, gives the reason for lost addresses, and accepts a stack
+// of any depth.
 func TestResolveKeepsTheRecord(t *testing.T) {
 	const low = 0x5610_d13a_7000
 	p := process(t)

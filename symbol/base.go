@@ -208,7 +208,6 @@ func (b *Base) complete(seen []ReturnAddr) []ReturnAddr {
 // ownAddr returns the file's own address for a return address of the dump. It reports
 // whether the address is in the file's code and, unless base and address are exact, follows
 // a call.
-// address are exact, follows a call there.
 func (b *Base) ownAddr(s ReturnAddr) (uint64, bool) {
 	if !s.Lossy && b.Exact {
 		own := s.PC - b.Bias

@@ -15,11 +15,11 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// full is set where everything is to be tried: LWSBT_FULL=1. Without it, each kind
-// of thing is tried once, on fewer addresses; together that takes some ten seconds.
+// full enables all cases (LWSBT_FULL=1). Without it, the tests try each kind of case once, on
+// fewer addresses, which takes about ten seconds.
 var full = cmdtest.Full()
 
-// built is what was compiled for some test; others use it, too.
+// built caches compiled programs, which several tests share.
 var built struct {
 	sync.Mutex
 	dir   string
@@ -168,7 +168,7 @@ func configured(t testing.TB, c Config) *Process {
 	return p
 }
 
-// at is what a process knows of an address.
+// at returns the Location of an address.
 func (p *Process) at(pc uint64) Location {
 	a := p.Locate(pc)
 	if a.Location == nil {

@@ -148,8 +148,8 @@ func (c *capture) openPrograms() (p *Process, truth map[*File]uint64) {
 	return p, truth
 }
 
-// Captures by the ELF files alone: programs of Debian that stand where they were
-// captured. Only for where LWSBT_CAPTURES says so, and the very build is there.
+// Captures of Debian programs are resolved with only their ELF files. The test needs the
+// captures in LWSBT_CAPTURES, and the same builds of the programs at the same paths.
 func TestBaseOfCaptures(t *testing.T) {
 	dir := os.Getenv("LWSBT_CAPTURES")
 	if dir == "" {

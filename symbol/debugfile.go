@@ -23,7 +23,7 @@ func (f *File) openDebug() (err error) {
 	}
 	candidates := f.debugCandidates()
 	var failed error
-	other := "" // a file of the right name and another build
+	other := "" // a file with the right name but from another build
 	for _, c := range candidates {
 		g, err := openELF(c.tree, c.name)
 		switch {
@@ -54,8 +54,8 @@ func (f *File) openDebug() (err error) {
 	return fmt.Errorf("it has no debug information, so functions have no lines%s", lookedFor(candidates))
 }
 
-// attach takes the debug information of g, which holds that of f, and from then
-// on closes g with f. It fails if there is none.
+// attach makes g the debug file of f. Closing f then also closes g. It returns an error if
+// g has no debug information.
 func (f *File) attach(g *File) (err error) {
 	defer f.faulted(debug.SetPanicOnFault(true), &err)
 	d := g.debug
@@ -79,8 +79,8 @@ func (f *File) attach(g *File) (err error) {
 type debugCandidate struct {
 	tree tree
 	name string
-	crc  *uint32 // that .gnu_debuglink says, nil if it does not
-	byID bool    // a name that is made of the build-id
+	crc  *uint32 // CRC-32 from .gnu_debuglink, nil if unknown
+	byID bool    // name is made from the build-id
 }
 
 // fits reports whether g is the debug file of f.
@@ -97,8 +97,8 @@ func (c debugCandidate) fits(f, g *File) bool {
 	return f.sameLayout(g)
 }
 
-// sameLayout reports whether two files have the same loaded sections, by name,
-// address and size. It compares files without a build-id.
+// sameLayout reports whether two files have loaded sections with the same names, addresses
+// and sizes. It is used for files without a build-id.
 func (f *File) sameLayout(g *File) bool {
 	list := func(f *File) (out []string) {
 		for _, s := range f.sections {
@@ -112,14 +112,14 @@ func (f *File) sameLayout(g *File) bool {
 	return len(a) > 0 && slices.Equal(a, list(g))
 }
 
-// debugTree is directories of debug files, and the tree in which they are.
+// debugTree is a list of directories of debug files in one file tree.
 type debugTree struct {
 	tree
 	dirs []string
 }
 
-// debugTrees lists the directories of debug files for f: those of this machine that
-// the caller named and, where f is in a sysroot, the sysroot's own.
+// debugTrees returns the directories of debug files for f: the caller's directories on this
+// machine and, if f is in a sysroot, the default directories of the sysroot.
 func (f *File) debugTrees() []debugTree {
 	trees := []debugTree{{tree{}, f.debugDirs}}
 	if f.tree.sysroot != "" {
@@ -128,8 +128,8 @@ func (f *File) debugTrees() []debugTree {
 	return trees
 }
 
-// debugCandidates lists where the debug file may be, as gdb looks for it, and
-// under the file's own name with .debug.
+// debugCandidates returns the places where gdb looks for the debug file. It adds the same
+// places with the name of f plus ".debug".
 func (f *File) debugCandidates() (list []debugCandidate) {
 	trees := f.debugTrees()
 	for _, t := range trees {
@@ -171,7 +171,8 @@ func (f *File) debugCandidates() (list []debugCandidate) {
 	return list
 }
 
-// lookedFor says which files were looked for, and where.
+// lookedFor returns a message with the names and directories of the candidates, "" if there
+// are none.
 func lookedFor(list []debugCandidate) string {
 	var names, dirs []string
 	for _, c := range list {
@@ -192,8 +193,8 @@ func lookedFor(list []debugCandidate) string {
 	return fmt.Sprintf(" (looked for %s in %s)", strings.Join(names, ", "), strings.Join(dirs, ", "))
 }
 
-// openCode returns the program of which f is the debug file, with f attached. If there
-// is no such program, it returns nil and the paths that it looked for.
+// openCode returns the program whose debug file is f, with f attached. If it finds no
+// program, it returns nil and the paths that it tried.
 func (f *File) openCode() (*File, string) {
 	base, dir := filepath.Base(f.name), filepath.Dir(f.name)
 	name := strings.TrimSuffix(base, ".debug")
@@ -217,7 +218,7 @@ func (f *File) openCode() (*File, string) {
 	return nil, strings.Join(looked, ", ")
 }
 
-// buildIDPath is where a directory of debug files keeps the one of a build-id.
+// buildIDPath returns the path of the debug file with a build-id below dir.
 func buildIDPath(dir, id string) string {
 	return filepath.Join(dir, ".build-id", id[:2], id[2:]+".debug")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
-// readDebug reads the debug information in f itself, nil if there is none.
+// readDebug reads the debug information in f itself. It returns nil if there is none.
 func (f *File) readDebug() (*dwarf.Data, error) {
 	var s dwarf.Sections
 	for _, p := range []struct {
@@ -41,8 +41,8 @@ func (f *File) readDebug() (*dwarf.Data, error) {
 	return nil, err
 }
 
-// splitNote says that inlined calls are missing because they are in files that are
-// not read, "" if they are not.
+// splitNote returns a message if inlined calls are missing because they are in split debug
+// files, otherwise "".
 func (f *File) splitNote() string {
 	if f.debug == nil {
 		return ""
@@ -62,8 +62,8 @@ func (f *File) debugOptions() dwarf.Options {
 		Loaded: func(low, high uint64) bool { return len(f.loads) == 0 || f.loadedSpans.holds(low, high) }}
 }
 
-// openAlt opens the file into which dwz moved what several debug files share; nil
-// if there is none.
+// openAlt opens the file that holds debug information shared by several files, as written by
+// dwz. It returns nil if f names no such file.
 func (f *File) openAlt() (*dwarf.Data, error) {
 	link, err := f.section(".gnu_debugaltlink")
 	name := stringAt(link, 0)
@@ -102,9 +102,9 @@ func (f *File) openAlt() (*dwarf.Data, error) {
 	return alt, nil
 }
 
-// mayShare reports whether f may name the file at path as the one that it shares
-// debug information with. The content of f is not trusted, so without a sysroot,
-// which confines f.tree, path must be below the directory of f or of debug files.
+// mayShare reports whether f may take shared debug information from the file at path. The
+// content of f is not trusted: without a sysroot, which confines f.tree, path must be below
+// the directory of f or a directory of debug files.
 func (f *File) mayShare(path string) bool {
 	if f.tree.sysroot != "" {
 		return true
@@ -117,7 +117,8 @@ func (f *File) mayShare(path string) bool {
 	return false
 }
 
-// readAlt reads a file that others share, if it is the one of the build-id.
+// readAlt reads f as a file of shared debug information. It returns an error if the build-id
+// of f is not id.
 func (f *File) readAlt(id string) (*dwarf.Data, error) {
 	if f.BuildID != id {
 		return nil, fmt.Errorf("build-id %s, expected %s", orNone(f.BuildID), id)

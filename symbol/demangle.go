@@ -19,16 +19,16 @@ func demangled(name string) string {
 	return demangle.Filter(name, demangle.MaxLength(maxDemangled))
 }
 
-// Limits for the estimates of demangleCost.
+// Limits for the estimate of demangleCost, in ns.
 const (
 	maxCostOfName = 2e9
 	maxCost       = 10e9
 )
 
-// demangleCost estimates how many nanoseconds a name takes at most: package demangle
-// takes the cube of the length for the expansions of parameter packs, Dp and sp, and
-// the square for others. Identifiers do not count. Of all names in LLVM and clang, the
-// dearest is at 5 ms.
+// demangleCost returns an upper estimate of the time to demangle a name, in ns. The time of
+// package demangle grows with the cube of the length for names with parameter packs (Dp, sp)
+// and with the square for others. Identifiers do not count. The largest estimate for a name
+// in LLVM or clang is 5 ms.
 func demangleCost(name string) int64 {
 	n := int64(0)
 	for i := 0; i < len(name); n++ {
@@ -46,8 +46,8 @@ func demangleCost(name string) int64 {
 // use.
 type Demangler struct {
 	names map[string]string
-	spent int64 // as demangleCost estimates it
-	left  bool  // a name was left as it is
+	spent int64 // sum of demangleCost, in ns
+	left  bool  // a name was returned unchanged
 }
 
 // Demangle returns the source name for a C++ or Rust linkage name, at most 16,384 bytes. It

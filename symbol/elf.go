@@ -19,8 +19,8 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
-// notELF is the error for a file that is not an ELF file. It holds the file's first bytes,
-// which are not shown unless the user named the file.
+// notELF is the error for a file that is not ELF. It holds the first bytes of the file,
+// which are shown only if the user named the file.
 type notELF []byte
 
 func (notELF) Error() string { return "not an ELF file" }
@@ -57,8 +57,8 @@ func openELF(t tree, name string) (f *File, err error) {
 	return f, nil
 }
 
-// maxSegments is the most loaded segments that a file may have, and the most
-// executable sections that are told from their segments; programs have a dozen.
+// maxSegments limits the loaded segments of a file, and the executable sections that refine
+// them. Programs have about a dozen.
 const maxSegments = 1 << 10
 
 // readHeaders reads the ELF header, segments and sections.
@@ -80,7 +80,7 @@ func (f *File) readHeaders() (err error) {
 		f.Word = 32
 	}
 	f.entry = e.Entry
-	left := 2 * uint64(len(f.image)) // bytes of notes: segments and sections have each once
+	left := 2 * uint64(len(f.image)) // bytes of notes: each may be in a segment and a section
 	notes := func(off, n uint64) {
 		if f.BuildID == "" && n <= left {
 			left -= n
@@ -116,8 +116,8 @@ func (f *File) readHeaders() (err error) {
 	return nil
 }
 
-// parseELF reads headers by the standard library, after a check that the names of the
-// sections do not take more memory than the file may take.
+// parseELF reads headers with debug/elf. It first checks that the section names fit the
+// file's memory budget.
 func (f *File) parseELF() (e *elf.File, err error) {
 	if n := sectionNames(f.image); !f.budget.Alloc(n) {
 		return nil, fmt.Errorf("the names of its sections have %d bytes", n)
@@ -134,8 +134,8 @@ func (f *File) parseELF() (e *elf.File, err error) {
 	return elf.NewFile(bytes.NewReader(f.image))
 }
 
-// sectionNames returns how many bytes the names of all sections have: many
-// sections can have one long name.
+// sectionNames returns the memory that debug/elf needs for all section headers and names, in
+// bytes. Many sections can have one long name.
 func sectionNames(image []byte) (total int64) {
 	if len(image) < 64 {
 		return 0
@@ -168,7 +168,7 @@ func sectionNames(image []byte) (total int64) {
 		}
 		return uint64(order.Uint32(image[off+narrow:])), true
 	}
-	if number == 0 { // more than fit the header: section 0 has the number
+	if number == 0 { // too many for the header: section 0 has the number
 		number, _ = field(0, 20, 32)
 	}
 	if names == uint64(elf.SHN_XINDEX) {
@@ -189,7 +189,7 @@ func sectionNames(image []byte) (total int64) {
 			if n < 0 {
 				n = min(len(s), 1<<20)
 			}
-			total += int64(n) + 300 // and what else is kept of a section
+			total += int64(n) + 300 // the other fields of a section
 		}
 		if total > dwarf.FloorBytes+dwarf.BytesPerByte*int64(len(image)) {
 			break
@@ -198,9 +198,8 @@ func sectionNames(image []byte) (total int64) {
 	return total
 }
 
-// textSections narrows the executable parts to sections, where there are any: a
-// segment often holds more than code. A file of debug information alone has the
-// sections without their bytes.
+// textSections replaces executable segments by executable sections, if there are any,
+// because a segment often holds more than code. In a debug file, the sections have no bytes.
 func (f *File) textSections() {
 	var list []segment
 	kept := false
@@ -251,11 +250,10 @@ func (f *File) buildID(notes []byte) string {
 	return ""
 }
 
-// maxBuildID is the longest build-id that is taken for one, in bytes; linkers
-// write 8 to 20, or 32.
+// maxBuildID is the longest accepted build-id, in bytes. Linkers write 8 to 20, or 32.
 const maxBuildID = 64
 
-// spans are address ranges that do not overlap, by address.
+// spans is a sorted list of address ranges [low, high) that do not overlap.
 type spans []struct{ low, high uint64 }
 
 // newSpans merges the ranges of segments.

@@ -8,8 +8,8 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// A log tells what is loaded, and an encoder that loses bits wrote two addresses:
-// one in the library, and one that is nowhere.
+// A log has a memory map, and two addresses of a lossy encoder: one in the library, and one in
+// no mapping.
 func ExampleProcess_Resolve() {
 	p, err := symbol.NewProcess(symbol.Config{})
 	if err != nil {

@@ -32,7 +32,7 @@ type File struct {
 	arch                   *arch.Arch
 	order                  binary.ByteOrder
 	object                 bool      // not linked: ET_REL, as are the files that dwz makes
-	noCode                 bool      // code was not kept in the file: it has debug information alone
+	noCode                 bool      // the file holds debug information but no code
 	text                   []segment // executable, by address
 	loads                  []segment // all that is loaded
 	codeLoads              []segment // the executable ones of loads
@@ -142,9 +142,9 @@ func machineName(m elf.Machine) string {
 	return m.String()
 }
 
-// faulted is deferred with the value of debug.SetPanicOnFault(true) where the
-// file's image is read. The image is the file, mapped: if the file shrinks, what
-// was behind its new end is a fault to read. Any other panic goes on.
+// faulted recovers from a page fault while the file's image is read. Callers defer it with
+// old set to the result of debug.SetPanicOnFault(true). The image is the mapped file: if the
+// file shrinks, a read past its new end faults. Other panics continue.
 func (f *File) faulted(old bool, err *error) {
 	debug.SetPanicOnFault(old)
 	r := recover()

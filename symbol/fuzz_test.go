@@ -95,7 +95,7 @@ func FuzzDWARF(f *testing.F) {
 	})
 }
 
-// Any text as a memory map: what is read can be used.
+// Any memory map that ReadMaps accepts can be used.
 func FuzzMaps(f *testing.F) {
 	f.Add("1000-2000 r-xp 00000000 fe:00 1 /a b\n2000-3000 r--p 0 0:0 0\n")
 	f.Add("1800-2800 r-xp 00000000 fe:00 1 /a (deleted)\n1000-2000 rw-p 10 0:0 0 [heap]\n\n")

@@ -179,8 +179,7 @@ func doubling(n int) string {
 	return b.String() + "Evv"
 }
 
-// hostile is files that once took all memory, or minutes, or could. Each is named
-// by what is wrong with it.
+// hostile has files that take too much memory or time without a budget, named by their fault.
 var hostile = []struct {
 	name  string
 	build func() []byte
@@ -299,8 +298,7 @@ var hostile = []struct {
 	}, ""},
 }
 
-// Each hostile file stays within its budget, and what is still known of it is
-// found: at least the symbol.
+// Each hostile file stays within its budget, and at least its symbol is found.
 func TestHostileFilesStayInBudget(t *testing.T) {
 	cmdtest.Long(t)
 	dir := t.TempDir()
@@ -324,7 +322,7 @@ func TestHostileFilesStayInBudget(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		allocated := after.TotalAlloc - before.TotalAlloc
 		t.Logf("%s: %d KB: %d of 256 addresses named, %d with lines; %d MB allocated, %v: %s", h.name, size>>10, known, lines, allocated>>20, took, says)
-		// What is allocated in all is more than is ever in use: slices grow.
+		// The total of allocations exceeds the memory in use, because slices grow.
 		if limit := uint64(2 * (dwarf.FloorBytes + dwarf.BytesPerByte*size)); allocated > limit {
 			t.Errorf("%s: %d bytes allocated, expected at most %d", h.name, allocated, limit)
 		}
@@ -373,7 +371,7 @@ func useAll(t testing.TB, path string) (known, lines int, says string) {
 	return known, lines, f.Why()
 }
 
-// A mangled name that stands for very many types gives a name of limited length.
+// A mangled name with very many types is demangled to a name of limited length.
 func TestDemangledNamesAreBounded(t *testing.T) {
 	name := doubling(28)
 	if len(name) > 255 {

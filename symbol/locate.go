@@ -8,14 +8,14 @@ import (
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// object is a file in use, or why there is none.
+// object is an open file, or the reason why it could not be opened.
 type object struct {
 	FileSpec
 	file *File
 	err  error
 
 	used            bool // an address of it was looked up
-	told            bool // its splitNote
+	told            bool // the splitNote of file was added to the notes
 	seen, afterCall int  // distinct return addresses in its code
 }
 
@@ -37,8 +37,8 @@ type foundFrames struct {
 	missing string
 }
 
-// minCached is how many addresses are cached by default, each some 300 bytes; and
-// framesPerAddr how many frames of each, on average.
+// minCached is the default number of cached addresses, of about 300 bytes each.
+// framesPerAddr limits the cached frames per address, on average.
 const (
 	minCached     = 1 << 17
 	framesPerAddr = 8
@@ -199,7 +199,8 @@ func (p *Process) share(m Module) *Module {
 	return s
 }
 
-// lookup returns the Location of pc in the file of module m.
+// lookup returns the Location of pc in module m, whose file is o. own is the file's own
+// address of pc.
 func (p *Process) lookup(o *object, m *Module, pc, own uint64) *Location {
 	o.used = true
 	key := frameKey{o, own}
@@ -216,7 +217,7 @@ func (p *Process) lookup(o *object, m *Module, pc, own uint64) *Location {
 	return &Location{Module: m, Own: own, Call: pc - (own - found.lookup), Frames: found.frames, Missing: found.missing}
 }
 
-// find looks an address of a file up.
+// find looks up an address of a file, without the cache.
 func (p *Process) find(o *object, addr uint64) (found foundFrames) {
 	f := o.file
 	follows := f.FollowsCall(addr)
@@ -258,12 +259,12 @@ func (p *Process) find(o *object, addr uint64) (found foundFrames) {
 	return found
 }
 
-// whyMissing returns why an address has no frames, or none with a line.
+// whyMissing returns why an address has no frames, or no frame with a line.
 func (p *Process) whyMissing(o *object, named bool, err error) string {
 	why := o.file.Why()
 	if why != "" {
 		short := why
-		if !slices.Contains(p.added, o) { // not the user's to provide
+		if !slices.Contains(p.added, o) { // not named by the user
 			short, _, _ = strings.Cut(why, " (looked for ")
 		}
 		p.note("%s: %s", o.file.Path, short)
@@ -279,8 +280,8 @@ func (p *Process) whyMissing(o *object, named bool, err error) string {
 	return reasonNoSymbol
 }
 
-// printable returns a name made safe to print. It looks at each name once: very many
-// addresses can have one very long name.
+// printable returns a name made safe to print. It caches the result, because many addresses
+// can have one very long name.
 func (p *Process) printable(name string) string {
 	s, ok := p.shown[name]
 	if !ok {
@@ -293,8 +294,8 @@ func (p *Process) printable(name string) string {
 	return s
 }
 
-// plausible reports whether an address can be a return address, as far as the file that
-// it is in is available.
+// plausible reports whether an address can be a return address. It returns true if the file
+// that holds the address is not available.
 func (p *Process) plausible(addr uint64) bool {
 	m := p.maps.find(addr)
 	if m == nil || m.Module == nil {

@@ -119,8 +119,7 @@ func TestThumb(t *testing.T) {
 	}
 }
 
-// A return address is the end of the call: what is looked up is the call, where
-// the line after it is another.
+// A return address is after the call, possibly on another line, so the call is looked up.
 func TestAdjust(t *testing.T) {
 	path := buildC(t, []string{"gcc", "-O0", "-g", "-no-pie"}, "prog.c", "other.c")
 	text, err := os.ReadFile(source(t, "prog.c"))

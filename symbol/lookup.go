@@ -36,8 +36,8 @@ func (f *File) Lookup(dst []Frame, pc uint64) (frames []Frame, err error) {
 	return frames, err
 }
 
-// lookupDebug looks up the debug information. If that takes too
-// much memory or time, it is given up for good.
+// lookupDebug looks up an address in the debug information. If the budget is exceeded, it
+// discards the debug information.
 func (f *File) lookupDebug(dst []Frame, pc uint64) ([]Frame, error) {
 	var err error
 	f.found, err = f.debug.Lookup(f.found[:0], pc)

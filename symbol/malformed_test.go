@@ -12,8 +12,8 @@ import (
 
 type fileRange struct{ low, high uint64 }
 
-// Whatever is wrong with a file, it is an error or a hole in what is known: no
-// panic, not even one that was caught, and no endless reading.
+// A malformed file causes an error or missing symbols, but no panic, not even a recovered
+// one, and no endless loop.
 func TestMalformedFiles(t *testing.T) {
 	for i, dwarf := range []string{"-gdwarf-2", "-gdwarf-4", "-gdwarf-5"} {
 		t.Run(dwarf, func(t *testing.T) {

@@ -23,23 +23,22 @@ type Mapping struct {
 // map.
 type timeline struct {
 	space
-	modules map[uint64]*Module // of markup, by their numbers
-	wide    bool               // a mapping passes 32 bits
+	modules map[uint64]*Module // by module number in the markup
+	wide    bool               // a mapping extends beyond 32 bits
 
-	told    uint64 // hash of all mappings since the last reset, in their order
-	settled uint64 // told at the last settle
+	told    uint64 // hash of all mappings since the last reset, in order
+	settled uint64 // value of told at the last settle
 
 	code codeMap
 }
 
-// codeMap lists the executable mappings of a boot, in the order in which the log told
-// them first. Mappings that the log has removed since stay: the offsets of the others count
-// them.
+// codeMap lists the executable mappings of a boot, in the order of their first line in the
+// log. Removed mappings stay in the list, because code offsets count them.
 type codeMap struct {
 	list   []Mapping
 	known  map[codeKey]bool
 	remap  bool // a complete map follows: the next {{{reset}}} belongs to it
-	marked bool // the log has headers, so that no {{{reset}}} begins a boot
+	marked bool // the log has headers, so {{{reset}}} does not begin a boot
 }
 
 type codeKey struct {
@@ -68,27 +67,28 @@ func (c *codeMap) reset() {
 	c.remap = false
 }
 
-// maxMapped is the most mappings and modules between two resets: as many mappings as
-// Linux allows a process.
+// maxMapped is the most mappings, and the most modules, between two resets. Linux allows a
+// process as many mappings.
 const maxMapped = 1 << 16
 
 var errTooMany = errors.New("more than 65,536 since the last reset")
 
-// known reports whether anything is known.
+// known reports whether the map has a mapping.
 func (t *timeline) known() bool { return len(t.list) > 0 }
 
-// settle ends a series of changes. It reports whether the map differs from the one at
-// the last settle: the log has told other mappings, or in another order.
+// settle ends a series of changes. It reports whether the log gave other mappings, or
+// another order of mappings, than at the last settle.
 func (t *timeline) settle() bool {
 	changed := t.told != t.settled
 	t.settled = t.told
 	return changed
 }
 
-// reset forgets everything.
+// reset removes all mappings and modules. It keeps code and settled.
 func (t *timeline) reset() { *t = timeline{settled: t.settled, code: t.code} }
 
-// add adds a mapping, which replaces what it overlaps. It fails if there are too many.
+// add adds a mapping, which replaces overlapped parts of others. It returns an error if there
+// are more than maxMapped.
 func (t *timeline) add(m Mapping) error {
 	if len(t.list) >= maxMapped {
 		return errTooMany
@@ -107,7 +107,7 @@ func (t *timeline) set(list []Mapping) {
 
 var hashSeed = maphash.MakeSeed()
 
-// insert is add without a limit. It moves the mappings above m.
+// insert is add without the limit.
 func (t *timeline) insert(m Mapping) {
 	if m.Start >= m.End {
 		return
@@ -143,8 +143,8 @@ func (t *timeline) insert(m Mapping) {
 
 // space is a memory map.
 type space struct {
-	list []*Mapping // by Start; none overlaps another, and none is ever changed
-	low  []lowRange // of list, nil until they are needed
+	list []*Mapping // by Start, without overlaps; a Mapping never changes
+	low  []lowRange // lowRanges(list), nil until needed
 }
 
 // find returns the mapping that holds an address, nil if there is none.
@@ -165,11 +165,11 @@ func (s *space) executable(addr uint64) bool {
 // low31Mask has the bits of a value that every encoder keeps. (BT-LOSS-1)
 const low31Mask = 1<<31 - 1
 
-// maxCandidates is the most addresses that are weighed for one.
+// maxCandidates is the most candidates for a lossy address.
 const maxCandidates = 64
 
-// appendMatches appends every executable address that has the low 31 bits of
-// low, and reports whether these are all: it stops after maxCandidates mappings.
+// appendMatches appends the executable addresses that have the low 31 bits of low. all is
+// false if it stopped at maxCandidates or maxLooked.
 func (s *space) appendMatches(dst []uint64, low uint64) (_ []uint64, all bool) {
 	low &= low31Mask
 	left := maxCandidates // mappings and addresses that may still be looked at
@@ -199,13 +199,13 @@ func (s *space) appendMatches(dst []uint64, low uint64) (_ []uint64, all bool) {
 	return dst, true
 }
 
-// maxLooked is how many mappings are looked at for one address in a window.
+// maxLooked is the most mappings that one of the two searches of appendMatches examines.
 const maxLooked = 1 << 10
 
-// lowRange is the low 31 bits of the addresses of an executable mapping.
+// lowRange is the range of the low 31 bits of the addresses of an executable mapping.
 type lowRange struct {
-	low, end uint64 // end may pass 2^31, and then goes on at 0
-	reach    uint64 // the highest end of the ranges up to this one
+	low, end uint64 // if end exceeds 2^31, the range continues at 0
+	reach    uint64 // highest end of this and all earlier ranges
 	mapping  int32
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// modelMap is a memory map as a list: all mappings in order, of which the last one that
-// holds an address counts.
+// modelMap is a memory map as a list of mappings. The last mapping that holds an address
+// counts.
 type modelMap struct {
 	list                []Mapping
 	found, matched, cut int

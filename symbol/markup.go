@@ -21,7 +21,7 @@ const maxMarkup = 8 << 10
 func (p *Process) Markup(text []byte) error {
 	var bad []error
 	for len(text) > 0 {
-		if len(p.markup) == 0 { // most text has no element: this search is all it costs
+		if len(p.markup) == 0 { // fast path: most text has no element
 			i := bytes.IndexByte(text, '{')
 			if i < 0 {
 				break
@@ -91,8 +91,8 @@ func markupNumber(text string) (uint64, error) {
 	return strconv.ParseUint(text, 10, 64)
 }
 
-// unescape reads the escapes of a name, as %3A for a colon. Control characters stay as
-// they are written: no file is called so by somebody who means well.
+// unescape replaces the escapes of a name, such as %3A for a colon. It leaves escapes of
+// control characters unchanged.
 func unescape(name string) string {
 	if !strings.Contains(name, "%") {
 		return name
@@ -110,7 +110,7 @@ func unescape(name string) string {
 	return string(out)
 }
 
-// isHex reports whether s is made of hexadecimal digits, or empty.
+// isHex reports whether s has only hexadecimal digits. It may be empty.
 func isHex(s string) bool {
 	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }

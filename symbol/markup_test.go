@@ -19,8 +19,8 @@ func moduleAt(p *Process, addr uint64) (string, uint64) {
 	return m.Module.Name, addr - m.Start + m.Offset
 }
 
-// The address X belongs to B, then to nothing, then to D; B comes back elsewhere,
-// where its own address is what it was.
+// The address X belongs to B, then to no module, then to D. B is loaded again at another
+// address, and its own addresses are unchanged.
 func TestModulesComeAndGo(t *testing.T) {
 	const x, y = 0x7f0000201234, 0x7f0000901234
 	p := process(t)

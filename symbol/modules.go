@@ -13,7 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// Limits for modules and files of this machine that a log may name.
+// Limits for a log: modules that are cached, and files that are opened.
 const (
 	maxModules = 1 << 14
 	maxOpened  = 1 << 10
@@ -46,16 +46,16 @@ type place struct {
 	name   string
 	exact  bool // only with the module's build-id
 	inode  bool // only with the module's inode number
-	silent bool // by build-id alone: that it is not there says nothing
+	silent bool // path made from the build-id: a missing file is not reported
 }
 
-// findModule finds the file of a module: one that was added and has its build-id
-// or its name, else the one at its path below a sysroot. Of the files of this machine,
-// one that a log names must have the build-id that the log says, and one that a memory
-// map names must be the one that was mapped.
+// findModule finds the file of a module: an added file with the build-id or name of the
+// module, else the file at the module's path below a sysroot, else a file of this machine. A
+// file of this machine must have the build-id in the log or, if a memory map names it, the
+// inode number in the map.
 func (p *Process) findModule(m *Module) *object {
 	name := printable.Text(m.Name)
-	var wrong error // why a file of the right name is not used
+	var wrong error // why a file with the right name is not used
 	fits := func(f *File, exact bool) bool {
 		err := p.accepts(f)
 		switch {
@@ -114,8 +114,8 @@ func (p *Process) findModule(m *Module) *object {
 	return &object{err: wrong}
 }
 
-// places lists where the file of a module may be. foreign reports that this machine is
-// left out because the log is of another kind of machine.
+// places returns where the file of a module may be. foreign reports that files of this
+// machine are omitted because the log comes from another kind of machine.
 func (p *Process) places(m *Module) (list []place, foreign bool) {
 	for _, root := range p.config.Sysroots {
 		list = append(list, place{tree: tree{root}, name: m.Name}, place{tree: tree{root}, name: filepath.Base(m.Name)})
@@ -133,11 +133,11 @@ func (p *Process) places(m *Module) (list []place, foreign bool) {
 	return list, foreign
 }
 
-// errNotIt is the error of a file that does not fit a module.
+// errNotIt is the error for a file that does not match a module.
 var errNotIt = errors.New("another file")
 
-// openModule opens a file for modules if fits says so of its headers; one that
-// has several names, once.
+// openModule opens the file at a place if fits accepts its headers. A file with several
+// names is opened once.
 func (p *Process) openModule(at place, m *Module, fits func(*File) bool) (*object, error) {
 	file, err := at.tree.open(at.name)
 	if err != nil {
@@ -186,7 +186,7 @@ func orNone(id string) string {
 	return id
 }
 
-// hostMachine returns the machine on which this program runs.
+// hostMachine returns the machine that this program runs on.
 func hostMachine() elf.Machine {
 	switch runtime.GOARCH {
 	case "amd64":

@@ -146,8 +146,8 @@ func TestSysroot(t *testing.T) {
 	}
 }
 
-// Files of this machine are not taken for those of a device, nor files for another
-// kind of machine for any.
+// A file of this machine is not used for a log of a device, and a file for another kind of
+// machine is never used.
 func TestFilesOfAnotherMachine(t *testing.T) {
 	call := []byte{0xff, 0xd0, 0xff, 0xd0}
 	arm := tinyELF(t, elf.EM_ARM, 0x8000, call, "arm_main")

@@ -35,8 +35,8 @@ func symbolsELF(t *testing.T, strings []byte, names ...uint32) string {
 	return path
 }
 
-// locateAll looks up every address of the code of a file, and returns how many have a
-// name, the bytes that took, and what is said of it.
+// locateAll looks up every address of the code of a file. It returns the number of addresses
+// with a name, the bytes allocated, and the notes.
 func locateAll(t *testing.T, path string) (named int, allocated uint64, notes string) {
 	t.Helper()
 	r := configured(t, Config{Files: []FileSpec{{Path: path}}, Adjust: AdjustAll})

@@ -11,8 +11,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// Layout is what a firmware says in its ELF file about the addresses in its logs. The zero
-// Layout says nothing. (BT-NOTE-1)
+// Layout describes the addresses in the logs of a firmware, from notes in its ELF file.
+// Fields that the file does not give are zero. (BT-NOTE-1)
 type Layout struct {
 	Code     []codec.Range // executable memory, in the order in which offsets count
 	Shift    int           // offsets count units of 2^Shift bytes
@@ -35,10 +35,9 @@ const MaxShift = 4
 
 var errNote = errors.New("section " + noteSection + " is malformed")
 
-// Layout returns how the file describes its addresses. Values that its note section lacks
-// come from the program headers: the executable segments by address, and the alignment of
-// instructions as the unit of offsets. The error reports a malformed note section; the
-// Layout then has only the values of the program headers.
+// Layout returns the Layout of the file, from its note section. Without a note, Code is the
+// executable segments by address, and Shift is the alignment of instructions. The error
+// reports a malformed note section; the Layout then comes from the program headers alone.
 func (f *File) Layout() (Layout, error) {
 	l, err := f.noteLayout()
 	if len(l.Code) == 0 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// maxNotes is how many different notes are kept.
+// maxNotes is the most notes of a Process.
 const maxNotes = 50
 
 // note adds a note for the user, unless it was added before.
@@ -17,8 +17,8 @@ func (p *Process) note(format string, args ...any) {
 	}
 }
 
-// minCalls is how many addresses say anything about whether a file is the right
-// one, and wrongShare the share of them after calls below which it is not.
+// A file does not match the log if at least minCalls return addresses are in its code and
+// less than wrongShare of them follow a call.
 const (
 	minCalls   = 5
 	wrongShare = 0.7
@@ -28,8 +28,8 @@ const (
 // log. Each note occurs once.
 func (p *Process) Notes() []string { return slices.Concat(p.notes, p.Mismatches()) }
 
-// Mismatches returns the notes about ELF files that do not match the log: names
-// from it may be wrong.
+// Mismatches returns the notes about ELF files that do not match the log. Names from these
+// files may be wrong.
 func (p *Process) Mismatches() []string {
 	var notes []string
 	all := slices.Concat(p.added, p.opened)

@@ -15,8 +15,8 @@ type tree struct{ sysroot string } // "": the whole machine
 
 var errNotRegular = errors.New("not a regular file")
 
-// open opens a regular file. Below a sysroot, links are followed as a program
-// there would follow them: never out of it.
+// open opens a regular file. Below a sysroot, it follows links as a program in the sysroot
+// would, never out of the sysroot.
 func (t tree) open(name string) (*os.File, error) {
 	var stat func(string) (fs.FileInfo, error)
 	var open func(string, int, fs.FileMode) (*os.File, error)
@@ -33,8 +33,8 @@ func (t tree) open(name string) (*os.File, error) {
 		}
 		stat, open = root.Stat, root.OpenFile
 	}
-	// Opening a device can have effects, so look at the file first. Look again at the
-	// open file: another one may have the name by then.
+	// Check the type before opening, because opening a device can have effects. Check it
+	// again after opening, because the file may have been replaced.
 	info, err := stat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		err = &fs.PathError{Op: "open", Path: t.path(name), Err: errNotRegular}
@@ -82,11 +82,11 @@ func UnderSysroot(sysroot, name string) (path string, err error) {
 	return filepath.Join(sysroot, name), nil
 }
 
-// maxLinks is how many symbolic links a name may lead through, as in Linux.
+// maxLinks is the most symbolic links followed for a name, as in Linux.
 const maxLinks = 40
 
-// followLinks returns a name below root that has no symbolic link in it. As in a
-// process whose root it is, "/" in a link is root and ".." there goes nowhere.
+// followLinks resolves the symbolic links of a name below root, as after chroot: "/" is root,
+// and ".." at root is root.
 func followLinks(root *os.Root, name string) (string, error) {
 	rest := strings.Split(filepath.ToSlash(name), "/")
 	at, links := ".", 0

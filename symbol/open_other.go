@@ -9,7 +9,7 @@ import (
 
 const openNonblock = 0
 
-// inode returns the number of a file: not known here.
+// inode returns the inode number of a file, which is not known on this system.
 func inode(os.FileInfo) (n uint64, known bool) { return 0, false }
 
 // readImage reads a file into memory.

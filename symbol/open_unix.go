@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// openNonblock keeps the opening of a FIFO from waiting for a writer.
+// openNonblock makes opening a FIFO not wait for a writer.
 const openNonblock = syscall.O_NONBLOCK
 
-// inode returns the number of a file, as /proc/PID/maps has it.
+// inode returns the inode number of a file, as in /proc/PID/maps.
 func inode(info os.FileInfo) (n uint64, known bool) {
 	s, known := info.Sys().(*syscall.Stat_t)
 	if known {
@@ -21,7 +21,7 @@ func inode(info os.FileInfo) (n uint64, known bool) {
 	return n, known
 }
 
-// readImage maps a file into memory, so that its unread parts cost nothing.
+// readImage maps a file into memory.
 func readImage(file *os.File) (b []byte, release func(), err error) {
 	info, err := file.Stat()
 	if err != nil {

@@ -35,18 +35,18 @@ type Config struct {
 type Process struct {
 	config     Config
 	maps       timeline
-	markup     []byte // from a '{' on, what may become an element
-	bases      []Base // where the files of the configuration are loaded, as far as known
+	markup     []byte // text from a '{' on that may become an element
+	bases      []Base // known load bases of the files of the configuration
 	generation int
 	recoverer  recoverer
 
 	added   []*object          // files of the configuration
 	opened  []*object          // files of modules
-	modules map[Module]*object // by the module as the map tells it
+	modules map[Module]*object // by the module in the memory map
 	outside int                // distinct addresses in none of added
 
 	locations map[addrKey]*Location // of this generation
-	cached    int                   // addresses that are cached at most, or less than minCached
+	cached    int                   // limit for cached addresses, at least minCached
 	shared    map[Module]*Module    // modules of Locations
 	unknown   map[string]*Location  // with only Missing set
 	frames    map[frameKey]foundFrames
@@ -96,7 +96,7 @@ func (p *Process) addFile(spec FileSpec) error {
 	return nil
 }
 
-// pair attaches a debug file to the program it belongs to, where both were added.
+// pair attaches an added debug file to its program, if that was added too.
 func (p *Process) pair(f *File, spec FileSpec) bool {
 	for _, o := range p.added {
 		switch {
@@ -179,13 +179,13 @@ func (p *Process) Remap() {
 // ResetCode forgets the mappings of [Process.Executable], for a new boot.
 func (p *Process) ResetCode() { p.maps.code = codeMap{} }
 
-// Executable returns the executable mappings that the log told since the boot, also those
-// that it has removed since, in the order in which it told them first. Offsets of call
-// paths count in this order. The caller must not
-// change the list. (BT-CODE-3)
+// Executable returns the executable mappings since the boot, including removed ones, in the
+// order of their first line in the log. Code offsets of call paths count in this order. The
+// caller must not change the list. (BT-CODE-3)
 func (p *Process) Executable() []Mapping { return p.maps.code.list }
 
-// Marked says that the log has headers, so that a {{{reset}}} begins no boot. (BT-REC-4)
+// Marked records that the log has headers: a {{{reset}}} then does not begin a boot.
+// (BT-REC-4)
 func (p *Process) Marked() { p.maps.code.marked = true }
 
 // Mapped reports whether there is a memory map.

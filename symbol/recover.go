@@ -7,11 +7,11 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// recoverer recovers the bits that lossy encoders dropped. It keeps memory between
-// records; the zero value is ready.
+// recoverer recovers the bits that lossy encoders dropped. It reuses memory between
+// records. The zero value is ready to use.
 type recoverer struct {
-	// plausible, if not nil, decides where several addresses fit: it reports
-	// whether the code in front of one can be a call.
+	// plausible, if not nil, reports whether the code before an address can be a call. It
+	// is used if several addresses fit.
 	plausible func(addr uint64) bool
 
 	fields []codec.Field
@@ -21,7 +21,7 @@ type recoverer struct {
 // recoverFrame holds the fields of a frame in a record, and its candidate addresses.
 type recoverFrame struct {
 	value uint64 // of its literal or delta
-	count int    // of bits of it
+	count int    // number of its bits
 	base  int    // frame it is a delta from, -1: a literal
 	sub   bool
 	cands []candidate
@@ -31,15 +31,14 @@ type recoverFrame struct {
 
 type candidate struct {
 	addr uint64
-	base int // index among the base's candidates, -1 if there is none to agree with
+	base int // index of the base's candidate that this one is a delta from, -1 if none
 	dead bool
 }
 
-// recover sets each lossy address of a record, which was decoded from blob, to the one
-// address that is executable in space and would have been written like this: with the
-// same low 31 bits, the same count of bits, and in accord with the frames it is a delta
-// from or that are deltas from it. Bit n of lossy is set if address n is lossy, and of
-// ambiguous if address n is lost because several addresses fit.
+// recover sets each lossy address of a record to the only fitting address: executable in
+// space, with the same low 31 bits and the same count of bits, and consistent with the frames
+// that are linked to it by deltas. The record was decoded from blob. Bit n of lossy is set if
+// address n is lossy. Bit n of ambiguous is set if several addresses fit address n.
 func (r *recoverer) recover(addrs []Addr, lossy uint32, blob []byte, space *space) (ambiguous uint32) {
 	n := len(addrs)
 	if n > codec.MaxDepth || !r.read(n, lossy, blob) {
@@ -81,7 +80,8 @@ func (r *recoverer) recover(addrs []Addr, lossy uint32, blob []byte, space *spac
 	return ambiguous
 }
 
-// read takes the fields of n frames from the blob, and reports whether it has them all.
+// read reads the fields of n frames from the blob, and reports whether the blob has all of
+// them.
 func (r *recoverer) read(n int, lossy uint32, blob []byte) bool {
 	var err error
 	r.fields, err = codec.AppendFields(r.fields[:0], blob)
@@ -107,7 +107,7 @@ func (r *recoverer) read(n int, lossy uint32, blob []byte) bool {
 	return seen >= n && (err == nil || seen > 0)
 }
 
-// propose lists the addresses that a frame can be.
+// propose finds the candidate addresses of a frame.
 func (r *recoverer) propose(i int, read uint64, space *space) {
 	f := &r.frames[i]
 	if !f.lossy {
@@ -206,9 +206,9 @@ func (f *recoverFrame) alive() (list []uint64) {
 // significant returns the number of bits in a field of value v. (BT-COUNT-1)
 func significant(v uint64) int { return bits.Len64(v | 1) }
 
-// recoverByBase sets a lossy address to the one of the only file whose base makes it a
-// return address. The address in memory is known if the base is exact; else the
-// address becomes the file's own.
+// recoverByBase recovers lossy addresses that are return addresses in exactly one file, at
+// the file's base. If the base is exact, the result is the address in memory, else the file's
+// own address.
 func (p *Process) recoverByBase(addrs []Addr, lossy uint32) (ambiguous uint32) {
 	for i := range addrs {
 		if lossy>>i&1 == 0 {

@@ -109,8 +109,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// Whatever the map: what is said to be inferred is the truth, and nothing that
-// is said to be neither inferred nor lost is wrong.
+// For any map, inferred and exact addresses are correct.
 func TestRecoveryInventsNothing(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 2026))

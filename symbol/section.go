@@ -14,8 +14,8 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
-// section returns a section's bytes, inflated, nil if there is none or it holds
-// none, as in a file whose debug information was split off.
+// section returns the uncompressed bytes of a section. It returns nil if there is no such
+// section or it has no bytes, as in a file whose debug information is in another file.
 func (f *File) section(name string) ([]byte, error) {
 	for _, s := range f.sections {
 		if s.Type == elf.SHT_NOBITS {
@@ -58,7 +58,7 @@ func (f *File) inflateZdebug(b []byte) ([]byte, error) {
 	return f.inflate(r, binary.BigEndian.Uint64(b[4:]))
 }
 
-// inflate reads what a section's header says are size bytes.
+// inflate reads size bytes, the uncompressed size in a section's header.
 func (f *File) inflate(r io.Reader, size uint64) ([]byte, error) {
 	if size > uint64(f.budget.Left()) || !f.budget.Alloc(int64(size)) {
 		return nil, fmt.Errorf("%d bytes: %w", size, dwarf.ErrBudget)
@@ -87,8 +87,8 @@ func (f *File) Section(name string) (data []byte, addr uint64, err error) {
 	return data, f.sections[i].Addr, err
 }
 
-// stringAt returns the zero-terminated string at an offset of a string section, or the
-// rest of the section if no zero follows; nil if the offset is not in the section.
+// stringAt returns the string at an offset of a string section, up to a zero or the end of
+// the section. It returns nil if the offset is not in the section.
 func stringAt(b []byte, off uint64) []byte {
 	if off >= uint64(len(b)) {
 		return nil

@@ -12,10 +12,10 @@ import (
 
 // symbolTable is the functions of a symbol table.
 type symbolTable struct {
-	functions []function // by address, one for each; of several the one to name it by
+	functions []function // by address, the preferred one of each address
 	strings   []byte
-	sets      []setMark // by address; empty if it does not say
-	dynamic   bool      // a table that leaves out most functions
+	sets      []setMark // by address; empty if the table has no marks
+	dynamic   bool      // the dynamic symbol table, which omits most functions
 
 	names  map[uint32]string // names that were looked up, by offset
 	budget *dwarf.Budget     // for names: many can share one long string
@@ -28,18 +28,17 @@ type function struct {
 	global     bool
 }
 
-// setMark says in which instruction set code is from an address on.
+// setMark is the instruction set of the code from an address on.
 type setMark struct {
 	addr  uint64
 	thumb bool
 }
 
-// maxName is the longest name that is kept, in bytes. The longest known of C++
-// programs have some 10,000; the rest of a longer one is cut off.
+// maxName is the length to which names are cut, in bytes. The longest known names of C++
+// programs have about 10,000.
 const maxName = 1 << 15
 
-// text returns a string of the table, "" if all that were asked for take more memory
-// than those of a file of its size should.
+// text returns a string of the table, or "" if the budget for names is exceeded.
 func (t *symbolTable) text(off uint32) string {
 	s, ok := t.names[off]
 	if !ok {
@@ -54,7 +53,7 @@ func (t *symbolTable) text(off uint32) string {
 	return s
 }
 
-// nameBytes is the memory for a name beside its bytes.
+// nameBytes is the memory per name in bytes, in addition to the name itself.
 const nameBytes = 64
 
 // why returns why names of the table are missing, "" if they are not.
@@ -67,8 +66,7 @@ func (t *symbolTable) why() string {
 
 func cutName(b []byte) string { return string(b[:min(len(b), maxName)]) }
 
-// readSymbols reads the symbol table, or where it was stripped that of the
-// dynamic linker.
+// readSymbols reads the symbol table, or the dynamic symbol table if the file is stripped.
 func (f *File) readSymbols() (t *symbolTable) {
 	t = &symbolTable{budget: dwarf.NewBudget(int64(len(f.image)))}
 	defer f.faulted(debug.SetPanicOnFault(true), nil)
@@ -93,7 +91,7 @@ func (f *File) readSymbols() (t *symbolTable) {
 	return t
 }
 
-// table returns the bytes of the one section of this kind, and of its strings.
+// table returns the bytes of the only section of this kind, and of its string section.
 func (f *File) table(kind elf.SectionType) (symbols, strings []byte) {
 	i := slices.IndexFunc(f.sections, func(s *elf.Section) bool { return s.Type == kind })
 	if i < 0 || int(f.sections[i].Link) >= len(f.sections) {
@@ -181,8 +179,8 @@ func (f *File) isCode(s *rawSymbol) bool {
 	return int(s.section) >= len(f.sections) || f.sections[s.section].Flags&elf.SHF_EXECINSTR != 0
 }
 
-// thumbAt reports whether the code at an address is Thumb; known is false where
-// the symbol table does not tell.
+// thumbAt reports whether the code at an address is Thumb. known is false if the symbol table
+// has no mark before the address.
 func (f *File) thumbAt(addr uint64) (thumb, known bool) {
 	sets := f.symtab().sets
 	i := sort.Search(len(sets), func(i int) bool { return sets[i].addr > addr }) - 1
@@ -192,8 +190,8 @@ func (f *File) thumbAt(addr uint64) (thumb, known bool) {
 	return sets[i].thumb, true
 }
 
-// symbolAt finds the function that the symbol table has for an address: one that
-// covers it, else the last before it.
+// symbolAt returns the function that covers an address, else the last function before it in
+// the same section.
 func (f *File) symbolAt(addr uint64) (name, file string, ok bool) {
 	t := f.symtab()
 	list := t.functions
@@ -211,8 +209,7 @@ func (f *File) symbolAt(addr uint64) (name, file string, ok bool) {
 	return name, t.text(list[last].file), name != ""
 }
 
-// symbolOf is the name of the function that begins at an address, "" if the
-// symbol table has none.
+// symbolOf returns the name of the function that begins at an address, or "".
 func (f *File) symbolOf(addr uint64) string {
 	t := f.symtab()
 	i, ok := slices.BinarySearchFunc(t.functions, addr, func(s function, a uint64) int { return cmp.Compare(s.addr, a) })
@@ -222,8 +219,8 @@ func (f *File) symbolOf(addr uint64) string {
 	return t.text(t.functions[i].name)
 }
 
-// sameSection reports whether two addresses are in one section or, where a file
-// has no sections, in one segment.
+// sameSection reports whether two addresses are in the same executable section, or in the
+// same segment if the file has no sections.
 func (f *File) sameSection(a, b uint64) bool {
 	return slices.ContainsFunc(f.text, func(s segment) bool { return s.holds(a) && s.holds(b) })
 }

@@ -69,8 +69,8 @@ func TestThumbFirmwareAgainstAddr2line(t *testing.T) {
 	want := addr2line(t, gnu, path, calls)
 	compareReturns(t, "bit 0 set", path, rets, 1, want)
 	compareReturns(t, "bit 0 cleared", path, rets, 0, want)
-	// In the middle of code the address before is no call; a stripped file does not
-	// say which code is Thumb, and calls are still recognised.
+	// Addresses in the middle of code follow no call. Calls are recognised even in a
+	// stripped file, which does not mark Thumb code.
 	stripped := filepath.Join(t.TempDir(), "stripped.elf")
 	run(t, t.TempDir(), tool(t, "arm-none-eabi-objcopy"), "--strip-all", path, stripped)
 	for _, p := range []string{path, stripped} {

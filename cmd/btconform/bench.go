@@ -160,7 +160,7 @@ func benchSets(name string) ([]benchSet, error) {
 	return sets, nil
 }
 
-// measure times a set once more by either.
+// measure measures a set once more, with the library and with the codec.
 func (s *benchSet) measure(ctx context.Context, btref []string, seconds float64) error {
 	if err := benchLibrary(ctx, btref, s.stacks, seconds, s.lws); err != nil {
 		return err
@@ -209,7 +209,7 @@ func benchLibrary(ctx context.Context, argv []string, stacks map[int][]codec.Sta
 	return nil
 }
 
-// benchCodec times the codec as steadily used: buffers and stack are reused.
+// benchCodec measures the codec with reused buffers and stack.
 func benchCodec(stacks []codec.Stack, seconds float64) (speed, error) {
 	var blobs [][]byte
 	for i := range stacks {

@@ -56,7 +56,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// testeeOf splits arguments at --.
+// testeeOf splits arguments at -- into paths and the command of the implementation under test.
 func testeeOf(c *cobra.Command, args []string) (paths, testee []string, dash bool) {
 	if n := c.ArgsLenAtDash(); n >= 0 {
 		return args[:n], args[n:], true

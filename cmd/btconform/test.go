@@ -99,7 +99,7 @@ func (o *testOptions) runAndRender(c *cobra.Command, set *conformance.Set, start
 	colour := cli.Color("auto", out)
 	p := newProgress(c.ErrOrStderr())
 	options.Progress = p.show
-	var lost error // of output
+	var lost error // error of the output
 	if o.format == "table" {
 		options.Failed = func(r *conformance.Result) {
 			p.clear()

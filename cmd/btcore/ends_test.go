@@ -136,7 +136,7 @@ func TestHeapIsFound(t *testing.T) {
 }
 
 // TestWritesPastTheEnd checks that one byte written past the end of a block with a
-// spare byte is reported with the block, and that the report says what is not checked.
+// spare byte is reported with the block, and that the report names the unchecked blocks.
 func TestWritesPastTheEnd(t *testing.T) {
 	cmdtest.Long(t)
 	for _, c := range []struct {

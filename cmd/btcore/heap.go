@@ -132,7 +132,7 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 
 // findHeap finds the list of blocks. It returns nil if there is none besides profiles.
 func (o *heapOptions) findHeap(in *input, search image.Search, profiles []*image.Profile) (*image.Heap, error) {
-	blocks := o.only != "" || o.leaks || o.damage || len(o.bytes) > 0 // are needed
+	blocks := o.only != "" || o.leaks || o.damage || len(o.bytes) > 0 // the flags need blocks
 	err := image.ErrNoHeap
 	var h *image.Heap
 	if len(profiles) == 0 || len(search.Owners)+len(search.Typed) > 0 {

@@ -19,8 +19,8 @@ type report struct {
 	byAddr map[uint64]*image.Block // damaged blocks
 }
 
-// damage prints each damaged block: what is wrong, and which block was probably written
-// past.
+// damage prints each damaged block with its damage and the block that was probably written
+// past its end.
 func (r *report) damage() {
 	if len(r.h.Damage) == 0 {
 		fmt.Fprintln(r.w, "No damage found.")
@@ -41,7 +41,7 @@ func (r *report) damage() {
 	r.checked()
 }
 
-// checked prints which checks were made, and which were not.
+// checked prints which checks were done and which were not.
 func (r *report) checked() {
 	ends, most, device := 0, uint64(0), false
 	for i := range r.h.Blocks {

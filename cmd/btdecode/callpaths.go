@@ -60,8 +60,8 @@ func appendPCs(b []byte, stack []symbol.Addr, noOuter bool) []byte {
 	return b
 }
 
-// appendBelow ends a line of output, and appends the frames of its stack. In place of a line
-// of the log, the last line ends with that line.
+// appendBelow ends a line of output, and appends the frames of its stack. For the last line
+// of an item with --passthrough, it keeps the frames in t.below until the log's line ends.
 func (t *textSink) appendBelow(b []byte, stack []symbol.Addr, last bool) []byte {
 	t.below = t.below[:0]
 	if t.frames.looked() {

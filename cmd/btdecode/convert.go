@@ -57,7 +57,7 @@ type conversion struct {
 	lost, thumb, fields, deep, outer, unplaced, means, diffs, sampled, totals, unreadable int64
 }
 
-// codeOf is the code of a boot, as its addresses show it.
+// codeOf is the code of a boot, inferred from its addresses.
 type codeOf struct {
 	addresses map[uint64]struct{}
 	marked    bool // the log has a ~h#boot line
@@ -110,7 +110,8 @@ func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Ou
 	return c.err
 }
 
-// findDumps makes a pass of dumps, after which the passes of items tell apart dumps that end alike.
+// findDumps makes a pass over the dumps, so that later passes over items can distinguish dumps
+// with the same end.
 func (o *options) findDumps(r *heaplog.Reader) error {
 	for _, err := range r.Dumps() {
 		if err != nil {
@@ -160,7 +161,7 @@ func (c *converter) survey(r *heaplog.Reader) error {
 	return nil
 }
 
-// pcOf returns an address as far as it is known.
+// pcOf returns the known part of an address.
 func pcOf(a symbol.Addr) uint64 {
 	if a.State == symbol.Lost {
 		return a.PC & (1<<31 - 1)
@@ -185,7 +186,7 @@ func (c *converter) header(h *codec.Header) {
 	c.write(c.buf)
 }
 
-// without returns the keys of a header but these.
+// without returns a copy of a header without these keys.
 func without(h *codec.Header, keys ...string) *codec.Header {
 	out := *h
 	out.Keys = slices.DeleteFunc(slices.Clone(h.Keys), func(k codec.HeaderKey) bool { return slices.Contains(keys, k.Key) })
@@ -196,7 +197,7 @@ func add(h *codec.Header, key string, value uint64) {
 	h.Keys = append(h.Keys, codec.HeaderKey{Key: key, Value: fmt.Sprint(value)})
 }
 
-// other copies what both kinds of logs have: events, and lines of the memory map.
+// other copies items that both kinds of logs have: events, and lines of the memory map.
 func (c *converter) other(it *heaplog.Item) {
 	switch it.Kind {
 	case heaplog.Text:
@@ -365,8 +366,8 @@ func (c *converter) end(h *codec.Header) {
 	}
 }
 
-// endPaths writes a dump as call paths. A dump without an end mark has none in the output,
-// unless it has no begin mark either.
+// endPaths writes a dump as call paths. It omits the end mark if the dump has a begin mark
+// but no end mark.
 func (c *converter) endPaths(begin, end *codec.Header) {
 	head := without(begin, "u")
 	head.Keys = append(head.Keys, codec.HeaderKey{Key: "k", Value: toPaths})
@@ -437,8 +438,8 @@ func (c *converter) toRecords(it *heaplog.Item) error {
 	return nil
 }
 
-// openRecords writes the begin mark of a dump of ~m# records. A dump that ~m# records cannot
-// hold is left out.
+// openRecords writes the begin mark of a dump of ~m# records. It skips dumps that ~m# records
+// cannot hold.
 func (c *converter) openRecords(h *codec.Header) {
 	if kind, _ := h.Get("k"); kind == "diff" {
 		c.skip = true
@@ -512,7 +513,7 @@ func (c *converter) alloc(a *heaplog.Alloc) {
 	}
 }
 
-// notes describes the losses of the conversion.
+// notes returns notes on the losses of the conversion.
 func (n *conversion) notes() (list []string) {
 	for _, x := range []struct {
 		n    int64

@@ -16,7 +16,7 @@ type frames struct {
 	matched profile.Matched // by all records
 
 	named  bool                        // the command line names files with symbols
-	locate func(pc uint64) symbol.Addr // tells whether the log does
+	locate func(pc uint64) symbol.Addr // has a Location if the log has a memory map
 }
 
 // rendered is an address in the output.
@@ -46,7 +46,7 @@ func (f *frames) of(a symbol.Addr) *rendered {
 	if f.filter.Any() {
 		list, matched := f.filter.Frames(nil, a)
 		c.matched = matched
-		if hidden = len(list) == 0; len(shown) > 0 { // else the one frame is the address
+		if hidden = len(list) == 0; len(shown) > 0 { // else the only frame is the address
 			shown = list
 		}
 	}
@@ -57,8 +57,8 @@ func (f *frames) of(a symbol.Addr) *rendered {
 	return c
 }
 
-// keeps reports whether the filter keeps an item. Of an item with several call paths, it
-// removes those that the filter does not keep.
+// keeps reports whether the filter keeps an item. From an item with several call paths, it
+// removes the paths that the filter leaves out.
 func (f *frames) keeps(it *heaplog.Item) bool {
 	switch {
 	case f.filter.Ignore == nil && f.filter.Focus == nil:

@@ -12,9 +12,9 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// jsonSink writes an object per record, in the log's order. Addresses are strings,
-// for they have up to 64 bits. The objects are written by hand: encoding/json takes
-// three times as long.
+// jsonSink writes an object per record, in the log's order. Addresses are strings, because
+// they have up to 64 bits. jsonSink does not use encoding/json, which takes three times as
+// long.
 //
 //	{"file":"a.log","line":2,"offset":8,"size":24,"frames":[{"pc":"0x4011d6","state":"exact",
 //	 "module":"app","build_id":"…","own":"0x4011d6","source":[{"function":"f","file":"f.c","line":3}]}]}
@@ -23,7 +23,7 @@ type jsonSink struct {
 	frames *frames
 	file   func(path string) string
 	buf    []byte
-	name   string // the log, as JSON has it, in quoted
+	name   string // name of the log whose JSON string is quoted
 	quoted []byte
 }
 

@@ -94,7 +94,7 @@ func newCommand() *cobra.Command {
 	return c
 }
 
-// check reads the flags' values, and refuses flags without effect.
+// check reads the flags' values, and rejects flags without effect.
 func (o *options) check(f *pflag.FlagSet) (err error) {
 	if err := o.Flags.Check(o.args); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (o *options) check(f *pflag.FlagSet) (err error) {
 	return o.noEffect(f)
 }
 
-// noEffect refuses flags that would change nothing.
+// noEffect rejects flags that would have no effect.
 func (o *options) noEffect(f *pflag.FlagSet) error {
 	addr2line := o.format == "addr2line"
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// Backtraces as firmware prints them in a panic: the words before the addresses,
+// Patterns for the backtraces that firmware prints in a panic: the words before the addresses,
 // and each address. ESP-IDF has "Backtrace: 0xPC:0xSP 0xPC:0xSP", NuttX "backtrace|
 // 0: 0xPC 0xPC" and "[CPU0] backtrace: 0xPC", Zephyr "#0 : ra: 0xPC", "0: fp: 0x… ra:
 // 0xPC" and "Faulting instruction address (r15/pc): 0xPC", ESP32's registers "PC : 0xPC".
@@ -19,7 +19,7 @@ var (
 	addresses = regexp.MustCompile(`(0x[0-9a-fA-F]{5,16})(?::0x[0-9a-fA-F]+)?`)
 )
 
-// maxPanic is the longest line that is looked at, in bytes.
+// maxPanic is the longest examined line, in bytes.
 const maxPanic = 4096
 
 // panicAddrs returns the code addresses in a line of a panic, nil in other lines.
@@ -59,7 +59,7 @@ func (t *textSink) appendPanic(b, line []byte) []byte {
 		found = append(found, a)
 		any = any || len(a.Frames()) > 0
 	}
-	if !any { // a line that looks like a backtrace and is none
+	if !any { // the line is not a backtrace
 		return b
 	}
 	return t.appendFrames(b, found)

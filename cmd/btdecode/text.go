@@ -31,10 +31,10 @@ type textSink struct {
 	moved       bool // addresses are not those of the records (-j)
 	stack       codec.Stack
 	buf         []byte
-	below       []byte // frames to write once the log's line has ended
+	below       []byte // frames to write after the end of the log's line
 
-	locate func(pc uint64) symbol.Addr // names the addresses of panics; nil: they stay as they are
-	line   []byte                      // of text, not ended yet
+	locate func(pc uint64) symbol.Addr // names the addresses of panics, or nil
+	line   []byte                      // unfinished line of text
 	pcs    []uint64
 }
 
@@ -63,7 +63,7 @@ func (t *textSink) record(it *heaplog.Item) error {
 }
 
 func (t *textSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
-	var states [3]uint32 // of which frames, by state
+	var states [3]uint32 // by state: set of frame numbers
 	s := it.Stack
 	if s == nil || s.Marks.Lossy != 0 || t.moved {
 		s = &t.stack
@@ -120,7 +120,7 @@ func appendSet(b []byte, set uint32) []byte {
 	return b
 }
 
-// appendFrames writes a line a frame, those inlined into one place together.
+// appendFrames writes one line per frame. The frames of an address are adjacent.
 func (t *textSink) appendFrames(b []byte, addrs []symbol.Addr) []byte {
 	for i, a := range addrs {
 		text := t.frames.text(a)
@@ -173,7 +173,7 @@ func where(a symbol.Addr) string {
 	if m != nil {
 		s = fmt.Sprintf("?? in %s+%#x", filepath.Base(m.Name), a.Location.Own)
 	}
-	if why := a.Missing(); why != "" && (m == nil || m.File != nil) { // a missing file is a note, once
+	if why := a.Missing(); why != "" && (m == nil || m.File != nil) { // notes report missing files
 		s += " (" + why + ")"
 	}
 	return s
@@ -186,7 +186,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-// unreadable leaves the record as it is, with the reason beside it.
+// unreadable copies the record and appends the reason.
 func (t *textSink) unreadable(it *heaplog.Item) error {
 	t.w.Write(it.Text)
 	_, err := fmt.Fprintf(t.w, " [unreadable: %v]", it.Err)
@@ -196,8 +196,8 @@ func (t *textSink) unreadable(it *heaplog.Item) error {
 	return err
 }
 
-// text copies the log's other text at once. Frames follow the line that has their
-// record, or the address of a panic.
+// text copies other text of the log immediately. Frames follow the line with their record or
+// with the address of a panic.
 func (t *textSink) text(p []byte) error {
 	if !t.passthrough {
 		return nil

@@ -20,9 +20,9 @@ type aliveBlock struct {
 	stack       []heap.Site
 }
 
-// findAlive reads the logs once more and returns the blocks that were in the last dump and in
-// at least n dumps in a row up to it, the oldest first. A block is the same if its
-// address, size and call path are. Only dumps whose records have addresses count.
+// findAlive reads the logs again and returns the blocks that were in the last n or more
+// dumps, the oldest first. Blocks are the same if their addresses, sizes and call paths are
+// equal. Only dumps whose records have addresses count.
 func (l *leaks) findAlive() (list []aliveBlock, err error) {
 	if l.reader == nil {
 		return nil, cli.BadArgsf("--alive needs a log: profiles of pprof have no addresses")
@@ -76,7 +76,7 @@ func (l *leaks) named(b *heap.Builder, blocks map[uint64]aliveBlock) (list []ali
 	}
 	p, err := heap.New(b.End(heap.Dump{}))
 	if err != nil {
-		return nil // there is a dump
+		return nil // cannot happen: there is a dump
 	}
 	p = p.View(l.view)
 	list = slices.DeleteFunc(list, func(block aliveBlock) bool { _, shown := p.Stack(block.path); return !shown })

@@ -19,7 +19,7 @@ import (
 // siteEvents has the columns of a call site: the fields of heap.Churn that are printed.
 type siteEvents struct {
 	heap.Site
-	live             heap.Value // at the moment asked for
+	live             heap.Value // at the reported moment
 	total            heap.Value
 	temporary, freed uint64
 	lifetime         float64 // seconds

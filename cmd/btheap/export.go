@@ -46,7 +46,7 @@ speedscope, dhat (valgrind's dh_view.html), heaptrack, jsonl or csv.`,
 		}
 		var p *heap.Profile
 		var err error
-		if o.Replay != nil { // which dump does not matter
+		if o.Replay != nil { // the dump is not used
 			p, err = s.profile(s.dumps[:1])
 		} else {
 			p, err = s.one()
@@ -111,7 +111,7 @@ func webCommand() *cobra.Command {
 	return c
 }
 
-// webPaths is how many call paths pprof's pages hold: its package takes some 10 KB for each.
+// webPaths is the most call paths in pprof's pages. Package pprof takes about 10 KB for each.
 const webPaths = 100_000
 
 // heaviest returns a dump with the n call paths that hold the most, and with all others
@@ -139,7 +139,7 @@ func heaviest(d *heap.Dump, w heap.Weight, n int) (few *heap.Dump, left int) {
 
 // serve runs pprof's web interface on the loopback interface.
 func serve(prof *profile.Profile, name string, port int, noBrowser bool) error {
-	if port == 0 { // pprof wants a number
+	if port == 0 { // pprof needs a port number
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return cli.Failedf("%w", err)
@@ -151,7 +151,7 @@ func serve(prof *profile.Profile, name string, port int, noBrowser bool) error {
 	if noBrowser {
 		args = append(args, "-no_browser")
 	}
-	if len(prof.Mapping) == 0 { // the page is called by the first mapping's file
+	if len(prof.Mapping) == 0 { // the page title is the file of the first mapping
 		prof.Mapping = []*profile.Mapping{{ID: 1, File: name}}
 	}
 	err := driver.PProf(&driver.Options{

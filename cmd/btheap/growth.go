@@ -164,7 +164,7 @@ func (s *session) pair() ([]*heap.Dump, error) {
 		}
 		for i, d := range last {
 			switch {
-			case d == nil && s.outcome != nil: // the damage was noted
+			case d == nil && s.outcome != nil: // a note has reported the damage
 				return nil, cli.Exit(cli.Usage)
 			case d == nil:
 				return nil, fmt.Errorf("%s: no dump", s.files[i])
@@ -203,7 +203,7 @@ func (s *session) bootOf(all []*heap.Dump) ([]*heap.Dump, int) {
 	boots, complete := map[int]bool{}, map[int]int{}
 	for _, d := range all {
 		if d.File != all[0].File {
-			return all, 0 // of several logs, which were given one by one
+			return all, 0 // the dumps are from several logs
 		}
 		boots[d.Boot] = true
 		if d.Complete() {
@@ -223,8 +223,8 @@ func (s *session) bootOf(all []*heap.Dump) ([]*heap.Dump, int) {
 	return all, len(boots)
 }
 
-// complete returns the complete dumps, two or more, and notes the others. The content
-// that an incomplete dump lacks is unknown, so it cannot be compared.
+// complete returns the complete dumps, two or more, and notes the others. An incomplete dump
+// cannot be compared, because its missing part is unknown.
 func (s *session) complete(all []*heap.Dump) (list []*heap.Dump, err error) {
 	var left []string
 	for _, d := range all {
@@ -388,7 +388,8 @@ func slope(v float64) string {
 	return sign + strings.TrimSuffix(whole+"."+fraction, ".0")
 }
 
-// check returns how the command ends: with an error if the total grows too much.
+// check returns an error if the total grows by more than the threshold. If it does not, check
+// returns the error otherwise.
 func (l threshold) check(p *heap.Profile, otherwise error) error {
 	first, last := p.Total(0), p.Total(len(p.Dumps())-1)
 	slopeOf := p.Growth(heap.Bytes).Total.Slope

@@ -126,9 +126,8 @@ func (h *html) write(w io.Writer) error {
 // maxSourceFile is the size of the largest source file that is read, in bytes.
 const maxSourceFile = 16 << 20
 
-// sourceUnder reads a source file as the debug information names it. It tries the name
-// without its first directories until a file exists. What is outside of the root is not
-// read, whatever the name says.
+// sourceUnder reads the source file with a name from debug information. It removes leading
+// directories from the name until a file exists. It never reads files outside of root.
 func sourceUnder(root *os.Root, name string) ([]byte, bool) {
 	parts := slices.DeleteFunc(strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '\\' }), func(s string) bool { return s == "." || s == ".." })
 	for ; len(parts) > 0; parts = parts[1:] {
@@ -143,7 +142,7 @@ func sourceUnder(root *os.Root, name string) ([]byte, bool) {
 	return nil, false
 }
 
-// costs returns the values of call paths other than live memory.
+// costs returns the values of call paths besides live memory.
 func (h *html) costs(list []*heap.Dump) (costs []report.Cost, err error) {
 	add := func(name, about string, d *heap.Dump) {
 		if d.Total.IsZero() || err != nil {
@@ -176,7 +175,7 @@ func (h *html) costs(list []*heap.Dump) (costs []report.Cost, err error) {
 	return costs, err
 }
 
-// leaks returns the leaks as btheap leaks writes them, nil if there are too few dumps.
+// leaks returns the leaks as in btheap leaks, or nil if there are too few dumps.
 func (h *html) leaks() (*report.Leaks, error) {
 	all, err := heap.New(oneSeries(h.dumps)...)
 	if err != nil {

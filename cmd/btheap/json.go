@@ -10,7 +10,7 @@ import (
 
 // The output of --json, which docs/btheap.schema.json describes.
 type (
-	// document is the whole output. The fields that a command does not have are left out.
+	// document is the whole output. Fields that a command does not have are omitted.
 	document struct {
 		Command string     `json:"command"`
 		Version int        `json:"version"` // of the schema; it changes when a field changes its meaning
@@ -21,7 +21,7 @@ type (
 		Paths  []jsonPath    `json:"paths,omitempty"`
 		Slope  *float64      `json:"slope,omitempty"` // of all paths together, per dump
 		Every  *bool         `json:"every,omitempty"`
-		Left   *int          `json:"left,omitempty"` // rows left out by -n
+		Left   *int          `json:"left,omitempty"` // rows omitted because of -n
 		Weight string        `json:"weight,omitempty"`
 	}
 	jsonValue struct {
@@ -41,7 +41,7 @@ type (
 		Missing  *float64 `json:"missing,omitempty"` // fraction of its blocks
 		jsonValue
 		Used   *bool  `json:"used,omitempty"`
-		Reason string `json:"reason,omitempty"` // why not
+		Reason string `json:"reason,omitempty"` // why the dump was not used
 	}
 	jsonSite struct {
 		Function string `json:"function,omitempty"`
@@ -178,7 +178,7 @@ func leaksJSON(found *heap.Leaks) []jsonLeak {
 	return list
 }
 
-// exhaustionJSON returns when the heap is full, nil if that is not known.
+// exhaustionJSON returns the time until the heap is full, nil if it is not known.
 func exhaustionJSON(found *heap.Leaks) *jsonExhaustion {
 	x := found.Exhaustion
 	if x == nil {

@@ -40,7 +40,7 @@ func blocksOf(it *heaplog.Item, b *heap.Builder) iter.Seq[placed] {
 	}
 }
 
-// end returns the address behind the block, at most 2^64-1.
+// end returns the address after the block, at most 2^64-1.
 func (b placed) end() uint64 { return addSaturated(b.addr, b.size) }
 
 func addSaturated(a, b uint64) uint64 {
@@ -50,23 +50,21 @@ func addSaturated(a, b uint64) uint64 {
 	return 1<<64 - 1
 }
 
-// limit returns the address behind a region, at most 2^64-1.
+// limit returns the address after a region, at most 2^64-1.
 func limit(r codec.Range) uint64 { return addSaturated(r.Start, r.Length) }
 
-// Without heap= in the log, a heap is what lies between blocks that are at most maxGap
-// bytes apart.
+// maxGap is the greatest distance, in bytes, between adjacent blocks of one heap, if the log
+// has no heap=.
 const maxGap = 1 << 20
 
-// Gaps between blocks that are smaller than a hole are the allocator's: headers, and what it rounds
-// up. A hole is slack bytes larger than the smallest gap that was seen, or than 0 if that is
-// over maxOverhead.
+// Small gaps between blocks are headers and padding of the allocator. A hole has at least
+// slack bytes plus the smallest gap. A smallest gap over maxOverhead bytes counts as 0.
 const (
 	slack       = 32
 	maxOverhead = 128
 )
 
-// smallestGap returns the bytes between the two blocks that are closest, or least if that is
-// smaller.
+// smallestGap returns the smallest distance in bytes between two blocks, at most least.
 func smallestGap(least uint64, sorted []placed) uint64 {
 	for i := 1; i < len(sorted); i++ {
 		if before := sorted[i-1].end(); sorted[i].addr >= before {
@@ -84,7 +82,7 @@ func leastHole(gap uint64) uint64 {
 	return gap + slack
 }
 
-// regions is address ranges that do not overlap, the lowest first.
+// regions is a sorted list of address ranges that do not overlap.
 type regions []codec.Range
 
 // declared returns the regions that a log declares.
@@ -106,7 +104,7 @@ func (r regions) grow(blocks []placed) regions {
 	return r.merge(maxGap)
 }
 
-// merge sorts the regions, and merges those that are at most gap bytes apart.
+// merge sorts the regions, and merges regions that are at most gap bytes apart.
 func (r regions) merge(gap uint64) regions {
 	slices.SortFunc(r, func(a, b codec.Range) int { return cmp.Compare(a.Start, b.Start) })
 	var list regions
@@ -129,15 +127,15 @@ type hole struct{ addr, size uint64 }
 // group is adjacent blocks between two holes.
 type group struct {
 	blocks      []placed
-	bytes       uint64 // from the end of the hole before to the begin of the hole after
+	bytes       uint64 // from the end of the left hole to the start of the right hole
 	left, right uint64 // sizes of the holes
 }
 
-// kept is the bytes of the smaller of the two holes: by so much, the larger one would grow if
-// the group were freed, beside the group itself.
+// kept returns the size of the smaller of the two holes, in bytes. If the group were freed,
+// the larger hole would grow by this size plus the group.
 func (r *group) kept() uint64 { return min(r.left, r.right) }
 
-// mapped is the map of a heap.
+// mapped holds the blocks and holes of a heap.
 type mapped struct {
 	regions       regions
 	least         uint64 // size of the smallest hole
@@ -148,10 +146,10 @@ type mapped struct {
 	free, largest uint64  // bytes of all holes, and of the largest
 	groups        []group // between two holes
 	blocks        []placed
-	overlap       int // blocks that begin in another
+	overlap       int // blocks that begin inside another block
 }
 
-// fragmentation returns the part of the free memory that is not in the largest hole, from 0 to
+// fragmentation returns the fraction of the free memory that is not in the largest hole, 0 to
 // 1.
 func fragmentation(free, largest uint64) float64 {
 	if free == 0 {
@@ -230,8 +228,8 @@ type pin struct {
 	most   uint64
 }
 
-// pins returns the call paths whose blocks lie in groups that are no larger than the holes at both
-// sides, those that keep the most first.
+// pins returns the call paths whose blocks are in groups that are not larger than either of
+// their holes, in descending order of kept.
 func (m *mapped) pins() []pin {
 	index := map[heap.Path]int{}
 	var list []pin
@@ -264,7 +262,7 @@ func (m *mapped) pins() []pin {
 	return list
 }
 
-// sizes counts holes and blocks by size: index i is of sizes from 2^i to 2^(i+1)-1 bytes.
+// sizes counts holes and blocks by size. Index i counts sizes from 2^i to 2^(i+1)-1 bytes.
 type sizes [64]struct {
 	holes, blocks         int
 	holeBytes, blockBytes uint64
@@ -287,7 +285,7 @@ func (m *mapped) histogram() (s sizes) {
 	return s
 }
 
-// cells returns how much of each of n equal parts of a region is used, from 0 to 1.
+// cells returns the used fraction, 0 to 1, of each of n equal parts of a region.
 func (m *mapped) cells(r codec.Range, n int) []float64 {
 	used, per := make([]float64, n), float64(r.Length)/float64(n)
 	for _, b := range m.blocks {
@@ -306,7 +304,7 @@ func (m *mapped) cells(r codec.Range, n int) []float64 {
 	return used
 }
 
-// picture draws a region as n cells of equal size: how much of each is used.
+// picture draws a region as n cells of equal size, which show the used fraction.
 func (m *mapped) picture(r codec.Range, n int) string {
 	cells := m.cells(r, n)
 	shades := []rune("·░▒▓█")

@@ -13,22 +13,22 @@ import (
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// layouts reads where blocks and holes are in the heap, moment by moment.
+// layouts reads the positions of blocks and holes in the heap at each moment.
 type layouts struct {
 	builder *heap.Builder
-	flag    bool // declared is that of --space
+	flag    bool // declared comes from --space
 	pick    int  // number of the moment to report on, 0 for the last with a block
 	steps   int  // moments of a recording with events
 
-	// each is called with the whole map of each moment, of which else only sums are kept; may
-	// be nil.
+	// each, if not nil, is called with the whole map of each moment. Other than the shown
+	// map, only sums are kept.
 	each func(*moment, *mapped)
 
 	declared regions // heap= of the boot, or --space
 	inferred regions // of the blocks of the boot so far
 	heap     heap.Heap
 	now      *moment             // the open dump
-	gap      uint64              // the smallest between two blocks in this boot
+	gap      uint64              // smallest gap between two blocks in this boot
 	seen     map[uint64]struct{} // addresses of blocks of an implicit dump
 	events   int64               // events in the log
 	moments  []*moment
@@ -43,7 +43,7 @@ type moment struct {
 	time     time.Duration
 	timed    bool
 	live     bool // it is not a dump
-	diff     bool // only what changed is in the log
+	diff     bool // the log has only the changes
 	implicit bool // it has no ~h#begin
 	blocks   []placed
 	heap     heap.Heap
@@ -52,7 +52,7 @@ type moment struct {
 	known    bool // the blocks have addresses
 }
 
-// name names a moment.
+// name returns the name of a moment.
 func (x *moment) name() string {
 	switch {
 	case x.live:
@@ -63,8 +63,8 @@ func (x *moment) name() string {
 	return fmt.Sprintf("dump %d", x.number)
 }
 
-// read reads the blocks of all dumps or, if no dump has addresses, the events. fail takes the
-// errors of a pass, and returns those that end it.
+// read reads the blocks of all dumps or, if no dump has addresses, the events. fail is called
+// with the errors of a pass, and returns the errors that end the pass.
 func (m *layouts) read(r *heaplog.Reader, fail func(error) error) error {
 	m.gap = math.MaxUint64
 	boot := 1
@@ -147,10 +147,10 @@ func (m *layouts) readEvents(r *heaplog.Reader, fail func(error) error) error {
 	return nil
 }
 
-// copyPath returns a path of another Builder in b.
+// copyPath copies a path of another Builder to b.
 func copyPath(b *heap.Builder, p heap.Path) heap.Path { return b.Path(p.Append(nil)) }
 
-// mark takes a header line.
+// mark processes a header line.
 func (m *layouts) mark(h *codec.Header, boot int) {
 	switch h.Verb {
 	case codec.VerbBoot:
@@ -198,7 +198,7 @@ func (m *layouts) block(b placed, boot int) {
 	m.now.blocks = append(m.now.blocks, b)
 }
 
-// end ends the open dump. Of all but the one to report on, only sums are kept.
+// end ends the open dump. It keeps only the sums of dumps that are not reported.
 func (m *layouts) end() {
 	x := m.now
 	m.seen = nil

@@ -113,7 +113,7 @@ func parseRate(s string) (r rateLimit, err error) {
 	return rateLimit{s, float64(n) / hours, unit == "dump"}, nil
 }
 
-// samples is how many moments of a recording with events are compared.
+// samples is the number of compared moments of a recording with events.
 const samples = 40
 
 // readLeaks reads all dumps. A recording with fewer than four dumps in each boot and with
@@ -139,8 +139,8 @@ func mostOfBoot(dumps []*heap.Dump) (most int) {
 	return most
 }
 
-// oneSeries returns the dumps of logs that have one dump each as those of one boot: logs that
-// were given in order.
+// oneSeries returns three or more dumps, each from another log, as dumps of one boot. The user
+// gives such logs in order.
 func oneSeries(dumps []*heap.Dump) []*heap.Dump {
 	files := map[string]bool{}
 	for _, d := range dumps {
@@ -158,8 +158,8 @@ func oneSeries(dumps []*heap.Dump) []*heap.Dump {
 	return list
 }
 
-// sampleEvents replaces the dumps by the memory that was live at moments of equal distance, and
-// after the last event of each boot.
+// sampleEvents replaces the dumps by the live blocks at evenly spaced moments. The last moment
+// is after the last event.
 func (l *session) sampleEvents() error {
 	t := l.replay.Totals()
 	step := (t.Last - t.First + samples - 1) / samples
@@ -235,7 +235,7 @@ func (l *leaks) write(w io.Writer) error {
 	return l.checkLimit(found)
 }
 
-// tooFew returns the error for dumps if no boot has enough.
+// tooFew returns the error for input in which no boot has enough dumps.
 func (l *leaks) tooFew(found *heap.Leaks) error {
 	if len(found.Dumps) == 1 {
 		return l.onlyOne(found.Dumps[0].Dump)
@@ -247,7 +247,7 @@ func (l *leaks) tooFew(found *heap.Leaks) error {
 	return fmt.Errorf("%s, expected three or more whole ones of a boot; %s", cli.Count(len(found.Dumps), "dump"), strings.Join(left, "; "))
 }
 
-// checkLimit sets the exit code if the leaks exceed --fail-over.
+// checkLimit sets the error of the command if the leaks exceed --fail-over.
 func (l *leaks) checkLimit(found *heap.Leaks) error {
 	text, err := l.over(found)
 	if text != "" {
@@ -256,7 +256,7 @@ func (l *leaks) checkLimit(found *heap.Leaks) error {
 	return err
 }
 
-// over says by how much --fail-over is exceeded, "" if it is not.
+// over returns a message if the leaks exceed --fail-over, else "".
 func (l *leaks) over(found *heap.Leaks) (string, error) {
 	if l.limit.text == "" || found.Used == 0 {
 		return "", nil
@@ -283,8 +283,8 @@ func (l *leaks) over(found *heap.Leaks) (string, error) {
 	return fmt.Sprintf("leaks %s bytes per %s, more than %s (--fail-over)", slope(rate), per, l.limit.text), nil
 }
 
-// worst returns the rows that the report lists: those that leak or probably do, and at
-// most three that grow.
+// worst returns the rows that the report lists: the rows that leak or probably leak, and at
+// most three rows that grow.
 func (l *leaks) worst(found *heap.Leaks) (sure, grow []heap.Leak, more int) {
 	for _, r := range found.Rows {
 		switch {
@@ -325,8 +325,8 @@ func (l *leaks) writeText(w io.Writer, found, functions *heap.Leaks) {
 	l.writeBasis(w, found)
 }
 
-// chance returns which part of noisy call paths looks as if it grows. docs/leaks.md has the
-// table.
+// chance returns the fraction of noisy call paths that seem to grow, from the table in
+// docs/leaks.md.
 func chance(found *heap.Leaks) float64 {
 	if found.Used < 14 {
 		return 0.03
@@ -334,7 +334,7 @@ func chance(found *heap.Leaks) float64 {
 	return 0.01
 }
 
-// headline says how many leaks there are.
+// headline returns a sentence with the number of leaks.
 func headline(found *heap.Leaks) string {
 	n := map[heap.Verdict]int{}
 	for i := range found.Rows {
@@ -356,7 +356,7 @@ func headline(found *heap.Leaks) string {
 	return strings.Join(list, ", ")
 }
 
-// examined describes the dumps that were examined.
+// examined returns a description of the examined dumps.
 func examined(found *heap.Leaks) string {
 	s := cli.Count(found.Used, "dump")
 	if found.Boots > 1 {
@@ -388,8 +388,7 @@ func duration(hours float64) string {
 	return strconv.FormatFloat(hours*3600, 'g', 3, 64) + " s"
 }
 
-// shortRun is the time below which rates are per second: a program that ran for seconds says
-// little about an hour.
+// shortRun is the time below which rates are per second and not per hour.
 const shortRun = 2 * time.Minute
 
 // rate writes a rate and its margin, bytes per hour or dump, such as
@@ -416,7 +415,7 @@ func span(found *heap.Leaks, v float64) string {
 	return slope(math.Round(v))[1:]
 }
 
-// left returns how long the heap lasts, such as "3 h (2 h to 5 h)".
+// left returns the time until the heap is full, such as "3 h (2 h to 5 h)".
 func left(found *heap.Leaks) string {
 	x := found.Exhaustion
 	in := span(found, x.In)
@@ -436,9 +435,10 @@ func (l *leaks) writeExhaustion(w io.Writer, found *heap.Leaks) {
 	}
 }
 
-// torn says that the heap is fragmented, by what the allocator reported in the dumps of the last
-// boot: the largest free block became a quarter smaller, and what is free did not become a tenth
-// smaller. It returns "" if it is not, or if the allocator reported in fewer than three dumps.
+// torn returns a message if the heap becomes fragmented: according to the allocator's reports
+// in the dumps of the last boot, the largest free block became a quarter smaller, but the free
+// memory did not become a tenth smaller. Otherwise, or with fewer than three reports, it
+// returns "".
 func torn(dumps []heap.LeakDump) string {
 	var list []heap.Heap
 	for i := range dumps {
@@ -533,7 +533,7 @@ func (l *leaks) writeFunctions(w io.Writer, found, functions *heap.Leaks) {
 	}
 }
 
-// writeBasis writes which dumps were left out, and which the result is based on.
+// writeBasis writes the omissions, and the data on which the answer is based.
 func (l *leaks) writeBasis(w io.Writer, found *heap.Leaks) {
 	var lines []string
 	left := map[string][]string{}
@@ -564,7 +564,7 @@ func (l *leaks) writeBasis(w io.Writer, found *heap.Leaks) {
 	}
 }
 
-// writeGCC writes a line per leak as compilers do, for editors and CI.
+// writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
 func (l *leaks) writeGCC(w io.Writer, found *heap.Leaks) {
 	sure, grow, _ := l.worst(found)
 	for _, r := range slices.Concat(sure, grow) {

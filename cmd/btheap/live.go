@@ -47,7 +47,7 @@ a send the device the line of --ask, q quit.`,
 	}
 	s := l.session
 	s.addAll(c, compareFrames, []string{"json"})
-	for _, name := range []string{"dump", "follow"} { // it follows, and looks at all
+	for _, name := range []string{"dump", "follow"} { // live always follows, and reads all dumps
 		c.Flags().MarkHidden(name)
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -111,7 +111,7 @@ func (l *live) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if u := s.reader.Summary().Undecided; u != "" {
-		if !s.Quiet { // it was noted
+		if !s.Quiet { // a note has reported it
 			u = "the dumps cannot be told apart: give --split REGEX"
 		}
 		return errors.New(u)
@@ -119,10 +119,10 @@ func (l *live) run(c *cobra.Command, args []string) error {
 	return l.outcome
 }
 
-// recent is the last dumps of a log.
+// recent holds the last dumps of a log.
 type recent struct {
-	dumps []*heap.Dump // that have ended
-	open  *heap.Dump   // that has not, nil if there is none
+	dumps []*heap.Dump // dumps that have ended
+	open  *heap.Dump   // the dump that has not ended, or nil
 	keep  int
 }
 
@@ -162,7 +162,7 @@ func (l *live) read(each func(d *heap.Dump) error) error {
 	return nil
 }
 
-// state is the result of the last dumps.
+// state is the evaluation of the last dumps.
 type state struct {
 	dumps []*heap.Dump
 	open  *heap.Dump
@@ -242,7 +242,7 @@ func (st *state) line() string {
 	return printable.Text(b.String())
 }
 
-// when names a dump and its time.
+// when returns the name and the time of a dump.
 func when(d *heap.Dump) string {
 	s := fmt.Sprintf("dump %d", d.Index+1)
 	if d.Boot > 1 {
@@ -259,7 +259,7 @@ func held(d *heap.Dump) string {
 	return fmt.Sprintf("%s bytes in %s", cli.Number(d.Total.Bytes), cli.Count(d.Total.Count, "block"))
 }
 
-// finding says how many leaks there are.
+// finding returns a phrase with the number of leaks.
 func (st *state) finding() string {
 	if st.found.Used == 0 {
 		return cli.Count(len(st.dumps), "dump") + ", expected three or more whole ones"
@@ -272,7 +272,7 @@ func (l *live) show(out *os.File) error {
 	options := []tea.ProgramOption{tea.WithAltScreen(), tea.WithOutput(out), tea.WithoutSignalHandler()}
 	if in, ok := l.c.InOrStdin().(*os.File); ok && cli.IsTerminal(in) {
 		options = append(options, tea.WithInput(in))
-	} else { // the log is there, or nothing
+	} else { // standard input is the log, or nothing
 		options = append(options, tea.WithInputTTY())
 	}
 	name := "standard input"
@@ -316,8 +316,8 @@ func (l *live) show(out *os.File) error {
 	return err
 }
 
-// feed reads the log and puts the last dumps into the channel. It replaces those that
-// were not taken yet.
+// feed reads the log and sends the last dumps to the channel. It replaces a value in the
+// channel that was not received yet.
 func (l *live) feed(latest chan recent) error {
 	r := recent{keep: l.keep}
 	return l.read(func(d *heap.Dump) error {
@@ -332,7 +332,7 @@ func (l *live) feed(latest chan recent) error {
 	})
 }
 
-// judgeAll sends the state after the dumps in the channel.
+// judgeAll evaluates the dumps in the channel, and sends the results.
 func (l *live) judgeAll(latest <-chan recent, send func(tea.Msg)) error {
 	for r := range latest {
 		st, err := l.judge(r.dumps, r.open)
@@ -352,7 +352,7 @@ func (l *live) judgeAll(latest <-chan recent, send func(tea.Msg)) error {
 	return nil
 }
 
-// save writes the page of btheap html on these dumps, and returns the name of its file.
+// save writes the page of btheap html for these dumps, and returns the name of its file.
 func (l *live) save(dumps []*heap.Dump) (string, error) {
 	s := *l.session
 	s.dumps, s.Quiet = dumps, true

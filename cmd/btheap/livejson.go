@@ -14,14 +14,14 @@ type liveDocument struct {
 	Version    int             `json:"version"`
 	Dumps      []jsonDump      `json:"dumps"` // the last one
 	Per        string          `json:"per"`   // the unit of rates: hour or dump
-	Kept       int             `json:"kept"`  // dumps that the leaks are computed from, used or not
+	Kept       int             `json:"kept"`  // dumps in memory, used for the leaks or not
 	Used       int             `json:"used"`
 	Leaks      []jsonLeak      `json:"leaks"` // leak and probably
 	Exhaustion *jsonExhaustion `json:"exhaustion"`
 	Alarm      *string         `json:"alarm"` // null if there is none
 }
 
-// writeJSON writes the result of the last dumps in one line.
+// writeJSON writes the state as one line of JSON.
 func (st *state) writeJSON(w io.Writer) error {
 	last := len(st.dumps) - 1
 	dump := dumpJSON(st.dumps[last])

@@ -56,7 +56,7 @@ the blocks that are at most 1 MiB apart. Memory of no block in the log is free.`
 	return c
 }
 
-// mapSteps is how many moments of a recording with events are listed.
+// mapSteps is the number of listed moments of a recording with events.
 const mapSteps = 20
 
 // read reads the blocks of all dumps, or of events.
@@ -82,7 +82,7 @@ func (m *heapMap) read() error {
 	return m.choose()
 }
 
-// choose checks that there is something to report on.
+// choose checks that there is a moment to report on.
 func (m *heapMap) choose() error {
 	if m.layouts.shown == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.heap.Known }) {
 		if from, _ := m.Selected(); from > len(m.moments) {
@@ -110,10 +110,10 @@ func (m *heapMap) write(w io.Writer) error {
 	return nil
 }
 
-// share writes a part of 1.
+// share formats a fraction as a percentage.
 func share(part float64) string { return strconv.FormatFloat(100*part, 'f', 1, 64) + " %" }
 
-// source returns where the ranges of the heap come from: flag, log or blocks.
+// source returns the source of the heap's ranges: flag, log or blocks.
 func (m *layouts) source() string {
 	switch {
 	case m.flag:
@@ -156,7 +156,8 @@ func (m *heapMap) writeMap(w io.Writer) {
 	}
 }
 
-// writeMoments writes the dumps as a table: by the blocks, and as the allocator says.
+// writeMoments writes a table of the dumps, with values from the blocks and from the
+// allocator's reports.
 func (m *heapMap) writeMoments(w io.Writer) {
 	blocks := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.known })
 	said := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.heap.Known })
@@ -197,7 +198,7 @@ func (m *heapMap) writeMoments(w io.Writer) {
 	m.writeTrends(w)
 }
 
-// writeTrends draws what is free and the largest hole over the moments.
+// writeTrends draws the free memory and the largest hole over the moments.
 func (m *heapMap) writeTrends(w io.Writer) {
 	var free, largest []*heap.Value
 	for _, x := range m.moments {

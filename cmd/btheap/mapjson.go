@@ -49,7 +49,7 @@ type (
 		LeastHole uint64       `json:"least_hole"`
 		Sizes     []jsonSizes  `json:"sizes"`
 		Pins      []jsonPinned `json:"pins"`
-		Left      int          `json:"left"` // pins left out by -n
+		Left      int          `json:"left"` // pins omitted because of -n
 	}
 	jsonRange struct {
 		Start  uint64 `json:"start"`

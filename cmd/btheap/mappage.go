@@ -16,8 +16,8 @@ const (
 	pagePins   = 50   // call paths of a moment that keep holes apart
 )
 
-// heapMap returns the heap map of the page, nil if the log does not say where blocks are. It
-// reads the log again.
+// heapMap returns the heap map of the page, which it reads from the log again. It returns nil
+// if the log has no data for a map or cannot be read again.
 func (h *html) heapMap() (*report.Map, error) {
 	if h.reader == nil || !h.reader.Summary().Layout || h.Dump != "" || h.moment != nil {
 		return nil, nil
@@ -43,7 +43,7 @@ func (h *html) heapMap() (*report.Map, error) {
 		}
 		out.Moments[x.number-1] = pageMoment(full)
 	}
-	// Damage was reported when the dumps were read.
+	// The first pass has reported the damage.
 	ignore := func(error) error { return nil }
 	if err := l.read(again.reader, ignore); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (h *html) heapMap() (*report.Map, error) {
 	return l.page(out, pins, h.view)
 }
 
-// page completes the moments of a page. It returns nil if no moment says anything.
+// page completes the moments of a page. It returns nil if no moment has data.
 func (m *layouts) page(out *report.Map, pins [][]pin, view heap.View) (*report.Map, error) {
 	p, err := m.name(view, func(yield func(pin) bool) {
 		for _, list := range pins {
@@ -112,7 +112,7 @@ func thin(m *report.Map) *report.Map {
 	return m
 }
 
-// pageMoment returns the part of a map that a page shows, without its names.
+// pageMoment converts a map for the page, without the names of call paths.
 func pageMoment(m *mapped) report.MapMoment {
 	y := report.MapMoment{Size: m.size, Used: m.used, Blocks: m.count, Holes: len(m.holes), Free: m.free, Largest: m.largest,
 		LeastHole: m.least, Outside: m.outside, Overlap: m.overlap}
@@ -137,7 +137,7 @@ func pageMoment(m *mapped) report.MapMoment {
 	return y
 }
 
-// pagePinned returns the call paths that a page shows, and how many it leaves out.
+// pagePinned returns the call paths that a page shows, and the number of omitted ones.
 func pagePinned(p *heap.Profile, pins []pin) (list []report.MapPin, more int) {
 	for _, x := range pins {
 		sites, shown := p.Stack(x.path)

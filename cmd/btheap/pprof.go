@@ -37,7 +37,7 @@ func (s *session) profiles() ([]heapfile.Profile, error) {
 	return list, nil
 }
 
-// readProfiles takes each profile as a dump.
+// readProfiles converts each profile to a dump.
 func (s *session) readProfiles(list []heapfile.Profile) error {
 	b := heap.NewBuilder(s.maxPaths)
 	for i, p := range list {

@@ -2,8 +2,8 @@ package main
 
 import "flag"
 
-// pprofFlags is the flag set that pprof's driver asks for, with fixed arguments: the
-// user's own are btheap's.
+// pprofFlags is the flag set for pprof's driver. Its arguments are fixed, because the user's
+// arguments are for btheap.
 type pprofFlags struct {
 	*flag.FlagSet
 	args  []string
@@ -24,7 +24,7 @@ func (f *pprofFlags) StringList(name, def, usage string) *[]*string {
 func (f *pprofFlags) ExtraUsage() string         { return f.usage }
 func (f *pprofFlags) AddExtraUsage(usage string) { f.usage += usage }
 
-// Parse parses the fixed arguments and returns those that are no flags.
+// Parse parses the fixed arguments and returns the arguments that are not flags.
 func (f *pprofFlags) Parse(usage func()) []string {
 	f.FlagSet.Usage = usage
 	if err := f.FlagSet.Parse(f.args); err != nil {

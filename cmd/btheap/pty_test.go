@@ -66,10 +66,8 @@ func TestLiveOnATerminal(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("q does not quit")
 	}
-	const enter, leave = "\x1b[?1049h", "\x1b[?1049l" // the alternate screen
-	if s := seen.String(); !strings.Contains(s, enter) || !strings.Contains(s, leave) {
-		t.Errorf("the screen of before is not back: %q", s)
-	}
+	wait("\x1b[?1049h") // the alternate screen, and then the screen of before
+	wait("\x1b[?1049l")
 	text, err := os.ReadFile(page)
 	if err != nil || !bytes.Contains(text, []byte("1 leak in 12 dumps over 11 h")) {
 		t.Errorf("the page has %d bytes: %v", len(text), err)

@@ -15,8 +15,8 @@ import (
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// screen is the display of btheap live on a terminal. Update and View are its only methods that
-// bubbletea calls; they do no I/O.
+// screen is the terminal display of btheap live, a model for bubbletea. Init, Update and View
+// do no I/O.
 type screen struct {
 	name          string // of the log
 	width, height int
@@ -25,28 +25,28 @@ type screen struct {
 	ask           func() error // nil without --ask
 	asked         string       // the value of --ask
 
-	now    *state // that is shown, nil before the first
-	next   *state // the newest one while the screen is frozen
+	now    *state // the shown state, nil before the first one
+	next   *state // the latest state while the screen is frozen
 	frozen bool
-	ended  bool // the log
+	ended  bool // the log has ended
 
-	rows     []liveRow // those that match the filter, in order
+	rows     []liveRow // rows that match the filter, in order
 	order    order
 	filter   *regexp.Regexp
 	typing   bool // the filter is being typed
 	typed    string
 	selected int
 	first    int    // row at the top
-	message  string // of the last key
+	message  string // result of the last key
 }
 
 // endOfLog is the message that the log has ended.
 type endOfLog struct{}
 
-// done is the message that a command of a key has ended.
+// done is the message that the command of a key has ended.
 type done struct{ text string }
 
-// order is the order of the rows.
+// order is the sort order of the rows.
 type order uint8
 
 const (
@@ -63,7 +63,7 @@ func (o order) String() string { return [...]string{"evidence", "bytes", "count"
 type liveRow struct {
 	heap.Row
 	leak *heap.Leak // nil if its floor did not rise
-	rank int        // among the leaks, or behind them
+	rank int        // index in the leaks; larger for other paths
 	grew heap.Delta // bytes since the first dump
 	name string
 }
@@ -75,7 +75,7 @@ func newScreen(name string, color bool) *screen {
 // Init returns the first command: none.
 func (m *screen) Init() tea.Cmd { return nil }
 
-// Update changes the screen as a message says.
+// Update applies a message to the screen.
 func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
 	switch msg := msg.(type) {
@@ -98,7 +98,7 @@ func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, cmd
 }
 
-// keys takes the keys of a message: those that are typed fast come together.
+// keys processes the keys of a message. Keys that are typed fast are in one message.
 func (m *screen) keys(msg tea.KeyMsg) tea.Cmd {
 	if msg.Type != tea.KeyRunes {
 		return m.press(msg)
@@ -118,7 +118,7 @@ func (m *screen) keys(msg tea.KeyMsg) tea.Cmd {
 	return tea.Sequence(list...)
 }
 
-// press takes one key.
+// press processes one key.
 func (m *screen) press(msg tea.KeyMsg) tea.Cmd {
 	if m.typing {
 		m.typeFilter(msg)
@@ -128,7 +128,7 @@ func (m *screen) press(msg tea.KeyMsg) tea.Cmd {
 	return m.key(msg.String())
 }
 
-// key carries out the command of a key.
+// key executes the command of a key.
 func (m *screen) key(key string) tea.Cmd {
 	page := max(1, m.listed()-1)
 	switch key {
@@ -199,7 +199,7 @@ func (m *screen) send() tea.Cmd {
 	}
 }
 
-// typeFilter takes a key of the filter.
+// typeFilter processes a key while the filter is being typed.
 func (m *screen) typeFilter(msg tea.KeyMsg) {
 	switch msg.Type {
 	case tea.KeyEnter:
@@ -230,7 +230,7 @@ func (m *screen) set(st *state) {
 	m.sort()
 }
 
-// key of a call path, to find it in another list.
+// pathKey returns a key that identifies a call path in another list.
 func pathKey(stack []heap.Site) string {
 	var b strings.Builder
 	for _, s := range stack {
@@ -312,19 +312,19 @@ func callers(stack []heap.Site) string {
 	return strings.Join(names, " < ")
 }
 
-// siteName returns the function of a call site, or its module or address.
+// siteName returns the function of a call site, or else its known part.
 func siteName(s heap.Site) string { return cmp.Or(s.Func, s.String()) }
 
 // Lines above and below the list.
 const (
-	headLines   = 5 // with the head of the table
+	headLines   = 5 // including the head of the table
 	minList     = 3
-	stackLines  = 9 // of the selected call path, with an empty line
+	stackLines  = 9 // selected call path, including an empty line
 	footLines   = 1
 	valueFormat = "%-9s %12s %13s %9s %-16s "
 )
 
-// listed returns how many rows fit.
+// listed returns the number of rows that fit.
 func (m *screen) listed() int {
 	n := m.height - headLines - footLines
 	if n-stackLines >= minList {
@@ -385,7 +385,7 @@ func (m *screen) View() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// unit is the head of the first column.
+// unit returns the head of the first column.
 func (m *screen) unit() string {
 	switch {
 	case m.now == nil || m.now.found == nil:
@@ -458,7 +458,7 @@ func (m *screen) unfinished() string {
 	return fmt.Sprintf("  (%s begins: %s)", m.now.open.Name, cli.Count(m.now.open.Records, "record"))
 }
 
-// exhausted says how long the heap lasts.
+// exhausted returns a phrase with the time until the heap is full.
 func (m *screen) exhausted() string {
 	x := m.now.found.Exhaustion
 	if x == nil {

@@ -36,18 +36,18 @@ type session struct {
 	moment  *heaplog.Instant // of --at, nil if it is not given
 	w       heap.Weight
 	c       *cobra.Command
-	files   []string // logs and profiles, without other arguments
+	files   []string // arguments that are logs or profiles
 	stop    context.CancelFunc
 	reader  *heaplog.Reader // nil if files of other profilers were read
 	out     logflags.Outcome
 	replay  *heap.Replay  // of events, nil if there is none
-	dumps   []*heap.Dump  // that were read
-	shown   *heap.Profile // that is reported on, nil if there is none
+	dumps   []*heap.Dump  // all dumps read
+	shown   *heap.Profile // the reported profile, nil if there is none
 	status  status
 	latest  latest
-	listed  bool  // dumps without any record are reported, too
-	adds    bool  // dumps that may be several are reported as one
-	outcome error // how the command ends if it reports what it read
+	listed  bool  // the report includes dumps without records
+	adds    bool  // dumps that may have been added up are reported, too (Summary.Undecided)
+	outcome error // error of the command after a successful report
 }
 
 // Flags that most commands read, by the groups in which help lists them.
@@ -190,21 +190,22 @@ func (l *status) dumps(list []*heap.Dump) {
 	l.show(text + "; Ctrl-C prints the report")
 }
 
-// note says something on stderr, unless --quiet is given.
+// note prints a message to stderr, unless --quiet is given.
 func (s *session) note(format string, args ...any) {
 	if !s.Quiet {
 		s.warn(fmt.Sprintf(format, args...))
 	}
 }
 
-// warn says something on stderr.
+// warn prints a message to stderr.
 func (s *session) warn(text string) {
 	s.status.show("")
 	fmt.Fprintf(s.c.ErrOrStderr(), "btheap: %s\n", printable.Text(text))
 }
 
-// command makes a subcommand: its RunE reads all input by read, and then calls report
-// with the output. args returns the logs among the arguments; if nil, all are logs.
+// command completes a subcommand. Its RunE calls read, which reads all input, and then report
+// with the output. args returns the logs among the arguments; if it is nil, all arguments are
+// logs.
 func (s *session) command(c *cobra.Command, by heap.Granularity, args func(args []string) ([]string, error), read func() error, report func(w io.Writer) error) *cobra.Command {
 	s.c = c
 	if c.Args == nil {
@@ -249,7 +250,7 @@ func (s *session) close() {
 	s.stopReading()
 }
 
-// stopReading gives interrupts back their usual meaning.
+// stopReading restores the default effect of interrupts.
 func (s *session) stopReading() {
 	if s.stop != nil {
 		s.stop()
@@ -322,7 +323,7 @@ func (s *session) readDumps() error {
 		return fmt.Errorf("no dump")
 	}
 	if u := s.reader.Summary().Undecided; u != "" && s.Dump == "" && !s.adds {
-		if !s.Quiet { // it was noted
+		if !s.Quiet { // a note has reported it
 			u = "the dumps cannot be told apart: give --split REGEX"
 		}
 		return fmt.Errorf("%s, or --dump all to report on their sum", u)
@@ -330,7 +331,7 @@ func (s *session) readDumps() error {
 	return nil
 }
 
-// latest keeps of the dumps of a log those among which the report chooses.
+// latest keeps the dumps of a log from which choose selects.
 type latest struct {
 	steady, before, last *heap.Dump // the last steady dump before these two, and the last two; nil if there is none
 	reason               string     // why the chosen dump is not the last one
@@ -346,8 +347,8 @@ func (l *latest) add(d *heap.Dump) {
 	l.before, l.last = l.last, d
 }
 
-// choose returns the last steady dump or, of a recording that has only events and dumps at
-// exits, what was live at the peak if peak is set.
+// choose returns the last steady dump. If peak is set and the recording has only events and
+// dumps at exits, it returns the live blocks at the peak.
 func (l *latest) choose(replay *heap.Replay, peak bool) []*heap.Dump {
 	list := slices.DeleteFunc([]*heap.Dump{l.steady, l.before, l.last}, func(d *heap.Dump) bool { return d == nil })
 	if len(list) == 0 {
@@ -363,8 +364,8 @@ func (l *latest) choose(replay *heap.Replay, peak bool) []*heap.Dump {
 	return list[i : i+1]
 }
 
-// one returns the profile of the dump to report on: the last, or those of --dump
-// together.
+// one returns the profile of the dump to report on: the last dump, or the sum of the dumps
+// of --dump.
 func (s *session) one() (*heap.Profile, error) {
 	list, n := s.dumps, len(s.dumps)
 	if s.reader != nil {
@@ -381,7 +382,7 @@ func (s *session) one() (*heap.Profile, error) {
 	return s.profile([]*heap.Dump{d})
 }
 
-// noteDump adds a note about which of n dumps the report is on.
+// noteDump prints which of n dumps the report is on.
 func (s *session) noteDump(d *heap.Dump, n int) {
 	switch {
 	case s.latest.reason == "peak":
@@ -404,8 +405,8 @@ func (s *session) profile(list []*heap.Dump) (*heap.Profile, error) {
 	return s.shown, nil
 }
 
-// width returns the columns that text may take: those of the terminal, or 80; any
-// number in a file.
+// width returns the maximum width of the report: the columns of the terminal, or 80; 0 for a
+// file.
 func (s *session) width() int {
 	out := s.c.OutOrStdout()
 	if s.output == "" && cli.IsTerminal(out) {
@@ -414,7 +415,7 @@ func (s *session) width() int {
 	return 0
 }
 
-// title returns the name of a dump, with that of its log.
+// title returns the name of a dump, with the name of its log.
 func title(d *heap.Dump) string {
 	s := d.Name
 	if d.File != "" && d.File != d.Name {

@@ -113,7 +113,7 @@ func (s *session) writeTop(w io.Writer, p *heap.Profile, cum bool, n int) error 
 	return nil
 }
 
-// writeMore writes how many rows were left out.
+// writeMore writes the number of omitted rows.
 func writeMore(w io.Writer, n int, noun string) {
 	if n > 0 {
 		fmt.Fprintf(w, "%s: -n 0 lists all\n", cli.Count(n, noun))

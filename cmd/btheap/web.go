@@ -10,9 +10,9 @@ import (
 	"github.com/google/pprof/driver"
 )
 
-// serveLocal serves pprof's pages. They have no access control, so only requests to
-// this machine by a loopback name are answered: a page elsewhere could otherwise reach
-// the server by a name of its own that resolves to the loopback address.
+// serveLocal serves pprof's pages. The pages have no access control, so serveLocal answers
+// only requests to a loopback name. Otherwise, a foreign page could reach the server by a
+// name that resolves to the loopback address.
 func serveLocal(args *driver.HTTPServerArgs) error {
 	l, err := net.Listen("tcp", args.Hostport)
 	if err != nil {
@@ -24,12 +24,12 @@ func serveLocal(args *driver.HTTPServerArgs) error {
 		case "/":
 			path = "/{$}"
 		case "/saveconfig", "/deleteconfig":
-			continue // They write the user's settings of pprof.
+			continue // these pages write the user's pprof settings
 		}
 		pages.Handle(path, h)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/ui/", http.StripPrefix("/ui", pages)) // where pprof's links lead
+	mux.Handle("/ui/", http.StripPrefix("/ui", pages)) // target of pprof's links
 	mux.Handle("/", pages)
 	server := &http.Server{Handler: onlyLocal(mux), ReadHeaderTimeout: 10 * time.Second}
 	return server.Serve(l)

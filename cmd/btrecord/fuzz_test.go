@@ -13,8 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// The recording never overwrites what is to run: a program, a script, or the library,
-// under whatever name.
+// The recording never overwrites the program, its script or the library, under any name.
 func TestOutputIsNoInput(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{"program": "\x7fELF", "script": "#!/bin/sh\n", "library": "x"} {

@@ -126,24 +126,24 @@ func build(cc string, extra []string, output string) error {
 	for _, f := range captureSources {
 		files = append(files, filepath.Join(dir, "src", f))
 	}
-	// Written beside its place and renamed: a library in use must not change.
+	// Write a temporary file and rename it, because a library in use must not change.
 	temp := fmt.Sprintf("%s.%d.tmp", output, os.Getpid())
 	defer os.Remove(temp)
 	args := slices.Concat(command[1:], cflags, extra,
 		[]string{"-I" + filepath.Join(dir, "include"), "-I" + filepath.Join(dir, "preload"), "-o", temp}, files, ldflags)
 	var said bytes.Buffer
-	ctx, stop := cli.Interruptible(context.Background()) // the directory is removed whatever happens
+	ctx, stop := cli.Interruptible(context.Background()) // the directory is removed even after an interrupt
 	defer stop()
 	run := exec.CommandContext(ctx, command[0], args...)
 	run.Stdout, run.Stderr = &said, &said
-	// A compiler runs others, and has temporary files. They end together: Run waits until
-	// all have closed standard error.
+	// A compiler runs other programs, which have temporary files. Run waits until all of
+	// them have closed standard error.
 	run.Env = append(os.Environ(), "TMPDIR="+dir)
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	run.Cancel = func() error { return syscall.Kill(-run.Process.Pid, syscall.SIGKILL) }
 	if err := run.Run(); err != nil {
 		text := strings.TrimSpace(strings.ReplaceAll(said.String(), dir+string(filepath.Separator), ""))
-		for line := range strings.Lines(text) { // the first error, of maybe many lines
+		for line := range strings.Lines(text) { // find the first error
 			if strings.Contains(line, "error") {
 				return cli.Failedf("cannot build the library with %s: %s", cc, strings.TrimSpace(line))
 			}
@@ -156,8 +156,8 @@ func build(cc string, extra []string, output string) error {
 	return nil
 }
 
-// canReplace returns an error if a file cannot be put at path: the compiler's message
-// would name another.
+// canReplace returns an error if no file can be created at path. The compiler's message would
+// name the temporary file.
 func canReplace(path string) error {
 	info, err := os.Stat(path)
 	switch {

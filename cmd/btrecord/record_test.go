@@ -241,7 +241,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// The dump of the peak is what the events say was live then.
+// The dump of the peak equals the live blocks at the peak according to the events.
 func TestAtPeak(t *testing.T) {
 	r := record(t, "--events", "--at-peak", "--", modes(t), "peak")
 	for _, d := range read(t, r.file) {
@@ -309,8 +309,13 @@ func TestControl(t *testing.T) {
 
 func TestInterval(t *testing.T) {
 	r := record(t, "--interval", "50ms", "--", modes(t), "slow")
-	if n := len(read(t, r.file)); n < 4 {
-		t.Errorf("%d dumps in 400 ms, one each 50 ms", n)
+	var why []string
+	for _, d := range read(t, r.file) {
+		why = append(why, d.Why)
+	}
+	// The program takes 400 ms or more: on a busy machine, dumps are late.
+	if n := len(why) - 1; n < 2 || why[n] != "exit" || slices.ContainsFunc(why[:n], func(w string) bool { return w != "interval" }) {
+		t.Errorf("dumps of %q, want some each 50 ms, and one at the exit", why)
 	}
 }
 

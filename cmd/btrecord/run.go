@@ -23,7 +23,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/recorder"
 )
 
-// Exit codes for failures of btrecord itself, as env and timeout have them.
+// Exit codes for failures of btrecord itself, as for env and timeout.
 const (
 	notRecorded = 125
 	notRunnable = 126
@@ -184,7 +184,8 @@ func (o *options) noter(c *cobra.Command) func(format string, args ...any) {
 	}
 }
 
-// report prints a summary of each recording. It returns an error if a recording is not complete.
+// report prints the results of the recordings. It returns an error if a recording is
+// incomplete.
 func report(recorded []recorder.Summary, path string, note func(string, ...any)) (err error) {
 	for _, s := range recorded {
 		file := path
@@ -258,7 +259,7 @@ func (o *options) createOutput(program string) (f *os.File, path string, err err
 	return nil, "", failed(notRecorded, "%s.rec and all its numbered names exist; see -o", base)
 }
 
-// program is a program that runs with the streams of this process.
+// program is a running program with the streams of this process.
 type program struct {
 	*exec.Cmd
 	signals chan os.Signal

@@ -23,7 +23,7 @@ import (
 // target is the program to run, or the interpreter of a script.
 type target struct {
 	path    string
-	script  string // what is to run, if path is its interpreter
+	script  string // the script to run, if path is its interpreter
 	machine elf.Machine
 	class   elf.Class
 	order   elf.Data
@@ -80,7 +80,7 @@ func findTarget(name string) (*target, error) {
 func scriptInterpreter(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", nil // what may be run, but not read
+		return "", nil // the file may be executable but not readable
 	}
 	defer f.Close()
 	line, _ := bufio.NewReader(f).ReadString('\n')
@@ -120,7 +120,7 @@ func (t *target) read() {
 	t.musl = strings.Contains(loader, "ld-musl")
 }
 
-// machines maps GOARCH to the machines of which it runs programs.
+// machines has, by GOARCH, the ELF machine and another machine whose programs it runs, too.
 var machines = map[string][2]elf.Machine{
 	"amd64": {elf.EM_X86_64, elf.EM_386}, "386": {elf.EM_386}, "arm64": {elf.EM_AARCH64, elf.EM_ARM}, "arm": {elf.EM_ARM},
 	"riscv64": {elf.EM_RISCV}, "mips": {elf.EM_MIPS}, "mipsle": {elf.EM_MIPS}, "mips64": {elf.EM_MIPS}, "mips64le": {elf.EM_MIPS},

@@ -32,7 +32,7 @@ type gathered struct {
 	summary heaplog.Summary
 	files   []string
 	dumps   int64    // ~h#begin headers
-	headers bool     // there are ~h# lines, which lws does not write
+	headers bool     // the log has ~h# lines, which lws does not write
 	memory  []byte   // of inMemory
 	broken  []string // logs that could not be read to their end, and why
 }
@@ -45,14 +45,15 @@ func (r *reporter) newGathered() *gathered {
 	return &gathered{dump: stats.NewCollector(word)}
 }
 
-// add adds a record. blob is nil if the record has none, memory is what the device has of it.
+// add adds a record. blob is nil if the record has none. memory is the blob in the device's
+// memory.
 func (g *gathered) add(s *codec.Stack, blob, memory, text []byte) {
 	g.dump.Add(s, memory, text)
 	g.infer.Add(s, blob)
 }
 
-// inMemory returns the blob of an item as the device has it in memory: without the address of
-// the block, which dumps alone have. It is valid until the next call.
+// inMemory returns the blob of an item as in the device's memory, without the address of the
+// block, which only dumps have. The result is valid until the next call.
 func (g *gathered) inMemory(it *heaplog.Item) []byte {
 	if it.User == nil || it.Blob == nil {
 		return it.Blob

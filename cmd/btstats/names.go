@@ -14,7 +14,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// nameFlags say how addresses get names, as in btdecode.
+// nameFlags holds the flags for names of addresses, as in btdecode.
 type nameFlags struct {
 	exes      []string
 	maps      []string

@@ -11,7 +11,7 @@ import (
 
 // progress shows the progress of a long read, if standard error is a terminal.
 type progress struct {
-	out   io.Writer // nil where nobody looks
+	out   io.Writer // nil if standard error is not a terminal
 	start time.Time
 	last  time.Time
 	shown bool
@@ -30,7 +30,7 @@ func newProgress(stderr io.Writer) *progress {
 	return p
 }
 
-// due reports whether it is time to show something.
+// due reports whether it is time for the next progress line.
 func (p *progress) due(now time.Time) bool {
 	return p.out != nil && now.Sub(p.start) >= progressAfter && now.Sub(p.last) >= progressEvery
 }

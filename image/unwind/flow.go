@@ -7,7 +7,7 @@ type inst struct {
 	flow   flow
 	cond   bool   // may continue with the next instruction
 	target uint64 // of a jump or call, if known
-	known  bool   // target is
+	known  bool   // whether target is known
 	reg    int    // register with the target, of flowIndirect and flowReturn
 	pops   int64  // bytes that a return pops besides the address
 	delay  bool   // the next instruction is executed before the jump
@@ -71,7 +71,7 @@ type op struct {
 	size      int
 }
 
-// noReg stands for a register whose value is not tracked.
+// noReg is the number of a register whose value is not tracked.
 const noReg = -1
 
 // tempReg is a temporary register within one instruction.
@@ -292,12 +292,12 @@ type done struct {
 	size   uint64 // bytes, with the delay slot
 	slot   uint64 // address of the delay slot, 0 if there is none
 	target uint64 // address in the file
-	known  bool   // target is
+	known  bool   // whether target is known
 	cond   bool   // may continue with the next instruction
 	reg    int    // register of the target
 	dest   value  // of reg, before the delay slot
 	pops   int64
-	before *state // the state after it if it was not executed; nil if it is unconditional
+	before *state // state if the instruction is not executed; nil if it is unconditional
 }
 
 // ends reports whether execution cannot continue after the instruction.

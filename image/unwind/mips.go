@@ -114,7 +114,7 @@ func mipsRegimm(d *mips) {
 	d.in.delay = true
 	switch {
 	case d.rt == 0x11 && d.rs == 0: // BAL
-		if d.branch == d.a.mask(d.pc+8) { // to learn where it is
+		if d.branch == d.a.mask(d.pc+8) { // reads the program counter
 			d.in.delay = false
 			d.in.set(31, d.pc+8)
 			return

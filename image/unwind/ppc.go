@@ -139,7 +139,7 @@ func ppcBranch(d *ppc) {
 	}
 	to := d.a.mask(base + uint64(off))
 	switch link := w&1 == 1; {
-	case link && to == d.a.mask(d.pc+4): // to learn where it is
+	case link && to == d.a.mask(d.pc+4): // reads the program counter
 		d.in.set(ppcLR, d.pc+4)
 	case link:
 		d.in.call(to)

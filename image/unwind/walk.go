@@ -252,7 +252,7 @@ func (w *walker) stepTables(m *Module, look uint64, regs *Regs) (out Regs, how H
 	return out, 0, false, false
 }
 
-// verdict is how well a return address fits.
+// verdict rates a return address.
 type verdict int
 
 const (

@@ -103,7 +103,7 @@ func (d *x86) control() bool {
 		}
 	case x86asm.CALL:
 		if to, ok := d.jumpTarget(); ok {
-			if to == d.next { // to learn where it is
+			if to == d.next { // reads the program counter
 				d.addImm(d.a.sp, d.a.sp, -int64(d.w))
 				d.store(noReg, d.a.sp, 0, d.w)
 				return true

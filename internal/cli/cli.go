@@ -53,8 +53,8 @@ func limitMemory() {
 // Run cannot detect a standard output that was closed at the start (>&-): Go's runtime
 // opens /dev/null in its place.
 func Run(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	// A write to a closed pipe is an error, not the end of the process: temporary
-	// files are still to be removed.
+	// A write to a closed pipe must not end the process, so that temporary files are
+	// removed.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)

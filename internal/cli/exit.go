@@ -22,7 +22,7 @@ const (
 // Error is an error with an exit code. Any other error exits with Usage.
 type Error struct {
 	Code int
-	Err  error // nil: the command has said everything, only the code matters
+	Err  error // nil to print nothing
 }
 
 // Error returns the message of Err, or the code if Err is nil.
@@ -65,8 +65,8 @@ func Code(err error) int {
 	return Usage
 }
 
-// ClosedPipe reports whether err means that the reader of an output has closed its end,
-// which is not a failure.
+// ClosedPipe reports whether err is a write to a pipe whose reader has closed it, which is
+// not a failure.
 func ClosedPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
 }
@@ -101,8 +101,8 @@ func Message(err error) string {
 	return Printable(s)
 }
 
-// onFile returns the message s with its part, the message of err on a file, in the form
-// "NAME: reason". What wrapped the error may have named the file before.
+// onFile returns the message s in which part, the message of err on a file, is replaced by
+// "NAME: reason". The text before part may already name the file.
 func onFile(s, part, name string, err error) string {
 	if name == "" {
 		name = `""`

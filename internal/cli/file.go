@@ -98,7 +98,7 @@ func inputOf(info fs.FileInfo, inputs []string) (in string, is bool) {
 }
 
 // CheckStdout rejects a standard output that is also an input file. It is for commands
-// that write while they read: they would read their own output again, without end.
+// that write while they read: they would read their own output in an endless loop.
 func CheckStdout(stdout io.Writer, inputs []string) error {
 	f := file(stdout)
 	if f == nil {
@@ -106,7 +106,7 @@ func CheckStdout(stdout io.Writer, inputs []string) error {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil // writing to it says why
+		return nil // writing to it returns the error
 	}
 	if in, is := inputOf(info, inputs); is {
 		return Usagef("standard output is the same file as the input %s; what is written would be read again", in)
@@ -127,7 +127,7 @@ func (o *OutputFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Commit closes the file and puts it in its place.
+// Commit closes the file and replaces the target.
 func (o *OutputFile) Commit() error {
 	o.done = true
 	if err := o.f.Close(); err != nil {
@@ -146,7 +146,7 @@ func (o *OutputFile) Commit() error {
 }
 
 // Abort closes and removes the file, and leaves the target unchanged. After Commit, it
-// does nothing. It is for defer.
+// does nothing, so it can be deferred.
 func (o *OutputFile) Abort() {
 	if !o.done {
 		o.done = true
@@ -162,8 +162,8 @@ func (o *OutputFile) remove() {
 	}
 }
 
-// WriteOutput has write fill the output path, "" or "-" for stdout. A file
-// appears only if write returns nil; see [CreateOutput].
+// WriteOutput calls write with the output at path, or with stdout if path is "" or "-". It
+// creates the file only if write returns nil; see [CreateOutput].
 func WriteOutput(path string, inputs []string, stdout io.Writer, write func(io.Writer) error) error {
 	if path == "" || path == Stdio {
 		return write(stdout)

@@ -19,7 +19,7 @@ const groupAnnotation = "lwsbt_group"
 const exitCodes = `0 done, 1 the input is damaged or a check failed, 2 usage, unreadable input
 or nothing to do, 3 something outside failed, such as writing the output.`
 
-// exitAnnotation is the annotation of a command with the meanings of its exit codes.
+// exitAnnotation is the annotation of a command with the meaning of its exit codes.
 const exitAnnotation = "lwsbt_exit"
 
 // Root prepares the root command of a program and, when it runs, all its
@@ -120,7 +120,7 @@ func writeFlags(w io.Writer, c *cobra.Command) {
 	c.LocalFlags().SortFlags, c.InheritedFlags().SortFlags = false, false
 	c.LocalFlags().VisitAll(add)
 	c.InheritedFlags().VisitAll(add)
-	if i := slices.Index(order, "Flags"); i >= 0 && len(order) > 1 { // --help and its like last
+	if i := slices.Index(order, "Flags"); i >= 0 && len(order) > 1 { // --help and others last
 		order = append(slices.Delete(order, i, i+1), "Flags")
 	}
 	for _, name := range order {
@@ -178,8 +178,8 @@ func explainFlag(c *cobra.Command, err error) error {
 	return err
 }
 
-// checkValues refuses an empty value of a flag: most are of a variable of a shell that is
-// not set.
+// checkValues rejects an empty value of a flag, which usually comes from an unset shell
+// variable.
 func checkValues(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		empty := f.Value.Type() == "string" && f.Value.String() == ""
@@ -225,8 +225,8 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// Version returns the version that the program was built from: of its module, and
-// where that is not known, of the revision.
+// Version returns the version of the program's module, or else the revision it was built
+// from.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// interrupts returns the signals by which a user ends a command: not those that are
-// ignored, as nohup has it.
+// interrupts returns the signals by which a user ends a command, except ignored ones, as
+// under nohup.
 func interrupts() []os.Signal {
 	list := []os.Signal{syscall.SIGTERM}
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
@@ -21,17 +21,17 @@ func interrupts() []os.Signal {
 	return list
 }
 
-// together is how long after an interrupt another is taken for the same: timeout(1)
-// signals the process, and then its group.
+// together is the time within which two interrupts count as one: timeout(1) signals the
+// process, and then its group.
 const together = 200 * time.Millisecond
 
 // ending holds the clean-up for an interrupt that ends the process.
 var ending struct {
 	sync.Mutex
 	temporary map[string]bool    // files to remove
-	watched   bool               // interrupts come to watch
-	cancel    context.CancelFunc // of Interruptible's context, nil once the first has come
-	first     time.Time          // when that was
+	watched   bool               // watch receives interrupts
+	cancel    context.CancelFunc // of Interruptible's context, nil after the first interrupt
+	first     time.Time          // time of the first interrupt
 }
 
 // watchInterrupts sends all later interrupts to watch.
@@ -63,8 +63,8 @@ func keepAtInterrupt(path string) {
 	delete(ending.temporary, path)
 }
 
-// watch gives the first interrupt to Interruptible's context. At another it removes
-// temporary files, and ends the process as the signal would have.
+// watch cancels Interruptible's context at the first interrupt. At a second one, it removes
+// temporary files and ends the process as the signal would have.
 func watch(c <-chan os.Signal) {
 	for s := range c {
 		ending.Lock()

@@ -12,7 +12,7 @@ import (
 	text "github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// printable is unicode.IsPrint without the characters that turn the direction of text.
+// printable is unicode.IsPrint without the characters that change the direction of text.
 func printable(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.Is(unicode.Bidi_Control, r)
 }
@@ -36,10 +36,10 @@ func file(stream any) *os.File {
 	return f
 }
 
-// DefaultWidth is the columns of text that goes to no terminal.
+// DefaultWidth is the number of columns of output that is not a terminal.
 const DefaultWidth = 80
 
-// Width returns the columns of the terminal that w is, or else of $COLUMNS or 80.
+// Width returns the number of columns of the terminal w, or else $COLUMNS or 80.
 func Width(w io.Writer) int {
 	if f := file(w); f != nil && IsTerminal(w) {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n >= 20 {

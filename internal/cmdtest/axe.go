@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// axeVersion is the release of axe-core (MPL-2.0, by Deque) that examines pages. It is in
-// no page and not in this repository: npm fetches it for the test.
+// axeVersion is the release of axe-core (MPL-2.0, by Deque) that examines pages. npm
+// downloads it for the test; it is not part of pages or of this repository.
 const axeVersion = "4.14.1"
 
-// Axe returns the script of axe-core, and skips the test if it cannot be fetched.
+// Axe returns the script of axe-core. It skips the test if the script cannot be downloaded.
 func Axe(t testing.TB) string {
 	t.Helper()
 	npm, err := exec.LookPath("npm")

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// BadFiles runs a command on files of which it can read none: missing ones, directories,
-// text, damaged ones. args returns its arguments for a file. The command is to end with
-// exit code 2 or 3, or 125 to 127 if it runs others, print nothing, and say what is wrong in one line that names the file
-// once.
+// BadFiles runs a command on unreadable files: missing files, directories, text, damaged
+// files. args returns its arguments for a file. The command must exit with code 2 or 3, or
+// 125 to 127 if it runs other programs, print nothing to standard output, and print one line
+// with the error that names the file once.
 func BadFiles(t *testing.T, run Command, args func(file string) []string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -19,7 +19,7 @@ func FirstDifference(got, want string) string {
 	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
 }
 
-// Buffer can be read while it is written to.
+// Buffer is a buffer that one goroutine may read while another writes to it.
 type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

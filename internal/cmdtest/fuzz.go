@@ -18,14 +18,13 @@ import (
 // Command runs a command on arguments and standard input and returns its exit code.
 type Command func(args []string, stdin io.Reader, stdout, stderr io.Writer) int
 
-// Fuzz fuzzes a whole command: the input comes from the fuzzer, and bit n of a number
-// says whether the arguments flags[n] are given. "-" is added as the input.
+// Fuzz fuzzes a whole command. The fuzzer generates the standard input, and a number whose
+// bit n selects the arguments flags[n]. The last argument is "-".
 //
-// Whatever it is given, a command ends within a minute with one of the four exit
-// codes, says why it failed, prints no control characters but tabs and line ends to
-// where a terminal may be, says and prints the same again in a second run, and what it
-// calls JSON, XML or CSV parses. check, if not nil, looks at what is particular to the
-// command.
+// For any input, a command must end within a minute with one of the four exit codes, print
+// the reason for a failure, print no control characters except tabs and line ends, print the
+// same in a second run, and print valid JSON, XML or CSV in these formats. check, if not
+// nil, checks properties of the particular command.
 func Fuzz(f *testing.F, run Command, flags [][]string, check func(t *testing.T, args []string, input []byte, code int, out string)) {
 	if len(flags) > 32 {
 		f.Fatal("cmdtest: at most 32 flags")
@@ -39,19 +38,19 @@ func Fuzz(f *testing.F, run Command, flags [][]string, check func(t *testing.T, 
 	})
 }
 
-// Sub is a subcommand, or a command without any: its name, flags that may be given, and
-// what always is. In flags and arguments, FILE stands for a file with the input.
+// Sub is a subcommand, or a command without subcommands: its name, its optional flags, and
+// its fixed arguments. In flags and arguments, FILE is replaced by a file with the input.
 type Sub struct {
 	Name  string // "" for the command itself
 	Flags [][]string
 	Args  []string
-	// Verdict: exit code 1 is what the output reports, a test that failed, and needs no
-	// message.
+	// Verdict is set if exit code 1 means that a test failed. The output reports the
+	// failure, so no error message is needed.
 	Verdict bool
 }
 
-// FuzzSub is [Fuzz] for a command with subcommands, one of which a number picks. They
-// get the input on standard input, and as a file that cannot be executed.
+// FuzzSub is [Fuzz] for a command with subcommands, one of which the fuzzer selects. The
+// input is both standard input and a file that is not executable.
 func FuzzSub(f *testing.F, run Command, subs []Sub) {
 	f.Fuzz(func(t *testing.T, picked uint32, sub uint8, input []byte) {
 		s := &subs[int(sub)%len(subs)]
@@ -91,7 +90,7 @@ func pick(flags [][]string, picked uint32) (args []string) {
 	return args
 }
 
-// try runs a command twice and checks the promises of Fuzz.
+// try runs a command twice and checks the properties listed at Fuzz.
 func try(t *testing.T, run Command, args []string, input []byte, verdict bool) (code int, out string) {
 	type result struct {
 		code      int
@@ -145,8 +144,8 @@ func formatOf(args []string) string {
 	return ""
 }
 
-// parses reports what is wrong with text that is said to be of a format; of one that is
-// not known here, nothing.
+// parses returns an error if text is not valid in a format. It returns nil for unknown
+// formats.
 func parses(format, text string) error {
 	switch format {
 	case "json", "jsonl", "speedscope", "dhat":

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// Full reports whether LWSBT_FULL is set: tests that take long are run, too.
+// Full reports whether LWSBT_FULL is set, which enables long tests.
 func Full() bool { return os.Getenv("LWSBT_FULL") != "" }
 
-// All reports whether LWSBT_FULL is "all": the tests that take longest are run, too.
+// All reports whether LWSBT_FULL is "all", which also enables the longest tests.
 func All() bool { return os.Getenv("LWSBT_FULL") == "all" }
 
-// Long skips a test that takes long, unless LWSBT_FULL is set.
+// Long skips a long test unless LWSBT_FULL is set.
 func Long(t testing.TB) {
 	t.Helper()
 	if !Full() {

@@ -152,8 +152,8 @@ var memoryCases = func() (list []memoryCase) {
 	return list
 }()
 
-// Every command holds to its limit of memory, whatever its input; the table of the docs
-// is what this measures.
+// Every command stays within its memory limit for any input. The table in the documentation
+// has the measurements of this test.
 func TestMemory(t *testing.T) {
 	all := Full() || *update
 	if !all && *sizes == "" {

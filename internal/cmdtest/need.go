@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Need skips the test unless the programs are installed. Empty names are left out, and
-// options may follow a name. A cross compiler must also find its C library: Debian
-// only recommends that with it.
+// Need skips the test unless the programs are installed. It ignores empty names. Options may
+// follow a name. A cross compiler must also find its C library, which Debian only recommends
+// to install with it.
 func Need(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
@@ -22,10 +22,10 @@ func Need(t testing.TB, programs ...string) {
 
 var (
 	cross = regexp.MustCompile(`-linux-(gnu(eabihf)?|musl)-gcc$|^arm-none-eabi-gcc$`)
-	tried sync.Map // of compilers with options, what is missing
+	tried sync.Map // by compiler with options: result of missing
 )
 
-// missing returns what is missing of a program, "" if nothing.
+// missing returns the missing part of a program, "" if nothing is missing.
 func missing(program string) string {
 	argv := strings.Fields(program)
 	if len(argv) == 0 {

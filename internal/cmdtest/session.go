@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// Session is a document that shows commands and their output. A command follows
-// "$ " in a block of type console and, if its line ends in a backslash or a pipe, goes
-// on in the next; below it is what it prints. "…" stands for any text in a line, and
-// a line of "…" alone for any lines. A block after a comment "<!-- needs: tool … -->"
-// is skipped where one of the tools is not installed, or a variable, in capitals, not
-// set; after "<!-- numbers vary -->" numbers may be others.
+// Session is a document that shows commands and their output. In a block of type console, a
+// command follows "$ ", and continues on the next line if the line ends in a backslash or a
+// pipe. Its output follows. "…" matches any text in a line, and a line with only "…" matches
+// any lines. A block after a comment "<!-- needs: tool … -->" is skipped if one of the tools
+// is not installed; a name in capitals is a variable that must be set. In a block after
+// "<!-- numbers vary -->", numbers may differ.
 type Session struct {
 	Document string
-	Least    int  // so many commands must be there
-	Update   bool // write the document anew, with what is printed where it differs
+	Least    int  // minimum number of commands
+	Update   bool // rewrite the document with the actual output where it differs
 	// Run runs a command and returns its output.
 	Run func(t *testing.T, line string) (string, error)
-	// Plain, if not nil, returns text without the parts that may differ from run to run.
+	// Plain, if not nil, returns text without the parts that differ between runs.
 	Plain func(text string) string
 }
 
@@ -75,8 +75,8 @@ func (s Session) Test(t *testing.T) {
 // difference is a difference between the document and the output.
 type difference struct{ error }
 
-// block runs the commands of a block. It returns the block as it is to be written, and
-// what is not as the document says.
+// block runs the commands of a block. It returns the updated block, and the differences from
+// the document.
 func (s Session) block(t *testing.T, list []typed, plain func(string) string) (written string, faults []error) {
 	written = "console\n"
 	for _, c := range list {
@@ -111,8 +111,8 @@ func firstUnlike(got, want string) string {
 	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
 }
 
-// keep returns text, in which the first lines and the last that are like those of was are
-// written as there: "…" is for what differs from run to run.
+// keep returns text with its first and last lines replaced by the matching lines of was,
+// which may have "…" for parts that differ between runs.
 func keep(text, was string) string {
 	t, w := strings.SplitAfter(text, "\n"), strings.SplitAfter(was, "\n")
 	n := 0
@@ -128,12 +128,12 @@ func keep(text, was string) string {
 
 var (
 	remark = regexp.MustCompile(`<!-- ([^>]*?) -->\n$`)
-	// numbers matches numbers, bars, and the spaces and rules that depend on their width.
+	// numbers matches numbers, bars, and the spaces and lines that depend on their width.
 	numbers = regexp.MustCompile(` *0x[0-9a-f]+| *[0-9][0-9,.]*|-----+|[▁-█]+| {2,}`)
 )
 
-// installed reports whether all tools are, and logs the first that is not. A name in
-// capitals matches the name of a variable that must be set.
+// installed reports whether all tools are installed, and logs the first missing tool. A name
+// in capitals is a variable that must be set.
 func installed(t *testing.T, document string, tools []string) bool {
 	for _, tool := range tools {
 		if strings.ToUpper(tool) == tool {
@@ -153,7 +153,7 @@ func installed(t *testing.T, document string, tools []string) bool {
 
 var unfinished = regexp.MustCompile(`(\\|\|)$`)
 
-// typed is a command of a session with its output in the document.
+// typed is a command of a session and its output in the document.
 type typed struct{ line, want string }
 
 // commands returns the commands of a console block.
@@ -175,9 +175,9 @@ func commands(body string) (list []typed) {
 	return list
 }
 
-// Shell returns what runs a command by bash in a directory, with env added to the
-// environment. What it prints is output, errors and notes, and it must end with exit
-// code 0.
+// Shell returns a function for Session.Run that runs a command by bash in a directory, with
+// env added to the environment. The output includes standard error. The command must exit
+// with code 0.
 func Shell(dir string, env []string) func(t *testing.T, line string) (string, error) {
 	return func(t *testing.T, line string) (string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -192,7 +192,7 @@ func Shell(dir string, env []string) func(t *testing.T, line string) (string, er
 	}
 }
 
-// like reports whether text is as wanted, in which "…" stands for any text.
+// like reports whether text matches want, in which "…" matches any text.
 func like(text, want string) bool {
 	pattern := regexp.QuoteMeta(want)
 	pattern = regexp.MustCompile(`(?m)^…\n`).ReplaceAllString(pattern, `(?s:.*?)`)

@@ -1,6 +1,6 @@
 // Package heapfile reads the files of other heap profilers: pprof (protobuf, and the text of
-// gperftools and jemalloc), heaptrack, valgrind's DHAT, and the kernel's page_owner. Each
-// file becomes one or more profiles of pprof, which have call paths with names.
+// gperftools and jemalloc), heaptrack, valgrind's DHAT, and the kernel's page_owner. It
+// converts each file to one or more pprof profiles with named call paths.
 package heapfile
 
 import (
@@ -29,12 +29,13 @@ type Profile struct {
 // format is a kind of file.
 type format struct {
 	name string
-	// begins reports whether a file that begins with head, decompressed, is of the format.
+	// begins reports whether a file whose decompressed data begins with head may have the
+	// format.
 	begins func(head []byte) bool
 	// read reads a file. Its profiles' Names are moments, "" for a file with one profile.
 	read func(io.Reader) ([]Profile, error)
-	// certain reports whether head alone proves the format: an error is then one of the
-	// file. Otherwise the file may be a log.
+	// certain reports whether head proves the format. If not, a file that cannot be read
+	// may be a log.
 	certain func(head []byte) bool
 }
 
@@ -58,7 +59,7 @@ const (
 	headSize  = 512
 )
 
-// errTooLarge is the error of a file that is over the limit.
+// errTooLarge is the error for a file that exceeds a limit.
 var errTooLarge = errors.New("too large")
 
 // limited is a reader that fails beyond a number of bytes.
@@ -76,7 +77,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Read reads a file. It returns nil if the file is not of a format above, or not a regular
+// Read reads a file. It returns nil if the file has none of the formats, or is not a regular
 // file. Names in the profiles are safe to print.
 func Read(path string) ([]Profile, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
@@ -84,7 +85,7 @@ func Read(path string) ([]Profile, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil // reading it as a log tells why
+		return nil, nil // reading it as a log returns the error
 	}
 	defer f.Close()
 	in, close, err := decompress(f)
@@ -148,8 +149,7 @@ func reason(err error) error {
 	return err
 }
 
-// clean makes the names of a profile safe to print: they are as untrusted as the names of
-// an ELF file.
+// clean makes the names of a profile, which are untrusted, safe to print.
 func clean(p *profile.Profile) {
 	for _, f := range p.Function {
 		f.Name, f.SystemName, f.Filename = printable.Text(f.Name), printable.Text(f.SystemName), printable.Text(f.Filename)

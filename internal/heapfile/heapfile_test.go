@@ -106,8 +106,8 @@ const tcmallocText = `heap profile:      3:      300 [     9:      900] @ heappr
 MAPPED_LIBRARIES:
 `
 
-// jemallocText is sampled with a mean of 1024 bytes: 2 blocks of 1024 bytes stand for
-// 2/(1-1/e) = 3.16.
+// jemallocText is sampled with a mean of 1024 bytes: 2 blocks of 1024 bytes represent
+// 2/(1-1/e) = 3.16 blocks.
 const jemallocText = `heap_v2/1024
   t*: 2: 2048 [0: 0]
   t0: 2: 2048 [0: 0]

@@ -20,7 +20,7 @@ import (
 // The text of gperftools (docs/heapprofile.html, heap-profile-table.cc) and of jemalloc
 // (prof_data.c, 3.6 to 5.3). Each call path has its live blocks and bytes, in gperftools
 // before the path, and in jemalloc after it, the total ("t*") and by thread. The memory map
-// stands at the end.
+// is at the end.
 var (
 	heapFirst = regexp.MustCompile(`^heap profile:\s+\d+:\s+\d+ \[\s*\d+:\s*\d+\] @ (\S+)`)
 	heapRow   = regexp.MustCompile(`^\s*(\d+):\s+(\d+) \[\s*\d+:\s*\d+\] @((?: 0x[0-9a-fA-F]+)*)`)
@@ -38,8 +38,8 @@ type heapText struct {
 	*builder
 	rate    float64 // mean bytes between samples, 0 if all allocations count
 	paths   []heapTextPath
-	pending []uint64 // the path before its sum, in jemalloc
-	waiting bool     // for the sum
+	pending []uint64 // in jemalloc, the path whose sum follows
+	waiting bool     // the sum of pending follows
 	process *symbol.Process
 	found   map[uint64]*profile.Location
 }
@@ -49,8 +49,8 @@ type heapTextPath struct {
 	pcs          []uint64 // return addresses, innermost first
 }
 
-// readHeapText reads a file and names its addresses by the files in its memory map, where
-// these are the mapped ones.
+// readHeapText reads a file. It names addresses by the files in the memory map, if they are
+// still the mapped files.
 func readHeapText(r io.Reader) ([]Profile, error) {
 	h := &heapText{builder: newBuilder(), found: map[uint64]*profile.Location{}}
 	in := bufio.NewReaderSize(&limited{r, maxFile}, 64<<10)
@@ -124,8 +124,8 @@ func (h *heapText) line(text string, first bool) error {
 	return nil
 }
 
-// scale turns sampled values into estimates: a block of s bytes is sampled with the
-// probability 1-exp(-s/rate).
+// scale returns estimates from sampled values: a block of s bytes is sampled with probability
+// 1-exp(-s/rate).
 func (h *heapText) scale(count, size int64) (int64, int64) {
 	if h.rate <= 1 || size == 0 {
 		return count, size

@@ -26,8 +26,8 @@ type heaptrack struct {
 	traces  []heaptrackTrace
 	blocks  []heaptrackBlock
 	live    int64 // bytes
-	peak    int64 // the most that live was
-	epoch   int64 // number of times that peak rose
+	peak    int64 // maximum of live
+	epoch   int64 // number of increases of peak
 }
 
 // heaptrackTrace is a node of the tree of call paths.
@@ -36,7 +36,7 @@ type heaptrackTrace struct{ ip, parent int }
 // heaptrackBlock is all allocations of a size and call path.
 type heaptrackBlock struct {
 	size, trace, live int64
-	// before is the value of live when it first changed after the peak of epoch.
+	// before is the value of live before its first change after the peak of epoch.
 	before, epoch int64
 }
 
@@ -68,8 +68,8 @@ func readHeaptrack(r io.Reader) ([]Profile, error) {
 	return []Profile{{peak, "peak"}, {end, "end"}}, err
 }
 
-// line reads a line. Lines of other letters are of no interest: times, page sizes, memory
-// of the process, suppressions.
+// line reads a line. It ignores lines with other letters: times, page sizes, memory of the
+// process, suppressions.
 func (h *heaptrack) line(text []byte) error {
 	if len(text) < 2 || text[1] != ' ' {
 		return nil
@@ -117,7 +117,7 @@ func (h *heaptrack) line(text []byte) error {
 	return nil
 }
 
-// str reads a string, which has its length in front from version 3 on.
+// str reads a string. From version 3 on, the length precedes the string.
 func (h *heaptrack) str(text []byte) error {
 	if h.version >= 3 {
 		length, s, ok := bytes.Cut(text, []byte(" "))
@@ -196,8 +196,8 @@ func (h *heaptrack) event(kind byte, v []int64) error {
 	return nil
 }
 
-// samples returns the profile of one moment. A block can be below 0 in a recording that
-// was attached to a running program: its frees of older blocks are not blocks.
+// samples returns the profile of one moment. It omits negative numbers of live blocks, which
+// occur in a recording that was attached to a running program and has frees of older blocks.
 func (h *heaptrack) samples(live func(*heaptrackBlock) int64) (*profile.Profile, error) {
 	byTrace := map[int64]*profile.Sample{}
 	var samples []*profile.Sample

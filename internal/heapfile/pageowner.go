@@ -20,8 +20,8 @@ var (
 	ownerFrame = regexp.MustCompile(`^\s+(?:\[<([0-9a-fA-F]+)>\] )?([^\s+]+)\+0x([0-9a-fA-F]+)/0x[0-9a-fA-F]+(?: \[(\S+)\])?`)
 )
 
-// pageSize is the size of a page of order 0 in bytes. The file does not tell it; it is
-// larger on some machines.
+// pageSize is the size of a page of order 0 in bytes. The file does not have it; it is larger
+// on some machines.
 const pageSize = 4096
 
 func isPageOwner(head []byte) bool {
@@ -50,9 +50,9 @@ type pageOwner struct {
 	locations map[string]*profile.Location // by name and offset
 	samples   map[string]*profile.Sample   // by stack
 	list      []*profile.Sample
-	times     int64 // how often the page that follows was found
-	order     int   // of the page, -1 outside of one
-	pages     int64 // of which the stack is being read, 0 if none
+	times     int64 // number of occurrences of the next page
+	order     int   // order of the current page, -1 if none
+	pages     int64 // number of pages with the current stack, 0 if none
 	stack     []*profile.Location
 	key       strings.Builder
 }

@@ -17,12 +17,11 @@ func isPprof(head []byte) bool {
 // isCertainlyPprof reports whether field 2 follows in the inner message.
 func isCertainlyPprof(head []byte) bool { return head[1] == 4 && head[4] == 0x10 }
 
-// Frames that a profile may have, counted for each sample anew: locations are written once,
-// however often they are called. The deepest stacks that profilers record have 2,048; a
-// byte expands to some 3 frames.
+// Limits for the sum of frames over all samples of a profile. A file has each location once,
+// so a byte can represent about 3 frames. The deepest stacks of profilers have 2,048 frames.
 const (
 	maxSampleFrames = 1 << 12
-	minFrames       = 1 << 20 // whatever its size
+	minFrames       = 1 << 20 // allowed for a profile of any size
 	framesPerByte   = 16
 )
 

@@ -37,14 +37,14 @@ var columns = []column{
 	{"100L", setting{dumps: 100, boots: 1, lossy: true}}, {"20 3b", setting{dumps: 20, boots: 3}}, {"100 3b", setting{dumps: 100, boots: 3}},
 }
 
-// score is the score of a method in a column.
+// score is the result of one method in one column.
 type score struct {
 	logs, first    int // logs with a leak, and those in which it was ranked first
 	accused        int // paths accused in the logs without a leak
 	intervals, hit int // intervals of the rate, and those with the true rate
 }
 
-// bench is all results.
+// bench holds all results.
 type bench struct {
 	columns []column
 	scores  [][]score // by method and column
@@ -163,7 +163,7 @@ func (s *score) rate() float64 { return 100 * float64(s.first) / float64(max(1, 
 func number(name string) int {
 	n, err := strconv.ParseUint(strings.TrimPrefix(name, "0x"), 16, 64)
 	if err != nil {
-		panic(err) // profile made it of an address
+		panic(err) // profile formats the name from an address
 	}
 	return int(n) - 1
 }

@@ -11,7 +11,7 @@ import (
 // finding is the result of a method for a log.
 type finding struct {
 	first   int // the path it ranks first, -1 if none
-	accused int // how many paths it accuses of leaking
+	accused int // number of paths it accuses of leaking
 	says    profile.Verdict
 	covered int // 1 if the interval of the leak's rate has the true one, -1 if not, 0 if it has none
 }
@@ -54,7 +54,7 @@ func rule(w *simulated) finding {
 	return f
 }
 
-// judged is a path with a score, and the probability that noise looks so.
+// judged is a path with a score and a p value.
 type judged struct {
 	path  int
 	score float64
@@ -63,7 +63,7 @@ type judged struct {
 	error float64
 }
 
-// rank orders the paths by a score; those that are accused come first. With bh the p values
+// rank orders the paths by a score, accused paths first. With bh the p values
 // are corrected by Benjamini and Hochberg's method, at 5 %.
 func (w *simulated) rank(judge func(w *simulated, x []float64) judged, bh bool) finding {
 	var list []judged
@@ -152,7 +152,7 @@ func leastSquares(w *simulated, x []float64) judged {
 	return j
 }
 
-// slopeR2 is the slope times how much of the variance it explains.
+// slopeR2 is the slope times the fraction of the variance that the line explains.
 func slopeR2(w *simulated, x []float64) judged {
 	j := leastSquares(w, x)
 	var explained, all float64
@@ -183,8 +183,8 @@ func everyDump(w *simulated, x []float64) judged {
 	return j
 }
 
-// floorRise is by how much the floor rises; it accuses a path of which
-// it rises by 30 % of the most that the path ever held.
+// floorRise scores the rise of the floor. It accuses paths whose floor rises by 30 % of their
+// maximum.
 func floorRise(w *simulated, x []float64) judged {
 	j := judged{p: 1}
 	top := 0.0

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// setting is how the logs of a column are made.
+// setting holds the parameters for the logs of a column.
 type setting struct {
 	dumps int // of all boots
 	boots int
@@ -22,23 +22,23 @@ type simulated struct {
 	boot []int       // by dump, from 1
 	at   []float64   // by dump: hours since the boot
 	kept []float64   // by dump: fraction of the blocks that the log has
-	seen [][]amount  // by path and dump, as the log has it
-	all  []amountSum // by dump: what was live
+	seen [][]amount  // by path and dump, without lost blocks
+	all  []amountSum // by dump: all live blocks
 	leak int         // index of the path that leaks, -1 if none
 	kind string      // of the leak
 	rate float64     // of the leak, bytes per hour
 }
 
-// amount is the value of a call path.
+// amount is the live memory of a call path.
 type amount struct{ count, bytes float64 }
 
 type amountSum struct{ count, bytes float64 }
 
-// source is a call path: how many blocks it holds at times of a boot, and their size.
+// source is a call path: its number of blocks over the time of a boot, and their size.
 type source struct {
 	level  float64 // typical number of blocks
 	size   float64 // bytes per block
-	buffer bool    // one block, of which the size varies
+	buffer bool    // one block of varying size
 	shape  func(rng *rand.Rand, u []float64) []float64
 }
 
@@ -79,7 +79,7 @@ func (w *simulated) dumpTimes(rng *rand.Rand, s setting, hours float64) {
 	}
 }
 
-// fill computes the values of the log.
+// fill computes the values in the log.
 func (w *simulated) fill(rng *rand.Rand, list []source, hours, loss float64) {
 	w.all = make([]amountSum, len(w.boot))
 	got := make([]float64, len(w.boot))
@@ -192,7 +192,7 @@ var caches = []func(rng *rand.Rand, s *source){
 		level := s.level
 		s.shape = steadily(func(rng *rand.Rand, _ float64) float64 { return poisson(rng, level) / level })
 	},
-	func(rng *rand.Rand, s *source) { // noise that remembers
+	func(rng *rand.Rand, s *source) { // autocorrelated noise
 		keep, width := uniform(rng, 0.5, 0.95), uniform(rng, 0.1, 0.4)
 		s.shape = func(rng *rand.Rand, u []float64) []float64 {
 			v, x := make([]float64, len(u)), rng.NormFloat64()

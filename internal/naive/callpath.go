@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The second implementation of Part III, call paths. A line is a list of digits, which are
-// read one after the other; numbers are computed without bounds and then compared with them.
+// The second implementation of Part III, call paths. It reads a line digit by digit. It first
+// computes numbers and then checks their limits.
 
 // CallFrame is one frame of a call path: an offset in the code in units, or an address.
 type CallFrame struct {
@@ -19,9 +19,9 @@ type CallBlock struct{ Address, Size uint64 }
 
 // PathEntry is one entry of a ~p# line.
 type PathEntry struct {
-	Base       int         // 0 to 3: what the frames begin with
+	Base       int         // base, 0 to 3
 	Name       uint32      // with bases 2 and 3
-	Frames     []CallFrame // that stand in the line, outermost first, those of the entries before included
+	Frames     []CallFrame // frames in the line, outermost first, including frames shared with earlier entries
 	Definition bool        // no values follow
 
 	Live, Bytes  uint64
@@ -47,11 +47,11 @@ const (
 	flagLater  = 32
 )
 
-// codeLimit is the first offset that is none: 2^27 units.
+// codeLimit is the limit for offsets: 2^27 units.
 const codeLimit = 1 << 27
 
-// digitReader takes fields from the front of a list of digits, each 0 to 63. The first
-// fault stays in reason, and from then on every field is 0.
+// digitReader reads fields from a list of digits, each 0 to 63. reason is the first fault.
+// After a fault, every field is 0.
 type digitReader struct {
 	digits []uint64
 	pos    int
@@ -97,7 +97,7 @@ func (r *digitReader) number() uint64 {
 		digits++
 		sum.Add(sum, new(big.Int).Mul(weight, big.NewInt(int64(d%32))))
 		weight.Mul(weight, big.NewInt(32))
-		if digits == 13 && d > 15 { // 2^64 or more, however it goes on
+		if digits == 13 && d > 15 { // 2^64 or more
 			r.reject("number")
 		}
 		if d >= 32 {
@@ -146,7 +146,7 @@ func (r *digitReader) frame(ref uint64) CallFrame {
 	return CallFrame{X: uint64(x)}
 }
 
-// unfold returns the difference that is folded to v.
+// unfold returns the difference that fold maps to v.
 func unfold(v uint64) int64 {
 	if v%2 == 0 {
 		return int64(v / 2)
@@ -154,7 +154,7 @@ func unfold(v uint64) int64 {
 	return -int64(v/2) - 1
 }
 
-// fold is the reverse of unfold.
+// fold maps a difference to an unsigned number, the inverse of unfold.
 func fold(d int64) uint64 {
 	if d >= 0 {
 		return 2 * uint64(d)
@@ -162,7 +162,7 @@ func fold(d int64) uint64 {
 	return 2*uint64(-(d+1)) + 1
 }
 
-// reference is what the step behind a frame counts from.
+// reference returns the offset from which the step after a frame counts.
 func reference(f CallFrame) uint64 {
 	if f.Escaped {
 		return 0
@@ -224,7 +224,7 @@ func ReadPaths(line string) (PathLine, string) {
 		}
 	}
 	var before *PathEntry
-	units := uint64(0) // of the block before
+	units := uint64(0) // of the previous block
 	for !r.done() {
 		e := r.path(before)
 		r.values(&e, l.Flags, l.Unit, &units)
@@ -237,7 +237,7 @@ func ReadPaths(line string) (PathLine, string) {
 	return l, ""
 }
 
-// path reads base, name and frames of an entry; before is the entry before it, nil if there is none.
+// path reads base, name and frames of an entry. before is the previous entry, or nil.
 func (r *digitReader) path(before *PathEntry) PathEntry {
 	k := r.number()
 	if r.reason != "" {

@@ -40,9 +40,9 @@ func WritePaths(l PathLine) string {
 	return WritePathsSharing(l, func(int) uint64 { return 0 })
 }
 
-// WritePathsSharing is WritePaths with the base that form returns for each entry, 4 or more
-// for a path that goes on from the entry before; 0 stands for the entry's own. The form must
-// fit the entry.
+// WritePathsSharing is WritePaths with the base that form returns for each entry: 4 or more
+// for a path that continues the previous entry, 0 for the entry's own base. The form must fit
+// the entry.
 func WritePathsSharing(l PathLine, form func(n int) uint64) string {
 	w := &digitWriter{}
 	w.fixed(uint64(l.Flags), 1)

@@ -5,11 +5,11 @@ type PathEvent struct {
 	Kind         string // allocated freed moved unknown lost
 	Time, Thread uint64
 	Number       uint64 // of the block: allocated, freed, moved
-	Old          uint64 // number of the block before: moved
+	Old          uint64 // previous number of the block: moved
 	Path         uint32 // name: allocated, moved
 	Size         uint64 // allocated, moved
 	Address      uint64 // with flag 1: allocated, moved, unknown
-	Lost         uint64 // lost: events that are missing
+	Lost         uint64 // number of missing events: lost
 }
 
 // EventLine is a ~v# line.
@@ -42,7 +42,7 @@ type eventReader struct {
 	EventLine
 	paths              []uint32
 	time, thread, next uint64
-	units              uint64 // address of the block before, in units
+	units              uint64 // address of the previous block, in units
 }
 
 // ReadEvents reads a ~v# line; reason is "" on success.
@@ -99,7 +99,7 @@ func (r *eventReader) add(e PathEvent) {
 	r.Events = append(r.Events, e)
 }
 
-// item returns the name of the path that a stands for.
+// item returns the name of the path that item a refers to.
 func (r *eventReader) item(a uint64) uint32 {
 	if a == 0 {
 		r.paths = append(r.paths, r.name())
@@ -112,7 +112,7 @@ func (r *eventReader) item(a uint64) uint32 {
 	return r.paths[a-1]
 }
 
-// block reads size and address of a block that begins.
+// block reads size and address of a new block.
 func (r *eventReader) block(e *PathEvent) {
 	e.Size = r.number()
 	e.Address = r.address()
@@ -145,8 +145,8 @@ func (r *eventReader) other(a uint64) {
 	}
 }
 
-// WriteEvents returns the ~v# line of events. A path is written by its name where the line
-// has it for the first time, else by its place.
+// WriteEvents returns the ~v# line of events. The first occurrence of a path in the line is
+// written as its name, later ones as its place.
 func WriteEvents(l EventLine) string {
 	w := &digitWriter{}
 	w.fixed(uint64(l.Flags), 1)

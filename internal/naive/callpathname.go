@@ -3,14 +3,14 @@ package naive
 // CodeRange is a range of executable addresses.
 type CodeRange struct{ Start, Length uint64 }
 
-// mix returns the name of a path by that of the path without its innermost frame, where x is
-// what this frame is mixed in with.
+// mix returns the name of a path. h is the name of the path without its innermost frame, and
+// x is the value of this frame for the hash.
 func mix(h uint32, x uint32) uint32 {
 	g := (h ^ x) * 0x9E3779B1
 	return g ^ (g >> 15)
 }
 
-// Name returns the name of a path: that of base 0, or of base 1 if cut is set, and frames,
+// Name returns the name of the path with base 0, or base 1 if cut is set, and frames,
 // outermost first.
 func Name(cut bool, frames []CallFrame) uint32 {
 	if cut {
@@ -19,8 +19,8 @@ func Name(cut bool, frames []CallFrame) uint32 {
 	return NameBehind(0, frames)
 }
 
-// NameBehind returns the name of the path that has this outer part, given by its name, and
-// frames further in.
+// NameBehind returns the name of the path with the outer part named outer, followed by
+// frames, outermost first.
 func NameBehind(outer uint32, frames []CallFrame) uint32 {
 	h := outer
 	for _, f := range frames {
@@ -35,8 +35,9 @@ func NameBehind(outer uint32, frames []CallFrame) uint32 {
 	return h
 }
 
-// ToFrame returns the frame of an address, by ranges that are laid end to end, in units of
-// 2^shift bytes. Of ranges that hold the address the last one counts. (BT-CODE-1, BT-CODE-2)
+// ToFrame returns the frame of an address. Offsets count units of 2^shift bytes over the
+// ranges end to end. If several ranges hold the address, the last one counts. (BT-CODE-1,
+// BT-CODE-2)
 func ToFrame(address uint64, ranges []CodeRange, shift int) CallFrame {
 	unit := uint64(1) << shift
 	found := CallFrame{Escaped: true, X: address}

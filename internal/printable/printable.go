@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with everything escaped, as in a Go string literal, that could
-// begin a new line, control a terminal or change the direction of the text after
-// it: control and format characters, unusual spaces, bytes that are not UTF-8.
-// Printable characters, a space and a backslash included, stay as they are.
+// Text returns s with characters escaped, as in a Go string literal, that could begin a new
+// line, control a terminal or change the direction of text: control and format characters,
+// unusual spaces, and bytes that are not UTF-8. All other characters are unchanged, including
+// spaces and backslashes.
 func Text(s string) string {
 	n := prefix(s)
 	if n == len(s) {

@@ -11,14 +11,13 @@ import (
 	"strings"
 )
 
-// rounds is how often each tool runs; they take turns, and the least of each figure
-// counts.
+// rounds is the number of runs of each tool, in turns. The minimum of each figure counts.
 const rounds = 5
 
 // cost is the cost of a run.
 type cost struct {
 	all  float64 // CPU seconds of all its processes
-	own  float64 // CPU seconds of the program's thread until its last statement, if it tells
+	own  float64 // CPU seconds of the program's thread until its last statement, if reported
 	file int64   // bytes of the recording
 }
 
@@ -26,7 +25,7 @@ func (c *cost) least(d cost) {
 	c.all, c.own, c.file = min(c.all, d.all), min(c.own, d.own), d.file
 }
 
-// cost prints how much processor time recording adds to programs.
+// cost prints the cost of recording programs.
 func (b *bench) cost() error {
 	out := b.path("out")
 	record := []string{b.path("btrecord"), "-q", "-o", out}
@@ -40,7 +39,7 @@ func (b *bench) cost() error {
 		{"btrecord --sample 512K", append(record, "--sample", "512K", "--")},
 		{"heaptrack", []string{"heaptrack", "-o", out}},
 	}
-	// The time that each tool takes to start is not a cost of events.
+	// Subtract the start of each tool, which is not a cost of events.
 	empty, err := b.turns(tools[0].args, program{args: []string{"cat", "/dev/null"}})
 	starts := []cost{empty}
 	for _, t := range tools[1:] {

@@ -44,8 +44,8 @@ type bench struct {
 	dir, heaptrack string
 }
 
-// A program is one to record, with its arguments. If it is a server, drive gives it
-// work, and then has it end.
+// program is a program to record, with its arguments. If it is a server, drive sends it
+// requests and then ends it.
 type program struct {
 	name  string
 	args  []string
@@ -152,9 +152,9 @@ func driveRedis(socket string) error {
 	return nil
 }
 
-// run runs a program with an environment that is the same but for extra, and drive,
-// unless nil, beside it. It returns what the program wrote to standard error, its CPU
-// time in seconds, and its largest resident set in KB.
+// run runs a program with a fixed environment plus extra, and, unless nil, drive at the same
+// time. It returns the standard error of the program, its CPU time in seconds, and its
+// maximum resident set in KB.
 func (b *bench) run(args []string, drive func() error, extra ...string) (stderr string, cpu float64, rss int64, err error) {
 	c := exec.Command(args[0], args[1:]...)
 	c.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "PERL_HASH_SEED=0", "PYTHONHASHSEED=0", "LC_ALL=C.UTF-8"}, extra...)

@@ -189,7 +189,7 @@ func (b *bench) dhat(p program) (*sums, error) {
 	return s, nil
 }
 
-// interpret returns heaptrack's file of a run.
+// heaptrackRaw returns the file that heaptrack writes for a run.
 func (b *bench) heaptrackRaw(p program) (string, error) {
 	raw := b.path("heaptrack.raw")
 	os.Remove(raw)

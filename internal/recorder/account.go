@@ -2,27 +2,27 @@
 
 package recorder
 
-// sum has the allocations of a call path.
+// sum holds the totals of a call path.
 type sum struct {
 	live, bytes         uint64 // now
-	peakLive, peakBytes uint64 // when the heap was largest, if epoch is that of the peak
+	peakLive, peakBytes uint64 // at the peak, if epoch equals account.epoch
 	epoch               uint64
 }
 
-// totals are the sums of a process since the boot.
+// totals holds the totals of a process since the boot.
 type totals struct {
 	allocs, frees uint64
 	bytes         uint64 // of all allocations
-	live, peak    uint64 // bytes now, and at most
-	foreign       uint64 // frees of blocks that the recorder does not know
+	live, peak    uint64 // bytes: current and maximum
+	foreign       uint64 // frees of unknown blocks
 	conflicts     uint64 // allocations at an address that was live
 	lost          uint64 // events that the program could not record
 }
 
 // account adds up a process's blocks by call path.
 //
-// The heap at its peak is kept without a copy: the first change of a path after a new
-// peak saves the value of the path at the peak.
+// The heap at its peak is not copied: the first change of a path after a new peak saves the
+// values of the path at the peak.
 type account struct {
 	totals
 	sums   []sum  // by pathID
@@ -65,7 +65,7 @@ func (a *account) remove(p pathID, size uint64) {
 	a.live -= size
 }
 
-// now returns the live value of a path.
+// now returns the current live blocks of a path.
 func (a *account) now(p pathID) (blocks, bytes uint64) {
 	if int(p) >= len(a.sums) {
 		return 0, 0
@@ -73,7 +73,7 @@ func (a *account) now(p pathID) (blocks, bytes uint64) {
 	return a.sums[p].live, a.sums[p].bytes
 }
 
-// then returns the live value of a path at the time when the heap was largest.
+// then returns the live blocks of a path at the peak.
 func (a *account) then(p pathID) (blocks, bytes uint64) {
 	switch {
 	case int(p) >= len(a.sums):

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Request is what a user asks of a recorder that runs, for one process.
+// Request is a user's request to a running recorder, for one process.
 type Request string
 
 // Requests.
@@ -23,14 +23,14 @@ const (
 	Dump Request = "dump" // write a dump now
 )
 
-// request is a request that waits for the recorder's loop.
+// request is a Request that waits for the recorder's loop.
 type request struct {
 	Request
 	pid   int
 	reply chan string
 }
 
-// controller takes requests at an abstract socket: it has no file that could be left over.
+// controller accepts requests at an abstract socket, which leaves no file behind.
 type controller struct {
 	listener net.Listener
 	requests chan request
@@ -103,8 +103,8 @@ func mayControl(conn *net.UnixConn) bool {
 	return allowed
 }
 
-// Control asks the recorder of a process to do something, and returns its answer. The
-// error says why it did not.
+// Control sends a request to the recorder of a process, and returns the answer. The error is
+// the reason why the request was not executed.
 func Control(pid int, r Request) (answer string, err error) {
 	conn, recorder, err := dialRecorder(pid)
 	if err != nil {

@@ -51,7 +51,7 @@ type header struct {
 	_     [15]uint32
 }
 
-// slot says who has a ring, and how full it is.
+// slot holds the owner and the fill level of a ring.
 type slot struct {
 	state    atomic.Uint32
 	pid, tid uint32

@@ -47,8 +47,8 @@ func (s *liveSlot) block() block {
 	return block{s.addr, s.word >> 16, s.path, s.word&(1<<16-1)<<32 | uint64(s.low)}
 }
 
-// put adds a block. If there is one at its address already, put replaces it and returns
-// it.
+// put adds a block. If there is already a block at its address, put replaces that block and
+// returns it.
 func (t *liveTable) put(b block) (old block, replaced bool) {
 	if t.n >= len(t.slots)/4*3 {
 		t.grow()

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config says how a program is recorded.
+// Config is the configuration of a [Recorder].
 type Config struct {
 	Events    bool   // record each event
 	Addresses bool   // dumps have the address and size of each block
@@ -21,18 +21,19 @@ type Config struct {
 	Children  bool   // also record processes that the program starts
 	Lossy     bool   // drop events rather than let the program wait
 	Sample    uint64 // mean distance of samples in bytes; 0 records every allocation
-	StartOff  bool   // record nothing until it is asked for
+	StartOff  bool   // record nothing until a request On
 
 	// File is the memory to use, a memfd that can be sealed. If it is nil, New makes one.
 	File *os.File
 
-	// Slots and Words are the number of rings and the words of 8 bytes in a ring. 0 means
-	// 4,096 rings of 32,768 words; memory is used for rings that a thread has.
+	// Slots is the number of rings, and Words the size of a ring in words of 8 bytes. 0
+	// means 4,096 rings (256 on 32-bit machines) of 32,768 words. Only rings that a thread
+	// uses take memory.
 	Slots, Words int
 }
 
-// memory is shared by the recorder and the programs. It is a file without a name that
-// cannot be made shorter, so that reading it never faults.
+// memory is the memory shared with the programs. It is a memfd sealed against shrinking, so
+// that reading it never faults.
 type memory struct {
 	file  *os.File
 	bytes []byte
@@ -44,7 +45,7 @@ type memory struct {
 	clock  clock
 }
 
-// newMemory makes the memory.
+// newMemory creates the memory.
 func newMemory(c Config) (*memory, error) {
 	slots, words := c.Slots, c.Words
 	if slots == 0 {
@@ -103,7 +104,7 @@ func newMemory(c Config) (*memory, error) {
 	return m, nil
 }
 
-// path returns the name that the program opens.
+// path returns the path at which the program opens the memory.
 func (m *memory) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), m.file.Fd()) }
 
 func (m *memory) close() {
@@ -131,13 +132,13 @@ func (m *memory) setRecording(on, lossy bool) {
 	m.mode.Store(mode)
 }
 
-// ring returns the words of a slot's ring, with the slack. Its place goes by what the
-// recorder made, and not by the header, which the program can change.
+// ring returns the words of a slot's ring, with the slack. It does not read the position
+// from the header, which the program can change.
 func (m *memory) ring(i int) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(&m.areas[i*m.stride+ringOwn])), int(m.words)+ringSlack)
 }
 
-// sleep waits until a program wakes the recorder, at most for a time.
+// sleep waits until a program wakes the recorder, but not longer than d.
 func (m *memory) sleep(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&m.asleep)), futexWait, 1, uintptr(unsafe.Pointer(&t)), 0, 0)
@@ -158,18 +159,18 @@ func futexWakeOne(p unsafe.Pointer) {
 	unix.Syscall(unix.SYS_FUTEX, uintptr(p), futexWake, 1)
 }
 
-// clock turns stamps into times.
+// clock converts stamps to times.
 type clock struct {
 	kind  uint32
 	bits  uint // of a stamp
 	start time.Time
-	now   uint64  // µs since the start, when it was measured last
+	now   uint64  // µs since the start, at the last measurement
 	base  uint64  // the stamp at the start, of clockCycles
 	scale float64 // µs per cycle
 }
 
-// newClock returns the clock of this machine: its cycle counter if that is what the
-// kernel's own clock goes by, so that it is the same on all processors.
+// newClock returns the clock of this machine. It is the cycle counter if the kernel's clock
+// uses it, because the counter is then the same on all processors.
 func newClock() clock {
 	c := clock{kind: clockCount, bits: 32, start: time.Now()}
 	if haveCycles && kernelUsesCycles() {
@@ -180,7 +181,7 @@ func newClock() clock {
 	return c
 }
 
-// measure reads the time. The clock's rate grows more exact with it.
+// measure sets now and updates the rate of the clock, which becomes more exact over time.
 func (c *clock) measure() {
 	since := time.Since(c.start)
 	c.now = uint64(since.Microseconds())
@@ -195,8 +196,8 @@ func kernelUsesCycles() bool {
 	return err == nil && (name == "tsc" || name == "arch_sys_counter") || name == "kvm-clock" && stableCycles()
 }
 
-// stableCycles reports whether the processor says that its counter has a constant rate
-// in all states: then kvm-clock, too, goes by it.
+// stableCycles reports whether the cycle counter has a constant rate in all states. kvm-clock
+// then uses it, too.
 func stableCycles() bool {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	return err == nil && strings.Contains(string(text), " constant_tsc ") && strings.Contains(string(text), " nonstop_tsc ")
@@ -205,7 +206,7 @@ func stableCycles() bool {
 // before reports whether one stamp is before another.
 func (c *clock) before(a, b uint64) bool { return c.distance(a, b) < 0 }
 
-// distance returns a − b for stamps of which the difference is below half their range.
+// distance returns a − b for stamps that differ by less than half their range.
 func (c *clock) distance(a, b uint64) int64 {
 	return int64((a-b)<<(64-c.bits)) >> (64 - c.bits)
 }
@@ -218,7 +219,7 @@ func (c *clock) micros(stamp uint64) uint64 {
 	return uint64(max(0, float64(c.distance(stamp, c.base))*c.scale))
 }
 
-// now returns the stamp of now.
+// now returns the current stamp.
 func (m *memory) now() uint64 {
 	if m.clock.kind == clockCount {
 		return uint64(m.count.Load())

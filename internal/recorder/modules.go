@@ -18,35 +18,36 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// module is a loaded module, as a process described it.
+// module is a loaded module, as reported by a process.
 type module struct {
 	base       uint64 // address in memory minus address in the file
 	start, end uint64
-	name       string // "[vdso]" if the process knows none
+	name       string // "[vdso]" if the process reports none
 	buildID    string // hexadecimal, "" if there is none
 }
 
-// segment is the content of an mmap line.
+// segment is the contents of an mmap line.
 type segment struct {
 	module
 	start, size uint64
 	flags       string // of r, w and x
-	relative    uint64 // the address of its start in the file
+	relative    uint64 // the file's own address of start
 }
 
 func (s *segment) executable() bool { return strings.Contains(s.flags, "x") }
 
-// place is by what a reader takes an executable segment for one that it was told before.
+// place identifies an executable segment: readers of a recording treat segments with equal
+// places as the same segment.
 type place struct {
 	name, buildID         string
 	start, size, relative uint64
 }
 
-// modules is the map of a process. Executable segments are laid end to end in the order
-// in which they are written first. They keep their place until the process ends, also when
-// their module is gone: so paths with them keep their meaning.
+// modules is the memory map of a process. The code is the executable segments end to end, in
+// the order in which they are first written. A segment keeps its offset until the process
+// ends, even if its module is unloaded, so that call paths stay valid.
 type modules struct {
-	told     []module // in the order in which they are written
+	told     []module // in the order of the recording
 	segments map[module][]segment
 	offsets  map[place]uint64
 	next     uint64 // the offset of the next segment
@@ -63,7 +64,7 @@ func (m *modules) clone() modules {
 	return modules{slices.Clone(m.told), maps.Clone(m.segments), maps.Clone(m.offsets), m.next, slices.Clone(m.code)}
 }
 
-// unload forgets all mappings. The process reports those that remain again.
+// unload removes all code mappings. The process then reports the remaining modules again.
 func (m *modules) unload() { m.code = m.code[:0] }
 
 // load maps a module.
@@ -91,7 +92,7 @@ func (m *modules) load(mod module, pid int) {
 	slices.SortFunc(m.code, func(a, b code) int { return cmp.Compare(a.start, b.start) })
 }
 
-// append appends the lines of the modules told from a number on.
+// append appends the lines of the modules told[from:].
 func (m *modules) append(dst []byte, from int) []byte {
 	for id, mod := range m.told[from:] {
 		id += from
@@ -121,8 +122,8 @@ func (m *modules) step(addr uint64) step {
 	return step{addr, outside}
 }
 
-// read returns the segments of a module by its file. Without the file, all of the module
-// is one segment.
+// read returns the segments of a module from its file. Without the file, the whole module is
+// one segment.
 func (mod module) read(pid int) []segment {
 	var found []segment
 	if f, err := openFile(pid, mod.name); err == nil {
@@ -135,8 +136,8 @@ func (mod module) read(pid int) []segment {
 	return found
 }
 
-// absolute returns the absolute path of a file that a process opened by a name, if that
-// can be found.
+// absolute returns the absolute path of a file that a process opened as name, or name if the
+// path cannot be found.
 func absolute(pid int, name string) string {
 	if strings.HasPrefix(name, "/") || !strings.Contains(name, "/") {
 		return name
@@ -150,7 +151,7 @@ func absolute(pid int, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// openFile opens a file by its path as a process sees it, or as the recorder does.
+// openFile opens the file at a path in the process's file system, or else in the recorder's.
 func openFile(pid int, name string) (*os.File, error) {
 	if !strings.HasPrefix(name, "/") {
 		return nil, os.ErrNotExist
@@ -168,8 +169,8 @@ func openFile(pid int, name string) (*os.File, error) {
 	return nil, os.ErrNotExist
 }
 
-// readFrom returns the segments that a file of the module says, nil if it is no ELF file,
-// or another one than the process has loaded.
+// readFrom returns the segments in the file of a module. It returns nil if r is not an ELF
+// file or not the file that the process has loaded.
 func (mod module) readFrom(r io.ReaderAt) []segment {
 	f, err := elf.NewFile(withoutSections{r})
 	if err != nil {

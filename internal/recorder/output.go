@@ -9,8 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// output is a recording that is being written, compressed by zstd. After each flush the
-// file can be read up to there.
+// output writes a recording, compressed by zstd. The file is readable up to the last flush.
 type output struct {
 	file    io.WriteCloser
 	z       *zstd.Encoder
@@ -21,7 +20,7 @@ type output struct {
 	err     error // the first one; nothing is written after it
 }
 
-// How long, and how much, text may wait to be written.
+// Limits for the time and size of text that is not flushed.
 const (
 	flushAfter = time.Second
 	flushBytes = 4 << 20

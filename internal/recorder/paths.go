@@ -10,21 +10,21 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// pathID is a call path: the index of its innermost frame in a tree. The first two have
-// no frame.
+// pathID identifies a call path by the index of its innermost node in a tree. The first two
+// paths have no frame.
 type pathID uint32
 
 const (
-	noFrames = pathID(callpath.Whole) // paths begin here
-	cutOuter = pathID(callpath.Cut)   // and here those whose outer frames were not captured
+	noFrames = pathID(callpath.Whole) // root of complete paths
+	cutOuter = pathID(callpath.Cut)   // root of paths whose outer frames were not captured
 	roots    = cutOuter + 1
 )
 
 // maxDepth is the largest number of frames of a call path.
 const maxDepth = callpath.MaxDepth
 
-// node is a call path: its parent's, and one more frame. A parent comes before its
-// children.
+// node is a call path: the path of its parent plus one step. A parent has a smaller index
+// than its children.
 type node struct {
 	step
 	parent pathID
@@ -32,7 +32,7 @@ type node struct {
 	name   uint32
 }
 
-// step is the innermost frame of a path, which its parent lacks.
+// step is the difference between a path and its parent.
 type step struct {
 	x    uint64
 	kind stepKind
@@ -43,10 +43,10 @@ type stepKind uint8
 const (
 	inCode  stepKind = iota // a frame: an offset in the code of the boot
 	outside                 // a frame outside of the code: its address
-	ofSize                  // no frame: x is the size of the blocks, if they are sampled
+	ofSize                  // no frame: x is the size of sampled blocks in bytes
 )
 
-// tree holds each call path once.
+// tree is a set of call paths.
 type tree struct {
 	nodes []node
 	table []pathID // by hash of parent and frame; 0 is empty
@@ -66,7 +66,7 @@ func (t *tree) home(parent pathID, x uint64) int {
 	return int((x ^ uint64(parent)<<29) * 0x9e3779b97f4a7c15 >> t.shift)
 }
 
-// child returns the path of a parent and one step further in.
+// child returns the path of a parent plus one step.
 func (t *tree) child(parent pathID, s step) pathID {
 	mask := len(t.table) - 1
 	i := t.home(parent, s.x)
@@ -94,7 +94,7 @@ func (s step) frame() callpath.Frame { return callpath.Frame{Value: s.x, Escaped
 
 func (t *tree) grow() { t.index(2 * len(t.table)) }
 
-// index makes the table anew, with a power of two of entries.
+// index rebuilds the table with size entries, a power of two.
 func (t *tree) index(size int) {
 	t.table = make([]pathID, size)
 	t.shift = uint(64 - bits.TrailingZeros(uint(len(t.table))))
@@ -110,7 +110,7 @@ func (t *tree) index(size int) {
 
 func (t *tree) depth(id pathID) int { return int(t.nodes[id].depth) }
 
-// outer returns the outer part of a path that has a number of frames.
+// outer returns the outermost frames of a path, as a path.
 func (t *tree) outer(id pathID, frames int) pathID {
 	for t.depth(id) > frames {
 		id = t.nodes[id].parent
@@ -118,7 +118,7 @@ func (t *tree) outer(id pathID, frames int) pathID {
 	return id
 }
 
-// path sets p to a path of the tree, in p's memory.
+// path sets p to a path of the tree. It reuses the memory of p.
 func (t *tree) path(p *callpath.Path, id pathID) {
 	n := t.depth(id)
 	if cap(p.Frames) < n {
@@ -134,9 +134,8 @@ func (t *tree) path(p *callpath.Path, id pathID) {
 	p.Base = callpath.Base(id) // noFrames, cutOuter
 }
 
-// prune drops the paths that are not wanted, and are no outer part of one that is. It
-// returns the new number of each path; a path that was dropped has 0. wanted, by path, is
-// changed.
+// prune removes all paths except the wanted ones and their outer parts. It returns the new ID
+// of each path, 0 for a removed path. wanted is indexed by path; prune changes it.
 func (t *tree) prune(wanted []bool) (moved []pathID) {
 	for id := pathID(len(t.nodes) - 1); id >= roots; id-- {
 		if wanted[id] {
@@ -162,8 +161,7 @@ func (t *tree) prune(wanted []bool) (moved []pathID) {
 	return moved
 }
 
-// sorted yields the paths that are wanted, with each path next to those that share its
-// outer frames.
+// sorted yields the wanted paths. Paths with the same outer frames are adjacent.
 func (t *tree) sorted(wanted func(pathID) bool) iter.Seq[pathID] {
 	return func(yield func(pathID) bool) {
 		const none = 0

@@ -24,15 +24,16 @@ type process struct {
 	config *Config
 	clock  *clock
 	out    *output
-	// foreign is a process of another PID namespace: its PID means nothing here.
+	// foreign reports whether the process is in another PID namespace, so that its PID has
+	// no meaning here.
 	foreign bool
 
 	modules modules
 	tree    tree
 	account account
 	live    liveTable
-	owed    map[uint64]int // frees to come of blocks that ended otherwise
-	defined []bool         // by pathID: its name is in the recording
+	owed    map[uint64]int // by address: expected frees of blocks that have already ended
+	defined []bool         // by pathID: the recording defines its name
 	names   callpath.Writer
 	events  callpath.EventsWriter
 	dumps   uint32
@@ -40,13 +41,13 @@ type process struct {
 	zero    uint64 // µs of the clock at the boot
 	begun   bool   // the boot is written
 	path    callpath.Path
-	text    []byte // to be written
-	line    []byte // of events
+	text    []byte // buffer of the output
+	line    []byte // buffer of the line of events
 
 	threads map[uint32]string // names as written, by TID
 
-	forks []fork // that a child may ask for
-	many  int    // paths from which on those that hold nothing are dropped
+	forks []fork // heaps for children that may record
+	many  int    // number of paths from which on prune removes empty paths
 }
 
 type processKey struct {
@@ -54,18 +55,17 @@ type processKey struct {
 	image uint64
 }
 
-// fork has the live blocks of a process at a fork.
+// fork holds the live blocks of a process immediately before a fork.
 type fork struct {
 	stamp uint64
 	live  liveTable
 }
 
-// maxForks is the largest number of forks of which the heap is kept: a child that records
-// nothing never asks for it.
+// maxForks is the most forks whose heap is kept. A child that records nothing never takes it.
 const maxForks = 16
 
-// boot begins the recording of the process, or begins it again with no blocks. Times are
-// since zero, in µs of the clock, which is not after the last measurement.
+// boot begins a boot of the recording, without blocks. Times in the boot count from zero, in
+// µs of the clock, or from the clock's last measurement if that is earlier.
 func (p *process) boot(zero uint64) {
 	p.zero = min(zero, p.clock.now)
 	p.last = 0
@@ -101,7 +101,7 @@ func (p *process) header(h *codec.Header) {
 	p.text = append(text, '\n')
 }
 
-// mark keeps the live blocks for the child of a fork.
+// mark keeps a copy of the live blocks for the child of a fork.
 func (p *process) mark(stamp uint64) {
 	if !p.begun {
 		return
@@ -112,8 +112,8 @@ func (p *process) mark(stamp uint64) {
 	p.forks = append(p.forks, fork{stamp, p.live.clone()})
 }
 
-// copy takes modules and call paths over from the parent's process, and returns the
-// blocks that were live at a fork.
+// copy copies modules and call paths from the parent process, and returns the blocks that
+// were live at the fork with this stamp.
 func (p *process) copy(from *process, stamp uint64) liveTable {
 	i := slices.IndexFunc(from.forks, func(f fork) bool { return f.stamp == stamp })
 	if i < 0 {
@@ -125,7 +125,7 @@ func (p *process) copy(from *process, stamp uint64) liveTable {
 	return live
 }
 
-// inherit begins the recording with blocks that the process has from its parent.
+// inherit records the blocks that the process has from its parent.
 func (p *process) inherit(live *liveTable) {
 	if live.n == 0 {
 		return
@@ -138,13 +138,13 @@ func (p *process) inherit(live *liveTable) {
 	}
 }
 
-// flush writes all pending text.
+// flush writes the buffered text to the output.
 func (p *process) flush() {
 	p.out.write(p.text)
 	p.text = p.text[:0]
 }
 
-// time returns the time of a stamp in µs since the boot. Times do not go back.
+// time returns the time of a stamp in µs since the boot. Times do not decrease.
 func (p *process) time(stamp uint64) uint64 {
 	if t := p.clock.micros(stamp); t > p.zero+p.last {
 		p.last = t - p.zero
@@ -152,7 +152,7 @@ func (p *process) time(stamp uint64) uint64 {
 	return p.last
 }
 
-// thread writes the name of a thread other than the first, unless it is written already.
+// thread writes the name of a thread other than the first, unless the recording has it.
 func (p *process) thread(t *thread) {
 	name := t.name()
 	if !p.begun || !p.config.Events || t.tid == t.pid || name == "" || p.threads[t.tid] == name {
@@ -162,7 +162,7 @@ func (p *process) thread(t *thread) {
 	p.header(&codec.Header{Verb: "thread", Number: t.tid, HasNumber: true, Keys: []codec.HeaderKey{{Key: "name", Value: name}}})
 }
 
-// begin records a block that begins. ended, if it is not nil, is the block that moved.
+// begin records a new block. ended, if not nil, is the block that was moved to b.
 func (p *process) begin(b block, ended *block, tid uint32, micros uint64) {
 	if old, replaced := p.live.put(p.numbered(b)); replaced {
 		// The clocks of two processors disagree, or a free was not seen. The block at this
@@ -243,14 +243,14 @@ func (p *process) event(e callpath.Event) {
 	if p.line = line; len(line) == 0 {
 		return
 	}
-	p.text = append(p.names.Flush(p.text), line...) // what it names is defined before
+	p.text = append(p.names.Flush(p.text), line...) // definitions precede the line that uses them
 	if len(p.text) > 1<<16 {
 		p.flush()
 	}
 }
 
-// define returns the name of a path. It writes the definition of a path that the
-// recording does not have, from the innermost of its outer parts on that it has.
+// define returns the name of a path. If the recording does not define the path, define writes
+// a definition that continues the longest defined outer part.
 func (p *process) define(id pathID) uint32 {
 	if int(id) >= len(p.defined) {
 		p.defined = append(p.defined, make([]bool, len(p.tree.nodes)-len(p.defined))...)
@@ -284,8 +284,7 @@ func (p *process) entry(e *callpath.Entry) {
 	}
 }
 
-// dump writes what is live, by path. With peak it is what was live when the heap was
-// largest.
+// dump writes a dump of the live blocks by path, now or, if peak is set, at the peak.
 func (p *process) dump(why string, micros uint64, peak bool) (blocks, bytes uint64) {
 	value := p.account.now
 	if peak {
@@ -348,9 +347,9 @@ func (p *process) blocks() map[pathID][]callpath.Block {
 // minMany is the least value of many: some 20 MB of paths.
 const minMany = 1 << 18
 
-// prune drops the call paths that hold nothing, once there are many. A path is kept if it
-// holds a block now, at a fork that a child may ask for, or, with AtPeak, at the peak, or
-// if one of the process's threads may refer to it.
+// prune removes empty call paths once there are many paths. It keeps the paths that hold a
+// block now, in forks or, with AtPeak, at the peak, and the paths to which a thread of the
+// process may refer.
 func (p *process) prune(threads []*thread) {
 	if len(p.tree.nodes) < max(p.many, minMany) {
 		return
@@ -395,7 +394,7 @@ func (p *process) prune(threads []*thread) {
 	p.many = 2 * len(p.tree.nodes)
 }
 
-// settle completes the lines that are begun.
+// settle completes the unfinished lines.
 func (p *process) settle() {
 	p.text = p.names.Flush(p.text)
 	p.text = p.events.Flush(p.text)
@@ -427,7 +426,7 @@ func (p *process) String() string {
 
 func rounded(x float64) string { return printable.Number(uint64(math.Round(x))) }
 
-// estimate returns what all live blocks are, by those that were sampled, and the standard
+// estimate returns an estimate of all live blocks from the sampled ones, and the standard
 // error of their bytes. A block is sampled with probability p = 1 − exp(−size/rate).
 func (p *process) estimate() (blocks, bytes, stderr float64) {
 	variance := 0.0
@@ -443,7 +442,7 @@ func (p *process) estimate() (blocks, bytes, stderr float64) {
 	return blocks, bytes, math.Sqrt(variance)
 }
 
-// faults describes faults of the totals. It returns "" if there are none.
+// faults returns a message on errors in the totals, "" if there are none.
 func (p *process) faults() string {
 	text := ""
 	for _, c := range []struct {

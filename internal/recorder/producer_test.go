@@ -156,7 +156,7 @@ func (r *recording) text(t *testing.T, pid int) string {
 	return string(text)
 }
 
-// held is what one call path holds, by the offsets of its frames.
+// held is the live memory by call path. The key is the offsets of the frames.
 type held map[string]callpathValue
 
 type callpathValue struct{ blocks, bytes uint64 }

@@ -22,7 +22,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// Recorder records the processes that have its memory.
+// Recorder records the processes that share its memory.
 type Recorder struct {
 	config  Config
 	memory  *memory
@@ -30,14 +30,14 @@ type Recorder struct {
 	create  func(pid int, root bool) (io.WriteCloser, error)
 
 	threads   []*thread // by slot, nil if it is free
-	top       int       // no slot from here on was ever taken
-	merge     []*thread // those that have records to merge, a heap by stamp
+	top       int       // slots from here on were never taken
+	merge     []*thread // threads with records to merge, a heap by stamp
 	processes map[processKey]*process
 	outputs   map[uint32]*output // by PID
 	ended     []Summary
 	root      uint32
 	on        bool
-	scanned   time.Time // all slots were looked at
+	scanned   time.Time // last scan
 	notes     []string
 	finished  chan ending
 }
@@ -48,16 +48,16 @@ type ending struct {
 	detached bool // and runs on
 }
 
-// Summary says how the recording of one process ended.
+// Summary is the result of the recording of one process.
 type Summary struct {
 	PID    int
 	Root   bool
 	Text   string // totals
 	Allocs uint64
-	Err    error // why the recording is not complete
+	Err    error // why the recording is incomplete, or nil
 }
 
-// New makes the memory and listens for requests. create opens the recording of a
+// New creates the shared memory and listens for requests. create opens the recording of a
 // process.
 func New(c Config, create func(pid int, root bool) (io.WriteCloser, error)) (*Recorder, error) {
 	m, err := newMemory(c)
@@ -76,7 +76,7 @@ func New(c Config, create func(pid int, root bool) (io.WriteCloser, error)) (*Re
 // Variable returns the variable of the environment that the program needs.
 func (r *Recorder) Variable() string { return "LWSBT_RING=" + r.memory.path() }
 
-// Ended tells that a process ended, for example as the caller waited for it.
+// Ended notifies the recorder that a process has ended.
 func (r *Recorder) Ended(pid int) {
 	r.finished <- ending{pid: pid}
 	r.memory.wake()
@@ -114,16 +114,16 @@ func (r *Recorder) note(format string, args ...any) {
 	}
 }
 
-// Intervals between looks at the rings. A program that fills half a ring wakes the
-// recorder earlier.
+// Intervals between rounds and scans. A program that fills half a ring wakes the recorder
+// earlier.
 const (
 	shortSleep = 2 * time.Millisecond
 	longSleep  = 50 * time.Millisecond
 	scanEvery  = 250 * time.Millisecond
 )
 
-// Run records until the process of Ended and all others that are recorded are gone. It
-// returns a summary of each recording and notes for the user.
+// Run records until the process of Ended and all other recorded processes have ended. It
+// returns the results and notes for the user.
 func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
 	sleep := shortSleep
 	next := time.Now().Add(interval)
@@ -173,8 +173,8 @@ func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
 	}
 }
 
-// idle ends the recordings of processes in other PID namespaces, once they are all that
-// is left and record nothing, and reports whether none is left.
+// idle ends the recordings of processes in other PID namespaces, if no other processes
+// remain and they record nothing. It reports whether no process remains.
 func (r *Recorder) idle(now time.Time) bool {
 	for _, p := range r.processes {
 		if !p.foreign {
@@ -192,7 +192,7 @@ func (r *Recorder) idle(now time.Time) bool {
 	return true
 }
 
-// live returns the processes that record, in the order of their PIDs.
+// live returns the recorded processes, by PID.
 func (r *Recorder) live() []*process {
 	var list []*process
 	for _, p := range r.processes {
@@ -217,7 +217,7 @@ func (r *Recorder) end() ([]Summary, []string) {
 	return r.ended, r.notes
 }
 
-// failed says that a recording is not complete.
+// failed marks a recording as incomplete.
 func (r *Recorder) failed(pid uint32, err error) {
 	for i := range r.ended {
 		if r.ended[i].PID == int(pid) && r.ended[i].Err == nil {
@@ -226,7 +226,7 @@ func (r *Recorder) failed(pid uint32, err error) {
 	}
 }
 
-// round reads all records in the rings, and returns their number.
+// round reads all rings once, and returns the number of records.
 func (r *Recorder) round() int {
 	m := r.memory
 	t0 := m.now()
@@ -268,7 +268,7 @@ func (r *Recorder) round() int {
 	return n
 }
 
-// take looks for slots that were taken.
+// take adds the threads of newly taken slots.
 func (r *Recorder) take() {
 	r.top = max(r.top, min(len(r.memory.slots), int(r.memory.top.Load())))
 	for i := range r.memory.slots[:r.top] {
@@ -281,7 +281,7 @@ func (r *Recorder) take() {
 	}
 }
 
-// release frees a slot that is read to its end.
+// release frees a slot whose ring was read to its end.
 func (r *Recorder) release(t *thread) {
 	if n := uint64(t.slot.lost.Load()); t.proc != nil && t.proc.begun && n > t.lost {
 		t.proc.lose(n-t.lost, t.proc.last)
@@ -303,7 +303,7 @@ func (r *Recorder) release(t *thread) {
 	}
 }
 
-// broken gives a ring up: it says nothing that can be relied on.
+// broken stops reading a corrupt ring.
 func (r *Recorder) broken(t *thread, err error) {
 	t.bad = err
 	r.note("process %d, thread %d: the recording of this thread ended: %v; the program wrote over shared memory", t.pid, t.tid, err)
@@ -312,7 +312,8 @@ func (r *Recorder) broken(t *thread, err error) {
 	}
 }
 
-// drain applies the records before t0 of the threads to merge, in the order of stamps.
+// drain applies the records with stamps before t0 of the threads in merge, in the order of
+// stamps.
 func (r *Recorder) drain(t0 uint64) (n int) {
 	c := &r.memory.clock
 	for i := len(r.merge)/2 - 1; i >= 0; i-- {
@@ -363,8 +364,8 @@ func (r *Recorder) sink(i int) {
 	}
 }
 
-// first reports whether the next record of a comes before that of b. Of equal stamps,
-// blocks end before others begin.
+// first reports whether the next record of a comes before that of b. If the stamps are equal,
+// ends of blocks come before beginnings.
 func (r *Recorder) first(a, b *thread) bool {
 	if d := r.memory.clock.distance(a.ring.stamp, b.ring.stamp); d != 0 {
 		return d < 0
@@ -433,7 +434,7 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	if r.root == 0 {
 		r.root, p.parent = pid, 0
 	} else if pid != r.root {
-		// In another PID namespace, numbers of processes mean others here.
+		// A PID of another namespace denotes another process here.
 		p.foreign = parent == 0 || from != nil && from.foreign
 	}
 	r.processes[key], t.proc = p, p
@@ -465,7 +466,7 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	return nil
 }
 
-// module takes a module that a process told.
+// module processes the record of a module.
 func (r *Recorder) module(p *process, rec *record) error {
 	w := rec.rest
 	idBytes, nameBytes := w[4]>>16&0xff, w[4]&0xffff
@@ -487,7 +488,7 @@ func (r *Recorder) module(p *process, rec *record) error {
 	return nil
 }
 
-// scan looks for threads and processes that are gone.
+// scan releases the slots of ended threads, and ends the recordings of ended processes.
 func (r *Recorder) scan(now time.Time) {
 	r.scanned = now
 	for _, t := range r.threads[:r.top] {
@@ -503,7 +504,7 @@ func (r *Recorder) scan(now time.Time) {
 			r.gone(p.key.pid)
 		}
 	}
-	// A slot may be taken by a thread that ended before it was done with that.
+	// A process may have ended while it was filling in a slot.
 	for i := range r.memory.slots[:r.top] {
 		s := &r.memory.slots[i]
 		if r.threads[i] == nil && s.state.Load() == slotFilling && s.pid != 0 && !running(int(s.pid)) {
@@ -512,7 +513,7 @@ func (r *Recorder) scan(now time.Time) {
 	}
 }
 
-// running reports whether a process has a thread that runs.
+// running reports whether a process has a running thread.
 func running(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -578,7 +579,7 @@ func (r *Recorder) finish(p *process, why string) {
 	r.ended = append(r.ended, s)
 }
 
-// answer carries out a request of a user.
+// answer executes a request and returns the answer.
 func (r *Recorder) answer(q request) string {
 	if q.Request != Dump {
 		r.round()
@@ -597,8 +598,8 @@ func (r *Recorder) answer(q request) string {
 	return "error it has not allocated anything since it is recorded"
 }
 
-// turn begins the recording, or ends it. Each recording is a boot of its own: what
-// happened meanwhile is not known.
+// turn switches the recording on or off. Switching on begins a new boot, because the events
+// in between are not known.
 func (r *Recorder) turn(on bool) string {
 	if on == r.on {
 		return map[bool]string{true: "ok it is on already", false: "ok it is off already"}[on]

@@ -189,7 +189,7 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// storm records eight threads, and returns the recording and what is live at the end.
+// storm records eight threads, and returns the recording and the live blocks at the end.
 func storm(t *testing.T, clock uint32, c Config) (text string, live []blockOf) {
 	var rec recording
 	r, err := New(c, rec.create)
@@ -240,7 +240,7 @@ func storm(t *testing.T, clock uint32, c Config) (text string, live []blockOf) {
 	return rec.text(t, testPID), live
 }
 
-// replay returns what is live after the events of a recording.
+// replay returns the live blocks after the events of a recording.
 func replay(t *testing.T, text string) held {
 	t.Helper()
 	paths := defined(t, text)

@@ -8,34 +8,34 @@ import (
 	"unsafe"
 )
 
-// record is a record of a thread. Its words are copied where they are used: the
-// program can change them at any time.
+// record is a record that a thread wrote. more refers to the ring, which the program can
+// change at any time; the other fields are copies.
 type record struct {
 	stamp   uint64
 	kind    uint8
-	address uint64 // of kindLost the number of events
+	address uint64 // for kindLost, the number of events
 	size    uint64
 	place   uint8
-	frames  bool // the stack is kept and more, else that of the place
+	frames  bool // the stack is in kept and more; if not set, it is the stack of place
 	end     uint8
 	kept    uint16
 	more    []uint64 // return addresses in the ring, the outermost first
-	rest    []uint64 // of kindModule and kindImage: the words behind word 0, in the ring
+	rest    []uint64 // for kindModule and kindImage, all words
 }
 
-// ring reads the records of one slot. A producer of the program may write anything at any
-// time, also words that were checked before, so each word is loaded once.
+// ring reads the records of one slot. The program may write anything at any time, even to
+// words that were already checked, so each word is loaded once.
 type ring struct {
 	words []uint64 // with the slack
 	mask  uint32   // of the ring's words without the slack
 	tail  uint32   // words read
 	head  uint32   // words that may be read
 	stamp uint64   // of the record at tail
-	past  uint64   // the stamp of the record before it
-	any   bool     // there was a record before
+	past  uint64   // stamp of the previous record
+	any   bool     // there was a previous record
 }
 
-// ringError is a ring that cannot be read on.
+// ringError is the reason why a ring cannot be read any further.
 type ringError struct{ what string }
 
 func (e *ringError) Error() string { return e.what }
@@ -47,10 +47,11 @@ func (r *ring) load(i int) uint64 {
 	return *(*uint64)(unsafe.Pointer(&r.words[int(r.tail&r.mask)+i]))
 }
 
-// publish takes a head that the program published. It returns an error if that is not
-// possible.
+// publish sets the head that the program published. It returns an error if the head is
+// impossible.
 func (r *ring) publish(head uint32) error {
-	// The last record may reach into the slack, and then skips the rest of the next turn.
+	// A record at the end of the ring may extend into the slack, but never adds more than
+	// the rest of the ring to head.
 	if n := head - r.tail; n > r.mask+1 {
 		return badRing("%d words in a ring of %d", n, r.mask+1)
 	}
@@ -58,8 +59,8 @@ func (r *ring) publish(head uint32) error {
 	return nil
 }
 
-// peek reports whether there is a record, and sets stamp to its stamp: at least that of
-// the record before.
+// peek reports whether there is a record, and sets stamp to its stamp or, if that is larger,
+// to the stamp of the previous record.
 func (r *ring) peek(c *clock) bool {
 	if r.tail == r.head {
 		return false
@@ -74,7 +75,7 @@ func (r *ring) peek(c *clock) bool {
 	return true
 }
 
-// next reads the record that peek found, and moves on.
+// next reads the record that peek found, and advances tail.
 func (r *ring) next(rec *record) error {
 	left := r.head - r.tail
 	word := r.load(0)
@@ -120,7 +121,7 @@ func (r *ring) next(rec *record) error {
 		at := int(r.tail & r.mask)
 		rec.rest = append([]uint64(nil), r.words[at:at+int(n)]...)
 	}
-	// A record that reaches the ring's end takes the rest of the slack.
+	// A record that extends into the slack ends at the end of the ring.
 	if at := r.tail & r.mask; at+n > r.mask {
 		n = r.mask + 1 - at
 	}
@@ -132,10 +133,10 @@ func (r *ring) next(rec *record) error {
 	return nil
 }
 
-// up8 returns the words that a number of bytes takes.
+// up8 returns the number of words for a number of bytes.
 func up8(bytes uint64) uint32 { return uint32((bytes + 7) / 8) }
 
-// text returns bytes of words of a record, and the words behind them.
+// text returns the first bytes of words as a string, and the words after them.
 func text(words []uint64, bytes uint64) (string, []uint64) {
 	n := int(up8(bytes))
 	if n > len(words) {

@@ -8,32 +8,32 @@ import (
 	"unsafe"
 )
 
-// thread is a slot that is taken, and what its ring told so far.
+// thread is a taken slot, and the state of reading its ring.
 type thread struct {
 	index int
 	*slot
 	ring  ring
-	pid   uint32 // as the slot says when it was taken
+	pid   uint32 // pid to level are copies of the slot's fields
 	tid   uint32
 	image uint64
 	level uint32
 	proc  *process
 
-	given  uint32 // the tail that the program was given
-	last   pathID // the stack that was told last
+	given  uint32 // the last published tail
+	last   pathID // the last stack with frames
 	places [ringPlaces]pathID
 	known  [ringPlaces]bool
 
 	moves  bool  // a move has begun
-	moving block // what moves; addr is 0 if it is not known
+	moving block // the block to move; addr is 0 if the block is not known
 	lost   uint64
 
-	told   bool      // the recording has the thread's name of its beginning
+	told   bool      // the recording has the thread's first name
 	active time.Time // of the last record
 	bad    error     // the ring cannot be read on
 }
 
-// newThread reads a slot that is taken.
+// newThread returns the thread of a taken slot.
 func newThread(m *memory, i int) *thread {
 	s := &m.slots[i]
 	t := &thread{index: i, slot: s, pid: s.pid, tid: s.tid, image: s.image, level: s.level}
@@ -43,14 +43,14 @@ func newThread(m *memory, i int) *thread {
 
 func (t *thread) key() processKey { return processKey{t.pid, t.image} }
 
-// name returns the name that the slot has now.
+// name returns the current name in the slot.
 func (t *thread) name() string {
 	name := t.slot.name
 	b, _, _ := bytes.Cut(name[:], []byte{0})
 	return string(b)
 }
 
-// give gives words that are read back to the program.
+// give publishes tail, so that the program can reuse the words before it.
 func (t *thread) give() {
 	if t.given == t.ring.tail {
 		return

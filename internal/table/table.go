@@ -15,13 +15,13 @@ import (
 // Table is a table of text. Each column has a heading.
 type Table struct {
 	Head  []string
-	Right []bool // by column: aligned to the right; what is missing is not
+	Right []bool // by column: whether it is aligned to the right; false for missing elements
 	Rows  [][]string
 	// Each, if not nil, is used instead of Rows, for tables too large to hold: Write
 	// calls it twice.
 	Each iter.Seq[[]string]
-	// Width is the columns of text that a line may take, 0 for any: the last column
-	// is cut to it, with an ellipsis.
+	// Width is the maximum width of a line in characters, 0 for no limit. The last column
+	// is cut to fit, with an ellipsis, but not below minLast characters.
 	Width int
 }
 

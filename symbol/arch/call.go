@@ -3,7 +3,7 @@ package arch
 import "encoding/binary"
 
 // callX86 recognises E8 rel32, into executable parts only, and FF /2: an opcode byte,
-// ModRM with reg 2, and the SIB and displacement that ModRM announces.
+// ModRM with reg 2, and the SIB and displacement that ModRM implies.
 func callX86(c *Code) bool {
 	b := c.Bytes
 	n := len(b)
@@ -21,7 +21,7 @@ func callX86(c *Code) bool {
 	return false
 }
 
-// modRMSize is the length in bytes of ModRM, SIB and displacement.
+// modRMSize returns the length in bytes of ModRM, SIB and displacement.
 func modRMSize(b []byte) int {
 	mod, rm, size := b[0]>>6, b[0]&7, 1
 	if mod == 3 {
@@ -100,7 +100,7 @@ func callRISCV(c *Code) bool {
 	return h&0xf07f == 0x9002 && h&0x0f80 != 0 || c.Word == 32 && h&0xe003 == 0x2001
 }
 
-// callMIPS recognises JAL, JALR and BAL, which an instruction more follows.
+// callMIPS recognises JAL, JALR and BAL, each followed by a delay slot.
 func callMIPS(c *Code) bool {
 	b := c.Bytes
 	n := len(b)
@@ -139,7 +139,7 @@ func callS390(c *Code) bool {
 }
 
 // callXtensa recognises CALL0 to CALL12 and CALLX0 to CALLX12, of 3 bytes each, in
-// little-endian code, which is all that ESP chips run.
+// little-endian code, as on ESP chips.
 func callXtensa(c *Code) bool {
 	b := c.Bytes
 	n := len(b)

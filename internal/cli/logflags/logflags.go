@@ -24,7 +24,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// Flags is the values of flags. A command adds those that it reads by [Flags.Add]; the
+// Flags holds the values of flags. A command adds the flags that it reads by [Flags.Add];
 // others keep their defaults.
 type Flags struct {
 	Exes, Maps, Sysroots, DebugDirs []string
@@ -194,7 +194,7 @@ func (f *Flags) checkSerial() error {
 	return nil
 }
 
-// parseDumps reads "last", "all", "N" or "A..B"; 0 stands for all dumps.
+// parseDumps reads "last", "all", "N" or "A..B". The result 0 means all dumps.
 func parseDumps(s string) (from, to int, err error) {
 	switch s {
 	case "", "all":
@@ -214,10 +214,10 @@ func parseDumps(s string) (from, to int, err error) {
 	return from, to, nil
 }
 
-// Selected returns the dumps of --dump, from 1; -1 is the last dump, and 0 stands for all.
+// Selected returns the dumps of --dump, from 1; -1 means the last dump, and 0 all dumps.
 func (f *Flags) Selected() (from, to int) { return f.from, f.to }
 
-// Live reports whether a log is read on until the user interrupts the command.
+// Live reports whether a log is read until the user interrupts the command.
 func (f *Flags) Live() bool { return f.Follow || f.Serial != "" }
 
 // Port returns the serial port that Open has opened, to write to it, or nil.
@@ -250,8 +250,8 @@ func (f *Flags) Inputs(args []string) []string {
 	return all
 }
 
-// Open opens the logs that args name, as the flags say. more are further options. The
-// context ends every pass.
+// Open opens the logs that args name, with the options of the flags and more. The context
+// ends every pass.
 func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more ...heaplog.Option) (*heaplog.Reader, error) {
 	options := []heaplog.Option{heaplog.Adjust(f.adjust), heaplog.Only(f.Only), heaplog.Split(f.Split), heaplog.Section(f.Section)}
 	for _, e := range f.Exes {

@@ -34,8 +34,8 @@ func (f *Flags) Notes(w io.Writer, command string) func(text string) {
 	return func(text string) { fmt.Fprintf(w, "%s: %s\n", command, cli.Printable(text)) }
 }
 
-// Add takes an error of an iterator of Reader. It returns nil if the loop is to go on,
-// as the command reports what was read; else the error of the command.
+// Add records an error of an iterator of Reader. It returns nil if the command can continue
+// and report the records read, else the error of the command.
 func (o *Outcome) Add(err error) error {
 	var read *heaplog.ReadError
 	switch {
@@ -55,11 +55,10 @@ func (o *Outcome) Add(err error) error {
 	return err
 }
 
-// found returns how many records there were, unreadable ones included.
+// found returns the number of records, including unreadable ones.
 func found(s *heaplog.Summary) int64 { return s.Readable() + s.Records[heaplog.Unreadable] }
 
-// Nothing returns the error of logs without a record that could be read, nil if there
-// is one: then there is something to report.
+// Nothing returns an error if no record of the logs could be read.
 func (o *Outcome) Nothing() error {
 	s := o.Reader.Summary()
 	switch {

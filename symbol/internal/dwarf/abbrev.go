@@ -32,12 +32,12 @@ const (
 	attrGNUAddrBase    = 0x2133
 )
 
-// abbrev is the shape of an entry: its tag and its attributes' forms.
+// abbrev is an abbreviation: the tag of an entry, and the names and forms of its attributes.
 type abbrev struct {
 	tag      uint32
 	children bool
-	code     bool // names code, or may: its attributes are read
-	size     int  // of all attributes in bytes, -1 if that differs from entry to entry
+	code     bool // entries may describe code: their attributes are read
+	size     int  // of all attributes in bytes, -1 if it varies
 	attrs    []attrSpec
 }
 
@@ -46,15 +46,15 @@ type attrSpec struct {
 	implicit   int64 // value of formImplicitConst
 }
 
-// Bytes of memory for an abbrev and for an attribute of it, as slices grow.
+// Memory per abbrev and per attribute in bytes, including the growth of slices.
 const (
 	abbrevBytes = 96
 	attrBytes   = 32
 )
 
-// abbrevTable holds shapes by code; codes nearly always count from 1.
+// abbrevTable maps codes to abbreviations. Codes are nearly always consecutive from 1.
 type abbrevTable struct {
-	dense []abbrev // code-1
+	dense []abbrev // by code-1
 	rest  map[uint64]*abbrev
 }
 
@@ -109,7 +109,7 @@ func (u *unit) table() (*abbrevTable, error) {
 	return t, nil
 }
 
-// abbrevOf reads only as far as one code: enough for a root entry.
+// abbrevOf returns the abbreviation of one code, without reading the rest of the table.
 func (u *unit) abbrevOf(code uint64) (*abbrev, error) {
 	c := u.d.at(u.d.Abbrev, u.abbrevOff)
 	for !c.bad && u.d.Budget.Step(1) {

@@ -2,23 +2,22 @@ package dwarf
 
 import "errors"
 
-// Budget bounds what reading the debug information of one file may cost, so that
-// a small file cannot take all of a machine. It is in proportion to the file's
-// size, with a floor; programs as compilers write them need a fraction of it.
+// Budget limits the memory and time to read the debug information of one file. The limits
+// grow with the size of the file. The output of compilers needs a fraction of them.
 type Budget struct {
-	steps int64 // entries, rows and the like that may still be read
-	bytes int64 // of memory that may still be taken
+	steps int64 // remaining steps: entries, rows and the like
+	bytes int64 // remaining memory
 }
 
-// The budget of a file: a minimum, and an amount for each byte of its size.
+// The budget of a file is a floor plus an amount per byte of the file.
 const (
 	FloorBytes   = 64 << 20
 	BytesPerByte = 16
-	FloorSteps   = 1 << 25 // a step takes some 10 ns
+	FloorSteps   = 1 << 25 // a step takes about 10 to 40 ns
 	StepsPerByte = 8
 
-	stepsPerLookup = 1 << 12 // what an address may cost beside that
-	bytesPerStep   = 64      // of a string that is skipped
+	stepsPerLookup = 1 << 12 // additional steps for each address
+	bytesPerStep   = 64      // bytes of a skipped string per step
 )
 
 // ErrBudget is the error for a file that exceeds its budget.

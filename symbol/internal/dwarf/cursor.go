@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// cursor reads a section from front to back. Past its end it yields zeros and
-// remembers that it did, so that a reader checks once, after a whole entry.
+// cursor reads a section from front to back. A read past the end returns zero and sets bad,
+// so callers check bad once per entry.
 type cursor struct {
 	b   []byte
 	off int
@@ -14,7 +14,7 @@ type cursor struct {
 	bad bool
 }
 
-// at is a cursor at offset off of section b; bad if there is no such place.
+// at returns a cursor at offset off of section b. The cursor is bad if off is past the end.
 func (o order) at(b []byte, off uint64) cursor {
 	if off > uint64(len(b)) {
 		return cursor{bad: true, big: bool(o)}
@@ -27,7 +27,7 @@ type order bool
 
 func (c *cursor) fail() { c.bad, c.off = true, len(c.b) }
 
-// take returns the next n bytes, nil if there are fewer.
+// take returns the next n bytes, or nil if fewer remain.
 func (c *cursor) take(n int) []byte {
 	if n < 0 || n > len(c.b)-c.off {
 		c.fail()
@@ -134,7 +134,8 @@ func (c *cursor) length() (n uint64, dwarf64 bool) {
 	return n, false
 }
 
-// maxLEB is the most bytes of a LEB128 number. 64 bits take 10; assemblers may pad.
+// maxLEB is the most bytes of a LEB128 number. 64 bits take 10 bytes; assemblers may add
+// padding.
 const maxLEB = 16
 
 func (c *cursor) uleb() uint64 {
@@ -190,12 +191,12 @@ func (c *cursor) str() []byte {
 	return c.b[start : c.off-1]
 }
 
-// maxString is the longest string that is read, in bytes: the longest names of
-// C++ programs have some 10,000. The rest of a longer one is cut off.
+// maxString is the length to which strings are cut, in bytes. The longest names of C++
+// programs have about 10,000.
 const maxString = 1 << 15
 
-// stringAt returns the zero-terminated string at an offset of a section, nil if
-// there is none.
+// stringAt returns the zero-terminated string at an offset of a section, or nil if there is
+// none.
 func stringAt(b []byte, off uint64) []byte {
 	if off >= uint64(len(b)) {
 		return nil

@@ -31,8 +31,8 @@ type Options struct {
 	Budget *Budget
 }
 
-// Data is the debug information of a file. At first only unit headers and root
-// entries are read; a unit's scopes and lines when an address first needs them.
+// Data is the debug information of a file. New reads only unit headers and root entries.
+// Lookup reads the scopes and lines of a unit when an address first needs them.
 type Data struct {
 	order
 	Sections
@@ -52,7 +52,7 @@ type Data struct {
 // and the name of the first such file. (DWARF 5, 7.3.2)
 func (d *Data) Split() (units int, name string) { return d.splitUnits, d.splitName }
 
-// unitSpan says which unit the addresses from start up to the next span belong to.
+// unitSpan is the unit of the addresses from start up to the next span.
 type unitSpan struct {
 	start uint64
 	unit  *unit // nil: none
@@ -80,7 +80,7 @@ type unit struct {
 	linesErr, scopeErr error
 }
 
-// New reads unit headers and root entries. The error names the malformed one, or is
+// New reads unit headers and root entries. The error names a malformed header or entry, or is
 // ErrBudget.
 func New(s Sections, o Options) (*Data, error) {
 	d, err := NewAlt(s, o)
@@ -110,7 +110,7 @@ const (
 	unitSplitType    = 6
 )
 
-const unitBytes = 256 // of memory for a unit
+const unitBytes = 256 // memory per unit
 
 // readUnits reads the header of every unit. (DWARF 5, 7.5.1)
 func (d *Data) readUnits() error {
@@ -190,8 +190,8 @@ func (d *Data) readRoots() error {
 
 func (d *Data) loaded(r addrRange) bool { return r.low < r.high && d.Loaded(r.low, r.high) }
 
-// layOutUnits turns ranges that may overlap into spans; of several units that
-// claim an address, the one with the narrowest range has it.
+// layOutUnits converts ranges, which may overlap, to spans. If several units claim an
+// address, the address belongs to the unit with the narrowest range.
 func layOutUnits(claims []unitRange) (index []unitSpan) {
 	slices.SortStableFunc(claims, func(a, b unitRange) int { return cmp.Compare(a.low, b.low) })
 	edges := make([]uint64, 0, 2*len(claims))
@@ -294,7 +294,7 @@ func (u *unit) readRoot() ([]addrRange, error) {
 		return nil, err
 	}
 	if len(list) == 0 && ab.children && ab.tag == tagCompileUnit {
-		// It does not say; its functions do.
+		// The unit has no ranges: use the ranges of its functions.
 		s, err := u.loadScopes()
 		if err != nil {
 			return nil, err

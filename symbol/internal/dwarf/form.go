@@ -51,9 +51,9 @@ const (
 	formGNUStrpAlt    = 0x1f21
 )
 
-// value is an attribute's value as the entry has it: u is a number, an index, or an
-// offset into the section that form means; formRef* are offsets into info.
-// The zero value is an absent one.
+// value is the unresolved value of an attribute. u is a number, an index, or an offset in the
+// section that form implies; for formRef*, u is an offset in info. The zero value means that
+// the attribute is absent.
 type value struct {
 	form uint32
 	u    uint64
@@ -133,7 +133,7 @@ func (u *unit) value(c *cursor, a attrSpec) value {
 		v.u = uint64(c.u24())
 	default:
 		n := u.formSize(form)
-		if n < 0 { // of no known size: nothing after it can be read
+		if n < 0 { // unknown size: nothing after it can be read
 			c.fail()
 			return v
 		}

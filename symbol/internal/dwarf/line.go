@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// lineTable is the rows of a line program, by sequence.
+// lineTable holds the rows of a line program, by sequence.
 type lineTable struct {
 	u     *unit // the unit it was first read for
 	dirs  []value
 	files []lineFile
-	// paths are whole paths, put together when first asked for.
+	// paths caches the full paths of files.
 	paths map[uint32]string
 
 	rows []lineRow
@@ -26,14 +26,14 @@ type lineFile struct {
 	dir  uint32
 }
 
-// sequence is rows of growing address that describe one piece of code.
+// sequence is a run of rows with ascending addresses, for one piece of code.
 type sequence struct {
 	low, high   uint64
-	reach       uint64 // highest high up to here, to know when to stop looking back
+	reach       uint64 // highest high of this and all earlier sequences
 	first, rows int32
 }
 
-// lineRow is the line of the code from the row's address up to that of the next row.
+// lineRow is the line of the code from its address up to the address of the next row.
 type lineRow struct {
 	off  uint32 // from the sequence's low
 	line uint32
@@ -41,8 +41,7 @@ type lineRow struct {
 	disc uint32 // discriminator
 }
 
-// find returns the row for an address, nil if there is none. Of rows for one
-// address the last counts.
+// find returns the row for an address, or nil if there is none.
 func (t *lineTable) find(pc uint64) *lineRow {
 	i := sort.Search(len(t.seqs), func(i int) bool { return t.seqs[i].low > pc }) - 1
 	for ; i >= 0 && t.seqs[i].reach > pc && t.u.d.Budget.Step(1); i-- {
@@ -96,8 +95,7 @@ func (u *unit) readLines() (*lineTable, error) {
 	return t, nil
 }
 
-// lineProgram is the state of the machine that line programs are written for.
-// (DWARF 5, 6.2)
+// lineProgram is the state machine that executes a line program. (DWARF 5, 6.2)
 type lineProgram struct {
 	cursor
 	table    *lineTable
@@ -161,7 +159,7 @@ func (p *lineProgram) readHeader(u *unit) error {
 	return nil
 }
 
-// Bytes of memory for parts of a table, as slices grow.
+// Memory for parts of a table in bytes, including the growth of slices.
 const (
 	entryBytes    = 48 // a directory or a file
 	rowBytes      = 32
@@ -171,8 +169,8 @@ const (
 // inLine marks a string in .debug_line itself.
 const inLine = 0xffff
 
-// readEntriesV4 reads the directories and files of versions 2 to 4; file 0 is
-// the unit itself.
+// readEntriesV4 reads the directories and files of versions 2 to 4. File 0 is the file of the
+// unit.
 func (p *lineProgram) readEntriesV4(c *cursor, d *Data) {
 	t := p.table
 	t.dirs, t.files = []value{{}}, []lineFile{{name: t.u.name}}
@@ -339,7 +337,7 @@ func (p *lineProgram) advance(n uint64) {
 	p.op = (p.op + n) % p.maxOps
 }
 
-// row appends a row, in place of one with the same address.
+// row appends a row. It replaces an earlier row with the same address.
 func (p *lineProgram) row() {
 	t := p.table
 	if len(t.rows) == p.start {
@@ -370,7 +368,7 @@ func (p *lineProgram) row() {
 	t.rows = append(t.rows, r)
 }
 
-// endSequence closes a sequence; one that is not loaded is dropped.
+// endSequence ends a sequence. It drops a sequence that is not loaded.
 func (p *lineProgram) endSequence() {
 	t := p.table
 	r := addrRange{p.low, p.addr}
@@ -389,8 +387,8 @@ func (p *lineProgram) endSequence() {
 	t.seqs = append(t.seqs, sequence{low: r.low, high: r.high, first: int32(p.start), rows: int32(len(rows))})
 }
 
-// path is the whole path of a file: below its directory, which is below the
-// unit's. Nothing is tidied up, so that it is the path other tools print.
+// path returns the full path of a file, including its directory and the directory of the
+// unit. It does not clean the path, so that the path equals the output of other tools.
 func (t *lineTable) path(file uint32) string {
 	if p, ok := t.paths[file]; ok {
 		return p

@@ -7,8 +7,8 @@ type Frame struct {
 	Func          string // linkage name
 	File          string
 	Line          int
-	Discriminator int  // distinguishes pieces of code of one line
-	Inlined       bool // into the frame that follows
+	Discriminator int  // distinguishes several pieces of code on one line
+	Inlined       bool // inlined into the next frame
 }
 
 // Lookup appends the frames at an address to dst, innermost first. The error names the
@@ -69,9 +69,9 @@ func (d *Data) lookup(dst []Frame, pc uint64) ([]Frame, error) {
 	return dst, err
 }
 
-// symbolName is the symbol at a function's start, for functions of C++ that have
-// no linkage name because only their own unit sees them: "disc" says less than
-// shapes::(anonymous namespace)::disc::disc(double).
+// symbolName returns the mangled C++ symbol at start, or name if there is none. DWARF has no
+// linkage name for C++ functions that only their own unit sees, but the symbol table has:
+// shapes::(anonymous namespace)::disc::disc(double) instead of disc.
 func (d *Data) symbolName(name string, start uint64) string {
 	if strings.HasPrefix(name, "_Z") {
 		return name

@@ -1,11 +1,11 @@
 package dwarf
 
-// maxHops is how many entries a name is followed through: from an inlined call
-// to its function, from a definition to its declaration.
+// maxHops limits the references followed to find a name: from an inlined call to its
+// function, from a definition to its declaration.
 const maxHops = 16
 
-// nameOf is the name of the function at an offset of info: its linkage name, or
-// its plain one; "" if it has none.
+// nameOf returns the linkage name of the function at an offset of info, or else its source
+// name, or "".
 func (d *Data) nameOf(die uint64) string {
 	if s := d.names[die]; s != nil {
 		return *s
@@ -45,10 +45,10 @@ func (d *Data) findName(die uint64) string {
 	return plain
 }
 
-// nameEntry has the attributes of an entry that lead to its function's name.
+// nameEntry holds the attributes of an entry that name its function.
 type nameEntry struct {
 	linkage, plain []byte
-	next           value // the entry that says more, the zero value if there is none
+	next           value // reference to an entry with more names; zero value if none
 }
 
 // readNames reads the names of the entry at an offset of info, as far as the first

@@ -4,7 +4,7 @@ import "fmt"
 
 type addrRange struct{ low, high uint64 }
 
-// rangeBytes is the memory for a range, as slices grow.
+// rangeBytes is the memory per range in bytes, including the growth of slices.
 const rangeBytes = 48
 
 // appendRanges appends the addresses of an entry: its DW_AT_ranges, or low and

@@ -7,21 +7,21 @@ import (
 	"sort"
 )
 
-// scopes is the code of a unit: its functions and what was inlined into them,
-// laid out as spans that do not overlap, each with its innermost scope.
+// scopes holds the functions and inlined calls of a unit. spans maps addresses to innermost
+// scopes and does not overlap.
 type scopes struct {
 	list  []scope
 	spans []span // by start; each ends where the next begins
 }
 
-// scope is a function, or a call that was inlined.
+// scope is a function or an inlined call.
 type scope struct {
 	die      uint64 // its entry, in info
 	low      uint64 // where its code begins
 	parent   int32  // scope it was inlined into, -1 for a function
 	callFile uint32 // of an inlined call
 	callLine uint32
-	depth    uint32 // calls that it is inside of
+	depth    uint32 // number of enclosing scopes
 }
 
 type span struct {
@@ -44,7 +44,7 @@ func (s *scopes) innermost(pc uint64) int32 {
 	return s.spans[i-1].scope
 }
 
-// claimed is all ranges that are some function's.
+// claimed returns the address ranges that belong to a function.
 func (s *scopes) claimed() (list []addrRange) {
 	for i, p := range s.spans {
 		if p.scope >= 0 && i+1 < len(s.spans) {
@@ -65,11 +65,11 @@ func (u *unit) loadScopes() (*scopes, error) {
 	return u.scopes, u.scopeErr
 }
 
-// scopeBytes is the memory for a scope, as slices grow.
+// scopeBytes is the memory per scope in bytes, including the growth of slices.
 const scopeBytes = 64
 
-// maxNesting limits how deep entries nest, and maxInlined how deep calls are inlined
-// into each other, which is so many frames for an address. Real ones reach some dozens.
+// maxNesting limits the nesting of entries. maxInlined limits the nesting of inlined calls,
+// and so the frames per address. Real programs have a few dozen.
 const (
 	maxNesting = 1 << 12
 	maxInlined = 1 << 8
@@ -83,12 +83,12 @@ type scopeWalk struct {
 	ranges  []scopeRange
 	scratch []addrRange
 
-	inside int32   // scope that the entry is in, -1 if none
-	nest   []int32 // scopes that the levels around it are in
+	inside int32   // scope of the current level, -1 if none
+	nest   []int32 // scopes of the enclosing levels
 }
 
-// readScopes walks all entries of the unit. On an error, what was read until
-// then is returned with it. (DWARF 5, 2.3)
+// readScopes reads all entries of the unit. On an error, it also returns the scopes read so
+// far. (DWARF 5, 2.3)
 func (u *unit) readScopes() (*scopes, []scopeRange, error) {
 	w := scopeWalk{unit: u, scopes: &scopes{}, inside: -1}
 	t, err := u.table()
@@ -210,8 +210,8 @@ func (u *unit) readScope(c *cursor, ab *abbrev, list []addrRange) (s scope, _ []
 	return s, list, err
 }
 
-// layOut turns nested ranges into spans. Scopes count in the order of entries,
-// so of equal ranges the later one is inside the earlier.
+// layOut converts nested ranges to spans. If two ranges are equal, the scope of the later
+// entry is the inner one.
 func (s *scopes) layOut(ranges []scopeRange) {
 	slices.SortFunc(ranges, func(a, b scopeRange) int {
 		return cmp.Or(cmp.Compare(a.low, b.low), cmp.Compare(b.high, a.high), cmp.Compare(a.scope, b.scope))
