@@ -79,3 +79,11 @@ echo x >"$(mktemp)"
 		t.Errorf("left: %v", left)
 	}
 }
+
+// A library that writes another version of the layout is refused: nothing would be recorded.
+func TestLibraryOfAnotherVersion(t *testing.T) {
+	library := compile(t, "gcc", "module.c", "-O2", "-fPIC", "-shared", "-DFN=of_b")
+	if r := record(t, "--library", library, "--", "true"); r.code != 2 || !strings.Contains(r.errs, "of another version") {
+		t.Errorf("exit status %d: %s", r.code, r.errs)
+	}
+}

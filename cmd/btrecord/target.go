@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/recorder"
 )
 
 // target is the program to run, or the interpreter of a script.
@@ -233,6 +234,10 @@ func (t *target) checkLibrary(path string) error {
 	defer f.Close()
 	if f.Machine != t.machine || f.Class != t.class || f.Data != t.order {
 		return cli.Usagef("%s is for %v, and %s for %v", path, f.Machine, t.path, t.machine)
+	}
+	symbols, _ := f.DynamicSymbols()
+	if !slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == recorder.LibrarySymbol }) {
+		return cli.Usagef("%s: of another version, expected a library that btrecord library of this version built", path)
 	}
 	return nil
 }

@@ -18,6 +18,11 @@
 
 __thread struct thread self;
 
+/* For btrecord, which refuses a library of another version. */
+#define VERSIONED_(version) lwsbt_ring_version_##version
+#define VERSIONED(version) VERSIONED_(version)
+EXPORT const char VERSIONED(RING_VERSION) = 0;
+
 static struct gate shut;
 struct gate *gate = &shut;
 uint64_t image;

@@ -20,7 +20,7 @@
 
 #define RING_ENV "LWSBT_RING"		/* the file's absolute path */
 #define RING_MAGIC "lwsbtrng"
-#define RING_VERSION 2u
+#define RING_VERSION 2
 #define RING_SLOT 256u			/* bytes */
 #define RING_OWN (256u << 10)		/* bytes */
 #define RING_RECORD_MAX 1088u		/* words: the longest record */

@@ -3,6 +3,7 @@
 package recorder
 
 import (
+	"fmt"
 	"sync/atomic"
 	"unsafe"
 )
@@ -20,6 +21,9 @@ const (
 	ringDepth     = 1024
 	headerBytes   = 4096
 )
+
+// LibrarySymbol is a symbol of libraries that write this version of the layout.
+var LibrarySymbol = fmt.Sprintf("lwsbt_ring_version_%d", ringVersion)
 
 // header is the beginning of the memory. Fields that both sides change are atomic.
 type header struct {
