@@ -23,9 +23,10 @@ import (
 
 // attached is a process that has the library.
 type attached struct {
-	pid    int
-	handle string // of the library, for GDB
-	memory *os.File
+	pid        int
+	handle     string   // of the library, for GDB
+	memory     *os.File // for its records
+	descriptor int      // of the memory, in the process
 }
 
 // attach records a process that runs, until it ends, a signal comes, or the time is over.
@@ -61,7 +62,7 @@ func (o *options) attach(c *cobra.Command) error {
 	})
 	if err != nil {
 		output.Close()
-		if path != cli.Stdio {
+		if output != os.Stdout {
 			os.Remove(path)
 		}
 		return err
@@ -131,10 +132,7 @@ func (a *attached) record(o *options, library string, run func(*recorder.Recorde
 		return nil, nil, &cli.Error{Code: notRecorded, Err: err}
 	}
 	defer r.Close()
-	fd, _ := strings.CutPrefix(a.memory.Name(), a.descriptors())
-	var n int
-	fmt.Sscan(fd, &n)
-	switch slots, err := g.number(a.handle, "lwsbt_attach", n); {
+	switch slots, err := g.number(a.handle, "lwsbt_attach", a.descriptor); {
 	case err != nil:
 		return nil, nil, &cli.Error{Code: notRecorded, Err: err}
 	case slots == -1:
@@ -153,8 +151,6 @@ func (a *attached) record(o *options, library string, run func(*recorder.Recorde
 	}
 	return recorded, notes, nil
 }
-
-func (a *attached) descriptors() string { return fmt.Sprintf("/proc/%d/fd/", a.pid) }
 
 // load has the process load a copy of the library, and make the memory for its records: it
 // may have another user, and another root directory. The process remains stopped.
@@ -193,14 +189,13 @@ func (a *attached) loadInto(g *gdb, before map[int]string, library string) (err 
 	if a.handle, err = g.load(library); err != nil {
 		return err
 	}
-	fd, err := g.number(a.handle, "lwsbt_memory", os.Getpid())
-	if err != nil {
+	if a.descriptor, err = g.number(a.handle, "lwsbt_memory", os.Getpid()); err != nil {
 		return err
 	}
-	if fd < 0 {
+	if a.descriptor < 0 {
 		return errors.New("it cannot make memory for its records (memfd_create)")
 	}
-	a.memory, err = os.OpenFile(fmt.Sprint(a.descriptors(), fd), os.O_RDWR, 0)
+	a.memory, err = os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", a.pid, a.descriptor), os.O_RDWR, 0)
 	return err
 }
 
