@@ -204,6 +204,31 @@ func TestExec(t *testing.T) {
 	}
 }
 
+// btrecord says that a process executed a program that cannot be recorded.
+func TestExecOfStatic(t *testing.T) {
+	cmdtest.Long(t)
+	program := compile(t, "gcc", "attach.c", "-static", "-pthread")
+	c := btrecord(t, "-o", filepath.Join(t.TempDir(), "rec"), "--", "env", "sh", "-c", "exec "+program)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(5 * time.Second)
+	in.Close() // ends the program with 7
+	c.Wait()
+	if code := c.ProcessState.ExitCode(); code != 7 || !strings.Contains(errs.String(), "executed "+program) {
+		t.Errorf("exit status %d: %s", code, errs.String())
+	}
+	if r := record(t, "--", "env", "sh", "-c", "exec sleep 2"); strings.Contains(r.errs, "executed") {
+		t.Errorf("a program that is recorded: %s", r.errs)
+	}
+}
+
 // A child is recorded if that is wanted, and begins with no blocks, or with those of its
 // parent.
 func TestChildren(t *testing.T) {

@@ -27,6 +27,7 @@ type process struct {
 	// foreign reports whether the process is in another PID namespace, so that its PID has
 	// no meaning here.
 	foreign bool
+	exe     executable
 
 	modules modules
 	tree    tree

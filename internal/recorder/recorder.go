@@ -450,6 +450,7 @@ func (r *Recorder) image(t *thread, rec *record) error {
 		}
 		r.outputs[pid] = p.out
 	}
+	p.exe.begin(int(pid), name)
 	p.modules.reset()
 	p.tree.reset()
 	if from != nil && w[2] != 0 {
@@ -500,7 +501,11 @@ func (r *Recorder) scan(now time.Time) {
 		}
 	}
 	for _, p := range r.processes {
-		if p.key.pid != r.root && !p.foreign && !running(int(p.key.pid)) {
+		if p.foreign {
+			continue
+		}
+		p.exe.look(int(p.key.pid), now)
+		if p.key.pid != r.root && !running(int(p.key.pid)) {
 			r.gone(p.key.pid)
 		}
 	}
@@ -575,6 +580,9 @@ func (r *Recorder) finish(p *process, why string) {
 	s := Summary{PID: int(p.key.pid), Root: p.key.pid == r.root, Text: p.String(), Allocs: p.account.allocs, Err: p.out.err}
 	if p.begun {
 		p.finish(why, p.time(r.memory.now()))
+	}
+	if p.exe.unrecorded(time.Now()) {
+		r.note("process %d executed %s, which is not recorded: it is static, or runs as another user", p.key.pid, p.exe.other)
 	}
 	r.ended = append(r.ended, s)
 }
