@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -213,12 +214,20 @@ func TestExecOfStatic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var errs bytes.Buffer
 	c.Stderr = &errs
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(5 * time.Second)
+	fmt.Fprintln(in, "keep 1 1")
+	if answer, err := bufio.NewReader(out).ReadString('\n'); answer != "ok\n" {
+		t.Fatalf("%q, %v", answer, err)
+	}
+	time.Sleep(3 * time.Second)
 	in.Close() // ends the program with 7
 	c.Wait()
 	if code := c.ProcessState.ExitCode(); code != 7 || !strings.Contains(errs.String(), "executed "+program) {
