@@ -130,7 +130,11 @@ func ringMachine(t *testing.T, cc string, args, flags []string, mode string) {
 		library = ""
 	}
 	r := newRing(t, ringConfig{children: 1})
-	out, err := runRing(t, library, r, nil, "", append(args, program, mode, "50")...)
+	amount := "50"
+	if mode == "getattr" { // 8 threads each time, whose stacks are read from code under the emulator
+		amount = "10"
+	}
+	out, err := runRing(t, library, r, nil, "", append(args, program, mode, amount)...)
 	if err != nil {
 		t.Fatal(out, err)
 	}
