@@ -162,6 +162,7 @@ func TestAttach(t *testing.T) {
 
 // All threads are in malloc, or wait for a lock.
 func TestAttachStorm(t *testing.T) {
+	cmdtest.Long(t)
 	needPtrace(t)
 	p := tell(t)
 	p.do("storm 4")
@@ -179,6 +180,7 @@ func TestAttachStorm(t *testing.T) {
 
 // An interpreter that imports modules while btrecord is attached prints what it should.
 func TestAttachPython(t *testing.T) {
+	cmdtest.Long(t)
 	needPtrace(t)
 	cmdtest.Need(t, "python3")
 	script := `
