@@ -15,7 +15,7 @@ import (
 func ctlCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ctl PID on|off|dump",
-		Short: "write a dump of a running program, or turn its recording on or off",
+		Short: "write a dump of a running program, or turn recording on or off",
 		Long: `
 ctl asks the btrecord that records a program to write a dump of its live
 allocations, or to turn the recording on or off. This applies to the program

@@ -25,7 +25,8 @@ btrecord runs a program with a preloaded library that tells btrecord of each
 allocation and free. btrecord writes a recording: the live allocations, added up
 by call path, when the program ends, and with --events each allocation and free.
 btheap, btdecode and btstats read recordings like logs, and find functions by
-the build IDs and paths in them.`,
+the build IDs and paths in them. With --pid, btrecord attaches to a process that
+runs already.`,
 		Example: `
 btrecord -- git status                    writes git.rec
 btheap top git.rec                        live blocks at the end
