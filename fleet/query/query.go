@@ -87,7 +87,7 @@ func Open(ctx context.Context, s *store.Store) (*DB, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("query: %w", err)
+		return nil, errors.Join(fmt.Errorf("query: %w", err), os.RemoveAll(temp))
 	}
 	d := &DB{store: s, db: sql.OpenDB(c), temp: temp, dir: dir}
 	d.db.SetMaxOpenConns(4)
