@@ -27,18 +27,20 @@ const (
 // decoded is a decoded record with its call path.
 type decoded struct {
 	line    []byte // the rest of its line, from the lead-in on
-	hits    uint8  // up to maxHits, minus the number of other records that needed the slot
 	length  int    // of the record's text, in bytes
+	hits    uint8  // up to maxHits, minus the number of other records that needed the slot
 	lenient bool
-	blob    []byte
-	stack   codec.Stack
 
-	generation int // of the process for which the fields below are valid; 0: none
-	allocs     [1]Alloc
-	states     [3]int64 // addresses by state
-	ambiguous  int64    // how many of the lost addresses are ambiguous
-	path       profile.Path
+	// These are valid for one generation of the process; generation 0 is none.
 	hasPath    bool
+	ambiguous  uint8 // how many of the lost addresses are ambiguous
+	generation int
+	states     [3]int32 // addresses by state
+	path       profile.Path
+	allocs     [1]Alloc
+
+	blob  []byte
+	stack codec.Stack
 }
 
 // cache maps the rest of a line, from the lead-in on, to its decoded record: dumps repeat
@@ -71,7 +73,7 @@ func (c *cache) worth() bool {
 }
 
 // get returns the record of a line, nil if it is not in the cache, and the slot for the
-// line.
+// line. A line may be in one of two slots.
 func (c *cache) get(line []byte) (d *decoded, slot **decoded) {
 	switch n := len(c.slots); {
 	case n == 0:
@@ -80,13 +82,19 @@ func (c *cache) get(line []byte) (d *decoded, slot **decoded) {
 	case c.puts > n && n < maxSlots:
 		c.slots, c.puts = append(c.slots, make([]*decoded, maxSlots-n)...), 0
 	}
-	slot = &c.slots[maphash.Bytes(c.seed, line)&uint64(len(c.slots)-1)]
-	if d = *slot; d == nil || !bytes.Equal(d.line, line) {
-		return nil, slot
+	i := maphash.Bytes(c.seed, line) & uint64(len(c.slots)-1)
+	for _, i := range [...]uint64{i, i ^ 1} {
+		d = c.slots[i]
+		if d != nil && bytes.Equal(d.line, line) {
+			d.hits = min(d.hits+1, maxHits)
+			c.hits++
+			return d, nil
+		}
+		if slot == nil || d == nil || *slot != nil && d.hits < (*slot).hits {
+			slot = &c.slots[i]
+		}
 	}
-	d.hits = min(d.hits+1, maxHits)
-	c.hits++
-	return d, slot
+	return nil, slot
 }
 
 // put stores a record of n bytes in a slot, unless the record there is used more often.

@@ -417,10 +417,10 @@ func (p *pass) resolve(it *Item) {
 	}
 	it.Allocs = d.allocs[:]
 	t := &p.tally
-	for state, n := range d.states {
-		t.states[state] += n
+	for state := range d.states {
+		t.states[state] += int64(d.states[state])
 	}
-	t.ambiguous += d.ambiguous
+	t.ambiguous += int64(d.ambiguous)
 	if d.allocs[0].SizeLost {
 		t.lostSizes++
 	}
@@ -442,7 +442,7 @@ func (p *pass) lookUp(d *decoded, it *Item) {
 	a.Stack = p.r.process.Resolve(a.Stack[:0], s, it.Blob)
 	a.Value = profile.Value{Bytes: s.Size, Count: 1}
 	a.SizeLost = s.Marks.LossySize && !p.r.symbols.Lossless
-	d.states, d.ambiguous = [3]int64{}, 0
+	d.states, d.ambiguous = [3]int32{}, 0
 	for _, addr := range a.Stack {
 		d.states[addr.State]++
 		if addr.State == symbol.Lost && addr.Ambiguous() {

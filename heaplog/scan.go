@@ -154,8 +154,9 @@ var newline = []byte{'\n'}
 // record passes on the record at the start of text and returns its length in bytes, or 0 if
 // the log continues and the end of the record is not in text.
 func (s *scanner) record(kind Kind, text []byte, more bool) (n int, ok bool) {
-	s.item = Item{Kind: kind, Place: s.at}
 	it := &s.item
+	*it = Item{}
+	it.Kind, it.Place = kind, s.at
 	switch kind {
 	case Decoded:
 		n = s.decodedRecord(it, text, more)
