@@ -604,6 +604,7 @@ func TestProfileHeap(t *testing.T) {
 
 // 8 threads allocate, resize, free and dump under ThreadSanitizer, and the dumps can be read.
 func TestProfileThreads(t *testing.T) {
+	cmdtest.Long(t)
 	b := build{cc: "gcc", cflags: "-O1 -g -fsanitize=thread"}
 	cmd := exec.Command(b.make(t, "profile"), "threads", "2000")
 	out, err := cmd.Output()

@@ -56,6 +56,9 @@ func TestRingModes(t *testing.T) {
 		}
 	}
 	for i, m := range ringModes(plugin) {
+		if m.long && !cmdtest.Full() {
+			continue
+		}
 		for clock, name := range []string{"counter", "cycles"} {
 			if clock != i%2 && !cmdtest.Full() || clock == 1 && !cycles() {
 				continue
@@ -76,6 +79,7 @@ type ringMode struct {
 	images int  // 0: any number
 	free   bool // the number of blocks is the run's own
 	bump   bool // with that allocator
+	long   bool // only with LWSBT_FULL
 	env    string
 }
 
@@ -83,25 +87,25 @@ func ringModes(plugin string) []ringMode {
 	return []ringMode{
 		{name: "one thread", args: []string{"churn", "20000"}, images: 1},
 		{name: "16 threads", args: []string{"threads", "3000"}, images: 1},
-		{name: "16 threads, small rings", args: []string{"threads", "3000"}, config: ringConfig{words: 4096}, images: 1},
+		{name: "16 threads, small rings", args: []string{"threads", "3000"}, config: ringConfig{words: 4096}, images: 1, long: true},
 		{name: "libc holds the thread's lock", args: []string{"getattr", "20"}, images: 1},
-		{name: "stacks of 16 KB", args: []string{"small", "100"}, images: 1},
+		{name: "stacks of 16 KB", args: []string{"small", "100"}, images: 1, long: true},
 		{name: "SCHED_FIFO on one processor", args: []string{"fifo", "5000"}, config: ringConfig{words: 4096}, images: 1},
 		{name: "200 threads at a barrier", args: []string{"barrier", "20"}, images: 1},
 		{name: "dlopen and fork", args: []string{"loads", "30"}, config: ringConfig{children: 1}, free: true},
-		{name: "fflush and fork", args: []string{"flushes", "30"}, config: ringConfig{children: 1}, images: 31},
+		{name: "fflush and fork", args: []string{"flushes", "30"}, config: ringConfig{children: 1}, images: 31, long: true},
 		{name: "realloc and fork", args: []string{"reallocs", "30"}, config: ringConfig{children: 1}, images: 31},
 		{name: "coroutines", args: []string{"coroutines", "200"}, images: 1},
 		{name: "a stack without an end", args: []string{"switch", "100"}, images: 1},
-		{name: "one arena", args: []string{"contend", "20000"}, images: 1, env: "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"},
-		{name: "one arena again", args: []string{"contend", "20000"}, images: 1, env: "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"},
-		{name: "signals", args: []string{"signals", "30000"}, images: 1, bump: true},
+		{name: "one arena", args: []string{"contend", "20000"}, images: 1, env: "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1", long: true},
+		{name: "one arena again", args: []string{"contend", "20000"}, images: 1, env: "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1", long: true},
+		{name: "signals", args: []string{"signals", "30000"}, images: 1, bump: true, long: true},
 		{name: "deep recursion", args: []string{"recurse", "5000"}, images: 1},
 		{name: "exec by the kernel", args: []string{"execve", "1000"}, images: 2},
-		{name: "execveat", args: []string{"execveat", "1000"}, images: 2},
+		{name: "execveat", args: []string{"execveat", "1000"}, images: 2, long: true},
 		{name: "exit_group", args: []string{"exit_group", "1000"}, images: 1},
 		{name: "kill", args: []string{"kill", "1000"}, images: 1},
-		{name: "vfork", args: []string{"vfork", "1000"}, images: 1},
+		{name: "vfork", args: []string{"vfork", "1000"}, images: 1, long: true},
 		{name: "forks, children recorded", args: []string{"fork", "1000"}, config: ringConfig{children: 1}, images: 3},
 		{name: "forks, children not recorded", args: []string{"fork", "1000"}, images: 1},
 		{name: "closed descriptors, another root and user", args: []string{"closed", "1000"}, images: 1},
@@ -150,6 +154,7 @@ func (m ringMode) run(t *testing.T, library, program, bump string) {
 // Programs of other languages, whose runtimes have threads, signals, stacks and code of their
 // own, and other allocators: the output is what it is alone.
 func TestRingOthers(t *testing.T) {
+	cmdtest.Long(t)
 	library := ringLibrary(t, "gcc")
 	program := ringProgram(t, "gcc", "test/ring.c", "-O2")
 	rust := filepath.Join(programs, "ring_threads")

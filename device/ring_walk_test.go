@@ -52,15 +52,16 @@ func TestRingDepth(t *testing.T) {
 // Stacks are those of the compiler's unwinder, on programs of others: all of its frames, and beyond
 // those only where it has no table.
 func TestRingUnwinder(t *testing.T) {
+	cmdtest.Long(t)
 	library := ringLibrary(t, "gcc", "-DLWSBT_CHECK")
 	programs := [][]string{
 		{"python3", "-c", "import json; print(len(json.dumps([[str(i)] for i in range(20000)])))"},
-		{"git", "log", "--stat", "-3"},
 		{"bash", "-c", "for i in {1..500}; do x+=$i; done; echo ${#x}"},
-		{"openssl", "version", "-a"},
 	}
 	if cmdtest.Full() {
 		programs = append(programs, [][]string{
+			{"git", "log", "--stat", "-3"},
+			{"openssl", "version", "-a"},
 			{"node", "-e", "let a=[];for(let i=0;i<100000;i++)a.push({x:i,y:String(i)}); console.log(JSON.stringify(a).length)"},
 			{"java", "-version"},
 			{"sqlite3", ":memory:", "create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from c where x<20000) insert into t select x, hex(x) from c; select count(*) from t group by b%7"},

@@ -104,7 +104,9 @@ func TestProfile(t *testing.T) {
 		{"s390x", "s390x-linux-gnu", "qemu-s390x", "plain", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			slow(t, c.triple)
+			if c.name != "x86_64-history" { // of this machine, and with the most fields
+				cmdtest.Long(t)
+			}
 			d, m, at := profileCore(t, c.triple, c.qemu, c.mode, c.flags...)
 			list := m.FindProfiles(at, nil, 0)
 			if len(list) != 1 || len(m.Notes()) > 0 {

@@ -391,7 +391,10 @@ func TestInterruptedWithoutRecords(t *testing.T) {
 	}
 	for _, path := range []string{sparse, "/dev/zero", fifo} {
 		for _, args := range [][]string{{path}, {"--bare", path}, {"-F", "jsonl", path}} {
-			interrupted(t, "", "", args...)
+			t.Run(strings.Join(args, " "), func(t *testing.T) {
+				t.Parallel()
+				interrupted(t, "", "", args...)
+			})
 		}
 	}
 	interrupted(t, "", "", "--maps", fifo, readmeLine) // nobody writes the map

@@ -183,6 +183,7 @@ func TestMemory(t *testing.T) {
 // TestDiskFull has a recording fill its disk: the program runs to its end, btrecord fails,
 // and the recording has what was written before.
 func TestDiskFull(t *testing.T) {
+	cmdtest.Long(t)
 	cmdtest.Need(t, "unshare", "mount")
 	library := filepath.Join(t.TempDir(), "library.so")
 	if out, err := btrecord(t, "library", "-o", library).CombinedOutput(); err != nil {

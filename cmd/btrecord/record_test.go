@@ -397,6 +397,7 @@ func TestStress(t *testing.T) {
 
 // A program runs on without its recorder.
 func TestRecorderKilled(t *testing.T) {
+	cmdtest.Long(t)
 	file := filepath.Join(t.TempDir(), "rec")
 	c := btrecord(t, "--events", "-o", file, "--", modes(t), "threads", "300000")
 	r, w, err := os.Pipe()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 func handVectors(t *testing.T) *conformance.Set {
@@ -32,10 +33,13 @@ func TestMutantWithoutBugPasses(t *testing.T) {
 	}
 }
 
-// The vectors by hand kill every mutant. Here every 27th is tested; btconform mutants
+// The vectors by hand kill every mutant. Here every 101st or 27th is tested; btconform mutants
 // tests all, and with LWSBT_FULL a test of that command.
 func TestVectorsKill(t *testing.T) {
-	const stride = 27
+	stride := 101
+	if cmdtest.Full() {
+		stride = 27
+	}
 	var tested []Mutant
 	for i := 0; i < len(mutants); i += stride {
 		tested = append(tested, mutants[i])
@@ -57,8 +61,8 @@ func TestVectorsKill(t *testing.T) {
 		}
 		t.Logf("%-30s killed by %d: %s", k.Name, len(k.By), strings.Join(k.By[:min(3, len(k.By))], " "))
 	}
-	if decoders < 30/stride || encoders < 15/stride {
-		t.Errorf("%d decoders and %d encoders, want at least %d and %d", decoders, encoders, 30/stride, 15/stride)
+	if decoders == 0 || encoders == 0 {
+		t.Errorf("%d decoders and %d encoders were tested, want some of both", decoders, encoders)
 	}
 }
 

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // TestPrune adds and frees blocks of many call paths. What is dropped holds nothing, and all
 // else stays as a model without a tree has it: the frames of each live block and of what
 // threads refer to, the sums by path, now and at the peak.
 func TestPrune(t *testing.T) {
+	cmdtest.Long(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	p := &process{config: &Config{AtPeak: true}, owed: map[uint64]int{}}
 	p.tree.reset()

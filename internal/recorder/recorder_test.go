@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // heap is the allocator of a program that a test plays: it hands out addresses that were
@@ -346,6 +347,7 @@ func TestPeak(t *testing.T) {
 
 // TestDamagedRings has programs that write anything into the shared memory.
 func TestDamagedRings(t *testing.T) {
+	cmdtest.Long(t)
 	random := rand.New(rand.NewPCG(5, 6))
 	for i := range 300 {
 		r, rec, wait := newTest(t, Config{Slots: 8, Words: 4096, Events: i%2 == 0, Sample: uint64(i % 3 * 100), Inherited: true})

@@ -114,6 +114,7 @@ func stacks(t *testing.T, log []byte, elf string) (paths []string) {
 // the block with its whole stack. With unwind tables in the library alone, the block
 // has its caller, and no function of the library.
 func TestRecipe(t *testing.T) {
+	cmdtest.Long(t)
 	cmdtest.Need(t, boards[0].tools...)
 	dir := t.TempDir()
 	command, code := docBlock(t, "sh", 0), docBlock(t, "c", 0)
