@@ -167,8 +167,8 @@ static LWSBT_NOINLINE void write(struct lwsbt_profile_dump *d, struct lwsbt_entr
 	bits = e->bits;
 	e->bits = (uint8_t)(bits | DONE | KNOWN);
 	lwsbt_unlock(p->heap);
-	/* a sixteenth of the paths is defined again in each dump [BT-NAME-4] */
-	if (LWSBT_EXTRAS && (d->flags & LWSBT_NAMES) && (bits & KNOWN) && (d->lines.dump + e->node) % 16 != 0 && path.depth > 0) {
+	/* a sixteenth of the paths is defined again in each dump [BT-NAME-4]: neighbours, which share outer frames */
+	if (LWSBT_EXTRAS && (d->flags & LWSBT_NAMES) && (bits & KNOWN) && (d->lines.dump + e->node / 16) % 16 != 0 && path.depth > 0) {
 		path.outer = lwsbt_name(&p->code, &path);
 		path.base = LWSBT_PATH_NAMED;
 		path.depth = 0;
