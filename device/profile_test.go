@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"os/exec"
 	"slices"
@@ -630,13 +631,15 @@ func TestProfileFigures(t *testing.T) {
 	var r tableRun
 	r.model = map[string]held{}
 	r.Rand = rand.New(rand.NewPCG(1, 21))
-	lws := 0
+	lws, blobBytes, packedBits := 0, 0, 0
 	for _, s := range model.Program(7).Stacks(2000) {
 		blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, codec.SearchLws)
 		if err != nil {
 			t.Fatal(err)
 		}
 		lws += len(codec.AppendLine(nil, blob)) + 1
+		blobBytes += len(blob)
+		packedBits += 12 + bits.Len64(s.Size) + 18*len(s.PCs) // see packed.c; the code has 2^17 to 2^18 units
 		frames := slices.Clone(s.PCs)
 		for i := range frames {
 			frames[i] &^= 1
@@ -692,6 +695,12 @@ func TestProfileFigures(t *testing.T) {
 	blobs, short := r.overhead(t, b), r.overhead(t, packed)
 	t.Logf("| a block with a blob in front of it | %.1f |", float64(blobs)/2000)
 	t.Logf("| a block with a packed stack in front of it | %.1f |", float64(short)/2000)
+	t.Logf("| of these, the blob | %.1f |", float64(blobBytes)/2000)
+	t.Logf("| of these, the packed stack | %.1f |", float64(packedBits)/8/2000)
+	// The node has 12 bytes, and the length of a packed stack 2; up to 8 bits and 7 bytes fill the rest.
+	if rest := short - packedBits/8; rest < 14*2000 || rest > 22*2000 {
+		t.Errorf("%d bytes beside the packed stacks, want 14 to 22 per block", rest/2000)
+	}
 	if short > 43*2000 || blobs < 55*2000 {
 		t.Errorf("%d bytes of packed stacks, %d of blobs; want at most 43 per block, at least 55", short, blobs)
 	}
