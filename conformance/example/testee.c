@@ -1,322 +1,450 @@
 /*
- * A complete BTP/1 testee in C: a decoder of blobs and a reader of ~p# lines,
- * written from SPEC.md, and the loop that answers the runner. Replace them by
- * yours.
+ * The protocol: reads requests, and answers them (BTP/1, ../README.md).
+ * testee.h lists the other files.
  *
- *   cc -o testee testee.c && btconform -- ./testee
+ *   cc -o testee testee*.c -lm && btconform -- ./testee
  */
-#include <stdint.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned char blob[70000];	/* as many bytes as a line of BTP/1 below has */
-static uint64_t pcs[32], size;
-static int pos, end, word;	/* bits: where we are, where the length begins, 32 or 64 */
-static const char *fault;	/* reason to reject, NULL while all is well */
+#include "testee.h"
 
-/* A field: width bits, most significant first, and a spill bit (BT-FIELD-1, -2, -4). */
-static uint64_t field(int width)
+/* -- Faults, memory, and the answer */
+
+struct fault fault;
+
+void reject(const char *reason, long bit)
 {
-	uint64_t v = 0;
-
-	if (!fault && pos + width + 1 > end)
-		fault = "truncated";
-	for (int i = 0; !fault && i < width; i++, pos++)
-		v = v << 1 | (blob[pos / 8] >> (7 - pos % 8) & 1);
-	pos++;
-	return v;
+	if (fault.reason)
+		return;
+	fault.reason = reason;
+	fault.bit = bit;
 }
 
-/* A count, of which 0 means 64, and a value (BT-COUNT-2, -4). */
-static uint64_t value(void)
+struct fault take_fault(void)
 {
-	int count = (int)field(6);
+	struct fault f = fault;
 
-	if (!count)
-		count = 64;
-	if (!fault && count > word)
-		fault = "count";
-	return field(count);
-}
-
-/* Reads depth frames and the size; the bits left, or -1 with a fault. */
-static int read_as(int depth)
-{
-	pos = 0;
-	fault = NULL;
-	field(5);
-	for (int n = 0; n < depth && !fault; n++) {
-		if (!field(1)) {	/* literal */
-			pcs[n] = value();
-			continue;
-		}
-		if (n == 0)
-			fault = "delta-first";
-		int back = (int)field(3) + 1;
-		if (!fault && back > n)
-			fault = "back";
-		uint64_t sign = field(1), v = value();
-		if (!fault)
-			pcs[n] = pcs[n - back] + (sign ? 0 - v : v);
-		if (word == 32)
-			pcs[n] &= 0xffffffff;
-	}
-	size = value();
-	return fault ? -1 : end - pos;
-}
-
-/* Decodes the len bytes of blob; the depth, or -1 with a fault. */
-static int decode(int len)
-{
-	int says = len < 2 ? 0 : blob[len - 2] * 256 + blob[len - 1];
-
-	fault = len < 2 ? "short" : says == 0 ? "empty" : says != len ? "length" : NULL;
-	if (fault)
-		return -1;
-	end = 8 * (len - 2);
-	int depth = blob[0] >> 3;
-	if (depth == 0) {	/* empty, or 32 (BT-DEPTH-2) */
-		int left = read_as(0);
-		if ((left < 0 || left >= 8) && (read_as(32) >= 0 || (left < 0 && end >= 8 * 46)))
-			depth = 32;
-	}
-	return read_as(depth) < 0 ? -1 : depth;
-}
-
-/*
- * Call paths: the fields of a ~p# line are digits of 6 bits (BT-DIGIT-1). A
- * reader of 240 characters meets less than 120 frames in a path; this one takes
- * lines of up to 4,095.
- */
-static unsigned char digit[4096];	/* values of the digits, 0 to 63 */
-static int at, digits;			/* digits: where we are, where the CRC begins */
-static struct frame { int escaped; uint64_t x; } frames[2048];
-static char answer[1 << 18];
-
-static uint64_t fixed(int n)
-{
-	uint64_t v = 0;
-
-	if (!fault && at + n > digits)
-		fault = "truncated";
-	for (int i = 0; !fault && i < n; i++)
-		v |= (uint64_t)digit[at++] << 6 * i;
-	return v;
-}
-
-/* Digits of 5 bits, up to one below 32 (BT-DIGIT-2). */
-static uint64_t number(void)
-{
-	uint64_t v = 0, d = 32;
-
-	for (int n = 0; d >= 32 && !fault; n++) {
-		d = fixed(1);
-		if (!fault && ((n == 12 && d > 15) || (n > 0 && d == 0)))
-			fault = "number";
-		v |= (d & 31) << 5 * (n < 13 ? n : 0);
-	}
-	return fault ? 0 : v;
-}
-
-static int64_t unfold(uint64_t v)
-{
-	return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
-}
-
-/* A step from ref, or an escape (BT-DIGIT-3). */
-static struct frame step(uint64_t ref)
-{
-	struct frame f = { 0, 0 };
-	uint64_t first = fixed(1);
-	int c = (int)(first & 3);
-	uint64_t v = first >> 2 | fixed(c + 1) << 4;
-
-	if (!fault && c && v >> (4 + 6 * c) == 0)
-		fault = "number";
-	if (v == (1 << 28) - 1) {
-		f.escaped = 1;
-		f.x = number();
-		return f;
-	}
-	f.x = ref + (uint64_t)unfold(v);
-	if (!fault && f.x >> 27)	/* below 0, too */
-		fault = "frame";
+	fault.reason = NULL;
 	return f;
 }
 
-static uint64_t reference(struct frame f)
+static void *checked(void *memory)
 {
-	return f.escaped ? 0 : f.x;
-}
-
-static unsigned crc16(const char *text, int len)
-{
-	unsigned crc = 0xffff;
-
-	for (int i = 0; i < len; i++) {
-		crc ^= (unsigned)(unsigned char)text[i] << 8;
-		for (int bit = 0; bit < 8; bit++)
-			crc = (crc << 1 ^ (crc & 0x8000 ? 0x1021 : 0)) & 0xffff;
+	if (!memory) {
+		fputs("testee: out of memory\n", stderr);
+		exit(1);
 	}
-	return crc;
+	return memory;
 }
 
-/* The words of an entry's values (BT-ENTRY-4); unit and block are the line's. */
-static char *values(char *out, unsigned flags, int unit, uint64_t *block)
-{
-	uint64_t v = number(), allocs;
+union chunk {			/* stands before memory of need() */
+	union chunk *next;
+	uint64_t number;	/* what follows is aligned for all types that are used here */
+	double real;
+};
 
-	if (fault || v == 0)
-		return out + sprintf(out, ";def");
-	out += sprintf(out, ";live=%llu", (unsigned long long)v - 1);
-	if (flags & 1) {
-		out += sprintf(out, ";blocks=%s", v == 1 ? "-" : "");
-		for (uint64_t i = 1; i < v && !fault; i++) {
-			*block += (uint64_t)unfold(number());
-			out += sprintf(out, "%s%llx+", i > 1 ? "," : "", (unsigned long long)(*block << unit));
-			out += sprintf(out, "%llu", (unsigned long long)number());
+static union chunk *chunks;
+
+void *need(size_t size)
+{
+	union chunk *c = checked(calloc(1, sizeof *c + size));
+
+	c->next = chunks;
+	chunks = c;
+	return c + 1;
+}
+
+static void free_all(void)
+{
+	while (chunks) {
+		union chunk *next = chunks->next;
+
+		free(chunks);
+		chunks = next;
+	}
+}
+
+/* Arrays have space for 8, 16, 32, and so on. */
+void *grow(void *array, size_t n, size_t each)
+{
+	void *larger;
+
+	if (array && (n < 8 || (n & (n - 1))))
+		return array;
+	larger = need((n < 8 ? 8 : 2 * n) * each);
+	if (n)
+		memcpy(larger, array, n * each);
+	return larger;
+}
+
+static char *answer;
+static size_t answer_len, answer_size;
+
+void put(const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (answer_len + (size_t)n >= answer_size) {
+		answer_size = 2 * answer_size + (size_t)n + 1;
+		answer = checked(realloc(answer, answer_size));
+	}
+	va_start(args, format);
+	vsnprintf(answer + answer_len, answer_size - answer_len, format, args);
+	va_end(args);
+	answer_len += (size_t)n;
+}
+
+/* -- Words of a request */
+
+const char *option(char **words, const char *key)
+{
+	size_t n = strlen(key);
+
+	for (; *words; words++)
+		if (!strncmp(*words, key, n) && (*words)[n] == '=')
+			return *words + n + 1;
+	return NULL;
+}
+
+/* The bytes of a word in hexadecimal; "-" is none. */
+static struct bytes from_hex(const char *hex)
+{
+	unsigned char *out = need(strlen(hex) / 2 + 1);
+	struct bytes data = { out, 0 };
+
+	while (*hex != '-' && hex[0] && hex[1]) {
+		char pair[3] = { hex[0], hex[1], 0 };
+
+		out[data.len++] = (unsigned char)strtoul(pair, NULL, 16);
+		hex += 2;
+	}
+	return data;
+}
+
+static void put_hex(const unsigned char *data, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		put("%02x", data[i]);
+	if (len == 0)
+		put("-");
+}
+
+/* The words size=, pcs= and user=. */
+static struct stack parse_stack(char **words)
+{
+	struct stack s;
+	const char *pcs = option(words, "pcs"), *user = option(words, "user");
+	char *at = NULL;
+
+	memset(&s, 0, sizeof s);
+	s.size = strtoull(option(words, "size"), NULL, 10);
+	for (; *pcs != '-' && pcs != at; s.depth++) {
+		uint64_t pc = strtoull(pcs, &at, 16);
+
+		if (s.depth < MOST_FRAMES)
+			s.pcs[s.depth] = pc;
+		pcs = *at == ',' ? at + 1 : at;
+	}
+	while (user && *user) {
+		unsigned long tag = strtoul(user, &at, 10);
+		uint64_t v = strtoull(at + 1, &at, 16);
+
+		if (tag <= MOST_FIELDS) {
+			s.user[tag] = v;
+			s.has[tag] = 1;
 		}
-	} else
-		out += sprintf(out, ";bytes=%llu", (unsigned long long)number());
-	if (flags & 2) {
-		allocs = number();
-		out += sprintf(out, ";ever=%llu,%llu", (unsigned long long)allocs, (unsigned long long)number());
+		user = *at == ',' ? at + 1 : NULL;
 	}
-	if (flags & 4)
-		out += sprintf(out, ";peak=%llu", (unsigned long long)number());
-	for (unsigned flag = 8; flag <= 16; flag *= 2)
-		if (flags & flag)
-			number();
-	for (uint64_t k = flags & 32 ? number() : 0; k && !fault; k--)
-		fixed(1);	/* later versions */
-	return out;
+	return s;
 }
 
-/* The words of the entries of a line, behind its head (BT-ENTRY-1). */
-static void entries(char *out, unsigned flags, int unit)
+/* -- Operations: each puts the words of its answer, or rejects */
+
+struct request {
+	char **words;		/* those behind the ID, and NULL */
+	struct bytes data;	/* the first of them, from hexadecimal */
+	int word;
+	const char *op;
+};
+
+static void op_decode(struct request *r)
 {
-	uint64_t base = 0, name = 0, n, ref, block = 0;
-	int depth = 0;			/* of the previous entry */
+	struct stack s;
+	struct bits rest;
+	struct bytes blob = r->data;
 
-	for (int entry = 0; at < digits && !fault; entry++) {
-		uint64_t k = number();
-
-		ref = 0;
-		if (k < 4) {
-			base = k < 2 ? k : 2;
-			name = k < 2 ? 0 : fixed(6);
-			if (!fault && name >> 32)
-				fault = "hash";
-			depth = 0;
-		} else if (!fault && (entry == 0 || k - 4 > (uint64_t)depth)) {
-			fault = "drop";
-		} else {
-			depth -= (int)(k - 4);
-			if (k > 4)
-				ref = reference(frames[depth]);
-			else if (depth)
-				ref = reference(frames[depth - 1]);
-		}
-		n = k == 2 ? 0 : number();
-		if (!fault && (n > 1024 || n + (uint64_t)depth > 1024))
-			fault = "depth";
-		for (; n && !fault; n--) {
-			frames[depth] = step(ref);
-			ref = reference(frames[depth++]);
-		}
-		if (out - answer > (int)sizeof answer - 65536)
-			fault = "truncated";	/* entries that repeat many frames: more than there is room for */
-		if (fault)
-			return;
-		out += sprintf(out, " %d:", (int)base);
-		if (base == 2)
-			out += sprintf(out, "%08llx%s", (unsigned long long)name, depth ? "/" : "");
-		for (int i = 0; i < depth; i++)
-			out += sprintf(out, "%s%s%llx", i ? "/" : "", frames[i].escaped ? "@" : "", (unsigned long long)frames[i].x);
-		out = values(out, flags, unit, &block);
-	}
-}
-
-/* Reads the ~p# line of len bytes; its words are in answer, unless there is a fault (BT-PLINE-1). */
-static void pline(const char *text, int len)
-{
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	int n = len - 3, unit = 0;
-	unsigned flags, dump, sequence, crc;
-	char *out = answer;
-
-	fault = n < 0 || memcmp(text, "~p#", 3) ? "lead-in" : n > (int)sizeof digit ? "length" : NULL;
-	for (int i = 0; !fault && i < n; i++) {
-		const char *c = text[i + 3] ? strchr(alphabet, text[i + 3]) : NULL;
-
-		if (!c)
-			fault = "base64";
-		else
-			digit[i] = (unsigned char)(c - alphabet);
-	}
-	if (!fault && n < 7)
-		fault = "short";
-	if (fault)
+	memset(&s, 0, sizeof s);
+	if (!strcmp(r->op, "end"))
+		blob = at_end(blob);
+	else if (!strcmp(r->op, "mline"))
+		blob = read_line(blob, "~m#", !strcmp(option(r->words, "reading"), "lenient"));
+	else if (!strcmp(r->op, "eline"))
+		blob = read_line(blob, "~e#", 0);
+	if (fault.reason)
 		return;
-	digits = n;
-	at = n - 3;
-	crc = (unsigned)fixed(3);
-	if (crc != crc16(text + 3, n - 3))
-		fault = "crc";
-	digits = n - 3;
-	at = 0;
-	flags = (unsigned)fixed(1);
-	dump = (unsigned)fixed(1);
-	sequence = (unsigned)fixed(2);
-	out += sprintf(out, "flags=%u dump=%u seq=%u", flags, dump, sequence);
-	if (flags & 1) {
-		unit = (int)fixed(1);
-		if (!fault && unit > 12)
-			fault = "unit";
-		out += sprintf(out, " unit=%d", unit);
-	}
-	entries(out, flags, unit);
+	if (!strcmp(r->op, "user") || !strcmp(r->op, "eline"))
+		read_fields(blob, r->word, r->op[0] == 'e', &s);
+	else
+		decode(blob, r->word, 0, &s, &rest);
+	if (fault.reason)
+		return;
+	if (!strcmp(r->op, "marks"))
+		put_marks(&s);
+	else
+		put_stack(&s, ' ');
 }
 
-/* The bytes of hex in blob, how many there are; "-" is none. */
-static int bytes(const char *hex)
+static void op_bline(struct request *r)
 {
-	int len = 0;
+	struct stack s;
 
-	for (unsigned v; sscanf(hex + 2 * len, "%2x", &v) == 1; len++)
-		blob[len] = (unsigned char)v;
-	return len;
+	memset(&s, 0, sizeof s);
+	read_decoded(r->data, &s);
+	put_stack(&s, ' ');
+}
+
+static void put_pcs(const struct stack *s)
+{
+	put(" pcs=%s", s->depth ? "" : "-");
+	for (int n = 0; n < s->depth; n++)
+		put("%s%" PRIx64, n ? "," : "", s->pcs[n]);
+}
+
+static void op_salvage(struct request *r)
+{
+	struct stack s;
+	int has_size, depth = salvage(r->data, r->word, &s, &has_size);
+
+	if (fault.reason)
+		return;
+	put(has_size ? "depth=%d size=%" PRIu64 : "depth=%d size=-", depth, s.size);
+	put_pcs(&s);
+}
+
+static void op_bare(struct request *r)
+{
+	struct stack s;
+	long bits = decode_bare(r->data, r->word, &s);
+
+	if (fault.reason)
+		return;
+	put("bits=%ld", bits);
+	put_pcs(&s);
+}
+
+static void op_encode(struct request *r)
+{
+	const char *machine = option(r->words, "machine"), *search = option(r->words, "search");
+	struct stack s = parse_stack(r->words);
+	struct blob b;
+
+	if (!strcmp(r->op, "event-encode"))
+		encode_event(&s, machine, search, &b);
+	else if (!strcmp(r->op, "bare-encode"))
+		encode_bare(&s, machine, search, &b);
+	else
+		encode(&s, machine, search, &b);
+	if (fault.reason)
+		return;
+	if (!strcmp(r->op, "bare-encode"))
+		put("%d ", b.pos);
+	put_hex(b.at, ((size_t)b.pos + 7) / 8);
+}
+
+/* The ~h# line of the words head VERB NUMBER KEY=VALUE …: what a reader rejects is refused. (BT-HEAD-1) */
+static void format_header(char **words)
+{
+	struct header h;
+	struct bytes text;
+
+	put("~h#%s", words[0]);
+	for (words++; *words; words++)
+		if (strcmp(*words, "-"))
+			put(" %s", *words);
+	text.at = memcpy(need(answer_len + 1), answer, answer_len);
+	text.len = answer_len;
+	answer_len = 0;
+	read_header(text, &h);
+	put("~h#");
+	put_header(&h, "");
+}
+
+static void op_format(struct request *r)
+{
+	const char *blob = option(r->words, "blob"), *event = option(r->words, "event");
+
+	if (!strcmp(r->words[0], "head"))
+		format_header(r->words + 1);
+	else if (blob || event) {
+		put(blob ? "~m#" : "~e#");
+		put_base64(from_hex(blob ? blob : event));
+	} else {
+		struct stack s = parse_stack(r->words);
+
+		if (s.depth > MOST_FRAMES) {	/* BT-REJ-2 */
+			reject("frames", -1);
+			return;
+		}
+		put("~b#size: %" PRIu64 ",", s.size);
+		for (int n = 0; n < s.depth; n++)
+			put(" 0x%" PRIx64, s.pcs[n]);
+	}
+}
+
+static void op_scan(struct request *r)
+{
+	const char *before = "";
+
+	for (struct place p = next_place(r->data, 0); p.kind; p = next_place(r->data, p.at + p.len)) {
+		put("%s%c@%zu+%zu", before, p.kind, p.at, p.len);
+		before = " ";
+	}
+	if (!*before)
+		put("-");
+}
+
+static void op_hline(struct request *r)
+{
+	struct header h;
+
+	read_header(r->data, &h);
+	put_header(&h, " -");
+}
+
+static void op_pline(struct request *r)
+{
+	struct paths line;
+
+	read_paths(r->data, &line);
+	if (!fault.reason)
+		put_paths(&line);
+}
+
+static void op_name(struct request *r)
+{
+	put("%08" PRIx32, parse_path(r->words[0])->name);
+}
+
+static void op_log(struct request *r) { put_log(r->data); }
+static void op_vline(struct request *r) { put_events(r->data); }
+static void op_dumps(struct request *r) { put_dumps(r->data); }
+static void op_pencode(struct request *r) { write_paths(r->words); }
+static void op_vencode(struct request *r) { write_events(r->words); }
+static void op_offsets(struct request *r) { put_offsets(r->words); }
+static void op_addresses(struct request *r) { put_addresses(r->words); }
+
+static const struct operation {
+	const char *name, *verb;	/* of the request, of the answer */
+	void (*run)(struct request *);
+} operations[] = {
+	{ "decode", "ok", op_decode }, { "end", "ok", op_decode }, { "mline", "ok", op_decode },
+	{ "marks", "marks", op_decode }, { "user", "ok", op_decode }, { "eline", "ok", op_decode },
+	{ "bline", "ok", op_bline }, { "salvage", "part", op_salvage }, { "bare", "bare", op_bare },
+	{ "encode", "blob", op_encode }, { "user-encode", "blob", op_encode },
+	{ "event-encode", "blob", op_encode }, { "bare-encode", "bits", op_encode },
+	{ "format", "text", op_format }, { "scan", "found", op_scan }, { "log", "records", op_log },
+	{ "hline", "head", op_hline }, { "pline", "paths", op_pline }, { "vline", "events", op_vline },
+	{ "dumps", "dumps", op_dumps }, { "pencode", "text", op_pencode }, { "vencode", "text", op_vencode },
+	{ "name", "name", op_name }, { "offsets", "offsets", op_offsets }, { "addresses", "addresses", op_addresses },
+};
+enum { OPERATIONS = sizeof operations / sizeof operations[0] };
+
+/* -- The loop */
+
+static void hello(void)
+{
+	printf("hello btp=1 name=example version=1 ops=");
+	for (int i = 0; i < OPERATIONS; i++)
+		printf("%s%s", i ? "," : "", operations[i].name);
+	puts(" machines=exact32,exact64,wrap32,wrap64,zero32,zero64 searches=lws,best");
+}
+
+static void run(const struct operation *o, struct request *r, const char *id)
+{
+	const char *word = option(r->words, "word");
+
+	r->op = o->name;
+	r->word = word && !strcmp(word, "32") ? 32 : 64;
+	r->data = from_hex(r->words[0] ? r->words[0] : "-");
+	answer_len = 0;
+	take_fault();
+	o->run(r);
+	if (fault.reason && fault.bit >= 0)
+		printf("reject %s %s bit=%ld\n", id, fault.reason, fault.bit);
+	else if (fault.reason)
+		printf("reject %s %s\n", id, fault.reason);
+	else if (!strcmp(o->verb, "text")) {
+		printf("text %s ", id);
+		for (size_t i = 0; i < answer_len; i++)
+			printf("%02x", (unsigned char)answer[i]);
+		puts(answer_len ? "" : "-");
+	} else {
+		printf("%s %s ", o->verb, id);
+		fwrite(answer, 1, answer_len, stdout);
+		puts("");
+	}
+}
+
+/* Splits a request into words, and answers it. */
+static void serve(char *line)
+{
+	char **words = NULL;
+	size_t n = 0;
+	struct request r = { NULL, { NULL, 0 }, 64, NULL };
+
+	for (char *at = line; at; ) {
+		words = grow(words, n, sizeof *words);
+		words[n++] = at;
+		at = strchr(at, ' ');
+		if (at)
+			*at++ = 0;
+	}
+	words = grow(words, n, sizeof *words);
+	words[n] = NULL;
+	if (!strcmp(words[0], "hello")) {
+		hello();
+		return;
+	}
+	if (n < 2)
+		return;
+	r.words = words + 2;
+	for (int i = 0; i < OPERATIONS; i++)
+		if (!strcmp(words[0], operations[i].name)) {
+			run(&operations[i], &r, words[1]);
+			return;
+		}
+	printf("skip %s unsupported\n", words[1]);
 }
 
 int main(void)
 {
-	static char line[140000], hex[sizeof line];
-	char id[64];
+	size_t len = 0, size = 1 << 16;
+	char *line = checked(malloc(size));
 
-	setvbuf(stdout, NULL, _IOLBF, 0);	/* each answer goes out at once */
-	while (fgets(line, sizeof line, stdin) && strcmp(line, "quit\n")) {
-		if (!strncmp(line, "hello ", 6))
-			puts("hello btp=1 name=example version=1 ops=decode,pline");
-		else if (sscanf(line, "decode %63s %139999s word=%d", id, hex, &word) == 3) {
-			int depth = decode(bytes(hex));
-
-			if (depth < 0) {
-				printf("reject %s %s\n", id, fault);
-				continue;
-			}
-			printf("ok %s size=%llu pcs=%s", id, (unsigned long long)size, depth ? "" : "-");
-			for (int n = 0; n < depth; n++)
-				printf("%s%llx", n ? "," : "", (unsigned long long)pcs[n]);
-			putchar('\n');
-		} else if (sscanf(line, "pline %63s %139999s", id, hex) == 2) {
-			pline((const char *)blob, bytes(hex));
-			if (fault)
-				printf("reject %s %s\n", id, fault);
-			else
-				printf("paths %s %s\n", id, answer);
-		} else if (sscanf(line, "%*s %63s", id) == 1)
-			printf("skip %s unsupported\n", id);
+	while (fgets(line + len, (int)(size - len), stdin)) {
+		len += strlen(line + len);
+		if (len == size - 1 && line[len - 1] != '\n') {	/* there is more of it */
+			size *= 2;
+			line = checked(realloc(line, size));
+			continue;
+		}
+		line[strcspn(line, "\n")] = 0;
+		len = 0;
+		if (!strcmp(line, "quit"))
+			break;
+		serve(line);
+		free_all();
+		fflush(stdout);		/* the runner waits for it */
 	}
+	free(line);
+	free(answer);
 	return 0;
 }
