@@ -2,7 +2,8 @@
  * A testee of BTP/1 in C99, with every operation: a reader and a writer of all
  * lines that SPEC.md describes, written from that document.
  *
- *   testee.c         the protocol: requests in, answers out
+ *   testee.c         the protocol: requests in, answers out; faults and memory
+ *   testee_ops.c     the operations of the protocol
  *   testee_blob.c    Part I: reads blobs (sections 3 to 7, 12 to 15)
  *   testee_encode.c  Part I: writes blobs (sections 8, 9, 14, 15)
  *   testee_text.c    base64, ~b# lines, records in a text (section 2)
@@ -11,6 +12,7 @@
  *   testee_paths.c   Part III: reads ~p# lines (sections 20 to 23)
  *   testee_write.c   Part III: writes ~p# lines
  *   testee_events.c  Part III: reads and writes ~v# lines (section 25)
+ *   testee_names.c   Part III: the paths of names (section 23)
  *   testee_dumps.c   Part III: adds up dumps (section 24)
  *
  * Faults: the first call of reject() counts. After it, readers of fields return
@@ -41,7 +43,25 @@ struct fault take_fault(void);			/* returns the fault, and forgets it */
 void *need(size_t size);			/* zeroed memory, freed once the request is answered */
 void *grow(void *array, size_t n, size_t each);	/* an array of n, with space for one more */
 void put(const char *format, ...);		/* appends to the answer */
+struct bytes take_back(void);			/* a copy of the answer, which is empty then */
 const char *option(char **words, const char *key);	/* the value of word KEY=VALUE, or NULL */
+
+/* testee_ops.c */
+
+struct request {
+	char **words;		/* those behind the ID, and NULL */
+	struct bytes data;	/* the first of them, from hexadecimal */
+	int word;
+	const char *op;
+};
+
+struct operation {
+	const char *name, *verb;	/* of the request, of the answer */
+	void (*run)(struct request *);
+};
+extern const struct operation operations[];	/* the last one has no name */
+
+struct bytes from_hex(const char *hex);
 
 /* testee_blob.c */
 
@@ -166,7 +186,7 @@ struct path {
 	uint64_t x;
 	int depth;			/* frames, those of the name not counted */
 	uint32_t name;			/* of the whole path (BT-NAME-1) */
-	struct path *next;		/* of the same slot of a table, in testee_dumps.c */
+	struct path *next;		/* of the same slot of a table, in testee_names.c */
 };
 
 struct block {
@@ -195,6 +215,28 @@ struct path *parse_path(const char *word);
 void put_path(const struct path *p);
 void read_paths(struct bytes text, struct paths *line);
 void put_paths(const struct paths *line);
+
+/* testee_names.c */
+
+enum { SLOTS = 4096 };
+
+/*
+ * The paths that lines told since the boot that forgot all names. In slots is
+ * every path that was told, and its outer parts, each once: two are the same if
+ * their pointers are. Paths of one name are in one slot. (BT-NAME-2)
+ */
+struct names {
+	struct path *slots[SLOTS];
+	const struct path **told;
+	size_t count;
+};
+
+struct names *new_names(void);
+void tell(struct names *t, const struct path *p);
+void learn(struct names *t);		/* once all paths are told */
+const struct path *known(const struct names *t, uint32_t name);	/* the only path of this name, or NULL */
+const struct path *whole(struct names *t, const struct path *p);	/* with the frames of its name, or NULL */
+int keeps_names(const struct header *before, const struct header *boot);
 
 /* testee_write.c, testee_events.c, testee_dumps.c */
 

@@ -1,22 +1,9 @@
-/* Adds up dumps of call paths: sections 23 and 24 of SPEC.md. */
+/* Adds up dumps of call paths: section 24 of SPEC.md. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "testee.h"
-
-enum { SLOTS = 4096 };
-
-/*
- * What lines told since the boot that forgot all names. In slots is every path
- * that was told, and its outer parts, each once: paths of one name are in one
- * slot, so that two are the same if their pointers are. (BT-NAME-2)
- */
-struct names {
-	struct path *slots[SLOTS];
-	const struct path **told;
-	size_t count;
-};
 
 struct sum {			/* of the entries of a path */
 	const struct path *path;
@@ -36,95 +23,6 @@ struct dump {
 	struct sum *sums;
 	size_t paths;
 };
-
-/* -- Names */
-
-/* The path in the table with this outer path and innermost frame; it is added if it is not there. */
-static const struct path *told(struct names *t, const struct path *outer, int escaped, uint64_t x)
-{
-	struct path *p = extend(outer, escaped, x);
-
-	for (const struct path *q = t->slots[p->name % SLOTS]; q; q = q->next)
-		if (q->outer == outer && q->escaped == escaped && q->x == x)
-			return q;
-	p->next = t->slots[p->name % SLOTS];
-	t->slots[p->name % SLOTS] = p;
-	return p;
-}
-
-/* The only path of this name, or NULL. */
-static const struct path *known(const struct names *t, uint32_t name)
-{
-	const struct path *found = NULL;
-
-	for (const struct path *p = t->slots[name % SLOTS]; p; p = p->next)
-		if (p->name == name) {
-			if (found)
-				return NULL;
-			found = p;
-		}
-	return found;
-}
-
-/* The path in the table that p is, or NULL if it begins with a name that is not known. (BT-NAME-2) */
-static const struct path *whole(struct names *t, const struct path *p)
-{
-	const struct path *frames[DEEPEST];
-	const struct path *w;
-
-	w = p->base == 2 ? known(t, p->beginning->name) : p->base == 1 ? t->slots[1] : t->slots[0];
-	if (p->base != 2)
-		while (w->outer || w->base != p->base)
-			w = w->next;
-	if (!w || w->depth + p->depth > DEEPEST)
-		return NULL;
-	list_frames(p, frames);
-	for (int i = 0; i < p->depth; i++)
-		w = told(t, w, frames[i]->escaped, frames[i]->x);
-	return w;
-}
-
-static struct names *new_names(void)
-{
-	struct names *t = need(sizeof *t);
-
-	t->slots[0] = begin_path(0, 0);
-	t->slots[1] = begin_path(1, 0);
-	return t;
-}
-
-/* Learns the paths that begin with names, which lines may tell later. */
-static void learn(struct names *t)
-{
-	size_t left = t->count, before;
-
-	do {
-		size_t unknown = 0;
-
-		before = left;
-		for (size_t i = 0; i < left; i++)
-			if (!whole(t, t->told[i]))
-				t->told[unknown++] = t->told[i];
-		left = unknown;
-	} while (left < before);
-}
-
-/* Reports whether a boot keeps the names of the one before. (BT-NAME-3) */
-static int keeps_names(const struct header *before, const struct header *h)
-{
-	static const char *const equal[] = { "build", "code" };	/* there is no ELF file here */
-	uint64_t a = 0, b = 0;
-
-	for (int i = 0; i < 2; i++) {
-		const struct bytes *v = key_of(before, equal[i]), *w = key_of(h, equal[i]);
-
-		if (!v || !w || v->len != w->len || memcmp(v->at, w->at, v->len))
-			return 0;
-	}
-	key_number(before, "shift", &a);
-	key_number(h, "shift", &b);
-	return a == b;
-}
 
 /* -- Sums */
 
@@ -309,8 +207,7 @@ static void take_line(struct reading *r, struct dump *d, struct bytes text)
 	r->counted = 1;
 	r->next = line.sequence + 1;
 	for (size_t i = 0; i < line.count; i++) {
-		t->told = grow(t->told, t->count, sizeof *t->told);
-		t->told[t->count++] = line.entries[i].path;
+		tell(t, line.entries[i].path);
 		if (!d || line.entries[i].definition)
 			continue;
 		d->entries = grow(d->entries, d->count, sizeof *d->entries);
