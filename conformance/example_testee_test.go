@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // compiler is the C compiler to build testees with; without one the test is
@@ -24,32 +26,70 @@ func compiler(t *testing.T) string {
 	return ""
 }
 
-// The example of README.md builds without a warning, and passes all vectors,
-// for the right reasons. Nothing is skipped.
-func TestExampleTestee(t *testing.T) {
+// buildTestee builds the example testee in C, without warnings.
+func buildTestee(t *testing.T, compiler string, flags ...string) string {
+	t.Helper()
 	sources, err := filepath.Glob("example/testee*.c")
 	if err != nil || len(sources) == 0 {
 		t.Fatalf("no sources of the example: %v", err)
 	}
 	program := filepath.Join(t.TempDir(), "testee")
-	args := append([]string{"-std=c99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-o", program}, sources...)
-	out, err := exec.Command(compiler(t), append(args, "-lm")...).CombinedOutput()
-	if err != nil {
+	args := append([]string{"-std=c99", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-o", program}, flags...)
+	args = append(append(args, sources...), "-lm")
+	if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	set := builtinSet(t)
-	report, err := Run(t.Context(), set, Process([]string{program}, time.Minute), Options{Seed: 5, Workers: 2, StrictReasons: true})
+	return program
+}
+
+// passesAll demands that a testee passes every vector, for the right reason.
+// Nothing may be skipped.
+func passesAll(t *testing.T, command ...string) {
+	t.Helper()
+	report, err := Run(t.Context(), builtinSet(t), Process(command, time.Minute), Options{Seed: 5, Workers: 2, StrictReasons: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	asked := map[Op]int{}
-	for i, r := range report.Results {
+	for _, r := range report.Results {
 		asked[r.Op]++
 		if r.Status != Pass {
-			t.Errorf("%s %s: %s (%+v)", r.ID, r.Op, r.Status, report.Results[i].Failure)
+			t.Errorf("%s %s: %s (%+v)", r.ID, r.Op, r.Status, r.Failure)
 		}
 	}
-	if asked[OpDecode] < 200 || asked[OpPline] < 200 || asked[OpDumps] == 0 || asked[OpVencode] == 0 {
-		t.Errorf("too few vectors were asked: %v", asked)
+	for _, op := range Ops() {
+		if asked[op] == 0 {
+			t.Errorf("%s was not asked", op)
+		}
+	}
+}
+
+// The example of README.md builds without a warning, and passes all vectors.
+func TestExampleTestee(t *testing.T) {
+	passesAll(t, buildTestee(t, compiler(t), "-O2"))
+}
+
+// So does the example with sanitizers, of 32 bits, and of big-endian machines.
+func TestExampleTesteeOnMachines(t *testing.T) {
+	cmdtest.Long(t)
+	for _, m := range []struct {
+		name, compiler, qemu string
+		flags                []string
+	}{
+		{"sanitizers", "gcc", "", []string{"-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"}},
+		{"clang", "clang", "", []string{"-O2"}},
+		{"i686", "i686-linux-gnu-gcc", "", []string{"-O2", "-static"}},
+		{"s390x", "s390x-linux-gnu-gcc", "qemu-s390x", []string{"-O2", "-static"}},
+		{"mips", "mips-linux-gnu-gcc", "qemu-mips", []string{"-O2", "-static"}},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			cmdtest.Need(t, m.compiler)
+			program := []string{buildTestee(t, m.compiler, m.flags...)}
+			if m.qemu != "" {
+				cmdtest.Need(t, m.qemu)
+				program = append([]string{m.qemu}, program...)
+			}
+			passesAll(t, program...)
+		})
 	}
 }
