@@ -121,6 +121,15 @@ const char *option(char **words, const char *key)
 	return NULL;
 }
 
+const char *must(char **words, const char *key)
+{
+	const char *value = option(words, key);
+
+	if (!value)
+		reject(MALFORMED, -1);
+	return value ? value : "";
+}
+
 /* -- The loop */
 
 static void hello(void)
@@ -141,7 +150,9 @@ static void run(const struct operation *o, struct request *r, const char *id)
 	answer_len = 0;
 	take_fault();
 	o->run(r);
-	if (fault.reason && fault.bit >= 0)
+	if (fault.reason && !strcmp(fault.reason, MALFORMED))
+		printf("skip %s malformed\n", id);
+	else if (fault.reason && fault.bit >= 0)
 		printf("reject %s %s bit=%ld\n", id, fault.reason, fault.bit);
 	else if (fault.reason)
 		printf("reject %s %s\n", id, fault.reason);
@@ -181,7 +192,7 @@ static void serve(char *line)
 		return;
 	r.words = words + 2;
 	for (const struct operation *o = operations; o->name; o++)
-		if (!strcmp(words[0], o->name)) {
+		if (!strcmp(words[0], o->name) && n - 2 >= o->words) {
 			run(o, &r, words[1]);
 			return;
 		}

@@ -38,6 +38,8 @@ struct bytes {
 	size_t len;
 };
 
+#define MALFORMED "malformed"	/* reason of a request that is not one of BTP/1: it is skipped */
+
 void reject(const char *reason, long bit);
 struct fault take_fault(void);			/* returns the fault, and forgets it */
 void *need(size_t size);			/* zeroed memory, freed once the request is answered */
@@ -45,6 +47,7 @@ void *grow(void *array, size_t n, size_t each);	/* an array of n, with space for
 void put(const char *format, ...);		/* appends to the answer */
 struct bytes take_back(void);			/* a copy of the answer, which is empty then */
 const char *option(char **words, const char *key);	/* the value of word KEY=VALUE, or NULL */
+const char *must(char **words, const char *key);	/* the same; the request is malformed without it */
 
 /* testee_ops.c */
 
@@ -57,6 +60,7 @@ struct request {
 
 struct operation {
 	const char *name, *verb;	/* of the request, of the answer */
+	size_t words;			/* that it needs behind the ID */
 	void (*run)(struct request *);
 };
 extern const struct operation operations[];	/* the last one has no name */

@@ -148,9 +148,13 @@ struct code {
 
 static struct code parse_code(char **words)
 {
-	struct code c = { (unsigned)strtoul(option(words, "shift"), NULL, 10), NULL, 0 };
-	const char *at = option(words, "code");
+	struct code c = { (unsigned)strtoul(must(words, "shift"), NULL, 10), NULL, 0 };
+	const char *at = must(words, "code");
 
+	if (c.shift > 4) {
+		reject(MALFORMED, -1);
+		c.shift = 0;
+	}
 	for (char *end; ; at = end + 1) {
 		c.ranges = grow(c.ranges, c.count, sizeof *c.ranges);
 		c.ranges[c.count][0] = strtoull(at, &end, 16);

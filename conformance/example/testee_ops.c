@@ -32,11 +32,11 @@ static void put_hex(const unsigned char *data, size_t len)
 static struct stack parse_stack(char **words)
 {
 	struct stack s;
-	const char *pcs = option(words, "pcs"), *user = option(words, "user");
+	const char *pcs = must(words, "pcs"), *user = option(words, "user");
 	char *at = NULL;
 
 	memset(&s, 0, sizeof s);
-	s.size = strtoull(option(words, "size"), NULL, 10);
+	s.size = strtoull(must(words, "size"), NULL, 10);
 	for (; *pcs != '-' && pcs != at; s.depth++) {
 		uint64_t pc = strtoull(pcs, &at, 16);
 
@@ -69,7 +69,7 @@ static void op_decode(struct request *r)
 	if (!strcmp(r->op, "end"))
 		blob = at_end(blob);
 	else if (!strcmp(r->op, "mline"))
-		blob = read_line(blob, "~m#", !strcmp(option(r->words, "reading"), "lenient"));
+		blob = read_line(blob, "~m#", !strcmp(must(r->words, "reading"), "lenient"));
 	else if (!strcmp(r->op, "eline"))
 		blob = read_line(blob, "~e#", 0);
 	if (fault.reason)
@@ -126,7 +126,7 @@ static void op_bare(struct request *r)
 
 static void op_encode(struct request *r)
 {
-	const char *machine = option(r->words, "machine"), *search = option(r->words, "search");
+	const char *machine = must(r->words, "machine"), *search = must(r->words, "search");
 	struct stack s = parse_stack(r->words);
 	struct blob b;
 
@@ -148,6 +148,10 @@ static void format_header(char **words)
 {
 	struct header h;
 
+	if (!words[0]) {
+		reject(MALFORMED, -1);
+		return;
+	}
 	put("~h#%s", words[0]);
 	for (words++; *words; words++)
 		if (strcmp(*words, "-"))
@@ -222,14 +226,14 @@ static void op_offsets(struct request *r) { put_offsets(r->words); }
 static void op_addresses(struct request *r) { put_addresses(r->words); }
 
 const struct operation operations[] = {
-	{ "decode", "ok", op_decode }, { "end", "ok", op_decode }, { "mline", "ok", op_decode },
-	{ "marks", "marks", op_decode }, { "user", "ok", op_decode }, { "eline", "ok", op_decode },
-	{ "bline", "ok", op_bline }, { "salvage", "part", op_salvage }, { "bare", "bare", op_bare },
-	{ "encode", "blob", op_encode }, { "user-encode", "blob", op_encode },
-	{ "event-encode", "blob", op_encode }, { "bare-encode", "bits", op_encode },
-	{ "format", "text", op_format }, { "scan", "found", op_scan }, { "log", "records", op_log },
-	{ "hline", "head", op_hline }, { "pline", "paths", op_pline }, { "vline", "events", op_vline },
-	{ "dumps", "dumps", op_dumps }, { "pencode", "text", op_pencode }, { "vencode", "text", op_vencode },
-	{ "name", "name", op_name }, { "offsets", "offsets", op_offsets }, { "addresses", "addresses", op_addresses },
-	{ NULL, NULL, NULL },
+	{ "decode", "ok", 1, op_decode }, { "end", "ok", 1, op_decode }, { "mline", "ok", 1, op_decode },
+	{ "marks", "marks", 1, op_decode }, { "user", "ok", 1, op_decode }, { "eline", "ok", 1, op_decode },
+	{ "bline", "ok", 1, op_bline }, { "salvage", "part", 1, op_salvage }, { "bare", "bare", 1, op_bare },
+	{ "encode", "blob", 1, op_encode }, { "user-encode", "blob", 1, op_encode },
+	{ "event-encode", "blob", 1, op_encode }, { "bare-encode", "bits", 1, op_encode },
+	{ "format", "text", 1, op_format }, { "scan", "found", 1, op_scan }, { "log", "records", 1, op_log },
+	{ "hline", "head", 1, op_hline }, { "pline", "paths", 1, op_pline }, { "vline", "events", 1, op_vline },
+	{ "dumps", "dumps", 1, op_dumps }, { "pencode", "text", 1, op_pencode }, { "vencode", "text", 1, op_vencode },
+	{ "name", "name", 1, op_name }, { "offsets", "offsets", 3, op_offsets }, { "addresses", "addresses", 3, op_addresses },
+	{ NULL, NULL, 0, NULL },
 };

@@ -52,13 +52,17 @@ void list_frames(const struct path *p, const struct path *list[DEEPEST])
 struct path *parse_path(const char *word)
 {
 	int base = word[0] - '0';
-	char *at;
-	struct path *p = begin_path(base, base == 2 ? (uint32_t)strtoul(word + 2, NULL, 16) : 0);
+	char *at = strchr(word, ':');
+	struct path *p;
 
-	at = strchr(word, ':');
-	if (at && base == 2)
-		at = strchr(at, '/');
-	while (at && at[1] && at[1] != ';' && *at != ';') {
+	if (base < 0 || base > 2 || at != word + 1) {
+		reject(MALFORMED, -1);
+		return begin_path(0, 0);
+	}
+	p = begin_path(base, base == 2 ? (uint32_t)strtoul(word + 2, NULL, 16) : 0);
+	if (base == 2)
+		at = strpbrk(at, "/;");
+	while (at && *at != ';' && at[1] && at[1] != ';') {
 		int escaped = at[1] == '@';
 		uint64_t x = strtoull(at + 1 + escaped, &at, 16);
 

@@ -166,8 +166,8 @@ static void put_values(struct writer *w, const struct path *p, char **values)
 		n = 0;
 		v[n++] = 1;
 		if (!(w->flags & 1)) {
-			v[0] = strtoull(option(values, "live"), NULL, 10) + 1;
-			v[n++] = strtoull(option(values, "bytes"), NULL, 10);
+			v[0] = strtoull(must(values, "live"), NULL, 10) + 1;
+			v[n++] = strtoull(must(values, "bytes"), NULL, 10);
 			if (v[0] == 0)
 				reject("number", -1);	/* BT-PREJ-2 */
 		} else if (blocks && *blocks != '-') {
