@@ -212,6 +212,7 @@ struct paths {				/* a ~p# line */
 };
 
 struct path *begin_path(int base, uint32_t name);
+uint32_t name_with(uint32_t name, int escaped, uint64_t x);
 struct path *extend(const struct path *outer, int escaped, uint64_t x);
 uint64_t reference(const struct path *p);	/* what the next step counts from (BT-ENTRY-2) */
 void list_frames(const struct path *p, const struct path *list[DEEPEST]);	/* outermost first */

@@ -6,13 +6,14 @@
 /* The path in the table with this outer path and innermost frame; it is added if it is not there. */
 static const struct path *told(struct names *t, const struct path *outer, int escaped, uint64_t x)
 {
-	struct path *p = extend(outer, escaped, x);
+	struct path **slot = &t->slots[name_with(outer->name, escaped, x) % SLOTS], *p;
 
-	for (const struct path *q = t->slots[p->name % SLOTS]; q; q = q->next)
-		if (q->outer == outer && q->escaped == escaped && q->x == x)
-			return q;
-	p->next = t->slots[p->name % SLOTS];
-	t->slots[p->name % SLOTS] = p;
+	for (p = *slot; p; p = p->next)
+		if (p->outer == outer && p->escaped == escaped && p->x == x)
+			return p;
+	p = extend(outer, escaped, x);
+	p->next = *slot;
+	*slot = p;
 	return p;
 }
 

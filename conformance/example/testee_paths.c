@@ -22,7 +22,15 @@ static uint32_t mix(uint32_t h, uint32_t x)
 	return g ^ g >> 15;
 }
 
-/* The path with one frame more, its innermost. (BT-NAME-1) */
+/* The name of a path with one frame more. (BT-NAME-1) */
+uint32_t name_with(uint32_t h, int escaped, uint64_t x)
+{
+	if (escaped)
+		return mix(mix(mix(h, 0xffffffff), (uint32_t)x), (uint32_t)(x >> 32));
+	return mix(h, (uint32_t)x);
+}
+
+/* The path with one frame more, its innermost. */
 struct path *extend(const struct path *outer, int escaped, uint64_t x)
 {
 	struct path *p = need(sizeof *p);
@@ -33,7 +41,7 @@ struct path *extend(const struct path *outer, int escaped, uint64_t x)
 	p->escaped = escaped;
 	p->x = x;
 	p->depth = outer->depth + 1;
-	p->name = escaped ? mix(mix(mix(outer->name, 0xffffffff), (uint32_t)x), (uint32_t)(x >> 32)) : mix(outer->name, (uint32_t)x);
+	p->name = name_with(outer->name, escaped, x);
 	return p;
 }
 
