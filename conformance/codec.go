@@ -331,7 +331,7 @@ func codecLog(text []byte) Answer {
 				open = "-"
 			}
 			continue
-		case it.Text[1] == 'h':
+		case strings.IndexByte("hpv", it.Text[1]) >= 0:
 			continue
 		}
 		of := open
@@ -339,7 +339,7 @@ func codecLog(text []byte) Answer {
 			of = "-"
 		}
 		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", it.Text[1], it.Offset-1, len(it.Text), boot, of)
-		if it.Err != nil {
+		if it.Err != nil && (it.Cut == nil || it.Kind != heaplog.Decoded) {
 			item += "reject"
 		} else {
 			v := Value{Size: it.Stack.Size, PCs: it.Stack.PCs}

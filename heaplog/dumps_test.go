@@ -460,7 +460,7 @@ func TestInterrupt(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if want := "1 true, next: interrupted before its end, context canceled"; strings.Join(got, ", ") != want {
+	if want := "3 true, next: interrupted before its end, context canceled"; strings.Join(got, ", ") != want {
 		t.Errorf("%q, want %s", got, want)
 	}
 }

@@ -76,8 +76,8 @@ type Item struct {
 	Lenient bool
 	// Err is the reason why a record is Unreadable or cut: a *codec.Error or [ErrTooLong].
 	Err error
-	// Cut is not nil if the record is cut and at least one frame before the cut is
-	// complete.
+	// Cut is not nil if the record is cut and, before the cut, its size or at least one
+	// frame is complete.
 	Cut *Cut
 
 	decoded *decoded         // nil if there is no stack
@@ -94,7 +94,7 @@ type PathEvent struct {
 // Cut describes a record whose end is missing. A character lost inside a record cannot
 // always be distinguished from a cut; the frames after the lost character are then wrong.
 type Cut struct {
-	Depth int  // frames that the record announces; the record has fewer
+	Depth int  // frames that the record announces; the record has fewer. Of ~b#, those with the one that could not be read
 	Sized bool // the size is known
 	ByLws bool // its length is the one at which lws cuts the lines it prints
 }

@@ -254,7 +254,11 @@ func (s *scanner) decodedRecord(it *Item, text []byte, more bool) (n int) {
 		return 0
 	}
 	d := s.fresh(it)
-	it.Err = codec.ParseDecoded(&d.stack, text[:fault])
+	// The record ends before an address that cannot be read. (BT-TEXT-3)
+	if it.Err = codec.ParseDecoded(&d.stack, text[:fault]); it.Err != nil && fault > n && codec.ParseDecoded(&d.stack, text[:n]) == nil {
+		s.cut = Cut{Depth: len(d.stack.PCs) + 1, Sized: true}
+		it.Cut = &s.cut
+	}
 	return n
 }
 

@@ -42,6 +42,7 @@ func (l *logReader) read(text string) conformance.Answer {
 		}
 		l.line = at + 1
 		switch {
+		case kind == 'p' || kind == 'v': // no record
 		case kind != 'h':
 			l.record(kind, text[at:at+n], place)
 		case n > 4095 || n > 255 && l.has("log-header-of-255"):
