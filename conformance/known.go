@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -19,7 +20,8 @@ type KnownFile struct {
 
 type knownEntry struct {
 	glob    string
-	op      Op // "" is any
+	match   *regexp.Regexp // of glob
+	op      Op             // "" is any
 	outcome Outcome
 	link    string
 	place   string
@@ -57,6 +59,7 @@ func ParseKnown(name string, text []byte) (*KnownFile, error) {
 		if !strings.Contains(e.link, "://") {
 			return nil, fault("link %q, expected the URL of an issue", clip(e.link))
 		}
+		e.match = compileGlob(e.glob)
 		k.entries = append(k.entries, e)
 	}
 	if len(k.entries) == 0 {
@@ -66,7 +69,7 @@ func ParseKnown(name string, text []byte) (*KnownFile, error) {
 }
 
 func (e *knownEntry) fits(r *Result) bool {
-	return (e.op == "" || e.op == r.Op) && matchGlob(e.glob, r.ID)
+	return (e.op == "" || e.op == r.Op) && e.match.MatchString(r.ID)
 }
 
 // expects reports whether an entry allows this outcome; none does of a nil file.

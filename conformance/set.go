@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -79,25 +80,25 @@ func (s *Set) Select(globs ...string) *Set {
 	if len(globs) == 0 {
 		return s
 	}
+	var match []*regexp.Regexp
+	for _, g := range globs {
+		match = append(match, compileGlob(g))
+	}
 	out := &Set{byID: s.byID}
 	for _, v := range s.Vectors {
-		for _, g := range globs {
-			if matchGlob(g, v.ID) {
-				out.Vectors = append(out.Vectors, v)
-				break
-			}
+		if slices.ContainsFunc(match, func(m *regexp.Regexp) bool { return m.MatchString(v.ID) }) {
+			out.Vectors = append(out.Vectors, v)
 		}
 	}
 	return out
 }
 
-func matchGlob(glob, id string) bool {
-	parts := strings.Split(glob, "*")
+func compileGlob(glob string) *regexp.Regexp {
+	parts := strings.Split(strings.ToValidUTF8(glob, "\ufffd"), "*") // which regexp demands
 	for i, part := range parts {
 		parts[i] = regexp.QuoteMeta(part)
 	}
-	ok, _ := regexp.MatchString("^"+strings.Join(parts, ".*")+"$", id)
-	return ok
+	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$")
 }
 
 // Builtin returns the vectors by hand and the examples of SPEC.md.

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -83,9 +84,11 @@ func (f faulty) Ask(requests []conformance.Request) ([]conformance.Answer, error
 	return answers, nil
 }
 
+var builtin = sync.OnceValues(conformance.Builtin)
+
 func builtinSet(t *testing.T) *conformance.Set {
 	t.Helper()
-	set, err := conformance.Builtin()
+	set, err := builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
