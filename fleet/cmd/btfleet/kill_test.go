@@ -36,7 +36,8 @@ func start(t *testing.T, dir, address string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(os.Args[0], "serve", "--store", filepath.Join(dir, "store"), "--spool", filepath.Join(dir, "spool"),
 		"--listen", address, "--write-every", "20ms", "--rate", "1000")
-	c.Env = append(os.Environ(), asCommand+"=1")
+	// A killed process leaves its temporary directory.
+	c.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+dir)
 	var log bytes.Buffer
 	c.Stderr = &log
 	if err := c.Start(); err != nil {
