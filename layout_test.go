@@ -69,7 +69,6 @@ var layout = map[string]struct{ packages, libraries string }{
 	"cmd/btconform":          {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btcore":             {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
 	"cmd/btheap":             {packages: "codec heaplog profile report internal/heapfile internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
-	"internal/recordcompare": {packages: "codec"},
 	"internal/recorder":      {packages: "codec codec/callpath internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"internal/leakbench":     {packages: "profile symbol"},
 	"cmd/btstats":            {packages: "codec gen heaplog stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
