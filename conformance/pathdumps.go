@@ -99,9 +99,20 @@ func mustsOf(words string, skip []bool) (list []string) {
 		} else if dump >= 0 && dump < len(skip) && skip[dump] {
 			continue
 		}
-		list = append(list, word)
+		list = append(list, byName(word))
 	}
-	return list
+	return strings.Split(sortedDumps(strings.Join(list, " ")), " ")
+}
+
+// byName returns the entry of a path with the path's name in place of an unknown name and the
+// frames behind it. How many frames a reader shows behind an unknown name is a SHOULD (BT-NAME-2).
+func byName(entry string) string {
+	path, values, _ := strings.Cut(entry, ";")
+	base, name, frames, err := parsePath(path)
+	if err != nil || base < 2 {
+		return entry
+	}
+	return fmt.Sprintf("2:%08x;%s", naive.NameBehind(name, frames), values)
 }
 
 // differentWords returns the first word in which two answers differ.

@@ -241,6 +241,7 @@ void tell(struct names *t, const struct path *p);
 void learn(struct names *t);		/* once all paths are told */
 const struct path *known(const struct names *t, uint32_t name);	/* the only path of this name, or NULL */
 const struct path *whole(struct names *t, const struct path *p);	/* with the frames of its name, or NULL */
+const struct path *with_frames(const struct names *t, const struct path *p);	/* with more frames of an unknown name */
 int keeps_names(const struct header *before, const struct header *boot);
 
 /* testee_write.c, testee_events.c, testee_dumps.c */

@@ -775,7 +775,7 @@ class Dump:
         """Adds up the entries by path. earlier are the dumps before this one. (BT-DUMP-2)"""
         paths, rate = learn(self.told), int(self.begin.get("sample", "0"))
         for e in self.entries:
-            e = whole(paths, e)
+            e = with_frames(self.told, whole(paths, e))
             key = e.path() if e.base < 2 else name_of(e)
             total = self.sums.setdefault(key, [e, dict.fromkeys("live bytes allocs ever peak".split(), 0), [0.0, 0.0]])
             if len(e.frames) > len(total[0].frames):
@@ -836,6 +836,16 @@ def whole(paths, e):
     return e
 
 
+def with_frames(entries, e):
+    """Puts frames that other lines tell behind another name in the place of an unknown one. (BT-NAME-2)"""
+    for o in entries if e.base == 2 else []:
+        for n in range(1, len(o.frames) + 1) if o.base == 2 else []:
+            outer = Entry(2, o.name, o.frames[:n])
+            if name_of(outer) == e.name and n + len(e.frames) <= 1024:
+                return with_frames(entries, Entry(2, o.name, outer.frames + e.frames, e.values))
+    return e
+
+
 def learn(entries):
     """Returns the paths that entries tell, by name. (BT-NAME-2)"""
     paths, count = {0: [Entry(0, 0, [])], 1: [Entry(1, 0, [])]}, None
@@ -883,7 +893,10 @@ def read_dumps(text):
                 words = read_paths(record).split(" ")
                 number, sequence = (int(w.split("=")[1]) for w in words[1:3])
                 gap = 0 if following is None else (sequence - following) % 4096
-                following = (sequence + 1) % 4096
+                if gap < 2048:
+                    following = (sequence + 1) % 4096
+                else:  # the line came late or twice (BT-DUMP-4)
+                    gap = 0
                 mine = dump and int(dump.number) % 64 == number
                 if mine:
                     dump.lines, dump.gaps = dump.lines + 1, dump.gaps + gap

@@ -33,6 +33,8 @@ static struct sum *sum_of(struct dump *d, const struct path *p)
 
 	if (!w)
 		w = known(d->names, p->name);
+	if (!w)
+		p = with_frames(d->names, p);
 	for (size_t i = 0; i < d->paths; i++) {
 		struct sum *s = &d->sums[i];
 		int is_known = s->path->base != 2;
@@ -194,18 +196,23 @@ static void take_line(struct reading *r, struct dump *d, struct bytes text)
 {
 	struct names *t = r->names[r->tables - 1];
 	struct paths line;
+	uint64_t gap;
 
 	read_paths(text, &line);
 	if (fault.reason)
 		return;
 	if (d && d->number % 64 != line.dump)	/* the begin of its dump was lost (BT-DUMP-2) */
 		d = NULL;
+	gap = r->counted ? (line.sequence - r->next) % 4096 : 0;
+	if (gap < 2048)
+		r->next = line.sequence + 1;
+	else	/* it came late or twice (BT-DUMP-4) */
+		gap = 0;
+	r->counted = 1;
 	if (d) {
 		d->lines++;
-		d->gaps += r->counted ? (line.sequence - r->next) % 4096 : 0;
+		d->gaps += gap;
 	}
-	r->counted = 1;
-	r->next = line.sequence + 1;
 	for (size_t i = 0; i < line.count; i++) {
 		tell(t, line.entries[i].path);
 		if (!d || line.entries[i].definition)

@@ -49,6 +49,22 @@ const struct path *whole(struct names *t, const struct path *p)
 	return w;
 }
 
+/* p, or p with frames that other lines tell behind another name, if its own is not known. (BT-NAME-2) */
+const struct path *with_frames(const struct names *t, const struct path *p)
+{
+	for (size_t i = 0; i < t->count; i++)
+		for (const struct path *q = t->told[i]; q->base == 2 && q->depth > 0; q = q->outer)
+			if (q->name == p->beginning->name && q->depth + p->depth <= DEEPEST) {
+				const struct path *frames[DEEPEST];
+
+				list_frames(p, frames);
+				for (int k = 0; k < p->depth; k++)
+					q = extend(q, frames[k]->escaped, frames[k]->x);
+				return with_frames(t, q);
+			}
+	return p;
+}
+
 struct names *new_names(void)
 {
 	struct names *t = need(sizeof *t);

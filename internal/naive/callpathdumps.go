@@ -124,7 +124,11 @@ func (r *logReader) line(item string) {
 	if r.next >= 0 {
 		gap = (l.Sequence - r.next + 4096) % 4096
 	}
-	r.next = (l.Sequence + 1) % 4096
+	if gap < 2048 {
+		r.next = (l.Sequence + 1) % 4096
+	} else { // the line came late or twice (BT-DUMP-4)
+		gap = 0
+	}
 	r.told.entries = append(r.told.entries, l.Entries...)
 	if r.open != nil && uint64(l.Dump) == r.open.Number%64 {
 		r.open.lines++
@@ -238,6 +242,23 @@ func (t *told) whole(e PathEntry) PathEntry {
 	return e
 }
 
+// withFrames returns an entry in which frames that other lines tell behind another name stand in
+// the place of an unknown name. (BT-NAME-2)
+func (t *told) withFrames(e PathEntry) PathEntry {
+	if e.Base < 2 {
+		return e
+	}
+	for _, o := range t.entries {
+		for n := 1; o.Base >= 2 && n <= len(o.Frames) && n+len(e.Frames) <= 1024; n++ {
+			if NameBehind(o.Name, o.Frames[:n]) == e.Name {
+				e.Base, e.Name, e.Frames = 3, o.Name, append(slices.Clone(o.Frames[:n]), e.Frames...)
+				return t.withFrames(e)
+			}
+		}
+	}
+	return e
+}
+
 // key identifies a path: by all frames, or by its name if not all are known.
 func key(base int, name uint32, frames []CallFrame) string {
 	if base >= 2 {
@@ -257,7 +278,7 @@ func (d *logDump) addUp(earlier []*logDump) {
 			e.Bytes += b.Size
 		}
 		d.count, d.bytes = d.count+e.Live, d.bytes+e.Bytes
-		e = d.told.whole(e)
+		e = d.told.withFrames(d.told.whole(e))
 		k := key(e.Base, e.Name, e.Frames)
 		if sums[k] == nil {
 			sums[k] = &PathTotal{Base: min(e.Base, 2), Name: e.Name, Frames: e.Frames}
