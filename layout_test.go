@@ -38,11 +38,12 @@ var layout = map[string]struct{ packages, libraries string }{
 	"gen":                      {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":              {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
-	"conformance":         {packages: ". codec codec/callpath heaplog conformance/vectors internal/bitstring internal/naive"},
+	"conformance":         {packages: ". codec codec/callpath heaplog conformance/vectors internal/bitstring"},
 	"conformance/vectors": {},
+	"conformance/naive":   {packages: "internal/bitstring"}, // tests import it
 	"conformance/mutant":  {packages: "codec conformance internal/bitstring"},
 	"conformance/interop": {packages: "codec gen conformance"},
-	"conformance/render": {packages: "conformance conformance/interop internal/bitstring internal/cli internal/naive",
+	"conformance/render": {packages: "codec conformance conformance/interop internal/bitstring internal/cli",
 		libraries: "github.com/olekukonko/tablewriter"},
 
 	"corpus": {},
@@ -55,26 +56,24 @@ var layout = map[string]struct{ packages, libraries string }{
 	"device/tools/functions": {},
 
 	"fuzz":  {packages: "codec codec/callpath heaplog gen gen/gentest conformance corpus"},
-	"ref-c": {},
+	"ref-c": {}, "ref-c/stacks": {packages: "gen"},
 
 	"internal/bitstring":    {},
 	"internal/heapfile":     {packages: "codec symbol internal/printable", libraries: "github.com/google/pprof github.com/klauspost/compress"},
 	"internal/printable":    {},
-	"internal/naive":        {packages: "internal/bitstring"},
 	"internal/cmdtest":      {libraries: "github.com/spf13/cobra"},
 	"internal/cli/logflags": {packages: "codec symbol profile heaplog internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
 	"internal/table":        {},
 	"internal/cli":          {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
 
-	"cmd/btconform":          {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btcore":             {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
-	"cmd/btheap":             {packages: "codec heaplog profile report internal/heapfile internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
-	"internal/recordcompare": {packages: "codec"},
-	"internal/recorder":      {packages: "codec codec/callpath internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
-	"internal/leakbench":     {packages: "profile symbol"},
-	"cmd/btstats":            {packages: "codec gen heaplog stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btrecord":           {packages: "device internal/cli internal/recorder", libraries: "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sys"},
-	"cmd/btdecode":           {packages: "codec codec/callpath symbol profile heaplog internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
+	"cmd/btconform":      {packages: "codec conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btcore":         {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
+	"cmd/btheap":         {packages: "codec heaplog profile report internal/heapfile internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
+	"internal/recorder":  {packages: "codec codec/callpath internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
+	"internal/leakbench": {packages: "profile symbol"},
+	"cmd/btstats":        {packages: "codec gen heaplog stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btrecord":       {packages: "device internal/cli internal/recorder", libraries: "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sys"},
+	"cmd/btdecode":       {packages: "codec codec/callpath symbol profile heaplog internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 }
 
 func TestImportsFollowTheLayout(t *testing.T) {

@@ -6,71 +6,107 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/internal/naive"
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// The words of Part III: paths, entries and events as vectors and BTP/1 have them. README.md
-// describes them. They are converted to and from the values of package naive.
+// The words of Part III: paths, entries and events as they are in vectors and in BTP/1. README.md
+// describes them.
 
-// pathText returns a path: 0, 1 or 2 for what it begins with, a colon, and what it has, outermost
-// first. A path that is named alone, and one that goes on from a name, begin with 2.
-func pathText(base int, name uint32, frames []naive.CallFrame) string {
-	var parts []string
-	if base >= 2 {
-		base = 2
-		parts = append(parts, fmt.Sprintf("%08x", name))
+// pathLine is a ~p# line.
+type pathLine struct {
+	callpath.Head
+	Entries []callpath.Entry
+}
+
+// eventLine is a ~v# line.
+type eventLine struct {
+	callpath.EventsHead
+	Events []callpath.Event
+}
+
+// readPathLine reads a ~p# line.
+func readPathLine(text []byte) (*pathLine, error) {
+	var l callpath.Line
+	if err := l.Parse(text); err != nil {
+		return nil, err
 	}
-	for _, f := range frames {
+	out := &pathLine{Head: l.Head}
+	for e := (callpath.Entry{}); l.Next(&e); {
+		n := e
+		n.Path, n.Blocks = e.Clone(), slices.Clone(e.Blocks)
+		out.Entries = append(out.Entries, n)
+	}
+	return out, nil
+}
+
+// readEventLine reads a ~v# line.
+func readEventLine(text []byte) (*eventLine, error) {
+	var l callpath.Events
+	if err := l.Parse(text); err != nil {
+		return nil, err
+	}
+	out := &eventLine{EventsHead: l.EventsHead}
+	for e := (callpath.Event{}); l.Next(&e); {
+		out.Events = append(out.Events, e)
+	}
+	return out, nil
+}
+
+// pathText returns a path: the digit of its base, a colon, and its name and frames, outermost first.
+func pathText(p callpath.Path) string {
+	var parts []string
+	if p.Base == callpath.Named {
+		parts = append(parts, fmt.Sprintf("%08x", p.Outer))
+	}
+	for _, f := range p.Frames {
 		parts = append(parts, frameText(f))
 	}
-	return strconv.Itoa(base) + ":" + strings.Join(parts, "/")
+	return fmt.Sprintf("%d:%s", p.Base, strings.Join(parts, "/"))
 }
 
 // frameText returns an offset in hexadecimal, or @ and an address.
-func frameText(f naive.CallFrame) string {
+func frameText(f callpath.Frame) string {
 	if f.Escaped {
-		return "@" + strconv.FormatUint(f.X, 16)
+		return "@" + strconv.FormatUint(f.Value, 16)
 	}
-	return strconv.FormatUint(f.X, 16)
+	return strconv.FormatUint(f.Value, 16)
 }
 
 // parsePath is the reverse of pathText.
-func parsePath(text string) (base int, name uint32, frames []naive.CallFrame, err error) {
+func parsePath(text string) (p callpath.Path, err error) {
 	bad := fmt.Errorf("path %q, expected 0:, 1: or 2: and frames in hex, such as 0:142/d1e/@8000285 or 2:af2f64e9/142", clip(text))
-	head, rest, ok := strings.Cut(text, ":")
-	if !ok || len(head) != 1 || head[0] < '0' || head[0] > '2' {
-		return 0, 0, nil, bad
-	}
-	base = int(head[0] - '0')
-	if base >= 2 {
+	head, rest, _ := strings.Cut(text, ":")
+	switch head {
+	case "0":
+	case "1":
+		p.Base = callpath.Cut
+	case "2":
+		p.Base = callpath.Named
 		word, after, _ := strings.Cut(rest, "/")
-		v, err := strconv.ParseUint(word, 16, 32)
-		if err != nil || len(word) != 8 {
-			return 0, 0, nil, bad
+		name, err := strconv.ParseUint(word, 16, 32)
+		if err != nil {
+			return p, bad
 		}
-		name, rest = uint32(v), after
+		p.Outer, rest = uint32(name), after
+	default:
+		return p, bad
 	}
-	if frames, err = parseFrames(rest, "/"); err != nil {
-		return 0, 0, nil, bad
+	if p.Frames, err = parseFrames(rest, "/"); err != nil || text != pathText(p) {
+		return p, bad
 	}
-	if text != pathText(base, name, frames) {
-		return 0, 0, nil, bad
-	}
-	if base == 2 && len(frames) > 0 {
-		base = 3
-	}
-	return base, name, frames, nil
+	return p, nil
 }
 
-// parseFrames reads frames with a separator between; "" is none.
-func parseFrames(text, between string) (frames []naive.CallFrame, err error) {
+// parseFrames reads frames with a separator between them; "" is no frame.
+func parseFrames(text, between string) (frames []callpath.Frame, err error) {
 	if text == "" {
 		return nil, nil
 	}
 	for _, word := range strings.Split(text, between) {
 		digits, escaped := strings.CutPrefix(word, "@")
 		x, err := strconv.ParseUint(digits, 16, 64)
-		f := naive.CallFrame{Escaped: escaped, X: x}
+		f := callpath.Frame{Escaped: escaped, Value: x}
 		if err != nil || frameText(f) != word {
 			return nil, fmt.Errorf("frame %q, expected an offset in lower-case hex, or @ and an address", clip(word))
 		}
@@ -80,9 +116,9 @@ func parseFrames(text, between string) (frames []naive.CallFrame, err error) {
 }
 
 // pathLineWords returns a ~p# line in words.
-func pathLineWords(l naive.PathLine) string {
-	words := []string{fmt.Sprintf("flags=%d dump=%d seq=%d", l.Flags, l.Dump, l.Sequence)}
-	if l.Flags&1 != 0 {
+func pathLineWords(l *pathLine) string {
+	words := []string{fmt.Sprintf("flags=%d dump=%d seq=%d", l.Flags, l.Dump, l.Seq)}
+	if l.Flags&callpath.Blocks != 0 {
 		words = append(words, fmt.Sprintf("unit=%d", l.Unit))
 	}
 	for _, e := range l.Entries {
@@ -91,13 +127,13 @@ func pathLineWords(l naive.PathLine) string {
 	return strings.Join(words, " ")
 }
 
-func entryText(e naive.PathEntry, flags int) string {
-	text := pathText(e.Base, e.Name, e.Frames)
+func entryText(e callpath.Entry, flags callpath.Flags) string {
+	text := pathText(e.Path)
 	if e.Definition {
 		return text + ";def"
 	}
 	text += fmt.Sprintf(";live=%d", e.Live)
-	if flags&1 != 0 {
+	if flags&callpath.Blocks != 0 {
 		blocks := make([]string, len(e.Blocks))
 		for i, b := range e.Blocks {
 			blocks[i] = fmt.Sprintf("%x+%d", b.Address, b.Size)
@@ -109,10 +145,10 @@ func entryText(e naive.PathEntry, flags int) string {
 	} else {
 		text += fmt.Sprintf(";bytes=%d", e.Bytes)
 	}
-	if flags&2 != 0 {
-		text += fmt.Sprintf(";ever=%d,%d", e.Allocs, e.Ever)
+	if flags&callpath.Ever != 0 {
+		text += fmt.Sprintf(";ever=%d,%d", e.Allocs, e.AllocBytes)
 	}
-	if flags&4 != 0 {
+	if flags&callpath.Peak != 0 {
 		text += fmt.Sprintf(";peak=%d", e.Peak)
 	}
 	return text
@@ -165,11 +201,12 @@ func (r *wordReader) hex(key string, digits int) uint64 {
 const anyNumber = ^uint64(0)
 
 // parsePathLine is the reverse of pathLineWords. It takes lines that no writer may write, too.
-func parsePathLine(text string) (l naive.PathLine, err error) {
+func parsePathLine(text string) (*pathLine, error) {
+	l := &pathLine{}
 	r := &wordReader{words: strings.Split(text, " ")}
-	l.Flags, l.Dump, l.Sequence = int(r.number("flags", 63)), int(r.number("dump", 63)), int(r.number("seq", 4095))
-	if l.Flags&1 != 0 {
-		l.Unit = r.number("unit", 63)
+	l.Flags, l.Dump, l.Seq = callpath.Flags(r.number("flags", 63)), uint8(r.number("dump", 63)), uint16(r.number("seq", 4095))
+	if l.Flags&callpath.Blocks != 0 {
+		l.Unit = uint8(r.number("unit", 63))
 	}
 	if r.err != nil {
 		return l, r.err
@@ -184,9 +221,9 @@ func parsePathLine(text string) (l naive.PathLine, err error) {
 	return l, nil
 }
 
-func parseEntry(text string, flags int) (e naive.PathEntry, err error) {
+func parseEntry(text string, flags callpath.Flags) (e callpath.Entry, err error) {
 	path, values, _ := strings.Cut(text, ";")
-	if e.Base, e.Name, e.Frames, err = parsePath(path); err != nil {
+	if e.Path, err = parsePath(path); err != nil {
 		return e, err
 	}
 	if values == "def" {
@@ -195,18 +232,23 @@ func parseEntry(text string, flags int) (e naive.PathEntry, err error) {
 	}
 	r := &wordReader{words: strings.Split(values, ";")}
 	e.Live = r.number("live", anyNumber)
-	if flags&1 != 0 {
+	if flags&callpath.Blocks != 0 {
 		e.Blocks = r.blocks(e.Live)
+		for _, b := range e.Blocks {
+			if e.Bytes += b.Size; e.Bytes < b.Size {
+				e.Bytes = anyNumber // as Entry has it: no more
+			}
+		}
 	} else {
 		e.Bytes = r.number("bytes", anyNumber)
 	}
-	if flags&2 != 0 {
+	if flags&callpath.Ever != 0 {
 		allocs, ever, _ := strings.Cut(r.take("ever"), ",")
 		two := &wordReader{words: []string{"ever=" + allocs, "ever=" + ever}, err: r.err}
-		e.Allocs, e.Ever = two.number("ever", anyNumber), two.number("ever", anyNumber)
+		e.Allocs, e.AllocBytes = two.number("ever", anyNumber), two.number("ever", anyNumber)
 		r.err = two.err
 	}
-	if flags&4 != 0 {
+	if flags&callpath.Peak != 0 {
 		e.Peak = r.number("peak", anyNumber)
 	}
 	if r.err == nil && len(r.words) > 0 {
@@ -216,7 +258,7 @@ func parseEntry(text string, flags int) (e naive.PathEntry, err error) {
 }
 
 // blocks reads ADDR+SIZE,ADDR+SIZE, so many as are live.
-func (r *wordReader) blocks(live uint64) (blocks []naive.CallBlock) {
+func (r *wordReader) blocks(live uint64) (blocks []callpath.Block) {
 	text := r.take("blocks")
 	if r.err != nil || text == "-" && live == 0 {
 		return nil
@@ -224,7 +266,7 @@ func (r *wordReader) blocks(live uint64) (blocks []naive.CallBlock) {
 	for _, word := range strings.Split(text, ",") {
 		address, size, _ := strings.Cut(word, "+")
 		one := &wordReader{words: []string{"address=" + address, "size=" + size}}
-		blocks = append(blocks, naive.CallBlock{Address: one.hex("address", 0), Size: one.number("size", anyNumber)})
+		blocks = append(blocks, callpath.Block{Address: one.hex("address", 0), Size: one.number("size", anyNumber)})
 		if one.err != nil {
 			r.err = one.err
 			return nil
@@ -237,9 +279,9 @@ func (r *wordReader) blocks(live uint64) (blocks []naive.CallBlock) {
 }
 
 // eventLineWords returns a ~v# line in words.
-func eventLineWords(l naive.EventLine) string {
-	words := []string{fmt.Sprintf("flags=%d seq=%d", l.Flags, l.Sequence)}
-	if l.Flags&1 != 0 {
+func eventLineWords(l *eventLine) string {
+	words := []string{fmt.Sprintf("flags=%d seq=%d", l.Flags, l.Seq)}
+	if l.Flags&callpath.Blocks != 0 {
 		words = append(words, fmt.Sprintf("unit=%d", l.Unit))
 	}
 	words = append(words, fmt.Sprintf("t=%d thread=%d next=%d", l.Time, l.Thread, l.Next))
@@ -249,31 +291,36 @@ func eventLineWords(l naive.EventLine) string {
 	return strings.Join(words, " ")
 }
 
-func eventText(e naive.PathEvent, flags int) string {
+// eventKinds are the words of the kinds of events, by callpath.EventKind.
+var eventKinds = []string{"alloc", "free", "move", "unknown", "lost"}
+
+func eventText(e callpath.Event, flags callpath.Flags) string {
 	at := fmt.Sprintf(";t=%d;thread=%d", e.Time, e.Thread)
 	address := ""
-	if flags&1 != 0 {
+	if flags&callpath.Blocks != 0 {
 		address = fmt.Sprintf(";addr=%x", e.Address)
 	}
+	text := eventKinds[e.Kind]
 	switch e.Kind {
-	case "allocated":
-		return fmt.Sprintf("alloc;n=%d%s;path=%08x;size=%d%s", e.Number, at, e.Path, e.Size, address)
-	case "freed":
-		return fmt.Sprintf("free;n=%d%s", e.Number, at)
-	case "moved":
-		return fmt.Sprintf("move;n=%d;old=%d%s;path=%08x;size=%d%s", e.Number, e.Old, at, e.Path, e.Size, address)
-	case "unknown":
-		return "unknown" + at + address
+	case callpath.Allocated:
+		return fmt.Sprintf("%s;n=%d%s;path=%08x;size=%d%s", text, e.Number, at, e.Path, e.Size, address)
+	case callpath.Freed:
+		return fmt.Sprintf("%s;n=%d%s", text, e.Old, at)
+	case callpath.Moved:
+		return fmt.Sprintf("%s;n=%d;old=%d%s;path=%08x;size=%d%s", text, e.Number, e.Old, at, e.Path, e.Size, address)
+	case callpath.FreedUnknown:
+		return text + at + address
 	}
-	return fmt.Sprintf("lost%s;count=%d", at, e.Lost)
+	return fmt.Sprintf("%s%s;count=%d", text, at, e.Count)
 }
 
 // parseEventLine is the reverse of eventLineWords.
-func parseEventLine(text string) (l naive.EventLine, err error) {
+func parseEventLine(text string) (*eventLine, error) {
+	l := &eventLine{}
 	r := &wordReader{words: strings.Split(text, " ")}
-	l.Flags, l.Sequence = int(r.number("flags", 63)), int(r.number("seq", 1<<18-1))
-	if l.Flags&1 != 0 {
-		l.Unit = r.number("unit", 63)
+	l.Flags, l.Seq = callpath.Flags(r.number("flags", 63)), uint32(r.number("seq", 1<<18-1))
+	if l.Flags&callpath.Blocks != 0 {
+		l.Unit = uint8(r.number("unit", 63))
 	}
 	l.Time, l.Thread, l.Next = r.number("t", anyNumber), r.number("thread", anyNumber), r.number("next", anyNumber)
 	if r.err != nil {
@@ -289,30 +336,33 @@ func parseEventLine(text string) (l naive.EventLine, err error) {
 	return l, nil
 }
 
-func parseEvent(text string, flags int) (e naive.PathEvent, err error) {
-	kinds := map[string]string{"alloc": "allocated", "free": "freed", "move": "moved", "unknown": "unknown", "lost": "lost"}
+func parseEvent(text string, flags callpath.Flags) (e callpath.Event, err error) {
 	words := strings.Split(text, ";")
-	e.Kind = kinds[words[0]]
-	if e.Kind == "" {
+	kind := slices.Index(eventKinds, words[0])
+	if kind < 0 {
 		return e, fmt.Errorf("event %q, expected alloc, free, move, unknown or lost", clip(text))
 	}
+	e.Kind = callpath.EventKind(kind)
 	r := &wordReader{words: words[1:]}
-	begins := e.Kind == "allocated" || e.Kind == "moved"
-	if begins || e.Kind == "freed" {
+	begins := e.Kind == callpath.Allocated || e.Kind == callpath.Moved
+	if begins {
 		e.Number = r.number("n", anyNumber)
 	}
-	if e.Kind == "moved" {
+	switch e.Kind {
+	case callpath.Freed:
+		e.Old = r.number("n", anyNumber)
+	case callpath.Moved:
 		e.Old = r.number("old", anyNumber)
 	}
 	e.Time, e.Thread = r.number("t", anyNumber), r.number("thread", anyNumber)
 	if begins {
 		e.Path, e.Size = uint32(r.hex("path", 8)), r.number("size", anyNumber)
 	}
-	if flags&1 != 0 && (begins || e.Kind == "unknown") {
+	if flags&callpath.Blocks != 0 && (begins || e.Kind == callpath.FreedUnknown) {
 		e.Address = r.hex("addr", 0)
 	}
-	if e.Kind == "lost" {
-		e.Lost = r.number("count", anyNumber)
+	if e.Kind == callpath.Lost {
+		e.Count = r.number("count", anyNumber)
 	}
 	if r.err == nil && len(r.words) > 0 {
 		r.err = fmt.Errorf("event %q: %q after it", clip(text), clip(r.words[0]))
@@ -322,19 +372,18 @@ func parseEvent(text string, flags int) (e naive.PathEvent, err error) {
 
 // codeWords are shift=N code=START+LEN,… LIST: the code, and addresses or frames.
 type codeWords struct {
-	Shift  int
-	Ranges []naive.CodeRange
-	List   []naive.CallFrame // addresses as Escaped, where addresses are given
+	Ranges callpath.Ranges
+	List   []callpath.Frame // addresses are Escaped
 }
 
-// parseCode reads them; addresses says that the list has addresses.
+// parseCode reads them. If addresses is set, the list has addresses.
 func parseCode(text string, addresses bool) (c codeWords, err error) {
 	r := &wordReader{words: strings.Split(text, " ")}
-	c.Shift = int(r.number("shift", 4))
-	for _, word := range strings.Split(r.take("code"), ",") {
+	c.Ranges.Shift = uint8(r.number("shift", 4))
+	for i, word := range strings.Split(r.take("code"), ",") {
 		start, length, _ := strings.Cut(word, "+")
 		one := &wordReader{words: []string{"start=" + start, "length=" + length}, err: r.err}
-		c.Ranges = append(c.Ranges, naive.CodeRange{Start: one.hex("start", 0), Length: one.hex("length", 0)})
+		c.Ranges.Add(codec.Range{Start: one.hex("start", 0), Length: one.hex("length", 0)}, strconv.Itoa(i))
 		r.err = one.err
 	}
 	if r.err == nil && len(r.words) != 1 {
@@ -362,9 +411,9 @@ func maxOf(words string) (longest int, rest string, err error) {
 	return longest, rest, nil
 }
 
-// samePaths reports whether lines that a writer wrote say what words have, in whatever form: all are
-// read, and are not longer than max=; the sequence rises by one; entries of equal paths add up to the
-// same. why is empty, or what differs.
+// samePaths compares the lines of a writer with words. Lines may have any form, but must be valid and
+// not longer than max=, their sequence must rise by one, and the entries of each path must add up to
+// those of words. why is the first difference, "" if there is none.
 func samePaths(words string, text string) (why string) {
 	longest, rest, err := maxOf(words)
 	if err != nil {
@@ -374,62 +423,51 @@ func samePaths(words string, text string) (why string) {
 	if err != nil {
 		return err.Error()
 	}
-	got := naive.PathLine{Flags: want.Flags, Dump: want.Dump, Unit: want.Unit}
+	got := &pathLine{Head: want.Head}
 	for i, line := range strings.Split(text, "\n") {
-		l, reason := naive.ReadPaths(line)
-		switch seq := (want.Sequence + i) % 4096; {
-		case reason != "":
+		l, err := readPathLine([]byte(line))
+		if err != nil {
+			reason, _ := rejection(err)
 			return fmt.Sprintf("line %d is rejected: %s", i+1, reason)
+		}
+		switch seq := uint16(int(want.Seq)+i) % 4096; {
 		case len(line) > longest:
 			return fmt.Sprintf("line %d has %d characters, expected at most %d", i+1, len(line), longest)
 		case l.Flags != want.Flags || l.Dump != want.Dump || l.Unit != want.Unit:
 			return fmt.Sprintf("line %d has flags=%d dump=%d unit=%d", i+1, l.Flags, l.Dump, l.Unit)
-		case l.Sequence != seq:
-			return fmt.Sprintf("line %d has seq=%d, expected %d", i+1, l.Sequence, seq)
+		case l.Seq != seq:
+			return fmt.Sprintf("line %d has seq=%d, expected %d", i+1, l.Seq, seq)
 		}
 		got.Entries = append(got.Entries, l.Entries...)
 	}
-	return differentSums(pathSums(want, got), pathSums(got, got), want)
+	return differentSums(pathSums(want, got), pathSums(got, got))
 }
 
-// pathSum is what entries of a path add up to.
+// pathSum is the sum of the entries of a path.
 type pathSum struct {
 	values  bool // an entry is no definition
 	numbers [5]uint64
-	blocks  []naive.CallBlock
+	blocks  []callpath.Block
 }
 
-// pathSums adds up the entries of l by path. Names of outer parts are resolved by the paths
-// of known, a named path by its whole path.
-func pathSums(l, known naive.PathLine) map[string]pathSum {
-	outer := map[uint32]naive.PathEntry{}
-	tell := func(e naive.PathEntry) {
-		for n, h := 0, uint32(e.Base); ; n++ {
-			outer[h] = naive.PathEntry{Base: e.Base, Frames: e.Frames[:n]}
-			if n == len(e.Frames) {
-				break
-			}
-			h = naive.NameBehind(h, e.Frames[n:n+1])
-		}
-	}
-	for told := -1; told < len(outer); { // until no name is new: an outer part may itself be named
-		told = len(outer)
-		for _, e := range known.Entries {
-			if e = resolved(e, outer); e.Base < 2 {
-				tell(e)
-			}
-		}
+// pathSums adds up the entries of l by path. Names of outer parts that known tells are replaced by
+// frames.
+func pathSums(l, known *pathLine) map[string]pathSum {
+	var names callpath.Names
+	for i := range known.Entries {
+		names.Add(&known.Entries[i].Path)
 	}
 	sums := map[string]pathSum{}
-	for _, e := range l.Entries {
-		e = resolved(e, outer)
-		key := pathText(e.Base, e.Name, e.Frames)
-		if e.Base >= 2 { // the same path, of which more or less is named
-			key = fmt.Sprintf("2:%08x", naive.NameBehind(e.Name, e.Frames))
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		p := names.Path(names.Add(&e.Path), nil)
+		key := pathText(p)
+		if p.Base == callpath.Named { // the same path, however many of its frames are named
+			key = fmt.Sprintf("2:%08x", p.Name())
 		}
 		s := sums[key]
 		s.values = s.values || !e.Definition
-		for i, v := range []uint64{e.Live, e.Bytes, e.Allocs, e.Ever, e.Peak} {
+		for i, v := range []uint64{e.Live, e.Bytes, e.Allocs, e.AllocBytes, e.Peak} {
 			s.numbers[i] += v
 		}
 		s.blocks = append(s.blocks, e.Blocks...)
@@ -438,16 +476,9 @@ func pathSums(l, known naive.PathLine) map[string]pathSum {
 	return sums
 }
 
-// resolved returns an entry with the frames of its name, if they are known.
-func resolved(e naive.PathEntry, outer map[uint32]naive.PathEntry) naive.PathEntry {
-	if o, found := outer[e.Name]; e.Base >= 2 && found {
-		e.Base, e.Name, e.Frames = o.Base, 0, append(slices.Clone(o.Frames), e.Frames...)
-	}
-	return e
-}
-
-// differentSums says what is missing, too much or different in got; definitions may be added.
-func differentSums(want, got map[string]pathSum, l naive.PathLine) string {
+// differentSums returns what is missing, too much or different in got, "" if nothing is. Definitions
+// may be added.
+func differentSums(want, got map[string]pathSum) string {
 	for key, w := range want {
 		g, found := got[key]
 		if !found {
@@ -465,8 +496,8 @@ func differentSums(want, got map[string]pathSum, l naive.PathLine) string {
 	return ""
 }
 
-func sameBlocks(a, b []naive.CallBlock) bool {
-	order := func(x, y naive.CallBlock) int {
+func sameBlocks(a, b []callpath.Block) bool {
+	order := func(x, y callpath.Block) int {
 		return strings.Compare(fmt.Sprintf("%016x %016x", x.Address, x.Size), fmt.Sprintf("%016x %016x", y.Address, y.Size))
 	}
 	a, b = slices.Clone(a), slices.Clone(b)
@@ -477,12 +508,13 @@ func sameBlocks(a, b []naive.CallBlock) bool {
 
 // sameEvents is samePaths for a ~v# line.
 func sameEvents(words, text string) (why string) {
-	l, reason := naive.ReadEvents(text)
-	switch {
-	case reason != "":
+	l, err := readEventLine([]byte(text))
+	if err != nil {
+		reason, _ := rejection(err)
 		return "the line is rejected: " + reason
-	case len(text) > 1<<16:
-		return fmt.Sprintf("the line has %d characters, expected at most 65536", len(text))
+	}
+	if len(text) > callpath.MaxEvents {
+		return fmt.Sprintf("the line has %d characters, expected at most %d", len(text), callpath.MaxEvents)
 	}
 	want, err := parseEventLine(words)
 	if err != nil {
@@ -495,8 +527,8 @@ func sameEvents(words, text string) (why string) {
 	return ""
 }
 
-// lineOfDigits returns the line of `digits:`: words of digits, each perhaps followed by *N, which repeats
-// it; lead-in and CRC are added.
+// lineOfDigits returns the line of `digits:`, with lead-in and CRC. *N after a word of digits repeats
+// the word.
 func lineOfDigits(lines []string, events bool) (string, error) {
 	var text []byte
 	for _, word := range strings.Fields(strings.Join(lines, " ")) {
@@ -508,13 +540,14 @@ func lineOfDigits(lines []string, events bool) (string, error) {
 			return "", fmt.Errorf("digits: %w", err)
 		}
 	}
+	leadIn := callpath.LeadIn
 	if events {
-		return "~v#" + string(text) + naive.EventCRC(string(text)), nil
+		leadIn = callpath.LeadInEvents
 	}
-	return "~p#" + string(text) + naive.PathCRC(string(text)), nil
+	return string(callpath.AppendCRC(append([]byte(leadIn), text...))), nil
 }
 
-// crcDigits returns how many digits the CRC of a line has that is written in `digits:`.
+// crcDigits returns the number of digits of the CRC of a line that is given in `digits:`.
 func (v *Vector) crcDigits() int {
 	if v.Has(OpVline) || v.Has(OpVencode) {
 		return 6

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/bitstring"
-	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // variant is a setting of a vector's spill bits, which must make no difference. (BT-FIELD-2)
@@ -98,9 +98,10 @@ func (v *Vector) sameAt32(op Op) bool {
 	default:
 		return false
 	}
-	s, rejected := naive.Decode(blob, 32)
-	if rejected != nil {
-		return rejected.Reason == v.Want.Reason
+	var s codec.Stack
+	if err := codec.DecodeWord(&s, blob, 32); err != nil {
+		reason, _ := rejection(err)
+		return reason == v.Want.Reason
 	}
 	return !v.Rejects() && v.Want.Value.Equal(Value{Size: s.Size, PCs: s.PCs})
 }
@@ -108,21 +109,22 @@ func (v *Vector) sameAt32(op Op) bool {
 // partAt32 is sameAt32 of a part of a blob, or of a stack alone: of the frames that are
 // there, none may differ.
 func (v *Vector) partAt32(op Op) bool {
-	data, s := v.Blob, naive.Stack{}
-	var rejected *naive.Rejection
+	var s codec.Stack
 	if op == OpBare {
+		data := v.Blob
 		if v.Bits != nil {
 			data = bitstring.Pack(v.Bits.Bits)
 		}
-		s, rejected = naive.Bare(data, 32)
-		words := fmt.Sprintf("bits=%d pcs=%s", s.FieldBits(), formatPCs(s.PCs))
-		return !v.Rejects() && rejected == nil && v.Want.Words == words
+		bits, err := codec.DecodeBareWord(&s, data, 32)
+		words := fmt.Sprintf("bits=%d pcs=%s", bits, formatPCs(s.PCs))
+		return !v.Rejects() && err == nil && v.Want.Words == words
 	}
-	s, depth, sized, reason := naive.Salvage(data, 32)
+	depth, sized, err := codec.SalvageWord(&s, v.Blob, 32)
 	if v.Rejects() {
+		reason, _ := rejection(err)
 		return reason == v.Want.Reason
 	}
-	return reason == "" && depth == v.Want.Depth && sized == v.Want.Sized && slices.Equal(s.PCs, v.Want.Value.PCs) &&
+	return err == nil && depth == v.Want.Depth && sized == v.Want.Sized && slices.Equal(s.PCs, v.Want.Value.PCs) &&
 		(!sized || s.Size == v.Want.Value.Size)
 }
 
@@ -202,9 +204,9 @@ func (c *check) spill(how variant, seed uint64) []byte {
 func (v *Vector) machineSpills(blob []byte) []byte {
 	out := append([]byte{}, blob...)
 	wrap := v.Machine == codec.MachineWrap32 || v.Machine == codec.MachineWrap64
-	s, _ := naive.Decode(blob, 64)
-	for _, p := range s.Fields {
-		if !p.HasSpill() {
+	fields, _ := codec.AppendFields(nil, blob)
+	for _, p := range fields {
+		if !hasSpill(p) {
 			continue
 		}
 		set := byte(0)
@@ -266,15 +268,15 @@ func (c *check) judge(a Answer) (right bool, warning string, byReason bool) {
 	return a.Value.Equal(w.Value) && a.Depth == w.Depth && a.Sized == w.Sized && a.Words == w.Words, "", false
 }
 
-// place is the bit of the blob at which a rejection is to be reported, as the naive
-// reader finds it; ok is false where that is not defined.
+// place is the bit of the blob at which a rejection is to be reported; ok is false
+// where SPEC.md does not define it.
 func (c *check) place() (bit int, ok bool) {
 	blob := c.v.Blob
 	switch c.op {
 	case OpDecode, OpMarks, OpUser:
 	case OpMline:
-		var reason string
-		if blob, reason = naive.ParseLine(*c.v.Text, c.v.Lenient); reason != "" {
+		var err error
+		if blob, err = c.v.textBlob(); err != nil {
 			return 0, false
 		}
 	default:
@@ -283,11 +285,26 @@ func (c *check) place() (bit int, ok bool) {
 	if c.v.Want.Reason == "short" {
 		return 0, false
 	}
-	_, rejected := naive.Decode(blob, c.word)
-	if rejected == nil || rejected.Reason != c.v.Want.Reason {
-		return 0, false
+	reason, bit := rejection(codec.DecodeWord(new(codec.Stack), blob, c.word))
+	return bit, reason == c.v.Want.Reason
+}
+
+// textBlob returns the blob in the ~m# line of the vector.
+func (v *Vector) textBlob() ([]byte, error) {
+	if v.Lenient {
+		return codec.ParseLineLenient(nil, []byte(*v.Text))
 	}
-	return rejected.Bit, true
+	return codec.ParseLine(nil, []byte(*v.Text))
+}
+
+// rejection returns the reason of an error of the codec, and the bit at which the faulty field
+// begins; "" and 0 if err is nil.
+func rejection(err error) (reason string, bit int) {
+	var e *codec.Error
+	if errors.As(err, &e) {
+		return string(e.Reason), e.Off
+	}
+	return "", 0
 }
 
 // Formatted returns the text to expect of format.

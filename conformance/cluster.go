@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/internal/naive"
+	"github.com/lwsbt/lwsbt/codec"
 )
 
 // Cluster is failures that one clause explains: nearly every vector that needs the
@@ -35,33 +35,33 @@ func (v *Vector) needs(op Op) []string {
 	blob := v.Blob
 	if op == OpMline {
 		add("BT-B64-2")
-		blob, _ = naive.ParseLine(*v.Text, v.Lenient)
+		blob, _ = v.textBlob()
 	}
-	s, rejected := naive.Decode(blob, 64)
-	if rejected != nil {
+	fields, err := codec.AppendFields(nil, blob)
+	if err != nil {
 		return needed
 	}
-	if len(s.PCs) == 32 {
-		add("BT-DEPTH-2")
-	}
-	for _, f := range s.Fields {
+	for _, f := range fields {
+		if f.Frame == codec.MaxDepth-1 {
+			add("BT-DEPTH-2")
+		}
 		switch {
-		case f.Name == "depth":
+		case f.Kind == codec.FieldDepth:
 			add("BT-FIELD-1")
 			add("BT-DEPTH-1")
-		case f.Name == "literal":
+		case f.Kind == codec.FieldLiteral:
 			add("BT-LIT-1")
-		case f.Name == "delta":
+		case f.Kind == codec.FieldDelta:
 			add("BT-DELTA-1")
-		case f.Name == "back" && f.Value > 0:
+		case f.Kind == codec.FieldBack && f.Value > 0:
 			add("BT-DELTA-2")
-		case f.Name == "sign" && f.Value == 1:
+		case f.Kind == codec.FieldSign && f.Value == 1:
 			add("BT-DELTA-3")
-		case f.Name == "count" && f.Value == 0:
+		case (f.Kind == codec.FieldCount || f.Kind == codec.FieldSizeCount) && f.Value == 0:
 			add("BT-COUNT-2")
-		case f.Name == "size":
+		case f.Kind == codec.FieldSize:
 			add("BT-SIZE-1")
-		case f.Name == "user" && f.Width >= 8:
+		case f.Kind == codec.FieldUser && f.Width >= 8:
 			add("BT-USER-1")
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/heaplog"
-	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // dumpLog reads the dumps of call paths of a log: heaplog finds headers and lines, and
@@ -54,7 +53,7 @@ func codecDumps(text []byte) (string, error) {
 			}
 		}
 	}
-	out := make([]naive.PathDump, len(l.dumps))
+	out := make([]pathDump, len(l.dumps))
 	for i := range l.dumps {
 		out[i] = l.dumps[i].words(l.dumps[:i])
 	}
@@ -101,8 +100,8 @@ func (l *dumpLog) line(line *callpath.Line) {
 }
 
 // words returns the dump as a vector has it. earlier are the dumps above it. (BT-DUMP-3)
-func (d *codecDump) words(earlier []*codecDump) naive.PathDump {
-	out := naive.PathDump{Number: uint64(d.begin.Number), Boot: d.boot, Open: d.end == nil}
+func (d *codecDump) words(earlier []*codecDump) pathDump {
+	out := pathDump{Number: uint64(d.begin.Number), Boot: d.boot, Open: d.end == nil}
 	first, from := d.begin.Uint("l")
 	last, to := uint64(0), false
 	if d.end != nil {
@@ -129,13 +128,7 @@ func (d *codecDump) words(earlier []*codecDump) naive.PathDump {
 		if s.Live == 0 && s.Bytes == 0 {
 			continue
 		}
-		p := d.Names.Path(s.ID, nil)
-		t := naive.PathTotal{Base: int(p.Base), Name: p.Outer, Live: s.Live, Bytes: s.Bytes, Allocs: s.Allocs, Ever: s.AllocBytes,
-			Peak: s.Peak, Estimated: s.LiveEst > 0 || s.BytesEst > 0, LiveEst: s.LiveEst, BytesEst: s.BytesEst}
-		for _, f := range p.Frames {
-			t.Frames = append(t.Frames, fromFrame(f))
-		}
-		out.Paths = append(out.Paths, t)
+		out.Paths = append(out.Paths, pathTotal{d.Names.Path(s.ID, nil), s, s.LiveEst > 0 || s.BytesEst > 0})
 	}
 	return out
 }

@@ -4,10 +4,12 @@
 //	.btv files ─parse→ Set ─expand→ cases ─ask→ Testee ─judge→ Report ─render→ text
 //
 // A [Vector] is one expectation, written by hand from SPEC.md or recorded from
-// the real library. [Run] runs each several times: as written, and with spill bits
-// changed, which must make no difference. A [Testee] is what is tested: the codec of this module in process, a program that speaks BTP/1 through pipes, or
-// the stock tool of lws. README.md beside this file describes both formats.
+// the real library. [Run] runs each several times: as written, and with changed spill
+// bits, which must make no difference. A [Testee] is the implementation under test: the
+// codec of this module in process, a program that speaks BTP/1 through pipes, or the stock
+// tool of lws. README.md beside this file describes both formats.
 //
-// The codec is not used to test the codec: where fields begin and which bits are spill
-// bits comes from a vector's bits, or from an independent reader (internal/naive).
+// The runner finds fields and spill bits by the codec, and reads by it the lines that an
+// implementation writes. Tests compare the codec with an independent reader, package naive,
+// on all vectors.
 package conformance

@@ -64,7 +64,7 @@ func (t *lwsTool) ask(r Request) (Answer, error) {
 	default:
 		line = "~m#" + base64.StdEncoding.EncodeToString(r.Data)
 	}
-	out, said, err := RunLimited(t.ctx, t.argv, strings.NewReader(line+"\n"), t.timeout)
+	out, said, err := runLimited(t.ctx, t.argv, strings.NewReader(line+"\n"), t.timeout)
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, errNoEnd):
@@ -135,10 +135,10 @@ var (
 	errNoEnd = errors.New("no end")
 )
 
-// RunLimited runs a program on in and returns its output, of which there may be 1
+// runLimited runs a program on in and returns its output, of which there may be 1
 // MiB, and the last that it wrote to stderr. It and what it started in its process
 // group are killed at the limit, when it writes more, and when ctx is done.
-func RunLimited(ctx context.Context, argv []string, in io.Reader, limit time.Duration) (stdout, stderr string, err error) {
+func runLimited(ctx context.Context, argv []string, in io.Reader, limit time.Duration) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	out := &limited{most: maxLine, full: cancel}

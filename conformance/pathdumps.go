@@ -6,11 +6,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/internal/naive"
+	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
+// pathDump is a dump of call paths.
+type pathDump struct {
+	Number uint64
+	Boot   int       // ~h#boot headers above it
+	Lost   [3]string // lines, live blocks and bytes that are missing, - if not known
+	Open   bool      // not complete
+	NoBase bool      // a difference from a dump that is missing or not complete
+	Paths  []pathTotal
+}
+
+// pathTotal is the sum of the entries of a path in a dump.
+type pathTotal struct {
+	callpath.Path
+	callpath.PathSum
+	Estimated bool
+}
+
 // dumpsWords returns the dumps of a log in words: each dump, and then its paths.
-func dumpsWords(dumps []naive.PathDump) string {
+func dumpsWords(dumps []pathDump) string {
 	var words []string
 	for _, d := range dumps {
 		head := fmt.Sprintf("dump=%d;boot=%d;missing=%s", d.Number, d.Boot, strings.Join(d.Lost[:], ","))
@@ -22,9 +39,9 @@ func dumpsWords(dumps []naive.PathDump) string {
 		}
 		var paths []string
 		for _, p := range d.Paths {
-			text := fmt.Sprintf("%s;live=%d;bytes=%d", pathText(p.Base, p.Name, p.Frames), p.Live, p.Bytes)
-			if p.Allocs > 0 || p.Ever > 0 {
-				text += fmt.Sprintf(";ever=%d,%d", p.Allocs, p.Ever)
+			text := fmt.Sprintf("%s;live=%d;bytes=%d", pathText(p.Path), p.Live, p.Bytes)
+			if p.Allocs > 0 || p.AllocBytes > 0 {
+				text += fmt.Sprintf(";ever=%d,%d", p.Allocs, p.AllocBytes)
 			}
 			if p.Peak > 0 {
 				text += fmt.Sprintf(";peak=%d", p.Peak)
@@ -108,11 +125,11 @@ func mustsOf(words string, skip []bool) (list []string) {
 // frames behind it. How many frames a reader shows behind an unknown name is a SHOULD (BT-NAME-2).
 func byName(entry string) string {
 	path, values, _ := strings.Cut(entry, ";")
-	base, name, frames, err := parsePath(path)
-	if err != nil || base < 2 {
+	p, err := parsePath(path)
+	if err != nil || p.Base != callpath.Named {
 		return entry
 	}
-	return fmt.Sprintf("2:%08x;%s", naive.NameBehind(name, frames), values)
+	return fmt.Sprintf("2:%08x;%s", p.Name(), values)
 }
 
 // differentWords returns the first word in which two answers differ.

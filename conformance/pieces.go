@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lwsbt/lwsbt/internal/naive"
+	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
 // maxPieces is how many bytes `hex:` and `text:` may expand to. A blob has up to
@@ -85,10 +85,16 @@ func cutPiece(text string) (piece []byte, rest string, err error) {
 			return nil, "", bad
 		}
 		line, err := parsePathLine(words)
+		if err == nil && line.Flags > callpath.Blocks|callpath.Ever|callpath.Peak {
+			err = fmt.Errorf("flags=%d, expected at most 7", line.Flags)
+		}
+		if err == nil {
+			piece, err = callpath.AppendLine(nil, line.Head, line.Entries)
+		}
 		if err != nil {
 			return nil, "", fmt.Errorf("text ~p#(%s): %w", clip(words), err)
 		}
-		return []byte(naive.WritePaths(line)), rest, nil
+		return piece, rest, nil
 	}
 	if text[0] != '"' {
 		end := strings.IndexAny(text, " *")

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/internal/naive"
+	"github.com/lwsbt/lwsbt/conformance/naive"
 )
 
 // recordedDir is where the vectors stand that the real library wrote.

@@ -184,7 +184,7 @@ func checkWords(op Op, words string) (err error) {
 	case OpVencode:
 		_, err = parseEventLine(words)
 	case OpName:
-		_, _, _, err = parsePath(words)
+		_, err = parsePath(words)
 	case OpOffsets, OpAddresses:
 		_, err = parseCode(words, op == OpOffsets)
 	}

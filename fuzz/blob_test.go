@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/conformance/naive"
 	"github.com/lwsbt/lwsbt/gen/gentest"
-	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // bothWays returns data as it is, and with a length that fits, which a fuzzer
@@ -264,7 +264,7 @@ func compareEncode(t *testing.T, s *codec.Stack, m codec.Machine) {
 		if err != nil {
 			t.Fatalf("%v, %v, %d %x: %v", m, how, s.Size, s.PCs, err)
 		}
-		if want := naive.Encode(s.PCs, s.Size, m.String(), how.String()); !bytes.Equal(blob, want) {
+		if want := naiveEncode(s.PCs, s.Size, m.String(), how.String()); !bytes.Equal(blob, want) {
 			t.Fatalf("%v, %v, %d %x: %x, the naive codec writes %x", m, how, s.Size, s.PCs, blob, want)
 		}
 	}

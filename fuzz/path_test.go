@@ -7,9 +7,10 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/conformance/naive"
 	"github.com/lwsbt/lwsbt/gen"
 	"github.com/lwsbt/lwsbt/gen/gentest"
-	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // Any line, as it is and with its digits made valid and its CRC right, is read as
@@ -110,8 +111,16 @@ func pathsAsNaive(t *testing.T, line []byte) {
 	if l.Head != (callpath.Head{Flags: callpath.Flags(want.Flags), Dump: uint8(want.Dump), Seq: uint16(want.Sequence), Unit: uint8(want.Unit)}) {
 		t.Fatalf("%q: %+v, the naive reader says %+v", line, l.Head, want)
 	}
-	var others []callpath.Entry
-	for _, e := range want.Entries {
+	others := naiveEntries(want)
+	if got := gentest.Entries(&l); gentest.Show(got) != gentest.Show(others) {
+		t.Fatalf("%q:\n%s\nthe naive reader:\n%s", line, gentest.Show(got), gentest.Show(others))
+	}
+	writeAgain(t, l.Head, others)
+}
+
+// naiveEntries returns the entries that the naive reader read.
+func naiveEntries(l naive.PathLine) (entries []callpath.Entry) {
+	for _, e := range l.Entries {
 		o := callpath.Entry{Path: callpath.Path{Base: callpath.Base(min(e.Base, 2)), Outer: e.Name}, Definition: e.Definition,
 			Live: e.Live, Bytes: e.Bytes, Allocs: e.Allocs, AllocBytes: e.Ever, Peak: e.Peak}
 		for _, f := range e.Frames {
@@ -123,21 +132,41 @@ func pathsAsNaive(t *testing.T, line []byte) {
 				o.Bytes = 1<<64 - 1
 			}
 		}
-		others = append(others, o)
+		entries = append(entries, o)
 	}
-	if got := gentest.Entries(&l); gentest.Show(got) != gentest.Show(others) {
-		t.Fatalf("%q:\n%s\nthe naive reader:\n%s", line, gentest.Show(got), gentest.Show(others))
-	}
-	writeAgain(t, l.Head, others)
+	return entries
 }
 
-// writeAgain checks that a line is read as it was, once it is written again.
+// writeAgain checks that both readers read a line that is written again as it was.
 func writeAgain(t *testing.T, head callpath.Head, entries []callpath.Entry) {
 	head.Flags &= callpath.Blocks | callpath.Ever | callpath.Peak
 	line, err := callpath.AppendLine(nil, head, entries)
 	var l callpath.Line
 	if err != nil || l.Parse(line) != nil || gentest.Show(gentest.Entries(&l)) != gentest.Show(entries) {
 		t.Fatalf("%s\nis written %q, %v", gentest.Show(entries), line, err)
+	}
+	if again, reason := naive.ReadPaths(string(line)); reason != "" || gentest.Show(naiveEntries(again)) != gentest.Show(entries) {
+		t.Fatalf("%s\nis written %q; the naive reader: %q\n%s", gentest.Show(entries), line, reason, gentest.Show(naiveEntries(again)))
+	}
+}
+
+// TestVectorLinesAsNaive compares both readers on the lines of all vectors, and on these lines
+// written again.
+func TestVectorLinesAsNaive(t *testing.T) {
+	set, err := conformance.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, v := range set.Vectors {
+		if v.Text != nil && (v.Has(conformance.OpPline) || v.Has(conformance.OpVline)) {
+			n++
+			pathsAsNaive(t, []byte(*v.Text))
+			eventsAsNaive(t, []byte(*v.Text))
+		}
+	}
+	if n < 100 {
+		t.Errorf("%d vectors of lines, want at least 100", n)
 	}
 }
 
@@ -171,5 +200,40 @@ func eventsAsNaive(t *testing.T, line []byte) {
 		if got != o {
 			t.Fatalf("%q: event %d is %+v, the naive reader says %+v", line, i, got, o)
 		}
+	}
+	eventsAgain(t, &l)
+}
+
+// eventsAgain checks that both readers read events that are written again as they were.
+func eventsAgain(t *testing.T, l *callpath.Events) {
+	w := callpath.EventsWriter{Flags: l.Flags & callpath.Blocks, Unit: l.Unit, Lines: uint64(l.Seq), Next: l.EventsHead.Next}
+	var text []byte
+	var events []callpath.Event
+	l.Rewind()
+	for e := (callpath.Event{}); l.Next(&e); {
+		events = append(events, e)
+		var err error
+		if text, err = w.Append(text, e); err != nil {
+			t.Fatalf("%+v: %v", e, err)
+		}
+	}
+	n := 0
+	for line := range bytes.Lines(w.Flush(text)) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		var again callpath.Events
+		if err := again.Parse(line); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		for e := (callpath.Event{}); again.Next(&e); n++ {
+			if n == len(events) || e != events[n] {
+				t.Fatalf("%q: event %d is %+v, want one of %+v", line, n, e, events)
+			}
+		}
+		if got, reason := naive.ReadEvents(string(line)); reason != "" || len(got.Events) != again.Len {
+			t.Fatalf("%q: the naive reader: %q, %d events, want %d", line, reason, len(got.Events), again.Len)
+		}
+	}
+	if n != len(events) {
+		t.Fatalf("%d events of %d are read again", n, len(events))
 	}
 }

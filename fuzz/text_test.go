@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/internal/naive"
+	"github.com/lwsbt/lwsbt/conformance/naive"
 )
 
 // Any line, read in all three ways, as the naive codec reads it; what was
@@ -45,8 +45,8 @@ func compareLine(t *testing.T, line []byte, lenient bool) {
 	if !lenient && !bytes.Equal(again, line) {
 		t.Fatalf("%q comes out as %q", line, again)
 	}
-	if string(again) != naive.Line(blob) {
-		t.Fatalf("%x is written %q, by the naive codec %q", blob, again, naive.Line(blob))
+	if string(again) != naiveLine(blob) {
+		t.Fatalf("%x is written %q, by the naive codec %q", blob, again, naiveLine(blob))
 	}
 }
 
@@ -64,8 +64,8 @@ func compareDecoded(t *testing.T, line []byte) {
 		t.Fatalf("%q: %d %x, by the naive codec %d %x", line, s.Size, s.PCs, size, pcs)
 	}
 	text := codec.AppendDecoded(nil, &s)
-	if string(text) != naive.Decoded(pcs, size) {
-		t.Fatalf("%x is written %q, by the naive codec %q", pcs, text, naive.Decoded(pcs, size))
+	if string(text) != naiveDecoded(pcs, size) {
+		t.Fatalf("%x is written %q, by the naive codec %q", pcs, text, naiveDecoded(pcs, size))
 	}
 	if err := codec.ParseDecoded(&again, text); err != nil || !equal(&s, &again) {
 		t.Fatalf("%q reads as %d %x (%v)", text, again.Size, again.PCs, err)

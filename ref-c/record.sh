@@ -23,7 +23,7 @@ build() {
 
 if [ "$what" = regen ]; then
 	for word in 64 32; do
-		(cd .. && go run ./cmd/btconform stacks --word $word) >"$tmp/stacks$word"
+		go run ./stacks $word >"$tmp/stacks$word"
 	done
 	mkdir -p vectors
 fi

@@ -1,5 +1,5 @@
 // Package refc tests the harness for the real library, and the vectors recorded with
-// it. This directory has no other Go code.
+// it.
 package refc
 
 import (
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 
 // btref returns the harness, built with the installed library. If there is no library,
 // it skips the test.
-func btref(t *testing.T) string {
+func btref(t testing.TB) string {
 	t.Helper()
 	prog, err := build()
 	if err == errLacking {

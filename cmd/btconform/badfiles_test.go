@@ -11,10 +11,8 @@ func TestBadFiles(t *testing.T) {
 		func(file string) []string { return []string{file} },
 		func(file string) []string { return []string{"list", file} },
 		func(file string) []string { return []string{"--known", file} },
-		func(file string) []string { return []string{"coverage", "--spec", file} },
 		func(file string) []string { return []string{"--", file} },
 		func(file string) []string { return []string{"--exec-style", "lws", "--", file} },
-		func(file string) []string { return []string{"bench", "--", file} },
 	} {
 		cmdtest.BadFiles(t, run, args)
 	}

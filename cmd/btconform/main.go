@@ -49,7 +49,7 @@ func newRoot() *cobra.Command {
 	root.DisableFlagsInUseLine = true
 	cli.ExitCodes(root, exitCodes)
 	cli.AddFlags(root, "Testing", o.flags())
-	root.AddCommand(newList(), newCoverage(), newMutants(), newMatrix(), newServe(), newStacks(), newBench())
+	root.AddCommand(newList(), newMutants(), newMatrix(), newServe())
 	for _, c := range root.Commands() {
 		c.DisableFlagsInUseLine = true
 	}

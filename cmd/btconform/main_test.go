@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 	for name, text := range map[string]string{"good.btv": good, "wrong.btv": wrong, "reason.btv": reason, "broken.btv": broken,
 		"salvage.btv": salvage, "known.txt": "wrong ok https://example.org/1\n", "stale.txt": "good crash https://example.org/1\n",
 		"bad-known.txt": "wrong\n", "empty.btv": "btv 1\n",
-		"spec.md": "**BT-LIT-1** It MUST.\n", "examples.md": "**BT-BLOB-2** It MUST.\n\n```btv\n" + strings.SplitN(good, "\n\n", 2)[1] + "```\n"} {
+		"examples.md": "**BT-BLOB-2** It MUST.\n\n```btv\n" + strings.SplitN(good, "\n\n", 2)[1] + "```\n"} {
 		files[name] = write(t, name, text)
 	}
 	emptyDir := t.TempDir()
@@ -105,7 +105,6 @@ func TestRun(t *testing.T) {
 		{"mistyped flag", "--fromat json", "", cli.Usage, "", "did you mean --format?"},
 		{"version", "--version", "", cli.OK, "btconform ", ""},
 		{"flood of a tool", "--exec-style lws @good.btv -- yes", "", cli.Short, "more than 1 MiB of output for one record", ""},
-		{"bench flood", "bench -- sh -c yes", "", cli.Failed, "", "more than 1 MiB of output"},
 		{"completion", "completion bash", "", cli.OK, "__start_btconform", ""},
 		{"no lws tool", "--exec-style lws @good.btv -- /no/such/tool", "", cli.Failed, "", "testee /no/such/tool does not start"},
 		{"junit without a program", "--format junit @good.btv -- /no/such/tool", "", cli.Failed, `<testsuites tests="1" failures="1"`, "does not start"},
@@ -118,19 +117,9 @@ func TestRun(t *testing.T) {
 		{"list", "list @good.btv", "", cli.OK, "good\tdecode\tBT-BLOB-2\t", ""},
 		{"list --help", "list --help", "", cli.OK, "Usage:", ""},
 		{"list nothing", "list --run x @good.btv", "", cli.Usage, "", "no vector's ID matches --run x"},
-		{"coverage", "coverage", "", cli.OK, "requirements (MUST) have vectors", ""},
-		{"coverage of little", "coverage @good.btv", "", cli.Short, "MUST", "BT-FIELD-3 has no vector"},
-		{"coverage of another spec", "coverage --spec @spec.md @good.btv", "", cli.Short, "", "good names clause BT-BLOB-2, which SPEC.md lacks"},
-		{"coverage of no spec", "coverage --spec /no/such", "", cli.Usage, "", "/no/such"},
 		{"serve", "serve", "hello btp=1\ndecode 1 00100004 word=64\nquit\n", cli.OK, "ok 1 size=0 pcs=-\n", ""},
 		{"serve nonsense", "serve", "hello btp=1\ndecode 1 xyz\n", cli.Usage, "hello btp=1", `serve: stdin:2: decode: hex "xyz"`},
 		{"serve argument", "serve now", "", cli.Usage, "", "serve now, expected no argument"},
-		{"stacks", "stacks --word 32", "", cli.OK, "depth/00\t", ""},
-		{"stacks word", "stacks --word 16", "", cli.Usage, "", "--word 16, expected 32 or 64"},
-		{"bench", "bench", "", cli.Usage, "", "bench without the library"},
-		{"bench no program", "bench -- /no/such/btref", "", cli.Failed, "", "/no/such/btref"},
-		{"bench other program", "bench -- echo", "", cli.Failed, "", `line 1: "bench --seconds 0.002", expected depth=N`},
-		{"bench model", "bench --model pdp11 -- echo", "", cli.Usage, "", "--model pdp11, expected one of "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var args []string
@@ -164,7 +153,7 @@ func TestHelpWidth(t *testing.T) {
 	for _, c := range newRoot().Commands() {
 		args = append(args, []string{c.Name(), "--help"})
 	}
-	if len(args) < 9 {
+	if len(args) < 6 {
 		t.Errorf("%d helps, want that of each command", len(args))
 	}
 	for _, a := range args {
@@ -228,60 +217,13 @@ func TestAgain(t *testing.T) {
 
 // A reader that stops early causes neither a failure nor a message.
 func TestClosedPipe(t *testing.T) {
-	for _, args := range []string{"list", "stacks", "coverage", "help", "--format json"} {
+	for _, args := range []string{"list", "help", "--format json"} {
 		line := strings.Join(self(t), " ") + " " + args + " | head -c 1"
 		cmd := exec.Command("/bin/sh", "-c", line)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		if err := cmd.Run(); err != nil || stderr.Len() > 0 || stdout.Len() != 1 {
 			t.Errorf("%s: %v, %d bytes, stderr %q", args, err, stdout.Len(), stderr.String())
-		}
-	}
-}
-
-// stacks is what recorded vectors hang on: the same every time, and readable by
-// the harness.
-func TestStacks(t *testing.T) {
-	outputs := map[string]string{}
-	for _, args := range []string{"--word 32", "--word 64", "--word 64 --seed 2"} {
-		var first string
-		for i := range 2 {
-			var stdout, stderr bytes.Buffer
-			if code := run(append([]string{"stacks"}, strings.Fields(args)...), nil, &stdout, &stderr); code != cli.OK {
-				t.Fatalf("%s: exit %d, %s", args, code, stderr.String())
-			}
-			if i == 1 && stdout.String() != first {
-				t.Errorf("%s: another output the second time", args)
-			}
-			first = stdout.String()
-		}
-		lines := strings.Split(strings.TrimSpace(first), "\n")
-		if len(lines) < 200 {
-			t.Errorf("%s: %d stacks, want at least 200", args, len(lines))
-		}
-		for _, line := range lines {
-			if strings.Count(line, "\t") != 2 || strings.HasSuffix(line, "\t") {
-				t.Errorf("%s: line %q", args, line)
-			}
-		}
-		outputs[args] = first
-	}
-	if outputs["--word 64"] == outputs["--word 64 --seed 2"] || outputs["--word 64"] == outputs["--word 32"] {
-		t.Error("seed or word change nothing")
-	}
-}
-
-// bench reads what the harness prints and sets both side by side.
-func TestBench(t *testing.T) {
-	script := write(t, "btref", "awk -F'\t' '{n[split($3, pcs, \" \")]++} END {for (d in n) "+
-		"print \"depth=\" d \" stacks=\" n[d] \" encode_ns=50000.5 decode_ns=90000.5\"}'\n")
-	var stdout, stderr bytes.Buffer
-	if code := run([]string{"bench", "--rounds", "1", "--seconds", "0.001", "--", "/bin/sh", script}, nil, &stdout, &stderr); code != cli.OK {
-		t.Fatalf("exit %d: %s", code, stderr.String())
-	}
-	for _, want := range []string{"decode", "encode", "random", "program", "90000", "50000", "ratio", " 16 "} {
-		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("no %q in\n%s", want, stdout.String())
 		}
 	}
 }

@@ -1,15 +1,17 @@
 package render
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/conformance"
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // Width is how many columns output for people takes at most.
@@ -130,23 +132,26 @@ func wrap(text string, width int) []string {
 	return append(lines, text)
 }
 
-// reading is a blob's fields as the naive codec finds them, and where it fails.
+// reading is the fields of a blob; of a rejected blob, those before the fault.
 type reading struct {
-	naive.Stack
-	Reason string // "" if accepted
-	At     int    // rejected: bit that the offending field begins at
+	Fields []codec.Field
+	Reason codec.Reason // "" if accepted
+	At     int          // rejected: the first bit of the faulty field
 }
 
-func decode(blob []byte, word int) reading { return readingOf(naive.Decode(blob, word)) }
+func decode(blob []byte, word int) (r reading) {
+	var err error
+	var e *codec.Error
+	if r.Fields, err = codec.AppendFieldsWord(nil, blob, word); errors.As(err, &e) {
+		r.Reason, r.At = e.Reason, e.Off
+	}
+	return r
+}
 
 // cut is the reading of a blob cut at its end.
-func cut(data []byte) reading { return readingOf(naive.Cut(data)) }
-
-func readingOf(s naive.Stack, rejected *naive.Rejection) reading {
-	r := reading{Stack: s}
-	if rejected != nil {
-		r.Reason, r.At = rejected.Reason, rejected.Bit
-	}
+func cut(data []byte) reading {
+	r := decode(binary.BigEndian.AppendUint16(slices.Clone(data), uint16(len(data)+2)), 64) // with a right length
+	r.Fields = slices.DeleteFunc(r.Fields, func(f codec.Field) bool { return f.Kind == codec.FieldUser || f.Kind == codec.FieldLength })
 	return r
 }
 
@@ -229,11 +234,11 @@ func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
 	}
 	for _, p := range r.Fields {
 		switch {
-		case len(want.PCs) != len(got.PCs) && p.Name == "depth", v.Want.Depth != a.Depth && p.Name == "depth":
+		case len(want.PCs) != len(got.PCs) && p.Kind == codec.FieldDepth, v.Want.Depth != a.Depth && p.Kind == codec.FieldDepth:
 			return p.Off
-		case frame >= 0 && p.Frame == frame && (p.Name == "literal" || p.Name == "delta"):
+		case frame >= 0 && p.Frame == frame && (p.Kind == codec.FieldLiteral || p.Kind == codec.FieldDelta):
 			return p.Off
-		case frame < 0 && p.Name == "size":
+		case frame < 0 && p.Kind == codec.FieldSize:
 			return p.Off
 		}
 	}
@@ -299,7 +304,7 @@ func wrapWithCaret(margin, text, below string, column int) []string {
 type bitRow struct {
 	label    string
 	off, end int // bits
-	parts    []naive.Field
+	parts    []codec.Field
 }
 
 // drawBits draws the fields around bit at, or all of them if it is negative;
@@ -356,7 +361,7 @@ func (row bitRow) draw(data []byte, at int) (text string, column int) {
 			switch {
 			case n >= 8*len(data):
 				b.WriteByte('-')
-			case p.HasSpill() && n == p.Off+p.Width:
+			case n == p.Off+p.Width:
 				b.WriteByte(".:"[bitstring.Bit(data, n)])
 			default:
 				b.WriteByte('0' + bitstring.Bit(data, n))
@@ -371,7 +376,7 @@ func bitRows(blob []byte, r reading) []bitRow {
 	for i := 0; i < len(r.Fields); {
 		first := r.Fields[i]
 		n := i + 1
-		for n < len(r.Fields) && r.Fields[n].Frame == first.Frame && (first.Frame >= 0 || r.Fields[n].Name == "size") {
+		for n < len(r.Fields) && r.Fields[n].Frame == first.Frame && (first.Frame >= 0 || r.Fields[n].Kind == codec.FieldSize) {
 			n++
 		}
 		parts := r.Fields[i:n]
@@ -383,39 +388,39 @@ func bitRows(blob []byte, r reading) []bitRow {
 		next = rows[len(rows)-1].end
 	}
 	if rest := 8*len(blob) - next; r.Reason != "" && rest > 0 {
-		p := naive.Field{Name: "user", Frame: -1, Off: next, Width: min(rest, 2*(Width-12))}
-		label := "the rest: " + r.Reason
+		p := codec.Field{Kind: codec.FieldUser, Frame: -1, Off: next, Width: min(rest, 2*(Width-12))}
+		label := "the rest: " + string(r.Reason)
 		if r.At < next {
 			label = "the rest"
 		}
-		rows = append(rows, bitRow{label: label, off: next, end: next + p.Width, parts: []naive.Field{p}})
+		rows = append(rows, bitRow{label: label, off: next, end: next + p.Width, parts: []codec.Field{p}})
 	}
 	return rows
 }
 
 // rowLabel returns the meaning of a row's fields.
-func rowLabel(parts []naive.Field) string {
+func rowLabel(parts []codec.Field) string {
 	last := parts[len(parts)-1]
-	at := map[string]uint64{}
+	at := map[codec.FieldKind]uint64{}
 	for _, p := range parts {
-		at[p.Name] = p.Value
+		at[p.Kind] = p.Value
 	}
-	switch last.Name {
-	case "depth", "size", "length":
-		return fmt.Sprintf("%s %d", last.Name, last.Value)
-	case "literal":
+	switch last.Kind {
+	case codec.FieldDepth, codec.FieldSize, codec.FieldLength:
+		return fmt.Sprintf("%v %d", last.Kind, last.Value)
+	case codec.FieldLiteral:
 		return fmt.Sprintf("frame %d: literal %#x", last.Frame, last.Value)
-	case "delta":
+	case codec.FieldDelta:
 		sign := "+"
-		if at["sign"] == 1 {
+		if at[codec.FieldSign] == 1 {
 			sign = "-"
 		}
-		return fmt.Sprintf("frame %d: delta, %d back, %s %#x", last.Frame, at["back"]+1, sign, last.Value)
-	case "user":
+		return fmt.Sprintf("frame %d: delta, %d back, %s %#x", last.Frame, at[codec.FieldBack]+1, sign, last.Value)
+	case codec.FieldUser:
 		if last.Width < 8 && last.Value == 0 {
 			return "padding"
 		}
 		return "user bits"
 	}
-	return fmt.Sprintf("frame %d: up to its %s", last.Frame, last.Name)
+	return fmt.Sprintf("frame %d: up to its %v", last.Frame, last.Kind)
 }

@@ -1,21 +1,25 @@
-package naive
+package fuzz
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
+	"github.com/lwsbt/lwsbt/conformance/naive"
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// encoder appends fields to bits.
-type encoder struct {
+// naiveEncoder appends fields to bits.
+type naiveEncoder struct {
 	machine string // exact32 … zero64
 	bits    string
 }
 
-// Encode returns the blob of a stack as machine writes it with a search, "lws" or "best".
-func Encode(pcs []uint64, size uint64, machine, search string) []byte {
-	e := encoder{machine: machine}
+// The writers of the second implementation, written from SPEC.md; conformance/naive has its readers.
+
+// naiveEncode returns the blob of a stack as machine writes it with a search, "lws" or "best".
+func naiveEncode(pcs []uint64, size uint64, machine, search string) []byte {
+	e := naiveEncoder{machine: machine}
 	e.field(uint64(len(pcs)%32), 5)
 	for n, pc := range pcs {
 		base, literal := -1, true
@@ -42,7 +46,7 @@ func Encode(pcs []uint64, size uint64, machine, search string) []byte {
 }
 
 // field writes a field that is the same on every machine, with a spill bit of 0.
-func (e *encoder) field(v uint64, width int) {
+func (e *naiveEncoder) field(v uint64, width int) {
 	e.bits += fmt.Sprintf("%0*b", width, v) + "0"
 }
 
@@ -50,7 +54,7 @@ func (e *encoder) field(v uint64, width int) {
 func significant(v uint64) string { return fmt.Sprintf("%b", v) }
 
 // value writes count and value as the machine does. (BT-MACH-2, BT-MACH-3, BT-MACH-4)
-func (e *encoder) value(v uint64) {
+func (e *naiveEncoder) value(v uint64) {
 	bits := significant(v)
 	count := len(bits)
 	e.field(uint64(count%64), 6)
@@ -108,7 +112,7 @@ func distance(a, b uint64) uint64 {
 }
 
 // searchBest chooses as BT-SRCH-2 specifies.
-func (e *encoder) searchBest(pcs []uint64, n int) (base int, literal bool) {
+func (e *naiveEncoder) searchBest(pcs []uint64, n int) (base int, literal bool) {
 	base, shortest := -1, uint64(0)
 	for i := max(0, n-8); i < n; i++ {
 		if _, d := e.difference(pcs[n], pcs[i], "best"); base < 0 || d < shortest {
@@ -127,7 +131,7 @@ func (e *encoder) searchBest(pcs []uint64, n int) (base int, literal bool) {
 }
 
 // difference returns the sign and magnitude of the delta from base to pc.
-func (e *encoder) difference(pc, base uint64, search string) (sign, d uint64) {
+func (e *naiveEncoder) difference(pc, base uint64, search string) (sign, d uint64) {
 	sign = 1
 	if pc > base {
 		sign = 0
@@ -137,4 +141,29 @@ func (e *encoder) difference(pc, base uint64, search string) (sign, d uint64) {
 		return 1 - sign, around
 	}
 	return sign, d
+}
+
+// naiveLine returns the ~m# line of a blob. (BT-TEXT-1, BT-B64-1)
+func naiveLine(blob []byte) string {
+	bits := bitstring.Unpack(blob)
+	for len(bits)%6 != 0 {
+		bits = append(bits, 0)
+	}
+	line := "~m#"
+	for ; len(bits) > 0; bits = bits[6:] {
+		line += naive.Alphabet[bitstring.Number(bits[:6]):][:1]
+	}
+	for (len(line)-3)%4 != 0 {
+		line += "="
+	}
+	return line
+}
+
+// naiveDecoded returns the ~b# line of a stack. (BT-TEXT-2)
+func naiveDecoded(pcs []uint64, size uint64) string {
+	line := "~b#size: " + strconv.FormatUint(size, 10) + ","
+	for _, pc := range pcs {
+		line += " 0x" + strconv.FormatUint(pc, 16)
+	}
+	return line
 }

@@ -1,4 +1,4 @@
-package naive
+package conformance
 
 import (
 	"fmt"
@@ -6,26 +6,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/conformance/naive"
 )
 
 // The second implementation of dumps of call paths, section 24: the whole log is read first,
 // then the names are looked up, then each dump is added up.
 
-// PathDump is a dump that a ~h#begin opens.
-type PathDump struct {
-	Number uint64
-	Boot   int       // ~h#boot headers above it
-	Lost   [3]string // lines, live blocks and bytes that are missing, - where that is not known
-	Open   bool      // not complete
-	NoBase bool      // a difference from a dump that is missing or not complete
-	Paths  []PathTotal
-}
-
-// PathTotal is a path with what a dump has of it.
-type PathTotal struct {
+// naiveTotal is the sum of the entries of a path in a dump.
+type naiveTotal struct {
 	Base   int // 0, 1, or 2 if the outer frames have an unknown name
 	Name   uint32
-	Frames []CallFrame
+	Frames []naive.CallFrame
 
 	Live, Bytes, Allocs, Ever, Peak uint64
 
@@ -35,17 +28,18 @@ type PathTotal struct {
 
 // told is the paths that lines tell from a boot on, up to one that forgets them.
 type told struct {
-	entries []PathEntry
-	known   map[uint32][]PathEntry // by name, of whole paths; several if they have the same name
+	entries []naive.PathEntry
+	known   map[uint32][]naive.PathEntry // by name, of whole paths; several if they have the same name
 }
 
 // logDump is a dump with what stands between its begin and its end.
 type logDump struct {
-	PathDump
+	pathDump
+	paths   []naiveTotal
 	told    *told
 	begin   map[string]string // keys
 	end     map[string]string
-	entries []PathEntry
+	entries []naive.PathEntry
 	lines   int64
 	gaps    int64
 	count   uint64 // of live blocks, and records
@@ -63,8 +57,8 @@ type logReader struct {
 	all    []*logDump
 }
 
-// ReadDumps returns the dumps of a log.
-func ReadDumps(text string) []PathDump {
+// naiveDumps returns the dumps of a log.
+func naiveDumps(text string) []pathDump {
 	r := &logReader{word: 64, next: -1, told: &told{}}
 	for _, item := range logItems(text) {
 		switch item[:3] {
@@ -79,11 +73,20 @@ func ReadDumps(text string) []PathDump {
 			}
 		}
 	}
-	dumps := make([]PathDump, 0, len(r.all))
+	dumps := make([]pathDump, 0, len(r.all))
 	for i, d := range r.all {
 		d.told.learn()
 		d.addUp(r.all[:i])
-		dumps = append(dumps, d.PathDump)
+		for _, p := range d.paths {
+			t := pathTotal{Path: callpath.Path{Base: callpath.Base(p.Base), Outer: p.Name}, Estimated: p.Estimated}
+			for _, f := range p.Frames {
+				t.Frames = append(t.Frames, callpath.Frame{Value: f.X, Escaped: f.Escaped})
+			}
+			t.PathSum = callpath.PathSum{Live: p.Live, Bytes: p.Bytes, Allocs: p.Allocs, AllocBytes: p.Ever, Peak: p.Peak,
+				LiveEst: p.LiveEst, BytesEst: p.BytesEst}
+			d.Paths = append(d.Paths, t)
+		}
+		dumps = append(dumps, d.pathDump)
 	}
 	return dumps
 }
@@ -104,7 +107,7 @@ func (r *logReader) header(item string) {
 		}
 		r.before = keys
 	case "begin":
-		r.open = &logDump{PathDump: PathDump{Number: number, Boot: r.boots, Open: true}, told: r.told, begin: keys}
+		r.open = &logDump{pathDump: pathDump{Number: number, Boot: r.boots, Open: true}, told: r.told, begin: keys}
 		r.all = append(r.all, r.open)
 	case "end":
 		if r.open != nil && number == r.open.Number {
@@ -116,7 +119,7 @@ func (r *logReader) header(item string) {
 
 // line takes a ~p# line.
 func (r *logReader) line(item string) {
-	l, reason := ReadPaths(item)
+	l, reason := naive.ReadPaths(item)
 	if reason != "" {
 		return
 	}
@@ -152,7 +155,7 @@ func logItems(text string) (items []string) {
 		end := 3
 		for end < len(text) {
 			c := text[end]
-			digit := strings.IndexByte(alphabet, c) >= 0
+			digit := strings.IndexByte(naive.Alphabet, c) >= 0
 			if strings.Contains("pv", text[1:2]) && !digit || strings.Contains("me", text[1:2]) && !digit && c != '=' ||
 				strings.Contains("\r\n\x1b~", text[end:end+1]) {
 				break
@@ -191,14 +194,14 @@ func decimal(text string) uint64 {
 // sizeOf returns the size that a record has, 0 if it cannot be read.
 func sizeOf(record string, word int) uint64 {
 	if strings.HasPrefix(record, "~b#") {
-		_, size, _ := ParseDecoded(record)
+		_, size, _ := naive.ParseDecoded(record)
 		return size
 	}
-	blob, reason := ParseLine(record, false)
+	blob, reason := naive.ParseLine(record, false)
 	if reason != "" {
 		return 0
 	}
-	s, rejected := Decode(blob, word)
+	s, rejected := naive.Decode(blob, word)
 	if rejected != nil {
 		return 0
 	}
@@ -208,7 +211,7 @@ func sizeOf(record string, word int) uint64 {
 // learn finds which names are known. A path behind a name is told once that name is known, so
 // entries are read again until nothing new is told. (BT-NAME-2)
 func (t *told) learn() {
-	t.known = map[uint32][]PathEntry{0: {{Base: 0}}, 1: {{Base: 1}}}
+	t.known = map[uint32][]naive.PathEntry{0: {{Base: 0}}, 1: {{Base: 1}}}
 	for count := -1; count != t.count(); {
 		count = t.count()
 		for _, e := range t.entries {
@@ -216,9 +219,9 @@ func (t *told) learn() {
 				continue
 			}
 			for n := range e.Frames {
-				outer := PathEntry{Base: e.Base, Frames: e.Frames[:n+1]}
-				name := NameBehind(uint32(e.Base), outer.Frames)
-				same := func(o PathEntry) bool { return o.Base == outer.Base && slices.Equal(o.Frames, outer.Frames) }
+				outer := naive.PathEntry{Base: e.Base, Frames: e.Frames[:n+1]}
+				name := nameBehind(uint32(e.Base), outer.Frames)
+				same := func(o naive.PathEntry) bool { return o.Base == outer.Base && slices.Equal(o.Frames, outer.Frames) }
 				if !slices.ContainsFunc(t.known[name], same) {
 					t.known[name] = append(t.known[name], outer)
 				}
@@ -235,7 +238,7 @@ func (t *told) count() (n int) {
 }
 
 // whole returns an entry with the frames of its name, if that is known.
-func (t *told) whole(e PathEntry) PathEntry {
+func (t *told) whole(e naive.PathEntry) naive.PathEntry {
 	if paths := t.known[e.Name]; e.Base >= 2 && len(paths) == 1 && len(paths[0].Frames)+len(e.Frames) <= 1024 {
 		e.Base, e.Name, e.Frames = paths[0].Base, 0, append(slices.Clone(paths[0].Frames), e.Frames...)
 	}
@@ -244,13 +247,13 @@ func (t *told) whole(e PathEntry) PathEntry {
 
 // withFrames returns an entry in which frames that other lines tell behind another name stand in
 // the place of an unknown name. (BT-NAME-2)
-func (t *told) withFrames(e PathEntry) PathEntry {
+func (t *told) withFrames(e naive.PathEntry) naive.PathEntry {
 	if e.Base < 2 {
 		return e
 	}
 	for _, o := range t.entries {
 		for n := 1; o.Base >= 2 && n <= len(o.Frames) && n+len(e.Frames) <= 1024; n++ {
-			if NameBehind(o.Name, o.Frames[:n]) == e.Name {
+			if nameBehind(o.Name, o.Frames[:n]) == e.Name {
 				e.Base, e.Name, e.Frames = 3, o.Name, append(slices.Clone(o.Frames[:n]), e.Frames...)
 				return t.withFrames(e)
 			}
@@ -259,17 +262,37 @@ func (t *told) withFrames(e PathEntry) PathEntry {
 	return e
 }
 
+// nameBehind returns the name of the path with the outer part named outer, followed by frames,
+// outermost first. (BT-NAME-1)
+func nameBehind(outer uint32, frames []naive.CallFrame) uint32 {
+	h := outer
+	mix := func(x uint64) {
+		g := (h ^ uint32(x)) * 0x9E3779B1
+		h = g ^ g>>15
+	}
+	for _, f := range frames {
+		if f.Escaped {
+			mix(0xFFFFFFFF)
+			mix(f.X % (1 << 32))
+			mix(f.X / (1 << 32))
+		} else {
+			mix(f.X)
+		}
+	}
+	return h
+}
+
 // key identifies a path: by all frames, or by its name if not all are known.
-func key(base int, name uint32, frames []CallFrame) string {
+func key(base int, name uint32, frames []naive.CallFrame) string {
 	if base >= 2 {
-		return fmt.Sprintf("%08x", NameBehind(name, frames))
+		return fmt.Sprintf("%08x", nameBehind(name, frames))
 	}
 	return fmt.Sprint(base, frames)
 }
 
 // addUp sets paths and losses of a dump. earlier are the dumps above it.
 func (d *logDump) addUp(earlier []*logDump) {
-	sums := map[string]*PathTotal{}
+	sums := map[string]*naiveTotal{}
 	for _, e := range d.entries {
 		if e.Definition {
 			continue
@@ -281,7 +304,7 @@ func (d *logDump) addUp(earlier []*logDump) {
 		e = d.told.withFrames(d.told.whole(e))
 		k := key(e.Base, e.Name, e.Frames)
 		if sums[k] == nil {
-			sums[k] = &PathTotal{Base: min(e.Base, 2), Name: e.Name, Frames: e.Frames}
+			sums[k] = &naiveTotal{Base: min(e.Base, 2), Name: e.Name, Frames: e.Frames}
 		}
 		sums[k].add(e, decimal(d.begin["sample"]))
 	}
@@ -291,20 +314,20 @@ func (d *logDump) addUp(earlier []*logDump) {
 	}
 	for _, s := range sums {
 		if s.Live > 0 || s.Bytes > 0 {
-			d.Paths = append(d.Paths, *s)
+			d.paths = append(d.paths, *s)
 		}
 	}
 }
 
 // fromBase adds the paths of the base that the dump does not mention. (BT-DUMP-3)
-func (d *logDump) fromBase(earlier []*logDump, sums map[string]*PathTotal) {
+func (d *logDump) fromBase(earlier []*logDump, sums map[string]*naiveTotal) {
 	d.NoBase = true
 	for _, base := range slices.Backward(earlier) {
 		if base.Boot != d.Boot || base.Number != decimal(d.begin["base"]) {
 			continue
 		}
 		d.NoBase = base.Open || base.NoBase || strings.Trim(strings.Join(base.Lost[:], ""), "0-") != ""
-		for _, p := range base.Paths {
+		for _, p := range base.paths {
 			if k := key(p.Base, p.Name, p.Frames); sums[k] == nil {
 				sums[k] = &p
 			}
@@ -314,7 +337,7 @@ func (d *logDump) fromBase(earlier []*logDump, sums map[string]*PathTotal) {
 }
 
 // add adds the values of an entry. (BT-DUMP-2, BT-DUMP-5)
-func (p *PathTotal) add(e PathEntry, rate uint64) {
+func (p *naiveTotal) add(e naive.PathEntry, rate uint64) {
 	if len(e.Frames) > len(p.Frames) { // more frames of an unknown name
 		p.Name, p.Frames = e.Name, e.Frames
 	}
@@ -332,7 +355,7 @@ func (p *PathTotal) add(e PathEntry, rate uint64) {
 	}
 }
 
-func (p *PathTotal) estimate(live, bytes float64, rate uint64) {
+func (p *naiveTotal) estimate(live, bytes float64, rate uint64) {
 	chance := 1.0
 	if live > 0 && bytes > 0 {
 		chance = 1 - math.Exp(-bytes/live/float64(rate))

@@ -1,29 +1,15 @@
 package naive
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-
-// Line returns the ~m# line of a blob. (BT-TEXT-1, BT-B64-1)
-func Line(blob []byte) string {
-	bits := bitstring.Unpack(blob)
-	for len(bits)%6 != 0 {
-		bits = append(bits, 0)
-	}
-	line := "~m#"
-	for ; len(bits) > 0; bits = bits[6:] {
-		line += alphabet[bitstring.Number(bits[:6]):][:1]
-	}
-	for (len(line)-3)%4 != 0 {
-		line += "="
-	}
-	return line
-}
+// Alphabet is the digits of base64, by their values. (BT-B64-1)
+const Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 // ParseLine reads a ~m# line; reason is "" on success. (BT-B64-2, BT-B64-3)
 func ParseLine(line string, lenient bool) (blob []byte, reason string) {
@@ -38,11 +24,11 @@ func ParseLine(line string, lenient bool) (blob []byte, reason string) {
 	padding := len(text) - len(chars)
 	var all strings.Builder
 	for _, c := range []byte(chars) {
-		at := strings.IndexByte(alphabet, c)
+		at := strings.IndexByte(Alphabet, c)
 		if at < 0 {
 			return nil, "base64"
 		}
-		all.WriteString("000000"[len(significant(uint64(at))):] + significant(uint64(at)))
+		fmt.Fprintf(&all, "%06b", at)
 	}
 	bits := all.String()
 	unused := len(bits) % 8
@@ -55,15 +41,6 @@ func ParseLine(line string, lenient bool) (blob []byte, reason string) {
 		return nil, "base64"
 	}
 	return bitstring.Parse(bits[:len(bits)-unused]), ""
-}
-
-// Decoded returns the ~b# line of a stack. (BT-TEXT-2)
-func Decoded(pcs []uint64, size uint64) string {
-	line := "~b#size: " + strconv.FormatUint(size, 10) + ","
-	for _, pc := range pcs {
-		line += " 0x" + strconv.FormatUint(pc, 16)
-	}
-	return line
 }
 
 // ParseDecoded reads a ~b# line; reason is "" on success. (BT-TEXT-2)

@@ -146,20 +146,12 @@ func (r *digitReader) frame(ref uint64) CallFrame {
 	return CallFrame{X: uint64(x)}
 }
 
-// unfold returns the difference that fold maps to v.
+// unfold returns the difference that the number v stands for: 0, −1, 1, −2, 2 … (BT-DIGIT-3)
 func unfold(v uint64) int64 {
 	if v%2 == 0 {
 		return int64(v / 2)
 	}
 	return -int64(v/2) - 1
-}
-
-// fold maps a difference to an unsigned number, the inverse of unfold.
-func fold(d int64) uint64 {
-	if d >= 0 {
-		return 2 * uint64(d)
-	}
-	return 2*uint64(-(d+1)) + 1
 }
 
 // reference returns the offset from which the step after a frame counts.
@@ -179,7 +171,7 @@ func digitsOf(line, leadIn string, least, crcDigits int, crc func(text string) u
 	}
 	var digits []uint64
 	for _, c := range []byte(text) {
-		at := strings.IndexByte(alphabet, c)
+		at := strings.IndexByte(Alphabet, c)
 		if at < 0 {
 			return nil, "base64"
 		}

@@ -1,7 +1,6 @@
-// Package naive is a second codec, written from SPEC.md to be obviously correct: it
-// processes one bit at a time. The reference codec is tested against it, and tools that
-// test other implementations use it to find fields. It is slow, and shares no code with
-// package codec.
+// Package naive is a second reader of the format, for tests: written from SPEC.md to be
+// obviously correct, it processes one bit at a time. Tests compare the codec with it. It is
+// slow, and shares no code with package codec.
 package naive
 
 import (
