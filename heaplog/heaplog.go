@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -164,17 +165,25 @@ func (r *Reader) run(c consumer) {
 type itemConsumer struct {
 	r     *Reader
 	yield func(*Item, error) bool
-	at    int // index of the dump in r.starts
+	at    int // number of dumps in r.starts that have begun
 
 	allocs []Alloc
 	events []PathEvent
 }
 
 func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
-	if c.r.starts != nil && !c.selects(p, it) {
-		return true
+	it.Dump, it.Boot = p.sequence.count, max(p.sequence.boot, 1)
+	if c.r.starts != nil {
+		it.Dump = c.dump(p, it)
+		if !c.r.selectsDump(max(it.Dump, 1), len(c.r.starts)) {
+			return true
+		}
 	}
 	switch it.Kind {
+	case Mark:
+		if it.Header.Verb == codec.VerbHeap {
+			it.Heap = &p.sequence.heap
+		}
 	case Paths:
 		c.allocs = p.paths.allocs(c.allocs[:0])
 		it.Allocs = c.allocs
@@ -185,16 +194,16 @@ func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
 	return c.yield(it, nil)
 }
 
-// selects reports whether an item belongs to a selected dump.
-func (c *itemConsumer) selects(p *pass, it *Item) bool {
-	for c.at+1 < len(c.r.starts) {
-		next := c.r.starts[c.at+1]
+// dump returns the number of the dump that an item is in or follows, as the survey found it.
+func (c *itemConsumer) dump(p *pass, it *Item) int {
+	for c.at < len(c.r.starts) {
+		next := c.r.starts[c.at]
 		if p.log < next.log || p.log == next.log && it.Offset < next.Offset {
 			break
 		}
 		c.at++
 	}
-	return c.r.selectsDump(c.at+1, len(c.r.starts))
+	return c.at
 }
 
 func (c *itemConsumer) fail(err error) bool { return c.yield(nil, err) }

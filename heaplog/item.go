@@ -51,6 +51,12 @@ func (p Place) String() string { return fmt.Sprintf("%s:%d (offset %d)", p.File,
 type Item struct {
 	Kind
 	Place
+	// Dump is the number of the dump that the item is in or follows, from 1 as in the order of
+	// Dumps, also with Select; 0 before the first dump. Boot is the number of the boot, from 1.
+	// Both are those at the end of the item, as far as the log up to there shows them. Where
+	// only later records show that a dump has begun (see Inference above), the first records of
+	// a dump have the number of the dump before, unless Select is set.
+	Dump, Boot int
 	// Text is the text of the item in the log. The Texts of all items together are the log.
 	Text []byte
 	// Allocs are the allocations of the record, with recovered bits and names. A Paths item
@@ -72,6 +78,8 @@ type Item struct {
 	User *codec.User
 	// Header is the header line of a Mark, else nil.
 	Header *codec.Header
+	// Heap holds the values of a ~h#heap line, else nil.
+	Heap *profile.Heap
 	// Lenient reports whether the base64 has the URL alphabet or lacks its padding.
 	Lenient bool
 	// Err is the reason why a record is Unreadable or cut: a *codec.Error or [ErrTooLong].
