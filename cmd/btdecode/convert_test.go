@@ -123,7 +123,7 @@ func TestConvertLosses(t *testing.T) {
 	if out, stderr, _ := command(example+"~h#begin 1 k=paths\n"+named+"~h#end 1\n"+whole, "--convert", "records"); strings.Contains(stderr, "outer") {
 		t.Errorf("%s%s", out, stderr)
 	}
-	for _, args := range [][]string{{"--convert", "x"}, {"--convert", "paths", "-F", "jsonl"}, {"--convert", "paths", "--encode"}, {"--convert", "paths", "--follow", "x"}} {
+	for _, args := range [][]string{{"--convert", "x"}, {"--convert", "paths", "-F", "jsonl"}, {"--convert", "paths", "--passthrough"}, {"--convert", "paths", "--follow", "x"}} {
 		if _, _, code := command("", args...); code != 2 {
 			t.Errorf("%v: exit code %d, want 2", args, code)
 		}
