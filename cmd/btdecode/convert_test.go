@@ -195,3 +195,15 @@ func TestConvertUnmarkedDumps(t *testing.T) {
 		}
 	}
 }
+
+// The boot line that a conversion adds comes before the memory map, which it would end.
+func TestConvertKeepsTheMap(t *testing.T) {
+	const log = "{{{module:0:/app:elf:ab}}}\n{{{mmap:0x400000:0x1000:load:0:rx:0x0}}}\n~b#size: 8, 0x400010 0x400020\n"
+	paths, errs, code := command(log, "-q", "--convert", "paths")
+	if code != 0 || !strings.HasPrefix(paths, "~h#boot code=") {
+		t.Fatalf("exit code %d, %s%s", code, errs, paths)
+	}
+	if out, _, _ := command(paths, "-q", "-F", "jsonl"); !strings.Contains(out, `"module":"/app"`) {
+		t.Errorf("no module in %s", out)
+	}
+}
