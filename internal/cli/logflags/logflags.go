@@ -37,6 +37,7 @@ type Flags struct {
 	adjust                          symbol.Adjust
 	machine                         codec.Machine
 	from, to                        int  // dumps of Dump, -1 is the last; 0 if it selects all
+	whole                           bool // Open reads all dumps
 	brief                           bool // the command has --verbose
 	port                            string
 	baud                            int
@@ -210,6 +211,9 @@ func parseDumps(s string) (from, to int, err error) {
 // Selected returns the dumps of --dump, from 1; -1 means the last dump, and 0 all dumps.
 func (f *Flags) Selected() (from, to int) { return f.from, f.to }
 
+// ReadAll makes Open read all dumps, for a command that selects those of --dump itself.
+func (f *Flags) ReadAll() { f.whole = true }
+
 // Live reports whether a log is read until the user interrupts the command.
 func (f *Flags) Live() bool { return f.Follow || f.Serial != "" }
 
@@ -268,7 +272,7 @@ func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more .
 	if f.Bare {
 		options = append(options, heaplog.Bare())
 	}
-	if f.from != 0 {
+	if f.from != 0 && !f.whole {
 		options = append(options, heaplog.Select(f.from, f.to))
 	}
 	inputs, err := f.openInputs(ctx, args, stdin)
