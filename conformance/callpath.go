@@ -9,11 +9,11 @@ import (
 	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
-// The words of Part III: paths, entries and events as vectors and BTP/1 have them. README.md
-// describes them. They are converted to and from the values of package naive.
+// This file converts the words of Part III (paths, entries and events in vectors and BTP/1,
+// see README.md) to and from the values of package naive.
 
-// pathText returns a path: 0, 1 or 2 for what it begins with, a colon, and what it has, outermost
-// first. A path that is named alone, and one that goes on from a name, begin with 2.
+// pathText returns a path as text: its base (0, 1 or 2), a colon, and its name and frames, the
+// outermost first. Base 2 means that the path begins with a name.
 func pathText(base int, name uint32, frames []naive.CallFrame) string {
 	var parts []string
 	if base >= 2 {
@@ -34,7 +34,7 @@ func frameText(f naive.CallFrame) string {
 	return strconv.FormatUint(f.X, 16)
 }
 
-// parsePath is the reverse of pathText.
+// parsePath is the inverse of pathText.
 func parsePath(text string) (base int, name uint32, frames []naive.CallFrame, err error) {
 	bad := fmt.Errorf("path %q, expected 0:, 1: or 2: and frames in hex, such as 0:142/d1e/@8000285 or 2:af2f64e9/142", clip(text))
 	head, rest, ok := strings.Cut(text, ":")
@@ -62,7 +62,7 @@ func parsePath(text string) (base int, name uint32, frames []naive.CallFrame, er
 	return base, name, frames, nil
 }
 
-// parseFrames reads frames with a separator between; "" is none.
+// parseFrames reads frames that are separated by between; "" means no frames.
 func parseFrames(text, between string) (frames []naive.CallFrame, err error) {
 	if text == "" {
 		return nil, nil
@@ -118,7 +118,7 @@ func entryText(e naive.PathEntry, flags int) string {
 	return text
 }
 
-// wordReader takes key=value from a list of words; the first fault stays in err.
+// wordReader takes key=value words from a list; err keeps the first error.
 type wordReader struct {
 	words []string
 	err   error
@@ -142,7 +142,7 @@ func (r *wordReader) take(key string) string {
 	return value
 }
 
-// number returns a decimal number of up to max.
+// number returns a decimal number that is at most max.
 func (r *wordReader) number(key string, max uint64) uint64 {
 	text := r.take(key)
 	v, err := strconv.ParseUint(text, 10, 64)
@@ -152,7 +152,7 @@ func (r *wordReader) number(key string, max uint64) uint64 {
 	return v
 }
 
-// hex returns a number in hexadecimal of any number of digits, or of exactly so many if digits is not 0.
+// hex returns a number in hexadecimal, with exactly digits digits unless digits is 0.
 func (r *wordReader) hex(key string, digits int) uint64 {
 	text := r.take(key)
 	v, err := strconv.ParseUint(text, 16, 64)
@@ -164,7 +164,7 @@ func (r *wordReader) hex(key string, digits int) uint64 {
 
 const anyNumber = ^uint64(0)
 
-// parsePathLine is the reverse of pathLineWords. It takes lines that no writer may write, too.
+// parsePathLine is the inverse of pathLineWords. It also accepts lines that no writer may write.
 func parsePathLine(text string) (l naive.PathLine, err error) {
 	r := &wordReader{words: strings.Split(text, " ")}
 	l.Flags, l.Dump, l.Sequence = int(r.number("flags", 63)), int(r.number("dump", 63)), int(r.number("seq", 4095))
@@ -215,7 +215,7 @@ func parseEntry(text string, flags int) (e naive.PathEntry, err error) {
 	return e, r.err
 }
 
-// blocks reads ADDR+SIZE,ADDR+SIZE, so many as are live.
+// blocks reads live blocks in the form ADDR+SIZE,ADDR+SIZE.
 func (r *wordReader) blocks(live uint64) (blocks []naive.CallBlock) {
 	text := r.take("blocks")
 	if r.err != nil || text == "-" && live == 0 {
@@ -268,7 +268,7 @@ func eventText(e naive.PathEvent, flags int) string {
 	return fmt.Sprintf("lost%s;count=%d", at, e.Lost)
 }
 
-// parseEventLine is the reverse of eventLineWords.
+// parseEventLine is the inverse of eventLineWords.
 func parseEventLine(text string) (l naive.EventLine, err error) {
 	r := &wordReader{words: strings.Split(text, " ")}
 	l.Flags, l.Sequence = int(r.number("flags", 63)), int(r.number("seq", 1<<18-1))
@@ -320,14 +320,14 @@ func parseEvent(text string, flags int) (e naive.PathEvent, err error) {
 	return e, r.err
 }
 
-// codeWords are shift=N code=START+LEN,… LIST: the code, and addresses or frames.
+// codeWords holds the words shift=N code=START+LEN,… LIST: code ranges, and addresses or frames.
 type codeWords struct {
 	Shift  int
 	Ranges []naive.CodeRange
-	List   []naive.CallFrame // addresses as Escaped, where addresses are given
+	List   []naive.CallFrame // addresses are Escaped frames
 }
 
-// parseCode reads them; addresses says that the list has addresses.
+// parseCode reads codeWords; addresses reports whether LIST contains addresses.
 func parseCode(text string, addresses bool) (c codeWords, err error) {
 	r := &wordReader{words: strings.Split(text, " ")}
 	c.Shift = int(r.number("shift", 4))
@@ -351,7 +351,7 @@ func parseCode(text string, addresses bool) (c codeWords, err error) {
 	return c, err
 }
 
-// maxOf cuts max=N off the words of pencode: the longest line that may be written.
+// maxOf removes max=N, the length of the longest line to write, from the words of pencode.
 func maxOf(words string) (longest int, rest string, err error) {
 	first, rest, _ := strings.Cut(words, " ")
 	n, ok := strings.CutPrefix(first, "max=")
@@ -362,9 +362,9 @@ func maxOf(words string) (longest int, rest string, err error) {
 	return longest, rest, nil
 }
 
-// samePaths reports whether lines that a writer wrote say what words have, in whatever form: all are
-// read, and are not longer than max=; the sequence rises by one; entries of equal paths add up to the
-// same. why is empty, or what differs.
+// samePaths checks that the lines of a writer have the contents of words, in any form: all lines
+// are valid and not longer than max=, the sequence increases by one, and the entries of each path
+// add up to the same values. It returns the difference, or "".
 func samePaths(words string, text string) (why string) {
 	longest, rest, err := maxOf(words)
 	if err != nil {
@@ -392,15 +392,15 @@ func samePaths(words string, text string) (why string) {
 	return differentSums(pathSums(want, got), pathSums(got, got), want)
 }
 
-// pathSum is what entries of a path add up to.
+// pathSum is the sum of the entries of a path.
 type pathSum struct {
-	values  bool // an entry is no definition
+	values  bool // an entry is not a definition
 	numbers [5]uint64
 	blocks  []naive.CallBlock
 }
 
-// pathSums adds up the entries of l by path. Names of outer parts are resolved by the paths
-// of known, a named path by its whole path.
+// pathSums adds up the entries of l by path. It resolves the names of outer parts by the paths
+// in known.
 func pathSums(l, known naive.PathLine) map[string]pathSum {
 	outer := map[uint32]naive.PathEntry{}
 	tell := func(e naive.PathEntry) {
@@ -412,7 +412,7 @@ func pathSums(l, known naive.PathLine) map[string]pathSum {
 			h = naive.NameBehind(h, e.Frames[n:n+1])
 		}
 	}
-	for told := -1; told < len(outer); { // until no name is new: an outer part may itself be named
+	for told := -1; told < len(outer); { // repeat while new names become known: an outer part may begin with a name
 		told = len(outer)
 		for _, e := range known.Entries {
 			if e = resolved(e, outer); e.Base < 2 {
@@ -424,7 +424,7 @@ func pathSums(l, known naive.PathLine) map[string]pathSum {
 	for _, e := range l.Entries {
 		e = resolved(e, outer)
 		key := pathText(e.Base, e.Name, e.Frames)
-		if e.Base >= 2 { // the same path, of which more or less is named
+		if e.Base >= 2 { // writers may name a longer or shorter outer part
 			key = fmt.Sprintf("2:%08x", naive.NameBehind(e.Name, e.Frames))
 		}
 		s := sums[key]
@@ -438,7 +438,7 @@ func pathSums(l, known naive.PathLine) map[string]pathSum {
 	return sums
 }
 
-// resolved returns an entry with the frames of its name, if they are known.
+// resolved returns an entry with its name replaced by frames, if they are known.
 func resolved(e naive.PathEntry, outer map[uint32]naive.PathEntry) naive.PathEntry {
 	if o, found := outer[e.Name]; e.Base >= 2 && found {
 		e.Base, e.Name, e.Frames = o.Base, 0, append(slices.Clone(o.Frames), e.Frames...)
@@ -446,7 +446,7 @@ func resolved(e naive.PathEntry, outer map[uint32]naive.PathEntry) naive.PathEnt
 	return e
 }
 
-// differentSums says what is missing, too much or different in got; definitions may be added.
+// differentSums describes a sum that is missing, unexpected or different in got, or returns "". got may have additional definitions.
 func differentSums(want, got map[string]pathSum, l naive.PathLine) string {
 	for key, w := range want {
 		g, found := got[key]
@@ -475,7 +475,7 @@ func sameBlocks(a, b []naive.CallBlock) bool {
 	return slices.Equal(a, b)
 }
 
-// sameEvents is samePaths for a ~v# line.
+// sameEvents is like samePaths, for a ~v# line.
 func sameEvents(words, text string) (why string) {
 	l, reason := naive.ReadEvents(text)
 	switch {
@@ -495,8 +495,8 @@ func sameEvents(words, text string) (why string) {
 	return ""
 }
 
-// lineOfDigits returns the line of `digits:`: words of digits, each perhaps followed by *N, which repeats
-// it; lead-in and CRC are added.
+// lineOfDigits returns the line described by `digits:`. The lines of `digits:` are words of digits; a
+// word may end in *N, which repeats it N times. lineOfDigits adds lead-in and CRC.
 func lineOfDigits(lines []string, events bool) (string, error) {
 	var text []byte
 	for _, word := range strings.Fields(strings.Join(lines, " ")) {
@@ -514,7 +514,7 @@ func lineOfDigits(lines []string, events bool) (string, error) {
 	return "~p#" + string(text) + naive.PathCRC(string(text)), nil
 }
 
-// crcDigits returns how many digits the CRC of a line has that is written in `digits:`.
+// crcDigits returns the number of digits of the CRC of the line described by `digits:`.
 func (v *Vector) crcDigits() int {
 	if v.Has(OpVline) || v.Has(OpVencode) {
 		return 6

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
-// codecPaths answers the operations of Part III by package callpath.
+// codecPaths answers the operations of Part III, using package callpath.
 func codecPaths(r *Request) (a Answer, err error) {
 	switch r.Op {
 	case OpPline:
@@ -118,7 +118,7 @@ func codecVline(text []byte) (string, error) {
 func codecPencode(words string) ([]byte, error) {
 	longest, rest, _ := maxOf(words)
 	l, _ := parsePathLine(rest)
-	if l.Unit > callpath.MaxUnit { // a mistake of the caller, for a Writer
+	if l.Unit > callpath.MaxUnit { // Writer panics on such a unit
 		return callpath.AppendLine(nil, callpath.Head{Flags: callpath.Flags(l.Flags), Unit: uint8(l.Unit)}, nil)
 	}
 	w := callpath.Writer{Flags: callpath.Flags(l.Flags), Unit: uint8(l.Unit), Limit: longest, Dump: uint32(l.Dump), Lines: uint64(l.Sequence)}

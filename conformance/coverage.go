@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Coverage says which clauses of SPEC.md have vectors.
+// Coverage holds the numbers of vectors of the clauses of SPEC.md.
 type Coverage struct {
 	Clauses []ClauseCoverage
-	Faults  []string // what is missing, a line each
+	Faults  []string // descriptions of missing vectors and other faults, one line each
 }
 
 // ClauseCoverage counts the vectors of a clause.
@@ -19,17 +19,17 @@ type ClauseCoverage struct {
 	Requirements []MustCoverage // each MUST of the clause
 }
 
-// MustCoverage counts the vectors of one MUST. Those that name a clause without a number
-// show its only MUST, and none of several.
+// MustCoverage counts the vectors of one MUST. A vector that names a clause without a number
+// tests the MUST of the clause if it has only one, else none.
 type MustCoverage struct {
 	Must
 	VectorCounts
 }
 
-// VectorCounts are numbers of vectors.
+// VectorCounts holds numbers of vectors.
 type VectorCounts struct {
-	Accepts, Rejects int // vectors to be accepted, encodings among them, and to be rejected
-	Examples         int // how many of these stand in SPEC.md
+	Accepts, Rejects int // vectors that must be accepted, including encodings, and rejected
+	Examples         int // number of these that are examples in SPEC.md
 }
 
 func (n *VectorCounts) add(v *Vector, example bool) {
@@ -43,8 +43,8 @@ func (n *VectorCounts) add(v *Vector, example bool) {
 	}
 }
 
-// Cover counts the vectors and the examples of each clause of the specification, and
-// lists what is missing. It executes the examples on the codec.
+// Cover counts the vectors and examples of each clause of the specification, and lists
+// requirements without vectors and other faults. It runs the examples on the codec.
 func Cover(spec *Spec, set *Set) (*Coverage, error) {
 	c := &Coverage{}
 	fault := func(format string, args ...any) { c.Faults = append(c.Faults, fmt.Sprintf(format, args...)) }
@@ -102,7 +102,7 @@ func Cover(spec *Spec, set *Set) (*Coverage, error) {
 	return c, c.execute(spec.Examples, fault)
 }
 
-// count adds a vector of the clause to the requirements that it shows.
+// count adds a vector of the clause to the requirements that it tests.
 func (c *ClauseCoverage) count(v *Vector, example bool, fault func(string, ...any)) {
 	for i := range c.Requirements {
 		m := &c.Requirements[i]
@@ -118,7 +118,7 @@ func (c *ClauseCoverage) count(v *Vector, example bool, fault func(string, ...an
 	}
 }
 
-// execute runs the examples; those that were not answered or wrongly are faults.
+// execute runs the examples; an example that does not pass is a fault.
 func (c *Coverage) execute(examples []*Vector, fault func(string, ...any)) error {
 	if len(examples) == 0 {
 		fault("%s has no examples to execute", SpecFile)

@@ -3,11 +3,12 @@
 //
 //	.btv files ─parse→ Set ─expand→ cases ─ask→ Testee ─judge→ Report ─render→ text
 //
-// A [Vector] is one expectation, written by hand from SPEC.md or recorded from
-// the real library. [Run] runs each several times: as written, and with spill bits
-// changed, which must make no difference. A [Testee] is what is tested: the codec of this module in process, a program that speaks BTP/1 through pipes, or
-// the stock tool of lws. README.md beside this file describes both formats.
+// A [Vector] is an input and its expected output, written by hand from SPEC.md or recorded
+// from the real library. [Run] runs each vector several times: as written, and with other
+// spill bits, which must make no difference. A [Testee] is the implementation under test: the
+// codec of this module in process, a program that speaks BTP/1 through pipes, or the stock
+// tool of lws. README.md in this directory describes the format of vectors and BTP/1.
 //
-// The codec is not used to test the codec: where fields begin and which bits are spill
-// bits comes from a vector's bits, or from an independent reader (internal/naive).
+// The codec is not used to test itself: the positions of fields and spill bits come from the
+// bits of a vector, or from an independent reader (internal/naive).
 package conformance

@@ -6,8 +6,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
-// Spills returns the positions of spill bits in the data of a request for op: from
-// the vector's bits where it has them, else as the naive reader finds them.
+// Spills returns the positions of spill bits in the data of a request for op, from the `bits:`
+// of the vector if it has any, else from the naive reader.
 func (v *Vector) Spills(op Op) []int {
 	switch {
 	case v.Blob == nil:
@@ -31,7 +31,7 @@ func (v *Vector) Spills(op Op) []int {
 	case v.Bits != nil:
 		return slices.Clone(v.Bits.Spills)
 	case op == OpSalvage:
-		// The last two bytes stay: they must not turn into a right length.
+		// The last two bytes are unchanged: they must not become a correct length.
 		cut, _ := naive.Cut(v.Blob)
 		at := cut.Spills()
 		return slices.DeleteFunc(at, func(n int) bool { return n >= 8*(len(v.Blob)-2) })
@@ -39,8 +39,8 @@ func (v *Vector) Spills(op Op) []int {
 	return spills(v.Blob, v.Word)
 }
 
-// spills returns the positions of a blob's spill bits, of one that is rejected up
-// to the fault.
+// spills returns the positions of a blob's spill bits, up to the fault if the blob is
+// rejected.
 func spills(blob []byte, word int) []int {
 	s, _ := naive.Decode(blob, word)
 	return s.Spills()
