@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Repeat is what a command that repeats a failure has to say: where the vectors
-// are, and how the program was started.
+// Repeat holds the parts of a command that repeats a failure: the paths of the vectors, flags,
+// and the command line of the testee.
 type Repeat struct {
-	Flags   []string // that change what is asked or how
+	Flags   []string // flags that change the requests
 	Vectors []string
 	Testee  []string // program and arguments; none for the codec itself
 }
@@ -31,7 +31,7 @@ func (p Repeat) Command(r *Result, seed uint64) string {
 	return strings.Join(words, " ")
 }
 
-// quote makes a word of s for a shell.
+// quote quotes s for a shell.
 func quote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,+@%", r)
