@@ -78,7 +78,7 @@ func TestExampleTesteeOnMachines(t *testing.T) {
 	}{
 		{"sanitizers", "gcc", "", []string{"-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"}},
 		{"clang", "clang", "", []string{"-O2"}},
-		{"i686", "i686-linux-gnu-gcc", "", []string{"-O2", "-static"}},
+		{"i686", "i686-linux-gnu-gcc", "qemu-i386", []string{"-O2", "-static"}},
 		{"s390x", "s390x-linux-gnu-gcc", "qemu-s390x", []string{"-O2", "-static"}},
 		{"mips", "mips-linux-gnu-gcc", "qemu-mips", []string{"-O2", "-static"}},
 	} {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/profile"
@@ -41,14 +40,9 @@ type held struct {
 }
 
 func newAssembler(r *Reader, yield func(*profile.Dump, error) bool) *assembler {
-	a := &assembler{r: r, yield: yield, builder: profile.NewBuilder(r.maxPaths)}
+	a := &assembler{r: r, yield: yield, builder: profile.NewBuilder(r.maxPaths), replay: profile.NewReplay()}
 	a.events.builder, a.events.labels = a.builder, &r.labels
 	a.events.deliver = a.event
-	if at := r.moment; at != nil && *at >= 0 {
-		a.replay = profile.NewReplay(time.Duration(*at))
-	} else {
-		a.replay = profile.NewReplay()
-	}
 	return a
 }
 
@@ -69,12 +63,9 @@ func (a *assembler) item(p *pass, it *Item, b boundary) bool {
 			a.fail(errors.New("lines of call paths (~p#) have neither threads nor sizes of blocks"))
 			return false
 		}
-		return a.events.flush(false) && (a.r.moment != nil || a.pathLine(p, b))
+		return a.events.flush(false) && a.pathLine(p, b)
 	case Unreadable:
 		a.loss.Unreadable++
-		return true
-	}
-	if a.r.moment != nil {
 		return true
 	}
 	h := held{path: a.r.labels.pathOf(a.builder, it), Value: it.Allocs[0].Value}
@@ -130,7 +121,7 @@ func (a *assembler) mark(p *pass, it *Item) bool {
 	if it.Header.Verb == codec.VerbBoot && !(a.events.flush(false) && a.unpark(p, false)) {
 		return false
 	}
-	if it.Header.Verb != codec.VerbBegin || a.r.moment != nil {
+	if it.Header.Verb != codec.VerbBegin {
 		return true
 	}
 	a.release()
@@ -215,11 +206,9 @@ func (a *assembler) end(p *pass) bool {
 	if !a.events.flush(!p.damaged) {
 		return false
 	}
-	if a.r.moment == nil {
-		a.release()
-		if !a.finish(p) || !a.unpark(p, true) {
-			return false
-		}
+	a.release()
+	if !a.finish(p) || !a.unpark(p, true) {
+		return false
 	}
 	if p.damaged {
 		return true
@@ -231,27 +220,13 @@ func (a *assembler) end(p *pass) bool {
 			return false
 		}
 	}
-	seen := a.replay.Totals().Events > 0
 	switch {
-	case a.r.moment != nil && !seen && p.tally.readable > 0:
-		return a.fail(errors.New("--at: the log has no events (~e# lines)"))
-	case a.r.moment != nil && seen, seen && p.sequence.count == 0:
-		return a.yield(a.atMoment(), nil)
+	case a.replay.Totals().Events > 0 && p.sequence.count == 0:
+		return a.yield(a.replay.End(), nil)
 	case a.r.selected && a.r.from > p.sequence.count && p.sequence.count > 0:
-		return a.fail(fmt.Errorf("--dump %d: the log has %d", a.r.from, p.sequence.count))
+		return a.fail(&OptionError{"Select", fmt.Errorf("%d: the log has %d", a.r.from, p.sequence.count)})
 	}
 	return true
-}
-
-// atMoment returns the allocations that were live at the selected moment.
-func (a *assembler) atMoment() *profile.Dump {
-	switch at := a.r.moment; {
-	case at == nil || *at == End:
-		return a.replay.End()
-	case *at == Peak:
-		return a.replay.Peak()
-	}
-	return a.replay.At(0)
 }
 
 // event adds an event to the replay.

@@ -15,7 +15,6 @@ import (
 // next boot has begun, for call paths whose names are not known yet.
 type callPaths struct {
 	process *symbol.Process
-	offset  uint64 // added to each address
 	names   *callpath.Names
 	shared  bool // the boot before has used names
 	closed  bool // another boot has begun: process is no longer that of this boot
@@ -63,7 +62,7 @@ type pathEntry struct {
 // newCallPaths begins a boot. h is its ~h#boot line, nil if it has none. last and before are
 // the latest boot that had lines of call paths and its ~h#boot line, nil if there are none.
 func newCallPaths(r *Reader, h, before *codec.Header, last *callPaths) *callPaths {
-	c := &callPaths{process: r.process, offset: r.offset, given: len(r.maps) > 0, addrs: map[callpath.Frame]symbol.Addr{}}
+	c := &callPaths{process: r.process, given: len(r.maps) > 0, addrs: map[callpath.Frame]symbol.Addr{}}
 	if h != nil {
 		c.lines.Known, c.events.Known = true, true
 		c.header(h)
@@ -226,7 +225,7 @@ func (c *callPaths) locate(f callpath.Frame) symbol.Addr {
 	case c.file != nil && !f.Escaped:
 		return c.process.LocateIn(c.file, pc)
 	}
-	return c.process.Locate(pc + c.offset)
+	return c.process.Locate(pc)
 }
 
 // CodeOffset returns the code offset of an address of a call path that is in none of the

@@ -56,28 +56,27 @@ func notes(r *heaplog.Reader) string {
 }
 
 func TestMoments(t *testing.T) {
-	for at, want := range map[heaplog.Instant]string{
-		heaplog.Peak:                             "live at the peak: 300 bytes, 2 blocks, 2ms",
-		heaplog.End:                              "live at the end: 150 bytes, 1 blocks, 5ms",
-		heaplog.Instant(3500 * time.Microsecond): "live: 100 bytes, 1 blocks, 3.5ms",
-		0:                                        "live: 0 bytes, 0 blocks, 0s",
-	} {
-		r := open(t, strings.NewReader(recording()), heaplog.Moment(at))
-		n := 0
-		for d, err := range r.Dumps() {
-			if err != nil {
-				t.Fatal(err)
-			}
-			n++
-			if got := fmt.Sprintf("%s: %d bytes, %d blocks, %v", d.Name, d.Total.Bytes, d.Total.Count, d.Time); got != want {
-				t.Errorf("at %v: %s, want %s", time.Duration(at), got, want)
-			}
+	replay := profile.NewReplay(3500*time.Microsecond, 0)
+	for e, err := range open(t, strings.NewReader(recording())).Events() {
+		if err != nil {
+			t.Fatal(err)
 		}
-		if bad := r.Summary().BadFrees; n != 1 || len(bad) != 1 || bad[0].Line != 5 {
-			t.Errorf("at %v: %d dumps, bad frees %v", time.Duration(at), n, bad)
+		replay.Add(*e)
+	}
+	for _, c := range []struct {
+		dump *profile.Dump
+		want string
+	}{
+		{replay.Peak(), "live at the peak: 300 bytes, 2 blocks, 2ms"},
+		{replay.End(), "live at the end: 150 bytes, 1 blocks, 5ms"},
+		{replay.At(0), "live: 100 bytes, 1 blocks, 3.5ms"},
+		{replay.At(1), "live: 0 bytes, 0 blocks, 0s"},
+	} {
+		if got := fmt.Sprintf("%s: %d bytes, %d blocks, %v", c.dump.Name, c.dump.Total.Bytes, c.dump.Total.Count, c.dump.Time); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
 		}
 	}
-	// Without a moment, a recording of events alone has one dump, that of the end; one with
+	// A recording of events alone has one dump, that of the end; one with
 	// dumps has these.
 	for _, c := range []struct{ log, want string }{
 		{recording(), "live at the end 150"},
@@ -91,13 +90,12 @@ func TestMoments(t *testing.T) {
 		if len(got) != 1 || got[0] != c.want || r.Replay().Totals().Events != 5 {
 			t.Errorf("dumps %q, want %q", got, c.want)
 		}
-	}
-	r := open(t, strings.NewReader(readme+"\n"), heaplog.Moment(heaplog.Peak))
-	for d, err := range r.Dumps() {
-		if d != nil || err == nil || !strings.Contains(err.Error(), "the log has no events") {
-			t.Errorf("%v, %v", d, err)
+		if bad := r.Summary().BadFrees; len(bad) != 1 || bad[0].Line != 5 {
+			t.Errorf("bad frees %v", bad)
 		}
 	}
+	r := open(t, strings.NewReader(readme+"\n"))
+	dumpsOf(r)
 	if r.Replay() != nil {
 		t.Error("a replay of no event")
 	}
@@ -147,7 +145,7 @@ func TestSelect(t *testing.T) {
 		{2, 3, "dump 2 2 true, dump 3 3 true", "2 3"},
 		{2, -1, "dump 2 2 true, dump 3 3 true", "2 3"},
 		{-1, -1, "dump 3 3 true", "3"},
-		{4, 9, "error: --dump 4: the log has 3", ""},
+		{4, 9, "error: Select: 4: the log has 3", ""},
 	} {
 		for name, in := range map[string]io.Reader{"memory": strings.NewReader(three), "pipe": iotest.HalfReader(strings.NewReader(three))} {
 			r := open(t, in, heaplog.Select(c.from, c.to))
@@ -212,8 +210,8 @@ func TestUnfinishedDumps(t *testing.T) {
 
 func TestNoRecord(t *testing.T) {
 	for log, want := range map[string]string{
-		"":                           "log: no records in 0 bytes: looked for ~m# and ~b#",
-		"text\n":                     "log: no records in 5 bytes: looked for ~m# and ~b#",
+		"":                           "log: no records in 0 bytes: looked for ~m#, ~b#, ~p#, ~e#, ~v#, and heap traces of other systems",
+		"text\n":                     "log: no records in 5 bytes: looked for ~m#, ~b#, ~p#, ~e#, ~v#, and heap traces of other systems",
 		"~m#AAA=\n":                  "the only record could not be read",
 		"~m#AAA=\n~m#AAA=\n":         "none of 2 records could be read",
 		"~h#begin 1\n~h#end 1\n":     "1 dump, and it is empty: does malloc reach the library (-Wl,--wrap=malloc and so on)?",
@@ -487,15 +485,18 @@ func TestBadOptions(t *testing.T) {
 	log := heaplog.Stream(strings.NewReader(readme), "log")
 	elf := filepath.Join(t.TempDir(), "none")
 	for name, options := range map[string][]heaplog.Option{
-		"no input":              {},
-		"-e " + elf:             {log, heaplog.Exe(elf)},
-		"MaxPaths(-1)":          {log, heaplog.MaxPaths(-1)},
-		"Refresh(-1ns)":         {log, heaplog.Refresh(-1)},
-		"Section needs one ELF": {log, heaplog.Section(".text")},
-		"--maps: open " + elf:   {log, heaplog.Maps(elf)},
-		"open " + elf:           {heaplog.Files(elf)},
-		"Stream(nil":            {heaplog.Stream(nil, "x"), nil},
-		"is a directory":        {heaplog.Files(t.TempDir())},
+		"no input":          {},
+		"Exe: " + elf:       {log, heaplog.Exe(elf)},
+		"MaxPaths(-1)":      {log, heaplog.MaxPaths(-1)},
+		"Refresh(-1ns)":     {log, heaplog.Refresh(-1)},
+		"GroupBy(99)":       {log, heaplog.GroupBy(99)},
+		"Adjust(9)":         {log, heaplog.Adjust(9)},
+		"Machine(99)":       {log, heaplog.Machine(99)},
+		"Select(2, 1)":      {log, heaplog.Select(2, 1)},
+		"Maps: open " + elf: {log, heaplog.Maps(elf)},
+		"open " + elf:       {heaplog.Files(elf)},
+		"Stream(nil":        {heaplog.Stream(nil, "x"), nil},
+		"is a directory":    {heaplog.Files(t.TempDir())},
 	} {
 		r, err := heaplog.Open(t.Context(), options...)
 		if err == nil {
@@ -509,5 +510,36 @@ func TestBadOptions(t *testing.T) {
 	r := open(t, bytes.NewReader(nil))
 	if s := r.Summary(); s.Bytes != 0 || s.Readable() != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A Reader that Open did not return, and a pass within a pass, have errors and do not panic.
+func TestMisuse(t *testing.T) {
+	if r, err := heaplog.Open(nil, heaplog.Stream(strings.NewReader(readme), "log")); err == nil { //nolint:staticcheck // nil is the case
+		t.Errorf("a nil context: %v", r)
+	}
+	var zero heaplog.Reader
+	for _, err := range zero.Dumps() {
+		if err == nil {
+			t.Error("the zero Reader has a dump")
+		}
+	}
+	if s := zero.Summary(); zero.Close() != nil || zero.Locate(1).PC != 1 || zero.Replay() != nil || s.Bytes != 0 {
+		t.Error("the zero Reader has data")
+	}
+	r := open(t, strings.NewReader(readme+"\n"))
+	n := 0
+	for _, err := range r.Dumps() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for it, err := range r.Items() {
+			if n++; err == nil {
+				t.Errorf("an item of a pass within a pass: %v", it)
+			}
+		}
+	}
+	if got := dumpsOf(r); n != 1 || len(got) != 1 {
+		t.Errorf("%d errors; then dumps %q", n, got)
 	}
 }

@@ -95,18 +95,21 @@ func ExampleReader_Items() {
 }
 
 // What was live at the peak of a recording with events.
-func ExampleMoment() {
-	r, err := heaplog.Open(context.Background(), heaplog.Stream(strings.NewReader(recording()), "app.rec"), heaplog.Moment(heaplog.Peak))
+func ExampleReader_Events() {
+	r, err := heaplog.Open(context.Background(), heaplog.Stream(strings.NewReader(recording()), "app.rec"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer r.Close()
-	for d, err := range r.Dumps() {
+	var replay profile.Replay
+	for e, err := range r.Events() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(d.Name, d.Total.Bytes, d.Total.Count, d.Time)
+		replay.Add(*e)
 	}
+	d := replay.Peak()
+	fmt.Println(d.Name, d.Total.Bytes, d.Total.Count, d.Time)
 	// Output:
 	// live at the peak 300 2 2ms
 }

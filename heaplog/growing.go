@@ -1,7 +1,6 @@
 package heaplog
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,8 +8,6 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // growing reads a recording that btrecord still writes. At the end of the file it waits for
@@ -47,10 +44,10 @@ func isRecording(path string) bool {
 		return false
 	}
 	defer f.Close()
-	head := make([]byte, 4)
-	n, _ := io.ReadFull(f, head)
-	name, _, err := sniff(bytes.NewReader(head[:n]), compressions)
-	return err == nil && name == "zstd" || n == 0 && strings.HasSuffix(path, ".rec")
+	if info, err := f.Stat(); err == nil && info.Size() == 0 {
+		return strings.HasSuffix(path, ".rec")
+	}
+	return compressionOf(f) == "zstd"
 }
 
 // growingSource opens a recording.
@@ -59,14 +56,12 @@ func growingSource(path string, h *hooks) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{name: path, compression: "zstd"}
-	z, err := zstd.NewReader(counter{&growing{f, h.ctx, h.idle}, &s.stored}, zstd.WithDecoderConcurrency(1),
-		zstd.WithDecoderMaxWindow(maxZstdWindow))
+	s, err := newSource(&growing{f, h.ctx, h.idle}, path)
 	if err != nil {
 		f.Close()
-		return nil, s.failed(err)
+		return nil, err
 	}
-	s.r, s.closes = unended{z, h.ctx}, []func() error{func() error { z.Close(); return f.Close() }}
+	s.r, s.closes = unended{s.r, h.ctx}, append(s.closes, f.Close)
 	return s, nil
 }
 

@@ -2,9 +2,10 @@ package heaplog
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"iter"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -15,11 +16,11 @@ type Reader struct {
 	ctx context.Context
 	config
 	process *symbol.Process
-	offset  uint64 // address of the section that Section names
 	bases   bases
 	starts  []*dumpStart      // of all dumps, for Items with Select; nil if not surveyed
 	groups  map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
 	pass    *pass             // the current or last one
+	running bool              // a pass is not finished
 	names   []*callpath.Names // of each boot with call paths, if a survey has learned them
 	labels  labels
 	replay  *profile.Replay
@@ -28,6 +29,9 @@ type Reader struct {
 // Open opens the logs that the options name. When ctx is done, every pass ends. An error
 // names the option that caused it. The caller must close the Reader after use.
 func Open(ctx context.Context, options ...Option) (*Reader, error) {
+	if ctx == nil {
+		return nil, errors.New("the context is nil")
+	}
 	r := &Reader{ctx: ctx}
 	r.symbols.DebugDirs = symbol.DebugDirs()
 	for _, o := range options {
@@ -47,19 +51,16 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 	}
 	var err error
 	if r.process, err = symbol.NewProcess(r.symbols); err != nil {
-		return nil, fmt.Errorf("-e %w", err)
-	}
-	if r.section != "" {
-		if _, r.offset, err = r.process.Files()[0].Section(r.section); err != nil {
-			r.process.Close()
-			return nil, fmt.Errorf("-j: %w", err)
-		}
+		return nil, &OptionError{"Exe", err}
 	}
 	return r, nil
 }
 
 // Close closes all files and removes temporary files. Dumps that a pass yielded stay valid.
 func (r *Reader) Close() error {
+	if r.process == nil {
+		return nil
+	}
 	r.process.Close()
 	for _, in := range r.inputs {
 		if in.stream != nil {
@@ -76,7 +77,7 @@ const maxAddrs = 1 << 24
 // Dumps yields each dump when it is complete. A recording that has only events yields one
 // dump at the end: the blocks that are then live.
 func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
-	return func(yield func(*profile.Dump, error) bool) {
+	return exclusive(r, func(yield func(*profile.Dump, error) bool) {
 		r.process.Remember(maxAddrs)
 		a := newAssembler(r, yield)
 		r.replay = a.replay
@@ -88,14 +89,14 @@ func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 			a.skip, r.replay = yielded, a.replay
 			r.run(a)
 		}
-	}
+	})
 }
 
 // resplits reports whether a pass has found how to tell apart dumps that it adds up, and
 // whether the logs can be read again. The next pass then yields these dumps and all later
 // ones.
 func (r *Reader) resplits(q *sequence) bool {
-	if r.groups != nil || len(q.found) == 0 || r.moment != nil {
+	if r.groups != nil || len(q.found) == 0 {
 		return false
 	}
 	for _, in := range r.inputs {
@@ -107,7 +108,7 @@ func (r *Reader) resplits(q *sequence) bool {
 }
 
 // Replay returns the replay of the events in the last pass of Dumps, nil if there were
-// none.
+// none. A program that reads only events can use [Reader.Events] and [profile.NewReplay].
 func (r *Reader) Replay() *profile.Replay {
 	if r.replay == nil || r.replay.Totals().Events == 0 {
 		return nil
@@ -118,14 +119,14 @@ func (r *Reader) Replay() *profile.Replay {
 // Events yields the allocation events of a recording: allocations, frees, moves. An Event
 // is valid until the next one is yielded.
 func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
-	return func(yield func(*profile.Event, error) bool) {
+	return exclusive(r, func(yield func(*profile.Event, error) bool) {
 		r.run(newEventConsumer(r, yield))
-	}
+	})
 }
 
 // Items yields all records, and the text between them, in order. It needs constant memory.
 func (r *Reader) Items() iter.Seq2[*Item, error] {
-	return func(yield func(*Item, error) bool) {
+	return exclusive(r, func(yield func(*Item, error) bool) {
 		r.process.Remember(0)
 		if r.selected && r.starts == nil || r.namesFirst && r.names == nil {
 			if err := r.survey(true); err != nil {
@@ -134,12 +135,36 @@ func (r *Reader) Items() iter.Seq2[*Item, error] {
 			}
 		}
 		r.run(&itemConsumer{r: r, yield: yield})
+	})
+}
+
+// exclusive returns the iterator of a pass. It yields an error if the Reader is not open, or
+// if another pass is not finished.
+func exclusive[T any](r *Reader, run func(yield func(T, error) bool)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		switch {
+		case r.process == nil:
+			yield(none, errors.New("the Reader was not opened by Open"))
+			return
+		case r.running:
+			yield(none, errors.New("another pass over the Reader is not finished"))
+			return
+		}
+		r.running = true
+		defer func() { r.running = false }()
+		run(yield)
 	}
 }
 
 // Locate returns the symbol.Addr of a code address at the current item of a pass: for
 // example, of an address that a panic prints as text.
-func (r *Reader) Locate(pc uint64) symbol.Addr { return r.process.Locate(pc) }
+func (r *Reader) Locate(pc uint64) symbol.Addr {
+	if r.process == nil {
+		return symbol.Addr{PC: pc}
+	}
+	return r.process.Locate(pc)
+}
 
 // Summary returns the counts and notes of the current pass so far, or of the last pass.
 func (r *Reader) Summary() Summary {
@@ -164,17 +189,25 @@ func (r *Reader) run(c consumer) {
 type itemConsumer struct {
 	r     *Reader
 	yield func(*Item, error) bool
-	at    int // index of the dump in r.starts
+	at    int // number of dumps in r.starts that have begun
 
 	allocs []Alloc
 	events []PathEvent
 }
 
 func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
-	if c.r.starts != nil && !c.selects(p, it) {
-		return true
+	it.Dump, it.Boot = p.sequence.count, max(p.sequence.boot, 1)
+	if c.r.starts != nil {
+		it.Dump = c.dump(p, it)
+		if !c.r.selectsDump(max(it.Dump, 1), len(c.r.starts)) {
+			return true
+		}
 	}
 	switch it.Kind {
+	case Mark:
+		if it.Header.Verb == codec.VerbHeap {
+			it.Heap = &p.sequence.heap
+		}
 	case Paths:
 		c.allocs = p.paths.allocs(c.allocs[:0])
 		it.Allocs = c.allocs
@@ -185,16 +218,16 @@ func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
 	return c.yield(it, nil)
 }
 
-// selects reports whether an item belongs to a selected dump.
-func (c *itemConsumer) selects(p *pass, it *Item) bool {
-	for c.at+1 < len(c.r.starts) {
-		next := c.r.starts[c.at+1]
+// dump returns the number of the dump that an item is in or follows, as the survey found it.
+func (c *itemConsumer) dump(p *pass, it *Item) int {
+	for c.at < len(c.r.starts) {
+		next := c.r.starts[c.at]
 		if p.log < next.log || p.log == next.log && it.Offset < next.Offset {
 			break
 		}
 		c.at++
 	}
-	return c.r.selectsDump(c.at+1, len(c.r.starts))
+	return c.at
 }
 
 func (c *itemConsumer) fail(err error) bool { return c.yield(nil, err) }

@@ -47,31 +47,40 @@ type Place struct {
 func (p Place) String() string { return fmt.Sprintf("%s:%d (offset %d)", p.File, p.Line, p.Offset) }
 
 // Item is a record, or the text between two records. An Item and all it refers to are valid
-// until the next item; symbol.Addr values in it stay valid.
+// until the next item; symbol.Addr values in it stay valid. Its kind decides which fields are
+// set, besides Place, Dump, Boot and Text:
+//
+//	Blob, BareBlob   Blob, Stack and one of Allocs; User in a dump with user fields
+//	Event            Blob, User, Stack and one of Allocs
+//	Decoded          Stack and one of Allocs
+//	Paths            Paths, and one of Allocs for each entry
+//	PathEvents       Events
+//	Mark             Header; Heap of ~h#heap
+//	Unreadable       Err, and what could be decoded of Blob
+//
+// A record that is cut has Err and Cut, too.
 type Item struct {
 	Kind
 	Place
+	// Dump is the number of the dump that the item is in or follows, from 1 as in the order of
+	// Dumps, also with Select; 0 before the first dump. Boot is the number of the boot, from 1.
+	// Both are those at the end of the item, as far as the log up to there shows them. Where
+	// only later records show that a dump has begun (see Inference above), the first records of
+	// a dump have the number of the dump before, unless Select is set.
+	Dump, Boot int
 	// Text is the text of the item in the log. The Texts of all items together are the log.
 	Text []byte
-	// Allocs are the allocations of the record, with recovered bits and names. A Paths item
-	// has one for each of its call paths. A Mark, a PathEvents item or an Unreadable record
-	// has none.
+	// Allocs are the allocations of the record, with recovered bits and names.
 	Allocs []Alloc
-	// Paths is the line of a Paths item, before its first entry, else nil.
-	Paths *callpath.Line
-	// Events are the events of a PathEvents item.
+	// Stack is the stack as recorded, before bits are recovered. In a cut record, its PCs are
+	// the complete frames.
+	Stack  *codec.Stack
+	Blob   []byte         // the decoded base64, as far as it could be decoded
+	User   *codec.User    // the user fields
+	Paths  *callpath.Line // the line, before its first entry
 	Events []PathEvent
-	// Blob is the decoded base64 of a record, as far as it could be decoded. It is nil for
-	// a Decoded record.
-	Blob []byte
-	// Stack is the stack as recorded, before bits are recovered, or nil if the item has
-	// none. In a cut record, its PCs are the complete frames.
-	Stack *codec.Stack
-	// User holds the user fields of an Event, or of a record in a dump whose header
-	// announces user fields; else nil.
-	User *codec.User
-	// Header is the header line of a Mark, else nil.
 	Header *codec.Header
+	Heap   *profile.Heap
 	// Lenient reports whether the base64 has the URL alphabet or lacks its padding.
 	Lenient bool
 	// Err is the reason why a record is Unreadable or cut: a *codec.Error or [ErrTooLong].
@@ -94,19 +103,24 @@ type PathEvent struct {
 // Cut describes a record whose end is missing. A character lost inside a record cannot
 // always be distinguished from a cut; the frames after the lost character are then wrong.
 type Cut struct {
-	Depth int  // frames that the record announces; the record has fewer. Of ~b#, those with the one that could not be read
+	// Depth is the number of frames that the record announces, which is more than it holds; for
+	// ~b#, it is the number of readable frames plus one.
+	Depth int
 	Sized bool // the size is known
 	ByLws bool // its length is the one at which lws cuts the lines it prints
 }
 
-// Alloc is an allocation and its call stack.
+// Alloc is one allocation and its call stack or, in a Paths item, a call path and the sum of
+// its allocations.
 type Alloc struct {
 	Stack []symbol.Addr // innermost frame first
+	// Value has Count 1 and the size of the allocation. In a Paths item, it is the sum that the
+	// line holds, which is not scaled up if the dump is sampled.
 	profile.Value
-	SizeLost bool // only the low 31 bits of the size are known
+	SizeLost bool // only the low 31 bits of the size are known; false in a Paths item
 
-	// The other fields are of Paths items. Value is what the line holds, before sampling is
-	// accounted for.
+	// The following fields are set only in Paths items.
+
 	Name       uint32           // of the call path (BT-NAME-1)
 	Definition bool             // the entry defines the name, and has no values
 	NoOuter    bool             // the outer frames were not captured, or their name is not known
@@ -118,10 +132,10 @@ type Alloc struct {
 // ErrTooLong is the Err of a record longer than any valid record.
 var ErrTooLong = errors.New("longer than the longest record")
 
-// ReasonTooLong is the reason of ErrTooLong. It is not in codec.Reasons.
-const ReasonTooLong codec.Reason = "too-long"
+// reasonTooLong is the reason of ErrTooLong. It is not in codec.Reasons.
+const reasonTooLong codec.Reason = "too-long"
 
-// Reason returns the reason in Err, "" if Err is nil or has no reason.
+// Reason returns the reason in Err: "too-long" for [ErrTooLong], "" if Err is nil.
 func (it *Item) Reason() codec.Reason {
 	var e *codec.Error
 	switch {
@@ -130,5 +144,5 @@ func (it *Item) Reason() codec.Reason {
 	case errors.As(it.Err, &e):
 		return e.Reason
 	}
-	return ReasonTooLong
+	return reasonTooLong
 }

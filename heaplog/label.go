@@ -20,9 +20,18 @@ const (
 )
 
 // GroupBy sets the call paths of dumps and events. With ByThread and BySize, each call path is
-// one frame, such as "thread 7" or "64 bytes"; with ByThreadPath, such a frame is added. Lines of call paths (~p#) do not record threads
-// and sizes; a log with such lines is an error.
-func GroupBy(l Label) Option { return func(c *config) error { c.label = l; return nil } }
+// one frame, such as "thread 7" or "64 bytes"; with ByThreadPath, such a frame is added. Lines
+// of call paths (~p#) record no threads and sizes: with another label than ByPath, a dump with
+// such lines is an error.
+func GroupBy(l Label) Option {
+	return func(c *config) error {
+		if l > ByThreadPath {
+			return fmt.Errorf("GroupBy(%d): expected one of the constants", l)
+		}
+		c.label = l
+		return nil
+	}
+}
 
 // labels makes the frames of a [Label].
 type labels struct {

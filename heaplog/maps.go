@@ -29,7 +29,7 @@ func parseSnapshot(spec string) (snapshot, error) {
 		return snapshot{path: spec[:i], from: n}, nil
 	}
 	if _, err := os.Stat(spec); err != nil {
-		return snapshot{}, fmt.Errorf("--maps %s: %q, expected FILE@LINE", spec, spec[i+1:])
+		return snapshot{}, &OptionError{"Maps", fmt.Errorf("%s: %q, expected FILE@LINE", spec, spec[i+1:])}
 	}
 	return snapshot{path: spec}, nil
 }
@@ -43,11 +43,11 @@ func readSnapshots(ctx context.Context, all []snapshot) error {
 		file.Close()
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("--maps: %s: interrupted", s.path)
+			return &OptionError{"Maps", fmt.Errorf("%s: interrupted", s.path)}
 		case file.err != nil: // from opening the file: the error names the file
-			return fmt.Errorf("--maps: %w", file.err)
+			return &OptionError{"Maps", file.err}
 		case err != nil:
-			return fmt.Errorf("--maps: %w", err)
+			return &OptionError{"Maps", err}
 		}
 		s.list = list
 	}

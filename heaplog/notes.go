@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/profile"
 )
@@ -14,7 +13,7 @@ import (
 func (p *pass) notes(s *Summary) (list []Note) {
 	t := &p.tally
 	note := func(kind NoteKind, format string, args ...any) {
-		list = append(list, Note{kind, fmt.Sprintf(format, args...)})
+		list = append(list, Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
 	}
 	list = append(list, t.notes...)
 	for _, f := range s.Faults {
@@ -32,12 +31,11 @@ func (p *pass) notes(s *Summary) (list []Note) {
 		note(NoteLoss, "markup: %s not understood", printable.Count(int64(t.badElements), "element"))
 	}
 	if s.Lossy > 0 {
-		hint := ""
+		note(NoteLoss, "the encoder kept only the low 31 bits of %s of %s: %s recovered, %s lost",
+			printable.Number(s.Lossy), printable.Count(s.Addresses, "address"), printable.Number(s.Inferred), printable.Number(s.Lost))
 		if s.Inferred == 0 && len(p.r.symbols.Files)+len(p.r.maps) == 0 && !p.r.process.Mapped() {
-			hint = "; give --maps, or -e with the ELF file"
+			list[len(list)-1].Option = "Maps"
 		}
-		note(NoteLoss, "the encoder kept only the low 31 bits of %s of %s: %s recovered, %s lost%s",
-			printable.Number(s.Lossy), printable.Count(s.Addresses, "address"), printable.Number(s.Inferred), printable.Number(s.Lost), hint)
 	}
 	if t.ambiguous > 0 {
 		note(NoteLoss, "%s of these are lost because several addresses fit", printable.Number(t.ambiguous))
@@ -54,7 +52,7 @@ func (p *pass) symbolNotes() (list []Note) {
 	b := &p.r.bases
 	if !b.live {
 		for _, text := range b.notes {
-			list = append(list, Note{NoteWrong, text}) // the ELF file may be another one
+			list = append(list, Note{NoteWrong, text, "Exe"})
 		}
 	}
 	for _, b := range b.current {
@@ -66,7 +64,7 @@ func (p *pass) symbolNotes() (list []Note) {
 		if !b.Exact {
 			text += "; addresses are the file's own"
 		}
-		list = append(list, Note{NoteInfo, text})
+		list = append(list, Note{Kind: NoteInfo, Text: text})
 	}
 	wrong := p.r.process.Mismatches()
 	for _, text := range p.r.process.Notes() {
@@ -74,7 +72,7 @@ func (p *pass) symbolNotes() (list []Note) {
 		if slices.Contains(wrong, text) {
 			kind = NoteWrong
 		}
-		list = append(list, Note{kind, text})
+		list = append(list, Note{Kind: kind, Text: text})
 	}
 	return list
 }
@@ -84,7 +82,7 @@ func (p *pass) symbolNotes() (list []Note) {
 func (p *pass) dumpNotes() (list []Note) {
 	t := &p.tally
 	note := func(format string, args ...any) {
-		list = append(list, Note{NoteLoss, fmt.Sprintf(format, args...)})
+		list = append(list, Note{Kind: NoteLoss, Text: fmt.Sprintf(format, args...)})
 	}
 	for i := range t.dumps {
 		d := &t.dumps[i]
@@ -97,7 +95,7 @@ func (p *pass) dumpNotes() (list []Note) {
 		list = append(list, d.pathNotes()...)
 	}
 	p.pathNotes(func(kind NoteKind, format string, args ...any) {
-		list = append(list, Note{kind, fmt.Sprintf(format, args...)})
+		list = append(list, Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
 	})
 	if t.unended {
 		note("the recording of process %s has no dump at its end: it was cut, or the process was killed", t.process)
@@ -106,13 +104,14 @@ func (p *pass) dumpNotes() (list []Note) {
 		note("the recorder dropped %s: sums are too low or too high", printable.Count(t.lostEvents, "event"))
 	}
 	if t.undecided != "" {
-		note("%s", t.undecided)
+		list = append(list, Note{NoteLoss, t.undecided, "Split"})
 	}
 	if t.saturated {
 		note("sums over 2^64-1 are reported as 2^64-1")
 	}
 	if t.otherPaths > 0 {
-		note("%s of call paths beyond the limit are added up as %q; --max-paths sets the limit", printable.Count(t.otherPaths, "record"), profile.Other)
+		text := fmt.Sprintf("%s of call paths beyond the limit are added up as %q", printable.Count(t.otherPaths, "record"), profile.Other)
+		list = append(list, Note{NoteLoss, text, "MaxPaths"})
 	}
 	return list
 }
@@ -148,7 +147,7 @@ func (d *dumpFacts) missing(saturated bool) string {
 // pathNotes returns notes on a dump of call paths.
 func (d *dumpFacts) pathNotes() (list []Note) {
 	note := func(kind NoteKind, format string, args ...any) {
-		list = append(list, Note{kind, d.Name + ": " + fmt.Sprintf(format, args...)})
+		list = append(list, Note{Kind: kind, Text: d.Name + ": " + fmt.Sprintf(format, args...)})
 	}
 	l := &d.Loss
 	if d.headless {
@@ -169,6 +168,9 @@ func (d *dumpFacts) pathNotes() (list []Note) {
 	return list
 }
 
+// lookedFor lists the lead-ins of records.
+const lookedFor = "~m#, ~b#, ~p#, ~e#, ~v#, and heap traces of other systems"
+
 // noRecord returns the error for a pass without a readable record.
 func (p *pass) noRecord() error {
 	t := &p.tally
@@ -181,9 +183,9 @@ func (p *pass) noRecord() error {
 	case t.begun > 0:
 		text = t.empty()
 	case len(p.r.inputs) > 1:
-		text = fmt.Sprintf("no records in %d logs: looked for %s and %s", len(p.r.inputs), codec.LeadIn, codec.LeadInDecoded)
+		text = fmt.Sprintf("no records in %d logs: looked for %s", len(p.r.inputs), lookedFor)
 	default:
-		text = fmt.Sprintf("%s: no records in %s: looked for %s and %s", p.r.inputs[0].name, printable.Count(t.bytes, "byte"), codec.LeadIn, codec.LeadInDecoded)
+		text = fmt.Sprintf("%s: no records in %s: looked for %s", p.r.inputs[0].name, printable.Count(t.bytes, "byte"), lookedFor)
 	}
 	return &noRecord{text}
 }

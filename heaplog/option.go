@@ -16,14 +16,17 @@ import (
 // Option is an option of [Open].
 type Option func(*config) error
 
-// Instant is a moment of a recording with events, for [Moment]: a time since the boot, as a
-// time.Duration, or one of [Peak] and [End].
-type Instant time.Duration
+// OptionError is an error in the value of an option, or in a file that the option names.
+type OptionError struct {
+	Option string // the name of the function, such as "Exe"
+	Err    error
+}
 
-const (
-	Peak Instant = -1 - iota // when the most bytes were live
-	End                      // after the last event
-)
+// Error returns the message with the name of the option.
+func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *OptionError) Unwrap() error { return e.Err }
 
 // config holds the values of the options.
 type config struct {
@@ -34,13 +37,11 @@ type config struct {
 	format     string // of traces of other systems; "" if it is recognized
 	selected   bool
 	from, to   int // numbers of the selected dumps, from 1; -1 is the last
-	moment     *Instant
 	maxPaths   int
 	namesFirst bool
 	refresh    time.Duration
 	symbols    symbol.Config
 	maps       []snapshot
-	section    string
 	machine    codec.Machine
 	machineBy  string // how machine is known; "" if it is not
 	label      Label
@@ -119,26 +120,13 @@ func Formats() []string { return foreign.Names() }
 // Bare makes lines of base64 without a lead-in records, too.
 func Bare() Option { return func(c *config) error { c.bare = true; return nil } }
 
-// Select selects the dumps with the numbers from to to, inclusive, from 1. -1 is the last
-// dump.
-func Select(from, to int) Option {
+// Select selects the dumps first to last, counted from 1; -1 is the last dump of the log.
+func Select(first, last int) Option {
 	return func(c *config) error {
-		if from == 0 || to == 0 || from < -1 || to < -1 || to != -1 && (from == -1 || to < from) {
-			return fmt.Errorf("Select(%d, %d): expected numbers from 1 in order, or -1 for the last dump", from, to)
+		if first == 0 || last == 0 || first < -1 || last < -1 || last != -1 && (first == -1 || last < first) {
+			return fmt.Errorf("Select(%d, %d): expected numbers from 1 in order, or -1 for the last dump", first, last)
 		}
-		c.selected, c.from, c.to = true, from, to
-		return nil
-	}
-}
-
-// Moment makes [Reader.Dumps] yield one dump: the blocks that were live at a moment of a
-// recording with events.
-func Moment(at Instant) Option {
-	return func(c *config) error {
-		if at < End {
-			return fmt.Errorf("Moment(%v): expected a time since the boot", time.Duration(at))
-		}
-		c.moment = &at
+		c.selected, c.from, c.to = true, first, last
 		return nil
 	}
 }
@@ -155,8 +143,8 @@ func MaxPaths(n int) Option {
 	}
 }
 
-// Refresh sets how often a pass yields something while it waits for more of a log: Items
-// yields another [Idle], Dumps the unfinished dump.
+// Refresh sets an interval. While a pass waits for more input, it yields at this interval:
+// Items an [Idle], Dumps the unfinished dump.
 func Refresh(every time.Duration) Option {
 	return func(c *config) error {
 		if every < 0 {
@@ -173,7 +161,7 @@ func Exe(spec string) Option {
 	return func(c *config) error {
 		s, err := symbol.ParseFileSpec(spec)
 		if err != nil {
-			return fmt.Errorf("-e %w", err)
+			return &OptionError{"Exe", err}
 		}
 		c.symbols.Files = append(c.symbols.Files, s)
 		return nil
@@ -203,19 +191,23 @@ func DebugDirs(dirs ...string) Option {
 // Adjust sets the address at which a return address is looked up. The default is
 // symbol.AdjustAuto.
 func Adjust(a symbol.Adjust) Option {
-	return func(c *config) error { c.symbols.Adjust = a; return nil }
-}
-
-// Section makes addresses relative to the start of a section of the ELF file.
-func Section(name string) Option {
-	return func(c *config) error { c.section = name; return nil }
+	return func(c *config) error {
+		if a > symbol.AdjustNone {
+			return fmt.Errorf("Adjust(%d): expected one of the constants", a)
+		}
+		c.symbols.Adjust = a
+		return nil
+	}
 }
 
 // Machine sets the machine that encoded the log. Without it, an address that may have lost
 // bits counts as lossy.
 func Machine(m codec.Machine) Option {
 	return func(c *config) error {
-		c.machine, c.machineBy = m, "--machine "+m.String()
+		if !slices.Contains(codec.Machines(), m) {
+			return fmt.Errorf("Machine(%d): expected one of codec.Machines", m)
+		}
+		c.machine, c.machineBy = m, "machine "+m.String()
 		c.symbols.Lossless = !m.Lossy()
 		c.symbols.Word, c.symbols.WordBy = m.Word(), c.machineBy
 		return nil
@@ -230,15 +222,10 @@ func NamesFirst() Option { return func(c *config) error { c.namesFirst = true; r
 // Unnamed opens no ELF file: addresses have modules and offsets, and no functions.
 func Unnamed() Option { return func(c *config) error { c.symbols.NoFiles = true; return nil } }
 
-// check returns an error for options that exclude each other.
+// check returns an error for options that are missing.
 func (c *config) check() error {
-	switch {
-	case len(c.inputs) == 0:
+	if len(c.inputs) == 0 {
 		return errors.New("no input: expected Files, Stream or Follow")
-	case c.section != "" && len(c.symbols.Files) != 1:
-		return errors.New("Section needs one ELF file that has the section")
-	case c.section != "" && len(c.maps) > 0:
-		return errors.New("Section and Maps exclude each other: both give the addresses of the code")
 	}
 	return nil
 }

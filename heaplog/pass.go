@@ -57,9 +57,8 @@ type pass struct {
 	maps      []snapshot
 	word      word
 	only      onlyState
-	err       error // ends the pass
-	damaged   bool  // the input ended with an error, which is yielded next
-	pcs       []uint64
+	err       error     // ends the pass
+	damaged   bool      // the input ended with an error, which is yielded next
 	idleSince time.Time // time of the last Idle; zero if data was read since
 }
 
@@ -394,7 +393,7 @@ func (p *pass) eventLine(it *Item) {
 
 // setWord rejects ELF files whose address size differs from the log's.
 func (p *pass) setWord() error {
-	if p.r.machineBy != "" || p.r.offset != 0 {
+	if p.r.machineBy != "" {
 		return nil
 	}
 	bits, by := p.word.bits, p.word.by
@@ -402,7 +401,7 @@ func (p *pass) setWord() error {
 		bits, by = p.r.process.MapWord(), "its memory map has addresses over 32 bits"
 	}
 	if err := p.r.process.SetWord(bits, by); err != nil {
-		return fmt.Errorf("-e %w", err)
+		return &OptionError{"Exe", err}
 	}
 	return nil
 }
@@ -429,15 +428,6 @@ func (p *pass) resolve(it *Item) {
 // lookUp is resolve for addresses that are not in the cache.
 func (p *pass) lookUp(d *decoded, it *Item) {
 	s := it.Stack
-	if p.r.offset != 0 {
-		moved := *s
-		p.pcs = append(p.pcs[:0], s.PCs...)
-		for i := range p.pcs {
-			p.pcs[i] += p.r.offset
-		}
-		moved.PCs = p.pcs
-		s = &moved
-	}
 	a := &d.allocs[0]
 	a.Stack = p.r.process.Resolve(a.Stack[:0], s, it.Blob)
 	a.Value = profile.Value{Bytes: s.Size, Count: 1}

@@ -340,7 +340,7 @@ func (p *pass) pathNotes(note func(kind NoteKind, format string, args ...any)) {
 		note(NoteInfo, "peaks of %s were recorded in parts: their sums are upper bounds", printable.Count(t.peakParts, "call path"))
 	}
 	if t.outside > 0 {
-		note(NoteSymbols, "%s in no known code: give -e, or code= in ~h#boot", printable.Count(t.outside, "code offset"))
+		note(NoteSymbols, "%s in no known code: no ELF file is given, and ~h#boot has no code=", printable.Count(t.outside, "code offset"))
 	}
 	if t.lostAllocs > 0 {
 		note(NoteLoss, "lines of events were lost, with %s", printable.Count(clampInt(t.lostAllocs), "allocation"))

@@ -1,10 +1,12 @@
 package heaplog_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/profile"
 )
 
@@ -116,5 +118,36 @@ func TestOrderAndLossOfEvents(t *testing.T) {
 	e := replay.Totals()
 	if e.Allocations != 3 || e.Frees != 2 || e.Lost != 1 || e.UnknownFrees != 1 || e.Live.Bytes != 16 || e.Live.Count != 1 {
 		t.Errorf("%+v", e)
+	}
+}
+
+// An item has the numbers of its dump and boot, with Select, too, and a ~h#heap line its values.
+func TestDumpOfAnItem(t *testing.T) {
+	const record = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n"
+	const log = "text\n~h#boot\n~h#begin 0\n" + record + "~h#end 0\n~h#heap size=9 free=4 largest=3 min=2\n" +
+		"~h#begin 1\n" + record + record + "~h#end 1\n~h#boot\n~h#begin 0\n" + record + "~h#end 0\n"
+	for from, want := range map[int]string{0: "1/1, heap 9 4 3 2, 2/1, 2/1, 3/2", 1: "1/1, heap 9 4 3 2", 2: "2/1, 2/1", 3: "3/2", -1: "3/2"} {
+		var options []heaplog.Option
+		if from != 0 {
+			options = append(options, heaplog.Select(from, from))
+		}
+		var got []string
+		for it, err := range open(t, strings.NewReader(log), options...).Items() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if it.Kind == heaplog.Blob {
+				got = append(got, fmt.Sprintf("%d/%d", it.Dump, it.Boot))
+			}
+			if h := it.Heap; h != nil {
+				got = append(got, fmt.Sprintf("heap %d %d %d %d", h.Size, h.Free, h.Largest, h.Min))
+			}
+			if it.Offset == 0 && it.Dump != 0 {
+				t.Errorf("Select %d: the text before the first dump is in dump %d", from, it.Dump)
+			}
+		}
+		if s := strings.Join(got, ", "); s != want {
+			t.Errorf("Select %d: %s, want %s", from, s, want)
+		}
 	}
 }

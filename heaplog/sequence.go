@@ -504,5 +504,5 @@ func (q *sequence) undecided() string {
 	if len(q.unclear) == 0 {
 		return ""
 	}
-	return "looks like " + q.unclear[0] + "; --split REGEX says at which line a dump begins"
+	return "looks like " + q.unclear[0]
 }

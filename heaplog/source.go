@@ -33,44 +33,38 @@ type source struct {
 }
 
 // newSource detects compression and encoding from the first bytes of r. It reads only the
-// bytes that detection needs.
-func newSource(r io.Reader, name string) (*source, error) {
-	s := &source{name: name}
-	compression, all, err := sniff(counter{r, &s.stored}, compressions)
-	if err != nil {
-		return nil, &ReadError{Name: name, Err: err}
-	}
-	s.compression, s.r = compression, all
-	switch compression {
+// bytes that detection needs. An error in reading them is the error of the first Read.
+func newSource(r io.Reader, name string) (s *source, err error) {
+	s = &source{name: name}
+	stored := peeker(counter{r, &s.stored})
+	s.compression, s.r = sniff(stored, compressions), stored
+	switch s.compression {
 	case "gzip":
-		z, err := gzip.NewReader(bufio.NewReaderSize(all, 64<<10))
+		z, err := gzip.NewReader(bufio.NewReaderSize(stored, 64<<10))
 		if err != nil {
 			return nil, s.failed(err)
 		}
 		s.r, s.closes = z, append(s.closes, z.Close)
 	case "zstd":
-		z, err := zstd.NewReader(all, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		z, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
 			return nil, s.failed(err)
 		}
 		s.r, s.closes = z, append(s.closes, func() error { z.Close(); return nil })
 	case "xz":
-		z, err := xz.NewReader(bufio.NewReaderSize(all, 64<<10), maxXZDict)
+		z, err := xz.NewReader(bufio.NewReaderSize(stored, 64<<10), maxXZDict)
 		if err != nil {
 			return nil, s.failed(err)
 		}
 		s.r = z
 	}
-	encoding, all, err := sniff(s.r, encodings)
-	if err != nil {
-		all = io.MultiReader(all, failing{err}) // the data before the error is still read
-	}
-	s.r = all
-	switch encoding {
+	text := peeker(s.r)
+	s.r = text
+	switch sniff(text, encodings) {
 	case "UTF-16LE":
-		s.r = transform.NewReader(all, unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder())
+		s.r = transform.NewReader(text, unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder())
 	case "UTF-16BE":
-		s.r = transform.NewReader(all, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
+		s.r = transform.NewReader(text, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
 	}
 	return s, nil
 }
@@ -121,11 +115,6 @@ func reason(err error) error {
 // Unwrap returns the error of the reader.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// failing is a reader that always returns an error.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
 // counter counts the bytes that are read through it.
 type counter struct {
 	r io.Reader
@@ -164,44 +153,30 @@ func (m *magic) begins(data []byte) bool {
 	return n == 0 || data[0]&m.mask == m.bytes[0]&m.mask && bytes.Equal(data[1:n], m.bytes[1:n])
 }
 
-// sniff reads until it knows which of the formats r has, "" for none. The returned reader
-// yields all of r, including the bytes that sniff read.
-func sniff(r io.Reader, formats []magic) (format string, all io.Reader, err error) {
-	var head []byte
-	for range 100 {
+// peeker returns a reader for sniff. It has the smallest buffer, so that reads of more bytes
+// are not copied.
+func peeker(r io.Reader) *bufio.Reader { return bufio.NewReaderSize(r, 16) }
+
+// sniff returns the format of r, "" for none of these. It reads no more bytes than it needs.
+func sniff(r *bufio.Reader, formats []magic) string {
+	for n := 1; ; n++ {
+		head, err := r.Peek(n)
 		possible := false
 		for i := range formats {
 			if m := &formats[i]; m.begins(head) {
 				if len(head) >= len(m.bytes) {
-					return m.name, io.MultiReader(bytes.NewReader(head), r), nil
+					return m.name
 				}
 				possible = true
 			}
 		}
-		if !possible {
-			return "", io.MultiReader(bytes.NewReader(head), r), nil
-		}
-		var next [8]byte
-		n, err := r.Read(next[:])
-		head = append(head, next[:n]...)
-		if err == io.EOF {
-			return "", bytes.NewReader(head), nil
-		}
-		if err != nil {
-			return "", bytes.NewReader(head), err
+		if !possible || err != nil {
+			return ""
 		}
 	}
-	return "", bytes.NewReader(head), io.ErrNoProgress
 }
 
 // compressionOf returns the name of a file's compression, "" if it is not compressed.
 func compressionOf(f *os.File) string {
-	var head [8]byte
-	n, _ := f.ReadAt(head[:], 0)
-	for i := range compressions {
-		if m := &compressions[i]; n >= len(m.bytes) && m.begins(head[:n]) {
-			return m.name
-		}
-	}
-	return ""
+	return sniff(peeker(io.NewSectionReader(f, 0, 8)), compressions)
 }

@@ -23,8 +23,8 @@ type Summary struct {
 
 	Records  map[Kind]int64 // by kind, including Unreadable records but not cut ones
 	Cut      int64          // number of cut records
-	CutByLws int64          // number of Cut that lws itself cut
-	Lenient  int64          // number of Records whose base64 strict reading rejects
+	CutByLws int64          // number of Cut that lws itself shortened
+	Lenient  int64          // number of Records with nonstandard base64, accepted leniently
 	Faults   []Fault        // the most frequent first
 
 	Addresses int64 // number of addresses in all records
@@ -33,7 +33,7 @@ type Summary struct {
 	Lost      int64 // number of Lossy that were not recovered
 
 	Dumps, Boots int
-	Undecided    string  // why dumps may have been added up as one, and what to do; "" if none were
+	Undecided    string  // why dumps may have been added up as one; "" if none were. Split says where dumps begin
 	Layout       bool    // the log says where blocks are in the heap, or how much of it is free (~h#heap)
 	LostEvents   int64   // events that the recorder dropped
 	BadFrees     []Place // the first frees of addresses with no live block
@@ -67,11 +67,11 @@ const (
 	NoteWrong                   // something does not match the log, such as an ELF file
 )
 
-// Note is a message for the user of a log. Text is one line without a full stop. Text names
-// options by the flags of this module's commands, such as --split for [Split].
+// Note is a message for the user of a log.
 type Note struct {
-	Kind NoteKind
-	Text string
+	Kind   NoteKind
+	Text   string // one line without a full stop
+	Option string // the option of Open that may help, such as "Split"; "" if there is none
 }
 
 // ErrNoRecord is the error for a log without a readable record. Use errors.Is: the message
@@ -154,7 +154,9 @@ type dumpFacts struct {
 // maxNotedDumps is the maximum number of dumps with a note.
 const maxNotedDumps = 1000
 
-func (t *tally) note(kind NoteKind, text string) { t.notes = append(t.notes, Note{kind, text}) }
+func (t *tally) note(kind NoteKind, text string) {
+	t.notes = append(t.notes, Note{Kind: kind, Text: text})
+}
 
 // add counts an item.
 func (t *tally) add(it *Item) {

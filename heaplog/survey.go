@@ -37,7 +37,7 @@ type bases struct {
 
 // wanted reports whether a survey must infer bases.
 func (b *bases) wanted(r *Reader) bool {
-	return !b.surveyed && !r.symbols.NoFiles && len(r.maps) == 0 && r.section == "" && len(r.process.Unplaced()) > 0
+	return !b.surveyed && !r.symbols.NoFiles && len(r.maps) == 0 && len(r.process.Unplaced()) > 0
 }
 
 // survey reads the logs once to find where dumps begin, and the load bases. Streams are
@@ -154,7 +154,7 @@ func (r *Reader) inferFrom(seen map[symbol.ReturnAddr]bool, notes *[]string) (fo
 		if b.Sound() {
 			found = append(found, b)
 		} else if len(*notes) < maxBaseNotes {
-			*notes = append(*notes, fmt.Sprintf("%s: cannot infer the load base: %v; give --maps or -e %s@0xADDR, or link with -no-pie", b.File.Path, b, b.File.Path))
+			*notes = append(*notes, fmt.Sprintf("%s: cannot infer the load base: %v; the program may be another build", b.File.Path, b))
 		}
 	}
 	return found

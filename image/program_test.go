@@ -19,7 +19,7 @@ import (
 // looks for them in LWS_PREFIXES, and for the first also in LWS_PREFIX.
 var lwsBuilds = []struct{ name, triple, qemu string }{
 	{"x86_64-gcc12-O2", "", ""},
-	{"i686-gcc12-O2", "i686-linux-gnu", ""},
+	{"i686-gcc12-O2", "i686-linux-gnu", "qemu-i386"},
 	{"mips-gcc12-O2", "mips-linux-gnu", "qemu-mips"},
 	{"mipsel-gcc12-O2", "mipsel-linux-gnu", "qemu-mipsel"},
 	{"ppc-gcc12-O2", "powerpc-linux-gnu", "qemu-ppc"},

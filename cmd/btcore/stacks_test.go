@@ -82,6 +82,7 @@ func TestStacksOfACore(t *testing.T) {
 			cc, flags = "i686-linux-gnu-gcc", flags[:len(flags)-1]
 		}
 		t.Run(cc+strings.Join(flags, ""), func(t *testing.T) {
+			cmdtest.NeedToRun(t, cc)
 			tool(t, cc, append(flags, "-g", "-fomit-frame-pointer", "-o", exe, src)...)
 			out := tool(t, "gdb", "-q", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "handle SIGUSR1 nostop noprint pass",
 				"-ex", "run", "-ex", "generate-core-file "+core, "-ex", "bt -past-main", exe)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -36,8 +37,8 @@ type converter struct {
 
 	unmarked bool // the log has no begin marks
 
-	boots  []codeOf // of the log, by number of the boot
-	boot   int
+	code   map[int]map[uint64]struct{} // the code addresses of each boot; nil if records are written
+	boot   int                         // of the output, 0 before the first
 	ranges callpath.Ranges
 	lines  uint64 // of call paths in this boot
 
@@ -55,12 +56,6 @@ type written struct{ blocks, bytes uint64 }
 // conversion counts the losses of a conversion.
 type conversion struct {
 	lost, thumb, fields, deep, outer, unplaced, means, diffs, sampled, totals, unreadable int64
-}
-
-// codeOf is the code of a boot, inferred from its addresses.
-type codeOf struct {
-	addresses map[uint64]struct{}
-	marked    bool // the log has a ~h#boot line
 }
 
 // convert writes the log with --convert.
@@ -84,7 +79,6 @@ func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Ou
 	if o.convertTo == toRecords {
 		step = c.toRecords
 	}
-	c.startBoot(0)
 	for it, err := range r.Items() {
 		if err != nil {
 			err = outcome.Add(err)
@@ -135,16 +129,13 @@ func (o *options) single(c *converter, r *heaplog.Reader) error {
 
 // survey collects the addresses of each boot.
 func (c *converter) survey(r *heaplog.Reader) error {
-	c.boots = []codeOf{{addresses: map[uint64]struct{}{}}}
+	c.code = map[int]map[uint64]struct{}{}
 	for it, err := range r.Items() {
 		if err != nil {
 			continue // the second pass reports it
 		}
 		if it.Kind == heaplog.Mark && it.Header.Verb == codec.VerbBegin {
 			c.unmarked = false
-		}
-		if it.Kind == heaplog.Mark && it.Header.Verb == codec.VerbBoot {
-			c.boots = append(c.boots, codeOf{map[uint64]struct{}{}, true})
 		}
 		if it.Kind == heaplog.Paths {
 			return fmt.Errorf("%v: the log already has ~p# lines", it.Place)
@@ -154,7 +145,10 @@ func (c *converter) survey(r *heaplog.Reader) error {
 		}
 		for _, a := range it.Allocs {
 			for _, addr := range a.Stack {
-				c.boots[len(c.boots)-1].addresses[pcOf(addr)] = struct{}{}
+				if c.code[it.Boot] == nil {
+					c.code[it.Boot] = map[uint64]struct{}{}
+				}
+				c.code[it.Boot][pcOf(addr)] = struct{}{}
 			}
 		}
 	}
@@ -203,58 +197,53 @@ func (c *converter) other(it *heaplog.Item) {
 	case heaplog.Text:
 		for line := range bytes.Lines(it.Text) {
 			if i := bytes.Index(line, []byte("{{{")); i >= 0 {
+				c.inBoot(it.Boot) // before its map, which a ~h#boot line would end
 				c.write(append(bytes.TrimRight(line[i:], "\r\n"), '\n'))
 			}
 		}
 	case heaplog.Event, heaplog.PathEvents:
+		c.inBoot(it.Boot)
 		c.write(append(slices.Clone(it.Text), '\n'))
 	case heaplog.Unreadable:
 		c.counts.unreadable++
 	}
 }
 
-// startBoot begins a boot of the output.
-func (c *converter) startBoot(n int) {
+// startBoot begins a boot of the output. h is its ~h#boot line, nil if the log has none. With
+// call paths, the line has the ranges of the code, inferred from its addresses.
+func (c *converter) startBoot(n int, h *codec.Header) {
+	c.end(nil)
 	c.boot, c.lines = n, 0
-	if c.boots == nil {
-		return
+	if c.code != nil {
+		list, shift := callpath.InferRanges(slices.Collect(maps.Keys(c.code[n])))
+		c.ranges = callpath.Ranges{Shift: uint8(shift)}
+		for _, x := range list {
+			c.ranges.Add(x, "")
+		}
+		if h != nil {
+			h = without(h, "code", "shift")
+		}
+		if len(list) > 0 {
+			if h == nil {
+				h = &codec.Header{Verb: codec.VerbBoot}
+			}
+			h.Keys = append(h.Keys, codec.HeaderKey{Key: "code", Value: codec.FormatRanges(list)})
+			add(h, "shift", uint64(shift))
+		}
 	}
-	b := &c.boots[n]
-	list, shift := callpath.InferRanges(keys(b.addresses))
-	c.ranges = callpath.Ranges{Shift: uint8(shift)}
-	for _, x := range list {
-		c.ranges.Add(x, "")
+	if h != nil {
+		c.header(h)
 	}
-	if !b.marked && len(list) > 0 {
-		c.header(c.bootLine(&codec.Header{Verb: codec.VerbBoot}, list))
-	}
-}
-
-func keys(m map[uint64]struct{}) (list []uint64) {
-	for k := range m {
-		list = append(list, k)
-	}
-	return list
-}
-
-// bootLine returns a ~h#boot line with the code ranges.
-func (c *converter) bootLine(h *codec.Header, list []codec.Range) *codec.Header {
-	out := without(h, "code", "shift")
-	if len(list) > 0 {
-		out.Keys = append(out.Keys, codec.HeaderKey{Key: "code", Value: codec.FormatRanges(list)})
-		add(out, "shift", uint64(c.ranges.Shift))
-	}
-	return out
 }
 
 // toPaths converts an item to call paths.
 func (c *converter) toPaths(it *heaplog.Item) error {
 	switch it.Kind {
 	case heaplog.Mark:
-		c.mark(it.Header, true)
+		c.mark(it)
 	case heaplog.Blob, heaplog.Decoded, heaplog.BareBlob:
 		if c.begin == nil {
-			c.open(&codec.Header{Verb: codec.VerbBegin, HasNumber: true})
+			c.open(it.Boot, &codec.Header{Verb: codec.VerbBegin, HasNumber: true})
 			c.bare = true
 		}
 		c.record(it)
@@ -265,22 +254,16 @@ func (c *converter) toPaths(it *heaplog.Item) error {
 }
 
 // mark copies a header. The marks of dumps become those of the other kind.
-func (c *converter) mark(h *codec.Header, paths bool) {
-	switch h.Verb {
+func (c *converter) mark(it *heaplog.Item) {
+	switch h := it.Header; h.Verb {
 	case codec.VerbBoot:
-		c.end(nil)
-		if paths {
-			c.startBoot(c.boot + 1)
-			list, _ := callpath.InferRanges(keys(c.boots[c.boot].addresses))
-			h = c.bootLine(h, list)
-		}
-		c.header(h)
+		c.startBoot(it.Boot, h)
 	case codec.VerbBegin:
 		c.unmarked = false
 		c.end(nil)
 		own := *h
 		own.Keys = slices.Clone(h.Keys)
-		c.open(&own)
+		c.open(it.Boot, &own)
 	case codec.VerbEnd:
 		c.end(h)
 	default:
@@ -288,8 +271,16 @@ func (c *converter) mark(h *codec.Header, paths bool) {
 	}
 }
 
+// inBoot begins a boot for which the log has no ~h#boot line.
+func (c *converter) inBoot(n int) {
+	if n != c.boot {
+		c.startBoot(n, nil)
+	}
+}
+
 // open begins a dump.
-func (c *converter) open(h *codec.Header) {
+func (c *converter) open(boot int, h *codec.Header) {
+	c.inBoot(boot)
 	c.begin, c.bare, c.entries, c.index, c.value, c.skip = h, false, nil, map[string]int{}, written{}, false
 }
 
@@ -359,7 +350,7 @@ func (c *converter) end(h *codec.Header) {
 		return
 	}
 	c.begin = nil
-	if c.boots != nil {
+	if c.code != nil {
 		c.endPaths(begin, h)
 	} else {
 		c.endRecords(begin, h)
@@ -418,7 +409,7 @@ func (c *converter) unit() uint8 {
 func (c *converter) toRecords(it *heaplog.Item) error {
 	switch it.Kind {
 	case heaplog.Mark:
-		c.mark(it.Header, false)
+		c.mark(it)
 		if h := c.begin; h != nil && it.Header.Verb == codec.VerbBegin {
 			c.openRecords(h)
 		}

@@ -123,7 +123,7 @@ func TestConvertLosses(t *testing.T) {
 	if out, stderr, _ := command(example+"~h#begin 1 k=paths\n"+named+"~h#end 1\n"+whole, "--convert", "records"); strings.Contains(stderr, "outer") {
 		t.Errorf("%s%s", out, stderr)
 	}
-	for _, args := range [][]string{{"--convert", "x"}, {"--convert", "paths", "-F", "jsonl"}, {"--convert", "paths", "--encode"}, {"--convert", "paths", "--follow", "x"}} {
+	for _, args := range [][]string{{"--convert", "x"}, {"--convert", "paths", "-F", "jsonl"}, {"--convert", "paths", "--passthrough"}, {"--convert", "paths", "--follow", "x"}} {
 		if _, _, code := command("", args...); code != 2 {
 			t.Errorf("%v: exit code %d, want 2", args, code)
 		}
@@ -193,5 +193,17 @@ func TestConvertUnmarkedDumps(t *testing.T) {
 		if out, stderr, code := command(b.String(), "--convert", kind, "--dump", "2"); code != 0 || kind == "paths" && !strings.Contains(out, "~h#end 0 n=21 b=231 ") {
 			t.Errorf("%s of dump 2: exit code %d, %s%s", kind, code, stderr, out)
 		}
+	}
+}
+
+// The boot line that a conversion adds comes before the memory map, which it would end.
+func TestConvertKeepsTheMap(t *testing.T) {
+	const log = "{{{module:0:/app:elf:ab}}}\n{{{mmap:0x400000:0x1000:load:0:rx:0x0}}}\n~b#size: 8, 0x400010 0x400020\n"
+	paths, errs, code := command(log, "-q", "--convert", "paths")
+	if code != 0 || !strings.HasPrefix(paths, "~h#boot code=") {
+		t.Fatalf("exit code %d, %s%s", code, errs, paths)
+	}
+	if out, _, _ := command(paths, "-q", "-F", "jsonl"); !strings.Contains(out, `"module":"/app"`) {
+		t.Errorf("no module in %s", out)
 	}
 }

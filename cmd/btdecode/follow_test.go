@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -145,33 +144,6 @@ func TestOutputFile(t *testing.T) {
 	}
 	if _, errs, code := command(readmeLine, "-o", filepath.Join(path, "in-a-file")); code != 3 || !strings.Contains(errs, "out.txt/in-a-file") {
 		t.Errorf("exit code %d, %q", code, errs)
-	}
-}
-
-// -j: addresses are relative to a section, as -j of addr2line has them.
-func TestSection(t *testing.T) {
-	exe, _ := example(t)
-	for _, c := range []struct {
-		section string
-		code    int
-		says    string
-	}{{".text", 0, ""}, {".nope", 2, "no section .nope"}} {
-		// heap_alloc's frame is some way into .text; find it by its symbol.
-		var found bool
-		for off := uint64(1); off < 0x600 && !found; off++ {
-			rec := line(t, codec.MachineExact64, 1, off)
-			out, errs, code := command(rec, "-q", "-e", exe, "-j", c.section, "--adjust", "none", "-F", "addr2line", "-f", "-s")
-			if code != c.code || !strings.Contains(errs, c.says) {
-				t.Fatalf("-j %s: exit code %d, %q", c.section, code, errs)
-			}
-			if code != 0 {
-				break
-			}
-			found = strings.HasPrefix(out, "heap_alloc\nheaplog.c:")
-		}
-		if c.code == 0 && !found {
-			t.Errorf("-j %s: heap_alloc is nowhere", c.section)
-		}
 	}
 }
 

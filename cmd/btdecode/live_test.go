@@ -278,7 +278,7 @@ func TestDamagedLog(t *testing.T) {
 // Flags that would change nothing are refused.
 func TestFlagsWithoutEffect(t *testing.T) {
 	for _, args := range [][]string{
-		{"-a"}, {"-F", "jsonl", "-C"}, {"--search", "best"}, {"--encode", "--hide", "x"},
+		{"--search", "best"}, {"--convert", "paths", "--hide", "x"},
 		{"-F", "jsonl", "--color", "always"}, {"--passthrough", "--dump", "1"}, {"-F", "folded"}, {"--follow", "--dump", "1", "x"},
 		{"--follow", "--serial", "/dev/x"}, {"--serial", "/dev/x:1k"}, {"--dump", "3..1"}, {"--hide", ""}, {"--split", "("},
 	} {
@@ -305,7 +305,7 @@ func TestDumpOfText(t *testing.T) {
 // was read is not lost.
 func TestPipeAsArgument(t *testing.T) {
 	exe, log := example(t)
-	for _, args := range [][]string{{}, {"--dump", "last"}, {"-e", exe}, {"--passthrough", "-e", exe}, {"-F", "addr2line", "-f", "-e", exe}} {
+	for _, args := range [][]string{{}, {"--dump", "last"}, {"-e", exe}, {"--passthrough", "-e", exe}, {"-s", "-e", exe}} {
 		regular := tempFile(t, "log", log)
 		want, _, code := command("", append(args, regular)...)
 		if code != 0 || want == "" {

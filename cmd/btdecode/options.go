@@ -30,7 +30,7 @@ const exitCodes = `0 decoded, 1 a log is damaged, or --strict and a record could
 2 usage, unreadable input or no record, 3 the output cannot be written.`
 
 // formats that --format takes.
-var formats = []string{"text", "addr2line", "jsonl"}
+var formats = []string{"text", "jsonl"}
 
 // options is the command line.
 type options struct {
@@ -41,11 +41,10 @@ type options struct {
 	output      string
 	color       string
 	passthrough bool
-	encode      bool
 	searchName  string
 	convertTo   string
 
-	addresses, functions, pretty, inlines, demangle, basenames bool
+	basenames bool
 
 	search codec.Search
 }
@@ -67,11 +66,10 @@ func newCommand() *cobra.Command {
 	o.Add(c, "Input", "dump", "split", "only", "serial", "follow", "bare", "input-format", "strict", "quiet")
 
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text, addr2line, jsonl; btheap export has\nformats of sums")
+	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text or jsonl; btheap export has formats of sums")
 	f.BoolVar(&o.passthrough, "passthrough", false, "also print all other text, with the records decoded in place, and the frames of panic backtraces")
-	f.BoolVar(&o.encode, "encode", false, "turn ~b# lines into ~m# lines")
 	f.StringVar(&o.convertTo, "convert", "", "write the dumps as `WHAT`: paths (~p# lines), or records (~m# lines)")
-	f.StringVar(&o.searchName, "search", "lws", "with --encode or --convert records, encode as `NAME`: lws, or best, for the shortest records")
+	f.StringVar(&o.searchName, "search", "lws", "with --convert records, encode as `NAME`: lws, or best, for the shortest records")
 	f.StringVar(&o.color, "color", "auto", "colour the output `WHEN`: auto, always, or never")
 	f.StringVarP(&o.output, "output", "o", "", "write to `FILE`")
 	cli.AddFlags(c, "Output", f)
@@ -81,15 +79,6 @@ func newCommand() *cobra.Command {
 	f.BoolVarP(&o.basenames, "basenames", "s", false, "strip directories from file names")
 	cli.AddFlags(c, "Frames", f)
 
-	const addr2line = "As addr2line (with --format addr2line; -j with any format)"
-	f = pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.BoolVarP(&o.addresses, "addresses", "a", false, "show addresses")
-	f.BoolVarP(&o.functions, "functions", "f", false, "show functions")
-	f.BoolVarP(&o.pretty, "pretty-print", "p", false, "print each location on one line")
-	f.BoolVarP(&o.inlines, "inlines", "i", false, "show inlined functions, too")
-	f.BoolVarP(&o.demangle, "demangle", "C", false, "demangle the names of functions")
-	cli.AddFlags(c, addr2line, f)
-	o.Add(c, addr2line, "section")
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -108,18 +97,14 @@ func (o *options) check(f *pflag.FlagSet) (err error) {
 	switch {
 	case !slices.Contains([]string{"auto", "always", "never"}, o.color):
 		return fmt.Errorf("--color %q, expected auto, always or never", o.color)
-	case o.format == "addr2line" && !o.Named():
-		return fmt.Errorf("--format addr2line needs an ELF file (-e) or a map (--maps)")
 	case o.passthrough && o.format != "text":
 		return fmt.Errorf("--passthrough goes with --format text only")
 	case o.convertTo != "" && o.convertTo != toPaths && o.convertTo != toRecords:
 		return fmt.Errorf("--convert %q, expected %s or %s", o.convertTo, toPaths, toRecords)
-	case o.convertTo != "" && (o.format != "text" || o.passthrough || o.encode):
-		return fmt.Errorf("--convert writes a log of its own: it excludes --format, --passthrough and --encode")
+	case o.convertTo != "" && (o.format != "text" || o.passthrough):
+		return fmt.Errorf("--convert writes a log of its own: it excludes --format and --passthrough")
 	case o.convertTo != "" && o.Live():
 		return fmt.Errorf("--convert reads a log twice: --follow and --serial have no end")
-	case o.encode && (o.format != "text" || o.Named()):
-		return fmt.Errorf("--encode makes ~m# lines and nothing else")
 	case o.Live() && o.Dump != "":
 		return fmt.Errorf("--dump prints records when the log has ended: --follow and --serial have no end; btheap top follows a dump")
 	}
@@ -128,20 +113,15 @@ func (o *options) check(f *pflag.FlagSet) (err error) {
 
 // noEffect rejects flags that would have no effect.
 func (o *options) noEffect(f *pflag.FlagSet) error {
-	addr2line := o.format == "addr2line"
 	for _, c := range []struct {
 		useful bool
 		needs  string
 		flags  []string
 	}{
-		{addr2line, "--format addr2line", []string{"addresses", "functions", "pretty-print", "inlines", "demangle"}},
-		{o.encode || o.convertTo == toRecords, "--encode or --convert records", []string{"search"}},
+		{o.convertTo == toRecords, "--convert records", []string{"search"}},
 		{o.convertTo == "", "no --convert", []string{"hide", "show", "ignore", "focus", "basenames", "color"}},
-		{!o.encode, "no --encode", []string{"hide", "show", "ignore", "focus", "basenames", "debug-dir", "sysroot", "adjust", "section"}},
-		{!addr2line, "another format than addr2line", []string{"hide", "show", "ignore", "focus"}},
-		{o.format == "text" && !o.encode, "--format text", []string{"color"}},
+		{o.format == "text", "--format text", []string{"color"}},
 		{!o.passthrough, "no --passthrough", []string{"dump", "ignore", "focus"}},
-		{!o.encode, "no --encode", []string{"dump"}},
 	} {
 		for _, name := range c.flags {
 			if f.Changed(name) && !c.useful {

@@ -97,14 +97,8 @@ func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outc
 
 // newSink returns the sink of --format.
 func (o *options) newSink(w *bufio.Writer, r *heaplog.Reader, frames *frames, stdout io.Writer) sink {
-	switch {
-	case o.format == "addr2line":
-		return &addr2lineSink{w: w, options: o}
-	case o.format == "jsonl":
+	if o.format == "jsonl" {
 		return newJSONSink(w, o, frames)
-	case o.encode:
-		m, _ := o.CodecMachine()
-		return &encodeSink{w: w, passthrough: o.passthrough, machine: m, search: o.search}
 	}
 	t := newTextSink(w, o, frames, stdout)
 	if o.passthrough && o.Named() {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -94,26 +95,23 @@ func TestText(t *testing.T) {
 			says:  "1 record unreadable (empty), the first at <stdin>:2"},
 		{name: "strict", args: []string{"--strict", "-q"}, stdin: "~m#AAA=\n" + readmeLine + "\n", code: 1,
 			want: "~m#AAA= [unreadable: bit 0, length: says 0: lws had no room for the metadata of this allocation [empty, BT-BLOB-4]]\n" + readmeDecoded + "\n"},
-		{name: "encode", args: []string{"--encode"}, stdin: "x " + readmeDecoded + " y\n", want: readmeLine + "\n"},
-		{name: "encode in place", args: []string{"--encode", "--passthrough"}, stdin: "x " + readmeDecoded + " y\n", want: "x " + readmeLine + " y\n"},
 		{name: "lost bits, marked", stdin: lossy + "\n", want: wideDecoded + " [lost: 0]\n",
 			says: "the encoder kept only the low 31 bits of 1 of 2 addresses: 0 recovered, 1 lost; give --maps"},
 		{name: "an encoder that keeps all", args: []string{"--machine", "exact64"}, stdin: lossy + "\n", want: wideDecoded + "\n"},
 		{name: "lost bits, recovered", args: []string{"--maps", maps}, stdin: lossy + "\n",
 			want: "~b#size: 8, 0x7f2b1234567c 0x406651 [inferred: 0]\n   0 ~0x7f2b1234567c ?? in libx.so+0x667c\n   1  0x406651 ?? in app+0x6651\n",
 			says: "1 recovered, 0 lost"},
-		{name: "nothing to read", stdin: "no records\n", code: 2, says: "no records in 11 bytes: looked for ~m# and ~b#"},
+		{name: "nothing to read", stdin: "no records\n", code: 2, says: "no records in 11 bytes: looked for ~m#, ~b#, ~p#"},
 		{name: "nothing readable", stdin: "~m#AAA=\n", code: 2, want: "~m#AAA= [unreadable: bit 0, length: says 0: lws had no room for the metadata of this allocation [empty, BT-BLOB-4]]\n",
 			says: "the only record could not be read"},
 		{name: "no such file", args: []string{"/no/such.log"}, code: 2, says: "/no/such.log"},
 		{name: "no such ELF file", args: []string{"-e", "/no/app"}, stdin: readmeLine, code: 2, says: "-e /no/app: no such file"},
 		{name: "not an ELF file", args: []string{"-e", maps}, stdin: readmeLine, code: 2, says: `starts with "7f2b", expected "\x7fELF"`},
 		{name: "bad map", args: []string{"--maps", tempFile(t, "bad", "x\n")}, stdin: readmeLine, code: 2, says: "bad:1: expected START-END"},
-		{name: "bad format", args: []string{"--format", "xml"}, code: 2, says: `--format "xml", expected text, addr2line, jsonl`},
+		{name: "bad format", args: []string{"--format", "xml"}, code: 2, says: `--format "xml", expected text, jsonl`},
 		{name: "bad machine", args: []string{"--machine", "wrap"}, code: 2, says: "is none of exact32"},
 		{name: "bad regex", args: []string{"--hide", "("}, code: 2, says: `--hide "(": error parsing regexp`},
 		{name: "what does not go together", args: []string{"--passthrough", "-F", "jsonl"}, code: 2, says: "--passthrough goes with --format text only"},
-		{name: "addr2line without a file", args: []string{"-F", "addr2line"}, code: 2, says: "needs an ELF file"},
 		{name: "unknown flag", args: []string{"--frobnicate"}, code: 2, says: "unknown flag: --frobnicate"},
 	} {
 		out, errs, code := command(c.stdin, c.args...)
@@ -206,7 +204,7 @@ func TestPassthroughKeepsTheLog(t *testing.T) {
 	}
 	text := pure.String()
 	decoded, _, _ = command(text, "--passthrough", "-q")
-	again, _, _ := command(decoded, "--passthrough", "-q", "--encode", "--machine", "wrap32")
+	again := encoded(t, decoded)
 	if strings.Contains(again, "~b#") || again != text {
 		i := 0
 		for i < min(len(again), len(text)) && again[i] == text[i] {
@@ -214,6 +212,31 @@ func TestPassthroughKeepsTheLog(t *testing.T) {
 		}
 		t.Errorf("encoding gives another log from byte %d of %d: %q, want %q", i, len(text), tail(again, i), tail(text, i))
 	}
+}
+
+// encoded returns a log with its ~b# records as ~m# records of a 32-bit machine.
+func encoded(t *testing.T, log string) string {
+	r, err := heaplog.Open(t.Context(), heaplog.Stream(strings.NewReader(log), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var out []byte
+	for it, err := range r.Items() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if it.Kind != heaplog.Decoded {
+			out = append(out, it.Text...)
+			continue
+		}
+		blob, err := codec.AppendBlob(nil, it.Stack, codec.MachineWrap32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = codec.AppendLine(out, blob)
+	}
+	return string(out)
 }
 
 func tail(s string, i int) string { return s[min(i, len(s)):min(i+60, len(s))] }
@@ -320,54 +343,6 @@ func TestExample(t *testing.T) {
 	}
 	if !strings.Contains(errs, "load base 0x") {
 		t.Errorf("stderr %q does not say the load base", errs)
-	}
-}
-
-// With -a -f -p -i -C -s in every combination, what addr2line prints.
-func TestFlagsOfAddr2line(t *testing.T) {
-	cmdtest.Need(t, "addr2line", "g++")
-	exe := filepath.Join(t.TempDir(), "prog")
-	src := filepath.Join("..", "..", "symbol", "testdata", "src", "prog.cc")
-	// At -O0 addr2line and we name everything alike; symbol's tests tell of the rest.
-	if out, err := exec.Command("g++", "-g", "-O0", "-no-pie", "-o", exe, src).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	nm, err := exec.Command("nm", "--defined-only", exe).Output()
-	if err != nil {
-		t.Skip("nm is not installed")
-	}
-	var pcs []string
-	for l := range strings.Lines(string(nm)) {
-		f := strings.Fields(l)
-		if len(f) == 3 && strings.HasPrefix(f[2], "_ZN6shapes") && strings.ContainsAny(f[1], "tTwW") {
-			var pc uint64
-			fmt.Sscanf(f[0], "%x", &pc)
-			pcs = append(pcs, fmt.Sprintf("%#x", pc+9))
-		}
-	}
-	pcs = append(pcs, "0x10")
-	if len(pcs) < 12 {
-		t.Fatalf("only %d addresses", len(pcs))
-	}
-	record := "~b#size: 1, " + strings.Join(pcs[:min(len(pcs), 32)], " ")
-	for set := range 64 {
-		if set%5 != 3 && set != 63 && !cmdtest.Full() {
-			continue // each flag on and off, with each other one on and off
-		}
-		args := []string{}
-		for i, f := range []string{"-a", "-f", "-p", "-i", "-C", "-s"} {
-			if set>>i&1 == 1 {
-				args = append(args, f)
-			}
-		}
-		want, err := exec.Command("addr2line", append(append([]string{"-e", exe}, args...), pcs[:min(len(pcs), 32)]...)...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, errs, code := command(record, append([]string{"-q", "-F", "addr2line", "--adjust", "none", "-e", exe}, args...)...)
-		if code != 0 || got != string(want) {
-			t.Errorf("%v: exit code %d, %s\ngot\n%.400s\nwant\n%.400s", args, code, errs, got, want)
-		}
 	}
 }
 

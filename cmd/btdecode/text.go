@@ -28,7 +28,6 @@ type textSink struct {
 	file        func(path string) string
 	frames      *frames
 	color       palette
-	moved       bool // addresses are not those of the records (-j)
 	stack       codec.Stack
 	buf         []byte
 	below       []byte // frames to write after the end of the log's line
@@ -39,7 +38,7 @@ type textSink struct {
 }
 
 func newTextSink(w *bufio.Writer, o *options, f *frames, stdout io.Writer) *textSink {
-	t := &textSink{w: w, passthrough: o.passthrough, moved: o.Section != "", file: o.file, frames: f}
+	t := &textSink{w: w, passthrough: o.passthrough, file: o.file, frames: f}
 	f.render = t.render
 	if o.color == "always" || o.output == "" && cli.Color(o.color, stdout) {
 		t.color = newPalette()
@@ -65,7 +64,7 @@ func (t *textSink) record(it *heaplog.Item) error {
 func (t *textSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
 	var states [3]uint32 // by state: set of frame numbers
 	s := it.Stack
-	if s == nil || s.Marks.Lossy != 0 || t.moved {
+	if s == nil || s.Marks.Lossy != 0 {
 		s = &t.stack
 		s.Size, s.PCs = a.Bytes, s.PCs[:0]
 		for i, addr := range a.Stack {

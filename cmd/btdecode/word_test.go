@@ -59,7 +59,7 @@ func TestELFOfAnotherWord(t *testing.T) {
 		"markup":                     {narrow, fmt.Sprintf(markup, "0x7f0000400000") + high, nil, "64-bit machine (its memory map has addresses over 32 bits)"},
 		"--maps":                     {narrow, high, []string{"--maps", maps}, "64-bit machine (its memory map has addresses over 32 bits)"},
 		"addresses":                  {narrow, high + high + high, nil, "64-bit machine (all addresses up to <stdin>:3 are over 32 bits)"},
-		"--machine":                  {narrow, low, []string{"--machine", "wrap64"}, "64-bit machine (--machine wrap64)"},
+		"--machine":                  {narrow, low, []string{"--machine", "wrap64"}, "64-bit machine (machine wrap64)"},
 		"w=32, and so is the file":   {narrow, "~h#boot w=32\n" + low, nil, ""},
 		"w=64, and so is the file":   {wide, "~h#boot w=64\n" + low + high, nil, ""},
 		"not said":                   {narrow, low, nil, ""},

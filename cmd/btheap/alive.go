@@ -29,7 +29,7 @@ func (l *leaks) findAlive() (list []aliveBlock, err error) {
 	}
 	b := heap.NewBuilder(0)
 	var before, now map[uint64]aliveBlock
-	addresses := false
+	addresses, boot := false, 0
 	for it, err := range l.reader.Items() {
 		switch {
 		case err != nil:
@@ -37,9 +37,10 @@ func (l *leaks) findAlive() (list []aliveBlock, err error) {
 				return nil, fmt.Errorf("%w (--alive reads the log twice)", err)
 			}
 			continue
-		case it.Kind == heaplog.Mark && it.Header.Verb == codec.VerbBoot:
-			before, now = nil, nil
-		case it.Kind == heaplog.Mark && it.Header.Verb == codec.VerbBegin:
+		case it.Boot != boot:
+			before, now, boot = nil, nil, it.Boot
+		}
+		if it.Kind == heaplog.Mark && it.Header.Verb == codec.VerbBegin {
 			if len(now) > 0 {
 				before = now
 			}

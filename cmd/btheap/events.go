@@ -6,11 +6,11 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/table"
 	heap "github.com/lwsbt/lwsbt/profile"
@@ -103,15 +103,46 @@ func (s *session) writeEvents(w io.Writer, rows int, order string) error {
 	return nil
 }
 
+// instant is a moment of a recording: a time since the boot, or atPeak or atEnd.
+type instant time.Duration
+
+const (
+	atPeak instant = -1 - iota // when the most bytes were live
+	atEnd                      // after the last event
+)
+
 // momentOf returns the allocations that were live at a moment.
-func momentOf(r *heap.Replay, at heaplog.Instant) *heap.Dump {
+func momentOf(r *heap.Replay, at instant) *heap.Dump {
 	switch at {
-	case heaplog.Peak:
+	case atPeak:
 		return r.Peak()
-	case heaplog.End:
+	case atEnd:
 		return r.End()
 	}
 	return r.At(0)
+}
+
+// readMoment reads the events of the logs. The only dump is what was live at the moment of --at.
+func (s *session) readMoment() error {
+	s.replay = heap.NewReplay(max(0, time.Duration(*s.moment)))
+	for e, err := range s.reader.Events() {
+		if err != nil {
+			if err := s.out.Add(err); err != nil {
+				return err
+			}
+		} else if !s.replay.Add(*e) && s.badFree.Line == 0 {
+			s.badFree = s.reader.Summary().At
+		}
+	}
+	s.outcome = s.out.End()
+	switch {
+	case s.outcome != nil && cli.Code(s.outcome) != cli.Short:
+		return s.outcome
+	case s.replay.Totals().Events == 0:
+		return fmt.Errorf("--at: the log has no events (~e# lines)")
+	}
+	s.dumps = []*heap.Dump{momentOf(s.replay, *s.moment)}
+	return nil
 }
 
 // summary writes the totals of the whole recording.
@@ -125,8 +156,8 @@ func (s *session) summary(w io.Writer) {
 		cli.Number(e.Temporary.Count), percent(e.Temporary.Count, e.Total.Count))
 	if n := e.UnknownFrees + e.DoubleFrees; n > 0 {
 		first := ""
-		if places := s.reader.Summary().BadFrees; len(places) > 0 { // none for a block that stays where it is when moved
-			first = fmt.Sprintf("; the first at %v", places[0])
+		if s.badFree.Line > 0 { // none for a block that stays where it is when moved
+			first = fmt.Sprintf("; the first at %v", s.badFree)
 		}
 		fmt.Fprintf(w, "%s of addresses that are not allocated: %s freed before, %s unknown%s\n",
 			cli.Count(n, "free"), cli.Number(e.DoubleFrees), cli.Number(e.UnknownFrees), first)

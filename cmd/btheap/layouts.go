@@ -27,10 +27,9 @@ type layouts struct {
 	declared regions // heap= of the boot, or --space
 	inferred regions // of the blocks of the boot so far
 	heap     heap.Heap
-	now      *moment             // the open dump
-	gap      uint64              // smallest gap between two blocks in this boot
-	seen     map[uint64]struct{} // addresses of blocks of an implicit dump
-	events   int64               // events in the log
+	now      *moment // the open dump
+	gap      uint64  // smallest gap between two blocks in this boot
+	events   int64   // events in the log
 	moments  []*moment
 	shown    *mapped // of the moment to report on
 	of       *moment
@@ -38,18 +37,17 @@ type layouts struct {
 
 // moment is a dump, or the live blocks at a moment of a recording with events.
 type moment struct {
-	number   int // from 1
-	boot     int
-	time     time.Duration
-	timed    bool
-	live     bool // it is not a dump
-	diff     bool // the log has only the changes
-	implicit bool // it has no ~h#begin
-	blocks   []placed
-	heap     heap.Heap
-	m        mapped // without lists
-	holes    int
-	known    bool // the blocks have addresses
+	number int // from 1
+	boot   int
+	time   time.Duration
+	timed  bool
+	live   bool // it is not a dump
+	diff   bool // the log has only the changes
+	blocks []placed
+	heap   heap.Heap
+	m      mapped // without lists
+	holes  int
+	known  bool // the blocks have addresses
 }
 
 // name returns the name of a moment.
@@ -67,7 +65,6 @@ func (x *moment) name() string {
 // with the errors of a pass, and returns the errors that end the pass.
 func (m *layouts) read(r *heaplog.Reader, fail func(error) error) error {
 	m.gap = math.MaxUint64
-	boot := 1
 	for it, err := range r.Items() {
 		if err != nil {
 			if err := fail(err); err != nil {
@@ -77,17 +74,16 @@ func (m *layouts) read(r *heaplog.Reader, fail func(error) error) error {
 		}
 		switch it.Kind {
 		case heaplog.Mark:
-			if it.Header.Verb == codec.VerbBoot && (len(m.moments) > 0 || m.now != nil) {
-				boot++
-			}
-			m.mark(it.Header, boot)
+			m.mark(it)
 		case heaplog.Event:
 			m.events++
 		case heaplog.PathEvents:
 			m.events += int64(len(it.Events))
 		default:
 			for b := range blocksOf(it, m.builder) {
-				m.block(b, boot)
+				x := m.dump(it)
+				x.known = true
+				x.blocks = append(x.blocks, b)
 			}
 		}
 	}
@@ -151,8 +147,8 @@ func (m *layouts) readEvents(r *heaplog.Reader, fail func(error) error) error {
 func copyPath(b *heap.Builder, p heap.Path) heap.Path { return b.Path(p.Append(nil)) }
 
 // mark processes a header line.
-func (m *layouts) mark(h *codec.Header, boot int) {
-	switch h.Verb {
+func (m *layouts) mark(it *heaplog.Item) {
+	switch h := it.Header; h.Verb {
 	case codec.VerbBoot:
 		m.end()
 		m.inferred, m.heap, m.gap = nil, heap.Heap{}, math.MaxUint64
@@ -164,44 +160,36 @@ func (m *layouts) mark(h *codec.Header, boot int) {
 			}
 		}
 	case codec.VerbBegin:
-		m.end()
-		m.now = &moment{number: len(m.moments) + 1, boot: boot}
+		x := m.dump(it)
 		if us, ok := h.Uint("t"); ok && us < 1<<53 {
-			m.now.time, m.now.timed = time.Duration(us)*time.Microsecond, true
+			x.time, x.timed = time.Duration(us)*time.Microsecond, true
 		}
 		kind, _ := h.Get("k")
-		m.now.diff = kind == "diff"
+		x.diff = kind == "diff"
 	case codec.VerbEnd:
 		m.end()
 	case codec.VerbHeap:
-		number := func(key string) uint64 { v, _ := h.Uint(key); return v }
-		m.heap = heap.Heap{Known: true, Size: number("size"), Free: number("free"), Largest: number("largest"), Min: number("min")}
-		if m.now == nil && len(m.moments) > 0 && m.moments[len(m.moments)-1].boot == boot && !m.moments[len(m.moments)-1].heap.Known {
-			m.moments[len(m.moments)-1].heap = m.heap
+		m.heap = *it.Heap
+		if m.now == nil && len(m.moments) > 0 {
+			if x := m.moments[len(m.moments)-1]; x.boot == it.Boot && !x.heap.Known {
+				x.heap = m.heap
+			}
 		}
 	}
 }
 
-// block adds a block. Without ~h#begin, a dump begins where an address is repeated.
-func (m *layouts) block(b placed, boot int) {
-	if _, again := m.seen[b.addr]; m.now == nil || m.now.implicit && again {
+// dump returns the dump of an item, which ends the dump before.
+func (m *layouts) dump(it *heaplog.Item) *moment {
+	if m.now == nil || m.now.number != it.Dump {
 		m.end()
-		m.now = &moment{number: len(m.moments) + 1, boot: boot, implicit: true}
+		m.now = &moment{number: it.Dump, boot: it.Boot}
 	}
-	if m.now.implicit {
-		if m.seen == nil {
-			m.seen = map[uint64]struct{}{}
-		}
-		m.seen[b.addr] = struct{}{}
-	}
-	m.now.known = true
-	m.now.blocks = append(m.now.blocks, b)
+	return m.now
 }
 
 // end ends the open dump. It keeps only the sums of dumps that are not reported.
 func (m *layouts) end() {
 	x := m.now
-	m.seen = nil
 	if m.now = nil; x == nil {
 		return
 	}

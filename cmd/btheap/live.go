@@ -16,6 +16,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cli/logflags"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
@@ -113,6 +114,8 @@ func (l *live) run(c *cobra.Command, args []string) error {
 	if u := s.reader.Summary().Undecided; u != "" {
 		if !s.Quiet { // a note has reported it
 			u = "the dumps cannot be told apart: give --split REGEX"
+		} else {
+			u += "; " + logflags.SplitHint
 		}
 		return errors.New(u)
 	}

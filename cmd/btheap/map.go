@@ -65,6 +65,7 @@ func (m *heapMap) read() error {
 	if from != to {
 		return cli.BadArgsf("--dump %s, expected one dump", m.Dump)
 	}
+	m.ReadAll() // the picture needs heap= of the boot, and the table the other dumps
 	if err := m.open(heaplog.NamesFirst()); err != nil {
 		return err
 	}
@@ -84,11 +85,11 @@ func (m *heapMap) read() error {
 
 // choose checks that there is a moment to report on.
 func (m *heapMap) choose() error {
-	if m.layouts.shown == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.heap.Known }) {
-		if from, _ := m.Selected(); from > len(m.moments) {
-			return cli.Usagef("--dump %d: the log has %d", from, len(m.moments))
-		}
-		return cli.Usagef("no dump has addresses of blocks, nor ~h#heap")
+	switch {
+	case m.pick > len(m.moments):
+		return cli.Usagef("--dump %d: the log has %d", m.pick, len(m.moments))
+	case m.layouts.shown == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.heap.Known }):
+		return cli.Usagef("the log has neither block addresses nor ~h#heap lines")
 	}
 	return nil
 }

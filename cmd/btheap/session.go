@@ -33,7 +33,8 @@ type session struct {
 	noFold   bool
 	folds    bool // the command has --no-fold
 
-	moment  *heaplog.Instant // of --at, nil if it is not given
+	moment  *instant      // of --at, nil if it is not given
+	badFree heaplog.Place // of the first event that frees a block that is not live
 	w       heap.Weight
 	c       *cobra.Command
 	files   []string // arguments that are logs or profiles
@@ -150,18 +151,18 @@ func (s *session) check(by heap.Granularity) (err error) {
 }
 
 // parseMoment reads "peak", "end", or a time such as "2.5s".
-func parseMoment(s string) (*heaplog.Instant, error) {
-	at := heaplog.End
+func parseMoment(s string) (*instant, error) {
+	at := atEnd
 	switch s {
 	case "end":
 	case "peak":
-		at = heaplog.Peak
+		at = atPeak
 	default:
 		d, err := time.ParseDuration(s)
 		if err != nil || d < 0 {
 			return nil, fmt.Errorf("%q, expected peak, end, or a time such as 2.5s", s)
 		}
-		at = heaplog.Instant(d)
+		at = instant(d)
 	}
 	return &at, nil
 }
@@ -284,12 +285,11 @@ func (s *session) read() error {
 	case profiles != nil:
 		return s.readProfiles(profiles)
 	}
-	var options []heaplog.Option
-	if s.moment != nil {
-		options = append(options, heaplog.Moment(*s.moment))
-	}
-	if err := s.open(options...); err != nil {
+	if err := s.open(); err != nil {
 		return err
+	}
+	if s.moment != nil {
+		return s.readMoment()
 	}
 	return s.readDumps()
 }
@@ -314,7 +314,10 @@ func (s *session) readDumps() error {
 	}
 	s.status.show("")
 	s.replay = s.reader.Replay()
-	s.dumps = append(s.dumps, s.latest.choose(s.replay, s.moment == nil)...)
+	if list := s.reader.Summary().BadFrees; len(list) > 0 {
+		s.badFree = list[0]
+	}
+	s.dumps = append(s.dumps, s.latest.choose(s.replay)...)
 	s.outcome = s.out.End()
 	if s.outcome != nil && cli.Code(s.outcome) != cli.Short && !(s.listed && len(s.dumps) > 0) {
 		return s.outcome
@@ -325,6 +328,8 @@ func (s *session) readDumps() error {
 	if u := s.reader.Summary().Undecided; u != "" && s.Dump == "" && !s.adds {
 		if !s.Quiet { // a note has reported it
 			u = "the dumps cannot be told apart: give --split REGEX"
+		} else {
+			u += "; " + logflags.SplitHint
 		}
 		return fmt.Errorf("%s, or --dump all to report on their sum", u)
 	}
@@ -347,9 +352,9 @@ func (l *latest) add(d *heap.Dump) {
 	l.before, l.last = l.last, d
 }
 
-// choose returns the last steady dump. If peak is set and the recording has only events and
+// choose returns the last steady dump. If the recording has only events and
 // dumps at exits, it returns the live blocks at the peak.
-func (l *latest) choose(replay *heap.Replay, peak bool) []*heap.Dump {
+func (l *latest) choose(replay *heap.Replay) []*heap.Dump {
 	list := slices.DeleteFunc([]*heap.Dump{l.steady, l.before, l.last}, func(d *heap.Dump) bool { return d == nil })
 	if len(list) == 0 {
 		return nil
@@ -357,7 +362,7 @@ func (l *latest) choose(replay *heap.Replay, peak bool) []*heap.Dump {
 	i, reason := heap.Steady(list...)
 	l.reason = reason
 	events := replay != nil && list[i].Line == 0 // the blocks that are live after the last event
-	if peak && replay != nil && (events || i == len(list)-1 && reason != "") {
+	if replay != nil && (events || i == len(list)-1 && reason != "") {
 		l.reason = "peak"
 		return []*heap.Dump{replay.Peak()}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cli/logflags"
 	"github.com/lwsbt/lwsbt/stats"
 )
 
@@ -35,6 +36,13 @@ type gathered struct {
 	headers bool     // the log has ~h# lines, which lws does not write
 	memory  []byte   // of inMemory
 	broken  []string // logs that could not be read to their end, and why
+	names   map[address]string
+}
+
+// address is an address in a record.
+type address struct {
+	pc    uint64
+	lossy bool // only the low 31 bits of pc are known
 }
 
 func (r *reporter) newGathered() *gathered {
@@ -42,7 +50,17 @@ func (r *reporter) newGathered() *gathered {
 	if r.given != nil {
 		word = r.given.Word()
 	}
-	return &gathered{dump: stats.NewCollector(word)}
+	return &gathered{dump: stats.NewCollector(word), names: map[address]string{}}
+}
+
+// name keeps the function of each address of a record. For inlined calls it is the outermost
+// function, which has the frame.
+func (g *gathered) name(it *heaplog.Item) {
+	for i, a := range it.Allocs[0].Stack {
+		if frames := a.Frames(); len(frames) > 0 {
+			g.names[address{it.Stack.PCs[i], it.Stack.Marks.Lossy>>i&1 != 0}] = frames[len(frames)-1].Name
+		}
+	}
 }
 
 // add adds a record. blob is nil if the record has none. memory is the blob in the device's
@@ -93,26 +111,16 @@ func (g *gathered) addPaths(it *heaplog.Item) {
 	}
 }
 
-// open opens the logs. With --follow, the last one is followed.
+// open opens the logs. It opens ELF files only if the report needs the names of functions.
 func (r *reporter) open() (*heaplog.Reader, error) {
-	options := []heaplog.Option{heaplog.Unnamed()}
-	for i, path := range r.args {
-		switch {
-		case r.follow && i == len(r.args)-1:
-			options = append(options, heaplog.Follow(path), heaplog.Refresh(refresh))
-		case path == cli.Stdio:
-			options = append(options, heaplog.Stream(r.stdin, "<stdin>"))
-		default:
-			options = append(options, heaplog.Files(path))
-		}
+	var more []heaplog.Option
+	if !r.Named() {
+		more = append(more, heaplog.Unnamed())
 	}
-	if r.bare {
-		options = append(options, heaplog.Bare())
+	if r.Follow {
+		more = append(more, heaplog.Refresh(refresh))
 	}
-	if r.given != nil {
-		options = append(options, heaplog.Machine(*r.given))
-	}
-	return heaplog.Open(r.ctx, options...)
+	return r.Open(r.ctx, r.args, r.stdin, more...)
 }
 
 // refresh is the silence of a followed log after which a due report is written.
@@ -122,8 +130,6 @@ const refresh = 50 * time.Millisecond
 // kept for the end of the report. each, if not nil, is called after each record, and
 // when a followed log has no more records for now.
 func (r *reporter) read(g *gathered, log *heaplog.Reader, each func() error) error {
-	progress := newProgress(r.stderr)
-	defer progress.done()
 	defer func() { g.summary = log.Summary() }()
 	file, before := "", uint64(0) // records before the file
 	for it, err := range log.Items() {
@@ -149,15 +155,15 @@ func (r *reporter) read(g *gathered, log *heaplog.Reader, each func() error) err
 			g.addPaths(it)
 		case heaplog.Idle:
 		default:
-			if it.Err != nil && r.strict {
+			if it.Err != nil && r.Strict {
 				return cli.Shortf("%v: %v", it.Place, it.Err)
 			}
 			if it.Err == nil {
 				g.add(it.Stack, it.Blob, g.inMemory(it), it.Text)
+				if r.Named() {
+					g.name(it)
+				}
 			}
-		}
-		if now := time.Now(); progress.due(now) {
-			progress.show(now, log.Summary())
 		}
 		if each != nil {
 			if err := each(); err != nil {
@@ -249,45 +255,40 @@ func (g *gathered) machine(given *codec.Machine) (m codec.Machine, sure bool) {
 	return g.infer.Machine()
 }
 
-func (r *reporter) report(g *gathered) (*stats.Report, error) {
-	m, sure := g.machine(r.given)
+// report returns the report for a machine, which is inferred if given is nil.
+func (r *reporter) report(g *gathered, given *codec.Machine) *stats.Report {
+	m, sure := g.machine(given)
 	data := g.dump
 	evidence := g.infer.Evidence()
 	if r.addr != nil {
 		data, m = g.dump.Rebased(m, *r.addr)
 		evidence = append(evidence, fmt.Sprintf("addresses moved to %#x, blobs as lws would write them there", *r.addr))
 	}
-	o := stats.Options{Log: g.log(), Machine: m, Given: r.given != nil, Sure: sure,
+	o := stats.Options{Log: g.log(), Machine: m, Given: given != nil, Sure: sure,
 		Evidence: evidence, CapturedPre: r.pre, CapturedPost: r.post}
 	if g.headers && r.captured == "" {
 		o.CapturedPre, o.CapturedPost = 0, 0 // the default of device/
 	}
-	if r.names.given() && r.addr == nil {
-		word, by := 0, ""
-		if r.given != nil || sure && m.Word() == 64 { // 32 bits can be a 64-bit program at low addresses
-			word, by = m.Word(), "machine "+m.String()
-		}
-		n, err := r.names.open(g.dump, word, by)
-		if err != nil {
-			return nil, err
-		}
-		defer n.close()
-		o.Name = n.name
-		if re := r.names.hidden; re != nil {
+	if r.Named() && r.addr == nil {
+		o.Name = func(pc uint64, lossy bool) string { return g.names[address{pc, lossy}] }
+		if re := r.Filter.Hide; re != nil {
 			o.Hidden = func(pc uint64, lossy bool) bool {
-				name := n.name(pc, lossy)
+				name := o.Name(pc, lossy)
 				return name != "" && re.MatchString(name)
 			}
 		}
 	}
-	return data.Report(o), nil
+	return data.Report(o)
 }
 
 func (r *reporter) reportLogs() error {
 	g := r.newGathered()
 	for _, path := range r.args {
-		if path == cli.Stdio {
+		switch {
+		case path == cli.Stdio:
 			path = "<stdin>"
+		case logflags.IsRecord(path):
+			path = "<arguments>"
 		}
 		g.files = append(g.files, path)
 	}
@@ -297,19 +298,16 @@ func (r *reporter) reportLogs() error {
 	}
 	defer log.Close()
 	var each func() error
-	if r.follow {
+	if r.Follow {
 		each = r.reportEachInterval(g, log)
 	}
 	if err := r.read(g, log, each); err != nil {
 		return err
 	}
-	if err := g.something(r.bare); err != nil {
+	if err := g.something(r.Bare); err != nil {
 		return err
 	}
-	rep, err := r.report(g)
-	if err != nil {
-		return err
-	}
+	rep := r.report(g, r.given)
 	if err := r.write(r.stdout, rep, rep.Sections()); err != nil {
 		return err
 	}
@@ -329,10 +327,8 @@ func (r *reporter) reportEachInterval(g *gathered, log *heaplog.Reader) func() e
 		}
 		reported = g.dump.Records()
 		g.summary = log.Summary()
-		rep, err := r.report(g)
-		if err == nil {
-			err = r.write(r.stdout, rep, rep.Sections())
-		}
+		rep := r.report(g, r.given)
+		err := r.write(r.stdout, rep, rep.Sections())
 		if err == nil && r.format != "json" {
 			_, err = io.WriteString(r.stdout, "\n")
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cli/logflags"
 	"github.com/lwsbt/lwsbt/stats"
 )
 
@@ -38,7 +39,9 @@ func newCommand() *cobra.Command {
 other encodings would take, where each bit goes, and which SNIP_PRE and
 SNIP_POST to set: how many frames lws leaves out at the inner and the outer end
 of each stack. A FILE may be compressed by gzip, zstd or xz; - is standard
-input. With --model, btstats reports on synthetic stacks instead.`,
+input. The machine that encoded the log is inferred, unless --machine names it:
+exact32, exact64, wrap32, wrap64, zero32 or zero64. With --model, btstats
+reports on synthetic stacks instead.`,
 		Example: `btstats --captured 2,1 serial.log
 btstats -e app.elf --hide '^(lws_|_lws_)' --section snip serial.log
 btstats --model cortex-m,x86_64-pie --section models`,
@@ -61,22 +64,18 @@ btstats --model cortex-m,x86_64-pie --section models`,
 
 // config holds the values of the flags.
 type config struct {
+	logflags.Flags
 	format   string
-	machine  string
 	rebase   string
 	captured string
 	sections []string
-	names    nameFlags
-	bare     bool
-	strict   bool
-	follow   bool
 	interval time.Duration
 	models   []string
 	stacks   int
 	seed     uint64
 
-	given *codec.Machine
-	addr  *uint64
+	given *codec.Machine // of --machine
+	addr  *uint64        // of --rebase
 	pre   int
 	post  int
 	args  []string
@@ -93,17 +92,12 @@ func (c *config) addFlags(root *cobra.Command) {
 		f.StringSliceVar(&c.sections, "section", nil, "print only sections `NAME,...` of dump, compression, bits, snip, overhead, paths, and with --model also models (default: all)")
 	})
 	group("Dump", func(f *pflag.FlagSet) {
-		f.StringVar(&c.machine, "machine", "", "`NAME` of the machine that encoded the dump: exact32 exact64 wrap32 wrap64 zero32 zero64 (default: inferred from the dump)")
 		f.StringVar(&c.captured, "captured", "", "`PRE,POST`: the SNIP_PRE and SNIP_POST that the dump was captured with, or skip and post of device/ (default: 2,1, or 0,0 for device/)")
 		f.StringVar(&c.rebase, "rebase", "", "report on the dump as it would be with the program loaded at `ADDRESS`")
-		f.BoolVar(&c.bare, "bare", false, "read lines of base64 without ~m# as records, too")
-		f.BoolVar(&c.strict, "strict", false, "stop with exit code 1 at the first record that cannot be read")
-		f.BoolVarP(&c.follow, "follow", "f", false, "go on reading as the last FILE grows, with a report each interval, until interrupted")
 		f.DurationVar(&c.interval, "interval", 5*time.Second, "`TIME` between reports with --follow")
 	})
-	group("Symbols, for the advice on SNIP_PRE and SNIP_POST", func(f *pflag.FlagSet) {
-		c.names.add(f)
-	})
+	c.Add(root, "Dump", "machine", "bare", "strict", "follow")
+	c.Add(root, "Symbols, for the advice on SNIP_PRE and SNIP_POST", "exe", "maps", "debug-dir", "hide")
 	group("Synthetic stacks", func(f *pflag.FlagSet) {
 		f.StringSliceVar(&c.models, "model", nil, "report on address spaces `NAME,...`, or all")
 		f.IntVar(&c.stacks, "stacks", 20000, "make `N` stacks for each model")
@@ -119,11 +113,10 @@ func (c *config) check(flags *pflag.FlagSet, args []string) error {
 	default:
 		return fmt.Errorf("--format %q: expected table, markdown, csv or json", c.format)
 	}
-	if c.machine != "" {
-		m, err := codec.ParseMachine(c.machine)
-		if err != nil {
-			return fmt.Errorf("--machine: %w", err)
-		}
+	if err := c.Flags.Check(args); err != nil {
+		return err
+	}
+	if m, given := c.CodecMachine(); given {
 		c.given = &m
 	}
 	if c.rebase != "" {
@@ -139,9 +132,6 @@ func (c *config) check(flags *pflag.FlagSet, args []string) error {
 	c.post, err2 = strconv.Atoi(post)
 	if !ok || err1 != nil || err2 != nil || c.pre < 0 || c.post < 0 || c.pre > 255 || c.post > 255 {
 		return fmt.Errorf("--captured %q: expected SNIP_PRE,SNIP_POST, such as 2,1", c.captured)
-	}
-	if err := c.names.check(); err != nil {
-		return err
 	}
 	for _, name := range c.sections {
 		if name == "memory" {
@@ -203,19 +193,15 @@ func (c *config) checkMode(changed func(flag string) bool) error {
 	switch {
 	case len(c.args) == 0:
 		return errors.New("expected a FILE, or - for standard input")
-	case slices.Contains(c.args, ""):
-		return errors.New("the name of a FILE is empty")
-	case c.follow && c.args[len(c.args)-1] == cli.Stdio:
-		return errors.New("--follow needs a FILE: standard input is read to its end anyway")
-	case c.follow && c.rebase != "":
+	case c.Follow && c.rebase != "":
 		return errors.New("--follow and --rebase exclude each other")
-	case c.follow && c.interval <= 0:
+	case c.Follow && c.interval <= 0:
 		return fmt.Errorf("--interval %v: expected more than 0", c.interval)
-	case !c.follow && changed("interval"):
+	case !c.Follow && changed("interval"):
 		return errors.New("--interval has no effect without --follow")
-	case changed("debug-dir") && !c.names.given():
+	case changed("debug-dir") && !c.Named():
 		return errors.New("--debug-dir needs an ELF file (--exe)")
-	case changed("hide") && !c.names.given():
+	case changed("hide") && !c.Named():
 		return errors.New("--hide needs the names of functions: give an ELF file (--exe)")
 	}
 	return nil
@@ -224,7 +210,7 @@ func (c *config) checkMode(changed func(flag string) bool) error {
 // report runs the command after the flags were checked.
 func (c *config) report(cmd *cobra.Command) error {
 	ctx, stop := context.Background(), context.CancelFunc(func() {})
-	if c.follow {
+	if c.Follow {
 		ctx, stop = cli.Interruptible(ctx)
 	}
 	defer stop()

@@ -20,7 +20,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -150,13 +149,13 @@ func TestExitCodes(t *testing.T) {
 		{"--model cortex-m GOOD", "", 2, "expected no FILE"},
 		{"--model x86_64-pie --machine exact32", "", 2, "expected at most 32 bits on exact32"},
 		{"--model cortex-m --stacks 0", "", 2, "--stacks 0"},
-		{"--follow -", "", 2, "standard input"},
+		{"--follow -", "", 2, "--follow needs one log FILE"},
 		{"--follow --interval 0 GOOD", "", 2, "--interval 0s"},
 		{"compare GOOD MORE", "", 2, "was replaced by btheap diff A B"},
 		{"--section memory GOOD", "", 2, "was replaced by btheap top FILE"},
 		{"--hide lws GOOD", "", 2, "--hide needs the names of functions"},
 		{"--debug-dir . GOOD", "", 2, "--debug-dir needs an ELF file"},
-		{"--exe nosuch.elf --hide ( GOOD", "", 2, "--hide \"(\": error parsing regexp"},
+		{"--exe nosuch.elf --hide ( GOOD", "", 2, "error parsing regexp"},
 		{"--exe nosuch.elf GOOD", "", 2, "nosuch.elf: no such file"},
 		{"--interval 1s GOOD", "", 2, "--interval has no effect without --follow"},
 		{"--model cortex-m --interval 1s", "", 2, "--interval has no effect with --model"},
@@ -289,30 +288,6 @@ func TestFollow(t *testing.T) {
 		t.Fatal("did not end when interrupted")
 	}
 	wait(4)
-}
-
-func TestProgress(t *testing.T) {
-	var terminal bytes.Buffer
-	p := newProgress(&terminal)
-	if p.due(p.start.Add(time.Hour)) {
-		t.Error("due where there is no terminal")
-	}
-	p.out = &terminal
-	if p.done(); p.due(p.start.Add(900*time.Millisecond)) || terminal.Len() > 0 {
-		t.Errorf("within the first second: %q", terminal.String())
-	}
-	s := heaplog.Summary{At: heaplog.Place{File: "<stdin>"}, Bytes: 500e6, Stored: 1000, Size: -1}
-	p.show(p.start.Add(2000*time.Millisecond), s)
-	if p.due(p.start.Add(2001 * time.Millisecond)) {
-		t.Error("due too soon after")
-	}
-	s.Size = 4000
-	p.show(p.start.Add(2500*time.Millisecond), s)
-	p.done()
-	const clear = "\r\x1b[K"
-	if want := clear + "<stdin>: 500 MB, 250 MB/s" + clear + "<stdin>: 25%, 500 MB, 200 MB/s" + clear; terminal.String() != want {
-		t.Errorf("got %q, want %q", terminal.String(), want)
-	}
 }
 
 type brokenPipe struct{ err error }

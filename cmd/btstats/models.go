@@ -76,12 +76,9 @@ func (r *reporter) reportModel(m gen.Model) (*stats.Report, error) {
 		line = codec.AppendLine(line[:0], blob)
 		g.add(&recorded, blob, blob, line)
 	}
+	given := r.given
 	if r.addr == nil {
-		r2 := *r
-		r2.config = &config{}
-		*r2.config = *r.config
-		r2.given = &machine
-		return r2.report(g)
+		given = &machine
 	}
-	return r.report(g)
+	return r.report(g, given), nil
 }

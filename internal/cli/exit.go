@@ -6,9 +6,11 @@ import (
 	"io"
 	"io/fs"
 	"os/exec"
-	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // Exit codes, the same for every command.
@@ -71,8 +73,6 @@ func ClosedPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
 }
 
-var parseNumber = regexp.MustCompile(`strconv\.Parse(\w+): parsing ("(?:[^"\\]|\\.)*"): (.*)$`)
-
 // Message returns the message of err for a user: without a system call before a path or
 // a Go function before a number, with each file named once, and with control characters
 // escaped.
@@ -86,17 +86,18 @@ func Message(err error) string {
 	if errors.As(err, &p) {
 		s = onFile(s, p.Error(), p.Path, p.Err)
 	}
-	if m := parseNumber.FindStringSubmatch(s); m != nil {
+	var n *strconv.NumError
+	if errors.As(err, &n) {
 		want := "expected a whole number"
 		switch {
-		case strings.Contains(m[3], "out of range"):
+		case errors.Is(n, strconv.ErrRange):
 			want = "the number is out of range"
-		case m[1] == "Float":
+		case n.Func == "ParseFloat":
 			want = "expected a number"
-		case m[1] == "Bool":
+		case n.Func == "ParseBool":
 			want = "expected true or false"
 		}
-		s = strings.Replace(s, m[0], want, 1)
+		s = strings.Replace(s, n.Error(), want, 1)
 	}
 	return Printable(s)
 }
@@ -111,27 +112,6 @@ func onFile(s, part, name string, err error) string {
 	return strings.Replace(s, name+": "+name+": ", name+": ", 1)
 }
 
-// Printable returns s with control characters and other unprintable ones escaped
-// as Go escapes them, so that it cannot move a cursor or end a line.
-func Printable(s string) string {
-	clean := true
-	for i := 0; i < len(s) && clean; i++ {
-		clean = ' ' <= s[i] && s[i] < 0x7f
-	}
-	if clean {
-		return s
-	}
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case r == '\uFFFD' && s[i] != 0xEF:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case r < ' ' || r == 0x7f || !printable(r):
-			q := fmt.Sprintf("%+q", r)
-			b.WriteString(q[1 : len(q)-1])
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+// Printable returns s with control characters and other unprintable ones escaped, so that it
+// cannot move a cursor or end a line.
+func Printable(s string) string { return printable.Text(s) }

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -80,7 +80,7 @@ func writeHelp(w io.Writer, c *cobra.Command) {
 		fmt.Fprintf(w, "  %s COMMAND ...\n", c.CommandPath())
 	}
 	if c.Example != "" {
-		fmt.Fprintf(w, "\nExamples:\n  %s\n", strings.ReplaceAll(strings.TrimSpace(dedent(c.Example)), "\n", "\n  "))
+		fmt.Fprintf(w, "\nExamples:\n  %s\n", strings.ReplaceAll(strings.TrimSpace(c.Example), "\n", "\n  "))
 	}
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "\nCommands (%s COMMAND --help describes each):\n", c.CommandPath())
@@ -130,52 +130,38 @@ func writeFlags(w io.Writer, c *cobra.Command) {
 	}
 }
 
-// dedent removes the indentation that all lines share.
-func dedent(s string) string {
-	lines := strings.Split(strings.Trim(s, "\n"), "\n")
-	indent := -1
-	for _, l := range lines {
-		if n := len(l) - len(strings.TrimLeft(l, " \t")); strings.TrimSpace(l) != "" && (indent < 0 || n < indent) {
-			indent = n
-		}
-	}
-	for i, l := range lines {
-		lines[i] = l[min(max(indent, 0), len(l)):]
-	}
-	return strings.Join(lines, "\n")
-}
-
-var (
-	unknownFlag = regexp.MustCompile(`^unknown flag: --(\S+)$`)
-	badValue    = regexp.MustCompile(`^invalid argument ("(?:[^"\\]|\\.)*") for "(?:-\w, )?(--[^"]+)" flag: (.*)$`)
-)
-
 // explainFlag rewords an error of the flag library for users.
 func explainFlag(c *cobra.Command, err error) error {
-	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
-		best, distance := "", 3
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			d := editDistance(m[1], f.Name)
-			if len(m[1]) >= 3 && strings.HasPrefix(f.Name, m[1]) {
-				d = min(d, 1)
-			}
-			if d < distance && !f.Hidden {
-				best, distance = f.Name, d
-			}
-		})
-		if best != "" {
+	var unknown *pflag.NotExistError
+	var bad *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		if best := similarFlag(c, unknown.GetSpecifiedName()); best != "" {
 			return fmt.Errorf("%w; did you mean --%s?", err, best)
 		}
-		return err
-	}
-	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
-		why := m[3]
-		if strings.HasPrefix(why, "time: ") {
-			why = "expected a time such as 5s or 100ms"
+	case errors.As(err, &bad):
+		why := bad.Unwrap()
+		if strings.HasPrefix(why.Error(), "time: ") {
+			why = errors.New("expected a time such as 5s or 100ms")
 		}
-		return fmt.Errorf("%s %s: %s", m[2], m[1], why)
+		return fmt.Errorf("--%s %q: %w", bad.GetFlag().Name, bad.GetValue(), why)
 	}
 	return err
+}
+
+// similarFlag returns the flag whose name is most like name, "" if there is none. It is the one
+// that cobra would suggest if the flags were commands.
+func similarFlag(c *cobra.Command, name string) string {
+	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	if list := flags.SuggestionsFor(name); len(name) > 1 && len(list) > 0 {
+		return list[0]
+	}
+	return ""
 }
 
 // checkValues rejects an empty value of a flag, which usually comes from an unset shell
@@ -201,28 +187,6 @@ func Suggest(c *cobra.Command, arg string) string {
 		return fmt.Sprintf(" (did you mean %q?)", c.CommandPath()+" "+list[0])
 	}
 	return ""
-}
-
-// editDistance returns the number of characters to insert, remove or replace to turn a
-// into b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diagonal = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // Version returns the version of the program's module, or else the revision it was built

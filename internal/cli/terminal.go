@@ -4,18 +4,12 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"unicode"
 
 	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
-	text "github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
-
-// printable is unicode.IsPrint without the characters that change the direction of text.
-func printable(r rune) bool {
-	return unicode.IsPrint(r) && !unicode.Is(unicode.Bidi_Control, r)
-}
 
 // IsTerminal reports whether a stream (also one that Run passes on) is a terminal.
 func IsTerminal(stream any) bool {
@@ -65,7 +59,7 @@ func Color(when string, w io.Writer) bool {
 }
 
 // Number returns n with a comma between groups of three digits.
-func Number[T int | int64 | uint64](n T) string { return text.Number(n) }
+func Number[T int | int64 | uint64](n T) string { return printable.Number(n) }
 
 // Count returns n and the noun, in the plural unless n is 1.
-func Count[T int | int64 | uint64](n T, noun string) string { return text.Count(n, noun) }
+func Count[T int | int64 | uint64](n T, noun string) string { return printable.Count(n, noun) }

@@ -2,6 +2,7 @@ package cmdtest
 
 import (
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -17,6 +18,22 @@ func Need(t testing.TB, programs ...string) {
 		if why := missing(p); why != "" {
 			t.Skip(why)
 		}
+	}
+}
+
+// NeedToRun skips the test unless this machine runs the programs of the compiler: many kernels
+// for x86-64 cannot run those of i686.
+func NeedToRun(t testing.TB, compiler string) {
+	t.Helper()
+	Need(t, compiler)
+	program := filepath.Join(t.TempDir(), "program")
+	c := exec.Command(compiler, "-static", "-o", program, "-x", "c", "-")
+	c.Stdin = strings.NewReader("int main(void) { return 0; }\n")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, out)
+	}
+	if err := exec.Command(program).Run(); err != nil {
+		t.Skipf("programs of %s do not run here: %v", compiler, err)
 	}
 }
 

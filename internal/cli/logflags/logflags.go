@@ -28,7 +28,7 @@ import (
 // others keep their defaults.
 type Flags struct {
 	Exes, Maps, Sysroots, DebugDirs []string
-	Adjust, Machine, Section        string
+	Adjust, Machine                 string
 	Dump, Serial, Format            string
 	Split, Only                     *regexp.Regexp
 	Follow, Bare, Strict, Quiet     bool
@@ -37,6 +37,7 @@ type Flags struct {
 	adjust                          symbol.Adjust
 	machine                         codec.Machine
 	from, to                        int  // dumps of Dump, -1 is the last; 0 if it selects all
+	whole                           bool // Open reads all dumps
 	brief                           bool // the command has --verbose
 	port                            string
 	baud                            int
@@ -62,9 +63,6 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	},
 	"machine": func(f *Flags, s *pflag.FlagSet) {
 		s.StringVar(&f.Machine, "machine", "", "`NAME` of the machine that encoded the log, such as wrap64 (SPEC.md, Machines)")
-	},
-	"section": func(f *Flags, s *pflag.FlagSet) {
-		s.StringVarP(&f.Section, "section", "j", "", "addresses are relative to section `NAME`")
 	},
 	"dump": func(f *Flags, s *pflag.FlagSet) {
 		s.StringVar(&f.Dump, "dump", "", "read `WHICH` dumps of the log: last, N, A..B, or all; btheap dumps lists them")
@@ -163,10 +161,6 @@ func (f *Flags) Check(args []string) (err error) {
 		return err
 	}
 	switch {
-	case f.Section != "" && len(f.Exes) != 1:
-		return cli.BadArgsf("-j needs one ELF file (-e) that has the section")
-	case f.Section != "" && len(f.Maps) > 0:
-		return cli.BadArgsf("-j and --maps exclude each other: both give the addresses of the code")
 	case f.Follow && f.Serial != "":
 		return cli.BadArgsf("--follow and --serial are two ways to read on: give one")
 	case f.Serial != "" && len(args) > 0:
@@ -217,6 +211,9 @@ func parseDumps(s string) (from, to int, err error) {
 // Selected returns the dumps of --dump, from 1; -1 means the last dump, and 0 all dumps.
 func (f *Flags) Selected() (from, to int) { return f.from, f.to }
 
+// ReadAll makes Open read all dumps, for a command that selects those of --dump itself.
+func (f *Flags) ReadAll() { f.whole = true }
+
 // Live reports whether a log is read until the user interrupts the command.
 func (f *Flags) Live() bool { return f.Follow || f.Serial != "" }
 
@@ -253,7 +250,7 @@ func (f *Flags) Inputs(args []string) []string {
 // Open opens the logs that args name, with the options of the flags and more. The context
 // ends every pass.
 func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more ...heaplog.Option) (*heaplog.Reader, error) {
-	options := []heaplog.Option{heaplog.Adjust(f.adjust), heaplog.Only(f.Only), heaplog.Split(f.Split), heaplog.Section(f.Section)}
+	options := []heaplog.Option{heaplog.Adjust(f.adjust), heaplog.Only(f.Only), heaplog.Split(f.Split)}
 	for _, e := range f.Exes {
 		options = append(options, heaplog.Exe(e))
 	}
@@ -275,14 +272,15 @@ func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more .
 	if f.Bare {
 		options = append(options, heaplog.Bare())
 	}
-	if f.from != 0 {
+	if f.from != 0 && !f.whole {
 		options = append(options, heaplog.Select(f.from, f.to))
 	}
 	inputs, err := f.openInputs(ctx, args, stdin)
 	if err != nil {
 		return nil, err
 	}
-	return heaplog.Open(ctx, slices.Concat(options, inputs, more)...)
+	r, err := heaplog.Open(ctx, slices.Concat(options, inputs, more)...)
+	return r, flagError(err)
 }
 
 // openInputs returns the options of the logs. Arguments that are records are one log,

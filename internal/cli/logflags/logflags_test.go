@@ -39,7 +39,7 @@ func TestAdd(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	all := []string{"exe", "maps", "adjust", "machine", "section", "dump", "split", "serial", "follow"}
+	all := []string{"exe", "maps", "adjust", "machine", "dump", "split", "serial", "follow"}
 	for line, want := range map[string]string{
 		"":                           "",
 		"a b":                        "",
@@ -59,9 +59,6 @@ func TestCheck(t *testing.T) {
 		"--follow":                   "--follow needs one log FILE",
 		"--follow a b":               "--follow needs one log FILE",
 		"--follow " + record:         "--follow needs one log FILE",
-		"-j .text":                   "-j needs one ELF file",
-		"-j .text -e a -m maps":      "-j and --maps exclude each other",
-		"-j .text -e a":              "",
 	} {
 		_, _, err := parse(t, all, strings.Fields(line)...)
 		if got := ""; err != nil {

@@ -52,7 +52,37 @@ func (o *Outcome) Add(err error) error {
 	case errors.Is(err, context.Canceled): // an interrupt ends a log that has no end
 		return nil
 	}
-	return err
+	return flagError(err)
+}
+
+// flagError returns an error with the flag in place of the option of the library.
+func flagError(err error) error {
+	var e *heaplog.OptionError
+	if !errors.As(err, &e) {
+		return err
+	}
+	flag := map[string]string{"Exe": "-e", "Maps": "--maps:", "Select": "--dump"}[e.Option]
+	if flag == "" {
+		return err
+	}
+	return fmt.Errorf("%s %w", flag, e.Err)
+}
+
+// SplitHint is the advice where dumps cannot be told apart.
+const SplitHint = "--split REGEX says at which line a dump begins"
+
+// withHint returns the text of a note, with the flag that may help.
+func withHint(n heaplog.Note) string {
+	hint := map[string]string{
+		"Split":    SplitHint,
+		"MaxPaths": "--max-paths sets the limit",
+		"Maps":     "give --maps, or -e with the ELF file",
+		"Exe":      "give -e with the build that ran, --maps or -e FILE@0xADDR, or link with -no-pie",
+	}[n.Option]
+	if hint == "" {
+		return n.Text
+	}
+	return n.Text + "; " + hint
 }
 
 // found returns the number of records, including unreadable ones.
@@ -88,7 +118,7 @@ func (o *Outcome) End() error {
 		}
 		for _, n := range s.Notes {
 			if n.Kind == heaplog.NoteWrong {
-				warn(n.Text)
+				warn(withHint(n))
 			}
 		}
 	}
@@ -113,7 +143,7 @@ func (o *Outcome) notes(list []heaplog.Note) {
 		var texts []string
 		for _, n := range list {
 			if n.Kind == kind {
-				texts = append(texts, n.Text)
+				texts = append(texts, withHint(n))
 			}
 		}
 		if more := len(texts) - 1; more > 0 && o.Flags.brief && !o.Flags.Verbose {
