@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +20,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/recorder"
 )
 
-// attached is a process that has the library.
+// attached is a running process that has loaded the library.
 type attached struct {
 	pid        int
 	handle     string   // of the library, for GDB
@@ -29,13 +28,13 @@ type attached struct {
 	descriptor int      // of the memory, in the process
 }
 
-// attach records a process that runs, until it ends, a signal comes, or the time is over.
+// attach records a running process, until it ends, a signal comes, or the time is over.
 func (o *options) attach(c *cobra.Command) error {
 	t, err := attachTarget(o.pid)
 	if err != nil {
 		return err
 	}
-	name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", o.pid))
+	name, err := os.Readlink(t.path)
 	if err != nil {
 		return failed(notRecorded, "process %d: %w", o.pid, err)
 	}
@@ -51,15 +50,7 @@ func (o *options) attach(c *cobra.Command) error {
 	defer stop()
 	note := o.noter(c)
 	a := &attached{pid: o.pid}
-	recorded, notes, err := a.record(o, library, func(r *recorder.Recorder) {
-		note("recording process %d into %s; Ctrl-C ends it", o.pid, path)
-		a.wait(ctx, r, o.duration, note)
-	}, func(pid int, root bool) (io.WriteCloser, error) {
-		if root {
-			return output, nil
-		}
-		return os.Create(fmt.Sprintf("%s.%d", path, pid))
-	})
+	r, err := a.hook(o, library, output, path)
 	if err != nil {
 		output.Close()
 		if output != os.Stdout {
@@ -67,13 +58,17 @@ func (o *options) attach(c *cobra.Command) error {
 		}
 		return err
 	}
-	for _, text := range notes {
-		note("%s", text)
-	}
-	return report(recorded, path, note)
+	defer r.Close()
+	go func() {
+		note("recording process %d into %s; Ctrl-C ends it", o.pid, path)
+		a.wait(ctx, r, o.duration, note)
+	}()
+	_, err = o.finish(r, path, note)
+	return err
 }
 
-// attachTarget looks at a process, and returns an error if it cannot be recorded.
+// attachTarget returns the program of a running process, or an error if the process cannot be
+// recorded.
 func attachTarget(pid int) (*target, error) {
 	proc := fmt.Sprintf("/proc/%d/", pid)
 	status, err := os.ReadFile(proc + "status")
@@ -114,62 +109,52 @@ func attachTarget(pid int) (*target, error) {
 	return t, t.runsHere()
 }
 
-// record loads the library into the process, and records. run is called once it records.
-func (a *attached) record(o *options, library string, run func(*recorder.Recorder), create func(int, bool) (io.WriteCloser, error)) (
-	recorded []recorder.Summary, notes []string, err error) {
+// hook loads the library into the process, which then writes records for the returned recorder.
+func (a *attached) hook(o *options, library string, output *os.File, path string) (*recorder.Recorder, error) {
 	g, err := a.load(library)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer func() {
-		if g != nil {
-			g.close()
-		}
-	}()
-	r, err := recorder.New(recorder.Config{Events: o.events, Addresses: o.addresses, AtPeak: o.atPeak, Children: o.children,
-		Inherited: o.inherited, Lossy: o.lossy, StartOff: o.startOff, Sample: o.rate, File: a.memory}, create)
+	defer g.close()
+	r, err := o.newRecorder(a.memory, output, path)
 	if err != nil {
-		return nil, nil, &cli.Error{Code: notRecorded, Err: err}
+		return nil, err
 	}
-	defer r.Close()
-	switch slots, err := g.number(a.handle, "lwsbt_attach", a.descriptor); {
-	case err != nil:
-		return nil, nil, &cli.Error{Code: notRecorded, Err: err}
+	switch slots, e := g.number(a.handle, "lwsbt_attach", a.descriptor); {
+	case e != nil:
+		err = failed(notRecorded, "%w", e)
 	case slots == -1:
-		return nil, nil, failed(notRecorded, "process %d was started under btrecord: use btrecord ctl %d on", a.pid, a.pid)
+		err = failed(notRecorded, "process %d was started under btrecord: use btrecord ctl %d on", a.pid, a.pid)
 	case slots == -2:
-		return nil, nil, failed(notRecorded, "process %d cannot map the memory for its records", a.pid)
+		err = failed(notRecorded, "process %d cannot map the memory for its records", a.pid)
 	case slots == 0:
-		return nil, nil, failed(notRecorded, "process %d has no calls of malloc that can be recorded", a.pid)
+		err = failed(notRecorded, "process %d has no calls of malloc that can be recorded", a.pid)
 	}
-	g.close()
-	g = nil
-	go run(r)
-	recorded, notes = r.Run(o.interval)
-	if o.verbose {
-		notes = append(notes, r.Memory())
+	if err != nil {
+		r.Close()
+		return nil, err
 	}
-	return recorded, notes, nil
+	return r, nil
 }
 
-// load has the process load a copy of the library, and make the memory for its records: it
-// may have another user, and another root directory. The process remains stopped.
+// load makes the process load a copy of the library, and create the memory for its records: the
+// process may belong to another user, and have another root directory. It remains stopped.
 func (a *attached) load(library string) (g *gdb, err error) {
 	text, err := os.ReadFile(library)
 	if err != nil {
-		return nil, &cli.Error{Code: notRecorded, Err: err}
+		return nil, failed(notRecorded, "%w", err)
 	}
 	// A copy: the dynamic linker loads a file only once, and the process may have been
 	// recorded before.
 	root := fmt.Sprintf("/proc/%d/root", a.pid)
 	f, err := os.CreateTemp(filepath.Join(root, "tmp"), "liblwsbt-*.so")
 	if err != nil {
-		return nil, &cli.Error{Code: notRecorded, Err: err}
+		return nil, failed(notRecorded, "%w", err)
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Chmod(0o755), f.Close()); err != nil {
-		return nil, &cli.Error{Code: notRecorded, Err: err}
+		return nil, failed(notRecorded, "%w", err)
 	}
 	before := waitsFor(a.pid)
 	if g, err = startGDB(a.pid); err != nil {

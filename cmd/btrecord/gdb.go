@@ -76,7 +76,7 @@ func startGDB(pid int) (*gdb, error) {
 	return g, nil
 }
 
-// close lets the process run, and ends GDB.
+// close resumes the process, and ends GDB.
 func (g *gdb) close() {
 	g.do(callLimit, "-target-detach")
 	g.in.Close()
@@ -87,7 +87,7 @@ func (g *gdb) close() {
 	g.cmd.Wait()
 }
 
-// do gives GDB a command, and returns its result.
+// do sends GDB a command, and returns its result.
 func (g *gdb) do(limit time.Duration, format string, args ...any) (result string, err error) {
 	g.token++
 	token := strconv.Itoa(g.token)
@@ -149,7 +149,7 @@ func cString(s string) string {
 	return text
 }
 
-// call evaluates an expression of C in the process, and returns the value in GDB's words.
+// call evaluates a C expression in the process, and returns the value as GDB prints it.
 func (g *gdb) call(format string, args ...any) (string, error) {
 	result, err := g.do(callLimit, "-data-evaluate-expression %s", strconv.Quote(fmt.Sprintf(format, args...)))
 	if err != nil {
@@ -173,9 +173,9 @@ func (g *gdb) number(handle, function string, argument int) (int, error) {
 
 var threadRE = regexp.MustCompile(`id="(\d+)",target-id="[^"]*?(?:LWP|process) (\d+)`)
 
-// safe makes a thread current that can call the dynamic linker: one that waits in the
-// kernel, and did before, but not for a lock; or else one that calls one of calls.
-// Others may hold the locks of the allocator or the dynamic linker.
+// safe selects a thread that can call the dynamic linker: a thread that waits in the kernel, as it
+// did before, but not for a lock; otherwise the next thread that calls one of calls. Other threads
+// may hold locks of the allocator or of the dynamic linker.
 func (g *gdb) safe(before map[int]string) error {
 	threads, err := g.do(callLimit, "-thread-info")
 	if err != nil {
@@ -187,14 +187,14 @@ func (g *gdb) safe(before map[int]string) error {
 		return err
 	}
 	err = g.next()
-	if thread := waiting(threads, g.pid, now, waits(g.pid)); err != nil && thread != "" { // since it was let run
+	if thread := waiting(threads, g.pid, now, waits(g.pid)); err != nil && thread != "" { // after the process was resumed
 		_, err = g.do(callLimit, "-thread-select %s", thread)
 	}
 	return err
 }
 
-// waiting returns GDB's number of a thread that waits as it did before, of the first one if
-// that does.
+// waiting returns GDB's number of a thread in the same wait as before, "" if there is none. It
+// prefers the first thread of the process.
 func waiting(threads string, pid int, before, now map[int]string) (thread string) {
 	for _, m := range threadRE.FindAllStringSubmatch(threads, -1) {
 		tid, _ := strconv.Atoi(m[2])
@@ -205,10 +205,10 @@ func waiting(threads string, pid int, before, now map[int]string) (thread string
 	return thread
 }
 
-// calls are functions at whose beginning a thread does not hold those locks.
+// calls are functions that a thread does not call while it holds one of these locks.
 var calls = []string{"malloc", "epoll_wait", "poll", "select", "read", "write", "clock_nanosleep"}
 
-// next stops the process where a thread calls one of calls, and makes the thread current.
+// next stops the process when a thread calls one of calls, and selects this thread.
 func (g *gdb) next() error {
 	if _, err := g.do(attachLimit, `-interpreter-exec console "sharedlibrary"`); err != nil {
 		return err
@@ -229,8 +229,8 @@ func (g *gdb) next() error {
 	return nil
 }
 
-// waits returns in which system call the threads of a process wait, with its arguments and
-// registers, as the kernel writes it. Those that run or wait for a lock are left out.
+// waits returns, by thread, the system call in which the thread waits, with arguments and registers,
+// as the kernel writes it. It leaves out threads that run or wait for a lock.
 func waits(pid int) map[int]string {
 	list := map[int]string{}
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -251,8 +251,8 @@ func waits(pid int) map[int]string {
 	return list
 }
 
-// waitsFor returns in which system call threads wait for longer than the time of a lock. If
-// there is none, it looks again for a while.
+// waitsFor returns the threads that stay in one system call for 20 ms, longer than a lock is held.
+// It tries for 400 ms until it finds one.
 func waitsFor(pid int) map[int]string {
 	before := waits(pid)
 	for range 20 {
@@ -271,7 +271,7 @@ func waitsFor(pid int) map[int]string {
 	return before
 }
 
-// load has the process load a library, and returns the handle.
+// load makes the process load a library, and returns the handle.
 func (g *gdb) load(path string) (handle string, err error) {
 	if _, err := g.do(attachLimit, "-interpreter-exec console \"sharedlibrary lib(c|dl)[.-]\""); err != nil {
 		return "", err

@@ -38,8 +38,7 @@ var captureSources = []string{"capture_mips.c", "capture_arm.c", "capture_thumb.
 	"capture_ppc.c", "capture_s390x.c", "capture_functions.c"}
 
 func libraryCommand() *cobra.Command {
-	var cc, output, sources string
-	var extra []string
+	var cc, output string
 	c := &cobra.Command{
 		Use:   "library [flags]",
 		Short: "build the library for a machine, such as a router",
@@ -52,19 +51,10 @@ program, so a router needs only this library and btrecord:
   router# btrecord --library liblwsbt.so -- app`,
 		Example: `
 btrecord library --cc mips-linux-gnu-gcc -o liblwsbt.so
-btrecord library --cc 'musl-gcc -Os' -o liblwsbt.so
-btrecord library --sources DIR            the sources only`,
+btrecord library --cc 'musl-gcc -Os' -o liblwsbt.so`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			for _, name := range []string{"cc", "cflag", "output"} {
-				if sources != "" && c.Flags().Changed(name) {
-					return cli.BadArgsf("--%s has no effect with --sources: nothing is built", name)
-				}
-			}
-			if sources != "" {
-				return writeSources(sources)
-			}
-			if err := build(cc, extra, output); err != nil {
+			if err := build(cc, output); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.ErrOrStderr(), "btrecord: built %s\n", output)
@@ -72,38 +62,12 @@ btrecord library --sources DIR            the sources only`,
 		},
 	}
 	c.Flags().StringVar(&cc, "cc", "cc", "C compiler `CC`, and its options")
-	c.Flags().StringArrayVar(&extra, "cflag", nil, "further `OPTION` of the compiler (repeatable)")
 	c.Flags().StringVarP(&output, "output", "o", libraryName, "write to `FILE`")
-	c.Flags().StringVar(&sources, "sources", "", "write the sources to `DIR`, build nothing")
 	return c
 }
 
-// writeSources writes the library's sources below a directory.
-func writeSources(dir string) error {
-	return fs.WalkDir(device.Sources, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(dir, filepath.FromSlash(path))
-		if d.IsDir() {
-			if err := os.MkdirAll(to, 0o755); err != nil {
-				return &cli.Error{Code: cli.Failed, Err: err}
-			}
-			return nil
-		}
-		text, err := device.Sources.ReadFile(path)
-		if err == nil {
-			err = os.WriteFile(to, text, 0o644)
-		}
-		if err != nil {
-			return &cli.Error{Code: cli.Failed, Err: err}
-		}
-		return nil
-	})
-}
-
 // build compiles the library to output. Options may follow the compiler in cc.
-func build(cc string, extra []string, output string) error {
+func build(cc, output string) error {
 	command := strings.Fields(cc)
 	if len(command) == 0 {
 		return cli.BadArgsf("expected a C compiler")
@@ -113,11 +77,11 @@ func build(cc string, extra []string, output string) error {
 	}
 	dir, err := os.MkdirTemp("", "lwsbt")
 	if err != nil {
-		return &cli.Error{Code: cli.Failed, Err: err}
+		return cli.Failedf("%w", err)
 	}
 	defer os.RemoveAll(dir)
-	if err := writeSources(dir); err != nil {
-		return err
+	if err := os.CopyFS(dir, device.Sources); err != nil {
+		return cli.Failedf("%w", err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "preload", "*.c"))
 	if err != nil {
@@ -129,7 +93,7 @@ func build(cc string, extra []string, output string) error {
 	// Write a temporary file and rename it, because a library in use must not change.
 	temp := fmt.Sprintf("%s.%d.tmp", output, os.Getpid())
 	defer os.Remove(temp)
-	args := slices.Concat(command[1:], cflags, extra,
+	args := slices.Concat(command[1:], cflags,
 		[]string{"-I" + filepath.Join(dir, "include"), "-I" + filepath.Join(dir, "preload"), "-o", temp}, files, ldflags)
 	var said bytes.Buffer
 	ctx, stop := cli.Interruptible(context.Background()) // the directory is removed even after an interrupt
@@ -151,7 +115,7 @@ func build(cc string, extra []string, output string) error {
 		return cli.Failedf("cannot build the library with %s: %w", cc, err)
 	}
 	if err := os.Rename(temp, output); err != nil {
-		return &cli.Error{Code: cli.Failed, Err: err}
+		return cli.Failedf("%w", err)
 	}
 	return nil
 }
@@ -167,7 +131,7 @@ func canReplace(path string) error {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return &cli.Error{Code: cli.Failed, Err: err}
+		return cli.Failedf("%w", err)
 	}
 	return nil
 }
@@ -205,7 +169,7 @@ func cachedLibrary(cc string) (string, error) {
 		return path, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", &cli.Error{Code: cli.Failed, Err: err}
+		return "", cli.Failedf("%w", err)
 	}
-	return path, build(cc, nil, path)
+	return path, build(cc, path)
 }

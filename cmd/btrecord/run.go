@@ -125,21 +125,13 @@ func (o *options) findLibrary(t *target) (path string, err error) {
 // record runs a program and records it.
 func (o *options) record(c *cobra.Command, args []string, library string) error {
 	note := o.noter(c)
-	first, path, err := o.createOutput(args[0])
+	output, path, err := o.createOutput(args[0])
 	if err != nil {
 		return err
 	}
-	r, err := recorder.New(recorder.Config{
-		Events: o.events, Addresses: o.addresses, AtPeak: o.atPeak, Children: o.children, Inherited: o.inherited, Lossy: o.lossy,
-		StartOff: o.startOff, Sample: o.rate,
-	}, func(pid int, root bool) (io.WriteCloser, error) {
-		if root {
-			return first, nil
-		}
-		return os.Create(fmt.Sprintf("%s.%d", path, pid))
-	})
+	r, err := o.newRecorder(nil, output, path)
 	if err != nil {
-		return &cli.Error{Code: notRecorded, Err: err}
+		return err
 	}
 	defer r.Close()
 	if old := os.Getenv("LD_PRELOAD"); old != "" {
@@ -155,15 +147,8 @@ func (o *options) record(c *cobra.Command, args []string, library string) error 
 		code, waitErr = p.wait()
 		r.Ended(p.Process.Pid)
 	}()
-	recorded, notes := r.Run(o.interval)
-	for _, text := range notes {
-		note("%s", text)
-	}
-	err = report(recorded, path, note)
-	if o.verbose {
-		note("%s", r.Memory())
-	}
-	if err == nil && len(recorded) == 0 {
+	n, err := o.finish(r, path, note)
+	if err == nil && n == 0 {
 		err = failed(notRecorded, "nothing was recorded: the program did not load the library")
 	}
 	if code != 0 || waitErr != nil {
@@ -184,13 +169,36 @@ func (o *options) noter(c *cobra.Command) func(format string, args ...any) {
 	}
 }
 
-// report prints the results of the recordings. It returns an error if a recording is
-// incomplete.
-func report(recorded []recorder.Summary, path string, note func(string, ...any)) (err error) {
+// newRecorder returns a recorder that writes to output, the file at path, and to path.PID for
+// other processes. file is the memory to use, or nil.
+func (o *options) newRecorder(file, output *os.File, path string) (*recorder.Recorder, error) {
+	r, err := recorder.New(recorder.Config{Events: o.events, Addresses: o.addresses, AtPeak: o.atPeak, Children: o.children,
+		Inherited: o.inherited, Lossy: o.lossy, StartOff: o.startOff, Sample: o.rate, File: file,
+	}, func(pid int, root bool) (io.WriteCloser, error) {
+		if root {
+			return output, nil
+		}
+		return os.Create(childPath(path, pid))
+	})
+	if err != nil {
+		return nil, failed(notRecorded, "%w", err)
+	}
+	return r, nil
+}
+
+func childPath(path string, pid int) string { return fmt.Sprintf("%s.%d", path, pid) }
+
+// finish records until the end, and prints the results. It returns the number of recordings, and
+// an error if one is incomplete.
+func (o *options) finish(r *recorder.Recorder, path string, note func(string, ...any)) (n int, err error) {
+	recorded, notes := r.Run(o.interval)
+	for _, text := range notes {
+		note("%s", text)
+	}
 	for _, s := range recorded {
 		file := path
 		if !s.Root {
-			file = fmt.Sprintf("%s.%d", path, s.PID)
+			file = childPath(path, s.PID)
 		}
 		if s.Err != nil {
 			err = failed(notRecorded, "%s: the recording is not complete: %w", file, s.Err)
@@ -198,13 +206,16 @@ func report(recorded []recorder.Summary, path string, note func(string, ...any))
 		}
 		note("%s: %s", file, s.Text)
 	}
-	return err
+	if o.verbose {
+		note("%s", r.Memory())
+	}
+	return len(recorded), err
 }
 
 // ends returns the error that makes btrecord end as the program did.
 func ends(code int, err error) error {
 	if err != nil {
-		return &cli.Error{Code: notRecorded, Err: err}
+		return failed(notRecorded, "%w", err)
 	}
 	return cli.Exit(code)
 }
@@ -235,7 +246,7 @@ func (o *options) createOutput(program string) (f *os.File, path string, err err
 			return nil, "", cli.Usagef("%s: is a directory, expected a file to write", o.output)
 		}
 		if f, err = os.Create(o.output); err != nil {
-			return nil, "", &cli.Error{Code: notRecorded, Err: err}
+			return nil, "", failed(notRecorded, "%w", err)
 		}
 		path, err = filepath.Abs(o.output)
 		return f, path, err
@@ -251,7 +262,7 @@ func (o *options) createOutput(program string) (f *os.File, path string, err err
 			continue
 		}
 		if err != nil {
-			return nil, "", &cli.Error{Code: notRecorded, Err: err}
+			return nil, "", failed(notRecorded, "%w", err)
 		}
 		path, err := filepath.Abs(name)
 		return f, path, err
@@ -274,7 +285,7 @@ func start(args, env []string) (*program, error) {
 	// forwarded.
 	signal.Notify(p.signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	if err := p.Start(); err != nil {
-		return nil, &cli.Error{Code: notRunnable, Err: err}
+		return nil, failed(notRunnable, "%w", err)
 	}
 	return p, nil
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -44,7 +45,7 @@ func findTarget(name string) (*target, error) {
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 			return nil, failed(notFound, "%s: no such program", name)
 		}
-		return nil, &cli.Error{Code: notRunnable, Err: err}
+		return nil, failed(notRunnable, "%w", err)
 	}
 	t := &target{path: path}
 	for range 4 { // a script's interpreter may be a script
@@ -121,11 +122,17 @@ func (t *target) read() {
 	t.musl = strings.Contains(loader, "ld-musl")
 }
 
-// machines has, by GOARCH, the ELF machine and another machine whose programs it runs, too.
+// machines lists, by GOARCH, the machine of this system, and another one whose programs run on it.
 var machines = map[string][2]elf.Machine{
 	"amd64": {elf.EM_X86_64, elf.EM_386}, "386": {elf.EM_386}, "arm64": {elf.EM_AARCH64, elf.EM_ARM}, "arm": {elf.EM_ARM},
 	"riscv64": {elf.EM_RISCV}, "mips": {elf.EM_MIPS}, "mipsle": {elf.EM_MIPS}, "mips64": {elf.EM_MIPS}, "mips64le": {elf.EM_MIPS},
 	"ppc64": {elf.EM_PPC64, elf.EM_PPC}, "ppc64le": {elf.EM_PPC64}, "s390x": {elf.EM_S390}, "loong64": {elf.EM_LOONGARCH},
+}
+
+// crossCompilers are the compilers of other machines, as Debian names them.
+var crossCompilers = map[elf.Machine][]string{
+	elf.EM_386: {"i686-linux-gnu-gcc"}, elf.EM_X86_64: {"x86_64-linux-gnu-gcc"}, elf.EM_AARCH64: {"aarch64-linux-gnu-gcc"},
+	elf.EM_ARM: {"arm-linux-gnueabihf-gcc", "arm-linux-gnueabi-gcc"}, elf.EM_RISCV: {"riscv64-linux-gnu-gcc"}, elf.EM_MIPS: {"mips-linux-gnu-gcc"},
 }
 
 // runsHere returns an error with the reason if the kernel cannot run the target. It
@@ -164,8 +171,7 @@ func gainsPrivileges(info fs.FileInfo) bool {
 
 // compilers lists the compilers that may build a library for the target, the best first.
 func (t *target) compilers() []string {
-	native := map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_386: "386", elf.EM_AARCH64: "arm64",
-		elf.EM_ARM: "arm", elf.EM_RISCV: "riscv64", elf.EM_MIPS: "mips"}[t.machine] == runtime.GOARCH
+	native := t.machine == machines[runtime.GOARCH][0] && (t.class == elf.ELFCLASS64) == (strconv.IntSize == 64)
 	switch {
 	case t.musl && native:
 		return []string{"musl-gcc"}
@@ -173,21 +179,12 @@ func (t *target) compilers() []string {
 		return nil
 	case native:
 		return []string{"cc", "gcc", "clang"}
+	case t.machine == elf.EM_386 && runtime.GOARCH == "amd64":
+		return []string{"gcc -m32", "i686-linux-gnu-gcc"}
+	case t.machine == elf.EM_MIPS && t.order == elf.ELFDATA2LSB:
+		return []string{"mipsel-linux-gnu-gcc"}
 	}
-	var list []string
-	if t.machine == elf.EM_386 && runtime.GOARCH == "amd64" {
-		list = append(list, "gcc -m32")
-	}
-	prefixes := map[elf.Machine][]string{elf.EM_386: {"i686-linux-gnu"}, elf.EM_X86_64: {"x86_64-linux-gnu"},
-		elf.EM_AARCH64: {"aarch64-linux-gnu"}, elf.EM_ARM: {"arm-linux-gnueabihf", "arm-linux-gnueabi"},
-		elf.EM_RISCV: {"riscv64-linux-gnu"}, elf.EM_MIPS: {"mips-linux-gnu"}}[t.machine]
-	if t.machine == elf.EM_MIPS && t.order == elf.ELFDATA2LSB {
-		prefixes = []string{"mipsel-linux-gnu"}
-	}
-	for _, p := range prefixes {
-		list = append(list, p+"-gcc")
-	}
-	return list
+	return crossCompilers[t.machine]
 }
 
 func (t *target) describe() string {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // Request is a user's request to a running recorder, for one process.
@@ -163,3 +165,45 @@ func Recorded(pid int) int {
 }
 
 const memoryName = "lwsbt."
+
+// answer executes a request and returns the answer.
+func (r *Recorder) answer(q request) string {
+	if q.Request != Dump {
+		r.round()
+		return r.turn(q.Request == On)
+	}
+	r.round()
+	for k, p := range r.processes {
+		if int(k.pid) == q.pid && p.begun {
+			blocks, bytes := p.dump("request", p.time(r.memory.now()), false)
+			return fmt.Sprintf("ok dump %d, %s, %s", p.dumps-1, printable.Count(blocks, "allocation"), printable.Count(bytes, "byte"))
+		}
+	}
+	if !r.on {
+		return "error the recording is off"
+	}
+	return "error it has not allocated anything since it is recorded"
+}
+
+// turn switches the recording on or off. Switching on begins a new boot, because the events
+// in between are not known.
+func (r *Recorder) turn(on bool) string {
+	if on == r.on {
+		return map[bool]string{true: "ok it is on already", false: "ok it is off already"}[on]
+	}
+	r.on = on
+	r.memory.setRecording(on, r.config.Lossy)
+	if on {
+		for _, p := range r.processes {
+			p.boot(p.clock.now)
+		}
+		return "ok on"
+	}
+	for r.round() > 0 {
+	}
+	for _, p := range r.processes {
+		p.finish("off", p.time(r.memory.now()))
+		p.begun = false
+	}
+	return "ok off"
+}

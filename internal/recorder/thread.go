@@ -24,9 +24,9 @@ type thread struct {
 	places [ringPlaces]pathID
 	known  [ringPlaces]bool
 
-	moves  bool  // a move has begun
-	moving block // the block to move; addr is 0 if the block is not known
-	lost   uint64
+	moves  bool   // a move has begun
+	moving block  // the block to move; addr is 0 if the block is not known
+	lost   uint64 // events, as records have counted them
 
 	told   bool      // the recording has the thread's first name
 	active time.Time // of the last record
@@ -143,6 +143,14 @@ func (t *thread) apply(rec *record) error {
 		p.lose(rec.address, micros)
 	}
 	return nil
+}
+
+// countLost records the lost events of which the program has not written a record.
+func (t *thread) countLost() {
+	if n := uint64(t.slot.lost.Load()); t.proc != nil && t.proc.begun && n > t.lost {
+		t.proc.lose(n-t.lost, t.proc.last)
+		t.lost = n
+	}
 }
 
 // endMove ends the block that moves.

@@ -1,0 +1,255 @@
+//go:build linux
+
+package recorder
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// image begins the recording of a program.
+func (r *Recorder) image(t *thread, rec *record) error {
+	w := rec.rest
+	pid, parent := uint32(w[1]), uint32(w[1]>>32)
+	key := processKey{pid, t.image}
+	if pid != t.pid || r.processes[key] != nil {
+		return badRing("a first record of process %d in a ring of process %d", pid, t.pid)
+	}
+	name, rest := text(w[5:], w[4]&0xffff)
+	args, _ := text(rest, w[4]>>16&0xffff)
+	bits := (w[4] >> 32 & 0xff) * 8
+	if bits != 32 && bits != 64 {
+		return badRing("a word of %d bits", bits)
+	}
+	if name == "" {
+		name, _, _ = strings.Cut(args, "\x00")
+	}
+	for k, old := range r.processes {
+		if k.pid == pid { // it executed this program
+			r.finish(old, "exec")
+		}
+	}
+	p := &process{key: key, parent: parent, name: name, word: bits, config: &r.config, clock: &r.memory.clock}
+	from := r.processes[processKey{parent, w[2]}]
+	if r.root == 0 {
+		r.root, p.parent = pid, 0
+	} else if pid != r.root {
+		// A PID of another namespace denotes another process here.
+		p.foreign = parent == 0 || from != nil && from.foreign
+	}
+	t.proc = p
+	if err := r.openOutput(p); err != nil {
+		r.ended = append(r.ended, Summary{PID: int(pid), Root: pid == r.root, Err: err})
+		return err
+	}
+	r.processes[key] = p
+	p.exe.begin(int(pid), name)
+	p.modules.reset()
+	p.tree.reset()
+	if from != nil && w[2] != 0 {
+		p.modules = from.modules.clone()
+	}
+	var inherited liveTable
+	if from != nil && r.config.Inherited && from.begun {
+		inherited = p.copy(from, w[3])
+	}
+	if r.on {
+		p.boot(p.clock.micros(p.key.image))
+		p.inherit(&inherited)
+	}
+	return nil
+}
+
+// openOutput opens the recording of a program: that of its process, if it has executed another
+// program before.
+func (r *Recorder) openOutput(p *process) error {
+	pid := p.key.pid
+	if p.out = r.outputs[pid]; p.out != nil {
+		return nil
+	}
+	f, err := r.create(int(pid), pid == r.root)
+	if err != nil {
+		return err
+	}
+	if p.out, err = newOutput(f); err == nil {
+		r.outputs[pid] = p.out
+	}
+	return err
+}
+
+// module processes the record of a module.
+func (r *Recorder) module(p *process, rec *record) error {
+	w := rec.rest
+	idBytes, nameBytes := w[4]>>16&0xff, w[4]&0xffff
+	id, rest := text(w[5:], idBytes)
+	name, _ := text(rest, nameBytes)
+	if name == "" {
+		name = "[vdso]"
+	}
+	mod := module{base: w[1], start: w[2], end: w[3], name: absolute(int(p.key.pid), name), buildID: fmt.Sprintf("%x", id)}
+	if mod.start >= mod.end {
+		return badRing("a module from %#x to %#x", mod.start, mod.end)
+	}
+	first := len(p.modules.told)
+	p.modules.load(mod, int(p.key.pid))
+	if p.begun && first < len(p.modules.told) {
+		p.text = fmt.Appendf(p.text, "~h#load t=%d\n", p.time(rec.stamp))
+		p.text = p.modules.append(p.text, first)
+	}
+	return nil
+}
+
+// scan releases the slots of ended threads, and ends the recordings of ended processes.
+func (r *Recorder) scan(now time.Time) {
+	r.scanned = now
+	for t := range r.all {
+		if t.proc != nil && t.proc.foreign || now.Sub(t.active) < time.Second || t.head.Load() != t.ring.tail {
+			continue
+		}
+		if unix.Tgkill(int(t.pid), int(t.tid), 0) == unix.ESRCH && t.state.Load() != slotFree {
+			r.release(t)
+		}
+	}
+	for _, p := range r.processes {
+		if p.foreign {
+			continue
+		}
+		p.exe.look(int(p.key.pid), now)
+		if p.key.pid != r.root && !running(int(p.key.pid)) {
+			r.gone(p.key.pid)
+		}
+	}
+	// A process may have ended while it was filling in a slot.
+	for i := range r.memory.slots[:r.top] {
+		s := &r.memory.slots[i]
+		if r.threads[i] == nil && s.state.Load() == slotFilling && s.pid != 0 && !running(int(s.pid)) {
+			s.state.CompareAndSwap(slotFilling, slotFree)
+		}
+	}
+}
+
+// running reports whether a process has a running thread.
+func running(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte{' '})
+	if !bytes.HasPrefix(state, []byte{'Z'}) && !bytes.HasPrefix(state, []byte{'X'}) {
+		return true
+	}
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)) // its first thread may have ended
+	return len(tasks) > 1
+}
+
+// idle ends the recordings of processes in other PID namespaces, if no other processes
+// remain and they record nothing. It reports whether no process remains.
+func (r *Recorder) idle(now time.Time) bool {
+	for _, p := range r.processes {
+		if !p.foreign {
+			return false
+		}
+	}
+	for t := range r.all {
+		if now.Sub(t.active) < time.Second {
+			return len(r.processes) == 0
+		}
+	}
+	for _, p := range r.processes {
+		r.gone(p.key.pid)
+	}
+	return true
+}
+
+// endOf ends the recording of the first process, and if it was detached, those of its
+// children.
+func (r *Recorder) endOf(e ending) {
+	if e.detached {
+		r.turn(false)
+		for _, p := range r.processes {
+			r.gone(p.key.pid)
+		}
+		r.memory.release(r.top)
+	}
+	r.gone(uint32(e.pid))
+}
+
+// gone ends the recording of a process that ended.
+func (r *Recorder) gone(pid uint32) {
+	r.round() // reads all that it wrote; while others write, there may be no last round
+	for k, p := range r.processes {
+		if k.pid == pid {
+			r.finish(p, "exit")
+		}
+	}
+	for t := range r.all {
+		if t.pid == pid {
+			r.release(t)
+		}
+	}
+	if pid != r.root {
+		r.closeOutput(pid)
+	}
+}
+
+// finish ends the recording of a program.
+func (r *Recorder) finish(p *process, why string) {
+	delete(r.processes, p.key)
+	for t := range r.all {
+		if t.proc == p {
+			t.countLost()
+		}
+	}
+	s := Summary{PID: int(p.key.pid), Root: p.key.pid == r.root, Text: p.String(), Allocs: p.account.allocs, Err: p.out.err}
+	if p.begun {
+		p.finish(why, p.time(r.memory.now()))
+	}
+	if p.exe.unrecorded(time.Now()) {
+		r.note("process %d executed %s, which is not recorded: it is static, or runs as another user", p.key.pid, p.exe.other)
+	}
+	r.ended = append(r.ended, s)
+}
+
+// end closes all recordings.
+func (r *Recorder) end() ([]Summary, []string) {
+	if n := r.memory.slotless.Load(); n > 0 {
+		r.note("%d events were lost: more than %d threads at once", n, len(r.memory.slots))
+	}
+	for pid := range r.outputs {
+		r.closeOutput(pid)
+	}
+	return r.ended, r.notes
+}
+
+// closeOutput closes the recording of a process. If that fails, the recording is incomplete.
+func (r *Recorder) closeOutput(pid uint32) {
+	o := r.outputs[pid]
+	if o == nil {
+		return
+	}
+	delete(r.outputs, pid)
+	err := o.close()
+	for i := range r.ended {
+		if s := &r.ended[i]; s.PID == int(pid) && s.Err == nil {
+			s.Err = err
+		}
+	}
+}
+
+// live returns the recorded processes, by PID.
+func (r *Recorder) live() []*process {
+	var list []*process
+	for _, p := range r.processes {
+		if p.begun {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *process) int { return int(a.key.pid) - int(b.key.pid) })
+	return list
+}
