@@ -200,7 +200,8 @@ func (m *Image) readEntries(p *Profile, b, history []byte) {
 	c := cursor{b: b, word: m.Word, order: m.Order}
 	p.History = history != nil
 	for i := range p.entries {
-		node, _, flags, live, size := c.u16(), c.uint(1), c.uint(1), c.u32(), c.ptr()
+		key, live, size := c.u32(), c.u32(), c.ptr()
+		node, flags := key&0xffff, key>>24 // and a size class of 8 bits between
 		if flags&entryUsed == 0 && live == 0 && size == 0 {
 			continue
 		}
@@ -230,11 +231,12 @@ func (m *Image) readEntries(p *Profile, b, history []byte) {
 //
 //	node   | offset + 1 | number of the caller's node |
 //
-// A frame outside the code takes three nodes, outermost first: upper half + 1, lower half
-// + 1, all ones.
+// A frame outside the code takes two nodes, outermost first: upper half + 1; lower half + escape,
+// which is more than any offset + 1.
 func (p *Profile) path(e *ProfileEntry, node, word int, code *callpath.Ranges) error {
 	parentBits := bits.Len(uint(len(p.node) + firstNode - 1))
-	escape := uint64(1)<<(word-1-parentBits) - 1
+	half := word / 2
+	escape := uint64(1)<<(word-1-parentBits) - 1<<half
 	read := func() (v uint64, err error) {
 		if node < firstNode || node-firstNode >= len(p.node) {
 			return 0, fmt.Errorf("node %d of %d", node, len(p.node))
@@ -258,20 +260,15 @@ func (p *Profile) path(e *ProfileEntry, node, word int, code *callpath.Ranges) e
 		if err != nil {
 			return err
 		}
-		if v == escape {
-			low, err := read()
-			if err != nil {
-				return err
-			}
+		if v >= escape {
 			high, err := read()
 			if err != nil {
 				return err
 			}
-			half := word / 2
-			if low > 1<<half || high > 1<<half {
-				return errors.New("a half of an address is too large")
+			if high > 1<<half {
+				return errors.New("the upper half of an address is too large")
 			}
-			inner = append(inner, (high-1)<<half|(low-1))
+			inner = append(inner, (high-1)<<half|(v-escape))
 			continue
 		}
 		address, _, ok := code.Address(callpath.Frame{Value: v - 1})

@@ -302,8 +302,16 @@ INLINE struct lwsbt_rule *place(const struct lwsbt_capture_ctx *ctx, uint32_t n)
 	return ctx->rules + (n & (RULE_COUNT(ctx) - 1));
 }
 
-/* find returns the rule of a key, or 0, in a cache that has entries. Inlined, it would leave too few registers to
- * by_rules. */
+/* rule_at returns the rule in the n-th place if it is that of a key, or 0. */
+INLINE uintptr_t rule_at(const struct lwsbt_capture_ctx *ctx, uint32_t n, uintptr_t key)
+{
+	struct lwsbt_rule *r = place(ctx, n);
+	uintptr_t rule = SHARED(r->rule);
+
+	return (SHARED(r->check) ^ rule * HASH) == key ? rule : 0;
+}
+
+/* find returns the rule of a key, or 0, in a cache that has entries. */
 NOINLINE static uintptr_t find(const struct lwsbt_capture_ctx *ctx, uintptr_t key)
 {
 	struct lwsbt_rule *r;
@@ -405,33 +413,32 @@ static int land(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t 
  */
 NOINLINE static void by_rules(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
 {
-	uintptr_t entry, ra, next, sp = f->sp, fp = f->fp, rule = f->rule, *pcs = t->pcs;
-	size_t n = t->n, max = t->max;
+	uintptr_t entry, ra, next, sp = f->sp, fp = f->fp, rule = f->rule;
+	size_t n = t->n;
 	int missed = 0;
 
-	while (LWSBT_SPEED && rule != 0 && n != max) {
-		entry = sp + ENTRY(rule) * WORD;
-		if (BY_FP(rule)) {
-			entry += fp - sp;
-			if (entry % WORD != 0 || entry - sp < BELOW_RA(rule) * WORD ||
-			    entry - sp < BELOW_FP(rule) * WORD)
-				break;
-		}
+	while (LWSBT_SPEED && rule != 0 && n != t->max) {
+		entry = (BY_FP(rule) ? fp : sp) + ENTRY(rule) * WORD;
+		if (BY_FP(rule) && (entry % WORD != 0 || entry - sp < BELOW_RA(rule) * WORD ||
+				    entry - sp < BELOW_FP(rule) * WORD))
+			break;
 		/* Every function that calls has a frame: so the walk ends. */
 		if (entry <= sp || entry > f->hi)
 			break;
 		ra = stripped(*(const uintptr_t *)(entry - BELOW_RA(rule) * WORD));
 		if (BELOW_FP(rule) != 0)
 			fp = *(const uintptr_t *)(entry - BELOW_FP(rule) * WORD);
-		next = find(ctx, ra);
+		next = rule_at(ctx, hash(ra), ra); /* the first place, of most rules: a call of find takes longer */
+		if (next == 0)
+			next = find(ctx, ra);
 		if (next == 0) {
 			missed = 1;
 			break;
 		}
 		sp = entry;
 		rule = next;
-		if (n < max)
-			pcs[n] = ra & ~(uintptr_t)MODE;
+		if ((ptrdiff_t)n >= 0) /* else it is skipped */
+			t->pcs[n] = ra & ~(uintptr_t)MODE;
 		n++;
 	}
 	if (n != t->n)

@@ -3,25 +3,11 @@
  */
 #include "heap.h"
 
-static void hex(const struct lwsbt_out *out, lwsbt_word v)
-{
-	char text[2 * sizeof v], *p = text + sizeof text;
-
-	do {
-		unsigned digit = (unsigned)v & 15;
-
-		*--p = (char)(digit < 10 ? '0' + digit : 'a' + digit - 10);
-	} while (v >>= 4);
-	out->put(out->arg, p, (size_t)(text + sizeof text - p));
-}
-
-/* range writes START+LEN. [BT-CODE-1] */
+/* range writes START+LEN after name. [BT-CODE-1] */
 static void range(const struct lwsbt_out *out, const char *name, const struct lwsbt_range *r)
 {
-	lwsbt_text(out, name);
-	hex(out, r->start);
-	lwsbt_text(out, "+");
-	hex(out, r->end - r->start);
+	lwsbt_digits(out, name, r->start, 16);
+	lwsbt_digits(out, "+", r->end - r->start, 16);
 }
 
 #define STRING(x) STRING_OF(x)
@@ -30,6 +16,7 @@ static void range(const struct lwsbt_out *out, const char *name, const struct lw
 void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d)
 {
 	const uint32_t *note = d->build; /* sizes of name and description, type, "GNU" */
+	const char *name = " code=";
 
 	lwsbt_text(out, "~h#boot");
 	lwsbt_escaped(out, " prog=", d->prog);
@@ -39,16 +26,18 @@ void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d
 
 		lwsbt_text(out, " build=");
 		for (uint32_t i = 0; i < note[1]; i++) {
-			hex(out, id[i] >> 4);
-			hex(out, id[i] & 15);
+			static const char hex[] = "0123456789abcdef";
+			const char text[2] = { hex[id[i] >> 4], hex[id[i] & 15] };
+
+			out->put(out->arg, text, sizeof text);
 		}
 	}
 	if (LWSBT_EXTRAS) {
 		lwsbt_escaped(out, " dev=", d->dev);
 		lwsbt_escaped(out, " fw=", d->fw);
 	}
-	for (unsigned i = 0; i < d->code.count; i++)
-		range(out, i ? "," : " code=", &d->code.range[i]);
+	for (unsigned i = 0; i < d->code.count; i++, name = ",")
+		range(out, name, &d->code.range[i]);
 	if (d->code.count)
 		lwsbt_key(out, " shift=", d->code.shift);
 	if (LWSBT_EXTRAS && d->heap.end)
@@ -85,9 +74,7 @@ void lwsbt_head_paths(const struct lwsbt_out *out, const struct lwsbt_port *port
 		lwsbt_key(out, " t=", (lwsbt_number)port->time(port->arg));
 	if (LWSBT_EXTRAS && base)
 		lwsbt_key(out, " k=diff base=", *base);
-	else
-		lwsbt_text(out, " k=paths");
-	lwsbt_key(out, " l=", lines);
+	lwsbt_key(out, LWSBT_EXTRAS && base ? " l=" : " k=paths l=", lines);
 	if (LWSBT_EXTRAS && sample)
 		lwsbt_key(out, " sample=", sample);
 	lwsbt_escaped(out, " why=", why);

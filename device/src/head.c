@@ -10,43 +10,32 @@ void lwsbt_text(const struct lwsbt_out *out, const char *s)
 	out->put(out->arg, s, strlen(s));
 }
 
-#if LWSBT_FIELDS
-
-/* number writes v by base 10. It divides by halves of words, as a 64-bit division is a
- * function of 700 bytes on 32-bit machines. */
-static void number(const struct lwsbt_out *out, uint64_t v)
+void lwsbt_digits(const struct lwsbt_out *out, const char *name, lwsbt_number v, unsigned base)
 {
-	char digits[20], *p = digits + sizeof digits;
-	uint32_t high = (uint32_t)(v >> 32), low = (uint32_t)v, middle;
+	char text[20], *p = text + sizeof text;
 
 	do {
-		middle = high % 10 << 16 | low >> 16;
-		low = middle % 10 << 16 | (low & 0xffff);
-		*--p = (char)('0' + low % 10);
-		high /= 10;
-		low = middle / 10 << 16 | low / 10;
-	} while (high | low);
-	out->put(out->arg, p, (size_t)(digits + sizeof digits - p));
-}
+		unsigned digit;
+#if LWSBT_FIELDS
+		/* by halves of words: a 64-bit division is a function of 700 bytes on 32-bit machines */
+		uint32_t high = (uint32_t)(v >> 32), low = (uint32_t)v, middle = high % base << 16 | low >> 16;
 
+		low = middle % base << 16 | (low & 0xffff);
+		digit = low % base;
+		v = (uint64_t)(high / base) << 32 | (middle / base << 16 | low / base);
 #else
-
-static void number(const struct lwsbt_out *out, lwsbt_word v)
-{
-	char digits[20], *p = digits + sizeof digits;
-
-	do
-		*--p = (char)('0' + v % 10);
-	while (v /= 10);
-	out->put(out->arg, p, (size_t)(digits + sizeof digits - p));
+		digit = (unsigned)(v % base);
+		v /= base;
+#endif
+		*--p = (char)(digit < 10 ? '0' + digit : 'a' + digit - 10);
+	} while (v);
+	lwsbt_text(out, name);
+	out->put(out->arg, p, (size_t)(text + sizeof text - p));
 }
 
-#endif
-
-void lwsbt_key(const struct lwsbt_out *out, const char *name, lwsbt_number v)
+LWSBT_NOINLINE void lwsbt_key(const struct lwsbt_out *out, const char *name, lwsbt_number v)
 {
-	lwsbt_text(out, name);
-	number(out, v);
+	lwsbt_digits(out, name, v, 10);
 }
 
 /* key writes a key and its value, unless that is unknown. */

@@ -123,7 +123,7 @@ size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t al
 	return total + lwsbt_spare(m->stack.size);
 }
 
-LWSBT_NOINLINE size_t lwsbt_capture_thread(struct lwsbt_heap *h, struct lwsbt_stack *s)
+LWSBT_NOINLINE size_t lwsbt_capture_thread(const struct lwsbt_heap *h, struct lwsbt_stack *s)
 {
 	struct lwsbt_capture_ctx ctx = h->ctx;
 
@@ -166,7 +166,6 @@ LWSBT_NOINLINE size_t lwsbt_meta_gen(struct lwsbt_heap *h, size_t size, size_t a
 		m->time = h->port->time(h->port->arg);
 	lwsbt_take(h, &m->stack, (uintptr_t)caller, &first);
 	lwsbt_leave(h);
-	m->stack.depth -= (uint32_t)first;
 	for (size_t i = 0; i < m->stack.depth; i++) /* the memmove of small C libraries goes by bytes */
 		m->stack.pc[i] = m->stack.pc[i + first];
 	adj = lwsbt_measure(h, m, align, 0);

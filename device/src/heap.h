@@ -131,9 +131,9 @@ static inline size_t lwsbt_spare(size_t size)
 
 /* lwsbt_capture_thread captures the stack of a thread, whose limits the port knows, but for the two innermost
  * frames. It is not inlined: the copy of the limits takes stack. */
-size_t lwsbt_capture_thread(struct lwsbt_heap *h, struct lwsbt_stack *s);
+size_t lwsbt_capture_thread(const struct lwsbt_heap *h, struct lwsbt_stack *s);
 
-/* lwsbt_take captures the stack into s->pc[*first] to s->pc[s->depth - 1]: the caller and what is beyond it. It
+/* lwsbt_take captures the stack: s->depth frames from s->pc[*first] on, the caller and what is beyond it. It
  * reports whether there may be more than LWSBT_HEAP_DEPTH frames. Between lwsbt_enter and lwsbt_leave. */
 LWSBT_INLINE int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr_t caller, size_t *first)
 {
@@ -149,7 +149,7 @@ LWSBT_INLINE int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr
 	full = n == LWSBT_HEAP_DEPTH;
 	/* The allocator's own functions, however many the compiler left. A walk that ended in
 	 * them, as where only they have unwind tables, leaves the caller alone. */
-	for (drop = 0; drop < n && drop <= OWN_MAX && s->pc[drop] != caller; drop++)
+	for (drop = 0; drop < n && s->pc[drop] != caller; drop++)
 		;
 	if (drop > OWN_MAX || caller == 0)
 		drop = 0;
@@ -164,7 +164,7 @@ LWSBT_INLINE int lwsbt_take(struct lwsbt_heap *h, struct lwsbt_stack *s, uintptr
 		s->pc[0] = caller;
 	}
 	*first = drop;
-	s->depth = (uint32_t)n;
+	s->depth = (uint32_t)(n - drop);
 	return full;
 }
 

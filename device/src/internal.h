@@ -92,10 +92,17 @@ typedef lwsbt_word lwsbt_number;
 #endif
 void lwsbt_text(const struct lwsbt_out *out, const char *s);
 void lwsbt_key(const struct lwsbt_out *out, const char *name, lwsbt_number v);
+void lwsbt_digits(const struct lwsbt_out *out, const char *name, lwsbt_number v, unsigned base); /* 10 or 16 */
 void lwsbt_escaped(const struct lwsbt_out *out, const char *name, const char *v); /* NULL: nothing */
 
-/* lwsbt_significant returns the count of v. [BT-COUNT-1] */
-static inline unsigned lwsbt_significant(lwsbt_word v)
+/* lwsbt_rotate returns v >> shift, 0 to 4, with the bits below as the highest: what is no multiple is large. */
+static inline lwsbt_word lwsbt_rotate(lwsbt_word v, unsigned shift)
+{
+	return v >> shift | v << ((0u - shift) & (unsigned)(LWSBT_WORD_BITS - 1));
+}
+
+/* lwsbt_width returns the number of bits of v, which is not 0. */
+static inline unsigned lwsbt_width(lwsbt_word v)
 {
 #if !defined(__GNUC__)
 	unsigned n = 1;
@@ -104,11 +111,14 @@ static inline unsigned lwsbt_significant(lwsbt_word v)
 		n++;
 	return n;
 #elif LWSBT_WORD_BITS == 64
-	return 64u - (unsigned)__builtin_clzll(v | 1);
+	return 64u - (unsigned)__builtin_clzll(v);
 #else
-	return 32u - (unsigned)__builtin_clz(v | 1);
+	return 32u - (unsigned)__builtin_clz(v);
 #endif
 }
+
+/* lwsbt_significant returns the count of v. [BT-COUNT-1] */
+static inline unsigned lwsbt_significant(lwsbt_word v) { return lwsbt_width(v | 1); }
 
 /* lwsbt_full_count returns the count that 6 bits mean: 0 stands for 64.
  * [BT-COUNT-2] */

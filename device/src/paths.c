@@ -5,21 +5,23 @@
 
 enum {
 	ESCAPE = 0xfffffff,	/* in the place of a step: an address follows [BT-DIGIT-3] */
-	CRC_DIGITS = 3
+	CRC_DIGITS = 3,
+	NO_ENTRY = 255		/* base of a line without entries */
 };
 
 uint32_t lwsbt_offset(const struct lwsbt_code *c, lwsbt_word pc)
 {
-	lwsbt_word sum = 0, at;
+	lwsbt_word sum = 0;
 
 	for (unsigned i = 0; i < c->count; i++) {
-		at = pc - c->range[i].start;
-		if (at < c->range[i].end - c->range[i].start) {
-			sum += at;
-			at = sum >> c->shift;
-			return at >> 27 || at << c->shift != sum ? LWSBT_NO_OFFSET : (uint32_t)at;
+		const struct lwsbt_range *r = &c->range[i];
+		lwsbt_word at = pc - r->start, len = r->end - r->start;
+
+		if (at < len) {
+			sum = lwsbt_rotate(sum + at, c->shift);
+			return sum >> 27 ? LWSBT_NO_OFFSET : (uint32_t)sum;
 		}
-		sum += c->range[i].end - c->range[i].start;
+		sum += len;
 	}
 	return LWSBT_NO_OFFSET;
 }
@@ -86,57 +88,6 @@ static void step(struct lwsbt_paths *w, uint32_t v)
 	fixed(w, 4 * v + c, c + 2);
 }
 
-/* reference returns what a step from the frame at pc starts from. [BT-ENTRY-2] */
-static uint32_t reference(const struct lwsbt_paths *w, lwsbt_word pc)
-{
-	uint32_t x = lwsbt_offset(w->code, pc);
-
-	return x == LWSBT_NO_OFFSET ? 0 : x;
-}
-
-/* entry writes the first depth frames of p with n values. [BT-ENTRY-1, BT-SHARE-1] */
-static void entry(struct lwsbt_paths *w, const struct lwsbt_path *p, unsigned depth, const lwsbt_word *v, unsigned n)
-{
-	unsigned keep = 0, k;
-	uint32_t ref = 0;
-	int named = p->base == LWSBT_PATH_NAMED, same = w->any && w->base == p->base && (!named || w->outer == p->outer);
-
-	while (same && keep < w->depth && keep < depth && w->pc[keep] == p->pc[keep])
-		keep++;
-	k = p->base;
-	if (same && (named || keep > 0)) {
-		k = 4u + w->depth - keep;
-		if (keep < w->depth)
-			ref = reference(w, w->pc[keep]);
-		else if (keep > 0)
-			ref = reference(w, p->pc[keep - 1]);
-	} else if (named && depth > 0) {
-		k = 3;
-	}
-	number(w, k);
-	if (k == 2 || k == 3)
-		fixed(w, p->outer, 6);
-	if (k != 2)
-		number(w, depth - keep);
-	for (; keep < depth; keep++) {
-		uint32_t x = lwsbt_offset(w->code, p->pc[keep]), d = x - ref;
-
-		if (x == LWSBT_NO_OFFSET) {
-			step(w, ESCAPE);
-			number(w, p->pc[keep]);
-			ref = 0;
-		} else {
-			step(w, x >= ref ? 2 * d : ~(2 * d));
-			ref = x;
-		}
-	}
-	number(w, n ? v[0] + 1 : 0);
-	while (n > 1) {
-		number(w, *++v);
-		n--;
-	}
-}
-
 /* begin begins a line. [BT-PLINE-1] */
 static void begin(struct lwsbt_paths *w)
 {
@@ -144,46 +95,98 @@ static void begin(struct lwsbt_paths *w)
 	w->text[1] = 'p';
 	w->text[2] = '#';
 	w->len = 3;
-	digit(w, w->flags);
-	digit(w, w->dump);
-	fixed(w, w->lines, 2);
+	fixed(w, w->flags | ((w->dump & 63) | w->lines << 6) << 6, 4);
+	w->base = NO_ENTRY;
+	w->depth = 0;
+}
+
+/* move makes the frame at pc, which may be outside the code, the reference of the next step. It returns its offset. */
+static uint32_t move(struct lwsbt_paths *w, lwsbt_word pc)
+{
+	uint32_t x = lwsbt_offset(w->code, pc);
+
+	w->ref = x == LWSBT_NO_OFFSET ? 0 : x;
+	return x;
+}
+
+/* frame writes the frame at pc. */
+static void frame(struct lwsbt_paths *w, lwsbt_word pc)
+{
+	uint32_t from = w->ref, x = move(w, pc), d = x - from;
+
+	step(w, x == LWSBT_NO_OFFSET ? ESCAPE : 2 * d ^ (0 - (d >> 31)));
+	if (x == LWSBT_NO_OFFSET)
+		number(w, pc);
+}
+
+/* shared returns how many of the outer frames of p the previous entry has, too. */
+static unsigned shared(const struct lwsbt_paths *w, const struct lwsbt_path *p)
+{
+	unsigned n = 0;
+
+	while (n < w->depth && n < p->depth && w->pc[n] == p->pc[n])
+		n++;
+	return n;
+}
+
+/* entry writes p with n values. If they do not fit, the next entry must begin a line. [BT-ENTRY-1, BT-SHARE-1] */
+static void entry(struct lwsbt_paths *w, const struct lwsbt_path *p, const lwsbt_word *v, unsigned n)
+{
+	int same = w->base == p->base && w->outer == p->outer, named = p->base == LWSBT_PATH_NAMED;
+	unsigned keep = same ? shared(w, p) : 0, left_out = w->depth - keep;
+
+	w->ref = 0;
+	if (same && (keep || named)) {
+		number(w, 4 + left_out);
+		if (w->depth) /* a step from the frame left out, or that outside it [BT-ENTRY-2] */
+			move(w, w->pc[left_out ? keep : keep - 1]);
+	} else {
+		number(w, named && p->depth ? 3 : p->base);
+		if (named)
+			fixed(w, p->outer, 6);
+	}
+	if (!named || same || p->depth)
+		number(w, p->depth - keep);
+	for (; keep < p->depth; keep++) {
+		frame(w, p->pc[keep]);
+		w->pc[keep] = p->pc[keep];
+	}
+	w->base = p->base;
+	w->outer = p->outer;
+	w->depth = p->depth;
+	number(w, n ? v[0] + 1 : 0);
+	for (unsigned i = 1; i < n; i++)
+		number(w, v[i]);
 }
 
 void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *path, const lwsbt_word *v, unsigned n)
 {
-	unsigned max = w->max && w->max < LWSBT_PATH_LINE ? w->max : LWSBT_PATH_LINE, depth = path->depth;
-	struct lwsbt_path p = *path;
+	unsigned left = path->depth;
+	struct lwsbt_path p = *path;	/* the outer frames of those left */
 
+	if (w->max == 0 || w->max > LWSBT_PATH_LINE)
+		w->max = LWSBT_PATH_LINE;
 	for (;;) {
 		unsigned len = w->len;
-		int rest = depth < p.depth;
 
 		if (len == 0)
 			begin(w);
-		entry(w, &p, depth, v, rest ? 0 : n);
-		if (w->len + (unsigned)CRC_DIGITS <= max) {
-			w->any = 1;
-			w->base = p.base;
-			w->outer = p.outer;
-			w->depth = (uint16_t)depth;
-			for (unsigned i = 0; i < depth; i++)
-				w->pc[i] = p.pc[i];
-			if (!rest)
+		entry(w, &p, v, p.depth < left ? 0 : n);
+		if (w->len + (unsigned)CRC_DIGITS <= w->max) {
+			left -= p.depth;
+			if (left == 0)
 				return;
 			/* the outer frames are defined; the others go on from their name [BT-NAME-4] */
-			p.depth = (uint16_t)depth;
 			p.outer = lwsbt_name(w->code, &p);
 			p.base = LWSBT_PATH_NAMED;
-			p.pc += depth;
-			p.depth = (uint16_t)(path->depth - (p.pc - path->pc));
-			depth = p.depth;
-			lwsbt_paths_flush(w);
+			p.pc += p.depth;
+			p.depth = left;
 		} else {
-			w->len = (uint16_t)len;
+			w->len = len;
 			if (len == 0)
-				depth--;
-			lwsbt_paths_flush(w);
+				p.depth--;
 		}
+		lwsbt_paths_flush(w);
 	}
 }
 
@@ -193,15 +196,15 @@ void lwsbt_paths_flush(struct lwsbt_paths *w)
 
 	if (w->len == 0)
 		return;
-	for (unsigned i = 3; i < w->len; i++) {	/* CRC-16/IBM-3740 [BT-PLINE-2] */
-		crc ^= (uint32_t)(unsigned char)w->text[i] << 8;
-		for (unsigned bit = 0; bit < 8; bit++)
-			crc = crc << 1 ^ (crc & 0x8000 ? 0x1021u : 0);
+	for (const char *c = w->text + 3; c < w->text + w->len; c++) { /* CRC-16/IBM-3740 [BT-PLINE-2] */
+		uint32_t x = (crc >> 8 ^ (unsigned char)*c) & 0xff;
+
+		x ^= x >> 4;
+		crc = crc << 8 ^ x << 12 ^ x << 5 ^ x;
 	}
 	fixed(w, crc & 0xffff, CRC_DIGITS);
-	w->text[w->len++] = '\n';
-	w->out->put(w->out->arg, w->text, w->len);
+	w->text[w->len] = '\n';
+	w->out->put(w->out->arg, w->text, w->len + 1u);
 	w->lines++;
 	w->len = 0;
-	w->any = 0;
 }

@@ -10,156 +10,134 @@ enum { PROBES = 64 };
 
 /* ------------------------------------------------------------------ the table */
 
-/* place returns the first place for a hash among n, and step the distance to each next. */
+/* place returns the place for a hash among n, and next_hash the hash for the next place: by a linear congruential
+ * generator, so that keys with the same first place have different others. */
 static inline unsigned place(uint32_t hash, unsigned n) { return (hash >> 16) * n >> 16; }
-static inline unsigned step(uint32_t hash) { return (hash >> 8 & 14) | 1; }
-
-/* search returns the node of a key, which it makes if need be; 0 if there is no place. */
-static LWSBT_NOINLINE unsigned search(struct lwsbt_profile *p, uintptr_t key, uint32_t hash)
-{
-	unsigned at = place(hash, p->nodes), found = 0;
-
-	for (unsigned left = PROBES; left > 0; left--) {
-		uintptr_t n = p->node[at] & ~MARK;
-
-		if (n == key) {
-			found = at + FIRST;
-			break;
-		}
-		if (n <= REMOVED && !found)
-			found = at + FIRST;
-		if (n == EMPTY)
-			break;
-		at += step(hash);
-		if (at >= p->nodes)
-			at -= p->nodes;
-	}
-	if (found)
-		p->node[found - FIRST] = key | MARK;
-	return found;
-}
+static inline uint32_t next_hash(uint32_t hash) { return hash * 5 + 1; }
 
 /* key_of returns the node of value v inside parent. */
 static inline uintptr_t key_of(unsigned parent, uintptr_t v, unsigned bits) { return v << bits | parent; }
 
-static inline uint32_t hash_of(uintptr_t key) { return (uint32_t)(key ^ key >> HALF) * GOLDEN; }
+static inline uint32_t hash_of(uintptr_t key) { return (uint32_t)(key ^ (uint64_t)key >> 32) * GOLDEN; }
 
-/* frame returns the node of the frame at pc inside parent; 0 if there is no place. */
-static LWSBT_NOINLINE unsigned frame(struct lwsbt_profile *p, unsigned parent, uintptr_t pc, unsigned bits)
+/* search returns the number of the node of a key, which it makes if need be; 0 if there is no place. */
+static LWSBT_NOINLINE unsigned search(struct lwsbt_profile *p, uintptr_t key)
 {
-	uintptr_t escape = lwsbt_escape(bits), v[3] = { lwsbt_offset(&p->code, pc) };
-	unsigned n = 1;
+	uint32_t hash = hash_of(key);
+	uintptr_t *found = NULL;
 
-	if (v[0]++ == LWSBT_NO_OFFSET || v[0] >= escape) {
-		v[0] = (pc >> HALF) + 1;
-		v[1] = (pc & (((uintptr_t)1 << HALF) - 1)) + 1;
-		v[2] = escape;
-		n = 3;
-	}
-	for (unsigned i = 0; i < n && (i == 0 || parent); i++) {
-		uintptr_t key = key_of(parent, v[i], bits);
+	for (unsigned left = PROBES; left > 0; left--) {
+		uintptr_t *node = &p->node[place(hash, p->nodes)], n = *node << 1; /* without the mark */
 
-		parent = search(p, key, hash_of(key));
-	}
-	return parent;
-}
-
-#if LWSBT_SPEED
-
-/* The tree, and the range of the code that most frames are in, the first. */
-struct tree {
-	const uintptr_t *node;
-	unsigned nodes, bits, shift;
-	uintptr_t before;	/* the unit before the range: the value of a frame is its distance from there, */
-	uintptr_t last;		/* up to this */
-};
-
-static struct tree tree_of(const struct lwsbt_profile *p)
-{
-	struct tree t = { p->node, p->nodes, lwsbt_parent_bits(p), p->code.shift, 0, 0 };
-
-	if (p->code.count) {
-		t.before = p->code.range->start - ((uintptr_t)1 << t.shift);
-		t.last = (p->code.range->end - p->code.range->start) >> t.shift;
-		if (t.last >= lwsbt_escape(t.bits) || t.last > 1u << 27)
-			t.last = 0;
-	}
-	return t;
-}
-
-/* rotate returns v >> shift, with the bits below as the highest: what is no multiple is large. */
-static inline uintptr_t rotate(uintptr_t v, unsigned shift)
-{
-	return v >> shift | v << ((0u - shift) & (unsigned)(8 * sizeof v - 1));
-}
-
-/* known returns the node of the frame at pc inside parent if it is in its first place; 0 if not. No node has the
- * value 0. */
-LWSBT_INLINE unsigned known(const struct tree *t, unsigned parent, uintptr_t pc)
-{
-	uintptr_t v = rotate(pc - t->before, t->shift), key = key_of(parent, v, t->bits);
-	unsigned found = place(hash_of(key), t->nodes);
-
-	return v <= t->last && t->node[found] == (key | MARK) ? found + FIRST : 0;
-}
-
-#endif
-
-/* path returns the node of the frames from first to below pc, or of the outer part of them for which there is
- * place: then *cut is CUT. */
-static LWSBT_NOINLINE unsigned path(struct lwsbt_profile *p, const lwsbt_word *first, const lwsbt_word *pc,
-	unsigned node, unsigned *cut)
-{
-	unsigned inner = 0;
-#if LWSBT_SPEED
-	struct tree t = tree_of(p);
-#define known(node, pc) known(&t, node, pc)
-#else
-#define known(node, pc) 0
-#endif
-
-	*cut = 0;
-	while (pc > first) {
-		pc--;
-		inner = known(node, *pc);
-		if (!inner)
-			inner = frame(p, node, *pc, lwsbt_parent_bits(p));
-		if (!inner) {
-			*cut = CUT;
+		if (n == key << 1) {
+			found = node;
 			break;
 		}
+		if (n <= REMOVED << 1 && !found)
+			found = node;
+		if (n == EMPTY)
+			break;
+		hash = next_hash(hash);
+	}
+	if (!found)
+		return 0;
+	*found = key | lwsbt_marked(p);
+	return (unsigned)(found - p->node) + FIRST;
+}
+
+/* frame returns the node of the frame at pc inside parent; 0 if there is no place. */
+static unsigned frame(struct lwsbt_profile *p, unsigned parent, uintptr_t pc)
+{
+	unsigned bits = lwsbt_parent_bits(p);
+	uintptr_t escape = lwsbt_escape(bits), v = (uint32_t)(lwsbt_offset(&p->code, pc) + 1);
+
+	if (v == 0 || v >= escape) { /* 0: of LWSBT_NO_OFFSET */
+		parent = search(p, key_of(parent, (pc >> HALF) + 1, bits));
+		if (!parent)
+			return 0;
+		v = escape + (pc & LOW_HALF);
+	}
+	return search(p, key_of(parent, v, bits));
+}
+
+#if LWSBT_SPEED
+
+/* known goes from *node on inwards, from the last of n frames to the first. It ends before a frame that is not in the
+ * first range of the code, or whose node is not marked, or not in its first or second place: few are. It returns how
+ * many frames are left. A function without calls and stores: so all that it needs is in registers. */
+static LWSBT_NOINLINE size_t known(const struct lwsbt_profile *p, const lwsbt_word *pc, size_t n, unsigned *node)
+{
+	unsigned bits = lwsbt_parent_bits(p), shift = p->code.shift, nodes = p->nodes, parent = *node;
+	uintptr_t start = 0, units = 0, last = lwsbt_escape(bits) - 1, mark = lwsbt_marked(p);
+	const uintptr_t *table = p->node;
+
+	if (p->code.count) {
+		start = p->code.range->start;
+		units = (p->code.range->end - start) >> shift;
+	}
+	if (units > last)
+		units = last;
+	for (; n > 0; n--) {
+		uintptr_t offset = lwsbt_rotate(pc[n - 1] - start, shift), key = key_of(parent, offset + 1, bits);
+		uint32_t hash = hash_of(key);
+		unsigned at = place(hash, nodes);
+
+		if (offset >= units)
+			break;
+		if (table[at] != (key | mark)) {
+			at = place(next_hash(hash), nodes);
+			if (table[at] != (key | mark))
+				break;
+		}
+		parent = at + FIRST;
+	}
+	*node = parent;
+	return n;
+}
+
+#else
+#define known(p, pc, n, node) (n)
+#endif
+
+/* path returns the node of the n frames at pc inside node; or that of the outer part of them for which there is place,
+ * and CUT. */
+static uint32_t path(struct lwsbt_profile *p, const lwsbt_word *pc, size_t n, unsigned node)
+{
+	while ((n = known(p, pc, n, &node)) > 0) {
+		unsigned inner = frame(p, node, pc[--n]);
+
+		if (!inner)
+			return node | CUT;
 		node = inner;
 	}
 	return node;
 }
 
-LWSBT_NOINLINE unsigned lwsbt_outer(const struct lwsbt_profile *p, unsigned node, unsigned bits)
+LWSBT_NOINLINE unsigned lwsbt_outer(struct lwsbt_profile *p, unsigned node, lwsbt_word *pc)
 {
-	if (lwsbt_value(p, node, bits) == lwsbt_escape(bits))
-		node = lwsbt_parent(p, lwsbt_parent(p, node, bits), bits);
-	return lwsbt_parent(p, node, bits);
+	unsigned bits = lwsbt_parent_bits(p);
+	uintptr_t n = lwsbt_mark(p, node), mask = ((uintptr_t)1 << bits) - 1, v = n >> bits;
+
+	if (v < lwsbt_escape(bits)) {
+		*pc = lwsbt_address(&p->code, (uint32_t)v - 1);
+	} else {
+		n = lwsbt_mark(p, (unsigned)(n & mask));
+		*pc = ((n >> bits) - 1) << HALF | (v & LOW_HALF);
+	}
+	return (unsigned)(n & mask);
 }
 
-/* entry returns the number of the entry for node, which it makes if need be; 0 if there is no place. */
-static unsigned entry(struct lwsbt_profile *p, unsigned node, unsigned size_class, unsigned cut)
+/* entry returns the number of the entry of a key, or of a free one; 0 if there is neither. */
+static unsigned entry(const struct lwsbt_profile *p, uint32_t key)
 {
-	uint32_t hash = (node << 8 ^ size_class ^ cut << 7) * GOLDEN;
-	unsigned at = place(hash, p->entries - 1u);
+	uint32_t hash = key * GOLDEN;
 
 	for (unsigned left = PROBES; left > 0; left--) {
-		struct lwsbt_entry *e = &p->entry[at + 1];
+		unsigned at = place(hash, p->entries - 1u) + 1;
 
-		if (!(e->bits & USED)) {
-			e->node = (uint16_t)node;
-			e->size_class = (uint8_t)size_class;
-			e->bits = (uint8_t)(USED | cut);
-			return at + 1;
-		}
-		if (e->node == node && e->size_class == size_class && (e->bits & CUT) == cut)
-			return at + 1;
-		at += step(hash);
-		if (at >= p->entries - 1u)
-			at -= p->entries - 1u;
+		if (!p->entry[at].key || (p->entry[at].key & PATH) == key)
+			return at;
+		hash = next_hash(hash);
 	}
 	return 0;
 }
@@ -195,58 +173,67 @@ static LWSBT_NOINLINE void remember(struct lwsbt_history *h, const struct lwsbt_
 
 #endif
 
-/* count_from is lwsbt_profile_count of the frames of s from the first on. */
-static unsigned count_from(struct lwsbt_profile *p, const struct lwsbt_stack *s, size_t first, unsigned base)
+/* tally adds blocks and their bytes, modulo the width of the counters, to an entry and the totals. Under the lock. */
+static LWSBT_NOINLINE void tally(struct lwsbt_profile *p, struct lwsbt_entry *e, uint32_t blocks, size_t bytes)
 {
-	unsigned at, cut, node, size_class = p->sample ? class_of(s->size) : 0;
+	struct lwsbt_heap *h = p->heap;
+
+	e->key |= CHANGED;
+	e->live += blocks;
+	e->bytes += bytes;
+	h->count += blocks;
+	h->bytes += bytes;
+	if (h->bytes > h->peak) {
+		h->peak = h->bytes;
+		h->peak_count = h->count;
+	}
+}
+
+/* count_path counts a block of size bytes for the n frames at pc, and returns the number of the entry. */
+static unsigned count_path(struct lwsbt_profile *p, const lwsbt_word *pc, size_t n, size_t size, unsigned base)
+{
+	uint32_t rest = USED | (p->sample ? class_of(size) : 0) << 16, key; /* without the rest */
 	struct lwsbt_entry *e;
+	lwsbt_word innermost;
+	unsigned at;
 
 	lwsbt_lock(p->heap);
-	node = path(p, s->pc + first, s->pc + s->depth, base, &cut);
-	while ((at = entry(p, node, size_class, cut)) == 0 && node >= FIRST) {
-		node = lwsbt_outer(p, node, lwsbt_parent_bits(p));
-		cut = CUT;
+	key = path(p, pc, n, base);
+	while ((at = entry(p, rest | key)) == 0) {
+		if ((key & NODE) < FIRST) { /* entry 0 */
+			key = CUT | LWSBT_PATH_CUT;
+			break;
+		}
+		key = CUT | lwsbt_outer(p, key & NODE, &innermost);
 	}
 	e = &p->entry[at];
-	if (at == 0) {
-		e->node = LWSBT_PATH_CUT;
-		e->bits |= USED | CUT;
-		cut = CUT;
-	}
-	if (cut)
+	e->key |= rest | key;
+	if (key & CUT)
 		p->cut++;
-	e->bits |= CHANGED;
-	e->live++;
-	e->bytes += s->size;
+	tally(p, e, 1, size);
 #if LWSBT_EXTRAS
 	if (p->history)
-		remember(&p->history[at], e, s->size);
+		remember(&p->history[at], e, size);
 #endif
-	p->heap->count++;
-	p->heap->bytes += s->size;
-	if (p->heap->bytes > p->heap->peak) {
-		p->heap->peak = p->heap->bytes;
-		p->heap->peak_count = p->heap->count;
-	}
 	lwsbt_unlock(p->heap);
 	return at;
 }
 
 unsigned lwsbt_profile_count(struct lwsbt_profile *p, const struct lwsbt_stack *s, unsigned base)
 {
-	return count_from(p, s, 0, base);
+	unsigned depth = s->depth;
+
+	if (depth > LWSBT_HEAP_DEPTH) { /* which dumps have space for */
+		depth = LWSBT_HEAP_DEPTH;
+		base = LWSBT_PATH_CUT;
+	}
+	return count_path(p, s->pc, depth, s->size, base);
 }
 
 void lwsbt_profile_uncount(struct lwsbt_profile *p, unsigned number, size_t size)
 {
-	struct lwsbt_entry *e = &p->entry[number];
-
 	lwsbt_lock(p->heap);
-	e->bits |= CHANGED;
-	e->live--;
-	e->bytes -= size;
-	p->heap->count--;
-	p->heap->bytes -= size;
+	tally(p, &p->entry[number], 0u - 1, 0 - size);
 	lwsbt_unlock(p->heap);
 }
 
@@ -312,7 +299,7 @@ static struct lwsbt_block *block_of(const void *q)
 
 /* tag_of returns the check and the number of the block at q. The check is odd: a word before memory of
  * another origin is often its size. */
-static uintptr_t tag_of(const void *q, uintptr_t size, unsigned number)
+static LWSBT_NOINLINE uintptr_t tag_of(const void *q, uintptr_t size, unsigned number)
 {
 	uintptr_t h = (((uintptr_t)q ^ number) * GOLDEN ^ size) * GOLDEN;
 
@@ -320,80 +307,68 @@ static uintptr_t tag_of(const void *q, uintptr_t size, unsigned number)
 	return ((h * GOLDEN) & ~(uintptr_t)0xffff) | 0x10000 | number;
 }
 
-/* A block that was found, or is to be. */
-struct found {
-	void *start;		/* where its memory begins */
-	size_t overhead;	/* bytes from there to the program's; 0: it is not counted */
-	size_t size;
-	unsigned number;
-	int end;		/* whether spare bytes were overwritten */
-};
-
 /* put writes the words and the spare bytes of the block at start, and returns the program's pointer. */
-static void *put(const struct found *f)
+static void *put(void *start, size_t overhead, size_t size, unsigned number)
 {
-	uint8_t *q = (uint8_t *)f->start + f->overhead;
+	uint8_t *q = (uint8_t *)start + overhead;
 	struct lwsbt_block *b = block_of(q);
-	unsigned number = f->number;
 
-	if (f->overhead > OVERHEAD) {
-		b[-1].size = f->overhead;
+	if (overhead > OVERHEAD) {
+		b[-1].size = overhead;
 		b[-1].tag = number;
 		number = ALIGNED;
 	}
-	b->size = f->size;
-	b->tag = tag_of(q, f->size, number);
-	for (size_t left = lwsbt_spare(f->size), at = f->size; left > 0; left--)
-		q[at++] = LWSBT_SPARE_BYTE;
+	b->size = size;
+	b->tag = tag_of(q, size, number);
+	memset(q + size, LWSBT_SPARE_BYTE, lwsbt_spare(size));
 	return q;
 }
 
-/* find describes the block at q. It returns 0, and reports why, where memory is not to be touched: damaged, or an
- * interrupt's. */
-static int find(struct lwsbt_profile *p, void *q, struct found *f)
+enum { UNCOUNTED = 0, KEPT = 1 };
+
+/* find returns the bytes from where the memory of q begins to q, and sets *number, if it is counted. It returns
+ * UNCOUNTED if it is not, and KEPT if it must not be touched: it is damaged, which find reports, or this is an
+ * interrupt. */
+static size_t find(struct lwsbt_profile *p, const void *q, unsigned *number)
 {
 	struct lwsbt_heap *h = p->heap;
 	const struct lwsbt_block *b = block_of(q);
+	size_t overhead = OVERHEAD;
+	unsigned n = (unsigned)(b->tag & 0xffff);
 
-	f->start = q;
-	f->overhead = 0;
-	f->size = b->size;
-	f->number = (unsigned)(b->tag & 0xffff);
-	if (b->tag == tag_of(q, b->size, f->number)) {
+	if (b->tag == tag_of(q, b->size, n)) {
 		if (lwsbt_interrupted(h)) {
 			h->interrupts++;
-			return 0;
+			return KEPT;
 		}
-		f->overhead = OVERHEAD;
-		if (f->number == ALIGNED) {
-			f->overhead = b[-1].size;
-			f->number = (unsigned)b[-1].tag;
+		if (n == ALIGNED) {
+			overhead = b[-1].size;
+			n = (unsigned)b[-1].tag;
 		}
-		if (f->number < p->entries) {
-			f->start = (uint8_t *)q - f->overhead;
-			return 1;
-		}
-		f->overhead = 0;
+		*number = n;
+		if (n < p->entries)
+			return overhead;
 	}
 	if (!(h->flags & LWSBT_CHECK_UNTRACKED))
-		return 1;
+		return UNCOUNTED;
 	lwsbt_report(h, LWSBT_DAMAGED_BLOB, lwsbt_node_of(q));
-	return 0;
+	return KEPT;
 }
 
 /* end ends the block at q: its words are void, and spare bytes that were overwritten are reported. */
-static void end(struct lwsbt_profile *p, void *q, const struct found *f)
+static void end(struct lwsbt_profile *p, void *q)
 {
+	struct lwsbt_block *b = block_of(q);
 	unsigned changed = 0;
 
-	for (size_t left = lwsbt_spare(f->size), at = f->size; left > 0; left--)
+	for (size_t left = lwsbt_spare(b->size), at = b->size; left > 0; left--)
 		changed |= ((const uint8_t *)q)[at++] ^ (unsigned)LWSBT_SPARE_BYTE;
-	block_of(q)->tag = 0;
+	b->tag = 0;
 	if (changed)
 		lwsbt_report(p->heap, LWSBT_DAMAGED_END, lwsbt_node_of(q));
 }
 
-/* A stack that was captured: the frames of s from the first on. */
+/* A stack that was captured: s.depth frames of s from the first on. */
 struct captured {
 	struct lwsbt_stack s;
 	size_t first;
@@ -420,30 +395,32 @@ LWSBT_INLINE int capture(struct lwsbt_profile *p, struct captured *c, size_t siz
 	return 1;
 }
 
+/* begin counts a block of the memory at start, and returns the program's pointer. */
+LWSBT_INLINE void *begin(struct lwsbt_profile *p, const struct captured *c, void *start, size_t overhead)
+{
+	return put(start, overhead, c->s.size, count_path(p, c->s.pc + c->first, c->s.depth, c->s.size, c->base));
+}
+
 LWSBT_INLINE void *allocate(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
 	size_t size, const void *caller)
 {
 	struct captured c;
-	struct found f;
+	size_t overhead = 0;
+	void *start;
 
-	f.size = size;
-	f.overhead = 0;
 	if (capture(p, &c, size, caller)) {
-		f.overhead = OVERHEAD;
+		overhead = OVERHEAD;
 		if (align > LWSBT_ALIGN)
-			f.overhead = align < 2 * sizeof(struct lwsbt_block) ? 2 * sizeof(struct lwsbt_block) : align;
-		size += f.overhead + lwsbt_spare(size);
+			overhead = align < 2 * sizeof(struct lwsbt_block) ? 2 * sizeof(struct lwsbt_block) : align;
+		size += overhead + lwsbt_spare(size);
 	}
 	if (align <= LWSBT_ALIGN)
-		f.start = a->allocate(size);
+		start = a->allocate(size);
 	else
-		f.start = a->aligned ? a->aligned(align, size) : NULL;
-	if (!f.start)
+		start = a->aligned ? a->aligned(align, size) : NULL;
+	if (!start)
 		lwsbt_count(p->heap, &p->failed);
-	if (!f.start || !f.overhead)
-		return f.start;
-	f.number = count_from(p, &c.s, c.first, c.base);
-	return put(&f);
+	return start && overhead ? begin(p, &c, start, overhead) : start;
 }
 
 LWSBT_NOINLINE void *lwsbt_profile_memalign(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
@@ -474,35 +451,30 @@ static LWSBT_NOINLINE void *resize_counted(struct lwsbt_profile *p, const struct
 	const void *caller)
 {
 	struct captured c;
-	struct found old, f;
+	unsigned number;
+	size_t old = find(p, q, &number), overhead = 0, total, old_size = block_of(q)->size;
 	uintptr_t tag = block_of(q)->tag;
-	size_t total, keep;
+	uint8_t *start;
 
-	if (!find(p, q, &old))
+	if (old == KEPT)
 		return NULL;
-	f.size = size;
-	f.overhead = 0;
 	if (capture(p, &c, size, caller))
-		f.overhead = old.overhead > OVERHEAD ? old.overhead : OVERHEAD;
-	total = f.overhead ? size + f.overhead + lwsbt_spare(size) : size + old.overhead;
-	if (old.overhead)
-		end(p, q, &old);
-	f.start = total < size ? NULL : a->resize(old.start, total);
-	if (!f.start) {
-		if (old.overhead)
+		overhead = old > OVERHEAD ? old : OVERHEAD;
+	total = overhead ? size + overhead + lwsbt_spare(size) : size + old;
+	if (old)
+		end(p, q);
+	start = total < size ? NULL : a->resize((uint8_t *)q - old, total);
+	if (!start) {
+		if (old)
 			block_of(q)->tag = tag;
 		lwsbt_count(p->heap, &p->failed);
 		return NULL;
 	}
-	keep = old.overhead && old.size < size ? old.size : size;
-	if (f.overhead != old.overhead)
-		memmove((uint8_t *)f.start + f.overhead, (uint8_t *)f.start + old.overhead, keep);
-	if (old.overhead)
-		lwsbt_profile_uncount(p, old.number, old.size);
-	if (!f.overhead)
-		return f.start;
-	f.number = count_from(p, &c.s, c.first, c.base);
-	return put(&f);
+	if (overhead != old)
+		memmove(start + overhead, start + old, old && old_size < size ? old_size : size);
+	if (old)
+		lwsbt_profile_uncount(p, number, old_size);
+	return overhead ? begin(p, &c, start, overhead) : start;
 }
 
 void *lwsbt_profile_realloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, void *q,
@@ -518,13 +490,17 @@ void *lwsbt_profile_realloc(struct lwsbt_profile *p, const struct lwsbt_allocato
 
 void lwsbt_profile_free(struct lwsbt_profile *p, const struct lwsbt_allocator *a, void *q)
 {
-	struct found f;
+	unsigned number;
+	size_t overhead;
 
-	if (q && find(p, q, &f)) {
-		if (f.overhead) {
-			end(p, q, &f);
-			lwsbt_profile_uncount(p, f.number, f.size);
-		}
-		a->release(f.start);
+	if (!q)
+		return;
+	overhead = find(p, q, &number);
+	if (overhead == KEPT)
+		return;
+	if (overhead) {
+		end(p, q);
+		lwsbt_profile_uncount(p, number, block_of(q)->size);
 	}
+	a->release((uint8_t *)q - overhead);
 }

@@ -6,47 +6,80 @@
 
 #include "heap.h"
 
-/* Bits of an entry. Only dumps with flags need the last four. */
+/*
+ * The key of an entry. Only dumps with flags need the last four flags.
+ *
+ *   | flags | size class | node |
+ *     8       8            16 bits
+ *
+ * With sample, there are 4 size classes for each power of 2; else the class is 0.
+ */
 enum {
-	USED = 1,
-	CUT = 2,	/* these blocks are of paths that go on further in */
-	CHANGED = LWSBT_EXTRAS ? 4 : 0,		/* since the last dump began */
-	WRITTEN = LWSBT_EXTRAS ? 8 : 0,		/* of the dump that is written: changed before it */
-	DONE = LWSBT_EXTRAS ? 16 : 0,		/* and it has been written */
-	KNOWN = LWSBT_EXTRAS ? 32 : 0		/* the path was written with its frames */
+	NODE = 0xffff,
+	USED = 1 << 24,
+	CUT = 2 << 24,	/* these blocks are of paths that go on further in */
+	PATH = 0x3ffffff,	/* node, class, USED and CUT: entries differ in these */
+	CHANGED = LWSBT_EXTRAS ? 4 << 24 : 0,	/* since the last dump began */
+	WRITTEN = LWSBT_EXTRAS ? 8 << 24 : 0,	/* of the dump that is written: changed before it */
+	DONE = LWSBT_EXTRAS ? 16 << 24 : 0,	/* and it has been written */
+	KNOWN = LWSBT_EXTRAS ? 32 << 24 : 0	/* the path was written with its frames */
 };
 
 /* A node of the tree. */
-#define MARK ((uintptr_t)1 << (8 * sizeof(uintptr_t) - 1))	/* some block was counted below it since it was cleared */
+#define MARK_BIT (8 * sizeof(uintptr_t) - 1)
+#define MARK ((uintptr_t)1 << MARK_BIT)
 #define EMPTY 0		/* never used */
 #define REMOVED 1	/* searches go on behind it */
 enum { FIRST = 2 };	/* number of the first node */
 
+/* lwsbt_marked returns the mark of the nodes that were used since the last dump began. It changes with each dump, so
+ * that no node is marked when a dump begins. */
+static inline uintptr_t lwsbt_marked(const struct lwsbt_profile *p) { return (uintptr_t)p->dumps << MARK_BIT; }
+
 /* lwsbt_parent_bits returns how many bits the number of a node takes. */
 static inline unsigned lwsbt_parent_bits(const struct lwsbt_profile *p)
 {
-	return lwsbt_significant(p->nodes + FIRST - 1u);
-}
-
-/* An escaped frame is three nodes: the upper and the lower half of its address, and 1, and this. */
-static inline uintptr_t lwsbt_escape(unsigned bits)
-{
-	return ~MARK >> bits;
+	return lwsbt_width(p->nodes + FIRST - 1u);
 }
 
 #define HALF (4 * sizeof(uintptr_t))	/* bits */
+#define LOW_HALF (((uintptr_t)1 << HALF) - 1)
 
-static inline unsigned lwsbt_parent(const struct lwsbt_profile *p, unsigned node, unsigned bits)
+/* A frame outside the code is two nodes: the upper half of its address, and 1; in it the lower half, and this. Values
+ * of other frames are below this. */
+static inline uintptr_t lwsbt_escape(unsigned bits)
 {
-	return (unsigned)(p->node[node - FIRST] & (((uintptr_t)1 << bits) - 1));
+	return (MARK >> bits) - ((uintptr_t)1 << HALF);
 }
 
-static inline uintptr_t lwsbt_value(const struct lwsbt_profile *p, unsigned node, unsigned bits)
+static inline uintptr_t *lwsbt_node(const struct lwsbt_profile *p, unsigned number)
 {
-	return (p->node[node - FIRST] & ~MARK) >> bits;
+	uintptr_t *node = p->node + number;
+
+	return node - FIRST;
 }
 
-/* lwsbt_outer returns the node of the frame outside that of node, which is at least FIRST. */
-unsigned lwsbt_outer(const struct lwsbt_profile *p, unsigned node, unsigned bits);
+static inline unsigned lwsbt_parent(const struct lwsbt_profile *p, unsigned number, unsigned bits)
+{
+	return (unsigned)(*lwsbt_node(p, number) & (((uintptr_t)1 << bits) - 1));
+}
+
+static inline uintptr_t lwsbt_value(const struct lwsbt_profile *p, unsigned number, unsigned bits)
+{
+	return (*lwsbt_node(p, number) & ~MARK) >> bits;
+}
+
+/* lwsbt_mark marks a node, and returns it without the mark. */
+static inline uintptr_t lwsbt_mark(struct lwsbt_profile *p, unsigned number)
+{
+	uintptr_t *node = lwsbt_node(p, number), n = *node & ~MARK;
+
+	*node = n | lwsbt_marked(p);
+	return n;
+}
+
+/* lwsbt_outer returns the node outside the frame of node, which is at least FIRST, and sets *pc to the frame's
+ * address. It marks the nodes of the frame. */
+unsigned lwsbt_outer(struct lwsbt_profile *p, unsigned node, lwsbt_word *pc);
 
 #endif

@@ -8,15 +8,15 @@ typedef char lwsbt_paths_are_deep_enough[LWSBT_PATH_DEPTH >= LWSBT_HEAP_DEPTH ? 
 /* extend has all entries of a path written if e is: their sum replaces the path's values. [BT-DUMP-3] */
 static void extend(struct lwsbt_profile *p, const struct lwsbt_entry *e)
 {
-	int written;
+	uint32_t key;
 
 	lwsbt_lock(p->heap);
-	written = e->bits & WRITTEN;
+	key = e->key;
 	lwsbt_unlock(p->heap);
-	for (unsigned i = 0; written && i < p->entries; i++) {
+	for (unsigned i = 0; (key & WRITTEN) && i < p->entries; i++) {
 		lwsbt_lock(p->heap);
-		if (p->entry[i].node == e->node)
-			p->entry[i].bits |= WRITTEN;
+		if (((p->entry[i].key ^ key) & (USED | NODE)) == 0)
+			p->entry[i].key |= WRITTEN;
 		lwsbt_unlock(p->heap);
 	}
 }
@@ -25,6 +25,26 @@ static void extend(struct lwsbt_profile *p, const struct lwsbt_entry *e)
 static const struct lwsbt_history *history(const struct lwsbt_profile *p, unsigned number)
 {
 	return LWSBT_EXTRAS && p->history ? &p->history[number] : NULL;
+}
+
+static unsigned depth_of(const struct lwsbt_profile *p, unsigned node, unsigned bits)
+{
+	unsigned n = 0;
+
+	for (; node >= FIRST; node = lwsbt_parent(p, node, bits))
+		n++;
+	return n;
+}
+
+/* repeats reports whether the dump writes the frames of the path of node again: each does so for a sixteenth of the
+ * paths. Those with the same four outermost nodes are written again together, as they share frames. [BT-NAME-4] */
+static int repeats(const struct lwsbt_profile *p, unsigned node, uint32_t number)
+{
+	unsigned bits = lwsbt_parent_bits(p), depth = depth_of(p, node, bits);
+
+	for (; depth > 4; depth--)
+		node = lwsbt_parent(p, node, bits);
+	return (node + number) % 16 == 0;
 }
 
 void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, uint32_t number,
@@ -39,18 +59,22 @@ void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, 
 	lwsbt_head_paths(out, p->heap->port, number, d->lines.lines, flags & LWSBT_DIFF ? &d->base : NULL,
 		LWSBT_EXTRAS ? p->sample : 0, why);
 	for (unsigned i = 0; LWSBT_EXTRAS && i < p->entries; i++) {
-		uint8_t *bits = &p->entry[i].bits;
+		uint32_t *key = &p->entry[i].key;
 
 		lwsbt_lock(p->heap);
-		*bits = (uint8_t)((*bits & (USED | CUT | KNOWN)) | (*bits & CHANGED ? WRITTEN : 0));
+		*key = (*key & (PATH | KNOWN)) | (*key & CHANGED ? WRITTEN : 0);
+		if ((flags & LWSBT_NAMES) && repeats(p, *key & NODE, number))
+			*key &= ~(uint32_t)KNOWN;
 		lwsbt_unlock(p->heap);
 	}
 	if (LWSBT_EXTRAS && (flags & LWSBT_DIFF))
 		for (unsigned i = 0; i < p->entries; i++)
 			extend(p, &p->entry[i]);
 	d->lines.code = &p->code;
-	d->lines.flags = history(p, 0) ? LWSBT_PATH_EVER | LWSBT_PATH_PEAK : 0;
+	if (LWSBT_EXTRAS)
+		d->lines.flags = p->history ? LWSBT_PATH_EVER | LWSBT_PATH_PEAK : 0;
 	d->lines.dump = number;
+	lwsbt_count(p->heap, &p->dumps);
 	d->p = p;
 	d->blocks = 0;
 	d->cut = 0;
@@ -58,15 +82,6 @@ void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, 
 	d->at = 0;
 	d->flags = (uint8_t)flags;
 	d->ended = 0;
-}
-
-static unsigned depth_of(const struct lwsbt_profile *p, unsigned node, unsigned bits)
-{
-	unsigned n = 0;
-
-	for (; node >= FIRST; node = lwsbt_parent(p, node, bits))
-		n++;
-	return n;
 }
 
 /* before reports whether the path of node a comes before that of node b: by offsets, outermost first; a path
@@ -96,67 +111,59 @@ static int before(const struct lwsbt_profile *p, unsigned a, unsigned b)
 /* wanted reports whether the entry is to be written in the dump. */
 static int wanted(const struct lwsbt_profile_dump *d, const struct lwsbt_entry *e)
 {
-	if (!(e->bits & USED) || (e->bits & DONE))
+	if (e->key & DONE)
 		return 0;
-	return LWSBT_EXTRAS && (d->flags & LWSBT_DIFF) ? (e->bits & WRITTEN) != 0 : e->live > 0 || history(d->p, 0);
+	if (LWSBT_EXTRAS && (d->flags & LWSBT_DIFF))
+		return (e->key & WRITTEN) != 0;
+	return e->live > 0 || (history(d->p, 0) && (e->key & USED));
 }
 
-/* choose returns the entry to write next, or NULL. */
-static struct lwsbt_entry *choose(struct lwsbt_profile_dump *d)
+/* first returns the first wanted entry in the order of paths, or NULL. */
+static struct lwsbt_entry *first(const struct lwsbt_profile_dump *d)
 {
 	struct lwsbt_profile *p = d->p;
 	struct lwsbt_entry *best = NULL;
 
-	for (; d->at < p->entries && !best; d->at++) {
+	for (unsigned i = 0; i < p->entries; i++) {
+		struct lwsbt_entry *e = &p->entry[i];
+
 		lwsbt_lock(p->heap);
-		if (wanted(d, &p->entry[d->at]))
-			best = &p->entry[d->at];
-		lwsbt_unlock(p->heap);
-	}
-	if (!LWSBT_EXTRAS || !best || !(d->flags & LWSBT_SORT))
-		return best;
-	d->at--; /* it may not be the first in order */
-	for (unsigned i = d->at + 1u; i < p->entries; i++) {
-		lwsbt_lock(p->heap);
-		if (wanted(d, &p->entry[i]) && before(p, p->entry[i].node, best->node))
-			best = &p->entry[i];
+		if (wanted(d, e) && (!best || before(p, e->key & NODE, best->key & NODE)))
+			best = e;
 		lwsbt_unlock(p->heap);
 	}
 	return best;
 }
 
-/* path_of sets path to that of a node; its frames end at pc[LWSBT_HEAP_DEPTH - 1]. */
-static void path_of(const struct lwsbt_profile *p, unsigned node, lwsbt_word *pc, struct lwsbt_path *path)
+/* path_of sets path to that of a node, and marks its nodes. The frames end at pc[LWSBT_HEAP_DEPTH - 1]. */
+static void path_of(struct lwsbt_profile *p, unsigned node, lwsbt_word *pc, struct lwsbt_path *path)
 {
-	unsigned bits = lwsbt_parent_bits(p), n = LWSBT_HEAP_DEPTH;
+	unsigned n = LWSBT_HEAP_DEPTH;
 
-	for (; node >= FIRST && n > 0; node = lwsbt_outer(p, node, bits)) {
-		uintptr_t x = lwsbt_value(p, node, bits);
-
-		if (x == lwsbt_escape(bits)) {
-			unsigned low = lwsbt_parent(p, node, bits), high = lwsbt_parent(p, low, bits);
-
-			pc[--n] = (lwsbt_value(p, high, bits) - 1) << HALF | (lwsbt_value(p, low, bits) - 1);
-		} else {
-			pc[--n] = lwsbt_address(&p->code, (uint32_t)x - 1);
-		}
-	}
+	while (node >= FIRST && n > 0)
+		node = lwsbt_outer(p, node, &pc[--n]);
 	path->pc = pc + n;
-	path->depth = (uint16_t)(LWSBT_HEAP_DEPTH - n);
-	path->base = (uint8_t)node;
+	path->depth = LWSBT_HEAP_DEPTH - n;
+	path->base = node;
+	path->outer = 0;
 }
 
-/* write writes an entry. */
-static LWSBT_NOINLINE void write(struct lwsbt_profile_dump *d, struct lwsbt_entry *e)
+/* write writes an entry if it is wanted, and reports whether it is. It marks the nodes of the path of any entry. It
+ * removes an entry that holds nothing and has no history, once a dump has reported this. */
+static int write(struct lwsbt_profile_dump *d, struct lwsbt_entry *e)
 {
 	struct lwsbt_profile *p = d->p;
 	const struct lwsbt_history *h = history(p, (unsigned)(e - p->entry));
 	lwsbt_word pc[LWSBT_HEAP_DEPTH], v[5];
 	struct lwsbt_path path;
-	unsigned bits;
+	uint32_t key;
+	int write;
 
 	lwsbt_lock(p->heap);
-	path_of(p, e->node, pc, &path);
+	key = e->key;
+	write = wanted(d, e);
+	if (write)
+		e->key |= DONE | KNOWN;
 	v[0] = e->live;
 	v[1] = e->bytes;
 	if (h) {
@@ -164,11 +171,13 @@ static LWSBT_NOINLINE void write(struct lwsbt_profile_dump *d, struct lwsbt_entr
 		v[3] = h->bytes;
 		v[4] = h->peak;
 	}
-	bits = e->bits;
-	e->bits = (uint8_t)(bits | DONE | KNOWN);
+	path_of(p, key & NODE, pc, &path);
+	if (e->live == 0 && !(e->key & CHANGED) && !h)
+		e->key = 0;
 	lwsbt_unlock(p->heap);
-	/* a sixteenth of the paths is defined again in each dump [BT-NAME-4]: neighbours, which share outer frames */
-	if (LWSBT_EXTRAS && (d->flags & LWSBT_NAMES) && (bits & KNOWN) && (d->lines.dump + e->node / 16) % 16 != 0 && path.depth > 0) {
+	if (!write)
+		return 0;
+	if (LWSBT_EXTRAS && (d->flags & LWSBT_NAMES) && (key & KNOWN) && path.depth > 0) {
 		path.outer = lwsbt_name(&p->code, &path);
 		path.base = LWSBT_PATH_NAMED;
 		path.depth = 0;
@@ -176,52 +185,49 @@ static LWSBT_NOINLINE void write(struct lwsbt_profile_dump *d, struct lwsbt_entr
 	lwsbt_paths_add(&d->lines, &path, v, h ? 5 : 2);
 	d->blocks += (uint32_t)v[0];
 	d->bytes += v[1];
-	if (bits & CUT)
+	if (key & CUT)
 		d->cut += (uint32_t)v[0];
+	return 1;
 }
 
-/* collect removes the entries that hold nothing, if the last dump reported this and they have no history, and the nodes that no entry
- * needs: nodes that one needs, or that were used meanwhile, are marked. */
-static void collect(struct lwsbt_profile *p)
+/* sweep removes the nodes that are not marked: since the dump began, no block was counted below them, and no entry
+ * was found that needs them. */
+static void sweep(struct lwsbt_profile *p)
 {
-	unsigned bits = lwsbt_parent_bits(p), node;
-
 	for (unsigned i = 0; i < p->nodes; i++) {
 		lwsbt_lock(p->heap);
-		p->node[i] &= ~MARK;
-		lwsbt_unlock(p->heap);
-	}
-	for (unsigned i = 0; i < p->entries; i++) {
-		struct lwsbt_entry *e = &p->entry[i];
-
-		lwsbt_lock(p->heap);
-		if (e->live == 0 && !(e->bits & CHANGED) && !history(p, i))
-			e->bits = 0;
-		for (node = e->bits ? e->node : 0; node >= FIRST; node = lwsbt_parent(p, node, bits))
-			p->node[node - FIRST] |= MARK;
-		lwsbt_unlock(p->heap);
-	}
-	for (unsigned i = 0; i < p->nodes; i++) {
-		lwsbt_lock(p->heap);
-		if (p->node[i] != EMPTY && !(p->node[i] & MARK))
+		if (((p->node[i] ^ lwsbt_marked(p)) & MARK) && p->node[i] << 1 != EMPTY)
 			p->node[i] = REMOVED;
 		lwsbt_unlock(p->heap);
 	}
 }
 
+/* choose returns the entry to look at next; d->at is below the number of entries. With LWSBT_SORT, those that are wanted
+ * come first, and then all once more: write removes some. */
+static struct lwsbt_entry *choose(struct lwsbt_profile_dump *d)
+{
+	if (LWSBT_EXTRAS && (d->flags & LWSBT_SORT)) {
+		struct lwsbt_entry *e = first(d);
+
+		if (e)
+			return e;
+		d->flags &= (uint8_t)~LWSBT_SORT;
+	}
+	return &d->p->entry[d->at++];
+}
+
 int lwsbt_profile_next(struct lwsbt_profile_dump *d)
 {
-	struct lwsbt_entry *e = choose(d);
-
-	if (e) {
-		write(d, e);
-		return 1;
-	}
+	while (d->at < d->p->entries)
+		if (write(d, choose(d)))
+			return 1;
+	sweep(d->p);
 	lwsbt_paths_flush(&d->lines);
 	lwsbt_tail_paths(d->lines.out, d->lines.dump, d->blocks, d->bytes, d->lines.lines, d->cut);
-	collect(d->p);
-	d->base = d->lines.dump;
-	d->ended = 1;
+	if (LWSBT_EXTRAS) { /* for LWSBT_DIFF */
+		d->base = d->lines.dump;
+		d->ended = 1;
+	}
 	return 0;
 }
 

@@ -419,7 +419,7 @@ static void random_heap(unsigned operations)
 	lwsbt_profile_dump(&profile, &dump, operations, NULL, 0);
 	lwsbt_profile_dump(&profile, &dump, operations + 1, NULL, 0);
 	for (unsigned i = 0; i < profile.entries; i++)
-		CHECK(profile.entry[i].bits == 0);
+		CHECK(profile.entry[i].key == 0);
 	for (unsigned i = 0; i < profile.nodes; i++)
 		CHECK(profile.node[i] <= 1); /* empty, or removed */
 	profile.sample = 0;

@@ -21,6 +21,15 @@ void *__real_malloc(size_t size);
 void __real_free(void *p);
 
 #define NOINLINE __attribute__((noinline))
+
+#ifdef PAD
+/* Moves the code that follows by PAD bytes; link with -u pad. Addresses are hashed, so their values matter. */
+#define STRING(x) STRING_OF(x)
+#define STRING_OF(x) #x
+void pad(void);
+void pad(void) { __asm__ volatile(".space " STRING(PAD)); }
+#endif
+
 #define FRAMES 12
 #define TIMES 200
 

@@ -28,7 +28,7 @@ const struct lwsbt_functions *lwsbt_function_table(void);
 
 /*
  * An entry of the cache of prologue readers, by return address. With the cache, a frame seen
- * before takes about 80 instructions instead of 640 or more. The program provides an array of
+ * before takes about 60 instructions instead of 640 or more. The program provides an array of
  * entries, initialized with zeros; several threads may share it. Clear it when code is loaded
  * or replaced.
  */

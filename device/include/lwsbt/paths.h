@@ -63,9 +63,9 @@ enum lwsbt_base {
 
 struct lwsbt_path {
 	const lwsbt_word *pc;	/* addresses, the outermost first, without mode bits */
-	uint16_t depth;		/* of pc; at most LWSBT_PATH_DEPTH */
-	uint8_t base;		/* enum lwsbt_base */
-	uint32_t outer;		/* name, with LWSBT_PATH_NAMED */
+	uint32_t depth;		/* of pc; at most LWSBT_PATH_DEPTH */
+	uint32_t base;		/* enum lwsbt_base */
+	uint32_t outer;		/* name, with LWSBT_PATH_NAMED; else 0 */
 };
 
 /* lwsbt_name returns the name of a path. [BT-NAME-1] */
@@ -90,11 +90,11 @@ struct lwsbt_paths {
 	uint32_t dump;		/* number of the dump; flush before a change */
 	uint32_t lines;		/* ~p# lines since the boot */
 
-	uint16_t len;		/* this and the following are internal: length of text; 0 between lines */
-	uint16_t depth;		/* of the previous entry */
-	uint8_t base;
-	uint8_t any;		/* whether this line has an entry */
+	uint32_t len;		/* this and the following are internal: length of text; 0 between lines */
+	uint32_t depth;		/* of the previous entry */
+	uint32_t base;
 	uint32_t outer;
+	uint32_t ref;		/* offset from which the next step goes */
 	lwsbt_word pc[LWSBT_PATH_DEPTH];
 	char text[LWSBT_PATH_LINE + 1];
 };

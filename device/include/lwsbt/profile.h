@@ -21,12 +21,10 @@ extern "C" {
  *                     1 bit                               as many bits as the numbers take
  *
  * A node's number is its index plus 2. Numbers 0 and 1 are the roots of paths of LWSBT_PATH_WHOLE
- * and LWSBT_PATH_CUT. A frame outside the code takes three nodes.
+ * and LWSBT_PATH_CUT. A frame outside the code takes two nodes.
  */
 struct lwsbt_entry {
-	uint16_t node;		/* innermost frame */
-	uint8_t size_class;	/* with sample: 4 for each power of 2; else 0 */
-	uint8_t bits;		/* internal */
+	uint32_t key;		/* internal: flags of 8 bits, size class of 8, innermost node of 16 */
 	uint32_t live;		/* number of live blocks */
 	size_t bytes;		/* requested for the live blocks */
 };
@@ -67,7 +65,7 @@ struct lwsbt_profile {
 	struct lwsbt_entry *entry;
 	uint16_t nodes;			/* 16 to LWSBT_PROFILE_NODES_MAX */
 	uint16_t entries;		/* 17 to LWSBT_PROFILE_ENTRIES_MAX */
-	struct lwsbt_code code;		/* frames elsewhere take three nodes */
+	struct lwsbt_code code;		/* frames elsewhere take two nodes */
 	uint32_t sample;		/* mean bytes between sample points, below 2^27; 0: all blocks are counted */
 	uint32_t random;		/* seed for sample, not 0; 0: always the same */
 	struct lwsbt_history *history;	/* one for each entry, zeros; dumps have the values then. Or NULL */
@@ -76,6 +74,7 @@ struct lwsbt_profile {
 	uint32_t failed;		/* allocations so far for which there was no memory */
 
 	size_t left;			/* internal */
+	uint32_t dumps;			/* internal: dumps that began */
 	uint32_t seen;			/* internal: last value of failed */
 	uint8_t low;			/* internal */
 };
@@ -100,7 +99,8 @@ void lwsbt_profile_free(struct lwsbt_profile *p, const struct lwsbt_allocator *a
 /*
  * For your own allocator: lwsbt_profile_count counts a block of size bytes for its stack,
  * innermost frame first, and returns the number of the entry. lwsbt_profile_uncount undoes this.
- * base is LWSBT_PATH_WHOLE, or LWSBT_PATH_CUT if outer frames were not captured.
+ * base is LWSBT_PATH_WHOLE, or LWSBT_PATH_CUT if outer frames were not captured. Of more than
+ * LWSBT_HEAP_DEPTH frames, the innermost are taken.
  */
 unsigned lwsbt_profile_count(struct lwsbt_profile *p, const struct lwsbt_stack *s, unsigned base);
 void lwsbt_profile_uncount(struct lwsbt_profile *p, unsigned number, size_t size);

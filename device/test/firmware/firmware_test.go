@@ -175,6 +175,7 @@ func paths(out string) string {
 //
 //	LWSBT_FULL=1 go test ./device/test/firmware -run Instructions -v
 func TestInstructions(t *testing.T) {
+	const profile = "MEASURE=-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"
 	cmdtest.Long(t)
 	for _, c := range []struct {
 		name              string
@@ -184,8 +185,10 @@ func TestInstructions(t *testing.T) {
 		// A fifth of the 20,830 that lws takes: see TestInstructions of package device.
 		{"cache, table", nil, 1100, 20830 / 5},
 		{"cache", []string{"NO_TABLE=1"}, 1100, 20830 / 5},
-		{"table", []string{"MEASURE=-ULWSBT_WRAP_RULES"}, 800 * 12, 0},                                            // 800 per frame: as libgcc's unwinder
-		{"profile, cache, table", []string{"MEASURE=-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"}, 850, 1700}, // by where the code lies: it is hashed,
+		{"table", []string{"MEASURE=-ULWSBT_WRAP_RULES"}, 800 * 12, 0}, // 800 per frame: as libgcc's unwinder
+		{"profile, cache, table", []string{profile}, 760, 1500},
+		{"profile, cache, table, moved by 600", []string{profile + " -DPAD=600 -Wl,-u,pad"}, 760, 1500},
+		{"profile, cache, table, moved by 1500", []string{profile + " -DPAD=1500 -Wl,-u,pad"}, 760, 1500},
 		{"packed, cache, table", []string{"MEASURE=-DLWSBT_PACKED=1"}, 1100, 4500},
 		{"neither", []string{"MEASURE=-ULWSBT_WRAP_RULES", "NO_TABLE=1"}, 0, 0},
 	} {
