@@ -30,8 +30,9 @@ var layout = map[string]struct{ packages, libraries string }{
 	"image/unwind/truth": {packages: "image/unwind"},
 
 	"image":                    {packages: "codec codec/callpath symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
-	"heaplog":                  {packages: "codec codec/callpath symbol profile heaplog/internal/foreign internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
+	"heaplog":                  {packages: "codec codec/callpath symbol profile heaplog/internal/foreign heaplog/internal/process internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"heaplog/internal/foreign": {packages: "codec"},
+	"heaplog/internal/process": {packages: "symbol internal/printable"},
 	"report":                   {packages: "profile internal/printable"},
 	"stats":                    {packages: "codec codec/callpath", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
 	"profile":                  {packages: "symbol", libraries: "github.com/google/pprof"},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -14,7 +15,7 @@ import (
 // the call paths, and the addresses of the code. Each boot has one. It can still be used when the
 // next boot has begun, for call paths whose names are not known yet.
 type callPaths struct {
-	process *symbol.Process
+	process *process.Process
 	offset  uint64 // added to each address
 	names   *callpath.Names
 	shared  bool // the boot before has used names

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -14,7 +15,7 @@ import (
 type Reader struct {
 	ctx context.Context
 	config
-	process *symbol.Process
+	process *process.Process
 	offset  uint64 // address of the section that Section names
 	bases   bases
 	starts  []*dumpStart      // of all dumps, for Items with Select; nil if not surveyed
@@ -46,7 +47,7 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 		return nil, err
 	}
 	var err error
-	if r.process, err = symbol.NewProcess(r.symbols); err != nil {
+	if r.process, err = process.New(r.symbols); err != nil {
 		return nil, fmt.Errorf("-e %w", err)
 	}
 	if r.section != "" {

@@ -3,7 +3,6 @@ package heaplog
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/printable"
@@ -68,13 +67,12 @@ func (p *pass) symbolNotes() (list []Note) {
 		}
 		list = append(list, Note{NoteInfo, text})
 	}
-	wrong := p.r.process.Mismatches()
-	for _, text := range p.r.process.Notes() {
-		kind := NoteSymbols
-		if slices.Contains(wrong, text) {
-			kind = NoteWrong
-		}
-		list = append(list, Note{kind, text})
+	missing, mismatches := p.r.process.Notes()
+	for _, text := range missing {
+		list = append(list, Note{NoteSymbols, text})
+	}
+	for _, text := range mismatches {
+		list = append(list, Note{NoteWrong, text})
 	}
 	return list
 }

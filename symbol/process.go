@@ -35,7 +35,6 @@ type Config struct {
 type Process struct {
 	config     Config
 	maps       timeline
-	markup     []byte // text from a '{' on that may become an element
 	bases      []Base // known load bases of the files of the configuration
 	generation int
 	recoverer  recoverer
@@ -165,49 +164,13 @@ func (p *Process) SetWord(bits int, by string) error {
 	return nil
 }
 
-// Map replaces the memory map by a snapshot from [ReadMaps]. Where mappings overlap, the
-// later mapping takes precedence.
+// Map replaces the memory map. Where mappings overlap, the later mapping takes precedence.
 func (p *Process) Map(list []Mapping) { p.maps.set(list) }
 
-// Remap processes a ~h#map line: the modules and mappings known so far end, and a complete
-// map follows. (BT-REC-4)
-func (p *Process) Remap() {
-	p.maps.reset()
-	p.maps.code.remap = true
-}
-
-// ResetCode forgets the mappings of [Process.Executable], for a new boot.
-func (p *Process) ResetCode() { p.maps.code = codeMap{} }
-
-// Executable returns the executable mappings since the boot, including removed ones, in the
-// order of their first line in the log. Code offsets of call paths count in this order. The
-// caller must not change the list. (BT-CODE-3)
-func (p *Process) Executable() []Mapping { return p.maps.code.list }
-
-// Marked records that the log has headers: a {{{reset}}} then does not begin a boot.
-// (BT-REC-4)
-func (p *Process) Marked() { p.maps.code.marked = true }
-
-// Mapped reports whether there is a memory map.
-func (p *Process) Mapped() bool { return p.maps.known() }
-
-// MapWord returns 64 if a mapping extends beyond 32 bits, and 0 if the memory map does not
-// show the address size.
-func (p *Process) MapWord() int {
-	if p.maps.wide {
-		return 64
-	}
-	return 0
-}
-
-// Reset discards the memory map and the bases, for a new process or a reboot of the device.
-// The files stay open.
-func (p *Process) Reset() {
-	p.maps.reset()
-	p.maps.code = codeMap{}
-	p.markup = p.markup[:0]
-	p.SetBases(nil)
-}
+// Add adds a mapping to the memory map, for example of a library that the process loads
+// later. Where mappings overlap, the new one takes precedence. Add returns an error if the
+// process has 65,536 mappings.
+func (p *Process) Add(m Mapping) error { return p.maps.add(m) }
 
 // Unplaced returns the files that may have been loaded anywhere, including files whose base
 // has been set.
