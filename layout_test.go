@@ -21,7 +21,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	".":              {},
 	"codec":          {},
 	"codec/callpath": {packages: "codec"},
-	"symbol":         {packages: "codec symbol/arch symbol/internal/dwarf internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
+	"symbol":         {packages: "codec symbol/arch symbol/internal/dwarf internal/printable internal/sysroot", libraries: "github.com/ianlancetaylor/demangle"},
 	"symbol/arch":    {},
 
 	"symbol/internal/dwarf": {},
@@ -61,6 +61,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/bitstring":    {},
 	"internal/heapfile":     {packages: "codec symbol internal/printable", libraries: "github.com/google/pprof github.com/klauspost/compress"},
 	"internal/printable":    {},
+	"internal/sysroot":      {},
 	"internal/naive":        {packages: "internal/bitstring"},
 	"internal/cmdtest":      {libraries: "github.com/spf13/cobra"},
 	"internal/cli/logflags": {packages: "codec symbol profile heaplog internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
@@ -68,7 +69,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/cli":          {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
 
 	"cmd/btconform":          {packages: ". codec gen conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btcore":             {packages: "codec symbol image image/unwind internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
+	"cmd/btcore":             {packages: "codec symbol image image/unwind internal/cli internal/sysroot", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
 	"cmd/btheap":             {packages: "codec heaplog profile report internal/heapfile internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"internal/recordcompare": {packages: "codec"},
 	"internal/recorder":      {packages: "codec codec/callpath internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"runtime/debug"
 	"slices"
-	"sync"
 
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/symbol/arch"
@@ -75,7 +74,7 @@ func (f *File) readHeaders() (err error) {
 		return fmt.Errorf("malformed ELF: %w", err)
 	}
 	f.Machine, f.Word, f.PIE, f.object = e.Machine, 64, e.Type == elf.ET_DYN, e.Type == elf.ET_REL
-	f.arch, f.order, f.sections = arch.Of(e.Machine), e.ByteOrder, e.Sections
+	f.arch, f.order, f.sections = *arch.Of(e.Machine), e.ByteOrder, e.Sections
 	if e.Class == elf.ELFCLASS32 {
 		f.Word = 32
 	}
@@ -111,8 +110,6 @@ func (f *File) readHeaders() (err error) {
 		}
 	}
 	f.textFunc = f.Executable
-	f.symtab = sync.OnceValue(f.readSymbols)
-	f.calls = sync.OnceValue(f.findCalls)
 	return nil
 }
 

@@ -30,8 +30,8 @@ const (
 	noteHeap = 3 // start and end of each range
 )
 
-// MaxShift is the largest Layout.Shift.
-const MaxShift = 4
+// maxShift is the largest Layout.Shift.
+const maxShift = 4
 
 var errNote = errors.New("section " + noteSection + " is malformed")
 
@@ -119,7 +119,7 @@ func (f *File) codeNote(desc []byte) (list []codec.Range, shift int, ok bool) {
 	}
 	s, n := f.order.Uint32(desc), uint64(f.order.Uint32(desc[4:]))
 	list, ok = f.ranges(desc[8:])
-	if !ok || s > MaxShift || n != uint64(len(list)) {
+	if !ok || s > maxShift || n != uint64(len(list)) {
 		return nil, 0, false
 	}
 	return list, int(s), true

@@ -59,6 +59,12 @@ type Process struct {
 // NewProcess opens the files of a configuration. It returns the error of the first unusable
 // file; the message begins with the path of the file.
 func NewProcess(c Config) (*Process, error) {
+	switch {
+	case c.Adjust > AdjustNone:
+		return nil, fmt.Errorf("Config.Adjust is %d, expected at most %d", c.Adjust, AdjustNone)
+	case c.Word != 0 && c.Word != 32 && c.Word != 64:
+		return nil, fmt.Errorf("Config.Word is %d, expected 0, 32 or 64", c.Word)
+	}
 	p := &Process{config: c}
 	for _, spec := range c.Files {
 		if c.NoFiles {
@@ -75,6 +81,9 @@ func NewProcess(c Config) (*Process, error) {
 
 // addFile adds an ELF file that the user names.
 func (p *Process) addFile(spec FileSpec) error {
+	if spec.Load > LoadBias {
+		return fmt.Errorf("%s: Load is %d, expected at most %d", spec.Path, spec.Load, LoadBias)
+	}
 	f, err := Open(spec.Path, p.config.DebugDirs)
 	if err != nil {
 		return err
@@ -225,6 +234,9 @@ func (p *Process) change() {
 // the encoder lost if exactly one address is possible. s is not modified. blob is the blob
 // that s was decoded from; without blob, a memory map recovers no bits.
 func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
+	if s == nil {
+		return dst
+	}
 	p.Generation()
 	from := len(dst)
 	dst = slices.Grow(dst, len(s.PCs))
@@ -260,17 +272,20 @@ func (p *Process) Locate(pc uint64) Addr {
 	return Addr{PC: pc, Location: p.locate(pc)}
 }
 
-// LocateMapping returns the Addr of an address in a mapping of [Process.Executable], also if the
-// log has removed the mapping since, or another module is there now.
+// LocateMapping returns the Addr of an address in a mapping, even if the mapping is no longer
+// in the memory map.
 func (p *Process) LocateMapping(m *Mapping, pc uint64) Addr {
-	return Addr{PC: pc, Location: p.locateIn(m, pc)}
+	return Addr{PC: pc, Location: p.locateMapped(m, pc)}
 }
 
 // LocateIn returns the Addr of an address of a file of the configuration, as in the file's
 // program headers. If the load base of the file is known, the PC of the Addr is the address
-// in memory.
+// in memory. For any other file, the Addr has no Location.
 func (p *Process) LocateIn(f *File, own uint64) Addr {
 	p.Generation()
+	if p.objectOf(f) == nil {
+		return Addr{PC: own}
+	}
 	for i := range p.bases {
 		if b := &p.bases[i]; b.File == f && b.Exact {
 			return Addr{PC: own + b.Bias, Location: p.locate(own + b.Bias)}
