@@ -21,7 +21,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	".":              {},
 	"codec":          {},
 	"codec/callpath": {packages: "codec"},
-	"symbol":         {packages: "codec symbol/arch symbol/internal/dwarf internal/printable internal/sysroot", libraries: "github.com/ianlancetaylor/demangle"},
+	"symbol":         {packages: "codec symbol/arch symbol/internal/dwarf internal/elfnote internal/printable internal/sysroot", libraries: "github.com/ianlancetaylor/demangle"},
 	"symbol/arch":    {},
 
 	"symbol/internal/dwarf": {},
@@ -60,6 +60,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"internal/bitstring":    {},
 	"internal/heapfile":     {packages: "codec symbol internal/printable", libraries: "github.com/google/pprof github.com/klauspost/compress"},
+	"internal/elfnote":      {},
 	"internal/printable":    {},
 	"internal/sysroot":      {},
 	"internal/naive":        {packages: "internal/bitstring"},
@@ -72,7 +73,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"cmd/btcore":             {packages: "codec symbol image image/unwind internal/cli internal/sysroot", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
 	"cmd/btheap":             {packages: "codec heaplog profile report internal/heapfile internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"internal/recordcompare": {packages: "codec"},
-	"internal/recorder":      {packages: "codec codec/callpath internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
+	"internal/recorder":      {packages: "codec codec/callpath internal/elfnote internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"internal/leakbench":     {packages: "profile symbol"},
 	"cmd/btstats":            {packages: "codec gen heaplog stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btrecord":           {packages: "device internal/cli internal/recorder", libraries: "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sys"},
