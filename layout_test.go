@@ -21,7 +21,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	".":              {},
 	"codec":          {},
 	"codec/callpath": {packages: "codec"},
-	"symbol":         {packages: "codec symbol/arch symbol/internal/dwarf internal/printable", libraries: "github.com/ianlancetaylor/demangle"},
+	"symbol":         {packages: "codec symbol/arch symbol/internal/dwarf internal/elfnote internal/printable internal/sysroot", libraries: "github.com/ianlancetaylor/demangle"},
 	"symbol/arch":    {},
 
 	"symbol/internal/dwarf": {},
@@ -30,8 +30,9 @@ var layout = map[string]struct{ packages, libraries string }{
 	"image/unwind/truth": {packages: "image/unwind"},
 
 	"image":                    {packages: "codec codec/callpath symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
-	"heaplog":                  {packages: "codec codec/callpath symbol profile heaplog/internal/foreign internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
+	"heaplog":                  {packages: "codec codec/callpath symbol profile heaplog/internal/foreign heaplog/internal/process internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"heaplog/internal/foreign": {packages: "codec"},
+	"heaplog/internal/process": {packages: "symbol internal/printable"},
 	"report":                   {packages: "profile internal/printable"},
 	"stats":                    {packages: "codec codec/callpath", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
 	"profile":                  {packages: "symbol", libraries: "github.com/google/pprof"},
@@ -60,6 +61,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"internal/bitstring":    {},
 	"internal/heapfile":     {packages: "codec symbol internal/printable", libraries: "github.com/google/pprof github.com/klauspost/compress"},
+	"internal/elfnote":      {},
 	"internal/printable":    {},
 	"internal/cmdtest":      {libraries: "github.com/spf13/cobra"},
 	"internal/cli/logflags": {packages: "codec symbol profile heaplog internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},

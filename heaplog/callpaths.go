@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -79,10 +80,13 @@ func newCallPaths(r *Reader, h, before *codec.Header, last *callPaths) *callPath
 	return c
 }
 
+// maxShift is the largest shift of a boot line; code offsets count units of 2^shift bytes.
+const maxShift = 4
+
 // header takes the code ranges of the boot line. (BT-CODE-1)
 func (c *callPaths) header(h *codec.Header) {
 	shift, _ := h.Uint("shift")
-	c.shift = uint8(min(shift, symbol.MaxShift))
+	c.shift = uint8(min(shift, maxShift))
 	code, ok := h.Get("code")
 	if !ok {
 		return

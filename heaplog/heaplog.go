@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )

@@ -3,7 +3,6 @@ package heaplog
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/profile"

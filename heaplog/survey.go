@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -168,7 +169,7 @@ func (b *bases) begin() {
 }
 
 // turn sets the bases of a boot. If only one boot has bases, all boots get them.
-func (b *bases) turn(p *symbol.Process, boot int) {
+func (b *bases) turn(p *process.Process, boot int) {
 	if b.byBoot == nil {
 		return
 	}

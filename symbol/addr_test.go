@@ -80,8 +80,8 @@ func TestNoFiles(t *testing.T) {
 	if l.Module == nil || l.Module.Name != path || l.Module.BuildID != f.BuildID || l.Module.File != nil || l.Own != 0x1234 || len(l.Frames) > 0 {
 		t.Errorf("%+v", l)
 	}
-	if len(p.opened)+len(p.Files()) > 0 || len(p.Notes()) > 0 {
-		t.Errorf("%d files are open; notes %q", len(p.opened), p.Notes())
+	if len(p.opened)+len(p.Files()) > 0 || len(allNotes(p)) > 0 {
+		t.Errorf("%d files are open; notes %q", len(p.opened), allNotes(p))
 	}
 }
 

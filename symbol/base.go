@@ -66,7 +66,7 @@ const (
 func InferBases(files []*File, seen []ReturnAddr) []Base {
 	seen = distinct(seen)
 	var found []Base
-	all, left := seen, slices.Clone(files)
+	all, left := seen, slices.DeleteFunc(slices.Clone(files), func(f *File) bool { return f == nil })
 	for len(left) > 0 {
 		var best Base
 		at := -1

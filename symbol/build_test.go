@@ -176,3 +176,9 @@ func (p *Process) at(pc uint64) Location {
 	}
 	return *a.Location
 }
+
+// allNotes returns the notes of a process, mismatches last.
+func allNotes(p *Process) []string {
+	missing, mismatches := p.Notes()
+	return append(missing, mismatches...)
+}

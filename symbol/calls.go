@@ -7,10 +7,6 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/arch"
 )
 
-// CallAddr returns an address inside the call that returns to ret. Looking up this address
-// finds the line of the call and not the line after it.
-func (f *File) CallAddr(ret uint64) uint64 { return f.arch.CallAddr(ret) }
-
 // CanTellCalls reports whether the package recognizes calls for the file's machine, and the
 // file holds its code.
 func (f *File) CanTellCalls() bool { return f.arch.RecognisesCalls() && !f.noCode }
@@ -57,6 +53,14 @@ type callSet struct {
 
 // pageSize is the alignment that every load base has, in bytes.
 const pageSize = 1 << 12
+
+// calls returns the addresses of the file that follow a call.
+func (f *File) calls() *callSet {
+	if f.callSet == nil {
+		f.callSet = f.findCalls()
+	}
+	return f.callSet
+}
 
 // findCalls finds all calls in the code.
 func (f *File) findCalls() (s *callSet) {

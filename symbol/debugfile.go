@@ -70,7 +70,7 @@ func (f *File) attach(g *File) (err error) {
 	f.debug, f.debugFile, f.why = d, g.Path, ""
 	f.close = append(f.close, g.Close)
 	if len(f.symtab().functions) == 0 || len(g.symtab().functions) > len(f.symtab().functions) {
-		f.symtab = g.symtab
+		f.symbols = g.symtab()
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ type debugTree struct {
 // machine and, if f is in a sysroot, the default directories of the sysroot.
 func (f *File) debugTrees() []debugTree {
 	trees := []debugTree{{tree{}, f.debugDirs}}
-	if f.tree.sysroot != "" {
+	if f.tree.root != "" {
 		trees = append(trees, debugTree{f.tree, DebugDirs()})
 	}
 	return trees
@@ -147,7 +147,7 @@ func (f *File) debugCandidates() (list []debugCandidate) {
 			}
 		}
 		abs := dir
-		if f.tree.sysroot == "" {
+		if f.tree.root == "" {
 			if a, err := filepath.Abs(dir); err == nil {
 				abs = a
 			}

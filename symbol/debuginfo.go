@@ -106,7 +106,7 @@ func (f *File) openAlt() (*dwarf.Data, error) {
 // content of f is not trusted: without a sysroot, which confines f.tree, path must be below
 // the directory of f or a directory of debug files.
 func (f *File) mayShare(path string) bool {
-	if f.tree.sysroot != "" {
+	if f.tree.root != "" {
 		return true
 	}
 	for _, dir := range append([]string{filepath.Dir(f.name)}, f.debugDirs...) {

@@ -8,7 +8,7 @@
 // resolves the addresses of records. A [File] has the functions and lines of one ELF file.
 //
 // Addresses in backtraces are return addresses. A [File] looks up the exact address that it
-// is given; [File.CallAddr] returns the address to look up for a return address.
+// is given; [arch.Arch.CallAddr] returns the address to look up for a return address.
 //
 // # Untrusted input
 //

@@ -5,15 +5,14 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"runtime/debug"
 	"slices"
-	"sync"
 
+	"github.com/lwsbt/lwsbt/internal/elfnote"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/symbol/arch"
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
@@ -75,7 +74,7 @@ func (f *File) readHeaders() (err error) {
 		return fmt.Errorf("malformed ELF: %w", err)
 	}
 	f.Machine, f.Word, f.PIE, f.object = e.Machine, 64, e.Type == elf.ET_DYN, e.Type == elf.ET_REL
-	f.arch, f.order, f.sections = arch.Of(e.Machine), e.ByteOrder, e.Sections
+	f.arch, f.order, f.sections = *arch.Of(e.Machine), e.ByteOrder, e.Sections
 	if e.Class == elf.ELFCLASS32 {
 		f.Word = 32
 	}
@@ -84,7 +83,7 @@ func (f *File) readHeaders() (err error) {
 	notes := func(off, n uint64) {
 		if f.BuildID == "" && n <= left {
 			left -= n
-			f.BuildID = f.buildID(f.bytesAt(off, n))
+			f.BuildID = elfnote.BuildID(f.bytesAt(off, n), f.order)
 		}
 	}
 	for _, p := range e.Progs {
@@ -111,8 +110,6 @@ func (f *File) readHeaders() (err error) {
 		}
 	}
 	f.textFunc = f.Executable
-	f.symtab = sync.OnceValue(f.readSymbols)
-	f.calls = sync.OnceValue(f.findCalls)
 	return nil
 }
 
@@ -230,28 +227,6 @@ func (f *File) bytesAt(off, n uint64) []byte {
 	}
 	return f.image[off : off+n : off+n]
 }
-
-// buildID finds the GNU build-id among notes.
-func (f *File) buildID(notes []byte) string {
-	const gnuBuildID = 3
-	for len(notes) >= 12 {
-		name, desc, kind := uint64(f.order.Uint32(notes)), uint64(f.order.Uint32(notes[4:])), f.order.Uint32(notes[8:])
-		notes = notes[12:]
-		at := (name + 3) &^ 3
-		end := at + (desc+3)&^3
-		if at+desc > uint64(len(notes)) {
-			return ""
-		}
-		if kind == gnuBuildID && string(notes[:name]) == "GNU\x00" && desc > 0 && desc <= maxBuildID {
-			return hex.EncodeToString(notes[at : at+desc])
-		}
-		notes = notes[min(end, uint64(len(notes))):]
-	}
-	return ""
-}
-
-// maxBuildID is the longest accepted build-id, in bytes. Linkers write 8 to 20, or 32.
-const maxBuildID = 64
 
 // spans is a sorted list of address ranges [low, high) that do not overlap.
 type spans []struct{ low, high uint64 }

@@ -8,18 +8,15 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// A log has a memory map, and two addresses of a lossy encoder: one in the library, and one in
-// no mapping.
+// A process has a library, and a lossy encoder recorded two addresses: one in the library, and
+// one in no mapping.
 func ExampleProcess_Resolve() {
 	p, err := symbol.NewProcess(symbol.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer p.Close()
-	err = p.Markup([]byte("{{{reset}}}{{{module:0:libx.so:elf:c0ffee}}}{{{mmap:0x7f0000200000:0x10000:load:0:rx:0x1000}}}"))
-	if err != nil {
-		log.Fatal(err)
-	}
+	p.Map([]symbol.Mapping{{Start: 0x7f0000200000, End: 0x7f0000210000, Exec: true, Offset: 0x1000, Module: &symbol.Module{Name: "libx.so"}}})
 	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x7f0000204321, 0x7e0012345678}, Size: 8},
 		codec.MachineWrap64, codec.SearchLws)
 	if err != nil {

@@ -29,7 +29,7 @@ type File struct {
 	tree                   tree
 	name                   string // in tree
 	info                   fs.FileInfo
-	arch                   *arch.Arch
+	arch                   arch.Arch
 	order                  binary.ByteOrder
 	object                 bool      // not linked: ET_REL, as are the files that dwz makes
 	noCode                 bool      // the file holds debug information but no code
@@ -50,8 +50,8 @@ type File struct {
 	note      string // what else is wrong with it
 	close     []func()
 
-	symtab   func() *symbolTable
-	calls    func() *callSet
+	symbols  *symbolTable      // nil until needed: see symtab
+	callSet  *callSet          // nil until needed: see calls
 	textFunc func(uint64) bool // f.Executable
 }
 
@@ -155,7 +155,7 @@ func (f *File) faulted(old bool, err *error) {
 		panic(r)
 	}
 	f.why, f.noCode, f.debug = "became shorter while it was in use", true, nil
-	f.symtab = func() *symbolTable { return &symbolTable{} }
+	f.symbols = &symbolTable{}
 	if err != nil {
 		*err = fmt.Errorf("%s: %s", f.Path, f.why)
 	}
@@ -207,9 +207,9 @@ func (f *File) unwindowed(addr uint64) uint64 {
 	return addr
 }
 
-// AddrOfOffset returns the address at which the byte at a file offset is loaded. It returns
+// addrOfOffset returns the address at which the byte at a file offset is loaded. It returns
 // false if the byte is not loaded.
-func (f *File) AddrOfOffset(off uint64) (uint64, bool) {
+func (f *File) addrOfOffset(off uint64) (uint64, bool) {
 	for _, s := range f.loads {
 		if s.off <= off && off < s.off+s.size {
 			return off - s.off + s.addr, true

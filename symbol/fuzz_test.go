@@ -1,7 +1,6 @@
 package symbol
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,7 +42,7 @@ func checkFile(t *testing.T, data []byte) {
 		for _, fn := range f.Functions() {
 			fmt.Fprint(&b, fn.Addr, fn.Size)
 		}
-		for _, n := range p.Notes() {
+		for _, n := range allNotes(p) {
 			fmt.Fprintln(&b, n)
 		}
 		return b.String()
@@ -134,31 +133,4 @@ func checkSpace(t *testing.T, s *space, list []Mapping) {
 			s.appendMatches(nil, addr)
 		}
 	}
-}
-
-// Any text as a log with markup, in one write and in pieces.
-func FuzzMarkup(f *testing.F) {
-	f.Add([]byte("{{{reset}}}\n{{{module:0:a:elf:aa}}}{{{mmap:0x1000:0x1000:load:0:rx:0}}} x\n"), 3)
-	f.Add([]byte("{{{module:1:../../etc/x\x1b[m:elf:zz}}}\n{{{mmap:0xfffffffffffff000:0x1000:load:0:rx:0}}}"), 1)
-	f.Fuzz(func(t *testing.T, log []byte, size int) {
-		size = 1 + (size%100+100)%100
-		whole, pieces := process(t), process(t)
-		for _, err := range wrapped(whole.Markup(log)) {
-			if s := err.Error(); printable.Text(s) != s {
-				t.Errorf("not safe to print: %q", s)
-			}
-		}
-		for part := range slices.Chunk(log, size) {
-			pieces.Markup(part)
-		}
-		x, y := whole.maps.list, pieces.maps.list
-		if !slices.EqualFunc(x, y, func(a, b *Mapping) bool {
-			return a.Start == b.Start && a.End == b.End && *a.Module == *b.Module
-		}) {
-			t.Errorf("in pieces of %d: %+v, want %+v", size, y, x)
-		}
-		for _, m := range bytes.Fields(log) {
-			whole.Locate(uint64(len(m)))
-		}
-	})
 }

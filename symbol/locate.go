@@ -53,7 +53,7 @@ func (p *Process) locate(pc uint64) *Location {
 	case l != nil || !mapped && len(p.added) == 0:
 		return l
 	case mapped:
-		l = p.locateMapped(pc)
+		l = p.locateMapped(p.maps.find(pc), pc)
 	default:
 		l = p.locateAdded(pc)
 	}
@@ -84,8 +84,14 @@ func (p *Process) remember(key addrKey, l *Location) {
 // set a large n.
 func (p *Process) Remember(n int) { p.cached = n }
 
+// objectOf returns the object of a file of the configuration, nil for other files.
 func (p *Process) objectOf(f *File) *object {
-	return p.added[slices.IndexFunc(p.added, func(o *object) bool { return o.file == f })]
+	for _, o := range p.added {
+		if o.file == f {
+			return o
+		}
+	}
+	return nil
 }
 
 // because returns a Location without frames that gives a reason.
@@ -128,20 +134,14 @@ func (p *Process) locateAdded(pc uint64) *Location {
 	return p.because(reason)
 }
 
-// locateMapped finds the module of an address in the memory map.
-func (p *Process) locateMapped(pc uint64) *Location {
-	m := p.maps.find(pc)
+// locateMapped returns the Location of an address in a mapping, or in none if m is nil.
+func (p *Process) locateMapped(m *Mapping, pc uint64) *Location {
 	switch {
 	case m == nil:
 		return p.because(reasonUnmapped)
 	case m.Module == nil:
 		return p.because(reasonAnonymous)
 	}
-	return p.locateIn(m, pc)
-}
-
-// locateIn returns the Location of an address in a mapping of a module.
-func (p *Process) locateIn(m *Mapping, pc uint64) *Location {
 	o := p.module(m.Module)
 	own, err := o.ownAddr(m, pc)
 	if err == nil {
@@ -160,7 +160,7 @@ func (o *object) ownAddr(m *Mapping, pc uint64) (uint64, error) {
 	if o.err != nil || m.Relative {
 		return own, o.err
 	}
-	first, ok := o.file.AddrOfOffset(m.Offset)
+	first, ok := o.file.addrOfOffset(m.Offset)
 	if !ok {
 		return own, fmt.Errorf("%s: no segment of it holds file offset %#x, where it was mapped: the file does not match the map",
 			o.file.Path, m.Offset)
@@ -229,7 +229,7 @@ func (p *Process) find(o *object, addr uint64) (found foundFrames) {
 	}
 	found.lookup = addr
 	if p.config.Adjust == AdjustAll || p.config.Adjust == AdjustAuto && follows {
-		found.lookup = f.CallAddr(addr)
+		found.lookup = f.arch.CallAddr(addr)
 	}
 	var err error
 	p.scratch, err = f.Lookup(p.scratch[:0], found.lookup)

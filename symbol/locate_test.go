@@ -79,14 +79,14 @@ func TestNotesOnLibrariesAreShort(t *testing.T) {
 	at := symbolAddr(t, f, "sum") + 4
 	named.at(at)
 	const short = "it has no debug information, so functions have no lines"
-	if notes := named.Notes(); len(notes) != 1 || !strings.Contains(notes[0], path+": "+short+" (looked for ") {
+	if notes := allNotes(named); len(notes) != 1 || !strings.Contains(notes[0], path+": "+short+" (looked for ") {
 		t.Errorf("of a file that is named: %q", notes)
 	}
 	p := configured(t, Config{Sysroots: []string{"/"}})
 	low, high := f.Span()
 	p.Map([]Mapping{{Start: low, End: high, Exec: true, Module: &Module{Name: path}}})
 	p.Locate(at)
-	if notes := p.Notes(); !slices.Equal(notes, []string{path + ": " + short}) {
+	if notes := allNotes(p); !slices.Equal(notes, []string{path + ": " + short}) {
 		t.Errorf("of a module: %q", notes)
 	}
 }
@@ -188,7 +188,7 @@ func TestGivenFiles(t *testing.T) {
 			t.Errorf("%+v, want second", s)
 		}
 	}
-	notes := strings.Join(r.Notes(), "\n")
+	notes := strings.Join(allNotes(r), "\n")
 	if !strings.Contains(notes, b+": only 0 of 8 addresses in its code follow a call") || strings.Contains(notes, a+": only") {
 		t.Errorf("notes %q, want one on %s alone", notes, b)
 	}
@@ -219,7 +219,7 @@ func TestBuildIDOfModules(t *testing.T) {
 		if got != c.want || places[0].State != Inferred {
 			t.Errorf("build-id %s: %q, %v, want %q", c.id, got, places[0].State, c.want)
 		}
-		if notes := strings.Join(p.Notes(), "\n"); c.note != "" && !strings.Contains(notes, c.note) {
+		if notes := strings.Join(allNotes(p), "\n"); c.note != "" && !strings.Contains(notes, c.note) {
 			t.Errorf("build-id %s: notes %q, want one with %q", c.id, notes, c.note)
 		}
 	}
@@ -250,7 +250,7 @@ func TestNotesOnce(t *testing.T) {
 	for pc := uint64(0x1000); pc < 0x1800; pc++ {
 		p.Locate(pc)
 	}
-	if notes := p.Notes(); !slices.Equal(notes, []string{"/no/such.so: no such file (looked for /no/such.so)"}) {
+	if notes := allNotes(p); !slices.Equal(notes, []string{"/no/such.so: no such file (looked for /no/such.so)"}) {
 		t.Errorf("%q", notes)
 	}
 }

@@ -19,56 +19,14 @@ type Mapping struct {
 	Relative bool
 }
 
-// timeline is the memory map of a process, updated from a log. The zero value is an empty
-// map.
+// timeline is the memory map of a process over time. The zero value is an empty map.
 type timeline struct {
 	space
-	modules map[uint64]*Module // by module number in the markup
-	wide    bool               // a mapping extends beyond 32 bits
-
 	told    uint64 // hash of all mappings since the last reset, in order
 	settled uint64 // value of told at the last settle
-
-	code codeMap
 }
 
-// codeMap lists the executable mappings of a boot, in the order of their first line in the
-// log. Removed mappings stay in the list, because code offsets count them.
-type codeMap struct {
-	list   []Mapping
-	known  map[codeKey]bool
-	remap  bool // a complete map follows: the next {{{reset}}} belongs to it
-	marked bool // the log has headers, so {{{reset}}} does not begin a boot
-}
-
-type codeKey struct {
-	start, end, offset uint64
-	module             Module
-}
-
-// add adds a mapping, unless the log repeats it.
-func (c *codeMap) add(m Mapping) {
-	key := codeKey{m.Start, m.End, m.Offset, *m.Module}
-	if !m.Exec || m.Start == m.End || c.known[key] || len(c.list) >= maxMapped {
-		return
-	}
-	if c.known == nil {
-		c.known = map[codeKey]bool{}
-	}
-	c.known[key] = true
-	c.list = append(c.list, m)
-}
-
-// reset processes a {{{reset}}}. (BT-REC-4)
-func (c *codeMap) reset() {
-	if !c.remap && !c.marked {
-		*c = codeMap{}
-	}
-	c.remap = false
-}
-
-// maxMapped is the most mappings, and the most modules, between two resets. Linux allows a
-// process as many mappings.
+// maxMapped is the most mappings of a process. Linux allows as many.
 const maxMapped = 1 << 16
 
 var errTooMany = errors.New("more than 65,536 since the last reset")
@@ -84,8 +42,8 @@ func (t *timeline) settle() bool {
 	return changed
 }
 
-// reset removes all mappings and modules. It keeps code and settled.
-func (t *timeline) reset() { *t = timeline{settled: t.settled, code: t.code} }
+// reset removes all mappings. It keeps settled.
+func (t *timeline) reset() { *t = timeline{settled: t.settled} }
 
 // add adds a mapping, which replaces overlapped parts of others. It returns an error if there
 // are more than maxMapped.
@@ -121,7 +79,6 @@ func (t *timeline) insert(m Mapping) {
 		key.mapping.Module, key.module = nil, *m.Module
 	}
 	t.told = maphash.Comparable(hashSeed, key)
-	t.wide = t.wide || m.End > 1<<32
 	t.low = nil
 	i := sort.Search(len(t.list), func(i int) bool { return t.list[i].End > m.Start })
 	j := i + sort.Search(len(t.list)-i, func(j int) bool { return t.list[i+j].Start >= m.End })

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // modelMap is a memory map as a list of mappings. The last mapping that holds an address
@@ -125,25 +124,16 @@ func checkDisjoint(t *testing.T, list []*Mapping) {
 	}
 }
 
-// wrapped are the errors that were joined.
-func wrapped(err error) []error {
-	if list, ok := err.(interface{ Unwrap() []error }); ok {
-		return list.Unwrap()
-	}
-	return nil
-}
-
 // A memory map that is told again, as before each dump, begins no generation: nothing has
 // to be looked up again. Whatever makes an address resolve otherwise begins one.
 func TestGeneration(t *testing.T) {
 	path := buildC(t, strings.Fields("gcc -O0 -g -pie"), "prog.c", "other.c")
 	p := process(t, path)
 	f := p.Files()[0]
-	tell := func(size string) {
-		for _, l := range []string{"{{{reset}}}", "{{{module:0:a:elf:aa}}}", "{{{mmap:0x1000:" + size + ":load:0:rx:0}}}"} {
-			if err := p.Markup([]byte(l)); err != nil {
-				t.Fatal(err)
-			}
+	tell := func(size uint64) {
+		p.Map(nil)
+		if err := p.Add(Mapping{Start: 0x1000, End: 0x1000 + size, Exec: true, Module: &Module{Name: "a", BuildID: "aa", Logged: true}}); err != nil {
+			t.Fatal(err)
 		}
 	}
 	base := Base{File: f, Bias: 0x10000, Exact: true, Votes: 10, InCode: 10, logP: -10}
@@ -153,11 +143,10 @@ func TestGeneration(t *testing.T) {
 		changes bool
 	}{
 		{"nothing", func() {}, false},
-		{"text", func() { p.Markup([]byte("some text { with }}} braces\n")) }, false},
-		{"a reset of nothing", func() { p.Reset(); p.Markup([]byte("{{{reset}}}")) }, false},
-		{"a map", func() { tell("0x1000") }, true},
-		{"the same map", func() { tell("0x1000") }, false},
-		{"another map", func() { tell("0x2000") }, true},
+		{"no map and no base", func() { p.Map(nil); p.SetBases(nil) }, false},
+		{"a map", func() { tell(0x1000) }, true},
+		{"the same map", func() { tell(0x1000) }, false},
+		{"another map", func() { tell(0x2000) }, true},
 		{"a snapshot", func() { p.Map([]Mapping{{Start: 0x1000, End: 0x3000}}) }, true},
 		{"a snapshot again", func() { p.Map([]Mapping{{Start: 0x1000, End: 0x3000}}) }, false},
 		{"no map", func() { p.Map(nil) }, true},
@@ -173,109 +162,5 @@ func TestGeneration(t *testing.T) {
 		if changed := p.Generation() != before; changed != step.changes {
 			t.Errorf("%s: generation %d after %d, want a change: %v", step.name, p.Generation(), before, step.changes)
 		}
-	}
-}
-
-// Reset is the zero value: a log that says no more than that something began does
-// not keep bases from being used.
-func TestResetIsTheZeroValue(t *testing.T) {
-	p := process(t)
-	if err := p.Markup([]byte("{{{reset}}}")); err != nil || p.Mapped() {
-		t.Errorf("after a reset: mapped %v, %v, want no map", p.Mapped(), err)
-	}
-	p.Map([]Mapping{{Start: 0x1000, End: 0x2000}})
-	if !p.Mapped() {
-		t.Error("no map after Map")
-	}
-	p.Reset()
-	if p.Mapped() {
-		t.Error("a map after Reset")
-	}
-}
-
-// Logs whose maps grow, come out of order or begin anew all the time take time in
-// proportion to their length, and mappings have a limit.
-func TestMapsInLinearTime(t *testing.T) {
-	const module = "{{{module:0:a:elf:aa}}}\n"
-	rng := rand.New(rand.NewPCG(9, 2026))
-	for _, c := range []struct {
-		name  string
-		lines int
-		line  func(i int) string
-		fails bool
-	}{
-		{"mappings with a record after each", 20_000, func(i int) string {
-			return fmt.Sprintf("{{{mmap:%#x:0x1000:load:0:rx:0}}}", 0x1000_0000+i<<12)
-		}, false},
-		{"mappings out of order", 60_000, func(i int) string {
-			return fmt.Sprintf("{{{mmap:%#x:0x1000:load:0:rx:0}}}", rng.Uint64N(1<<36)<<12)
-		}, false},
-		{"one mapping over and over", 100_000, func(int) string { return "{{{mmap:0x1000:0x1000:load:0:rx:0}}}" }, false},
-		{"a reset each time", 100_000, func(int) string {
-			return "{{{reset}}}" + module + "{{{mmap:0x1000:0x1000:load:0:rx:0}}}"
-		}, false},
-		{"more mappings than a process has", 150_000, func(i int) string {
-			return fmt.Sprintf("{{{mmap:%#x:0x800:load:0:rx:0}}}", 0x1000_0000+i<<12)
-		}, true},
-	} {
-		p := process(t)
-		failed := 0
-		write := func(text string) {
-			for _, err := range wrapped(p.Markup([]byte(text))) {
-				if failed++; !strings.Contains(err.Error(), "65,536") {
-					t.Errorf("%s: %v", c.name, err)
-				}
-			}
-		}
-		write(module)
-		if !full && !c.fails {
-			c.lines /= 4
-		}
-		start := time.Now()
-		var tenth time.Duration // for the first of ten parts
-		for i := range c.lines {
-			if i == c.lines/10 {
-				tenth = time.Since(start)
-			}
-			write(c.line(i) + "\n")
-			p.Locate(uint64(i))
-		}
-		took := time.Since(start)
-		t.Logf("%s: %d lines in %v, %d refused", c.name, c.lines, took, failed)
-		// On a slow machine, the first part is slow as well; without proportion, it takes a hundredth.
-		limit := max(50*tenth, 2*time.Second+time.Duration(c.lines)*100*time.Microsecond)
-		if took > limit && !testing.Short() { // with a race detector, which is run -short, time says nothing
-			t.Errorf("%s: %v for %d lines, expected at most %v", c.name, took, c.lines, limit)
-		}
-		if (failed > 0) != c.fails {
-			t.Errorf("%s: %d elements refused", c.name, failed)
-		}
-		if n := len(p.locations); n > minCached {
-			t.Errorf("%s: %d locations are kept", c.name, n)
-		}
-	}
-}
-
-// Elements come in pieces, as a log is read.
-func TestMarkupInPieces(t *testing.T) {
-	const log = "x {{{reset}}} {{{module:0:a:elf:aa}}}\n{{ {{{mmap:0x1000:0x2000:load:0:rx:0}}} y {{{mmap:0x9000:\n0x1000:load:0:rx:0}}}\n{{{mmap:zz:0:load:0:rx:0}}}\n"
-	for size := 1; size < len(log); size++ {
-		p := process(t)
-		bad := 0
-		for piece := range slices.Chunk([]byte(log), size) {
-			bad += len(wrapped(p.Markup(piece)))
-		}
-		if s := &p.maps.space; len(p.maps.list) != 1 || s.find(0x1000) == nil || s.find(0x9000) != nil || bad != 1 {
-			t.Errorf("in pieces of %d bytes: %+v, %d bad, want the mapping at 0x1000 alone", size, s, bad)
-		}
-	}
-}
-
-// Mappings without a byte are none.
-func TestSetOfEmptyMappings(t *testing.T) {
-	p := process(t)
-	p.Map([]Mapping{{Start: 0x1000, End: 0x1000}})
-	if p.Mapped() || p.MapWord() != 0 {
-		t.Errorf("mapped %v, %d bits", p.Mapped(), p.MapWord())
 	}
 }

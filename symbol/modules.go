@@ -179,6 +179,9 @@ func (p *Process) openModule(at place, m *Module, fits func(*File) bool) (*objec
 	return o, nil
 }
 
+// isHex reports whether s has only hexadecimal digits. It may be empty.
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdefABCDEF") == "" }
+
 func orNone(id string) string {
 	if id == "" {
 		return "none"

@@ -73,7 +73,7 @@ func TestFilesThatALogNames(t *testing.T) {
 		if found := len(l.Frames) > 0 && l.Frames[0].Func == "sum"; found != c.want {
 			t.Errorf("%s: %+v, found %v, want %v", c.name, l.Frames, found, c.want)
 		}
-		said := l.Missing + strings.Join(r.Notes(), "\n")
+		said := l.Missing + strings.Join(allNotes(r), "\n")
 		if !strings.Contains(said, c.says) || strings.Contains(said, "secr\"") {
 			t.Errorf("%s: %q, want %q", c.name, said, c.says)
 		}
@@ -252,7 +252,7 @@ func TestDebugFilePairs(t *testing.T) {
 			t.Errorf("%s: the program alone says %q", id, f.Why())
 		}
 		r = process(t, debug)
-		notes := strings.Join(r.Notes(), "\n")
+		notes := strings.Join(allNotes(r), "\n")
 		if !strings.Contains(notes, "only debug information") || !strings.Contains(notes, "looked for "+filepath.Join(dir, "dbg", "app")+")") {
 			t.Errorf("%s: the debug file alone says %q", id, notes)
 		}

@@ -48,7 +48,7 @@ func locateAll(t *testing.T, path string) (named int, allocated uint64, notes st
 		}
 	}
 	runtime.ReadMemStats(&after)
-	return named, after.TotalAlloc - before.TotalAlloc, strings.Join(r.Notes(), "\n")
+	return named, after.TotalAlloc - before.TotalAlloc, strings.Join(allNotes(r), "\n")
 }
 
 // All addresses of a function share its name, however long and odd that is.
@@ -136,7 +136,7 @@ func TestSplitDwarfIsSaid(t *testing.T) {
 			for _, fn := range r.Files()[0].Functions() {
 				r.at(fn.Addr + 1)
 			}
-			notes := strings.Join(r.Notes(), "\n")
+			notes := strings.Join(allNotes(r), "\n")
 			if said := strings.Contains(notes, "-gsplit-dwarf") && strings.Contains(notes, ".dwo and 1 more"); said != split {
 				t.Errorf("%v: notes: %s", args, notes)
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/elfnote"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
@@ -30,8 +31,8 @@ const (
 	noteHeap = 3 // start and end of each range
 )
 
-// MaxShift is the largest Layout.Shift.
-const MaxShift = 4
+// maxShift is the largest Layout.Shift.
+const maxShift = 4
 
 var errNote = errors.New("section " + noteSection + " is malformed")
 
@@ -74,42 +75,23 @@ func (f *File) noteLayout() (l Layout, err error) {
 		return l, fmt.Errorf("%s: %w", f.Path, err)
 	}
 	for len(b) > 0 {
-		kind, desc, rest, ok := f.oneNote(b)
-		if !ok {
-			return Layout{}, fmt.Errorf("%s: %w", f.Path, errNote)
-		}
+		n, rest, ok := elfnote.Next(b, f.order)
 		b = rest
-		switch kind {
-		case noteCode:
-			l.Code, l.Shift, ok = f.codeNote(desc)
-		case noteText:
-			l.Firmware = printable.Text(string(desc))
-		case noteHeap:
-			l.Heap, ok = f.ranges(desc)
+		if string(n.Name) == noteOwner {
+			switch n.Type {
+			case noteCode:
+				l.Code, l.Shift, ok = f.codeNote(n.Desc)
+			case noteText:
+				l.Firmware = printable.Text(string(n.Desc))
+			case noteHeap:
+				l.Heap, ok = f.ranges(n.Desc)
+			}
 		}
 		if !ok {
 			return Layout{}, fmt.Errorf("%s: %w", f.Path, errNote)
 		}
 	}
 	return l, nil
-}
-
-// oneNote reads the first note of a section. kind is 0 for a note of another owner.
-func (f *File) oneNote(b []byte) (kind uint32, desc, rest []byte, ok bool) {
-	if len(b) < 12 {
-		return 0, nil, nil, false
-	}
-	name, size, kind := uint64(f.order.Uint32(b)), uint64(f.order.Uint32(b[4:])), f.order.Uint32(b[8:])
-	b = b[12:]
-	at := (name + 3) &^ 3
-	end := at + (size+3)&^3
-	if at+size > uint64(len(b)) {
-		return 0, nil, nil, false
-	}
-	if string(b[:name]) != noteOwner {
-		kind = 0
-	}
-	return kind, b[at : at+size], b[min(end, uint64(len(b))):], true
 }
 
 // codeNote reads a note of type noteCode.
@@ -119,7 +101,7 @@ func (f *File) codeNote(desc []byte) (list []codec.Range, shift int, ok bool) {
 	}
 	s, n := f.order.Uint32(desc), uint64(f.order.Uint32(desc[4:]))
 	list, ok = f.ranges(desc[8:])
-	if !ok || s > MaxShift || n != uint64(len(list)) {
+	if !ok || s > maxShift || n != uint64(len(list)) {
 		return nil, 0, false
 	}
 	return list, int(s), true

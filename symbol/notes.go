@@ -24,29 +24,24 @@ const (
 	wrongShare = 0.7
 )
 
-// Notes returns the reasons why symbols are missing, and the files that do not match the
-// log. Each note occurs once.
-func (p *Process) Notes() []string { return slices.Concat(p.notes, p.Mismatches()) }
-
-// Mismatches returns the notes about ELF files that do not match the log. Names from these
-// files may be wrong.
-func (p *Process) Mismatches() []string {
-	var notes []string
+// Notes returns the reasons why symbols are missing, each once, and the mismatches: notes
+// about ELF files that do not match the addresses. Names from such files may be wrong.
+func (p *Process) Notes() (missing, mismatches []string) {
 	all := slices.Concat(p.added, p.opened)
 	slices.SortStableFunc(all, func(a, b *object) int { return cmp.Compare(a.file.Path, b.file.Path) })
 	for _, o := range all {
 		if o.seen >= minCalls && float64(o.afterCall) < wrongShare*float64(o.seen) {
-			notes = append(notes, fmt.Sprintf(
+			mismatches = append(mismatches, fmt.Sprintf(
 				"%s: only %d of %d addresses in its code follow a call: ELF does not match the log",
 				o.file.Path, o.afterCall, o.seen))
 		}
 	}
 	for _, o := range p.added {
 		if !o.used && p.outside >= minCalls {
-			notes = append(notes, fmt.Sprintf(
+			mismatches = append(mismatches, fmt.Sprintf(
 				"%s: contains none of the addresses (%d are in no ELF file): ELF does not match the log, or was loaded elsewhere: -e %s@0xADDR",
 				o.file.Path, p.outside, o.file.Path))
 		}
 	}
-	return notes
+	return slices.Clone(p.notes), mismatches
 }

@@ -35,7 +35,6 @@ type Config struct {
 type Process struct {
 	config     Config
 	maps       timeline
-	markup     []byte // text from a '{' on that may become an element
 	bases      []Base // known load bases of the files of the configuration
 	generation int
 	recoverer  recoverer
@@ -60,6 +59,12 @@ type Process struct {
 // NewProcess opens the files of a configuration. It returns the error of the first unusable
 // file; the message begins with the path of the file.
 func NewProcess(c Config) (*Process, error) {
+	switch {
+	case c.Adjust > AdjustNone:
+		return nil, fmt.Errorf("Config.Adjust is %d, expected at most %d", c.Adjust, AdjustNone)
+	case c.Word != 0 && c.Word != 32 && c.Word != 64:
+		return nil, fmt.Errorf("Config.Word is %d, expected 0, 32 or 64", c.Word)
+	}
 	p := &Process{config: c}
 	for _, spec := range c.Files {
 		if c.NoFiles {
@@ -76,6 +81,9 @@ func NewProcess(c Config) (*Process, error) {
 
 // addFile adds an ELF file that the user names.
 func (p *Process) addFile(spec FileSpec) error {
+	if spec.Load > LoadBias {
+		return fmt.Errorf("%s: Load is %d, expected at most %d", spec.Path, spec.Load, LoadBias)
+	}
 	f, err := Open(spec.Path, p.config.DebugDirs)
 	if err != nil {
 		return err
@@ -165,49 +173,13 @@ func (p *Process) SetWord(bits int, by string) error {
 	return nil
 }
 
-// Map replaces the memory map by a snapshot from [ReadMaps]. Where mappings overlap, the
-// later mapping takes precedence.
+// Map replaces the memory map. Where mappings overlap, the later mapping takes precedence.
 func (p *Process) Map(list []Mapping) { p.maps.set(list) }
 
-// Remap processes a ~h#map line: the modules and mappings known so far end, and a complete
-// map follows. (BT-REC-4)
-func (p *Process) Remap() {
-	p.maps.reset()
-	p.maps.code.remap = true
-}
-
-// ResetCode forgets the mappings of [Process.Executable], for a new boot.
-func (p *Process) ResetCode() { p.maps.code = codeMap{} }
-
-// Executable returns the executable mappings since the boot, including removed ones, in the
-// order of their first line in the log. Code offsets of call paths count in this order. The
-// caller must not change the list. (BT-CODE-3)
-func (p *Process) Executable() []Mapping { return p.maps.code.list }
-
-// Marked records that the log has headers: a {{{reset}}} then does not begin a boot.
-// (BT-REC-4)
-func (p *Process) Marked() { p.maps.code.marked = true }
-
-// Mapped reports whether there is a memory map.
-func (p *Process) Mapped() bool { return p.maps.known() }
-
-// MapWord returns 64 if a mapping extends beyond 32 bits, and 0 if the memory map does not
-// show the address size.
-func (p *Process) MapWord() int {
-	if p.maps.wide {
-		return 64
-	}
-	return 0
-}
-
-// Reset discards the memory map and the bases, for a new process or a reboot of the device.
-// The files stay open.
-func (p *Process) Reset() {
-	p.maps.reset()
-	p.maps.code = codeMap{}
-	p.markup = p.markup[:0]
-	p.SetBases(nil)
-}
+// Add adds a mapping to the memory map, for example of a library that the process loads
+// later. Where mappings overlap, the new one takes precedence. Add returns an error if the
+// process has 65,536 mappings.
+func (p *Process) Add(m Mapping) error { return p.maps.add(m) }
 
 // Unplaced returns the files that may have been loaded anywhere, including files whose base
 // has been set.
@@ -262,6 +234,9 @@ func (p *Process) change() {
 // the encoder lost if exactly one address is possible. s is not modified. blob is the blob
 // that s was decoded from; without blob, a memory map recovers no bits.
 func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
+	if s == nil {
+		return dst
+	}
 	p.Generation()
 	from := len(dst)
 	dst = slices.Grow(dst, len(s.PCs))
@@ -297,17 +272,20 @@ func (p *Process) Locate(pc uint64) Addr {
 	return Addr{PC: pc, Location: p.locate(pc)}
 }
 
-// LocateMapping returns the Addr of an address in a mapping of [Process.Executable], also if the
-// log has removed the mapping since, or another module is there now.
+// LocateMapping returns the Addr of an address in a mapping, even if the mapping is no longer
+// in the memory map.
 func (p *Process) LocateMapping(m *Mapping, pc uint64) Addr {
-	return Addr{PC: pc, Location: p.locateIn(m, pc)}
+	return Addr{PC: pc, Location: p.locateMapped(m, pc)}
 }
 
 // LocateIn returns the Addr of an address of a file of the configuration, as in the file's
 // program headers. If the load base of the file is known, the PC of the Addr is the address
-// in memory.
+// in memory. For any other file, the Addr has no Location.
 func (p *Process) LocateIn(f *File, own uint64) Addr {
 	p.Generation()
+	if p.objectOf(f) == nil {
+		return Addr{PC: own}
+	}
 	for i := range p.bases {
 		if b := &p.bases[i]; b.File == f && b.Exact {
 			return Addr{PC: own + b.Bias, Location: p.locate(own + b.Bias)}

@@ -66,6 +66,17 @@ func (t *symbolTable) why() string {
 
 func cutName(b []byte) string { return string(b[:min(len(b), maxName)]) }
 
+// symtab returns the functions of the file.
+func (f *File) symtab() *symbolTable {
+	if f.symbols == nil {
+		t := f.readSymbols()
+		if f.symbols == nil { // otherwise the file became shorter
+			f.symbols = t
+		}
+	}
+	return f.symbols
+}
+
 // readSymbols reads the symbol table, or the dynamic symbol table if the file is stripped.
 func (f *File) readSymbols() (t *symbolTable) {
 	t = &symbolTable{budget: dwarf.NewBudget(int64(len(f.image)))}

@@ -116,7 +116,7 @@ func compareReturns(t *testing.T, name, path string, rets []uint64, bit0 uint64,
 	if differ > 0 || inlined < 500 {
 		t.Errorf("%s: %d of %d differ, %d inlined", name, differ, len(rets), inlined)
 	}
-	for _, n := range p.Notes() {
+	for _, n := range allNotes(p) {
 		t.Errorf("%s: %s", name, n)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/lwsbt/lwsbt/image"
 	"github.com/lwsbt/lwsbt/image/unwind"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/symbol"
+	"github.com/lwsbt/lwsbt/internal/sysroot"
 )
 
 // input is the input of every subcommand: an image and the ELF files of its program.
@@ -215,7 +215,7 @@ func (in *input) addModules() {
 		if known {
 			continue
 		}
-		path, err := symbol.UnderSysroot(in.sysroot, m.Path)
+		path, err := sysroot.Path(in.sysroot, m.Path)
 		if err != nil {
 			continue
 		}

@@ -3,7 +3,6 @@
 package recorder
 
 import (
-	"bytes"
 	"cmp"
 	"debug/elf"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/internal/elfnote"
 )
 
 // module is a loaded module, as reported by a process.
@@ -183,7 +183,7 @@ func (mod module) readFrom(r io.ReaderAt) []segment {
 		case elf.PT_NOTE:
 			notes := make([]byte, min(p.Filesz, 1<<16))
 			if n, _ := p.ReadAt(notes, 0); id == "" {
-				id = buildID(notes[:n], f)
+				id = elfnote.BuildID(notes[:n], f.ByteOrder)
 			}
 		case elf.PT_LOAD:
 			start := mod.base + p.Vaddr
@@ -232,25 +232,6 @@ func (h withoutSections) ReadAt(p []byte, off int64) (int, error) {
 		}
 	}
 	return n, err
-}
-
-// buildID returns the GNU build ID among ELF notes, "" if there is none.
-func buildID(notes []byte, f *elf.File) string {
-	const gnuBuildID = 3
-	for len(notes) >= 12 {
-		nameSize, size := uint64(f.ByteOrder.Uint32(notes)), uint64(f.ByteOrder.Uint32(notes[4:]))
-		kind := f.ByteOrder.Uint32(notes[8:])
-		notes = notes[12:]
-		name, desc := (nameSize+3)&^3, (size+3)&^3
-		if name > uint64(len(notes)) || size > uint64(len(notes))-name {
-			return ""
-		}
-		if kind == gnuBuildID && bytes.HasPrefix(notes, []byte("GNU\x00")) && nameSize == 4 {
-			return fmt.Sprintf("%x", notes[name:name+size])
-		}
-		notes = notes[min(name+desc, uint64(len(notes))):]
-	}
-	return ""
 }
 
 // escapeName returns a path for a module line.

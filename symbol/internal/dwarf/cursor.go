@@ -1,9 +1,6 @@
 package dwarf
 
-import (
-	"bytes"
-	"encoding/binary"
-)
+import "bytes"
 
 // cursor reads a section from front to back. A read past the end returns zero and sets bad,
 // so callers check bad once per entry.
@@ -54,79 +51,38 @@ func (c *cursor) u8() uint8 {
 	return c.b[c.off-1]
 }
 
-func (c *cursor) u16() uint16 {
-	b := c.take(2)
-	if b == nil {
+// uint reads an integer of size bytes, 1 to 8.
+func (c *cursor) uint(size int) (v uint64) {
+	if size < 1 || size > 8 {
+		c.fail()
 		return 0
 	}
+	b := c.take(size)
 	if c.big {
-		return binary.BigEndian.Uint16(b)
+		for _, x := range b {
+			v = v<<8 | uint64(x)
+		}
+		return v
 	}
-	return binary.LittleEndian.Uint16(b)
-}
-
-func (c *cursor) u24() uint32 {
-	b := c.take(3)
-	if b == nil {
-		return 0
+	for i, x := range b {
+		v |= uint64(x) << (8 * i)
 	}
-	if c.big {
-		return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2])
-	}
-	return uint32(b[2])<<16 | uint32(b[1])<<8 | uint32(b[0])
-}
-
-func (c *cursor) u32() uint32 {
-	b := c.take(4)
-	if b == nil {
-		return 0
-	}
-	if c.big {
-		return binary.BigEndian.Uint32(b)
-	}
-	return binary.LittleEndian.Uint32(b)
-}
-
-func (c *cursor) u64() uint64 {
-	b := c.take(8)
-	if b == nil {
-		return 0
-	}
-	if c.big {
-		return binary.BigEndian.Uint64(b)
-	}
-	return binary.LittleEndian.Uint64(b)
-}
-
-// uint reads an integer of 1, 2, 4 or 8 bytes.
-func (c *cursor) uint(size int) uint64 {
-	switch size {
-	case 1:
-		return uint64(c.u8())
-	case 2:
-		return uint64(c.u16())
-	case 4:
-		return uint64(c.u32())
-	case 8:
-		return c.u64()
-	}
-	c.fail()
-	return 0
+	return v
 }
 
 // offset reads a section offset, 8 bytes in 64-bit DWARF.
 func (c *cursor) offset(dwarf64 bool) uint64 {
 	if dwarf64 {
-		return c.u64()
+		return c.uint(8)
 	}
-	return uint64(c.u32())
+	return c.uint(4)
 }
 
 // length reads an initial length and reports whether 64-bit DWARF follows.
 func (c *cursor) length() (n uint64, dwarf64 bool) {
-	n = uint64(c.u32())
+	n = c.uint(4)
 	if n == 0xffffffff {
-		return c.u64(), true
+		return c.uint(8), true
 	}
 	if n >= 0xfffffff0 { // reserved
 		c.fail()

@@ -3,10 +3,7 @@
 package dwarf
 
 import (
-	"cmp"
-	"container/heap"
 	"fmt"
-	"slices"
 	"sort"
 )
 
@@ -38,8 +35,8 @@ type Data struct {
 	Sections
 	Options
 
-	units   []*unit    // by offset in Info
-	index   []unitSpan // by start
+	units   []*unit // by offset in Info
+	index   spans   // by index in units
 	abbrevs map[abbrevKey]*abbrevTable
 	tables  map[uint64]*lineTable // by offset in Line
 	names   map[uint64]*string    // by offset of the entry in Info
@@ -51,12 +48,6 @@ type Data struct {
 // Split returns how many units have their functions in other files, which are not read,
 // and the name of the first such file. (DWARF 5, 7.3.2)
 func (d *Data) Split() (units int, name string) { return d.splitUnits, d.splitName }
-
-// unitSpan is the unit of the addresses from start up to the next span.
-type unitSpan struct {
-	start uint64
-	unit  *unit // nil: none
-}
 
 // unit is one compilation unit of Info.
 type unit struct {
@@ -121,7 +112,7 @@ func (d *Data) readUnits() error {
 		if c.bad || u.end > uint64(len(d.Info)) || u.end <= off {
 			return fmt.Errorf(".debug_info %#x: unit of %d bytes, %d are there", off, n, len(d.Info)-c.off)
 		}
-		u.version = c.u16()
+		u.version = uint16(c.uint(2))
 		if u.version < 2 || u.version > 5 {
 			return fmt.Errorf(".debug_info %#x: DWARF version %d, expected 2 to 5", off, u.version)
 		}
@@ -164,74 +155,25 @@ func (d *Data) unitAt(off uint64) *unit {
 	return nil
 }
 
-// unitRange is a range of addresses that a unit claims.
-type unitRange struct {
-	addrRange
-	unit *unit
-}
-
 // readRoots reads each unit's root entry and indexes the addresses it claims.
 func (d *Data) readRoots() error {
-	var claims []unitRange
-	for _, u := range d.units {
+	var claims []ownedRange
+	for i, u := range d.units {
 		list, err := u.readRoot()
 		if err != nil {
 			return err
 		}
 		for _, r := range list {
 			if d.loaded(r) {
-				claims = append(claims, unitRange{r, u})
+				claims = append(claims, ownedRange{r, int32(i)})
 			}
 		}
 	}
-	d.index = layOutUnits(claims)
+	d.index = layOut(claims)
 	return nil
 }
 
 func (d *Data) loaded(r addrRange) bool { return r.low < r.high && d.Loaded(r.low, r.high) }
-
-// layOutUnits converts ranges, which may overlap, to spans. If several units claim an
-// address, the address belongs to the unit with the narrowest range.
-func layOutUnits(claims []unitRange) (index []unitSpan) {
-	slices.SortStableFunc(claims, func(a, b unitRange) int { return cmp.Compare(a.low, b.low) })
-	edges := make([]uint64, 0, 2*len(claims))
-	for _, c := range claims {
-		edges = append(edges, c.low, c.high)
-	}
-	slices.Sort(edges)
-	var open narrowest
-	for _, at := range slices.Compact(edges) {
-		for len(claims) > 0 && claims[0].low <= at {
-			heap.Push(&open, claims[0])
-			claims = claims[1:]
-		}
-		for len(open) > 0 && open[0].high <= at {
-			heap.Pop(&open)
-		}
-		var u *unit
-		if len(open) > 0 {
-			u = open[0].unit
-		}
-		if n := len(index); n == 0 || index[n-1].unit != u {
-			index = append(index, unitSpan{at, u})
-		}
-	}
-	return slices.Clip(index)
-}
-
-// narrowest is a heap of ranges, the narrowest first.
-type narrowest []unitRange
-
-func (h narrowest) Len() int           { return len(h) }
-func (h narrowest) Less(i, j int) bool { return h[i].high-h[i].low < h[j].high-h[j].low }
-func (h narrowest) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *narrowest) Push(x any)        { *h = append(*h, x.(unitRange)) }
-func (h *narrowest) Pop() any {
-	n := len(*h) - 1
-	x := (*h)[n]
-	*h = (*h)[:n]
-	return x
-}
 
 // readRoot reads the attributes of a unit's root and returns its ranges.
 func (u *unit) readRoot() ([]addrRange, error) {
@@ -306,11 +248,10 @@ func (u *unit) readRoot() ([]addrRange, error) {
 
 // unitFor finds the unit that claims an address.
 func (d *Data) unitFor(pc uint64) *unit {
-	i := sort.Search(len(d.index), func(i int) bool { return d.index[i].start > pc })
-	if i == 0 {
-		return nil
+	if i := d.index.find(pc); i >= 0 {
+		return d.units[i]
 	}
-	return d.index[i-1].unit
+	return nil
 }
 
 // isCPlusPlus reports whether the unit is C++, by DW_LANG_*. (DWARF 5, 7.12)

@@ -120,17 +120,15 @@ func (u *unit) value(c *cursor, a attrSpec) value {
 		v.u = uint64(c.off)
 		c.skipString()
 	case formBlock1:
-		c.skip(uint64(c.u8()))
+		c.skip(c.uint(1))
 	case formBlock2:
-		c.skip(uint64(c.u16()))
+		c.skip(c.uint(2))
 	case formBlock4:
-		c.skip(uint64(c.u32()))
+		c.skip(c.uint(4))
 	case formBlock, formExprloc:
 		c.skip(c.uleb())
 	case formData16:
 		c.skip(16)
-	case formStrx3, formAddrx3:
-		v.u = uint64(c.u24())
 	default:
 		n := u.formSize(form)
 		if n < 0 { // unknown size: nothing after it can be read

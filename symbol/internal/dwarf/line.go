@@ -124,7 +124,7 @@ func (p *lineProgram) readHeader(u *unit) error {
 		return fmt.Errorf("table of %d bytes ends beyond its section", n)
 	}
 	c.b = c.b[:c.off+int(n)]
-	p.version, p.addrSize = c.u16(), u.addrSize
+	p.version, p.addrSize = uint16(c.uint(2)), u.addrSize
 	if p.version < 2 || p.version > 5 {
 		return fmt.Errorf("line table version %d, expected 2 to 5", p.version)
 	}
@@ -292,7 +292,7 @@ func (p *lineProgram) run() error {
 			}
 			p.advance(uint64((255 - p.opcodeBase) / p.lineRange))
 		case lnsFixedAdvancePC:
-			p.addr += uint64(p.u16())
+			p.addr += p.uint(2)
 			p.op = 0
 		default:
 			for range p.opLengths[op-1] {

@@ -46,7 +46,7 @@ func (d *Data) lookup(dst []Frame, pc uint64) ([]Frame, error) {
 	if err == nil {
 		err = err2
 	}
-	n := sc.innermost(pc)
+	n := sc.spans.find(pc)
 	if n < 0 {
 		if row != nil {
 			dst = append(dst, at)

@@ -1,17 +1,12 @@
 package dwarf
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-	"sort"
-)
+import "fmt"
 
 // scopes holds the functions and inlined calls of a unit. spans maps addresses to innermost
-// scopes and does not overlap.
+// scopes, by their index in list.
 type scopes struct {
 	list  []scope
-	spans []span // by start; each ends where the next begins
+	spans spans
 }
 
 // scope is a function or an inlined call.
@@ -24,30 +19,10 @@ type scope struct {
 	depth    uint32 // number of enclosing scopes
 }
 
-type span struct {
-	start uint64
-	scope int32 // -1: no code of this unit
-}
-
-// scopeRange is a range of a scope before ranges are laid out.
-type scopeRange struct {
-	addrRange
-	scope int32
-}
-
-// innermost finds the scope of an address.
-func (s *scopes) innermost(pc uint64) int32 {
-	i := sort.Search(len(s.spans), func(i int) bool { return s.spans[i].start > pc })
-	if i == 0 {
-		return -1
-	}
-	return s.spans[i-1].scope
-}
-
 // claimed returns the address ranges that belong to a function.
 func (s *scopes) claimed() (list []addrRange) {
 	for i, p := range s.spans {
-		if p.scope >= 0 && i+1 < len(s.spans) {
+		if p.owner >= 0 && i+1 < len(s.spans) {
 			list = append(list, addrRange{p.start, s.spans[i+1].start})
 		}
 	}
@@ -59,7 +34,7 @@ func (u *unit) loadScopes() (*scopes, error) {
 	if u.scopes == nil {
 		s, ranges, err := u.readScopes()
 		u.scopeErr = err
-		s.layOut(ranges)
+		s.spans = layOut(ranges)
 		u.scopes = s
 	}
 	return u.scopes, u.scopeErr
@@ -80,7 +55,7 @@ type scopeWalk struct {
 	*unit
 	cursor
 	scopes  *scopes
-	ranges  []scopeRange
+	ranges  []ownedRange
 	scratch []addrRange
 
 	inside int32   // scope of the current level, -1 if none
@@ -89,7 +64,7 @@ type scopeWalk struct {
 
 // readScopes reads all entries of the unit. On an error, it also returns the scopes read so
 // far. (DWARF 5, 2.3)
-func (u *unit) readScopes() (*scopes, []scopeRange, error) {
+func (u *unit) readScopes() (*scopes, []ownedRange, error) {
 	w := scopeWalk{unit: u, scopes: &scopes{}, inside: -1}
 	t, err := u.table()
 	if err != nil {
@@ -168,7 +143,7 @@ func (w *scopeWalk) scope(die uint64, ab *abbrev) (int32, error) {
 	w.scopes.list = append(w.scopes.list, s)
 	for _, r := range list {
 		if w.d.loaded(r) {
-			w.ranges = append(w.ranges, scopeRange{r, own})
+			w.ranges = append(w.ranges, ownedRange{r, own})
 		}
 	}
 	return own, nil
@@ -208,47 +183,4 @@ func (u *unit) readScope(c *cursor, ab *abbrev, list []addrRange) (s scope, _ []
 	}
 	list, err = u.appendRanges(list, low, high, ranges)
 	return s, list, err
-}
-
-// layOut converts nested ranges to spans. If two ranges are equal, the scope of the later
-// entry is the inner one.
-func (s *scopes) layOut(ranges []scopeRange) {
-	slices.SortFunc(ranges, func(a, b scopeRange) int {
-		return cmp.Or(cmp.Compare(a.low, b.low), cmp.Compare(b.high, a.high), cmp.Compare(a.scope, b.scope))
-	})
-	s.spans = make([]span, 0, len(ranges)+len(ranges)/4)
-	begin := func(at uint64, scope int32) {
-		n := len(s.spans)
-		switch {
-		case n > 0 && s.spans[n-1].start == at:
-			s.spans[n-1].scope = scope
-		case n > 0 && s.spans[n-1].scope == scope:
-		default:
-			s.spans = append(s.spans, span{at, scope})
-		}
-	}
-	var open []scopeRange
-	closeUntil := func(at uint64) {
-		for len(open) > 0 && open[len(open)-1].high <= at {
-			end := open[len(open)-1].high
-			open = open[:len(open)-1]
-			outer := int32(-1)
-			if len(open) > 0 {
-				outer = open[len(open)-1].scope
-			}
-			begin(end, outer)
-		}
-	}
-	for _, r := range ranges {
-		if r.low >= r.high {
-			continue
-		}
-		closeUntil(r.low)
-		if len(open) > 0 {
-			r.high = min(r.high, open[len(open)-1].high)
-		}
-		begin(r.low, r.scope)
-		open = append(open, r)
-	}
-	closeUntil(^uint64(0))
 }

@@ -1,4 +1,4 @@
-package symbol
+package process
 
 import (
 	"bytes"
@@ -8,10 +8,17 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // maxMarkup is the limit for the length of an element, in bytes.
 const maxMarkup = 8 << 10
+
+// maxModules is the most modules between two resets, and the most mappings that code offsets
+// count.
+const maxModules = 1 << 16
+
+var errTooMany = errors.New("more than 65,536 since the last reset")
 
 // Markup applies a part of a log in LLVM's symbolizer markup: {{{reset}}},
 // {{{module:ID:NAME:elf:BUILDID}}} and {{{mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE}}}. It
@@ -37,7 +44,7 @@ func (p *Process) Markup(text []byte) error {
 		} else if p.markup = append(p.markup, text[:end+1]...); bytes.HasSuffix(p.markup, []byte("}}}")) {
 			if i := bytes.Index(p.markup, []byte("{{{")); i >= 0 {
 				element := string(p.markup[i+3 : len(p.markup)-3])
-				if err := p.maps.element(element); err != nil {
+				if err := p.element(element); err != nil {
 					bad = append(bad, fmt.Errorf("{{{%s}}}: %w", printable.Text(element), err))
 				}
 			}
@@ -48,21 +55,20 @@ func (p *Process) Markup(text []byte) error {
 	return errors.Join(bad...)
 }
 
-func (t *timeline) element(text string) error {
+func (p *Process) element(text string) error {
 	f := strings.Split(text, ":")
 	switch f[0] {
 	case "reset":
-		t.reset()
-		t.code.reset()
+		p.reset()
 	case "module":
-		return t.module(f)
+		return p.module(f)
 	case "mmap":
-		return t.mmap(f)
+		return p.mmap(f)
 	}
 	return nil
 }
 
-func (t *timeline) module(f []string) error {
+func (p *Process) module(f []string) error {
 	if len(f) < 5 || f[3] != "elf" {
 		return fmt.Errorf("expected module:ID:NAME:elf:BUILDID")
 	}
@@ -70,16 +76,16 @@ func (t *timeline) module(f []string) error {
 	if err != nil {
 		return fmt.Errorf("module %q: expected a number", f[1])
 	}
-	if !isHex(f[4]) {
+	if strings.Trim(f[4], "0123456789abcdefABCDEF") != "" {
 		return fmt.Errorf("build-id %q: expected hexadecimal digits", f[4])
 	}
-	if len(t.modules) >= maxMapped {
+	if len(p.modules) >= maxModules {
 		return errTooMany
 	}
-	if t.modules == nil {
-		t.modules = map[uint64]*Module{}
+	if p.modules == nil {
+		p.modules = map[uint64]*symbol.Module{}
 	}
-	t.modules[id] = &Module{Name: unescape(f[2]), BuildID: strings.ToLower(f[4]), Logged: true}
+	p.modules[id] = &symbol.Module{Name: unescape(f[2]), BuildID: strings.ToLower(f[4]), Logged: true}
 	return nil
 }
 
@@ -110,12 +116,7 @@ func unescape(name string) string {
 	return string(out)
 }
 
-// isHex reports whether s has only hexadecimal digits. It may be empty.
-func isHex(s string) bool {
-	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
-}
-
-func (t *timeline) mmap(f []string) error {
+func (p *Process) mmap(f []string) error {
 	if len(f) < 7 || f[3] != "load" {
 		return fmt.Errorf("expected mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE")
 	}
@@ -126,14 +127,15 @@ func (t *timeline) mmap(f []string) error {
 			return fmt.Errorf("%q: expected a number", f[at])
 		}
 	}
-	module := t.modules[n[2]]
+	module := p.modules[n[2]]
 	if module == nil {
 		return fmt.Errorf("module %d was not introduced since the last reset", n[2])
 	}
 	if n[0]+n[1] < n[0] {
 		return fmt.Errorf("%#x bytes from %#x pass the end of memory", n[1], n[0])
 	}
-	m := Mapping{Start: n[0], End: n[0] + n[1], Exec: strings.Contains(f[5], "x"), Module: module, Offset: n[3], Relative: true}
-	t.code.add(m)
-	return t.add(m)
+	m := symbol.Mapping{Start: n[0], End: n[0] + n[1], Exec: strings.Contains(f[5], "x"), Module: module, Offset: n[3], Relative: true}
+	p.addCode(m)
+	p.note(m)
+	return p.Add(m)
 }
