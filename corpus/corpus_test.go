@@ -10,8 +10,8 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Each line of a capture decodes to its truth, up to bits lost by the encoder's
-// machine: all bits on i386, the low 31 bits on x86-64.
+// Each line of a capture decodes to the true allocation, except for bits that the encoder's
+// machine lost: none on i386, all but the low 31 bits on x86-64.
 func TestCapturesAreTheirTruth(t *testing.T) {
 	for _, name := range Captures() {
 		low := uint64(1<<31 - 1)

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write serial.log and serial.tsv anew")
 
-// serial generates a serial log of an ESP32 that boots, works, crashes and boots again,
-// as a terminal program stored it, and the list of its records.
+// serial generates the serial log of an ESP32 that boots, works, crashes and boots again, in the
+// form in which a terminal program stores it, and the list of its records.
 type serial struct {
 	log, list bytes.Buffer
 	rng       *rand.ChaCha8
@@ -126,6 +126,6 @@ func TestSerialLogIsMade(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(log, File("serial.log")) || !bytes.Equal(list, File("serial.tsv")) {
-		t.Error("serial.log or serial.tsv is not what it is made to be; go test ./corpus -update writes them")
+		t.Error("serial.log or serial.tsv differs from the generated one; go test ./corpus -update writes them")
 	}
 }

@@ -28,7 +28,7 @@ func (b bitString) pack() []byte {
 func fieldsOf(blob []byte) []codec.Field {
 	fields, err := codec.AppendFields(nil, blob)
 	if err != nil {
-		panic("gen: a made blob is rejected: " + err.Error())
+		panic("gen: a generated blob is rejected: " + err.Error())
 	}
 	return fields
 }

@@ -70,12 +70,12 @@ func NewFault(reason codec.Reason, seed uint64) Fault {
 
 type faulter struct {
 	rng    *rng
-	s      codec.Stack // 1 to 31 frames: a depth field of 0 is ambiguous
+	s      codec.Stack // 1 to 31 frames, since a depth field of 0 is ambiguous
 	origin []byte      // blob of s
 	f      Fault
 }
 
-// stack makes the valid stack and blob that the fault starts from.
+// stack creates the valid stack and blob from which the faulty input is made.
 func (f *faulter) stack() {
 	m := models[f.rng.below(len(models))]
 	f.s = m.Program(f.rng.uint64() % 16).Stacks(1)[0]

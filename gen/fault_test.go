@@ -29,7 +29,7 @@ func (f Fault) read(b []byte) error {
 	return codec.DecodeWord(&s, blob, f.Word)
 }
 
-// Each fault is rejected for its reason, and its origin is accepted.
+// Each faulty input is rejected for its reason, and the input that it was made from is accepted.
 func TestFaults(t *testing.T) {
 	for _, reason := range codec.Reasons() {
 		t.Run(string(reason), func(t *testing.T) {

@@ -8,20 +8,20 @@ type Model struct {
 	Name    string
 	About   string
 	Word    int           // bits, 32 or 64
-	Machine codec.Machine // class of lws's encoder there, built by gcc
+	Machine codec.Machine // machine class of lws's encoder, built by gcc, on this machine
 
 	app, lib region // the program, and its shared libraries
-	step     uint64 // return addresses are multiples of it
+	step     uint64 // return addresses are multiples of step
 	low      uint64 // bits set in each return address: Thumb, MIPS16
 	window   bool   // the top two bits are the window increment of the call (Xtensa)
 	depth    [2]int // frames of the program itself, fewest and most
-	start    [2]int // outermost frames: of lib, then of app
+	start    [2]int // number of outermost frames in lib, then in app
 }
 
 // region is a range of load addresses of a module, and the length of its code.
 type region struct {
 	lo, hi uint64 // range of load addresses, in pages; fixed if equal
-	text   int    // bytes of code; no such module if 0
+	text   int    // bytes of code; 0 if there is no such module
 }
 
 // Models returns the models, embedded ones first.

@@ -73,8 +73,8 @@ var pairs = []struct {
 	{"i386sql", "i386-pie", 2, 1},
 }
 
-// programs is the number of programs of a model that are combined, since one program
-// has one memory layout of many.
+// programs is the number of programs of a model that are combined; a single program has only
+// one of many memory layouts.
 const programs = 16
 
 func ofCapture(name string, m codec.Machine) *shape {
@@ -85,7 +85,7 @@ func ofCapture(name string, m codec.Machine) *shape {
 	return &s
 }
 
-// ofModel takes as many stacks as a capture has. It counts paths only in the first program.
+// ofModel returns the shape of a model's stacks. It counts call paths only in the first program.
 func ofModel(m gen.Model, pre, post, stacks int) (s *shape, paths int) {
 	s = &shape{}
 	for seed := range uint64(programs) {
@@ -103,7 +103,7 @@ func ofModel(m gen.Model, pre, post, stacks int) (s *shape, paths int) {
 	return s, paths
 }
 
-// nearness returns the table, and an error for each model that is too different.
+// nearness returns the table, and a message for each model that is too different.
 func nearness() (table string, faults []string) {
 	var b strings.Builder
 	b.WriteString("| capture | model | depth, mean | bits per frame | call paths of 2,000 | depths in common | near widths in common | size widths in common |\n")
@@ -144,7 +144,7 @@ func modelTable() string {
 	return b.String()
 }
 
-// The models are as near to the captures as docs/models.md says, and within the limits.
+// The models are as near to the captures as stated in docs/models.md, and within the limits.
 func TestModelsAreNearCaptures(t *testing.T) {
 	near, faults := nearness()
 	for _, f := range faults {

@@ -8,9 +8,9 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// PathEntries returns the entries of a ~p# line of a synthetic program, and a head for
-// them: all flags that a writer may write, frames that are shared, escaped or named,
-// definitions, and values of any width.
+// PathEntries returns a head and entries for a ~p# line of a synthetic program. Heads have all
+// flags that a writer may write; entries have shared, escaped and named frames, definitions,
+// and values of any width.
 func PathEntries(seed uint64) (callpath.Head, []callpath.Entry) {
 	p := pathMaker{newRNG(seed, "paths")}
 	h := callpath.Head{
@@ -34,7 +34,7 @@ func PathEntries(seed uint64) (callpath.Head, []callpath.Entry) {
 
 type pathMaker struct{ *rng }
 
-// path changes a path into one that often shares its outer frames.
+// path changes a path into another path, which often shares outer frames with it.
 func (p pathMaker) path(path *callpath.Path) {
 	switch {
 	case p.chance(30):
@@ -50,7 +50,7 @@ func (p pathMaker) path(path *callpath.Path) {
 	}
 }
 
-// frame returns a frame, often near the last of those before it.
+// frame returns a frame, which is often near the last frame in before.
 func (p pathMaker) frame(before []callpath.Frame) callpath.Frame {
 	if p.chance(10) {
 		return callpath.Frame{Value: p.width(1 + p.below(64)), Escaped: true}
@@ -141,9 +141,9 @@ type PathFault struct {
 	Line   []byte
 }
 
-// PathFaults returns lines with one fault each, in the order of reading: at least one
-// for each reason of which such lines are rejected. Their bytes are written from
-// SPEC.md, not changed at random. The seed chooses the values. (BT-PREJ-1)
+// PathFaults returns lines with one fault each, at least one for each reason to reject such
+// lines, in the order in which a reader checks them. The lines are constructed from SPEC.md, not
+// changed at random. The seed chooses the values. (BT-PREJ-1)
 func PathFaults(seed uint64) []PathFault {
 	p := pathMaker{newRNG(seed, "path-faults")}
 	var faults []PathFault

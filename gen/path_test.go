@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// Lines are accepted, and each fault is rejected for its reason.
+// Generated lines are accepted, and each faulty line is rejected for its reason.
 func TestPathLines(t *testing.T) {
 	var line callpath.Line
 	var events callpath.Events

@@ -101,8 +101,8 @@ func (p *Program) startup(mod, n int) []uint64 {
 	return pcs
 }
 
-// returnIn returns a random return address in function fn of a module, as it is in a
-// register.
+// returnIn returns a random return address in function fn of a module, with the bits that it
+// has in a register.
 func (p *Program) returnIn(r *rng, m module, fn int) uint64 {
 	off := uint64(fn*stride + 4 + r.below(stride-4))
 	pc := m.base + off&^(p.model.step-1) | p.model.low
@@ -112,8 +112,8 @@ func (p *Program) returnIn(r *rng, m module, fn int) uint64 {
 	return pc
 }
 
-// windowBits returns by how much a call rotates the register window, in units of 4:
-// mostly 2.
+// windowBits returns the number of registers by which a call rotates the register window, in
+// units of 4. It is usually 2.
 func windowBits(r *rng) uint64 {
 	switch r.below(16) {
 	case 0:
@@ -215,8 +215,8 @@ func (p *Program) Stacks(n int) []codec.Stack {
 	return stacks
 }
 
-// size returns the size requested by the call that returns to pc: mostly that of the
-// object which this call always allocates, else that of a string, a buffer or an array.
+// size returns the size requested by the call that returns to pc. Most calls always allocate an
+// object of the same size; the others allocate strings, buffers or arrays.
 func (p *Program) size(pc uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	kind := pc * odd >> 56 // always the same for a call

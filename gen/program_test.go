@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Scattered stacks are in the model's code, all over it, and do not repeat.
+// Scattered stacks have addresses everywhere in the model's code, and do not repeat.
 func TestScatter(t *testing.T) {
 	for _, m := range Models() {
 		p, again := m.Program(1), m.Program(1)

@@ -11,7 +11,7 @@ import (
 type rng struct{ pcg *rand.PCG }
 
 // newRNG returns the stream with this seed and label. Streams with different labels are
-// independent, so that a new stream does not change the others.
+// independent, so adding a stream does not change the others.
 func newRNG(seed uint64, label string) *rng {
 	return &rng{rand.NewPCG(seed, hash(label))}
 }

@@ -14,7 +14,7 @@ type NamedStack struct {
 	Stack codec.Stack
 }
 
-// VectorStacks returns the stacks that ref-c/vectors are recorded from: stacks of each
+// VectorStacks returns the stacks from which ref-c/vectors are recorded: stacks of each
 // model whose addresses fit the word, 32 or 64 bits, and stacks at the limits of the
 // format. The limits are boundary values, every width of delta, ties between bases, the
 // best base at frame 0 and 8 and 9 frames back, every depth, every width of size, and

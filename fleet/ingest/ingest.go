@@ -1,4 +1,4 @@
-// Package ingest turns what devices send into the rows of a store.
+// Package ingest converts the logs of devices to rows of a store.
 package ingest
 
 import (
@@ -21,18 +21,18 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// Upload is a log, or a part of one, as a device sent it. A part should end at the end
-// of a dump: the rest of a dump that is cut is not found again.
+// Upload is a log, or a part of one, as a device sent it. A part should end at the end of a
+// dump, since the rest of a dump in a later upload is not added to it.
 type Upload struct {
 	Device string
-	// Build and FW are used for boots that do not tell theirs (SPEC.md, BT-HEAD-6).
+	// Build and FW are used for boots whose header does not contain them (SPEC.md, BT-HEAD-6).
 	Build, FW string
 	Received  time.Time
 	Text      []byte
 }
 
-// Sum returns the SHA-256 of device and text, 32 hexadecimal digits. Uploads of one
-// device with the same text are one upload.
+// Sum returns the first 32 hexadecimal digits of the SHA-256 of device and text. Uploads of
+// one device with the same text are the same upload.
 func (u *Upload) Sum() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", u.Device)
@@ -40,8 +40,8 @@ func (u *Upload) Sum() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// State is what has to be known of a device's earlier uploads to read the next one. The
-// zero State is that of a device without any.
+// State holds the facts about a device's earlier uploads that are needed to read the next one.
+// The zero State is the state of a device without uploads.
 type State struct {
 	Boot   int64  `json:"boot"`   // see [store.Dump]
 	Header string `json:"header"` // the ~h#boot line of that boot, "" if there is none
@@ -57,20 +57,20 @@ type Limits struct {
 // DefaultLimits suit devices of some megabytes of heap.
 var DefaultLimits = Limits{Paths: 100_000, Dumps: 10_000}
 
-// ErrNoDump is the error of an upload that has no dump.
+// ErrNoDump is returned for an upload without a dump.
 var ErrNoDump = errors.New("no heap dump: expected a log with ~m# or ~p# lines (SPEC.md)")
 
-// ErrLimit is the error of an upload that exceeds [Limits].
+// ErrLimit is returned for an upload that exceeds [Limits].
 var ErrLimit = errors.New("too much in one upload")
 
-// ErrDevice is the error of a log of another device.
+// ErrDevice is returned if a log names another device.
 var ErrDevice = errors.New("the log names another device")
 
-// device is the form of names of devices.
+// device matches valid names of devices.
 var device = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$`)
 
-// CheckDevice checks the name of a device: it begins with a letter or digit and has up
-// to 128 letters, digits and . _ : @ -.
+// CheckDevice returns an error unless name is a valid name of a device: 1 to 128 letters, digits
+// and . _ : @ -, the first of which is a letter or digit.
 func CheckDevice(name string) error {
 	if !device.MatchString(name) {
 		return fmt.Errorf("device %q: expected 1 to 128 letters, digits and . _ : @ -, the first a letter or digit", name)
@@ -78,16 +78,16 @@ func CheckDevice(name string) error {
 	return nil
 }
 
-// Result is what an upload adds to a batch.
+// Result holds the numbers of rows that an upload adds to a batch.
 type Result struct {
 	Dumps      int
 	Paths      int   // distinct
-	Incomplete int   // dumps of which a part is known to be missing
-	Unreadable int64 // records
+	Incomplete int   // dumps known to be incomplete
+	Unreadable int64 // unreadable records
 }
 
-// Read appends the rows of an upload to b, and advances the state of its device. On an
-// error neither changes.
+// Read appends the rows of an upload to b, and updates the state of its device. On an error,
+// neither changes.
 func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limits) (res Result, err error) {
 	if err := CheckDevice(u.Device); err != nil {
 		return res, err
@@ -147,7 +147,7 @@ type boot struct {
 	epoch int64 // Unix time in µs at uptime 0, 0 if not known
 }
 
-// boots returns the boots of an upload. The first is the one it continues.
+// boots returns the boots of an upload. The first is the boot that the upload continues.
 func (u *Upload) boots(s *State) []boot {
 	list := []boot{{text: s.Header, epoch: epoch(s.Header)}}
 	line := int64(0)
@@ -164,7 +164,7 @@ func (u *Upload) boots(s *State) []boot {
 	return list
 }
 
-// epoch returns the key of a ~h#boot line, 0 if there is none.
+// epoch returns the value of the key epoch of a ~h#boot line, 0 if there is none.
 func epoch(line string) int64 {
 	var h codec.Header
 	if codec.ParseHeader(&h, []byte(line)) != nil {
@@ -181,7 +181,7 @@ type writer struct {
 	sum   string
 	state State
 	boots []boot
-	at    int // the boot of the last dump, in boots
+	at    int // index in boots of the boot of the last dump
 	last  *profile.Dump
 	paths map[profile.Path]int64
 }
@@ -210,7 +210,7 @@ func (w *writer) dump(d *profile.Dump) {
 	}
 	w.state.Dumps++
 	w.b.Dumps = append(w.b.Dumps, row)
-	held := map[int64]int{} // facts by path: addresses may look alike
+	held := map[int64]int{} // facts by path; different paths may have the same text
 	for a := range d.Allocations() {
 		id := w.path(row.Build, a.Path)
 		i, ok := held[id]
@@ -225,8 +225,8 @@ func (w *writer) dump(d *profile.Dump) {
 	}
 }
 
-// time returns the Unix time of a dump in µs: by the device's clock if its boot told it,
-// else counted back from the last dump, which is assumed to be new.
+// time returns the Unix time of a dump in µs: by the device's clock if the header of the boot
+// has the key epoch, else computed back from the last dump, which is assumed to be new.
 func (w *writer) time(d *profile.Dump) int64 {
 	switch {
 	case d.Timed && w.boots[w.at].epoch > 0:
@@ -237,7 +237,7 @@ func (w *writer) time(d *profile.Dump) int64 {
 	return w.u.Received.UnixMicro()
 }
 
-// path returns the identifier of a call path, and adds it to the batch.
+// path returns the identifier of a call path, and adds the path to the batch.
 func (w *writer) path(build string, p profile.Path) int64 {
 	if id, ok := w.paths[p]; ok {
 		return id
@@ -252,7 +252,7 @@ func (w *writer) path(build string, p profile.Path) int64 {
 	return id
 }
 
-// address returns the text of an address: see [store.Path].
+// address returns the text of an address; see [store.Path].
 func address(a symbol.Addr) string {
 	if offset, ok := heaplog.CodeOffset(a); ok {
 		return fmt.Sprintf("code+%#x", offset)
@@ -262,8 +262,7 @@ func address(a symbol.Addr) string {
 
 func number(v uint64) int64 { return int64(min(v, math.MaxInt64)) }
 
-// DeviceOf returns the name of the device in the first ~h#boot line of a log that has
-// one, else "".
+// DeviceOf returns the name of the device in the first ~h#boot line that contains one, or "".
 func DeviceOf(text []byte) string {
 	for line := range bytes.Lines(text) {
 		at := bytes.Index(line, []byte("~h#boot"))

@@ -57,7 +57,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// Parts of a log have the rows of the whole.
+// Parts of a log give the same rows as the whole log.
 func TestParts(t *testing.T) {
 	text := fleettest.Log("d1", "5ca1ab1e", 4, 5)
 	whole := read(t, &State{}, Upload{Device: "d1", Text: text})
@@ -89,7 +89,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// A second ~h#boot is another boot; an epoch gives the time.
+// A second ~h#boot begins another boot; the key epoch gives the time.
 func TestBoots(t *testing.T) {
 	one := fleettest.Log("d1", "5ca1ab1e", 1, 3)
 	two := bytes.Replace(fleettest.Log("d1", "0ddba115", 2, 3), []byte("~h#boot "), []byte("~h#boot epoch=1790000000000000 "), 1)
@@ -105,7 +105,7 @@ func TestBoots(t *testing.T) {
 	}
 }
 
-// Lines that are lost are in the rows.
+// The rows of a dump show that lines were lost.
 func TestLoss(t *testing.T) {
 	lines := bytes.SplitAfter(fleettest.Log("d1", "5ca1ab1e", 1, 200), []byte("\n"))
 	for i, l := range lines {

@@ -13,7 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// functions are those of the templates.
+// functions holds the functions of the templates.
 var functions = template.FuncMap{
 	"style":   func() string { return style },
 	"short":   short,
@@ -62,7 +62,7 @@ func sign(v float64) string {
 // mean returns a mean of bytes, rounded.
 func mean(v float64) string { return cli.Number(int64(math.Round(v))) }
 
-// rate returns bytes per hour; nil if no times are known.
+// rate formats bytes per hour; v is nil if no times are known.
 func rate(v *float64) string {
 	if v == nil {
 		return "–"
@@ -70,7 +70,7 @@ func rate(v *float64) string {
 	return sign(*v) + mean(math.Abs(*v)) + "/h"
 }
 
-// hours returns a time; nil or negative if it is not known.
+// hours formats a time; v is nil or negative if the time is not known.
 func hours(v *float64) string {
 	switch {
 	case v == nil || *v < 0 || math.IsInf(*v, 0) || math.IsNaN(*v):
@@ -83,7 +83,7 @@ func hours(v *float64) string {
 	return fmt.Sprintf("%.0f days", *v/24)
 }
 
-// free returns a number of bytes; negative if it is not known.
+// free formats a number of bytes; v is negative if the number is not known.
 func free(v float64) string {
 	if v < 0 {
 		return "–"
@@ -91,7 +91,7 @@ func free(v float64) string {
 	return mean(v)
 }
 
-// site returns the innermost frame that is not of an allocator.
+// site returns the innermost frame that is not an allocator function.
 func site(stack []query.Frame) string {
 	for _, f := range stack {
 		if !profile.Allocator(f.Function) {
@@ -104,7 +104,7 @@ func site(stack []query.Frame) string {
 	return "no address"
 }
 
-// trend returns a line of the values, as SVG.
+// trend returns a line chart of the values, as SVG.
 func trend(list []float64) template.HTML {
 	if len(list) < 2 {
 		return ""
@@ -113,8 +113,8 @@ func trend(list []float64) template.HTML {
 		points(list, nil, 100, 24)))
 }
 
-// points returns the coordinates of values from 0 up. at are their places, nil for even
-// distances.
+// points returns the coordinates of the points of a line chart. at holds the x positions, as
+// fractions of width; nil means equal distances.
 func points(list, at []float64, width, height float64) string {
 	most := 0.0
 	for _, v := range list {
@@ -131,7 +131,7 @@ func points(list, at []float64, width, height float64) string {
 	return strings.TrimSpace(b.String())
 }
 
-// chart draws the bytes of the dumps of a device over time, a line for each boot.
+// chart draws the bytes of a device's dumps over time, with a line for each boot.
 func chart(l *query.Timeline) template.HTML {
 	if len(l.Dumps) < 2 {
 		return ""

@@ -1,6 +1,6 @@
-// Package page is the pages of btfleet: builds, leaks, differences, devices. They are
-// made on the server and have no script, except for the flame graphs, which are the pages
-// of package report. Each answers in JSON, too, with format=json in the query.
+// Package page serves the pages of btfleet: builds, leaks, differences, devices. The server
+// renders them, and they have no script, except for the flame graphs, which are the pages of
+// package report. With format=json in the query, a page answers in JSON.
 package page
 
 import (
@@ -32,7 +32,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// style is the name of the style sheet, which changes with its content.
+// style is the name of the style sheet. The name changes with the content.
 var style = func() string {
 	b, err := assets.ReadFile("assets/style.css")
 	if err != nil {
@@ -44,7 +44,7 @@ var style = func() string {
 
 var templates = template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html"))
 
-// Pages is the handler of all pages.
+// Pages serves all pages.
 type Pages struct {
 	db  *query.DB
 	log *slog.Logger
@@ -54,7 +54,7 @@ type Pages struct {
 	cache map[string]*cached
 }
 
-// New returns the pages over a database.
+// New returns the pages for a database.
 func New(db *query.DB, log *slog.Logger) *Pages {
 	p := &Pages{db: db, log: log, mux: http.NewServeMux(), cache: map[string]*cached{}}
 	list, err := fs.Sub(assets, "assets")
@@ -94,7 +94,7 @@ func cachedFile(list fs.FS, name string) http.Handler {
 // errNotFound is the error of a page that does not exist.
 var errNotFound = errors.New("not found")
 
-// page adds a page: answer returns the data of its template.
+// page adds a page. answer returns the data for its template.
 func (p *Pages) page(pattern, name string, answer func(ctx context.Context, r *http.Request) (any, error)) {
 	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		data, err := p.cached(r.Context(), name+"\x00"+r.URL.Path+"\x00"+r.URL.Query().Encode(), func(ctx context.Context) (any, error) { return answer(ctx, r) })
@@ -141,7 +141,7 @@ const (
 	maxCached = 128
 )
 
-// cached is an answer that is being computed, or was.
+// cached is an answer that has been computed, or is being computed.
 type cached struct {
 	done  chan struct{}
 	until time.Time
@@ -149,8 +149,8 @@ type cached struct {
 	err   error
 }
 
-// cached returns an answer from the cache, or computes it. Requests with the same key at
-// the same time wait for one answer.
+// cached returns an answer from the cache, or computes it. Concurrent requests with the same
+// key wait for one computation.
 func (p *Pages) cached(ctx context.Context, key string, answer func(context.Context) (any, error)) (any, error) {
 	p.mu.Lock()
 	c := p.cache[key]
@@ -161,7 +161,7 @@ func (p *Pages) cached(ctx context.Context, key string, answer func(context.Cont
 		c = &cached{done: make(chan struct{})}
 		p.cache[key] = c
 		go func() {
-			// The answer is for all who wait, so it does not end with one of them.
+			// All waiting requests need the answer, so do not cancel it with the request that started it.
 			work, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 			defer stop()
 			data, err := answer(work)
@@ -180,7 +180,7 @@ func (p *Pages) cached(ctx context.Context, key string, answer func(context.Cont
 	}
 }
 
-// Build is a line of the page of all builds.
+// Build is a row on the page of all builds.
 type Build struct {
 	query.Build
 	Trend []float64 `json:"trend"` // mean bytes of the dumps of each day, the oldest first
@@ -311,9 +311,9 @@ func (p *Pages) heap(w http.ResponseWriter, r *http.Request, builds ...string) {
 	}
 }
 
-// Write writes the page of package report for builds: a flame graph of what their devices
-// hold, a dump for each build. Values are means per device. The builds of the scope are
-// ignored.
+// Write writes the page of package report for builds: a flame graph of the heaps of their
+// devices, with a dump for each build. Values are means per device. It ignores the builds of
+// the scope.
 func Write(ctx context.Context, db *query.DB, w io.Writer, o query.Scope, builds ...string) error {
 	b := profile.NewBuilder(0)
 	var dumps []*profile.Dump

@@ -23,11 +23,11 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// hostile is a name as an attacker chooses it.
+// hostile is a name that an attacker could choose.
 const hostile = `<script>alert(1)</script>"'&`
 
-// serve shows the pages of a simulated fleet, with one device and one function that have a
-// hostile name.
+// serve serves the pages of a simulated fleet. One device and one function have hostile
+// names.
 func serve(t *testing.T, devices int) (url string, fleet simulate.Fleet) {
 	t.Helper()
 	s, err := store.Open(t.Context(), t.TempDir())
@@ -79,7 +79,7 @@ func get(t *testing.T, url string, status int) string {
 	return string(text)
 }
 
-// Each page shows what it is for, and no name of a device is markup.
+// Each page shows its contents, and escapes the names of devices and functions.
 func TestPages(t *testing.T) {
 	url, fleet := serve(t, 200)
 	leaks, other := fleet.BuildID(fleet.Leak.Build), fleet.BuildID(0)
@@ -132,7 +132,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Requests at the same time wait for one answer, also if the first of them goes away.
+// Concurrent requests wait for one answer, even if the first request is cancelled.
 func TestCache(t *testing.T) {
 	p := &Pages{cache: map[string]*cached{}}
 	n := 0
@@ -159,8 +159,9 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// The pages of 10,000 devices in Chromium: no error on the console, by keyboard, narrow,
-// in both themes, WCAG 2.1 AA as far as axe-core can tell.
+// TestChromium opens the pages of a fleet of 10,000 devices in Chromium, in wide and narrow
+// windows and in both themes. There must be no errors on the console, the keyboard must work,
+// and axe-core must find no violation of WCAG 2.1 AA.
 func TestChromium(t *testing.T) {
 	cmdtest.Long(t)
 	cmdtest.Need(t, "chromium")
@@ -222,7 +223,7 @@ func TestChromium(t *testing.T) {
 			}
 		}
 	}
-	// By keyboard: Tab to the first build, Enter opens it.
+	// Keyboard: Tab moves to the first build, Enter opens it.
 	if _, err := chromedp.Run(ctx, chromedp.Navigate(url+"/")); err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,4 @@
-// Package push turns the answers of a fleet into profiles, and sends them to servers of
-// profiles.
+// Package push converts query results to profiles, and sends them to profile servers.
 package push
 
 import (
@@ -12,8 +11,8 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/query"
 )
 
-// Profile returns what the devices of a build hold as a pprof profile: the means per
-// device, inuse_objects and inuse_space. t is the time of the profile.
+// Profile returns the heap of a build as a pprof profile with the values inuse_objects and
+// inuse_space, which are means per device. t is the time of the profile.
 func Profile(holders []query.Holder, t time.Time) *profile.Profile {
 	p := &profile.Profile{
 		SampleType:        []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
@@ -31,15 +30,15 @@ func Profile(holders []query.Holder, t time.Time) *profile.Profile {
 	return p
 }
 
-// builder makes the functions and locations of a profile.
+// builder creates the functions and locations of a profile.
 type builder struct {
 	p         *profile.Profile
 	functions map[string]*profile.Function
 	locations map[string]*profile.Location
 }
 
-// stack returns the locations of a call path, innermost first. Inlined functions have
-// the address of their caller, and one location with it.
+// stack returns the locations of a call path, innermost first. Inlined functions share the
+// address and the location of the function that contains them.
 func (b *builder) stack(frames []query.Frame) (list []*profile.Location) {
 	for len(frames) > 0 {
 		n := 1

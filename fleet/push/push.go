@@ -23,23 +23,23 @@ import (
 // Target is a server of profiles.
 type Target struct {
 	Kind  string // one of [Kinds]
-	URL   string // of the server, without the path of its interface
-	Token string // sent as a bearer token, if it is not ""
+	URL   string // URL of the server, without the path of its API
+	Token string // if not "", sent as a bearer token
 }
 
-// Kinds are the kinds of servers:
+// Kinds returns the kinds of servers:
 //
 //	pyroscope   Pyroscope, push.v1.PusherService/Push, by Connect with JSON
 //	parca       Parca, /profiles/writeraw, with JSON
 //	otlp        OTLP profiles, /v1development/profiles, with Protobuf. It is alpha: its
-//	            format changes with each release; this is that of pdata/pprofile v0.165
+//	            format changes with each release; this is the format of pdata/pprofile v0.165
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 var kinds = map[string]func(p *profile.Profile, labels map[string]string) (path, contentType string, body []byte, err error){
 	"pyroscope": pyroscope, "parca": parca, "otlp": otlp,
 }
 
-// Send sends a profile with its labels. The label service_name is required by Pyroscope.
+// Send sends a profile with labels. Pyroscope requires the label service_name.
 func (t Target) Send(ctx context.Context, p *profile.Profile, labels map[string]string) error {
 	encode := kinds[t.Kind]
 	if encode == nil {
@@ -79,7 +79,7 @@ type label struct {
 	Value string `json:"value"`
 }
 
-// sorted returns labels and the raw profile in base64, as both servers want them.
+// sorted returns the sorted labels and the raw profile in base64, as Pyroscope and Parca require.
 func sorted(p *profile.Profile, labels map[string]string) (list []label, raw string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		list = append(list, label{name, labels[name]})
@@ -117,7 +117,7 @@ func parca(p *profile.Profile, labels map[string]string) (string, string, []byte
 	return "profiles/writeraw", "application/json", body, err
 }
 
-// otlp converts a profile: a Profile of OTLP for each of its values.
+// otlp converts a profile to OTLP, with an OTLP Profile for each value type.
 func otlp(p *profile.Profile, labels map[string]string) (string, string, []byte, error) {
 	c := converter{data: pprofile.NewProfiles()}
 	c.table = c.data.Dictionary()
@@ -146,7 +146,7 @@ func otlp(p *profile.Profile, labels map[string]string) (string, string, []byte,
 	return "v1development/profiles", "application/x-protobuf", body, err
 }
 
-// converter fills the tables of OTLP. The first entry of each is empty, as OTLP demands.
+// converter fills the tables of OTLP. The first entry of each is empty, as OTLP requires.
 type converter struct {
 	data  pprofile.Profiles
 	table pprofile.ProfilesDictionary
@@ -163,7 +163,7 @@ func (c *converter) init() {
 	c.table.StackTable().AppendEmpty()
 }
 
-// keep remembers the first error.
+// keep stores the first error.
 func (c *converter) keep(i int32, err error) int32 {
 	if c.err == nil {
 		c.err = err

@@ -30,7 +30,7 @@ var holders = []query.Holder{
 
 var labels = map[string]string{"service_name": "fw", "build": "5ca1ab1e", "devices": "7"}
 
-// stacks returns the stacks of a profile as text, with the values.
+// stacks returns the stacks of a profile as text, with their values.
 func stacks(p *profile.Profile) map[string]int64 {
 	m := map[string]int64{}
 	for _, s := range p.Sample {
@@ -66,7 +66,7 @@ func send(t *testing.T, kind string, h http.Handler) {
 	}
 }
 
-// raw checks a profile in pprof's format.
+// raw checks the data of a profile in pprof's format.
 func raw(t *testing.T, data []byte) {
 	t.Helper()
 	p, err := profile.Parse(bytes.NewReader(data))
@@ -78,7 +78,7 @@ func raw(t *testing.T, data []byte) {
 	}
 }
 
-// pusher is Pyroscope's own handler of push.v1.
+// pusher implements Pyroscope's push.v1 service.
 type pusher struct {
 	got  *pushv1.PushRequest
 	auth string
@@ -106,7 +106,8 @@ func TestPyroscope(t *testing.T) {
 	raw(t, p.got.Series[0].Samples[0].RawProfile)
 }
 
-// The request of Parca's ProfileStoreService.WriteRaw, as its HTTP gateway documents it.
+// The request is that of Parca's ProfileStoreService.WriteRaw, as documented for its HTTP
+// gateway.
 func TestParca(t *testing.T) {
 	var got struct {
 		Series []struct {

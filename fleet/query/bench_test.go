@@ -17,9 +17,10 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// BenchmarkFleet asks about 10,000 devices × 7 days × 150 paths, and, with SIZES=1000,100000,
-// about other numbers of devices, spread over 5 builds or all of one. MB is the most memory that
-// the process had so far, cpu-s the time of all processors. The fleets are simulated in $FLEETS, or in a temporary directory.
+// BenchmarkFleet measures queries about 10,000 devices × 7 days × 150 paths. SIZES=1000,100000
+// sets other numbers of devices. The devices run 5 builds, or all run one. MB is the peak memory
+// of the process so far, cpu-s the time of all processors. The fleets are simulated in $FLEETS,
+// or in a temporary directory.
 func BenchmarkFleet(b *testing.B) {
 	sizes := "10000"
 	if s := os.Getenv("SIZES"); s != "" {
@@ -87,7 +88,7 @@ func benchmark(b *testing.B, name, dir string, f *simulate.Fleet) {
 	}
 }
 
-// peak returns the most memory that the process had, in MB; 0 if it is not known.
+// peak returns the peak memory of the process in MB, or 0 if it is not known.
 func peak() float64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {
@@ -99,7 +100,7 @@ func peak() float64 {
 	return 0
 }
 
-// processor returns the time that the process took of all processors, in seconds.
+// processor returns the processor time of the process in seconds.
 func processor() float64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

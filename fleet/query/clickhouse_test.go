@@ -14,7 +14,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// clickhouse runs statements in ClickHouse, and returns the rows of the last.
+// clickhouse runs statements in ClickHouse, and returns the rows of the last statement.
 func clickhouse(t *testing.T, statements []string) [][]any {
 	t.Helper()
 	in, err := json.Marshal(statements)
@@ -36,8 +36,8 @@ func clickhouse(t *testing.T, statements []string) [][]any {
 	return results[len(results)-1]
 }
 
-// ClickHouse gives the same answers from the same files of SQL and of the store. Its own are
-// sql/clickhouse.sql and sql/*.clickhouse.sql.
+// ClickHouse gives the same answers from the same SQL and the same files of the store. Only
+// sql/clickhouse.sql and sql/*.clickhouse.sql are specific to ClickHouse.
 func TestClickHouse(t *testing.T) {
 	cmdtest.Long(t)
 	cmdtest.Need(t, "node")
@@ -134,7 +134,7 @@ func same(a, b any) bool {
 	return math.Abs(x-y) <= 1e-9*(1+math.Abs(y))
 }
 
-// number returns a value as a number, NaN if it is none. JSON has large integers as strings.
+// number returns a value as a number, or NaN. In JSON, large integers are strings.
 func number(v any) float64 {
 	var f float64
 	if n, err := fmt.Sscanf(cell(v), "%g", &f); n != 1 || err != nil || strings.ContainsAny(cell(v), ":abcdfx") {

@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// Change is a call path of two builds.
+// Change is a call path that was compared between two builds.
 type Change struct {
 	Before   float64 `json:"before"` // mean bytes per device
 	After    float64 `json:"after"`
 	Had      int64   `json:"had"`  // devices that hold it, of Diff.DevicesBefore
 	Have     int64   `json:"have"` // of Diff.DevicesAfter
 	Kind     string  `json:"kind"` // new, gone, grown or shrunk
-	P        float64 `json:"p"`    // probability that any path differs as much if no path changed
+	P        float64 `json:"p"`    // probability that any path differs at least as much although no path changed
 	Evidence string  `json:"evidence"`
 	Stack    []Frame `json:"stack"`              // innermost first
 	PathOld  int64   `json:"path_before,string"` // -1 if there is none
 	PathNew  int64   `json:"path_after,string"`  // -1 if there is none
-	Chain    string  `json:"chain"`              // what paths were matched by
+	Chain    string  `json:"chain"`              // key by which the paths were matched
 }
 
 // Delta returns the difference of the bytes per device.
 func (c *Change) Delta() float64 { return c.After - c.Before }
 
-// The words for evidence of a change.
+// Words for the evidence of a change.
 const (
 	Changed    = "changed"  // P is at most 0.0001
 	Perhaps    = "probably" // P is at most 0.01
@@ -38,17 +38,17 @@ type Diff struct {
 	BuildAfter    string  `json:"build_after"`
 	DevicesBefore int64   `json:"devices_before"`
 	DevicesAfter  int64   `json:"devices_after"`
-	Hours         float64 `json:"hours"`  // dumps of the second half of this uptime are compared; negative if no uptime is known
+	Hours         float64 `json:"hours"`  // the dumps compared have an uptime from Hours/2 to Hours; negative if no uptime is known
 	Before        float64 `json:"before"` // bytes per device, of all paths
 	After         float64 `json:"after"`
 	Paths         int     `json:"paths"`   // compared
 	ByName        bool    `json:"by_name"` // paths were matched by the names of their functions
-	// Rows are the paths that changed, then those that probably did, then the others; the
-	// largest growth first.
+	// Rows holds first the paths that changed, then the paths that probably changed, then
+	// the others, each group sorted by growth, the largest first.
 	Rows []Change `json:"rows"`
 }
 
-// Growth returns the bytes per device of the paths that grew, as far as they changed.
+// Growth returns the growth, in bytes per device, of the paths that changed and grew.
 func (d *Diff) Growth() (sum float64) {
 	for _, r := range d.Rows {
 		if r.Evidence == Changed {
@@ -127,10 +127,10 @@ func (s *session) diff(ctx context.Context, d *Diff) error {
 	return err
 }
 
-// percentiles is how many percentiles diff.sql compares.
+// percentiles is the number of percentiles that diff.sql compares.
 const percentiles = 5
 
-// changes sets the rows.
+// changes sets d.Rows.
 func (s *session) changes(ctx context.Context, d *Diff) error {
 	type row struct {
 		Key          string
@@ -180,8 +180,8 @@ func (s *session) changes(ctx context.Context, d *Diff) error {
 	return nil
 }
 
-// fisher returns the two-sided probability of Fisher's exact test: that the shares a of n and
-// b of m differ this much or more if they are of one population.
+// fisher returns the two-sided p-value of Fisher's exact test: the probability that the shares a
+// of n and b of m differ at least this much if both are from one population.
 func fisher(a, n, b, m int64) float64 {
 	k := a + b
 	if n == 0 || m == 0 || k == 0 || k == n+m {

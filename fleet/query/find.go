@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Find returns the build that a user means: a build ID, its beginning, or a version of the
-// firmware that one build has.
+// Find returns the build with this name: a build ID, the beginning of one, or a firmware
+// version that only one build has.
 func (d *DB) Find(ctx context.Context, name string) (build string, err error) {
 	var list []struct{ Build, Firmware string }
 	err = d.with(ctx, Scope{}, func(s *session) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// simulated returns a store with a simulated fleet, and questions to it.
+// simulated returns a database for a store with a simulated fleet.
 func simulated(t testing.TB, f *simulate.Fleet) *DB {
 	t.Helper()
 	s, err := store.Open(t.Context(), t.TempDir())
@@ -34,8 +34,8 @@ func open(t testing.TB, s *store.Store) *DB {
 	return d
 }
 
-// A leak of 200 bytes per hour on a twentieth of the devices of one of five builds is first in
-// leaks and in diff. No other path, and no other build, is accused.
+// A leak of 200 bytes per hour, on a twentieth of the devices of one of five builds, is first in
+// leaks and in diff. No other path and no other build is reported.
 func TestFindsTheLeak(t *testing.T) {
 	f := simulate.Default()
 	f.Devices, f.Paths = 2500, 50
@@ -44,8 +44,9 @@ func TestFindsTheLeak(t *testing.T) {
 	r.check(t, 1, 1)
 }
 
-// The same for 20 fleets of 10,000 devices, and for 100 of 2,500. In fleets of 2,500 devices, 25 devices leak: that is
-// enough for most call paths, and accuses no other, either.
+// TestFindsTheLeakOften repeats the test for 20 fleets of 10,000 devices and 100 fleets of 2,500
+// devices. In a fleet of 2,500 devices, 25 devices leak; that is enough to find the leak in most
+// call paths, and no other path is reported, either.
 func TestFindsTheLeakOften(t *testing.T) {
 	if os.Getenv("LWSBT_FULL") != "all" {
 		t.Skip("it takes over an hour: LWSBT_FULL is not all")
@@ -63,13 +64,13 @@ func TestFindsTheLeakOften(t *testing.T) {
 	}
 }
 
-// results counts over fleets.
+// results holds counts over fleets.
 type results struct {
 	first, firstInDiff int
 	changes            map[string]int // words of the planted leaks in diffs
 	words              [4]int         // of the planted leaks
-	accused            int            // other paths and builds that are a leak, probably one, or changed
-	perhaps, diffs     int            // paths that probably changed and did not; diffs
+	accused            int            // other paths and builds with the words leak, probably or changed
+	perhaps, diffs     int            // other paths with the word probably in diffs; number of diffs
 }
 
 // add examines a fleet.
@@ -127,10 +128,10 @@ func (c *results) add(t *testing.T, f *simulate.Fleet) {
 	}
 }
 
-// check checks that the leak is first in least fleets, and that nothing else is accused.
+// check checks that the leak is first in at least least fleets, and that nothing else is reported.
 func (c *results) check(t *testing.T, fleets, least int) {
 	t.Logf("%d fleets: first in leaks %d, words %v, first in diff %d, words %v, accused %d, probably changed %d in %d diffs", fleets, c.first, c.words, c.firstInDiff, c.changes, c.accused, c.perhaps, c.diffs)
-	// One diff in a hundred has a path that "probably" changed and did not.
+	// One diff in a hundred has a path that "probably" changed, but did not.
 	if c.first < least || c.firstInDiff < least || c.accused != 0 || c.perhaps > 1+c.diffs/40 {
 		t.Errorf("%+v of %d fleets", *c, fleets)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// dashboard returns the questions of the panels of docs/fleet-grafana.json, by title.
+// dashboard returns the queries of the panels of docs/fleet-grafana.json, by title.
 func dashboard(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/fleet-grafana.json")
@@ -41,7 +41,7 @@ func dashboard(t *testing.T) map[string]string {
 	return list
 }
 
-// Each panel of the dashboard for Grafana has rows, in DuckDB and in ClickHouse.
+// The query of each panel of the Grafana dashboard returns rows, in DuckDB and in ClickHouse.
 func TestDashboard(t *testing.T) {
 	f := simulate.Default()
 	f.Devices, f.Paths = 100, 20
@@ -64,7 +64,7 @@ func TestDashboardClickHouse(t *testing.T) {
 	f := simulate.Default()
 	f.Devices, f.Paths = 100, 20
 	d := simulated(t, &f)
-	// As docs/fleet-grafana.json expects it: views of the files.
+	// The views of the files that docs/fleet-grafana.json expects.
 	statements := []string{"set use_hive_partitioning = 0", "create database if not exists fleet", "use fleet"}
 	for _, table := range []string{"dumps", "facts"} {
 		statements = append(statements, "create view "+table+" as select * from file("+quote(filepath.Join(d.dir, table, "*", "*", "*.parquet"))+", Parquet)")

@@ -7,20 +7,20 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// Leak is the evidence that a call path leaks in a build. (docs/fleet-leaks.md)
+// Leak holds the evidence that a call path leaks in a build. (docs/fleet-leaks.md)
 type Leak struct {
 	Path     int64    `json:"path,string"`
 	Examined int64    `json:"examined"` // devices
 	Grew     int64    `json:"grew"`     // devices on which the path grows
-	Shrank   int64    `json:"shrank"`   // devices on which it shrinks, by the same rule: as many grow at random
-	Share    float64  `json:"share"`    // of the devices that grow, less those that shrink
-	Z        float64  `json:"z"`        // Grew less Shrank, in standard deviations
+	Shrank   int64    `json:"shrank"`   // devices on which it shrinks, by the same rule; as many may grow at random
+	Share    float64  `json:"share"`    // (Grew − Shrank) / Examined, at least 0
+	Z        float64  `json:"z"`        // Grew − Shrank, in standard deviations
 	D        float64  `json:"d"`        // distance of the floors from a straight line
 	H2       float64  `json:"h2"`       // how evenly the sum over the devices grew in both halves of the time
 	Rate     *float64 `json:"rate"`     // median of the devices that grow, bytes per hour; nil if no times are known
 	Rate95   *float64 `json:"rate95"`   // 95th percentile
 	Hours    *float64 `json:"hours"`    // median of the time until this path alone exhausts the heap
-	Gain     float64  `json:"gain"`     // bytes per device that the floor rose
+	Gain     float64  `json:"gain"`     // rise of the floor, in bytes per device
 	Word     int64    `json:"-"`
 	Score    float64  `json:"score"`
 
@@ -31,23 +31,23 @@ type Leak struct {
 // Leaks is the result of [DB.Leaks].
 type Leaks struct {
 	Build    string `json:"build"`
-	Devices  int64  `json:"devices"`  // that have a dump
-	Examined int64  `json:"examined"` // that have a boot with three dumps or more
-	Paths    int64  `json:"paths"`    // that any device grew or shrank on, or not
-	Rows     []Leak `json:"rows"`     // the most likely leak first; those with evidence only
-	// Exhaustion is nil if no row is a leak or probably one, or if the free memory is not known.
+	Devices  int64  `json:"devices"`  // devices with a dump
+	Examined int64  `json:"examined"` // devices with a boot of three dumps or more
+	Paths    int64  `json:"paths"`    // call paths examined
+	Rows     []Leak `json:"rows"`     // paths with evidence, the most likely leak first
+	// Exhaustion is nil if no row is a leak or a probable leak, or if the free memory is not known.
 	Exhaustion *Exhaustion `json:"exhaustion"`
 }
 
-// Exhaustion is when heaps are full, of the devices that leak.
+// Exhaustion holds the times until the heaps of the leaking devices are full.
 type Exhaustion struct {
 	Devices int64    `json:"devices"`
 	Hours   *float64 `json:"hours"`   // median
-	Hours05 *float64 `json:"hours05"` // of the twentieth of the devices that are full first
+	Hours05 *float64 `json:"hours05"` // 5th percentile
 }
 
-// Rate returns the sum of the rates of the leaks and probable leaks, times their shares: bytes
-// per hour and device.
+// Rate returns the sum of rate times share over the leaks and probable leaks, in bytes per hour
+// and device.
 func (l *Leaks) Rate() (sum float64) {
 	for _, r := range l.Rows {
 		if r.Verdict >= profile.Probably && r.Rate != nil {
@@ -57,8 +57,8 @@ func (l *Leaks) Rate() (sum float64) {
 	return sum
 }
 
-// Leaks returns the call paths of a build that leak, and those that may. The scope has one
-// build.
+// Leaks returns the call paths of a build that leak or may leak. The scope must have exactly
+// one build.
 func (d *DB) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
 	if len(o.Builds) != 1 {
 		return nil, fmt.Errorf("query: leaks of %d builds, expected one", len(o.Builds))
@@ -71,7 +71,7 @@ func (d *DB) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
 	return l, nil
 }
 
-// evidence makes the tables that leaks and exhaustion read.
+// evidence creates the tables that leaks.sql and exhaustion.sql read.
 func (s *session) evidence(ctx context.Context) error {
 	return s.tables(ctx, "steady", "used", "rises", "candidates", "evidence")
 }
@@ -126,7 +126,7 @@ func (s *session) leaks(ctx context.Context, l *Leaks) error {
 	return err
 }
 
-// exhaust computes when the heaps of the devices that leak are full.
+// exhaust computes the times until the heaps of the leaking devices are full.
 func (s *session) exhaust(ctx context.Context, l *Leaks, accused []int64) error {
 	if err := s.want(ctx, accused); err != nil {
 		return err

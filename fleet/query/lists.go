@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Build is a build of the firmware.
+// Build is a build of the firmware, with sums over its devices.
 type Build struct {
 	Build    string    `json:"build"`
 	Firmware string    `json:"fw"`
@@ -16,7 +16,7 @@ type Build struct {
 	Last     time.Time `json:"last"`
 	Bytes    float64   `json:"bytes"`     // mean of the devices' last dumps
 	HeapFree float64   `json:"heap_free"` // mean; -1 if no device reports it
-	Lost     float64   `json:"lost"`      // mean fraction of the blocks that is missing
+	Lost     float64   `json:"lost"`      // mean fraction of the blocks that are missing
 }
 
 // Builds returns the builds of the scope, the newest first.
@@ -32,7 +32,7 @@ func (d *DB) Builds(ctx context.Context, o Scope) (list []Build, err error) {
 	return list, err
 }
 
-// Device is a device, as its last dump shows it.
+// Device is a device, with the values of its last dump.
 type Device struct {
 	Device   string    `json:"device"`
 	Build    string    `json:"build"`
@@ -45,8 +45,8 @@ type Device struct {
 	HeapFree int64     `json:"heap_free"` // -1 if it is not known
 }
 
-// Devices returns the devices of the scope, those with the least free memory first. A limit of
-// 0 is none.
+// Devices returns the devices of the scope, those with the least free memory first. It returns
+// up to limit devices, or all if limit is 0.
 func (d *DB) Devices(ctx context.Context, o Scope, limit int) (list []Device, err error) {
 	q := text("devices")
 	if limit > 0 {
@@ -59,7 +59,7 @@ func (d *DB) Devices(ctx context.Context, o Scope, limit int) (list []Device, er
 	return list, err
 }
 
-// Holder is a call path, and what the devices of a build hold with it.
+// Holder is a call path, with its live bytes and blocks on the devices of a build.
 type Holder struct {
 	Path     int64   `json:"path,string"`
 	Examined int64   `json:"examined"` // devices
@@ -71,8 +71,8 @@ type Holder struct {
 	Stack    []Frame `json:"stack"`  // innermost first
 }
 
-// Top returns the call paths of a build, those that hold most first. A limit of 0 is none. The
-// scope has one build.
+// Top returns the call paths of a build, those with the most bytes first. It returns up to limit
+// paths, or all if limit is 0. The scope must have exactly one build.
 func (d *DB) Top(ctx context.Context, o Scope, limit int) (list []Holder, err error) {
 	if len(o.Builds) != 1 {
 		return nil, fmt.Errorf("query: top of %d builds, expected one", len(o.Builds))
@@ -128,7 +128,7 @@ type Moment struct {
 	HeapFree int64     `json:"heap_free"`
 }
 
-// Growth is what a call path of a device held in its first and in its last whole dump.
+// Growth holds the bytes of a call path in the first and in the last whole dump of a device.
 type Growth struct {
 	Path   int64   `json:"path,string"`
 	Build  string  `json:"build"`
@@ -137,11 +137,11 @@ type Growth struct {
 	Stack  []Frame `json:"stack"`
 }
 
-// Timeline is what a device reported.
+// Timeline holds the dumps of a device, and the growth of its call paths.
 type Timeline struct {
 	Device string   `json:"device"`
 	Dumps  []Moment `json:"dumps"` // oldest first
-	Paths  []Growth `json:"paths"` // those that grew most first, and those that shrank last
+	Paths  []Growth `json:"paths"` // sorted by growth, the largest first
 }
 
 // Timeline returns the dumps of a device.

@@ -8,8 +8,9 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// How often a leak is found, by the number of devices of a build and the share that leaks: the
-// table of docs/fleet-leaks.md. A larger share, and more devices, must not find less.
+// TestPower measures how often a leak is found, by the number of devices of a build and the
+// share that leaks, and logs the table of docs/fleet-leaks.md. A larger share must not be found
+// less often.
 func TestPower(t *testing.T) {
 	if os.Getenv("LWSBT_FULL") != "all" {
 		t.Skip("it takes two minutes: LWSBT_FULL is not all")
@@ -32,8 +33,8 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// power simulates fleets, and returns in how many the leak is first, has the word leak, or that
-// or probably, and how many other paths have these words.
+// power simulates fleets. It returns the number of fleets in which the leak is first, has the
+// word leak, and has the word leak or probably, and the number of other paths with these words.
 func power(t *testing.T, devices int, share float64, fleets int) (first, leak, probably, accused int) {
 	for seed := range fleets {
 		f := simulate.Default()
@@ -65,8 +66,8 @@ func power(t *testing.T, devices int, share float64, fleets int) (first, leak, p
 	return first, leak, probably, accused
 }
 
-// One device is not enough: in a build without a leak, the rule for one device says leak of many
-// paths of many devices. The sum over the devices says it of none.
+// One device is not enough: in a build without a leak, the rule for one device reports leaks in
+// many paths of many devices. The rule for a fleet reports none.
 func TestManyDevices(t *testing.T) {
 	f := simulate.Default()
 	f.Devices, f.Builds, f.Paths, f.Leak = 500, 1, 150, simulate.Leak{Build: -1}

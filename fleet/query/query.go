@@ -1,6 +1,6 @@
-// Package query answers questions about a fleet: which call paths leak in a build, what
-// changed between two builds, what a device held. The questions are the SQL of the
-// directory sql, which DuckDB runs on the Parquet files of a store:
+// Package query answers questions about a fleet: which call paths leak in a build, what changed
+// between two builds, what the heap of a device contained. The SQL in the directory sql computes
+// the answers. DuckDB runs it on the Parquet files of a store:
 //
 //	dumps → steady → used → rises → candidates → evidence → leaks, exhaustion
 //	               → compared, keys → diff
@@ -31,7 +31,7 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// text returns the SQL of a file.
+// text returns the SQL in a file.
 func text(name string) string {
 	b, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
@@ -40,22 +40,22 @@ func text(name string) string {
 	return strings.TrimRight(strings.TrimSpace(string(b)), ";")
 }
 
-// DB answers questions about a store. It may be used by several goroutines.
+// DB answers questions about a store. Several goroutines may use it at the same time.
 type DB struct {
 	store *store.Store
 	db    *sql.DB
-	temp  string // directory for what does not fit in memory, and for files of a bucket
-	dir   string // of the files of the store, or of those copied from a bucket
+	temp  string // directory for data that does not fit in memory, and for files of a bucket
+	dir   string // directory of the store's files, or of their copies from a bucket
 
 	copying sync.Mutex
 }
 
-// ErrNoDump is the error of a question about a build or a device without dumps.
+// ErrNoDump is returned for a build or a device without dumps.
 var ErrNoDump = errors.New("no dump")
 
-// Open opens a store for questions. DuckDB uses up to 1.5 GB of memory and two
-// processors. It reads files of the store only, and has no network. Files of a bucket are
-// copied to this machine when they are first needed, until Close.
+// Open opens a store for queries. DuckDB uses up to 1.5 GB of memory and two processors. It can
+// read only the files of the store, and cannot use the network. Files of a bucket are copied to
+// this machine when they are first needed; Close deletes the copies.
 func Open(ctx context.Context, s *store.Store) (*DB, error) {
 	temp, err := os.MkdirTemp("", "btfleet-")
 	if err != nil {
@@ -75,7 +75,7 @@ func Open(ctx context.Context, s *store.Store) (*DB, error) {
 	macros := strings.Split(text("duckdb"), ";\n")
 	first := true
 	c, err := duckdb.NewConnector("", func(e driver.ExecerContext) error {
-		if !first { // they are of the database, not of the connection
+		if !first { // these settings belong to the database, not to the connection
 			return nil
 		}
 		first = false
@@ -101,18 +101,18 @@ func Open(ctx context.Context, s *store.Store) (*DB, error) {
 // Close closes the database, not the store.
 func (d *DB) Close() error { return errors.Join(d.db.Close(), os.RemoveAll(d.temp)) }
 
-// session is a connection whose views are the files of a snapshot.
+// session is a connection with views of the files of a snapshot.
 type session struct{ conn *sql.Conn }
 
-// Scope is the dumps that a question is about.
+// Scope selects the dumps that a question is about.
 type Scope struct {
-	Builds []string  // all if there is none
-	Since  time.Time // when the server received the first; the zero Time is no limit
+	Builds []string  // all builds if empty
+	Since  time.Time // dumps received at this time or later; the zero Time is no limit
 	Device string    // "" for all
 }
 
-// with runs do on the files of a scope. If compaction deleted a file meanwhile, it runs do
-// again on the files that replaced it.
+// with calls do with a session on the files of a scope. If compaction deletes a file meanwhile,
+// with calls do again with the files that replaced it.
 func (d *DB) with(ctx context.Context, o Scope, do func(*session) error) (err error) {
 	for range 3 {
 		if err = d.try(ctx, o, do); err == nil || !gone(err) {
@@ -122,7 +122,7 @@ func (d *DB) with(ctx context.Context, o Scope, do func(*session) error) (err er
 	return err
 }
 
-// gone reports whether an error is that of a file that does not exist.
+// gone reports whether the cause of an error is that a file does not exist.
 func gone(err error) bool {
 	return gcerrors.Code(err) == gcerrors.NotFound || strings.Contains(err.Error(), "No files found") || strings.Contains(err.Error(), "No such file")
 }
@@ -172,11 +172,11 @@ func (d *DB) try(ctx context.Context, o Scope, do func(*session) error) error {
 	return do(s)
 }
 
-// once leaves out an upload that two servers stored, in boots of its own, until compaction
-// removes it. A join with dumps leaves its facts out, too.
+// once leaves out the second copy of an upload that two servers stored, until compaction removes
+// it. The copy has its own boots, so a join with dumps leaves out its facts, too.
 const once = " qualify received = min(received) over (partition by device, upload)"
 
-// What the views are if there is no file.
+// Definitions of the views if there are no files.
 const (
 	noDumps = `select '' as build, '' as fw, '' as device, 0::bigint as boot, 0::bigint as dump, make_timestamp(0) as time, 0::bigint as uptime_us,
 		make_timestamp(0) as received, 0::bigint as bytes, 0::bigint as count, true as complete, 0.0::double as lost, '' as why, 0::bigint as heap_size,
@@ -187,7 +187,7 @@ const (
 	noFrames = `select '' as build, '' as address, 0::int as "index", '' as function, '' as file, 0::int as line, '' as missing where false`
 )
 
-// copy copies the files of a bucket that are not here yet. Files of a store never change.
+// copy copies the files of a bucket that have not been copied yet. Files of a store never change.
 func (d *DB) copy(ctx context.Context, list *store.Snapshot) error {
 	if d.store.Dir() != "" {
 		return nil
@@ -216,7 +216,7 @@ func (d *DB) copy(ctx context.Context, list *store.Snapshot) error {
 	return nil
 }
 
-// list returns the SQL list of files of the store.
+// list returns files of the store as a list in SQL.
 func (d *DB) list(names []string) string {
 	var b strings.Builder
 	for i, n := range names {
@@ -226,7 +226,7 @@ func (d *DB) list(names []string) string {
 	return b.String() + "]"
 }
 
-// quote returns a string of SQL.
+// quote returns s as a string literal in SQL.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 func (s *session) exec(ctx context.Context, q string) error {
@@ -234,7 +234,7 @@ func (s *session) exec(ctx context.Context, q string) error {
 	return err
 }
 
-// tables makes tables of files of SQL that have their names.
+// tables creates tables by the SQL files with their names.
 func (s *session) tables(ctx context.Context, names ...string) error {
 	for _, n := range names {
 		if err := s.exec(ctx, "create or replace temp table "+n+" as "+text(n)); err != nil {
@@ -244,14 +244,14 @@ func (s *session) tables(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// drop removes tables that the session does not need any more.
+// drop removes tables that the session no longer needs.
 func (s *session) drop(names ...string) {
 	for _, n := range names {
 		s.exec(context.Background(), "drop table if exists "+n)
 	}
 }
 
-// want makes the table of the call paths whose frames, or whose sum, are wanted.
+// want creates the table wanted, which holds the call paths whose frames or sums are needed.
 func (s *session) want(ctx context.Context, paths []int64) error {
 	var b strings.Builder
 	for i, p := range paths {
@@ -263,7 +263,7 @@ func (s *session) want(ctx context.Context, paths []int64) error {
 	return s.exec(ctx, "create or replace temp table wanted as select unnest(["+b.String()+"]::bigint[]) as path")
 }
 
-// rows returns the rows of a question. Its columns are the first fields of T, in their order.
+// rows returns the rows of a query. The columns of the query are the first fields of T, in order.
 func rows[T any](ctx context.Context, s *session, q string) (list []T, err error) {
 	r, err := s.conn.QueryContext(ctx, q)
 	if err != nil {
@@ -284,7 +284,7 @@ func rows[T any](ctx context.Context, s *session, q string) (list []T, err error
 	return list, r.Err()
 }
 
-// fields appends pointers to the fields of a struct; an array is as many fields.
+// fields appends pointers to the fields of a struct; each element of an array counts as a field.
 func fields(v reflect.Value, list []any) []any {
 	for i := range v.NumField() {
 		f := v.Field(i)

@@ -16,7 +16,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// Query answers SELECT, and neither writes nor reads anything but the store.
+// Query answers SELECT. It writes nothing, and reads only the store.
 func TestQueryIsReadOnly(t *testing.T) {
 	d := hand(t, byHand{device: "d", blocks: []int64{1, 2, 3}})
 	out := filepath.Join(d.dir, "out.csv")
@@ -57,7 +57,7 @@ func TestQueryIsReadOnly(t *testing.T) {
 	}
 }
 
-// An upload that two servers stored counts once. Their boots differ.
+// An upload that two servers stored counts once, although the boots of the two copies differ.
 func TestUploadOfTwoServers(t *testing.T) {
 	d := hand(t, byHand{device: "d", blocks: []int64{10, 13, 16, 19, 22, 25, 28, 31}})
 	again := &store.Batch{Name: "other", Day: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
@@ -81,7 +81,7 @@ func TestUploadOfTwoServers(t *testing.T) {
 	}
 }
 
-// The files of a bucket are copied, and the answers are those of a directory.
+// The files of a bucket are copied, and the answers are the same as for a directory.
 func TestBucket(t *testing.T) {
 	f := simulate.Default()
 	f.Devices, f.Paths, f.Days, f.Leak.Path = 50, 20, 4, 3
@@ -90,7 +90,7 @@ func TestBucket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := store.New(b) // which knows of no directory
+	s := store.New(b) // a store without a directory
 	if _, _, err := f.Store(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// The lists, by arithmetic.
+// The lists have the numbers that follow from the generated logs.
 func TestLists(t *testing.T) {
 	d := hand(t, byHand{device: "a", blocks: []int64{10, 20, 30}}, byHand{device: "z", blocks: []int64{5, 5}})
 	top, err := d.Top(t.Context(), Scope{Builds: []string{"b"}}, 0)
@@ -156,7 +156,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// An empty store has answers, too.
+// Queries on an empty store do not fail.
 func TestEmptyStore(t *testing.T) {
 	s, err := store.Open(t.Context(), t.TempDir())
 	if err != nil {
@@ -170,7 +170,7 @@ func TestEmptyStore(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 	if _, err := d.Diff(t.Context(), "a", "b", Scope{}); err == nil {
-		t.Error("a diff of nothing")
+		t.Error("a diff of an empty store")
 	}
 }
 
@@ -250,7 +250,7 @@ func choose(n, k int) float64 {
 	return x
 }
 
-// Questions may be asked at the same time.
+// Queries may run at the same time.
 func TestConcurrent(t *testing.T) {
 	f := simulate.Default()
 	f.Devices, f.Paths, f.Leak.Share = 200, 20, 0.5

@@ -13,7 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// found is the evidence of a path on a device, as SQL or as package profile computes it.
+// found is the evidence for a path on a device, computed by SQL or by package profile.
 type found struct {
 	word                       int64
 	z, d, h2, rate, gain, rose float64
@@ -25,8 +25,8 @@ type place struct {
 	dir    int
 }
 
-// The SQL finds on each device what package profile finds in the dumps of that device, in both
-// directions of time: the same paths with the same numbers.
+// For each device, the SQL finds the same paths with the same numbers as package profile finds
+// in the dumps of the device, in both directions of time.
 func TestEvidenceIsTheRule(t *testing.T) {
 	f := simulate.Default()
 	f.Devices, f.Builds, f.PerDay, f.Paths, f.Reboots, f.Loss = 60, 1, 4, 60, 0.15, 0.01
@@ -85,7 +85,7 @@ func TestEvidenceIsTheRule(t *testing.T) {
 	}
 }
 
-// byProfile applies profile's Leaks to the dumps of each device.
+// byProfile applies the leak rule of package profile to the dumps of each device.
 func byProfile(t *testing.T, s *session) (map[place]found, error) {
 	dumps, err := rows[struct {
 		Device     string
@@ -157,7 +157,7 @@ func byProfile(t *testing.T, s *session) (map[place]found, error) {
 	return want, nil
 }
 
-// byHand describes a device: the blocks of a path of 16 bytes each at each dump, an hour apart.
+// byHand describes a device: the number of blocks of a path, 16 bytes each, in dumps an hour apart.
 type byHand struct {
 	device string
 	blocks []int64
@@ -166,7 +166,7 @@ type byHand struct {
 	noTime bool
 }
 
-// hand returns a store with these devices, of a build "b".
+// hand returns a database with these devices, which run build "b".
 func hand(t *testing.T, list ...byHand) *DB {
 	t.Helper()
 	s, err := store.Open(t.Context(), t.TempDir())
@@ -199,7 +199,7 @@ func hand(t *testing.T, list ...byHand) *DB {
 	return open(t, s)
 }
 
-// One device: the words of its log, as far as its dumps go.
+// For a single device, Leaks gives the words that package profile gives for its log.
 func TestLeaksOfOneDevice(t *testing.T) {
 	line := []int64{10, 13, 16, 19, 22, 25, 28, 31}
 	buffer := []int64{1000, 1064, 1128, 1192, 1256, 1320, 1384, 1448}

@@ -12,7 +12,7 @@ type Frame struct {
 	Function string `json:"function,omitempty"` // "" if it is not known
 	File     string `json:"file,omitempty"`
 	Line     int32  `json:"line,omitempty"`
-	Missing  string `json:"missing,omitempty"` // why there is no function, or no line
+	Missing  string `json:"missing,omitempty"` // reason why there is no function or no line
 }
 
 // String returns "function file:line", or the address.
@@ -32,8 +32,8 @@ type pathOf struct {
 	path  int64
 }
 
-// stacks returns the frames of call paths, innermost first. Inlined functions have the
-// address of their caller.
+// stacks returns the frames of call paths, innermost first. An inlined function has the address
+// of the function that contains it.
 func (s *session) stacks(ctx context.Context, paths []int64) (map[pathOf][]Frame, error) {
 	m := map[pathOf][]Frame{}
 	if len(paths) == 0 {

@@ -2,20 +2,20 @@ package query
 
 import "context"
 
-// Result is the result of a question in SQL.
+// Result is the result of an SQL query.
 type Result struct {
 	Columns []string `json:"columns"`
 	Rows    [][]any  `json:"rows"`
-	More    bool     `json:"more"` // there are more rows than the limit
+	More    bool     `json:"more"` // the limit cut off rows
 }
 
-// Query answers a question in DuckDB's SQL: one SELECT over the views dumps, facts, paths and
-// frames. It cannot change anything, and reads no other file than those of the store. The
-// result has up to limit rows.
+// Query runs a query in DuckDB's SQL: one SELECT over the views dumps, facts, paths and frames.
+// The query cannot change anything, and can read only the files of the store. The result has
+// up to limit rows.
 func (d *DB) Query(ctx context.Context, q string, o Scope, limit int) (*Result, error) {
 	var res *Result
 	err := d.with(ctx, o, func(s *session) (err error) {
-		// The function query takes one SELECT, and nothing else.
+		// DuckDB's function query accepts only a single SELECT.
 		res, err = s.any(ctx, "select * from query("+quote(q)+")", limit)
 		return err
 	})

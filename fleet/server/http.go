@@ -23,13 +23,13 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// Limits are what one upload, one device and the server may take.
+// Limits limits the resources for one upload, one device and the server.
 type Limits struct {
-	Body    int64 // bytes of an upload as it is sent
+	Body    int64 // bytes of an upload as sent
 	Text    int64 // bytes of an upload, decompressed
 	Rate    rate.Limit
-	Burst   int // uploads of one device: Rate per second, Burst at once
-	Uploads int // read at the same time
+	Burst   int // each device may send Rate uploads per second, and Burst at once
+	Uploads int // uploads read at the same time
 	Ingest  ingest.Limits
 }
 
@@ -43,7 +43,7 @@ type Server struct {
 	Limits  Limits
 	Log     *slog.Logger
 	Metrics *Metrics
-	// Pages answers what is not an upload; nil for none. It needs a read token.
+	// Pages, if not nil, serves requests that are not uploads. They need a read token.
 	Pages http.Handler
 
 	once  sync.Once
@@ -70,7 +70,7 @@ func (s *Server) Handler(metrics prometheus.Gatherer) http.Handler {
 	return m
 }
 
-// read passes requests on that have a read token.
+// read returns a handler that passes requests with a read token to h.
 func (s *Server) read(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.Tokens != nil && !s.Tokens.Read(tokenOf(r)) {
@@ -85,7 +85,7 @@ func (s *Server) read(h http.Handler) http.Handler {
 // refusal is an error with the status that a client gets.
 type refusal struct {
 	status int
-	result string // of Metrics.Uploads
+	result string // label of Metrics.Uploads
 	err    error
 	after  int // seconds after which the client should try again, 0 for never
 }
@@ -96,7 +96,7 @@ func refuse(status int, result string, err error) *refusal {
 	return &refusal{status: status, result: result, err: err}
 }
 
-// put is PUT /v1/dumps/{device}?build=BUILD&fw=VERSION.
+// put handles PUT /v1/dumps/{device}?build=BUILD&fw=VERSION.
 func (s *Server) put(w http.ResponseWriter, r *http.Request) {
 	device := r.PathValue("device")
 	answer, err := s.accept(w, r, device)
@@ -122,8 +122,8 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) {
 type Answer struct {
 	Dumps      int   `json:"dumps"`
 	Paths      int   `json:"paths"`
-	Incomplete int   `json:"incomplete,omitempty"` // dumps of which a part is missing
-	Unreadable int64 `json:"unreadable,omitempty"` // records
+	Incomplete int   `json:"incomplete,omitempty"` // incomplete dumps
+	Unreadable int64 `json:"unreadable,omitempty"` // unreadable records
 	Again      bool  `json:"again,omitempty"`      // the same upload was accepted before
 }
 
@@ -157,7 +157,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 	return s.Accept(r.Context(), &ingest.Upload{Device: device, Build: q.Get("build"), FW: q.Get("fw"), Received: time.Now(), Text: text})
 }
 
-// Accept checks an upload and puts it in the spool, durably.
+// Accept checks an upload and adds it to the spool, durably.
 func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err error) {
 	if len(u.Build) > 128 || len(u.FW) > 128 {
 		return a, refuse(http.StatusBadRequest, "refused", errors.New("build and fw have at most 128 bytes"))
@@ -219,7 +219,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return text, nil
 }
 
-// slot waits until the server reads fewer uploads than it may.
+// slot waits until the server reads fewer uploads than Limits.Uploads.
 func (s *Server) slot(ctx context.Context) (release func(), err error) {
 	s.once.Do(func() { s.slots = make(chan struct{}, s.Limits.Uploads) })
 	wait := time.NewTimer(5 * time.Second)
@@ -233,7 +233,7 @@ func (s *Server) slot(ctx context.Context) (release func(), err error) {
 	return nil, errors.New("too many uploads at the same time")
 }
 
-// maxRates is the number of devices whose rates are remembered. Beyond it, all start anew.
+// maxRates is the number of devices whose rates are stored. If there are more, all rates are reset.
 const maxRates = 1 << 20
 
 // limiter returns the limit of a device.
@@ -251,8 +251,8 @@ func (s *Server) limiter(device string) *rate.Limiter {
 	return l
 }
 
-// HTTPServer returns a server with time limits for slow clients, and for TLS the
-// protocols of Mozilla's intermediate configuration, version 5.7.
+// HTTPServer returns a server with time limits for slow clients, and with the TLS protocols of
+// Mozilla's intermediate configuration, version 5.7.
 func HTTPServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: 2 * time.Minute,

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// lockFile opens a file and locks it until it is closed, or the process ends.
+// lockFile opens a file and locks it until the file is closed or the process ends.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

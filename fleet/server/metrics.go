@@ -7,11 +7,11 @@ type Metrics struct {
 	Uploads  *prometheus.CounterVec // by result: accepted, again, refused, limited, full, failed
 	Dumps    prometheus.Counter     // written to the store
 	Rows     prometheus.Counter     // facts written to the store
-	LeftOut  prometheus.Counter     // uploads that were accepted and could not be read
-	Failures prometheus.Counter     // of writing to the store
+	LeftOut  prometheus.Counter     // accepted uploads that could not be read
+	Failures prometheus.Counter     // failures to write to the store
 }
 
-// NewMetrics returns metrics that r collects, with the size of the spool.
+// NewMetrics returns metrics registered with r. It also registers the size of the spool.
 func NewMetrics(r prometheus.Registerer, spool *Spool) *Metrics {
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "btfleet", Name: name, Help: help})

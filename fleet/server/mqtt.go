@@ -17,15 +17,15 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 )
 
-// MQTT is a subscription to a broker. The name of the device is the level of a topic
-// that matches + in the filter.
+// MQTT describes a subscription to a broker. The level of a topic that matches + in the filter
+// is the name of the device.
 type MQTT struct {
 	URL    *url.URL // mqtt://HOST:1883, or mqtts://; with user and password, if needed
 	Filter string   // such as lwsbt/+/dump
-	Client string   // identifier, by which the broker keeps messages for this server
+	Client string   // client identifier, for which the broker stores messages while the server is away
 }
 
-// CheckFilter checks a filter: exactly one level is +, none is #.
+// CheckFilter returns an error unless exactly one level of the filter is + and none is #.
 func CheckFilter(filter string) error {
 	n := 0
 	for level := range strings.SplitSeq(filter, "/") {
@@ -52,9 +52,9 @@ func (m *MQTT) device(topic string) string {
 	return ""
 }
 
-// Subscribe receives dumps from a broker until ctx is done. A message (QoS 1) is
-// acknowledged once it is in the spool. If it cannot be put there now, the connection is
-// closed, and the broker sends it again.
+// Subscribe receives dumps from a broker until ctx is done. It acknowledges a message (QoS 1)
+// once the message is in the spool. If the spool cannot take the message now, Subscribe closes
+// the connection, and the broker sends the message again.
 func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 	if err := CheckFilter(m.Filter); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 	return nil
 }
 
-// message accepts a message. done is false if it should be sent again.
+// message processes a message. done is false if the broker should send it again.
 func (s *Server) message(ctx context.Context, device string, payload []byte) (done bool) {
 	var err error
 	if int64(len(payload)) > s.Limits.Text {

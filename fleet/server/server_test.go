@@ -93,8 +93,8 @@ func (f *fixture) send(t testing.TB, device string, body []byte, header ...strin
 	return resp.StatusCode, string(text)
 }
 
-// inStore returns the bytes of the dumps and of the facts in a store, and how often each
-// upload is there.
+// inStore returns the sums of bytes of the dumps and of the facts in a store, and the number
+// of copies of each upload.
 func inStore(t testing.TB, s *store.Store) (dumps, facts int64, uploads map[string]int) {
 	t.Helper()
 	list, err := s.Snapshot(context.Background(), "")
@@ -169,7 +169,7 @@ func TestUpload(t *testing.T) {
 		}
 	}
 	f.flush(t)
-	// Also after it is in the store, the same upload is known.
+	// The server still recognizes the upload after it is in the store.
 	if got, _ := f.send(t, "d0", fleettest.Log("d0", "5ca1ab1e", 2, 30)); got != 200 {
 		t.Errorf("status %d, want 200", got)
 	}
@@ -191,7 +191,7 @@ func hash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// What attackers send is refused, with a reason, and is not in the store.
+// Malicious uploads are refused with a reason, and are not in the store.
 func TestRefused(t *testing.T) {
 	tokens, err := ReadTokens(strings.NewReader("device d1 "+hash("one")+"\nfleet "+hash("all")+"\nread "+hash("look")+"\n"), "tokens")
 	if err != nil {
@@ -280,15 +280,15 @@ func TestSlowClient(t *testing.T) {
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	text, err := io.ReadAll(c)
 	if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 400 ")) || !bytes.Contains(text, []byte("Connection: close")) {
-		t.Errorf("%q %v, want that the server hangs up", text, err)
+		t.Errorf("%q %v, want a closed connection", text, err)
 	}
 	if names, _ := f.Spool.Waiting(); len(names) != 0 {
 		t.Errorf("%v in the spool", names)
 	}
 }
 
-// The rate of a device, the size of the spool, and a store that fails put back pressure on
-// clients; nothing that was accepted is lost.
+// The server refuses uploads if a device sends too often, the spool is full, or the store
+// fails. It loses nothing that it accepted.
 func TestBackpressure(t *testing.T) {
 	dir := t.TempDir()
 	to := open(t, dir)
@@ -306,7 +306,7 @@ func TestBackpressure(t *testing.T) {
 	if resp, err := http.Get(f.url + "/healthz"); err != nil || resp.StatusCode != 503 {
 		t.Errorf("healthz: %v %v", resp, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, store.Facts), nil, 0o666); err != nil { // where a directory must be
+	if err := os.WriteFile(filepath.Join(dir, store.Facts), nil, 0o666); err != nil { // a file in place of a directory
 		t.Fatal(err)
 	}
 	to.Retries = 0
@@ -326,7 +326,7 @@ func TestBackpressure(t *testing.T) {
 	}
 }
 
-// A full disk is 507, and nothing that was accepted is lost.
+// If the disk is full, the server answers 507, and loses nothing that it accepted.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k"); err != nil {
@@ -351,7 +351,7 @@ func TestFullDisk(t *testing.T) {
 	if !full || accepted == 0 {
 		t.Fatalf("%d uploads accepted, full: %v", accepted, full)
 	}
-	// The list of a batch needs space, too: it is not there until something makes room.
+	// The list of a batch needs disk space, too, so Flush fails until there is some.
 	if err := f.w.Flush(t.Context()); err != nil && !store.Full(err) {
 		t.Fatal(err)
 	}
@@ -364,7 +364,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// The clock of a device may be wrong: the day of a dump is that of the server.
+// The day of a dump is the server's, because the clock of a device may be wrong.
 func TestClock(t *testing.T) {
 	to := open(t, t.TempDir())
 	f := serve(t, t.TempDir(), to, nil)
@@ -379,7 +379,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// Two servers write to one store; one is told an upload that the other has.
+// Two servers write to one store, and one receives an upload that the other has accepted.
 func TestTwoServers(t *testing.T) {
 	to := open(t, t.TempDir())
 	a, b := serve(t, t.TempDir(), to, nil), serve(t, t.TempDir(), to, nil)
@@ -420,7 +420,7 @@ func TestTwoServers(t *testing.T) {
 	}
 }
 
-// Only one server can have a spool.
+// Only one server can use a spool.
 func TestSpoolLock(t *testing.T) {
 	dir := t.TempDir()
 	s, err := OpenSpool(dir, 1)
@@ -437,7 +437,7 @@ func TestSpoolLock(t *testing.T) {
 	s.Close()
 }
 
-// A broker sends dumps; those that could not be taken come again.
+// A broker sends dumps, and sends dumps again that were not acknowledged.
 func TestMQTT(t *testing.T) {
 	broker := mqtt.New(&mqtt.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})
 	if err := broker.AddHook(new(auth.AllowHook), nil); err != nil {
@@ -494,8 +494,8 @@ func waitFor(t *testing.T, ok func() bool) {
 	}
 }
 
-// BenchmarkIngest sends dumps of 163 call paths over HTTP; each is on disk before its
-// answer. It reports the dumps per second and the bytes per fact in the store.
+// BenchmarkIngest sends dumps of 163 call paths over HTTP. Each is on disk before the server
+// answers. It reports dumps per second and bytes per fact in the store.
 func BenchmarkIngest(b *testing.B) {
 	dir := b.TempDir()
 	to := open(b, filepath.Join(dir, "store"))

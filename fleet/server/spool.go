@@ -3,10 +3,9 @@
 //
 //	PUT, MQTT ─Accept→ Spool (durable) ─Writer→ store
 //
-// An upload is accepted once it is in the spool on disk. From there it is written to the
-// store in the background, in batches. The list of a batch is in the spool before the
-// batch is written, so that a server that was killed writes the same batch again, under
-// the same name.
+// An upload is accepted once it is in the spool on disk. In the background, the server writes
+// uploads from the spool to the store, in batches. It first writes the list of a batch to the
+// spool. If the server is killed, it later writes the same batch again, under the same name.
 package server
 
 import (
@@ -31,41 +30,40 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// Spool is a directory of uploads that were accepted and are not in the store yet:
+// Spool is a directory of accepted uploads that are not in the store yet:
 //
 //	new/TIME-SUM    an upload: a line of JSON, then the log, compressed by zstd
 //	tmp/            uploads that are being received
 //	batch.json      the batch that is being written
-//	journal         the uploads that are in the store, a line of JSON each
+//	journal         the uploads that are in the store, one line of JSON each
 type Spool struct {
 	dir     string
-	limit   int64 // of Size, in bytes
+	limit   int64 // largest Size, in bytes
 	encoder *zstd.Encoder
 
 	size    atomic.Int64
 	mu      sync.Mutex
-	sums    map[string]bool         // accepted, in the store or not
-	states  map[string]ingest.State // of the devices, by the journal
+	sums    map[string]bool         // sums of accepted uploads, in the spool or in the store
+	states  map[string]ingest.State // by device, from the journal
 	journal *os.File
 	lock    *os.File
 }
 
-// entry is a line of the journal. The state is that of the device after the upload.
+// entry is a line of the journal. State is the state of the device after the upload.
 type entry struct {
 	Sum    string       `json:"sum,omitempty"`
 	Device string       `json:"device"`
 	State  ingest.State `json:"state"`
 }
 
-// maxSums is the number of sums that are remembered, about 100 MB of memory.
+// maxSums is the number of sums that are stored, which take about 100 MB of memory.
 const maxSums = 2_000_000
 
-// ErrBusy is the error of an upload that finds the spool full: the device should try
-// again later.
+// ErrBusy is returned for an upload if the spool is full. The device should try again later.
 var ErrBusy = errors.New("too many uploads wait to be written")
 
-// OpenSpool opens a spool, and makes its directory. limit is the most bytes that it
-// holds. Only one process can have a spool open.
+// OpenSpool opens a spool, and creates its directory. limit is the largest size of the spool in
+// bytes. Only one process can have a spool open.
 func OpenSpool(dir string, limit int64) (s *Spool, err error) {
 	s = &Spool{dir: dir, limit: limit, sums: map[string]bool{}, states: map[string]ingest.State{}}
 	for _, d := range []string{"new", "tmp"} {
@@ -86,7 +84,7 @@ func OpenSpool(dir string, limit int64) (s *Spool, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	for _, e := range tmp { // never acknowledged
+	for _, e := range tmp { // uploads that were not acknowledged
 		os.Remove(s.path("tmp", e.Name()))
 	}
 	waiting, err := s.Waiting()
@@ -107,8 +105,9 @@ func (s *Spool) path(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)
 }
 
-// readJournal reads the journal. If it is long, only the states and the sums of its
-// newer half are kept. A last line without its end is dropped: its batch is unfinished.
+// readJournal reads the journal. If the journal is long, readJournal keeps only the states, and
+// the sums of the newer half. It drops a last line without a line end, because its batch is
+// unfinished.
 func (s *Spool) readJournal() error {
 	text, err := os.ReadFile(s.path("journal"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +137,7 @@ func (s *Spool) readJournal() error {
 	return errors.Join(err, store.SyncPath(s.dir))
 }
 
-// remember takes the states of the lines of a journal, and the sums of those after skip.
+// remember stores the states in the lines of a journal, and the sums in the lines after skip.
 func (s *Spool) remember(lines []byte, skip int) error {
 	n := 0
 	for line := range bytes.Lines(lines) {
@@ -156,10 +155,10 @@ func (s *Spool) remember(lines []byte, skip int) error {
 	return nil
 }
 
-// summary returns a journal with what is remembered: a line for each state and each sum.
+// summary returns a journal with a line for each stored state and each stored sum.
 func (s *Spool) summary() []byte {
 	var b bytes.Buffer
-	lines := json.NewEncoder(&b) // of these values it cannot fail
+	lines := json.NewEncoder(&b) // cannot fail for these values
 	for device, state := range s.states {
 		lines.Encode(entry{Device: device, State: state})
 	}
@@ -174,7 +173,7 @@ func (s *Spool) Close() error {
 	return errors.Join(s.journal.Close(), s.lock.Close())
 }
 
-// Size returns the bytes of the uploads that wait.
+// Size returns the size of the waiting uploads in bytes.
 func (s *Spool) Size() int64 { return s.size.Load() }
 
 // meta is the first line of an upload in the spool.
@@ -185,15 +184,15 @@ type meta struct {
 	Received time.Time `json:"received"`
 }
 
-// Add puts an upload in the spool, durably. again is true if the spool or the store has
-// it already.
+// Add adds an upload to the spool, durably. again reports whether the upload is in the spool or
+// in the store already.
 func (s *Spool) Add(u *ingest.Upload) (again bool, err error) {
 	sum := u.Sum()
 	s.mu.Lock()
 	again = s.sums[sum]
 	s.mu.Unlock()
 	if again {
-		return true, store.SyncPath(s.path("new")) // the first may not have done that yet
+		return true, store.SyncPath(s.path("new")) // the other Add may not have synced the directory yet
 	}
 	if s.Size() >= s.limit {
 		return false, ErrBusy
@@ -210,7 +209,7 @@ func (s *Spool) Add(u *ingest.Upload) (again bool, err error) {
 		return false, err
 	}
 	s.mu.Lock()
-	if s.sums[sum] { // the same upload came twice at the same time
+	if s.sums[sum] { // another Add of the same upload was faster
 		s.mu.Unlock()
 		os.Remove(tmp)
 		return true, store.SyncPath(s.path("new"))
@@ -228,7 +227,8 @@ func (s *Spool) Add(u *ingest.Upload) (again bool, err error) {
 	return false, store.SyncPath(s.path("new"))
 }
 
-// writeSynced writes a file durably. Its name is durable once its directory is synced.
+// writeSynced writes the content of a file durably. The name is durable once its directory is
+// synced.
 func writeSynced(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -238,7 +238,7 @@ func writeSynced(path string, data []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Waiting returns the names of the uploads that wait, the oldest first.
+// Waiting returns the names of the waiting uploads, the oldest first.
 func (s *Spool) Waiting() ([]string, error) {
 	entries, err := os.ReadDir(s.path("new"))
 	if err != nil {
@@ -280,7 +280,7 @@ func (s *Spool) read(name string) (*ingest.Upload, error) {
 	return &ingest.Upload{Device: m.Device, Build: m.Build, FW: m.FW, Received: m.Received, Text: text}, nil
 }
 
-// batch is the list of the uploads that are being written to the store.
+// batch is a list of uploads that are being written to the store.
 type batch struct {
 	Name    string                  `json:"name"`
 	Uploads []string                `json:"uploads"`
@@ -319,8 +319,8 @@ func (s *Spool) begin(b *batch) error {
 	return store.SyncPath(s.dir)
 }
 
-// removed reports whether an upload of a batch was removed: end has written the journal,
-// and the server ended before it had removed all.
+// removed reports whether an upload of a batch was removed. If so, end has written the journal,
+// but the server ended before end had removed all uploads.
 func (s *Spool) removed(b *batch) bool {
 	return slices.ContainsFunc(b.Uploads, func(name string) bool {
 		_, err := os.Stat(s.path("new", name))
@@ -328,8 +328,8 @@ func (s *Spool) removed(b *batch) bool {
 	})
 }
 
-// end records that a batch is in the store, and removes its uploads. entries are those
-// of its uploads.
+// end records that a batch is in the store, and removes its uploads. entries are the lines of
+// the journal for the uploads.
 func (s *Spool) end(b *batch, entries []entry) error {
 	var lines bytes.Buffer
 	for _, e := range entries {

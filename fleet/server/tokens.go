@@ -15,12 +15,12 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 )
 
-// Tokens are the rights of clients, by hashes of their tokens. The file of tokens has
-// lines of three forms; HASH is the SHA-256 of the token in hexadecimal:
+// Tokens holds the rights of clients, by the hashes of their tokens. The lines of a file of
+// tokens have one of three forms; HASH is the SHA-256 of the token in hexadecimal:
 //
-//	device NAME HASH    may send dumps of this device
-//	fleet HASH          may send dumps of all devices
-//	read HASH           may see all answers
+//	device NAME HASH    the client may send dumps of this device
+//	fleet HASH          the client may send dumps of all devices
+//	read HASH           the client may see all answers
 //
 // Empty lines and lines that begin with # are skipped.
 type Tokens struct {
@@ -66,7 +66,7 @@ func NewToken() (token, hash string) {
 	return token, hex.EncodeToString(sum[:])
 }
 
-// has reports whether a token is one of a list. All are compared, in constant time.
+// has reports whether a token is in a list. It compares all hashes, in constant time.
 func has(list [][sha256.Size]byte, token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	found := 0
@@ -84,11 +84,11 @@ func (t *Tokens) Send(token, device string) bool {
 // Read reports whether a token may see the answers.
 func (t *Tokens) Read(token string) bool { return has(t.read, token) }
 
-// cookie is the name of the cookie that has the token of a browser.
+// cookie is the name of the cookie with the token of a browser.
 const cookie = "btfleet"
 
-// tokenOf returns the token of a request: a bearer token, the password of basic
-// authentication, or that of the cookie.
+// tokenOf returns the token of a request: the bearer token, the password of basic
+// authentication, or the value of the cookie.
 func tokenOf(r *http.Request) string {
 	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return t

@@ -23,7 +23,7 @@ type Writer struct {
 	Metrics              *Metrics
 }
 
-// Run writes batches until ctx is done: what waits every interval, at once if much waits.
+// Run writes the waiting uploads every interval, or sooner if there are many, until ctx is done.
 func (w *Writer) Run(ctx context.Context, interval time.Duration) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
@@ -46,7 +46,7 @@ func (w *Writer) Run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// Flush writes all that waits.
+// Flush writes all waiting uploads.
 func (w *Writer) Flush(ctx context.Context) error {
 	for {
 		more, err := w.Write(ctx)
@@ -56,7 +56,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 }
 
-// Write writes one batch. more reports whether uploads are left.
+// Write writes one batch. more reports whether more uploads are waiting.
 func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 	b, err := w.Spool.unfinished()
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 	return len(waiting) > len(b.Uploads), nil
 }
 
-// plan chooses the uploads of a batch: of one day, so that its files have one place.
+// plan chooses the uploads of a batch. They are of one day, since a file belongs to one day.
 func (w *Writer) plan(waiting []string) (*batch, error) {
 	b := &batch{States: map[string]ingest.State{}}
 	day := ""
@@ -112,15 +112,15 @@ func (w *Writer) plan(waiting []string) (*batch, error) {
 			break
 		}
 		b.States[u.Device] = w.Spool.states[u.Device]
-		facts += len(u.Text) / 20 // at least as many as it can have
+		facts += len(u.Text) / 20 // an upper limit
 		b.Uploads = append(b.Uploads, name)
 	}
 	b.Name = strings.Replace(b.Uploads[0], "-", "-"+fmt.Sprint(len(b.Uploads))+"-", 1)
 	return b, nil
 }
 
-// rows reads the uploads of a batch. Those that cannot be read are left out: the server
-// has checked them before.
+// rows reads the uploads of a batch. It leaves out unreadable uploads; there should be none,
+// since the server has checked them before.
 func (w *Writer) rows(ctx context.Context, b *batch) (*store.Batch, []entry, error) {
 	states := maps.Clone(b.States)
 	rows := &store.Batch{Name: b.Name}

@@ -9,8 +9,8 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// Logs writes the log of each device to a directory, as DEVICE.log, and returns their number.
-// A log has the dumps that Store makes rows of; lines that are lost are not in it.
+// Logs writes the log of each device to DEVICE.log in a directory, and returns the number of
+// logs. A log contains the same dumps as the rows of Store, without the lines that are lost.
 func (f *Fleet) Logs(dir string) (int, error) {
 	if err := f.Check(); err != nil {
 		return 0, err
@@ -73,7 +73,7 @@ func (f *Fleet) appendDump(text []byte, device int, m *moment, paths []source) [
 func appendEntry(text []byte, m *moment, h *held, paths []source) []byte {
 	e := callpath.Entry{Live: uint64(h.count), Bytes: uint64(h.bytes)}
 	frames := paths[h.path].frames
-	for i := range frames { // a line has the outermost first
+	for i := range frames { // the outermost frame is first in a line
 		e.Frames = append(e.Frames, callpath.Frame{Value: frames[len(frames)-1-i]})
 	}
 	w := callpath.Writer{Dump: uint32(m.index), Lines: uint64(h.path)}

@@ -1,5 +1,5 @@
-// Package simulate makes the heap dumps of a fleet of devices, of which some leak. The
-// same [Fleet] always makes the same dumps.
+// Package simulate generates the heap dumps of a fleet of devices, some of which leak. Equal
+// values of [Fleet] give equal dumps.
 package simulate
 
 import (
@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Fleet describes the devices and what they hold.
+// Fleet describes the devices and their heaps.
 type Fleet struct {
 	Devices int
 	Builds  int           // device i runs build i modulo Builds
-	Days    int           // of dumps
+	Days    int           // days with dumps
 	PerDay  int           // dumps per day and device
 	Paths   int           // call paths of a build, at least 10
 	Seed    uint64        //
@@ -26,8 +26,8 @@ type Fleet struct {
 
 // Leak is a path that grows with the time since the boot.
 type Leak struct {
-	Build int     // whose devices leak, from 0; -1 for none
-	Share float64 // of the build's devices
+	Build int     // build whose devices leak, from 0; -1 for none
+	Share float64 // fraction of the build's devices that leak
 	Rate  float64 // bytes per hour
 	Path  int     // index of the path, below Paths
 }
@@ -38,7 +38,7 @@ func Default() Fleet {
 		Start: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Leak: Leak{Build: 3, Share: 0.05, Rate: 200, Path: 17}}
 }
 
-// Check returns an error for values that make no fleet.
+// Check returns an error if a value is out of range.
 func (f *Fleet) Check() error {
 	switch {
 	case f.Devices < 1, f.Builds < 1, f.Days < 1, f.PerDay < 1:
@@ -68,7 +68,7 @@ func (f *Fleet) Firmware(build int) string { return fmt.Sprintf("1.4.%d", build)
 // DeviceID returns the name of a device.
 func (f *Fleet) DeviceID(device int) string { return fmt.Sprintf("sim-%06d", device) }
 
-// Leaks reports whether a device leaks: the share is exact, to one device.
+// Leaks reports whether a device leaks. The share is exact to one device.
 func (f *Fleet) Leaks(device int) bool {
 	if device%f.Builds != f.Leak.Build {
 		return false
@@ -84,8 +84,8 @@ type moment struct {
 	boot     int // of the device's boots
 	index    int // in the boot
 	received time.Time
-	started  time.Time     // of the boot
-	heard    time.Time     // when the server first heard of the boot
+	started  time.Time     // time of the boot
+	heard    time.Time     // time at which the server received the first dump of the boot
 	uptime   time.Duration // since the boot
 }
 
@@ -122,14 +122,14 @@ func (f *Fleet) moments(device int) []moment {
 	return list
 }
 
-// held is what a path holds in a dump, and whether its line arrived.
+// held holds the blocks and bytes of a path in a dump, and whether its line arrived.
 type held struct {
 	path         int
 	count, bytes int64
 	arrived      bool
 }
 
-// heap returns what the paths of a device hold at a moment.
+// heap yields the blocks and bytes of the paths of a device at a moment.
 func (f *Fleet) heap(device int, m *moment, paths []source) iter.Seq[held] {
 	return func(yield func(held) bool) {
 		leaks := f.Leaks(device)
@@ -151,7 +151,7 @@ func (f *Fleet) heap(device int, m *moment, paths []source) iter.Seq[held] {
 	}
 }
 
-// entriesPerLine is how many paths a line of a log has: they are lost together.
+// entriesPerLine is the number of paths in a line of a log. They are lost together.
 const entriesPerLine = 4
 
 // hash mixes numbers (splitmix64).
@@ -165,7 +165,7 @@ func hash(list ...uint64) (h uint64) {
 	return h
 }
 
-// uniform returns a number from 0 to below 1 that depends on its arguments only.
+// uniform returns a number from 0 to below 1 that depends only on its arguments and the seed.
 func (f *Fleet) uniform(what uint64, device, n int) float64 {
 	return float64(hash(f.Seed, what, uint64(device), uint64(n))>>11) / (1 << 53)
 }

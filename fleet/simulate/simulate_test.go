@@ -13,7 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// rowsOf returns the rows that Store writes, of some devices.
+// rowsOf returns the rows that Store writes for some devices.
 func rowsOf(f *Fleet) *store.Batch {
 	var b store.Batch
 	paths := f.sources()
@@ -29,7 +29,7 @@ func rowsOf(f *Fleet) *store.Batch {
 	return &b
 }
 
-// plain returns rows as text without what depends on when and how they were received.
+// plain returns rows as text, without the columns that depend on when and how they were received.
 func plain(b *store.Batch) (list []string) {
 	boots := map[string]int{}
 	boot := func(device string, n int64) int {
@@ -51,7 +51,7 @@ func plain(b *store.Batch) (list []string) {
 	return append(list, facts...)
 }
 
-// The logs of a fleet, read by package ingest, have the rows that Store writes.
+// Reading the logs of a fleet with package ingest gives the rows that Store writes.
 func TestLogsAreTheRows(t *testing.T) {
 	f := Default()
 	f.Devices, f.Reboots, f.Loss, f.Days, f.Leak.Share = 20, 0.3, 0.03, 10, 0.5
@@ -91,7 +91,7 @@ func TestLogsAreTheRows(t *testing.T) {
 	}
 }
 
-// The planted leak is what was asked for: its share of the devices of its build, and its rate.
+// The planted leak has the requested rate, on the requested share of the devices of its build.
 func TestPlantedLeak(t *testing.T) {
 	f := Default()
 	f.Loss, f.Reboots = 0, 0

@@ -2,16 +2,16 @@ package simulate
 
 import "math"
 
-// source is a call path of all builds: how many blocks it holds.
+// source describes a call path, which all builds share, and the number of its blocks.
 type source struct {
 	kind   kind
 	level  float64 // typical number of blocks
 	size   int64   // bytes per block
-	a, b   float64 // from 0 to 1, for what the kinds have of their own
+	a, b   float64 // from 0 to 1: parameters whose meaning depends on the kind
 	frames []uint64
 }
 
-// kind is how a path behaves. None of them leaks.
+// kind is the way in which the blocks of a path change over time. No kind is a leak.
 type kind int
 
 const (
@@ -19,17 +19,17 @@ const (
 	noise          // independent at each dump
 	slowNoise      // correlated over some dumps
 	cycle          // by the time of day
-	flushed        // fills, and is flushed
+	flushed        // fills, then is emptied
 	logarithm      // grows with the logarithm of the uptime
 	warmUp         // fills within hours of the boot
 	step           // grows once, at some time after the boot
-	buffer         // one block, of which the size varies
+	buffer         // one block, whose size varies
 	walk           // a random walk between two limits
 	rare           // on one device in ten
 	kinds
 )
 
-// kindOf returns the kind of a number from 0 to 1: 30 % are constant.
+// kindOf maps a number from 0 to 1 to a kind; 30 % of the range are constant.
 func kindOf(u float64) kind {
 	if u < 0.3 {
 		return constant
@@ -52,13 +52,13 @@ func (f *Fleet) sources() []source {
 	return list
 }
 
-// gauss returns a number of mean 0 and variance 1, almost normal.
+// gauss returns a number with mean 0 and variance 1, approximately normally distributed.
 func gauss(h uint64) float64 {
 	sum := float64(h&0xffff) + float64(h>>16&0xffff) + float64(h>>32&0xffff) + float64(h>>48)
 	return (sum/65536 - 2) * math.Sqrt(3)
 }
 
-// blocks returns what a path holds, without leak: blocks, and their mean size.
+// blocks returns the number of live blocks of a path, without the leak, and their mean size.
 func (f *Fleet) blocks(s *source, device, path int, m *moment) (count, size int64) {
 	own := hash(f.Seed, 9, uint64(device), uint64(path))
 	level := s.level * math.Exp(0.2*gauss(own))
@@ -96,7 +96,7 @@ func (f *Fleet) blocks(s *source, device, path int, m *moment) (count, size int6
 	return int64(math.Round(math.Max(0, level))), size
 }
 
-// correlated returns noise of which neighbours are alike: the correlation is 0.7.
+// correlated returns noise in which consecutive values have a correlation of 0.7.
 func (f *Fleet) correlated(own uint64, n int) (x float64) {
 	weight := math.Sqrt(1 - 0.7*0.7)
 	for i := range 12 {
@@ -116,8 +116,8 @@ func (f *Fleet) walked(own uint64, n int) float64 {
 	return math.Abs(x-2) - 1
 }
 
-// stack returns the code offsets of a path, innermost first. Paths share their outer
-// frames, as those of a program do.
+// stack returns the code offsets of a path, innermost first. Paths share outer frames, as in a
+// real program.
 func (f *Fleet) stack(path int) []uint64 {
 	list := []uint64{uint64(path)*37 + 0x4000}
 	for n := path; n > 0; n /= 5 {

@@ -11,11 +11,11 @@ import (
 // heapSize is the heap of a device in bytes.
 const heapSize = 1 << 20
 
-// batchFacts is how many facts a file has, at most: they are held in memory.
+// batchFacts is the largest number of facts in a file, since they are held in memory.
 const batchFacts = 1 << 21
 
-// Store writes the rows of the fleet to a store, a batch per build and day, as a server
-// and a compaction do. It returns the numbers of dumps and facts.
+// Store writes the rows of the fleet to a store, one batch per build and day, like a server
+// after compaction. It returns the numbers of dumps and facts.
 func (f *Fleet) Store(ctx context.Context, s *store.Store) (dumps, facts int, err error) {
 	if err := f.Check(); err != nil {
 		return 0, 0, err
@@ -42,7 +42,7 @@ type writer struct {
 	f            *Fleet
 	s            *store.Store
 	paths        []source
-	ids          []int64    // of the paths
+	ids          []int64    // by path
 	schedule     [][]moment // by device
 	dumps, facts int        // written
 }
@@ -88,7 +88,7 @@ func (f *Fleet) rows(b *store.Batch, device int, m *moment, paths []source, ids 
 		Time: at, Uptime: m.uptime.Microseconds(), Received: m.received.UnixMicro(), Why: "interval",
 		HeapSize: heapSize, HeapLargest: -1, HeapMinimum: -1, Upload: fmt.Sprintf("%016x%016x", hash(f.Seed, uint64(device)), hash(uint64(m.n)))}
 	first := len(b.Facts)
-	var lost, used int64 // blocks that did not arrive, bytes with those
+	var lost, used int64 // blocks that did not arrive; bytes, including those of lost blocks
 	for h := range f.heap(device, m, paths) {
 		used += h.bytes
 		if !h.arrived {
@@ -110,12 +110,12 @@ func (f *Fleet) rows(b *store.Batch, device int, m *moment, paths []source, ids 
 	b.Dumps = append(b.Dumps, row)
 }
 
-// skew returns how much the clock of a device is wrong.
+// skew returns the error of the clock of a device.
 func (f *Fleet) skew(device int) time.Duration {
 	return time.Duration((2*f.uniform(10, device, 0) - 1) * float64(f.Skew))
 }
 
-// addresses returns the text of code offsets.
+// addresses returns code offsets as text.
 func addresses(offsets []uint64) (list []string) {
 	for _, o := range offsets {
 		list = append(list, fmt.Sprintf("code+%#x", o))

@@ -17,14 +17,14 @@ import (
 
 // Limits of one compaction.
 const (
-	minInputs = 4       // fewer files of a part are left as they are
-	maxRows   = 4 << 20 // facts of the inputs, which are in memory
+	minInputs = 4       // parts with fewer files are not compacted
+	maxRows   = 4 << 20 // facts in the input files, which are held in memory
 )
 
-// Compact merges the files of each build and day, and removes uploads that are in
-// several files. Files that were replaced more than grace ago are deleted. Only one
-// process compacts at a time: another one returns without an error (see [Store.Lease]).
-// If it is interrupted, the next call goes on.
+// Compact merges the files of each build and day, and removes duplicate uploads. It deletes
+// files that were replaced more than grace ago. Only one process compacts at a time; in other
+// processes, Compact returns nil at once (see [Store.Lease]). The next call continues an
+// interrupted compaction.
 func (s *Store) Compact(ctx context.Context, owner string, grace time.Duration) error {
 	release, ok, err := s.Lease(ctx, "compact", owner, 10*time.Minute)
 	if err != nil || !ok {
@@ -99,8 +99,8 @@ func (s *Store) compact(ctx context.Context, c contents) error {
 	return write(ctx, s, c.name(Dumps, to, ".parquet"), batch.Dumps)
 }
 
-// merge reads files of a part, as many as fit in memory, and drops uploads that an
-// earlier file has. used are the files that were read.
+// merge reads as many files of a part as fit in memory, and drops uploads that an earlier file
+// contains. used lists the files that were read.
 func (s *Store) merge(ctx context.Context, p part, inputs []string) (b *Batch, used []string, err error) {
 	b = &Batch{}
 	type upload struct{ device, sum string }
@@ -108,7 +108,7 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string) (b *Batch, u
 		device     string
 		boot, dump int64
 	}
-	seen := map[upload]string{} // the file that has it
+	seen := map[upload]string{} // first file with the upload
 	for _, in := range inputs {
 		dumps, err := Read[Dump](ctx, s, p.name(Dumps, in, ".parquet"))
 		if err != nil {
@@ -146,7 +146,7 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string) (b *Batch, u
 	return b, used, nil
 }
 
-// Read returns the rows of a file of the table with the row type T.
+// Read returns the rows of a file. T is the row type of its table.
 func Read[T any](ctx context.Context, s *Store, name string) ([]T, error) {
 	data, err := s.read(ctx, name)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Store) clean(ctx context.Context, c contents, grace time.Duration) erro
 	return nil
 }
 
-// cleanTemporary deletes what processes left that were killed while they wrote a file.
+// cleanTemporary deletes partial files of processes that were killed while writing.
 func (s *Store) cleanTemporary(ctx context.Context) error {
 	if s.dir == "" {
 		return nil // buckets have no partial objects
@@ -195,8 +195,8 @@ func (s *Store) cleanTemporary(ctx context.Context) error {
 	return nil
 }
 
-// drop deletes a file of each table. The file of dumps goes first: without it readers
-// ignore the others.
+// drop deletes a file of each table. It deletes the file of dumps first, since readers then
+// ignore the other files.
 func (s *Store) drop(ctx context.Context, p part, base string) error {
 	for _, table := range []string{Dumps, Facts, Paths} {
 		if err := s.delete(ctx, p.name(table, base, ".parquet")); err != nil {
@@ -206,7 +206,7 @@ func (s *Store) drop(ctx context.Context, p part, base string) error {
 	return nil
 }
 
-// Retention limits what a store keeps. Zero values do not limit.
+// Retention limits the age and the size of a store. A zero value is no limit.
 type Retention struct {
 	Age  time.Duration // days that ended longer ago are deleted
 	Size int64         // bytes; the oldest days are deleted until the rest is smaller
@@ -240,7 +240,7 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 		if !old && (limit.Size <= 0 || total <= limit.Size) {
 			continue
 		}
-		// Lists of compactions go last: without them their inputs would be read again.
+		// Delete the lists of compactions last: without them, readers would read the inputs again.
 		for _, prefix := range []string{Dumps, Facts, Paths, compactions} {
 			for _, o := range all {
 				p, _, ok := split(o.Name)
@@ -258,8 +258,9 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 	return deleted, nil
 }
 
-// Lease is the right of one process at a time to do something. ok is false if another
-// process has it. A process that ends without release loses it after length.
+// Lease acquires the right to do something, which only one process has at a time. ok is false if
+// another process has it. If a process ends without calling release, it loses the right after
+// length.
 func (s *Store) Lease(ctx context.Context, what, owner string, length time.Duration) (release func(), ok bool, err error) {
 	name := "leases/" + what + ".json"
 	type lease struct {

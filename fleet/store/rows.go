@@ -4,15 +4,15 @@
 //	Batch ─Put→ files of dumps, facts and paths ─Files→ a query engine
 //	                     └─Compact→ fewer files    └─Retain→ none that are too old
 //
-// Any number of processes may write to a store at the same time. A reader never sees
-// part of a batch: see [Store.Snapshot].
+// Any number of processes may write to a store at the same time. A reader never sees a part of
+// a batch; see [Store.Snapshot].
 package store
 
-// Schema is the version of the tables. It is in the metadata of every file, as
+// Schema is the version of the tables. The metadata of every file contains it under the key
 // lwsbt.schema.
 const Schema = "1"
 
-// The tables, which are also the first parts of the names of the files.
+// Names of the tables. File names begin with them.
 const (
 	Dumps  = "dumps"
 	Facts  = "facts"
@@ -23,9 +23,9 @@ const (
 // Dump is one heap dump of a device. Rows are sorted by device, boot and dump.
 type Dump struct {
 	Build    string  `parquet:"build,dict"`  // build ID of the firmware, "unknown" if it is not known
-	FW       string  `parquet:"fw,dict"`     // version of the firmware, as the device says
+	FW       string  `parquet:"fw,dict"`     // version of the firmware, as reported by the device
 	Device   string  `parquet:"device,dict"` //
-	Boot     int64   `parquet:"boot,dict"`   // orders the boots of a device: the Unix time in µs when the server first heard of it
+	Boot     int64   `parquet:"boot,dict"`   // Unix time in µs when the server received the first upload of the boot; orders the boots of a device
 	Dump     int64   `parquet:"dump,dict"`   // index within the boot, from 0, in the order of arrival
 	Time     int64   `parquet:"time,timestamp(microsecond)"`
 	Uptime   int64   `parquet:"uptime_us"` // since the boot, in µs; -1 if not known
@@ -34,9 +34,9 @@ type Dump struct {
 	Count    int64   `parquet:"count"`     // live blocks
 	Complete bool    `parquet:"complete"`  // no part of the dump is known to be missing
 	Lost     float64 `parquet:"lost,dict"` // fraction of the blocks that is missing, 0 to 1
-	Why      string  `parquet:"why,dict"`  // what caused the dump, as its header says
+	Why      string  `parquet:"why,dict"`  // cause of the dump, from its header
 
-	// What the allocator reported, in bytes; -1 if it did not.
+	// Sizes that the allocator reported, in bytes; -1 if it reported none.
 	HeapSize    int64 `parquet:"heap_size,dict"`
 	HeapFree    int64 `parquet:"heap_free"`
 	HeapLargest int64 `parquet:"heap_largest"`
@@ -45,7 +45,7 @@ type Dump struct {
 	Upload string `parquet:"upload,dict"` // SHA-256 of device and content of the upload, 32 hexadecimal digits
 }
 
-// Fact is what one call path held in one dump. A path without a fact held nothing.
+// Fact holds the live blocks and bytes of one call path in one dump. A path without a fact had none.
 // Rows are sorted by device, path, boot and dump.
 type Fact struct {
 	Build    string  `parquet:"build,dict"`
@@ -64,9 +64,9 @@ type Fact struct {
 type Path struct {
 	Build string `parquet:"build,dict"`
 	Path  int64  `parquet:"path"`
-	// Addresses are the return addresses, innermost first: "0x8000123", "code+0x123" if
-	// only the code offset is known (SPEC.md, BT-CODE-2), "module+0x123", or the reason
-	// why there are no more, in parentheses.
+	// Addresses holds the return addresses, innermost first: "0x8000123", "code+0x123" if
+	// only the code offset is known (SPEC.md, BT-CODE-2), or "module+0x123". The last may be
+	// a text in parentheses: the reason why there are no more addresses.
 	Addresses []string `parquet:"addresses,list"`
 }
 
@@ -79,10 +79,10 @@ type Frame struct {
 	Function string `parquet:"function,dict"`
 	File     string `parquet:"file,dict"`
 	Line     int32  `parquet:"line"`
-	Missing  string `parquet:"missing,dict"` // why there is no function, or no line; else ""
+	Missing  string `parquet:"missing,dict"` // reason why there is no function or no line, or ""
 }
 
-// Unknown is the build of dumps whose firmware is not known.
+// Unknown is the build ID of dumps whose firmware is not known.
 const Unknown = "unknown"
 
 // PathID returns the identifier of a call path within its build: 63 bits of the FNV-1a

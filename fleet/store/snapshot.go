@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Snapshot is the list of files that a reader has to read: all of the batches that are
-// whole, each upload once, as far as compaction found out. Names are those of the store.
+// Snapshot is the list of files to read: the files of all complete batches. It contains each
+// upload once, except for duplicates that compaction has not removed yet.
 type Snapshot struct {
 	Dumps, Facts, Paths, Frames []string
 }
 
-// part is the rows of a build and a day.
-type part struct{ build, day string } // as in the names of files
+// part identifies the rows of a build and a day.
+type part struct{ build, day string } // as in file names
 
 // split splits the name of a file of dumps, facts, paths, or of a compaction.
 func split(name string) (p part, base string, ok bool) {
@@ -25,7 +25,7 @@ func split(name string) (p part, base string, ok bool) {
 		return p, "", false
 	}
 	base, _, ok = strings.Cut(list[3], path.Ext(list[3]))
-	// A file that is being written has more than one dot.
+	// The name of a file that is being written has more than one dot.
 	return part{list[1][len("build="):], list[2][len("day="):]}, base, ok && !strings.Contains(base, ".")
 }
 
@@ -36,8 +36,8 @@ func (p part) name(table, base, extension string) string {
 // Snapshot lists the files of the builds, or of all builds if none is given. Days before
 // since (YYYY-MM-DD, "" for none) are left out.
 //
-// Files that a compaction has replaced are deleted some time later. A reader that takes
-// longer finds a file missing, and should take another snapshot.
+// Files that a compaction has replaced are deleted some time later. If a reader takes longer, a
+// file is missing; it should then take another snapshot.
 func (s *Store) Snapshot(ctx context.Context, since string, builds ...string) (*Snapshot, error) {
 	parts, err := s.parts(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Store) Snapshot(ctx context.Context, since string, builds ...string) (*
 	return &list, nil
 }
 
-// contents are the files of a part: those to read, and those that were replaced.
+// contents holds the files of a part: the files to read, and the files that were replaced.
 type contents struct {
 	part
 	live     []string
@@ -77,11 +77,12 @@ type contents struct {
 	last     int // generation of the last compaction, 0 if there is none
 }
 
-// compactions is where the lists of the replaced files are.
+// compactions is the prefix of the lists of replaced files.
 const compactions = "compactions"
 
-// compaction is the content of such a list. It is written first, and only by one
-// process for each generation. It counts once the file of dumps that it announces exists.
+// compaction is the content of such a list. For each generation, only one process writes it,
+// before it writes the files of the generation. The list counts once the file of dumps of this
+// generation exists.
 type compaction struct {
 	Inputs []string `json:"inputs"`
 }
@@ -91,8 +92,8 @@ func generation(n int) string { return fmt.Sprintf("compacted-%06d", n) }
 
 // parts lists the parts of the store by build and day.
 func (s *Store) parts(ctx context.Context) ([]contents, error) {
-	// In this order: the result of a compaction that ends between the two lists is not
-	// seen, and its inputs are.
+	// List compactions before dumps: if a compaction ends between the two listings, its
+	// result is ignored, and its inputs are read.
 	lists, err := s.names(ctx, compactions+"/")
 	if err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func (s *Store) parts(ctx context.Context) ([]contents, error) {
 			case replaced[p][n]:
 				c.replaced = append(c.replaced, n)
 			case strings.HasPrefix(n, "compacted-") && !announced[p][n]:
-				// Its list was made after the lists were read: its inputs are read.
+				// The list of this compaction is newer than lists. Its inputs are read, so ignore its result.
 			default:
 				c.live = append(c.live, n)
 			}
@@ -157,7 +158,7 @@ func set(m map[part]map[string]bool, p part, name string) {
 	m[p][name] = true
 }
 
-// compaction reads a list of replaced files. Lists do not change, so they are cached.
+// compaction returns a list of replaced files. Lists never change, so they are cached.
 func (s *Store) compaction(ctx context.Context, name string) (*compaction, error) {
 	s.mu.Lock()
 	c := s.lists[name]
@@ -182,7 +183,7 @@ func (s *Store) compaction(ctx context.Context, name string) (*compaction, error
 	return c, nil
 }
 
-// Uploads returns the uploads that are in the store: device, a zero byte, and sum.
+// Uploads returns the uploads in the store. A key consists of device, a zero byte, and sum.
 func (s *Store) Uploads(ctx context.Context) (map[string]bool, error) {
 	parts, err := s.parts(ctx)
 	if err != nil {

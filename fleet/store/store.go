@@ -29,20 +29,20 @@ import (
 //
 //	TABLE/build=BUILD/day=YYYY-MM-DD/NAME.parquet
 //
-// The day is that of receipt, UTC. A file never changes once it is there.
+// The day is the day of receipt, UTC. A file never changes.
 type Store struct {
 	bucket *blob.Bucket
 	dir    string // of the files, "" if they are not on this machine
-	// Retries is how often an operation that failed is repeated. Open sets it to 8.
+	// Retries is the number of times that a failed operation is repeated. Open sets it to 8.
 	Retries int
-	// Wait is the time before the first repetition; it doubles with each.
+	// Wait is the time before the first repetition. It doubles with each repetition.
 	Wait time.Duration
 
 	mu    sync.Mutex
 	lists map[string]*compaction // by name
 }
 
-// Open opens a store: a directory, which is made if it does not exist, or the URL of a
+// Open opens a store: a directory, which is created if it does not exist, or the URL of a
 // bucket, such as s3://fleet?region=eu-west-1, gs://fleet or azblob://fleet (see
 // gocloud.dev/blob).
 func Open(ctx context.Context, where string) (*Store, error) {
@@ -60,7 +60,7 @@ func Open(ctx context.Context, where string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	// Temporary files in the same directory can be renamed. Attributes are not used.
+	// A temporary file must be in the same directory so that it can be renamed. Attributes are not used.
 	b, err := fileblob.OpenBucket(dir, &fileblob.Options{NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", where, err)
@@ -79,8 +79,8 @@ func (s *Store) Close() error { return s.bucket.Close() }
 // Dir returns the directory of the files, "" if they are not on this machine.
 func (s *Store) Dir() string { return s.dir }
 
-// Batch holds rows that become visible together. Its name makes a repeated Put of the
-// same batch harmless: the files have the same names.
+// Batch holds rows that become visible together. Its name determines the file names, so a
+// repeated Put of the same batch is harmless.
 type Batch struct {
 	Name  string
 	Day   time.Time // of receipt
@@ -109,13 +109,13 @@ func (s *Store) Put(ctx context.Context, b *Batch) error {
 	return nil
 }
 
-// Name returns the name of a file. The build is escaped: it comes from devices.
+// Name returns the name of a file. It escapes the build, which comes from devices.
 func Name(table, build, day, name string) string {
 	return path.Join(table, "build="+Escape(build), "day="+day, name+".parquet")
 }
 
-// Escape returns s as part of a file name: letters, digits, '-', '_' and '.', except
-// at the beginning, are kept, other bytes become %XX.
+// Escape returns s in a form that can be part of a file name. It keeps letters, digits, '-', '_'
+// and, except at the beginning, '.'; other bytes become %XX.
 func Escape(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -130,7 +130,7 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// builds returns the builds of which the batch has dumps, sorted.
+// builds returns the builds of the dumps in the batch, sorted.
 func (b *Batch) builds() []string {
 	var list []string
 	for _, d := range b.Dumps {
@@ -140,7 +140,7 @@ func (b *Batch) builds() []string {
 	return slices.Compact(list)
 }
 
-// sort sorts the rows as the types say.
+// sort sorts the rows in the orders documented for their types.
 func (b *Batch) sort() {
 	slices.SortStableFunc(b.Dumps, func(x, y Dump) int {
 		return cmp.Or(cmp.Compare(x.Device, y.Device), cmp.Compare(x.Boot, y.Boot), cmp.Compare(x.Dump, y.Dump))
@@ -179,14 +179,14 @@ func write[T any](ctx context.Context, s *Store, name string, rows []T) error {
 	})
 }
 
-// ErrExists is the error of writing an object that must be new.
+// ErrExists is returned by an attempt to write an object that must be new, but exists.
 var ErrExists = errors.New("the object exists")
 
-// put writes an object. once makes an object that exists an ErrExists.
+// put writes an object. If once is set and the object exists, put returns ErrExists.
 func (s *Store) put(ctx context.Context, name string, once bool, fill func(io.Writer) error) error {
 	err := s.retry(ctx, func() error {
 		attempt, cancel := context.WithCancel(ctx)
-		defer cancel() // of a writer that is not closed: the object is not made
+		defer cancel() // if the writer is not closed, the object is not created
 		w, err := s.bucket.NewWriter(attempt, name, &blob.WriterOptions{IfNotExist: once, DisableContentTypeDetection: true, ContentType: "application/octet-stream"})
 		if err != nil {
 			return err
@@ -234,8 +234,8 @@ func SyncPath(path string) error {
 	return f.Sync()
 }
 
-// retry repeats an operation of the bucket that failed. What another attempt cannot
-// change is not repeated.
+// retry calls do, and repeats it if it fails, except for errors that another attempt cannot
+// change.
 func (s *Store) retry(ctx context.Context, do func() error) (err error) {
 	wait := s.Wait
 	for try := 0; ; try++ {
@@ -304,7 +304,7 @@ func (s *Store) names(ctx context.Context, prefix string) (list []Object, err er
 	return list, nil
 }
 
-// errMoved is the error of listing a directory in which a file was renamed meanwhile.
+// errMoved is returned by the listing of a directory if a file was renamed meanwhile.
 var errMoved = errors.New("a file was renamed while its directory was listed")
 
 // Object is a file of a store.

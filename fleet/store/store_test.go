@@ -43,7 +43,7 @@ func batch(name, device, upload string, n int64) *Batch {
 		Paths: []Path{{Build: "b1", Path: 5, Addresses: []string{"0x1", "0x2"}}}}
 }
 
-// total returns the bytes of the facts and of the dumps that a reader sees.
+// total returns the sums of bytes of the facts and of the dumps that a reader sees.
 func total(t *testing.T, s *Store) (facts, dumps int64) {
 	t.Helper()
 	list, err := s.Snapshot(t.Context(), "")
@@ -83,7 +83,7 @@ func put(t *testing.T, s *Store, b *Batch) {
 	}
 }
 
-// A batch is visible once its dumps are, and once.
+// A batch is visible once its file of dumps exists, and counts only once.
 func TestPut(t *testing.T) {
 	s := open(t)
 	b := batch("one", "d1", "u1", 10)
@@ -98,7 +98,7 @@ func TestPut(t *testing.T) {
 	expect(t, s, 10)
 }
 
-// The names of builds come from devices.
+// Escape handles any name of a build, because names come from devices.
 func TestEscape(t *testing.T) {
 	for in, want := range map[string]string{"5ca1ab1e": "5ca1ab1e", "../x": "%2E.%2Fx", "a b": "a%20b", "<": "%3C", ".": "%2E", "v1.2": "v1.2"} {
 		if got := Escape(in); got != want {
@@ -116,8 +116,8 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// Compaction changes no sum, at any point at which it ends early, and drops uploads that
-// came twice.
+// Compaction does not change sums, even if it is interrupted at any point, and drops duplicate
+// uploads.
 func TestCompact(t *testing.T) {
 	s := open(t)
 	for i := range 9 {
@@ -128,7 +128,7 @@ func TestCompact(t *testing.T) {
 	put(t, s, again)
 	expect(t, s, 1000)
 
-	// Another process has announced the compaction of two files and ended.
+	// Another process wrote the list for a compaction of two files, then ended.
 	data, _ := json.Marshal(compaction{Inputs: []string{"b0", "b1"}})
 	if err := s.put(t.Context(), compactions+"/build=b1/day=2026-11-01/000001.json", true, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestCompact(t *testing.T) {
 	expect(t, s, 904)
 }
 
-// Readers see the same sums while two processes write and compact.
+// The sums that readers see are right while two processes write and compact.
 func TestConcurrent(t *testing.T) {
 	s := open(t)
 	other, err := Open(t.Context(), s.Dir())
@@ -208,7 +208,7 @@ func TestConcurrent(t *testing.T) {
 	expect(t, s, acknowledged.Load())
 }
 
-// A bucket by the protocol of S3 that fails one request in ten.
+// The store works with an S3 bucket that fails one request in ten.
 func TestBucket(t *testing.T) {
 	fake := gofakes3.New(s3mem.New()).Server()
 	n := 0
@@ -292,7 +292,7 @@ func TestRetain(t *testing.T) {
 	expect(t, s, 10)
 }
 
-// What a bucket refuses for good is not tried again.
+// Operations that fail permanently are not repeated.
 func TestRetry(t *testing.T) {
 	s := New(nil)
 	s.Wait = time.Millisecond

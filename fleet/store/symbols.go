@@ -14,10 +14,10 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// elfs is where the ELF files of builds are.
+// elfs is the prefix of the ELF files of builds.
 const elfs = "symbols"
 
-// ErrNoELF is the error of a build whose ELF file is not known.
+// ErrNoELF is returned for a build without an ELF file in the store.
 var ErrNoELF = errors.New("no ELF file of this build")
 
 // PutELF stores the ELF file of a build.
@@ -51,7 +51,7 @@ func (s *Store) PutFrames(ctx context.Context, build string, now time.Time, rows
 	return write(ctx, s, Name(Frames, build, now.UTC().Format(time.DateOnly), fmt.Sprintf("%020d", now.UnixNano())), rows)
 }
 
-// Builds returns the builds of which the store has dumps.
+// Builds returns the builds with dumps in the store.
 func (s *Store) Builds(ctx context.Context) ([]string, error) {
 	parts, err := s.parts(ctx)
 	if err != nil {

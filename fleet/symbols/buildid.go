@@ -1,4 +1,4 @@
-// Package symbols names the functions of the builds in a store.
+// Package symbols resolves the function names of the builds in a store.
 package symbols
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// BuildID returns the build ID of an ELF file, in hexadecimal: that of the linker's note,
-// or else the SHA-1 of its loaded segments (type PT_LOAD): for each in the order of the
-// program headers, p_paddr and p_filesz as 8 bytes each, big-endian, and the content,
-// without the ELF header and the program headers, which may be at its beginning. The
-// hash is equal for a file and its stripped copy.
+// BuildID returns the build ID of an ELF file in hexadecimal. It is the build ID in the linker's
+// note or, without a note, the SHA-1 of the loaded segments (type PT_LOAD), in the order of the
+// program headers. For each segment, the hash includes p_paddr and p_filesz, as 8 bytes each,
+// big-endian, and the content, except the ELF header and the program headers, if the segment
+// begins with them. The hash is equal for a file and its stripped copy.
 func BuildID(path string) (id string, err error) {
 	f, err := symbol.Open(path, nil)
 	if err != nil {
@@ -29,7 +29,7 @@ func BuildID(path string) (id string, err error) {
 		return id, nil
 	}
 	defer func() {
-		if r := recover(); r != nil { // of debug/elf
+		if r := recover(); r != nil { // a panic of debug/elf
 			err = fmt.Errorf("%s: malformed ELF file: %v", path, r)
 		}
 	}()

@@ -21,10 +21,10 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// maxELF is the size of the largest ELF file that is taken, in bytes.
+// maxELF is the size of the largest ELF file that is accepted, in bytes.
 const maxELF = 1 << 30
 
-// Add puts an ELF file into a store, by its build ID, and names the functions of the
+// Add adds an ELF file to a store, under its build ID, and resolves the function names of the
 // build's call paths (see [Update]).
 func Add(ctx context.Context, s *store.Store, path string) (build string, named int, err error) {
 	build, err = BuildID(path)
@@ -46,10 +46,10 @@ func Add(ctx context.Context, s *store.Store, path string) (build string, named 
 	return build, named, err
 }
 
-// Update names the addresses of call paths that have no name yet, of the builds, or of
-// all builds if none is given. A build without an ELF file in the store is asked for at
-// the debuginfod servers, if there are any. It returns the number of addresses that were
-// looked up.
+// Update resolves the function names of addresses in call paths that have no names yet. It
+// processes the given builds, or all builds if none is given. If the store has no ELF file of a
+// build, Update downloads one from the debuginfod servers, if there are any. It returns the
+// number of addresses that were looked up.
 func Update(ctx context.Context, s *store.Store, servers []string, builds ...string) (named int, err error) {
 	if len(builds) == 0 {
 		if builds, err = s.Builds(ctx); err != nil {
@@ -126,7 +126,7 @@ func update(ctx context.Context, s *store.Store, servers []string, build string)
 	return len(addresses), s.PutFrames(ctx, build, time.Now(), rows)
 }
 
-// Frames returns the rows of addresses (see [store.Path]) of a build, by its ELF file.
+// Frames returns the rows for addresses (see [store.Path]) of a build, from its ELF file.
 // Addresses in other modules have no function.
 func Frames(ctx context.Context, file, build string, addresses []string) ([]store.Frame, error) {
 	f, err := symbol.Open(file, nil)
@@ -138,7 +138,7 @@ func Frames(ctx context.Context, file, build string, addresses []string) ([]stor
 	var rows []store.Frame
 	var log []byte
 	log = fmt.Appendf(log, "~h#boot w=%d\n", word)
-	var asked []string // in the order of the lines of the log
+	var asked []string // addresses, in the order of the lines of the log
 	writer := callpath.Writer{}
 	for _, a := range addresses {
 		switch kind, v := parse(a); kind {
@@ -197,7 +197,7 @@ func frames(build, address string, a symbol.Addr) (rows []store.Frame) {
 	return rows
 }
 
-// parse splits an address into what precedes the number, and the number.
+// parse splits an address into the text before the number and the number.
 func parse(address string) (kind string, v uint64) {
 	at := strings.LastIndex(address, "0x")
 	if at < 0 {
@@ -216,8 +216,8 @@ func parse(address string) (kind string, v uint64) {
 // Servers returns the debuginfod servers of the environment, DEBUGINFOD_URLS.
 func Servers() []string { return strings.Fields(os.Getenv("DEBUGINFOD_URLS")) }
 
-// download gets the ELF file with the debug information of a build from the first
-// debuginfod server that has it, by the protocol of elfutils: GET /buildid/ID/debuginfo.
+// download returns the ELF file with the debug information of a build, from the first
+// debuginfod server that has it. The request is GET /buildid/ID/debuginfo, as in elfutils.
 func download(ctx context.Context, servers []string, build string) ([]byte, error) {
 	var failed error
 	client := http.Client{Timeout: 5 * time.Minute}

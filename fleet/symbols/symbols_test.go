@@ -41,7 +41,7 @@ func compile(t *testing.T, flags ...string) string {
 	return filepath.Join(dir, "fw.elf")
 }
 
-// function returns the address of a function, by the symbol table.
+// function returns the address of a function, from the symbol table.
 func function(t *testing.T, file, name string) uint64 {
 	t.Helper()
 	f, err := elf.Open(file)
@@ -62,8 +62,8 @@ func function(t *testing.T, file, name string) uint64 {
 	return 0
 }
 
-// The linker's note, as readelf prints it; without one a hash that does not depend on
-// debug information.
+// BuildID returns the build ID of the linker's note, as readelf prints it. Without a note, it
+// returns a hash that does not depend on debug information.
 func TestBuildID(t *testing.T) {
 	cmdtest.Need(t, "readelf", "strip")
 	file := compile(t, "-Wl,--build-id=0x5ca1ab1e0ddba115")
@@ -85,11 +85,11 @@ func TestBuildID(t *testing.T) {
 		t.Errorf("%s %v, want another", other, err)
 	}
 	if _, err := BuildID("symbols_test.go"); err == nil {
-		t.Error("a file that is no ELF file has a build ID")
+		t.Error("a file that is not an ELF file has a build ID")
 	}
 }
 
-// put stores a log of the build with allocations at addresses.
+// put stores a log of a build with allocations by call paths of these addresses.
 func put(t *testing.T, s *store.Store, build string, addresses ...uint64) {
 	t.Helper()
 	log := "~h#boot w=64 build=" + build + "\n"
@@ -126,7 +126,8 @@ func names(t *testing.T, s *store.Store, build string) map[string]string {
 	return found
 }
 
-// Functions have names once the ELF file is there, and each address is looked up once.
+// Functions have names once the ELF file is in the store, and each address is looked up only
+// once.
 func TestUpdate(t *testing.T) {
 	s, err := store.Open(t.Context(), t.TempDir())
 	if err != nil {
@@ -156,7 +157,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// A debuginfod server has the file: here one that answers as the protocol says.
+// The file comes from a debuginfod server, which the test implements.
 func TestDebuginfod(t *testing.T) {
 	file := compile(t, "-Wl,--build-id=0x5ca1ab1e0ddba115")
 	var asked []string
@@ -191,7 +192,7 @@ func check(t *testing.T, file string, servers ...string) {
 	}
 }
 
-// Debian's debuginfod serves the file.
+// The file comes from Debian's debuginfod server.
 func TestRealDebuginfod(t *testing.T) {
 	cmdtest.Long(t)
 	cmdtest.Need(t, "debuginfod")

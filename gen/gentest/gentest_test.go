@@ -11,7 +11,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Generators respect the word.
+// Generated values fit the word size.
 func TestStackFitsWord(t *testing.T) {
 	for _, word := range []int{32, 64} {
 		widest := 0

@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// Entries returns the entries of a parsed line, with memory of their own.
+// Entries returns copies of the entries of a parsed line.
 func Entries(l *callpath.Line) []callpath.Entry {
 	var all []callpath.Entry
 	for e := (callpath.Entry{}); l.Next(&e); {
@@ -17,8 +17,7 @@ func Entries(l *callpath.Line) []callpath.Entry {
 	return all
 }
 
-// Show returns entries in a form that is equal for equal ones, whether a slice is nil or
-// empty.
+// Show returns entries as text. Nil and empty slices give the same text.
 func Show(entries []callpath.Entry) string {
 	var out string
 	for _, e := range entries {

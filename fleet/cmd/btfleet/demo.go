@@ -106,7 +106,7 @@ var (
 	demoVerbs = []string{"open", "read", "parse", "publish", "receive", "update", "append", "dispatch", "connect", "resume", "copy", "poll"}
 )
 
-// nameFrames gives the addresses of a simulated fleet names of functions.
+// nameFrames assigns function names to the addresses of a simulated fleet.
 func nameFrames(ctx context.Context, s *store.Store) error {
 	builds, err := s.Builds(ctx)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print into the documents")
 
-// TestSessions runs the commands of the documents, in an empty directory.
+// TestSessions runs the commands in the documents, in an empty directory.
 func TestSessions(t *testing.T) {
 	cmdtest.Need(t, "bash")
 	bin := t.TempDir()
-	// The test binary is the command: see TestMain.
+	// The test binary acts as the command; see TestMain.
 	script := "#!/bin/sh\n" + asCommand + "=1 exec '" + os.Args[0] + "' \"$@\"\n"
 	if strings.Contains(os.Args[0], "'") {
 		t.Skip("the test binary has a quote in its name")

@@ -68,7 +68,7 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 			failed++
 			continue
 		}
-		// One time for each file: it orders the boots.
+		// Times must differ between files, because they order the boots.
 		u.Received = b.Day.Add(time.Duration(i) * time.Microsecond)
 		if known[u.Device+"\x00"+u.Sum()] {
 			fmt.Fprintf(c.ErrOrStderr(), "%s: in the store already\n", cli.Printable(name))
@@ -103,7 +103,7 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// flush writes a batch that has rows, and empties it.
+// flush writes a batch, if it has rows, and empties it.
 func flush(c *cobra.Command, s *store.Store, b *store.Batch, first string) error {
 	if len(b.Dumps) == 0 {
 		return nil
@@ -165,7 +165,7 @@ func (o *ingestOptions) upload(c *cobra.Command, name string) (*ingest.Upload, e
 	return u, nil
 }
 
-// regular returns the files of the arguments, and those below directories.
+// regular returns the files in the arguments, and all files below the directories in them.
 func regular(args []string) (files []string, err error) {
 	for _, a := range args {
 		if a == cli.Stdio {

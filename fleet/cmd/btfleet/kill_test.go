@@ -21,7 +21,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// asCommand makes the test binary be btfleet.
+// asCommand is an environment variable. If it is set, the test binary acts as btfleet.
 const asCommand = "BTFLEET_TEST_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func start(t *testing.T, dir, address string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(os.Args[0], "serve", "--store", filepath.Join(dir, "store"), "--spool", filepath.Join(dir, "spool"),
 		"--listen", address, "--write-every", "20ms", "--rate", "1000")
-	// A killed process leaves its temporary directory.
+	// A killed process does not delete its temporary directory.
 	c.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+dir)
 	var log bytes.Buffer
 	c.Stderr = &log
@@ -56,9 +56,9 @@ func start(t *testing.T, dir, address string) *exec.Cmd {
 	}
 }
 
-// A server is killed at random moments while devices send dumps. Each upload that was
-// acknowledged is in the store once. A device sends again what was not acknowledged, so
-// in the end all are there once.
+// TestKill kills a server at random moments while devices send dumps. Each acknowledged upload
+// must be in the store once. Devices repeat uploads that were not acknowledged, so in the end
+// each upload is in the store once.
 func TestKill(t *testing.T) {
 	kills := 5
 	if cmdtest.Full() {
@@ -105,7 +105,7 @@ func TestKill(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	stop()
 	clients.Wait()
-	c.Process.Signal(os.Interrupt) // writes all that waits
+	c.Process.Signal(os.Interrupt) // the server then writes all waiting uploads
 	if err := c.Wait(); err != nil && !strings.Contains(err.Error(), "130") {
 		t.Errorf("after an interrupt: %v", err)
 	}
@@ -144,7 +144,7 @@ func TestKill(t *testing.T) {
 			}
 		}
 	}
-	// The last upload of a device may have been stored without its answer.
+	// The last upload of a device may be stored although the device received no answer.
 	if dumps < total || dumps > total+devices || facts != dumps*paths {
 		t.Errorf("%d dumps with %d facts in the store, %d acknowledged", dumps, facts, total)
 	}

@@ -57,7 +57,7 @@ that is too slow to be seen on one device is seen on many.`,
 	return c
 }
 
-// parseRate reads bytes per hour.
+// parseRate parses a number of bytes per hour, such as 1K/h.
 func parseRate(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
@@ -70,7 +70,7 @@ func parseRate(s string) (int64, error) {
 	return size, nil
 }
 
-// listedGrows is how many paths with the word grows are listed.
+// listedGrows is the number of paths with the word grows that are listed.
 const listedGrows = 3
 
 func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {

@@ -60,7 +60,7 @@ func devicesCommand() *cobra.Command {
 	return c
 }
 
-// firmware returns the version of a build, or the beginning of its ID.
+// firmware returns the version of a build, or the beginning of its ID if the version is not known.
 func firmware(version, build string) string {
 	if version == "" {
 		return short(build)

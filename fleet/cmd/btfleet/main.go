@@ -1,4 +1,4 @@
-// Btfleet keeps the heap dumps of many devices, and says which call path grew in which
+// Btfleet stores the heap dumps of many devices, and reports which call paths leak in which
 // firmware.
 package main
 

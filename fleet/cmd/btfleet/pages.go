@@ -10,7 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// pages returns the pages over a store. The caller closes the database.
+// pages returns the pages for a store. The caller must close the database.
 func pages(ctx context.Context, s *store.Store, log *slog.Logger) (http.Handler, *query.DB, error) {
 	db, err := query.Open(ctx, s)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/table"
 )
 
-// question is the state of the commands that ask a store.
+// question holds the flags and the state of the commands that query a store.
 type question struct {
 	store storeFlag
 	since string
@@ -27,7 +27,7 @@ type question struct {
 	scope query.Scope
 }
 
-// command adds the flags of all questions to a command. ask writes the answer.
+// command adds the flags of all queries to a command. ask writes the answer.
 func (q *question) command(c *cobra.Command, rows int, ask func(c *cobra.Command, args []string) error) *cobra.Command {
 	q.store.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -59,7 +59,7 @@ func (q *question) command(c *cobra.Command, rows int, ask func(c *cobra.Command
 	return c
 }
 
-// failure gives an error of the engine or the store the code of such errors.
+// failure sets the exit code of an error of DuckDB or of the store.
 func failure(err error) error {
 	var coded *cli.Error
 	if err == nil || errors.As(err, &coded) || errors.Is(err, query.ErrNoDump) || cli.ClosedPipe(err) {
@@ -96,7 +96,7 @@ func (q *question) one(c *cobra.Command, name string) error {
 	return err
 }
 
-// find returns the build that the user means.
+// find returns the build with a name given by the user.
 func (q *question) find(c *cobra.Command, name string) (string, error) {
 	b, err := q.db.Find(c.Context(), name)
 	if err != nil {
@@ -105,7 +105,7 @@ func (q *question) find(c *cobra.Command, name string) (string, error) {
 	return b, nil
 }
 
-// cut returns the first rows, as many as are to be listed.
+// cut returns the first q.rows rows, or all if q.rows is 0.
 func cut[T any](q *question, list []T) []T {
 	if q.rows > 0 && len(list) > q.rows {
 		return list[:q.rows]
@@ -144,7 +144,7 @@ func where(stack []query.Frame) string {
 	return cli.Printable(stack[0].String())
 }
 
-// bytesOf formats a number of bytes, "-" if it is negative: not known.
+// bytesOf formats a number of bytes; a negative number is not known, and printed as "-".
 func bytesOf(v float64) string {
 	if v < 0 {
 		return "-"

@@ -16,7 +16,7 @@ func ask(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// leaky makes a store with a small fleet whose build 1.4.1 leaks on each third device.
+// leaky creates a store with a small fleet whose build 1.4.1 leaks on every third device.
 func leaky(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -120,7 +120,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	return o.serve(ctx, listener, s, w, registry, limit)
 }
 
-// readTokens reads --tokens. Without it only this machine can connect.
+// readTokens reads the file of --tokens. Without the flag, it rejects addresses that other machines can reach.
 func (o *serve) readTokens() (*server.Tokens, error) {
 	if o.tokens == "" {
 		if !loopback(o.listen) {
@@ -147,8 +147,8 @@ func loopback(address string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// serve runs until ctx is done. Then it stops to listen, answers the requests that it
-// has, and writes all that waits.
+// serve runs until ctx is done. It then stops listening, answers the requests in progress, and
+// writes all waiting uploads.
 func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *server.Writer, registry *prometheus.Registry, limit store.Retention) error {
 	var background sync.WaitGroup
 	background.Go(func() { w.Run(ctx, o.every) })
@@ -210,8 +210,7 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *
 	return nil
 }
 
-// every does something now, and then once in each interval until ctx is done. Errors are
-// logged.
+// every calls do at once, and then once per interval until ctx is done. It logs errors.
 func every(ctx context.Context, interval time.Duration, do func() error, log *slog.Logger) {
 	for ctx.Err() == nil {
 		if err := do(); err != nil && ctx.Err() == nil {

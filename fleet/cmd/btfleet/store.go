@@ -25,7 +25,7 @@ func (f *storeFlag) add(c *cobra.Command) {
 	cli.AddFlags(c, "Store", flags)
 }
 
-// open opens the store. A directory must exist unless it is to be made.
+// open opens the store. A directory must exist unless create is set.
 func (f *storeFlag) open(ctx context.Context, create bool) (*store.Store, error) {
 	if !create && !strings.Contains(f.where, "://") {
 		if _, err := os.Stat(f.where); err != nil {
@@ -39,7 +39,7 @@ func (f *storeFlag) open(ctx context.Context, create bool) (*store.Store, error)
 	return s, nil
 }
 
-// retention are the flags that limit what a store keeps.
+// retention holds the flags that limit the age and the size of a store.
 type retention struct{ age, size string }
 
 func (r *retention) add(f *pflag.FlagSet) {
@@ -108,11 +108,11 @@ does the same every hour.`,
 	return c
 }
 
-// grace is the time for which files are kept that a compaction has replaced: readers that
-// began before may still read them.
+// grace is the time for which replaced files are kept after a compaction, because readers may
+// still read them.
 const grace = 15 * time.Minute
 
-// maintain compacts a store and deletes what is too old.
+// maintain compacts a store and deletes days that exceed the limits.
 func maintain(ctx context.Context, s *store.Store, limit store.Retention) (deleted []string, err error) {
 	host, _ := os.Hostname()
 	if err := s.Compact(ctx, fmt.Sprintf("%s/%d", host, os.Getpid()), grace); err != nil {

@@ -1,4 +1,4 @@
-// Package fleettest makes logs of devices for tests.
+// Package fleettest generates logs of devices for tests.
 package fleettest
 
 import (
@@ -37,7 +37,7 @@ func Log(device, build string, dumps, paths int) []byte {
 	return text
 }
 
-// Held returns the blocks and bytes that dump d of a Log has, by arithmetic.
+// Held returns the numbers of blocks and bytes in dump d of a Log.
 func Held(d, paths int) (blocks, bytes int64) {
 	blocks = int64(paths)*int64(paths+1)/2 + int64(d)
 	return blocks, 16 * blocks
