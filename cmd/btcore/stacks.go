@@ -87,9 +87,7 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 	if why := p.demangler.Why(); why != "" {
 		in.note("%s", why)
 	}
-	for _, n := range in.warnings() {
-		fmt.Fprintf(c.ErrOrStderr(), "btcore: %s\n", n)
-	}
+	in.warn(c)
 	if err == nil && (p.guessed || len(in.notes) > 0 || len(in.Notes()) > 0) {
 		return cli.Exit(cli.Short)
 	}
@@ -155,10 +153,7 @@ const vdsoSize = 64 << 10
 // memory.
 func (p *stackPrinter) load() {
 	p.u.Memory = p.in
-	for _, f := range p.in.files {
-		if !f.loaded {
-			continue
-		}
+	for f := range p.in.loaded {
 		o, err := unwind.Open(f.path)
 		if err != nil {
 			p.in.note("%v", err)

@@ -26,7 +26,7 @@ func (in *input) symbols() (*symbols, error) {
 			continue // the module names it
 		}
 		spec := symbol.FileSpec{Path: f.path}
-		if f.loaded {
+		if f.placed {
 			spec.Load, spec.Addr = symbol.LoadBias, f.bias
 		}
 		c.Files = append(c.Files, spec)
@@ -110,10 +110,7 @@ func (in *input) followsCall() (follows func(pc uint64) (known, follows bool), c
 		bias uint64
 	}
 	var list []object
-	for _, f := range in.files {
-		if !f.loaded {
-			continue
-		}
+	for f := range in.loaded {
 		file, err := symbol.Open(f.path, nil)
 		if err != nil {
 			continue // the error is reported where names are needed
