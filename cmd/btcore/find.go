@@ -8,7 +8,6 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/image"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // knownOwners are names of variables that may hold the list: that of lws's alloc.c, and
@@ -141,12 +140,11 @@ func (in *input) hint() string {
 // code returns the code ranges of the files, and the shift of their offsets. (BT-CODE-3)
 func (in *input) code() (code []codec.Range, shift int) {
 	for f := range in.loaded {
-		file, err := symbol.Open(f.path, nil)
-		if err != nil {
-			continue // the error is reported where names are needed
+		file := f.open()
+		if file == nil {
+			continue
 		}
 		l, err := file.Layout()
-		file.Close()
 		if err != nil {
 			in.note("%v", err)
 		}
@@ -155,9 +153,7 @@ func (in *input) code() (code []codec.Range, shift int) {
 		}
 		shift = min(shift, l.Shift)
 		for _, x := range l.Code {
-			if x.Start += f.bias; in.Word == 32 {
-				x.Start = uint64(uint32(x.Start))
-			}
+			x.Start = in.fit(x.Start + f.bias)
 			code = append(code, x)
 		}
 	}

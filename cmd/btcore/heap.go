@@ -95,9 +95,7 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	if err != nil {
 		return err
 	}
-	var done func()
-	search.FollowsCall, done = in.followsCall()
-	defer done()
+	search.FollowsCall = in.followsCall()
 	profiles, err := o.profiles(in, &search)
 	if err != nil {
 		return err

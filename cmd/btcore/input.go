@@ -40,6 +40,16 @@ type elfFile struct {
 	placed  bool // bias is known
 	buildID string
 	own     bool // named by the user
+	program *symbol.File
+}
+
+// open returns the file without its debug information, or nil: the error is reported where names
+// are needed.
+func (f *elfFile) open() *symbol.File {
+	if f.program == nil {
+		f.program, _ = symbol.Open(f.path, nil)
+	}
+	return f.program
 }
 
 // command completes subcommand c: it adds the flags in own and those of the input,
@@ -54,7 +64,7 @@ func (in *input) command(c *cobra.Command, group string, own *pflag.FlagSet, run
 	own.StringVarP(&in.output, "output", "o", "-", "write to `FILE`")
 	cli.AddFlags(c, group, own)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		defer in.Close()
+		defer in.close()
 		return in.Guard(func() error {
 			if err := in.load(args); err != nil {
 				return err
@@ -63,6 +73,15 @@ func (in *input) command(c *cobra.Command, group string, own *pflag.FlagSet, run
 		})
 	}
 	return c
+}
+
+func (in *input) close() {
+	for i := range in.files {
+		if f := in.files[i].program; f != nil {
+			f.Close()
+		}
+	}
+	in.Close()
 }
 
 // write writes the output of a subcommand.
@@ -84,6 +103,14 @@ func (in *input) readRegs() (regs unwind.Regs, err error) {
 		return regs, cli.Usagef("%s: %w", in.regs, err)
 	}
 	return regs, nil
+}
+
+// fit returns an address modulo the size of the address space.
+func (in *input) fit(addr uint64) uint64 {
+	if in.Word == 32 {
+		return uint64(uint32(addr))
+	}
+	return addr
 }
 
 // class returns the ELF class of the image.

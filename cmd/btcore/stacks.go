@@ -218,10 +218,7 @@ func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 	if f.Module == nil {
 		return []string{p.where(f.PC)}, []string{""}
 	}
-	pc := f.Lookup() - f.Module.Bias
-	if p.in.Word == 32 {
-		pc = uint64(uint32(pc))
-	}
+	pc := p.in.fit(f.Lookup() - f.Module.Bias)
 	if s := p.files[f.Module]; s != nil {
 		list, _ := s.Lookup(nil, pc)
 		for _, x := range list {
