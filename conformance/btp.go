@@ -197,8 +197,8 @@ func (a Answer) Line(op Op, id string) string {
 	return strings.TrimRight("skip "+id+" "+a.Text, " ")
 }
 
-// ParseAnswer reads the line, without its end, that a testee answered to the
-// request for op with this id. An error says what was expected.
+// ParseAnswer reads the answer to the request for op with this id: a line without its end. The
+// error names the expected form.
 func ParseAnswer(line string, op Op, id string) (a Answer, err error) {
 	a.Bit = -1
 	verb, rest, _ := strings.Cut(line, " ")

@@ -328,7 +328,7 @@ func (c *check) sameBlob(got []byte) bool {
 	return string(got) == string(want)
 }
 
-// want describes what is expected.
+// want describes the expected answer.
 func (c *check) want() string {
 	switch {
 	case c.v.Rejects():
@@ -349,8 +349,8 @@ func (c *check) want() string {
 	return c.v.Want.Describe(c.op)
 }
 
-// given returns the words that the vector gives to op: those of its `in:`, or those that it wants of
-// reading. A line may then have 240 characters.
+// given returns the input of op in words: the `in:` of the vector, or the wanted result of reading;
+// the limit of a line is then 240 characters.
 func (v *Vector) given(op Op) string {
 	switch {
 	case v.WordsOf == kinds[op].in:
@@ -363,8 +363,7 @@ func (v *Vector) given(op Op) string {
 	return ""
 }
 
-// written returns what is wrong with the lines that a writer of paths or events wrote, "" if
-// nothing is.
+// written returns the fault in the lines that a writer of paths or events wrote, "" if there is none.
 func (c *check) written(text string) string {
 	if c.op == OpVencode {
 		return sameEvents(c.v.given(c.op), text)

@@ -15,13 +15,13 @@ type Cluster struct {
 	Asked  int    `json:"asked"`  // results that need the clause
 }
 
-// basic are the clauses that a blob's fields need beside those that a vector
+// basic are the clauses that readers of a blob's fields must follow, besides those that a vector
 // names, the most basic first.
 var basic = []string{"BT-FIELD-1", "BT-DEPTH-1", "BT-SIZE-1", "BT-LIT-1", "BT-DELTA-1", "BT-DELTA-2", "BT-DELTA-3",
 	"BT-COUNT-2", "BT-DEPTH-2", "BT-USER-1", "BT-B64-2"}
 
-// needs returns the clauses that an implementation has to follow to answer the
-// vector rightly: those that it names, and those of the fields of its blob.
+// needs returns the clauses that an implementation must follow to pass the vector: those that the
+// vector names, and those of the fields of its blob.
 func (v *Vector) needs(op Op) []string {
 	needed := slices.Clone(v.Clauses)
 	add := func(clause string) {

@@ -122,7 +122,7 @@ func userFields(u *codec.User) (fields []UserField) {
 	return fields
 }
 
-// marksWords lists the frames that carry each mark; size stands for the size's.
+// marksWords lists the frames with each mark, and the word size if the size has the mark.
 func marksWords(s *codec.Stack) string {
 	list := func(bits uint32, size bool) string {
 		var words []string
@@ -270,9 +270,9 @@ func codecSalvage(data []byte, word int) Answer {
 	return Answer{Outcome: OK, Depth: depth, Sized: sized, Value: Value{Size: s.Size, PCs: s.PCs}, Bit: -1}
 }
 
-// codecScan lists the records in a text: the letter of the lead-in, the byte it
-// stands at, and the bytes of the record. A ~b# whose beginning has not the form
-// is no record; of the others, those that cannot be read are. (BT-TEXT-3)
+// codecScan lists the records in a text: the letter of the lead-in, the position of the
+// lead-in in bytes, and the bytes of the record. A ~b# that does not begin like a record is
+// none. A record of another kind that cannot be read is one. (BT-TEXT-3)
 func codecScan(text []byte) Answer {
 	log, err := openText(text)
 	if err != nil {
@@ -363,7 +363,7 @@ func rejectAnswer(err error) Answer {
 	}
 	a := Answer{Outcome: Reject, Reason: string(e.Reason), Bit: e.Off, Text: err.Error()}
 	if e.Field == codec.FieldText {
-		a.Bit = -1 // bit= is of blobs alone
+		a.Bit = -1 // only answers to blobs have bit=
 	}
 	return a
 }

@@ -14,9 +14,9 @@ import (
 type Differs struct {
 	// Kind is bit or byte (other bits or bytes there), insert (bytes that the
 	// control vector lacks), delete (bytes that only the control vector has; positions are
-	// the control vector's), replace (these bytes stand where the control vector has more or
-	// fewer), tail (one is the other cut short), word or reading (the same
-	// bytes, read otherwise), or in (what is encoded has a frame more, or another
+	// in the control vector), replace (bytes in place of more or fewer bytes of the control
+	// vector), tail (one is the beginning of the other), word or reading (the same bytes,
+	// read in another mode), or in (the input of an encoder has one more frame, or another
 	// value in one place).
 	Kind     string
 	From, To int // first and last bit or byte

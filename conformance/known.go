@@ -85,9 +85,9 @@ func (k *KnownFile) expects(id string, op Op, outcome Outcome) bool {
 	return false
 }
 
-// apply marks failures whose every wrong outcome is expected, and returns what
-// is amiss with the file. If the results are partial, entries for what was not
-// asked are left alone.
+// apply marks failures whose every wrong outcome is expected, and returns the entries of the
+// file that are out of date. If the results are partial, it ignores entries for vectors that
+// were not asked.
 func (k *KnownFile) apply(results []Result, partial bool) (stale []string) {
 	used := make([]bool, len(k.entries))
 	asked := make([]bool, len(k.entries))

@@ -107,7 +107,7 @@ func toolAnswer(out string) Answer {
 	return Answer{Outcome: Reject, Bit: -1}
 }
 
-// limited keeps up to most bytes of what is written to it, and calls full once
+// limited keeps the first bytes that are written to it, at most most, and calls full once
 // there are more. (It embeds no bytes.Buffer, whose ReadFrom would have no limit.)
 type limited struct {
 	b    bytes.Buffer

@@ -106,7 +106,8 @@ func noBases(words string) (list []bool) {
 	return list
 }
 
-// mustsOf returns the words without those that are a SHOULD. skip has the dumps whose paths are.
+// mustsOf returns the words that a MUST is about. The paths of a dump are left out if skip is set
+// for the dump.
 func mustsOf(words string, skip []bool) (list []string) {
 	dump := -1
 	for _, word := range strings.Split(words, " ") {

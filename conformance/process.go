@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// startTime is how long a program may take until it says hello; emulators and
+// startTime is the longest time from the start of a program to its hello: emulators and
 // interpreters are slow to start.
 const startTime = 20 * time.Second
 
-// endTime is how long it may take to end once its input or its output has.
+// endTime is the longest time that a program may take to end after its input or output ended.
 const endTime = 2 * time.Second
 
 // Process starts a program that speaks BTP/1. A crash, a hang, or a line that is
@@ -191,7 +191,7 @@ func (p *process) end(patience time.Duration) string {
 	})
 	for range p.lines { // until the reader is done with the pipe, as Wait asks
 	}
-	p.cmd.Wait() // the state says it all
+	p.cmd.Wait() // howEnded reads the state
 	timer.Stop()
 	how := howEnded(p.cmd.ProcessState)
 	p.cmd = nil

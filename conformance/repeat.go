@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Repeat is what a command that repeats a failure has to say: where the vectors
-// are, and how the program was started.
+// Repeat is the part of a command line that repeats a failure: the vectors, and the program to
+// start.
 type Repeat struct {
-	Flags   []string // that change what is asked or how
+	Flags   []string // those that change the requests
 	Vectors []string
 	Testee  []string // program and arguments; none for the codec itself
 }

@@ -43,8 +43,8 @@ const (
 // written, simple ones first, then in shuffled order once more and with other spill bits.
 // A vector on which it crashes, hangs or breaks the protocol is not asked again.
 //
-// An error says that the implementation could not be asked, or that ctx is done. A wrong
-// answer is no error.
+// Run returns an error if the implementation cannot be asked, or if ctx is done. A wrong answer is
+// no error.
 func Run(ctx context.Context, set *Set, start Starter, o Options) (*Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -212,7 +212,7 @@ func (r *run) work(ctx context.Context, w *worker) error {
 			}
 			answers, err := w.testee.Ask(requests)
 			if cause := context.Cause(ctx); cause != nil {
-				return cause // the error of a process that was killed says nothing
+				return cause // err is only that of a killed process
 			}
 			if err == nil && len(answers) == 0 {
 				err = errors.New("testee: no answer and no error")

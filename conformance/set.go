@@ -74,8 +74,8 @@ func (s *Set) ControlOf(v *Vector) *Vector {
 	return s.byID[v.Control]
 }
 
-// Select keeps the vectors whose ID matches one of the globs, in which * stands
-// for any characters; with no glob, all.
+// Select keeps the vectors whose ID matches one of the globs, in which * matches
+// any characters; without globs, all vectors.
 func (s *Set) Select(globs ...string) *Set {
 	if len(globs) == 0 {
 		return s

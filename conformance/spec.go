@@ -28,11 +28,8 @@ type Must struct {
 	vector bool   // vectors can show it
 }
 
-// NeedsVectors reports whether vectors can show the requirement.
-func (m Must) NeedsVectors() bool { return m.vector }
-
-// Musts returns the requirements of the clause. An error says that a MUST has no number of its own
-// though there are several.
+// Musts returns the requirements of the clause. It returns an error if there are several and one
+// has no number of its own.
 func (c Clause) Musts() (musts []Must, err error) {
 	all := wordMust.FindAllStringSubmatch(c.Text, -1)
 	seen := map[string]bool{}
@@ -78,12 +75,6 @@ type Clause struct {
 	Row  int    // line of SPEC.md
 
 	paragraphs []string // its words by paragraph and item of a list
-}
-
-// NeedsVectors reports whether the clause has a MUST that vectors can show.
-func (c Clause) NeedsVectors() bool {
-	musts, _ := c.Musts()
-	return slices.ContainsFunc(musts, func(m Must) bool { return m.vector })
 }
 
 // listItem begins an item of a list.

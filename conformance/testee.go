@@ -18,8 +18,8 @@ type Hello struct {
 	word32        bool            // it reads at word 32 alone
 }
 
-// only32 reports whether the testee reads 32-bit words alone: all that it
-// encodes as are, or it is known to be.
+// only32 reports whether the testee reads only 32-bit words: all its machines have such words, or
+// it is known to do so.
 func (h Hello) only32() bool {
 	for _, m := range h.Machines {
 		if m.Word() == 64 {
@@ -29,7 +29,7 @@ func (h Hello) only32() bool {
 	return h.word32 || len(h.Machines) > 0
 }
 
-// Offers reports whether the testee does what is asked.
+// Offers reports whether the testee answers requests like r.
 func (h Hello) Offers(r Request) bool {
 	switch {
 	case !slices.Contains(h.Ops, r.Op):
@@ -52,7 +52,7 @@ type Request struct {
 	Lenient bool   // of mline
 	In      *Value // of encoding and format
 	Event   bool   // of format: Data is the blob of an event
-	Words   string // of format a header; of pencode, vencode, name, offsets, addresses what they are given
+	Words   string // of format a header; of pencode, vencode, name, offsets, addresses their input
 	Machine codec.Machine
 	Search  codec.Search
 }
@@ -68,9 +68,9 @@ func (r Request) word() int {
 // Testee is an implementation under test.
 type Testee interface {
 	Hello() Hello
-	// Ask answers requests in their order, one Answer each: all of them, or, where
-	// one crashes, hangs or breaks the protocol, those up to it. An error says that
-	// the testee could not be asked at all, as when its program does not start again.
+	// Ask answers requests in their order, with one Answer each. If the testee crashes, hangs
+	// or breaks the protocol, the answer to this request is the last. Ask returns an error if
+	// the testee cannot be asked at all, as when its program does not start again.
 	Ask(requests []Request) ([]Answer, error)
 	Close() error
 }

@@ -126,9 +126,8 @@ func (v *Vector) validateOp(op Op) error {
 	return need(v.Want != nil, "want")
 }
 
-// validateLow holds what is wanted of decoding to what was given to the encoder:
-// the low 31 bits of every value survive, on 32-bit machines all of them.
-// (BT-LOSS-1)
+// validateLow compares the wanted result of decoding with the input of the encoder: the low 31
+// bits of every value must be the same, on 32-bit machines all bits. (BT-LOSS-1)
 func (v *Vector) validateLow() error {
 	if v.In == nil || !v.Has(OpDecode) && !v.Has(OpUser) || v.Want.Outcome != OK {
 		return nil

@@ -17,9 +17,9 @@ import (
 // Width is how many columns output for people takes at most.
 const Width = 80
 
-// Explain returns all about a failure: what was wanted and what came, the sentence of the
-// clause, the bits by field with a caret at the first difference, and the command that
-// repeats it. Lines are without line ends.
+// Explain describes a failure: the wanted and the actual answer, the sentence of the clause, the
+// bits by field with a caret at the first difference, and the command that repeats it. Lines are
+// without line ends.
 func Explain(r *conformance.Result) []string {
 	f := r.Failure
 	head := fmt.Sprintf("%s %s, %s:%d", r.ID, r.Op, r.File, r.Row)
@@ -155,7 +155,7 @@ func cut(data []byte) reading {
 	return r
 }
 
-// draw draws what was asked, or for encoding what was to come.
+// draw draws the input of the request; for encoding, the expected blob.
 func draw(f *conformance.Failure, r *conformance.Result) []string {
 	v := r.Vector
 	switch r.Op {

@@ -25,15 +25,14 @@ func cellText(c *interop.MatrixCell, stale bool) string {
 	return "ok"
 }
 
-// column is decoders of which the table says the same.
+// column is a column of the table: decoders with the same cells.
 type column struct {
 	names []string
 	texts []string // a row each
 }
 
-// Matrix draws the matrix: encoders down, decoders across, those that come
-// to the same in one column. It returns how many cells are without a
-// recording or have an old one.
+// Matrix draws the matrix: a row for each encoder, a column for each group of decoders with the
+// same results. It returns the number of cells whose recording is missing or out of date.
 func Matrix(w io.Writer, encoders []interop.MatrixEncoder, decoders []*interop.MatrixDecoder, colour bool) (gaps int, err error) {
 	var columns []column
 	for _, d := range decoders {

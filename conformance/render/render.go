@@ -110,8 +110,8 @@ func Failure(w io.Writer, res *conformance.Result, colour bool) error {
 	return err
 }
 
-// Summary writes what follows the failures in a table: warnings, what is wrong with the
-// file of known failures, and one line with the counts. It writes counts by group and
+// Summary writes the end of a report in format table: warnings, entries of the file of known
+// failures that are out of date, and one line with the counts. It writes counts by group and
 // operation if something failed, or if verbose is set.
 func Summary(out io.Writer, r *conformance.Report, colour, verbose bool) error {
 	w := &stickyWriter{w: out}
@@ -172,7 +172,7 @@ func countsText(r *conformance.Report, colour bool) string {
 	return text + "; " + strings.Join(notes, ", ")
 }
 
-// clusterText is the line that says what most failures have in common.
+// clusterText returns a line on the clauses that most failures have in common.
 func clusterText(r *conformance.Report) string {
 	text := ""
 	for i, c := range r.Clusters {
