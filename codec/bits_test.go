@@ -8,8 +8,8 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// blobOf makes a blob of bits as SPEC.md draws them. A dot is a spill bit with the
-// value spill. It adds padding and length.
+// blobOf returns the blob of bits in the notation of SPEC.md. A dot stands for a spill bit
+// of value spill. blobOf adds padding and length.
 func blobOf(t testing.TB, bits string, spill byte) []byte {
 	t.Helper()
 	var blob []byte
@@ -28,7 +28,7 @@ func blobOf(t testing.TB, bits string, spill byte) []byte {
 		case '.':
 			bit = spill
 		default:
-			t.Fatalf("bits %q: %q is none of 0, 1, dot and blank", bits, c)
+			t.Fatalf("bits %q: %q is not 0, 1, a dot or a space", bits, c)
 		}
 		blob[n/8] |= bit << (7 - n%8)
 		n++
@@ -48,7 +48,7 @@ func wantStack(t *testing.T, got, want *codec.Stack) {
 	}
 }
 
-// wantError fails the test unless err is an *Error with this reason, place and clause.
+// wantError fails the test unless err is an *Error with this reason, offset and clause.
 func wantError(t *testing.T, err error, reason codec.Reason, off int, clause string) {
 	t.Helper()
 	e, ok := err.(*codec.Error)

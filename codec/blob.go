@@ -24,9 +24,9 @@ const (
 // bits, with its padding and its two length bytes. (BT-BLOB-1)
 func BlobLen(bits int) int { return (bits+7)/8 + lengthBytes }
 
-// BlobAtEnd returns the blob that ends with the last byte of mem. In memory, lws has a
-// pointer to the end of a blob, and finds the start by the length in the last two
-// bytes. The result is a subslice of mem. (BT-BLOB-3)
+// BlobAtEnd returns the blob that ends with the last byte of mem, as a subslice of mem. In
+// memory, lws stores a pointer to the end of a blob, and finds its start by the length in the
+// last two bytes. (BT-BLOB-3)
 func BlobAtEnd(mem []byte) ([]byte, error) {
 	if len(mem) < lengthBytes {
 		return nil, bitError(0, FieldLength, -1, ReasonShort,

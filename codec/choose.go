@@ -5,7 +5,7 @@ import "math/bits"
 // maxBack is how far back a base can be. (BT-DELTA-2)
 const maxBack = 1 << backWidth
 
-// encoding holds the values of a blob as they will be written: one for each frame, then
+// encoding holds the values of a blob in the order of writing: one for each frame, then
 // the size.
 //
 // Most of the encoder's time goes into choosing them. The code has no branches that
@@ -37,8 +37,8 @@ func (f *encoding) choose(s *Stack, m Machine, search Search) {
 		d := v - pcs[base] - 1
 		below := uint64(int64(d) >> 63) // all ones if the frame is not above its base, else 0
 		delta := (d ^ below) + 1 + below
-		// literal is v without as many low bits as a delta must save: 4 in search lws.
-		// first is the lowest index that a base can have.
+		// literal is v shifted right by the number of bits that a delta must save: 4 in
+		// search lws. first is the lowest index that a base may have.
 		literal, first := v>>4, 1
 		if search != SearchLws {
 			literal, first = v>>(deltaLead-literalLead-v>>63), 0
@@ -111,7 +111,7 @@ func (f *encoding) nearestApart(pcs []uint64, modular bool) {
 			at ^= (at ^ uint64(from+i)) & -less
 		}
 		if best>>63 != 0 && !modular {
-			at = 0 // a delta of 64 bits is never taken; to search lws, base 0 means a literal
+			at = 0 // a delta of 64 bits is never chosen; in search lws, base 0 means a literal
 		}
 		f.base[n&(MaxDepth-1)] = uint8(at)
 	}

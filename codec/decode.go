@@ -24,7 +24,7 @@ func checkWord(word int) uint {
 	return uint(word)
 }
 
-// decode is DecodeWord, and returns the position of the bit after the size.
+// decode is DecodeWord that also returns the position of the bit after the size.
 func decode(s *Stack, blob []byte, word uint) (pos int, err error) {
 	if len(blob) < MinBlob || int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:])) != len(blob) {
 		if err := checkLength(blob); err != nil {
@@ -51,9 +51,9 @@ func (s *Stack) readOrReject(b []byte, end, depth int, word uint) (pos int, err 
 	return pos, nil
 }
 
-// resolveDepth returns the depth of a blob whose depth field is 0: an empty stack and a
-// stack of 32 frames are both written so, and the bits that follow distinguish them. It
-// uses s as scratch space. (BT-DEPTH-2)
+// resolveDepth returns the depth of a blob whose depth field is 0. Such a blob is an empty
+// stack or a stack of 32 frames; the bits after the field distinguish them. resolveDepth uses
+// s as scratch space. (BT-DEPTH-2)
 func resolveDepth(s *Stack, b []byte, end int, word uint) int {
 	pos := s.read(b, end, 0, word)
 	if pos >= 0 && end-pos < 8 {
@@ -78,8 +78,8 @@ func (s *Stack) Reset() {
 func fullCount(c uint) uint { return (c-1)&63 + 1 }
 
 // read decodes depth frames and the size from b, whose bits end at end. It returns the
-// position of the bit after the size, or -1 if there was a fault; diagnose then finds
-// which.
+// position of the bit after the size, or -1 if b is malformed; diagnose then finds the
+// fault.
 func (s *Stack) read(b []byte, end, depth int, word uint) (pos int) {
 	pos = s.frames(b, depth)
 	if pos < 0 || pos > end {

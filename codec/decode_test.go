@@ -167,7 +167,7 @@ func TestDecodeRejects(t *testing.T) {
 			s := readmeStack()
 			wantError(t, codec.Decode(s, tt.blob), tt.reason, tt.off, tt.clause)
 			if len(s.PCs) != 0 || s.Size != 0 {
-				t.Errorf("values beside the error: %v", s)
+				t.Errorf("values returned with the error: %v", s)
 			}
 		})
 	}
@@ -328,8 +328,8 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A blob that has 32 frames at word 64 and none at word 32: fields and frames agree at
-// either word.
+// A blob with 32 frames at word 64 and none at word 32: at either word, AppendFieldsWord
+// and DecodeWord find the same frames.
 func TestFieldsAtBothWords(t *testing.T) {
 	blob, err := codec.ParseLine(nil, []byte("~m#AL39VVVUAABe/qqqqgIigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoiHQAAHE="))
 	if err != nil {

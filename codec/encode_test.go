@@ -71,7 +71,8 @@ func TestAppendBlob(t *testing.T) {
 	}
 }
 
-// climb returns a stack in which each address is nearer to the next than to 0 by 5 bits.
+// climb returns MaxDepth addresses, from base up, step apart. The tests choose step so that a
+// delta has 5 bits less than a literal.
 func climb(base, step uint64) []uint64 {
 	pcs := make([]uint64, codec.MaxDepth)
 	for n := range pcs {

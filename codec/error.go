@@ -7,7 +7,7 @@ type Reason string
 
 const (
 	ReasonLeadIn      Reason = "lead-in"      // a record line without its lead-in, ~m# or ~b#
-	ReasonBase64      Reason = "base64"       // not base64 by the strict or lenient rules, whichever was called
+	ReasonBase64      Reason = "base64"       // not base64 by the rules of the function called, strict or lenient
 	ReasonDecodedLine Reason = "decoded-line" // a malformed ~b# line
 	ReasonShort       Reason = "short"        // too few bytes for a length field
 	ReasonEmpty       Reason = "empty"        // length 0: lws had no space for the metadata
@@ -23,10 +23,10 @@ const (
 	ReasonUnit   Reason = "unit"   // a unit of addresses over 12
 	ReasonNumber Reason = "number" // a number not in its shortest form, or of 2^64 or more
 	ReasonHash   Reason = "hash"   // a name of more than 32 bits
-	ReasonDrop   Reason = "drop"   // an entry leaves out frames that the previous one does not have
+	ReasonDrop   Reason = "drop"   // an entry drops more frames than the previous entry has
 	ReasonDepth  Reason = "depth"  // a call path of more than 1,024 frames
 	ReasonFrame  Reason = "frame"  // a code offset below 0, or of 2^27 or more
-	ReasonIndex  Reason = "index"  // a call path that the ~v# line does not have
+	ReasonIndex  Reason = "index"  // an index of a call path that the ~v# line has not named
 	ReasonAge    Reason = "age"    // a block before the first one of the boot
 
 	ReasonFrames Reason = "frames" // an encoder refuses more than MaxDepth frames
@@ -65,7 +65,7 @@ type Error struct {
 	Frame  int    // frame of the field, -1 if none
 	Clause string // violated clause of SPEC.md
 	Reason Reason
-	Detail string // what was found and what was expected, for people
+	Detail string // the value found and the value expected, for people
 }
 
 // Error returns place, field, expectation, reason and clause in one line.
@@ -84,8 +84,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %d, %s: %s [%s, %s]", unit, e.Off, field, e.Detail, e.Reason, e.Clause)
 }
 
-// clauseOf returns the clause that a reason enforces by default; some callers set a
-// more specific one.
+// clauseOf returns the default clause of a reason. Some callers set a more specific
+// clause.
 func clauseOf(r Reason) string {
 	switch r {
 	case ReasonLeadIn:

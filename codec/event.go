@@ -18,12 +18,12 @@ func ParseEventLine(dst, line []byte) ([]byte, error) {
 	return parseLine(dst, line, LeadInEvent, "BT-EVT-1")
 }
 
-// AppendEvent appends the blob of an event: a blob as of [AppendBlobUser], with the
-// required user fields. From a stack of 32 frames it drops the outermost.
+// AppendEvent appends the blob of an event. It is like [AppendBlobUser], but checks that u
+// has the required fields, and drops the outermost frame of a stack of 32 frames.
 //
 // It returns an error if u lacks TagEvent or TagAddress, if the value of TagEvent is
-// not one that SPEC.md defines (BT-EVT-4), or if TagOldAddress is missing from
-// EventMoved or present in any other event. On an [*Error], it returns dst unchanged.
+// undefined (BT-EVT-4), or if TagOldAddress is missing from EventMoved or present in
+// any other event. On an [*Error], it returns dst unchanged.
 // (BT-EVT-2, BT-EVT-3)
 func AppendEvent(dst []byte, s *Stack, u *User, m Machine, search Search) ([]byte, error) {
 	if err := s.fits(m); err != nil {

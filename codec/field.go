@@ -18,7 +18,7 @@ const (
 	FieldDelta                      // value of a delta
 	FieldSizeCount                  // significant bits of the size
 	FieldSize                       // bytes requested
-	FieldUser                       // bits after the size: padding, or a user's bits
+	FieldUser                       // bits after the size: padding, or user bits
 	FieldLength                     // length of the blob in bytes
 	FieldText                       // not a bit field: a position in a line of text
 )

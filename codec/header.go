@@ -17,7 +17,7 @@ const (
 	VerbEnd    = "end"    // closes a dump
 	VerbTotal  = "total"  // totals since the recording began
 	VerbLost   = "lost"   // the recorder dropped events here
-	VerbHeap   = "heap"   // what the allocator says about its heap
+	VerbHeap   = "heap"   // sizes that the allocator reports for its heap
 	VerbThread = "thread" // names a thread
 )
 
@@ -71,8 +71,8 @@ func mayNumber(verb string) bool {
 	return true
 }
 
-// numberFault returns an expectation that the first value of a key does not meet, "" if
-// there is none. It does not depend on the verb. (BT-HEAD-2)
+// numberFault returns the form that the key requires if value does not have that form, else
+// "". The form does not depend on the verb. (BT-HEAD-2)
 func numberFault(key, value string) (expected string) {
 	switch key {
 	case "t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak",
@@ -107,8 +107,8 @@ type Range struct {
 	Length uint64 // in bytes, at least 1; Start + Length is at most 2^64
 }
 
-// ParseRanges reads ranges as the keys code and heap have them: START+LENGTH in
-// hexadecimal, with commas between. ok is false if value has another form. (BT-HEAD-6)
+// ParseRanges parses the value of the keys code and heap: ranges START+LENGTH in
+// hexadecimal, separated by commas. ok is false if value has another form. (BT-HEAD-6)
 func ParseRanges(value string) (ranges []Range, ok bool) {
 	text := []byte(value)
 	for pos := 0; ; pos++ {
@@ -129,7 +129,7 @@ func ParseRanges(value string) (ranges []Range, ok bool) {
 	}
 }
 
-// FormatRanges returns ranges as the keys code and heap have them. (BT-HEAD-6)
+// FormatRanges returns ranges in the form of the keys code and heap. (BT-HEAD-6)
 func FormatRanges(ranges []Range) string {
 	var text []byte
 	for i, r := range ranges {
@@ -143,10 +143,10 @@ func FormatRanges(ranges []Range) string {
 }
 
 // AppendHeader appends the ~h# line of h, without a line end, and returns the extended
-// slice. It returns dst unchanged and an [*Error] for what [ParseHeader] rejects: a
-// verb or key that is not one or more lower-case letters, a number that is missing or
-// that the verb cannot have, and a value that must be a number but is not. It does not
-// normalize values: leading zeros remain. (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
+// slice. It returns dst unchanged and an [*Error] for a header that [ParseHeader]
+// rejects: a verb or key that is not one or more lower-case letters, a missing number, a
+// number after a verb that takes none, or a value that must be a number but is not. It
+// does not normalize values: leading zeros remain. (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
 func AppendHeader(dst []byte, h *Header) ([]byte, error) {
 	if expected := h.fault(); expected != "" {
 		return dst, textError(-1, ReasonHeaderLine, "BT-HEAD-1", "%s", expected)
@@ -169,7 +169,7 @@ func AppendHeader(dst []byte, h *Header) ([]byte, error) {
 	return dst, nil
 }
 
-// fault returns why a header cannot be written, "" if it can.
+// fault returns the reason why a header cannot be written, or "".
 func (h *Header) fault() (expected string) {
 	word := func(s string) bool { return s != "" && wordEnd([]byte(s), 0) == len(s) }
 	switch {
@@ -229,10 +229,10 @@ func wordEnd(line []byte, pos int) int {
 	return pos
 }
 
-// ParseHeader reads a ~h# line into h: verb, number and keys, separated by one space
-// each. Spaces, tabs and line ends may follow. All keys are kept in their order, also
-// repeated and unknown ones; unknown verbs are accepted. h does not refer to line. On
-// an [*Error], h is empty. (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
+// ParseHeader reads a ~h# line into h: verb, number and keys, separated by single
+// spaces. Spaces, tabs and line ends may follow. It keeps all keys in order, including
+// repeated and unknown keys, and accepts unknown verbs. h does not refer to line. On an
+// [*Error], h is empty. (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
 func ParseHeader(h *Header, line []byte) error {
 	*h = Header{Keys: h.Keys[:0]}
 	if !bytes.HasPrefix(line, []byte(LeadInHeader)) {
@@ -246,7 +246,7 @@ func ParseHeader(h *Header, line []byte) error {
 	return nil
 }
 
-// parse reads a line without trailing spaces. If it is malformed, parse returns the
+// parse reads a line without trailing spaces. If the line is malformed, parse returns the
 // position of the fault and what was expected there, else "".
 func (h *Header) parse(line []byte) (pos int, expected string) {
 	pos = min(len(LeadInHeader), len(line))

@@ -5,8 +5,8 @@ import (
 )
 
 // Machine is the kind of machine that an encoder runs on: its word size, and the result
-// of a shift by a negative count or by more than 30 bits in its compiled code. lws
-// relies on such shifts, which C leaves undefined. (BT-MACH-1)
+// of a shift by a negative count or by more than 30 bits in its compiled code. The encoder
+// of lws contains such shifts, whose result C leaves undefined. (BT-MACH-1)
 //
 //	        field of 47 bits, most significant first          spill
 //	exact   b46 … b32 │ b31 │ b30 … b0                          0
@@ -57,9 +57,9 @@ func ParseMachine(name string) (Machine, error) {
 	return 0, fmt.Errorf("machine %q is none of exact32, exact64, wrap32, wrap64, zero32, zero64", name)
 }
 
-// Wire returns the value that the encoder of the machine writes for v, in a field as
-// wide as v: v itself, or v with its upper bits lost. The low 31 bits are always those
-// of v. v must fit the machine's word. (BT-MACH-2, BT-MACH-3)
+// Wire returns the value that the encoder of the machine writes for v in a field as wide
+// as v: v itself, or v without its upper bits. The low 31 bits are always correct. v must
+// fit the machine's word. (BT-MACH-2, BT-MACH-3)
 func (m Machine) Wire(v uint64) uint64 {
 	wire, _ := m.loss().wire(v, significant(v))
 	return wire

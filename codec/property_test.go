@@ -44,7 +44,7 @@ func decode(t *rapid.T, blob []byte, word int) codec.Stack {
 	return s
 }
 
-// spills returns the positions of the spill bits of a blob, by the naive codec.
+// spills returns the positions of the spill bits of a blob, found by the naive codec.
 func spills(t *rapid.T, blob []byte) []int {
 	s, rejected := naive.Decode(blob, 64)
 	if rejected != nil {
@@ -251,7 +251,7 @@ func TestEveryTruncation(t *testing.T) {
 				continue // random bits that look complete
 			}
 			if err == nil {
-				t.Fatalf("%d bytes of %d are salvaged without a word", n, len(e.blob))
+				t.Fatalf("%d bytes of %d are salvaged without an error", n, len(e.blob))
 			}
 			if len(s.PCs) > len(whole.PCs) || !slices.Equal(s.PCs, whole.PCs[:len(s.PCs)]) {
 				t.Fatalf("%d bytes of %d: salvaged %x of %x", n, len(e.blob), s.PCs, whole.PCs)
@@ -303,8 +303,8 @@ func TestSpillBitsNeverMatter(t *testing.T) {
 	})
 }
 
-// At word 32, a blob decodes to its stack at word 64, modulo 2^32, or a count is over
-// 32. (BT-DELTA-6, BT-COUNT-4)
+// At word 32, a blob decodes to the values of word 64 modulo 2^32, or is rejected because
+// a count is over 32. (BT-DELTA-6, BT-COUNT-4)
 func TestWord32IsModulo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blob := smallCounts(t)
@@ -409,7 +409,7 @@ func TestFaultsAreRejected(t *testing.T) {
 					t.Fatalf("%v %x (%s): %v, want %s", f.Input, f.Bytes, f.Changed, err, reason)
 				}
 				if f.Input == gen.Blob && (len(s.PCs) != 0 || s.Size != 0) {
-					t.Fatalf("beside the rejection there is %x", s.PCs)
+					t.Fatalf("frames returned with the rejection: %x", s.PCs)
 				}
 			})
 		})

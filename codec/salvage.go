@@ -2,16 +2,16 @@ package codec
 
 import "bytes"
 
-// Salvage decodes the trustworthy part of a blob whose end was cut off, as the dump of
-// lws cuts long blobs. It sets s.PCs to the complete frames. It returns the depth that
+// Salvage decodes the trustworthy part of a blob whose end was cut off; the dump of lws
+// truncates long blobs. It sets s.PCs to the complete frames. It returns the depth that
 // the blob announces, whether the size is complete, and the error for which [Decode]
 // rejects the blob, nil if Decode accepts it.
 //
-// Only a truncated blob is salvaged. If the length of the blob is right and Decode
-// rejects it, or its bits contradict each other, the blob was damaged in another way,
-// no frame can be trusted, and s is empty. s is also empty if a truncated blob has a
-// depth field of 0: such a blob may be a stack of 32 frames, or an empty stack with
-// user bits. (BT-SALV-1, BT-SALV-2)
+// Only a truncated blob is salvaged. If Decode rejects a blob with the right length, or the
+// bits contradict each other, the blob was damaged in another way: no frame can be
+// trusted, and s is empty. s is also empty if the depth field of a truncated blob is 0:
+// such a blob may be a stack of 32 frames, or an empty stack with user bits. (BT-SALV-1,
+// BT-SALV-2)
 func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
 	return SalvageWord(s, blob, 64)
 }

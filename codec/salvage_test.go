@@ -74,8 +74,8 @@ func TestSalvageNothing(t *testing.T) {
 
 // A truncated frame does not change the marks of the frames before it.
 func TestSalvageKeepsMarks(t *testing.T) {
-	// a literal that lost its upper bits, and a delta truncated in its back field,
-	// whose remaining bits refer to before frame 0
+	// A literal that lost its upper bits, and a delta truncated in its back field. The
+	// remaining bits of that field refer to a base before frame 0.
 	hurt := "101" + "1" + strings.Repeat("0", 28) + "101"
 	cut := blobOf(t, "00011. 0. 100011. "+hurt+". 1. 111.", 0)[:7]
 	var s codec.Stack

@@ -16,10 +16,10 @@ type Stack struct {
 	Marks Marks
 }
 
-// Marks are the loss flags of a decoded stack: they report which values may come from
-// an encoder that loses bits. Bit n of each word is for frame n. A value in a field
-// wider than 32 bits comes either from an exact encoder, or from an encoder that kept
-// only the low 31 bits. (BT-LOSS-2)
+// Marks are the loss flags of a decoded stack. They identify values that may have lost
+// their upper bits in the encoder. Bit n of each word is the flag of frame n. A value in a
+// field wider than 32 bits comes either from an exact encoder, or from an encoder that
+// kept only the low 31 bits. (BT-LOSS-2)
 type Marks struct {
 	// Wide: the frame's own field (literal or delta) has a count over 32.
 	Wide uint32

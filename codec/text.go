@@ -193,9 +193,9 @@ func hexDigits(v uint32) uint64 {
 	return x + 0x3030303030303030 + letters*('a'-'0'-10)
 }
 
-// ParseDecoded reads a ~b# line into s. It accepts what [AppendDecoded] writes,
-// followed by spaces, tabs and line ends, as the tool of lws writes some. On an
-// [*Error], s is empty. (BT-TEXT-2)
+// ParseDecoded reads a ~b# line into s. It accepts a line in the form of [AppendDecoded],
+// followed by any spaces, tabs and line ends; the tool of lws writes a trailing space. On
+// an [*Error], s is empty. (BT-TEXT-2)
 func ParseDecoded(s *Stack, line []byte) error {
 	s.Reset()
 	if !bytes.HasPrefix(line, []byte(LeadInDecoded)) {

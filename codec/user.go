@@ -39,8 +39,8 @@ func (t Tag) String() string {
 	return fmt.Sprintf("tag(%d)", uint8(t))
 }
 
-// User holds the user fields of a blob: the properties of an allocation that a
-// recording has beside its stack and size. The zero User has none. (BT-UF-1)
+// User holds the user fields of a blob: properties of an allocation other than its stack
+// and size. The zero User has no fields. (BT-UF-1)
 //
 //	┌────────┬─────────┬─────────┬───
 //	│ tag    │ count   │ value   │ next tag …, 0 or the end of the bits
@@ -71,8 +71,8 @@ func (u *User) Get(t Tag) (v uint64, ok bool) {
 // Reset removes all fields.
 func (u *User) Reset() { *u = User{} }
 
-// write writes the fields in the order of their tags. It writes no end tag: padding
-// ends the list, with at least 4 zero bits or too few bits for a tag. (BT-UF-1,
+// write writes the fields in the order of their tags. It writes no end tag, because the
+// padding ends the list: it has at least 4 zero bits, or too few bits for a tag. (BT-UF-1,
 // BT-UF-2)
 func (u *User) write(buf *buffer, w bitWriter) bitWriter {
 	for t := tagEnd + 1; t < tagsUsed; t++ {
@@ -141,8 +141,8 @@ func AppendBlobUser(dst []byte, s *Stack, u *User, m Machine, search Search) ([]
 	return append(dst, byte(n>>8), byte(n)), nil
 }
 
-// DecodeUser is like [DecodeWord], and reads the user bits as user fields into u, as in
-// a dump opened with u=1. The user fields do not affect how a depth field of 0 is read.
+// DecodeUser is like [DecodeWord], but also reads the user bits into u, as user fields.
+// Use it in a dump opened with u=1. The user fields do not affect how a depth field of 0 is read.
 // On an [*Error], s and u are empty. (BT-UF-1, BT-UF-2, BT-DEPTH-2)
 func DecodeUser(s *Stack, u *User, blob []byte, word int) error {
 	u.Reset()

@@ -255,7 +255,7 @@ func TestHeader(t *testing.T) {
 		t.Errorf("n is %d, %v", n, ok)
 	}
 	if _, ok := h.Uint("why"); ok {
-		t.Error("a key that is not there has a value")
+		t.Error("a missing key has a value")
 	}
 }
 

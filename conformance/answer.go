@@ -27,12 +27,12 @@ type Answer struct {
 	Depth   int    // salvage: frames that the blob announces
 	Sized   bool   // salvage: the size is complete
 	Data    []byte // encode, format, pencode, vencode
-	Bits    int    // bare-encode: how many bits of Data count
-	Words   string // bare, marks, scan, hline, log, pline, dumps and others: the answer behind its verb
+	Bits    int    // bare-encode: number of valid bits in Data
+	Words   string // bare, marks, scan, hline, log, pline, dumps and others: the answer after its verb
 	Reason  string // of a rejection; "" if none was given
-	Bit     int    // of a rejection: where; -1 if not said
-	Signal  string // of a crash: SIGSEGV, or EXIT-3 where it ended by itself
-	Text    string // any further words: of a rejection, a skip, a broken line
+	Bit     int    // of a rejection: bit=, or -1 if not given
+	Signal  string // of a crash: signal, such as SIGSEGV, or EXIT-3 if the program exited
+	Text    string // further words of a rejection, a skip or a protocol violation
 }
 
 // Describe returns the answer to op in the words of `want:`.
@@ -78,19 +78,19 @@ func (a Answer) Describe(op Op) string {
 	return string(a.Outcome)
 }
 
-// Trouble reports whether the implementation crashed, hung or broke the protocol.
+// Trouble reports whether the implementation crashed, hung or violated the protocol.
 func (a Answer) Trouble() bool {
 	return a.Outcome == Crash || a.Outcome == Hang || a.Outcome == Protocol
 }
 
-// same reports whether two answers to one request are one answer.
+// same reports whether two answers to one request are equal.
 func (a Answer) same(b Answer) bool {
 	return a.Outcome == b.Outcome && a.Value.Equal(b.Value) && a.Depth == b.Depth && a.Sized == b.Sized &&
 		a.Words == b.Words && string(a.Data) == string(b.Data) && a.Bits == b.Bits && a.Reason == b.Reason && a.Signal == b.Signal
 }
 
-// parseWant reads the value of `want:`; evidence may also say that an
-// implementation crashed, hung or does not do such.
+// parseWant reads the value of `want:`. If evidence is true, it also accepts crash, hang and
+// skip.
 func parseWant(text string, evidence bool) (Answer, error) {
 	word, rest, _ := strings.Cut(text, " ")
 	a := Answer{Outcome: Outcome(word), Bit: -1}
@@ -122,12 +122,12 @@ func parseWant(text string, evidence bool) (Answer, error) {
 		"found, head, records, paths, events, dumps, name, offsets or addresses and words", clip(text))
 }
 
-// answersWords reports whether the answer with this verb is kept as words.
+// answersWords reports whether the answer with this verb is stored as words.
 func answersWords(verb string) bool {
 	return slices.ContainsFunc(Ops(), func(op Op) bool { return kinds[op].words && kinds[op].answer == verb })
 }
 
-// part is a salvaged stack in words.
+// part returns a salvaged stack in words.
 func (a Answer) part() string {
 	size := "-"
 	if a.Sized {
@@ -136,7 +136,7 @@ func (a Answer) part() string {
 	return fmt.Sprintf("depth=%d size=%s pcs=%s", a.Depth, size, formatPCs(a.Value.PCs))
 }
 
-// parsePart reads "depth=N size=N pcs=LIST", where size is - if it was cut.
+// parsePart reads "depth=N size=N pcs=LIST". The size is - if it was cut off.
 func (a *Answer) parsePart(text string) (err error) {
 	a.Outcome = OK
 	words := strings.Split(text, " ")
@@ -161,7 +161,7 @@ func (a *Answer) parsePart(text string) (err error) {
 	return err
 }
 
-// wantText returns the answer as parseWant reads it.
+// wantText returns the answer in the form that parseWant reads.
 func (a Answer) wantText(op Op) string {
 	switch a.Outcome {
 	case Reject:

@@ -7,15 +7,15 @@ import (
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// BitText is a blob written out in `bits:` lines: fields that end in a spill
-// bit, and after the last of them padding or user bits.
+// BitText is a blob written as `bits:` lines: fields that end in a spill bit, followed by
+// padding or user bits.
 type BitText struct {
 	Bits   []byte // 0 or 1 each; spill bits 0
 	Spills []int  // positions of spill bits
 	Lines  []string
 }
 
-// add reads one more line: 0, 1, '.' for a spill bit, spaces anywhere.
+// add reads another line: 0, 1, '.' for a spill bit, and spaces anywhere.
 func (t *BitText) add(line string) error {
 	for i, c := range []byte(line) {
 		switch c {
@@ -36,7 +36,7 @@ func (t *BitText) add(line string) error {
 	return nil
 }
 
-// Blob returns the bits, padded, and their length.
+// Blob returns the padded bits, followed by the length field.
 func (t *BitText) Blob() []byte {
 	blob := bitstring.Pack(t.Bits)
 	n := len(blob) + 2

@@ -10,8 +10,8 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// BTP/1, the protocol between the runner and a testee: lines of words with one
-// space between. README.md has all of it.
+// This file implements BTP/1, the protocol between the runner and a testee: lines of words
+// separated by single spaces. README.md describes it.
 
 const helloRequest = "hello btp=1"
 
@@ -48,8 +48,8 @@ func (r Request) Line(id string) string {
 	return out
 }
 
-// parseRequest reads a request line, but for hello and quit. ok is false if the
-// operation is none that BTP/1 has, which a testee may well be asked.
+// parseRequest reads a request line other than hello and quit. ok is false if the operation is
+// not in BTP/1; that is not an error, since runners of later versions may ask it.
 func parseRequest(line string) (id string, r Request, ok bool, err error) {
 	words := strings.Split(line, " ")
 	if len(words) < 2 || words[1] == "" {
@@ -159,7 +159,7 @@ func (r *Request) parseData(args []string) error {
 	return nil
 }
 
-// hasWord reports whether requests for op say what the word is.
+// hasWord reports whether requests for op contain the word size.
 func hasWord(op Op) bool {
 	switch op {
 	case OpDecode, OpEnd, OpMline, OpUser, OpEline, OpSalvage, OpBare:
@@ -168,7 +168,7 @@ func hasWord(op Op) bool {
 	return false
 }
 
-// Line returns the answer to a request for op with this id, without its line end.
+// Line returns the answer to a request for op with this ID, without a line end.
 func (a Answer) Line(op Op, id string) string {
 	switch a.Outcome {
 	case OK:
@@ -197,8 +197,8 @@ func (a Answer) Line(op Op, id string) string {
 	return strings.TrimRight("skip "+id+" "+a.Text, " ")
 }
 
-// ParseAnswer reads the answer to the request for op with this id: a line without its end. The
-// error names the expected form.
+// ParseAnswer reads the line, without its line end, that a testee answered to the request for
+// op with this ID. An error states the expectation.
 func ParseAnswer(line string, op Op, id string) (a Answer, err error) {
 	a.Bit = -1
 	verb, rest, _ := strings.Cut(line, " ")
@@ -271,11 +271,11 @@ func (a *Answer) parseReject(rest string) error {
 	return nil
 }
 
-// maxReason and maxText bound the words of a rejection in bytes: they are printed
-// for each vector that fails.
+// maxReason and maxText limit the words of a rejection, in bytes, because they are printed for
+// each vector that fails.
 const maxReason, maxText = 64, 400
 
-// Line returns the answer to hello, without its line end.
+// Line returns the answer to hello, without a line end.
 func (h Hello) Line() string {
 	words := []string{"hello", "btp=1", "name=" + h.Name, "version=" + h.Version}
 	ops := make([]string, len(h.Ops))
@@ -300,7 +300,7 @@ func (h Hello) Line() string {
 	return strings.Join(words, " ")
 }
 
-// ParseHello reads the line that a testee answered to hello.
+// ParseHello reads a testee's answer to hello.
 func ParseHello(line string) (h Hello, err error) {
 	words := strings.Fields(line)
 	if len(words) < 2 || words[0] != "hello" || words[1] != "btp=1" {

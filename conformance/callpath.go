@@ -154,7 +154,7 @@ func entryText(e callpath.Entry, flags callpath.Flags) string {
 	return text
 }
 
-// wordReader takes key=value from a list of words; the first fault stays in err.
+// wordReader takes key=value words from a list; err keeps the first error.
 type wordReader struct {
 	words []string
 	err   error
@@ -178,7 +178,7 @@ func (r *wordReader) take(key string) string {
 	return value
 }
 
-// number returns a decimal number of up to max.
+// number returns a decimal number that is at most max.
 func (r *wordReader) number(key string, max uint64) uint64 {
 	text := r.take(key)
 	v, err := strconv.ParseUint(text, 10, 64)
@@ -188,7 +188,7 @@ func (r *wordReader) number(key string, max uint64) uint64 {
 	return v
 }
 
-// hex returns a number in hexadecimal of any number of digits, or of exactly so many if digits is not 0.
+// hex returns a number in hexadecimal, with exactly digits digits unless digits is 0.
 func (r *wordReader) hex(key string, digits int) uint64 {
 	text := r.take(key)
 	v, err := strconv.ParseUint(text, 16, 64)
@@ -370,7 +370,7 @@ func parseEvent(text string, flags callpath.Flags) (e callpath.Event, err error)
 	return e, r.err
 }
 
-// codeWords are shift=N code=START+LEN,… LIST: the code, and addresses or frames.
+// codeWords holds the words shift=N code=START+LEN,… LIST: code ranges, and addresses or frames.
 type codeWords struct {
 	Ranges callpath.Ranges
 	List   []callpath.Frame // addresses are Escaped
@@ -400,7 +400,7 @@ func parseCode(text string, addresses bool) (c codeWords, err error) {
 	return c, err
 }
 
-// maxOf cuts max=N off the words of pencode: the longest line that may be written.
+// maxOf removes max=N, the length of the longest line to write, from the words of pencode.
 func maxOf(words string) (longest int, rest string, err error) {
 	first, rest, _ := strings.Cut(words, " ")
 	n, ok := strings.CutPrefix(first, "max=")
@@ -445,7 +445,7 @@ func samePaths(words string, text string) (why string) {
 
 // pathSum is the sum of the entries of a path.
 type pathSum struct {
-	values  bool // an entry is no definition
+	values  bool // an entry is not a definition
 	numbers [5]uint64
 	blocks  []callpath.Block
 }
@@ -506,7 +506,7 @@ func sameBlocks(a, b []callpath.Block) bool {
 	return slices.Equal(a, b)
 }
 
-// sameEvents is samePaths for a ~v# line.
+// sameEvents is like samePaths, for a ~v# line.
 func sameEvents(words, text string) (why string) {
 	l, err := readEventLine([]byte(text))
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// variant is a setting of a vector's spill bits, which must make no difference. (BT-FIELD-2)
+// variant is a setting of the spill bits of a vector. It must make no difference. (BT-FIELD-2)
 type variant struct {
 	kind variantKind
-	n    int // flipped: bit; random: which of several
+	n    int // flipped: position of the bit; random: number of the setting
 }
 
 type variantKind uint8
@@ -29,7 +29,7 @@ const (
 	random
 )
 
-// randomVariants is how many random settings of the spill bits each vector gets.
+// randomVariants is the number of random settings of the spill bits for each vector.
 const randomVariants = 4
 
 func (v variant) String() string {
@@ -51,11 +51,11 @@ type check struct {
 	v      *Vector
 	op     Op
 	word   int   // to ask for, 32 or 64
-	spills []int // positions in the request's data
+	spills []int // bit positions in the request's data
 }
 
-// newCheck decides on the word: the vector's own; but an
-// implementation of 32-bit words alone is also asked what means the same there.
+// newCheck returns the check of a vector. An implementation that supports only 32-bit words is
+// asked vectors of word 64 at word 32, if the answer is the same.
 func newCheck(v *Vector, op Op, hello Hello) check {
 	c := check{v: v, op: op, word: v.Word}
 	if v.Word == 64 && hello.only32() && v.sameAt32(op) {
@@ -67,8 +67,7 @@ func newCheck(v *Vector, op Op, hello Hello) check {
 	return c
 }
 
-// sameAt32 reports whether a reader at word 32 has to give the same answer to a
-// vector of word 64.
+// sameAt32 reports whether a reader at word 32 must give the same answer as at word 64.
 func (v *Vector) sameAt32(op Op) bool {
 	blob := v.Blob
 	switch op {
@@ -81,7 +80,7 @@ func (v *Vector) sameAt32(op Op) bool {
 		}, strings.TrimPrefix(*v.Text, "~m#"))
 		var err error
 		if blob, err = base64.RawStdEncoding.DecodeString(text); err != nil || v.Want.Reason == "base64" || v.Want.Reason == "lead-in" {
-			return v.Rejects() // before the word matters
+			return v.Rejects() // base64 is checked before the word matters
 		}
 	case OpEnd:
 		length := 0
@@ -106,8 +105,8 @@ func (v *Vector) sameAt32(op Op) bool {
 	return !v.Rejects() && v.Want.Value.Equal(Value{Size: s.Size, PCs: s.PCs})
 }
 
-// partAt32 is sameAt32 of a part of a blob, or of a stack alone: of the frames that are
-// there, none may differ.
+// partAt32 is sameAt32 for a truncated blob or a bare stack: none of the frames in the input
+// may differ.
 func (v *Vector) partAt32(op Op) bool {
 	var s codec.Stack
 	if op == OpBare {
@@ -128,7 +127,7 @@ func (v *Vector) partAt32(op Op) bool {
 		(!sized || s.Size == v.Want.Value.Size)
 }
 
-// variants lists the settings of the spill bits to ask.
+// variants returns the settings of the spill bits to ask.
 func (c *check) variants() []variant {
 	all := []variant{{kind: asWritten}}
 	if len(c.spills) == 0 {
@@ -144,7 +143,7 @@ func (c *check) variants() []variant {
 	return all
 }
 
-// request returns the request.
+// request returns the request for a setting of the spill bits.
 func (c *check) request(how variant, seed uint64) Request {
 	v := c.v
 	r := Request{Op: c.op, Data: v.Blob, Word: c.word, Lenient: v.Lenient, Machine: v.Machine, Search: v.Search}
@@ -198,8 +197,8 @@ func (c *check) spill(how variant, seed uint64) []byte {
 	return data
 }
 
-// machineSpills returns blob with the spill bits that the vector's machine
-// writes: after values that have bit 31 set 1 on wrap machines, else 0.
+// machineSpills returns blob with the spill bits that the vector's machine writes: 1 after
+// values with bit 31 set on wrap machines, else 0.
 // (BT-FIELD-3, BT-MACH-2)
 func (v *Vector) machineSpills(blob []byte) []byte {
 	out := append([]byte{}, blob...)
@@ -218,7 +217,7 @@ func (v *Vector) machineSpills(blob []byte) []byte {
 	return out
 }
 
-// Expected returns the blob to expect of encoding, and whether its spill bits count.
+// Expected returns the blob that encoding must return, and whether its spill bits count.
 func (v *Vector) Expected() (blob []byte, exact bool) {
 	if v.Head.AnySpill {
 		return v.Blob, false
@@ -226,15 +225,15 @@ func (v *Vector) Expected() (blob []byte, exact bool) {
 	return v.machineSpills(v.Blob), true
 }
 
-// expectedBare returns the bits to expect of bare-encode, padded with zeros. (BT-BARE-1,
+// expectedBare returns the bits that bare-encode must return, padded with zeros. (BT-BARE-1,
 // BT-FIELD-3, BT-MACH-2)
 func (v *Vector) expectedBare() []byte {
 	bits := bitstring.Unpack(v.machineSpills(v.Blob))
 	return bitstring.Pack(bits[:len(v.Bits.Bits)])
 }
 
-// judge reports whether an answer is right. A warning is about what SPEC.md asks with SHOULD
-// alone; byReason is set if it is about the reason of a rejection.
+// judge reports whether an answer is right. warning describes a violated SHOULD of SPEC.md, or
+// is ""; byReason reports whether it is about the reason of a rejection.
 func (c *check) judge(a Answer) (right bool, warning string, byReason bool) {
 	v := c.v
 	switch {
@@ -307,7 +306,7 @@ func rejection(err error) (reason string, bit int) {
 	return "", 0
 }
 
-// Formatted returns the text to expect of format.
+// Formatted returns the text that format must return.
 func (v *Vector) Formatted() string {
 	if v.In == nil && v.Line != "" {
 		return v.Line
@@ -349,8 +348,8 @@ func (c *check) want() string {
 	return c.v.Want.Describe(c.op)
 }
 
-// given returns the input of op in words: the `in:` of the vector, or the wanted result of reading;
-// the limit of a line is then 240 characters.
+// given returns the words that are the input of op: the words of `in:` or, without `in:`, the words
+// of `want:`, with max=240 for pencode.
 func (v *Vector) given(op Op) string {
 	switch {
 	case v.WordsOf == kinds[op].in:
@@ -363,7 +362,7 @@ func (v *Vector) given(op Op) string {
 	return ""
 }
 
-// written returns the fault in the lines that a writer of paths or events wrote, "" if there is none.
+// written describes the fault of the lines that a writer of paths or events wrote, or returns "".
 func (c *check) written(text string) string {
 	if c.op == OpVencode {
 		return sameEvents(c.v.given(c.op), text)

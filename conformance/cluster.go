@@ -7,21 +7,21 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Cluster is failures that one clause explains: nearly every vector that needs the
-// clause fails.
+// Cluster is a group of failures that one clause explains, because nearly every vector that
+// needs the clause fails.
 type Cluster struct {
 	Clause string `json:"clause"`
-	Failed int    `json:"failed"` // failures not in a cluster before
+	Failed int    `json:"failed"` // failures that no earlier cluster explains
 	Asked  int    `json:"asked"`  // results that need the clause
 }
 
-// basic are the clauses that readers of a blob's fields must follow, besides those that a vector
-// names, the most basic first.
+// basic lists the clauses that the fields of a blob need, in addition to the clauses that a
+// vector names; the most basic first.
 var basic = []string{"BT-FIELD-1", "BT-DEPTH-1", "BT-SIZE-1", "BT-LIT-1", "BT-DELTA-1", "BT-DELTA-2", "BT-DELTA-3",
 	"BT-COUNT-2", "BT-DEPTH-2", "BT-USER-1", "BT-B64-2"}
 
-// needs returns the clauses that an implementation must follow to pass the vector: those that the
-// vector names, and those of the fields of its blob.
+// needs returns the clauses that an implementation must follow to answer the vector
+// correctly: the clauses that the vector names, and the clauses of the fields of its blob.
 func (v *Vector) needs(op Op) []string {
 	needed := slices.Clone(v.Clauses)
 	add := func(clause string) {
@@ -68,22 +68,22 @@ func (v *Vector) needs(op Op) []string {
 	return needed
 }
 
-// use is a clause that results need, in reading or in writing: an implementation may do
-// one of them right.
+// use is a clause that results need, for decoding or for encoding. An implementation may
+// follow the clause in only one of the two.
 type use struct {
 	clause  string
 	encodes bool
 }
 
-// failures are the results of a run by the clauses that they need.
+// failures holds the results of a run by the clauses that they need.
 type failures struct {
-	needed [][]use      // of each result; none of results that say nothing about a clause
-	asked  map[use]int  // results that need the clause
-	failed map[use]int  // those of them that failed
+	needed [][]use      // of each result; empty if the result is no evidence about any clause
+	asked  map[use]int  // number of results that need the clause
+	failed map[use]int  // number of these that failed
 	open   map[int]bool // failed results that no cluster explains
 }
 
-// gather counts results by the clauses that they need. Crashes and hangs say nothing about
+// gather counts results by the clauses that they need. Crashes and hangs are no evidence about
 // a clause.
 func gather(results []Result) *failures {
 	f := &failures{needed: make([][]use, len(results)), asked: map[use]int{}, failed: map[use]int{}, open: map[int]bool{}}
@@ -107,10 +107,10 @@ func gather(results []Result) *failures {
 	return f
 }
 
-// explains reports whether nearly everything that needs the clause failed.
+// explains reports whether at least 90 % of the results that need the clause failed.
 func (f *failures) explains(u use) bool { return 10*f.failed[u] >= 9*f.asked[u] }
 
-// best returns the clause that explains most open failures, at least two; "" if none does.
+// best returns the clause that explains the most open failures, if they are at least two, else "".
 func (f *failures) best() (clause string, explained int) {
 	counts := map[string]int{}
 	for i := range f.open {

@@ -12,7 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/heaplog"
 )
 
-// Codec starts the codec of this module in this process, with its log reader for scanning.
+// Codec starts a testee in this process: the codec of this module, with its log reader for scanning.
 func Codec(context.Context) (Testee, error) { return codecTestee{}, nil }
 
 type codecTestee struct{}
@@ -32,7 +32,7 @@ func (codecTestee) Ask(requests []Request) ([]Answer, error) {
 	return answers, nil
 }
 
-// askCodec takes a panic for a crash.
+// askCodec returns the codec's answer; a panic is a crash.
 func askCodec(r *Request) (a Answer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -68,7 +68,7 @@ func askCodec(r *Request) (a Answer) {
 	return a
 }
 
-// codecRead answers what gives a stack.
+// codecRead answers the operations that return a stack.
 func codecRead(r *Request) (a Answer, err error) {
 	var s codec.Stack
 	var u codec.User
@@ -112,7 +112,7 @@ func codecRead(r *Request) (a Answer, err error) {
 	return a, err
 }
 
-// userFields lists the user fields that are there, by tag.
+// userFields returns the user fields that are present, sorted by tag.
 func userFields(u *codec.User) (fields []UserField) {
 	for tag := codec.TagAddress; tag <= codec.TagOldAddress; tag++ {
 		if v, ok := u.Get(tag); ok {
@@ -122,7 +122,7 @@ func userFields(u *codec.User) (fields []UserField) {
 	return fields
 }
 
-// marksWords lists the frames with each mark, and the word size if the size has the mark.
+// marksWords returns the words that list the frames with each mark; the word size marks the size.
 func marksWords(s *codec.Stack) string {
 	list := func(bits uint32, size bool) string {
 		var words []string
@@ -144,7 +144,7 @@ func marksWords(s *codec.Stack) string {
 		list(m.Lossy, m.LossySize))
 }
 
-// headerWords is a header without its lead-in, with - where it has no number.
+// headerWords returns a header without its lead-in, with - if it has no number.
 func headerWords(h *codec.Header) string {
 	number := "-"
 	if h.HasNumber {
@@ -157,7 +157,7 @@ func headerWords(h *codec.Header) string {
 	return strings.Join(words, " ")
 }
 
-// escape writes the bytes of a value as a writer of headers does. (BT-HEAD-1)
+// escape returns a value with the escapes that a writer of headers uses. (BT-HEAD-1)
 func escape(value string) string {
 	var out []byte
 	for _, c := range []byte(value) {
@@ -170,7 +170,7 @@ func escape(value string) string {
 	return string(out)
 }
 
-// unescape is the reverse; ok is false if a % is not followed by two digits.
+// unescape is the inverse of escape; ok is false if a % is not followed by two digits.
 func unescape(text string) (value string, ok bool) {
 	var out []byte
 	for len(text) > 0 {
@@ -190,8 +190,8 @@ func unescape(text string) (value string, ok bool) {
 	return string(out), true
 }
 
-// parseHeaderWords is the reverse of headerWords. It takes what a writer must refuse, too;
-// ok is false where codec.Header cannot hold it.
+// parseHeaderWords is the inverse of headerWords. It also accepts headers that a writer must
+// refuse; ok is false if codec.Header cannot represent the header.
 func parseHeaderWords(text string) (h codec.Header, ok bool) {
 	words := strings.Split(text, " ")
 	h.Verb = words[0]
@@ -256,8 +256,8 @@ func codecFormat(r *Request) (a Answer, err error) {
 	return a, err
 }
 
-// codecSalvage distinguishes a blob that was cut, of which the whole frames stand,
-// from one of which nothing is certain. (BT-SALV-1, BT-SALV-2)
+// codecSalvage answers the complete frames of a truncated blob, or a rejection if no frame can
+// be trusted. (BT-SALV-1, BT-SALV-2)
 func codecSalvage(data []byte, word int) Answer {
 	var s codec.Stack
 	depth, sized, err := codec.SalvageWord(&s, data, word)
@@ -270,9 +270,9 @@ func codecSalvage(data []byte, word int) Answer {
 	return Answer{Outcome: OK, Depth: depth, Sized: sized, Value: Value{Size: s.Size, PCs: s.PCs}, Bit: -1}
 }
 
-// codecScan lists the records in a text: the letter of the lead-in, the position of the
-// lead-in in bytes, and the bytes of the record. A ~b# that does not begin like a record is
-// none. A record of another kind that cannot be read is one. (BT-TEXT-3)
+// codecScan lists the records in a text: the letter of the lead-in, its byte offset, and the
+// length of the record in bytes. It includes records that cannot be read, but no ~b# that does
+// not begin in the form of a record. (BT-TEXT-3)
 func codecScan(text []byte) Answer {
 	log, err := openText(text)
 	if err != nil {
@@ -291,22 +291,22 @@ func codecScan(text []byte) Answer {
 	return Answer{Outcome: OK, Words: strings.Join(found, " "), Bit: -1}
 }
 
-// openText opens a text that is neither compressed nor UTF-16, whatever its first bytes are:
-// a line end is in front of it, so that offsets are higher by 1.
+// openText opens a text without decompression or conversion from UTF-16, whatever its first
+// bytes are. It puts a line end before the text, so offsets are higher by 1.
 func openText(text []byte) (*heaplog.Reader, error) {
 	log := append([]byte{'\n'}, text...)
 	return heaplog.Open(context.Background(), heaplog.Stream(bytes.NewReader(log), "text"), heaplog.Unnamed())
 }
 
-// isRecord reports whether an item is a record: a ~b# whose beginning has not the form is
-// none. (BT-TEXT-3)
+// isRecord reports whether an item is a record. A ~b# that does not begin in the form of a
+// record is not one. (BT-TEXT-3)
 func isRecord(it *heaplog.Item) bool {
 	var s codec.Stack
 	return it.Kind != heaplog.Unreadable || it.Text[1] != 'b' || codec.ParseDecoded(&s, it.Text) == nil
 }
 
-// codecLog lists the records in a recording, with what they say: read at the word of
-// their boot, with user fields if their dump has them, and with the number of this dump.
+// codecLog lists the records in a recording with their values and the number of their dump. It
+// reads a record at the word size of its boot, and with user fields if its dump has them.
 // (BT-REC-1, BT-REC-2, BT-HEAD-4)
 func codecLog(text []byte) Answer {
 	log, err := openText(text)
@@ -363,7 +363,7 @@ func rejectAnswer(err error) Answer {
 	}
 	a := Answer{Outcome: Reject, Reason: string(e.Reason), Bit: e.Off, Text: err.Error()}
 	if e.Field == codec.FieldText {
-		a.Bit = -1 // only answers to blobs have bit=
+		a.Bit = -1 // bit= is only for faults in blobs
 	}
 	return a
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/lwsbt/lwsbt/heaplog"
 )
 
-// dumpLog reads the dumps of call paths of a log: heaplog finds headers and lines, and
-// package callpath adds up.
+// dumpLog reads the dumps of call paths in a log: package heaplog finds headers and lines,
+// package callpath adds up the entries.
 type dumpLog struct {
 	boots  int
 	header *codec.Header // of the boot
@@ -27,8 +27,8 @@ type codecDump struct {
 	begin, end *codec.Header
 	count      uint64 // of records
 	bytes      uint64
-	paths      []callpath.PathSum // with those of its base
-	whole      bool               // it is complete, and nothing is known to be missing
+	paths      []callpath.PathSum // if the dump is a difference, with the paths of its base
+	whole      bool               // the dump has ended, and nothing is known to be missing
 }
 
 // codecDumps returns the words of the dumps of a log.
@@ -60,7 +60,7 @@ func codecDumps(text []byte) (string, error) {
 	return dumpsWords(out), nil
 }
 
-// mark takes a header. (BT-HEAD-4, BT-NAME-3, BT-DUMP-1)
+// mark processes a header. (BT-HEAD-4, BT-NAME-3, BT-DUMP-1)
 func (l *dumpLog) mark(header *codec.Header) {
 	h := *header
 	h.Keys = slices.Clone(h.Keys)
@@ -84,7 +84,7 @@ func (l *dumpLog) mark(header *codec.Header) {
 	}
 }
 
-// line takes a line of call paths. (BT-DUMP-2)
+// line processes a line of call paths. (BT-DUMP-2)
 func (l *dumpLog) line(line *callpath.Line) {
 	lost := l.lines.Line(uint64(line.Seq), 1<<12)
 	ours := l.open != nil && uint32(line.Dump) == l.open.begin.Number%64
@@ -133,9 +133,8 @@ func (d *codecDump) words(earlier []*codecDump) pathDump {
 	return out
 }
 
-// missing returns how much of what a key of the end, or else of the begin, counts was not
-// read, - if neither has the key. none reports whether nothing is known to be missing.
-// (BT-HEAD-4)
+// missing returns the value of a key of ~h#end, or else of ~h#begin, minus read; "-" if
+// neither header has the key. none reports whether nothing is known to be missing. (BT-HEAD-4)
 func (d *codecDump) missing(key string, read uint64) (text string, none bool) {
 	for _, h := range []*codec.Header{d.end, d.begin} {
 		if h == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// codecPaths answers the operations of Part III by package callpath.
+// codecPaths answers the operations of Part III, using package callpath.
 func codecPaths(r *Request) (a Answer, err error) {
 	switch r.Op {
 	case OpPline:

@@ -12,17 +12,20 @@ import (
 
 // Differs is the one place in which a vector differs from its control vector.
 type Differs struct {
-	// Kind is bit or byte (other bits or bytes there), insert (bytes that the
-	// control vector lacks), delete (bytes that only the control vector has; positions are
-	// in the control vector), replace (bytes in place of more or fewer bytes of the control
-	// vector), tail (one is the beginning of the other), word or reading (the same bytes,
-	// read in another mode), or in (the input of an encoder has one more frame, or another
-	// value in one place).
+	// Kind is one of
+	//
+	//	bit, byte       other bits or bytes at the place
+	//	insert          bytes that the control vector lacks
+	//	delete          bytes that only the control vector has; positions are in it
+	//	replace         bytes in place of more or fewer bytes of the control vector
+	//	tail            one is a prefix of the other, except for lengths
+	//	word, reading   the same bytes, read in another mode
+	//	in              the input of encoding has one more frame, or one different value
 	Kind     string
 	From, To int // first and last bit or byte
 }
 
-// String returns the place, as vectors have it.
+// String returns the place in the form of vectors.
 func (d Differs) String() string {
 	switch {
 	case d.Kind == "tail" || d.Kind == "word" || d.Kind == "reading" || d.Kind == "in" || d.Kind == "":
@@ -75,8 +78,8 @@ func (v *Vector) Input() []byte {
 	return v.Blob
 }
 
-// checkControl proves that the control vector is accepted, and that the vector differs from
-// it in the declared place and nowhere else.
+// checkControl returns an error unless the control vector is accepted and the vector differs
+// from it in the declared place only.
 func (v *Vector) checkControl(control *Vector) error {
 	if v.Differs.Kind == "in" {
 		return v.checkControlIn(control)
@@ -108,8 +111,8 @@ func (v *Vector) checkControl(control *Vector) error {
 	return nil
 }
 
-// checkControlIn proves that v is to encode what its control vector is, but for one more frame or
-// one other value. Of a value that a frame more has, nothing is said.
+// checkControlIn returns an error unless the input of v differs from the input of its control
+// vector by one more or one fewer frame, or by one value.
 func (v *Vector) checkControlIn(control *Vector) error {
 	if v.Words != "" {
 		return v.checkControlWords(control)
@@ -141,8 +144,8 @@ func (v *Vector) checkControlIn(control *Vector) error {
 	return nil
 }
 
-// checkControlWords proves that a header that is not written differs from one that is in one
-// word, or has one word more or less.
+// checkControlWords returns an error unless the words of v, which a writer must refuse, differ
+// from the words of the control vector in one word, or by one more or one fewer word.
 func (v *Vector) checkControlWords(control *Vector) error {
 	if control.Words == "" || control.WordsOf != v.WordsOf || control.WordsOf == "head" && control.Text == nil || control.Rejects() {
 		return fmt.Errorf("control vector %s is not to write such words", control.ID)
@@ -160,7 +163,7 @@ func (v *Vector) checkControlWords(control *Vector) error {
 	return nil
 }
 
-// repair returns a with the place taken from b.
+// repair returns a, with the bytes or bits of the place replaced by those of b.
 func (d Differs) repair(a, b []byte, blob bool) ([]byte, error) {
 	a = bytes.Clone(a)
 	beyond := fmt.Errorf("the place is beyond the end")
@@ -197,7 +200,7 @@ func (d Differs) repair(a, b []byte, blob bool) ([]byte, error) {
 		return b, nil
 	case "tail":
 		if blob && len(a) >= 2 && len(b) >= 2 {
-			a, b = a[:len(a)-2], b[:len(b)-2] // the lengths say what each has
+			a, b = a[:len(a)-2], b[:len(b)-2] // without the lengths, which differ
 			if !bytes.HasPrefix(a, b) && !bytes.HasPrefix(b, a) {
 				return nil, fmt.Errorf("neither begins with the other, differing at bit %d", bitstring.FirstDifference(a, b))
 			}

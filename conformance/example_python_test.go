@@ -7,8 +7,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// The example in Python passes everything: all operations, for the right reasons,
-// on the vectors built in and on what the real library wrote.
+// The example in Python passes the built-in vectors and the vectors recorded from the real
+// library, in all operations and with the right reasons.
 func TestExampleInPython(t *testing.T) {
 	cmdtest.Long(t)
 	cmdtest.Need(t, "python3")

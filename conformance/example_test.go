@@ -8,8 +8,8 @@ import (
 	"github.com/lwsbt/lwsbt/conformance"
 )
 
-// The codec of this module, tested on the vectors about deltas. Another program is
-// tested with conformance.Process in place of conformance.Codec.
+// This example tests the codec of this module on the vectors about deltas. To test another
+// program, use conformance.Process in place of conformance.Codec.
 func ExampleRun() {
 	set, err := conformance.Builtin()
 	if err != nil {
@@ -23,7 +23,7 @@ func ExampleRun() {
 	// Output: false 0
 }
 
-// A vector, as .btv files have them.
+// A vector in a .btv file.
 func ExampleParse() {
 	const text = `btv 1
 

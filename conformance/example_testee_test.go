@@ -10,8 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// compiler is the C compiler to build testees with; without one the test is
-// skipped, saying so.
+// compiler returns the C compiler to build testees with. It skips the test if there is none.
 func compiler(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
@@ -26,7 +25,7 @@ func compiler(t *testing.T) string {
 	return ""
 }
 
-// buildTestee builds the example testee in C, without warnings.
+// buildTestee builds the example testee in C, and fails on warnings.
 func buildTestee(t *testing.T, compiler string, flags ...string) string {
 	t.Helper()
 	sources, err := filepath.Glob("example/testee*.c")
@@ -42,8 +41,7 @@ func buildTestee(t *testing.T, compiler string, flags ...string) string {
 	return program
 }
 
-// passesAll demands that a testee passes every vector, for the right reason.
-// Nothing may be skipped.
+// passesAll checks that a testee passes every vector, with the right reasons, and skips none.
 func passesAll(t *testing.T, command ...string) {
 	t.Helper()
 	report, err := Run(t.Context(), builtinSet(t), Process(command, time.Minute), Options{Seed: 5, Workers: 2, StrictReasons: true})
@@ -69,7 +67,7 @@ func TestExampleTestee(t *testing.T) {
 	passesAll(t, buildTestee(t, compiler(t), "-O2"))
 }
 
-// So does the example with sanitizers, of 32 bits, and of big-endian machines.
+// The example also passes with sanitizers, on 32-bit machines, and on big-endian machines.
 func TestExampleTesteeOnMachines(t *testing.T) {
 	cmdtest.Long(t)
 	for _, m := range []struct {

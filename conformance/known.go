@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// KnownFile lists failures that are expected, a line each:
+// KnownFile lists expected failures, one per line:
 //
 //	GLOB[:OP] OUTCOME LINK
 //
-// GLOB fits IDs (* is any characters), OP narrows it to an operation, OUTCOME is
-// what the implementation does instead, LINK where the matter is tracked. An entry that
-// fits no failure with its outcome, or fits something that passes, is stale, and
-// that is a failure, too.
+// GLOB matches IDs (* matches any characters). OP restricts it to an operation. OUTCOME is
+// what the implementation does instead. LINK is the URL of the issue. An entry is stale if
+// it matches no failure with its outcome, or matches a vector that passes; a stale entry is
+// a failure, too.
 type KnownFile struct {
 	entries []knownEntry
 }
@@ -21,7 +21,7 @@ type KnownFile struct {
 type knownEntry struct {
 	glob    string
 	match   *regexp.Regexp // of glob
-	op      Op             // "" is any
+	op      Op             // "" matches any operation
 	outcome Outcome
 	link    string
 	place   string
@@ -72,7 +72,7 @@ func (e *knownEntry) fits(r *Result) bool {
 	return (e.op == "" || e.op == r.Op) && e.match.MatchString(r.ID)
 }
 
-// expects reports whether an entry allows this outcome; none does of a nil file.
+// expects reports whether an entry matches this failure; a nil KnownFile has no entries.
 func (k *KnownFile) expects(id string, op Op, outcome Outcome) bool {
 	if k == nil {
 		return false
@@ -85,9 +85,8 @@ func (k *KnownFile) expects(id string, op Op, outcome Outcome) bool {
 	return false
 }
 
-// apply marks failures whose every wrong outcome is expected, and returns the entries of the
-// file that are out of date. If the results are partial, it ignores entries for vectors that
-// were not asked.
+// apply marks failures as known if all their wrong outcomes are expected, and returns the stale
+// entries. If the results are partial, apply ignores entries for vectors that were not asked.
 func (k *KnownFile) apply(results []Result, partial bool) (stale []string) {
 	used := make([]bool, len(k.entries))
 	asked := make([]bool, len(k.entries))

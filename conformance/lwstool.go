@@ -14,9 +14,10 @@ import (
 	"time"
 )
 
-// LwsTool runs the stock decoder tool of lws, unmodified: a process for each
-// record, the ~m# line on its stdin, the ~b# line on its stdout. word is that of
-// the machine the tool runs on. It knows no reasons, and reads leniently.
+// LwsTool starts a testee that runs the stock decoder tool of lws, unmodified: one process for
+// each record, with the ~m# line on its stdin and the ~b# line on its stdout. word is the word
+// size of the machine that the tool runs on. The tool gives no reasons for rejections, and
+// reads base64 leniently.
 func LwsTool(argv []string, word int, timeout time.Duration) Starter {
 	return func(ctx context.Context) (Testee, error) {
 		if _, err := exec.LookPath(argv[0]); err != nil {
@@ -58,7 +59,7 @@ func (t *lwsTool) ask(r Request) (Answer, error) {
 	var line string
 	switch {
 	case r.Word != t.word || r.Op == OpMline && !r.Lenient:
-		return Answer{Outcome: Skip, Text: "not what the tool does"}, nil
+		return Answer{Outcome: Skip, Text: "not supported by the tool"}, nil
 	case r.Op == OpMline:
 		line = string(r.Data)
 	default:
@@ -84,7 +85,7 @@ func (t *lwsTool) ask(r Request) (Answer, error) {
 
 var decodedForm = regexp.MustCompile(`^~b#size: ([0-9]+),((?: 0x[0-9a-fA-F]+)*)[ \t\r]*$`)
 
-// toolAnswer finds the ~b# line; where there is none, the tool rejected.
+// toolAnswer finds the ~b# line in the tool's output. If there is none, the tool rejected the record.
 func toolAnswer(out string) Answer {
 	for _, line := range strings.Split(out, "\n") {
 		if !strings.HasPrefix(line, "~b#") {
@@ -107,8 +108,8 @@ func toolAnswer(out string) Answer {
 	return Answer{Outcome: Reject, Bit: -1}
 }
 
-// limited keeps the first bytes that are written to it, at most most, and calls full once
-// there are more. (It embeds no bytes.Buffer, whose ReadFrom would have no limit.)
+// limited stores up to most bytes that are written to it, and calls full when there are more.
+// (It does not embed a bytes.Buffer, whose ReadFrom has no limit.)
 type limited struct {
 	b    bytes.Buffer
 	most int
@@ -146,10 +147,10 @@ func runLimited(ctx context.Context, argv []string, in io.Reader, limit time.Dur
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	ownGroup(cmd)
 	cmd.Cancel = func() error { killGroup(cmd); return nil }
-	cmd.WaitDelay = 5 * time.Second // to read what it wrote
+	cmd.WaitDelay = 5 * time.Second // time to read its output
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
 	if err = cmd.Run(); errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it ended; what it left behind holds its output
+		err = nil // it ended, but a process that it started holds its output open
 	}
 	switch {
 	case out.over:
@@ -162,8 +163,8 @@ func runLimited(ctx context.Context, argv []string, in io.Reader, limit time.Dur
 	return out.String(), errs.lines(), startError(err)
 }
 
-// startError returns why a program does not start, without the program's name; any other
-// err as it is.
+// startError returns the reason why a program does not start, without the program's name. It
+// returns any other error unchanged.
 func startError(err error) error {
 	var e *exec.Error
 	if errors.As(err, &e) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// testeeVar makes the test binary a testee that misbehaves in the way it says.
+// testeeVar is an environment variable. If set, the test binary is a testee with the fault that it names.
 const testeeVar = "BTCONFORM_TEST_TESTEE"
 
 func TestMain(m *testing.M) {
@@ -20,17 +20,17 @@ func TestMain(m *testing.M) {
 		misbehave(how)
 		return
 	}
-	// Parallel tests wait for testees most of the time.
+	// Parallel tests spend most of their time waiting for testees.
 	flag.Parse()
 	flag.Set("test.parallel", "8")
 	os.Exit(m.Run())
 }
 
-// long is for how long a testee hangs: it is killed before.
+// long is the time for which a testee hangs; it is killed before.
 const long = 10 * time.Minute
 
-// misbehave is a testee that decodes as it should, but for a blob of two bytes,
-// "0002", which sets it off.
+// misbehave is a testee that decodes correctly, except that the blob "0002" triggers its
+// fault.
 func misbehave(how string) {
 	codec, _ := Codec(context.Background())
 	in := bufio.NewScanner(os.Stdin)

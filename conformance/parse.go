@@ -12,19 +12,19 @@ import (
 
 const firstLine = "btv 1"
 
-// ParseError is an error in a vector file, a file of known failures, or a line of
-// BTP/1: where, and what was expected.
+// ParseError is an error in a vector file, a file of known failures, or a line of BTP/1. It
+// has the place of the error, and a message with the expectation.
 type ParseError struct {
 	File string
 	Row  int // from 1
 	Msg  string
 }
 
-// Error returns the message after file and line.
+// Error returns "FILE:ROW: MESSAGE".
 func (e *ParseError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Row, e.Msg) }
 
-// Parse reads a .btv file; name is its name in messages and in IDs' places.
-// Every fault is a [*ParseError]. Control vectors are resolved later, by [Set.Check].
+// Parse reads a .btv file. name is the file name for messages and for the places of vectors.
+// Every error is a [*ParseError]. [Set.Check] resolves control vectors later.
 func Parse(name string, text []byte) ([]*Vector, error) {
 	p := &parser{file: name, head: &Head{}}
 	line, rest, _ := strings.Cut(string(text), "\n")
@@ -37,8 +37,8 @@ func Parse(name string, text []byte) ([]*Vector, error) {
 	return p.records(rest, 2, true)
 }
 
-// parseRecords reads records without first line and head, as SPEC.md has them;
-// row is that of the first line of text.
+// parseRecords reads records without first line and head, as in the examples of SPEC.md; row
+// is the row of the first line of text.
 func parseRecords(name, text string, row int) ([]*Vector, error) {
 	p := &parser{file: name, head: &Head{}}
 	return p.records(text, row, false)
@@ -116,7 +116,7 @@ func (p *parser) pair(line string) (key, value string, err error) {
 	return key, value, nil
 }
 
-// cutComment drops "#…" at the start or after a space, and spaces before it.
+// cutComment removes a comment, which is "#…" at the start or after a space, and the spaces before it.
 func cutComment(s string) string {
 	if strings.HasPrefix(s, "#") {
 		return ""
@@ -329,7 +329,7 @@ func parseOp(word string) (Op, error) {
 	return "", fmt.Errorf("op %q, expected one of %s", clip(word), strings.Join(names, " "))
 }
 
-// parseHex reads bytes in lower-case hexadecimal; "-" is none.
+// parseHex reads bytes in lower-case hexadecimal; "-" means no bytes.
 func parseHex(text string) ([]byte, error) {
 	if text == "-" {
 		return []byte{}, nil
@@ -360,7 +360,7 @@ func isID(s string) bool {
 	return s != ""
 }
 
-// clip shortens what is quoted in messages.
+// clip shortens text for quoting in messages.
 func clip(s string) string {
 	if len(s) > 60 {
 		return s[:57] + "..."

@@ -15,7 +15,7 @@ func TestParse(t *testing.T) {
 		"bits: 000001. 0.\nhex: 080810080006\nwant: ok size=0 pcs=1\nwant[lws-x86_64]: crash SIGSEGV\n# end\n\n"+
 		"id: t\nclause: BT-TEXT-1\nop: mline\nreading: lenient\ntext: \"a\\\"b # c\\u0000\"   # why not\nwant: reject base64\n"))
 	if err == nil {
-		t.Fatalf("hex that is not of the bits was accepted: %v", vectors[0])
+		t.Fatalf("hex that contradicts bits was accepted: %v", vectors[0])
 	}
 	vectors, err = Parse("x.btv", []byte("btv 1\n# head\nsource: by hand # note\nmachine: wrap32\n\n\n"+
 		"id: a/b\nclause: BT-LIT-1 BT-SIZE-1\nop: decode encode\nin: size=0 pcs=1\nbits: 00001. 0.00 0001. 1.  # frame\n"+
@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Text and hex are pieces, which may be repeated.
+// The values of text and hex consist of pieces, which may be repeated.
 func TestParsePieces(t *testing.T) {
 	vectors, err := Parse("x.btv", []byte("btv 1\n\n"+
 		"id: a\nop: mline\ntext: \"~m#\" \"A\"*3 ff00*2 \" # \"  # a comment\nwant: reject base64\n\n"+
@@ -56,7 +56,7 @@ func TestParsePieces(t *testing.T) {
 	}
 }
 
-// Every fault of a file is said with file, line and what was expected.
+// Every error in a file names the file, the line and the expectation.
 func TestParseErrors(t *testing.T) {
 	record := func(lines string) string { return "btv 1\n\nid: a\nclause: BT-LIT-1\n" + lines }
 	blob := "op: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n"
@@ -154,7 +154,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// What AppendBTV writes is read back as the same vectors.
+// Parsing the output of AppendBTV gives the same vectors.
 func TestWriteAndParse(t *testing.T) {
 	set, err := Builtin()
 	if err != nil {

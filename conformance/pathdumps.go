@@ -59,10 +59,10 @@ func dumpsWords(dumps []pathDump) string {
 	return strings.Join(words, " ")
 }
 
-// sameDumps compares an answer to dumps with the words that are wanted. Losses are a SHOULD
-// (BT-HEAD-4, BT-DUMP-4), and so are the paths of a difference without its base (BT-DUMP-3):
-// another answer there is a warning. An answer without estimates is a right one, since a reader
-// need not show them (BT-DUMP-5).
+// sameDumps compares the answer to a dumps request with the expected words. Different losses
+// (BT-HEAD-4, BT-DUMP-4) and different paths of a difference without its base (BT-DUMP-3)
+// violate only a SHOULD, so they cause a warning. An answer without estimates is right, since a
+// reader need not show them (BT-DUMP-5); it causes a warning, too.
 func sameDumps(want, got string) (right bool, warning string) {
 	if want, got = sortedDumps(want), sortedDumps(got); want == got {
 		return true, ""
@@ -84,7 +84,7 @@ func sameDumps(want, got string) (right bool, warning string) {
 	return false, ""
 }
 
-// sortedDumps returns the words with the paths of each dump sorted.
+// sortedDumps returns the words, with the paths of each dump sorted.
 func sortedDumps(text string) string {
 	words := strings.Split(text, " ")
 	for i, from := 0, 0; i <= len(words); i++ {
@@ -96,7 +96,7 @@ func sortedDumps(text string) string {
 	return strings.Join(words, " ")
 }
 
-// noBases returns for each dump whether its base is missing.
+// noBases reports for each dump whether its base is missing.
 func noBases(words string) (list []bool) {
 	for _, word := range strings.Split(words, " ") {
 		if strings.HasPrefix(word, "dump=") {
@@ -106,8 +106,7 @@ func noBases(words string) (list []bool) {
 	return list
 }
 
-// mustsOf returns the words that a MUST is about. The paths of a dump are left out if skip is set
-// for the dump.
+// mustsOf returns the words that a MUST requires. skip marks the dumps whose paths are only a SHOULD.
 func mustsOf(words string, skip []bool) (list []string) {
 	dump := -1
 	for _, word := range strings.Split(words, " ") {
@@ -122,8 +121,9 @@ func mustsOf(words string, skip []bool) (list []string) {
 	return strings.Split(sortedDumps(strings.Join(list, " ")), " ")
 }
 
-// byName returns the entry of a path with the path's name in place of an unknown name and the
-// frames behind it. How many frames a reader shows behind an unknown name is a SHOULD (BT-NAME-2).
+// byName returns the entry of a path. If the path begins with an unknown name, byName replaces
+// this name and the frames after it by the name of the whole path, because how many frames a
+// reader shows after an unknown name is only a SHOULD (BT-NAME-2).
 func byName(entry string) string {
 	path, values, _ := strings.Cut(entry, ";")
 	p, err := parsePath(path)

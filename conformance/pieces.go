@@ -11,12 +11,12 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// maxPieces is how many bytes `hex:` and `text:` may expand to. A blob has up to
-// 65,535 bytes, its text up to 87,384, and their line of BTP/1 is below maxLine.
+// maxPieces is the number of bytes that `hex:` and `text:` may expand to. A blob has up to
+// 65,535 bytes, its text up to 87,384, and their BTP/1 line is shorter than maxLine.
 const maxPieces = 200_000
 
-// parseHexPieces reads `hex:`: words of parseHex with spaces between, each perhaps
-// followed by *N, which repeats its bytes.
+// parseHexPieces reads the value of `hex:`: words as for parseHex, separated by spaces. A word
+// may end in *N, which repeats its bytes N times.
 func parseHexPieces(text string) ([]byte, error) {
 	if !strings.ContainsAny(text, " *") {
 		return parseHex(text)
@@ -38,8 +38,9 @@ func parseHexPieces(text string) ([]byte, error) {
 	return data, nil
 }
 
-// parseText reads `text:`: JSON strings, bytes in hexadecimal, and ~p# lines in words, with
-// spaces between, each perhaps followed by *N, which repeats it. A comment may follow.
+// parseText reads the value of `text:`: JSON strings, bytes in hexadecimal, and ~p# lines in
+// words, separated by spaces. Each may end in *N, which repeats it N times. A comment may
+// follow.
 func parseText(text string) (*string, error) {
 	var data []byte
 	rest := text
@@ -72,8 +73,8 @@ func parseText(text string) (*string, error) {
 	return &s, nil
 }
 
-// cutPiece reads a JSON string, bytes in hexadecimal or a ~p# line in words at the beginning
-// of text, and returns what follows.
+// cutPiece reads a JSON string, bytes in hexadecimal or a ~p# line in words from the beginning
+// of text, and returns the rest of text.
 func cutPiece(text string) (piece []byte, rest string, err error) {
 	bad := fmt.Errorf("text %s, expected strings in double quotes, with JSON's escapes, bytes in hex, or ~p#(WORDS)", clip(text))
 	if text == "" {
@@ -120,7 +121,7 @@ func cutPiece(text string) (piece []byte, rest string, err error) {
 	return []byte(s), text[end+1:], nil
 }
 
-// cutTimes cuts *N off the end of a word; times is 1 without it.
+// cutTimes removes *N from the end of a word and returns N, or 1 if there is no *N.
 func cutTimes(word string) (head string, times int, err error) {
 	head, n, ok := strings.Cut(word, "*")
 	if !ok {
@@ -133,7 +134,7 @@ func cutTimes(word string) (head string, times int, err error) {
 	return head, times, nil
 }
 
-// appendTimes appends a piece so many times.
+// appendTimes appends a piece the given number of times.
 func appendTimes(data, piece []byte, times int) ([]byte, error) {
 	if len(piece) > 0 && times > (maxPieces-len(data))/len(piece) {
 		return nil, errors.New("more than " + strconv.Itoa(maxPieces) + " bytes, expected fewer")
@@ -144,8 +145,8 @@ func appendTimes(data, piece []byte, times int) ([]byte, error) {
 	return data, nil
 }
 
-// quoteText returns a text as parseText reads it: a JSON string, or bytes in
-// hexadecimal if the text is not UTF-8.
+// quoteText returns a text in the form that parseText reads: a JSON string, or bytes in
+// hexadecimal if the text is not valid UTF-8.
 func quoteText(text string) string {
 	if !utf8.ValidString(text) {
 		return formatHex([]byte(text))

@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// startTime is the longest time from the start of a program to its hello: emulators and
-// interpreters are slow to start.
+// startTime is the time limit for a program to answer hello; emulators and interpreters start
+// slowly.
 const startTime = 20 * time.Second
 
-// endTime is the longest time that a program may take to end after its input or output ended.
+// endTime is the time limit for a program to exit after its input or output was closed.
 const endTime = 2 * time.Second
 
-// Process starts a program that speaks BTP/1. A crash, a hang, or a line that is
-// not BTP/1 is the answer to the oldest request without one; then the program is
-// started anew and goes on with the next. When ctx is done, the program and what it
-// started in its process group are killed.
+// Process returns a Starter for a program that speaks BTP/1. If the program crashes, hangs or
+// writes a line that is not BTP/1, that is the answer to the oldest request without an answer;
+// the program is then started again for the next request. When ctx is done, the process group
+// of the program is killed.
 func Process(argv []string, timeout time.Duration) Starter {
 	return func(ctx context.Context) (Testee, error) {
 		p := &process{ctx: ctx, argv: argv, timeout: timeout}
@@ -46,9 +46,9 @@ type process struct {
 	stdout io.ReadCloser
 	lines  chan string // of its output; closed at the end
 	stop   chan struct{}
-	broken error // why lines ended, if not by end of file; valid once it is closed
+	broken error // reason why lines ended, nil at end of file; valid once lines is closed
 	stderr *tail
-	silent bool // it wrote nothing when its input was closed after a hang
+	silent bool // after a hang, the program wrote nothing when its input was closed
 }
 
 func (p *process) Hello() Hello { return p.hello }
@@ -74,7 +74,7 @@ func (p *process) start() error {
 	p.cmd, p.stdin, p.stdout, p.broken = cmd, stdin, stdout, nil
 	p.lines, p.stop = make(chan string, 64), make(chan struct{})
 	go p.read(stdout, p.lines, p.stop)
-	go io.WriteString(stdin, helloRequest+"\n") // where that fails, no answer comes
+	go io.WriteString(stdin, helloRequest+"\n") // if this fails, no answer comes
 	hello, trouble := p.answerLine(startTime)
 	if trouble != nil {
 		p.end(0)
@@ -91,7 +91,7 @@ func (p *process) start() error {
 
 var errFlood = errors.New("a line of more than 1 MiB")
 
-// read sends the lines of a program's output until it ends, or stop is closed.
+// read sends the lines of a program's output to lines until the output ends or stop is closed.
 func (p *process) read(out io.Reader, lines chan<- string, stop <-chan struct{}) {
 	defer close(lines)
 	r := bufio.NewReaderSize(out, maxLine)
@@ -113,10 +113,10 @@ func (p *process) read(out io.Reader, lines chan<- string, stop <-chan struct{})
 	}
 }
 
-// answerLine waits for a line. If none comes, it ends the program and returns a crash, a
-// hang or a breach of the protocol as the answer.
+// answerLine waits for a line. If none comes, it ends the program and returns a crash, a hang
+// or a protocol violation as the answer.
 func (p *process) answerLine(timeout time.Duration) (string, *Answer) {
-	select { // mostly the line is there, and a timer costs time
+	select { // usually the line is available already, and a timer takes time
 	case line, ok := <-p.lines:
 		return p.orEnd(line, ok)
 	default:
@@ -141,8 +141,8 @@ func (p *process) answerLine(timeout time.Duration) (string, *Answer) {
 	}
 }
 
-// flushesAtEnd closes the program's input and reports whether the program then writes a
-// line. If it does not, its next hang is not followed by such a wait.
+// flushesAtEnd closes the program's input and reports whether the program then writes a line.
+// If it does not, later hangs are not examined in this way.
 func (p *process) flushesAtEnd() bool {
 	p.stdin.Close()
 	if p.silent {
@@ -189,16 +189,16 @@ func (p *process) end(patience time.Duration) string {
 		killGroup(cmd)
 		stdout.Close()
 	})
-	for range p.lines { // until the reader is done with the pipe, as Wait asks
+	for range p.lines { // Wait must not be called before the reader is done with the pipe
 	}
-	p.cmd.Wait() // howEnded reads the state
+	p.cmd.Wait() // ignore the error: ProcessState has the result
 	timer.Stop()
 	how := howEnded(p.cmd.ProcessState)
 	p.cmd = nil
 	return how
 }
 
-// howEnded is a signal's name, or EXIT- and the exit status.
+// howEnded returns the name of a signal, or EXIT- and the exit status.
 func howEnded(state *os.ProcessState) string {
 	if state == nil {
 		return "UNKNOWN"
@@ -227,8 +227,8 @@ func (p *process) Close() error {
 	return nil
 }
 
-// Ask writes all requests ahead and reads the answers one by one, until all are
-// there or the program had to be ended: at least one.
+// Ask writes all requests, and reads the answers one by one. It returns at least one answer;
+// it stops early if it had to end the program.
 func (p *process) Ask(requests []Request) ([]Answer, error) {
 	if p.cmd == nil {
 		if err := p.start(); err != nil {
@@ -247,7 +247,7 @@ func (p *process) Ask(requests []Request) ([]Answer, error) {
 		stdin.Write(text.Bytes())
 		close(written)
 	}()
-	defer func() { <-written }() // all is read, or the pipe is closed
+	defer func() { <-written }() // the program has read all requests, or the pipe is closed
 
 	answers := make([]Answer, 0, len(requests))
 	for i, r := range requests {
@@ -266,14 +266,14 @@ func (p *process) Ask(requests []Request) ([]Answer, error) {
 	defer timer.Stop()
 	select {
 	case <-written:
-	case <-timer.C: // all is answered, and yet not all was read
+	case <-timer.C: // all requests are answered, but not all were read
 		p.end(0)
 		answers[len(answers)-1] = Answer{Outcome: Protocol, Bit: -1, Text: "an answer before the request was read"}
 	}
 	return answers, nil
 }
 
-// tail keeps the last that a program wrote to stderr.
+// tail stores the end of the text that a program wrote to stderr.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
@@ -289,8 +289,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lines returns the last three lines that are not empty, joined by "; ": the last one
-// of a Python program names the exception, those before it the place.
+// lines returns the last three nonempty lines, joined by "; ". The last line of a Python
+// traceback names the exception, the lines before it the place.
 func (t *tail) lines() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// killSelf ends this process by a signal. Go's runtime takes signals for itself,
-// so another program, which does not, takes this one's place first.
+// killSelf ends this process by a signal. Go's runtime handles signals, so killSelf first
+// replaces this process by a shell, which does not.
 func killSelf(name string) {
 	syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + name + " $$"}, os.Environ())
 }
@@ -25,14 +25,14 @@ func testees(t *testing.T, how string, timeout time.Duration) Starter {
 	return Process([]string{"/usr/bin/env", testeeVar + "=" + how, "GORACE=atexit_sleep_ms=0", self}, timeout)
 }
 
-// A testee that fails on one blob gets that blob held against it, under the
-// right name, and is asked all others.
+// If a testee fails on one blob, the run reports that vector with the right outcome, and asks
+// all others.
 func TestMisbehaviour(t *testing.T) {
 	t.Parallel()
 	set := parseSet(t, "id: before\nclause: BT-BLOB-2\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n\n"+
 		"id: trigger\nclause: BT-FIELD-4\nop: decode\nhex: 0002\nwant: reject truncated\n\n"+
 		"id: after\nclause: BT-BLOB-2\nop: decode\nhex: 00100005\nwant: reject length\n")
-	// What has to pass is answered within this, on a slow machine, too.
+	// Vectors that must pass are answered within this time, also on a slow machine.
 	const short = 5 * time.Second
 	for _, c := range []misbehaviour{
 		{"segfault", Crash, "crash SIGSEGV"},
@@ -86,18 +86,18 @@ func TestMisbehaviour(t *testing.T) {
 	}
 }
 
-// misbehaviour is what a testee does, and the result to expect of vector 1.
+// misbehaviour describes the fault of a testee, and the expected result of vector 1.
 type misbehaviour struct {
 	how     string
 	outcome Outcome
-	got     string // how Failure.Got begins; "" if it passes
+	got     string // beginning of Failure.Got; "" if the vector passes
 }
 
-// check checks the result of vector i. Those before and after vector 1 pass.
+// check checks the result of vector i. All vectors except vector 1 pass.
 func (c misbehaviour) check(t *testing.T, i int, r *Result) {
 	t.Helper()
 	if c.how == "answers twice" && (i == 1 && r.Status == Pass || i != 1 && r.Status == Fail && r.Outcome == Protocol) {
-		return // the answer too many may come before that of the next
+		return // the surplus answer may come before the answer to the next request
 	}
 	want := Pass
 	switch {
@@ -121,7 +121,7 @@ func (c misbehaviour) check(t *testing.T, i int, r *Result) {
 	}
 }
 
-// A testee that does not come up is no result, but an error.
+// A testee that does not start causes an error, not a result.
 func TestTesteeDoesNotStart(t *testing.T) {
 	set := parseSet(t, "id: a\nclause: BT-BLOB-2\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n")
 	for _, c := range []struct{ how, want string }{
@@ -140,7 +140,7 @@ func TestTesteeDoesNotStart(t *testing.T) {
 	}
 }
 
-// The stock tool's way of being asked, on tools that behave like it in part.
+// LwsTool, with tools that behave like the stock tool in part.
 func TestLwsTool(t *testing.T) {
 	t.Parallel()
 	set := parseSet(t, "id: accept\nclause: BT-BLOB-2\nop: decode\nhex: 205d0199442e80d0a48029e485d018a506bac00015\n"+

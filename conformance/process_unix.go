@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ownGroup puts a program and what it starts into a process group of their own.
+// ownGroup makes a program start in a new process group.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// killGroup ends the program and what it started.
+// killGroup kills the process group of the program.
 func killGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -18,7 +18,7 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// README.md names every key, operation, machine, and outcome there is.
+// README.md names every key, operation, machine and outcome.
 func TestReadmeIsComplete(t *testing.T) {
 	text := readme(t)
 	var words []string
@@ -61,7 +61,7 @@ func TestReadmeIsComplete(t *testing.T) {
 	}
 }
 
-// The record it shows is a vector, and the entry of known failures is one.
+// The record shown in README.md is a vector, and the entry of known failures is valid.
 func TestReadmeExamples(t *testing.T) {
 	text := regexp.MustCompile(`(?m)^    `).ReplaceAllString(readme(t), "")
 	_, btv, _ := strings.Cut(text, "## .btv\n\n")
@@ -72,7 +72,7 @@ func TestReadmeExamples(t *testing.T) {
 	}
 	v := builtinSet(t).Find(vectors[0].ID)
 	if v == nil || string(v.Blob) != string(vectors[0].Blob) || !v.Want.same(*vectors[0].Want) {
-		t.Errorf("%s is another vector than that of its name", vectors[0].ID)
+		t.Errorf("%s differs from the vector with this ID", vectors[0].ID)
 	}
 	_, known, _ := strings.Cut(text, "# GLOB[:OP]")
 	_, known, _ = strings.Cut(known, "\n")

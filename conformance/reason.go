@@ -2,8 +2,7 @@ package conformance
 
 import "github.com/lwsbt/lwsbt/codec"
 
-// reasons are the names that a rejection or a refusal can have. (BT-REJ-1,
-// BT-REJ-2)
+// reasons returns the names of all reasons for rejections and refusals. (BT-REJ-1, BT-REJ-2)
 func reasons() []string {
 	var names []string
 	for _, list := range [][]codec.Reason{codec.Reasons(), codec.RecordingReasons(), codec.PathReasons(), codec.RefusalReasons()} {

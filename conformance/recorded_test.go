@@ -7,10 +7,10 @@ import (
 	"github.com/lwsbt/lwsbt/conformance/naive"
 )
 
-// recordedDir is where the vectors stand that the real library wrote.
+// recordedDir is the directory of the vectors recorded from the real library.
 const recordedDir = "../ref-c/vectors"
 
-// The codec reads and writes what the real library wrote on every machine.
+// The codec reads and writes the blobs that the real library wrote, for every machine.
 func TestRecordedVectors(t *testing.T) {
 	set, err := Load([]string{recordedDir}, nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestRecordedVectors(t *testing.T) {
 	}
 }
 
-// The naive reader reads the same from them.
+// The naive reader reads the same values from the recorded vectors.
 func TestNaiveReaderReadsRecordedVectors(t *testing.T) {
 	set, err := Load([]string{recordedDir}, nil)
 	if err != nil {

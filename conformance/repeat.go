@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Repeat is the part of a command line that repeats a failure: the vectors, and the program to
-// start.
+// Repeat holds the parts of a command that repeats a failure: the paths of the vectors, flags,
+// and the command line of the testee.
 type Repeat struct {
-	Flags   []string // those that change the requests
+	Flags   []string // flags that change the requests
 	Vectors []string
 	Testee  []string // program and arguments; none for the codec itself
 }
@@ -31,7 +31,7 @@ func (p Repeat) Command(r *Result, seed uint64) string {
 	return strings.Join(words, " ")
 }
 
-// quote makes a word of s for a shell.
+// quote quotes s for a shell.
 func quote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,+@%", r)

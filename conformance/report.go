@@ -6,9 +6,9 @@ type Status string
 const (
 	Pass    Status = "pass"
 	Fail    Status = "fail"
-	Known   Status = "known"   // a failure that the file of known ones expects
+	Known   Status = "known"   // a failure that the file of known failures expects
 	Skipped Status = "skip"    // the implementation does not support the request
-	Unasked Status = "unasked" // the run was stopped before, or the operation was dropped
+	Unasked Status = "unasked" // the run stopped before, or the operation was dropped
 )
 
 // Report holds the results of a run.
@@ -18,22 +18,21 @@ type Report struct {
 	Version string   `json:"version,omitempty"`
 	Seed    uint64   `json:"seed"`
 	Vectors int      `json:"vectors"`
-	Cases   int      `json:"cases"` // vectors times operations times variants; each asked twice, unless it shows trouble
+	Cases   int      `json:"cases"` // number of vector, operation and variant; each is asked twice, unless it causes a crash or hang
 	Counts  Counts   `json:"counts"`
 	Results []Result `json:"results"`
-	// Stale are faults of the file of known failures: entries that fit nothing,
-	// or something that passed.
+	// Stale lists the faults of the file of known failures: entries that match nothing, or
+	// match a vector that passed.
 	Stale []string `json:"stale,omitempty"`
-	// Dropped are operations that hung so often that their other cases were not asked.
+	// Dropped lists the operations that hung so often that their other cases were not asked.
 	Dropped []Op `json:"dropped,omitempty"`
-	// Stopped is why the run was stopped; "" if it was not.
+	// Stopped is the reason why the run was stopped, or "".
 	Stopped string `json:"stopped,omitempty"`
-	// Clusters name the clauses that explain most failures, once FindClusters was
-	// called.
+	// Clusters lists the clauses that explain most failures. FindClusters sets it.
 	Clusters []Cluster `json:"clusters,omitempty"`
 }
 
-// Counts are results by status, and those with warnings.
+// Counts holds the numbers of results by status, and of results with warnings.
 type Counts struct {
 	Pass     int `json:"pass"`
 	Fail     int `json:"fail"`
@@ -51,44 +50,44 @@ type Result struct {
 	Row      int      `json:"line"`
 	Clauses  []string `json:"clauses"`
 	Status   Status   `json:"status"`
-	Outcome  Outcome  `json:"outcome"`            // what the implementation did; of a failure, its first wrong answer
+	Outcome  Outcome  `json:"outcome"`            // of the first wrong answer, if the result is a failure
 	Cases    int      `json:"cases"`              // variants
 	Wrong    int      `json:"wrong,omitempty"`    // variants answered wrongly at least once
 	Outcomes []Count  `json:"wrong_by,omitempty"` // wrong answers by outcome
 	Failure  *Failure `json:"failure,omitempty"`
-	Warning  string   `json:"warning,omitempty"` // SHOULD, not MUST
-	Link     string   `json:"link,omitempty"`    // of a known failure
+	Warning  string   `json:"warning,omitempty"` // a violated SHOULD
+	Link     string   `json:"link,omitempty"`    // issue of a known failure
 
 	Vector *Vector `json:"-"`
 }
 
-// Count is how often an outcome was seen.
+// Count is the number of times that an outcome occurred.
 type Count struct {
 	Outcome Outcome `json:"outcome"`
 	Times   int     `json:"times"`
 }
 
-// Failure is a wrong answer in full, the first of a result's.
+// Failure holds the first wrong answer of a result in full.
 type Failure struct {
 	Variant  string `json:"variant"`
-	Request  string `json:"request"` // in BTP/1's words
+	Request  string `json:"request"` // in the words of BTP/1
 	Want     string `json:"want"`
 	Got      string `json:"got"`
-	Unstable bool   `json:"unstable,omitempty"` // asked again, it answered rightly
+	Unstable bool   `json:"unstable,omitempty"` // the answer was right when asked again
 	Again    string `json:"again"`              // the command that repeats it
 
-	Data   []byte `json:"-"` // of the request, or the blob expected of encoding
+	Data   []byte `json:"-"` // data of the request or, for encoding, the expected blob
 	Answer Answer `json:"-"`
-	random bool   // whether it takes the seed to repeat it
+	random bool   // the seed is needed to repeat it
 }
 
 // FindClusters sets Clusters.
 func (r *Report) FindClusters() { r.Clusters = clusters(r.Results) }
 
-// Failed reports whether the run shows a failure.
+// Failed reports whether the run failed.
 func (r *Report) Failed() bool { return r.Counts.Fail > 0 || len(r.Stale) > 0 || r.Stopped != "" }
 
-// Ran reports whether anything was asked and answered at all.
+// Ran reports whether any request was answered.
 func (r *Report) Ran() bool { return r.Counts.Pass+r.Counts.Fail+r.Counts.Known > 0 }
 
 func (r *Report) count() {

@@ -12,27 +12,27 @@ import (
 // Options are the options of [Run].
 type Options struct {
 	Seed          uint64
-	Workers       int  // processes of the implementation at a time; 0 is 1
-	Written       bool // ask vectors as they are written only
+	Workers       int  // number of processes of the implementation; 0 means 1
+	Written       bool // ask vectors only as written, without other spill bits
 	StrictReasons bool // a wrong reason is a failure
 	Known         *KnownFile
 	Partial       bool // the set is a selection; see KnownFile
 	Again         Repeat
 
 	// Failed, if not nil, is called with each failure that Known does not expect, as soon
-	// as it occurs. Later answers may still change the result. Calls do not overlap.
+	// as it occurs. Later answers may change the result. Calls do not overlap.
 	Failed func(*Result)
 	// Progress, if not nil, is called after each batch of answers. Calls do not
 	// overlap.
 	Progress func(asked, total, failed int)
 }
 
-// Batch is how many requests are written ahead of their answers.
+// Batch is the number of requests that are written before the answers are read.
 const Batch = 64
 
-// A run stops when the implementation under test has crashed or broken the protocol so
-// many times in a row or in total, since each costs a start. A hang costs the timeout, too:
-// after so many of an operation, the operation is not asked again.
+// Limits of a run. It stops when the implementation under test has crashed or violated the
+// protocol too often, in a row or in total, because each time costs a start. A hang also costs
+// the timeout: an operation that hangs hangLimit times is not asked again.
 const (
 	troubleInARow = 10
 	troubleLimit  = 100
@@ -43,8 +43,8 @@ const (
 // written, simple ones first, then in shuffled order once more and with other spill bits.
 // A vector on which it crashes, hangs or breaks the protocol is not asked again.
 //
-// Run returns an error if the implementation cannot be asked, or if ctx is done. A wrong answer is
-// no error.
+// Run returns an error if the implementation could not be asked, or if ctx is done. A wrong
+// answer is not an error.
 func Run(ctx context.Context, set *Set, start Starter, o Options) (*Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -113,14 +113,14 @@ type run struct {
 	failed  int
 	hangs   map[Op]int
 	trouble int    // crashes and breaches of the protocol
-	stopped string // why no more is asked; "" if nothing stopped it
+	stopped string // reason why no more is asked, or ""
 }
 
 // oneCase is a check with one setting of spill bits.
 type oneCase struct {
 	check   int32
 	how     variant
-	right   uint8 // answers so far
+	right   uint8 // right answers so far
 	wrong   uint8
 	skipped uint8
 }
@@ -131,7 +131,7 @@ type tally struct {
 	warning string
 	failure *Failure
 	at      int  // case of failure
-	trouble bool // it crashed, hung or broke the protocol
+	trouble bool // the testee crashed, hung or violated the protocol
 	right   Answer
 }
 
@@ -159,10 +159,10 @@ func newRun(set *Set, hello Hello, o Options) *run {
 	return r
 }
 
-// simple are groups of vectors that others build on, in that order.
+// simple lists the groups of vectors that other groups build on, in the order to ask them.
 var simple = []string{"depth", "literal", "size", "count", "field", "blob", "delta", "back"}
 
-// simpleFirst sorts vectors: simple groups, then all others as they come.
+// simpleFirst sorts vectors: first the simple groups, then all others in their order.
 func simpleFirst(vectors []*Vector) []*Vector {
 	rank := func(v *Vector) int {
 		if i := slices.Index(simple, v.Group()); i >= 0 {
@@ -175,8 +175,8 @@ func simpleFirst(vectors []*Vector) []*Vector {
 	return vectors
 }
 
-// passes lists the cases to ask, in order: first each vector as it is written, then all
-// cases in shuffled order.
+// passes returns the cases to ask, in order: in the first pass each vector as written, in
+// the second pass all cases in shuffled order.
 func (r *run) passes() [2][]int32 {
 	var passes [2][]int32
 	for i, c := range r.cases {
@@ -212,14 +212,14 @@ func (r *run) work(ctx context.Context, w *worker) error {
 			}
 			answers, err := w.testee.Ask(requests)
 			if cause := context.Cause(ctx); cause != nil {
-				return cause // err is only that of a killed process
+				return cause // the error of a killed process is meaningless
 			}
 			if err == nil && len(answers) == 0 {
 				err = errors.New("testee: no answer and no error")
 			}
 			if err != nil {
 				r.mu.Lock()
-				r.next = len(r.order) // nobody need go on
+				r.next = len(r.order) // all workers can stop
 				r.mu.Unlock()
 				return err
 			}
@@ -229,8 +229,9 @@ func (r *run) work(ctx context.Context, w *worker) error {
 	}
 }
 
-// worthAsking leaves out the cases of checks that showed trouble and of operations that
-// hung too often, and all once the run is stopped.
+// worthAsking returns the cases that are worth asking, and their requests. It leaves out the
+// cases of checks that crashed, hung or violated the protocol, the cases of operations that
+// hung too often, and all cases once the run is stopped.
 func (r *run) worthAsking(which []int32) ([]int32, []Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,7 +249,7 @@ func (r *run) worthAsking(which []int32) ([]int32, []Request) {
 	return kept, requests
 }
 
-// take judges answers and tallies them.
+// take judges and counts answers.
 func (r *run) take(w *worker, which []int32, requests []Request, answers []Answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -307,8 +308,8 @@ func (r *run) judge(w *worker, i int32, q Request, a Answer) {
 	}
 }
 
-// countTrouble stops the run when the implementation is not worth asking any more, and
-// counts hangs by operation.
+// countTrouble counts crashes, hangs and violations of the protocol, and stops the run when
+// there are too many.
 func (r *run) countTrouble(w *worker, op Op, a Answer, expected bool) {
 	if expected {
 		return
@@ -329,7 +330,7 @@ func (r *run) countTrouble(w *worker, op Op, a Answer, expected bool) {
 	}
 }
 
-// dropped lists the operations that hung too often to be asked to the end.
+// dropped returns the operations that hung so often that not all their cases were asked.
 func (r *run) dropped() (ops []Op) {
 	for _, op := range Ops() {
 		if r.hangs[op] >= hangLimit {
@@ -373,7 +374,7 @@ func (r *run) report(hello Hello) *Report {
 	return report
 }
 
-// results makes a Result of every check.
+// results returns a Result for every check.
 func (r *run) results() []Result {
 	results := make([]Result, len(r.checks))
 	offered := make([]bool, len(r.checks))
@@ -384,7 +385,7 @@ func (r *run) results() []Result {
 		res, t := &results[c.check], &r.tallies[c.check]
 		offered[c.check] = true
 		if c.right+c.wrong+c.skipped == 0 {
-			continue // not asked, because the check had shown trouble, or the run was stopped
+			continue // not asked, because of an earlier crash or hang, or because the run was stopped
 		}
 		res.Cases++
 		switch {

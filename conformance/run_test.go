@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// The same seed asks the same, another one in another order.
+// The same seed gives the same requests, another seed a different order.
 func TestSeeds(t *testing.T) {
 	asked := func(seed uint64) string {
 		var log bytes.Buffer
@@ -21,10 +21,10 @@ func TestSeeds(t *testing.T) {
 	}
 	one := asked(1)
 	if one != asked(1) {
-		t.Error("seed 1 asks otherwise the second time")
+		t.Error("seed 1 gives other requests the second time")
 	}
 	if one == asked(2) {
-		t.Error("seed 2 asks what seed 1 asks, in the same order")
+		t.Error("seed 2 gives the requests of seed 1 in the same order")
 	}
 	times := map[string]int{}
 	for _, line := range strings.Split(strings.TrimSpace(one), "\n") {
@@ -49,8 +49,8 @@ func (l *logged) Ask(requests []Request) ([]Answer, error) {
 	return l.codecTestee.Ask(requests)
 }
 
-// Spill bits are set, cleared, flipped one by one and at random; nothing else
-// changes.
+// Variants set all spill bits, clear them, flip single ones and set random ones; other bits
+// do not change.
 func TestVariants(t *testing.T) {
 	v := builtinSet(t).Find("field/spill-bits-clear")
 	c := newCheck(v, OpDecode, Hello{})

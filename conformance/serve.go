@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// maxLine is the longest line of BTP/1 in bytes: text of a blob of 65,535 bytes
-// in hexadecimal, and room to spare.
+// maxLine limits the length of a BTP/1 line, in bytes. The text of a blob of 65,535 bytes fits
+// in hexadecimal, with space to spare.
 const maxLine = 1 << 20
 
-// Serve answers BTP/1 from in on out, as t answers. A line that is not BTP/1 is
-// a [*ParseError] and ends it.
+// Serve reads BTP/1 requests from in, and writes the answers of t to out. It returns a
+// [*ParseError] at a line that is not BTP/1.
 func Serve(t Testee, in io.Reader, out io.Writer) error {
 	r := bufio.NewReaderSize(in, maxLine)
 	w := bufio.NewWriter(out)

@@ -16,13 +16,13 @@ import (
 	"github.com/lwsbt/lwsbt/conformance/vectors"
 )
 
-// BuiltinDir is where the embedded vectors stand in the repository.
+// BuiltinDir is the directory of the embedded vectors in the repository.
 const BuiltinDir = "conformance/vectors"
 
-// SpecFile is the name that SPEC.md's examples carry as their file.
+// SpecFile is the file name of the examples of SPEC.md.
 const SpecFile = "SPEC.md"
 
-// Set is vectors from any number of files, each ID once.
+// Set holds vectors from any number of files. IDs are unique.
 type Set struct {
 	Vectors []*Vector
 	byID    map[string]*Vector
@@ -31,7 +31,7 @@ type Set struct {
 // Find returns the vector with this ID, or nil.
 func (s *Set) Find(id string) *Vector { return s.byID[id] }
 
-// Add puts vectors into the set; an ID that is there already is an error.
+// Add adds vectors to the set. It returns an error if an ID exists already.
 func (s *Set) Add(vectors ...*Vector) error {
 	if s.byID == nil {
 		s.byID = map[string]*Vector{}
@@ -46,8 +46,8 @@ func (s *Set) Add(vectors ...*Vector) error {
 	return nil
 }
 
-// Check resolves control vectors, once all files are there, and proves that they differ
-// where declared and nowhere else.
+// Check resolves control vectors, and checks that each vector differs from its control vector
+// in the declared place only. Call it after all files were added.
 func (s *Set) Check() error {
 	for _, v := range s.Vectors {
 		if v.Control == "" {
@@ -74,8 +74,8 @@ func (s *Set) ControlOf(v *Vector) *Vector {
 	return s.byID[v.Control]
 }
 
-// Select keeps the vectors whose ID matches one of the globs, in which * matches
-// any characters; without globs, all vectors.
+// Select returns the set of vectors whose ID matches one of the globs, in which * matches any
+// characters. Without globs, it returns all vectors.
 func (s *Set) Select(globs ...string) *Set {
 	if len(globs) == 0 {
 		return s
@@ -101,7 +101,7 @@ func compileGlob(glob string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$")
 }
 
-// Builtin returns the vectors by hand and the examples of SPEC.md.
+// Builtin returns the handwritten vectors and the examples of SPEC.md.
 func Builtin() (*Set, error) {
 	set := &Set{}
 	names, err := fs.Glob(vectors.FS, "*.btv")
@@ -131,8 +131,8 @@ func Builtin() (*Set, error) {
 	return set, set.Check()
 }
 
-// Load reads .btv files, the examples of .md files, and the .btv files of
-// directories and of all below them; "-" is stdin.
+// Load reads .btv files and the examples in .md files. For a directory, it reads all .btv files
+// in it and below; "-" is stdin.
 func Load(paths []string, stdin io.Reader) (*Set, error) {
 	set := &Set{}
 	for _, path := range paths {

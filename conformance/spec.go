@@ -15,21 +15,21 @@ var (
 	clauseStart = regexp.MustCompile(`^\*\*(BT-[A-Z][A-Z0-9]*-[1-9][0-9]*)\*\*(?: |$)`)
 	notByVector = regexp.MustCompile(`\(not by vector: [^)]+\)`)
 	wordMust    = regexp.MustCompile(`\bMUST(?: NOT)?([⁰¹²³⁴⁵⁶⁷⁸⁹]*)`)
-	// the first group is the one who writes
+	// the first group matches a writer
 	readerOrWriter = regexp.MustCompile(`(?i)\b(?:readers?|decoders?|(writers?|encoders?))\b`)
 	superscript    = strings.NewReplacer("⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9")
 )
 
 // Must is one requirement of a clause.
 type Must struct {
-	ID     string // such as BT-TEXT-2.3, and that of the clause if it has one MUST alone
-	Text   string // the sentence or item of a list that has the MUST, see [Clause.Sentences]
-	Side   string // who has to fulfil it: "reader", "writer", or "" if the sentence does not name one
-	vector bool   // vectors can show it
+	ID     string // such as BT-TEXT-2.3; the ID of the clause if the clause has only one MUST
+	Text   string // the sentence or list item with the MUST; see [Clause.Sentences]
+	Side   string // who must fulfil it: "reader", "writer", or "" if the sentence names neither
+	vector bool   // vectors can test it
 }
 
-// Musts returns the requirements of the clause. It returns an error if there are several and one
-// has no number of its own.
+// Musts returns the requirements of the clause. It returns an error if there are several, and one has
+// no number or the number of another.
 func (c Clause) Musts() (musts []Must, err error) {
 	all := wordMust.FindAllStringSubmatch(c.Text, -1)
 	seen := map[string]bool{}
@@ -53,8 +53,8 @@ func (c Clause) Musts() (musts []Must, err error) {
 	return musts, nil
 }
 
-// sentenceWith returns the sentence that has the word, a MUST; the whole clause if the word
-// belongs to several, as one that introduces a list does.
+// sentenceWith returns the sentence that contains must, or the whole clause if several
+// sentences contain it, because it introduces a list.
 func (c Clause) sentenceWith(must string) string {
 	var found []string
 	for _, s := range c.Sentences() {
@@ -71,21 +71,21 @@ func (c Clause) sentenceWith(must string) string {
 // Clause is a numbered rule of SPEC.md.
 type Clause struct {
 	ID   string
-	Text string // its words in one line, without the ID
+	Text string // text of the clause in one line, without the ID
 	Row  int    // line of SPEC.md
 
-	paragraphs []string // its words by paragraph and item of a list
+	paragraphs []string // text by paragraph and list item
 }
 
-// listItem begins an item of a list.
+// listItem matches the beginning of a list item.
 var listItem = regexp.MustCompile(`^(?:-|[0-9]+\.) +`)
 
-// sentenceEnd ends a sentence: a full stop, perhaps a bracket, and a space before what may
-// begin another.
+// sentenceEnd matches the end of a sentence: a full stop, an optional bracket, and a space before
+// a character that can begin a sentence.
 var sentenceEnd = regexp.MustCompile("[.]\\)? +[A-Z`(]")
 
-// Sentences returns the sentences of the clause, and the items of its lists. An item is
-// completed by the words that introduce the list: "A reader", "MUST reject …".
+// Sentences returns the sentences and the list items of the clause. Each item is completed by
+// the words that introduce its list: "A reader", "MUST reject …".
 func (c Clause) Sentences() []string {
 	var all []string
 	lead := ""
@@ -130,9 +130,9 @@ func (s *Spec) Clause(id string) *Clause {
 	return nil
 }
 
-// ParseSpec reads SPEC.md. A clause starts a paragraph with its ID in bold; its
-// words go on to the next clause or heading. Fenced blocks are `btv`, examples
-// that are executed, or `text`, drawings; any other is an error.
+// ParseSpec reads SPEC.md. A clause begins with a paragraph that starts with its ID in bold, and
+// ends at the next clause or heading. Fenced blocks of type `btv` are examples, which are
+// executed; those of type `text` are drawings. Any other fenced block is an error.
 func ParseSpec(name, text string) (*Spec, error) {
 	p := &specParser{name: name, lines: strings.Split(text, "\n"), current: -1, spec: &Spec{byID: map[string]int{}}}
 	for p.at < len(p.lines) {
@@ -159,7 +159,7 @@ type specParser struct {
 	name    string
 	lines   []string
 	at      int  // the line to read next, from 0
-	current int  // the clause that words belong to; -1 if none
+	current int  // index of the current clause, -1 if none
 	empty   bool // the line before is empty
 	spec    *Spec
 }
@@ -193,7 +193,7 @@ func (p *specParser) block() error {
 	return nil
 }
 
-// words reads a line outside of blocks.
+// words reads a line outside of fenced blocks.
 func (p *specParser) words() error {
 	s, line := p.spec, p.lines[p.at]
 	if m := clauseStart.FindStringSubmatch(line); m != nil {
@@ -223,7 +223,7 @@ func (p *specParser) words() error {
 	return nil
 }
 
-// BuiltinSpec returns this module's SPEC.md, which parses: a test holds it to that.
+// BuiltinSpec returns the SPEC.md of this module. A test checks that it parses.
 var BuiltinSpec = sync.OnceValue(func() *Spec {
 	s, err := ParseSpec(SpecFile, lwsbt.Spec)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 type Hello struct {
 	Name, Version string
 	Ops           []Op
-	Machines      []codec.Machine // that it encodes as
-	Searches      []codec.Search  // that it encodes with; none given is all
-	word32        bool            // it reads at word 32 alone
+	Machines      []codec.Machine // machines that it encodes for
+	Searches      []codec.Search  // searches that it encodes with; all if empty
+	word32        bool            // it reads only at word 32
 }
 
-// only32 reports whether the testee reads only 32-bit words: all its machines have such words, or
-// it is known to do so.
+// only32 reports whether the testee reads only 32-bit words: because word32 is set, or because
+// all machines that it encodes for have 32-bit words.
 func (h Hello) only32() bool {
 	for _, m := range h.Machines {
 		if m.Word() == 64 {
@@ -29,7 +29,7 @@ func (h Hello) only32() bool {
 	return h.word32 || len(h.Machines) > 0
 }
 
-// Offers reports whether the testee answers requests like r.
+// Offers reports whether the testee supports the request.
 func (h Hello) Offers(r Request) bool {
 	switch {
 	case !slices.Contains(h.Ops, r.Op):
@@ -47,12 +47,12 @@ func (h Hello) Offers(r Request) bool {
 // Request is one request to a testee.
 type Request struct {
 	Op      Op
-	Data    []byte // blob, memory, bits or text; of format a blob, if In is nil
-	Word    int    // of operations that read blobs: 32 or 64; 0 is 64
-	Lenient bool   // of mline
-	In      *Value // of encoding and format
-	Event   bool   // of format: Data is the blob of an event
-	Words   string // of format a header; of pencode, vencode, name, offsets, addresses their input
+	Data    []byte // blob, memory, bits or text; for format a blob, if In is nil
+	Word    int    // for operations that read blobs: 32 or 64; 0 means 64
+	Lenient bool   // for mline
+	In      *Value // for encoding and format
+	Event   bool   // for format: Data is the blob of an event
+	Words   string // for format a header; for pencode, vencode, name, offsets and addresses their input
 	Machine codec.Machine
 	Search  codec.Search
 }
@@ -68,19 +68,18 @@ func (r Request) word() int {
 // Testee is an implementation under test.
 type Testee interface {
 	Hello() Hello
-	// Ask answers requests in their order, with one Answer each. If the testee crashes, hangs
-	// or breaks the protocol, the answer to this request is the last. Ask returns an error if
-	// the testee cannot be asked at all, as when its program does not start again.
+	// Ask answers requests in order, with one Answer each. If the testee crashes, hangs or
+	// violates the protocol, the answers end with that request. Ask returns an error if the
+	// testee could not be asked, for example because its program does not start again.
 	Ask(requests []Request) ([]Answer, error)
 	Close() error
 }
 
-// Starter makes another instance of the same testee, for another worker. When ctx
-// is done, the instance ends.
+// Starter starts an instance of a testee; each worker has one. The instance ends when ctx is
+// done.
 type Starter func(ctx context.Context) (Testee, error)
 
-// AskAll returns the answers to all requests. It asks t again until there is one for
-// each.
+// AskAll returns the answers to all requests. It calls t.Ask until there is an answer to each.
 func AskAll(t Testee, requests []Request) ([]Answer, error) {
 	answers := make([]Answer, 0, len(requests))
 	for len(answers) < len(requests) {
@@ -96,5 +95,5 @@ func AskAll(t Testee, requests []Request) ([]Answer, error) {
 	return answers, nil
 }
 
-// Describe returns the request in BTP/1's words, without an id.
+// Describe returns the request in the words of BTP/1, without an ID.
 func (r Request) Describe() string { return strings.Replace(r.Line("ID"), " ID ", " ", 1) }

@@ -15,18 +15,18 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// script is a testee in a shell: it says hello, then runs body, with the line asked
-// in $line and its id in $2.
+// script starts a shell script as a testee. The script answers hello, then runs body. Most
+// bodies read a request into $line, and its ID into $2.
 func script(body string, timeout time.Duration) Starter {
 	return Process([]string{"/bin/sh", "-c", "read line; echo 'hello btp=1 name=sh version=1 ops=decode'\n" + body}, timeout)
 }
 
-// answered is a loop that answers each request so.
+// answered returns a loop that answers each request with answer.
 func answered(answer string) string {
 	return "while read line; do set -- $line; " + answer + "; done"
 }
 
-// plainSet is n vectors of empty stacks with sizes 0 and 1.
+// plainSet returns n vectors of empty stacks with sizes 0 and 1.
 func plainSet(t *testing.T, n int) *Set {
 	t.Helper()
 	records := ""
@@ -37,13 +37,13 @@ func plainSet(t *testing.T, n int) *Set {
 	return parseSet(t, records)
 }
 
-// A testee that is badly broken is found out soon, and the report says how.
+// A run stops soon if the testee is badly broken, and the report states the reason.
 func TestRunStopsWhenATesteeIsBroken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, body string
 		stopped    string
-		failures   int // reported as they happened
+		failures   int // reported as they occurred
 		unasked    int // of 320, at least
 		timeout    time.Duration
 		workers    int
@@ -67,7 +67,7 @@ func TestRunStopsWhenATesteeIsBroken(t *testing.T) {
 				t.Errorf("stopped: %q, want %q", report.Stopped, c.stopped)
 			}
 			if told < c.failures || report.Counts.Fail < c.failures || !report.Failed() {
-				t.Errorf("%d failures told, %d counted, want %d or more", told, report.Counts.Fail, c.failures)
+				t.Errorf("%d failures reported, %d counted, want %d or more", told, report.Counts.Fail, c.failures)
 			}
 			if report.Counts.Unasked < c.unasked {
 				t.Errorf("%d results not asked, want %d or more, stopped %q", report.Counts.Unasked, c.unasked, report.Stopped)
@@ -76,7 +76,7 @@ func TestRunStopsWhenATesteeIsBroken(t *testing.T) {
 	}
 }
 
-// An operation that hangs three times is dropped; others are asked to the end.
+// An operation that hangs three times is dropped; all cases of the others are asked.
 func TestHangingOperationIsDropped(t *testing.T) {
 	t.Parallel()
 	set := plainSet(t, 320)
@@ -107,7 +107,7 @@ func TestHangingOperationIsDropped(t *testing.T) {
 	}
 }
 
-// What is expected by a file of known failures does not stop a run.
+// Failures in the file of known failures do not stop a run.
 func TestKnownTroubleDoesNotStop(t *testing.T) {
 	known, err := ParseKnown("known.txt", []byte("* crash https://example.org/1\n"))
 	if err != nil {
@@ -122,12 +122,12 @@ func TestKnownTroubleDoesNotStop(t *testing.T) {
 	}
 }
 
-// A testee that writes answers without reading is caught, and does not hold the run.
+// A testee that writes answers without reading requests is detected, and does not block the run.
 func TestAnswersWithoutReading(t *testing.T) {
 	cmdtest.Long(t)
 	t.Parallel()
 	const body = "i=0; while [ $i -lt 200 ]; do echo ok $i size=0 pcs=-; i=$((i+1)); done; sleep 600"
-	// Requests that are more than a pipe holds.
+	// More requests than fit in a pipe.
 	records := ""
 	blob := strings.Repeat("00", 40000)
 	for i := range 64 {
@@ -147,7 +147,7 @@ func TestAnswersWithoutReading(t *testing.T) {
 	}
 }
 
-// When the context ends, the testee is gone and Run returns, whatever it waits for.
+// When the context is done, the testee is killed and Run returns, whatever it waits for.
 func TestRunEndsWithItsContext(t *testing.T) {
 	pidFile := t.TempDir() + "/pid"
 	ctx, cancel := context.WithCancel(t.Context())
@@ -177,11 +177,11 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p, err := os.FindProcess(pid); err == nil && alive(p) {
-		t.Errorf("process %d is still there", pid)
+		t.Errorf("process %d still exists", pid)
 	}
 }
 
-// The clause that nearly all failures need is named.
+// Clusters name the clause that nearly all failures need.
 func TestClusters(t *testing.T) {
 	set := builtinSet(t).Select("depth/*", "literal/*", "delta/*", "blob/*", "truncated/*")
 	wrong := func(context.Context) (Testee, error) { return noSpill{}, nil }
@@ -193,7 +193,7 @@ func TestClusters(t *testing.T) {
 	if len(report.Clusters) == 0 || report.Clusters[0].Clause != "BT-FIELD-1" || 10*report.Clusters[0].Failed < 6*report.Counts.Fail {
 		t.Errorf("%d failures, clusters %+v; want most of them under BT-FIELD-1", report.Counts.Fail, report.Clusters)
 	}
-	// An encoder without that fault makes no difference.
+	// The result is the same if the encoder does not have this fault.
 	both := func(context.Context) (Testee, error) { return noSpillDecoder{}, nil }
 	report, err = Run(t.Context(), set, both, Options{Written: true})
 	if err != nil {
@@ -205,11 +205,11 @@ func TestClusters(t *testing.T) {
 	}
 	report, err = Run(t.Context(), set, Codec, Options{Written: true})
 	if report.FindClusters(); err != nil || len(report.Clusters) != 0 {
-		t.Errorf("%v, clusters %+v of what passes", err, report.Clusters)
+		t.Errorf("%v, clusters %+v, want none", err, report.Clusters)
 	}
 }
 
-// noSpillDecoder decodes as noSpill does, and encodes rightly.
+// noSpillDecoder decodes like noSpill, and encodes correctly.
 type noSpillDecoder struct{ noSpill }
 
 func (noSpillDecoder) Hello() Hello {
@@ -234,7 +234,7 @@ func (n noSpillDecoder) Ask(requests []Request) ([]Answer, error) {
 	return answers, err
 }
 
-// noSpill reads fields at their nominal widths: the README taken at its word.
+// noSpill reads fields with their nominal widths, as the README of lws describes them.
 type noSpill struct{}
 
 func (noSpill) Hello() Hello { return Hello{Name: "no-spill", Ops: []Op{OpDecode}} }
@@ -251,7 +251,7 @@ func (noSpill) Ask(requests []Request) ([]Answer, error) {
 	return answers, nil
 }
 
-// Vectors that others build on come first.
+// Vectors that other vectors build on come first.
 func TestSimpleFirst(t *testing.T) {
 	var groups []string
 	for _, v := range simpleFirst(builtinSet(t).Vectors) {

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// alive reports whether a process is there, a zombie not counted.
+// alive reports whether a process exists and is not a zombie.
 func alive(p *os.Process) bool { return p.Signal(syscall.Signal(0)) == nil }

@@ -10,7 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// validate derives the blob from bits and holds the record's keys to each other.
+// validate computes the blob from bits, and checks that the keys of the record do not contradict each other.
 func (v *Vector) validate() error {
 	if len(v.Ops) == 0 {
 		return errors.New("no op, expected op: decode or another")
@@ -55,8 +55,8 @@ func (v *Vector) validate() error {
 	return v.validateLow()
 }
 
-// validateSpills holds the spill bits of an encoder's blob to its machine, unless
-// the head leaves them to the compiler. Those of bits are written by dots alone.
+// validateSpills checks that the spill bits of an encoder's blob fit its machine, unless the
+// head says spill: any. The spill bits of `bits:` are not checked; they are only dots.
 func (v *Vector) validateSpills() error {
 	if !slices.ContainsFunc(v.Ops, Op.encodes) || v.Rejects() || v.Head.AnySpill || v.Bits != nil && string(v.Blob) == string(v.Bits.Blob()) {
 		return nil
@@ -67,8 +67,8 @@ func (v *Vector) validateSpills() error {
 	return nil
 }
 
-// matches holds the bits to a blob given in hexadecimal: they are its
-// beginning, spill bits aside, and zeros fill its last byte.
+// matches checks a blob given in hexadecimal against the bits: except for spill bits, it must
+// have the same bits, padded with zeros to the last byte.
 func (t *BitText) matches(blob []byte) error {
 	want := t.Blob()
 	if len(want) != len(blob) {
@@ -82,7 +82,7 @@ func (t *BitText) matches(blob []byte) error {
 	return nil
 }
 
-// validateOp asks for the keys that op needs.
+// validateOp checks that the record has the keys that op needs.
 func (v *Vector) validateOp(op Op) error {
 	need := func(ok bool, key string) error {
 		if ok {
@@ -126,8 +126,8 @@ func (v *Vector) validateOp(op Op) error {
 	return need(v.Want != nil, "want")
 }
 
-// validateLow compares the wanted result of decoding with the input of the encoder: the low 31
-// bits of every value must be the same, on 32-bit machines all bits. (BT-LOSS-1)
+// validateLow compares the expected result of decoding with the input of the encoder: the
+// low 31 bits of every value must be equal, on 32-bit machines all bits. (BT-LOSS-1)
 func (v *Vector) validateLow() error {
 	if v.In == nil || !v.Has(OpDecode) && !v.Has(OpUser) || v.Want.Outcome != OK {
 		return nil
@@ -150,8 +150,8 @@ func (v *Vector) validateLow() error {
 	return nil
 }
 
-// validateWords holds the words that op is given to their form, and a text that a vector has for
-// pencode and vencode to them.
+// validateWords checks the form of the words that are the input of op. If a vector for pencode or
+// vencode has a text, validateWords also checks that the text has the contents of the words.
 func (v *Vector) validateWords(op Op) error {
 	words := v.given(op)
 	if words == "" {
@@ -172,7 +172,7 @@ func (v *Vector) validateWords(op Op) error {
 	return nil
 }
 
-// checkWords reports an error if words do not have the form of what op is given.
+// checkWords returns an error if words do not have the form of the input of op.
 func checkWords(op Op, words string) (err error) {
 	switch op {
 	case OpPencode:

@@ -16,7 +16,7 @@ const (
 	OpDecode  Op = "decode"  // blob to stack
 	OpEncode  Op = "encode"  // stack to blob
 	OpEnd     Op = "end"     // memory that ends with a blob, to stack
-	OpSalvage Op = "salvage" // blob cut at its end, to its complete frames
+	OpSalvage Op = "salvage" // truncated blob to its complete frames
 	OpMline   Op = "mline"   // ~m# text to stack
 	OpBline   Op = "bline"   // ~b# text to stack
 	OpFormat  Op = "format"  // stack to ~b# text, blob to ~m# or ~e# text, header to ~h# text
@@ -24,8 +24,8 @@ const (
 	OpBare       Op = "bare"        // bits of a stack alone, to frames
 	OpBareEncode Op = "bare-encode" // frames to such bits
 	OpMarks      Op = "marks"       // blob to the marks of its values
-	OpScan       Op = "scan"        // text to the places of records in it
-	OpLog        Op = "log"         // text to its records, as its headers say that they are read
+	OpScan       Op = "scan"        // text to the positions of its records
+	OpLog        Op = "log"         // text to its records, read according to its headers
 
 	OpUser        Op = "user"         // blob to stack and user fields
 	OpUserEncode  Op = "user-encode"  // stack and user fields to blob
@@ -54,11 +54,11 @@ func Ops() []Op {
 type kind struct {
 	text   bool   // the input is text, else bytes
 	answer string // verb of BTP/1's answer
-	words  bool   // the answer is kept as words
-	in     string // the input is words, which vectors have in `in:` behind this word
+	words  bool   // the answer is stored as words
+	in     string // if not "", the input is words, which follow this word in `in:`
 }
 
-// kinds has the kind of each operation. Encoding and format take values, the others data.
+// kinds holds the kind of each operation. The input of encoding and format is values, of the others data.
 var kinds = map[Op]kind{
 	OpDecode: {answer: "ok"}, OpEnd: {answer: "ok"}, OpSalvage: {answer: "part"}, OpUser: {answer: "ok"},
 	OpMline: {answer: "ok", text: true}, OpBline: {answer: "ok", text: true}, OpEline: {answer: "ok", text: true},
@@ -72,7 +72,7 @@ var kinds = map[Op]kind{
 	OpOffsets: {answer: "offsets", in: "addresses", words: true}, OpAddresses: {answer: "addresses", in: "frames", words: true},
 }
 
-// inWords are the words that `in:` may begin with, but for a stack.
+// inWords returns the words that `in:` may begin with, except for a stack.
 func inWords() []string {
 	words := []string{"head"}
 	for _, op := range Ops() {
@@ -83,30 +83,30 @@ func inWords() []string {
 	return words
 }
 
-// encodes reports whether an operation is given a stack and a machine.
+// encodes reports whether the input of an operation is a stack and a machine.
 func (op Op) encodes() bool {
 	return op == OpEncode || op == OpUserEncode || op == OpEventEncode || op == OpBareEncode
 }
 
-// isPathOp reports whether op is one of call paths.
+// isPathOp reports whether op is an operation on call paths.
 func isPathOp(op Op) bool {
 	return op == OpPline || op == OpVline || op == OpDumps || kinds[op].in != ""
 }
 
-// Value is a stack as the wire formats of this package write it.
+// Value is a stack in vectors and BTP/1.
 type Value struct {
 	Size uint64
 	PCs  []uint64 // innermost first
 	User []UserField
 }
 
-// UserField is one of Part II's fields behind the size.
+// UserField is a user field, as in Part II of SPEC.md.
 type UserField struct {
 	Tag   uint8
 	Value uint64
 }
 
-// String returns the value as vectors and BTP/1 have it: size=N pcs=….
+// String returns the value in the form of vectors and BTP/1: size=N pcs=….
 func (v Value) String() string {
 	text := "size=" + strconv.FormatUint(v.Size, 10) + " pcs=" + formatPCs(v.PCs)
 	for i, f := range v.User {
@@ -122,7 +122,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// Equal reports whether both are the same stack, with the same user fields.
+// Equal reports whether v and w have the same size, frames and user fields.
 func (v Value) Equal(w Value) bool {
 	return v.Size == w.Size && slices.Equal(v.PCs, w.PCs) && slices.Equal(v.User, w.User)
 }
@@ -142,7 +142,7 @@ func parseUser(text string) ([]UserField, error) {
 	return fields, nil
 }
 
-// formatPCs writes addresses in hexadecimal with commas between; "-" for none.
+// formatPCs returns addresses in hexadecimal, separated by commas, or "-" if there are none.
 func formatPCs(pcs []uint64) string {
 	if len(pcs) == 0 {
 		return "-"
@@ -181,7 +181,7 @@ func parseSize(text string) (uint64, error) {
 	return n, nil
 }
 
-// parseValue reads "size=N pcs=LIST", and " user=LIST" behind it.
+// parseValue reads "size=N pcs=LIST", optionally followed by " user=LIST".
 func parseValue(text string) (v Value, err error) {
 	size, pcs, ok := strings.Cut(text, " ")
 	pcs, user, hasUser := strings.Cut(pcs, " ")
@@ -209,13 +209,13 @@ func parseValue(text string) (v Value, err error) {
 // Head holds the keys that apply to a whole file.
 type Head struct {
 	Source, Library, Compiler, Options, Platform string
-	// AnySpill: the spill bits of recorded blobs are whatever the encoder's
-	// compiler made of them.
+	// AnySpill reports that the spill bits of recorded blobs depend on the encoder's
+	// compiler.
 	AnySpill bool
 	machine  string
 }
 
-// Evidence is the observed answer of an implementation. It is never a standard.
+// Evidence is the observed answer of an implementation. It is never an expectation.
 type Evidence struct {
 	Name string // such as lws-x86_64
 	Answer
@@ -223,9 +223,9 @@ type Evidence struct {
 
 // Vector is one record of a .btv file.
 type Vector struct {
-	ID      string // unique in a Set; with the platform before it where the head has one
+	ID      string // unique in a Set; begins with the platform of the head, if it has one
 	Clauses []string
-	Musts   []string // requirements of these clauses that it shows, such as BT-TEXT-2.3
+	Musts   []string // requirements of these clauses that it tests, such as BT-TEXT-2.3
 	Ops     []Op
 	Why     string
 	Control string
@@ -237,20 +237,20 @@ type Vector struct {
 	Word       int // 32 or 64
 	Lenient    bool
 
-	In      *Value   // what was given to the encoder
-	Words   string   // other words that were given to a writer: of format a header, see WordsOf
-	WordsOf string   // what Words are: head, or the word of kinds
-	Bits    *BitText // the blob bit by bit, if written so
-	Blob    []byte   // from hex or bits; nil if neither is there
-	Digits  []string // a ~p# or ~v# line in fields, without lead-in and CRC, if written so
+	In      *Value   // input of the encoder
+	Words   string   // other words that are the input of a writer, such as a header; see WordsOf
+	WordsOf string   // kind of Words: head, or kind.in
+	Bits    *BitText // the blob from `bits:`, nil if there is none
+	Blob    []byte   // from hex or bits; nil if there is neither
+	Digits  []string // a ~p# or ~v# line from `digits:`, without lead-in and CRC
 	Line    string   // ~m# text of Blob, if written
 	Text    *string  // text for mline and bline; the result of format
-	Want    *Answer  // nil where Blob or Text is all there is to expect
+	Want    *Answer  // nil if Blob or Text is the whole expectation
 	Notes   []Evidence
 
 	Head *Head
 	File string
-	Row  int // line of File that the record begins at
+	Row  int // line of File at which the record begins
 }
 
 // Has reports whether op is among the vector's operations.
@@ -259,7 +259,7 @@ func (v *Vector) Has(op Op) bool { return slices.Contains(v.Ops, op) }
 // Place returns the vector's file and line, as "FILE:LINE".
 func (v *Vector) Place() string { return v.File + ":" + strconv.Itoa(v.Row) }
 
-// Rejects reports whether the vector is to be rejected.
+// Rejects reports whether the vector must be rejected.
 func (v *Vector) Rejects() bool { return v.Want != nil && v.Want.Outcome == Reject }
 
 // Group returns the part of the ID before its first slash.

@@ -17,7 +17,7 @@ func builtinSet(t *testing.T) *Set {
 	return set
 }
 
-// byHand are the vectors in conformance/vectors.
+// byHand returns the vectors in conformance/vectors.
 func byHand(t *testing.T) []*Vector {
 	var hand []*Vector
 	for _, v := range builtinSet(t).Vectors {
@@ -31,9 +31,9 @@ func byHand(t *testing.T) []*Vector {
 	return hand
 }
 
-// Every vector that must be rejected stands beside one that must be accepted and
-// differs from it in one declared place: repaired there, it is that vector. So
-// nothing but this place is wrong with it. (Set.Check proves the difference.)
+// Every vector that must be rejected names a control vector, which must be accepted. The two
+// differ in one declared place, so nothing else is wrong with the rejected vector. (Set.Check
+// proves the difference.)
 func TestRejectsHaveControls(t *testing.T) {
 	set := builtinSet(t)
 	rejects := 0
@@ -59,8 +59,8 @@ func TestRejectsHaveControls(t *testing.T) {
 	}
 }
 
-// A rejected vector names the one clause that it breaks, first, and that clause
-// is the one that its reason stands for.
+// A rejected vector first names the clause that it violates, which is the clause of its
+// reason.
 func TestRejectsBreakTheClauseOfTheirReason(t *testing.T) {
 	clauses := map[string][]string{
 		"lead-in":      {"BT-TEXT-1", "BT-TEXT-2", "BT-EVT-1", "BT-HEAD-1", "BT-PLINE-1", "BT-VLINE-1"},
@@ -95,8 +95,7 @@ func TestRejectsBreakTheClauseOfTheirReason(t *testing.T) {
 	}
 }
 
-// Clauses that can be broken have a vector that breaks them, beside accepted
-// ones.
+// Each clause that an input can violate has a vector that violates it, and accepted vectors.
 func TestClausesHaveBothKinds(t *testing.T) {
 	accepted, rejected := map[string]int{}, map[string]int{}
 	for _, v := range byHand(t) {
@@ -114,8 +113,8 @@ func TestClausesHaveBothKinds(t *testing.T) {
 			continue
 		}
 		musts++
-		// BT-REJ-1, BT-EVT-4 and BT-PREJ-1 are about rejecting alone, BT-BLOB-4 and BT-DELTA-4 of what no
-		// accepted blob has: their accepted vectors are the control vectors.
+		// These clauses only concern rejections, or fields that no accepted blob has. Their
+		// accepted vectors are the control vectors.
 		onlyRejects := []string{"BT-REJ-1", "BT-BLOB-4", "BT-FIELD-4", "BT-SALV-2", "BT-EVT-4", "BT-PREJ-1"}
 		if accepted[c.ID] == 0 && !slices.Contains(onlyRejects, c.ID) {
 			t.Errorf("%s has a MUST and no accepted vector by hand", c.ID)
@@ -129,13 +128,13 @@ func TestClausesHaveBothKinds(t *testing.T) {
 		"BT-HEAD-6", "BT-DIGIT-1", "BT-DIGIT-2", "BT-DIGIT-3", "BT-CODE-2", "BT-PLINE-1", "BT-PLINE-2", "BT-ENTRY-1", "BT-ENTRY-3",
 		"BT-PREJ-1", "BT-PREJ-2", "BT-VLINE-1", "BT-VLINE-2", "BT-VLINE-4"} {
 		if rejected[c] == 0 {
-			t.Errorf("%s can be broken, and no vector by hand does", c)
+			t.Errorf("no handwritten vector violates %s", c)
 		}
 	}
 }
 
-// The dots of bits stand where the naive reader finds spill bits, up to the
-// fault of those that are rejected.
+// The dots in `bits:` are where the naive reader finds spill bits, up to the fault if the
+// vector is rejected.
 func TestBitsAreFields(t *testing.T) {
 	n := 0
 	for _, v := range builtinSet(t).Vectors {
@@ -186,7 +185,7 @@ func TestNaiveReaderAgrees(t *testing.T) {
 	}
 }
 
-// The codec passes what is built in, reasons and all.
+// The codec passes the built-in vectors, with the right reasons.
 func TestCodecPasses(t *testing.T) {
 	set := builtinSet(t)
 	report, err := Run(t.Context(), set, Codec, Options{Seed: 1, Workers: 2, StrictReasons: true})
@@ -267,7 +266,7 @@ func TestCoverageFaults(t *testing.T) {
 	}
 }
 
-// The naive reader of dumps comes to what was written by hand.
+// The naive reader of dumps gives the results written by hand.
 func TestNaiveDumpsAgree(t *testing.T) {
 	n := 0
 	for _, v := range builtinSet(t).Vectors {

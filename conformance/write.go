@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// AppendBTV appends a .btv file with this head and these vectors to dst. Parsed
-// again, it yields the same vectors; IDs lose the head's platform.
+// AppendBTV appends a .btv file with this head and these vectors to dst. It removes the head's
+// platform from the IDs. Parsing the file gives the same vectors.
 func AppendBTV(dst []byte, h *Head, vectors []*Vector) []byte {
 	b := bytes.NewBuffer(dst)
 	fmt.Fprintln(b, firstLine)
@@ -32,7 +32,7 @@ func AppendBTV(dst []byte, h *Head, vectors []*Vector) []byte {
 	return b.Bytes()
 }
 
-// clauseWords lists the clauses, each with the requirements of it that the vector shows.
+// clauseWords lists the clauses of the vector, each with the requirements that the vector tests.
 func (v *Vector) clauseWords() string {
 	var words []string
 	for _, id := range v.Clauses {

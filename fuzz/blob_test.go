@@ -12,8 +12,8 @@ import (
 	"github.com/lwsbt/lwsbt/gen/gentest"
 )
 
-// bothWays returns data as it is, and with a length that fits, which a fuzzer
-// seldom comes upon.
+// bothWays returns data unchanged, and data with a correct length field, which a fuzzer
+// rarely finds by itself.
 func bothWays(data []byte) [][]byte {
 	n := len(data)
 	if n < 2 || n > codec.MaxLength {
@@ -24,8 +24,8 @@ func bothWays(data []byte) [][]byte {
 	return [][]byte{data, fitted}
 }
 
-// Any bytes: answered, with a sound stack or a sound rejection, whatever the
-// spill bits; fields follow each other without a gap.
+// FuzzDecode decodes any bytes: the result is a valid stack or a valid rejection, and does
+// not depend on the spill bits. Fields follow each other without a gap.
 func FuzzDecode(f *testing.F) {
 	seed(f, blobSeeds(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -39,7 +39,7 @@ func FuzzDecode(f *testing.F) {
 		bits, err := codec.DecodeBare(&s, data)
 		checkError(t, data, &s, err)
 		if bits > 8*len(data) || err == nil && bits == 0 {
-			t.Fatalf("%x: a stack alone takes %d bits", data, bits)
+			t.Fatalf("%x: a bare stack takes %d bits", data, bits)
 		}
 	})
 }
@@ -52,7 +52,7 @@ func checkDecode(t *testing.T, blob []byte) {
 	checkError(t, blob, &narrow, codec.DecodeWord(&narrow, blob, 32))
 	fields, ferr := codec.AppendFields(nil, blob)
 	if (err == nil) != (ferr == nil) {
-		t.Fatalf("%x: decoding says %v, listing its fields %v", blob, err, ferr)
+		t.Fatalf("%x: DecodeWord returns %v, AppendFieldsWord %v", blob, err, ferr)
 	}
 	if err == nil {
 		next := 0
@@ -72,11 +72,11 @@ func checkDecode(t *testing.T, blob []byte) {
 		t.Fatalf("%x: salvaged %x of %x", blob, part.PCs, s.PCs)
 	}
 	if !bytes.Equal(before, blob) {
-		t.Fatalf("%x was written to", before)
+		t.Fatalf("%x was modified", before)
 	}
 }
 
-// checkError holds a rejection to being one, with nothing beside it.
+// checkError checks that an error is a valid rejection, and that no values are returned with it.
 func checkError(t *testing.T, blob []byte, s *codec.Stack, err error) {
 	if len(s.PCs) > codec.MaxDepth {
 		t.Fatalf("%x: %d frames", blob, len(s.PCs))
@@ -89,15 +89,16 @@ func checkError(t *testing.T, blob []byte, s *codec.Stack, err error) {
 		t.Fatalf("%x: %#v", blob, err)
 	}
 	if len(s.PCs) != 0 || s.Size != 0 || s.Marks != (codec.Marks{}) {
-		t.Fatalf("%x: beside %v there is %+v", blob, err, s)
+		t.Fatalf("%x: error %v, but the stack is %+v", blob, err, s)
 	}
 }
 
-// checkSpills sets all spill bits, then clears them. (BT-FIELD-2)
+// checkSpills checks that the result does not change if all spill bits are set, and if all
+// are cleared. (BT-FIELD-2)
 //
-// An empty stack with a byte or more of user bits is left out: what is a spill bit
-// in it is a value's in the reading with 32 frames, and setting it may be what
-// that reading lacked. (BT-DEPTH-2)
+// It skips empty stacks with 8 or more user bits. If such a blob is read as a stack of 32
+// frames, its spill bits are bits of values, so changing them can make that reading
+// valid. (BT-DEPTH-2)
 func checkSpills(t *testing.T, blob []byte, want *codec.Stack, fields []codec.Field) {
 	if user := fields[len(fields)-2]; len(want.PCs) == 0 && user.Kind == codec.FieldUser && user.Width >= 8 {
 		return
@@ -112,7 +113,7 @@ func checkSpills(t *testing.T, blob []byte, want *codec.Stack, fields []codec.Fi
 		}
 		var s codec.Stack
 		if err := codec.Decode(&s, other); err != nil || !equal(&s, want) {
-			t.Fatalf("%x reads as %+v, with other spill bits, %x, as %+v (%v)", blob, want, other, s, err)
+			t.Fatalf("%x decodes to %+v; with other spill bits, %x decodes to %+v (%v)", blob, want, other, s, err)
 		}
 	}
 }
@@ -121,8 +122,8 @@ func equal(a, b *codec.Stack) bool {
 	return slices.Equal(a.PCs, b.PCs) && a.Size == b.Size && a.Marks == b.Marks
 }
 
-// Any stack, machine and search: what is written is read again, as far as the
-// machine kept it, and has the length that was predicted.
+// FuzzRoundTrip encodes and decodes any stack, for any machine and search: values round-trip,
+// except for bits that the machine loses, and the blob has the predicted length.
 func FuzzRoundTrip(f *testing.F) {
 	seed(f, blobSeeds(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -159,13 +160,13 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// The fast codec and the naive one agree on everything: values, marks, reasons
-// and their places, salvage, and what any machine and search writes.
+// FuzzNaive compares the codec with the naive codec: values, marks, reasons and their
+// positions, salvaged frames, and the output of every machine and search.
 func FuzzNaive(f *testing.F) {
 	seed(f, blobSeeds(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 2000 {
-			return // the naive one is slow
+			return // the naive codec is slow
 		}
 		for _, blob := range bothWays(data) {
 			for _, word := range []int{32, 64} {
@@ -178,7 +179,7 @@ func FuzzNaive(f *testing.F) {
 			gentest.Fill(data, &s)
 		}
 		for _, m := range codec.Machines() {
-			gentest.FitTo(&s, m) // a 32-bit machine comes first: then all others see small values
+			gentest.FitTo(&s, m) // once a 32-bit machine was tested, the values stay small for the others
 			compareEncode(t, &s, m)
 		}
 		gentest.Fill(data, &s)
@@ -195,7 +196,7 @@ func compareDecode(t *testing.T, blob []byte, word int) {
 	if rejected != nil {
 		var e *codec.Error
 		if !errors.As(err, &e) || string(e.Reason) != rejected.Reason || e.Off != rejected.Bit {
-			t.Fatalf("%x at word %d: %v, the naive codec says %v", blob, word, err, rejected)
+			t.Fatalf("%x at word %d: %v, the naive codec returns %v", blob, word, err, rejected)
 		}
 		return
 	}
@@ -210,7 +211,7 @@ func compareDecode(t *testing.T, blob []byte, word int) {
 	}
 }
 
-// sameStack reports whether both codecs read the same values and marks.
+// sameStack reports whether both codecs decoded the same values and marks.
 func sameStack(s *codec.Stack, want *naive.Stack) bool {
 	var wide, lossy uint32
 	for n := range want.PCs {
@@ -226,7 +227,7 @@ func sameStack(s *codec.Stack, want *naive.Stack) bool {
 		m.LossySize == want.SizeLossy && (m.Wrap|m.Zero)&^(m.Wide&m.Lossy) == 0
 }
 
-// compareFields holds the spill bits' places together.
+// compareFields compares the positions of the spill bits.
 func compareFields(t *testing.T, blob []byte, want naive.Stack) {
 	fields, err := codec.AppendFields(nil, blob)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/lwsbt/lwsbt/corpus"
 )
 
-// Any text as a .btv file: vectors, or an error that names a line of it. Vectors
-// are the same after writing and reading again.
+// FuzzBTV parses any text as a .btv file: the result is vectors that round-trip, or an error
+// that names a line.
 func FuzzBTV(f *testing.F) {
 	seed(f, btvSeeds(f))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -20,7 +20,7 @@ func FuzzBTV(f *testing.F) {
 		if err != nil {
 			var e *conformance.ParseError
 			if !errors.As(err, &e) || e.Row < 1 || e.Row > bytes.Count(text, []byte("\n"))+1 || e.Msg == "" {
-				t.Fatalf("%q: an error without its place: %#v", text, err)
+				t.Fatalf("%q: an error without a line: %#v", text, err)
 			}
 			return
 		}
@@ -38,7 +38,7 @@ func FuzzBTV(f *testing.F) {
 	})
 }
 
-// btvSeeds are vector files, cut down to their heads and a few records.
+// btvSeeds returns the heads and the first records of the vector files.
 func btvSeeds(t testing.TB) [][]byte {
 	var seeds [][]byte
 	for _, text := range vectorFiles(t) {
@@ -50,8 +50,8 @@ func btvSeeds(t testing.TB) [][]byte {
 	return seeds
 }
 
-// Any lines of BTP/1: each is answered by a line, until one is an error that
-// names it.
+// FuzzBTP sends any lines to a BTP/1 server: each is answered by one line, until an error
+// names a line.
 func FuzzBTP(f *testing.F) {
 	seed(f, btpSeeds())
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -62,7 +62,7 @@ func FuzzBTP(f *testing.F) {
 		var out bytes.Buffer
 		err = conformance.Serve(testee, bytes.NewReader(in), &out)
 		if out.Len() > 0 && !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
-			t.Fatalf("%q: an answer without its line end: %q", in, out.Bytes())
+			t.Fatalf("%q: an answer without a line end: %q", in, out.Bytes())
 		}
 		asked := strings.Split(string(in), "\n")
 		if asked[len(asked)-1] == "" {
@@ -113,8 +113,8 @@ func btpSeeds() [][]byte {
 	return seeds
 }
 
-// Any line as a testee's answer: an answer that comes out of writing and reading
-// the same, or an error.
+// FuzzAnswer parses any line as the answer of a testee: the result is an answer that
+// round-trips, or an error.
 func FuzzAnswer(f *testing.F) {
 	seed(f, answerSeeds())
 	f.Fuzz(func(t *testing.T, in []byte) {

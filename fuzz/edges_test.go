@@ -6,13 +6,13 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// edges are addresses at which an encoder's reckoning could tip: where a value gets
-// a bit more, where differences no longer fit a signed word or the search's own
-// arithmetic, and where they tie.
+// edges are addresses at which the result of an encoder's computation may change: where a
+// value needs one more bit, where a difference no longer fits a signed word or the arithmetic
+// of the search, and where two differences are equal.
 var edges = []uint64{0, 1, 1<<31 - 1, 1 << 32, 1<<61 - 1, 1 << 61, 1<<63 - 1, 1 << 63, 1<<63 + 1, 1<<64 - 1}
 
-// Every stack of four edges, behind a frame 0 that search lws cannot use, is
-// written as the naive codec writes it.
+// Every stack of four edges is encoded as by the naive codec. The edges follow a frame 0,
+// which search lws cannot use as a base.
 func TestEdgesAreWrittenAsNaively(t *testing.T) {
 	n := len(edges)
 	s := codec.Stack{PCs: make([]uint64, 5), Size: 1}
@@ -22,7 +22,7 @@ func TestEdgesAreWrittenAsNaively(t *testing.T) {
 				s.PCs[f] = edges[k%n]
 			}
 			compareEncode(t, &s, codec.MachineExact64)
-			if i%7 == 0 { // what is chosen does not depend on the machine's losses
+			if i%7 == 0 { // a sample: the choice does not depend on the bits that the machine loses
 				compareEncode(t, &s, codec.MachineWrap64)
 				compareEncode(t, &s, codec.MachineZero64)
 			}
@@ -30,8 +30,8 @@ func TestEdgesAreWrittenAsNaively(t *testing.T) {
 	}
 }
 
-// Whatever a delta has less in significant bits than the literal, it is chosen or
-// not as the naive codec does.
+// The codec chooses between literal and delta as the naive codec does, for every
+// difference between their numbers of significant bits.
 func TestDeltaOrLiteralAsNaively(t *testing.T) {
 	for literal := 1; literal <= 64; literal++ {
 		for delta := 1; delta < literal; delta++ {
@@ -43,12 +43,12 @@ func TestDeltaOrLiteralAsNaively(t *testing.T) {
 	}
 }
 
-// So is what is chosen around the eighth base, the farthest that a frame can have:
-// the nearest of all frames stands before it, at it or behind it.
+// The codec chooses the same base as the naive codec if the nearest frame is near the limit of
+// eight frames back: before the limit, at it, or beyond it.
 func TestFarthestBaseIsFoundAsNaively(t *testing.T) {
 	for depth := 2; depth <= codec.MaxDepth; depth++ {
 		for near := range depth - 1 {
-			for _, apart := range []uint64{1 << 20, 1 << 59} { // within the search's own arithmetic, and not
+			for _, apart := range []uint64{1 << 20, 1 << 59} { // within the arithmetic of rank, and beyond it
 				s := codec.Stack{PCs: make([]uint64, depth), Size: 1}
 				for f := range s.PCs {
 					s.PCs[f] = uint64(f%16) * apart

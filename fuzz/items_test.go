@@ -16,7 +16,7 @@ import (
 	"github.com/lwsbt/lwsbt/heaplog"
 )
 
-// found is a record, kept.
+// found is a copy of a record.
 type found struct {
 	offset   int64
 	line     int64
@@ -49,7 +49,7 @@ func scan(t interface {
 			t.Fatalf("%v", err)
 		}
 		if it.Offset != int64(len(log)) {
-			t.Fatalf("an item at offset %d, %d bytes came before it", it.Offset, len(log))
+			t.Fatalf("an item at offset %d, after %d bytes", it.Offset, len(log))
 		}
 		log = append(log, it.Text...)
 		if it.Kind == heaplog.Text || it.Kind == heaplog.Idle {
@@ -65,9 +65,9 @@ func scan(t interface {
 	return records, log, r.Summary()
 }
 
-// Any log: read to its end, every byte of it returned once and in order, the
-// same whether it comes at once or byte by byte; what is read without an error
-// is what its text says.
+// FuzzItems reads any log to its end: every byte is returned once and in order, the items are
+// the same whether the log is read at once or byte by byte, and a record without an error has
+// the values of its text.
 func FuzzItems(f *testing.F) {
 	seed(f, logSeeds())
 	f.Fuzz(func(t *testing.T, log []byte) {
@@ -103,7 +103,7 @@ func checkRecord(t *testing.T, log []byte, r found) {
 	}
 	if r.rejected {
 		if !r.cut && len(r.stack.PCs) > 0 {
-			t.Fatalf("%q is rejected, and holds %x", r.text, r.stack.PCs)
+			t.Fatalf("%q is rejected, but has the frames %x", r.text, r.stack.PCs)
 		}
 		return
 	}
@@ -135,11 +135,11 @@ func checkRecord(t *testing.T, log []byte, r found) {
 		}
 	}
 	if err != nil || !equal(&s, &r.stack) {
-		t.Fatalf("%q was read as %x, its text says %x (%v)", r.text, r.stack.PCs, s.PCs, err)
+		t.Fatalf("%q was read as %x, its text decodes to %x (%v)", r.text, r.stack.PCs, s.PCs, err)
 	}
 }
 
-// Every whole record of a log is found, in order, and no other is read from it.
+// Every complete record of a log is found, in order, and nothing else.
 func TestLogsAreReadWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := gentest.AnyLog().Draw(t, "log")

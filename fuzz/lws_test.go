@@ -19,13 +19,13 @@ import (
 	"github.com/lwsbt/lwsbt/gen/gentest"
 )
 
-// lws is the real library behind BTP/1.
+// lws is the real library, a testee that speaks BTP/1.
 type lws struct {
 	conformance.Testee
 	machine codec.Machine
 }
 
-// btref is started once for a process; a fuzzer has one process a worker.
+// btref starts the testee once per process. A fuzzer has one process per worker.
 var btref = sync.OnceValues(func() (*lws, error) {
 	start := conformance.Process([]string{os.Getenv("LWSBT_BTREF"), "serve"}, time.Minute)
 	testee, err := start(context.Background())
@@ -59,9 +59,9 @@ func (l *lws) ask(t testing.TB, r conformance.Request) conformance.Answer {
 	return answers[0]
 }
 
-// The real library decodes what is plain as we do, and encodes the same but for
-// spill bits. Where a blob is not plain, or we reject it, lws may do anything:
-// TestLwsByClass says what.
+// FuzzLws checks that the real library decodes plain blobs as the codec does, and encodes
+// the same bits, except for spill bits. For a blob that is not plain, or that the codec rejects,
+// lws may return anything; TestLwsByClass counts the outcomes.
 func FuzzLws(f *testing.F) {
 	startLws(f)
 	seed(f, blobSeeds(f))
@@ -79,8 +79,8 @@ func FuzzLws(f *testing.F) {
 	})
 }
 
-// classOf compares what we and lws make of a blob, and names the class of the
-// outcome; bad is a difference that nothing known explains.
+// classOf decodes a blob with the codec and with lws, and returns the class of the outcome.
+// bad reports whether the results differ for no known reason.
 func (l *lws) classOf(t testing.TB, blob []byte) (class string, bad bool) {
 	word := l.machine.Word()
 	var s codec.Stack
@@ -107,7 +107,7 @@ func (l *lws) classOf(t testing.TB, blob []byte) (class string, bad bool) {
 	return fmt.Sprintf("plain, we read %d %x, lws: %s", s.Size, s.PCs, a.Describe(conformance.OpDecode)), true
 }
 
-// oddities is what of a blob lws's own decoder is known to stumble over.
+// oddities returns the properties of a blob that the decoder of lws is known to misread.
 func oddities(t testing.TB, blob []byte, word int) string {
 	fields, err := codec.AppendFields(nil, blob)
 	if err != nil {
@@ -152,8 +152,8 @@ func (l *lws) compareEncode(t testing.TB, s *codec.Stack) {
 	}
 }
 
-// What lws makes of damaged and of unusual blobs, counted by class; go test -v
-// shows the table.
+// TestLwsByClass counts, by class, the results of lws for damaged and unusual blobs. go test
+// -v prints the table.
 func TestLwsByClass(t *testing.T) {
 	l := startLws(t)
 	classes := map[string]int{}
@@ -183,6 +183,6 @@ func TestLwsByClass(t *testing.T) {
 	}
 	t.Logf("%s on %v:\n%s", l.Hello().Name, l.machine, table.String())
 	if classes["the same"] == 0 {
-		t.Error("not one blob was read the same: nothing was compared")
+		t.Error("no blob was read alike: nothing was compared")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/conformance/mutant"
 )
 
-// reading are the operations that read bytes or text, with both words.
+// reading lists the operations that read bytes or text, some of them at both word sizes.
 var reading = []conformance.Request{
 	{Op: conformance.OpDecode, Word: 64}, {Op: conformance.OpDecode, Word: 32}, {Op: conformance.OpEnd, Word: 64},
 	{Op: conformance.OpSalvage}, {Op: conformance.OpMline, Word: 64}, {Op: conformance.OpMline, Word: 64, Lenient: true},
@@ -18,14 +18,15 @@ var reading = []conformance.Request{
 	{Op: conformance.OpHline}, {Op: conformance.OpPline}, {Op: conformance.OpVline},
 }
 
-// Any bytes, to any operation that reads, which the first byte selects: the codec and what mutants are made of, a
-// codec of its own, give one answer. Scanning is not among them: the log reader
-// recovers records that ran into each other, which BT-TEXT-3 leaves open.
+// FuzzOperation sends any bytes to a reading operation, which the first byte selects. The codec
+// and the independent codec of package mutant must give the same answer. Scanning is
+// excluded: the log reader also recovers records that overlap, which BT-TEXT-3 does not
+// specify.
 func FuzzOperation(f *testing.F) {
 	seed(f, operationSeeds(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) == 0 || len(data) > 4000 {
-			return // the other one is slow
+			return // the codec of package mutant is slow
 		}
 		r := reading[int(data[0])%len(reading)]
 		r.Data = data[1:]
@@ -51,7 +52,7 @@ func answer(t *testing.T, start conformance.Starter, r conformance.Request) conf
 	return answers[0]
 }
 
-// operationSeeds are what the vectors by hand give to operations.
+// operationSeeds returns the inputs of operations in the handwritten vectors.
 func operationSeeds(t testing.TB) [][]byte {
 	set, err := conformance.Builtin()
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/lwsbt/lwsbt/gen/gentest"
 )
 
-// Any line, as it is and with its digits made valid and its CRC right, is read as
-// ~p# and as ~v# line as the naive reader reads it. What was accepted is written again.
+// FuzzPathLine reads any line as a ~p# and as a ~v# line, both unchanged and with valid digits
+// and a correct CRC, and compares the result with the naive reader. Accepted lines are
+// written again.
 func FuzzPathLine(f *testing.F) {
 	seed(f, pathSeeds())
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -35,8 +36,8 @@ func FuzzPathLine(f *testing.F) {
 	})
 }
 
-// Any lines: their names lead to paths of at most 1,024 frames, and a path that is
-// resolved is not changed by resolving it again.
+// FuzzNames adds the paths of any lines to a Names: resolved paths have at most 1,024
+// frames and the name of the original path, also if they are resolved again.
 func FuzzNames(f *testing.F) {
 	var logs [][]byte
 	for s := range uint64(20) {
@@ -76,7 +77,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// pathSeeds are lines of Part III: valid, with one fault, and cut.
+// pathSeeds returns lines of Part III: valid lines, lines with one fault, and truncated lines.
 func pathSeeds() [][]byte {
 	lines := [][]byte{[]byte("~p#ABFAADQoh7FRNQEgDFCIFBspCgQRtA"), []byte("~p#ABGACpT2LvCEgDC4FhykDCgQ61F")}
 	for s := range uint64(100) {
@@ -100,7 +101,7 @@ func pathsAsNaive(t *testing.T, line []byte) {
 	want, reason := naive.ReadPaths(string(line))
 	var e *codec.Error
 	if err == nil && reason != "" || err != nil && (!errors.As(err, &e) || string(e.Reason) != reason) {
-		t.Fatalf("%q: %v, the naive reader says %q", line, err, reason)
+		t.Fatalf("%q: %v, the naive reader returns %q", line, err, reason)
 	}
 	if err != nil {
 		if l.Len != 0 || l.Next(new(callpath.Entry)) {
@@ -109,7 +110,7 @@ func pathsAsNaive(t *testing.T, line []byte) {
 		return
 	}
 	if l.Head != (callpath.Head{Flags: callpath.Flags(want.Flags), Dump: uint8(want.Dump), Seq: uint16(want.Sequence), Unit: uint8(want.Unit)}) {
-		t.Fatalf("%q: %+v, the naive reader says %+v", line, l.Head, want)
+		t.Fatalf("%q: %+v, the naive reader returns %+v", line, l.Head, want)
 	}
 	others := naiveEntries(want)
 	if got := gentest.Entries(&l); gentest.Show(got) != gentest.Show(others) {
@@ -177,14 +178,14 @@ func eventsAsNaive(t *testing.T, line []byte) {
 	want, reason := naive.ReadEvents(string(line))
 	var e *codec.Error
 	if err == nil && reason != "" || err != nil && (!errors.As(err, &e) || string(e.Reason) != reason) {
-		t.Fatalf("%q: %v, the naive reader says %q", line, err, reason)
+		t.Fatalf("%q: %v, the naive reader returns %q", line, err, reason)
 	}
 	if err != nil {
 		return
 	}
 	head := callpath.EventsHead{Flags: callpath.Flags(want.Flags), Seq: uint32(want.Sequence), Unit: uint8(want.Unit), Time: want.Time, Thread: want.Thread, Next: want.Next}
 	if l.EventsHead != head || l.Len != len(want.Events) {
-		t.Fatalf("%q: %+v with %d events, the naive reader says %+v", line, l.EventsHead, l.Len, want)
+		t.Fatalf("%q: %+v with %d events, the naive reader returns %+v", line, l.EventsHead, l.Len, want)
 	}
 	kinds := map[string]callpath.EventKind{"allocated": callpath.Allocated, "freed": callpath.Freed, "moved": callpath.Moved, "unknown": callpath.FreedUnknown, "lost": callpath.Lost}
 	for i := 0; ; i++ {
@@ -198,7 +199,7 @@ func eventsAsNaive(t *testing.T, line []byte) {
 			o.Number, o.Old = 0, n.Number
 		}
 		if got != o {
-			t.Fatalf("%q: event %d is %+v, the naive reader says %+v", line, i, got, o)
+			t.Fatalf("%q: event %d is %+v, the naive reader returns %+v", line, i, got, o)
 		}
 	}
 	eventsAgain(t, &l)

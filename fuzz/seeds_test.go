@@ -14,8 +14,8 @@ import (
 	"github.com/lwsbt/lwsbt/gen"
 )
 
-// seed adds what there is to start from to a target, and fails if that is
-// nothing: such a target would pass without having seen any input.
+// seed adds seeds to a target, and fails if there are none: such a target would pass
+// without any input.
 func seed(f *testing.F, seeds [][]byte) {
 	f.Helper()
 	if len(seeds) == 0 {
@@ -26,7 +26,8 @@ func seed(f *testing.F, seeds [][]byte) {
 	}
 }
 
-// everyNth thins seeds out: fuzzing runs all of them before it begins.
+// everyNth returns every nth seed. Fuzzing runs all seeds before it begins, so there should
+// not be too many.
 func everyNth(n int, all [][]byte) [][]byte {
 	var some [][]byte
 	for i := 0; i < len(all); i += n {
@@ -35,7 +36,7 @@ func everyNth(n int, all [][]byte) [][]byte {
 	return some
 }
 
-// vectorFiles are the .btv files by hand and recorded.
+// vectorFiles returns the contents of the handwritten and the recorded .btv files.
 func vectorFiles(t testing.TB) [][]byte {
 	t.Helper()
 	var files [][]byte
@@ -55,7 +56,7 @@ func vectorFiles(t testing.TB) [][]byte {
 	return files
 }
 
-// vectorBlobs are the hex: lines of vectors.
+// vectorBlobs returns the bytes in the hex: lines of the vectors.
 func vectorBlobs(t testing.TB) [][]byte {
 	t.Helper()
 	seen := map[string]bool{}
@@ -81,7 +82,7 @@ func vectorBlobs(t testing.TB) [][]byte {
 	return blobs
 }
 
-// blobSeeds are blobs: named ones, of captures, of vectors, with faults.
+// blobSeeds returns blobs: named blobs, blobs of captures and of vectors, and blobs with faults.
 func blobSeeds(t testing.TB) [][]byte {
 	var blobs [][]byte
 	for _, b := range corpus.Blobs() {
@@ -107,7 +108,7 @@ func blobSeeds(t testing.TB) [][]byte {
 	return append(blobs, everyNth(7, vectorBlobs(t))...)
 }
 
-// lineSeeds are ~m# and ~b# lines.
+// lineSeeds returns ~m# and ~b# lines.
 func lineSeeds(t testing.TB) [][]byte {
 	var lines [][]byte
 	for _, b := range corpus.Blobs() {
@@ -128,7 +129,7 @@ func lineSeeds(t testing.TB) [][]byte {
 	return lines
 }
 
-// logSeeds are pieces of logs, short ones, since a fuzzer is slow with long ones.
+// logSeeds returns short pieces of logs; a fuzzer is slow with long inputs.
 func logSeeds() [][]byte {
 	serial := corpus.File("serial.log")
 	logs := [][]byte{corpus.File("captures/lws-dump-pie.log")[:200]}

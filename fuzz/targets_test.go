@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Every target of this package gets its seeds through seed, which fails without
-// any.
+// Every target of this package adds its seeds by calling seed, which fails if there are
+// none.
 func TestTargetsHaveSeeds(t *testing.T) {
 	names, err := filepath.Glob("*_test.go")
 	if err != nil {
@@ -48,8 +48,8 @@ func TestTargetsHaveSeeds(t *testing.T) {
 	}
 }
 
-// What is for tests alone is not in any program: the naive codec, the corpus,
-// generators and their libraries.
+// No program imports a package that is only for tests: the corpus, the test generators, the
+// test helpers, and the libraries that they use.
 func TestTestCodeStaysInTests(t *testing.T) {
 	forTests := []string{
 		"github.com/lwsbt/lwsbt/corpus", "github.com/lwsbt/lwsbt/gen/gentest",
@@ -68,7 +68,7 @@ func TestTestCodeStaysInTests(t *testing.T) {
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
 		if err != nil {
-			return nil // no Go file of this module, such as a test's input
+			return nil // not a Go file of this module, such as the input of a test
 		}
 		files++
 		for _, i := range file.Imports {
@@ -81,6 +81,6 @@ func TestTestCodeStaysInTests(t *testing.T) {
 		return nil
 	})
 	if err != nil || files < 30 {
-		t.Errorf("%d files looked at (%v)", files, err)
+		t.Errorf("%d files examined (%v)", files, err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lwsbt/lwsbt/conformance/naive"
 )
 
-// Any line, read in all three ways, as the naive codec reads it; what was
-// accepted is written again.
+// FuzzLine reads any line in all three forms, and compares the results with the naive codec.
+// Accepted input is written again.
 func FuzzLine(f *testing.F) {
 	seed(f, lineSeeds(f))
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -30,11 +30,11 @@ func compareLine(t *testing.T, line []byte, lenient bool) {
 	blob, err := parse([]byte("x"), line)
 	want, reason := naive.ParseLine(string(line), lenient)
 	if !sameReason(err, reason) {
-		t.Fatalf("%q, lenient %v: %v, the naive codec says %q", line, lenient, err, reason)
+		t.Fatalf("%q, lenient %v: %v, the naive codec returns %q", line, lenient, err, reason)
 	}
 	if err != nil {
 		if string(blob) != "x" {
-			t.Fatalf("%q: beside %v, the slice is %q", line, err, blob)
+			t.Fatalf("%q: error %v, but the slice is %q", line, err, blob)
 		}
 		return
 	}
@@ -43,7 +43,7 @@ func compareLine(t *testing.T, line []byte, lenient bool) {
 	}
 	again := codec.AppendLine(nil, blob)
 	if !lenient && !bytes.Equal(again, line) {
-		t.Fatalf("%q comes out as %q", line, again)
+		t.Fatalf("%q is written again as %q", line, again)
 	}
 	if string(again) != naiveLine(blob) {
 		t.Fatalf("%x is written %q, by the naive codec %q", blob, again, naiveLine(blob))

@@ -9,11 +9,11 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// maxOwners is the most lists that carving follows.
+// maxOwners limits the number of lists that carving follows.
 const maxOwners = 64
 
-// scan calls visit for every address of writable memory that may hold a node: aligned,
-// with a length before it, and plausible pointers in it.
+// scan calls visit for every address in writable memory that may be a node: it is aligned, a
+// length precedes it, and its pointers are plausible.
 func (f *finder) scan(visit func(n node)) {
 	segs := f.m.Segments()
 	if len(segs) == 0 {
@@ -56,17 +56,17 @@ func (f *finder) scanBytes(b []byte, addr uint64, all span, visit func(n node)) 
 	}
 }
 
-// claim counts the nodes that name one owner, each with a valid blob before it.
+// claim counts the nodes that point to one owner and follow a valid blob.
 type claim struct {
 	linked int // nodes with a neighbour, on at least one side, that points back and names the same owner
-	alone  int // other nodes, which no neighbour contradicts
-	// lost has the addresses of overwritten neighbours of the nodes in alone, each with
-	// the sides from which links lead to it. Two nodes that lead to one address from
-	// both sides are linked, too.
+	alone  int // other nodes that no neighbour contradicts
+	// lost holds the addresses of overwritten neighbours of the nodes counted in alone, each
+	// with the sides from which links lead to it. Two nodes that lead to one address, one
+	// from each side, are linked, too.
 	lost map[uint64]uint8
 }
 
-// maxLost is the most addresses in lost, over all claims.
+// maxLost limits the number of addresses in lost, over all claims.
 const maxLost = 1 << 16
 
 // carveOwners finds owners by their blocks, the owner with the most blocks first.
@@ -131,10 +131,9 @@ func (c *claim) leads(at uint64, side uint8, left int) (added int) {
 	return added
 }
 
-// claimed reports whether enough blocks name an owner to accept it.
+// claimed reports whether enough blocks point to an owner to accept it.
 func (f *finder) claimed(o Owner, c *claim) bool {
-	// Other lists of the library have nodes too, but these rarely have a valid blob
-	// before them.
+	// Other lists of the library have nodes, too, but a valid blob rarely precedes them.
 	total := f.length(o)
 	if c.linked > 0 && c.linked*5 >= total*4 && (total > 0 || c.linked >= 3) || c.linked >= 3 && c.linked*10 >= total {
 		return true
@@ -155,8 +154,8 @@ const (
 	contradicts                // it points to another node, which points back to it
 )
 
-// beside returns the opinion of the neighbour of n on one side; at an end of the list,
-// that of the owner.
+// beside returns the opinion of the neighbour of n on one side or, at an end of the list, of
+// the owner.
 func (f *finder) beside(n *node, back bool) opinion {
 	at := n.toward(back)
 	if at == 0 {
@@ -187,7 +186,7 @@ func (f *finder) beside(n *node, back bool) opinion {
 	return silent
 }
 
-// names reports whether there is a node at addr that names owner.
+// names reports whether a node at addr points to owner.
 func (f *finder) names(addr, owner uint64) bool {
 	n, ok := f.readNode(addr)
 	return ok && n.owner == owner
@@ -212,15 +211,15 @@ func (f *finder) length(o Owner) int {
 	return total
 }
 
-// plausible reports whether the addresses of a stack may be return addresses: of those
-// whose code is known, at least half follow a call.
+// plausible reports whether the addresses of a stack may be return addresses: at least half
+// of those whose code is known follow a call.
 func (f *finder) plausible(s *codec.Stack) bool {
 	known, wrong := f.countCalls(s)
 	return wrong == 0 || wrong <= known/2
 }
 
-// countCalls returns the number of addresses of a stack whose code is known, and the
-// number of these that follow no call. It ignores lossy addresses.
+// countCalls returns how many addresses of a stack have known code, and how many of these do
+// not follow a call. It ignores lossy addresses.
 func (f *finder) countCalls(s *codec.Stack) (known, wrong int) {
 	if f.follows == nil {
 		return 0, 0
@@ -248,11 +247,11 @@ type rest struct {
 	seen   int                 // number of links of finder.broken that were processed
 }
 
-// carveRest finds blocks of the list that no intact chain of links leads to. Such a
-// block names the owner of the list and has a valid blob. In addition a neighbour
-// confirms it: a block that points back, or an overwritten place that another link
-// leads to. If no neighbour confirms any more blocks, those whose neighbours were both
-// overwritten are accepted.
+// carveRest finds blocks of the list that no intact chain of links leads to. Such a block
+// points to the owner of the list and has a valid blob. In addition, a neighbour must confirm
+// it: the neighbour points back, or it was overwritten and another link leads to it. Once
+// neighbours confirm no more blocks, carveRest also accepts blocks whose neighbours were both
+// overwritten.
 func (f *finder) carveRest() {
 	r := rest{found: map[uint64]*node{}, loose: map[link]bool{}}
 	f.scan(func(n node) {
@@ -290,8 +289,8 @@ func (f *finder) carveRest() {
 	}
 }
 
-// accept accepts the nodes of todo for which is returns true. It returns the nodes next
-// to links that broke meanwhile, which may be blocks too.
+// accept accepts the nodes of todo for which is returns true. It returns the nodes next to
+// links found broken in the process; these may be blocks, too.
 func (f *finder) accept(r *rest, todo []uint64, is func(*node) bool) (next []uint64) {
 	for ; r.seen < len(f.broken); r.seen++ {
 		r.loose[link{f.broken[r.seen].from, 0, f.broken[r.seen].back}] = true
@@ -319,9 +318,9 @@ func (f *finder) countNodes(addrs []uint64) (n int) {
 	return n
 }
 
-// uncontradicted reports whether a carved node whose neighbours were overwritten is
-// accepted without confirmation: its stack is plausible, and no other block claims its
-// place in the list. (An image may contain the same memory twice, as mirrors.)
+// uncontradicted reports whether to accept, without confirmation, a carved node whose
+// neighbours were overwritten: its stack is plausible, and no other block claims its place in
+// the list. (Mirrored memory may be in an image twice.)
 func (f *finder) uncontradicted(n *node) bool {
 	if f.beside(n, true) == contradicts || f.beside(n, false) == contradicts ||
 		f.pointing[link{0, n.prev, true}] && n.prev != 0 || f.pointing[link{0, n.next, false}] && n.next != 0 {
@@ -344,7 +343,6 @@ func (f *finder) agrees(n *node, found map[uint64]*node, loose map[link]bool, ba
 		return true
 	}
 	// The neighbour was overwritten, a link leads to it from its other side, and no
-	// link leads to it from this side. (An image may contain the same memory twice, as
-	// mirrors.)
+	// link leads to it from this side. (Mirrored memory may be in an image twice.)
 	return f.claims[at] && !f.pointing[link{0, at, back}]
 }

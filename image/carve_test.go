@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// carveModes are ways to damage block i that leave the adjacent blocks intact.
+// carveModes lists ways to damage block i without damage to the adjacent blocks.
 var carveModes = []struct {
 	name string
 	do   func(s *synth, i int)
@@ -35,8 +35,8 @@ func (s *synth) fillFrom(from, to uint64, c byte) {
 	}
 }
 
-// TestCarveBehindDamage checks that, whichever of 30 blocks are overwritten, the others
-// are found, with and without the owner.
+// TestCarveBehindDamage overwrites some of 30 blocks, and checks that the others are found,
+// with and without the owner.
 func TestCarveBehindDamage(t *testing.T) {
 	hits := map[string]func(i int) bool{
 		"each third block":       func(i int) bool { return i%3 == 1 },
@@ -61,7 +61,7 @@ func TestCarveBehindDamage(t *testing.T) {
 	}
 }
 
-// carveBehind damages the blocks that is selects, and checks that the others are found.
+// carveBehind damages the blocks for which is returns true, and checks that the others are found.
 func carveBehind(t *testing.T, name string, s *synth, do func(*synth, int), is func(int) bool, named bool) {
 	var intact []uint64
 	for i := len(s.blocks) - 1; i >= 0; i-- {

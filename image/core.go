@@ -113,16 +113,16 @@ func segments(n int) string {
 	return fmt.Sprintf("%d segments are", n)
 }
 
-// maxShared and sharedPerByte limit the bytes of a core file that more than one segment
-// contains: maxShared plus sharedPerByte times the size of the file. Each segment is
-// searched separately. Core files of systems share no bytes, but qemu's
-// dump-guest-memory -p writes a segment for each address at which memory is mapped.
+// maxShared and sharedPerByte limit the number of bytes that segments of a core file share with
+// earlier segments, to maxShared plus sharedPerByte times the size of the file, because each
+// segment is searched separately. Segments in core files of Linux and gdb share no bytes, but
+// qemu's dump-guest-memory -p writes a segment for each address at which memory is mapped.
 const (
 	maxShared     = 16 << 20
 	sharedPerByte = 4
 )
 
-// dropShared drops segments beyond that limit.
+// dropShared drops the segments beyond this limit.
 func dropShared(h *header, s *source, notes *notes) {
 	var order []int // of segments, by offset
 	for i, p := range h.progs {
@@ -193,8 +193,7 @@ func (m *Image) apart(list []Map) []Map {
 	return out
 }
 
-// joinMaps sets the file of each map from the notes, and adds the maps that the core
-// file omits.
+// joinMaps sets the file of each map from the notes, and adds maps that are only in the notes.
 func (m *Image) joinMaps() {
 	m.Maps, m.files = m.apart(m.Maps), m.apart(m.files)
 	var absent []Map

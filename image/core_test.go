@@ -32,7 +32,7 @@ func run(t testing.TB, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// source is the path of a file in testdata.
+// testdata returns the path of a file in testdata.
 func testdata(t testing.TB, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", name))
@@ -113,7 +113,7 @@ func TestGDBCore(t *testing.T) {
 			if th.PC != th.Regs[arch.names["rip"]+arch.names["eip"]] || th.SP != th.Regs[arch.names["rsp"]+arch.names["esp"]] {
 				t.Errorf("pc %#x, sp %#x", th.PC, th.SP)
 			}
-			// Constants are not in gdb's core, but in the file that was mapped.
+			// gdb's core file does not contain constants: they are in the mapped file.
 			bias := uint64(0)
 			if arch.word == 64 {
 				i := slices.IndexFunc(m.Maps, func(r Map) bool { return r.File == exe && r.Offset == 0 })
@@ -153,7 +153,7 @@ func TestGDBCore(t *testing.T) {
 	}
 }
 
-// guests are machines whose core files qemu's user emulation writes.
+// guests lists the machines for which qemu's user emulation writes core files.
 var guests = []struct{ triple, qemu string }{
 	{"mips-linux-gnu", "qemu-mips"},
 	{"mipsel-linux-gnu", "qemu-mipsel"},
@@ -176,12 +176,12 @@ func guestCore(t testing.TB, triple, qemu, arguments string, cc ...string) (core
 	if len(list) != 1 {
 		t.Skipf("%s writes no core file here: %s", qemu, out)
 	}
-	os.Remove(filepath.Join(dir, "core")) // the core file of qemu itself, which is large
+	os.Remove(filepath.Join(dir, "core")) // the core file of qemu itself is large
 	return list[0], exe
 }
 
-// TestGuestCore reads core files of both byte orders: the program counter must be in
-// abort(), and the program's data at its symbols.
+// TestGuestCore reads core files of both byte orders. The program counter must be in abort(),
+// and the data of the program at the addresses of its symbols.
 func TestGuestCore(t *testing.T) {
 	for _, g := range guests {
 		t.Run(g.triple, func(t *testing.T) {

@@ -50,7 +50,7 @@ func loadHeader(addr, off, filesz, memsz uint64) elf.Prog64 {
 	return elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: 6, Vaddr: addr, Off: off, Filesz: filesz, Memsz: memsz}
 }
 
-// readAll reads a core file in every way, and fails if that takes longer than limit.
+// readAll calls every function that reads a core file, and fails if that takes longer than limit.
 func readAll(t *testing.T, data []byte, limit time.Duration) (m *Image) {
 	t.Helper()
 	done := make(chan bool)
@@ -71,8 +71,8 @@ func readAll(t *testing.T, data []byte, limit time.Duration) (m *Image) {
 	return m
 }
 
-// TestCostOfSharedBytes reads many segments that share bytes: searching them costs as
-// much as separate bytes. Such segments are left out.
+// TestCostOfSharedBytes reads many segments that share bytes. Searching shared bytes costs as
+// much as searching separate bytes, so such segments must be left out.
 func TestCostOfSharedBytes(t *testing.T) {
 	body := bytes.Repeat([]byte{0xff, 0xff, 8, 0, 0, 0, 0x7f, 0}, 1<<16)
 	m := readAll(t, coreFile(20000, nil, func(i int, at uint64) elf.Prog64 {
@@ -81,7 +81,7 @@ func TestCostOfSharedBytes(t *testing.T) {
 	if notes := strings.Join(m.Notes(), "\n"); !strings.Contains(notes, "share bytes of the file") {
 		t.Errorf("notes %q", notes)
 	}
-	// Memory that is mapped at two addresses, as qemu writes it, is found at both.
+	// Memory mapped at two addresses, as in qemu's dumps, is found at both.
 	m = readAll(t, coreFile(2, nil, func(i int, at uint64) elf.Prog64 {
 		return loadHeader(0x7f0000000000+uint64(i)<<20, at, uint64(len(body)), uint64(len(body)))
 	}, body), 2*time.Minute)
@@ -109,7 +109,7 @@ func TestCostOfSharedMaps(t *testing.T) {
 		}
 	})
 	t.Run("files", func(t *testing.T) {
-		// An ELF header with 65,534 program headers, that all files begin with.
+		// All files begin with an ELF header with 65,534 program headers.
 		head := coreFile(0xfffd, nil, func(int, uint64) elf.Prog64 { return loadHeader(0, 0, 1, 1) }, nil)
 		binary.LittleEndian.PutUint16(head[16:], uint16(elf.ET_DYN))
 		files := make([]Map, 50000)
@@ -122,8 +122,8 @@ func TestCostOfSharedMaps(t *testing.T) {
 	})
 }
 
-// TestCostOfLooseBlocks reads blocks with broken links, where each block can only be
-// accepted after the one behind it.
+// TestCostOfLooseBlocks reads blocks with broken links. Each block can only be accepted after
+// the block that follows it in memory.
 func TestCostOfLooseBlocks(t *testing.T) {
 	s := newSynth(64, binary.LittleEndian, 8<<20, 1)
 	const n = 30000
@@ -131,7 +131,7 @@ func TestCostOfLooseBlocks(t *testing.T) {
 		s.alloc(8, 0x8000000)
 	}
 	p := s.ptr()
-	// The list goes from the end of memory to its beginning, by prev alone.
+	// The list goes from the end of memory to its beginning; only prev links are intact.
 	for i := range s.blocks {
 		node := s.blocks[i].addr - 3*p
 		s.put(node+p, 0)
@@ -193,8 +193,8 @@ func noteOf(owner string, kind uint32, desc []byte) (note []byte) {
 	return append(append(note, desc...), make([]byte, -len(desc)&3)...)
 }
 
-// TestCostOfSharedNotes reads many segments with the same notes. The list of mapped
-// files in them counts once.
+// TestCostOfSharedNotes reads many segments with the same notes. The list of mapped files in
+// these notes must count once.
 func TestCostOfSharedNotes(t *testing.T) {
 	le := binary.LittleEndian
 	const files = 20000
@@ -218,8 +218,8 @@ func TestCostOfSharedNotes(t *testing.T) {
 	}
 }
 
-// TestCostOfModuleNotes reads modules with the same header, which has many segments
-// with the same notes.
+// TestCostOfModuleNotes reads modules that share a header, with many segments that share
+// notes.
 func TestCostOfModuleNotes(t *testing.T) {
 	notes := bytes.Repeat(noteOf("X", 9, nil), 400000)
 	head := coreFile(1000, nil, func(_ int, at uint64) elf.Prog64 {

@@ -16,7 +16,7 @@ const (
 	DamagedBlob  Parts = 1 << iota // the compressed stack or its length
 	DamagedLink                    // one link of an otherwise intact node
 	DamagedNode                    // the whole node
-	DamagedCalls                   // the stack decodes, but its addresses follow no call
+	DamagedCalls                   // the stack decodes, but its addresses do not follow calls
 	DamagedSize                    // the size decodes, but reaches into the next block
 	DamagedEnd                     // not the metadata, but bytes after the block
 )
@@ -26,10 +26,10 @@ type Damage struct {
 	Addr  uint64 // address of the block, as returned to the program
 	Parts Parts
 	What  []string // one per finding: the value found and the value expected
-	// Suspect is the index of the block that ends before the damage, -1 if there is
-	// none: the program probably wrote past its end. If Suspect is the damaged block
-	// itself, its blob is intact and its node is not: the program probably wrote before
-	// its start or, with DamagedEnd, past its end.
+	// Suspect is the index of the block that ends before the damage, -1 if there is none.
+	// The program probably wrote past the end of this block. If Suspect is the damaged block
+	// itself, the program probably wrote before its start (its node is damaged, its blob
+	// is intact) or, with DamagedEnd, past its end.
 	Suspect int
 	// Gap is the number of bytes between the end of the suspect and the node of the
 	// damaged block.
@@ -55,8 +55,8 @@ func (f *finder) damage(node uint64) *Damage {
 	return d
 }
 
-// explain records the damage of broken links: for each link, either the pointer was
-// overwritten or its target.
+// explain records the damage that broken links reveal: either the pointer was overwritten, or
+// its target.
 func (f *finder) explain() {
 	byPrev, byNext := map[uint64]uint64{}, map[uint64]uint64{} // prev or next link → the node that has it
 	for _, n := range f.nodes {
@@ -107,8 +107,8 @@ func (f *finder) value(v uint64) string {
 	return "no address"
 }
 
-// pointedTo reports whether the target of a broken link has another neighbour on that
-// side, which points back to it.
+// pointedTo reports whether the target of a broken link has another neighbour on the side of
+// l.from that points back to it, or is the end of the list on that side.
 func (f *finder) pointedTo(l link, target *node) bool {
 	back := target.toward(!l.back)
 	if back == 0 {
@@ -267,7 +267,7 @@ const (
 	suspectSteps = 256
 )
 
-// suspect sets, for each damage, the block whose overflow may have caused it.
+// suspect sets the Suspect of each damage: the block whose overflow may have caused it.
 func (f *finder) suspect() {
 	h := f.h
 	for _, d := range f.damages {

@@ -25,11 +25,11 @@ type prog struct {
 	filesz, memsz uint64
 }
 
-// maxProgs is the most program headers that are read.
+// maxProgs limits the number of program headers that are read.
 const maxProgs = 1 << 20
 
-// readHeader reads the ELF header and the program headers. It does not use debug/elf,
-// which needs complete files, and section headers, which core files lack.
+// readHeader reads the ELF header and the program headers. It does not use debug/elf, which
+// needs complete files with section headers; core files have none.
 func readHeader(data []byte, name string, notes *notes) (*header, error) {
 	if len(data) < 20 || !bytes.HasPrefix(data, []byte(elf.ELFMAG)) {
 		return nil, fmt.Errorf("%s: not an ELF file", name)
@@ -129,8 +129,8 @@ func part(data []byte, off, size uint64) []byte {
 	return data[off:][:min(size, uint64(len(data))-off)]
 }
 
-// agree checks that a file has the class, byte order and machine of the image, and sets
-// those that are not known yet.
+// agree checks that a file matches the class, byte order and machine of the image. It sets
+// the properties that are not known yet.
 func (m *Image) agree(name string, h *header) error {
 	if m.Word == 0 {
 		m.Word = h.word
@@ -156,10 +156,9 @@ func machineName(word int, order binary.ByteOrder, machine elf.Machine) string {
 	return fmt.Sprintf("%v (%d bits, %s)", machine, word, end)
 }
 
-// AddELF adds the read-only parts of an executable file, code and constants, which core
-// files and RAM omit. bias is the load address of the file minus the address in the
-// file. AddELF sets class, byte order and machine of the image, which must match those
-// of files added before.
+// AddELF adds the read-only parts of an executable file: code and constants, which core files
+// and RAM omit. bias is the address in memory minus the address in the file. AddELF sets
+// class, byte order and machine of the image, or returns an error if earlier files set others.
 func (m *Image) AddELF(path string, bias uint64) error {
 	s, err := openSource(path, m)
 	if err != nil {

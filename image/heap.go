@@ -34,12 +34,12 @@ type Owner struct {
 	Head  uint64
 	Tail  uint64
 	Count uint32 // the value in memory
-	// Carved reports whether the owner was found by its blocks.
+	// Carved reports whether the owner was found by the blocks that point to it.
 	Carved bool
 	Blocks int // number of blocks found
-	// Device reports whether the owner is a struct lwsbt_heap, identified by its mark.
-	// Spare bytes with a known value then follow each block, up to the next address
-	// that is Spare modulo Align.
+	// Device reports whether the owner is a struct lwsbt_heap, identified by its mark. Each
+	// block is then followed by spare bytes with a known value, up to the next address that
+	// equals Spare modulo Align.
 	Device bool
 	Align  uint64
 	Spare  uint64
@@ -51,9 +51,9 @@ type Owner struct {
 type Block struct {
 	Addr uint64 // as returned to the program
 	Size uint64 // requested size in bytes
-	// Blob is the compressed stack, a subslice of the image, or made of a packed stack
-	// (LWSBT_PACKED of device/). It is nil if it was overwritten or lws had no space for
-	// it; Size is then unknown.
+	// Blob is the compressed stack: a subslice of the image, or converted from a packed
+	// stack (LWSBT_PACKED of device/). If it was overwritten, or lws had no space for it,
+	// Blob is nil and Size is unknown.
 	Blob  []byte
 	Owner int // index of Heap.Owners
 	// Carved reports whether the block was found by its own bytes, because no chain of
@@ -77,8 +77,8 @@ type Search struct {
 	Typed []Symbol
 	// Strict restricts the search to Owners, which the user named.
 	Strict bool
-	// Code is the code of the program, with its shift. It is used to read packed stacks if
-	// their own ranges are not in the image.
+	// Code holds the code ranges of the program, for Shift. They are used to read packed
+	// stacks if the owner's own ranges are not in the image.
 	Code  []codec.Range
 	Shift int
 	// FollowsCall, if not nil, reports whether the code before an address is known, and
@@ -86,14 +86,14 @@ type Search struct {
 	FollowsCall func(pc uint64) (known, follows bool)
 }
 
-// MaxBlocks is the most blocks that are read from an image.
+// MaxBlocks limits the number of blocks that are read from an image.
 const MaxBlocks = 1 << 23
 
 // ErrNoHeap is returned if an image has no list of blocks.
 var ErrNoHeap = errors.New("no heap found")
 
-// FindHeap finds the blocks of an image. The error is [ErrNoHeap], or names the property of
-// the image that must be set first.
+// FindHeap finds the blocks of an image. It returns [ErrNoHeap] if there are none, or an error
+// that names the property of the image that must be set first.
 func (m *Image) FindHeap(s Search) (*Heap, error) {
 	if m.Word == 0 || m.Order == nil {
 		return nil, errors.New("raw memory does not tell its word size and byte order: give the ELF file of the program")
@@ -138,8 +138,8 @@ func (m *Image) FindHeap(s Search) (*Heap, error) {
 	return h, nil
 }
 
-// anyOwner returns an owner without blocks: one whose type is known, even if its list
-// is overwritten, or a candidate whose list is empty.
+// anyOwner returns an owner without blocks: a variable of the type of an owner, even if its
+// list was overwritten, or a candidate whose list is empty.
 func (f *finder) anyOwner(s Search) (o Owner, ok bool) {
 	for _, sym := range append(slices.Clip(s.Typed), s.Owners...) {
 		typed := slices.Contains(s.Typed, sym)
@@ -160,7 +160,7 @@ func nameOf(list []Symbol, addr uint64) string {
 	return ""
 }
 
-// Notes returns messages about parts of the lists that were not accepted.
+// Notes returns messages about parts of the lists that were rejected.
 func (h *Heap) Notes() []string { return h.notes.list() }
 
 // Bytes returns the sum of the sizes of all blocks, saturated at 2^64-1.
@@ -216,8 +216,8 @@ func (h *Heap) finish(f *finder) {
 	}
 }
 
-// userFields reports whether the bits after the sizes of all blobs are valid user
-// fields, and at least one blob has some.
+// userFields reports whether at least one blob has user fields, and the bits after the size of
+// every blob are valid user fields.
 func (f *finder) userFields() bool {
 	var s codec.Stack
 	var u codec.User

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// maxUntext is the most bytes of data in a file of records.
+// maxUntext limits the number of bytes of data in a file of records.
 const maxUntext = 1 << 30
 
 // records collects the data of a file of lines; data at adjacent addresses is joined.
@@ -82,7 +82,7 @@ func (m *Image) addHex(s *source) error {
 	return r.end(r.ended, "end-of-file record")
 }
 
-// hexRecord returns the bytes of a record, or why it is not valid.
+// hexRecord returns the bytes of a record, or the reason why the record is not valid.
 func hexRecord(buf []byte, line []byte) (b []byte, why string) {
 	if line[0] != ':' || len(line) < 11 || len(line) > 1+2*len(buf) {
 		return nil, "not an Intel HEX record"

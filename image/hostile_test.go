@@ -74,7 +74,7 @@ func synthCore(s *synth) []byte {
 	out = order.AppendUint32(out, 1)
 	out = put(put(put(out, 0), uint64(ehsize)), 0)
 	out = order.AppendUint32(out, 0)
-	// The RAM is in three segments, as maps of a process are.
+	// The RAM is in three segments, like the memory maps of a process.
 	cuts := []int{0, 0x1000, len(s.mem) / 2, len(s.mem)}
 	for _, v := range []int{ehsize, phsize, len(cuts), 0, 0, 0} {
 		out = order.AppendUint16(out, uint16(v))
@@ -100,7 +100,7 @@ func synthCore(s *synth) []byte {
 	return append(append(out, notes...), s.mem...)
 }
 
-// everything reads an image in every way, and returns the number of blocks found.
+// everything calls every function that reads an image, and returns the number of blocks found.
 func everything(data []byte) int {
 	var m Image
 	if m.addSource(&source{name: "image", data: data}) != nil {
@@ -150,8 +150,7 @@ func TestSynthCore(t *testing.T) {
 	}
 }
 
-// mutate damages a core file in one of the ways in which files are damaged by accident
-// or on purpose.
+// mutate damages a core file in one of several ways, accidental or malicious.
 func mutate(b []byte, rnd *rand.Rand, order binary.ByteOrder) []byte {
 	b = bytes.Clone(b)
 	head := min(len(b), 1200) // headers and notes
@@ -198,8 +197,8 @@ func mutate(b []byte, rnd *rand.Rand, order binary.ByteOrder) []byte {
 	return b
 }
 
-// TestDamagedImages reads 2,000 damaged images without a panic, each within two seconds
-// in the best of five tries, and with memory in proportion to its size.
+// TestDamagedImages reads 2,000 damaged images. There must be no panic; the best of five tries
+// must take at most two seconds, and the memory must be in proportion to the image.
 func TestDamagedImages(t *testing.T) {
 	cmdtest.Long(t)
 	blocks, full := 0, 0

@@ -14,8 +14,8 @@ import (
 // [Image.AddFile], [Image.AddRAM] and [Image.AddELF]. Where these overlap, the memory
 // added first counts.
 //
-// Several goroutines may read an Image after Segments was called, if nothing is added
-// afterwards.
+// Once Segments has been called and nothing more is added, several goroutines may read an
+// Image.
 type Image struct {
 	// Word is 32 or 64 bits, 0 if not known.
 	Word int
@@ -44,14 +44,14 @@ type Image struct {
 	typed   map[string]map[string][]Symbol // result of structs by path
 }
 
-// Map is a range of addresses of a process.
+// Map is a mapped range of addresses of a process.
 type Map struct {
 	Start, End  uint64
 	Write, Exec bool
 	File        string // path, "" if not known
 	Offset      uint64 // of Start in File, in bytes
 
-	absent bool // from a list of files, which does not give Write and Exec
+	absent bool // from a list of mapped files, which does not contain Write and Exec
 }
 
 // Segment is memory with known bytes. Segments do not overlap and are sorted by
@@ -60,7 +60,7 @@ type Segment struct {
 	Addr        uint64
 	Data        []byte // must not be written
 	Write, Exec bool
-	ELF         bool // from an executable file, not from the memory of the program
+	ELF         bool // read from an executable file, not from the memory of the program
 
 	src *source
 	off int64 // offset of Data in src
@@ -69,13 +69,13 @@ type Segment struct {
 // End returns the address after the segment's last byte, modulo 2^64.
 func (s *Segment) End() uint64 { return s.Addr + uint64(len(s.Data)) }
 
-// piece is memory as it was added; pieces may overlap.
+// piece is a range of memory that was added; pieces may overlap.
 type piece struct {
 	Segment
 	rank int // where pieces overlap, the lowest rank counts
 }
 
-// maxPieces is the most segments. Linux limits a process to 65,530 maps.
+// maxPieces limits the number of segments. Linux limits a process to 65,530 maps.
 const maxPieces = 1 << 20
 
 // add adds memory. It cuts off bytes past the end of the address space.
@@ -103,8 +103,8 @@ func (m *Image) Segments() []Segment {
 	return m.sorted
 }
 
-// arrange computes the sorted segments. It sweeps over the address space with a heap,
-// by rank, of the pieces that begin at or before its position.
+// arrange computes the sorted segments. It sweeps over the address space, with a heap, ordered
+// by rank, of the pieces that begin at or before the current position.
 func (m *Image) arrange() {
 	in := slices.Clone(m.pieces)
 	slices.SortStableFunc(in, func(a, b piece) int { return cmp.Compare(a.Addr, b.Addr) })
@@ -181,7 +181,7 @@ func (r *ranks) Pop() any {
 	return x
 }
 
-// Find returns the segment that holds an address, nil if the byte there is not known.
+// Find returns the segment that contains addr, or nil if the byte at addr is not known.
 func (m *Image) Find(addr uint64) *Segment {
 	list := m.Segments()
 	i := sort.Search(len(list), func(i int) bool { return list[i].Addr > addr }) - 1
@@ -191,8 +191,8 @@ func (m *Image) Find(addr uint64) *Segment {
 	return nil
 }
 
-// Read copies memory from addr on into p, up to the first byte that is not known, and
-// returns the number of bytes copied.
+// Read copies memory that begins at addr into p, up to the first unknown byte, and returns
+// the number of bytes copied.
 func (m *Image) Read(p []byte, addr uint64) int {
 	n := 0
 	for n < len(p) {
@@ -209,8 +209,8 @@ func (m *Image) Read(p []byte, addr uint64) int {
 	return n
 }
 
-// Bytes returns n bytes from addr on, and whether all of them are known. If one segment
-// holds them, the result is a subslice of the image and must not be modified.
+// Bytes returns the n bytes that begin at addr, and whether all of them are known. If they are
+// in one segment, the result is a subslice of the image and must not be modified.
 func (m *Image) Bytes(addr, n uint64) ([]byte, bool) {
 	s := m.Find(addr)
 	if s == nil {
@@ -246,7 +246,7 @@ func (m *Image) Uint(addr uint64, size int) (uint64, bool) {
 	return uintOf(p, m.ByteOrder()), true
 }
 
-// Pointer reads an address, which has Word bits.
+// Pointer reads an address of Word bits.
 func (m *Image) Pointer(addr uint64) (uint64, bool) { return m.Uint(addr, m.PointerSize()) }
 
 // PointerSize returns the size of an address in bytes, 4 or 8.
@@ -265,7 +265,7 @@ func (m *Image) ByteOrder() binary.ByteOrder {
 	return m.Order
 }
 
-// Notes returns messages about parts of the files that were not accepted, each once.
+// Notes returns messages about parts of the files that were rejected, each once.
 func (m *Image) Notes() []string { return m.notes.list() }
 
 // Close closes the files. The image and its memory must not be used afterwards.

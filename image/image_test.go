@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestOverlaps compares Segments with a map of bytes that is filled by hand.
+// TestOverlaps compares Segments with a map from address to byte.
 func TestOverlaps(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -43,7 +43,7 @@ func TestOverlaps(t *testing.T) {
 		if got != len(want) {
 			t.Fatalf("seed %d: %d bytes, want %d", seed, got, len(want))
 		}
-		// Reading is bounded by what is known.
+		// Read and Bytes return only known bytes.
 		for a := base; a < base+64 && a >= base; a++ {
 			n := 0
 			for want[a+uint64(n)] != 0 && a+uint64(n) >= a {
@@ -57,7 +57,7 @@ func TestOverlaps(t *testing.T) {
 				t.Fatalf("seed %d: Bytes(%#x, %d): %x %v", seed, a, n, b, ok)
 			}
 			if _, ok := m.Bytes(a, uint64(n+1)); ok {
-				t.Fatalf("seed %d: Bytes(%#x, %d): more than is known", seed, a, n+1)
+				t.Fatalf("seed %d: Bytes(%#x, %d): more bytes than are known", seed, a, n+1)
 			}
 		}
 	}

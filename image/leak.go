@@ -11,20 +11,22 @@ import (
 type Reach uint8
 
 const (
-	// Leaked: nothing points to the block, or only leaked blocks do.
+	// Leaked means that nothing points to the block, or only leaked blocks do.
 	Leaked Reach = iota
-	// Uncertain: only heap memory that is in no block (free, or of another allocator)
-	// points to the block, or a pointer holds the address one past its end.
+	// Uncertain means that only heap memory outside all blocks (free memory, or memory of
+	// another allocator) points to the block, or that a pointer holds the address one past
+	// its end.
 	Uncertain
-	// Reachable: a register, a stack, data, bss or a reachable block points to the block.
+	// Reachable means that a register, a stack, data, bss or a reachable block points to
+	// the block.
 	Reachable
 )
 
 // Leaks holds the Reach of each block of a heap, and groups of the leaked blocks.
 type Leaks struct {
 	Reach []Reach // of each block of the heap
-	// Groups are the leaked blocks that no other leaked block points to, by call stack,
-	// most bytes first.
+	// Groups holds the leaked blocks that no other leaked block points to, grouped by call
+	// stack, the group with the most bytes first.
 	Groups []LeakGroup
 	// Roots is the number of bytes of registers, stacks and data that were searched.
 	Roots uint64
@@ -36,10 +38,11 @@ type Leaks struct {
 type LeakGroup struct {
 	// Stacks are indexes of blocks, one for each call stack of the group.
 	Stacks []int
-	// Direct are the blocks. If Cycle is true, they point to each other in a cycle.
+	// Direct lists the blocks that no other leaked block points to. If Cycle is true, they
+	// point to each other in a cycle.
 	Direct []int
 	Cycle  bool
-	// Indirect are leaked blocks that are reachable only from these.
+	// Indirect lists the leaked blocks that are reachable only from Direct.
 	Indirect []int
 	Bytes    uint64 // of Direct and Indirect
 }
@@ -69,8 +72,7 @@ type Roots struct {
 	Allocator []Symbol
 }
 
-// AllocatorData are the names of variables of C libraries that lead to free memory, in
-// glibc and newlib.
+// AllocatorData lists the variables of glibc and newlib that lead to free memory.
 var AllocatorData = []string{"main_arena", "__malloc_av_"}
 
 // FindLeaks finds blocks that nothing points to. An aligned word counts as a pointer if
@@ -220,8 +222,8 @@ func (g *graph) pointers(s span, visit func(int)) {
 	}
 }
 
-// isFreeList reports whether the word v at an address is a link of an allocator's list
-// of free memory, although v is an address in a block. glibc and newlib link the
+// isFreeList reports whether the word v at an address is a link in an allocator's list of free
+// memory, although v is an address in a block. The links of glibc and newlib point to the
 // headers of free chunks,
 //
 //	│ … block, its last word │ size of free chunk │ next │ previous │ … │ size again │
@@ -244,8 +246,8 @@ func (g *graph) isFreeList(at, v uint64, block int) bool {
 	return false
 }
 
-// chunk returns the size in an allocator's header before the memory at addr. ok is
-// false if addr is in a block or there is no valid header.
+// chunk returns the size in the allocator's header before the memory at addr. ok is false if
+// addr is in a block or the header is not valid.
 func (g *graph) chunk(addr uint64) (size uint64, ok bool) {
 	ptr := uint64(g.m.PointerSize())
 	if addr&(2*ptr-1) != 0 || g.inUse(addr) {
@@ -293,8 +295,8 @@ func redZone(machine elf.Machine) uint64 {
 // thread-local variables.
 const threadBlock = 4096
 
-// rootSpans divides the writable memory of the program into roots (stacks, data and
-// bss) and heap memory that is in no block. Memory below a stack pointer is in neither.
+// rootSpans divides the writable memory of the program into roots (stacks, data and bss) and
+// heap memory outside all blocks. Memory below a stack pointer belongs to neither.
 func (m *Image) rootSpans(used []span, from Roots) (roots, heap []span) {
 	var known []span // data and bss of files
 	for _, r := range append(slices.Clone(from.Data), m.Maps...) {
@@ -326,7 +328,7 @@ func (m *Image) rootSpans(used []span, from Roots) (roots, heap []span) {
 		}
 		if i, _ := slices.BinarySearch(stacks, a.start); i < len(stacks) && stacks[i] < a.end {
 			low := stacks[i] - min(stacks[i], redZone(m.Machine))
-			// The unused part of the stack ends at the nearest other memory below it.
+			// The unused part of the stack extends down to the next other memory.
 			from := a.start
 			for _, s := range append(overlap([]span{a}, known), blocks...) {
 				if s.end <= low {

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// graphOf makes blocks that point to each other at random, with roots in a stack and in
-// data, and returns the leaked blocks. It computes them from the links as generated,
-// not as stored in memory.
+// graphOf makes blocks that point to each other at random, with roots in a stack and in data,
+// and returns the leaked blocks. It computes them from the generated links, not from memory.
 func graphOf(s *synth, n int) (leaked []int) {
 	word := uint64(s.word / 8)
 	links := make([][]int, n)
@@ -70,8 +69,8 @@ func graphOf(s *synth, n int) (leaked []int) {
 	return leaked
 }
 
-// TestLeaksOfGraphs checks on random graphs that every leaked block is found, and no
-// other is reported.
+// TestLeaksOfGraphs checks on random graphs that every leaked block is found, and no other
+// block is reported.
 func TestLeaksOfGraphs(t *testing.T) {
 	blocks, found := 0, 0
 	for _, c := range synths {
@@ -113,7 +112,7 @@ func TestLeaksOfGraphs(t *testing.T) {
 		}
 	}
 	if found < 1000 || blocks-found < 1000 {
-		t.Errorf("%d of %d blocks are leaked: too few of either to tell anything", found, blocks)
+		t.Errorf("%d of %d blocks are leaked: too few or too many to test anything", found, blocks)
 	}
 	t.Logf("%d blocks, %d leaked", blocks, found)
 }

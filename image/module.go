@@ -14,9 +14,9 @@ import (
 // Module is an executable file that the process had mapped.
 type Module struct {
 	Path string
-	// BuildID is in hexadecimal, "" if the image does not have the file's header.
+	// BuildID is in hexadecimal, "" if the file's header is not in the image.
 	BuildID string
-	// Bias is the address of the module in memory minus that in its file, modulo 2^Word.
+	// Bias is the address in memory minus the address in the file, modulo 2^Word.
 	Bias uint64
 	// Known reports whether the ELF header of the module was in the image, so that Bias
 	// is certain.
@@ -24,9 +24,9 @@ type Module struct {
 	Maps  []Map // by address
 }
 
-// Modules returns the executable files that were mapped: files that begin with an ELF
-// header, or that have code. They are in the order of their addresses. The list is
-// empty if the image has no memory map, as RAM has none.
+// Modules returns the mapped executable files, by address: files that begin with an ELF
+// header, or whose mappings are executable. The list is empty if the image has no memory map;
+// RAM has none.
 func (m *Image) Modules() []Module {
 	var list []Module
 	at := map[string]int{}
@@ -51,11 +51,11 @@ func (m *Image) Modules() []Module {
 	return out
 }
 
-// maxModuleProgs is the most program headers of an executable file; usually there are a
-// dozen.
+// maxModuleProgs limits the number of program headers of an executable file. Usually there
+// are a dozen.
 const maxModuleProgs = 1 << 10
 
-// readModule reads the ELF header that a module has in memory.
+// readModule reads the ELF header of a module from memory.
 func (m *Image) readModule(d *Module) bool {
 	for _, r := range d.Maps {
 		d.Bias = r.Start - r.Offset // without an ELF header, assume that addresses are offsets
@@ -101,8 +101,8 @@ func (m *Image) wrap(addr uint64) uint64 {
 	return addr
 }
 
-// maxModuleNotes is the number of bytes of an executable file's notes that are
-// searched. Many modules may share the same bytes.
+// maxModuleNotes limits the number of bytes of notes of an executable file that are searched,
+// because many modules may share the same bytes.
 const maxModuleNotes = 64 << 10
 
 // buildID returns the build-id note of an ELF file; data is the beginning of the file.
@@ -136,7 +136,7 @@ func buildID(data []byte, h *header) string {
 // Symbol is a variable of a program.
 type Symbol struct {
 	Name string
-	File string // ELF file that has the symbol
+	File string // ELF file with the symbol
 	Addr uint64 // in memory
 	Size uint64 // in bytes, 0 if not known
 }
@@ -179,7 +179,7 @@ func readHeaderOf(path string, notes *notes, use func(data []byte, h *header) er
 	})
 }
 
-// WritableRanges returns the ranges of memory with the data and bss of an ELF file.
+// WritableRanges returns the memory ranges of the data and bss of an ELF file.
 func (m *Image) WritableRanges(path string, bias uint64) (list []Map, err error) {
 	var ignored notes
 	err = readHeaderOf(path, &ignored, func(_ []byte, h *header) error {

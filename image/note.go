@@ -14,7 +14,7 @@ const (
 	ntFile     = 0x46494c45 // CORE: mapped files
 )
 
-// maxThreads is the most threads, maxFiles the most mapped files.
+// Limits on the number of threads and of mapped files.
 const (
 	maxThreads = 1 << 16
 	maxFiles   = 1 << 17

@@ -14,12 +14,12 @@ const packedMark = mark + 0x100
 
 // packing holds the parameters to read the packed stacks of an owner.
 type packing struct {
-	code  *callpath.Ranges // nil if the owner has none: all frames are addresses
+	code  *callpath.Ranges // nil if the owner has no code ranges: all frames are addresses
 	width int              // bits of an offset
 	units uint64           // length of the code
 }
 
-// packing returns the packing of an owner, which it reads once:
+// packing returns the packing of an owner. It reads the packing once:
 //
 //	… │ mark │ pointer to the code │ …
 //	ranges │ count, shift (8 bits)
@@ -32,8 +32,8 @@ func (f *finder) packing(owner uint64) *packing {
 	return p
 }
 
-// readPacking is packing without the cache. It uses code and shift if the code ranges of the
-// owner are not in the image.
+// readPacking reads the packing of an owner. It uses code and shift if the owner's own code
+// ranges are not in the image.
 func (m *Image) readPacking(owner uint64, code []codec.Range, shift int) *packing {
 	ptr := uint64(m.PointerSize())
 	at, ok := m.Pointer(owner + 2*ptr + 16)
@@ -57,8 +57,8 @@ func (m *Image) readPacking(owner uint64, code []codec.Range, shift int) *packin
 	return out
 }
 
-// packingAt returns the packing of the stack before a node, or nil. The packing is that of
-// the current list's owner, or else of the owner that the node names.
+// packingAt returns the packing of the stack before a node, or nil. It is the packing of the
+// owner of the current list, or else of the owner that the node points to.
 func (f *finder) packingAt(node uint64) *packing {
 	if f.o != nil {
 		return f.o.packing
@@ -113,7 +113,7 @@ func (p *packing) unpack(s *codec.Stack, b []byte, word int) ([]byte, error) {
 	return codec.AppendBlob(nil, s, machineOf(word), codec.SearchBest)
 }
 
-// machineOf returns the machine whose blobs have words of word bits.
+// machineOf returns the exact machine with this word size in bits.
 func machineOf(word int) codec.Machine {
 	if word == 32 {
 		return codec.MachineExact32
@@ -125,7 +125,7 @@ func machineOf(word int) codec.Machine {
 type packedBits struct {
 	b   []byte
 	pos int
-	bad bool // past the end
+	bad bool // a read went past the end
 }
 
 func (r *packedBits) next(n int) (v uint64) {

@@ -14,10 +14,10 @@ import (
 type PathDump struct {
 	Profiles []*Profile
 	Heap     *Heap // or nil
-	// Keep, if it is not nil, selects the blocks of Heap.
+	// Keep, if not nil, reports whether to write a block of Heap.
 	Keep func(block int) bool
-	// Code is the code of the program, if no profile has it. If both are missing, the code
-	// is inferred from the addresses.
+	// Code is the code of the program. It is used if no profile contains code ranges. If
+	// both are missing, WritePaths infers the code from the addresses.
 	Code  []codec.Range
 	Shift int
 }

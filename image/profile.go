@@ -15,13 +15,13 @@ import (
 type Profile struct {
 	Addr    uint64
 	Name    string // of the variable, "" if not known
-	Heap    uint64 // address of its struct lwsbt_heap, whose list is not used
+	Heap    uint64 // address of its struct lwsbt_heap; the list in it is not used
 	Sample  uint32 // mean bytes between sample points, 0 if all blocks are counted
 	Code    []codec.Range
 	Shift   int
 	Entries []ProfileEntry // entries with live blocks or a history
 	History bool           // the entries have Allocs, AllocBytes and Peak
-	// Found is the number of blocks of the table found in memory, by their check bytes.
+	// Found is the number of blocks of the table that were found in memory, by their check bytes.
 	Found int
 
 	count   uint64 // blocks that the heap counts
@@ -60,9 +60,9 @@ const (
 	alignedTag = 0xffff
 )
 
-// FindProfiles reads the tables of call paths at candidates. [Image.Notes] reports their
-// damaged parts. code and shift are used for a table whose own ranges are not in the image,
-// such as ranges in flash. The result is empty if no candidate is a table.
+// FindProfiles reads the tables of call paths at candidates. [Image.Notes] reports damaged
+// parts. code and shift are used for a table whose own ranges are not in the image, because
+// they are in flash, for example. The result is empty if no candidate is a table.
 func (m *Image) FindProfiles(candidates []Symbol, code []codec.Range, shift int) (list []*Profile) {
 	if m.Word == 0 || m.Order == nil {
 		return nil
@@ -83,7 +83,7 @@ func (m *Image) FindProfiles(candidates []Symbol, code []codec.Range, shift int)
 		p.Name = s.Name
 		list = append(list, p)
 	}
-	if len(list) == 1 { // blocks do not identify their table
+	if len(list) == 1 { // a block does not identify its table
 		m.findProfileBlocks(list[0])
 	}
 	for _, p := range list {
@@ -193,8 +193,8 @@ func (p *Profile) ranges() *callpath.Ranges {
 	return r
 }
 
-// readEntries reads the entries that have live blocks or a history. It counts entries with a
-// damaged path under a path without frames, so that no bytes are lost.
+// readEntries reads the entries with live blocks or a history. If the path of an entry is
+// damaged, it counts the entry under a path without frames, so that no bytes are lost.
 func (m *Image) readEntries(p *Profile, b, history []byte) {
 	code := p.ranges()
 	c := cursor{b: b, word: m.Word, order: m.Order}
@@ -313,7 +313,8 @@ func (m *Image) findProfileBlocks(p *Profile) {
 	}
 }
 
-// profileBlocks calls visit for each block in the bytes b at addr, with the number of its entry.
+// profileBlocks calls visit for each block in b, the bytes at addr. number is the number of the
+// block's entry.
 func (m *Image) profileBlocks(p *Profile, b []byte, addr uint64, visit func(number, size uint64)) {
 	ptr := m.PointerSize()
 	for off := int(-addr & uint64(ptr-1)); off+2*ptr <= len(b); off += ptr {
@@ -335,7 +336,7 @@ func (m *Image) profileBlocks(p *Profile, b []byte, addr uint64, visit func(numb
 	}
 }
 
-// blockTag returns the check and number of the block at q, as tag_of in device/src/profile.c.
+// blockTag returns the check and number of the block at q, like tag_of in device/src/profile.c.
 func (m *Image) blockTag(q, size, number uint64) uint64 {
 	const golden = 0x9e3779b1
 	mask := ^uint64(0) >> (64 - m.Word)

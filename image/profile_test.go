@@ -14,7 +14,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// profileCore crashes testdata/profile.c, and returns its core file with the table in it.
+// profileCore crashes testdata/profile.c, and returns its core file and the table's address.
 func profileCore(t *testing.T, triple, qemu, mode string, flags ...string) (d dead, m *Image, at []Symbol) {
 	cc := []string{"-DON_DEVICE", "-fexceptions", "-I", testdata(t, "../../device/include"), testdata(t, "profile.c")}
 	for _, name := range strings.Fields("choose encode decode line head event parse heap alloc dump paths packet profile profile_dump sums device") {
@@ -86,9 +86,9 @@ func linesOf(text []byte) (list []string) {
 	return list
 }
 
-// TestProfile reads the table of a program, of either word size and byte order, found by debug
-// information and by name. The entries are those of the library's own dump, and what
-// they hold is what the program says.
+// TestProfile reads the table of a program, for both word sizes and byte orders, found by
+// debug information and by name. The entries must equal the library's own dump, and their
+// values must equal the values that the program prints.
 func TestProfile(t *testing.T) {
 	for _, c := range []struct {
 		name, triple, qemu, mode string
@@ -133,8 +133,8 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// checkSums compares a table with the blocks that the program says it has. full reports
-// whether the table has no place for most paths.
+// checkSums compares a table with the blocks that the program prints. full means that the
+// table has no space for most paths.
 func (d *dead) checkSums(t *testing.T, p *Profile, full bool) {
 	type sum struct{ live, bytes uint64 }
 	truth, total := map[string]sum{}, sum{}
@@ -171,7 +171,7 @@ func (d *dead) checkSums(t *testing.T, p *Profile, full bool) {
 	}
 }
 
-// writable returns the memory of an image without files behind it.
+// writable returns a copy of the memory of an image that can be modified.
 func writable(m *Image) *Image {
 	out := &Image{Word: m.Word, Order: m.Order}
 	for _, s := range m.Segments() {
@@ -182,7 +182,7 @@ func writable(m *Image) *Image {
 	return out
 }
 
-// TestProfileDamaged overwrites parts of a table. Whatever changes the sums is noted.
+// TestProfileDamaged overwrites parts of a table. There must be a note if the sums change.
 func TestProfileDamaged(t *testing.T) {
 	cmdtest.Long(t)
 	_, m, at := profileCore(t, "", "", "plain")
@@ -202,7 +202,7 @@ func TestProfileDamaged(t *testing.T) {
 		addr uint64
 		data []byte
 		want string // in a note
-		kept bool   // the sums stay
+		kept bool   // the sums do not change
 	}{
 		{"nodes=0", at[0].Addr + 24, []byte{0, 0}, "0 nodes, 300 entries", false},
 		{"shift=9", at[0].Addr + 41, []byte{9}, "shift 9", false},
@@ -259,7 +259,7 @@ func TestProfileDamaged(t *testing.T) {
 	}
 }
 
-// TestHeapByPaths writes a list of blocks by call path: the sums are those of the blocks.
+// TestHeapByPaths writes a list of blocks by call path: the sums equal the sums of the blocks.
 func TestHeapByPaths(t *testing.T) {
 	d := deviceCore(t, 0, "plain")
 	m, owners, _ := d.open(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// lwsBuilds are builds of the real library, named as in ref-c/builds.txt. The test
-// looks for them in LWS_PREFIXES, and for the first also in LWS_PREFIX.
+// lwsBuilds lists builds of the real library, named as in ref-c/builds.txt. The tests look
+// for them in LWS_PREFIXES, and for the first build also in LWS_PREFIX.
 var lwsBuilds = []struct{ name, triple, qemu string }{
 	{"x86_64-gcc12-O2", "", ""},
 	{"i686-gcc12-O2", "i686-linux-gnu", "qemu-i386"},
@@ -99,8 +99,8 @@ func graphCore(t *testing.T, build int, onDevice bool, seed, count int) dead {
 	return die(t, b.triple, b.qemu, args, cc...)
 }
 
-// TestLeaksOfPrograms runs programs whose blocks point to each other at random, with
-// roots of every kind. All leaks are found, and no other block is reported.
+// TestLeaksOfPrograms runs programs whose blocks point to each other at random, with roots
+// of every kind. It checks that all leaks are found, and no other blocks are reported.
 func TestLeaksOfPrograms(t *testing.T) {
 	seeds := 1
 	if cmdtest.All() {
@@ -154,14 +154,14 @@ func TestLeaksOfPrograms(t *testing.T) {
 					t.Errorf("%d of %d undecided", undecided, blocks)
 				}
 				if planted < 100*seeds || planted > blocks-100*seeds {
-					t.Errorf("%d of %d leaked: that tells nothing", planted, blocks)
+					t.Errorf("%d of %d leaked: too few to test anything", planted, blocks)
 				}
 			})
 		}
 	}
 }
 
-// die compiles a program, crashes it and reads its output.
+// die compiles a program, runs it until it crashes, and reads its output.
 func die(t *testing.T, triple, qemu, mode string, cc ...string) (d dead) {
 	cc = append([]string{"-g", "-O2", "-w"}, cc...)
 	if qemu != "" {
@@ -224,8 +224,8 @@ func (d *dead) open(t *testing.T) (m *Image, owners []Symbol, from Roots) {
 	return m, owners, from
 }
 
-// TestLwsHeap reads the heap of the real library: the blocks are those of the library's
-// own dump, bit for bit and in the same order.
+// TestLwsHeap reads the heap of the real library. The blocks must equal the library's own
+// dump, bit for bit and in the same order.
 func TestLwsHeap(t *testing.T) {
 	for i, b := range lwsBuilds {
 		t.Run(b.name, func(t *testing.T) {
@@ -236,8 +236,8 @@ func TestLwsHeap(t *testing.T) {
 	}
 }
 
-// TestDeviceHeap reads the heap of device/: the blocks are those of its own dump, with
-// addresses and sequence numbers, without alignment padding.
+// TestDeviceHeap reads the heap of device/. The blocks must equal its own dump, with addresses
+// and sequence numbers, and without alignment padding.
 func TestDeviceHeap(t *testing.T) {
 	for i, b := range lwsBuilds {
 		t.Run(b.name, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestDeviceHeap(t *testing.T) {
 	}
 }
 
-// TestPackedHeap reads a heap of device/ with packed stacks: the blocks are those of its own dump.
+// TestPackedHeap reads a heap of device/ with packed stacks. The blocks must equal its own dump.
 func TestPackedHeap(t *testing.T) {
 	for i, b := range lwsBuilds {
 		t.Run(b.name, func(t *testing.T) {
@@ -272,7 +272,8 @@ func TestPackedHeap(t *testing.T) {
 	}
 }
 
-// TestUnpack rejects each truncation of a packed stack, and offsets beyond the code.
+// TestUnpack checks that each truncation of a packed stack is rejected, and offsets beyond the
+// code, too.
 func TestUnpack(t *testing.T) {
 	var ranges callpath.Ranges
 	ranges.Shift = 1
@@ -333,9 +334,9 @@ func slow(t *testing.T, triple string) {
 	}
 }
 
-// check compares the core file with the output of the program: the address and size of
-// each block, and the leaked blocks. same compares a block with its line in the
-// library's dump.
+// check compares the core file with the output of the program: the address and size of each
+// block, and the leaked blocks. same reports whether a block equals its line in the library's
+// dump.
 func (d *dead) check(t *testing.T, same func(h *Heap, i int) bool) {
 	m, owners, from := d.open(t)
 	for _, search := range []Search{{Owners: owners}, {}} {

@@ -12,9 +12,9 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// AppendLine appends the ~m# line of a block, with its address as a user field and the
-// user fields that it already has. The other bits are as in memory. AppendLine reports
-// whether the block has a blob. (BT-UF-1)
+// AppendLine appends the ~m# line of a block. It adds the address as a user field, and keeps
+// other user fields and all other bits as they are in memory. It reports whether the block has
+// a blob. (BT-UF-1)
 func (h *Heap) AppendLine(dst []byte, block int) ([]byte, bool) {
 	b := &h.Blocks[block]
 	if b.Blob == nil {
@@ -70,9 +70,9 @@ func (m *Image) boot(w io.Writer, keys ...codec.HeaderKey) *recording {
 	return r
 }
 
-// WriteRecording writes a heap as a recording: boot, modules, and one dump. The dump
-// contains the blocks for which keep returns true, all blocks if keep is nil. Blocks
-// without a blob are omitted, but counted as expected.
+// WriteRecording writes a heap as a recording: boot, modules, and one dump. The dump contains
+// the blocks for which keep returns true, or all blocks if keep is nil. Blocks without a
+// blob are omitted; the number n in ~h#begin includes them.
 func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) error {
 	out := m.boot(w)
 	n, bytes, missing := uint64(0), uint64(0), 0
@@ -103,9 +103,8 @@ func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) 
 	return out.Flush()
 }
 
-// moduleLines returns modules in the markup of LLVM's symbolizer. It writes the whole
-// path of a module, or the base name if the path has characters that the markup does
-// not allow.
+// moduleLines returns modules in the markup of LLVM's symbolizer. It writes the path of a
+// module, or only the base name if the markup does not allow a character of the path.
 func moduleLines(modules []Module) string {
 	var b strings.Builder
 	b.WriteString("{{{reset}}}\n")

@@ -14,15 +14,15 @@ type leakGraph struct {
 	leaked []int32   // indexes of Heap.Blocks
 	edges  [][]int32 // positions in leaked, by position in leaked
 	parts  [][]int32 // strongly connected components
-	part   []int32   // component of each block
-	// For each component: whether another one points to it, and whether its blocks
-	// point to each other.
+	part   []int32   // component of each leaked block
+	// For each component: whether another component points to it, and whether its blocks
+	// form a cycle.
 	pointed, cycle []bool
 }
 
-// group sets the groups of leaked blocks. It computes the strongly connected components
-// by Tarjan's algorithm without recursion, and groups those that no other component
-// points to by their call stacks.
+// group sets l.Groups. It computes the strongly connected components of the leaked blocks by
+// Tarjan's algorithm, without recursion. It then groups the components that no other
+// component points to by their call stacks.
 func (g *graph) group(l *Leaks) {
 	x := leakGraph{graph: g}
 	number := make([]int32, len(l.Reach))
@@ -51,8 +51,8 @@ func (g *graph) group(l *Leaks) {
 	})
 }
 
-// link finds the pointers between leaked blocks. number has the position in leaked of
-// each block, -1 if it is not leaked.
+// link finds the pointers between leaked blocks. number is the position in leaked of each
+// block, -1 if the block is not leaked.
 func (x *leakGraph) link(number []int32) {
 	x.edges = make([][]int32, len(x.leaked))
 	for n, i := range x.leaked {
@@ -94,12 +94,12 @@ func (x *leakGraph) condense() {
 	}
 }
 
-// groups returns the components that no other component points to, grouped by call
-// stacks, with the blocks that are reachable only from them.
+// groups returns the components that no other component points to, grouped by call stacks.
+// A group includes the blocks that are reachable only from it.
 func (x *leakGraph) groups() (list []*LeakGroup) {
 	taken := make([]bool, len(x.parts))
 	groups := map[string]*LeakGroup{}
-	// A component comes before those that point to it: iterate backwards.
+	// A component precedes the components that point to it: iterate backwards.
 	for p := len(x.parts) - 1; p >= 0; p-- {
 		if x.pointed[p] {
 			continue
@@ -201,8 +201,8 @@ type tarjan struct {
 // visit is a call of the recursive function: a node, and the next of its edges.
 type visit struct{ node, edge int32 }
 
-// components returns the strongly connected components of a graph. Each comes before
-// those that point to it.
+// components returns the strongly connected components of a graph. A component precedes the
+// components that point to it.
 func components(edges [][]int32) (parts [][]int32) {
 	n := len(edges)
 	t := tarjan{edges: edges, index: make([]int32, n), low: make([]int32, n), on: make([]bool, n)}

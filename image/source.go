@@ -32,9 +32,9 @@ func (s *source) close() {
 	}
 }
 
-// Guard calls f, which uses the image. Files are mapped into memory: if a file becomes
-// shorter during f, its end cannot be read any more, and Guard returns an error. Guard
-// covers only the calling goroutine.
+// Guard calls f, which uses the image. Files are mapped into memory; if a file becomes
+// shorter during f, the missing part cannot be read, and Guard returns an error. It covers
+// only the calling goroutine.
 func (m *Image) Guard(f func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
@@ -54,7 +54,7 @@ func (m *Image) Guard(f func() error) (err error) {
 		panic(r)
 	}()
 	err = f()
-	for _, s := range m.sources { // holes are not read and cause no fault: compare the sizes
+	for _, s := range m.sources { // holes are not read, so they cause no fault: compare the sizes
 		if s.file == nil {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// openNonblock makes opening a FIFO not wait for a writer.
+// openNonblock makes open return at once for a FIFO without a writer.
 const openNonblock = syscall.O_NONBLOCK
 
 // mapSource maps an open file and takes ownership of it.
@@ -29,8 +29,8 @@ func mapSource(path string, file *os.File) (*source, error) {
 	return &source{name: path, data: data, file: file, unmap: func() { syscall.Munmap(data) }}, nil
 }
 
-// whence returns the values of lseek's whence that find data and holes. macOS has them
-// the other way round.
+// whence returns the values of lseek's whence argument that find data and holes. On macOS,
+// they are swapped.
 func whence() (data, hole int) {
 	if runtime.GOOS == "darwin" {
 		return 4, 3
@@ -38,9 +38,9 @@ func whence() (data, hole int) {
 	return 3, 4
 }
 
-// nextData returns the first range of a file, from off on, that is not a hole; ok is
-// false if there is none. If the system cannot find holes, the rest of the file is one
-// range.
+// nextData returns the first range of a file, at off or later, that is not a hole; ok is
+// false if there is none. If the system cannot find holes, nextData returns the rest of the
+// file as one range.
 func nextData(file *os.File, off int64) (from, to int64, ok bool) {
 	seekData, seekHole := whence()
 	from, err := syscall.Seek(int(file.Fd()), off, seekData)

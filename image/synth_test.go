@@ -9,15 +9,15 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// synth is a synthetic device: RAM with a list of blocks in the layout of lws, and the
-// expected results.
+// synth is a synthetic device: RAM with a list of blocks in the layout of lws. It also holds
+// the expected results.
 type synth struct {
 	word   int
 	order  binary.ByteOrder
 	base   uint64 // of mem
 	mem    []byte
 	owner  uint64
-	brk    uint64 // where the next block goes
+	brk    uint64 // address of the next block
 	blocks []synthBlock
 	rnd    *rand.Rand
 }
@@ -127,7 +127,7 @@ func (s *synth) image() *Image {
 
 func (s *synth) search() Search { return Search{Owners: []Symbol{{Name: "active", Addr: s.owner}}} }
 
-// live returns the addresses of the blocks that are in the list, in its order.
+// live returns the addresses of the blocks in the list, in the order of the list.
 func (s *synth) live() (list []uint64) {
 	for _, b := range s.blocks {
 		if b.live {
@@ -231,12 +231,12 @@ func TestNoHeap(t *testing.T) {
 	}
 }
 
-// damages are kinds of damage: what is overwritten, and what must be reported.
+// damages lists kinds of damage: a function that overwrites memory, and the expected report.
 var damages = []struct {
 	name string
 	do   func(s *synth, p uint64)
-	// lost are the numbers of blocks that cannot be found any more. Block 5 is the one
-	// after the overflowing block 4.
+	// damaged lists the numbers of the blocks that must be reported. Block 5 follows block
+	// 4, which overflows.
 	damaged []int
 	suspect int
 	parts   Parts
@@ -384,7 +384,7 @@ func TestOwnerOverwritten(t *testing.T) {
 			t.Errorf("%s: %d blocks, want %d", c.name, len(got), len(s.live()))
 		}
 		if len(h.Notes()) == 0 {
-			t.Errorf("%s: nothing is said of the owner", c.name)
+			t.Errorf("%s: no note about the owner", c.name)
 		}
 	}
 }

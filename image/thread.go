@@ -12,12 +12,12 @@ type Thread struct {
 	Signal int // signal that stopped the thread, 0 if none
 	PC, SP uint64
 	TLS    uint64 // the thread pointer, 0 if not known
-	// Regs are the registers by DWARF number, as in the ABI of the machine. They
-	// include PC and SP if these have numbers.
+	// Regs holds the registers by DWARF number, as in the ABI of the machine. It includes PC
+	// and SP if these have numbers.
 	Regs map[int]uint64
-	// Values are all registers of the note, including the program counter, flags and
-	// segments: any of them may point into the heap. The thread pointer of PowerPC is
-	// without its bias.
+	// Values holds all registers of the note, including the program counter, flags and
+	// segments, because any of them may point into the heap. The thread pointer of PowerPC
+	// is stored without its bias.
 	Values []uint64
 }
 

@@ -23,21 +23,20 @@ const (
 	maxEntries = 1 << 22
 )
 
-// HeapVariables returns the variables of an ELF file that are a struct lwsbt_heap, or
-// have one as a member or element, from its debug information. bias is the address in
-// memory minus the address in the file. The list is empty if the file has no debug
-// information.
+// HeapVariables returns the variables of an ELF file whose type is struct lwsbt_heap, or
+// which have such a member or element, from the debug information of the file. bias is
+// the address in memory minus the address in the file. The list is empty if the file has no
+// debug information.
 func (m *Image) HeapVariables(path string, bias uint64) ([]Symbol, error) {
 	return m.variablesOf(heapType, path, bias)
 }
 
-// ProfileVariables is HeapVariables for variables that are, or have, a struct
-// lwsbt_profile.
+// ProfileVariables is like [Image.HeapVariables], for struct lwsbt_profile.
 func (m *Image) ProfileVariables(path string, bias uint64) ([]Symbol, error) {
 	return m.variablesOf(profileType, path, bias)
 }
 
-// variablesOf returns the variables that are, or have, a struct of the name.
+// variablesOf returns the variables of a struct type, or with a member or element of this type.
 func (m *Image) variablesOf(name, path string, bias uint64) (found []Symbol, err error) {
 	defer func() {
 		if r := recover(); r != nil { // panics of debug/elf and debug/dwarf
@@ -61,9 +60,9 @@ func (m *Image) variablesOf(name, path string, bias uint64) (found []Symbol, err
 	return found, nil
 }
 
-// structs returns the variables of a file that are, or have, one of the structs, by the
-// name of the struct. They are in the debug information of the file, or else of its debug
-// file. Reading it takes long, so the result is cached.
+// structs returns the variables of a file that contain one of the structs, by the name of
+// the struct. It reads the debug information of the file or of its separate debug file.
+// This is slow, so the result is cached.
 func (m *Image) structs(path string) (map[string][]Symbol, error) {
 	if list, ok := m.typed[path]; ok {
 		return list, nil
@@ -84,8 +83,7 @@ func (m *Image) structs(path string) (map[string][]Symbol, error) {
 	return list, nil
 }
 
-// debugFile returns the file that has the debug information of path, "" if it is path
-// itself or there is none.
+// debugFile returns the separate debug file of path, or "" if there is none.
 func debugFile(path string) string {
 	f, err := symbol.Open(path, symbol.DebugDirs())
 	if err != nil {
@@ -98,9 +96,9 @@ func debugFile(path string) string {
 	return ""
 }
 
-// typedVariables returns the variables of one file, by the name of the struct. If debug
-// information gives no constant address, Addr is 0 and Size is the offset of the struct
-// in the variable.
+// typedVariables returns the variables of one file, by the name of the struct. If the debug
+// information contains no constant address, Addr is 0 and Size is the offset of the struct in
+// the variable.
 func typedVariables(path string) (found map[string][]Symbol, err error) {
 	f, err := elf.Open(path)
 	if err != nil {

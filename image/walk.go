@@ -29,16 +29,16 @@ type finder struct {
 	// Of the current list:
 	o      *Owner
 	nodes  map[uint64]*node // accepted nodes
-	broken []link           // links without a node at their end, or with one that does not point back
+	broken []link           // links that lead to no node, or to a node that does not point back
 	queue  []link
 	claims map[uint64]bool // targets of broken links
 	full   bool            // MaxBlocks was reached
-	// pointing has the links of all nodes, without their origin. It is nil except
-	// during carveRest.
+	// pointing holds the links of all nodes, with from set to 0. It is nil except during
+	// carveRest.
 	pointing map[link]bool
 
 	damages map[uint64]*Damage // damage in all lists, by node
-	near    []span             // RAM, and the memory near it
+	near    []span             // RAM, and addresses near it
 	code    []codec.Range      // of the program, if its ranges are not in the image
 	shift   int
 
@@ -82,8 +82,8 @@ const mark = 0x6c777300
 //
 //	tail │ head │ count │ generation │ 4 bytes of settings │ mark │ …
 //
-// The lowest byte of the mark gives the end of the spare bytes after a block: 1 for a
-// multiple of the word, else n for a multiple of n minus a word.
+// The lowest byte n of the mark gives the address at which the spare bytes after a block end:
+// a multiple of the word if n is 1, else a multiple of n, minus a word.
 func (f *finder) readMark(o *Owner) {
 	v, ok := f.m.Uint(o.Addr+2*f.ptr+12, 4)
 	align := v & 0xff
@@ -123,8 +123,8 @@ func (f *finder) ownsBlocks(o Owner) bool {
 	return ok && n.owner == o.Addr && n.next == 0 && f.decodes(n.addr)
 }
 
-// blob returns the blob that ends before a node, and its length in memory. It is a
-// subslice of the image, unless it spans segments or was packed.
+// blob returns the blob that ends before a node, and the length of the stack in memory. The
+// blob is a subslice of the image, unless it spans segments or the stack is packed.
 func (f *finder) blob(node uint64) (blob []byte, length uint64, err error) {
 	end, ok := f.m.Bytes(node-2, 2)
 	if !ok || node < 2 {
@@ -182,7 +182,7 @@ func (f *finder) walk() {
 	}
 }
 
-// step follows one link. If it finds a node, it queues the links of the node in both
+// step follows one link. If the link leads to a node, step queues the node's links in both
 // directions, so that each link is checked from both ends.
 func (f *finder) step(l link) {
 	if l.to == 0 {
@@ -269,8 +269,8 @@ func (f *finder) end(back bool) uint64 {
 	return f.o.Tail
 }
 
-// collect adds the blocks of the list to the heap: in order from the head, then the
-// blocks that are not linked from there, by address.
+// collect adds the blocks of the list to the heap: first the blocks linked from the head, in
+// order, then the others, by address.
 func (f *finder) collect(owner int) {
 	order := make([]uint64, 0, len(f.nodes))
 	done := make(map[uint64]bool, len(f.nodes))

@@ -96,7 +96,7 @@ func (f *dhatFile) addReplay(r *Replay) {
 // which is an upper bound.
 func (f *dhatFile) add(path uint32, v dhatPath) {
 	f.stack = f.stack[:0]
-	for _, addr := range f.names.inPath(path) {
+	for _, addr := range f.names.in.at(path) {
 		f.stack = append(f.stack, f.frames(addr)...)
 	}
 	if len(f.stack) == 0 {

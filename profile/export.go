@@ -25,17 +25,13 @@ type exporter func(w *bufio.Writer, p *Profile, o ExportOptions) (notes []string
 
 // exporters by the name of their format.
 var exporters = map[string]exporter{
-	"pprof": writePprof, "folded": writeFolded, "speedscope": writeSpeedscope, "dhat": writeDHAT,
-	"heaptrack": writeHeaptrack, "jsonl": writeJSONL, "csv": writeCSV,
+	"pprof": writePprof, "folded": writeFolded, "speedscope": writeSpeedscope, "dhat": writeDHAT, "csv": writeCSV,
 }
 
 // Formats lists the formats that Export writes.
 func Formats() []string {
-	return []string{"pprof", "folded", "speedscope", "dhat", "heaptrack", "jsonl", "csv"}
+	return []string{"pprof", "folded", "speedscope", "dhat", "csv"}
 }
-
-// Binary reports whether a format is binary, and so unsuitable for a terminal.
-func Binary(format string) bool { return format == "pprof" }
 
 // Export writes the last dump in one of the Formats. The notes name the values that the
 // format cannot hold, and their replacements. Export returns the error of w, or an error if

@@ -223,29 +223,6 @@ func TestDHATKeysAreValgrinds(t *testing.T) {
 	}
 }
 
-// heaptrack's own program reads the file and finds the live blocks.
-func TestHeaptrack(t *testing.T) {
-	cmdtest.Need(t, "heaptrack_print")
-	file := filepath.Join(t.TempDir(), "heaptrack.app.1")
-	if err := os.WriteFile(file, []byte(export(t, "heaptrack", View{}, ExportOptions{})), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("heaptrack_print", "-l", "1", "-f", file).CombinedOutput()
-	text := string(out)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	for _, want := range []string{
-		"calls to allocation functions: 6 ", "total memory leaked: 185B",
-		"150B leaked over 2 calls from", "30B leaked over 3 calls from",
-		"idle\n  at /src/main.c:20\n  in /bin/app", "xmalloc\n  at /src/mem.c:10",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("heaptrack_print does not say %q:\n%s", want, text)
-		}
-	}
-}
-
 func TestSpeedscope(t *testing.T) {
 	var f struct {
 		Schema string `json:"$schema"`
@@ -286,10 +263,6 @@ func TestTextFormats(t *testing.T) {
 	}
 	if got := strings.Join(records[1], "|"); got != "dump 1|150|2|xmalloc|/src/mem.c|10|xmalloc /src/mem.c:10;work /src/work.c:7;main /src/main.c:3" {
 		t.Error(got)
-	}
-	lines := strings.Split(strings.TrimSpace(export(t, "jsonl", View{By: ByFunction}, ExportOptions{})), "\n")
-	if len(lines) != 3 || lines[1] != `{"dump":"dump 1","bytes":30,"count":3,"frames":[{"function":"idle"},{"function":"main"}]}` {
-		t.Errorf("%q", lines)
 	}
 }
 

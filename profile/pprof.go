@@ -32,7 +32,7 @@ func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
 	clamped := false
 	for id, v := range p.allPaths() {
 		s := &pprof.Sample{Label: x.labels}
-		for _, addr := range x.names.inPath(id) {
+		for _, addr := range x.names.in.at(id) {
 			if !x.names.hidden(addr) {
 				s.Location = append(s.Location, x.location(addr))
 			}

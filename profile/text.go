@@ -7,37 +7,6 @@ import (
 	"strings"
 )
 
-// jsonStack is a call path of jsonl output.
-type jsonStack struct {
-	Dump   string      `json:"dump,omitempty"`
-	Bytes  uint64      `json:"bytes"`
-	Count  uint64      `json:"count"`
-	Frames []jsonFrame `json:"frames"` // innermost first
-}
-
-type jsonFrame struct {
-	Function string `json:"function,omitempty"`
-	File     string `json:"file,omitempty"`
-	Line     int    `json:"line,omitempty"`
-	Module   string `json:"module,omitempty"`
-}
-
-// writeJSONL writes an object per row.
-func writeJSONL(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
-	d, _ := p.last()
-	for row, v := range p.lastRows() {
-		out := jsonStack{d.Name, v.Bytes, v.Count, []jsonFrame{}}
-		for _, s := range (Row{p, row}).Stack() {
-			out.Frames = append(out.Frames, jsonFrame{s.Func, s.File, s.Line, s.Module})
-		}
-		writeJSON(w, out)
-		if err := w.WriteByte('\n'); err != nil {
-			return nil, err
-		}
-	}
-	return inexact(d, "jsonl"), nil
-}
-
 // writeCSV writes a line per row: its value, its innermost frame, and all frames, innermost
 // first.
 func writeCSV(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {

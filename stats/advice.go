@@ -16,7 +16,7 @@ const (
 	minThreadPaths = 8
 )
 
-// ends describes the frames that stacks have in common at their two ends.
+// ends holds the frames that stacks have in common at their two ends.
 type ends struct {
 	paths  int
 	stacks uint64
@@ -30,8 +30,8 @@ type ends struct {
 type common struct {
 	pc     uint64
 	lossy  bool
-	same   bool // every stack has pc there
-	hidden bool // every stack has a hidden function, or pc, there
+	same   bool // every stack has pc at this level
+	hidden bool // every stack has a hidden function, or pc, at this level
 }
 
 // add adds a path with count allocations.
@@ -101,7 +101,7 @@ func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
 		}
 	}
 	if full > 0 {
-		post = 0 // the outermost frames of a full stack are not the start of its program
+		post = 0 // a full stack may be truncated: its outermost frames need not be the program's start
 	}
 	post = min(post, spare-pre)
 	best := cells[pre*(MaxSnip+1)+post]

@@ -10,20 +10,20 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// CallPaths is what the dump would cost with call paths: as lines of SPEC.md, Part III, and in
-// the memory of a device. Sizes are in bytes.
+// CallPaths holds the size of the dump if it were recorded by call path: as text in the lines
+// of SPEC.md, Part III, and in the memory of a device. Sizes are in bytes.
 type CallPaths struct {
 	Paths   int          `json:"paths"` // distinct call paths that were encoded
 	Records uint64       `json:"records"`
 	Shift   int          `json:"shift"` // code offsets count units of 2^Shift bytes
-	Code    uint64       `json:"code"`  // bytes of code ranges, from the addresses of the dump
+	Code    uint64       `json:"code"`  // bytes of the code ranges, inferred from the addresses of the dump
 	Partial bool         `json:"partial"`
-	Deep    uint64       `json:"deep"` // allocations of more than 31 frames, which count with 31
+	Deep    uint64       `json:"deep"` // allocations with more than 31 frames; only 31 of them count
 	Forms   []PathForm   `json:"forms"`
 	Memory  []PathMemory `json:"memory"`
 }
 
-// PathForm is the size of the dump as text, without marks.
+// PathForm is the size of the dump as text, without ~h# lines.
 type PathForm struct {
 	Name    string  `json:"name"`
 	Bytes   uint64  `json:"bytes"`
@@ -45,21 +45,21 @@ const (
 // PathMemory is the memory that a device takes for the live allocations.
 type PathMemory struct {
 	Word   int     `json:"word"`
-	Inline uint64  `json:"inline"` // lws's blobs in front of the blocks, and their list
-	Packed uint64  `json:"packed"` // the same with addresses in fields of fixed width
+	Inline uint64  `json:"inline"` // blobs of lws in front of the blocks, and the list nodes
+	Packed uint64  `json:"packed"` // the same, with packed stacks in place of blobs
 	Blocks uint64  `json:"blocks"` // with a table: the words of each block
 	Nodes  uint64  `json:"nodes"`  // the table: frames
-	Sums   uint64  `json:"sums"`   // the table: paths that hold something
+	Sums   uint64  `json:"sums"`   // the table: paths with live blocks
 	Table  uint64  `json:"table"`  // Blocks, Nodes and Sums
 	Share  float64 `json:"share"`  // Table / Inline
 }
 
-// maxEncoded is the number of call paths that are encoded. Of more, the sizes are
-// extrapolated.
+// maxEncoded is the largest number of call paths that are encoded. If there are more, the
+// sizes are extrapolated.
 const maxEncoded = 1 << 17
 
-// textSize returns the length of all records as ~m# lines: as in the log, or of blobs with
-// these lengths.
+// textSize returns the length of all records as ~m# lines: their length in the log, or else
+// the length of lines for blobs with these lengths.
 func (c *Collector) textSize(blobs counts) uint64 {
 	if c.hasText {
 		return c.textBytes
@@ -183,9 +183,9 @@ func countNodes(entries []callpath.Entry) (n uint64) {
 	return n
 }
 
-// packed returns the memory of stacks in front of the blocks, with a field as wide as a code
-// offset for each frame: depth and number of bits of the size, 6 bits each, the size, the
-// frames, and the length in 2 bytes, with the node of the list padded to the alignment of device/.
+// packed returns the memory that packed stacks in front of the blocks take: 12 bits for the
+// depth and the number of bits of the size, the size, one code offset per frame, and 2 bytes
+// for the length; together with the list node, padded to the alignment of device/.
 func (v *view) packed(word int, units uint64) (total uint64) {
 	ptr := word / 8
 	width := bits.Len64(max(units, 2) - 1)

@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// sampleLimit is the most text of records, in bytes, that is kept to measure gzip and zstd.
+// sampleLimit is the number of bytes of record text that are kept to measure gzip and zstd.
 const sampleLimit = 8 << 20
 
 // Collector collects the records of a dump. The zero Collector is not usable; see
@@ -45,12 +45,12 @@ func NewCollector(word int) *Collector {
 // Records returns the number of allocations added.
 func (c *Collector) Records() uint64 { return c.records }
 
-// Add adds an allocation: its decoded stack, the blob it was recorded as (nil if it was
-// not), and its text in the log (nil if it has none). It does not retain them.
+// Add adds an allocation: its decoded stack, its blob (nil if it was not recorded as a blob),
+// and its text in the log (nil if it has none). It does not retain them.
 func (c *Collector) Add(s *codec.Stack, blob, text []byte) { c.add(s, blob, text, 1) }
 
-// AddPath adds n allocations of one call path, each of s.Size bytes, as a record of call paths
-// holds them. Of more than 31 frames, the innermost count, as lws captures them.
+// AddPath adds n allocations of one call path, each of s.Size bytes, from a record of call
+// paths. It uses the innermost 31 frames, the most that lws captures.
 func (c *Collector) AddPath(s *codec.Stack, n uint64) {
 	const most = codec.MaxDepth - 1
 	if len(s.PCs) > most {
@@ -62,7 +62,7 @@ func (c *Collector) AddPath(s *codec.Stack, n uint64) {
 	}
 }
 
-// add adds n equal allocations, 1 if they are a blob or have a text.
+// add adds n equal allocations; n is 1 if blob or text is not nil.
 func (c *Collector) add(s *codec.Stack, blob, text []byte, n uint64) {
 	size := significant(s.Size)
 	p, regular := c.findPath(s, blob, size)

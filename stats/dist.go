@@ -11,7 +11,7 @@ type Dist struct {
 	Max  int     `json:"max"`
 }
 
-// counts is a histogram: counts[n] is how often n was counted.
+// counts is a histogram: counts[n] is the number of times that n was counted.
 type counts []uint64
 
 func (c *counts) add(n int, times uint64) {
@@ -30,8 +30,8 @@ func (c counts) total() (sum, times uint64) {
 	return sum, times
 }
 
-// dist returns the distribution. Percentiles are by nearest rank: p90 is the smallest n
-// that at least 90 of 100 values do not exceed.
+// dist returns the distribution. Percentiles are by nearest rank: p90 is the smallest n such
+// that at least 90 % of the values are n or less.
 func (c counts) dist() Dist {
 	sum, times := c.total()
 	if times == 0 {

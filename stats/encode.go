@@ -6,7 +6,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// wider returns the machine with 64-bit words that shifts as m does.
+// wider returns the 64-bit machine with the same kind of shifts as m.
 func wider(m codec.Machine) codec.Machine {
 	switch m {
 	case codec.MachineExact32:
@@ -19,7 +19,7 @@ func wider(m codec.Machine) codec.Machine {
 	return m
 }
 
-// exact returns the machine with the word of m that keeps every bit.
+// exact returns the exact machine with the word size of m.
 func exact(m codec.Machine) codec.Machine {
 	if m.Word() == 32 {
 		return codec.MachineExact32
@@ -49,8 +49,8 @@ func blobBytes(frameBits int, s *sizeClass) int {
 	return codec.BlobLen(frameBits + sizeBits(int(s.bits)))
 }
 
-// view is a dump as one machine wrote it. It has an address for each frame: the
-// recorded one or, for a lossy frame, an estimated one (see regions.go).
+// view is a dump as one machine wrote it. It has an address for each frame: the recorded
+// address or, for a lossy frame, an estimated address (see regions.go).
 type view struct {
 	*Collector
 	machine codec.Machine
@@ -58,7 +58,7 @@ type view struct {
 	at    map[spot]uint64 // estimated addresses of lossy frames; nil if none is lossy
 	lossy uint64          // number of lossy frames in distinct call paths
 
-	differ   uint64 // allocations whose blob, encoded again, differs in its number of bits
+	differ   uint64 // allocations whose number of bits differs when they are encoded again
 	compared uint64 // allocations that were compared
 
 	stack codec.Stack   // scratch of eachPath
@@ -67,8 +67,8 @@ type view struct {
 	all   []codec.Field // scratch
 }
 
-// eachPath calls do with every path, in the order of their addition, and its addresses,
-// which are valid during the call.
+// eachPath calls do with every path and its addresses, in the order in which the paths were
+// added. The addresses are valid only during the call.
 func (v *view) eachPath(do func(p *path, pcs []uint64)) {
 	for n := range v.paths.len() {
 		p := v.paths.path(n)
@@ -155,9 +155,9 @@ func (v *view) uses() usage {
 	return all
 }
 
-// lwsLens returns the lengths of all blobs as lws writes them: those recorded and, for
-// allocations recorded without a blob, those that lws would write. worse is the number
-// of blobs longer than the raw stack, for each word.
+// lwsLens returns the lengths of all blobs as lws writes them: the recorded lengths and, for
+// allocations recorded without a blob, computed lengths. worse is the number of blobs longer
+// than the raw stack, for each word.
 func (v *view) lwsLens() (lens counts, worse [2]uint64) {
 	lens, worse = slices.Clone(v.lens), v.worse
 	v.eachPath(func(p *path, pcs []uint64) {
@@ -182,7 +182,7 @@ func (v *view) lwsLens() (lens counts, worse [2]uint64) {
 	return lens, worse
 }
 
-// newLens returns the lengths of all blobs if machine m encoded them with this search.
+// newLens returns the lengths of all blobs encoded by machine m with this search.
 func (v *view) newLens(m codec.Machine, search codec.Search) counts {
 	var lens counts
 	v.eachPath(func(p *path, pcs []uint64) {
@@ -194,10 +194,11 @@ func (v *view) newLens(m codec.Machine, search codec.Search) counts {
 
 // Rebased returns the dump that the same program would have written at another load
 // address. A region is a run of addresses without a gap over 256 MiB. Rebased places
-// the regions one after another from addr on, each at a multiple of 1 MiB, with the
-// offset in its first page of 4 KiB unchanged. Regions whose upper bits are unknown
-// come last, in the order of their low bits. All blobs are then as lws would write
-// them. The returned machine is m, or wider(m) if the addresses do not fit its word.
+// the regions one after another from addr on, each at a multiple of 1 MiB, and keeps the
+// offset of its first address in a page of 4 KiB. Regions whose upper bits are unknown
+// come last, in the order of their low bits. All blobs are encoded as lws would encode
+// them. The returned machine is m, or the 64-bit machine with the same kind of shifts if the
+// addresses do not fit the word of m.
 func (c *Collector) Rebased(m codec.Machine, addr uint64) (*Collector, codec.Machine) {
 	v := c.view(m)
 	to := v.rebase(addr)
@@ -226,7 +227,7 @@ const (
 	page        = 4 << 10
 )
 
-// rebase returns the new address of each address in the dump, see Rebased.
+// rebase returns the new address of each address in the dump; see Rebased.
 func (v *view) rebase(addr uint64) map[uint64]uint64 {
 	var sorted []uint64
 	limit := 1 << 16

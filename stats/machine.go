@@ -15,19 +15,19 @@ const spillSample = 1000
 // the behavior of its shifts. A single record is weak evidence. (BT-LOSS-2)
 type Inference struct {
 	records int64
-	wide    int64 // values over 32 bits
-	wrap    int64 // of these, with the mark of wrap64
+	wide    int64 // values of more than 32 bits
+	wrap    int64 // of these, values with the signature of wrap64
 	zero    int64
 	big     int64 // addresses over 32 bits in records without a blob
 	high    int64 // addresses of 32 bits, the uppermost set
-	spills  int64 // fields of 32 bits looked at
-	spilled int64 // of these, with a spill bit of 1
+	spills  int64 // fields of 32 bits examined
+	spilled int64 // of these, fields with a spill bit of 1
 	sampled int
 	fields  []codec.Field
 }
 
-// Add adds a record to the evidence. blob is nil if only the stack is known; the loss flags
-// of s are then ignored.
+// Add adds a record to the evidence. blob is nil if only the stack is known; Add then ignores
+// the loss flags of s.
 func (f *Inference) Add(s *codec.Stack, blob []byte) {
 	f.records++
 	m := s.Marks
@@ -65,14 +65,14 @@ func (f *Inference) sampleSpills(blob []byte) {
 	}
 }
 
-// mostly is the share of the evidence that decides, in 1/1000.
+// mostly is the share of the evidence, in 1/1000, that is enough to decide.
 const mostly = 990
 
 func share(n, of int64) int64 { return n * 1000 / max(of, 1) }
 
-// Machine returns the machine that fits best, and whether the evidence leaves no other
-// word and class of shifts that decodes otherwise. Machines of 32-bit words all
-// decode alike; an empty inference returns exact32, not sure.
+// Machine returns the machine that fits the evidence best. sure reports whether every other
+// machine that fits decodes alike; machines with 32-bit words all decode alike. Without
+// evidence, Machine returns exact32 and false.
 func (f *Inference) Machine() (m codec.Machine, sure bool) {
 	exact := f.wide - f.wrap - f.zero
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/stats"
 )
 
-// stacksAt is stacks of 6 frames in 1 MiB from base on.
+// stacksAt returns n stacks of 6 frames in the MiB that begins at base.
 func stacksAt(base uint64, n int) (all []codec.Stack) {
 	x := uint64(1)
 	for range n {

@@ -9,9 +9,9 @@ import (
 	"github.com/lwsbt/lwsbt/corpus"
 )
 
-// This file computes the results of package stats a second time, in a simple way: from
-// the truth of a capture (the addresses before encoding) and from SPEC.md. It uses
-// neither the codec nor package stats.
+// This file computes the results of package stats a second time, in a simple way, from the
+// addresses of a capture before encoding, and from SPEC.md. It uses neither the codec nor
+// package stats.
 
 func significant(v uint64) int { return max(1, bits.Len64(v)) }
 
@@ -98,8 +98,8 @@ func sum(lens []int) (n uint64) {
 	return n
 }
 
-// nearest returns the nearest rank: the smallest length that percent of all lengths do
-// not exceed.
+// nearest returns a percentile by nearest rank: the smallest length such that at least
+// percent of all lengths are not larger.
 func nearest(lens []int, percent int) int {
 	sorted := slices.Sorted(slices.Values(lens))
 	for i, l := range sorted {

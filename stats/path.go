@@ -7,9 +7,9 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// path is a call path. Its addresses are stored as bits, as they were recorded or in
-// the shortest encoding, and decoded on every use: this takes a third of the memory of
-// the addresses. A path takes 24 bytes, its bits, and 40 bytes for each width of size.
+// path is a call path. It stores its addresses encoded, either as recorded or in the shortest
+// encoding, and decodes them on every use; the encoding takes a third of the memory of the
+// addresses. A path takes 24 bytes, its bits, and 40 bytes for each width of size.
 type path struct {
 	bits     uint64 // position in the memory of the table; see pathTable.bitsOf
 	lossy    uint32 // frames of which only the low 31 bits are known
@@ -79,7 +79,7 @@ type slot struct{ hash, path uint32 }
 // number returns the number of the path in a slot.
 func (t *slotTable) number(at int) int { return int(t.slots[at].path - 1) }
 
-// first returns the first slot with this hash, next the first one after slot at. ok is
+// first returns the first slot with this hash; next returns the next one after slot at. ok is
 // false if there is none.
 func (t *slotTable) first(hash uint32) (at int, ok bool) {
 	if len(t.slots) == 0 {
@@ -123,7 +123,7 @@ func (t *slotTable) put(s slot) {
 	t.slots[at] = s
 }
 
-// keep stores the frames of a blob, which end at bit end, as those of p; they are
+// keep stores the frames of a blob, which end at bit end, as the frames of p, which are
 // decoded at this word size. The stored form is a blob with a size of 0.
 func (t *pathTable) keep(p *path, blob []byte, end, word int) {
 	b := append(t.blob[:0], blob[:(end+7)/8]...)

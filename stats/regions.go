@@ -7,21 +7,24 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// An encoder on wrap64 or zero64 chooses by true addresses, but writes only the low 31
-// bits of addresses wider than 32 bits. The cost of another search or snip depends on
-// which addresses are near each other, and this can be estimated: addresses of one
-// module, or of modules loaded next to each other, have close low bits; addresses of
-// distant modules have close low bits only at random. So the low bits are cut into
-// regions wherever the gap between neighbours exceeds a limit, and each region gets
-// distinct upper bits, far from those of the others. The limit chosen is the one with
-// which encoding again as lws does comes nearest to the recorded blobs. The report
-// contains the remaining difference.
+// This file estimates the upper bits of lossy addresses.
+//
+// An encoder on wrap64 or zero64 chooses between literal and delta by the true addresses,
+// but writes only the low 31 bits of addresses wider than 32 bits. To compute the cost of
+// another search or snip, package stats must know which addresses are near each other. The
+// low bits tell: addresses of one module, or of modules loaded next to each other, have
+// close low bits; addresses of distant modules have close low bits only at random.
+//
+// So the low bits are divided into regions, wherever the gap between neighbours exceeds a
+// limit, and each region gets distinct upper bits, far from those of the other regions. Of
+// the limits in gaps, view uses the one for which encoding again as lws does differs least
+// from the recorded blobs. The report contains the remaining difference.
 
 // low31 is the mask of the bits of a wide value that a lossy encoder keeps. (BT-LOSS-1)
 const low31 = 1<<31 - 1
 
-// spot is an address of which only the low 31 bits are known, and the width of the
-// literal that it derives from.
+// spot is a lossy address: its low 31 bits, and the width of its literal, or of the literal
+// that its delta is based on.
 type spot struct {
 	width uint8
 	low   uint32
@@ -90,7 +93,7 @@ func (v *view) eachSpot(p *path, pcs []uint64, do func(frame int, s spot)) {
 	}
 }
 
-// placed returns an estimated address for every spot. spots is sorted.
+// placed returns an estimated address for every spot. spots must be sorted.
 func placed(spots []spot, gap uint32) map[spot]uint64 {
 	at := make(map[spot]uint64, len(spots))
 	for len(spots) > 0 {
@@ -104,9 +107,9 @@ func placed(spots []spot, gap uint32) map[spot]uint64 {
 	return at
 }
 
-// placeWidth is placed for spots of one width w. Eight regions fit between 2^(w-1) and
-// 2^w, so far apart that no delta between them is shorter than a literal; further
-// regions are near one of the eight.
+// placeWidth is placed for spots of one width w. It puts up to eight regions between
+// 2^(w-1) and 2^w, so far apart that no delta between them is shorter than a literal.
+// Further regions are put near one of these.
 func placeWidth(at map[spot]uint64, spots []spot, gap uint32) {
 	w := uint(spots[0].width)
 	step := max(uint64(1)<<(w-4), 1<<31)

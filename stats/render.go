@@ -82,8 +82,8 @@ func (t *Table) text(out *bytes.Buffer) error {
 	return nil
 }
 
-// newTable returns a table that is rendered to w. It looks like the tables of
-// internal/table, and its cells may have several lines. Lines keep their trailing spaces.
+// newTable returns a table that is rendered to w, in the style of internal/table. Cells may
+// have several lines. Trailing spaces are kept.
 func newTable(w io.Writer, head []string, aligns []tw.Align) *tablewriter.Table {
 	pad := tw.CellPadding{Global: tw.Padding{Right: strings.Repeat(" ", gapWidth), Overwrite: true}}
 	align := tw.CellAlignment{PerColumn: aligns}

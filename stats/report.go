@@ -34,7 +34,7 @@ type Report struct {
 // Log describes the log that the records came from. The caller fills it in.
 type Log struct {
 	Files      []string `json:"files"`
-	Device     bool     `json:"device"` // it has ~h# headers: device/ wrote it, not lws
+	Device     bool     `json:"device"` // the log has ~h# headers: device/ wrote it, not lws
 	Bytes      int64    `json:"bytes"`  // decompressed
 	Lines      int64    `json:"lines"`
 	Dumps      int64    `json:"dumps"`           // ~h#begin headers
@@ -42,7 +42,7 @@ type Log struct {
 	Decoded    int64    `json:"decoded_records"` // ~b#
 	Bare       int64    `json:"bare_records"`
 	Lenient    int64    `json:"lenient"` // records in base64 that the strict reader rejects
-	Cut        int64    `json:"cut"`     // truncated records, in no other count of the report
+	Cut        int64    `json:"cut"`     // truncated records; no other count includes them
 	CutByLws   int64    `json:"cut_by_lws"`
 	CutAt      []string `json:"cut_at"`
 	Unreadable []Fault  `json:"unreadable"`
@@ -63,7 +63,7 @@ type Dump struct {
 	MeanDepth     float64      `json:"mean_depth"`
 	Depths        []DepthCount `json:"depths"`
 	Machine       string       `json:"machine"`
-	MachineGiven  bool         `json:"machine_given"` // by the user, not inferred
+	MachineGiven  bool         `json:"machine_given"` // the user set the machine
 	MachineSure   bool         `json:"machine_sure"`
 	Evidence      []string     `json:"evidence"`
 	Payload       uint64       `json:"payload"`          // bytes that the program requested
@@ -81,13 +81,13 @@ type DepthCount struct {
 type Compression struct {
 	Forms  []Form `json:"forms"`
 	Frames uint64 `json:"frames"`
-	// Recorded is the number of blobs under FormLws that were in the dump; lws would
-	// have written the others for stacks recorded without a blob.
+	// Recorded is the number of blobs under FormLws that are in the dump. The others are
+	// computed, for stacks recorded without a blob.
 	Recorded uint64 `json:"recorded"`
-	// Lossy: upper bits of addresses are lost, so all forms except raw and FormLws are
-	// computed from estimated addresses. Differ is how many of Compared allocations had
-	// another length than recorded when encoded again as lws does: a measure of the
-	// estimate.
+	// Lossy reports whether upper bits of addresses are lost; all forms except raw and
+	// FormLws are then computed from estimated addresses. Compared allocations were encoded
+	// again as lws does; Differ is the number of these whose length then differs from the
+	// recorded length. It shows how good the estimate is.
 	Lossy    bool      `json:"lossy"`
 	Differ   uint64    `json:"differ"`
 	Compared uint64    `json:"compared"`
@@ -130,7 +130,7 @@ type Verdict struct {
 	Lws      uint64  `json:"lws"`
 	Loses    bool    `json:"loses"`
 	BestToo  bool    `json:"best_loses"`
-	LargerBy float64 `json:"larger_by"` // relative to raw; negative if smaller
+	LargerBy float64 `json:"larger_by"` // fraction of the raw size; negative if smaller
 	Worse    uint64  `json:"worse"`     // allocations whose blob is larger than raw
 }
 
@@ -152,7 +152,7 @@ type Overhead struct {
 	Total   uint64  `json:"total"`
 	Each    Dist    `json:"each"`
 	Share   float64 `json:"share"` // of the heap: total / (total + payload)
-	// With the allocator wrapper of lws, which adds the metadata twice. (BT-MEM-3)
+	// The same with the allocator wrapper of lws, which adds the metadata twice. (BT-MEM-3)
 	WrapperTotal uint64  `json:"wrapper_total"`
 	WrapperShare float64 `json:"wrapper_share"`
 }
@@ -167,7 +167,7 @@ type Options struct {
 	CapturedPre  int // SNIP_PRE when the dump was captured
 	CapturedPost int
 
-	// Name, if not nil, returns the function that contains a return address, "" if it
+	// Name, if not nil, returns the function that contains the call before pc, or "" if it
 	// is not known. Hidden, if not nil, reports whether the advice on SNIP_PRE and
 	// SNIP_POST may leave out this function. If lossy is true, only the low 31 bits of
 	// pc are known.
@@ -369,14 +369,14 @@ func overhead(blobs counts, payload uint64, word int, device bool) Overhead {
 	return o
 }
 
-// deviceAlign returns the alignment of blocks by device/, in bytes: LWSBT_ALIGN of most machines
-// with a word of so many bits.
+// deviceAlign returns the alignment of blocks of device/, in bytes: the LWSBT_ALIGN of most
+// machines with this word size in bits.
 func deviceAlign(word int) int { return 2 * word / 8 }
 
 // roundUp returns the smallest multiple of align that is at least n.
 func roundUp(n, align int) int { return (n + align - 1) / align * align }
 
-// place returns an address as text: of a lossy one, an ellipsis and the low 31 bits.
+// place returns an address as text. A lossy address is an ellipsis and the low 31 bits.
 func place(id uint64, lossy bool) string {
 	if lossy {
 		return fmt.Sprintf("…%08x", id&low31)

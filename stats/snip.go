@@ -18,9 +18,9 @@ type Snip struct {
 	CapturedPre  int        `json:"captured_pre"`
 	CapturedPost int        `json:"captured_post"`
 	Cells        []SnipCell `json:"cells"` // by Pre, then Post
-	// Full is the number of stacks with as many frames as lws keeps. In these, frames
-	// farther out that were cut off would replace the frames left out, so the sizes in
-	// the matrix are slightly too small.
+	// Full is the number of stacks with the most frames that lws keeps. If frames of such a
+	// stack are left out, frames farther out, which were cut off, take their place. So the
+	// sizes in the matrix are slightly too small.
 	Full      uint64     `json:"full"`
 	Recommend SnipAdvice `json:"recommend"`
 }
@@ -34,8 +34,8 @@ type SnipCell struct {
 	SetPost int     `json:"set_post"` // the corresponding SNIP_POST
 	Bytes   uint64  `json:"bytes"`
 	Mean    float64 `json:"mean"`
-	Ratio   float64 `json:"ratio"` // to raw stacks of as many frames, in the machine's word
-	Saved   int64   `json:"saved"` // bytes over the dump
+	Ratio   float64 `json:"ratio"` // to raw stacks with the same number of frames, in the machine's word
+	Saved   int64   `json:"saved"` // bytes, over the whole dump
 	Paths   int     `json:"paths"` // distinct call paths
 	Merged  int     `json:"merged"`
 }
@@ -57,14 +57,14 @@ type SnipAdvice struct {
 type SnipFrame struct {
 	End     string `json:"end"`      // "innermost" or "outermost"
 	Level   int    `json:"level"`    // distance from that end, from 0
-	Address string `json:"address"`  // "" if the frame is hidden and stacks differ in it
+	Address string `json:"address"`  // "" if the frame is hidden and differs between stacks
 	Name    string `json:"function"` // "" if not known
 	Why     string `json:"why"`
 	Stacks  uint64 `json:"stacks"` // number of stacks with this frame
 }
 
-// snipped returns the part of a stack that lws would keep with pre more innermost
-// frames left out and post more outermost ones; these are left out only if more than
+// snipped returns the part of a stack that lws would keep if it left out pre more innermost
+// frames and post more outermost frames. Outermost frames are left out only if more than
 // post frames remain. (BT-CAP-1)
 func snipped(pcs []uint64, pre, post int) []uint64 {
 	pcs = pcs[min(pre, len(pcs)):]
@@ -123,7 +123,7 @@ func (v *view) snipRow(pre int, o *Options) []SnipCell {
 	return row[:]
 }
 
-// isNew reports whether no path in seen has the addresses pcs after the snip.
+// isNew reports whether seen contains no path whose addresses after the snip are pcs.
 func (v *view) isNew(seen *slotTable, hash uint32, pcs []uint64, pre, post int) bool {
 	for at, ok := seen.first(hash); ok; at, ok = seen.next(hash, at) {
 		other := v.pcs(&v.other, v.paths.path(seen.number(at)))

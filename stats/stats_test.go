@@ -40,7 +40,7 @@ func collect(t testing.TB, name string) (*stats.Collector, []string) {
 	return c, lines
 }
 
-// collectDecoded adds the truth as if it was a dump of ~b# lines.
+// collectDecoded returns a collector with the true allocations, as from a dump of ~b# lines.
 func collectDecoded(all []corpus.Allocation) *stats.Collector {
 	c := stats.NewCollector(64)
 	for _, a := range all {
@@ -49,7 +49,7 @@ func collectDecoded(all []corpus.Allocation) *stats.Collector {
 	return c
 }
 
-// captures returns the captures to test: one for each word, all with LWSBT_FULL=1.
+// captures returns the captures to test: one per word size, or all if LWSBT_FULL is set.
 func captures() []string {
 	if cmdtest.Full() {
 		return corpus.Captures()
@@ -61,7 +61,7 @@ func options(m codec.Machine) stats.Options {
 	return stats.Options{Machine: m, CapturedPre: 2, CapturedPost: 1}
 }
 
-// Each number of the report on a capture equals a second count from the capture's truth.
+// Each number in the report on a capture equals a second count, from the true allocations.
 func TestReportAgainstTruth(t *testing.T) {
 	for _, name := range captures() {
 		truth := corpus.Truth(name)
@@ -81,7 +81,7 @@ func TestReportAgainstTruth(t *testing.T) {
 	}
 }
 
-// check compares a report with the truth.
+// check compares a report with the true allocations.
 type check struct {
 	*testing.T
 	name  string
@@ -280,8 +280,8 @@ func (c check) overhead() {
 	c.same("overheads", len(c.r.Overhead), 2)
 }
 
-// At another load address, the regions of a dump follow each other: fully known ones
-// first, the others in the order of their low 31 bits.
+// Rebased places the regions of a dump one after another: first the regions whose addresses
+// are fully known, then the others in the order of their low 31 bits.
 func TestRebased(t *testing.T) {
 	for _, name := range captures() {
 		for _, addr := range []uint64{0x400000, 0x7f0000000000, 0xffff0000} {
@@ -336,7 +336,7 @@ func move(truth []corpus.Allocation, addr uint64) (out []corpus.Allocation, top 
 	return out, top
 }
 
-// Blobs that lws would not write: each bit is still counted once.
+// Each bit is counted once, also of blobs that lws would not write.
 func TestOddBlobs(t *testing.T) {
 	c := stats.NewCollector(64)
 	var s codec.Stack
@@ -347,8 +347,8 @@ func TestOddBlobs(t *testing.T) {
 		c.Add(&s, blob, nil)
 	}
 	add(userBlob())
-	// The same stack twice, by lws and by search best, which uses frame 0 as the base
-	// of frame 1; lws does not.
+	// The same stack twice, encoded by search lws and by search best. Only search best uses
+	// frame 0 as the base of frame 1.
 	stack := codec.Stack{Size: 5, PCs: []uint64{0x55d412345678, 0x55d412345679}}
 	for _, how := range []codec.Search{codec.SearchLws, codec.SearchBest} {
 		blob, err := codec.AppendBlob(nil, &stack, codec.MachineExact64, how)
@@ -386,7 +386,7 @@ func TestOddBlobs(t *testing.T) {
 	}
 }
 
-// The report notices a dump that another encoder wrote.
+// The report states that another encoder than lws's may have written the dump.
 func TestAnotherEncoder(t *testing.T) {
 	c := stats.NewCollector(64)
 	for n := range uint64(10) {
@@ -566,9 +566,9 @@ func TestMemoryPerPath(t *testing.T) {
 	t.Logf("%.0f bytes per call path", per)
 }
 
-// The lines that a dump takes as call paths are those that were measured when the layout was
-// chosen, on the same captures, with the code ranges of their memory maps: perl 3,366 bytes,
-// i386sql 8,982, cc1 15,398, git00 15,063. Ranges from addresses alone differ a little.
+// The sizes of a dump as ~p# lines are near those of docs/callpaths.md for the same captures,
+// which use the code ranges of the memory maps: perl 3,366 bytes, i386sql 8,982, cc1 15,398,
+// git00 15,063. Ranges inferred from addresses differ a little.
 func TestCallPathsAsMeasured(t *testing.T) {
 	for name, want := range map[string]float64{"perl": 3366, "i386sql": 8982, "cc1": 15398, "git00": 15063} {
 		c, _ := collect(t, name)

@@ -31,6 +31,7 @@ type converter struct {
 	machine codec.Machine
 	search  codec.Search
 	counts  conversion
+	line    []byte // the begun line of text
 	buf     []byte
 	blob    []byte
 	err     error
@@ -83,6 +84,9 @@ func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Ou
 		if err != nil {
 			err = outcome.Add(err)
 		} else {
+			if it.Kind != heaplog.Text && it.Kind != heaplog.Idle {
+				c.endLine(it.Boot)
+			}
 			err = step(it)
 		}
 		if err == nil {
@@ -92,6 +96,7 @@ func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Ou
 			return err
 		}
 	}
+	c.endLine(c.boot)
 	c.end(nil)
 	if err := o.single(c, r); err != nil {
 		return err
@@ -191,16 +196,35 @@ func add(h *codec.Header, key string, value uint64) {
 	h.Keys = append(h.Keys, codec.HeaderKey{Key: key, Value: fmt.Sprint(value)})
 }
 
+// text copies the lines of the memory map. A line may be in several items.
+func (c *converter) text(it *heaplog.Item) {
+	for part := range bytes.Lines(it.Text) {
+		if len(c.line) < maxMarkup {
+			c.line = append(c.line, part...)
+		}
+		if part[len(part)-1] == '\n' {
+			c.endLine(it.Boot)
+		}
+	}
+}
+
+// maxMarkup is the length from which on the rest of a line of text is dropped, in bytes.
+const maxMarkup = 1 << 16
+
+// endLine writes the line of text, or the part of it before a record.
+func (c *converter) endLine(boot int) {
+	if i := bytes.Index(c.line, []byte("{{{")); i >= 0 {
+		c.inBoot(boot) // before its map, which a ~h#boot line would end
+		c.write(append(bytes.TrimRight(c.line[i:], "\r\n"), '\n'))
+	}
+	c.line = c.line[:0]
+}
+
 // other copies items that both kinds of logs have: events, and lines of the memory map.
 func (c *converter) other(it *heaplog.Item) {
 	switch it.Kind {
 	case heaplog.Text:
-		for line := range bytes.Lines(it.Text) {
-			if i := bytes.Index(line, []byte("{{{")); i >= 0 {
-				c.inBoot(it.Boot) // before its map, which a ~h#boot line would end
-				c.write(append(bytes.TrimRight(line[i:], "\r\n"), '\n'))
-			}
-		}
+		c.text(it)
 	case heaplog.Event, heaplog.PathEvents:
 		c.inBoot(it.Boot)
 		c.write(append(slices.Clone(it.Text), '\n'))

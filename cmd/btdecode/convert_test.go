@@ -203,7 +203,7 @@ func TestConvertKeepsTheMap(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(paths, "~h#boot code=") {
 		t.Fatalf("exit code %d, %s%s", code, errs, paths)
 	}
-	if out, _, _ := command(paths, "-q", "-F", "jsonl"); !strings.Contains(out, `"module":"/app"`) {
+	if out, _, _ := command(paths, "-q", "-F", "jsonl"); !strings.Contains(out, `"module":"/app"`) || !strings.Contains(paths, "{{{module:0:/app:elf:ab}}}\n") {
 		t.Errorf("no module in %s", out)
 	}
 }

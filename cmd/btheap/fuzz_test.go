@@ -23,7 +23,7 @@ func FuzzCommand(f *testing.F) {
 	f.Add(serial[:4000], uint16(0x1ff))
 	f.Fuzz(func(t *testing.T, log []byte, set uint16) {
 		commands := [][]string{{"top"}, {"tree", "--min", "0"}, {"growth", "-n", "0"}, {"diff", "-n", "0"}, {"dumps"}, {"html"}, {"events"},
-			{"export", "-F", "dhat"}, {"export", "-F", "speedscope"}, {"export", "-F", "jsonl"}, {"export", "-F", "csv"}, {"export", "-F", "heaptrack"},
+			{"export", "-F", "dhat"}, {"export", "-F", "speedscope"}, {"export", "-F", "csv"},
 			{"leaks"}, {"leaks", "--json", "--heap", "1M"}, {"top", "--json"}, {"growth", "--json"}, {"leaks", "--alive", "2"}, {"tree", "--by", "size"}, {"map"}}
 		n := int(set) % len(commands)
 		args := append([]string{}, commands[n]...)

@@ -40,7 +40,7 @@ func newCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)
 	root.AddCommand(leaksCommand(), liveCommand(), topCommand(), treeCommand(), peekCommand(), diffCommand(), growthCommand(), dumpsCommand(), mapCommand(),
-		eventsCommand(), htmlCommand(), webCommand(), exportCommand())
+		eventsCommand(), htmlCommand(), exportCommand())
 	return root
 }
 

@@ -3,11 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,8 +153,6 @@ func TestReports(t *testing.T) {
 		{"growth of a moment", []string{"growth", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
 		{"diff of a moment", []string{"diff", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
 		{"a page by count", []string{"html", "--weight", "count", log}, 2, nil, "unknown flag: --weight"},
-		{"pprof's pages in a file", []string{"web", "-o", "x", log}, 2, nil, "unknown shorthand flag: 'o'"},
-		{"pprof's pages by file", []string{"web", "--by", "file", log}, 2, nil, "unknown flag: --by"},
 		{"pprof by file", []string{"export", "-F", "pprof", "--by", "file", log}, 2, nil, "--by has no effect here: --format pprof"},
 		{"speedscope by count", []string{"export", "-F", "speedscope", "--weight", "count", log}, 2, nil, "--weight has no effect here: --format speedscope"},
 		{"no such log", []string{"top", "/no/such.log"}, 2, nil, "/no/such.log: no such file"},
@@ -181,7 +175,7 @@ func TestReports(t *testing.T) {
 }
 
 func TestHelpFits(t *testing.T) {
-	for _, c := range append([]string{""}, "leaks", "top", "tree", "peek", "diff", "growth", "dumps", "events", "html", "web", "export") {
+	for _, c := range append([]string{""}, "leaks", "top", "tree", "peek", "diff", "growth", "dumps", "events", "html", "export") {
 		args := []string{"--help"}
 		if c != "" {
 			args = []string{c, "--help"}
@@ -200,7 +194,7 @@ func TestHelpFits(t *testing.T) {
 		}
 	}
 	for c, flags := range map[string][]string{"dumps": {"--exe", "--hide", "--by", "--at", "--weight"}, "diff": {"--at"}, "growth": {"--at"},
-		"events": {"--dump", "--split"}, "html": {"--weight"}, "web": {"--output", "--by"}} {
+		"events": {"--dump", "--split"}, "html": {"--weight"}} {
 		help, _, _ := command("", c, "--help")
 		for _, f := range flags {
 			if strings.Contains(help, f+" ") {
@@ -253,12 +247,6 @@ func TestExportAndBack(t *testing.T) {
 	rows, _, _ := command("", "export", "-q", "-F", "csv", log)
 	if list, err := csv.NewReader(strings.NewReader(rows)).ReadAll(); err != nil || len(list) != 4 {
 		t.Errorf("csv: %v, %d rows, want 3 and a heading", err, len(list))
-	}
-	objects, _, _ := command("", "export", "-q", "-F", "jsonl", log)
-	for l := range strings.Lines(objects) {
-		if !json.Valid([]byte(l)) {
-			t.Errorf("not JSON: %s", l)
-		}
 	}
 	page, _, code := command("", "html", "-q", log)
 	if code != 0 || !strings.HasPrefix(page, "<!") || !strings.Contains(page, "0x401200") {
@@ -347,50 +335,6 @@ func TestStacks(t *testing.T) {
 	if code != 0 || out != want {
 		t.Errorf("exit code %d, %s\n%s\nwant\n%s", code, errs, out, want)
 	}
-}
-
-// pprof's pages, on the loopback interface alone.
-func TestWeb(t *testing.T) {
-	log := logFile(t, "fw.log", leaking(t, false))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Skip(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	home := t.TempDir()
-	t.Setenv("HOME", home)
-	var out, errs cmdtest.Buffer
-	go run([]string{"web", "--no-browser", "--port", fmt.Sprint(port), log}, nil, &out, &errs)
-	url := fmt.Sprintf("http://127.0.0.1:%d/top", port)
-	for range 1200 {
-		time.Sleep(50 * time.Millisecond)
-		r, err := http.Get(url)
-		if err != nil {
-			continue
-		}
-		page, _ := io.ReadAll(r.Body)
-		r.Body.Close()
-		if r.StatusCode != http.StatusOK || !strings.Contains(string(page), "<title>fw.log, dump 4 inuse_space") || !strings.Contains(string(page), "makeTopTable( 57800 ,") {
-			t.Errorf("%s: %s, %.300s", url, r.Status, page)
-		}
-		if _, err := os.Stat(filepath.Join(home, "pprof")); err == nil {
-			t.Error("pprof left a copy under the home directory")
-		}
-		// What writes the user's settings of pprof is not served.
-		for _, name := range []string{"saveconfig?config=x", "deleteconfig?config=x", "ui/saveconfig?config=x"} {
-			r, err := http.Post(strings.TrimSuffix(url, "top")+name, "", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Body.Close()
-			if r.StatusCode != http.StatusNotFound {
-				t.Errorf("%s: %s, expected that it is not found", name, r.Status)
-			}
-		}
-		return
-	}
-	t.Errorf("no answer at %s; %s", url, errs.String())
 }
 
 // A recording of events: what was live when, temporary blocks, and bad frees.

@@ -151,7 +151,7 @@ func BenchmarkWriter(b *testing.B) {
 	}
 }
 
-// BenchmarkEvents is of 1,000 events in a line.
+// BenchmarkEvents reads and writes a line of 1,000 events.
 func BenchmarkEvents(b *testing.B) {
 	h, _ := gitDump(b)
 	_, events, text := eventLine(b, h)

@@ -2,7 +2,7 @@ package callpath
 
 import "hash/crc32"
 
-// crc16Table is of the polynomial 0x1021, not reflected. (BT-PLINE-2)
+// crc16Table is the table of the polynomial 0x1021, not reflected. (BT-PLINE-2)
 var crc16Table = func() (table [256]uint16) {
 	for i := range table {
 		crc := uint16(i) << 8

@@ -33,7 +33,7 @@ const (
 	numberDigits = 13 // of the longest number; its last digit is at most 15 (BT-DIGIT-2)
 )
 
-// stepBits are the bits of the folded difference in a step of each class. (BT-DIGIT-3)
+// stepBits is the number of bits of the folded difference, by class of the step. (BT-DIGIT-3)
 var stepBits = [4]uint{10, 16, 22, 28}
 
 // escape is the folded value of class 3 that announces an address. (BT-DIGIT-3)
@@ -82,8 +82,8 @@ func appendFrame(dst []byte, ref uint64, f Frame) []byte {
 	return appendStep(dst, int64(f.Value-ref))
 }
 
-// reader reads fields from digits. The first fault sticks: then all fields read as 0,
-// and none are left. (BT-PREJ-1)
+// reader reads fields from digits. After the first fault, all fields read as 0, and no
+// digits are left. (BT-PREJ-1)
 type reader struct {
 	digits []byte // values 0 to 63, up to the CRC
 	pos    int
@@ -200,8 +200,8 @@ func (r *reader) unit() uint8 {
 	return uint8(v)
 }
 
-// open checks the lead-in, the digits, their least number and the CRC of a line, and
-// leaves the digits before the CRC to read. On an error nothing is left. (BT-PREJ-1)
+// open checks the lead-in, the digits, their number (at least least) and the CRC of a line.
+// It sets r to read the digits before the CRC, or none on an error. (BT-PREJ-1)
 func (r *reader) open(line []byte, leadIn string, least, crcLen int, crc func([]byte) uint64) error {
 	*r = reader{digits: r.digits[:0]}
 	if len(line) < len(leadIn) || string(line[:len(leadIn)]) != leadIn {

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Dump adds up the entries of one dump by call path. It needs neither the addresses nor the
-// names of functions. Names must be set before the first call of Add. (BT-DUMP-2)
+// Dump adds up the entries of one dump by call path. It needs neither code addresses nor
+// function names. Set Names before the first call of Add. (BT-DUMP-2)
 type Dump struct {
 	Names  *Names // of the boot
-	Sample uint64 // mean of bytes between samples, 0 if the dump is not sampled (BT-DUMP-5)
+	Sample uint64 // mean number of bytes between samples, 0 if the dump is not sampled (BT-DUMP-5)
 
-	Live, Bytes uint64 // sums of all entries as they are written; at most 2^64 − 1
-	Lines       int64  // lines that were read
-	Gaps        int64  // lines that are missing before those, by the sequence
+	Live, Bytes uint64 // sums of all entries, not scaled; at most 2^64 − 1
+	Lines       int64  // lines read
+	Gaps        int64  // lines missing before these, by their sequence numbers
 	SameAddress int64  // blocks at the address of another block of the dump
 
 	sums      []PathSum
@@ -29,16 +29,16 @@ type PathSum struct {
 	Live, Bytes        uint64
 	Allocs, AllocBytes uint64 // with Ever
 	Peak               uint64 // with Peak: an upper bound if Peaks is more than 1
-	Entries            int    // how many entries were added up
-	Peaks              int    // how many of them have a peak
+	Entries            int    // number of entries
+	Peaks              int    // number of entries with a peak
 	Saturated          bool   // a sum overflowed
 
 	// Estimates of Live and Bytes and their variances, if the dump is sampled. (BT-DUMP-5)
 	LiveEst, BytesEst, LiveVar, BytesVar float64
 }
 
-// Add adds an entry of a path. It does not keep e. Definitions have no values: do not add
-// them.
+// Add adds an entry of a path. It does not retain e. Do not add definitions, which have no
+// values.
 func (d *Dump) Add(id ID, e *Entry) {
 	addTo(&d.Live, e.Live)
 	addTo(&d.Bytes, e.Bytes)
@@ -66,8 +66,8 @@ func (d *Dump) Add(id ID, e *Entry) {
 	d.sums[i].Add(e, d.Sample)
 }
 
-// Add adds the values of an entry of a dump that is sampled with a mean of sample bytes, or not
-// sampled if that is 0. (BT-ENTRY-4, BT-DUMP-5)
+// Add adds the values of an entry. sample is the mean number of bytes between samples, 0 if
+// the dump is not sampled. (BT-ENTRY-4, BT-DUMP-5)
 func (s *PathSum) Add(e *Entry, sample uint64) {
 	o := PathSum{Live: e.Live, Bytes: e.Bytes, Allocs: e.Allocs, AllocBytes: e.AllocBytes, Peak: e.Peak, Entries: 1}
 	if e.Peak > 0 {
@@ -77,8 +77,8 @@ func (s *PathSum) Add(e *Entry, sample uint64) {
 	s.merge(&o)
 }
 
-// scale estimates live blocks and bytes of an entry: by the size of each block if the entry
-// has the blocks, else by their mean size. (BT-DUMP-5)
+// scale estimates the live blocks and bytes of an entry, from the size of each block if the
+// entry lists its blocks, else from their mean size. (BT-DUMP-5)
 func (s *PathSum) scale(e *Entry, sample uint64) {
 	if sample == 0 {
 		return
@@ -99,7 +99,7 @@ func (s *PathSum) scale(e *Entry, sample uint64) {
 	}
 }
 
-// merge adds the sum of other entries of the path.
+// merge adds o, the sum of other entries of the same path.
 func (s *PathSum) merge(o *PathSum) {
 	for _, n := range []struct {
 		sum *uint64
@@ -126,14 +126,14 @@ func addTo(sum *uint64, v uint64) (overflow bool) {
 	return carry != 0
 }
 
-// Waits reports whether a later line can change the paths of the dump, since it can define a
-// name that is not known yet.
+// Waits reports whether the dump uses names that are not known yet: a later line can define
+// them and so change the paths of the dump.
 func (d *Dump) Waits() bool {
 	return slices.ContainsFunc(d.named, func(id ID) bool { return !d.Names.known(d.Names.Resolve(id)) })
 }
 
-// Paths returns the sums by path, with the names that are known by now, in the order in which
-// the lines first have the paths. The result may change as Names learns more paths.
+// Paths returns the sums by path, in the order in which the paths first occur. It resolves
+// the names that are known by now; the result may change as paths are added to Names.
 // (BT-NAME-2, BT-DUMP-2)
 func (d *Dump) Paths() []PathSum {
 	if len(d.sums) == 0 {
@@ -142,10 +142,11 @@ func (d *Dump) Paths() []PathSum {
 	return d.Names.merge(nil, d.sums)
 }
 
-// Apply returns the paths of a dump that is a difference: those of changed, which is what
-// [Dump.Paths] returned for it, and then those of its base that changed does not have. base is
-// what Paths or Apply returned for the base. A path of changed without live blocks and bytes is
-// one that the difference removes; the result still has it. (BT-DUMP-3)
+// Apply applies a difference to its base: it returns the paths in changed, followed by the
+// paths in base that are not in changed. changed is the result of [Dump.Paths] for the
+// difference, and base the result of Paths or Apply for the base. A path in changed without
+// live blocks and bytes was removed by the difference; the result still contains it.
+// (BT-DUMP-3)
 func (n *Names) Apply(changed, base []PathSum) []PathSum {
 	mentioned := make(map[ID]bool, len(changed))
 	for i := range changed {
@@ -160,7 +161,7 @@ func (n *Names) Apply(changed, base []PathSum) []PathSum {
 	return paths
 }
 
-// merge appends sums, those of equal paths added up.
+// merge appends sums to dst, and adds up the sums of equal paths.
 func (n *Names) merge(dst, sums []PathSum) []PathSum {
 	index := make(map[ID]int, len(sums))
 	for i := range sums {
@@ -176,9 +177,9 @@ func (n *Names) merge(dst, sums []PathSum) []PathSum {
 	return dst
 }
 
-// Lost returns the number of lines that are missing. written is the number of lines that the
-// writer wrote between begin and end of the dump, if both say it; otherwise only gaps in the
-// sequence count. (BT-DUMP-4)
+// Lost returns the number of missing lines. written is the number of lines that the writer
+// wrote between begin and end of the dump. known is false if the headers do not contain
+// this number; Lost then returns the gaps in the sequence numbers. (BT-DUMP-4)
 func (d *Dump) Lost(written uint64, known bool) int64 {
 	if !known {
 		return d.Gaps
@@ -186,17 +187,18 @@ func (d *Dump) Lost(written uint64, known bool) int64 {
 	return max(0, int64(min(written, math.MaxInt64))-d.Lines)
 }
 
-// Sequence finds lost lines by the number that each line of a boot has: [Head.Seq], or that
-// of a line of events. (BT-DUMP-4)
+// Sequence finds lost lines by the sequence numbers of the lines of a boot: [Head.Seq] or
+// [EventsHead.Seq]. (BT-DUMP-4)
 type Sequence struct {
-	Known bool   // Next is the number of the next line: at a boot header it is, and is 0
+	Known bool   // Next is known; at a boot header, set it, with Next 0
 	Next  uint64 // number of the next line if none is lost
 	Lost  int64
 	Read  int64
 }
 
-// Line takes the number of a line, which counts modulo a power of 2, and returns how many
-// lines before it were lost. Lines that come late or twice are not counted.
+// Line adds a line to Read, and returns how many lines before it were lost, which it adds to
+// Lost. Lines are numbered modulo modulus, a power of 2. It returns 0 for a line that comes
+// late or twice.
 func (s *Sequence) Line(number, modulus uint64) (lost int64) {
 	s.Read++
 	gap := (number - s.Next) % modulus

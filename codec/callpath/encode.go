@@ -9,10 +9,10 @@ import (
 // AppendLine appends the ~p# line of entries, without a line end, and returns the
 // extended slice. An entry leaves out the frames that it shares with the previous entry
 // (BT-SHARE-1). AppendLine does not check the length of the line; see [Writer]. It
-// returns dst unchanged and an [*codec.Error] for an entry that no line can hold: with a
-// unit over 12 or an address that is not a multiple of the unit (reason unit), a code
-// offset of 2^27 or more (frame), more than 1,024 frames (depth), or more than 2^64 − 2
-// live blocks (number). It panics on flags that this package does not write. (BT-PLINE-1)
+// returns dst unchanged and an [*codec.Error] for an entry that cannot be encoded, with
+// the reason unit (a unit over 12, or an address that is not a multiple of the unit), frame
+// (a code offset of 2^27 or more), depth (more than 1,024 frames) or number (more than
+// 2^64 − 2 live blocks). It panics on flags that this package does not write. (BT-PLINE-1)
 func AppendLine(dst []byte, h Head, entries []Entry) ([]byte, error) {
 	var enc encoder
 	out := enc.begin(dst, h)
@@ -38,8 +38,8 @@ type encoder struct {
 	any     bool
 	base    Base
 	outer   uint32
-	own     []Frame // of the entry before
-	address uint64  // of the block before, in units
+	own     []Frame // of the previous entry
+	address uint64  // of the previous block, in units
 }
 
 // begin appends lead-in and head. (BT-PLINE-1)
@@ -62,7 +62,7 @@ func (enc *encoder) end(dst []byte, start int) []byte {
 	return appendFixed(dst, crc16(dst[start+len(LeadIn):]), crcDigits)
 }
 
-// check returns why no line can hold an entry, or nil. (BT-PREJ-2)
+// check returns an error if an entry cannot be encoded. (BT-PREJ-2)
 func (enc *encoder) check(e *Entry) error {
 	if len(e.Frames) > MaxDepth {
 		return refuse(codec.ReasonDepth, "BT-ENTRY-3", "more than 1,024 frames")
@@ -110,8 +110,8 @@ func (enc *encoder) frames(dst []byte, p *Path) []byte {
 	return dst
 }
 
-// shared returns how many of its outermost frames a path has in common with the entry
-// before, −1 if there is none or they begin with another base or name.
+// shared returns the number of outermost frames that a path has in common with the previous
+// entry, or −1 if there is no previous entry or its base or outer name differs.
 func (enc *encoder) shared(p *Path) int {
 	if !enc.any || enc.base != p.Base || enc.outer != p.outer() {
 		return -1
@@ -127,9 +127,8 @@ func commonFrames(a, b []Frame) int {
 	return n
 }
 
-// appendPath appends base and frames: alone, or without the frames that the path shares
-// with the entry before, if they share a frame or a name. It does not change enc.
-// (BT-SHARE-1)
+// appendPath appends base and frames. It omits the frames shared with the previous entry, if
+// the two share a frame or a name. It does not change enc. (BT-SHARE-1)
 func (enc *encoder) appendPath(dst []byte, p *Path) []byte {
 	if shared := enc.shared(p); shared > 0 || shared == 0 && p.Base == Named {
 		return enc.appendShared(dst, p, shared)
@@ -137,7 +136,7 @@ func (enc *encoder) appendPath(dst []byte, p *Path) []byte {
 	return appendAlone(dst, p)
 }
 
-// appendAlone appends a path without reference to the entry before.
+// appendAlone appends a path without reference to the previous entry.
 func appendAlone(dst []byte, p *Path) []byte {
 	k := uint64(p.Base)
 	if p.Base == Named {
@@ -155,7 +154,7 @@ func appendAlone(dst []byte, p *Path) []byte {
 	return appendFrames(dst, 0, p.Frames)
 }
 
-// appendShared appends a path without the frames that it shares with the entry before.
+// appendShared appends a path without the frames that it shares with the previous entry.
 func (enc *encoder) appendShared(dst []byte, p *Path, shared int) []byte {
 	ref := Frame{}
 	if shared < len(enc.own) {
@@ -168,7 +167,7 @@ func (enc *encoder) appendShared(dst []byte, p *Path, shared int) []byte {
 	return appendFrames(dst, ref.reference(), p.Frames[shared:])
 }
 
-// reference returns what the step to the next frame is relative to. (BT-ENTRY-2)
+// reference returns the code offset that the step to the next frame starts from. (BT-ENTRY-2)
 func (f Frame) reference() uint64 {
 	if f.Escaped {
 		return 0
@@ -220,9 +219,8 @@ func (p *Path) outer() uint32 {
 	return 0
 }
 
-// AppendCRC appends the CRC to a ~p# or ~v# line that lacks only the CRC, such as a line
-// written by hand for a test. It panics if line has another lead-in. (BT-PLINE-2,
-// BT-VLINE-2)
+// AppendCRC appends the CRC to a ~p# or ~v# line without one, such as a line written by
+// hand for a test. It panics if line has another lead-in. (BT-PLINE-2, BT-VLINE-2)
 func AppendCRC(line []byte) []byte {
 	switch {
 	case bytes.HasPrefix(line, []byte(LeadIn)):

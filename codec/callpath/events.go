@@ -46,7 +46,7 @@ type Event struct {
 	Count        uint64 // Lost
 }
 
-// Kinds of items, and of those of kind others. (BT-VLINE-4)
+// Kinds of items, and subkinds of the items of kind others. (BT-VLINE-4)
 const (
 	itemAllocated = 0
 	itemFreed     = 1
@@ -60,7 +60,7 @@ const (
 )
 
 // Events is a line of events. [Events.Parse] checks a line, [Events.Next] returns its
-// events. The zero Events is ready for use; one that is used again does not allocate.
+// events. The zero Events is ready for use. A reused Events does not allocate.
 type Events struct {
 	EventsHead
 	Len int // number of events
@@ -73,8 +73,8 @@ type Events struct {
 	paths              []uint32
 }
 
-// Parse reads a ~v# line, without its line end. It checks the whole line: Next then
-// returns its events. On an [*codec.Error] the line is empty. Parse does not keep text.
+// Parse reads a ~v# line, without its line end, and checks the whole line. Next then
+// returns its events. On an [*codec.Error] the line is empty. Parse does not retain text.
 // (BT-VLINE-1, BT-PREJ-1)
 func (l *Events) Parse(text []byte) error {
 	l.EventsHead, l.Len = EventsHead{}, 0
@@ -113,8 +113,8 @@ func (l *Events) reset(start int) {
 // Rewind makes the first event the next one.
 func (l *Events) Rewind() { l.reset(l.start) }
 
-// After returns the number that the next block to begin would have. After the last event,
-// it is the Next of the following line.
+// After returns the number of the next block to be allocated. After the last event of the
+// line, that is the EventsHead.Next of the following line.
 func (l *Events) After() uint64 { return l.next }
 
 // Next reads the next event into e and reports whether there was one. (BT-VLINE-4)
@@ -147,8 +147,8 @@ func (l *Events) Next(e *Event) bool {
 	return false
 }
 
-// begin reads an item that begins a block; at is the digit where the item begins.
-// (BT-VLINE-4)
+// begin reads an item of kind Allocated or Moved, which begins a block. at is the position of
+// the first digit of the item. (BT-VLINE-4)
 func (l *Events) begin(r *reader, e *Event, at int, a uint64, moved bool) {
 	switch {
 	case r.reason != "":
@@ -181,7 +181,7 @@ func (l *Events) old(r *reader, at int, age uint64) uint64 {
 	return l.next - age
 }
 
-// addressOf reads an address, which only lines with Blocks have.
+// addressOf reads an address if the line has the flag Blocks.
 func (l *Events) addressOf(r *reader) uint64 {
 	if l.Flags&Blocks == 0 {
 		return 0
@@ -231,9 +231,9 @@ type EventsWriter struct {
 
 // Append adds an event to the current line. If the event does not fit, Append first
 // appends the current line and a line end to dst, and begins a new line. It ignores
-// Number: Allocated and Moved begin block w.Next. Append returns dst unchanged and an
-// [*codec.Error] for an event that no line can hold: with an Old of w.Next or more (reason
-// age), or an address that is not a multiple of the unit (unit). (BT-VLINE-1)
+// e.Number: Allocated and Moved begin block w.Next. Append returns dst unchanged and an
+// [*codec.Error] for an event that cannot be encoded: Old is w.Next or more (reason age), or
+// Address is not a multiple of the unit (reason unit). (BT-VLINE-1)
 func (w *EventsWriter) Append(dst []byte, e Event) ([]byte, error) {
 	switch {
 	case w.Flags&^Blocks != 0 || w.Unit > MaxUnit:
@@ -326,7 +326,7 @@ func (w *EventsWriter) appendAddress(dst []byte, e *Event) []byte {
 	return appendNumber(dst, fold(int64(e.Address>>w.Unit-w.address)))
 }
 
-// take adds w.item, that of e, to the line.
+// take adds w.item, the encoded form of e, to the line.
 func (w *EventsWriter) take(e *Event) {
 	w.line = append(w.line, w.item...)
 	w.time, w.thread = e.Time, e.Thread

@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// The example of SPEC.md: two call paths, and what they hold.
+// The example of SPEC.md: two call paths with their blocks and bytes.
 func Example() {
 	code := callpath.Ranges{Shift: 1}
 	code.Add(codec.Range{Start: 0x8000000, Length: 0x60000}, "")
@@ -51,7 +51,7 @@ func ExampleLine() {
 	// byte 30, text: 0x1b51, expected 0xb51 of the line [crc, BT-PLINE-2]
 }
 
-// A line names a path whose frames a later line tells.
+// A line names a path whose frames a later line defines.
 func ExampleNames() {
 	var names callpath.Names
 	named := names.Add(&callpath.Path{Base: callpath.Named, Outer: 0xaf2f64e9})

@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// Inferred code ranges begin and end at a page. Two addresses that are more than inferGap
+// Inferred code ranges begin and end at page boundaries. Two addresses more than inferGap
 // bytes apart are in different ranges.
 const (
 	inferPage = 4 << 10
@@ -47,8 +47,9 @@ func InferRanges(addresses []uint64) (ranges []codec.Range, shift int) {
 	return ranges, shift
 }
 
-// Compare orders paths by base, name and frames, so that paths with the same outer frames are
-// next to each other: a [Writer] then writes the fewest characters. It returns -1, 0 or 1.
+// Compare compares paths by base, name and frames, and returns -1, 0 or 1. Sorting by Compare
+// puts paths with the same outer frames next to each other; a [Writer] then writes the fewest
+// characters.
 func Compare(a, b *Path) int {
 	return cmp.Or(cmp.Compare(a.Base, b.Base), cmp.Compare(a.Outer, b.Outer), slices.CompareFunc(a.Frames, b.Frames, func(a, b Frame) int {
 		return cmp.Or(cmp.Compare(a.Value, b.Value), compareBool(a.Escaped, b.Escaped))

@@ -15,13 +15,13 @@ const (
 	MaxLine   = 240 // elsewhere
 )
 
-// Flags are the values that the entries of a line have. (BT-ENTRY-4)
+// Flags select the values in the entries of a line. (BT-ENTRY-4)
 type Flags uint8
 
 const (
-	Blocks Flags = 1 // address and size of each block, in place of the bytes
+	Blocks Flags = 1 // address and size of each block, instead of the sum of bytes
 	Ever   Flags = 2 // allocations and bytes since the boot
-	Peak   Flags = 4 // the most bytes that were live
+	Peak   Flags = 4 // largest number of live bytes since the boot
 
 	reserved8  Flags = 8
 	reserved16 Flags = 16
@@ -49,11 +49,11 @@ type Entry struct {
 	Blocks []Block // with Blocks: each of the live blocks
 
 	Allocs, AllocBytes uint64 // with Ever: since the boot
-	Peak               uint64 // with Peak: the most bytes that were live
+	Peak               uint64 // with Peak: largest number of live bytes since the boot
 }
 
 // Line is a line of call paths. [Line.Parse] checks a line, [Line.Next] returns its
-// entries. The zero Line is ready for use; one that is used again does not allocate.
+// entries. The zero Line is ready for use. A reused Line does not allocate.
 type Line struct {
 	Head
 	Len int // number of entries
@@ -61,7 +61,7 @@ type Line struct {
 	r     reader
 	start int // digit of the first entry
 
-	// The entry before the next one, and what it refers to.
+	// The previous entry, and the state that the next entry refers to.
 	any     bool
 	base    Base
 	outer   uint32
@@ -70,8 +70,8 @@ type Line struct {
 	address uint64 // of the previous block, in units
 }
 
-// Parse reads a ~p# line, without its line end. It checks the whole line: Next then
-// returns its entries. On an [*codec.Error] the line is empty. Parse does not keep
+// Parse reads a ~p# line, without its line end, and checks the whole line. Next then
+// returns its entries. On an [*codec.Error] the line is empty. Parse does not retain
 // text. (BT-PLINE-1, BT-PREJ-1)
 func (l *Line) Parse(text []byte) error {
 	l.Head, l.Len = Head{}, 0

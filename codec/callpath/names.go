@@ -13,12 +13,12 @@ type Names struct {
 	named    map[uint32]ID // first candidate of a name; node.next leads to the others
 }
 
-// ID is a path of a Names. If several lines have the same path, its IDs are equal if the
-// lines write it with the same base and frames. The IDs that [Names.Resolve] returns are
-// equal for all lines, as far as names are known.
+// ID identifies a path of a Names. Lines that write a path with the same base and frames get
+// the same ID. If they write it differently, such as by name, [Names.Resolve] returns the
+// same ID, as far as names are known.
 type ID uint32
 
-// node is a path: that of its parent and one more frame. A root has no frame.
+// node is a path: the path of its parent and one more frame. A root has no frame.
 type node struct {
 	parent ID
 	root   ID
@@ -39,7 +39,7 @@ const (
 	cutRoot   ID = 1
 )
 
-// maxCandidates bounds the paths with one name that are compared.
+// maxCandidates limits the number of paths that are compared for one name.
 const maxCandidates = 16
 
 func (n *Names) init() {
@@ -54,8 +54,8 @@ func (n *Names) init() {
 	}
 }
 
-// Add returns the ID of a path, and learns the names of the path and of its outer
-// parts. It does not keep p. (BT-NAME-2)
+// Add returns the ID of a path, and records the names of the path and of its outer
+// parts. It does not retain p. (BT-NAME-2)
 func (n *Names) Add(p *Path) ID {
 	n.init()
 	id := ID(p.Base)
@@ -73,7 +73,7 @@ func (n *Names) Add(p *Path) ID {
 	return id
 }
 
-// child returns the path of a parent and one more frame.
+// child returns the path that consists of a parent and one more frame.
 func (n *Names) child(parent ID, f Frame) ID {
 	e := edge{parent, f}
 	if id, ok := n.children[e]; ok {
@@ -87,7 +87,7 @@ func (n *Names) child(parent ID, f Frame) ID {
 	return id
 }
 
-// candidate adds a path to those of its name.
+// candidate adds a path to the list of paths with its name.
 func (n *Names) candidate(id ID) {
 	name := n.nodes[id].name
 	first, ok := n.named[name]
@@ -106,21 +106,21 @@ func (n *Names) candidate(id ID) {
 		}
 		count++
 	}
-	// Two known paths make the name ambiguous: a third changes nothing.
+	// Two known paths make the name ambiguous; a third one changes nothing.
 	if n.known(id) && known < 2 || count < maxCandidates {
 		n.nodes[last].next = id
 	}
 }
 
-// known reports whether all frames of a path that were captured are known.
+// known reports whether all captured frames of a path are known.
 func (n *Names) known(id ID) bool { return n.nodes[id].root <= cutRoot }
 
 // Name returns the name of a path. (BT-NAME-1)
 func (n *Names) Name(id ID) uint32 { n.init(); return n.nodes[id].name }
 
-// Resolve returns the ID of the path in which the name of the outer part is replaced by its
-// frames, as far as the name is known by now. Equal paths then have equal IDs. The result
-// may change as paths are added. (BT-NAME-2)
+// Resolve replaces the name of the outer part of a path by its frames, if the name is known
+// by now, and returns the ID of the result. Equal paths then have equal IDs. The result may
+// change as paths are added. (BT-NAME-2)
 func (n *Names) Resolve(id ID) ID {
 	n.init()
 	if n.known(id) {
@@ -134,7 +134,7 @@ func (n *Names) Resolve(id ID) ID {
 			break
 		}
 		if depth += int(n.nodes[next].depth); depth > MaxDepth {
-			return id // too deep, or names that lead to each other
+			return id // too deep, or names that refer to each other
 		}
 		outer = next
 		chain = append(chain, outer)
@@ -145,7 +145,7 @@ func (n *Names) Resolve(id ID) ID {
 	return outer
 }
 
-// graft returns the path of outer and the frames of id.
+// graft returns the path outer, followed by the frames of id.
 func (n *Names) graft(outer, id ID) ID {
 	for _, f := range n.frames(nil, id) {
 		outer = n.child(outer, f)
@@ -163,9 +163,10 @@ func (n *Names) frames(dst []Frame, id ID) []Frame {
 	return dst
 }
 
-// find returns the one path with a name: a known one, or the one with most frames.
-// Paths of one name are the same if their innermost frames are, as far as they go:
-// mix maps different names of outer parts to different names. (BT-NAME-2)
+// find returns the only path with a name: a known path, or else the path with the most
+// frames. ok is false if paths with the name differ. Two paths with one name are equal if
+// their innermost frames are equal, up to the length of the shorter path, because mix maps
+// different names of outer parts to different names. (BT-NAME-2)
 func (n *Names) find(name uint32) (best ID, ok bool) {
 	first, ok := n.named[name]
 	if !ok {
@@ -183,7 +184,7 @@ func (n *Names) find(name uint32) (best ID, ok bool) {
 	return best, true
 }
 
-// same reports whether two paths of one name can be the same.
+// same reports whether two paths with one name can be the same path.
 func (n *Names) same(a, b ID) bool {
 	for a != b {
 		x, y := &n.nodes[a], &n.nodes[b]

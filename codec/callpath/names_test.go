@@ -10,7 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
-// collision returns two paths of two frames with one name.
+// collision returns two different paths of two frames with the same name.
 func collision(t *testing.T) (a, b callpath.Path) {
 	first := callpath.Path{Frames: offsets(100)}
 	for x := uint64(101); x < 10000; x++ {
@@ -27,8 +27,8 @@ func collision(t *testing.T) (a, b callpath.Path) {
 	return
 }
 
-// A name of two paths is not known, in whatever order they are told; what was known
-// before is not known any more. (BT-NAME-2)
+// A name of two paths is ambiguous, whichever was added first. A name that was known becomes
+// unknown. (BT-NAME-2)
 func TestAmbiguousName(t *testing.T) {
 	a, b := collision(t)
 	named := callpath.Path{Base: callpath.Named, Outer: a.Name(), Frames: offsets(300)}
@@ -48,7 +48,7 @@ func TestAmbiguousName(t *testing.T) {
 			t.Error("two paths of one name have one ID")
 		}
 	}
-	// The same path twice, and a path that was told in two ways, are not ambiguous.
+	// Adding the same path twice, or in two forms, is not ambiguous.
 	var names callpath.Names
 	outer := callpath.Path{Frames: a.Frames[:1]}
 	byName := callpath.Path{Base: callpath.Named, Outer: outer.Name(), Frames: a.Frames[1:]}
@@ -64,10 +64,10 @@ func TestAmbiguousName(t *testing.T) {
 	}
 }
 
-// Names that lead to each other, and paths that names make too deep, stay unknown.
+// Names that refer to each other, and paths that names make too deep, stay unknown.
 func TestNamesWithoutEnd(t *testing.T) {
 	var names callpath.Names
-	// The name of this path is that of its outer part: mix(mix(b, 5), x) = b.
+	// The name of this path equals the name of its outer part: mix(mix(b, 5), x) = b.
 	b := uint32(0x1234567)
 	loop := callpath.Path{Base: callpath.Named, Outer: b, Frames: offsets(5)}
 	loop.Frames = offsets(5, unmix(t, b)^uint64(loop.Name()))
@@ -107,7 +107,7 @@ func unmix(t *testing.T, name uint32) uint64 {
 	return uint64(g * inverse)
 }
 
-// What no line can hold is refused, and nothing is written. (BT-PREJ-2)
+// Entries that cannot be encoded are refused, and nothing is written. (BT-PREJ-2)
 func TestRefused(t *testing.T) {
 	long := callpath.Path{Frames: make([]callpath.Frame, 1025)}
 	for name, c := range map[string]struct {
@@ -212,8 +212,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// The estimate is right on average, and so is its variance: a block of s bytes is in
-// the sample with probability p. (BT-DUMP-5)
+// The estimate and its variance are right on average. A block of s bytes is in the sample
+// with probability p. (BT-DUMP-5)
 func TestScale(t *testing.T) {
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 	for _, s := range []float64{1, 100, 4096, 1e7} {

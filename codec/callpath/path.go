@@ -24,15 +24,15 @@ const (
 	Named Base = 2 // the path whose name is Outer, and then the frames
 )
 
-// Path is a call path as a line has it: a base, and the frames after it, outermost first.
+// Path is a call path in the form of a line: a base, and the frames after it, outermost first.
 type Path struct {
 	Base   Base
 	Outer  uint32  // name of the outer part, if Base is Named
 	Frames []Frame // outermost first; at most MaxDepth
 }
 
-// Name returns the name of the path. It depends on all frames of the path, including those
-// of an outer part that is given by name. (BT-NAME-1)
+// Name returns the name of the path. The name depends on all frames of the path, including
+// the frames of an outer part that Outer names. (BT-NAME-1)
 func (p *Path) Name() uint32 {
 	h := p.root()
 	for _, f := range p.Frames {
@@ -49,7 +49,7 @@ func (p *Path) root() uint32 {
 	return uint32(p.Base)
 }
 
-// mix returns the name of a path of name h and one more frame. (BT-NAME-1)
+// mix returns the name of the path that consists of a path with name h and frame f. (BT-NAME-1)
 func (f Frame) mix(h uint32) uint32 {
 	if f.Escaped {
 		return mix(mix(mix(h, 0xffffffff), uint32(f.Value)), uint32(f.Value>>32))
@@ -62,7 +62,7 @@ func mix(h, x uint32) uint32 {
 	return g ^ g>>15
 }
 
-// Clone returns a copy of the path with frames of its own.
+// Clone returns a copy of the path that does not share its frames.
 func (p *Path) Clone() Path {
 	return Path{p.Base, p.Outer, slices.Clone(p.Frames)}
 }

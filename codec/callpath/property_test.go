@@ -14,7 +14,7 @@ import (
 	"github.com/lwsbt/lwsbt/gen/gentest"
 )
 
-// What is written is read back.
+// Written entries are read back unchanged.
 func TestLineRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		head, entries := gen.PathEntries(rapid.Uint64().Draw(t, "seed"))
@@ -35,11 +35,11 @@ func TestLineRoundTrip(t *testing.T) {
 
 type fataler interface{ Fatalf(string, ...any) }
 
-// sum is what a dump holds for a path.
+// sum holds the values of a path in a dump.
 type sum struct{ live, bytes, allocs, allocBytes, peak uint64 }
 
-// dump adds up lines by path: the frames of each, as far as known, and what it holds;
-// and all blocks.
+// dump adds up lines by path, and returns the sums by the known frames of the path, and all
+// blocks.
 func dump(t fataler, text []byte, limit int) (sums map[string]sum, blocks []callpath.Block) {
 	var names callpath.Names
 	var line callpath.Line
@@ -71,8 +71,8 @@ func dump(t fataler, text []byte, limit int) (sums map[string]sum, blocks []call
 	return sums, blocks
 }
 
-// Lines of a Writer add up to what it was given: whatever the limit, with paths that
-// are cut, entries that are divided, and outer parts by name.
+// The lines of a Writer add up to its input, for every limit, with cut paths, divided
+// entries, and outer parts by name.
 func TestWriterAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := callpath.Writer{
@@ -122,8 +122,8 @@ func drawEntry(t *rapid.T, last *callpath.Path, w *callpath.Writer) callpath.Ent
 		p = callpath.Path{Base: callpath.Base(rapid.IntRange(0, 1).Draw(t, "base"))}
 	}
 	more := rapid.SampledFrom([]int{0, 1, 3, 10, 300}).Draw(t, "more")
-	// Names of paths of offset 0 are those of no frames, and names of whole paths those of
-	// cut ones whose first offset differs in bit 0 alone.
+	// Exclude paths with equal names: an offset of 0 does not change the name of an empty
+	// path, and a whole path has the name of the cut path whose first offset differs in bit 0.
 	start := rapid.Uint64Range(2, callpath.MaxOffset-1).Draw(t, "start")
 	for i := range more {
 		f := callpath.Frame{Value: max(2, (start+uint64(i*i*37))%callpath.MaxOffset&^1)}
@@ -157,16 +157,16 @@ func drawEntry(t *rapid.T, last *callpath.Path, w *callpath.Writer) callpath.Ent
 	return e
 }
 
-// A path has the same frames whichever parts of it a name stands for, and whether they
-// are defined before or after.
+// A path has the same frames, whichever of its parts are given by name, and whether a name
+// is defined before or after its use.
 func TestNamesResolve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := callpath.Path{Base: callpath.Base(rapid.IntRange(0, 1).Draw(t, "base"))}
 		for range rapid.IntRange(1, 12).Draw(t, "depth") {
 			whole.Frames = append(whole.Frames, callpath.Frame{Value: rapid.Uint64Range(2, 50).Draw(t, "offset"), Escaped: rapid.Bool().Draw(t, "escaped")})
 		}
-		// A chain: the first part with its frames, each other part by the name of those
-		// before it.
+		// A chain: the first part has its frames; each other part begins with the name of
+		// the part before it.
 		var parts []callpath.Path
 		cut := 0
 		for cut < len(whole.Frames) || cut == 0 {
@@ -267,7 +267,7 @@ func TestRanges(t *testing.T) {
 	})
 }
 
-// frameOf looks an address up as SPEC.md says: the last range that holds it counts.
+// frameOf looks an address up by the rule of SPEC.md: the last range that contains it counts.
 func frameOf(address uint64, ranges []codec.Range, shift int) callpath.Frame {
 	escaped := callpath.Frame{Value: address, Escaped: true}
 	for i, r := range slices.Backward(ranges) {

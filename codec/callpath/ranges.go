@@ -16,7 +16,7 @@ type Ranges struct {
 	index []segment // by address; they do not overlap
 }
 
-// span is a range and its place among the code offsets.
+// span is a range and its code offsets.
 type span struct {
 	codec.Range
 	module string
@@ -26,14 +26,14 @@ type span struct {
 
 // segment is the part of a span that no later span covers.
 type segment struct {
-	start, last uint64 // last is inside
+	start, last uint64 // last is the last address, not the end
 	span        int
 }
 
-// Add appends a range. module says what is there: equal ranges of equal modules have
-// one place, and that counts again from here on. It may be empty. Where ranges overlap,
-// the last one added counts. Bytes after the last whole unit have no code offset. Add
-// returns the index of the range, from 0. (BT-CODE-1, BT-CODE-3)
+// Add appends a range and returns its index, from 0. module names the file mapped there; it
+// may be "". Adding an equal range of an equal module again returns the index of the first.
+// Where ranges overlap, the last one added counts. Bytes after the last whole unit have no
+// code offset. (BT-CODE-1, BT-CODE-3)
 func (r *Ranges) Add(x codec.Range, module string) int {
 	at := slices.IndexFunc(r.spans, func(s span) bool { return s.Range == x && s.module == module })
 	if at < 0 {
@@ -46,7 +46,7 @@ func (r *Ranges) Add(x codec.Range, module string) int {
 	return at
 }
 
-// cover puts a segment into the index in place of what is there.
+// cover inserts a segment into the index; it replaces the parts of segments that it overlaps.
 func (r *Ranges) cover(x segment) {
 	var index []segment
 	for _, s := range r.index {
@@ -74,8 +74,8 @@ func (r *Ranges) Units() uint64 {
 	return s.first + s.units
 }
 
-// Frame returns the frame of an address whose mode bits are cleared: its code offset,
-// or the address itself where it has none. (BT-CODE-2)
+// Frame returns the frame of an address: its code offset, or the address itself if it has
+// none. The mode bits of the address must be cleared. (BT-CODE-2)
 func (r *Ranges) Frame(address uint64) Frame {
 	i := sort.Search(len(r.index), func(i int) bool { return r.index[i].start > address })
 	if i > 0 && address <= r.index[i-1].last {
@@ -88,8 +88,8 @@ func (r *Ranges) Frame(address uint64) Frame {
 	return Frame{address, true}
 }
 
-// Address returns the address of a frame and the index of its range, which is −1 for
-// an address that stands in the line as it is. ok is false if no range has the code
+// Address returns the address of a frame and the index of its range. The index is −1 if the
+// frame is escaped, that is, an address itself. ok is false if no range contains the code
 // offset. (BT-CODE-2)
 func (r *Ranges) Address(f Frame) (address uint64, index int, ok bool) {
 	if f.Escaped {

@@ -20,7 +20,7 @@ import (
 type heap struct {
 	name        string
 	allocations int
-	lws         int // characters of the same as ~m# lines, with line ends
+	lws         int // characters of the dump in ~m# lines, with line ends
 	entries     []callpath.Entry
 }
 
@@ -118,8 +118,8 @@ func (h *heap) text(t testing.TB, w callpath.Writer) []byte {
 	return w.Flush(out)
 }
 
-// reference is a size that another encoder of the same layout had, written by someone
-// else: characters with line ends, in lines of 120, sorted, no names.
+// reference is the size that an independent encoder of the same layout produced: characters
+// with line ends, in lines of 120, sorted, without names.
 type reference struct {
 	heap  heap
 	chars int
@@ -136,7 +136,7 @@ func references(t testing.TB) []reference {
 	}
 }
 
-// TestSizes holds the table of docs/callpaths.md to what is measured, and prints it.
+// TestSizes measures the table of docs/callpaths.md, compares it with the document, and prints it.
 func TestSizes(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/callpaths.md")
 	if err != nil {
@@ -188,7 +188,7 @@ func longest(text []byte) (n int) {
 	return n
 }
 
-// equal checks that lines hold what a heap holds.
+// equal checks that the lines have the paths and values of the heap.
 func (h *heap) equal(t *testing.T, text []byte) {
 	t.Helper()
 	var names callpath.Names

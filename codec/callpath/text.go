@@ -7,9 +7,8 @@ import (
 )
 
 // LineEnd returns the length of the ~p# or ~v# line that text begins with: the lead-in
-// and the longest run of digits behind it. It is len(text) where the line may continue
-// after text, and 0 if text begins with neither lead-in. It does not check the line.
-// (BT-PLINE-4)
+// and all digits after it. The length is len(text) if the line may continue after text, and
+// 0 if text begins with neither lead-in. LineEnd does not check the line. (BT-PLINE-4)
 func LineEnd(text []byte) int {
 	if len(text) < len(LeadIn) || text[0] != '~' || text[1] != 'p' && text[1] != 'v' || text[2] != '#' {
 		return 0
@@ -21,10 +20,9 @@ func LineEnd(text []byte) int {
 	return n
 }
 
-// KeepsNames reports whether the names of one boot are known in the next one, by their
-// ~h#boot lines: both have the same build, and the same code and shift. Where neither
-// has the key code, the caller has to know that both take it from the same ELF file.
-// (BT-NAME-3)
+// KeepsNames reports whether the names of one boot are valid in the next boot: their
+// ~h#boot lines have the same build, code and shift. If neither line has the key code, the
+// caller must make sure that both boots use the code ranges of one ELF file. (BT-NAME-3)
 func KeepsNames(before, after *codec.Header) bool {
 	build, ok := before.Get("build")
 	again, also := after.Get("build")
@@ -48,13 +46,14 @@ func KeepsNames(before, after *codec.Header) bool {
 	return true
 }
 
-// Missing returns how many lines are missing between two ~p# lines of a boot, by their
-// sequence: 0 to 4,095. More are lost if a multiple of 4,096 is. (BT-DUMP-4)
+// Missing returns the number of lines missing between two ~p# lines of a boot, from their
+// sequence numbers: 0 to 4,095. It is modulo 4,096. (BT-DUMP-4)
 func Missing(before, after uint16) int { return int((after - before - 1) & 4095) }
 
-// Scale estimates how many blocks and bytes were allocated where a sample with a mean
-// of rate bytes has live blocks of equal size with this sum of bytes. variance is that
-// of the bytes. Scale returns its arguments for a rate of 0 or no blocks. (BT-DUMP-5)
+// Scale estimates the blocks and bytes of a heap from a sample. rate is the mean number of
+// bytes between samples; live blocks of equal size, bytes in total, are in the sample.
+// variance is the variance of scaledBytes. If rate or live is 0, Scale returns live and
+// bytes. (BT-DUMP-5)
 func Scale(live, bytes, rate uint64) (scaledLive, scaledBytes, variance float64) {
 	n, b := float64(live), float64(bytes)
 	if rate == 0 || live == 0 || bytes == 0 {

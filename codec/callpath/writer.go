@@ -5,19 +5,20 @@ import (
 	"sort"
 )
 
-// Writer packs entries into ~p# lines: as many as fit a line, each sharing frames with
-// the one before it. A path that is too long for a line is cut: its outer part is
-// defined, and then named. An entry with too many blocks goes on in the next line. Set
-// the fields before the first entry, or after Flush. A Writer is for one boot. The zero
-// Writer writes lines of up to MaxLine characters. (BT-PLINE-3, BT-NAME-4)
+// Writer packs entries into ~p# lines. A line holds as many entries as fit; each shares
+// frames with the entry before it. If a path is too long for a line, Writer writes a
+// definition of its outer part, and then refers to the outer part by name. An entry with
+// too many blocks for a line is continued in the next line. Set the fields before the
+// first entry, or after Flush. Use a Writer for one boot only. The zero Writer writes lines
+// of up to MaxLine characters. (BT-PLINE-3, BT-NAME-4)
 type Writer struct {
 	Flags Flags // of all lines
 	Unit  uint8 // of addresses, 0 to MaxUnit
 	Limit int   // characters of a line, at least MinLimit; 0 means MaxLine
-	// Whole, if it is not 0, lets entries name an outer part that they have in common
-	// with the entry before, except in every line whose number is a multiple of Whole.
-	// Deep stacks take up to half of the characters less (docs/callpaths.md), but a line
-	// lost may take outer frames of the next Whole − 1 lines with it.
+	// Whole, if it is not 0, lets entries refer by name to the outer part that they share
+	// with the previous entry, except in lines whose number is a multiple of Whole. Deep
+	// stacks then take up to half as many characters (docs/callpaths.md), but if a line is
+	// lost, outer frames in the next Whole − 1 lines may be unknown.
 	Whole uint64
 	Dump  uint32 // number of the dump
 	Lines uint64 // ~p# lines since the boot
@@ -25,18 +26,18 @@ type Writer struct {
 	enc   encoder
 	line  []byte
 	form  []byte // scratch
-	last  Path   // of the entry before, as it was given
+	last  Path   // of the previous entry, as passed to Append
 	told  bool   // last is set
-	named int    // frames of last that the line has by name
+	named int    // number of frames of last that the line replaces by a name
 }
 
-// MinLimit is the smallest Limit of a Writer: every entry fits a line then, if need be
-// in several parts.
+// MinLimit is the smallest Limit of a Writer. With it, every entry can be written, if
+// necessary in several parts.
 const MinLimit = 96
 
-// Append adds an entry to the line, and appends to dst each line that is complete and a
-// line end. It returns dst unchanged and an [*codec.Error] for an entry that
-// [AppendLine] refuses. It does not keep e.
+// Append adds an entry to the current line. It appends completed lines to dst, each with a
+// line end. It returns dst unchanged and an [*codec.Error] for an entry that [AppendLine]
+// refuses. It does not retain e.
 func (w *Writer) Append(dst []byte, e *Entry) ([]byte, error) {
 	if w.Limit == 0 {
 		w.Limit = MaxLine
@@ -60,7 +61,7 @@ func (w *Writer) Append(dst []byte, e *Entry) ([]byte, error) {
 	return w.append(dst, &part), nil
 }
 
-// append adds an entry that must not be divided, except for its path.
+// append adds an entry whose values stay together; only its path may be divided.
 func (w *Writer) append(dst []byte, e *Entry) []byte {
 	if w.try(e) {
 		return dst
@@ -72,8 +73,8 @@ func (w *Writer) append(dst []byte, e *Entry) []byte {
 	return dst
 }
 
-// appendBlocks adds an entry with blocks, in as many parts as it takes. What is no
-// block is in the first part alone, so that the parts add up to it. (BT-ENTRY-4)
+// appendBlocks adds an entry with blocks, divided into as many parts as necessary. Only the
+// first part has the other values, since readers add up the parts. (BT-ENTRY-4)
 func (w *Writer) appendBlocks(dst []byte, e *Entry) []byte {
 	blocks := e.Blocks
 	for first := true; first || len(blocks) > 0; first = false {
@@ -98,7 +99,7 @@ func (w *Writer) appendBlocks(dst []byte, e *Entry) []byte {
 	return dst
 }
 
-// fit returns how many of the blocks an entry could have in the line.
+// fit returns how many of the blocks fit the line, in an entry with the path of e.
 func (w *Writer) fit(e *Entry, blocks []Block) int {
 	most := min(len(blocks), w.Limit/2) // a block takes two digits or more
 	return sort.Search(most, func(n int) bool {
@@ -150,8 +151,8 @@ func (w *Writer) try(e *Entry) bool {
 	return true
 }
 
-// shortest returns the form of a path that takes the fewest digits in the line: as it
-// is, or after a name. (BT-NAME-4)
+// shortest returns the form of a path that takes the fewest digits in the line: unchanged,
+// or with a name in place of outer frames. (BT-NAME-4)
 func (w *Writer) shortest(p *Path) Path {
 	if w.Whole == 0 || w.Lines%w.Whole == 0 || !w.told || w.last.Base != p.Base || w.last.outer() != p.outer() {
 		return *p
@@ -175,8 +176,8 @@ func (w *Writer) shortest(p *Path) Path {
 	return best
 }
 
-// cut defines, in a line of its own, as many outer frames of an entry as fit, and
-// leaves the rest of the path to the entry. (BT-NAME-4)
+// cut writes a line that defines as many outer frames of e as fit, and replaces these frames
+// of e by their name. (BT-NAME-4)
 func (w *Writer) cut(dst []byte, e *Entry) []byte {
 	most := min(len(e.Frames), w.Limit/2) // a frame takes two digits or more
 	outer := Entry{Path: Path{e.Base, e.Outer, nil}, Definition: true}
@@ -190,7 +191,7 @@ func (w *Writer) cut(dst []byte, e *Entry) []byte {
 	return w.Flush(dst)
 }
 
-// Flush appends the line so far and a line end to dst, if there is one.
+// Flush appends the current line and a line end to dst, if the line has entries.
 func (w *Writer) Flush(dst []byte) []byte {
 	if len(w.line) == 0 {
 		return dst

@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/conformance/interop"
 )
 
-// How a build of lws, compiled by gcc, reads what one compiled by clang wrote.
+// The blobs of a clang build of lws, read by a gcc build of lws.
 func ExampleRecordedMatrix() {
 	decoders, err := interop.RecordedMatrix()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package interop has the encoder × decoder matrix: how the decoder of each build of
-// lws, and the one of this module, reads what each encoder wrote.
+// Package interop implements the encoder × decoder matrix: how the decoders of lws builds and
+// of this module read the blobs of each encoder.
 package interop
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/lwsbt/lwsbt/gen"
 )
 
-// MatrixEncoder is what one encoder made of many stacks.
+// MatrixEncoder is a row of the matrix: the blobs that one encoder made from many stacks.
 type MatrixEncoder struct {
 	Name  string
 	Word  int
@@ -28,11 +28,11 @@ type MatrixEncoder struct {
 // MatrixBlob is a blob of an encoder, with the stack that it encodes.
 type MatrixBlob struct {
 	ID   string
-	In   conformance.Value // what was to be encoded
+	In   conformance.Value // the stack that was encoded
 	Blob []byte
 }
 
-// Hash returns a hash of the blobs, by which a recording of other blobs is noticed.
+// Hash returns a hash of the blobs. It identifies recordings that were made with other blobs.
 func (e *MatrixEncoder) Hash() string {
 	h := fnv.New64a()
 	for _, b := range e.Blobs {
@@ -41,8 +41,8 @@ func (e *MatrixEncoder) Hash() string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// ownEncoders are rows of the matrix beside the recorded ones: what new encoders
-// SHOULD write (BT-MACH-4), and our searches.
+// ownEncoders lists the encoders of this module that are rows of the matrix, too. Most are
+// exact machines, as new encoders SHOULD be (BT-MACH-4).
 var ownEncoders = []struct {
 	name    string
 	machine codec.Machine
@@ -55,9 +55,9 @@ var ownEncoders = []struct {
 	{"ours-exact32-best", codec.MachineExact32, codec.SearchBest},
 }
 
-// MatrixEncoders returns the encoders that set has recordings of, a file each, and
-// those of this module, all on the stacks of [gen.VectorStacks]. Captures of live
-// stacks are left out: they are other stacks for each build.
+// MatrixEncoders returns the encoders whose blobs are recorded in set, one per file, and the
+// encoders of this module. All encode the stacks of [gen.VectorStacks]. Captures of live
+// stacks are left out, because they differ between builds.
 func MatrixEncoders(set *conformance.Set) ([]MatrixEncoder, error) {
 	var all []MatrixEncoder
 	for _, v := range set.Vectors {
@@ -89,25 +89,25 @@ func MatrixEncoders(set *conformance.Set) ([]MatrixEncoder, error) {
 	return all, nil
 }
 
-// MatrixCell is how one decoder read one encoder's blobs.
+// MatrixCell holds the results of one decoder for the blobs of one encoder.
 type MatrixCell struct {
 	Encoder string
 	Hash    string // of the blobs
-	Exact   int    // all values came out as they had gone in
-	Low     int    // of values over 31 bits only the low 31 did
-	Wrong   int    // other values, or another depth
+	Exact   int    // blobs with all values right
+	Low     int    // blobs with the low 31 bits of all values right, but not all values
+	Wrong   int    // blobs with other values or another depth
 	Reject  int
-	Crash   int // or a hang
+	Crash   int // crash or hang
 	Failed  []string
 }
 
-// maxFailed is how many IDs a cell keeps of blobs that were not read.
+// maxFailed is the number of IDs of failed blobs that a cell stores.
 const maxFailed = 3
 
-// Fails returns how many blobs the decoder could not read.
+// Fails returns the number of blobs that the decoder could not read.
 func (c *MatrixCell) Fails() int { return c.Wrong + c.Reject + c.Crash }
 
-// add counts an answer to a blob.
+// add counts the decoder's answer for a blob.
 func (c *MatrixCell) add(b *MatrixBlob, a conformance.Answer) {
 	switch {
 	case a.Outcome == conformance.OK && a.Value.Equal(b.In):
@@ -128,22 +128,22 @@ func (c *MatrixCell) add(b *MatrixBlob, a conformance.Answer) {
 	}
 }
 
-// lowEqual reports whether the low 31 bits of all values are the same: what every
-// machine keeps. (BT-LOSS-1)
+// lowEqual reports whether the low 31 bits of all values, which every machine keeps, are
+// equal. (BT-LOSS-1)
 func lowEqual(a, b conformance.Value) bool {
 	low := func(x, y uint64) bool { return (x^y)&(1<<31-1) == 0 }
 	return low(a.Size, b.Size) && slices.EqualFunc(a.PCs, b.PCs, low)
 }
 
-// MatrixDecoder is a column: a decoder, and how it read each encoder.
+// MatrixDecoder is a column of the matrix: a decoder and its results for each encoder.
 type MatrixDecoder struct {
 	Name  string
 	About string // name, version and machines that the implementation gave
 	Cells []MatrixCell
 }
 
-// Cell returns how the decoder read an encoder's blobs, nil if that was not recorded.
-// stale reports whether the recording is of other blobs.
+// Cell returns the results of the decoder for an encoder, or nil if there is no recording.
+// stale reports whether the recording was made with other blobs.
 func (d *MatrixDecoder) Cell(e *MatrixEncoder) (c *MatrixCell, stale bool) {
 	for i := range d.Cells {
 		if d.Cells[i].Encoder == e.Name {
@@ -153,8 +153,8 @@ func (d *MatrixDecoder) Cell(e *MatrixEncoder) (c *MatrixCell, stale bool) {
 	return nil, false
 }
 
-// ReadMatrix asks an implementation to decode the blobs of all encoders, and returns how it read
-// them.
+// ReadMatrix asks an implementation to decode the blobs of all encoders, and returns its
+// results.
 func ReadMatrix(ctx context.Context, name string, encoders []MatrixEncoder, start conformance.Starter) (*MatrixDecoder, error) {
 	t, err := start(ctx)
 	if err != nil {
@@ -214,8 +214,8 @@ func RecordedMatrix() ([]*MatrixDecoder, error) {
 
 const matrixHead = "encoder\tblobs' hash\texact\tlow 31\twrong\treject\tcrash\tfailed, for example"
 
-// AppendMatrix appends a recording: a line that says who was asked, then a line
-// an encoder, with tabs between.
+// AppendMatrix appends a recording: a line that describes the decoder, then one line per
+// encoder, with fields separated by tabs.
 func AppendMatrix(dst []byte, d *MatrixDecoder) []byte {
 	dst = fmt.Appendf(dst, "decoder\t%s\t%s\n%s\n", d.Name, d.About, matrixHead)
 	for _, c := range d.Cells {

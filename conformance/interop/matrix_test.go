@@ -37,7 +37,7 @@ func recorded(t *testing.T) map[string]*MatrixDecoder {
 	return byName
 }
 
-// Every recording is of the blobs that are there now.
+// Every recording was made with the current blobs.
 func TestMatrixIsFresh(t *testing.T) {
 	encoders := matrixEncoders(t)
 	for name, d := range recorded(t) {
@@ -51,8 +51,8 @@ func TestMatrixIsFresh(t *testing.T) {
 	}
 }
 
-// The codec reads what everybody wrote; lws does not even read itself, where
-// compilers differ.
+// The codec reads the blobs of every encoder. lws does not read its own blobs if another
+// compiler built the encoder.
 func TestMatrixSaysWhoReadsWhom(t *testing.T) {
 	encoders := matrixEncoders(t)
 	ours, err := ReadMatrix(t.Context(), "ours", encoders, conformance.Codec)
@@ -84,7 +84,7 @@ func TestMatrixTextRoundTrip(t *testing.T) {
 		text := AppendMatrix(nil, d)
 		again, err := parseMatrix(name, text)
 		if err != nil || !bytes.Equal(AppendMatrix(nil, again), text) {
-			t.Errorf("%s does not come out as it went in (%v)", name, err)
+			t.Errorf("%s does not round-trip (%v)", name, err)
 		}
 	}
 }

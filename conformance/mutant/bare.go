@@ -10,7 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// bare reads depth and frames alone. (BT-BARE-1, BT-BARE-2)
+// bare reads a bare stack: depth and frames. (BT-BARE-1, BT-BARE-2)
 func (b impl) bare(data []byte, word int) (conformance.Answer, error) {
 	if b.has("bare-at-64") {
 		word = 64
@@ -54,7 +54,7 @@ func pcsText(pcs []uint64) string {
 	return text
 }
 
-// signatures returns what a value of so many bits shows of its encoder. (BT-LOSS-2)
+// signatures returns the loss signatures of a value in a field of count bits. (BT-LOSS-2)
 func (b impl) signatures(v uint64, count int) (wide, wrap, zero bool) {
 	limit := 32
 	switch b.bug {
@@ -84,7 +84,7 @@ func (b impl) signatures(v uint64, count int) (wide, wrap, zero bool) {
 	return true, wrap, zero
 }
 
-// markLists gathers the frames that carry each flag, by its name.
+// markLists holds the frames with each flag, by the name of the flag.
 type markLists map[string][]string
 
 func (l markLists) note(holds bool, name, frame string) {
@@ -100,7 +100,7 @@ func (l markLists) text(name string) string {
 	return strings.Join(l[name], ",")
 }
 
-// marks are what values show of their encoder. (BT-LOSS-2, BT-LOSS-3)
+// marks lists the loss flags of the values of a blob. (BT-LOSS-2, BT-LOSS-3)
 func (b impl) marks(blob []byte) (conformance.Answer, error) {
 	if _, err := b.decode(blob, 64); err != nil {
 		return conformance.Answer{}, err
@@ -136,10 +136,10 @@ func (b impl) marks(blob []byte) (conformance.Answer, error) {
 		lists.text("lossy")), nil
 }
 
-// frameFlags are the loss flags of a frame.
+// frameFlags holds the loss flags of a frame.
 type frameFlags struct{ wide, wrap, zero, lossy bool }
 
-// inherits reports whether frame n is lossy because its base is; base is -1 for a literal.
+// inherits reports whether frame n is lossy because its base is lossy. base is -1 for a literal.
 func (b impl) inherits(flags []frameFlags, n, base int) bool {
 	if base < 0 {
 		return false
@@ -177,8 +177,8 @@ func (b impl) sizeLossy(size uint64, count int, flags []frameFlags) bool {
 	return wrap || zero
 }
 
-// valuesOf reads a blob once more, for each frame's own value, its count and its
-// base (-1 of a literal); the size's count is the last.
+// valuesOf reads a blob again, and returns the value, the count and the base of each frame. The
+// base of a literal is -1. The last count is the count of the size.
 func (b impl) valuesOf(blob []byte) (r *mutantReader, counts, bases []int, values []uint64, err error) {
 	fields, err := b.framed(blob)
 	if err != nil {
@@ -205,7 +205,7 @@ func (b impl) valuesOf(blob []byte) (r *mutantReader, counts, bases []int, value
 	return r, append(counts, count), bases, values, nil
 }
 
-// bareEncode writes depth and frames alone. (BT-BARE-1)
+// bareEncode writes a bare stack: depth and frames. (BT-BARE-1)
 func (b impl) bareEncode(in *conformance.Value, m codec.Machine, search codec.Search) conformance.Answer {
 	switch b.bug {
 	case "bare-writes-exact":
@@ -224,7 +224,7 @@ func (b impl) bareEncode(in *conformance.Value, m codec.Machine, search codec.Se
 	return conformance.Answer{Outcome: conformance.OK, Bits: len(bits), Data: bitstring.Pack(bits)}
 }
 
-// exactOf returns the exact machine of m's word.
+// exactOf returns the exact machine with the word size of m.
 func exactOf(m codec.Machine) codec.Machine {
 	if m.Word() == 32 {
 		return codec.MachineExact32

@@ -6,18 +6,18 @@ import (
 	"github.com/lwsbt/lwsbt/conformance"
 )
 
-// mutantReader reads fields in the way of a mutant.
+// mutantReader reads fields with the bug of a mutant.
 type mutantReader struct {
 	impl
 	data []byte
 	pos  int // bit
-	end  int // bit that fields end at
+	end  int // bit at which the fields end
 	word int
 	pcs  []uint64
 	size uint64
 }
 
-// bit is 0 past the end of data, where some bugs lead.
+// bit returns the bit at a position. It is 0 past the end of data; some bugs read there.
 func (r *mutantReader) bit(at int) uint64 {
 	if at >= 8*len(r.data) {
 		return 0
@@ -36,7 +36,7 @@ const (
 	valueField
 )
 
-// field takes width bits and what follows them. (BT-FIELD-1)
+// field reads width bits and the spill bit. (BT-FIELD-1)
 func (r *mutantReader) field(width int, sort fieldSort) (uint64, error) {
 	spill := 1
 	if r.has("no-spill") || r.has("no-spill-after-values") && sort == valueField ||
@@ -71,7 +71,7 @@ func (r *mutantReader) field(width int, sort fieldSort) (uint64, error) {
 	return v, nil
 }
 
-// value takes a count and a value. (BT-COUNT-1, BT-COUNT-2, BT-COUNT-3, BT-COUNT-4)
+// value reads a count and a value. (BT-COUNT-1, BT-COUNT-2, BT-COUNT-3, BT-COUNT-4)
 func (r *mutantReader) value() (uint64, error) {
 	count, err := r.count()
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *mutantReader) count() (int, error) {
 	return count, nil
 }
 
-// frame takes a literal or a delta. (BT-ITEM-1)
+// frame reads a literal or a delta. (BT-ITEM-1)
 func (r *mutantReader) frame() error {
 	kind, err := r.field(1, headField)
 	if err != nil {
@@ -145,7 +145,7 @@ func (r *mutantReader) frame() error {
 	return r.delta()
 }
 
-// delta takes the rest of a delta. (BT-DELTA-1, BT-DELTA-2, BT-DELTA-3, BT-DELTA-4, BT-DELTA-5, BT-DELTA-6)
+// delta reads the rest of a delta. (BT-DELTA-1, BT-DELTA-2, BT-DELTA-3, BT-DELTA-4, BT-DELTA-5, BT-DELTA-6)
 func (r *mutantReader) delta() error {
 	widths := []int{3, 1}
 	if r.has("sign-before-back") {
@@ -238,7 +238,7 @@ func (r *mutantReader) sum(base, d, sign uint64) (uint64, error) {
 	return v, nil
 }
 
-// read takes depth frames and the size.
+// read reads depth frames and the size.
 func (b impl) read(data []byte, end, depth, word int) (r *mutantReader, err error) {
 	r = &mutantReader{impl: b, data: data, end: end, word: word}
 	if _, err := r.field(5, depthField); err != nil {
@@ -311,7 +311,7 @@ func (b impl) decode(blob []byte, word int) (conformance.Value, error) {
 	return conformance.Value{Size: r.size, PCs: r.pcs}, nil
 }
 
-// framed takes the length off.
+// framed checks and removes the length.
 func (b impl) framed(blob []byte) (fields []byte, err error) {
 	n := len(blob)
 	fields = blob[:n-2]
@@ -383,7 +383,7 @@ func (b impl) readAnyDepth(fields []byte, end, word int) (*mutantReader, error) 
 	return nil, notEmpty
 }
 
-// blobAtEnd finds the blob that memory ends with. (BT-BLOB-3)
+// blobAtEnd returns the blob at the end of memory. (BT-BLOB-3)
 func (b impl) blobAtEnd(mem []byte) ([]byte, error) {
 	n := len(mem)
 	if n < 2 {

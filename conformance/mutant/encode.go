@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// mutantWriter writes fields in the way of a mutant.
+// mutantWriter writes fields with the bug of a mutant.
 type mutantWriter struct {
 	impl
 	machine codec.Machine
@@ -87,7 +87,7 @@ func (w *mutantWriter) wire(v uint64, count int) uint64 {
 	return v
 }
 
-// refusal is why a stack is not encoded. (BT-REJ-2)
+// refusal returns the reason to refuse a stack, or nil. (BT-REJ-2)
 func (b impl) refusal(in *conformance.Value, m codec.Machine) error {
 	if len(in.PCs) > 32 && !b.has("writes-33-frames") {
 		return errFrames
@@ -186,7 +186,7 @@ func (w *mutantWriter) plainDifference(v, base uint64) (d, sign uint64) {
 	return d, sign
 }
 
-// lws chooses as BT-SRCH-1 says; base is -1 for a literal.
+// lws chooses by the rule of search lws; base is -1 for a literal. (BT-SRCH-1)
 func (w *mutantWriter) lws(pcs []uint64, n int) (base int, d, sign uint64) {
 	window, first := 8, 0
 	switch {
@@ -223,7 +223,7 @@ func (w *mutantWriter) lws(pcs []uint64, n int) (base int, d, sign uint64) {
 	return -1, 0, 0
 }
 
-// best chooses as BT-SRCH-2 says.
+// best chooses by the rule of search best; base is -1 for a literal. (BT-SRCH-2)
 func (w *mutantWriter) best(pcs []uint64, n int) (base int, d, sign uint64) {
 	window, first := 8, 0
 	switch {
@@ -255,7 +255,7 @@ func (w *mutantWriter) best(pcs []uint64, n int) (base int, d, sign uint64) {
 	return -1, 0, 0
 }
 
-// around is the smallest difference, by way of the word's end if that is shorter.
+// around returns the smallest difference, around the end of the word if that is shorter.
 func (w *mutantWriter) around(v, base uint64) (d, sign uint64) {
 	d, sign = w.plainDifference(v, base)
 	other := -d

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/conformance/mutant"
 )
 
-// Which vectors kill a decoder that subtracts where it is to add.
+// The vectors kill a decoder with the sign bit inverted.
 func ExampleMutant_Start() {
 	set, err := conformance.Builtin()
 	if err != nil {

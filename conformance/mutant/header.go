@@ -103,7 +103,7 @@ var (
 		"header-value-with-any-letter":     `~[a-z]#`,
 		"header-value-with-half-a-lead-in": `~[mbehpv]`,
 	}
-	headerKeyNumber = forms{ // after escapes were read
+	headerKeyNumber = forms{ // after escapes were decoded
 		"":                         `^[0-9]+$`,
 		"header-number-plus":       `^[+]?[0-9]+$`,
 		"header-number-minus":      `^-?[0-9]+$`,
@@ -161,8 +161,8 @@ func (b impl) hline(text string) (conformance.Answer, error) {
 
 func words2answer(out []string) conformance.Answer { return words("%s", strings.Join(out, " ")) }
 
-// dumpNumber takes the number that follows the verb, - if there is none, and returns the
-// words after it. (BT-HEAD-1, BT-HEAD-3)
+// dumpNumber returns the number that follows the verb, or - if there is none, and the words
+// after it. (BT-HEAD-1, BT-HEAD-3)
 func (b impl) dumpNumber(verb string, after []string) (number string, rest []string, ok bool) {
 	has := len(after) > 0 && b.pattern(headerDump).MatchString(after[0]) && b.fits(after[0], 32)
 	switch {
@@ -186,13 +186,13 @@ func (b impl) dumpNumber(verb string, after []string) (number string, rest []str
 	return b.plainNumber(after[0]), after[1:], true
 }
 
-// fits reports whether the digits of text are a number of so many bits.
+// fits reports whether text is a number of at most this many bits.
 func (b impl) fits(text string, bits int) bool {
 	_, err := strconv.ParseUint(notDigits.ReplaceAllString(text, ""), 10, bits)
 	return err == nil || b.has("header-overflows") || text == "" && b.has("header-number-empty") || notDigits.MatchString(text)
 }
 
-// plainNumber is a number as it is answered, without leading zeros.
+// plainNumber returns a number in the form of answers, without leading zeros.
 func (b impl) plainNumber(digits string) string {
 	if b.has("header-zeros-kept") {
 		return digits
@@ -233,7 +233,7 @@ func (b impl) headerKeys(verb string, list []string) (out []string, ok bool) {
 	return out, true
 }
 
-// headerKey reads a key. Its value is checked if check is set.
+// headerKey reads a key and, if check is set, checks its value.
 func (b impl) headerKey(text, verb string, check bool) (out string, ok bool) {
 	name, value, found := strings.Cut(text, "=")
 	if !found || !b.pattern(headerName).MatchString(name) || !b.pattern(headerValue).MatchString(value) {
@@ -260,7 +260,7 @@ func (b impl) headerKey(text, verb string, check bool) (out string, ok bool) {
 	return name + "=" + escaped, true
 }
 
-// refusesKey reports whether the bug rejects a key that is right.
+// refusesKey reports whether the bug rejects a valid key.
 func (b impl) refusesKey(name, value, plain string) bool {
 	switch b.bug {
 	case "header-empty-value-refused":
@@ -287,7 +287,7 @@ func (b impl) refusesKey(name, value, plain string) bool {
 	return false
 }
 
-// headerValueFits reports whether a value is what its key takes. (BT-HEAD-2)
+// headerValueFits reports whether a value has the form that its key requires. (BT-HEAD-2)
 func (b impl) headerValueFits(verb, name, value string) bool {
 	if name == "code" || name == "heap" {
 		return b.rangesFit(value) || b.has("header-"+name+"-unchecked")
@@ -313,7 +313,7 @@ func (b impl) headerValueFits(verb, name, value string) bool {
 	return digits == "32" || digits == "64" || digits == "128" && b.has("header-word-128")
 }
 
-// headerRange is a range of the keys code and heap.
+// headerRange matches a range in the keys code and heap.
 var headerRange = forms{
 	"":                        `^0*([0-9A-Fa-f]{1,16})[+]0*([0-9A-Fa-f]{1,16})$`,
 	"header-range-with-0x":    `^(?:0x)?0*([0-9A-Fa-f]{1,16})[+]0*([0-9A-Fa-f]{1,16})$`,
@@ -324,7 +324,7 @@ var headerRange = forms{
 	"header-range-length-opt": `^0*([0-9A-Fa-f]{1,16})(?:[+]0*([0-9A-Fa-f]{1,16}))?$`,
 }
 
-// rangesFit reports whether a value is ranges START+LENGTH with commas between.
+// rangesFit reports whether a value consists of ranges START+LENGTH, separated by commas.
 func (b impl) rangesFit(value string) bool {
 	if b.has("header-range-comma-at-end") {
 		value = strings.TrimSuffix(value, ",")
@@ -358,7 +358,7 @@ var (
 	punctuation = regexp.MustCompile("[!-$&-,:-<>-@[-^`{-}]") // that of URLs is escaped
 )
 
-// unescape reads the escapes of a value.
+// unescape decodes the escapes of a value.
 func unescape(value string) string {
 	return escapes.ReplaceAllStringFunc(value, func(e string) string {
 		n, _ := strconv.ParseUint(e[1:], 16, 8) // two digits: cannot fail
@@ -366,7 +366,7 @@ func unescape(value string) string {
 	})
 }
 
-// escape writes a value with its escapes.
+// escape returns a value with escapes.
 func escape(plain string) string {
 	var escaped []byte
 	for _, c := range []byte(plain) {

@@ -23,12 +23,11 @@ type logReader struct {
 	last  uint64 // log-drops-old-times: the time of the last event
 	lost  bool   // log-lost-drops
 	known map[uint64]bool
-	line  int // log-one-per-line: where the last record began
+	line  int // log-one-per-line: offset of the last record, plus 1; 0 if there is none
 	found []string
 }
 
-// read lists the records of a recording, with what they say. (BT-REC-1, BT-REC-2,
-// BT-HEAD-4)
+// read lists the records of a recording with their values. (BT-REC-1, BT-REC-2, BT-HEAD-4)
 func (l *logReader) read(text string) conformance.Answer {
 	l.known = map[uint64]bool{}
 	for _, place := range strings.Fields(l.plain.scan(text).Words) {
@@ -42,7 +41,7 @@ func (l *logReader) read(text string) conformance.Answer {
 		}
 		l.line = at + 1
 		switch {
-		case kind == 'p' || kind == 'v': // no record
+		case kind == 'p' || kind == 'v': // not a record
 		case kind != 'h':
 			l.record(kind, text[at:at+n], place)
 		case n > 4095 || n > 255 && l.has("log-header-of-255"):
@@ -59,7 +58,7 @@ func (l *logReader) read(text string) conformance.Answer {
 	return words("%s", strings.Join(l.found, " "))
 }
 
-// header takes what a header says.
+// header processes a header.
 func (l *logReader) header(text string) {
 	head, err := l.plain.hline(text)
 	words := strings.Split(head.Words, " ")
@@ -99,7 +98,7 @@ func (l *logReader) header(text string) {
 	}
 }
 
-// malformed returns the words of a header that is to be rejected, if the bug heeds it.
+// malformed returns the words of a malformed header if the bug accepts it, else nil.
 func (l *logReader) malformed(text string) []string {
 	words := strings.Fields(strings.ToLower(text[3:]) + " -")
 	words = slices.Insert(words, 1, "-")
@@ -176,7 +175,7 @@ func (l *logReader) record(kind rune, text, place string) {
 	}
 }
 
-// listed reports whether the record is listed; all are.
+// listed reports whether the record is listed. Without a bug, all records are.
 func (l *logReader) listed(kind rune, v conformance.Value, err error) bool {
 	address, _ := userValue(&v, 1)
 	event, _ := userValue(&v, 5)
@@ -220,8 +219,8 @@ func (l *logReader) listed(kind rune, v conformance.Value, err error) bool {
 	return true
 }
 
-// number returns the value of the first key of that name, or of the last, without leading
-// zeros; "" if there is none.
+// number returns the value of the first key with this name, or of the last if last is set,
+// without leading zeros; "" if there is none.
 func number(words []string, name string, last bool) string {
 	found := ""
 	for _, word := range words[2:] {

@@ -1,5 +1,5 @@
-// Package mutant has implementations of SPEC.md with exactly one bug each, to test
-// the vectors with: one that passes them all shows that a vector is missing.
+// Package mutant contains implementations of SPEC.md with exactly one bug each. They test the
+// vectors: a mutant that passes all vectors shows that a vector is missing.
 package mutant
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/lwsbt/lwsbt/conformance"
 )
 
-// Mutant is an implementation of SPEC.md with exactly one bug, of the kind that
-// people write. Vectors that let one pass are missing something.
+// Mutant is an implementation of SPEC.md with exactly one bug, of the kind that programmers
+// make. If a mutant passes all vectors, a vector is missing.
 type Mutant struct {
 	Name    string // permanent
-	Bug     string // what is wrong with it, in words
-	Encoder bool   // it is wrong in writing; else in reading
+	Bug     string // description of the bug
+	Encoder bool   // the bug is in writing, else in reading
 }
 
 // All returns all mutants, decoders first.
@@ -27,14 +27,14 @@ func All() []Mutant { return slices.Clone(mutants) }
 // Start starts the mutant. The zero Mutant has no bug.
 func (m Mutant) Start(context.Context) (conformance.Testee, error) { return impl{m.Name}, nil }
 
-// Killed is a mutant with the vectors that it failed.
+// Killed is a mutant with the vectors that it fails.
 type Killed struct {
 	Mutant
-	By []string // IDs of the vectors that failed, in the set's order; none if it survived
+	By []string // IDs of the vectors that fail, in the order of the set; empty if the mutant survives
 }
 
-// Kill runs the vectors of set on every mutant, as they are written, and returns the
-// vectors that each failed.
+// Kill runs the vectors of set, as written, on every mutant, and returns the vectors that
+// each mutant fails.
 func Kill(ctx context.Context, set *conformance.Set) ([]Killed, error) {
 	return kill(ctx, set, mutants)
 }
@@ -57,10 +57,9 @@ func kill(ctx context.Context, set *conformance.Set, mutants []Mutant) ([]Killed
 	return all, nil
 }
 
-// impl answers with the bug of that name, none if it is empty.
-//
-// It is a codec of its own, a bit at a time, so that a mistake in the real one
-// is not in every mutant, too.
+// impl is a codec with the named bug, or without a bug if the name is empty. It works one bit at
+// a time and shares no code with package codec, so a mistake in package codec is not in every
+// mutant.
 type impl struct{ bug string }
 
 func (b impl) has(bug string) bool { return b.bug == bug }
@@ -82,8 +81,8 @@ func (b impl) Ask(requests []conformance.Request) ([]conformance.Answer, error) 
 	return answers, nil
 }
 
-// ofOp returns the implementation that answers op: one whose bug is OP/BUG has the bug in
-// this operation alone.
+// ofOp returns the implementation that answers op. A bug named OP/BUG is only in operation OP;
+// alone reports whether op is this operation.
 func (b impl) ofOp(op conformance.Op) (it impl, alone bool) {
 	of, bug, alone := strings.Cut(b.bug, "/")
 	switch {
@@ -184,7 +183,7 @@ func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 	return conformance.Answer{Outcome: conformance.OK, Value: v}, err
 }
 
-// Rejections of mutants.
+// Rejections by mutants.
 var (
 	errLeadIn     = errors.New(string(codec.ReasonLeadIn))
 	errBase64     = errors.New(string(codec.ReasonBase64))
@@ -200,7 +199,7 @@ var (
 	errWord       = errors.New(string(codec.ReasonWord))
 )
 
-// words is an answer in words.
+// words returns an answer in words.
 func words(format string, args ...any) conformance.Answer {
 	return conformance.Answer{Outcome: conformance.OK, Words: fmt.Sprintf(format, args...)}
 }

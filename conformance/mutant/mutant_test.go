@@ -20,7 +20,7 @@ func handVectors(t *testing.T) *conformance.Set {
 	return set
 }
 
-// The codec that mutants are made of passes all vectors. A bug of its own would be in every mutant.
+// The codec that mutants derive from passes all vectors. A bug in it would be in every mutant.
 func TestMutantWithoutBugPasses(t *testing.T) {
 	report, err := conformance.Run(t.Context(), handVectors(t), Mutant{}.Start, conformance.Options{Seed: 1})
 	if err != nil {
@@ -33,8 +33,8 @@ func TestMutantWithoutBugPasses(t *testing.T) {
 	}
 }
 
-// The vectors by hand kill every mutant. Here every 101st or 27th is tested; btconform mutants
-// tests all, and with LWSBT_FULL a test of that command.
+// The handwritten vectors kill every mutant. This test runs every 101st or 27th mutant. btconform
+// mutants runs all of them, and so does a test of that command if LWSBT_FULL is set.
 func TestVectorsKill(t *testing.T) {
 	stride := 101
 	if cmdtest.Full() {

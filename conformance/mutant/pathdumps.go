@@ -8,37 +8,37 @@ import (
 	"strings"
 )
 
-// dumpMutants have bugs in dumps of call paths: names over lines, sums, differences, losses.
+// dumpMutants have bugs in reading dumps of call paths: names, sums, differences, losses.
 var dumpMutants = []Mutant{
-	{Name: "dumps-last-entry", Bug: "of several entries of a path the last one counts"},
-	{Name: "dumps-first-entry", Bug: "of several entries of a path the first one counts"},
+	{Name: "dumps-last-entry", Bug: "only the last of several entries of a path counts"},
+	{Name: "dumps-first-entry", Bug: "only the first of several entries of a path counts"},
 	{Name: "dumps-added-up-by-line", Bug: "entries of a path in different lines are not added up"},
 	{Name: "dumps-any-line", Bug: "lines of other dumps count"},
 	{Name: "dumps-number-not-mod-64", Bug: "the number of the dump is not taken mod 64"},
 	{Name: "dumps-need-k", Bug: "lines in a dump without k do not count"},
 	{Name: "dumps-only-known-k", Bug: "a dump with an unknown k is left out"},
-	{Name: "dumps-any-k-is-diff", Bug: "a dump with an unknown k and a base is taken as a difference"},
-	{Name: "dumps-cut-paths-are-whole", Bug: "a path with outer frames cut is that without"},
-	{Name: "dumps-escaped-are-offsets", Bug: "an escaped frame is that of the same offset"},
+	{Name: "dumps-any-k-is-diff", Bug: "a dump with an unknown k and a base is read as a difference"},
+	{Name: "dumps-cut-paths-are-whole", Bug: "a path with outer frames cut equals the path without them"},
+	{Name: "dumps-escaped-are-offsets", Bug: "an escaped frame equals the frame with the same offset"},
 	{Name: "dumps-boot-keeps-open", Bug: "a boot header does not close a dump"},
-	{Name: "dumps-blocks-at-one-address-once", Bug: "of two blocks at one address one counts"},
+	{Name: "dumps-blocks-at-one-address-once", Bug: "only one of two blocks at one address counts"},
 	{Name: "dumps-definitions-count", Bug: "a definition counts as a live block"},
-	{Name: "dumps-peak-is-largest", Bug: "of several peaks of a path the largest one is taken"},
-	{Name: "dumps-ever-once", Bug: "the allocations ever are those of the last entry"},
+	{Name: "dumps-peak-is-largest", Bug: "the peak of a path is the largest of its entries"},
+	{Name: "dumps-ever-once", Bug: "the allocations since the boot are those of the last entry"},
 	{Name: "dumps-names-not-known", Bug: "names are not replaced by frames"},
-	{Name: "dumps-names-told-before", Bug: "names that are told later are not replaced"},
-	{Name: "dumps-names-of-own-lines", Bug: "names that lines of other dumps tell are not known"},
-	{Name: "dumps-names-of-definitions", Bug: "definitions alone tell names"},
-	{Name: "dumps-names-not-of-definitions", Bug: "definitions do not tell names"},
-	{Name: "dumps-names-of-whole-paths", Bug: "outer parts of paths are not told"},
-	{Name: "dumps-names-of-names", Bug: "a path behind a name does not tell its own"},
+	{Name: "dumps-names-told-before", Bug: "names that are defined later are not replaced"},
+	{Name: "dumps-names-of-own-lines", Bug: "names that lines of other dumps define are not known"},
+	{Name: "dumps-names-of-definitions", Bug: "only definitions define names"},
+	{Name: "dumps-names-not-of-definitions", Bug: "definitions do not define names"},
+	{Name: "dumps-names-of-whole-paths", Bug: "paths do not define the names of their outer parts"},
+	{Name: "dumps-names-of-names", Bug: "a path that begins with a name does not define its own name"},
 	{Name: "dumps-names-of-no-frames", Bug: "names 0 and 1 are not known"},
-	{Name: "dumps-names-with-frames", Bug: "a name with frames behind it is not replaced"},
+	{Name: "dumps-names-with-frames", Bug: "a name with frames after it is not replaced"},
 	{Name: "dumps-unknown-names-dropped", Bug: "entries with an unknown name do not count"},
-	{Name: "dumps-unknown-names-are-one", Bug: "all entries with unknown names are of one path"},
-	{Name: "dumps-unknown-names-by-words", Bug: "paths with unknown names are told apart by how they are written"},
-	{Name: "dumps-first-of-two-paths", Bug: "of two paths with a name the first is taken"},
-	{Name: "dumps-last-of-two-paths", Bug: "of two paths with a name the last is taken"},
+	{Name: "dumps-unknown-names-are-one", Bug: "all entries with unknown names count as one path"},
+	{Name: "dumps-unknown-names-by-words", Bug: "paths with unknown names differ if they are written differently"},
+	{Name: "dumps-first-of-two-paths", Bug: "the first of two paths with a name is used"},
+	{Name: "dumps-last-of-two-paths", Bug: "the last of two paths with a name is used"},
 	{Name: "dumps-boot-keeps-names", Bug: "a boot keeps all names"},
 	{Name: "dumps-boot-forgets-names", Bug: "a boot forgets all names"},
 	{Name: "dumps-boot-by-code", Bug: "a boot with equal code keeps the names, whatever its build"},
@@ -49,22 +49,22 @@ var dumpMutants = []Mutant{
 	{Name: "dumps-diff-added", Bug: "the values of a difference are added to those of the base"},
 	{Name: "dumps-diff-keeps-removed", Bug: "a path that a difference removes keeps the values of the base"},
 	{Name: "dumps-diff-removes-0-bytes", Bug: "a path with blocks of 0 bytes is removed"},
-	{Name: "dumps-diff-of-written-base", Bug: "a difference is applied to what its base itself has"},
+	{Name: "dumps-diff-of-written-base", Bug: "a difference is applied to the written entries of its base"},
 	{Name: "dumps-diff-of-last", Bug: "a difference is applied to the dump before"},
-	{Name: "dumps-diff-first-entry", Bug: "of several entries of a difference the first replaces the base"},
+	{Name: "dumps-diff-first-entry", Bug: "only the first of several entries of a difference replaces the base"},
 	{Name: "dumps-diff-by-words", Bug: "a path of the base is replaced only if it is written in the same way"},
 	{Name: "dumps-scaled-as-one", Bug: "the entries of a path are scaled by the mean size of all"},
 	{Name: "dumps-scaled-by-mean", Bug: "blocks are scaled by their mean size"},
 	{Name: "dumps-scaled-by-rate", Bug: "values are scaled by R / size"},
 }
 
-// told is the entries that lines tell of names.
+// told holds the entries of lines, which define names.
 type told struct{ entries []*pathEntry }
 
-// pathEntry is an entry with its values.
+// pathEntry is an entry and its values.
 type pathEntry struct {
 	entry
-	dump       *pathDump // in which it was told; nil outside of dumps
+	dump       *pathDump // dump of its line; nil outside of dumps
 	def        bool
 	live       uint64
 	bytes      uint64
@@ -98,7 +98,7 @@ type dumpReader struct {
 	impl
 	plain impl // reads headers and lines
 	boots []([]string)
-	told  []*told // of each boot
+	told  []*told // by boot
 	open  *pathDump
 	dumps []*pathDump
 }
@@ -165,7 +165,7 @@ func value(words []string, name string) string {
 	return ""
 }
 
-// names returns the names that hold from a boot on. (BT-NAME-3)
+// names returns the entries whose names are valid in a boot. (BT-NAME-3)
 func (d *dumpReader) names(boot []string) *told {
 	last := len(d.boots) - 1
 	for i := last; i >= 0; i-- {
@@ -270,7 +270,7 @@ func (d *dumpReader) key(e *entry) string {
 	return text
 }
 
-// known returns the paths that are told to a dump, by name.
+// known returns the paths that are defined for a dump, by name.
 func (d *dumpReader) known(p *pathDump) map[uint32][]entry {
 	known := map[uint32][]entry{0: {{base: 0}}, 1: {{base: 1}}}
 	if d.has("dumps-names-of-no-frames") {
@@ -302,7 +302,7 @@ func (d *dumpReader) known(p *pathDump) map[uint32][]entry {
 	return known
 }
 
-// tells reports whether an entry tells names to a dump; all do.
+// tells reports whether an entry defines names for a dump. Without a bug, all entries do.
 func (d *dumpReader) tells(e *pathEntry, p *pathDump) bool {
 	switch d.bug {
 	case "dumps-names-of-own-lines":
@@ -317,13 +317,13 @@ func (d *dumpReader) tells(e *pathEntry, p *pathDump) bool {
 	return true
 }
 
-// later reports whether an entry was told after a dump began.
+// later reports whether an entry was read after a dump began.
 func (d *dumpReader) later(e *pathEntry, p *pathDump) bool {
 	return e.dump == nil && len(p.entries) > 0 && slices.Index(p.told.entries, e) > slices.Index(p.told.entries, p.entries[0]) ||
 		e.dump != nil && slices.Index(d.dumps, e.dump) > slices.Index(d.dumps, p)
 }
 
-// whole returns an entry with the frames of a known name.
+// whole returns an entry whose name, if known, is replaced by frames.
 func (d *dumpReader) whole(known map[uint32][]entry, e entry) entry {
 	list := known[e.name]
 	if e.base < 2 || len(list) == 0 || d.has("dumps-names-not-known") || e.base == 3 && d.has("dumps-names-with-frames") {
@@ -380,7 +380,7 @@ func (d *dumpReader) addUp(p *pathDump) {
 	p.written = p.sums
 }
 
-// add adds what another entry of the path has.
+// add adds the values of another entry of the path.
 func (d *dumpReader) add(s, o *pathSum, p *pathDump) {
 	s.live, s.bytes, s.allocs, s.ever = s.live+o.live, s.bytes+o.bytes, s.allocs+o.allocs, s.ever+o.ever
 	if len(o.frames) > len(s.frames) {
@@ -401,7 +401,7 @@ func (d *dumpReader) add(s, o *pathSum, p *pathDump) {
 	}
 }
 
-// scale estimates what an entry stands for. (BT-DUMP-5)
+// scale estimates the values of an entry of a sampled dump. (BT-DUMP-5)
 func (d *dumpReader) scale(s *pathSum, p *pathDump) {
 	rate, err := strconv.ParseUint(number(p.begin, "sample", false), 10, 64)
 	if err != nil {
@@ -456,7 +456,7 @@ func (d *dumpReader) apply(p *pathDump, earlier []*pathDump) {
 	})
 }
 
-// merge takes a path of the base.
+// merge adds a path of the base.
 func (d *dumpReader) merge(p *pathDump, s *pathSum, known map[uint32][]entry) {
 	key := s.key
 	if w := d.whole(known, s.entry); !d.has("dumps-diff-by-words") {
@@ -481,7 +481,7 @@ func (d *dumpReader) merge(p *pathDump, s *pathSum, known map[uint32][]entry) {
 	}
 }
 
-// words returns the dump in words. It does not say what is missing, which no reader must.
+// words returns the dump in words, without ;missing=, which readers need not report.
 func (d *dumpReader) words(p *pathDump) []string {
 	head := fmt.Sprintf("dump=%s;boot=%s;missing=-,-,-", p.number, p.boot)
 	words := []string{head}

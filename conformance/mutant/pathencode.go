@@ -57,7 +57,7 @@ func (p *putter) frames(frames []frame) {
 	}
 }
 
-// words returns the values of key=value words.
+// keyValues returns the values of key=value words.
 func keyValues(words []string) map[string]string {
 	all := map[string]string{}
 	for _, word := range words {
@@ -79,14 +79,14 @@ func (m keys) hex(key string) uint64 {
 
 type keys map[string]string
 
-// pathWriter writes entries as ~p# lines, each path alone.
+// pathWriter writes entries as ~p# lines, without shared frames.
 type pathWriter struct {
 	b         impl
 	head      keys
 	longest   int
 	seq, unit uint64
 	line      string // digits of entries
-	at        uint64 // the block before in the line, in units
+	at        uint64 // address of the previous block in the line, in units
 	lines     []string
 }
 
@@ -139,7 +139,7 @@ func (w *pathWriter) flush() {
 	}
 }
 
-// put adds the digits of an entry, in a new line if need be.
+// put adds the digits of an entry, in a new line if they do not fit.
 func (w *pathWriter) put(digits func() string) {
 	at := w.at
 	text := digits()
@@ -197,7 +197,7 @@ func (w *pathWriter) entry(word string) error {
 			return errUnit
 		}
 	}
-	for len(e.frames) > w.longest/2 || len(w.path(e)) > w.longest-80 { // a definition of the outer part, and the rest behind its name
+	for len(e.frames) > w.longest/2 || len(w.path(e)) > w.longest-80 { // define the outer part, and refer to it by name
 		n := 1
 		for n < len(e.frames) && len(w.path(entry{base: e.base, name: e.name, frames: e.frames[:n+1]})) <= w.longest-20 {
 			n++
@@ -311,7 +311,7 @@ func (b impl) vencode(text string) ([]byte, error) {
 	return append([]byte("~v#"), p.text...), nil
 }
 
-// timeAndThread writes those of an event where they differ from the ones before.
+// timeAndThread writes the time and thread of an event if they differ from those before.
 func (w *eventWriter) timeAndThread(e keys) {
 	b := w.b
 	if t := e.number("t"); t != w.time && !b.has("w-time-of-the-line") {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// parseFrame reads an offset, or an address behind @.
+// parseFrame reads an offset, or an address after @.
 func parseFrame(word string) frame {
 	digits, escaped := strings.CutPrefix(word, "@")
 	x, _ := strconv.ParseUint(digits, 16, 64)
@@ -97,7 +97,7 @@ func (b impl) nameOf(base uint64, name uint32, frames []frame) uint32 {
 	return h
 }
 
-// code is the code of offsets and addresses: its ranges, and the list that is asked for.
+// code holds the code ranges and the list of an offsets or addresses request.
 type code struct {
 	shift  uint
 	ranges [][2]uint64
@@ -133,7 +133,7 @@ func (b impl) ordered(c code) [][2]uint64 {
 	return c.ranges
 }
 
-// units returns how many units a range has.
+// units returns the number of units in a range.
 func (b impl) units(c code, r [2]uint64) uint64 {
 	if b.has("code-units-rounded-up") {
 		return (r[1] + 1<<c.shift - 1) >> c.shift
@@ -164,8 +164,8 @@ func (b impl) offsets(words string) string {
 	return strings.Join(out, ",")
 }
 
-// offset returns the code offset of an address in the range r, which begins with offset
-// before.
+// offset returns the code offset of an address in range r. before is the code offset of the
+// beginning of r.
 func (b impl) offset(c code, r [2]uint64, address, before uint64) (x uint64, ok bool) {
 	d := address - r[0]
 	if b.has("code-of-32-bits") {
@@ -189,7 +189,7 @@ func (b impl) offset(c code, r [2]uint64, address, before uint64) (x uint64, ok 
 	return x, inside && whole && (x < 1<<27 || b.has("code-of-28-bits")) && !(x == 0 && b.has("code-offset-0-escaped"))
 }
 
-// addresses returns the addresses of frames, ? for one beyond the code.
+// addresses returns the addresses of frames; ? stands for an offset outside the code.
 func (b impl) addresses(words string) string {
 	c := parseCode(words)
 	out := make([]string, len(c.list))

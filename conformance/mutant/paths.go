@@ -62,7 +62,7 @@ func (f frame) String() string {
 	return fmt.Sprintf("%x", f.x)
 }
 
-// ref returns what the step behind the frame counts from.
+// ref returns the code offset that the step after the frame starts from.
 func (b impl) ref(f frame) uint64 {
 	if f.escaped && !b.has("p-escape-is-reference") {
 		return 0
@@ -70,8 +70,8 @@ func (b impl) ref(f frame) uint64 {
 	return f.x
 }
 
-// fields takes fields from a text of digits by panics with the reason of a rejection, which
-// reads recovers.
+// fields reads fields from a text of digits. At a fault, it panics with the reason of the
+// rejection; reads recovers from the panic.
 type fields struct {
 	b    impl
 	text string
@@ -164,7 +164,7 @@ func (f *fields) name() uint32 {
 	return uint32(v)
 }
 
-// step reads a frame, by a step from ref.
+// step reads a frame: a step from ref, or an escape and an address.
 func (f *fields) step(ref uint64) frame {
 	b := f.b
 	first := f.digit()
@@ -207,7 +207,7 @@ func (f *fields) step(ref uint64) frame {
 	return frame{x: uint64(x)}
 }
 
-// crc16 is CRC-16/IBM-3740, a byte at a time.
+// crc16 returns the CRC-16/IBM-3740 of text, computed one byte at a time.
 func (b impl) crc16(text string) uint64 {
 	crc := uint16(0xFFFF)
 	if b.has("p-crc-from-0") {
@@ -235,7 +235,7 @@ func (b impl) crc16(text string) uint64 {
 	return uint64(crc)
 }
 
-// line checks lead-in, digits and CRC, and returns the fields between.
+// pathLine checks lead-in, digits and CRC, and returns the fields between them.
 func (b impl) pathLine(of byte, text string, least, crcDigits int, crc func(string) uint64) *fields {
 	lead := "~" + string(of) + "#"
 	switch {
@@ -284,7 +284,7 @@ func (b impl) pathLine(of byte, text string, least, crcDigits int, crc func(stri
 	return &fields{b: b, text: digits[:end], all: digits[end:]}
 }
 
-// otherDigits returns the digits as a reader takes them that knows others, too.
+// otherDigits returns the digits after a bug has skipped, dropped or changed characters.
 func (b impl) otherDigits(digits string) string {
 	switch b.bug {
 	case "p-url-alphabet":
@@ -320,7 +320,7 @@ func mapBytes(text string, f func(byte) byte) []byte {
 	return out
 }
 
-// entry is an entry of a ~p# line: its path, as it stands, and its words.
+// entry is an entry of a ~p# line: its path as written, and its words.
 type entry struct {
 	base   uint64
 	name   uint32
@@ -439,7 +439,7 @@ func (f *fields) entry(before *entry) *entry {
 	return e
 }
 
-// share returns the outer frames of the entry before, without the innermost drop, and the
+// share returns the frames of the previous entry without the innermost drop frames, and the
 // reference of the first step.
 func (f *fields) share(drop uint64, before *entry) (*entry, uint64) {
 	b := f.b
@@ -496,7 +496,7 @@ func (f *fields) share(drop uint64, before *entry) (*entry, uint64) {
 type values struct {
 	*fields
 	flags, unit uint64
-	at          uint64 // the block before, in units
+	at          uint64 // address of the previous block, in units
 }
 
 func (v *values) read(e *entry) {
@@ -579,7 +579,7 @@ func (v *values) blocks(e *entry, n uint64) {
 	e.words += ";blocks=" + strings.Join(words, ",")
 }
 
-// behind reads the values of flags 2 to 32.
+// behind reads the values for flags 2 to 32, which follow the others.
 func (v *values) behind(e *entry) {
 	b := v.b
 	peak := uint64(0)

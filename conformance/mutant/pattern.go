@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// forms are the regular expressions of a part of a text by the name of the bug; the
-// right one is that of "".
+// forms maps the names of bugs to regular expressions for a part of a text; "" maps to the
+// correct one.
 type forms map[string]string
 
 var compiled sync.Map // of regular expressions, by their text
 
-// pattern returns the form for the mutant's bug, or the right one.
+// pattern returns the regular expression for the mutant's bug, or the correct one.
 func (b impl) pattern(f forms) *regexp.Regexp {
 	text, ok := f[b.bug]
 	if !ok {

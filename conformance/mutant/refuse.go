@@ -8,8 +8,8 @@ import (
 	"github.com/lwsbt/lwsbt/conformance"
 )
 
-// writerBugs are bugs of a writer of headers, and those of the reader that accepts what it
-// writes, and rejects what it refuses.
+// writerBugs maps bugs of a writer of headers to bugs of a reader that accepts exactly the
+// headers that the writer writes.
 var writerBugs = map[string]string{
 	"header-writes-any-case":             "header-any-case",
 	"header-writes-verb-digits":          "header-verb-digits",
@@ -48,8 +48,8 @@ var writerBugs = map[string]string{
 	"header-refuses-spaces":              "header-escaped-space-refused",
 }
 
-// writable reports whether there is a header of these words: it is written, and read
-// again by a reader without a bug. (BT-HEAD-1)
+// writable reports whether a writer may write a header of these words. It writes the header, and
+// reads it again without a bug. (BT-HEAD-1)
 func (b impl) writable(text string) bool {
 	if b.has("header-writes-anything") {
 		return true

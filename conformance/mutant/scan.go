@@ -10,7 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/conformance"
 )
 
-// Where records begin and end in the text of a log. (BT-TEXT-3, BT-HEAD-5)
+// The beginnings and ends of records in the text of a log. (BT-TEXT-3, BT-HEAD-5)
 var (
 	scanLeadIn = forms{ // the first group is the lead-in
 		"":                         `(~[mbehpv]#)`,
@@ -83,7 +83,7 @@ var (
 	}
 )
 
-// leadIns are in no value of a header. (BT-HEAD-1)
+// leadIns matches lead-ins, which no value of a header contains. (BT-HEAD-1)
 var leadIns = regexp.MustCompile(`~[mbehpv]#`)
 
 // scan lists the records in a text. (BT-TEXT-3)
@@ -137,8 +137,8 @@ func (b impl) readLog(text string) string {
 	return text
 }
 
-// recordAt returns how many bytes at the beginning of text, a lead-in, are a record, 0 if
-// there is none.
+// recordAt returns the length in bytes of the record at the beginning of text, which is a
+// lead-in, or 0 if there is none.
 func (b impl) recordAt(text string) int {
 	switch text[1] {
 	case 'b':
@@ -173,7 +173,7 @@ func (b impl) recordAt(text string) int {
 	return n
 }
 
-// pathRecord returns how many bytes at the beginning of text are a ~p# or ~v# line. (BT-PLINE-4)
+// pathRecord returns the length in bytes of the ~p# or ~v# line at the beginning of text. (BT-PLINE-4)
 func (b impl) pathRecord(text string) int {
 	digits := text[3:]
 	n := len(digits) - len(strings.TrimLeft(digits, base64Alphabet))
@@ -194,7 +194,7 @@ func (b impl) pathRecord(text string) int {
 	return 3 + n
 }
 
-// runAt returns how many characters at the beginning of text are the run of a record.
+// runAt returns the length of the run of a record's characters at the beginning of text.
 func (b impl) runAt(text string) int {
 	if _, bug := scanRun[b.bug]; bug {
 		return len(b.pattern(scanRun).FindString(text))
@@ -202,8 +202,8 @@ func (b impl) runAt(text string) int {
 	return len(text) - len(strings.TrimLeft(text, base64Alphabet+"-_"))
 }
 
-// decodedRecord returns how many bytes at the beginning of text are a ~b# record,
-// 0 if there is none. (BT-TEXT-3)
+// decodedRecord returns the length in bytes of the ~b# record at the beginning of text, or 0
+// if there is none. (BT-TEXT-3)
 func (b impl) decodedRecord(text string) int {
 	m := b.pattern(scanSize).FindStringSubmatch(text)
 	if m == nil {
@@ -237,8 +237,8 @@ func (b impl) decodedRecord(text string) int {
 	return n
 }
 
-// headerRecord returns how many bytes at the beginning of text are a ~h# record, 0
-// if there is none. (BT-HEAD-5)
+// headerRecord returns the length in bytes of the ~h# record at the beginning of text, or 0 if
+// there is none. (BT-HEAD-5)
 func (b impl) headerRecord(text string) int {
 	if end := b.pattern(scanHeaderEnd).FindStringIndex(text); end != nil {
 		text = text[:end[0]]

@@ -9,8 +9,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// What readers of ~m# lines take for the lead-in, and what they skip after it.
-// (BT-TEXT-1, BT-B64-2, BT-B64-3)
+// The lead-ins that readers of ~m# lines accept, and the characters that they skip after the
+// lead-in. (BT-TEXT-1, BT-B64-2, BT-B64-3)
 var (
 	strictLeadIn = forms{
 		"":                             `^~m#`,
@@ -84,7 +84,7 @@ func (b impl) parseLine(line string, lenient bool) ([]byte, error) {
 	return b.base64(chars)
 }
 
-// skipped returns text without what skip matches, but with the 64 characters that
+// skipped returns text without the matches of skip. It keeps the 64 characters that
 // strict-skips-after-64 matches before a line end.
 func skipped(text string, skip *regexp.Regexp) string {
 	return skip.ReplaceAllStringFunc(text, func(match string) string { return match[:len(match)/64*64] })
@@ -92,7 +92,7 @@ func skipped(text string, skip *regexp.Regexp) string {
 
 var notBase64 = regexp.MustCompile(`[^A-Za-z0-9+/=]`)
 
-// padded reports whether so many characters may have so much padding.
+// padded reports whether chars characters may be followed by pads padding characters.
 func (b impl) padded(chars, pads int, lenient bool) bool {
 	full := (4 - chars%4) % 4
 	if pads > full {
@@ -111,7 +111,7 @@ func (b impl) base64(chars string) ([]byte, error) {
 		return nil, errBase64
 	}
 	blob := make([]byte, 0, len(chars)*6/8)
-	bits, n := 0, 0 // n bits that no byte has yet
+	bits, n := 0, 0 // n bits that are not yet in a byte
 	for _, c := range []byte(chars) {
 		if b.has("base64-of-7-bits") {
 			c &= 0x7f
@@ -222,7 +222,7 @@ func (b impl) digits(text string, base uint64) (v uint64, ok bool) {
 	return v, text != ""
 }
 
-// line is a blob's text form. (BT-TEXT-1, BT-B64-1)
+// line returns the ~m# line of a blob. (BT-TEXT-1, BT-B64-1)
 func (b impl) line(blob []byte) string {
 	alphabet := base64Alphabet
 	if b.has("line-url-alphabet") {
@@ -243,7 +243,7 @@ func (b impl) line(blob []byte) string {
 	return out.String()
 }
 
-// decoded is a stack's text form. (BT-TEXT-2)
+// decoded returns the ~b# line of a stack. (BT-TEXT-2)
 func (b impl) decoded(v *conformance.Value) string {
 	size, pc := "%d,", " 0x%x"
 	switch {

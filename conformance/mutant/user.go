@@ -66,7 +66,7 @@ func (b impl) stackBeforeUser(blob []byte, word int, event bool) (*mutantReader,
 	return b.read(fields, 8*len(fields), depth, word)
 }
 
-// userField reads a field after its tag; more is false if it ends the fields.
+// userField reads a field after its tag; more is false if it was the last field.
 func (b impl) userField(r *mutantReader, v *conformance.Value, tag uint8, word int) (more bool, err error) {
 	value, err := r.value()
 	switch {
@@ -90,7 +90,7 @@ func (b impl) userField(r *mutantReader, v *conformance.Value, tag uint8, word i
 	return tag <= 6 || !b.has("user-unknown-ends"), nil
 }
 
-// addUser keeps a field, in the order of tags.
+// addUser adds a field to a list that is sorted by tag.
 func (b impl) addUser(list []conformance.UserField, tag uint8, value uint64) []conformance.UserField {
 	if tag > 6 {
 		return list
@@ -108,7 +108,7 @@ func (b impl) addUser(list []conformance.UserField, tag uint8, value uint64) []c
 	return slices.Insert(list, at, conformance.UserField{Tag: tag, Value: value})
 }
 
-// checkEvent rejects an event without its fields. (BT-EVT-3)
+// checkEvent rejects an event that lacks required fields. (BT-EVT-3)
 func (b impl) checkEvent(v *conformance.Value, event bool) error {
 	kind, hasKind := userValue(v, 5)
 	old, hasOld := userValue(v, 6)
@@ -148,8 +148,8 @@ func userValue(v *conformance.Value, tag uint8) (value uint64, ok bool) {
 	return 0, false
 }
 
-// eventBugs are bugs in reading the base64 of an event, and those of the reader of ~m#
-// lines that has them.
+// eventBugs maps bugs in reading the base64 of an event to the same bugs of the reader of ~m#
+// lines.
 var eventBugs = map[string]string{
 	"event-takes-url-alphabet":    "strict-takes-url-alphabet",
 	"event-takes-no-padding":      "strict-takes-no-padding",

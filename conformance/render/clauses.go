@@ -8,9 +8,9 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// renderClauses writes what became of each clause's vectors, in one table: how
-// many were answered rightly, and how the others went wrong. Vectors of several
-// clauses count for each.
+// renderClauses writes a table with a row for each clause: the number of its vectors that
+// were answered correctly, and of the others by outcome. A vector of several clauses counts
+// for each.
 func renderClauses(out io.Writer, r *conformance.Report) error {
 	w := &stickyWriter{w: out}
 	const columns = 7

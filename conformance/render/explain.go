@@ -14,12 +14,12 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// Width is how many columns output for people takes at most.
+// Width is the maximum width of output for people, in columns.
 const Width = 80
 
-// Explain describes a failure: the wanted and the actual answer, the sentence of the clause, the
-// bits by field with a caret at the first difference, and the command that repeats it. Lines are
-// without line ends.
+// Explain describes a failure: the expected and the actual answer, the sentence of the
+// clause, the bits by field with a caret at the first difference, and the command that repeats
+// it. The lines have no line ends.
 func Explain(r *conformance.Result) []string {
 	f := r.Failure
 	head := fmt.Sprintf("%s %s, %s:%d", r.ID, r.Op, r.File, r.Row)
@@ -37,7 +37,7 @@ func Explain(r *conformance.Result) []string {
 	return append(lines, "  again: "+f.Again)
 }
 
-// maxShown is how many bytes of an answer or of a text are shown.
+// maxShown is the number of bytes of an answer or of a text that are shown.
 const maxShown = 800
 
 // shorten leaves out the middle of a long text.
@@ -48,8 +48,8 @@ func shorten(text string) string {
 	return text[:maxShown/2] + " … " + text[len(text)-maxShown/2:]
 }
 
-// quoteClauses quotes the requirement that the vector shows, or the first sentence of its
-// first clause if it shows none, and names the other requirements and clauses.
+// quoteClauses quotes the requirement that the vector tests or, if it names none, the first
+// sentence of its first clause. It also names the other requirements and clauses.
 func quoteClauses(r *conformance.Result) []string {
 	var strange, others []string
 	text, exact := "", false
@@ -86,8 +86,8 @@ func quoteClauses(r *conformance.Result) []string {
 	return lines
 }
 
-// shownMusts returns the requirements of the clause that the result's vector shows: those it
-// names, or the only one.
+// shownMusts returns the requirements of the clause that the result's vector tests: the
+// requirements that it names, or the only one of the clause.
 func shownMusts(c *conformance.Clause, r *conformance.Result) []conformance.Must {
 	all, _ := c.Musts() // SPEC.md has none without a number: ParseSpec checks it
 	if len(all) == 1 {
@@ -96,7 +96,7 @@ func shownMusts(c *conformance.Clause, r *conformance.Result) []conformance.Must
 	return slices.DeleteFunc(all, func(m conformance.Must) bool { return !slices.Contains(r.Vector.Musts, m.ID) })
 }
 
-// side is the side of a requirement that the operation asks for.
+// side returns the side of a requirement, reader or writer, that the operation tests.
 func side(op conformance.Op) string {
 	switch op {
 	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpEventEncode, conformance.OpBareEncode, conformance.OpFormat:
@@ -105,8 +105,8 @@ func side(op conformance.Op) string {
 	return "reader"
 }
 
-// indent breaks text into lines, the first after two spaces and label, the
-// others under it.
+// indent breaks text into lines. The first line follows two spaces and label; the others are
+// aligned with it.
 func indent(label, text string) []string {
 	lines := wrap(text, Width-2-len(label))
 	for i := range lines {
@@ -118,7 +118,7 @@ func indent(label, text string) []string {
 	return lines
 }
 
-// wrap breaks text after spaces and commas, and where it must, to width.
+// wrap breaks text into lines of at most width: after spaces and commas, or anywhere if necessary.
 func wrap(text string, width int) []string {
 	var lines []string
 	for len(text) > width {
@@ -155,7 +155,7 @@ func cut(data []byte) reading {
 	return r
 }
 
-// draw draws the input of the request; for encoding, the expected blob.
+// draw draws the input or, for encoding, the expected blob.
 func draw(f *conformance.Failure, r *conformance.Result) []string {
 	v := r.Vector
 	switch r.Op {
@@ -200,8 +200,8 @@ func draw(f *conformance.Failure, r *conformance.Result) []string {
 	return drawBits(f.Data, nil, reading, place(f, reading, v))
 }
 
-// textPlace is the first byte of a text at which it differs from its control vector's, or
-// at which the implementation found a fault; -1 if neither is known.
+// textPlace returns the first byte at which a text differs from the text of its control
+// vector, or at which the implementation reported a fault; -1 if neither is known.
 func textPlace(f *conformance.Failure, v *conformance.Vector) int {
 	switch {
 	case f.Answer.Outcome == conformance.Reject && f.Answer.Bit >= 0:
@@ -212,8 +212,8 @@ func textPlace(f *conformance.Failure, v *conformance.Vector) int {
 	return -1
 }
 
-// place is the bit at which the answer to a blob goes wrong, -1 if unknown: the
-// first field whose value is another, or the fault that only one side sees.
+// place returns the bit at which the answer to a blob becomes wrong, or -1 if that is not
+// known: the first field with a different value, or the fault that only one side reports.
 func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
 	a := f.Answer
 	switch {
@@ -245,7 +245,7 @@ func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
 	return -1
 }
 
-// drawText quotes text and puts a caret under byte at.
+// drawText quotes text, with a caret under byte at.
 func drawText(text string, at int) (lines []string) {
 	const margin = "  text  "
 	var b strings.Builder
@@ -274,8 +274,8 @@ func drawText(text string, at int) (lines []string) {
 	return wrapWithCaret(margin, b.String(), "", column)
 }
 
-// wrapWithCaret breaks text to the width; below is a second row to put under it,
-// and a caret goes under column, if that is not negative.
+// wrapWithCaret breaks text into lines of the width. It puts below, a second row, under it, and
+// a caret under column, if column is not negative.
 func wrapWithCaret(margin, text, below string, column int) []string {
 	var lines []string
 	width := Width - len(margin)
@@ -300,15 +300,15 @@ func wrapWithCaret(margin, text, below string, column int) []string {
 	return lines
 }
 
-// bitRow is the fields of one frame, or the depth, the size, the length.
+// bitRow holds the fields of one frame, or the depth, the size or the length.
 type bitRow struct {
 	label    string
 	off, end int // bits
 	parts    []codec.Field
 }
 
-// drawBits draws the fields around bit at, or all of them if it is negative;
-// got is another blob to draw under blob.
+// drawBits draws the fields around bit at, or all fields if at is negative. got is another
+// blob to draw under blob.
 func drawBits(blob, got []byte, r reading, at int) []string {
 	rows := bitRows(blob, r)
 	if len(rows) == 0 {
@@ -345,8 +345,8 @@ func drawBits(blob, got []byte, r reading, at int) []string {
 	return lines
 }
 
-// draw writes the row's bits out of data, fields apart, and finds the column of
-// bit at; -1 if it is not in this row.
+// draw returns the bits of the row, with spaces between fields, and the column of bit at, or
+// -1 if the bit is not in this row.
 func (row bitRow) draw(data []byte, at int) (text string, column int) {
 	column = -1
 	var b strings.Builder

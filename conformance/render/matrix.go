@@ -25,14 +25,15 @@ func cellText(c *interop.MatrixCell, stale bool) string {
 	return "ok"
 }
 
-// column is a column of the table: decoders with the same cells.
+// column holds decoders with equal cells in all rows.
 type column struct {
 	names []string
-	texts []string // a row each
+	texts []string // of the cells, by row
 }
 
-// Matrix draws the matrix: a row for each encoder, a column for each group of decoders with the
-// same results. It returns the number of cells whose recording is missing or out of date.
+// Matrix writes the matrix, with a row for each encoder and a column for each decoder. Decoders
+// with equal results share a column. It returns the number of cells without a recording or
+// with a stale one.
 func Matrix(w io.Writer, encoders []interop.MatrixEncoder, decoders []*interop.MatrixDecoder, colour bool) (gaps int, err error) {
 	var columns []column
 	for _, d := range decoders {
@@ -88,7 +89,7 @@ func Matrix(w io.Writer, encoders []interop.MatrixEncoder, decoders []*interop.M
 
 func letter(i int) string { return string(rune('A' + i)) }
 
-// wrapNames puts names on lines of up to Width, those after the first indented.
+// wrapNames breaks a list of names into lines of up to Width; the lines after the first are indented.
 func wrapNames(names []string, indent int) string {
 	var b strings.Builder
 	n := indent

@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/conformance/interop"
 )
 
-// Decoders that read alike share a column; what has no recording is a gap.
+// Decoders with equal results share a column. A pair without a recording is a gap.
 func TestMatrixTable(t *testing.T) {
 	encoders := []interop.MatrixEncoder{{Name: "e", Blobs: make([]interop.MatrixBlob, 3)}, {Name: "f"}}
 	cell := func(e int, c interop.MatrixCell) interop.MatrixCell {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A run without a report is a document all the same, whatever the testee said.
+// NoReport writes a valid document, whatever the testee wrote.
 func TestNoReport(t *testing.T) {
 	why := errors.New("testee x, asked \"hello\": answered \x1b]0;owned\x07\n]]>&<ok 1\xff\ufffe")
 	var b strings.Builder

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The failure it shows is one, but for the words of the clause.
+// The failure shown in README.md is what Explain writes, except for the words of the clause.
 func TestReadmeFailure(t *testing.T) {
 	report := goldenReport(t)
 	text, err := os.ReadFile("../README.md")
@@ -29,10 +29,10 @@ func TestReadmeFailure(t *testing.T) {
 		}
 		return
 	}
-	t.Error("no such failure")
+	t.Error("README.md shows no such failure")
 }
 
-// It names every format.
+// README.md names every format.
 func TestReadmeNamesFormats(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {

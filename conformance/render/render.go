@@ -19,11 +19,10 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// Formats returns the names that Report takes.
+// Formats returns the format names that [Report] accepts.
 func Formats() []string { return []string{"table", "clauses", "json", "junit", "tap"} }
 
-// Report writes a report in one of the Formats. colour is for tables on a
-// terminal.
+// Report writes a report in one of the [Formats]. Set colour for tables on a terminal.
 func Report(w io.Writer, r *conformance.Report, format string, colour bool) error {
 	switch format {
 	case "table":
@@ -40,8 +39,7 @@ func Report(w io.Writer, r *conformance.Report, format string, colour bool) erro
 	return fmt.Errorf("format %q, expected %s", format, strings.Join(Formats(), ", "))
 }
 
-// renderJSON writes a report as JSON, in which characters that a terminal would act
-// on are escaped.
+// renderJSON writes a report as JSON. It escapes characters that would control a terminal.
 func renderJSON(w io.Writer, r *conformance.Report) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -104,15 +102,15 @@ func renderTable(out io.Writer, r *conformance.Report, colour bool) error {
 	return Summary(out, r, colour, true)
 }
 
-// Failure writes a failure of a table, as [Explain] has it.
+// Failure writes the text of [Explain] for a failure.
 func Failure(w io.Writer, res *conformance.Result, colour bool) error {
 	_, err := fmt.Fprintf(w, "%s %s\n\n", paint("FAIL", red, colour), strings.Join(Explain(res), "\n"))
 	return err
 }
 
-// Summary writes the end of a report in format table: warnings, entries of the file of known
-// failures that are out of date, and one line with the counts. It writes counts by group and
-// operation if something failed, or if verbose is set.
+// Summary writes the part of a table after the failures: warnings, faults of the file of
+// known failures, and one line with the counts. It also writes counts by group and operation
+// if something failed, or if verbose is set.
 func Summary(out io.Writer, r *conformance.Report, colour, verbose bool) error {
 	w := &stickyWriter{w: out}
 	for i := range r.Results {
@@ -141,7 +139,7 @@ func Summary(out io.Writer, r *conformance.Report, colour, verbose bool) error {
 	return w.err
 }
 
-// countsText is the line with the counts; of a run that failed, the lines.
+// countsText returns the line with the counts, or several lines if the run failed.
 func countsText(r *conformance.Report, colour bool) string {
 	c := r.Counts
 	verdict := paint("passed", green, colour)
@@ -172,7 +170,7 @@ func countsText(r *conformance.Report, colour bool) string {
 	return text + "; " + strings.Join(notes, ", ")
 }
 
-// clusterText returns a line on the clauses that most failures have in common.
+// clusterText returns the line that names the clauses that most failures need.
 func clusterText(r *conformance.Report) string {
 	text := ""
 	for i, c := range r.Clusters {
@@ -185,7 +183,7 @@ func clusterText(r *conformance.Report) string {
 	return text
 }
 
-// groups is a table of statuses by group and operation.
+// groups writes a table of statuses by group and operation.
 func groups(w *stickyWriter, r *conformance.Report) error {
 	type key struct {
 		group string
@@ -229,7 +227,7 @@ func groups(w *stickyWriter, r *conformance.Report) error {
 	return w.err
 }
 
-// appendCounts appends a cell for each number to a table's row, empty for 0.
+// appendCounts appends a cell for each number to a row; the cell for 0 is empty.
 func appendCounts(row []string, numbers ...int) []string {
 	for _, n := range numbers {
 		text := ""
@@ -241,8 +239,8 @@ func appendCounts(row []string, numbers ...int) []string {
 	return row
 }
 
-// NewTable returns a table as all commands here draw them: at most Width columns wide,
-// the first text columns to the left, the rest, numbers, to the right.
+// NewTable returns a table in the style of this package: at most Width columns wide, with the
+// first text columns left-aligned and the other columns, which are numbers, right-aligned.
 func NewTable(w io.Writer, text int) *tablewriter.Table {
 	align := make([]tw.Align, 16)
 	for i := range align {
@@ -392,8 +390,8 @@ func writeJUnit(w *stickyWriter, all junitSuites) error {
 	return w.err
 }
 
-// NoReport writes why there is no report, in the formats whose readers expect a
-// document in any case: junit and tap.
+// NoReport writes the reason why there is no report, in the formats whose readers always
+// expect a document: junit and tap.
 func NoReport(out io.Writer, format string, why error) error {
 	w := &stickyWriter{w: out}
 	reason := cli.Printable(why.Error())

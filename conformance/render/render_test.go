@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// faulty is a testee that is the codec but for some vectors, each of which it
-// gets wrong in a way of its own.
+// faulty is a testee that answers like the codec, except for some vectors, each of which it
+// answers wrongly in a different way.
 type faulty struct{ t *testing.T }
 
 func (faulty) Hello() conformance.Hello {
@@ -112,8 +112,8 @@ func goldenReport(t *testing.T) *conformance.Report {
 	return report
 }
 
-// What a run looks like, in each format: failures with their bits, caret,
-// clause and command; warnings, known failures, stale entries, skips.
+// TestGolden compares the output of a run in each format: failures with their bits, caret,
+// clause and command; warnings, known failures, stale entries and skips.
 func TestGolden(t *testing.T) {
 	report := goldenReport(t)
 	if report.Counts.Fail < 7 || report.Counts.Known != 1 || report.Counts.Skip < 2 || report.Counts.Warnings != 1 || len(report.Stale) != 1 {
@@ -143,8 +143,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// withoutClauseWords puts "…" for the sentences of clauses, so that an edit of
-// SPEC.md does not change golden files. All formats but JSON have them.
+// withoutClauseWords replaces the sentences of clauses by "…", so that an edit of SPEC.md does
+// not change golden files. All formats except JSON contain such sentences.
 func withoutClauseWords(t *testing.T, out, format string) string {
 	t.Helper()
 	found := 0
@@ -163,18 +163,18 @@ func withoutClauseWords(t *testing.T, out, format string) string {
 		}
 	}
 	if found < 7 && format != "json" && format != "clauses" {
-		t.Errorf("the words of %d clauses are there, want at least 7", found)
+		t.Errorf("the output has the words of %d clauses, want at least 7", found)
 	}
 	return out
 }
 
-// The sentence shown is that of the requirement which the vector names, and of several the
-// one for who was asked.
+// Explain quotes the requirement that the vector names. If it names several, Explain quotes the
+// one for the side that was asked.
 func TestQuotedRequirement(t *testing.T) {
 	for _, c := range []struct {
 		op      conformance.Op
 		clauses string
-		want    string // how the lines begin, joined
+		want    string // beginning of the joined lines
 	}{
 		{conformance.OpBline, "BT-TEXT-2.2", "BT-TEXT-2.2: A reader MUST² accept spaces, tabs"},
 		{conformance.OpBline, "BT-TEXT-2.1 BT-TEXT-2.3", "BT-TEXT-2.3: A reader MUST³ accept upper-case"},
@@ -207,7 +207,7 @@ func TestQuotedRequirement(t *testing.T) {
 	}
 }
 
-// Output for people fits the width; only the command to copy may be longer.
+// Output for people fits the width; only the command to repeat a failure may be longer.
 func TestRenderWidth(t *testing.T) {
 	var out bytes.Buffer
 	if err := Report(&out, goldenReport(t), "table", false); err != nil {
@@ -224,7 +224,7 @@ func TestRenderWidth(t *testing.T) {
 	}
 }
 
-// The caret stands under the very bit or character.
+// The caret is under the right bit or character.
 func TestCarets(t *testing.T) {
 	var out bytes.Buffer
 	report := goldenReport(t)
@@ -232,7 +232,7 @@ func TestCarets(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
-	under := map[string]string{} // ID and op: what stands above the caret and to its right
+	under := map[string]string{} // by ID and op: the text above the caret, to the right of it
 	id := ""
 	for i, line := range lines {
 		if rest, ok := strings.CutPrefix(line, "FAIL "); ok {
@@ -251,7 +251,7 @@ func TestCarets(t *testing.T) {
 		"delta/first decode":           "1.",       // the kind of frame 0
 		"machine/wrap64-bit-31 encode": ":",        // a spill bit
 		"text/strict-blank mline":      " nNCkgCn", // the space
-		"decoded/one-frame format":     `"`,        // behind the last character
+		"decoded/one-frame format":     `"`,        // after the last character
 	} {
 		if id == "text/strict-blank mline" {
 			v := builtinSet(t).Find("text/strict-blank")
@@ -264,7 +264,7 @@ func TestCarets(t *testing.T) {
 	}
 }
 
-// Machines can read what is made for them.
+// JSON, JUnit and TAP output is well-formed.
 func TestFormatsAreWellFormed(t *testing.T) {
 	report := goldenReport(t)
 	var out bytes.Buffer
@@ -304,7 +304,7 @@ func TestFormatsAreWellFormed(t *testing.T) {
 	}
 }
 
-// A reader who stops reading is told of by the error that stopped it.
+// If the reader closes the pipe, Report returns that error.
 func TestRenderToClosedPipe(t *testing.T) {
 	report := goldenReport(t)
 	for _, format := range Formats() {

@@ -12,8 +12,8 @@ import (
 	"github.com/lwsbt/lwsbt/conformance"
 )
 
-// hostile answers everything with text that is to move a cursor, forge lines and
-// break XML.
+// hostile answers every request with text that tries to move the cursor, forge lines and break
+// XML.
 type hostile struct{}
 
 const nasty = "\x1b[2J\x00\u009b31m\nok 1 - forged ]]> <&> \xff \u202e"
@@ -41,7 +41,7 @@ func (hostile) Ask(requests []conformance.Request) ([]conformance.Answer, error)
 	return answers, nil
 }
 
-// What a testee writes reaches no report unescaped, and JUnit stays XML.
+// Reports escape the text of a testee, and JUnit reports are valid XML.
 func TestHostileText(t *testing.T) {
 	set := builtinSet(t).Select("depth/0*", "delta/first*", "decoded/one-frame", "blob/one-byte", "blob/no-bytes")
 	start := func(context.Context) (conformance.Testee, error) { return hostile{}, nil }
@@ -50,7 +50,7 @@ func TestHostileText(t *testing.T) {
 		t.Fatal(err)
 	}
 	if report.Counts.Fail < 5 || report.Counts.Warnings == 0 {
-		t.Fatalf("%+v, want failures and warnings to look at", report.Counts)
+		t.Fatalf("%+v, want failures and warnings", report.Counts)
 	}
 	for _, format := range Formats() {
 		var out bytes.Buffer

@@ -27,7 +27,7 @@ type fde struct {
 	code      []byte
 }
 
-// frameTable is all entries of a file's call frame information, by address.
+// frameTable holds the entries of a file's call frame information, sorted by address.
 type frameTable struct {
 	list []fde
 }
@@ -49,7 +49,7 @@ const (
 )
 
 // readFrames reads a section of call frame information at address addr. It skips
-// malformed entries: the length of an entry leads to the next one.
+// malformed entries, using their length to find the next entry.
 func readFrames(b []byte, addr uint64, eh bool, order binary.ByteOrder, word int) *frameTable {
 	t := &frameTable{}
 	cies := map[int]*cie{}
@@ -248,8 +248,8 @@ func readFDE(b []byte, e entry, ci *cie, addr uint64, order binary.ByteOrder, wo
 	return f, true
 }
 
-// find returns the entry that covers addr; of several, the one with the highest start.
-// (The entries of code that the linker dropped begin at address 0.)
+// find returns the entry that covers addr. If several do, it returns the one with the highest
+// start, since entries of code that the linker dropped begin at address 0.
 func (t *frameTable) find(addr uint64) *fde {
 	if t == nil {
 		return nil

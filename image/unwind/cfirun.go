@@ -1,6 +1,6 @@
 package unwind
 
-// ruleKind is how a register of the caller is found.
+// ruleKind is the kind of a rule by which a register of the caller is found.
 type ruleKind uint8
 
 const (
@@ -26,7 +26,7 @@ type row struct {
 	regs [maxReg]rule
 }
 
-// maxRows is the most rows that DW_CFA_remember_state stores.
+// maxRows limits the number of rows that DW_CFA_remember_state stores.
 const maxRows = 64
 
 // rulesAt runs the instructions of the entry up to addr; ok is false if they are malformed.
@@ -168,8 +168,8 @@ func restore(r, initial *row, reg uint64) {
 	}
 }
 
-// stepCFI finds the registers of the caller by call frame information. done is true if
-// the tables say that there is no caller.
+// stepCFI finds the registers of the caller by call frame information. done reports whether
+// the tables mark this frame as the outermost.
 func (w *walker) stepCFI(f *fde, regs *Regs, bias, addr uint64) (out Regs, done, ok bool) {
 	r, ok := f.rulesAt(addr-bias, w)
 	if !ok {
@@ -262,7 +262,7 @@ func (a *machine) codePtr(v uint64) uint64 {
 	return a.mask(v)
 }
 
-// maxExprOps is the most operations of one DWARF expression, which may loop.
+// maxExprOps limits the operations executed for one DWARF expression, which may loop.
 const maxExprOps = 1000
 
 // exprConstants are the operations that push an operand.
@@ -291,10 +291,10 @@ const (
 	exprNop   = 0x96
 )
 
-// maxExprStack is the largest stack of an expression.
+// maxExprStack is the largest number of values on the stack of an expression.
 const maxExprStack = 64
 
-// eval runs a DWARF expression. If first is not nil, *first is on the stack at the start.
+// eval runs a DWARF expression. If first is not nil, it pushes *first before it starts.
 func (w *walker) eval(expr []byte, regs *Regs, first *uint64) (uint64, bool) {
 	var st []uint64
 	if first != nil {
@@ -325,7 +325,7 @@ func (w *walker) exprOp(op byte, st []uint64, regs *Regs, c *cursor) ([]uint64, 
 	case op >= exprLit0 && op < exprReg0:
 		return append(st, uint64(op-exprLit0)), true
 	case op >= exprReg0 && op < exprBreg0:
-		return st, false // a register's name is no address
+		return st, false // a register location is not an address
 	case op >= exprBreg0 && op < exprBreg0+32 || op == exprBregx:
 		n := int(op) - exprBreg0
 		if op == exprBregx {

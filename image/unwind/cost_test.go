@@ -17,7 +17,7 @@ type part struct {
 	data []byte
 }
 
-// sections returns an x86-64 file with these sections; the last one has the names.
+// sections returns an x86-64 file with these sections; the last one contains the names.
 func sections(list []part) []byte {
 	le := binary.LittleEndian
 	var body bytes.Buffer
@@ -45,7 +45,7 @@ const (
 	longName = 1 << 20
 )
 
-// TestCostOfObjects reads small files that claim much memory or time.
+// TestCostOfObjects reads small files that would take much memory or time without limits.
 func TestCostOfObjects(t *testing.T) {
 	le := binary.LittleEndian
 	text := part{elf.Section64{Type: uint32(elf.SHT_PROGBITS), Flags: kindText, Addr: 0x10000}, make([]byte, 4096)}
@@ -120,8 +120,8 @@ func TestCostOfStacks(t *testing.T) {
 			t.Fatal("no frame")
 		}
 	}
-	// The limit on work for an image ends this. Each stack follows all the jumps, so it
-	// takes a few hundred of them.
+	// Each stack follows all jumps, so a few hundred stacks reach the limit on work for an
+	// image.
 	start, threads := time.Now(), 0
 	for ; threads < 2000 && !u.Exhausted; threads++ {
 		walk(threads)
@@ -131,7 +131,7 @@ func TestCostOfStacks(t *testing.T) {
 	if u.used > maxWalks+maxWalk {
 		t.Errorf("%d instructions were followed, the limit is %d", u.used, maxWalks)
 	}
-	// From there on a stack costs next to nothing.
+	// Beyond the limit, a stack takes almost no time.
 	start = time.Now()
 	for thread := threads; thread < threads+20000; thread++ {
 		walk(thread)
@@ -140,6 +140,6 @@ func TestCostOfStacks(t *testing.T) {
 		t.Errorf("20,000 threads beyond the limit took %v, those before it %v", took, limited)
 	}
 	if !u.Exhausted {
-		t.Error("the last stacks ended early, and it is not said")
+		t.Error("the last stacks ended early, but Exhausted is false")
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A number with more bytes than assemblers write ends a table: reading it would take
-// time that no limit counts, for each frame.
+// A number with more bytes than assemblers write ends the table. No limit counts the time to
+// read such a number, which would be spent for each frame.
 func TestLongNumbers(t *testing.T) {
 	for n, bad := range map[int]bool{1: false, 10: false, 16: false, 17: true, 1 << 20: true} {
 		b := append(bytes.Repeat([]byte{0x80}, n-1), 0, 7)

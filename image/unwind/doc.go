@@ -17,13 +17,13 @@
 //  6. frame-pointer: the saved frame pointer and the return address next to it.
 //  7. scan: the next word of the stack that is an address after a call. A guess.
 //
-// 4 and 5 are both tried. A caller that both find, or that fits the call instruction
-// before the return address, is preferred. Only 6 and 7 can skip frames.
+// Rules 4 and 5 are both tried. A caller that both find, or that fits the call instruction
+// before the return address, is preferred. Only rules 6 and 7 can skip frames.
 //
 // golang.org/x/arch decodes x86 and PowerPC. This package decodes the other machines:
 // arm64asm does not export the offsets of loads and stores, riscv64asm takes 4 µs per
 // instruction and files have millions, and armasm does not decode Thumb.
 //
-// No input is trusted: the numbers of instructions, entries and frames followed are
-// limited, and nothing panics.
+// No input is trusted: the package limits the numbers of instructions, entries and frames
+// that it follows, and does not panic.
 package unwind

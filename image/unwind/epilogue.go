@@ -2,7 +2,7 @@ package unwind
 
 import "container/heap"
 
-// paths is a heap of places to continue from, the lowest cost first.
+// paths is a heap of paths to continue, the lowest cost first.
 type paths []block
 
 func (p paths) Len() int           { return len(p) }
@@ -16,15 +16,14 @@ func (p *paths) Pop() any {
 	return b
 }
 
-// Costs of continuing, in instructions: after a call, since it may not return, and of
-// treating a jump through a register as a tail call.
+// Costs of continuing a path, in instructions: after a call, which may not return, and after
+// a jump through a register, if it is treated as a tail call.
 const (
 	costCall = 40
 	costTail = 2000
 )
 
-// maxBranches is the most places in a heap of paths, maxReturns the most returns that
-// are tried.
+// maxBranches limits the size of a heap of paths, maxReturns the number of returns to try.
 const (
 	maxBranches = 4096
 	maxReturns  = 16
@@ -43,8 +42,8 @@ type leaver struct {
 	stop    bool
 }
 
-// epilogue follows the code from pc to a return and calls try with the registers after
-// it, until try returns true. It skips calls. Paths with the fewest calls come first.
+// epilogue follows the code from pc to returns, and calls try with the registers after each
+// return, until try returns true. It steps over calls, and tries paths with fewer calls first.
 func (w *walker) epilogue(m *Module, pc uint64, regs *Regs, try func(Regs) bool) {
 	l := leaver{w: w, m: m, pc: pc, run: runner{w: w, word: w.arch.word}, seen: map[uint64]bool{}, try: try}
 	s := &state{}
@@ -65,7 +64,7 @@ func (w *walker) epilogue(m *Module, pc uint64, regs *Regs, try func(Regs) bool)
 	}
 }
 
-// branch follows code from one place.
+// branch follows the code of one path.
 func (l *leaver) branch(b block) {
 	at, s, cost, it := b.pc, b.state, b.cost, 0
 	for !l.seen[at] && !l.stop {
@@ -96,8 +95,8 @@ func (l *leaver) branch(b block) {
 	}
 }
 
-// leave adds the targets of an instruction, other than the next one, to the heap. It
-// returns the additional cost of continuing after it.
+// leave adds the targets of an instruction, except the next instruction, to the heap. It
+// returns the additional cost of continuing with the next instruction.
 func (l *leaver) leave(d *done, s *state, cost int) (more int) {
 	a := l.w.arch
 	if at := a.addr(d.dest.off) - l.m.Bias; d.flow == flowIndirect && d.dest.base == baseConst && l.m.inText(at) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// thumbCode is a handler with an endless loop, at +0, and a function at +16 that makes
-// a call.
+// thumbCode is a handler with an endless loop at offset 0, and a function with a call at
+// offset 16.
 //
 //	 0  b510       push {r4, lr}
 //	 2  b082       sub sp, #8
@@ -41,7 +41,7 @@ func TestException(t *testing.T) {
 		put(0, 0, 44, test.excReturn)                                 // the handler's locals, r4, lr
 		put(10, 11, 12, 13, 112, fuzzText+23, fuzzText+18, test.xpsr) // r0-r3, r12, lr, pc, xPSR
 		mem = append(mem, make([]byte, test.extra)...)
-		put(fuzzText + 23) // lr that the interrupted function pushed: behind its own call
+		put(fuzzText + 23) // lr that the interrupted function pushed: the address after its own call
 		frames := walkThumb(mem)
 		if len(frames) < 4 || frames[1].PC != uint64(test.excReturn) || frames[2].PC != fuzzText+18|1 || !frames[2].Signal ||
 			frames[2].SP != fuzzStack+48+test.extra || frames[3].PC != fuzzText+23 {

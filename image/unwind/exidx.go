@@ -2,9 +2,9 @@ package unwind
 
 import "sort"
 
-// stepExidx finds the registers of the caller by the tables of the Arm exception
-// handling ABI (EHABI). EXIDX_CANTUNWIND does not mean the end of the stack: linkers
-// write it for all code without tables.
+// stepExidx finds the registers of the caller by the tables of the Arm exception handling
+// ABI (EHABI). EXIDX_CANTUNWIND does not mark the end of the stack, because linkers write it
+// for all code without tables.
 func (w *walker) stepExidx(m *Module, look uint64, regs *Regs) (out Regs, ok bool) {
 	code := m.exidxEntry(look)
 	if code == nil {
@@ -84,8 +84,8 @@ type ehabi struct {
 	pcSet bool
 }
 
-// ehabiOps are the unwind instructions of EHABI, section 10.3, by mask and value of
-// their first byte; the first match counts. do reports whether it succeeded.
+// ehabiOps lists the unwind instructions of EHABI, section 10.3, by mask and value of their
+// first byte; the first match counts. do reports whether it succeeded.
 var ehabiOps = []struct {
 	mask, value byte
 	do          func(e *ehabi, b byte) bool

@@ -96,13 +96,13 @@ type cell struct {
 	v    value
 }
 
-// state is the knowledge about registers and memory at one instruction of a path.
+// state is what is known about registers and memory at one instruction of a path.
 type state struct {
 	regs  [maxReg]value
 	cells []cell // the last write counts; shared between paths, append only
 }
 
-// maxCells is the most stores that one path records.
+// maxCells limits the number of stores that one path records.
 const maxCells = 512
 
 func (s *state) get(r int) value {
@@ -135,8 +135,8 @@ func (s *state) lookup(at value, size int) (value, bool) {
 	return value{}, false
 }
 
-// runner executes instructions on states. Values at function entry are either all
-// symbolic, to find where a function saves them, or real.
+// runner executes instructions on states. The values at function entry are either all
+// symbolic, to find out where a function saves them, or all real.
 type runner struct {
 	w    *walker
 	word uint64
@@ -210,7 +210,7 @@ func (m *runner) at(s *state, o *op) value {
 	return m.mask(at)
 }
 
-// and executes opAnd. A symbolic stack pointer stays unchanged if the mask only aligns
+// and executes opAnd. It leaves a symbolic stack pointer unchanged if the mask only aligns
 // it to a word.
 func (m *runner) and(v value, bits uint64) value {
 	switch {

@@ -24,7 +24,7 @@ func (w *walker) follows(ra uint64) bool {
 	return len(c.Bytes) > 0 && a.calls.FollowsCall(&c)
 }
 
-// before returns up to n bytes of code that end at pc.
+// before returns up to n bytes of code that end before pc.
 func (o *Object) before(pc uint64, n uint64) []byte {
 	for _, t := range o.text {
 		if t.low < pc && pc <= t.high {
@@ -96,7 +96,7 @@ func (w *walker) decode(m *Module, pc uint64, thumb bool) (*inst, bool) {
 	return &w.inst, ok && w.inst.size > 0
 }
 
-// maxCode is the longest instruction in bytes.
+// maxCode is the length of the longest instruction in bytes.
 const maxCode = 16
 
 // code returns up to 16 bytes of code of the file at pc.

@@ -29,8 +29,8 @@ func decodeMIPS(a *machine, code []byte, pc uint64, in *inst) bool {
 func mipsWrites(d *mips) { mipsClear(d.in, d.rt) }
 func mipsAddImm(d *mips) { mipsAdd(d.in, d.rt, d.rs, d.imm) }
 
-// mipsStores returns the effect of a store of a register, mipsStoresOther that of a
-// store whose value is not tracked.
+// mipsStores returns the effect of a store of a register; mipsStoresOther returns the effect
+// of a store whose value is not tracked.
 func mipsStores(size int) func(d *mips) {
 	return func(d *mips) { d.in.store(rvStored(d.a, d.rt, size), d.rs, d.imm, size) }
 }
@@ -39,7 +39,7 @@ func mipsStoresOther(size int) func(d *mips) {
 	return func(d *mips) { d.in.store(noReg, d.rs, d.imm, size) }
 }
 
-// mipsStoresIf is SC: it writes rt, too.
+// mipsStoresIf is SC, which also writes rt.
 func mipsStoresIf(d *mips) {
 	d.in.store(noReg, d.rs, d.imm, 1)
 	mipsClear(d.in, d.rt)

@@ -24,7 +24,7 @@ type Object struct {
 	closer  io.Closer
 	loads   []load
 	text    []span
-	plt     []span // stubs that jump elsewhere
+	plt     []span // stubs that jump to other functions
 	eh      *frameTable
 	debug   *frameTable
 	exidx   section
@@ -47,14 +47,14 @@ type section struct {
 	data []byte
 }
 
-// maxSection is the largest section that is read, in bytes.
+// maxSection is the size of the largest section that is read, in bytes.
 const maxSection = 1 << 30
 
 // maxRatio is the largest compression ratio of a section.
 const maxRatio = 100
 
-// maxSpans is the most segments of a file, and the most spans of its code; usually
-// there are a dozen.
+// maxSpans limits the number of segments of a file, and of spans of its code. Usually there
+// are a dozen.
 const maxSpans = 1 << 10
 
 // Open reads the ELF file at path.
@@ -96,8 +96,8 @@ func NewObject(r io.ReaderAt, name string) (o *Object, err error) {
 	}
 	o = &Object{Path: name, Machine: e.Machine, Class: e.Class, Order: e.ByteOrder, arch: a, entry: e.Entry, file: r,
 		pages: map[uint64][]byte{}}
-	// The entry of a library is not the bottom of a stack; that of the kernel's vdso is
-	// called.
+	// The entry point of a library is not the bottom of a stack; the entry point of the
+	// kernel's vdso is a function.
 	if at, err := e.DynValue(elf.DT_SONAME); err == nil && len(at) > 0 {
 		o.entry = 0
 	}
@@ -111,11 +111,11 @@ func NewObject(r io.ReaderAt, name string) (o *Object, err error) {
 // copies the name of each section, and many can share one long name.
 const maxNames = 1 << 28
 
-// checkNames checks maxNames, without reading more than debug/elf would.
+// checkNames checks the limit maxNames, without reading more than debug/elf does.
 func checkNames(r io.ReaderAt) error {
 	var head [64]byte
 	if n, _ := r.ReadAt(head[:], 0); n < len(head) {
-		return nil // too short; debug/elf says so
+		return nil // too short; debug/elf returns an error
 	}
 	var order binary.ByteOrder = binary.LittleEndian
 	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
@@ -293,8 +293,8 @@ func (o *Object) span() (s span) {
 	return s
 }
 
-// startOf returns the start of the function that covers addr, and its end: the start of
-// the next function or the end of the code.
+// startOf returns the start of the function that contains addr, and its end, which is the
+// start of the next function or the end of the code.
 func (o *Object) startOf(addr uint64) (start, end uint64, ok bool) {
 	i := sort.Search(len(o.starts), func(i int) bool { return o.starts[i] > addr })
 	if i == 0 {
@@ -323,8 +323,8 @@ const (
 	maxPages = 4096 // cached pages of one file
 )
 
-// page returns the page of the file's memory at addr, and its address; bytes that the
-// file does not have are 0. b is nil if the file has none.
+// page returns the page that contains addr, as loaded from the file, and its address. Bytes
+// that are not in the file are 0. b is nil if nothing could be read.
 func (o *Object) page(addr uint64) (b []byte, off uint64) {
 	at := addr &^ (pageSize - 1)
 	if b, ok := o.pages[at]; ok {
@@ -351,8 +351,7 @@ func (o *Object) page(addr uint64) (b []byte, off uint64) {
 	return b, at
 }
 
-// bytes returns n bytes of the file at a loaded address, nil if the file does not have
-// all of them.
+// bytes returns n bytes of the file at a loaded address, or nil if some are not in the file.
 func (o *Object) bytes(addr uint64, n int) []byte {
 	if n < 0 || n > maxSection {
 		return nil
@@ -388,8 +387,8 @@ func (o *Object) Low() uint64 {
 	return s.low
 }
 
-// AtEntry reports whether pc, an address in the file, is in the startup code of the
-// program, the bottom of a stack.
+// AtEntry reports whether pc, an address in the file, is in the startup code of the program,
+// which is the bottom of a stack.
 func (o *Object) AtEntry(pc uint64) bool {
 	entry := o.arch.addr(o.entry)
 	return entry != 0 && pc >= entry && pc-entry < 64

@@ -46,8 +46,8 @@ func decodePPC(a *machine, code []byte, pc uint64, in *inst) bool {
 // ppcReads are prefixes of the names of instructions that do not write their first operand.
 var ppcReads = []string{"st", "dcb", "icb", "tw", "td", "mt", "cmp", "tlb", "slb", "wrtee"}
 
-// other clears the registers that an instruction writes: its first operand and, if its
-// name says "with update", the address register.
+// other clears the registers that an instruction writes: its first operand and, for an
+// instruction "with update", the address register.
 func (d *ppc) other() {
 	name := strings.TrimSuffix(d.x.Op.String(), ".")
 	store := strings.HasPrefix(name, "st")
@@ -201,7 +201,7 @@ func (d *ppc) word(store, update bool) {
 	}
 }
 
-// ppcStores returns the effect of a store of a value that is not tracked.
+// ppcStores returns the effect of a store whose value is not tracked.
 func ppcStores(size int) func(d *ppc) {
 	return func(d *ppc) {
 		d.in.store(noReg, d.ra, d.imm, size)

@@ -2,16 +2,16 @@ package unwind
 
 import "container/heap"
 
-// maxSteps is the most instructions that are followed to find one caller, over all
-// attempts.
+// maxSteps limits the number of instructions that are followed to find one caller, in all
+// attempts together.
 const maxSteps = 60000
 
-// block is a place from which a path continues.
+// block is an address at which a path continues, with the state there.
 type block struct {
 	pc    uint64
 	cost  int
 	state *state
-	tail  bool // a tail call, not a place
+	tail  bool // a tail call, not an address
 }
 
 // fork returns a copy of s whose cells can be appended to.
@@ -21,10 +21,10 @@ func (s *state) fork() *state {
 	return &c
 }
 
-// prologue follows the code from the start of the function to pc. It returns the state
-// there, relative to the values at entry. guessed reports that no known branches lead
-// to pc: it follows a jump with unknown targets. part is code of the function at
-// another place, or empty.
+// prologue follows the code from the start of the function to pc, and returns the state at
+// pc, relative to the register values at entry. guessed reports that no known branch leads
+// to pc, so that a jump with unknown targets is assumed to. part is a part of the function
+// that the compiler moved elsewhere, or empty.
 func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *state, guessed, ok bool) {
 	key := path{m, start, end, pc, part, w.thumb}
 	if r, seen := w.prologues[key]; seen {
@@ -79,8 +79,8 @@ func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state,
 	f.todo = []block{{pc: start, state: first}}
 	for !f.out {
 		if len(f.todo) == 0 {
-			// All known branches were followed. Assume that a jump table leads to the
-			// code after a jump, with the state at the jump.
+			// All known branches were followed. Assume that a jump table leads to code after
+			// some jump, with the state at the jump through the table.
 			next := f.behind.next(f.seen)
 			if next == 0 || f.table == nil {
 				break
@@ -100,7 +100,7 @@ func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state,
 // inside reports whether an address is in the function.
 func (f *follower) inside(at uint64) bool { return at >= f.start && at < f.end || f.part.holds(at) }
 
-// branch follows code from an address, and returns the state at pc if it gets there.
+// branch follows code from an address, and returns the state at pc if it reaches pc, else nil.
 func (f *follower) branch(at uint64, s *state) *state {
 	it := 0
 	for f.inside(at) || at == f.pc {
@@ -136,7 +136,7 @@ func (f *follower) branch(at uint64, s *state) *state {
 	return nil
 }
 
-// leave adds the targets of an instruction, other than the next one, to todo.
+// leave adds the targets of an instruction, except the next instruction, to todo.
 func (f *follower) leave(d *done, s *state) {
 	if d.flow == flowIndirect && d.dest.base == baseConst {
 		d.flow, d.target, d.known = flowJump, d.dest.off-f.m.Bias, true
@@ -197,8 +197,8 @@ func (w *walker) call(run *runner, s *state, m *Module, target uint64, known boo
 	}
 }
 
-// calleePops returns the number of bytes of arguments that a function pops, from its
-// first return.
+// calleePops returns the number of bytes of arguments that a function pops, according to its
+// first return instruction.
 func (w *walker) calleePops(m *Module, target uint64) int64 {
 	if n, ok := w.pops[target+m.Bias]; ok {
 		return n
@@ -234,7 +234,7 @@ func (w *walker) calleePops(m *Module, target uint64) int64 {
 	return n
 }
 
-// callerOf returns the registers of the caller, from the state since the start of the
+// callerOf returns the registers of the caller. s is the state relative to the start of the
 // function.
 func (w *walker) callerOf(s *state, regs *Regs) (out Regs, ok bool) {
 	a := w.arch
@@ -260,8 +260,8 @@ func (w *walker) callerOf(s *state, regs *Regs) (out Regs, ok bool) {
 	return out, ok
 }
 
-// entryOf returns the stack pointer at the start of the function, from a known register
-// that is at a known distance from it.
+// entryOf returns the stack pointer at the start of the function. It computes it from a known
+// register whose distance to it is known.
 func (w *walker) entryOf(s *state, regs *Regs) (entry uint64, ok bool) {
 	a := w.arch
 	sp, _ := regs.Get(a.sp)
@@ -276,8 +276,8 @@ func (w *walker) entryOf(s *state, regs *Regs) (entry uint64, ok bool) {
 	return 0, false
 }
 
-// savedAt returns the addresses at which registers with their values at the start of
-// the function are saved.
+// savedAt returns, by register, the address at which the function saved the value that the
+// register had at its start.
 func (w *walker) savedAt(s *state, entry uint64) map[int]uint64 {
 	at := map[int]uint64{}
 	for _, c := range s.cells {
@@ -301,8 +301,8 @@ type entryValues struct {
 }
 
 func (e *entryValues) initial(r int) (uint64, bool) {
-	// Prefer memory: the path followed may leave the register unchanged while the path
-	// executed changed it.
+	// Prefer the value in memory: the path that was followed may leave the register
+	// unchanged, although the executed path changed it.
 	sp, _ := e.regs.Get(e.w.arch.sp)
 	if where, ok := e.at[r]; ok && where >= sp {
 		if v, ok := e.w.wordAt(where); ok {

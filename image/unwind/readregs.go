@@ -11,7 +11,7 @@ import (
 )
 
 // ReadRegs reads the registers of a thread from text: the output of `info registers` in
-// gdb or qemu, or lines of name and value. Unknown registers are skipped; the program
+// gdb or qemu, or lines with a name and a value. It skips unknown registers. The program
 // counter and the stack pointer are required.
 //
 //	rip            0x401136   0x401136 <main+4>      gdb: value in hexadecimal
@@ -50,7 +50,7 @@ type regText struct {
 	pc      bool // the program counter was read
 }
 
-// line reads a line. It returns a gdb value that is not a number, else "".
+// line reads a line. If a value in gdb's format is not a number, line returns the value, else "".
 func (t *regText) line(line string) (bad string) {
 	if strings.Contains(line, "=") {
 		for _, f := range strings.Fields(strings.NewReplacer("= ", "=", " =", "=").Replace(line)) {

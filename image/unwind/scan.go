@@ -42,7 +42,7 @@ func (o *Object) setsFramePointer(pc uint64) bool {
 	return false
 }
 
-// maxScan is the most words of the stack that are searched for one frame.
+// maxScan limits the number of words of the stack that are searched for one frame.
 const maxScan = 512
 
 // scan finds a return address on the stack: the first word that follows a call of this
@@ -89,8 +89,8 @@ func (w *walker) scan(m *Module, look uint64, regs *Regs) (out Regs, ok bool) {
 	return out, best >= fits
 }
 
-// lost finds the caller of code that is in no module, such as after a jump to a wrong
-// address: it assumes that the return address is where a call puts it.
+// lost finds the caller if the program counter is in no module, such as after a call of a
+// wrong address. It assumes that the return address is where a call instruction puts it.
 func (w *walker) lost(cur *Frame, regs *Regs) (Regs, How, bool) {
 	a := w.arch
 	if cur.How != HowRegisters && !cur.Signal {

@@ -5,12 +5,12 @@ import (
 	"debug/elf"
 )
 
-// sigframe is one kind of signal frame: the trampoline that a handler returns to, and
+// sigframe describes one kind of signal frame: the trampoline that a handler returns to, and
 // the location of the interrupted registers.
 type sigframe struct {
 	code [][]byte // instructions; the trampoline may be stopped at any of them
-	// at is the offset of the machine context from the stack pointer. If pointer is
-	// true, it is the offset of a pointer; the context is then bytes after its target.
+	// at is the offset of the machine context from the stack pointer. If pointer is true, it
+	// is the offset of a pointer, and the context begins bytes after the pointer's target.
 	at      uint64
 	pointer bool
 	then    uint64
@@ -172,7 +172,7 @@ func (w *walker) trampolineAt(pc uint64) *sigframe {
 func (w *walker) isTrampoline(pc uint64) bool { return w.excReturn(pc) || w.trampolineAt(pc) != nil }
 
 // excReturn reports whether pc is an EXC_RETURN, the return address of an exception
-// handler on a Cortex-M. 0xffffffff, the value after a reset, is not.
+// handler on a Cortex-M. It returns false for 0xffffffff, the value of lr after a reset.
 func (w *walker) excReturn(pc uint64) bool {
 	return w.arch.machine == elf.EM_ARM && pc&0xffffff83 == 0xffffff81
 }

@@ -8,8 +8,8 @@ import (
 	"sort"
 )
 
-// maxText is the most bytes of code of a file that are searched for calls, and again
-// for jumps.
+// maxText limits the number of bytes of code of a file that are searched for calls, and the
+// number that are searched for jumps.
 const maxText = 128 << 20
 
 // textPart is the number of bytes of code read at a time.
@@ -65,8 +65,8 @@ func (o *Object) findStarts() {
 	o.starts = slices.Compact(o.starts)
 }
 
-// callsX86 treats every E8 byte as a call if its target is code, which is rarely wrong.
-// On x86-64, code whose address LEA computes is a function, too, such as the start
+// callsX86 treats every E8 byte as a call if its target is code; this is rarely wrong. On
+// x86-64, code whose address an LEA computes also counts as a function; it may be the start
 // function of a thread:
 //
 //	call rel32       E8 rel32
@@ -127,8 +127,8 @@ func (o *Object) eachInst(b []byte, addr uint64, f func(at uint64, in *inst)) {
 // jump is a direct jump.
 type jump struct{ from, to uint64 }
 
-// jumpsTo returns up to n targets between low and high of jumps from outside this
-// range, each with one such jump, the highest target first.
+// jumpsTo returns up to n jumps into the range from low to high from outside of it, one for
+// each target, the highest target first.
 func (o *Object) jumpsTo(low, high uint64, n int) (list []jump) {
 	if !o.jumped {
 		o.jumped = true
@@ -144,7 +144,7 @@ func (o *Object) jumpsTo(low, high uint64, n int) (list []jump) {
 	return list
 }
 
-// maxJumps is the most jumps of a file that are stored.
+// maxJumps limits the number of jumps of a file that are stored.
 const maxJumps = 1 << 22
 
 // findJumps returns the direct jumps to distant code, sorted by target.

@@ -8,7 +8,7 @@ import (
 
 const elfMIPS = elf.EM_MIPS
 
-// How is the way in which a frame was found.
+// How identifies the rule by which a frame was found.
 type How uint8
 
 const (
@@ -61,8 +61,8 @@ type Module struct {
 
 func (m *Module) holds(pc uint64) bool { return m.inText(pc - m.Bias) }
 
-// Memory reads the image. Read copies memory from addr on into b, up to the first byte
-// that is not known, and returns the number of bytes copied.
+// Memory reads the image. Read copies memory that begins at addr into b, up to the first
+// unknown byte, and returns the number of bytes copied.
 type Memory interface {
 	Read(b []byte, addr uint64) int
 }
@@ -74,10 +74,10 @@ type Unwinder struct {
 	Modules []*Module
 	// NoTables disables unwind tables, NoScan the scan for return addresses.
 	NoTables, NoScan bool
-	// MaxFrames is the most frames of a stack; 0 means 1024.
+	// MaxFrames limits the number of frames of a stack; 0 means 1024.
 	MaxFrames int
-	// Exhausted reports whether the stacks exceeded the limit on work for an image: the
-	// last ones end early.
+	// Exhausted reports whether the limit on work for an image was exceeded; the last stacks
+	// then end early.
 	Exhausted bool
 
 	pops      map[uint64]int64
@@ -101,9 +101,9 @@ type walker struct {
 	frames      []sigframe
 }
 
-// maxWalk is the most instructions, of the machine and of call frame information, that
-// are followed for one stack; maxWalks the most for all stacks of an image. Stacks of
-// compiled programs need 2,000 to 30,000 each without tables, a few with them.
+// maxWalk limits the number of instructions, of the machine and of call frame information,
+// that are followed for one stack; maxWalks limits their number for all stacks of an image.
+// A stack of a compiled program needs 2,000 to 30,000 without tables, and a few with tables.
 const (
 	maxWalk  = 1 << 20
 	maxWalks = 8 << 20
@@ -119,11 +119,11 @@ func (w *walker) spend(n int) bool {
 	return w.left >= 0 && w.used <= maxWalks
 }
 
-// maxStack is the largest stack, in bytes.
+// maxStack is the size of the largest stack, in bytes.
 const maxStack = 64 << 20
 
 // Walk returns the frames of the thread with the given registers, innermost first. The
-// first frame is that of regs.
+// first frame has the program counter of regs.
 func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteOrder, regs Regs) []Frame {
 	a := archOf(machine, class, order)
 	if a == nil {
@@ -167,11 +167,10 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 	return frames
 }
 
-// interrupted continues the walk on the stack that a signal or an exception
-// interrupted. sp is the stack pointer there, from that of the handler's trampoline.
-// The handler may run on a separate stack anywhere in memory. interrupted reports
-// whether sp is in memory that the walk has not passed, so that no stack is walked
-// twice.
+// interrupted continues the walk on the stack that a signal or an exception interrupted.
+// from is the stack pointer at the handler's trampoline, sp the stack pointer of the
+// interrupted code. The handler may run on a separate stack anywhere in memory. So that no
+// stack is walked twice, interrupted returns false if the walk has already passed sp.
 func (w *walker) interrupted(from, sp uint64) bool {
 	if _, mapped := w.word(sp); !mapped {
 		return false
@@ -262,7 +261,7 @@ const (
 	strong         // follows a call of this function
 )
 
-// judge returns how well ra fits as the return address of the function at start.
+// judge returns a verdict on ra as the return address of the function at start.
 func (w *walker) judge(m *Module, start uint64, known bool, ra uint64) verdict {
 	if !w.follows(ra) {
 		if w.isTrampoline(ra) {
@@ -286,8 +285,8 @@ func (w *walker) judge(m *Module, start uint64, known bool, ra uint64) verdict {
 	return weak
 }
 
-// believe is judge for a caller found by reading code. A return address in a register
-// may be left over from a call that has already returned.
+// believe returns the verdict on a caller found by reading code. It is like judge, but also
+// considers that a return address in a register may be left over from an earlier call.
 func (w *walker) believe(m *Module, cur *Frame, start uint64, known bool, look uint64, out *Regs) verdict {
 	v := w.judge(m, start, known, out.PC)
 	sp, _ := out.Get(w.arch.sp)
@@ -387,8 +386,8 @@ func (w *walker) byStart(f *function, cur *Frame, pc, look uint64, regs *Regs) (
 // maxTries is the most returns that are tried without a fit.
 const maxTries = 8
 
-// byEnd returns the caller according to the code from pc to a return, and whether it is
-// the caller of byStart.
+// byEnd returns the caller according to the code from pc to a return. both reports whether
+// that is also the caller in byStart.
 func (w *walker) byEnd(f *function, cur *Frame, pc, look uint64, regs *Regs, byStart *candidate) (best candidate, both bool) {
 	sp1, _ := byStart.regs.Get(w.arch.sp)
 	tries := 0
@@ -426,8 +425,8 @@ func (w *walker) confirm(p place) {
 	w.confirmed[p] = true
 }
 
-// stepEarlier tries the functions before start. start may be wrong: bytes that look
-// like a call can produce it.
+// stepEarlier tries the function starts before start, because start may be wrong: it may come
+// from bytes that look like a call.
 func (w *walker) stepEarlier(m *Module, start, end, pc uint64, known bool, regs *Regs) (out Regs, ok bool) {
 	for n := 0; known && !m.symbols && n < 4 && start > 0; n++ {
 		if start, _, known = m.startOf(start - 1); !known {
@@ -444,15 +443,15 @@ func (w *walker) stepEarlier(m *Module, start, end, pc uint64, known bool, regs 
 	return out, false
 }
 
-// maxPart is the greatest distance in bytes from the start of a moved part of a
-// function to an address in it; maxParts is the most parts that are tried.
+// maxPart is the greatest distance in bytes from the start of a moved part of a function to
+// an address in it; maxParts limits the number of parts to try.
 const (
 	maxPart  = 4096
 	maxParts = 16
 )
 
-// stepPart finds the caller of cold code that the compiler moved out of its function,
-// by the jump that leads to it.
+// stepPart finds the caller of cold code that the compiler moved out of its function, by
+// following the jump from the function to the cold code.
 func (w *walker) stepPart(m *Module, pc, look uint64, regs *Regs) (Regs, verdict) {
 	for _, j := range m.jumpsTo(look-min(look, maxPart), look, maxParts) {
 		start, end, ok := m.startOf(j.from)

@@ -227,8 +227,8 @@ type operands struct {
 	isImm         bool
 }
 
-// x86Writes are instructions with an effect other than overwriting their first operand.
-// A function reports whether it decoded the instruction completely.
+// x86Writes lists the instructions whose effect is not just to overwrite their first operand.
+// A function returns whether it decoded the instruction completely.
 var x86Writes = map[x86asm.Op]func(d *x86, o *operands) bool{
 	x86asm.CMP:        (*x86).nothing,
 	x86asm.TEST:       (*x86).nothing,
@@ -349,7 +349,7 @@ func (d *x86) step(o *operands, by int64) bool {
 	return o.whole
 }
 
-// computeMem decodes instructions with memory as the first operand.
+// computeMem decodes instructions whose first operand is in memory.
 func (d *x86) computeMem(base int, off int64, known bool, src, srcSize int) {
 	switch d.x.Op {
 	case x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.NOP, x86asm.PREFETCHT0, x86asm.PREFETCHT1,

@@ -145,7 +145,7 @@ var memoryCases = func() (list []memoryCase) {
 		"btstats ONE",
 		"btheap top ONE", "btheap top -e ELF ONE", "btheap top --stacks ONE", "btheap tree ONE", "btheap tree --depth 3 -e ELF ONE",
 		"btheap peek ^main -e ELF ONE", "btheap diff TWO", "btheap growth TWO",
-		"btheap export -F speedscope ONE", "btheap export -F heaptrack ONE", "btheap export -F jsonl ONE", "btheap export -F csv ONE")
+		"btheap export -F speedscope ONE", "btheap export -F csv ONE")
 	add(kept(fixedMemory, perLargest, mostMemory), "btheap export -F dhat ONE")
 	add(kept(fixedMemory, perLargest, mostPprof), "btheap export -F pprof ONE")
 	add(kept(fixedMemory, perLargest, mostEvents), "btheap events EVENTS")

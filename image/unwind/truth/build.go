@@ -102,7 +102,7 @@ type Build struct {
 	Tables   string // without debug information, with unwind tables if it was compiled so
 }
 
-// files returns the paths of the forms of a program.
+// files returns the paths of all forms of a program.
 func (m *Machine) files(dir, opt string) Build {
 	at := func(kind string) string { return filepath.Join(dir, m.Name+opt+"."+kind) }
 	return Build{at("full"), at("stripped"), at("symbols"), at("tables")}
@@ -158,7 +158,7 @@ func (m *Machine) Compile(dir, opt string) (b Build, err error) {
 	return b, b.check()
 }
 
-// check checks that each file lacks what its form excludes.
+// check checks that no file contains a section that its form excludes.
 func (b *Build) check() error {
 	for _, path := range []string{b.Stripped, b.Symbols, b.Tables} {
 		f, err := elf.Open(path)
@@ -194,8 +194,8 @@ func text(path string) ([]byte, error) {
 	return s.Data()
 }
 
-// ranges returns the address ranges of the program's own functions, and of the
-// functions of the C library in which it spends its time.
+// ranges returns the address ranges of the program's own functions, and of the C library
+// functions in which the program spends its time.
 func ranges(path string) (list [][2]uint64, err error) {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// moments are programs of the distribution, which have .eh_frame but neither symbols
-// nor debug information, with arguments that keep them busy.
+// moments lists programs of the distribution, with arguments that keep them busy. They have
+// .eh_frame, but neither symbols nor debug information.
 var moments = []struct {
 	name string
 	args []string
@@ -99,9 +99,9 @@ func isELF(path string, head []byte) bool {
 	return n == len(head) && string(head) == elf.ELFMAG
 }
 
-// TestMoments stops programs of the distribution at random moments. gdb uses their
-// tables; package unwind gets none. LWSBT_I386_ROOT names a tree with programs for
-// i386.
+// TestMoments stops programs of the distribution at random moments. gdb uses their unwind
+// tables; package unwind gets copies without tables. LWSBT_I386_ROOT names a directory tree
+// with programs for i386.
 func TestMoments(t *testing.T) {
 	cmdtest.Need(t, "gdb", "objcopy")
 	var table strings.Builder

@@ -18,7 +18,7 @@ import (
 //go:embed truth.py
 var script string
 
-// Sample is one stop of a program: the data that an image would hold, and gdb's backtrace.
+// Sample is one stop of a program: the data that an image would contain, and gdb's backtrace.
 type Sample struct {
 	PC     uint64            `json:"pc"`
 	Thumb  bool              `json:"thumb"`
@@ -28,7 +28,7 @@ type Sample struct {
 	Extra  [][2]any          `json:"extra"`  // addresses and bytes of code in no file, and of other stacks
 	Stacks int               `json:"stacks"` // number of stacks in Extra
 	Frames [][2]any          `json:"frames"`
-	VDSO   []any             `json:"vdso"` // its address and bytes, if there is one
+	VDSO   []any             `json:"vdso"` // address and bytes of the vdso, empty if there is none
 	Maps   string            `json:"maps"`
 
 	extra []part
@@ -88,7 +88,7 @@ func (s *Sample) Registers() unwind.Regs {
 	return r
 }
 
-// Options are the options of one series of stops.
+// Options holds the options of one series of stops.
 type Options struct {
 	Dir     string
 	Samples int
@@ -157,7 +157,7 @@ func (m *Machine) Stops(path string, o Options) ([]Sample, error) {
 		return nil, err
 	}
 	env = append(env, "TRUTH_ARGS="+string(words))
-	// gdb would wait forever for places that are never reached: end it, and use the
+	// gdb would wait forever for instructions that are never reached: end gdb, and use the
 	// samples so far.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(max(o.Seconds, 10)+5)*time.Second)
 	defer cancel()

@@ -41,7 +41,7 @@ func (s *Sample) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Kernel returns the vdso as a module, nil if there is none.
+// Kernel returns the vdso as a module, or nil if there is none.
 func (s *Sample) Kernel() *unwind.Module {
 	if len(s.VDSO) != 2 {
 		return nil

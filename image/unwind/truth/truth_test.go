@@ -71,8 +71,8 @@ func compared(x *Sample, truth []uint64, frames []unwind.Frame, tag uint64) stri
 // kept reports whether to score only the samples in LWSBT_TRUTH_DIR.
 func kept() bool { return os.Getenv("LWSBT_TRUTH_KEPT") != "" }
 
-// stops returns samples of a program for a machine. If LWSBT_TRUTH_DIR is set, they are
-// stored there for later runs.
+// stops returns samples of a program for a machine. If LWSBT_TRUTH_DIR is set, stops stores
+// the samples there for later runs.
 func stops(t testing.TB, m *Machine, opt string, n, seconds int) (Build, []Sample) {
 	t.Helper()
 	cmdtest.Need(t, m.CC, m.Strip, m.Qemu, debugger())
@@ -103,9 +103,8 @@ func stops(t testing.TB, m *Machine, opt string, n, seconds int) (Build, []Sampl
 	return b, list
 }
 
-// take returns samples of a program. If there are fewer than least, it tries again with
-// four times the time, at most twice: a slow machine takes fewer samples in the same
-// time.
+// take returns samples of a program. A slow machine takes fewer samples: if there are fewer
+// than least, take tries again with four times the time, at most twice.
 func take(m *Machine, path string, o Options, least int) (list []Sample, err error) {
 	for range 3 {
 		if list, err = m.Stops(path, o); err == nil && len(list) >= least {
@@ -120,8 +119,8 @@ var levels = []string{"-O0", "-O1", "-O2", "-Os", "-O3"}
 
 var update = flag.Bool("update", false, "write the tables of docs/stacks.md")
 
-// TestMachines checks the accuracy that docs/stacks.md states: with LWSBT_FULL=all on
-// every machine and optimisation level, with LWSBT_FULL=1 on every machine at -O2.
+// TestMachines checks the accuracy stated in docs/stacks.md, on every machine: at all
+// optimisation levels with LWSBT_FULL=all, at -O2 with LWSBT_FULL=1.
 func TestMachines(t *testing.T) {
 	cmdtest.Long(t)
 	var b strings.Builder
@@ -150,7 +149,7 @@ func TestMachines(t *testing.T) {
 				}
 				b.WriteString("\n")
 				if tables.Want < min(60, n) {
-					t.Fatalf("%d frames of %d stops: too few to say anything", tables.Want, tables.Samples)
+					t.Fatalf("%d frames of %d stops: too few to measure accuracy", tables.Want, tables.Samples)
 				}
 				least := 0.95
 				if !m.RISC {

@@ -1,9 +1,10 @@
-package main
+package profile_test
 
 import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/lwsbt/lwsbt/profile"
 )
@@ -24,11 +25,9 @@ type method struct {
 
 var methods = []method{
 	{"least squares slope, t test", func(w *simulated) finding { return w.rank(leastSquares, true) }},
-	{"slope x R^2", func(w *simulated) finding { return w.rank(slopeR2, true) }},
 	{"grew in every dump, bytes", func(w *simulated) finding { return w.rank(everyDump, false) }},
 	{"Theil-Sen + Mann-Kendall, Hamed-Rao, BH, bytes", func(w *simulated) finding { return w.rank(theilSen, true) }},
-	{"rise of the floor alone, bytes", func(w *simulated) finding { return w.rank(floorRise, false) }},
-	{"the rule (says \"leak\")", rule},
+	{"**the rule**", rule},
 }
 
 // rule is Profile.Leaks.
@@ -37,7 +36,8 @@ func rule(w *simulated) finding {
 	f := finding{first: -1}
 	for i := range l.Rows {
 		r := &l.Rows[i]
-		path := number(r.Stack()[0].Func)
+		n, _ := strconv.ParseUint(r.Stack()[0].Func, 0, 64) // the address of path 0 is 1
+		path := int(n) - 1
 		if i == 0 {
 			f.first, f.says = path, r.Verdict
 		}
@@ -113,17 +113,6 @@ func (w *simulated) rank(judge func(w *simulated, x []float64) judged, bh bool) 
 	return f
 }
 
-// boots yields the first and one past the last dump of each boot.
-func (w *simulated) boots(yield func(from, to int) bool) {
-	for from, to := 0, 0; from < len(w.boot); from = to {
-		for to = from; to < len(w.boot) && w.boot[to] == w.boot[from]; to++ {
-		}
-		if !yield(from, to) {
-			return
-		}
-	}
-}
-
 // leastSquares is a straight line with a constant for each boot.
 func leastSquares(w *simulated, x []float64) judged {
 	var tt, tx, xx float64
@@ -152,23 +141,6 @@ func leastSquares(w *simulated, x []float64) judged {
 	return j
 }
 
-// slopeR2 is the slope times the fraction of the variance that the line explains.
-func slopeR2(w *simulated, x []float64) judged {
-	j := leastSquares(w, x)
-	var explained, all float64
-	for from, to := range w.boots {
-		mt, mx := mean(w.at[from:to]), mean(x[from:to])
-		for i := from; i < to; i++ {
-			all += (x[i] - mx) * (x[i] - mx)
-			explained += j.rate * j.rate * (w.at[i] - mt) * (w.at[i] - mt)
-		}
-	}
-	if all > 0 {
-		j.score *= explained / all
-	}
-	return j
-}
-
 // everyDump accuses the paths that rise from each dump to the next.
 func everyDump(w *simulated, x []float64) judged {
 	j := judged{}
@@ -179,22 +151,6 @@ func everyDump(w *simulated, x []float64) judged {
 				j.p = 1
 			}
 		}
-	}
-	return j
-}
-
-// floorRise scores the rise of the floor. It accuses paths whose floor rises by 30 % of their
-// maximum.
-func floorRise(w *simulated, x []float64) judged {
-	j := judged{p: 1}
-	top := 0.0
-	for from, to := range w.boots {
-		floor := slices.Min(x[from:to])
-		j.score += x[to-1] - floor
-		top = math.Max(top, slices.Max(x[from:to]))
-	}
-	if j.score > 0.3*top {
-		j.p = 0
 	}
 	return j
 }

@@ -1,4 +1,4 @@
-package main
+package profile_test
 
 import (
 	"math"
@@ -9,30 +9,29 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// setting holds the parameters for the logs of a column.
+// The logs of this file are simulated, so that it is known what leaks. docs/leaks.md describes them.
+
+// setting holds the parameters of a kind of logs.
 type setting struct {
 	dumps int // of all boots
 	boots int
 	lossy bool // each log loses 1 to 5 % of its lines
-	mild  bool // 65 instead of 29 % of the paths are constant
 }
 
 // simulated is a log: the value of each call path in each dump, and the path that leaks.
 type simulated struct {
-	boot []int       // by dump, from 1
-	at   []float64   // by dump: hours since the boot
-	kept []float64   // by dump: fraction of the blocks that the log has
-	seen [][]amount  // by path and dump, without lost blocks
-	all  []amountSum // by dump: all live blocks
-	leak int         // index of the path that leaks, -1 if none
-	kind string      // of the leak
-	rate float64     // of the leak, bytes per hour
+	boot []int      // by dump, from 1
+	at   []float64  // by dump: hours since the boot
+	kept []float64  // by dump: fraction of the blocks that the log has
+	seen [][]amount // by path and dump, without lost blocks
+	all  []amount   // by dump: all live blocks
+	leak int        // index of the path that leaks, -1 if none
+	kind string     // of the leak
+	rate float64    // of the leak, bytes per hour
 }
 
 // amount is the live memory of a call path.
 type amount struct{ count, bytes float64 }
-
-type amountSum struct{ count, bytes float64 }
 
 // source is a call path: its number of blocks over the time of a boot, and their size.
 type source struct {
@@ -49,7 +48,7 @@ func simulate(rng *rand.Rand, s setting, leaking bool) *simulated {
 	w.dumpTimes(rng, s, hours)
 	var list []source
 	for range int(math.Exp(uniform(rng, math.Log(30), math.Log(300)))) {
-		list = append(list, newSource(rng, s.mild))
+		list = append(list, newSource(rng))
 	}
 	heap := 0.0
 	for i := range list {
@@ -79,16 +78,25 @@ func (w *simulated) dumpTimes(rng *rand.Rand, s setting, hours float64) {
 	}
 }
 
+// boots yields the first and one past the last dump of each boot.
+func (w *simulated) boots(yield func(from, to int) bool) {
+	for from, to := 0, 0; from < len(w.boot); from = to {
+		for to = from; to < len(w.boot) && w.boot[to] == w.boot[from]; to++ {
+		}
+		if !yield(from, to) {
+			return
+		}
+	}
+}
+
 // fill computes the values in the log.
 func (w *simulated) fill(rng *rand.Rand, list []source, hours, loss float64) {
-	w.all = make([]amountSum, len(w.boot))
+	w.all = make([]amount, len(w.boot))
 	got := make([]float64, len(w.boot))
 	boots := float64(w.boot[len(w.boot)-1])
 	for i := range list {
 		seen := make([]amount, 0, len(w.boot))
-		for from, to := 0, 0; from < len(w.boot); from = to {
-			for to = from; to < len(w.boot) && w.boot[to] == w.boot[from]; to++ {
-			}
+		for from, to := range w.boots {
 			u := make([]float64, to-from) // time as a part of the boot
 			for j := range u {
 				u[j] = w.at[from+j] / (hours / boots)
@@ -148,14 +156,10 @@ func poisson(rng *rand.Rand, mean float64) float64 {
 }
 
 // newSource returns a call path that does not leak.
-func newSource(rng *rand.Rand, mild bool) source {
-	constant := 0.29
-	if mild {
-		constant = 0.65
-	}
+func newSource(rng *rand.Rand) source {
 	s := source{level: math.Exp(uniform(rng, 0, math.Log(200))), size: 8 * math.Round(math.Exp(uniform(rng, math.Log(2), math.Log(512))))}
 	switch {
-	case rng.Float64() < constant:
+	case rng.Float64() < 0.29:
 		s.shape = steadily(func(*rand.Rand, float64) float64 { return 1 })
 	case rng.Float64() < 0.14:
 		s.shape = warmUp(rng)
