@@ -58,7 +58,7 @@ func (c *coverage) table() string {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", clause.ID, n.accepts, n.rejects, n.examples)
 		for _, m := range clause.musts {
 			note := ""
-			if !m.NeedsVectors() {
+			if !m.vector {
 				note = "\tnot by vector"
 			} else if must++; m.accepts+m.rejects > 0 {
 				shown++
@@ -127,7 +127,7 @@ func cover(spec *Spec, set *Set) (*coverage, error) {
 	}
 	for _, clause := range c.clauses {
 		for _, m := range clause.musts {
-			if m.NeedsVectors() && m.accepts+m.rejects == 0 {
+			if m.vector && m.accepts+m.rejects == 0 {
 				fault("%s:%d: %s has no vector: %s", SpecFile, clause.Row, m.ID, clip(m.Text))
 			}
 		}
@@ -176,4 +176,10 @@ func (c *coverage) execute(examples []*Vector, fault func(string, ...any)) error
 		}
 	}
 	return nil
+}
+
+// needsVectors reports whether the clause has a MUST that vectors can show.
+func needsVectors(c *Clause) bool {
+	musts, _ := c.Musts()
+	return slices.ContainsFunc(musts, func(m Must) bool { return m.vector })
 }

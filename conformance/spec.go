@@ -28,9 +28,6 @@ type Must struct {
 	vector bool   // vectors can test it
 }
 
-// NeedsVectors reports whether vectors can test the requirement.
-func (m Must) NeedsVectors() bool { return m.vector }
-
 // Musts returns the requirements of the clause. It returns an error if there are several, and one has
 // no number or the number of another.
 func (c Clause) Musts() (musts []Must, err error) {
@@ -78,12 +75,6 @@ type Clause struct {
 	Row  int    // line of SPEC.md
 
 	paragraphs []string // text by paragraph and list item
-}
-
-// NeedsVectors reports whether the clause has a MUST that vectors can test.
-func (c Clause) NeedsVectors() bool {
-	musts, _ := c.Musts()
-	return slices.ContainsFunc(musts, func(m Must) bool { return m.vector })
 }
 
 // listItem matches the beginning of a list item.

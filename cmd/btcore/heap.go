@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,21 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/image"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/symbol"
 )
-
-// knownOwners are names of variables that may hold the list: that of lws's alloc.c, and
-// a name that programs commonly use.
-var knownOwners = []string{"active", "lwsbt_heap"}
-
-// wrapped is the name of the struct lwsbt_heap in device/adapters/wrap.c.
-const wrapped = "lwsbt_wrapped"
-
-// wrappedProfile is the name of the struct lwsbt_profile there.
-const wrappedProfile = "lwsbt_wrapped_profile"
 
 // heapOptions are the flags of btcore heap.
 type heapOptions struct {
@@ -81,14 +68,15 @@ btcore heap --paths core -e app.elf > heap.rec   a line for many blocks`,
 // check rejects flags that exclude each other.
 func (o *heapOptions) check() error {
 	kinds := []string{"", "reachable", "leaked", "uncertain", "damaged"}
+	prints := o.leaks || o.damage || len(o.bytes) > 0 // instead of a recording
 	switch {
 	case !slices.Contains(kinds, o.only):
 		return cli.BadArgsf("--only %q: expected %s", o.only, strings.Join(kinds[1:], ", "))
 	case o.carve && len(o.owner) > 0:
 		return cli.BadArgsf("--carve and --owner: expected one of them")
-	case o.only != "" && (o.leaks || o.damage || len(o.bytes) > 0):
+	case o.only != "" && prints:
 		return cli.BadArgsf("--only is for recordings: not with --leaks, --damage or --bytes")
-	case o.paths && (o.leaks || o.damage || len(o.bytes) > 0):
+	case o.paths && prints:
 		return cli.BadArgsf("--paths is for recordings: not with --leaks, --damage or --bytes")
 	case len(o.bytes) > 0 && (o.leaks || o.damage):
 		return cli.BadArgsf("--bytes: not with --leaks or --damage")
@@ -107,9 +95,7 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	if err != nil {
 		return err
 	}
-	var done func()
-	search.FollowsCall, done = in.followsCall()
-	defer done()
+	search.FollowsCall = in.followsCall()
 	profiles, err := o.profiles(in, &search)
 	if err != nil {
 		return err
@@ -128,102 +114,6 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 		return cli.Exit(cli.Short)
 	}
 	return nil
-}
-
-// findHeap finds the list of blocks. It returns nil if there is none besides profiles.
-func (o *heapOptions) findHeap(in *input, search image.Search, profiles []*image.Profile) (*image.Heap, error) {
-	blocks := o.only != "" || o.leaks || o.damage || len(o.bytes) > 0 // the flags need blocks
-	err := image.ErrNoHeap
-	var h *image.Heap
-	if len(profiles) == 0 || len(search.Owners)+len(search.Typed) > 0 {
-		search.Code, search.Shift = in.code()
-		h, err = in.FindHeap(search)
-	}
-	if err == nil && len(profiles) > 0 && h.Expected() == 0 && len(h.Damage)+len(h.Notes()) == 0 {
-		h, err = nil, image.ErrNoHeap
-	}
-	switch {
-	case err == nil && len(profiles) > 0 && profiles[0].Sample > 0:
-		return nil, cli.Usagef("the blocks of the profile at %#x are sampled, those of the list at %#x are not: --owner selects one of them",
-			profiles[0].Addr, h.Owners[0].Addr)
-	case !errors.Is(err, image.ErrNoHeap):
-		return h, err
-	case len(profiles) > 0 && blocks:
-		return nil, cli.Usagef("the blocks of the profile at %#x are in no list: not with --only, --leaks, --damage or --bytes", profiles[0].Addr)
-	case len(profiles) > 0:
-		return nil, nil
-	case len(search.Typed) > 0:
-		x := search.Typed[0]
-		return nil, cli.Usagef("the list of blocks is in %s at %#x, which is not in this image", x.Name, x.Addr)
-	}
-	return nil, cli.Usagef("no list of blocks with compressed backtraces in this image: only programs with libwebsockets or device/ linked have one%s", in.hint())
-}
-
-// profiles returns the tables of call paths, and removes them and their heaps from search.
-func (o *heapOptions) profiles(in *input, search *image.Search) ([]*image.Profile, error) {
-	if o.carve {
-		return nil, nil
-	}
-	var candidates []image.Symbol
-	for _, f := range in.files {
-		if !f.loaded {
-			continue
-		}
-		list, _ := in.Variables(f.path, f.bias, wrappedProfile) // a file may have no symbols
-		more, err := in.ProfileVariables(f.path, f.bias)
-		if err != nil {
-			in.note("%v", err)
-		}
-		candidates = append(candidates, append(list, more...)...)
-	}
-	if search.Strict {
-		candidates = slices.DeleteFunc(candidates, func(x image.Symbol) bool {
-			return !slices.ContainsFunc(search.Owners, func(o image.Symbol) bool { return x.Addr == o.Addr || x.Name == o.Name })
-		})
-	}
-	if len(candidates) == 0 {
-		return nil, nil
-	}
-	code, shift := in.code()
-	list := in.FindProfiles(candidates, code, shift)
-	for _, p := range list {
-		if p.Sample != list[0].Sample {
-			return nil, cli.Usagef("the profiles at %#x and %#x are sampled differently: --owner selects one of them", list[0].Addr, p.Addr)
-		}
-		known := func(x image.Symbol) bool { return x.Addr == p.Addr || x.Addr == p.Heap || x.Name == p.Name }
-		search.Owners = slices.DeleteFunc(search.Owners, known)
-		search.Typed = slices.DeleteFunc(search.Typed, known)
-	}
-	return list, nil
-}
-
-// code returns the code ranges of the files, and the shift of their offsets. (BT-CODE-3)
-func (in *input) code() (code []codec.Range, shift int) {
-	for _, f := range in.files {
-		if !f.loaded {
-			continue
-		}
-		file, err := symbol.Open(f.path, nil)
-		if err != nil {
-			continue // the error is reported where names are needed
-		}
-		l, err := file.Layout()
-		file.Close()
-		if err != nil {
-			in.note("%v", err)
-		}
-		if len(code) == 0 {
-			shift = l.Shift
-		}
-		shift = min(shift, l.Shift)
-		for _, x := range l.Code {
-			if x.Start += f.bias; in.Word == 32 {
-				x.Start = uint64(uint32(x.Start))
-			}
-			code = append(code, x)
-		}
-	}
-	return code, shift
 }
 
 // addRegs adds the thread of --regs.
@@ -252,64 +142,6 @@ func (in *input) addRegs() error {
 
 // maxDWARF is above the DWARF number of every register that can hold an address.
 const maxDWARF = 128
-
-// hint returns which flags might help where nothing was found.
-func (in *input) hint() string {
-	if len(in.files) == 0 {
-		return "; -e FILE names the program, --owner its list"
-	}
-	return "; --owner names the list"
-}
-
-// search returns the candidates for the list of blocks, from --owner and from the
-// symbols of the files.
-func (o *heapOptions) search(in *input) (s image.Search, err error) {
-	if o.carve {
-		return s, nil
-	}
-	names := knownOwners
-	if len(o.owner) > 0 {
-		s.Strict = true
-		names = nil
-		for _, a := range o.owner {
-			if addr, err := strconv.ParseUint(a, 0, 64); err == nil {
-				s.Owners = append(s.Owners, image.Symbol{Addr: addr})
-			} else {
-				names = append(names, a)
-			}
-		}
-	}
-	for _, f := range in.files {
-		if len(names) == 0 || !f.loaded {
-			continue
-		}
-		list, err := in.Variables(f.path, f.bias, names...)
-		if err != nil && f.own && len(o.owner) == 0 {
-			in.note("%v: memory is searched for blocks instead", err)
-		}
-		s.Owners = append(s.Owners, list...)
-		if !s.Strict {
-			s.Typed = append(s.Typed, in.typed(f)...)
-		}
-	}
-	for _, n := range names {
-		if s.Strict && !slices.ContainsFunc(s.Owners, func(x image.Symbol) bool { return x.Name == n }) {
-			return s, cli.Usagef("--owner %s: no variable of this name%s", n, in.hint())
-		}
-	}
-	return s, nil
-}
-
-// typed returns the variables of a file with the type struct lwsbt_heap: that of wrap.c
-// by its name, others by debug information.
-func (in *input) typed(f elfFile) []image.Symbol {
-	list, _ := in.Variables(f.path, f.bias, wrapped) // a file may have no symbols
-	more, err := in.HeapVariables(f.path, f.bias)
-	if err != nil {
-		in.note("%v", err)
-	}
-	return append(list, more...)
-}
 
 // write writes the output that the flags select.
 func (o *heapOptions) write(w io.Writer, in *input, h *image.Heap, profiles []*image.Profile) error {
@@ -363,41 +195,19 @@ func (o *heapOptions) keep(in *input, h *image.Heap) func(int) bool {
 	return func(i int) bool { return l.Reach[i] == kind }
 }
 
-// roots returns the data and bss of the program's files, and the variables of its
-// allocator.
-func (in *input) roots() (r image.Roots) {
-	for _, f := range in.files {
-		if !f.loaded {
-			continue
-		}
-		more, err := in.WritableRanges(f.path, f.bias)
-		if err != nil {
-			in.note("%v", err)
-		}
-		r.Data = append(r.Data, more...)
-		list, _ := in.Variables(f.path, f.bias, image.AllocatorData...) // a file may have none
-		r.Allocator = append(r.Allocator, list...)
-	}
-	return r
-}
-
 // warn writes notes, and the lists that were found, to standard error.
 func (o *heapOptions) warn(c *cobra.Command, in *input, h *image.Heap, profiles []*image.Profile) {
-	w := c.ErrOrStderr()
-	say := func(text string) { fmt.Fprintf(w, "btcore: %s\n", cli.Printable(text)) }
-	for _, t := range append(in.Notes(), in.notes...) {
-		say(t)
-	}
+	in.warn(c)
 	for _, p := range profiles {
 		n, _ := p.Live()
-		say(fmt.Sprintf("%s of %s in the profile at %#x (variable %s); %s found in memory",
+		say(c, fmt.Sprintf("%s of %s in the profile at %#x (variable %s); %s found in memory",
 			cli.Count(n, "block"), cli.Count(len(p.Entries), "path"), p.Addr, p.Name, cli.Count(p.Found, "block")))
 	}
 	if h == nil {
 		return
 	}
 	for _, t := range h.Notes() {
-		say(t)
+		say(c, t)
 	}
 	for _, x := range h.Owners {
 		by := "found by its blocks"
@@ -407,10 +217,10 @@ func (o *heapOptions) warn(c *cobra.Command, in *input, h *image.Heap, profiles 
 				by = "variable " + x.Name
 			}
 		}
-		say(fmt.Sprintf("%s in the list at %#x (%s)", cli.Count(x.Blocks, "block"), x.Addr, by))
+		say(c, fmt.Sprintf("%s in the list at %#x (%s)", cli.Count(x.Blocks, "block"), x.Addr, by))
 	}
 	if len(h.Damage) > 0 && !o.damage {
-		say(cli.Count(len(h.Damage), "damaged block") + ": --damage says more")
+		say(c, cli.Count(len(h.Damage), "damaged block")+": --damage says more")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,9 +37,19 @@ type input struct {
 type elfFile struct {
 	path    string
 	bias    uint64
-	loaded  bool // bias is known
+	placed  bool // bias is known
 	buildID string
 	own     bool // named by the user
+	program *symbol.File
+}
+
+// open returns the file without its debug information, or nil: the error is reported where names
+// are needed.
+func (f *elfFile) open() *symbol.File {
+	if f.program == nil {
+		f.program, _ = symbol.Open(f.path, nil)
+	}
+	return f.program
 }
 
 // command completes subcommand c: it adds the flags in own and those of the input,
@@ -53,7 +64,7 @@ func (in *input) command(c *cobra.Command, group string, own *pflag.FlagSet, run
 	own.StringVarP(&in.output, "output", "o", "-", "write to `FILE`")
 	cli.AddFlags(c, group, own)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		defer in.Close()
+		defer in.close()
 		return in.Guard(func() error {
 			if err := in.load(args); err != nil {
 				return err
@@ -62,6 +73,15 @@ func (in *input) command(c *cobra.Command, group string, own *pflag.FlagSet, run
 		})
 	}
 	return c
+}
+
+func (in *input) close() {
+	for i := range in.files {
+		if f := in.files[i].program; f != nil {
+			f.Close()
+		}
+	}
+	in.Close()
 }
 
 // write writes the output of a subcommand.
@@ -83,6 +103,14 @@ func (in *input) readRegs() (regs unwind.Regs, err error) {
 		return regs, cli.Usagef("%s: %w", in.regs, err)
 	}
 	return regs, nil
+}
+
+// fit returns an address modulo the size of the address space.
+func (in *input) fit(addr uint64) uint64 {
+	if in.Word == 32 {
+		return uint64(uint32(addr))
+	}
+	return addr
 }
 
 // class returns the ELF class of the image.
@@ -162,7 +190,7 @@ func (in *input) addELF(arg string) error {
 		if err != nil {
 			return cli.BadArgsf("-e %q: expected FILE@0xBASE", arg)
 		}
-		f.path, f.bias, f.loaded = arg[:i], base, true
+		f.path, f.bias, f.placed = arg[:i], base, true
 	}
 	if err := in.Describe(f.path); err != nil {
 		return err
@@ -172,28 +200,28 @@ func (in *input) addELF(arg string) error {
 		return err
 	}
 	f.buildID = about.BuildID
-	if f.loaded { // the given address is that of its first segment
+	if f.placed { // the given address is that of its first segment
 		f.bias -= about.Low
 	}
 	for _, m := range in.Modules() {
 		same := about.BuildID != "" && about.BuildID == m.BuildID
-		if !f.loaded && (same || m.BuildID == "" && filepath.Base(m.Path) == filepath.Base(f.path)) {
-			f.bias, f.loaded = m.Bias, true
+		if !f.placed && (same || m.BuildID == "" && filepath.Base(m.Path) == filepath.Base(f.path)) {
+			f.bias, f.placed = m.Bias, true
 		}
 		if !same && m.BuildID != "" && about.BuildID != "" && filepath.Base(m.Path) == filepath.Base(f.path) {
 			in.note("%s is not the %s that ran: build-id %s, in the image %s", f.path, m.Path, about.BuildID, m.BuildID)
 		}
 	}
-	if entry := in.Auxv[9]; !f.loaded && about.PIE && entry != 0 { // AT_ENTRY
+	if entry := in.Auxv[9]; !f.placed && about.PIE && entry != 0 { // AT_ENTRY
 		if bias := entry - about.Entry; bias&0xfff == 0 {
-			f.bias, f.loaded = bias, true
+			f.bias, f.placed = bias, true
 		}
 	}
-	if !f.loaded && !about.PIE {
-		f.loaded = true // a fixed address
+	if !f.placed && !about.PIE {
+		f.placed = true // a fixed address
 	}
 	in.files = append(in.files, f)
-	if !f.loaded {
+	if !f.placed {
 		in.note("%s: the image does not tell where it was loaded: give -e %s@0xBASE", f.path, f.path)
 		return nil
 	}
@@ -208,11 +236,7 @@ func (in *input) addModules() {
 		if m.BuildID == "" || !filepath.IsAbs(m.Path) {
 			continue
 		}
-		known := false
-		for _, f := range in.files {
-			known = known || f.buildID == m.BuildID
-		}
-		if known {
+		if slices.ContainsFunc(in.files, func(f elfFile) bool { return f.buildID == m.BuildID }) {
 			continue
 		}
 		path, err := sysroot.Path(in.sysroot, m.Path)
@@ -230,7 +254,16 @@ func (in *input) addModules() {
 			in.note("%v", err)
 			continue
 		}
-		in.files = append(in.files, elfFile{path: path, bias: m.Bias, loaded: true, buildID: m.BuildID})
+		in.files = append(in.files, elfFile{path: path, bias: m.Bias, placed: true, buildID: m.BuildID})
+	}
+}
+
+// loaded yields the files whose load address is known.
+func (in *input) loaded(yield func(*elfFile) bool) {
+	for i := range in.files {
+		if f := &in.files[i]; f.placed && !yield(f) {
+			return
+		}
 	}
 }
 
@@ -238,12 +271,14 @@ func (in *input) note(format string, args ...any) {
 	in.notes = append(in.notes, fmt.Sprintf(format, args...))
 }
 
-// warnings returns notes on data that was not accepted or not found, in printable
-// characters.
-func (in *input) warnings() []string {
-	var list []string
+// warn prints the notes on data that was not accepted or not found.
+func (in *input) warn(c *cobra.Command) {
 	for _, n := range append(in.Notes(), in.notes...) {
-		list = append(list, cli.Printable(n))
+		say(c, n)
 	}
-	return list
+}
+
+// say prints a note.
+func say(c *cobra.Command, text string) {
+	fmt.Fprintf(c.ErrOrStderr(), "btcore: %s\n", cli.Printable(text))
 }

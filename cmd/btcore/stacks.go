@@ -87,9 +87,7 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 	if why := p.demangler.Why(); why != "" {
 		in.note("%s", why)
 	}
-	for _, n := range in.warnings() {
-		fmt.Fprintf(c.ErrOrStderr(), "btcore: %s\n", n)
-	}
+	in.warn(c)
 	if err == nil && (p.guessed || len(in.notes) > 0 || len(in.Notes()) > 0) {
 		return cli.Exit(cli.Short)
 	}
@@ -155,10 +153,7 @@ const vdsoSize = 64 << 10
 // memory.
 func (p *stackPrinter) load() {
 	p.u.Memory = p.in
-	for _, f := range p.in.files {
-		if !f.loaded {
-			continue
-		}
+	for f := range p.in.loaded {
 		o, err := unwind.Open(f.path)
 		if err != nil {
 			p.in.note("%v", err)
@@ -223,10 +218,7 @@ func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 	if f.Module == nil {
 		return []string{p.where(f.PC)}, []string{""}
 	}
-	pc := f.Lookup() - f.Module.Bias
-	if p.in.Word == 32 {
-		pc = uint64(uint32(pc))
-	}
+	pc := p.in.fit(f.Lookup() - f.Module.Bias)
 	if s := p.files[f.Module]; s != nil {
 		list, _ := s.Lookup(nil, pc)
 		for _, x := range list {

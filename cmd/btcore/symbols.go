@@ -26,7 +26,7 @@ func (in *input) symbols() (*symbols, error) {
 			continue // the module names it
 		}
 		spec := symbol.FileSpec{Path: f.path}
-		if f.loaded {
+		if f.placed {
 			spec.Load, spec.Addr = symbol.LoadBias, f.bias
 		}
 		c.Files = append(c.Files, spec)
@@ -102,46 +102,25 @@ func reason(a symbol.Addr) string {
 	return "(" + strings.Join(parts, ": ") + ")"
 }
 
-// followsCall returns two functions. follows reports whether the file that an address
-// is in is known, and whether the address follows a call. close closes the files.
-func (in *input) followsCall() (follows func(pc uint64) (known, follows bool), close func()) {
-	type object struct {
-		file *symbol.File
-		bias uint64
-	}
-	var list []object
-	for _, f := range in.files {
-		if !f.loaded {
-			continue
-		}
-		file, err := symbol.Open(f.path, nil)
-		if err != nil {
-			continue // the error is reported where names are needed
-		}
-		if file.CanTellCalls() {
-			list = append(list, object{file, f.bias})
-		} else {
-			file.Close()
-		}
-	}
-	close = func() {
-		for _, o := range list {
-			o.file.Close()
+// followsCall returns a function that reports whether the file of an address is known, and whether
+// the address follows a call; nil if no file can tell.
+func (in *input) followsCall() func(pc uint64) (known, follows bool) {
+	var list []*elfFile
+	for f := range in.loaded {
+		if file := f.open(); file != nil && file.CanTellCalls() {
+			list = append(list, f)
 		}
 	}
 	if len(list) == 0 {
-		return nil, close
+		return nil
 	}
 	return func(pc uint64) (known, follows bool) {
-		for _, o := range list {
-			addr := pc - o.bias
-			if in.Word == 32 {
-				addr = uint64(uint32(addr))
-			}
-			if o.file.Executable(addr) || o.file.Executable(addr-1) {
-				return true, o.file.FollowsCall(addr)
+		for _, f := range list {
+			addr := in.fit(pc - f.bias)
+			if f.program.Executable(addr) || f.program.Executable(addr-1) {
+				return true, f.program.FollowsCall(addr)
 			}
 		}
 		return false, false
-	}, close
+	}
 }

@@ -18,26 +18,6 @@ import (
 // Command runs a command on arguments and standard input and returns its exit code.
 type Command func(args []string, stdin io.Reader, stdout, stderr io.Writer) int
 
-// Fuzz fuzzes a whole command. The fuzzer generates the standard input, and a number whose
-// bit n selects the arguments flags[n]. The last argument is "-".
-//
-// For any input, a command must end within a minute with one of the four exit codes, print
-// the reason for a failure, print no control characters except tabs and line ends, print the
-// same in a second run, and print valid JSON, XML or CSV in these formats. check, if not
-// nil, checks properties of the particular command.
-func Fuzz(f *testing.F, run Command, flags [][]string, check func(t *testing.T, args []string, input []byte, code int, out string)) {
-	if len(flags) > 32 {
-		f.Fatal("cmdtest: at most 32 flags")
-	}
-	f.Fuzz(func(t *testing.T, picked uint32, input []byte) {
-		args := append(pick(flags, picked), "-")
-		code, out := try(t, run, args, input, false)
-		if check != nil {
-			check(t, args, input, code, out)
-		}
-	})
-}
-
 // Sub is a subcommand, or a command without subcommands: its name, its optional flags, and
 // its fixed arguments. In flags and arguments, FILE is replaced by a file with the input.
 type Sub struct {
@@ -47,10 +27,17 @@ type Sub struct {
 	// Verdict is set if exit code 1 means that a test failed. The output reports the
 	// failure, so no error message is needed.
 	Verdict bool
+	// Check, if not nil, checks properties of this command.
+	Check func(t *testing.T, args []string, code int, out string)
 }
 
-// FuzzSub is [Fuzz] for a command with subcommands, one of which the fuzzer selects. The
-// input is both standard input and a file that is not executable.
+// FuzzSub fuzzes a whole command. The fuzzer selects one of subs, generates the input, and a
+// number whose bit n selects the arguments Flags[n]. The input is both standard input and a file
+// that is not executable.
+//
+// For any input, a command must end within a minute with one of the four exit codes, print
+// the reason for a failure, print no control characters except tabs and line ends, print the
+// same in a second run, and print valid JSON, XML or CSV in these formats.
 func FuzzSub(f *testing.F, run Command, subs []Sub) {
 	f.Fuzz(func(t *testing.T, picked uint32, sub uint8, input []byte) {
 		s := &subs[int(sub)%len(subs)]
@@ -66,7 +53,10 @@ func FuzzSub(f *testing.F, run Command, subs []Sub) {
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "FILE", path)
 		}
-		try(t, run, args, input, s.Verdict)
+		code, out := try(t, run, args, input, s.Verdict)
+		if s.Check != nil {
+			s.Check(t, args, code, out)
+		}
 	})
 }
 
@@ -90,7 +80,7 @@ func pick(flags [][]string, picked uint32) (args []string) {
 	return args
 }
 
-// try runs a command twice and checks the properties listed at Fuzz.
+// try runs a command twice and checks the properties listed at FuzzSub.
 func try(t *testing.T, run Command, args []string, input []byte, verdict bool) (code int, out string) {
 	type result struct {
 		code      int
@@ -175,19 +165,4 @@ func ended(err error) error {
 		return nil
 	}
 	return err
-}
-
-// Seed adds a file as a seed for [Fuzz], with no flags and with all, one at a time.
-func Seed(f *testing.F, flags int, paths ...string) {
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		data = data[:min(len(data), 8<<10)]
-		f.Add(uint32(0), data)
-		for n := range flags {
-			f.Add(uint32(1)<<n, data)
-		}
-	}
 }

@@ -96,9 +96,9 @@ func (r *Recorder) module(p *process, rec *record) error {
 	if mod.start >= mod.end {
 		return badRing("a module from %#x to %#x", mod.start, mod.end)
 	}
-	first := len(p.modules.told)
+	first := len(p.modules.listed)
 	p.modules.load(mod, int(p.key.pid))
-	if p.begun && first < len(p.modules.told) {
+	if p.begun && first < len(p.modules.listed) {
 		p.text = fmt.Appendf(p.text, "~h#load t=%d\n", p.time(rec.stamp))
 		p.text = p.modules.append(p.text, first)
 	}

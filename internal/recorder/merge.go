@@ -175,8 +175,8 @@ func (r *Recorder) apply(t *thread, rec *record) error {
 		}
 	}
 	p := t.proc
-	if !t.told {
-		t.told = true
+	if !t.named {
+		t.named = true
 		p.thread(t)
 	}
 	switch rec.kind {

@@ -47,7 +47,7 @@ type place struct {
 // the order in which they are first written. A segment keeps its offset until the process
 // ends, even if its module is unloaded, so that call paths stay valid.
 type modules struct {
-	told     []module // in the order of the recording
+	listed   []module // in the order of the recording
 	segments map[module][]segment
 	offsets  map[place]uint64
 	next     uint64 // the offset of the next segment
@@ -61,7 +61,7 @@ func (m *modules) reset() {
 }
 
 func (m *modules) clone() modules {
-	return modules{slices.Clone(m.told), maps.Clone(m.segments), maps.Clone(m.offsets), m.next, slices.Clone(m.code)}
+	return modules{slices.Clone(m.listed), maps.Clone(m.segments), maps.Clone(m.offsets), m.next, slices.Clone(m.code)}
 }
 
 // unload removes all code mappings. The process then reports the remaining modules again.
@@ -69,11 +69,11 @@ func (m *modules) unload() { m.code = m.code[:0] }
 
 // load maps a module.
 func (m *modules) load(mod module, pid int) {
-	segments, told := m.segments[mod]
-	if !told {
+	segments, known := m.segments[mod]
+	if !known {
 		segments = mod.read(pid)
 		m.segments[mod] = segments
-		m.told = append(m.told, mod)
+		m.listed = append(m.listed, mod)
 	}
 	m.code = slices.DeleteFunc(m.code, func(c code) bool { return c.start < mod.end && mod.start < c.end })
 	for _, s := range segments {
@@ -92,9 +92,9 @@ func (m *modules) load(mod module, pid int) {
 	slices.SortFunc(m.code, func(a, b code) int { return cmp.Compare(a.start, b.start) })
 }
 
-// append appends the lines of the modules told[from:].
+// append appends the lines of the modules listed[from:].
 func (m *modules) append(dst []byte, from int) []byte {
-	for id, mod := range m.told[from:] {
+	for id, mod := range m.listed[from:] {
 		id += from
 		dst = fmt.Appendf(dst, "{{{module:%d:%s:elf:%s}}}\n", id, escapeName(mod.name), mod.buildID)
 		for _, s := range m.segments[mod] {

@@ -42,8 +42,8 @@ type process struct {
 
 	threads map[uint32]string // names as written, by TID
 
-	forks []fork // heaps for children that may record
-	many  int    // number of paths from which on prune removes empty paths
+	forks   []fork // heaps for children that may record
+	pruneAt int    // number of paths at which prune removes empty paths
 }
 
 type processKey struct {

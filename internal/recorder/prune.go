@@ -2,14 +2,14 @@
 
 package recorder
 
-// minMany is the least value of many: some 20 MB of paths.
-const minMany = 1 << 18
+// minPrune is the least value of pruneAt: some 20 MB of paths.
+const minPrune = 1 << 18
 
 // prune removes empty call paths once there are many paths. It keeps the paths that hold a
 // block now, in forks or, with AtPeak, at the peak, and the paths to which a thread of the
 // process may refer.
 func (p *process) prune(threads []*thread) {
-	if len(p.tree.nodes) < max(p.many, minMany) {
+	if len(p.tree.nodes) < max(p.pruneAt, minPrune) {
 		return
 	}
 	wanted := make([]bool, len(p.tree.nodes))
@@ -49,5 +49,5 @@ func (p *process) prune(threads []*thread) {
 		}
 	}
 	p.account.sums, p.defined = sums, defined
-	p.many = 2 * len(p.tree.nodes)
+	p.pruneAt = 2 * len(p.tree.nodes)
 }

@@ -46,10 +46,10 @@ type Recorder struct {
 	finished  chan ending
 }
 
-// ending tells that a process is not recorded any more.
+// ending is the end of the recording of a process.
 type ending struct {
 	pid      int
-	detached bool // and runs on
+	detached bool // the process goes on
 }
 
 // Summary is the result of the recording of one process.
@@ -86,7 +86,7 @@ func (r *Recorder) Ended(pid int) {
 	r.memory.wake()
 }
 
-// Detached tells that a process and its children are not recorded any more, and run on.
+// Detached notifies the recorder that the process and its children go on without being recorded.
 func (r *Recorder) Detached(pid int) {
 	r.finished <- ending{pid, true}
 	r.memory.wake()
@@ -100,7 +100,7 @@ func (r *Recorder) Close() {
 	r.memory.close()
 }
 
-// Memory returns a text that says how much memory the recording took, at most.
+// Memory returns a text with the maximum memory of the recording.
 func (r *Recorder) Memory() string {
 	var shared unix.Stat_t
 	var own unix.Rusage

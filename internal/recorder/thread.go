@@ -28,7 +28,7 @@ type thread struct {
 	moving block  // the block to move; addr is 0 if the block is not known
 	lost   uint64 // events, as records have counted them
 
-	told   bool      // the recording has the thread's first name
+	named  bool      // the recording has the thread's first name
 	active time.Time // of the last record
 	bad    error     // the ring cannot be read on
 }
