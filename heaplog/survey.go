@@ -167,8 +167,8 @@ func (b *bases) begin() {
 	b.retry = max(b.retry, 2*len(b.seen))
 }
 
-// turn sets the bases of a boot. If only one boot has bases, all boots get them.
-func (b *bases) turn(p *symbol.Process, boot int) {
+// setBoot sets the bases of a boot. If only one boot has bases, all boots get them.
+func (b *bases) setBoot(p *symbol.Process, boot int) {
 	if b.byBoot == nil {
 		return
 	}
@@ -182,10 +182,10 @@ func (b *bases) turn(p *symbol.Process, boot int) {
 	p.SetBases(b.current)
 }
 
-// again infers the bases of a live log again when the number of distinct addresses has
+// refine infers the bases of a live log again when the number of distinct addresses has
 // doubled. late reports that these are the first bases, so that earlier records have no
 // names.
-func (b *bases) again(r *Reader, it *Item) (late bool) {
+func (b *bases) refine(r *Reader, it *Item) (late bool) {
 	if !b.live || b.byBoot == nil || r.process.Mapped() || len(b.seen) >= maxGathered {
 		return false
 	}
