@@ -72,7 +72,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/recordcompare": {packages: "codec"},
 	"internal/recorder":      {packages: "codec codec/callpath internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"internal/leakbench":     {packages: "profile symbol"},
-	"cmd/btstats":            {packages: "codec gen heaplog stats symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btstats":            {packages: "codec gen heaplog stats internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btrecord":           {packages: "device internal/cli internal/recorder", libraries: "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sys"},
 	"cmd/btdecode":           {packages: "codec codec/callpath symbol profile heaplog internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 }

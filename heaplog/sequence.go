@@ -58,8 +58,9 @@ const (
 // sequence finds in one pass where the dumps and boots in a log begin. Boots begin at ~h#
 // lines, at a {{{reset}}} in a log without headers above it, at boot banners, and where the
 // number of a ~h#begin line is lower than the one before. Dumps begin at boots, at ~h# lines and
-// at lines that match split; in a log with none of these, they begin where records repeat the beginning of the previous dump. A
-// sequence keeps a few hashes, and no records. (BT-HEAD-4, BT-REC-1, BT-REC-3)
+// at lines that match split; in a log with none of these, they begin where records repeat the
+// beginning of the previous dump. A sequence keeps a few hashes, and no records. (BT-HEAD-4,
+// BT-REC-1, BT-REC-3)
 type sequence struct {
 	split *regexp.Regexp // of lines that begin a dump, or nil
 	// dumps holds the starts of dumps, the current dump last. The user of a sequence may
