@@ -2,6 +2,21 @@ package heaplog
 
 import "slices"
 
+const (
+	// beginningMost is the number of distinct records compared, beginningFew the minimum
+	// for a decision.
+	beginningMost, beginningFew = 8, 3
+)
+
+// repetition holds pending records, which may repeat the beginning of the current dump.
+type repetition struct {
+	held    []uint64 // hashes of the pending records
+	heldAt  Place    // of the first one
+	matched int      // number of pending records that are in beginning
+	missed  int      // number of records that are in only one of beginning and held
+	at      int      // index in beginning.hashes
+}
+
 // beginning holds the hashes of the first distinct records of a dump.
 type beginning struct {
 	hashes []uint64

@@ -20,12 +20,12 @@ type callPaths struct {
 	shared  bool // the boot before has used names
 	closed  bool // another boot has begun: process is no longer that of this boot
 
-	ranges callpath.Ranges
-	shift  uint8 // of the boot line, 0 if it has none
-	from   codeSource
-	told   []*symbol.Mapping // executable mappings of the log, by index in ranges
-	given  bool              // the user gives the memory map
-	file   *symbol.File      // whose own addresses the ranges are, nil if they are those in memory
+	ranges   callpath.Ranges
+	shift    uint8 // of the boot line, 0 if it has none
+	from     codeSource
+	mappings []*symbol.Mapping // executable mappings of the log, by index in ranges
+	given    bool              // the user gives the memory map
+	file     *symbol.File      // whose own addresses the ranges are, nil if they are those in memory
 
 	addrs      map[callpath.Frame]symbol.Addr // frames of this boot
 	generation int                            // of the process when addrs was checked
@@ -123,7 +123,7 @@ func (c *callPaths) settle() {
 		return
 	}
 	list := c.process.Executable()
-	if len(list) <= len(c.told) {
+	if len(list) <= len(c.mappings) {
 		return
 	}
 	if c.from != fromMap {
@@ -133,8 +133,8 @@ func (c *callPaths) settle() {
 			c.names, c.shared = &callpath.Names{}, false
 		}
 	}
-	for _, m := range list[len(c.told):] {
-		c.told = append(c.told, &m)
+	for _, m := range list[len(c.mappings):] {
+		c.mappings = append(c.mappings, &m)
 		c.ranges.Add(codec.Range{Start: m.Start, Length: m.End - m.Start}, fmt.Sprintf("%s %s %x", m.Module.Name, m.Module.BuildID, m.Offset))
 	}
 }
@@ -225,7 +225,7 @@ func (c *callPaths) locate(f callpath.Frame) symbol.Addr {
 	case c.closed:
 		return symbol.Addr{PC: pc}
 	case c.from == fromMap && index >= 0 && !c.given:
-		return c.process.LocateMapping(c.told[index], pc)
+		return c.process.LocateMapping(c.mappings[index], pc)
 	case c.file != nil && !f.Escaped:
 		return c.process.LocateIn(c.file, pc)
 	}

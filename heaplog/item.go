@@ -65,8 +65,8 @@ type Item struct {
 	// Dump is the number of the dump that the item is in or follows, from 1 as in the order of
 	// Dumps, also with Select; 0 before the first dump. Boot is the number of the boot, from 1.
 	// Both are those at the end of the item, as far as the log up to there shows them. Where
-	// only later records show that a dump has begun (see Inference above), the first records of
-	// a dump have the number of the dump before, unless Select is set.
+	// only later records show that a dump has begun, because they repeat its beginning, the
+	// first records of a dump have the number of the dump before, unless Select is set.
 	Dump, Boot int
 	// Text is the text of the item in the log. The Texts of all items together are the log.
 	Text []byte

@@ -295,7 +295,7 @@ func (p *pass) record(it *Item) (b boundary) {
 	if !p.locatable(it) || p.hooks.survey {
 		return b
 	}
-	if p.r.bases.again(p.r, it) && p.tally.readable > 0 {
+	if p.r.bases.refine(p.r, it) && p.tally.readable > 0 {
 		p.tally.note(NoteSymbols, fmt.Sprintf("no load base was known before %s:%d: addresses of earlier records have no names", it.File, it.Line))
 	}
 	p.resolve(it)
@@ -314,7 +314,7 @@ func (p *pass) locatable(it *Item) bool {
 	}
 	if boot := max(p.sequence.boot, 1); boot != p.boot {
 		p.boot = boot
-		p.r.bases.turn(p.r.process, boot)
+		p.r.bases.setBoot(p.r.process, boot)
 	}
 	return true
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -58,16 +57,17 @@ const (
 
 // sequence finds in one pass where the dumps and boots in a log begin. Boots begin at ~h#
 // lines, at a {{{reset}}} in a log without headers above it, at boot banners, and where the
-// number of a ~h#begin line is lower than the one before. Dumps begin at boots, at ~h# lines and at lines that match split; in a log
-// with none of these, they begin where records repeat the beginning of the previous dump. A
-// sequence keeps a few hashes, and no records. (BT-HEAD-4, BT-REC-1, BT-REC-3)
+// number of a ~h#begin line is lower than the one before. Dumps begin at boots, at ~h# lines and
+// at lines that match split; in a log with none of these, they begin where records repeat the
+// beginning of the previous dump. A sequence keeps a few hashes, and no records. (BT-HEAD-4,
+// BT-REC-1, BT-REC-3)
 type sequence struct {
 	split *regexp.Regexp // of lines that begin a dump, or nil
 	// dumps holds the starts of dumps, the current dump last. The user of a sequence may
 	// remove earlier ones.
-	dumps []*dumpStart
-	count int  // number of dumps so far, including removed ones
-	told  bool // a mark or split gives the start of the first dump of this boot
+	dumps    []*dumpStart
+	count    int  // number of dumps so far, including removed ones
+	explicit bool // a mark or split gives the start of the first dump of this boot
 
 	groups  map[int]groupEnd // known from an earlier pass, by boot: what the dumps end with
 	found   map[int]groupEnd // that this pass has found
@@ -90,32 +90,15 @@ type sequence struct {
 	line      []byte       // a line of text whose end is not yet read
 	last      int64        // line of the last record
 
-	run     int            // records without runGap lines of other text between them
-	gap     int64          // lines before the run
-	runs    int            // number of runs of at least runRecords
-	ends    map[uint64]int // how often runs of this boot ended with the same records, by the hash of these records
-	ended   int            // number of runs of this boot that ended
-	recent  [runRecords][]byte
-	recents int // number of records of the run
-	seed    maphash.Seed
+	runs runs         // of this boot
+	seed maphash.Seed // for hash
 
-	beginning beginning // of the current dump
-	held      []uint64  // hashes of pending records
-	heldAt    Place     // of the first pending record
-	matched   int       // number of pending records that are in beginning
-	missed    int       // number of records that are in only one of beginning and held
-	at        int       // index in beginning.hashes
+	beginning  beginning // of the current dump
+	repetition           // of it
 }
 
-const (
-	// beginningMost is the number of distinct records compared, beginningFew the minimum
-	// for a decision.
-	beginningMost, beginningFew = 8, 3
-	runRecords                  = 8
-	runGap                      = 5
-	maxTextLine                 = 4096
-	maxEnds                     = 4096 // limit for sequence.ends
-)
+// maxTextLine is the number of bytes of a line of text that are examined.
+const maxTextLine = 4096
 
 // newLog starts the log with number log, from 0. Its records belong to another boot.
 func (q *sequence) newLog(log int) {
@@ -137,7 +120,7 @@ func (q *sequence) newBoot(at Place) {
 	q.events = false
 	q.numbers, q.marked, q.open, q.remap = 0, false, false, false
 	q.beginning = beginning{}
-	q.last, q.run = 0, 0
+	q.last = 0
 	q.heap = profile.Heap{}
 	q.next, q.afterBoot = &dumpStart{Place: at, boot: q.boot}, true
 }
@@ -276,45 +259,11 @@ func (q *sequence) begin(d *dumpStart) {
 	d.log, d.info, d.heap = q.log, q.info, q.heap
 	q.count++
 	if q.inBoot++; q.inBoot == 1 {
-		q.told = d.marked || d.split || d.paths
+		q.explicit = d.marked || d.split || d.paths
 	}
 	q.dumps = append(q.dumps, d)
 	q.beginning = beginning{}
 	q.held, q.matched, q.missed, q.at = q.held[:0], 0, 0, 0
-}
-
-// banners are texts that devices print when they boot.
-var banners = [...]string{
-	"*** Booting ",              // Zephyr, Zephyr's MCUboot
-	"rst:0x",                    // ESP32's boot ROM
-	"Linux version ",            //
-	"Booting Linux on physical", //
-	"NuttShell (NSH)",           // NuttX
-	"U-Boot 2",                  // U-Boot 2024.01
-	"OpenWrt SDK boot",          //
-}
-
-// bannerStart marks the first bytes of all banners.
-var bannerStart = func() (t [256]bool) {
-	for _, b := range banners {
-		t[b[0]] = true
-	}
-	return t
-}()
-
-// isBanner reports whether a line is a boot banner.
-func isBanner(line []byte) bool {
-	for i, c := range line {
-		if !bannerStart[c] {
-			continue
-		}
-		for _, b := range banners {
-			if c == b[0] && len(line)-i >= len(b) && string(line[i:i+len(b)]) == b {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 var resetElement = []byte("{{{reset}}}")
@@ -380,76 +329,21 @@ func (q *sequence) record(it *Item) boundary {
 			d.Place = it.Place
 		}
 		q.begin(d)
-		q.countRun(between)
+		q.runs.count(between)
 		q.beginning.add(q.hash(it.Text))
 		return newDump
 	}
-	q.countRun(between)
+	q.runs.count(between)
 	if q.marked || q.split != nil {
 		return sameDump
 	}
 	if between > 0 && q.endRun() {
 		q.begin(&dumpStart{Place: it.Place, boot: q.boot})
-		q.keep(it)
+		q.runs.add(it.Text)
 		return newDump
 	}
-	q.keep(it)
+	q.runs.add(it.Text)
 	return q.compare(it, between)
-}
-
-// keep remembers one of the last records of a run.
-func (q *sequence) keep(it *Item) {
-	at := q.recents % runRecords
-	q.recent[at] = append(q.recent[at][:0], it.Text...)
-	q.recents++
-}
-
-// groupEnd identifies the end of the dumps of a boot: the hash of the last 8 records.
-type groupEnd struct {
-	seed maphash.Seed
-	hash uint64
-}
-
-// endRun counts how often the same 8 records, in the same order, come last before other
-// text. A list that is printed newest first ends with the same records each time. endRun
-// reports whether an earlier pass found that a dump ends with these records.
-func (q *sequence) endRun() (dumpEnds bool) {
-	if q.recents > 0 {
-		q.ended++
-	}
-	if known, ok := q.groups[q.boot]; ok {
-		dumpEnds = q.recents >= runRecords && q.recentHash(known.seed) == known.hash
-	} else if q.recents >= runRecords && len(q.ends) < maxEnds && q.distinct() {
-		if q.ends == nil {
-			q.ends = map[uint64]int{}
-		}
-		q.hash(nil) // creates the seed
-		q.ends[q.recentHash(q.seed)]++
-	}
-	q.recents = 0
-	return dumpEnds
-}
-
-// distinct reports whether the last 8 records are different enough to recognize a dump.
-func (q *sequence) distinct() bool {
-	n := 0
-	for i := range q.recent {
-		if !slices.ContainsFunc(q.recent[:i], func(r []byte) bool { return bytes.Equal(r, q.recent[i]) }) {
-			n++
-		}
-	}
-	return n >= beginningFew
-}
-
-// recentHash returns the hash of the last 8 records.
-func (q *sequence) recentHash(seed maphash.Seed) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	for i := range runRecords {
-		h.Write(q.recent[(q.recents+i)%runRecords])
-		h.WriteByte('\n')
-	}
-	return h.Sum64()
 }
 
 func (q *sequence) hash(text []byte) uint64 {
@@ -459,42 +353,33 @@ func (q *sequence) hash(text []byte) uint64 {
 	return maphash.Bytes(q.seed, text)
 }
 
-// countRun counts records that are close together.
-func (q *sequence) countRun(between int64) {
-	if between >= runGap {
-		q.run, q.gap = 0, between
-	}
-	if q.run++; q.run == runRecords && q.gap >= runGap {
-		q.runs++
-	}
+// endRun ends a group of records. It reports whether a dump ends with it, as an earlier pass found.
+func (q *sequence) endRun() bool {
+	known, ok := q.groups[q.boot]
+	return q.runs.end(known, ok)
 }
 
 // endBoot examines whether a boot in which no dump boundary was found may hold several
 // dumps. If each of its groups of records ends with the same records, each is a dump, which
 // another pass can tell from the others.
 func (q *sequence) endBoot() {
-	defer func() { q.inBoot, q.runs, q.ended, q.ends, q.recents = 0, 0, 0, nil, 0 }()
-	if q.inBoot != 1 || q.told || q.marked || q.split != nil {
+	defer func() { q.inBoot, q.runs = 0, runs{} }()
+	if q.inBoot != 1 || q.explicit || q.marked || q.split != nil {
 		return
 	}
 	q.endRun()
-	same, end := 0, uint64(0)
-	for h, n := range q.ends {
-		if n > same {
-			same, end = n, h
-		}
-	}
+	same, end := q.runs.commonEnd()
 	switch {
-	case same > 1 && same == q.ended:
+	case same > 1 && same == q.runs.ended:
 		if q.found == nil {
 			q.found = map[int]groupEnd{}
 		}
-		q.found[q.boot] = groupEnd{q.seed, end}
+		q.found[q.boot] = end
 		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d groups of records end with the same ones", same, same))
 	case same > 1:
-		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d of %d groups of records end with the same ones", same, same, q.ended))
-	case q.runs > 1:
-		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: there are %d groups of records, with other text between them", q.runs, q.runs))
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d of %d groups of records end with the same ones", same, same, q.runs.ended))
+	case q.runs.long > 1:
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: there are %d groups of records, with other text between them", q.runs.long, q.runs.long))
 	}
 }
 

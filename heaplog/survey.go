@@ -183,10 +183,10 @@ func (b *bases) turn(p *process.Process, boot int) {
 	p.SetBases(b.current)
 }
 
-// again infers the bases of a live log again when the number of distinct addresses has
+// refine infers the bases of a live log again when the number of distinct addresses has
 // doubled. late reports that these are the first bases, so that earlier records have no
 // names.
-func (b *bases) again(r *Reader, it *Item) (late bool) {
+func (b *bases) refine(r *Reader, it *Item) (late bool) {
 	if !b.live || b.byBoot == nil || r.process.Mapped() || len(b.seen) >= maxGathered {
 		return false
 	}

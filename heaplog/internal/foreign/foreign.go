@@ -21,7 +21,7 @@ import (
 // format is a kind of trace.
 type format struct {
 	name string
-	// signs are texts of which one is in the first line of each trace of the format.
+	// signs: the first line of a trace contains one of these.
 	signs []string
 	new   func(*trace) lineReader
 }
@@ -50,7 +50,7 @@ func Names() []string {
 	return names
 }
 
-// maxLine is the length in bytes from which on a line cannot be of a trace.
+// maxLine is a length in bytes: longer lines belong to no trace.
 const maxLine = 4 << 10
 
 // Reader adds records to a log. It never blocks longer than the reader that it reads from:
