@@ -15,7 +15,7 @@ import (
 // the call paths, and the addresses of the code. Each boot has one. It can still be used when the
 // next boot has begun, for call paths whose names are not known yet.
 type callPaths struct {
-	process *symbol.Process
+	process *process.Process
 	names   *callpath.Names
 	shared  bool // the boot before has used names
 	closed  bool // another boot has begun: process is no longer that of this boot

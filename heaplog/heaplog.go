@@ -16,7 +16,7 @@ import (
 type Reader struct {
 	ctx context.Context
 	config
-	process *symbol.Process
+	process *process.Process
 	bases   bases
 	starts  []*dumpStart      // of all dumps, for Items with Select; nil if not surveyed
 	groups  map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
@@ -51,7 +51,7 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 		return nil, err
 	}
 	var err error
-	if r.process, err = symbol.NewProcess(r.symbols); err != nil {
+	if r.process, err = process.New(r.symbols); err != nil {
 		return nil, &OptionError{"Exe", err}
 	}
 	return r, nil

@@ -65,13 +65,12 @@ func (p *pass) symbolNotes() (list []Note) {
 		}
 		list = append(list, Note{Kind: NoteInfo, Text: text})
 	}
-	wrong := p.r.process.Mismatches()
-	for _, text := range p.r.process.Notes() {
-		kind := NoteSymbols
-		if slices.Contains(wrong, text) {
-			kind = NoteWrong
-		}
-		list = append(list, Note{Kind: kind, Text: text})
+	missing, mismatches := p.r.process.Notes()
+	for _, text := range missing {
+		list = append(list, Note{Kind: NoteSymbols, Text: text})
+	}
+	for _, text := range mismatches {
+		list = append(list, Note{Kind: NoteWrong, Text: text})
 	}
 	return list
 }

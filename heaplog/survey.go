@@ -168,8 +168,8 @@ func (b *bases) begin() {
 	b.retry = max(b.retry, 2*len(b.seen))
 }
 
-// turn sets the bases of a boot. If only one boot has bases, all boots get them.
-func (b *bases) turn(p *process.Process, boot int) {
+// setBoot sets the bases of a boot. If only one boot has bases, all boots get them.
+func (b *bases) setBoot(p *process.Process, boot int) {
 	if b.byBoot == nil {
 		return
 	}

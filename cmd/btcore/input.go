@@ -17,6 +17,7 @@ import (
 	"github.com/lwsbt/lwsbt/image/unwind"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/sysroot"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // input is the input of every subcommand: an image and the ELF files of its program.
