@@ -33,7 +33,7 @@ static uint64_t value(struct bits *b, int word, int *count)
 	return field(b, *count);
 }
 
-/* Reads frames; after a fault, s has those before it. (section 6) */
+/* Reads frames; after a fault, s holds the frames before it. (section 6) */
 static void read_frames(struct bits *b, int depth, int word, struct stack *s)
 {
 	for (s->depth = 0; s->depth < depth; s->depth++) {
@@ -67,7 +67,7 @@ static void read_stack(struct bits *b, int depth, int word, struct stack *s)
 	s->size = value(b, word, &s->size_count);
 }
 
-/* The length that stands in the last two bytes. */
+/* The length in the last two bytes. */
 static size_t length_of(struct bytes blob)
 {
 	return (size_t)blob.at[blob.len - 2] << 8 | blob.at[blob.len - 1];
@@ -130,7 +130,7 @@ struct bytes at_end(struct bytes memory)
 	return memory;
 }
 
-/* Reads depth and frames alone. (BT-BARE-1, BT-BARE-2) */
+/* Reads a bare stack: depth and frames. (BT-BARE-1, BT-BARE-2) */
 long decode_bare(struct bytes data, int word, struct stack *s)
 {
 	struct bits b = { data.at, 0, 8 * (long)data.len }, behind_depth;
@@ -148,7 +148,7 @@ long decode_bare(struct bytes data, int word, struct stack *s)
 	return b.pos;
 }
 
-/* Reads what is certain of a blob whose end was cut. (BT-SALV-1, BT-SALV-2) */
+/* Reads the trustworthy part of a blob whose end was cut off. (BT-SALV-1, BT-SALV-2) */
 int salvage(struct bytes data, int word, struct stack *s, int *has_size)
 {
 	struct bits b = { data.at, 0, 8 * (long)data.len }, rest;
@@ -189,13 +189,13 @@ static void read_user(struct bits *b, struct stack *s)
 	}
 }
 
-/* Reports whether an event has the fields that its number wants. (BT-EVT-3) */
+/* Reports whether an event has the fields that its number requires. (BT-EVT-3) */
 int event_is_complete(const struct stack *s)
 {
 	return s->has[5] && (s->user[5] > 2 || s->has[1]) && (s->user[5] != 2 || s->has[6]);
 }
 
-/* Decodes a blob that has user fields; that of an event has some that it must have. */
+/* Decodes a blob with user fields. The blob of an event must have some of them. */
 void read_fields(struct bytes blob, int word, int event, struct stack *s)
 {
 	struct bits rest;
@@ -235,7 +235,7 @@ static void put_marked(const char *name, const int *found, int depth, int bits, 
 		put("-");
 }
 
-/* What values show of their encoder. (BT-LOSS-2, BT-LOSS-3) */
+/* Lists the loss flags of the values. (BT-LOSS-2, BT-LOSS-3) */
 void put_marks(const struct stack *s)
 {
 	int found[MOST_FRAMES];		/* signatures, and 8 if the frame is lossy */

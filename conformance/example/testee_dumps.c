@@ -26,7 +26,7 @@ struct dump {
 
 /* -- Sums */
 
-/* The sum of a path, which is added if it is not there. (BT-NAME-2) */
+/* The sum of a path. Adds it if it is missing. (BT-NAME-2) */
 static struct sum *sum_of(struct dump *d, const struct path *p)
 {
 	const struct path *w = whole(d->names, p);
@@ -51,7 +51,7 @@ static struct sum *sum_of(struct dump *d, const struct path *p)
 	return &d->sums[d->paths++];
 }
 
-/* Scales what was sampled. (BT-DUMP-5) */
+/* Scales a sampled entry. (BT-DUMP-5) */
 static void estimate(struct sum *s, uint64_t live, uint64_t bytes, uint64_t rate)
 {
 	double p = live && bytes ? -expm1(-((double)bytes / (double)live) / (double)rate) : 1;
@@ -77,7 +77,7 @@ static void add_entry(struct dump *d, const struct entry *e, uint64_t rate)
 		estimate(s, e->live, e->bytes, rate);
 }
 
-/* What a header said less what was read: 0 if no header said it. (BT-DUMP-4) */
+/* The number in a header minus the number read. Returns 0 if no header has the key. (BT-DUMP-4) */
 static int missing(const struct dump *d, const char *key, uint64_t *n)
 {
 	uint64_t read = *key == 'n' ? d->blocks : d->bytes;
@@ -97,7 +97,7 @@ static uint64_t missing_lines(const struct dump *d)
 	return to > from && to - from > d->lines ? to - from - d->lines : 0;
 }
 
-/* Takes the paths that a difference does not mention from its base. (BT-DUMP-3) */
+/* Adds the paths of the base that the difference does not contain. (BT-DUMP-3) */
 static void apply_base(struct dump *d, const struct dump *dumps)
 {
 	const struct dump *base = NULL;
@@ -117,7 +117,7 @@ static void apply_base(struct dump *d, const struct dump *dumps)
 	}
 }
 
-/* Adds up the entries of a dump; dumps has those before it, too. (BT-DUMP-2) */
+/* Adds up the entries of a dump. dumps also contains the dumps before it. (BT-DUMP-2) */
 static void add_up(struct dump *d, const struct dump *dumps)
 {
 	const struct bytes *k = key_of(&d->begin, "k");
@@ -277,7 +277,7 @@ static void put_dump(const struct dump *d)
 	}
 }
 
-/* Lists the dumps of a log, and what their paths hold. */
+/* Lists the dumps of a log with the values of their paths. */
 void put_dumps(struct bytes text)
 {
 	struct reading r;
@@ -296,7 +296,7 @@ void put_dumps(struct bytes text)
 			take_line(&r, d, record);
 		else if (d && (p.kind == 'm' || p.kind == 'b'))
 			take_record(d, p.kind, record, r.word);
-		take_fault();		/* a line that is rejected means nothing */
+		take_fault();		/* ignore a rejected line */
 	}
 	for (size_t i = 0; i < r.tables; i++)
 		learn(r.names[i]);

@@ -90,7 +90,7 @@ static struct delta choose(const struct stack *s, int n, struct machine m, int b
 	return literal;
 }
 
-/* Refuses what the machine cannot write. (BT-REJ-2) */
+/* Refuses values that the machine cannot write. (BT-REJ-2) */
 static void check(const struct stack *s, struct machine m)
 {
 	if (s->depth > MOST_FRAMES) {
@@ -120,7 +120,7 @@ static void put_frames(struct blob *b, const struct stack *s, struct machine m, 
 	}
 }
 
-/* Depth and frames alone. (BT-BARE-1) */
+/* A bare stack: depth and frames. (BT-BARE-1) */
 void encode_bare(const struct stack *s, const char *machine, const char *search, struct blob *b)
 {
 	check(s, machine_of(machine));

@@ -152,7 +152,7 @@ static void write_when(struct events *e, char **event)
 	e->thread = thread;
 }
 
-/* The age of the block that ends; what did not begin cannot end. (BT-PREJ-2) */
+/* The age of the block that ends. Refuses a block that did not begin. (BT-PREJ-2) */
 static uint64_t age_of(const struct events *e, uint64_t block)
 {
 	if (block >= e->next)

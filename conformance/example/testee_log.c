@@ -21,7 +21,7 @@ static int is_one_of(struct bytes word, const char *list)
 	return 0;
 }
 
-/* The next word up to a character that ends it; text goes on behind that. */
+/* The next word, up to the character end. text then begins after this character. */
 static struct bytes next_word(struct bytes *text, int end)
 {
 	const unsigned char *found = text->len ? memchr(text->at, end, text->len) : NULL;
@@ -52,7 +52,7 @@ static struct bytes unescape(struct bytes word)
 	return value;
 }
 
-/* Reports whether a value is ranges, START+LENGTH with commas between. (BT-HEAD-6) */
+/* Reports whether a value consists of ranges START+LENGTH, separated by commas. (BT-HEAD-6) */
 static int are_ranges(struct bytes value)
 {
 	size_t commas = 1;
@@ -69,7 +69,7 @@ static int are_ranges(struct bytes value)
 	return 1;
 }
 
-/* Checks the value of the first key of its name. (BT-HEAD-2, BT-HEAD-6) */
+/* Checks the value of a key; only the first key with each name is checked. (BT-HEAD-2, BT-HEAD-6) */
 static int is_valid(const struct key *k)
 {
 	uint64_t v;
@@ -166,7 +166,7 @@ int key_number(const struct header *h, const char *name, uint64_t *v)
 	return value && to_number(*value, 10, v);
 }
 
-/* Writes verb, number and keys. no_number is written where there is no number. */
+/* Writes verb, number and keys. If there is no number, writes no_number. */
 void put_header(const struct header *h, const char *no_number)
 {
 	put("%.*s", (int)h->verb.len, (const char *)h->verb.at);
@@ -195,7 +195,7 @@ struct recording {		/* what the headers above a line say */
 	uint64_t dump;
 };
 
-/* Takes over what a header says. (BT-REC-1, BT-REC-2, BT-HEAD-4) */
+/* Applies a header to the state of the recording. (BT-REC-1, BT-REC-2, BT-HEAD-4) */
 static void take_header(struct bytes text, struct recording *r)
 {
 	struct header h;
@@ -231,7 +231,7 @@ static void read_record(char kind, struct bytes text, const struct recording *r,
 		decode(text, r->word, 0, s, &rest);
 }
 
-/* Lists the records of a recording, and what they say. */
+/* Lists the records of a recording with their values. */
 void put_log(struct bytes text)
 {
 	struct recording r = { 0, 64, 0, 0, 0 };
@@ -262,7 +262,7 @@ void put_log(struct bytes text)
 		put("-");
 }
 
-/* The words of a stack, with a space or a semicolon between. */
+/* The words of a stack, separated by a space or a semicolon. */
 void put_stack(const struct stack *s, char between)
 {
 	const char *before = "user=";

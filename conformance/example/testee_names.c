@@ -3,7 +3,7 @@
 
 #include "testee.h"
 
-/* The path in the table with this outer path and innermost frame; it is added if it is not there. */
+/* The path in the table with this outer path and innermost frame. Adds it if it is missing. */
 static const struct path *told(struct names *t, const struct path *outer, int escaped, uint64_t x)
 {
 	struct path **slot = &t->slots[name_with(outer->name, escaped, x) % SLOTS], *p;
@@ -31,7 +31,7 @@ const struct path *known(const struct names *t, uint32_t name)
 	return found;
 }
 
-/* The path in the table that p is, or NULL if it begins with a name that is not known. (BT-NAME-2) */
+/* The path in the table that equals p, or NULL if p begins with an unknown name. (BT-NAME-2) */
 const struct path *whole(struct names *t, const struct path *p)
 {
 	const struct path *frames[DEEPEST];
@@ -49,7 +49,7 @@ const struct path *whole(struct names *t, const struct path *p)
 	return w;
 }
 
-/* p, or p with frames that other lines tell behind another name, if its own is not known. (BT-NAME-2) */
+/* p or, if its name is unknown, p with more frames, which other lines define after another name. (BT-NAME-2) */
 const struct path *with_frames(const struct names *t, const struct path *p)
 {
 	for (size_t i = 0; i < t->count; i++)
@@ -80,7 +80,7 @@ void tell(struct names *t, const struct path *p)
 	t->told[t->count++] = p;
 }
 
-/* Learns the paths that begin with names, which lines may tell later. */
+/* Adds the paths that begin with names, which later lines may define. */
 void learn(struct names *t)
 {
 	size_t left = t->count, before;
@@ -96,7 +96,7 @@ void learn(struct names *t)
 	} while (left < before);
 }
 
-/* Reports whether a boot keeps the names of the one before. (BT-NAME-3) */
+/* Reports whether a boot keeps the names of the previous boot. (BT-NAME-3) */
 int keeps_names(const struct header *before, const struct header *boot)
 {
 	static const char *const equal[] = { "build", "code" };	/* there is no ELF file here */

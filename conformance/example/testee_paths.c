@@ -22,7 +22,7 @@ static uint32_t mix(uint32_t h, uint32_t x)
 	return g ^ g >> 15;
 }
 
-/* The name of a path with one frame more. (BT-NAME-1) */
+/* The name of a path with one more frame. (BT-NAME-1) */
 uint32_t name_with(uint32_t h, int escaped, uint64_t x)
 {
 	if (escaped)
@@ -30,7 +30,7 @@ uint32_t name_with(uint32_t h, int escaped, uint64_t x)
 	return mix(h, (uint32_t)x);
 }
 
-/* The path with one frame more, its innermost. */
+/* The path with one more frame, the innermost. */
 struct path *extend(const struct path *outer, int escaped, uint64_t x)
 {
 	struct path *p = need(sizeof *p);

@@ -59,7 +59,7 @@ int lead_in(struct bytes text, size_t at)
 
 /* -- base64 */
 
-/* The value of a character of base64, in lenient mode of either alphabet; or -1. (BT-B64-3) */
+/* The value of a base64 character, or -1; lenient mode accepts both alphabets. (BT-B64-3) */
 static int sextet(int c, int lenient)
 {
 	return digit_value(lenient && c == '-' ? '+' : lenient && c == '_' ? '/' : c);
@@ -233,7 +233,7 @@ struct place next_place(struct bytes text, size_t from)
 			p.kind = (char)kind;
 			return p;
 		}
-		at += 2;	/* behind the lead-in of a ~b# that is no record */
+		at += 2;	/* skip the lead-in of a ~b# that is not a record */
 	}
 	return p;
 }

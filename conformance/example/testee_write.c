@@ -41,7 +41,7 @@ static void flush(struct writer *w)
 	w->address = 0;
 }
 
-/* How many frames an entry shares with the one before, or -1 if it begins anew. (BT-SHARE-1) */
+/* The number of frames shared with the previous entry, or -1 if nothing is shared. (BT-SHARE-1) */
 static int shared(const struct path *before, const struct path *p)
 {
 	const struct path *a[DEEPEST], *b[DEEPEST];
@@ -97,7 +97,7 @@ static void put_frames(struct line *l, const struct path *before, const struct p
 	}
 }
 
-/* Characters that a path takes at the beginning of a line. */
+/* The number of characters of a path at the beginning of a line. */
 static size_t length(const struct path *p)
 {
 	struct line l = { NULL, 0 };

@@ -1,4 +1,4 @@
-/* board.h: what the example needs of a board. */
+/* board.h: the functions that each board provides. */
 #ifndef BOARD_H
 #define BOARD_H
 

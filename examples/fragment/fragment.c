@@ -1,5 +1,5 @@
 /*
- * A program whose memory is torn: small sessions stay between large buffers that come and go.
+ * A program that fragments its heap: small sessions stay between large buffers that come and go.
  * Its malloc is wrapped. See docs/map.md for how it is built.
  */
 #include <stdio.h>

@@ -121,7 +121,7 @@ static void *thread(void *arg)
 	return mine[1];
 }
 
-/* Apart from main: what printf leaves in its caller's frame is wiped with it. */
+/* Not in main, so that wipe() also overwrites the values that printf leaves in its caller's frame. */
 static NOINLINE void tell(void)
 {
 	int k;

@@ -79,7 +79,7 @@ static NOINLINE void leak_ring(void)
 	b->other = note(make(77), 77, "hung");
 }
 
-/* Apart from main: what printf leaves in its caller's frame is wiped with it. */
+/* Not in main, so that wipe() also overwrites the values that printf leaves in its caller's frame. */
 static NOINLINE void tell(void)
 {
 	int k;

@@ -80,7 +80,7 @@ static void dump(void)
 }
 #endif
 
-/* What a live block is, by the program's own account: its address masked, so that
+/* The program's own record of a live block. The address is masked, so that
  * the account is no pointer itself. */
 #define MASK ((uintptr_t)0x5a5a5a5a5a5a5a5aull)
 #define NOINLINE __attribute__((noinline))

@@ -1,4 +1,4 @@
-/* What is hard on an unwinder: it runs for ever, so that a debugger can stop it
+/* A program that is hard to unwind. It runs for ever, so that a debugger can stop it
  * anywhere, as often as it likes. */
 #include <setjmp.h>
 #include <signal.h>
