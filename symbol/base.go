@@ -125,20 +125,16 @@ func (f *File) vote(seen []ReturnAddr) Base {
 			votes[(pc-v)>>12&(basesCount-1)]++
 		}
 	}
-	best, next := 0, 0
-	for i, n := range votes {
-		if n > votes[best] {
-			best = i
+	b := Base{File: f}
+	for page, n := range votes {
+		if n := int(n); n > b.Votes {
+			b.Bias, b.Votes, b.RunnerUp = uint64(page)<<12, n, b.Votes
+		} else {
+			b.RunnerUp = max(b.RunnerUp, n)
 		}
 	}
-	for i, n := range votes {
-		if i != best && int(n) > next {
-			next = int(n)
-		}
-	}
-	b := Base{File: f, Bias: uint64(best) << 12, Votes: int(votes[best]), RunnerUp: next}
 	for _, s := range seen {
-		if f.textAt(b.Bias, s.PC) {
+		if _, ok := f.own(b.Bias, s.PC); ok {
 			b.InCode++
 		}
 	}
@@ -176,11 +172,6 @@ func (f *File) own(base, pc uint64) (uint64, bool) {
 		}
 	}
 	return 0, false
-}
-
-func (f *File) textAt(base, pc uint64) bool {
-	_, ok := f.own(base, pc)
-	return ok
 }
 
 // complete finds the upper bits of the base, if any address has them. It returns the

@@ -112,31 +112,33 @@ func (f *File) sameLayout(g *File) bool {
 	return len(a) > 0 && slices.Equal(a, list(g))
 }
 
-// debugTree is a list of directories of debug files in one file tree.
-type debugTree struct {
+// debugDir is a directory of debug files.
+type debugDir struct {
 	tree
-	dirs []string
+	path string
 }
 
-// debugTrees returns the directories of debug files for f: the caller's directories on this
+// debugPlaces returns the directories of debug files for f: the caller's directories on this
 // machine and, if f is in a sysroot, the default directories of the sysroot.
-func (f *File) debugTrees() []debugTree {
-	trees := []debugTree{{tree{}, f.debugDirs}}
-	if f.tree.root != "" {
-		trees = append(trees, debugTree{f.tree, DebugDirs()})
+func (f *File) debugPlaces() (list []debugDir) {
+	for _, d := range f.debugDirs {
+		list = append(list, debugDir{tree{}, d})
 	}
-	return trees
+	if f.tree.root != "" {
+		for _, d := range DebugDirs() {
+			list = append(list, debugDir{f.tree, d})
+		}
+	}
+	return list
 }
 
 // debugCandidates returns the places where gdb looks for the debug file. It adds the same
 // places with the name of f plus ".debug".
 func (f *File) debugCandidates() (list []debugCandidate) {
-	trees := f.debugTrees()
-	for _, t := range trees {
-		for _, d := range t.dirs {
-			if len(f.BuildID) > 2 {
-				list = append(list, debugCandidate{tree: t.tree, name: buildIDPath(d, f.BuildID), byID: true})
-			}
+	dirs := f.debugPlaces()
+	if len(f.BuildID) > 2 {
+		for _, d := range dirs {
+			list = append(list, debugCandidate{tree: d.tree, name: buildIDPath(d.path, f.BuildID), byID: true})
 		}
 	}
 	add := func(base string, crc *uint32) {
@@ -152,11 +154,9 @@ func (f *File) debugCandidates() (list []debugCandidate) {
 				abs = a
 			}
 		}
-		for _, t := range trees {
-			for _, d := range t.dirs {
-				list = append(list, debugCandidate{tree: t.tree, name: filepath.Join(d, abs, base), crc: crc},
-					debugCandidate{tree: t.tree, name: filepath.Join(d, base), crc: crc})
-			}
+		for _, d := range dirs {
+			list = append(list, debugCandidate{tree: d.tree, name: filepath.Join(d.path, abs, base), crc: crc},
+				debugCandidate{tree: d.tree, name: filepath.Join(d.path, base), crc: crc})
 		}
 	}
 	link, err := f.section(".gnu_debuglink")

@@ -29,16 +29,12 @@ func (f *File) readDebug() (*dwarf.Data, error) {
 	if len(s.Info) == 0 || len(s.Abbrev) == 0 {
 		return nil, nil
 	}
-	alt, err := f.openAlt()
-	if err == nil {
-		o := f.debugOptions()
-		o.Alt = alt
-		var d *dwarf.Data
-		if d, err = dwarf.New(s, o); err == nil {
-			return d, nil
-		}
+	o := f.debugOptions()
+	var err error
+	if o.Alt, err = f.openAlt(); err != nil {
+		return nil, err
 	}
-	return nil, err
+	return dwarf.New(s, o)
 }
 
 // splitNote returns a message if inlined calls are missing because they are in split debug
@@ -81,12 +77,10 @@ func (f *File) openAlt() (*dwarf.Data, error) {
 	} else {
 		err = fmt.Errorf("%s is neither beside the file that names it nor in a directory of debug files (--debug-dir)", printable.Text(path))
 	}
-	for _, t := range f.debugTrees() {
-		for _, dir := range t.dirs {
-			if err != nil && len(id) > 2 {
-				if h, e := openELF(t.tree, buildIDPath(dir, id)); e == nil {
-					g, err = h, nil
-				}
+	for _, d := range f.debugPlaces() {
+		if err != nil && len(id) > 2 {
+			if h, e := openELF(d.tree, buildIDPath(d.path, id)); e == nil {
+				g, err = h, nil
 			}
 		}
 	}

@@ -3,9 +3,10 @@
 //
 //	address ─memory map or load bases→ module, address in it ─File→ frames: function, file:line, inlined chain
 //
-// Most programs need only a [Process]. Its memory map comes from a log. Without a memory
-// map, [InferBases] infers load bases from addresses and ELF files. The Process then
-// resolves the addresses of records. A [File] has the functions and lines of one ELF file.
+// Most programs need only a [Process]: [NewProcess] opens the ELF files, [Process.Map] sets
+// the memory map, and [Process.Resolve] returns the frames of the addresses of a record.
+// Without a memory map, [InferBases] infers load bases from addresses and ELF files. A [File]
+// is one ELF file with its functions and lines.
 //
 // Addresses in backtraces are return addresses. A [File] looks up the exact address that it
 // is given; [arch.Arch.CallAddr] returns the address to look up for a return address.
@@ -18,8 +19,8 @@
 // named from the symbol table, without lines, and [File.Why] gives the reason. The output
 // of linkers needs a fraction of the budget. Names are cut at 32 KB, and demangled names at
 // 16 KB; the names of the symbol table have a second budget of the same memory. At most 256
-// calls may be inlined into each other. Names that could take over 2 s to demangle, or over
-// 10 s together, are not demangled: see [Demangler].
+// calls may be inlined into each other. Demangling is limited to 2 s per name and 10 s per
+// [Demangler]; names beyond these limits stay mangled.
 //
 // A log names files, as modules. Below a sysroot, they are opened through [os.Root], and
 // links are followed as a program in the sysroot would follow them. Elsewhere, a file is

@@ -121,7 +121,7 @@ func (p *Process) places(m *Module) (list []place, foreign bool) {
 		list = append(list, place{tree: tree{root}, name: m.Name}, place{tree: tree{root}, name: filepath.Base(m.Name)})
 	}
 	if len(p.config.Sysroots) == 0 && filepath.IsAbs(m.Name) && (!m.Logged || m.BuildID != "") {
-		if foreign = p.config.Machine != elf.EM_NONE && p.config.Machine != hostMachine(); !foreign {
+		if foreign = p.config.Machine != elf.EM_NONE && p.config.Machine != hostMachine; !foreign {
 			list = append(list, place{name: m.Name, exact: m.Logged, inode: !m.Logged})
 		}
 	}
@@ -189,27 +189,13 @@ func orNone(id string) string {
 	return id
 }
 
-// hostMachine returns the machine that this program runs on.
-func hostMachine() elf.Machine {
-	switch runtime.GOARCH {
-	case "amd64":
-		return elf.EM_X86_64
-	case "386":
-		return elf.EM_386
-	case "arm64":
-		return elf.EM_AARCH64
-	case "arm":
-		return elf.EM_ARM
-	case "riscv64":
-		return elf.EM_RISCV
-	case "s390x":
-		return elf.EM_S390
-	case "ppc64", "ppc64le":
-		return elf.EM_PPC64
-	case "mips", "mipsle", "mips64", "mips64le":
-		return elf.EM_MIPS
-	case "loong64":
-		return elf.EM_LOONGARCH
-	}
-	return elf.EM_NONE
-}
+// hostMachine is the machine that this program runs on, 0 if it is not known.
+var hostMachine = map[string]elf.Machine{
+	"386": elf.EM_386, "amd64": elf.EM_X86_64,
+	"arm": elf.EM_ARM, "arm64": elf.EM_AARCH64,
+	"loong64": elf.EM_LOONGARCH,
+	"mips":    elf.EM_MIPS, "mipsle": elf.EM_MIPS, "mips64": elf.EM_MIPS, "mips64le": elf.EM_MIPS,
+	"ppc64": elf.EM_PPC64, "ppc64le": elf.EM_PPC64,
+	"riscv64": elf.EM_RISCV,
+	"s390x":   elf.EM_S390,
+}[runtime.GOARCH]

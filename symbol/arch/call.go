@@ -2,7 +2,7 @@ package arch
 
 import "encoding/binary"
 
-// callX86 recognises E8 rel32, into executable parts only, and FF /2: an opcode byte,
+// callX86 recognizes E8 rel32, into executable parts only, and FF /2: an opcode byte,
 // ModRM with reg 2, and the SIB and displacement that ModRM implies.
 func callX86(c *Code) bool {
 	b := c.Bytes
@@ -42,7 +42,7 @@ func modRMSize(b []byte) int {
 	return size
 }
 
-// callAArch64 recognises BL, into executable parts only, BLR and BLRA*.
+// callAArch64 recognizes BL, into executable parts only, BLR and BLRA*.
 func callAArch64(c *Code) bool {
 	b := c.Bytes
 	if len(b) < 4 || c.Addr&3 != 0 {
@@ -58,7 +58,7 @@ func callAArch64(c *Code) bool {
 	return false
 }
 
-// callARM recognises BL, BLX and, in ARM code, an ADD or MOV to lr before a jump.
+// callARM recognizes BL, BLX and, in ARM code, an ADD or MOV to lr before a jump.
 func callARM(c *Code) bool {
 	b := c.Bytes
 	n := len(b)
@@ -82,7 +82,7 @@ func callARM(c *Code) bool {
 	return n >= 8 && c.word(b[n-8:])&0x0fffffff == 0x01a0e00f // MOV lr, pc
 }
 
-// callRISCV recognises JAL and JALR that link to ra or t0, and C.JAL and C.JALR.
+// callRISCV recognizes JAL and JALR that link to ra or t0, and C.JAL and C.JALR.
 func callRISCV(c *Code) bool {
 	b := c.Bytes
 	n := len(b)
@@ -100,11 +100,11 @@ func callRISCV(c *Code) bool {
 	return h&0xf07f == 0x9002 && h&0x0f80 != 0 || c.Word == 32 && h&0xe003 == 0x2001
 }
 
-// callMIPS recognises JAL, JALR and BAL, each followed by a delay slot.
+// callMIPS recognizes JAL, JALR and BAL, each followed by a delay slot.
 func callMIPS(c *Code) bool {
 	b := c.Bytes
 	n := len(b)
-	if c.Addr&3 != 0 { // MIPS16 and microMIPS: not told from anything else
+	if c.Addr&3 != 0 { // MIPS16 or microMIPS, whose calls are not recognized
 		return true
 	}
 	if n < 8 {
@@ -114,7 +114,7 @@ func callMIPS(c *Code) bool {
 	return w>>26 == 3 || w>>26 == 0x1d || w&0xfc1f003f == 9 && w>>11&31 == 31 || w&0xfc1f0000 == 0x04110000
 }
 
-// callPPC recognises branches with LK set: b, bc, bclr, bcctr.
+// callPPC recognizes branches with LK set: b, bc, bclr, bcctr.
 func callPPC(c *Code) bool {
 	b := c.Bytes
 	n := len(b)
@@ -122,14 +122,14 @@ func callPPC(c *Code) bool {
 		return false
 	}
 	w := c.word(b[n-4:])
-	if w == 0x429f0005 { // how code asks where it is: bcl to the next instruction
+	if w == 0x429f0005 { // bcl to the next instruction, by which code reads its own address
 		return false
 	}
 	op := w >> 26
 	return w&1 == 1 && (op == 18 || op == 16 || op == 19 && (w>>1&0x3ff == 16 || w>>1&0x3ff == 528))
 }
 
-// callS390 recognises BRASL, BRAS, BASR and BAS to register 14.
+// callS390 recognizes BRASL, BRAS, BASR and BAS to register 14.
 func callS390(c *Code) bool {
 	b := c.Bytes
 	n := len(b)
@@ -138,7 +138,7 @@ func callS390(c *Code) bool {
 		n >= 2 && b[n-2] == 0x0d && b[n-1]>>4 == 14
 }
 
-// callXtensa recognises CALL0 to CALL12 and CALLX0 to CALLX12, of 3 bytes each, in
+// callXtensa recognizes CALL0 to CALL12 and CALLX0 to CALLX12, of 3 bytes each, in
 // little-endian code, as on ESP chips.
 func callXtensa(c *Code) bool {
 	b := c.Bytes

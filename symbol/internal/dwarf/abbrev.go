@@ -1,40 +1,20 @@
 package dwarf
 
-import "fmt"
+import (
+	std "debug/dwarf"
+	"fmt"
+)
 
-// Tags and attributes that name code. (DWARF 5, 7.5.3 and 7.5.4)
+// Attributes that debug/dwarf does not name.
 const (
-	tagCompileUnit       = 0x11
-	tagInlinedSubroutine = 0x1d
-	tagSubprogram        = 0x2e
-	tagPartialUnit       = 0x3c
-	tagSkeletonUnit      = 0x4a
-
-	attrSibling        = 0x01
-	attrName           = 0x03
-	attrStmtList       = 0x10
-	attrLowPC          = 0x11
-	attrHighPC         = 0x12
-	attrLanguage       = 0x13
-	attrCompDir        = 0x1b
-	attrAbstractOrigin = 0x31
-	attrSpecification  = 0x47
-	attrRanges         = 0x55
-	attrCallFile       = 0x58
-	attrCallLine       = 0x59
-	attrLinkageName    = 0x6e
-	attrStrOffsetsBase = 0x72
-	attrAddrBase       = 0x73
-	attrRnglistsBase   = 0x74
-	attrDwoName        = 0x76
-	attrMIPSLinkage    = 0x2007
-	attrGNUDwoName     = 0x2130
-	attrGNUAddrBase    = 0x2133
+	attrMIPSLinkage std.Attr = 0x2007
+	attrGNUDwoName  std.Attr = 0x2130
+	attrGNUAddrBase std.Attr = 0x2133
 )
 
 // abbrev is an abbreviation: the tag of an entry, and the names and forms of its attributes.
 type abbrev struct {
-	tag      uint32
+	tag      std.Tag
 	children bool
 	code     bool // entries may describe code: their attributes are read
 	size     int  // of all attributes in bytes, -1 if it varies
@@ -42,8 +22,9 @@ type abbrev struct {
 }
 
 type attrSpec struct {
-	attr, form uint32
-	implicit   int64 // value of formImplicitConst
+	attr     std.Attr
+	form     uint32
+	implicit int64 // value of formImplicitConst
 }
 
 // Memory per abbrev and per attribute in bytes, including the growth of slices.
@@ -131,10 +112,10 @@ func (u *unit) abbrevOf(code uint64) (*abbrev, error) {
 }
 
 func (u *unit) readAbbrev(c *cursor, keep bool) (ab abbrev) {
-	ab.tag, ab.children = uint32(c.uleb()), c.u8() != 0
-	ab.code = ab.tag == tagSubprogram || ab.tag == tagInlinedSubroutine
+	ab.tag, ab.children = std.Tag(c.uleb()), c.u8() != 0
+	ab.code = ab.tag == std.TagSubprogram || ab.tag == std.TagInlinedSubroutine
 	for !c.bad && u.d.Budget.Step(1) {
-		a := attrSpec{attr: uint32(c.uleb()), form: uint32(c.uleb())}
+		a := attrSpec{attr: std.Attr(c.uleb()), form: uint32(c.uleb())}
 		if a.form == formImplicitConst {
 			a.implicit = c.sleb()
 		}

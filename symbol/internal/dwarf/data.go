@@ -3,6 +3,7 @@
 package dwarf
 
 import (
+	std "debug/dwarf"
 	"fmt"
 	"sort"
 )
@@ -187,7 +188,7 @@ func (u *unit) readRoot() ([]addrRange, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ab.tag != tagCompileUnit && ab.tag != tagPartialUnit && ab.tag != tagSkeletonUnit {
+	if ab.tag != std.TagCompileUnit && ab.tag != std.TagPartialUnit && ab.tag != std.TagSkeletonUnit {
 		return nil, nil
 	}
 	if u.version >= 5 { // unless a base is given, the first table
@@ -199,27 +200,27 @@ func (u *unit) readRoot() ([]addrRange, error) {
 	var low, high, ranges value
 	for _, a := range ab.attrs {
 		switch v := u.value(&c, a); a.attr {
-		case attrName:
+		case std.AttrName:
 			u.name = v
-		case attrCompDir:
+		case std.AttrCompDir:
 			u.dir = v
-		case attrStmtList:
+		case std.AttrStmtList:
 			u.lineOff, u.hasLines = v.u, true
-		case attrLowPC:
+		case std.AttrLowpc:
 			low = v
-		case attrHighPC:
+		case std.AttrHighpc:
 			high = v
-		case attrRanges:
+		case std.AttrRanges:
 			ranges = v
-		case attrLanguage:
+		case std.AttrLanguage:
 			u.language = v.u
-		case attrStrOffsetsBase:
+		case std.AttrStrOffsetsBase:
 			u.strBase = v.u
-		case attrAddrBase, attrGNUAddrBase:
+		case std.AttrAddrBase, attrGNUAddrBase:
 			u.addrBase = v.u
-		case attrRnglistsBase:
+		case std.AttrRnglistsBase:
 			u.rngBase = v.u
-		case attrDwoName, attrGNUDwoName:
+		case std.AttrDwoName, attrGNUDwoName:
 			if d.splitUnits++; d.splitUnits == 1 {
 				d.splitName = string(u.text(v))
 			}
@@ -235,7 +236,7 @@ func (u *unit) readRoot() ([]addrRange, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 0 && ab.children && ab.tag == tagCompileUnit {
+	if len(list) == 0 && ab.children && ab.tag == std.TagCompileUnit {
 		// The unit has no ranges: use the ranges of its functions.
 		s, err := u.loadScopes()
 		if err != nil {

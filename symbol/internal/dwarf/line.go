@@ -2,6 +2,7 @@ package dwarf
 
 import (
 	"cmp"
+	std "debug/dwarf"
 	"errors"
 	"fmt"
 	"slices"
@@ -210,7 +211,7 @@ func (p *lineProgram) readTable(u *unit, c *cursor, add func(name value, dir uin
 	var format [256]attrSpec
 	kinds := int(c.u8())
 	for i := range kinds {
-		format[i] = attrSpec{attr: uint32(c.uleb()), form: uint32(c.uleb())}
+		format[i] = attrSpec{attr: std.Attr(c.uleb()), form: uint32(c.uleb())}
 	}
 	n := c.uleb()
 	for ; n > 0 && !c.bad; n-- {

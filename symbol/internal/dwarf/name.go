@@ -1,5 +1,7 @@
 package dwarf
 
+import std "debug/dwarf"
+
 // maxHops limits the references followed to find a name: from an inlined call to its
 // function, from a definition to its declaration.
 const maxHops = 16
@@ -70,13 +72,13 @@ func (d *Data) readNames(die uint64) (e nameEntry, ok bool) {
 	start := c.off
 	for _, a := range ab.attrs {
 		switch a.attr {
-		case attrLinkageName, attrMIPSLinkage:
+		case std.AttrLinkageName, attrMIPSLinkage:
 			if e.linkage = u.text(u.value(&c, a)); len(e.linkage) > 0 {
 				return e, true
 			}
-		case attrName:
+		case std.AttrName:
 			e.plain = u.text(u.value(&c, a))
-		case attrAbstractOrigin, attrSpecification:
+		case std.AttrAbstractOrigin, std.AttrSpecification:
 			e.next = u.value(&c, a)
 		default:
 			u.skip(&c, a)

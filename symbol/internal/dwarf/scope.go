@@ -1,6 +1,9 @@
 package dwarf
 
-import "fmt"
+import (
+	std "debug/dwarf"
+	"fmt"
+)
 
 // scopes holds the functions and inlined calls of a unit. spans maps addresses to innermost
 // scopes, by their index in list.
@@ -130,7 +133,7 @@ func (w *scopeWalk) scope(die uint64, ab *abbrev) (int32, error) {
 		return w.inside, err
 	}
 	s.die, s.parent, s.low = die, -1, list[0].low
-	if ab.tag == tagInlinedSubroutine && w.inside >= 0 {
+	if ab.tag == std.TagInlinedSubroutine && w.inside >= 0 {
 		s.parent, s.depth = w.inside, w.scopes.list[w.inside].depth+1
 	}
 	if s.depth > maxInlined {
@@ -164,15 +167,15 @@ func (u *unit) readScope(c *cursor, ab *abbrev, list []addrRange) (s scope, _ []
 	u.d.Budget.Step(len(ab.attrs))
 	for _, a := range ab.attrs {
 		switch a.attr {
-		case attrLowPC:
+		case std.AttrLowpc:
 			low = u.value(c, a)
-		case attrHighPC:
+		case std.AttrHighpc:
 			high = u.value(c, a)
-		case attrRanges:
+		case std.AttrRanges:
 			ranges = u.value(c, a)
-		case attrCallFile:
+		case std.AttrCallFile:
 			s.callFile = uint32(u.value(c, a).u)
-		case attrCallLine:
+		case std.AttrCallLine:
 			s.callLine = uint32(u.value(c, a).u)
 		default:
 			u.skip(c, a)
