@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/conformance/naive"
+	"github.com/lwsbt/lwsbt/internal/naive"
 	"github.com/lwsbt/lwsbt/gen"
 	"github.com/lwsbt/lwsbt/gen/gentest"
 	"github.com/lwsbt/lwsbt/internal/bitstring"

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
-	"github.com/lwsbt/lwsbt/conformance/naive"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // The second implementation of dumps of call paths, section 24: the whole log is read first,

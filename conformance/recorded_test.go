@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/conformance/naive"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // recordedDir is the directory of the vectors recorded from the real library.

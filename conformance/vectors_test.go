@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/conformance/naive"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 func builtinSet(t *testing.T) *Set {

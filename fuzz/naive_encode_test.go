@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/conformance/naive"
+	"github.com/lwsbt/lwsbt/internal/naive"
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
@@ -15,7 +15,7 @@ type naiveEncoder struct {
 	bits    string
 }
 
-// The writers of the second implementation, written from SPEC.md; conformance/naive has its readers.
+// The writers of the second implementation, written from SPEC.md; internal/naive has its readers.
 
 // naiveEncode returns the blob of a stack as machine writes it with a search, "lws" or "best".
 func naiveEncode(pcs []uint64, size uint64, machine, search string) []byte {

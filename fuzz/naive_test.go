@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/conformance/naive"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // The stack of the README, whose blob SPEC.md draws bit by bit.

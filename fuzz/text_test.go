@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/conformance/naive"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // FuzzLine reads any line in all three forms, and compares the results with the naive codec.
