@@ -205,7 +205,7 @@ func (h *html) leaks() (*report.Leaks, error) {
 	sure, grow, _ := l.worst(found)
 	for _, r := range slices.Concat(sure, grow) {
 		row := report.Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: rate(found, r.Rate, r.Margin),
-			Grows: r.Rate > 0, First: r.First, Last: r.Last, Text: floor(&r)}
+			Grows: r.Rate > 0, First: r.First, Last: r.Last, Text: kept(&r)}
 		for i, v := range r.Points() {
 			if found.Dumps[i].Used {
 				row.Points = append(row.Points, heap.Bytes.Of(v))

@@ -483,16 +483,16 @@ func (l *leaks) writeLeak(w io.Writer, found *heap.Leaks, r *heap.Leak) {
 	}
 	fmt.Fprintf(w, "\n%s  %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, rate(found, r.Rate, r.Margin),
 		cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, sparkline(bars, l.w, 24))
-	fmt.Fprintf(w, "  %s\n", floor(r))
+	fmt.Fprintf(w, "  %s\n", kept(r))
 	stack(w, r.Stack())
 }
 
-// floor describes the evidence of a call path.
-func floor(r *heap.Leak) string {
-	return fmt.Sprintf("the floor rose in %d of %s (chance: %.0f)%s", r.Rose, cli.Count(r.Intervals, "interval"), r.Chance, evidence(&r.Evidence))
+// kept describes the evidence of a call path.
+func kept(r *heap.Leak) string {
+	return fmt.Sprintf("kept memory grew in %d of %s (%.0f by chance)%s", r.Rose, cli.Count(r.Intervals, "interval"), r.Chance, evidence(&r.Evidence))
 }
 
-// evidence describes how the floor rose.
+// evidence describes the growth of kept memory: of the floor (see profile.Evidence).
 func evidence(e *heap.Evidence) string {
 	s := ", in both halves"
 	if e.H2 < 0.5 {
@@ -500,9 +500,9 @@ func evidence(e *heap.Evidence) string {
 	}
 	switch {
 	case e.D <= 0.12:
-		s += ", nearly straight"
+		s += ", steadily"
 	case e.D > 0.25:
-		s += ", far from straight"
+		s += ", unevenly"
 	}
 	if e.ByBytes {
 		s += "; the blocks grow"

@@ -500,7 +500,7 @@ func (m *screen) stack(b *strings.Builder) {
 		r := &m.rows[m.selected]
 		first := signed(r.grew) + " bytes since the first of these dumps"
 		if r.leak != nil {
-			first += "; " + floor(r.leak)
+			first += "; " + kept(r.leak)
 		}
 		m.line(b, plainText, first)
 		left--

@@ -104,7 +104,7 @@ func TestScreen(t *testing.T) {
 	m.Update(list[11])
 	head := []string{"dump 12, 12 h: ", "1 leak in 12 dumps over 11 h", "ALARM: leaks +120 bytes per hour, more than 100/h (--fail-over)", " per h "}
 	leak := ">leak             +120         1,720        43 "
-	shows(t, m, "the leak first", append(head, leak, "0x401200 < 0x401500 < 0x401900", "0x401110", "+1,320 bytes since the first of these dumps; the floor rose in 11 of 11 intervals", "    0x401200\n    0x401500\n    0x401900\n")...)
+	shows(t, m, "the leak first", append(head, leak, "0x401200 < 0x401500 < 0x401900", "0x401110", "+1,320 bytes since the first of these dumps; kept memory grew in 11 of 11 intervals", "    0x401200\n    0x401500\n    0x401900\n")...)
 
 	press(t, m, "s")
 	shows(t, m, "by bytes", "by bytes", "0x401110", "0x401250", "0x401200")
