@@ -140,9 +140,9 @@ func (a *assembler) begin(p *pass) bool {
 }
 
 // facts returns the properties of the current dump.
-func (a *assembler) facts() profile.Dump {
+func (a *assembler) facts() profile.DumpInfo {
 	d := a.current
-	return profile.Dump{Name: fmt.Sprintf("dump %d", a.number), File: d.File, Line: d.Line, Index: a.yielded, Boot: d.boot,
+	return profile.DumpInfo{Name: fmt.Sprintf("dump %d", a.number), File: d.File, Line: d.Line, Index: a.yielded, Boot: d.boot,
 		Number: d.number, Time: d.time, Timed: d.timed, Why: d.why, Announced: d.announced, Loss: a.loss,
 		Build: d.info.build, Device: d.info.device, Firmware: d.info.firmware, Heap: d.heap, Sample: d.sample}
 }

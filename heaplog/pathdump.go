@@ -107,7 +107,7 @@ func (b *dumpBases) get(boot int, number int64) *dumpPaths {
 
 // endedDump is a dump with all its lines, before it is yielded.
 type endedDump struct {
-	facts   profile.Dump
+	facts   profile.DumpInfo
 	from    *dumpStart
 	number  int
 	builder *profile.Builder // whose open dump it is
@@ -168,7 +168,7 @@ func (e *endedDump) build(sum *dumpPaths, snapshot bool) *profile.Dump {
 		d.Written = profile.Value{Bytes: d.Total.Bytes, Count: uint64(d.Records)}
 		return d
 	}
-	others := b.Dump(profile.Dump{}) // ~m# records of a dump without k=
+	others := b.Dump(profile.DumpInfo{}) // ~m# records of a dump without k=
 	if snapshot {
 		b = b.Fork()
 		for a := range others.Allocations() {

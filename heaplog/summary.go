@@ -272,8 +272,7 @@ func (t *tally) dump(d *profile.Dump, from *dumpStart) {
 	if len(t.dumps) < maxNotedDumps && (from.headless || from.marked && !from.ended || d.Loss.NoSize > 0 ||
 		a.HasRecords && uint64(d.Records) != a.Records || a.HasBytes && d.Written.Bytes != a.Bytes ||
 		d.Loss != profile.Loss{Cut: d.Loss.Cut, Unreadable: d.Loss.Unreadable} || d.Sample > 0) {
-		f := dumpFacts{profile.Dump{Name: d.Name, Line: d.Line, Records: d.Records, Total: d.Total, Announced: *a, Loss: d.Loss, Written: d.Written,
-			Sample: d.Sample, Diff: d.Diff, Base: d.Base}, from.marked, from.ended, from.headless, from.paths, 0}
+		f := dumpFacts{profile.Dump{DumpInfo: d.DumpInfo, Records: d.Records, Total: d.Total}, from.marked, from.ended, from.headless, from.paths, 0}
 		f.bytesErr, _ = d.TotalStdErr()
 		t.dumps = append(t.dumps, f)
 	}

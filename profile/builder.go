@@ -136,8 +136,8 @@ func (b *Builder) init() {
 	}
 }
 
-// Fork returns a Builder with the same call paths and an open dump of its own, for a dump
-// that ends after a later one has begun.
+// Fork returns a Builder with the same call paths and another open dump, so that two dumps
+// can be open at once.
 func (b *Builder) Fork() *Builder {
 	b.init()
 	return &Builder{interner: b.interner}
@@ -277,13 +277,11 @@ func (b *Builder) AddAllocation(a Allocation) {
 	}
 }
 
-// Dump returns the current state of the open dump, which stays open. It ignores Records,
-// Total, Ended, Loss.OtherPaths and Loss.Saturated in facts, because the Builder has these
-// values.
-func (b *Builder) Dump(facts Dump) *Dump {
+// Dump returns the current state of the open dump, which stays open. The Builder sets
+// Loss.OtherPaths and Loss.Saturated.
+func (b *Builder) Dump(info DumpInfo) *Dump {
 	b.init()
-	d := facts
-	d.Records, d.Total, d.Ended = b.open.Records, b.open.Total, false
+	d := &Dump{DumpInfo: info, Records: b.open.Records, Total: b.open.Total}
 	d.Loss.OtherPaths, d.Loss.Saturated = b.open.Loss.OtherPaths, b.open.Loss.Saturated
 	d.in, d.addrs = b.paths, b.paths.addrs.n
 	d.ids, d.values = make([]uint32, b.touched.n), make([]Value, b.touched.n)
@@ -298,12 +296,12 @@ func (b *Builder) Dump(facts Dump) *Dump {
 		d.more = append(d.more, *m)
 	}
 	slices.SortFunc(d.more, func(a, b more) int { return cmp.Compare(a.id, b.id) })
-	return &d
+	return d
 }
 
 // End ends the open dump and returns it. The next Add begins another dump.
-func (b *Builder) End(facts Dump) *Dump {
-	d := b.Dump(facts)
+func (b *Builder) End(info DumpInfo) *Dump {
+	d := b.Dump(info)
 	d.Ended = true
 	for _, id := range d.ids {
 		*b.sums.at(int(id)) = Value{}

@@ -9,6 +9,20 @@ import (
 // Dump holds the allocations that were live at one moment, by call path. A Dump that a
 // [Builder] has returned does not change.
 type Dump struct {
+	DumpInfo
+	Records int64 // number of records added
+	Total   Value
+	Ended   bool // no more records will be added
+
+	in     *paths
+	addrs  int // number of addresses of in that the call paths use
+	ids    []uint32
+	values []Value // by index in ids
+	more   []more  // by id, only of paths that have any
+}
+
+// DumpInfo describes a dump.
+type DumpInfo struct {
 	Name   string        // the name in reports: "dump 3", or the name of a file
 	File   string        // the log in which it begins
 	Line   int64         // line in File where it begins, from 1; 0 if not known
@@ -19,12 +33,9 @@ type Dump struct {
 	Timed  bool
 	Why    string // what caused the dump, as its ~h#begin says: "exit", "interval"; "" if not known
 
-	Records   int64 // number of records added
-	Total     Value
 	Announced Announced
 	Loss      Loss
 	Cut       bool // the end is missing: the log has a begin mark and no end mark, or reading failed
-	Ended     bool // no more records will be added
 
 	Build, Device, Firmware string // of the boot, as the log names them; "" if it does not
 	Heap                    Heap   // latest report of the allocator, in this dump or before it
@@ -33,18 +44,12 @@ type Dump struct {
 	// from Total if the dump is sampled, or has only the changes since another dump.
 	Written Value
 	// Sample is the mean number of bytes from one sampled byte to the next, 0 if the dump
-	// is not sampled. The values of a sampled dump are estimates: see [Dump.StdErr].
+	// is not sampled. The values of a sampled dump are estimates: see [Allocation].
 	Sample uint64
 	// Diff reports whether the log has only the changes since the dump with the number
 	// Base. The values of the Dump include both.
 	Diff bool
 	Base int64
-
-	in     *paths
-	addrs  int // number of addresses of in that the call paths use
-	ids    []uint32
-	values []Value // by index in ids
-	more   []more  // by id, only of paths that have any
 }
 
 // Heap holds what an allocator reported about its memory, in bytes. (BT-HEAD-2)
@@ -80,13 +85,13 @@ type Loss struct {
 // it has an end mark if it has a begin mark, it has the announced number of records, and the
 // base of a differential dump is complete.
 func (d *Dump) Complete() bool {
-	return d.Ended && !d.Cut && !d.Loss.NoBase && (!d.Announced.HasRecords || uint64(d.Records) >= d.Announced.Records)
+	return d != nil && d.Ended && !d.Cut && !d.Loss.NoBase && (!d.Announced.HasRecords || uint64(d.Records) >= d.Announced.Records)
 }
 
 // Missing returns the fraction of the announced blocks that is missing, from 0 to 1. known is
 // false if the log does not say how many blocks the dump had.
 func (d *Dump) Missing() (fraction float64, known bool) {
-	if !d.Announced.HasRecords {
+	if d == nil || !d.Announced.HasRecords {
 		return 0, false
 	}
 	have := d.Total.Count
@@ -105,7 +110,8 @@ type Allocation struct {
 	Value
 	Ever Value  // allocations since the boot, including freed ones; zero if not recorded
 	Peak uint64 // the most bytes that were live, or an upper bound; 0 if not recorded
-	// BytesErr and CountErr are the standard errors of Value, 0 if the dump is not sampled.
+	// BytesErr and CountErr are the standard errors of Value, 0 if the dump is not sampled. For
+	// about two of three call paths, the true value is within one standard error.
 	BytesErr, CountErr float64
 }
 
@@ -157,29 +163,34 @@ func Sum(dumps ...*Dump) *Dump {
 		return dumps[0]
 	}
 	first, last := dumps[0], dumps[len(dumps)-1]
-	facts := Dump{Name: first.Name + " to " + last.Name, File: first.File, Line: first.Line, Boot: first.Boot,
+	info := DumpInfo{Name: first.Name + " to " + last.Name, File: first.File, Line: first.Line, Boot: first.Boot,
 		Build: first.Build, Device: first.Device, Firmware: first.Firmware}
 	records := int64(0)
 	b := builderOn(dumps)
 	for _, d := range dumps {
-		for a := range d.Allocations() {
-			b.AddAllocation(a)
-		}
-		for a := range d.Freed() {
-			b.AddAllocation(a)
-		}
+		b.addDump(d)
 		records += d.Records
-		facts.Written.Add(d.Written)
-		facts.Sample = max(facts.Sample, d.Sample)
-		facts.same(d)
-		facts.Loss.add(&d.Loss)
-		facts.Cut = facts.Cut || d.Cut
+		info.Written.Add(d.Written)
+		info.Sample = max(info.Sample, d.Sample)
+		info.same(d)
+		info.Loss.add(&d.Loss)
+		info.Cut = info.Cut || d.Cut
 	}
-	sum := b.End(facts)
+	sum := b.End(info)
 	sum.Records = records
-	sum.Loss.OtherPaths = facts.Loss.OtherPaths
-	sum.Loss.Saturated = sum.Loss.Saturated || facts.Loss.Saturated
+	sum.Loss.OtherPaths = info.Loss.OtherPaths
+	sum.Loss.Saturated = sum.Loss.Saturated || info.Loss.Saturated
 	return sum
+}
+
+// addDump adds the allocations of a dump.
+func (b *Builder) addDump(d *Dump) {
+	for a := range d.Allocations() {
+		b.AddAllocation(a)
+	}
+	for a := range d.Freed() {
+		b.AddAllocation(a)
+	}
 }
 
 // add adds the losses of another dump.
@@ -196,7 +207,7 @@ func (l *Loss) add(o *Loss) {
 }
 
 // same clears Build, Device and Firmware of d where they differ from those of o.
-func (d *Dump) same(o *Dump) {
+func (d *DumpInfo) same(o *Dump) {
 	for _, s := range []struct {
 		mine  *string
 		other string

@@ -36,7 +36,7 @@ func ExampleProfile_Top() {
 	} {
 		b.Add(b.Path(r.stack), profile.Value{Bytes: r.bytes, Count: 1})
 	}
-	p, err := profile.New(b.End(profile.Dump{Name: "dump 1"}))
+	p, err := profile.New(b.End(profile.DumpInfo{Name: "dump 1"}))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func ExampleProfile_Growth() {
 	for i := range uint64(4) {
 		b.Add(b.Path([]symbol.Addr{cacheAddr, mainAddr}), profile.Value{Bytes: 4096 * (i + 1), Count: i + 1})
 		b.Add(b.Path([]symbol.Addr{parseAddr, mainAddr}), profile.Value{Bytes: 100, Count: 1})
-		dumps = append(dumps, b.End(profile.Dump{Name: fmt.Sprint("dump ", i+1)}))
+		dumps = append(dumps, b.End(profile.DumpInfo{Name: fmt.Sprint("dump ", i+1)}))
 	}
 	p, err := profile.New(dumps...)
 	if err != nil {
@@ -87,13 +87,14 @@ func ExampleReplay() {
 	// parse main held 80 bytes
 }
 
-// A sampled dump has estimates; StdErr says how far off they may be.
-func ExampleDump_StdErr() {
+// A sampled dump has estimates; the standard errors tell their precision.
+func ExampleAllocation() {
 	b := profile.NewBuilder(0)
 	path := b.Path([]symbol.Addr{{PC: 0x8000284}})
 	b.AddAllocation(profile.Allocation{Path: path, Value: profile.Value{Bytes: 4096, Count: 8}, BytesErr: 512, CountErr: 1})
-	d := b.End(profile.Dump{Name: "dump 1", Sample: 65536})
-	bytes, _ := d.StdErr(path)
-	fmt.Printf("%d ± %.0f bytes\n", d.Total.Bytes, bytes)
+	d := b.End(profile.DumpInfo{Name: "dump 1", Sample: 65536})
+	for a := range d.Allocations() {
+		fmt.Printf("%d ± %.0f bytes\n", a.Bytes, a.BytesErr)
+	}
 	// Output: 4096 ± 512 bytes
 }

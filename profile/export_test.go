@@ -271,7 +271,7 @@ func TestCSVHasNoFormulas(t *testing.T) {
 	var builder Builder
 	builder.Add(builder.Path([]symbol.Addr{addr(0x400100, frame("=cmd|' /c calc'!A0", "@SUM(1)", 3))}), Value{1, 1})
 	var b bytes.Buffer
-	if _, err := newProfile(t, builder.End(Dump{Name: "=1+1", Number: 1, Boot: 1})).Export(&b, "csv", ExportOptions{}); err != nil {
+	if _, err := newProfile(t, builder.End(DumpInfo{Name: "=1+1", Number: 1, Boot: 1})).Export(&b, "csv", ExportOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	records, err := csv.NewReader(&b).ReadAll()
@@ -356,7 +356,7 @@ func TestPprofOfCallPaths(t *testing.T) {
 	b.AddAllocation(Allocation{Path: live, Value: Value{Bytes: 4096, Count: 4}, Ever: Value{Bytes: 9000, Count: 9}, BytesErr: 30, CountErr: 2})
 	b.AddAllocation(Allocation{Path: live, Value: Value{Bytes: 4, Count: 1}, Ever: Value{Bytes: 10, Count: 1}, BytesErr: 40})
 	b.AddAllocation(Allocation{Path: freed, Ever: Value{Bytes: 77, Count: 7}})
-	d := b.End(Dump{Name: "dump 1", Sample: 512 << 10, Build: "5ca1ab1e", Device: "kitchen", Firmware: "1.2"})
+	d := b.End(DumpInfo{Name: "dump 1", Sample: 512 << 10, Build: "5ca1ab1e", Device: "kitchen", Firmware: "1.2"})
 	if bytes, count := d.TotalStdErr(); bytes != 50 || count != 2 {
 		t.Errorf("errors %v, %v", bytes, count)
 	}

@@ -25,7 +25,7 @@ var foldable = sync.OnceValue(func() *regexp.Regexp {
 // operator new, containers of C++ and Rust, interpreters. The name is demangled. The list of
 // these functions is fold.txt.
 func Allocator(name string) bool {
-	s := strings.ReplaceAll(Shorten(name), "<…>", "")
+	s := strings.ReplaceAll(shorten(name), "<…>", "")
 	if !strings.HasPrefix(s, "operator ") && !strings.HasPrefix(s, "<") {
 		s = s[strings.LastIndexByte(s, ' ')+1:] // without the return type of a template
 	}

@@ -60,7 +60,7 @@ func TestFold(t *testing.T) {
 	for _, names := range []string{"malloc xmalloc parse main", "malloc xmalloc+parse main", "malloc parse malloc main", "malloc calloc", "parse main", "malloc 0x99"} {
 		b.Add(b.Path(stack(names)), profile.Value{Bytes: 8, Count: 1})
 	}
-	p, err := profile.New(b.End(profile.Dump{}))
+	p, err := profile.New(b.End(profile.DumpInfo{}))
 	if err != nil {
 		t.Fatal(err)
 	}

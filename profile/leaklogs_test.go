@@ -345,7 +345,7 @@ func (w *simulated) profile() *profile.Profile {
 				b.Add(p, profile.Value{Bytes: uint64(a.bytes), Count: uint64(a.count)})
 			}
 		}
-		dumps = append(dumps, b.End(profile.Dump{Boot: w.boot[d], Time: time.Duration(w.at[d] * float64(time.Hour)), Timed: true,
+		dumps = append(dumps, b.End(profile.DumpInfo{Boot: w.boot[d], Time: time.Duration(w.at[d] * float64(time.Hour)), Timed: true,
 			Announced: profile.Announced{Records: uint64(w.all[d].count), HasRecords: true}}))
 	}
 	p, err := profile.New(dumps...)

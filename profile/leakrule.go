@@ -12,7 +12,7 @@ type Verdict uint8
 
 const (
 	NoEvidence Verdict = iota // no growth, or growth like that of noise
-	Grows                     // also one to three of 100 noisy call paths
+	Grows                     // growth that one to three of 100 call paths show by chance
 	Probably                  // a leak, or growth that will end
 	Leaking                   // a leak
 )
@@ -43,8 +43,8 @@ type Evidence struct {
 	Chance       float64 // expected number of rising intervals if the order of the dumps were random
 	Z            float64 // Rose less Chance, in standard deviations
 	D            float64 // largest distance of the floor from a straight line, as a fraction of its rise, 0 to 1
-	H2           float64 // twice the rise in the half of the time in which the floor rose less, as a fraction of the rise
-	Gain         float64 // bytes that the floor rose over all boots, less two standard errors of the loss
+	H2           float64 // evenness of the rise: twice the smaller of the rises in the two halves of the time, divided by the whole rise; 1 is even
+	Gain         float64 // lower estimate of the rise in bytes, summed over the boots: two standard errors for lost lines
 	Score        float64 // orders paths of one verdict: Gain, reduced if the rise is uneven
 	ByBytes      bool    // the number of blocks hardly changes, and their bytes were examined
 	First, Last  Value   // in the first and the last examined dump of the last examined boot

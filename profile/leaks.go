@@ -86,7 +86,7 @@ type Exhaustion struct {
 	Free         uint64  // bytes, after the last used dump
 	Rate, Margin float64 // sum of the rows that are Leaking or Probably, bytes per hour or dump
 	In           float64
-	From, To     float64 // In with the largest and the smallest likely rate; To is +Inf if that is 0 or less
+	From, To     float64 // limits of In, for the highest and the lowest likely rate; To is +Inf if the lowest rate is not positive
 }
 
 // maxMissing is the largest fraction of missing blocks with which a dump is used.
@@ -205,6 +205,9 @@ func steadyDumps(all []*Dump) []LeakDump {
 	marked := 0              // dumps that announce how many blocks they have
 	untimed := map[int]int{} // by boot: dumps without a time, less those with one
 	for i, d := range all {
+		if d == nil {
+			d = &Dump{}
+		}
 		if untimed[d.Boot]++; d.Timed {
 			untimed[d.Boot] -= 2
 		}
@@ -299,11 +302,14 @@ func (l *Leaks) exhaust(heap uint64) {
 	l.Exhaustion = &x
 }
 
-// Steady returns the index of the dump that shows the present state of a running program: the
-// last dump that lost at most a fifth of its blocks and was not written at the exit of the
-// program. If the last boot has only a complete dump at its exit, Steady returns that dump. If
-// there is no such dump, it returns the last dump, or -1 if there is no dump at all. reason is
-// why the result is not the last dump, or what is wrong with the last dump.
+// Steady returns the index of the dump that shows the present state of a running program:
+//
+//   - the last dump that lost at most a fifth of its blocks and was not written at the exit of
+//     the program;
+//   - but if the last boot has only a complete dump at its exit, this dump;
+//   - if there is no such dump, the last dump, or -1 if there is no dump.
+//
+// reason is why the result is not the last dump, or what is wrong with the last dump.
 func Steady(dumps ...*Dump) (index int, reason string) {
 	list := steadyDumps(dumps)
 	last := len(list) - 1
@@ -311,8 +317,7 @@ func Steady(dumps ...*Dump) (index int, reason string) {
 		if list[i].Used {
 			return i, list[last].Reason
 		}
-		if first := i == 0 || dumps[i-1].Boot != dumps[i].Boot || dumps[i-1].File != dumps[i].File; first && dumps[last].Complete() &&
-			dumps[i].Boot == dumps[last].Boot && dumps[i].File == dumps[last].File {
+		if first := i == 0 || !list[i-1].sameBoot(&list[i]); first && list[last].Complete() && list[i].sameBoot(&list[last]) {
 			return last, "" // there is no other of this boot
 		}
 	}
@@ -321,3 +326,6 @@ func Steady(dumps ...*Dump) (index int, reason string) {
 	}
 	return last, reason
 }
+
+// sameBoot reports whether two dumps are of the same boot.
+func (d *LeakDump) sameBoot(o *LeakDump) bool { return d.Boot == o.Boot && d.File == o.File }

@@ -42,7 +42,7 @@ func build(dumps []dumpOf) (list []*profile.Dump) {
 			b.Add(b.Path([]symbol.Addr{{PC: uint64(0x1000 * (i + 1))}}), v)
 			total += n
 		}
-		list = append(list, b.End(profile.Dump{Boot: max(1, d.boot), Time: d.at, Timed: d.at > 0, Why: d.why, Cut: d.cut,
+		list = append(list, b.End(profile.DumpInfo{Boot: max(1, d.boot), Time: d.at, Timed: d.at > 0, Why: d.why, Cut: d.cut,
 			Announced: profile.Announced{Records: total + d.lost, HasRecords: true}}))
 	}
 	return list
@@ -205,7 +205,7 @@ func ExampleProfile_Leaks() {
 	for i := range 10 { // two blocks more in each dump
 		n := uint64(5 + 2*i)
 		b.Add(b.Path([]symbol.Addr{{PC: 0x8000284}}), profile.Value{Bytes: 24 * n, Count: n})
-		dumps = append(dumps, b.End(profile.Dump{Boot: 1}))
+		dumps = append(dumps, b.End(profile.DumpInfo{Boot: 1}))
 	}
 	p, err := profile.New(dumps...)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestMemory(t *testing.T) {
 		}
 		b.Add(b.Path(addrs), Value{rng.Uint64N(5000), 1})
 	}
-	d := b.End(Dump{})
+	d := b.End(DumpInfo{})
 	b = nil
 	t.Logf("%d call paths, %d addresses: %.2f GB", d.Len(), d.addrs, resident()-before)
 	if used := resident() - before; used > 2.5 || d.Len() < paths-1 {

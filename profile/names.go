@@ -192,7 +192,7 @@ func (n *names) shorten(name string) string {
 	}
 	s, ok := n.short[name]
 	if !ok {
-		s = Shorten(name)
+		s = shorten(name)
 		n.short[name] = s
 	}
 	return s

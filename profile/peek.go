@@ -10,7 +10,9 @@ import (
 // PeekRow is a call site with its callers and callees.
 type PeekRow struct {
 	SiteRow
-	Callers, Callees []SiteRow // Cum counts the call paths with this call; Flat is 0
+	// In Callers and Callees, Cum is the sum of the call paths with this call, and Flat is 0.
+	// Calls beyond 2,000,000 are added up as "(other calls)".
+	Callers, Callees []SiteRow
 }
 
 // Limits of Peek: matching sites, and calls counted separately.
@@ -18,9 +20,6 @@ const (
 	maxPeeked = 10_000
 	maxCalls  = 2_000_000
 )
-
-// OtherCalls is the name of the callers or callees beyond a limit of 2,000,000 calls.
-const OtherCalls = "(other calls)"
 
 // Peek returns the call sites of the last dump whose function matches, each with its
 // callers and callees, the heaviest first. It fails if more than 10,000 sites match.
@@ -115,7 +114,7 @@ func (k *peek) addCall(c call, v Value) {
 // report returns the rows in order.
 func (k *peek) report(w Weight) (list []PeekRow) {
 	for c, v := range k.calls {
-		r, s := k.rows[c.site], Site{Func: OtherCalls}
+		r, s := k.rows[c.site], Site{Func: "(other calls)"}
 		if c.other != otherCalls {
 			s = k.names.siteAt(c.other)
 		}

@@ -175,7 +175,7 @@ func FromPprof(b *Builder, prof *pprof.Profile, name string) (*Dump, error) {
 			b.Add(r.path(s.Location), v)
 		}
 	}
-	return b.End(Dump{Name: name, File: name, Number: 1, Boot: 1}), nil
+	return b.End(DumpInfo{Name: name, File: name, Number: 1, Boot: 1}), nil
 }
 
 // pprofTypes returns the indexes of the sample types in bytes and in counts, -1 for a

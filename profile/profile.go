@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -30,35 +31,35 @@ func New(dumps ...*Dump) (*Profile, error) {
 	if _, ok := common(dumps); !ok {
 		b := NewBuilder(0)
 		for i, d := range dumps {
-			for a := range d.Allocations() {
-				b.Add(a.Path, a.Value)
-			}
-			dumps[i] = b.End(*d)
+			b.addDump(d)
+			dumps[i] = b.End(d.DumpInfo)
 			dumps[i].Records, dumps[i].Ended, dumps[i].Loss = d.Records, d.Ended, d.Loss
 		}
 	}
 	return view(dumps, View{}), nil
 }
 
-// Collect returns the profile of all dumps of an iterator. If the iterator yields an error,
-// Collect continues, and returns the first error with the profile. The profile is nil if
+// Collect returns the profile of all dumps of an iterator. If the iterator yields errors,
+// Collect continues, and returns the errors joined, with the profile. The profile is nil if
 // there is no dump.
 func Collect(dumps iter.Seq2[*Dump, error]) (*Profile, error) {
 	var list []*Dump
-	var first error
+	var errs []error
+	if dumps == nil {
+		dumps = func(func(*Dump, error) bool) {}
+	}
 	for d, err := range dumps {
-		if err != nil && first == nil {
-			first = err
-		}
-		if d != nil && err == nil {
+		if err != nil {
+			errs = append(errs, err)
+		} else if d != nil {
 			list = append(list, d)
 		}
 	}
-	p, err := New(list...)
-	if first != nil {
-		err = first
+	if len(list) == 0 && errs != nil {
+		return nil, errors.Join(errs...)
 	}
-	return p, err
+	p, err := New(list...)
+	return p, errors.Join(append(errs, err)...)
 }
 
 func view(dumps []*Dump, v View) *Profile {

@@ -48,10 +48,10 @@ func fixture() (dumps []*Dump, paths []Path) {
 	b.Add(paths[0], Value{50, 1})
 	b.Add(paths[1], Value{30, 3})
 	b.Add(paths[2], Value{5, 1})
-	dumps = append(dumps, b.End(Dump{Name: "dump 1", Number: 1, Boot: 1}))
+	dumps = append(dumps, b.End(DumpInfo{Name: "dump 1", Number: 1, Boot: 1}))
 	b.Add(paths[0], Value{400, 4})
 	b.Add(paths[2], Value{5, 1})
-	return append(dumps, b.End(Dump{Name: "dump 2", Number: 2, Boot: 1})), paths
+	return append(dumps, b.End(DumpInfo{Name: "dump 2", Number: 2, Boot: 1})), paths
 }
 
 // first is the profile of the first dump of the fixture, both of both dumps.
@@ -189,10 +189,10 @@ func TestRowsAlike(t *testing.T) {
 	three := b.Path([]symbol.Addr{addr(0x4, frame("g", "a.c", 5))})
 	b.Add(one, Value{1, 1})
 	b.Add(three, Value{7, 1})
-	first := b.End(Dump{})
+	first := b.End(DumpInfo{})
 	b.Add(one, Value{10, 1})
 	b.Add(two, Value{20, 1})
-	second := b.End(Dump{})
+	second := b.End(DumpInfo{})
 	p := newProfile(t, first, second)
 	if p.Len() != 3 {
 		t.Errorf("by line: %d rows, want 3", p.Len())
@@ -207,10 +207,17 @@ func TestRowsAlike(t *testing.T) {
 	}
 }
 
+func signed(d Delta) float64 {
+	if d.Negative {
+		return -float64(d.Magnitude)
+	}
+	return float64(d.Magnitude)
+}
+
 func TestDiff(t *testing.T) {
 	got := ""
 	for _, c := range both(t, View{By: ByFunction}).Diff(Bytes) {
-		got += fmt.Sprintf("%s %d→%d %v new=%v gone=%v\n", c.Stack()[0], c.Before.Bytes, c.After.Bytes, c.Delta(Bytes).Float(), c.New(), c.Gone())
+		got += fmt.Sprintf("%s %d→%d %v new=%v gone=%v\n", c.Stack()[0], c.Before.Bytes, c.After.Bytes, signed(c.Delta(Bytes)), c.New(), c.Gone())
 	}
 	if want := "xmalloc 150→400 250 new=false gone=false\nidle 30→0 -30 new=false gone=true\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -227,7 +234,7 @@ func TestManyDumps(t *testing.T) {
 	var dumps []*Dump
 	for i := range n {
 		b.Add(b.Path([]symbol.Addr{bare(uint64(i))}), Value{uint64(i + 1), 1})
-		dumps = append(dumps, b.End(Dump{}))
+		dumps = append(dumps, b.End(DumpInfo{}))
 	}
 	p := newProfile(t, dumps...)
 	p.Len()
@@ -270,9 +277,9 @@ func TestGrowth(t *testing.T) {
 		path, other := b.Path([]symbol.Addr{bare(1)}), b.Path([]symbol.Addr{bare(2)})
 		for _, v := range c.points {
 			b.Add(path, Value{v, 0})
-			dumps = append(dumps, b.End(Dump{}))
+			dumps = append(dumps, b.End(DumpInfo{}))
 			b.Add(other, Value{1 << 40, 1})
-			dumps = append(dumps, b.End(Dump{Cut: true})) // left out
+			dumps = append(dumps, b.End(DumpInfo{Cut: true})) // left out
 		}
 		trend := newProfile(t, dumps...).Growth(Bytes)
 		if g := trend.Total; math.Abs(g.Slope-c.slope) > 1e-9 || g.Every != c.every || g.Stack() != nil {
@@ -306,18 +313,18 @@ func TestSums(t *testing.T) {
 	path := b.Path([]symbol.Addr{bare(0x10)})
 	b.Add(path, Value{1 << 62, 1})
 	b.Add(path, Value{1 << 62, 1})
-	if d := b.Dump(Dump{}); d.Total.Bytes != 1<<63 || d.Loss.Saturated {
+	if d := b.Dump(DumpInfo{}); d.Total.Bytes != 1<<63 || d.Loss.Saturated {
 		t.Errorf("two sizes of 2^62: %d, saturated %v", d.Total.Bytes, d.Loss.Saturated)
 	}
 	b.Add(path, Value{math.MaxUint64, 1})
-	d := b.End(Dump{})
+	d := b.End(DumpInfo{})
 	if d.Total.Bytes != math.MaxUint64 || d.Value(path) != (Value{math.MaxUint64, 3}) || !d.Loss.Saturated || d.Records != 3 {
 		t.Errorf("and 2^64-1: %+v", d)
 	}
-	if d := b.End(Dump{}); d.Loss.Saturated || d.Records != 0 {
+	if d := b.End(DumpInfo{}); d.Loss.Saturated || d.Records != 0 {
 		t.Errorf("the next dump: %+v", d)
 	}
-	if d := Sub(math.MaxUint64, 0); !d.Over(1<<63) || d.Float() != math.MaxUint64 {
+	if d := Sub(math.MaxUint64, 0); !d.Over(1<<63) || d != (Delta{Magnitude: math.MaxUint64}) {
 		t.Errorf("growth by 2^64-1: %+v", d)
 	}
 	var out bytes.Buffer
@@ -384,7 +391,7 @@ func TestAgainstMaps(t *testing.T) {
 			s.Add(v)
 			want[key] = s
 		}
-		d := b.End(Dump{})
+		d := b.End(DumpInfo{})
 		got := map[string]Value{}
 		for a := range d.Allocations() {
 			key := keyOf(a.Path)
@@ -398,7 +405,7 @@ func TestAgainstMaps(t *testing.T) {
 			t.Fatalf("dump %d: %d call paths, want %d", i, len(got), len(want))
 		}
 		dumps, mixed = append(dumps, d), append(mixed, d)
-		if copied := other.End(*d); i%2 == 0 {
+		if copied := other.End(d.DumpInfo); i%2 == 0 {
 			mixed[i] = copied
 		}
 	}
@@ -429,7 +436,7 @@ func TestDumpWhileBuilding(t *testing.T) {
 		}
 	}
 	add(0, 3000)
-	d := b.Dump(Dump{Name: "so far"})
+	d := b.Dump(DumpInfo{Name: "so far"})
 	if d.Ended || d.Complete() {
 		t.Error("it has ended")
 	}
@@ -452,7 +459,7 @@ func TestDumpWhileBuilding(t *testing.T) {
 	if text := <-done; text != "" {
 		t.Error(text)
 	}
-	if d := b.End(Dump{}); d.Len() != 50_000 || !d.Complete() {
+	if d := b.End(DumpInfo{}); d.Len() != 50_000 || !d.Complete() {
 		t.Errorf("%d call paths", d.Len())
 	}
 }
@@ -469,7 +476,7 @@ func TestMaxPaths(t *testing.T) {
 			b.Add(path, Value{1, 1})
 		}
 	}
-	d := b.End(Dump{})
+	d := b.End(DumpInfo{})
 	if d.Total != (Value{200, 200}) || d.Loss.OtherPaths != 180 || d.Len() != 11 {
 		t.Errorf("%+v, %d paths", d, d.Len())
 	}
@@ -494,7 +501,7 @@ func TestNothing(t *testing.T) {
 		}
 	}
 	all := regexp.MustCompile("")
-	for i, p := range []*Profile{nil, {}, newProfile(t, &Dump{}), newProfile(t, new(Builder).End(Dump{}), Sum())} {
+	for i, p := range []*Profile{nil, {}, newProfile(t, &Dump{}), newProfile(t, new(Builder).End(DumpInfo{}), Sum())} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			isEmpty(t, p)
 			isEmpty(t, p.View(View{By: 99, Filter: Filter{Focus: all, Hide: all}}))
@@ -548,6 +555,12 @@ func TestZeroValues(t *testing.T) {
 	for range d.Allocations() {
 		t.Error("no dump has allocations")
 	}
+	if missing, known := d.Missing(); d.Complete() || missing != 0 || known {
+		t.Error("no dump is complete, or announces records")
+	}
+	if i, reason := Steady(nil); i != 0 || reason == "" {
+		t.Errorf("Steady of a nil dump: %d %q", i, reason)
+	}
 	var r Replay
 	r.Add(Event{Kind: 77, Path: path})
 	if r.At(-1).Len() != 0 || r.At(0).Len() != 0 || r.End().Total.Count != 1 {
@@ -555,8 +568,26 @@ func TestZeroValues(t *testing.T) {
 	}
 	var b Builder
 	b.Add(path, Value{5, 1})
-	if d := b.End(Dump{}); d.Len() != 1 || d.Total != (Value{5, 1}) {
+	if d := b.End(DumpInfo{}); d.Len() != 1 || d.Total != (Value{5, 1}) {
 		t.Errorf("a call path without address: %+v", d)
+	}
+}
+
+// Dumps of several Builders keep the values since the boot and the standard errors.
+func TestNewOfSeveralBuilders(t *testing.T) {
+	var dumps []*Dump
+	for range 2 {
+		var b Builder
+		live, freed := b.Path([]symbol.Addr{{PC: 1}}), b.Path([]symbol.Addr{{PC: 2}})
+		b.AddAllocation(Allocation{Path: live, Value: Value{8, 1}, Ever: Value{80, 10}, BytesErr: 3})
+		b.AddAllocation(Allocation{Path: freed, Ever: Value{16, 2}})
+		dumps = append(dumps, b.End(DumpInfo{Sample: 512}))
+	}
+	for i, d := range newProfile(t, dumps...).Dumps() {
+		list := slices.Collect(d.Allocations())
+		if err, _ := d.TotalStdErr(); err != 3 || len(list) != 1 || list[0].Ever != (Value{80, 10}) || len(slices.Collect(d.Freed())) != 1 || d.Records != dumps[i].Records {
+			t.Errorf("dump %d: %+v, standard error %g", i, list, err)
+		}
 	}
 }
 
@@ -578,11 +609,14 @@ func TestCollect(t *testing.T) {
 	p, err := Collect(func(yield func(*Dump, error) bool) {
 		_ = yield(dumps[0], nil) && yield(nil, bad) && yield(dumps[1], nil) && yield(nil, errors.New("another"))
 	})
-	if err != bad || len(p.Dumps()) != 2 {
+	if !errors.Is(err, bad) || !strings.Contains(err.Error(), "another") || len(p.Dumps()) != 2 {
 		t.Errorf("%v, %v", p.Dumps(), err)
 	}
 	if _, err := Collect(func(func(*Dump, error) bool) {}); err == nil {
 		t.Error("no dump is no error")
+	}
+	if p, err := Collect(nil); p != nil || err == nil {
+		t.Errorf("nil: %v, %v", p, err)
 	}
 }
 
@@ -600,7 +634,7 @@ func TestShorten(t *testing.T) {
 		"main.(*T).Run":                                                 "main.(*T).Run",
 		"broken<int":                                                    "broken<int",
 	} {
-		if got := Shorten(in); strings.TrimSpace(got) != strings.TrimSpace(want) {
+		if got := shorten(in); strings.TrimSpace(got) != strings.TrimSpace(want) {
 			t.Errorf("%s: %q, want %q", in, got, want)
 		}
 	}

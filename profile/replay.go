@@ -80,7 +80,7 @@ type Totals struct {
 	// the last million freed addresses are remembered. UnknownFrees counts frees of any
 	// other address without a live block.
 	DoubleFrees, UnknownFrees int64
-	Lost                      int64 // blocks allocated where a block is live: its free is missing
+	Lost                      int64 // allocations at an address that was still live, because its free was not recorded
 	Total, Temporary          Value // as in Churn
 	Live, Peak                Value // now, and when the most bytes were live
 	PeakTime, First, Last     time.Duration
@@ -281,7 +281,7 @@ func (r *Replay) lifetimes() []float64 {
 }
 
 // dump returns a dump with a value for each path.
-func (r *Replay) dump(facts Dump, value func(*pathState) Value) *Dump {
+func (r *Replay) dump(info DumpInfo, value func(*pathState) Value) *Dump {
 	b := NewBuilder(0)
 	if r.in != nil {
 		b.paths = r.in
@@ -293,24 +293,24 @@ func (r *Replay) dump(facts Dump, value func(*pathState) Value) *Dump {
 			records += v.Count
 		}
 	}
-	facts.Number, facts.Boot = 1, max(1, r.boot)
-	d := b.End(facts)
+	info.Number, info.Boot = 1, max(1, r.boot)
+	d := b.End(info)
 	d.Records = int64(min(records, math.MaxInt64))
 	return d
 }
 
 func (r *Replay) live(at time.Duration) *Dump {
-	return r.dump(Dump{Name: "live", Time: at, Timed: true}, func(p *pathState) Value { return p.Live })
+	return r.dump(DumpInfo{Name: "live", Time: at, Timed: true}, func(p *pathState) Value { return p.Live })
 }
 
 // End returns the blocks that are live after the last event.
 func (r *Replay) End() *Dump {
-	return r.dump(Dump{Name: "live at the end", Time: r.totals.Last, Timed: true}, func(p *pathState) Value { return p.Live })
+	return r.dump(DumpInfo{Name: "live at the end", Time: r.totals.Last, Timed: true}, func(p *pathState) Value { return p.Live })
 }
 
 // Peak returns the blocks that were live when the most bytes were live.
 func (r *Replay) Peak() *Dump {
-	return r.dump(Dump{Name: "live at the peak", Time: r.totals.PeakTime, Timed: true}, func(p *pathState) Value { return r.atPeak(p) })
+	return r.dump(DumpInfo{Name: "live at the peak", Time: r.totals.PeakTime, Timed: true}, func(p *pathState) Value { return r.atPeak(p) })
 }
 
 func (r *Replay) atPeak(p *pathState) Value {
@@ -334,10 +334,10 @@ func (r *Replay) At(i int) *Dump {
 
 // Ever returns all allocations, including freed ones.
 func (r *Replay) Ever() *Dump {
-	return r.dump(Dump{Name: "ever allocated"}, func(p *pathState) Value { return p.Total })
+	return r.dump(DumpInfo{Name: "ever allocated"}, func(p *pathState) Value { return p.Total })
 }
 
 // Temporary returns the allocations that the next event of the same thread freed.
 func (r *Replay) Temporary() *Dump {
-	return r.dump(Dump{Name: "temporary"}, func(p *pathState) Value { return p.Temporary })
+	return r.dump(DumpInfo{Name: "temporary"}, func(p *pathState) Value { return p.Temporary })
 }

@@ -45,8 +45,8 @@ func (d *Dump) moreOf(id uint32) more {
 	return d.more[i]
 }
 
-// Freed returns the call paths without live allocations for which the log has allocations
-// since the boot. Their Value is zero.
+// Freed returns the call paths that allocated since the boot and hold nothing now. Their
+// Value is zero.
 func (d *Dump) Freed() iter.Seq[Allocation] {
 	return func(yield func(Allocation) bool) {
 		if d == nil {
@@ -63,17 +63,6 @@ func (d *Dump) Freed() iter.Seq[Allocation] {
 			}
 		}
 	}
-}
-
-// StdErr returns the standard errors of the value of a call path in a sampled dump. For about
-// two of three call paths, the true value is within one standard error. Both results are 0 if
-// the dump is not sampled.
-func (d *Dump) StdErr(p Path) (bytes, count float64) {
-	if d == nil || p.in != d.in {
-		return 0, 0
-	}
-	m := d.moreOf(p.id)
-	return math.Sqrt(m.bytes), math.Sqrt(m.count)
 }
 
 // TotalStdErr returns the standard errors of Total in a sampled dump, 0 if the dump is not

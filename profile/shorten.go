@@ -7,9 +7,9 @@ import "strings"
 var keptWords = []string{"(anonymous namespace)", "operator()", "operator<<", "operator<=>", "operator<=", "operator<",
 	"operator->*", "operator->", "operator>>", "operator>=", "operator>", "{lambda", "{closure"}
 
-// Shorten returns a C++ or Rust name without its template and function arguments:
+// shorten returns a C++ or Rust name without its template and function arguments:
 // "std::vector<…>::push_back". Other names stay as they are.
-func Shorten(name string) string {
+func shorten(name string) string {
 	if !strings.Contains(name, "::") && !strings.HasSuffix(name, ")") && !strings.HasSuffix(name, ">") {
 		return name
 	}

@@ -63,7 +63,7 @@ func (t *tree) grow(node *Node, list []branch, depth int) {
 		for _, b := range branches {
 			total.Add(t.rows.value(int(b.index), t.dump))
 		}
-		if Share(t.Weight.Of(total), t.total) < t.Min {
+		if 100*float64(t.Weight.Of(total))/max(1, float64(t.total)) < t.Min {
 			node.Omitted++
 			node.Rest.Add(total)
 			continue

@@ -2,7 +2,6 @@ package profile
 
 import (
 	"math"
-	"math/bits"
 )
 
 // Value is an amount of memory: bytes requested, and number of allocations.
@@ -30,19 +29,6 @@ func (v *Value) sub(o Value) {
 	v.Count -= min(o.Count, v.Count)
 }
 
-// Times returns v multiplied by n. If a product overflows, it becomes 2^64-1.
-func (v Value) Times(n uint64) Value {
-	return Value{times(v.Bytes, n), times(v.Count, n)}
-}
-
-func times(a, b uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	if hi != 0 {
-		return math.MaxUint64
-	}
-	return lo
-}
-
 // IsZero reports whether v is zero.
 func (v Value) IsZero() bool { return v == Value{} }
 
@@ -54,7 +40,7 @@ const (
 	Count
 )
 
-// Of returns the number of v that w selects.
+// Of returns the number of v that w selects: the count if w is Count, else the bytes.
 func (w Weight) Of(v Value) uint64 {
 	if w == Count {
 		return v.Count
@@ -84,14 +70,6 @@ func Sub(after, before uint64) Delta {
 	return Delta{false, after - before}
 }
 
-// Float returns d rounded to a float64.
-func (d Delta) Float() float64 {
-	if d.Negative {
-		return -float64(d.Magnitude)
-	}
-	return float64(d.Magnitude)
-}
-
 // Compare returns -1 if d is less than o, 1 if it is greater, 0 if they are equal.
 func (d Delta) Compare(o Delta) int {
 	switch {
@@ -114,11 +92,3 @@ func (d Delta) Compare(o Delta) int {
 
 // Over reports whether d is an increase of more than limit.
 func (d Delta) Over(limit uint64) bool { return !d.Negative && d.Magnitude > limit }
-
-// Share returns part as a percentage of all, or 0 if all is 0.
-func Share(part, all uint64) float64 {
-	if all == 0 {
-		return 0
-	}
-	return 100 * float64(part) / float64(all)
-}

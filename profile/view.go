@@ -85,7 +85,7 @@ type View struct {
 type Filter struct {
 	Hide, Show    *regexp.Regexp // leave out frames that match Hide, and frames that do not match Show
 	Ignore, Focus *regexp.Regexp // leave out call paths with a frame that matches Ignore, and call paths without a frame that matches Focus
-	Suppress      *regexp.Regexp // leave out call paths with a frame that matches, as Ignore does
+	Suppress      *regexp.Regexp // as Ignore, but a default list: Unmatched does not report it
 }
 
 // Matched holds which expressions of a [Filter] match a frame.

@@ -66,7 +66,7 @@ func profileOf(t *testing.T, stacks []stack, cut ...int) *profile.Profile {
 				b.Add(paths[n], s.values[i])
 			}
 		}
-		dumps = append(dumps, b.End(profile.Dump{Name: fmt.Sprint("dump ", i+1), Number: int64(i + 1), Cut: slices.Contains(cut, i)}))
+		dumps = append(dumps, b.End(profile.DumpInfo{Name: fmt.Sprint("dump ", i+1), Number: int64(i + 1), Cut: slices.Contains(cut, i)}))
 	}
 	p, err := profile.New(dumps...)
 	if err != nil {

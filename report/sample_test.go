@@ -88,7 +88,7 @@ func (s sample) profile(t testing.TB) *profile.Profile {
 				}
 			}
 			b.Add(leak, value(412, uint64(9+8*i+r.IntN(2))))
-			d := profile.Dump{Name: fmt.Sprint("dump ", i+1), Number: int64(i + 1), Boot: boot + 1, Timed: true, Time: time.Duration(15*i+2) * time.Minute}
+			d := profile.DumpInfo{Name: fmt.Sprint("dump ", i+1), Number: int64(i + 1), Boot: boot + 1, Timed: true, Time: time.Duration(15*i+2) * time.Minute}
 			if boot == 1 && i == s.dumps/2 {
 				d.Announced, d.Cut = profile.Announced{Records: 1e6, HasRecords: true}, true
 			}

@@ -75,7 +75,7 @@ func (l *leaks) named(b *heap.Builder, blocks map[uint64]aliveBlock) (list []ali
 			list = append(list, block)
 		}
 	}
-	p, err := heap.New(b.End(heap.Dump{}))
+	p, err := heap.New(b.End(heap.DumpInfo{}))
 	if err != nil {
 		return nil // cannot happen: there is a dump
 	}

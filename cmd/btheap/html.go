@@ -170,8 +170,8 @@ func (h *html) costs(list []*heap.Dump) (costs []report.Cost, err error) {
 		}
 	}
 	name := list[max(0, steady)].Name
-	add("peak", "the most bytes that each call path held until "+name+"; the sum is an upper bound", peak.End(heap.Dump{Name: "peak"}))
-	add("allocated", "allocated from the boot to "+name+", freed or not", ever.End(heap.Dump{Name: "allocated"}))
+	add("peak", "the most bytes that each call path held until "+name+"; the sum is an upper bound", peak.End(heap.DumpInfo{Name: "peak"}))
+	add("allocated", "allocated from the boot to "+name+", freed or not", ever.End(heap.DumpInfo{Name: "allocated"}))
 	return costs, err
 }
 

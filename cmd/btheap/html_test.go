@@ -109,10 +109,14 @@ func TestPageFolds(t *testing.T) {
 	}
 }
 
+func named(name, file string) *heap.Dump {
+	return &heap.Dump{DumpInfo: heap.DumpInfo{Name: name, File: file}}
+}
+
 // The line below the page's title names a log once.
 func TestSubtitle(t *testing.T) {
-	a1, a3 := &heap.Dump{Name: "dump 1", File: "a.log"}, &heap.Dump{Name: "dump 3", File: "a.log"}
-	b2, c := &heap.Dump{Name: "dump 2", File: "b.log"}, &heap.Dump{Name: "c.log", File: "c.log"}
+	a1, a3 := named("dump 1", "a.log"), named("dump 3", "a.log")
+	b2, c := named("dump 2", "b.log"), named("c.log", "c.log")
 	for _, x := range []struct {
 		list []*heap.Dump
 		want string

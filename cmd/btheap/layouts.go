@@ -229,7 +229,7 @@ func (m *layouts) name(view heap.View, pins iter.Seq[pin]) (*heap.Profile, error
 	for p := range pins {
 		m.builder.Add(p.path, heap.Value{Bytes: p.bytes, Count: uint64(p.blocks)})
 	}
-	p, err := heap.New(m.builder.End(heap.Dump{}))
+	p, err := heap.New(m.builder.End(heap.DumpInfo{}))
 	if err != nil {
 		return nil, err
 	}

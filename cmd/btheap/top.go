@@ -120,6 +120,7 @@ func writeMore(w io.Writer, n int, noun string) {
 	}
 }
 
+// percent returns part in percent of all.
 func percent(part, all uint64) string {
-	return strconv.FormatFloat(heap.Share(part, all), 'f', 1, 64)
+	return strconv.FormatFloat(100*float64(part)/max(1, float64(all)), 'f', 1, 64)
 }

@@ -137,7 +137,7 @@ func byProfile(t *testing.T, s *session) (map[place]found, error) {
 				if dir < 0 {
 					at = 1000*time.Hour - at
 				}
-				list = append(list, b.End(profile.Dump{Boot: int(d.Boot), Time: at, Timed: true, Why: d.Why,
+				list = append(list, b.End(profile.DumpInfo{Boot: int(d.Boot), Time: at, Timed: true, Why: d.Why,
 					Announced: profile.Announced{Records: uint64(math.Round(float64(d.Count) / (1 - d.Lost))), HasRecords: true}}))
 			}
 			p, err := profile.New(list...)
