@@ -41,7 +41,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"conformance":         {packages: ". codec codec/callpath heaplog conformance/vectors internal/bitstring"},
 	"conformance/vectors": {},
-	"internal/naive":   {packages: "internal/bitstring"}, // tests import it
+	"internal/naive":      {packages: "internal/bitstring"}, // tests import it
 	"conformance/mutant":  {packages: "codec conformance internal/bitstring"},
 	"conformance/interop": {packages: "codec gen conformance"},
 	"conformance/render": {packages: "codec conformance conformance/interop internal/bitstring internal/cli",

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/internal/naive"
 	"github.com/lwsbt/lwsbt/gen"
 	"github.com/lwsbt/lwsbt/gen/gentest"
 	"github.com/lwsbt/lwsbt/internal/bitstring"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // encoded is a stack, the machine and search that encoded it, and its blob.

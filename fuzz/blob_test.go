@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/internal/naive"
 	"github.com/lwsbt/lwsbt/gen/gentest"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // bothWays returns data unchanged, and data with a correct length field, which a fuzzer

@@ -15,8 +15,8 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/internal/naive"
 	"github.com/lwsbt/lwsbt/gen/gentest"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // lws is the real library, a testee that speaks BTP/1.

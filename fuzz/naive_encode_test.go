@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/internal/naive"
 	"github.com/lwsbt/lwsbt/internal/bitstring"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // naiveEncoder appends fields to bits.

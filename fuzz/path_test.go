@@ -8,9 +8,9 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/internal/naive"
 	"github.com/lwsbt/lwsbt/gen"
 	"github.com/lwsbt/lwsbt/gen/gentest"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // FuzzPathLine reads any line as a ~p# and as a ~v# line, both unchanged and with valid digits

@@ -54,11 +54,11 @@ type DumpInfo struct {
 
 // Heap holds what an allocator reported about its memory, in bytes. (BT-HEAD-2)
 type Heap struct {
-	Known   bool   // the allocator reported
-	Size    uint64 // of the heap
-	Free    uint64
-	Largest uint64 // size of the largest free block
-	Min     uint64 // minimum of the free bytes since the boot
+	Known   bool   `json:"-"`    // the allocator reported
+	Size    uint64 `json:"size"` // of the heap
+	Free    uint64 `json:"free"`
+	Largest uint64 `json:"largest"` // size of the largest free block
+	Min     uint64 `json:"min"`     // minimum of the free bytes since the boot
 }
 
 // Announced holds the numbers that the marks of a dump in the log announce.

@@ -34,21 +34,36 @@ func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil 
 // rule examines the floor: the fewest blocks that the path held at a dump or at any later dump
 // of the boot. Blocks below the floor were allocated and not freed since.
 type Evidence struct {
-	Verdict Verdict
+	Verdict Verdict `json:"verdict"`
 	// Rate is the growth of the floor in bytes per hour if [Leaks.Timed] is set, else per
 	// dump. The true rate is between Rate-Margin and Rate+Margin in 9 of 10 cases.
-	Rate, Margin float64
-	Rose         int     // intervals between dumps in which the floor rose
-	Intervals    int     // number of intervals
-	Chance       float64 // expected number of rising intervals if the order of the dumps were random
-	Z            float64 // Rose less Chance, in standard deviations
-	D            float64 // largest distance of the floor from a straight line, as a fraction of its rise, 0 to 1
-	H2           float64 // evenness of the rise: twice the smaller of the rises in the two halves of the time, divided by the whole rise; 1 is even
-	Gain         float64 // lower estimate of the rise in bytes, summed over the boots: two standard errors for lost lines
-	Score        float64 // orders paths of one verdict: Gain, reduced if the rise is uneven
-	ByBytes      bool    // the number of blocks hardly changes, and their bytes were examined
-	First, Last  Value   // in the first and the last examined dump of the last examined boot
-	Boots        int     // boots that were examined
+	Rate   float64 `json:"rate"`
+	Margin float64 `json:"margin"`
+	// Rose is the number of intervals between dumps in which the floor rose, of Intervals.
+	// Chance is the expected number if the order of the dumps were random.
+	Rose      int     `json:"rose"`
+	Intervals int     `json:"intervals"`
+	Chance    float64 `json:"chance"`
+	// Z is Rose less Chance, in standard deviations.
+	Z float64 `json:"z"`
+	// D is the largest distance of the floor from a straight line, as a fraction of its
+	// rise, 0 to 1.
+	D float64 `json:"d"`
+	// H2 is the evenness of the rise: 2 × the smaller of the rises in the two halves of the
+	// time, divided by the whole rise. 1 is even.
+	H2 float64 `json:"h2"`
+	// Gain is a low estimate of the rise in bytes, over all boots: the rise less two standard
+	// errors of the loss of lines.
+	Gain float64 `json:"gain"`
+	// Score orders the paths of one verdict: it is Gain, reduced if the rise is uneven.
+	Score float64 `json:"score"`
+	// ByBytes is set if the number of blocks hardly changes, and their bytes were examined.
+	ByBytes bool `json:"by_bytes"`
+	// First and Last are the values in the first and the last examined dump of the last
+	// examined boot.
+	First Value `json:"first"`
+	Last  Value `json:"last"`
+	Boots int   `json:"boots"` // number of examined boots
 }
 
 // minBootDumps is the least number of dumps of a boot that is examined.

@@ -83,10 +83,15 @@ type LeakDump struct {
 // Exhaustion is the time until the heap is full at the present rate. The unit is hours if
 // [Leaks.Timed] is set, else dumps.
 type Exhaustion struct {
-	Free         uint64  // bytes, after the last used dump
-	Rate, Margin float64 // sum of the rows that are Leaking or Probably, bytes per hour or dump
-	In           float64
-	From, To     float64 // limits of In, for the highest and the lowest likely rate; To is +Inf if the lowest rate is not positive
+	Free uint64 `json:"free"` // bytes, after the last used dump
+	// Rate is the sum of the rows that are Leaking or Probably, in bytes per hour or dump.
+	Rate   float64 `json:"rate"`
+	Margin float64 `json:"margin"`
+	In     float64 `json:"in"`
+	// From and To bound In, for the highest and the lowest likely rate. To is +Inf if the
+	// lowest rate is not positive.
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
 }
 
 // maxMissing is the largest fraction of missing blocks with which a dump is used.

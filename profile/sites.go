@@ -6,7 +6,8 @@ import "cmp"
 // innermost frame shown, and Cum, from all call paths that contain the site.
 type SiteRow struct {
 	Site
-	Flat, Cum Value
+	Flat Value `json:"flat"`
+	Cum  Value `json:"cum"`
 }
 
 // SiteReport holds the heaviest call sites of a dump.

@@ -6,8 +6,8 @@ import (
 
 // Value is an amount of memory: bytes requested, and number of allocations.
 type Value struct {
-	Bytes uint64
-	Count uint64
+	Bytes uint64 `json:"bytes"`
+	Count uint64 `json:"count"`
 }
 
 // Add adds o. If a sum overflows, it becomes 2^64-1, and Add returns true.

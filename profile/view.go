@@ -45,10 +45,10 @@ func (g Granularity) String() string {
 // Site is a call site: a frame as reports show it. Fields that the granularity omits are ""
 // or 0.
 type Site struct {
-	Func   string // or the address, if no function is known
-	File   string
-	Line   int
-	Module string // base name of the ELF file
+	Func   string `json:"function,omitempty"` // or the address, if no function is known
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Module string `json:"module,omitempty"` // base name of the ELF file
 }
 
 // String returns "function file:line", or the known part of it.

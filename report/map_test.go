@@ -17,16 +17,21 @@ func sampleMap() *report.Map {
 		cells[i] = 100
 	}
 	cells[64] = 75
-	pin := report.MapPin{Stack: []profile.Site{{Func: "dup_header", File: "src/upload.c", Line: 85, Module: "sensord"}, {Func: "parse_header", File: "src/session.c", Line: 72, Module: "sensord"},
+	pin := report.Pin{Stack: []profile.Site{{Func: "dup_header", File: "src/upload.c", Line: 85, Module: "sensord"}, {Func: "parse_header", File: "src/session.c", Line: 72, Module: "sensord"},
 		{Func: "session_open", File: "src/upload.c", Line: 46, Module: "sensord"}, {Func: "event_loop", File: "src/session.c", Line: 33, Module: "sensord"}, {Func: "main", File: "src/main.c", Line: 20, Module: "sensord"}},
-		Kept: 1048, Blocks: 1, Bytes: 24, Address: 0xffffffff80001800}
+		Kept: 1048, Count: 1, Bytes: 24, Address: 0xffffffff80001800}
+	allocator := func(free, largest uint64) *report.Allocator {
+		return report.NewAllocator(profile.Heap{Known: true, Size: 4096, Free: free, Largest: largest, Min: 900})
+	}
+	times := []float64{0, 2, 3}
 	return &report.Map{About: "The log has the addresses of the heap.", Open: 1, Moments: []report.MapMoment{
-		{Name: hostile[0], Timed: true, Boot: 1, Known: true, Size: 4096, Used: 4096, Blocks: 4, LeastHole: 40},
-		{Name: "dump 2, 2 s", Seconds: 2, Timed: true, Boot: 1, Known: true, Size: 4096, Used: 1024, Blocks: 2, Holes: 2, Free: 3072, Largest: 2024, LeastHole: 40,
-			Ranges: []report.MapRange{{Start: 0xffffffff80001000, Length: 4096, Cells: cells}},
-			Sizes:  []report.MapSizes{{Min: 16, Max: 31, Blocks: 1, BlockBytes: 24}, {Min: 512, Max: 1023, Blocks: 1, BlockBytes: 1000}, {Min: 1024, Max: 2047, Holes: 2, HoleBytes: 3072}},
-			Pins:   []report.MapPin{pin}, Allocator: profile.Heap{Known: true, Size: 4096, Free: 3000, Largest: 2000, Min: 900}},
-		{Name: "dump 3, 3 s", Seconds: 3, Timed: true, Boot: 1, Allocator: profile.Heap{Known: true, Size: 4096, Free: 1000, Largest: 250, Min: 900}},
+		{Name: hostile[0], Moment: report.Moment{Time: &times[0], Boot: 1, Blocks: &report.Space{Size: 4096, Used: 4096, Count: 4}}, Layout: report.Layout{LeastHole: 40}},
+		{Name: "dump 2, 2 s", Moment: report.Moment{Time: &times[1], Boot: 1, Allocator: allocator(3000, 2000),
+			Blocks: &report.Space{Size: 4096, Used: 1024, Count: 2, Holes: 2, Free: 3072, Largest: 2024, Fragmentation: report.Fragmentation(3072, 2024)}},
+			Layout: report.Layout{LeastHole: 40, Ranges: []report.Range{{Start: 0xffffffff80001000, Length: 4096, Cells: cells}},
+				Sizes: []report.SizeClass{{Min: 16, Max: 31, Blocks: 1, BlockBytes: 24}, {Min: 512, Max: 1023, Blocks: 1, BlockBytes: 1000}, {Min: 1024, Max: 2047, Holes: 2, HoleBytes: 3072}},
+				Pins:  []report.Pin{pin}}},
+		{Name: "dump 3, 3 s", Moment: report.Moment{Time: &times[2], Boot: 1, Allocator: allocator(1000, 250)}},
 	}}
 }
 

@@ -57,10 +57,20 @@ func SomeDumps(all []*profile.Dump) (some []*profile.Dump, note string) {
 	if len(all) <= MaxDumps {
 		return all, ""
 	}
-	for i := range MaxDumps {
-		some = append(some, all[i*(len(all)-1)/(MaxDumps-1)])
+	return evenly(all), fmt.Sprintf("The page holds %d of %d dumps, evenly from the first to the last.", MaxDumps, len(all))
+}
+
+// evenly returns at most MaxDumps elements of a list, at even distances from the first to the
+// last.
+func evenly[T any](all []T) []T {
+	if len(all) <= MaxDumps {
+		return all
 	}
-	return some, fmt.Sprintf("The page holds %d of %d dumps, evenly from the first to the last.", MaxDumps, len(all))
+	some := make([]T, MaxDumps)
+	for i := range some {
+		some[i] = all[i*(len(all)-1)/(MaxDumps-1)]
+	}
+	return some
 }
 
 // Options are the parts of a page besides the profile.
@@ -70,7 +80,7 @@ type Options struct {
 	Notes    []string // remarks for the reader, such as which lines were lost
 	Threads  bool     // the outermost frame of each call path is a thread
 	Costs    []Cost   // values of call paths besides live memory
-	Map      *Map     // heap map; nil for no such tab
+	Map      *Map     // heap map; nil for no such tab. Of more than MaxDumps moments, the page shows some at even distances
 	Leaks    *Leaks   // leaks, the first tab if there are any; nil for no such tab
 
 	// Growth has the dumps of the boot whose growth is shown, in the view of the page. If it

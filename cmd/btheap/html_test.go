@@ -148,11 +148,13 @@ type pageMap struct {
 	Map *struct {
 		Open    int
 		Moments []struct {
-			Name                string
-			Known               bool
-			Used, Free, Largest uint64
-			Blocks, Holes       int
-			Ranges              []struct {
+			Name   string
+			Blocks *struct {
+				Used, Free, Largest uint64
+				Count, Holes        int
+			}
+			Allocator *struct{ Free, Largest uint64 }
+			Ranges    []struct {
 				Start  string
 				Length uint64
 				Cells  []int
@@ -161,7 +163,6 @@ type pageMap struct {
 				Kept uint64
 				Node int
 			}
-			Said []uint64
 		}
 	}
 }
@@ -175,10 +176,10 @@ func TestPageMap(t *testing.T) {
 		t.Fatalf("exit code %d, %s: %+v", code, errs, d.Map)
 	}
 	first, last := d.Map.Moments[0], d.Map.Moments[1]
-	if first.Used != 3024 || first.Largest != 1016 || first.Said[2] != 900 || len(first.Pins) != 0 {
+	if first.Blocks.Used != 3024 || first.Blocks.Largest != 1016 || first.Allocator.Largest != 900 || len(first.Pins) != 0 {
 		t.Errorf("the first dump: %+v", first)
 	}
-	if last.Name != "dump 2, 2 s" || last.Used != 1024 || last.Free != 3072 || last.Holes != 2 || last.Largest != 2024 || last.Said[1] != 3000 {
+	if b := last.Blocks; last.Name != "dump 2, 2 s" || b.Used != 1024 || b.Free != 3072 || b.Holes != 2 || b.Largest != 2024 || last.Allocator.Free != 3000 {
 		t.Errorf("the last dump: %+v", last)
 	}
 	if len(last.Pins) != 1 || last.Pins[0].Kept != 1048 || last.Pins[0].Node == 0 {
@@ -235,12 +236,12 @@ func TestPageMapOfEvents(t *testing.T) {
 		t.Fatalf("exit code %d, %s, %d events: %+v", code, errs, events, d.Map)
 	}
 	last := d.Map.Moments[len(d.Map.Moments)-1]
-	if last.Used != live || last.Blocks != int(live/100) || last.Name != "live at 0.119 s" {
+	if last.Blocks.Used != live || last.Blocks.Count != int(live/100) || last.Name != "live at 0.119 s" {
 		t.Errorf("the last moment: %+v, want %d bytes", last, live)
 	}
 	for i, x := range d.Map.Moments[1:] {
-		if before := d.Map.Moments[i]; x.Used+200 < before.Used {
-			t.Errorf("moment %d has %d bytes, the one before it %d", i+1, x.Used, before.Used)
+		if before := d.Map.Moments[i]; x.Blocks.Used+200 < before.Blocks.Used {
+			t.Errorf("moment %d has %d bytes, the one before it %d", i+1, x.Blocks.Used, before.Blocks.Used)
 		}
 	}
 	out, errs, code := command("", "map", log)

@@ -12,21 +12,17 @@ import (
 type (
 	// document is the whole output. Fields that a command does not have are omitted.
 	document struct {
-		Command string     `json:"command"`
-		Version int        `json:"version"` // of the schema; it changes when a field changes its meaning
-		Dumps   []jsonDump `json:"dumps"`
-		Total   *jsonValue `json:"total,omitempty"` // of the reported dump
+		Command string      `json:"command"`
+		Version int         `json:"version"` // of the schema; it changes when a field changes its meaning
+		Dumps   []jsonDump  `json:"dumps"`
+		Total   *heap.Value `json:"total,omitempty"` // of the reported dump
 		*jsonLeaks
-		Sites  []jsonSiteRow `json:"sites,omitempty"`
-		Paths  []jsonPath    `json:"paths,omitempty"`
-		Slope  *float64      `json:"slope,omitempty"` // of all paths together, per dump
-		Every  *bool         `json:"every,omitempty"`
-		Left   *int          `json:"left,omitempty"` // rows omitted because of -n
-		Weight string        `json:"weight,omitempty"`
-	}
-	jsonValue struct {
-		Bytes uint64 `json:"bytes"`
-		Count uint64 `json:"count"`
+		Sites  []heap.SiteRow `json:"sites,omitempty"`
+		Paths  []jsonPath     `json:"paths,omitempty"`
+		Slope  *float64       `json:"slope,omitempty"` // of all paths together, per dump
+		Every  *bool          `json:"every,omitempty"`
+		Left   *int           `json:"left,omitempty"` // rows omitted because of -n
+		Weight string         `json:"weight,omitempty"`
 	}
 	jsonDump struct {
 		Name     string   `json:"name"`
@@ -39,30 +35,19 @@ type (
 		Records  int64    `json:"records"`
 		Complete bool     `json:"complete"`
 		Missing  *float64 `json:"missing,omitempty"` // fraction of its blocks
-		jsonValue
+		heap.Value
 		Used   *bool  `json:"used,omitempty"`
 		Reason string `json:"reason,omitempty"` // why the dump was not used
 	}
-	jsonSite struct {
-		Function string `json:"function,omitempty"`
-		File     string `json:"file,omitempty"`
-		Line     int    `json:"line,omitempty"`
-		Module   string `json:"module,omitempty"`
-	}
-	jsonSiteRow struct {
-		jsonSite
-		Flat jsonValue `json:"flat"`
-		Cum  jsonValue `json:"cum"`
-	}
 	// jsonPath is a call path of top --stacks, growth or diff.
 	jsonPath struct {
-		Stack  []jsonSite  `json:"stack"`
-		Value  *jsonValue  `json:"value,omitempty"`
-		Before *jsonValue  `json:"before,omitempty"`
-		After  *jsonValue  `json:"after,omitempty"`
-		Slope  *float64    `json:"slope,omitempty"`
-		Every  *bool       `json:"every,omitempty"`
-		Values []jsonValue `json:"values,omitempty"` // by dump
+		Stack  []heap.Site  `json:"stack"`
+		Value  *heap.Value  `json:"value,omitempty"`
+		Before *heap.Value  `json:"before,omitempty"`
+		After  *heap.Value  `json:"after,omitempty"`
+		Slope  *float64     `json:"slope,omitempty"`
+		Every  *bool        `json:"every,omitempty"`
+		Values []heap.Value `json:"values,omitempty"` // by dump
 	}
 	jsonLeaks struct {
 		Per        string          `json:"per"` // the unit of rates: hour or dump
@@ -77,37 +62,19 @@ type (
 		Alive      []jsonBlock     `json:"alive,omitempty"`
 	}
 	jsonLeak struct {
-		Verdict   heap.Verdict `json:"verdict"`
-		Rate      float64      `json:"rate"` // bytes
-		Margin    float64      `json:"margin"`
-		Rose      int          `json:"rose"`
-		Intervals int          `json:"intervals"`
-		Chance    float64      `json:"chance"`
-		Z         float64      `json:"z"`
-		D         float64      `json:"d"`
-		H2        float64      `json:"h2"`
-		Gain      float64      `json:"gain"`
-		Score     float64      `json:"score"`
-		ByBytes   bool         `json:"by_bytes"`
-		First     jsonValue    `json:"first"`
-		Last      jsonValue    `json:"last"`
-		Boots     int          `json:"boots"`
-		Stack     []jsonSite   `json:"stack"`
-		Values    []jsonValue  `json:"values"`
+		heap.Evidence
+		Stack  []heap.Site  `json:"stack"`
+		Values []heap.Value `json:"values"`
 	}
 	jsonExhaustion struct {
-		Free   uint64   `json:"free"`
-		Rate   float64  `json:"rate"`
-		Margin float64  `json:"margin"`
-		In     float64  `json:"in"` // hours or dumps
-		From   float64  `json:"from"`
-		To     *float64 `json:"to"` // null if the heap may never be full
+		heap.Exhaustion
+		To *float64 `json:"to"` // null if the heap may never be full
 	}
 	jsonBlock struct {
-		Address uint64     `json:"address"`
-		Bytes   uint64     `json:"bytes"`
-		Dumps   int        `json:"dumps"`
-		Stack   []jsonSite `json:"stack"`
+		Address uint64      `json:"address"`
+		Bytes   uint64      `json:"bytes"`
+		Dumps   int         `json:"dumps"`
+		Stack   []heap.Site `json:"stack"`
 	}
 )
 
@@ -125,14 +92,19 @@ func newDocument(command string, dumps ...*heap.Dump) *document {
 
 // write writes the document, indented by one space.
 func (d *document) write(w io.Writer) error {
+	return writeJSON(w, d, " ")
+}
+
+// writeJSON writes a value and a line feed, indented by indent.
+func writeJSON(w io.Writer, v any, indent string) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	return e.Encode(d)
+	e.SetIndent("", indent)
+	return e.Encode(v)
 }
 
 func dumpJSON(d *heap.Dump) jsonDump {
-	j := jsonDump{Name: d.Name, File: d.File, Line: d.Line, Boot: d.Boot, Number: d.Number, Why: d.Why, Records: d.Records, Complete: d.Complete(), jsonValue: valueJSON(d.Total)}
+	j := jsonDump{Name: d.Name, File: d.File, Line: d.Line, Boot: d.Boot, Number: d.Number, Why: d.Why, Records: d.Records, Complete: d.Complete(), Value: d.Total}
 	if d.Timed {
 		t := d.Time.Seconds()
 		j.Time = &t
@@ -143,26 +115,6 @@ func dumpJSON(d *heap.Dump) jsonDump {
 	return j
 }
 
-func valueJSON(v heap.Value) jsonValue { return jsonValue{v.Bytes, v.Count} }
-
-func valuesJSON(list []heap.Value) []jsonValue {
-	out := make([]jsonValue, len(list))
-	for i, v := range list {
-		out[i] = valueJSON(v)
-	}
-	return out
-}
-
-func siteJSON(s heap.Site) jsonSite { return jsonSite{s.Func, s.File, s.Line, s.Module} }
-
-func stackJSON(list []heap.Site) []jsonSite {
-	out := make([]jsonSite, len(list))
-	for i, s := range list {
-		out[i] = siteJSON(s)
-	}
-	return out
-}
-
 // leaksJSON returns the rows with evidence.
 func leaksJSON(found *heap.Leaks) []jsonLeak {
 	list := []jsonLeak{}
@@ -171,9 +123,7 @@ func leaksJSON(found *heap.Leaks) []jsonLeak {
 		if r.Verdict == heap.NoEvidence {
 			continue
 		}
-		list = append(list, jsonLeak{Verdict: r.Verdict, Rate: r.Rate, Margin: r.Margin, Rose: r.Rose, Intervals: r.Intervals, Chance: r.Chance,
-			Z: r.Z, D: r.D, H2: r.H2, Gain: r.Gain, Score: r.Score, ByBytes: r.ByBytes, First: valueJSON(r.First), Last: valueJSON(r.Last),
-			Boots: r.Boots, Stack: stackJSON(r.Stack()), Values: valuesJSON(r.Points())})
+		list = append(list, jsonLeak{r.Evidence, r.Stack(), r.Points()})
 	}
 	return list
 }
@@ -184,7 +134,7 @@ func exhaustionJSON(found *heap.Leaks) *jsonExhaustion {
 	if x == nil {
 		return nil
 	}
-	j := &jsonExhaustion{Free: x.Free, Rate: x.Rate, Margin: x.Margin, In: x.In, From: x.From}
+	j := &jsonExhaustion{Exhaustion: *x}
 	if !math.IsInf(x.To, 1) {
 		j.To = &x.To
 	}
@@ -205,7 +155,7 @@ func (l *leaks) document(found, functions *heap.Leaks, alive []aliveBlock) *docu
 	}
 	j.Exhaustion = exhaustionJSON(found)
 	for _, b := range alive {
-		j.Alive = append(j.Alive, jsonBlock{b.addr, b.bytes, b.dumps, stackJSON(b.stack)})
+		j.Alive = append(j.Alive, jsonBlock{b.addr, b.bytes, b.dumps, b.stack})
 	}
 	d.jsonLeaks = j
 	return d
@@ -214,21 +164,18 @@ func (l *leaks) document(found, functions *heap.Leaks, alive []aliveBlock) *docu
 // topJSON returns the output of btheap top --json.
 func (s *session) topJSON(p *heap.Profile, cum, stacks bool, rows int) *document {
 	d := newDocument("top", p.Dumps()...)
-	total := valueJSON(p.Total(0))
+	total := p.Total(0)
 	d.Total, d.Weight = &total, s.weight
 	left := 0
 	if stacks {
 		for _, row := range p.Top(s.w, rows) {
-			v := valueJSON(row.Value())
-			d.Paths = append(d.Paths, jsonPath{Stack: stackJSON(row.Stack()), Value: &v})
+			v := row.Value()
+			d.Paths = append(d.Paths, jsonPath{Stack: row.Stack(), Value: &v})
 		}
 		left = p.Len() - len(d.Paths)
 	} else {
 		r := p.Sites(s.w, cum, rows)
-		for _, row := range r.Rows {
-			d.Sites = append(d.Sites, jsonSiteRow{siteJSON(row.Site), valueJSON(row.Flat), valueJSON(row.Cum)})
-		}
-		left = r.Sites - len(d.Sites)
+		d.Sites, left = r.Rows, r.Sites-len(r.Rows)
 	}
 	d.Left = &left
 	return d
@@ -241,8 +188,7 @@ func (s *session) diffJSON(p *heap.Profile, rows int) *document {
 	changes := p.Diff(s.w)
 	shown := ends(changes, rows)
 	for _, c := range shown {
-		before, after := valueJSON(c.Before), valueJSON(c.After)
-		d.Paths = append(d.Paths, jsonPath{Stack: stackJSON(c.Stack()), Before: &before, After: &after})
+		d.Paths = append(d.Paths, jsonPath{Stack: c.Stack(), Before: &c.Before, After: &c.After})
 	}
 	left := len(changes) - len(shown)
 	d.Left = &left
@@ -262,7 +208,7 @@ func (s *session) growthJSON(p *heap.Profile, rows int, every bool) *document {
 		case rows > 0 && len(d.Paths) == rows:
 			left++
 		default:
-			d.Paths = append(d.Paths, jsonPath{Stack: stackJSON(g.Stack()), Slope: &g.Slope, Every: &g.Every, Values: valuesJSON(g.Points())})
+			d.Paths = append(d.Paths, jsonPath{Stack: g.Stack(), Slope: &g.Slope, Every: &g.Every, Values: g.Points()})
 		}
 	}
 	d.Left = &left

@@ -9,6 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heaplog"
 	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/report"
 )
 
 // placed is a block at an address.
@@ -131,31 +132,18 @@ type group struct {
 	left, right uint64 // sizes of the holes
 }
 
-// kept returns the size of the smaller of the two holes, in bytes. If the group were freed,
-// the larger hole would grow by this size plus the group.
+// kept returns the bytes that freeing the group would join to the larger hole, besides the
+// group's own.
 func (r *group) kept() uint64 { return min(r.left, r.right) }
 
 // mapped holds the blocks and holes of a heap.
 type mapped struct {
-	regions       regions
-	least         uint64 // size of the smallest hole
-	size, used    uint64 // bytes of the regions, and of blocks in them
-	count         int    // of blocks
-	outside       int    // blocks in no region
-	holes         []hole
-	free, largest uint64  // bytes of all holes, and of the largest
-	groups        []group // between two holes
-	blocks        []placed
-	overlap       int // blocks that begin inside another block
-}
-
-// fragmentation returns the fraction of the free memory that is not in the largest hole, 0 to
-// 1.
-func fragmentation(free, largest uint64) float64 {
-	if free == 0 {
-		return 0
-	}
-	return 1 - float64(largest)/float64(free)
+	report.Space
+	regions regions
+	least   uint64 // size of the smallest hole
+	holes   []hole
+	groups  []group // between two holes
+	blocks  []placed
 }
 
 // sortBlocks orders blocks by address.
@@ -169,9 +157,9 @@ func mapBlocks(r regions, blocks []placed, least uint64) *mapped {
 	m := &mapped{regions: r, blocks: blocks, least: least}
 	rest := m.blocks
 	for _, region := range r {
-		m.size += region.Length
+		m.Size += region.Length
 		for len(rest) > 0 && rest[0].addr < region.Start {
-			m.outside++
+			m.Outside++
 			rest = rest[1:]
 		}
 		n := 0
@@ -181,7 +169,8 @@ func mapBlocks(r regions, blocks []placed, least uint64) *mapped {
 		m.region(region, rest[:n])
 		rest = rest[n:]
 	}
-	m.outside += len(rest)
+	m.Outside += len(rest)
+	m.Holes, m.Fragmentation = len(m.holes), report.Fragmentation(m.Free, m.Largest)
 	return m
 }
 
@@ -195,8 +184,8 @@ func (m *mapped) region(r codec.Range, blocks []placed) {
 		}
 		h := hole{at, next - at}
 		m.holes = append(m.holes, h)
-		m.free += h.size
-		m.largest = max(m.largest, h.size)
+		m.Free += h.size
+		m.Largest = max(m.Largest, h.size)
 		if has && i > from {
 			m.groups = append(m.groups, group{blocks[from:i], at - blocks[from].addr, before, h.size})
 		}
@@ -205,13 +194,13 @@ func (m *mapped) region(r codec.Range, blocks []placed) {
 	for i, b := range blocks {
 		switch {
 		case b.addr < at:
-			m.overlap++
+			m.Overlap++
 		default:
 			gap(i, b.addr)
 		}
-		m.count++
+		m.Count++
 		if e := min(b.end(), end); e > at {
-			m.used += e - max(at, b.addr)
+			m.Used += e - max(at, b.addr)
 			at = e
 		}
 	}
@@ -262,27 +251,47 @@ func (m *mapped) pins() []pin {
 	return list
 }
 
-// sizes counts holes and blocks by size. Index i counts sizes from 2^i to 2^(i+1)-1 bytes.
-type sizes [64]struct {
-	holes, blocks         int
-	holeBytes, blockBytes uint64
-}
-
-// histogram returns the sizes of holes and blocks.
-func (m *mapped) histogram() (s sizes) {
+// sizes counts the holes and blocks by size: those of 2^i to 2^(i+1)-1 bytes are one class.
+func (m *mapped) sizes() []report.SizeClass {
+	var classes [64]report.SizeClass
 	for _, h := range m.holes {
-		x := &s[bits.Len64(h.size)-1]
-		x.holes++
-		x.holeBytes += h.size
+		x := &classes[bits.Len64(h.size)-1]
+		x.Holes++
+		x.HoleBytes += h.size
 	}
 	for _, b := range m.blocks {
 		if b.size > 0 {
-			x := &s[bits.Len64(b.size)-1]
-			x.blocks++
-			x.blockBytes += b.size
+			x := &classes[bits.Len64(b.size)-1]
+			x.Blocks++
+			x.BlockBytes += b.size
 		}
 	}
-	return s
+	list := []report.SizeClass{}
+	for i, x := range classes {
+		if x.Holes+x.Blocks > 0 {
+			x.Min = 1 << i
+			x.Max = x.Min + (x.Min - 1)
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// ranges returns the first n regions, each in cells of equal size.
+func (m *mapped) ranges(n, cells int) []report.Range {
+	list := []report.Range{}
+	for _, r := range m.regions[:min(n, len(m.regions))] {
+		out := report.Range{Start: r.Start, Length: r.Length}
+		for _, part := range m.cells(r, cells) {
+			percent := uint8(100*part + 0.5)
+			if part > 0 {
+				percent = max(1, percent)
+			}
+			out.Cells = append(out.Cells, percent)
+		}
+		list = append(list, out)
+	}
+	return list
 }
 
 // cells returns the used fraction, 0 to 1, of each of n equal parts of a region.

@@ -11,6 +11,7 @@ import (
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/report"
 )
 
 // layouts reads the positions of blocks and holes in the heap at each moment.
@@ -45,9 +46,8 @@ type moment struct {
 	diff   bool // the log has only the changes
 	blocks []placed
 	heap   heap.Heap
-	m      mapped // without lists
-	holes  int
-	known  bool // the blocks have addresses
+	known  bool         // the blocks have addresses
+	space  report.Space // if known
 }
 
 // name returns the name of a moment.
@@ -59,6 +59,19 @@ func (x *moment) name() string {
 		return fmt.Sprintf("dump %d, %s", x.number, duration(x.time.Hours()))
 	}
 	return fmt.Sprintf("dump %d", x.number)
+}
+
+// sums returns the sums of a moment.
+func (x *moment) sums() report.Moment {
+	out := report.Moment{Number: x.number, Boot: x.boot, Allocator: report.NewAllocator(x.heap)}
+	if x.timed {
+		t := x.time.Seconds()
+		out.Time = &t
+	}
+	if x.known {
+		out.Blocks = &x.space
+	}
+	return out
 }
 
 // read reads the blocks of all dumps or, if no dump has addresses, the events. fail is called
@@ -213,10 +226,8 @@ func (m *layouts) add(x *moment) {
 	sortBlocks(x.blocks)
 	m.gap = smallestGap(m.gap, x.blocks)
 	full := mapBlocks(space, x.blocks, leastHole(m.gap))
-	x.m = *full
-	x.holes = len(full.holes)
-	x.m.holes, x.m.groups, x.m.blocks, x.m.regions, x.blocks = nil, nil, nil, nil, nil
-	if m.pick == 0 && (full.count > 0 || m.shown == nil) || m.pick == x.number {
+	x.space, x.blocks = full.Space, nil
+	if m.pick == 0 && (full.Count > 0 || m.shown == nil) || m.pick == x.number {
 		m.shown, m.of = full, x
 	}
 	if m.each != nil {

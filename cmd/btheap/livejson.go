@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 	"slices"
 
@@ -35,7 +34,5 @@ func (st *state) writeJSON(w io.Writer) error {
 	if st.alarm != "" {
 		d.Alarm = &st.alarm
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(d)
+	return writeJSON(w, d, "")
 }

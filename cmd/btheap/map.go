@@ -14,6 +14,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/table"
 	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/report"
 )
 
 // heapMap is the state of btheap map.
@@ -130,13 +131,13 @@ func (m *heapMap) writeMap(w io.Writer) {
 	x := m.layouts.shown
 	how := map[string]string{"flag": "--space", "log": "as the log says", "blocks": "inferred from the blocks"}[m.source()]
 	fmt.Fprintf(w, "%s: %s bytes of heap (%s)\n%s bytes used by %s; %s free in %s, the largest of %s: fragmentation %s\ngaps below %d bytes are not counted as holes\n",
-		m.of.name(), cli.Number(x.size), how, cli.Number(x.used), cli.Count(x.count, "block"), cli.Number(x.free), cli.Count(len(x.holes), "hole"),
-		cli.Number(x.largest), share(fragmentation(x.free, x.largest)), x.least)
-	if x.outside > 0 {
-		fmt.Fprintf(w, "%s outside of the heap\n", cli.Count(x.outside, "block"))
+		m.of.name(), cli.Number(x.Size), how, cli.Number(x.Used), cli.Count(x.Count, "block"), cli.Number(x.Free), cli.Count(x.Holes, "hole"),
+		cli.Number(x.Largest), share(x.Fragmentation), x.least)
+	if x.Outside > 0 {
+		fmt.Fprintf(w, "%s outside of the heap\n", cli.Count(x.Outside, "block"))
 	}
-	if x.overlap > 0 {
-		fmt.Fprintf(w, "%s overlap: the log has lost what freed them, or is wrong\n", cli.Count(x.overlap, "block"))
+	if x.Overlap > 0 {
+		fmt.Fprintf(w, "%s overlap: the log lacks the lines that freed them, or is wrong\n", cli.Count(x.Overlap, "block"))
 	}
 	fmt.Fprintln(w)
 	const most, columns = 6, 64
@@ -161,13 +162,13 @@ func (m *heapMap) writeMap(w io.Writer) {
 // allocator's reports.
 func (m *heapMap) writeMoments(w io.Writer) {
 	blocks := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.known })
-	said := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.heap.Known })
+	reported := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.heap.Known })
 	live := len(m.moments) > 0 && m.moments[len(m.moments)-1].live
 	tb := table.Table{Head: []string{"Dump", "Boot"}, Right: slices.Repeat([]bool{true}, 11)}
 	if blocks {
 		tb.Head = append(tb.Head, "Used", "Blocks", "Free", "Holes", "Largest", "Frag.")
 	}
-	if said {
+	if reported {
 		tb.Head = append(tb.Head, "Allocator", "Largest", "Frag.")
 	}
 	if live {
@@ -180,17 +181,15 @@ func (m *heapMap) writeMoments(w io.Writer) {
 		} else if live {
 			row[0] = fmt.Sprintf("dump %d", x.number)
 		}
-		switch {
-		case x.known:
-			row = append(row, cli.Number(x.m.used), cli.Number(x.m.count), cli.Number(x.m.free), cli.Number(x.holes), cli.Number(x.m.largest),
-				share(fragmentation(x.m.free, x.m.largest)))
-		case blocks:
+		sums := x.sums()
+		if b := sums.Blocks; b != nil {
+			row = append(row, cli.Number(b.Used), cli.Number(b.Count), cli.Number(b.Free), cli.Number(b.Holes), cli.Number(b.Largest), share(b.Fragmentation))
+		} else if blocks {
 			row = append(row, "", "", "", "", "", "")
 		}
-		switch h := x.heap; {
-		case h.Known:
-			row = append(row, cli.Number(h.Free), cli.Number(h.Largest), share(fragmentation(h.Free, h.Largest)))
-		case said:
+		if a := sums.Allocator; a != nil {
+			row = append(row, cli.Number(a.Free), cli.Number(a.Largest), share(a.Fragmentation))
+		} else if reported {
 			row = append(row, "", "", "")
 		}
 		tb.Rows = append(tb.Rows, row)
@@ -205,7 +204,7 @@ func (m *heapMap) writeTrends(w io.Writer) {
 	for _, x := range m.moments {
 		switch {
 		case x.known:
-			free, largest = append(free, &heap.Value{Bytes: x.m.free}), append(largest, &heap.Value{Bytes: x.m.largest})
+			free, largest = append(free, &heap.Value{Bytes: x.space.Free}), append(largest, &heap.Value{Bytes: x.space.Largest})
 		case x.heap.Known:
 			free, largest = append(free, &heap.Value{Bytes: x.heap.Free}), append(largest, &heap.Value{Bytes: x.heap.Largest})
 		}
@@ -219,30 +218,45 @@ func (m *heapMap) writeTrends(w io.Writer) {
 func (m *heapMap) writeSizes(w io.Writer) {
 	fmt.Fprintln(w)
 	tb := table.Table{Head: []string{"Size", "Holes", "Bytes", "Blocks", "Bytes"}, Right: []bool{true, true, true, true, true}}
-	for i, x := range m.layouts.shown.histogram() {
-		if x.holes+x.blocks > 0 {
-			low := uint64(1) << i
-			tb.Rows = append(tb.Rows, []string{fmt.Sprintf("%s to %s", cli.Number(low), cli.Number(low+(low-1))), cli.Number(x.holes), cli.Number(x.holeBytes),
-				cli.Number(x.blocks), cli.Number(x.blockBytes)})
-		}
+	for _, x := range m.layouts.shown.sizes() {
+		tb.Rows = append(tb.Rows, []string{fmt.Sprintf("%s to %s", cli.Number(x.Min), cli.Number(x.Max)), cli.Number(x.Holes), cli.Number(x.HoleBytes),
+			cli.Number(x.Blocks), cli.Number(x.BlockBytes)})
 	}
 	tb.Write(w)
 }
 
-// pinned returns the call paths that keep holes apart and that the flags do not leave out.
-func (m *heapMap) pinned() (*heap.Profile, []pin, error) {
+// pinned returns the call paths that keep holes apart and that the flags do not leave out: the
+// first -n, and the number of others.
+func (m *heapMap) pinned() ([]report.Pin, int, error) {
 	pins := m.layouts.shown.pins()
 	p, err := m.name(m.view, slices.Values(pins))
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, err
 	}
 	m.session.shown = p
-	return p, slices.DeleteFunc(pins, func(x pin) bool { _, shown := p.Stack(x.path); return !shown }), nil
+	list, left := namedPins(p, pins, m.rows)
+	return list, left, nil
+}
+
+// namedPins returns the first n shown call paths, all if n is 0, and the number of others.
+func namedPins(p *heap.Profile, pins []pin, n int) (list []report.Pin, left int) {
+	list = []report.Pin{}
+	for _, x := range pins {
+		sites, shown := p.Stack(x.path)
+		switch {
+		case !shown:
+		case n > 0 && len(list) == n:
+			left++
+		default:
+			list = append(list, report.Pin{Stack: sites, Kept: x.kept, Count: x.blocks, Bytes: x.bytes, Address: x.at})
+		}
+	}
+	return list, left
 }
 
 // writePins writes the call paths that keep holes apart.
 func (m *heapMap) writePins(w io.Writer) error {
-	p, pins, err := m.pinned()
+	pins, left, err := m.pinned()
 	if err != nil {
 		return err
 	}
@@ -251,15 +265,13 @@ func (m *heapMap) writePins(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(w, "\nblocks that keep holes apart, which are larger than what lies between them:")
-	for i, x := range pins {
-		if m.rows > 0 && i == m.rows {
-			fmt.Fprintln(w)
-			writeMore(w, len(pins)-i, "more call path")
-			break
-		}
-		fmt.Fprintf(w, "\n%s bytes kept apart by %s of %s bytes, the most at %#x\n", cli.Number(x.kept), cli.Count(x.blocks, "block"), cli.Number(x.bytes), x.at)
-		sites, _ := p.Stack(x.path)
-		stack(w, sites)
+	for _, x := range pins {
+		fmt.Fprintf(w, "\n%s bytes kept apart by %s of %s bytes, the most at %#x\n", cli.Number(x.Kept), cli.Count(x.Count, "block"), cli.Number(x.Bytes), x.Address)
+		stack(w, x.Stack)
+	}
+	if left > 0 {
+		fmt.Fprintln(w)
+		writeMore(w, left, "more call path")
 	}
 	return nil
 }

@@ -170,8 +170,8 @@ func TestMapBlocksByBytes(t *testing.T) {
 		end()
 		sortBlocks(blocks)
 		m := mapBlocks(regions{{Start: start, Length: size}}, blocks, least)
-		if m.used != used || m.free != free || m.largest != largest || len(m.holes) != holes || m.count != len(blocks) || m.outside != 0 {
-			t.Fatalf("round %d: used %d, free %d, largest %d, %d holes, %d blocks; want %d, %d, %d, %d, %d", round, m.used, m.free, m.largest, len(m.holes), m.count,
+		if m.Used != used || m.Free != free || m.Largest != largest || len(m.holes) != holes || m.Count != len(blocks) || m.Outside != 0 {
+			t.Fatalf("round %d: used %d, free %d, largest %d, %d holes, %d blocks; want %d, %d, %d, %d, %d", round, m.Used, m.Free, m.Largest, len(m.holes), m.Count,
 				used, free, largest, holes, len(blocks))
 		}
 		if n := len([]rune(m.picture(m.regions[0], 64))); n != 64 {
@@ -189,7 +189,7 @@ func TestMapBlocksAtTheEnds(t *testing.T) {
 		for _, x := range r {
 			m.picture(x, 10)
 		}
-		if m.count+m.outside != len(blocks) || m.used > m.size || m.free > m.size {
+		if m.Count+m.Outside != len(blocks) || m.Used > m.Size || m.Free > m.Size {
 			t.Errorf("%v: %+v", r, m)
 		}
 	}

@@ -32,16 +32,12 @@ func (h *html) heapMap() (*report.Map, error) {
 	if err := again.open(heaplog.NamesFirst()); err != nil {
 		return nil, err
 	}
-	out := &report.Map{}
 	l := &layouts{builder: heap.NewBuilder(h.maxPaths), steps: pageSteps}
-	var pins [][]pin // by moment
+	drawn := map[*moment]drawing{}
 	l.each = func(x *moment, full *mapped) {
-		pins = append(slices.Grow(pins, x.number), make([][]pin, x.number-len(pins))...)
-		pins[x.number-1] = full.pins()
-		for len(out.Moments) < x.number {
-			out.Moments = append(out.Moments, report.MapMoment{})
-		}
-		out.Moments[x.number-1] = pageMoment(full)
+		n := min(len(full.regions), pageRanges)
+		ranges := full.ranges(n, max(16, pageCells/max(1, n)/64*64))
+		drawn[x] = drawing{report.Layout{LeastHole: full.least, Ranges: ranges, Sizes: full.sizes()}, full.pins()}
 	}
 	// The first pass has reported the damage.
 	ignore := func(error) error { return nil }
@@ -51,15 +47,21 @@ func (h *html) heapMap() (*report.Map, error) {
 	if err := l.readEvents(again.reader, ignore); err != nil {
 		return nil, nil // the events have no addresses
 	}
-	return l.page(out, pins, h.view)
+	return l.page(drawn, h.view)
 }
 
-// page completes the moments of a page. It returns nil if no moment has data.
-func (m *layouts) page(out *report.Map, pins [][]pin, view heap.View) (*report.Map, error) {
+// drawing is the layout of a moment, with call paths that have no names yet.
+type drawing struct {
+	report.Layout
+	pins []pin
+}
+
+// page returns the moments of a page, or nil if no moment has data.
+func (m *layouts) page(drawn map[*moment]drawing, view heap.View) (*report.Map, error) {
 	p, err := m.name(view, func(yield func(pin) bool) {
-		for _, list := range pins {
-			for _, x := range list {
-				if !yield(x) {
+		for _, x := range m.moments {
+			for _, pin := range drawn[x].pins {
+				if !yield(pin) {
 					return
 				}
 			}
@@ -68,86 +70,24 @@ func (m *layouts) page(out *report.Map, pins [][]pin, view heap.View) (*report.M
 	if err != nil {
 		return nil, err
 	}
+	out := &report.Map{Open: -1}
 	out.About = map[string]string{"log": "The log has the addresses of the heap.", "blocks": "The addresses of the heap are inferred from the blocks."}[m.source()]
-	moments := out.Moments
-	out.Moments = nil
-	for i, x := range m.moments {
+	for _, x := range m.moments {
 		if !x.known && !x.heap.Known {
 			continue
-		}
-		y := report.MapMoment{}
-		if x.known {
-			y = moments[i]
-		}
-		y.Name, y.Boot, y.Seconds, y.Timed, y.Known, y.Allocator = x.name(), x.boot, x.time.Seconds(), x.timed, x.known, x.heap
-		if i < len(pins) {
-			y.Pins, y.MorePins = pagePinned(p, pins[i])
 		}
 		if x == m.of {
 			out.Open = len(out.Moments)
 		}
+		y := report.MapMoment{Name: x.name(), Moment: x.sums(), Layout: drawn[x].Layout}
+		y.Pins, y.Left = namedPins(p, drawn[x].pins, pagePins)
 		out.Moments = append(out.Moments, y)
 	}
 	if len(out.Moments) == 0 {
 		return nil, nil
 	}
-	if m.of == nil {
+	if out.Open < 0 {
 		out.Open = len(out.Moments) - 1
 	}
-	return thin(out), nil
-}
-
-// thin keeps report.MaxDumps moments of a map, evenly from the first to the last.
-func thin(m *report.Map) *report.Map {
-	n := len(m.Moments)
-	if n <= report.MaxDumps {
-		return m
-	}
-	var some []report.MapMoment
-	for i := range report.MaxDumps {
-		some = append(some, m.Moments[i*(n-1)/(report.MaxDumps-1)])
-	}
-	m.Open = m.Open * (report.MaxDumps - 1) / (n - 1)
-	m.Moments = some
-	return m
-}
-
-// pageMoment converts a map for the page, without the names of call paths.
-func pageMoment(m *mapped) report.MapMoment {
-	y := report.MapMoment{Size: m.size, Used: m.used, Blocks: m.count, Holes: len(m.holes), Free: m.free, Largest: m.largest,
-		LeastHole: m.least, Outside: m.outside, Overlap: m.overlap}
-	shown := m.regions[:min(len(m.regions), pageRanges)]
-	for _, r := range shown {
-		cells := m.cells(r, max(16, pageCells/len(shown)/64*64))
-		out := report.MapRange{Start: r.Start, Length: r.Length}
-		for _, part := range cells {
-			percent := uint8(100*part + 0.5)
-			if part > 0 {
-				percent = max(1, percent)
-			}
-			out.Cells = append(out.Cells, percent)
-		}
-		y.Ranges = append(y.Ranges, out)
-	}
-	for i, x := range m.histogram() {
-		if low := uint64(1) << i; x.holes+x.blocks > 0 {
-			y.Sizes = append(y.Sizes, report.MapSizes{Min: low, Max: low + (low - 1), Holes: x.holes, HoleBytes: x.holeBytes, Blocks: x.blocks, BlockBytes: x.blockBytes})
-		}
-	}
-	return y
-}
-
-// pagePinned returns the call paths that a page shows, and the number of omitted ones.
-func pagePinned(p *heap.Profile, pins []pin) (list []report.MapPin, more int) {
-	for _, x := range pins {
-		sites, shown := p.Stack(x.path)
-		switch {
-		case !shown:
-		case len(list) == pagePins:
-			more++
-		default:
-			list = append(list, report.MapPin{Stack: sites, Kept: x.kept, Blocks: x.blocks, Bytes: x.bytes, Address: x.at})
-		}
-	}
-	return list, more
+	return out, nil
 }

@@ -76,10 +76,8 @@ test("numbers", () => {
 });
 
 test("the heap map's numbers", () => {
-  assert.equal($("fragmentation")(3072, 2024), 1 - 2024 / 3072);
-  assert.equal($("fragmentation")(0, 0), 0);
-  assert.deepEqual(mapSeries([{known: true, used: 3, free: 4, largest: 2, said: [9, 9, 9, 9]}, {known: false, said: [10, 4, 1, 0]}]),
-    [{used: 3, free: 4, largest: 2}, {used: 6, free: 4, largest: 1}]);
+  assert.deepEqual(mapSeries([{blocks: {used: 3, free: 4, largest: 2, fragmentation: 0.5}, allocator: {size: 9, free: 9, largest: 9, min: 9, fragmentation: 0}}, {blocks: null, allocator: {size: 10, free: 4, largest: 1, min: 0, fragmentation: 0.75}}]),
+    [{used: 3, free: 4, largest: 2, fragmentation: 0.5}, {used: 6, free: 4, largest: 1, fragmentation: 0.75}]);
   const range = {start: "0xffffffff80001000", length: 4096, cells: new Array(64)}; // 64 bytes a cell
   assert.equal(cellAddress(range, 0), "0xffffffff80001000");
   assert.equal(cellAddress(range, 33), "0xffffffff80001840");

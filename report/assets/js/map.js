@@ -2,14 +2,11 @@
 
 const mapColumns = 64; // cells in a row of the picture
 
-// fragmentation is the part of the free memory that is not in the largest hole, from 0 to 1.
-const fragmentation = (free, largest) => free > 0 ? 1 - largest / free : 0;
-
 // mapSeries returns what the chart shows of each moment: from the blocks, or else as the
 // allocator says.
 function mapSeries(moments) {
-  return moments.map(x => x.known ? {used: x.used, free: x.free, largest: x.largest} :
-    {used: x.said[0] - x.said[1], free: x.said[1], largest: x.said[2]});
+  return moments.map(({blocks: b, allocator: a}) => b ? {used: b.used, free: b.free, largest: b.largest, fragmentation: b.fragmentation} :
+    {used: a.size - a.free, free: a.free, largest: a.largest, fragmentation: a.fragmentation});
 }
 
 // cellAddress returns the first address of a cell of a range, in hexadecimal.
@@ -38,24 +35,24 @@ function drawMap(ctx, panel) {
   if (now.pins.length) tables.push(pinTable(ctx, now));
   if (now.sizes.length) tables.push(sizeTable(now));
   for (const [title, table] of tables) panel.append(el("h2", {class: "small"}, title), table.box);
-  if (now.known && !now.pins.length) panel.append(el("p", {class: "muted"}, "No block lies between two holes that are larger than what is between them."));
+  if (now.blocks && !now.pins.length) panel.append(el("p", {class: "muted"}, "No block lies between two holes that are larger than what is between them."));
   for (const [, table] of tables) table.resize();
   return {resize() { if (chart) chart.show(ctx.state.at); for (const [, table] of tables) table.resize(); }, redraw() {}};
 }
 
 function mapSummary(map, now) {
-  const out = [], percent = (free, largest) => (100 * fragmentation(free, largest)).toFixed(1) + " %";
-  if (now.known) {
-    out.push(el("p", {id: "map-summary"}, el("b", {}, now.name), `: ${grouped(now.used)} of ${grouped(now.size)} bytes used by ${plural(now.blocks, "block")}; ${grouped(now.free)} free in ${plural(now.holes, "hole")}, the largest of ${grouped(now.largest)}: `,
-      el("b", {}, `fragmentation ${percent(now.free, now.largest)}`), "."));
-    const more = [map.about, `Gaps below ${plural(now.least, "byte")} are not counted as holes.`];
-    if (now.outside) more.push(`${plural(now.outside, "block")} outside of the heap.`);
-    if (now.overlap) more.push(`${plural(now.overlap, "block overlaps", "blocks overlap")}: the log has lost what freed them, or is wrong.`);
+  const out = [], {blocks: b, allocator: a} = now, percent = part => (100 * part).toFixed(1) + " %";
+  if (b) {
+    out.push(el("p", {id: "map-summary"}, el("b", {}, now.name), `: ${grouped(b.used)} of ${grouped(b.size)} bytes used by ${plural(b.count, "block")}; ${grouped(b.free)} free in ${plural(b.holes, "hole")}, the largest of ${grouped(b.largest)}: `,
+      el("b", {}, `fragmentation ${percent(b.fragmentation)}`), "."));
+    const more = [map.about, `Gaps below ${plural(now.least_hole, "byte")} are not counted as holes.`];
+    if (b.outside) more.push(`${plural(b.outside, "block")} outside of the heap.`);
+    if (b.overlap) more.push(`${plural(b.overlap, "block overlaps", "blocks overlap")}: the log lacks the lines that freed them, or is wrong.`);
     out.push(el("p", {class: "muted"}, more.join(" ")));
   } else {
     out.push(el("p", {id: "map-summary"}, el("b", {}, now.name), ": the blocks have no addresses."));
   }
-  if (now.said) out.push(el("p", {}, `The allocator says: ${grouped(now.said[1])} of ${grouped(now.said[0])} bytes free, the largest free block ${grouped(now.said[2])}, fragmentation ${percent(now.said[1], now.said[2])}; at least ${grouped(now.said[3])} were free since the boot.`));
+  if (a) out.push(el("p", {}, `The allocator says: ${grouped(a.free)} of ${grouped(a.size)} bytes free, the largest free block ${grouped(a.largest)}, fragmentation ${percent(a.fragmentation)}; at least ${grouped(a.min)} were free since the boot.`));
   return out;
 }
 
@@ -82,23 +79,23 @@ function drawRange(range) {
 function pinTable(ctx, now) {
   const rows = now.pins.filter(p => !ctx.hits || p.stack.some(s => ctx.hits[ctx.keys[s]]));
   const number = (id, title, hint, low) => ({id, title, hint, low, num: true, value: r => r[id], cell: r => grouped(r[id])});
-  return ["Blocks that keep holes apart" + (now.more ? ` (${plural(now.more, "call path")} more)` : ""), newTable({caption: "call paths whose blocks keep holes apart", rows, sort: "kept", open: r => openPath(ctx, r), columns: [
+  return ["Blocks that keep holes apart" + (now.left ? ` (${plural(now.left, "call path")} more)` : ""), newTable({caption: "call paths whose blocks keep holes apart", rows, sort: "kept", open: r => openPath(ctx, r), columns: [
     {id: "path", title: "Call path", hint: "innermost first", name: true, value: r => r.stack.map(s => ctx.m.sites[s][0]).join(" ").toLowerCase(), cell: r => pathCell(ctx, r.stack, () => openPath(ctx, r))},
-    number("kept", "Kept", "bytes of the smaller holes beside the blocks"), number("blocks", "Blocks", "", true), number("bytes", "Bytes", "of the blocks", true),
+    number("kept", "Kept", "bytes of the smaller holes beside the blocks"), number("count", "Blocks", "", true), number("bytes", "Bytes", "of the blocks", true),
     {id: "address", title: "Address", hint: "of the block between the largest holes", low: true, value: r => r.address.padStart(18), cell: r => r.address},
   ]})];
 }
 
 function sizeTable(now) {
-  const rows = now.sizes.map(([min, max, holes, holeBytes, blocks, blockBytes]) => ({min, max, holes, holeBytes, blocks, blockBytes}));
-  const most = Math.max(...rows.map(r => Math.max(r.holeBytes, r.blockBytes)), 1);
+  const rows = now.sizes;
+  const most = Math.max(...rows.map(r => Math.max(r.hole_bytes, r.block_bytes)), 1);
   const bar = (v, kind) => [el("span", {class: "num"}, grouped(v)), svg("svg", {class: "bar-of " + kind, viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true"}, svg("rect", {width: 100 * v / most, height: 10}))];
   return ["Sizes", newTable({caption: "holes and blocks by size", rows, sort: "-min", open() {}, columns: [
     {id: "min", title: "Size", hint: "bytes", num: true, value: r => r.min, cell: r => r.max > r.min ? `${short(r.min, BYTES)} to ${short(r.max + 1, BYTES)}` : grouped(r.min)},
     {id: "holes", title: "Holes", num: true, low: true, value: r => r.holes, cell: r => grouped(r.holes)},
-    {id: "holeBytes", title: "Bytes in holes", num: true, value: r => r.holeBytes, cell: r => bar(r.holeBytes, "free")},
+    {id: "hole_bytes", title: "Bytes in holes", num: true, value: r => r.hole_bytes, cell: r => bar(r.hole_bytes, "free")},
     {id: "blocks", title: "Blocks", num: true, low: true, value: r => r.blocks, cell: r => grouped(r.blocks)},
-    {id: "blockBytes", title: "Bytes in blocks", num: true, value: r => r.blockBytes, cell: r => bar(r.blockBytes, "used")},
+    {id: "block_bytes", title: "Bytes in blocks", num: true, value: r => r.block_bytes, cell: r => bar(r.block_bytes, "used")},
   ]})];
 }
 
@@ -108,7 +105,7 @@ function newMapChart(map, picked) {
   const {moments} = map, series = mapSeries(moments), height = 150, left = 62, right = 14, top = 12, bottom = 24;
   const box = el("div", {class: "timeline", id: "map-chart", tabindex: 0, role: "slider", "aria-label": "moment of the heap map", "aria-valuemin": 1, "aria-valuemax": moments.length});
   let width = 0, scale, at = 0;
-  const describe = i => `${moments[i].name}: ${short(series[i].used, BYTES)} used, ${short(series[i].free, BYTES)} free, largest hole ${short(series[i].largest, BYTES)}, fragmentation ${(100 * fragmentation(series[i].free, series[i].largest)).toFixed(1)} %`;
+  const describe = i => `${moments[i].name}: ${short(series[i].used, BYTES)} used, ${short(series[i].free, BYTES)} free, largest hole ${short(series[i].largest, BYTES)}, fragmentation ${(100 * series[i].fragmentation).toFixed(1)} %`;
   const px = i => left + scale.x.get(i) * (width - left - right);
   const under = e => nearestDump(scale, (e.clientX - box.getBoundingClientRect().left - left) / (width - left - right));
 
