@@ -69,14 +69,13 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/table":        {},
 	"internal/cli":          {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
 
-	"cmd/btconform":      {packages: "codec conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btcore":         {packages: "codec symbol image image/unwind internal/cli internal/sysroot", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
-	"cmd/btheap":         {packages: "codec heaplog profile report internal/heapfile internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
-	"internal/recorder":  {packages: "codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
-	"internal/leakbench": {packages: "profile symbol"},
-	"cmd/btstats":        {packages: "codec gen heaplog stats symbol internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btrecord":       {packages: "device internal/cli internal/recorder", libraries: "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sys"},
-	"cmd/btdecode":       {packages: "codec codec/callpath symbol profile heaplog internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
+	"cmd/btconform":     {packages: "codec conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btcore":        {packages: "codec symbol image image/unwind internal/cli internal/sysroot", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
+	"cmd/btheap":        {packages: "codec heaplog profile report internal/heapfile internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
+	"internal/recorder": {packages: "codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
+	"cmd/btstats":       {packages: "codec gen heaplog stats symbol internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btrecord":      {packages: "device internal/cli internal/recorder", libraries: "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sys"},
+	"cmd/btdecode":      {packages: "codec codec/callpath symbol profile heaplog internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 }
 
 func TestImportsFollowTheLayout(t *testing.T) {
