@@ -64,7 +64,7 @@ func (s *session) readEvents() error {
 		return err
 	}
 	if s.replay == nil {
-		return fmt.Errorf("no events: looked for ~e# lines")
+		return fmt.Errorf("no events: looked for ~e# and ~v# lines")
 	}
 	return nil
 }

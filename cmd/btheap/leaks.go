@@ -228,6 +228,9 @@ func (l *leaks) write(w io.Writer) error {
 		if l.alive > 0 {
 			l.writeAlive(w, alive)
 		}
+		if text := l.hint(found); text != "" && l.status.w != nil {
+			l.note("%s", text)
+		}
 	}
 	if err != nil {
 		return err
@@ -485,6 +488,29 @@ func (l *leaks) writeLeak(w io.Writer, found *heap.Leaks, r *heap.Leak) {
 		cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, sparkline(bars, l.w, 24))
 	fmt.Fprintf(w, "  %s\n", kept(r))
 	stack(w, r.Stack())
+}
+
+// hint returns how to get names of functions if no listed call path has any, else "". It is for
+// people at a terminal.
+func (l *leaks) hint(found *heap.Leaks) string {
+	if len(l.Exes) > 0 {
+		return ""
+	}
+	listed := 0
+	for i := range found.Rows {
+		r := &found.Rows[i]
+		if r.Verdict == heap.NoEvidence {
+			continue
+		}
+		listed++
+		if slices.ContainsFunc(r.Stack(), func(s heap.Site) bool { return !strings.HasPrefix(s.Func, "0x") }) {
+			return ""
+		}
+	}
+	if listed == 0 {
+		return ""
+	}
+	return "the call paths have no names of functions: name the ELF file of the program with -e"
 }
 
 // kept describes the evidence of a call path.
