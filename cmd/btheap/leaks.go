@@ -228,7 +228,7 @@ func (l *leaks) write(w io.Writer) error {
 		if l.alive > 0 {
 			l.writeAlive(w, alive)
 		}
-		if text := l.hint(found); text != "" && l.status.w != nil {
+		if text := l.hint(found); text != "" && cli.IsTerminal(l.c.ErrOrStderr()) {
 			l.note("%s", text)
 		}
 	}
