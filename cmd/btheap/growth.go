@@ -24,17 +24,17 @@ type threshold struct {
 	given   bool
 }
 
-// parseThreshold reads BYTES or BYTES/dump.
+// parseThreshold reads SIZE or SIZE/dump.
 func parseThreshold(s string, perDump bool) (threshold, error) {
 	if s == "" {
 		return threshold{}, nil
 	}
 	number, unit, slash := strings.Cut(s, "/")
-	n, err := strconv.ParseUint(number, 10, 64)
+	n, err := cli.ParseSize(number)
 	if err != nil || slash && (unit != "dump" || !perDump) {
-		want := "BYTES"
+		want := "SIZE, such as 64K"
 		if perDump {
-			want = "BYTES or BYTES/dump"
+			want = "SIZE or SIZE/dump, such as 64K"
 		}
 		return threshold{}, fmt.Errorf("--fail-on-growth %q, expected %s", s, want)
 	}
@@ -110,7 +110,7 @@ grew come first, those that shrank last.`,
 	s.addAll(c, compareFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&rows, "rows", "n", 20, "list `N` call paths, 0 for all")
-	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `BYTES`")
+	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE`")
 	cli.AddFlags(c, "Diff", f)
 	return c
 }
@@ -312,7 +312,7 @@ uses the last one that has two dumps, unless --dump is given.`,
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVarP(&rows, "rows", "n", 10, "list `N` call paths, 0 for all")
 	f.BoolVar(&every, "every", false, "list only those that grew in every dump")
-	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `BYTES` from the first dump to the last, or by BYTES/dump on average")
+	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE` from the first dump to the last, or by SIZE/dump on average")
 	cli.AddFlags(c, "Growth", f)
 	return c
 }

@@ -44,7 +44,7 @@ peak, ever allocated, and temporary.`,
 		}
 		var err error
 		if h.heap != "" {
-			if h.size, err = parseSize(h.heap); err != nil || h.size == 0 {
+			if h.size, err = cli.ParseSize(h.heap); err != nil || h.size == 0 {
 				return nil, fmt.Errorf("--heap %q, expected a number of bytes, such as 262144 or 256K", h.heap)
 			}
 		}

@@ -69,7 +69,7 @@ func (l *leaks) checkFlags() (err error) {
 		return fmt.Errorf("--format %q, expected text or gcc", l.format)
 	}
 	if l.heap != "" {
-		if l.size, err = parseSize(l.heap); err != nil || l.size == 0 {
+		if l.size, err = cli.ParseSize(l.heap); err != nil || l.size == 0 {
 			return fmt.Errorf("--heap %q, expected a number of bytes, such as 262144 or 256K", l.heap)
 		}
 	}
@@ -78,18 +78,6 @@ func (l *leaks) checkFlags() (err error) {
 	}
 	l.Filter.Suppress, err = readSuppressions(l.suppress, !l.defaults)
 	return err
-}
-
-// parseSize reads a number of bytes with a unit: K, M or G, of 1,024, 1,024² and 1,024³.
-func parseSize(s string) (uint64, error) {
-	number := strings.TrimRight(s, "KkMmGgiB")
-	unit := strings.ToUpper(strings.TrimRight(strings.TrimPrefix(s, number), "iB"))
-	shift, ok := map[string]uint{"": 0, "K": 10, "M": 20, "G": 30}[unit]
-	n, err := strconv.ParseUint(number, 0, 64)
-	if !ok || err != nil || n > math.MaxUint64>>shift {
-		return 0, fmt.Errorf("%q, expected a number of bytes, such as 64 or 1K", s)
-	}
-	return n << shift, nil
 }
 
 // rateLimit is the value of --fail-over: bytes per hour or per dump.
@@ -105,7 +93,7 @@ func parseRate(s string) (r rateLimit, err error) {
 		return r, nil
 	}
 	size, unit, _ := strings.Cut(s, "/")
-	n, err := parseSize(size)
+	n, err := cli.ParseSize(size)
 	hours, ok := map[string]float64{"s": 1.0 / 3600, "min": 1.0 / 60, "h": 1, "day": 24, "week": 168, "dump": 1}[unit]
 	if err != nil || !ok {
 		return r, fmt.Errorf("--fail-over %q, expected SIZE/UNIT, such as 1K/h: the unit is s, min, h, day, week or dump", s)

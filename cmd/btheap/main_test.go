@@ -112,6 +112,7 @@ func TestReports(t *testing.T) {
 		{"growth within bounds", []string{"growth", "--fail-on-growth", "12299/dump", log}, 0, []string{"per dump"}, ""},
 		{"growth past bounds", []string{"growth", "--fail-on-growth", "12297/dump", log}, 1, []string{"per dump"}, "grows by +12,298 bytes per dump, more than 12,297"},
 		{"growth past all bounds", []string{"growth", "--fail-on-growth", "36913", log}, 1, nil, "grew by 36,914 bytes"},
+		{"growth past a limit with a unit", []string{"growth", "--fail-on-growth", "36K", log}, 1, nil, "grew by 36,914 bytes, more than 36,864"},
 		{"growth of one dump", []string{"growth", one}, 2, nil, one + ": one dump, expected two or more; --split REGEX says at which line a dump begins"},
 		{"growth of one marked dump", []string{"growth", first}, 2, nil, first + ": one dump, expected two or more; btrecord --interval 10s writes one every 10 s"},
 		{"growth of one of four", []string{"growth", "--dump", "2", log}, 2, nil, "; the input has 4: give another --dump"},

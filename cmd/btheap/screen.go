@@ -283,21 +283,9 @@ func (m *screen) compare(a, b liveRow) int {
 	case byCount:
 		return cmp.Or(cmp.Compare(vb.Count, va.Count), bytes)
 	case byGrowth:
-		return cmp.Or(compareDeltas(b.grew, a.grew), bytes)
+		return cmp.Or(b.grew.Compare(a.grew), bytes)
 	}
 	return cmp.Or(cmp.Compare(a.rank, b.rank), bytes)
-}
-
-func compareDeltas(a, b heap.Delta) int {
-	switch {
-	case a.Negative != b.Negative && a.Negative:
-		return -1
-	case a.Negative != b.Negative:
-		return 1
-	case a.Negative:
-		return cmp.Compare(b.Magnitude, a.Magnitude)
-	}
-	return cmp.Compare(a.Magnitude, b.Magnitude)
 }
 
 // callers writes a call path in a line, the innermost frame first.

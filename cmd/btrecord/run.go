@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -87,22 +86,18 @@ func (o *options) check() (err error) {
 		return cli.BadArgsf("--children writes a file for each process, expected a name for -o")
 	}
 	if o.sample != "" {
-		o.rate, err = parseBytes(o.sample)
+		o.rate, err = parseRate(o.sample)
 	}
 	return err
 }
 
-// parseBytes reads a number of bytes, with K, M or G for powers of 1,024.
-func parseBytes(s string) (uint64, error) {
-	number, shift := s, 0
-	if i := strings.IndexAny("KMG", s[len(s)-1:]); i >= 0 {
-		number, shift = s[:len(s)-1], 10*(i+1)
-	}
-	n, err := strconv.ParseUint(number, 10, 64)
-	if err != nil || n == 0 || n > 1<<40>>shift {
+// parseRate reads the mean number of bytes between samples.
+func parseRate(s string) (uint64, error) {
+	n, err := cli.ParseSize(s)
+	if err != nil || n == 0 || n > 1<<40 {
 		return 0, cli.BadArgsf("--sample %q: expected a number of bytes from 1 to 1024G, such as 512K", s)
 	}
-	return n << shift, nil
+	return n, nil
 }
 
 func failed(code int, format string, args ...any) error {
