@@ -12,7 +12,7 @@ type Verdict uint8
 
 const (
 	NoEvidence Verdict = iota // no growth, or growth like that of noise
-	Grows                     // growth that one to three of 100 call paths show by chance
+	Grows                     // growth that one to three of 100 random call paths show, too
 	Probably                  // a leak, or growth that will end
 	Leaking                   // a leak
 )

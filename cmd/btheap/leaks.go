@@ -503,7 +503,7 @@ func (l *leaks) hint(found *heap.Leaks) string {
 
 // kept describes the evidence of a call path.
 func kept(r *heap.Leak) string {
-	return fmt.Sprintf("kept memory grew in %d of %s (%.0f by chance)%s", r.Rose, cli.Count(r.Intervals, "interval"), r.Chance, evidence(&r.Evidence))
+	return fmt.Sprintf("kept memory grew in %d of %s (%.0f if random)%s", r.Rose, cli.Count(r.Intervals, "interval"), r.Chance, evidence(&r.Evidence))
 }
 
 // evidence describes the growth of kept memory: of the floor (see profile.Evidence).
