@@ -168,6 +168,9 @@ func (a *attached) load(library string) (g *gdb, err error) {
 }
 
 func (a *attached) loadInto(g *gdb, before map[int]string, library string) (err error) {
+	if err := g.canCall(); err != nil {
+		return err
+	}
 	if err := g.safe(before); err != nil {
 		return err
 	}

@@ -19,8 +19,16 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// needPtrace skips a test where GDB cannot attach.
+// needPtrace skips a test where GDB cannot attach to a process, or cannot call functions in it.
 func needPtrace(t *testing.T) {
+	t.Helper()
+	if why := noCalls(t); why != "" {
+		t.Skip(why)
+	}
+}
+
+// noCalls returns why GDB cannot call functions in processes here, "" if it can.
+func noCalls(t *testing.T) string {
 	t.Helper()
 	cmdtest.Need(t, "gdb")
 	c := exec.Command("sleep", "60")
@@ -29,10 +37,14 @@ func needPtrace(t *testing.T) {
 	}
 	defer c.Wait()
 	defer c.Process.Kill()
-	out, _ := exec.Command("gdb", "-nx", "-batch", "-p", fmt.Sprint(c.Process.Pid)).CombinedOutput()
-	if bytes.Contains(out, []byte("not permitted")) {
-		t.Skip("ptrace is not permitted here")
+	out, _ := exec.Command("gdb", "-nx", "-batch", "-p", fmt.Sprint(c.Process.Pid), "-ex", "call (int)getpid()").CombinedOutput()
+	switch {
+	case bytes.Contains(out, []byte("not permitted")):
+		return "ptrace is not permitted here"
+	case bytes.Contains(out, []byte(oldGDB)):
+		return "gdb cannot call functions on this processor: " + oldGDB
 	}
+	return ""
 }
 
 // told is a running testdata/attach.c.
@@ -218,6 +230,22 @@ time.sleep(0.1)`
 	if most < 1_000_000 {
 		t.Errorf("at most %d bytes were live, and the script has 1,000,000 at once", most)
 	}
+}
+
+// A GDB that cannot call functions does not harm the process: what the program waits for still
+// comes.
+func TestAttachOldGDB(t *testing.T) {
+	if why := noCalls(t); !strings.Contains(why, oldGDB) {
+		t.Skip("gdb can call functions on this processor")
+	}
+	p := tell(t)
+	p.do("keep 1 8")
+	c := btrecord(t, "--pid", fmt.Sprint(p.cmd.Process.Pid), "-o", filepath.Join(t.TempDir(), "rec"))
+	out, _ := c.CombinedOutput()
+	if code := c.ProcessState.ExitCode(); code != notRecorded || !strings.Contains(string(out), "a newer gdb may") {
+		t.Errorf("exit status %d, want %d: %s", code, notRecorded, out)
+	}
+	p.do("keep 1 8")
 }
 
 func TestAttachErrors(t *testing.T) {

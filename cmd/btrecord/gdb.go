@@ -171,6 +171,22 @@ func (g *gdb) number(handle, function string, argument int) (int, error) {
 	return n, nil
 }
 
+// oldGDB is the error of a GDB that does not know all registers of the processor, such as GDB 13
+// with AMX, when it writes one: Linux rejects register sets of another size.
+const oldGDB = "Couldn't write extended state status"
+
+// canCall returns an error if GDB cannot write the registers of x86. A call would fail after GDB
+// has changed some of them, and harm the process. It inverts the flag PE of MXCSR twice, since GDB
+// does not write a value that a register already has. Other machines have no such register.
+func (g *gdb) canCall() error {
+	for range 2 {
+		if _, err := g.do(callLimit, "-gdb-set var $mxcsr = (int)$mxcsr ^ 0x20"); err != nil && strings.Contains(err.Error(), oldGDB) {
+			return fmt.Errorf("gdb cannot call functions on this processor (%w): a newer gdb may", err)
+		}
+	}
+	return nil
+}
+
 var threadRE = regexp.MustCompile(`id="(\d+)",target-id="[^"]*?(?:LWP|process) (\d+)`)
 
 // safe selects a thread that can call the dynamic linker: a thread that waits in the kernel, as it
