@@ -13,7 +13,7 @@ import (
 // assembler adds the records of each dump together and yields the dumps.
 type assembler struct {
 	r       *Reader
-	yield   func(*profile.Dump, error) bool
+	yield   func(DumpBlocks, error) bool
 	builder *profile.Builder
 
 	current  *dumpStart   // nil before the first dump
@@ -22,10 +22,11 @@ type assembler struct {
 	bases    dumpBases
 	number   int // number of the current dump, from 1
 	loss     profile.Loss
+	blocks   blockList // of the current dump
 	held     []held
 	yielded  int
-	skip     int           // dumps that an earlier pass has yielded
-	last     *profile.Dump // the latest dump, until it is known whether it is the last one
+	skip     int        // dumps that an earlier pass has yielded
+	last     DumpBlocks // the latest dump, until it is known whether it is the last one
 	lastFrom *dumpStart
 
 	events events
@@ -36,17 +37,19 @@ type assembler struct {
 type held struct {
 	path profile.Path
 	profile.Value
-	loss profile.Loss
+	loss   profile.Loss
+	block  profile.Block
+	placed bool // block has an address
 }
 
-func newAssembler(r *Reader, yield func(*profile.Dump, error) bool) *assembler {
-	a := &assembler{r: r, yield: yield, builder: profile.NewBuilder(r.maxPaths), replay: profile.NewReplay()}
+func newAssembler(r *Reader, yield func(DumpBlocks, error) bool, blocks bool) *assembler {
+	a := &assembler{r: r, yield: yield, builder: profile.NewBuilder(r.maxPaths), replay: profile.NewReplay(), blocks: blockList{wanted: blocks}}
 	a.events.builder, a.events.labels = a.builder, &r.labels
 	a.events.deliver = a.event
 	return a
 }
 
-func (a *assembler) fail(err error) bool { return a.yield(nil, err) }
+func (a *assembler) fail(err error) bool { return a.yield(DumpBlocks{}, err) }
 
 func (a *assembler) item(p *pass, it *Item, b boundary) bool {
 	switch it.Kind {
@@ -69,6 +72,9 @@ func (a *assembler) item(p *pass, it *Item, b boundary) bool {
 		return true
 	}
 	h := held{path: a.r.labels.pathOf(a.builder, it), Value: it.Allocs[0].Value}
+	if a.blocks.wanted {
+		h.block, h.placed = blockOf(it, h.path)
+	}
 	if it.Cut != nil {
 		h.loss.Cut = 1
 		if !it.Cut.Sized {
@@ -102,6 +108,9 @@ func (a *assembler) release() {
 func (a *assembler) add(h *held) {
 	a.loss.Cut += h.loss.Cut
 	a.loss.NoSize += h.loss.NoSize
+	if h.placed {
+		a.blocks.list = append(a.blocks.list, h.block)
+	}
 	if a.current.paths {
 		if a.paths == nil {
 			a.paths = &pathDump{}
@@ -158,7 +167,7 @@ func (a *assembler) finish(p *pass) bool {
 	if p.sequence.count == 1 && p.log == len(a.r.inputs)-1 {
 		e.facts.Name = e.facts.File
 	}
-	a.current, a.loss, a.paths = nil, profile.Loss{}, nil
+	a.current, a.loss, a.paths, a.blocks = nil, profile.Loss{}, nil, blockList{wanted: a.blocks.wanted}
 	if len(a.parked) == 0 && !e.paths.waits() {
 		return a.emit(p, e)
 	}
@@ -172,7 +181,7 @@ func (a *assembler) ended() *endedDump {
 	if a.current.paths && a.paths == nil {
 		a.paths = &pathDump{}
 	}
-	return &endedDump{facts: a.facts(), from: a.current, number: a.number, builder: a.builder, paths: a.paths}
+	return &endedDump{facts: a.facts(), from: a.current, number: a.number, builder: a.builder, paths: a.paths, blocks: a.blocks}
 }
 
 // idle yields the unfinished dump before the pass waits.
@@ -188,7 +197,8 @@ func (a *assembler) idle(p *pass) bool {
 	}
 	for i, e := range append(slices.Clone(a.parked), a.ended()) {
 		e.facts.Index = a.yielded + i
-		if !a.yield(e.build(e.sums(&a.bases), true), nil) {
+		sum := e.sums(&a.bases)
+		if !a.yield(e.yielded(e.build(sum, true), sum), nil) {
 			return false
 		}
 	}
@@ -214,15 +224,15 @@ func (a *assembler) end(p *pass) bool {
 		return true
 	}
 	p.tally.undecided = p.sequence.undecided()
-	if a.last != nil {
-		p.tally.dump(a.last, a.lastFrom)
+	if a.last.Dump != nil {
+		p.tally.dump(a.last.Dump, a.lastFrom)
 		if a.last.Index = 0; !a.yield(a.last, nil) {
 			return false
 		}
 	}
 	switch {
 	case a.replay.Totals().Events > 0 && p.sequence.count == 0:
-		return a.yield(a.replay.End(), nil)
+		return a.yield(DumpBlocks{Dump: a.replay.End(), Blocks: a.replay.Blocks()}, nil)
 	case a.r.selected && a.r.from > p.sequence.count && p.sequence.count > 0:
 		return a.fail(&OptionError{"Select", fmt.Errorf("%d: the log has %d", a.r.from, p.sequence.count)})
 	}

@@ -79,18 +79,23 @@ const maxAddrs = 1 << 24
 // dump at the end: the blocks that are then live.
 func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 	return exclusive(r, func(yield func(*profile.Dump, error) bool) {
-		r.process.Remember(maxAddrs)
-		a := newAssembler(r, yield)
-		r.replay = a.replay
-		r.run(a)
-		if q := r.pass.sequence; r.resplits(q) {
-			r.groups = q.found
-			yielded := a.yielded
-			a = newAssembler(r, yield)
-			a.skip, r.replay = yielded, a.replay
-			r.run(a)
-		}
+		r.dumps(func(d DumpBlocks, err error) bool { return yield(d.Dump, err) }, false)
 	})
+}
+
+// dumps makes the pass, or the two passes, of Dumps.
+func (r *Reader) dumps(yield func(DumpBlocks, error) bool, blocks bool) {
+	r.process.Remember(maxAddrs)
+	a := newAssembler(r, yield, blocks)
+	r.replay = a.replay
+	r.run(a)
+	if q := r.pass.sequence; r.resplits(q) {
+		r.groups = q.found
+		yielded := a.yielded
+		a = newAssembler(r, yield, blocks)
+		a.skip, r.replay = yielded, a.replay
+		r.run(a)
+	}
 }
 
 // resplits reports whether a pass has found how to tell apart dumps that it adds up, and

@@ -39,8 +39,8 @@ func (d *pathDump) record(p profile.Path, bytes, sample uint64) {
 	d.records[i].sum.Add(&callpath.Entry{Live: 1, Bytes: bytes}, sample)
 }
 
-// entry adds an entry of a line.
-func (d *pathDump) entry(c *callPaths, e *pathEntry, sample uint64) {
+// entry adds an entry of a line, and its blocks to a list.
+func (d *pathDump) entry(c *callPaths, e *pathEntry, sample uint64, blocks *blockList) {
 	if d.in == nil {
 		d.in, d.sum.Names, d.sum.Sample = c, c.names, sample
 	}
@@ -51,6 +51,11 @@ func (d *pathDump) entry(c *callPaths, e *pathEntry, sample uint64) {
 	}
 	d.written.Add(profile.Value{Bytes: e.Bytes, Count: e.Live})
 	d.sum.Add(id, &e.Entry)
+	if blocks.wanted {
+		for _, b := range e.Blocks {
+			blocks.named = append(blocks.named, namedBlock{b, id})
+		}
+	}
 }
 
 // waits reports whether a later line can still define a name that is not known yet.
@@ -112,6 +117,7 @@ type endedDump struct {
 	number  int
 	builder *profile.Builder // whose open dump it is
 	paths   *pathDump        // nil if it has no lines of call paths
+	blocks  blockList
 }
 
 // sums returns the call paths of the dump, nil if it has no lines of call paths.
@@ -273,7 +279,7 @@ func (a *assembler) pathLine(p *pass, b boundary) bool {
 	a.paths.sum.Gaps += p.lostLines
 	for i := range p.paths.entries {
 		if e := &p.paths.entries[i]; !e.Definition {
-			a.paths.entry(p.paths, e, d.sample)
+			a.paths.entry(p.paths, e, d.sample, &a.blocks)
 		}
 	}
 	return true
@@ -292,14 +298,14 @@ func (a *assembler) emit(p *pass, e *endedDump) bool {
 	}
 	switch {
 	case a.r.selected && a.r.from < 0:
-		a.last, a.lastFrom = d, e.from
+		a.last, a.lastFrom = e.yielded(d, sum), e.from
 		return true
 	case !a.r.selectsDump(e.number, math.MaxInt), a.r.resplits(p.sequence):
 		return true
 	}
 	a.yielded++
 	p.tally.dump(d, e.from)
-	return a.yielded <= a.skip || a.yield(d, nil)
+	return a.yielded <= a.skip || a.yield(e.yielded(d, sum), nil)
 }
 
 // unpark emits the parked dumps that wait for no name, in order. With all, it emits all.

@@ -38,7 +38,10 @@ type dumpStart struct {
 }
 
 // bootInfo has the keys of a boot header about the device and its program.
-type bootInfo struct{ build, device, firmware string }
+type bootInfo struct {
+	build, device, firmware string
+	space                   []codec.Range // of the heap
+}
 
 // lineCount is a number of lines, if a mark has it.
 type lineCount struct {
@@ -135,6 +138,8 @@ func (q *sequence) header(it *Item) {
 		q.info.build, _ = h.Get("build")
 		q.info.device, _ = h.Get("dev")
 		q.info.firmware, _ = h.Get("fw")
+		space, _ := h.Get("heap")
+		q.info.space, _ = codec.ParseRanges(space)
 	case codec.VerbHeap:
 		q.heapMark(h)
 	case codec.VerbMap:

@@ -30,6 +30,12 @@ type Event struct {
 	Numbered bool
 }
 
+// Block is a live block: its address, its size, and the call path that allocated it.
+type Block struct {
+	Addr, Bytes uint64
+	Path        Path
+}
+
 // numbered distinguishes the number of a block from an address.
 const numbered = 1 << 63
 
@@ -52,9 +58,10 @@ type Replay struct {
 }
 
 type block struct {
-	path uint32 // index in paths
-	size uint64
-	time time.Duration
+	path     uint32 // index in paths
+	numbered bool
+	size     uint64
+	time     time.Duration
 }
 
 // Churn holds the totals of the events of a call path.
@@ -155,7 +162,7 @@ func (r *Replay) allocate(e *Event) {
 	}
 	delete(r.freed, e.Addr)
 	path := r.pathNumber(e.Path)
-	r.blocks[e.Addr] = block{path, e.Bytes, e.Time}
+	r.blocks[e.Addr] = block{path, e.Numbered, e.Bytes, e.Time}
 	r.threads[e.Thread] = e.Addr
 	v := Value{e.Bytes, 1}
 	p := r.change(path)
@@ -330,6 +337,17 @@ func (r *Replay) At(i int) *Dump {
 		return r.live(r.at[i])
 	}
 	return r.dumps[i]
+}
+
+// Blocks yields the live blocks that have addresses, in no order.
+func (r *Replay) Blocks() iter.Seq[Block] {
+	return func(yield func(Block) bool) {
+		for addr, b := range r.blocks {
+			if !b.numbered && !yield(Block{addr, b.size, r.paths[b.path].path}) {
+				return
+			}
+		}
+	}
 }
 
 // Ever returns all allocations, including freed ones.

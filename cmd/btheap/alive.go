@@ -6,88 +6,62 @@ import (
 	"io"
 	"slices"
 
-	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// aliveBlock is a block that is in the last dump of the log, and in those before it.
+// aliveBlock is a block of the last dump.
 type aliveBlock struct {
-	addr, bytes uint64
-	dumps       int // in how many dumps in a row it was, up to the last one
-	path        heap.Path
-	stack       []heap.Site
+	heap.Block
+	dumps int // in how many dumps in a row it was, up to the last one
+	stack []heap.Site
 }
 
-// findAlive reads the logs again and returns the blocks that were in the last n or more
-// dumps, the oldest first. Blocks are the same if their addresses, sizes and call paths are
+// findAlive reads the logs again and returns the blocks that were in the last --alive dumps, or
+// in more, the oldest first. Blocks are the same if their addresses, sizes and call paths are
 // equal. Only dumps whose records have addresses count.
-func (l *leaks) findAlive() (list []aliveBlock, err error) {
+func (l *leaks) findAlive() ([]aliveBlock, error) {
 	if l.reader == nil {
 		return nil, cli.BadArgsf("--alive needs a log: profiles of pprof have no addresses")
 	}
-	b := heap.NewBuilder(0)
-	var before, now map[uint64]aliveBlock
-	addresses, boot := false, 0
-	for it, err := range l.reader.Items() {
-		switch {
-		case err != nil:
+	var last *heap.Dump // the last dump with addresses
+	dumps := map[heap.Block]int{}
+	for d, err := range l.reader.DumpBlocks() {
+		if err != nil {
 			if err := l.out.Add(err); err != nil {
 				return nil, fmt.Errorf("%w (--alive reads the log twice)", err)
 			}
 			continue
-		case it.Boot != boot:
-			before, now, boot = nil, nil, it.Boot
 		}
-		if it.Kind == heaplog.Mark && it.Header.Verb == codec.VerbBegin {
-			if len(now) > 0 {
-				before = now
-			}
-			now = map[uint64]aliveBlock{}
+		if last != nil && last.Boot != d.Boot {
+			clear(dumps)
 		}
-		if now == nil {
-			continue
+		now := map[heap.Block]int{}
+		for b := range d.Blocks {
+			now[b] = dumps[b] + 1
 		}
-		for x := range blocksOf(it, b) {
-			addresses = true
-			block := aliveBlock{addr: x.addr, bytes: x.size, dumps: 1, path: x.path}
-			if old, ok := before[x.addr]; ok && old.bytes == block.bytes && old.path == block.path {
-				block.dumps += old.dumps
-			}
-			now[x.addr] = block
+		if len(now) > 0 && d.Line > 0 && !d.Diff {
+			last, dumps = d.Dump, now
 		}
 	}
-	if !addresses {
-		return nil, cli.Usagef("--alive: the log has no dump with ~h#begin and addresses of blocks, as btrecord --addresses writes them")
+	if last == nil {
+		return nil, cli.Usagef("--alive: the log has no dump with addresses of blocks, as btrecord --addresses writes them")
 	}
-	if len(now) == 0 {
-		now = before
-	}
-	return l.named(b, now), nil
-}
-
-// named returns the blocks in at least --alive dumps, with the stacks that the view shows.
-func (l *leaks) named(b *heap.Builder, blocks map[uint64]aliveBlock) (list []aliveBlock) {
-	for _, block := range blocks {
-		if block.dumps >= l.alive {
-			b.Add(block.path, heap.Value{Bytes: block.bytes, Count: 1})
-			list = append(list, block)
-		}
-	}
-	p, err := heap.New(b.End(heap.DumpInfo{}))
+	p, err := heap.New(last)
 	if err != nil {
-		return nil // cannot happen: there is a dump
+		return nil, err
 	}
 	p = p.View(l.view)
-	list = slices.DeleteFunc(list, func(block aliveBlock) bool { _, shown := p.Stack(block.path); return !shown })
-	for i := range list {
-		list[i].stack, _ = p.Stack(list[i].path)
+	var list []aliveBlock
+	for b, n := range dumps {
+		if stack, shown := p.Stack(b.Path); shown && n >= l.alive {
+			list = append(list, aliveBlock{b, n, stack})
+		}
 	}
 	slices.SortFunc(list, func(a, b aliveBlock) int {
-		return cmp.Or(cmp.Compare(b.dumps, a.dumps), cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.addr, b.addr))
+		return cmp.Or(cmp.Compare(b.dumps, a.dumps), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Addr, b.Addr))
 	})
-	return list
+	return list, nil
 }
 
 // writeAlive writes the blocks by call path, the largest sum first.
@@ -99,14 +73,14 @@ func (l *leaks) writeAlive(w io.Writer, list []aliveBlock) {
 	groups := map[heap.Path]*group{}
 	var order []*group
 	for _, b := range list {
-		g := groups[b.path]
+		g := groups[b.Path]
 		if g == nil {
 			g = &group{}
-			groups[b.path] = g
+			groups[b.Path] = g
 			order = append(order, g)
 		}
 		g.blocks = append(g.blocks, b)
-		g.bytes += b.bytes
+		g.bytes += b.Bytes
 	}
 	slices.SortStableFunc(order, func(a, b *group) int { return cmp.Compare(b.bytes, a.bytes) })
 	fmt.Fprintf(w, "\n%s that lived for %s or more\n", cli.Count(len(list), "block"), cli.Count(l.alive, "dump"))
@@ -122,7 +96,7 @@ func (l *leaks) writeAlive(w io.Writer, list []aliveBlock) {
 				fmt.Fprintf(w, "  %s more\n", cli.Number(len(g.blocks)-k))
 				break
 			}
-			fmt.Fprintf(w, "  %#x: %s bytes, %s\n", b.addr, cli.Number(b.bytes), cli.Count(b.dumps, "dump"))
+			fmt.Fprintf(w, "  %#x: %s bytes, %s\n", b.Addr, cli.Number(b.Bytes), cli.Count(b.dumps, "dump"))
 		}
 	}
 }

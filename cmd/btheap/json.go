@@ -155,7 +155,7 @@ func (l *leaks) document(found, functions *heap.Leaks, alive []aliveBlock) *docu
 	}
 	j.Exhaustion = exhaustionJSON(found)
 	for _, b := range alive {
-		j.Alive = append(j.Alive, jsonBlock{b.addr, b.bytes, b.dumps, b.stack})
+		j.Alive = append(j.Alive, jsonBlock{b.Addr, b.Bytes, b.dumps, b.stack})
 	}
 	d.jsonLeaks = j
 	return d

@@ -2,47 +2,16 @@ package main
 
 import (
 	"cmp"
-	"iter"
 	"math/bits"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/heaplog"
 	heap "github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/report"
 )
 
-// placed is a block at an address.
-type placed struct {
-	addr, size uint64
-	path       heap.Path
-}
-
-// blocksOf yields the blocks of a record of a dump that have addresses.
-func blocksOf(it *heaplog.Item, b *heap.Builder) iter.Seq[placed] {
-	return func(yield func(placed) bool) {
-		if it.Kind == heaplog.Paths {
-			for i := range it.Allocs {
-				path := b.Path(it.Allocs[i].Stack)
-				for _, x := range it.Allocs[i].Blocks {
-					if !yield(placed{x.Address, x.Size, path}) {
-						return
-					}
-				}
-			}
-			return
-		}
-		if it.Kind == heaplog.Event || it.User == nil || len(it.Allocs) != 1 {
-			return
-		}
-		if addr, ok := it.User.Get(codec.TagAddress); ok {
-			yield(placed{addr, it.Allocs[0].Bytes, b.Path(it.Allocs[0].Stack)})
-		}
-	}
-}
-
 // end returns the address after the block, at most 2^64-1.
-func (b placed) end() uint64 { return addSaturated(b.addr, b.size) }
+func endOf(b heap.Block) uint64 { return addSaturated(b.Addr, b.Bytes) }
 
 func addSaturated(a, b uint64) uint64 {
 	if s, carry := bits.Add64(a, b, 0); carry == 0 {
@@ -66,10 +35,10 @@ const (
 )
 
 // smallestGap returns the smallest distance in bytes between two blocks, at most least.
-func smallestGap(least uint64, sorted []placed) uint64 {
+func smallestGap(least uint64, sorted []heap.Block) uint64 {
 	for i := 1; i < len(sorted); i++ {
-		if before := sorted[i-1].end(); sorted[i].addr >= before {
-			least = min(least, sorted[i].addr-before)
+		if before := endOf(sorted[i-1]); sorted[i].Addr >= before {
+			least = min(least, sorted[i].Addr-before)
 		}
 	}
 	return least
@@ -96,10 +65,10 @@ func declared(ranges []codec.Range) regions {
 }
 
 // grow adds blocks, and merges regions that are at most maxGap bytes apart.
-func (r regions) grow(blocks []placed) regions {
+func (r regions) grow(blocks []heap.Block) regions {
 	for _, b := range blocks {
-		if b.size > 0 {
-			r = append(r, codec.Range{Start: b.addr, Length: b.end() - b.addr})
+		if b.Bytes > 0 {
+			r = append(r, codec.Range{Start: b.Addr, Length: endOf(b) - b.Addr})
 		}
 	}
 	return r.merge(maxGap)
@@ -127,7 +96,7 @@ type hole struct{ addr, size uint64 }
 
 // group is adjacent blocks between two holes.
 type group struct {
-	blocks      []placed
+	blocks      []heap.Block
 	bytes       uint64 // from the end of the left hole to the start of the right hole
 	left, right uint64 // sizes of the holes
 }
@@ -143,27 +112,27 @@ type mapped struct {
 	least   uint64 // size of the smallest hole
 	holes   []hole
 	groups  []group // between two holes
-	blocks  []placed
+	blocks  []heap.Block
 }
 
 // sortBlocks orders blocks by address.
-func sortBlocks(list []placed) {
-	slices.SortFunc(list, func(a, b placed) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.size, b.size)) })
+func sortBlocks(list []heap.Block) {
+	slices.SortFunc(list, func(a, b heap.Block) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes)) })
 }
 
 // mapBlocks finds the holes of at least a number of bytes between blocks in regions. The blocks
 // are in the order of sortBlocks.
-func mapBlocks(r regions, blocks []placed, least uint64) *mapped {
+func mapBlocks(r regions, blocks []heap.Block, least uint64) *mapped {
 	m := &mapped{regions: r, blocks: blocks, least: least}
 	rest := m.blocks
 	for _, region := range r {
 		m.Size += region.Length
-		for len(rest) > 0 && rest[0].addr < region.Start {
+		for len(rest) > 0 && rest[0].Addr < region.Start {
 			m.Outside++
 			rest = rest[1:]
 		}
 		n := 0
-		for n < len(rest) && rest[n].addr-region.Start < region.Length {
+		for n < len(rest) && rest[n].Addr-region.Start < region.Length {
 			n++
 		}
 		m.region(region, rest[:n])
@@ -175,7 +144,7 @@ func mapBlocks(r regions, blocks []placed, least uint64) *mapped {
 }
 
 // region finds the holes of one region; the blocks begin in it.
-func (m *mapped) region(r codec.Range, blocks []placed) {
+func (m *mapped) region(r codec.Range, blocks []heap.Block) {
 	at, end, from := r.Start, limit(r), 0
 	before, has := uint64(0), false // the hole before the group that begins with blocks[from]
 	gap := func(i int, next uint64) {
@@ -187,20 +156,20 @@ func (m *mapped) region(r codec.Range, blocks []placed) {
 		m.Free += h.size
 		m.Largest = max(m.Largest, h.size)
 		if has && i > from {
-			m.groups = append(m.groups, group{blocks[from:i], at - blocks[from].addr, before, h.size})
+			m.groups = append(m.groups, group{blocks[from:i], at - blocks[from].Addr, before, h.size})
 		}
 		before, has, from = h.size, true, i
 	}
 	for i, b := range blocks {
 		switch {
-		case b.addr < at:
+		case b.Addr < at:
 			m.Overlap++
 		default:
-			gap(i, b.addr)
+			gap(i, b.Addr)
 		}
 		m.Count++
-		if e := min(b.end(), end); e > at {
-			m.Used += e - max(at, b.addr)
+		if e := min(endOf(b), end); e > at {
+			m.Used += e - max(at, b.Addr)
 			at = e
 		}
 	}
@@ -229,20 +198,20 @@ func (m *mapped) pins() []pin {
 		}
 		seen := map[heap.Path]bool{}
 		for _, b := range r.blocks {
-			k, ok := index[b.path]
+			k, ok := index[b.Path]
 			if !ok {
 				k = len(list)
-				index[b.path] = k
-				list = append(list, pin{path: b.path})
+				index[b.Path] = k
+				list = append(list, pin{path: b.Path})
 			}
 			p := &list[k]
 			p.blocks++
-			p.bytes += b.size
+			p.bytes += b.Bytes
 			if r.kept() > p.most {
-				p.most, p.at = r.kept(), b.addr
+				p.most, p.at = r.kept(), b.Addr
 			}
-			if !seen[b.path] {
-				seen[b.path] = true
+			if !seen[b.Path] {
+				seen[b.Path] = true
 				p.kept += r.kept()
 			}
 		}
@@ -260,10 +229,10 @@ func (m *mapped) sizes() []report.SizeClass {
 		x.HoleBytes += h.size
 	}
 	for _, b := range m.blocks {
-		if b.size > 0 {
-			x := &classes[bits.Len64(b.size)-1]
+		if b.Bytes > 0 {
+			x := &classes[bits.Len64(b.Bytes)-1]
 			x.Blocks++
-			x.BlockBytes += b.size
+			x.BlockBytes += b.Bytes
 		}
 	}
 	list := []report.SizeClass{}
@@ -298,11 +267,11 @@ func (m *mapped) ranges(n, cells int) []report.Range {
 func (m *mapped) cells(r codec.Range, n int) []float64 {
 	used, per := make([]float64, n), float64(r.Length)/float64(n)
 	for _, b := range m.blocks {
-		if b.addr < r.Start || b.addr-r.Start >= r.Length {
+		if b.Addr < r.Start || b.Addr-r.Start >= r.Length {
 			continue
 		}
-		from := float64(b.addr - r.Start)
-		to := min(from+float64(b.size), float64(r.Length))
+		from := float64(b.Addr - r.Start)
+		to := min(from+float64(b.Bytes), float64(r.Length))
 		for i := int(from / per); i < n && float64(i)*per < to; i++ {
 			used[i] += min(to, float64(i+1)*per) - max(from, float64(i)*per)
 		}

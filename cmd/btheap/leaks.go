@@ -146,42 +146,16 @@ func oneSeries(dumps []*heap.Dump) []*heap.Dump {
 	return list
 }
 
-// sampleEvents replaces the dumps by the live blocks at evenly spaced moments. The last moment
-// is after the last event.
+// sampleEvents replaces the dumps by moments of the events.
 func (l *session) sampleEvents() error {
-	t := l.replay.Totals()
-	step := (t.Last - t.First + samples - 1) / samples
-	if step <= 0 {
-		return nil
-	}
 	l.dumps = nil
-	replay, boot, next, last := heap.NewReplay(), 0, time.Duration(0), time.Duration(0)
-	add := func(at time.Duration) {
-		d := *replay.End()
-		d.Index, d.Number, d.Boot, d.Time = len(l.dumps), int64(len(l.dumps)+1), boot, at
-		d.Name = "live at " + seconds(at.Seconds()) + " s"
-		l.dumps = append(l.dumps, &d)
+	for d, err := range l.reader.Moments(samples) {
+		if err == nil {
+			l.dumps = append(l.dumps, d.Dump)
+		} else if err := l.out.Add(err); err != nil {
+			return fmt.Errorf("%w (the events are read twice)", err)
+		}
 	}
-	for e, err := range l.reader.Events() {
-		if err != nil {
-			if err := l.out.Add(err); err != nil {
-				return fmt.Errorf("%w (the events are read twice)", err)
-			}
-			continue
-		}
-		if e.Boot != boot {
-			if boot > 0 {
-				add(last)
-			}
-			boot, next = e.Boot, e.Time+step
-		}
-		for ; e.Time > next; next += step {
-			add(next)
-		}
-		replay.Add(*e)
-		last = e.Time
-	}
-	add(replay.Totals().Last)
 	return nil
 }
 

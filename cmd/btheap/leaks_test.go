@@ -160,7 +160,7 @@ func TestLeaksAlive(t *testing.T) {
 	if code != 0 || !strings.HasSuffix(out, want) {
 		t.Errorf("exit code %d, %s%s, want %s", code, errs, out, want)
 	}
-	if _, errs, code := command("", "leaks", "--alive", "3", logFile(t, "none.log", device(t, 4, 0))); code != 2 || !strings.Contains(errs, "no dump with ~h#begin and addresses") {
+	if _, errs, code := command("", "leaks", "--alive", "3", logFile(t, "none.log", device(t, 4, 0))); code != 2 || !strings.Contains(errs, "no dump with addresses") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	checkJSON(t, "leaks", "--alive", "3", log)

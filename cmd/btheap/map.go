@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/table"
 	heap "github.com/lwsbt/lwsbt/profile"
@@ -66,20 +65,17 @@ func (m *heapMap) read() error {
 	if from != to {
 		return cli.BadArgsf("--dump %s, expected one dump", m.Dump)
 	}
-	m.ReadAll() // the picture needs heap= of the boot, and the table the other dumps
-	if err := m.open(heaplog.NamesFirst()); err != nil {
+	m.ReadAll() // the picture needs the blocks of the boot, and the table the other dumps
+	if err := m.open(); err != nil {
 		return err
 	}
-	m.builder, m.flag, m.pick, m.steps = heap.NewBuilder(m.maxPaths), m.space != "", max(0, from), mapSteps
-	if err := m.layouts.read(m.reader, m.out.Add); err != nil {
+	m.pick = max(0, from)
+	if err := m.layouts.read(m.reader, mapSteps, m.out.Add); err != nil {
 		return err
 	}
 	m.outcome = m.out.End()
 	if m.outcome != nil && cli.Code(m.outcome) != cli.Short {
 		return m.outcome
-	}
-	if err := m.layouts.readEvents(m.reader, m.out.Add); err != nil {
-		return err
 	}
 	return m.choose()
 }
@@ -89,7 +85,7 @@ func (m *heapMap) choose() error {
 	switch {
 	case m.pick > len(m.moments):
 		return cli.Usagef("--dump %d: the log has %d", m.pick, len(m.moments))
-	case m.layouts.shown == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.heap.Known }):
+	case m.layouts.shown == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.dump.Heap.Known }):
 		return cli.Usagef("the log has neither block addresses nor ~h#heap lines")
 	}
 	return nil
@@ -114,17 +110,6 @@ func (m *heapMap) write(w io.Writer) error {
 
 // share formats a fraction as a percentage.
 func share(part float64) string { return strconv.FormatFloat(100*part, 'f', 1, 64) + " %" }
-
-// source returns the source of the heap's ranges: flag, log or blocks.
-func (m *layouts) source() string {
-	switch {
-	case m.flag:
-		return "flag"
-	case m.declared == nil:
-		return "blocks"
-	}
-	return "log"
-}
 
 // writeMap writes the sums of a dump and the picture of its heap.
 func (m *heapMap) writeMap(w io.Writer) {
@@ -162,7 +147,7 @@ func (m *heapMap) writeMap(w io.Writer) {
 // allocator's reports.
 func (m *heapMap) writeMoments(w io.Writer) {
 	blocks := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.known })
-	reported := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.heap.Known })
+	reported := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.dump.Heap.Known })
 	live := len(m.moments) > 0 && m.moments[len(m.moments)-1].live
 	tb := table.Table{Head: []string{"Dump", "Boot"}, Right: slices.Repeat([]bool{true}, 11)}
 	if blocks {
@@ -175,11 +160,11 @@ func (m *heapMap) writeMoments(w io.Writer) {
 		tb.Head[0] = "Time (s)"
 	}
 	for _, x := range m.moments {
-		row := []string{strconv.Itoa(x.number), strconv.Itoa(x.boot)}
+		row := []string{strconv.Itoa(x.number()), strconv.Itoa(x.dump.Boot)}
 		if x.live {
-			row[0] = seconds(x.time.Seconds())
+			row[0] = seconds(x.dump.Time.Seconds())
 		} else if live {
-			row[0] = fmt.Sprintf("dump %d", x.number)
+			row[0] = fmt.Sprintf("dump %d", x.number())
 		}
 		sums := x.sums()
 		if b := sums.Blocks; b != nil {
@@ -205,8 +190,8 @@ func (m *heapMap) writeTrends(w io.Writer) {
 		switch {
 		case x.known:
 			free, largest = append(free, &heap.Value{Bytes: x.space.Free}), append(largest, &heap.Value{Bytes: x.space.Largest})
-		case x.heap.Known:
-			free, largest = append(free, &heap.Value{Bytes: x.heap.Free}), append(largest, &heap.Value{Bytes: x.heap.Largest})
+		case x.dump.Heap.Known:
+			free, largest = append(free, &heap.Value{Bytes: x.dump.Heap.Free}), append(largest, &heap.Value{Bytes: x.dump.Heap.Largest})
 		}
 	}
 	if len(free) > 2 {
@@ -229,11 +214,10 @@ func (m *heapMap) writeSizes(w io.Writer) {
 // first -n, and the number of others.
 func (m *heapMap) pinned() ([]report.Pin, int, error) {
 	pins := m.layouts.shown.pins()
-	p, err := m.name(m.view, slices.Values(pins))
+	p, err := m.profile([]*heap.Dump{m.of.dump})
 	if err != nil {
 		return nil, 0, err
 	}
-	m.session.shown = p
 	list, left := namedPins(p, pins, m.rows)
 	return list, left, nil
 }

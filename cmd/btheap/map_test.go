@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	heap "github.com/lwsbt/lwsbt/profile"
 )
 
 // at is an allocation with an address.
@@ -134,10 +135,10 @@ func TestMapBlocksByBytes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 500 {
 		var bytes [size]bool
-		var blocks []placed
+		var blocks []heap.Block
 		for range random.IntN(40) {
 			a, n := random.Uint64N(size), random.Uint64N(120)
-			blocks = append(blocks, placed{addr: start + a, size: n})
+			blocks = append(blocks, heap.Block{Addr: start + a, Bytes: n})
 			for i := a; i < min(a+n, size); i++ {
 				bytes[i] = true
 			}
@@ -153,7 +154,7 @@ func TestMapBlocksByBytes(t *testing.T) {
 		// A block of no bytes ends a hole, too.
 		empty := map[uint64]bool{}
 		for _, b := range blocks {
-			empty[b.addr-start] = true
+			empty[b.Addr-start] = true
 		}
 		for i, taken := range bytes {
 			switch {
@@ -182,7 +183,7 @@ func TestMapBlocksByBytes(t *testing.T) {
 
 // Addresses up to the last, sizes up to the largest, and many ranges do not overflow.
 func TestMapBlocksAtTheEnds(t *testing.T) {
-	blocks := []placed{{addr: 0, size: 16}, {addr: 1 << 63, size: math.MaxUint64}, {addr: math.MaxUint64, size: 1}, {addr: 5, size: 0}}
+	blocks := []heap.Block{{Addr: 0, Bytes: 16}, {Addr: 1 << 63, Bytes: math.MaxUint64}, {Addr: math.MaxUint64, Bytes: 1}, {Addr: 5, Bytes: 0}}
 	sortBlocks(blocks)
 	for _, r := range []regions{nil, regions(nil).grow(blocks), declared([]codec.Range{{Start: 1 << 63, Length: 1 << 63}, {Start: 0, Length: 1}, {Start: 0, Length: 4}})} {
 		m := mapBlocks(r, slices.Clone(blocks), 32)
@@ -193,7 +194,7 @@ func TestMapBlocksAtTheEnds(t *testing.T) {
 			t.Errorf("%v: %+v", r, m)
 		}
 	}
-	if r := regions(nil).grow([]placed{{addr: 100, size: 10}, {addr: 110 + maxGap, size: 10}, {addr: 121 + 2*maxGap, size: 10}}); len(r) != 2 || r[0].Length != 20+maxGap {
+	if r := regions(nil).grow([]heap.Block{{Addr: 100, Bytes: 10}, {Addr: 110 + maxGap, Bytes: 10}, {Addr: 121 + 2*maxGap, Bytes: 10}}); len(r) != 2 || r[0].Length != 20+maxGap {
 		t.Errorf("%v, want two ranges", r)
 	}
 }

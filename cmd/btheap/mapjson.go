@@ -29,7 +29,7 @@ func (m *heapMap) writeJSON(w io.Writer) error {
 		d.Moments = append(d.Moments, x.sums())
 	}
 	if shown := m.layouts.shown; shown != nil {
-		d.Map = &jsonMap{m.of.number, m.source(), report.Layout{LeastHole: shown.least, Ranges: shown.ranges(len(shown.regions), 0), Sizes: shown.sizes()}}
+		d.Map = &jsonMap{m.of.number(), m.source(), report.Layout{LeastHole: shown.least, Ranges: shown.ranges(len(shown.regions), 0), Sizes: shown.sizes()}}
 		var err error
 		if d.Map.Pins, d.Map.Left, err = m.pinned(); err != nil {
 			return err

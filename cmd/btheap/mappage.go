@@ -29,10 +29,10 @@ func (h *html) heapMap() (*report.Map, error) {
 	again := *h.session
 	again.reader, again.stop, again.label = nil, nil, heaplog.ByPath
 	defer again.close()
-	if err := again.open(heaplog.NamesFirst()); err != nil {
+	if err := again.open(); err != nil {
 		return nil, err
 	}
-	l := &layouts{builder: heap.NewBuilder(h.maxPaths), steps: pageSteps}
+	l := &layouts{}
 	drawn := map[*moment]drawing{}
 	l.each = func(x *moment, full *mapped) {
 		n := min(len(full.regions), pageRanges)
@@ -40,12 +40,8 @@ func (h *html) heapMap() (*report.Map, error) {
 		drawn[x] = drawing{report.Layout{LeastHole: full.least, Ranges: ranges, Sizes: full.sizes()}, full.pins()}
 	}
 	// The first pass has reported the damage.
-	ignore := func(error) error { return nil }
-	if err := l.read(again.reader, ignore); err != nil {
+	if err := l.read(again.reader, pageSteps, func(error) error { return nil }); err != nil {
 		return nil, err
-	}
-	if err := l.readEvents(again.reader, ignore); err != nil {
-		return nil, nil // the events have no addresses
 	}
 	return l.page(drawn, h.view)
 }
@@ -58,22 +54,24 @@ type drawing struct {
 
 // page returns the moments of a page, or nil if no moment has data.
 func (m *layouts) page(drawn map[*moment]drawing, view heap.View) (*report.Map, error) {
-	p, err := m.name(view, func(yield func(pin) bool) {
-		for _, x := range m.moments {
-			for _, pin := range drawn[x].pins {
-				if !yield(pin) {
-					return
-				}
-			}
+	var dumps []*heap.Dump
+	for _, x := range m.moments {
+		if len(drawn[x].pins) > 0 {
+			dumps = append(dumps, x.dump)
 		}
-	})
-	if err != nil {
-		return nil, err
+	}
+	var p *heap.Profile
+	if dumps != nil {
+		all, err := heap.New(dumps...)
+		if err != nil {
+			return nil, err
+		}
+		p = all.View(view)
 	}
 	out := &report.Map{Open: -1}
 	out.About = map[string]string{"log": "The log has the addresses of the heap.", "blocks": "The addresses of the heap are inferred from the blocks."}[m.source()]
 	for _, x := range m.moments {
-		if !x.known && !x.heap.Known {
+		if !x.known && !x.dump.Heap.Known {
 			continue
 		}
 		if x == m.of {
