@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -100,48 +99,6 @@ func (s *session) writeEvents(w io.Writer, rows int, order string) error {
 		return err
 	}
 	writeMore(w, len(list)-len(tb.Rows), "more call site")
-	return nil
-}
-
-// instant is a moment of a recording: a time since the boot, or atPeak or atEnd.
-type instant time.Duration
-
-const (
-	atPeak instant = -1 - iota // when the most bytes were live
-	atEnd                      // after the last event
-)
-
-// momentOf returns the allocations that were live at a moment.
-func momentOf(r *heap.Replay, at instant) *heap.Dump {
-	switch at {
-	case atPeak:
-		return r.Peak()
-	case atEnd:
-		return r.End()
-	}
-	return r.At(0)
-}
-
-// readMoment reads the events of the logs. The only dump is what was live at the moment of --at.
-func (s *session) readMoment() error {
-	s.replay = heap.NewReplay(max(0, time.Duration(*s.moment)))
-	for e, err := range s.reader.Events() {
-		if err != nil {
-			if err := s.out.Add(err); err != nil {
-				return err
-			}
-		} else if !s.replay.Add(*e) && s.badFree.Line == 0 {
-			s.badFree = s.reader.Summary().At
-		}
-	}
-	s.outcome = s.out.End()
-	switch {
-	case s.outcome != nil && cli.Code(s.outcome) != cli.Short:
-		return s.outcome
-	case s.replay.Totals().Events == 0:
-		return fmt.Errorf("--at: the log has no events (~e# lines)")
-	}
-	s.dumps = []*heap.Dump{momentOf(s.replay, *s.moment)}
 	return nil
 }
 

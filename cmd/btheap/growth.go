@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
@@ -149,128 +147,6 @@ func ends(list []heap.Change, n int) []heap.Change {
 	}
 	gains := min(n-n/4, len(list))
 	return append(append([]heap.Change(nil), list[:gains]...), list[len(list)-(n-gains):]...)
-}
-
-// pair returns the two dumps to compare.
-func (s *session) pair() ([]*heap.Dump, error) {
-	if len(s.files) == 2 {
-		var last [2]*heap.Dump
-		for _, d := range s.dumps {
-			for i, f := range s.files {
-				if d.File == f && (d.Complete() || last[i] == nil || !last[i].Complete()) {
-					last[i] = d
-				}
-			}
-		}
-		for i, d := range last {
-			switch {
-			case d == nil && s.outcome != nil: // a note has reported the damage
-				return nil, cli.Exit(cli.Usage)
-			case d == nil:
-				return nil, fmt.Errorf("%s: no dump", s.files[i])
-			case !d.Complete():
-				return nil, fmt.Errorf("%s: no dump in it is complete: %s", s.files[i], incomplete(d))
-			}
-		}
-		if s.Dump != "" {
-			return nil, cli.BadArgsf("--dump is for one log: of two, the last dumps are compared")
-		}
-		if s.files[0] == s.files[1] {
-			return nil, cli.BadArgsf("%s: compared with itself", s.files[0])
-		}
-		return last[:], nil
-	}
-	list, err := s.complete(s.lastBoot(s.dumps))
-	if err != nil {
-		return nil, err
-	}
-	return []*heap.Dump{list[0], list[len(list)-1]}, nil
-}
-
-// lastBoot returns the dumps of the last boot that has two or more complete dumps: a
-// restart empties the heap, and sums across it would hide growth. With --dump, or if
-// no boot has two complete dumps, it returns all dumps.
-func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
-	list, boots := s.bootOf(all)
-	if len(list) < len(all) {
-		s.note("%d boots; these are the dumps of boot %d; --dump all selects those of all boots", boots, list[0].Boot)
-	}
-	return list
-}
-
-// bootOf returns the dumps that lastBoot returns, and the number of boots.
-func (s *session) bootOf(all []*heap.Dump) ([]*heap.Dump, int) {
-	boots, complete := map[int]bool{}, map[int]int{}
-	for _, d := range all {
-		if d.File != all[0].File {
-			return all, 0 // the dumps are from several logs
-		}
-		boots[d.Boot] = true
-		if d.Complete() {
-			complete[d.Boot]++
-		}
-	}
-	if s.Dump != "" || len(boots) < 2 {
-		return all, len(boots)
-	}
-	for last := len(all) - 1; last >= 0; last-- {
-		boot := all[last].Boot
-		if complete[boot] < 2 {
-			continue
-		}
-		return slices.DeleteFunc(slices.Clone(all), func(d *heap.Dump) bool { return d.Boot != boot }), len(boots)
-	}
-	return all, len(boots)
-}
-
-// complete returns the complete dumps, two or more, and notes the others. An incomplete dump
-// cannot be compared, because its missing part is unknown.
-func (s *session) complete(all []*heap.Dump) (list []*heap.Dump, err error) {
-	var left []string
-	for _, d := range all {
-		if d.Complete() {
-			list = append(list, d)
-		} else {
-			left = append(left, fmt.Sprintf("%s (%s)", d.Name, incomplete(d)))
-		}
-	}
-	if n := len(left) - 5; n > 0 {
-		left = append(left[:5], fmt.Sprintf("%d more", n))
-	}
-	switch {
-	case len(list) >= 2 && len(left) > 0:
-		s.note("incomplete dumps are left out: %s", strings.Join(left, ", "))
-	case len(list) >= 2:
-	case len(left) > 0:
-		return nil, fmt.Errorf("%s: %d of %s complete, expected two or more; not complete: %s",
-			all[0].File, len(list), cli.Count(len(all), "dump"), strings.Join(left, ", "))
-	default:
-		return nil, s.onlyOne(list[0])
-	}
-	return list, nil
-}
-
-// incomplete describes the missing part of a dump.
-func incomplete(d *heap.Dump) string {
-	if d.Announced.HasRecords && uint64(d.Records) < d.Announced.Records {
-		return fmt.Sprintf("%s of %s records", cli.Number(d.Records), cli.Number(d.Announced.Records))
-	}
-	return "no ~h#end"
-}
-
-// onlyOne returns the error for input with a single dump. The message explains how to
-// get more dumps.
-func (s *session) onlyOne(d *heap.Dump) error {
-	advice := "--split REGEX says at which line a dump begins"
-	switch {
-	case s.reader == nil:
-		advice = "give the profile of another time, too"
-	case s.reader.Summary().Dumps > 1:
-		advice = fmt.Sprintf("the input has %d: give another --dump", s.reader.Summary().Dumps)
-	case d.Announced.HasRecords || s.reader.Summary().Records[heaplog.Event] > 0:
-		advice = "btrecord --interval 10s writes one every 10 s; a device has to write more of them"
-	}
-	return fmt.Errorf("%s: one dump, expected two or more; %s", cmp.Or(d.File, title(d)), advice)
 }
 
 func growthCommand() *cobra.Command {

@@ -49,7 +49,7 @@ peak, ever allocated, and temporary.`,
 			}
 		}
 		return args, nil
-	}, h.readMoments, h.write)
+	}, h.readPage, h.write)
 	h.addAll(c, oneFrames, []string{"output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&h.title, "title", "", "title the page `TEXT`")
@@ -59,19 +59,12 @@ peak, ever allocated, and temporary.`,
 	return c
 }
 
-// readMoments reads all dumps. A recording with fewer than four dumps in each boot and with
-// events is sampled.
-func (h *html) readMoments() error {
+// readPage reads the dumps, or moments of the events.
+func (h *html) readPage() error {
 	if h.label == heaplog.ByThread { // the page has the call paths of each thread
 		h.label, h.view.By = heaplog.ByThreadPath, heap.ByLine
 	}
-	if err := h.read(); err != nil {
-		return err
-	}
-	if h.replay != nil && h.Dump == "" && h.moment == nil && mostOfBoot(h.dumps) < 4 {
-		return h.sampleEvents()
-	}
-	return nil
+	return h.readSeries()
 }
 
 // write writes the page.

@@ -101,62 +101,11 @@ func parseRate(s string) (r rateLimit, err error) {
 	return rateLimit{s, float64(n) / hours, unit == "dump"}, nil
 }
 
-// samples is the number of compared moments of a recording with events.
-const samples = 40
-
-// readLeaks reads all dumps. A recording with fewer than four dumps in each boot and with
-// events is sampled.
+// readLeaks reads the dumps.
 func (l *leaks) readLeaks() error {
-	if err := l.read(); err != nil {
-		return err
-	}
-	if l.replay != nil && l.Dump == "" && mostOfBoot(l.dumps) < 4 {
-		return l.sampleEvents()
-	}
+	err := l.readSeries()
 	l.dumps = oneSeries(l.dumps)
-	return nil
-}
-
-// mostOfBoot returns the largest number of dumps that a boot has.
-func mostOfBoot(dumps []*heap.Dump) (most int) {
-	n := map[int]int{}
-	for _, d := range dumps {
-		n[d.Boot]++
-		most = max(most, n[d.Boot])
-	}
-	return most
-}
-
-// oneSeries returns three or more dumps, each from another log, as dumps of one boot. The user
-// gives such logs in order.
-func oneSeries(dumps []*heap.Dump) []*heap.Dump {
-	files := map[string]bool{}
-	for _, d := range dumps {
-		files[d.File] = true
-	}
-	if len(files) < 3 || len(files) != len(dumps) {
-		return dumps
-	}
-	list := make([]*heap.Dump, len(dumps))
-	for i, d := range dumps {
-		one := *d
-		one.Boot, one.Timed = 1, d.Timed && d.Line == 0
-		list[i] = &one
-	}
-	return list
-}
-
-// sampleEvents replaces the dumps by moments of the events.
-func (l *session) sampleEvents() error {
-	l.dumps = nil
-	for d, err := range l.reader.Moments(samples) {
-		if err == nil {
-			l.dumps = append(l.dumps, d.Dump)
-		} else if err := l.out.Add(err); err != nil {
-			return fmt.Errorf("%w (the events are read twice)", err)
-		}
-	}
-	return nil
+	return err
 }
 
 // write writes the report and checks --fail-over.

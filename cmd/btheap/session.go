@@ -150,23 +150,6 @@ func (s *session) check(by heap.Granularity) (err error) {
 	return nil
 }
 
-// parseMoment reads "peak", "end", or a time such as "2.5s".
-func parseMoment(s string) (*instant, error) {
-	at := atEnd
-	switch s {
-	case "end":
-	case "peak":
-		at = atPeak
-	default:
-		d, err := time.ParseDuration(s)
-		if err != nil || d < 0 {
-			return nil, fmt.Errorf("%q, expected peak, end, or a time such as 2.5s", s)
-		}
-		at = instant(d)
-	}
-	return &at, nil
-}
-
 // status is a line on a terminal that is replaced by the next.
 type status struct {
 	w     io.Writer // nil if there is no terminal
@@ -334,70 +317,6 @@ func (s *session) readDumps() error {
 		return fmt.Errorf("%s, or --dump all to report on their sum", u)
 	}
 	return nil
-}
-
-// latest keeps the dumps of a log from which choose selects.
-type latest struct {
-	steady, before, last *heap.Dump // the last steady dump before these two, and the last two; nil if there is none
-	reason               string     // why the chosen dump is not the last one
-}
-
-// add takes the next dump.
-func (l *latest) add(d *heap.Dump) {
-	if l.before != nil {
-		if _, reason := heap.Steady(l.before); reason == "" {
-			l.steady = l.before
-		}
-	}
-	l.before, l.last = l.last, d
-}
-
-// choose returns the last steady dump. If the recording has only events and
-// dumps at exits, it returns the live blocks at the peak.
-func (l *latest) choose(replay *heap.Replay) []*heap.Dump {
-	list := slices.DeleteFunc([]*heap.Dump{l.steady, l.before, l.last}, func(d *heap.Dump) bool { return d == nil })
-	if len(list) == 0 {
-		return nil
-	}
-	i, reason := heap.Steady(list...)
-	l.reason = reason
-	events := replay != nil && list[i].Line == 0 // the blocks that are live after the last event
-	if replay != nil && (events || i == len(list)-1 && reason != "") {
-		l.reason = "peak"
-		return []*heap.Dump{replay.Peak()}
-	}
-	return list[i : i+1]
-}
-
-// one returns the profile of the dump to report on: the last dump, or the sum of the dumps
-// of --dump.
-func (s *session) one() (*heap.Profile, error) {
-	list, n := s.dumps, len(s.dumps)
-	if s.reader != nil {
-		n = s.reader.Summary().Dumps
-	}
-	if s.Dump == "" {
-		list = list[len(list)-1:]
-		s.noteDump(list[0], n)
-	}
-	d := heap.Sum(list...)
-	if d.Loss.Saturated && (s.reader == nil || !slices.ContainsFunc(list, func(d *heap.Dump) bool { return d.Loss.Saturated })) {
-		s.note("sums over 2^64-1 are reported as 2^64-1")
-	}
-	return s.profile([]*heap.Dump{d})
-}
-
-// noteDump prints which of n dumps the report is on.
-func (s *session) noteDump(d *heap.Dump, n int) {
-	switch {
-	case s.latest.reason == "peak":
-		s.note("this is what was live at the peak; --at end or a time selects another moment")
-	case s.moment != nil || n < 2:
-	case s.latest.reason != "" && d != s.latest.last:
-		s.note("%d dumps; %s is not the one to look at (%s), and this is %s; --dump N, A..B or all selects others", n, s.latest.last.Name, s.latest.reason, d.Name)
-	default:
-		s.note("%d dumps, of which this is the last; --dump N, A..B or all selects others, btheap leaks finds leaks in all of them", n)
-	}
 }
 
 // profile returns the profile of dumps that the command reports on.
