@@ -54,7 +54,7 @@ func (l *leaks) findAlive() ([]aliveBlock, error) {
 	p = p.View(l.view)
 	var list []aliveBlock
 	for b, n := range dumps {
-		if stack, shown := p.Stack(b.Path); shown && n >= l.alive {
+		if stack, shown := p.Stack(b.Path); shown && n >= int(l.alive) {
 			list = append(list, aliveBlock{b, n, stack})
 		}
 	}
@@ -83,9 +83,9 @@ func (l *leaks) writeAlive(w io.Writer, list []aliveBlock) {
 		g.bytes += b.Bytes
 	}
 	slices.SortStableFunc(order, func(a, b *group) int { return cmp.Compare(b.bytes, a.bytes) })
-	fmt.Fprintf(w, "\n%s that lived for %s or more\n", cli.Count(len(list), "block"), cli.Count(l.alive, "dump"))
+	fmt.Fprintf(w, "\n%s that lived for %s or more\n", cli.Count(len(list), "block"), cli.Count(int(l.alive), "dump"))
 	for i, g := range order {
-		if l.rows > 0 && i == l.rows {
+		if l.rows > 0 && i == int(l.rows) {
 			writeMore(w, len(order)-i, "more call path")
 			break
 		}

@@ -13,12 +13,13 @@ import (
 )
 
 func dumpsCommand() *cobra.Command {
-	s := &session{listed: true, adds: true}
+	s := &session{listed: true, adds: true, unit: heap.ByLine}
 	c := s.command(&cobra.Command{
 		Use: "dumps [flags] [FILE...]", Short: "the dumps and boots in the logs",
 		Long:    "dumps lists the dumps of the logs. The first column, from 1, is the number for\n--dump; Number is the one that the device gave the dump in ~h#begin.",
 		Example: "btheap dumps device.log\nbtheap dumps --split '^== heap ==' device.log",
-	}, heap.ByLine, nil, s.read, func(w io.Writer) error {
+	})
+	s.report = func(w io.Writer) error {
 		if s.json {
 			return newDocument("dumps", s.dumps...).write(w)
 		}
@@ -46,7 +47,7 @@ func dumpsCommand() *cobra.Command {
 			tb.Rows = append(tb.Rows, []string{strconv.Itoa(first + i), strconv.Itoa(d.Boot), strconv.FormatInt(d.Number, 10), time, records, cli.Number(d.Total.Bytes), where})
 		}
 		return tb.Write(w)
-	})
+	}
 	s.add(c, "Symbols", "machine")
 	s.add(c, "Input", inputFlags...)
 	s.add(c, "Output", "json", "output")

@@ -25,8 +25,8 @@ type siteEvents struct {
 }
 
 func eventsCommand() *cobra.Command {
-	s := &session{}
-	rows, order := 0, ""
+	s := &session{unit: heap.ByLine}
+	rows, order := cli.Natural(20), ""
 	c := s.command(&cobra.Command{
 		Use: "events [flags] [FILE...]", Short: "peak, churn and lifetimes of a recording of events",
 		Long: `events reports on recordings with events: each allocation and free, as btrecord
@@ -35,21 +35,21 @@ the peak (or --at), the memory that each call site allocated, how long its
 blocks lived, and frees of addresses that were not allocated. A temporary block
 is one that was freed by the next event of its thread.`,
 		Example: "btheap events -e app app.rec\nbtheap events --at 2.5s --sort temporary -e app app.rec",
-	}, heap.ByLine, func(args []string) ([]string, error) {
+	})
+	s.args = func(args []string) ([]string, error) {
 		if !slices.Contains(orders, order) {
 			return nil, fmt.Errorf("--sort %q, expected live, allocated or temporary", order)
 		}
-		if rows < 0 {
-			return nil, fmt.Errorf("-n %d, expected a number of call sites", rows)
-		}
 		return args, nil
-	}, s.readEvents, func(w io.Writer) error { return s.writeEvents(w, rows, order) })
+	}
+	s.load = s.readEvents
+	s.report = func(w io.Writer) error { return s.writeEvents(w, int(rows), order) }
 	s.add(c, "Symbols", symbolFlags...)
 	s.add(c, "Input", "only", "serial", "follow", "bare", "input-format", "strict", "quiet", "verbose")
 	s.add(c, "Frames", oneFrames...)
 	s.add(c, "Output", oneOutput...)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVarP(&rows, "rows", "n", 20, "list `N` call sites, 0 for all")
+	f.VarP(&rows, "rows", "n", "list `N` call sites, 0 for all")
 	f.StringVar(&order, "sort", "live", "order by `WHAT`: live, allocated or temporary")
 	cli.AddFlags(c, "Events", f)
 	return c

@@ -14,14 +14,15 @@ import (
 )
 
 func exportCommand() *cobra.Command {
-	s := &session{last: true}
+	s := &session{last: true, unit: heap.ByLine}
 	format := ""
 	c := s.command(&cobra.Command{
 		Use: "export [flags] [FILE...]", Short: "write the profile for other tools",
 		Long: `export writes the profile for other tools: pprof, folded (flamegraph.pl),
 speedscope, dhat (valgrind's dh_view.html) or csv.`,
 		Example: "btheap export -F pprof -o heap.pb.gz -e app.elf device.log\npprof -http=: heap.pb.gz\nbtheap export -F folded -e app.elf device.log | flamegraph.pl > heap.svg",
-	}, heap.ByLine, func(args []string) ([]string, error) {
+	})
+	s.args = func(args []string) ([]string, error) {
 		switch {
 		case format == "":
 			return nil, fmt.Errorf("expected --format: %s", strings.Join(heap.Formats(), ", "))
@@ -35,7 +36,8 @@ speedscope, dhat (valgrind's dh_view.html) or csv.`,
 			return nil, fmt.Errorf("--format %s is binary: give -o FILE, or a pipe", format)
 		}
 		return args, nil
-	}, s.read, func(w io.Writer) error {
+	}
+	s.report = func(w io.Writer) error {
 		o := heap.ExportOptions{Weight: s.w, Program: "btheap"}
 		if format == "dhat" && s.at == "" && s.Dump == "" {
 			o.Replay = s.replay
@@ -55,7 +57,7 @@ speedscope, dhat (valgrind's dh_view.html) or csv.`,
 			s.note("%s", n)
 		}
 		return err
-	})
+	}
 	s.addAll(c, allFrames, oneOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, speedscope, dhat, csv")

@@ -65,8 +65,8 @@ func stack(w io.Writer, sites []heap.Site) {
 var compareFrames = append([]string{"by", "no-fold"}, append(frameFlags, "max-paths")...)
 
 func diffCommand() *cobra.Command {
-	s := &session{}
-	rows, fail := 0, ""
+	s := &session{unit: heap.ByFunction}
+	rows, fail := cli.Natural(20), ""
 	var limit threshold
 	c := s.command(&cobra.Command{
 		Use: "diff [flags] A B | LOG", Short: "what changed between two dumps",
@@ -74,18 +74,15 @@ func diffCommand() *cobra.Command {
 compares the first and the last dump, or those of --dump A..B. Call paths that
 grew come first, those that shrank last.`,
 		Example: "btheap diff -e app.elf before.log after.log\nbtheap diff --dump 2..5 -e app.elf device.log",
-	}, heap.ByFunction, func(args []string) (files []string, err error) {
-		limit, err = parseThreshold(fail, false)
-		switch {
-		case err != nil:
-			return nil, err
-		case rows < 0:
-			return nil, fmt.Errorf("-n %d, expected a number of call paths", rows)
-		case len(args) > 2:
+	})
+	s.args = func(args []string) (files []string, err error) {
+		if len(args) > 2 {
 			return nil, fmt.Errorf("%d files, expected two, or one with several dumps", len(args))
 		}
-		return args, nil
-	}, s.read, func(w io.Writer) error {
+		limit, err = parseThreshold(fail, false)
+		return args, err
+	}
+	s.report = func(w io.Writer) error {
 		pair, err := s.pair()
 		if err != nil {
 			return err
@@ -96,18 +93,18 @@ grew come first, those that shrank last.`,
 		}
 		total := heap.Sub(p.Total(1).Bytes, p.Total(0).Bytes)
 		if s.json {
-			err = s.diffJSON(p, rows).write(w)
+			err = s.diffJSON(p, int(rows)).write(w)
 		} else {
-			s.writeDiff(w, p, rows)
+			s.writeDiff(w, p, int(rows))
 		}
 		if limit.given && total.Over(limit.bytes) {
 			s.outcome = cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(total.Magnitude), cli.Number(limit.bytes))
 		}
 		return err
-	})
+	}
 	s.addAll(c, compareFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVarP(&rows, "rows", "n", 20, "list `N` call paths, 0 for all")
+	f.VarP(&rows, "rows", "n", "list `N` call paths, 0 for all")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE`")
 	cli.AddFlags(c, "Diff", f)
 	return c
@@ -150,8 +147,8 @@ func ends(list []heap.Change, n int) []heap.Change {
 }
 
 func growthCommand() *cobra.Command {
-	s := &session{}
-	rows, fail, every := 0, "", false
+	s := &session{unit: heap.ByFunction}
+	rows, fail, every := cli.Natural(10), "", false
 	var limit threshold
 	c := s.command(&cobra.Command{
 		Use: "growth [flags] [FILE...]", Short: "what grows from dump to dump",
@@ -161,13 +158,12 @@ line fitted by least squares. Dumps without an end (~h#end), or with fewer
 records than they announce, are left out. If a log has several boots, growth
 uses the last one that has two dumps, unless --dump is given.`,
 		Example: "btheap growth -e app.elf device.log\nbtheap growth --fail-on-growth 1024/dump -e app.elf monday.log tuesday.log",
-	}, heap.ByFunction, func(args []string) (files []string, err error) {
+	})
+	s.args = func(args []string) (files []string, err error) {
 		limit, err = parseThreshold(fail, true)
-		if err == nil && rows < 0 {
-			err = fmt.Errorf("-n %d, expected a number of call paths", rows)
-		}
 		return args, err
-	}, s.read, func(w io.Writer) error {
+	}
+	s.report = func(w io.Writer) error {
 		all := s.lastBoot(s.dumps)
 		list, err := s.complete(all)
 		if err != nil {
@@ -179,14 +175,14 @@ uses the last one that has two dumps, unless --dump is given.`,
 		}
 		s.outcome = limit.check(p, s.outcome)
 		if s.json {
-			return s.growthJSON(p, rows, every).write(w)
+			return s.growthJSON(p, int(rows), every).write(w)
 		}
-		s.writeGrowth(w, p, all, rows, every)
+		s.writeGrowth(w, p, all, int(rows), every)
 		return nil
-	})
+	}
 	s.addAll(c, compareFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVarP(&rows, "rows", "n", 10, "list `N` call paths, 0 for all")
+	f.VarP(&rows, "rows", "n", "list `N` call paths, 0 for all")
 	f.BoolVar(&every, "every", false, "list only those that grew in every dump")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE` from the first dump to the last, or by SIZE/dump on average")
 	cli.AddFlags(c, "Growth", f)

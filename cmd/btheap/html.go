@@ -22,13 +22,11 @@ type html struct {
 	*session
 	title   string
 	sources string
-	heap    string
-
-	size uint64 // of --heap
+	heap    cli.Size // 0 if it is not given
 }
 
 func htmlCommand() *cobra.Command {
-	h := &html{session: &session{}}
+	h := &html{session: &session{unit: heap.ByLine}}
 	c := h.command(&cobra.Command{
 		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
 		Long: `html writes one HTML file that needs no network: the leaks, the dumps over time,
@@ -38,23 +36,19 @@ heap map if the log has addresses of blocks. For a
 recording with events, it has 40 moments, and the memory that was live at the
 peak, ever allocated, and temporary.`,
 		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --sources src --heap 256K -o heap.html device.log",
-	}, heap.ByLine, func(args []string) ([]string, error) {
+	})
+	h.args = func(args []string) ([]string, error) {
 		if h.output == "" && cli.IsTerminal(h.c.OutOrStdout()) {
 			return nil, fmt.Errorf("the page is not for a terminal: give -o FILE, or a pipe")
 		}
-		var err error
-		if h.heap != "" {
-			if h.size, err = cli.ParseSize(h.heap); err != nil || h.size == 0 {
-				return nil, fmt.Errorf("--heap %q, expected a number of bytes, such as 262144 or 256K", h.heap)
-			}
-		}
 		return args, nil
-	}, h.readPage, h.write)
+	}
+	h.load, h.report = h.readPage, h.write
 	h.addAll(c, oneFrames, []string{"output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&h.title, "title", "", "title the page `TEXT`")
 	f.StringVar(&h.sources, "sources", "", "show lines of the source files under `DIR`")
-	f.StringVar(&h.heap, "heap", "", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
+	f.Var(&h.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	cli.AddFlags(c, "Page", f)
 	return c
 }
@@ -178,11 +172,11 @@ func (h *html) leaks() (*report.Leaks, error) {
 	if view.Filter.Suppress, err = readSuppressions(nil, true); err != nil {
 		return nil, err
 	}
-	found := all.View(view).Leaks(heap.LeakOptions{Heap: h.size})
+	found := all.View(view).Leaks(heap.LeakOptions{Heap: uint64(h.heap)})
 	if found.Used == 0 {
 		return nil, nil
 	}
-	l := &leaks{session: h.session, size: h.size}
+	l := &leaks{session: h.session}
 	var basis bytes.Buffer
 	l.writeExhaustion(&basis, found)
 	if text := torn(found.Dumps); text != "" {

@@ -19,20 +19,19 @@ import (
 // leaks is the state of btheap leaks.
 type leaks struct {
 	*session
-	rows     int
-	heap     string
+	rows     cli.Natural
+	heap     cli.Size // 0 if it is not given
 	fail     string
 	format   string
-	alive    int
+	alive    cli.Natural
 	suppress []string
 	defaults bool // do not use the default suppressions
 
 	limit rateLimit
-	size  uint64 // of --heap
 }
 
 func leaksCommand() *cobra.Command {
-	l := &leaks{session: &session{}}
+	l := &leaks{session: &session{unit: heap.ByLine}, rows: 10}
 	s := l.session
 	c := s.command(&cobra.Command{
 		Use: "leaks [flags] [FILE...]", Short: "what leaks, how fast, and how long the heap lasts",
@@ -42,13 +41,15 @@ uses dumps that lost some lines, and adds the loss to the error. It leaves out
 dumps written at the exit of a program. For a recording with events, it compares
 40 moments.`,
 		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",
-	}, heap.ByLine, func(args []string) ([]string, error) { return args, l.checkFlags() }, l.readLeaks, l.write)
+	})
+	s.args = func(args []string) ([]string, error) { return args, l.checkFlags() }
+	s.load, s.report = l.readLeaks, l.write
 	s.addAll(c, compareFrames, []string{"json", "output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVarP(&l.rows, "rows", "n", 10, "list `N` leaks, 0 for all")
-	f.StringVar(&l.heap, "heap", "", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
+	f.VarP(&l.rows, "rows", "n", "list `N` leaks, 0 for all")
+	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if the leaks, with those that are probable, grow by more than `RATE`: 1K/h, 64/dump")
-	f.IntVar(&l.alive, "alive", 0, "list the blocks that lived for `N` dumps or more, with addresses")
+	f.Var(&l.alive, "alive", "list the blocks that lived for `N` dumps or more, with addresses")
 	f.StringVar(&l.format, "format", "text", "write `WHAT`: text, or gcc (FILE:LINE: warning: ...)")
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "also show pools of the C and C++ libraries and of the loader")
@@ -60,18 +61,8 @@ dumps written at the exit of a program. For a recording with events, it compares
 
 // checkFlags reads the values of the flags.
 func (l *leaks) checkFlags() (err error) {
-	switch {
-	case l.rows < 0:
-		return fmt.Errorf("-n %d, expected a number of leaks", l.rows)
-	case l.alive < 0:
-		return fmt.Errorf("--alive %d, expected a number of dumps", l.alive)
-	case l.format != "text" && l.format != "gcc":
+	if l.format != "text" && l.format != "gcc" {
 		return fmt.Errorf("--format %q, expected text or gcc", l.format)
-	}
-	if l.heap != "" {
-		if l.size, err = cli.ParseSize(l.heap); err != nil || l.size == 0 {
-			return fmt.Errorf("--heap %q, expected a number of bytes, such as 262144 or 256K", l.heap)
-		}
 	}
 	if l.limit, err = parseRate(l.fail); err != nil {
 		return err
@@ -114,7 +105,7 @@ func (l *leaks) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	o := heap.LeakOptions{Heap: l.size}
+	o := heap.LeakOptions{Heap: uint64(l.heap)}
 	found := p.Leaks(o)
 	if found.Used == 0 {
 		return l.tooFew(found)
@@ -208,8 +199,8 @@ func (l *leaks) worst(found *heap.Leaks) (sure, grow []heap.Leak, more int) {
 			grow = append(grow, r)
 		}
 	}
-	if l.rows > 0 && len(sure) > l.rows {
-		sure, more = sure[:l.rows], len(sure)-l.rows
+	if n := int(l.rows); n > 0 && len(sure) > n {
+		sure, more = sure[:n], len(sure)-n
 	}
 	return sure, grow, more
 }

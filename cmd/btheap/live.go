@@ -32,7 +32,7 @@ type live struct {
 }
 
 func liveCommand() *cobra.Command {
-	l := &live{leaks: leaks{session: &session{}}}
+	l := &live{leaks: leaks{session: &session{unit: heap.ByLine}}}
 	l.format = "text"
 	c := &cobra.Command{
 		Use: "live [flags] [FILE]", Short: "watch the heap of a running device",
@@ -54,7 +54,7 @@ a send the device the line of --ask, q quit.`,
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&s.output, "page", "heap.html", "the key p writes the page to `FILE`")
 	f.StringVar(&l.ask, "ask", "", "the key a sends `TEXT` and a line feed to the serial port")
-	f.StringVar(&l.leaks.heap, "heap", "", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
+	f.Var(&l.leaks.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "show an alarm, and exit with 1, if what leaks, or probably does, grows by more than `RATE`: 1K/h, 64/dump")
 	f.IntVar(&l.keep, "keep", 240, "look at the last `N` dumps")
 	f.BoolVar(&l.plain, "plain", false, "write one line for each dump to a terminal, too")
@@ -84,7 +84,7 @@ func (l *live) check(args []string) error {
 	if err := l.checkFlags(); err != nil {
 		return cli.BadArgs(err)
 	}
-	return s.check(heap.ByLine)
+	return s.check()
 }
 
 func (l *live) run(c *cobra.Command, args []string) error {
@@ -185,7 +185,7 @@ func (l *live) judge(dumps []*heap.Dump, open *heap.Dump) (*state, error) {
 		return nil, err
 	}
 	st.p = p.View(l.view)
-	st.found = st.p.Leaks(heap.LeakOptions{Heap: l.size})
+	st.found = st.p.Leaks(heap.LeakOptions{Heap: uint64(l.leaks.heap)})
 	if st.alarm, err = l.over(st.found); err != nil {
 		st.alarm = cli.Message(err)
 	}
@@ -359,6 +359,6 @@ func (l *live) judgeAll(latest <-chan recent, send func(tea.Msg)) error {
 func (l *live) save(dumps []*heap.Dump) (string, error) {
 	s := *l.session
 	s.dumps, s.Quiet = dumps, true
-	h := &html{session: &s, size: l.size}
+	h := &html{session: &s, heap: l.leaks.heap}
 	return s.output, cli.WriteOutput(s.output, s.Inputs(s.files), io.Discard, h.write)
 }

@@ -18,7 +18,7 @@ func TestStatusOfALiveLog(t *testing.T) {
 	log := logFile(t, "fw.log", leaking(t, true))
 	s := &session{c: topCommand()}
 	s.Follow, s.files = true, []string{log}
-	if err := s.check(0); err != nil {
+	if err := s.check(); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -146,7 +146,7 @@ func TestReports(t *testing.T) {
 		{"a mistyped flag", []string{"top", "--dmup", "1", log}, 2, nil, "did you mean --dump?"},
 		{"bad granularity", []string{"top", "--by", "colour", log}, 2, nil, `--by "colour", expected line, function`},
 		{"nothing hidden", []string{"top", "--hide", "nosuch", log}, 0, []string{"0x401200"}, "--hide nosuch: matches no frame"},
-		{"a negative number of rows", []string{"top", "-n", "-1", log}, 2, nil, "-n -1, expected a number of call sites"},
+		{"a negative number of rows", []string{"top", "-n", "-1", log}, 2, nil, `--rows "-1": expected a number from 0`},
 		{"events of a dump", []string{"events", "--dump", "2", log}, 2, nil, "unknown flag: --dump"},
 		{"events, split", []string{"events", "--split", "x", log}, 2, nil, "unknown flag: --split"},
 		{"symbols of dumps", []string{"dumps", "-e", "x.elf", log}, 2, nil, "unknown shorthand flag: 'e'"},

@@ -20,12 +20,12 @@ import (
 type heapMap struct {
 	*session
 	layouts
-	rows  int
+	rows  cli.Natural
 	space string
 }
 
 func mapCommand() *cobra.Command {
-	m := &heapMap{session: &session{}}
+	m := &heapMap{session: &session{unit: heap.ByLine}, rows: 5}
 	s := m.session
 	c := s.command(&cobra.Command{
 		Use: "map [flags] [FILE...]", Short: "where in the heap blocks and holes are",
@@ -35,10 +35,8 @@ It needs dumps (~h#begin) or events with addresses, or at least what the
 allocator says (~h#heap); of events, it shows 20 moments. The heap is heap= of ~h#boot, or --space; else it is
 the blocks that are at most 1 MiB apart. Memory of no block in the log is free.`,
 		Example: "btheap map -e app.elf device.log\nbtheap map --space 20001000+8000 --dump 3 -e app.elf device.log",
-	}, heap.ByLine, func(args []string) ([]string, error) {
-		if m.rows < 0 {
-			return nil, fmt.Errorf("-n %d, expected a number of call paths", m.rows)
-		}
+	})
+	s.args = func(args []string) ([]string, error) {
 		if m.space != "" {
 			ranges, ok := codec.ParseRanges(m.space)
 			if !ok {
@@ -47,10 +45,11 @@ the blocks that are at most 1 MiB apart. Memory of no block in the log is free.`
 			m.declared = declared(ranges)
 		}
 		return args, nil
-	}, m.read, m.write)
+	}
+	s.load, s.report = m.read, m.write
 	s.addAll(c, compareFrames, []string{"json", "output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVarP(&m.rows, "rows", "n", 5, "list `N` call paths that keep holes apart, 0 for all")
+	f.VarP(&m.rows, "rows", "n", "list `N` call paths that keep holes apart, 0 for all")
 	f.StringVar(&m.space, "space", "", "the heap is at `RANGES`, START+LENGTH,... in hexadecimal")
 	cli.AddFlags(c, "Map", f)
 	return c
@@ -218,7 +217,7 @@ func (m *heapMap) pinned() ([]report.Pin, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	list, left := namedPins(p, pins, m.rows)
+	list, left := namedPins(p, pins, int(m.rows))
 	return list, left, nil
 }
 

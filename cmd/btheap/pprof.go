@@ -39,7 +39,7 @@ func (s *session) profiles() ([]heapfile.Profile, error) {
 
 // readProfiles converts each profile to a dump.
 func (s *session) readProfiles(list []heapfile.Profile) error {
-	b := heap.NewBuilder(s.maxPaths)
+	b := heap.NewBuilder(int(s.maxPaths))
 	for i, p := range list {
 		d, err := heap.FromPprof(b, p.Profile, p.Name)
 		if err != nil {

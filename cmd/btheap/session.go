@@ -18,18 +18,26 @@ import (
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
-// session holds the state that all subcommands share: flags and input.
+// session holds the state that all subcommands share: flags and input. A subcommand sets the
+// first fields.
 type session struct {
+	unit   heap.Granularity                      // default of --by
+	args   func(args []string) ([]string, error) // returns the logs among the arguments; if nil, all are logs
+	load   func() error                          // reads the input; if nil, read does
+	report func(w io.Writer) error
+	last   bool // without --dump, the report is on the last steady dump
+	listed bool // the report includes dumps without records
+	adds   bool // dumps that may have been added up are reported, too (Summary.Undecided)
+
 	logflags.Flags
 	view     heap.View
 	by       string
 	weight   string
-	maxPaths int
+	maxPaths cli.Natural
 	output   string
 	json     bool
 	at       string
 	label    heaplog.Label // of --by thread and --by size
-	last     bool          // without --dump, the report is on the last steady dump
 	noFold   bool
 	folds    bool // the command has --no-fold
 
@@ -46,8 +54,6 @@ type session struct {
 	shown   *heap.Profile // the reported profile, nil if there is none
 	status  status
 	latest  latest
-	listed  bool  // the report includes dumps without records
-	adds    bool  // dumps that may have been added up are reported, too (Summary.Undecided)
 	outcome error // error of the command after a successful report
 }
 
@@ -77,7 +83,7 @@ var own = map[string]func(s *session, f *pflag.FlagSet){
 		f.StringVar(&s.at, "at", "", "for a recording with events, report the blocks that were live at `WHEN`: peak, end, or a time such as 2.5s")
 	},
 	"max-paths": func(s *session, f *pflag.FlagSet) {
-		f.IntVar(&s.maxPaths, "max-paths", 0, "keep `N` distinct call paths, and add up the others as one (default 10 million)")
+		f.Var(&s.maxPaths, "max-paths", "keep `N` distinct call paths, and add up the others as one (default 10 million)")
 	},
 	"weight": func(s *session, f *pflag.FlagSet) {
 		f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`: bytes or count")
@@ -115,12 +121,12 @@ func (s *session) addAll(c *cobra.Command, frames, output []string) {
 	s.add(c, "Output", output...)
 }
 
-// check reads the values of the flags; by is the default of --by.
-func (s *session) check(by heap.Granularity) (err error) {
+// check reads the values of the flags.
+func (s *session) check() (err error) {
 	if err := s.Flags.Check(s.files); err != nil {
 		return err
 	}
-	s.view.By, s.view.Filter, s.view.Fold = by, s.Filter, s.folds && !s.noFold
+	s.view.By, s.view.Filter, s.view.Fold = s.unit, s.Filter, s.folds && !s.noFold
 	switch s.by {
 	case "":
 	case "thread":
@@ -143,9 +149,6 @@ func (s *session) check(by heap.Granularity) (err error) {
 		if s.moment, err = parseMoment(s.at); err != nil {
 			return cli.BadArgsf("--at %w", err)
 		}
-	}
-	if s.maxPaths < 0 {
-		return cli.BadArgsf("--max-paths %d, expected a number of call paths", s.maxPaths)
 	}
 	return nil
 }
@@ -187,44 +190,48 @@ func (s *session) warn(text string) {
 	fmt.Fprintf(s.c.ErrOrStderr(), "btheap: %s\n", printable.Text(text))
 }
 
-// command completes a subcommand. Its RunE calls read, which reads all input, and then report
-// with the output. args returns the logs among the arguments; if it is nil, all arguments are
-// logs.
-func (s *session) command(c *cobra.Command, by heap.Granularity, args func(args []string) ([]string, error), read func() error, report func(w io.Writer) error) *cobra.Command {
+// command completes a subcommand.
+func (s *session) command(c *cobra.Command) *cobra.Command {
 	s.c = c
 	if c.Args == nil {
 		c.Args = cobra.ArbitraryArgs
 	}
-	c.RunE = func(c *cobra.Command, list []string) (err error) {
-		s.files = list
-		if args != nil {
-			if s.files, err = args(list); err != nil {
-				return cli.BadArgs(err)
-			}
-		}
-		if err := s.check(by); err != nil {
-			return err
-		}
-		defer s.close()
-		err = cli.WriteOutput(s.output, s.Inputs(s.files), c.OutOrStdout(), func(w io.Writer) error {
-			if err := read(); err != nil {
-				return err
-			}
-			b := bufio.NewWriterSize(w, 64<<10)
-			if err := report(b); err != nil {
-				return err
-			}
-			for _, e := range s.shown.Unmatched() {
-				s.note("--%s: matches no frame", e)
-			}
-			return b.Flush()
-		})
-		if err != nil {
-			return err
-		}
-		return s.outcome
-	}
+	c.RunE = func(_ *cobra.Command, args []string) error { return s.run(args) }
 	return c
+}
+
+// run reads all input, and then writes the report.
+func (s *session) run(args []string) (err error) {
+	if s.files = args; s.args != nil {
+		if s.files, err = s.args(args); err != nil {
+			return cli.BadArgs(err)
+		}
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	load := s.load
+	if load == nil {
+		load = s.read
+	}
+	defer s.close()
+	err = cli.WriteOutput(s.output, s.Inputs(s.files), s.c.OutOrStdout(), func(w io.Writer) error {
+		if err := load(); err != nil {
+			return err
+		}
+		b := bufio.NewWriterSize(w, 64<<10)
+		if err := s.report(b); err != nil {
+			return err
+		}
+		for _, e := range s.shown.Unmatched() {
+			s.note("--%s: matches no frame", e)
+		}
+		return b.Flush()
+	})
+	if err != nil {
+		return err
+	}
+	return s.outcome
 }
 
 func (s *session) close() {
@@ -249,7 +256,7 @@ func (s *session) open(more ...heaplog.Option) (err error) {
 		s.status.w = errs
 		more = append(more, heaplog.Refresh(time.Second))
 	}
-	more = append(more, heaplog.MaxPaths(s.maxPaths), heaplog.GroupBy(s.label))
+	more = append(more, heaplog.MaxPaths(int(s.maxPaths)), heaplog.GroupBy(s.label))
 	if s.reader, err = s.Open(ctx, s.files, s.c.InOrStdin(), more...); err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ var (
 )
 
 func topCommand() *cobra.Command {
-	s := &session{last: true}
-	rows, cum, stacks := 0, false, false
+	s := &session{last: true, unit: heap.ByLine}
+	rows, cum, stacks := cli.Natural(20), false, false
 	c := s.command(&cobra.Command{
 		Use: "top [flags] [FILE...]", Short: "the call sites that hold the most",
 		Long: `top lists the call sites that hold the most memory. Flat is the memory that a
@@ -32,27 +32,22 @@ call site allocated itself (its frame is the innermost shown); cumulative also
 includes the memory that its callees allocated. With --stacks, top lists whole
 call stacks.`,
 		Example: "btheap top -e app.elf device.log\nbtheap top --by module --cum --maps app.maps device.log",
-	}, heap.ByLine, func(args []string) ([]string, error) {
-		if rows < 0 {
-			return nil, fmt.Errorf("-n %d, expected a number of call sites", rows)
-		}
-		return args, nil
-	}, s.read, func(w io.Writer) error {
-		p, err := s.one()
-		if err != nil {
-			return err
-		}
-		if s.json {
-			return s.topJSON(p, cum, stacks, rows).write(w)
-		}
-		if stacks {
-			return s.writeStacks(w, p, rows)
-		}
-		return s.writeTop(w, p, cum, rows)
 	})
+	s.report = func(w io.Writer) error {
+		p, err := s.one()
+		switch {
+		case err != nil:
+			return err
+		case s.json:
+			return s.topJSON(p, cum, stacks, int(rows)).write(w)
+		case stacks:
+			return s.writeStacks(w, p, int(rows))
+		}
+		return s.writeTop(w, p, cum, int(rows))
+	}
 	s.addAll(c, oneFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVarP(&rows, "rows", "n", 20, "list `N` call sites, 0 for all")
+	f.VarP(&rows, "rows", "n", "list `N` call sites, 0 for all")
 	f.BoolVar(&cum, "cum", false, "order by the cumulative sum")
 	f.BoolVar(&stacks, "stacks", false, "list whole call stacks")
 	cli.AddFlags(c, "Top", f)

@@ -14,33 +14,36 @@ import (
 )
 
 func treeCommand() *cobra.Command {
-	s := &session{last: true}
+	s := &session{last: true, unit: heap.ByFunction}
 	var o heap.TreeOptions
+	depth := cli.Natural(0)
 	c := s.command(&cobra.Command{
 		Use: "tree [flags] [FILE...]", Short: "the call tree, with the memory of each call",
 		Long:    "tree prints all call paths as a tree that begins at the outermost function, such\nas main, or with --callers at the allocation.",
 		Example: "btheap tree -e app.elf device.log\nbtheap tree --callers --depth 3 -e app.elf device.log",
-	}, heap.ByFunction, func(args []string) ([]string, error) {
-		if o.Depth < 0 || o.Min < 0 || o.Min > 100 {
-			return nil, fmt.Errorf("--depth %d, --min %g: expected a depth from 0 and a percentage", o.Depth, o.Min)
+	})
+	s.args = func(args []string) ([]string, error) {
+		if o.Min < 0 || o.Min > 100 {
+			return nil, fmt.Errorf("--min %g, expected a percentage", o.Min)
 		}
 		return args, nil
-	}, s.read, func(w io.Writer) error {
+	}
+	s.report = func(w io.Writer) error {
 		p, err := s.one()
 		if err != nil {
 			return err
 		}
-		o.Weight = s.w
+		o.Weight, o.Depth = s.w, int(depth)
 		root := p.Tree(o)
 		fmt.Fprintf(w, "%s: %s bytes in %s\n\n", title(p.Dumps()[0]), cli.Number(root.Total.Bytes), cli.Count(root.Total.Count, "allocation"))
 		tb := table.Table{Head: []string{"Bytes", "%", "Count", "Call path"}, Right: []bool{true, true, true}, Width: s.width()}
 		r := treeRows{s.w, s.w.Of(root.Total), o.Min}
 		tb.Each = func(yield func([]string) bool) { r.below(root, "", yield) }
 		return tb.Write(w)
-	})
+	}
 	s.addAll(c, oneFrames, oneOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVar(&o.Depth, "depth", 0, "show `N` levels of calls, 0 for all")
+	f.Var(&depth, "depth", "show `N` levels of calls, 0 for all")
 	f.Float64Var(&o.Min, "min", 0.5, "add up calls that hold less than `PERCENT` of the total")
 	f.BoolVar(&o.Callers, "callers", false, "begin at the allocation, and go outward")
 	cli.AddFlags(c, "Tree", f)
@@ -76,13 +79,14 @@ func (r *treeRows) below(n *heap.Node, indent string, yield func([]string) bool)
 }
 
 func peekCommand() *cobra.Command {
-	s := &session{last: true}
+	s := &session{last: true, unit: heap.ByFunction}
 	var match *regexp.Regexp
 	c := s.command(&cobra.Command{
 		Use: "peek [flags] FUNC [FILE...]", Short: "the callers and callees of a function",
 		Long:    "peek lists the callers and callees of each function that matches the regular\nexpression FUNC, as pprof's peek does.",
 		Example: "btheap peek '^xmalloc$' -e app.elf device.log",
-	}, heap.ByFunction, func(args []string) (files []string, err error) {
+	})
+	s.args = func(args []string) (files []string, err error) {
 		if len(args) == 0 {
 			return nil, fmt.Errorf("expected a regular expression for the function")
 		}
@@ -90,7 +94,8 @@ func peekCommand() *cobra.Command {
 			return nil, fmt.Errorf("FUNC: %w", err)
 		}
 		return args[1:], nil
-	}, s.read, func(w io.Writer) error {
+	}
+	s.report = func(w io.Writer) error {
 		p, err := s.one()
 		if err != nil {
 			return err
@@ -111,7 +116,7 @@ func peekCommand() *cobra.Command {
 			}
 		}
 		return nil
-	})
+	}
 	s.addAll(c, allFrames, oneOutput)
 	return c
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -19,3 +20,46 @@ func ParseSize(s string) (uint64, error) {
 	}
 	return n << shift, nil
 }
+
+// Size is the value of a flag: a number of bytes as ParseSize reads it, but not 0.
+type Size uint64
+
+// String returns the number of bytes, "" for 0.
+func (s *Size) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return strconv.FormatUint(uint64(*s), 10)
+}
+
+// Set reads the value.
+func (s *Size) Set(text string) error {
+	n, err := ParseSize(text)
+	if err != nil || n == 0 {
+		return errors.New("expected a number of bytes, such as 262144 or 256K")
+	}
+	*s = Size(n)
+	return nil
+}
+
+// Type returns the name of the type in help texts.
+func (s *Size) Type() string { return "size" }
+
+// Natural is the value of a flag: an integer from 0.
+type Natural int
+
+// String returns the number.
+func (n *Natural) String() string { return strconv.Itoa(int(*n)) }
+
+// Set reads the value.
+func (n *Natural) Set(text string) error {
+	v, err := strconv.Atoi(text)
+	if err != nil || v < 0 {
+		return errors.New("expected a number from 0")
+	}
+	*n = Natural(v)
+	return nil
+}
+
+// Type returns the name of the type in help texts.
+func (n *Natural) Type() string { return "number" }
