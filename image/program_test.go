@@ -150,7 +150,13 @@ func TestLeaksOfPrograms(t *testing.T) {
 				if missed > 0 {
 					t.Errorf("%d of %d missed", missed, planted)
 				}
-				if undecided > blocks/100 {
+				most := blocks / 100
+				if b.qemu == "qemu-i386" {
+					// The heap is below 2^28 there. A free block of glibc holds a pointer to the next
+					// one, XORed with its own address >> 12: such a value often is in the heap.
+					most = blocks / 10
+				}
+				if undecided > most {
 					t.Errorf("%d of %d undecided", undecided, blocks)
 				}
 				if planted < 100*seeds || planted > blocks-100*seeds {
