@@ -113,3 +113,26 @@ func ExampleReader_Events() {
 	// Output:
 	// live at the peak 300 2 2ms
 }
+
+// The blocks that are live at two moments of a recording with events.
+func ExampleReader_Moments() {
+	r, err := heaplog.Open(context.Background(), heaplog.Stream(strings.NewReader(recording()), "app.rec"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Close()
+	for d, err := range r.Moments(2) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s: %d bytes\n", d.Name, d.Total.Bytes)
+		for b := range d.Blocks {
+			fmt.Printf("  %#x: %d bytes\n", b.Addr, b.Bytes)
+		}
+	}
+	// Output:
+	// live at 0.003 s: 100 bytes
+	//   0x10: 100 bytes
+	// live at 0.005 s: 150 bytes
+	//   0x30: 150 bytes
+}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/cli/logflags"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
@@ -111,13 +110,8 @@ func (l *live) run(c *cobra.Command, args []string) error {
 	if err := s.out.End(); err != nil {
 		return err
 	}
-	if u := s.reader.Summary().Undecided; u != "" {
-		if !s.Quiet { // a note has reported it
-			u = "the dumps cannot be told apart: give --split REGEX"
-		} else {
-			u += "; " + logflags.SplitHint
-		}
-		return errors.New(u)
+	if err := s.undecided(); err != nil {
+		return err
 	}
 	return l.outcome
 }

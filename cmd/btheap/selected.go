@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cli/logflags"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
@@ -80,6 +82,18 @@ func (s *session) noteDump(d *heap.Dump, n int) {
 	default:
 		s.note("%d dumps, of which this is the last; --dump N, A..B or all selects others, btheap leaks finds leaks in all of them", n)
 	}
+}
+
+// undecided returns an error if the log may hold several dumps that were added up as one.
+func (s *session) undecided() error {
+	text := s.reader.Summary().Undecided
+	switch {
+	case text == "":
+		return nil
+	case s.Quiet:
+		return fmt.Errorf("%s; %s", text, logflags.SplitHint)
+	}
+	return errors.New("the dumps cannot be told apart: give --split REGEX") // a note has said why
 }
 
 // parseMoment reads "peak", "end", or a time such as "2.5s".

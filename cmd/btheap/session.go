@@ -315,13 +315,8 @@ func (s *session) readDumps() error {
 	if len(s.dumps) == 0 {
 		return fmt.Errorf("no dump")
 	}
-	if u := s.reader.Summary().Undecided; u != "" && s.Dump == "" && !s.adds {
-		if !s.Quiet { // a note has reported it
-			u = "the dumps cannot be told apart: give --split REGEX"
-		} else {
-			u += "; " + logflags.SplitHint
-		}
-		return fmt.Errorf("%s, or --dump all to report on their sum", u)
+	if err := s.undecided(); err != nil && s.Dump == "" && !s.adds {
+		return fmt.Errorf("%w, or --dump all to report on their sum", err)
 	}
 	return nil
 }

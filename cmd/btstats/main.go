@@ -54,11 +54,6 @@ btstats --model cortex-m,x86_64-pie --section models`,
 		},
 	})
 	c.addFlags(root)
-	moved := &cobra.Command{Use: "compare", Hidden: true, DisableFlagParsing: true,
-		RunE: func(*cobra.Command, []string) error {
-			return cli.BadArgsf("btstats compare was replaced by btheap diff A B")
-		}}
-	root.AddCommand(moved)
 	return root
 }
 
@@ -134,9 +129,6 @@ func (c *config) check(flags *pflag.FlagSet, args []string) error {
 		return fmt.Errorf("--captured %q: expected SNIP_PRE,SNIP_POST, such as 2,1", c.captured)
 	}
 	for _, name := range c.sections {
-		if name == "memory" {
-			return errors.New("--section memory was replaced by btheap top FILE")
-		}
 		if !slices.Contains(sectionNames, name) {
 			return fmt.Errorf("--section %q: expected some of %s", name, strings.Join(sectionNames, " "))
 		}

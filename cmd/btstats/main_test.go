@@ -151,8 +151,6 @@ func TestExitCodes(t *testing.T) {
 		{"--model cortex-m --stacks 0", "", 2, "--stacks 0"},
 		{"--follow -", "", 2, "--follow needs one log FILE"},
 		{"--follow --interval 0 GOOD", "", 2, "--interval 0s"},
-		{"compare GOOD MORE", "", 2, "was replaced by btheap diff A B"},
-		{"--section memory GOOD", "", 2, "was replaced by btheap top FILE"},
 		{"--hide lws GOOD", "", 2, "--hide needs the names of functions"},
 		{"--debug-dir . GOOD", "", 2, "--debug-dir needs an ELF file"},
 		{"--exe nosuch.elf --hide ( GOOD", "", 2, "error parsing regexp"},
