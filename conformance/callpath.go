@@ -393,6 +393,9 @@ func parseCode(text string, addresses bool) (c codeWords, err error) {
 		return c, r.err
 	}
 	list := r.words[0]
+	if list == "-" {
+		return c, nil
+	}
 	if addresses {
 		list = "@" + strings.ReplaceAll(list, ",", ",@")
 	}

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -30,7 +31,7 @@ func codecPaths(r *Request) (a Answer, err error) {
 		for i, f := range c.List {
 			words[i] = frameText(c.Ranges.Frame(f.Value))
 		}
-		a.Words = strings.Join(words, ",")
+		a.Words = cmp.Or(strings.Join(words, ","), "-")
 	case OpAddresses:
 		c, _ := parseCode(r.Words, false)
 		words := make([]string, len(c.List))
@@ -40,7 +41,7 @@ func codecPaths(r *Request) (a Answer, err error) {
 				words[i] = fmt.Sprintf("%x", address)
 			}
 		}
-		a.Words = strings.Join(words, ",")
+		a.Words = cmp.Or(strings.Join(words, ","), "-")
 	}
 	return a, err
 }

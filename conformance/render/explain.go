@@ -99,7 +99,8 @@ func shownMusts(c *conformance.Clause, r *conformance.Result) []conformance.Must
 // side returns the side of a requirement, reader or writer, that the operation tests.
 func side(op conformance.Op) string {
 	switch op {
-	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpEventEncode, conformance.OpBareEncode, conformance.OpFormat:
+	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpEventEncode, conformance.OpBareEncode, conformance.OpFormat,
+		conformance.OpPencode, conformance.OpVencode, conformance.OpName, conformance.OpOffsets:
 		return "writer"
 	}
 	return "reader"
@@ -166,7 +167,8 @@ func draw(f *conformance.Failure, r *conformance.Result) []string {
 		return drawText(v.Formatted(), bitstring.FirstDifference([]byte(v.Formatted()), f.Answer.Data)/8)
 	case conformance.OpMline, conformance.OpBline, conformance.OpEline, conformance.OpHline, conformance.OpScan:
 		return drawText(*v.Text, textPlace(f, v))
-	case conformance.OpBare, conformance.OpBareEncode, conformance.OpLog, conformance.OpDumps:
+	case conformance.OpBare, conformance.OpBareEncode, conformance.OpLog, conformance.OpPline, conformance.OpVline, conformance.OpDumps,
+		conformance.OpPencode, conformance.OpVencode, conformance.OpName, conformance.OpOffsets, conformance.OpAddresses:
 		return nil
 	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpEventEncode:
 		if v.Rejects() {

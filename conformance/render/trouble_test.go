@@ -84,3 +84,60 @@ func TestHostileText(t *testing.T) {
 		}
 	}
 }
+
+// wrong changes each answer of the codec, so that it is wrong.
+type wrong struct {
+	conformance.Testee
+	reject bool
+}
+
+func (w wrong) Ask(requests []conformance.Request) ([]conformance.Answer, error) {
+	answers, err := w.Testee.Ask(requests)
+	for i, r := range requests {
+		a := &answers[i]
+		switch {
+		case w.reject:
+			*a = conformance.Answer{Outcome: conformance.Reject, Reason: "length", Bit: -1}
+		case a.Outcome == conformance.OK && a.Words != "":
+			a.Words += "0"
+		case a.Outcome == conformance.OK && a.Data != nil:
+			a.Data = append(bytes.Clone(a.Data), 'A')
+		case a.Outcome == conformance.OK:
+			a.Value.Size ^= 1
+		default:
+			*a = conformance.Answer{Outcome: conformance.OK, Bit: -1, Data: r.Data, Words: "-"}
+		}
+	}
+	return answers, err
+}
+
+// Each vector's failure can be shown, whatever its operation.
+func TestFailureOfEachVector(t *testing.T) {
+	set := builtinSet(t)
+	for _, reject := range []bool{false, true} {
+		start := func(ctx context.Context) (conformance.Testee, error) {
+			c, err := conformance.Codec(ctx)
+			return wrong{c, reject}, err
+		}
+		report, err := conformance.Run(t.Context(), set, start, conformance.Options{Written: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := map[conformance.Op]bool{}
+		for _, r := range report.Results {
+			if r.Failure != nil {
+				failed[r.Op] = true
+			}
+		}
+		for _, op := range conformance.Ops() {
+			if !failed[op] {
+				t.Errorf("reject %v: no failure of %s", reject, op)
+			}
+		}
+		for _, format := range Formats() {
+			if err := Report(io.Discard, report, format, false); err != nil {
+				t.Errorf("%s: %v", format, err)
+			}
+		}
+	}
+}
