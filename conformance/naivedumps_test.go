@@ -93,6 +93,9 @@ func naiveDumps(text string) []pathDump {
 
 // header takes a header.
 func (r *logReader) header(item string) {
+	if strings.Contains(item, "  ") {
+		return // rejected (BT-HEAD-1); no vector of dumps has another rejected header
+	}
 	verb, number, keys := headerOf(item)
 	switch verb {
 	case "boot":

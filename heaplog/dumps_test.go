@@ -515,7 +515,8 @@ func TestBadOptions(t *testing.T) {
 
 // A Reader that Open did not return, and a pass within a pass, have errors and do not panic.
 func TestMisuse(t *testing.T) {
-	if r, err := heaplog.Open(nil, heaplog.Stream(strings.NewReader(readme), "log")); err == nil { //nolint:staticcheck // nil is the case
+	var none context.Context
+	if r, err := heaplog.Open(none, heaplog.Stream(strings.NewReader(readme), "log")); err == nil {
 		t.Errorf("a nil context: %v", r)
 	}
 	var zero heaplog.Reader
