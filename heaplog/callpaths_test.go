@@ -483,3 +483,25 @@ func FuzzCallPaths(f *testing.F) {
 		}
 	})
 }
+
+// Below a header, {{{reset}}} begins no boot: the modules before it keep their places among the
+// code offsets. (BT-CODE-3, BT-REC-4)
+func TestResetBelowHeader(t *testing.T) {
+	first := "{{{module:0:a:elf:aa}}}{{{mmap:0x10000:0x1000:load:0:rx:0x0}}}\n"
+	second := "{{{module:0:b:elf:bb}}}{{{mmap:0x20000:0x1000:load:0:rx:0x0}}}\n"
+	dump := "~h#begin 0 k=paths l=0\n" + pathLine(t, callpath.Head{}, wholePath(1, 8, 0x396), wholePath(1, 9, 0x1396)) + "~h#end 0\n"
+	for log, want := range map[string]string{
+		"~h#boot w=32\n" + first + "{{{reset}}}\n" + second + dump:         "8 in 1: a+0x396\n9 in 1: b+0x396",
+		"~h#boot w=32\n~h#map\n" + first + "{{{reset}}}\n" + second + dump: "8 in 1: a+0x396\n9 in 1: b+0x396",
+		first + "{{{reset}}}\n" + second + dump:                            "8 in 1: b+0x396\n9 in 1: code+0x1396",
+		"~h#boot w=32\n" + first + "~h#boot w=32\n" + second + dump:        "8 in 1: b+0x396\n9 in 1: code+0x1396",
+	} {
+		dumps, r := pathDumps(t, log)
+		if len(dumps) != 1 {
+			t.Fatalf("%d dumps, want 1: %s", len(dumps), notes(r))
+		}
+		if got := dumpText(dumps[0]); got != want {
+			t.Errorf("%s\ngot\n%s\nwant\n%s", log, got, want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -483,26 +484,31 @@ func TestBadMarkup(t *testing.T) {
 
 func TestBadOptions(t *testing.T) {
 	log := heaplog.Stream(strings.NewReader(readme), "log")
-	elf := filepath.Join(t.TempDir(), "none")
+	dir := t.TempDir()
+	elf := filepath.Join(dir, "none")
 	for name, options := range map[string][]heaplog.Option{
-		"no input":          {},
-		"Exe: " + elf:       {log, heaplog.Exe(elf)},
-		"MaxPaths(-1)":      {log, heaplog.MaxPaths(-1)},
-		"Refresh(-1ns)":     {log, heaplog.Refresh(-1)},
-		"GroupBy(99)":       {log, heaplog.GroupBy(99)},
-		"Adjust(9)":         {log, heaplog.Adjust(9)},
-		"Machine(99)":       {log, heaplog.Machine(99)},
-		"Select(2, 1)":      {log, heaplog.Select(2, 1)},
-		"Maps: open " + elf: {log, heaplog.Maps(elf)},
-		"open " + elf:       {heaplog.Files(elf)},
-		"Stream(nil":        {heaplog.Stream(nil, "x"), nil},
-		"is a directory":    {heaplog.Files(t.TempDir())},
+		"no input":                           {},
+		"Exe: " + elf:                        {log, heaplog.Exe(elf)},
+		"MaxPaths: -1":                       {log, heaplog.MaxPaths(-1)},
+		"Refresh: -1ns":                      {log, heaplog.Refresh(-1)},
+		"GroupBy: 99":                        {log, heaplog.GroupBy(99)},
+		"Adjust: 9":                          {log, heaplog.Adjust(9)},
+		"Machine: 99":                        {log, heaplog.Machine(99)},
+		"Select: 2 to 1":                     {log, heaplog.Select(2, 1)},
+		"Maps: open " + elf:                  {log, heaplog.Maps(elf)},
+		"Files: open " + elf:                 {heaplog.Files(elf)},
+		"Stream: \"x\"":                      {heaplog.Stream(nil, "x"), {}},
+		"Files: " + dir + ": is a directory": {heaplog.Files(dir)},
+		"Follow: stat " + elf:                {heaplog.Follow(elf)},
+		"Format: \"x\"":                      {log, heaplog.Format("x")},
+		"Sysroot: " + elf:                    {log, heaplog.Sysroot(elf)},
 	} {
 		r, err := heaplog.Open(t.Context(), options...)
 		if err == nil {
 			r.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), name) {
+		var e *heaplog.OptionError
+		if err == nil || !strings.HasPrefix(err.Error(), name) || errors.As(err, &e) != (name != "no input") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -543,4 +549,39 @@ func TestMisuse(t *testing.T) {
 	if got := dumpsOf(r); n != 1 || len(got) != 1 {
 		t.Errorf("%d errors; then dumps %q", n, got)
 	}
+}
+
+// endless is a reader that is not a Seeker, and never ends.
+type endless struct{ io.Reader }
+
+func (e endless) Read(p []byte) (int, error) { return e.Reader.Read(p) }
+
+// A loop may end at any item, also before the log is recognized; Close ends what reads ahead, and
+// later passes.
+func TestBreakAndClose(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 50 {
+		more, _ := io.Pipe() // without a writer: it stays silent
+		r := open(t, endless{io.MultiReader(strings.NewReader(readme+"\n"), more)}, heaplog.Refresh(time.Millisecond))
+		for range r.Items() {
+			break
+		}
+		for range r.Dumps() {
+			break
+		}
+		more.Close()
+		r.Close()
+		for _, err := range r.Items() {
+			if err == nil || !strings.Contains(err.Error(), "closed") {
+				t.Errorf("an item of a closed Reader, %v", err)
+			}
+		}
+	}
+	for range 100 {
+		if runtime.NumGoroutine() <= before+5 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 }

@@ -14,7 +14,9 @@ import (
 
 // Reader reads logs. See [Open].
 type Reader struct {
-	ctx context.Context
+	ctx    context.Context
+	cancel context.CancelFunc
+	closed bool
 	config
 	process *process.Process
 	bases   bases
@@ -27,20 +29,20 @@ type Reader struct {
 	replay  *profile.Replay
 }
 
-// Open opens the logs that the options name. When ctx is done, every pass ends. An error
-// names the option that caused it. The caller must close the Reader after use.
+// Open opens the logs that the options name. When ctx is done, every pass ends. An error in
+// an option is an [*OptionError]. The caller must close the Reader after use.
 func Open(ctx context.Context, options ...Option) (*Reader, error) {
 	if ctx == nil {
 		return nil, errors.New("the context is nil")
 	}
-	r := &Reader{ctx: ctx}
+	r := &Reader{}
 	r.symbols.DebugDirs = symbol.DebugDirs()
 	for _, o := range options {
-		if o == nil {
+		if o.set == nil {
 			continue
 		}
-		if err := o(&r.config); err != nil {
-			return nil, err
+		if err := o.set(&r.config); err != nil {
+			return nil, &OptionError{o.name, err}
 		}
 	}
 	r.labels.by = r.label
@@ -48,20 +50,24 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 		return nil, err
 	}
 	if err := readSnapshots(ctx, r.maps); err != nil {
-		return nil, err
+		return nil, &OptionError{"Maps", err}
 	}
 	var err error
 	if r.process, err = process.New(r.symbols); err != nil {
 		return nil, &OptionError{"Exe", err}
 	}
+	r.ctx, r.cancel = context.WithCancel(ctx) // ends what reads ahead
 	return r, nil
 }
 
-// Close closes all files and removes temporary files. Dumps that a pass yielded stay valid.
+// Close closes all files and removes temporary files. A pass over a closed Reader fails.
+// Dumps that a pass yielded stay valid.
 func (r *Reader) Close() error {
-	if r.process == nil {
+	if r.process == nil || r.closed {
 		return nil
 	}
+	r.closed = true
+	r.cancel()
 	r.process.Close()
 	for _, in := range r.inputs {
 		if in.stream != nil {
@@ -152,6 +158,9 @@ func exclusive[T any](r *Reader, run func(yield func(T, error) bool)) iter.Seq2[
 		switch {
 		case r.process == nil:
 			yield(none, errors.New("the Reader was not opened by Open"))
+			return
+		case r.closed:
+			yield(none, errors.New("the Reader is closed"))
 			return
 		case r.running:
 			yield(none, errors.New("another pass over the Reader is not finished"))

@@ -24,13 +24,13 @@ const (
 // of call paths (~p#) record no threads and sizes: with another label than ByPath, a dump with
 // such lines is an error.
 func GroupBy(l Label) Option {
-	return func(c *config) error {
+	return Option{"GroupBy", func(c *config) error {
 		if l > ByThreadPath {
-			return fmt.Errorf("GroupBy(%d): expected one of the constants", l)
+			return fmt.Errorf("%d, expected one of the constants", l)
 		}
 		c.label = l
 		return nil
-	}
+	}}
 }
 
 // labels makes the frames of a [Label].

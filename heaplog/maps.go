@@ -29,7 +29,7 @@ func parseSnapshot(spec string) (snapshot, error) {
 		return snapshot{path: spec[:i], from: n}, nil
 	}
 	if _, err := os.Stat(spec); err != nil {
-		return snapshot{}, &OptionError{"Maps", fmt.Errorf("%s: %q, expected FILE@LINE", spec, spec[i+1:])}
+		return snapshot{}, fmt.Errorf("%s: %q, expected FILE@LINE", spec, spec[i+1:])
 	}
 	return snapshot{path: spec}, nil
 }
@@ -43,11 +43,11 @@ func readSnapshots(ctx context.Context, all []snapshot) error {
 		file.Close()
 		switch {
 		case ctx.Err() != nil:
-			return &OptionError{"Maps", fmt.Errorf("%s: interrupted", s.path)}
+			return fmt.Errorf("%s: interrupted", s.path)
 		case file.err != nil: // from opening the file: the error names the file
-			return &OptionError{"Maps", file.err}
+			return file.err
 		case err != nil:
-			return &OptionError{"Maps", err}
+			return err
 		}
 		s.list = list
 	}

@@ -59,6 +59,7 @@ type pass struct {
 	only      onlyState
 	err       error     // ends the pass
 	damaged   bool      // the input ended with an error, which is yielded next
+	stopped   bool      // the consumer wants no more items
 	idleSince time.Time // time of the last Idle; zero if data was read since
 }
 
@@ -108,6 +109,7 @@ func (p *pass) run() {
 
 // input reads one log.
 func (p *pass) input(in *input) error {
+	p.r.process.NewLog()
 	if p.log > 0 {
 		p.sequence.newLog(p.log)
 		p.newCode(nil)
@@ -119,6 +121,10 @@ func (p *pass) input(in *input) error {
 	src, err := in.open(&p.hooks)
 	if err != nil {
 		return err
+	}
+	if p.stopped {
+		src.close()
+		return errStopped
 	}
 	traces, err := foreign.NewReader(src.r, p.r.format)
 	if err != nil {
@@ -226,12 +232,15 @@ type onlyState struct {
 
 // idle is called repeatedly while no data is available.
 func (p *pass) idle() error {
+	if p.stopped { // a reader between may have dropped the error
+		return errStopped
+	}
 	now := time.Now()
 	if !p.idleSince.IsZero() && (p.r.refresh == 0 || now.Sub(p.idleSince) < p.r.refresh) {
 		return nil
 	}
 	p.idleSince = now
-	if !p.consumer.item(p, &Item{Kind: Idle, Place: p.scanner.at}, sameDump) {
+	if p.stopped = !p.consumer.item(p, &Item{Kind: Idle, Place: p.scanner.at}, sameDump); p.stopped {
 		return errStopped
 	}
 	return nil

@@ -1,9 +1,12 @@
 package profile
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // Dump holds the allocations that were live at one moment, by call path. A Dump that a
@@ -84,8 +87,32 @@ type Loss struct {
 // Complete reports whether no part of the dump is known to be missing: the dump has ended,
 // it has an end mark if it has a begin mark, it has the announced number of records, and the
 // base of a differential dump is complete.
-func (d *Dump) Complete() bool {
-	return d != nil && d.Ended && !d.Cut && !d.Loss.NoBase && (!d.Announced.HasRecords || uint64(d.Records) >= d.Announced.Records)
+func (d *Dump) Complete() bool { return d.Incomplete() == "" }
+
+// Incomplete returns what is missing of a dump that is not complete, such as "26 of 27
+// records", or "" if it is complete.
+func (d *Dump) Incomplete() string {
+	switch {
+	case d == nil:
+		return "no dump"
+	case d.Announced.HasRecords && d.have() < d.Announced.Records:
+		return fmt.Sprintf("%s of %s records", printable.Number(d.have()), printable.Number(d.Announced.Records))
+	case d.Cut:
+		return "no end mark (~h#end)"
+	case !d.Ended:
+		return "not ended"
+	case d.Loss.NoBase:
+		return fmt.Sprintf("its base, dump number %d, is missing or incomplete", d.Base)
+	}
+	return ""
+}
+
+// have returns the number of records, or of blocks, that Announced.Records announces.
+func (d *Dump) have() uint64 {
+	if d.Sample > 0 || d.Diff || !d.Written.IsZero() {
+		return d.Written.Count
+	}
+	return d.Total.Count
 }
 
 // Missing returns the fraction of the announced blocks that is missing, from 0 to 1. known is
@@ -94,11 +121,7 @@ func (d *Dump) Missing() (fraction float64, known bool) {
 	if d == nil || !d.Announced.HasRecords {
 		return 0, false
 	}
-	have := d.Total.Count
-	if d.Sample > 0 || d.Diff || !d.Written.IsZero() {
-		have = d.Written.Count
-	}
-	if n := d.Announced.Records; n > have {
+	if have, n := d.have(), d.Announced.Records; n > have {
 		return float64(n-have) / float64(n), true
 	}
 	return 0, true

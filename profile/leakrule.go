@@ -59,8 +59,8 @@ type Evidence struct {
 	Score float64 `json:"score"`
 	// ByBytes is set if the number of blocks hardly changes, and their bytes were examined.
 	ByBytes bool `json:"by_bytes"`
-	// First and Last are the values in the first and the last examined dump of the last
-	// examined boot.
+	// First and Last are the values in the first and the last examined dump of the boot in
+	// which the floor rose most.
 	First Value `json:"first"`
 	Last  Value `json:"last"`
 	Boots int   `json:"boots"` // number of examined boots
@@ -103,17 +103,17 @@ type leakTrend struct {
 // least minBootDumps.
 func newLeakTrend(dumps []LeakDump) *leakTrend {
 	t := &leakTrend{timed: true}
-	byBoot := map[int]int{}
-	count := map[int]int{} // of all dumps
+	byBoot := map[boot]int{}
+	count := map[boot]int{} // of all dumps
 	for i, d := range dumps {
-		count[d.Boot]++
+		count[d.boot]++
 		if !d.Used {
 			continue
 		}
-		n, known := byBoot[d.Boot]
+		n, known := byBoot[d.boot]
 		if !known {
 			n = len(t.boots)
-			byBoot[d.Boot] = n
+			byBoot[d.boot] = n
 			t.boots = append(t.boots, trendBoot{})
 		}
 		b := &t.boots[n]
@@ -121,9 +121,9 @@ func newLeakTrend(dumps []LeakDump) *leakTrend {
 			before := dumps[b.dumps[len(b.dumps)-1]].Time
 			t.timed = t.timed && d.Time > before
 		}
-		t.timed = t.timed && d.Timed
+		t.timed = t.timed && d.timed
 		b.dumps = append(b.dumps, i)
-		b.at = append(b.at, float64(count[d.Boot]))
+		b.at = append(b.at, float64(count[d.boot]))
 		b.kept = append(b.kept, 1-d.Missing)
 	}
 	for i := range t.boots {
@@ -146,22 +146,30 @@ func newLeakTrend(dumps []LeakDump) *leakTrend {
 	return t
 }
 
+// enough reports whether a path that rises steadily in every interval is Leaking.
+func (t *leakTrend) enough() bool {
+	rose := float64(t.dumps - len(t.boots))
+	return t.dumps > 0 && (rose-t.chance)/math.Sqrt(t.variance) >= thresholds[0].z && t.longest >= thresholds[0].dumps
+}
+
 // examine applies the rule to the values of a call path, by index of the dump.
 func (t *leakTrend) examine(points []Value) (e Evidence) {
 	e.Boots = len(t.boots)
 	if t.dumps == 0 {
 		return e
 	}
-	last := t.boots[len(t.boots)-1].dumps
-	e.First, e.Last = points[last[0]], points[last[len(last)-1]]
 	e.Intervals, e.Chance = t.dumps-len(t.boots), t.chance
 	size := 1.0 // mean bytes per block
 	if e.ByBytes = t.still(points); !e.ByBytes {
 		size = t.meanSize(points)
 	}
 	var s rise
+	most := math.Inf(-1)
 	for i := range t.boots {
-		s.add(t, &t.boots[i], points, e.ByBytes)
+		b := &t.boots[i]
+		if gain := s.add(t, b, points, e.ByBytes); gain >= most {
+			most, e.First, e.Last = gain, points[b.dumps[0]], points[b.dumps[len(b.dumps)-1]]
+		}
 	}
 	e.Rose = s.rose
 	e.Z = (float64(s.rose) - t.chance) / math.Sqrt(t.variance)
@@ -223,7 +231,8 @@ type rise struct {
 	rose               int
 }
 
-func (s *rise) add(t *leakTrend, b *trendBoot, points []Value, byBytes bool) {
+// add adds the rise in a boot, and returns it.
+func (s *rise) add(t *leakTrend, b *trendBoot, points []Value, byBytes bool) (gain float64) {
 	k := len(b.dumps)
 	x, f := t.value[:k], t.floor[:k]
 	step := 0.5 // least rise: half a block; for bytes, more than alignment adds
@@ -238,7 +247,8 @@ func (s *rise) add(t *leakTrend, b *trendBoot, points []Value, byBytes bool) {
 	for i := k - 2; i >= 0; i-- {
 		f[i] = math.Min(x[i], f[i+1])
 	}
-	gain, span := f[k-1]-f[0], b.at[k-1]-b.at[0]
+	gain = f[k-1] - f[0]
+	span := b.at[k-1] - b.at[0]
 	half, bend := k-2, 0.0
 	for i := range f {
 		u := (b.at[i] - b.at[0]) / span
@@ -267,6 +277,7 @@ func (s *rise) add(t *leakTrend, b *trendBoot, points []Value, byBytes bool) {
 			s.lost += x[i] * (1 - b.kept[i]) / b.kept[i]
 		}
 	}
+	return gain
 }
 
 // student90 returns the factor of a 90 % interval with df degrees of freedom, an

@@ -190,7 +190,7 @@ func TestSteady(t *testing.T) {
 		{"the last", line(1, 3, 10, 1), 2, false},
 		{"an exit", append(line(1, 3, 10, 1), dumpOf{boot: 1, blocks: []uint64{1}}), 2, true},
 		{"cut", append(line(1, 3, 10, 1), dumpOf{boot: 1, cut: true, lost: 60, blocks: []uint64{13, 40}}), 2, true},
-		{"only an exit", []dumpOf{{why: "exit", blocks: []uint64{5}}}, 0, true},
+		{"only an exit", []dumpOf{{why: "exit", blocks: []uint64{5}}}, 0, false},
 	} {
 		got, reason := profile.Steady(build(c.dumps)...)
 		if got != c.want || (reason != "") != c.reason {
@@ -216,4 +216,73 @@ func ExampleProfile_Leaks() {
 		fmt.Printf("%v: %v, %+.0f bytes per dump, %d -> %d blocks\n", r.Verdict, r.Stack()[0], r.Rate, r.First.Count, r.Last.Count)
 	}
 	// Output: leak: 0x8000284, +48 bytes per dump, 5 -> 23 blocks
+}
+
+// As many dumps as a verdict needs: 7 of one boot, 5 and 5 of two.
+func TestLeaksEnough(t *testing.T) {
+	for _, c := range []struct {
+		boots []int
+		want  bool
+	}{{[]int{6}, false}, {[]int{7}, true}, {[]int{5, 5}, false}, {[]int{6, 4}, true}, {[]int{2}, false}, {nil, false}} {
+		dumps := []dumpOf{{}}
+		for i, n := range c.boots {
+			dumps = append(dumps, line(i+2, n, 10, 3)...)
+		}
+		l := leaksOf(t, profile.LeakOptions{}, dumps...)
+		leaks := len(l.Sure()) == 1 && l.Sure()[0].Verdict == profile.Leaking
+		if l.Enough != c.want || leaks != c.want {
+			t.Errorf("%v: enough %v, leaks %v, want %v", c.boots, l.Enough, leaks, c.want)
+		}
+	}
+}
+
+// A function of which each boot has other call paths: the paths show nothing, their sum leaks.
+func TestLeaksOfFunctions(t *testing.T) {
+	b := profile.NewBuilder(0)
+	var dumps []*profile.Dump
+	for boot := range 2 {
+		for i := range 8 {
+			leak := symbol.Addr{PC: 0x1000, Location: &symbol.Location{Frames: []symbol.Frame{{Func: "keep", Name: "keep", File: "a.c", Line: 7}}}}
+			random := symbol.Addr{PC: uint64(0x7000_0000 + boot)} // of a library that is loaded at another address
+			n := uint64(10 + 3*i)
+			b.Add(b.Path([]symbol.Addr{leak, random}), profile.Value{Bytes: 16 * n, Count: n})
+			b.Add(b.Path([]symbol.Addr{{PC: 0x2000}}), profile.Value{Bytes: 1600, Count: 100})
+			dumps = append(dumps, b.End(profile.DumpInfo{Boot: boot + 1, Time: time.Duration(i+1) * time.Hour, Timed: true}))
+		}
+	}
+	p, err := profile.New(dumps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := p.Leaks(profile.LeakOptions{Heap: 16 * (100 + 31 + 30)})
+	sure := l.Sure()
+	if len(l.Functions) != 1 || len(sure) != 1 || sure[0].Verdict != profile.Leaking || fmt.Sprint(sure[0].Stack()) != "[keep]" {
+		t.Fatalf("%d functions, sure %v, want keep", len(l.Functions), sure)
+	}
+	// 3 blocks of 16 bytes per hour; 30 blocks are free.
+	if l.Rate != 48 || l.Exhaustion == nil || l.Exhaustion.In != 10 {
+		t.Errorf("rate %v, exhausted %+v, want 48 and 10 hours", l.Rate, l.Exhaustion)
+	}
+	if r := sure[0]; r.First.Count != 10 || r.Last.Count != 31 || r.Boots != 2 {
+		t.Errorf("%+v to %+v in %d boots", r.First, r.Last, r.Boots)
+	}
+}
+
+// Two Readers count their boots from 1.
+func TestLeaksOfTwoReaders(t *testing.T) {
+	var dumps []*profile.Dump
+	for _, file := range []string{"a.log", "b.log"} {
+		for _, d := range build(line(1, 7, 10, 3)) {
+			own := *d
+			own.File = file
+			dumps = append(dumps, &own)
+		}
+	}
+	p, err := profile.New(dumps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := p.Leaks(profile.LeakOptions{}); l.Boots != 2 || len(l.Sure()) != 1 || l.Sure()[0].Rate != 48 {
+		t.Errorf("%d boots, %d leaks, want 2 and one of 48 bytes per hour", l.Boots, len(l.Sure()))
+	}
 }

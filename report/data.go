@@ -158,17 +158,11 @@ func (d *data) setAside(dumps []*profile.Dump) {
 // warning describes the known missing part of a dump.
 func warning(d *profile.Dump) string {
 	var parts []string
-	if a := d.Announced; a.HasRecords && uint64(d.Records) != a.Records {
-		parts = append(parts, fmt.Sprintf("%d of %d records were read", d.Records, a.Records))
-	}
-	if d.Cut {
-		parts = append(parts, "the dump was never closed")
+	if text := d.Incomplete(); text != "" {
+		parts = append(parts, text)
 	}
 	if n := d.Loss.NoSize; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d records were cut before their size and count as 0 bytes", n))
-	}
-	if d.Loss.NoBase {
-		parts = append(parts, "the dump that it differs from is missing")
 	}
 	if len(parts) == 0 {
 		return ""

@@ -74,11 +74,6 @@ func (h *html) write(w io.Writer) error {
 		o.Notes = append(o.Notes, some)
 		h.note("%s --dump A..B chooses others.", some)
 	}
-	for _, d := range list {
-		if a := d.Announced; a.HasRecords && uint64(d.Records) != a.Records {
-			o.Notes = append(o.Notes, fmt.Sprintf("%s: %s of %s records", d.Name, cli.Number(d.Records), cli.Number(a.Records)))
-		}
-	}
 	p, err := h.profile(list)
 	if err != nil {
 		return err
@@ -164,7 +159,7 @@ func (h *html) costs(list []*heap.Dump) (costs []report.Cost, err error) {
 
 // leaks returns the leaks as in btheap leaks, or nil if there are too few dumps.
 func (h *html) leaks() (*report.Leaks, error) {
-	all, err := heap.New(oneSeries(h.dumps)...)
+	all, err := heap.New(h.dumps...)
 	if err != nil {
 		return nil, err
 	}
@@ -189,8 +184,8 @@ func (h *html) leaks() (*report.Leaks, error) {
 			out.Summary = append(out.Summary, line)
 		}
 	}
-	sure, grow, _ := l.worst(found)
-	for _, r := range slices.Concat(sure, grow) {
+	_, grow, _ := l.worst(found)
+	for _, r := range slices.Concat(found.Sure(), grow) {
 		row := report.Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: rate(found, r.Rate, r.Margin),
 			Grows: r.Rate > 0, First: r.First, Last: r.Last, Text: kept(&r)}
 		for i, v := range r.Points() {

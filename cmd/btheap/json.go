@@ -116,10 +116,10 @@ func dumpJSON(d *heap.Dump) jsonDump {
 }
 
 // leaksJSON returns the rows with evidence.
-func leaksJSON(found *heap.Leaks) []jsonLeak {
+func leaksJSON(rows []heap.Leak) []jsonLeak {
 	list := []jsonLeak{}
-	for i := range found.Rows {
-		r := &found.Rows[i]
+	for i := range rows {
+		r := &rows[i]
 		if r.Verdict == heap.NoEvidence {
 			continue
 		}
@@ -142,13 +142,13 @@ func exhaustionJSON(found *heap.Leaks) *jsonExhaustion {
 }
 
 // document returns the output of btheap leaks --json. All rows with evidence are in it.
-func (l *leaks) document(found, functions *heap.Leaks, alive []aliveBlock) *document {
+func (l *leaks) document(found *heap.Leaks, alive []aliveBlock) *document {
 	d := newDocument("leaks", l.dumps...)
 	for i := range d.Dumps {
 		d.Dumps[i].Used, d.Dumps[i].Reason = &found.Dumps[i].Used, found.Dumps[i].Reason
 	}
 	j := &jsonLeaks{Per: "dump", Used: found.Used, Boots: found.Boots, Missing: found.Missing, Varied: found.Varied,
-		Leaks: leaksJSON(found), Functions: leaksJSON(functions)}
+		Leaks: leaksJSON(found.Rows), Functions: leaksJSON(found.Functions)}
 	if found.Timed {
 		span := found.Span.Seconds()
 		j.Per, j.Span = "hour", &span

@@ -43,7 +43,7 @@ dumps written at the exit of a program. For a recording with events, it compares
 		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",
 	})
 	s.args = func(args []string) ([]string, error) { return args, l.checkFlags() }
-	s.load, s.report = l.readLeaks, l.write
+	s.load, s.report = l.readSeries, l.write
 	s.addAll(c, compareFrames, []string{"json", "output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.VarP(&l.rows, "rows", "n", "list `N` leaks, 0 for all")
@@ -92,28 +92,16 @@ func parseRate(s string) (r rateLimit, err error) {
 	return rateLimit{s, float64(n) / hours, unit == "dump"}, nil
 }
 
-// readLeaks reads the dumps.
-func (l *leaks) readLeaks() error {
-	err := l.readSeries()
-	l.dumps = oneSeries(l.dumps)
-	return err
-}
-
 // write writes the report and checks --fail-over.
 func (l *leaks) write(w io.Writer) error {
 	p, err := l.profile(l.dumps)
 	if err != nil {
 		return err
 	}
-	o := heap.LeakOptions{Heap: uint64(l.heap)}
-	found := p.Leaks(o)
+	found := p.Leaks(heap.LeakOptions{Heap: uint64(l.heap)})
 	if found.Used == 0 {
 		return l.tooFew(found)
 	}
-	o.ByFunction = true
-	view := l.view
-	view.By = heap.ByFunction
-	functions := p.View(view).Leaks(o)
 	var alive []aliveBlock
 	if l.alive > 0 {
 		if alive, err = l.findAlive(); err != nil {
@@ -122,11 +110,11 @@ func (l *leaks) write(w io.Writer) error {
 	}
 	switch {
 	case l.json:
-		err = l.document(found, functions, alive).write(w)
+		err = l.document(found, alive).write(w)
 	case l.format == "gcc":
 		l.writeGCC(w, found)
 	default:
-		l.writeText(w, found, functions)
+		l.writeText(w, found)
 		if l.alive > 0 {
 			l.writeAlive(w, alive)
 		}
@@ -169,12 +157,7 @@ func (l *leaks) over(found *heap.Leaks) (string, error) {
 	if !found.Timed && !l.limit.perDump {
 		return "", cli.Usagef("--fail-over %s: the dumps have no times: give SIZE/dump", l.limit.text)
 	}
-	rate := 0.0
-	for i := range found.Rows {
-		if r := &found.Rows[i]; r.Verdict >= heap.Probably {
-			rate += r.Rate
-		}
-	}
+	rate := found.Rate
 	if found.Timed && l.limit.perDump {
 		rate *= found.Span.Hours() / float64(found.Used-found.Boots)
 	}
@@ -195,7 +178,7 @@ func (l *leaks) worst(found *heap.Leaks) (sure, grow []heap.Leak, more int) {
 		switch {
 		case r.Verdict >= heap.Probably:
 			sure = append(sure, r)
-		case r.Verdict == heap.Grows && len(grow) < 3:
+		case r.Verdict == heap.Grows && len(grow) < 3 && !slices.ContainsFunc(found.Functions, func(f heap.Leak) bool { return calledBy(&r, &f) }):
 			grow = append(grow, r)
 		}
 	}
@@ -205,8 +188,14 @@ func (l *leaks) worst(found *heap.Leaks) (sure, grow []heap.Leak, more int) {
 	return sure, grow, more
 }
 
+// calledBy reports whether a call path is one of a function's.
+func calledBy(path, function *heap.Leak) bool {
+	stack := path.Stack()
+	return len(stack) > 0 && stack[0].Func == function.Stack()[0].Func
+}
+
 // writeText writes the report for people.
-func (l *leaks) writeText(w io.Writer, found, functions *heap.Leaks) {
+func (l *leaks) writeText(w io.Writer, found *heap.Leaks) {
 	sure, grow, more := l.worst(found)
 	fmt.Fprintf(w, "%s in %s\n", headline(found), examined(found))
 	l.writeExhaustion(w, found)
@@ -220,9 +209,9 @@ func (l *leaks) writeText(w io.Writer, found, functions *heap.Leaks) {
 		fmt.Fprintln(w)
 		writeMore(w, more, "more leak")
 	}
-	l.writeFunctions(w, found, functions)
+	l.writeFunctions(w, found)
 	if len(grow) > 0 {
-		fmt.Fprintf(w, "\nPerhaps; of %s without a leak, about %s would look so by chance:\n", cli.Count(found.Varied, "call path"), amount(chance(found) * float64(found.Varied))[1:])
+		fmt.Fprintf(w, "\nMay be leaks (of %s that do not leak, about %s look like this by chance):\n", cli.Count(found.Varied, "call path"), amount(found.Random)[1:])
 	}
 	for i := range grow {
 		l.writeLeak(w, found, &grow[i])
@@ -230,20 +219,16 @@ func (l *leaks) writeText(w io.Writer, found, functions *heap.Leaks) {
 	l.writeBasis(w, found)
 }
 
-// chance returns the fraction of noisy call paths that seem to grow, from the table in
-// docs/leaks.md.
-func chance(found *heap.Leaks) float64 {
-	if found.Used < 14 {
-		return 0.03
-	}
-	return 0.01
-}
-
 // headline returns a sentence with the number of leaks.
 func headline(found *heap.Leaks) string {
 	n := map[heap.Verdict]int{}
+	for _, r := range found.Sure() {
+		n[r.Verdict]++
+	}
 	for i := range found.Rows {
-		n[found.Rows[i].Verdict]++
+		if found.Rows[i].Verdict == heap.Grows {
+			n[heap.Grows]++
+		}
 	}
 	var list []string
 	if k := n[heap.Leaking]; k > 0 {
@@ -405,7 +390,7 @@ func (l *leaks) hint(found *heap.Leaks) string {
 			continue
 		}
 		listed++
-		if slices.ContainsFunc(r.Stack(), func(s heap.Site) bool { return !strings.HasPrefix(s.Func, "0x") }) {
+		if slices.ContainsFunc(r.Stack(), func(s heap.Site) bool { return !unnamed(s) }) {
 			return ""
 		}
 	}
@@ -422,7 +407,7 @@ func kept(r *heap.Leak) string {
 
 // evidence describes the growth of kept memory: of the floor (see profile.Evidence).
 func evidence(e *heap.Evidence) string {
-	s := ", in both halves"
+	s := ", in both halves of the log"
 	if e.H2 < 0.5 {
 		s = ", most of it in one half"
 	}
@@ -440,26 +425,20 @@ func evidence(e *heap.Evidence) string {
 
 // writeFunctions writes the functions with more evidence than any of their call paths: a leak
 // with many callers.
-func (l *leaks) writeFunctions(w io.Writer, found, functions *heap.Leaks) {
-	best := map[string]heap.Verdict{}
-	for i := range found.Rows {
-		if stack := found.Rows[i].Stack(); len(stack) > 0 {
-			best[stack[0].Func] = max(best[stack[0].Func], found.Rows[i].Verdict)
-		}
-	}
-	said := false
-	for i := range functions.Rows {
-		r := &functions.Rows[i]
-		if r.Verdict < heap.Probably || best[r.Stack()[0].Func] >= r.Verdict {
-			continue
-		}
-		if !said {
+func (l *leaks) writeFunctions(w io.Writer, found *heap.Leaks) {
+	for i := range found.Functions {
+		if i == 0 {
 			fmt.Fprint(w, "\nfunctions, with all their callers together:\n")
-			said = true
 		}
-		l.writeLeak(w, functions, r)
+		l.writeLeak(w, found, &found.Functions[i])
+	}
+	if len(found.Functions) > 0 && found.Boots > 1 && slices.ContainsFunc(found.Rows, func(r heap.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
+		fmt.Fprintln(w, "\naddresses without names may differ by boot, and so may their call paths:\n--hide '^0x' leaves such addresses out, --maps may name them")
 	}
 }
+
+// unnamed reports whether a call site is an address without a name.
+func unnamed(s heap.Site) bool { return strings.HasPrefix(s.Func, "0x") }
 
 // writeBasis writes the omissions, and the data on which the answer is based.
 func (l *leaks) writeBasis(w io.Writer, found *heap.Leaks) {
@@ -482,10 +461,10 @@ func (l *leaks) writeBasis(w io.Writer, found *heap.Leaks) {
 		lines = append(lines, fmt.Sprintf("left out: %s (%s)", strings.Join(names, ", "), reason))
 	}
 	if found.Missing > 0.0005 {
-		lines = append(lines, fmt.Sprintf("%.1f %% of the blocks are missing: rates are corrected, and the order takes two standard errors off", 100*found.Missing))
+		lines = append(lines, fmt.Sprintf("%.1f %% of the blocks are missing: rates are corrected, and paths are ranked by a low estimate", 100*found.Missing))
 	}
-	if found.Used < 8 {
-		lines = append(lines, fmt.Sprintf("8 dumps are needed to say leak; there are %d", found.Used))
+	if !found.Enough {
+		lines = append(lines, "too few dumps to say leak: give 7 or more of a boot")
 	}
 	if len(lines) > 0 {
 		fmt.Fprintf(w, "\n%s\n", strings.Join(lines, "\n"))
@@ -494,8 +473,8 @@ func (l *leaks) writeBasis(w io.Writer, found *heap.Leaks) {
 
 // writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
 func (l *leaks) writeGCC(w io.Writer, found *heap.Leaks) {
-	sure, grow, _ := l.worst(found)
-	for _, r := range slices.Concat(sure, grow) {
+	_, grow, _ := l.worst(found)
+	for _, r := range slices.Concat(found.Sure(), grow) {
 		at, name, kind := "unknown:0", "(no frames)", "warning"
 		stack := r.Stack()
 		if len(stack) > 0 {

@@ -220,11 +220,11 @@ func (st *state) line() string {
 		fmt.Fprintf(&b, " (%s)", signed(heap.Sub(d.Total.Bytes, st.dumps[n-2].Total.Bytes)))
 	}
 	if !d.Complete() {
-		fmt.Fprintf(&b, ", %s", incomplete(d))
+		fmt.Fprintf(&b, ", %s", d.Incomplete())
 	}
 	fmt.Fprintf(&b, "; %s", st.finding())
-	if i := slices.IndexFunc(st.found.Rows, func(r heap.Leak) bool { return r.Verdict >= heap.Probably }); i >= 0 {
-		r := &st.found.Rows[i]
+	if sure := st.found.Sure(); len(sure) > 0 {
+		r := &sure[0]
 		fmt.Fprintf(&b, ", %s", rate(st.found, r.Rate, r.Margin))
 		if stack := r.Stack(); len(stack) > 0 {
 			fmt.Fprintf(&b, ", %s", siteName(stack[0]))

@@ -2,9 +2,6 @@ package main
 
 import (
 	"io"
-	"slices"
-
-	heap "github.com/lwsbt/lwsbt/profile"
 )
 
 // liveDocument is a line of live --json. docs/btheap.schema.json describes it.
@@ -27,7 +24,7 @@ func (st *state) writeJSON(w io.Writer) error {
 	dump.Used, dump.Reason = &st.found.Dumps[last].Used, st.found.Dumps[last].Reason
 	d := liveDocument{Command: "live", Version: schemaVersion, Dumps: []jsonDump{dump}, Per: "dump", Kept: len(st.dumps), Used: st.found.Used,
 		Exhaustion: exhaustionJSON(st.found)}
-	d.Leaks = slices.DeleteFunc(leaksJSON(st.found), func(r jsonLeak) bool { return r.Verdict < heap.Probably })
+	d.Leaks = leaksJSON(st.found.Sure())
 	if st.found.Timed {
 		d.Per = "hour"
 	}

@@ -415,15 +415,15 @@ func (m *screen) head(b *strings.Builder) {
 		text += fmt.Sprintf("  %s of %s free, largest %s", cli.Number(h.Free), cli.Number(h.Size), cli.Number(h.Largest))
 	}
 	if !d.Complete() {
-		text += "  (" + incomplete(d) + ")"
+		text += "  (" + d.Incomplete() + ")"
 	}
 	m.line(b, plainText, text+m.unfinished())
 	text = st.finding()
 	if st.found.Used > 0 {
 		text += " in " + examined(st.found)
 	}
-	if st.found.Used < 8 {
-		text += "; 8 are needed to say leak"
+	if !st.found.Enough {
+		text += "; too few to say leak"
 	}
 	m.line(b, plainText, text)
 	attribute, parts := plainText, []string{}

@@ -100,7 +100,7 @@ func TestScreen(t *testing.T) {
 	press(t, m, "down", "up", "s", "s", "s", "s", "p")
 	shows(t, m, "keys without dumps", "no dump yet")
 	m.Update(list[0])
-	shows(t, m, "one dump", "dump 1, 1 h: ", "1 dump, expected three or more whole ones; 8 are needed to say leak")
+	shows(t, m, "one dump", "dump 1, 1 h: ", "1 dump, expected three or more whole ones; too few to say leak")
 	m.Update(list[11])
 	head := []string{"dump 12, 12 h: ", "1 leak in 12 dumps over 11 h", "ALARM: leaks +120 bytes per hour, more than 100/h (--fail-over)", " per h "}
 	leak := ">leak             +120         1,720        43 "

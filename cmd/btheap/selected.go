@@ -78,7 +78,7 @@ func (s *session) noteDump(d *heap.Dump, n int) {
 		s.note("this is what was live at the peak; --at end or a time selects another moment")
 	case s.moment != nil || n < 2:
 	case s.latest.reason != "" && d != s.latest.last:
-		s.note("%d dumps; %s is not the one to look at (%s), and this is %s; --dump N, A..B or all selects others", n, s.latest.last.Name, s.latest.reason, d.Name)
+		s.note("%d dumps; this is %s; %s is left out (%s); --dump N, A..B or all selects others", n, d.Name, s.latest.last.Name, s.latest.reason)
 	default:
 		s.note("%d dumps, of which this is the last; --dump N, A..B or all selects others, btheap leaks finds leaks in all of them", n)
 	}
@@ -161,6 +161,9 @@ func (s *session) pair() ([]*heap.Dump, error) {
 		var last [2]*heap.Dump
 		for _, d := range s.dumps {
 			for i, f := range s.files {
+				if f == cli.Stdio {
+					f = logflags.Stdin
+				}
 				if d.File == f && (d.Complete() || last[i] == nil || !last[i].Complete()) {
 					last[i] = d
 				}
@@ -173,7 +176,7 @@ func (s *session) pair() ([]*heap.Dump, error) {
 			case d == nil:
 				return nil, fmt.Errorf("%s: no dump", s.files[i])
 			case !d.Complete():
-				return nil, fmt.Errorf("%s: no dump in it is complete: %s", s.files[i], incomplete(d))
+				return nil, fmt.Errorf("%s: no dump in it is complete: %s", s.files[i], d.Incomplete())
 			}
 		}
 		if s.Dump != "" {
@@ -235,7 +238,7 @@ func (s *session) complete(all []*heap.Dump) (list []*heap.Dump, err error) {
 		if d.Complete() {
 			list = append(list, d)
 		} else {
-			left = append(left, fmt.Sprintf("%s (%s)", d.Name, incomplete(d)))
+			left = append(left, fmt.Sprintf("%s (%s)", d.Name, d.Incomplete()))
 		}
 	}
 	if n := len(left) - 5; n > 0 {
@@ -252,14 +255,6 @@ func (s *session) complete(all []*heap.Dump) (list []*heap.Dump, err error) {
 		return nil, s.onlyOne(list[0])
 	}
 	return list, nil
-}
-
-// incomplete describes the missing part of a dump.
-func incomplete(d *heap.Dump) string {
-	if d.Announced.HasRecords && uint64(d.Records) < d.Announced.Records {
-		return fmt.Sprintf("%s of %s records", cli.Number(d.Records), cli.Number(d.Announced.Records))
-	}
-	return "no ~h#end"
 }
 
 // onlyOne returns the error for input with a single dump. The message explains how to
@@ -300,25 +295,6 @@ func mostOfBoot(dumps []*heap.Dump) (most int) {
 		most = max(most, n[d.Boot])
 	}
 	return most
-}
-
-// oneSeries returns three or more dumps, each from another log, as dumps of one boot. The user
-// gives such logs in order.
-func oneSeries(dumps []*heap.Dump) []*heap.Dump {
-	files := map[string]bool{}
-	for _, d := range dumps {
-		files[d.File] = true
-	}
-	if len(files) < 3 || len(files) != len(dumps) {
-		return dumps
-	}
-	list := make([]*heap.Dump, len(dumps))
-	for i, d := range dumps {
-		one := *d
-		one.Boot, one.Timed = 1, d.Timed && d.Line == 0
-		list[i] = &one
-	}
-	return list
 }
 
 // sampleEvents replaces the dumps by moments of the events.

@@ -286,7 +286,7 @@ func (r *reporter) reportLogs() error {
 	for _, path := range r.args {
 		switch {
 		case path == cli.Stdio:
-			path = "<stdin>"
+			path = logflags.Stdin
 		case logflags.IsRecord(path):
 			path = "<arguments>"
 		}

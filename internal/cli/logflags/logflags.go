@@ -24,6 +24,9 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
+// Stdin is the name of the log on standard input.
+const Stdin = "<stdin>"
+
 // Flags holds the values of flags. A command adds the flags that it reads by [Flags.Add];
 // others keep their defaults.
 type Flags struct {
@@ -305,7 +308,7 @@ func (f *Flags) openInputs(ctx context.Context, args []string, stdin io.Reader) 
 		_, err := os.Stat(a)
 		switch {
 		case a == cli.Stdio:
-			list = append(list, heaplog.Stream(stdin, "<stdin>"))
+			list = append(list, heaplog.Stream(stdin, Stdin))
 		case IsRecord(a):
 			records.WriteString(a + "\n")
 		case err == nil:

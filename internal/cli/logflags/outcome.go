@@ -61,9 +61,9 @@ func flagError(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	flag := map[string]string{"Exe": "-e", "Maps": "--maps:", "Select": "--dump"}[e.Option]
+	flag := map[string]string{"Exe": "-e", "Maps": "--maps:", "Select": "--dump", "Sysroot": "--sysroot"}[e.Option]
 	if flag == "" {
-		return err
+		return e.Err
 	}
 	return fmt.Errorf("%s %w", flag, e.Err)
 }
