@@ -223,7 +223,6 @@ func (a *assembler) end(p *pass) bool {
 	if p.damaged {
 		return true
 	}
-	p.tally.undecided = p.sequence.undecided()
 	if a.last.Dump != nil {
 		p.tally.dump(a.last.Dump, a.lastFrom)
 		if a.last.Index = 0; !a.yield(a.last, nil) {

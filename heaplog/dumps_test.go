@@ -501,7 +501,6 @@ func TestBadOptions(t *testing.T) {
 		"Files: " + dir + ": is a directory": {heaplog.Files(dir)},
 		"Follow: stat " + elf:                {heaplog.Follow(elf)},
 		"Format: \"x\"":                      {log, heaplog.Format("x")},
-		"Sysroot: " + elf:                    {log, heaplog.Sysroot(elf)},
 	} {
 		r, err := heaplog.Open(t.Context(), options...)
 		if err == nil {

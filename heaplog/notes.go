@@ -101,8 +101,8 @@ func (p *pass) dumpNotes() (list []Note) {
 	if t.lostEvents > 0 {
 		note("the recorder dropped %s: sums are too low or too high", printable.Count(t.lostEvents, "event"))
 	}
-	if t.undecided != "" {
-		list = append(list, Note{NoteLoss, t.undecided, "Split"})
+	if text := p.sequence.undecided(); text != "" {
+		list = append(list, Note{NoteLoss, text, "Split"})
 	}
 	if t.saturated {
 		note("sums over 2^64-1 are reported as 2^64-1")

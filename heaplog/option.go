@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"time"
@@ -182,12 +181,10 @@ func Maps(spec string) Option {
 	}}
 }
 
-// Sysroot adds a directory under which the files of modules are searched.
+// Sysroot adds a directory under which the files of modules are searched. A directory that
+// does not exist has none.
 func Sysroot(dir string) Option {
 	return Option{"Sysroot", func(c *config) error {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s: no such directory", dir)
-		}
 		c.symbols.Sysroots = append(c.symbols.Sysroots, dir)
 		return nil
 	}}

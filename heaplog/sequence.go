@@ -369,7 +369,7 @@ func (q *sequence) endRun() bool {
 // another pass can tell from the others.
 func (q *sequence) endBoot() {
 	defer func() { q.inBoot, q.runs = 0, runs{} }()
-	if q.inBoot != 1 || q.explicit || q.marked || q.split != nil {
+	if !q.single() {
 		return
 	}
 	q.endRun()
@@ -388,11 +388,17 @@ func (q *sequence) endBoot() {
 	}
 }
 
+// single reports whether the boot has one dump so far, which nothing marks.
+func (q *sequence) single() bool { return q.inBoot == 1 && !q.explicit && !q.marked && q.split == nil }
+
 // undecided returns why the log may hold several dumps although they are added up as one, or
-// "". Call it after endBoot at the end of the log.
+// "", as far as the log was read.
 func (q *sequence) undecided() string {
-	if len(q.unclear) == 0 {
-		return ""
+	if len(q.unclear) > 0 {
+		return "looks like " + q.unclear[0]
 	}
-	return "looks like " + q.unclear[0]
+	if same, _ := q.runs.commonEnd(); q.single() && (same > 1 || q.runs.long > 2) { // a second group may still turn out to be a dump
+		return fmt.Sprintf("looks like %d dumps so far, but they are added up as one", max(same, q.runs.long))
+	}
+	return ""
 }

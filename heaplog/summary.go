@@ -134,7 +134,6 @@ type tally struct {
 	firstBad    error // the first error of badElements
 	notes       []Note
 	dumps       []dumpFacts // dumps with a note
-	undecided   string      // of sequence
 	otherPaths  int64
 	saturated   bool
 }
@@ -309,7 +308,7 @@ func (p *pass) summary() Summary {
 	s.Inferred, s.Lost = t.states[symbol.Inferred], t.states[symbol.Lost]
 	s.Lossy = s.Inferred + s.Lost
 	s.Addresses = s.Lossy + t.states[symbol.Exact]
-	s.Undecided = t.undecided
+	s.Undecided = p.sequence.undecided()
 	s.Notes = p.notes(&s)
 	return s
 }

@@ -186,6 +186,11 @@ func TestUndecidedDumps(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", c, code, errs)
 		}
 	}
+	for _, log := range []string{whole, lost} { // live does not wait for the end of the log
+		if out, errs, code := command("", "live", "--plain", log); code != 2 || out != "" || !strings.Contains(errs, "give --split REGEX\n") {
+			t.Errorf("live: exit code %d, %s%s", code, out, errs)
+		}
+	}
 	if out, errs, code := command("", "top", "-q", "--dump", "all", lost); code != 0 || errs != "" || !strings.Contains(out, "5,120 bytes in 80 allocations") {
 		t.Errorf("exit code %d, %s%s", code, errs, out)
 	}

@@ -146,7 +146,10 @@ func (r *recent) add(d *heap.Dump) bool {
 func (l *live) read(each func(d *heap.Dump) error) error {
 	for d, err := range l.reader.Dumps() {
 		if err == nil {
-			if err := each(d); err != nil {
+			if err = l.undecided(); err == nil {
+				err = each(d)
+			}
+			if err != nil {
 				return err
 			}
 			continue

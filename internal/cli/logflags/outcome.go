@@ -61,7 +61,7 @@ func flagError(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	flag := map[string]string{"Exe": "-e", "Maps": "--maps:", "Select": "--dump", "Sysroot": "--sysroot"}[e.Option]
+	flag := map[string]string{"Exe": "-e", "Maps": "--maps:", "Select": "--dump"}[e.Option]
 	if flag == "" {
 		return e.Err
 	}
