@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 
@@ -35,7 +36,11 @@ func newCommand() *cobra.Command {
 			if len(args) == 0 {
 				return cli.BadArgsf("expected a command, such as btheap top")
 			}
-			return cli.BadArgsf("%q is not a command%s", args[0], cli.Suggest(c, args[0]))
+			hint := cli.Suggest(c, args[0])
+			if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {
+				hint = fmt.Sprintf(", but a file: did you mean \"btheap top %s\"?", args[0])
+			}
+			return cli.BadArgsf("%q is not a command%s", args[0], hint)
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)

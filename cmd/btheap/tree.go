@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 
 	"github.com/spf13/cobra"
@@ -89,6 +90,9 @@ func peekCommand() *cobra.Command {
 	s.args = func(args []string) (files []string, err error) {
 		if len(args) == 0 {
 			return nil, fmt.Errorf("expected a regular expression for the function")
+		}
+		if info, err := os.Stat(args[0]); len(args) == 1 && err == nil && info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is a file, expected FUNC, a regular expression, before it", args[0])
 		}
 		if match, err = regexp.Compile(args[0]); err != nil {
 			return nil, fmt.Errorf("FUNC: %w", err)

@@ -3,6 +3,7 @@ package logflags
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -308,9 +309,14 @@ func (f *Flags) openInputs(ctx context.Context, args []string, stdin io.Reader) 
 		_, err := os.Stat(a)
 		switch {
 		case a == cli.Stdio:
+			if cli.IsTerminal(stdin) && !f.Quiet {
+				fmt.Fprintln(os.Stderr, "reading standard input")
+			}
 			list = append(list, heaplog.Stream(stdin, Stdin))
 		case IsRecord(a):
 			records.WriteString(a + "\n")
+		case err == nil && isELF(a):
+			return nil, fmt.Errorf("%s: an ELF file, expected a log: give it with -e", a)
 		case err == nil:
 			list = append(list, heaplog.Files(a))
 		case isBareRecord(a):
@@ -325,6 +331,21 @@ func (f *Flags) openInputs(ctx context.Context, args []string, stdin io.Reader) 
 		list = append(list, heaplog.Stream(strings.NewReader(records.String()), "<arguments>"))
 	}
 	return list, nil
+}
+
+// isELF reports whether a regular file is an ELF file.
+func isELF(path string) bool {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return false // reading a FIFO takes its data
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var magic [4]byte
+	_, err = io.ReadFull(f, magic[:])
+	return err == nil && string(magic[:]) == elf.ELFMAG
 }
 
 // IsRecord reports whether an argument is a record and not the name of a log.
