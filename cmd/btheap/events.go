@@ -44,14 +44,14 @@ is one that was freed by the next event of its thread.`,
 	}
 	s.load = s.readEvents
 	s.report = func(w io.Writer) error { return s.writeEvents(w, int(rows), order) }
-	s.add(c, "Symbols", symbolFlags...)
-	s.add(c, "Input", "only", "serial", "follow", "bare", "input-format", "strict", "quiet", "verbose")
-	s.add(c, "Frames", oneFrames...)
-	s.add(c, "Output", oneOutput...)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.VarP(&rows, "rows", "n", "list `N` call sites, 0 for all")
 	f.StringVar(&order, "sort", "live", "order by `WHAT`: live, allocated or temporary")
 	cli.AddFlags(c, "Events", f)
+	s.add(c, "Symbols", symbolFlags...)
+	s.add(c, "Input", "only", "serial", "follow", "bare", "input-format", "strict", "quiet", "verbose")
+	s.add(c, "Frames", oneFrames...)
+	s.add(c, "Output", oneOutput...)
 	return c
 }
 

@@ -58,10 +58,10 @@ speedscope, dhat (valgrind's dh_view.html) or csv.`,
 		}
 		return err
 	}
-	s.addAll(c, allFrames, oneOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, speedscope, dhat, csv")
 	cli.AddFlags(c, "Export", f)
+	s.addAll(c, allFrames, oneOutput)
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(heap.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

@@ -102,11 +102,11 @@ grew come first, those that shrank last.`,
 		}
 		return err
 	}
-	s.addAll(c, compareFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.VarP(&rows, "rows", "n", "list `N` call paths, 0 for all")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE`")
 	cli.AddFlags(c, "Diff", f)
+	s.addAll(c, compareFrames, jsonOutput)
 	return c
 }
 
@@ -180,12 +180,12 @@ uses the last one that has two dumps, unless --dump is given.`,
 		s.writeGrowth(w, p, all, int(rows), every)
 		return nil
 	}
-	s.addAll(c, compareFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.VarP(&rows, "rows", "n", "list `N` call paths, 0 for all")
 	f.BoolVar(&every, "every", false, "list only those that grew in every dump")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE` from the first dump to the last, or by SIZE/dump on average")
 	cli.AddFlags(c, "Growth", f)
+	s.addAll(c, compareFrames, jsonOutput)
 	return c
 }
 

@@ -44,12 +44,12 @@ peak, ever allocated, and temporary.`,
 		return args, nil
 	}
 	h.load, h.report = h.readPage, h.write
-	h.addAll(c, oneFrames, []string{"output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&h.title, "title", "", "title the page `TEXT`")
 	f.StringVar(&h.sources, "sources", "", "show lines of the source files under `DIR`")
 	f.Var(&h.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	cli.AddFlags(c, "Page", f)
+	h.addAll(c, oneFrames, []string{"output"})
 	return c
 }
 

@@ -44,7 +44,6 @@ dumps written at the exit of a program. For a recording with events, it compares
 	})
 	s.args = func(args []string) ([]string, error) { return args, l.checkFlags() }
 	s.load, s.report = l.readSeries, l.write
-	s.addAll(c, compareFrames, []string{"json", "output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.VarP(&l.rows, "rows", "n", "list `N` leaks, 0 for all")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
@@ -54,6 +53,7 @@ dumps written at the exit of a program. For a recording with events, it compares
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "also show pools of the C and C++ libraries and of the loader")
 	cli.AddFlags(c, "Leaks", f)
+	s.addAll(c, compareFrames, []string{"json", "output"})
 	c.MarkFlagsMutuallyExclusive("json", "format")
 	c.MarkFlagsMutuallyExclusive("alive", "format")
 	return c

@@ -46,10 +46,6 @@ a send the device the line of --ask, q quit.`,
 		RunE:    l.run,
 	}
 	s := l.session
-	s.addAll(c, compareFrames, []string{"json"})
-	for _, name := range []string{"dump", "follow"} { // live always follows, and reads all dumps
-		c.Flags().MarkHidden(name)
-	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&s.output, "page", "heap.html", "the key p writes the page to `FILE`")
 	f.StringVar(&l.ask, "ask", "", "the key a sends `TEXT` and a line feed to the serial port")
@@ -60,6 +56,10 @@ a send the device the line of --ask, q quit.`,
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
 	cli.AddFlags(c, "Live", f)
+	s.addAll(c, compareFrames, []string{"json"})
+	for _, name := range []string{"dump", "follow"} { // live always follows, and reads all dumps
+		c.Flags().MarkHidden(name)
+	}
 	return c
 }
 

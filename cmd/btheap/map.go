@@ -47,11 +47,11 @@ the blocks that are at most 1 MiB apart. Memory of no block in the log is free.`
 		return args, nil
 	}
 	s.load, s.report = m.read, m.write
-	s.addAll(c, compareFrames, []string{"json", "output"})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.VarP(&m.rows, "rows", "n", "list `N` call paths that keep holes apart, 0 for all")
 	f.StringVar(&m.space, "space", "", "the heap is at `RANGES`, START+LENGTH,... in hexadecimal")
 	cli.AddFlags(c, "Map", f)
+	s.addAll(c, compareFrames, []string{"json", "output"})
 	return c
 }
 

@@ -45,12 +45,12 @@ call stacks.`,
 		}
 		return s.writeTop(w, p, cum, int(rows))
 	}
-	s.addAll(c, oneFrames, jsonOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.VarP(&rows, "rows", "n", "list `N` call sites, 0 for all")
 	f.BoolVar(&cum, "cum", false, "order by the cumulative sum")
 	f.BoolVar(&stacks, "stacks", false, "list whole call stacks")
 	cli.AddFlags(c, "Top", f)
+	s.addAll(c, oneFrames, jsonOutput)
 	c.MarkFlagsMutuallyExclusive("cum", "stacks")
 	return c
 }

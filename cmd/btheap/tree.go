@@ -42,12 +42,12 @@ func treeCommand() *cobra.Command {
 		tb.Each = func(yield func([]string) bool) { r.below(root, "", yield) }
 		return tb.Write(w)
 	}
-	s.addAll(c, oneFrames, oneOutput)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.Var(&depth, "depth", "show `N` levels of calls, 0 for all")
 	f.Float64Var(&o.Min, "min", 0.5, "add up calls that hold less than `PERCENT` of the total")
 	f.BoolVar(&o.Callers, "callers", false, "begin at the allocation, and go outward")
 	cli.AddFlags(c, "Tree", f)
+	s.addAll(c, oneFrames, oneOutput)
 	return c
 }
 
