@@ -3,15 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/leaktext"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
 
@@ -242,22 +241,8 @@ func (s *session) growthLines(w io.Writer, all []*heap.Dump, rise float64, point
 			n++
 		}
 	}
-	fmt.Fprintf(w, "%s %s per dump%s  %s\n", slope(rise), unit, word, sparkline(bars, s.w, 24))
+	fmt.Fprintf(w, "%s %s per dump%s  %s\n", leaktext.Signed(rise), unit, word, sparkline(bars, s.w, 24))
 	fmt.Fprintf(w, "  %s → %s bytes, %s → %s allocations\n", cli.Number(first.Bytes), cli.Number(last.Bytes), cli.Number(first.Count), cli.Number(last.Count))
-}
-
-// slope writes a growth per dump.
-func slope(v float64) string {
-	s := strconv.FormatFloat(math.Abs(v), 'f', 1, 64)
-	whole, fraction, _ := strings.Cut(s, ".")
-	if n, err := strconv.ParseUint(whole, 10, 64); err == nil {
-		whole = cli.Number(n)
-	}
-	sign := "+"
-	if v < 0 {
-		sign = "-"
-	}
-	return sign + strings.TrimSuffix(whole+"."+fraction, ".0")
 }
 
 // check returns an error if the total grows by more than the threshold. If it does not, check
@@ -269,7 +254,7 @@ func (l threshold) check(p *heap.Profile, otherwise error) error {
 	switch {
 	case !l.given:
 	case l.perDump && slopeOf > float64(l.bytes):
-		return cli.Shortf("grows by %s bytes per dump, more than %s (--fail-on-growth)", slope(slopeOf), cli.Number(l.bytes))
+		return cli.Shortf("grows by %s bytes per dump, more than %s (--fail-on-growth)", leaktext.Signed(slopeOf), cli.Number(l.bytes))
 	case !l.perDump && d.Over(l.bytes):
 		return cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(d.Magnitude), cli.Number(l.bytes))
 	}

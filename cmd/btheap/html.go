@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -171,31 +170,7 @@ func (h *html) leaks() (*report.Leaks, error) {
 	if found.Used == 0 {
 		return nil, nil
 	}
-	l := &leaks{session: h.session}
-	var basis bytes.Buffer
-	l.writeExhaustion(&basis, found)
-	if text := torn(found.Dumps); text != "" {
-		fmt.Fprintln(&basis, text)
-	}
-	l.writeBasis(&basis, found)
-	out := &report.Leaks{Summary: []string{headline(found) + " in " + examined(found)}}
-	for line := range strings.Lines(basis.String()) {
-		if line = strings.TrimSpace(line); line != "" {
-			out.Summary = append(out.Summary, line)
-		}
-	}
-	_, grow, _ := l.worst(found)
-	for _, r := range slices.Concat(found.Sure(), grow) {
-		row := report.Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: rate(found, r.Rate, r.Margin),
-			Grows: r.Rate > 0, First: r.First, Last: r.Last, Text: kept(&r)}
-		for i, v := range r.Points() {
-			if found.Dumps[i].Used {
-				row.Points = append(row.Points, heap.Bytes.Of(v))
-			}
-		}
-		out.Rows = append(out.Rows, row)
-	}
-	return out, nil
+	return report.NewLeaks(found), nil
 }
 
 // subtitle names the first and the last dump, and their log once if it is the same.

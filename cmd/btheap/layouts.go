@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/internal/leaktext"
 	heap "github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/report"
 )
@@ -44,7 +45,7 @@ func (x *moment) name() string {
 	case x.live:
 		return x.dump.Name
 	case x.dump.Timed:
-		return fmt.Sprintf("dump %d, %s", x.number(), duration(x.dump.Time.Hours()))
+		return fmt.Sprintf("dump %d, %s", x.number(), leaktext.Duration(x.dump.Time.Hours()))
 	}
 	return fmt.Sprintf("dump %d", x.number())
 }

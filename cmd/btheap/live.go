@@ -16,6 +16,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/leaktext"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
@@ -228,13 +229,13 @@ func (st *state) line() string {
 	fmt.Fprintf(&b, "; %s", st.finding())
 	if sure := st.found.Sure(); len(sure) > 0 {
 		r := &sure[0]
-		fmt.Fprintf(&b, ", %s", rate(st.found, r.Rate, r.Margin))
+		fmt.Fprintf(&b, ", %s", leaktext.Rate(st.found, r.Rate, r.Margin))
 		if stack := r.Stack(); len(stack) > 0 {
 			fmt.Fprintf(&b, ", %s", siteName(stack[0]))
 		}
 	}
 	if x := st.found.Exhaustion; x != nil {
-		fmt.Fprintf(&b, "; exhausted in %s", left(st.found))
+		fmt.Fprintf(&b, "; exhausted in %s", leaktext.Left(st.found))
 	}
 	if st.alarm != "" {
 		fmt.Fprintf(&b, "; ALARM: %s", st.alarm)
@@ -249,7 +250,7 @@ func when(d *heap.Dump) string {
 		s += fmt.Sprintf(", boot %d", d.Boot)
 	}
 	if d.Timed {
-		s += ", " + duration(d.Time.Hours())
+		s += ", " + leaktext.Duration(d.Time.Hours())
 	}
 	return s
 }
@@ -264,7 +265,7 @@ func (st *state) finding() string {
 	if st.found.Used == 0 {
 		return cli.Count(len(st.dumps), "dump") + ", expected three or more whole ones"
 	}
-	return headline(st.found)
+	return leaktext.Headline(st.found)
 }
 
 // show shows the screen until the user quits.

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/leaktext"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	heap "github.com/lwsbt/lwsbt/profile"
 )
@@ -420,7 +421,7 @@ func (m *screen) head(b *strings.Builder) {
 	m.line(b, plainText, text+m.unfinished())
 	text = st.finding()
 	if st.found.Used > 0 {
-		text += " in " + examined(st.found)
+		text += " in " + leaktext.Examined(st.found)
 	}
 	if !st.found.Enough {
 		text += "; too few to say leak"
@@ -430,7 +431,7 @@ func (m *screen) head(b *strings.Builder) {
 	if st.alarm != "" {
 		attribute, parts = red, append(parts, "ALARM: "+st.alarm)
 	}
-	for _, text := range []string{m.exhausted(), torn(st.found.Dumps)} {
+	for _, text := range []string{m.exhausted(), leaktext.Fragmentation(st.found)} {
 		if text != "" {
 			parts = append(parts, text)
 		}
@@ -452,14 +453,14 @@ func (m *screen) exhausted() string {
 	if x == nil {
 		return ""
 	}
-	return fmt.Sprintf("free %s bytes: exhausted in %s", cli.Number(x.Free), left(m.now.found))
+	return fmt.Sprintf("free %s bytes: exhausted in %s", cli.Number(x.Free), leaktext.Left(m.now.found))
 }
 
 // row writes a call path.
 func (m *screen) row(b *strings.Builder, r *liveRow, selected bool) {
 	verdict, rate, attribute := "", "", plainText
 	if r.leak != nil {
-		verdict, rate = r.leak.Verdict.String(), amount(r.leak.Rate)
+		verdict, rate = r.leak.Verdict.String(), leaktext.Amount(r.leak.Rate)
 		attribute = [...]string{heap.Grows: plainText, heap.Probably: yellow, heap.Leaking: red}[r.leak.Verdict]
 	}
 	mark := " "
@@ -488,7 +489,7 @@ func (m *screen) stack(b *strings.Builder) {
 		r := &m.rows[m.selected]
 		first := signed(r.grew) + " bytes since the first of these dumps"
 		if r.leak != nil {
-			first += "; " + kept(r.leak)
+			first += "; " + leaktext.Evidence(r.leak)
 		}
 		m.line(b, plainText, first)
 		left--
