@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // aliveBlock is a block of the last dump.
 type aliveBlock struct {
-	heap.Block
+	profile.Block
 	dumps int // in how many dumps in a row it was, up to the last one
-	stack []heap.Site
+	stack []profile.Site
 }
 
 // findAlive reads the logs again and returns the blocks that were in the last --alive dumps, or
@@ -24,8 +24,8 @@ func (l *leaks) findAlive() ([]aliveBlock, error) {
 	if l.reader == nil {
 		return nil, cli.BadArgsf("--alive needs a log: profiles of pprof have no addresses")
 	}
-	var last *heap.Dump // the last dump with addresses
-	dumps := map[heap.Block]int{}
+	var last *profile.Dump // the last dump with addresses
+	dumps := map[profile.Block]int{}
 	for d, err := range l.reader.DumpBlocks() {
 		if err != nil {
 			if err := l.out.Add(err); err != nil {
@@ -36,7 +36,7 @@ func (l *leaks) findAlive() ([]aliveBlock, error) {
 		if last != nil && last.Boot != d.Boot {
 			clear(dumps)
 		}
-		now := map[heap.Block]int{}
+		now := map[profile.Block]int{}
 		for b := range d.Blocks {
 			now[b] = dumps[b] + 1
 		}
@@ -47,7 +47,7 @@ func (l *leaks) findAlive() ([]aliveBlock, error) {
 	if last == nil {
 		return nil, cli.Usagef("--alive: the log has no dump with addresses of blocks, as btrecord --addresses writes them")
 	}
-	p, err := heap.New(last)
+	p, err := profile.New(last)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (l *leaks) writeAlive(w io.Writer, list []aliveBlock) {
 		blocks []aliveBlock
 		bytes  uint64
 	}
-	groups := map[heap.Path]*group{}
+	groups := map[profile.Path]*group{}
 	var order []*group
 	for _, b := range list {
 		g := groups[b.Path]

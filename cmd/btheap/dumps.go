@@ -9,11 +9,11 @@ import (
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/table"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 func dumpsCommand() *cobra.Command {
-	s := &session{listed: true, adds: true, unit: heap.ByLine}
+	s := &session{listed: true, adds: true, unit: profile.ByLine}
 	c := s.command(&cobra.Command{
 		Use: "dumps [flags] [FILE...]", Short: "the dumps and boots in the logs",
 		Long:    "dumps lists the dumps of the logs. The first column, from 1, is the number for\n--dump; Number is the one that the device gave the dump in ~h#begin.",

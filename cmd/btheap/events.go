@@ -12,20 +12,20 @@ import (
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/table"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
-// siteEvents has the columns of a call site: the fields of heap.Churn that are printed.
+// siteEvents has the columns of a call site: the fields of profile.Churn that are printed.
 type siteEvents struct {
-	heap.Site
-	live             heap.Value // at the reported moment
-	total            heap.Value
+	profile.Site
+	live             profile.Value // at the reported moment
+	total            profile.Value
 	temporary, freed uint64
 	lifetime         float64 // seconds
 }
 
 func eventsCommand() *cobra.Command {
-	s := &session{unit: heap.ByLine}
+	s := &session{unit: profile.ByLine}
 	rows, order := cli.Natural(20), ""
 	c := s.command(&cobra.Command{
 		Use: "events [flags] [FILE...]", Short: "peak, churn and lifetimes of a recording of events",
@@ -75,7 +75,7 @@ func (s *session) writeEvents(w io.Writer, rows int, order string) error {
 	if s.moment != nil {
 		d = momentOf(s.replay, *s.moment)
 	}
-	p, err := s.profile([]*heap.Dump{d, s.replay.Ever()}) // the second has all call paths
+	p, err := s.profile([]*profile.Dump{d, s.replay.Ever()}) // the second has all call paths
 	if err != nil {
 		return err
 	}
@@ -127,9 +127,9 @@ func (s *session) summary(w io.Writer) {
 func seconds(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 
 // bySite adds up call paths by their innermost visible frame.
-func bySite(p *heap.Profile, live *heap.Dump, r *heap.Replay) []siteEvents {
+func bySite(p *profile.Profile, live *profile.Dump, r *profile.Replay) []siteEvents {
 	var list []siteEvents
-	index := map[heap.Site]int{}
+	index := map[profile.Site]int{}
 	for path, c := range r.Paths() {
 		if c.Total.IsZero() {
 			continue
@@ -154,7 +154,7 @@ func bySite(p *heap.Profile, live *heap.Dump, r *heap.Replay) []siteEvents {
 	return list
 }
 
-func sortSites(list []siteEvents, order string, w heap.Weight) {
+func sortSites(list []siteEvents, order string, w profile.Weight) {
 	key := func(l *siteEvents) uint64 {
 		switch order {
 		case "allocated":

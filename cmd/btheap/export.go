@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 func exportCommand() *cobra.Command {
-	s := &session{last: true, unit: heap.ByLine}
+	s := &session{last: true, unit: profile.ByLine}
 	format := ""
 	c := s.command(&cobra.Command{
 		Use: "export [flags] [FILE...]", Short: "write the profile for other tools",
@@ -25,9 +25,9 @@ speedscope, dhat (valgrind's dh_view.html) or csv.`,
 	s.args = func(args []string) ([]string, error) {
 		switch {
 		case format == "":
-			return nil, fmt.Errorf("expected --format: %s", strings.Join(heap.Formats(), ", "))
-		case !slices.Contains(heap.Formats(), format):
-			return nil, fmt.Errorf("--format %q, expected %s", format, strings.Join(heap.Formats(), ", "))
+			return nil, fmt.Errorf("expected --format: %s", strings.Join(profile.Formats(), ", "))
+		case !slices.Contains(profile.Formats(), format):
+			return nil, fmt.Errorf("--format %q, expected %s", format, strings.Join(profile.Formats(), ", "))
 		case slices.Contains(byAddress, format) && s.c.Flags().Changed("by"):
 			return nil, fmt.Errorf("--by has no effect here: --format %s has functions, files and lines", format)
 		case format != "folded" && s.c.Flags().Changed("weight"):
@@ -38,11 +38,11 @@ speedscope, dhat (valgrind's dh_view.html) or csv.`,
 		return args, nil
 	}
 	s.report = func(w io.Writer) error {
-		o := heap.ExportOptions{Weight: s.w, Program: "btheap"}
+		o := profile.ExportOptions{Weight: s.w, Program: "btheap"}
 		if format == "dhat" && s.at == "" && s.Dump == "" {
 			o.Replay = s.replay
 		}
-		var p *heap.Profile
+		var p *profile.Profile
 		var err error
 		if o.Replay != nil { // the dump is not used
 			p, err = s.profile(s.dumps[:1])
@@ -62,7 +62,7 @@ speedscope, dhat (valgrind's dh_view.html) or csv.`,
 	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, speedscope, dhat, csv")
 	cli.AddFlags(c, "Export", f)
 	s.addAll(c, allFrames, oneOutput)
-	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(heap.Formats(), cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(profile.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/leaktext"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // threshold is the value of --fail-on-growth.
@@ -39,7 +39,7 @@ func parseThreshold(s string, perDump bool) (threshold, error) {
 }
 
 // signed writes a difference with its sign.
-func signed(d heap.Delta) string {
+func signed(d profile.Delta) string {
 	switch {
 	case d.Magnitude == 0:
 		return "0"
@@ -50,7 +50,7 @@ func signed(d heap.Delta) string {
 }
 
 // stack writes the frames of a call path below its sums.
-func stack(w io.Writer, sites []heap.Site) {
+func stack(w io.Writer, sites []profile.Site) {
 	for _, f := range sites {
 		fmt.Fprintf(w, "    %s\n", f)
 	}
@@ -64,7 +64,7 @@ func stack(w io.Writer, sites []heap.Site) {
 var compareFrames = append([]string{"by", "no-fold"}, append(frameFlags, "max-paths")...)
 
 func diffCommand() *cobra.Command {
-	s := &session{unit: heap.ByFunction}
+	s := &session{unit: profile.ByFunction}
 	rows, fail := cli.Natural(20), ""
 	var limit threshold
 	c := s.command(&cobra.Command{
@@ -90,7 +90,7 @@ grew come first, those that shrank last.`,
 		if err != nil {
 			return err
 		}
-		total := heap.Sub(p.Total(1).Bytes, p.Total(0).Bytes)
+		total := profile.Sub(p.Total(1).Bytes, p.Total(0).Bytes)
 		if s.json {
 			err = s.diffJSON(p, int(rows)).write(w)
 		} else {
@@ -110,12 +110,12 @@ grew come first, those that shrank last.`,
 }
 
 // writeDiff writes the changes between two dumps.
-func (s *session) writeDiff(w io.Writer, p *heap.Profile, rows int) {
+func (s *session) writeDiff(w io.Writer, p *profile.Profile, rows int) {
 	before, after := p.Total(0), p.Total(1)
-	total := heap.Sub(after.Bytes, before.Bytes)
+	total := profile.Sub(after.Bytes, before.Bytes)
 	fmt.Fprintf(w, "%s\n%s → %s bytes (%s), %s → %s allocations (%s)\n", joined(p.Dumps()),
 		cli.Number(before.Bytes), cli.Number(after.Bytes), signed(total),
-		cli.Number(before.Count), cli.Number(after.Count), signed(heap.Sub(after.Count, before.Count)))
+		cli.Number(before.Count), cli.Number(after.Count), signed(profile.Sub(after.Count, before.Count)))
 	changes := p.Diff(s.w)
 	shown := ends(changes, rows)
 	for _, c := range shown {
@@ -126,7 +126,7 @@ func (s *session) writeDiff(w io.Writer, p *heap.Profile, rows int) {
 		case c.Gone():
 			word = ", gone"
 		}
-		fmt.Fprintf(w, "\n%s bytes, %s allocations: %s → %s bytes%s\n", signed(c.Delta(heap.Bytes)), signed(c.Delta(heap.Count)),
+		fmt.Fprintf(w, "\n%s bytes, %s allocations: %s → %s bytes%s\n", signed(c.Delta(profile.Bytes)), signed(c.Delta(profile.Count)),
 			cli.Number(c.Before.Bytes), cli.Number(c.After.Bytes), word)
 		stack(w, c.Stack())
 	}
@@ -137,16 +137,16 @@ func (s *session) writeDiff(w io.Writer, p *heap.Profile, rows int) {
 }
 
 // ends keeps n of the changes: the largest gains and losses.
-func ends(list []heap.Change, n int) []heap.Change {
+func ends(list []profile.Change, n int) []profile.Change {
 	if n == 0 || len(list) <= n {
 		return list
 	}
 	gains := min(n-n/4, len(list))
-	return append(append([]heap.Change(nil), list[:gains]...), list[len(list)-(n-gains):]...)
+	return append(append([]profile.Change(nil), list[:gains]...), list[len(list)-(n-gains):]...)
 }
 
 func growthCommand() *cobra.Command {
-	s := &session{unit: heap.ByFunction}
+	s := &session{unit: profile.ByFunction}
 	rows, fail, every := cli.Natural(10), "", false
 	var limit threshold
 	c := s.command(&cobra.Command{
@@ -190,9 +190,9 @@ uses the last one that has two dumps, unless --dump is given.`,
 
 // writeGrowth writes the call paths that grow over the dumps of p, which are the
 // complete ones of all.
-func (s *session) writeGrowth(w io.Writer, p *heap.Profile, all []*heap.Dump, rows int, every bool) {
+func (s *session) writeGrowth(w io.Writer, p *profile.Profile, all []*profile.Dump, rows int, every bool) {
 	trend := p.Growth(s.w)
-	var totals []heap.Value
+	var totals []profile.Value
 	for i := range p.Dumps() {
 		totals = append(totals, p.Total(i))
 	}
@@ -201,7 +201,7 @@ func (s *session) writeGrowth(w io.Writer, p *heap.Profile, all []*heap.Dump, ro
 	s.growthLines(w, all, trend.Total.Slope, totals, "")
 	grown := trend.Rows
 	if every { // those come first
-		if n := slices.IndexFunc(grown, func(g heap.Growth) bool { return !g.Every }); n >= 0 {
+		if n := slices.IndexFunc(grown, func(g profile.Growth) bool { return !g.Every }); n >= 0 {
 			grown = grown[:n]
 		}
 	}
@@ -228,13 +228,13 @@ func (s *session) writeGrowth(w io.Writer, p *heap.Profile, all []*heap.Dump, ro
 }
 
 // growthLines writes a growth in two lines. The numbers are those of complete dumps.
-func (s *session) growthLines(w io.Writer, all []*heap.Dump, rise float64, points []heap.Value, word string) {
+func (s *session) growthLines(w io.Writer, all []*profile.Dump, rise float64, points []profile.Value, word string) {
 	unit := "bytes"
-	if s.w == heap.Count {
+	if s.w == profile.Count {
 		unit = "allocations"
 	}
 	first, last := points[0], points[len(points)-1]
-	bars, n := make([]*heap.Value, len(all)), 0
+	bars, n := make([]*profile.Value, len(all)), 0
 	for i, d := range all {
 		if d.Complete() {
 			bars[i] = &points[n]
@@ -247,10 +247,10 @@ func (s *session) growthLines(w io.Writer, all []*heap.Dump, rise float64, point
 
 // check returns an error if the total grows by more than the threshold. If it does not, check
 // returns the error otherwise.
-func (l threshold) check(p *heap.Profile, otherwise error) error {
+func (l threshold) check(p *profile.Profile, otherwise error) error {
 	first, last := p.Total(0), p.Total(len(p.Dumps())-1)
-	slopeOf := p.Growth(heap.Bytes).Total.Slope
-	d := heap.Sub(last.Bytes, first.Bytes)
+	slopeOf := p.Growth(profile.Bytes).Total.Slope
+	d := profile.Sub(last.Bytes, first.Bytes)
 	switch {
 	case !l.given:
 	case l.perDump && slopeOf > float64(l.bytes):

@@ -12,7 +12,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/report"
 )
 
@@ -25,7 +25,7 @@ type html struct {
 }
 
 func htmlCommand() *cobra.Command {
-	h := &html{session: &session{unit: heap.ByLine}}
+	h := &html{session: &session{unit: profile.ByLine}}
 	c := h.command(&cobra.Command{
 		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
 		Long: `html writes one HTML file that needs no network: the leaks, the dumps over time,
@@ -55,7 +55,7 @@ peak, ever allocated, and temporary.`,
 // readPage reads the dumps, or moments of the events.
 func (h *html) readPage() error {
 	if h.label == heaplog.ByThread { // the page has the call paths of each thread
-		h.label, h.view.By = heaplog.ByThreadPath, heap.ByLine
+		h.label, h.view.By = heaplog.ByThreadPath, profile.ByLine
 	}
 	return h.readSeries()
 }
@@ -78,7 +78,7 @@ func (h *html) write(w io.Writer) error {
 		return err
 	}
 	if boot, _ := h.bootOf(list); len(boot) < len(list) {
-		all, err := heap.New(boot...)
+		all, err := profile.New(boot...)
 		if err != nil {
 			return err
 		}
@@ -124,13 +124,13 @@ func sourceUnder(root *os.Root, name string) ([]byte, bool) {
 }
 
 // costs returns the values of call paths besides live memory.
-func (h *html) costs(list []*heap.Dump) (costs []report.Cost, err error) {
-	add := func(name, about string, d *heap.Dump) {
+func (h *html) costs(list []*profile.Dump) (costs []report.Cost, err error) {
+	add := func(name, about string, d *profile.Dump) {
 		if d.Total.IsZero() || err != nil {
 			return
 		}
-		var p *heap.Profile
-		if p, err = heap.New(d); err == nil {
+		var p *profile.Profile
+		if p, err = profile.New(d); err == nil {
 			costs = append(costs, report.Cost{Name: name, About: about, Profile: p.View(h.view)})
 		}
 	}
@@ -140,25 +140,25 @@ func (h *html) costs(list []*heap.Dump) (costs []report.Cost, err error) {
 		add("temporary", "freed by the next event of the same thread", r.Temporary())
 		return costs, err
 	}
-	steady, _ := heap.Steady(list...)
-	peak, ever := heap.NewBuilder(0), heap.NewBuilder(0)
+	steady, _ := profile.Steady(list...)
+	peak, ever := profile.NewBuilder(0), profile.NewBuilder(0)
 	for a := range list[max(0, steady)].Allocations() {
 		if a.Peak > 0 {
-			peak.Add(a.Path, heap.Value{Bytes: a.Peak})
+			peak.Add(a.Path, profile.Value{Bytes: a.Peak})
 		}
 		if !a.Ever.IsZero() {
 			ever.Add(a.Path, a.Ever)
 		}
 	}
 	name := list[max(0, steady)].Name
-	add("peak", "the most bytes that each call path held until "+name+"; the sum is an upper bound", peak.End(heap.DumpInfo{Name: "peak"}))
-	add("allocated", "allocated from the boot to "+name+", freed or not", ever.End(heap.DumpInfo{Name: "allocated"}))
+	add("peak", "the most bytes that each call path held until "+name+"; the sum is an upper bound", peak.End(profile.DumpInfo{Name: "peak"}))
+	add("allocated", "allocated from the boot to "+name+", freed or not", ever.End(profile.DumpInfo{Name: "allocated"}))
 	return costs, err
 }
 
 // leaks returns the leaks as in btheap leaks, or nil if there are too few dumps.
 func (h *html) leaks() (*report.Leaks, error) {
-	all, err := heap.New(h.dumps...)
+	all, err := profile.New(h.dumps...)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (h *html) leaks() (*report.Leaks, error) {
 	if view.Filter.Suppress, err = readSuppressions(nil, true); err != nil {
 		return nil, err
 	}
-	found := all.View(view).Leaks(heap.LeakOptions{Heap: uint64(h.heap)})
+	found := all.View(view).Leaks(profile.LeakOptions{Heap: uint64(h.heap)})
 	if found.Used == 0 {
 		return nil, nil
 	}
@@ -174,7 +174,7 @@ func (h *html) leaks() (*report.Leaks, error) {
 }
 
 // subtitle names the first and the last dump, and their log once if it is the same.
-func subtitle(list []*heap.Dump) string {
+func subtitle(list []*profile.Dump) string {
 	first, last := list[0], list[len(list)-1]
 	if first.File == last.File && first.Name != first.File && last.Name != last.File {
 		return title(first) + " to " + last.Name

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // A source file is found by the end of its name, and only under the directory.
@@ -109,8 +109,8 @@ func TestPageFolds(t *testing.T) {
 	}
 }
 
-func named(name, file string) *heap.Dump {
-	return &heap.Dump{DumpInfo: heap.DumpInfo{Name: name, File: file}}
+func named(name, file string) *profile.Dump {
+	return &profile.Dump{DumpInfo: profile.DumpInfo{Name: name, File: file}}
 }
 
 // The line below the page's title names a log once.
@@ -118,12 +118,12 @@ func TestSubtitle(t *testing.T) {
 	a1, a3 := named("dump 1", "a.log"), named("dump 3", "a.log")
 	b2, c := named("dump 2", "b.log"), named("c.log", "c.log")
 	for _, x := range []struct {
-		list []*heap.Dump
+		list []*profile.Dump
 		want string
 	}{
-		{[]*heap.Dump{a1, a3}, "a.log, dump 1 to dump 3"},
-		{[]*heap.Dump{a1, b2}, "a.log, dump 1 to b.log, dump 2"},
-		{[]*heap.Dump{a1, c}, "a.log, dump 1 to c.log"},
+		{[]*profile.Dump{a1, a3}, "a.log, dump 1 to dump 3"},
+		{[]*profile.Dump{a1, b2}, "a.log, dump 1 to b.log, dump 2"},
+		{[]*profile.Dump{a1, c}, "a.log, dump 1 to c.log"},
 	} {
 		if got := subtitle(x.list); got != x.want {
 			t.Errorf("got %q, want %q", got, x.want)

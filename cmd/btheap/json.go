@@ -5,24 +5,24 @@ import (
 	"io"
 	"math"
 
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // The output of --json, which docs/btheap.schema.json describes.
 type (
 	// document is the whole output. Fields that a command does not have are omitted.
 	document struct {
-		Command string      `json:"command"`
-		Version int         `json:"version"` // of the schema; it changes when a field changes its meaning
-		Dumps   []jsonDump  `json:"dumps"`
-		Total   *heap.Value `json:"total,omitempty"` // of the reported dump
+		Command string         `json:"command"`
+		Version int            `json:"version"` // of the schema; it changes when a field changes its meaning
+		Dumps   []jsonDump     `json:"dumps"`
+		Total   *profile.Value `json:"total,omitempty"` // of the reported dump
 		*jsonLeaks
-		Sites  []heap.SiteRow `json:"sites,omitempty"`
-		Paths  []jsonPath     `json:"paths,omitempty"`
-		Slope  *float64       `json:"slope,omitempty"` // of all paths together, per dump
-		Every  *bool          `json:"every,omitempty"`
-		Left   *int           `json:"left,omitempty"` // rows omitted because of -n
-		Weight string         `json:"weight,omitempty"`
+		Sites  []profile.SiteRow `json:"sites,omitempty"`
+		Paths  []jsonPath        `json:"paths,omitempty"`
+		Slope  *float64          `json:"slope,omitempty"` // of all paths together, per dump
+		Every  *bool             `json:"every,omitempty"`
+		Left   *int              `json:"left,omitempty"` // rows omitted because of -n
+		Weight string            `json:"weight,omitempty"`
 	}
 	jsonDump struct {
 		Name     string   `json:"name"`
@@ -35,19 +35,19 @@ type (
 		Records  int64    `json:"records"`
 		Complete bool     `json:"complete"`
 		Missing  *float64 `json:"missing,omitempty"` // fraction of its blocks
-		heap.Value
+		profile.Value
 		Used   *bool  `json:"used,omitempty"`
 		Reason string `json:"reason,omitempty"` // why the dump was not used
 	}
 	// jsonPath is a call path of top --stacks, growth or diff.
 	jsonPath struct {
-		Stack  []heap.Site  `json:"stack"`
-		Value  *heap.Value  `json:"value,omitempty"`
-		Before *heap.Value  `json:"before,omitempty"`
-		After  *heap.Value  `json:"after,omitempty"`
-		Slope  *float64     `json:"slope,omitempty"`
-		Every  *bool        `json:"every,omitempty"`
-		Values []heap.Value `json:"values,omitempty"` // by dump
+		Stack  []profile.Site  `json:"stack"`
+		Value  *profile.Value  `json:"value,omitempty"`
+		Before *profile.Value  `json:"before,omitempty"`
+		After  *profile.Value  `json:"after,omitempty"`
+		Slope  *float64        `json:"slope,omitempty"`
+		Every  *bool           `json:"every,omitempty"`
+		Values []profile.Value `json:"values,omitempty"` // by dump
 	}
 	jsonLeaks struct {
 		Per        string          `json:"per"` // the unit of rates: hour or dump
@@ -62,19 +62,19 @@ type (
 		Alive      []jsonBlock     `json:"alive,omitempty"`
 	}
 	jsonLeak struct {
-		heap.Evidence
-		Stack  []heap.Site  `json:"stack"`
-		Values []heap.Value `json:"values"`
+		profile.Evidence
+		Stack  []profile.Site  `json:"stack"`
+		Values []profile.Value `json:"values"`
 	}
 	jsonExhaustion struct {
-		heap.Exhaustion
+		profile.Exhaustion
 		To *float64 `json:"to"` // null if the heap may never be full
 	}
 	jsonBlock struct {
-		Address uint64      `json:"address"`
-		Bytes   uint64      `json:"bytes"`
-		Dumps   int         `json:"dumps"`
-		Stack   []heap.Site `json:"stack"`
+		Address uint64         `json:"address"`
+		Bytes   uint64         `json:"bytes"`
+		Dumps   int            `json:"dumps"`
+		Stack   []profile.Site `json:"stack"`
 	}
 )
 
@@ -82,7 +82,7 @@ type (
 const schemaVersion = 1
 
 // newDocument returns the output of a command on dumps.
-func newDocument(command string, dumps ...*heap.Dump) *document {
+func newDocument(command string, dumps ...*profile.Dump) *document {
 	d := &document{Command: command, Version: schemaVersion, Dumps: []jsonDump{}}
 	for _, dump := range dumps {
 		d.Dumps = append(d.Dumps, dumpJSON(dump))
@@ -103,7 +103,7 @@ func writeJSON(w io.Writer, v any, indent string) error {
 	return e.Encode(v)
 }
 
-func dumpJSON(d *heap.Dump) jsonDump {
+func dumpJSON(d *profile.Dump) jsonDump {
 	j := jsonDump{Name: d.Name, File: d.File, Line: d.Line, Boot: d.Boot, Number: d.Number, Why: d.Why, Records: d.Records, Complete: d.Complete(), Value: d.Total}
 	if d.Timed {
 		t := d.Time.Seconds()
@@ -116,11 +116,11 @@ func dumpJSON(d *heap.Dump) jsonDump {
 }
 
 // leaksJSON returns the rows with evidence.
-func leaksJSON(rows []heap.Leak) []jsonLeak {
+func leaksJSON(rows []profile.Leak) []jsonLeak {
 	list := []jsonLeak{}
 	for i := range rows {
 		r := &rows[i]
-		if r.Verdict == heap.NoEvidence {
+		if r.Verdict == profile.NoEvidence {
 			continue
 		}
 		list = append(list, jsonLeak{r.Evidence, r.Stack(), r.Points()})
@@ -129,7 +129,7 @@ func leaksJSON(rows []heap.Leak) []jsonLeak {
 }
 
 // exhaustionJSON returns the time until the heap is full, nil if it is not known.
-func exhaustionJSON(found *heap.Leaks) *jsonExhaustion {
+func exhaustionJSON(found *profile.Leaks) *jsonExhaustion {
 	x := found.Exhaustion
 	if x == nil {
 		return nil
@@ -142,7 +142,7 @@ func exhaustionJSON(found *heap.Leaks) *jsonExhaustion {
 }
 
 // document returns the output of btheap leaks --json. All rows with evidence are in it.
-func (l *leaks) document(found *heap.Leaks, alive []aliveBlock) *document {
+func (l *leaks) document(found *profile.Leaks, alive []aliveBlock) *document {
 	d := newDocument("leaks", l.dumps...)
 	for i := range d.Dumps {
 		d.Dumps[i].Used, d.Dumps[i].Reason = &found.Dumps[i].Used, found.Dumps[i].Reason
@@ -162,7 +162,7 @@ func (l *leaks) document(found *heap.Leaks, alive []aliveBlock) *document {
 }
 
 // topJSON returns the output of btheap top --json.
-func (s *session) topJSON(p *heap.Profile, cum, stacks bool, rows int) *document {
+func (s *session) topJSON(p *profile.Profile, cum, stacks bool, rows int) *document {
 	d := newDocument("top", p.Dumps()...)
 	total := p.Total(0)
 	d.Total, d.Weight = &total, s.weight
@@ -182,7 +182,7 @@ func (s *session) topJSON(p *heap.Profile, cum, stacks bool, rows int) *document
 }
 
 // diffJSON returns the output of btheap diff --json.
-func (s *session) diffJSON(p *heap.Profile, rows int) *document {
+func (s *session) diffJSON(p *profile.Profile, rows int) *document {
 	d := newDocument("diff", p.Dumps()...)
 	d.Weight = s.weight
 	changes := p.Diff(s.w)
@@ -196,7 +196,7 @@ func (s *session) diffJSON(p *heap.Profile, rows int) *document {
 }
 
 // growthJSON returns the output of btheap growth --json.
-func (s *session) growthJSON(p *heap.Profile, rows int, every bool) *document {
+func (s *session) growthJSON(p *profile.Profile, rows int, every bool) *document {
 	d := newDocument("growth", p.Dumps()...)
 	d.Weight = s.weight
 	t := p.Growth(s.w)

@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/report"
 )
 
 // end returns the address after the block, at most 2^64-1.
-func endOf(b heap.Block) uint64 { return addSaturated(b.Addr, b.Bytes) }
+func endOf(b profile.Block) uint64 { return addSaturated(b.Addr, b.Bytes) }
 
 func addSaturated(a, b uint64) uint64 {
 	if s, carry := bits.Add64(a, b, 0); carry == 0 {
@@ -35,7 +35,7 @@ const (
 )
 
 // smallestGap returns the smallest distance in bytes between two blocks, at most least.
-func smallestGap(least uint64, sorted []heap.Block) uint64 {
+func smallestGap(least uint64, sorted []profile.Block) uint64 {
 	for i := 1; i < len(sorted); i++ {
 		if before := endOf(sorted[i-1]); sorted[i].Addr >= before {
 			least = min(least, sorted[i].Addr-before)
@@ -65,7 +65,7 @@ func declared(ranges []codec.Range) regions {
 }
 
 // grow adds blocks, and merges regions that are at most maxGap bytes apart.
-func (r regions) grow(blocks []heap.Block) regions {
+func (r regions) grow(blocks []profile.Block) regions {
 	for _, b := range blocks {
 		if b.Bytes > 0 {
 			r = append(r, codec.Range{Start: b.Addr, Length: endOf(b) - b.Addr})
@@ -96,7 +96,7 @@ type hole struct{ addr, size uint64 }
 
 // group is adjacent blocks between two holes.
 type group struct {
-	blocks      []heap.Block
+	blocks      []profile.Block
 	bytes       uint64 // from the end of the left hole to the start of the right hole
 	left, right uint64 // sizes of the holes
 }
@@ -112,17 +112,19 @@ type mapped struct {
 	least   uint64 // size of the smallest hole
 	holes   []hole
 	groups  []group // between two holes
-	blocks  []heap.Block
+	blocks  []profile.Block
 }
 
 // sortBlocks orders blocks by address.
-func sortBlocks(list []heap.Block) {
-	slices.SortFunc(list, func(a, b heap.Block) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes)) })
+func sortBlocks(list []profile.Block) {
+	slices.SortFunc(list, func(a, b profile.Block) int {
+		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes))
+	})
 }
 
 // mapBlocks finds the holes of at least a number of bytes between blocks in regions. The blocks
 // are in the order of sortBlocks.
-func mapBlocks(r regions, blocks []heap.Block, least uint64) *mapped {
+func mapBlocks(r regions, blocks []profile.Block, least uint64) *mapped {
 	m := &mapped{regions: r, blocks: blocks, least: least}
 	rest := m.blocks
 	for _, region := range r {
@@ -144,7 +146,7 @@ func mapBlocks(r regions, blocks []heap.Block, least uint64) *mapped {
 }
 
 // region finds the holes of one region; the blocks begin in it.
-func (m *mapped) region(r codec.Range, blocks []heap.Block) {
+func (m *mapped) region(r codec.Range, blocks []profile.Block) {
 	at, end, from := r.Start, limit(r), 0
 	before, has := uint64(0), false // the hole before the group that begins with blocks[from]
 	gap := func(i int, next uint64) {
@@ -178,7 +180,7 @@ func (m *mapped) region(r codec.Range, blocks []heap.Block) {
 
 // pin is a call path whose blocks keep holes apart.
 type pin struct {
-	path   heap.Path
+	path   profile.Path
 	blocks int
 	bytes  uint64 // of the blocks
 	kept   uint64 // of the holes that would join larger ones
@@ -189,14 +191,14 @@ type pin struct {
 // pins returns the call paths whose blocks are in groups that are not larger than either of
 // their holes, in descending order of kept.
 func (m *mapped) pins() []pin {
-	index := map[heap.Path]int{}
+	index := map[profile.Path]int{}
 	var list []pin
 	for i := range m.groups {
 		r := &m.groups[i]
 		if r.bytes > r.kept() {
 			continue
 		}
-		seen := map[heap.Path]bool{}
+		seen := map[profile.Path]bool{}
 		for _, b := range r.blocks {
 			k, ok := index[b.Path]
 			if !ok {

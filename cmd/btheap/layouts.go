@@ -7,7 +7,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/leaktext"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/report"
 )
 
@@ -29,7 +29,7 @@ type layouts struct {
 
 // moment is a dump, or the live blocks at a moment of a recording with events.
 type moment struct {
-	dump  *heap.Dump
+	dump  *profile.Dump
 	live  bool         // it is not a dump of the log
 	known bool         // the blocks have addresses
 	said  bool         // the log says where the heap is

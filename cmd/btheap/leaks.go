@@ -11,7 +11,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/leaktext"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // leaks is the state of btheap leaks.
@@ -29,7 +29,7 @@ type leaks struct {
 }
 
 func leaksCommand() *cobra.Command {
-	l := &leaks{session: &session{unit: heap.ByLine}, rows: 10}
+	l := &leaks{session: &session{unit: profile.ByLine}, rows: 10}
 	s := l.session
 	c := s.command(&cobra.Command{
 		Use: "leaks [flags] [FILE...]", Short: "what leaks, how fast, and how long the heap lasts",
@@ -96,7 +96,7 @@ func (l *leaks) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	found := p.Leaks(heap.LeakOptions{Heap: uint64(l.heap)})
+	found := p.Leaks(profile.LeakOptions{Heap: uint64(l.heap)})
 	if found.Used == 0 {
 		return l.tooFew(found)
 	}
@@ -127,7 +127,7 @@ func (l *leaks) write(w io.Writer) error {
 }
 
 // tooFew returns the error for input in which no boot has enough dumps.
-func (l *leaks) tooFew(found *heap.Leaks) error {
+func (l *leaks) tooFew(found *profile.Leaks) error {
 	if len(found.Dumps) == 1 {
 		return l.onlyOne(found.Dumps[0].Dump)
 	}
@@ -139,7 +139,7 @@ func (l *leaks) tooFew(found *heap.Leaks) error {
 }
 
 // checkLimit sets the error of the command if the leaks exceed --fail-over.
-func (l *leaks) checkLimit(found *heap.Leaks) error {
+func (l *leaks) checkLimit(found *profile.Leaks) error {
 	text, err := l.over(found)
 	if text != "" {
 		l.outcome = cli.Shortf("%s", text)
@@ -148,7 +148,7 @@ func (l *leaks) checkLimit(found *heap.Leaks) error {
 }
 
 // over returns a message if the leaks exceed --fail-over, else "".
-func (l *leaks) over(found *heap.Leaks) (string, error) {
+func (l *leaks) over(found *profile.Leaks) (string, error) {
 	if l.limit.text == "" || found.Used == 0 {
 		return "", nil
 	}
@@ -170,10 +170,10 @@ func (l *leaks) over(found *heap.Leaks) (string, error) {
 }
 
 // writeText writes the report for people.
-func (l *leaks) writeText(w io.Writer, found *heap.Leaks) {
-	var sure []heap.Leak // call paths; functions follow
+func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
+	var sure []profile.Leak // call paths; functions follow
 	for _, r := range found.Rows {
-		if r.Verdict >= heap.Probably {
+		if r.Verdict >= profile.Probably {
 			sure = append(sure, r)
 		}
 	}
@@ -207,9 +207,9 @@ func (l *leaks) writeText(w io.Writer, found *heap.Leaks) {
 }
 
 // writeLeak writes a call path with its evidence.
-func (l *leaks) writeLeak(w io.Writer, found *heap.Leaks, r *heap.Leak) {
+func (l *leaks) writeLeak(w io.Writer, found *profile.Leaks, r *profile.Leak) {
 	points := r.Points()
-	bars := make([]*heap.Value, len(points))
+	bars := make([]*profile.Value, len(points))
 	for i := range points {
 		if found.Dumps[i].Used {
 			bars[i] = &points[i]
@@ -227,18 +227,18 @@ func (l *leaks) writeLeak(w io.Writer, found *heap.Leaks, r *heap.Leak) {
 
 // hint returns how to get names of functions if no listed call path has any, else "". It is for
 // people at a terminal.
-func (l *leaks) hint(found *heap.Leaks) string {
+func (l *leaks) hint(found *profile.Leaks) string {
 	if len(l.Exes) > 0 {
 		return ""
 	}
 	listed := 0
 	for i := range found.Rows {
 		r := &found.Rows[i]
-		if r.Verdict == heap.NoEvidence {
+		if r.Verdict == profile.NoEvidence {
 			continue
 		}
 		listed++
-		if slices.ContainsFunc(r.Stack(), func(s heap.Site) bool { return !unnamed(s) }) {
+		if slices.ContainsFunc(r.Stack(), func(s profile.Site) bool { return !unnamed(s) }) {
 			return ""
 		}
 	}
@@ -250,33 +250,33 @@ func (l *leaks) hint(found *heap.Leaks) string {
 
 // writeFunctions writes the functions with more evidence than any of their call paths: a leak
 // with many callers.
-func (l *leaks) writeFunctions(w io.Writer, found *heap.Leaks) {
+func (l *leaks) writeFunctions(w io.Writer, found *profile.Leaks) {
 	for i := range found.Functions {
 		if i == 0 {
 			fmt.Fprint(w, "\nfunctions, with all their callers together:\n")
 		}
 		l.writeLeak(w, found, &found.Functions[i])
 	}
-	if len(found.Functions) > 0 && found.Boots > 1 && slices.ContainsFunc(found.Rows, func(r heap.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
+	if len(found.Functions) > 0 && found.Boots > 1 && slices.ContainsFunc(found.Rows, func(r profile.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
 		fmt.Fprintln(w, "\naddresses without names may differ by boot, and so may their call paths:\n--hide '^0x' leaves such addresses out, --maps may name them")
 	}
 }
 
 // unnamed reports whether a call site is an address without a name.
-func unnamed(s heap.Site) bool { return strings.HasPrefix(s.Func, "0x") }
+func unnamed(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }
 
 // writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
-func (l *leaks) writeGCC(w io.Writer, found *heap.Leaks) {
+func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
 	for _, r := range append(found.Sure(), leaktext.Growing(found)...) {
 		at, name, kind := "unknown:0", "(no frames)", "warning"
 		stack := r.Stack()
 		if len(stack) > 0 {
 			name = stack[0].Func
 		}
-		if i := slices.IndexFunc(stack, func(s heap.Site) bool { return s.File != "" && s.Line > 0 }); i >= 0 {
+		if i := slices.IndexFunc(stack, func(s profile.Site) bool { return s.File != "" && s.Line > 0 }); i >= 0 {
 			at, name = fmt.Sprintf("%s:%d", stack[i].File, stack[i].Line), stack[i].Func
 		}
-		if r.Verdict == heap.Grows {
+		if r.Verdict == profile.Grows {
 			kind = "note"
 		}
 		fmt.Fprintf(w, "%s: %s: %s: %s: %s, %s → %s blocks\n", at, kind, r.Verdict, name, leaktext.Rate(found, r.Rate, r.Margin),

@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/lwsbt/lwsbt/codec"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -306,35 +306,35 @@ func checkSession(t *testing.T, name string, args []string, wantCode int, says [
 
 // Without an ELF file, a person at a terminal is told how to get names.
 func TestHintOfNames(t *testing.T) {
-	found := func(names func(string) string) *heap.Leaks {
+	found := func(names func(string) string) *profile.Leaks {
 		t.Helper()
-		var b heap.Builder
-		var dumps []*heap.Dump
+		var b profile.Builder
+		var dumps []*profile.Dump
 		for n := range uint64(12) {
 			var a symbol.Addr
 			a.PC = 0x401200
 			if name := names("connect"); name != "" {
 				a.Location = &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}}
 			}
-			b.Add(b.Path([]symbol.Addr{a}), heap.Value{Bytes: 100 * (n + 1), Count: n + 1})
-			dumps = append(dumps, b.End(heap.DumpInfo{Number: int64(n)}))
+			b.Add(b.Path([]symbol.Addr{a}), profile.Value{Bytes: 100 * (n + 1), Count: n + 1})
+			dumps = append(dumps, b.End(profile.DumpInfo{Number: int64(n)}))
 		}
-		p, err := heap.New(dumps...)
+		p, err := profile.New(dumps...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Leaks(heap.LeakOptions{})
+		return p.Leaks(profile.LeakOptions{})
 	}
 	none, named := found(func(string) string { return "" }), found(func(s string) string { return s })
 	for _, c := range []struct {
 		name  string
 		exes  []string
-		found *heap.Leaks
+		found *profile.Leaks
 		want  bool
 	}{
-		{"no names", nil, none, true}, {"an ELF file", []string{"fw.elf"}, none, false}, {"names", nil, named, false}, {"nothing", nil, &heap.Leaks{}, false},
+		{"no names", nil, none, true}, {"an ELF file", []string{"fw.elf"}, none, false}, {"names", nil, named, false}, {"nothing", nil, &profile.Leaks{}, false},
 	} {
-		if len(c.found.Rows) > 0 && c.found.Rows[0].Verdict != heap.Leaking {
+		if len(c.found.Rows) > 0 && c.found.Rows[0].Verdict != profile.Leaking {
 			t.Fatalf("%s: %v, expected a leak", c.name, c.found.Rows[0].Verdict)
 		}
 		l := &leaks{session: &session{}}

@@ -18,7 +18,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/leaktext"
 	"github.com/lwsbt/lwsbt/internal/printable"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // live is the state of btheap live.
@@ -32,7 +32,7 @@ type live struct {
 }
 
 func liveCommand() *cobra.Command {
-	l := &live{leaks: leaks{session: &session{unit: heap.ByLine}}}
+	l := &live{leaks: leaks{session: &session{unit: profile.ByLine}}}
 	l.format = "text"
 	c := &cobra.Command{
 		Use: "live [flags] [FILE]", Short: "watch the heap of a running device",
@@ -119,13 +119,13 @@ func (l *live) run(c *cobra.Command, args []string) error {
 
 // recent holds the last dumps of a log.
 type recent struct {
-	dumps []*heap.Dump // dumps that have ended
-	open  *heap.Dump   // the dump that has not ended, or nil
+	dumps []*profile.Dump // dumps that have ended
+	open  *profile.Dump   // the dump that has not ended, or nil
 	keep  int
 }
 
 // add adds a dump. It reports whether the dump has ended and is new.
-func (r *recent) add(d *heap.Dump) bool {
+func (r *recent) add(d *profile.Dump) bool {
 	if !d.Ended {
 		r.open = d
 		return false
@@ -144,7 +144,7 @@ func (r *recent) add(d *heap.Dump) bool {
 }
 
 // read reads the log to its end and calls each with every dump, whether it has ended or not.
-func (l *live) read(each func(d *heap.Dump) error) error {
+func (l *live) read(each func(d *profile.Dump) error) error {
 	for d, err := range l.reader.Dumps() {
 		if err == nil {
 			if err = l.undecided(); err == nil {
@@ -165,25 +165,25 @@ func (l *live) read(each func(d *heap.Dump) error) error {
 
 // state is the evaluation of the last dumps.
 type state struct {
-	dumps []*heap.Dump
-	open  *heap.Dump
-	p     *heap.Profile
-	found *heap.Leaks
+	dumps []*profile.Dump
+	open  *profile.Dump
+	p     *profile.Profile
+	found *profile.Leaks
 	alarm string // "" if there is none
 }
 
 // judge looks for leaks in the last dumps.
-func (l *live) judge(dumps []*heap.Dump, open *heap.Dump) (*state, error) {
+func (l *live) judge(dumps []*profile.Dump, open *profile.Dump) (*state, error) {
 	st := &state{dumps: dumps, open: open}
 	if len(dumps) == 0 {
 		return st, nil
 	}
-	p, err := heap.New(dumps...)
+	p, err := profile.New(dumps...)
 	if err != nil {
 		return nil, err
 	}
 	st.p = p.View(l.view)
-	st.found = st.p.Leaks(heap.LeakOptions{Heap: uint64(l.leaks.heap)})
+	st.found = st.p.Leaks(profile.LeakOptions{Heap: uint64(l.leaks.heap)})
 	if st.alarm, err = l.over(st.found); err != nil {
 		st.alarm = cli.Message(err)
 	}
@@ -194,7 +194,7 @@ func (l *live) judge(dumps []*heap.Dump, open *heap.Dump) (*state, error) {
 func (l *live) print(w io.Writer) error {
 	r := recent{keep: l.keep}
 	var last *state
-	err := l.read(func(d *heap.Dump) error {
+	err := l.read(func(d *profile.Dump) error {
 		if !r.add(d) {
 			return nil
 		}
@@ -221,7 +221,7 @@ func (st *state) line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", when(d), held(d))
 	if n := len(st.dumps); n > 1 && st.dumps[n-2].Boot == d.Boot {
-		fmt.Fprintf(&b, " (%s)", signed(heap.Sub(d.Total.Bytes, st.dumps[n-2].Total.Bytes)))
+		fmt.Fprintf(&b, " (%s)", signed(profile.Sub(d.Total.Bytes, st.dumps[n-2].Total.Bytes)))
 	}
 	if !d.Complete() {
 		fmt.Fprintf(&b, ", %s", d.Incomplete())
@@ -244,7 +244,7 @@ func (st *state) line() string {
 }
 
 // when returns the name and the time of a dump.
-func when(d *heap.Dump) string {
+func when(d *profile.Dump) string {
 	s := fmt.Sprintf("dump %d", d.Index+1)
 	if d.Boot > 1 {
 		s += fmt.Sprintf(", boot %d", d.Boot)
@@ -256,7 +256,7 @@ func when(d *heap.Dump) string {
 }
 
 // held describes the live memory of a dump.
-func held(d *heap.Dump) string {
+func held(d *profile.Dump) string {
 	return fmt.Sprintf("%s bytes in %s", cli.Number(d.Total.Bytes), cli.Count(d.Total.Count, "block"))
 }
 
@@ -321,7 +321,7 @@ func (l *live) show(out *os.File) error {
 // channel that was not received yet.
 func (l *live) feed(latest chan recent) error {
 	r := recent{keep: l.keep}
-	return l.read(func(d *heap.Dump) error {
+	return l.read(func(d *profile.Dump) error {
 		r.add(d)
 		now := recent{dumps: slices.Clone(r.dumps), open: r.open}
 		select {
@@ -354,7 +354,7 @@ func (l *live) judgeAll(latest <-chan recent, send func(tea.Msg)) error {
 }
 
 // save writes the page of btheap html for these dumps, and returns the name of its file.
-func (l *live) save(dumps []*heap.Dump) (string, error) {
+func (l *live) save(dumps []*profile.Dump) (string, error) {
 	s := *l.session
 	s.dumps, s.Quiet = dumps, true
 	h := &html{session: &s, heap: l.leaks.heap}

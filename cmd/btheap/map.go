@@ -12,7 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/table"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/report"
 )
 
@@ -25,7 +25,7 @@ type heapMap struct {
 }
 
 func mapCommand() *cobra.Command {
-	m := &heapMap{session: &session{unit: heap.ByLine}, rows: 5}
+	m := &heapMap{session: &session{unit: profile.ByLine}, rows: 5}
 	s := m.session
 	c := s.command(&cobra.Command{
 		Use: "map [flags] [FILE...]", Short: "where in the heap blocks and holes are",
@@ -184,17 +184,17 @@ func (m *heapMap) writeMoments(w io.Writer) {
 
 // writeTrends draws the free memory and the largest hole over the moments.
 func (m *heapMap) writeTrends(w io.Writer) {
-	var free, largest []*heap.Value
+	var free, largest []*profile.Value
 	for _, x := range m.moments {
 		switch {
 		case x.known:
-			free, largest = append(free, &heap.Value{Bytes: x.space.Free}), append(largest, &heap.Value{Bytes: x.space.Largest})
+			free, largest = append(free, &profile.Value{Bytes: x.space.Free}), append(largest, &profile.Value{Bytes: x.space.Largest})
 		case x.dump.Heap.Known:
-			free, largest = append(free, &heap.Value{Bytes: x.dump.Heap.Free}), append(largest, &heap.Value{Bytes: x.dump.Heap.Largest})
+			free, largest = append(free, &profile.Value{Bytes: x.dump.Heap.Free}), append(largest, &profile.Value{Bytes: x.dump.Heap.Largest})
 		}
 	}
 	if len(free) > 2 {
-		fmt.Fprintf(w, "\nfree %s  largest hole %s\n", sparkline(free, heap.Bytes, 24), sparkline(largest, heap.Bytes, 24))
+		fmt.Fprintf(w, "\nfree %s  largest hole %s\n", sparkline(free, profile.Bytes, 24), sparkline(largest, profile.Bytes, 24))
 	}
 }
 
@@ -213,7 +213,7 @@ func (m *heapMap) writeSizes(w io.Writer) {
 // first -n, and the number of others.
 func (m *heapMap) pinned() ([]report.Pin, int, error) {
 	pins := m.layouts.shown.pins()
-	p, err := m.profile([]*heap.Dump{m.of.dump})
+	p, err := m.profile([]*profile.Dump{m.of.dump})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -222,7 +222,7 @@ func (m *heapMap) pinned() ([]report.Pin, int, error) {
 }
 
 // namedPins returns the first n shown call paths, all if n is 0, and the number of others.
-func namedPins(p *heap.Profile, pins []pin, n int) (list []report.Pin, left int) {
+func namedPins(p *profile.Profile, pins []pin, n int) (list []report.Pin, left int) {
 	list = []report.Pin{}
 	for _, x := range pins {
 		sites, shown := p.Stack(x.path)

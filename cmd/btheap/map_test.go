@@ -10,7 +10,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // at is an allocation with an address.
@@ -135,10 +135,10 @@ func TestMapBlocksByBytes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 500 {
 		var bytes [size]bool
-		var blocks []heap.Block
+		var blocks []profile.Block
 		for range random.IntN(40) {
 			a, n := random.Uint64N(size), random.Uint64N(120)
-			blocks = append(blocks, heap.Block{Addr: start + a, Bytes: n})
+			blocks = append(blocks, profile.Block{Addr: start + a, Bytes: n})
 			for i := a; i < min(a+n, size); i++ {
 				bytes[i] = true
 			}
@@ -183,7 +183,7 @@ func TestMapBlocksByBytes(t *testing.T) {
 
 // Addresses up to the last, sizes up to the largest, and many ranges do not overflow.
 func TestMapBlocksAtTheEnds(t *testing.T) {
-	blocks := []heap.Block{{Addr: 0, Bytes: 16}, {Addr: 1 << 63, Bytes: math.MaxUint64}, {Addr: math.MaxUint64, Bytes: 1}, {Addr: 5, Bytes: 0}}
+	blocks := []profile.Block{{Addr: 0, Bytes: 16}, {Addr: 1 << 63, Bytes: math.MaxUint64}, {Addr: math.MaxUint64, Bytes: 1}, {Addr: 5, Bytes: 0}}
 	sortBlocks(blocks)
 	for _, r := range []regions{nil, regions(nil).grow(blocks), declared([]codec.Range{{Start: 1 << 63, Length: 1 << 63}, {Start: 0, Length: 1}, {Start: 0, Length: 4}})} {
 		m := mapBlocks(r, slices.Clone(blocks), 32)
@@ -194,7 +194,7 @@ func TestMapBlocksAtTheEnds(t *testing.T) {
 			t.Errorf("%v: %+v", r, m)
 		}
 	}
-	if r := regions(nil).grow([]heap.Block{{Addr: 100, Bytes: 10}, {Addr: 110 + maxGap, Bytes: 10}, {Addr: 121 + 2*maxGap, Bytes: 10}}); len(r) != 2 || r[0].Length != 20+maxGap {
+	if r := regions(nil).grow([]profile.Block{{Addr: 100, Bytes: 10}, {Addr: 110 + maxGap, Bytes: 10}, {Addr: 121 + 2*maxGap, Bytes: 10}}); len(r) != 2 || r[0].Length != 20+maxGap {
 		t.Errorf("%v, want two ranges", r)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/heaplog"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/report"
 )
 
@@ -53,16 +53,16 @@ type drawing struct {
 }
 
 // page returns the moments of a page, or nil if no moment has data.
-func (m *layouts) page(drawn map[*moment]drawing, view heap.View) (*report.Map, error) {
-	var dumps []*heap.Dump
+func (m *layouts) page(drawn map[*moment]drawing, view profile.View) (*report.Map, error) {
+	var dumps []*profile.Dump
 	for _, x := range m.moments {
 		if len(drawn[x].pins) > 0 {
 			dumps = append(dumps, x.dump)
 		}
 	}
-	var p *heap.Profile
+	var p *profile.Profile
 	if dumps != nil {
-		all, err := heap.New(dumps...)
+		all, err := profile.New(dumps...)
 		if err != nil {
 			return nil, err
 		}

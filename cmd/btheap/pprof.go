@@ -6,7 +6,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/heapfile"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // profiles reads the arguments as files of other heap profilers. It returns nil if they are
@@ -39,9 +39,9 @@ func (s *session) profiles() ([]heapfile.Profile, error) {
 
 // readProfiles converts each profile to a dump.
 func (s *session) readProfiles(list []heapfile.Profile) error {
-	b := heap.NewBuilder(int(s.maxPaths))
+	b := profile.NewBuilder(int(s.maxPaths))
 	for i, p := range list {
-		d, err := heap.FromPprof(b, p.Profile, p.Name)
+		d, err := profile.FromPprof(b, p.Profile, p.Name)
 		if err != nil {
 			return err
 		}

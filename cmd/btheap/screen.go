@@ -13,7 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/leaktext"
 	"github.com/lwsbt/lwsbt/internal/printable"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // screen is the terminal display of btheap live, a model for bubbletea. Init, Update and View
@@ -22,7 +22,7 @@ type screen struct {
 	name          string // of the log
 	width, height int
 	color         bool
-	save          func(dumps []*heap.Dump) (file string, err error)
+	save          func(dumps []*profile.Dump) (file string, err error)
 	ask           func() error // nil without --ask
 	asked         string       // the value of --ask
 
@@ -62,10 +62,10 @@ func (o order) String() string { return [...]string{"evidence", "bytes", "count"
 
 // liveRow is a call path.
 type liveRow struct {
-	heap.Row
-	leak *heap.Leak // nil if its floor did not rise
-	rank int        // index in the leaks; larger for other paths
-	grew heap.Delta // bytes since the first dump
+	profile.Row
+	leak *profile.Leak // nil if its floor did not rise
+	rank int           // index in the leaks; larger for other paths
+	grew profile.Delta // bytes since the first dump
 	name string
 }
 
@@ -232,7 +232,7 @@ func (m *screen) set(st *state) {
 }
 
 // pathKey returns a key that identifies a call path in another list.
-func pathKey(stack []heap.Site) string {
+func pathKey(stack []profile.Site) string {
 	var b strings.Builder
 	for _, s := range stack {
 		fmt.Fprintf(&b, "%s\x00%s\x00", s, s.Module)
@@ -256,8 +256,8 @@ func (m *screen) sort() {
 	}
 	for r := range m.now.p.Rows() {
 		stack := r.Stack()
-		row := liveRow{Row: r, rank: len(leaks), grew: heap.Sub(r.Value().Bytes, r.At(0).Bytes), name: callers(stack)}
-		if i, ok := leaks[pathKey(stack)]; ok && m.now.found.Rows[i].Verdict > heap.NoEvidence {
+		row := liveRow{Row: r, rank: len(leaks), grew: profile.Sub(r.Value().Bytes, r.At(0).Bytes), name: callers(stack)}
+		if i, ok := leaks[pathKey(stack)]; ok && m.now.found.Rows[i].Verdict > profile.NoEvidence {
 			row.leak, row.rank = &m.now.found.Rows[i], i
 		}
 		if row.leak == nil && r.Value().IsZero() || m.filter != nil && !m.filter.MatchString(row.name) {
@@ -290,7 +290,7 @@ func (m *screen) compare(a, b liveRow) int {
 }
 
 // callers writes a call path in a line, the innermost frame first.
-func callers(stack []heap.Site) string {
+func callers(stack []profile.Site) string {
 	if len(stack) == 0 {
 		return "(no frames)"
 	}
@@ -302,7 +302,7 @@ func callers(stack []heap.Site) string {
 }
 
 // siteName returns the function of a call site, or else its known part.
-func siteName(s heap.Site) string { return cmp.Or(s.Func, s.String()) }
+func siteName(s profile.Site) string { return cmp.Or(s.Func, s.String()) }
 
 // Lines above and below the list.
 const (
@@ -405,13 +405,13 @@ func (m *screen) head(b *strings.Builder) {
 	}
 	st := m.now
 	d := st.dumps[len(st.dumps)-1]
-	totals := make([]*heap.Value, len(st.dumps))
+	totals := make([]*profile.Value, len(st.dumps))
 	for i, d := range st.dumps {
 		if d.Complete() {
 			totals[i] = &d.Total
 		}
 	}
-	text := when(d) + ": " + held(d) + "  " + sparkline(totals, heap.Bytes, 24)
+	text := when(d) + ": " + held(d) + "  " + sparkline(totals, profile.Bytes, 24)
 	if h := d.Heap; h.Known {
 		text += fmt.Sprintf("  %s of %s free, largest %s", cli.Number(h.Free), cli.Number(h.Size), cli.Number(h.Largest))
 	}
@@ -461,19 +461,19 @@ func (m *screen) row(b *strings.Builder, r *liveRow, selected bool) {
 	verdict, rate, attribute := "", "", plainText
 	if r.leak != nil {
 		verdict, rate = r.leak.Verdict.String(), leaktext.Amount(r.leak.Rate)
-		attribute = [...]string{heap.Grows: plainText, heap.Probably: yellow, heap.Leaking: red}[r.leak.Verdict]
+		attribute = [...]string{profile.Grows: plainText, profile.Probably: yellow, profile.Leaking: red}[r.leak.Verdict]
 	}
 	mark := " "
 	if selected {
 		mark, attribute = ">", bold
 	}
 	points := r.Points()
-	bars := make([]*heap.Value, len(points))
+	bars := make([]*profile.Value, len(points))
 	for i := range points {
 		bars[i] = &points[i]
 	}
 	v := r.Value()
-	m.line(b, attribute, fmt.Sprintf(valueFormat, mark+verdict, rate, cli.Number(v.Bytes), cli.Number(v.Count), pad(sparkline(bars, heap.Bytes, 16), 16))+r.name)
+	m.line(b, attribute, fmt.Sprintf(valueFormat, mark+verdict, rate, cli.Number(v.Bytes), cli.Number(v.Count), pad(sparkline(bars, profile.Bytes, 16), 16))+r.name)
 }
 
 // pad appends spaces up to a number of columns.

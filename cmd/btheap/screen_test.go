@@ -11,7 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/lwsbt/lwsbt/heaplog"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // states returns what live shows after each dump of a log.
@@ -33,7 +33,7 @@ func states(t *testing.T, log string, keep int) (list []*state) {
 			t.Fatal(err)
 		}
 		last.add(d)
-		st, err := l.judge(append([]*heap.Dump(nil), last.dumps...), nil)
+		st, err := l.judge(append([]*profile.Dump(nil), last.dumps...), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestScreen(t *testing.T) {
 	m.ask = func() error { return errors.New("unplugged") }
 	press(t, m, "a")
 	shows(t, m, "not sent", "unplugged")
-	m.save = func(dumps []*heap.Dump) (string, error) { return fmt.Sprintf("%d.html", len(dumps)), nil }
+	m.save = func(dumps []*profile.Dump) (string, error) { return fmt.Sprintf("%d.html", len(dumps)), nil }
 	press(t, m, "p")
 	shows(t, m, "saved", "wrote 4.html")
 	if sent != 1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cli/logflags"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // This file selects the dumps that a command reports on:
@@ -22,14 +22,14 @@ import (
 
 // latest keeps the dumps of a log from which choose selects.
 type latest struct {
-	steady, before, last *heap.Dump // the last steady dump before these two, and the last two; nil if there is none
-	reason               string     // why the chosen dump is not the last one
+	steady, before, last *profile.Dump // the last steady dump before these two, and the last two; nil if there is none
+	reason               string        // why the chosen dump is not the last one
 }
 
 // add takes the next dump.
-func (l *latest) add(d *heap.Dump) {
+func (l *latest) add(d *profile.Dump) {
 	if l.before != nil {
-		if _, reason := heap.Steady(l.before); reason == "" {
+		if _, reason := profile.Steady(l.before); reason == "" {
 			l.steady = l.before
 		}
 	}
@@ -38,24 +38,24 @@ func (l *latest) add(d *heap.Dump) {
 
 // choose returns the last steady dump. If the recording has only events and
 // dumps at exits, it returns the live blocks at the peak.
-func (l *latest) choose(replay *heap.Replay) []*heap.Dump {
-	list := slices.DeleteFunc([]*heap.Dump{l.steady, l.before, l.last}, func(d *heap.Dump) bool { return d == nil })
+func (l *latest) choose(replay *profile.Replay) []*profile.Dump {
+	list := slices.DeleteFunc([]*profile.Dump{l.steady, l.before, l.last}, func(d *profile.Dump) bool { return d == nil })
 	if len(list) == 0 {
 		return nil
 	}
-	i, reason := heap.Steady(list...)
+	i, reason := profile.Steady(list...)
 	l.reason = reason
 	events := replay != nil && list[i].Line == 0 // the blocks that are live after the last event
 	if replay != nil && (events || i == len(list)-1 && reason != "") {
 		l.reason = "peak"
-		return []*heap.Dump{replay.Peak()}
+		return []*profile.Dump{replay.Peak()}
 	}
 	return list[i : i+1]
 }
 
 // one returns the profile of the dump to report on: the last dump, or the sum of the dumps
 // of --dump.
-func (s *session) one() (*heap.Profile, error) {
+func (s *session) one() (*profile.Profile, error) {
 	list, n := s.dumps, len(s.dumps)
 	if s.reader != nil {
 		n = s.reader.Summary().Dumps
@@ -64,15 +64,15 @@ func (s *session) one() (*heap.Profile, error) {
 		list = list[len(list)-1:]
 		s.noteDump(list[0], n)
 	}
-	d := heap.Sum(list...)
-	if d.Loss.Saturated && (s.reader == nil || !slices.ContainsFunc(list, func(d *heap.Dump) bool { return d.Loss.Saturated })) {
+	d := profile.Sum(list...)
+	if d.Loss.Saturated && (s.reader == nil || !slices.ContainsFunc(list, func(d *profile.Dump) bool { return d.Loss.Saturated })) {
 		s.note("sums over 2^64-1 are reported as 2^64-1")
 	}
-	return s.profile([]*heap.Dump{d})
+	return s.profile([]*profile.Dump{d})
 }
 
 // noteDump prints which of n dumps the report is on.
-func (s *session) noteDump(d *heap.Dump, n int) {
+func (s *session) noteDump(d *profile.Dump, n int) {
 	switch {
 	case s.latest.reason == "peak":
 		s.note("this is what was live at the peak; --at end or a time selects another moment")
@@ -122,7 +122,7 @@ const (
 )
 
 // momentOf returns the allocations that were live at a moment.
-func momentOf(r *heap.Replay, at instant) *heap.Dump {
+func momentOf(r *profile.Replay, at instant) *profile.Dump {
 	switch at {
 	case atPeak:
 		return r.Peak()
@@ -134,7 +134,7 @@ func momentOf(r *heap.Replay, at instant) *heap.Dump {
 
 // readMoment reads the events of the logs. The only dump is what was live at the moment of --at.
 func (s *session) readMoment() error {
-	s.replay = heap.NewReplay(max(0, time.Duration(*s.moment)))
+	s.replay = profile.NewReplay(max(0, time.Duration(*s.moment)))
 	for e, err := range s.reader.Events() {
 		if err != nil {
 			if err := s.out.Add(err); err != nil {
@@ -151,14 +151,14 @@ func (s *session) readMoment() error {
 	case s.replay.Totals().Events == 0:
 		return fmt.Errorf("--at: the log has no events (~e# lines)")
 	}
-	s.dumps = []*heap.Dump{momentOf(s.replay, *s.moment)}
+	s.dumps = []*profile.Dump{momentOf(s.replay, *s.moment)}
 	return nil
 }
 
 // pair returns the two dumps to compare.
-func (s *session) pair() ([]*heap.Dump, error) {
+func (s *session) pair() ([]*profile.Dump, error) {
 	if len(s.files) == 2 {
-		var last [2]*heap.Dump
+		var last [2]*profile.Dump
 		for _, d := range s.dumps {
 			for i, f := range s.files {
 				if f == cli.Stdio {
@@ -191,13 +191,13 @@ func (s *session) pair() ([]*heap.Dump, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []*heap.Dump{list[0], list[len(list)-1]}, nil
+	return []*profile.Dump{list[0], list[len(list)-1]}, nil
 }
 
 // lastBoot returns the dumps of the last boot that has two or more complete dumps: a
 // restart empties the heap, and sums across it would hide growth. With --dump, or if
 // no boot has two complete dumps, it returns all dumps.
-func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
+func (s *session) lastBoot(all []*profile.Dump) []*profile.Dump {
 	list, boots := s.bootOf(all)
 	if len(list) < len(all) {
 		s.note("%d boots; these are the dumps of boot %d; --dump all selects those of all boots", boots, list[0].Boot)
@@ -206,7 +206,7 @@ func (s *session) lastBoot(all []*heap.Dump) []*heap.Dump {
 }
 
 // bootOf returns the dumps that lastBoot returns, and the number of boots.
-func (s *session) bootOf(all []*heap.Dump) ([]*heap.Dump, int) {
+func (s *session) bootOf(all []*profile.Dump) ([]*profile.Dump, int) {
 	boots, complete := map[int]bool{}, map[int]int{}
 	for _, d := range all {
 		if d.File != all[0].File {
@@ -225,14 +225,14 @@ func (s *session) bootOf(all []*heap.Dump) ([]*heap.Dump, int) {
 		if complete[boot] < 2 {
 			continue
 		}
-		return slices.DeleteFunc(slices.Clone(all), func(d *heap.Dump) bool { return d.Boot != boot }), len(boots)
+		return slices.DeleteFunc(slices.Clone(all), func(d *profile.Dump) bool { return d.Boot != boot }), len(boots)
 	}
 	return all, len(boots)
 }
 
 // complete returns the complete dumps, two or more, and notes the others. An incomplete dump
 // cannot be compared, because its missing part is unknown.
-func (s *session) complete(all []*heap.Dump) (list []*heap.Dump, err error) {
+func (s *session) complete(all []*profile.Dump) (list []*profile.Dump, err error) {
 	var left []string
 	for _, d := range all {
 		if d.Complete() {
@@ -259,7 +259,7 @@ func (s *session) complete(all []*heap.Dump) (list []*heap.Dump, err error) {
 
 // onlyOne returns the error for input with a single dump. The message explains how to
 // get more dumps.
-func (s *session) onlyOne(d *heap.Dump) error {
+func (s *session) onlyOne(d *profile.Dump) error {
 	advice := "--split REGEX says at which line a dump begins"
 	switch {
 	case s.reader == nil:
@@ -288,7 +288,7 @@ func (s *session) readSeries() error {
 }
 
 // mostOfBoot returns the largest number of dumps that a boot has.
-func mostOfBoot(dumps []*heap.Dump) (most int) {
+func mostOfBoot(dumps []*profile.Dump) (most int) {
 	n := map[int]int{}
 	for _, d := range dumps {
 		n[d.Boot]++

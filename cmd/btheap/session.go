@@ -15,13 +15,13 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cli/logflags"
 	"github.com/lwsbt/lwsbt/internal/printable"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // session holds the state that all subcommands share: flags and input. A subcommand sets the
 // first fields.
 type session struct {
-	unit   heap.Granularity                      // default of --by
+	unit   profile.Granularity                   // default of --by
 	args   func(args []string) ([]string, error) // returns the logs among the arguments; if nil, all are logs
 	load   func() error                          // reads the input; if nil, read does
 	report func(w io.Writer) error
@@ -30,7 +30,7 @@ type session struct {
 	adds   bool // dumps that may have been added up are reported, too (Summary.Undecided)
 
 	logflags.Flags
-	view     heap.View
+	view     profile.View
 	by       string
 	weight   string
 	maxPaths cli.Natural
@@ -43,15 +43,15 @@ type session struct {
 
 	moment  *instant      // of --at, nil if it is not given
 	badFree heaplog.Place // of the first event that frees a block that is not live
-	w       heap.Weight
+	w       profile.Weight
 	c       *cobra.Command
 	files   []string // arguments that are logs or profiles
 	stop    context.CancelFunc
 	reader  *heaplog.Reader // nil if files of other profilers were read
 	out     logflags.Outcome
-	replay  *heap.Replay  // of events, nil if there is none
-	dumps   []*heap.Dump  // all dumps read
-	shown   *heap.Profile // the reported profile, nil if there is none
+	replay  *profile.Replay  // of events, nil if there is none
+	dumps   []*profile.Dump  // all dumps read
+	shown   *profile.Profile // the reported profile, nil if there is none
 	status  status
 	latest  latest
 	outcome error // error of the command after a successful report
@@ -109,7 +109,7 @@ func (s *session) add(c *cobra.Command, group string, names ...string) {
 		cli.AddFlags(c, group, f)
 	}
 	if slices.Contains(names, "by") {
-		c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(append(heap.Granularities(), "thread", "size"), cobra.ShellCompDirectiveNoFileComp))
+		c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(append(profile.Granularities(), "thread", "size"), cobra.ShellCompDirectiveNoFileComp))
 	}
 }
 
@@ -130,18 +130,18 @@ func (s *session) check() (err error) {
 	switch s.by {
 	case "":
 	case "thread":
-		s.label, s.view.By = heaplog.ByThread, heap.ByFunction
+		s.label, s.view.By = heaplog.ByThread, profile.ByFunction
 	case "size":
-		s.label, s.view.By = heaplog.BySize, heap.ByFunction
+		s.label, s.view.By = heaplog.BySize, profile.ByFunction
 	default:
-		if s.view.By, err = heap.ParseGranularity(s.by); err != nil {
+		if s.view.By, err = profile.ParseGranularity(s.by); err != nil {
 			return cli.BadArgsf("--by %w, thread, size", err)
 		}
 	}
 	switch s.weight {
 	case "", "bytes":
 	case "count":
-		s.w = heap.Count
+		s.w = profile.Count
 	default:
 		return cli.BadArgsf("--weight %q, expected bytes or count", s.weight)
 	}
@@ -167,7 +167,7 @@ func (l *status) show(text string) {
 }
 
 // dumps shows the number of dumps of a live log.
-func (l *status) dumps(list []*heap.Dump) {
+func (l *status) dumps(list []*profile.Dump) {
 	text := "no dump yet"
 	if len(list) == 1 {
 		text = fmt.Sprintf("1 dump, %s bytes", cli.Number(list[0].Total.Bytes))
@@ -322,8 +322,8 @@ func (s *session) readDumps() error {
 }
 
 // profile returns the profile of dumps that the command reports on.
-func (s *session) profile(list []*heap.Dump) (*heap.Profile, error) {
-	p, err := heap.New(list...)
+func (s *session) profile(list []*profile.Dump) (*profile.Profile, error) {
+	p, err := profile.New(list...)
 	if err != nil {
 		return nil, err
 	}
@@ -342,7 +342,7 @@ func (s *session) width() int {
 }
 
 // title returns the name of a dump, with the name of its log.
-func title(d *heap.Dump) string {
+func title(d *profile.Dump) string {
 	s := d.Name
 	if d.File != "" && d.File != d.Name {
 		s = d.File + ", " + s
@@ -351,6 +351,6 @@ func title(d *heap.Dump) string {
 }
 
 // joined returns the names of the compared dumps.
-func joined(list []*heap.Dump) string {
+func joined(list []*profile.Dump) string {
 	return fmt.Sprintf("%s to %s", title(list[0]), title(list[len(list)-1]))
 }

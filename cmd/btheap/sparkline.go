@@ -3,15 +3,15 @@ package main
 import (
 	"math"
 
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // sparkline draws points as bars, scaled from the least to the largest, and nil points as
 // dots. If there are more than width points, it leaves out some at even distances, but
 // keeps the first and the last.
-func sparkline(points []*heap.Value, w heap.Weight, width int) string {
+func sparkline(points []*profile.Value, w profile.Weight, width int) string {
 	if len(points) > width && width > 1 {
-		some := make([]*heap.Value, width)
+		some := make([]*profile.Value, width)
 		for i := range some {
 			some[i] = points[int(math.Round(float64(i)*float64(len(points)-1)/float64(width-1)))]
 		}

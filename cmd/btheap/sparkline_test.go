@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 func TestSparkline(t *testing.T) {
@@ -21,15 +21,15 @@ func TestSparkline(t *testing.T) {
 		{[]int{1, 2, 3, 4, 5, 6, 7, 8}, 3, "▁▅█"},
 		{nil, 8, ""},
 	} {
-		var points []*heap.Value
+		var points []*profile.Value
 		for _, p := range c.points {
 			if p < 0 {
 				points = append(points, nil)
 				continue
 			}
-			points = append(points, &heap.Value{Bytes: uint64(p), Count: 1})
+			points = append(points, &profile.Value{Bytes: uint64(p), Count: 1})
 		}
-		if got := sparkline(points, heap.Bytes, c.width); got != c.want {
+		if got := sparkline(points, profile.Bytes, c.width); got != c.want {
 			t.Errorf("%v: %s, want %s", c.points, got, c.want)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/table"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 // Flags of commands that report on one dump.
@@ -23,7 +23,7 @@ var (
 )
 
 func topCommand() *cobra.Command {
-	s := &session{last: true, unit: heap.ByLine}
+	s := &session{last: true, unit: profile.ByLine}
 	rows, cum, stacks := cli.Natural(20), false, false
 	c := s.command(&cobra.Command{
 		Use: "top [flags] [FILE...]", Short: "the call sites that hold the most",
@@ -56,7 +56,7 @@ call stacks.`,
 }
 
 // writeStacks writes the n call stacks of a dump that hold the most: all if n is 0.
-func (s *session) writeStacks(w io.Writer, p *heap.Profile, n int) error {
+func (s *session) writeStacks(w io.Writer, p *profile.Profile, n int) error {
 	total := p.Total(0)
 	fmt.Fprintf(w, "%s: %s bytes in %s, %s\n\n", title(p.Dumps()[0]), cli.Number(total.Bytes), cli.Count(total.Count, "allocation"),
 		cli.Count(p.Len(), "call stack"))
@@ -67,7 +67,7 @@ func (s *session) writeStacks(w io.Writer, p *heap.Profile, n int) error {
 			v := row.Value()
 			names := row.Stack()
 			if len(names) == 0 {
-				names = []heap.Site{{Func: "(no frames)"}}
+				names = []profile.Site{{Func: "(no frames)"}}
 			}
 			cells := []string{cli.Number(v.Bytes), percent(s.w.Of(v), s.w.Of(total)), cli.Number(v.Count)}
 			for _, site := range names {
@@ -86,7 +86,7 @@ func (s *session) writeStacks(w io.Writer, p *heap.Profile, n int) error {
 }
 
 // writeTop writes the n call sites of a dump that hold the most: all if n is 0.
-func (s *session) writeTop(w io.Writer, p *heap.Profile, cum bool, n int) error {
+func (s *session) writeTop(w io.Writer, p *profile.Profile, cum bool, n int) error {
 	r := p.Sites(s.w, cum, n)
 	fmt.Fprintf(w, "%s: %s bytes in %s, %s, %s\n\n", title(p.Dumps()[0]), cli.Number(r.Total.Bytes), cli.Count(r.Total.Count, "allocation"),
 		cli.Count(r.Paths, "call path"), cli.Count(r.Sites, "call site"))

@@ -11,12 +11,12 @@ import (
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/table"
-	heap "github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile"
 )
 
 func treeCommand() *cobra.Command {
-	s := &session{last: true, unit: heap.ByFunction}
-	var o heap.TreeOptions
+	s := &session{last: true, unit: profile.ByFunction}
+	var o profile.TreeOptions
 	depth := cli.Natural(0)
 	c := s.command(&cobra.Command{
 		Use: "tree [flags] [FILE...]", Short: "the call tree, with the memory of each call",
@@ -53,14 +53,14 @@ func treeCommand() *cobra.Command {
 
 // treeRows makes the rows of a tree.
 type treeRows struct {
-	w     heap.Weight
+	w     profile.Weight
 	total uint64
 	min   float64 // percent
 }
 
 // below yields the rows of a node's children and all below them.
-func (r *treeRows) below(n *heap.Node, indent string, yield func([]string) bool) bool {
-	row := func(v heap.Value, name string) bool {
+func (r *treeRows) below(n *profile.Node, indent string, yield func([]string) bool) bool {
+	row := func(v profile.Value, name string) bool {
 		return yield([]string{cli.Number(v.Bytes), percent(r.w.Of(v), r.total), cli.Number(v.Count), indent + name})
 	}
 	for _, c := range n.Children {
@@ -80,7 +80,7 @@ func (r *treeRows) below(n *heap.Node, indent string, yield func([]string) bool)
 }
 
 func peekCommand() *cobra.Command {
-	s := &session{last: true, unit: heap.ByFunction}
+	s := &session{last: true, unit: profile.ByFunction}
 	var match *regexp.Regexp
 	c := s.command(&cobra.Command{
 		Use: "peek [flags] FUNC [FILE...]", Short: "the callers and callees of a function",
@@ -126,9 +126,9 @@ func peekCommand() *cobra.Command {
 }
 
 // writePeek writes the table of one function.
-func (s *session) writePeek(w io.Writer, p *heap.PeekRow, total uint64) error {
+func (s *session) writePeek(w io.Writer, p *profile.PeekRow, total uint64) error {
 	tb := table.Table{Head: []string{"Flat bytes", "Cum bytes", "%", "Count", "Call site"}, Right: []bool{true, true, true, true}, Width: s.width()}
-	row := func(flat, before string, r *heap.SiteRow) {
+	row := func(flat, before string, r *profile.SiteRow) {
 		tb.Rows = append(tb.Rows, []string{flat, cli.Number(r.Cum.Bytes), percent(s.w.Of(r.Cum), total), cli.Number(r.Cum.Count), before + r.Site.String()})
 	}
 	for i := range p.Callers {
