@@ -33,7 +33,8 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heaplog":                  {packages: "codec codec/callpath symbol profile heaplog/internal/foreign heaplog/internal/process internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"heaplog/internal/foreign": {packages: "codec"},
 	"heaplog/internal/process": {packages: "symbol internal/printable"},
-	"report":                   {packages: "profile internal/printable internal/leaktext"},
+	"profile/heapmap":          {packages: "codec profile"},
+	"report":                   {packages: "profile profile/heapmap internal/printable internal/leaktext"},
 	"stats":                    {packages: "codec codec/callpath", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
 	"profile":                  {packages: "symbol internal/printable", libraries: "github.com/google/pprof"},
 	"gen":                      {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
@@ -72,7 +73,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"cmd/btconform":     {packages: "codec conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btcore":        {packages: "codec symbol image image/unwind internal/cli internal/sysroot", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
-	"cmd/btheap":        {packages: "codec heaplog profile report internal/heapfile internal/leaktext internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
+	"cmd/btheap":        {packages: "codec heaplog profile profile/heapmap report internal/heapfile internal/leaktext internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"internal/recorder": {packages: "codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec gen heaplog stats symbol internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"cmd/btrecord":      {packages: "device internal/cli internal/recorder", libraries: "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sys"},

@@ -6,6 +6,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile/heapmap"
 	"github.com/lwsbt/lwsbt/report"
 )
 
@@ -17,21 +18,21 @@ func sampleMap() *report.Map {
 		cells[i] = 100
 	}
 	cells[64] = 75
-	pin := report.Pin{Stack: []profile.Site{{Func: "dup_header", File: "src/upload.c", Line: 85, Module: "sensord"}, {Func: "parse_header", File: "src/session.c", Line: 72, Module: "sensord"},
+	pin := heapmap.Pin{Stack: []profile.Site{{Func: "dup_header", File: "src/upload.c", Line: 85, Module: "sensord"}, {Func: "parse_header", File: "src/session.c", Line: 72, Module: "sensord"},
 		{Func: "session_open", File: "src/upload.c", Line: 46, Module: "sensord"}, {Func: "event_loop", File: "src/session.c", Line: 33, Module: "sensord"}, {Func: "main", File: "src/main.c", Line: 20, Module: "sensord"}},
 		Kept: 1048, Count: 1, Bytes: 24, Address: 0xffffffff80001800}
-	allocator := func(free, largest uint64) *report.Allocator {
-		return report.NewAllocator(profile.Heap{Known: true, Size: 4096, Free: free, Largest: largest, Min: 900})
+	allocator := func(free, largest uint64) *heapmap.Allocator {
+		return heapmap.NewAllocator(profile.Heap{Known: true, Size: 4096, Free: free, Largest: largest, Min: 900})
 	}
 	times := []float64{0, 2, 3}
 	return &report.Map{About: "The log has the addresses of the heap.", Open: 1, Moments: []report.MapMoment{
-		{Name: hostile[0], Moment: report.Moment{Time: &times[0], Boot: 1, Blocks: &report.Space{Size: 4096, Used: 4096, Count: 4}}, Layout: report.Layout{LeastHole: 40}},
-		{Name: "dump 2, 2 s", Moment: report.Moment{Time: &times[1], Boot: 1, Allocator: allocator(3000, 2000),
-			Blocks: &report.Space{Size: 4096, Used: 1024, Count: 2, Holes: 2, Free: 3072, Largest: 2024, Fragmentation: report.Fragmentation(3072, 2024)}},
-			Layout: report.Layout{LeastHole: 40, Ranges: []report.Range{{Start: 0xffffffff80001000, Length: 4096, Cells: cells}},
-				Sizes: []report.SizeClass{{Min: 16, Max: 31, Blocks: 1, BlockBytes: 24}, {Min: 512, Max: 1023, Blocks: 1, BlockBytes: 1000}, {Min: 1024, Max: 2047, Holes: 2, HoleBytes: 3072}},
-				Pins:  []report.Pin{pin}}},
-		{Name: "dump 3, 3 s", Moment: report.Moment{Time: &times[2], Boot: 1, Allocator: allocator(1000, 250)}},
+		{Name: hostile[0], Moment: heapmap.Moment{Time: &times[0], Boot: 1, Blocks: &heapmap.Space{Size: 4096, Used: 4096, Count: 4}}, Layout: heapmap.Layout{LeastHole: 40}},
+		{Name: "dump 2, 2 s", Moment: heapmap.Moment{Time: &times[1], Boot: 1, Allocator: allocator(3000, 2000),
+			Blocks: &heapmap.Space{Size: 4096, Used: 1024, Count: 2, Holes: 2, Free: 3072, Largest: 2024, Fragmentation: heapmap.Fragmentation(3072, 2024)}},
+			Layout: heapmap.Layout{LeastHole: 40, Ranges: []heapmap.Range{{Start: 0xffffffff80001000, Length: 4096, Cells: cells}},
+				Sizes: []heapmap.SizeClass{{Min: 16, Max: 31, Blocks: 1, BlockBytes: 24}, {Min: 512, Max: 1023, Blocks: 1, BlockBytes: 1000}, {Min: 1024, Max: 2047, Holes: 2, HoleBytes: 3072}},
+				Pins:  []heapmap.Pin{pin}}},
+		{Name: "dump 3, 3 s", Moment: heapmap.Moment{Time: &times[2], Boot: 1, Allocator: allocator(1000, 250)}},
 	}}
 }
 

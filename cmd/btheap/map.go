@@ -10,18 +10,81 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/leaktext"
 	"github.com/lwsbt/lwsbt/internal/table"
 	"github.com/lwsbt/lwsbt/profile"
-	"github.com/lwsbt/lwsbt/report"
+	"github.com/lwsbt/lwsbt/profile/heapmap"
 )
 
 // heapMap is the state of btheap map.
 type heapMap struct {
 	*session
-	layouts
 	rows  cli.Natural
 	space string
+
+	mapper  heapmap.Mapper
+	pick    int // number of the moment to report on, 0 for the last with a block
+	moments []*moment
+	heap    *heapmap.Map // of the moment of, nil if no moment has one
+	of      *moment
+}
+
+// moment is a dump, or the live blocks at a moment of a recording with events.
+type moment struct {
+	dump *profile.Dump
+	live bool // it is not a dump of the log
+	sums heapmap.Moment
+}
+
+// name returns the name of a moment.
+func (x *moment) name() string {
+	switch {
+	case x.live:
+		return x.dump.Name
+	case x.dump.Timed:
+		return fmt.Sprintf("dump %d, %s", x.sums.Number, leaktext.Duration(x.dump.Time.Hours()))
+	}
+	return fmt.Sprintf("dump %d", x.sums.Number)
+}
+
+// eachMoment calls add with each dump and its map, nil if its blocks have no addresses. If no dump
+// has a map, it adds n moments of the events, if there are any. fail is called with the errors of a
+// pass, and returns the errors that end the pass.
+func eachMoment(r *heaplog.Reader, m *heapmap.Mapper, n int, fail func(error) error, add func(*moment, *heapmap.Map)) error {
+	dumps, known := 0, false
+	take := func(d heaplog.DumpBlocks, live bool) {
+		x := m.Map(d.Dump, d.Blocks, d.Space)
+		known = known || x != nil
+		add(&moment{d.Dump, live, heapmap.NewMoment(d.Dump, x)}, x)
+	}
+	for d, err := range r.DumpBlocks() {
+		switch {
+		case err == nil && d.Line == 0 && r.Replay() != nil: // what is live after the last event
+		case err == nil:
+			dumps++
+			take(d, false)
+		default:
+			if err := fail(err); err != nil {
+				return err
+			}
+		}
+	}
+	if known || r.Replay() == nil {
+		return nil
+	}
+	for d, err := range r.Moments(n) {
+		if err != nil {
+			if err := fail(err); err != nil {
+				return fmt.Errorf("%w (the events are read twice)", err)
+			}
+			continue
+		}
+		d.Index += dumps
+		take(d, true)
+	}
+	return nil
 }
 
 func mapCommand() *cobra.Command {
@@ -42,7 +105,7 @@ the blocks that are at most 1 MiB apart. Memory of no block in the log is free.`
 			if !ok {
 				return nil, fmt.Errorf("--space %q, expected START+LENGTH,... in hexadecimal, such as 20001000+8000", m.space)
 			}
-			m.declared = declared(ranges)
+			m.mapper.Regions = ranges
 		}
 		return args, nil
 	}
@@ -69,7 +132,7 @@ func (m *heapMap) read() error {
 		return err
 	}
 	m.pick = max(0, from)
-	if err := m.layouts.read(m.reader, mapSteps, m.out.Add); err != nil {
+	if err := eachMoment(m.reader, &m.mapper, mapSteps, m.out.Add, m.add); err != nil {
 		return err
 	}
 	m.outcome = m.out.End()
@@ -79,12 +142,20 @@ func (m *heapMap) read() error {
 	return m.choose()
 }
 
+// add adds a moment. It keeps only the map to report on.
+func (m *heapMap) add(x *moment, full *heapmap.Map) {
+	m.moments = append(m.moments, x)
+	if full != nil && (m.pick == x.sums.Number || m.pick == 0 && (full.Count > 0 || m.heap == nil)) {
+		m.heap, m.of = full, x
+	}
+}
+
 // choose checks that there is a moment to report on.
 func (m *heapMap) choose() error {
 	switch {
 	case m.pick > len(m.moments):
 		return cli.Usagef("--dump %d: the log has %d", m.pick, len(m.moments))
-	case m.layouts.shown == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.dump.Heap.Known }):
+	case m.heap == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil }):
 		return cli.Usagef("the log has neither block addresses nor ~h#heap lines")
 	}
 	return nil
@@ -95,12 +166,12 @@ func (m *heapMap) write(w io.Writer) error {
 	if m.json {
 		return m.writeJSON(w)
 	}
-	if m.layouts.shown != nil {
+	if m.heap != nil {
 		m.writeMap(w)
 		fmt.Fprintln(w)
 	}
 	m.writeMoments(w)
-	if m.layouts.shown != nil {
+	if m.heap != nil {
 		m.writeSizes(w)
 		return m.writePins(w)
 	}
@@ -112,11 +183,11 @@ func share(part float64) string { return strconv.FormatFloat(100*part, 'f', 1, 6
 
 // writeMap writes the sums of a dump and the picture of its heap.
 func (m *heapMap) writeMap(w io.Writer) {
-	x := m.layouts.shown
-	how := map[string]string{"flag": "--space", "log": "as the log says", "blocks": "inferred from the blocks"}[m.source()]
+	x := m.heap
+	how := map[string]string{"flag": "--space", "log": "as the log says", "blocks": "inferred from the blocks"}[string(x.Source)]
 	fmt.Fprintf(w, "%s: %s bytes of heap (%s)\n%s bytes used by %s; %s free in %s, the largest of %s: fragmentation %s\ngaps below %d bytes are not counted as holes\n",
 		m.of.name(), cli.Number(x.Size), how, cli.Number(x.Used), cli.Count(x.Count, "block"), cli.Number(x.Free), cli.Count(x.Holes, "hole"),
-		cli.Number(x.Largest), share(x.Fragmentation), x.least)
+		cli.Number(x.Largest), share(x.Fragmentation), x.LeastHole)
 	if x.Outside > 0 {
 		fmt.Fprintf(w, "%s outside of the heap\n", cli.Count(x.Outside, "block"))
 	}
@@ -125,16 +196,16 @@ func (m *heapMap) writeMap(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	const most, columns = 6, 64
-	for i, r := range x.regions {
+	for i, r := range x.Regions {
 		if i == most {
-			writeMore(w, len(x.regions)-most, "more range")
+			writeMore(w, len(x.Regions)-most, "more range")
 			break
 		}
 		lines := 4
-		if len(x.regions) > 2 {
+		if len(x.Regions) > 2 {
 			lines = 1
 		}
-		cells := []rune(x.picture(r, lines*columns))
+		cells := picture(x.Cells(r, lines*columns))
 		for k := range lines {
 			at := r.Start + r.Length/uint64(lines)*uint64(k)
 			fmt.Fprintf(w, "  0x%08x %s\n", at, string(cells[k*columns:(k+1)*columns]))
@@ -142,11 +213,25 @@ func (m *heapMap) writeMap(w io.Writer) {
 	}
 }
 
+// picture draws cells of which a fraction is used, 0 to 1.
+func picture(cells []float64) []rune {
+	shades := []rune("·░▒▓█")
+	out := make([]rune, len(cells))
+	for i, part := range cells {
+		level := 0
+		if part > 0 {
+			level = min(len(shades)-1, 1+int(part*float64(len(shades)-1)-1e-9))
+		}
+		out[i] = shades[level]
+	}
+	return out
+}
+
 // writeMoments writes a table of the dumps, with values from the blocks and from the
 // allocator's reports.
 func (m *heapMap) writeMoments(w io.Writer) {
-	blocks := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.known })
-	reported := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.dump.Heap.Known })
+	blocks := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Blocks != nil })
+	reported := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil })
 	live := len(m.moments) > 0 && m.moments[len(m.moments)-1].live
 	tb := table.Table{Head: []string{"Dump", "Boot"}, Right: slices.Repeat([]bool{true}, 11)}
 	if blocks {
@@ -159,19 +244,18 @@ func (m *heapMap) writeMoments(w io.Writer) {
 		tb.Head[0] = "Time (s)"
 	}
 	for _, x := range m.moments {
-		row := []string{strconv.Itoa(x.number()), strconv.Itoa(x.dump.Boot)}
+		row := []string{strconv.Itoa(x.sums.Number), strconv.Itoa(x.dump.Boot)}
 		if x.live {
 			row[0] = seconds(x.dump.Time.Seconds())
 		} else if live {
-			row[0] = fmt.Sprintf("dump %d", x.number())
+			row[0] = fmt.Sprintf("dump %d", x.sums.Number)
 		}
-		sums := x.sums()
-		if b := sums.Blocks; b != nil {
+		if b := x.sums.Blocks; b != nil {
 			row = append(row, cli.Number(b.Used), cli.Number(b.Count), cli.Number(b.Free), cli.Number(b.Holes), cli.Number(b.Largest), share(b.Fragmentation))
 		} else if blocks {
 			row = append(row, "", "", "", "", "", "")
 		}
-		if a := sums.Allocator; a != nil {
+		if a := x.sums.Allocator; a != nil {
 			row = append(row, cli.Number(a.Free), cli.Number(a.Largest), share(a.Fragmentation))
 		} else if reported {
 			row = append(row, "", "", "")
@@ -186,11 +270,10 @@ func (m *heapMap) writeMoments(w io.Writer) {
 func (m *heapMap) writeTrends(w io.Writer) {
 	var free, largest []*profile.Value
 	for _, x := range m.moments {
-		switch {
-		case x.known:
-			free, largest = append(free, &profile.Value{Bytes: x.space.Free}), append(largest, &profile.Value{Bytes: x.space.Largest})
-		case x.dump.Heap.Known:
-			free, largest = append(free, &profile.Value{Bytes: x.dump.Heap.Free}), append(largest, &profile.Value{Bytes: x.dump.Heap.Largest})
+		if b, a := x.sums.Blocks, x.sums.Allocator; b != nil {
+			free, largest = append(free, &profile.Value{Bytes: b.Free}), append(largest, &profile.Value{Bytes: b.Largest})
+		} else if a != nil {
+			free, largest = append(free, &profile.Value{Bytes: a.Free}), append(largest, &profile.Value{Bytes: a.Largest})
 		}
 	}
 	if len(free) > 2 {
@@ -202,7 +285,7 @@ func (m *heapMap) writeTrends(w io.Writer) {
 func (m *heapMap) writeSizes(w io.Writer) {
 	fmt.Fprintln(w)
 	tb := table.Table{Head: []string{"Size", "Holes", "Bytes", "Blocks", "Bytes"}, Right: []bool{true, true, true, true, true}}
-	for _, x := range m.layouts.shown.sizes() {
+	for _, x := range m.heap.Sizes() {
 		tb.Rows = append(tb.Rows, []string{fmt.Sprintf("%s to %s", cli.Number(x.Min), cli.Number(x.Max)), cli.Number(x.Holes), cli.Number(x.HoleBytes),
 			cli.Number(x.Blocks), cli.Number(x.BlockBytes)})
 	}
@@ -211,30 +294,13 @@ func (m *heapMap) writeSizes(w io.Writer) {
 
 // pinned returns the call paths that keep holes apart and that the flags do not leave out: the
 // first -n, and the number of others.
-func (m *heapMap) pinned() ([]report.Pin, int, error) {
-	pins := m.layouts.shown.pins()
+func (m *heapMap) pinned() ([]heapmap.Pin, int, error) {
 	p, err := m.profile([]*profile.Dump{m.of.dump})
 	if err != nil {
 		return nil, 0, err
 	}
-	list, left := namedPins(p, pins, int(m.rows))
+	list, left := heapmap.Name(m.heap.Pins(), p, int(m.rows))
 	return list, left, nil
-}
-
-// namedPins returns the first n shown call paths, all if n is 0, and the number of others.
-func namedPins(p *profile.Profile, pins []pin, n int) (list []report.Pin, left int) {
-	list = []report.Pin{}
-	for _, x := range pins {
-		sites, shown := p.Stack(x.path)
-		switch {
-		case !shown:
-		case n > 0 && len(list) == n:
-			left++
-		default:
-			list = append(list, report.Pin{Stack: sites, Kept: x.kept, Count: x.blocks, Bytes: x.bytes, Address: x.at})
-		}
-	}
-	return list, left
 }
 
 // writePins writes the call paths that keep holes apart.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile/heapmap"
 	"github.com/lwsbt/lwsbt/report"
 )
 
@@ -32,60 +33,60 @@ func (h *html) heapMap() (*report.Map, error) {
 	if err := again.open(); err != nil {
 		return nil, err
 	}
-	l := &layouts{}
-	drawn := map[*moment]drawing{}
-	l.each = func(x *moment, full *mapped) {
-		n := min(len(full.regions), pageRanges)
-		ranges := full.ranges(n, max(16, pageCells/max(1, n)/64*64))
-		drawn[x] = drawing{report.Layout{LeastHole: full.least, Ranges: ranges, Sizes: full.sizes()}, full.pins()}
-	}
+	var page mapOfPage
 	// The first pass has reported the damage.
-	if err := l.read(again.reader, pageSteps, func(error) error { return nil }); err != nil {
+	if err := eachMoment(again.reader, &heapmap.Mapper{}, pageSteps, func(error) error { return nil }, page.add); err != nil {
 		return nil, err
 	}
-	return l.page(drawn, h.view)
+	return page.finish(h.view)
 }
 
-// drawing is the layout of a moment, with call paths that have no names yet.
-type drawing struct {
-	report.Layout
-	pins []pin
+// mapOfPage gathers the moments of a page.
+type mapOfPage struct {
+	report.Map
+	dumps []*profile.Dump // of all moments with pins
+	about heapmap.Source  // of the last map
 }
 
-// page returns the moments of a page, or nil if no moment has data.
-func (m *layouts) page(drawn map[*moment]drawing, view profile.View) (*report.Map, error) {
-	var dumps []*profile.Dump
-	for _, x := range m.moments {
-		if len(drawn[x].pins) > 0 {
-			dumps = append(dumps, x.dump)
+// add adds a moment, if it has data. Its pins have no names yet.
+func (p *mapOfPage) add(x *moment, full *heapmap.Map) {
+	if full == nil && x.sums.Allocator == nil {
+		return
+	}
+	y := report.MapMoment{Name: x.name(), Moment: x.sums}
+	if full != nil {
+		n := min(len(full.Regions), pageRanges)
+		y.Layout = full.Layout(n, max(16, pageCells/max(1, n)/64*64))
+		if y.Pins = full.Pins(); len(y.Pins) > 0 {
+			p.dumps = append(p.dumps, x.dump)
+		}
+		if full.Count > 0 || p.about == "" {
+			p.Open, p.about = len(p.Moments), full.Source
 		}
 	}
-	var p *profile.Profile
-	if dumps != nil {
-		all, err := profile.New(dumps...)
-		if err != nil {
-			return nil, err
-		}
-		p = all.View(view)
-	}
-	out := &report.Map{Open: -1}
-	out.About = map[string]string{"log": "The log has the addresses of the heap.", "blocks": "The addresses of the heap are inferred from the blocks."}[m.source()]
-	for _, x := range m.moments {
-		if !x.known && !x.dump.Heap.Known {
-			continue
-		}
-		if x == m.of {
-			out.Open = len(out.Moments)
-		}
-		y := report.MapMoment{Name: x.name(), Moment: x.sums(), Layout: drawn[x].Layout}
-		y.Pins, y.Left = namedPins(p, drawn[x].pins, pagePins)
-		out.Moments = append(out.Moments, y)
-	}
-	if len(out.Moments) == 0 {
+	p.Moments = append(p.Moments, y)
+}
+
+// finish names the pins. It returns nil if no moment has data.
+func (p *mapOfPage) finish(view profile.View) (*report.Map, error) {
+	if len(p.Moments) == 0 {
 		return nil, nil
 	}
-	if out.Open < 0 {
-		out.Open = len(out.Moments) - 1
+	if p.about == "" {
+		p.Open = len(p.Moments) - 1
 	}
-	return out, nil
+	p.About = map[heapmap.Source]string{heapmap.Log: "The log has the addresses of the heap.", heapmap.Blocks: "The addresses of the heap are inferred from the blocks."}[p.about]
+	if p.dumps == nil {
+		return &p.Map, nil
+	}
+	all, err := profile.New(p.dumps...)
+	if err != nil {
+		return nil, err
+	}
+	all = all.View(view)
+	for i := range p.Moments {
+		m := &p.Moments[i]
+		m.Pins, m.Left = heapmap.Name(m.Pins, all, pagePins)
+	}
+	return &p.Map, nil
 }

@@ -1,16 +1,69 @@
-package main
+// Package heapmap finds out where in the heap blocks and holes lie, and which call paths keep holes
+// apart.
+//
+//	var m heapmap.Mapper
+//	for d, err := range r.DumpBlocks() { // of a heaplog.Reader
+//		if x := m.Map(d.Dump, d.Blocks, d.Space); err == nil && x != nil {
+//			fmt.Println(d.Name, x.Free, x.Largest)
+//		}
+//	}
+package heapmap
 
 import (
 	"cmp"
+	"iter"
+	"math"
 	"math/bits"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/profile"
-	"github.com/lwsbt/lwsbt/report"
 )
 
-// end returns the address after the block, at most 2^64-1.
+// Source is the source of the regions of a Map.
+type Source string
+
+const (
+	Given  Source = "flag"   // Mapper.Regions
+	Log    Source = "log"    // heap= of the ~h#boot line
+	Blocks Source = "blocks" // inferred: blocks that are at most 1 MiB apart
+)
+
+// Mapper maps the heap at one moment after the other. The zero Mapper is ready for use.
+type Mapper struct {
+	Regions []codec.Range // the address ranges of the heap; if nil, those of the log or of the blocks
+
+	last     *profile.Dump
+	inferred regions // of the blocks of the boot so far
+	gap      uint64  // smallest gap between two blocks in this boot
+}
+
+// Map returns the map of the blocks of a dump. space is the address ranges that the log has, nil if
+// it has none. The result is nil if there is no block, or if the dump is a difference.
+func (m *Mapper) Map(d *profile.Dump, blocks iter.Seq[profile.Block], space []codec.Range) *Map {
+	if m.last == nil || m.last.Boot != d.Boot || m.last.File != d.File {
+		m.inferred, m.gap = nil, math.MaxUint64
+	}
+	m.last = d
+	list := slices.Collect(blocks)
+	if len(list) == 0 || d.Diff {
+		return nil
+	}
+	slices.SortFunc(list, byAddress)
+	r, source := declared(m.Regions), Given
+	if m.Regions == nil && space != nil {
+		r, source = declared(space), Log
+	} else if m.Regions == nil {
+		m.inferred = m.inferred.grow(list)
+		r, source = slices.Clone(m.inferred), Blocks
+	}
+	m.gap = smallestGap(m.gap, list)
+	out := mapBlocks(r, list, leastHole(m.gap))
+	out.Source = source
+	return out
+}
+
+// endOf returns the address after the block, at most 2^64-1.
 func endOf(b profile.Block) uint64 { return addSaturated(b.Addr, b.Bytes) }
 
 func addSaturated(a, b uint64) uint64 {
@@ -105,27 +158,30 @@ type group struct {
 // group's own.
 func (r *group) kept() uint64 { return min(r.left, r.right) }
 
-// mapped holds the blocks and holes of a heap.
-type mapped struct {
-	report.Space
-	regions regions
-	least   uint64 // size of the smallest hole
-	holes   []hole
-	groups  []group // between two holes
-	blocks  []profile.Block
+// Map holds the blocks and holes of a heap.
+type Map struct {
+	Space
+	// Regions are the address ranges of the heap, in order. Source says where they are from.
+	Regions []codec.Range
+	Source  Source
+	// LeastHole is the size of the smallest hole in bytes. Smaller gaps between blocks are
+	// headers and padding.
+	LeastHole uint64
+
+	holes  []hole
+	groups []group // between two holes
+	blocks []profile.Block
 }
 
-// sortBlocks orders blocks by address.
-func sortBlocks(list []profile.Block) {
-	slices.SortFunc(list, func(a, b profile.Block) int {
-		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes))
-	})
+// byAddress orders blocks by address.
+func byAddress(a, b profile.Block) int {
+	return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes))
 }
 
 // mapBlocks finds the holes of at least a number of bytes between blocks in regions. The blocks
-// are in the order of sortBlocks.
-func mapBlocks(r regions, blocks []profile.Block, least uint64) *mapped {
-	m := &mapped{regions: r, blocks: blocks, least: least}
+// are sorted by address.
+func mapBlocks(r regions, blocks []profile.Block, least uint64) *Map {
+	m := &Map{Regions: r, blocks: blocks, LeastHole: least}
 	rest := m.blocks
 	for _, region := range r {
 		m.Size += region.Length
@@ -141,16 +197,16 @@ func mapBlocks(r regions, blocks []profile.Block, least uint64) *mapped {
 		rest = rest[n:]
 	}
 	m.Outside += len(rest)
-	m.Holes, m.Fragmentation = len(m.holes), report.Fragmentation(m.Free, m.Largest)
+	m.Holes, m.Fragmentation = len(m.holes), Fragmentation(m.Free, m.Largest)
 	return m
 }
 
 // region finds the holes of one region; the blocks begin in it.
-func (m *mapped) region(r codec.Range, blocks []profile.Block) {
+func (m *Map) region(r codec.Range, blocks []profile.Block) {
 	at, end, from := r.Start, limit(r), 0
 	before, has := uint64(0), false // the hole before the group that begins with blocks[from]
 	gap := func(i int, next uint64) {
-		if next < at || next-at < m.least {
+		if next < at || next-at < m.LeastHole {
 			return
 		}
 		h := hole{at, next - at}
@@ -178,21 +234,12 @@ func (m *mapped) region(r codec.Range, blocks []profile.Block) {
 	gap(len(blocks), end)
 }
 
-// pin is a call path whose blocks keep holes apart.
-type pin struct {
-	path   profile.Path
-	blocks int
-	bytes  uint64 // of the blocks
-	kept   uint64 // of the holes that would join larger ones
-	at     uint64 // address of the block between the largest holes
-	most   uint64
-}
-
-// pins returns the call paths whose blocks are in groups that are not larger than either of
-// their holes, in descending order of kept.
-func (m *mapped) pins() []pin {
+// Pins returns the call paths whose blocks keep holes apart: those in groups of blocks that are
+// not larger than the hole on either side. They have no Stack, and are in descending order of Kept.
+func (m *Map) Pins() []Pin {
 	index := map[profile.Path]int{}
-	var list []pin
+	var list []Pin
+	most := map[profile.Path]uint64{} // the largest kept
 	for i := range m.groups {
 		r := &m.groups[i]
 		if r.bytes > r.kept() {
@@ -204,27 +251,44 @@ func (m *mapped) pins() []pin {
 			if !ok {
 				k = len(list)
 				index[b.Path] = k
-				list = append(list, pin{path: b.Path})
+				list = append(list, Pin{Path: b.Path})
 			}
 			p := &list[k]
-			p.blocks++
-			p.bytes += b.Bytes
-			if r.kept() > p.most {
-				p.most, p.at = r.kept(), b.Addr
+			p.Count++
+			p.Bytes += b.Bytes
+			if r.kept() > most[b.Path] {
+				most[b.Path], p.Address = r.kept(), b.Addr
 			}
 			if !seen[b.Path] {
 				seen[b.Path] = true
-				p.kept += r.kept()
+				p.Kept += r.kept()
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b pin) int { return cmp.Compare(b.kept, a.kept) })
+	slices.SortStableFunc(list, func(a, b Pin) int { return cmp.Compare(b.Kept, a.Kept) })
 	return list
 }
 
-// sizes counts the holes and blocks by size: those of 2^i to 2^(i+1)-1 bytes are one class.
-func (m *mapped) sizes() []report.SizeClass {
-	var classes [64]report.SizeClass
+// Name returns the first n pins that a profile's view shows, all if n is 0, with their stacks, and
+// the number of others. The profile is one of the dumps of the pins.
+func Name(pins []Pin, p *profile.Profile, n int) (list []Pin, left int) {
+	list = []Pin{}
+	for _, x := range pins {
+		var shown bool
+		switch x.Stack, shown = p.Stack(x.Path); {
+		case !shown:
+		case n > 0 && len(list) == n:
+			left++
+		default:
+			list = append(list, x)
+		}
+	}
+	return list, left
+}
+
+// Sizes counts the holes and blocks by size: those of 2^i to 2^(i+1)-1 bytes are one class.
+func (m *Map) Sizes() []SizeClass {
+	var classes [64]SizeClass
 	for _, h := range m.holes {
 		x := &classes[bits.Len64(h.size)-1]
 		x.Holes++
@@ -237,7 +301,7 @@ func (m *mapped) sizes() []report.SizeClass {
 			x.BlockBytes += b.Bytes
 		}
 	}
-	list := []report.SizeClass{}
+	list := []SizeClass{}
 	for i, x := range classes {
 		if x.Holes+x.Blocks > 0 {
 			x.Min = 1 << i
@@ -248,25 +312,26 @@ func (m *mapped) sizes() []report.SizeClass {
 	return list
 }
 
-// ranges returns the first n regions, each in cells of equal size.
-func (m *mapped) ranges(n, cells int) []report.Range {
-	list := []report.Range{}
-	for _, r := range m.regions[:min(n, len(m.regions))] {
-		out := report.Range{Start: r.Start, Length: r.Length}
-		for _, part := range m.cells(r, cells) {
+// Layout returns the first n regions, each in a number of cells of equal size, and the sizes of
+// holes and blocks. It has no Pins.
+func (m *Map) Layout(n, cells int) Layout {
+	l := Layout{Ranges: []Range{}, LeastHole: m.LeastHole, Sizes: m.Sizes()}
+	for _, r := range m.Regions[:min(n, len(m.Regions))] {
+		out := Range{Start: r.Start, Length: r.Length}
+		for _, part := range m.Cells(r, cells) {
 			percent := uint8(100*part + 0.5)
 			if part > 0 {
 				percent = max(1, percent)
 			}
 			out.Cells = append(out.Cells, percent)
 		}
-		list = append(list, out)
+		l.Ranges = append(l.Ranges, out)
 	}
-	return list
+	return l
 }
 
-// cells returns the used fraction, 0 to 1, of each of n equal parts of a region.
-func (m *mapped) cells(r codec.Range, n int) []float64 {
+// Cells returns the used fraction, 0 to 1, of each of n equal parts of a region.
+func (m *Map) Cells(r codec.Range, n int) []float64 {
 	used, per := make([]float64, n), float64(r.Length)/float64(n)
 	for _, b := range m.blocks {
 		if b.Addr < r.Start || b.Addr-r.Start >= r.Length {
@@ -282,19 +347,4 @@ func (m *mapped) cells(r codec.Range, n int) []float64 {
 		used[i] = min(1, used[i]/per)
 	}
 	return used
-}
-
-// picture draws a region as n cells of equal size, which show the used fraction.
-func (m *mapped) picture(r codec.Range, n int) string {
-	cells := m.cells(r, n)
-	shades := []rune("·░▒▓█")
-	out := make([]rune, n)
-	for i, part := range cells {
-		level := 0
-		if part > 0 {
-			level = min(len(shades)-1, 1+int(part*float64(len(shades)-1)-1e-9))
-		}
-		out[i] = shades[level]
-	}
-	return string(out)
 }
