@@ -17,7 +17,7 @@ import (
 var updateAPI = flag.Bool("update", false, "write api/v0.2.0.txt anew")
 
 // public are the packages whose API is compared.
-var public = []string{"codec", "codec/callpath", "conformance", "conformance/mutant", "device", "gen", "heaplog", "image", "image/unwind", "profile", "report", "stats", "symbol", "symbol/arch"}
+var public = []string{"codec", "codec/callpath", "conformance", "conformance/mutant", "device", "gen", "heaplog", "image", "image/unwind", "profile", "profile/heapmap", "report", "stats", "symbol", "symbol/arch"}
 
 // TestAPI compares the exported declarations with those of the last version, in api/, one
 // in a line. What is added, changed or removed is written there by go test -run API -update,
