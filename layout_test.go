@@ -30,7 +30,8 @@ var layout = map[string]struct{ packages, libraries string }{
 	"image/unwind/truth": {packages: "image/unwind"},
 
 	"image":                    {packages: "codec codec/callpath symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
-	"heaplog":                  {packages: "codec codec/callpath symbol profile heaplog/internal/foreign heaplog/internal/process internal/printable", libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
+	"heaplog":                  {packages: "codec codec/callpath symbol profile heaplog/internal/foreign heaplog/internal/input heaplog/internal/process internal/printable"},
+	"heaplog/internal/input":   {libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
 	"heaplog/internal/foreign": {packages: "codec"},
 	"heaplog/internal/process": {packages: "symbol internal/printable"},
 	"profile/heapmap":          {packages: "codec profile"},

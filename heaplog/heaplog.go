@@ -70,8 +70,8 @@ func (r *Reader) Close() error {
 	r.cancel()
 	r.process.Close()
 	for _, in := range r.inputs {
-		if in.stream != nil {
-			in.stream.Close()
+		if in.Stream != nil {
+			in.Stream.Close()
 		}
 	}
 	return nil
@@ -112,7 +112,7 @@ func (r *Reader) resplits(q *sequence) bool {
 		return false
 	}
 	for _, in := range r.inputs {
-		if in.live && (in.stream == nil || !in.stream.ended) {
+		if in.Live && (in.Stream == nil || !in.Stream.Ended) {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lwsbt/lwsbt/heaplog/internal/input"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -38,14 +39,14 @@ func parseSnapshot(spec string) (snapshot, error) {
 func readSnapshots(ctx context.Context, all []snapshot) error {
 	for i := range all {
 		s := &all[i]
-		file := &pipe{path: s.path} // it may be a pipe such as <(ssh …) that stays silent
-		list, err := symbol.ReadMaps(newPump(ctx, file), s.path)
+		file := input.NewAhead(ctx, s.path) // it may be a pipe such as <(ssh …) that stays silent
+		list, err := symbol.ReadMaps(file, s.path)
 		file.Close()
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s: interrupted", s.path)
-		case file.err != nil: // from opening the file: the error names the file
-			return file.err
+		case file.OpenErr() != nil: // from opening the file: the error names the file
+			return file.OpenErr()
 		case err != nil:
 			return err
 		}

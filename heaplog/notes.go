@@ -183,7 +183,7 @@ func (p *pass) noRecord() error {
 	case len(p.r.inputs) > 1:
 		text = fmt.Sprintf("no records in %d logs: looked for %s", len(p.r.inputs), lookedFor)
 	default:
-		text = fmt.Sprintf("%s: no records in %s: looked for %s", p.r.inputs[0].name, printable.Count(t.bytes, "byte"), lookedFor)
+		text = fmt.Sprintf("%s: no records in %s: looked for %s", p.r.inputs[0].Name, printable.Count(t.bytes, "byte"), lookedFor)
 	}
 	return &noRecord{text}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heaplog/internal/foreign"
+	"github.com/lwsbt/lwsbt/heaplog/internal/input"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -33,7 +34,7 @@ func (e *OptionError) Unwrap() error { return e.Err }
 
 // config holds the values of the options.
 type config struct {
-	inputs     []*input
+	inputs     []*input.Input
 	only       *regexp.Regexp
 	split      *regexp.Regexp
 	bare       bool
@@ -55,7 +56,7 @@ type config struct {
 func Files(paths ...string) Option {
 	return Option{"Files", func(c *config) error {
 		for _, path := range paths {
-			in, err := fileInput(path)
+			in, err := input.File(path)
 			if err != nil {
 				return err
 			}
@@ -74,7 +75,7 @@ func Stream(r io.Reader, name string) Option {
 		if r == nil {
 			return fmt.Errorf("%q: the reader is nil", name)
 		}
-		c.inputs = append(c.inputs, streamInput(r, name))
+		c.inputs = append(c.inputs, input.FromReader(r, name))
 		return nil
 	}}
 }
@@ -84,7 +85,7 @@ func Stream(r io.Reader, name string) Option {
 // except for a recording, which btrecord compresses by zstd and never rotates.
 func Follow(path string) Option {
 	return Option{"Follow", func(c *config) error {
-		in, err := followInput(path)
+		in, err := input.Follow(path)
 		if err == nil {
 			c.inputs = append(c.inputs, in)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/heaplog/internal/foreign"
+	"github.com/lwsbt/lwsbt/heaplog/internal/input"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -39,7 +40,7 @@ type consumer interface {
 type pass struct {
 	r        *Reader
 	consumer consumer
-	hooks    hooks
+	hooks    input.Hooks
 	scanner  scanner
 	sequence *sequence
 	tally    tally
@@ -65,7 +66,7 @@ type pass struct {
 
 func newPass(r *Reader, c consumer) *pass {
 	p := &pass{r: r, consumer: c, maps: r.maps, sequence: &sequence{split: r.split, groups: r.groups}}
-	p.hooks = hooks{ctx: r.ctx, idle: p.idle, note: func(text string) { p.tally.note(NoteLoss, text) }}
+	p.hooks = input.Hooks{Ctx: r.ctx, Idle: p.idle, Note: func(text string) { p.tally.note(NoteLoss, text) }}
 	p.scanner.bare, p.scanner.use = r.bare, p.use
 	p.scanner.always32 = r.machineBy != "" && r.machine.Word() == 32
 	r.process.Reset()
@@ -78,11 +79,11 @@ func newPass(r *Reader, c consumer) *pass {
 func (p *pass) run() {
 	for i, in := range p.r.inputs {
 		p.log = i
-		err := p.input(in)
+		err := readError(p.read(in))
 		if p.err != nil {
 			err = p.err
 		}
-		if errors.Is(err, errStopped) {
+		if errors.Is(err, input.ErrStopped) {
 			return
 		}
 		p.damaged = err != nil
@@ -107,35 +108,44 @@ func (p *pass) run() {
 	}
 }
 
-// input reads one log.
-func (p *pass) input(in *input) error {
+// readError returns an error of package input as a *ReadError.
+func readError(err error) error {
+	var e *input.Error
+	if errors.As(err, &e) {
+		return &ReadError{e.Name, e.Compression, e.Err}
+	}
+	return err
+}
+
+// read reads one log.
+func (p *pass) read(in *input.Input) error {
 	p.r.process.NewLog()
 	if p.log > 0 {
 		p.sequence.newLog(p.log)
 		p.newCode(nil)
 	}
 	if err := p.r.ctx.Err(); err != nil {
-		return &ReadError{Name: in.name, Err: err}
+		return &input.Error{Name: in.Name, Err: err}
 	}
-	p.scanner.begin(in.name)
-	src, err := in.open(&p.hooks)
+	p.scanner.begin(in.Name)
+	src, err := in.Open(&p.hooks)
 	if err != nil {
 		return err
 	}
 	if p.stopped {
-		src.close()
-		return errStopped
+		src.Close()
+		return input.ErrStopped
 	}
-	traces, err := foreign.NewReader(src.r, p.r.format)
+	traces, err := foreign.NewReader(src.R, p.r.format)
 	if err != nil {
 		return err
 	}
-	src.r = traces
+	src.R = traces
 	defer func() {
-		p.traces(in.name, traces)
-		p.tally.stored += src.stored
+		p.traces(in.Name, traces)
+		p.tally.stored += src.Stored
 		p.tally.source = nil
-		src.close()
+		src.Close()
 	}()
 	p.tally.source = src
 	p.only = onlyState{}
@@ -144,20 +154,20 @@ func (p *pass) input(in *input) error {
 	last := byte('\n')
 	for empty := 0; err == nil; {
 		var n int
-		interrupted := !in.live && p.r.ctx.Err() != nil
+		interrupted := !in.Live && p.r.ctx.Err() != nil
 		if n, err = src.Read(buf[end:]); interrupted && n > 0 {
-			return &ReadError{in.name, src.compression, p.r.ctx.Err()}
+			return &input.Error{Name: in.Name, Compression: src.Compression, Err: p.r.ctx.Err()}
 		}
 		if empty++; n > 0 {
 			empty, last, p.idleSince = 0, buf[end+n-1], time.Time{}
 		} else if empty == 100 && err == nil {
-			err = src.failed(io.ErrNoProgress)
+			err = src.Failed(io.ErrNoProgress)
 		}
 		p.tally.bytes += int64(n)
 		end += n
 		took, ok := p.feed(buf[:end], err == nil)
 		if !ok {
-			return errStopped
+			return input.ErrStopped
 		}
 		full := end == len(buf)
 		end = copy(buf, buf[took:end])
@@ -178,7 +188,7 @@ func (p *pass) input(in *input) error {
 
 // traces adds notes about the traces of other systems that were read.
 func (p *pass) traces(name string, r *foreign.Reader) {
-	if p.hooks.survey || r.Format() == "" {
+	if p.hooks.Survey || r.Format() == "" {
 		return
 	}
 	p.tally.note(NoteInfo, fmt.Sprintf("%s: read as heap traces of %s", name, r.Format()))
@@ -233,7 +243,7 @@ type onlyState struct {
 // idle is called repeatedly while no data is available.
 func (p *pass) idle() error {
 	if p.stopped { // a reader between may have dropped the error
-		return errStopped
+		return input.ErrStopped
 	}
 	now := time.Now()
 	if !p.idleSince.IsZero() && (p.r.refresh == 0 || now.Sub(p.idleSince) < p.r.refresh) {
@@ -241,7 +251,7 @@ func (p *pass) idle() error {
 	}
 	p.idleSince = now
 	if p.stopped = !p.consumer.item(p, &Item{Kind: Idle, Place: p.scanner.at}, sameDump); p.stopped {
-		return errStopped
+		return input.ErrStopped
 	}
 	return nil
 }
@@ -253,7 +263,7 @@ func (p *pass) use(it *Item) bool {
 	case Text:
 		p.sequence.text(it.Text)
 		if err := p.r.process.Markup(it.Text); err != nil {
-			if !p.hooks.survey {
+			if !p.hooks.Survey {
 				p.tally.badMarkup(err)
 			}
 		}
@@ -301,7 +311,7 @@ func (p *pass) record(it *Item) (b boundary) {
 		b = p.sequence.record(it)
 	}
 	p.word.record(it)
-	if !p.locatable(it) || p.hooks.survey {
+	if !p.locatable(it) || p.hooks.Survey {
 		return b
 	}
 	if p.r.bases.refine(p.r, it) && p.tally.readable > 0 {
@@ -372,7 +382,7 @@ func (p *pass) pathLine(it *Item) (b boundary) {
 	}
 	c := p.callPaths()
 	p.lostLines = c.lines.Line(uint64(it.Paths.Seq), 1<<12)
-	frames, values := c.line(it.Paths, !p.hooks.survey)
+	frames, values := c.line(it.Paths, !p.hooks.Survey)
 	p.tally.states[symbol.Exact] += frames
 	return p.sequence.paths(it, values)
 }

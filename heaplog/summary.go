@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heaplog/internal/input"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -91,6 +92,14 @@ type ReadError struct {
 	Err         error
 }
 
+// Error returns the message with the name of the log and its compression.
+func (e *ReadError) Error() string {
+	return (&input.Error{Name: e.Name, Compression: e.Compression, Err: e.Err}).Error()
+}
+
+// Unwrap returns the error of the reader.
+func (e *ReadError) Unwrap() error { return e.Err }
+
 func isRead(err error) bool {
 	var e *ReadError
 	return errors.As(err, &e)
@@ -100,7 +109,7 @@ func isRead(err error) bool {
 type tally struct {
 	last                 *Item
 	bytes, lines, stored int64
-	source               *source // being read
+	source               *input.Source // being read
 	readErrors           int
 
 	kinds         [Idle + 1]int64
@@ -286,14 +295,14 @@ func (p *pass) summary() Summary {
 		s.At = t.last.Place
 	}
 	if t.source != nil {
-		s.Stored += t.source.stored
+		s.Stored += t.source.Stored
 	}
 	for _, in := range p.r.inputs {
-		if in.size < 0 {
+		if in.Size < 0 {
 			s.Size = -1
 			break
 		}
-		s.Size += in.size
+		s.Size += in.Size
 	}
 	for kind := Blob; kind < Idle; kind++ {
 		s.Records[kind] = t.kinds[kind]

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heaplog/internal/input"
 	"github.com/lwsbt/lwsbt/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -44,20 +45,20 @@ func (b *bases) wanted(r *Reader) bool {
 // survey reads the logs once to find where dumps begin, and the load bases. Streams are
 // copied first: of a live log, the data available now or, with all, everything.
 func (r *Reader) survey(all bool) error {
-	h := hooks{ctx: r.ctx, survey: true}
+	h := input.Hooks{Ctx: r.ctx, Survey: true}
 	b := &r.bases
 	infer := b.wanted(r)
 	for i, in := range r.inputs {
 		switch {
-		case in.stream != nil:
-			if err := in.stream.spool(&h, all, i == 0); err != nil {
+		case in.Stream != nil:
+			if err := in.Stream.Spool(&h, all, i == 0); err != nil {
 				return err
 			}
-			b.live = b.live || !in.stream.ended
-		case in.live: // it is followed and has no end
+			b.live = b.live || !in.Stream.Ended
+		case in.Live: // it is followed and has no end
 			b.live = true
 			if all {
-				return fmt.Errorf("%s: is read until it is interrupted: dumps cannot be selected in it", in.name)
+				return fmt.Errorf("%s: is read until it is interrupted: dumps cannot be selected in it", in.Name)
 			}
 			if infer {
 				b.surveyed, b.byBoot = true, map[int][]symbol.Base{}
@@ -70,7 +71,7 @@ func (r *Reader) survey(all bool) error {
 		b.surveyed, b.byBoot, c.seen = true, map[int][]symbol.Base{}, map[symbol.ReturnAddr]bool{}
 	}
 	p := newPass(r, c)
-	p.hooks.survey = true
+	p.hooks.Survey = true
 	p.run()
 	if c.err != nil {
 		return c.err

@@ -1,4 +1,4 @@
-package heaplog
+package input
 
 import (
 	"bufio"
@@ -23,72 +23,82 @@ const (
 	maxXZDict     = 128 << 20
 )
 
-// source is an open log. It yields decompressed text, with UTF-16 converted to UTF-8.
-type source struct {
-	name        string
-	compression string // "gzip", "zstd", "xz", or ""
-	stored      int64  // bytes read, before decompression
-	r           io.Reader
-	closes      []func() error
+// Source is an open log. It yields decompressed text, with UTF-16 converted to UTF-8.
+type Source struct {
+	Compression string // "gzip", "zstd", "xz", or ""
+	Stored      int64  // bytes read, before decompression
+	R           io.Reader
+
+	name   string
+	closes []func() error
 }
 
 // newSource detects compression and encoding from the first bytes of r. It reads only the
 // bytes that detection needs. An error in reading them is the error of the first Read.
-func newSource(r io.Reader, name string) (s *source, err error) {
-	s = &source{name: name}
-	stored := peeker(counter{r, &s.stored})
-	s.compression, s.r = sniff(stored, compressions), stored
-	switch s.compression {
+func newSource(r io.Reader, name string) (s *Source, err error) {
+	s = &Source{name: name}
+	stored := peeker(counter{r, &s.Stored})
+	s.Compression, s.R = sniff(stored, compressions), stored
+	switch s.Compression {
 	case "gzip":
 		z, err := gzip.NewReader(bufio.NewReaderSize(stored, 64<<10))
 		if err != nil {
-			return nil, s.failed(err)
+			return nil, s.Failed(err)
 		}
-		s.r, s.closes = z, append(s.closes, z.Close)
+		s.R, s.closes = z, append(s.closes, z.Close)
 	case "zstd":
 		z, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
-			return nil, s.failed(err)
+			return nil, s.Failed(err)
 		}
-		s.r, s.closes = z, append(s.closes, func() error { z.Close(); return nil })
+		s.R, s.closes = z, append(s.closes, func() error { z.Close(); return nil })
 	case "xz":
 		z, err := xz.NewReader(bufio.NewReaderSize(stored, 64<<10), maxXZDict)
 		if err != nil {
-			return nil, s.failed(err)
+			return nil, s.Failed(err)
 		}
-		s.r = z
+		s.R = z
 	}
-	text := peeker(s.r)
-	s.r = text
+	text := peeker(s.R)
+	s.R = text
 	switch sniff(text, encodings) {
 	case "UTF-16LE":
-		s.r = transform.NewReader(text, unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder())
+		s.R = transform.NewReader(text, unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder())
 	case "UTF-16BE":
-		s.r = transform.NewReader(text, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
+		s.R = transform.NewReader(text, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
 	}
 	return s, nil
 }
 
-// Read reads the log. Its error is io.EOF, a *ReadError, or errStopped.
-func (s *source) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	if err != nil && err != io.EOF && !errors.Is(err, errStopped) {
-		err = s.failed(err)
+// Read reads the log. Its error is io.EOF, an *Error, or ErrStopped.
+func (s *Source) Read(p []byte) (int, error) {
+	n, err := s.R.Read(p)
+	if err != nil && err != io.EOF && !errors.Is(err, ErrStopped) {
+		err = s.Failed(err)
 	}
 	return n, err
 }
 
-func (s *source) failed(err error) error { return &ReadError{s.name, s.compression, err} }
+// Failed returns err as an *Error.
+func (s *Source) Failed(err error) error { return &Error{s.name, s.Compression, err} }
 
-func (s *source) close() {
+// Close closes the log.
+func (s *Source) Close() {
 	for _, c := range s.closes {
 		c()
 	}
 	s.closes = nil
 }
 
+// Error is an error in reading a log.
+type Error struct {
+	Name        string
+	Compression string // as in Source
+	Err         error
+}
+
 // Error returns the message with the name of the log and its compression.
-func (e *ReadError) Error() string {
+func (e *Error) Error() string {
 	compression, text := "", reason(e.Err).Error()
 	if e.Compression != "" {
 		compression = e.Compression + ": "
@@ -113,7 +123,7 @@ func reason(err error) error {
 }
 
 // Unwrap returns the error of the reader.
-func (e *ReadError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
 // counter counts the bytes that are read through it.
 type counter struct {

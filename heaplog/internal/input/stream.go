@@ -1,4 +1,4 @@
-package heaplog
+package input
 
 import (
 	"context"
@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// stream is a log that can be read only once. The part that must be read twice is copied to
+// Stream is a log that can be read only once. The part that must be read twice is copied to
 // a temporary file first.
-type stream struct {
+type Stream struct {
 	src   io.Reader
 	name  string
 	pump  *pump
 	copy  *temporary // nil if nothing was copied
 	size  int64      // of copy, in bytes
-	ended bool       // the log ends with copy
+	Ended bool       // the log ends with copy
 	spent bool       // the data after copy has been read
 }
 
 // open returns the log from its beginning.
-func (s *stream) open(h *hooks) (*source, error) {
+func (s *Stream) open(h *Hooks) (*Source, error) {
 	switch {
 	case s.spent:
 		return nil, fmt.Errorf("%s: was read, and cannot be read again", s.name)
@@ -32,23 +32,23 @@ func (s *stream) open(h *hooks) (*source, error) {
 		return newSource(s.pumped(h), s.name)
 	}
 	head := io.NewSectionReader(s.copy.File, 0, s.size)
-	if s.ended || h.survey {
+	if s.Ended || h.Survey {
 		return newSource(head, s.name)
 	}
 	s.spent = true
 	return newSource(io.MultiReader(head, s.pumped(h)), s.name)
 }
 
-func (s *stream) pumped(h *hooks) *pump {
+func (s *Stream) pumped(h *Hooks) *pump {
 	if s.pump == nil {
-		s.pump = newPump(h.ctx, s.src)
+		s.pump = newPump(h.Ctx, s.src)
 	}
-	s.pump.idle = h.idle
+	s.pump.idle = h.Idle
 	return s.pump
 }
 
 // Close removes the copy. It closes the log if Open opened it.
-func (s *stream) Close() error {
+func (s *Stream) Close() error {
 	if s.copy != nil {
 		s.copy.remove()
 	}
@@ -62,9 +62,9 @@ func (s *stream) Close() error {
 // that is available.
 const silence = 80 * time.Millisecond
 
-// spool copies the available data of the stream, or with all the whole stream. With first,
-// spool waits for the first data, because the first log of a pass may begin at any time.
-func (s *stream) spool(h *hooks, all, first bool) (err error) {
+// Spool copies the available data of the stream, or with all the whole stream. With first,
+// Spool waits for the first data, because the first log of a pass may begin at any time.
+func (s *Stream) Spool(h *Hooks, all, first bool) (err error) {
 	if s.copy != nil || s.spent {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (s *stream) spool(h *hooks, all, first bool) (err error) {
 		case late:
 			return nil
 		case p.rest.err == io.EOF:
-			s.ended = true
+			s.Ended = true
 			return nil
 		case p.rest.err != nil:
 			return nil // the next reader of the stream gets the error

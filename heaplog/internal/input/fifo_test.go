@@ -1,6 +1,6 @@
 //go:build unix
 
-package heaplog
+package input
 
 import (
 	"context"

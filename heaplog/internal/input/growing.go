@@ -1,4 +1,4 @@
-package heaplog
+package input
 
 import (
 	"cmp"
@@ -51,17 +51,17 @@ func isRecording(path string) bool {
 }
 
 // growingSource opens a recording.
-func growingSource(path string, h *hooks) (*source, error) {
+func growingSource(path string, h *Hooks) (*Source, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newSource(&growing{f, h.ctx, h.idle}, path)
+	s, err := newSource(&growing{f, h.Ctx, h.Idle}, path)
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	s.r, s.closes = unended{s.r, h.ctx}, append(s.closes, f.Close)
+	s.R, s.closes = unended{s.R, h.Ctx}, append(s.closes, f.Close)
 	return s, nil
 }
 

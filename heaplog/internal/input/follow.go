@@ -1,4 +1,4 @@
-package heaplog
+package input
 
 import (
 	"bytes"

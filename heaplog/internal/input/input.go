@@ -1,0 +1,166 @@
+// Package input reads logs as they come: files, compressed or not, pipes and other streams, files that
+// grow, and logs that are rotated.
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// Input is a log.
+type Input struct {
+	Name string
+	Size int64 // in bytes as stored; -1 if it is not known
+	Live bool  // another program may still write it; it ends when the context is done
+	Open func(*Hooks) (*Source, error)
+	// Stream is not nil if the log can be read only once.
+	Stream *Stream
+}
+
+// Hooks are the functions and settings that a pass gives its inputs.
+type Hooks struct {
+	Ctx    context.Context
+	Survey bool         // another pass follows
+	Idle   func() error // called when no data is available; an error ends reading
+	Note   func(string) // called if lines may be lost
+}
+
+// ErrStopped is the error of Hooks.Idle when the caller has ended the iteration.
+var ErrStopped = errors.New("stopped")
+
+// File returns the input of a file.
+func File(path string) (*Input, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		if e, ok := err.(*os.PathError); ok {
+			e.Op = "open"
+		}
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: is a directory, expected a log", path)
+	case !info.Mode().IsRegular():
+		return pipeInput(&pipe{path: path}, path), nil
+	}
+	return &Input{Name: path, Size: info.Size(), Open: func(*Hooks) (*Source, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		s, err := newSource(f, path)
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		s.closes = append(s.closes, f.Close)
+		return s, nil
+	}}, nil
+}
+
+// FromReader returns the input of a reader.
+func FromReader(r io.Reader, name string) *Input {
+	size := int64(-1)
+	seeker, ok := r.(io.Seeker)
+	if f, isFile := r.(*os.File); isFile {
+		info, err := f.Stat()
+		if ok = err == nil && info.Mode().IsRegular(); ok {
+			size = info.Size()
+		}
+	}
+	if !ok {
+		return pipeInput(r, name)
+	}
+	at, err := seeker.Seek(0, io.SeekCurrent) // another program may have read the bytes before
+	if err != nil {
+		return pipeInput(r, name)
+	}
+	return &Input{Name: name, Size: size, Open: func(*Hooks) (*Source, error) {
+		if _, err := seeker.Seek(at, io.SeekStart); err != nil {
+			return nil, err
+		}
+		return newSource(r, name)
+	}}
+}
+
+// pipeInput returns the input of a reader that may block and can be read only once.
+func pipeInput(r io.Reader, name string) *Input {
+	s := &Stream{src: r, name: name}
+	return &Input{Name: name, Size: -1, Live: true, Stream: s, Open: s.open}
+}
+
+// Follow returns the input of a log that another program still writes.
+func Follow(path string) (*Input, error) {
+	if isRecording(path) {
+		return &Input{Name: path, Size: -1, Live: true, Open: func(h *Hooks) (*Source, error) { return growingSource(path, h) }}, nil
+	}
+	l, err := follow(context.Background(), path, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	l.Close()
+	return &Input{Name: path, Size: -1, Live: true, Open: func(h *Hooks) (*Source, error) {
+		l, err := follow(h.Ctx, path, h.Idle, h.Note)
+		if err != nil {
+			return nil, err
+		}
+		s := &Source{name: path, closes: []func() error{l.Close}}
+		s.R = counter{l, &s.Stored}
+		return s, nil
+	}}, nil
+}
+
+// Ahead is a file that is read in another goroutine, so that a pipe that stays silent does not
+// block the reader beyond its context.
+type Ahead struct {
+	*pump
+	file *pipe
+}
+
+// NewAhead returns the file with a name. The first Read opens it.
+func NewAhead(ctx context.Context, path string) *Ahead {
+	file := &pipe{path: path}
+	return &Ahead{newPump(ctx, file), file}
+}
+
+// OpenErr returns the error in opening the file, nil if there was none.
+func (a *Ahead) OpenErr() error { return a.file.err }
+
+// Close closes the file.
+func (a *Ahead) Close() error { return a.file.Close() }
+
+// pipe is a file that is not regular, such as bash's <(…). The first Read opens it, because
+// opening a FIFO blocks until there is a writer. It is never opened again: data that was
+// read is gone.
+type pipe struct {
+	path string
+	mu   sync.Mutex // guards the fields below
+	f    *os.File
+	err  error
+}
+
+func (p *pipe) Read(b []byte) (int, error) {
+	if p.f == nil && p.err == nil {
+		f, err := os.Open(p.path)
+		p.mu.Lock()
+		p.f, p.err = f, err
+		p.mu.Unlock()
+	}
+	if p.err != nil {
+		return 0, p.err
+	}
+	return p.f.Read(b)
+}
+
+// Close closes the file. It does not wait for a blocked Read.
+func (p *pipe) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.f != nil {
+		p.f.Close()
+	}
+	return nil
+}
