@@ -29,9 +29,9 @@ var layout = map[string]struct{ packages, libraries string }{
 	"image/unwind":       {packages: "symbol/arch", libraries: "golang.org/x/arch"},
 	"image/unwind/truth": {packages: "image/unwind"},
 
-	"image":                    {packages: "codec codec/callpath symbol symbol/arch", libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
+	"image":                    {packages: "codec codec/callpath symbol symbol/arch internal/decompress"},
 	"heaplog":                  {packages: "codec codec/callpath symbol profile heaplog/internal/foreign heaplog/internal/input heaplog/internal/process internal/printable"},
-	"heaplog/internal/input":   {libraries: "github.com/klauspost/compress github.com/therootcompany/xz golang.org/x/text"},
+	"heaplog/internal/input":   {packages: "internal/decompress", libraries: "golang.org/x/text"},
 	"heaplog/internal/foreign": {packages: "codec"},
 	"heaplog/internal/process": {packages: "symbol internal/printable"},
 	"profile/heapmap":          {packages: "codec profile"},
@@ -62,7 +62,8 @@ var layout = map[string]struct{ packages, libraries string }{
 	"ref-c": {}, "ref-c/stacks": {packages: "gen"},
 
 	"internal/bitstring":    {},
-	"internal/heapfile":     {packages: "codec symbol internal/printable", libraries: "github.com/google/pprof github.com/klauspost/compress"},
+	"internal/heapfile":     {packages: "codec symbol internal/printable internal/decompress", libraries: "github.com/google/pprof"},
+	"internal/decompress":   {libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
 	"internal/elfnote":      {},
 	"internal/sysroot":      {},
 	"internal/printable":    {},

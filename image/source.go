@@ -1,9 +1,6 @@
 package image
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +8,7 @@ import (
 	"runtime/debug"
 	"unsafe"
 
-	"github.com/klauspost/compress/zstd"
-	"github.com/therootcompany/xz"
+	"github.com/lwsbt/lwsbt/internal/decompress"
 )
 
 // source is a file that is mapped into memory.
@@ -75,9 +71,6 @@ func (s *source) holds(addr uintptr) bool {
 // MaxUnpacked is the largest decompressed size of a file, in bytes.
 const MaxUnpacked = 64 << 30
 
-// maxWindow is the most memory that decompression takes, in bytes.
-const maxWindow = 128 << 20
-
 // openSource maps a file. It decompresses a compressed file into an unnamed temporary
 // file that no other process can open, since an image may hold secrets.
 func openSource(path string, m *Image) (*source, error) {
@@ -96,10 +89,11 @@ func openSource(path string, m *Image) (*source, error) {
 		file.Close()
 		return nil, err
 	}
-	unpack := unpacker(file)
-	if unpack != nil {
+	var head [6]byte
+	n, _ := file.ReadAt(head[:], 0)
+	if format := decompress.FormatOf(head[:n]); format != "" {
 		packed := file
-		file, err = spool(path, packed, unpack, m)
+		file, err = spool(path, packed, format, m)
 		packed.Close()
 		if err != nil {
 			return nil, err
@@ -114,34 +108,13 @@ func openSource(path string, m *Image) (*source, error) {
 	return s, nil
 }
 
-// unpacker returns the decompressor for a file, by its first bytes; nil if it is not
-// compressed.
-func unpacker(file *os.File) func(io.Reader) (io.Reader, error) {
-	var magic [6]byte
-	n, _ := file.ReadAt(magic[:], 0)
-	switch b := magic[:n]; {
-	case bytes.HasPrefix(b, []byte("\x1f\x8b\x08")):
-		return func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
-	case bytes.HasPrefix(b, []byte("\x28\xb5\x2f\xfd")),
-		len(b) >= 4 && b[0]&0xf0 == 0x50 && bytes.Equal(b[1:4], []byte("\x2a\x4d\x18")): // a skippable frame
-		return func(r io.Reader) (io.Reader, error) {
-			return zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1))
-		}
-	case bytes.HasPrefix(b, []byte("\xfd7zXZ\x00")):
-		return func(r io.Reader) (io.Reader, error) { return xz.NewReader(r, maxWindow) }
-	}
-	return nil
-}
-
 // spool decompresses a file into an unnamed temporary file. Blocks of zeros become holes.
-func spool(path string, packed io.Reader, unpack func(io.Reader) (io.Reader, error), m *Image) (*os.File, error) {
-	r, err := unpack(bufio.NewReaderSize(packed, 1<<16))
+func spool(path string, packed io.Reader, format string, m *Image) (*os.File, error) {
+	r, err := decompress.NewReader(format, packed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot unpack: %w", path, unpackError(err))
 	}
-	if c, ok := r.(*zstd.Decoder); ok {
-		defer c.Close()
-	}
+	defer r.Close()
 	file, err := os.CreateTemp("", "btcore-")
 	if err != nil {
 		return nil, err
@@ -185,12 +158,12 @@ func spool(path string, packed io.Reader, unpack func(io.Reader) (io.Reader, err
 	return file, nil
 }
 
-// unpackError returns a message for users about an error in decompression.
+// unpackError returns an error in decompression in words for users.
 func unpackError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the data ends early: the file is cut off")
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
 	}
-	return err
+	return decompress.Reason(err)
 }
 
 // readsEnd reports whether r is at the regular end of the compressed data.

@@ -14,9 +14,8 @@ import (
 	"strings"
 
 	"github.com/google/pprof/profile"
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 
+	"github.com/lwsbt/lwsbt/internal/decompress"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
@@ -51,12 +50,11 @@ var formats = []format{
 
 // Limits of a file, decompressed.
 const (
-	maxFile   = 4 << 30   // bytes, of a format that is read line by line
-	maxWhole  = 128 << 20 // bytes, of a format that is read at once
-	maxLine   = 1 << 20   // bytes
-	maxParts  = 1 << 27   // entries, or frames of all samples
-	maxWindow = 128 << 20 // bytes, of zstd
-	headSize  = 512
+	maxFile  = 4 << 30   // bytes, of a format that is read line by line
+	maxWhole = 128 << 20 // bytes, of a format that is read at once
+	maxLine  = 1 << 20   // bytes
+	maxParts = 1 << 27   // entries, or frames of all samples
+	headSize = 512
 )
 
 // errTooLarge is the error for a file that exceeds a limit.
@@ -88,11 +86,13 @@ func Read(path string) ([]Profile, error) {
 		return nil, nil // reading it as a log returns the error
 	}
 	defer f.Close()
-	in, close, err := decompress(f)
+	var magic [6]byte
+	n, _ := f.ReadAt(magic[:], 0)
+	in, err := decompress.NewReader(decompress.FormatOf(magic[:n]), f)
 	if err != nil {
 		return nil, nil
 	}
-	defer close()
+	defer in.Close()
 	buffered := bufio.NewReaderSize(in, 64<<10)
 	peeked, _ := buffered.Peek(headSize)
 	head := bytes.Clone(peeked)
@@ -104,7 +104,7 @@ func Read(path string) ([]Profile, error) {
 		list, err := k.read(buffered)
 		switch {
 		case err != nil && k.certain(head):
-			return nil, fmt.Errorf("%s: %s: %w", path, k.name, reason(err))
+			return nil, fmt.Errorf("%s: %s: %w", path, k.name, decompress.Reason(err))
 		case err != nil:
 			return nil, nil
 		}
@@ -118,35 +118,6 @@ func Read(path string) ([]Profile, error) {
 		return list, nil
 	}
 	return nil, nil
-}
-
-// decompress returns a reader of a file that may be compressed by gzip or zstd.
-func decompress(f *os.File) (io.Reader, func(), error) {
-	var head [4]byte
-	n, _ := f.ReadAt(head[:], 0)
-	switch {
-	case bytes.HasPrefix(head[:n], []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			return nil, nil, err
-		}
-		return z, func() { z.Close() }, nil
-	case bytes.Equal(head[:n], []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			return nil, nil, err
-		}
-		return z, z.Close, nil
-	}
-	return f, func() {}, nil
-}
-
-// reason converts an error to words for users.
-func reason(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the file ends too early")
-	}
-	return err
 }
 
 // clean makes the names of a profile, which are untrusted, safe to print.
