@@ -41,7 +41,7 @@ func (e *events) take(p *pass, it *Item) bool {
 		}
 		return e.push(&q)
 	}
-	boot := max(p.sequence.boot, 1)
+	boot := p.sequence.bootNumber()
 	var ev callpath.Event
 	for it.events.Next(&ev) {
 		if ev.Kind == callpath.Lost {
@@ -128,7 +128,7 @@ func (e *events) resolve(q *queuedEvent, all bool) bool {
 func (e *events) blob(p *pass, it *Item, ev *profile.Event) (ok bool) {
 	u := it.User
 	get := func(t codec.Tag) uint64 { v, _ := u.Get(t); return v }
-	*ev = profile.Event{Boot: max(p.sequence.boot, 1), Time: e.last, Thread: get(codec.TagThread), Addr: get(codec.TagAddress)}
+	*ev = profile.Event{Boot: p.sequence.bootNumber(), Time: e.last, Thread: get(codec.TagThread), Addr: get(codec.TagAddress)}
 	if us, timed := u.Get(codec.TagTime); timed {
 		ev.Time = microseconds(us)
 	}

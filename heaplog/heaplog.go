@@ -211,7 +211,7 @@ type itemConsumer struct {
 }
 
 func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
-	it.Dump, it.Boot = p.sequence.count, max(p.sequence.boot, 1)
+	it.Dump, it.Boot = p.sequence.count, p.sequence.bootNumber()
 	if c.r.starts != nil {
 		it.Dump = c.dump(p, it)
 		if !c.r.selectsDump(max(it.Dump, 1), len(c.r.starts)) {

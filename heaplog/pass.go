@@ -331,7 +331,7 @@ func (p *pass) locatable(it *Item) bool {
 	if p.err = p.setWord(); p.err != nil {
 		return false
 	}
-	if boot := max(p.sequence.boot, 1); boot != p.boot {
+	if boot := p.sequence.bootNumber(); boot != p.boot {
 		p.boot = boot
 		p.r.bases.setBoot(p.r.process, boot)
 	}
@@ -356,7 +356,7 @@ func (p *pass) newCode(h *codec.Header) {
 
 // callPaths returns the call paths of this boot.
 func (p *pass) callPaths() *callPaths {
-	boot := max(p.sequence.boot, 1)
+	boot := p.sequence.bootNumber()
 	if p.paths == nil {
 		p.paths = newCallPaths(p.r, p.bootLine, p.lastLine, p.lastPaths)
 		if n := len(p.names); n < len(p.r.names) {
@@ -376,7 +376,7 @@ func (p *pass) callPaths() *callPaths {
 // pathLine processes a line of call paths.
 func (p *pass) pathLine(it *Item) (b boundary) {
 	p.sequence.endLine()
-	p.sequence.boot = max(p.sequence.boot, 1)
+	p.sequence.boot = p.sequence.bootNumber()
 	if !p.locatable(it) {
 		return sameDump
 	}

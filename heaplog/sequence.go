@@ -100,6 +100,9 @@ type sequence struct {
 	repetition           // of it
 }
 
+// bootNumber returns the number of the boot, from 1: that of text before the first boot, too.
+func (q *sequence) bootNumber() int { return max(q.boot, 1) }
+
 // maxTextLine is the number of bytes of a line of text that are examined.
 const maxTextLine = 4096
 
@@ -145,7 +148,7 @@ func (q *sequence) header(it *Item) {
 	case codec.VerbMap:
 		q.remap = true
 	case codec.VerbBegin:
-		q.boot = max(q.boot, 1)
+		q.boot = q.bootNumber()
 		if q.marked && int32(h.Number-q.number) < 0 { // numbers increase and wrap around: the device restarted
 			q.boot++
 			q.numbers = 0
@@ -215,7 +218,7 @@ func (q *sequence) heapMark(h *codec.Header) {
 // the open dump has lost its begin mark. (BT-PLINE-1)
 func (q *sequence) paths(it *Item, values bool) boundary {
 	q.endLine()
-	q.boot = max(q.boot, 1)
+	q.boot = q.bootNumber()
 	if !values {
 		return sameDump
 	}
@@ -303,7 +306,7 @@ func (q *sequence) endLine() {
 	switch {
 	case len(q.line) == 0:
 	case q.split != nil && q.split.Match(q.line):
-		q.next, q.afterBoot = &dumpStart{boot: max(q.boot, 1), split: true}, false
+		q.next, q.afterBoot = &dumpStart{boot: q.bootNumber(), split: true}, false
 	case isBanner(q.line):
 		q.newBoot(Place{})
 	case bytes.Contains(q.line, resetElement):
@@ -320,7 +323,7 @@ func (q *sequence) endLine() {
 // dump if newDump follows.
 func (q *sequence) record(it *Item) boundary {
 	q.endLine()
-	q.boot = max(q.boot, 1)
+	q.boot = q.bootNumber()
 	if q.count == 0 && q.next == nil {
 		q.next = &dumpStart{boot: q.boot}
 	}

@@ -105,7 +105,7 @@ func (c *surveyor) item(p *pass, it *Item, _ boundary) bool {
 	if c.seen == nil || it.Stack == nil && it.Kind != Paths {
 		return true
 	}
-	if boot := max(p.sequence.boot, 1); boot != c.boot {
+	if boot := p.sequence.bootNumber(); boot != c.boot {
 		c.infer()
 		c.boot = boot
 		clear(c.seen)
