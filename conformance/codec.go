@@ -281,7 +281,7 @@ func codecScan(text []byte) Answer {
 	defer log.Close()
 	var found []string
 	for it, err := range log.Items() {
-		if err == nil && it.Kind != heaplog.Text && it.Kind != heaplog.Idle && isRecord(it) { // a text without records is an answer, too
+		if err == nil && it.Kind != heaplog.KindText && it.Kind != heaplog.KindIdle && isRecord(it) { // a text without records is an answer, too
 			found = append(found, fmt.Sprintf("%c@%d+%d", it.Text[1], it.Offset-1, len(it.Text)))
 		}
 	}
@@ -302,7 +302,7 @@ func openText(text []byte) (*heaplog.Reader, error) {
 // record is not one. (BT-TEXT-3)
 func isRecord(it *heaplog.Item) bool {
 	var s codec.Stack
-	return it.Kind != heaplog.Unreadable || it.Text[1] != 'b' || codec.ParseDecoded(&s, it.Text) == nil
+	return it.Kind != heaplog.KindUnreadable || it.Text[1] != 'b' || codec.ParseDecoded(&s, it.Text) == nil
 }
 
 // codecLog lists the records in a recording with their values and the number of their dump. It
@@ -318,9 +318,9 @@ func codecLog(text []byte) Answer {
 	boot, open := 0, "-"
 	for it, err := range log.Items() {
 		switch {
-		case err != nil || it.Kind == heaplog.Text || it.Kind == heaplog.Idle || !isRecord(it):
+		case err != nil || it.Kind == heaplog.KindText || it.Kind == heaplog.KindIdle || !isRecord(it):
 			continue // a text without records is an answer, too
-		case it.Kind == heaplog.Mark:
+		case it.Kind == heaplog.KindMark:
 			switch it.Header.Verb {
 			case codec.VerbBoot:
 				boot++
@@ -339,7 +339,7 @@ func codecLog(text []byte) Answer {
 			of = "-"
 		}
 		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", it.Text[1], it.Offset-1, len(it.Text), boot, of)
-		if it.Err != nil && (it.Cut == nil || it.Kind != heaplog.Decoded) {
+		if it.Err != nil && (it.Cut == nil || it.Kind != heaplog.KindDecoded) {
 			item += "reject"
 		} else {
 			v := Value{Size: it.Stack.Size, PCs: it.Stack.PCs}

@@ -41,10 +41,10 @@ func codecDumps(text []byte) (string, error) {
 	l := dumpLog{names: &callpath.Names{}}
 	for it, err := range log.Items() {
 		switch {
-		case err != nil || it.Kind == heaplog.Text || it.Kind == heaplog.Idle || !isRecord(it): // a log without dumps is an answer, too
-		case it.Kind == heaplog.Mark:
+		case err != nil || it.Kind == heaplog.KindText || it.Kind == heaplog.KindIdle || !isRecord(it): // a log without dumps is an answer, too
+		case it.Kind == heaplog.KindMark:
 			l.mark(it.Header)
-		case it.Kind == heaplog.Paths:
+		case it.Kind == heaplog.KindPaths:
 			l.line(it.Paths)
 		case l.open != nil && (it.Text[1] == 'm' || it.Text[1] == 'b'):
 			l.open.count++

@@ -52,7 +52,7 @@ func scan(t interface {
 			t.Fatalf("an item at offset %d, after %d bytes", it.Offset, len(log))
 		}
 		log = append(log, it.Text...)
-		if it.Kind == heaplog.Text || it.Kind == heaplog.Idle {
+		if it.Kind == heaplog.KindText || it.Kind == heaplog.KindIdle {
 			continue
 		}
 		f := found{it.Offset, it.Line, it.Kind, string(it.Text), it.Cut != nil, it.Err != nil, it.User != nil, codec.Stack{}}
@@ -81,7 +81,7 @@ func FuzzItems(f *testing.F) {
 			if !slices.EqualFunc(records, slow, sameFound) {
 				t.Fatalf("%q: %+v at once, %+v byte by byte", log, records, slow)
 			}
-			n := sum.Readable() + sum.Records[heaplog.Unreadable] + sum.Records[heaplog.Mark]
+			n := sum.Readable() + sum.Records[heaplog.KindUnreadable] + sum.Records[heaplog.KindMark]
 			if n != int64(len(records)) || sum.Bytes != int64(len(log)) {
 				t.Fatalf("%q: %d records counted of %d, %d bytes", log, n, len(records), sum.Bytes)
 			}
@@ -112,12 +112,12 @@ func checkRecord(t *testing.T, log []byte, r found) {
 	var err error
 	text := []byte(r.text)
 	switch r.kind {
-	case heaplog.Mark:
+	case heaplog.KindMark:
 		var h codec.Header
 		err = codec.ParseHeader(&h, text)
-	case heaplog.Decoded:
+	case heaplog.KindDecoded:
 		err = codec.ParseDecoded(&s, text)
-	case heaplog.Event:
+	case heaplog.KindEvent:
 		text = bytes.TrimPrefix(text, []byte("~e#"))
 		fallthrough
 	default:
@@ -126,7 +126,7 @@ func checkRecord(t *testing.T, log []byte, r found) {
 			break
 		}
 		switch {
-		case r.kind == heaplog.Event:
+		case r.kind == heaplog.KindEvent:
 			err = codec.DecodeEvent(&s, &u, blob, 64)
 		case r.user:
 			err = codec.DecodeUser(&s, &u, blob, 64)
@@ -144,7 +144,7 @@ func TestLogsAreReadWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := gentest.AnyLog().Draw(t, "log")
 		records, _, _ := scan(t, bytes.NewReader(l.Text), false)
-		whole := slices.DeleteFunc(records, func(r found) bool { return r.rejected || r.kind != heaplog.Blob })
+		whole := slices.DeleteFunc(records, func(r found) bool { return r.rejected || r.kind != heaplog.KindBlob })
 		if len(whole) != len(l.Blobs) {
 			t.Fatalf("%d records read, %d are in %q", len(whole), len(l.Blobs), l.Text)
 		}

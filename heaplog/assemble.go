@@ -53,21 +53,21 @@ func (a *assembler) fail(err error) bool { return a.yield(DumpBlocks{}, err) }
 
 func (a *assembler) item(p *pass, it *Item, b boundary) bool {
 	switch it.Kind {
-	case Text:
+	case KindText:
 		return true
-	case Mark:
+	case KindMark:
 		return a.mark(p, it)
-	case Idle:
+	case KindIdle:
 		return a.idle(p)
-	case Event, PathEvents:
+	case KindEvent, KindPathEvents:
 		return a.events.take(p, it)
-	case Paths:
+	case KindPaths:
 		if a.r.label != ByPath {
 			a.fail(errors.New("lines of call paths (~p#) have neither threads nor sizes of blocks"))
 			return false
 		}
 		return a.events.flush(false) && a.pathLine(p, b)
-	case Unreadable:
+	case KindUnreadable:
 		a.loss.Unreadable++
 		return true
 	}

@@ -24,7 +24,7 @@ func TestCacheWhereItHelps(t *testing.T) {
 	var cached [3]int
 	s := scanner{word: 64}
 	s.use = func(it *Item) bool {
-		if it.Kind == Text {
+		if it.Kind == KindText {
 			return true
 		}
 		if want := uint64(min(n, apart)); it.Err != nil || n < apart && it.Stack.Size != want || n >= apart && it.Stack.Size != 7 || len(it.Stack.PCs) != 1 {

@@ -399,7 +399,7 @@ func TestCallPathEverPeakBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if it.Kind == heaplog.Paths && (len(it.Allocs) != 2 || !slices.Equal(it.Allocs[0].Blocks, e.Blocks) || it.Allocs[0].Name != e.Name()) {
+		if it.Kind == heaplog.KindPaths && (len(it.Allocs) != 2 || !slices.Equal(it.Allocs[0].Blocks, e.Blocks) || it.Allocs[0].Name != e.Name()) {
 			t.Errorf("%+v", it.Allocs)
 		}
 	}

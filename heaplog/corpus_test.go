@@ -42,10 +42,10 @@ func TestSerialLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Kind == heaplog.Text {
+		if r.Kind == heaplog.KindText {
 			continue
 		}
-		if r.Kind == heaplog.Decoded {
+		if r.Kind == heaplog.KindDecoded {
 			if says(r) != "size=24 pcs=400d1234,80081abc" {
 				t.Errorf("%v: %q", r.Place, r.Text)
 			}
@@ -92,7 +92,7 @@ func TestCaptures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Kind == heaplog.Text {
+			if r.Kind == heaplog.KindText {
 				continue
 			}
 			if r.Err != nil || r.Stack.Size != truth[n].Size || len(r.Stack.PCs) != len(truth[n].PCs) {

@@ -157,7 +157,7 @@ func TestSelect(t *testing.T) {
 			}
 			var items []string
 			for it := range r.Items() {
-				if it != nil && it.Kind == heaplog.Decoded {
+				if it != nil && it.Kind == heaplog.KindDecoded {
 					items = append(items, fmt.Sprint(it.Allocs[0].Bytes))
 				}
 			}
@@ -389,7 +389,7 @@ func TestInferredBases(t *testing.T) {
 		case err != nil && !errors.Is(err, context.Canceled):
 			t.Fatal(err)
 		case err != nil:
-		case it.Kind == heaplog.Idle:
+		case it.Kind == heaplog.KindIdle:
 			stop()
 		case len(it.Allocs) > 0:
 			last = it.Allocs[0].Stack[len(it.Allocs[0].Stack)-1].String()

@@ -34,7 +34,7 @@ const maxQueued = 1 << 20
 
 // take converts an item. (BT-VLINE-5)
 func (e *events) take(p *pass, it *Item) bool {
-	if it.Kind == Event {
+	if it.Kind == KindEvent {
 		q := queuedEvent{pass: p, place: it.Place}
 		if !e.blob(p, it, &q.Event) {
 			return true
@@ -165,9 +165,9 @@ func newEventConsumer(r *Reader, yield func(*profile.Event, error) bool) *eventC
 
 func (c *eventConsumer) item(p *pass, it *Item, _ boundary) bool {
 	switch it.Kind {
-	case Event, PathEvents:
+	case KindEvent, KindPathEvents:
 		return c.take(p, it)
-	case Paths, Mark:
+	case KindPaths, KindMark:
 		return c.flush(false)
 	}
 	return true

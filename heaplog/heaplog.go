@@ -219,14 +219,14 @@ func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
 		}
 	}
 	switch it.Kind {
-	case Mark:
+	case KindMark:
 		if it.Header.Verb == codec.VerbHeap {
 			it.Heap = &p.sequence.heap
 		}
-	case Paths:
+	case KindPaths:
 		c.allocs = p.paths.allocs(c.allocs[:0])
 		it.Allocs = c.allocs
-	case PathEvents:
+	case KindPathEvents:
 		c.events = p.paths.pathEvents(c.events[:0], it.events)
 		it.Events = c.events
 	}

@@ -14,16 +14,16 @@ import (
 type Kind uint8
 
 const (
-	Text       Kind = iota // text between records
-	Blob                   // a record: ~m# and a blob in base64
-	Decoded                // a record: ~b#, size and addresses as numbers
-	BareBlob               // a record: a line that is only the base64 of a blob; see [Bare]
-	Event                  // ~e# and the blob of an allocation event
-	Mark                   // ~h#, a header line of a recording
-	Paths                  // ~p#, call paths with what they hold
-	PathEvents             // ~v#, allocation events with names of call paths
-	Unreadable             // a record of which nothing could be read
-	Idle                   // no text: no data is available, and the pass is about to wait
+	KindText       Kind = iota // text between records
+	KindBlob                   // a record: ~m# and a blob in base64
+	KindDecoded                // a record: ~b#, size and addresses as numbers
+	KindBareBlob               // a record: a line that is only the base64 of a blob; see [Bare]
+	KindEvent                  // ~e# and the blob of an allocation event
+	KindMark                   // ~h#, a header line of a recording
+	KindPaths                  // ~p#, call paths with what they hold
+	KindPathEvents             // ~v#, allocation events with names of call paths
+	KindUnreadable             // a record of which nothing could be read
+	KindIdle                   // no text: no data is available, and the pass is about to wait
 )
 
 var kindNames = [...]string{"text", "~m#", "~b#", "bare", "~e#", "~h#", "~p#", "~v#", "unreadable", "idle"}
@@ -50,23 +50,22 @@ func (p Place) String() string { return fmt.Sprintf("%s:%d (offset %d)", p.File,
 // until the next item; symbol.Addr values in it stay valid. Its kind decides which fields are
 // set, besides Place, Dump, Boot and Text:
 //
-//	Blob, BareBlob   Blob, Stack and one of Allocs; User in a dump with user fields
-//	Event            Blob, User, Stack and one of Allocs
-//	Decoded          Stack and one of Allocs
-//	Paths            Paths, and one of Allocs for each entry
-//	PathEvents       Events
-//	Mark             Header; Heap of ~h#heap
-//	Unreadable       Err, and what could be decoded of Blob
+//	KindBlob, KindBareBlob   Blob, Stack and one of Allocs; User in a dump with user fields
+//	KindEvent                Blob, User, Stack and one of Allocs
+//	KindDecoded              Stack and one of Allocs
+//	KindPaths                Paths, and one of Allocs for each entry
+//	KindPathEvents           Events
+//	KindMark                 Header; Heap of ~h#heap
+//	KindUnreadable           Err, and what could be decoded of Blob
 //
 // A record that is cut has Err and Cut, too.
 type Item struct {
 	Kind
 	Place
-	// Dump is the number of the dump that the item is in or follows, from 1 as in the order of
-	// Dumps, also with Select; 0 before the first dump. Boot is the number of the boot, from 1.
-	// Both are those at the end of the item, as far as the log up to there shows them. Where
-	// only later records show that a dump has begun, because they repeat its beginning, the
-	// first records of a dump have the number of the dump before, unless Select is set.
+	// Dump is the number of the current dump, or of the last one, from 1; 0 before the first.
+	// Boot is the number of the boot, from 1. Both are as known at the end of the item. A dump
+	// that begins without a mark is recognized only when its records repeat the beginning of the
+	// dump before: unless Select is set, its first records still have the number before.
 	Dump, Boot int
 	// Text is the text of the item in the log. The Texts of all items together are the log.
 	Text []byte
@@ -83,14 +82,14 @@ type Item struct {
 	Heap   *profile.Heap
 	// Lenient reports whether the base64 has the URL alphabet or lacks its padding.
 	Lenient bool
-	// Err is the reason why a record is Unreadable or cut: a *codec.Error or [ErrTooLong].
+	// Err is the reason why a record is unreadable or cut: a *codec.Error or [ErrTooLong].
 	Err error
 	// Cut is not nil if the record is cut and, before the cut, its size or at least one
 	// frame is complete.
 	Cut *Cut
 
 	decoded *decoded         // nil if there is no stack
-	events  *callpath.Events // of a PathEvents item
+	events  *callpath.Events // of a KindPathEvents item
 }
 
 // PathEvent is an event of a ~v# line. (BT-VLINE-4)
@@ -110,16 +109,16 @@ type Cut struct {
 	ByLws bool // its length is the one at which lws cuts the lines it prints
 }
 
-// Alloc is one allocation and its call stack or, in a Paths item, a call path and the sum of
+// Alloc is one allocation and its call stack or, in a KindPaths item, a call path and the sum of
 // its allocations.
 type Alloc struct {
 	Stack []symbol.Addr // innermost frame first
-	// Value has Count 1 and the size of the allocation. In a Paths item, it is the sum that the
+	// Value has Count 1 and the size of the allocation. In a KindPaths item, it is the sum that the
 	// line holds, which is not scaled up if the dump is sampled.
 	profile.Value
-	SizeLost bool // only the low 31 bits of the size are known; false in a Paths item
+	SizeLost bool // only the low 31 bits of the size are known; false in a KindPaths item
 
-	// The following fields are set only in Paths items.
+	// The following fields are set only in KindPaths items.
 
 	Name       uint32           // of the call path (BT-NAME-1)
 	Definition bool             // the entry defines the name, and has no values

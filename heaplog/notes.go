@@ -108,7 +108,7 @@ func (p *pass) dumpNotes() (list []Note) {
 		note("sums over 2^64-1 are reported as 2^64-1")
 	}
 	if t.otherPaths > 0 {
-		text := fmt.Sprintf("%s of call paths beyond the limit are added up as %q", printable.Count(t.otherPaths, "record"), profile.Other)
+		text := fmt.Sprintf("%s of call paths beyond the limit are added up as %q", printable.Count(t.otherPaths, "record"), profile.OtherName)
 		list = append(list, Note{NoteLoss, text, "MaxPaths"})
 	}
 	return list
@@ -173,7 +173,7 @@ const lookedFor = "~m#, ~b#, ~p#, ~e#, ~v#, and heap traces of other systems"
 func (p *pass) noRecord() error {
 	t := &p.tally
 	text := ""
-	switch rejected := t.kinds[Unreadable]; {
+	switch rejected := t.kinds[KindUnreadable]; {
 	case rejected == 1:
 		text = "the only record could not be read"
 	case rejected > 1:

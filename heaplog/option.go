@@ -148,7 +148,7 @@ func MaxPaths(n int) Option {
 }
 
 // Refresh sets an interval. While a pass waits for more input, it yields at this interval:
-// Items an [Idle], Dumps the unfinished dump.
+// Items an item of [KindIdle], Dumps the unfinished dump.
 func Refresh(every time.Duration) Option {
 	return Option{"Refresh", func(c *config) error {
 		if every < 0 {

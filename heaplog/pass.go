@@ -250,7 +250,7 @@ func (p *pass) idle() error {
 		return nil
 	}
 	p.idleSince = now
-	if p.stopped = !p.consumer.item(p, &Item{Kind: Idle, Place: p.scanner.at}, sameDump); p.stopped {
+	if p.stopped = !p.consumer.item(p, &Item{Kind: KindIdle, Place: p.scanner.at}, sameDump); p.stopped {
 		return input.ErrStopped
 	}
 	return nil
@@ -260,19 +260,19 @@ func (p *pass) idle() error {
 func (p *pass) use(it *Item) bool {
 	b := sameDump
 	switch it.Kind {
-	case Text:
+	case KindText:
 		p.sequence.text(it.Text)
 		if err := p.r.process.Markup(it.Text); err != nil {
 			if !p.hooks.Survey {
 				p.tally.badMarkup(err)
 			}
 		}
-	case Mark:
+	case KindMark:
 		p.mark(it)
-	case Unreadable:
-	case Paths:
+	case KindUnreadable:
+	case KindPaths:
 		b = p.pathLine(it)
-	case PathEvents:
+	case KindPathEvents:
 		p.eventLine(it)
 	default:
 		b = p.record(it)
@@ -305,7 +305,7 @@ func (p *pass) mark(it *Item) {
 
 // record processes a record with a stack.
 func (p *pass) record(it *Item) (b boundary) {
-	if it.Kind == Event {
+	if it.Kind == KindEvent {
 		p.sequence.events = true
 	} else {
 		b = p.sequence.record(it)

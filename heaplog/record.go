@@ -9,7 +9,7 @@ import (
 
 // blobRecord reads a record of base64: ~m#, ~e#, or a bare one.
 func (s *scanner) blobRecord(it *Item, text []byte, more bool) (n int) {
-	if it.Kind != Blob || s.user || !s.cache.worth() {
+	if it.Kind != KindBlob || s.user || !s.cache.worth() {
 		return s.newRecord(it, text, more)
 	}
 	end := bytes.IndexByte(text[:min(len(text), maxCachedLine)], '\n')
@@ -30,7 +30,7 @@ func (s *scanner) blobRecord(it *Item, text []byte, more bool) (n int) {
 // newRecord is blobRecord for a record that is not in the cache.
 func (s *scanner) newRecord(it *Item, text []byte, more bool) (n int) {
 	head := leadInLen
-	if it.Kind == BareBlob {
+	if it.Kind == KindBareBlob {
 		head = 0
 	}
 	run := text[head:]
@@ -55,14 +55,14 @@ func (s *scanner) newRecord(it *Item, text []byte, more bool) (n int) {
 	it.Lenient = url || end < taken+pads
 	if left == 1 || unused != 0 {
 		line := text[:n]
-		if it.Kind == Event {
+		if it.Kind == KindEvent {
 			line = line[leadInLen:] // ParseLineLenient knows no lead-in but ~m#
 		}
 		_, it.Err = codec.ParseLineLenient(nil, line)
 	} else {
 		it.Err = s.decode(it)
 	}
-	if it.Err != nil && it.Kind != Event {
+	if it.Err != nil && it.Kind != KindEvent {
 		n = s.rescue(it, text[:n], head, taken)
 	}
 	return n
@@ -71,7 +71,7 @@ func (s *scanner) newRecord(it *Item, text []byte, more bool) (n int) {
 // decode decodes the base64 and the blob of a record.
 func (s *scanner) decode(it *Item) error {
 	switch {
-	case it.Kind == Event:
+	case it.Kind == KindEvent:
 		s.fields.Reset()
 		it.User = &s.fields
 		return codec.DecodeEvent(it.Stack, it.User, it.Blob, s.word)
@@ -109,7 +109,7 @@ func (s *scanner) rescue(it *Item, text []byte, head, run int) (n int) {
 		}
 	}
 	blob := it.Blob
-	byLws := it.Kind == Blob && lwsLine <= run && run <= lwsLine+lwsRubbish
+	byLws := it.Kind == KindBlob && lwsLine <= run && run <= lwsLine+lwsRubbish
 	if byLws {
 		blob = blob[:lwsLine/4*3]
 	}

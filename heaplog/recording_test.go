@@ -136,7 +136,7 @@ func TestDumpOfAnItem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if it.Kind == heaplog.Blob {
+			if it.Kind == heaplog.KindBlob {
 				got = append(got, fmt.Sprintf("%d/%d", it.Dump, it.Boot))
 			}
 			if h := it.Heap; h != nil {

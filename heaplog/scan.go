@@ -80,7 +80,7 @@ func (s *scanner) step(line, data []byte, open, more bool) (took int, ok bool) {
 	switch {
 	case at > 0:
 		return at, s.text(line[:at])
-	case kind == Text:
+	case kind == KindText:
 		return 0, true // a lead-in may begin here
 	}
 	return s.record(kind, data, more)
@@ -101,7 +101,7 @@ func (s *scanner) bareStep(data []byte, more bool) (took int, ok bool) {
 		if !s.text(data[:lead]) {
 			return lead, false
 		}
-		took, ok = s.record(BareBlob, data[lead:], more)
+		took, ok = s.record(KindBareBlob, data[lead:], more)
 		return lead + took, ok
 	}
 	took, ok = s.step(line, data, open, more)
@@ -116,22 +116,22 @@ func findLeadIn(text []byte, more bool) (at int, kind Kind) {
 	for ; ; at++ {
 		i := bytes.IndexByte(text[at:], '~')
 		if i < 0 {
-			return len(text), Text
+			return len(text), KindText
 		}
 		at += i
 		rest := text[at:]
 		if len(rest) >= leadInLen {
-			if kind := leadIns[rest[1]]; rest[2] == '#' && kind != Text {
+			if kind := leadIns[rest[1]]; rest[2] == '#' && kind != KindText {
 				return at, kind
 			}
-		} else if more && (len(rest) == 1 || leadIns[rest[1]] != Text) {
-			return at, Text
+		} else if more && (len(rest) == 1 || leadIns[rest[1]] != KindText) {
+			return at, KindText
 		}
 	}
 }
 
 // leadIns maps the letter of a lead-in to the kind of the record.
-var leadIns = [256]Kind{'m': Blob, 'b': Decoded, 'e': Event, 'h': Mark, 'p': Paths, 'v': PathEvents}
+var leadIns = [256]Kind{'m': KindBlob, 'b': KindDecoded, 'e': KindEvent, 'h': KindMark, 'p': KindPaths, 'v': KindPathEvents}
 
 // text passes on text between records.
 func (s *scanner) text(text []byte) bool {
@@ -158,11 +158,11 @@ func (s *scanner) record(kind Kind, text []byte, more bool) (n int, ok bool) {
 	*it = Item{}
 	it.Kind, it.Place = kind, s.at
 	switch kind {
-	case Decoded:
+	case KindDecoded:
 		n = s.decodedRecord(it, text, more)
-	case Mark:
+	case KindMark:
 		n = s.markRecord(it, text, more)
-	case Paths, PathEvents:
+	case KindPaths, KindPathEvents:
 		n = s.pathRecord(it, text, more)
 	default:
 		n = s.blobRecord(it, text, more)
@@ -172,7 +172,7 @@ func (s *scanner) record(kind Kind, text []byte, more bool) (n int, ok bool) {
 	}
 	it.Text = text[:n:n]
 	if it.Err != nil && it.Cut == nil {
-		it.Kind, it.Stack, it.User, it.Header, it.Paths, it.events = Unreadable, nil, nil, nil, nil, nil
+		it.Kind, it.Stack, it.User, it.Header, it.Paths, it.events = KindUnreadable, nil, nil, nil, nil, nil
 	}
 	s.at.Offset += int64(n)
 	return n, s.use(it)
@@ -219,7 +219,7 @@ func (s *scanner) pathRecord(it *Item, text []byte, more bool) (n int) {
 		it.Err = ErrTooLong
 	case n == len(text) && more:
 		return 0
-	case it.Kind == Paths:
+	case it.Kind == KindPaths:
 		it.Paths = &s.paths
 		it.Err = s.paths.Parse(text[:n])
 	default:

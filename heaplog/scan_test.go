@@ -95,7 +95,7 @@ func scan(r *heaplog.Reader) (all []event, err error) {
 			if !errors.Is(e, heaplog.ErrNoRecord) {
 				err = e
 			}
-		case it.Kind == heaplog.Text, it.Kind == heaplog.Idle:
+		case it.Kind == heaplog.KindText, it.Kind == heaplog.KindIdle:
 			text += string(it.Text)
 		default:
 			flush()
@@ -270,7 +270,7 @@ func TestCutByLws(t *testing.T) {
 	read := func(text string) (first heaplog.Item, pcs []uint64, s heaplog.Summary) {
 		r := open(t, strings.NewReader(text+"\n"))
 		for it := range r.Items() {
-			if it != nil && it.Kind != heaplog.Text {
+			if it != nil && it.Kind != heaplog.KindText {
 				first, pcs = *it, slices.Clone(it.Stack.PCs)
 				break
 			}
@@ -290,7 +290,7 @@ func TestCutByLws(t *testing.T) {
 				t.Errorf("rubbish %q: frame %d is %#x, want %#x", rubbish, i, pc, want)
 			}
 		}
-		if sum.Cut != 1 || sum.CutByLws != 1 || sum.Records[heaplog.Blob] != 0 || sum.Records[heaplog.Unreadable] != 0 {
+		if sum.Cut != 1 || sum.CutByLws != 1 || sum.Records[heaplog.KindBlob] != 0 || sum.Records[heaplog.KindUnreadable] != 0 {
 			t.Errorf("rubbish %q: summary %+v", rubbish, sum)
 		}
 	}
@@ -321,8 +321,8 @@ func TestTally(t *testing.T) {
 	if got.Bytes != int64(len(log)+len(second)) || got.Lines != 12+4 || got.Stored != got.Bytes || got.At.File != "second.log" {
 		t.Errorf("%d bytes, %d lines, %d stored, at %v", got.Bytes, got.Lines, got.Stored, got.At)
 	}
-	if got.Records[heaplog.Blob] != 3 || got.Records[heaplog.Decoded] != 1 || got.Lenient != 1 || got.Cut != 1 || got.CutByLws != 0 ||
-		got.Records[heaplog.Unreadable] != 8 || got.Readable() != 5 {
+	if got.Records[heaplog.KindBlob] != 3 || got.Records[heaplog.KindDecoded] != 1 || got.Lenient != 1 || got.Cut != 1 || got.CutByLws != 0 ||
+		got.Records[heaplog.KindUnreadable] != 8 || got.Readable() != 5 {
 		t.Errorf("summary %+v", got)
 	}
 	var faults []string
@@ -436,10 +436,10 @@ func TestRecordings(t *testing.T) {
 				at, _ = it.User.Get(codec.TagAddress)
 			}
 			switch it.Kind {
-			case heaplog.Text, heaplog.Idle:
-			case heaplog.Mark:
+			case heaplog.KindText, heaplog.KindIdle:
+			case heaplog.KindMark:
 				got = append(got, fmt.Sprintf("%v %s %d", it.Kind, it.Header.Verb, it.Header.Number))
-			case heaplog.Unreadable:
+			case heaplog.KindUnreadable:
 				got = append(got, fmt.Sprintf("%v %s", it.Kind, it.Reason()))
 			default:
 				got = append(got, fmt.Sprintf("%v %d %#x", it.Kind, it.Allocs[0].Bytes, at))
@@ -450,7 +450,7 @@ func TestRecordings(t *testing.T) {
 		if strings.Join(got, "\n") != strings.Join(want, "\n") || text.String() != log {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if s := r.Summary(); s.Readable() != 3 || s.Records[heaplog.Mark] != 4 || s.Records[heaplog.Unreadable] != 2 {
+		if s := r.Summary(); s.Readable() != 3 || s.Records[heaplog.KindMark] != 4 || s.Records[heaplog.KindUnreadable] != 2 {
 			t.Errorf("summary %+v", s)
 		}
 	}
@@ -488,13 +488,13 @@ func TestHeadersBeforeRecords(t *testing.T) {
 		{"~h#begin 0 u=1\n~h#Map\n", true},
 		{"~h#begin 0 u=1~h#map t=5", true},
 	} {
-		kind, user := heaplog.Text, false
+		kind, user := heaplog.KindText, false
 		for it, err := range open(t, strings.NewReader(tt.before+record)).Items() {
-			if err == nil && it.Kind != heaplog.Text {
+			if err == nil && it.Kind != heaplog.KindText {
 				kind, user = it.Kind, it.User != nil
 			}
 		}
-		if kind != heaplog.Blob || user != tt.user {
+		if kind != heaplog.KindBlob || user != tt.user {
 			t.Errorf("%q: a %v, user fields %v, want %v", tt.before, kind, user, tt.user)
 		}
 	}
@@ -511,7 +511,7 @@ func TestHeadersBeforeRecords(t *testing.T) {
 	} {
 		var last error
 		for it, err := range open(t, strings.NewReader(before+wide)).Items() {
-			if err == nil && it.Kind != heaplog.Text {
+			if err == nil && it.Kind != heaplog.KindText {
 				last = it.Err
 			}
 		}
@@ -540,7 +540,7 @@ func TestLongLinesBefore(t *testing.T) {
 			if err != nil && !errors.Is(err, heaplog.ErrNoRecord) {
 				t.Fatal(err)
 			}
-			if err == nil && it.Kind != heaplog.Text {
+			if err == nil && it.Kind != heaplog.KindText {
 				list = append(list, *it)
 				list[len(list)-1].Text = bytes.Clone(it.Text)
 			}
@@ -573,12 +573,12 @@ func TestLongLines(t *testing.T) {
 	} {
 		for _, length := range []int{4095, 4097, 9000} {
 			line := tt.head + strings.Repeat(tt.fill, length-len(tt.head)-len(tt.tail)) + tt.tail
-			n, last := 0, heaplog.Text
+			n, last := 0, heaplog.KindText
 			for it, err := range open(t, strings.NewReader(line+"\n~m#ABAABA==\n")).Items() {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if it.Kind == heaplog.Text {
+				if it.Kind == heaplog.KindText {
 					continue
 				}
 				if n++; n == 1 && ((it.Err == nil) != (length == 4095) || length == 4095 && string(it.Text) != line) {
@@ -586,7 +586,7 @@ func TestLongLines(t *testing.T) {
 				}
 				last = it.Kind
 			}
-			if last != heaplog.Blob {
+			if last != heaplog.KindBlob {
 				t.Errorf("%s… of %d bytes: the record behind it is lost", tt.head, length)
 			}
 		}

@@ -22,7 +22,7 @@ type Summary struct {
 	Stored int64 // bytes read from the input, before decompression
 	Size   int64 // total size of the inputs in bytes, as stored; -1 if a size is not known
 
-	Records  map[Kind]int64 // by kind, including Unreadable records but not cut ones
+	Records  map[Kind]int64 // by kind, including unreadable records but not cut ones
 	Cut      int64          // number of cut records
 	CutByLws int64          // number of Cut that lws itself shortened
 	Lenient  int64          // number of Records with nonstandard base64, accepted leniently
@@ -43,7 +43,7 @@ type Summary struct {
 
 // Readable returns how many records could be read, at least in part.
 func (s *Summary) Readable() int64 {
-	return s.Records[Blob] + s.Records[Decoded] + s.Records[BareBlob] + s.Records[Event] + s.Records[Paths] + s.Records[PathEvents] + s.Cut
+	return s.Records[KindBlob] + s.Records[KindDecoded] + s.Records[KindBareBlob] + s.Records[KindEvent] + s.Records[KindPaths] + s.Records[KindPathEvents] + s.Cut
 }
 
 // maxPlaces is the maximum number of places kept for a fault, and in BadFrees.
@@ -112,7 +112,7 @@ type tally struct {
 	source               *input.Source // being read
 	readErrors           int
 
-	kinds         [Idle + 1]int64
+	kinds         [KindIdle + 1]int64
 	readable      int64 // records that could be read, at least in part
 	cut, cutByLws int64
 	firstCut      Place
@@ -168,7 +168,7 @@ func (t *tally) note(kind NoteKind, text string) {
 
 // add counts an item.
 func (t *tally) add(it *Item) {
-	if t.last = it; it.Kind == Text {
+	if t.last = it; it.Kind == KindText {
 		return
 	}
 	if it.Err != nil {
@@ -184,16 +184,16 @@ func (t *tally) add(it *Item) {
 			t.cutByLws++
 		}
 		return
-	case it.Kind == Mark:
+	case it.Kind == KindMark:
 		t.mark(it.Header)
-	case it.Kind != Unreadable:
+	case it.Kind != KindUnreadable:
 		t.readable++
 		if it.Lenient {
 			t.lenient++
 		}
 	}
 	t.layout = t.layout || hasLayout(it)
-	if it.Kind == Event || it.Kind == PathEvents {
+	if it.Kind == KindEvent || it.Kind == KindPathEvents {
 		t.unended = t.process != "" // btrecord writes a dump at the end of a process
 	}
 	t.kinds[it.Kind]++
@@ -202,13 +202,13 @@ func (t *tally) add(it *Item) {
 // hasLayout reports whether an item has addresses of blocks or values of the allocator.
 func hasLayout(it *Item) bool {
 	switch it.Kind {
-	case Mark:
+	case KindMark:
 		return it.Header.Verb == codec.VerbHeap
-	case Event:
+	case KindEvent:
 		return true
-	case Paths:
+	case KindPaths:
 		return it.Paths.Flags&callpath.Blocks != 0
-	case PathEvents:
+	case KindPathEvents:
 		return it.events.Flags&callpath.Blocks != 0
 	}
 	if it.User == nil {
@@ -304,7 +304,7 @@ func (p *pass) summary() Summary {
 		}
 		s.Size += in.Size
 	}
-	for kind := Blob; kind < Idle; kind++ {
+	for kind := KindBlob; kind < KindIdle; kind++ {
 		s.Records[kind] = t.kinds[kind]
 	}
 	order := slices.SortedFunc(maps.Keys(t.faults), func(a, b faultKey) int { return cmp.Compare(a.reason, b.reason) })

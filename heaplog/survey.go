@@ -102,7 +102,7 @@ type surveyor struct {
 }
 
 func (c *surveyor) item(p *pass, it *Item, _ boundary) bool {
-	if c.seen == nil || it.Stack == nil && it.Kind != Paths {
+	if c.seen == nil || it.Stack == nil && it.Kind != KindPaths {
 		return true
 	}
 	if boot := p.sequence.bootNumber(); boot != c.boot {
@@ -110,7 +110,7 @@ func (c *surveyor) item(p *pass, it *Item, _ boundary) bool {
 		c.boot = boot
 		clear(c.seen)
 	}
-	if it.Kind == Paths {
+	if it.Kind == KindPaths {
 		for _, pc := range p.paths.pcs {
 			if len(c.seen) < maxGathered {
 				c.seen[symbol.ReturnAddr{PC: pc}] = true

@@ -50,11 +50,11 @@ func (p Path) Frames() iter.Seq[symbol.Frame] {
 	}
 }
 
-// Other is the name of the only frame of the path that represents all call paths beyond the
+// OtherName is the name of the only frame of the path that represents all call paths beyond the
 // limit of a [Builder].
-const Other = "(other call paths)"
+const OtherName = "(other call paths)"
 
-var otherAddr = symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: Other, Name: Other}}}}
+var otherAddr = symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: OtherName, Name: OtherName}}}}
 
 // cutAddrs are the addresses that [CutAddr] has returned, by number of frames.
 var cutAddrs sync.Map

@@ -46,12 +46,12 @@ type Evidence struct {
 	Chance    float64 `json:"chance"`
 	// Z is Rose less Chance, in standard deviations.
 	Z float64 `json:"z"`
-	// D is the largest distance of the floor from a straight line, as a fraction of its
+	// Bend is the largest distance of the floor from a straight line, as a fraction of its
 	// rise, 0 to 1.
-	D float64 `json:"d"`
-	// H2 is the evenness of the rise: 2 × the smaller of the rises in the two halves of the
+	Bend float64 `json:"d"`
+	// Evenness is 2 × the smaller of the rises in the two halves of the
 	// time, divided by the whole rise. 1 is even.
-	H2 float64 `json:"h2"`
+	Evenness float64 `json:"h2"`
 	// Gain is a low estimate of the rise in bytes, over all boots: the rise less two standard
 	// errors of the loss of lines.
 	Gain float64 `json:"gain"`
@@ -176,8 +176,8 @@ func (t *leakTrend) examine(points []Value) (e Evidence) {
 	if s.total <= 0 {
 		return e
 	}
-	e.D = s.bend / s.total
-	e.H2 = 2 * math.Min(s.early, s.late) / s.total
+	e.Bend = s.bend / s.total
+	e.Evenness = 2 * math.Min(s.early, s.late) / s.total
 	e.Rate = s.total * size / t.span
 	e.Margin = student90(t.dumps-len(t.boots)) * math.Sqrt(s.squares) * size / t.span
 	e.Gain = math.Max(0, s.total-2*math.Sqrt(s.lost)) * size
@@ -185,10 +185,10 @@ func (t *leakTrend) examine(points []Value) (e Evidence) {
 		return e
 	}
 	even := math.Sqrt(math.Max(0, float64(s.rose)-t.chance)/(float64(t.dumps)-t.chance) + 0.02)
-	quality := math.Pow(math.Max(0, 1-e.D), 3) * math.Max(0, e.H2) * even
+	quality := math.Pow(math.Max(0, 1-e.Bend), 3) * math.Max(0, e.Evenness) * even
 	e.Score = e.Gain * quality * quality
 	for _, l := range thresholds {
-		if e.Z >= l.z && e.D <= l.d && e.H2 >= l.h2 && t.longest >= l.dumps {
+		if e.Z >= l.z && e.Bend <= l.d && e.Evenness >= l.h2 && t.longest >= l.dumps {
 			e.Verdict = l.verdict
 			break
 		}

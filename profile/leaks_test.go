@@ -82,7 +82,7 @@ func TestLeaksStraightLine(t *testing.T) {
 		if math.Abs(r.Z-c.z) > 0.06 || r.Verdict != c.verdict {
 			t.Errorf("%d dumps: z %.2f, %v, want %.1f, %v", c.dumps, r.Z, r.Verdict, c.z, c.verdict)
 		}
-		if r.Rate != 48 || r.Margin > 1e-9 || r.D > 1e-9 || r.Gain != float64(48*(c.dumps-1)) || r.Rose != c.dumps-1 {
+		if r.Rate != 48 || r.Margin > 1e-9 || r.Bend > 1e-9 || r.Gain != float64(48*(c.dumps-1)) || r.Rose != c.dumps-1 {
 			t.Errorf("%d dumps: %+v, want 48 bytes per hour, exactly", c.dumps, r.Evidence)
 		}
 		if c.verdict < profile.Probably {

@@ -481,10 +481,10 @@ func TestMaxPaths(t *testing.T) {
 		t.Errorf("%+v, %d paths", d, d.Len())
 	}
 	r := newProfile(t, d).Sites(Bytes, false, 1)
-	if r.Rows[0].Func != Other || r.Rows[0].Flat.Count != 180 {
+	if r.Rows[0].Func != OtherName || r.Rows[0].Flat.Count != 180 {
 		t.Errorf("top: %+v", r.Rows[0])
 	}
-	if row := newProfile(t, d).Top(Bytes, 1)[0]; len(row.Stack()) != 1 || row.Stack()[0].Func != Other {
+	if row := newProfile(t, d).Top(Bytes, 1)[0]; len(row.Stack()) != 1 || row.Stack()[0].Func != OtherName {
 		t.Errorf("top: %v", row.Stack())
 	}
 }

@@ -217,7 +217,7 @@ func (d *data) addCost(c *Cost) {
 			node = d.path(stack)
 		}
 		if node == 0 {
-			node = d.child(0, d.extraSite(profile.Other))
+			node = d.child(0, d.extraSite(profile.OtherName))
 		}
 		sum := sums[node]
 		sum.Add(v)
@@ -296,7 +296,7 @@ func (d *data) addRows(p *profile.Profile) {
 		}
 	}
 	if len(rest) > 0 {
-		node := d.child(0, d.extraSite(profile.Other))
+		node := d.child(0, d.extraSite(profile.OtherName))
 		for _, row := range rest {
 			put(node, row)
 		}
@@ -313,7 +313,7 @@ func (d *data) addRows(p *profile.Profile) {
 // isExtra reports whether a node is only a name, without a call site.
 func (d *data) isExtra(node int) bool {
 	s := d.Sites[d.Site[node]]
-	return d.Parent[node] == 0 && (s[0] == noFrames || s[0] == profile.Other)
+	return d.Parent[node] == 0 && (s[0] == noFrames || s[0] == profile.OtherName)
 }
 
 // encode returns the values of a node in the format of data.Values.

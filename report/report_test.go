@@ -288,7 +288,7 @@ func TestManyPaths(t *testing.T) {
 		t.Errorf("%d call paths, want %d and one more", n, report.MaxPaths)
 	}
 	last := d.Values[len(d.Values)-5:] // node, 1 change, dump 0, bytes, count
-	if name := d.Sites[d.Site[last[0]]][0]; name != profile.Other || last[3] != extra*(extra+1)/2 || last[4] != extra {
+	if name := d.Sites[d.Site[last[0]]][0]; name != profile.OtherName || last[3] != extra*(extra+1)/2 || last[4] != extra {
 		t.Errorf("the last is %v with %d bytes, %d allocations", name, last[3], last[4])
 	}
 	if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "the other 10 are shown as one") {

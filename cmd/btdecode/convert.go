@@ -84,7 +84,7 @@ func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Ou
 		if err != nil {
 			err = outcome.Add(err)
 		} else {
-			if it.Kind != heaplog.Text && it.Kind != heaplog.Idle {
+			if it.Kind != heaplog.KindText && it.Kind != heaplog.KindIdle {
 				c.endLine(it.Boot)
 			}
 			err = step(it)
@@ -139,13 +139,13 @@ func (c *converter) survey(r *heaplog.Reader) error {
 		if err != nil {
 			continue // the second pass reports it
 		}
-		if it.Kind == heaplog.Mark && it.Header.Verb == codec.VerbBegin {
+		if it.Kind == heaplog.KindMark && it.Header.Verb == codec.VerbBegin {
 			c.unmarked = false
 		}
-		if it.Kind == heaplog.Paths {
+		if it.Kind == heaplog.KindPaths {
 			return fmt.Errorf("%v: the log already has ~p# lines", it.Place)
 		}
-		if it.Kind == heaplog.Event {
+		if it.Kind == heaplog.KindEvent {
 			continue
 		}
 		for _, a := range it.Allocs {
@@ -223,12 +223,12 @@ func (c *converter) endLine(boot int) {
 // other copies items that both kinds of logs have: events, and lines of the memory map.
 func (c *converter) other(it *heaplog.Item) {
 	switch it.Kind {
-	case heaplog.Text:
+	case heaplog.KindText:
 		c.text(it)
-	case heaplog.Event, heaplog.PathEvents:
+	case heaplog.KindEvent, heaplog.KindPathEvents:
 		c.inBoot(it.Boot)
 		c.write(append(slices.Clone(it.Text), '\n'))
-	case heaplog.Unreadable:
+	case heaplog.KindUnreadable:
 		c.counts.unreadable++
 	}
 }
@@ -263,9 +263,9 @@ func (c *converter) startBoot(n int, h *codec.Header) {
 // toPaths converts an item to call paths.
 func (c *converter) toPaths(it *heaplog.Item) error {
 	switch it.Kind {
-	case heaplog.Mark:
+	case heaplog.KindMark:
 		c.mark(it)
-	case heaplog.Blob, heaplog.Decoded, heaplog.BareBlob:
+	case heaplog.KindBlob, heaplog.KindDecoded, heaplog.KindBareBlob:
 		if c.begin == nil {
 			c.open(it.Boot, &codec.Header{Verb: codec.VerbBegin, HasNumber: true})
 			c.bare = true
@@ -432,18 +432,18 @@ func (c *converter) unit() uint8 {
 // toRecords converts an item to ~m# lines.
 func (c *converter) toRecords(it *heaplog.Item) error {
 	switch it.Kind {
-	case heaplog.Mark:
+	case heaplog.KindMark:
 		c.mark(it)
 		if h := c.begin; h != nil && it.Header.Verb == codec.VerbBegin {
 			c.openRecords(h)
 		}
-	case heaplog.Paths:
+	case heaplog.KindPaths:
 		if !c.skip {
 			for i := range it.Allocs {
 				c.alloc(&it.Allocs[i])
 			}
 		}
-	case heaplog.Blob, heaplog.Decoded, heaplog.BareBlob:
+	case heaplog.KindBlob, heaplog.KindDecoded, heaplog.KindBareBlob:
 		c.value.blocks++
 		c.value.bytes += it.Allocs[0].Bytes
 		c.write(append(slices.Clone(it.Text), '\n'))

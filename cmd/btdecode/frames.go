@@ -63,10 +63,10 @@ func (f *frames) keeps(it *heaplog.Item) bool {
 	switch {
 	case f.filter.Ignore == nil && f.filter.Focus == nil:
 		return true
-	case it.Kind == heaplog.Paths:
+	case it.Kind == heaplog.KindPaths:
 		it.Allocs = slices.DeleteFunc(it.Allocs, func(a heaplog.Alloc) bool { return !f.keepsStack(a.Stack) })
 		return len(it.Allocs) > 0
-	case it.Kind == heaplog.PathEvents:
+	case it.Kind == heaplog.KindPathEvents:
 		it.Events = slices.DeleteFunc(it.Events, func(e heaplog.PathEvent) bool { return !f.keepsStack(e.Stack) })
 		return len(it.Events) > 0
 	}

@@ -82,7 +82,7 @@ func recordsIn(t *testing.T, log []byte) (n int) {
 		switch {
 		case err != nil && !errors.Is(err, heaplog.ErrNoRecord):
 			return -1
-		case err == nil && it.Kind != heaplog.Text && it.Kind != heaplog.Mark && it.Kind != heaplog.Idle:
+		case err == nil && it.Kind != heaplog.KindText && it.Kind != heaplog.KindMark && it.Kind != heaplog.KindIdle:
 			n++
 		}
 	}

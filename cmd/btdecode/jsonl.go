@@ -83,9 +83,9 @@ func (j *jsonSink) end(b []byte) error {
 
 func (j *jsonSink) record(it *heaplog.Item) error {
 	switch it.Kind {
-	case heaplog.Paths:
+	case heaplog.KindPaths:
 		return j.callPaths(it)
-	case heaplog.PathEvents:
+	case heaplog.KindPathEvents:
 		return j.pathEvents(it)
 	}
 	for i := range it.Allocs {
@@ -98,7 +98,7 @@ func (j *jsonSink) record(it *heaplog.Item) error {
 
 func (j *jsonSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
 	b := j.begin(it)
-	if it.Kind == heaplog.Event {
+	if it.Kind == heaplog.KindEvent {
 		b = appendEventJSON(b, it.User)
 	}
 	if it.Cut == nil || it.Cut.Sized {

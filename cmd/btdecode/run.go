@@ -72,11 +72,11 @@ func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outc
 		switch {
 		case err != nil:
 			err = outcome.Add(err)
-		case it.Kind == heaplog.Idle:
+		case it.Kind == heaplog.KindIdle:
 			err = w.Flush()
-		case it.Kind == heaplog.Text, it.Kind == heaplog.Mark:
+		case it.Kind == heaplog.KindText, it.Kind == heaplog.KindMark:
 			err = s.text(it.Text)
-		case it.Kind == heaplog.Unreadable:
+		case it.Kind == heaplog.KindUnreadable:
 			err = s.unreadable(it)
 		case frames.keeps(it):
 			err = s.record(it)

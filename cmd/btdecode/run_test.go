@@ -226,7 +226,7 @@ func encoded(t *testing.T, log string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if it.Kind != heaplog.Decoded {
+		if it.Kind != heaplog.KindDecoded {
 			out = append(out, it.Text...)
 			continue
 		}

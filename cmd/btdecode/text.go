@@ -48,9 +48,9 @@ func newTextSink(w *bufio.Writer, o *options, f *frames, stdout io.Writer) *text
 
 func (t *textSink) record(it *heaplog.Item) error {
 	switch it.Kind {
-	case heaplog.Paths:
+	case heaplog.KindPaths:
 		return t.callPaths(it)
-	case heaplog.PathEvents:
+	case heaplog.KindPathEvents:
 		return t.pathEvents(it)
 	}
 	for i := range it.Allocs {
@@ -73,7 +73,7 @@ func (t *textSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
 		}
 	}
 	b := codec.AppendDecoded(t.buf[:0], s)
-	if it.Kind == heaplog.Event {
+	if it.Kind == heaplog.KindEvent {
 		b = appendEvent(b, it.User)
 	}
 	if it.Cut != nil {

@@ -143,17 +143,17 @@ func (r *reporter) read(g *gathered, log *heaplog.Reader, each func() error) err
 			file, before = it.File, g.dump.Records()
 		}
 		switch it.Kind {
-		case heaplog.Mark:
+		case heaplog.KindMark:
 			g.headers = true
 			if it.Header.Verb == codec.VerbBegin {
 				g.dumps++
 			}
 			continue
-		case heaplog.Text, heaplog.Event, heaplog.PathEvents:
+		case heaplog.KindText, heaplog.KindEvent, heaplog.KindPathEvents:
 			continue
-		case heaplog.Paths:
+		case heaplog.KindPaths:
 			g.addPaths(it)
-		case heaplog.Idle:
+		case heaplog.KindIdle:
 		default:
 			if it.Err != nil && r.Strict {
 				return cli.Shortf("%v: %v", it.Place, it.Err)
@@ -228,8 +228,8 @@ func (g *gathered) cuts() (list []heaplog.Place) {
 // log returns the summary for the report.
 func (g *gathered) log() stats.Log {
 	sum := &g.summary
-	l := stats.Log{Files: g.files, Device: g.headers, Bytes: sum.Bytes, Lines: sum.Lines, Blobs: sum.Records[heaplog.Blob],
-		Dumps: g.dumps, Decoded: sum.Records[heaplog.Decoded], Bare: sum.Records[heaplog.BareBlob], Lenient: sum.Lenient,
+	l := stats.Log{Files: g.files, Device: g.headers, Bytes: sum.Bytes, Lines: sum.Lines, Blobs: sum.Records[heaplog.KindBlob],
+		Dumps: g.dumps, Decoded: sum.Records[heaplog.KindDecoded], Bare: sum.Records[heaplog.KindBareBlob], Lenient: sum.Lenient,
 		Cut: sum.Cut, CutByLws: sum.CutByLws}
 	for _, p := range g.cuts() {
 		l.CutAt = append(l.CutAt, p.String())

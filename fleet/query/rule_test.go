@@ -150,7 +150,7 @@ func byProfile(t *testing.T, s *session) (map[place]found, error) {
 				}
 				var path int64
 				fmt.Sscanf(r.Stack()[0].String(), "0x%x", &path)
-				want[place{device[0].Device, path, dir}] = found{int64(r.Verdict), r.Z, r.D, r.H2, r.Rate, r.Gain, float64(r.Rose)}
+				want[place{device[0].Device, path, dir}] = found{int64(r.Verdict), r.Z, r.Bend, r.Evenness, r.Rate, r.Gain, float64(r.Rose)}
 			}
 		}
 	}

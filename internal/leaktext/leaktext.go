@@ -163,13 +163,13 @@ func Evidence(r *profile.Leak) string {
 // evidence describes the growth of kept memory: of the floor (see profile.Evidence).
 func evidence(e *profile.Evidence) string {
 	s := ", in both halves of the log"
-	if e.H2 < 0.5 {
+	if e.Evenness < 0.5 {
 		s = ", most of it in one half"
 	}
 	switch {
-	case e.D <= 0.12:
+	case e.Bend <= 0.12:
 		s += ", steadily"
-	case e.D > 0.25:
+	case e.Bend > 0.25:
 		s += ", unevenly"
 	}
 	if e.ByBytes {

@@ -90,7 +90,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if it.Kind == heaplog.Blob {
+		if it.Kind == heaplog.KindBlob {
 			places = append(places, filepath.Base(it.File))
 		}
 	}
