@@ -59,10 +59,10 @@ var otherAddr = symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{F
 // cutAddrs are the addresses that [CutAddr] has returned, by number of frames.
 var cutAddrs sync.Map
 
-// CutAddr returns the outermost address of a call path whose outer frames were not recorded.
-// frames is the number of recorded frames. If it is 31, the frame of the address is "(cut at
-// 31 frames)", and reports show the path below this frame. All calls with the same number
-// return the same address.
+// CutAddr returns the outermost address of a call path of which only the inner frames were
+// recorded. Its only frame has a name such as "(cut at 31 frames)", with the number of recorded
+// frames, and reports show it as the outermost caller. All calls with the same number return
+// the same address.
 func CutAddr(frames int) symbol.Addr {
 	name := fmt.Sprintf("(cut at %d frames)", frames)
 	if frames == 1 {
@@ -79,12 +79,12 @@ func (p Path) Other() bool {
 	return len(s) == 1 && *p.in.addrs.at(int(s[0])) == otherAddr
 }
 
-// Limits of a [Builder]. At both limits, with 16 addresses per call path, a Builder takes
-// less than 2.5 GB.
-const (
-	DefaultMaxPaths = 10_000_000
-	maxAddrs        = 1 << 24
-)
+// DefaultMaxPaths is the default limit for the call paths of a [Builder]. With so many, of 16
+// addresses each, and 16 million distinct addresses, a Builder takes less than 2.5 GB.
+const DefaultMaxPaths = 10_000_000
+
+// maxAddrs is the limit for distinct addresses.
+const maxAddrs = 1 << 24
 
 // Builder adds up allocations by call path, one dump after another. Its memory depends on
 // the number of distinct call paths, and not on the number of allocations. Another
