@@ -13,7 +13,7 @@ const (
 	// is cached.
 	maxCachedLine = 512
 	// minSlots is the initial size of the cache in records, maxSlots the largest.
-	minSlots, maxSlots = 1 << 10, 1 << 13
+	minSlots, maxSlots = 1 << 10, 1 << 15
 	// The cache is judged after each cacheWindow lookups. If fewer than 1 in cacheWorth
 	// hit, the cache pauses for minPause records, then for twice as many, up to maxPause.
 	cacheWindow = 1 << 13
