@@ -196,7 +196,7 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 	}
 	l.writeFunctions(w, found)
 	if len(grow) > 0 {
-		fmt.Fprintf(w, "\nMay be leaks (of %s that do not leak, about %s look like this by chance):\n", cli.Count(found.Varied, "call path"), leaktext.Amount(found.Random)[1:])
+		fmt.Fprintf(w, "\nMay be leaks (of %s without a leak, about %s would look like this, too):\n", cli.Count(found.Varied, "call path"), leaktext.Amount(found.Random)[1:])
 	}
 	for i := range grow {
 		l.writeLeak(w, found, &grow[i])
