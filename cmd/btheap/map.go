@@ -94,9 +94,10 @@ func mapCommand() *cobra.Command {
 		Use: "map [flags] [FILE...]", Short: "where in the heap blocks and holes are",
 		Long: `map shows where blocks lie in the heap: what is used and free, the largest hole
 in each dump, holes by size, and the call paths whose blocks keep holes apart.
-It needs dumps (~h#begin) or events with addresses, or at least what the
-allocator says (~h#heap); of events, it shows 20 moments. The heap is heap= of ~h#boot, or --space; else it is
-the blocks that are at most 1 MiB apart. Memory of no block in the log is free.`,
+It needs dumps or events with addresses of blocks, or at least the values that
+the allocator reports (~h#heap). Of events, it shows 20 moments. The heap is
+that of --space, or of heap= in ~h#boot; without both, it is inferred from the
+blocks. Memory that no block in the log occupies counts as free.`,
 		Example: "btheap map -e app.elf device.log\nbtheap map --space 20001000+8000 --dump 3 -e app.elf device.log",
 	})
 	s.args = func(args []string) ([]string, error) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -14,7 +15,8 @@ import (
 
 var pages = flag.String("pages", "", "write man pages and completions to `DIR`")
 
-// Pages checks that a command and all its subcommands have a man page, and that the shells
+// Pages checks that a command and all its subcommands have a man page, and help of at most 80
+// columns, and that the shells
 // have completions. With -pages DIR it writes them to DIR/man1 and DIR/completions, for
 // packages:
 //
@@ -42,6 +44,16 @@ func Pages(t *testing.T, root *cobra.Command) {
 		page, err := os.ReadFile(filepath.Join(man, name+".1"))
 		if err != nil || !bytes.Contains(page, []byte(".SH SYNOPSIS")) {
 			t.Errorf("%s: no man page: %v", c.CommandPath(), err)
+		}
+		var help bytes.Buffer
+		c.SetOut(&help)
+		if err := c.Help(); err != nil || help.Len() == 0 {
+			t.Errorf("%s: no help: %v", c.CommandPath(), err)
+		}
+		for line := range strings.Lines(help.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
+				t.Errorf("%s --help: a line of %d columns: %s", c.CommandPath(), n, line)
+			}
 		}
 		for _, sub := range c.Commands() {
 			if sub.IsAvailableCommand() {
