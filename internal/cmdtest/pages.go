@@ -16,9 +16,8 @@ import (
 var pages = flag.String("pages", "", "write man pages and completions to `DIR`")
 
 // Pages checks that a command and all its subcommands have a man page, and help of at most 80
-// columns, and that the shells
-// have completions. With -pages DIR it writes them to DIR/man1 and DIR/completions, for
-// packages:
+// columns, and that the shells have completions. With -pages DIR it writes them to DIR/man1 and
+// DIR/completions, for packages:
 //
 //	go test ./cmd/... -run TestPages -pages DIR
 func Pages(t *testing.T, root *cobra.Command) {
