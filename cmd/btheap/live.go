@@ -26,6 +26,7 @@ type live struct {
 	leaks
 	keep  int
 	ask   string
+	page  string // the file of the key p
 	plain bool
 
 	stopped bool // by an interrupt
@@ -48,7 +49,7 @@ a send the device the line of --ask, q quit.`,
 	}
 	s := l.session
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&s.output, "page", "heap.html", "the key p writes the page to `FILE`")
+	f.StringVar(&l.page, "page", "heap.html", "the key p writes the page to `FILE`")
 	f.StringVar(&l.ask, "ask", "", "the key a sends `TEXT` and a line feed to the serial port")
 	f.Var(&l.leaks.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "show an alarm, and exit with 1, if what leaks, or probably does, grows by more than `RATE`: 1K/h, 64/dump")
@@ -358,5 +359,5 @@ func (l *live) save(dumps []*profile.Dump) (string, error) {
 	s := *l.session
 	s.dumps, s.Quiet = dumps, true
 	h := &html{session: &s, heap: l.leaks.heap}
-	return s.output, cli.WriteOutput(s.output, s.Inputs(s.files), io.Discard, h.write)
+	return l.page, cli.WriteOutput(l.page, s.Inputs(s.files), io.Discard, h.write)
 }

@@ -149,7 +149,7 @@ func (s *session) readMoment() error {
 	case s.outcome != nil && cli.Code(s.outcome) != cli.Short:
 		return s.outcome
 	case s.replay.Totals().Events == 0:
-		return fmt.Errorf("--at: the log has no events (~e# lines)")
+		return fmt.Errorf("--at: the log has no events (~e# or ~v# lines)")
 	}
 	s.dumps = []*profile.Dump{momentOf(s.replay, *s.moment)}
 	return nil
