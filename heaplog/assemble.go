@@ -26,6 +26,8 @@ type assembler struct {
 	held     []held
 	yielded  int
 	skip     int        // dumps that an earlier pass has yielded
+	failed   int        // errors yielded
+	skipped  int        // errors that an earlier pass has yielded, less those met again
 	last     DumpBlocks // the latest dump, until it is known whether it is the last one
 	lastFrom *dumpStart
 
@@ -49,7 +51,14 @@ func newAssembler(r *Reader, yield func(DumpBlocks, error) bool, blocks bool) *a
 	return a
 }
 
-func (a *assembler) fail(err error) bool { return a.yield(DumpBlocks{}, err) }
+func (a *assembler) fail(err error) bool {
+	if a.skipped > 0 {
+		a.skipped--
+		return true
+	}
+	a.failed++
+	return a.yield(DumpBlocks{}, err)
+}
 
 func (a *assembler) item(p *pass, it *Item, b boundary) bool {
 	switch it.Kind {

@@ -14,8 +14,9 @@ import (
 // the next DumpBlocks is yielded.
 type DumpBlocks struct {
 	*profile.Dump
-	// Blocks yields the blocks in the order of the log, or, of a moment, in no order. Those of a
-	// differential dump are only what changed.
+	// Blocks yields the blocks in the order of the log. For a dump that Moments yields, the
+	// order is undefined. For a differential dump, it yields only the blocks in the log, which
+	// are those of call paths that changed.
 	Blocks iter.Seq[profile.Block]
 	// Space is the address ranges of the heap, as the ~h#boot line has them (BT-HEAD-2); nil if
 	// it does not.
@@ -27,14 +28,18 @@ func (r *Reader) DumpBlocks() iter.Seq2[DumpBlocks, error] {
 	return exclusive(r, func(yield func(DumpBlocks, error) bool) { r.dumps(yield, true) })
 }
 
-// Moments yields n moments of a recording of events, at equal distances in time: the live
-// blocks, as a dump. The last moment is after the last event, and each boot ends with one. If
-// no pass of Dumps has read the events, Moments first reads the logs to find out how long the
-// recording is.
+// Moments yields n moments of a recording of events, at equal intervals of time. Each moment is
+// a dump of the blocks that are live at that time. The last moment of each boot is after the last
+// event of the boot. If no finished pass of Dumps has read the events, Moments first reads the
+// logs to find out how long the recording is. If n is less than 1, it yields an error.
 func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 	return exclusive(r, func(yield func(DumpBlocks, error) bool) {
+		if n < 1 {
+			yield(DumpBlocks{}, fmt.Errorf("%d moments, expected 1 or more", n))
+			return
+		}
 		whole := r.Replay()
-		if whole == nil {
+		if whole == nil || !r.replayed {
 			whole = profile.NewReplay()
 			r.run(newEventConsumer(r, func(e *profile.Event, err error) bool { // errors are those of the second pass
 				if err == nil {
@@ -44,7 +49,7 @@ func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 			}))
 		}
 		t := whole.Totals()
-		m := moments{step: max(1, (t.Last-t.First+time.Duration(n)-1)/time.Duration(max(n, 1))), replay: profile.NewReplay(), yield: yield}
+		m := moments{step: max(1, (t.Last-t.First+time.Duration(n)-1)/time.Duration(n)), replay: profile.NewReplay(), yield: yield}
 		r.run(newEventConsumer(r, func(e *profile.Event, err error) bool {
 			if err != nil {
 				m.stopped = !yield(DumpBlocks{}, err)

@@ -91,9 +91,26 @@ func TestReaderMoments(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
+	// A pass of Dumps that was not finished does not know how long the recording is.
+	r := open(t, strings.NewReader(recording()+"~h#begin 1\n"+readme+"\n~h#end 1\n"+recording()))
+	for range r.Dumps() {
+		break
+	}
+	n := 0
+	for d, err := range r.Moments(3) {
+		if n++; err != nil || d.Index >= 3 {
+			t.Errorf("moment %d, %v", d.Index, err)
+		}
+	}
+	for range r.Moments(0) {
+		n++
+	}
+	if n != 4 {
+		t.Errorf("%d moments and errors, want 3 and 1", n)
+	}
 	// Each boot ends with a moment. Frees of one boot do not change another.
 	boot := "~h#boot prog=x w=64 heap=0+1000\n"
-	r := open(t, strings.NewReader(boot+recording()+boot+eventLine(codec.EventAllocated, 0x40, 0, 7, 9000, 0x401000)))
+	r = open(t, strings.NewReader(boot+recording()+boot+eventLine(codec.EventAllocated, 0x40, 0, 7, 9000, 0x401000)))
 	var got []string
 	for d, err := range r.Moments(1) {
 		if err != nil {

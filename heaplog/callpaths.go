@@ -232,8 +232,9 @@ func (c *callPaths) locate(f callpath.Frame) symbol.Addr {
 	return c.process.Locate(pc)
 }
 
-// CodeOffset returns the code offset of an address of a call path that is in none of the
-// known code ranges; ok is false for other addresses. (BT-CODE-2)
+// CodeOffset returns the code offset of an address in a call path, if the log does not tell
+// which address the offset stands for: the offset is in none of the known code ranges. For all
+// other addresses, ok is false. (BT-CODE-2)
 func CodeOffset(a symbol.Addr) (offset uint64, ok bool) {
 	return a.PC, a.Location != nil && a.Location.Missing == missingCode
 }

@@ -584,3 +584,47 @@ func TestBreakAndClose(t *testing.T) {
 	}
 	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 }
+
+// A log that is cut off does not affect the next one, and its error comes once, also if the logs
+// are read twice.
+func TestDamagedLogBefore(t *testing.T) {
+	var list strings.Builder // newest first: its dumps are told apart in a second pass
+	for n := 10; n < 13; n++ {
+		list.WriteString("heap:\n")
+		for i := n; i >= 0; i-- {
+			fmt.Fprintf(&list, "~b#size: 64, %#x\n", 0x401000+16*i)
+		}
+	}
+	dir := t.TempDir()
+	packed := gzipped(t, []byte(strings.Repeat(readme+"\n", 5)))
+	cut, whole, again := filepath.Join(dir, "cut.gz"), filepath.Join(dir, "whole.log"), filepath.Join(dir, "list.log")
+	for path, data := range map[string]string{cut: string(packed[:len(packed)-9]), whole: readme + "\n", again: list.String()} {
+		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := heaplog.Open(t.Context(), heaplog.Files(cut, whole, again))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var got []string
+	for d, err := range r.Dumps() {
+		var read *heaplog.ReadError
+		switch {
+		case errors.As(err, &read):
+			got = append(got, "error of "+filepath.Base(read.Name))
+		case err != nil:
+			t.Fatal(err)
+		default:
+			got = append(got, fmt.Sprintf("%s %d %v", filepath.Base(d.File), d.Records, d.Complete()))
+		}
+	}
+	want := []string{"cut.gz 5 false", "error of cut.gz", "whole.log 1 true", "list.log 11 true", "list.log 12 true", "list.log 13 true"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if n := r.Summary().Readable(); n != 5+1+36 {
+		t.Errorf("%d records", n)
+	}
+}

@@ -18,15 +18,16 @@ type Reader struct {
 	cancel context.CancelFunc
 	closed bool
 	config
-	process *process.Process
-	bases   bases
-	starts  []*dumpStart      // of all dumps, for Items with Select; nil if not surveyed
-	groups  map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
-	pass    *pass             // the current or last one
-	running bool              // a pass is not finished
-	names   []*callpath.Names // of each boot with call paths, if a survey has learned them
-	labels  labels
-	replay  *profile.Replay
+	process  *process.Process
+	bases    bases
+	starts   []*dumpStart      // of all dumps, for Items with Select; nil if not surveyed
+	groups   map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
+	pass     *pass             // the current or last one
+	running  bool              // a pass is not finished
+	names    []*callpath.Names // of each boot with call paths, if a survey has learned them
+	labels   labels
+	replay   *profile.Replay
+	replayed bool // replay has all events
 }
 
 // Open opens the logs that the options name. When ctx is done, every pass ends. An error in
@@ -93,15 +94,16 @@ func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 func (r *Reader) dumps(yield func(DumpBlocks, error) bool, blocks bool) {
 	r.process.Remember(maxAddrs)
 	a := newAssembler(r, yield, blocks)
-	r.replay = a.replay
+	r.replay, r.replayed = a.replay, false
 	r.run(a)
 	if q := r.pass.sequence; r.resplits(q) {
 		r.groups = q.found
-		yielded := a.yielded
+		first := a
 		a = newAssembler(r, yield, blocks)
-		a.skip, r.replay = yielded, a.replay
+		a.skip, a.skipped, r.replay = first.yielded, first.failed, a.replay
 		r.run(a)
 	}
+	r.replayed = r.pass.finished
 }
 
 // resplits reports whether a pass has found how to tell apart dumps that it adds up, and

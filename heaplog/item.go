@@ -62,12 +62,14 @@ func (p Place) String() string { return fmt.Sprintf("%s:%d (offset %d)", p.File,
 type Item struct {
 	Kind
 	Place
-	// Dump is the number of the current dump, or of the last one, from 1; 0 before the first.
-	// Boot is the number of the boot, from 1. Both are as known at the end of the item. A dump
-	// that begins without a mark is recognized only when its records repeat the beginning of the
-	// dump before: unless Select is set, its first records still have the number before.
+	// Dump is the number of the dump to which the item belongs, from 1. Between two dumps it is
+	// that of the previous dump, and before the first dump it is 0. Boot is the number of the
+	// boot, from 1. Both are as known at the end of the item. If a dump begins without a mark,
+	// it is recognized only when its records repeat the beginning of the previous dump. Its
+	// first records then have the number of the previous dump, unless Select is set.
 	Dump, Boot int
-	// Text is the text of the item in the log. The Texts of all items together are the log.
+	// Text is the text of the item in the log. The Texts of all items together are the log, with
+	// heap traces of other systems as the records that they were converted to.
 	Text []byte
 	// Allocs are the allocations of the record, with recovered bits and names.
 	Allocs []Alloc
@@ -102,11 +104,11 @@ type PathEvent struct {
 // Cut describes a record whose end is missing. A character lost inside a record cannot
 // always be distinguished from a cut; the frames after the lost character are then wrong.
 type Cut struct {
-	// Depth is the number of frames that the record announces, which is more than it holds; for
-	// ~b#, it is the number of readable frames plus one.
+	// Depth is the number of frames that the record announces. The record holds fewer. A ~b#
+	// record announces no number: Depth is the number of readable frames plus one.
 	Depth int
 	Sized bool // the size is known
-	ByLws bool // its length is the one at which lws cuts the lines it prints
+	ByLws bool // the record has exactly the length at which lws cuts a line
 }
 
 // Alloc is one allocation and its call stack or, in a KindPaths item, a call path and the sum of

@@ -19,10 +19,11 @@ const (
 	ByThreadPath              // the call path, with the thread as its outermost frame
 )
 
-// GroupBy sets the call paths of dumps and events. With ByThread and BySize, each call path is
-// one frame, such as "thread 7" or "64 bytes"; with ByThreadPath, such a frame is added. Lines
-// of call paths (~p#) record no threads and sizes: with another label than ByPath, a dump with
-// such lines is an error.
+// GroupBy groups the allocations of dumps and events by a label, which replaces their call
+// paths. With ByThread or BySize, each call path has one frame, such as "thread 7" or
+// "64 bytes". With ByThreadPath, the frame of the thread is added to the call path. Lines of
+// call paths (~p#) record neither threads nor sizes: a dump with such lines is an error, unless
+// the label is ByPath.
 func GroupBy(l Label) Option {
 	return Option{"GroupBy", func(c *config) error {
 		if l > ByThreadPath {

@@ -68,8 +68,9 @@ func Files(paths ...string) Option {
 
 // Stream adds the log that r reads, such as standard input, a serial port, or memory. name
 // is the name of the log in each [Place]. When the context is done, a pass does not wait
-// for a blocked Read. A regular file is read from its current offset; so is an r that has a
-// Seek method and is no *os.File.
+// for a blocked Read. If r is an *os.File of a regular file, or has another type with a
+// Seek method, each pass begins at the offset that r has when Open is called. Any
+// other r can be read by one pass only.
 func Stream(r io.Reader, name string) Option {
 	return Option{"Stream", func(c *config) error {
 		if r == nil {
@@ -183,7 +184,7 @@ func Maps(spec string) Option {
 }
 
 // Sysroot adds a directory under which the files of modules are searched. A directory that
-// does not exist has none.
+// does not exist is treated as empty.
 func Sysroot(dir string) Option {
 	return Option{"Sysroot", func(c *config) error {
 		c.symbols.Sysroots = append(c.symbols.Sysroots, dir)
@@ -208,8 +209,9 @@ func Adjust(a symbol.Adjust) Option {
 	}}
 }
 
-// Machine sets the machine that encoded the log. Without it, an address that may have lost
-// bits counts as lossy.
+// Machine sets the machine that encoded the log. If it is not set,
+// it is not known whether the encoder dropped bits: an address whose bits it may have dropped
+// counts as lossy.
 func Machine(m codec.Machine) Option {
 	return Option{"Machine", func(c *config) error {
 		if !slices.Contains(codec.Machines(), m) {

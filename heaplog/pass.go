@@ -61,6 +61,7 @@ type pass struct {
 	err       error     // ends the pass
 	damaged   bool      // the input ended with an error, which is yielded next
 	stopped   bool      // the consumer wants no more items
+	finished  bool      // all inputs were read
 	idleSince time.Time // time of the last Idle; zero if data was read since
 }
 
@@ -78,7 +79,7 @@ func newPass(r *Reader, c consumer) *pass {
 // run reads all inputs.
 func (p *pass) run() {
 	for i, in := range p.r.inputs {
-		p.log = i
+		p.log, p.damaged = i, false
 		err := readError(p.read(in))
 		if p.err != nil {
 			err = p.err
@@ -100,6 +101,7 @@ func (p *pass) run() {
 	if !p.consumer.end(p) {
 		return
 	}
+	p.finished = true
 	switch err := p.r.ctx.Err(); {
 	case err != nil:
 		p.consumer.fail(err)
@@ -144,6 +146,7 @@ func (p *pass) read(in *input.Input) error {
 	defer func() {
 		p.traces(in.Name, traces)
 		p.tally.stored += src.Stored
+		p.tally.lines += p.scanner.at.Line - 1
 		p.tally.source = nil
 		src.Close()
 	}()
@@ -176,7 +179,6 @@ func (p *pass) read(in *input.Input) error {
 			buf = buf[:cap(buf)]
 		}
 	}
-	p.tally.lines += p.scanner.at.Line - 1
 	if last != '\n' {
 		p.tally.lines++
 	}

@@ -34,7 +34,7 @@ type Summary struct {
 	Lost      int64 // number of Lossy that were not recovered
 
 	Dumps, Boots int
-	Undecided    string  // why dumps may have been added up as one; "" if none were. Split says where dumps begin
+	Undecided    string  // why several dumps may have been read as one, "" if there is no such doubt; Split resolves it
 	Layout       bool    // the log says where blocks are in the heap, or how much of it is free (~h#heap)
 	LostEvents   int64   // events that the recorder dropped
 	BadFrees     []Place // the first frees of addresses with no live block
@@ -42,7 +42,7 @@ type Summary struct {
 }
 
 // Readable returns how many records could be read, at least in part.
-func (s *Summary) Readable() int64 {
+func (s Summary) Readable() int64 {
 	return s.Records[KindBlob] + s.Records[KindDecoded] + s.Records[KindBareBlob] + s.Records[KindEvent] + s.Records[KindPaths] + s.Records[KindPathEvents] + s.Cut
 }
 
@@ -52,7 +52,7 @@ const maxPlaces = 3
 // Fault counts the records that were rejected for one reason.
 type Fault struct {
 	Reason codec.Reason
-	Cut    bool // the records are cut, and their complete frames are counted
+	Cut    bool // the records are cut; they are in the sums of their dump, with the frames before the cut
 	Count  int64
 	Places []Place // of the first three records
 	Errs   []error // the error at each of Places
@@ -296,6 +296,7 @@ func (p *pass) summary() Summary {
 	}
 	if t.source != nil {
 		s.Stored += t.source.Stored
+		s.Lines += p.scanner.at.Line - 1
 	}
 	for _, in := range p.r.inputs {
 		if in.Size < 0 {

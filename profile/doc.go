@@ -1,5 +1,5 @@
-// Package profile is the data model of heap profiles, which are allocations by call path in
-// one or several dumps, and the reports on heap profiles.
+// Package profile holds heap profiles and makes reports on them. A heap profile is the
+// allocations of one or more dumps, summed by call path.
 //
 //	records ─Builder→ Dump ─New→ Profile ─View→ Profile ─┬→ Top, Sites, Tree, Peek, Diff, Growth
 //	events ──Replay──↗                                   └→ pprof, folded, speedscope, DHAT, …

@@ -50,7 +50,7 @@ type DumpInfo struct {
 	// is not sampled. The values of a sampled dump are estimates: see [Allocation].
 	Sample uint64
 	// Diff reports whether the log has only the changes since the dump with the number
-	// Base. The values of the Dump include both.
+	// Base. The values of the Dump are those of Base with the changes applied.
 	Diff bool
 	Base int64
 }
@@ -80,7 +80,7 @@ type Loss struct {
 
 	Lines   int64 // lines of call paths that were lost
 	NoOuter int64 // records of call paths that lack their outer frames, or whose name is not known
-	Folded  int64 // live blocks counted under an outer part of their call path, because the device had no space for the whole path
+	Folded  int64 // live blocks counted for their outer frames only, because the device had no space for the whole call path
 	NoBase  bool  // the base of a differential dump is missing or incomplete
 }
 

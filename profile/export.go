@@ -13,8 +13,8 @@ import (
 // ExportOptions are the options of [Profile.Export].
 type ExportOptions struct {
 	Weight  Weight // for formats that have one weight: folded
-	Program string // program that writes the file, and the subject of the profile
-	Command string
+	Program string // name of the program that writes the file, for speedscope
+	Command string // subject of the profile, for dhat
 	// Replay, if not nil, is written by dhat instead of the last dump: the total and the
 	// lifetimes of each path, and the values live at the peak and at the end.
 	Replay *Replay

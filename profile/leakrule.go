@@ -12,7 +12,7 @@ type Verdict uint8
 
 const (
 	NoEvidence Verdict = iota // no growth, or growth like that of noise
-	Grows                     // growth that one to three of 100 random call paths show, too
+	Grows                     // growth that 1 to 3 % of call paths without a leak also show
 	Probably                  // a leak, or growth that will end
 	Leaking                   // a leak
 )

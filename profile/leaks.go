@@ -20,8 +20,9 @@ type Leaks struct {
 	// Rows are the call paths whose floor rose, the most likely leak first: those with the
 	// verdict Leaking, then Probably, then the others, and within these by Score.
 	Rows []Leak
-	// Functions are the functions that are Leaking or Probably, by all their call paths
-	// together, and by none of them alone.
+	// Functions are the functions whose call paths together have the verdict Leaking or
+	// Probably, and a stronger one than any of these paths has alone. The call paths of a
+	// function are those whose innermost shown frame is in the function.
 	Functions []Leak
 	// Rate is the sum of the rows and functions of Sure, in bytes per hour if Timed is set, else
 	// per dump. The true rate is between Rate-Margin and Rate+Margin in 9 of 10 cases.
@@ -104,9 +105,9 @@ type Exhaustion struct {
 	// Rate and Margin are those of Leaks.
 	Rate   float64 `json:"rate"`
 	Margin float64 `json:"margin"`
-	In     float64 `json:"in"`
-	// From and To bound In, for the highest and the lowest likely rate. To is +Inf if the
-	// lowest rate is not positive.
+	// In is the time until the heap is full at Rate. From is this time at Rate+Margin, and To
+	// at Rate-Margin. To is +Inf if Rate-Margin is 0 or less.
+	In   float64 `json:"in"`
 	From float64 `json:"from"`
 	To   float64 `json:"to"`
 }
@@ -114,10 +115,11 @@ type Exhaustion struct {
 // maxMissing is the largest fraction of missing blocks with which a dump is used.
 const maxMissing = 0.2
 
-// Leaks returns the call paths that leak, by the rule of docs/leaks.md. It adds up the boots.
-// It uses dumps that lost up to a fifth of their blocks, and adds the loss to the error. It
-// leaves out dumps without an end, and dumps that programs write when they exit. If there are
-// three dumps or more, each of another log, they are taken as dumps of one boot, in this order.
+// Leaks returns the call paths that leak, by the rule of docs/leaks.md. It adds up the rise of
+// the floor over the boots, and never compares two boots. It uses dumps that lost up to a fifth
+// of their blocks, and lowers [Evidence].Gain to allow for the loss. It leaves out dumps without
+// an end, and dumps that programs write when they exit. If there are three or more dumps, and
+// each is from a different log, Leaks takes them as dumps of one boot, in the order of p.Dumps.
 func (p *Profile) Leaks(o LeakOptions) *Leaks {
 	l := &Leaks{Dumps: useDumps(p.Dumps())}
 	t := newLeakTrend(l.Dumps)
@@ -269,13 +271,17 @@ func useDumps(all []*Dump) []LeakDump {
 // steadyDumps decides which dumps show a running program. If series is set, all are of one boot.
 func steadyDumps(all []*Dump, series bool) []LeakDump {
 	list := make([]LeakDump, len(all))
+	reader := 0               // of the dump: another one begins with a lower index
 	marked := 0               // dumps that announce how many blocks they have
 	untimed := map[boot]int{} // dumps without a time, less those with one
 	for i, d := range all {
 		if d == nil {
 			d = &Dump{}
 		}
-		list[i].Dump, list[i].boot, list[i].timed = d, boot{d.File, d.Boot}, d.Timed
+		if i > 0 && d.Index < list[i-1].Index {
+			reader++
+		}
+		list[i].Dump, list[i].boot, list[i].timed = d, boot{reader, d.File, d.Boot}, d.Timed
 		if series {
 			list[i].boot, list[i].timed = boot{}, d.Timed && d.Line == 0
 		}
@@ -370,8 +376,8 @@ func (l *Leaks) exhaust(heap uint64) {
 //
 //   - the last dump that lost at most a fifth of its blocks and was not written at the exit of
 //     the program;
-//   - but if the last boot has only a complete dump at its exit, this dump;
-//   - if there is no such dump, the last dump, or -1 if there is no dump.
+//   - the last dump, if its boot has no such dump, and the last dump is complete;
+//   - the last dump, or -1 if there is no dump, if no boot has such a dump.
 //
 // reason is why the result is not the last dump, or what is wrong with the last dump.
 func Steady(dumps ...*Dump) (index int, reason string) {
@@ -393,6 +399,7 @@ func Steady(dumps ...*Dump) (index int, reason string) {
 
 // boot identifies a boot. Two Readers count the boots of their own logs.
 type boot struct {
+	reader int
 	file   string
 	number int
 }

@@ -42,8 +42,9 @@ func script() (string, error) {
 	return b.String(), nil
 }
 
-// Limits of a page. The call paths with the smallest maxima beyond MaxPaths, or beyond
-// maxChanges values, are added up as one.
+// Limits of a page. If a profile has more than MaxPaths call paths, or more than 3,000,000
+// changes of a value from one dump to the next, the page adds up the call paths with the
+// smallest maxima as one.
 const (
 	MaxPaths   = 100_000   // call paths
 	MaxDumps   = 500       // dumps

@@ -155,7 +155,7 @@ func growthCommand() *cobra.Command {
 that grew in every dump, the steepest first. The slope is that of a straight
 line fitted by least squares. Dumps without an end (~h#end), or with fewer
 records than they announce, are left out. If a log has several boots, growth
-uses the last one that has two dumps, unless --dump is given.`,
+uses the last boot with two or more complete dumps, unless --dump is given.`,
 		Example: "btheap growth -e app.elf device.log\nbtheap growth --fail-on-growth 1024/dump -e app.elf monday.log tuesday.log",
 	})
 	s.args = func(args []string) (files []string, err error) {
@@ -182,7 +182,7 @@ uses the last one that has two dumps, unless --dump is given.`,
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.VarP(&rows, "rows", "n", "list `N` call paths, 0 for all")
 	f.BoolVar(&every, "every", false, "list only those that grew in every dump")
-	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE` from the first dump to the last, or by SIZE/dump on average")
+	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE` from the first dump to the last; with SIZE/dump, if its slope is more than SIZE per dump")
 	cli.AddFlags(c, "Growth", f)
 	s.addAll(c, compareFrames, jsonOutput)
 	return c

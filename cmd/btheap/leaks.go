@@ -35,8 +35,9 @@ func leaksCommand() *cobra.Command {
 		Use: "leaks [flags] [FILE...]", Short: "what leaks, how fast, and how long the heap lasts",
 		Long: `leaks ranks the call paths by the evidence that they leak, over all dumps and
 boots of the logs, and calls them leak, probably or grows (docs/leaks.md). It
-uses dumps that lost some lines, and adds the loss to the error. It leaves out
-dumps written at the exit of a program. For a recording with events, it compares
+uses dumps that lost up to a fifth of their blocks, and lowers its estimate of
+the growth to allow for the loss. It leaves out dumps written at the exit of a
+program. For a recording with events, it compares
 40 moments.`,
 		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",
 	})

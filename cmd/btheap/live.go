@@ -38,11 +38,11 @@ func liveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "live [flags] [FILE]", Short: "watch the heap of a running device",
 		Long: `live shows on a terminal what leaks, while a log grows or a device writes to a
-serial port: the leaks first, then what holds the most. Without a terminal, it
-writes one line for each dump; with --json, one object. It looks at the last
-dumps (--keep). Keys:
-up, down select, s sort, / filter, space freeze, p save the page of btheap html,
-a send the device the line of --ask, q quit.`,
+serial port: the leaks first, then what holds the most. If the output is not a
+terminal, it writes one line for each dump, or with --json one JSON object for
+each dump. It looks at the last dumps (--keep). Keys: up and down select a row,
+s changes the order, / filters, space freezes the screen, p saves the page of
+btheap html, a sends the line of --ask to the device, q quits.`,
 		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    l.run,

@@ -25,9 +25,10 @@ btheap leaks -e app.elf device.log       what leaks, and how fast
 btheap html -e app.elf -o heap.html device.log
 btheap diff before.log after.log         what changed`
 
-const exitCodes = `0 reported, 1 a log is damaged, or the heap leaks or grows by more than
+const exitCodes = `0 reported, 1 a log is damaged, or the heap leaks or grows more than
 --fail-over or --fail-on-growth allows, 2 usage, unreadable input, no record,
-or dumps that cannot be told apart, 3 the output cannot be written.`
+or it is not clear where dumps begin (give --split), 3 the output cannot be
+written.`
 
 // newCommand returns the root command.
 func newCommand() *cobra.Command {

@@ -97,7 +97,7 @@ in each dump, holes by size, and the call paths whose blocks keep holes apart.
 It needs dumps or events with addresses of blocks, or at least the values that
 the allocator reports (~h#heap). Of events, it shows 20 moments. The heap is
 that of --space, or of heap= in ~h#boot; without both, it is inferred from the
-blocks. Memory that no block in the log occupies counts as free.`,
+blocks. Memory that belongs to no block in the log counts as free.`,
 		Example: "btheap map -e app.elf device.log\nbtheap map --space 20001000+8000 --dump 3 -e app.elf device.log",
 	})
 	s.args = func(args []string) ([]string, error) {
@@ -314,7 +314,7 @@ func (m *heapMap) writePins(w io.Writer) error {
 		fmt.Fprintln(w, "\nno block lies between two holes that are larger than what is between them")
 		return nil
 	}
-	fmt.Fprintln(w, "\nblocks that keep holes apart, which are larger than what lies between them:")
+	fmt.Fprintln(w, "\nblocks that keep holes apart (neither hole is smaller than the blocks between them):")
 	for _, x := range pins {
 		fmt.Fprintf(w, "\n%s bytes kept apart by %s of %s bytes, the most at %#x\n", cli.Number(x.Kept), cli.Count(x.Count, "block"), cli.Number(x.Bytes), x.Address)
 		stack(w, x.Stack)

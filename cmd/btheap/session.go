@@ -67,7 +67,7 @@ var (
 // own maps the name of a flag that only btheap has to the function that adds it.
 var own = map[string]func(s *session, f *pflag.FlagSet){
 	"by": func(s *session, f *pflag.FlagSet) {
-		f.StringVar(&s.by, "by", "", "group call sites by `WHAT`: line, function, file, module or address; or blocks by thread or size")
+		f.StringVar(&s.by, "by", "", "group by `WHAT`: the line, function, file, module or address of the call site, or the thread or size of the block")
 	},
 	"basenames": func(s *session, f *pflag.FlagSet) {
 		f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
@@ -77,7 +77,7 @@ var own = map[string]func(s *session, f *pflag.FlagSet){
 	},
 	"no-fold": func(s *session, f *pflag.FlagSet) {
 		s.folds = true
-		f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and wrappers that call paths begin with")
+		f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and their wrappers at the inner end of call paths")
 	},
 	"at": func(s *session, f *pflag.FlagSet) {
 		f.StringVar(&s.at, "at", "", "for a recording with events, report the blocks that were live at `WHEN`: peak, end, or a time such as 2.5s")

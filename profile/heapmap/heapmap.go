@@ -1,5 +1,6 @@
 // Package heapmap finds out where in the heap blocks and holes lie, and which call paths keep holes
-// apart.
+// apart. A group of adjacent blocks keeps two holes apart if it lies between them, and neither hole
+// is smaller than the group. If the group were freed, the two holes would be one.
 //
 //	var m heapmap.Mapper
 //	for d, err := range r.DumpBlocks() { // of a heaplog.Reader
@@ -234,8 +235,8 @@ func (m *Map) region(r codec.Range, blocks []profile.Block) {
 	gap(len(blocks), end)
 }
 
-// Pins returns the call paths whose blocks keep holes apart: those in groups of blocks that are
-// not larger than the hole on either side. They have no Stack, and are in descending order of Kept.
+// Pins returns the call paths that have blocks in a group that keeps holes apart, in descending
+// order of Kept. They have no Stack yet.
 func (m *Map) Pins() []Pin {
 	index := map[profile.Path]int{}
 	var list []Pin
@@ -269,8 +270,8 @@ func (m *Map) Pins() []Pin {
 	return list
 }
 
-// Name returns the first n pins that a profile's view shows, all if n is 0, with their stacks, and
-// the number of others. The profile is one of the dumps of the pins.
+// Name returns the first n pins whose call paths p shows, with their stacks, and the number of
+// further ones; n = 0 means all. p must be a profile of the dumps from which the pins were computed.
 func Name(pins []Pin, p *profile.Profile, n int) (list []Pin, left int) {
 	list = []Pin{}
 	for _, x := range pins {

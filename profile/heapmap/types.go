@@ -55,7 +55,7 @@ type (
 	// Pin is a call path whose blocks keep holes apart.
 	Pin struct {
 		Path    profile.Path   `json:"-"`
-		Kept    uint64         `json:"kept"`    // bytes of the holes that would join larger ones
+		Kept    uint64         `json:"kept"`    // sum of the smaller hole at each group: the bytes that would join a larger hole
 		Count   int            `json:"count"`   // of blocks
 		Bytes   uint64         `json:"bytes"`   // of the blocks
 		Address uint64         `json:"address"` // of the block between the largest holes
