@@ -11,7 +11,7 @@ import (
 )
 
 // DumpBlocks is a dump with the blocks that have addresses in the log. Blocks is valid until
-// the next DumpBlocks is yielded.
+// the next DumpBlocks is yielded. With an error, Dump is nil.
 type DumpBlocks struct {
 	*profile.Dump
 	// Blocks yields the blocks in the order of the log. For a dump that Moments yields, the

@@ -40,7 +40,7 @@ func (k Kind) String() string {
 type Place struct {
 	File   string
 	Line   int64 // from 1; the '\n' belongs to the line it ends
-	Offset int64 // in bytes from the start of the log, decompressed
+	Offset int64 // in bytes from the start of the log, decompressed; of heap traces of other systems, of the records they were converted to
 }
 
 // String returns the place as "file:line (offset N)".

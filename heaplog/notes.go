@@ -85,7 +85,11 @@ func (p *pass) dumpNotes() (list []Note) {
 	for i := range t.dumps {
 		d := &t.dumps[i]
 		if text := d.missing(t.saturated); text != "" {
-			note("%s (line %d): %s", d.Name, d.Line, text)
+			at := fmt.Sprintf("line %d", d.Line)
+			if len(p.r.inputs) > 1 {
+				at = fmt.Sprintf("%s:%d", d.File, d.Line)
+			}
+			note("%s (%s): %s", d.Name, at, text)
 		}
 		if d.Loss.NoSize > 0 {
 			note("%s: %s cut before the size, counted as 0 bytes", d.Name, printable.Count(d.Loss.NoSize, "record"))

@@ -75,8 +75,8 @@ type Note struct {
 	Option string // the option of Open that may help, such as "Split"; "" if there is none
 }
 
-// ErrNoRecord is the error for a log without a readable record. Use errors.Is: the message
-// of the actual error says where records were searched.
+// ErrNoRecord is the error for a log without a readable record. Test with errors.Is: the
+// message of the returned error lists what was looked for.
 var ErrNoRecord = errors.New("no record")
 
 // noRecord is an ErrNoRecord with a specific message.

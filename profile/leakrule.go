@@ -19,6 +19,9 @@ const (
 
 var verdicts = [...]string{"no evidence", "grows", "probably", "leak"}
 
+// Sure reports whether v is Leaking or Probably.
+func (v Verdict) Sure() bool { return v >= Probably }
+
 // String returns "leak", "probably", "grows" or "no evidence".
 func (v Verdict) String() string {
 	if int(v) >= len(verdicts) {
@@ -52,8 +55,8 @@ type Evidence struct {
 	// Evenness is 2 × the smaller of the rises in the two halves of the
 	// time, divided by the whole rise. 1 is even.
 	Evenness float64 `json:"h2"`
-	// Gain is a low estimate of the rise in bytes, over all boots: the rise less two standard
-	// errors of the loss of lines.
+	// Gain is a low estimate of the rise in bytes over all boots: the rise minus two standard
+	// errors, which account for lost lines.
 	Gain float64 `json:"gain"`
 	// Score orders the paths of one verdict: it is Gain, reduced if the rise is uneven.
 	Score float64 `json:"score"`

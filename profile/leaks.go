@@ -174,7 +174,7 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 	l.Random = falseGrows(l.Used) * float64(l.Varied)
 	sortLeaks(l.Rows)
 	for _, r := range l.Rows {
-		if r.Verdict >= Probably {
+		if r.Verdict.Sure() {
 			l.sure = append(l.sure, r)
 		}
 	}
@@ -214,7 +214,7 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 		clear(points)
 		p.addRows(points, bySite[number])
 		e, site := t.examine(points), rows.names.siteAt(number)
-		if e.Gain > 0 && e.Verdict >= Probably && e.Verdict > best[site.Func] {
+		if e.Gain > 0 && e.Verdict.Sure() && e.Verdict > best[site.Func] {
 			l.Functions = append(l.Functions, Leak{Evidence: e, p: p, rows: bySite[number], stack: []Site{site}})
 		}
 	}

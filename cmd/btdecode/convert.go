@@ -118,7 +118,7 @@ func (o *options) findDumps(r *heaplog.Reader) error {
 		}
 	}
 	if text := r.Summary().Undecided; text != "" && o.Dump == "" {
-		return fmt.Errorf("%s, or --dump all converts their sum", text)
+		return fmt.Errorf("%s; %s, or --dump all converts their sum", text, logflags.SplitHint)
 	}
 	return nil
 }

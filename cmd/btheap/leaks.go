@@ -174,7 +174,7 @@ func (l *leaks) over(found *profile.Leaks) (string, error) {
 func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 	var sure []profile.Leak // call paths; functions follow
 	for _, r := range found.Rows {
-		if r.Verdict >= profile.Probably {
+		if r.Verdict.Sure() {
 			sure = append(sure, r)
 		}
 	}

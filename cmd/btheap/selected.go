@@ -93,6 +93,9 @@ func (s *session) undecided() error {
 	case s.Quiet:
 		return fmt.Errorf("%s; %s", text, logflags.SplitHint)
 	}
+	if len(s.files) == 0 || slices.Contains(s.files, cli.Stdio) {
+		return errors.New("the dumps cannot be told apart: give the log as a file, which can be read twice, or --split REGEX")
+	}
 	return errors.New("the dumps cannot be told apart: give --split REGEX") // a note has said why
 }
 

@@ -50,7 +50,7 @@ type Exhaustion struct {
 // and device.
 func (l *Leaks) Rate() (sum float64) {
 	for _, r := range l.Rows {
-		if r.Verdict >= profile.Probably && r.Rate != nil {
+		if r.Verdict.Sure() && r.Rate != nil {
 			sum += *r.Rate * r.Share
 		}
 	}

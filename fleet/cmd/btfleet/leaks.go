@@ -43,7 +43,7 @@ that is too slow to be seen on one device is seen on many.`,
 				return err
 			}
 			for _, r := range l.Rows {
-				if r.Verdict >= profile.Probably && r.Rate != nil && *r.Rate > float64(limit) {
+				if r.Verdict.Sure() && r.Rate != nil && *r.Rate > float64(limit) {
 					return cli.Shortf("a path grows by %s bytes per hour, more than --fail-over %s", bytesOf(*r.Rate), fail)
 				}
 			}
