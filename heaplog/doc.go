@@ -29,15 +29,14 @@
 // records repeat the beginning of the previous dump. For a position-independent file without
 // a memory map, the package infers the load base: it chooses the base with which the largest
 // number of return addresses directly follow a call instruction. To do this, it reads the log
-// twice. Bits that an encoder dropped are
-// recovered from the memory map or the load bases.
+// twice. Bits that an encoder dropped are recovered from the memory map or the load bases.
 //
 // # Errors and losses
 //
 // A [*ReadError] ends one input; if the loop continues, the next input follows. Any other
 // error ends the pass. When an error occurs, Dumps first yields the unfinished dump, whose
-// Complete method returns false, and then the error. A record that cannot be read is never an error. It is an [Item]
-// with Err, a count in the Loss of its dump, and a [Fault] in the [Summary]. An address
-// without a name has a reason: see symbol.Addr.Missing. A log without any record ends with
-// [ErrNoRecord].
+// Complete method returns false, and then the error. A record that cannot be read is never an
+// error. It is an [Item] with Err, a count in the Loss of its dump, and a [Fault] in the
+// [Summary]. An address without a name has a reason: see symbol.Addr.Missing. A log without any
+// record ends with [ErrNoRecord].
 package heaplog

@@ -38,9 +38,11 @@ func (k Kind) String() string {
 
 // Place is the position of a record or a line in a log.
 type Place struct {
-	File   string
-	Line   int64 // from 1; the '\n' belongs to the line it ends
-	Offset int64 // in bytes from the start of the log, decompressed; of heap traces of other systems, of the records they were converted to
+	File string
+	Line int64 // from 1; the '\n' belongs to the line it ends
+	// Offset is in bytes from the start of the log, decompressed, in which heap traces of other
+	// systems are converted to records.
+	Offset int64
 }
 
 // String returns the place as "file:line (offset N)".

@@ -39,12 +39,16 @@ func decode(c *cobra.Command, o *options) error {
 	if o.convertTo != "" {
 		more = append(more, heaplog.NamesFirst())
 	}
+	note := o.Notes(c.ErrOrStderr(), "btdecode")
+	if note != nil && o.WaitsForTerminal(o.args, c.InOrStdin()) {
+		note("reading standard input")
+	}
 	r, err := o.Open(ctx, o.args, c.InOrStdin(), more...)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	out := logflags.Outcome{Flags: &o.Flags, Reader: r, Note: o.Notes(c.ErrOrStderr(), "btdecode")}
+	out := logflags.Outcome{Flags: &o.Flags, Reader: r, Note: note}
 	err = cli.WriteOutput(o.output, o.Inputs(o.args), c.OutOrStdout(), func(w io.Writer) error {
 		if err := o.write(w, r, &out, c.OutOrStdout()); err != nil {
 			return err

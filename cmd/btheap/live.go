@@ -148,7 +148,10 @@ func (r *recent) add(d *profile.Dump) bool {
 func (l *live) read(each func(d *profile.Dump) error) error {
 	for d, err := range l.reader.Dumps() {
 		if err == nil {
-			if err = l.undecided(); err == nil {
+			if !d.Ended { // the log is read as far as it goes for now
+				err = l.undecided()
+			}
+			if err == nil {
 				err = each(d)
 			}
 			if err != nil {

@@ -256,6 +256,9 @@ func (s *session) open(more ...heaplog.Option) (err error) {
 		s.status.w = errs
 		more = append(more, heaplog.Refresh(time.Second))
 	}
+	if s.WaitsForTerminal(s.files, s.c.InOrStdin()) {
+		s.note("reading standard input")
+	}
 	more = append(more, heaplog.MaxPaths(int(s.maxPaths)), heaplog.GroupBy(s.label))
 	if s.reader, err = s.Open(ctx, s.files, s.c.InOrStdin(), more...); err != nil {
 		return err

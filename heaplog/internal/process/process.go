@@ -93,12 +93,8 @@ func (p *Process) Marked() { p.headers = true }
 // ResetCode forgets the mappings of [Process.Executable], for a new boot.
 func (p *Process) ResetCode() { p.code, p.known, p.remap = nil, nil, false }
 
-// NewLog begins a log, in which no header was read so far. The memory map of the log before
-// stays until it is replaced.
-func (p *Process) NewLog() {
-	p.ResetCode()
-	p.headers = false
-}
+// NewLog begins a log, in which no header was read so far.
+func (p *Process) NewLog() { p.headers = false }
 
 // Executable returns the executable mappings since the boot, including removed ones, in the
 // order of their first line in the log. The code offsets in ~p# lines index this list. The

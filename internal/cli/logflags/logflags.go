@@ -309,9 +309,6 @@ func (f *Flags) openInputs(ctx context.Context, args []string, stdin io.Reader) 
 		_, err := os.Stat(a)
 		switch {
 		case a == cli.Stdio:
-			if cli.IsTerminal(stdin) && !f.Quiet {
-				fmt.Fprintln(os.Stderr, "reading standard input")
-			}
 			list = append(list, heaplog.Stream(stdin, Stdin))
 		case IsRecord(a):
 			records.WriteString(a + "\n")
@@ -331,6 +328,12 @@ func (f *Flags) openInputs(ctx context.Context, args []string, stdin io.Reader) 
 		list = append(list, heaplog.Stream(strings.NewReader(records.String()), "<arguments>"))
 	}
 	return list, nil
+}
+
+// WaitsForTerminal reports whether the logs are read from a terminal, so that a command should say
+// that it waits.
+func (f *Flags) WaitsForTerminal(args []string, stdin io.Reader) bool {
+	return f.Serial == "" && (len(args) == 0 || slices.Contains(args, cli.Stdio)) && cli.IsTerminal(stdin)
 }
 
 // isELF reports whether a regular file is an ELF file.
