@@ -90,16 +90,12 @@ grew come first, those that shrank last.`,
 		if err != nil {
 			return err
 		}
-		total := profile.Sub(p.Total(1).Bytes, p.Total(0).Bytes)
+		s.outcome = limit.check(p, s.outcome)
 		if s.json {
-			err = s.diffJSON(p, int(rows)).write(w)
-		} else {
-			s.writeDiff(w, p, int(rows))
+			return s.diffJSON(p, int(rows)).write(w)
 		}
-		if limit.given && total.Over(limit.bytes) {
-			s.outcome = cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(total.Magnitude), cli.Number(limit.bytes))
-		}
-		return err
+		s.writeDiff(w, p, int(rows))
+		return nil
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.VarP(&rows, "rows", "n", "list `N` call paths, 0 for all")
@@ -248,15 +244,17 @@ func (s *session) growthLines(w io.Writer, all []*profile.Dump, rise float64, po
 // check returns an error if the total grows by more than the threshold. If it does not, check
 // returns the error otherwise.
 func (l threshold) check(p *profile.Profile, otherwise error) error {
-	first, last := p.Total(0), p.Total(len(p.Dumps())-1)
-	slopeOf := p.Growth(profile.Bytes).Total.Slope
-	d := profile.Sub(last.Bytes, first.Bytes)
 	switch {
 	case !l.given:
-	case l.perDump && slopeOf > float64(l.bytes):
-		return cli.Shortf("grows by %s bytes per dump, more than %s (--fail-on-growth)", leaktext.Signed(slopeOf), cli.Number(l.bytes))
-	case !l.perDump && d.Over(l.bytes):
-		return cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(d.Magnitude), cli.Number(l.bytes))
+	case l.perDump:
+		if rise := p.Growth(profile.Bytes).Total.Slope; rise > float64(l.bytes) {
+			return cli.Shortf("grows by %s bytes per dump, more than %s (--fail-on-growth)", leaktext.Signed(rise), cli.Number(l.bytes))
+		}
+	default:
+		first, last := p.Total(0), p.Total(len(p.Dumps())-1)
+		if d := profile.Sub(last.Bytes, first.Bytes); d.Over(l.bytes) {
+			return cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(d.Magnitude), cli.Number(l.bytes))
+		}
 	}
 	return otherwise
 }

@@ -111,11 +111,7 @@ type regions []codec.Range
 
 // declared returns the regions that a log declares.
 func declared(ranges []codec.Range) regions {
-	var r regions
-	for _, x := range ranges {
-		r = append(r, x)
-	}
-	return r.merge(0)
+	return regions(slices.Clone(ranges)).merge(0)
 }
 
 // grow adds blocks, and merges regions that are at most maxGap bytes apart.
