@@ -28,13 +28,12 @@ func testees(t *testing.T, how string, timeout time.Duration) Starter {
 // If a testee fails on one blob, the run reports that vector with the right outcome, and asks
 // all others.
 func TestMisbehaviour(t *testing.T) {
-	t.Parallel()
 	set := parseSet(t, "id: before\nclause: BT-BLOB-2\nop: decode\nhex: 00100004\nwant: ok size=0 pcs=-\n\n"+
 		"id: trigger\nclause: BT-FIELD-4\nop: decode\nhex: 0002\nwant: reject truncated\n\n"+
 		"id: after\nclause: BT-BLOB-2\nop: decode\nhex: 00100005\nwant: reject length\n")
 	// Vectors that must pass are answered within this time, also on a slow machine.
 	const short = 5 * time.Second
-	for _, c := range []misbehaviour{
+	cases := []misbehaviour{
 		{"segfault", Crash, "crash SIGSEGV"},
 		{"abort", Crash, "crash SIGABRT"},
 		{"exit", Crash, "crash: ended with exit code 3"},
@@ -54,19 +53,24 @@ func TestMisbehaviour(t *testing.T) {
 		{"wrong every other time", OK, "ok size=7 pcs=-"},
 		{"slow", Reject, ""},
 		{"late hello", Reject, ""},
-	} {
+	}
+	runs := make([]func() (*Report, error), len(cases))
+	for i, c := range cases {
 		timeout := time.Minute
 		if c.outcome == Hang {
 			timeout = short
 		}
 		ctx, start := t.Context(), testees(t, c.how, timeout)
-		run := sync.OnceValues(func() (*Report, error) { return Run(ctx, set, start, Options{Seed: 3}) })
+		runs[i] = sync.OnceValues(func() (*Report, error) { return Run(ctx, set, start, Options{Seed: 3}) })
 		if c.outcome == Hang {
-			go run() // these wait, all at the same time
+			go runs[i]() // these wait while other tests run
 		}
+	}
+	t.Parallel()
+	for i, c := range cases {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
-			report, err := run()
+			report, err := runs[i]()
 			if err != nil {
 				t.Fatal(err)
 			}

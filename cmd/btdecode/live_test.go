@@ -187,8 +187,8 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	}
 	run(path + " -q -e " + exe + " | head -1 >/dev/null")
-	run("(cat; sleep 1) | timeout -s INT 0.5 " + path + " -q -e " + exe + " >/dev/null; true")
-	run("(cat; sleep 1) | timeout -s INT 0.5 " + path + " -q -F jsonl -o /dev/null; true")
+	run("(cat; sleep 0.6) | timeout -s INT 0.5 " + path + " -q -e " + exe + " >/dev/null; true")
+	run("(cat; sleep 0.6) | timeout -s INT 0.5 " + path + " -q -F jsonl -o /dev/null; true")
 }
 
 // A serial port, here the other end of a pseudo terminal.
@@ -450,18 +450,21 @@ func TestInterruptedBeforeTheEnd(t *testing.T) {
 		{[]string{"--follow", "-F", "jsonl", log}, 0, nil},
 		{[]string{"--follow", log}, 0, nil},
 	} {
-		_, errs, code := interrupted(t, "", "7520", c.args...)
-		if code != c.code {
-			t.Errorf("%v: exit code %d, want %d; %q", c.args, code, c.code, errs)
-		}
-		if n := strings.Count(errs, "interrupted before its end"); n != len(c.says) {
-			t.Errorf("%v: %d logs are said to be interrupted, want %d: %q", c.args, n, len(c.says), errs)
-		}
-		for _, path := range c.says {
-			if !strings.Contains(errs, path+": "+"interrupted before its end") {
-				t.Errorf("%v: %q, expected %s to be interrupted", c.args, errs, path)
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			t.Parallel()
+			_, errs, code := interrupted(t, "", "7520", c.args...)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d; %q", code, c.code, errs)
 			}
-		}
+			if n := strings.Count(errs, "interrupted before its end"); n != len(c.says) {
+				t.Errorf("%d logs are said to be interrupted, want %d: %q", n, len(c.says), errs)
+			}
+			for _, path := range c.says {
+				if !strings.Contains(errs, path+": "+"interrupted before its end") {
+					t.Errorf("%q, expected %s to be interrupted", errs, path)
+				}
+			}
+		})
 	}
 }
 
