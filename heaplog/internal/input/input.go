@@ -92,11 +92,9 @@ func pipeInput(r io.Reader, name string) *Input {
 	return &Input{Name: name, Size: -1, Live: true, Stream: s, Open: s.open}
 }
 
-// Follow returns the input of a log that another program still writes.
+// Follow returns the input of a log that another program still writes. The log may be a recording of
+// btrecord, which is compressed and may end anywhere.
 func Follow(path string) (*Input, error) {
-	if isRecording(path) {
-		return &Input{Name: path, Size: -1, Live: true, Open: func(h *Hooks) (*Source, error) { return growingSource(path, h) }}, nil
-	}
 	l, err := follow(context.Background(), path, nil, nil)
 	if err != nil {
 		return nil, err
@@ -107,8 +105,12 @@ func Follow(path string) (*Input, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := &Source{name: path, closes: []func() error{l.Close}}
-		s.R = counter{l, &s.Stored}
+		s, err := newSource(l, path)
+		if err != nil {
+			l.Close()
+			return nil, err
+		}
+		s.R, s.closes = unended{s.R, h.Ctx}, append(s.closes, l.Close)
 		return s, nil
 	}}, nil
 }

@@ -24,13 +24,15 @@ func rotatedNames(path string) *regexp.Regexp {
 
 // rotated is the log or one of its rotated files.
 type rotated struct {
-	part
-	number int // of log.1 and so on; -1: the log; unnumbered: another suffix
+	path   string
+	info   os.FileInfo
+	number int // of log.1 and so on, or one of the constants below
 }
 
 const (
-	unnumbered = 1_000_000
-	maxTries   = 100 // of list, for a total of about 5 s
+	theLog     = -1
+	unnumbered = 1_000_000 // another suffix
+	maxTries   = 100       // of list, for a total of about 5 s
 )
 
 // compare orders files by age. Files with dates sort before files with numbers: comparing
@@ -39,54 +41,64 @@ func (r rotated) compare(o rotated) int {
 	return cmp.Or(cmp.Compare(o.number, r.number), r.info.ModTime().Compare(o.info.ModTime()), cmp.Compare(r.info.Name(), o.info.Name()))
 }
 
-// list opens the log and its rotated files, the oldest first. It repeats until two
-// successive lists are the same: a rotation in between would change the order.
+// list returns the log and its rotated files that are not in past, the oldest first, without empty and
+// compressed ones. It repeats until two successive lists are the same: a rotation in between
+// would change the order.
 func (l *follower) list() []rotated {
-	for tries := range maxTries {
-		list, again := l.listOnce(), l.listOnce()
-		same := slices.EqualFunc(list, again, func(a, b rotated) bool { return a.number == b.number && os.SameFile(a.info, b.info) })
-		for _, r := range again {
-			r.f.Close()
+	files := l.listOnce()
+	for try := range maxTries {
+		before := files
+		files = l.listOnce()
+		if slices.EqualFunc(before, files, func(a, b rotated) bool { return a.path == b.path && os.SameFile(a.info, b.info) }) {
+			break
 		}
-		if same || tries == maxTries-1 {
-			slices.SortStableFunc(list, rotated.compare)
-			return list
-		}
-		for _, r := range list {
-			r.f.Close()
-		}
-		time.Sleep(time.Duration(tries+1) * time.Millisecond)
+		time.Sleep(time.Duration(try) * time.Millisecond)
 	}
-	return nil
+	l.past = slices.DeleteFunc(l.past, func(p rotated) bool { return !slices.ContainsFunc(files, p.is) })
+	files = slices.DeleteFunc(files, func(r rotated) bool { return slices.ContainsFunc(l.past, r.is) })
+	slices.SortFunc(files, rotated.compare)
+	return files
 }
 
-func (l *follower) listOnce() (list []rotated) {
-	dir := filepath.Dir(l.path)
+// is reports whether r and o are one file that was not written in between. The inode number of a
+// removed file may be reused.
+func (r rotated) is(o rotated) bool {
+	return os.SameFile(r.info, o.info) && r.info.Size() == o.info.Size() && r.info.ModTime().Equal(o.info.ModTime())
+}
+
+// rotatedOf returns the files without the log.
+func rotatedOf(files []rotated) []rotated {
+	return slices.DeleteFunc(files, func(r rotated) bool { return r.number == theLog })
+}
+
+func (l *follower) listOnce() (files []rotated) {
+	dir, names := filepath.Dir(l.path), rotatedNames(l.path)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		m := l.names.FindStringSubmatch(e.Name())
+		m := names.FindStringSubmatch(e.Name())
 		if m == nil {
 			continue
 		}
-		path := filepath.Join(dir, e.Name())
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		path, number := filepath.Join(dir, e.Name()), rotation(m[1]+m[2])
+		info, err := os.Stat(path)
+		if err != nil || info.Size() == 0 || !info.Mode().IsRegular() {
 			continue // opening a FIFO would wait for a writer
 		}
-		f, err := os.Open(path)
-		if err != nil {
-			continue
-		}
-		number, err := strconv.Atoi(m[1] + m[2])
-		switch {
-		case m[1]+m[2] == "":
-			number = -1
-		case err != nil:
-			number = unnumbered
-		}
-		r := rotated{part{f: f}, min(number, unnumbered)}
-		if r.info, err = f.Stat(); err == nil {
-			list = append(list, r)
+		if c, err := compressionOf(path); err == nil && (c == "" || number == theLog) {
+			files = append(files, rotated{path, info, number})
 		}
 	}
-	return list
+	return files
+}
+
+// rotation returns the number of the rotated file with a suffix.
+func rotation(suffix string) int {
+	if suffix == "" {
+		return theLog
+	}
+	n, err := strconv.Atoi(suffix)
+	if err != nil {
+		return unnumbered
+	}
+	return min(n, unnumbered)
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,13 +32,7 @@ func TestRotationOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		number, err := strconv.Atoi(strings.TrimLeft(suffix, ".-"))
-		if suffix == "" {
-			number = -1
-		} else if err != nil {
-			number = unnumbered
-		}
-		list = append(list, rotated{part{info: info}, min(number, unnumbered)})
+		list = append(list, rotated{path, info, rotation(strings.TrimLeft(suffix, ".-"))})
 	}
 	for range 100 {
 		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })

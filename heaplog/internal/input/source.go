@@ -106,12 +106,31 @@ func (c counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// unended is a reader whose data may end anywhere once the context is done.
+type unended struct {
+	io.Reader
+	ctx context.Context
+}
+
+func (u unended) Read(p []byte) (int, error) {
+	n, err := u.Reader.Read(p)
+	if errors.Is(err, io.ErrUnexpectedEOF) && u.ctx.Err() != nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
 var encodings = []decompress.Magic{
 	{Name: "UTF-16LE", Bytes: "\xff\xfe", Mask: 0xff},
 	{Name: "UTF-16BE", Bytes: "\xfe\xff", Mask: 0xff},
 }
 
 // compressionOf returns the compression of a file, "" if it is not compressed.
-func compressionOf(f *os.File) string {
-	return decompress.Format(decompress.Peeker(io.NewSectionReader(f, 0, 8)))
+func compressionOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return decompress.Format(decompress.Peeker(f)), nil
 }
