@@ -92,10 +92,10 @@ const maxAddrs = 1 << 24
 // NewBuilder(0).
 type Builder struct {
 	*interner
-	sums    array[Value]  // of the open dump, by number of the path
-	touched array[uint32] // paths that have a sum
-	more    map[uint32]*more
-	open    Dump // the counts of the open dump
+	sums    array[Value]           // of the open dump, by number of the path
+	touched array[uint32]          // paths that have a sum
+	more    map[uint32]*Allocation // what AddAllocation added besides live values
+	open    Dump                   // the counts of the open dump
 }
 
 // interner numbers the addresses and call paths of a Builder and its forks.
@@ -230,10 +230,7 @@ func (b *interner) addr(a *symbol.Addr) uint32 {
 // Add adds allocations of one call path to the open dump. It copies a path of another
 // Builder to this one.
 func (b *Builder) Add(p Path, v Value) {
-	b.init()
-	if p.in != b.paths {
-		p = b.Path(p.Append(nil))
-	}
+	p = b.own(p)
 	for b.sums.n <= int(p.id) {
 		b.sums.push(Value{})
 	}
@@ -253,26 +250,32 @@ func (b *Builder) Add(p Path, v Value) {
 	}
 }
 
+// own returns a call path as a path of this Builder.
+func (b *Builder) own(p Path) Path {
+	b.init()
+	if p.in != b.paths {
+		return b.Path(p.Append(nil))
+	}
+	return p
+}
+
 // AddAllocation is Add for an Allocation, including its values since the boot and its
 // standard errors. It counts one record.
 func (b *Builder) AddAllocation(a Allocation) {
+	a.Path = b.own(a.Path)
 	b.Add(a.Path, a.Value)
-	m := moreOf(&a)
-	if m == (more{}) {
+	if a == (Allocation{Path: a.Path, Value: a.Value}) {
 		return
 	}
-	if a.Path.in != b.paths {
-		a.Path = b.Path(a.Path.Append(nil))
+	if b.more == nil {
+		b.more = map[uint32]*Allocation{}
 	}
-	sum := b.more[a.Path.id]
+	sum := b.more[a.id]
 	if sum == nil {
-		if b.more == nil {
-			b.more = map[uint32]*more{}
-		}
-		sum = &more{id: a.Path.id}
-		b.more[a.Path.id] = sum
+		sum = &Allocation{Path: a.Path}
+		b.more[a.id] = sum
 	}
-	if sum.add(&m) {
+	if sum.addMore(&a) {
 		b.open.Loss.Saturated = true
 	}
 }
@@ -295,7 +298,7 @@ func (b *Builder) Dump(info DumpInfo) *Dump {
 	for _, m := range b.more {
 		d.more = append(d.more, *m)
 	}
-	slices.SortFunc(d.more, func(a, b more) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(d.more, func(a, b Allocation) int { return cmp.Compare(a.id, b.id) })
 	return d
 }
 

@@ -33,8 +33,8 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 		}
 		f.addReplay(o.Replay)
 	} else {
-		for id, v := range p.lastPaths() {
-			f.add(id, dhatPath{total: v})
+		for _, a := range f.names.showing(d.Allocations()) {
+			f.add(a.stack(), dhatPath{total: a.Value})
 		}
 	}
 	fmt.Fprintf(w, "{\"dhatFileVersion\":2\n,\"mode\":\"heap\",\"verb\":%q\n,\"bklt\":%t,\"bkacc\":false\n", verb, events)
@@ -79,24 +79,23 @@ type dhatFile struct {
 
 func (f *dhatFile) addReplay(r *Replay) {
 	lifetimes := r.lifetimes()
-	var stack []uint32
+	var buf []uint32
 	for i := range r.paths {
 		s := &r.paths[i]
 		if s.Total.IsZero() || s.path.in != f.names.in {
 			continue
 		}
-		var shown bool
-		if stack, shown = f.names.appendStack(stack[:0], s.path.id); shown {
-			f.add(s.path.id, dhatPath{s.Total, s.Max, r.atPeak(s), s.Live, lifetimes[i]})
+		if _, shown := f.names.stack(&buf, s.path.id); shown {
+			f.add(s.path.stack(), dhatPath{s.Total, s.Max, r.atPeak(s), s.Live, lifetimes[i]})
 		}
 	}
 }
 
 // add adds a call path. The maximum of an entry is the sum of the maxima of its paths,
 // which is an upper bound.
-func (f *dhatFile) add(path uint32, v dhatPath) {
+func (f *dhatFile) add(path []uint32, v dhatPath) {
 	f.stack = f.stack[:0]
-	for _, addr := range f.names.in.at(path) {
+	for _, addr := range path {
 		f.stack = append(f.stack, f.frames(addr)...)
 	}
 	if len(f.stack) == 0 {

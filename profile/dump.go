@@ -20,8 +20,8 @@ type Dump struct {
 	in     *paths
 	addrs  int // number of addresses of in that the call paths use
 	ids    []uint32
-	values []Value // by index in ids
-	more   []more  // by id, only of paths that have any
+	values []Value      // by index in ids
+	more   []Allocation // by id, without Value: of the paths that have more than a Value
 }
 
 // DumpInfo describes a dump.
@@ -142,14 +142,24 @@ type Allocation struct {
 // Builder first met the paths. No value is zero.
 func (d *Dump) Allocations() iter.Seq[Allocation] {
 	return func(yield func(Allocation) bool) {
-		if d == nil {
-			return
-		}
-		for i, id := range d.ids {
-			a := Allocation{Path: Path{d.in, id}, Value: d.values[i]}
-			d.moreOf(id).fill(&a)
+		for i := range d.Len() {
+			a := d.moreOf(d.ids[i])
+			a.Path, a.Value = Path{d.in, d.ids[i]}, d.values[i]
 			if !yield(a) {
 				return
+			}
+		}
+	}
+}
+
+// all yields Allocations and then Freed.
+func (d *Dump) all() iter.Seq[Allocation] {
+	return func(yield func(Allocation) bool) {
+		for _, list := range []iter.Seq[Allocation]{d.Allocations(), d.Freed()} {
+			for a := range list {
+				if !yield(a) {
+					return
+				}
 			}
 		}
 	}
@@ -208,10 +218,7 @@ func Sum(dumps ...*Dump) *Dump {
 
 // addDump adds the allocations of a dump.
 func (b *Builder) addDump(d *Dump) {
-	for a := range d.Allocations() {
-		b.AddAllocation(a)
-	}
-	for a := range d.Freed() {
+	for a := range d.all() {
 		b.AddAllocation(a)
 	}
 }

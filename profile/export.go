@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"math"
 	"strings"
 )
@@ -74,37 +73,4 @@ func writeJSON(w *bufio.Writer, v any) {
 		panic("profile: " + err.Error()) // strings and numbers always have one
 	}
 	w.Write(b)
-}
-
-// allPaths is lastPaths plus the paths that have only values since the boot.
-func (p *Profile) allPaths() iter.Seq2[uint32, Value] {
-	return func(yield func(uint32, Value) bool) {
-		for id, v := range p.lastPaths() {
-			if !yield(id, v) {
-				return
-			}
-		}
-		d, _ := p.last()
-		names := p.names()
-		var buf []uint32
-		for a := range d.Freed() {
-			if _, shown := names.stack(&buf, a.Path.id); shown && !yield(a.Path.id, Value{}) {
-				return
-			}
-		}
-	}
-}
-
-// lastPaths returns the call paths of the last dump that the view shows, with their values.
-func (p *Profile) lastPaths() iter.Seq2[uint32, Value] {
-	return func(yield func(uint32, Value) bool) {
-		names := p.names()
-		d, _ := p.last()
-		var buf []uint32
-		for i, id := range d.ids {
-			if _, shown := names.stack(&buf, id); shown && !yield(id, d.values[i]) {
-				return
-			}
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -18,10 +19,9 @@ type names struct {
 	lists   [][]uint32
 	named   []Site
 	numbers map[Site]uint32
-	short   map[string]string   // C++ names: in full → short
-	same    bool                // each address is the site with its number
-	fold    map[string]bool     // whether a function is an allocator
-	outer   map[uint32][]uint32 // by address with isFolded: its sites without allocators at the inner end
+	short   map[string]string // C++ names: in full → short
+	same    bool              // each address is the site with its number
+	fold    map[string]uint32 // allocates or 0, by function
 }
 
 // shown is how an address appears: as one site, or as a list.
@@ -34,12 +34,15 @@ const (
 	isList uint8 = 1 << iota
 	isFocused
 	isIgnored
-	isFolded // begins with an allocator, at its inner end
 )
+
+// allocates marks the number of a site in shown and lists: the function is an allocator, which
+// [View].Fold leaves out at the inner end of a path.
+const allocates = 1 << 31
 
 func newNames(dumps []*Dump, v View) *names {
 	n := &names{view: &v, numbers: map[Site]uint32{}, short: map[string]string{},
-		fold: map[string]bool{}, outer: map[uint32][]uint32{}}
+		fold: map[string]uint32{}}
 	n.in, _ = common(dumps)
 	addrs := 0
 	for _, d := range dumps {
@@ -67,13 +70,8 @@ func usedAddrs(dumps []*Dump, addrs int, needed bool) []bool {
 	}
 	used := make([]bool, addrs)
 	for _, d := range dumps {
-		for _, id := range d.ids {
-			for _, addr := range d.in.at(id) {
-				used[addr] = true
-			}
-		}
-		for i := range d.more {
-			for _, addr := range d.in.at(d.more[i].id) {
+		for a := range d.all() {
+			for _, addr := range a.stack() {
 				used[addr] = true
 			}
 		}
@@ -98,10 +96,6 @@ func (n *names) look(number int) (s shown) {
 		s.flags |= isIgnored
 	}
 	list := n.sitesOf(frames, a)
-	if folded := n.folded(frames); folded > 0 {
-		s.flags |= isFolded
-		n.outer[uint32(number)] = n.sitesOf(frames[folded:], a)
-	}
 	if len(list) == 1 {
 		s.site = list[0]
 		return s
@@ -114,32 +108,31 @@ func (n *names) look(number int) (s shown) {
 
 // sitesOf returns the numbers of the sites of frames of an address.
 func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
+	merge := n.view.By == ByFile || n.view.By == ByModule // inlined calls of one file are one site
 	for i := range frames {
-		list = append(list, n.site(&frames[i], a))
-	}
-	if n.view.By == ByFile || n.view.By == ByModule { // inlined calls of one file are one site
-		list = slices.Compact(list)
+		site, mark := n.site(&frames[i], a), n.mark(frames[i].Name)
+		if last := len(list) - 1; merge && last >= 0 && list[last]&^allocates == site {
+			list[last] &= site | mark
+			continue
+		}
+		list = append(list, site|mark)
 	}
 	return list
 }
 
-// folded returns the number of innermost frames that the view leaves out as allocators.
-func (n *names) folded(frames []symbol.Frame) int {
+// mark returns allocates if the view leaves out a function at the inner end of a path, else 0.
+func (n *names) mark(function string) uint32 {
 	if !n.view.Fold {
 		return 0
 	}
-	for i := range frames {
-		name := frames[i].Name
-		is, known := n.fold[name]
-		if !known {
-			is = Allocator(name)
-			n.fold[name] = is
+	mark, known := n.fold[function]
+	if !known {
+		if Allocator(function) {
+			mark = allocates
 		}
-		if !is {
-			return i
-		}
+		n.fold[function] = mark
 	}
-	return len(frames)
+	return mark
 }
 
 // site returns the number of a frame's site.
@@ -224,48 +217,48 @@ func (n *names) stack(buf *[]uint32, path uint32) (stack []uint32, shown bool) {
 	if n.same {
 		return n.in.at(path), true
 	}
-	*buf, shown = n.appendStack((*buf)[:0], path)
-	return *buf, shown
-}
-
-func (n *names) appendStack(dst []uint32, path uint32) (stack []uint32, shown bool) {
-	shown = n.view.Filter.Focus == nil
-	start, folding, all := len(dst), true, n.in.at(path)
-	if n.view.Fold && n.allFolded(all) {
-		folding = false
-	}
-	for _, addr := range all {
+	stack, shown = (*buf)[:0], n.view.Filter.Focus == nil
+	for _, addr := range n.in.at(path) {
 		s := n.shown[addr]
-		if s.flags == 0 {
-			dst, folding = append(dst, s.site), false
-			continue
-		}
 		if s.flags&isIgnored != 0 {
-			return dst, false
+			return nil, false
 		}
 		shown = shown || s.flags&isFocused != 0
-		switch {
-		case folding && s.flags&isFolded != 0:
-			dst = append(dst, n.outer[addr]...)
-		case s.flags&isList == 0:
-			dst = append(dst, s.site)
-		default:
-			dst = append(dst, n.lists[s.site]...)
+		if s.flags&isList == 0 {
+			stack = append(stack, s.site)
+		} else {
+			stack = append(stack, n.lists[s.site]...)
 		}
-		folding = folding && len(dst) == start
 	}
-	return dst, shown
+	if n.view.Fold {
+		stack = fold(stack)
+	}
+	*buf = stack
+	return stack, shown
 }
 
-// allFolded reports whether a path has allocators only: it is then shown whole.
-func (n *names) allFolded(path []uint32) bool {
-	for _, addr := range path {
-		s := n.shown[addr]
-		if !n.hidden(addr) && (s.flags&isFolded == 0 || len(n.outer[addr]) > 0) {
-			return false
+// fold removes the marked sites at the inner end of a stack, unless all sites are marked,
+// and the marks of the others.
+func fold(stack []uint32) []uint32 {
+	inner := slices.IndexFunc(stack, func(site uint32) bool { return site&allocates == 0 })
+	stack = slices.Delete(stack, 0, max(0, inner))
+	for i := range stack {
+		stack[i] &^= allocates
+	}
+	return stack
+}
+
+// showing yields the allocations whose call paths the view shows, each with its stack, which
+// is valid until the next.
+func (n *names) showing(list iter.Seq[Allocation]) iter.Seq2[[]uint32, Allocation] {
+	return func(yield func([]uint32, Allocation) bool) {
+		var buf []uint32
+		for a := range list {
+			if stack, shown := n.stack(&buf, a.id); shown && !yield(stack, a) {
+				return
+			}
 		}
 	}
-	return true
 }
 
 // frames returns the frames of an address as the view shows them, innermost first.

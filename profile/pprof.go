@@ -25,22 +25,21 @@ func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
 	}
 	d, _ := p.last()
 	x.describe(d)
-	ever := slices.ContainsFunc(d.more, func(m more) bool { return !m.ever.IsZero() })
+	ever := slices.ContainsFunc(d.more, func(a Allocation) bool { return !a.Ever.IsZero() })
 	if ever {
 		x.prof.SampleType = append([]*pprof.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}}, x.prof.SampleType...)
 	}
 	clamped := false
-	for id, v := range p.allPaths() {
+	for _, a := range x.names.showing(d.all()) {
 		s := &pprof.Sample{Label: x.labels}
-		for _, addr := range x.names.in.at(id) {
+		for _, addr := range a.stack() {
 			if !x.names.hidden(addr) {
 				s.Location = append(s.Location, x.location(addr))
 			}
 		}
-		values := []uint64{v.Count, v.Bytes}
+		values := []uint64{a.Count, a.Bytes}
 		if ever {
-			m := d.moreOf(id)
-			values = []uint64{m.ever.Count, m.ever.Bytes, v.Count, v.Bytes}
+			values = append([]uint64{a.Ever.Count, a.Ever.Bytes}, values...)
 		}
 		for _, v := range values {
 			n, over := clamp(v)

@@ -131,6 +131,7 @@ func (p *Profile) Stack(path Path) (sites []Site, shown bool) {
 	case path.in != n.in:
 		return nil, false
 	}
-	stack, shown := n.appendStack(nil, path.id)
+	var buf []uint32
+	stack, shown := n.stack(&buf, path.id)
 	return n.sites(stack), shown
 }

@@ -7,42 +7,23 @@ import (
 	"slices"
 )
 
-// more holds the values of a call path in a dump besides its live value.
-type more struct {
-	id           uint32 // of the path
-	ever         Value
-	peak         uint64
-	bytes, count float64 // variances of the live value
+// addMore adds all but the Value of another record of the same path. The peaks may be of
+// different moments, so their sum is an upper bound.
+func (a *Allocation) addMore(o *Allocation) (saturated bool) {
+	peak := Value{Bytes: a.Peak}
+	saturated = peak.Add(Value{Bytes: o.Peak})
+	a.Peak = peak.Bytes
+	a.BytesErr = math.Hypot(a.BytesErr, o.BytesErr)
+	a.CountErr = math.Hypot(a.CountErr, o.CountErr)
+	return a.Ever.Add(o.Ever) || saturated
 }
 
-// moreOf returns the values of an allocation besides its live value, without the id.
-func moreOf(a *Allocation) more {
-	return more{0, a.Ever, a.Peak, a.BytesErr * a.BytesErr, a.CountErr * a.CountErr}
-}
-
-// add adds the values of another record of the same path. The peaks may be of different
-// moments, so their sum is an upper bound.
-func (m *more) add(o *more) (saturated bool) {
-	saturated = m.ever.Add(o.ever)
-	peak := Value{Bytes: m.peak}
-	saturated = peak.Add(Value{Bytes: o.peak}) || saturated
-	m.peak = peak.Bytes
-	m.bytes += o.bytes
-	m.count += o.count
-	return saturated
-}
-
-// fill sets the fields of an allocation.
-func (m more) fill(a *Allocation) {
-	a.Ever, a.Peak, a.BytesErr, a.CountErr = m.ever, m.peak, math.Sqrt(m.bytes), math.Sqrt(m.count)
-}
-
-func (d *Dump) moreOf(id uint32) more {
-	i, ok := slices.BinarySearchFunc(d.more, id, func(m more, id uint32) int { return cmp.Compare(m.id, id) })
-	if !ok {
-		return more{}
+// moreOf returns what d.more has of a path.
+func (d *Dump) moreOf(id uint32) (a Allocation) {
+	if i, found := slices.BinarySearchFunc(d.more, id, func(a Allocation, id uint32) int { return cmp.Compare(a.id, id) }); found {
+		a = d.more[i]
 	}
-	return d.more[i]
+	return a
 }
 
 // Freed returns the call paths that allocated since the boot and hold nothing now. Their
@@ -52,12 +33,10 @@ func (d *Dump) Freed() iter.Seq[Allocation] {
 		if d == nil {
 			return
 		}
-		for _, m := range d.more {
-			if _, live := slices.BinarySearch(d.ids, m.id); live || m.ever.IsZero() && m.peak == 0 {
+		for _, a := range d.more {
+			if _, live := slices.BinarySearch(d.ids, a.id); live || a.Ever.IsZero() && a.Peak == 0 {
 				continue
 			}
-			a := Allocation{Path: Path{d.in, m.id}}
-			m.fill(&a)
 			if !yield(a) {
 				return
 			}
@@ -71,9 +50,8 @@ func (d *Dump) TotalStdErr() (bytes, count float64) {
 	if d == nil {
 		return 0, 0
 	}
-	for _, m := range d.more {
-		bytes += m.bytes
-		count += m.count
+	for _, a := range d.more {
+		bytes, count = math.Hypot(bytes, a.BytesErr), math.Hypot(count, a.CountErr)
 	}
-	return math.Sqrt(bytes), math.Sqrt(count)
+	return bytes, count
 }

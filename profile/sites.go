@@ -25,22 +25,16 @@ func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
 	d, _ := p.last()
 	flat, cum := make([]Value, names.count()), make([]cumSum, names.count())
 	var report SiteReport
-	var buf []uint32
-	for i, id := range d.ids {
-		stack, shown := names.stack(&buf, id)
-		if !shown {
-			continue
-		}
-		v := d.values[i]
-		report.Total.Add(v)
+	for stack, a := range names.showing(d.Allocations()) {
+		report.Total.Add(a.Value)
 		report.Paths++
 		if len(stack) > 0 {
-			flat[stack[0]].Add(v)
+			flat[stack[0]].Add(a.Value)
 		}
 		for _, s := range stack {
-			if sum := &cum[s]; sum.last != uint32(i)+1 { // a recursive call counts once
-				sum.last = uint32(i) + 1
-				sum.Add(v)
+			if sum := &cum[s]; sum.paths != report.Paths { // a recursive call counts once
+				sum.paths = report.Paths
+				sum.Add(a.Value)
 			}
 		}
 	}
@@ -60,7 +54,7 @@ func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
 // cumSum is a cumulative sum.
 type cumSum struct {
 	Value
-	last uint32 // 1 + index of the call path that was added last
+	paths int // SiteReport.Paths after the last addition
 }
 
 // site is a site with its sums.
