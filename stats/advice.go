@@ -79,7 +79,9 @@ func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
 	threads := map[uint64]*ends{}
 	v.eachPath(func(p *path, pcs []uint64) {
 		var count uint64
-		v.paths.eachSize(p, func(s *sizeClass) { count += s.count })
+		for s := range v.paths.sizes(p) {
+			count += s.count
+		}
 		all.add(pcs, p.lossy, count, o.Hidden)
 		if len(pcs) == 0 || len(threads) > maxThreads {
 			return

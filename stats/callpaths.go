@@ -77,11 +77,11 @@ func (v *view) callPaths(overhead []Overhead, text uint64) CallPaths {
 	ranges, code := v.ranges()
 	out.Shift, out.Code = int(ranges.Shift), code
 	entries := v.entries(ranges)
-	out.Paths, out.Partial = len(entries), v.paths.len() > len(entries)
-	scale := ratio(uint64(v.paths.len()), uint64(max(1, len(entries))))
+	out.Paths, out.Partial = len(entries), len(v.paths.all) > len(entries)
+	scale := ratio(uint64(len(v.paths.all)), uint64(max(1, len(entries))))
 	scaled := func(n uint64) uint64 { return uint64(float64(n)*scale + 0.5) }
 	form := func(name string, bytes, lines uint64) {
-		out.Forms = append(out.Forms, PathForm{Name: name, Bytes: bytes, Lines: lines, PerPath: ratio(bytes, uint64(v.paths.len())),
+		out.Forms = append(out.Forms, PathForm{Name: name, Bytes: bytes, Lines: lines, PerPath: ratio(bytes, uint64(len(v.paths.all))),
 			Each: ratio(bytes, v.records), OfText: ratio(bytes, text)})
 	}
 	form(PathText, text, v.records)
@@ -98,7 +98,7 @@ func (v *view) callPaths(overhead []Overhead, text uint64) CallPaths {
 	for _, o := range overhead {
 		w := uint64(o.Word / 8)
 		m := PathMemory{Word: o.Word, Inline: o.Total, Packed: v.packed(o.Word, code>>ranges.Shift), Blocks: 2 * w * v.records,
-			Nodes: w * nodes, Sums: (8 + w) * uint64(v.paths.len())}
+			Nodes: w * nodes, Sums: (8 + w) * uint64(len(v.paths.all))}
 		m.Table = m.Blocks + m.Nodes + m.Sums
 		m.Share = ratio(m.Table, m.Inline)
 		out.Memory = append(out.Memory, m)
@@ -138,7 +138,9 @@ func (v *view) entries(r *callpath.Ranges) []callpath.Entry {
 			}
 			e.Frames = append(e.Frames, r.Frame(pc))
 		}
-		v.paths.eachSize(p, func(s *sizeClass) { e.Live, e.Bytes = e.Live+s.count, satAdd(e.Bytes, s.bytes) })
+		for s := range v.paths.sizes(p) {
+			e.Live, e.Bytes = e.Live+s.count, satAdd(e.Bytes, s.bytes)
+		}
 		list = append(list, e)
 	})
 	slices.SortFunc(list, func(a, b callpath.Entry) int { return callpath.Compare(&a.Path, &b.Path) })
@@ -190,10 +192,10 @@ func (v *view) packed(word int, units uint64) (total uint64) {
 	ptr := word / 8
 	width := bits.Len64(max(units, 2) - 1)
 	v.eachPath(func(p *path, pcs []uint64) {
-		v.paths.eachSize(p, func(s *sizeClass) {
+		for s := range v.paths.sizes(p) {
 			n := (6+6+int(s.bits)+width*len(pcs)+7)/8 + 2
 			total += s.count * uint64(roundUp(n+3*ptr, deviceAlign(word)))
-		})
+		}
 	})
 	return total
 }

@@ -39,7 +39,7 @@ func NewCollector(word int) *Collector {
 	if word != 32 && word != 64 {
 		panic("stats: the word must be 32 or 64 bits")
 	}
-	return &Collector{word: word}
+	return &Collector{word: word, paths: pathTable{index: map[uint64]int32{}}}
 }
 
 // Records returns the number of allocations added.
@@ -65,7 +65,13 @@ func (c *Collector) AddPath(s *codec.Stack, n uint64) {
 // add adds n equal allocations; n is 1 if blob or text is not nil.
 func (c *Collector) add(s *codec.Stack, blob, text []byte, n uint64) {
 	size := significant(s.Size)
-	p, regular := c.findPath(s, blob, size)
+	p := c.paths.find(s)
+	switch {
+	case blob != nil && !p.recorded:
+		c.record(p, blob)
+	case p.length == 0:
+		c.paths.encode(p, s.PCs)
+	}
 	class := c.paths.sizeOf(p, size)
 	hi, bytes := bits.Mul64(s.Size, n)
 	if hi != 0 {
@@ -96,61 +102,21 @@ func (c *Collector) add(s *codec.Stack, blob, text []byte, n uint64) {
 		}
 	}
 	class.blobs++
-	if regular {
+	if c.paths.regular(p, blob, size) {
 		class.regular++
 		return
 	}
-	for _, f := range c.fieldsOf(blob) {
+	for _, f := range c.fieldsOf(blob, c.word) {
 		c.irregular.add(f)
 	}
 }
 
-// EachAddress calls do with every address of every distinct call path, as recorded. If
-// lossy is true, only the low 31 bits of pc are known.
-func (c *Collector) EachAddress(do func(pc uint64, lossy bool)) {
-	var s codec.Stack
-	for n := range c.paths.len() {
-		p := c.paths.path(n)
-		c.paths.decode(&s, p)
-		for i, pc := range s.PCs {
-			do(pc, p.lossy>>i&1 == 1)
-		}
-	}
-}
-
-// findPath returns the path of s, and adds it if it is new. regular reports whether
-// blob consists of the recorded bits of the path, a size of size bits, padding and
-// length, and nothing else.
-func (c *Collector) findPath(s *codec.Stack, blob []byte, size int) (p *path, regular bool) {
-	hash := hashOf(s.PCs)
-	for at, ok := c.paths.index.first(hash); ok; at, ok = c.paths.index.next(hash, at) {
-		p := c.paths.at(at)
-		if blob != nil && p.recorded && p.regular(c.paths.bitsOf(p), blob, size) {
-			return p, true // the same bits: the same addresses
-		}
-		if c.paths.equal(p, s.PCs) {
-			if blob != nil && !p.recorded {
-				c.record(p, blob)
-			}
-			return p, blob != nil && p.regular(c.paths.bitsOf(p), blob, size)
-		}
-	}
-	p = c.paths.add(hash)
-	p.lossy = s.Marks.Lossy
-	if blob != nil {
-		c.record(p, blob)
-		return p, p.regular(c.paths.bitsOf(p), blob, size)
-	}
-	c.paths.encode(p, s.PCs)
-	return p, false
-}
-
 // record stores a decoded blob as the recorded form of path p.
 func (c *Collector) record(p *path, blob []byte) {
-	for _, f := range c.fieldsOf(blob) {
+	for _, f := range c.fieldsOf(blob, c.word) {
 		if f.Kind == codec.FieldSizeCount {
-			p.recorded = true
-			c.paths.keep(p, blob, f.Off, c.word)
+			c.paths.keep(p, blob, c.word)
+			p.end, p.recorded = uint16(f.Off), true
 			return
 		}
 	}
@@ -163,23 +129,16 @@ var words = [2]int{32, 64}
 // one for the size.
 func rawBytes(depth, word int) int { return word / 8 * (depth + 1) }
 
-// fieldsOf returns every field of a valid blob.
-func (c *Collector) fieldsOf(blob []byte) []codec.Field {
-	c.fields, _ = codec.AppendFieldsWord(c.fields[:0], blob, c.word)
+// fieldsOf returns every field of a blob. The result is valid until the next call.
+func (c *Collector) fieldsOf(blob []byte, word int) []codec.Field {
+	var err error
+	if c.fields, err = codec.AppendFieldsWord(c.fields[:0], blob, word); err != nil {
+		panic("stats: a blob that cannot be decoded: " + err.Error())
+	}
 	return c.fields
 }
 
 func significant(v uint64) int { return bits.Len64(v | 1) }
-
-// hashOf returns a 32-bit hash of a call path.
-func hashOf(pcs []uint64) uint32 {
-	h := uint64(len(pcs)) + 0x9e3779b97f4a7c15
-	for _, pc := range pcs {
-		hi, lo := bits.Mul64(h^pc, 0xd6e8feb86659fd93)
-		h = hi ^ lo
-	}
-	return uint32(h ^ h>>32)
-}
 
 // sizeBits returns the number of bits in a blob that a size of n significant bits
 // takes: count, value, and their spill bits. (BT-SIZE-1)

@@ -44,9 +44,10 @@ func frameBits(pcs []uint64, m codec.Machine, search codec.Search) int {
 	return n - sizeBits(1)
 }
 
-// blobBytes returns the length of the blob of a stack whose frames take frameBits.
-func blobBytes(frameBits int, s *sizeClass) int {
-	return codec.BlobLen(frameBits + sizeBits(int(s.bits)))
+// blobBytes returns the length of the blob of a stack whose frames take frameBits, and whose size
+// has this number of significant bits.
+func blobBytes(frameBits int, size uint8) int {
+	return codec.BlobLen(frameBits + sizeBits(int(size)))
 }
 
 // view is a dump as one machine wrote it. It has an address for each frame: the recorded
@@ -61,48 +62,32 @@ type view struct {
 	differ   uint64 // allocations whose number of bits differs when they are encoded again
 	compared uint64 // allocations that were compared
 
-	stack codec.Stack   // scratch of eachPath
-	other codec.Stack   // scratch of isNew
-	blob  []byte        // scratch
-	all   []codec.Field // scratch
+	stack codec.Stack // scratch of eachPath
+	blob  []byte      // scratch
 }
 
 // eachPath calls do with every path and its addresses, in the order in which the paths were
 // added. The addresses are valid only during the call.
 func (v *view) eachPath(do func(p *path, pcs []uint64)) {
-	for n := range v.paths.len() {
-		p := v.paths.path(n)
-		do(p, v.pcs(&v.stack, p))
+	for i := range v.paths.all {
+		p := &v.paths.all[i]
+		v.paths.decode(&v.stack, p)
+		if v.at != nil && p.lossy != 0 && p.recorded {
+			v.eachSpot(p, v.stack.PCs, func(frame int, sp spot) { v.stack.PCs[frame] = v.at[sp] })
+		}
+		do(p, v.stack.PCs)
 	}
-}
-
-// pcs returns the addresses of a path, decoded into s.
-func (v *view) pcs(s *codec.Stack, p *path) []uint64 {
-	v.paths.decode(s, p)
-	if v.at != nil && p.lossy != 0 && p.recorded {
-		v.eachSpot(p, s.PCs, func(frame int, sp spot) { s.PCs[frame] = v.at[sp] })
-	}
-	return s.PCs
 }
 
 // recordedUses returns the usage of the bits before the size in a regular blob of p.
 func (v *view) recordedUses(p *path) (u usage) {
-	for _, f := range v.keptFields(p) {
+	for _, f := range v.fieldsOf(v.paths.blob(p), int(p.word)) {
 		if f.Kind == codec.FieldSizeCount {
 			break
 		}
 		u.add(f)
 	}
 	return u
-}
-
-// keptFields returns the fields of the stored blob of a path.
-func (v *view) keptFields(p *path) []codec.Field {
-	var err error
-	if v.all, err = codec.AppendFieldsWord(v.all[:0], v.paths.bitsOf(p), int(p.word)); err != nil {
-		panic("stats: a path that was kept: " + err.Error())
-	}
-	return v.all
 }
 
 // encodedUses returns the usage of all bits of an allocation at pcs if it is encoded as
@@ -113,14 +98,12 @@ func (v *view) encodedUses(pcs []uint64, sizeBits uint8) (u usage) {
 	if sizeBits > 32 {
 		m = wider(m)
 	}
-	var err error
-	if v.blob, err = codec.AppendBlob(v.blob[:0], &s, m, codec.SearchLws); err == nil {
-		v.all, err = codec.AppendFieldsWord(v.all[:0], v.blob, m.Word())
-	}
+	blob, err := codec.AppendBlob(v.blob[:0], &s, m, codec.SearchLws)
 	if err != nil {
 		panic("stats: " + err.Error()) // at most MaxDepth frames, and they fit
 	}
-	for _, f := range v.all {
+	v.blob = blob
+	for _, f := range v.fieldsOf(blob, m.Word()) {
 		u.add(f)
 	}
 	return u
@@ -134,7 +117,7 @@ func (v *view) uses() usage {
 		if p.recorded {
 			recorded = v.recordedUses(p)
 		}
-		v.paths.eachSize(p, func(s *sizeClass) {
+		for s := range v.paths.sizes(p) {
 			if s.regular > 0 {
 				u := recorded
 				u[codec.FieldSizeCount] += 6
@@ -150,7 +133,7 @@ func (v *view) uses() usage {
 				u := v.encodedUses(pcs, s.bits)
 				all.addTimes(&u, plain)
 			}
-		})
+		}
 	})
 	return all
 }
@@ -162,22 +145,22 @@ func (v *view) lwsLens() (lens counts, worse [2]uint64) {
 	lens, worse = slices.Clone(v.lens), v.worse
 	v.eachPath(func(p *path, pcs []uint64) {
 		bits := 0
-		v.paths.eachSize(p, func(s *sizeClass) {
+		for s := range v.paths.sizes(p) {
 			plain := s.count - s.blobs
 			if plain == 0 {
-				return
+				continue
 			}
 			if bits == 0 {
 				bits = frameBits(pcs, v.machine, codec.SearchLws)
 			}
-			blob := blobBytes(bits, s)
+			blob := blobBytes(bits, s.bits)
 			lens.add(blob, plain)
 			for i, word := range words {
 				if blob > rawBytes(len(pcs), word) {
 					worse[i] += plain
 				}
 			}
-		})
+		}
 	})
 	return lens, worse
 }
@@ -187,7 +170,9 @@ func (v *view) newLens(m codec.Machine, search codec.Search) counts {
 	var lens counts
 	v.eachPath(func(p *path, pcs []uint64) {
 		bits := frameBits(pcs, m, search)
-		v.paths.eachSize(p, func(s *sizeClass) { lens.add(blobBytes(bits, s), s.count) })
+		for s := range v.paths.sizes(p) {
+			lens.add(blobBytes(bits, s.bits), s.count)
+		}
 	})
 	return lens
 }
@@ -212,11 +197,14 @@ func (c *Collector) Rebased(m codec.Machine, addr uint64) (*Collector, codec.Mac
 			moved.PCs = append(moved.PCs, to[pc])
 		}
 		m = fitting(moved.PCs, m)
-		q, _ := out.findPath(&moved, nil, 0)
-		c.paths.eachSize(p, func(s *sizeClass) {
+		q := out.paths.find(&moved)
+		if q.length == 0 {
+			out.paths.encode(q, moved.PCs)
+		}
+		for s := range v.paths.sizes(p) {
 			t := out.paths.sizeOf(q, int(s.bits))
 			t.count, t.bytes = t.count+s.count, satAdd(t.bytes, s.bytes)
-		})
+		}
 	})
 	return out, m
 }

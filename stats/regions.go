@@ -76,7 +76,7 @@ func (c *Collector) view(m codec.Machine) *view {
 func (v *view) eachSpot(p *path, pcs []uint64, do func(frame int, s spot)) {
 	var width [codec.MaxDepth]uint8 // of the literal of each frame, or of its base
 	back := 0
-	for _, f := range v.keptFields(p) {
+	for _, f := range v.fieldsOf(v.paths.blob(p), int(p.word)) {
 		switch f.Kind {
 		case codec.FieldBack:
 			back = int(f.Value) + 1
@@ -154,7 +154,9 @@ func (v *view) compare() {
 			return
 		}
 		var n uint64
-		v.paths.eachSize(p, func(s *sizeClass) { n += s.blobs })
+		for s := range v.paths.sizes(p) {
+			n += s.blobs
+		}
 		v.compared += n
 		if frameBits(pcs, v.machine, codec.SearchLws) != int(p.end) {
 			v.differ += n

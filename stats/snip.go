@@ -98,38 +98,24 @@ func (v *view) snip(o *Options) Snip {
 func (v *view) snipRow(pre int, o *Options) []SnipCell {
 	var row [MaxSnip + 1]SnipCell
 	var raw [MaxSnip + 1]uint64
-	var seen [MaxSnip + 1]slotTable // paths that are distinct after the snip
-	n := 0
+	var hashes [MaxSnip + 1][]uint64 // of all paths after the snip
 	v.eachPath(func(p *path, pcs []uint64) {
 		for post := range row {
 			pcs := snipped(pcs, pre, post)
-			if hash := hashOf(pcs); v.isNew(&seen[post], hash, pcs, pre, post) {
-				seen[post].insert(hash, n)
-			}
+			hashes[post] = append(hashes[post], hashOf(pcs))
 			bits := frameBits(pcs, v.machine, codec.SearchLws)
-			v.paths.eachSize(p, func(s *sizeClass) {
-				row[post].Bytes += uint64(blobBytes(bits, s)) * s.count
+			for s := range v.paths.sizes(p) {
+				row[post].Bytes += uint64(blobBytes(bits, s.bits)) * s.count
 				raw[post] += uint64(rawBytes(len(pcs), v.machine.Word())) * s.count
-			})
+			}
 		}
-		n++
 	})
 	for post := range row {
 		cell := &row[post]
 		cell.Pre, cell.Post, cell.SetPre, cell.SetPost = pre, post, o.CapturedPre+pre, o.CapturedPost+post
-		cell.Paths = seen[post].used
+		slices.Sort(hashes[post])
+		cell.Paths = len(slices.Compact(hashes[post]))
 		cell.Mean, cell.Ratio = ratio(cell.Bytes, v.records), ratio(cell.Bytes, raw[post])
 	}
 	return row[:]
-}
-
-// isNew reports whether seen contains no path whose addresses after the snip are pcs.
-func (v *view) isNew(seen *slotTable, hash uint32, pcs []uint64, pre, post int) bool {
-	for at, ok := seen.first(hash); ok; at, ok = seen.next(hash, at) {
-		other := v.pcs(&v.other, v.paths.path(seen.number(at)))
-		if slices.Equal(snipped(other, pre, post), pcs) {
-			return false
-		}
-	}
-	return true
 }
