@@ -36,7 +36,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heaplog/internal/process": {packages: "symbol internal/printable"},
 	"profile/heapmap":          {packages: "codec profile"},
 	"report":                   {packages: "profile profile/heapmap internal/printable internal/leaktext"},
-	"stats":                    {packages: "codec codec/callpath", libraries: "github.com/olekukonko/tablewriter github.com/klauspost/compress"},
+	"stats":                    {packages: "codec codec/callpath internal/printable internal/table", libraries: "github.com/klauspost/compress"},
 	"profile":                  {packages: "symbol internal/printable", libraries: "github.com/google/pprof"},
 	"gen":                      {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":              {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // Threads are distinguished by their outermost frame, if there are at most maxThreads
@@ -173,7 +174,7 @@ func whyAdvised(dropped int, all ends, spare int) string {
 		return fmt.Sprintf("the frames left out distinguish no call paths, and at least %d frames of every stack remain", MinFrames)
 	case spare == 0:
 		return fmt.Sprintf("keep the settings: the shallowest stack has %s, and at least %d should remain",
-			plural(all.depth, "frame", "frames"), MinFrames)
+			printable.Count(all.depth, "frame"), MinFrames)
 	}
 	return "keep the settings: no frame at either end is the same in every stack"
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // CallPaths holds the size of the dump if it were recorded by call path: as text in the lines
@@ -220,7 +221,7 @@ func (r *Report) callPathsSection() Section {
 		fmt.Sprintf("Code ranges as the addresses show them: %s bytes, in units of %d. Paths are sorted; sizes have no ~h# lines.", count(c.Code), 1<<c.Shift),
 		"A table as device/ has it, without spare places: 2 words for each block, a word for each frame, and 2 counts and a word for each path."}}
 	if c.Deep > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%s have more than 31 frames, and count with the innermost 31.", plural(c.Deep, "allocation", "allocations")))
+		s.Notes = append(s.Notes, fmt.Sprintf("%s have more than 31 frames, and count with the innermost 31.", printable.Count(c.Deep, "allocation")))
 	}
 	if c.Partial {
 		s.Notes = append(s.Notes, fmt.Sprintf("Extrapolated from the first %s call paths.", count(uint64(c.Paths))))

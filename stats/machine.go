@@ -3,9 +3,9 @@ package stats
 import (
 	"fmt"
 	"math/bits"
-	"strconv"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // spillSample is the maximum number of records examined for spill bits.
@@ -102,23 +102,23 @@ func (f *Inference) Evidence() []string {
 		return f.wideEvidence(m, sure)
 	case f.big > 0:
 		return []string{fmt.Sprintf("%s addresses over 32 bits, none of them in a blob: 64-bit words; "+
-			"what the encoder's shifts do there is not known", group(strconv.FormatInt(f.big, 10)))}
+			"what the encoder's shifts do there is not known", printable.Number(f.big))}
 	case f.high > 0:
 		all := []string{fmt.Sprintf("%s addresses of 32 bits with the uppermost set, none wider: 32-bit words",
-			group(strconv.FormatInt(f.high, 10)))}
+			printable.Number(f.high))}
 		switch {
 		case f.spills == 0:
 		case f.spilled == f.spills:
 			all = append(all, fmt.Sprintf("the spill bit after all %s examined values of 32 bits is 1: %v",
-				group(strconv.FormatInt(f.spills, 10)), m))
+				printable.Number(f.spills), m))
 		default:
 			all = append(all, fmt.Sprintf("the spill bit after %s of %s examined values of 32 bits is 1: %v",
-				group(strconv.FormatInt(f.spilled, 10)), group(strconv.FormatInt(f.spills, 10)), m))
+				printable.Number(f.spilled), printable.Number(f.spills), m))
 		}
 		return append(all, "nothing is lost on 32-bit words")
 	}
 	return []string{fmt.Sprintf("no address in %s records has more than 31 bits: 32-bit words, "+
-		"or a 64-bit program at low addresses, with nothing lost either way", group(strconv.FormatInt(f.records, 10)))}
+		"or a 64-bit program at low addresses, with nothing lost either way", printable.Number(f.records))}
 }
 
 func (f *Inference) wideEvidence(m codec.Machine, sure bool) []string {
@@ -131,9 +131,9 @@ func (f *Inference) wideEvidence(m codec.Machine, sure bool) []string {
 	}
 	count := "all"
 	if n != f.wide {
-		count = group(strconv.FormatInt(n, 10))
+		count = printable.Number(n)
 	}
-	all := []string{fmt.Sprintf("%s values over 32 bits, %s %s: %v", group(strconv.FormatInt(f.wide, 10)), count, what, m)}
+	all := []string{fmt.Sprintf("%s values over 32 bits, %s %s: %v", printable.Number(f.wide), count, what, m)}
 	if !sure {
 		all = append(all, "the rest do not: is this the dump of several machines?")
 	}

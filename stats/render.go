@@ -9,10 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/olekukonko/tablewriter/tw"
-
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/lwsbt/lwsbt/internal/table"
 )
 
 // width is the maximum width of rendered text, in columns.
@@ -52,70 +49,32 @@ func WriteText(w io.Writer, sections []Section) error {
 	return err
 }
 
-func (t *Table) text(out *bytes.Buffer) error {
-	var table bytes.Buffer
-	aligns := t.aligns()
-	tb := newTable(&table, t.Head, aligns)
+// text writes the table. The last column is wrapped to the width.
+func (t *Table) text(out io.Writer) error {
+	rendered := table.Table{Head: t.Head, Right: t.numeric()}
+	last := len(t.Head) - 1
 	room := t.room()
 	for _, row := range t.Rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			cells[i] = text(cell)
-			if i == len(row)-1 {
-				cells[i] = fold(cells[i], room)
-			}
 		}
-		if err := tb.Append(cells); err != nil {
-			return err
+		for _, line := range wrap(cells[last], room) {
+			cells[last] = line
+			rendered.Rows = append(rendered.Rows, cells)
+			cells = make([]string, len(row)) // below the first line, the other columns are empty
 		}
 	}
-	if err := tb.Render(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(table.String()) {
-		line = strings.TrimRight(line, " \n")
-		if n := utf8.RuneCountInString(line); n > width && strings.Trim(line, "-") == "" {
-			line = line[:width]
-		}
-		out.WriteString(line + "\n")
-	}
-	return nil
+	return rendered.Write(out)
 }
 
-// newTable returns a table that is rendered to w, in the style of internal/table. Cells may
-// have several lines. Trailing spaces are kept.
-func newTable(w io.Writer, head []string, aligns []tw.Align) *tablewriter.Table {
-	pad := tw.CellPadding{Global: tw.Padding{Right: strings.Repeat(" ", gapWidth), Overwrite: true}}
-	align := tw.CellAlignment{PerColumn: aligns}
-	plain := tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off}
-	tb := tablewriter.NewTable(w,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders: tw.BorderNone,
-			Symbols: tw.NewSymbols(tw.StyleASCII),
-			Settings: tw.Settings{
-				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off},
-				Lines:      tw.Lines{ShowHeaderLine: tw.On},
-			},
-		})),
-		tablewriter.WithConfig(tablewriter.Config{
-			Header:   tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
-			Row:      tw.CellConfig{Formatting: plain, Padding: pad, Alignment: align},
-			Behavior: tw.Behavior{TrimSpace: tw.Off},
-		}))
-	tb.Header(head)
-	return tb
-}
-
-// aligns right-aligns columns of numbers.
-func (t *Table) aligns() []tw.Align {
-	aligns := make([]tw.Align, len(t.Head))
-	for i := range aligns {
-		aligns[i] = tw.AlignLeft
-		if slices.ContainsFunc(t.Rows, func(row []any) bool { return numeric(row[i]) }) {
-			aligns[i] = tw.AlignRight
-		}
+// numeric reports which columns hold numbers; they are aligned to the right.
+func (t *Table) numeric() []bool {
+	right := make([]bool, len(t.Head))
+	for i := range right {
+		right[i] = slices.ContainsFunc(t.Rows, func(row []any) bool { return numeric(row[i]) })
 	}
-	return aligns
+	return right
 }
 
 // room returns the width available for the last column.
@@ -131,34 +90,25 @@ func (t *Table) room() int {
 	return max(left, 20)
 }
 
-// fold breaks each line of a cell between words.
-func fold(cell string, room int) string {
-	var lines []string
-	for line := range strings.SplitSeq(cell, "\n") {
-		lines = append(lines, wrap(line, room)...)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// wrap breaks text between words into lines of at most n characters. A longer word is
-// not broken.
-func wrap(text string, n int) []string {
-	var lines []string
-	line, long := "", 0
-	for word := range strings.SplitSeq(text, " ") {
-		w := utf8.RuneCountInString(word)
-		if long > 0 && long+1+w > n {
-			lines = append(lines, line)
-			line, long = "", 0
+// wrap breaks text between words, and at line ends, into lines of at most n characters. A longer
+// word is not broken.
+func wrap(text string, n int) (lines []string) {
+	for whole := range strings.SplitSeq(text, "\n") {
+		line := ""
+		for word := range strings.SplitSeq(whole, " ") {
+			switch {
+			case line == "":
+				line = word
+			case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > n:
+				lines = append(lines, line)
+				line = word
+			default:
+				line += " " + word
+			}
 		}
-		if long > 0 {
-			line += " "
-			long++
-		}
-		line += word
-		long += w
+		lines = append(lines, line)
 	}
-	return append(lines, line)
+	return lines
 }
 
 // WriteMarkdown renders sections as GitHub's markdown.
@@ -177,8 +127,8 @@ func WriteMarkdown(w io.Writer, sections []Section) error {
 			}
 			t = t.withoutBars()
 			rule := ""
-			for _, a := range t.aligns() {
-				rule += map[tw.Align]string{tw.AlignLeft: " --- |", tw.AlignRight: " ---: |"}[a]
+			for _, right := range t.numeric() {
+				rule += map[bool]string{false: " --- |", true: " ---: |"}[right]
 			}
 			fmt.Fprintf(&out, "| %s |\n|%s\n", strings.Join(t.Head, " | "), rule)
 			for _, row := range t.Rows {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -200,24 +199,17 @@ func (c *Collector) Report(o Options) *Report {
 func (c *Collector) dump(o *Options) Dump {
 	d := Dump{Log: o.Log, Records: c.records, DistinctPaths: len(c.paths.all), Payload: c.payload,
 		MeanDepth: ratio(c.frames, c.records), Machine: o.Machine.String(), MachineGiven: o.Given,
-		MachineSure: o.Sure || o.Given, PayloadOver: c.payloadOver, Evidence: slices.Clone(o.Evidence), Depths: []DepthCount{}}
+		MachineSure: o.Sure || o.Given, PayloadOver: c.payloadOver, Depths: []DepthCount{}}
 	for n, times := range c.depths {
 		if times > 0 {
 			d.Depths = append(d.Depths, DepthCount{n, times})
 		}
 	}
-	if d.Evidence == nil {
-		d.Evidence = []string{}
-	}
-	if d.Files == nil {
-		d.Files = []string{}
-	}
-	if d.CutAt == nil {
-		d.CutAt = []string{}
-	}
-	if d.Unreadable == nil {
-		d.Unreadable = []Fault{}
-	}
+	// Not nil: empty lists are [] in JSON.
+	d.Evidence = append([]string{}, o.Evidence...)
+	d.Files = append([]string{}, o.Log.Files...)
+	d.CutAt = append([]string{}, o.Log.CutAt...)
+	d.Unreadable = append([]Fault{}, o.Log.Unreadable...)
 	return d
 }
 

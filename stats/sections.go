@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // Sections returns the report as tables.
@@ -178,7 +180,7 @@ func (r *Report) snipSection() Section {
 	s.Notes = append(s.Notes, fmt.Sprintf("Assumes that the dump was captured with %s %d, %s %d; --captured sets these.", pre, sn.CapturedPre, post, sn.CapturedPost))
 	if sn.Full > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s have %s: with a larger %s or %s, frames "+
-			"farther out would take the place of those left out, so these cost more than the tables say.", plural(sn.Full, "stack", "stacks"), full, pre, post))
+			"farther out would take the place of those left out, so these cost more than the tables say.", printable.Count(sn.Full, "stack"), full, pre, post))
 	}
 	if a.Pre+a.Post == 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("Recommended: %s.", a.Why))

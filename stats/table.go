@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // Section is a part of a report in printable form.
@@ -40,15 +42,17 @@ func text(cell any) string {
 	case string:
 		return v
 	case int:
-		return group(strconv.Itoa(v))
+		return printable.Number(v)
 	case int64:
-		return group(strconv.FormatInt(v, 10))
+		return printable.Number(v)
 	case uint64:
-		return group(strconv.FormatUint(v, 10))
+		return printable.Number(v)
 	case percent:
 		return fmt.Sprintf("%.1f%%", 100*float64(v))
 	case decimal:
-		return groupDecimal(fmt.Sprintf("%.1f", float64(v)))
+		whole, tenths, _ := strings.Cut(fmt.Sprintf("%.1f", float64(v)), ".")
+		n, _ := strconv.ParseInt(whole, 10, 64)
+		return printable.Number(n) + "." + tenths
 	case bar:
 		return strings.Repeat("#", int(float64(v)*barWidth+0.5))
 	}
@@ -77,25 +81,4 @@ func numeric(cell any) bool {
 	return false
 }
 
-// group inserts a comma between groups of three digits.
-func group(s string) string {
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-func groupDecimal(s string) string {
-	whole, rest, _ := strings.Cut(s, ".")
-	return group(whole) + "." + rest
-}
-
-func count(n uint64) string { return text(n) }
-
-// plural formats n with a noun.
-func plural[N int | int64 | uint64](n N, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return text(any(n)) + " " + many
-}
+func count(n uint64) string { return printable.Number(n) }
