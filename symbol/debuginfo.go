@@ -11,30 +11,27 @@ import (
 
 // readDebug reads the debug information in f itself. It returns nil if there is none.
 func (f *File) readDebug() (*dwarf.Data, error) {
-	var s dwarf.Sections
-	for _, p := range []struct {
-		name string
-		to   *[]byte
-	}{
-		{".debug_info", &s.Info}, {".debug_abbrev", &s.Abbrev}, {".debug_line", &s.Line},
-		{".debug_str", &s.Str}, {".debug_line_str", &s.LineStr}, {".debug_ranges", &s.Ranges},
-		{".debug_rnglists", &s.RngLists}, {".debug_addr", &s.Addr},
-		{".debug_str_offsets", &s.StrOffsets},
-	} {
-		var err error
-		if *p.to, err = f.section(p.name); err != nil {
-			return nil, err
-		}
+	s, err := f.debugSections()
+	if err != nil {
+		return nil, err
 	}
-	if len(s.Info) == 0 || len(s.Abbrev) == 0 {
+	if len(s[dwarf.Info]) == 0 || len(s[dwarf.Abbrev]) == 0 {
 		return nil, nil
 	}
 	o := f.debugOptions()
-	var err error
 	if o.Alt, err = f.openAlt(); err != nil {
 		return nil, err
 	}
 	return dwarf.New(s, o)
+}
+
+func (f *File) debugSections() (s dwarf.Sections, err error) {
+	for i := range s {
+		if s[i], err = f.section(dwarf.Section(i).String()); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
 }
 
 // splitNote returns a message if inlined calls are missing because they are in split debug
@@ -117,12 +114,9 @@ func (f *File) readAlt(id string) (*dwarf.Data, error) {
 	if f.BuildID != id {
 		return nil, fmt.Errorf("build-id %s, expected %s", orNone(f.BuildID), id)
 	}
-	var s dwarf.Sections
-	var err error
-	for name, to := range map[string]*[]byte{".debug_info": &s.Info, ".debug_abbrev": &s.Abbrev, ".debug_str": &s.Str} {
-		if *to, err = f.section(name); err != nil {
-			return nil, err
-		}
+	s, err := f.debugSections()
+	if err != nil {
+		return nil, err
 	}
 	return dwarf.NewAlt(s, f.debugOptions())
 }

@@ -35,9 +35,9 @@
 //
 // The standard library's reader, with a simple index on top, finds the same functions,
 // inlined calls and lines: a test of internal/dwarf compares 10,000 addresses of each of
-// 20 real programs. It takes about three times as long and three to four times the memory:
-// for the C library, 0.4 s and 53 MB to 3.2 s and 224 MB; for the Go linker, 0.12 s and
-// 37 MB to 0.54 s and 129 MB.
+// 20 real programs. It takes about three times as long and four to five times the memory:
+// for the C library, 0.4 s and 47 MB to 3.2 s and 224 MB; for the Go linker, 0.12 s and
+// 27 MB to 0.54 s and 129 MB.
 //
 //	LWSBT_FULL=1 go test -run DebugDwarf -v ./symbol/internal/dwarf
 //

@@ -81,7 +81,7 @@ func makeELF(list ...testSection) []byte {
 func namedByChain(attrs, value []byte) []byte {
 	const step = codeSize / 256
 	function := asm(2, 0x2e, 0, 0x11, 0x01, 0x12, 0x07, 0x31, 0x10, 0, 0)
-	chained := asm(3, 0x34, 0, attrs, 0x31, 0x10, 0, 0)
+	chained := asm(3, 0x2e, 0, attrs, 0x31, 0x10, 0, 0)
 	root := asm(4, 0x11, 1, 0, 0)
 	first := unit4(0, unitRoot, make([]byte, 256*21), 0)
 	const header = 4 + 2 + 4 + 1
@@ -251,13 +251,13 @@ var hostile = []struct {
 		long := asm(2, 0x24, 0, bytes.Repeat([]byte{0x80}, 500_000), 0x3e, 0x0b, 0, 0)
 		return makeELF(debugSection(".debug_abbrev", asm(long, abbrevUnit, 0)), debugSection(".debug_info",
 			repeat(10_000, func(int) []byte { return unit4(0, unitRoot, 0) })))
-	}, "not in the table"},
+	}, "a number has more than 16 bytes"},
 	{"functions named by way of entries of 300,000 attributes", func() []byte {
 		return namedByChain(bytes.Repeat(asm(0x49, 0x19), 300_000), nil)
-	}, "more memory or time"},
+	}, ""},
 	{"functions named by way of an entry with a string of 1 MB", func() []byte {
 		return namedByChain(asm(0x25, 0x08), append(bytes.Repeat([]byte{'s'}, 1<<20), 0))
-	}, "more memory or time"},
+	}, ""},
 	{"calls inlined into each other 4,000 times", func() []byte {
 		inline := asm(2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0, 3, 0x1d, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0, 0)
 		return makeELF(debugSection(".debug_abbrev", asm(abbrevUnit, inline)), debugSection(".debug_info",

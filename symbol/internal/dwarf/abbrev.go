@@ -1,135 +1,178 @@
 package dwarf
 
 import (
+	"cmp"
 	std "debug/dwarf"
-	"fmt"
+	"slices"
 )
 
-// Attributes that debug/dwarf does not name.
+// attr is an attribute that this package reads.
+type attr uint8
+
 const (
-	attrMIPSLinkage std.Attr = 0x2007
-	attrGNUDwoName  std.Attr = 0x2130
-	attrGNUAddrBase std.Attr = 0x2133
+	atIgnored attr = iota
+	atName
+	atLinkage
+	atOrigin // the entry that the names are in: an abstract origin or a declaration
+	atLow
+	atHigh
+	atRanges
+	atCallFile
+	atCallLine
+	atCompDir
+	atLines
+	atLanguage
+	atStrBase
+	atAddrBase
+	atRngBase
+	atDwoName
+	atDirIndex // in line tables
+	numAttrs
 )
 
-// abbrev is an abbreviation: the tag of an entry, and the names and forms of its attributes.
+var attrs = map[std.Attr]attr{
+	std.AttrName:           atName,
+	std.AttrLinkageName:    atLinkage,
+	0x2007:                 atLinkage, // DW_AT_MIPS_linkage_name
+	std.AttrAbstractOrigin: atOrigin,
+	std.AttrSpecification:  atOrigin,
+	std.AttrLowpc:          atLow,
+	std.AttrHighpc:         atHigh,
+	std.AttrRanges:         atRanges,
+	std.AttrCallFile:       atCallFile,
+	std.AttrCallLine:       atCallLine,
+	std.AttrCompDir:        atCompDir,
+	std.AttrStmtList:       atLines,
+	std.AttrLanguage:       atLanguage,
+	std.AttrStrOffsetsBase: atStrBase,
+	std.AttrAddrBase:       atAddrBase,
+	0x2133:                 atAddrBase, // DW_AT_GNU_addr_base
+	std.AttrRnglistsBase:   atRngBase,
+	std.AttrDwoName:        atDwoName,
+	0x2130:                 atDwoName, // DW_AT_GNU_dwo_name
+}
+
+// abbrev is an abbreviation: the tag of an entry, and its attributes.
 type abbrev struct {
+	code     uint64
 	tag      std.Tag
 	children bool
-	code     bool // entries may describe code: their attributes are read
-	size     int  // of all attributes in bytes, -1 if it varies
 	attrs    []attrSpec
 }
 
+// attrSpec is an attribute and its form, or several attributes that are skipped together.
 type attrSpec struct {
-	attr     std.Attr
-	form     uint32
-	implicit int64 // value of formImplicitConst
+	attr attr
+	form
+	implicit uint64 // value of DW_FORM_implicit_const
 }
+
+// entry is the values of an entry's attributes. The one of atIgnored has no meaning.
+type entry [numAttrs]value
 
 // Memory per abbrev and per attribute in bytes, including the growth of slices.
 const (
 	abbrevBytes = 96
-	attrBytes   = 32
+	attrBytes   = 64
 )
 
-// abbrevTable maps codes to abbreviations. Codes are nearly always consecutive from 1.
-type abbrevTable struct {
-	dense []abbrev // by code-1
-	rest  map[uint64]*abbrev
-}
+// abbrevTable is abbreviations by code. Codes are nearly always consecutive from 1.
+type abbrevTable []abbrev
 
-func (t *abbrevTable) get(code uint64) *abbrev {
-	if code-1 < uint64(len(t.dense)) {
-		return &t.dense[code-1]
+func (t abbrevTable) get(code uint64) *abbrev {
+	if i := code - 1; i < uint64(len(t)) && t[i].code == code {
+		return &t[i]
 	}
-	return t.rest[code]
+	i, ok := slices.BinarySearchFunc(t, code, func(a abbrev, code uint64) int { return cmp.Compare(a.code, code) })
+	if !ok {
+		return nil
+	}
+	return &t[i]
 }
 
-// abbrevKey distinguishes tables whose entries have different sizes.
+// abbrevKey distinguishes tables whose forms have different sizes.
 type abbrevKey struct {
-	off      uint64
-	version  uint16
-	addrSize int
-	dwarf64  bool
+	off                  uint64
+	version              uint16
+	addrSize, offsetSize int
 }
 
 // table reads the unit's abbreviations. (DWARF 5, 7.5.3)
-func (u *unit) table() (*abbrevTable, error) {
-	key := abbrevKey{u.abbrevOff, u.version, u.addrSize, u.dwarf64}
-	if t := u.d.abbrevs[key]; t != nil {
+func (u *unit) table() (abbrevTable, error) {
+	key := abbrevKey{u.abbrevOff, u.version, u.addrSize, u.offsetSize}
+	t, ok := u.d.abbrevs[key]
+	if ok {
 		return t, nil
 	}
-	t := &abbrevTable{}
-	c := u.d.at(u.d.Abbrev, u.abbrevOff)
-	for {
-		code := c.uleb()
-		if code == 0 || c.bad {
-			break
-		}
-		ab := u.readAbbrev(&c, true)
-		if !u.d.Budget.Alloc(int64(abbrevBytes + attrBytes*len(ab.attrs))) {
-			return nil, ErrBudget
-		}
-		if code == uint64(len(t.dense))+1 {
-			t.dense = append(t.dense, ab)
-			continue
-		}
-		if t.rest == nil {
-			t.rest = map[uint64]*abbrev{}
-		}
-		t.rest[code] = &ab
+	c := u.d.at(Abbrev, u.abbrevOff)
+	for ab := (abbrev{}); u.readAbbrev(&c, &ab); {
+		c.spend(0, int64(abbrevBytes+attrBytes*len(ab.attrs)))
+		kept := ab
+		kept.attrs = slices.Clone(ab.attrs)
+		t = append(t, kept)
 	}
-	if u.d.Budget.exceeded() {
-		return nil, ErrBudget
+	if c.err != nil {
+		return nil, c.err
 	}
-	if c.bad {
-		return nil, fmt.Errorf(".debug_abbrev %#x: table without an end", u.abbrevOff)
-	}
+	slices.SortStableFunc(t, func(a, b abbrev) int { return cmp.Compare(a.code, b.code) })
 	u.d.abbrevs[key] = t
 	return t, nil
 }
 
 // abbrevOf returns the abbreviation of one code, without reading the rest of the table.
-func (u *unit) abbrevOf(code uint64) (*abbrev, error) {
-	c := u.d.at(u.d.Abbrev, u.abbrevOff)
-	for !c.bad && u.d.Budget.Step(1) {
-		got := c.uleb()
-		if got == 0 {
-			break
-		}
-		if got != code {
-			u.readAbbrev(&c, false)
-		} else if ab := u.readAbbrev(&c, true); !c.bad {
-			return &ab, nil
+func (u *unit) abbrevOf(code uint64) (ab abbrev, err error) {
+	c := u.d.at(Abbrev, u.abbrevOff)
+	for u.readAbbrev(&c, &ab) {
+		if ab.code == code {
+			return ab, nil
 		}
 	}
-	if u.d.Budget.exceeded() {
-		return nil, ErrBudget
+	if c.err == nil {
+		c.fail("abbreviation %d is not in the table at %#x", code, u.abbrevOff)
 	}
-	return nil, fmt.Errorf(".debug_info %#x: abbreviation %d is not in the table at %#x",
-		u.die, code, u.abbrevOff)
+	return ab, c.err
 }
 
-func (u *unit) readAbbrev(c *cursor, keep bool) (ab abbrev) {
+// readAbbrev reads an abbreviation to ab, which it reuses. It returns false at the end of
+// the table and on an error.
+func (u *unit) readAbbrev(c *cursor, ab *abbrev) bool {
+	*ab = abbrev{code: c.uleb(), attrs: ab.attrs[:0]}
+	if ab.code == 0 {
+		return false
+	}
 	ab.tag, ab.children = std.Tag(c.uleb()), c.u8() != 0
-	ab.code = ab.tag == std.TagSubprogram || ab.tag == std.TagInlinedSubroutine
-	for !c.bad && u.d.Budget.Step(1) {
-		a := attrSpec{attr: std.Attr(c.uleb()), form: uint32(c.uleb())}
-		if a.form == formImplicitConst {
-			a.implicit = c.sleb()
-		}
-		if a.attr == 0 && a.form == 0 {
+	for c.err == nil {
+		c.spend(1, 0)
+		name, number := std.Attr(c.uleb()), c.uleb()
+		if name == 0 && number == 0 {
 			break
 		}
-		if n := u.formSize(a.form); n < 0 {
-			ab.size = -1
-		} else if ab.size >= 0 {
-			ab.size += n
+		a := attrSpec{form: u.form(number)}
+		if number == formImplicitConst {
+			a.implicit = uint64(c.sleb())
 		}
-		if keep {
-			ab.attrs = append(ab.attrs, a)
+		switch ab.tag { // other entries are only skipped
+		case std.TagCompileUnit, std.TagPartialUnit, std.TagSkeletonUnit, std.TagSubprogram, std.TagInlinedSubroutine:
+			a.attr = attrs[name]
 		}
+		if n := len(ab.attrs); n > 0 && a.skippedWith(ab.attrs[n-1]) {
+			ab.attrs[n-1].size += a.size
+			continue
+		}
+		ab.attrs = append(ab.attrs, a)
 	}
-	return ab
+	return c.err == nil
+}
+
+// skippedWith reports whether two attributes can be skipped together.
+func (a attrSpec) skippedWith(b attrSpec) bool {
+	return a.attr == atIgnored && b.attr == atIgnored && a.fixed() && b.fixed()
+}
+
+// readEntry reads the attributes of an entry.
+func (u *unit) readEntry(c *cursor, specs []attrSpec, e *entry) {
+	c.spend(1+len(specs), 0)
+	for _, a := range specs {
+		e[a.attr] = u.value(c, a)
+	}
 }

@@ -17,7 +17,6 @@ const (
 	StepsPerByte = 8
 
 	stepsPerLookup = 1 << 12 // additional steps for each address
-	bytesPerStep   = 64      // bytes of a skipped string per step
 )
 
 // ErrBudget is the error for a file that exceeds its budget.

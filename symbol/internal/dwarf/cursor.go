@@ -1,64 +1,67 @@
 package dwarf
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
-// cursor reads a section from front to back. A read past the end returns zero and sets bad,
-// so callers check bad once per entry.
+// cursor reads a section from front to back. Once a read fails, err is set and all reads
+// return zero, so callers check err once per entry.
 type cursor struct {
-	b   []byte
-	off int
-	big bool // byte order
-	bad bool
+	d       *Data // for its byte order and budget
+	section Section
+	b       []byte // the section, or its first part
+	off     int
+	err     error // the first error
 }
 
-// at returns a cursor at offset off of section b. The cursor is bad if off is past the end.
-func (o order) at(b []byte, off uint64) cursor {
-	if off > uint64(len(b)) {
-		return cursor{bad: true, big: bool(o)}
+// at returns a cursor at an offset of a section.
+func (d *Data) at(s Section, off uint64) cursor {
+	c := cursor{d: d, section: s, b: d.Sections[s]}
+	c.skip(off)
+	return c
+}
+
+// fail sets err to a message with the offset, unless it is set.
+func (c *cursor) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%s %#x: %s", c.section, c.off, fmt.Sprintf(format, args...))
 	}
-	return cursor{b: b, off: int(off), big: bool(o)}
+	c.off = len(c.b)
 }
 
-// order is the byte order of a file, true for big-endian.
-type order bool
-
-func (c *cursor) fail() { c.bad, c.off = true, len(c.b) }
+// spend uses steps and bytes of the budget.
+func (c *cursor) spend(steps int, bytes int64) {
+	if b := c.d.Budget; !b.Step(steps) || !b.Alloc(bytes) {
+		c.err, c.off = ErrBudget, len(c.b)
+	}
+}
 
 // take returns the next n bytes, or nil if fewer remain.
-func (c *cursor) take(n int) []byte {
-	if n < 0 || n > len(c.b)-c.off {
-		c.fail()
+func (c *cursor) take(n uint64) []byte {
+	if n > uint64(len(c.b)-c.off) {
+		c.fail("data ends early")
 		return nil
 	}
-	c.off += n
-	return c.b[c.off-n : c.off]
+	c.off += int(n)
+	return c.b[c.off-int(n) : c.off]
 }
 
-func (c *cursor) skip(n uint64) {
-	if n > uint64(len(c.b)-c.off) {
-		c.fail()
-		return
-	}
-	c.off += int(n)
-}
+func (c *cursor) skip(n uint64) { c.take(n) }
 
 func (c *cursor) u8() uint8 {
 	if c.off >= len(c.b) {
-		c.fail()
+		c.fail("data ends early")
 		return 0
 	}
 	c.off++
 	return c.b[c.off-1]
 }
 
-// uint reads an integer of size bytes, 1 to 8.
+// uint reads an integer of size bytes, 0 to 8.
 func (c *cursor) uint(size int) (v uint64) {
-	if size < 1 || size > 8 {
-		c.fail()
-		return 0
-	}
-	b := c.take(size)
-	if c.big {
+	b := c.take(uint64(size))
+	if c.d.BigEndian {
 		for _, x := range b {
 			v = v<<8 | uint64(x)
 		}
@@ -70,81 +73,55 @@ func (c *cursor) uint(size int) (v uint64) {
 	return v
 }
 
-// offset reads a section offset, 8 bytes in 64-bit DWARF.
-func (c *cursor) offset(dwarf64 bool) uint64 {
-	if dwarf64 {
-		return c.uint(8)
-	}
-	return c.uint(4)
-}
-
-// length reads an initial length and reports whether 64-bit DWARF follows.
-func (c *cursor) length() (n uint64, dwarf64 bool) {
+// length reads an initial length and returns the size of offsets after it: 4, or 8 in
+// 64-bit DWARF.
+func (c *cursor) length() (n uint64, offsetSize int) {
 	n = c.uint(4)
 	if n == 0xffffffff {
-		return c.uint(8), true
+		return c.uint(8), 8
 	}
-	if n >= 0xfffffff0 { // reserved
-		c.fail()
+	if n >= 0xfffffff0 {
+		c.fail("the length %#x is reserved", n)
 	}
-	return n, false
+	return n, 4
 }
 
 // maxLEB is the most bytes of a LEB128 number. 64 bits take 10 bytes; assemblers may add
 // padding.
 const maxLEB = 16
 
-func (c *cursor) uleb() uint64 {
-	var v uint64
+// leb reads a LEB128 number and returns its bits and their sign: all bits above them, if
+// the highest one is set.
+func (c *cursor) leb() (v, sign uint64) {
 	for shift := uint(0); shift < 7*maxLEB; shift += 7 {
 		b := c.u8()
-		if shift < 64 {
-			v |= uint64(b&0x7f) << shift
-		}
+		v |= uint64(b&0x7f) << shift
 		if b < 0x80 {
-			return v
+			return v, -uint64(b>>6) << (shift + 7)
 		}
 	}
-	c.fail()
-	return 0
+	c.fail("a number has more than %d bytes", maxLEB)
+	return 0, 0
+}
+
+func (c *cursor) uleb() uint64 {
+	v, _ := c.leb()
+	return v
 }
 
 func (c *cursor) sleb() int64 {
-	var v int64
-	for shift := uint(0); shift < 7*maxLEB; shift += 7 {
-		b := c.u8()
-		if shift < 64 {
-			v |= int64(b&0x7f) << shift
-		}
-		if b < 0x80 {
-			if shift += 7; shift < 64 && b&0x40 != 0 {
-				v |= -1 << shift
-			}
-			return v
-		}
-	}
-	c.fail()
-	return 0
+	v, sign := c.leb()
+	return int64(v | sign)
 }
 
-// skipString moves past a string and its zero.
+// skipString moves past a string and its zero. It uses a step per 64 bytes.
 func (c *cursor) skipString() {
 	n := bytes.IndexByte(c.b[c.off:], 0)
 	if n < 0 {
-		c.fail()
-		return
+		n = len(c.b) - c.off
 	}
-	c.off += n + 1
-}
-
-// str reads a zero-terminated string.
-func (c *cursor) str() []byte {
-	start := c.off
-	c.skipString()
-	if c.bad {
-		return nil
-	}
-	return c.b[start : c.off-1]
+	c.spend(n/64, 0)
+	c.skip(uint64(n) + 1)
 }
 
 // maxString is the length to which strings are cut, in bytes. The longest names of C++
@@ -153,7 +130,8 @@ const maxString = 1 << 15
 
 // stringAt returns the zero-terminated string at an offset of a section, or nil if there is
 // none.
-func stringAt(b []byte, off uint64) []byte {
+func (d *Data) stringAt(s Section, off uint64) []byte {
+	b := d.Sections[s]
 	if off >= uint64(len(b)) {
 		return nil
 	}

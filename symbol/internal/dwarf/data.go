@@ -3,16 +3,35 @@
 package dwarf
 
 import (
+	"cmp"
 	std "debug/dwarf"
-	"fmt"
 	"sort"
 )
 
-// Sections holds the contents of a file's sections. A missing section is nil.
-type Sections struct {
-	Info, Abbrev, Line, Str, LineStr   []byte
-	Ranges, RngLists, Addr, StrOffsets []byte
+// Section is a section of a file.
+type Section uint8
+
+const (
+	Info Section = iota
+	Abbrev
+	Line
+	Str
+	LineStr
+	Ranges
+	RngLists
+	Addr
+	StrOffsets
+	numSections
+)
+
+// String returns the name of the section in ELF files.
+func (s Section) String() string {
+	return [...]string{".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_line_str",
+		".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets"}[s]
 }
+
+// Sections holds the contents of a file's sections. A missing section is nil.
+type Sections [numSections][]byte
 
 // Options describes the file that holds the sections.
 type Options struct {
@@ -32,15 +51,13 @@ type Options struct {
 // Data is the debug information of a file. New reads only unit headers and root entries.
 // Lookup reads the scopes and lines of a unit when an address first needs them.
 type Data struct {
-	order
 	Sections
 	Options
 
 	units   []*unit // by offset in Info
 	index   spans   // by index in units
-	abbrevs map[abbrevKey]*abbrevTable
-	tables  map[uint64]*lineTable // by offset in Line
-	names   map[uint64]*string    // by offset of the entry in Info
+	abbrevs map[abbrevKey]abbrevTable
+	names   map[uint64]string // by offset of the entry in Info
 
 	splitUnits int // units whose functions are in other files
 	splitName  string
@@ -52,24 +69,16 @@ func (d *Data) Split() (units int, name string) { return d.splitUnits, d.splitNa
 
 // unit is one compilation unit of Info.
 type unit struct {
-	d         *Data
-	off, end  uint64 // of the unit in Info
-	die       uint64 // of its root entry
-	version   uint16
-	addrSize  int
-	dwarf64   bool
-	abbrevOff uint64
+	d                    *Data
+	off, end             uint64 // of the unit in Info
+	die                  uint64 // of its root entry
+	version              uint16
+	addrSize, offsetSize int
+	abbrevOff            uint64
 
-	name, dir          value
-	low                uint64
-	lineOff            uint64
-	hasLines           bool
-	strBase, addrBase  uint64
-	rngBase            uint64
-	language           uint64
-	scopes             *scopes // nil until needed
-	lines              *lineTable
-	linesErr, scopeErr error
+	root   entry
+	scopes *scopes // nil until needed
+	lines  *lineTable
 }
 
 // New reads unit headers and root entries. The error names a malformed header or entry, or is
@@ -87,64 +96,60 @@ func New(s Sections, o Options) (*Data, error) {
 
 // NewAlt reads only unit headers, which suffice for names that other files refer to.
 func NewAlt(s Sections, o Options) (*Data, error) {
-	d := &Data{order: order(o.BigEndian), Sections: s, Options: o, abbrevs: map[abbrevKey]*abbrevTable{},
-		tables: map[uint64]*lineTable{}, names: map[uint64]*string{}}
+	d := &Data{Sections: s, Options: o, abbrevs: map[abbrevKey]abbrevTable{}, names: map[uint64]string{}}
 	return d, d.readUnits()
 }
 
 // Kinds of units, DW_UT_*. (DWARF 5, 7.5.1)
 const (
-	unitCompile      = 1
 	unitType         = 2
-	unitPartial      = 3
 	unitSkeleton     = 4
 	unitSplitCompile = 5
 	unitSplitType    = 6
 )
 
-const unitBytes = 256 // memory per unit
+const unitBytes = 768 // memory per unit
 
 // readUnits reads the header of every unit. (DWARF 5, 7.5.1)
 func (d *Data) readUnits() error {
-	for off := uint64(0); off < uint64(len(d.Info)); {
-		c := d.at(d.Info, off)
-		n, dwarf64 := c.length()
-		u := &unit{d: d, off: off, end: uint64(c.off) + n, dwarf64: dwarf64}
-		if c.bad || u.end > uint64(len(d.Info)) || u.end <= off {
-			return fmt.Errorf(".debug_info %#x: unit of %d bytes, %d are there", off, n, len(d.Info)-c.off)
-		}
-		u.version = uint16(c.uint(2))
+	c := d.at(Info, 0)
+	for c.off < len(c.b) {
+		c.spend(10, unitBytes)
+		u := &unit{d: d, off: uint64(c.off)}
+		n := uint64(0)
+		n, u.offsetSize = c.length()
+		header := c
+		c.skip(n)
+		u.end = uint64(c.off)
+		u.version = uint16(header.uint(2))
 		if u.version < 2 || u.version > 5 {
-			return fmt.Errorf(".debug_info %#x: DWARF version %d, expected 2 to 5", off, u.version)
+			header.fail("DWARF version %d, expected 2 to 5", u.version)
 		}
-		kind := uint8(unitCompile)
-		if u.version >= 5 {
-			kind, u.addrSize = c.u8(), int(c.u8())
-			u.abbrevOff = c.offset(dwarf64)
+		if u.version < 5 {
+			u.abbrevOff, u.addrSize = header.uint(u.offsetSize), int(header.u8())
 		} else {
-			u.abbrevOff, u.addrSize = c.offset(dwarf64), int(c.u8())
-		}
-		switch kind {
-		case unitType, unitSplitType:
-			c.skip(8)
-			c.offset(dwarf64)
-		case unitSkeleton, unitSplitCompile:
-			c.skip(8)
+			kind := header.u8()
+			u.addrSize, u.abbrevOff = int(header.u8()), header.uint(u.offsetSize)
+			switch kind {
+			case unitType, unitSplitType:
+				header.skip(8 + uint64(u.offsetSize))
+			case unitSkeleton, unitSplitCompile:
+				header.skip(8)
+			}
 		}
 		if u.addrSize != 2 && u.addrSize != 4 && u.addrSize != 8 {
-			return fmt.Errorf(".debug_info %#x: addresses of %d bytes, expected 2, 4 or 8", off, u.addrSize)
+			header.fail("addresses of %d bytes, expected 2, 4 or 8", u.addrSize)
 		}
-		u.die = uint64(c.off)
+		u.die = uint64(header.off)
 		if u.die > u.end {
-			return fmt.Errorf(".debug_info %#x: unit of %d bytes is too short for its header", off, n)
+			header.fail("a unit of %d bytes is too short for its header", n)
 		}
-		if !d.Budget.Alloc(unitBytes) || !d.Budget.Step(10) {
-			return ErrBudget
+		if err := cmp.Or(c.err, header.err); err != nil {
+			return err
 		}
 		d.units = append(d.units, u)
-		off = u.end
 	}
-	return nil
+	return c.err
 }
 
 // unitAt returns the unit that holds an offset of Info.
@@ -164,25 +169,29 @@ func (d *Data) readRoots() error {
 		if err != nil {
 			return err
 		}
-		for _, r := range list {
-			if d.loaded(r) {
-				claims = append(claims, ownedRange{r, int32(i)})
-			}
-		}
+		claims = d.claim(claims, list, i)
 	}
 	d.index = layOut(claims)
 	return nil
 }
 
-func (d *Data) loaded(r addrRange) bool { return r.low < r.high && d.Loaded(r.low, r.high) }
+// claim appends the loaded ranges of list, which belong to owner.
+func (d *Data) claim(dst []ownedRange, list []addrRange, owner int) []ownedRange {
+	for _, r := range list {
+		if r.low < r.high && d.Loaded(r.low, r.high) {
+			dst = append(dst, ownedRange{r, int32(owner)})
+		}
+	}
+	return dst
+}
 
-// readRoot reads the attributes of a unit's root and returns its ranges.
+// readRoot reads a unit's root entry and returns the ranges of the unit.
 func (u *unit) readRoot() ([]addrRange, error) {
-	d := u.d
-	c := d.at(d.Info[:u.end], u.die)
+	c := u.d.at(Info, u.die)
+	c.b = c.b[:u.end]
 	code := c.uleb()
 	if code == 0 {
-		return nil, nil
+		return nil, c.err
 	}
 	ab, err := u.abbrevOf(code)
 	if err != nil {
@@ -191,73 +200,30 @@ func (u *unit) readRoot() ([]addrRange, error) {
 	if ab.tag != std.TagCompileUnit && ab.tag != std.TagPartialUnit && ab.tag != std.TagSkeletonUnit {
 		return nil, nil
 	}
-	if u.version >= 5 { // unless a base is given, the first table
-		u.strBase, u.addrBase, u.rngBase = 8, 8, 12
-		if u.dwarf64 {
-			u.strBase, u.addrBase, u.rngBase = 16, 16, 20
+	if u.version >= 5 { // unless a base is given, the first table, after a header
+		header := uint64(2 * u.offsetSize)
+		u.root[atStrBase].u, u.root[atAddrBase].u, u.root[atRngBase].u = header, header, header+4
+	}
+	if u.readEntry(&c, ab.attrs, &u.root); c.err != nil {
+		return nil, c.err
+	}
+	if name := u.root[atDwoName]; name.class != 0 {
+		if u.d.splitUnits++; u.d.splitUnits == 1 {
+			u.d.splitName = string(u.text(name))
 		}
 	}
-	var low, high, ranges value
-	for _, a := range ab.attrs {
-		switch v := u.value(&c, a); a.attr {
-		case std.AttrName:
-			u.name = v
-		case std.AttrCompDir:
-			u.dir = v
-		case std.AttrStmtList:
-			u.lineOff, u.hasLines = v.u, true
-		case std.AttrLowpc:
-			low = v
-		case std.AttrHighpc:
-			high = v
-		case std.AttrRanges:
-			ranges = v
-		case std.AttrLanguage:
-			u.language = v.u
-		case std.AttrStrOffsetsBase:
-			u.strBase = v.u
-		case std.AttrAddrBase, attrGNUAddrBase:
-			u.addrBase = v.u
-		case std.AttrRnglistsBase:
-			u.rngBase = v.u
-		case std.AttrDwoName, attrGNUDwoName:
-			if d.splitUnits++; d.splitUnits == 1 {
-				d.splitName = string(u.text(v))
-			}
-		}
-	}
-	if c.bad {
-		return nil, fmt.Errorf(".debug_info %#x: root entry ends beyond its unit", u.die)
-	}
-	if low.form != 0 {
-		u.low = u.address(low)
-	}
-	list, err := u.appendRanges(nil, low, high, ranges)
-	if err != nil {
-		return nil, err
-	}
-	if len(list) == 0 && ab.children && ab.tag == std.TagCompileUnit {
+	list, err := u.appendRanges(nil, &u.root)
+	if err == nil && len(list) == 0 && ab.children && ab.tag == std.TagCompileUnit {
 		// The unit has no ranges: use the ranges of its functions.
-		s, err := u.loadScopes()
-		if err != nil {
-			return nil, err
-		}
-		list = s.claimed()
+		s := u.loadScopes()
+		return s.spans.owned(), s.err
 	}
-	return list, nil
-}
-
-// unitFor finds the unit that claims an address.
-func (d *Data) unitFor(pc uint64) *unit {
-	if i := d.index.find(pc); i >= 0 {
-		return d.units[i]
-	}
-	return nil
+	return list, err
 }
 
 // isCPlusPlus reports whether the unit is C++, by DW_LANG_*. (DWARF 5, 7.12)
 func (u *unit) isCPlusPlus() bool {
-	switch u.language {
+	switch u.root[atLanguage].u {
 	case 0x04, 0x1a, 0x21, 0x2b, 0x3a:
 		return true
 	}

@@ -1,177 +1,173 @@
 package dwarf
 
-// Forms of attribute values. (DWARF 5, 7.5.6)
+// class is the meaning of an attribute's value.
+type class uint8
+
 const (
-	formAddr          = 0x01
-	formBlock2        = 0x03
-	formBlock4        = 0x04
-	formData2         = 0x05
-	formData4         = 0x06
-	formData8         = 0x07
-	formString        = 0x08
-	formBlock         = 0x09
-	formBlock1        = 0x0a
-	formData1         = 0x0b
-	formFlag          = 0x0c
-	formSdata         = 0x0d
-	formStrp          = 0x0e
-	formUdata         = 0x0f
-	formRefAddr       = 0x10
-	formRef1          = 0x11
-	formRef2          = 0x12
-	formRef4          = 0x13
-	formRef8          = 0x14
-	formRefUdata      = 0x15
-	formIndirect      = 0x16
-	formSecOffset     = 0x17
-	formExprloc       = 0x18
-	formFlagPresent   = 0x19
-	formStrx          = 0x1a
-	formAddrx         = 0x1b
-	formRefSup4       = 0x1c
-	formStrpSup       = 0x1d
-	formData16        = 0x1e
-	formLineStrp      = 0x1f
-	formRefSig8       = 0x20
-	formImplicitConst = 0x21
-	formLoclistx      = 0x22
-	formRnglistx      = 0x23
-	formRefSup8       = 0x24
-	formStrx1         = 0x25
-	formStrx2         = 0x26
-	formStrx3         = 0x27
-	formStrx4         = 0x28
-	formAddrx1        = 0x29
-	formAddrx2        = 0x2a
-	formAddrx3        = 0x2b
-	formAddrx4        = 0x2c
-	formGNUAddrIndex  = 0x1f01
-	formGNUStrIndex   = 0x1f02
-	formGNURefAlt     = 0x1f20
-	formGNUStrpAlt    = 0x1f21
+	classNumber   class = 1 + iota
+	classBlock          // a number of bytes, which are skipped
+	classString         // offset of a string in a section
+	classStrIndex       // index in .debug_str_offsets
+	classAltStr         // offset in .debug_str of the file shared by dwz
+	classAddr
+	classAddrIndex // index in .debug_addr
+	classRngIndex  // index in .debug_rnglists
+	classUnitRef   // offset of an entry in the unit
+	classRef       // offset of an entry in .debug_info
+	classAltRef    // offset in .debug_info of the file shared by dwz
 )
 
-// value is the unresolved value of an attribute. u is a number, an index, or an offset in the
-// section that form implies; for formRef*, u is an offset in info. The zero value means that
-// the attribute is absent.
+// Sizes of values that are not a number of bytes.
+const (
+	sizeUnknown = -1 - iota
+	sizeAddr    // of an address
+	sizeOffset  // of an offset in a section
+	sizeRefAddr // of an address in DWARF 2, else of an offset
+	sizeULEB
+	sizeSLEB
+	sizeString
+	sizeIndirect // a form and a value of that form
+)
+
+// form is how a value is stored, and what it means.
+type form struct {
+	size    int
+	class   class
+	section Section // of strings
+}
+
+const formImplicitConst = 0x21
+
+// forms are the forms of DW_FORM_*. (DWARF 5, 7.5.6)
+var forms = map[uint64]form{
+	0x01:              {size: sizeAddr, class: classAddr},
+	0x03:              {size: 2, class: classBlock},
+	0x04:              {size: 4, class: classBlock},
+	0x05:              {size: 2, class: classNumber},
+	0x06:              {size: 4, class: classNumber},
+	0x07:              {size: 8, class: classNumber},
+	0x08:              {size: sizeString, class: classString},
+	0x09:              {size: sizeULEB, class: classBlock},
+	0x0a:              {size: 1, class: classBlock},
+	0x0b:              {size: 1, class: classNumber},
+	0x0c:              {size: 1, class: classNumber}, // flag
+	0x0d:              {size: sizeSLEB, class: classNumber},
+	0x0e:              {size: sizeOffset, class: classString, section: Str},
+	0x0f:              {size: sizeULEB, class: classNumber},
+	0x10:              {size: sizeRefAddr, class: classRef},
+	0x11:              {size: 1, class: classUnitRef},
+	0x12:              {size: 2, class: classUnitRef},
+	0x13:              {size: 4, class: classUnitRef},
+	0x14:              {size: 8, class: classUnitRef},
+	0x15:              {size: sizeULEB, class: classUnitRef},
+	0x16:              {size: sizeIndirect},
+	0x17:              {size: sizeOffset, class: classNumber}, // sec_offset
+	0x18:              {size: sizeULEB, class: classBlock},    // exprloc
+	0x19:              {size: 0, class: classNumber},          // flag_present
+	0x1a:              {size: sizeULEB, class: classStrIndex},
+	0x1b:              {size: sizeULEB, class: classAddrIndex},
+	0x1c:              {size: 4, class: classAltRef},
+	0x1d:              {size: sizeOffset, class: classAltStr},
+	0x1e:              {size: 16, class: classNumber}, // data16
+	0x1f:              {size: sizeOffset, class: classString, section: LineStr},
+	0x20:              {size: 8, class: classNumber}, // ref_sig8
+	formImplicitConst: {size: 0, class: classNumber},
+	0x22:              {size: sizeULEB, class: classNumber}, // loclistx
+	0x23:              {size: sizeULEB, class: classRngIndex},
+	0x24:              {size: 8, class: classAltRef},
+	0x25:              {size: 1, class: classStrIndex},
+	0x26:              {size: 2, class: classStrIndex},
+	0x27:              {size: 3, class: classStrIndex},
+	0x28:              {size: 4, class: classStrIndex},
+	0x29:              {size: 1, class: classAddrIndex},
+	0x2a:              {size: 2, class: classAddrIndex},
+	0x2b:              {size: 3, class: classAddrIndex},
+	0x2c:              {size: 4, class: classAddrIndex},
+	0x1f01:            {size: sizeULEB, class: classAddrIndex}, // GNU_addr_index
+	0x1f02:            {size: sizeULEB, class: classStrIndex},  // GNU_str_index
+	0x1f20:            {size: sizeOffset, class: classAltRef},  // GNU_ref_alt
+	0x1f21:            {size: sizeOffset, class: classAltStr},  // GNU_strp_alt
+}
+
+// form returns a form with the sizes of the unit.
+func (u *unit) form(number uint64) form {
+	f, ok := forms[number]
+	switch {
+	case !ok:
+		f.size = sizeUnknown
+	case f.size == sizeAddr, f.size == sizeRefAddr && u.version == 2:
+		f.size = u.addrSize
+	case f.size == sizeOffset, f.size == sizeRefAddr:
+		f.size = u.offsetSize
+	}
+	return f
+}
+
+// value is the unresolved value of an attribute: a number, an index or an offset, depending
+// on the class. The zero value means that the attribute is absent.
 type value struct {
-	form uint32
-	u    uint64
+	class   class
+	section Section // of strings
+	u       uint64
 }
 
-// formSize is the size of a form in bytes, -1 if it varies.
-func (u *unit) formSize(form uint32) int {
-	switch form {
-	case formFlagPresent, formImplicitConst:
-		return 0
-	case formData1, formFlag, formRef1, formStrx1, formAddrx1:
-		return 1
-	case formData2, formRef2, formStrx2, formAddrx2:
-		return 2
-	case formStrx3, formAddrx3:
-		return 3
-	case formData4, formRef4, formStrx4, formAddrx4, formRefSup4:
-		return 4
-	case formData8, formRef8, formRefSig8, formRefSup8:
-		return 8
-	case formData16:
-		return 16
-	case formAddr:
-		return u.addrSize
-	case formRefAddr:
-		if u.version == 2 {
-			return u.addrSize
-		}
-		return u.offsetSize()
-	case formStrp, formSecOffset, formLineStrp, formStrpSup, formGNURefAlt, formGNUStrpAlt:
-		return u.offsetSize()
-	}
-	return -1
-}
-
-func (u *unit) offsetSize() int {
-	if u.dwarf64 {
-		return 8
-	}
-	return 4
-}
+// fixed reports whether all values of the form have the same size.
+func (f form) fixed() bool { return f.size >= 0 && f.class != classBlock }
 
 // value reads an attribute's value.
 func (u *unit) value(c *cursor, a attrSpec) value {
-	form := a.form
-	if form == formIndirect {
-		form = uint32(c.uleb())
+	if a.attr == atIgnored && a.fixed() {
+		c.skip(uint64(a.size))
+		return value{}
 	}
-	v := value{form: form}
-	switch form {
-	case formImplicitConst:
-		v.u = uint64(a.implicit)
-	case formFlagPresent:
-		v.u = 1
-	case formSdata:
-		v.u = uint64(c.sleb())
-	case formUdata, formStrx, formAddrx, formLoclistx, formRnglistx, formGNUAddrIndex, formGNUStrIndex:
+	if a.size == sizeIndirect {
+		a.form = u.form(c.uleb())
+	}
+	v := value{class: a.class, section: a.section}
+	switch a.size {
+	case 0:
+		v.u = a.implicit
+	case sizeULEB:
 		v.u = c.uleb()
-	case formRefUdata:
-		v.u = u.off + c.uleb()
-	case formRef1, formRef2, formRef4, formRef8:
-		v.u = u.off + c.uint(u.formSize(form))
-	case formString:
-		v.u = uint64(c.off)
+	case sizeSLEB:
+		v.u = uint64(c.sleb())
+	case sizeString:
+		v.section, v.u = c.section, uint64(c.off)
 		c.skipString()
-	case formBlock1:
-		c.skip(c.uint(1))
-	case formBlock2:
-		c.skip(c.uint(2))
-	case formBlock4:
-		c.skip(c.uint(4))
-	case formBlock, formExprloc:
-		c.skip(c.uleb())
-	case formData16:
-		c.skip(16)
+	case sizeUnknown, sizeIndirect:
+		c.fail("attribute of an unknown form")
 	default:
-		n := u.formSize(form)
-		if n < 0 { // unknown size: nothing after it can be read
-			c.fail()
-			return v
-		}
-		v.u = c.uint(n)
+		v.u = c.uint(a.size)
+	}
+	switch v.class {
+	case classBlock:
+		c.skip(v.u)
+	case classUnitRef:
+		v.class, v.u = classRef, v.u+u.off
 	}
 	return v
 }
 
-// skip moves past an attribute's value.
-func (u *unit) skip(c *cursor, a attrSpec) {
-	if n := u.formSize(a.form); n >= 0 {
-		c.skip(uint64(n))
-		return
+// indexed reads an item of size bytes from a table by its index. It returns 0 if there is
+// none.
+func (d *Data) indexed(table Section, base, index uint64, size int) uint64 {
+	if index > uint64(len(d.Sections[table])) {
+		return 0
 	}
-	u.value(c, a)
+	c := d.at(table, base+index*uint64(size))
+	return c.uint(size)
 }
 
 // text resolves a string value.
 func (u *unit) text(v value) []byte {
-	d := u.d
-	switch v.form {
-	case formString:
-		return stringAt(d.Info, v.u)
-	case formStrp:
-		return stringAt(d.Str, v.u)
-	case formLineStrp:
-		return stringAt(d.LineStr, v.u)
-	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
-		if v.u > uint64(len(d.StrOffsets)) {
-			return nil
-		}
-		c := d.at(d.StrOffsets, u.strBase+v.u*uint64(u.offsetSize()))
-		off := c.offset(u.dwarf64)
-		if c.bad {
-			return nil
-		}
-		return stringAt(d.Str, off)
-	case formStrpSup, formGNUStrpAlt:
+	switch d := u.d; v.class {
+	case classString:
+		return d.stringAt(v.section, v.u)
+	case classStrIndex:
+		return d.stringAt(Str, d.indexed(StrOffsets, u.root[atStrBase].u, v.u, u.offsetSize))
+	case classAltStr:
 		if d.Alt != nil {
-			return stringAt(d.Alt.Str, v.u)
+			return d.Alt.stringAt(Str, v.u)
 		}
 	}
 	return nil
@@ -179,22 +175,8 @@ func (u *unit) text(v value) []byte {
 
 // address resolves an address value.
 func (u *unit) address(v value) uint64 {
-	switch v.form {
-	case formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex:
-		if v.u > uint64(len(u.d.Addr)) {
-			return 0
-		}
-		c := u.d.at(u.d.Addr, u.addrBase+v.u*uint64(u.addrSize))
-		return c.uint(u.addrSize)
+	if v.class == classAddrIndex {
+		return u.d.indexed(Addr, u.root[atAddrBase].u, v.u, u.addrSize)
 	}
 	return v.u
-}
-
-// isAddress reports whether a high PC is an address and not a length.
-func (v value) isAddress() bool {
-	switch v.form {
-	case formAddr, formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex:
-		return true
-	}
-	return false
 }

@@ -2,36 +2,33 @@ package dwarf
 
 import (
 	"cmp"
-	std "debug/dwarf"
 	"errors"
-	"fmt"
 	"slices"
 	"sort"
 	"strings"
 )
 
-// lineTable holds the rows of a line program, by sequence.
+// lineTable holds the rows of a unit's line program, by sequence. index maps addresses to
+// seqs. err is what ended the reading of the program, if anything.
 type lineTable struct {
-	u     *unit // the unit it was first read for
+	u     *unit
 	dirs  []value
 	files []lineFile
-	// paths caches the full paths of files.
-	paths map[uint32]string
-
-	rows []lineRow
-	seqs []sequence // by low
+	seqs  []sequence
+	index spans
+	err   error
 }
 
 type lineFile struct {
 	name value
-	dir  uint32
+	dir  uint64
+	path string // "" until needed
 }
 
 // sequence is a run of rows with ascending addresses, for one piece of code.
 type sequence struct {
-	low, high   uint64
-	reach       uint64 // highest high of this and all earlier sequences
-	first, rows int32
+	low  uint64
+	rows []lineRow
 }
 
 // lineRow is the line of the code from its address up to the address of the next row.
@@ -44,64 +41,40 @@ type lineRow struct {
 
 // find returns the row for an address, or nil if there is none.
 func (t *lineTable) find(pc uint64) *lineRow {
-	i := sort.Search(len(t.seqs), func(i int) bool { return t.seqs[i].low > pc }) - 1
-	for ; i >= 0 && t.seqs[i].reach > pc && t.u.d.Budget.Step(1); i-- {
-		if s := &t.seqs[i]; pc < s.high {
-			rows := t.rows[s.first : s.first+s.rows]
-			off := uint32(pc - s.low)
-			n := sort.Search(len(rows), func(i int) bool { return rows[i].off > off })
-			if n > 0 {
-				return &rows[n-1]
-			}
-		}
+	i := t.index.find(pc)
+	if i < 0 {
+		return nil
 	}
-	return nil
+	s := t.seqs[i]
+	n := sort.Search(len(s.rows), func(i int) bool { return uint64(s.rows[i].off) > pc-s.low })
+	if n == 0 {
+		return nil
+	}
+	return &s.rows[n-1]
 }
 
-// lineTable reads the unit's line program, once.
-func (u *unit) lineTable() (*lineTable, error) {
-	if u.lines == nil && u.linesErr == nil {
-		u.lines, u.linesErr = u.readLines()
+// loadLines reads the unit's line program, once.
+func (u *unit) loadLines() *lineTable {
+	if u.lines != nil {
+		return u.lines
 	}
-	return u.lines, u.linesErr
-}
-
-func (u *unit) readLines() (*lineTable, error) {
-	if !u.hasLines {
-		return nil, errors.New("a unit without lines")
+	u.lines = &lineTable{u: u}
+	at := u.root[atLines]
+	if at.class == 0 {
+		u.lines.err = errors.New("a unit without lines")
+		return u.lines
 	}
-	if t := u.d.tables[u.lineOff]; t != nil {
-		return t, nil
-	}
-	p := lineProgram{table: &lineTable{u: u, paths: map[uint32]string{}}}
-	if err := p.readHeader(u); err != nil {
-		return nil, fmt.Errorf(".debug_line %#x: %w", u.lineOff, err)
-	}
-	err := p.run()
-	t := p.table
-	if u.d.Budget.exceeded() {
-		return nil, ErrBudget
-	}
-	slices.SortStableFunc(t.seqs, func(a, b sequence) int { return cmp.Compare(a.low, b.low) })
-	reach := uint64(0)
-	for i := range t.seqs {
-		reach = max(reach, t.seqs[i].high)
-		t.seqs[i].reach = reach
-	}
-	t.rows = slices.Clone(t.rows)
-	if err != nil && len(t.seqs) == 0 {
-		return nil, fmt.Errorf(".debug_line %#x: %w", u.lineOff, err)
-	}
-	u.d.tables[u.lineOff] = t
-	return t, nil
+	p := lineProgram{cursor: u.d.at(Line, at.u), table: u.lines}
+	p.readHeader()
+	p.run()
+	u.lines.index, u.lines.err = layOut(p.ranges), p.err
+	return u.lines
 }
 
 // lineProgram is the state machine that executes a line program. (DWARF 5, 6.2)
 type lineProgram struct {
 	cursor
-	table    *lineTable
-	addrSize int
-	version  uint16
+	table *lineTable
 
 	minInst, maxOps uint64
 	lineBase        int64
@@ -111,131 +84,107 @@ type lineProgram struct {
 
 	addr, op         uint64
 	file, line, disc uint32
-	start            int // first row of the sequence
-	low              uint64
-	sorted           bool
+
+	low    uint64    // of the sequence
+	rows   []lineRow // of the sequence
+	ranges []ownedRange
 }
 
 // readHeader reads everything before the program. (DWARF 5, 6.2.4)
-func (p *lineProgram) readHeader(u *unit) error {
-	d := u.d
-	c := d.at(d.Line, u.lineOff)
-	n, dwarf64 := c.length()
-	if c.bad || n > uint64(len(c.b)-c.off) {
-		return fmt.Errorf("table of %d bytes ends beyond its section", n)
+func (p *lineProgram) readHeader() {
+	u := *p.table.u // the forms of the header have the table's own offset size
+	n := uint64(0)
+	n, u.offsetSize = p.length()
+	end := p.cursor
+	end.skip(n)
+	p.b, p.err = p.b[:end.off], end.err
+	version := p.uint(2)
+	if version < 2 || version > 5 {
+		p.fail("line table version %d, expected 2 to 5", version)
 	}
-	c.b = c.b[:c.off+int(n)]
-	p.version, p.addrSize = uint16(c.uint(2)), u.addrSize
-	if p.version < 2 || p.version > 5 {
-		return fmt.Errorf("line table version %d, expected 2 to 5", p.version)
+	if version == 5 {
+		p.skip(2) // sizes of addresses and of segment selectors
 	}
-	if p.version >= 5 {
-		p.addrSize = int(c.u8())
-		c.skip(1)
+	length := p.uint(u.offsetSize)
+	program := p.cursor
+	program.skip(length)
+	p.minInst, p.maxOps = uint64(p.u8()), 1
+	if version >= 4 {
+		p.maxOps = max(1, uint64(p.u8()))
 	}
-	headerLen := c.offset(dwarf64)
-	program := c.off + int(min(headerLen, uint64(len(c.b))))
-	p.minInst, p.maxOps = uint64(c.u8()), 1
-	if p.version >= 4 {
-		p.maxOps = max(1, uint64(c.u8()))
+	p.skip(1) // default is_stmt
+	p.lineBase, p.lineRange, p.opcodeBase = int64(int8(p.u8())), p.u8(), p.u8()
+	if p.lineRange == 0 || p.opcodeBase == 0 {
+		p.fail("line range %d and opcode base %d, expected at least 1", p.lineRange, p.opcodeBase)
 	}
-	c.skip(1) // default is_stmt
-	p.lineBase, p.lineRange, p.opcodeBase = int64(int8(c.u8())), c.u8(), c.u8()
-	if p.opcodeBase == 0 {
-		return errors.New("opcode base 0, expected at least 1")
+	p.opLengths = p.take(max(1, uint64(p.opcodeBase)) - 1)
+	t := p.table
+	if version == 5 {
+		for _, f := range p.readTable(&u, p.readFormat(&u), p.uleb()) {
+			t.dirs = append(t.dirs, f.name)
+		}
+		t.files = p.readTable(&u, p.readFormat(&u), p.uleb())
+	} else { // directory 0 and file 0 are those of the unit
+		t.dirs = []value{{}}
+		for _, f := range p.readTable(&u, fileV4[:1], untilEmpty) {
+			t.dirs = append(t.dirs, f.name)
+		}
+		t.files = append([]lineFile{{name: u.root[atName]}}, p.readTable(&u, fileV4, untilEmpty)...)
 	}
-	p.opLengths = c.take(int(p.opcodeBase) - 1)
-	hu := *u // forms of the header have the table's own offset size
-	hu.dwarf64 = dwarf64
-	if p.version >= 5 {
-		p.readEntriesV5(&hu, &c)
-	} else {
-		p.readEntriesV4(&c, d)
+	p.off, p.err = program.off, cmp.Or(p.err, program.err)
+}
+
+// fileV4 is the attributes of a file in versions 2 to 4: name, directory, time and size. A
+// directory has only the name.
+var fileV4 = []attrSpec{
+	{attr: atName, form: form{size: sizeString, class: classString}},
+	{attr: atDirIndex, form: form{size: sizeULEB, class: classNumber}},
+	{form: form{size: sizeULEB, class: classNumber}},
+	{form: form{size: sizeULEB, class: classNumber}},
+}
+
+// attrsV5 are the attributes of directories and files in version 5, by DW_LNCT_*.
+// (DWARF 5, 6.2.4.1)
+var attrsV5 = map[uint64]attr{1: atName, 2: atDirIndex}
+
+// readFormat reads the attributes of the directories or files of version 5.
+func (p *lineProgram) readFormat(u *unit) (specs []attrSpec) {
+	for range p.u8() {
+		a := attrSpec{attr: attrsV5[p.uleb()]}
+		a.form = u.form(p.uleb())
+		specs = append(specs, a)
 	}
-	if c.bad || program > len(c.b) {
-		return errors.New("header ends beyond its table")
-	}
-	p.cursor = c
-	p.off = program
-	return nil
+	return specs
 }
 
 // Memory for parts of a table in bytes, including the growth of slices.
 const (
-	entryBytes    = 48 // a directory or a file
+	fileBytes     = 96 // a directory or a file
 	rowBytes      = 32
-	sequenceBytes = 64
+	sequenceBytes = 128
 )
 
-// inLine marks a string in .debug_line itself.
-const inLine = 0xffff
+// untilEmpty is the number of directories or files in versions 2 to 4: an empty name ends
+// the table.
+const untilEmpty = 1<<64 - 1
 
-// readEntriesV4 reads the directories and files of versions 2 to 4. File 0 is the file of the
-// unit.
-func (p *lineProgram) readEntriesV4(c *cursor, d *Data) {
-	t := p.table
-	t.dirs, t.files = []value{{}}, []lineFile{{name: t.u.name}}
-	here := func() (value, bool) {
-		if !d.Budget.Step(1) || !d.Budget.Alloc(entryBytes) {
-			return value{}, false
+// readTable reads n directories or files.
+func (p *lineProgram) readTable(u *unit, specs []attrSpec, n uint64) (list []lineFile) {
+	for i := uint64(0); i < n && p.err == nil; i++ {
+		if n == untilEmpty && p.off < len(p.b) && p.b[p.off] == 0 {
+			p.skip(1)
+			break
 		}
-		v := value{form: inLine, u: uint64(c.off)}
-		s := c.str()
-		return v, len(s) > 0 && !c.bad
-	}
-	for v, ok := here(); ok; v, ok = here() {
-		t.dirs = append(t.dirs, v)
-	}
-	for v, ok := here(); ok; v, ok = here() {
-		t.files = append(t.files, lineFile{name: v, dir: uint32(c.uleb())})
-		c.uleb()
-		c.uleb()
-	}
-}
-
-// Contents of version 5 entries, DW_LNCT_*. (DWARF 5, 6.2.4.1)
-const (
-	contentPath = 1
-	contentDir  = 2
-)
-
-func (p *lineProgram) readEntriesV5(u *unit, c *cursor) {
-	t := p.table
-	p.readTable(u, c, func(name value, _ uint64) { t.dirs = append(t.dirs, name) })
-	p.readTable(u, c, func(name value, dir uint64) {
-		t.files = append(t.files, lineFile{name: name, dir: uint32(dir)})
-	})
-}
-
-func (p *lineProgram) readTable(u *unit, c *cursor, add func(name value, dir uint64)) {
-	var format [256]attrSpec
-	kinds := int(c.u8())
-	for i := range kinds {
-		format[i] = attrSpec{attr: std.Attr(c.uleb()), form: uint32(c.uleb())}
-	}
-	n := c.uleb()
-	for ; n > 0 && !c.bad; n-- {
-		if !u.d.Budget.Step(kinds) || !u.d.Budget.Alloc(entryBytes) {
-			return
+		p.spend(0, fileBytes)
+		start := p.off
+		var e entry
+		u.readEntry(&p.cursor, specs, &e)
+		if p.off == start { // n could be any number
+			p.fail("directories or files without bytes")
 		}
-		var name value
-		var dir uint64
-		before := c.off
-		for _, a := range format[:kinds] {
-			switch v := u.value(c, a); a.attr {
-			case contentPath:
-				if name = v; v.form == formString {
-					name.form = inLine
-				}
-			case contentDir:
-				dir = v.u
-			}
-		}
-		if c.bad || c.off == before { // entries without bytes could count for ever
-			return
-		}
-		add(name, dir)
+		list = append(list, lineFile{name: e[atName], dir: e[atDirIndex].u})
 	}
+	return list
 }
 
 // Opcodes, DW_LNS_* and DW_LNE_*. (DWARF 5, 6.2.5)
@@ -254,22 +203,16 @@ const (
 
 func (p *lineProgram) reset() {
 	p.addr, p.op, p.file, p.line, p.disc = 0, 0, 1, 1, 0
-	p.start, p.sorted = len(p.table.rows), true
+	p.rows = p.rows[:0]
 }
 
 // run executes the program.
-func (p *lineProgram) run() error {
+func (p *lineProgram) run() {
 	p.reset()
-	budget := p.table.u.d.Budget
 	for p.off < len(p.b) {
-		if !budget.Step(1) {
-			return ErrBudget
-		}
+		p.spend(1, 0)
 		op := p.u8()
 		if op >= p.opcodeBase {
-			if p.lineRange == 0 {
-				return errors.New("line range 0")
-			}
 			op -= p.opcodeBase
 			p.advance(uint64(op / p.lineRange))
 			p.line += uint32(p.lineBase + int64(op%p.lineRange))
@@ -288,9 +231,6 @@ func (p *lineProgram) run() error {
 		case lnsSetFile:
 			p.file = uint32(p.uleb())
 		case lnsConstAddPC:
-			if p.lineRange == 0 {
-				return errors.New("line range 0")
-			}
 			p.advance(uint64((255 - p.opcodeBase) / p.lineRange))
 		case lnsFixedAdvancePC:
 			p.addr += p.uint(2)
@@ -300,11 +240,7 @@ func (p *lineProgram) run() error {
 				p.uleb()
 			}
 		}
-		if p.bad {
-			return errors.New("program ends within an instruction")
-		}
 	}
-	return nil
 }
 
 func (p *lineProgram) extended() {
@@ -312,7 +248,8 @@ func (p *lineProgram) extended() {
 	if n == 0 {
 		return
 	}
-	next := p.off + int(min(n, uint64(len(p.b))))
+	next := p.cursor
+	next.skip(n)
 	switch p.u8() {
 	case lneEndSequence:
 		p.endSequence()
@@ -322,11 +259,7 @@ func (p *lineProgram) extended() {
 	case lneSetDiscriminator:
 		p.disc = uint32(p.uleb())
 	}
-	if next > len(p.b) {
-		p.bad = true
-		return
-	}
-	p.off = next
+	p.off, p.err = next.off, cmp.Or(p.err, next.err)
 }
 
 func (p *lineProgram) advance(n uint64) {
@@ -340,92 +273,73 @@ func (p *lineProgram) advance(n uint64) {
 
 // row appends a row. It replaces an earlier row with the same address.
 func (p *lineProgram) row() {
-	t := p.table
-	if len(t.rows) == p.start {
+	if len(p.rows) == 0 {
 		p.low = p.addr
 	}
-	off := p.addr - p.low
-	disc := p.disc
+	off, disc := p.addr-p.low, p.disc
 	p.disc = 0
 	if off > 1<<32-1 { // before the start of the sequence, or 4 GiB after: not code
-		p.sorted = false
 		return
 	}
 	r := lineRow{off: uint32(off), line: p.line, file: p.file, disc: disc}
-	if n := len(t.rows); n > p.start {
-		if t.rows[n-1].off == r.off {
-			t.rows[n-1] = r
-			return
-		}
-		p.sorted = p.sorted && t.rows[n-1].off < r.off
-	}
-	if !t.u.d.Budget.Alloc(rowBytes) {
-		p.bad = true
+	if n := len(p.rows); n > 0 && p.rows[n-1].off == r.off {
+		p.rows[n-1] = r
 		return
 	}
-	if len(t.rows) == cap(t.rows) {
-		t.rows = slices.Grow(t.rows, max(64, len(t.rows)))
+	p.spend(0, rowBytes)
+	if len(p.rows) == cap(p.rows) { // double it, which append does not for long slices
+		p.rows = slices.Grow(p.rows, max(64, len(p.rows)))
 	}
-	t.rows = append(t.rows, r)
+	p.rows = append(p.rows, r)
 }
 
 // endSequence ends a sequence. It drops a sequence that is not loaded.
 func (p *lineProgram) endSequence() {
 	t := p.table
-	r := addrRange{p.low, p.addr}
-	if len(t.rows) == p.start || !t.u.d.loaded(r) {
-		t.rows = t.rows[:p.start]
+	if len(p.rows) == 0 {
 		return
 	}
-	rows := t.rows[p.start:]
-	if !p.sorted {
-		slices.SortStableFunc(rows, func(a, b lineRow) int { return cmp.Compare(a.off, b.off) })
-	}
-	if !t.u.d.Budget.Alloc(sequenceBytes) {
-		p.bad = true
+	claimed := p.d.claim(p.ranges, []addrRange{{p.low, p.addr}}, len(t.seqs))
+	if len(claimed) == len(p.ranges) {
 		return
 	}
-	t.seqs = append(t.seqs, sequence{low: r.low, high: r.high, first: int32(p.start), rows: int32(len(rows))})
+	p.ranges = claimed
+	p.spend(0, sequenceBytes)
+	rows := slices.Clone(p.rows)
+	byAddr := func(a, b lineRow) int { return cmp.Compare(a.off, b.off) }
+	if !slices.IsSortedFunc(rows, byAddr) {
+		slices.SortStableFunc(rows, byAddr)
+	}
+	t.seqs = append(t.seqs, sequence{p.low, rows})
 }
 
 // path returns the full path of a file, including its directory and the directory of the
 // unit. It does not clean the path, so that the path equals the output of other tools.
 func (t *lineTable) path(file uint32) string {
-	if p, ok := t.paths[file]; ok {
-		return p
-	}
-	p := t.findPath(file)
-	t.u.d.Budget.Alloc(int64(len(p)) + entryBytes)
-	t.paths[file] = p
-	return p
-}
-
-func (t *lineTable) findPath(file uint32) string {
 	if uint64(file) >= uint64(len(t.files)) {
 		return ""
 	}
-	f := t.files[file]
-	name := t.text(f.name)
+	f := &t.files[file]
+	if f.path == "" {
+		f.path = t.findPath(f)
+		t.u.d.Budget.Alloc(int64(len(f.path)))
+	}
+	return f.path
+}
+
+func (t *lineTable) findPath(f *lineFile) string {
+	name := string(t.u.text(f.name))
 	if name == "" || absolute(name) {
 		return name
 	}
 	dir := ""
-	if uint64(f.dir) < uint64(len(t.dirs)) {
-		dir = t.text(t.dirs[f.dir])
+	if f.dir < uint64(len(t.dirs)) {
+		dir = string(t.u.text(t.dirs[f.dir]))
 	}
 	if !absolute(dir) {
-		if unitDir := string(t.u.text(t.u.dir)); unitDir != "" {
-			dir = join(unitDir, dir)
-		}
+		dir = join(string(t.u.text(t.u.root[atCompDir])), dir)
 	}
 	return join(dir, name)
-}
-
-func (t *lineTable) text(v value) string {
-	if v.form == inLine {
-		return string(stringAt(t.u.d.Line, v.u))
-	}
-	return string(t.u.text(v))
 }
 
 func join(dir, name string) string {

@@ -1,6 +1,9 @@
 package dwarf
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Frame is one call in source. Unknown fields are "" or 0.
 type Frame struct {
@@ -30,40 +33,29 @@ func (d *Data) Lookup(dst []Frame, pc uint64) ([]Frame, error) {
 }
 
 func (d *Data) lookup(dst []Frame, pc uint64) ([]Frame, error) {
-	u := d.unitFor(pc)
-	if u == nil {
+	i := d.index.find(pc)
+	if i < 0 {
 		return dst, nil
 	}
-	lines, err := u.lineTable()
-	at := Frame{}
-	var row *lineRow
-	if lines != nil {
-		if row = lines.find(pc); row != nil {
-			at.File, at.Line, at.Discriminator = lines.path(row.file), int(row.line), int(row.disc)
-		}
+	u := d.units[i]
+	lines, scopes := u.loadLines(), u.loadScopes()
+	err := cmp.Or(lines.err, scopes.err)
+	at, row := Frame{}, lines.find(pc)
+	if row != nil {
+		at.File, at.Line, at.Discriminator = lines.path(row.file), int(row.line), int(row.disc)
 	}
-	sc, err2 := u.loadScopes()
-	if err == nil {
-		err = err2
-	}
-	n := sc.spans.find(pc)
-	if n < 0 {
-		if row != nil {
-			dst = append(dst, at)
-		}
-		return dst, err
+	n := scopes.spans.find(pc)
+	if n < 0 && row != nil {
+		return append(dst, at), err
 	}
 	for n >= 0 {
-		s := &sc.list[n]
-		at.Func, at.Inlined = d.nameOf(s.die), s.parent >= 0
+		s := &scopes.list[n]
+		at.Func, at.Inlined = d.nameOf(s.die, 0), s.parent >= 0
 		if s.parent < 0 && u.isCPlusPlus() {
 			at.Func = d.symbolName(at.Func, s.low)
 		}
 		dst = append(dst, at)
-		at = Frame{Line: int(s.callLine)}
-		if lines != nil {
-			at.File = lines.path(s.callFile)
-		}
+		at = Frame{Line: int(s.callLine), File: lines.path(s.callFile)}
 		n = s.parent
 	}
 	return dst, err

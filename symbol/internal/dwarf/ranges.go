@@ -1,7 +1,5 @@
 package dwarf
 
-import "fmt"
-
 type addrRange struct{ low, high uint64 }
 
 // rangeBytes is the memory per range in bytes, including the growth of slices.
@@ -9,47 +7,50 @@ const rangeBytes = 48
 
 // appendRanges appends the addresses of an entry: its DW_AT_ranges, or low and
 // high PC.
-func (u *unit) appendRanges(dst []addrRange, low, high, ranges value) ([]addrRange, error) {
-	if ranges.form != 0 {
-		if u.version >= 5 {
-			return u.readRnglists(dst, ranges)
-		}
-		return u.readRanges(dst, ranges.u)
-	}
-	if low.form == 0 || high.form == 0 {
+func (u *unit) appendRanges(dst []addrRange, e *entry) ([]addrRange, error) {
+	low, high := e[atLow], e[atHigh]
+	switch {
+	case e[atRanges].class != 0 && u.version >= 5:
+		return u.readRnglists(dst, e[atRanges])
+	case e[atRanges].class != 0:
+		return u.readRanges(dst, e[atRanges].u)
+	case low.class == 0 || high.class == 0:
 		return dst, nil
 	}
-	r := addrRange{low: u.address(low)}
-	if r.high = u.address(high); !high.isAddress() {
-		r.high = r.low + high.u
+	r := addrRange{u.address(low), u.address(high)}
+	if high.class == classNumber { // a length
+		r.high += r.low
 	}
 	return append(dst, r), nil
 }
 
 // readRanges reads .debug_ranges: pairs, relative to a base. (DWARF 4, 2.17.3)
 func (u *unit) readRanges(dst []addrRange, off uint64) ([]addrRange, error) {
-	c := u.d.at(u.d.Ranges, off)
-	base := u.low
+	c := u.d.at(Ranges, off)
+	base := u.address(u.root[atLow])
 	baseMark := ^uint64(0) >> (64 - 8*u.addrSize)
-	for {
-		if !u.d.Budget.Step(1) {
-			return dst, ErrBudget
-		}
+	for c.err == nil {
 		low, high := c.uint(u.addrSize), c.uint(u.addrSize)
 		switch {
-		case c.bad:
-			return dst, fmt.Errorf(".debug_ranges %#x: list without an end", off)
 		case low == 0 && high == 0:
-			return dst, nil
+			return dst, c.err
 		case low == baseMark:
 			base = high
-		case low < high:
-			if !u.d.Budget.Alloc(rangeBytes) {
-				return dst, ErrBudget
-			}
-			dst = append(dst, addrRange{base + low, base + high})
+		default:
+			dst = c.addRange(dst, base+low, base+high)
 		}
 	}
+	return dst, c.err
+}
+
+// addRange appends a range, unless it is empty.
+func (c *cursor) addRange(dst []addrRange, low, high uint64) []addrRange {
+	if low >= high {
+		c.spend(1, 0)
+		return dst
+	}
+	c.spend(1, rangeBytes)
+	return append(dst, addrRange{low, high})
 }
 
 // Kinds of range list entries, DW_RLE_*. (DWARF 5, 7.25)
@@ -66,59 +67,45 @@ const (
 
 // readRnglists reads .debug_rnglists. (DWARF 5, 2.17.3)
 func (u *unit) readRnglists(dst []addrRange, v value) ([]addrRange, error) {
-	off := v.u
-	if v.form == formRnglistx {
-		if v.u > uint64(len(u.d.RngLists)) {
-			return dst, fmt.Errorf(".debug_rnglists: index %d beyond its end", v.u)
-		}
-		c := u.d.at(u.d.RngLists, u.rngBase+v.u*uint64(u.offsetSize()))
-		off = u.rngBase + c.offset(u.dwarf64)
-		if c.bad {
-			return dst, fmt.Errorf(".debug_rnglists: index %d beyond its end", v.u)
+	c := u.d.at(RngLists, v.u)
+	if v.class == classRngIndex {
+		base := u.root[atRngBase].u
+		off := u.d.indexed(RngLists, base, v.u, u.offsetSize)
+		if c = u.d.at(RngLists, base+off); off == 0 {
+			c.fail("list %d is not in the table", v.u)
 		}
 	}
-	c := u.d.at(u.d.RngLists, off)
-	base := u.low
-	addrx := func() uint64 { return u.address(value{form: formAddrx, u: c.uleb()}) }
-	for {
-		if !u.d.Budget.Step(1) {
-			return dst, ErrBudget
-		}
-		kind := c.u8()
-		var r addrRange
-		switch kind {
+	base := u.address(u.root[atLow])
+	addr := func() uint64 { return c.uint(u.addrSize) }
+	addrx := func() uint64 { return u.address(value{class: classAddrIndex, u: c.uleb()}) }
+	for c.err == nil {
+		var low, high uint64
+		switch kind := c.u8(); kind {
 		case rleEnd:
-			if c.bad {
-				return dst, fmt.Errorf(".debug_rnglists %#x: list without an end", off)
-			}
-			return dst, nil
+			return dst, c.err
 		case rleBaseAddrx:
 			base = addrx()
 		case rleStartxEndx:
-			r.low = addrx()
-			r.high = addrx()
+			low = addrx()
+			high = addrx()
 		case rleStartxLength:
-			r.low = addrx()
-			r.high = r.low + c.uleb()
+			low = addrx()
+			high = low + c.uleb()
 		case rleOffsetPair:
-			r.low = base + c.uleb()
-			r.high = base + c.uleb()
+			low = base + c.uleb()
+			high = base + c.uleb()
 		case rleBase:
-			base = c.uint(u.addrSize)
+			base = addr()
 		case rleStartEnd:
-			r.low = c.uint(u.addrSize)
-			r.high = c.uint(u.addrSize)
+			low = addr()
+			high = addr()
 		case rleStartLength:
-			r.low = c.uint(u.addrSize)
-			r.high = r.low + c.uleb()
+			low = addr()
+			high = low + c.uleb()
 		default:
-			return dst, fmt.Errorf(".debug_rnglists %#x: entry of kind %d, expected 0 to 7", c.off-1, kind)
+			c.fail("range of kind %d, expected 0 to 7", kind)
 		}
-		if r.low < r.high {
-			if !u.d.Budget.Alloc(rangeBytes) {
-				return dst, ErrBudget
-			}
-			dst = append(dst, r)
-		}
+		dst = c.addRange(dst, low, high)
 	}
+	return dst, c.err
 }

@@ -95,9 +95,11 @@ func openProgram(t testing.TB, path string) *program {
 		}
 		return b
 	}
-	p.data, err = New(Sections{Info: section(".debug_info"), Abbrev: section(".debug_abbrev"), Line: section(".debug_line"),
-		Str: section(".debug_str"), LineStr: section(".debug_line_str"), Ranges: section(".debug_ranges"),
-		RngLists: section(".debug_rnglists"), Addr: section(".debug_addr"), StrOffsets: section(".debug_str_offsets")},
+	var sections Sections
+	for i := range sections {
+		sections[i] = section(Section(i).String())
+	}
+	p.data, err = New(sections,
 		Options{BigEndian: f.Data == elf.ELFDATA2MSB, Loaded: p.isLoaded, Symbol: func(uint64) string { return "" }, Budget: NewBudget(1 << 30)})
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)

@@ -1,15 +1,13 @@
 package dwarf
 
-import (
-	std "debug/dwarf"
-	"fmt"
-)
+import std "debug/dwarf"
 
 // scopes holds the functions and inlined calls of a unit. spans maps addresses to innermost
-// scopes, by their index in list.
+// scopes, by their index in list. err is what ended the reading of the unit, if anything.
 type scopes struct {
 	list  []scope
 	spans spans
+	err   error
 }
 
 // scope is a function or an inlined call.
@@ -20,27 +18,6 @@ type scope struct {
 	callFile uint32 // of an inlined call
 	callLine uint32
 	depth    uint32 // number of enclosing scopes
-}
-
-// claimed returns the address ranges that belong to a function.
-func (s *scopes) claimed() (list []addrRange) {
-	for i, p := range s.spans {
-		if p.owner >= 0 && i+1 < len(s.spans) {
-			list = append(list, addrRange{p.start, s.spans[i+1].start})
-		}
-	}
-	return list
-}
-
-// loadScopes reads the unit's entries, once.
-func (u *unit) loadScopes() (*scopes, error) {
-	if u.scopes == nil {
-		s, ranges, err := u.readScopes()
-		u.scopeErr = err
-		s.spans = layOut(ranges)
-		u.scopes = s
-	}
-	return u.scopes, u.scopeErr
 }
 
 // scopeBytes is the memory per scope in bytes, including the growth of slices.
@@ -55,135 +32,78 @@ const (
 
 // scopeWalk is the state of a walk through the entries of a unit.
 type scopeWalk struct {
-	*unit
 	cursor
-	scopes  *scopes
+	u       *unit
+	table   abbrevTable
+	list    []scope
 	ranges  []ownedRange
 	scratch []addrRange
-
-	inside int32   // scope of the current level, -1 if none
-	nest   []int32 // scopes of the enclosing levels
 }
 
-// readScopes reads all entries of the unit. On an error, it also returns the scopes read so
-// far. (DWARF 5, 2.3)
-func (u *unit) readScopes() (*scopes, []ownedRange, error) {
-	w := scopeWalk{unit: u, scopes: &scopes{}, inside: -1}
-	t, err := u.table()
-	if err != nil {
-		return w.scopes, nil, err
+// loadScopes reads the unit's entries, once. (DWARF 5, 2.3)
+func (u *unit) loadScopes() *scopes {
+	if u.scopes != nil {
+		return u.scopes
 	}
-	w.cursor = u.d.at(u.d.Info[:u.end], u.die)
-	for more := true; more && uint64(w.cursor.off) < u.end; {
-		if more, err = w.entry(t); err != nil {
-			break
+	w := scopeWalk{u: u, cursor: u.d.at(Info, u.die)}
+	w.b = w.b[:u.end]
+	if w.table, w.err = u.table(); w.err == nil {
+		w.level(-1, 0)
+	}
+	u.scopes = &scopes{list: w.list, spans: layOut(w.ranges), err: w.err}
+	return u.scopes
+}
+
+// level reads the entries of a level and of those below it. outer is the scope around them,
+// -1 if none.
+func (w *scopeWalk) level(outer int32, nesting int) {
+	for w.err == nil && w.off < len(w.b) {
+		die := uint64(w.off)
+		code := w.uleb()
+		if code == 0 {
+			return
+		}
+		ab := w.table.get(code)
+		if ab == nil {
+			w.fail("abbreviation %d is not in the table at %#x", code, w.u.abbrevOff)
+			return
+		}
+		var e entry
+		w.u.readEntry(&w.cursor, ab.attrs, &e)
+		scope := outer
+		if w.err == nil && (ab.tag == std.TagSubprogram || ab.tag == std.TagInlinedSubroutine) {
+			scope = w.scope(die, &e, outer, ab.tag == std.TagInlinedSubroutine)
+		}
+		switch {
+		case !ab.children:
+		case nesting == maxNesting:
+			w.fail("entries nest deeper than %d", maxNesting)
+		default:
+			w.level(scope, nesting+1)
+		}
+		if nesting == 0 { // after the root
+			return
 		}
 	}
-	return w.scopes, w.ranges, err
 }
 
-// entry reads an entry, and reports whether another one follows.
-func (w *scopeWalk) entry(t *abbrevTable) (more bool, err error) {
-	if !w.d.Budget.Step(1) {
-		return false, ErrBudget
-	}
-	die := uint64(w.cursor.off)
-	code := w.uleb()
-	if code == 0 { // the end of a level
-		if len(w.nest) == 0 {
-			return false, nil
-		}
-		w.inside, w.nest = w.nest[len(w.nest)-1], w.nest[:len(w.nest)-1]
-		return true, nil
-	}
-	ab := t.get(code)
-	if ab == nil {
-		return false, fmt.Errorf(".debug_info %#x: abbreviation %d is not in the table at %#x", die, code, w.abbrevOff)
-	}
-	child := w.inside
-	switch {
-	case ab.code:
-		child, err = w.scope(die, ab)
-	case ab.size >= 0:
-		w.cursor.skip(uint64(ab.size))
-	default:
-		w.skipEntry(&w.cursor, ab)
-	}
-	switch {
-	case err != nil:
-		return false, err
-	case w.bad:
-		return false, fmt.Errorf(".debug_info %#x: entry ends beyond its unit", die)
-	case !ab.children:
-		return len(w.nest) > 0, nil // a root may have no children
-	case len(w.nest) == maxNesting:
-		return false, fmt.Errorf(".debug_info %#x: entries nest deeper than %d", die, maxNesting)
-	}
-	w.nest = append(w.nest, w.inside)
-	w.inside = child
-	return true, nil
-}
-
-// scope reads a function or an inlined call, and returns the scope that its children
-// are in: its own if it has code.
-func (w *scopeWalk) scope(die uint64, ab *abbrev) (int32, error) {
-	s, list, err := w.readScope(&w.cursor, ab, w.scratch[:0])
+// scope adds a function or an inlined call, and returns the scope that its children are in:
+// its own if it has code.
+func (w *scopeWalk) scope(die uint64, e *entry, outer int32, inlined bool) int32 {
+	list, err := w.u.appendRanges(w.scratch[:0], e)
 	w.scratch = list
-	if err != nil || len(list) == 0 {
-		return w.inside, err
+	if w.err = err; err != nil || len(list) == 0 {
+		return outer
 	}
-	s.die, s.parent, s.low = die, -1, list[0].low
-	if ab.tag == std.TagInlinedSubroutine && w.inside >= 0 {
-		s.parent, s.depth = w.inside, w.scopes.list[w.inside].depth+1
+	s := scope{die: die, low: list[0].low, parent: -1, callFile: uint32(e[atCallFile].u), callLine: uint32(e[atCallLine].u)}
+	if inlined && outer >= 0 {
+		s.parent, s.depth = outer, w.list[outer].depth+1
 	}
 	if s.depth > maxInlined {
-		return 0, fmt.Errorf(".debug_info %#x: calls are inlined into each other deeper than %d", die, maxInlined)
+		w.fail("calls are inlined into each other deeper than %d", maxInlined)
 	}
-	if !w.d.Budget.Alloc(int64(scopeBytes + 2*rangeBytes*len(list))) {
-		return 0, ErrBudget
-	}
-	own := int32(len(w.scopes.list))
-	w.scopes.list = append(w.scopes.list, s)
-	for _, r := range list {
-		if w.d.loaded(r) {
-			w.ranges = append(w.ranges, ownedRange{r, own})
-		}
-	}
-	return own, nil
-}
-
-// skipEntry moves past an entry's attributes.
-func (u *unit) skipEntry(c *cursor, ab *abbrev) {
-	u.d.Budget.Step(len(ab.attrs))
-	for _, a := range ab.attrs {
-		u.skip(c, a)
-	}
-}
-
-// readScope reads the attributes of a function or an inlined call and appends
-// its ranges to list.
-func (u *unit) readScope(c *cursor, ab *abbrev, list []addrRange) (s scope, _ []addrRange, err error) {
-	var low, high, ranges value
-	u.d.Budget.Step(len(ab.attrs))
-	for _, a := range ab.attrs {
-		switch a.attr {
-		case std.AttrLowpc:
-			low = u.value(c, a)
-		case std.AttrHighpc:
-			high = u.value(c, a)
-		case std.AttrRanges:
-			ranges = u.value(c, a)
-		case std.AttrCallFile:
-			s.callFile = uint32(u.value(c, a).u)
-		case std.AttrCallLine:
-			s.callLine = uint32(u.value(c, a).u)
-		default:
-			u.skip(c, a)
-		}
-	}
-	if c.bad || low.form == 0 && ranges.form == 0 {
-		return s, list, nil
-	}
-	list, err = u.appendRanges(list, low, high, ranges)
-	return s, list, err
+	w.spend(0, int64(scopeBytes+2*rangeBytes*len(list)))
+	w.list = append(w.list, s)
+	w.ranges = w.d.claim(w.ranges, list, len(w.list)-1)
+	return int32(len(w.list) - 1)
 }

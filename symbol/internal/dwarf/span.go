@@ -31,6 +31,16 @@ func (s spans) find(pc uint64) int32 {
 	return s[i-1].owner
 }
 
+// owned returns the address ranges that have an owner.
+func (s spans) owned() (list []addrRange) {
+	for i, p := range s {
+		if p.owner >= 0 && i+1 < len(s) {
+			list = append(list, addrRange{p.start, s[i+1].start})
+		}
+	}
+	return list
+}
+
 // begin begins a span.
 func (s *spans) begin(at uint64, owner int32) {
 	n := len(*s)
