@@ -57,10 +57,15 @@ func notes(r *heaplog.Reader) string {
 }
 
 func TestMoments(t *testing.T) {
-	replay := profile.NewReplay(3500*time.Microsecond, 0)
+	replay, then := profile.NewReplay(), 3500*time.Microsecond
+	begin := replay.Live(0)
+	var live *profile.Dump
 	for e, err := range open(t, strings.NewReader(recording())).Events() {
 		if err != nil {
 			t.Fatal(err)
+		}
+		if live == nil && e.Time > then {
+			live = replay.Live(then)
 		}
 		replay.Add(*e)
 	}
@@ -70,8 +75,8 @@ func TestMoments(t *testing.T) {
 	}{
 		{replay.Peak(), "live at the peak: 300 bytes, 2 blocks, 2ms"},
 		{replay.End(), "live at the end: 150 bytes, 1 blocks, 5ms"},
-		{replay.At(0), "live: 100 bytes, 1 blocks, 3.5ms"},
-		{replay.At(1), "live: 0 bytes, 0 blocks, 0s"},
+		{live, "live: 100 bytes, 1 blocks, 3.5ms"},
+		{begin, "live: 0 bytes, 0 blocks, 0s"},
 	} {
 		if got := fmt.Sprintf("%s: %d bytes, %d blocks, %v", c.dump.Name, c.dump.Total.Bytes, c.dump.Total.Count, c.dump.Time); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)

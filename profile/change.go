@@ -105,20 +105,13 @@ type point struct {
 
 // rises reports whether each of the n values is larger than the one before it.
 func rises(points []point, n int) bool {
-	if len(points) < n-1 { // at least two values are zero
+	if len(points) < n-1 || len(points) < n && (points[0].x == 0 || points[0].y == 0) { // the first value alone may be zero
 		return false
 	}
-	next, last := 0, uint64(0)
-	for x := range n {
-		y := uint64(0)
-		if next < len(points) && points[next].x == x {
-			y = points[next].y
-			next++
-		}
-		if x > 0 && y <= last {
+	for i := 1; i < len(points); i++ {
+		if points[i].y <= points[i-1].y {
 			return false
 		}
-		last = y
 	}
 	return true
 }

@@ -3,7 +3,7 @@ package profile
 import (
 	"bufio"
 	"fmt"
-	"strconv"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -22,7 +22,7 @@ type dhatPath struct {
 // live blocks and no lifetimes, so its file announces no lifetimes ("bklt"), and the totals
 // are the live values. Events have lifetimes. Accesses ("bkacc") are not recorded.
 func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
-	f := &dhatFile{names: p.names(), numbers: map[string]uint32{}, known: map[uint32][]uint32{}, entries: newStackSet()}
+	f := &dhatFile{names: p.names(), texts: []string{"[root]"}, numbers: map[string]uint32{}, known: map[uint32][]uint32{}, entries: newStackSet()}
 	d, _ := p.last()
 	events := o.Replay != nil
 	verb, end := "Live", d.Time
@@ -49,18 +49,16 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 		fmt.Fprintf(w, ",\"tg\":%d\n", o.Replay.totals.PeakTime.Microseconds())
 	}
 	w.WriteString(",\"pps\":\n [")
-	for i := range f.sums {
-		if i > 0 {
-			w.WriteString(" ,")
-		}
-		f.write(w, i, events)
-	}
-	w.WriteString(" ]\n,\"ftbl\":\n [\"[root]\"\n")
-	for _, text := range f.texts {
-		w.WriteString(" ,")
+	entry := uint32(0)
+	writeJoined(w, " ,", slices.Values(f.sums), func(s dhatPath) {
+		s.write(w, f.entries.at(entry), events)
+		entry++
+	})
+	w.WriteString(" ]\n,\"ftbl\":\n [")
+	writeJoined(w, " ,", slices.Values(f.texts), func(text string) {
 		writeJSON(w, text)
 		w.WriteByte('\n')
-	}
+	})
 	_, err := w.WriteString(" ]\n}\n")
 	return inexact(d, "dhat"), err
 }
@@ -113,12 +111,12 @@ func (f *dhatFile) add(path []uint32, v dhatPath) {
 	sum.lifetime += v.lifetime
 }
 
-// number returns the number of a text, from 1. Number 0 is the root.
+// number returns the number of a text.
 func (f *dhatFile) number(text string) uint32 {
 	n, known := f.numbers[text]
 	if !known {
-		f.texts = append(f.texts, text)
 		n = uint32(len(f.texts))
+		f.texts = append(f.texts, text)
 		f.numbers[text] = n
 	}
 	return n
@@ -137,21 +135,15 @@ func (f *dhatFile) frames(addr uint32) []uint32 {
 	return list
 }
 
-// write writes an entry.
-func (f *dhatFile) write(w *bufio.Writer, entry int, events bool) {
-	s := &f.sums[entry]
+// write writes an entry with these frames.
+func (s *dhatPath) write(w *bufio.Writer, frames []uint32, events bool) {
 	fmt.Fprintf(w, "{\"tb\":%d,\"tbk\":%d\n", s.total.Bytes, s.total.Count)
 	if events {
 		fmt.Fprintf(w, "  ,\"tl\":%.0f\n  ,\"mb\":%d,\"mbk\":%d\n  ,\"gb\":%d,\"gbk\":%d\n  ,\"eb\":%d,\"ebk\":%d\n", s.lifetime*1e6,
 			s.most.Bytes, s.most.Count, s.peak.Bytes, s.peak.Count, s.end.Bytes, s.end.Count)
 	}
 	w.WriteString("  ,\"fs\":[")
-	for i, frame := range f.entries.at(uint32(entry)) {
-		if i > 0 {
-			w.WriteByte(',')
-		}
-		w.WriteString(strconv.Itoa(int(frame)))
-	}
+	writeJoined(w, ",", slices.Values(frames), func(frame uint32) { writeUint(w, uint64(frame)) })
 	w.WriteString("]\n  }\n")
 }
 

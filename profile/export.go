@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -65,6 +67,19 @@ func clamp(v uint64) (int64, bool) {
 	}
 	return int64(v), false
 }
+
+// writeJoined writes the elements of a list with a separator between them.
+func writeJoined[T any](w *bufio.Writer, separator string, list iter.Seq[T], write func(T)) {
+	before := ""
+	for v := range list {
+		w.WriteString(before)
+		write(v)
+		before = separator
+	}
+}
+
+// writeUint writes a number.
+func writeUint(w *bufio.Writer, n uint64) { w.Write(strconv.AppendUint(w.AvailableBuffer(), n, 10)) }
 
 // writeJSON writes a value of strings and numbers.
 func writeJSON(w *bufio.Writer, v any) {

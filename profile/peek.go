@@ -27,11 +27,12 @@ func (p *Profile) Peek(match *regexp.Regexp, w Weight) ([]PeekRow, error) {
 	if match == nil {
 		return nil, fmt.Errorf("profile: expected a regular expression")
 	}
-	k := &peek{names: p.names(), match: match, rows: map[uint32]*PeekRow{}, calls: map[call]Value{}}
-	k.matches = make([]uint8, k.names.count())
-	rows := p.rows()
-	for row, v := range p.lastRows() {
-		if !k.add(rows.stack(row), v) {
+	k := &peek{names: p.names(), match: match, calls: map[call]Value{}}
+	k.known = make([]*PeekRow, k.names.count())
+	d, _ := p.last()
+	for stack, a := range k.names.showing(d.Allocations()) {
+		k.add(stack, a.Value)
+		if len(k.rows) > maxPeeked {
 			return nil, fmt.Errorf("%s matches over %d functions, expected fewer", match, maxPeeked)
 		}
 	}
@@ -40,65 +41,54 @@ func (p *Profile) Peek(match *regexp.Regexp, w Weight) ([]PeekRow, error) {
 
 // peek collects the report of Peek.
 type peek struct {
-	names   *names
-	match   *regexp.Regexp
-	matches []uint8 // by site
-	rows    map[uint32]*PeekRow
-	calls   map[call]Value
+	names *names
+	match *regexp.Regexp
+	known []*PeekRow // by site, nil if not known yet, noMatch if the function does not match
+	rows  []*PeekRow // of the sites that match
+	calls map[call]Value
 }
 
-// Values of peek.matches.
-const (
-	notTried uint8 = iota
-	hit
-	miss
-)
+var noMatch = new(PeekRow)
 
 // call is a pair of a matching site and its caller or callee.
 type call struct {
-	site, other uint32
-	callee      bool
+	row    *PeekRow
+	other  uint32
+	callee bool
 }
 
 const otherCalls = 1<<32 - 1 // the value of call.other beyond the limit
 
-// add adds a stack. It returns false if too many sites match.
-func (k *peek) add(stack []uint32, v Value) bool {
+// add adds a stack.
+func (k *peek) add(stack []uint32, v Value) {
 	for i, s := range stack {
-		if !k.hit(s) || slices.Contains(stack[:i], s) { // a recursive call counts once
+		r := k.row(s)
+		if r == noMatch || slices.Contains(stack[:i], s) { // a recursive call counts once
 			continue
-		}
-		r := k.rows[s]
-		if r == nil {
-			if len(k.rows) == maxPeeked {
-				return false
-			}
-			r = &PeekRow{SiteRow: SiteRow{Site: k.names.siteAt(s)}}
-			k.rows[s] = r
 		}
 		r.Cum.Add(v)
 		if i == 0 {
 			r.Flat.Add(v)
 		} else {
-			k.addCall(call{s, stack[i-1], true}, v)
+			k.addCall(call{r, stack[i-1], true}, v)
 		}
 		if i+1 < len(stack) {
-			k.addCall(call{s, stack[i+1], false}, v)
+			k.addCall(call{r, stack[i+1], false}, v)
 		}
 	}
-	return true
 }
 
-// hit reports whether the function of a site matches.
-func (k *peek) hit(site uint32) bool {
-	m := &k.matches[site]
-	if *m == notTried {
-		*m = miss
-		if k.match.MatchString(k.names.siteAt(site).Func) {
-			*m = hit
+// row returns the row of a site, or noMatch.
+func (k *peek) row(number uint32) *PeekRow {
+	r := &k.known[number]
+	if *r == nil {
+		*r = noMatch
+		if site := k.names.siteAt(number); k.match.MatchString(site.Func) {
+			*r = &PeekRow{SiteRow: SiteRow{Site: site}}
+			k.rows = append(k.rows, *r)
 		}
 	}
-	return *m == hit
+	return *r
 }
 
 func (k *peek) addCall(c call, v Value) {
@@ -114,7 +104,7 @@ func (k *peek) addCall(c call, v Value) {
 // report returns the rows in order.
 func (k *peek) report(w Weight) (list []PeekRow) {
 	for c, v := range k.calls {
-		r, s := k.rows[c.site], Site{Func: "(other calls)"}
+		r, s := c.row, Site{Func: "(other calls)"}
 		if c.other != otherCalls {
 			s = k.names.siteAt(c.other)
 		}

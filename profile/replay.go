@@ -51,10 +51,8 @@ type Replay struct {
 	threads  map[uint64]uint64   // the address that the last event of a thread allocated
 	number   map[Path]uint32     // index in paths
 	paths    []pathState
-	peakSeen int64 // events when Totals.Peak was reached
-	at       []time.Duration
-	dumps    []*Dump // by index in at, nil if the time has not come
-	in       *paths  // of all call paths, nil if they are of several Builders
+	peakSeen int64  // events when Totals.Peak was reached
+	in       *paths // of all call paths, nil if they are of several Builders
 }
 
 type block struct {
@@ -97,11 +95,8 @@ type Totals struct {
 // maxFreed is the maximum number of freed addresses remembered.
 const maxFreed = 1 << 20
 
-// NewReplay returns a Replay that keeps the live blocks at each of these times: see
-// [Replay.At].
-func NewReplay(at ...time.Duration) *Replay {
-	return &Replay{at: at, dumps: make([]*Dump, len(at))}
-}
+// NewReplay returns a Replay without events.
+func NewReplay() *Replay { return new(Replay) }
 
 func (r *Replay) init() {
 	if r.blocks == nil {
@@ -121,11 +116,6 @@ func (r *Replay) Add(e Event) bool {
 		r.restart()
 	}
 	r.boot = e.Boot
-	for i, at := range r.at {
-		if r.dumps[i] == nil && e.Time > at {
-			r.dumps[i] = r.live(at)
-		}
-	}
 	if t.Events++; t.Events == 1 {
 		t.First = e.Time
 	}
@@ -306,13 +296,16 @@ func (r *Replay) dump(info DumpInfo, value func(*pathState) Value) *Dump {
 	return d
 }
 
-func (r *Replay) live(at time.Duration) *Dump {
+// Live returns the blocks that are live after the events so far, as a dump of a given time.
+func (r *Replay) Live(at time.Duration) *Dump {
 	return r.dump(DumpInfo{Name: "live", Time: at, Timed: true}, func(p *pathState) Value { return p.Live })
 }
 
 // End returns the blocks that are live after the last event.
 func (r *Replay) End() *Dump {
-	return r.dump(DumpInfo{Name: "live at the end", Time: r.totals.Last, Timed: true}, func(p *pathState) Value { return p.Live })
+	d := r.Live(r.totals.Last)
+	d.Name = "live at the end"
+	return d
 }
 
 // Peak returns the blocks that were live when the most bytes were live.
@@ -325,18 +318,6 @@ func (r *Replay) atPeak(p *pathState) Value {
 		return p.Live
 	}
 	return p.peak
-}
-
-// At returns the blocks that were live at the time with index i in the arguments of
-// [NewReplay], or an empty dump if there is no such time.
-func (r *Replay) At(i int) *Dump {
-	switch {
-	case i < 0 || i >= len(r.at):
-		return &Dump{Ended: true}
-	case r.dumps[i] == nil:
-		return r.live(r.at[i])
-	}
-	return r.dumps[i]
 }
 
 // Blocks yields the live blocks that have addresses, in no order.

@@ -36,7 +36,7 @@ func newRows(dumps []*Dump, n *names) *rows {
 		}
 	}
 	rowOf := make([]uint32, most) // by path: 1 + row, 0 if not known
-	var counts []uint32
+	var counts []rowCount         // by row
 	for i, d := range dumps {
 		for j, id := range d.ids {
 			if rowOf[id] == 0 {
@@ -47,9 +47,11 @@ func newRows(dumps []*Dump, n *names) *rows {
 				continue
 			}
 			if int(row) > len(counts) {
-				counts = append(counts, 0)
+				counts = append(counts, rowCount{})
 			}
-			counts[row-1]++
+			if c := &counts[row-1]; c.values == 0 || c.dump != uint32(i) {
+				*c = rowCount{c.values + 1, uint32(i)}
+			}
 			r.total[i].Add(d.values[j])
 		}
 	}
@@ -71,39 +73,32 @@ func (r *rows) add(path uint32) uint32 {
 	return r.stacks.add(stack) + 1
 }
 
-// fill sets the values of all rows. counts has upper bounds for the number of values per row.
-func (r *rows) fill(dumps []*Dump, rowOf, counts []uint32) {
+// rowCount is the number of dumps in which a row has a value, and the last of these dumps.
+type rowCount struct{ values, dump uint32 }
+
+// fill sets the values of all rows.
+func (r *rows) fill(dumps []*Dump, rowOf []uint32, counts []rowCount) {
 	r.start = make([]uint32, len(counts)+1)
-	for row, n := range counts {
-		r.start[row+1] = r.start[row] + n
+	for row, c := range counts {
+		r.start[row+1] = r.start[row] + c.values
+		counts[row].values = 0 // from here on: of those set
 	}
 	r.values = make([]rowValue, r.start[len(counts)])
-	used := counts // of them
-	clear(used)
 	for i, d := range dumps {
 		for j, id := range d.ids {
 			if rowOf[id] == notShown {
 				continue
 			}
 			row := rowOf[id] - 1
-			at := r.start[row] + used[row]
-			if used[row] == 0 || r.values[at-1].dump != uint32(i) {
-				r.values[at].dump = uint32(i)
-				used[row]++
-				at++
+			c := &counts[row]
+			if c.values == 0 || c.dump != uint32(i) {
+				*c = rowCount{c.values + 1, uint32(i)}
 			}
-			r.values[at-1].Add(d.values[j])
+			v := &r.values[r.start[row]+c.values-1]
+			v.dump = uint32(i)
+			v.Add(d.values[j])
 		}
 	}
-	// Call paths that are one row in one dump leave gaps.
-	to := uint32(0)
-	for row, n := range used {
-		from := r.start[row]
-		r.start[row] = to
-		to += uint32(copy(r.values[to:], r.values[from:from+n]))
-	}
-	r.start[len(used)] = to
-	r.values = r.values[:to]
 }
 
 // len returns the number of rows.
@@ -191,13 +186,19 @@ func (r Row) Points() []Value {
 	return list
 }
 
-// lastRows returns the rows with a value in the last dump, and the value.
-func (p *Profile) lastRows() iter.Seq2[int, Value] {
-	return func(yield func(int, Value) bool) {
+// lastRow is a row with its value in the last dump.
+type lastRow struct {
+	number int
+	Value
+}
+
+// lastRows returns the rows with a value in the last dump.
+func (p *Profile) lastRows() iter.Seq[lastRow] {
+	return func(yield func(lastRow) bool) {
 		rows := p.rows()
 		_, last := p.last()
 		for row := range rows.len() {
-			if v := rows.value(row, last); !v.IsZero() && !yield(row, v) {
+			if v := rows.value(row, last); !v.IsZero() && !yield(lastRow{row, v}) {
 				return
 			}
 		}
@@ -221,51 +222,35 @@ func (p *Profile) Len() int { return p.rows().len() }
 // Top returns the n largest rows of the last dump, the heaviest first, or all nonzero rows
 // if n is 0 or less.
 func (p *Profile) Top(w Weight, n int) []Row {
-	type heavy struct {
-		Value
-		row int
-	}
-	best := newBest(n, func(a, b heavy) int {
-		return cmp.Or(cmp.Compare(w.Of(b.Value), w.Of(a.Value)), cmp.Compare(w.other(b.Value), w.other(a.Value)), cmp.Compare(a.row, b.row))
+	heaviest := firstOf(p.lastRows(), n, func(a, b lastRow) int {
+		return cmp.Or(cmp.Compare(w.Of(b.Value), w.Of(a.Value)), cmp.Compare(w.other(b.Value), w.other(a.Value)), cmp.Compare(a.number, b.number))
 	})
-	for row, v := range p.lastRows() {
-		best.add(heavy{v, row})
-	}
 	var list []Row
-	for _, h := range best.sorted() {
-		list = append(list, Row{p, h.row})
+	for _, row := range heaviest {
+		list = append(list, Row{p, row.number})
 	}
 	return list
 }
 
-// best keeps the first n elements in an order, all if n is 0 or less.
-type best[T any] struct {
-	n       int
-	compare func(a, b T) int
-	list    []T
-	full    bool // list[n-1] is an element that n others are before
-}
-
-func newBest[T any](n int, compare func(a, b T) int) *best[T] {
-	return &best[T]{n: n, compare: compare}
-}
-
-func (b *best[T]) add(v T) {
-	if b.full && b.compare(b.list[b.n-1], v) < 0 {
-		return
+// firstOf returns the first n elements in an order, all if n is 0 or less.
+func firstOf[T any](all iter.Seq[T], n int, compare func(a, b T) int) (list []T) {
+	cut := func() {
+		slices.SortFunc(list, compare)
+		if n > 0 {
+			list = list[:min(n, len(list))]
+		}
 	}
-	b.list = append(b.list, v)
-	if b.n > 0 && len(b.list)/2 > max(b.n, 1000) {
-		b.sorted()
-		b.full = true
+	full := false // list[n-1] is an element that n others are before
+	for v := range all {
+		if full && compare(list[n-1], v) < 0 {
+			continue
+		}
+		list = append(list, v)
+		if n > 0 && len(list)/2 > max(n, 1000) {
+			cut()
+			full = true
+		}
 	}
-}
-
-// sorted returns the elements, the first first.
-func (b *best[T]) sorted() []T {
-	slices.SortFunc(b.list, b.compare)
-	if b.n > 0 && len(b.list) > b.n {
-		b.list = b.list[:b.n]
-	}
-	return b.list
+	cut()
+	return list
 }

@@ -38,14 +38,18 @@ func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
 			}
 		}
 	}
-	best := newBest(n, func(a, b site) int { return a.compare(&b, w, byCum, names) })
-	for i := range cum {
-		if !cum[i].IsZero() {
+	all := func(yield func(site) bool) {
+		for i := range cum {
+			if cum[i].IsZero() {
+				continue
+			}
 			report.Sites++
-			best.add(site{flat[i], cum[i].Value, uint32(i)})
+			if !yield(site{flat[i], cum[i].Value, uint32(i)}) {
+				return
+			}
 		}
 	}
-	for _, s := range best.sorted() {
+	for _, s := range firstOf(all, n, func(a, b site) int { return a.compare(&b, w, byCum, names) }) {
 		report.Rows = append(report.Rows, SiteRow{names.siteAt(s.number), s.flat, s.cum})
 	}
 	return report

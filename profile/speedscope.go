@@ -3,7 +3,6 @@ package profile
 import (
 	"bufio"
 	"slices"
-	"strconv"
 )
 
 // speedscopeSchema is the "$schema" of the files of speedscope.app.
@@ -24,59 +23,47 @@ func writeSpeedscope(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, er
 	w.WriteString(`,"name":`)
 	writeJSON(w, or(d.Name, "live allocations"))
 	w.WriteString(`,"activeProfileIndex":0,"shared":{"frames":[`)
-	number := p.writeSpeedscopeFrames(w)
+	rows, number := p.rows(), map[uint32]uint64{} // by site
+	frames := func(yield func(Site) bool) {
+		for row := range p.lastRows() {
+			for _, s := range slices.Backward(rows.stack(row.number)) {
+				if _, known := number[s]; known {
+					continue
+				}
+				number[s] = uint64(len(number))
+				if !yield(rows.names.siteAt(s)) {
+					return
+				}
+			}
+		}
+	}
+	writeJoined(w, ",\n", frames, func(s Site) { writeJSON(w, speedscopeFrame{or(s.Func, s.String()), s.File, s.Line}) })
 	w.WriteString(`]},"profiles":[`)
-	p.writeSpeedscopeProfile(w, number, p.Total(last), Bytes, "bytes", "bytes")
+	total := p.Total(last)
+	p.writeSpeedscopeProfile(w, number, total, Bytes, `"bytes","unit":"bytes"`)
 	w.WriteByte(',')
-	p.writeSpeedscopeProfile(w, number, p.Total(last), Count, "allocations", "none")
+	p.writeSpeedscopeProfile(w, number, total, Count, `"allocations","unit":"none"`)
 	_, err := w.WriteString("]}\n")
 	return inexact(d, "speedscope"), err
 }
 
-// writeSpeedscopeFrames writes the frames that rows have, and returns their numbers.
-func (p *Profile) writeSpeedscopeFrames(w *bufio.Writer) (number map[uint32]int) {
+// writeSpeedscopeProfile writes the rows with one weight. number has the numbers of the sites.
+func (p *Profile) writeSpeedscopeProfile(w *bufio.Writer, number map[uint32]uint64, total Value, weight Weight, name string) {
 	rows := p.rows()
-	number = map[uint32]int{} // by site
-	for row := range p.lastRows() {
-		for _, s := range slices.Backward(rows.stack(row)) {
-			if _, known := number[s]; known {
-				continue
-			}
-			if len(number) > 0 {
-				w.WriteString(",\n")
-			}
-			number[s] = len(number)
-			at := rows.names.siteAt(s)
-			writeJSON(w, speedscopeFrame{or(at.Func, at.String()), at.File, at.Line})
-		}
-	}
-	return number
-}
-
-func (p *Profile) writeSpeedscopeProfile(w *bufio.Writer, number map[uint32]int, total Value, weight Weight, name, unit string) {
-	rows := p.rows()
-	w.WriteString(`{"type":"sampled","name":"` + name + `","unit":"` + unit + `","startValue":0,"endValue":`)
-	w.WriteString(strconv.FormatUint(weight.Of(total), 10))
+	w.WriteString(`{"type":"sampled","name":` + name + `,"startValue":0,"endValue":`)
+	writeUint(w, weight.Of(total))
 	w.WriteString(`,"samples":[`)
-	separator := ""
-	for row := range p.lastRows() {
-		w.WriteString(separator)
-		separator = ",\n"
+	writeJoined(w, ",\n", p.lastRows(), func(row lastRow) {
 		w.WriteByte('[')
-		for i, s := range slices.Backward(rows.stack(row)) {
-			w.Write(strconv.AppendInt(w.AvailableBuffer(), int64(number[s]), 10))
+		for i, s := range slices.Backward(rows.stack(row.number)) {
+			writeUint(w, number[s])
 			if i > 0 {
 				w.WriteByte(',')
 			}
 		}
 		w.WriteByte(']')
-	}
+	})
 	w.WriteString(`],"weights":[`)
-	separator = ""
-	for _, v := range p.lastRows() {
-		w.WriteString(separator)
-		separator = ","
-		w.WriteString(strconv.FormatUint(weight.Of(v), 10))
-	}
+	writeJoined(w, ",", p.lastRows(), func(row lastRow) { writeUint(w, weight.Of(row.Value)) })
 	w.WriteString(`]}`)
 }

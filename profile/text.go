@@ -14,8 +14,8 @@ func writeCSV(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
 	c.Write([]string{"dump", "bytes", "count", "function", "file", "line", "stack"})
 	d, _ := p.last()
 	var names []string
-	for row, v := range p.lastRows() {
-		stack := Row{p, row}.Stack()
+	for row := range p.lastRows() {
+		stack := Row{p, row.number}.Stack()
 		names = names[:0]
 		for _, s := range stack {
 			names = append(names, foldedName.Replace(s.String()))
@@ -28,7 +28,7 @@ func writeCSV(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
 		if first.Line > 0 {
 			line = strconv.Itoa(first.Line)
 		}
-		if err := c.Write([]string{csvText(d.Name), strconv.FormatUint(v.Bytes, 10), strconv.FormatUint(v.Count, 10),
+		if err := c.Write([]string{csvText(d.Name), strconv.FormatUint(row.Bytes, 10), strconv.FormatUint(row.Count, 10),
 			csvText(or(first.Func, first.Module)), csvText(first.File), line, csvText(strings.Join(names, ";"))}); err != nil {
 			return nil, err
 		}
@@ -58,15 +58,12 @@ func writeFolded(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error)
 	}
 	rows := p.rows()
 	text, rank := rows.names.ranked()
-	order := stackOrder{at: func(row uint32) []uint32 { return rows.stack(int(row)) }, rank: rank, outermost: true}
-	var list []branch
-	_, last := p.last()
-	for row := range p.lastRows() {
-		list = append(list, branch{index: uint32(row)})
-	}
+	order := stackOrder{rows: rows, rank: rank, outermost: true}
+	list := p.branches()
 	order.sort(list, 0)
+	_, last := p.last()
 	for _, b := range list {
-		stack := rows.stack(int(b.index))
+		stack := rows.stack(int(b.row))
 		for i := len(stack) - 1; i >= 0; i-- {
 			w.WriteString(text(stack[i]))
 			if i > 0 {
@@ -77,7 +74,7 @@ func writeFolded(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error)
 			w.WriteString("(no frames)")
 		}
 		w.WriteByte(' ')
-		w.WriteString(strconv.FormatUint(o.Weight.Of(rows.value(int(b.index), last)), 10))
+		writeUint(w, o.Weight.Of(rows.value(int(b.row), last)))
 		if err := w.WriteByte('\n'); err != nil {
 			return nil, err
 		}

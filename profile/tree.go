@@ -29,25 +29,18 @@ type TreeOptions struct {
 // The root is no call site.
 func (p *Profile) Tree(o TreeOptions) *Node {
 	_, last := p.last()
-	t := &tree{rows: p.rows(), dump: last, TreeOptions: o}
-	t.order = stackOrder{at: func(row uint32) []uint32 { return t.rows.stack(int(row)) }, outermost: !o.Callers}
 	root := &Node{Total: p.Total(last)}
-	t.total = o.Weight.Of(root.Total)
-	var list []branch
-	for row := range p.lastRows() {
-		list = append(list, branch{index: uint32(row)})
-	}
-	t.grow(root, list, 0)
+	t := &tree{stackOrder: stackOrder{rows: p.rows(), outermost: !o.Callers}, TreeOptions: o, dump: last, total: o.Weight.Of(root.Total)}
+	t.grow(root, p.branches(), 0)
 	return root
 }
 
 // tree makes the nodes of a tree.
 type tree struct {
 	TreeOptions
-	rows  *rows
+	stackOrder
 	dump  int
 	total uint64
-	order stackOrder
 }
 
 // grow adds all descendants of a node. depth is the depth of the node, 0 for the root.
@@ -58,10 +51,10 @@ func (t *tree) grow(node *Node, list []branch, depth int) {
 		site     uint32
 	}
 	var children []child
-	for site, branches := range t.order.split(list, depth) {
+	for site, branches := range t.split(list, depth) {
 		var total Value
 		for _, b := range branches {
-			total.Add(t.rows.value(int(b.index), t.dump))
+			total.Add(t.rows.value(int(b.row), t.dump))
 		}
 		if 100*float64(t.Weight.Of(total))/max(1, float64(t.total)) < t.Min {
 			node.Omitted++
@@ -85,60 +78,68 @@ func (t *tree) grow(node *Node, list []branch, depth int) {
 
 // count returns the number of nodes below a node.
 func (t *tree) count(list []branch, depth int) (n int) {
-	for _, branches := range t.order.split(list, depth) {
+	for _, branches := range t.split(list, depth) {
 		n += 1 + t.count(branches, depth+1)
 	}
 	return n
 }
 
-// stackOrder orders stacks by their elements, a stack before those that continue it.
+// stackOrder orders the stacks of rows by their sites, a stack before those that continue it.
 type stackOrder struct {
-	at        func(index uint32) []uint32 // elements, innermost first
-	rank      []uint32                    // by element: sort key; nil to sort by the element itself
-	outermost bool                        // the outermost element is the first
+	rows      *rows
+	rank      []uint32 // by site: sort key; nil to sort by the site itself
+	outermost bool     // the outermost site is the first
 }
 
-// branch is the index of a stack and the sort key of the last split: 1 + the rank of the
-// stack's element at that depth, or 0 if the stack ends before.
-type branch struct{ key, index uint32 }
+// branch is a row and the sort key of the last split: 1 + the site of the row's stack at that
+// depth, or 1 + the rank of the site, or 0 if the stack ends before.
+type branch struct{ key, row uint32 }
 
-// split orders a list by the elements at a depth, from 0, and yields each element with its
-// stacks. Stacks that end before that depth come first in the list.
+// branches returns the rows with a value in the last dump.
+func (p *Profile) branches() (list []branch) {
+	for row := range p.lastRows() {
+		list = append(list, branch{row: uint32(row.number)})
+	}
+	return list
+}
+
+// split orders a list by the sites at a depth, from 0, and yields each site, or its rank, with
+// its rows. Stacks that end before that depth come first in the list.
 func (o *stackOrder) split(list []branch, depth int) iter.Seq2[uint32, []branch] {
 	for i := range list {
-		list[i].key = 0
-		if e, ok := o.element(list[i].index, depth); ok && o.rank != nil {
-			list[i].key = o.rank[e] + 1
-		} else if ok {
-			list[i].key = e + 1
-		}
+		list[i].key = o.key(list[i].row, depth)
 	}
 	slices.SortFunc(list, func(a, b branch) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.index, b.index))
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.row, b.row))
 	})
 	return func(yield func(uint32, []branch) bool) {
 		for from, to := 0, 0; from < len(list); from = to {
-			for to = from; to < len(list) && list[to].key == list[from].key; to++ {
+			key := list[from].key
+			for to = from; to < len(list) && list[to].key == key; to++ {
 			}
-			if e, ok := o.element(list[from].index, depth); ok && !yield(e, list[from:to:to]) {
+			if key > 0 && !yield(key-1, list[from:to]) {
 				return
 			}
 		}
 	}
 }
 
-func (o *stackOrder) element(index uint32, depth int) (element uint32, ok bool) {
-	stack := o.at(index)
+// key returns the sort key of a row at a depth: see branch.
+func (o *stackOrder) key(row uint32, depth int) uint32 {
+	stack := o.rows.stack(int(row))
 	if depth >= len(stack) {
-		return 0, false
+		return 0
 	}
 	if o.outermost {
 		depth = len(stack) - 1 - depth
 	}
-	return stack[depth], true
+	if o.rank != nil {
+		return 1 + o.rank[stack[depth]]
+	}
+	return 1 + stack[depth]
 }
 
-// sort orders a list by all elements from a depth on.
+// sort orders a list by all sites from a depth on.
 func (o *stackOrder) sort(list []branch, depth int) {
 	for _, same := range o.split(list, depth) {
 		if len(same) > 1 {

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"math"
 )
 
@@ -72,22 +73,16 @@ func Sub(after, before uint64) Delta {
 
 // Compare returns -1 if d is less than o, 1 if it is greater, 0 if they are equal.
 func (d Delta) Compare(o Delta) int {
-	switch {
-	case d == o || d.Magnitude == 0 && o.Magnitude == 0:
-		return 0
-	case d.Magnitude == 0:
-		d.Negative = !o.Negative
-	}
-	if d.Negative != o.Negative && o.Magnitude != 0 {
-		if d.Negative {
+	switch minus := d.Negative && d.Magnitude > 0; {
+	case minus != (o.Negative && o.Magnitude > 0):
+		if minus {
 			return -1
 		}
 		return 1
+	case minus:
+		return cmp.Compare(o.Magnitude, d.Magnitude)
 	}
-	if less := d.Magnitude < o.Magnitude; less != d.Negative {
-		return -1
-	}
-	return 1
+	return cmp.Compare(d.Magnitude, o.Magnitude)
 }
 
 // Over reports whether d is an increase of more than limit.

@@ -73,7 +73,7 @@ func (s *session) writeEvents(w io.Writer, rows int, order string) error {
 	s.summary(w)
 	d := s.replay.Peak()
 	if s.moment != nil {
-		d = momentOf(s.replay, *s.moment)
+		d = s.dumps[0]
 	}
 	p, err := s.profile([]*profile.Dump{d, s.replay.Ever()}) // the second has all call paths
 	if err != nil {

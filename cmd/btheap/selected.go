@@ -124,26 +124,21 @@ const (
 	atEnd                      // after the last event
 )
 
-// momentOf returns the allocations that were live at a moment.
-func momentOf(r *profile.Replay, at instant) *profile.Dump {
-	switch at {
-	case atPeak:
-		return r.Peak()
-	case atEnd:
-		return r.End()
-	}
-	return r.At(0)
-}
-
 // readMoment reads the events of the logs. The only dump is what was live at the moment of --at.
 func (s *session) readMoment() error {
-	s.replay = profile.NewReplay(max(0, time.Duration(*s.moment)))
+	s.replay = profile.NewReplay()
+	at := time.Duration(*s.moment)
 	for e, err := range s.reader.Events() {
 		if err != nil {
 			if err := s.out.Add(err); err != nil {
 				return err
 			}
-		} else if !s.replay.Add(*e) && s.badFree.Line == 0 {
+			continue
+		}
+		if s.dumps == nil && at >= 0 && e.Time > at {
+			s.dumps = []*profile.Dump{s.replay.Live(at)}
+		}
+		if !s.replay.Add(*e) && s.badFree.Line == 0 {
 			s.badFree = s.reader.Summary().At
 		}
 	}
@@ -154,7 +149,14 @@ func (s *session) readMoment() error {
 	case s.replay.Totals().Events == 0:
 		return fmt.Errorf("--at: the log has no events (~e# or ~v# lines)")
 	}
-	s.dumps = []*profile.Dump{momentOf(s.replay, *s.moment)}
+	switch {
+	case *s.moment == atPeak:
+		s.dumps = []*profile.Dump{s.replay.Peak()}
+	case *s.moment == atEnd:
+		s.dumps = []*profile.Dump{s.replay.End()}
+	case s.dumps == nil:
+		s.dumps = []*profile.Dump{s.replay.Live(at)}
+	}
 	return nil
 }
 
