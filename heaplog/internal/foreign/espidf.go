@@ -19,6 +19,7 @@ var (
 	espSum    = regexp.MustCompile(`(\d+) bytes (?:'leaked'|alive) in trace \((\d+)(?:/\d+)? allocations\)`)
 	espBlock  = regexp.MustCompile(`Block (0x[0-9a-fA-F]+) data, size: (\d+) bytes, Free: (Yes|No)`)
 	espTotals = regexp.MustCompile(`free (\d+) allocated (\d+) min_free (\d+) largest_free_block (\d+)`)
+	espName   = regexp.MustCompile(`^\s*$|0x[0-9a-fA-F]+: |\(inlined by\)`)
 	espBoot   = regexp.MustCompile(`\brst:0x[0-9a-fA-F]+ \(`)
 )
 
@@ -28,8 +29,6 @@ var (
 // of names by idf_monitor between them: it counts only when something else comes.
 type esp struct {
 	*trace
-	last   block
-	held   bool     // last is not written yet
 	totals bool     // the line "Totals:" was the last one
 	heaps  []string // that the open dump of heap_caps_dump shows
 }
@@ -39,18 +38,18 @@ func newESP(t *trace) lineReader { return &esp{trace: t} }
 func (e *esp) line(text []byte) {
 	totals := e.totals
 	e.totals = bytes.Contains(text, []byte("Totals:"))
+	if bytes.Contains(text, []byte("freed by 0x")) {
+		e.drop()
+	} else if e.held != nil && !espName.Match(text) {
+		e.release()
+	}
 	switch {
 	case bytes.Contains(text, []byte("== Heap Trace:")), bytes.Contains(text, []byte("allocations trace (")):
-		e.flush()
 		e.close(-1, -1)
 		e.begin()
-	case bytes.Contains(text, []byte("freed by 0x")):
-		e.held = false
 	case bytes.Contains(text, []byte(" bytes (@ 0x")):
-		e.flush()
 		e.record(text)
 	case bytes.Contains(text, []byte("in trace (")):
-		e.flush()
 		if m := espSum.FindSubmatch(text); m != nil {
 			e.close(number(m[2]), number(m[1]))
 		}
@@ -64,7 +63,6 @@ func (e *esp) line(text []byte) {
 			e.heap(free+allocated, free, number(m[4]), number(m[3]))
 		}
 	case espBoot.Match(text):
-		e.flush()
 		e.boot()
 	}
 }
@@ -80,15 +78,12 @@ func (e *esp) record(text []byte) {
 	if bytes.HasPrefix(rest, []byte("freed")) {
 		return // without frame pointers, RISC-V shows no callers
 	}
-	b := &e.last
-	b.size = number(m[1])
-	b.pcs = b.pcs[:0]
+	b := block{size: number(m[1])}
 	if callers, ok := bytes.CutPrefix(rest, []byte("caller")); ok {
-		b.pcs = hexes(b.pcs, callers, " :")
+		b.pcs = hexes(nil, callers, " :")
 	}
-	b.user.Reset()
 	b.user.Set(codec.TagAddress, address(m[2]))
-	e.held = true
+	e.hold(&b)
 }
 
 // show takes the line before the blocks of a heap. heap_caps_dump has no last line: it
@@ -118,16 +113,8 @@ func (e *esp) block(text []byte) {
 	}
 }
 
-// flush writes the held record.
-func (e *esp) flush() {
-	if e.held {
-		e.trace.record(&e.last)
-	}
-	e.held = false
-}
-
 func (e *esp) end() {
-	e.flush()
+	e.release()
 	if e.heaps != nil {
 		e.close(-1, -1)
 	}

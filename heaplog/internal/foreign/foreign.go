@@ -53,18 +53,17 @@ func Names() []string {
 // maxLine is a length in bytes: longer lines belong to no trace.
 const maxLine = 4 << 10
 
-// Reader adds records to a log. It never blocks longer than the reader that it reads from:
-// text is passed on as it comes.
+// Reader adds records to a log. Text is passed on as it comes, except behind a record of which the next
+// line decides whether it counts.
 type Reader struct {
 	src    io.Reader
 	buf    []byte // of src
-	out    []byte // not read yet
 	line   []byte // the line so far
 	long   bool   // the line is too long
 	plain  bool   // the log has no trace
 	format *format
 	lines  lineReader
-	trace  trace
+	trace  trace // its out is not read yet
 	err    error
 }
 
@@ -103,21 +102,25 @@ func (r *Reader) use(f *format) {
 
 // Read reads the log with the records.
 func (r *Reader) Read(p []byte) (int, error) {
-	if r.plain && len(r.out) == 0 {
+	if r.plain && len(r.trace.out) == 0 {
 		return r.src.Read(p)
 	}
-	if len(r.out) == 0 && r.err == nil {
+	for len(r.trace.ready()) == 0 && r.err == nil {
 		if r.buf == nil {
 			r.buf = make([]byte, 64<<10)
 		}
 		n, err := r.src.Read(r.buf[:min(len(r.buf), max(len(p), 1))])
 		r.add(r.buf[:n])
-		if r.err = err; err == io.EOF {
+		switch r.err = err; err {
+		case nil:
+		case io.EOF:
 			r.finish()
+		default:
+			r.trace.release()
 		}
 	}
-	n := copy(p, r.out)
-	if r.out = r.out[n:]; len(r.out) > 0 {
+	n := copy(p, r.trace.ready())
+	if r.trace.taken(n); len(r.trace.out) > 0 {
 		return n, nil
 	}
 	return n, r.err
@@ -125,23 +128,23 @@ func (r *Reader) Read(p []byte) (int, error) {
 
 // add passes data on, and each line in it to the format.
 func (r *Reader) add(data []byte) {
-	r.out = r.out[:0]
+	out := &r.trace.out
 	for len(data) > 0 {
 		if r.plain {
-			r.out = append(r.out, data...)
+			*out = append(*out, data...)
 			return
 		}
 		i := bytes.IndexByte(data, '\n')
 		if i < 0 {
 			r.keep(data)
-			r.out = append(r.out, data...)
+			*out = append(*out, data...)
 			return
 		}
 		r.keep(data[:i])
 		end := len(bytes.TrimRight(data[:i], "\r"))
-		r.out = append(r.out, data[:end]...)
+		*out = append(*out, data[:end]...)
 		r.endLine()
-		r.out = append(r.out, data[end:i+1]...)
+		*out = append(*out, data[end:i+1]...)
 		data = data[i+1:]
 	}
 }
@@ -167,9 +170,7 @@ func (r *Reader) endLine() {
 	if r.lines == nil {
 		return
 	}
-	r.trace.out = r.out
 	r.lines.line(text)
-	r.out, r.trace.out = r.trace.out, nil
 }
 
 // recognize looks for a sign of a format in a line.
@@ -193,14 +194,14 @@ func (r *Reader) finish() {
 		return
 	}
 	r.endLine() // the last line may have no end
-	r.trace.out = r.out
 	r.lines.end()
-	r.out, r.trace.out = r.trace.out, nil
 }
 
 // trace writes the records of dumps.
 type trace struct {
 	out     []byte
+	held    []byte // the text of a record that may not count, nil if there is none
+	at      int    // the position of held in out
 	dump    uint64 // number of the next dump
 	open    bool
 	skipped int64
@@ -288,6 +289,48 @@ func (t *trace) record(b *block) {
 	t.blob = blob
 	t.out = codec.AppendLine(append(t.out, ' '), blob)
 }
+
+// hold keeps the record of a block until release or drop is called. A record that is held already
+// counts.
+func (t *trace) hold(b *block) {
+	t.release()
+	if !t.open {
+		t.begin()
+	}
+	t.at = len(t.out)
+	t.record(b)
+	t.held = slices.Clone(t.out[t.at:])
+	t.out = t.out[:t.at]
+}
+
+// release writes the held record, if there is one, to the end of its line.
+func (t *trace) release() {
+	if t.held != nil {
+		t.out = slices.Insert(t.out, t.at, t.held...)
+		t.held = nil
+	}
+}
+
+// drop forgets the held record.
+func (t *trace) drop() { t.held = nil }
+
+// maxHeld is the number of bytes behind a held record from which on the record counts.
+const maxHeld = 16 << 10
+
+// ready returns the text that can be passed on: up to a held record.
+func (t *trace) ready() []byte {
+	if t.held == nil {
+		return t.out
+	}
+	if len(t.out)-t.at > maxHeld {
+		t.release()
+		return t.out
+	}
+	return t.out[:t.at]
+}
+
+// taken removes the first n bytes of ready.
+func (t *trace) taken(n int) { t.out, t.at = t.out[n:], t.at-n }
 
 // hexes reads the hexadecimal numbers of a text, each with 0x, until other text than the
 // separators comes; trailing zeros, which stand for frames that were not captured, are left

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -48,6 +49,31 @@ func TestHeap(t *testing.T) {
 		got, _, _ = strings.Cut("~"+got, "\n")
 		if got != test.want || r.Format() != test.name {
 			t.Errorf("%s: got %q as %s, expected %q", test.name, got, r.Format(), test.want)
+		}
+	}
+}
+
+// A record is at the end of the line that shows its allocation, also if only later lines tell that it
+// is not freed, and if the log ends before.
+func TestRecordsOfESPAreOnTheirLines(t *testing.T) {
+	const kept = "  6 bytes (@ 0x3fc9f620, Internal) allocated CPU 0 ccount 0x1 caller 0x40376321:0x40376379"
+	const freed = "  7 bytes (@ 0x3fc9f630, Internal) allocated CPU 0 ccount 0x2 caller 0x40376321:0x40376380"
+	for _, end := range []string{"", "other text\n", "0x40376321: f at a.c:1\n\n", "\n" + strings.Repeat("x", 2*maxHeld), "\n" + strings.Repeat("\n", 2*maxHeld)} {
+		for _, reads := range []error{nil, errors.New("the cable is gone")} {
+			log := "== Heap Trace: 2 records\n" + freed + "\n0x40376380: g at a.c:2\nfreed by 0x3\n" + kept + "\n" + end
+			var src io.Reader = strings.NewReader(log)
+			if reads != nil {
+				src = io.MultiReader(src, iotest.ErrReader(reads))
+			}
+			r, err := NewReader(iotest.OneByteReader(src), "esp-idf")
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := io.ReadAll(r)
+			lines := strings.Split(string(out), "\n")
+			if err != reads || len(lines) < 5 || lines[1] != freed || !strings.HasPrefix(lines[4], kept+" ~m#") || strings.Count(string(out), "~m#") != 1 {
+				t.Errorf("%.20q, %v: %v, %.500q", end, reads, err, out)
+			}
 		}
 	}
 }
