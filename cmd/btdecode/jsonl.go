@@ -22,7 +22,6 @@ type jsonSink struct {
 	w      *bufio.Writer
 	frames *frames
 	file   func(path string) string
-	buf    []byte
 	name   string // name of the log whose JSON string is quoted
 	quoted []byte
 }
@@ -66,7 +65,7 @@ func (j *jsonSink) begin(it *heaplog.Item) []byte {
 	if j.quoted == nil || j.name != it.File {
 		j.name, j.quoted = it.File, appendString(nil, it.File)
 	}
-	b := append(j.buf[:0], `{"file":`...)
+	b := append(j.w.AvailableBuffer(), `{"file":`...)
 	b = append(b, j.quoted...)
 	b = append(b, `,"line":`...)
 	b = strconv.AppendInt(b, it.Line, 10)
@@ -74,30 +73,31 @@ func (j *jsonSink) begin(it *heaplog.Item) []byte {
 	return strconv.AppendInt(b, it.Offset, 10)
 }
 
-func (j *jsonSink) end(b []byte) error {
-	b = append(b, "}\n"...)
-	j.buf = b
-	_, err := j.w.Write(b)
-	return err
-}
+func (j *jsonSink) end(b []byte) { j.w.Write(append(b, "}\n"...)) }
 
-func (j *jsonSink) record(it *heaplog.Item) error {
-	switch it.Kind {
-	case heaplog.KindPaths:
-		return j.callPaths(it)
-	case heaplog.KindPathEvents:
-		return j.pathEvents(it)
-	}
+func (j *jsonSink) record(it *heaplog.Item) {
 	for i := range it.Allocs {
-		if err := j.alloc(it, &it.Allocs[i]); err != nil {
-			return err
+		a, b := &it.Allocs[i], j.begin(it)
+		if it.Kind == heaplog.KindPaths {
+			b = appendCallPathJSON(b, it.Paths.Dump, a)
+		} else {
+			b = appendAllocJSON(b, it, a)
 		}
+		b = j.appendStack(b, a.Stack, a.NoOuter)
+		if it.Cut != nil {
+			b = strconv.AppendInt(append(b, `,"cut_from":`...), int64(it.Cut.Depth), 10)
+			b = appendReason(b, it)
+		}
+		j.end(b)
 	}
-	return nil
+	for i := range it.Events {
+		e := &it.Events[i]
+		j.end(j.appendStack(appendPathEventJSON(j.begin(it), e), e.Stack, e.NoOuter))
+	}
 }
 
-func (j *jsonSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
-	b := j.begin(it)
+// appendAllocJSON appends the fields of an allocation, except its stack.
+func appendAllocJSON(b []byte, it *heaplog.Item, a *heaplog.Alloc) []byte {
 	if it.Kind == heaplog.KindEvent {
 		b = appendEventJSON(b, it.User)
 	}
@@ -107,16 +107,14 @@ func (j *jsonSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
 	if a.SizeLost {
 		b = append(b, `,"size_lost":true`...)
 	}
-	b = j.appendStack(b, a.Stack)
-	if it.Cut != nil {
-		b = strconv.AppendInt(append(b, `,"cut_from":`...), int64(it.Cut.Depth), 10)
-		b = appendReason(b, it)
-	}
-	return j.end(b)
+	return b
 }
 
 // appendStack appends the frames of a stack that are shown.
-func (j *jsonSink) appendStack(b []byte, stack []symbol.Addr) []byte {
+func (j *jsonSink) appendStack(b []byte, stack []symbol.Addr, noOuter bool) []byte {
+	if noOuter {
+		b = append(b, `,"outer_missing":true`...)
+	}
 	looked, first := j.frames.looked(), true
 	for _, addr := range stack {
 		from := len(b)
@@ -220,19 +218,13 @@ func appendEventJSON(b []byte, u *codec.User) []byte {
 	b = append(b, `,"event":"`...)
 	b = append(b, eventName(u)...)
 	b = append(b, '"')
-	for _, f := range []struct {
-		tag  codec.Tag
-		name string
-		hex  bool
-	}{{codec.TagAddress, "address", true}, {codec.TagOldAddress, "old_address", true}, {codec.TagTime, "time", false},
-		{codec.TagThread, "thread", false}, {codec.TagSequence, "sequence", false}} {
+	for i := range eventFields {
+		f := &eventFields[i]
 		v, ok := u.Get(f.tag)
 		if !ok {
 			continue
 		}
-		b = append(b, `,"`...)
-		b = append(b, f.name...)
-		b = append(b, `":`...)
+		b = append(append(append(b, `,"`...), f.name...), `":`...)
 		if f.hex {
 			b = append(appendHex(append(b, '"'), v), '"')
 		} else {
@@ -255,10 +247,10 @@ func eventName(u *codec.User) string {
 	return "unknown"
 }
 
-func (j *jsonSink) unreadable(it *heaplog.Item) error {
+func (j *jsonSink) unreadable(it *heaplog.Item) {
 	b := appendReason(j.begin(it), it)
-	return j.end(appendString(append(b, `,"text":`...), string(it.Text)))
+	j.end(appendString(append(b, `,"text":`...), string(it.Text)))
 }
 
-func (j *jsonSink) text([]byte) error { return nil }
-func (j *jsonSink) close() error      { return nil }
+func (j *jsonSink) text([]byte) {}
+func (j *jsonSink) close()      {}

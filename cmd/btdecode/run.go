@@ -14,16 +14,16 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// sink is an output format.
+// sink is an output format. It writes to a bufio.Writer, which keeps the first error.
 type sink interface {
 	// record takes a record that could be read, at least in part.
-	record(it *heaplog.Item) error
+	record(it *heaplog.Item)
 	// unreadable takes a record that could not be read.
-	unreadable(it *heaplog.Item) error
+	unreadable(it *heaplog.Item)
 	// text takes the text between records.
-	text(p []byte) error
+	text(p []byte)
 	// close writes the remaining output.
-	close() error
+	close()
 }
 
 // decode is one run of the command.
@@ -79,19 +79,20 @@ func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outc
 		case it.Kind == heaplog.KindIdle:
 			err = w.Flush()
 		case it.Kind == heaplog.KindText, it.Kind == heaplog.KindMark:
-			err = s.text(it.Text)
+			s.text(it.Text)
 		case it.Kind == heaplog.KindUnreadable:
-			err = s.unreadable(it)
+			s.unreadable(it)
 		case frames.keeps(it):
-			err = s.record(it)
+			s.record(it)
+		}
+		if err == nil {
+			_, err = w.Write(nil) // the error of an earlier write
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := s.close(); err != nil {
-		return err
-	}
+	s.close()
 	if err := w.Flush(); err != nil {
 		return err
 	}

@@ -29,7 +29,6 @@ type textSink struct {
 	frames      *frames
 	color       palette
 	stack       codec.Stack
-	buf         []byte
 	below       []byte // frames to write after the end of the log's line
 
 	locate func(pc uint64) symbol.Addr // names the addresses of panics, or nil
@@ -46,22 +45,37 @@ func newTextSink(w *bufio.Writer, o *options, f *frames, stdout io.Writer) *text
 	return t
 }
 
-func (t *textSink) record(it *heaplog.Item) error {
-	switch it.Kind {
-	case heaplog.KindPaths:
-		return t.callPaths(it)
-	case heaplog.KindPathEvents:
-		return t.pathEvents(it)
-	}
+func (t *textSink) record(it *heaplog.Item) {
 	for i := range it.Allocs {
-		if err := t.alloc(it, &it.Allocs[i]); err != nil {
-			return err
+		a, b := &it.Allocs[i], t.w.AvailableBuffer()
+		if it.Kind == heaplog.KindPaths {
+			b = appendCallPath(b, a)
+		} else {
+			b = t.appendAlloc(b, it, a)
 		}
+		t.end(b, a.Stack, i == len(it.Allocs)-1)
 	}
-	return nil
+	for i := range it.Events {
+		e := &it.Events[i]
+		t.end(appendPathEvent(t.w.AvailableBuffer(), e), e.Stack, i == len(it.Events)-1)
+	}
 }
 
-func (t *textSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
+// end writes a line of output and the frames of its stack. For the last line of an item with
+// --passthrough, it keeps the frames in t.below until the log's line ends.
+func (t *textSink) end(b []byte, stack []symbol.Addr, last bool) {
+	if t.frames.looked() {
+		t.below = t.appendFrames(t.below, stack)
+	}
+	if !t.passthrough || !last {
+		b = append(append(b, '\n'), t.below...)
+		t.below = t.below[:0]
+	}
+	t.w.Write(b)
+}
+
+// appendAlloc appends a ~b# line.
+func (t *textSink) appendAlloc(b []byte, it *heaplog.Item, a *heaplog.Alloc) []byte {
 	var states [3]uint32 // by state: set of frame numbers
 	s := it.Stack
 	if s == nil || s.Marks.Lossy != 0 {
@@ -72,7 +86,7 @@ func (t *textSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
 			states[addr.State] |= 1 << i
 		}
 	}
-	b := codec.AppendDecoded(t.buf[:0], s)
+	b = codec.AppendDecoded(b, s)
 	if it.Kind == heaplog.KindEvent {
 		b = appendEvent(b, it.User)
 	}
@@ -88,17 +102,7 @@ func (t *textSink) alloc(it *heaplog.Item, a *heaplog.Alloc) error {
 	if a.SizeLost {
 		b = append(b, " [lost: size]"...)
 	}
-	if t.frames.looked() {
-		t.below = t.appendFrames(t.below, a.Stack)
-	}
-	if !t.passthrough {
-		b = append(b, '\n')
-		b = append(b, t.below...)
-		t.below = t.below[:0]
-	}
-	t.buf = b
-	_, err := t.w.Write(b)
-	return err
+	return b
 }
 
 // appendSet writes frame numbers as "0-4,7".
@@ -186,20 +190,19 @@ func orUnknown(s string) string {
 }
 
 // unreadable copies the record and appends the reason.
-func (t *textSink) unreadable(it *heaplog.Item) error {
+func (t *textSink) unreadable(it *heaplog.Item) {
 	t.w.Write(it.Text)
-	_, err := fmt.Fprintf(t.w, " [unreadable: %v]", it.Err)
+	fmt.Fprintf(t.w, " [unreadable: %v]", it.Err)
 	if !t.passthrough {
-		err = t.w.WriteByte('\n')
+		t.w.WriteByte('\n')
 	}
-	return err
 }
 
 // text copies other text of the log immediately. Frames follow the line with their record or
 // with the address of a panic.
-func (t *textSink) text(p []byte) error {
+func (t *textSink) text(p []byte) {
 	if !t.passthrough {
-		return nil
+		return
 	}
 	for len(p) > 0 && (len(t.below) > 0 || t.locate != nil) {
 		end := bytes.IndexByte(p, '\n')
@@ -222,37 +225,48 @@ func (t *textSink) text(p []byte) error {
 		t.w.Write(t.below)
 		t.below, p = t.below[:0], p[end+1:]
 	}
-	_, err := t.w.Write(p)
-	return err
+	t.w.Write(p)
 }
 
-func (t *textSink) close() error {
+func (t *textSink) close() {
 	if len(t.line) > 0 {
 		t.below = t.appendPanic(t.below, t.line)
 	}
-	if len(t.below) == 0 {
-		return nil
+	if len(t.below) > 0 {
+		t.w.WriteByte('\n')
+		t.w.Write(t.below)
 	}
-	t.w.WriteByte('\n')
-	_, err := t.w.Write(t.below)
-	return err
 }
 
 // appendEvent appends the kind of an event, in brackets after the record.
 func appendEvent(b []byte, u *codec.User) []byte {
 	b = append(append(b, " ["...), eventName(u)...)
-	for _, f := range []struct {
-		tag    codec.Tag
-		before string
-		hex    bool
-	}{{codec.TagAddress, " ", true}, {codec.TagOldAddress, " from ", true}, {codec.TagTime, " t=", false}, {codec.TagThread, " thread=", false}} {
-		if v, ok := u.Get(f.tag); ok && f.hex {
-			b = appendHex(append(b, f.before...), v)
-		} else if ok {
-			b = strconv.AppendUint(append(b, f.before...), v, 10)
+	for i := range eventFields {
+		f := &eventFields[i]
+		v, ok := u.Get(f.tag)
+		switch {
+		case !ok || f.text == "":
+		case f.hex:
+			b = appendHex(append(b, f.text...), v)
+		default:
+			b = strconv.AppendUint(append(b, f.text...), v, 10)
 		}
 	}
 	return append(b, ']')
+}
+
+// eventFields are the user fields of events in the output: the text before the value, "" if text
+// does not have it, and the name in JSON.
+var eventFields = []struct {
+	tag        codec.Tag
+	text, name string
+	hex        bool
+}{
+	{codec.TagAddress, " ", "address", true},
+	{codec.TagOldAddress, " from ", "old_address", true},
+	{codec.TagTime, " t=", "time", false},
+	{codec.TagThread, " thread=", "thread", false},
+	{codec.TagSequence, "", "sequence", false},
 }
 
 // palette holds the colours of a terminal; the zero palette has none.
