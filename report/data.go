@@ -3,6 +3,8 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -69,15 +71,9 @@ type leaks struct {
 }
 
 type leak struct {
-	Verdict  string    `json:"verdict"`
-	Stack    []int     `json:"stack"`
-	Node     int       `json:"node"`
-	RateText string    `json:"rateText"`
-	Grows    bool      `json:"grows"`
-	First    [2]uint64 `json:"first"` // bytes, count
-	Last     [2]uint64 `json:"last"`
-	Points   []uint64  `json:"points"`
-	Text     string    `json:"text"`
+	Leak
+	Stack []int `json:"stack"`
+	Node  int   `json:"node"`
 }
 
 // edge is a call site below a node.
@@ -184,23 +180,20 @@ func (d *data) addGrowth(p *profile.Profile) {
 	d.Growth, d.GrowthTotal = &[2][]grown{}, &[2]grown{}
 	for i, w := range []profile.Weight{profile.Bytes, profile.Count} {
 		trend := p.Growth(w)
-		d.GrowthTotal[i] = newGrown(trend.Total, []int{}, complete, func(dump int) uint64 { return w.Of(p.Total(dump)) })
+		add := func(g profile.Growth, at func(dump int) profile.Value) grown {
+			stack := d.stack(g.Stack())
+			out := grown{Stack: stack, Node: d.find(stack), Slope: g.Slope, Every: g.Every}
+			for _, dump := range complete {
+				out.Points = append(out.Points, w.Of(at(dump)))
+			}
+			return out
+		}
+		d.GrowthTotal[i] = add(trend.Total, p.Total)
 		d.Growth[i] = []grown{}
 		for _, g := range trend.Rows[:min(maxGrowth, len(trend.Rows))] {
-			stack := d.stack(g.Stack())
-			out := newGrown(g, stack, complete, func(dump int) uint64 { return w.Of(g.At(dump)) })
-			out.Node = d.find(stack)
-			d.Growth[i] = append(d.Growth[i], out)
+			d.Growth[i] = append(d.Growth[i], add(g, g.At))
 		}
 	}
-}
-
-func newGrown(g profile.Growth, stack, dumps []int, value func(dump int) uint64) grown {
-	out := grown{Stack: stack, Slope: g.Slope, Every: g.Every}
-	for _, dump := range dumps {
-		out.Points = append(out.Points, value(dump))
-	}
-	return out
 }
 
 // addCost adds a cost by call path. It adds paths that are not on the page.
@@ -224,12 +217,7 @@ func (d *data) addCost(c *Cost) {
 		sums[node] = sum
 	}
 	out := cost{Name: printable.Text(c.Name), About: printable.Text(c.About), Values: []uint64{}}
-	nodes := make([]int, 0, len(sums))
-	for node := range sums {
-		nodes = append(nodes, node)
-	}
-	slices.Sort(nodes)
-	for _, node := range nodes {
+	for _, node := range slices.Sorted(maps.Keys(sums)) {
 		out.Values = append(out.Values, uint64(node), sums[node].Bytes, sums[node].Count)
 	}
 	d.Costs = append(d.Costs, out)
@@ -245,9 +233,8 @@ func (d *data) addLeaks(l *Leaks) {
 	}
 	for _, r := range l.Rows {
 		stack := d.stack(r.Stack)
-		d.Leaks.Rows = append(d.Leaks.Rows, leak{Verdict: r.Verdict, Stack: stack, Node: d.find(stack), RateText: printable.Text(r.Rate), Grows: r.Grows,
-			First: [2]uint64{r.First.Bytes, r.First.Count}, Last: [2]uint64{r.Last.Bytes, r.Last.Count},
-			Points: append([]uint64{}, r.Points...), Text: printable.Text(r.Text)})
+		r.Rate, r.Text, r.Points = printable.Text(r.Rate), printable.Text(r.Text), append([]uint64{}, r.Points...)
+		d.Leaks.Rows = append(d.Leaks.Rows, leak{r, stack, d.find(stack)})
 	}
 }
 
@@ -268,88 +255,72 @@ func (d *data) stack(sites []profile.Site) []int {
 
 // addRows adds the call paths. Beyond the limits of a page, the smallest paths become one.
 func (d *data) addRows(p *profile.Profile) {
-	rows, rest := heaviest(slices.Collect(p.Rows()))
+	rows, rest := heaviest(slices.Collect(p.Rows()), len(d.Dumps))
 	if len(rest) > 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("The page holds the %d call paths that hold most; the other %d are shown as one.", len(rows), len(rest)))
 	}
-	series := map[int][]profile.Value{} // by node and dump
-	points := func(node int) []profile.Value {
-		if series[node] == nil {
-			series[node] = make([]profile.Value, len(d.Dumps))
-		}
-		return series[node]
-	}
-	put := func(node int, row profile.Row) {
-		list := points(node)
-		for i, v := range row.Values() {
-			list[i].Add(v)
-		}
-	}
-	// All call paths but the rest have a node of their own, so that only one series is kept.
-	var changes [][]uint64
+	byNode := map[int][]profile.Row{}
 	for _, row := range rows {
 		node := d.path(d.stack(row.Stack()))
-		put(node, row)
-		if !d.isExtra(node) {
-			changes = append(changes, encode(node, series[node]))
-			delete(series, node)
-		}
+		byNode[node] = append(byNode[node], row)
 	}
 	if len(rest) > 0 {
 		node := d.child(0, d.extraSite(profile.OtherName))
-		for _, row := range rest {
-			put(node, row)
+		byNode[node] = append(rest, byNode[node]...)
+	}
+	sums := make([]profile.Value, len(d.Dumps))
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		clear(sums)
+		for _, row := range byNode[node] {
+			for i, v := range row.Values() {
+				sums[i].Add(v)
+			}
 		}
-	}
-	for node, list := range series {
-		changes = append(changes, encode(node, list))
-	}
-	slices.SortFunc(changes, func(a, b []uint64) int { return cmp.Compare(a[0], b[0]) })
-	for _, c := range changes {
-		d.Values = append(d.Values, c...)
+		changes := appendChanges(nil, slices.All(sums), len(sums))
+		d.Values = append(d.Values, uint64(node), uint64(len(changes)/3))
+		d.Values = append(d.Values, changes...)
 	}
 }
 
-// isExtra reports whether a node is only a name, without a call site.
-func (d *data) isExtra(node int) bool {
-	s := d.Sites[d.Site[node]]
-	return d.Parent[node] == 0 && (s[0] == noFrames || s[0] == profile.OtherName)
-}
-
-// encode returns the values of a node in the format of data.Values.
-func encode(node int, list []profile.Value) []uint64 {
-	out := []uint64{uint64(node), 0}
-	var before profile.Value
-	for i, v := range list {
+// appendChanges appends each dump whose value differs from that of the dump before, with the
+// bytes and the count. Dumps that values omits have the value 0.
+func appendChanges(dst []uint64, values iter.Seq2[int, profile.Value], dumps int) []uint64 {
+	next, before := 0, profile.Value{}
+	put := func(dump int, v profile.Value) {
 		if v != before {
-			out = append(out, uint64(i), v.Bytes, v.Count)
-			out[1]++
+			dst = append(dst, uint64(dump), v.Bytes, v.Count)
 		}
 		before = v
 	}
-	return out
+	for dump, v := range values {
+		if dump > next {
+			put(next, profile.Value{})
+		}
+		put(dump, v)
+		next = dump + 1
+	}
+	if next < dumps {
+		put(next, profile.Value{})
+	}
+	return dst
 }
 
 // heaviest returns the rows of a page, and the rest. If the page cannot hold all rows, it
 // holds the rows with the largest maximum of bytes, then of allocations.
-func heaviest(rows []profile.Row) (heavy, rest []profile.Row) {
+func heaviest(rows []profile.Row, dumps int) (heavy, rest []profile.Row) {
 	type sized struct {
 		most    profile.Value
 		changes int
 		row     profile.Row
 	}
 	list, sum := make([]sized, len(rows)), 0
+	var changes []uint64
 	for i, row := range rows {
+		changes = appendChanges(changes[:0], row.Values(), dumps)
 		s := &list[i]
-		s.row = row
-		var before profile.Value
-		next := 0
-		for dump, v := range row.Values() {
-			s.most.Bytes, s.most.Count = max(s.most.Bytes, v.Bytes), max(s.most.Count, v.Count)
-			if dump != next && !before.IsZero() || v != before {
-				s.changes++
-			}
-			before, next = v, dump+1
+		s.row, s.changes = row, len(changes)/3
+		for k := 0; k < len(changes); k += 3 {
+			s.most.Bytes, s.most.Count = max(s.most.Bytes, changes[k+1]), max(s.most.Count, changes[k+2])
 		}
 		sum += s.changes
 	}

@@ -9,9 +9,9 @@ import (
 
 // Map holds the positions of blocks and holes in the heap at one or more moments.
 type Map struct {
-	About   string // where the ranges of the heap come from
-	Open    int    // index of the moment to show first
-	Moments []MapMoment
+	About   string      `json:"about"` // where the ranges of the heap come from
+	Open    int         `json:"open"`  // index of the moment to show first
+	Moments []MapMoment `json:"-"`
 }
 
 // MapMoment is the heap at one moment, as the page shows it.
@@ -24,8 +24,7 @@ type MapMoment struct {
 // heapMap is a Map for the script. Its addresses are hexadecimal text, because the script's
 // numbers hold 53 bits, and its stacks are numbers of sites.
 type heapMap struct {
-	About   string      `json:"about"`
-	Open    int         `json:"open"`
+	Map
 	Moments []mapMoment `json:"moments"`
 }
 
@@ -37,9 +36,9 @@ type mapMoment struct {
 }
 
 type mapRange struct {
-	Start  string `json:"start"`
-	Length uint64 `json:"length"`
-	Cells  []int  `json:"cells"`
+	heapmap.Range
+	Start string `json:"start"`
+	Cells []int  `json:"cells"`
 }
 
 type mapPin struct {
@@ -54,7 +53,7 @@ func (d *data) addMap(m *Map) {
 	if m == nil || len(m.Moments) == 0 {
 		return
 	}
-	d.Map = &heapMap{About: printable.Text(m.About), Open: m.Open}
+	d.Map = &heapMap{Map: Map{About: printable.Text(m.About), Open: m.Open}}
 	some := evenly(m.Moments)
 	if n := len(m.Moments); n > len(some) {
 		d.Map.Open = m.Open * (len(some) - 1) / (n - 1)
@@ -65,11 +64,7 @@ func (d *data) addMap(m *Map) {
 			out.Sizes = []heapmap.SizeClass{} // not null
 		}
 		for _, r := range x.Ranges {
-			cells := make([]int, len(r.Cells)) // a []uint8 would be written as base64
-			for i, c := range r.Cells {
-				cells[i] = int(c)
-			}
-			out.Ranges = append(out.Ranges, mapRange{fmt.Sprintf("%#x", r.Start), r.Length, cells})
+			out.Ranges = append(out.Ranges, mapRange{r, fmt.Sprintf("%#x", r.Start), r.Cells})
 		}
 		for _, p := range x.Pins {
 			stack := d.stack(p.Stack)

@@ -13,7 +13,7 @@ import (
 // sampleMap is the map of a heap of 4,096 bytes: at first full, then with two holes of 1,048
 // and 2,024 bytes that a block of 24 bytes keeps apart.
 func sampleMap() *report.Map {
-	cells := make([]uint8, 128)
+	cells := make([]int, 128)
 	for i := range 32 {
 		cells[i] = 100
 	}

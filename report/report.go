@@ -108,13 +108,14 @@ type Leaks struct {
 
 // Leak is a call path that may leak.
 type Leak struct {
-	Verdict     string         // "leak", "probably", "grows" or "no evidence"
-	Stack       []profile.Site // innermost first
-	Rate        string         // such as "+69.3 ± 6.5 bytes per dump"
-	Grows       bool           // Rate is above 0
-	First, Last profile.Value
-	Points      []uint64 // over the dumps that were compared
-	Text        string   // the evidence
+	Verdict string         `json:"verdict"` // "leak", "probably", "grows" or "no evidence"
+	Stack   []profile.Site `json:"-"`       // innermost first
+	Rate    string         `json:"rate"`    // such as "+69.3 ± 6.5 bytes per dump"
+	Grows   bool           `json:"grows"`   // Rate is above 0
+	First   profile.Value  `json:"first"`
+	Last    profile.Value  `json:"last"`
+	Points  []uint64       `json:"points"` // over the dumps that were compared
+	Text    string         `json:"text"`   // the evidence
 }
 
 // Write writes the page of a profile, which has 1 to MaxDumps dumps. Growth is computed

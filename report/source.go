@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,14 +29,9 @@ func (d *data) addSources(read func(file string) ([]byte, bool)) {
 			lines[file] = append(lines[file], line)
 		}
 	}
-	files := make([]string, 0, len(lines))
-	for file := range lines {
-		files = append(files, file)
-	}
-	slices.Sort(files)
 	d.Sources = map[string][]source{}
 	size, left := 0, 0
-	for _, file := range files {
+	for _, file := range slices.Sorted(maps.Keys(lines)) {
 		text, found := read(file)
 		if !found {
 			continue

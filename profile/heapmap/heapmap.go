@@ -141,19 +141,12 @@ func (r regions) merge(gap uint64) regions {
 	return list
 }
 
-// hole is a gap between blocks, or between a block and the end of the heap.
-type hole struct{ addr, size uint64 }
-
-// group is adjacent blocks between two holes.
+// group is adjacent blocks that keep two holes apart. kept is the size of the smaller hole: the
+// bytes that freeing the group would join to the larger hole, besides the group's own.
 type group struct {
-	blocks      []profile.Block
-	bytes       uint64 // from the end of the left hole to the start of the right hole
-	left, right uint64 // sizes of the holes
+	blocks []profile.Block
+	kept   uint64
 }
-
-// kept returns the bytes that freeing the group would join to the larger hole, besides the
-// group's own.
-func (r *group) kept() uint64 { return min(r.left, r.right) }
 
 // Map holds the blocks and holes of a heap.
 type Map struct {
@@ -165,8 +158,8 @@ type Map struct {
 	// headers and padding.
 	LeastHole uint64
 
-	holes  []hole
-	groups []group // between two holes
+	holes  []uint64 // their sizes; a hole is a gap between blocks, or between a block and the end of the heap
+	groups []group
 	blocks []profile.Block
 }
 
@@ -201,19 +194,19 @@ func mapBlocks(r regions, blocks []profile.Block, least uint64) *Map {
 // region finds the holes of one region; the blocks begin in it.
 func (m *Map) region(r codec.Range, blocks []profile.Block) {
 	at, end, from := r.Start, limit(r), 0
-	before, has := uint64(0), false // the hole before the group that begins with blocks[from]
+	before := uint64(0) // size of the hole before the group that begins with blocks[from]
 	gap := func(i int, next uint64) {
 		if next < at || next-at < m.LeastHole {
 			return
 		}
-		h := hole{at, next - at}
-		m.holes = append(m.holes, h)
-		m.Free += h.size
-		m.Largest = max(m.Largest, h.size)
-		if has && i > from {
-			m.groups = append(m.groups, group{blocks[from:i], at - blocks[from].Addr, before, h.size})
+		size := next - at
+		m.holes = append(m.holes, size)
+		m.Free += size
+		m.Largest = max(m.Largest, size)
+		if kept := min(before, size); kept > 0 && i > from && at-blocks[from].Addr <= kept {
+			m.groups = append(m.groups, group{blocks[from:i], kept})
 		}
-		before, has, from = h.size, true, i
+		before, from = size, i
 	}
 	for i, b := range blocks {
 		switch {
@@ -236,29 +229,24 @@ func (m *Map) region(r codec.Range, blocks []profile.Block) {
 func (m *Map) Pins() []Pin {
 	index := map[profile.Path]int{}
 	var list []Pin
-	most := map[profile.Path]uint64{} // the largest kept
-	for i := range m.groups {
-		r := &m.groups[i]
-		if r.bytes > r.kept() {
-			continue
-		}
-		seen := map[profile.Path]bool{}
-		for _, b := range r.blocks {
+	var most, groups []uint64 // by index in list: the largest kept, and the number of groups when it was last added
+	for i, g := range m.groups {
+		for _, b := range g.blocks {
 			k, ok := index[b.Path]
 			if !ok {
 				k = len(list)
 				index[b.Path] = k
-				list = append(list, Pin{Path: b.Path})
+				list, most, groups = append(list, Pin{Path: b.Path}), append(most, 0), append(groups, 0)
 			}
 			p := &list[k]
 			p.Count++
 			p.Bytes += b.Bytes
-			if r.kept() > most[b.Path] {
-				most[b.Path], p.Address = r.kept(), b.Addr
+			if g.kept > most[k] {
+				most[k], p.Address = g.kept, b.Addr
 			}
-			if !seen[b.Path] {
-				seen[b.Path] = true
-				p.Kept += r.kept()
+			if groups[k] != uint64(i+1) {
+				groups[k] = uint64(i + 1)
+				p.Kept += g.kept
 			}
 		}
 	}
@@ -286,10 +274,10 @@ func Name(pins []Pin, p *profile.Profile, n int) (list []Pin, left int) {
 // Sizes counts the holes and blocks by size: those of 2^i to 2^(i+1)-1 bytes are one class.
 func (m *Map) Sizes() []SizeClass {
 	var classes [64]SizeClass
-	for _, h := range m.holes {
-		x := &classes[bits.Len64(h.size)-1]
+	for _, size := range m.holes {
+		x := &classes[bits.Len64(size)-1]
 		x.Holes++
-		x.HoleBytes += h.size
+		x.HoleBytes += size
 	}
 	for _, b := range m.blocks {
 		if b.Bytes > 0 {
@@ -316,7 +304,7 @@ func (m *Map) Layout(n, cells int) Layout {
 	for _, r := range m.Regions[:min(n, len(m.Regions))] {
 		out := Range{Start: r.Start, Length: r.Length}
 		for _, part := range m.Cells(r, cells) {
-			percent := uint8(100*part + 0.5)
+			percent := int(100*part + 0.5)
 			if part > 0 {
 				percent = max(1, percent)
 			}

@@ -39,9 +39,9 @@ type (
 	}
 	// Range is a range of addresses of the heap, in cells of equal size.
 	Range struct {
-		Start  uint64  `json:"start"`
-		Length uint64  `json:"length"`
-		Cells  []uint8 `json:"-"` // how much of each cell is used, 0 to 100 %
+		Start  uint64 `json:"start"`
+		Length uint64 `json:"length"`
+		Cells  []int  `json:"-"` // how much of each cell is used, 0 to 100 %
 	}
 	// SizeClass counts the holes and blocks of Min to Max bytes.
 	SizeClass struct {

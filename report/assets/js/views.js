@@ -260,8 +260,8 @@ function drawLeaks(ctx, panel) {
       el("span", {class: "where"}, r.stack.length ? shortPlace(m.sites[r.stack[0]]) : ""),
       el("div", {class: "chain", title: r.stack.map(s => m.sites[s][0]).join("\n")}, r.stack.slice(1).map(s => "← " + nameOf(m.sites[s], "function")).join(" ")),
       el("div", {class: "muted"}, r.text)),
-    el("div", {class: "rate"}, el("b", {class: r.grows ? "gain" : ""}, r.rateText),
-      el("div", {class: "muted"}, `${grouped(r.first[COUNT])} → ${grouped(r.last[COUNT])} blocks, ${grouped(r.first[BYTES])} → ${grouped(r.last[BYTES])} bytes`)),
+    el("div", {class: "rate"}, el("b", {class: r.grows ? "gain" : ""}, r.rate),
+      el("div", {class: "muted"}, `${grouped(r.first.count)} → ${grouped(r.last.count)} blocks, ${grouped(r.first.bytes)} → ${grouped(r.last.bytes)} bytes`)),
     sparkline(r.points, r.points.map(grouped).join(", "), 160)))));
   return {resize() {}, redraw() {}};
 }
