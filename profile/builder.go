@@ -118,21 +118,16 @@ type file struct{ name, buildID string }
 // allocations of all other call paths are added up as one path, for which [Path.Other] is
 // true. If maxPaths is 0 or less, the limit is DefaultMaxPaths.
 func NewBuilder(maxPaths int) *Builder {
-	b := &Builder{interner: &interner{maxPaths: maxPaths}}
-	b.init()
-	return b
+	if maxPaths <= 0 {
+		maxPaths = DefaultMaxPaths
+	}
+	in := &paths{}
+	return &Builder{interner: &interner{paths: in, byStack: stackSet{stacks: &in.stacks}, files: map[any]uint32{}, maxPaths: maxPaths}}
 }
 
 func (b *Builder) init() {
 	if b.interner == nil {
-		b.interner = &interner{}
-	}
-	if b.paths == nil {
-		b.paths, b.files = &paths{}, map[any]uint32{}
-		b.byStack = stackSet{stacks: &b.paths.stacks}
-	}
-	if b.maxPaths <= 0 {
-		b.maxPaths = DefaultMaxPaths
+		b.interner = NewBuilder(0).interner
 	}
 }
 

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -43,7 +44,7 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 		fmt.Fprintf(w, ",\"tuth\":%d\n", shortLived)
 	}
 	w.WriteString(",\"cmd\":")
-	writeJSON(w, or(o.Command, or(d.Name, "live allocations")))
+	writeJSON(w, cmp.Or(o.Command, cmp.Or(d.Name, "live allocations")))
 	fmt.Fprintf(w, "\n,\"pid\":0\n,\"te\":%d\n", end.Microseconds())
 	if events {
 		fmt.Fprintf(w, ",\"tg\":%d\n", o.Replay.totals.PeakTime.Microseconds())

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -19,9 +20,14 @@ type names struct {
 	lists   [][]uint32
 	named   []Site
 	numbers map[Site]uint32
-	short   map[string]string // C++ names: in full → short
-	same    bool              // each address is the site with its number
-	fold    map[string]uint32 // allocates or 0, by function
+	funcs   map[string]function // by name
+	same    bool                // each address is the site with its number
+}
+
+// function is how the view treats a function.
+type function struct {
+	name string // as shown
+	mark uint32 // allocates, or 0
 }
 
 // shown is how an address appears: as one site, or as a list.
@@ -41,8 +47,7 @@ const (
 const allocates = 1 << 31
 
 func newNames(dumps []*Dump, v View) *names {
-	n := &names{view: &v, numbers: map[Site]uint32{}, short: map[string]string{},
-		fold: map[string]uint32{}}
+	n := &names{view: &v, numbers: map[Site]uint32{}, funcs: map[string]function{}}
 	n.in, _ = common(dumps)
 	addrs := 0
 	for _, d := range dumps {
@@ -110,7 +115,7 @@ func (n *names) look(number int) (s shown) {
 func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
 	merge := n.view.By == ByFile || n.view.By == ByModule // inlined calls of one file are one site
 	for i := range frames {
-		site, mark := n.site(&frames[i], a), n.mark(frames[i].Name)
+		site, mark := n.site(&frames[i], a), n.function(frames[i].Name).mark
 		if last := len(list) - 1; merge && last >= 0 && list[last]&^allocates == site {
 			list[last] &= site | mark
 			continue
@@ -120,19 +125,24 @@ func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
 	return list
 }
 
-// mark returns allocates if the view leaves out a function at the inner end of a path, else 0.
-func (n *names) mark(function string) uint32 {
-	if !n.view.Fold {
-		return 0
+// function returns how the view treats the function with a name.
+func (n *names) function(name string) function {
+	if n.view.FullNames && !n.view.Fold {
+		return function{name: name}
 	}
-	mark, known := n.fold[function]
-	if !known {
-		if Allocator(function) {
-			mark = allocates
-		}
-		n.fold[function] = mark
+	f, known := n.funcs[name]
+	if known {
+		return f
 	}
-	return mark
+	f.name = name
+	if !n.view.FullNames {
+		f.name = shorten(name)
+	}
+	if n.view.Fold && Allocator(name) {
+		f.mark = allocates
+	}
+	n.funcs[name] = f
+	return f
 }
 
 // site returns the number of a frame's site.
@@ -144,20 +154,20 @@ func (n *names) site(f *symbol.Frame, a *symbol.Addr) uint32 {
 	var s Site
 	switch n.view.By {
 	case ByFunction:
-		s = Site{Func: n.shorten(f.Name)}
+		s = Site{Func: n.function(f.Name).name}
 	case ByFile:
 		if s = (Site{File: n.file(f.File)}); s.File == "" {
-			s.Module = or(module, "(unknown file)")
+			s.Module = cmp.Or(module, "(unknown file)")
 		}
 	case ByModule:
-		s = Site{Module: or(module, "(unknown module)")}
+		s = Site{Module: cmp.Or(module, "(unknown module)")}
 	case ByAddress:
 		s = Site{Func: addrName(*a)}
 		if len(a.Frames()) > 0 {
-			s = Site{Func: s.Func + " " + n.shorten(f.Name), File: n.file(f.File), Line: f.Line}
+			s = Site{Func: s.Func + " " + n.function(f.Name).name, File: n.file(f.File), Line: f.Line}
 		}
 	default:
-		s = Site{Func: n.shorten(f.Name), File: n.file(f.File), Line: f.Line}
+		s = Site{Func: n.function(f.Name).name, File: n.file(f.File), Line: f.Line}
 		if n.view.Modules {
 			s.Module = module
 		}
@@ -176,19 +186,6 @@ func (n *names) file(path string) string {
 		return base(path)
 	}
 	return path
-}
-
-// shorten returns a function's name as the view shows it.
-func (n *names) shorten(name string) string {
-	if n.view.FullNames || !strings.ContainsAny(name, "<(") {
-		return name
-	}
-	s, ok := n.short[name]
-	if !ok {
-		s = shorten(name)
-		n.short[name] = s
-	}
-	return s
 }
 
 // count returns the number of sites.
@@ -266,7 +263,7 @@ func (n *names) frames(a symbol.Addr) []symbol.Frame {
 	frames, _ := n.view.Filter.Frames(nil, a)
 	for i := range frames {
 		f := &frames[i]
-		f.Name, f.File = n.shorten(f.Name), n.file(f.File)
+		f.Name, f.File = n.function(f.Name).name, n.file(f.File)
 	}
 	return frames
 }

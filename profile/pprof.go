@@ -17,7 +17,7 @@ import (
 // bytes between samples. Build, device and firmware are labels. The notes name the values
 // that the format cannot hold, and their replacements.
 func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
-	x := &pprofBuilder{names: p.names(), locations: map[uint32]*pprof.Location{}, modules: map[symbol.Module]*pprof.Mapping{},
+	x := &pprofBuilder{names: p.names(), labels: map[string][]string{}, locations: map[uint32]*pprof.Location{}, modules: map[symbol.Module]*pprof.Mapping{},
 		functions: map[pprof.Function]*pprof.Function{}}
 	x.prof = &pprof.Profile{
 		SampleType: []*pprof.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
@@ -74,12 +74,9 @@ func (x *pprofBuilder) describe(d *Dump) {
 		x.prof.Period, _ = clamp(d.Sample)
 		x.prof.Comments = append(x.prof.Comments, fmt.Sprintf("sampled; standard errors of the totals: %.0f bytes, %.0f objects", bytes, count))
 	}
-	for _, l := range [][2]string{{"build", d.Build}, {"device", d.Device}, {"firmware", d.Firmware}} {
-		if l[1] != "" {
-			if x.labels == nil {
-				x.labels = map[string][]string{}
-			}
-			x.labels[l[0]] = []string{l[1]}
+	for key, value := range map[string]string{"build": d.Build, "device": d.Device, "firmware": d.Firmware} {
+		if value != "" {
+			x.labels[key] = []string{value}
 		}
 	}
 }

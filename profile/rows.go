@@ -117,8 +117,9 @@ func (r *rows) stack(row int) []uint32 {
 func (r *rows) in(row int) []rowValue { return r.values[r.start[row]:r.start[row+1]] }
 
 // value returns the value of a row in a dump.
-func (r *rows) value(row, dump int) Value {
-	values := r.in(row)
+func (r *rows) value(row, dump int) Value { return valueIn(r.in(row), dump) }
+
+func valueIn(values []rowValue, dump int) Value {
 	i, ok := slices.BinarySearchFunc(values, dump, func(v rowValue, dump int) int { return cmp.Compare(int(v.dump), dump) })
 	if !ok {
 		return Value{}
@@ -144,29 +145,25 @@ func (r Row) Stack() []Site {
 
 // Value returns the value of the row in the last dump.
 func (r Row) Value() Value {
-	if r.p == nil {
-		return Value{}
-	}
 	_, last := r.p.last()
 	return r.At(last)
 }
 
 // At returns the value of the row in the dump with an index, or zero if there is no such
 // dump.
-func (r Row) At(dump int) Value {
+func (r Row) At(dump int) Value { return valueIn(r.values(), dump) }
+
+func (r Row) values() []rowValue {
 	if r.p == nil {
-		return Value{}
+		return nil
 	}
-	return r.p.rows().value(r.number, dump)
+	return r.p.rows().in(r.number)
 }
 
 // Values returns the nonzero values of the row, with the indexes of their dumps.
 func (r Row) Values() iter.Seq2[int, Value] {
 	return func(yield func(int, Value) bool) {
-		if r.p == nil {
-			return
-		}
-		for _, v := range r.p.rows().in(r.number) {
+		for _, v := range r.values() {
 			if !yield(int(v.dump), v.Value) {
 				return
 			}

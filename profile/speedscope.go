@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bufio"
+	"cmp"
 	"slices"
 )
 
@@ -19,9 +20,9 @@ type speedscopeFrame struct {
 func writeSpeedscope(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 	d, last := p.last()
 	w.WriteString(`{"$schema":"` + speedscopeSchema + `","exporter":`)
-	writeJSON(w, or(o.Program, "btheap"))
+	writeJSON(w, cmp.Or(o.Program, "btheap"))
 	w.WriteString(`,"name":`)
-	writeJSON(w, or(d.Name, "live allocations"))
+	writeJSON(w, cmp.Or(d.Name, "live allocations"))
 	w.WriteString(`,"activeProfileIndex":0,"shared":{"frames":[`)
 	rows, number := p.rows(), map[uint32]uint64{} // by site
 	frames := func(yield func(Site) bool) {
@@ -37,7 +38,7 @@ func writeSpeedscope(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, er
 			}
 		}
 	}
-	writeJoined(w, ",\n", frames, func(s Site) { writeJSON(w, speedscopeFrame{or(s.Func, s.String()), s.File, s.Line}) })
+	writeJoined(w, ",\n", frames, func(s Site) { writeJSON(w, speedscopeFrame{cmp.Or(s.Func, s.String()), s.File, s.Line}) })
 	w.WriteString(`]},"profiles":[`)
 	total := p.Total(last)
 	p.writeSpeedscopeProfile(w, number, total, Bytes, `"bytes","unit":"bytes"`)

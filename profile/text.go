@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ func writeCSV(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
 			line = strconv.Itoa(first.Line)
 		}
 		if err := c.Write([]string{csvText(d.Name), strconv.FormatUint(row.Bytes, 10), strconv.FormatUint(row.Count, 10),
-			csvText(or(first.Func, first.Module)), csvText(first.File), line, csvText(strings.Join(names, ";"))}); err != nil {
+			csvText(cmp.Or(first.Func, first.Module)), csvText(first.File), line, csvText(strings.Join(names, ";"))}); err != nil {
 			return nil, err
 		}
 	}

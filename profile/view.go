@@ -168,10 +168,3 @@ func addrName(a symbol.Addr) string {
 
 // base returns the last element of a path of any system.
 func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
