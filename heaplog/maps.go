@@ -3,7 +3,9 @@ package heaplog
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -40,13 +42,14 @@ func readSnapshots(ctx context.Context, all []snapshot) error {
 	for i := range all {
 		s := &all[i]
 		file := input.NewAhead(ctx, s.path) // it may be a pipe such as <(ssh …) that stays silent
+		var opening *fs.PathError
 		list, err := symbol.ReadMaps(file, s.path)
 		file.Close()
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s: interrupted", s.path)
-		case file.OpenErr() != nil: // from opening the file: the error names the file
-			return file.OpenErr()
+		case errors.As(err, &opening): // it names the file
+			return opening
 		case err != nil:
 			return err
 		}

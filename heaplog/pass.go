@@ -80,7 +80,7 @@ func newPass(r *Reader, c consumer) *pass {
 func (p *pass) run() {
 	for i, in := range p.r.inputs {
 		p.log, p.damaged = i, false
-		err := readError(p.read(in))
+		err := p.read(in)
 		if p.err != nil {
 			err = p.err
 		}
@@ -110,15 +110,6 @@ func (p *pass) run() {
 	}
 }
 
-// readError returns an error of package input as a *ReadError.
-func readError(err error) error {
-	var e *input.Error
-	if errors.As(err, &e) {
-		return &ReadError{e.Name, e.Compression, e.Err}
-	}
-	return err
-}
-
 // read reads one log.
 func (p *pass) read(in *input.Input) error {
 	p.r.process.NewLog()
@@ -127,7 +118,7 @@ func (p *pass) read(in *input.Input) error {
 		p.newCode(nil)
 	}
 	if err := p.r.ctx.Err(); err != nil {
-		return &input.Error{Name: in.Name, Err: err}
+		return &ReadError{Name: in.Name, Err: err}
 	}
 	p.scanner.begin(in.Name)
 	src, err := in.Open(&p.hooks)
@@ -138,11 +129,10 @@ func (p *pass) read(in *input.Input) error {
 		src.Close()
 		return input.ErrStopped
 	}
-	traces, err := foreign.NewReader(src.R, p.r.format)
+	traces, err := foreign.NewReader(src, p.r.format)
 	if err != nil {
 		return err
 	}
-	src.R = traces
 	defer func() {
 		p.traces(in.Name, traces)
 		p.tally.stored += src.Stored
@@ -158,13 +148,13 @@ func (p *pass) read(in *input.Input) error {
 	for empty := 0; err == nil; {
 		var n int
 		interrupted := !in.Live && p.r.ctx.Err() != nil
-		if n, err = src.Read(buf[end:]); interrupted && n > 0 {
-			return &input.Error{Name: in.Name, Compression: src.Compression, Err: p.r.ctx.Err()}
+		if n, err = traces.Read(buf[end:]); interrupted && n > 0 {
+			return &ReadError{in.Name, src.Compression, p.r.ctx.Err()}
 		}
 		if empty++; n > 0 {
 			empty, last, p.idleSince = 0, buf[end+n-1], time.Time{}
 		} else if empty == 100 && err == nil {
-			err = src.Failed(io.ErrNoProgress)
+			err = io.ErrNoProgress
 		}
 		p.tally.bytes += int64(n)
 		end += n
@@ -182,10 +172,13 @@ func (p *pass) read(in *input.Input) error {
 	if last != '\n' {
 		p.tally.lines++
 	}
-	if err == io.EOF {
+	switch {
+	case err == io.EOF:
 		return nil
+	case errors.Is(err, input.ErrStopped):
+		return err
 	}
-	return err
+	return &ReadError{in.Name, src.Compression, err}
 }
 
 // traces adds notes about the traces of other systems that were read.

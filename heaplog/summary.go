@@ -94,7 +94,7 @@ type ReadError struct {
 
 // Error returns the message with the name of the log and its compression.
 func (e *ReadError) Error() string {
-	return (&input.Error{Name: e.Name, Compression: e.Compression, Err: e.Err}).Error()
+	return e.Name + ": " + input.Reason(e.Compression, e.Err)
 }
 
 // Unwrap returns the error of the reader.

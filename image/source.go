@@ -110,10 +110,7 @@ func openSource(path string, m *Image) (*source, error) {
 
 // spool decompresses a file into an unnamed temporary file. Blocks of zeros become holes.
 func spool(path string, packed io.Reader, format string, m *Image) (*os.File, error) {
-	r, err := decompress.NewReader(format, packed)
-	if err != nil {
-		return nil, fmt.Errorf("%s: cannot unpack: %w", path, unpackError(err))
-	}
+	r := decompress.NewReader(format, packed)
 	defer r.Close()
 	file, err := os.CreateTemp("", "btcore-")
 	if err != nil {

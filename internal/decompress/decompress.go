@@ -16,26 +16,36 @@ import (
 const MaxWindow = 128 << 20
 
 // NewReader returns a reader of the data of r, which begins in a format: "gzip", "zstd", "xz", or ""
-// for data that is not compressed.
-func NewReader(format string, r io.Reader) (io.ReadCloser, error) {
+// for data that is not compressed. An error in the header is that of the first Read.
+func NewReader(format string, r io.Reader) io.ReadCloser {
 	switch format {
 	case "gzip":
-		return gzip.NewReader(bufio.NewReaderSize(r, 64<<10))
+		z, err := gzip.NewReader(bufio.NewReaderSize(r, 64<<10))
+		if err != nil {
+			return failed{err}
+		}
+		return z
 	case "zstd":
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(MaxWindow))
 		if err != nil {
-			return nil, err
+			return failed{err}
 		}
-		return z.IOReadCloser(), nil
+		return z.IOReadCloser()
 	case "xz":
 		z, err := xz.NewReader(bufio.NewReaderSize(r, 64<<10), MaxWindow)
 		if err != nil {
-			return nil, err
+			return failed{err}
 		}
-		return io.NopCloser(z), nil
+		return io.NopCloser(z)
 	}
-	return io.NopCloser(r), nil
+	return io.NopCloser(r)
 }
+
+// failed is a reader that only returns an error.
+type failed struct{ err error }
+
+func (f failed) Read([]byte) (int, error) { return 0, f.err }
+func (f failed) Close() error             { return nil }
 
 // Reason returns an error of a reader in words for users.
 func Reason(err error) error {

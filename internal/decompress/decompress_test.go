@@ -25,10 +25,7 @@ func TestNewReader(t *testing.T) {
 		if got := FormatOf(packed[:6]); got != format {
 			t.Errorf("%s: format %q", command, got)
 		}
-		r, err := NewReader(format, bytes.NewReader(packed))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := NewReader(format, bytes.NewReader(packed))
 		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes, %v", command, len(got), err)
 		}

@@ -88,10 +88,7 @@ func Read(path string) ([]Profile, error) {
 	defer f.Close()
 	var magic [6]byte
 	n, _ := f.ReadAt(magic[:], 0)
-	in, err := decompress.NewReader(decompress.FormatOf(magic[:n]), f)
-	if err != nil {
-		return nil, nil
-	}
+	in := decompress.NewReader(decompress.FormatOf(magic[:n]), f)
 	defer in.Close()
 	buffered := bufio.NewReaderSize(in, 64<<10)
 	peeked, _ := buffered.Peek(headSize)

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
+	"sync/atomic"
 )
 
 // Input is a log.
@@ -51,13 +51,7 @@ func File(path string) (*Input, error) {
 		if err != nil {
 			return nil, err
 		}
-		s, err := newSource(f, path)
-		if err != nil {
-			f.Close()
-			return nil, err
-		}
-		s.closes = append(s.closes, f.Close)
-		return s, nil
+		return newSource(f, f.Close), nil
 	}}, nil
 }
 
@@ -82,7 +76,7 @@ func FromReader(r io.Reader, name string) *Input {
 		if _, err := seeker.Seek(at, io.SeekStart); err != nil {
 			return nil, err
 		}
-		return newSource(r, name)
+		return newSource(r), nil
 	}}
 }
 
@@ -105,64 +99,43 @@ func Follow(path string) (*Input, error) {
 		if err != nil {
 			return nil, err
 		}
-		s, err := newSource(l, path)
-		if err != nil {
-			l.Close()
-			return nil, err
-		}
-		s.R, s.closes = unended{s.R, h.Ctx}, append(s.closes, l.Close)
+		s := newSource(l, l.Close)
+		s.Reader = unended{s.Reader, h.Ctx}
 		return s, nil
 	}}, nil
 }
 
-// Ahead is a file that is read in another goroutine, so that a pipe that stays silent does not
-// block the reader beyond its context.
-type Ahead struct {
-	*pump
-	file *pipe
-}
-
-// NewAhead returns the file with a name. The first Read opens it.
-func NewAhead(ctx context.Context, path string) *Ahead {
+// NewAhead returns a reader of the file with a name. The file is read in another goroutine, so that a pipe
+// that stays silent does not block beyond the context.
+func NewAhead(ctx context.Context, path string) io.ReadCloser {
 	file := &pipe{path: path}
-	return &Ahead{newPump(ctx, file), file}
+	return struct {
+		io.Reader
+		io.Closer
+	}{newPump(ctx, file), file}
 }
-
-// OpenErr returns the error in opening the file, nil if there was none.
-func (a *Ahead) OpenErr() error { return a.file.err }
-
-// Close closes the file.
-func (a *Ahead) Close() error { return a.file.Close() }
 
 // pipe is a file that is not regular, such as bash's <(…). The first Read opens it, because
-// opening a FIFO blocks until there is a writer. It is never opened again: data that was
-// read is gone.
+// opening a FIFO blocks until there is a writer.
 type pipe struct {
 	path string
-	mu   sync.Mutex // guards the fields below
-	f    *os.File
-	err  error
+	f    atomic.Pointer[os.File]
 }
 
 func (p *pipe) Read(b []byte) (int, error) {
-	if p.f == nil && p.err == nil {
-		f, err := os.Open(p.path)
-		p.mu.Lock()
-		p.f, p.err = f, err
-		p.mu.Unlock()
+	f := p.f.Load()
+	if f == nil {
+		var err error
+		if f, err = os.Open(p.path); err != nil {
+			return 0, err
+		}
+		p.f.Store(f)
 	}
-	if p.err != nil {
-		return 0, p.err
-	}
-	return p.f.Read(b)
+	return f.Read(b)
 }
 
 // Close closes the file. It does not wait for a blocked Read.
 func (p *pipe) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.f != nil {
-		p.f.Close()
-	}
+	p.f.Load().Close()
 	return nil
 }

@@ -3,9 +3,9 @@ package input
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/internal/decompress"
@@ -15,84 +15,47 @@ import (
 
 // Source is an open log. It yields decompressed text, with UTF-16 converted to UTF-8.
 type Source struct {
+	io.Reader
 	Compression string // "gzip", "zstd", "xz", or ""
 	Stored      int64  // bytes read, before decompression
-	R           io.Reader
 
-	name   string
-	closes []func() error
+	close []func() error
 }
 
 // newSource detects compression and encoding from the first bytes of r. It reads only the
 // bytes that detection needs. An error in reading them is the error of the first Read.
-func newSource(r io.Reader, name string) (s *Source, err error) {
-	s = &Source{name: name}
+func newSource(r io.Reader, closes ...func() error) *Source {
+	s := &Source{}
 	stored := decompress.Peeker(counter{r, &s.Stored})
 	s.Compression = decompress.Format(stored)
-	z, err := decompress.NewReader(s.Compression, stored)
-	if err != nil {
-		return nil, s.Failed(err)
-	}
-	s.closes = append(s.closes, z.Close)
+	z := decompress.NewReader(s.Compression, stored)
+	s.close = append(closes, z.Close)
 	text := decompress.Peeker(z)
-	s.R = text
-	switch decompress.Sniff(text, encodings) {
-	case "UTF-16LE":
-		s.R = transform.NewReader(text, unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder())
-	case "UTF-16BE":
-		s.R = transform.NewReader(text, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
+	s.Reader = text
+	if decompress.Sniff(text, byteOrderMarks) != "" {
+		s.Reader = transform.NewReader(text, unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder())
 	}
-	return s, nil
+	return s
 }
-
-// Read reads the log. Its error is io.EOF, an *Error, or ErrStopped.
-func (s *Source) Read(p []byte) (int, error) {
-	n, err := s.R.Read(p)
-	if err != nil && err != io.EOF && !errors.Is(err, ErrStopped) {
-		err = s.Failed(err)
-	}
-	return n, err
-}
-
-// Failed returns err as an *Error.
-func (s *Source) Failed(err error) error { return &Error{s.name, s.Compression, err} }
 
 // Close closes the log.
 func (s *Source) Close() {
-	for _, c := range s.closes {
+	for _, c := range slices.Backward(s.close) {
 		c()
 	}
-	s.closes = nil
 }
 
-// Error is an error in reading a log.
-type Error struct {
-	Name        string
-	Compression string // as in Source
-	Err         error
-}
-
-// Error returns the message with the name of the log and its compression.
-func (e *Error) Error() string {
-	compression, text := "", reason(e.Err).Error()
-	if e.Compression != "" {
-		compression = e.Compression + ": "
-		text = strings.TrimPrefix(text, compression) // package xz puts its own name in front
+// Reason returns an error of a Source in words for users. The compression of the Source stands before it.
+func Reason(compression string, err error) string {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = errors.New("interrupted before its end")
 	}
-	return fmt.Sprintf("%s: %s%s", e.Name, compression, text)
-}
-
-// reason converts an error to words for users.
-func reason(err error) error {
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return errors.New("interrupted before its end")
+	text := decompress.Reason(err).Error()
+	if compression == "" {
+		return text
 	}
-	return decompress.Reason(err)
+	return compression + ": " + strings.TrimPrefix(text, compression+": ") // package xz puts its own name in front
 }
-
-// Unwrap returns the error of the reader.
-func (e *Error) Unwrap() error { return e.Err }
 
 // counter counts the bytes that are read through it.
 type counter struct {
@@ -120,7 +83,7 @@ func (u unended) Read(p []byte) (int, error) {
 	return n, err
 }
 
-var encodings = []decompress.Magic{
+var byteOrderMarks = []decompress.Magic{
 	{Name: "UTF-16LE", Bytes: "\xff\xfe", Mask: 0xff},
 	{Name: "UTF-16BE", Bytes: "\xfe\xff", Mask: 0xff},
 }

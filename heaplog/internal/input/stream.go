@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -16,27 +15,26 @@ type Stream struct {
 	src   io.Reader
 	name  string
 	pump  *pump
-	copy  *temporary // nil if nothing was copied
-	size  int64      // of copy, in bytes
-	Ended bool       // the log ends with copy
-	spent bool       // the data after copy has been read
+	copy  *os.File // temporary, nil if nothing was copied
+	size  int64    // of copy, in bytes
+	Ended bool     // the log ends with copy
+	spent bool     // the data after copy has been read
 }
 
 // open returns the log from its beginning.
 func (s *Stream) open(h *Hooks) (*Source, error) {
-	switch {
-	case s.spent:
+	if s.spent {
 		return nil, fmt.Errorf("%s: was read, and cannot be read again", s.name)
-	case s.copy == nil:
+	}
+	var parts []io.Reader
+	if s.copy != nil {
+		parts = append(parts, io.NewSectionReader(s.copy, 0, s.size))
+	}
+	if s.copy == nil || !s.Ended && !h.Survey {
 		s.spent = true
-		return newSource(s.pumped(h), s.name)
+		parts = append(parts, s.pumped(h))
 	}
-	head := io.NewSectionReader(s.copy.File, 0, s.size)
-	if s.Ended || h.Survey {
-		return newSource(head, s.name)
-	}
-	s.spent = true
-	return newSource(io.MultiReader(head, s.pumped(h)), s.name)
+	return newSource(io.MultiReader(parts...)), nil
 }
 
 func (s *Stream) pumped(h *Hooks) *pump {
@@ -50,7 +48,8 @@ func (s *Stream) pumped(h *Hooks) *pump {
 // Close removes the copy. It closes the log if Open opened it.
 func (s *Stream) Close() error {
 	if s.copy != nil {
-		s.copy.remove()
+		s.copy.Close()
+		os.Remove(s.copy.Name())
 	}
 	if p, ok := s.src.(*pipe); ok {
 		return p.Close()
@@ -70,9 +69,10 @@ func (s *Stream) Spool(h *Hooks, all, first bool) (err error) {
 	}
 	p := s.pumped(h)
 	p.idle = nil
-	if s.copy, err = newTemporary(); err != nil {
+	if s.copy, err = os.CreateTemp("", "lwsbt"); err != nil {
 		return err
 	}
+	os.Remove(s.copy.Name()) // it is gone however the program ends; some systems cannot remove an open file
 	for {
 		var silent <-chan time.Time
 		if !all {
@@ -103,47 +103,51 @@ const pumpSize = 256 << 10
 // pump reads ahead in its own goroutine, since a read may block forever. When the context
 // is done, it returns io.EOF.
 type pump struct {
-	src     io.Reader
-	done    <-chan struct{}
-	idle    func() error // called when no data is available; may be nil
-	full    chan piece
-	empty   chan []byte
-	rest    piece
-	started bool
-	asked   atomic.Bool // a read of src is in progress
+	src    io.Reader
+	done   <-chan struct{}
+	idle   func() error // called when no data is available; may be nil
+	pieces chan piece
+	rest   piece
+	asked  atomic.Bool // a read of src is in progress
 }
 
 type piece struct {
-	buf  []byte
 	data []byte
 	err  error
 }
 
 func newPump(ctx context.Context, src io.Reader) *pump {
-	p := &pump{src: src, done: ctx.Done(), full: make(chan piece, 2), empty: make(chan []byte, 2)}
-	p.empty <- make([]byte, pumpSize)
-	p.empty <- make([]byte, pumpSize)
+	p := &pump{src: src, done: ctx.Done(), pieces: make(chan piece)}
+	go p.run()
 	return p
 }
 
-// run reads until the end, or until the context is done.
+// run reads until the end, or until the context is done. It reads into one buffer while the receiver uses
+// the other one.
 func (p *pump) run() {
-	for nothing := 0; ; { // successive reads without data
-		var buf []byte
-		select {
-		case <-p.done:
-			return
-		case buf = <-p.empty:
-		}
+	bufs := [2][]byte{make([]byte, pumpSize), make([]byte, pumpSize)}
+	for i := 0; ; i++ {
+		var next piece
+		n := 0
 		p.asked.Store(true)
-		n, err := p.src.Read(buf)
-		p.asked.Store(false)
-		if nothing++; n > 0 {
-			nothing = 0
-		} else if nothing == 100 && err == nil {
-			err = io.ErrNoProgress
+		for try := 0; try < 100 && n == 0 && next.err == nil; try++ {
+			n, next.err = p.src.Read(bufs[i%2])
 		}
-		if p.full <- (piece{buf, buf[:n], err}); err != nil { // never blocks: full has capacity for each buffer
+		p.asked.Store(false)
+		if n == 0 && next.err == nil {
+			next.err = io.ErrNoProgress
+		}
+		next.data = bufs[i%2][:n]
+		select {
+		case p.pieces <- next:
+		case <-p.done:
+			select {
+			case p.pieces <- next: // it has just arrived
+			case <-time.After(followLast):
+				return
+			}
+		}
+		if next.err != nil {
 			return
 		}
 	}
@@ -174,27 +178,19 @@ var now = func() chan time.Time { c := make(chan time.Time); close(c); return c 
 
 // next waits for the next piece or for timeout. late reports that timeout came first.
 func (p *pump) next(timeout <-chan time.Time) (late bool) {
-	if !p.started {
-		p.started = true
-		go p.run()
-	}
 	if p.rest.err != nil {
 		return false
 	}
-	if p.rest.buf != nil {
-		p.empty <- p.rest.buf
-		p.rest = piece{}
-	}
 	select {
-	case p.rest = <-p.full:
+	case p.rest = <-p.pieces:
 	default: // data that is available comes first
 		select {
-		case p.rest = <-p.full:
+		case p.rest = <-p.pieces:
 		case <-timeout:
 			return true
 		case <-p.done:
 			select {
-			case p.rest = <-p.full: // it has just arrived
+			case p.rest = <-p.pieces: // it has just arrived
 			case <-time.After(followPoll):
 				p.rest.err = io.EOF
 			}
@@ -208,29 +204,4 @@ func (p *pump) next(timeout <-chan time.Time) (late bool) {
 		}
 	}
 	return false
-}
-
-// temporary is a temporary file that is removed however the program ends.
-type temporary struct {
-	*os.File
-	named bool
-}
-
-func newTemporary() (*temporary, error) {
-	f, err := os.CreateTemp("", "lwsbt")
-	if err != nil {
-		return nil, err
-	}
-	t := &temporary{f, true}
-	if runtime.GOOS != "windows" { // an open file needs no name
-		t.named = os.Remove(f.Name()) != nil
-	}
-	return t, nil
-}
-
-func (t *temporary) remove() {
-	t.Close()
-	if t.named {
-		os.Remove(t.Name())
-	}
 }
