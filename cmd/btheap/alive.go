@@ -47,11 +47,10 @@ func (l *leaks) findAlive() ([]aliveBlock, error) {
 	if last == nil {
 		return nil, cli.Usagef("--alive: the log has no dump with addresses of blocks, as btrecord --addresses writes them")
 	}
-	p, err := profile.New(last)
+	p, err := newView(l.view, last)
 	if err != nil {
 		return nil, err
 	}
-	p = p.View(l.view)
 	var list []aliveBlock
 	for b, n := range dumps {
 		if stack, shown := p.Stack(b.Path); shown && n >= int(l.alive) {
@@ -84,11 +83,8 @@ func (l *leaks) writeAlive(w io.Writer, list []aliveBlock) {
 	}
 	slices.SortStableFunc(order, func(a, b *group) int { return cmp.Compare(b.bytes, a.bytes) })
 	fmt.Fprintf(w, "\n%s that lived for %s or more\n", cli.Count(len(list), "block"), cli.Count(int(l.alive), "dump"))
-	for i, g := range order {
-		if l.rows > 0 && i == int(l.rows) {
-			writeMore(w, len(order)-i, "more call path")
-			break
-		}
+	order, left := first(order, l.rows)
+	for _, g := range order {
 		fmt.Fprintf(w, "\n%s bytes in %s\n", cli.Number(g.bytes), cli.Count(len(g.blocks), "block"))
 		stack(w, g.blocks[0].stack)
 		for k, b := range g.blocks {
@@ -99,4 +95,5 @@ func (l *leaks) writeAlive(w io.Writer, list []aliveBlock) {
 			fmt.Fprintf(w, "  %#x: %s bytes, %s\n", b.Addr, cli.Number(b.Bytes), cli.Count(b.dumps, "dump"))
 		}
 	}
+	writeMore(w, "", left, "more call path")
 }

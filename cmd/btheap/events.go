@@ -25,9 +25,9 @@ type siteEvents struct {
 }
 
 func eventsCommand() *cobra.Command {
-	s := &session{unit: profile.ByLine}
-	rows, order := cli.Natural(20), ""
-	c := s.command(&cobra.Command{
+	s := &session{rows: 20}
+	order := ""
+	c := &cobra.Command{
 		Use: "events [flags] [FILE...]", Short: "peak, churn and lifetimes of a recording of events",
 		Long: `events reports on recordings with events: each allocation and free, as btrecord
 --events writes them (~v# or ~e# lines). It lists the memory that was live at
@@ -35,17 +35,15 @@ the peak (or --at), the memory that each call site allocated, how long its
 blocks lived, and frees of addresses that were not allocated. A temporary block
 is one that was freed by the next event of its thread.`,
 		Example: "btheap events -e app app.rec\nbtheap events --at 2.5s --sort temporary -e app app.rec",
-	})
-	s.args = func(args []string) ([]string, error) {
-		if !slices.Contains(orders, order) {
-			return nil, fmt.Errorf("--sort %q, expected live, allocated or temporary", order)
-		}
-		return args, nil
+		RunE: func(c *cobra.Command, files []string) error {
+			if !slices.Contains([]string{"live", "allocated", "temporary"}, order) {
+				return cli.BadArgsf("--sort %q, expected live, allocated or temporary", order)
+			}
+			return s.run(c, files, func(w io.Writer) error { return s.writeEvents(w, order) })
+		},
 	}
-	s.load = s.readEvents
-	s.report = func(w io.Writer) error { return s.writeEvents(w, int(rows), order) }
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.VarP(&rows, "rows", "n", "list `N` call sites, 0 for all")
+	f.VarP(&s.rows, "rows", "n", "list `N` call sites, 0 for all")
 	f.StringVar(&order, "sort", "live", "order by `WHAT`: live, allocated or temporary")
 	cli.AddFlags(c, "Events", f)
 	s.add(c, "Symbols", symbolFlags...)
@@ -55,38 +53,29 @@ is one that was freed by the next event of its thread.`,
 	return c
 }
 
-var orders = []string{"live", "allocated", "temporary"}
-
-// readEvents replays the events of the logs in s.replay.
-func (s *session) readEvents() error {
-	if err := s.read(); err != nil {
+// writeEvents writes the totals of the events, and the call sites with the most.
+func (s *session) writeEvents(w io.Writer, order string) error {
+	if err := s.read(allDumps); err != nil {
 		return err
 	}
 	if s.replay == nil {
 		return fmt.Errorf("no events: looked for ~e# and ~v# lines")
 	}
-	return nil
-}
-
-// writeEvents writes the totals of the events, and the call sites with the most.
-func (s *session) writeEvents(w io.Writer, rows int, order string) error {
 	s.summary(w)
 	d := s.replay.Peak()
 	if s.moment != nil {
 		d = s.dumps[0]
 	}
-	p, err := s.profile([]*profile.Dump{d, s.replay.Ever()}) // the second has all call paths
+	p, err := s.profile(d, s.replay.Ever()) // the second has all call paths
 	if err != nil {
 		return err
 	}
 	list := bySite(p, d, s.replay)
 	sortSites(list, order, s.w)
+	list, left := first(list, s.rows)
 	tb := table.Table{Head: []string{"Live bytes", "Count", "Allocated", "Count", "Temporary", "Mean life (s)", "Call site"},
 		Right: []bool{true, true, true, true, true, true}, Width: s.width()}
-	for i, l := range list {
-		if rows > 0 && i == rows {
-			break
-		}
+	for _, l := range list {
 		life := "-"
 		if l.freed > 0 {
 			life = seconds(l.lifetime / float64(l.freed))
@@ -98,7 +87,7 @@ func (s *session) writeEvents(w io.Writer, rows int, order string) error {
 	if err := tb.Write(w); err != nil {
 		return err
 	}
-	writeMore(w, len(list)-len(tb.Rows), "more call site")
+	writeMore(w, "", left, "more call site")
 	return nil
 }
 

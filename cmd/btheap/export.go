@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -14,49 +13,29 @@ import (
 )
 
 func exportCommand() *cobra.Command {
-	s := &session{last: true, unit: profile.ByLine}
+	s := &session{}
 	format := ""
-	c := s.command(&cobra.Command{
+	c := &cobra.Command{
 		Use: "export [flags] [FILE...]", Short: "write the profile for other tools",
 		Long: `export writes the profile for other tools: pprof, folded (flamegraph.pl),
 speedscope, dhat (valgrind's dh_view.html) or csv.`,
 		Example: "btheap export -F pprof -o heap.pb.gz -e app.elf device.log\npprof -http=: heap.pb.gz\nbtheap export -F folded -e app.elf device.log | flamegraph.pl > heap.svg",
-	})
-	s.args = func(args []string) ([]string, error) {
-		switch {
-		case format == "":
-			return nil, fmt.Errorf("expected --format: %s", strings.Join(profile.Formats(), ", "))
-		case !slices.Contains(profile.Formats(), format):
-			return nil, fmt.Errorf("--format %q, expected %s", format, strings.Join(profile.Formats(), ", "))
-		case slices.Contains(byAddress, format) && s.c.Flags().Changed("by"):
-			return nil, fmt.Errorf("--by has no effect here: --format %s has functions, files and lines", format)
-		case format != "folded" && s.c.Flags().Changed("weight"):
-			return nil, fmt.Errorf("--weight has no effect here: --format %s has bytes and counts", format)
-		case format == "pprof" && s.output == "" && cli.IsTerminal(s.c.OutOrStdout()):
-			return nil, fmt.Errorf("--format %s is binary: give -o FILE, or a pipe", format)
-		}
-		return args, nil
-	}
-	s.report = func(w io.Writer) error {
-		o := profile.ExportOptions{Weight: s.w, Program: "btheap"}
-		if format == "dhat" && s.at == "" && s.Dump == "" {
-			o.Replay = s.replay
-		}
-		var p *profile.Profile
-		var err error
-		if o.Replay != nil { // the dump is not used
-			p, err = s.profile(s.dumps[:1])
-		} else {
-			p, err = s.one()
-		}
-		if err != nil {
-			return err
-		}
-		notes, err := p.Export(w, format, o)
-		for _, n := range notes {
-			s.note("%s", n)
-		}
-		return err
+		RunE: func(c *cobra.Command, files []string) error {
+			changed := c.Flags().Changed
+			switch {
+			case format == "":
+				return cli.BadArgsf("expected --format: %s", strings.Join(profile.Formats(), ", "))
+			case !slices.Contains(profile.Formats(), format):
+				return cli.BadArgsf("--format %q, expected %s", format, strings.Join(profile.Formats(), ", "))
+			case changed("by") && (format == "pprof" || format == "dhat"): // the program that reads the file groups addresses
+				return cli.BadArgsf("--by has no effect here: --format %s has functions, files and lines", format)
+			case changed("weight") && format != "folded":
+				return cli.BadArgsf("--weight has no effect here: --format %s has bytes and counts", format)
+			case format == "pprof" && s.output == "" && cli.IsTerminal(c.OutOrStdout()):
+				return cli.BadArgsf("--format %s is binary: give -o FILE, or a pipe", format)
+			}
+			return s.run(c, files, func(w io.Writer) error { return s.writeExport(w, format) })
+		},
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, speedscope, dhat, csv")
@@ -66,6 +45,25 @@ speedscope, dhat (valgrind's dh_view.html) or csv.`,
 	return c
 }
 
-// byAddress lists the formats that hold addresses with functions, files and lines. The
-// program that reads the file groups them.
-var byAddress = []string{"pprof", "dhat"}
+// writeExport writes a dump in a format or, as DHAT, all events.
+func (s *session) writeExport(w io.Writer, format string) error {
+	if err := s.read(lastDumps); err != nil {
+		return err
+	}
+	o := profile.ExportOptions{Weight: s.w, Program: "btheap"}
+	var d *profile.Dump
+	if format == "dhat" && s.moment == nil && s.Dump == "" && s.replay != nil {
+		o.Replay, d = s.replay, s.dumps[0] // the dump is not used
+	} else {
+		d = s.chosen()
+	}
+	p, err := s.profile(d)
+	if err != nil {
+		return err
+	}
+	notes, err := p.Export(w, format, o)
+	for _, n := range notes {
+		s.note("%s", n)
+	}
+	return err
+}

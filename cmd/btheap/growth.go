@@ -33,7 +33,7 @@ func parseThreshold(s string, perDump bool) (threshold, error) {
 		if perDump {
 			want = "SIZE or SIZE/dump, such as 64K"
 		}
-		return threshold{}, fmt.Errorf("--fail-on-growth %q, expected %s", s, want)
+		return threshold{}, cli.BadArgsf("--fail-on-growth %q, expected %s", s, want)
 	}
 	return threshold{n, slash, true}, nil
 }
@@ -59,46 +59,28 @@ func stack(w io.Writer, sites []profile.Site) {
 	}
 }
 
-// Flags of commands that compare dumps. --at selects a single dump, so they do not
-// include it.
-var compareFrames = append([]string{"by", "no-fold"}, append(frameFlags, "max-paths")...)
-
 func diffCommand() *cobra.Command {
-	s := &session{unit: profile.ByFunction}
-	rows, fail := cli.Natural(20), ""
-	var limit threshold
-	c := s.command(&cobra.Command{
+	s := &session{rows: 20, view: profile.View{By: profile.ByFunction}}
+	fail := ""
+	c := &cobra.Command{
 		Use: "diff [flags] A B | LOG", Short: "what changed between two dumps",
 		Long: `diff compares the last dump of log A with the last of log B. For one LOG, it
 compares the first and the last dump, or those of --dump A..B. Call paths that
 grew come first, those that shrank last.`,
 		Example: "btheap diff -e app.elf before.log after.log\nbtheap diff --dump 2..5 -e app.elf device.log",
-	})
-	s.args = func(args []string) (files []string, err error) {
-		if len(args) > 2 {
-			return nil, fmt.Errorf("%d files, expected two, or one with several dumps", len(args))
-		}
-		limit, err = parseThreshold(fail, false)
-		return args, err
-	}
-	s.report = func(w io.Writer) error {
-		pair, err := s.pair()
-		if err != nil {
-			return err
-		}
-		p, err := s.profile(pair)
-		if err != nil {
-			return err
-		}
-		s.outcome = limit.check(p, s.outcome)
-		if s.json {
-			return s.diffJSON(p, int(rows)).write(w)
-		}
-		s.writeDiff(w, p, int(rows))
-		return nil
+		RunE: func(c *cobra.Command, files []string) error {
+			if len(files) > 2 {
+				return cli.BadArgsf("%d files, expected two, or one with several dumps", len(files))
+			}
+			limit, err := parseThreshold(fail, false)
+			if err != nil {
+				return err
+			}
+			return s.run(c, files, func(w io.Writer) error { return s.writeDiff(w, limit) })
+		},
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.VarP(&rows, "rows", "n", "list `N` call paths, 0 for all")
+	f.VarP(&s.rows, "rows", "n", "list `N` call paths, 0 for all")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE`")
 	cli.AddFlags(c, "Diff", f)
 	s.addAll(c, compareFrames, jsonOutput)
@@ -106,14 +88,26 @@ grew come first, those that shrank last.`,
 }
 
 // writeDiff writes the changes between two dumps.
-func (s *session) writeDiff(w io.Writer, p *profile.Profile, rows int) {
-	before, after := p.Total(0), p.Total(1)
-	total := profile.Sub(after.Bytes, before.Bytes)
-	fmt.Fprintf(w, "%s\n%s → %s bytes (%s), %s → %s allocations (%s)\n", joined(p.Dumps()),
-		cli.Number(before.Bytes), cli.Number(after.Bytes), signed(total),
-		cli.Number(before.Count), cli.Number(after.Count), signed(profile.Sub(after.Count, before.Count)))
+func (s *session) writeDiff(w io.Writer, limit threshold) error {
+	pair, err := s.pair()
+	if err != nil {
+		return err
+	}
+	p, err := s.profile(pair...)
+	if err != nil {
+		return err
+	}
+	s.outcome = limit.check(p, s.outcome)
 	changes := p.Diff(s.w)
-	shown := ends(changes, rows)
+	shown := ends(changes, int(s.rows))
+	left := len(changes) - len(shown)
+	if s.json {
+		return s.diffJSON(w, p, shown, left)
+	}
+	before, after := p.Total(0), p.Total(1)
+	fmt.Fprintf(w, "%s\n%s → %s bytes (%s), %s → %s allocations (%s)\n", joined(pair),
+		cli.Number(before.Bytes), cli.Number(after.Bytes), signed(profile.Sub(after.Bytes, before.Bytes)),
+		cli.Number(before.Count), cli.Number(after.Count), signed(profile.Sub(after.Count, before.Count)))
 	for _, c := range shown {
 		word := ""
 		switch {
@@ -126,10 +120,8 @@ func (s *session) writeDiff(w io.Writer, p *profile.Profile, rows int) {
 			cli.Number(c.Before.Bytes), cli.Number(c.After.Bytes), word)
 		stack(w, c.Stack())
 	}
-	if more := len(changes) - len(shown); more > 0 {
-		fmt.Fprintln(w)
-		writeMore(w, more, "more call path")
-	}
+	writeMore(w, "\n", left, "more call path")
+	return nil
 }
 
 // ends keeps n of the changes: the largest gains and losses.
@@ -137,15 +129,14 @@ func ends(list []profile.Change, n int) []profile.Change {
 	if n == 0 || len(list) <= n {
 		return list
 	}
-	gains := min(n-n/4, len(list))
-	return append(append([]profile.Change(nil), list[:gains]...), list[len(list)-(n-gains):]...)
+	losses := n / 4
+	return slices.Concat(list[:n-losses], list[len(list)-losses:])
 }
 
 func growthCommand() *cobra.Command {
-	s := &session{unit: profile.ByFunction}
-	rows, fail, every := cli.Natural(10), "", false
-	var limit threshold
-	c := s.command(&cobra.Command{
+	s := &session{rows: 10, view: profile.View{By: profile.ByFunction}}
+	fail, every := "", false
+	c := &cobra.Command{
 		Use: "growth [flags] [FILE...]", Short: "what grows from dump to dump",
 		Long: `growth lists the call paths that grow over all dumps of the logs: first those
 that grew in every dump, the steepest first. The slope is that of a straight
@@ -153,30 +144,16 @@ line fitted by least squares. Dumps without an end (~h#end), or with fewer
 records than they announce, are left out. If a log has several boots, growth
 uses the last boot with two or more complete dumps, unless --dump is given.`,
 		Example: "btheap growth -e app.elf device.log\nbtheap growth --fail-on-growth 1024/dump -e app.elf monday.log tuesday.log",
-	})
-	s.args = func(args []string) (files []string, err error) {
-		limit, err = parseThreshold(fail, true)
-		return args, err
-	}
-	s.report = func(w io.Writer) error {
-		all := s.lastBoot(s.dumps)
-		list, err := s.complete(all)
-		if err != nil {
-			return err
-		}
-		p, err := s.profile(list)
-		if err != nil {
-			return err
-		}
-		s.outcome = limit.check(p, s.outcome)
-		if s.json {
-			return s.growthJSON(p, int(rows), every).write(w)
-		}
-		s.writeGrowth(w, p, all, int(rows), every)
-		return nil
+		RunE: func(c *cobra.Command, files []string) error {
+			limit, err := parseThreshold(fail, true)
+			if err != nil {
+				return err
+			}
+			return s.run(c, files, func(w io.Writer) error { return s.writeGrowth(w, limit, every) })
+		},
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.VarP(&rows, "rows", "n", "list `N` call paths, 0 for all")
+	f.VarP(&s.rows, "rows", "n", "list `N` call paths, 0 for all")
 	f.BoolVar(&every, "every", false, "list only those that grew in every dump")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE` from the first dump to the last; with SIZE/dump, if its slope is more than SIZE per dump")
 	cli.AddFlags(c, "Growth", f)
@@ -184,27 +161,37 @@ uses the last boot with two or more complete dumps, unless --dump is given.`,
 	return c
 }
 
-// writeGrowth writes the call paths that grow over the dumps of p, which are the
-// complete ones of all.
-func (s *session) writeGrowth(w io.Writer, p *profile.Profile, all []*profile.Dump, rows int, every bool) {
+// writeGrowth writes the call paths that grow over the complete dumps, with every only those
+// that grew in every dump.
+func (s *session) writeGrowth(w io.Writer, limit threshold, every bool) error {
+	if err := s.read(allDumps); err != nil {
+		return err
+	}
+	all := s.lastBoot()
+	list, err := s.complete(all)
+	if err != nil {
+		return err
+	}
+	p, err := s.profile(list...)
+	if err != nil {
+		return err
+	}
+	s.outcome = limit.check(p, s.outcome)
 	trend := p.Growth(s.w)
+	grown := trend.Rows
+	if n := slices.IndexFunc(grown, func(g profile.Growth) bool { return !g.Every }); every && n >= 0 { // those come first
+		grown = grown[:n]
+	}
+	shown, left := first(grown, s.rows)
+	if s.json {
+		return s.growthJSON(w, p, trend.Total, shown, left)
+	}
+	fmt.Fprintf(w, "%s: %s\n\ntotal ", cli.Count(len(list), "dump"), joined(list))
 	var totals []profile.Value
-	for i := range p.Dumps() {
+	for i := range list {
 		totals = append(totals, p.Total(i))
 	}
-	fmt.Fprintf(w, "%s: %s\n", cli.Count(len(totals), "dump"), joined(p.Dumps()))
-	fmt.Fprint(w, "\ntotal ")
 	s.growthLines(w, all, trend.Total.Slope, totals, "")
-	grown := trend.Rows
-	if every { // those come first
-		if n := slices.IndexFunc(grown, func(g profile.Growth) bool { return !g.Every }); n >= 0 {
-			grown = grown[:n]
-		}
-	}
-	shown := grown
-	if rows > 0 {
-		shown = grown[:min(rows, len(grown))]
-	}
 	for _, g := range shown {
 		word := ""
 		if g.Every {
@@ -217,27 +204,25 @@ func (s *session) writeGrowth(w io.Writer, p *profile.Profile, all []*profile.Du
 	if len(grown) == 0 {
 		fmt.Fprintln(w, "\nno call path grows")
 	}
-	if more := len(grown) - len(shown); more > 0 {
-		fmt.Fprintln(w)
-		writeMore(w, more, "more call path")
-	}
+	writeMore(w, "\n", left, "more call path")
+	return nil
 }
 
-// growthLines writes a growth in two lines. The numbers are those of complete dumps.
+// growthLines writes a growth in two lines. The points are those of the complete dumps.
 func (s *session) growthLines(w io.Writer, all []*profile.Dump, rise float64, points []profile.Value, word string) {
 	unit := "bytes"
 	if s.w == profile.Count {
 		unit = "allocations"
 	}
 	first, last := points[0], points[len(points)-1]
-	bars, n := make([]*profile.Value, len(all)), 0
+	bars := make([]profile.Value, len(all))
 	for i, d := range all {
 		if d.Complete() {
-			bars[i] = &points[n]
-			n++
+			bars[i], points = points[0], points[1:]
 		}
 	}
-	fmt.Fprintf(w, "%s %s per dump%s  %s\n", leaktext.Signed(rise), unit, word, sparkline(bars, s.w, 24))
+	complete := func(i int) bool { return all[i].Complete() }
+	fmt.Fprintf(w, "%s %s per dump%s  %s\n", leaktext.Signed(rise), unit, word, sparkline(bars, complete, s.w, 24))
 	fmt.Fprintf(w, "  %s → %s bytes, %s → %s allocations\n", cli.Number(first.Bytes), cli.Number(last.Bytes), cli.Number(first.Count), cli.Number(last.Count))
 }
 

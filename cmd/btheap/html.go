@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -25,8 +24,8 @@ type html struct {
 }
 
 func htmlCommand() *cobra.Command {
-	h := &html{session: &session{unit: profile.ByLine}}
-	c := h.command(&cobra.Command{
+	h := &html{session: &session{}}
+	c := &cobra.Command{
 		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
 		Long: `html writes one HTML file that needs no network: the leaks, the dumps over time,
 a flame graph of each moment and of the difference between two, callers and
@@ -35,14 +34,21 @@ heap map if the log has addresses of blocks. For a
 recording with events, it has 40 moments, and the memory that was live at the
 peak, ever allocated, and temporary.`,
 		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --sources src --heap 256K -o heap.html device.log",
-	})
-	h.args = func(args []string) ([]string, error) {
-		if h.output == "" && cli.IsTerminal(h.c.OutOrStdout()) {
-			return nil, fmt.Errorf("the page is not for a terminal: give -o FILE, or a pipe")
-		}
-		return args, nil
+		RunE: func(c *cobra.Command, files []string) error {
+			if h.output == "" && cli.IsTerminal(c.OutOrStdout()) {
+				return cli.BadArgsf("the page is not for a terminal: give -o FILE, or a pipe")
+			}
+			return h.run(c, files, func(w io.Writer) error {
+				if h.label == heaplog.ByThread { // the page has the call paths of each thread
+					h.label, h.view.By = heaplog.ByThreadPath, profile.ByLine
+				}
+				if err := h.readSeries(); err != nil {
+					return err
+				}
+				return h.write(w)
+			})
+		},
 	}
-	h.load, h.report = h.readPage, h.write
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&h.title, "title", "", "title the page `TEXT`")
 	f.StringVar(&h.sources, "sources", "", "show lines of the source files under `DIR`")
@@ -52,37 +58,23 @@ peak, ever allocated, and temporary.`,
 	return c
 }
 
-// readPage reads the dumps, or moments of the events.
-func (h *html) readPage() error {
-	if h.label == heaplog.ByThread { // the page has the call paths of each thread
-		h.label, h.view.By = heaplog.ByThreadPath, profile.ByLine
-	}
-	return h.readSeries()
-}
-
 // write writes the page.
 func (h *html) write(w io.Writer) error {
 	h.view.Modules = true
-	list := h.dumps
-	o := report.Options{Title: h.title, Subtitle: title(list[0]), Threads: h.label == heaplog.ByThreadPath}
-	if len(list) > 1 {
-		o.Subtitle = subtitle(list)
-	}
-	list, some := report.SomeDumps(list)
+	list, some := report.SomeDumps(h.dumps)
+	o := report.Options{Title: h.title, Subtitle: subtitle(h.dumps), Threads: h.label == heaplog.ByThreadPath}
 	if some != "" {
 		o.Notes = append(o.Notes, some)
 		h.note("%s --dump A..B chooses others.", some)
 	}
-	p, err := h.profile(list)
+	p, err := h.profile(list...)
 	if err != nil {
 		return err
 	}
 	if boot, _ := h.bootOf(list); len(boot) < len(list) {
-		all, err := profile.New(boot...)
-		if err != nil {
+		if o.Growth, err = newView(h.view, boot...); err != nil {
 			return err
 		}
-		o.Growth = all.View(h.view)
 	}
 	if o.Costs, err = h.costs(list); err != nil {
 		return err
@@ -130,9 +122,8 @@ func (h *html) costs(list []*profile.Dump) (costs []report.Cost, err error) {
 			return
 		}
 		var p *profile.Profile
-		if p, err = profile.New(d); err == nil {
-			costs = append(costs, report.Cost{Name: name, About: about, Profile: p.View(h.view)})
-		}
+		p, err = newView(h.view, d)
+		costs = append(costs, report.Cost{Name: name, About: about, Profile: p})
 	}
 	if r := h.replay; r != nil {
 		add("peak", "live when the most bytes were live, at "+seconds(r.Totals().PeakTime.Seconds())+" s", r.Peak())
@@ -142,7 +133,7 @@ func (h *html) costs(list []*profile.Dump) (costs []report.Cost, err error) {
 	}
 	steady, _ := profile.Steady(list...)
 	peak, ever := profile.NewBuilder(0), profile.NewBuilder(0)
-	for a := range list[max(0, steady)].Allocations() {
+	for a := range list[steady].Allocations() {
 		if a.Peak > 0 {
 			peak.Add(a.Path, profile.Value{Bytes: a.Peak})
 		}
@@ -150,7 +141,7 @@ func (h *html) costs(list []*profile.Dump) (costs []report.Cost, err error) {
 			ever.Add(a.Path, a.Ever)
 		}
 	}
-	name := list[max(0, steady)].Name
+	name := list[steady].Name
 	add("peak", "the most bytes that each call path held until "+name+"; the sum is an upper bound", peak.End(profile.DumpInfo{Name: "peak"}))
 	add("allocated", "allocated from the boot to "+name+", freed or not", ever.End(profile.DumpInfo{Name: "allocated"}))
 	return costs, err
@@ -158,15 +149,16 @@ func (h *html) costs(list []*profile.Dump) (costs []report.Cost, err error) {
 
 // leaks returns the leaks as in btheap leaks, or nil if there are too few dumps.
 func (h *html) leaks() (*report.Leaks, error) {
-	all, err := profile.New(h.dumps...)
-	if err != nil {
-		return nil, err
-	}
 	view := h.view
+	var err error
 	if view.Filter.Suppress, err = readSuppressions(nil, true); err != nil {
 		return nil, err
 	}
-	found := all.View(view).Leaks(profile.LeakOptions{Heap: uint64(h.heap)})
+	p, err := newView(view, h.dumps...)
+	if err != nil {
+		return nil, err
+	}
+	found := p.Leaks(profile.LeakOptions{Heap: uint64(h.heap)})
 	if found.Used == 0 {
 		return nil, nil
 	}
@@ -176,7 +168,10 @@ func (h *html) leaks() (*report.Leaks, error) {
 // subtitle names the first and the last dump, and their log once if it is the same.
 func subtitle(list []*profile.Dump) string {
 	first, last := list[0], list[len(list)-1]
-	if first.File == last.File && first.Name != first.File && last.Name != last.File {
+	switch {
+	case len(list) == 1:
+		return title(first)
+	case first.File == last.File && first.Name != first.File && last.Name != last.File:
 		return title(first) + " to " + last.Name
 	}
 	return joined(list)

@@ -6,211 +6,172 @@ import (
 	"math"
 
 	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/profile/heapmap"
 )
 
-// The output of --json, which docs/btheap.schema.json describes.
-type (
-	// document is the whole output. Fields that a command does not have are omitted.
-	document struct {
-		Command string         `json:"command"`
-		Version int            `json:"version"` // of the schema; it changes when a field changes its meaning
-		Dumps   []jsonDump     `json:"dumps"`
-		Total   *profile.Value `json:"total,omitempty"` // of the reported dump
-		*jsonLeaks
-		Sites  []profile.SiteRow `json:"sites,omitempty"`
-		Paths  []jsonPath        `json:"paths,omitempty"`
-		Slope  *float64          `json:"slope,omitempty"` // of all paths together, per dump
-		Every  *bool             `json:"every,omitempty"`
-		Left   *int              `json:"left,omitempty"` // rows omitted because of -n
-		Weight string            `json:"weight,omitempty"`
-	}
-	jsonDump struct {
-		Name     string   `json:"name"`
-		File     string   `json:"file"`
-		Line     int64    `json:"line,omitempty"`
-		Boot     int      `json:"boot"`
-		Number   int64    `json:"number"`
-		Time     *float64 `json:"time,omitempty"` // seconds since the boot
-		Why      string   `json:"why,omitempty"`
-		Records  int64    `json:"records"`
-		Complete bool     `json:"complete"`
-		Missing  *float64 `json:"missing,omitempty"` // fraction of its blocks
-		profile.Value
-		Used   *bool  `json:"used,omitempty"`
-		Reason string `json:"reason,omitempty"` // why the dump was not used
-	}
-	// jsonPath is a call path of top --stacks, growth or diff.
-	jsonPath struct {
-		Stack  []profile.Site  `json:"stack"`
-		Value  *profile.Value  `json:"value,omitempty"`
-		Before *profile.Value  `json:"before,omitempty"`
-		After  *profile.Value  `json:"after,omitempty"`
-		Slope  *float64        `json:"slope,omitempty"`
-		Every  *bool           `json:"every,omitempty"`
-		Values []profile.Value `json:"values,omitempty"` // by dump
-	}
-	jsonLeaks struct {
-		Per        string          `json:"per"` // the unit of rates: hour or dump
-		Used       int             `json:"used"`
-		Boots      int             `json:"boots"`
-		Span       *float64        `json:"span,omitempty"` // seconds
-		Missing    float64         `json:"missing"`
-		Varied     int             `json:"varied"`
-		Leaks      []jsonLeak      `json:"leaks"`
-		Functions  []jsonLeak      `json:"functions"`
-		Exhaustion *jsonExhaustion `json:"exhaustion"`
-		Alive      []jsonBlock     `json:"alive,omitempty"`
-	}
-	jsonLeak struct {
-		profile.Evidence
-		Stack  []profile.Site  `json:"stack"`
-		Values []profile.Value `json:"values"`
-	}
-	jsonExhaustion struct {
-		profile.Exhaustion
-		To *float64 `json:"to"` // null if the heap may never be full
-	}
-	jsonBlock struct {
-		Address uint64         `json:"address"`
-		Bytes   uint64         `json:"bytes"`
-		Dumps   int            `json:"dumps"`
-		Stack   []profile.Site `json:"stack"`
-	}
-)
+// object is a JSON object. docs/btheap.schema.json describes those that --json writes.
+type object map[string]any
 
-// schemaVersion is the version of docs/btheap.schema.json.
+// schemaVersion is the version of the schema. It changes when a field changes its meaning.
 const schemaVersion = 1
 
-// newDocument returns the output of a command on dumps.
-func newDocument(command string, dumps ...*profile.Dump) *document {
-	d := &document{Command: command, Version: schemaVersion, Dumps: []jsonDump{}}
-	for _, dump := range dumps {
-		d.Dumps = append(d.Dumps, dumpJSON(dump))
-	}
-	return d
-}
-
-// write writes the document, indented by one space.
-func (d *document) write(w io.Writer) error {
-	return writeJSON(w, d, " ")
-}
-
-// writeJSON writes a value and a line feed, indented by indent.
-func writeJSON(w io.Writer, v any, indent string) error {
+// writeJSON writes the output of a command, indented by indent.
+func writeJSON(w io.Writer, indent, command string, fields object) error {
+	fields["command"], fields["version"] = command, schemaVersion
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", indent)
-	return e.Encode(v)
+	return e.Encode(fields)
 }
 
-func dumpJSON(d *profile.Dump) jsonDump {
-	j := jsonDump{Name: d.Name, File: d.File, Line: d.Line, Boot: d.Boot, Number: d.Number, Why: d.Why, Records: d.Records, Complete: d.Complete(), Value: d.Total}
-	if d.Timed {
-		t := d.Time.Seconds()
-		j.Time = &t
+// listJSON returns the objects of the elements of a list.
+func listJSON[T any](list []T, convert func(*T) any) []any {
+	objects := make([]any, len(list))
+	for i := range list {
+		objects[i] = convert(&list[i])
 	}
-	if m, known := d.Missing(); known {
-		j.Missing = &m
+	return objects
+}
+
+// dumpsJSON returns the objects of dumps.
+func dumpsJSON(dumps []*profile.Dump) []any {
+	return listJSON(dumps, func(d **profile.Dump) any { return dumpJSON(*d) })
+}
+
+func dumpJSON(d *profile.Dump) object {
+	j := object{"name": d.Name, "file": d.File, "boot": d.Boot, "number": d.Number, "records": d.Records, "complete": d.Complete(),
+		"bytes": d.Total.Bytes, "count": d.Total.Count}
+	if d.Line > 0 {
+		j["line"] = d.Line
+	}
+	if d.Timed {
+		j["time"] = d.Time.Seconds()
+	}
+	if d.Why != "" {
+		j["why"] = d.Why
+	}
+	if missing, known := d.Missing(); known {
+		j["missing"] = missing
 	}
 	return j
 }
 
-// leaksJSON returns the rows with evidence.
-func leaksJSON(rows []profile.Leak) []jsonLeak {
-	list := []jsonLeak{}
+// leakDumpJSON returns the object of a dump with whether it was used.
+func leakDumpJSON(d *profile.LeakDump) any {
+	j := dumpJSON(d.Dump)
+	j["used"] = d.Used
+	if d.Reason != "" {
+		j["reason"] = d.Reason
+	}
+	return j
+}
+
+// leaksJSON returns the objects of the rows with evidence.
+func leaksJSON(rows []profile.Leak) []any {
+	list := []any{}
 	for i := range rows {
-		r := &rows[i]
-		if r.Verdict == profile.NoEvidence {
-			continue
+		if r := &rows[i]; r.Verdict != profile.NoEvidence {
+			list = append(list, struct {
+				profile.Evidence
+				Stack  []profile.Site  `json:"stack"`
+				Values []profile.Value `json:"values"`
+			}{r.Evidence, r.Stack(), r.Points()})
 		}
-		list = append(list, jsonLeak{r.Evidence, r.Stack(), r.Points()})
 	}
 	return list
 }
 
-// exhaustionJSON returns the time until the heap is full, nil if it is not known.
-func exhaustionJSON(found *profile.Leaks) *jsonExhaustion {
-	x := found.Exhaustion
-	if x == nil {
-		return nil
+// foundJSON returns the fields that leaks and live share.
+func foundJSON(found *profile.Leaks, rows []profile.Leak) object {
+	j := object{"per": "dump", "used": found.Used, "leaks": leaksJSON(rows), "exhaustion": nil}
+	if found.Timed {
+		j["per"] = "hour"
 	}
-	j := &jsonExhaustion{Exhaustion: *x}
-	if !math.IsInf(x.To, 1) {
-		j.To = &x.To
+	if x := found.Exhaustion; x != nil {
+		to := &x.To
+		if math.IsInf(x.To, 1) { // the heap may never be full
+			to = nil
+		}
+		j["exhaustion"] = struct {
+			profile.Exhaustion
+			To *float64 `json:"to"`
+		}{*x, to}
 	}
 	return j
 }
 
-// document returns the output of btheap leaks --json. All rows with evidence are in it.
-func (l *leaks) document(found *profile.Leaks, alive []aliveBlock) *document {
-	d := newDocument("leaks", l.dumps...)
-	for i := range d.Dumps {
-		d.Dumps[i].Used, d.Dumps[i].Reason = &found.Dumps[i].Used, found.Dumps[i].Reason
-	}
-	j := &jsonLeaks{Per: "dump", Used: found.Used, Boots: found.Boots, Missing: found.Missing, Varied: found.Varied,
-		Leaks: leaksJSON(found.Rows), Functions: leaksJSON(found.Functions)}
+// writeJSON writes the output of btheap leaks. All rows with evidence are in it.
+func (l *leaks) writeJSON(w io.Writer, found *profile.Leaks, alive []aliveBlock) error {
+	j := foundJSON(found, found.Rows)
+	j["dumps"] = listJSON(found.Dumps, leakDumpJSON)
+	j["boots"], j["missing"], j["varied"], j["functions"] = found.Boots, found.Missing, found.Varied, leaksJSON(found.Functions)
 	if found.Timed {
-		span := found.Span.Seconds()
-		j.Per, j.Span = "hour", &span
+		j["span"] = found.Span.Seconds()
 	}
-	j.Exhaustion = exhaustionJSON(found)
-	for _, b := range alive {
-		j.Alive = append(j.Alive, jsonBlock{b.Addr, b.Bytes, b.dumps, b.stack})
+	if l.alive > 0 {
+		j["alive"] = listJSON(alive, func(b *aliveBlock) any {
+			return object{"address": b.Addr, "bytes": b.Bytes, "dumps": b.dumps, "stack": b.stack}
+		})
 	}
-	d.jsonLeaks = j
-	return d
+	return writeJSON(w, " ", "leaks", j)
 }
 
-// topJSON returns the output of btheap top --json.
-func (s *session) topJSON(p *profile.Profile, cum, stacks bool, rows int) *document {
-	d := newDocument("top", p.Dumps()...)
-	total := p.Total(0)
-	d.Total, d.Weight = &total, s.weight
-	left := 0
+// writeJSON writes the output of btheap live for the last dump, in a line.
+func (st *state) writeJSON(w io.Writer) error {
+	j := foundJSON(st.found, st.found.Sure())
+	j["dumps"] = []any{leakDumpJSON(&st.found.Dumps[len(st.dumps)-1])}
+	j["kept"], j["alarm"] = len(st.dumps), nil
+	if st.alarm != "" {
+		j["alarm"] = st.alarm
+	}
+	return writeJSON(w, "", "live", j)
+}
+
+// topJSON writes the output of btheap top.
+func (s *session) topJSON(w io.Writer, p *profile.Profile, cum, stacks bool) error {
+	j := object{"dumps": dumpsJSON(p.Dumps()), "total": p.Total(0), "weight": s.weight}
 	if stacks {
-		for _, row := range p.Top(s.w, rows) {
-			v := row.Value()
-			d.Paths = append(d.Paths, jsonPath{Stack: row.Stack(), Value: &v})
-		}
-		left = p.Len() - len(d.Paths)
+		rows := p.Top(s.w, int(s.rows))
+		j["paths"] = listJSON(rows, func(r *profile.Row) any { return object{"stack": r.Stack(), "value": r.Value()} })
+		j["left"] = p.Len() - len(rows)
 	} else {
-		r := p.Sites(s.w, cum, rows)
-		d.Sites, left = r.Rows, r.Sites-len(r.Rows)
+		r := p.Sites(s.w, cum, int(s.rows))
+		j["sites"], j["left"] = append([]profile.SiteRow{}, r.Rows...), r.Sites-len(r.Rows)
 	}
-	d.Left = &left
-	return d
+	return writeJSON(w, " ", "top", j)
 }
 
-// diffJSON returns the output of btheap diff --json.
-func (s *session) diffJSON(p *profile.Profile, rows int) *document {
-	d := newDocument("diff", p.Dumps()...)
-	d.Weight = s.weight
-	changes := p.Diff(s.w)
-	shown := ends(changes, rows)
-	for _, c := range shown {
-		d.Paths = append(d.Paths, jsonPath{Stack: c.Stack(), Before: &c.Before, After: &c.After})
-	}
-	left := len(changes) - len(shown)
-	d.Left = &left
-	return d
+// diffJSON writes the output of btheap diff.
+func (s *session) diffJSON(w io.Writer, p *profile.Profile, changes []profile.Change, left int) error {
+	paths := listJSON(changes, func(c *profile.Change) any {
+		return object{"stack": c.Stack(), "before": c.Before, "after": c.After}
+	})
+	return writeJSON(w, " ", "diff", object{"dumps": dumpsJSON(p.Dumps()), "weight": s.weight, "paths": paths, "left": left})
 }
 
-// growthJSON returns the output of btheap growth --json.
-func (s *session) growthJSON(p *profile.Profile, rows int, every bool) *document {
-	d := newDocument("growth", p.Dumps()...)
-	d.Weight = s.weight
-	t := p.Growth(s.w)
-	d.Slope, d.Every = &t.Total.Slope, &t.Total.Every
-	left := 0
-	for _, g := range t.Rows {
-		switch {
-		case every && !g.Every:
-		case rows > 0 && len(d.Paths) == rows:
-			left++
-		default:
-			d.Paths = append(d.Paths, jsonPath{Stack: g.Stack(), Slope: &g.Slope, Every: &g.Every, Values: g.Points()})
+// growthJSON writes the output of btheap growth.
+func (s *session) growthJSON(w io.Writer, p *profile.Profile, total profile.Growth, rows []profile.Growth, left int) error {
+	paths := listJSON(rows, func(g *profile.Growth) any {
+		return object{"stack": g.Stack(), "slope": g.Slope, "every": g.Every, "values": g.Points()}
+	})
+	return writeJSON(w, " ", "growth", object{"dumps": dumpsJSON(p.Dumps()), "weight": s.weight, "slope": total.Slope, "every": total.Every,
+		"paths": paths, "left": left})
+}
+
+// writeJSON writes the output of btheap map.
+func (m *heapMap) writeJSON(w io.Writer) error {
+	j := object{"moments": listJSON(m.moments, func(x **moment) any { return (*x).sums }), "map": nil}
+	if m.heap != nil {
+		layout := m.heap.Layout(len(m.heap.Regions), 0)
+		var err error
+		if layout.Pins, layout.Left, err = m.pinned(); err != nil {
+			return err
 		}
+		j["map"] = struct {
+			Number int            `json:"number"`
+			Source heapmap.Source `json:"source"` // of the ranges
+			heapmap.Layout
+		}{m.of.sums.Number, m.heap.Source, layout}
 	}
-	d.Left = &left
-	return d
+	return writeJSON(w, " ", "map", j)
 }

@@ -17,7 +17,6 @@ import (
 // leaks is the state of btheap leaks.
 type leaks struct {
 	*session
-	rows     cli.Natural
 	heap     cli.Size // 0 if it is not given
 	fail     string
 	format   string
@@ -29,9 +28,8 @@ type leaks struct {
 }
 
 func leaksCommand() *cobra.Command {
-	l := &leaks{session: &session{unit: profile.ByLine}, rows: 10}
-	s := l.session
-	c := s.command(&cobra.Command{
+	l := &leaks{session: &session{rows: 10}}
+	c := &cobra.Command{
 		Use: "leaks [flags] [FILE...]", Short: "what leaks, how fast, and how long the heap lasts",
 		Long: `leaks ranks the call paths by the evidence that they leak, over all dumps and
 boots of the logs, and calls them leak, probably or grows (docs/leaks.md). It
@@ -40,9 +38,16 @@ the growth to allow for the loss. It leaves out dumps written at the exit of a
 program. For a recording with events, it compares
 40 moments.`,
 		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",
-	})
-	s.args = func(args []string) ([]string, error) { return args, l.checkFlags() }
-	s.load, s.report = l.readSeries, l.write
+		RunE: func(c *cobra.Command, files []string) error {
+			if l.format != "text" && l.format != "gcc" {
+				return cli.BadArgsf("--format %q, expected text or gcc", l.format)
+			}
+			if err := l.checkFlags(); err != nil {
+				return err
+			}
+			return l.run(c, files, l.write)
+		},
+	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.VarP(&l.rows, "rows", "n", "list `N` leaks, 0 for all")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
@@ -52,22 +57,19 @@ program. For a recording with events, it compares
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "also show pools of the C and C++ libraries and of the loader")
 	cli.AddFlags(c, "Leaks", f)
-	s.addAll(c, compareFrames, []string{"json", "output"})
+	l.addAll(c, compareFrames, []string{"json", "output"})
 	c.MarkFlagsMutuallyExclusive("json", "format")
 	c.MarkFlagsMutuallyExclusive("alive", "format")
 	return c
 }
 
-// checkFlags reads the values of the flags.
+// checkFlags reads the values of the flags that live has, too.
 func (l *leaks) checkFlags() (err error) {
-	if l.format != "text" && l.format != "gcc" {
-		return fmt.Errorf("--format %q, expected text or gcc", l.format)
-	}
 	if l.limit, err = parseRate(l.fail); err != nil {
-		return err
+		return cli.BadArgs(err)
 	}
 	l.Filter.Suppress, err = readSuppressions(l.suppress, !l.defaults)
-	return err
+	return cli.BadArgs(err)
 }
 
 // rateLimit is the value of --fail-over: bytes per hour or per dump.
@@ -93,7 +95,10 @@ func parseRate(s string) (r rateLimit, err error) {
 
 // write writes the report and checks --fail-over.
 func (l *leaks) write(w io.Writer) error {
-	p, err := l.profile(l.dumps)
+	if err := l.readSeries(); err != nil {
+		return err
+	}
+	p, err := l.profile(l.dumps...)
 	if err != nil {
 		return err
 	}
@@ -109,7 +114,7 @@ func (l *leaks) write(w io.Writer) error {
 	}
 	switch {
 	case l.json:
-		err = l.document(found, alive).write(w)
+		err = l.writeJSON(w, found, alive)
 	case l.format == "gcc":
 		l.writeGCC(w, found)
 	default:
@@ -172,95 +177,59 @@ func (l *leaks) over(found *profile.Leaks) (string, error) {
 
 // writeText writes the report for people.
 func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
-	var sure []profile.Leak // call paths; functions follow
-	for _, r := range found.Rows {
-		if r.Verdict.Sure() {
-			sure = append(sure, r)
-		}
-	}
-	grow, more := leaktext.Growing(found), 0
-	if n := int(l.rows); n > 0 && len(sure) > n {
-		sure, more = sure[:n], len(sure)-n
-	}
 	fmt.Fprintf(w, "%s in %s\n", leaktext.Headline(found), leaktext.Examined(found))
 	for _, text := range []string{leaktext.Exhaustion(found), leaktext.Fragmentation(found)} {
 		if text != "" {
 			fmt.Fprintln(w, text)
 		}
 	}
-	for i := range sure {
-		l.writeLeak(w, found, &sure[i])
+	sure := slices.DeleteFunc(slices.Clone(found.Rows), func(r profile.Leak) bool { return !r.Verdict.Sure() }) // call paths; functions follow
+	sure, left := first(sure, l.rows)
+	l.writeLeaks(w, found, sure)
+	writeMore(w, "\n", left, "more leak")
+	if len(found.Functions) > 0 {
+		fmt.Fprint(w, "\nfunctions, with all their callers together:\n")
+		l.writeLeaks(w, found, found.Functions)
+		if found.Boots > 1 && slices.ContainsFunc(found.Rows, func(r profile.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
+			fmt.Fprintln(w, "\naddresses without names may differ by boot, and so may their call paths:\n--hide '^0x' leaves such addresses out, --maps may name them")
+		}
 	}
-	if more > 0 {
-		fmt.Fprintln(w)
-		writeMore(w, more, "more leak")
-	}
-	l.writeFunctions(w, found)
-	if len(grow) > 0 {
+	if grow := leaktext.Growing(found); len(grow) > 0 {
 		fmt.Fprintf(w, "\nMay be leaks (of %s without a leak, about %s would look like this, too):\n", cli.Count(found.Varied, "call path"), leaktext.Amount(found.Random)[1:])
-	}
-	for i := range grow {
-		l.writeLeak(w, found, &grow[i])
+		l.writeLeaks(w, found, grow)
 	}
 	if lines := leaktext.Basis(found); len(lines) > 0 {
 		fmt.Fprintf(w, "\n%s\n", strings.Join(lines, "\n"))
 	}
 }
 
-// writeLeak writes a call path with its evidence.
-func (l *leaks) writeLeak(w io.Writer, found *profile.Leaks, r *profile.Leak) {
-	points := r.Points()
-	bars := make([]*profile.Value, len(points))
-	for i := range points {
-		if found.Dumps[i].Used {
-			bars[i] = &points[i]
+// writeLeaks writes call paths, or functions with all their callers, with their evidence.
+func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Leak) {
+	for i := range list {
+		r := &list[i]
+		bars := sparkline(r.Points(), func(i int) bool { return found.Dumps[i].Used }, l.w, 24)
+		boots := ""
+		if r.Boots > 1 {
+			boots = fmt.Sprintf("  %d boots", r.Boots)
 		}
+		fmt.Fprintf(w, "\n%s  %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin),
+			cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, bars)
+		fmt.Fprintf(w, "  %s\n", leaktext.Evidence(r))
+		stack(w, r.Stack())
 	}
-	boots := ""
-	if r.Boots > 1 {
-		boots = fmt.Sprintf("  %d boots", r.Boots)
-	}
-	fmt.Fprintf(w, "\n%s  %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin),
-		cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, sparkline(bars, l.w, 24))
-	fmt.Fprintf(w, "  %s\n", leaktext.Evidence(r))
-	stack(w, r.Stack())
 }
 
 // hint returns how to get names of functions if no listed call path has any, else "". It is for
 // people at a terminal.
 func (l *leaks) hint(found *profile.Leaks) string {
-	if len(l.Exes) > 0 {
-		return ""
+	listed := slices.DeleteFunc(slices.Clone(found.Rows), func(r profile.Leak) bool { return r.Verdict == profile.NoEvidence })
+	named := func(r profile.Leak) bool {
+		return slices.ContainsFunc(r.Stack(), func(s profile.Site) bool { return !unnamed(s) })
 	}
-	listed := 0
-	for i := range found.Rows {
-		r := &found.Rows[i]
-		if r.Verdict == profile.NoEvidence {
-			continue
-		}
-		listed++
-		if slices.ContainsFunc(r.Stack(), func(s profile.Site) bool { return !unnamed(s) }) {
-			return ""
-		}
-	}
-	if listed == 0 {
+	if len(l.Exes) > 0 || len(listed) == 0 || slices.ContainsFunc(listed, named) {
 		return ""
 	}
 	return "the call paths have no names of functions: name the ELF file of the program with -e"
-}
-
-// writeFunctions writes the functions with more evidence than any of their call paths: a leak
-// with many callers.
-func (l *leaks) writeFunctions(w io.Writer, found *profile.Leaks) {
-	for i := range found.Functions {
-		if i == 0 {
-			fmt.Fprint(w, "\nfunctions, with all their callers together:\n")
-		}
-		l.writeLeak(w, found, &found.Functions[i])
-	}
-	if len(found.Functions) > 0 && found.Boots > 1 && slices.ContainsFunc(found.Rows, func(r profile.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
-		fmt.Fprintln(w, "\naddresses without names may differ by boot, and so may their call paths:\n--hide '^0x' leaves such addresses out, --maps may name them")
-	}
 }
 
 // unnamed reports whether a call site is an address without a name.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,13 +26,10 @@ type live struct {
 	ask   string
 	page  string // the file of the key p
 	plain bool
-
-	stopped bool // by an interrupt
 }
 
 func liveCommand() *cobra.Command {
-	l := &live{leaks: leaks{session: &session{unit: profile.ByLine}}}
-	l.format = "text"
+	l := &live{leaks: leaks{session: &session{}}}
 	c := &cobra.Command{
 		Use: "live [flags] [FILE]", Short: "watch the heap of a running device",
 		Long: `live shows on a terminal what leaks, while a log grows or a device writes to a
@@ -44,75 +39,64 @@ each dump. It looks at the last dumps (--keep). Keys: up and down select a row,
 s changes the order, / filters, space freezes the screen, p saves the page of
 btheap html, a sends the line of --ask to the device, q quits.`,
 		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
-		Args:    cobra.ArbitraryArgs,
-		RunE:    l.run,
+		RunE:    l.watch,
 	}
-	s := l.session
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&l.page, "page", "heap.html", "the key p writes the page to `FILE`")
 	f.StringVar(&l.ask, "ask", "", "the key a sends `TEXT` and a line feed to the serial port")
-	f.Var(&l.leaks.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
+	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "show an alarm, and exit with 1, if what leaks, or probably does, grows by more than `RATE`: 1K/h, 64/dump")
 	f.IntVar(&l.keep, "keep", 240, "look at the last `N` dumps")
 	f.BoolVar(&l.plain, "plain", false, "write one line for each dump to a terminal, too")
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
 	cli.AddFlags(c, "Live", f)
-	s.addAll(c, compareFrames, []string{"json"})
+	l.addAll(c, compareFrames, []string{"json"})
 	for _, name := range []string{"dump", "follow"} { // live always follows, and reads all dumps
 		c.Flags().MarkHidden(name)
 	}
 	return c
 }
 
-// check reads the flags and decides how the log is read.
-func (l *live) check(args []string) error {
-	s := l.session
-	s.files = args
+// watch checks the flags, and shows the log on a terminal or prints it.
+func (l *live) watch(c *cobra.Command, files []string) error {
+	l.c, l.files = c, files
 	switch {
-	case len(args) > 1:
-		return cli.BadArgsf("%d files, expected one log", len(args))
+	case len(files) > 1:
+		return cli.BadArgsf("%d files, expected one log", len(files))
 	case l.keep < 3:
 		return cli.BadArgsf("--keep %d, expected 3 dumps or more", l.keep)
-	case l.ask != "" && s.Serial == "":
+	case l.ask != "" && l.Serial == "":
 		return cli.BadArgsf("--ask needs --serial: nobody reads what is sent to a log")
 	}
-	if len(args) == 1 && args[0] != cli.Stdio && s.Serial == "" {
-		if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {
-			s.Follow = true
+	if len(files) == 1 && files[0] != cli.Stdio && l.Serial == "" {
+		if info, err := os.Stat(files[0]); err == nil && info.Mode().IsRegular() {
+			l.Follow = true
 		}
 	}
 	if err := l.checkFlags(); err != nil {
-		return cli.BadArgs(err)
-	}
-	return s.check()
-}
-
-func (l *live) run(c *cobra.Command, args []string) error {
-	s := l.session
-	s.c = c
-	if err := l.check(args); err != nil {
 		return err
 	}
-	defer s.close()
-	if err := s.open(heaplog.Refresh(time.Second)); err != nil {
+	if err := l.check(); err != nil {
 		return err
 	}
-	s.status = status{}
+	defer l.close()
+	if err := l.open(heaplog.Refresh(time.Second)); err != nil {
+		return err
+	}
+	l.status = status{}
+	show := l.print
 	out := cli.File(c.OutOrStdout())
-	var err error
 	if out != nil && cli.IsTerminal(out) && !l.plain && !l.json && os.Getenv("TERM") != "dumb" {
-		err = l.show(out)
-	} else {
-		err = l.print(c.OutOrStdout())
+		show = func(io.Writer) error { return l.show(out) }
 	}
-	if err != nil {
+	if err := show(c.OutOrStdout()); err != nil {
 		return err
 	}
-	if err := s.out.End(); err != nil {
+	if err := l.out.End(); err != nil {
 		return err
 	}
-	if err := s.undecided(); err != nil {
+	if err := l.undecided(); err != nil {
 		return err
 	}
 	return l.outcome
@@ -122,11 +106,10 @@ func (l *live) run(c *cobra.Command, args []string) error {
 type recent struct {
 	dumps []*profile.Dump // dumps that have ended
 	open  *profile.Dump   // the dump that has not ended, or nil
-	keep  int
 }
 
-// add adds a dump. It reports whether the dump has ended and is new.
-func (r *recent) add(d *profile.Dump) bool {
+// add adds a dump, and keeps the last dumps. It reports whether the dump has ended and is new.
+func (r *recent) add(d *profile.Dump, keep int) bool {
 	if !d.Ended {
 		r.open = d
 		return false
@@ -137,9 +120,8 @@ func (r *recent) add(d *profile.Dump) bool {
 		return false
 	}
 	r.dumps = append(r.dumps, d)
-	if n := len(r.dumps) - r.keep; n > 0 {
-		clear(r.dumps[:n])
-		r.dumps = r.dumps[n:]
+	if n := len(r.dumps) - keep; n > 0 {
+		r.dumps = slices.Delete(r.dumps, 0, n)
 	}
 	return true
 }
@@ -147,20 +129,15 @@ func (r *recent) add(d *profile.Dump) bool {
 // read reads the log to its end and calls each with every dump, whether it has ended or not.
 func (l *live) read(each func(d *profile.Dump) error) error {
 	for d, err := range l.reader.Dumps() {
-		if err == nil {
-			if !d.Ended { // the log is read as far as it goes for now
-				err = l.undecided()
-			}
-			if err == nil {
-				err = each(d)
-			}
-			if err != nil {
-				return err
-			}
-			continue
+		if err != nil {
+			err = l.out.Add(err)
+		} else if !d.Ended { // the log is read as far as it goes for now
+			err = l.undecided()
 		}
-		l.stopped = l.stopped || errors.Is(err, context.Canceled)
-		if err := l.out.Add(err); err != nil {
+		if err == nil && d != nil {
+			err = each(d)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -169,25 +146,23 @@ func (l *live) read(each func(d *profile.Dump) error) error {
 
 // state is the evaluation of the last dumps.
 type state struct {
-	dumps []*profile.Dump
-	open  *profile.Dump
-	p     *profile.Profile
+	recent
+	p     *profile.Profile // nil if there is no dump
 	found *profile.Leaks
 	alarm string // "" if there is none
 }
 
 // judge looks for leaks in the last dumps.
-func (l *live) judge(dumps []*profile.Dump, open *profile.Dump) (*state, error) {
-	st := &state{dumps: dumps, open: open}
-	if len(dumps) == 0 {
+func (l *live) judge(r recent) (*state, error) {
+	st := &state{recent: r, found: &profile.Leaks{}}
+	if len(r.dumps) == 0 {
 		return st, nil
 	}
-	p, err := profile.New(dumps...)
-	if err != nil {
+	var err error
+	if st.p, err = newView(l.view, r.dumps...); err != nil {
 		return nil, err
 	}
-	st.p = p.View(l.view)
-	st.found = st.p.Leaks(profile.LeakOptions{Heap: uint64(l.leaks.heap)})
+	st.found = st.p.Leaks(profile.LeakOptions{Heap: uint64(l.heap)})
 	if st.alarm, err = l.over(st.found); err != nil {
 		st.alarm = cli.Message(err)
 	}
@@ -196,21 +171,19 @@ func (l *live) judge(dumps []*profile.Dump, open *profile.Dump) (*state, error) 
 
 // print writes a line for each dump.
 func (l *live) print(w io.Writer) error {
-	r := recent{keep: l.keep}
+	var r recent
 	var last *state
-	err := l.read(func(d *profile.Dump) error {
-		if !r.add(d) {
+	err := l.read(func(d *profile.Dump) (err error) {
+		if !r.add(d, l.keep) {
 			return nil
 		}
-		st, err := l.judge(r.dumps, nil)
-		if err != nil {
+		if last, err = l.judge(r); err != nil {
 			return err
 		}
-		last = st
 		if l.json {
-			return st.writeJSON(w)
+			return last.writeJSON(w)
 		}
-		_, err = fmt.Fprintln(w, st.line())
+		_, err = fmt.Fprintln(w, last.line())
 		return err
 	})
 	if err != nil || last == nil {
@@ -297,42 +270,34 @@ func (l *live) show(out *os.File) error {
 		m.asked = l.ask
 	}
 	program := tea.NewProgram(m, options...)
-	read := make(chan error, 1)
-	latest := make(chan recent, 1)
-	go func() {
-		read <- l.feed(latest)
-		close(latest)
-	}()
-	judged := make(chan error, 1)
-	go func() {
-		judged <- l.judgeAll(latest, program.Send)
-	}()
-	end, err := program.Run()
+	latest, ended := make(chan recent, 1), make(chan error, 2)
+	go func() { ended <- l.feed(latest) }()
+	go func() { ended <- l.judgeAll(latest, program.Send) }()
+	_, err := program.Run()
 	l.stopReading()
-	if e := <-read; err == nil {
-		err = e
+	for range cap(ended) {
+		if e := <-ended; err == nil {
+			err = e
+		}
 	}
-	if e := <-judged; err == nil {
-		err = e
+	if err != nil {
+		return err
 	}
-	if last, ok := end.(*screen); err == nil && ok && last.now != nil && last.now.found != nil {
-		err = l.checkLimit(last.now.found)
-	}
-	return err
+	return l.checkLimit(m.now.found)
 }
 
 // feed reads the log and sends the last dumps to the channel. It replaces a value in the
-// channel that was not received yet.
+// channel that was not received yet. At the end of the log it closes the channel.
 func (l *live) feed(latest chan recent) error {
-	r := recent{keep: l.keep}
+	defer close(latest)
+	var r recent
 	return l.read(func(d *profile.Dump) error {
-		r.add(d)
-		now := recent{dumps: slices.Clone(r.dumps), open: r.open}
+		r.add(d, l.keep)
 		select {
 		case <-latest:
 		default:
 		}
-		latest <- now
+		latest <- recent{slices.Clone(r.dumps), r.open}
 		return nil
 	})
 }
@@ -340,16 +305,14 @@ func (l *live) feed(latest chan recent) error {
 // judgeAll evaluates the dumps in the channel, and sends the results.
 func (l *live) judgeAll(latest <-chan recent, send func(tea.Msg)) error {
 	for r := range latest {
-		st, err := l.judge(r.dumps, r.open)
+		st, err := l.judge(r)
 		if err != nil {
 			send(tea.Quit())
-			for range latest { // until the log ends
-			}
 			return err
 		}
 		send(st)
 	}
-	if l.stopped {
+	if l.ctx.Err() != nil { // an interrupt
 		send(tea.Quit())
 	} else {
 		send(endOfLog{})
@@ -360,7 +323,7 @@ func (l *live) judgeAll(latest <-chan recent, send func(tea.Msg)) error {
 // save writes the page of btheap html for these dumps, and returns the name of its file.
 func (l *live) save(dumps []*profile.Dump) (string, error) {
 	s := *l.session
-	s.dumps, s.Quiet = dumps, true
-	h := &html{session: &s, heap: l.leaks.heap}
+	s.dumps, s.Quiet, s.reader = dumps, true, nil // another goroutine uses the reader
+	h := &html{session: &s, heap: l.heap}
 	return l.page, cli.WriteOutput(l.page, s.Inputs(s.files), io.Discard, h.write)
 }

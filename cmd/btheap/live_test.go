@@ -32,7 +32,7 @@ func TestStatusOfALiveLog(t *testing.T) {
 	}
 	defer s.close()
 	s.out = logflags.Outcome{Flags: &s.Flags, Reader: s.reader}
-	if err := s.readDumps(); err != nil {
+	if err := s.readDumps(allDumps); err != nil {
 		t.Fatal(err)
 	}
 	const clear, want = "\r\x1b[K", "4 dumps, 20,886 → 57,800 bytes; Ctrl-C prints the report"

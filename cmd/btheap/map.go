@@ -21,9 +21,6 @@ import (
 // heapMap is the state of btheap map.
 type heapMap struct {
 	*session
-	rows  cli.Natural
-	space string
-
 	mapper  heapmap.Mapper
 	pick    int // number of the moment to report on, 0 for the last with a block
 	moments []*moment
@@ -88,9 +85,9 @@ func eachMoment(r *heaplog.Reader, m *heapmap.Mapper, n int, fail func(error) er
 }
 
 func mapCommand() *cobra.Command {
-	m := &heapMap{session: &session{unit: profile.ByLine}, rows: 5}
-	s := m.session
-	c := s.command(&cobra.Command{
+	m := &heapMap{session: &session{rows: 5}}
+	space := ""
+	c := &cobra.Command{
 		Use: "map [flags] [FILE...]", Short: "where in the heap blocks and holes are",
 		Long: `map shows where blocks lie in the heap: what is used and free, the largest hole
 in each dump, holes by size, and the call paths whose blocks keep holes apart.
@@ -99,48 +96,60 @@ the allocator reports (~h#heap). Of events, it shows 20 moments. The heap is
 that of --space, or of heap= in ~h#boot; without both, it is inferred from the
 blocks. Memory that belongs to no block in the log counts as free.`,
 		Example: "btheap map -e app.elf device.log\nbtheap map --space 20001000+8000 --dump 3 -e app.elf device.log",
-	})
-	s.args = func(args []string) ([]string, error) {
-		if m.space != "" {
-			ranges, ok := codec.ParseRanges(m.space)
-			if !ok {
-				return nil, fmt.Errorf("--space %q, expected START+LENGTH,... in hexadecimal, such as 20001000+8000", m.space)
+		RunE: func(c *cobra.Command, files []string) error {
+			if space != "" {
+				ranges, ok := codec.ParseRanges(space)
+				if !ok {
+					return cli.BadArgsf("--space %q, expected START+LENGTH,... in hexadecimal, such as 20001000+8000", space)
+				}
+				m.mapper.Regions = ranges
 			}
-			m.mapper.Regions = ranges
-		}
-		return args, nil
+			return m.run(c, files, m.write)
+		},
 	}
-	s.load, s.report = m.read, m.write
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.VarP(&m.rows, "rows", "n", "list `N` call paths that keep holes apart, 0 for all")
-	f.StringVar(&m.space, "space", "", "the heap is at `RANGES`, START+LENGTH,... in hexadecimal")
+	f.StringVar(&space, "space", "", "the heap is at `RANGES`, START+LENGTH,... in hexadecimal")
 	cli.AddFlags(c, "Map", f)
-	s.addAll(c, compareFrames, []string{"json", "output"})
+	m.addAll(c, compareFrames, []string{"json", "output"})
 	return c
 }
 
 // mapSteps is the number of listed moments of a recording with events.
 const mapSteps = 20
 
-// read reads the blocks of all dumps, or of events.
-func (m *heapMap) read() error {
+// write reads the blocks of all dumps, or of events, and writes the map.
+func (m *heapMap) write(w io.Writer) error {
 	from, to := m.Selected()
 	if from != to {
 		return cli.BadArgsf("--dump %s, expected one dump", m.Dump)
 	}
+	m.pick = max(0, from)
 	m.ReadAll() // the picture needs the blocks of the boot, and the table the other dumps
 	if err := m.open(); err != nil {
 		return err
 	}
-	m.pick = max(0, from)
 	if err := eachMoment(m.reader, &m.mapper, mapSteps, m.out.Add, m.add); err != nil {
 		return err
 	}
 	m.outcome = m.out.End()
-	if m.outcome != nil && cli.Code(m.outcome) != cli.Short {
+	switch {
+	case m.outcome != nil && cli.Code(m.outcome) != cli.Short:
 		return m.outcome
+	case m.pick > len(m.moments):
+		return cli.Usagef("--dump %d: the log has %d", m.pick, len(m.moments))
+	case m.heap == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil }):
+		return cli.Usagef("the log has neither block addresses nor ~h#heap lines")
+	case m.json:
+		return m.writeJSON(w)
+	case m.heap == nil:
+		m.writeMoments(w)
+		return nil
 	}
-	return m.choose()
+	m.writeMap(w)
+	m.writeMoments(w)
+	m.writeSizes(w)
+	return m.writePins(w)
 }
 
 // add adds a moment. It keeps only the map to report on.
@@ -151,41 +160,13 @@ func (m *heapMap) add(x *moment, full *heapmap.Map) {
 	}
 }
 
-// choose checks that there is a moment to report on.
-func (m *heapMap) choose() error {
-	switch {
-	case m.pick > len(m.moments):
-		return cli.Usagef("--dump %d: the log has %d", m.pick, len(m.moments))
-	case m.heap == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil }):
-		return cli.Usagef("the log has neither block addresses nor ~h#heap lines")
-	}
-	return nil
-}
-
-// write writes the map.
-func (m *heapMap) write(w io.Writer) error {
-	if m.json {
-		return m.writeJSON(w)
-	}
-	if m.heap != nil {
-		m.writeMap(w)
-		fmt.Fprintln(w)
-	}
-	m.writeMoments(w)
-	if m.heap != nil {
-		m.writeSizes(w)
-		return m.writePins(w)
-	}
-	return nil
-}
-
 // share formats a fraction as a percentage.
 func share(part float64) string { return strconv.FormatFloat(100*part, 'f', 1, 64) + " %" }
 
 // writeMap writes the sums of a dump and the picture of its heap.
 func (m *heapMap) writeMap(w io.Writer) {
 	x := m.heap
-	how := map[string]string{"flag": "--space", "log": "as the log says", "blocks": "inferred from the blocks"}[string(x.Source)]
+	how := map[heapmap.Source]string{heapmap.Given: "--space", heapmap.Log: "as the log says", heapmap.Blocks: "inferred from the blocks"}[x.Source]
 	fmt.Fprintf(w, "%s: %s bytes of heap (%s)\n%s bytes used by %s; %s free in %s, the largest of %s: fragmentation %s\ngaps below %d bytes are not counted as holes\n",
 		m.of.name(), cli.Number(x.Size), how, cli.Number(x.Used), cli.Count(x.Count, "block"), cli.Number(x.Free), cli.Count(x.Holes, "hole"),
 		cli.Number(x.Largest), share(x.Fragmentation), x.LeastHole)
@@ -199,7 +180,7 @@ func (m *heapMap) writeMap(w io.Writer) {
 	const most, columns = 6, 64
 	for i, r := range x.Regions {
 		if i == most {
-			writeMore(w, len(x.Regions)-most, "more range")
+			writeMore(w, "", len(x.Regions)-most, "more range")
 			break
 		}
 		lines := 4
@@ -212,6 +193,7 @@ func (m *heapMap) writeMap(w io.Writer) {
 			fmt.Fprintf(w, "  0x%08x %s\n", at, string(cells[k*columns:(k+1)*columns]))
 		}
 	}
+	fmt.Fprintln(w)
 }
 
 // picture draws cells of which a fraction is used, 0 to 1.
@@ -269,16 +251,16 @@ func (m *heapMap) writeMoments(w io.Writer) {
 
 // writeTrends draws the free memory and the largest hole over the moments.
 func (m *heapMap) writeTrends(w io.Writer) {
-	var free, largest []*profile.Value
+	var free, largest []profile.Value
 	for _, x := range m.moments {
 		if b, a := x.sums.Blocks, x.sums.Allocator; b != nil {
-			free, largest = append(free, &profile.Value{Bytes: b.Free}), append(largest, &profile.Value{Bytes: b.Largest})
+			free, largest = append(free, profile.Value{Bytes: b.Free}), append(largest, profile.Value{Bytes: b.Largest})
 		} else if a != nil {
-			free, largest = append(free, &profile.Value{Bytes: a.Free}), append(largest, &profile.Value{Bytes: a.Largest})
+			free, largest = append(free, profile.Value{Bytes: a.Free}), append(largest, profile.Value{Bytes: a.Largest})
 		}
 	}
 	if len(free) > 2 {
-		fmt.Fprintf(w, "\nfree %s  largest hole %s\n", sparkline(free, profile.Bytes, 24), sparkline(largest, profile.Bytes, 24))
+		fmt.Fprintf(w, "\nfree %s  largest hole %s\n", sparkline(free, nil, profile.Bytes, 24), sparkline(largest, nil, profile.Bytes, 24))
 	}
 }
 
@@ -296,7 +278,7 @@ func (m *heapMap) writeSizes(w io.Writer) {
 // pinned returns the call paths that keep holes apart and that the flags do not leave out: the
 // first -n, and the number of others.
 func (m *heapMap) pinned() ([]heapmap.Pin, int, error) {
-	p, err := m.profile([]*profile.Dump{m.of.dump})
+	p, err := m.profile(m.of.dump)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -319,9 +301,6 @@ func (m *heapMap) writePins(w io.Writer) error {
 		fmt.Fprintf(w, "\n%s bytes kept apart by %s of %s bytes, the most at %#x\n", cli.Number(x.Kept), cli.Count(x.Count, "block"), cli.Number(x.Bytes), x.Address)
 		stack(w, x.Stack)
 	}
-	if left > 0 {
-		fmt.Fprintln(w)
-		writeMore(w, left, "more call path")
-	}
+	writeMore(w, "\n", left, "more call path")
 	return nil
 }

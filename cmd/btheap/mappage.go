@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/heaplog"
+	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/profile/heapmap"
 	"github.com/lwsbt/lwsbt/report"
@@ -23,19 +24,18 @@ func (h *html) heapMap() (*report.Map, error) {
 	if h.reader == nil || !h.reader.Summary().Layout || h.Dump != "" || h.moment != nil {
 		return nil, nil
 	}
-	if h.Live() || len(h.files) == 0 || slices.Contains(h.files, "-") {
+	if h.Live() || len(h.files) == 0 || slices.Contains(h.files, cli.Stdio) {
 		h.note("the page has no heap map: it needs logs that can be read again, expected files")
 		return nil, nil
 	}
-	again := *h.session
-	again.reader, again.stop, again.label = nil, nil, heaplog.ByPath
-	defer again.close()
-	if err := again.open(); err != nil {
+	again, err := h.Open(h.ctx, h.files, nil, heaplog.MaxPaths(int(h.maxPaths))) // not grouped by h.label
+	if err != nil {
 		return nil, err
 	}
+	defer again.Close()
 	var page mapOfPage
 	// The first pass has reported the damage.
-	if err := eachMoment(again.reader, &heapmap.Mapper{}, pageSteps, func(error) error { return nil }, page.add); err != nil {
+	if err := eachMoment(again, &heapmap.Mapper{}, pageSteps, func(error) error { return nil }, page.add); err != nil {
 		return nil, err
 	}
 	return page.finish(h.view)
@@ -79,11 +79,10 @@ func (p *mapOfPage) finish(view profile.View) (*report.Map, error) {
 	if p.dumps == nil {
 		return &p.Map, nil
 	}
-	all, err := profile.New(p.dumps...)
+	all, err := newView(view, p.dumps...)
 	if err != nil {
 		return nil, err
 	}
-	all = all.View(view)
 	for i := range p.Moments {
 		m := &p.Moments[i]
 		m.Pins, m.Left = heapmap.Name(m.Pins, all, pagePins)

@@ -26,7 +26,7 @@ type screen struct {
 	ask           func() error // nil without --ask
 	asked         string       // the value of --ask
 
-	now    *state // the shown state, nil before the first one
+	now    *state // the shown state
 	next   *state // the latest state while the screen is frozen
 	frozen bool
 	ended  bool // the log has ended
@@ -44,8 +44,8 @@ type screen struct {
 // endOfLog is the message that the log has ended.
 type endOfLog struct{}
 
-// done is the message that the command of a key has ended.
-type done struct{ text string }
+// done is the message that the command of a key has ended, with its result.
+type done string
 
 // order is the sort order of the rows.
 type order uint8
@@ -70,7 +70,7 @@ type liveRow struct {
 }
 
 func newScreen(name string, color bool) *screen {
-	return &screen{name: name, color: color, width: cli.DefaultWidth, height: 24}
+	return &screen{name: name, color: color, width: cli.DefaultWidth, height: 24, now: &state{found: &profile.Leaks{}}}
 }
 
 // Init returns the first command: none.
@@ -91,7 +91,7 @@ func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case endOfLog:
 		m.ended = true
 	case done:
-		m.message = msg.text
+		m.message = string(msg)
 	case tea.KeyMsg:
 		cmd = m.keys(msg)
 	}
@@ -106,15 +106,7 @@ func (m *screen) keys(msg tea.KeyMsg) tea.Cmd {
 	}
 	var list []tea.Cmd
 	for _, r := range msg.Runes {
-		if cmd := m.press(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}); cmd != nil {
-			list = append(list, cmd)
-		}
-	}
-	switch len(list) {
-	case 0:
-		return nil
-	case 1:
-		return list[0]
+		list = append(list, m.press(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}))
 	}
 	return tea.Sequence(list...)
 }
@@ -170,33 +162,36 @@ func (m *screen) key(key string) tea.Cmd {
 
 // savePage returns the command that saves the page.
 func (m *screen) savePage() tea.Cmd {
-	if m.now == nil || len(m.now.dumps) == 0 || m.save == nil {
+	dumps, save := m.now.dumps, m.save
+	if len(dumps) == 0 {
 		m.message = "no dump yet"
 		return nil
 	}
 	m.message = "writing the page"
-	dumps, save := m.now.dumps, m.save
-	return func() tea.Msg {
+	return background(func() (string, error) {
 		file, err := save(dumps)
-		if err != nil {
-			return done{cli.Message(err)}
-		}
-		return done{"wrote " + file}
-	}
+		return "wrote " + file, err
+	})
 }
 
 // send returns the command that sends the line of --ask.
 func (m *screen) send() tea.Cmd {
-	if m.ask == nil {
+	ask, text := m.ask, m.asked
+	if ask == nil {
 		m.message = "--ask TEXT with --serial gives the line to send"
 		return nil
 	}
-	ask, text := m.ask, m.asked
+	return background(func() (string, error) { return fmt.Sprintf("sent %q", text), ask() })
+}
+
+// background returns a command that calls do, and shows the text or the error that it returns.
+func background(do func() (text string, err error)) tea.Cmd {
 	return func() tea.Msg {
-		if err := ask(); err != nil {
-			return done{cli.Message(err)}
+		text, err := do()
+		if err != nil {
+			text = cli.Message(err)
 		}
-		return done{fmt.Sprintf("sent %q", text)}
+		return done(text)
 	}
 }
 
@@ -247,7 +242,7 @@ func (m *screen) sort() {
 		selected = pathKey(m.rows[m.selected].Stack())
 	}
 	m.rows = m.rows[:0]
-	if m.now == nil || m.now.p == nil {
+	if m.now.p == nil {
 		return
 	}
 	leaks := map[string]int{}
@@ -377,7 +372,7 @@ func (m *screen) View() string {
 // unit returns the head of the first column.
 func (m *screen) unit() string {
 	switch {
-	case m.now == nil || m.now.found == nil:
+	case len(m.now.dumps) == 0:
 		return ""
 	case m.now.found.Timed:
 		return "per h"
@@ -397,28 +392,27 @@ func (m *screen) head(b *strings.Builder) {
 		title += "  [the log has ended]"
 	}
 	m.line(b, bold, title)
-	if m.now == nil || len(m.now.dumps) == 0 {
-		m.line(b, plainText, "no whole dump yet"+m.unfinished())
+	st := m.now
+	if len(st.dumps) == 0 {
+		m.line(b, plainText, "no whole dump yet"+st.unfinished())
 		m.line(b, plainText, "")
 		m.line(b, plainText, "")
 		return
 	}
-	st := m.now
 	d := st.dumps[len(st.dumps)-1]
-	totals := make([]*profile.Value, len(st.dumps))
-	for i, d := range st.dumps {
-		if d.Complete() {
-			totals[i] = &d.Total
-		}
+	var totals []profile.Value
+	for _, d := range st.dumps {
+		totals = append(totals, d.Total)
 	}
-	text := when(d) + ": " + held(d) + "  " + sparkline(totals, profile.Bytes, 24)
+	complete := func(i int) bool { return st.dumps[i].Complete() }
+	text := when(d) + ": " + held(d) + "  " + sparkline(totals, complete, profile.Bytes, 24)
 	if h := d.Heap; h.Known {
 		text += fmt.Sprintf("  %s of %s free, largest %s", cli.Number(h.Free), cli.Number(h.Size), cli.Number(h.Largest))
 	}
 	if !d.Complete() {
 		text += "  (" + d.Incomplete() + ")"
 	}
-	m.line(b, plainText, text+m.unfinished())
+	m.line(b, plainText, text+st.unfinished())
 	text = st.finding()
 	if st.found.Used > 0 {
 		text += " in " + leaktext.Examined(st.found)
@@ -431,29 +425,21 @@ func (m *screen) head(b *strings.Builder) {
 	if st.alarm != "" {
 		attribute, parts = red, append(parts, "ALARM: "+st.alarm)
 	}
-	for _, text := range []string{m.exhausted(), leaktext.Fragmentation(st.found)} {
-		if text != "" {
-			parts = append(parts, text)
-		}
+	if x := st.found.Exhaustion; x != nil {
+		parts = append(parts, fmt.Sprintf("free %s bytes: exhausted in %s", cli.Number(x.Free), leaktext.Left(st.found)))
+	}
+	if text := leaktext.Fragmentation(st.found); text != "" {
+		parts = append(parts, text)
 	}
 	m.line(b, attribute, strings.Join(parts, "; "))
 }
 
 // unfinished describes the dump that has not ended.
-func (m *screen) unfinished() string {
-	if m.now == nil || m.now.open == nil {
+func (st *state) unfinished() string {
+	if st.open == nil {
 		return ""
 	}
-	return fmt.Sprintf("  (%s begins: %s)", m.now.open.Name, cli.Count(m.now.open.Records, "record"))
-}
-
-// exhausted returns a phrase with the time until the heap is full.
-func (m *screen) exhausted() string {
-	x := m.now.found.Exhaustion
-	if x == nil {
-		return ""
-	}
-	return fmt.Sprintf("free %s bytes: exhausted in %s", cli.Number(x.Free), leaktext.Left(m.now.found))
+	return fmt.Sprintf("  (%s begins: %s)", st.open.Name, cli.Count(st.open.Records, "record"))
 }
 
 // row writes a call path.
@@ -467,45 +453,32 @@ func (m *screen) row(b *strings.Builder, r *liveRow, selected bool) {
 	if selected {
 		mark, attribute = ">", bold
 	}
-	points := r.Points()
-	bars := make([]*profile.Value, len(points))
-	for i := range points {
-		bars[i] = &points[i]
-	}
 	v := r.Value()
-	m.line(b, attribute, fmt.Sprintf(valueFormat, mark+verdict, rate, cli.Number(v.Bytes), cli.Number(v.Count), pad(sparkline(bars, profile.Bytes, 16), 16))+r.name)
-}
-
-// pad appends spaces up to a number of columns.
-func pad(s string, columns int) string {
-	return s + strings.Repeat(" ", max(0, columns-ansi.StringWidth(s)))
+	m.line(b, attribute, fmt.Sprintf(valueFormat, mark+verdict, rate, cli.Number(v.Bytes), cli.Number(v.Count), sparkline(r.Points(), nil, profile.Bytes, 16))+r.name)
 }
 
 // stack writes the call path of the selected row.
 func (m *screen) stack(b *strings.Builder) {
-	m.line(b, plainText, "")
-	left := stackLines - 1
+	lines := make([]string, stackLines, stackLines+1) // the first is empty
 	if m.selected < len(m.rows) {
 		r := &m.rows[m.selected]
-		first := signed(r.grew) + " bytes since the first of these dumps"
+		lines = append(lines[:1], signed(r.grew)+" bytes since the first of these dumps")
 		if r.leak != nil {
-			first += "; " + leaktext.Evidence(r.leak)
+			lines[1] += "; " + leaktext.Evidence(r.leak)
 		}
-		m.line(b, plainText, first)
-		left--
-		stack := r.Stack()
-		for i, s := range stack {
-			if left == 1 && len(stack) > i+1 {
-				m.line(b, plainText, fmt.Sprintf("    %d more callers", len(stack)-i))
-				left--
-				break
-			}
-			m.line(b, plainText, "    "+s.String())
-			left--
+		for _, s := range r.Stack() {
+			lines = append(lines, "    "+s.String())
+		}
+		if more := len(lines) - stackLines; more > 0 {
+			lines[stackLines-1] = fmt.Sprintf("    %d more callers", more+1)
 		}
 	}
-	for ; left > 0; left-- {
-		m.line(b, plainText, "")
+	for i := range stackLines {
+		text := ""
+		if i < len(lines) {
+			text = lines[i]
+		}
+		m.line(b, plainText, text)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,13 +28,13 @@ func states(t *testing.T, log string, keep int) (list []*state) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := recent{keep: keep}
+	var last recent
 	for d, err := range r.Dumps() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		last.add(d)
-		st, err := l.judge(append([]*profile.Dump(nil), last.dumps...), nil)
+		last.add(d, keep)
+		st, err := l.judge(recent{dumps: slices.Clone(last.dumps)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
@@ -16,72 +15,70 @@ import (
 
 // This file selects the dumps that a command reports on:
 //
-//	top, tree, peek, export, events  the last steady dump, the moment of --at, or the sum of those of --dump
-//	diff, growth                     complete dumps: the first and last, or all, of the last boot with two
-//	leaks, html                      all dumps; of a recording with events and few dumps, moments of the events
+//	top, tree, peek, export  the last steady dump, the moment of --at, or the sum of those of --dump
+//	diff, growth             complete dumps: the first and last, or all, of the last boot with two
+//	leaks, html              all dumps; of a recording with events and few dumps, moments of the events
 
-// latest keeps the dumps of a log from which choose selects.
-type latest struct {
-	steady, before, last *profile.Dump // the last steady dump before these two, and the last two; nil if there is none
-	reason               string        // why the chosen dump is not the last one
+// leaveOut returns the last dumps of a log, to which another will be added, without those that
+// latest does not need: it needs the last two, and the last steady one before these.
+func leaveOut(list []*profile.Dump) []*profile.Dump {
+	n := len(list)
+	if n < 2 {
+		return list
+	}
+	if _, reason := profile.Steady(list[n-2]); reason != "" {
+		return slices.Delete(list, n-2, n-1)
+	}
+	return list[n-2:]
 }
 
-// add takes the next dump.
-func (l *latest) add(d *profile.Dump) {
-	if l.before != nil {
-		if _, reason := profile.Steady(l.before); reason == "" {
-			l.steady = l.before
-		}
-	}
-	l.before, l.last = l.last, d
-}
-
-// choose returns the last steady dump. If the recording has only events and
-// dumps at exits, it returns the live blocks at the peak.
-func (l *latest) choose(replay *profile.Replay) []*profile.Dump {
-	list := slices.DeleteFunc([]*profile.Dump{l.steady, l.before, l.last}, func(d *profile.Dump) bool { return d == nil })
-	if len(list) == 0 {
-		return nil
-	}
-	i, reason := profile.Steady(list...)
-	l.reason = reason
-	events := replay != nil && list[i].Line == 0 // the blocks that are live after the last event
-	if replay != nil && (events || i == len(list)-1 && reason != "") {
-		l.reason = "peak"
-		return []*profile.Dump{replay.Peak()}
-	}
-	return list[i : i+1]
-}
-
-// one returns the profile of the dump to report on: the last dump, or the sum of the dumps
-// of --dump.
+// one reads all input and returns the profile of the chosen dump.
 func (s *session) one() (*profile.Profile, error) {
-	list, n := s.dumps, len(s.dumps)
-	if s.reader != nil {
-		n = s.reader.Summary().Dumps
+	if err := s.read(lastDumps); err != nil {
+		return nil, err
 	}
+	return s.profile(s.chosen())
+}
+
+// chosen returns the dump to report on: the latest, or the sum of the dumps of --dump.
+func (s *session) chosen() *profile.Dump {
+	list := s.dumps
 	if s.Dump == "" {
-		list = list[len(list)-1:]
-		s.noteDump(list[0], n)
+		list = []*profile.Dump{s.latest()}
 	}
 	d := profile.Sum(list...)
 	if d.Loss.Saturated && (s.reader == nil || !slices.ContainsFunc(list, func(d *profile.Dump) bool { return d.Loss.Saturated })) {
 		s.note("sums over 2^64-1 are reported as 2^64-1")
 	}
-	return s.profile([]*profile.Dump{d})
+	return d
 }
 
-// noteDump prints which of n dumps the report is on.
-func (s *session) noteDump(d *profile.Dump, n int) {
+// latest returns the last steady dump, and prints which dump that is. If the recording has only
+// events and dumps at exits, it returns the live blocks at the peak.
+func (s *session) latest() *profile.Dump {
+	n, i := len(s.dumps), len(s.dumps)-1
+	last := s.dumps[i]
 	switch {
-	case s.latest.reason == "peak":
-		s.note("this is what was live at the peak; --at end or a time selects another moment")
-	case s.moment != nil || n < 2:
-	case s.latest.reason != "" && d != s.latest.last:
-		s.note("%d dumps; this is %s; %s is left out (%s); --dump N, A..B or all selects others", n, d.Name, s.latest.last.Name, s.latest.reason)
-	default:
+	case s.moment != nil:
+		return last
+	case s.reader != nil:
+		n = s.reader.Summary().Dumps
+		var reason string
+		i, reason = profile.Steady(s.dumps...)
+		events := s.dumps[i].Line == 0 // the blocks that are live after the last event
+		switch d := s.dumps[i]; {
+		case s.replay != nil && (events || d == last && reason != ""):
+			s.note("this is what was live at the peak; --at end or a time selects another moment")
+			return s.replay.Peak()
+		case d != last:
+			s.note("%d dumps; this is %s; %s is left out (%s); --dump N, A..B or all selects others", n, d.Name, last.Name, reason)
+			return d
+		}
+	}
+	if n > 1 {
 		s.note("%d dumps, of which this is the last; --dump N, A..B or all selects others, btheap leaks finds leaks in all of them", n)
 	}
+	return last
 }
 
 // undecided returns an error if the log may hold several dumps that were added up as one.
@@ -99,35 +96,9 @@ func (s *session) undecided() error {
 	return errors.New("the dumps cannot be told apart: give --split REGEX") // a note has said why
 }
 
-// parseMoment reads "peak", "end", or a time such as "2.5s".
-func parseMoment(s string) (*instant, error) {
-	at := atEnd
-	switch s {
-	case "end":
-	case "peak":
-		at = atPeak
-	default:
-		d, err := time.ParseDuration(s)
-		if err != nil || d < 0 {
-			return nil, fmt.Errorf("%q, expected peak, end, or a time such as 2.5s", s)
-		}
-		at = instant(d)
-	}
-	return &at, nil
-}
-
-// instant is a moment of a recording: a time since the boot, or atPeak or atEnd.
-type instant time.Duration
-
-const (
-	atPeak instant = -1 - iota // when the most bytes were live
-	atEnd                      // after the last event
-)
-
 // readMoment reads the events of the logs. The only dump is what was live at the moment of --at.
 func (s *session) readMoment() error {
 	s.replay = profile.NewReplay()
-	at := time.Duration(*s.moment)
 	for e, err := range s.reader.Events() {
 		if err != nil {
 			if err := s.out.Add(err); err != nil {
@@ -135,8 +106,8 @@ func (s *session) readMoment() error {
 			}
 			continue
 		}
-		if s.dumps == nil && at >= 0 && e.Time > at {
-			s.dumps = []*profile.Dump{s.replay.Live(at)}
+		if s.dumps == nil && e.Time > s.time {
+			s.dumps = []*profile.Dump{s.moment(s.replay)}
 		}
 		if !s.replay.Add(*e) && s.badFree.Line == 0 {
 			s.badFree = s.reader.Summary().At
@@ -149,90 +120,94 @@ func (s *session) readMoment() error {
 	case s.replay.Totals().Events == 0:
 		return fmt.Errorf("--at: the log has no events (~e# or ~v# lines)")
 	}
-	switch {
-	case *s.moment == atPeak:
-		s.dumps = []*profile.Dump{s.replay.Peak()}
-	case *s.moment == atEnd:
-		s.dumps = []*profile.Dump{s.replay.End()}
-	case s.dumps == nil:
-		s.dumps = []*profile.Dump{s.replay.Live(at)}
+	if s.dumps == nil {
+		s.dumps = []*profile.Dump{s.moment(s.replay)}
 	}
 	return nil
 }
 
-// pair returns the two dumps to compare.
+// pair reads all input and returns the two dumps to compare.
 func (s *session) pair() ([]*profile.Dump, error) {
-	if len(s.files) == 2 {
-		var last [2]*profile.Dump
-		for _, d := range s.dumps {
-			for i, f := range s.files {
-				if f == cli.Stdio {
-					f = logflags.Stdin
-				}
-				if d.File == f && (d.Complete() || last[i] == nil || !last[i].Complete()) {
-					last[i] = d
-				}
-			}
-		}
-		for i, d := range last {
-			switch {
-			case d == nil && s.outcome != nil: // a note has reported the damage
-				return nil, cli.Exit(cli.Usage)
-			case d == nil:
-				return nil, fmt.Errorf("%s: no dump", s.files[i])
-			case !d.Complete():
-				return nil, fmt.Errorf("%s: no dump in it is complete: %s", s.files[i], d.Incomplete())
-			}
-		}
-		if s.Dump != "" {
-			return nil, cli.BadArgsf("--dump is for one log: of two, the last dumps are compared")
-		}
-		if s.files[0] == s.files[1] {
-			return nil, cli.BadArgsf("%s: compared with itself", s.files[0])
-		}
-		return last[:], nil
-	}
-	list, err := s.complete(s.lastBoot(s.dumps))
-	if err != nil {
+	if err := s.read(allDumps); err != nil {
 		return nil, err
 	}
-	return []*profile.Dump{list[0], list[len(list)-1]}, nil
+	if len(s.files) != 2 {
+		list, err := s.complete(s.lastBoot())
+		if err != nil {
+			return nil, err
+		}
+		return []*profile.Dump{list[0], list[len(list)-1]}, nil
+	}
+	var pair []*profile.Dump
+	for _, f := range s.files {
+		d, err := s.lastOf(f)
+		if err != nil {
+			return nil, err
+		}
+		pair = append(pair, d)
+	}
+	switch {
+	case s.Dump != "":
+		return nil, cli.BadArgsf("--dump is for one log: of two, the last dumps are compared")
+	case s.files[0] == s.files[1]:
+		return nil, cli.BadArgsf("%s: compared with itself", s.files[0])
+	}
+	return pair, nil
+}
+
+// lastOf returns the last complete dump of a log.
+func (s *session) lastOf(file string) (*profile.Dump, error) {
+	name := file
+	if file == cli.Stdio {
+		name = logflags.Stdin
+	}
+	var last *profile.Dump
+	for _, d := range s.dumps {
+		if d.File == name && (d.Complete() || last == nil || !last.Complete()) {
+			last = d
+		}
+	}
+	switch {
+	case last == nil && s.outcome != nil: // a note has reported the damage
+		return nil, cli.Exit(cli.Usage)
+	case last == nil:
+		return nil, fmt.Errorf("%s: no dump", file)
+	case !last.Complete():
+		return nil, fmt.Errorf("%s: no dump in it is complete: %s", file, last.Incomplete())
+	}
+	return last, nil
 }
 
 // lastBoot returns the dumps of the last boot that has two or more complete dumps: a
-// restart empties the heap, and sums across it would hide growth. With --dump, or if
-// no boot has two complete dumps, it returns all dumps.
-func (s *session) lastBoot(all []*profile.Dump) []*profile.Dump {
-	list, boots := s.bootOf(all)
-	if len(list) < len(all) {
+// restart empties the heap, and sums across it would hide growth. With --dump, of several
+// logs, or if no boot has two complete dumps, it returns all dumps.
+func (s *session) lastBoot() []*profile.Dump {
+	list, boots := s.bootOf(s.dumps)
+	if len(list) < len(s.dumps) {
 		s.note("%d boots; these are the dumps of boot %d; --dump all selects those of all boots", boots, list[0].Boot)
 	}
 	return list
 }
 
-// bootOf returns the dumps that lastBoot returns, and the number of boots.
-func (s *session) bootOf(all []*profile.Dump) ([]*profile.Dump, int) {
-	boots, complete := map[int]bool{}, map[int]int{}
+// bootOf returns those of the dumps that lastBoot returns, and the number of boots.
+func (s *session) bootOf(all []*profile.Dump) (list []*profile.Dump, boots int) {
+	dumps, complete, last := map[int][]*profile.Dump{}, map[int]int{}, 0
 	for _, d := range all {
-		if d.File != all[0].File {
-			return all, 0 // the dumps are from several logs
+		if s.Dump != "" || d.File != all[0].File {
+			return all, 0
 		}
-		boots[d.Boot] = true
+		dumps[d.Boot] = append(dumps[d.Boot], d)
 		if d.Complete() {
 			complete[d.Boot]++
 		}
-	}
-	if s.Dump != "" || len(boots) < 2 {
-		return all, len(boots)
-	}
-	for last := len(all) - 1; last >= 0; last-- {
-		boot := all[last].Boot
-		if complete[boot] < 2 {
-			continue
+		if complete[d.Boot] >= 2 {
+			last = d.Boot
 		}
-		return slices.DeleteFunc(slices.Clone(all), func(d *profile.Dump) bool { return d.Boot != boot }), len(boots)
 	}
-	return all, len(boots)
+	if complete[last] < 2 {
+		return all, len(dumps)
+	}
+	return dumps[last], len(dumps)
 }
 
 // complete returns the complete dumps, two or more, and notes the others. An incomplete dump
@@ -283,27 +258,19 @@ const samples = 40
 // readSeries reads all dumps. A recording with fewer than four dumps in each boot and with
 // events is sampled.
 func (s *session) readSeries() error {
-	if err := s.read(); err != nil {
+	if err := s.read(allDumps); err != nil {
 		return err
 	}
-	if s.replay != nil && s.Dump == "" && s.moment == nil && mostOfBoot(s.dumps) < 4 {
-		return s.sampleEvents()
+	dumps := map[int]int{} // by boot
+	for _, d := range s.dumps {
+		dumps[d.Boot]++
+		if dumps[d.Boot] == 4 {
+			return nil
+		}
 	}
-	return nil
-}
-
-// mostOfBoot returns the largest number of dumps that a boot has.
-func mostOfBoot(dumps []*profile.Dump) (most int) {
-	n := map[int]int{}
-	for _, d := range dumps {
-		n[d.Boot]++
-		most = max(most, n[d.Boot])
+	if s.replay == nil || s.Dump != "" || s.moment != nil {
+		return nil
 	}
-	return most
-}
-
-// sampleEvents replaces the dumps by moments of the events.
-func (s *session) sampleEvents() error {
 	s.dumps = nil
 	for d, err := range s.reader.Moments(samples) {
 		if err == nil {

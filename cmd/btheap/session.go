@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,42 +18,34 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// session holds the state that all subcommands share: flags and input. A subcommand sets the
-// first fields.
+// session holds the flags that several subcommands have, and the input.
 type session struct {
-	unit   profile.Granularity                   // default of --by
-	args   func(args []string) ([]string, error) // returns the logs among the arguments; if nil, all are logs
-	load   func() error                          // reads the input; if nil, read does
-	report func(w io.Writer) error
-	last   bool // without --dump, the report is on the last steady dump
-	listed bool // the report includes dumps without records
-	adds   bool // dumps that may have been added up are reported, too (Summary.Undecided)
-
 	logflags.Flags
-	view     profile.View
+	view     profile.View // a subcommand sets the default of View.By
 	by       string
 	weight   string
+	rows     cli.Natural // a subcommand sets the default
 	maxPaths cli.Natural
 	output   string
 	json     bool
 	at       string
-	label    heaplog.Label // of --by thread and --by size
 	noFold   bool
-	folds    bool // the command has --no-fold
 
-	moment  *instant      // of --at, nil if it is not given
-	badFree heaplog.Place // of the first event that frees a block that is not live
-	w       profile.Weight
 	c       *cobra.Command
 	files   []string // arguments that are logs or profiles
+	label   heaplog.Label
+	w       profile.Weight
+	moment  func(r *profile.Replay) *profile.Dump // of --at, nil if it is not given
+	time    time.Duration                         // of moment, the largest if it is not at a time
+	ctx     context.Context                       // of reading
 	stop    context.CancelFunc
 	reader  *heaplog.Reader // nil if files of other profilers were read
 	out     logflags.Outcome
-	replay  *profile.Replay  // of events, nil if there is none
-	dumps   []*profile.Dump  // all dumps read
+	replay  *profile.Replay // of events, nil if there is none
+	badFree heaplog.Place   // of the first event that frees a block that is not live
+	dumps   []*profile.Dump
 	shown   *profile.Profile // the reported profile, nil if there is none
 	status  status
-	latest  latest
 	outcome error // error of the command after a successful report
 }
 
@@ -64,52 +56,49 @@ var (
 	frameFlags  = []string{"hide", "show", "ignore", "focus", "basenames", "full-names"}
 )
 
-// own maps the name of a flag that only btheap has to the function that adds it.
-var own = map[string]func(s *session, f *pflag.FlagSet){
-	"by": func(s *session, f *pflag.FlagSet) {
-		f.StringVar(&s.by, "by", "", "group by `WHAT`: the line, function, file, module or address of the call site, or the thread or size of the block")
-	},
-	"basenames": func(s *session, f *pflag.FlagSet) {
-		f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
-	},
-	"full-names": func(s *session, f *pflag.FlagSet) {
-		f.BoolVar(&s.view.FullNames, "full-names", false, "show C++ names with their arguments")
-	},
-	"no-fold": func(s *session, f *pflag.FlagSet) {
-		s.folds = true
-		f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and their wrappers at the inner end of call paths")
-	},
-	"at": func(s *session, f *pflag.FlagSet) {
-		f.StringVar(&s.at, "at", "", "for a recording with events, report the blocks that were live at `WHEN`: peak, end, or a time such as 2.5s")
-	},
-	"max-paths": func(s *session, f *pflag.FlagSet) {
-		f.Var(&s.maxPaths, "max-paths", "keep `N` distinct call paths, and add up the others as one (default 10 million)")
-	},
-	"weight": func(s *session, f *pflag.FlagSet) {
-		f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`: bytes or count")
-	},
-	"json": func(s *session, f *pflag.FlagSet) {
-		f.BoolVar(&s.json, "json", false, "write JSON (docs/btheap.schema.json)")
-	},
-	"output": func(s *session, f *pflag.FlagSet) {
-		f.StringVarP(&s.output, "output", "o", "", "write to `FILE`")
-	},
+// Flags of commands that report on one dump.
+var (
+	oneFrames = append([]string{"no-fold"}, allFrames...)
+	allFrames = append([]string{"by"}, append(frameFlags, "at", "max-paths")...) // of reports in which no frame is folded
+	oneOutput = []string{"weight", "output"}
+
+	jsonOutput = []string{"weight", "json", "output"}
+)
+
+// Flags of commands that compare dumps. --at selects a single dump, so they do not
+// include it.
+var compareFrames = append([]string{"by", "no-fold"}, append(frameFlags, "max-paths")...)
+
+// own returns the flags that only btheap has.
+func (s *session) own() *pflag.FlagSet {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&s.by, "by", "", "group by `WHAT`: the line, function, file, module or address of the call site, or the thread or size of the block")
+	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
+	f.BoolVar(&s.view.FullNames, "full-names", false, "show C++ names with their arguments")
+	f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and their wrappers at the inner end of call paths")
+	f.StringVar(&s.at, "at", "", "for a recording with events, report the blocks that were live at `WHEN`: peak, end, or a time such as 2.5s")
+	f.Var(&s.maxPaths, "max-paths", "keep `N` distinct call paths, and add up the others as one (default 10 million)")
+	f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`: bytes or count")
+	f.BoolVar(&s.json, "json", false, "write JSON (docs/btheap.schema.json)")
+	f.StringVarP(&s.output, "output", "o", "", "write to `FILE`")
+	return f
 }
 
 // add adds flags to a command, as a group in its help.
 func (s *session) add(c *cobra.Command, group string, names ...string) {
+	own := s.own()
 	for _, name := range names {
-		define := own[name]
-		if define == nil {
+		flag := own.Lookup(name)
+		if flag == nil {
 			s.Add(c, group, name)
 			continue
 		}
 		f := pflag.NewFlagSet("", pflag.ContinueOnError)
-		define(s, f)
+		f.AddFlag(flag)
 		cli.AddFlags(c, group, f)
-	}
-	if slices.Contains(names, "by") {
-		c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(append(profile.Granularities(), "thread", "size"), cobra.ShellCompDirectiveNoFileComp))
+		if name == "by" {
+			c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(append(profile.Granularities(), "thread", "size"), cobra.ShellCompDirectiveNoFileComp))
+		}
 	}
 }
 
@@ -126,7 +115,7 @@ func (s *session) check() (err error) {
 	if err := s.Flags.Check(s.files); err != nil {
 		return err
 	}
-	s.view.By, s.view.Filter, s.view.Fold = s.unit, s.Filter, s.folds && !s.noFold
+	s.view.Filter, s.view.Fold = s.Filter, s.c.Flags().Lookup("no-fold") != nil && !s.noFold
 	switch s.by {
 	case "":
 	case "thread":
@@ -145,9 +134,17 @@ func (s *session) check() (err error) {
 	default:
 		return cli.BadArgsf("--weight %q, expected bytes or count", s.weight)
 	}
-	if s.at != "" {
-		if s.moment, err = parseMoment(s.at); err != nil {
-			return cli.BadArgsf("--at %w", err)
+	s.time = math.MaxInt64
+	switch s.at {
+	case "":
+	case "peak":
+		s.moment = (*profile.Replay).Peak
+	case "end":
+		s.moment = (*profile.Replay).End
+	default:
+		s.moment = func(r *profile.Replay) *profile.Dump { return r.Live(s.time) }
+		if s.time, err = time.ParseDuration(s.at); err != nil || s.time < 0 {
+			return cli.BadArgsf("--at %q, expected peak, end, or a time such as 2.5s", s.at)
 		}
 	}
 	return nil
@@ -190,37 +187,16 @@ func (s *session) warn(text string) {
 	fmt.Fprintf(s.c.ErrOrStderr(), "btheap: %s\n", printable.Text(text))
 }
 
-// command completes a subcommand.
-func (s *session) command(c *cobra.Command) *cobra.Command {
-	s.c = c
-	if c.Args == nil {
-		c.Args = cobra.ArbitraryArgs
-	}
-	c.RunE = func(_ *cobra.Command, args []string) error { return s.run(args) }
-	return c
-}
-
-// run reads all input, and then writes the report.
-func (s *session) run(args []string) (err error) {
-	if s.files = args; s.args != nil {
-		if s.files, err = s.args(args); err != nil {
-			return cli.BadArgs(err)
-		}
-	}
+// run checks the flags and writes a report, which reads the files first.
+func (s *session) run(c *cobra.Command, files []string, report func(w io.Writer) error) error {
+	s.c, s.files = c, files
 	if err := s.check(); err != nil {
 		return err
 	}
-	load := s.load
-	if load == nil {
-		load = s.read
-	}
 	defer s.close()
-	err = cli.WriteOutput(s.output, s.Inputs(s.files), s.c.OutOrStdout(), func(w io.Writer) error {
-		if err := load(); err != nil {
-			return err
-		}
+	err := cli.WriteOutput(s.output, s.Inputs(s.files), c.OutOrStdout(), func(w io.Writer) error {
 		b := bufio.NewWriterSize(w, 64<<10)
-		if err := s.report(b); err != nil {
+		if err := report(b); err != nil {
 			return err
 		}
 		for _, e := range s.shown.Unmatched() {
@@ -250,8 +226,7 @@ func (s *session) stopReading() {
 
 // open opens the logs.
 func (s *session) open(more ...heaplog.Option) (err error) {
-	var ctx context.Context
-	ctx, s.stop = cli.Interruptible(context.Background())
+	s.ctx, s.stop = cli.Interruptible(context.Background())
 	if errs := s.c.ErrOrStderr(); !s.Quiet && s.Live() && cli.IsTerminal(errs) {
 		s.status.w = errs
 		more = append(more, heaplog.Refresh(time.Second))
@@ -260,15 +235,24 @@ func (s *session) open(more ...heaplog.Option) (err error) {
 		s.note("reading standard input")
 	}
 	more = append(more, heaplog.MaxPaths(int(s.maxPaths)), heaplog.GroupBy(s.label))
-	if s.reader, err = s.Open(ctx, s.files, s.c.InOrStdin(), more...); err != nil {
+	if s.reader, err = s.Open(s.ctx, s.files, s.c.InOrStdin(), more...); err != nil {
 		return err
 	}
 	s.out = logflags.Outcome{Flags: &s.Flags, Reader: s.reader, Note: func(text string) { s.note("%s", text) }, Warn: s.warn}
 	return nil
 }
 
-// read reads all input into s.dumps.
-func (s *session) read() error {
+// wanted selects the dumps that read keeps.
+type wanted uint8
+
+const (
+	allDumps    wanted = iota
+	listedDumps        // all, even if none has a record, or if dumps may have been added up (Summary.Undecided)
+	lastDumps          // without --dump, those that latest needs
+)
+
+// read reads all input.
+func (s *session) read(which wanted) error {
 	profiles, err := s.profiles()
 	switch {
 	case err != nil:
@@ -284,12 +268,12 @@ func (s *session) read() error {
 	if s.moment != nil {
 		return s.readMoment()
 	}
-	return s.readDumps()
+	return s.readDumps(which)
 }
 
 // readDumps reads the dumps of logs. A longer version of a growing dump replaces the
 // earlier version.
-func (s *session) readDumps() error {
+func (s *session) readDumps(which wanted) error {
 	s.status.dumps(nil)
 	for d, err := range s.reader.Dumps() {
 		if err != nil {
@@ -298,8 +282,8 @@ func (s *session) readDumps() error {
 			}
 			continue
 		}
-		if s.last && s.Dump == "" && !s.Live() {
-			s.latest.add(d)
+		if which == lastDumps && s.Dump == "" && !s.Live() {
+			s.dumps = append(leaveOut(s.dumps), d)
 			continue
 		}
 		s.dumps = append(s.dumps[:d.Index], d)
@@ -310,28 +294,32 @@ func (s *session) readDumps() error {
 	if list := s.reader.Summary().BadFrees; len(list) > 0 {
 		s.badFree = list[0]
 	}
-	s.dumps = append(s.dumps, s.latest.choose(s.replay)...)
 	s.outcome = s.out.End()
-	if s.outcome != nil && cli.Code(s.outcome) != cli.Short && !(s.listed && len(s.dumps) > 0) {
+	switch {
+	case s.outcome != nil && cli.Code(s.outcome) != cli.Short && !(which == listedDumps && len(s.dumps) > 0):
 		return s.outcome
-	}
-	if len(s.dumps) == 0 {
+	case len(s.dumps) == 0:
 		return fmt.Errorf("no dump")
 	}
-	if err := s.undecided(); err != nil && s.Dump == "" && !s.adds {
+	if err := s.undecided(); err != nil && s.Dump == "" && which != listedDumps {
 		return fmt.Errorf("%w, or --dump all to report on their sum", err)
 	}
 	return nil
 }
 
 // profile returns the profile of dumps that the command reports on.
-func (s *session) profile(list []*profile.Dump) (*profile.Profile, error) {
+func (s *session) profile(list ...*profile.Dump) (p *profile.Profile, err error) {
+	s.shown, err = newView(s.view, list...)
+	return s.shown, err
+}
+
+// newView returns a view of the profile of dumps.
+func newView(view profile.View, list ...*profile.Dump) (*profile.Profile, error) {
 	p, err := profile.New(list...)
 	if err != nil {
 		return nil, err
 	}
-	s.shown = p.View(s.view)
-	return s.shown, nil
+	return p.View(view), nil
 }
 
 // width returns the maximum width of the report: the columns of the terminal, or 80; 0 for a
@@ -356,4 +344,12 @@ func title(d *profile.Dump) string {
 // joined returns the names of the compared dumps.
 func joined(list []*profile.Dump) string {
 	return fmt.Sprintf("%s to %s", title(list[0]), title(list[len(list)-1]))
+}
+
+// first returns the first n elements of a list, all if n is 0, and the number of the others.
+func first[T any](list []T, n cli.Natural) (shown []T, left int) {
+	if n == 0 || len(list) <= int(n) {
+		return list, 0
+	}
+	return list[:n], len(list) - int(n)
 }

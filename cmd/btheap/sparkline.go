@@ -6,35 +6,32 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// sparkline draws points as bars, scaled from the least to the largest, and nil points as
-// dots. If there are more than width points, it leaves out some at even distances, but
-// keeps the first and the last.
-func sparkline(points []*profile.Value, w profile.Weight, width int) string {
-	if len(points) > width && width > 1 {
-		some := make([]*profile.Value, width)
-		for i := range some {
-			some[i] = points[int(math.Round(float64(i)*float64(len(points)-1)/float64(width-1)))]
+// sparkline draws points as bars, scaled from the least to the largest, and as dots those that
+// shown, if it is not nil, leaves out. If there are more than width points, it leaves out some at
+// even distances, but keeps the first and the last.
+func sparkline(points []profile.Value, shown func(i int) bool, w profile.Weight, width int) string {
+	var heights []float64 // NaN for a dot
+	low, high := math.Inf(1), math.Inf(-1)
+	n := min(len(points), width)
+	for i := range n {
+		k := int(math.Round(float64(i*(len(points)-1)) / float64(max(1, n-1))))
+		h := math.NaN()
+		if shown == nil || shown(k) {
+			h = float64(w.Of(points[k]))
+			low, high = min(low, h), max(high, h)
 		}
-		points = some
+		heights = append(heights, h)
 	}
-	low, high := uint64(math.MaxUint64), uint64(0)
-	for _, p := range points {
-		if p != nil {
-			low, high = min(low, w.Of(*p)), max(high, w.Of(*p))
-		}
-	}
-	bars := []rune("▁▂▃▄▅▆▇█")
-	out := make([]rune, len(points))
-	for i, p := range points {
-		level := 0
+	bars, out := []rune("▁▂▃▄▅▆▇█"), []rune{}
+	for _, h := range heights {
 		switch {
-		case p == nil:
-			out[i] = '·'
-			continue
+		case math.IsNaN(h):
+			out = append(out, '·')
 		case high > low:
-			level = int(float64(w.Of(*p)-low) / float64(high-low) * float64(len(bars)-1))
+			out = append(out, bars[int((h-low)/(high-low)*float64(len(bars)-1))])
+		default:
+			out = append(out, bars[0])
 		}
-		out[i] = bars[level]
 	}
 	return string(out)
 }

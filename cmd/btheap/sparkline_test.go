@@ -21,15 +21,12 @@ func TestSparkline(t *testing.T) {
 		{[]int{1, 2, 3, 4, 5, 6, 7, 8}, 3, "▁▅█"},
 		{nil, 8, ""},
 	} {
-		var points []*profile.Value
+		var points []profile.Value
 		for _, p := range c.points {
-			if p < 0 {
-				points = append(points, nil)
-				continue
-			}
-			points = append(points, &profile.Value{Bytes: uint64(p), Count: 1})
+			points = append(points, profile.Value{Bytes: uint64(max(0, p)), Count: 1})
 		}
-		if got := sparkline(points, profile.Bytes, c.width); got != c.want {
+		shown := func(i int) bool { return c.points[i] >= 0 }
+		if got := sparkline(points, shown, profile.Bytes, c.width); got != c.want {
 			t.Errorf("%v: %s, want %s", c.points, got, c.want)
 		}
 	}

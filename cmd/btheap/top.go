@@ -13,40 +13,33 @@ import (
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// Flags of commands that report on one dump.
-var (
-	oneFrames = append([]string{"no-fold"}, allFrames...)
-	allFrames = append([]string{"by"}, append(frameFlags, "at", "max-paths")...) // of reports in which no frame is folded
-	oneOutput = []string{"weight", "output"}
-
-	jsonOutput = []string{"weight", "json", "output"}
-)
-
 func topCommand() *cobra.Command {
-	s := &session{last: true, unit: profile.ByLine}
-	rows, cum, stacks := cli.Natural(20), false, false
-	c := s.command(&cobra.Command{
+	s := &session{rows: 20}
+	cum, stacks := false, false
+	c := &cobra.Command{
 		Use: "top [flags] [FILE...]", Short: "the call sites that hold the most",
 		Long: `top lists the call sites that hold the most memory. Flat is the memory that a
 call site allocated itself (its frame is the innermost shown); cumulative also
 includes the memory that its callees allocated. With --stacks, top lists whole
 call stacks.`,
 		Example: "btheap top -e app.elf device.log\nbtheap top --by module --cum --maps app.maps device.log",
-	})
-	s.report = func(w io.Writer) error {
-		p, err := s.one()
-		switch {
-		case err != nil:
-			return err
-		case s.json:
-			return s.topJSON(p, cum, stacks, int(rows)).write(w)
-		case stacks:
-			return s.writeStacks(w, p, int(rows))
-		}
-		return s.writeTop(w, p, cum, int(rows))
+		RunE: func(c *cobra.Command, files []string) error {
+			return s.run(c, files, func(w io.Writer) error {
+				p, err := s.one()
+				switch {
+				case err != nil:
+					return err
+				case s.json:
+					return s.topJSON(w, p, cum, stacks)
+				case stacks:
+					return s.writeStacks(w, p)
+				}
+				return s.writeTop(w, p, cum)
+			})
+		},
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.VarP(&rows, "rows", "n", "list `N` call sites, 0 for all")
+	f.VarP(&s.rows, "rows", "n", "list `N` call sites, 0 for all")
 	f.BoolVar(&cum, "cum", false, "order by the cumulative sum")
 	f.BoolVar(&stacks, "stacks", false, "list whole call stacks")
 	cli.AddFlags(c, "Top", f)
@@ -55,12 +48,12 @@ call stacks.`,
 	return c
 }
 
-// writeStacks writes the n call stacks of a dump that hold the most: all if n is 0.
-func (s *session) writeStacks(w io.Writer, p *profile.Profile, n int) error {
+// writeStacks writes the call stacks of a dump that hold the most.
+func (s *session) writeStacks(w io.Writer, p *profile.Profile) error {
 	total := p.Total(0)
 	fmt.Fprintf(w, "%s: %s bytes in %s, %s\n\n", title(p.Dumps()[0]), cli.Number(total.Bytes), cli.Count(total.Count, "allocation"),
 		cli.Count(p.Len(), "call stack"))
-	rows := p.Top(s.w, n)
+	rows := p.Top(s.w, int(s.rows))
 	tb := table.Table{Head: []string{"Bytes", "%", "Count", "Call stack, innermost frame first"}, Right: []bool{true, true, true}, Width: s.width()}
 	tb.Each = func(yield func([]string) bool) {
 		for _, row := range rows {
@@ -81,13 +74,13 @@ func (s *session) writeStacks(w io.Writer, p *profile.Profile, n int) error {
 	if err := tb.Write(w); err != nil {
 		return err
 	}
-	writeMore(w, p.Len()-len(rows), "more call stack")
+	writeMore(w, "", p.Len()-len(rows), "more call stack")
 	return nil
 }
 
-// writeTop writes the n call sites of a dump that hold the most: all if n is 0.
-func (s *session) writeTop(w io.Writer, p *profile.Profile, cum bool, n int) error {
-	r := p.Sites(s.w, cum, n)
+// writeTop writes the call sites of a dump that hold the most.
+func (s *session) writeTop(w io.Writer, p *profile.Profile, cum bool) error {
+	r := p.Sites(s.w, cum, int(s.rows))
 	fmt.Fprintf(w, "%s: %s bytes in %s, %s, %s\n\n", title(p.Dumps()[0]), cli.Number(r.Total.Bytes), cli.Count(r.Total.Count, "allocation"),
 		cli.Count(r.Paths, "call path"), cli.Count(r.Sites, "call site"))
 	tb := table.Table{Head: []string{"Flat bytes", "%", "Count", "Cum bytes", "%", "Count", "Call site"},
@@ -104,14 +97,14 @@ func (s *session) writeTop(w io.Writer, p *profile.Profile, cum bool, n int) err
 	if err := tb.Write(w); err != nil {
 		return err
 	}
-	writeMore(w, r.Sites-len(r.Rows), "more call site")
+	writeMore(w, "", r.Sites-len(r.Rows), "more call site")
 	return nil
 }
 
-// writeMore writes the number of omitted rows.
-func writeMore(w io.Writer, n int, noun string) {
+// writeMore writes the number of omitted rows, if there are any, after the text before.
+func writeMore(w io.Writer, before string, n int, noun string) {
 	if n > 0 {
-		fmt.Fprintf(w, "%s: -n 0 lists all\n", cli.Count(n, noun))
+		fmt.Fprintf(w, "%s%s: -n 0 lists all\n", before, cli.Count(n, noun))
 	}
 }
 

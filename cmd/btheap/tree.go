@@ -15,32 +15,22 @@ import (
 )
 
 func treeCommand() *cobra.Command {
-	s := &session{last: true, unit: profile.ByFunction}
+	s := &session{view: profile.View{By: profile.ByFunction}}
 	var o profile.TreeOptions
 	depth := cli.Natural(0)
-	c := s.command(&cobra.Command{
+	c := &cobra.Command{
 		Use: "tree [flags] [FILE...]", Short: "the call tree, with the memory of each call",
 		Long:    "tree prints all call paths as a tree that begins at the outermost function, such\nas main, or with --callers at the allocation.",
 		Example: "btheap tree -e app.elf device.log\nbtheap tree --callers --depth 3 -e app.elf device.log",
-	})
-	s.args = func(args []string) ([]string, error) {
-		if o.Min < 0 || o.Min > 100 {
-			return nil, fmt.Errorf("--min %g, expected a percentage", o.Min)
-		}
-		return args, nil
-	}
-	s.report = func(w io.Writer) error {
-		p, err := s.one()
-		if err != nil {
-			return err
-		}
-		o.Weight, o.Depth = s.w, int(depth)
-		root := p.Tree(o)
-		fmt.Fprintf(w, "%s: %s bytes in %s\n\n", title(p.Dumps()[0]), cli.Number(root.Total.Bytes), cli.Count(root.Total.Count, "allocation"))
-		tb := table.Table{Head: []string{"Bytes", "%", "Count", "Call path"}, Right: []bool{true, true, true}, Width: s.width()}
-		r := treeRows{s.w, s.w.Of(root.Total), o.Min}
-		tb.Each = func(yield func([]string) bool) { r.below(root, "", yield) }
-		return tb.Write(w)
+		RunE: func(c *cobra.Command, files []string) error {
+			if o.Min < 0 || o.Min > 100 {
+				return cli.BadArgsf("--min %g, expected a percentage", o.Min)
+			}
+			return s.run(c, files, func(w io.Writer) error {
+				o.Weight, o.Depth = s.w, int(depth)
+				return s.writeTree(w, o)
+			})
+		},
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.Var(&depth, "depth", "show `N` levels of calls, 0 for all")
@@ -49,6 +39,20 @@ func treeCommand() *cobra.Command {
 	cli.AddFlags(c, "Tree", f)
 	s.addAll(c, oneFrames, oneOutput)
 	return c
+}
+
+// writeTree writes the call tree of a dump.
+func (s *session) writeTree(w io.Writer, o profile.TreeOptions) error {
+	p, err := s.one()
+	if err != nil {
+		return err
+	}
+	root := p.Tree(o)
+	fmt.Fprintf(w, "%s: %s bytes in %s\n\n", title(p.Dumps()[0]), cli.Number(root.Total.Bytes), cli.Count(root.Total.Count, "allocation"))
+	tb := table.Table{Head: []string{"Bytes", "%", "Count", "Call path"}, Right: []bool{true, true, true}, Width: s.width()}
+	r := treeRows{s.w, s.w.Of(root.Total), o.Min}
+	tb.Each = func(yield func([]string) bool) { r.below(root, "", yield) }
+	return tb.Write(w)
 }
 
 // treeRows makes the rows of a tree.
@@ -80,49 +84,51 @@ func (r *treeRows) below(n *profile.Node, indent string, yield func([]string) bo
 }
 
 func peekCommand() *cobra.Command {
-	s := &session{last: true, unit: profile.ByFunction}
-	var match *regexp.Regexp
-	c := s.command(&cobra.Command{
+	s := &session{view: profile.View{By: profile.ByFunction}}
+	c := &cobra.Command{
 		Use: "peek [flags] FUNC [FILE...]", Short: "the callers and callees of a function",
 		Long:    "peek lists the callers and callees of each function that matches the regular\nexpression FUNC, as pprof's peek does.",
 		Example: "btheap peek '^xmalloc$' -e app.elf device.log",
-	})
-	s.args = func(args []string) (files []string, err error) {
-		if len(args) == 0 {
-			return nil, fmt.Errorf("expected a regular expression for the function")
-		}
-		if info, err := os.Stat(args[0]); len(args) == 1 && err == nil && info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s is a file, expected FUNC, a regular expression, before it", args[0])
-		}
-		if match, err = regexp.Compile(args[0]); err != nil {
-			return nil, fmt.Errorf("FUNC: %w", err)
-		}
-		return args[1:], nil
-	}
-	s.report = func(w io.Writer) error {
-		p, err := s.one()
-		if err != nil {
-			return err
-		}
-		list, err := p.Peek(match, s.w)
-		if err != nil {
-			return err
-		}
-		if len(list) == 0 {
-			return fmt.Errorf("no function matches %s", match)
-		}
-		for i := range list {
-			if i > 0 {
-				fmt.Fprintln(w)
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cli.BadArgsf("expected a regular expression for the function")
 			}
-			if err := s.writePeek(w, &list[i], s.w.Of(p.Total(0))); err != nil {
-				return err
+			if info, err := os.Stat(args[0]); len(args) == 1 && err == nil && info.Mode().IsRegular() {
+				return cli.BadArgsf("%s is a file, expected FUNC, a regular expression, before it", args[0])
 			}
-		}
-		return nil
+			match, err := regexp.Compile(args[0])
+			if err != nil {
+				return cli.BadArgsf("FUNC: %w", err)
+			}
+			return s.run(c, args[1:], func(w io.Writer) error { return s.writePeeks(w, match) })
+		},
 	}
 	s.addAll(c, allFrames, oneOutput)
 	return c
+}
+
+// writePeeks writes a table for each function that matches.
+func (s *session) writePeeks(w io.Writer, match *regexp.Regexp) error {
+	p, err := s.one()
+	if err != nil {
+		return err
+	}
+	list, err := p.Peek(match, s.w)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("no function matches %s", match)
+	}
+	for i := range list {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := s.writePeek(w, &list[i], s.w.Of(p.Total(0))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writePeek writes the table of one function.
