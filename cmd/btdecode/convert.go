@@ -15,6 +15,7 @@ import (
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli/logflags"
 	"github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -25,7 +26,8 @@ const (
 )
 
 // converter writes the dumps of a log with records of the other kind. It keeps headers, lines of the
-// memory map, and events, and drops all other text.
+// memory map, and events, and drops all other text. What it does for call paths and for records only
+// is in the functions from record and from openRecords on.
 type converter struct {
 	w       io.Writer
 	machine codec.Machine
@@ -47,12 +49,9 @@ type converter struct {
 	bare    bool          // the open dump has no begin mark in the log
 	entries []callpath.Entry
 	index   map[string]int // in entries
-	value   written
-	skip    bool // the open dump cannot be converted
+	value   profile.Value  // of the blocks that the dump has in the output
+	skip    bool           // the open dump cannot be converted
 }
-
-// written is the number and the sum of the blocks that a dump has in the output.
-type written struct{ blocks, bytes uint64 }
 
 // conversion counts the losses of a conversion.
 type conversion struct {
@@ -76,20 +75,11 @@ func (o *options) convert(out io.Writer, r *heaplog.Reader, outcome *logflags.Ou
 			return err
 		}
 	}
-	step := c.toPaths
-	if o.convertTo == toRecords {
-		step = c.toRecords
-	}
 	for it, err := range r.Items() {
 		if err != nil {
 			err = outcome.Add(err)
 		} else {
-			if it.Kind != heaplog.KindText && it.Kind != heaplog.KindIdle {
-				c.endLine(it.Boot)
-			}
-			err = step(it)
-		}
-		if err == nil {
+			c.item(it)
 			err = c.err
 		}
 		if err != nil {
@@ -220,16 +210,32 @@ func (c *converter) endLine(boot int) {
 	c.line = c.line[:0]
 }
 
-// other copies items that both kinds of logs have: events, and lines of the memory map.
-func (c *converter) other(it *heaplog.Item) {
-	switch it.Kind {
-	case heaplog.KindText:
+// item converts or copies an item.
+func (c *converter) item(it *heaplog.Item) {
+	if it.Kind == heaplog.KindText {
 		c.text(it)
+		return
+	}
+	c.endLine(it.Boot)
+	switch it.Kind {
+	case heaplog.KindMark:
+		c.mark(it)
 	case heaplog.KindEvent, heaplog.KindPathEvents:
 		c.inBoot(it.Boot)
 		c.write(append(slices.Clone(it.Text), '\n'))
 	case heaplog.KindUnreadable:
 		c.counts.unreadable++
+	case heaplog.KindPaths:
+		for i := 0; i < len(it.Allocs) && !c.skip; i++ {
+			c.alloc(&it.Allocs[i])
+		}
+	case heaplog.KindBlob, heaplog.KindDecoded, heaplog.KindBareBlob:
+		if c.code != nil {
+			c.record(it)
+			break
+		}
+		c.value.Add(it.Allocs[0].Value)
+		c.write(append(slices.Clone(it.Text), '\n'))
 	}
 }
 
@@ -260,23 +266,6 @@ func (c *converter) startBoot(n int, h *codec.Header) {
 	}
 }
 
-// toPaths converts an item to call paths.
-func (c *converter) toPaths(it *heaplog.Item) error {
-	switch it.Kind {
-	case heaplog.KindMark:
-		c.mark(it)
-	case heaplog.KindBlob, heaplog.KindDecoded, heaplog.KindBareBlob:
-		if c.begin == nil {
-			c.open(it.Boot, &codec.Header{Verb: codec.VerbBegin, HasNumber: true})
-			c.bare = true
-		}
-		c.record(it)
-	default:
-		c.other(it)
-	}
-	return nil
-}
-
 // mark copies a header. The marks of dumps become those of the other kind.
 func (c *converter) mark(it *heaplog.Item) {
 	switch h := it.Header; h.Verb {
@@ -285,9 +274,10 @@ func (c *converter) mark(it *heaplog.Item) {
 	case codec.VerbBegin:
 		c.unmarked = false
 		c.end(nil)
-		own := *h
-		own.Keys = slices.Clone(h.Keys)
-		c.open(it.Boot, &own)
+		c.open(it.Boot, without(h))
+		if c.code == nil {
+			c.openRecords(h)
+		}
 	case codec.VerbEnd:
 		c.end(h)
 	default:
@@ -305,12 +295,16 @@ func (c *converter) inBoot(n int) {
 // open begins a dump.
 func (c *converter) open(boot int, h *codec.Header) {
 	c.inBoot(boot)
-	c.begin, c.bare, c.entries, c.index, c.value, c.skip = h, false, nil, map[string]int{}, written{}, false
+	c.begin, c.bare, c.entries, c.index, c.value, c.skip = h, false, nil, map[string]int{}, profile.Value{}, false
 }
 
 // record adds a ~m# or ~b# record to the entries: one for each call path and size, so that the
 // sizes can be read back.
 func (c *converter) record(it *heaplog.Item) {
+	if c.begin == nil {
+		c.open(it.Boot, &codec.Header{Verb: codec.VerbBegin, HasNumber: true})
+		c.bare = true
+	}
 	a := &it.Allocs[0]
 	e := callpath.Entry{Live: 1, Bytes: a.Bytes}
 	if it.Cut != nil || len(a.Stack) == codec.MaxDepth-1 { // lws captures no more
@@ -318,6 +312,22 @@ func (c *converter) record(it *heaplog.Item) {
 	}
 	if it.Cut != nil && !it.Cut.Sized {
 		e.Bytes = 0
+	}
+	address, placed := uint64(0), false
+	if it.User != nil {
+		address, placed = it.User.Get(codec.TagAddress)
+		for _, tag := range []codec.Tag{codec.TagTime, codec.TagThread, codec.TagSequence} {
+			if _, ok := it.User.Get(tag); ok {
+				c.counts.fields++
+			}
+		}
+	}
+	key := []byte{byte(e.Base)} // of entries with the same path and, unless it has addresses, the same size
+	if placed {
+		e.Blocks = []callpath.Block{{Address: address, Size: a.Bytes}}
+		key = append(key, 1)
+	} else {
+		key = binary.AppendUvarint(append(key, 0), a.Bytes)
 	}
 	for _, addr := range slices.Backward(a.Stack) {
 		if addr.State == symbol.Lost {
@@ -329,32 +339,9 @@ func (c *converter) record(it *heaplog.Item) {
 			pc &^= 1
 		}
 		e.Frames = append(e.Frames, c.ranges.Frame(pc))
+		key = binary.AppendUvarint(key, pc)
 	}
-	address, placed := uint64(0), false
-	if it.User != nil {
-		address, placed = it.User.Get(codec.TagAddress)
-		for _, tag := range []codec.Tag{codec.TagTime, codec.TagThread, codec.TagSequence} {
-			if _, ok := it.User.Get(tag); ok {
-				c.counts.fields++
-			}
-		}
-	}
-	if placed {
-		e.Blocks = []callpath.Block{{Address: address, Size: a.Bytes}}
-	}
-	c.value.blocks++
-	c.value.bytes += e.Bytes
-	key := binary.AppendUvarint([]byte{byte(e.Base), byte(len(e.Blocks))}, a.Bytes)
-	if placed {
-		key = key[:2]
-	}
-	for _, f := range e.Frames {
-		escaped := byte(0)
-		if f.Escaped {
-			escaped = 1
-		}
-		key = binary.AppendUvarint(append(key, escaped), f.Value)
-	}
+	c.value.Add(profile.Value{Bytes: e.Bytes, Count: 1})
 	if i, ok := c.index[string(key)]; ok {
 		o := &c.entries[i]
 		o.Live, o.Bytes, o.Blocks = o.Live+1, o.Bytes+e.Bytes, append(o.Blocks, e.Blocks...)
@@ -377,7 +364,7 @@ func (c *converter) end(h *codec.Header) {
 	if c.code != nil {
 		c.endPaths(begin, h)
 	} else {
-		c.endRecords(begin, h)
+		c.endRecords(h)
 	}
 }
 
@@ -411,8 +398,8 @@ func (c *converter) endPaths(begin, end *codec.Header) {
 	}
 	tail := without(end, "l")
 	if _, ok := end.Get("n"); !ok {
-		add(tail, "n", c.value.blocks)
-		add(tail, "b", c.value.bytes)
+		add(tail, "n", c.value.Count)
+		add(tail, "b", c.value.Bytes)
 	}
 	add(tail, "l", c.lines)
 	c.header(tail)
@@ -427,30 +414,6 @@ func (c *converter) unit() uint8 {
 		}
 	}
 	return uint8(bits.TrailingZeros64(set))
-}
-
-// toRecords converts an item to ~m# lines.
-func (c *converter) toRecords(it *heaplog.Item) error {
-	switch it.Kind {
-	case heaplog.KindMark:
-		c.mark(it)
-		if h := c.begin; h != nil && it.Header.Verb == codec.VerbBegin {
-			c.openRecords(h)
-		}
-	case heaplog.KindPaths:
-		if !c.skip {
-			for i := range it.Allocs {
-				c.alloc(&it.Allocs[i])
-			}
-		}
-	case heaplog.KindBlob, heaplog.KindDecoded, heaplog.KindBareBlob:
-		c.value.blocks++
-		c.value.bytes += it.Allocs[0].Bytes
-		c.write(append(slices.Clone(it.Text), '\n'))
-	default:
-		c.other(it)
-	}
-	return nil
 }
 
 // openRecords writes the begin mark of a dump of ~m# records. It skips dumps that ~m# records
@@ -472,13 +435,13 @@ func (c *converter) openRecords(h *codec.Header) {
 }
 
 // endRecords writes the end mark of a dump of ~m# records.
-func (c *converter) endRecords(_, end *codec.Header) {
+func (c *converter) endRecords(end *codec.Header) {
 	if c.skip || end == nil {
 		return
 	}
 	tail := without(end, "l", "cut", "n", "b")
-	add(tail, "n", c.value.blocks)
-	add(tail, "b", c.value.bytes)
+	add(tail, "n", c.value.Count)
+	add(tail, "b", c.value.Bytes)
 	c.header(tail)
 }
 
@@ -515,8 +478,7 @@ func (c *converter) alloc(a *heaplog.Alloc) {
 		} else if s.Size = a.Bytes / a.Count; i < a.Bytes%a.Count {
 			s.Size++
 		}
-		c.value.blocks++
-		c.value.bytes += s.Size
+		c.value.Add(profile.Value{Bytes: s.Size, Count: 1})
 		c.blob = c.blob[:0]
 		if c.begin != nil {
 			c.blob, c.err = codec.AppendBlobUser(c.blob, &s, &u, c.machine, c.search)
