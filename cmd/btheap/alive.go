@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/profile"
 )
@@ -26,13 +27,7 @@ func (l *leaks) findAlive() ([]aliveBlock, error) {
 	}
 	var last *profile.Dump // the last dump with addresses
 	dumps := map[profile.Block]int{}
-	for d, err := range l.reader.DumpBlocks() {
-		if err != nil {
-			if err := l.out.Add(err); err != nil {
-				return nil, fmt.Errorf("%w (--alive reads the log twice)", err)
-			}
-			continue
-		}
+	err := each(l.reader.DumpBlocks(), l.out.Add, func(d heaplog.DumpBlocks) {
 		if last != nil && last.Boot != d.Boot {
 			clear(dumps)
 		}
@@ -43,6 +38,9 @@ func (l *leaks) findAlive() ([]aliveBlock, error) {
 		if len(now) > 0 && d.Line > 0 && !d.Diff {
 			last, dumps = d.Dump, now
 		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w (--alive reads the log twice)", err)
 	}
 	if last == nil {
 		return nil, cli.Usagef("--alive: the log has no dump with addresses of blocks, as btrecord --addresses writes them")

@@ -8,20 +8,17 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/table"
 	"github.com/lwsbt/lwsbt/profile"
 )
 
-// siteEvents has the columns of a call site: the fields of profile.Churn that are printed.
+// siteEvents has the columns of a call site: the sums of its call paths.
 type siteEvents struct {
 	profile.Site
-	live             profile.Value // at the reported moment
-	total            profile.Value
-	temporary, freed uint64
-	lifetime         float64 // seconds
+	profile.Churn               // its Live and Max are not set
+	live          profile.Value // at the reported moment
 }
 
 func eventsCommand() *cobra.Command {
@@ -42,7 +39,7 @@ is one that was freed by the next event of its thread.`,
 			return s.run(c, files, func(w io.Writer) error { return s.writeEvents(w, order) })
 		},
 	}
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f := c.Flags()
 	f.VarP(&s.rows, "rows", "n", "list `N` call sites, 0 for all")
 	f.StringVar(&order, "sort", "live", "order by `WHAT`: live, allocated or temporary")
 	cli.AddFlags(c, "Events", f)
@@ -77,11 +74,11 @@ func (s *session) writeEvents(w io.Writer, order string) error {
 		Right: []bool{true, true, true, true, true, true}, Width: s.width()}
 	for _, l := range list {
 		life := "-"
-		if l.freed > 0 {
-			life = seconds(l.lifetime / float64(l.freed))
+		if l.Freed > 0 {
+			life = seconds(l.Lifetime / float64(l.Freed))
 		}
-		tb.Rows = append(tb.Rows, []string{cli.Number(l.live.Bytes), cli.Number(l.live.Count), cli.Number(l.total.Bytes),
-			cli.Number(l.total.Count), cli.Number(l.temporary), life, l.Site.String()})
+		tb.Rows = append(tb.Rows, []string{cli.Number(l.live.Bytes), cli.Number(l.live.Count), cli.Number(l.Total.Bytes),
+			cli.Number(l.Total.Count), cli.Number(l.Temporary.Count), life, l.Site.String()})
 	}
 	fmt.Fprintf(w, "\n%s, at %s s\n\n", d.Name, seconds(d.Time.Seconds()))
 	if err := tb.Write(w); err != nil {
@@ -135,10 +132,10 @@ func bySite(p *profile.Profile, live *profile.Dump, r *profile.Replay) []siteEve
 		}
 		l := &list[i]
 		l.live.Add(live.Value(path))
-		l.total.Add(c.Total)
-		l.temporary += c.Temporary.Count
-		l.freed += c.Freed
-		l.lifetime += c.Lifetime
+		l.Total.Add(c.Total)
+		l.Temporary.Add(c.Temporary)
+		l.Freed += c.Freed
+		l.Lifetime += c.Lifetime
 	}
 	return list
 }
@@ -147,13 +144,13 @@ func sortSites(list []siteEvents, order string, w profile.Weight) {
 	key := func(l *siteEvents) uint64 {
 		switch order {
 		case "allocated":
-			return w.Of(l.total)
+			return w.Of(l.Total)
 		case "temporary":
-			return l.temporary
+			return l.Temporary.Count
 		}
 		return w.Of(l.live)
 	}
 	slices.SortStableFunc(list, func(a, b siteEvents) int {
-		return cmp.Or(cmp.Compare(key(&b), key(&a)), cmp.Compare(w.Of(b.total), w.Of(a.total)))
+		return cmp.Or(cmp.Compare(key(&b), key(&a)), cmp.Compare(w.Of(b.Total), w.Of(a.Total)))
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/profile"
@@ -37,10 +36,9 @@ speedscope, dhat (valgrind's dh_view.html) or csv.`,
 			return s.run(c, files, func(w io.Writer) error { return s.writeExport(w, format) })
 		},
 	}
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f := c.Flags()
 	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, speedscope, dhat, csv")
-	cli.AddFlags(c, "Export", f)
-	s.addAll(c, allFrames, oneOutput)
+	s.addAll(c, "Export", allFrames, oneOutput)
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(profile.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/leaktext"
@@ -79,11 +78,10 @@ grew come first, those that shrank last.`,
 			return s.run(c, files, func(w io.Writer) error { return s.writeDiff(w, limit) })
 		},
 	}
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f := c.Flags()
 	f.VarP(&s.rows, "rows", "n", "list `N` call paths, 0 for all")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE`")
-	cli.AddFlags(c, "Diff", f)
-	s.addAll(c, compareFrames, jsonOutput)
+	s.addAll(c, "Diff", compareFrames, jsonOutput)
 	return c
 }
 
@@ -152,12 +150,11 @@ uses the last boot with two or more complete dumps, unless --dump is given.`,
 			return s.run(c, files, func(w io.Writer) error { return s.writeGrowth(w, limit, every) })
 		},
 	}
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f := c.Flags()
 	f.VarP(&s.rows, "rows", "n", "list `N` call paths, 0 for all")
 	f.BoolVar(&every, "every", false, "list only those that grew in every dump")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE` from the first dump to the last; with SIZE/dump, if its slope is more than SIZE per dump")
-	cli.AddFlags(c, "Growth", f)
-	s.addAll(c, compareFrames, jsonOutput)
+	s.addAll(c, "Growth", compareFrames, jsonOutput)
 	return c
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
@@ -49,12 +48,11 @@ peak, ever allocated, and temporary.`,
 			})
 		},
 	}
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f := c.Flags()
 	f.StringVar(&h.title, "title", "", "title the page `TEXT`")
 	f.StringVar(&h.sources, "sources", "", "show lines of the source files under `DIR`")
 	f.Var(&h.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
-	cli.AddFlags(c, "Page", f)
-	h.addAll(c, oneFrames, []string{"output"})
+	h.addAll(c, "Page", oneFrames, []string{"output"})
 	return c
 }
 

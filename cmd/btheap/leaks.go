@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/leaktext"
@@ -48,7 +47,7 @@ program. For a recording with events, it compares
 			return l.run(c, files, l.write)
 		},
 	}
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f := c.Flags()
 	f.VarP(&l.rows, "rows", "n", "list `N` leaks, 0 for all")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if the leaks, with those that are probable, grow by more than `RATE`: 1K/h, 64/dump")
@@ -56,8 +55,7 @@ program. For a recording with events, it compares
 	f.StringVar(&l.format, "format", "text", "write `WHAT`: text, or gcc (FILE:LINE: warning: ...)")
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "also show pools of the C and C++ libraries and of the loader")
-	cli.AddFlags(c, "Leaks", f)
-	l.addAll(c, compareFrames, []string{"json", "output"})
+	l.addAll(c, "Leaks", compareFrames, []string{"json", "output"})
 	c.MarkFlagsMutuallyExclusive("json", "format")
 	c.MarkFlagsMutuallyExclusive("alive", "format")
 	return c

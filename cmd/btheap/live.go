@@ -10,7 +10,6 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cli"
@@ -41,7 +40,7 @@ btheap html, a sends the line of --ask to the device, q quits.`,
 		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
 		RunE:    l.watch,
 	}
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f := c.Flags()
 	f.StringVar(&l.page, "page", "heap.html", "the key p writes the page to `FILE`")
 	f.StringVar(&l.ask, "ask", "", "the key a sends `TEXT` and a line feed to the serial port")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
@@ -50,8 +49,7 @@ btheap html, a sends the line of --ask to the device, q quits.`,
 	f.BoolVar(&l.plain, "plain", false, "write one line for each dump to a terminal, too")
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
-	cli.AddFlags(c, "Live", f)
-	l.addAll(c, compareFrames, []string{"json"})
+	l.addAll(c, "Live", compareFrames, []string{"json"})
 	for _, name := range []string{"dump", "follow"} { // live always follows, and reads all dumps
 		c.Flags().MarkHidden(name)
 	}

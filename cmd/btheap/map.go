@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heaplog"
@@ -56,30 +55,22 @@ func eachMoment(r *heaplog.Reader, m *heapmap.Mapper, n int, fail func(error) er
 		known = known || x != nil
 		add(&moment{d.Dump, live, heapmap.NewMoment(d.Dump, x)}, x)
 	}
-	for d, err := range r.DumpBlocks() {
-		switch {
-		case err == nil && d.Line == 0 && r.Replay() != nil: // what is live after the last event
-		case err == nil:
-			dumps++
-			take(d, false)
-		default:
-			if err := fail(err); err != nil {
-				return err
-			}
+	err := each(r.DumpBlocks(), fail, func(d heaplog.DumpBlocks) {
+		if d.Line == 0 && r.Replay() != nil { // what is live after the last event
+			return
 		}
+		dumps++
+		take(d, false)
+	})
+	if err != nil || known || r.Replay() == nil {
+		return err
 	}
-	if known || r.Replay() == nil {
-		return nil
-	}
-	for d, err := range r.Moments(n) {
-		if err != nil {
-			if err := fail(err); err != nil {
-				return fmt.Errorf("%w (the events are read twice)", err)
-			}
-			continue
-		}
+	err = each(r.Moments(n), fail, func(d heaplog.DumpBlocks) {
 		d.Index += dumps
 		take(d, true)
+	})
+	if err != nil {
+		return fmt.Errorf("%w (the events are read twice)", err)
 	}
 	return nil
 }
@@ -107,11 +98,10 @@ blocks. Memory that belongs to no block in the log counts as free.`,
 			return m.run(c, files, m.write)
 		},
 	}
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f := c.Flags()
 	f.VarP(&m.rows, "rows", "n", "list `N` call paths that keep holes apart, 0 for all")
 	f.StringVar(&space, "space", "", "the heap is at `RANGES`, START+LENGTH,... in hexadecimal")
-	cli.AddFlags(c, "Map", f)
-	m.addAll(c, compareFrames, []string{"json", "output"})
+	m.addAll(c, "Map", compareFrames, []string{"json", "output"})
 	return c
 }
 
@@ -132,10 +122,10 @@ func (m *heapMap) write(w io.Writer) error {
 	if err := eachMoment(m.reader, &m.mapper, mapSteps, m.out.Add, m.add); err != nil {
 		return err
 	}
-	m.outcome = m.out.End()
+	if err := m.end(); err != nil {
+		return err
+	}
 	switch {
-	case m.outcome != nil && cli.Code(m.outcome) != cli.Short:
-		return m.outcome
 	case m.pick > len(m.moments):
 		return cli.Usagef("--dump %d: the log has %d", m.pick, len(m.moments))
 	case m.heap == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil }):

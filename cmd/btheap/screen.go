@@ -55,10 +55,9 @@ const (
 	byBytes
 	byCount
 	byGrowth
-	lastOrder = byGrowth
 )
 
-func (o order) String() string { return [...]string{"evidence", "bytes", "count", "growth"}[o] }
+var orders = [...]string{"evidence", "bytes", "count", "growth"}
 
 // liveRow is a call path.
 type liveRow struct {
@@ -140,7 +139,7 @@ func (m *screen) key(key string) tea.Cmd {
 	case "end", "G":
 		m.selected = len(m.rows) - 1
 	case "s":
-		m.order = (m.order + 1) % (lastOrder + 1)
+		m.order = (m.order + 1) % order(len(orders))
 		m.sort()
 	case "/":
 		m.typing, m.typed = true, ""
@@ -353,7 +352,7 @@ func (m *screen) line(b *strings.Builder, attribute, text string) {
 func (m *screen) View() string {
 	var b strings.Builder
 	m.head(&b)
-	m.line(&b, reverse, fmt.Sprintf(valueFormat, " "+m.unit(), "rate", "bytes", "blocks", "last dumps")+"call path, by "+m.order.String())
+	m.line(&b, reverse, fmt.Sprintf(valueFormat, " "+m.unit(), "rate", "bytes", "blocks", "last dumps")+"call path, by "+orders[m.order])
 	n := m.listed()
 	for i := m.first; i < m.first+n; i++ {
 		if i >= len(m.rows) {

@@ -99,24 +99,20 @@ func (s *session) undecided() error {
 // readMoment reads the events of the logs. The only dump is what was live at the moment of --at.
 func (s *session) readMoment() error {
 	s.replay = profile.NewReplay()
-	for e, err := range s.reader.Events() {
-		if err != nil {
-			if err := s.out.Add(err); err != nil {
-				return err
-			}
-			continue
-		}
+	err := each(s.reader.Events(), s.out.Add, func(e *profile.Event) {
 		if s.dumps == nil && e.Time > s.time {
 			s.dumps = []*profile.Dump{s.moment(s.replay)}
 		}
 		if !s.replay.Add(*e) && s.badFree.Line == 0 {
 			s.badFree = s.reader.Summary().At
 		}
+	})
+	if err == nil {
+		err = s.end()
 	}
-	s.outcome = s.out.End()
 	switch {
-	case s.outcome != nil && cli.Code(s.outcome) != cli.Short:
-		return s.outcome
+	case err != nil:
+		return err
 	case s.replay.Totals().Events == 0:
 		return fmt.Errorf("--at: the log has no events (~e# or ~v# lines)")
 	}
@@ -272,12 +268,9 @@ func (s *session) readSeries() error {
 		return nil
 	}
 	s.dumps = nil
-	for d, err := range s.reader.Moments(samples) {
-		if err == nil {
-			s.dumps = append(s.dumps, d.Dump)
-		} else if err := s.out.Add(err); err != nil {
-			return fmt.Errorf("%w (the events are read twice)", err)
-		}
+	err := each(s.reader.Moments(samples), s.out.Add, func(d heaplog.DumpBlocks) { s.dumps = append(s.dumps, d.Dump) })
+	if err != nil {
+		return fmt.Errorf("%w (the events are read twice)", err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"time"
 
@@ -102,8 +103,10 @@ func (s *session) add(c *cobra.Command, group string, names ...string) {
 	}
 }
 
-// addAll adds the flags of a report on call paths: symbols, input, frames and these.
-func (s *session) addAll(c *cobra.Command, frames, output []string) {
+// addAll adds the flags of a report on call paths: symbols, input, frames and these. The flags
+// that the command has already are the first group.
+func (s *session) addAll(c *cobra.Command, first string, frames, output []string) {
+	cli.AddFlags(c, first, c.Flags())
 	s.add(c, "Symbols", symbolFlags...)
 	s.add(c, "Input", inputFlags...)
 	s.add(c, "Frames", frames...)
@@ -275,29 +278,27 @@ func (s *session) read(which wanted) error {
 // earlier version.
 func (s *session) readDumps(which wanted) error {
 	s.status.dumps(nil)
-	for d, err := range s.reader.Dumps() {
-		if err != nil {
-			if err := s.out.Add(err); err != nil {
-				return err
-			}
-			continue
-		}
-		if which == lastDumps && s.Dump == "" && !s.Live() {
+	few := which == lastDumps && s.Dump == "" && !s.Live()
+	err := each(s.reader.Dumps(), s.out.Add, func(d *profile.Dump) {
+		if few {
 			s.dumps = append(leaveOut(s.dumps), d)
-			continue
+			return
 		}
 		s.dumps = append(s.dumps[:d.Index], d)
 		s.status.dumps(s.dumps)
+	})
+	if err != nil {
+		return err
 	}
 	s.status.show("")
 	s.replay = s.reader.Replay()
 	if list := s.reader.Summary().BadFrees; len(list) > 0 {
 		s.badFree = list[0]
 	}
-	s.outcome = s.out.End()
+	err = s.end()
 	switch {
-	case s.outcome != nil && cli.Code(s.outcome) != cli.Short && !(which == listedDumps && len(s.dumps) > 0):
-		return s.outcome
+	case err != nil && (which != listedDumps || len(s.dumps) == 0):
+		return err
 	case len(s.dumps) == 0:
 		return fmt.Errorf("no dump")
 	}
@@ -305,6 +306,28 @@ func (s *session) readDumps(which wanted) error {
 		return fmt.Errorf("%w, or --dump all to report on their sum", err)
 	}
 	return nil
+}
+
+// each calls take with each value of a pass, and fail with each error. It returns the first error
+// that fail returns, which ends the pass.
+func each[T any](pass iter.Seq2[T, error], fail func(error) error, take func(T)) error {
+	for value, err := range pass {
+		if err == nil {
+			take(value)
+		} else if err := fail(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end ends a pass. It returns nil if there is something to report; outcome is then the error of
+// the command after the report.
+func (s *session) end() error {
+	if s.outcome = s.out.End(); cli.Code(s.outcome) == cli.Short {
+		return nil
+	}
+	return s.outcome
 }
 
 // profile returns the profile of dumps that the command reports on.

@@ -56,14 +56,14 @@ func parseSuppressions(text, name string) (list []string, err error) {
 		if !ok || pattern == "" {
 			return nil, fmt.Errorf("%s:%d: %q, expected leak:PATTERN", name, n, line)
 		}
-		begin, end := "", ""
-		if pattern[0] == '^' {
-			begin, pattern = "^", pattern[1:]
+		pattern = strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
+		if strings.HasPrefix(pattern, `\^`) {
+			pattern = pattern[1:]
 		}
-		if strings.HasSuffix(pattern, "$") {
-			end, pattern = "$", strings.TrimSuffix(pattern, "$")
+		if before, ok := strings.CutSuffix(pattern, `\$`); ok {
+			pattern = before + "$"
 		}
-		list = append(list, begin+strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")+end)
+		list = append(list, pattern)
 	}
 	return list, nil
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/table"
@@ -38,12 +37,11 @@ call stacks.`,
 			})
 		},
 	}
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f := c.Flags()
 	f.VarP(&s.rows, "rows", "n", "list `N` call sites, 0 for all")
 	f.BoolVar(&cum, "cum", false, "order by the cumulative sum")
 	f.BoolVar(&stacks, "stacks", false, "list whole call stacks")
-	cli.AddFlags(c, "Top", f)
-	s.addAll(c, oneFrames, jsonOutput)
+	s.addAll(c, "Top", oneFrames, jsonOutput)
 	c.MarkFlagsMutuallyExclusive("cum", "stacks")
 	return c
 }

@@ -7,7 +7,6 @@ import (
 	"regexp"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/table"
@@ -32,12 +31,11 @@ func treeCommand() *cobra.Command {
 			})
 		},
 	}
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f := c.Flags()
 	f.Var(&depth, "depth", "show `N` levels of calls, 0 for all")
 	f.Float64Var(&o.Min, "min", 0.5, "add up calls that hold less than `PERCENT` of the total")
 	f.BoolVar(&o.Callers, "callers", false, "begin at the allocation, and go outward")
-	cli.AddFlags(c, "Tree", f)
-	s.addAll(c, oneFrames, oneOutput)
+	s.addAll(c, "Tree", oneFrames, oneOutput)
 	return c
 }
 
@@ -103,7 +101,7 @@ func peekCommand() *cobra.Command {
 			return s.run(c, args[1:], func(w io.Writer) error { return s.writePeeks(w, match) })
 		},
 	}
-	s.addAll(c, allFrames, oneOutput)
+	s.addAll(c, "Peek", allFrames, oneOutput)
 	return c
 }
 

@@ -4,6 +4,7 @@ package table
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"iter"
 	"regexp"
@@ -84,13 +85,11 @@ func (t *Table) Write(w io.Writer) error {
 // appendRow appends a line of cells, which are as wide as these widths.
 func (t *Table) appendRow(line []byte, cells []string, widths []int) []byte {
 	for i, c := range cells {
-		space := max(0, widths[i]-utf8.RuneCountInString(c))
-		right := i < len(t.Right) && t.Right[i]
-		if right {
-			line = append(line, strings.Repeat(" ", space)...)
-			space = 0
+		width := -widths[i]
+		if i < len(t.Right) && t.Right[i] {
+			width = widths[i]
 		}
-		line = append(append(line, c...), strings.Repeat(" ", space+gap)...)
+		line = fmt.Appendf(line, "%*s%*s", width, c, gap, "")
 	}
 	return append(bytes.TrimRight(line, " "), '\n')
 }
