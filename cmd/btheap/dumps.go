@@ -41,7 +41,7 @@ func (s *session) writeDumps(w io.Writer) error {
 	case number < 0 && s.reader != nil:
 		number = s.reader.Summary().Dumps
 	case number < 0:
-		number = len(s.files)
+		number = int(s.dumps[0].Number) // readProfiles counts them
 	}
 	for i, d := range s.dumps {
 		time, where, records := "", d.File, cli.Number(d.Records)

@@ -142,35 +142,35 @@ func (l *leaks) tooFew(found *profile.Leaks) error {
 	return fmt.Errorf("%s, expected three or more whole ones of a boot; %s", cli.Count(len(found.Dumps), "dump"), strings.Join(left, "; "))
 }
 
-// checkLimit sets the error of the command if the leaks exceed --fail-over.
+// checkLimit makes --fail-over the error of the command after the report, if the leaks exceed it.
 func (l *leaks) checkLimit(found *profile.Leaks) error {
-	text, err := l.over(found)
-	if text != "" {
-		l.outcome = cli.Shortf("%s", text)
+	err := l.over(found)
+	if cli.Code(err) == cli.Short {
+		l.outcome = err
+		return nil
 	}
 	return err
 }
 
-// over returns a message if the leaks exceed --fail-over, else "".
-func (l *leaks) over(found *profile.Leaks) (string, error) {
+// over returns an error if the leaks exceed --fail-over, or if it needs times that the log lacks.
+func (l *leaks) over(found *profile.Leaks) error {
 	if l.limit.text == "" || found.Used == 0 {
-		return "", nil
+		return nil
 	}
 	if !found.Timed && !l.limit.perDump {
-		return "", cli.Usagef("--fail-over %s: the dumps have no times: give SIZE/dump", l.limit.text)
+		return cli.Usagef("--fail-over %s: the dumps have no times: give SIZE/dump", l.limit.text)
 	}
-	rate := found.Rate
-	if found.Timed && l.limit.perDump {
-		rate *= found.Span.Hours() / float64(found.Used-found.Boots)
-	}
-	if rate <= l.limit.bytes {
-		return "", nil
-	}
-	per := "hour"
+	rate, per := found.Rate, "hour"
 	if l.limit.perDump {
 		per = "dump"
+		if found.Timed {
+			rate *= found.Span.Hours() / float64(found.Used-found.Boots)
+		}
 	}
-	return fmt.Sprintf("leaks %s bytes per %s, more than %s (--fail-over)", leaktext.Signed(rate), per, l.limit.text), nil
+	if rate <= l.limit.bytes {
+		return nil
+	}
+	return cli.Shortf("leaks %s bytes per %s, more than %s (--fail-over)", leaktext.Signed(rate), per, l.limit.text)
 }
 
 // writeText writes the report for people.

@@ -161,7 +161,7 @@ func (l *live) judge(r recent) (*state, error) {
 		return nil, err
 	}
 	st.found = st.p.Leaks(profile.LeakOptions{Heap: uint64(l.heap)})
-	if st.alarm, err = l.over(st.found); err != nil {
+	if err := l.over(st.found); err != nil {
 		st.alarm = cli.Message(err)
 	}
 	return st, nil

@@ -55,8 +55,7 @@ func (s *session) readProfiles(list []heapfile.Profile) error {
 		from, to = n, n
 	case from == 0:
 		from, to = 1, n
-	}
-	if to > n {
+	case to > n:
 		return cli.Usagef("--dump %s: there are %d profiles", s.Dump, n)
 	}
 	s.dumps = s.dumps[from-1 : to]
