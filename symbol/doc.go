@@ -25,7 +25,8 @@
 // A log names files, as modules. Below a sysroot, they are opened through [os.Root], and
 // links are followed as a program in the sysroot would follow them. Elsewhere, a file is
 // used only if it has the build-id in the log, and only if the log comes from the same kind
-// of machine. Only regular files are opened. A process may have 65,536 mappings. The caches
+// of machine. Only regular files are opened. A process may have 65,536
+// mappings; with over 4,096 executable ones, lossy addresses stay lost. The caches
 // of a [Process] hold 131,072 addresses by default, about 60 MB, and the names of its
 // files, independent of the length of the log.
 //

@@ -228,17 +228,20 @@ func (f *File) bytesAt(off, n uint64) []byte {
 	return f.image[off : off+n : off+n]
 }
 
-// spans is a sorted list of address ranges [low, high) that do not overlap.
-type spans []struct{ low, high uint64 }
+// span is a range of addresses [low, high).
+type span struct{ low, high uint64 }
+
+// spans is a sorted list of spans that do not overlap.
+type spans []span
 
 // newSpans merges the ranges of segments.
 func newSpans(list []segment) (out spans) {
 	for _, s := range list {
 		if s.addr < s.end {
-			out = append(out, struct{ low, high uint64 }{s.addr, s.end})
+			out = append(out, span{s.addr, s.end})
 		}
 	}
-	slices.SortFunc(out, func(a, b struct{ low, high uint64 }) int { return cmp.Compare(a.low, b.low) })
+	slices.SortFunc(out, func(a, b span) int { return cmp.Compare(a.low, b.low) })
 	n := 0
 	for _, s := range out {
 		if n > 0 && s.low <= out[n-1].high {
@@ -253,7 +256,7 @@ func newSpans(list []segment) (out spans) {
 
 // holds reports whether [low, high) lies in one of the spans.
 func (s spans) holds(low, high uint64) bool {
-	i, _ := slices.BinarySearchFunc(s, low, func(e struct{ low, high uint64 }, a uint64) int {
+	i, _ := slices.BinarySearchFunc(s, low, func(e span, a uint64) int {
 		if e.high <= a {
 			return -1
 		}

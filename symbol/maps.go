@@ -1,7 +1,6 @@
 package symbol
 
 import (
-	"cmp"
 	"errors"
 	"hash/maphash"
 	"slices"
@@ -79,7 +78,7 @@ func (t *timeline) insert(m Mapping) {
 		key.mapping.Module, key.module = nil, *m.Module
 	}
 	t.told = maphash.Comparable(hashSeed, key)
-	t.low = nil
+	t.exec = nil
 	i := sort.Search(len(t.list), func(i int) bool { return t.list[i].End > m.Start })
 	j := i + sort.Search(len(t.list)-i, func(j int) bool { return t.list[i+j].Start >= m.End })
 	var parts []*Mapping // m, and the rest of the first and the last that it overlaps
@@ -101,7 +100,7 @@ func (t *timeline) insert(m Mapping) {
 // space is a memory map.
 type space struct {
 	list []*Mapping // by Start, without overlaps; a Mapping never changes
-	low  []lowRange // lowRanges(list), nil until needed
+	exec spans      // the executable ones, nil until needed
 }
 
 // find returns the mapping that holds an address, nil if there is none.
@@ -125,61 +124,30 @@ const low31Mask = 1<<31 - 1
 // maxCandidates is the most candidates for a lossy address.
 const maxCandidates = 64
 
+// maxExecutable is the most executable mappings among which lossy addresses are searched.
+const maxExecutable = 1 << 12
+
 // appendMatches appends the executable addresses that have the low 31 bits of low. all is
-// false if it stopped at maxCandidates or maxLooked.
+// false if there are more than maxCandidates or maxExecutable.
 func (s *space) appendMatches(dst []uint64, low uint64) (_ []uint64, all bool) {
-	low &= low31Mask
-	left := maxCandidates // mappings and addresses that may still be looked at
-	add := func(m *Mapping) bool {
-		for a := m.Start + (low-m.Start)&low31Mask; a >= m.Start && a < m.End; a += low31Mask + 1 {
-			if left--; left < 0 {
-				return false
-			}
-			if !slices.Contains(dst, a) { // a mapping can be in both windows
-				dst = append(dst, a)
+	if s.exec == nil {
+		s.exec = spans{}
+		for _, m := range s.list {
+			if m.Exec {
+				s.exec = append(s.exec, span{m.Start, m.End})
 			}
 		}
-		return true
 	}
-	if s.low == nil {
-		s.low = lowRanges(s.list)
+	if len(s.exec) > maxExecutable {
+		return dst, false
 	}
-	for _, at := range [2]uint64{low, low + low31Mask + 1} { // in a window, or past its end
-		r := s.low
-		i := sort.Search(len(r), func(i int) bool { return r[i].low > at }) - 1
-		for looked := 0; i >= 0 && r[i].reach > at; i, looked = i-1, looked+1 {
-			if looked == maxLooked || r[i].end > at && !add(s.list[r[i].mapping]) {
+	for _, m := range s.exec {
+		for a := m.low + (low-m.low)&low31Mask; a >= m.low && a < m.high; a += low31Mask + 1 {
+			if len(dst) == maxCandidates {
 				return dst, false
 			}
+			dst = append(dst, a)
 		}
 	}
 	return dst, true
-}
-
-// maxLooked is the most mappings that one of the two searches of appendMatches examines.
-const maxLooked = 1 << 10
-
-// lowRange is the range of the low 31 bits of the addresses of an executable mapping.
-type lowRange struct {
-	low, end uint64 // if end exceeds 2^31, the range continues at 0
-	reach    uint64 // highest end of this and all earlier ranges
-	mapping  int32
-}
-
-// lowRanges returns the ranges of executable mappings, by low.
-func lowRanges(list []*Mapping) []lowRange {
-	ranges := make([]lowRange, 0, len(list))
-	for i, m := range list {
-		if m.Exec {
-			low := m.Start & low31Mask
-			ranges = append(ranges, lowRange{low: low, end: low + m.End - m.Start, mapping: int32(i)})
-		}
-	}
-	slices.SortFunc(ranges, func(a, b lowRange) int { return cmp.Compare(a.low, b.low) })
-	reach := uint64(0)
-	for i := range ranges {
-		reach = max(reach, ranges[i].end)
-		ranges[i].reach = reach
-	}
-	return ranges
 }

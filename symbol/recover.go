@@ -24,15 +24,9 @@ type recoverFrame struct {
 	count int    // number of its bits
 	base  int    // frame it is a delta from, -1: a literal
 	sub   bool
-	cands []candidate
+	cands []uint64
 	lossy bool
 	open  bool // there may be more candidates than cands
-}
-
-type candidate struct {
-	addr uint64
-	base int // index of the base's candidate that this one is a delta from, -1 if none
-	dead bool
 }
 
 // recover sets each lossy address of a record to the only fitting address: executable in
@@ -52,22 +46,20 @@ func (r *recoverer) recover(addrs []Addr, lossy uint32, blob []byte, space *spac
 	for i := range n {
 		r.propose(i, addrs[i].PC, space)
 	}
-	// Candidates form trees along the deltas. Candidates that no child confirms are removed
-	// from the leaves up, candidates that no parent confirms from the root down.
+	// Deltas link the frames to trees. Candidates that no child confirms are removed from the
+	// leaves up, candidates that no parent confirms from the root down.
 	for i := n - 1; i >= 0; i-- {
 		r.pruneParent(i)
-	}
-	for i := range n {
-		r.pruneOrphans(i)
 	}
 	for i := range n {
 		f := &r.frames[i]
 		if !f.lossy {
 			continue
 		}
-		alive := f.alive()
+		f.cands = slices.DeleteFunc(f.cands, func(a uint64) bool { return !r.fits(f, a) })
+		alive := f.cands
 		if len(alive) > 1 && r.plausible != nil {
-			alive = slices.DeleteFunc(alive, func(a uint64) bool { return !r.plausible(a) })
+			alive = slices.DeleteFunc(slices.Clone(alive), func(a uint64) bool { return !r.plausible(a) })
 		}
 		addrs[i].State = Lost
 		switch {
@@ -111,47 +103,52 @@ func (r *recoverer) read(n int, lossy uint32, blob []byte) bool {
 func (r *recoverer) propose(i int, read uint64, space *space) {
 	f := &r.frames[i]
 	if !f.lossy {
-		f.cands = append(f.cands, candidate{addr: read, base: -1})
+		f.cands = append(f.cands, read)
 		return
 	}
-	var buf [maxCandidates]uint64
-	matches, all := space.appendMatches(buf[:0], read)
-	if f.base < 0 || len(r.frames[f.base].cands) == 0 {
-		f.open = !all
-		for _, a := range matches {
-			if f.base >= 0 || f.wrote(a) {
-				f.cands = append(f.cands, candidate{addr: a, base: -1})
-			}
-		}
-		return
+	var base recoverFrame
+	if f.base >= 0 {
+		base = r.frames[f.base]
 	}
-	f.open = r.frames[f.base].open
-	for b, base := range r.frames[f.base].cands {
-		if f.count <= 32 { // the delta is exact
-			a := base.addr + f.value
+	if f.count <= 32 && len(base.cands) > 0 { // the delta is exact
+		f.open = base.open
+		for _, b := range base.cands {
+			a := b + f.value
 			if f.sub {
-				a = base.addr - f.value
+				a = b - f.value
 			}
 			if space.executable(a) {
-				f.cands = append(f.cands, candidate{addr: a, base: b})
-			}
-			continue
-		}
-		f.open = f.open || !all
-		for _, a := range matches {
-			d := a - base.addr
-			if f.sub {
-				d = -d
-			}
-			switch {
-			case !f.wrote(d):
-			case len(f.cands) == maxCandidates:
-				f.open = true
-			default:
-				f.cands = append(f.cands, candidate{addr: a, base: b})
+				f.cands = append(f.cands, a)
 			}
 		}
+		return
 	}
+	var all bool
+	f.cands, all = space.appendMatches(f.cands, read)
+	f.open = !all || base.open
+	f.cands = slices.DeleteFunc(f.cands, func(a uint64) bool { return !r.fits(f, a) })
+}
+
+// fits reports whether an encoder would write what is in the frame's field for address a,
+// with any candidate of its base.
+func (r *recoverer) fits(f *recoverFrame, a uint64) bool {
+	if f.base < 0 {
+		return f.wrote(a)
+	}
+	bases := r.frames[f.base].cands
+	return len(bases) == 0 || slices.ContainsFunc(bases, func(b uint64) bool { return f.links(a, b) })
+}
+
+// links reports whether the frame's delta leads from a base at b to address a.
+func (f *recoverFrame) links(a, b uint64) bool {
+	d := a - b
+	if f.sub {
+		d = -d
+	}
+	if f.count <= 32 {
+		return d == f.value
+	}
+	return f.wrote(d)
 }
 
 // wrote reports whether an encoder would write v as the value in the frame's field.
@@ -161,46 +158,19 @@ func (f *recoverFrame) wrote(v uint64) bool {
 }
 
 // pruneParent removes the candidates of a frame's base that none of the frame's own
-// candidates confirms. A frame without candidates removes nothing.
+// candidates confirms. A frame that confirms none of them removes nothing.
 func (r *recoverer) pruneParent(i int) {
 	f := &r.frames[i]
-	if f.base < 0 || f.open {
-		return
-	}
-	var needed uint64
-	for _, c := range f.cands {
-		if c.base >= 0 && !c.dead {
-			needed |= 1 << c.base
-		}
-	}
-	if needed == 0 {
+	if f.base < 0 || !f.lossy || f.open {
 		return
 	}
 	base := &r.frames[f.base]
-	for b := range base.cands {
-		if needed>>b&1 == 0 {
-			base.cands[b].dead = true
-		}
+	confirmed := func(b uint64) bool {
+		return slices.ContainsFunc(f.cands, func(a uint64) bool { return f.links(a, b) })
 	}
-}
-
-func (r *recoverer) pruneOrphans(i int) {
-	f := &r.frames[i]
-	for c := range f.cands {
-		if b := f.cands[c].base; b >= 0 && r.frames[f.base].cands[b].dead {
-			f.cands[c].dead = true
-		}
+	if slices.ContainsFunc(base.cands, confirmed) {
+		base.cands = slices.DeleteFunc(base.cands, func(b uint64) bool { return !confirmed(b) })
 	}
-}
-
-// alive returns the distinct remaining addresses.
-func (f *recoverFrame) alive() (list []uint64) {
-	for _, c := range f.cands {
-		if !c.dead && !slices.Contains(list, c.addr) {
-			list = append(list, c.addr)
-		}
-	}
-	return list
 }
 
 // significant returns the number of bits in a field of value v. (BT-COUNT-1)
