@@ -50,11 +50,12 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 		fmt.Fprintf(w, ",\"tg\":%d\n", o.Replay.totals.PeakTime.Microseconds())
 	}
 	w.WriteString(",\"pps\":\n [")
-	entry := uint32(0)
-	writeJoined(w, " ,", slices.Values(f.sums), func(s dhatPath) {
-		s.write(w, f.entries.at(entry), events)
-		entry++
-	})
+	for entry := range f.sums {
+		if entry > 0 {
+			w.WriteString(" ,")
+		}
+		f.sums[entry].write(w, f.entries.at(uint32(entry)), events)
+	}
 	w.WriteString(" ]\n,\"ftbl\":\n [")
 	writeJoined(w, " ,", slices.Values(f.texts), func(text string) {
 		writeJSON(w, text)
@@ -144,7 +145,12 @@ func (s *dhatPath) write(w *bufio.Writer, frames []uint32, events bool) {
 			s.most.Bytes, s.most.Count, s.peak.Bytes, s.peak.Count, s.end.Bytes, s.end.Count)
 	}
 	w.WriteString("  ,\"fs\":[")
-	writeJoined(w, ",", slices.Values(frames), func(frame uint32) { writeUint(w, uint64(frame)) })
+	for i, frame := range frames {
+		if i > 0 {
+			w.WriteByte(',')
+		}
+		writeUint(w, uint64(frame))
+	}
 	w.WriteString("]\n  }\n")
 }
 

@@ -127,8 +127,8 @@ func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
 
 // function returns how the view treats the function with a name.
 func (n *names) function(name string) function {
-	if n.view.FullNames && !n.view.Fold {
-		return function{name: name}
+	if !n.view.Fold && (n.view.FullNames || !strings.ContainsAny(name, "<(")) {
+		return function{name: name} // an address without a name, too: funcs does not grow by those
 	}
 	f, known := n.funcs[name]
 	if known {
