@@ -58,26 +58,25 @@ func CreateOutput(path string, inputs []string) (*OutputFile, error) {
 	if info != nil {
 		perm = info.Mode().Perm()
 	}
-	for range 100 {
-		temp := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%08x.tmp", filepath.Base(target), rand.Uint32()))
-		f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err != nil {
-			var p *fs.PathError
-			if errors.As(err, &p) {
-				p.Path = path
-			}
-			return nil, &Error{Failed, err}
-		}
-		removeAtInterrupt(temp)
-		if info != nil {
-			f.Chmod(perm) // the umask may have taken some of it
-		}
-		return &OutputFile{f: f, temp: temp, target: target}, nil
+	temp := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%016x.tmp", filepath.Base(target), rand.Uint64()))
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return nil, failedOn(path, err)
 	}
-	return nil, Failedf("%s: cannot find a temporary name beside it", path)
+	removeAtInterrupt(temp)
+	if info != nil {
+		f.Chmod(perm) // the umask may have taken some of it
+	}
+	return &OutputFile{f: f, temp: temp, target: target}, nil
+}
+
+// failedOn returns an error that exits with Failed, and names path in place of a temporary file.
+func failedOn(path string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		p.Path = path
+	}
+	return &Error{Failed, err}
 }
 
 // inputOf returns the input file that info describes, if there is one. info may be nil.
@@ -100,7 +99,7 @@ func inputOf(info fs.FileInfo, inputs []string) (in string, is bool) {
 // CheckStdout rejects a standard output that is also an input file. It is for commands
 // that write while they read: they would read their own output in an endless loop.
 func CheckStdout(stdout io.Writer, inputs []string) error {
-	f := file(stdout)
+	f := File(stdout)
 	if f == nil {
 		return nil
 	}
@@ -118,11 +117,7 @@ func CheckStdout(stdout io.Writer, inputs []string) error {
 func (o *OutputFile) Write(p []byte) (int, error) {
 	n, err := o.f.Write(p)
 	if err != nil && !ClosedPipe(err) {
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			path.Path = o.target
-		}
-		err = &Error{Failed, err}
+		err = failedOn(o.target, err)
 	}
 	return n, err
 }

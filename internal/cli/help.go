@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -189,24 +190,12 @@ func Suggest(c *cobra.Command, arg string) string {
 	return ""
 }
 
-// Version returns the version of the program's module, or else the revision it was built
-// from.
+// Version returns the version of the program's module, which has the revision if the program was
+// built from a clone of the repository, and the version of Go.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "(unknown)"
 	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "(devel)"
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				v += " " + s.Value[:min(12, len(s.Value))]
-			case s.Key == "vcs.modified" && s.Value == "true":
-				v += "+dirty"
-			}
-		}
-	}
-	return v + " " + info.GoVersion
+	return cmp.Or(info.Main.Version, "(devel)") + " " + info.GoVersion
 }

@@ -13,16 +13,13 @@ import (
 
 // IsTerminal reports whether a stream (also one that Run passes on) is a terminal.
 func IsTerminal(stream any) bool {
-	f := file(stream)
+	f := File(stream)
 	return f != nil && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
 }
 
 // File returns the file under a stream (also one that Run passes on), nil if there is
 // none.
-func File(stream any) *os.File { return file(stream) }
-
-// file returns the file under a stream, nil if there is none.
-func file(stream any) *os.File {
+func File(stream any) *os.File {
 	if o, ok := stream.(*output); ok {
 		stream = o.w
 	}
@@ -35,7 +32,7 @@ const DefaultWidth = 80
 
 // Width returns the number of columns of the terminal w, or else $COLUMNS or 80.
 func Width(w io.Writer) int {
-	if f := file(w); f != nil && IsTerminal(w) {
+	if f := File(w); f != nil && IsTerminal(w) {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n >= 20 {
 			return n
 		}
