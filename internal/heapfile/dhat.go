@@ -40,12 +40,9 @@ func isDHAT(head []byte) bool {
 // readDHAT reads a file as the live blocks at the peak and at the end. A file without
 // lifetimes (ad hoc events, or copies) is no heap profile, unless it was written by btheap.
 func readDHAT(r io.Reader) ([]Profile, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxWhole+1))
-	switch {
-	case err != nil:
+	data, err := readWhole(r)
+	if err != nil {
 		return nil, err
-	case len(data) > maxWhole:
-		return nil, fmt.Errorf("over %d MB: %w", maxWhole>>20, errTooLarge)
 	}
 	var f dhatFile
 	if err := json.Unmarshal(data, &f); err != nil {

@@ -75,6 +75,31 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// readWhole reads a file of a format that is read at once.
+func readWhole(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxWhole+1))
+	if len(data) > maxWhole {
+		return nil, fmt.Errorf("over %d MB, decompressed: %w", maxWhole>>20, errTooLarge)
+	}
+	return data, err
+}
+
+// readLines calls line with each line of a file. An error names the line.
+func readLines(r io.Reader, line func(text []byte) error) error {
+	lines := bufio.NewScanner(&limited{r, maxFile})
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	n := 1
+	for ; lines.Scan(); n++ {
+		if err := line(lines.Bytes()); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("line %d: %w", n, err)
+	}
+	return nil
+}
+
 // Read reads a file. It returns nil if the file has none of the formats, or is not a regular
 // file. Names in the profiles are safe to print.
 func Read(path string) ([]Profile, error) {

@@ -1,7 +1,6 @@
 package heapfile
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -43,17 +42,8 @@ type heaptrackBlock struct {
 // readHeaptrack reads a file as the live blocks at the peak and at the end.
 func readHeaptrack(r io.Reader) ([]Profile, error) {
 	h := &heaptrack{builder: newBuilder()}
-	lines := bufio.NewScanner(&limited{r, maxFile})
-	lines.Buffer(make([]byte, 64<<10), maxLine)
-	n := 0
-	for lines.Scan() {
-		n++
-		if err := h.line(lines.Bytes()); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", n+1, err)
+	if err := readLines(r, h.line); err != nil {
+		return nil, err
 	}
 	peak, err := h.samples(func(b *heaptrackBlock) int64 {
 		if b.epoch == h.epoch {

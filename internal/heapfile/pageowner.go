@@ -1,7 +1,6 @@
 package heapfile
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -31,14 +30,7 @@ func isPageOwner(head []byte) bool {
 // readPageOwner reads each page as a block.
 func readPageOwner(r io.Reader) ([]Profile, error) {
 	o := &pageOwner{builder: newBuilder(), locations: map[string]*profile.Location{}, samples: map[string]*profile.Sample{}}
-	lines := bufio.NewScanner(&limited{r, maxFile})
-	lines.Buffer(make([]byte, 64<<10), maxLine)
-	for n := 1; lines.Scan(); n++ {
-		if err := o.line(lines.Text()); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-	}
-	if err := lines.Err(); err != nil {
+	if err := readLines(r, o.line); err != nil {
 		return nil, err
 	}
 	o.flush()
@@ -57,7 +49,8 @@ type pageOwner struct {
 	key       strings.Builder
 }
 
-func (o *pageOwner) line(text string) error {
+func (o *pageOwner) line(data []byte) error {
+	text := string(data)
 	if m := ownerTimes.FindStringSubmatch(text); m != nil {
 		o.flush()
 		o.times, _ = strconv.ParseInt(m[1], 10, 32)

@@ -26,12 +26,9 @@ const (
 )
 
 func readPprof(r io.Reader) ([]Profile, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxWhole+1))
-	switch {
-	case err != nil:
+	data, err := readWhole(r)
+	if err != nil {
 		return nil, err
-	case len(data) > maxWhole:
-		return nil, fmt.Errorf("over %d MB, decompressed: %w", maxWhole>>20, errTooLarge)
 	}
 	p, err := profile.ParseUncompressed(data)
 	if err == nil {
